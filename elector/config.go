@@ -1,0 +1,121 @@
+package elector
+
+import (
+	"slices"
+	"time"
+
+	"github.com/bmqelect/bmqelect/scouting"
+)
+
+// Config is what a machine needs to know before it starts. The zero value of
+// every optional field is safe. New copies it.
+type Config struct {
+	// Group names the election; it goes into errors only. Default "default".
+	Group string
+	// Self is this node's ID. A node that is not among Voters is an observer:
+	// it follows and never votes. Required.
+	Self NodeID
+	// Voters are the members that take part in quorums, in any order, the same
+	// on every node, at most scouting.MaxVoters. Required.
+	Voters []NodeID
+	// NotCandidate makes a voter that votes but never stands for election.
+	NotCandidate bool
+	// Priority ranks nodes that stand at the same moment; higher wins, the node
+	// ID breaks ties. It never unseats a leader. Default 0; any int is legal.
+	Priority int
+	// Quorum is the number of voters that elects and keeps a leader.
+	// 0 means a majority: len(Voters)/2 + 1.
+	Quorum int
+	// Rule selects how ElectionScouting is answered.
+	Rule scouting.Rule
+	// Timing holds the protocol's timers; see Article and BlazingMQ. Required.
+	Timing Timing
+
+	// UnsafeQuorum permits a Quorum of half the voters or less: two leaders at
+	// once become possible.
+	UnsafeQuorum bool
+	// UnsafeNoScouting runs the article's algorithm as it was before its
+	// ElectionScouting extension: any higher term is honoured, no stickiness, no
+	// lease. It exists to show non-sticky leaders and leader ping-pong.
+	UnsafeNoScouting bool
+}
+
+// Timing holds the timers of PROTOCOL.md section 3, each on the node's own clock.
+type Timing struct {
+	InitialWait        time.Duration // after start: discover an existing leader first
+	MaxRandomWait      time.Duration // back-off before a scouting round is uniform in [0, MaxRandomWait]
+	ScoutingResult     time.Duration // a scouting round without a quorum by then has failed
+	ElectionResult     time.Duration // likewise a proposal
+	HeartbeatBroadcast time.Duration // period of the leader's heartbeats
+	HeartbeatMissCount int           // a leader is inactive after this many silent periods
+	Lease              time.Duration // how long a quorum's acks keep a leader (PROTOCOL.md section 5)
+	ClockDriftPPM      int64         // the most by which two nodes' clock rates may differ, in parts per million
+}
+
+// Article returns the timers of the article, with a lease: the default.
+func Article() Timing {
+	return Timing{
+		InitialWait:        4 * time.Second,
+		MaxRandomWait:      3 * time.Second,
+		ScoutingResult:     time.Second,
+		ElectionResult:     time.Second,
+		HeartbeatBroadcast: 500 * time.Millisecond,
+		HeartbeatMissCount: 3,
+		Lease:              time.Second,
+		ClockDriftPPM:      20_000,
+	}
+}
+
+// BlazingMQ returns the defaults of the upstream C++ elector, with a lease.
+func BlazingMQ() Timing {
+	return Timing{
+		InitialWait:        8 * time.Second,
+		MaxRandomWait:      3 * time.Second,
+		ScoutingResult:     4 * time.Second,
+		ElectionResult:     4 * time.Second,
+		HeartbeatBroadcast: 2 * time.Second,
+		HeartbeatMissCount: 10,
+		Lease:              5 * time.Second,
+		ClockDriftPPM:      20_000,
+	}
+}
+
+// ProfileNames are the names that Profile knows.
+func ProfileNames() []string { return []string{"article", "blazingmq"} }
+
+// Profile returns the timers of the named profile; ok is false if there is none.
+func Profile(name string) (t Timing, ok bool) {
+	switch name {
+	case "article":
+		return Article(), true
+	case "blazingmq":
+		return BlazingMQ(), true
+	}
+	return Timing{}, false
+}
+
+// Inactivity is how long a follower goes without a heartbeat before it takes
+// the leader for inactive: miss count × broadcast period.
+func (t Timing) Inactivity() time.Duration {
+	return time.Duration(t.HeartbeatMissCount) * t.HeartbeatBroadcast
+}
+
+// Promise is how long a voter's promise binds: lease × (1 + drift), counted on
+// the voter's own clock. It outlasts the lease that it backs by the drift.
+func (t Timing) Promise() time.Duration {
+	return t.Lease + time.Duration(int64(t.Lease)/1_000_000*t.ClockDriftPPM)
+}
+
+// Majority is the smallest number of n voters that any two quorums share a member of.
+func Majority(n int) int { return n/2 + 1 }
+
+// QuorumSize is the number of voters that elects: Quorum, or a majority of Voters.
+func (c Config) QuorumSize() int {
+	if c.Quorum != 0 {
+		return c.Quorum
+	}
+	return Majority(len(c.Voters))
+}
+
+// Observer reports whether Self is a member without a vote.
+func (c Config) Observer() bool { return !slices.Contains(c.Voters, c.Self) }

@@ -1,0 +1,82 @@
+package elector
+
+import (
+	"github.com/bmqelect/bmqelect/lsn"
+)
+
+// Effects is what a step asks its driver to do, in this order: persist,
+// send, tell, and call again by Wake. Its slices belong to the machine and are
+// valid until its next step.
+type Effects struct {
+	// Persist is the term to write to disk; 0 for none. When it is durable the
+	// driver steps the machine with Persisted. The machine goes on meanwhile but
+	// keeps back every message that speaks for a term that is not durable yet, so
+	// a driver need not order anything itself.
+	Persist lsn.Term
+	// Messages may leave at once.
+	Messages []Envelope
+	// Transitions are the changes of role, term or leader, oldest first.
+	Transitions []Transition
+	// Anomaly is something that should not happen; Kind is AnomalyNone if nothing did.
+	Anomaly Anomaly
+	// Wake is when the machine wants the next Tick at the latest; Never if it
+	// has no deadline.
+	Wake Time
+}
+
+// Never is later than any time.
+const Never Time = 1<<63 - 1
+
+// Transition is a change of what the node is or follows.
+type Transition struct {
+	From, To Role
+	Reason   Reason
+	Term     lsn.Term // the node's term after it; for a leader the term that it leads in
+	Leader   NodeID   // the leader after it; "" for none
+	Peer     NodeID   // the node that caused it; "" if none did
+}
+
+// AnomalyKind tells anomalies apart.
+type AnomalyKind uint8
+
+const (
+	// AnomalyNone means that nothing was odd.
+	AnomalyNone AnomalyKind = iota
+	// AnomalyAbsurdTerm: a peer sent a term of 2^63 or more, or 0 where a term
+	// is meant. The message was refused; the driver closes the link.
+	AnomalyAbsurdTerm
+	// AnomalyNotEntitled: a peer without a vote, or an unknown one, sent what
+	// only voters may send. The message was ignored.
+	AnomalyNotEntitled
+	// AnomalyTwoLeaders: another node leads in this leader's own term. This node
+	// stepped down and stands again only in a higher term.
+	AnomalyTwoLeaders
+	// AnomalyMalformed: a message of an unknown kind, or one that no correct
+	// node sends (an echo of what was never sent). It was ignored.
+	AnomalyMalformed
+)
+
+// String returns the anomaly's name.
+func (k AnomalyKind) String() string {
+	switch k {
+	case AnomalyNone:
+		return "none"
+	case AnomalyAbsurdTerm:
+		return "absurd-term"
+	case AnomalyNotEntitled:
+		return "not-entitled"
+	case AnomalyTwoLeaders:
+		return "two-leaders"
+	case AnomalyMalformed:
+		return "malformed"
+	}
+	return "invalid"
+}
+
+// Anomaly is one odd thing that a step met.
+type Anomaly struct {
+	Kind AnomalyKind
+	Peer NodeID
+	Term lsn.Term
+	Msg  Kind
+}

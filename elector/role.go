@@ -1,0 +1,63 @@
+package elector
+
+import "fmt"
+
+// Role is what a node is in an election.
+type Role uint8
+
+// The roles. DORMANT is a node that has not started or has stopped.
+const (
+	Dormant Role = iota
+	Follower
+	Candidate
+	Leader
+)
+
+var roleNames = [...]string{"DORMANT", "FOLLOWER", "CANDIDATE", "LEADER"}
+
+// String returns the role in capitals.
+func (r Role) String() string {
+	if int(r) < len(roleNames) {
+		return roleNames[r]
+	}
+	return fmt.Sprintf("ROLE(%d)", uint8(r))
+}
+
+// Reason says why a transition happened. It is part of the API.
+type Reason uint8
+
+// The reasons of PROTOCOL.md section 4, and five for the transitions that the
+// page leaves without a name (ReasonLeaderFound to ReasonReaffirmed, ReasonLeaderCeded).
+const (
+	ReasonNone Reason = iota
+	Started
+	LeaderNoHeartbeat
+	LeaderUnavailable
+	LeaderPreempted
+	ElectionPreempted
+	QuorumNotAchieved
+	LeaseExpired
+	Transferred
+	Stopped
+	LeaderFound // a heartbeat made this node follow its sender
+	LeaderCeded // the leader or the tentative gave up, naming no successor
+	VoteGranted // this node voted for another
+	Scouted     // a quorum would vote: the node proposes
+	Elected     // a quorum voted: the node leads
+	Reaffirmed  // a quorum voted again: the leader goes on in a higher term
+	reasonEnd
+)
+
+var reasonNames = [reasonEnd]string{
+	"NONE", "STARTED", "LEADER_NO_HEARTBEAT", "LEADER_UNAVAILABLE", "LEADER_PREEMPTED",
+	"ELECTION_PREEMPTED", "QUORUM_NOT_ACHIEVED", "LEASE_EXPIRED", "TRANSFERRED", "STOPPED",
+	"LEADER_FOUND", "LEADER_CEDED", "VOTE_GRANTED", "SCOUTED", "ELECTED", "REAFFIRMED",
+}
+
+// String returns the reason in capitals with underscores.
+func (r Reason) String() string {
+	if r < reasonEnd {
+		return reasonNames[r]
+	}
+	return fmt.Sprintf("REASON(%d)", uint8(r))
+}

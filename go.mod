@@ -1,0 +1,3 @@
+module github.com/bmqelect/bmqelect
+
+go 1.26

@@ -1,0 +1,114 @@
+package scouting
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/bmqelect/bmqelect/lsn"
+)
+
+// Cause says why a node answered no to ElectionScouting or ElectionProposal.
+type Cause uint8
+
+// The causes of a no. CauseNone goes with a yes.
+const (
+	CauseNone    Cause = iota
+	CauseLeader        // the answerer is, or perceives, another leader
+	CausePromise       // the answerer promised its vote to another for a while
+	CauseEmbargo       // the answerer restarted and may have promised before
+	CauseTerm          // the term is not above the answerer's own
+	CauseRank          // the answerer is scouting itself and is not outranked
+)
+
+var causeNames = [...]string{"none", "leader", "promise", "embargo", "term", "rank"}
+
+// String returns the cause's name in lower case.
+func (c Cause) String() string {
+	if int(c) < len(causeNames) {
+		return causeNames[c]
+	}
+	return fmt.Sprintf("cause(%d)", uint8(c))
+}
+
+// Valid reports whether c is one of the causes above.
+func (c Cause) Valid() bool { return int(c) < len(causeNames) }
+
+// Rule selects how a node without a leader answers ElectionScouting.
+type Rule uint8
+
+const (
+	// RuleDefault is PROTOCOL.md section 4: yes unless there is a reason for
+	// no; rank decides only between two nodes that scout at the same time.
+	RuleDefault Rule = iota
+	// RuleNodeOrder is the article's literal rule: yes only to a node whose
+	// ID is above the answerer's own. It has a live-lock of its own: where only
+	// the lowest node reaches a quorum, nobody is ever elected.
+	RuleNodeOrder
+)
+
+// String returns the rule's name as used in configuration.
+func (r Rule) String() string {
+	switch r {
+	case RuleDefault:
+		return "default"
+	case RuleNodeOrder:
+		return "node-order"
+	}
+	return fmt.Sprintf("rule(%d)", uint8(r))
+}
+
+// Question is what ElectionScouting asks: would you support Asker in
+// ProposedTerm?
+type Question struct {
+	Asker        Rank
+	ProposedTerm lsn.Term
+}
+
+// Stance is what the answerer knows when it is asked. Answering never changes it.
+type Stance struct {
+	Self        Rank
+	Term        lsn.Term      // the answerer's own term
+	Leader      NodeID        // the leader that it perceives (itself, if it leads); "" for none
+	PromisedTo  NodeID        // holder of its outstanding promise; "" for none
+	PromiseLeft time.Duration // how long that promise still binds
+	EmbargoLeft time.Duration // how long a restarted voter still withholds its support; 0 for none
+	Scouting    bool          // whether it is in an open scouting round itself
+}
+
+// Answer is the reply to a Question. RetryAfter is set only where time alone
+// turns the no into a yes.
+type Answer struct {
+	WillVote   bool
+	Cause      Cause
+	RetryAfter time.Duration
+}
+
+// Answer applies the rule. It is pure: the same stance and question always
+// get the same answer.
+func (r Rule) Answer(s Stance, q Question) Answer {
+	// A scouting from the very node that one follows is its word that it leads
+	// no longer.
+	if s.Leader != "" && s.Leader != q.Asker.Node {
+		return no(CauseLeader, 0)
+	}
+	if s.EmbargoLeft > 0 {
+		return no(CauseEmbargo, s.EmbargoLeft)
+	}
+	if s.PromisedTo != "" && s.PromisedTo != q.Asker.Node {
+		return no(CausePromise, s.PromiseLeft)
+	}
+	if q.ProposedTerm <= s.Term {
+		return no(CauseTerm, 0)
+	}
+	if r == RuleNodeOrder && s.Self.Node > q.Asker.Node {
+		return no(CauseRank, 0)
+	}
+	if r == RuleDefault && s.Scouting && s.Self.Compare(q.Asker) > 0 {
+		return no(CauseRank, 0)
+	}
+	return Answer{WillVote: true}
+}
+
+func no(c Cause, retryAfter time.Duration) Answer {
+	return Answer{Cause: c, RetryAfter: retryAfter}
+}
