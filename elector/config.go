@@ -103,7 +103,7 @@ func (t Timing) Inactivity() time.Duration {
 // Promise is how long a voter's promise binds: lease × (1 + drift), counted on
 // the voter's own clock. It outlasts the lease that it backs by the drift.
 func (t Timing) Promise() time.Duration {
-	return t.Lease + time.Duration(int64(t.Lease)/1_000_000*t.ClockDriftPPM)
+	return t.stretch(t.Lease)
 }
 
 // Majority is the smallest number of n voters that any two quorums share a member of.
@@ -119,3 +119,9 @@ func (c Config) QuorumSize() int {
 
 // Observer reports whether Self is a member without a vote.
 func (c Config) Observer() bool { return !slices.Contains(c.Voters, c.Self) }
+
+// stretch returns d x (1 + drift): the time on this node's clock after which d
+// has passed on every other's.
+func (t Timing) stretch(d time.Duration) time.Duration {
+	return d + time.Duration(int64(d)/1000*t.ClockDriftPPM/1000)
+}

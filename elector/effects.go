@@ -15,7 +15,8 @@ type Effects struct {
 	Persist lsn.Term
 	// Messages may leave at once.
 	Messages []Envelope
-	// Transitions are the changes of role, term or leader, oldest first.
+	// Transitions are the changes of role and of the leadership that the node
+	// follows or holds, oldest first.
 	Transitions []Transition
 	// Anomaly is something that should not happen; Kind is AnomalyNone if nothing did.
 	Anomaly Anomaly
@@ -26,15 +27,6 @@ type Effects struct {
 
 // Never is later than any time.
 const Never Time = 1<<63 - 1
-
-// Transition is a change of what the node is or follows.
-type Transition struct {
-	From, To Role
-	Reason   Reason
-	Term     lsn.Term // the node's term after it; for a leader the term that it leads in
-	Leader   NodeID   // the leader after it; "" for none
-	Peer     NodeID   // the node that caused it; "" if none did
-}
 
 // AnomalyKind tells anomalies apart.
 type AnomalyKind uint8

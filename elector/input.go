@@ -8,7 +8,7 @@ import (
 
 // Moment is what the outside gives to every step: the time, and entropy.
 type Moment struct {
-	Now     Time   // the node's monotonic clock; never earlier than in the step before
+	Now     Time   // the node's monotonic clock; positive, never earlier than in the step before
 	Entropy uint64 // a uniformly random word; read if the step draws a back-off or opens a round
 }
 
@@ -54,11 +54,12 @@ type Persisted struct{ Term lsn.Term }
 // Issued says that the application, as leader, has issued LSNs up to LSN.
 type Issued struct{ LSN lsn.LSN }
 
-// Transfer asks a leader to hand over to To.
+// Transfer asks a leader to hand over to To, or to the best follower if To is "".
+// It is ignored where Machine.Transferable says why not.
 type Transfer struct{ To NodeID }
 
-// Stop asks the node to stop taking part. A leader cedes, to Successor if set.
-type Stop struct{ Successor NodeID }
+// Stop asks the node to stop taking part. A leader cedes to the best follower.
+type Stop struct{}
 
 func (Start) isInput()     {}
 func (Tick) isInput()      {}

@@ -26,8 +26,8 @@ func (r Role) String() string {
 // Reason says why a transition happened. It is part of the API.
 type Reason uint8
 
-// The reasons of PROTOCOL.md section 4, and five for the transitions that the
-// page leaves without a name (ReasonLeaderFound to ReasonReaffirmed, ReasonLeaderCeded).
+// The protocol's reasons, and after Stopped those of the transitions that the
+// protocol leaves without one.
 const (
 	ReasonNone Reason = iota
 	Started
@@ -41,8 +41,7 @@ const (
 	Stopped
 	LeaderFound // a heartbeat made this node follow its sender
 	LeaderCeded // the leader or the tentative gave up, naming no successor
-	VoteGranted // this node voted for another
-	Scouted     // a quorum would vote: the node proposes
+	Proposed    // a quorum would vote (or nobody is asked): the node proposes
 	Elected     // a quorum voted: the node leads
 	Reaffirmed  // a quorum voted again: the leader goes on in a higher term
 	reasonEnd
@@ -51,7 +50,7 @@ const (
 var reasonNames = [reasonEnd]string{
 	"NONE", "STARTED", "LEADER_NO_HEARTBEAT", "LEADER_UNAVAILABLE", "LEADER_PREEMPTED",
 	"ELECTION_PREEMPTED", "QUORUM_NOT_ACHIEVED", "LEASE_EXPIRED", "TRANSFERRED", "STOPPED",
-	"LEADER_FOUND", "LEADER_CEDED", "VOTE_GRANTED", "SCOUTED", "ELECTED", "REAFFIRMED",
+	"LEADER_FOUND", "LEADER_CEDED", "PROPOSED", "ELECTED", "REAFFIRMED",
 }
 
 // String returns the reason in capitals with underscores.

@@ -1,0 +1,18 @@
+// Package elector is the election protocol: who leads, and what every node may
+// promise, vote and believe. It is a Raft-style elector with PreVote, the
+// BlazingMQ variant, hardened as docs/protocol.md says under "Deviations".
+//
+// A Machine is pure and deterministic. It has no goroutine, clock, randomness,
+// I/O, logger or lock; time and entropy come in with every Step, and what to do
+// comes out as Effects. The same machine runs in the daemon, in the simulator
+// and in the explorer of its state space, and none of its code knows which. A
+// Machine is not safe for concurrent use: one goroutine owns it.
+//
+// What always holds: at most one leader per term; at most one valid lease at a
+// time, given clock rates within the configured drift; a node votes at most
+// once per term and its term never goes down, given that its disk keeps what
+// Effects.Persist asked for; nothing that Received hands over can panic.
+//
+// The package is not a failure detector, a membership service or a log: it
+// takes its voters from the configuration and replicates nothing.
+package elector

@@ -1,0 +1,110 @@
+package elector
+
+import "github.com/bmqelect/bmqelect/lsn"
+
+// onLeaderHeartbeat follows a leader of this term or a higher one.
+func (m *Machine) onLeaderHeartbeat(from NodeID, msg *Message) {
+	s := &m.state
+	switch {
+	case msg.Term < s.Term:
+		m.send(from, Message{Kind: InvalidHeartbeat, Term: s.Term})
+	case m.hasCeded(from, msg.Term):
+		// Sent before the cession, arrived after it.
+	case s.Role == Leader && msg.Term == s.Leader.Term:
+		m.meetTwin(from, msg)
+	case msg.Term > s.Term || s.Role != Follower || m.expects(from):
+		m.follow(from, msg)
+	}
+}
+
+// expects reports whether a heartbeat of the node's own term is welcome from
+// id: nobody else is followed, and no vote waits for somebody else's.
+func (m *Machine) expects(id NodeID) bool {
+	f := &m.state.Follower
+	if f.Leader != "" {
+		return f.Leader == id
+	}
+	return f.Tentative == "" || f.Tentative == id
+}
+
+// meetTwin meets a second leader of the same term: a disk was lost, or somebody
+// else's build runs there. This one steps down and stands again in a higher
+// term only; it does not answer, lest the two answer each other for ever.
+func (m *Machine) meetTwin(from NodeID, msg *Message) {
+	m.refuse(AnomalyTwoLeaders, from, msg)
+	m.learn(msg.Term)
+	m.stepDown(LeaderPreempted, from, "")
+	m.backOff()
+}
+
+// follow takes the sender for the leader, promises it the lease and acks.
+func (m *Machine) follow(from NodeID, msg *Message) {
+	s := &m.state
+	m.preempted(from)
+	m.enterTerm(msg.Term)
+	f := &s.Follower
+	news, why := f.Leader != from, LeaderFound
+	if !news && f.LeaderTerm < msg.Term {
+		news, why = true, Reaffirmed
+	}
+	*f = FollowerState{
+		Leader: from, LeaderTerm: msg.Term, HeardAt: s.Now,
+		SilentAt: s.Now.Add(m.cfg.Timing.Inactivity()),
+	}
+	if msg.LSN.Compare(s.SeenLSN) > 0 {
+		s.SeenLSN = msg.LSN
+	}
+	if news {
+		m.transition(Follower, why, from)
+	}
+	if m.cfg.mayVote {
+		m.promiseTo(from, msg.Term)
+		m.ack(from, msg)
+	}
+}
+
+// preempted ends this node's own candidacy or leadership for the sake of
+// another leader.
+func (m *Machine) preempted(by NodeID) {
+	switch m.state.Role {
+	case Candidate:
+		m.cede("")
+		m.become(Follower, ElectionPreempted, by)
+	case Leader:
+		m.stepDown(LeaderPreempted, by, "")
+	}
+}
+
+func (m *Machine) ack(leader NodeID, msg *Message) {
+	m.send(leader, Message{
+		Kind: HeartbeatAck, Term: msg.Term,
+		Sequence: msg.Sequence, SentAt: msg.SentAt, LSN: m.state.SeenLSN,
+		Priority: m.cfg.Priority, Candidate: !m.cfg.NotCandidate,
+	})
+}
+
+// silentDue gives up a leader, or a candidate that this node voted for, whose
+// heartbeats stay away.
+func (m *Machine) silentDue() {
+	f := &m.state.Follower
+	f.SilentAt, f.Tentative = 0, ""
+	if f.Leader == "" {
+		m.backOff()
+		return
+	}
+	m.loseLeader(LeaderNoHeartbeat, "")
+	m.backOff()
+}
+
+// loseLeader makes the node leaderless. The promise stays: losing sight of a
+// leader does not end its lease.
+func (m *Machine) loseLeader(why Reason, peer NodeID) {
+	m.forgetLeader()
+	m.transition(Follower, why, peer)
+}
+
+func (m *Machine) forgetLeader() {
+	f := &m.state.Follower
+	f.Leader, f.LeaderTerm, f.HeardAt = "", lsn.Term(0), 0
+	f.Tentative, f.SilentAt = "", 0
+}

@@ -1,0 +1,118 @@
+package elector
+
+import (
+	"math"
+
+	"github.com/bmqelect/bmqelect/lsn"
+	"github.com/bmqelect/bmqelect/scouting"
+)
+
+// becomeLeader takes the office that the ballot gave, and says so at once.
+func (m *Machine) becomeLeader(b Ballot) {
+	s := &m.state
+	s.Role, s.Candidate = Leader, CandidateState{}
+	s.Leader = LeaderState{Term: b.Term, Since: b.SentAt, Support: b.Support}
+	s.SeenLSN = lsn.LSN{Term: b.Term}
+	m.renewLease()
+	m.transition(Candidate, Elected, "")
+	m.heartbeatAll()
+}
+
+// heartbeatAll asserts leadership to every member and arms the next broadcast.
+func (m *Machine) heartbeatAll() {
+	l := &m.state.Leader
+	l.Sequence++
+	l.BroadcastAt = m.state.Now.Add(m.cfg.Timing.HeartbeatBroadcast)
+	m.broadcast(m.heartbeat())
+}
+
+func (m *Machine) heartbeat() Message {
+	l := &m.state.Leader
+	return Message{
+		Kind: LeaderHeartbeat, Term: l.Term,
+		Sequence: l.Sequence, SentAt: m.state.Now, LSN: m.state.SeenLSN,
+	}
+}
+
+// broadcastDue is the leader's period. An open re-affirmation is proposed again,
+// since a proposal or its answer may have been lost.
+func (m *Machine) broadcastDue() {
+	m.heartbeatAll()
+	if m.state.Leader.Reaffirm.Sent {
+		m.proposeToAll()
+	}
+}
+
+// onHeartbeatAck renews the lease.
+func (m *Machine) onHeartbeatAck(from NodeID, msg *Message) {
+	l := &m.state.Leader
+	if m.state.Role != Leader || msg.Term != l.Term {
+		return
+	}
+	voter, _ := m.voter(from)
+	if msg.Sequence > l.Sequence || !m.supported(voter, msg.SentAt) {
+		m.refuse(AnomalyMalformed, from, msg)
+		return
+	}
+	l.Fit = l.Fit.Without(voter)
+	if msg.Candidate {
+		l.Fit = l.Fit.With(voter)
+	}
+	l.Priority[voter] = int32(min(max(msg.Priority, math.MinInt32), math.MaxInt32))
+}
+
+// supported counts voter's support as of sentAt, an echo of this leader's own
+// clock; false if nothing was sent then.
+func (m *Machine) supported(voter int, sentAt Time) bool {
+	l := &m.state.Leader
+	if !l.Support.ack(voter, sentAt, l.Since, m.state.Now) {
+		return false
+	}
+	m.renewLease()
+	return true
+}
+
+// renewLease lets the lease run until lease after the send time of the newest
+// message that a quorum has acked. Send time is never later than receipt, so it
+// ends before the first of the promises behind it.
+func (m *Machine) renewLease() {
+	l := &m.state.Leader
+	at := l.Support.quorumAt(m.cfg.self, len(m.cfg.voters), m.cfg.quorum)
+	if m.cfg.UnsafeNoScouting || at == Never {
+		l.LeaseEnd = Never
+		return
+	}
+	l.LeaseEnd = max(l.LeaseEnd, at.Add(m.cfg.Timing.Lease))
+}
+
+// checkLease ends a leadership whose lease has run out.
+func (m *Machine) checkLease() {
+	if m.state.Role == Leader && m.state.Now >= m.state.Leader.LeaseEnd {
+		m.stepDown(LeaseExpired, "", "")
+		m.backOff()
+	}
+}
+
+// stepDown releases the promises made to this leader and turns it into a
+// follower of nobody.
+func (m *Machine) stepDown(why Reason, peer, successor NodeID) {
+	m.cede(successor)
+	m.become(Follower, why, peer)
+}
+
+// BestSuccessor is the voter that this leader would hand over to: of those
+// that support it now, are connected and may stand, the highest in rank; ""
+// if there is none or this node does not lead.
+func (m *Machine) BestSuccessor() NodeID {
+	if m.state.Role != Leader {
+		return ""
+	}
+	var best scouting.Rank
+	for i, id := range m.cfg.voters {
+		r := scouting.Rank{Priority: int(m.state.Leader.Priority[i]), Node: id}
+		if m.unfit(i) == nil && (best.Node == "" || r.Compare(best) > 0) {
+			best = r
+		}
+	}
+	return best.Node
+}

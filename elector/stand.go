@@ -1,0 +1,169 @@
+package elector
+
+import (
+	"math/bits"
+	"time"
+
+	"github.com/bmqelect/bmqelect/lsn"
+	"github.com/bmqelect/bmqelect/scouting"
+)
+
+// backOff arms the random wait that precedes every attempt to stand.
+func (m *Machine) backOff() { m.standIn(m.randomWait()) }
+
+// standIn lets the node stand after d, in place of whatever was armed.
+func (m *Machine) standIn(d time.Duration) {
+	f := &m.state.Follower
+	f.StandAt = m.state.Now.Add(d)
+	f.Discovering, f.Postponed = false, false
+}
+
+// randomWait is uniform in [0, MaxRandomWait]. The successor that a leader
+// named waits a tenth of it: the others stay back for its sake.
+func (m *Machine) randomWait() time.Duration {
+	limit := m.cfg.Timing.MaxRandomWait
+	if m.state.Now < m.state.Follower.SuccessorUntil {
+		limit /= 10
+	}
+	hi, _ := bits.Mul64(m.draw(), uint64(limit)+1)
+	return time.Duration(hi)
+}
+
+// draw returns the next random word of this step.
+func (m *Machine) draw() uint64 {
+	// A step may draw more than once; the finaliser of splitmix64 spreads the
+	// one word that came in.
+	m.random += 0x9e3779b97f4a7c15
+	z := m.random
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
+
+// standDue acts on the end of a wait.
+func (m *Machine) standDue() {
+	f := &m.state.Follower
+	f.StandAt = 0
+	if f.Discovering {
+		m.backOff()
+		return
+	}
+	m.stand()
+}
+
+// stand opens an election if nothing hinders this node, and else waits for the
+// hindrance to pass.
+func (m *Machine) stand() {
+	f := &m.state.Follower
+	f.StandAt, f.Discovering, f.Postponed = 0, false, false
+	if !m.cfg.mayVote || m.cfg.NotCandidate || f.Leader != "" || f.Tentative != "" {
+		return
+	}
+	if end := m.boundUntil(); end > m.state.Now {
+		f.StandAt, f.Postponed = end, true
+		return
+	}
+	term := max(m.state.Term, m.state.Learnt) + 1
+	switch {
+	case !term.Valid():
+		return // out of terms: nobody may propose one
+	case m.cfg.UnsafeNoScouting:
+		m.becomeCandidate(m.state.Term + 1)
+	default:
+		m.openRound(term)
+	}
+}
+
+// boundUntil is when the embargo and the outstanding promise to another have
+// both ended.
+func (m *Machine) boundUntil() Time {
+	end := m.state.EmbargoEnd
+	if p := m.promise(); p.To != "" {
+		end = max(end, p.Until)
+	}
+	return end
+}
+
+// hindranceGone lets a node that only waited for a promise to end stand at once.
+func (m *Machine) hindranceGone() {
+	if m.state.Role == Follower && m.state.Follower.Postponed {
+		m.stand()
+	}
+}
+
+// openRound asks every voter whether it would vote for this node.
+func (m *Machine) openRound(term lsn.Term) {
+	f := &m.state.Follower
+	f.IndirectLeader, f.IndirectTerm = "", 0
+	f.Round = scouting.Open(m.draw(), term, m.cfg.self)
+	f.RoundEnd = m.state.Now.Add(m.cfg.Timing.ScoutingResult)
+	for i := range m.cfg.voters {
+		m.scout(i)
+	}
+	m.settleRound()
+}
+
+// scout asks one voter, unless it has answered.
+func (m *Machine) scout(voter int) {
+	r := &m.state.Follower.Round
+	if r.Answered(voter) {
+		return
+	}
+	m.send(m.cfg.voters[voter], Message{
+		Kind: ElectionScouting, Term: m.state.Term,
+		ProposedTerm: r.ProposedTerm, Round: r.ID, Priority: m.cfg.Priority,
+	})
+}
+
+// onElectionScoutingResponse counts an answer to the open round; answers to any
+// other count for nothing.
+func (m *Machine) onElectionScoutingResponse(from NodeID, msg *Message) {
+	f := &m.state.Follower
+	voter, _ := m.voter(from)
+	if m.state.Role != Follower || !f.Round.Answers(msg.Round, msg.ProposedTerm) || f.Round.Answered(voter) {
+		return
+	}
+	f.Round.Record(voter, scouting.Answer{WillVote: msg.WillVote, Cause: msg.Cause, RetryAfter: msg.RetryAfter})
+	if !msg.WillVote {
+		m.learn(msg.Term)
+		m.hint(msg)
+	}
+	m.settleRound()
+}
+
+// hint remembers a leader that is known from a refusal only, for status; it is
+// never a reason to stop scouting for good.
+func (m *Machine) hint(msg *Message) {
+	f := &m.state.Follower
+	if msg.Leader != "" && msg.Leader != m.cfg.Self && msg.LeaderTerm >= f.IndirectTerm {
+		f.IndirectLeader, f.IndirectTerm = msg.Leader, msg.LeaderTerm
+	}
+}
+
+// settleRound acts on the open round as soon as it is decided.
+func (m *Machine) settleRound() {
+	r := &m.state.Follower.Round
+	switch r.Verdict(len(m.cfg.voters), m.cfg.quorum) {
+	case scouting.Won:
+		m.becomeCandidate(r.ProposedTerm)
+	case scouting.Lost:
+		m.scoutingFailed()
+	}
+}
+
+// scoutingFailed closes the round and waits: a random time, or only until a
+// quorum can be had, when that is sooner.
+func (m *Machine) scoutingFailed() {
+	f := &m.state.Follower
+	wait := m.randomWait()
+	if retry, ok := f.Round.RetryAfter(m.cfg.quorum); ok {
+		wait = min(wait, m.cfg.Timing.stretch(min(retry, maxTimer)))
+	}
+	m.closeRound()
+	m.standIn(wait)
+}
+
+func (m *Machine) closeRound() {
+	f := &m.state.Follower
+	f.Round, f.RoundEnd = scouting.Round{}, 0
+}

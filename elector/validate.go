@@ -1,0 +1,118 @@
+package elector
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bmqelect/bmqelect/scouting"
+)
+
+// Problem is one rule that a configuration violates.
+type Problem struct {
+	Field string // the field's name in Config, for example "Timing.Lease"
+	Value string // what it is
+	Want  string // what would be right
+}
+
+// String returns the problem as one sentence.
+func (p Problem) String() string {
+	return fmt.Sprintf("%s is %s, but must be %s", p.Field, p.Value, p.Want)
+}
+
+// ConfigError names every rule that a configuration violates, not only the first.
+type ConfigError struct{ Problems []Problem }
+
+// Error joins the problems.
+func (e *ConfigError) Error() string {
+	parts := make([]string, len(e.Problems))
+	for i, p := range e.Problems {
+		parts[i] = p.String()
+	}
+	return "elector config: " + strings.Join(parts, "; ")
+}
+
+// maxTimer keeps sums and products of timers far from overflow.
+const maxTimer = 24 * time.Hour
+
+// problems collects violations.
+type problems []Problem
+
+func (ps *problems) want(ok bool, field string, value any, want string, args ...any) {
+	if !ok {
+		*ps = append(*ps, Problem{field, fmt.Sprint(value), fmt.Sprintf(want, args...)})
+	}
+}
+
+// Validate returns a *ConfigError that names every violated rule, or nil. It
+// changes nothing.
+func (c Config) Validate() error {
+	var ps problems
+	ps.nodes(c)
+	ps.quorum(c)
+	ps.timers(c.Timing)
+	if len(ps) == 0 {
+		return nil
+	}
+	return &ConfigError{ps}
+}
+
+func (ps *problems) nodes(c Config) {
+	ps.want(legalID(c.Self), "Self", quote(c.Self), "a node name other than %q, without spaces", AllMembers)
+	ps.want(len(c.Voters) > 0, "Voters", "empty", "at least one node name")
+	ps.want(len(c.Voters) <= scouting.MaxVoters, "Voters", fmt.Sprintf("%d names", len(c.Voters)),
+		"at most %d names", scouting.MaxVoters)
+	sorted := slices.Sorted(slices.Values(c.Voters))
+	for i, v := range sorted {
+		ps.want(legalID(v), "Voters", "a list with "+quote(v), "node names other than %q, without spaces", AllMembers)
+		ps.want(i == 0 || sorted[i-1] != v, "Voters", "a list with "+quote(v)+" twice", "a list of distinct names")
+	}
+	ps.want(c.Rule == scouting.RuleDefault || c.Rule == scouting.RuleNodeOrder, "Rule", c.Rule, "default or node-order")
+}
+
+func (ps *problems) quorum(c Config) {
+	n, q := len(c.Voters), c.QuorumSize()
+	ps.want(q >= 1 && q <= n, "Quorum", q, "between 1 and the number of voters, %d", n)
+	ps.want(q > n/2 || c.UnsafeQuorum, "Quorum", q,
+		"more than half of %d voters, so at least %d (UnsafeQuorum lifts this and permits two leaders)", n, Majority(n))
+}
+
+func (ps *problems) timers(t Timing) {
+	for _, d := range []struct {
+		field string
+		value time.Duration
+	}{
+		{"Timing.InitialWait", t.InitialWait},
+		{"Timing.MaxRandomWait", t.MaxRandomWait},
+		{"Timing.ScoutingResult", t.ScoutingResult},
+		{"Timing.ElectionResult", t.ElectionResult},
+		{"Timing.HeartbeatBroadcast", t.HeartbeatBroadcast},
+		{"Timing.Lease", t.Lease},
+	} {
+		ps.want(d.value > 0 && d.value <= maxTimer, d.field, d.value, "positive and at most %s", maxTimer)
+	}
+	ps.want(t.HeartbeatMissCount >= 1 && t.HeartbeatMissCount <= 1000, "Timing.HeartbeatMissCount",
+		t.HeartbeatMissCount, "between 1 and 1000")
+	ps.want(t.ClockDriftPPM >= 0 && t.ClockDriftPPM <= 500_000, "Timing.ClockDriftPPM",
+		t.ClockDriftPPM, "between 0 and 500000 (50 %%)")
+	ps.want(t.Lease > t.HeartbeatBroadcast, "Timing.Lease", t.Lease,
+		"longer than HeartbeatBroadcast, %s: a heartbeat must renew it in time", t.HeartbeatBroadcast)
+	ps.want(t.Lease <= t.Inactivity(), "Timing.Lease", t.Lease,
+		"at most HeartbeatMissCount x HeartbeatBroadcast, %s", t.Inactivity())
+	ps.want(t.InitialWait >= t.Promise(), "Timing.InitialWait", t.InitialWait,
+		"at least Lease x (1 + drift), %s", t.Promise())
+	ps.want(t.InitialWait >= t.MaxRandomWait, "Timing.InitialWait", t.InitialWait,
+		"at least MaxRandomWait, %s", t.MaxRandomWait)
+}
+
+func quote(id NodeID) string { return fmt.Sprintf("%q", string(id)) }
+
+// legalID keeps names printable in logs, traces and scenario files.
+func legalID(id NodeID) bool {
+	return id != "" && id != AllMembers && len(id) <= maxIDLength &&
+		!strings.ContainsFunc(string(id), func(r rune) bool { return r <= ' ' || r == 0x7f })
+}
+
+// maxIDLength bounds a node ID, in bytes: it travels in every handshake.
+const maxIDLength = 128

@@ -1,0 +1,98 @@
+package scouting
+
+import (
+	"slices"
+	"time"
+
+	"github.com/bmqelect/bmqelect/lsn"
+)
+
+// Verdict is the state of a round.
+type Verdict uint8
+
+// The verdicts. A round without answers stays Undecided until its asker gives
+// it up.
+const (
+	Undecided Verdict = iota
+	Won               // a quorum would vote
+	Lost              // so many noes that a quorum is out of reach
+)
+
+// Round is the asker's tally of one ElectionScouting round. It is a comparable
+// value; the zero Round is not open.
+type Round struct {
+	ID           uint64   // identifies the round to its answers; never 0 while open
+	ProposedTerm lsn.Term // the term that is asked about
+	Yes, No      Voters
+	retry        [MaxVoters]time.Duration // by voter: when to ask a No again; never if negative
+}
+
+// never marks a no that time alone does not mend.
+const never time.Duration = -1
+
+// Open begins a round in which the asker, voter self, supports itself. An id of
+// 0 is taken for 1.
+func Open(id uint64, proposed lsn.Term, self int) Round {
+	return Round{ID: max(id, 1), ProposedTerm: proposed, Yes: Voters(0).With(self)}
+}
+
+// IsOpen reports whether answers count.
+func (r *Round) IsOpen() bool { return r.ID != 0 }
+
+// Answers reports whether an answer with this id and term is one to this round.
+func (r *Round) Answers(id uint64, proposed lsn.Term) bool {
+	return r.IsOpen() && r.ID == id && r.ProposedTerm == proposed
+}
+
+// Answered reports whether voter's answer is counted already.
+func (r *Round) Answered(voter int) bool { return (r.Yes | r.No).Has(voter) }
+
+// Record counts the first answer of a voter; later ones change nothing.
+func (r *Round) Record(voter int, a Answer) {
+	if r.Answered(voter) {
+		return
+	}
+	if a.WillVote {
+		r.Yes = r.Yes.With(voter)
+		return
+	}
+	r.No = r.No.With(voter)
+	r.retry[voter] = never
+	// A term that was too low is mended by the next round's higher one.
+	if a.RetryAfter > 0 || a.Cause == CauseTerm {
+		r.retry[voter] = max(a.RetryAfter, 0)
+	}
+}
+
+// Verdict tells how the round stands among n voters of whom quorum must agree.
+func (r *Round) Verdict(n, quorum int) Verdict {
+	switch {
+	case r.Yes.Count() >= quorum:
+		return Won
+	case n-r.No.Count() < quorum:
+		return Lost
+	}
+	return Undecided
+}
+
+// RetryAfter returns the shortest wait after which a quorum could be had from
+// those that said yes and those whose no is mended by then; ok is false if
+// waiting alone does not help.
+func (r *Round) RetryAfter(quorum int) (wait time.Duration, ok bool) {
+	missing := quorum - r.Yes.Count()
+	if missing <= 0 {
+		return 0, true
+	}
+	var waits [MaxVoters]time.Duration
+	mendable := waits[:0]
+	for v := range r.No.All() {
+		if r.retry[v] != never {
+			mendable = append(mendable, r.retry[v])
+		}
+	}
+	if len(mendable) < missing {
+		return 0, false
+	}
+	slices.Sort(mendable)
+	return mendable[missing-1], true
+}
