@@ -1,0 +1,178 @@
+package elector_test
+
+import (
+	"strings"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/lsn"
+	"github.com/bmqelect/bmqelect/scouting"
+)
+
+// input reads what happens; nothing at all is a tick.
+func (s *script) input(words []string) elector.Input {
+	words = s.options(words)
+	if len(words) == 0 {
+		return elector.Tick{}
+	}
+	arg := func(i int) string {
+		if i < len(words) {
+			return words[i]
+		}
+		return ""
+	}
+	switch words[0] {
+	case "start":
+		return s.start(words[1:])
+	case "up":
+		return elector.LinkUp{Peer: elector.NodeID(arg(1))}
+	case "down":
+		return elector.LinkDown{Peer: elector.NodeID(arg(1)), Evidence: elector.EvidenceReset}
+	case "died":
+		return elector.Died{Peer: elector.NodeID(arg(1)), Proof: elector.ProofRefusedAfterEOF}
+	case "persisted":
+		return elector.Persisted{Term: lsn.Term(s.atoi(arg(1)))}
+	case "issued":
+		return elector.Issued{LSN: s.lsn(arg(1))}
+	case "transfer":
+		return elector.Transfer{To: elector.NodeID(arg(1))}
+	case "stop":
+		return elector.Stop{}
+	}
+	return s.received(words)
+}
+
+// options takes random=N out of the words.
+func (s *script) options(words []string) []string {
+	var rest []string
+	for _, w := range words {
+		if v, ok := strings.CutPrefix(w, "random="); ok {
+			s.random = uint64(s.atoi(v))
+			continue
+		}
+		rest = append(rest, w)
+	}
+	return rest
+}
+
+func (s *script) start(words []string) elector.Input {
+	in := elector.Start{}
+	for _, w := range words {
+		if v, ok := strings.CutPrefix(w, "term="); ok {
+			in.Term = lsn.Term(s.atoi(v))
+		}
+		in.Restarted = in.Restarted || w == "restarted"
+	}
+	return in
+}
+
+func (s *script) lsn(text string) lsn.LSN {
+	term, counter, _ := strings.Cut(text, ".")
+	return lsn.LSN{Term: lsn.Term(s.atoi(term)), Counter: uint64(s.atoi(counter))}
+}
+
+// received reads "b: Kind field=value ...". "yes", "no" and "ack" answer the
+// newest question or heartbeat that went to b.
+func (s *script) received(words []string) elector.Input {
+	from := elector.NodeID(strings.TrimSuffix(words[0], ":"))
+	var m elector.Message
+	switch words[1] {
+	case "yes", "no":
+		m = s.reply(from, words[1] == "yes")
+	case "ack":
+		hb := s.newest(from, elector.LeaderHeartbeat)
+		m = elector.Message{
+			Kind: elector.HeartbeatAck, Term: hb.Term, Sequence: hb.Sequence,
+			SentAt: hb.SentAt, LSN: hb.LSN, Candidate: true,
+		}
+	default:
+		m.Kind = s.kind(words[1])
+	}
+	for _, w := range words[2:] {
+		s.field(&m, w)
+	}
+	return elector.Received{From: from, Message: m}
+}
+
+func (s *script) kind(name string) elector.Kind {
+	for k := elector.ElectionScouting; k.Valid(); k++ {
+		if k.String() == name {
+			return k
+		}
+	}
+	s.d.Fatalf(s.t, "no message is called %q", name)
+	return 0
+}
+
+// reply answers what this machine asks at the moment.
+func (s *script) reply(from elector.NodeID, yes bool) elector.Message {
+	scouting := s.newest(from, elector.ElectionScouting)
+	proposal := s.newest(from, elector.ElectionProposal)
+	if s.m.State().Role == elector.Follower {
+		return elector.Message{
+			Kind: elector.ElectionScoutingResponse, Term: scouting.Term, ProposedTerm: scouting.ProposedTerm,
+			Round: scouting.Round, WillVote: yes,
+		}
+	}
+	return elector.Message{
+		Kind: elector.ElectionProposalResponse, Term: proposal.Term, ProposedTerm: proposal.Term,
+		SentAt: proposal.SentAt, WillVote: yes,
+	}
+}
+
+// field sets one field=value of a message.
+func (s *script) field(m *elector.Message, word string) {
+	key, val, _ := strings.Cut(word, "=")
+	switch key {
+	case "term":
+		m.Term = s.term(val)
+	case "proposed":
+		m.ProposedTerm = s.term(val)
+	case "round":
+		m.Round += uint64(s.atoi(val)) // another round than the open one
+	case "priority":
+		m.Priority = s.atoi(val)
+	case "cause":
+		m.Cause = s.cause(val)
+	case "leader":
+		m.Leader = elector.NodeID(val)
+	case "leader-term":
+		m.LeaderTerm = s.term(val)
+	case "retry-after":
+		m.RetryAfter = s.duration(val)
+	case "seq":
+		m.Sequence = uint64(s.atoi(val))
+	case "sent":
+		m.SentAt = elector.Time(s.duration(val))
+	case "lsn":
+		m.LSN = s.lsn(val)
+	case "not-candidate":
+		m.Candidate = false
+	case "successor":
+		m.Successor = elector.NodeID(val)
+	default:
+		s.d.Fatalf(s.t, "no field is called %q", key)
+	}
+}
+
+// term reads a term; "2^63" and "2^64-1" are there for what is absurd.
+func (s *script) term(val string) lsn.Term {
+	switch val {
+	case "2^63":
+		return lsn.MaxTerm + 1
+	case "2^63-1":
+		return lsn.MaxTerm
+	case "2^64-1":
+		return ^lsn.Term(0)
+	}
+	return lsn.Term(s.atoi(val))
+}
+
+func (s *script) cause(name string) scouting.Cause {
+	for c := scouting.CauseNone; c.Valid(); c++ {
+		if c.String() == name {
+			return c
+		}
+	}
+	s.d.Fatalf(s.t, "no cause is called %q", name)
+	return 0
+}

@@ -1,0 +1,276 @@
+package elector_test
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/lsn"
+	"github.com/bmqelect/bmqelect/scouting"
+)
+
+// TestScripts runs every script under testdata/elector. README.md there
+// explains the language; `go test ./elector -run TestScripts -rewrite` writes
+// what the machine did into the scripts, to be reviewed as a diff.
+func TestScripts(t *testing.T) {
+	datadriven.Walk(t, "../testdata/elector", func(t *testing.T, path string) {
+		if !strings.HasSuffix(path, ".txt") {
+			return
+		}
+		s := &script{t: t, random: 50}
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			s.t, s.d = t, d
+			return s.command()
+		})
+	})
+}
+
+// script is one machine and the hand that drives it.
+type script struct {
+	t         *testing.T
+	d         *datadriven.TestData
+	m         *elector.Machine
+	now       elector.Time
+	random    uint64 // per cent: what every random draw comes to
+	slowDisk  bool   // Persisted comes by hand
+	unpersist lsn.Term
+	sent      map[elector.NodeID]map[elector.Kind]elector.Message // newest of each kind
+	rounds    []string                                            // round IDs in order of appearance
+}
+
+func (s *script) command() string {
+	switch s.d.Cmd {
+	case "machine":
+		return s.machine()
+	case "do":
+		return s.do()
+	case "status":
+		return s.status()
+	}
+	s.d.Fatalf(s.t, "unknown command %q", s.d.Cmd)
+	return ""
+}
+
+// machine makes a new machine: self=a voters=(a,b,c) and any configuration.
+func (s *script) machine() string {
+	cfg := elector.Config{Timing: elector.Article()}
+	*s = script{t: s.t, d: s.d, random: 50, sent: map[elector.NodeID]map[elector.Kind]elector.Message{}}
+	for _, arg := range s.d.CmdArgs {
+		s.configure(&cfg, arg.Key, arg.Vals)
+	}
+	m, err := elector.New(cfg)
+	if err != nil {
+		return strings.ReplaceAll(err.Error(), "; ", ";\n  ") + "\n"
+	}
+	s.m = m
+	return ""
+}
+
+func (s *script) configure(cfg *elector.Config, key string, vals []string) {
+	val := ""
+	if len(vals) > 0 {
+		val = vals[0]
+	}
+	switch key {
+	case "self":
+		cfg.Self = elector.NodeID(val)
+	case "voters":
+		for _, v := range vals {
+			cfg.Voters = append(cfg.Voters, elector.NodeID(v))
+		}
+	case "profile":
+		cfg.Timing, _ = elector.Profile(val)
+	case "priority":
+		cfg.Priority = s.atoi(val)
+	case "quorum":
+		cfg.Quorum = s.atoi(val)
+	case "unsafe-quorum":
+		cfg.UnsafeQuorum = true
+	case "not-candidate":
+		cfg.NotCandidate = true
+	case "no-scouting":
+		cfg.UnsafeNoScouting = true
+	case "rule":
+		cfg.Rule = scouting.RuleNodeOrder
+	case "slow-disk":
+		s.slowDisk = true
+	default:
+		s.configureTimer(&cfg.Timing, key, val)
+	}
+}
+
+func (s *script) configureTimer(t *elector.Timing, key, val string) {
+	timers := map[string]*time.Duration{
+		"initial-wait": &t.InitialWait, "max-random-wait": &t.MaxRandomWait,
+		"scouting-result": &t.ScoutingResult, "election-result": &t.ElectionResult,
+		"heartbeat-broadcast": &t.HeartbeatBroadcast, "lease": &t.Lease,
+	}
+	switch key {
+	case "miss-count":
+		t.HeartbeatMissCount = s.atoi(val)
+	case "drift-ppm":
+		t.ClockDriftPPM = int64(s.atoi(val))
+	default:
+		timer, ok := timers[key]
+		if !ok {
+			s.d.Fatalf(s.t, "unknown option %q", key)
+		}
+		*timer = s.duration(val)
+	}
+}
+
+// do takes one input a line: "<time> <what>", and shows the effects.
+func (s *script) do() string {
+	var out strings.Builder
+	for line := range strings.Lines(s.d.Input) {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		fmt.Fprintf(&out, "%s\n", line)
+		words := strings.Fields(line)
+		s.now = elector.Time(s.duration(words[0]))
+		for shown := range strings.Lines(s.step(s.input(words[1:]))) {
+			fmt.Fprintf(&out, "  %s", shown)
+		}
+	}
+	return out.String()
+}
+
+// step steps the machine, plays the disk, and returns what came out.
+func (s *script) step(in elector.Input) string {
+	e := s.m.Step(elector.Moment{Now: s.now, Entropy: entropyFor(s.random)}, in)
+	for _, m := range e.Messages {
+		s.remember(m)
+	}
+	text := s.nameRounds(e.String())
+	require.Truef(s.t, legal(e.Transitions), "illegal transition in %s", e)
+	if e.Persist != 0 {
+		s.unpersist = e.Persist
+	}
+	if s.unpersist != 0 && !s.slowDisk {
+		done := elector.Persisted{Term: s.unpersist}
+		s.unpersist = 0
+		// The wake of the first step is void when the second follows at once.
+		return cutWake(text) + s.step(done)
+	}
+	return text
+}
+
+func legal(ts []elector.Transition) bool {
+	for _, t := range ts {
+		if !t.Legal() {
+			return false
+		}
+	}
+	return true
+}
+
+var wakeLine = regexp.MustCompile(`(?m)^wake .*\n`)
+
+func cutWake(text string) string { return wakeLine.ReplaceAllString(text, "") }
+
+func (s *script) remember(e elector.Envelope) {
+	for _, to := range []elector.NodeID{e.To} {
+		if s.sent[to] == nil {
+			s.sent[to] = map[elector.Kind]elector.Message{}
+		}
+		s.sent[to][e.Message.Kind] = e.Message
+	}
+}
+
+// newest returns the newest message of kind that went to id or to all.
+func (s *script) newest(id elector.NodeID, kind elector.Kind) elector.Message {
+	one, all := s.sent[id][kind], s.sent[elector.AllMembers][kind]
+	if one.SentAt > all.SentAt || one.Sequence > all.Sequence || all.Kind == 0 {
+		return one
+	}
+	return all
+}
+
+var roundID = regexp.MustCompile(`round=([0-9a-f]+)`)
+
+// nameRounds shows the random round IDs as R1, R2, ...
+func (s *script) nameRounds(text string) string {
+	return roundID.ReplaceAllStringFunc(text, func(m string) string {
+		id := strings.TrimPrefix(m, "round=")
+		for i, known := range s.rounds {
+			if known == id {
+				return fmt.Sprintf("round=R%d", i+1)
+			}
+		}
+		s.rounds = append(s.rounds, id)
+		return fmt.Sprintf("round=R%d", len(s.rounds))
+	})
+}
+
+func (s *script) status() string {
+	st := s.m.Status()
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s term=%d leader=%s", st.Role, st.Term, orNone(st.Leader))
+	if st.IndirectLeader != "" {
+		fmt.Fprintf(&b, " indirect=%s", st.IndirectLeader)
+	}
+	if st.Tentative != "" {
+		fmt.Fprintf(&b, " tentative=%s", st.Tentative)
+	}
+	fmt.Fprintf(&b, " lsn=%d.%d", st.LSN.Term, st.LSN.Counter)
+	if st.PromisedTo != "" {
+		fmt.Fprintf(&b, " promised=%s until %s", st.PromisedTo, st.PromiseEnd)
+	}
+	if st.EmbargoEnd != 0 {
+		fmt.Fprintf(&b, " embargo until %s", st.EmbargoEnd)
+	}
+	switch {
+	case st.LeaseEnd == elector.Never:
+		b.WriteString(" lease=for ever")
+	case st.LeaseEnd != 0:
+		fmt.Fprintf(&b, " lease until %s", st.LeaseEnd)
+	}
+	if st.Role == elector.Leader {
+		fmt.Fprintf(&b, " supporters=%v successor=%s", st.Supporters, orNone(s.m.BestSuccessor()))
+	}
+	return b.String() + "\n"
+}
+
+func orNone(id elector.NodeID) string {
+	if id == "" {
+		return "none"
+	}
+	return string(id)
+}
+
+func (s *script) atoi(v string) int {
+	n, err := strconv.Atoi(v)
+	if err != nil {
+		s.d.Fatalf(s.t, "%v", err)
+	}
+	return n
+}
+
+func (s *script) duration(v string) time.Duration {
+	d, err := time.ParseDuration(v)
+	if err != nil {
+		s.d.Fatalf(s.t, "%v", err)
+	}
+	return d
+}
+
+// entropyFor returns the entropy for which the machine's first draw comes to
+// the given share of its range: the inverse of its finaliser.
+func entropyFor(percent uint64) uint64 {
+	z := ^uint64(0) / 100 * percent
+	z ^= z>>31 ^ z>>62
+	z *= 0x319642b2d24d8ec3
+	z ^= z>>27 ^ z>>54
+	z *= 0x96de1b173f119089
+	z ^= z>>30 ^ z>>60
+	return z - 0x9e3779b97f4a7c15
+}
