@@ -38,8 +38,11 @@ type script struct {
 	d         *datadriven.TestData
 	m         *elector.Machine
 	now       elector.Time
+	steps     uint64
 	random    uint64 // per cent: what every random draw comes to
 	slowDisk  bool   // Persisted comes by hand
+	role      string // the machine begins in this role ...
+	term0     int    // ... and this term
 	unpersist lsn.Term
 	sent      map[elector.NodeID]map[elector.Kind]elector.Message // newest of each kind
 	rounds    []string                                            // round IDs in order of appearance
@@ -61,7 +64,7 @@ func (s *script) command() string {
 // machine makes a new machine: self=a voters=(a,b,c) and any configuration.
 func (s *script) machine() string {
 	cfg := elector.Config{Timing: elector.Article()}
-	*s = script{t: s.t, d: s.d, random: 50, sent: map[elector.NodeID]map[elector.Kind]elector.Message{}}
+	*s = script{t: s.t, d: s.d, random: 50, term0: 3, sent: map[elector.NodeID]map[elector.Kind]elector.Message{}}
 	for _, arg := range s.d.CmdArgs {
 		s.configure(&cfg, arg.Key, arg.Vals)
 	}
@@ -70,7 +73,7 @@ func (s *script) machine() string {
 		return strings.ReplaceAll(err.Error(), "; ", ";\n  ") + "\n"
 	}
 	s.m = m
-	return ""
+	return s.cast(cfg)
 }
 
 func (s *script) configure(cfg *elector.Config, key string, vals []string) {
@@ -101,6 +104,10 @@ func (s *script) configure(cfg *elector.Config, key string, vals []string) {
 		cfg.Rule = scouting.RuleNodeOrder
 	case "slow-disk":
 		s.slowDisk = true
+	case "as":
+		s.role = val
+	case "term":
+		s.term0 = s.atoi(val)
 	default:
 		s.configureTimer(&cfg.Timing, key, val)
 	}
@@ -135,18 +142,24 @@ func (s *script) do() string {
 			continue
 		}
 		fmt.Fprintf(&out, "%s\n", line)
-		words := strings.Fields(line)
-		s.now = elector.Time(s.duration(words[0]))
-		for shown := range strings.Lines(s.step(s.input(words[1:]))) {
+		for shown := range strings.Lines(s.line(line)) {
 			fmt.Fprintf(&out, "  %s", shown)
 		}
 	}
 	return out.String()
 }
 
+// line does what one line says, and returns the effects.
+func (s *script) line(text string) string {
+	words := strings.Fields(text)
+	s.now = elector.Time(s.duration(words[0]))
+	return s.step(s.input(words[1:]))
+}
+
 // step steps the machine, plays the disk, and returns what came out.
 func (s *script) step(in elector.Input) string {
-	e := s.m.Step(elector.Moment{Now: s.now, Entropy: entropyFor(s.random)}, in)
+	s.steps++
+	e := s.m.Step(elector.Moment{Now: s.now, Entropy: entropyFor(s.random, s.steps)}, in)
 	for _, m := range e.Messages {
 		s.remember(m)
 	}
@@ -178,12 +191,10 @@ var wakeLine = regexp.MustCompile(`(?m)^wake .*\n`)
 func cutWake(text string) string { return wakeLine.ReplaceAllString(text, "") }
 
 func (s *script) remember(e elector.Envelope) {
-	for _, to := range []elector.NodeID{e.To} {
-		if s.sent[to] == nil {
-			s.sent[to] = map[elector.Kind]elector.Message{}
-		}
-		s.sent[to][e.Message.Kind] = e.Message
+	if s.sent[e.To] == nil {
+		s.sent[e.To] = map[elector.Kind]elector.Message{}
 	}
+	s.sent[e.To][e.Message.Kind] = e.Message
 }
 
 // newest returns the newest message of kind that went to id or to all.
@@ -265,8 +276,9 @@ func (s *script) duration(v string) time.Duration {
 
 // entropyFor returns the entropy for which the machine's first draw comes to
 // the given share of its range: the inverse of its finaliser.
-func entropyFor(percent uint64) uint64 {
-	z := ^uint64(0) / 100 * percent
+// A serial number in its lowest bits keeps the round IDs of a script apart.
+func entropyFor(percent, serial uint64) uint64 {
+	z := ^uint64(0)/100*percent + serial
 	z ^= z>>31 ^ z>>62
 	z *= 0x319642b2d24d8ec3
 	z ^= z>>27 ^ z>>54
