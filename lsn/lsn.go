@@ -1,6 +1,15 @@
 package lsn
 
-import "cmp"
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+)
+
+// ErrOverflow says that a counter has reached its end: nothing more can be
+// issued in that term. The way on is a new leadership.
+var ErrOverflow = errors.New("counter exhausted, a new term is needed")
 
 // LSN is a Leader Sequence Number: the Counter-th message that the leader of
 // Term issued to its followers. The zero LSN precedes all others.
@@ -18,4 +27,19 @@ func (l LSN) Compare(o LSN) int {
 		return c
 	}
 	return cmp.Compare(l.Counter, o.Counter)
+}
+
+// Less reports whether l precedes o.
+func (l LSN) Less(o LSN) bool { return l.Compare(o) < 0 }
+
+// IsZero reports whether l is the zero LSN, which no leader issues.
+func (l LSN) IsZero() bool { return l == LSN{} }
+
+// Next returns the LSN that follows l in the same term; an error that wraps
+// ErrOverflow if the counter is at its end.
+func (l LSN) Next() (LSN, error) {
+	if l.Counter == math.MaxUint64 {
+		return LSN{}, fmt.Errorf("lsn: next of %s: %w", l, ErrOverflow)
+	}
+	return LSN{Term: l.Term, Counter: l.Counter + 1}, nil
 }

@@ -14,5 +14,8 @@ const MaxTerm Term = 1<<63 - 1
 // Valid reports whether t is at most MaxTerm.
 func (t Term) Valid() bool { return t <= MaxTerm }
 
+// Led reports whether t can be the term of a leadership: 1 to MaxTerm.
+func (t Term) Led() bool { return t > 0 && t.Valid() }
+
 // String returns t in decimal.
 func (t Term) String() string { return strconv.FormatUint(uint64(t), 10) }

@@ -1,0 +1,79 @@
+package lsn
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strconv"
+)
+
+// binarySize is the length of an LSN in its binary form, in bytes.
+const binarySize = 16
+
+// longestText is the length of the longest LSN text: 19 digits, dot, 20 digits.
+const longestText = 40
+
+// String returns l as "term.counter", such as "5.2".
+func (l LSN) String() string {
+	return string(l.write(make([]byte, 0, longestText)))
+}
+
+func (l LSN) write(b []byte) []byte {
+	b = strconv.AppendUint(b, uint64(l.Term), 10)
+	b = append(b, '.')
+	return strconv.AppendUint(b, l.Counter, 10)
+}
+
+// AppendText appends the text of l to b, as encoding.TextAppender. It refuses a
+// term above MaxTerm, which could not be read back.
+func (l LSN) AppendText(b []byte) ([]byte, error) {
+	if err := checkTerm(l.Term); err != nil {
+		return b, fmt.Errorf("lsn: write as text: %w", err)
+	}
+	return l.write(b), nil
+}
+
+// MarshalText returns the text of l, as encoding.TextMarshaler; JSON thereby
+// holds a string, since a number of 64 bits is not safe in JavaScript. It
+// refuses a term above MaxTerm.
+func (l LSN) MarshalText() ([]byte, error) { return l.AppendText(nil) }
+
+// UnmarshalText reads what MarshalText writes, by the rules of Parse. It leaves
+// l as it was on error.
+func (l *LSN) UnmarshalText(text []byte) error {
+	parsed, err := Parse(string(text))
+	if err == nil {
+		*l = parsed
+	}
+	return err
+}
+
+// AppendBinary appends 16 bytes to b, as encoding.BinaryAppender: term, then
+// counter, both big endian, so that the order of the bytes is that of the
+// LSNs. It refuses a term above MaxTerm.
+func (l LSN) AppendBinary(b []byte) ([]byte, error) {
+	if err := checkTerm(l.Term); err != nil {
+		return b, fmt.Errorf("lsn: write as bytes: %w", err)
+	}
+	b = binary.BigEndian.AppendUint64(b, uint64(l.Term))
+	return binary.BigEndian.AppendUint64(b, l.Counter), nil
+}
+
+// MarshalBinary returns the 16 bytes of AppendBinary, as
+// encoding.BinaryMarshaler; msgpack thereby holds a byte string.
+func (l LSN) MarshalBinary() ([]byte, error) {
+	return l.AppendBinary(make([]byte, 0, binarySize))
+}
+
+// UnmarshalBinary reads what MarshalBinary writes. It refuses any other length
+// and a term above MaxTerm, and leaves l as it was on error.
+func (l *LSN) UnmarshalBinary(b []byte) error {
+	if len(b) != binarySize {
+		return fmt.Errorf("lsn: read from bytes: got %d bytes, want %d", len(b), binarySize)
+	}
+	term := Term(binary.BigEndian.Uint64(b))
+	if err := checkTerm(term); err != nil {
+		return fmt.Errorf("lsn: read from bytes: %w", err)
+	}
+	*l = LSN{Term: term, Counter: binary.BigEndian.Uint64(b[8:])}
+	return nil
+}
