@@ -1,6 +1,8 @@
 package elector
 
 import (
+	"time"
+
 	"github.com/bmqelect/bmqelect/lsn"
 	"github.com/bmqelect/bmqelect/scouting"
 )
@@ -121,9 +123,18 @@ func (m *Machine) vote(id NodeID, term lsn.Term) {
 	m.closeRound()
 	f.Tentative = id
 	f.StandAt, f.Discovering, f.Postponed = 0, false, false
-	// Not the whole inactivity interval: a candidate that fails must not idle
-	// its voters.
-	f.SilentAt = s.Now.Add(m.cfg.Timing.ElectionResult)
+	f.SilentAt = s.Now.Add(m.patience(id))
+}
+
+// patience is how long a heartbeat of id may take after this node's vote. Not
+// the whole inactivity interval: a candidate that fails must not idle its
+// voters. A leader that re-affirms itself has given a sign of life, no less
+// than by a heartbeat.
+func (m *Machine) patience(id NodeID) time.Duration {
+	if m.state.Follower.Leader == id {
+		return m.cfg.Timing.Inactivity()
+	}
+	return m.cfg.Timing.ElectionResult
 }
 
 // wouldVoteUnextended is the article's algorithm before ElectionScouting: any

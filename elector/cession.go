@@ -42,6 +42,9 @@ func (m *Machine) hasCeded(id NodeID, term lsn.Term) bool {
 // followed or expected the sender, looks for another leader.
 func (m *Machine) onLeadershipCession(from NodeID, msg *Message) {
 	s := &m.state
+	if msg.Term >= s.Term {
+		s.Ceded = Cession{Node: from, Term: msg.Term}
+	}
 	if s.Role != Follower {
 		return // it holds no promise and follows nobody
 	}
@@ -51,10 +54,9 @@ func (m *Machine) onLeadershipCession(from NodeID, msg *Message) {
 	}
 	switch {
 	case m.followed(from, msg.Term):
-		s.Ceded = Cession{Node: from, Term: msg.Term}
 		m.forsake(from, msg.Successor)
 		m.standAfter(msg.Successor)
-	case released && msg.Successor == m.cfg.Self:
+	case released && msg.Successor != "":
 		m.standAfter(msg.Successor) // it had lost sight of the leader before
 	case released:
 		m.hindranceGone()

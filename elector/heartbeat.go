@@ -6,12 +6,12 @@ import "github.com/bmqelect/bmqelect/lsn"
 func (m *Machine) onLeaderHeartbeat(from NodeID, msg *Message) {
 	s := &m.state
 	switch {
+	case s.Role == Leader && msg.Term == s.Leader.Term:
+		m.meetTwin(from, msg)
 	case msg.Term < s.Term:
 		m.send(from, Message{Kind: InvalidHeartbeat, Term: s.Term})
 	case m.hasCeded(from, msg.Term):
 		// Sent before the cession, arrived after it.
-	case s.Role == Leader && msg.Term == s.Leader.Term:
-		m.meetTwin(from, msg)
 	case msg.Term > s.Term || s.Role != Follower || m.expects(from):
 		m.follow(from, msg)
 	}

@@ -3,9 +3,6 @@ package elector
 import (
 	"math/bits"
 	"time"
-
-	"github.com/bmqelect/bmqelect/lsn"
-	"github.com/bmqelect/bmqelect/scouting"
 )
 
 // backOff arms the random wait that precedes every attempt to stand.
@@ -63,7 +60,7 @@ func (m *Machine) stand() {
 		f.StandAt, f.Postponed = end, true
 		return
 	}
-	term := max(m.state.Term, m.state.Learnt) + 1
+	term := m.nextTerm()
 	switch {
 	case !term.Valid():
 		return // out of terms: nobody may propose one
@@ -89,81 +86,4 @@ func (m *Machine) hindranceGone() {
 	if m.state.Role == Follower && m.state.Follower.Postponed {
 		m.stand()
 	}
-}
-
-// openRound asks every voter whether it would vote for this node.
-func (m *Machine) openRound(term lsn.Term) {
-	f := &m.state.Follower
-	f.IndirectLeader, f.IndirectTerm = "", 0
-	f.Round = scouting.Open(m.draw(), term, m.cfg.self)
-	f.RoundEnd = m.state.Now.Add(m.cfg.Timing.ScoutingResult)
-	for i := range m.cfg.voters {
-		m.scout(i)
-	}
-	m.settleRound()
-}
-
-// scout asks one voter, unless it has answered.
-func (m *Machine) scout(voter int) {
-	r := &m.state.Follower.Round
-	if r.Answered(voter) {
-		return
-	}
-	m.send(m.cfg.voters[voter], Message{
-		Kind: ElectionScouting, Term: m.state.Term,
-		ProposedTerm: r.ProposedTerm, Round: r.ID, Priority: m.cfg.Priority,
-	})
-}
-
-// onElectionScoutingResponse counts an answer to the open round; answers to any
-// other count for nothing.
-func (m *Machine) onElectionScoutingResponse(from NodeID, msg *Message) {
-	f := &m.state.Follower
-	voter, _ := m.voter(from)
-	if m.state.Role != Follower || !f.Round.Answers(msg.Round, msg.ProposedTerm) || f.Round.Answered(voter) {
-		return
-	}
-	f.Round.Record(voter, scouting.Answer{WillVote: msg.WillVote, Cause: msg.Cause, RetryAfter: msg.RetryAfter})
-	if !msg.WillVote {
-		m.learn(msg.Term)
-		m.hint(msg)
-	}
-	m.settleRound()
-}
-
-// hint remembers a leader that is known from a refusal only, for status; it is
-// never a reason to stop scouting for good.
-func (m *Machine) hint(msg *Message) {
-	f := &m.state.Follower
-	if msg.Leader != "" && msg.Leader != m.cfg.Self && msg.LeaderTerm >= f.IndirectTerm {
-		f.IndirectLeader, f.IndirectTerm = msg.Leader, msg.LeaderTerm
-	}
-}
-
-// settleRound acts on the open round as soon as it is decided.
-func (m *Machine) settleRound() {
-	r := &m.state.Follower.Round
-	switch r.Verdict(len(m.cfg.voters), m.cfg.quorum) {
-	case scouting.Won:
-		m.becomeCandidate(r.ProposedTerm)
-	case scouting.Lost:
-		m.scoutingFailed()
-	}
-}
-
-// scoutingFailed closes the round and waits: a random time, or only until a
-// quorum can be had, when that is sooner.
-func (m *Machine) scoutingFailed() {
-	f := &m.state.Follower
-	wait := m.randomWait()
-	if retry, ok := f.Round.RetryAfter(m.cfg.quorum); ok {
-		wait = min(wait, m.cfg.Timing.stretch(min(retry, maxTimer)))
-	}
-	m.closeRound()
-	m.standIn(wait)
-}
-
-func (m *Machine) closeRound() {
-	f := &m.state.Follower
-	f.Round, f.RoundEnd = scouting.Round{}, 0
 }
