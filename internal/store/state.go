@@ -1,0 +1,101 @@
+package store
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/google/uuid"
+
+	"github.com/bmqelect/bmqelect/lsn"
+)
+
+// format is the version of the record; it rises when an older program could
+// misread what a newer one wrote.
+const format = 1
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// state is everything that is durable. Values are never changed in place: a
+// commit makes a new one from a clone.
+type state struct {
+	Format   int       `json:"format"`
+	Commit   int       `json:"commit"` // the bbolt transaction that wrote the record
+	Identity uuid.UUID `json:"identity"`
+	Cluster  string    `json:"cluster"`
+	Node     string    `json:"node"`
+	Boot     uint64    `json:"boot"`
+	// Groups holds the term of every group that was booted here. Plain
+	// integers, so that the file does not depend on how lsn prints a term.
+	Groups map[string]uint64 `json:"groups"`
+	Peers  []string          `json:"peers,omitempty"`
+}
+
+func newState(who Owner) state {
+	return state{Format: format, Identity: uuid.New(), Cluster: who.Cluster, Node: who.Node, Groups: map[string]uint64{}}
+}
+
+func (s state) clone() state {
+	s.Groups = maps.Clone(s.Groups)
+	s.Peers = slices.Clone(s.Peers)
+	return s
+}
+
+// encode returns the record: CRC-32C in hexadecimal, a space, JSON.
+func (s state) encode() ([]byte, error) {
+	text, err := json.Marshal(s)
+	if err != nil {
+		return nil, fmt.Errorf("encode durable state: %w", err)
+	}
+	return append(fmt.Appendf(nil, "%08x ", crc32.Checksum(text, castagnoli)), text...), nil
+}
+
+// decode is the inverse of encode. It checks all that can be checked without
+// knowing who asks.
+func decode(record []byte) (state, error) {
+	text, err := verify(record)
+	if err != nil {
+		return state{}, err
+	}
+	var s state
+	if err := json.Unmarshal(text, &s); err != nil {
+		return state{}, fmt.Errorf("decode record: %w", err)
+	}
+	if s.Format != format {
+		return state{}, fmt.Errorf("record has format %d, this program knows format %d", s.Format, format)
+	}
+	if s.Identity == uuid.Nil || s.Groups == nil {
+		return state{}, errors.New("record lacks the identity or the groups")
+	}
+	return s, s.checkTerms()
+}
+
+// verify returns the JSON part of a record whose checksum is right.
+func verify(record []byte) ([]byte, error) {
+	const digits = 8
+	if len(record) <= digits || record[digits] != ' ' {
+		return nil, fmt.Errorf("record of %d bytes does not start with a checksum", len(record))
+	}
+	want, err := strconv.ParseUint(string(record[:digits]), 16, 32)
+	if err != nil {
+		return nil, fmt.Errorf("read checksum of record: %w", err)
+	}
+	text := record[digits+1:]
+	if got := crc32.Checksum(text, castagnoli); got != uint32(want) {
+		return nil, fmt.Errorf("record has checksum %08x, its content %08x", want, got)
+	}
+	return text, nil
+}
+
+func (s state) checkTerms() error {
+	for group, term := range s.Groups {
+		if !lsn.Term(term).Valid() {
+			return fmt.Errorf("group %q has term %d, above the highest valid term %d", group, term, lsn.MaxTerm)
+		}
+	}
+	return nil
+}

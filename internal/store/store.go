@@ -1,0 +1,152 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/google/uuid"
+)
+
+// Owner names the one node that a data directory belongs to.
+type Owner struct {
+	Cluster string // the cluster's name; not empty
+	Node    string // the node's name in it; not empty
+}
+
+// Store is the durable state of one node. Make one with Open.
+type Store struct {
+	dir  string
+	lock *os.File
+
+	mu     sync.Mutex
+	file   *file
+	state  state
+	failed error // why nothing more can be written; nil while all is well
+}
+
+// options are for tests.
+type options struct{ noSync bool }
+
+// Open opens the data directory dir for who, and makes it on the node's first
+// boot. It returns once the raised boot counter is on disk.
+//
+// The error wraps ErrLocked if another process has the directory, ErrCorrupt if
+// its state is damaged or gone, ErrNotDurable if it cannot be written. A
+// directory that belongs to another node or cluster is an error, too.
+func Open(dir string, who Owner) (*Store, error) { return open(dir, who, options{}) }
+
+func open(dir string, who Owner, opts options) (*Store, error) {
+	if err := errors.Join(checkName("cluster", who.Cluster), checkName("node", who.Node)); err != nil {
+		return nil, fmt.Errorf("open data directory %s: %w", dir, err)
+	}
+	if err := makeDir(dir); err != nil {
+		return nil, err
+	}
+	lock, err := lockDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{dir: dir, lock: lock}
+	if err := s.start(who, opts); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// start loads the state, making it first if there never was one.
+func (s *Store) start(who Owner, opts options) error {
+	there, err := found(s.dir)
+	if err != nil {
+		return err
+	}
+	if !there {
+		if err := create(s.dir, who, opts.noSync); err != nil {
+			return err
+		}
+	}
+	if err := s.load(opts); err != nil {
+		return err
+	}
+	if err := s.checkOwner(who); err != nil {
+		return err
+	}
+	if err := mark(s.dir, s.state); err != nil {
+		return err
+	}
+	next := s.state.clone()
+	next.Boot++
+	return s.commit("raise the boot counter", next)
+}
+
+// load reads the state file, which is there.
+func (s *Store) load(opts options) error {
+	path := filepath.Join(s.dir, stateFile)
+	err := inspect(path)
+	if err == nil {
+		s.file, err = openFile(path, opts.noSync)
+	}
+	if err == nil {
+		s.state, err = s.file.read()
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %s: %w; %s", ErrCorrupt, path, err, corruptAdvice)
+	}
+	return nil
+}
+
+func (s *Store) checkOwner(who Owner) error {
+	if has := (Owner{s.state.Cluster, s.state.Node}); has != who {
+		return fmt.Errorf("data directory %s belongs to node %q of cluster %q, not to node %q of cluster %q: every node needs one of its own",
+			s.dir, has.Node, has.Cluster, who.Node, who.Cluster)
+	}
+	return nil
+}
+
+// Identity returns the UUID that was made with the directory.
+func (s *Store) Identity() uuid.UUID { return s.current().Identity }
+
+// Boot returns how often the directory was opened, this time included: 1 on the
+// first boot.
+func (s *Store) Boot() uint64 { return s.current().Boot }
+
+func (s *Store) current() state {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.state
+}
+
+// commit makes next durable, then current. The caller holds mu, or has the
+// store for itself. After the first failure every commit fails.
+func (s *Store) commit(doing string, next state) error {
+	if s.failed == nil {
+		s.failed = s.file.write(next)
+	}
+	if s.failed != nil {
+		return fmt.Errorf("%w: %s in %s: %w", ErrNotDurable, doing, filepath.Join(s.dir, stateFile), s.failed)
+	}
+	s.state = next
+	return nil
+}
+
+// Close releases the directory. It waits for a write that is under way; what was
+// read stays readable, writes fail. Closing again does nothing.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lock == nil {
+		return nil
+	}
+	var err error
+	if s.file != nil {
+		err = s.file.close()
+	}
+	err = errors.Join(err, s.lock.Close())
+	s.lock, s.failed = nil, errors.Join(s.failed, errors.New("the store is closed"))
+	if err != nil {
+		return fmt.Errorf("close data directory %s: %w", s.dir, err)
+	}
+	return nil
+}
