@@ -1,0 +1,174 @@
+package gossip
+
+import (
+	"context"
+	"maps"
+	"net"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/bmqelect/bmqelect/elector"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// patience is how long a test waits for something that takes about a second.
+const patience = 30 * time.Second
+
+// fast returns periods that keep tests short.
+func fast() Timing {
+	return Timing{
+		Probe:  100 * time.Millisecond,
+		Gossip: 20 * time.Millisecond,
+		Sync:   time.Second,
+		Retry:  50 * time.Millisecond,
+		Rejoin: 200 * time.Millisecond,
+	}
+}
+
+// peer is one node of a test.
+type peer struct {
+	*Gossip
+	t      *testing.T
+	mu     sync.Mutex
+	events []Event
+}
+
+type option func(*Config)
+
+func joining(addrs ...string) option { return func(c *Config) { c.Join = addrs } }
+func knowing(addrs ...string) option { return func(c *Config) { c.KnownPeers = addrs } }
+func bound(addr string) option       { return func(c *Config) { c.Bind = addr } }
+
+func start(t *testing.T, node elector.NodeID, options ...option) *peer {
+	t.Helper()
+	p := &peer{t: t}
+	cfg := Config{
+		Cluster: "test",
+		Node:    node,
+		Bind:    "127.0.0.1:0",
+		Meta:    Meta{MeshAddr: "127.0.0.1:1000", Version: "1.0.0", Voter: true, Candidate: true},
+		Timing:  fast(),
+		OnEvent: p.note,
+		Logger:  hclog.New(&hclog.LoggerOptions{Level: hclog.Info, Output: testWriter{t}}),
+	}
+	for _, o := range options {
+		o(&cfg)
+	}
+	g, err := Start(cfg)
+	require.NoError(t, err)
+	p.Gossip = g
+	t.Cleanup(p.kill)
+	return p
+}
+
+// testWriter passes log lines to the test's own log.
+type testWriter struct{ t *testing.T }
+
+func (w testWriter) Write(line []byte) (int, error) {
+	w.t.Logf("%s", line)
+	return len(line), nil
+}
+
+func (p *peer) note(e Event) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.events = append(p.events, e)
+}
+
+func (p *peer) seen(kind EventKind, node elector.NodeID) []Event {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(p.events), func(e Event) bool {
+		return e.Kind != kind || e.Member.Node != node
+	})
+}
+
+// kill ends the node without a goodbye, as a crash would.
+func (p *peer) kill() {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	require.NoError(p.t, p.Close(ctx))
+}
+
+func (p *peer) gossipAddr() string { return p.Local().GossipAddr }
+
+// view returns the members that p holds for alive, with their addresses.
+func (p *peer) view() map[elector.NodeID]string {
+	alive := map[elector.NodeID]string{}
+	for _, m := range p.Members() {
+		if m.State == StateAlive {
+			alive[m.Node] = m.GossipAddr
+		}
+	}
+	return alive
+}
+
+// requireTogether waits until each of the peers sees exactly the others, where
+// they are now.
+func requireTogether(t *testing.T, peers ...*peer) {
+	t.Helper()
+	for _, p := range peers {
+		want := map[elector.NodeID]string{}
+		for _, other := range peers {
+			if other != p {
+				want[other.Local().Node] = other.gossipAddr()
+			}
+		}
+		require.Eventually(t, func() bool { return maps.Equal(p.view(), want) }, patience, 10*time.Millisecond,
+			"%s should see %v", p.Local().Node, want)
+	}
+}
+
+// freeAddr returns an address of 127.0.0.1 that nobody uses at the moment.
+func freeAddr(t *testing.T) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, ln.Close()) }()
+	return ln.Addr().String()
+}
+
+func TestThreeNodesFindEachOtherFromOneAddress(t *testing.T) {
+	a := start(t, "a")
+	b := start(t, "b", joining(a.gossipAddr()))
+	c := start(t, "c", joining(a.gossipAddr()))
+	requireTogether(t, a, b, c)
+}
+
+func TestNodeStartedFirstFindsTheOneItWaitsFor(t *testing.T) {
+	later := freeAddr(t)
+	a := start(t, "a", joining(later))
+	b := start(t, "b", bound(later))
+	requireTogether(t, a, b)
+}
+
+func TestKilledNodeIsTakenInAtItsNewAddress(t *testing.T) {
+	a := start(t, "a")
+	b := start(t, "b", joining(a.gossipAddr()))
+	c := start(t, "c", joining(a.gossipAddr()))
+	requireTogether(t, a, b, c)
+	b.kill()
+	b = start(t, "b", joining(a.gossipAddr()))
+	requireTogether(t, a, b, c)
+	require.Empty(t, a.seen(Conflict, "b"), "one process at a time is no conflict")
+}
+
+func TestTwoProcessesWithOneNameAreReported(t *testing.T) {
+	a := start(t, "a")
+	b := start(t, "b", joining(a.gossipAddr()))
+	requireTogether(t, a, b)
+	double := start(t, "b", joining(a.gossipAddr()))
+	require.Eventually(t, func() bool { return len(a.seen(Conflict, "b")) > 0 }, patience, 10*time.Millisecond)
+	conflict := a.seen(Conflict, "b")[0]
+	require.Equal(t, b.gossipAddr(), conflict.Member.GossipAddr)
+	require.Equal(t, double.gossipAddr(), conflict.OtherAddr)
+	require.Eventually(t, func() bool { return len(double.seen(Conflict, "b")) > 0 }, patience, 10*time.Millisecond,
+		"the second process must hear of it too")
+}

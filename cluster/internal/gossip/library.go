@@ -1,0 +1,86 @@
+package gossip
+
+import (
+	"log"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/memberlist"
+)
+
+const (
+	streamTimeout = 3 * time.Second // to open a stream, and for each exchange on it
+	// suspicionMult and suspicionMax set how long a member that misses a probe may
+	// object: three probe periods if enough others agree, at most three times that.
+	suspicionMult = 3
+	suspicionMax  = 3
+	// reclaimTime is how long a name stays with the address of a dead member. It is
+	// short because a restarted node must be found at once; zero would mean never.
+	reclaimTime = time.Millisecond
+)
+
+// libraryConfig translates for memberlist, from its settings for a LAN.
+func libraryConfig(g *Gossip, tr *transport, bound netip.AddrPort) *memberlist.Config {
+	c := memberlist.DefaultLANConfig()
+	c.Name = string(g.cfg.Node)
+	c.Label = g.cfg.Cluster
+	c.Transport = tr
+	c.BindAddr, c.BindPort = bound.Addr().String(), int(bound.Port())
+	c.AdvertiseAddr, c.AdvertisePort = g.addr.Addr().String(), int(g.addr.Port())
+	c.Logger = libraryLogger(g.log)
+
+	t := g.cfg.Timing
+	c.ProbeInterval, c.ProbeTimeout = t.Probe, t.Probe/2
+	c.GossipInterval = t.Gossip
+	c.PushPullInterval = t.Sync
+	c.TCPTimeout = streamTimeout
+	c.SuspicionMult, c.SuspicionMaxTimeoutMult = suspicionMult, suspicionMax
+	c.DeadNodeReclaimTime = reclaimTime
+
+	c.Delegate, c.Events, c.Conflict, c.Alive = g.listener, g.listener, g.listener, g.listener
+	return c
+}
+
+// libraryLogger sends memberlist's chatter to DEBUG: what matters of it reaches
+// people as events of members and as join failures. Two lines point at a network
+// or a configuration that a person must mend, and are said once as warnings.
+func libraryLogger(to hclog.Logger) *log.Logger {
+	return log.New(&libraryLines{to: to, warned: map[string]bool{}}, "", 0)
+}
+
+// misconfigurations are the parts of memberlist's lines that are worth a warning.
+var misconfigurations = map[string]string{
+	"over TCP but UDP probes failed": "a member is reached over TCP but not over UDP: a firewall drops UDP, or its advertised address is wrong",
+	"with unacceptable label":        "gossip of another cluster arrives here: a join address points into a foreign cluster, in one direction or the other",
+}
+
+type libraryLines struct {
+	to     hclog.Logger
+	mu     sync.Mutex
+	warned map[string]bool
+}
+
+// Write takes one line.
+func (l *libraryLines) Write(line []byte) (int, error) {
+	text := strings.TrimSpace(string(line))
+	for part, meaning := range misconfigurations {
+		if strings.Contains(text, part) && l.first(part) {
+			l.to.Warn(meaning, "detail", text)
+		}
+	}
+	l.to.Debug("memberlist", "line", text)
+	return len(line), nil
+}
+
+func (l *libraryLines) first(part string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.warned[part] {
+		return false
+	}
+	l.warned[part] = true
+	return true
+}
