@@ -1,0 +1,161 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/lsn"
+)
+
+// Config describes a cluster. New copies it.
+type Config struct {
+	// Seed fixes every random choice of the run.
+	Seed uint64
+	// Nodes are the members, voters and observers, each named once. Required.
+	Nodes []NodeConfig
+	// Network is how every link behaves until SetFaults says otherwise.
+	Network Faults
+	// FsyncMin and FsyncMax bound how long a term takes to be durable; each write
+	// draws its own. 0 <= FsyncMin <= FsyncMax.
+	FsyncMin, FsyncMax time.Duration
+	// LinkTimeout is the silence after which an end of a connection gives it up.
+	// 0 means 3 s.
+	LinkTimeout time.Duration
+	// Redial is the longest time from when a connection becomes possible to when
+	// it is made; each draws its own. 0 means 500 ms.
+	Redial time.Duration
+	// Begin, if it names a leader, lets time 0 find that leader established.
+	Begin Begin
+	// Observer, if not nil, is called for every event, in order. The event is
+	// valid during the call only.
+	Observer func(*Event)
+	// TraceLines is how many of the last events a Violation carries. 0 means 60.
+	TraceLines int
+}
+
+// NodeConfig describes one member.
+type NodeConfig struct {
+	// Elector is the machine's configuration; Self names the node.
+	Elector elector.Config
+	// ClockRatePPM is how much faster than simulated time the node's clock runs,
+	// in parts per million; negative for slower, above -500000.
+	ClockRatePPM int64
+	// Absent nodes do not start by themselves; Restart starts them.
+	Absent bool
+}
+
+// Begin is an established leadership to start from. It is reached by an election
+// before time 0, so events of negative time are reported.
+type Begin struct {
+	Leader elector.NodeID // "" for a cold start
+	Term   lsn.Term       // at least 1; all nodes are in it
+}
+
+// Faults are those of one direction of a link. Probabilities are in parts per
+// million, each from 0 to 1,000,000, drawn for every message.
+type Faults struct {
+	Delay  time.Duration // of every message
+	Jitter time.Duration // up to this much more, uniformly; order is kept
+
+	LossPPM int // vanishes
+
+	DuplicatePPM int           // arrives twice, the copy up to ExtraMax later
+	ReorderPPM   int           // overtaken: arrives up to ExtraMax later
+	ExtraMax     time.Duration // 0 means ten times Delay + Jitter
+
+	LatePPM int           // arrives up to LateMax later, even after its connection is gone
+	LateMax time.Duration // 0 means one minute
+}
+
+const (
+	defaultLinkTimeout = 3 * time.Second
+	defaultRedial      = 500 * time.Millisecond
+	defaultLateMax     = time.Minute
+	defaultTraceLines  = 60
+)
+
+func (f Faults) withDefaults() Faults {
+	if f.ExtraMax == 0 {
+		f.ExtraMax = 10 * (f.Delay + f.Jitter)
+	}
+	if f.LateMax == 0 {
+		f.LateMax = defaultLateMax
+	}
+	return f
+}
+
+func (c Config) withDefaults() Config {
+	c.Network = c.Network.withDefaults()
+	setDefault(&c.LinkTimeout, defaultLinkTimeout)
+	setDefault(&c.Redial, defaultRedial)
+	setDefault(&c.TraceLines, defaultTraceLines)
+	return c
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// Validate names everything that is wrong with c but for the electors' own
+// configurations, which New checks.
+func (c Config) Validate() error {
+	var errs []error
+	if len(c.Nodes) == 0 {
+		errs = append(errs, errors.New("Nodes is empty, but must have at least one node"))
+	}
+	errs = append(errs, c.validateNodes()...)
+	if c.FsyncMin < 0 || c.FsyncMax < c.FsyncMin {
+		errs = append(errs, fmt.Errorf("FsyncMin %s and FsyncMax %s must be ordered and not negative", c.FsyncMin, c.FsyncMax))
+	}
+	if c.LinkTimeout < 0 || c.Redial < 0 || c.TraceLines < 0 {
+		errs = append(errs, errors.New("LinkTimeout, Redial and TraceLines must not be negative"))
+	}
+	return errors.Join(append(errs, c.Network.Validate())...)
+}
+
+func (c Config) validateNodes() []error {
+	var errs []error
+	seen := map[elector.NodeID]bool{}
+	for _, n := range c.Nodes {
+		if seen[n.Elector.Self] {
+			errs = append(errs, fmt.Errorf("node %q is there twice", n.Elector.Self))
+		}
+		seen[n.Elector.Self] = true
+		if n.ClockRatePPM <= -million/2 || n.ClockRatePPM > million {
+			errs = append(errs, fmt.Errorf("ClockRatePPM of %q is %d, but must be above -500000 and at most 1000000",
+				n.Elector.Self, n.ClockRatePPM))
+		}
+	}
+	if b := c.Begin; b.Leader != "" && (!seen[b.Leader] || b.Term == 0) {
+		errs = append(errs, fmt.Errorf("Begin is leader %q in term %d, but must be one of the nodes in term 1 or higher",
+			b.Leader, b.Term))
+	}
+	return errs
+}
+
+// Validate returns an error that names every field out of range, or nil.
+func (f Faults) Validate() error {
+	var errs []error
+	for _, d := range []struct {
+		name  string
+		value time.Duration
+	}{{"Delay", f.Delay}, {"Jitter", f.Jitter}, {"ExtraMax", f.ExtraMax}, {"LateMax", f.LateMax}} {
+		if d.value < 0 {
+			errs = append(errs, fmt.Errorf("%s is %s, but must not be negative", d.name, d.value))
+		}
+	}
+	for _, p := range []struct {
+		name  string
+		value int
+	}{{"LossPPM", f.LossPPM}, {"DuplicatePPM", f.DuplicatePPM}, {"ReorderPPM", f.ReorderPPM}, {"LatePPM", f.LatePPM}} {
+		if p.value < 0 || p.value > million {
+			errs = append(errs, fmt.Errorf("%s is %d, but must be between 0 and 1000000", p.name, p.value))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,121 @@
+package sim
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/lsn"
+)
+
+// EventKind tells events apart.
+type EventKind uint8
+
+// The kinds of events, with the fields of Event that they use besides At.
+const (
+	EventInvalid    EventKind = iota
+	EventStarted              // Node, Term: what its disk knows
+	EventCrashed              // Node, Term: what its disk keeps
+	EventWiped                // Node: its disk is lost
+	EventStopped              // Node: gracefully
+	EventPaused               // Node
+	EventResumed              // Node
+	EventCut                  // Node to Peer: silence from now on
+	EventHealed               // Node to Peer
+	EventLinkFaults           // Node to Peer, Faults
+	EventReset                // the link of Node and Peer
+	EventLinkUp               // Node, Peer: as Node sees it
+	EventLinkDown             // Node, Peer, Evidence
+	EventDied                 // Node, Peer, Proof
+	EventSent                 // Node to Peer, Message
+	EventDelivered            // Node from Peer, Message
+	EventLost                 // Node to Peer, Message
+	EventDurable              // Node, Term
+	EventTransition           // Node, Transition
+	EventAnomaly              // Node, Anomaly
+	EventCommand              // Node, Peer: told to transfer to Peer
+	eventKindEnd
+)
+
+var eventNames = [eventKindEnd]string{
+	"invalid", "started", "crashed", "wiped", "stopped", "paused", "resumed", "cut", "healed", "faults", "reset",
+	"link-up", "link-down", "died", "sent", "delivered", "lost", "durable", "transition", "anomaly", "transfer",
+}
+
+// String returns the kind's name in lower case.
+func (k EventKind) String() string {
+	if k < eventKindEnd {
+		return eventNames[k]
+	}
+	return fmt.Sprintf("event(%d)", uint8(k))
+}
+
+// Event is something that happened at a node. Kind says which fields mean something.
+type Event struct {
+	At         time.Duration // simulated time
+	Kind       EventKind
+	Node, Peer elector.NodeID
+	Term       lsn.Term
+	Evidence   elector.Evidence
+	Proof      elector.Proof
+	Message    elector.Message
+	Transition elector.Transition
+	Anomaly    elector.Anomaly
+	Faults     Faults
+}
+
+// String returns the event on one line: the language of traces.
+func (e *Event) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s %s", e.At, e.Node, e.Kind)
+	if e.Peer != "" {
+		fmt.Fprintf(&b, " %s", e.Peer)
+	}
+	switch e.Kind {
+	case EventStarted, EventCrashed, EventDurable:
+		fmt.Fprintf(&b, " term=%d", e.Term)
+	case EventLinkDown:
+		fmt.Fprintf(&b, " %s", e.Evidence)
+	case EventDied:
+		fmt.Fprintf(&b, " %s", e.Proof)
+	case EventSent, EventDelivered, EventLost:
+		fmt.Fprintf(&b, ": %s", e.Message)
+	case EventTransition:
+		fmt.Fprintf(&b, ": %s", e.Transition)
+	case EventAnomaly:
+		fmt.Fprintf(&b, ": %s", e.Anomaly)
+	case EventLinkFaults:
+		fmt.Fprintf(&b, ": %+v", e.Faults)
+	}
+	return b.String()
+}
+
+// trace keeps the last events.
+type trace struct {
+	ring []Event
+	next int
+	full bool
+}
+
+func (t *trace) add(e *Event) {
+	t.ring[t.next] = *e
+	t.next++
+	if t.next == len(t.ring) {
+		t.next, t.full = 0, true
+	}
+}
+
+// lines returns the kept events, oldest first.
+func (t *trace) lines() []string {
+	var lines []string
+	if t.full {
+		for i := t.next; i < len(t.ring); i++ {
+			lines = append(lines, t.ring[i].String())
+		}
+	}
+	for i := range t.next {
+		lines = append(lines, t.ring[i].String())
+	}
+	return lines
+}

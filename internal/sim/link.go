@@ -1,0 +1,198 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/bmqelect/bmqelect/elector"
+)
+
+// link is what connects two nodes: at most one virtual TCP connection at a time.
+// Index i of its arrays belongs to nodes[i].
+type link struct {
+	nodes   [2]*node
+	ends    [2]end
+	dirs    [2]direction // what travels toward nodes[i]
+	epoch   uint64       // numbers the connections
+	dialing bool         // a connection is about to be made
+}
+
+// end is a connection as one process sees it.
+type end struct {
+	up        bool
+	silent    bool          // hears nothing, whatever the other end does
+	quietFrom time.Duration // since when
+	eof       bool          // the newest connection ended with FIN
+
+	// What this process knows of the other: the newest boot that it was linked
+	// with, of which disk, and whether that one was proven dead.
+	knownBoot     int
+	knownIdentity int
+	proven        bool
+}
+
+// direction is one way of a link.
+type direction struct {
+	Faults
+	cut  bool
+	last time.Duration // when the newest ordered arrival is due: TCP keeps order
+}
+
+// side is the index of n's end.
+func (l *link) side(n *node) int {
+	if l.nodes[0] == n {
+		return 0
+	}
+	return 1
+}
+
+// open reports whether packets pass both ways.
+func (l *link) open() bool { return !l.dirs[0].cut && !l.dirs[1].cut }
+
+// connectable reports whether a dial would succeed and is needed.
+func (l *link) connectable() bool {
+	return l.open() && l.nodes[0].awake() && l.nodes[1].awake() && !(l.ends[0].up && l.ends[1].up)
+}
+
+// refreshAll is refresh for every link of a node.
+func (s *Sim) refreshAll(n *node) {
+	for _, l := range n.links {
+		if l != nil {
+			s.refresh(l)
+		}
+	}
+}
+
+// refresh arms what follows from the state of a link after it changed: a dial,
+// the read deadline of an end that hears nothing.
+func (s *Sim) refresh(l *link) {
+	for i := range l.ends {
+		s.listen(l, i)
+	}
+	if l.connectable() && !l.dialing {
+		l.dialing = true
+		s.queue.push(item{at: s.now + s.upTo(s.cfg.Redial), handle: (*Sim).dial, link: l})
+	}
+}
+
+// listen arms the read deadline of end i if it has just become silent: the way
+// to it is cut, or nobody talks at the other end.
+func (s *Sim) listen(l *link, i int) {
+	e, other := &l.ends[i], 1-i
+	silent := e.up && (l.dirs[i].cut || !l.ends[other].up || !l.nodes[other].awake())
+	if silent && !e.silent {
+		e.quietFrom = s.now
+		s.queue.push(item{at: s.now + s.cfg.LinkTimeout, handle: (*Sim).readDeadline, link: l, end: i, epoch: l.epoch})
+	}
+	e.silent = silent
+}
+
+// readDeadline closes an end that heard nothing for too long. A living process
+// says goodbye, which may get through.
+func (s *Sim) readDeadline(it *item) {
+	l, i := it.link, it.end
+	e := &l.ends[i]
+	if l.epoch != it.epoch || !e.silent || e.quietFrom+s.cfg.LinkTimeout > s.now || !l.nodes[i].awake() {
+		return
+	}
+	s.sendClose(l, 1-i, elector.EvidenceGoodbye)
+	s.lose(l, i, elector.EvidenceTimeout)
+	s.refresh(l)
+}
+
+// lose tells the process at end i that its connection is gone.
+func (s *Sim) lose(l *link, i int, why elector.Evidence) {
+	e, n, peer := &l.ends[i], l.nodes[i], l.nodes[1-i]
+	if !e.up {
+		return
+	}
+	e.up, e.silent, e.eof = false, false, why == elector.EvidenceEOF
+	s.observe(&Event{Kind: EventLinkDown, Node: n.id, Peer: peer.id, Evidence: why})
+	s.hear(n, elector.LinkDown{Peer: peer.id, Evidence: why})
+}
+
+// sendClose lets end i hear, after all that was sent to it before, how its
+// connection ended.
+func (s *Sim) sendClose(l *link, i int, why elector.Evidence) {
+	if d := &l.dirs[i]; l.ends[i].up && !d.cut {
+		d.last = max(s.now+d.Delay, d.last)
+		s.queue.push(item{at: d.last, handle: (*Sim).closed, link: l, end: i, epoch: l.epoch, evidence: why})
+	}
+}
+
+func (s *Sim) closed(it *item) {
+	l, i := it.link, it.end
+	if l.epoch != it.epoch || !l.ends[i].up || l.dirs[i].cut {
+		return
+	}
+	s.lose(l, i, it.evidence)
+	s.probe(l, i)
+	s.refresh(l)
+}
+
+// probe dials a peer whose connection ended with FIN: a refusal proves it dead.
+func (s *Sim) probe(l *link, i int) {
+	if e := &l.ends[i]; e.eof && !e.proven && l.nodes[i].awake() {
+		rtt := l.dirs[0].Delay + l.dirs[1].Delay
+		s.queue.push(item{at: s.now + rtt, handle: (*Sim).refused, link: l, end: i, boot: e.knownBoot})
+	}
+}
+
+// refused is the answer to a probe, if nobody listens there.
+func (s *Sim) refused(it *item) {
+	l, i := it.link, it.end
+	e, n, peer := &l.ends[i], l.nodes[i], l.nodes[1-i]
+	if e.up || !e.eof || e.proven || e.knownBoot != it.boot || peer.running() || !l.open() || !n.awake() {
+		return
+	}
+	s.prove(l, i, elector.ProofRefusedAfterEOF)
+}
+
+func (s *Sim) prove(l *link, i int, p elector.Proof) {
+	n, peer := l.nodes[i], l.nodes[1-i]
+	l.ends[i].proven = true
+	s.observe(&Event{Kind: EventDied, Node: n.id, Peer: peer.id, Proof: p})
+	s.hear(n, elector.Died{Peer: peer.id, Proof: p})
+}
+
+// dial makes a connection. The accepting end has it at once, the other when the
+// handshake's answer arrives.
+func (s *Sim) dial(it *item) {
+	l := it.link
+	if !l.connectable() {
+		l.dialing = false
+		return
+	}
+	s.lose(l, 0, elector.EvidenceReset) // a half-open connection is superseded
+	s.lose(l, 1, elector.EvidenceReset)
+	l.epoch++
+	dialer := int(s.network.Uint64N(2))
+	d := &l.dirs[dialer]
+	d.last = max(s.now+d.Delay, d.last)
+	s.queue.push(item{at: d.last, handle: (*Sim).dialed, link: l, end: dialer, epoch: l.epoch})
+	s.connected(l, 1-dialer)
+	s.refresh(l)
+}
+
+func (s *Sim) dialed(it *item) {
+	l, i := it.link, it.end
+	l.dialing = false
+	if !l.dirs[i].cut && l.nodes[i].awake() && l.ends[1-i].up {
+		s.connected(l, i)
+	}
+	s.refresh(l)
+}
+
+// connected gives end i its connection, and before it the proof that the process
+// which it knew is gone, if another runs on the same disk now.
+func (s *Sim) connected(l *link, i int) {
+	e, n, peer := &l.ends[i], l.nodes[i], l.nodes[1-i]
+	if e.knownBoot != 0 && e.knownBoot < peer.boots && !e.proven && e.knownIdentity == peer.disk.identity {
+		s.prove(l, i, elector.ProofReincarnated)
+	}
+	e.up, e.eof, e.silent = true, false, false
+	if e.knownBoot != peer.boots {
+		e.knownBoot, e.knownIdentity, e.proven = peer.boots, peer.disk.identity, false
+	}
+	s.observe(&Event{Kind: EventLinkUp, Node: n.id, Peer: peer.id})
+	s.hear(n, elector.LinkUp{Peer: peer.id})
+}

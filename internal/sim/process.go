@@ -1,0 +1,232 @@
+package sim
+
+import (
+	"fmt"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/lsn"
+)
+
+// Unsynced says what a crash does to terms that were being written.
+type Unsynced uint8
+
+const (
+	UnsyncedByChance Unsynced = iota // the seed decides how many of them the disk keeps
+	UnsyncedLost                     // none
+	UnsyncedKept                     // all: durable, but the process never heard so
+)
+
+// Crash is how a process dies.
+type Crash struct {
+	Unsynced Unsynced
+	// Silent crashes take the whole machine: no kernel is left to end its
+	// connections, and peers only time out.
+	Silent bool
+}
+
+// find returns the node of that name.
+func (s *Sim) find(id elector.NodeID) (*node, error) {
+	n, ok := s.byName[id]
+	if !ok {
+		return nil, fmt.Errorf("no node is named %q", id)
+	}
+	return n, nil
+}
+
+// process returns a node that runs (or does not), as do needs it.
+func (s *Sim) process(do string, id elector.NodeID, running bool) (*node, error) {
+	n, err := s.find(id)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", do, err)
+	}
+	if n.running() != running {
+		return nil, fmt.Errorf("%s %s: running is %t, but must be %t", do, id, n.running(), running)
+	}
+	return n, nil
+}
+
+// Crash kills a running process: memory is lost, the disk stays. It returns an
+// error if the node is unknown or does not run.
+func (s *Sim) Crash(id elector.NodeID, how Crash) error {
+	n, err := s.process("crash", id, true)
+	if err != nil {
+		return err
+	}
+	s.settleWrites(n, how.Unsynced)
+	s.observe(&Event{Kind: EventCrashed, Node: id, Term: n.disk.term})
+	s.vanish(n, elector.EvidenceEOF, how.Silent)
+	return s.err
+}
+
+// settleWrites decides what the disk keeps of the writes that were under way.
+func (s *Sim) settleWrites(n *node, u Unsynced) {
+	keep := len(n.disk.unsynced)
+	switch u {
+	case UnsyncedLost:
+		keep = 0
+	case UnsyncedByChance:
+		keep = int(s.network.Uint64N(uint64(keep) + 1))
+	}
+	for _, term := range n.disk.unsynced[:keep] {
+		s.durable(n, term)
+	}
+	n.disk.unsynced, n.disk.busy = nil, 0
+}
+
+// vanish ends a process. Unless it is silent, the peers hear how its connections
+// ended after all that it had sent.
+func (s *Sim) vanish(n *node, why elector.Evidence, silent bool) {
+	n.machine, n.paused, n.backlog = nil, false, nil
+	n.lease, n.leaseUntil = elector.Lease{}, 0
+	s.checker.Gone(n.id)
+	for _, l := range n.links {
+		if l == nil {
+			continue
+		}
+		i := l.side(n)
+		if l.ends[i].up && !silent {
+			s.sendClose(l, 1-i, why)
+		}
+		l.ends[i] = end{}
+		s.refresh(l)
+	}
+}
+
+// Stop ends a running process gracefully. A paused one cannot stop.
+func (s *Sim) Stop(id elector.NodeID) error {
+	n, err := s.process("stop", id, true)
+	if err != nil {
+		return err
+	}
+	if n.paused {
+		return fmt.Errorf("stop %s: it is paused", id)
+	}
+	s.settleWrites(n, UnsyncedKept)
+	s.step(n, elector.Stop{})
+	s.observe(&Event{Kind: EventStopped, Node: id})
+	s.vanish(n, elector.EvidenceGoodbye, false)
+	return s.err
+}
+
+// Restart starts a process on the node's disk. It returns an error if one runs.
+func (s *Sim) Restart(id elector.NodeID) error {
+	n, err := s.process("restart", id, false)
+	if err != nil {
+		return err
+	}
+	s.boot(n)
+	return s.err
+}
+
+// Wipe loses the disk of a node that does not run: term, identity, and that it
+// ever booted. What the node did before may then happen again; I1 is not
+// guaranteed with it.
+func (s *Sim) Wipe(id elector.NodeID) error {
+	n, err := s.process("wipe", id, false)
+	if err != nil {
+		return err
+	}
+	n.disk = disk{identity: n.disk.identity + 1}
+	s.checker.Wiped(id)
+	s.observe(&Event{Kind: EventWiped, Node: id})
+	return nil
+}
+
+// Pause stops a running process as SIGSTOP does: it hears nothing, sends nothing
+// and keeps its memory, while its sockets fill and its disk goes on writing.
+func (s *Sim) Pause(id elector.NodeID) error {
+	n, err := s.process("pause", id, true)
+	if err != nil {
+		return err
+	}
+	n.paused = true
+	s.observe(&Event{Kind: EventPaused, Node: id})
+	s.refreshAll(n)
+	return nil
+}
+
+// Resume lets a paused process go on, with what waits in its sockets. Whether it
+// looks at the clock before or after that is up to the seed.
+func (s *Sim) Resume(id elector.NodeID) error {
+	n, err := s.process("resume", id, true)
+	if err != nil {
+		return err
+	}
+	if !n.paused {
+		return fmt.Errorf("resume %s: it is not paused", id)
+	}
+	n.paused, n.wakeQueued = false, forever
+	s.observe(&Event{Kind: EventResumed, Node: id})
+	s.catchUp(n)
+	for _, l := range n.links {
+		if l != nil {
+			s.probe(l, l.side(n))
+			l.ends[l.side(n)].silent = false // its read deadlines begin anew
+			s.refresh(l)
+		}
+	}
+	return s.err
+}
+
+func (s *Sim) catchUp(n *node) {
+	clockFirst := s.chance(million / 2)
+	if clockFirst {
+		s.step(n, elector.Tick{})
+	}
+	waiting := n.backlog
+	n.backlog = nil
+	for _, in := range waiting {
+		s.step(n, in)
+	}
+	if !clockFirst {
+		s.step(n, elector.Tick{})
+	}
+}
+
+// Transfer tells a node to hand its leadership over to another, or to the best
+// follower if to is "". Why it cannot is returned, and changes nothing.
+func (s *Sim) Transfer(from, to elector.NodeID) error {
+	n, err := s.process("transfer from", from, true)
+	if err != nil {
+		return err
+	}
+	if to == "" {
+		to = n.machine.BestSuccessor()
+	}
+	if err := n.machine.Transferable(to); err != nil {
+		return fmt.Errorf("transfer from %s: %w", from, err)
+	}
+	s.observe(&Event{Kind: EventCommand, Node: from, Peer: to})
+	s.hear(n, elector.Transfer{To: to})
+	return s.err
+}
+
+// Issue lets the application at a node issue the next LSN, as it may while the
+// node's lease is valid; ok is false if it is not.
+func (s *Sim) Issue(id elector.NodeID) (issued lsn.LSN, ok bool, err error) {
+	n, err := s.find(id)
+	if err != nil {
+		return lsn.LSN{}, false, fmt.Errorf("issue: %w", err)
+	}
+	if !n.awake() || s.now >= n.leaseUntil {
+		return lsn.LSN{}, false, nil
+	}
+	issued = n.machine.State().SeenLSN
+	issued.Counter++
+	s.step(n, elector.Issued{LSN: issued})
+	s.check(s.checker.Issued(id, issued))
+	return issued, true, s.err
+}
+
+// Inject delivers a message that no node sent, whoever it says it is from. What
+// is paused or does not run hears nothing.
+func (s *Sim) Inject(from, to elector.NodeID, m elector.Message) error {
+	n, err := s.find(to)
+	if err != nil {
+		return fmt.Errorf("inject: %w", err)
+	}
+	if n.awake() {
+		s.deliver(n, from, &m)
+	}
+	return s.err
+}

@@ -1,0 +1,193 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/bmqelect/bmqelect/elector"
+)
+
+// Sim is a running cluster. Make one with New; the first violation ends it, and
+// every later call that would advance it returns that violation again.
+type Sim struct {
+	cfg     Config
+	now     time.Duration
+	queue   queue
+	nodes   []*node
+	byName  map[elector.NodeID]*node
+	links   []*link
+	network *rand.Rand // what the network and the disks do
+	checker *Checker
+	trace   trace
+	stats   Stats
+	err     error
+}
+
+// Stats counts what happened since time 0.
+type Stats struct {
+	Sent, Delivered, Lost uint64 // messages, one per receiver
+	Steps                 uint64 // of machines
+	Transitions           uint64
+	Anomalies             uint64
+}
+
+// Action is something that a schedule does to the cluster.
+type Action func(*Sim) error
+
+// New makes a cluster whose present nodes start at time 0, or, with cfg.Begin,
+// one that has a leader at time 0. It returns an error that names everything
+// wrong with cfg, or the violation that the election before time 0 met.
+func New(cfg Config) (*Sim, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("simulator config: %w", err)
+	}
+	s := &Sim{
+		cfg:     cfg,
+		byName:  map[elector.NodeID]*node{},
+		network: rand.New(rand.NewPCG(cfg.Seed, 0)),
+		trace:   trace{ring: make([]Event, cfg.TraceLines)},
+	}
+	if err := s.addNodes(); err != nil {
+		return nil, err
+	}
+	s.addLinks()
+	s.checker = NewChecker(s.checks())
+	if cfg.Begin.Leader != "" {
+		return s, s.begin()
+	}
+	for _, n := range s.nodes {
+		if !n.Absent {
+			s.startAt(n, 0)
+		}
+	}
+	return s, nil
+}
+
+func (s *Sim) addNodes() error {
+	for i, nc := range s.cfg.Nodes {
+		if _, err := elector.New(nc.Elector); err != nil {
+			return fmt.Errorf("simulated node %q: %w", nc.Elector.Self, err)
+		}
+		n := &node{
+			NodeConfig: nc, id: nc.Elector.Self, index: i, wakeQueued: forever,
+			entropy: rand.New(rand.NewPCG(s.cfg.Seed, uint64(i)+1)),
+			links:   make([]*link, len(s.cfg.Nodes)),
+		}
+		s.nodes = append(s.nodes, n)
+		s.byName[n.id] = n
+	}
+	return nil
+}
+
+func (s *Sim) addLinks() {
+	for i, a := range s.nodes {
+		for _, b := range s.nodes[i+1:] {
+			l := &link{nodes: [2]*node{a, b}}
+			l.dirs[0].Faults, l.dirs[1].Faults = s.cfg.Network, s.cfg.Network
+			a.links[b.index], b.links[a.index] = l, l
+			s.links = append(s.links, l)
+		}
+	}
+}
+
+// checks is what may be asked of machines so configured: where a safety feature
+// is off, what it is there for need not hold.
+func (s *Sim) checks() Checks {
+	var c Checks
+	for _, n := range s.nodes {
+		c.NoLeases = c.NoLeases || n.Elector.UnsafeNoScouting || n.Elector.UnsafeQuorum
+		c.TwoLeaders = c.TwoLeaders || n.Elector.UnsafeQuorum
+	}
+	return c
+}
+
+func (s *Sim) startAt(n *node, t time.Duration) {
+	s.at(t, func(s *Sim) error { return s.Restart(n.id) })
+}
+
+// Now is the simulated time.
+func (s *Sim) Now() time.Duration { return s.now }
+
+// Stats returns what was counted since time 0.
+func (s *Sim) Stats() Stats { return s.stats }
+
+// Err returns the first violation or failed action, nil if there was none.
+func (s *Sim) Err() error { return s.err }
+
+// At lets an action happen at a simulated time: now, if t is in the past. Actions
+// of the same time happen in the order of the calls.
+func (s *Sim) At(t time.Duration, do Action) { s.at(max(t, s.now), do) }
+
+func (s *Sim) at(t time.Duration, do Action) {
+	s.queue.push(item{at: t, handle: (*Sim).act, action: do})
+}
+
+func (s *Sim) act(it *item) {
+	if err := it.action(s); err != nil && s.err == nil {
+		s.err = fmt.Errorf("seed %d, action at %s: %w", s.cfg.Seed, s.now, err)
+	}
+}
+
+// Step lets the next thing happen. It returns false if nothing ever will, or
+// the run is over by Err.
+func (s *Sim) Step() bool {
+	next := s.queue.peek()
+	if next == nil || s.err != nil {
+		return false
+	}
+	s.queue.pop()
+	s.now = next.at
+	next.handle(s, next)
+	s.queue.recycle(next)
+	return s.err == nil
+}
+
+// RunUntil lets everything happen that happens up to time t, and leaves the
+// clock at t. It returns Err.
+func (s *Sim) RunUntil(t time.Duration) error {
+	for s.err == nil {
+		next := s.queue.peek()
+		if next == nil || next.at > t {
+			s.now = max(s.now, t)
+			break
+		}
+		s.Step()
+	}
+	return s.err
+}
+
+// RunFor is RunUntil d from now.
+func (s *Sim) RunFor(d time.Duration) error { return s.RunUntil(s.now + d) }
+
+// observe tells the trace and the observer of an event.
+func (s *Sim) observe(e *Event) {
+	e.At = s.now
+	s.trace.add(e)
+	if s.cfg.Observer != nil {
+		s.cfg.Observer(e)
+	}
+}
+
+// check ends the run if the checker found a violation.
+func (s *Sim) check(v *Violation) {
+	if v == nil || s.err != nil {
+		return
+	}
+	v.Seed, v.At, v.Trace = s.cfg.Seed, s.now, s.trace.lines()
+	s.err = v
+}
+
+// upTo draws a duration from [0, limit].
+func (s *Sim) upTo(limit time.Duration) time.Duration {
+	if limit <= 0 {
+		return 0
+	}
+	return time.Duration(s.network.Uint64N(uint64(limit) + 1))
+}
+
+// chance draws whether something happens that happens ppm times in a million.
+func (s *Sim) chance(ppm int) bool {
+	return ppm > 0 && s.network.Uint64N(million) < uint64(ppm)
+}

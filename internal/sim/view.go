@@ -1,0 +1,79 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/lsn"
+)
+
+// View is one node as an omniscient onlooker sees it.
+type View struct {
+	Node       elector.NodeID
+	Running    bool // a process is there; the fields below Durable mean something
+	Paused     bool
+	Durable    lsn.Term
+	Status     elector.Status // times are the node's own
+	Now        elector.Time   // the node's clock
+	LeaseValid bool           // it is the leader, and would say so if asked now
+	LeaseUntil time.Duration  // the end of its lease in simulated time
+}
+
+// View returns how a node stands now.
+func (s *Sim) View(id elector.NodeID) (View, error) {
+	n, err := s.find(id)
+	if err != nil {
+		return View{}, fmt.Errorf("view: %w", err)
+	}
+	v := View{Node: id, Running: n.running(), Paused: n.paused, Durable: n.disk.term}
+	if n.running() {
+		v.Status, v.Now = n.machine.Status(), n.clock.at(s.now)
+		v.LeaseValid, v.LeaseUntil = s.leads(n), n.leaseUntil
+	}
+	return v, nil
+}
+
+// leads reports whether n holds a valid lease.
+func (s *Sim) leads(n *node) bool { return n.running() && s.now < n.leaseUntil }
+
+// Leader returns the node that leads: it has the role, its lease is valid, and
+// as many voters as it needs, itself included, follow it. ok is false if none
+// does.
+func (s *Sim) Leader() (id elector.NodeID, ok bool) {
+	for _, n := range s.nodes {
+		if s.leads(n) && s.followers(n) >= n.Elector.QuorumSize() {
+			return n.id, true
+		}
+	}
+	return "", false
+}
+
+// followers counts the voters that follow n, itself included.
+func (s *Sim) followers(n *node) int {
+	count := 0
+	for _, v := range s.nodes {
+		if v.running() && !v.Elector.Observer() && s.leaderOf(v) == n.id {
+			count++
+		}
+	}
+	return count
+}
+
+// leaderOf is the leader that a node is or follows, "" for none.
+func (s *Sim) leaderOf(n *node) elector.NodeID {
+	st := n.machine.State()
+	if st.Role == elector.Leader {
+		return n.id
+	}
+	return st.Follower.Leader
+}
+
+// Nodes returns the names of all nodes in the order of Config.Nodes.
+func (s *Sim) Nodes() []elector.NodeID {
+	ids := make([]elector.NodeID, len(s.nodes))
+	for i, n := range s.nodes {
+		ids[i] = n.id
+	}
+	return ids
+}
