@@ -107,7 +107,7 @@ func (m *Machine) start(in Start) {
 	if s.Role != Dormant {
 		return
 	}
-	s.Term, s.Durable = in.Term, in.Term
+	s.Term, s.Durable, s.Vote = in.Term, in.Term, ""
 	if in.Restarted && !m.alone() {
 		// It may have promised its vote before the crash; whatever it promised
 		// has lapsed after this.

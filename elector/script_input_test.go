@@ -145,6 +145,8 @@ func (s *script) field(m *elector.Message, word string) {
 		m.SentAt = elector.Time(s.duration(val))
 	case "lsn":
 		m.LSN = s.lsn(val)
+	case "yes":
+		m.WillVote = true
 	case "not-candidate":
 		m.Candidate = false
 	case "successor":
