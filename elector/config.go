@@ -10,8 +10,6 @@ import (
 // Config is what a machine needs to know before it starts. The zero value of
 // every optional field is safe. New copies it.
 type Config struct {
-	// Group names the election; it goes into errors only. Default "default".
-	Group string
 	// Self is this node's ID. A node that is not among Voters is an observer:
 	// it follows and never votes. Required.
 	Self NodeID
