@@ -16,15 +16,19 @@ const (
 	lockFile   = "LOCK"         // locked while a process has the directory; holds its pid
 )
 
-// makeDir makes the data directory if need be, durably.
+// makeDir makes the data directory and what is missing above it, durably.
 func makeDir(dir string) error {
-	if _, err := os.Stat(dir); err == nil {
-		return nil
+	if there, err := exists(dir); there || err != nil {
+		return err
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	parent := filepath.Dir(dir)
+	if err := makeDir(parent); err != nil {
+		return err
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("make data directory: %w", err)
 	}
-	return syncDir(filepath.Dir(dir))
+	return syncDir(parent)
 }
 
 // found tells a first boot from a directory that has lost its state file.

@@ -44,7 +44,7 @@ func openFile(path string, noSync bool) (*file, error) {
 		return f, nil
 	}
 	if f.panicked {
-		_ = f.raw.Close() // nobody else can: bbolt did not return
+		_ = f.abandon()
 	}
 	return nil, err
 }
@@ -95,9 +95,16 @@ func (f *file) write(s state) error {
 
 func (f *file) close() error {
 	if f.panicked {
-		return f.raw.Close() // db.Close could wait for ever; the mapping goes with the process
+		return f.abandon()
 	}
 	return f.db.Close()
+}
+
+// abandon lets go of a file whose db cannot be closed: it did not return from
+// Open, or Close could wait for ever. The memory map stays until the process
+// ends and would keep bbolt's lock alive, hence the unlock.
+func (f *file) abandon() error {
+	return errors.Join(unlock(f.raw), f.raw.Close())
 }
 
 // guarded turns bbolt's panics into errors, and faults in its memory map too.
@@ -106,7 +113,7 @@ func (f *file) guarded(use func() error) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			f.panicked = true
-			err = errors.Join(ErrCorrupt, fmt.Errorf("bbolt: %v", cause))
+			err = fmt.Errorf("%w: bbolt: %v", ErrCorrupt, cause)
 		}
 	}()
 	return use()

@@ -65,10 +65,19 @@ func readMetas(f io.ReaderAt) (meta, error) {
 			return meta{}, fmt.Errorf("meta page %d: %w", i, err)
 		}
 	}
-	if both[0].commit > both[1].commit {
+	return newer(both)
+}
+
+// newer demands what bbolt writes: even commits in page 0, odd ones in page 1.
+func newer(both [2]meta) (meta, error) {
+	even, odd := both[0].commit, both[1].commit
+	switch {
+	case even%2 == 0 && even+1 == odd:
+		return both[1], nil
+	case even%2 == 0 && odd+1 == even:
 		return both[0], nil
 	}
-	return both[1], nil
+	return meta{}, fmt.Errorf("meta pages are of commits %d and %d, not of two in turn", even, odd)
 }
 
 func parseMeta(b []byte) (meta, error) {

@@ -19,6 +19,9 @@ func tryLock(f *os.File) (bool, error) {
 	return err == nil, err
 }
 
+// unlock releases a lock although f may be mapped.
+func unlock(f *os.File) error { return unix.Flock(int(f.Fd()), unix.LOCK_UN) }
+
 // syncDir makes the names in dir durable.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)

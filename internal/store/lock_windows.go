@@ -20,5 +20,8 @@ func tryLock(f *os.File) (bool, error) {
 	return err == nil, err
 }
 
+// unlock has nothing to do: the lock goes when f is closed.
+func unlock(*os.File) error { return nil }
+
 // syncDir does nothing: NTFS journals names, and a directory cannot be synced.
 func syncDir(string) error { return nil }

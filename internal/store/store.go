@@ -6,8 +6,10 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 
 	"github.com/google/uuid"
+	bolterrors "go.etcd.io/bbolt/errors"
 )
 
 // Owner names the one node that a data directory belongs to.
@@ -92,9 +94,21 @@ func (s *Store) load(opts options) error {
 		s.state, err = s.file.read()
 	}
 	if err != nil {
-		return fmt.Errorf("%w: %s: %w; %s", ErrCorrupt, path, err, corruptAdvice)
+		return loadError(path, err)
 	}
 	return nil
+}
+
+// loadError tells damage from a file that merely could not be read now.
+func loadError(path string, err error) error {
+	var refused syscall.Errno
+	switch {
+	case errors.Is(err, bolterrors.ErrTimeout):
+		return fmt.Errorf("%w: %s is locked", ErrLocked, path)
+	case errors.As(err, &refused):
+		return fmt.Errorf("read durable state in %s: %w", path, err)
+	}
+	return fmt.Errorf("%w: %s: %w; %s", ErrCorrupt, path, err, corruptAdvice)
 }
 
 func (s *Store) checkOwner(who Owner) error {
