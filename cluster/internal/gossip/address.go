@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -13,8 +14,12 @@ import (
 // resolveTimeout bounds one look-up of a name.
 const resolveTimeout = 3 * time.Second
 
-// resolve returns the addresses that hostport stands for now.
+// resolve returns the addresses that hostport stands for now. An IP address
+// stands for itself: the resolver would drop its zone.
 func resolve(ctx context.Context, hostport string) ([]netip.AddrPort, error) {
+	if addr, err := netip.ParseAddrPort(hostport); err == nil {
+		return []netip.AddrPort{netip.AddrPortFrom(addr.Addr().Unmap(), addr.Port())}, nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, resolveTimeout)
 	defer cancel()
 	host, port, err := net.SplitHostPort(hostport)
@@ -42,12 +47,14 @@ func resolveOne(ctx context.Context, field, hostport string) (netip.AddrPort, er
 	if err != nil {
 		return netip.AddrPort{}, fmt.Errorf("%s: %w", field, err)
 	}
-	for _, addr := range addrs {
-		if addr.Addr().Is4() {
-			return addr, nil
-		}
+	addr := addrs[0]
+	if i := slices.IndexFunc(addrs, func(a netip.AddrPort) bool { return a.Addr().Is4() }); i >= 0 {
+		addr = addrs[i]
 	}
-	return addrs[0], nil
+	if addr.Addr().Zone() != "" {
+		return addr, fmt.Errorf("%s %q has a zone, which gossip cannot pass on: use an address without one", field, hostport)
+	}
+	return addr, nil
 }
 
 // advertised returns what to tell the others, given what was bound.

@@ -3,12 +3,16 @@ package gossip
 import (
 	"net"
 	"sync"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/memberlist"
 
 	"github.com/bmqelect/bmqelect/elector"
 )
+
+// clashRepeat is how long a clash that was reported stays unsaid.
+const clashRepeat = 10 * time.Minute
 
 // clash is a name claimed at two addresses.
 type clash struct {
@@ -21,14 +25,14 @@ type clash struct {
 type clashes struct {
 	mu       sync.Mutex
 	waiting  map[elector.NodeID]clash
-	reported map[clash]bool
+	reported map[clash]time.Time
 	wake     chan struct{}
 }
 
 func newClashes() *clashes {
 	return &clashes{
 		waiting:  map[elector.NodeID]clash{},
-		reported: map[clash]bool{},
+		reported: map[clash]time.Time{},
 		wake:     make(chan struct{}, 1),
 	}
 }
@@ -38,7 +42,7 @@ func (c *clashes) note(node elector.NodeID, kept, other string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	found := clash{node, kept, other}
-	if c.reported[found] {
+	if c.known(found) {
 		return
 	}
 	c.waiting[node] = found
@@ -56,18 +60,24 @@ func (c *clashes) take() []clash {
 	return all
 }
 
-// firstTime reports whether found was not reported before, and remembers it.
+// firstTime reports whether found was not reported lately, and remembers it.
 func (c *clashes) firstTime(found clash) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.reported[found] {
+	if c.known(found) {
 		return false
 	}
 	if len(c.reported) >= maxGone {
 		clear(c.reported)
 	}
-	c.reported[found] = true
+	c.reported[found] = time.Now()
 	return true
+}
+
+// known reports whether found was reported lately; the caller holds mu.
+func (c *clashes) known(found clash) bool {
+	at, ok := c.reported[found]
+	return ok && time.Since(at) < clashRepeat
 }
 
 // watchClashes checks what was noted until stop is closed.

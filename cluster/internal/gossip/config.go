@@ -1,9 +1,11 @@
 package gossip
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"strconv"
 	"time"
 
@@ -44,8 +46,12 @@ type Config struct {
 	// Blocked cuts this node off from peers for which it returns true, for packets
 	// and streams, sent and received. It is for tests and fault injection, must be
 	// quick and safe for concurrent use. peer is empty while only the address is
-	// known. nil, the default, cuts nothing and costs nothing.
+	// known; addr of an incoming stream has a port that means nothing. nil, the
+	// default, cuts nothing.
 	Blocked func(peer elector.NodeID, addr string) bool
+
+	// resolve stands in for DNS in tests.
+	resolve func(ctx context.Context, hostport string) ([]netip.AddrPort, error)
 }
 
 // Timing holds the periods of membership. The zero value of a field means LAN's.

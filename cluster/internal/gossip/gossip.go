@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -59,6 +60,10 @@ func Start(cfg Config) (*Gossip, error) {
 
 func newGossip(cfg Config) *Gossip {
 	cfg.Timing = cfg.Timing.withDefaults()
+	cfg.Join, cfg.KnownPeers = slices.Clone(cfg.Join), slices.Clone(cfg.KnownPeers)
+	if cfg.resolve == nil {
+		cfg.resolve = resolve
+	}
 	log := cfg.Logger
 	if log == nil {
 		log = hclog.NewNullLogger()

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -80,7 +81,7 @@ func (j *joiner) round(ctx context.Context) {
 	settings := map[string]lookup{}
 	targets := map[netip.AddrPort]error{}
 	for _, setting := range j.g.cfg.Join {
-		addrs, err := resolve(ctx, setting)
+		addrs, err := j.g.cfg.resolve(ctx, setting)
 		settings[setting] = lookup{addrs, err}
 		j.aim(targets, alive, addrs...)
 	}
@@ -107,15 +108,17 @@ type lookup struct {
 // outcome returns nil if one of the addresses is this node, a live member, or
 // has answered.
 func (l lookup) outcome(tried map[netip.AddrPort]error) error {
-	err := l.err
+	if l.err != nil {
+		return l.err
+	}
+	var failures []string
 	for _, addr := range l.addrs {
-		failure := tried[addr]
-		if failure == nil {
+		if tried[addr] == nil {
 			return nil
 		}
-		err = errors.Join(err, failure)
+		failures = append(failures, tried[addr].Error())
 	}
-	return err
+	return errors.New(strings.Join(failures, "; "))
 }
 
 // aim adds the addresses that are neither this node nor a live member.
@@ -150,6 +153,9 @@ func (j *joiner) try(targets map[netip.AddrPort]error) {
 func (j *joiner) tryOne(addr netip.AddrPort) error {
 	if _, err := j.g.list.Join([]string{addr.String()}); err != nil {
 		j.g.table.notAt(addr.String())
+		if first := errors.Unwrap(err); first != nil {
+			err = first // the library lists the errors of all addresses on several lines
+		}
 		j.g.log.Debug("no member found at address", "gossip", addr, "error", err)
 		return fmt.Errorf("exchange state with %s: %w", addr, err)
 	}

@@ -1,0 +1,130 @@
+package gossip
+
+import (
+	"bytes"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/elector"
+)
+
+// knife cuts one node off from some others.
+type knife struct{ cut atomic.Pointer[string] }
+
+func (k *knife) separate(nodes string) { k.cut.Store(&nodes) }
+func (k *knife) option(c *Config)      { c.Blocked = k.blocked }
+func (k *knife) blocked(peer elector.NodeID, _ string) bool {
+	nodes := k.cut.Load()
+	return nodes != nil && peer != "" && strings.Contains(*nodes, string(peer))
+}
+
+func TestBlockedSplitsAndHeals(t *testing.T) {
+	var k knife
+	a := start(t, "a")
+	b := start(t, "b", joining(a.gossipAddr()))
+	c := start(t, "c", joining(a.gossipAddr()), k.option)
+	requireTogether(t, a, b, c)
+
+	k.separate("a b")
+	for _, node := range []elector.NodeID{"a", "b"} {
+		c.requireEvent(Failed, node)
+	}
+	a.requireEvent(Failed, "c")
+	b.requireEvent(Failed, "c")
+	requireTogether(t, a, b)
+
+	k.separate("")
+	requireTogether(t, a, b, c)
+}
+
+func TestBlockedHoldsAgainstTheOtherSidesAttempts(t *testing.T) {
+	var k knife
+	k.separate("a b")
+	c := start(t, "c", k.option)
+	a := start(t, "a", joining(c.gossipAddr()))
+	b := start(t, "b", joining(c.gossipAddr(), a.gossipAddr()))
+	requireTogether(t, a, b)
+	require.Never(t, func() bool { return len(a.Members()) > 1 || len(c.Members()) > 0 }, 5*fast().Rejoin, 10*time.Millisecond)
+	k.separate("")
+	requireTogether(t, a, b, c)
+}
+
+func TestGarbageAndSilentStreamsDisturbNothing(t *testing.T) {
+	a := start(t, "a")
+	for i := range 2 * maxGreets {
+		conn, err := net.Dial("tcp", a.gossipAddr())
+		require.NoError(t, err)
+		defer func() { _ = conn.Close() }()
+		if i%2 == 0 {
+			_, _ = conn.Write([]byte("GET / HTTP/1.1\r\n\r\n"))
+		}
+	}
+	udp, err := net.Dial("udp", a.gossipAddr())
+	require.NoError(t, err)
+	defer func() { _ = udp.Close() }()
+	for _, junk := range []string{"x", "\xf4\x04testgarbage", strings.Repeat("\xff", 1000)} {
+		_, err := udp.Write([]byte(junk))
+		require.NoError(t, err)
+	}
+	b := start(t, "b", joining(a.gossipAddr()))
+	requireTogether(t, a, b)
+}
+
+// lines collects a node's log.
+type lines struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(b)
+}
+
+func (l *lines) count(text string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.buf.String(), text)
+}
+
+func (l *lines) option(c *Config) {
+	c.Logger = hclog.New(&hclog.LoggerOptions{Level: hclog.Info, Output: l})
+}
+
+func TestJoinFailureIsSaidOnceAndSoIsRecovery(t *testing.T) {
+	var log lines
+	later := freeAddr(t)
+	a := start(t, "a", joining(later), log.option)
+	require.Eventually(t, func() bool { return log.count("does not answer") == 1 }, patience, 5*time.Millisecond)
+	require.Never(t, func() bool { return log.count("\n") > 1 }, 10*fast().Rejoin, 10*time.Millisecond)
+	b := start(t, "b", bound(later))
+	requireTogether(t, a, b)
+	require.Eventually(t, func() bool { return log.count("answers again") == 1 }, patience, 5*time.Millisecond)
+}
+
+func TestHealthyClusterIsSilentAtInfo(t *testing.T) {
+	var log lines
+	a := start(t, "a", log.option)
+	own := []string{a.gossipAddr()}
+	b := start(t, "b", joining(own...), log.option)
+	c := start(t, "c", joining(own...), log.option)
+	requireTogether(t, a, b, c)
+	require.Never(t, func() bool { return log.count("\n") > 0 }, 5*fast().Rejoin, 10*time.Millisecond)
+}
+
+func TestOwnAddressAmongJoinIsSkipped(t *testing.T) {
+	var log lines
+	own := freeAddr(t)
+	a := start(t, "a", bound(own), joining(own), log.option)
+	b := start(t, "b", joining(own))
+	requireTogether(t, a, b)
+	require.Never(t, func() bool { return log.count("\n") > 0 }, 5*fast().Rejoin, 10*time.Millisecond)
+}

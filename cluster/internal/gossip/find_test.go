@@ -1,0 +1,167 @@
+package gossip
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/elector"
+)
+
+func TestThreeNodesFindEachOtherFromOneAddress(t *testing.T) {
+	a := start(t, "a")
+	b := start(t, "b", joining(a.gossipAddr()))
+	c := start(t, "c", joining(a.gossipAddr()))
+	requireTogether(t, a, b, c)
+	joined := c.requireEvent(Joined, "b")
+	require.Equal(t, b.Local(), joined.Member)
+}
+
+func TestNodeStartedFirstFindsTheOneItWaitsFor(t *testing.T) {
+	later := freeAddr(t)
+	a := start(t, "a", joining(later))
+	b := start(t, "b", bound(later))
+	requireTogether(t, a, b)
+}
+
+func TestKnownPeersReplaceJoinAddresses(t *testing.T) {
+	a := start(t, "a")
+	b := start(t, "b", knowing("no address at all", a.gossipAddr()))
+	requireTogether(t, a, b)
+}
+
+func TestIPv6(t *testing.T) {
+	ln, err := net.Listen("tcp", "[::1]:0")
+	if err != nil {
+		t.Skip("this machine has no ::1")
+	}
+	require.NoError(t, ln.Close())
+	a := start(t, "a", bound("[::1]:0"))
+	b := start(t, "b", bound("[::1]:0"), joining(a.gossipAddr()))
+	requireTogether(t, a, b)
+	require.Equal(t, netip.IPv6Loopback(), netip.MustParseAddrPort(a.gossipAddr()).Addr())
+}
+
+func TestAdvertiseApartFromBind(t *testing.T) {
+	a := start(t, "a", bound("0.0.0.0:0"), func(c *Config) { c.Advertise = "127.0.0.1:0" })
+	b := start(t, "b", joining(a.gossipAddr()))
+	requireTogether(t, a, b)
+	require.Equal(t, "127.0.0.1", netip.MustParseAddrPort(a.gossipAddr()).Addr().String())
+}
+
+func TestKilledNodeIsTakenInAtItsNewAddress(t *testing.T) {
+	a := start(t, "a")
+	b := start(t, "b", joining(a.gossipAddr()))
+	c := start(t, "c", joining(a.gossipAddr()))
+	requireTogether(t, a, b, c)
+	b.kill()
+	b = start(t, "b", joining(a.gossipAddr()))
+	requireTogether(t, a, b, c)
+	require.Empty(t, a.seen(Conflict, "b"), "one process at a time is no conflict")
+}
+
+// directory is a name service whose answers change.
+type directory struct {
+	mu    sync.Mutex
+	addrs map[string]string
+}
+
+func (d *directory) set(name, addr string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.addrs[name] = addr
+}
+
+func (d *directory) resolve(_ context.Context, name string) ([]netip.AddrPort, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	addr, ok := d.addrs[name]
+	if !ok {
+		return nil, fmt.Errorf("no such name: %q", name)
+	}
+	return []netip.AddrPort{netip.MustParseAddrPort(addr)}, nil
+}
+
+func TestEveryNodeMovesAtOnce(t *testing.T) {
+	dir := &directory{addrs: map[string]string{}}
+	names := []string{"n0:1", "n1:1", "n2:1"}
+	startNamed := func(name string) *peer {
+		p := start(t, elector.NodeID(name), joining(names...), func(c *Config) { c.resolve = dir.resolve })
+		dir.set(name, p.gossipAddr())
+		return p
+	}
+	var nodes [3]*peer
+	for i, name := range names {
+		nodes[i] = startNamed(name)
+	}
+	watcher := start(t, "watcher", joining(names...), func(c *Config) { c.resolve = dir.resolve })
+	requireTogether(t, nodes[0], nodes[1], nodes[2], watcher)
+	for _, n := range nodes {
+		n.kill()
+	}
+	for i, name := range names {
+		nodes[i] = startNamed(name)
+	}
+	requireTogether(t, nodes[0], nodes[1], nodes[2], watcher)
+}
+
+func TestTwoIslandsHeal(t *testing.T) {
+	bridge := freeAddr(t)
+	a := start(t, "a")
+	b := start(t, "b", joining(a.gossipAddr(), bridge))
+	c := start(t, "c")
+	d := start(t, "d", joining(c.gossipAddr()))
+	requireTogether(t, a, b)
+	requireTogether(t, c, d)
+	e := start(t, "e", bound(bridge), joining(d.gossipAddr()))
+	requireTogether(t, a, b, c, d, e)
+}
+
+func TestTwoProcessesWithOneNameAreReported(t *testing.T) {
+	a := start(t, "a")
+	b := start(t, "b", joining(a.gossipAddr()))
+	requireTogether(t, a, b)
+	double := start(t, "b", joining(a.gossipAddr()))
+
+	conflict := a.requireEvent(Conflict, "b")
+	require.Equal(t, b.gossipAddr(), conflict.Member.GossipAddr)
+	require.Equal(t, b.Local().MeshAddr, conflict.Member.MeshAddr)
+	require.Equal(t, double.gossipAddr(), conflict.OtherAddr)
+	double.requireEvent(Conflict, "b")
+
+	// Twenty probes later nothing has flapped, and nothing was said twice.
+	require.Never(t, func() bool { return len(a.seen(Failed, "b")) > 0 || len(a.seen(Conflict, "b")) > 1 },
+		20*fast().Probe, 10*time.Millisecond)
+	require.Equal(t, b.gossipAddr(), a.view()["b"])
+
+	b.kill()
+	requireTogether(t, a, double)
+}
+
+func TestForeignClusterStaysOutside(t *testing.T) {
+	a := start(t, "a")
+	stranger := start(t, "s", joining(a.gossipAddr()), func(c *Config) { c.Cluster = "other" })
+	b := start(t, "b", joining(a.gossipAddr()))
+	requireTogether(t, a, b)
+	require.Never(t, func() bool { return len(stranger.Members()) > 0 || len(a.Members()) > 1 },
+		5*fast().Rejoin, 10*time.Millisecond)
+}
+
+func TestChangedMetadataReachesEverybody(t *testing.T) {
+	a := start(t, "a")
+	b := start(t, "b", joining(a.gossipAddr()))
+	c := start(t, "c", joining(a.gossipAddr()))
+	requireTogether(t, a, b, c)
+	next := Meta{MeshAddr: "[::1]:2000", AdminAddr: "127.0.0.1:3", Version: "2", Priority: -7}
+	require.NoError(t, b.UpdateMeta(next))
+	for _, p := range []*peer{a, c} {
+		require.Equal(t, next, p.requireEvent(Updated, "b").Member.Meta)
+	}
+	require.Equal(t, next, b.Local().Meta)
+}
