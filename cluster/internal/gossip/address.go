@@ -42,8 +42,8 @@ func resolve(ctx context.Context, hostport string) ([]netip.AddrPort, error) {
 }
 
 // resolveOne returns the address that a setting stands for, IPv4 first.
-func resolveOne(ctx context.Context, field, hostport string) (netip.AddrPort, error) {
-	addrs, err := resolve(ctx, hostport)
+func (g *Gossip) resolveOne(field, hostport string) (netip.AddrPort, error) {
+	addrs, err := g.cfg.resolve(context.Background(), hostport)
 	if err != nil {
 		return netip.AddrPort{}, fmt.Errorf("%s: %w", field, err)
 	}
@@ -58,14 +58,15 @@ func resolveOne(ctx context.Context, field, hostport string) (netip.AddrPort, er
 }
 
 // advertised returns what to tell the others, given what was bound.
-func advertised(ctx context.Context, setting string, bound netip.AddrPort) (netip.AddrPort, error) {
+func (g *Gossip) advertised(bound netip.AddrPort) (netip.AddrPort, error) {
+	setting := g.cfg.Advertise
 	if setting == "" {
 		if bound.Addr().IsUnspecified() && bound.Addr().Is6() {
 			return netip.AddrPort{}, fmt.Errorf("Bind %s is no address that others can reach: set Advertise", bound)
 		}
 		return bound, nil
 	}
-	addr, err := resolveOne(ctx, "Advertise", setting)
+	addr, err := g.resolveOne("Advertise", setting)
 	if err != nil {
 		return netip.AddrPort{}, err
 	}

@@ -2,6 +2,7 @@ package gossip
 
 import (
 	"context"
+	"net"
 	"sync"
 	"testing"
 	"time"
@@ -56,10 +57,18 @@ func TestLeaveIsBounded(t *testing.T) {
 	}, patience, time.Millisecond)
 }
 
+// silentListener returns an address that takes connections and never answers.
+func silentListener(t *testing.T) string {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, ln.Close()) })
+	return ln.Addr().String()
+}
+
 func TestCloseUnderLoad(t *testing.T) {
 	a := start(t, "a")
 	b := start(t, "b", joining(a.gossipAddr()))
-	c := start(t, "c", joining(a.gossipAddr(), freeAddr(t), "192.0.2.1:9"))
+	c := start(t, "c", joining(a.gossipAddr(), freeAddr(t), silentListener(t)))
 	requireTogether(t, a, b, c)
 	var wg sync.WaitGroup
 	for _, p := range []*peer{a, b, c} {

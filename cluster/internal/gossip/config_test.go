@@ -1,8 +1,10 @@
 package gossip
 
 import (
+	"context"
 	"fmt"
 	"net"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -45,16 +47,31 @@ func TestStartSaysWhyItCannotBind(t *testing.T) {
 		{"[::]:0", "", "set Advertise"},
 		{"[fe80::1%nowhere]:0", "", "has a zone"},
 		{"127.0.0.1:0", "0.0.0.0:1", "name one interface"},
-		{"127.0.0.1:0", "no-such-host.invalid:1", "Advertise: resolve host"},
+		{"127.0.0.1:0", "no-such-host:1", `Advertise: no such name: "no-such-host:1"`},
+		{"no-such-host:1", "", `Bind: no such name: "no-such-host:1"`},
 	} {
 		t.Run(c.bind+" "+c.advertise, func(t *testing.T) {
 			cfg := valid()
 			cfg.Bind, cfg.Advertise = c.bind, c.advertise
+			cfg.resolve = onlyLiterals
 			_, err := Start(cfg)
 			require.ErrorContains(t, err, c.want)
 			require.ErrorContains(t, err, `node "a"`)
 		})
 	}
+}
+
+// onlyLiterals keeps a test away from the name service.
+func onlyLiterals(ctx context.Context, hostport string) ([]netip.AddrPort, error) {
+	if _, err := netip.ParseAddrPort(hostport); err != nil {
+		return nil, fmt.Errorf("no such name: %q", hostport)
+	}
+	return resolve(ctx, hostport)
+}
+
+func TestLocalhostIsResolved(t *testing.T) {
+	a := start(t, "a", bound("localhost:0"))
+	require.True(t, netip.MustParseAddrPort(a.gossipAddr()).Addr().IsLoopback())
 }
 
 func TestMetaRoundTrip(t *testing.T) {
@@ -89,6 +106,14 @@ func TestUpdateMetaThatDoesNotFitChangesNothing(t *testing.T) {
 	before := a.Local()
 	require.ErrorContains(t, a.UpdateMeta(Meta{MeshAddr: strings.Repeat("m", 600)}), "shorten MeshAddr (600 bytes)")
 	require.Equal(t, before, a.Local())
+	most := 0
+	for n := range memberlist.MetaMaxSize {
+		if a.UpdateMeta(Meta{Version: strings.Repeat("v", n)}) == nil {
+			most = n
+		}
+	}
+	require.Greater(t, most, 400)
+	require.NoError(t, a.Leave(within(t, patience)), "the largest metadata still leaves room for a goodbye")
 }
 
 func TestUnreadableMetaIsRefused(t *testing.T) {

@@ -92,7 +92,7 @@ func newGossip(cfg Config) *Gossip {
 
 // open binds the sockets and starts memberlist on them; it returns what was bound.
 func (g *Gossip) open() (netip.AddrPort, error) {
-	bind, err := resolveOne(context.Background(), "Bind", g.cfg.Bind)
+	bind, err := g.resolveOne("Bind", g.cfg.Bind)
 	if err != nil {
 		return bind, err
 	}
@@ -101,7 +101,7 @@ func (g *Gossip) open() (netip.AddrPort, error) {
 		return bind, err
 	}
 	bound := netip.AddrPortFrom(bind.Addr(), uint16(tr.GetAutoBindPort()))
-	g.addr, err = advertised(context.Background(), g.cfg.Advertise, bound)
+	g.addr, err = g.advertised(bound)
 	if err == nil {
 		err = g.create(tr, bound)
 	}

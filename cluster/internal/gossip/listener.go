@@ -101,8 +101,8 @@ func (l *listener) setMeta(change func(*wireMeta)) error {
 	defer l.mu.Unlock()
 	next := l.own
 	change(&next)
-	if _, err := encodeMeta(next); err != nil {
-		return err
+	if _, err := encodeMeta(next.meta().wire(true)); err != nil {
+		return err // checked with the goodbye in it, which must never fail to fit
 	}
 	l.own = next
 	return nil
