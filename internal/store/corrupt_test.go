@@ -48,7 +48,7 @@ func newDamaged(t testing.TB) *damaged {
 // error with ErrCorrupt; anything else is returned as the error.
 func (d *damaged) try(content []byte) error {
 	path := filepath.Join(d.dir, stateFile)
-	if err := os.WriteFile(path, content, 0o600); err != nil {
+	if err := overwrite(path, content); err != nil {
 		return err
 	}
 	s, err := open(d.dir, alice, options{noSync: true})
@@ -64,6 +64,16 @@ func (d *damaged) try(content []byte) error {
 		err = fmt.Errorf("read %+v, want %+v", got, want)
 	}
 	return errors.Join(err, d.persistMore(s))
+}
+
+// overwrite writes without truncating first, which some file systems answer with a flush.
+func overwrite(path string, content []byte) error {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(content, 0)
+	return errors.Join(err, f.Truncate(int64(len(content))), f.Close())
 }
 
 // persistMore goes on from a file that was read: what is then reported as
@@ -91,7 +101,7 @@ func (d *damaged) persistMore(s *Store) error {
 func TestFlippedByteNeverChangesTheTerm(t *testing.T) {
 	intact, d := sample(t), newDamaged(t)
 	for at := range intact {
-		if intact[at] == 0 && at%13 != 0 {
+		if intact[at] == 0 && at%61 != 0 {
 			continue // most of the file is unused
 		}
 		for _, mask := range []byte{0x01, 0x80, 0xFF} {

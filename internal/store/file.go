@@ -30,7 +30,7 @@ type file struct {
 func openFile(path string, noSync bool) (*file, error) {
 	f := &file{}
 	opts := &bolt.Options{
-		Timeout: lockPatience, PageSize: pageSize, NoSync: noSync, NoStatistics: true,
+		Timeout: lockPatience, PageSize: pageSize, NoSync: noSync, NoGrowSync: noSync, NoStatistics: true,
 		OpenFile: func(path string, flag int, perm os.FileMode) (raw *os.File, err error) {
 			f.raw, err = os.OpenFile(path, flag, perm)
 			return f.raw, err

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -14,6 +15,10 @@ import (
 var alice = Owner{Cluster: "bees", Node: "alice"}
 
 func TestMain(m *testing.M) {
+	if dir := os.Getenv(crashDir); dir != "" {
+		fmt.Fprintln(os.Stderr, writeUntilKilled(dir))
+		os.Exit(1)
+	}
 	goleak.VerifyTestMain(m)
 }
 

@@ -1,0 +1,98 @@
+package store
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/bmqelect/bmqelect/lsn"
+)
+
+// breakDisk makes every later write to the state file fail.
+func breakDisk(t *testing.T, s *Store) {
+	t.Helper()
+	readOnly, err := os.Open(filepath.Join(s.dir, stateFile))
+	require.NoError(t, err)
+	defer readOnly.Close()
+	require.NoError(t, unix.Dup3(int(readOnly.Fd()), int(s.file.raw.Fd()), unix.O_CLOEXEC))
+}
+
+func TestFirstFailedWriteIsFinal(t *testing.T) {
+	for name, write := range map[string]func(*Store) error{
+		"persist": func(s *Store) error { return s.Persist(map[string]lsn.Term{"a": 6}) },
+		"group":   func(s *Store) error { _, err := s.Group("b"); return err },
+		"peers":   func(s *Store) error { return s.SavePeers([]string{"p"}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			s := opened(t, dir)
+			require.NoError(t, s.Persist(map[string]lsn.Term{"a": 5}))
+			breakDisk(t, s)
+			err := write(s)
+			require.ErrorIs(t, err, ErrNotDurable)
+			require.ErrorContains(t, err, filepath.Join(dir, stateFile))
+			requireRefusal(t, s)
+			require.NoError(t, s.Close())
+			requireGroup(t, opened(t, dir), "a", Record{Term: 5, Booted: true})
+		})
+	}
+}
+
+func TestFullDiskStopsTheNodeAndLosesNothing(t *testing.T) {
+	dir := smallDisk(t)
+	s := opened(t, dir)
+	require.NoError(t, s.Persist(map[string]lsn.Term{"a": 5}))
+	require.NoError(t, fillDisk(dir))
+	// More groups than the pages that the file has already can take.
+	many := map[string]lsn.Term{"a": 6}
+	for i := range 2_000 {
+		many[strings.Repeat("g", i+1)] = 6
+	}
+	err := s.Persist(many)
+	require.ErrorIs(t, err, ErrNotDurable)
+	requireRefusal(t, s)
+	require.NoError(t, s.Close())
+	require.NoError(t, os.Remove(filepath.Join(dir, "filler")))
+	requireGroup(t, opened(t, dir), "a", Record{Term: 5, Booted: true})
+}
+
+func TestFirstBootOnAFullDiskCanBeRepeated(t *testing.T) {
+	dir := smallDisk(t)
+	require.NoError(t, fillDisk(dir))
+	_, err := Open(dir, alice)
+	require.Error(t, err)
+	require.NoError(t, os.Remove(filepath.Join(dir, "filler")))
+	require.Equal(t, uint64(1), opened(t, dir).Boot())
+}
+
+// fillDisk leaves no free block on the disk of dir.
+func fillDisk(dir string) error {
+	f, err := os.Create(filepath.Join(dir, "filler"))
+	if err != nil {
+		return err
+	}
+	for block := bytes.Repeat([]byte{1}, pageSize); err == nil; {
+		_, err = f.Write(block)
+	}
+	if closed := f.Close(); !errors.Is(err, unix.ENOSPC) {
+		return errors.Join(err, closed)
+	}
+	return nil
+}
+
+// smallDisk mounts a file system of 128 KiB for the test.
+func smallDisk(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=128k"); err != nil {
+		t.Skipf("needs the right to mount a small tmpfs: %v", err)
+	}
+	t.Cleanup(func() { require.NoError(t, unix.Unmount(dir, unix.MNT_DETACH)) })
+	return dir
+}
