@@ -1,0 +1,142 @@
+package netmesh
+
+import (
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/hashicorp/go-hclog"
+)
+
+// Defaults of Config.
+const (
+	DefaultPingInterval     = time.Second
+	DefaultIdleTimeout      = 3 * time.Second
+	DefaultDialTimeout      = 2 * time.Second
+	DefaultHandshakeTimeout = 2 * time.Second
+	DefaultRedialMin        = 50 * time.Millisecond
+	DefaultRedialMax        = 2 * time.Second
+	DefaultMaxFrame         = 64 << 10
+	DefaultQueueLength      = 1024
+)
+
+// Bounds of Config.
+const (
+	// MinMaxFrame is the least that MaxFrame may be: any one message fits.
+	MinMaxFrame = 4 << 10
+	// MaxNameLength is the longest node ID, group or cluster name, in bytes.
+	MaxNameLength = 255
+)
+
+// Config says who this member is and how it keeps its links. The zero value of
+// every field from Advertise on is its default.
+type Config struct {
+	Cluster  string         // name of the cluster; peers of another one are refused; 1 to 255 bytes
+	Node     elector.NodeID // this member; 1 to 255 bytes
+	Identity [16]byte       // UUID of the data directory; not zero
+	Boot     uint64         // rises with every start on the same data directory; at least 1
+	Bind     string         // host:port to listen on; port 0 picks one
+
+	Advertise string       // host:port that peers reach Bind by; "": as Bind, or as the connection shows if that names no host
+	Network   Network      // nil: TCP
+	Logger    hclog.Logger // nil: no logs
+	Faults    *Faults      // nil: no fault layer in the path
+
+	// NoDeathProof switches proof (a) off: where L4 proxies sit between members
+	// an end of stream and a refused dial prove nothing.
+	NoDeathProof bool
+
+	PingInterval     time.Duration // between two pings on a link; default 1 s
+	IdleTimeout      time.Duration // a link that is silent, or blocked, for longer is dead; default 3 s; above PingInterval
+	DialTimeout      time.Duration // for a TCP connection to be made; default 2 s
+	HandshakeTimeout time.Duration // for everything between connection and link; default 2 s
+	RedialMin        time.Duration // first and least pause between redials; default 50 ms
+	RedialMax        time.Duration // greatest pause between redials; default 2 s; at least RedialMin
+	MaxFrame         int           // bytes of the largest frame, either way; default 64 KiB; at least 4 KiB
+	QueueLength      int           // messages that wait for one peer; default 1024
+}
+
+// Validate reports every rule that c violates, joined; nil if there is none.
+// It changes nothing.
+func (c Config) Validate() error {
+	c = c.withDefaults()
+	var v violations
+	v.name("Cluster", c.Cluster)
+	v.name("Node", string(c.Node))
+	v.check(c.Node != elector.AllMembers, "Node: %q addresses all members and names none", c.Node)
+	v.check(c.Identity != [16]byte{}, "Identity: zero; want the UUID of the data directory")
+	v.check(c.Boot > 0, "Boot: 0; want at least 1")
+	v.address("Bind", c.Bind)
+	if c.Advertise != "" {
+		v.address("Advertise", c.Advertise)
+	}
+	v.durations(c)
+	v.check(c.MaxFrame >= MinMaxFrame, "MaxFrame: %d; want at least %d bytes", c.MaxFrame, MinMaxFrame)
+	v.check(c.QueueLength > 0, "QueueLength: %d; want at least 1", c.QueueLength)
+	return v.join()
+}
+
+func (v *violations) durations(c Config) {
+	for _, d := range []struct {
+		name  string
+		value time.Duration
+	}{
+		{"PingInterval", c.PingInterval}, {"IdleTimeout", c.IdleTimeout},
+		{"DialTimeout", c.DialTimeout}, {"HandshakeTimeout", c.HandshakeTimeout},
+		{"RedialMin", c.RedialMin}, {"RedialMax", c.RedialMax},
+	} {
+		v.check(d.value > 0, "%s: %s; want more than 0", d.name, d.value)
+	}
+	v.check(c.IdleTimeout > c.PingInterval, "IdleTimeout: %s; want more than PingInterval, %s", c.IdleTimeout, c.PingInterval)
+	v.check(c.RedialMax >= c.RedialMin, "RedialMax: %s; want at least RedialMin, %s", c.RedialMax, c.RedialMin)
+}
+
+func (c Config) withDefaults() Config {
+	setDefault(&c.PingInterval, DefaultPingInterval)
+	setDefault(&c.IdleTimeout, DefaultIdleTimeout)
+	setDefault(&c.DialTimeout, DefaultDialTimeout)
+	setDefault(&c.HandshakeTimeout, DefaultHandshakeTimeout)
+	setDefault(&c.RedialMin, DefaultRedialMin)
+	setDefault(&c.RedialMax, DefaultRedialMax)
+	setDefault(&c.MaxFrame, DefaultMaxFrame)
+	setDefault(&c.QueueLength, DefaultQueueLength)
+	if c.Network == nil {
+		c.Network = tcpNetwork{userTimeout: c.IdleTimeout}
+	}
+	if c.Logger == nil {
+		c.Logger = hclog.NewNullLogger()
+	}
+	return c
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// advertised is the address that Hello carries: the port is that of the
+// listener if Bind left it open.
+func (c Config) advertised(listener net.Addr) string {
+	if c.Advertise != "" {
+		return c.Advertise
+	}
+	host, _, err := net.SplitHostPort(c.Bind)
+	_, port, err2 := net.SplitHostPort(listener.String())
+	if err != nil || err2 != nil {
+		return listener.String()
+	}
+	return net.JoinHostPort(host, port)
+}
+
+func badName(name string) string {
+	switch {
+	case name == "":
+		return "empty"
+	case len(name) > MaxNameLength:
+		return fmt.Sprintf("%d bytes long", len(name))
+	}
+	return ""
+}

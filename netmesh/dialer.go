@@ -1,0 +1,113 @@
+package netmesh
+
+import (
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/bmqelect/bmqelect/elector"
+)
+
+// errand is what the dialer is to do next.
+type errand struct {
+	addr  string // "" for nothing
+	proof proofWanted
+	lazy  bool // not at once
+}
+
+// dialLoop dials the peer whenever there is an address and no link, for ever.
+func (p *peer) dialLoop() {
+	pause := backoff{min: p.m.cfg.RedialMin, max: p.m.cfg.RedialMax}
+	for p.ctx.Err() == nil {
+		e := p.errand()
+		if e.addr == "" {
+			p.rest(&pause)
+			continue
+		}
+		if e.lazy {
+			p.sleep(pause.next())
+			continue
+		}
+		if err := p.m.dial(p, e); err != nil {
+			p.dialFailed(e, err)
+			p.sleep(pause.next())
+		}
+	}
+}
+
+// errand takes the next thing to dial. Where the process behind the last link
+// listened goes first: a refusal there is evidence.
+func (p *peer) errand() errand {
+	p.m.mu.Lock()
+	defer p.m.mu.Unlock()
+	if p.link != nil {
+		return errand{}
+	}
+	e := errand{addr: p.addr, lazy: p.lazy}
+	p.lazy = false
+	if p.proof.addr != "" && !e.lazy {
+		e.addr, e.proof = p.proof.addr, p.proof
+		p.proof = proofWanted{}
+	}
+	return e
+}
+
+// dialFailed takes note of a failed dial, and of what it proves.
+func (p *peer) dialFailed(e errand, err error) {
+	if p.ctx.Err() != nil {
+		return
+	}
+	p.m.mu.Lock()
+	p.status.err = err.Error()
+	p.m.mu.Unlock()
+	var refused *refusal
+	if errors.As(err, &refused) {
+		p.m.stats.count(refused.Reason)
+	}
+	if refused != nil && refused.Reason != ReasonAlreadyConnected && refused.Reason != ReasonClosing {
+		p.m.log.warn(refused.Reason.String(), string(p.node), "peer not connected", "peer", p.node, "addr", e.addr, "cause", err)
+	} else {
+		p.m.log.Debug("dial failed", "peer", p.node, "addr", e.addr, "cause", err)
+	}
+	if e.proof.addr != "" && evidenceOf(err) == elector.EvidenceRefused {
+		p.m.prove(p, e.proof.epoch)
+	}
+}
+
+// rest waits until there may be something to dial. After a link that lasted the
+// pauses start small again.
+func (p *peer) rest(pause *backoff) {
+	began := time.Now()
+	select {
+	case <-p.wake:
+	case <-p.ctx.Done():
+	}
+	if time.Since(began) >= pause.max {
+		pause.reset()
+	}
+}
+
+// sleep waits for d, or until something changed.
+func (p *peer) sleep(d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-p.wake:
+	case <-p.ctx.Done():
+	}
+}
+
+// backoff makes pauses that double up to a limit, each cut by up to half at
+// random, so that members that lost each other do not dial in step.
+type backoff struct {
+	min, max time.Duration
+	current  time.Duration
+}
+
+func (b *backoff) next() time.Duration {
+	b.current = min(max(b.min, 2*b.current), b.max)
+	return b.current - rand.N(b.current/2+1)
+}
+
+func (b *backoff) reset() { b.current = 0 }

@@ -1,0 +1,25 @@
+// Package netmesh connects the members of a cluster: a full mesh with one TCP
+// connection per pair, over which the elector's messages travel as
+// length-prefixed msgpack frames.
+//
+// It is not a general RPC layer: messages are small, may be lost when a link
+// ends, and are never answered by the mesh itself.
+//
+// What a user may rely on:
+//
+//   - Between two processes there is at most one live link. Both sides may dial;
+//     of two connections the one that the member with the smaller ID dialed is
+//     kept, and of two by the same dialer the newer.
+//   - A link reports that it is up, then what it receives, then that it is down
+//     and with which evidence. A link that replaces a live one of the same
+//     process reports only that it is up.
+//   - A process that lives says goodbye before it closes a link and resets the
+//     connection when it cannot. So an end of stream without goodbye comes from
+//     the kernel of a dead process, and a refused redial confirms it: that is
+//     proof (a) of PROTOCOL.md section 5. The same identity with a higher boot
+//     counter is proof (b).
+//   - Nothing that arrives from the network disturbs any link but its own.
+//
+// Only timers of package time are used, so that a mesh over an in-memory
+// Network runs in the virtual time of testing/synctest.
+package netmesh

@@ -1,0 +1,126 @@
+package netmesh
+
+import (
+	"bufio"
+	"encoding/binary"
+	"fmt"
+	"io"
+
+	"github.com/hashicorp/go-msgpack/v2/codec"
+)
+
+// frameKind tells frames apart.
+type frameKind uint8
+
+// The frames. A frame is its length (4 bytes, big endian, of all that follows),
+// its kind (1 byte) and its body (msgpack).
+const (
+	frameHello   frameKind = iota + 1 // dialer: who I am, whom I want
+	frameWelcome                      // acceptor: who I am; the version is agreed
+	frameJoin                         // dialer: the link is up on my side
+	frameRefuse                       // either: the handshake failed, and why
+	framePing                         // body: number
+	framePong                         // body: the number of the ping
+	frameGoodbye                      // either: I live and close this link, and why
+	frameBatch                        // messages, one after the other
+	frameEnd
+)
+
+const (
+	frameHeader = 5       // length and kind
+	maxGreeting = 2 << 10 // bytes of a frame before the link is up
+)
+
+var msgpack = func() *codec.MsgpackHandle {
+	h := &codec.MsgpackHandle{}
+	h.WriteExt = true // byte strings are marked as such
+	return h
+}()
+
+// encoder builds frames in buffers of its own. What it returns is valid until
+// its next call. Not for concurrent use.
+type encoder struct {
+	codec *codec.Encoder
+	body  []byte
+	frame []byte
+	item  wireItem
+}
+
+func newEncoder() *encoder {
+	e := &encoder{}
+	e.codec = codec.NewEncoderBytes(&e.body, msgpack)
+	return e
+}
+
+// begin starts a new body.
+func (e *encoder) begin() {
+	e.body = e.body[:0]
+	e.codec.ResetBytes(&e.body)
+}
+
+// finish returns the frame with the body since begin.
+func (e *encoder) finish(kind frameKind) []byte {
+	e.frame = binary.BigEndian.AppendUint32(e.frame[:0], uint32(1+len(e.body)))
+	e.frame = append(e.frame, byte(kind))
+	e.frame = append(e.frame, e.body...)
+	return e.frame
+}
+
+// encode returns a frame with one value, a pointer to a struct of this package.
+func (e *encoder) encode(kind frameKind, value any) ([]byte, error) {
+	e.begin()
+	if err := e.codec.Encode(value); err != nil {
+		return nil, fmt.Errorf("encode frame %d: %w", kind, err)
+	}
+	return e.finish(kind), nil
+}
+
+// frameReader reads frames into a buffer of its own, which grows up to the
+// largest frame seen. Not for concurrent use.
+type frameReader struct {
+	r   *bufio.Reader
+	max int // bytes of a frame without its length
+	buf []byte
+}
+
+func newFrameReader(r io.Reader, limit int) *frameReader {
+	return &frameReader{r: bufio.NewReader(r), max: limit}
+}
+
+// next returns the next frame; its body is valid until the call after. The
+// error is a *refusal if the peer broke the rules, io.EOF if the stream ended
+// between two frames, io.ErrUnexpectedEOF if within one.
+func (f *frameReader) next() (frameKind, []byte, error) {
+	var header [4]byte
+	n, err := io.ReadFull(f.r, header[:])
+	if err != nil {
+		return 0, nil, fmt.Errorf("read frame, %d bytes of its length: %w", n, err)
+	}
+	size := binary.BigEndian.Uint32(header[:])
+	// Checked before anything is allocated: the length is only a claim.
+	if uint64(size) > uint64(f.max) {
+		return 0, nil, refuse(ReasonOversized, "frame of %d bytes announced, at most %d allowed", size, f.max)
+	}
+	if size == 0 {
+		return 0, nil, refuse(ReasonGarbage, "empty frame")
+	}
+	return f.body(int(size))
+}
+
+func (f *frameReader) body(size int) (frameKind, []byte, error) {
+	if cap(f.buf) < size {
+		f.buf = make([]byte, size)
+	}
+	body := f.buf[:size]
+	if n, err := io.ReadFull(f.r, body); err != nil {
+		if err == io.EOF {
+			err = io.ErrUnexpectedEOF
+		}
+		return 0, nil, fmt.Errorf("read frame, %d of %d bytes: %w", n, size, err)
+	}
+	kind := frameKind(body[0])
+	if kind == 0 || kind >= frameEnd {
+		return 0, nil, refuse(ReasonGarbage, "frame kind %d", kind)
+	}
+	return kind, body[1:], nil
+}

@@ -1,0 +1,120 @@
+package netmesh
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/google/uuid"
+)
+
+// The versions of the protocol that this build speaks.
+const (
+	minVersion = 1
+	maxVersion = 1
+)
+
+const magic = "bmqelect"
+
+// hello introduces a process: body of Hello, and of Welcome, where MinVersion
+// and MaxVersion are the version agreed. A newer version may append fields.
+type hello struct {
+	_struct    bool `codec:",toarray"` //nolint:unused // read by the codec
+	Magic      string
+	MinVersion uint
+	MaxVersion uint
+	Cluster    string
+	Node       string
+	Identity   []byte
+	Boot       uint64
+	Address    string // host:port that it listens on
+	To         string // the node that it means to talk to
+	Dial       uint64 // counts the dials of this process
+}
+
+// farewell is the body of Refuse and Goodbye.
+type farewell struct {
+	_struct bool `codec:",toarray"` //nolint:unused // read by the codec
+	Reason  uint8
+	Text    string
+}
+
+func (f farewell) refusal() *refusal {
+	text := f.Text
+	if len(text) > maxGreeting {
+		text = text[:maxGreeting]
+	}
+	return &refusal{Reason: Reason(f.Reason), Text: text, byPeer: true}
+}
+
+// ping is the body of Ping and Pong.
+type ping struct {
+	_struct bool `codec:",toarray"` //nolint:unused // read by the codec
+	Number  uint64
+}
+
+// hello returns this process's introduction to a node.
+func (m *Mesh) hello(to elector.NodeID, dial uint64) *hello {
+	return &hello{
+		Magic: magic, MinVersion: minVersion, MaxVersion: maxVersion,
+		Cluster: m.cfg.Cluster, Node: string(m.cfg.Node), Identity: m.cfg.Identity[:], Boot: m.cfg.Boot,
+		Address: m.advertised, To: string(to), Dial: dial,
+	}
+}
+
+// check reports by which rule the process that sent h is no peer of ours. It
+// checks what needs no memory of peers; judge does the rest.
+func (m *Mesh) check(h *hello) *refusal {
+	mine := uuid.UUID(m.cfg.Identity)
+	switch {
+	case h.Magic != magic:
+		return refuse(ReasonGarbage, "magic %.20q, want %q", h.Magic, magic)
+	case h.MinVersion > maxVersion || h.MaxVersion < minVersion:
+		return refuse(ReasonVersion, "node %q speaks versions %d to %d, node %q %d to %d",
+			h.Node, h.MinVersion, h.MaxVersion, m.cfg.Node, minVersion, maxVersion)
+	case h.Cluster != m.cfg.Cluster:
+		return refuse(ReasonForeignCluster, "node %q belongs to cluster %q, node %q to %q",
+			h.Node, h.Cluster, m.cfg.Node, m.cfg.Cluster)
+	case len(h.Identity) != len(mine) || h.Boot == 0 || badName(h.Node) != "" || h.Node == string(elector.AllMembers):
+		return refuse(ReasonGarbage, "node %.260q with an identity of %d bytes and boot %d", h.Node, len(h.Identity), h.Boot)
+	case [16]byte(h.Identity) == mine:
+		return refuse(ReasonSelf, "identity %s is this node, %q", mine, m.cfg.Node)
+	case h.Node == string(m.cfg.Node):
+		return refuse(ReasonDuplicateName, "two nodes are called %q: identities %s and %s", h.Node, uuid.UUID(h.Identity), mine)
+	}
+	return nil
+}
+
+// info is what h, which has passed check, says about the process behind conn.
+func (h *hello) info(conn net.Conn) PeerInfo {
+	return PeerInfo{
+		Node:     elector.NodeID(h.Node),
+		Identity: uuid.UUID(h.Identity),
+		Boot:     h.Boot,
+		Remote:   conn.RemoteAddr().String(),
+		Address:  reachable(h.Address, conn.RemoteAddr()),
+		Version:  min(h.MaxVersion, maxVersion),
+	}
+}
+
+// reachable fills the host of an address that names none in from the connection.
+func reachable(address string, remote net.Addr) string {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return ""
+	}
+	ip, err := netip.ParseAddr(host)
+	if host != "" && (err != nil || !ip.IsUnspecified()) {
+		return address
+	}
+	seen, _, err := net.SplitHostPort(remote.String())
+	if err != nil {
+		return ""
+	}
+	return net.JoinHostPort(seen, port)
+}
+
+func (i PeerInfo) String() string {
+	return fmt.Sprintf("%s (identity %s, boot %d, at %s)", i.Node, i.Identity, i.Boot, i.Remote)
+}

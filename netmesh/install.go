@@ -1,0 +1,133 @@
+package netmesh
+
+import (
+	"time"
+
+	"github.com/bmqelect/bmqelect/elector"
+)
+
+// install makes l, whose handshake is complete, the link to its peer, or lets it
+// run out beside the one that is kept. A refusal means that l was not started.
+func (m *Mesh) install(l *link) *refusal {
+	m.mu.Lock()
+	p := m.record(l.info.Node)
+	m.mu.Unlock()
+	if p == nil {
+		return refuse(ReasonCrowded, "node %s is leaving or knows %d members already", m.cfg.Node, maxMembers)
+	}
+	l.p = p
+	p.takeTurn()
+	defer p.leaveTurn()
+	outcome, reborn, refused := m.place(p, l)
+	if refused != nil {
+		return refused
+	}
+	if l.dialed {
+		l.join()
+	}
+	if outcome == wins {
+		m.announce(p, l, reborn)
+	}
+	m.log.Debug("connected", "peer", p.node, "remote", l.info.Remote, "dialed", l.dialed, "kept", outcome == wins)
+	return nil
+}
+
+// announce tells the handler that l is up, with the peer's turn held.
+func (m *Mesh) announce(p *peer, l *link, reborn bool) {
+	if reborn {
+		m.handler.Died(p.node, elector.ProofReincarnated)
+	}
+	m.handler.LinkUp(l.info)
+}
+
+// place decides about l and registers it.
+func (m *Mesh) place(p *peer, l *link) (outcome standing, reborn bool, refused *refusal) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closing {
+		return barred, false, refuse(ReasonClosing, "node %s is leaving", m.cfg.Node)
+	}
+	if p.gone || p.removed && l.dialed {
+		return barred, false, refuse(ReasonRemoved, "node %s was removed meanwhile", p.node)
+	}
+	outcome, refused = p.judge(&l.connection)
+	switch outcome {
+	case barred:
+		return outcome, false, refused
+	case loses:
+		l.retire(p.link)
+	case wins:
+		reborn = p.adopt(l)
+	}
+	m.live[l] = struct{}{}
+	m.links.Add(1)
+	return outcome, reborn, nil
+}
+
+// adopt makes l the link and reports whether it shows that an earlier process is
+// gone. Called with Mesh.mu held.
+func (p *peer) adopt(l *link) (reborn bool) {
+	old := p.link
+	reborn = p.known && l.boot > p.boot
+	p.known, p.identity, p.boot = true, l.identity, l.boot
+	p.link, p.removed, p.proof = l, false, proofWanted{}
+	p.epoch++
+	p.status.since, p.status.err = time.Now(), ""
+	switch {
+	case old == nil:
+	case old.boot < l.boot:
+		old.breakOff() // nobody is there any more
+	default:
+		old.retire(l)
+	}
+	l.signal() // what waits for the old one goes to the new one
+	return reborn
+}
+
+// lose takes note that l has ended, and tells the handler if it was the link.
+func (m *Mesh) lose(l *link, ev elector.Evidence, err error) {
+	p := l.p
+	p.takeTurn()
+	defer p.leaveTurn()
+	if !m.unplace(p, l, ev, err) {
+		return
+	}
+	m.log.Info("link down", "peer", p.node, "evidence", ev, "cause", err)
+	m.handler.LinkDown(p.node, ev)
+	p.poke()
+}
+
+func (m *Mesh) unplace(p *peer, l *link, ev elector.Evidence, err error) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if p.link != l {
+		return false
+	}
+	lived := time.Since(p.status.since)
+	p.link = nil
+	p.queue.clear()
+	// A loss is looked into at once; who left on purpose, or comes and goes, is not pressed.
+	p.lazy = ev == elector.EvidenceGoodbye || ev == elector.EvidenceLocal || lived < m.cfg.RedialMin
+	p.status = peerStatus{since: time.Now(), loss: ev, err: err.Error()}
+	if ev == elector.EvidenceEOF && !m.cfg.NoDeathProof {
+		p.proof = proofWanted{addr: l.listens(), epoch: p.epoch}
+	}
+	if p.removed {
+		m.drop(p)
+	}
+	return true
+}
+
+// prove tells the handler that the process behind the link of that epoch is
+// gone: it ended without goodbye, and now a dial was refused.
+func (m *Mesh) prove(p *peer, epoch uint64) {
+	p.takeTurn()
+	defer p.leaveTurn()
+	m.mu.RLock()
+	valid := p.epoch == epoch && p.link == nil && !p.gone && !m.closing
+	m.mu.RUnlock()
+	if valid {
+		m.log.Info("peer is dead", "peer", p.node, "proof", elector.ProofRefusedAfterEOF)
+		m.handler.Died(p.node, elector.ProofRefusedAfterEOF)
+	}
+}

@@ -1,0 +1,205 @@
+package netmesh
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/bmqelect/bmqelect/elector"
+)
+
+// farewellTime bounds how long a goodbye may take, and how long its sender
+// waits for the other side to close.
+const farewellTime = 500 * time.Millisecond
+
+// link is one connection whose handshake is complete. One goroutine reads,
+// another writes; run owns both.
+type link struct {
+	connection
+	m      *Mesh
+	p      *peer // set by Mesh.install
+	conn   net.Conn
+	info   PeerInfo
+	dialed bool // by this side
+	meter  meter
+	line   *delayLine // the fault layer; nil without
+
+	frames *frameReader
+	dec    *decoder
+	enc    *encoder // the writer's; before it starts, the handshake's
+	spare  []queued
+
+	ready   chan struct{} // messages wait
+	pongs   chan uint64   // pings to answer
+	probe   chan struct{} // ping now
+	retired chan struct{} // another connection is kept: closed by retire
+	stop    chan struct{} // closed by end
+	written chan struct{} // the writer has ended
+
+	mu       sync.Mutex
+	hurried  bool // deadlines are set for the end; nobody moves them any more
+	ended    bool
+	evidence elector.Evidence // valid if ended
+	cause    error
+	broken   bool // no goodbye can be said: reset, do not close
+	lapsed   bool // retired is closed
+}
+
+func (m *Mesh) newLink(g *greeting, info PeerInfo, c connection) *link {
+	l := &link{
+		connection: c, m: m, conn: g.conn, info: info, dialed: c.dialer == m.cfg.Node,
+		frames: g.frames, dec: g.dec, enc: g.enc,
+		ready: make(chan struct{}, 1), pongs: make(chan uint64, 4), probe: make(chan struct{}, 1),
+		retired: make(chan struct{}), stop: make(chan struct{}), written: make(chan struct{}),
+	}
+	l.frames.max = m.cfg.MaxFrame
+	return l
+}
+
+// run keeps the link until it ends and leaves nothing of it.
+func (l *link) run() {
+	defer l.m.links.Done()
+	if l.m.cfg.Faults != nil {
+		l.line = newDelayLine(l)
+	}
+	_ = l.conn.SetDeadline(time.Time{}) // the handshake's; fails on a dead connection, as the next read does
+	l.extend()
+	go l.write()
+	ev, err := l.verdict(l.receive())
+	l.m.lose(l, ev, err)
+	l.end(ev, err)
+	<-l.written
+	l.close()
+	l.m.mu.Lock()
+	delete(l.m.live, l)
+	l.m.mu.Unlock()
+}
+
+// end makes the link say goodbye and end; the first call counts.
+func (l *link) end(ev elector.Evidence, cause error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ended {
+		return
+	}
+	l.ended, l.evidence, l.cause = true, ev, cause
+	close(l.stop)
+	if !l.hurried {
+		_ = l.conn.SetWriteDeadline(time.Now().Add(farewellTime)) // a write that blocks must not block the goodbye
+	}
+}
+
+// ending reports whether the link is on its way out.
+func (l *link) ending() bool {
+	select {
+	case <-l.stop:
+		return true
+	default:
+		return false
+	}
+}
+
+// breakOff resets the connection, as a broken network would.
+func (l *link) breakOff() {
+	l.mu.Lock()
+	l.broken = true
+	l.mu.Unlock()
+	reset(l.conn)
+}
+
+// retire lets the link run out because kept is there. The side that accepted
+// kept knows that both have it and says goodbye; the other side waits for that,
+// so that neither ever sees its only link go.
+func (l *link) retire(kept *link) {
+	if !kept.dialed {
+		l.end(elector.EvidenceLocal, refuse(ReasonSuperseded, "another connection to %s is kept", l.node))
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.lapsed {
+		l.lapsed = true
+		close(l.retired)
+	}
+}
+
+// signal tells the writer that messages wait.
+func (l *link) signal() { nudge(l.ready) }
+
+func nudge(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// extend puts the read deadline off: the peer lives.
+func (l *link) extend() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.hurried {
+		_ = l.conn.SetReadDeadline(time.Now().Add(l.m.cfg.IdleTimeout)) // fails on a dead connection, as the next read does
+	}
+}
+
+// hasten makes the reader end soon, whatever comes in.
+func (l *link) hasten() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.hurried = true
+	_ = l.conn.SetReadDeadline(time.Now().Add(farewellTime))
+}
+
+// failed takes note that writing is over. What the reader finds is the better evidence:
+// a dead peer's FIN may be there already.
+func (l *link) failed(err error) {
+	l.mu.Lock()
+	l.broken = true
+	if l.cause == nil {
+		l.cause = err
+	}
+	l.mu.Unlock()
+	l.hasten()
+}
+
+// verdict says how the link ended, given what ended the reader.
+func (l *link) verdict(err error) (elector.Evidence, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var told *goodbyeError
+	switch {
+	case l.ended:
+		return l.evidence, l.cause
+	case errors.As(err, &told):
+		return elector.EvidenceGoodbye, err
+	case l.cause != nil && errors.Is(err, os.ErrDeadlineExceeded):
+		return evidenceOf(l.cause), l.cause // the writer's error, and no better one came
+	case l.broken && errors.Is(err, net.ErrClosed):
+		return elector.EvidenceReset, fmt.Errorf("connection reset here: %w", err)
+	}
+	return evidenceOf(err), err
+}
+
+// close closes the connection: in order if the goodbye is out, by a reset if not.
+func (l *link) close() {
+	l.mu.Lock()
+	broken := l.broken
+	l.mu.Unlock()
+	if broken {
+		reset(l.conn)
+		return
+	}
+	_ = l.conn.Close() // the goodbye is out; nothing is left to go wrong
+}
+
+// listens returns where the process at the other end listens, as well as it is
+// known: for a dialed connection it is the address that it was reached by.
+func (l *link) listens() string {
+	if l.dialed {
+		return l.info.Remote
+	}
+	return l.info.Address
+}

@@ -1,0 +1,114 @@
+package netmesh
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/bmqelect/bmqelect/elector"
+)
+
+// goodbyeError is a peer's goodbye.
+type goodbyeError struct{ refusal }
+
+// Error says why the peer left.
+func (g *goodbyeError) Error() string { return fmt.Sprintf("goodbye (%s): %s", g.Reason, g.Text) }
+
+// receive reads until the link ends and returns why.
+func (l *link) receive() error {
+	for {
+		kind, body, err := l.frames.next()
+		if l.deaf() {
+			if err != nil {
+				return l.silence()
+			}
+			continue
+		}
+		if err == nil {
+			l.extend()
+			l.p.traffic.framesIn.Add(1)
+			l.p.traffic.bytesIn.Add(uint64(frameHeader + len(body)))
+			err = l.handle(kind, body)
+		}
+		if err != nil {
+			l.blame(err)
+			return err
+		}
+	}
+}
+
+// handle acts on one frame.
+func (l *link) handle(kind frameKind, body []byte) error {
+	switch kind {
+	case frameBatch:
+		return l.deliver(body)
+	case framePing, framePong:
+		var number ping
+		if err := l.dec.one(body, &number); err != nil {
+			return err
+		}
+		l.pinged(kind, number.Number)
+		return nil
+	case frameGoodbye:
+		var f farewell
+		if err := l.dec.one(body, &f); err != nil {
+			return err
+		}
+		return &goodbyeError{*f.refusal()}
+	}
+	return refuse(ReasonGarbage, "frame kind %d on an established link", kind)
+}
+
+func (l *link) pinged(kind frameKind, number uint64) {
+	if kind == framePong {
+		l.meter.pong(number, time.Now())
+		return
+	}
+	select {
+	case l.pongs <- number:
+	default: // a flood of pings is not worth a queue
+	}
+}
+
+// deliver hands a batch to the handler. The turn is held for the whole of it:
+// a handler that blocks holds up this link alone.
+func (l *link) deliver(body []byte) error {
+	l.p.takeTurn()
+	defer l.p.leaveTurn()
+	heard := l.p.hears(l)
+	return l.dec.batch(body, func(group string, msg elector.Message) {
+		if heard && !l.ending() {
+			l.m.handler.Received(l.p.node, group, msg)
+		}
+	})
+}
+
+// blame counts and logs a peer that broke the rules.
+func (l *link) blame(err error) {
+	var broke *refusal
+	if errors.As(err, &broke) {
+		l.m.stats.count(broke.Reason)
+		l.m.log.warn(broke.Reason.String(), string(l.p.node), "closing the link", "peer", l.p.node,
+			"remote", l.info.Remote, "cause", broke.Text)
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) && !l.ending() {
+		l.m.stats.count(ReasonTimeout)
+	}
+}
+
+// deaf reports whether the fault layer swallows what the peer sends.
+func (l *link) deaf() bool {
+	f := l.m.cfg.Faults
+	return f != nil && f.cut(l.info.Node, In)
+}
+
+// silence stands for the end of a connection that a cut network does not show:
+// the link ends as if nothing had come.
+func (l *link) silence() error {
+	select {
+	case <-time.After(l.m.cfg.IdleTimeout):
+	case <-l.stop:
+	}
+	return fmt.Errorf("cut off: %w", os.ErrDeadlineExceeded)
+}

@@ -1,0 +1,61 @@
+package netmesh
+
+import "fmt"
+
+// Reason says why a connection did not become a link, or why a link was closed.
+type Reason uint8
+
+// The reasons.
+const (
+	ReasonNone             Reason = iota
+	ReasonSilent                  // connected and said nothing in time
+	ReasonVanished                // ended before the handshake was complete: a port scanner, a health check
+	ReasonGarbage                 // sent what is no frame or message of this protocol
+	ReasonOversized               // announced a frame above the limit
+	ReasonVersion                 // no version of the protocol in common
+	ReasonForeignCluster          // member of another cluster
+	ReasonDuplicateName           // same node ID, another data directory
+	ReasonSelf                    // this very node
+	ReasonWrongNode               // another node than the one that was dialed
+	ReasonStale                   // an older boot, or an older connection, than is known already
+	ReasonAlreadyConnected        // another connection between the two is kept
+	ReasonCrowded                 // too many connections or members at a time
+	ReasonClosing                 // the node is leaving
+	ReasonRemoved                 // no member any more
+	ReasonRequested               // Disconnect was called
+	ReasonSuperseded              // replaced by a newer connection
+	ReasonTimeout                 // silent or blocked for too long
+	reasonEnd
+)
+
+var reasonNames = [reasonEnd]string{
+	"none", "silent", "vanished", "garbage", "oversized", "version", "foreign-cluster", "duplicate-name", "self",
+	"wrong-node", "stale", "already-connected", "crowded", "closing", "removed", "requested", "superseded", "timeout",
+}
+
+// String returns the reason's name, as used in logs and metrics.
+func (r Reason) String() string {
+	if r < reasonEnd {
+		return reasonNames[r]
+	}
+	return fmt.Sprintf("reason(%d)", uint8(r))
+}
+
+// refusal is a handshake that failed by a rule, here or at the peer.
+type refusal struct {
+	Reason Reason
+	Text   string // names both sides' values
+	byPeer bool
+}
+
+func (r *refusal) Error() string {
+	who := "refused"
+	if r.byPeer {
+		who = "refused by the peer"
+	}
+	return fmt.Sprintf("%s (%s): %s", who, r.Reason, r.Text)
+}
+
+func refuse(reason Reason, format string, args ...any) *refusal {
+	return &refusal{Reason: reason, Text: fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,120 @@
+package netmesh
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/lsn"
+	"github.com/bmqelect/bmqelect/scouting"
+)
+
+// wireItem is one message of one group as it travels: a msgpack array without
+// field names. A newer build may append fields, never reorder them; missing ones
+// are zero, unknown ones are skipped. Names are byte strings so that a decoder
+// that is reused allocates nothing.
+type wireItem struct {
+	_struct      bool `codec:",toarray"` //nolint:unused // read by the codec
+	Group        []byte
+	Kind         uint8
+	Term         uint64
+	ProposedTerm uint64
+	Round        uint64
+	Priority     int64
+	WillVote     bool
+	Cause        uint8
+	Leader       []byte
+	LeaderTerm   uint64
+	RetryAfter   int64
+	Sequence     uint64
+	SentAt       int64
+	LSNTerm      uint64
+	LSNCounter   uint64
+	Candidate    bool
+	Successor    []byte
+}
+
+// maxItem is the most bytes that one encoded message takes.
+const maxItem = 3*(MaxNameLength+3) + 14*9 + 3
+
+// set makes w the wire form of m.
+func (w *wireItem) set(group string, m *elector.Message) {
+	w.Group = append(w.Group[:0], group...)
+	w.Kind = uint8(m.Kind)
+	w.Term, w.ProposedTerm, w.LeaderTerm = uint64(m.Term), uint64(m.ProposedTerm), uint64(m.LeaderTerm)
+	w.Round, w.Priority = m.Round, int64(m.Priority)
+	w.WillVote, w.Cause = m.WillVote, uint8(m.Cause)
+	w.Leader = append(w.Leader[:0], m.Leader...)
+	w.RetryAfter = int64(m.RetryAfter)
+	w.Sequence, w.SentAt = m.Sequence, int64(m.SentAt)
+	w.LSNTerm, w.LSNCounter = uint64(m.LSN.Term), m.LSN.Counter
+	w.Candidate = m.Candidate
+	w.Successor = append(w.Successor[:0], m.Successor...)
+}
+
+// clear makes every field zero and keeps the buffers.
+func (w *wireItem) clear() {
+	*w = wireItem{Group: w.Group[:0], Leader: w.Leader[:0], Successor: w.Successor[:0]}
+}
+
+// check reports what no correct peer sends.
+func (w *wireItem) check() error {
+	switch {
+	case !elector.Kind(w.Kind).Valid():
+		return fmt.Errorf("message kind %d", w.Kind)
+	case !scouting.Cause(w.Cause).Valid():
+		return fmt.Errorf("cause %d", w.Cause)
+	case w.RetryAfter < 0:
+		return fmt.Errorf("negative retryAfter, %s", time.Duration(w.RetryAfter))
+	case int64(int(w.Priority)) != w.Priority:
+		return fmt.Errorf("priority %d out of range", w.Priority)
+	case len(w.Group) == 0:
+		return fmt.Errorf("message without group")
+	case max(len(w.Group), len(w.Leader), len(w.Successor)) > MaxNameLength:
+		return fmt.Errorf("name above %d bytes", MaxNameLength)
+	}
+	return nil
+}
+
+// message returns what w carries; w has passed check.
+func (w *wireItem) message(names *interner) (group string, m elector.Message) {
+	return names.of(w.Group), elector.Message{
+		Kind:         elector.Kind(w.Kind),
+		Term:         lsn.Term(w.Term),
+		ProposedTerm: lsn.Term(w.ProposedTerm),
+		Round:        w.Round,
+		Priority:     int(w.Priority),
+		WillVote:     w.WillVote,
+		Cause:        scouting.Cause(w.Cause),
+		Leader:       elector.NodeID(names.of(w.Leader)),
+		LeaderTerm:   lsn.Term(w.LeaderTerm),
+		RetryAfter:   time.Duration(w.RetryAfter),
+		Sequence:     w.Sequence,
+		SentAt:       elector.Time(w.SentAt),
+		LSN:          lsn.LSN{Term: lsn.Term(w.LSNTerm), Counter: w.LSNCounter},
+		Candidate:    w.Candidate,
+		Successor:    elector.NodeID(names.of(w.Successor)),
+	}
+}
+
+// interner turns the few names that a peer uses into strings once.
+type interner struct {
+	known map[string]string
+}
+
+// maxInterned bounds what a peer that invents names can make us keep.
+const maxInterned = 1024
+
+func (n *interner) of(b []byte) string {
+	if s, ok := n.known[string(b)]; ok {
+		return s
+	}
+	s := string(b)
+	if n.known == nil {
+		n.known = make(map[string]string)
+	}
+	if len(n.known) < maxInterned {
+		n.known[s] = s
+	}
+	return s
+}
