@@ -1,0 +1,109 @@
+package scouting_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/lsn"
+	"github.com/bmqelect/bmqelect/scouting"
+)
+
+func lsnTerm(t int) lsn.Term { return lsn.Term(t) }
+
+// TestRoundVerdict records answers, one character a voter from voter 1 on: 'y',
+// 'n' or '-' for none yet. Voter 0 asks.
+func TestRoundVerdict(t *testing.T) {
+	for _, tc := range []struct {
+		answers   string
+		n, quorum int
+		want      scouting.Verdict
+	}{
+		{"", 1, 1, scouting.Won},
+		{"--", 3, 2, scouting.Undecided},
+		{"y-", 3, 2, scouting.Won},
+		{"n-", 3, 2, scouting.Undecided},
+		{"ny", 3, 2, scouting.Won},
+		{"nn", 3, 2, scouting.Lost},
+		{"n-", 3, 3, scouting.Lost},
+		{"y-", 3, 3, scouting.Undecided},
+		{"yy", 3, 3, scouting.Won},
+		{"nn--", 5, 3, scouting.Undecided},
+		{"nnn-", 5, 3, scouting.Lost},
+		{"nny-", 5, 3, scouting.Undecided},
+		{"nnyy", 5, 3, scouting.Won},
+		{"n--", 4, 3, scouting.Undecided},
+		{"nn-", 4, 3, scouting.Lost},
+	} {
+		r := scouting.Open(9, 6, 0)
+		for i, c := range tc.answers {
+			if c != '-' {
+				r.Record(i+1, scouting.Answer{WillVote: c == 'y'})
+			}
+		}
+		require.Equal(t, tc.want, r.Verdict(tc.n, tc.quorum), "%q of %d voters, quorum %d", tc.answers, tc.n, tc.quorum)
+	}
+}
+
+func TestRoundCountsAVoterOnce(t *testing.T) {
+	r := scouting.Open(9, 6, 0)
+	r.Record(1, scouting.Answer{})
+	r.Record(1, scouting.Answer{WillVote: true})
+	r.Record(0, scouting.Answer{})
+	require.Equal(t, scouting.Voters(0b01), r.Yes, "the asker supports itself, whatever arrives in its name")
+	require.Equal(t, scouting.Voters(0b10), r.No, "the first answer of a voter counts")
+	require.True(t, r.Answered(0) && r.Answered(1) && !r.Answered(2))
+}
+
+func TestRoundAnswers(t *testing.T) {
+	r := scouting.Open(9, 6, 0)
+	require.True(t, r.Answers(9, 6))
+	require.False(t, r.Answers(8, 6), "another round")
+	require.False(t, r.Answers(9, 7), "another term")
+
+	var none scouting.Round
+	require.False(t, none.IsOpen())
+	require.False(t, none.Answers(0, 0), "no answer is one to a round that is not open")
+
+	first := scouting.Open(0, 6, 0)
+	require.True(t, first.IsOpen(), "an ID of 0 would make an open round look closed")
+	require.True(t, first.Answers(1, 6))
+}
+
+func TestRoundRetryAfter(t *testing.T) {
+	const ms = time.Millisecond
+	wait := func(d time.Duration) scouting.Answer {
+		return scouting.Answer{Cause: scouting.CausePromise, RetryAfter: d}
+	}
+	leads := scouting.Answer{Cause: scouting.CauseLeader}
+	term := scouting.Answer{Cause: scouting.CauseTerm}
+	yes := scouting.Answer{WillVote: true}
+	for _, tc := range []struct {
+		name    string
+		quorum  int
+		answers []scouting.Answer
+		want    time.Duration
+		ok      bool
+	}{
+		{"no answer", 2, nil, 0, false},
+		{"a quorum is there", 2, []scouting.Answer{yes}, 0, true},
+		{"a leader stands in the way", 2, []scouting.Answer{leads, leads}, 0, false},
+		{"the shortest will do", 2, []scouting.Answer{wait(80 * ms), wait(20 * ms)}, 20 * ms, true},
+		{"two must come round", 3, []scouting.Answer{wait(80 * ms), wait(20 * ms), wait(90 * ms)}, 80 * ms, true},
+		{"one yes, one to come round", 3, []scouting.Answer{yes, wait(80 * ms), wait(90 * ms)}, 80 * ms, true},
+		{"too few come round", 3, []scouting.Answer{wait(80 * ms), leads, leads}, 0, false},
+		{"a higher term mends it now", 2, []scouting.Answer{term, leads}, 0, true},
+		{"a negative wait is none", 2, []scouting.Answer{wait(-ms), leads}, 0, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			r := scouting.Open(9, 6, 0)
+			for i, a := range tc.answers {
+				r.Record(i+1, a)
+			}
+			got, ok := r.RetryAfter(tc.quorum)
+			require.Equal(t, tc.ok, ok)
+			require.Equal(t, tc.want, got)
+		})
+	}
+}

@@ -1,0 +1,114 @@
+package scouting_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/scouting"
+)
+
+// TestRuleAnswer asks node b, in term 5, for its support in every situation in
+// which the answer differs.
+func TestRuleAnswer(t *testing.T) {
+	yes := scouting.Answer{WillVote: true}
+	no := func(c scouting.Cause, after time.Duration) scouting.Answer {
+		return scouting.Answer{Cause: c, RetryAfter: after}
+	}
+	const ms = time.Millisecond
+	for _, tc := range []struct {
+		name      string
+		stance    scouting.Stance
+		question  scouting.Question
+		answer    scouting.Answer
+		nodeOrder scouting.Answer
+	}{
+		{"nothing speaks against the higher node", stance(), ask("c", 6), yes, yes},
+		{"nor against the lower one, but for the node order", stance(), ask("a", 6), yes, no(scouting.CauseRank, 0)},
+		{"own term", stance(), ask("c", 5), no(scouting.CauseTerm, 0), no(scouting.CauseTerm, 0)},
+		{"lower term", stance(), ask("c", 1), no(scouting.CauseTerm, 0), no(scouting.CauseTerm, 0)},
+		{
+			"another leader", stance(leader("a")), ask("c", 6),
+			no(scouting.CauseLeader, 0), no(scouting.CauseLeader, 0),
+		},
+		{"the leader itself asks", stance(leader("c")), ask("c", 6), yes, yes},
+		{"the answerer leads", stance(leader("b")), ask("c", 6), no(scouting.CauseLeader, 0), no(scouting.CauseLeader, 0)},
+		{
+			"promised to another", stance(promise("a", 70*ms)), ask("c", 6),
+			no(scouting.CausePromise, 70*ms), no(scouting.CausePromise, 70*ms),
+		},
+		{"promised to the asker", stance(promise("c", 70*ms)), ask("c", 6), yes, yes},
+		{
+			"embargo", stance(embargo(30 * ms)), ask("c", 6),
+			no(scouting.CauseEmbargo, 30*ms), no(scouting.CauseEmbargo, 30*ms),
+		},
+		{
+			"a leader outweighs embargo and promise", stance(leader("a"), embargo(30*ms), promise("a", 70*ms)), ask("c", 6),
+			no(scouting.CauseLeader, 0), no(scouting.CauseLeader, 0),
+		},
+		{
+			"the leader asks during the embargo", stance(leader("c"), embargo(30*ms)), ask("c", 6),
+			no(scouting.CauseEmbargo, 30*ms), no(scouting.CauseEmbargo, 30*ms),
+		},
+		{"scouting, asked by a higher node", stance(scouts), ask("c", 6), yes, yes},
+		{
+			"scouting, asked by a lower node", stance(scouts), ask("a", 6),
+			no(scouting.CauseRank, 0), no(scouting.CauseRank, 0),
+		},
+		{
+			"scouting, asked by a lower node of higher priority", stance(scouts), askWith("a", 1),
+			yes, no(scouting.CauseRank, 0),
+		},
+		{
+			"scouting, asked by a higher node of lower priority", stance(scouts), askWith("c", -1),
+			no(scouting.CauseRank, 0), yes,
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			require.Equal(t, tc.answer, scouting.RuleDefault.Answer(tc.stance, tc.question), "default")
+			require.Equal(t, tc.nodeOrder, scouting.RuleNodeOrder.Answer(tc.stance, tc.question), "node order")
+		})
+	}
+}
+
+// stance is that of node b in term 5, leaderless and free, but for the changes.
+func stance(changes ...func(*scouting.Stance)) scouting.Stance {
+	s := scouting.Stance{Self: scouting.Rank{Node: "b"}, Term: 5}
+	for _, change := range changes {
+		change(&s)
+	}
+	return s
+}
+
+func leader(id scouting.NodeID) func(*scouting.Stance) {
+	return func(s *scouting.Stance) { s.Leader = id }
+}
+
+func promise(to scouting.NodeID, left time.Duration) func(*scouting.Stance) {
+	return func(s *scouting.Stance) { s.PromisedTo, s.PromiseLeft = to, left }
+}
+
+func embargo(left time.Duration) func(*scouting.Stance) {
+	return func(s *scouting.Stance) { s.EmbargoLeft = left }
+}
+
+func scouts(s *scouting.Stance) { s.Scouting = true }
+
+func ask(id scouting.NodeID, term int) scouting.Question {
+	return scouting.Question{Asker: scouting.Rank{Node: id}, ProposedTerm: lsnTerm(term)}
+}
+
+func askWith(id scouting.NodeID, priority int) scouting.Question {
+	return scouting.Question{Asker: scouting.Rank{Node: id, Priority: priority}, ProposedTerm: 6}
+}
+
+func TestNames(t *testing.T) {
+	for c, name := range []string{"none", "leader", "promise", "embargo", "term", "rank", "cause(6)"} {
+		require.Equal(t, name, scouting.Cause(c).String())
+		require.Equal(t, c < 6, scouting.Cause(c).Valid(), name)
+	}
+	require.Equal(t, "default", scouting.RuleDefault.String())
+	require.Equal(t, "node-order", scouting.RuleNodeOrder.String())
+	require.Equal(t, "rule(7)", scouting.Rule(7).String())
+}
