@@ -1,0 +1,137 @@
+package elector_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/scouting"
+)
+
+// valid is a configuration without a fault, for tests to change.
+func valid() elector.Config {
+	return elector.Config{Self: "a", Voters: []elector.NodeID{"c", "a", "b"}, Timing: elector.Article()}
+}
+
+func TestValidateNamesTheFault(t *testing.T) {
+	for _, tc := range []struct {
+		field  string
+		change func(*elector.Config)
+	}{
+		{"Self", func(c *elector.Config) { c.Self = "" }},
+		{"Self", func(c *elector.Config) { c.Self = elector.AllMembers }},
+		{"Self", func(c *elector.Config) { c.Self = "a b" }},
+		{"Self", func(c *elector.Config) { c.Self = "a\x7f" }},
+		{"Self", func(c *elector.Config) { c.Self = elector.NodeID(strings.Repeat("n", 129)) }},
+		{"Voters", func(c *elector.Config) { c.Voters = []elector.NodeID{"a", "b", "a"} }},
+		{"Voters", func(c *elector.Config) { c.Voters = []elector.NodeID{"a", "b", "\n"} }},
+		{"Voters", func(c *elector.Config) { c.Voters = many(scouting.MaxVoters + 1) }},
+		{"Rule", func(c *elector.Config) { c.Rule = 9 }},
+		{"Quorum", func(c *elector.Config) { c.Quorum = 4 }},
+		{"Quorum", func(c *elector.Config) { c.Quorum = 1 }},
+		{"Quorum", func(c *elector.Config) { c.Quorum, c.UnsafeQuorum = -1, true }},
+		{"Timing.InitialWait", func(c *elector.Config) { c.Timing.InitialWait = 2 * time.Second }},
+		{"Timing.InitialWait", func(c *elector.Config) { c.Timing.InitialWait, c.Timing.MaxRandomWait = time.Second, 1 }},
+		{"Timing.InitialWait", func(c *elector.Config) { c.Timing.InitialWait = 25 * time.Hour }},
+		{"Timing.MaxRandomWait", func(c *elector.Config) { c.Timing.MaxRandomWait = 0 }},
+		{"Timing.ScoutingResult", func(c *elector.Config) { c.Timing.ScoutingResult = -1 }},
+		{"Timing.ElectionResult", func(c *elector.Config) { c.Timing.ElectionResult = 0 }},
+		{"Timing.HeartbeatBroadcast", func(c *elector.Config) { c.Timing.HeartbeatBroadcast, c.Timing.HeartbeatMissCount = 0, 1 }},
+		{"Timing.HeartbeatMissCount", func(c *elector.Config) { c.Timing.HeartbeatMissCount = 1001 }},
+		{"Timing.Lease", func(c *elector.Config) { c.Timing.Lease = c.Timing.HeartbeatBroadcast }},
+		{"Timing.Lease", func(c *elector.Config) { c.Timing.Lease = c.Timing.Inactivity() + 1 }},
+		{"Timing.ClockDriftPPM", func(c *elector.Config) { c.Timing.ClockDriftPPM = -1 }},
+		{"Timing.ClockDriftPPM", func(c *elector.Config) { c.Timing.ClockDriftPPM = 500_001 }},
+	} {
+		cfg := valid()
+		tc.change(&cfg)
+		t.Run(fmt.Sprint(tc.field, cfg), func(t *testing.T) {
+			_, err := elector.New(cfg)
+			var ce *elector.ConfigError
+			require.True(t, errors.As(err, &ce), "%v", err)
+			require.Contains(t, fields(ce), tc.field)
+			require.ErrorContains(t, err, tc.field)
+		})
+	}
+}
+
+func TestValidateNamesAllFaultsAtOnce(t *testing.T) {
+	cfg := elector.Config{Voters: []elector.NodeID{"a", "a"}, Quorum: 1, Rule: 9}
+	var ce *elector.ConfigError
+	require.True(t, errors.As(cfg.Validate(), &ce))
+	require.Subset(t, fields(ce), []string{
+		"Self", "Voters", "Rule", "Quorum", "Timing.InitialWait", "Timing.MaxRandomWait", "Timing.ScoutingResult",
+		"Timing.ElectionResult", "Timing.HeartbeatBroadcast", "Timing.Lease", "Timing.HeartbeatMissCount",
+	})
+}
+
+func fields(ce *elector.ConfigError) []string {
+	var names []string
+	for _, p := range ce.Problems {
+		names = append(names, p.Field)
+	}
+	return names
+}
+
+func many(n int) []elector.NodeID {
+	ids := make([]elector.NodeID, n)
+	for i := range ids {
+		ids[i] = elector.NodeID(fmt.Sprintf("n%02d", i))
+	}
+	return ids
+}
+
+func TestValidConfigs(t *testing.T) {
+	for _, change := range []func(*elector.Config){
+		func(*elector.Config) {},
+		func(c *elector.Config) { c.Self = "observer" },
+		func(c *elector.Config) { c.Voters = []elector.NodeID{"a"} },
+		func(c *elector.Config) { c.Voters = many(scouting.MaxVoters) },
+		func(c *elector.Config) { c.Quorum = 3 },
+		func(c *elector.Config) { c.Quorum, c.UnsafeQuorum = 1, true },
+		func(c *elector.Config) { c.Timing = elector.BlazingMQ() },
+		func(c *elector.Config) { c.Timing.ClockDriftPPM = 0 },
+	} {
+		cfg := valid()
+		change(&cfg)
+		require.NoError(t, cfg.Validate())
+	}
+}
+
+func TestNewLeavesTheCallersVotersAlone(t *testing.T) {
+	cfg := valid()
+	_, err := elector.New(cfg)
+	require.NoError(t, err)
+	require.Equal(t, []elector.NodeID{"c", "a", "b"}, cfg.Voters)
+}
+
+func TestProfiles(t *testing.T) {
+	for _, name := range elector.ProfileNames() {
+		timing, ok := elector.Profile(name)
+		require.True(t, ok, name)
+		cfg := valid()
+		cfg.Timing = timing
+		require.NoError(t, cfg.Validate(), name)
+	}
+	_, ok := elector.Profile("nonesuch")
+	require.False(t, ok)
+}
+
+func TestDerivedTimes(t *testing.T) {
+	require.Equal(t, 1500*time.Millisecond, elector.Article().Inactivity())
+	require.Equal(t, 1020*time.Millisecond, elector.Article().Promise())
+	require.Equal(t, 20*time.Second, elector.BlazingMQ().Inactivity())
+	require.Equal(t, 5100*time.Millisecond, elector.BlazingMQ().Promise())
+	for n, want := range map[int]int{1: 1, 2: 2, 3: 2, 4: 3, 5: 3} {
+		require.Equal(t, want, elector.Majority(n), "of %d", n)
+	}
+	cfg := valid()
+	require.False(t, cfg.Observer())
+	cfg.Self = "o"
+	require.True(t, cfg.Observer())
+}

@@ -1,0 +1,84 @@
+package elector_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/lsn"
+	"github.com/bmqelect/bmqelect/scouting"
+)
+
+// TestEnumNames also checks what a value outside the enum looks like.
+func TestEnumNames(t *testing.T) {
+	for want, value := range map[string]fmt.Stringer{
+		"DORMANT":                  elector.Dormant,
+		"LEADER":                   elector.Leader,
+		"ROLE(9)":                  elector.Role(9),
+		"NONE":                     elector.ReasonNone,
+		"LEADER_NO_HEARTBEAT":      elector.LeaderNoHeartbeat,
+		"REAFFIRMED":               elector.Reaffirmed,
+		"REASON(99)":               elector.Reason(99),
+		"Invalid":                  elector.KindInvalid,
+		"ElectionScoutingResponse": elector.ElectionScoutingResponse,
+		"NodeUnavailable":          elector.NodeUnavailable,
+		"Kind(77)":                 elector.Kind(77),
+		"eof":                      elector.EvidenceEOF,
+		"local":                    elector.EvidenceLocal,
+		"evidence(88)":             elector.Evidence(88),
+		"none":                     elector.ProofNone,
+		"refused-after-eof":        elector.ProofRefusedAfterEOF,
+		"reincarnated":             elector.ProofReincarnated,
+		"proof(66)":                elector.Proof(66),
+		"two-leaders":              elector.AnomalyTwoLeaders,
+		"invalid":                  elector.AnomalyKind(55),
+		"1.5s":                     elector.Time(1_500_000_000),
+	} {
+		require.Equal(t, want, value.String())
+	}
+	require.Equal(t, "none", elector.AnomalyNone.String())
+}
+
+func TestMessageString(t *testing.T) {
+	for want, m := range map[string]elector.Message{
+		"ElectionScouting term=3 proposed=4 round=ff priority=2": {
+			Kind: elector.ElectionScouting, Term: 3, ProposedTerm: 4, Round: 255, Priority: 2,
+		},
+		"ElectionScoutingResponse term=3 proposed=4 round=ff no cause=promise leader=b leader-term=2 retry-after=5ns": {
+			Kind: elector.ElectionScoutingResponse, Term: 3, ProposedTerm: 4, Round: 255,
+			Cause: scouting.CausePromise, Leader: "b", LeaderTerm: 2, RetryAfter: 5,
+		},
+		"ElectionProposalResponse term=4 proposed=4 sent=7ns yes": {
+			Kind: elector.ElectionProposalResponse, Term: 4, ProposedTerm: 4, SentAt: 7, WillVote: true,
+		},
+		"HeartbeatAck term=4 lsn=4.9 seq=2 sent=7ns priority=-1 not-candidate": {
+			Kind: elector.HeartbeatAck, Term: 4, LSN: lsn.LSN{Term: 4, Counter: 9}, Sequence: 2, SentAt: 7, Priority: -1,
+		},
+		"LeadershipCession term=4 successor=c": {Kind: elector.LeadershipCession, Term: 4, Successor: "c"},
+		"NodeUnavailable term=4":               {Kind: elector.NodeUnavailable, Term: 4},
+		"InvalidHeartbeat term=4":              {Kind: elector.InvalidHeartbeat, Term: 4},
+	} {
+		require.Equal(t, want, m.String())
+	}
+}
+
+// TestLegalTransitions tries every pair of roles with every reason.
+func TestLegalTransitions(t *testing.T) {
+	legal := 0
+	for from := range elector.Role(5) {
+		for to := range elector.Role(5) {
+			for why := range elector.Reason(20) {
+				if (elector.Transition{From: from, To: to, Reason: why}).Legal() {
+					legal++
+				}
+			}
+		}
+	}
+	require.Equal(t, 19, legal)
+	require.True(t, elector.Transition{From: elector.Candidate, To: elector.Leader, Reason: elector.Elected}.Legal())
+	require.False(t, elector.Transition{From: elector.Follower, To: elector.Leader, Reason: elector.Elected}.Legal(),
+		"nobody leads without having stood")
+	require.False(t, elector.Transition{From: elector.Dormant, To: elector.Leader, Reason: elector.Started}.Legal())
+}

@@ -1,0 +1,42 @@
+package elector
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/bmqelect/bmqelect/scouting"
+)
+
+// TestQuorumAtIsASort compares quorumAt with its definition: sort the acks, the
+// leader's own as of now, and take the quorum-th newest.
+func TestQuorumAtIsASort(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(1, scouting.MaxVoters).Draw(t, "voters")
+		self := rapid.IntRange(0, n-1).Draw(t, "self")
+		quorum := rapid.IntRange(1, n).Draw(t, "quorum")
+		var s Support
+		sorted := []Time{Never} // the leader supports itself at any time
+		for v := range n {
+			s[v] = Time(rapid.IntRange(0, 9).Draw(t, "acked"))
+			if v != self {
+				sorted = append(sorted, s[v])
+			}
+		}
+		slices.Sort(sorted)
+		slices.Reverse(sorted)
+		require.Equal(t, sorted[quorum-1], s.quorumAt(self, n, quorum))
+	})
+}
+
+func TestAckKeepsTheNewest(t *testing.T) {
+	var s Support
+	require.True(t, s.ack(1, 10, 5, 20))
+	require.True(t, s.ack(1, 7, 5, 20), "an older message is acked late")
+	require.Equal(t, Time(10), s[1])
+	require.False(t, s.ack(1, 4, 5, 20), "before the leadership")
+	require.False(t, s.ack(1, 21, 5, 20), "in the future")
+	require.Equal(t, Time(10), s[1])
+}
