@@ -63,10 +63,9 @@ type Timing struct {
 	Rejoin time.Duration // a node in company tries the addresses that are not members this often
 }
 
-// LAN returns the periods that suit loopback and a local network: in a cluster of
-// up to ten, a killed
-// process is noticed after 2 to 4 s, and one restarted at another address is found
-// as soon as that.
+// LAN returns the periods that suit loopback and a local network: among ten nodes
+// a killed process is noticed after 2 to 4 s, and one that was restarted at another
+// address is found as soon as that.
 func LAN() Timing {
 	return Timing{
 		Probe:  500 * time.Millisecond,

@@ -2,7 +2,6 @@ package gossip
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"net/netip"
 	"sync"
@@ -78,14 +77,13 @@ func (d *directory) set(name, addr string) {
 	d.addrs[name] = addr
 }
 
-func (d *directory) resolve(_ context.Context, name string) ([]netip.AddrPort, error) {
+func (d *directory) resolve(ctx context.Context, name string) ([]netip.AddrPort, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	addr, ok := d.addrs[name]
-	if !ok {
-		return nil, fmt.Errorf("no such name: %q", name)
+	if addr, ok := d.addrs[name]; ok {
+		name = addr
 	}
-	return []netip.AddrPort{netip.MustParseAddrPort(addr)}, nil
+	return onlyLiterals(ctx, name)
 }
 
 func TestEveryNodeMovesAtOnce(t *testing.T) {
