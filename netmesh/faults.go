@@ -150,6 +150,10 @@ func (f *Faults) cut(peer elector.NodeID, dir Direction) bool {
 	return f.of(peer).cut&dir != 0
 }
 
+// Blocks reports whether nothing at all passes between this node and peer: what
+// reaches peer on other ways than the mesh can be cut together with it.
+func (f *Faults) Blocks(peer elector.NodeID) bool { return f.cut(peer, In) && f.cut(peer, Out) }
+
 // outgoing decides about one frame to peer.
 func (f *Faults) outgoing(peer elector.NodeID) (lost bool, delay time.Duration) {
 	x := f.of(peer)

@@ -1,0 +1,144 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/netmesh"
+	"github.com/bmqelect/bmqelect/scouting"
+)
+
+// NodeID names a member of the cluster.
+type NodeID = elector.NodeID
+
+// Defaults of Config.
+const (
+	DefaultCluster    = "bmqelect"
+	DefaultGroup      = "default"
+	DefaultGossipAddr = "127.0.0.1:7400"
+	DefaultMeshAddr   = "127.0.0.1:7401"
+)
+
+// Config is what a node needs to know. The same configuration serves its first
+// start and every later one.
+type Config struct {
+	// Cluster names the cluster; nodes of different clusters never mix.
+	// Default DefaultCluster.
+	Cluster string
+	// Node is this node's name, unique in the cluster. Required.
+	Node NodeID
+	// Voters are the nodes that elect, the same list on every node, at most
+	// scouting.MaxVoters. A node that is not among them is an observer. Required.
+	Voters []NodeID
+	// DataDir holds the durable state: identity, boot counter, term. One process
+	// at a time may use it. It is made if absent. Required.
+	DataDir string
+
+	// Join are addresses (host:port) of any other members' gossip; names are
+	// resolved again at every try. May be empty on a node that others join.
+	Join []string
+	// GossipAddr and MeshAddr are where this node listens (host:port, port 0
+	// picks one). Defaults DefaultGossipAddr (TCP and UDP) and DefaultMeshAddr (TCP).
+	GossipAddr, MeshAddr string
+	// AdvertiseGossip and AdvertiseMesh are the addresses that others are told,
+	// where they differ from those above. Default: the bound address.
+	AdvertiseGossip, AdvertiseMesh string
+
+	// Election says how this node takes part.
+	Election Election
+	// NoDeathProof is to be set where proxies or NAT sit between members: a
+	// refused connection then proves nothing about the process behind it.
+	NoDeathProof bool
+	// Faults, if set, is a fault layer under the mesh, for rehearsals. Default none.
+	Faults *netmesh.Faults
+	// AdminAddr is told to the other members, so that one node can name the
+	// administration address of every other. The package does not listen there.
+	AdminAddr string
+	// Version of the program, told to the other members. Default none.
+	Version string
+	// Logger gets what the node has to say. Default: nothing is logged.
+	Logger hclog.Logger
+}
+
+// Election says how a node takes part in an election. Its zero value is a
+// candidate-capable voter with the timers of elector.Article.
+type Election struct {
+	Timing           elector.Timing // zero: elector.Article()
+	NotCandidate     bool           // votes, but never stands
+	Priority         int            // ranks nodes that stand at the same moment; higher wins
+	Quorum           int            // 0: a majority of the voters
+	Rule             scouting.Rule  // how ElectionScouting is answered
+	UnsafeQuorum     bool           // permits a quorum of half the voters or less
+	UnsafeNoScouting bool           // the article's algorithm before its extension; no lease
+}
+
+// withDefaults returns c with every default filled in.
+func (c Config) withDefaults() Config {
+	c.Cluster = or(c.Cluster, DefaultCluster)
+	c.GossipAddr = or(c.GossipAddr, DefaultGossipAddr)
+	c.MeshAddr = or(c.MeshAddr, DefaultMeshAddr)
+	c.Election.Timing = or(c.Election.Timing, elector.Article())
+	if c.Logger == nil {
+		c.Logger = hclog.NewNullLogger()
+	}
+	return c
+}
+
+// or returns v, or def if v is zero.
+func or[T comparable](v, def T) T {
+	var zero T
+	if v == zero {
+		return def
+	}
+	return v
+}
+
+// elector is the machine's view of the configuration.
+func (c Config) elector() elector.Config {
+	e := c.Election
+	return elector.Config{
+		Self: c.Node, Voters: c.Voters,
+		NotCandidate: e.NotCandidate, Priority: e.Priority, Quorum: e.Quorum, Rule: e.Rule,
+		Timing: e.Timing, UnsafeQuorum: e.UnsafeQuorum, UnsafeNoScouting: e.UnsafeNoScouting,
+	}
+}
+
+// Validate returns an error that names everything that is wrong, or nil. It
+// changes nothing and touches neither disk nor network.
+func (c Config) Validate() error {
+	c = c.withDefaults()
+	errs := []error{c.elector().Validate()}
+	if c.DataDir == "" {
+		errs = append(errs, errors.New("DataDir is empty, but must name a directory for the durable state"))
+	}
+	for _, a := range []struct{ field, addr string }{
+		{"GossipAddr", c.GossipAddr}, {"MeshAddr", c.MeshAddr},
+		{"AdvertiseGossip", c.AdvertiseGossip}, {"AdvertiseMesh", c.AdvertiseMesh},
+	} {
+		errs = append(errs, checkAddr(a.field, a.addr))
+	}
+	for _, addr := range c.Join {
+		errs = append(errs, checkAddr("Join", addr))
+	}
+	return errors.Join(errs...)
+}
+
+// checkAddr accepts "" and host:port with a numeric port.
+func checkAddr(field, addr string) error {
+	if addr == "" {
+		return nil
+	}
+	_, port, err := net.SplitHostPort(addr)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	if err != nil {
+		return fmt.Errorf("%s is %q, but must be host:port with a port from 0 to 65535, such as 192.0.2.1:7400 or [2001:db8::1]:7400", field, addr)
+	}
+	return nil
+}

@@ -1,0 +1,19 @@
+// Package cluster embeds a member of a bmqelect cluster in a Go program. A Node
+// joins the others by gossip, keeps a TCP mesh with them, elects one leader
+// and keeps it, with its term and identity on disk.
+//
+//	node, err := cluster.Start(ctx, cluster.Config{
+//		Node: "a", Voters: []cluster.NodeID{"a", "b", "c"},
+//		DataDir: "/var/lib/app/elector", Join: []string{"b.example:7400"},
+//	})
+//	...
+//	if node.IsLeader() { ... }
+//
+// One goroutine, the driver, owns every election of the process. It never waits:
+// not for a peer, the disk or a subscriber. All methods of Node are safe for
+// concurrent use.
+//
+// What the package is not: it does not replicate data, and membership by gossip
+// never decides who votes; voters come from the configuration, so that a
+// partition cannot shrink a quorum.
+package cluster

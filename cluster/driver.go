@@ -1,0 +1,130 @@
+package cluster
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/bmqelect/bmqelect/elector"
+)
+
+// event is what the driver takes from its inbox: a message from a peer or, if
+// do is set, something to run.
+type event struct {
+	from  NodeID
+	group string
+	msg   elector.Message
+	do    func()
+}
+
+// inboxSize bounds what waits for the driver. A full inbox holds up the readers
+// of the links, and by that the senders: nothing is lost and nothing grows.
+const inboxSize = 256
+
+// post hands e to the driver; it reports false if the driver has ended.
+func (n *Node) post(e event) bool {
+	select {
+	case n.inbox <- e:
+		return true
+	case <-n.driven:
+		return false
+	}
+}
+
+// call runs f on the driver and waits for it; it reports false if the driver
+// has ended.
+func (n *Node) call(f func()) bool {
+	ran := make(chan struct{})
+	if !n.post(event{do: func() { defer close(ran); f() }}) {
+		return false
+	}
+	select {
+	case <-ran:
+		return true
+	case <-n.driven:
+		return false
+	}
+}
+
+// drive owns the elections until quit.
+func (n *Node) drive() {
+	defer close(n.driven)
+	timer := time.NewTimer(n.untilWake())
+	defer timer.Stop()
+	for {
+		select {
+		case e := <-n.inbox:
+			n.handle(&e)
+		case <-timer.C:
+			n.tick()
+		case <-n.quit:
+			return
+		}
+		timer.Reset(n.untilWake())
+	}
+}
+
+func (n *Node) handle(e *event) {
+	if e.do != nil {
+		e.do()
+		return
+	}
+	if g := n.groups[e.group]; g != nil {
+		n.step(g, elector.Received{From: e.from, Message: e.msg})
+	}
+}
+
+// untilWake is how long the driver may sleep.
+func (n *Node) untilWake() time.Duration {
+	wake := elector.Never
+	for _, g := range n.groups {
+		wake = min(wake, g.wake)
+	}
+	if wake == elector.Never {
+		return time.Hour
+	}
+	return max(wake.Sub(n.clock.Now()), 0)
+}
+
+// tick steps every machine whose time has come.
+func (n *Node) tick() {
+	now := n.clock.Now()
+	for _, g := range n.groups {
+		if g.wake <= now {
+			n.tell(g)
+			n.step(g, elector.Tick{})
+		}
+	}
+}
+
+// tell lets a leader's machine know what the application issued, so that the
+// next heartbeat carries it.
+func (n *Node) tell(g *group) {
+	if newest := g.sequencer.Newest(); g.leads != 0 && newest.Term == g.leads && newest != g.told {
+		g.told = newest
+		n.step(g, elector.Issued{LSN: newest})
+	}
+}
+
+// stepAll steps every machine with the same input.
+func (n *Node) stepAll(in elector.Input) {
+	for _, g := range n.groups {
+		n.step(g, in)
+	}
+}
+
+// step steps one machine and acts on the effects.
+func (n *Node) step(g *group, in elector.Input) {
+	moment := elector.Moment{Now: n.clock.Now(), Entropy: rand.Uint64()}
+	e := g.machine.Step(moment, in)
+	g.wake = e.Wake
+	if err := g.publish(); err != nil {
+		n.fail(err)
+	}
+	n.report(g, &e)
+	if e.Persist != 0 {
+		n.persister.request(g.name, e.Persist)
+	}
+	for i := range e.Messages {
+		n.mesh.Send(e.Messages[i].To, g.name, e.Messages[i].Message)
+	}
+}

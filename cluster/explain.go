@@ -1,0 +1,84 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bmqelect/bmqelect/elector"
+)
+
+// explain says in a sentence why the election stands as it does.
+func explain(s elector.Status, cfg Config, members []MemberStatus, now elector.Time) string {
+	switch {
+	case s.Role == elector.Dormant:
+		return "this node takes no part"
+	case s.Role == elector.Leader && len(cfg.Voters) > 1:
+		return fmt.Sprintf("this node leads, backed by %d of %d voters (%d needed)", len(s.Supporters), len(cfg.Voters), s.Quorum)
+	case s.Role == elector.Leader:
+		return "this node leads, as the only voter"
+	case s.Leader != "":
+		return fmt.Sprintf("follows %s, last heard %s ago", s.Leader, short(now.Sub(s.HeardAt)))
+	}
+	return "no leader: " + whyNone(s, cfg, members, now)
+}
+
+// whyNone names what keeps the node leaderless, the gravest first.
+func whyNone(s elector.Status, cfg Config, members []MemberStatus, now elector.Time) string {
+	reachable, missing := reach(cfg, members)
+	switch {
+	case reachable < s.Quorum:
+		return fmt.Sprintf("%d of %d voters needed, %d reachable%s", s.Quorum, len(cfg.Voters), reachable, missing)
+	case s.Role == elector.Candidate:
+		return fmt.Sprintf("this node stands for election in term %d", s.Term)
+	case s.Tentative != "":
+		return fmt.Sprintf("voted for %s in term %d, waiting for its first heartbeat", s.Tentative, s.Term)
+	case s.Scouting:
+		return "asking the voters whether they would elect this node"
+	case s.EmbargoEnd > now:
+		return fmt.Sprintf("restarted, supports nobody for another %s", short(s.EmbargoEnd.Sub(now)))
+	case s.PromisedTo != "":
+		return fmt.Sprintf("the lease of %s may run for another %s", s.PromisedTo, short(s.PromiseEnd.Sub(now)))
+	case s.IndirectLeader != "":
+		return fmt.Sprintf("others follow %s, which this node does not hear", s.IndirectLeader)
+	case s.StandAt > now:
+		return fmt.Sprintf("stands for election in %s, unless a leader shows up", short(s.StandAt.Sub(now)))
+	}
+	return "waiting for another node to stand"
+}
+
+// reach counts the voters that this node can reach, itself included if it is
+// one, and describes the others.
+func reach(cfg Config, members []MemberStatus) (n int, missing string) {
+	if slices.Contains(cfg.Voters, cfg.Node) {
+		n++
+	}
+	var out []string
+	for _, m := range members {
+		switch {
+		case !m.Voter:
+		case m.Link == "up":
+			n++
+		case m.Link == "none":
+			out = append(out, fmt.Sprintf("%s: never heard of", m.Node))
+		default:
+			out = append(out, fmt.Sprintf("%s: %s since %s", m.Node, m.Link, short(m.LinkFor.Duration())))
+		}
+	}
+	if len(out) > 0 {
+		missing = " (" + strings.Join(out, ", ") + ")"
+	}
+	return n, missing
+}
+
+// short rounds d to what a person reads at a glance.
+func short(d time.Duration) time.Duration {
+	switch {
+	case d >= 10*time.Second:
+		return d.Round(time.Second)
+	case d >= time.Second:
+		return d.Round(100 * time.Millisecond)
+	}
+	return d.Round(time.Millisecond)
+}

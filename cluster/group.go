@@ -1,0 +1,43 @@
+package cluster
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/lsn"
+)
+
+// group is one election of this node. The driver owns it; what others read
+// without asking the driver is atomic.
+type group struct {
+	name      string
+	machine   *elector.Machine
+	wake      elector.Time // when the machine wants a tick
+	leads     lsn.Term     // the term that the sequencer issues for; 0 if this node does not lead
+	told      lsn.LSN      // newest issued LSN that the machine knows of
+	sequencer lsn.Sequencer
+	since     time.Time    // of the newest transition, by the wall clock
+	leaseEnd  atomic.Int64 // elector.Time before which this node may say that it leads; 0 if it does not
+}
+
+// leading reports whether the lease is valid at now. It is safe for concurrent use.
+func (g *group) leading(now elector.Time) bool { return now < elector.Time(g.leaseEnd.Load()) }
+
+// publish lets other goroutines see the lease as the last step left it. It runs
+// before anything that the step sends: nobody may learn that this node gave up
+// while it still says that it leads.
+func (g *group) publish() error {
+	lease := g.machine.Lease()
+	g.leaseEnd.Store(int64(lease.End))
+	if lease.Term == g.leads {
+		return nil
+	}
+	g.leads = lease.Term
+	if lease.Term == 0 {
+		g.sequencer.End()
+		return nil
+	}
+	g.told = lsn.LSN{Term: lease.Term}
+	return g.sequencer.Begin(lease.Term)
+}

@@ -1,0 +1,96 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/lsn"
+)
+
+// ErrNotLeader means that this node does not lead, or that its lease has run out.
+var ErrNotLeader = elector.ErrNotLeader
+
+// IsLeader reports whether this node leads and its lease is valid at this very
+// moment: the clock is read at every call, so a process that was paused finds
+// out before it does anything. At no moment do two nodes report true, as long as
+// their clocks' rates differ by no more than the configured drift.
+//
+// The answer is old as soon as it is given. What must not be done by two nodes
+// in turn needs a fencing token as well: see NextLSN.
+func (n *Node) IsLeader() bool { return n.groups[DefaultGroup].leading(n.clock.Now()) }
+
+// NextLSN issues the next Leader Sequence Number, a fencing token: a resource
+// that keeps an lsn.Fence refuses what an older leader sends. It returns an
+// error that wraps ErrNotLeader if this node does not lead.
+func (n *Node) NextLSN() (lsn.LSN, error) {
+	next, err := n.groups[DefaultGroup].sequencer.Next()
+	if errors.Is(err, lsn.ErrNotLeading) || err == nil && !n.IsLeader() {
+		return lsn.LSN{}, fmt.Errorf("next LSN of node %s: %w", n.cfg.Node, ErrNotLeader)
+	}
+	return next, err
+}
+
+// Subscribe returns a subscription to this node's events from now on, of which
+// up to buffer wait for the subscriber. Subscribe before reading Status to miss
+// nothing.
+func (n *Node) Subscribe(buffer int) *Subscription { return n.hub.subscribe(buffer) }
+
+// transferBuffer is more than the events of a few elections.
+const transferBuffer = 64
+
+// Transfer hands leadership from this node to another voter, or to the best
+// follower if to is "". It returns nil when the target leads. It fails at once,
+// and this node leads on, if this node is not the leader or the target is not fit:
+// not connected, not a candidate, or without a recent ack. It fails later if
+// another node is elected instead or ctx ends first.
+func (n *Node) Transfer(ctx context.Context, to NodeID) error {
+	sub := n.Subscribe(transferBuffer)
+	defer sub.Close()
+	to, err := n.beginTransfer(to)
+	if err != nil {
+		return fmt.Errorf("transfer from node %s: %w", n.cfg.Node, err)
+	}
+	for {
+		select {
+		case e, ok := <-sub.Events():
+			switch {
+			case !ok:
+				return fmt.Errorf("transfer to node %s: %w", to, ErrClosed)
+			case e.Leader == to:
+				return nil
+			case e.Leader != "":
+				return fmt.Errorf("transfer to node %s: node %s was elected instead, in term %d", to, e.Leader, e.Term)
+			}
+		case <-ctx.Done():
+			return fmt.Errorf("transfer to node %s: this node stepped down, but the target does not lead yet: %w", to, ctx.Err())
+		}
+	}
+}
+
+// beginTransfer steps down in favor of a voter, if that can be, and names it.
+func (n *Node) beginTransfer(to NodeID) (NodeID, error) {
+	err := ErrClosed
+	n.call(func() {
+		g := n.groups[DefaultGroup]
+		if n.Err() != nil {
+			return
+		}
+		if to, err = successor(g.machine, to); err == nil {
+			n.step(g, elector.Transfer{To: to})
+		}
+	})
+	return to, err
+}
+
+// successor is the voter to hand over to: the one asked for, or the best.
+func successor(m *elector.Machine, to NodeID) (NodeID, error) {
+	if to == "" {
+		to = m.BestSuccessor()
+	}
+	if to == "" && m.Lease() != (elector.Lease{}) {
+		return "", errors.New("no follower could take over: none is connected, a candidate, and acks heartbeats")
+	}
+	return to, m.Transferable(to)
+}

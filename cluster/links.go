@@ -1,0 +1,36 @@
+package cluster
+
+import (
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/netmesh"
+)
+
+// inlet hands what the mesh reports to the driver. It may wait for room in the
+// inbox, which holds up that one link.
+type inlet struct{ n *Node }
+
+var _ netmesh.Handler = inlet{}
+
+func (i inlet) LinkUp(peer netmesh.PeerInfo) {
+	i.n.log.Debug("link up", "peer", peer.Node, "addr", peer.Remote)
+	i.input(elector.LinkUp{Peer: peer.Node})
+}
+
+func (i inlet) LinkDown(peer NodeID, ev elector.Evidence) {
+	i.n.log.Debug("link down", "peer", peer, "evidence", ev)
+	i.input(elector.LinkDown{Peer: peer, Evidence: ev})
+}
+
+func (i inlet) Died(peer NodeID, proof elector.Proof) {
+	i.n.log.Debug("process proven dead", "peer", peer, "proof", proof)
+	i.input(elector.Died{Peer: peer, Proof: proof})
+}
+
+func (i inlet) Received(peer NodeID, group string, m elector.Message) {
+	i.n.post(event{from: peer, group: group, msg: m})
+}
+
+// input steps every election with what concerns them all.
+func (i inlet) input(in elector.Input) {
+	i.n.post(event{do: func() { i.n.stepAll(in) }})
+}

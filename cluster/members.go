@@ -1,0 +1,158 @@
+package cluster
+
+import (
+	"maps"
+	"net"
+	"slices"
+	"sync"
+
+	"github.com/bmqelect/bmqelect/cluster/internal/gossip"
+)
+
+// join lets the mesh know its peers: those that the seam names, or those that
+// gossip finds.
+func (n *Node) join(peers map[NodeID]string) error {
+	if peers != nil {
+		for id, addr := range peers {
+			if id != n.cfg.Node {
+				n.mesh.AddPeer(id, addr)
+			}
+		}
+		return nil
+	}
+	g, err := gossip.Start(n.gossipConfig())
+	n.gossip = g
+	return err
+}
+
+func (n *Node) gossipConfig() gossip.Config {
+	c := gossip.Config{
+		Cluster: n.cfg.Cluster, Node: n.cfg.Node,
+		Bind: n.cfg.GossipAddr, Advertise: n.cfg.AdvertiseGossip,
+		Join: n.cfg.Join, KnownPeers: n.store.Peers(),
+		Logger: n.log.Named("gossip"), OnEvent: n.onMember,
+		Meta: gossip.Meta{
+			MeshAddr: n.advertisedMesh(), AdminAddr: n.cfg.AdminAddr, Version: n.cfg.Version,
+			Voter: slices.Contains(n.cfg.Voters, n.cfg.Node), Candidate: !n.cfg.Election.NotCandidate,
+			Priority: n.cfg.Election.Priority,
+		},
+	}
+	if n.cfg.Faults != nil {
+		c.Blocked = n.blocked
+	}
+	return c
+}
+
+// blocked cuts gossip together with the mesh. Of some packets only the address
+// is known.
+func (n *Node) blocked(peer NodeID, addr string) bool {
+	if peer == "" {
+		peer = n.members.at(addr)
+	}
+	return peer != "" && n.cfg.Faults.Blocks(peer)
+}
+
+// advertisedMesh is the address that others dial. Of a mesh that listens on
+// every address only the port is known; the others put the host before it at
+// which they see this node's gossip.
+func (n *Node) advertisedMesh() string {
+	if n.cfg.AdvertiseMesh != "" {
+		return n.cfg.AdvertiseMesh
+	}
+	addr := n.mesh.Addr().String()
+	host, port, err := net.SplitHostPort(addr)
+	if ip := net.ParseIP(host); err == nil && ip != nil && ip.IsUnspecified() {
+		return net.JoinHostPort("", port)
+	}
+	return addr
+}
+
+// meshAddrOf is the address at which to dial a member's mesh.
+func meshAddrOf(m gossip.Member) string {
+	host, port, err := net.SplitHostPort(m.MeshAddr)
+	if err != nil || host != "" {
+		return m.MeshAddr
+	}
+	if host, _, err = net.SplitHostPort(m.GossipAddr); err != nil {
+		return m.MeshAddr
+	}
+	return net.JoinHostPort(host, port)
+}
+
+// onMember is called by gossip, one event at a time. That a member seems to
+// have failed is a hint that the mesh does not need: it dials on.
+func (n *Node) onMember(e gossip.Event) {
+	m := e.Member
+	if e.Kind == gossip.Conflict {
+		n.log.Error("two processes use one node name; stop one of them",
+			"peer", m.Node, "addr", m.GossipAddr, "other", e.OtherAddr)
+		return
+	}
+	if m.Node == n.cfg.Node {
+		return
+	}
+	n.members.put(m)
+	switch {
+	case m.State == gossip.StateAlive:
+		n.mesh.AddPeer(m.Node, meshAddrOf(m))
+		n.rememberPeers()
+	case e.Kind == gossip.Left && !slices.Contains(n.cfg.Voters, m.Node):
+		n.mesh.RemovePeer(m.Node)
+		n.members.drop(m.Node)
+	}
+}
+
+// rememberPeers lets the next start find the cluster even if no join address
+// answers by then. It is a convenience: its failure does not end the node.
+func (n *Node) rememberPeers() {
+	var addrs []string
+	for _, m := range n.members.all() {
+		addrs = append(addrs, m.GossipAddr)
+	}
+	slices.Sort(addrs)
+	if slices.Equal(addrs, n.remembered) {
+		return
+	}
+	if err := n.store.SavePeers(addrs); err != nil {
+		n.log.Warn("cannot remember the members' addresses", "error", err)
+		return
+	}
+	n.remembered = addrs
+}
+
+// members are the others as gossip knows them. It is safe for concurrent use.
+type members struct {
+	mu   sync.Mutex
+	byID map[NodeID]gossip.Member
+}
+
+func (ms *members) put(m gossip.Member) {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	if ms.byID == nil {
+		ms.byID = map[NodeID]gossip.Member{}
+	}
+	ms.byID[m.Node] = m
+}
+
+func (ms *members) drop(id NodeID) {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	delete(ms.byID, id)
+}
+
+// at is the member with the given gossip address; "" if there is none.
+func (ms *members) at(gossipAddr string) NodeID {
+	for _, m := range ms.all() {
+		if m.GossipAddr == gossipAddr {
+			return m.Node
+		}
+	}
+	return ""
+}
+
+func (ms *members) all() []gossip.Member {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	return slices.Collect(maps.Values(ms.byID))
+}

@@ -1,0 +1,234 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/bmqelect/bmqelect/cluster/internal/gossip"
+	"github.com/bmqelect/bmqelect/cluster/internal/seam"
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/clock"
+	"github.com/bmqelect/bmqelect/internal/store"
+	"github.com/bmqelect/bmqelect/lsn"
+	"github.com/bmqelect/bmqelect/netmesh"
+)
+
+// Node is a running member of a cluster.
+type Node struct {
+	cfg       Config
+	log       hclog.Logger
+	clock     clock.Clock
+	store     *store.Store
+	mesh      *netmesh.Mesh
+	gossip    *gossip.Gossip // nil where the seam names the peers
+	persister *persister
+	groups    map[string]*group
+	hub       hub
+	started   time.Time
+
+	members    members
+	remembered []string // what is in store.Peers; owned by the goroutine of gossip
+
+	anomalies map[string]int       // by kind; owned by the driver, as is logged
+	logged    map[string]time.Time // when an anomaly was last logged
+
+	inbox     chan event
+	quit      chan struct{} // closed to end driver and persister
+	driven    chan struct{} // closed when the driver has ended
+	persisted chan struct{} // closed when the persister has ended
+
+	finished sync.Once
+	done     chan struct{} // closed when the node takes part no longer
+	why      error         // why that is; set before done is closed
+	closing  sync.Once
+	closeErr error
+}
+
+// ErrClosed is what a closed node answers.
+var ErrClosed = errors.New("the node is closed")
+
+// Start starts a node and returns at once; a leader is found or elected in the
+// background. ctx governs the start only: end the node with Close.
+//
+// The error names everything that is wrong with cfg, or what could not be had:
+// a directory in use, a port that is taken, a state file that is damaged.
+func Start(ctx context.Context, cfg Config) (*Node, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("start of node %s: %w", cfg.Node, err)
+	}
+	n := newNode(cfg.withDefaults(), seam.From(ctx))
+	if err := n.start(seam.From(ctx)); err != nil {
+		return nil, fmt.Errorf("start of node %s: %w", cfg.Node, err)
+	}
+	return n, nil
+}
+
+func newNode(cfg Config, s seam.Seam) *Node {
+	n := &Node{
+		cfg:       cfg,
+		log:       cfg.Logger.With("node", cfg.Node),
+		clock:     s.Clock,
+		groups:    map[string]*group{},
+		started:   time.Now(),
+		anomalies: map[string]int{},
+		logged:    map[string]time.Time{},
+		inbox:     make(chan event, inboxSize),
+		quit:      make(chan struct{}),
+		driven:    make(chan struct{}),
+		persisted: make(chan struct{}),
+		done:      make(chan struct{}),
+	}
+	if n.clock == nil {
+		n.clock = clock.System()
+	}
+	return n
+}
+
+// start acquires what the node runs on; what it has it releases if the rest
+// cannot be had.
+func (n *Node) start(s seam.Seam) (err error) {
+	var undo []func()
+	defer func() {
+		if err != nil {
+			for i := range undo {
+				undo[len(undo)-1-i]()
+			}
+		}
+	}()
+	n.store, err = store.Open(n.cfg.DataDir, store.Owner{Cluster: n.cfg.Cluster, Node: string(n.cfg.Node)})
+	if err != nil {
+		return err
+	}
+	undo = append(undo, func() { n.store.Close() })
+	g, start, err := n.newGroup(DefaultGroup)
+	if err != nil {
+		return err
+	}
+	n.groups[g.name] = g
+	n.persister = newPersister(n.store.Persist, n.onPersisted)
+	n.mesh, err = netmesh.Listen(n.meshConfig(s.Network), inlet{n})
+	if err != nil {
+		return err
+	}
+	undo = append(undo, func() { n.mesh.Close(canceled) })
+	n.step(g, start)
+	go n.drive()
+	go func() { defer close(n.persisted); n.persister.run(n.quit) }()
+	undo = append(undo, n.end)
+	return n.join(s.Peers)
+}
+
+// newGroup returns an election and the input that starts it.
+func (n *Node) newGroup(name string) (*group, elector.Start, error) {
+	machine, err := elector.New(n.cfg.elector())
+	if err != nil {
+		return nil, elector.Start{}, err
+	}
+	record, err := n.store.Group(name)
+	if err != nil {
+		return nil, elector.Start{}, err
+	}
+	g := &group{name: name, machine: machine, wake: elector.Never}
+	return g, elector.Start{Term: record.Term, Restarted: record.Booted}, nil
+}
+
+func (n *Node) meshConfig(network netmesh.Network) netmesh.Config {
+	return netmesh.Config{
+		Cluster: n.cfg.Cluster, Node: n.cfg.Node,
+		Identity: n.store.Identity(), Boot: n.store.Boot(),
+		Bind: n.cfg.MeshAddr, Advertise: n.cfg.AdvertiseMesh, Network: network,
+		Logger: n.log.Named("mesh"), Faults: n.cfg.Faults, NoDeathProof: n.cfg.NoDeathProof,
+	}
+}
+
+// onPersisted runs on the persister's goroutine.
+func (n *Node) onPersisted(terms map[string]lsn.Term, err error) {
+	if err != nil {
+		n.call(func() { n.fail(err) })
+		return
+	}
+	n.post(event{do: func() {
+		for name, term := range terms {
+			if g := n.groups[name]; g != nil {
+				n.step(g, elector.Persisted{Term: term})
+			}
+		}
+	}})
+}
+
+// fail ends this node's part in every election, for good: it can no longer keep
+// what it would promise. It runs on the driver.
+func (n *Node) fail(err error) {
+	n.log.Error("this node takes no part any more", "error", err)
+	n.finish(fmt.Errorf("node %s takes no part any more: %w", n.cfg.Node, err))
+}
+
+// finish stops every election. It runs on the driver.
+func (n *Node) finish(why error) {
+	n.finished.Do(func() {
+		n.stepAll(elector.Stop{})
+		n.why = why
+		close(n.done)
+	})
+}
+
+// Done is closed when the node takes part no longer: closed, or failed. Err
+// tells which.
+func (n *Node) Done() <-chan struct{} { return n.done }
+
+// Err returns nil while the node runs, ErrClosed after Close, and else why the
+// node failed: its durable state can no longer be trusted, so it stopped voting.
+// A failed node must still be closed.
+func (n *Node) Err() error {
+	select {
+	case <-n.done:
+		return n.why
+	default:
+		return nil
+	}
+}
+
+// Close hands leadership over to the best follower, says goodbye and ends the
+// node; it leaves no goroutine behind. ctx bounds how long it waits for peers
+// that do not take the goodbye. Closing twice is harmless.
+func (n *Node) Close(ctx context.Context) error {
+	n.closing.Do(func() {
+		n.call(func() { n.finish(ErrClosed) })
+		n.closeErr = n.leave(ctx)
+	})
+	return n.closeErr
+}
+
+// leave takes the node off the network, then ends it. The listener closes only
+// after the elections have stopped: a refused dial is proof of that.
+func (n *Node) leave(ctx context.Context) error {
+	err := n.mesh.Close(ctx)
+	if n.gossip != nil {
+		err = errors.Join(err, n.gossip.Close(ctx))
+	}
+	n.end()
+	return errors.Join(err, n.store.Close())
+}
+
+// end stops the goroutines of the node and waits for them.
+func (n *Node) end() {
+	close(n.quit)
+	<-n.driven
+	<-n.persisted
+	n.hub.close()
+}
+
+// canceled is the context of those who do not wait.
+var canceled = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()

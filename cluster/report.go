@@ -1,0 +1,43 @@
+package cluster
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/bmqelect/bmqelect/elector"
+)
+
+// report tells people and subscribers what a step brought about.
+func (n *Node) report(g *group, e *elector.Effects) {
+	for _, t := range e.Transitions {
+		n.log.Info("transition", "group", g.name, "term", t.Term, "from", t.From.String(), "to", t.To.String(),
+			"reason", t.Reason.String(), "leader", t.Leader, "peer", t.Peer)
+		g.since = time.Now()
+		n.hub.publish(Event{Group: g.name, Time: g.since, Transition: t})
+	}
+	if e.Anomaly.Kind != elector.AnomalyNone {
+		n.reportAnomaly(g, e.Anomaly)
+	}
+}
+
+// anomalyQuiet is how long one kind of anomaly from one peer is not logged
+// again: a peer that goes on and on must not fill the disk.
+const anomalyQuiet = time.Minute
+
+// reportAnomaly counts, logs, and closes the link to a peer whose terms cannot
+// be right.
+func (n *Node) reportAnomaly(g *group, a elector.Anomaly) {
+	n.anomalies[a.Kind.String()]++
+	key := fmt.Sprint(a.Kind, a.Peer)
+	if now := time.Now(); now.Sub(n.logged[key]) >= anomalyQuiet {
+		n.logged[key] = now
+		log := n.log.Warn
+		if a.Kind == elector.AnomalyTwoLeaders {
+			log = n.log.Error
+		}
+		log("anomaly", "group", g.name, "kind", a.Kind, "peer", a.Peer, "term", a.Term, "message", a.Msg)
+	}
+	if a.Kind == elector.AnomalyAbsurdTerm {
+		n.mesh.Disconnect(a.Peer, fmt.Sprintf("%s with the absurd term %d", a.Msg, a.Term))
+	}
+}

@@ -1,0 +1,172 @@
+package cluster
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/lsn"
+	"github.com/bmqelect/bmqelect/netmesh"
+)
+
+// Status is a snapshot of a node for people and programs. In JSON, durations
+// are seconds.
+type Status struct {
+	Cluster    string         `json:"cluster"`
+	Node       NodeID         `json:"node"`
+	Version    string         `json:"version,omitempty"`
+	Identity   string         `json:"identity"` // of the data directory
+	Boot       uint64         `json:"boot"`     // starts on that directory, this one included
+	Uptime     Seconds        `json:"uptime_s"`
+	GossipAddr string         `json:"gossip_addr,omitempty"`
+	MeshAddr   string         `json:"mesh_addr"`
+	AdminAddr  string         `json:"admin_addr,omitempty"`
+	Failure    string         `json:"failure,omitempty"` // why the node takes no part any more
+	Groups     []GroupStatus  `json:"groups"`
+	Members    []MemberStatus `json:"members"` // the others, sorted by name; voters never heard of included
+	// Anomalies and Refused count what should not happen: odd messages by kind,
+	// and connections that the mesh closed by reason.
+	Anomalies map[string]int    `json:"anomalies,omitempty"`
+	Refused   map[string]uint64 `json:"refused,omitempty"`
+}
+
+// GroupStatus is a node's view of one election.
+type GroupStatus struct {
+	Group     string   `json:"group"`
+	Role      string   `json:"role"`
+	Term      lsn.Term `json:"term"` // of the leadership held or followed, or else the node's own
+	Leader    NodeID   `json:"leader,omitempty"`
+	LSN       lsn.LSN  `json:"lsn"` // newest issued or heard of
+	LeaseLeft Seconds  `json:"lease_left_s,omitempty"`
+	// Leading is IsLeader at the moment of the snapshot.
+	Leading    bool     `json:"leading"`
+	Supporters []NodeID `json:"supporters,omitempty"` // leader: whose acks back the lease
+	Voters     []NodeID `json:"voters"`
+	Quorum     int      `json:"quorum"`
+	Since      Seconds  `json:"since_s"` // time since the newest transition
+	// Explanation says in a sentence why things are as they are.
+	Explanation string `json:"explanation"`
+}
+
+// MemberStatus is another member as this node knows it, and the link to it.
+type MemberStatus struct {
+	Node       NodeID  `json:"node"`
+	Voter      bool    `json:"voter"`
+	Gossip     string  `json:"gossip"` // what membership thinks of it: a hint
+	Version    string  `json:"version,omitempty"`
+	GossipAddr string  `json:"gossip_addr,omitempty"`
+	MeshAddr   string  `json:"mesh_addr,omitempty"`
+	AdminAddr  string  `json:"admin_addr,omitempty"`
+	Link       string  `json:"link"`            // up, or down with the evidence
+	LinkFor    Seconds `json:"link_for_s"`      // time in that state
+	RTT        Seconds `json:"rtt_s,omitempty"` // smoothed round-trip time
+	LinkError  string  `json:"link_error,omitempty"`
+}
+
+// Seconds is a duration in seconds, to the microsecond.
+type Seconds float64
+
+// Duration returns s as a time.Duration.
+func (s Seconds) Duration() time.Duration { return time.Duration(float64(s) * float64(time.Second)) }
+
+func seconds(d time.Duration) Seconds {
+	return Seconds(float64(d.Round(time.Microsecond)) / float64(time.Second))
+}
+
+// Status returns a snapshot. It works on a failed and on a closed node too.
+func (n *Node) Status() Status {
+	st := Status{
+		Cluster: n.cfg.Cluster, Node: n.cfg.Node, Version: n.cfg.Version,
+		Identity: n.store.Identity().String(), Boot: n.store.Boot(),
+		Uptime:   seconds(time.Since(n.started)),
+		MeshAddr: n.mesh.Addr().String(), AdminAddr: n.cfg.AdminAddr,
+		Members: n.memberStatus(), Refused: n.refused(),
+	}
+	if n.gossip != nil {
+		st.GossipAddr = n.gossip.Local().GossipAddr
+	}
+	if err := n.Err(); err != nil {
+		st.Failure = err.Error()
+	}
+	n.view(func() {
+		st.Anomalies = maps.Clone(n.anomalies)
+		for _, name := range slices.Sorted(maps.Keys(n.groups)) {
+			st.Groups = append(st.Groups, n.groupStatus(n.groups[name], st.Members))
+		}
+	})
+	return st
+}
+
+// view runs f, which changes nothing, on the driver, or here if the driver has ended.
+func (n *Node) view(f func()) {
+	if !n.call(f) {
+		<-n.driven
+		f()
+	}
+}
+
+// memberStatus lists the other members: the voters, and who else gossip or the
+// mesh knows.
+func (n *Node) memberStatus() []MemberStatus {
+	byID := map[NodeID]MemberStatus{}
+	at := func(id NodeID) MemberStatus {
+		if m, ok := byID[id]; ok {
+			return m
+		}
+		return MemberStatus{Node: id, Voter: slices.Contains(n.cfg.Voters, id), Gossip: "unknown", Link: "none"}
+	}
+	for _, id := range n.cfg.Voters {
+		byID[id] = at(id)
+	}
+	for _, g := range n.members.all() {
+		m := at(g.Node)
+		m.Gossip, m.Version = g.State.String(), g.Version
+		m.GossipAddr, m.MeshAddr, m.AdminAddr = g.GossipAddr, meshAddrOf(g), g.AdminAddr
+		byID[g.Node] = m
+	}
+	for _, l := range n.mesh.Links() {
+		m := at(l.Peer.Node)
+		m.link(l)
+		byID[m.Node] = m
+	}
+	delete(byID, n.cfg.Node)
+	return slices.SortedFunc(maps.Values(byID), func(a, b MemberStatus) int {
+		return strings.Compare(string(a.Node), string(b.Node))
+	})
+}
+
+func (m *MemberStatus) link(l netmesh.LinkStatus) {
+	m.LinkFor, m.RTT, m.LinkError = seconds(time.Since(l.Since)), seconds(l.RTT), l.LastErr
+	m.Link = "up"
+	if l.State != netmesh.LinkIsUp {
+		m.Link = "down (" + l.LastLoss.String() + ")"
+	}
+}
+
+// refused is the mesh's count of closed connections by the reason's name.
+func (n *Node) refused() map[string]uint64 {
+	counts := map[string]uint64{}
+	for reason, count := range n.mesh.Counters() {
+		counts[reason.String()] = count
+	}
+	return counts
+}
+
+func (n *Node) groupStatus(g *group, members []MemberStatus) GroupStatus {
+	s, now := g.machine.Status(), n.clock.Now()
+	st := GroupStatus{
+		Group: g.name, Role: s.Role.String(), Term: s.Term, Leader: s.Leader, LSN: s.LSN,
+		Supporters: s.Supporters, Voters: n.cfg.Voters, Quorum: s.Quorum,
+		Since: seconds(time.Since(g.since)), Leading: g.leading(now),
+		Explanation: explain(s, n.cfg, members, now),
+	}
+	if newest := g.sequencer.Newest(); newest.Compare(st.LSN) > 0 {
+		st.LSN = newest
+	}
+	if st.Leading && s.LeaseEnd != elector.Never {
+		st.LeaseLeft = seconds(s.LeaseEnd.Sub(now))
+	}
+	return st
+}

@@ -1,0 +1,98 @@
+package cluster
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/bmqelect/bmqelect/elector"
+)
+
+// Event is a change of what a node is in an election, or of whom it follows.
+type Event struct {
+	Group string
+	Time  time.Time // wall clock of this node, for people
+	elector.Transition
+	// Missed is how many events were dropped just before this one because the
+	// subscriber did not keep up.
+	Missed int
+}
+
+// Subscription delivers a node's events in order. A subscriber that is slow
+// loses the oldest ones, never the newest: its last word is never stale.
+type Subscription struct {
+	events chan Event
+	hub    *hub
+	missed int // owned by the hub's publisher
+}
+
+// Events is the channel of events. It is closed when the subscription or the
+// node is closed.
+func (s *Subscription) Events() <-chan Event { return s.events }
+
+// Close ends the subscription. It may be called more than once.
+func (s *Subscription) Close() { s.hub.remove(s) }
+
+// hub hands events to subscribers without ever waiting for one.
+type hub struct {
+	mu     sync.Mutex
+	subs   []*Subscription
+	closed bool
+}
+
+// subscribe returns a subscription that holds up to buffer events, at least one.
+func (h *hub) subscribe(buffer int) *Subscription {
+	s := &Subscription{events: make(chan Event, max(buffer, 1)), hub: h}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		close(s.events)
+		return s
+	}
+	h.subs = append(h.subs, s)
+	return s
+}
+
+func (h *hub) publish(e Event) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, s := range h.subs {
+		s.push(e)
+	}
+}
+
+// push delivers e, at the cost of the oldest event if the buffer is full.
+func (s *Subscription) push(e Event) {
+	for {
+		e.Missed = s.missed
+		select {
+		case s.events <- e:
+			s.missed = 0
+			return
+		default:
+		}
+		select {
+		case old := <-s.events:
+			s.missed += 1 + old.Missed
+		default: // the subscriber made room meanwhile
+		}
+	}
+}
+
+func (h *hub) remove(s *Subscription) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if i := slices.Index(h.subs, s); i >= 0 {
+		h.subs = slices.Delete(h.subs, i, i+1)
+		close(s.events)
+	}
+}
+
+func (h *hub) close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, s := range h.subs {
+		close(s.events)
+	}
+	h.subs, h.closed = nil, true
+}

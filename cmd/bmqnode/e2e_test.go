@@ -1,0 +1,173 @@
+package main_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/internal/admin"
+	"github.com/bmqelect/bmqelect/internal/procs"
+	"github.com/bmqelect/bmqelect/lsn"
+)
+
+// binary is bmqnode, built from this tree, with the race detector if the tests
+// have it.
+var binary string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "bmqnode-e2e-")
+	if err != nil {
+		panic(err)
+	}
+	binary = filepath.Join(dir, "bmqnode")
+	if out, err := exec.Command("go", append(buildArgs, "-o", binary, ".")...).CombinedOutput(); err != nil {
+		panic(fmt.Sprintf("%s: %s", err, out))
+	}
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		os.RemoveAll(dir)
+		os.Exit(code)
+	}))
+}
+
+const (
+	// patience bounds what must happen; nothing is concluded from how long it took.
+	patience = 40 * time.Second
+	basePort = 17_400
+)
+
+// quick are timers that a slow machine still keeps, and a test waits for gladly.
+func quick() map[string]any {
+	return map[string]any{
+		"faults": true, "initial-wait": "1600ms", "max-random-wait": "500ms", "scouting-result": "500ms",
+		"election-result": "500ms", "heartbeat-broadcast": "250ms", "heartbeat-miss-count": 6, "lease": "1500ms",
+	}
+}
+
+// scene is a mesh of real processes, and what they said.
+type scene struct {
+	*procs.Mesh
+	t     *testing.T
+	mu    sync.Mutex
+	lines []procs.Line
+	exits map[string]error
+}
+
+// play starts a mesh of n nodes.
+func play(t *testing.T, n int, options map[string]any) *scene {
+	s := &scene{t: t, exits: map[string]error{}}
+	var err error
+	s.Mesh, err = procs.New(procs.Config{
+		Binary: binary, Nodes: n, Dir: t.TempDir(), BasePort: basePort, Options: options,
+		OnLine: func(l procs.Line) { s.mu.Lock(); defer s.mu.Unlock(); s.lines = append(s.lines, l) },
+		OnExit: func(node string, err error) { s.mu.Lock(); defer s.mu.Unlock(); s.exits[node] = err },
+	})
+	require.NoError(t, err)
+	t.Cleanup(s.end)
+	require.NoError(t, s.Start())
+	return s
+}
+
+// end stops the mesh; what it said is shown if the test has failed.
+func (s *scene) end() {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	require.NoError(s.t, s.Stop(ctx))
+	if s.t.Failed() {
+		for _, l := range s.lines {
+			s.t.Logf("%s %s", l.Node, l.Text)
+		}
+	}
+}
+
+func (s *scene) node(name cluster.NodeID) *procs.Node {
+	n, err := s.Node(string(name))
+	require.NoError(s.t, err)
+	return n
+}
+
+func (s *scene) others(not ...cluster.NodeID) []*procs.Node {
+	var nodes []*procs.Node
+	for _, n := range s.Nodes() {
+		keep := true
+		for _, id := range not {
+			keep = keep && n.Name != string(id)
+		}
+		if keep {
+			nodes = append(nodes, n)
+		}
+	}
+	return nodes
+}
+
+// agree waits for one leader among nodes that satisfies accept.
+func (s *scene) agree(nodes []*procs.Node, accept func(cluster.GroupStatus) bool) cluster.GroupStatus {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	g, err := procs.Agree(ctx, nodes, accept)
+	require.NoError(s.t, err)
+	return g
+}
+
+func (s *scene) fault(at *procs.Node, req admin.FaultRequest) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	c := at.Client()
+	defer c.Close()
+	_, err := c.Faults(ctx, req)
+	require.NoError(s.t, err)
+}
+
+func (s *scene) heal() {
+	for _, n := range s.Nodes() {
+		s.fault(n, admin.FaultRequest{HealAll: true})
+	}
+}
+
+// isolate cuts every link of a node.
+func (s *scene) isolate(id cluster.NodeID) {
+	s.fault(s.node(id), admin.FaultRequest{Cut: names(s.others(id))})
+}
+
+func names(nodes []*procs.Node) (ids []cluster.NodeID) {
+	for _, n := range nodes {
+		ids = append(ids, cluster.NodeID(n.Name))
+	}
+	return ids
+}
+
+// transitions are those that nodes have logged so far and that satisfy want.
+func (s *scene) transitions(want func(admin.Event) bool) (found []admin.Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range s.lines {
+		if e, ok := l.Transition(); ok && want(e) {
+			found = append(found, e)
+		}
+	}
+	return found
+}
+
+func (s *scene) eventually(what string, cond func() bool) {
+	s.t.Helper()
+	require.Eventually(s.t, cond, patience, 20*time.Millisecond, what)
+}
+
+func becameLeader(e admin.Event) bool { return e.To == "LEADER" && e.From != "LEADER" }
+func lostOffice(e admin.Event) bool   { return e.From == "LEADER" && e.To != "LEADER" }
+
+func same(g cluster.GroupStatus) func(cluster.GroupStatus) bool {
+	return func(now cluster.GroupStatus) bool { return now.Leader == g.Leader && now.Term == g.Term }
+}
+
+func above(term lsn.Term) func(cluster.GroupStatus) bool {
+	return func(now cluster.GroupStatus) bool { return now.Term > term }
+}

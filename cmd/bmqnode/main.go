@@ -1,0 +1,73 @@
+// Command bmqnode runs and watches members of a bmqelect cluster.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bmqelect/bmqelect/internal/console"
+)
+
+// Exit codes.
+const (
+	exitFailure = 1 // it could not be done, or the node failed
+	exitUsage   = 2 // flags or configuration are wrong; nothing was done
+)
+
+// usageError is a mistake in what was typed or configured.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+func main() { os.Exit(execute()) }
+
+func execute() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	// A second signal ends the process at once.
+	context.AfterFunc(ctx, stop)
+	err := root().ExecuteContext(ctx)
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintln(os.Stderr, console.Alert("bmqnode:"), err)
+	if errors.As(err, new(usageError)) {
+		return exitUsage
+	}
+	return exitFailure
+}
+
+func root() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "bmqnode",
+		Short: "A leader that stays put: run, watch and hand over an elected leader",
+		Long: "bmqnode runs a member of a bmqelect cluster: nodes that elect one leader and keep it,\n" +
+			"whatever the network does. Try it: bmqnode mesh --nodes 5",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		// No answer to a mistake is worse than a short one.
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return usageError{fmt.Errorf("%w; see '%s --help'", err, c.CommandPath())}
+	})
+	cmd.AddCommand(runCommand(), meshCommand(), statusCommand(), watchCommand(), transferCommand(), faultCommand(), versionCommand())
+	return cmd
+}
+
+// usageArgs makes what check finds wrong a mistake of the user's.
+func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return usageError{fmt.Errorf("%w; see '%s --help'", err, cmd.CommandPath())}
+		}
+		return nil
+	}
+}

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/netmesh"
+	"github.com/bmqelect/bmqelect/scouting"
+)
+
+// defaultAdminAddr is where commands find a node unless told otherwise.
+const defaultAdminAddr = "127.0.0.1:7402"
+
+// options are the flags of `run`, which are also the keys of its file.
+type options struct {
+	config  cluster.Config
+	voters  []string
+	node    string
+	profile string
+	rule    string
+	timing  elector.Timing // what the flags say; the profile fills the rest
+	flags   *pflag.FlagSet
+
+	adminAddr           string
+	faults              bool
+	logLevel, logFormat string
+	shutdown            time.Duration
+}
+
+func (o *options) register(f *pflag.FlagSet) {
+	o.flags = f
+	c := &o.config
+	f.StringVar(&o.node, "node", "", "name of this node, unique in the cluster (required)")
+	f.StringSliceVar(&o.voters, "voters", nil, "names of the nodes that elect, the same on every node (required)")
+	f.StringVar(&c.DataDir, "data-dir", "", "directory of the durable state, made if absent (required)")
+	f.StringSliceVar(&c.Join, "join", nil, "gossip addresses, host:port, of any members to join; tried for ever")
+	f.StringVar(&c.Cluster, "cluster", cluster.DefaultCluster, "name of the cluster; clusters never mix")
+	f.StringVar(&c.GossipAddr, "gossip-addr", cluster.DefaultGossipAddr, "host:port to listen on for membership, TCP and UDP")
+	f.StringVar(&c.MeshAddr, "mesh-addr", cluster.DefaultMeshAddr, "host:port to listen on for the election, TCP")
+	f.StringVar(&c.AdvertiseGossip, "advertise-gossip", "", "host:port that others are told, if not --gossip-addr")
+	f.StringVar(&c.AdvertiseMesh, "advertise-mesh", "", "host:port that others are told, if not --mesh-addr")
+	f.StringVar(&o.adminAddr, "admin-addr", defaultAdminAddr, "host:port of the HTTP side; it has no authentication")
+	f.BoolVar(&c.NoDeathProof, "no-death-proof", false, "set where proxies or NAT sit between members: a refused connection proves nothing there")
+	f.BoolVar(&o.faults, "faults", false, "allow links to be cut on purpose, by 'bmqnode fault'")
+	f.StringVar(&o.logLevel, "log-level", "info", "trace, debug, info, warn or error")
+	f.StringVar(&o.logFormat, "log-format", "human", "human or json")
+	f.DurationVar(&o.shutdown, "shutdown-timeout", 10*time.Second, "most time for the hand-over at SIGTERM")
+	o.registerElection(f)
+}
+
+func (o *options) registerElection(f *pflag.FlagSet) {
+	e, t, p := &o.config.Election, &o.timing, elector.Article()
+	f.BoolVar(&e.NotCandidate, "not-candidate", false, "vote, but never stand for election")
+	f.IntVar(&e.Priority, "priority", 0, "ranks nodes that stand at the same moment, higher wins; never unseats a leader")
+	f.IntVar(&e.Quorum, "quorum", 0, "voters needed to elect (0: a majority)")
+	f.StringVar(&o.rule, "scouting-rule", scouting.RuleDefault.String(), "how scouting is answered: default, or node-order as the article has it")
+	f.BoolVar(&e.UnsafeQuorum, "unsafe-quorum", false, "permit a quorum of half the voters or less: two leaders become possible")
+	f.BoolVar(&e.UnsafeNoScouting, "unsafe-no-scouting", false, "the algorithm before its scouting extension, to see what goes wrong")
+	f.StringVar(&o.profile, "profile", "article", "set of timers: "+strings.Join(elector.ProfileNames(), " or ")+"; the flags below override it")
+	f.DurationVar(&t.InitialWait, "initial-wait", p.InitialWait, "after start: time to discover an existing leader first")
+	f.DurationVar(&t.MaxRandomWait, "max-random-wait", p.MaxRandomWait, "longest back-off before a node stands")
+	f.DurationVar(&t.ScoutingResult, "scouting-result", p.ScoutingResult, "a scouting round without a quorum by then has failed")
+	f.DurationVar(&t.ElectionResult, "election-result", p.ElectionResult, "likewise a proposal")
+	f.DurationVar(&t.HeartbeatBroadcast, "heartbeat-broadcast", p.HeartbeatBroadcast, "period of the leader's heartbeats")
+	f.IntVar(&t.HeartbeatMissCount, "heartbeat-miss-count", p.HeartbeatMissCount, "periods of silence after which a leader is inactive")
+	f.DurationVar(&t.Lease, "lease", p.Lease, "how long a quorum's acks keep a leader")
+	f.Int64Var(&t.ClockDriftPPM, "clock-drift-ppm", p.ClockDriftPPM, "most by which two nodes' clock rates differ, parts per million")
+}
+
+// resolve returns the node's configuration, or every mistake in the options.
+func (o *options) resolve() (cluster.Config, error) {
+	c := o.config
+	c.Node, c.Version = cluster.NodeID(o.node), version()
+	c.Voters = nil
+	for _, v := range o.voters {
+		c.Voters = append(c.Voters, cluster.NodeID(v))
+	}
+	if o.faults {
+		c.Faults = netmesh.NewFaults()
+	}
+	errs := []error{o.resolveTiming(&c.Election), o.resolveRule(&c.Election)}
+	if o.logFormat != "human" && o.logFormat != "json" {
+		errs = append(errs, fmt.Errorf("--log-format is %q, but must be human or json", o.logFormat))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return c, err
+	}
+	return c, c.Validate()
+}
+
+// resolveTiming takes the profile, and from the flags what was given.
+func (o *options) resolveTiming(e *cluster.Election) error {
+	t, ok := elector.Profile(o.profile)
+	if !ok {
+		return fmt.Errorf("--profile is %q, but must be one of %s", o.profile, strings.Join(elector.ProfileNames(), ", "))
+	}
+	for flag, set := range map[string]func(){
+		"initial-wait":         func() { t.InitialWait = o.timing.InitialWait },
+		"max-random-wait":      func() { t.MaxRandomWait = o.timing.MaxRandomWait },
+		"scouting-result":      func() { t.ScoutingResult = o.timing.ScoutingResult },
+		"election-result":      func() { t.ElectionResult = o.timing.ElectionResult },
+		"heartbeat-broadcast":  func() { t.HeartbeatBroadcast = o.timing.HeartbeatBroadcast },
+		"heartbeat-miss-count": func() { t.HeartbeatMissCount = o.timing.HeartbeatMissCount },
+		"lease":                func() { t.Lease = o.timing.Lease },
+		"clock-drift-ppm":      func() { t.ClockDriftPPM = o.timing.ClockDriftPPM },
+	} {
+		if o.flags.Changed(flag) {
+			set()
+		}
+	}
+	e.Timing = t
+	return nil
+}
+
+func (o *options) resolveRule(e *cluster.Election) error {
+	for _, r := range []scouting.Rule{scouting.RuleDefault, scouting.RuleNodeOrder} {
+		if o.rule == r.String() {
+			e.Rule = r
+			return nil
+		}
+	}
+	return fmt.Errorf("--scouting-rule is %q, but must be default or node-order", o.rule)
+}

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/fatih/color"
+	"github.com/spf13/cobra"
+
+	"github.com/bmqelect/bmqelect/cluster"
+)
+
+func statusCommand() *cobra.Command {
+	var r remote
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show every node: role, leader, term, LSN, lease, links",
+		Args:  usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			answers, err := r.all(cmd.Context())
+			if err != nil {
+				return err
+			}
+			slices.SortFunc(answers, func(a, b answerOf) int { return strings.Compare(string(a.Node), string(b.Node)) })
+			if asJSON {
+				enc := json.NewEncoder(cmd.OutOrStdout())
+				enc.SetIndent("", "  ")
+				return enc.Encode(answers)
+			}
+			return printStatus(cmd.OutOrStdout(), answers)
+		},
+	}
+	r.register(cmd)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print everything, as JSON")
+	return cmd
+}
+
+// printStatus writes a table, a line per node, and below it what needs words.
+func printStatus(w io.Writer, answers []answerOf) error {
+	var table bytes.Buffer
+	tw := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "NODE\tROLE\tLEADER\tTERM\tLSN\tLEASE\tLINKS")
+	for _, a := range answers {
+		fmt.Fprintln(tw, row(a))
+	}
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	lines := strings.Split(strings.TrimRight(table.String(), "\n"), "\n")
+	fmt.Fprintln(w, color.New(color.Bold).Sprint(lines[0]))
+	for i, a := range answers {
+		fmt.Fprintln(w, tint(a).Sprint(lines[i+1]))
+	}
+	for _, a := range answers {
+		if remark := remarkOn(a); remark != "" {
+			fmt.Fprintf(w, "%s: %s\n", a.Node, remark)
+		}
+	}
+	return nil
+}
+
+func row(a answerOf) string {
+	if a.Status == nil {
+		return fmt.Sprintf("%s\t-\t\t\t\t\t", a.Node)
+	}
+	g := a.Status.Groups[0]
+	role, lease := g.Role, "-"
+	if !slices.Contains(g.Voters, a.Node) {
+		role += " (observer)"
+	}
+	if g.LeaseLeft > 0 {
+		lease = g.LeaseLeft.Duration().Round(time.Millisecond).String()
+	}
+	return fmt.Sprintf("%s\t%s\t%s\t%d\t%s\t%s\t%s", a.Node, role, orDash(string(g.Leader)), g.Term, g.LSN, lease, links(a.Status.Members))
+}
+
+// links lists the round-trip time to every other member that is connected.
+func links(members []cluster.MemberStatus) string {
+	var parts []string
+	for _, m := range members {
+		switch {
+		case m.Link == "up":
+			parts = append(parts, fmt.Sprintf("%s %s", m.Node, m.RTT.Duration().Round(10*time.Microsecond)))
+		case m.Voter:
+			parts = append(parts, fmt.Sprintf("%s %s", m.Node, m.Link))
+		}
+	}
+	return orDash(strings.Join(parts, ", "))
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+func tint(a answerOf) *color.Color {
+	switch {
+	case a.Status == nil, a.Status.Failure != "", a.Status.Groups[0].Leader == "":
+		return color.New(color.FgRed)
+	case a.Status.Groups[0].Leading:
+		return color.New(color.FgGreen)
+	}
+	return color.New(color.Reset)
+}
+
+// remarkOn says in words what is not as it should be.
+func remarkOn(a answerOf) string {
+	switch {
+	case a.Status == nil:
+		return a.Error
+	case a.Status.Failure != "":
+		return a.Status.Failure
+	case a.Status.Groups[0].Leader == "":
+		return a.Status.Groups[0].Explanation
+	}
+	return ""
+}

@@ -1,0 +1,67 @@
+package admin
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/netmesh"
+)
+
+// FaultRequest is the body of POST /v1/faults. Healing comes before cutting.
+type FaultRequest struct {
+	HealAll bool             `json:"heal_all,omitempty"`
+	Heal    []cluster.NodeID `json:"heal,omitempty"`    // peers to which all is well again
+	Cut     []cluster.NodeID `json:"cut,omitempty"`     // nothing comes or goes
+	CutIn   []cluster.NodeID `json:"cut_in,omitempty"`  // nothing comes from them
+	CutOut  []cluster.NodeID `json:"cut_out,omitempty"` // nothing goes to them
+	Reset   []cluster.NodeID `json:"reset,omitempty"`   // the connection is reset, once
+}
+
+// FaultStatus says what is cut.
+type FaultStatus struct {
+	Faults string `json:"faults"`
+}
+
+var errNoFaults = errors.New("this node has no fault layer: start it with --faults")
+
+func (s *Server) getFaults(w http.ResponseWriter, _ *http.Request) {
+	if s.faults == nil {
+		refuse(w, http.StatusNotFound, errNoFaults)
+		return
+	}
+	answer(w, http.StatusOK, FaultStatus{Faults: s.faults.String()})
+}
+
+func (s *Server) postFaults(w http.ResponseWriter, r *http.Request) {
+	var req FaultRequest
+	if s.faults == nil {
+		refuse(w, http.StatusNotFound, errNoFaults)
+		return
+	}
+	if !read(w, r, &req) {
+		return
+	}
+	req.apply(s.faults)
+	s.getFaults(w, r)
+}
+
+func (r FaultRequest) apply(f *netmesh.Faults) {
+	if r.HealAll {
+		f.HealAll()
+	}
+	for _, p := range r.Heal {
+		f.Heal(p)
+	}
+	for _, c := range []struct {
+		peers []cluster.NodeID
+		dir   netmesh.Direction
+	}{{r.Cut, netmesh.Both}, {r.CutIn, netmesh.In}, {r.CutOut, netmesh.Out}} {
+		for _, p := range c.peers {
+			f.Cut(p, c.dir)
+		}
+	}
+	for _, p := range r.Reset {
+		f.Reset(p)
+	}
+}

@@ -1,0 +1,89 @@
+package procs
+
+import (
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"strconv"
+
+	"github.com/goccy/go-yaml"
+)
+
+const (
+	portsPerNode = 3
+	highestPort  = 32_000 // below the range from which kernels give ports away
+)
+
+func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+
+// freeBase finds count free ports in a row, for TCP and UDP, from base upward.
+func freeBase(base, count int) (int, error) {
+	for from := base; from+count <= highestPort; {
+		taken := firstTaken(from, count)
+		if taken == 0 {
+			return from, nil
+		}
+		from += (taken - from + 100) / 100 * 100 // stay at round numbers
+	}
+	return 0, fmt.Errorf("no %d free ports in a row from %d to %d", count, base, highestPort)
+}
+
+// firstTaken is the first of the ports that somebody uses; 0 for none.
+func firstTaken(from, count int) int {
+	for port := from; port < from+count; port++ {
+		if !free(port) {
+			return port
+		}
+	}
+	return 0
+}
+
+func free(port int) bool {
+	tcp, err := net.Listen("tcp", loopback(port))
+	if err != nil {
+		return false
+	}
+	defer tcp.Close()
+	udp, err := net.ListenPacket("udp", loopback(port))
+	if err != nil {
+		return false
+	}
+	udp.Close()
+	return true
+}
+
+// writeConfig writes the node's configuration file.
+func (n *Node) writeConfig() error {
+	if err := os.MkdirAll(n.Dir, 0o700); err != nil {
+		return fmt.Errorf("directory of node %s: %w", n.Name, err)
+	}
+	options := map[string]any{
+		"node": n.Name, "voters": n.mesh.names(), "data-dir": n.Dir + "/state",
+		"gossip-addr": n.GossipAddr, "mesh-addr": n.MeshAddr, "admin-addr": n.AdminAddr,
+		"join": n.mesh.gossipAddrs(), "log-format": "json",
+	}
+	maps.Copy(options, n.mesh.cfg.Options)
+	text, err := yaml.Marshal(options)
+	if err != nil {
+		return fmt.Errorf("configuration of node %s: %w", n.Name, err)
+	}
+	if err := os.WriteFile(n.ConfigFile, text, 0o600); err != nil {
+		return fmt.Errorf("configuration of node %s: %w", n.Name, err)
+	}
+	return nil
+}
+
+func (m *Mesh) names() (names []string) {
+	for _, n := range m.nodes {
+		names = append(names, n.Name)
+	}
+	return names
+}
+
+func (m *Mesh) gossipAddrs() (addrs []string) {
+	for _, n := range m.nodes {
+		addrs = append(addrs, n.GossipAddr)
+	}
+	return addrs
+}
