@@ -21,7 +21,7 @@ func (l *link) receive() error {
 		kind, body, err := l.frames.next()
 		if l.deaf() {
 			if err != nil {
-				return l.silence()
+				return l.silence(err)
 			}
 			continue
 		}
@@ -105,7 +105,10 @@ func (l *link) deaf() bool {
 
 // silence stands for the end of a connection that a cut network does not show:
 // the link ends as if nothing had come.
-func (l *link) silence() error {
+func (l *link) silence(err error) error {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return err
+	}
 	select {
 	case <-time.After(l.m.cfg.IdleTimeout):
 	case <-l.stop:

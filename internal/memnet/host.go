@@ -1,0 +1,120 @@
+package memnet
+
+import (
+	"context"
+	"net"
+	"os"
+	"syscall"
+)
+
+// Host is one process on a host: what it uses the network through.
+type Host struct {
+	net  *Network
+	name string
+	dead bool // guarded by net.mu
+}
+
+// Listen listens on address, host:port; port 0 picks one.
+func (h *Host) Listen(address string) (net.Listener, error) {
+	n := h.net
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if h.dead {
+		return nil, opError("listen", address, net.ErrClosed)
+	}
+	address, err := n.pick(address)
+	if err != nil {
+		return nil, err
+	}
+	if n.listeners[address] != nil {
+		return nil, opError("listen", address, os.NewSyscallError("bind", syscall.EADDRINUSE))
+	}
+	l := &listener{host: h, address: address, backlog: make(chan *Conn, backlog), closed: make(chan struct{})}
+	n.listeners[address] = l
+	return l, nil
+}
+
+// Dial connects to whoever listens on address, or fails at once with
+// syscall.ECONNREFUSED.
+func (h *Host) Dial(ctx context.Context, address string) (net.Conn, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, opError("dial", address, err)
+	}
+	n := h.net
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if h.dead {
+		return nil, opError("dial", address, net.ErrClosed)
+	}
+	l := n.listeners[address]
+	if l == nil {
+		return nil, refused(address)
+	}
+	local, err := n.pick(net.JoinHostPort(h.name, "0"))
+	if err != nil {
+		return nil, err
+	}
+	near, far := pair(h, l.host, local, address)
+	select {
+	case l.backlog <- far:
+	default:
+		return nil, refused(address)
+	}
+	n.conns[near], n.conns[far] = struct{}{}, struct{}{}
+	return near, nil
+}
+
+// backlog is how many connections wait to be accepted.
+const backlog = 128
+
+type listener struct {
+	host    *Host
+	address string
+	backlog chan *Conn
+	closed  chan struct{}
+}
+
+// Accept waits for a connection. It fails with net.ErrClosed after Close.
+func (l *listener) Accept() (net.Conn, error) {
+	select {
+	case <-l.closed:
+		return nil, opError("accept", l.address, net.ErrClosed)
+	default:
+	}
+	select {
+	case c := <-l.backlog:
+		return c, nil
+	case <-l.closed:
+		return nil, opError("accept", l.address, net.ErrClosed)
+	}
+}
+
+// Close stops listening; connections that nobody accepted are reset.
+func (l *listener) Close() error {
+	n := l.host.net
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	l.closeLocked()
+	return nil
+}
+
+func (l *listener) closeLocked() {
+	select {
+	case <-l.closed:
+		return
+	default:
+	}
+	close(l.closed)
+	delete(l.host.net.listeners, l.address)
+	for {
+		select {
+		case c := <-l.backlog:
+			c.closeLocked(true)
+		default:
+			return
+		}
+	}
+}
+
+// Addr returns the address that is listened on.
+func (l *listener) Addr() net.Addr { return addr(l.address) }

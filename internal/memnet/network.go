@@ -1,0 +1,91 @@
+package memnet
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"sync"
+	"syscall"
+)
+
+// Network is a set of hosts that reach each other by name.
+type Network struct {
+	mu        sync.Mutex
+	listeners map[string]*listener // by host:port
+	conns     map[*Conn]struct{}   // open ends
+	hosts     map[string]*Host     // the process that runs on each host
+	port      int                  // last one picked
+}
+
+// New returns an empty network.
+func New() *Network {
+	return &Network{
+		listeners: make(map[string]*listener), conns: make(map[*Conn]struct{}),
+		hosts: make(map[string]*Host), port: 49151,
+	}
+}
+
+// Host returns the process that runs on the host of that name; a new one if
+// there is none or the last one was killed.
+func (n *Network) Host(name string) *Host {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	h := n.hosts[name]
+	if h == nil {
+		h = &Host{net: n, name: name}
+		n.hosts[name] = h
+	}
+	return h
+}
+
+// Kill ends the process on a host as its kernel does: listeners go, every
+// connection ends in order, without a word from the process. What the process
+// does afterwards through its old Host fails with net.ErrClosed.
+func (n *Network) Kill(name string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	h := n.hosts[name]
+	if h == nil {
+		return
+	}
+	delete(n.hosts, name)
+	h.dead = true
+	for _, l := range n.listeners {
+		if l.host == h {
+			l.closeLocked()
+		}
+	}
+	for c := range n.conns {
+		if c.host == h {
+			c.closeLocked(false)
+		}
+	}
+}
+
+// addr is host:port.
+type addr string
+
+func (a addr) Network() string { return "mem" }
+func (a addr) String() string  { return string(a) }
+
+// pick returns address with a port where it has 0. Called with mu held.
+func (n *Network) pick(address string) (string, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return "", fmt.Errorf("memnet: address %q is not host:port: %w", address, err)
+	}
+	if port == "0" {
+		n.port++
+		port = strconv.Itoa(n.port)
+	}
+	return net.JoinHostPort(host, port), nil
+}
+
+func opError(op, address string, err error) error {
+	return &net.OpError{Op: op, Net: "mem", Addr: addr(address), Err: err}
+}
+
+func refused(address string) error {
+	return opError("dial", address, os.NewSyscallError("connect", syscall.ECONNREFUSED))
+}

@@ -1,0 +1,128 @@
+package netmesh
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/memnet"
+	"github.com/stretchr/testify/require"
+)
+
+// onHost puts a node on a host of an in-memory network.
+func onHost(n *memnet.Network, edit ...func(*Config)) func(*Config) {
+	return func(c *Config) {
+		c.Network, c.Bind = n.Host(string(c.Node)), string(c.Node)+":7000"
+		for _, e := range edit {
+			e(c)
+		}
+	}
+}
+
+func boot(n uint64) func(*Config) { return func(c *Config) { c.Boot = n } }
+
+// TestVirtualLifeAndDeath follows a pair of members through a death, a silence
+// and a departure in virtual time, so that every event can be demanded at once.
+func TestVirtualLifeAndDeath(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := memnet.New()
+		faults := NewFaults()
+		a := start(t, "a", onHost(net, func(c *Config) { c.Faults = faults }))
+		b := start(t, "b", onHost(net))
+		a.AddPeer("b", "b:7000")
+		b.AddPeer("a", "a:7000")
+		synctest.Wait()
+		require.Equal(t, "up 1", a.all("b")[0])
+
+		net.Kill("b")
+		synctest.Wait()
+		time.Sleep(DefaultRedialMax) // the link was young: the redial is not at once
+		synctest.Wait()
+		require.Equal(t, []string{"down eof", "died refused-after-eof"}, last(a.all("b"), 2))
+
+		b2 := start(t, "b", onHost(net, boot(2)))
+		b2.AddPeer("a", "a:7000")
+		time.Sleep(time.Second)
+		require.Equal(t, "up 2", last(a.all("b"), 1)[0])
+		require.Equal(t, 1, a.count("b", "died reincarnated"))
+
+		faults.Cut("b", Both)
+		time.Sleep(a.cfg.IdleTimeout + time.Second)
+		require.Equal(t, "down timeout", last(a.all("b"), 1)[0])
+		require.Equal(t, LinkDialing, a.Links()[0].State)
+		require.Contains(t, a.Links()[0].LastErr, "deadline")
+		faults.HealAll()
+		time.Sleep(time.Minute)
+		require.Equal(t, "up 2", last(a.all("b"), 1)[0])
+
+		b2.close(t)
+		synctest.Wait()
+		require.Equal(t, "down goodbye", last(a.all("b"), 1)[0])
+	})
+}
+
+func last(events []string, n int) []string { return events[max(len(events)-n, 0):] }
+
+func TestOneWayCut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := memnet.New()
+		faults := NewFaults()
+		a := start(t, "a", onHost(net, func(c *Config) { c.Faults = faults }))
+		b := start(t, "b", onHost(net))
+		a.AddPeer("b", "b:7000")
+		time.Sleep(time.Second)
+
+		faults.Cut("b", Out)
+		require.True(t, a.Send("b", "g", heartbeat(1)))
+		require.True(t, b.Send("a", "g", ack(2)))
+		time.Sleep(time.Second)
+		require.Zero(t, b.count("a", "g LeaderHeartbeat 1"), "b hears nothing")
+		require.Equal(t, 1, a.count("b", "g HeartbeatAck 2"), "a hears b")
+		require.Positive(t, a.Links()[0].Loss)
+
+		time.Sleep(b.cfg.IdleTimeout)
+		require.Equal(t, 1, b.count("a", "down timeout"))
+		require.Zero(t, b.count("a", "died refused-after-eof"))
+		faults.Heal("b")
+		time.Sleep(10 * time.Second)
+		require.Equal(t, 2, a.count("b", "up 1"))
+		require.Equal(t, 2, b.count("a", "up 1"))
+	})
+}
+
+// TestGoodbyeLostIsNoDeath: a living process whose goodbye cannot get out must
+// not look dead.
+func TestGoodbyeLostIsNoDeath(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := memnet.New()
+		faults := NewFaults()
+		a := start(t, "a", onHost(net, func(c *Config) { c.Faults = faults }))
+		b := start(t, "b", onHost(net))
+		b.AddPeer("a", "a:7000")
+		time.Sleep(time.Second)
+		faults.Cut("b", Out)
+		a.close(t)
+		time.Sleep(time.Minute)
+		require.Equal(t, []string{"up 1", "down reset"}, b.all("a"))
+	})
+}
+
+func TestDelayIsMeasured(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := memnet.New()
+		faults := NewFaults()
+		a := start(t, "a", onHost(net, func(c *Config) { c.Faults = faults }))
+		start(t, "b", onHost(net))
+		faults.Delay("b", 40*time.Millisecond, 0)
+		a.AddPeer("b", "b:7000")
+		time.Sleep(5 * time.Second)
+		require.Equal(t, 40*time.Millisecond, a.Links()[0].RTT)
+		require.Zero(t, a.Links()[0].Loss)
+
+		faults.Loss(elector.AllMembers, 0.5)
+		time.Sleep(6 * time.Second)
+		require.InDelta(t, 0.5, a.Links()[0].Loss, 0.3)
+		require.Equal(t, "*: loss 0.5; b: delay 40ms+0s", faults.String())
+	})
+}
