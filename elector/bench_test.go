@@ -1,0 +1,94 @@
+package elector_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/lsn"
+)
+
+// The heartbeat path, as inputs that a driver makes once and steps again and
+// again: an input in an interface variable costs the driver's allocation, not
+// the machine's.
+
+func heartbeatStep(t testing.TB) func() {
+	d := follower(t)
+	var in elector.Input = elector.Received{From: "b", Message: elector.Message{
+		Kind: elector.LeaderHeartbeat, Term: 3, Sequence: 2, SentAt: 9, LSN: lsn.LSN{Term: 3, Counter: 5},
+	}}
+	return func() {
+		d.now += 1000
+		if len(d.Step(elector.Moment{Now: d.now}, in).Messages) != 1 {
+			t.Fatal("the heartbeat was not acked")
+		}
+	}
+}
+
+func ackStep(t testing.TB, voters int) func() {
+	d := leader(t, voters)
+	var in elector.Input = elector.Received{From: "c", Message: elector.Message{
+		Kind: elector.HeartbeatAck, Term: 3, Sequence: 1, SentAt: d.now, Candidate: true,
+	}}
+	return func() {
+		if d.Step(elector.Moment{Now: d.now}, in).Anomaly.Kind != elector.AnomalyNone {
+			t.Fatal("the ack was not counted")
+		}
+	}
+}
+
+// broadcastStep is a leader's period. The leader is one that needs no acks, so
+// that its lease never runs out.
+func broadcastStep(t testing.TB) func() {
+	d := alone(t)
+	var tick elector.Input = elector.Tick{}
+	return func() {
+		d.now = d.now.Add(elector.Article().HeartbeatBroadcast)
+		if len(d.Step(elector.Moment{Now: d.now}, tick).Messages) != 1 {
+			t.Fatal("no heartbeat was sent")
+		}
+	}
+}
+
+func idleStep(t testing.TB) func() {
+	d := follower(t)
+	var tick elector.Input = elector.Tick{}
+	return func() { d.Step(elector.Moment{Now: d.now}, tick) }
+}
+
+// alone is a leader that needs nobody's ack.
+func alone(t testing.TB) *driven {
+	d := boot(t, 1, 2)
+	require.Equal(t, elector.Leader, d.State().Role)
+	return d
+}
+
+func TestHeartbeatPathAllocatesNothing(t *testing.T) {
+	for name, step := range map[string]func(){
+		"heartbeat": heartbeatStep(t),
+		"ack":       ackStep(t, 3),
+		"broadcast": broadcastStep(t),
+		"idle tick": idleStep(t),
+	} {
+		require.Zero(t, testing.AllocsPerRun(100, step), name)
+	}
+}
+
+func BenchmarkStepHeartbeat(b *testing.B) { run(b, heartbeatStep(b)) }
+func BenchmarkStepBroadcast(b *testing.B) { run(b, broadcastStep(b)) }
+func BenchmarkStepTickIdle(b *testing.B)  { run(b, idleStep(b)) }
+
+func BenchmarkStepAck(b *testing.B) {
+	for _, voters := range []int{3, 5, 9} {
+		b.Run(fmt.Sprintf("voters=%d", voters), func(b *testing.B) { run(b, ackStep(b, voters)) })
+	}
+}
+
+func run(b *testing.B, step func()) {
+	b.ReportAllocs()
+	for b.Loop() {
+		step()
+	}
+}

@@ -1,0 +1,83 @@
+package elector_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/elector"
+)
+
+func TestCloneSharesNothing(t *testing.T) {
+	d := boot(t, 3, 2)
+	vote := elector.Received{From: "b", Message: elector.Message{Kind: elector.ElectionProposal, Term: 3}}
+	d.Step(elector.Moment{Now: d.now}, vote) // not persisted: the answer is held
+	before, held := d.State(), d.Held()[0]
+
+	c := d.Clone()
+	require.Equal(t, before, c.State())
+	require.Equal(t, []elector.Envelope{held}, c.Held())
+
+	e := c.Step(elector.Moment{Now: d.now}, elector.Persisted{Term: 3})
+	require.Equal(t, []elector.Envelope{held}, e.Messages)
+	require.Empty(t, c.Held())
+	require.Equal(t, before, d.State(), "a step of the clone leaves the original alone")
+	require.Equal(t, []elector.Envelope{held}, d.Held())
+
+	c = d.Clone()
+	again := vote
+	again.Message.SentAt = 99
+	c.Step(elector.Moment{Now: d.now}, again)
+	require.Equal(t, []elector.Envelope{held}, d.Held(), "nor does a message that replaces a held one")
+}
+
+// TestStateIsAValue: two machines that went through the same are in states that
+// compare equal and fall together as keys of a map.
+func TestStateIsAValue(t *testing.T) {
+	seen := map[elector.State]bool{leader(t, 5).State(): true}
+	require.True(t, seen[leader(t, 5).State()])
+	require.False(t, seen[candidate(t, 5).State()])
+}
+
+func TestLease(t *testing.T) {
+	require.Zero(t, candidate(t, 3).Lease())
+	require.False(t, elector.Lease{}.Valid(1))
+
+	d := leader(t, 3)
+	l := d.Lease()
+	require.Equal(t, elector.Lease{Term: 3, End: d.now.Add(elector.Article().Lease)}, l)
+	require.True(t, l.Valid(d.now))
+	require.True(t, l.Valid(l.End-1))
+	require.False(t, l.Valid(l.End), "valid before its end, not at it")
+}
+
+// TestClockNeverGoesBack: a reading below the newest one counts as the newest.
+func TestClockNeverGoesBack(t *testing.T) {
+	d := boot(t, 3, 2)
+	d.Step(elector.Moment{Now: d.now - 5}, elector.Tick{})
+	require.Equal(t, d.now, d.State().Now)
+}
+
+func TestTransferable(t *testing.T) {
+	require.ErrorIs(t, follower(t).Transferable("b"), elector.ErrNotLeader)
+
+	d := leader(t, 3)
+	require.ErrorContains(t, d.Transferable("x"), `"x": not one of the voters ["a" "b" "c"]`)
+	require.ErrorContains(t, d.Transferable("a"), `"a": it leads already`)
+	require.ErrorContains(t, d.Transferable("c"), "has not acked")
+	require.ErrorContains(t, d.Transferable("b"), "not a candidate")
+
+	d.hear("b", elector.Message{Kind: elector.HeartbeatAck, Term: 3, Sequence: 1, SentAt: d.now, Candidate: true})
+	require.NoError(t, d.Transferable("b"))
+	d.step(elector.LinkDown{Peer: "b"})
+	require.ErrorContains(t, d.Transferable("b"), "not connected")
+}
+
+func TestRestartedMachineForgetsItsVote(t *testing.T) {
+	d := voter(t)
+	d.step(elector.Stop{})
+	d.step(elector.Start{Term: 3, Restarted: true})
+	d.now = d.Status().EmbargoEnd
+	e := d.hear("b", elector.Message{Kind: elector.ElectionProposal, Term: 3})
+	require.False(t, e.Messages[0].Message.WillVote, "whom it voted for in term 3 is not on disk")
+}

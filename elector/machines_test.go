@@ -1,0 +1,102 @@
+package elector_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/lsn"
+)
+
+// driven is a machine with a clock, for tests that are easier told in Go than
+// in a script. The machine is node a; the disk is at once.
+type driven struct {
+	*elector.Machine
+	now elector.Time
+}
+
+// boot starts node a among n voters a, b, c, ... in the given term.
+func boot(t testing.TB, n int, term lsn.Term) *driven {
+	cfg := elector.Config{Self: "a", Timing: elector.Article()}
+	for i := range n {
+		cfg.Voters = append(cfg.Voters, elector.NodeID(rune('a'+i)))
+	}
+	m, err := elector.New(cfg)
+	require.NoError(t, err)
+	d := &driven{Machine: m, now: elector.Time(time.Second)}
+	d.step(elector.Start{Term: term})
+	for _, id := range cfg.Voters[1:] {
+		d.step(elector.LinkUp{Peer: id})
+	}
+	return d
+}
+
+func (d *driven) step(in elector.Input) elector.Effects {
+	e := d.Step(elector.Moment{Now: d.now, Entropy: 7}, in)
+	if e.Persist != 0 {
+		e = d.Step(elector.Moment{Now: d.now, Entropy: 7}, elector.Persisted{Term: e.Persist})
+	}
+	return e
+}
+
+func (d *driven) hear(from elector.NodeID, m elector.Message) elector.Effects {
+	return d.step(elector.Received{From: from, Message: m})
+}
+
+// pass lets time pass until something is due, and it happens.
+func (d *driven) pass() elector.Effects {
+	d.now = d.Step(elector.Moment{Now: d.now, Entropy: 7}, elector.Tick{}).Wake
+	return d.step(elector.Tick{})
+}
+
+// follower follows b in term 3.
+func follower(t testing.TB) *driven {
+	d := boot(t, 3, 2)
+	d.hear("b", elector.Message{Kind: elector.LeaderHeartbeat, Term: 3, Sequence: 1, LSN: lsn.LSN{Term: 3}})
+	require.Equal(t, elector.NodeID("b"), d.Status().Leader)
+	return d
+}
+
+// voter has voted for b in term 3 and heard nothing since.
+func voter(t testing.TB) *driven {
+	d := boot(t, 3, 2)
+	d.hear("b", elector.Message{Kind: elector.ElectionProposal, Term: 3})
+	require.Equal(t, elector.NodeID("b"), d.Status().Tentative)
+	return d
+}
+
+// scout is in an open scouting round for term 3.
+func scout(t testing.TB, voters int) *driven {
+	d := boot(t, voters, 2)
+	for !d.Status().Scouting {
+		d.pass()
+	}
+	return d
+}
+
+// candidate has proposed itself in term 3.
+func candidate(t testing.TB, voters int) *driven {
+	d := scout(t, voters)
+	round := d.State().Follower.Round
+	for i := range elector.Majority(voters) - 1 {
+		d.hear(elector.NodeID(rune('b'+i)), elector.Message{
+			Kind: elector.ElectionScoutingResponse, Term: 2, ProposedTerm: 3, Round: round.ID, WillVote: true,
+		})
+	}
+	require.Equal(t, elector.Candidate, d.State().Role)
+	return d
+}
+
+// leader leads term 3.
+func leader(t testing.TB, voters int) *driven {
+	d := candidate(t, voters)
+	for i := range elector.Majority(voters) - 1 {
+		d.hear(elector.NodeID(rune('b'+i)), elector.Message{
+			Kind: elector.ElectionProposalResponse, Term: 3, ProposedTerm: 3, SentAt: d.now, WillVote: true,
+		})
+	}
+	require.Equal(t, elector.Leader, d.State().Role)
+	return d
+}
