@@ -69,7 +69,17 @@ func voter(t testing.TB) *driven {
 
 // scout is in an open scouting round for term 3.
 func scout(t testing.TB, voters int) *driven {
-	d := boot(t, voters, 2)
+	return boot(t, voters, 2).toScout()
+}
+
+// veteran is one of three that followed b in term 2 and lost it.
+func veteran(t testing.TB) *driven {
+	d := boot(t, 3, 1)
+	d.hear("b", elector.Message{Kind: elector.LeaderHeartbeat, Term: 2, Sequence: 1})
+	return d
+}
+
+func (d *driven) toScout() *driven {
 	for !d.Status().Scouting {
 		d.pass()
 	}
@@ -78,7 +88,10 @@ func scout(t testing.TB, voters int) *driven {
 
 // candidate has proposed itself in term 3.
 func candidate(t testing.TB, voters int) *driven {
-	d := scout(t, voters)
+	return scout(t, voters).toCandidate(t, voters)
+}
+
+func (d *driven) toCandidate(t testing.TB, voters int) *driven {
 	round := d.State().Follower.Round
 	for i := range elector.Majority(voters) - 1 {
 		d.hear(elector.NodeID(rune('b'+i)), elector.Message{
@@ -91,7 +104,10 @@ func candidate(t testing.TB, voters int) *driven {
 
 // leader leads term 3.
 func leader(t testing.TB, voters int) *driven {
-	d := candidate(t, voters)
+	return candidate(t, voters).toLeader(t, voters)
+}
+
+func (d *driven) toLeader(t testing.TB, voters int) *driven {
 	for i := range elector.Majority(voters) - 1 {
 		d.hear(elector.NodeID(rune('b'+i)), elector.Message{
 			Kind: elector.ElectionProposalResponse, Term: 3, ProposedTerm: 3, SentAt: d.now, WillVote: true,

@@ -1,0 +1,79 @@
+package elector_test
+
+import (
+	"flag"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/elector"
+)
+
+// TestProtocolTableIsUpToDate compares docs/protocol_table.md with the table, or
+// writes it if the flag -rewrite of the scripts is given.
+func TestProtocolTableIsUpToDate(t *testing.T) {
+	const path = "../docs/protocol_table.md"
+	if flag.Lookup("rewrite").Value.String() == "true" {
+		require.NoError(t, os.MkdirAll("../docs", 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(protocolTable()), 0o644))
+	}
+	page, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, protocolTable(), string(page), "run go test ./elector -run TestProtocolTable -rewrite")
+}
+
+// TestProtocolTableIsComplete: every message and every input has its row.
+func TestProtocolTableIsComplete(t *testing.T) {
+	var kinds []string
+	for k := elector.ElectionScouting; k.Valid(); k++ {
+		kinds = append(kinds, k.String())
+	}
+	require.Equal(t, kinds, names(messageTable))
+	require.ElementsMatch(t, inputTypes(t), append(names(inputTable), "Received"))
+}
+
+func names(rows []reaction) []string {
+	var out []string
+	for _, r := range rows {
+		out = append(out, r.name)
+	}
+	return out
+}
+
+// inputTypes are the types with a method isInput, as input.go declares them.
+func inputTypes(t *testing.T) []string {
+	file, err := parser.ParseFile(token.NewFileSet(), "input.go", nil, 0)
+	require.NoError(t, err)
+	var types []string
+	for _, decl := range file.Decls {
+		if fn, ok := decl.(*ast.FuncDecl); ok && fn.Name.Name == "isInput" {
+			types = append(types, fn.Recv.List[0].Type.(*ast.Ident).Name)
+		}
+	}
+	return types
+}
+
+// TestProtocolTableIsTrue steps machines in every situation of a role with many
+// inputs of a row: where the table says "ignored", nothing may come of any, and
+// where it says anything else, something must come of one at least.
+func TestProtocolTableIsTrue(t *testing.T) {
+	for _, row := range append(append([]reaction{}, messageTable...), inputTable...) {
+		for _, role := range roles {
+			t.Run(row.name+" at "+role.String(), func(t *testing.T) {
+				acted := false
+				for _, s := range situations(t, role) {
+					for _, in := range samples(row.name, s) {
+						did := acts(s, in)
+						require.False(t, did && row.in(role) == "", "%#v is not ignored by %+v", in, s.State())
+						acted = acted || did
+					}
+				}
+				require.Equal(t, row.in(role) != "", acted, "something must come of it")
+			})
+		}
+	}
+}

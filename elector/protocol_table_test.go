@@ -1,0 +1,146 @@
+package elector_test
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/bmqelect/bmqelect/elector"
+)
+
+// reaction says what an input or a message does in each role, in a few words;
+// "" means that it is ignored on purpose.
+type reaction struct {
+	name                                 string
+	dormant, follower, candidate, leader string
+}
+
+func (r reaction) in(role elector.Role) string {
+	return [...]string{r.dormant, r.follower, r.candidate, r.leader}[role]
+}
+
+// messageTable is what the machine does with every message that is admitted:
+// from an entitled sender, in a term that is not absurd.
+var messageTable = []reaction{
+	{
+		"ElectionScouting", "",
+		"answers whether it would vote; its term stays as it is",
+		"answers likewise: yes to a higher term",
+		"answers no: it leads",
+	},
+	{
+		"ElectionScoutingResponse", "",
+		"counts the answer to its open round; a quorum of yes makes it CANDIDATE; learns the term of a no",
+		"", "",
+	},
+	{
+		"ElectionProposal", "",
+		"votes, unless it follows another, is promised to another, restarted a moment ago, or is past that term",
+		"votes for a higher term and becomes FOLLOWER; else refuses",
+		"refuses, whatever the term",
+	},
+	{
+		"ElectionProposalResponse", "",
+		"learns the term of a no",
+		"counts the vote of its term; a quorum makes it LEADER; noes beyond hope make it FOLLOWER",
+		"takes a vote for an ack of the proposal; a no with a higher term makes it re-affirm itself",
+	},
+	{
+		"LeaderHeartbeat", "",
+		"follows, promises and acks; a lower term gets InvalidHeartbeat; another leader of the same term is ignored",
+		"becomes FOLLOWER of the sender; a lower term gets InvalidHeartbeat",
+		"cedes to a higher term; at its own term, reports two leaders and steps down; a lower term gets InvalidHeartbeat",
+	},
+	{"HeartbeatAck", "", "", "", "renews the lease; notes the priority and whether the sender may stand"},
+	{"InvalidHeartbeat", "", "", "", "re-affirms itself in a term above a higher one"},
+	{
+		"LeadershipCession", "",
+		"forgets the leader and the promise to it; the named successor scouts at once, the others wait",
+		"remembers that no heartbeat of that leadership is to be followed",
+		"remembers that no heartbeat of that leadership is to be followed",
+	},
+	{"NodeUnavailable", "", "gives the leader up, if it is the sender; the promise stays", "", ""},
+}
+
+// inputTable is what the machine does with every other input.
+var inputTable = []reaction{
+	{"Start", "becomes FOLLOWER; discovers first; a restarted voter supports nobody for a while", "", "", ""},
+	{
+		"Tick", "",
+		"gives up a silent leader or candidate; ends a wait or a round; scouts",
+		"gives its election up when its time is over",
+		"sends the next heartbeat; steps down at the end of its lease",
+	},
+	{
+		"LinkUp", "notes the link",
+		"notes the link; asks the peer too, in an open round",
+		"notes the link; proposes to the peer too",
+		"notes the link; greets the peer with a heartbeat, and with an open re-affirmation",
+	},
+	{
+		"LinkDown", "notes the link",
+		"notes the link; gives the leader up, if it is the peer; the promise stays",
+		"notes the link", "notes the link",
+	},
+	{
+		"Died", "forgets a promise to the peer",
+		"ends the promise to the peer and gives it up as leader or candidate",
+		"forgets an old promise to the peer", "forgets an old promise to the peer",
+	},
+	{
+		"Persisted", "",
+		"sends what waited for the term",
+		"sends what waited for the term, its own proposal first of all",
+		"sends what waited for the term; proposes its re-affirmation",
+	},
+	{"Issued", "", "", "", "notes the newest LSN, for its heartbeats"},
+	{"Transfer", "", "", "", "cedes to the successor and becomes FOLLOWER"},
+	{
+		"Stop", "",
+		"says that it leaves and becomes DORMANT",
+		"cedes, says that it leaves and becomes DORMANT",
+		"cedes to the best successor, says that it leaves and becomes DORMANT",
+	},
+}
+
+// roles are the columns of the tables.
+var roles = []elector.Role{elector.Dormant, elector.Follower, elector.Candidate, elector.Leader}
+
+// protocolTable is the text of docs/protocol_table.md.
+func protocolTable() string {
+	var b strings.Builder
+	b.WriteString(`# Role x input
+
+What a node does with every message and every other input, by role. A dash means that the input is ignored on purpose.
+An observer does what a FOLLOWER does, except that it votes, answers and acks nothing and never stands. This page is written by the tests of package elector from the table that they check the machine against
+(` + "`go test ./elector -run TestProtocolTable -rewrite`" + `).
+
+## Messages
+
+A message that is not admitted is reported and does nothing in any role: one from oneself, from a sender who is not
+entitled to it, with a term of 2^63 or above or 0 where a term is meant, or that contradicts itself.
+
+`)
+	writeTable(&b, "message", messageTable)
+	b.WriteString("\n## Other inputs\n\n")
+	writeTable(&b, "input", inputTable)
+	return b.String()
+}
+
+func writeTable(b *strings.Builder, title string, rows []reaction) {
+	fmt.Fprintf(b, "| %s |", title)
+	for _, r := range roles {
+		fmt.Fprintf(b, " %s |", r)
+	}
+	b.WriteString("\n|" + strings.Repeat(" --- |", len(roles)+1) + "\n")
+	for _, row := range rows {
+		fmt.Fprintf(b, "| %s |", row.name)
+		for _, r := range roles {
+			text := row.in(r)
+			if text == "" {
+				text = "-"
+			}
+			fmt.Fprintf(b, " %s |", text)
+		}
+		b.WriteString("\n")
+	}
+}

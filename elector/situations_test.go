@@ -1,0 +1,148 @@
+package elector_test
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/lsn"
+)
+
+// acts reports whether a clone of s does anything because of in: sends, tells,
+// changes what it remembers. What is due anyway does not count; a tick is what
+// makes something due.
+func acts(s *driven, in elector.Input) bool {
+	m, at := s.Clone(), elector.Moment{Now: s.now, Entropy: 7}
+	if _, ok := in.(elector.Tick); ok {
+		at.Now = min(m.Clone().Step(at, nil).Wake, s.now.Add(time.Hour))
+		m.Step(elector.Moment{Now: at.Now - 1}, nil)
+	}
+	before, held, wake := m.State(), m.Clone().Held(), s.Clone().Step(elector.Moment{Now: s.now}, nil).Wake
+	e := m.Step(at, in)
+	after := m.State()
+	before.Now, after.Now = 0, 0
+	quiet := e.Persist == 0 && len(e.Messages) == 0 && len(e.Transitions) == 0 && e.Anomaly.Kind == elector.AnomalyNone
+	return !quiet || after != before || e.Wake != wake || !reflect.DeepEqual(m.Clone().Held(), held)
+}
+
+// situations are machines in the given role, with everything open that can be.
+func situations(t *testing.T, role elector.Role) []*driven {
+	switch role {
+	case elector.Dormant:
+		return dormants(t)
+	case elector.Follower:
+		return followers(t)
+	case elector.Candidate:
+		return []*driven{
+			candidate(t, 3), candidate(t, 5), undurable(scout(t, 3)), veteran(t).toScout().toCandidate(t, 3),
+		}
+	default:
+		return leaders(t)
+	}
+}
+
+func dormants(t *testing.T) []*driven {
+	m, err := elector.New(valid())
+	require.NoError(t, err)
+	stopped := follower(t)
+	stopped.step(elector.Stop{})
+	return []*driven{{Machine: m, now: 1}, stopped}
+}
+
+func followers(t *testing.T) []*driven {
+	bound := follower(t)
+	bound.step(elector.LinkDown{Peer: "b"})
+	waiting := follower(t)
+	waiting.hear("b", elector.Message{Kind: elector.LeaderHeartbeat, Term: 3})
+	waiting.hear("b", elector.Message{Kind: elector.LeadershipCession, Term: 3})
+	adopting := follower(t)
+	adopting.Step(elector.Moment{Now: adopting.now}, elector.Received{
+		From: "b", Message: elector.Message{Kind: elector.LeaderHeartbeat, Term: 5},
+	})
+	return []*driven{boot(t, 3, 2), follower(t), voter(t), scout(t, 3), bound, waiting, adopting}
+}
+
+// undurable makes a candidate of a scout; its term is not on disk yet.
+func undurable(d *driven) *driven {
+	d.Step(elector.Moment{Now: d.now}, elector.Received{From: "b", Message: elector.Message{
+		Kind: elector.ElectionScoutingResponse, Term: 2, ProposedTerm: 3, Round: d.State().Follower.Round.ID, WillVote: true,
+	}})
+	return d
+}
+
+func leaders(t *testing.T) []*driven {
+	stale := elector.Message{Kind: elector.InvalidHeartbeat, Term: 4}
+	reaffirming := leader(t, 3)
+	reaffirming.hear("c", stale)
+	raising := leader(t, 3)
+	raising.Step(elector.Moment{Now: raising.now}, elector.Received{From: "c", Message: stale})
+	acked := leader(t, 3)
+	acked.hear("b", elector.Message{
+		Kind: elector.HeartbeatAck, Term: 3, Sequence: 1, SentAt: acked.now, Candidate: true,
+	})
+	return []*driven{
+		leader(t, 3), leader(t, 5), reaffirming, raising, acked, veteran(t).toScout().toCandidate(t, 3).toLeader(t, 3),
+	}
+}
+
+// samples are many inputs of the kind that a row of the tables is about.
+func samples(name string, s *driven) []elector.Input {
+	var ins []elector.Input
+	for _, peer := range []elector.NodeID{"b", "c"} {
+		switch name {
+		case "LinkUp":
+			ins = append(ins, elector.LinkUp{Peer: peer})
+		case "LinkDown":
+			ins = append(ins, elector.LinkDown{Peer: peer})
+		case "Died":
+			ins = append(ins, elector.Died{Peer: peer})
+		case "Transfer":
+			ins = append(ins, elector.Transfer{}, elector.Transfer{To: peer})
+		}
+		for term := lsn.Term(1); term < 8; term++ {
+			ins = append(ins, termed(name, s, peer, term)...)
+		}
+	}
+	switch name {
+	case "Tick":
+		ins = append(ins, elector.Tick{})
+	case "Stop":
+		ins = append(ins, elector.Stop{})
+	}
+	return ins
+}
+
+// termed are the samples that speak for a term.
+func termed(name string, s *driven, peer elector.NodeID, term lsn.Term) []elector.Input {
+	switch name {
+	case "Start":
+		return []elector.Input{elector.Start{Term: term}, elector.Start{Term: term, Restarted: true}}
+	case "Persisted":
+		return []elector.Input{elector.Persisted{Term: term}}
+	case "Issued":
+		return []elector.Input{elector.Issued{LSN: lsn.LSN{Term: term, Counter: 4}}}
+	}
+	for k := elector.ElectionScouting; k.Valid(); k++ {
+		if k.String() == name {
+			return messages(k, s, peer, term)
+		}
+	}
+	return nil
+}
+
+// messages are well-formed ones: answers answer what the machine asks now.
+func messages(k elector.Kind, s *driven, from elector.NodeID, term lsn.Term) []elector.Input {
+	var ins []elector.Input
+	for _, yes := range []bool{false, true} {
+		for _, successor := range []elector.NodeID{"", "a", "c"} {
+			ins = append(ins, elector.Received{From: from, Message: elector.Message{
+				Kind: k, Term: term, ProposedTerm: max(term, 3), Round: s.State().Follower.Round.ID,
+				WillVote: yes, Candidate: yes, Successor: successor, Sequence: 1, SentAt: s.now,
+			}})
+		}
+	}
+	return ins
+}
