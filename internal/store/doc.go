@@ -7,7 +7,9 @@
 //
 //   - What a method reports as written has been fsynced. The first failure to
 //     write is final (ErrNotDurable): a failed fsync may have lost pages that
-//     the kernel now calls clean, so the store refuses to write again.
+//     the kernel now calls clean, so the store refuses to write again. The next
+//     Open rewrites the record whole, and so trusts nothing that only the page
+//     cache held.
 //   - A term never goes down.
 //   - A file that is damaged, or gone from a directory that had one, is an error
 //     (ErrCorrupt) and never a fresh start at term 0.
