@@ -67,7 +67,7 @@ func NewChecker(c Checks) *Checker {
 func (c *Checker) node(id elector.NodeID) *record {
 	r, ok := c.nodes[id]
 	if !ok {
-		r = &record{id: id}
+		r = &record{id: id, leaseUntil: longAgo}
 		c.nodes[id] = r
 		c.order = append(c.order, r)
 	}
@@ -78,17 +78,17 @@ func (c *Checker) node(id elector.NodeID) *record {
 // what the disk had before (I3).
 func (c *Checker) Booted(id elector.NodeID, term lsn.Term) *Violation {
 	r := c.node(id)
-	r.role, r.term, r.leaseUntil = elector.Dormant, term, 0
+	r.role, r.term, r.leaseUntil = elector.Dormant, term, longAgo
 	return c.Durable(id, term)
 }
 
 // Gone notes that the process of a node is no more, and its lease with it.
-func (c *Checker) Gone(id elector.NodeID) { c.node(id).leaseUntil = 0 }
+func (c *Checker) Gone(id elector.NodeID) { c.node(id).leaseUntil = longAgo }
 
 // Wiped notes that a node lost its disk: it is a new node under an old name.
 func (c *Checker) Wiped(id elector.NodeID) {
 	r := c.node(id)
-	*r = record{id: id}
+	*r = record{id: id, leaseUntil: longAgo}
 }
 
 // Transition checks that the protocol knows the transition, that it begins where

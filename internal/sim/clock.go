@@ -41,6 +41,9 @@ func (c clock) when(local elector.Time) time.Duration {
 // forever is later than every simulated time.
 const forever time.Duration = 1<<63 - 1
 
+// longAgo is earlier than every simulated time.
+const longAgo = -forever
+
 // mulDiv is x*num/den rounded toward zero, for num up to some millions, without
 // the overflow of x*num.
 func mulDiv(x, num, den int64) int64 { return x/den*num + x%den*num/den }

@@ -42,7 +42,7 @@ func start(t testing.TB, cfg sim.Config) *sim.Sim {
 }
 
 // leader requires that there is one, and returns it.
-func leader(t testing.TB, s *sim.Sim) elector.NodeID {
+func leader(t require.TestingT, s *sim.Sim) elector.NodeID {
 	id, ok := s.Leader()
 	require.True(t, ok, "nobody leads at %s", s.Now())
 	return id

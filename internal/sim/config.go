@@ -28,6 +28,9 @@ type Config struct {
 	Redial time.Duration
 	// Begin, if it names a leader, lets time 0 find that leader established.
 	Begin Begin
+	// Checks are demanded but for those that the electors' unsafe settings lift
+	// anyway. Only forged messages (Inject) are a reason to lift any.
+	Checks Checks
 	// Observer, if not nil, is called for every event, in order. The event is
 	// valid during the call only.
 	Observer func(*Event)
@@ -42,6 +45,9 @@ type NodeConfig struct {
 	// ClockRatePPM is how much faster than simulated time the node's clock runs,
 	// in parts per million; negative for slower, above -500000.
 	ClockRatePPM int64
+	// Term is what the node's disk holds before its first boot; 0 for a new disk.
+	// Config.Begin overrides it.
+	Term lsn.Term
 	// Absent nodes do not start by themselves; Restart starts them.
 	Absent bool
 }

@@ -105,7 +105,7 @@ func (s *Sim) noteLease(n *node) {
 	if lease == n.lease {
 		return
 	}
-	n.lease, n.leaseUntil = lease, 0
+	n.lease, n.leaseUntil = lease, longAgo
 	if lease != (elector.Lease{}) {
 		n.leaseUntil = n.clock.when(lease.End)
 	}

@@ -70,14 +70,14 @@ func (s *Sim) settleWrites(n *node, u Unsynced) {
 	for _, term := range n.disk.unsynced[:keep] {
 		s.durable(n, term)
 	}
-	n.disk.unsynced, n.disk.busy = nil, 0
+	n.disk.unsynced, n.disk.busy = nil, s.now
 }
 
 // vanish ends a process. Unless it is silent, the peers hear how its connections
 // ended after all that it had sent.
 func (s *Sim) vanish(n *node, why elector.Evidence, silent bool) {
 	n.machine, n.paused, n.backlog = nil, false, nil
-	n.lease, n.leaseUntil = elector.Lease{}, 0
+	n.lease, n.leaseUntil = elector.Lease{}, longAgo
 	s.checker.Gone(n.id)
 	for _, l := range n.links {
 		if l == nil {
@@ -126,7 +126,7 @@ func (s *Sim) Wipe(id elector.NodeID) error {
 	if err != nil {
 		return err
 	}
-	n.disk = disk{identity: n.disk.identity + 1}
+	n.disk = disk{identity: n.disk.identity + 1, busy: s.now}
 	s.checker.Wiped(id)
 	s.observe(&Event{Kind: EventWiped, Node: id})
 	return nil

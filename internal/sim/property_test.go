@@ -19,7 +19,8 @@ func TestSafeUnderAnySchedule(t *testing.T) {
 		cfg := drawCluster(t)
 		s, err := sim.New(cfg)
 		require.NoError(t, err)
-		schedule := rapid.SliceOfN(drawStep(s.Nodes(), everything), 1, 60).Draw(t, "schedule")
+		require.NoError(t, s.RunFor(drawStart(t)))
+		schedule := rapid.SliceOfN(drawStep(targets(s), everything), 1, 60).Draw(t, "schedule")
 		require.NoError(t, play(s, schedule))
 	})
 }
@@ -31,11 +32,20 @@ func TestLiveAfterAnySchedule(t *testing.T) {
 		cfg := drawAbleCluster(t)
 		s, err := sim.New(cfg)
 		require.NoError(t, err)
-		schedule := rapid.SliceOfN(drawStep(s.Nodes(), everything), 1, 30).Draw(t, "schedule")
+		require.NoError(t, s.RunFor(drawStart(t)))
+		schedule := rapid.SliceOfN(drawStep(targets(s), everything), 1, 30).Draw(t, "schedule")
 		require.NoError(t, play(s, schedule))
 		require.NoError(t, calm(s))
 		requireLeaderWithin(t, s, bound(cfg))
 	})
+}
+
+// targets are what a schedule may aim at.
+func targets(s *sim.Sim) []elector.NodeID { return append(s.Nodes(), theLeader) }
+
+// drawStart draws how long the cluster is left alone: just started, or settled.
+func drawStart(t *rapid.T) time.Duration {
+	return rapid.SampledFrom([]time.Duration{0, 4 * time.Second, 20 * time.Second}).Draw(t, "start")
 }
 
 // drawAbleCluster draws one whose disks and network are fast enough for its

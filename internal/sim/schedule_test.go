@@ -57,7 +57,6 @@ var deeds = map[string]func(*sim.Sim, step) error{
 	},
 }
 
-// calm are the deeds that leave links and processes as they are.
 var everything = []string{
 	"wait", "cut", "heal", "healAll", "isolate", "rejoin", "pair", "reset", "faults",
 	"crash", "restart", "restart", "stop", "pause", "resume", "resume", "transfer", "bounce",
@@ -103,7 +102,7 @@ func drawStep(ids []elector.NodeID, do []string) *rapid.Generator[step] {
 			Do:   rapid.SampledFrom(do).Draw(t, "do"),
 			A:    rapid.SampledFrom(ids).Draw(t, "a"),
 		}
-		st.B = rapid.SampledFrom(ids).Filter(func(b elector.NodeID) bool { return b != st.A }).Draw(t, "b")
+		st.B = rapid.SampledFrom(ids).Filter(func(b elector.NodeID) bool { return b != st.A && b != theLeader }).Draw(t, "b")
 		switch st.Do {
 		case "crash", "bounce":
 			st.Crash.Unsynced = sim.Unsynced(rapid.IntRange(0, 2).Draw(t, "unsynced"))
@@ -156,20 +155,22 @@ func drawTiming(t *rapid.T) elector.Timing {
 // differ within the drift that they are configured for.
 func drawCluster(t *rapid.T) sim.Config {
 	n := rapid.IntRange(2, 5).Draw(t, "voters")
+	electable := rapid.IntRange(0, n-1).Draw(t, "electable")
 	voters, timing := names(n), drawTiming(t)
 	cfg := sim.Config{
 		Seed:        rapid.Uint64().Draw(t, "seed"),
 		Network:     drawFaults(t),
 		FsyncMax:    rapid.SampledFrom([]time.Duration{0, 20 * time.Millisecond, 800 * time.Millisecond}).Draw(t, "fsync"),
-		LinkTimeout: 3 * time.Second,
+		LinkTimeout: rapid.SampledFrom([]time.Duration{3 * time.Second, 300 * time.Millisecond}).Draw(t, "link timeout"),
 	}
 	ids := names(n + rapid.IntRange(0, 1).Draw(t, "observers"))
-	for _, id := range ids {
-		ppm := rapid.Int64Range(0, timing.ClockDriftPPM).Draw(t, "ppm")
+	for i, id := range ids {
+		ppm := rapid.SampledFrom([]int64{0, timing.ClockDriftPPM / 2, timing.ClockDriftPPM}).Draw(t, "ppm")
 		cfg.Nodes = append(cfg.Nodes, sim.NodeConfig{
 			ClockRatePPM: ppm,
 			Elector: elector.Config{
 				Self: id, Voters: voters, Timing: timing, Priority: rapid.IntRange(-1, 1).Draw(t, "priority"),
+				NotCandidate: i != electable && rapid.IntRange(0, 3).Draw(t, "not candidate") == 3,
 			},
 		})
 	}
@@ -182,7 +183,7 @@ func play(s *sim.Sim, schedule []step) error {
 		if err := s.RunFor(st.Wait); err != nil {
 			return err
 		}
-		if err := deeds[st.Do](s, st); err != nil {
+		if err := deeds[st.Do](s, aim(s, st)); err != nil {
 			return err
 		}
 		if err := issueAll(s); err != nil {
@@ -190,6 +191,29 @@ func play(s *sim.Sim, schedule []step) error {
 		}
 	}
 	return s.RunFor(time.Second)
+}
+
+// theLeader stands for whoever leads when the step is done: faults hurt most there.
+const theLeader elector.NodeID = "the-leader"
+
+// aim names the nodes of a step.
+func aim(s *sim.Sim, st step) step {
+	if st.A != theLeader {
+		return st
+	}
+	st.A = s.Nodes()[0]
+	for _, id := range s.Nodes() {
+		if v, _ := s.View(id); v.LeaseValid {
+			st.A = id
+		}
+	}
+	if st.A == st.B {
+		st.B = s.Nodes()[len(s.Nodes())-1]
+	}
+	if st.A == st.B {
+		st.B = s.Nodes()[0]
+	}
+	return st
 }
 
 func issueAll(s *sim.Sim) error {

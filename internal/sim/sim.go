@@ -71,9 +71,9 @@ func (s *Sim) addNodes() error {
 			return fmt.Errorf("simulated node %q: %w", nc.Elector.Self, err)
 		}
 		n := &node{
-			NodeConfig: nc, id: nc.Elector.Self, index: i, wakeQueued: forever,
+			NodeConfig: nc, id: nc.Elector.Self, index: i, wakeQueued: forever, leaseUntil: longAgo,
 			entropy: rand.New(rand.NewPCG(s.cfg.Seed, uint64(i)+1)),
-			links:   make([]*link, len(s.cfg.Nodes)),
+			links:   make([]*link, len(s.cfg.Nodes)), disk: disk{term: nc.Term, busy: longAgo},
 		}
 		s.nodes = append(s.nodes, n)
 		s.byName[n.id] = n
@@ -85,7 +85,9 @@ func (s *Sim) addLinks() {
 	for i, a := range s.nodes {
 		for _, b := range s.nodes[i+1:] {
 			l := &link{nodes: [2]*node{a, b}}
-			l.dirs[0].Faults, l.dirs[1].Faults = s.cfg.Network, s.cfg.Network
+			for i := range l.dirs {
+				l.dirs[i] = direction{Faults: s.cfg.Network, last: longAgo}
+			}
 			a.links[b.index], b.links[a.index] = l, l
 			s.links = append(s.links, l)
 		}
@@ -95,7 +97,7 @@ func (s *Sim) addLinks() {
 // checks is what may be asked of machines so configured: where a safety feature
 // is off, what it is there for need not hold.
 func (s *Sim) checks() Checks {
-	var c Checks
+	c := s.cfg.Checks
 	for _, n := range s.nodes {
 		c.NoLeases = c.NoLeases || n.Elector.UnsafeNoScouting || n.Elector.UnsafeQuorum
 		c.TwoLeaders = c.TwoLeaders || n.Elector.UnsafeQuorum
