@@ -88,6 +88,20 @@ func TestCloseUnderLoad(t *testing.T) {
 	}
 }
 
+func TestCloseDoesNotWaitForASilentPeer(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, ln.Close()) }()
+	a := start(t, "a", joining(ln.Addr().String()), func(c *Config) { c.streamTimeout = time.Hour })
+	conn, err := ln.Accept()
+	require.NoError(t, err)
+	defer func() { _ = conn.Close() }()
+	node, err := readHello(conn)
+	require.NoError(t, err)
+	require.Equal(t, elector.NodeID("a"), node)
+	require.NoError(t, a.Close(within(t, patience)), "the stream is open and would stay so for an hour")
+}
+
 func TestBlockedConsumerHoldsUpNothingButItself(t *testing.T) {
 	release := make(chan struct{})
 	var once sync.Once

@@ -50,8 +50,9 @@ type Config struct {
 	// default, cuts nothing.
 	Blocked func(peer elector.NodeID, addr string) bool
 
-	// resolve stands in for DNS in tests.
-	resolve func(ctx context.Context, hostport string) ([]netip.AddrPort, error)
+	// For tests: resolve stands in for DNS, streamTimeout for the constant.
+	resolve       func(ctx context.Context, hostport string) ([]netip.AddrPort, error)
+	streamTimeout time.Duration
 }
 
 // Timing holds the periods of membership. The zero value of a field means LAN's.

@@ -33,12 +33,15 @@ func TestBlockedSplitsAndHeals(t *testing.T) {
 	requireTogether(t, a, b, c)
 
 	k.separate("a b")
+	require.NoError(t, a.UpdateMeta(Meta{Version: "2"}))
+	b.requireEvent(Updated, "a")
 	for _, node := range []elector.NodeID{"a", "b"} {
 		c.requireEvent(Failed, node)
 	}
 	a.requireEvent(Failed, "c")
 	b.requireEvent(Failed, "c")
 	requireTogether(t, a, b)
+	require.Empty(t, c.seen(Updated, "a"), "news must not come through a cut")
 
 	k.separate("")
 	requireTogether(t, a, b, c)
@@ -122,9 +125,22 @@ func TestHealthyClusterIsSilentAtInfo(t *testing.T) {
 
 func TestOwnAddressAmongJoinIsSkipped(t *testing.T) {
 	var log lines
+	var calls atomic.Int64
 	own := freeAddr(t)
-	a := start(t, "a", bound(own), joining(own), log.option)
+	_, port, err := net.SplitHostPort(own)
+	require.NoError(t, err)
+	host := net.JoinHostPort("127.0.0.1", port)
+	a := start(t, "a", bound("0.0.0.0:"+port), joining(own, host), log.option, func(c *Config) {
+		c.Advertise = own
+		c.Blocked = func(_ elector.NodeID, addr string) bool {
+			if addr == own || addr == host {
+				calls.Add(1)
+			}
+			return false
+		}
+	})
 	b := start(t, "b", joining(own))
 	requireTogether(t, a, b)
 	require.Never(t, func() bool { return log.count("\n") > 0 }, 5*fast().Rejoin, 10*time.Millisecond)
+	require.Zero(t, calls.Load(), "the node must not talk to itself")
 }

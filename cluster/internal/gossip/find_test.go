@@ -65,6 +65,27 @@ func TestKilledNodeIsTakenInAtItsNewAddress(t *testing.T) {
 	require.Empty(t, a.seen(Conflict, "b"), "one process at a time is no conflict")
 }
 
+func TestNewAddressIsFoundWithoutThePeriodicSync(t *testing.T) {
+	noSync := func(c *Config) { c.Timing.Sync = time.Hour }
+	a := start(t, "a", noSync)
+	b := start(t, "b", joining(a.gossipAddr()), noSync)
+	requireTogether(t, a, b)
+	b.kill()
+	b = start(t, "b", joining(a.gossipAddr()), noSync)
+	requireTogether(t, a, b)
+}
+
+func TestDeadMemberIsLookedForWhereItWas(t *testing.T) {
+	at := freeAddr(t)
+	a := start(t, "a")
+	b := start(t, "b", bound(at), joining(a.gossipAddr()))
+	requireTogether(t, a, b)
+	b.kill()
+	a.requireEvent(Failed, "b")
+	b = start(t, "b", bound(at)) // it knows nobody now
+	requireTogether(t, a, b)
+}
+
 // directory is a name service whose answers change.
 type directory struct {
 	mu    sync.Mutex

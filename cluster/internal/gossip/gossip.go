@@ -1,6 +1,7 @@
 package gossip
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/netip"
@@ -64,6 +65,7 @@ func newGossip(cfg Config) *Gossip {
 	if cfg.resolve == nil {
 		cfg.resolve = resolve
 	}
+	cfg.streamTimeout = cmp.Or(cfg.streamTimeout, defaultStreamTimeout)
 	log := cfg.Logger
 	if log == nil {
 		log = hclog.NewNullLogger()

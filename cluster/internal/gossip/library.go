@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	streamTimeout = 3 * time.Second // to open a stream, and for each exchange on it
+	defaultStreamTimeout = 3 * time.Second // to open a stream, and for each exchange on it
+
 	// suspicionMult and suspicionMax set how long a member that misses a probe may
 	// object: three probe periods if enough others agree, at most three times that.
 	suspicionMult = 3
@@ -36,7 +37,7 @@ func libraryConfig(g *Gossip, tr *transport, bound netip.AddrPort) *memberlist.C
 	c.ProbeInterval, c.ProbeTimeout = t.Probe, t.Probe/2
 	c.GossipInterval = t.Gossip
 	c.PushPullInterval = t.Sync
-	c.TCPTimeout = streamTimeout
+	c.TCPTimeout = g.cfg.streamTimeout
 	c.SuspicionMult, c.SuspicionMaxTimeoutMult = suspicionMult, suspicionMax
 	c.DeadNodeReclaimTime = reclaimTime
 
