@@ -54,3 +54,14 @@ func TestNextWaitsForBegin(t *testing.T) {
 	s.mu.Unlock()
 	require.Equal(t, answer{lsn: LSN{Term: 2, Counter: 1}}, <-answers)
 }
+
+// TestLateNextOfAnOldTerm stops a Next after it has found the leadership and
+// before it issues; Begin comes in between.
+func TestLateNextOfAnOldTerm(t *testing.T) {
+	var s Sequencer
+	require.NoError(t, s.Begin(1))
+	found := s.current.Load()
+	require.NoError(t, s.Begin(2))
+	_, err := found.issue()
+	require.ErrorIs(t, err, ErrNotLeading)
+}
