@@ -1,0 +1,191 @@
+package tidy
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A ban says what the code of one part of the tree must not import, itself or
+// through other packages of this module. A name stands for all below it.
+type ban struct {
+	from  string   // a folder of this module; "" for all of it
+	reach []string // import paths
+	why   string
+	// direct looks at the part's own imports only: elector is pure although it
+	// uses lsn, whose Sequencer is for others and needs sync.
+	direct bool
+}
+
+var (
+	testLibraries = []string{
+		"testing", "github.com/stretchr/testify", "pgregory.net/rapid", "go.uber.org/goleak",
+		"github.com/cockroachdb/datadriven", "github.com/chromedp/chromedp",
+	}
+	world = []string{"math/rand", "crypto/rand", "os", "net", "log", "syscall", "sync", "context", "io", "unsafe"}
+	tools = []string{module + "/internal/scenario", module + "/internal/admin", module + "/internal/console", module + "/internal/procs"}
+)
+
+var bans = []ban{
+	{"scouting", world, "the core is pure: entropy and effects come and go as data, one goroutine owns it", true},
+	{"elector", world, "the core is pure: entropy and effects come and go as data, one goroutine owns it", true},
+	{"lsn", []string{module + "/scouting", module + "/elector"}, "imports run one way", false},
+	{"scouting", []string{module + "/elector"}, "imports run one way", false},
+	{"netmesh", []string{module + "/cluster"}, "the mesh carries frames and knows no node", false},
+	{"netmesh", tools, "a library does not know the tools around it", false},
+	{"cluster", tools, "whoever embeds a node embeds no tools", false},
+	{"cluster", []string{"github.com/spf13"}, "whoever embeds a node embeds no command line", false},
+	{"internal/clock", []string{module + "/netmesh", module + "/cluster"}, "the clock is below all that tells time by it", false},
+	{"internal/store", []string{module + "/netmesh", module + "/cluster"}, "the disk knows nothing of the network", false},
+	{"internal/sim", []string{module + "/netmesh", module + "/cluster", "net", "os"}, "the simulator is the core on a virtual network: nothing real in it", false},
+	{"", []string{module + "/cmd"}, "commands are thin: what another package needs belongs below", false},
+	{"", testLibraries, "users' binaries must not carry test code", false},
+}
+
+// coreOnly are the packages that import the standard library and each other.
+var coreOnly = []string{"lsn", "scouting", "elector"}
+
+func TestImportsRunOneWay(t *testing.T) {
+	files := goFiles(t, repository())
+	require.Empty(t, bannedImports(files))
+	require.Empty(t, foreignImports(files))
+}
+
+// bannedImports returns a line for each ban that is broken.
+func bannedImports(files []goFile) (broken []string) {
+	g := importGraph(files)
+	for _, b := range bans {
+		for _, from := range slices.Sorted(maps.Keys(g)) {
+			if within(from, module+"/"+b.from) {
+				broken = append(broken, g.check(from, b)...)
+			}
+		}
+	}
+	return broken
+}
+
+// foreignImports returns a line for each import of the core packages that is
+// neither standard library nor core.
+func foreignImports(files []goFile) (broken []string) {
+	core := func(imported string) bool {
+		return slices.ContainsFunc(coreOnly, func(c string) bool { return within(imported, module+"/"+c) })
+	}
+	for _, f := range files {
+		if f.test || !core(module+"/"+f.dir()) {
+			continue
+		}
+		for _, imported := range f.imports {
+			if !core(imported) && !standard(imported) {
+				broken = append(broken, fmt.Sprintf("%s imports %s: the core needs the standard library alone", f.path, imported))
+			}
+		}
+	}
+	return broken
+}
+
+// graph holds what each package of the module imports outside its tests.
+type graph map[string][]string
+
+func importGraph(files []goFile) graph {
+	g := graph{}
+	for _, f := range files {
+		if !f.test {
+			importer := module + "/" + f.dir()
+			g[importer] = append(g[importer], f.imports...)
+		}
+	}
+	return g
+}
+
+// check searches all that from reaches, and shows the path to what is banned.
+func (g graph) check(from string, b ban) (broken []string) {
+	seen := map[string]bool{from: true}
+	for queue := [][]string{{from}}; len(queue) > 0; queue = queue[1:] {
+		way := queue[0]
+		for _, next := range g[way[len(way)-1]] {
+			if seen[next] {
+				continue
+			}
+			seen[next] = true
+			on := append(slices.Clone(way), next)
+			if slices.ContainsFunc(b.reach, func(r string) bool { return within(next, r) }) {
+				broken = append(broken, fmt.Sprintf("%s: %s", strings.Join(on, " -> "), b.why))
+			}
+			if !b.direct {
+				queue = append(queue, on)
+			}
+		}
+	}
+	return broken
+}
+
+// within reports whether p is folder or below it.
+func within(p, folder string) bool {
+	folder = strings.TrimSuffix(folder, "/")
+	return p == folder || strings.HasPrefix(p, folder+"/")
+}
+
+// standard reports whether an import is of the standard library: its first
+// element has no dot.
+func standard(imported string) bool {
+	first, _, _ := strings.Cut(imported, "/")
+	return !strings.Contains(first, ".")
+}
+
+func TestBansAreNoticed(t *testing.T) {
+	for name, c := range map[string]struct {
+		files map[string]string
+		want  string
+	}{
+		"upward": {
+			map[string]string{"netmesh/a.go": "package netmesh; import _ \"" + module + "/cluster\""},
+			"netmesh -> " + module + "/cluster: the mesh carries frames",
+		},
+		"through another": {
+			map[string]string{
+				"netmesh/a.go":    "package netmesh; import _ \"" + module + "/internal/x\"",
+				"internal/x/x.go": "package x; import _ \"" + module + "/cluster/internal/gossip\"",
+			},
+			"netmesh -> " + module + "/internal/x -> " + module + "/cluster/internal/gossip: ",
+		},
+		"on another system": {
+			map[string]string{"elector/a_plan9.go": "package elector; import _ \"math/rand/v2\""},
+			"elector -> math/rand/v2: the core is pure",
+		},
+		"test library": {
+			map[string]string{"cluster/a.go": "package cluster; import _ \"github.com/stretchr/testify/require\""},
+			"cluster -> github.com/stretchr/testify/require: users' binaries",
+		},
+	} {
+		got := bannedImports(goFiles(t, tree(c.files)))
+		require.NotEmpty(t, got, name)
+		require.Contains(t, strings.Join(got, "\n"), c.want, name)
+	}
+}
+
+func TestForeignImportsAreNoticed(t *testing.T) {
+	source := "package lsn; import (_ \"cmp\"; _ \"github.com/hashicorp/go-hclog\"; _ \"" + module + "/netmesh\")"
+	got := foreignImports(goFiles(t, tree(map[string]string{
+		"lsn/a.go": source, "lsn/a_test.go": source, "netmesh/a.go": source,
+	})))
+	require.Len(t, got, 2)
+	require.Contains(t, got[0], "lsn/a.go imports github.com/hashicorp/go-hclog")
+	require.Contains(t, got[1], "lsn/a.go imports "+module+"/netmesh")
+}
+
+func TestDirectBansStopThere(t *testing.T) {
+	require.Empty(t, bannedImports(goFiles(t, tree(map[string]string{
+		"elector/a.go": "package elector; import _ \"" + module + "/lsn\"",
+		"lsn/a.go":     "package lsn; import _ \"sync\"",
+	}))))
+}
+
+func TestTestsMayImportMore(t *testing.T) {
+	require.Empty(t, bannedImports(goFiles(t, tree(map[string]string{
+		"lsn/a_test.go": "package lsn; import _ \"testing\"; import _ \"" + module + "/cmd/bmqnode\"",
+	}))))
+}
