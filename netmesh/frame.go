@@ -81,6 +81,8 @@ type frameReader struct {
 	r   *bufio.Reader
 	max int // bytes of a frame without its length
 	buf []byte
+
+	header [4]byte // here, because it would escape from a function
 }
 
 func newFrameReader(r io.Reader, limit int) *frameReader {
@@ -91,12 +93,11 @@ func newFrameReader(r io.Reader, limit int) *frameReader {
 // error is a *refusal if the peer broke the rules, io.EOF if the stream ended
 // between two frames, io.ErrUnexpectedEOF if within one.
 func (f *frameReader) next() (frameKind, []byte, error) {
-	var header [4]byte
-	n, err := io.ReadFull(f.r, header[:])
+	n, err := io.ReadFull(f.r, f.header[:])
 	if err != nil {
 		return 0, nil, fmt.Errorf("read frame, %d bytes of its length: %w", n, err)
 	}
-	size := binary.BigEndian.Uint32(header[:])
+	size := binary.BigEndian.Uint32(f.header[:])
 	// Checked before anything is allocated: the length is only a claim.
 	if uint64(size) > uint64(f.max) {
 		return 0, nil, refuse(ReasonOversized, "frame of %d bytes announced, at most %d allowed", size, f.max)

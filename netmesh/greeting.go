@@ -52,7 +52,7 @@ func (g *greeting) expect(want frameKind, into any) error {
 
 // refuse tells the peer why, and closes so that it has a chance to read it.
 func (g *greeting) refuse(r *refusal) {
-	err := g.send(frameRefuse, &farewell{Reason: uint8(r.Reason), Text: r.Text})
+	err := g.send(frameRefuse, r.farewell())
 	if err == nil {
 		err = closeWrite(g.conn)
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"strings"
+	"unicode"
 
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/google/uuid"
@@ -40,11 +42,22 @@ type farewell struct {
 	Text    string
 }
 
-func (f farewell) refusal() *refusal {
-	text := f.Text
-	if len(text) > maxGreeting {
-		text = text[:maxGreeting]
-	}
+// maxText is how much of an explanation travels, in bytes.
+const maxText = 1 << 10
+
+func (r *refusal) farewell() *farewell {
+	return &farewell{Reason: uint8(r.Reason), Text: r.Text[:min(len(r.Text), maxText)]}
+}
+
+// refusal returns what the peer said. The text goes to logs: no line breaks or
+// other control characters of a stranger's choice.
+func (f *farewell) refusal() *refusal {
+	text := strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return ' '
+	}, f.Text[:min(len(f.Text), maxText)])
 	return &refusal{Reason: Reason(f.Reason), Text: text, byPeer: true}
 }
 

@@ -124,3 +124,5 @@ func ack(seq uint64) elector.Message {
 	m.Kind = elector.HeartbeatAck
 	return m
 }
+
+type nodeID = elector.NodeID

@@ -40,7 +40,8 @@ type link struct {
 	written chan struct{} // the writer has ended
 
 	mu       sync.Mutex
-	hurried  bool // deadlines are set for the end; nobody moves them any more
+	hurried  bool      // deadlines are set for the end; nobody moves them any more
+	limit    time.Time // the read deadline
 	ended    bool
 	evidence elector.Evidence // valid if ended
 	cause    error
@@ -56,6 +57,8 @@ func (m *Mesh) newLink(g *greeting, info PeerInfo, c connection) *link {
 		retired: make(chan struct{}), stop: make(chan struct{}), written: make(chan struct{}),
 	}
 	l.frames.max = m.cfg.MaxFrame
+	// In place of the handshake's deadline; fails on a dead connection, as the next read does.
+	_ = l.conn.SetDeadline(time.Now().Add(m.cfg.IdleTimeout))
 	return l
 }
 
@@ -65,7 +68,6 @@ func (l *link) run() {
 	if l.m.cfg.Faults != nil {
 		l.line = newDelayLine(l)
 	}
-	_ = l.conn.SetDeadline(time.Time{}) // the handshake's; fails on a dead connection, as the next read does
 	l.extend()
 	go l.write()
 	ev, err := l.verdict(l.receive())
@@ -141,7 +143,8 @@ func (l *link) extend() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.hurried {
-		_ = l.conn.SetReadDeadline(time.Now().Add(l.m.cfg.IdleTimeout)) // fails on a dead connection, as the next read does
+		l.limit = time.Now().Add(l.m.cfg.IdleTimeout)
+		_ = l.conn.SetReadDeadline(l.limit) // fails on a dead connection, as the next read does
 	}
 }
 

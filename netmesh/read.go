@@ -21,15 +21,15 @@ func (l *link) receive() error {
 		kind, body, err := l.frames.next()
 		if l.deaf() {
 			if err != nil {
-				return l.silence(err)
+				return l.silence()
 			}
 			continue
 		}
 		if err == nil {
-			l.extend()
 			l.p.traffic.framesIn.Add(1)
 			l.p.traffic.bytesIn.Add(uint64(frameHeader + len(body)))
 			err = l.handle(kind, body)
+			l.extend() // not before: time that the handler takes is not the peer's silence
 		}
 		if err != nil {
 			l.blame(err)
@@ -104,13 +104,15 @@ func (l *link) deaf() bool {
 }
 
 // silence stands for the end of a connection that a cut network does not show:
-// the link ends as if nothing had come.
-func (l *link) silence(err error) error {
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return err
-	}
+// the link ends when it would have ended if nothing had come.
+func (l *link) silence() error {
+	l.mu.Lock()
+	rest := time.Until(l.limit)
+	l.mu.Unlock()
+	timer := time.NewTimer(rest)
+	defer timer.Stop()
 	select {
-	case <-time.After(l.m.cfg.IdleTimeout):
+	case <-timer.C:
 	case <-l.stop:
 	}
 	return fmt.Errorf("cut off: %w", os.ErrDeadlineExceeded)

@@ -135,7 +135,7 @@ func (l *link) sayGoodbye() error {
 	if !errors.As(cause, &why) {
 		why = refuse(ReasonTimeout, "%v", cause)
 	}
-	frame, err := l.enc.encode(frameGoodbye, &farewell{Reason: uint8(why.Reason), Text: why.Text})
+	frame, err := l.enc.encode(frameGoodbye, why.farewell())
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,184 @@
+package netmesh
+
+import (
+	"encoding/binary"
+	"io"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+)
+
+// stranger is a hand-made connection to a node under test.
+type stranger struct {
+	*greeting
+	t testing.TB
+}
+
+func intrude(t testing.TB, n *node) *stranger {
+	t.Helper()
+	conn, err := net.Dial("tcp", n.Addr().String())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	return &stranger{newGreeting(conn, patience), t}
+}
+
+// helloFrom is a right Hello of a member "x" to n.
+func helloFrom(n *node) *hello {
+	id := uuid.NewSHA1(uuid.Nil, []byte("x"))
+	return &hello{
+		Magic: magic, MinVersion: minVersion, MaxVersion: maxVersion, Cluster: n.cfg.Cluster, Node: "x",
+		Identity: id[:], Boot: 1, Address: "127.0.0.1:1", To: string(n.cfg.Node), Dial: 1,
+	}
+}
+
+// link makes the stranger a member with an established link.
+func (s *stranger) link(h *hello) {
+	s.t.Helper()
+	require.NoError(s.t, s.send(frameHello, h))
+	require.NoError(s.t, s.expect(frameWelcome, &hello{}))
+	require.NoError(s.t, s.send(frameJoin, &ping{}))
+}
+
+// isClosed waits until the node has closed the connection.
+func (s *stranger) isClosed() {
+	s.t.Helper()
+	_ = s.conn.SetReadDeadline(time.Now().Add(patience))
+	_, err := io.Copy(io.Discard, s.conn)
+	if timeout, ok := err.(net.Error); ok {
+		require.False(s.t, timeout.Timeout(), "still open")
+	}
+}
+
+func (s *stranger) write(b ...byte) {
+	_, err := s.conn.Write(b)
+	require.NoError(s.t, err)
+}
+
+// counts waits until a reason was counted.
+func (n *node) counts(t testing.TB, reason Reason) {
+	t.Helper()
+	require.Eventually(t, func() bool { return n.Counters()[reason] > 0 }, patience, glance, "waiting for %s", reason)
+}
+
+// TestHostileConnections: whatever a connection does before it is a link, it is
+// closed, the reason is counted, and the link between two others does not notice.
+func TestHostileConnections(t *testing.T) {
+	say := func(change func(*hello)) func(*stranger, *node) {
+		return func(s *stranger, n *node) {
+			h := helloFrom(n)
+			change(h)
+			require.NoError(s.t, s.send(frameHello, h))
+		}
+	}
+	for name, c := range map[string]struct {
+		act  func(*stranger, *node)
+		want Reason
+	}{
+		"says nothing":        {func(*stranger, *node) {}, ReasonSilent},
+		"port scanner":        {func(s *stranger, _ *node) { _ = s.conn.Close() }, ReasonVanished},
+		"reset":               {func(s *stranger, _ *node) { reset(s.conn) }, ReasonVanished},
+		"http":                {func(s *stranger, _ *node) { s.write([]byte("GET / HTTP/1.1\r\n\r\n")...) }, ReasonOversized},
+		"4 GiB announced":     {func(s *stranger, _ *node) { s.write(0xff, 0xff, 0xff, 0xff, 1) }, ReasonOversized},
+		"empty frame":         {func(s *stranger, _ *node) { s.write(0, 0, 0, 0) }, ReasonGarbage},
+		"unknown frame":       {func(s *stranger, _ *node) { s.write(0, 0, 0, 1, 99) }, ReasonGarbage},
+		"batch, no handshake": {func(s *stranger, _ *node) { s.write(0, 0, 0, 1, byte(frameBatch)) }, ReasonGarbage},
+		"garbage in hello":    {func(s *stranger, _ *node) { s.write(0, 0, 0, 3, byte(frameHello), 0xc1, 0xc1) }, ReasonGarbage},
+		"truncated": {func(s *stranger, _ *node) {
+			s.write(0, 0, 0, 100, byte(frameHello), 1, 2)
+			_ = closeWrite(s.conn)
+		}, ReasonGarbage},
+		"half a frame, then silence": {func(s *stranger, _ *node) { s.write(0, 0, 0, 100, byte(frameHello)) }, ReasonSilent},
+		"no join":                    {say(func(*hello) {}), ReasonSilent},
+		"wrong magic":                {say(func(h *hello) { h.Magic = "raft" }), ReasonGarbage},
+		"later version":              {say(func(h *hello) { h.MinVersion, h.MaxVersion = 9, 12 }), ReasonVersion},
+		"foreign cluster":            {say(func(h *hello) { h.Cluster = "production" }), ReasonForeignCluster},
+		"wrong node":                 {say(func(h *hello) { h.To = "z" }), ReasonWrongNode},
+		"no identity":                {say(func(h *hello) { h.Identity = nil }), ReasonGarbage},
+		"boot 0":                     {say(func(h *hello) { h.Boot = 0 }), ReasonGarbage},
+		"node named *":               {say(func(h *hello) { h.Node = "*" }), ReasonGarbage},
+		"own name":                   {say(func(h *hello) { h.Node = h.To }), ReasonDuplicateName},
+		"name of a peer":             {say(func(h *hello) { h.Node = "b" }), ReasonDuplicateName},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := start(t, "a", func(c *Config) { c.HandshakeTimeout = 300 * time.Millisecond })
+			b := start(t, "b")
+			a.knows(b)
+			a.sees(t, "b", "up 1")
+			b.sees(t, "a", "up 1")
+
+			s := intrude(t, a)
+			c.act(s, a)
+			a.counts(t, c.want)
+			if c.want != ReasonVanished {
+				s.isClosed()
+			}
+			require.True(t, b.Send("a", "g", ack(3)))
+			a.sees(t, "b", "g HeartbeatAck 3")
+			require.Equal(t, 2, len(a.all("b")), "the other link noticed something: %v", a.all("b"))
+			require.Empty(t, a.all("x"))
+		})
+	}
+}
+
+// TestHostileMembers: a member that misbehaves after its handshake loses its link.
+func TestHostileMembers(t *testing.T) {
+	for name, c := range map[string]struct {
+		act  func(*stranger)
+		want Reason
+	}{
+		"garbage":        {func(s *stranger) { s.write(0, 0, 0, 3, byte(frameBatch), 0xc1, 0xc1) }, ReasonGarbage},
+		"second hello":   {func(s *stranger) { s.write(0, 0, 0, 1, byte(frameHello)) }, ReasonGarbage},
+		"oversized":      {func(s *stranger) { s.write(binary.BigEndian.AppendUint32(nil, DefaultMaxFrame+1)...) }, ReasonOversized},
+		"falls silent":   {func(*stranger) {}, ReasonTimeout},
+		"nonsense ping":  {func(s *stranger) { s.write(0, 0, 0, 2, byte(framePing), 0xa1) }, ReasonGarbage},
+		"unwanted pongs": {func(s *stranger) { s.write(0, 0, 0, 3, byte(framePong), 0x91, 0x63, 0, 0, 0, 0) }, ReasonGarbage},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := start(t, "a", func(c *Config) { c.IdleTimeout = time.Second })
+			s := intrude(t, a)
+			s.link(helloFrom(a))
+			a.sees(t, "x", "up 1")
+			c.act(s)
+			a.counts(t, c.want)
+			s.isClosed()
+			want := "down local"
+			if c.want == ReasonTimeout {
+				want = "down timeout"
+			}
+			a.sees(t, "x", want)
+			require.Len(t, a.all("x"), 2)
+		})
+	}
+}
+
+func TestHandshakesAtATimeAreLimited(t *testing.T) {
+	a := start(t, "a", func(c *Config) { c.HandshakeTimeout = patience })
+	b := start(t, "b")
+	b.knows(a)
+	a.sees(t, "b", "up 1")
+	for range maxPending {
+		intrude(t, a)
+	}
+	require.Eventually(t, func() bool { a.Mesh.mu.RLock(); defer a.Mesh.mu.RUnlock(); return len(a.pending) == maxPending }, patience, glance)
+	intrude(t, a).isClosed()
+	a.counts(t, ReasonCrowded)
+	require.True(t, b.Send("a", "g", ack(3)))
+	a.sees(t, "b", "g HeartbeatAck 3")
+}
+
+func TestBothSidesLearnWhyTheyAreRefused(t *testing.T) {
+	a := start(t, "a")
+	foreign := start(t, "b", func(c *Config) { c.Cluster = "other" })
+	foreign.knows(a)
+	a.counts(t, ReasonForeignCluster)
+	foreign.counts(t, ReasonForeignCluster)
+	require.Eventually(t, func() bool { return foreign.Links()[0].LastErr != "" }, patience, glance)
+	text := foreign.Links()[0].LastErr
+	require.Contains(t, text, `"other"`)
+	require.Contains(t, text, `"test"`)
+}

@@ -1,0 +1,150 @@
+package netmesh
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/bmqelect/bmqelect/internal/memnet"
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+)
+
+// links returns how many connections a node holds, those that run out included.
+func (n *node) connections() int {
+	n.Mesh.mu.RLock()
+	defer n.Mesh.mu.RUnlock()
+	return len(n.live)
+}
+
+// TestSimultaneousDialsLeaveOneConnection: both dial at the same moment, many
+// times. No side may ever see its link go down.
+func TestSimultaneousDialsLeaveOneConnection(t *testing.T) {
+	for i := range 200 {
+		a, b := start(t, "a"), start(t, "b")
+		begin := make(chan struct{})
+		go func() { <-begin; a.knows(b) }()
+		go func() { <-begin; b.knows(a) }()
+		close(begin)
+		a.sees(t, "b", "up 1")
+		b.sees(t, "a", "up 1")
+		require.Eventually(t, func() bool { return a.connections() == 1 && b.connections() == 1 }, patience, time.Millisecond)
+		require.True(t, a.Send("b", "g", ack(9)))
+		require.True(t, b.Send("a", "g", ack(8)))
+		b.sees(t, "a", "g HeartbeatAck 9")
+		a.sees(t, "b", "g HeartbeatAck 8")
+		for _, e := range append(a.all("b"), b.all("a")...) {
+			require.NotContains(t, e, "down", "round %d: a %v, b %v", i, a.all("b"), b.all("a"))
+		}
+		require.NotEqual(t, a.Links()[0].Dialed, b.Links()[0].Dialed, "both ends speak of one connection")
+		a.close(t)
+		b.close(t)
+	}
+}
+
+func TestSmallerNodesConnectionIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := memnet.New()
+		a, b := start(t, "a", onHost(net)), start(t, "b", onHost(net))
+		b.AddPeer("a", "a:7000")
+		synctest.Wait()
+		require.True(t, b.Links()[0].Dialed)
+
+		a.AddPeer("b", "b:7000") // has a link already: dials nobody
+		time.Sleep(time.Minute)
+		require.Equal(t, []string{"up 1"}, a.all("b"))
+	})
+}
+
+func TestMeshOfManyHasOneConnectionPerPair(t *testing.T) {
+	const size = 7
+	var nodes []*node
+	for i := range size {
+		nodes = append(nodes, start(t, nodeName(i)))
+	}
+	for _, n := range nodes {
+		n.knows(nodes...)
+	}
+	for _, n := range nodes {
+		require.Eventually(t, func() bool { return n.connections() == size-1 && n.up() == size-1 }, patience, glance)
+	}
+	require.True(t, nodes[0].Send("*", "g", heartbeat(1)))
+	for _, n := range nodes[1:] {
+		n.sees(t, nodeName(0), "g LeaderHeartbeat 1")
+	}
+}
+
+func nodeName(i int) (id nodeID) { return nodeID(fmt.Sprintf("n%d", i)) }
+
+func (n *node) up() (count int) {
+	for _, l := range n.Links() {
+		if l.State == LinkIsUp {
+			count++
+		}
+	}
+	return count
+}
+
+func TestNewerConnectionOfTheSameDialerReplaces(t *testing.T) {
+	a := start(t, "a")
+	first, second := intrude(t, a), intrude(t, a)
+	h := helloFrom(a)
+	first.link(h)
+	a.sees(t, "x", "up 1")
+	h.Dial = 2
+	second.link(h)
+	first.isClosed() // a accepted both, and so it says goodbye to the older
+	require.Eventually(t, func() bool { return a.count("x", "up 1") == 2 }, patience, glance)
+	require.Len(t, a.all("x"), 2)
+
+	h.Dial = 1
+	third := intrude(t, a)
+	require.NoError(t, third.send(frameHello, h))
+	require.Equal(t, ReasonStale, reasonOf(third.expect(frameWelcome, &hello{})))
+	require.Equal(t, 1, a.up())
+}
+
+func TestReincarnation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := memnet.New()
+		a := start(t, "a", onHost(net))
+		h := helloFrom(a)
+		dial := func(boot uint64, identity string) error {
+			id := uuid.NewSHA1(uuid.Nil, []byte(identity))
+			h.Boot, h.Identity = boot, id[:]
+			h.Dial++
+			conn, err := net.Host("x").Dial(t.Context(), "a:7000")
+			require.NoError(t, err)
+			t.Cleanup(func() { _ = conn.Close() })
+			g := newGreeting(conn, time.Hour)
+			require.NoError(t, g.send(frameHello, h))
+			if err := g.expect(frameWelcome, &hello{}); err != nil {
+				return err
+			}
+			require.NoError(t, g.send(frameJoin, &ping{}))
+			synctest.Wait()
+			return nil
+		}
+		require.NoError(t, dial(3, "x"))
+		require.NoError(t, dial(4, "x"), "over a link that is up")
+		require.Equal(t, []string{"up 3", "died reincarnated", "up 4"}, a.all("x"))
+
+		require.Equal(t, ReasonStale, reasonOf(dial(3, "x")), "an older process")
+		require.Equal(t, ReasonDuplicateName, reasonOf(dial(9, "y")), "another directory proves nothing")
+		require.Len(t, a.all("x"), 3)
+
+		time.Sleep(time.Minute) // x is silent
+		require.Equal(t, "down timeout", last(a.all("x"), 1)[0])
+		require.NoError(t, dial(4, "x"))
+		require.NoError(t, dial(6, "x"))
+		require.Equal(t, []string{"up 4", "died reincarnated", "up 6"}, last(a.all("x"), 3))
+
+		a.RemovePeer("x")
+		synctest.Wait()
+		time.Sleep(time.Second)
+		require.Equal(t, "down local", last(a.all("x"), 1)[0])
+		require.NoError(t, dial(1, "y"), "what is removed is forgotten")
+		require.Equal(t, "up 1", last(a.all("x"), 1)[0])
+	})
+}

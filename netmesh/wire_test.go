@@ -1,0 +1,238 @@
+package netmesh
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/lsn"
+	"github.com/bmqelect/bmqelect/scouting"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+func anyTerm() *rapid.Generator[lsn.Term] {
+	return rapid.Map(rapid.Uint64(), func(v uint64) lsn.Term { return lsn.Term(v) })
+}
+
+func anyName() *rapid.Generator[string] { return rapid.StringN(0, 20, 60) }
+
+// anyMessage draws every message that Send takes.
+var anyMessage = rapid.Custom(func(t *rapid.T) elector.Message {
+	return elector.Message{
+		Kind:         elector.Kind(rapid.IntRange(int(elector.ElectionScouting), int(elector.NodeUnavailable)).Draw(t, "kind")),
+		Term:         anyTerm().Draw(t, "term"),
+		ProposedTerm: anyTerm().Draw(t, "proposed"),
+		Round:        rapid.Uint64().Draw(t, "round"),
+		Priority:     rapid.Int().Draw(t, "priority"),
+		WillVote:     rapid.Bool().Draw(t, "will"),
+		Cause:        scouting.Cause(rapid.IntRange(0, int(scouting.CauseRank)).Draw(t, "cause")),
+		Leader:       elector.NodeID(anyName().Draw(t, "leader")),
+		LeaderTerm:   anyTerm().Draw(t, "leader term"),
+		RetryAfter:   time.Duration(rapid.Int64Min(0).Draw(t, "retry")),
+		Sequence:     rapid.Uint64().Draw(t, "seq"),
+		SentAt:       elector.Time(rapid.Int64().Draw(t, "sent")),
+		LSN:          lsn.LSN{Term: anyTerm().Draw(t, "lsn term"), Counter: rapid.Uint64().Draw(t, "lsn")},
+		Candidate:    rapid.Bool().Draw(t, "candidate"),
+		Successor:    elector.NodeID(anyName().Draw(t, "successor")),
+	}
+})
+
+func TestMessagesSurviveTheWire(t *testing.T) {
+	enc, dec := newEncoder(), newDecoder()
+	rapid.Check(t, func(t *rapid.T) {
+		var sent, got []queued
+		for range rapid.IntRange(0, 5).Draw(t, "n") {
+			sent = append(sent, queued{"g" + anyName().Draw(t, "group"), anyMessage.Draw(t, "message")})
+		}
+		n, frame, err := enc.batch(sent, MinMaxFrame)
+		require.NoError(t, err)
+		kind, body, err := newFrameReader(bytes.NewReader(frame), MinMaxFrame).next()
+		require.NoError(t, err)
+		require.Equal(t, frameBatch, kind)
+		require.NoError(t, dec.batch(body, func(g string, m elector.Message) { got = append(got, queued{g, m}) }))
+		require.Equal(t, len(sent[:n]), len(got))
+		for i := range got {
+			require.Equal(t, sent[i], got[i])
+		}
+	})
+}
+
+// largest takes the most bytes of all messages.
+func largest() queued {
+	name := strings.Repeat("x", MaxNameLength)
+	all := lsn.Term(math.MaxUint64)
+	return queued{name, elector.Message{
+		Kind: elector.NodeUnavailable, Term: all, ProposedTerm: all, Round: math.MaxUint64, Priority: math.MinInt,
+		WillVote: true, Cause: scouting.CauseRank, Leader: elector.NodeID(name), LeaderTerm: all,
+		RetryAfter: math.MaxInt64, Sequence: math.MaxUint64, SentAt: math.MinInt64,
+		LSN: lsn.LSN{Term: all, Counter: math.MaxUint64}, Candidate: true, Successor: elector.NodeID(name),
+	}}
+}
+
+func TestBatchesStayBelowTheLimit(t *testing.T) {
+	enc, dec := newEncoder(), newDecoder()
+	rest, frames := make([]queued, 20), 0
+	for i := range rest {
+		rest[i] = largest()
+	}
+	for received := 0; len(rest) > 0; frames++ {
+		n, frame, err := enc.batch(rest, MinMaxFrame)
+		require.NoError(t, err)
+		require.Positive(t, n)
+		require.LessOrEqual(t, len(frame), MinMaxFrame)
+		require.NoError(t, dec.batch(frame[frameHeader:], func(string, elector.Message) { received++ }))
+		rest = rest[n:]
+		require.Equal(t, 20, received+len(rest))
+	}
+	require.LessOrEqual(t, frames, 10)
+	_, one, err := enc.batch([]queued{largest()}, MinMaxFrame)
+	require.NoError(t, err)
+	require.LessOrEqual(t, len(one), frameHeader+maxItem)
+}
+
+func TestHeartbeatIsSmall(t *testing.T) {
+	m := elector.Message{Kind: elector.LeaderHeartbeat, Term: 300, Sequence: 100_000, SentAt: 1 << 50, LSN: lsn.LSN{Term: 300, Counter: 1 << 40}}
+	_, frame, err := newEncoder().batch([]queued{{"default", m}}, DefaultMaxFrame)
+	require.NoError(t, err)
+	t.Logf("a heartbeat frame takes %d bytes", len(frame))
+	require.LessOrEqual(t, len(frame), 64)
+}
+
+func TestUnknownFieldsAreSkippedAndMissingOnesZero(t *testing.T) {
+	decode := func(fields ...any) (got queued, err error) {
+		enc := newEncoder()
+		enc.begin()
+		require.NoError(t, enc.codec.Encode(fields))
+		err = newDecoder().batch(enc.body, func(g string, m elector.Message) { got = queued{g, m} })
+		return got, err
+	}
+	short, err := decode([]byte("g"), uint8(elector.LeaderHeartbeat), uint64(4))
+	require.NoError(t, err)
+	require.Equal(t, queued{"g", elector.Message{Kind: elector.LeaderHeartbeat, Term: 4}}, short)
+
+	long := []any{[]byte("g"), uint8(elector.LeaderHeartbeat), uint64(4)}
+	for len(long) < 17 {
+		long = append(long, nil)
+	}
+	got, err := decode(append(long, "of a later version", map[string]int{"x": 1}, []int{1, 2})...)
+	require.NoError(t, err)
+	require.Equal(t, short, got)
+}
+
+func TestMalformedMessagesAreRefused(t *testing.T) {
+	for name, spoil := range map[string]func(*wireItem){
+		"no kind":          func(w *wireItem) { w.Kind = 0 },
+		"unknown kind":     func(w *wireItem) { w.Kind = 200 },
+		"unknown cause":    func(w *wireItem) { w.Cause = 99 },
+		"negative wait":    func(w *wireItem) { w.RetryAfter = -1 },
+		"no group":         func(w *wireItem) { w.Group = nil },
+		"endless group":    func(w *wireItem) { w.Group = make([]byte, 256) },
+		"endless leader":   func(w *wireItem) { w.Leader = make([]byte, 256) },
+		"endless sucessor": func(w *wireItem) { w.Successor = make([]byte, 256) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var w wireItem
+			msg := heartbeat(1)
+			w.set("g", &msg)
+			spoil(&w)
+			frame, err := newEncoder().encode(frameBatch, &w)
+			require.NoError(t, err)
+			err = newDecoder().batch(frame[frameHeader:], func(string, elector.Message) { t.Error("accepted") })
+			require.Equal(t, ReasonGarbage, reasonOf(err))
+		})
+	}
+}
+
+// TestClaimedLengthsAreNotBelieved: a few bytes must not make a reader allocate
+// what they announce.
+func TestClaimedLengthsAreNotBelieved(t *testing.T) {
+	huge := []byte{0x91, 0xc6, 0xff, 0xff, 0xff, 0xff} // [ 4 GiB of bytes ]
+	before := allocated()
+	for range 100 {
+		require.Error(t, newDecoder().batch(huge, func(string, elector.Message) {}))
+		require.Error(t, newDecoder().one([]byte{0x91, 0xdb, 0xff, 0xff, 0xff, 0xff}, &hello{}))
+		require.Error(t, newDecoder().one([]byte{0xdd, 0xff, 0xff, 0xff, 0xff}, &hello{}))
+		frame := binary.BigEndian.AppendUint32(nil, math.MaxUint32)
+		_, _, err := newFrameReader(bytes.NewReader(frame), DefaultMaxFrame).next()
+		require.Equal(t, ReasonOversized, reasonOf(err))
+	}
+	require.Less(t, allocated()-before, uint64(100<<20))
+}
+
+func allocated() uint64 {
+	var s runtime.MemStats
+	runtime.ReadMemStats(&s)
+	return s.TotalAlloc
+}
+
+func FuzzFrames(f *testing.F) {
+	_, batch, _ := newEncoder().batch([]queued{{"g", heartbeat(1)}, largest()}, DefaultMaxFrame)
+	f.Add(bytes.Clone(batch))
+	f.Add([]byte("GET / HTTP/1.1\r\n\r\n"))
+	f.Add([]byte{0, 0, 0, 1, byte(framePing)})
+	f.Fuzz(func(t *testing.T, stream []byte) {
+		frames, dec := newFrameReader(bytes.NewReader(stream), MinMaxFrame), newDecoder()
+		for {
+			kind, body, err := frames.next()
+			if err != nil {
+				return
+			}
+			if len(body) >= MinMaxFrame || kind == 0 || kind >= frameEnd {
+				t.Fatalf("frame of kind %d with %d bytes", kind, len(body))
+			}
+			_ = dec.batch(body, requireSane(t))
+			_ = dec.one(body, &hello{})
+			_ = dec.one(body, &farewell{})
+			_ = dec.one(body, &ping{})
+		}
+	})
+}
+
+func FuzzMessages(f *testing.F) {
+	enc := newEncoder()
+	_, batch, _ := enc.batch([]queued{{"g", heartbeat(1)}, largest()}, DefaultMaxFrame)
+	f.Add(bytes.Clone(batch[frameHeader:]))
+	f.Add([]byte{0xc0, 0xdc, 0xff, 0xff})
+	f.Fuzz(func(t *testing.T, body []byte) { _ = newDecoder().batch(body, requireSane(t)) })
+}
+
+// requireSane fails on a message that the elector should never see.
+func requireSane(t *testing.T) func(string, elector.Message) {
+	return func(group string, m elector.Message) {
+		if !m.Kind.Valid() || !m.Cause.Valid() || m.RetryAfter < 0 || group == "" || len(group) > MaxNameLength {
+			t.Fatalf("accepted %q %+v", group, m)
+		}
+	}
+}
+
+func BenchmarkHeartbeatEncodeDecode(b *testing.B) {
+	enc, dec := newEncoder(), newDecoder()
+	items := []queued{{"default", heartbeat(1)}}
+	stream := &bytes.Reader{}
+	frames := newFrameReader(stream, DefaultMaxFrame)
+	seen := 0
+	b.ReportAllocs()
+	for b.Loop() {
+		_, frame, err := enc.batch(items, DefaultMaxFrame)
+		if err != nil {
+			b.Fatal(err)
+		}
+		stream.Reset(frame)
+		_, body, err := frames.next()
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := dec.batch(body, func(string, elector.Message) { seen++ }); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if seen == 0 {
+		b.Fatal("nothing decoded")
+	}
+}
