@@ -29,7 +29,7 @@ func acts(s *driven, in elector.Input) bool {
 }
 
 // situations are machines in the given role, with everything open that can be.
-func situations(t *testing.T, role elector.Role) []*driven {
+func situations(t testing.TB, role elector.Role) []*driven {
 	switch role {
 	case elector.Dormant:
 		return dormants(t)
@@ -44,7 +44,7 @@ func situations(t *testing.T, role elector.Role) []*driven {
 	}
 }
 
-func dormants(t *testing.T) []*driven {
+func dormants(t testing.TB) []*driven {
 	m, err := elector.New(valid())
 	require.NoError(t, err)
 	stopped := follower(t)
@@ -52,7 +52,7 @@ func dormants(t *testing.T) []*driven {
 	return []*driven{{Machine: m, now: 1}, stopped}
 }
 
-func followers(t *testing.T) []*driven {
+func followers(t testing.TB) []*driven {
 	bound := follower(t)
 	bound.step(elector.LinkDown{Peer: "b"})
 	waiting := follower(t)
@@ -73,7 +73,7 @@ func undurable(d *driven) *driven {
 	return d
 }
 
-func leaders(t *testing.T) []*driven {
+func leaders(t testing.TB) []*driven {
 	stale := elector.Message{Kind: elector.InvalidHeartbeat, Term: 4}
 	reaffirming := leader(t, 3)
 	reaffirming.hear("c", stale)

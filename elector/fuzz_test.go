@@ -1,0 +1,82 @@
+package elector_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/lsn"
+	"github.com/bmqelect/bmqelect/scouting"
+)
+
+// FuzzReceived hands any message, with any value in any field and from anybody,
+// to a machine in every situation, lets time pass, and has the disk answer.
+// Nothing panics, no term goes down, nothing is said about a term that is not
+// durable, and no message keeps a node from ever acting again.
+func FuzzReceived(f *testing.F) {
+	for k := range 12 {
+		f.Add(uint8(k), "b", uint64(3), uint64(3), uint64(9), 2, true, uint8(0), "c", uint64(3), int64(5),
+			uint64(1), int64(6e9), uint64(3), uint64(7), true, "a")
+		f.Add(uint8(k), "c", uint64(1)<<62, uint64(1)<<63, uint64(0), -1, false, uint8(4), "", uint64(0), int64(-5),
+			uint64(1)<<63, int64(-1), uint64(1)<<63-1, ^uint64(0), false, "*")
+		f.Add(uint8(k), "b", uint64(lsn.MaxTerm), uint64(3), uint64(1), 0, false, uint8(4), "c", uint64(lsn.MaxTerm),
+			int64(1), uint64(1), int64(6e9), uint64(3), uint64(7), false, "")
+	}
+	var all []*driven
+	for _, role := range roles {
+		all = append(all, situations(f, role)...)
+	}
+	f.Fuzz(func(t *testing.T, kind uint8, from string, term, proposed, round uint64, priority int, willVote bool,
+		cause uint8, hint string, hintTerm uint64, retry int64, seq uint64, sentAt int64, lsnTerm, counter uint64,
+		mayStand bool, successor string,
+	) {
+		in := elector.Received{From: elector.NodeID(from), Message: elector.Message{
+			Kind: elector.Kind(kind), Term: lsn.Term(term), ProposedTerm: lsn.Term(proposed), Round: round,
+			Priority: priority, WillVote: willVote, Cause: scouting.Cause(cause), Leader: elector.NodeID(hint),
+			LeaderTerm: lsn.Term(hintTerm), RetryAfter: time.Duration(retry), Sequence: seq,
+			SentAt: elector.Time(sentAt), LSN: lsn.LSN{Term: lsn.Term(lsnTerm), Counter: counter},
+			Candidate: mayStand, Successor: elector.NodeID(successor),
+		}}
+		for _, s := range all {
+			endure(t, &driven{Machine: s.Clone(), now: s.now}, in)
+		}
+	})
+}
+
+// endure steps s with in, alone and as an answer to what is open, and holds it
+// to what must always be true.
+func endure(t *testing.T, s *driven, in elector.Received) {
+	answer := in
+	answer.Message.Round = s.State().Follower.Round.ID
+	answer.Message.ProposedTerm = s.State().Term + 1
+	for _, input := range []elector.Input{
+		in, in, answer, elector.Tick{}, elector.Persisted{Term: s.State().Durable + 1}, in, elector.Tick{},
+	} {
+		check(t, s, input)
+		if _, ok := input.(elector.Tick); ok {
+			s.now = s.now.Add(3 * time.Second)
+		}
+	}
+	check(t, s, elector.Persisted{Term: s.State().Term})
+	check(t, s, elector.Stop{})
+}
+
+func check(t *testing.T, s *driven, in elector.Input) {
+	before := s.State()
+	e := s.Step(elector.Moment{Now: s.now, Entropy: 7}, in)
+	after := s.State()
+	require.GreaterOrEqual(t, after.Term, before.Term, "the term went down")
+	require.GreaterOrEqual(t, after.Durable, before.Durable, "the durable term went down")
+	require.True(t, after.Term.Valid(), "an absurd term was adopted")
+	require.LessOrEqual(t, len(s.Held()), 40, "what waits for the disk is bounded")
+	wedged := e.Wake == elector.Never && after.Role != elector.Dormant && after.Term < lsn.MaxTerm
+	require.False(t, wedged, "nothing will ever make it act again")
+	for _, m := range e.Messages {
+		require.LessOrEqual(t, m.Message.Term, after.Durable, "%s before the term is durable", m)
+	}
+	for _, tr := range e.Transitions {
+		require.True(t, tr.Legal(), "%s", tr)
+	}
+}
