@@ -1,0 +1,116 @@
+package cluster
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/bmqelect/bmqelect/cluster/internal/seam"
+	"github.com/bmqelect/bmqelect/internal/clock"
+	"github.com/bmqelect/bmqelect/internal/memnet"
+	"github.com/bmqelect/bmqelect/netmesh"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// world is a cluster in virtual time: real nodes, real disks, and a network in
+// memory. It is to be used within synctest.Test.
+type world struct {
+	t      *testing.T
+	net    *memnet.Network
+	dir    string
+	voters []NodeID
+	peers  map[NodeID]string
+	nodes  map[NodeID]*Node
+	faults map[NodeID]*netmesh.Faults
+	edit   func(*Config)
+}
+
+func newWorld(t *testing.T, voters ...NodeID) *world {
+	w := &world{
+		t: t, net: memnet.New(), dir: t.TempDir(), voters: voters,
+		peers: map[NodeID]string{}, nodes: map[NodeID]*Node{}, faults: map[NodeID]*netmesh.Faults{},
+		edit: func(*Config) {},
+	}
+	for _, v := range voters {
+		w.peers[v] = string(v) + ":7401"
+	}
+	t.Cleanup(w.closeAll)
+	return w
+}
+
+func (w *world) start(ids ...NodeID) {
+	for _, id := range ids {
+		w.peers[id] = string(id) + ":7401"
+		w.faults[id] = netmesh.NewFaults()
+		cfg := Config{
+			Node: id, Voters: w.voters, DataDir: filepath.Join(w.dir, string(id)),
+			MeshAddr: w.peers[id], Faults: w.faults[id],
+		}
+		w.edit(&cfg)
+		n, err := Start(w.context(id), cfg)
+		require.NoError(w.t, err)
+		w.nodes[id] = n
+	}
+}
+
+func (w *world) context(id NodeID) context.Context {
+	return seam.With(context.Background(), seam.Seam{
+		Network: w.net.Host(string(id)), Clock: clock.Process(), Peers: w.peers,
+	})
+}
+
+// crash ends a node as a kill would: its connections break off before it could
+// say anything.
+func (w *world) crash(id NodeID) {
+	w.net.Kill(string(id))
+	w.close(id)
+}
+
+func (w *world) close(id NodeID) {
+	require.NoError(w.t, w.nodes[id].Close(context.Background()))
+	delete(w.nodes, id)
+}
+
+func (w *world) closeAll() {
+	for id := range w.nodes {
+		w.close(id)
+	}
+}
+
+// isolate cuts a node off.
+func (w *world) isolate(id NodeID) { w.faults[id].Cut("*", netmesh.Both) }
+
+// leader is the node that leads, on which all the others agree; it fails the
+// test if there is none or more than one.
+func (w *world) leader() *Node {
+	w.t.Helper()
+	var leader *Node
+	for _, n := range w.nodes {
+		if n.IsLeader() {
+			require.Nil(w.t, leader, "two leaders")
+			leader = n
+		}
+	}
+	require.NotNil(w.t, leader, "no leader")
+	for _, n := range w.nodes {
+		require.Equal(w.t, leader.cfg.Node, n.Status().Groups[0].Leader, "as %s sees it", n.cfg.Node)
+	}
+	return leader
+}
+
+func (w *world) others(not *Node) (ids []NodeID) {
+	for _, v := range w.voters {
+		if v != not.cfg.Node {
+			ids = append(ids, v)
+		}
+	}
+	return ids
+}
+
+// election is longer than the initial wait, a back-off and an election take.
+const election = 10 * time.Second
