@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/lsn"
 )
 
 func TestCloneSharesNothing(t *testing.T) {
@@ -80,4 +81,19 @@ func TestRestartedMachineForgetsItsVote(t *testing.T) {
 	d.now = d.Status().EmbargoEnd
 	e := d.hear("b", elector.Message{Kind: elector.ElectionProposal, Term: 3})
 	require.False(t, e.Messages[0].Message.WillVote, "whom it voted for in term 3 is not on disk")
+}
+
+// TestStuckDiskFillsNoMemory: while nothing becomes durable, only the newest
+// message of each kind to each node is kept.
+func TestStuckDiskFillsNoMemory(t *testing.T) {
+	d := boot(t, 3, 2)
+	for term := lsn.Term(3); term < 1000; term++ {
+		for _, k := range []elector.Kind{elector.LeaderHeartbeat, elector.ElectionScouting, elector.ElectionProposal} {
+			for _, from := range []elector.NodeID{"b", "c"} {
+				in := elector.Received{From: from, Message: elector.Message{Kind: k, Term: term, ProposedTerm: term}}
+				require.Empty(t, d.Step(elector.Moment{Now: d.now}, in).Messages)
+			}
+		}
+	}
+	require.LessOrEqual(t, len(d.Held()), 2*3)
 }
