@@ -55,14 +55,14 @@ func quick() map[string]any {
 // scene is a mesh of real processes, and what they said.
 type scene struct {
 	*procs.Mesh
-	t     *testing.T
+	t     testing.TB
 	mu    sync.Mutex
 	lines []procs.Line
 	exits map[string]error
 }
 
 // play starts a mesh of n nodes.
-func play(t *testing.T, n int, options map[string]any) *scene {
+func play(t testing.TB, n int, options map[string]any) *scene {
 	s := &scene{t: t, exits: map[string]error{}}
 	var err error
 	s.Mesh, err = procs.New(procs.Config{
