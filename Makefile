@@ -2,14 +2,18 @@
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 RACE ?=
 TESTFLAGS = $(if $(RACE),-race) -timeout 8m
+FUZZTIME ?= 10s
+# The protocol itself, and the least of it that tests must run, in percent.
+PROTOCOL = ./elector ./scouting ./lsn
+COVER = 95
 
-.PHONY: help build test race lint bench cover clean
+.PHONY: help build test race lint fuzz bench cover clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
 
-build: ## compile everything
-	go build ./...
+build: ## compile everything; bin/bmqnode is the command
+	go build -o bin/ ./...
 
 test: ## run all tests (RACE=1: with the race detector)
 	go test $(TESTFLAGS) ./...
@@ -23,11 +27,20 @@ lint: ## gofmt, go vet, staticcheck, go mod tidy
 	go run $(STATICCHECK) ./...
 	go mod tidy -diff
 
+# go test fuzzes one target of one package at a time.
+fuzz: ## run every fuzz target for a while (FUZZTIME=10s each)
+	@grep -rEo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' . | sed 's/:func / /' | while read -r file target; do \
+		echo "$$target in $${file%/*}"; \
+		go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$${file%/*}" || exit 1; \
+	done
+
 bench: ## run the benchmarks, with allocations
 	go test -run '^$$' -bench . -benchmem ./...
 
-cover: ## statement coverage of the protocol's packages
-	go test -cover ./elector ./scouting ./lsn
+cover: ## statement coverage of the protocol's packages; fails below 95 %
+	@go test -cover $(PROTOCOL) | awk -v least=$(COVER) '{ print } /^FAIL/ { low = 1 } \
+		match($$0, /[0-9.]+% of statements/) { n++; if (substr($$0, RSTART) + 0 < least) low = 1 } \
+		END { if (low || n < $(words $(PROTOCOL))) { print "want at least " least " % of each package"; exit 1 } }'
 
 clean: ## remove what was built
 	rm -rf bin coverage.out
