@@ -44,11 +44,13 @@ func (p *peer) errand() errand {
 		return errand{}
 	}
 	e := errand{addr: p.addr, lazy: p.lazy}
-	p.lazy = false
-	if p.proof.addr != "" && !e.lazy {
+	if p.proof.addr != "" {
 		e.addr, e.proof = p.proof.addr, p.proof
-		p.proof = proofWanted{}
 	}
+	if !e.lazy {
+		p.proof = proofWanted{} // one dial shows it, or nothing does
+	}
+	p.lazy = false
 	return e
 }
 

@@ -20,9 +20,10 @@ const (
 
 // recorder is a Handler that writes down what it is told.
 type recorder struct {
-	mu     sync.Mutex
-	events []string
-	block  chan struct{} // Received waits for it, if not nil
+	mu      sync.Mutex
+	events  []string
+	slow    elector.NodeID // what comes from it waits for release
+	release chan struct{}
 }
 
 func (r *recorder) note(format string, args ...any) {
@@ -35,8 +36,8 @@ func (r *recorder) LinkUp(p PeerInfo)                             { r.note("%s u
 func (r *recorder) LinkDown(p elector.NodeID, e elector.Evidence) { r.note("%s down %s", p, e) }
 func (r *recorder) Died(p elector.NodeID, proof elector.Proof)    { r.note("%s died %s", p, proof) }
 func (r *recorder) Received(p elector.NodeID, g string, m elector.Message) {
-	if r.block != nil {
-		<-r.block
+	if p == r.slow {
+		<-r.release
 	}
 	r.note("%s %s %s %d", p, g, m.Kind, m.Sequence)
 }
@@ -89,11 +90,16 @@ func testConfig(name elector.NodeID) Config {
 // start starts a node and closes it when the test ends.
 func start(t testing.TB, name elector.NodeID, edit ...func(*Config)) *node {
 	t.Helper()
+	return startWith(t, name, &recorder{}, edit...)
+}
+
+func startWith(t testing.TB, name elector.NodeID, r *recorder, edit ...func(*Config)) *node {
+	t.Helper()
 	cfg := testConfig(name)
 	for _, e := range edit {
 		e(&cfg)
 	}
-	n := &node{recorder: &recorder{}, cfg: cfg}
+	n := &node{recorder: r, cfg: cfg}
 	var err error
 	n.Mesh, err = Listen(cfg, n.recorder)
 	require.NoError(t, err)

@@ -1,9 +1,15 @@
 package netmesh
 
 import (
+	"os"
 	"testing"
 
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if peer := os.Getenv(childAddr); peer != "" {
+		os.Exit(beChild(peer))
+	}
+	goleak.VerifyTestMain(m)
+}

@@ -85,7 +85,7 @@ func (m *Mesh) AddPeer(node elector.NodeID, addr string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	p := m.record(node)
-	if p == nil || p.addr == addr && !p.removed {
+	if p == nil || m.closing || p.addr == addr && !p.removed {
 		return
 	}
 	p.addr, p.removed = addr, false

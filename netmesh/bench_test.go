@@ -1,0 +1,74 @@
+package netmesh
+
+import (
+	"context"
+	"testing"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/stretchr/testify/require"
+)
+
+// bouncer answers every heartbeat by an ack, and counts what comes.
+type bouncer struct {
+	mesh chan *Mesh
+	got  chan struct{}
+	self *Mesh
+}
+
+func (b *bouncer) LinkUp(PeerInfo)                           { b.self = <-b.mesh; b.mesh <- b.self; b.got <- struct{}{} }
+func (b *bouncer) LinkDown(elector.NodeID, elector.Evidence) {}
+func (b *bouncer) Died(elector.NodeID, elector.Proof)        {}
+func (b *bouncer) Received(p elector.NodeID, g string, m elector.Message) {
+	if m.Kind == elector.LeaderHeartbeat {
+		m.Kind = elector.HeartbeatAck
+		b.self.Send(p, g, m)
+		return
+	}
+	b.got <- struct{}{}
+}
+
+func bounce(b *testing.B, name elector.NodeID) (*Mesh, *bouncer) {
+	b.Helper()
+	h := &bouncer{mesh: make(chan *Mesh, 1), got: make(chan struct{}, DefaultQueueLength)}
+	m, err := Listen(testConfig(name), h)
+	require.NoError(b, err)
+	h.mesh <- m
+	b.Cleanup(func() { require.NoError(b, m.Close(context.Background())) })
+	return m, h
+}
+
+// BenchmarkRoundTrip is a heartbeat to a peer on loopback TCP and its ack back:
+// all of the mesh, twice.
+func BenchmarkRoundTrip(b *testing.B) {
+	x, here := bounce(b, "x")
+	y, there := bounce(b, "y")
+	x.AddPeer("y", y.Addr().String())
+	<-here.got
+	<-there.got
+	b.ReportAllocs()
+	for b.Loop() {
+		x.Send("y", "default", heartbeat(1))
+		<-here.got
+	}
+}
+
+// BenchmarkThroughput keeps the queue of one link filled.
+func BenchmarkThroughput(b *testing.B) {
+	x, here := bounce(b, "x")
+	y, there := bounce(b, "y")
+	x.AddPeer("y", y.Addr().String())
+	<-here.got
+	<-there.got
+	window := make(chan struct{}, DefaultQueueLength/2)
+	b.ReportAllocs()
+	go func() {
+		for range b.N {
+			window <- struct{}{}
+			x.Send("y", "default", ack(1))
+		}
+	}()
+	for range b.N {
+		<-there.got
+		<-window
+	}
+}

@@ -1,0 +1,193 @@
+package netmesh
+
+import (
+	"context"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/memnet"
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+)
+
+func TestConfigNamesEveryProblem(t *testing.T) {
+	require.NoError(t, testConfig("a").Validate())
+	err := Config{
+		Cluster: strings.Repeat("c", 256), Node: "*", Bind: "nowhere", Advertise: "x",
+		PingInterval: -1, RedialMin: time.Hour, MaxFrame: 10, QueueLength: -1,
+	}.Validate()
+	for _, field := range []string{
+		"Cluster: 256 bytes", "Node: \"*\"", "Identity: zero", "Boot: 0", "Bind: \"nowhere\"", "Advertise: \"x\"",
+		"PingInterval: -1ns", "RedialMax: 2s", "MaxFrame: 10", "QueueLength: -1",
+	} {
+		require.ErrorContains(t, err, field)
+	}
+	_, err = Listen(Config{}, &recorder{})
+	require.ErrorContains(t, err, "Node: empty")
+	_, err = Listen(testConfig("a"), nil)
+	require.ErrorContains(t, err, "no handler")
+}
+
+func TestListenSaysWhereItFailed(t *testing.T) {
+	a := start(t, "a")
+	cfg := testConfig("b")
+	cfg.Bind = a.Addr().String()
+	_, err := Listen(cfg, &recorder{})
+	require.ErrorContains(t, err, "listen on "+cfg.Bind)
+}
+
+func TestIPv6(t *testing.T) {
+	if l, err := net.Listen("tcp", "[::1]:0"); err != nil {
+		t.Skip("no IPv6 here: ", err)
+	} else {
+		require.NoError(t, l.Close())
+	}
+	v6 := func(c *Config) { c.Bind = "[::1]:0" }
+	a, b := start(t, "a", v6), start(t, "b", v6)
+	a.knows(b)
+	b.sees(t, "a", "up 1")
+	require.Equal(t, a.Addr().String(), b.Links()[0].Peer.Address)
+}
+
+func TestAdvertisedAddress(t *testing.T) {
+	for _, c := range []struct{ bind, advertise, listener, want string }{
+		{"127.0.0.1:0", "", "127.0.0.1:4711", "127.0.0.1:4711"},
+		{":7000", "", "[::]:7000", ":7000"},
+		{"0.0.0.0:0", "", "0.0.0.0:81", "0.0.0.0:81"},
+		{"10.0.0.1:1", "public:2", "10.0.0.1:1", "public:2"},
+	} {
+		addr, err := net.ResolveTCPAddr("tcp", c.listener)
+		require.NoError(t, err)
+		require.Equal(t, c.want, Config{Bind: c.bind, Advertise: c.advertise}.advertised(addr))
+	}
+	remote := &net.TCPAddr{IP: net.IPv4(10, 0, 0, 9), Port: 55555}
+	for address, want := range map[string]string{
+		":7000": "10.0.0.9:7000", "0.0.0.0:7000": "10.0.0.9:7000", "[::]:7000": "10.0.0.9:7000",
+		"10.0.0.8:7000": "10.0.0.8:7000", "host:7000": "host:7000", "nonsense": "",
+	} {
+		require.Equal(t, want, reachable(address, remote), address)
+	}
+}
+
+func TestCloseIsIdempotentAndRefusesLater(t *testing.T) {
+	a, b := start(t, "a"), start(t, "b")
+	b.knows(a)
+	a.sees(t, "b", "up 1")
+	addr := a.Addr().String()
+	a.close(t)
+	a.close(t)
+	a.knows(b)
+	require.Equal(t, LinkIdle, a.Links()[0].State)
+	require.False(t, a.Send("b", "g", ack(1)))
+	_, err := net.Dial("tcp", addr)
+	require.Error(t, err)
+	require.Equal(t, []string{"up 1", "down local"}, a.all("b"))
+}
+
+// TestCloseIsBounded: a handler that never returns cannot hold Close up.
+func TestCloseIsBounded(t *testing.T) {
+	a := startWith(t, "a", &recorder{slow: "b", release: make(chan struct{})})
+	b := start(t, "b")
+	b.knows(a)
+	a.sees(t, "b", "up 1")
+	require.Eventually(t, func() bool { return b.Send("a", "g", ack(1)) }, patience, glance)
+	require.Eventually(t, func() bool { return a.Links()[0].FramesIn > 1 && a.busy("b") }, patience, glance)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, a.Close(ctx), context.DeadlineExceeded)
+	close(a.release)
+	a.close(t)
+	b.sees(t, "a", "down goodbye")
+}
+
+// TestSlowHandlerHoldsUpItsOwnLinkAlone: messages of the others arrive.
+func TestSlowHandlerHoldsUpItsOwnLinkAlone(t *testing.T) {
+	a := startWith(t, "a", &recorder{slow: "b", release: make(chan struct{})})
+	b, c := start(t, "b"), start(t, "c")
+	b.knows(a)
+	c.knows(a)
+	a.sees(t, "b", "up 1")
+	a.sees(t, "c", "up 1")
+	b.sees(t, "a", "up 1")
+	c.sees(t, "a", "up 1")
+	require.True(t, b.Send("a", "g", ack(1)))
+	require.True(t, c.Send("a", "g", ack(2)))
+	a.sees(t, "c", "g HeartbeatAck 2")
+	require.Zero(t, a.count("b", "g HeartbeatAck 1"))
+	close(a.release)
+	a.sees(t, "b", "g HeartbeatAck 1")
+}
+
+// busy reports whether the handler is being told about a peer.
+func (n *node) busy(peer elector.NodeID) bool {
+	n.Mesh.mu.RLock()
+	defer n.Mesh.mu.RUnlock()
+	return len(n.peers[peer].turn) == 1
+}
+
+func TestDisconnectSaysWhyAndPausesBeforeTheRedial(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := memnet.New()
+		a, b := start(t, "a", onHost(net)), start(t, "b", onHost(net))
+		a.AddPeer("b", "b:7000")
+		time.Sleep(time.Second)
+		a.Disconnect("b", "absurd term 2^64-1")
+		a.Disconnect("stranger", "nobody")
+		synctest.Wait()
+		require.Equal(t, []string{"up 1", "down local"}, a.all("b"))
+		require.Equal(t, []string{"up 1", "down goodbye"}, b.all("a"))
+		require.Contains(t, b.Links()[0].LastErr, "absurd term 2^64-1")
+		require.Equal(t, LinkIdle, b.Links()[0].State)
+		time.Sleep(time.Second)
+		require.Equal(t, 2, a.count("b", "up 1"))
+	})
+}
+
+func TestAddressOfAPeerCanChange(t *testing.T) {
+	a, b := start(t, "a"), start(t, "b")
+	a.AddPeer("b", "127.0.0.1:1")
+	a.AddPeer("a", b.Addr().String()) // itself: ignored
+	a.AddPeer("b", "")                // likewise
+	require.Eventually(t, func() bool { return strings.Contains(a.Links()[0].LastErr, "refused") }, patience, glance)
+	a.knows(b)
+	a.sees(t, "b", "up 1")
+	require.Len(t, a.Links(), 1)
+}
+
+func TestConnectionToOneselfIsRecognised(t *testing.T) {
+	a := start(t, "a")
+	a.AddPeer("b", a.Addr().String())
+	a.counts(t, ReasonSelf)
+	require.Empty(t, a.all("b"))
+	require.Empty(t, a.all("a"))
+}
+
+func TestResetByTheFaultLayer(t *testing.T) {
+	faults := NewFaults()
+	faults.Reset("b") // no mesh yet: nothing happens
+	a, b := start(t, "a", func(c *Config) { c.Faults = faults }), start(t, "b")
+	a.knows(b)
+	a.sees(t, "b", "up 1")
+	b.sees(t, "a", "up 1")
+	faults.Reset("b")
+	a.sees(t, "b", "down reset")
+	b.sees(t, "a", "down reset")
+	require.Eventually(t, func() bool { return a.count("b", "up 1") == 2 }, patience, glance)
+}
+
+func TestWarningsAreNotRepeatedAllTheTime(t *testing.T) {
+	var out strings.Builder
+	l := &logger{Logger: hclog.New(&hclog.LoggerOptions{Output: &out})}
+	for range 5 {
+		l.warn("garbage", "10.0.0.1", "link closed")
+	}
+	l.warn("garbage", "10.0.0.2", "link closed")
+	require.Equal(t, 2, strings.Count(out.String(), "link closed"))
+	repeats, due := l.due(warning{"garbage", "10.0.0.1"}, time.Now().Add(logEvery))
+	require.True(t, due)
+	require.Equal(t, 4, repeats)
+}
