@@ -57,7 +57,7 @@ type Config struct {
 
 // Timing holds the periods of membership. The zero value of a field means LAN's.
 type Timing struct {
-	Probe  time.Duration // one random member is probed this often; half of it is the time to answer
+	Probe  time.Duration // one random member is probed this often; half of it, at most 500 ms, is the time to answer
 	Gossip time.Duration // news are passed on this often
 	Sync   time.Duration // whole state is exchanged with one random member this often
 	Retry  time.Duration // a node that is alone tries its addresses after this, doubling up to 8 times this

@@ -14,6 +14,8 @@ import (
 const (
 	defaultStreamTimeout = 3 * time.Second // to open a stream, and for each exchange on it
 
+	// maxAnswerTime bounds a ping, and with it how long Close waits for one.
+	maxAnswerTime = 500 * time.Millisecond
 	// suspicionMult and suspicionMax set how long a member that misses a probe may
 	// object: three probe periods if enough others agree, at most three times that.
 	suspicionMult = 3
@@ -34,7 +36,7 @@ func libraryConfig(g *Gossip, tr *transport, bound netip.AddrPort) *memberlist.C
 	c.Logger = libraryLogger(g.log)
 
 	t := g.cfg.Timing
-	c.ProbeInterval, c.ProbeTimeout = t.Probe, t.Probe/2
+	c.ProbeInterval, c.ProbeTimeout = t.Probe, min(t.Probe/2, maxAnswerTime)
 	c.GossipInterval = t.Gossip
 	c.PushPullInterval = t.Sync
 	c.TCPTimeout = g.cfg.streamTimeout
