@@ -63,7 +63,7 @@ func reach(cfg Config, members []MemberStatus) (n int, missing string) {
 		case m.Link == "none":
 			out = append(out, fmt.Sprintf("%s: never heard of", m.Node))
 		default:
-			out = append(out, fmt.Sprintf("%s: %s since %s", m.Node, m.Link, short(m.LinkFor.Duration())))
+			out = append(out, fmt.Sprintf("%s: %s for %s", m.Node, m.Link, short(m.LinkFor.Duration())))
 		}
 	}
 	if len(out) > 0 {

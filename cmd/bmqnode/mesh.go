@@ -131,22 +131,58 @@ func (m *localMesh) greet(dir string) {
 	m.out.Say("A leader is due within 8 s: each node first looks for one, then waits at random before it stands.\n")
 }
 
+// settling lets the lines of an election come before the hint that follows it.
+const settling = 300 * time.Millisecond
+
 // explainWhenReady says what to do once there is something to see.
 func (m *localMesh) explainWhenReady(ctx context.Context) {
+	var leader string
 	select {
 	case <-ctx.Done():
 		return
-	case leader := <-m.firstLeader:
-		n, err := m.procs.Node(leader)
-		if err != nil {
-			return
-		}
-		m.out.Say("\n%s leads. Type here:", leader)
-		m.out.Say("  %s      to crash the leader; %s brings it back", console.Strong("kill "+leader), console.Strong("start "+leader))
-		m.out.Say("  %s   to cut it off, and %s to see that the new leader stays", console.Strong("isolate "+leader), console.Strong("heal"))
-		m.out.Say("  %s         for the rest; Ctrl-C stops everything", console.Strong("help"))
-		m.out.Say("In another terminal: kill -9 %d; bmqnode status --admin %s; bmqnode watch --admin %s\n", n.Pid(), n.AdminAddr, n.AdminAddr)
+	case leader = <-m.firstLeader:
 	}
+	select {
+	case <-ctx.Done():
+		return
+	case <-time.After(settling):
+	}
+	n, err := m.procs.Node(leader)
+	if err != nil {
+		return
+	}
+	m.out.Say("\n%s leads. Type here:", leader)
+	for _, hint := range [][2]string{
+		{"kill " + leader, "crash the leader; 'start " + leader + "' brings it back"},
+		{"isolate " + leader, "cut the leader off; 'heal' lets it come back"},
+		{"status", "show every node"},
+		{"help", "list the rest; Ctrl-C stops everything"},
+	} {
+		m.out.Say("  %s  %s", console.Strong(fmt.Sprintf("%-12s", hint[0])), hint[1])
+	}
+	m.out.Say("Or in another terminal:")
+	for _, typed := range []string{fmt.Sprintf("kill -9 %d", n.Pid()), typedAs() + " status" + m.adminFlag(), typedAs() + " watch" + m.adminFlag()} {
+		m.out.Say("  %s", console.Strong(typed))
+	}
+	m.out.Say("")
+}
+
+// typedAs is how the user can call this program again.
+func typedAs() string {
+	self, err := os.Executable()
+	if err == nil && strings.Contains(self, "go-build") {
+		return "go run ./cmd/bmqnode" // a temporary binary of go run
+	}
+	return os.Args[0]
+}
+
+// adminFlag is what the other commands need to find this mesh.
+func (m *localMesh) adminFlag() string {
+	nodes := m.procs.Nodes()
+	if nodes[0].AdminAddr == defaultAdminAddr {
+		return ""
+	}
+	return " --admin " + nodes[0].AdminAddr
 }
 
 // onLine shows what a node logs: transitions, and what is graver than they are.
@@ -166,7 +202,7 @@ func (m *localMesh) onLine(l procs.Line) {
 	case "":
 		m.out.Note(l.Time, l.Node, "%s", l.Text)
 	default:
-		m.out.Note(l.Time, l.Node, "%s", console.Alert(l.Level)+" "+l.Text)
+		m.out.Note(l.Time, l.Node, "%s", console.Alert(l.Level)+" "+l.Message+" "+l.Detail)
 	}
 }
 

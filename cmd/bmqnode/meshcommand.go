@@ -52,7 +52,7 @@ func (m *localMesh) command(ctx context.Context, name string, args []string) err
 			continue
 		}
 		if len(args) != v.nodes {
-			return fmt.Errorf("%s wants %d names: %s %s", name, v.nodes, name, v.args)
+			return fmt.Errorf("type: %s", strings.TrimSpace(name+" "+v.args))
 		}
 		var nodes []*procs.Node
 		for _, arg := range args {

@@ -14,8 +14,12 @@ import (
 	"github.com/bmqelect/bmqelect/scouting"
 )
 
-// defaultAdminAddr is where commands find a node unless told otherwise.
+// defaultAdminAddr is where a node's HTTP side listens unless told otherwise.
 const defaultAdminAddr = "127.0.0.1:7402"
+
+// defaultAsk is where commands look for a node: the default, which is also the
+// first node of a local mesh, and its next two, in case the first one is down.
+var defaultAsk = []string{defaultAdminAddr, "127.0.0.1:7405", "127.0.0.1:7408"}
 
 // options are the flags of `run`, which are also the keys of its file.
 type options struct {

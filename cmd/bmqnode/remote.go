@@ -20,7 +20,7 @@ const askTimeout = 3 * time.Second
 type remote struct{ addrs []string }
 
 func (r *remote) register(cmd *cobra.Command) {
-	cmd.Flags().StringSliceVar(&r.addrs, "admin", []string{defaultAdminAddr}, "admin addresses, host:port, of any nodes; the others are found through them")
+	cmd.Flags().StringSliceVar(&r.addrs, "admin", defaultAsk, "admin addresses, host:port, of any nodes; the others are found through them")
 }
 
 // answerOf is what a node said of itself, or why it said nothing.

@@ -56,7 +56,7 @@ func printStatus(w io.Writer, answers []answerOf) error {
 	lines := strings.Split(strings.TrimRight(table.String(), "\n"), "\n")
 	fmt.Fprintln(w, color.New(color.Bold).Sprint(lines[0]))
 	for i, a := range answers {
-		fmt.Fprintln(w, tint(a).Sprint(lines[i+1]))
+		fmt.Fprintln(w, tint(a)(lines[i+1]))
 	}
 	for _, a := range answers {
 		if remark := remarkOn(a); remark != "" {
@@ -102,14 +102,14 @@ func orDash(s string) string {
 	return s
 }
 
-func tint(a answerOf) *color.Color {
+func tint(a answerOf) func(...any) string {
 	switch {
 	case a.Status == nil, a.Status.Failure != "", a.Status.Groups[0].Leader == "":
-		return color.New(color.FgRed)
+		return color.New(color.FgRed).Sprint
 	case a.Status.Groups[0].Leading:
-		return color.New(color.FgGreen)
+		return color.New(color.FgGreen).Sprint
 	}
-	return color.New(color.Reset)
+	return fmt.Sprint
 }
 
 // remarkOn says in words what is not as it should be.

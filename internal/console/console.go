@@ -45,7 +45,7 @@ func (p *Printer) Transition(e admin.Event) {
 	if e.Missed > 0 {
 		text += fmt.Sprintf(" (%d events missed before)", e.Missed)
 	}
-	p.line(e.Time, string(e.Node), mood(e).Sprint(text))
+	p.line(e.Time, string(e.Node), mood(e)(text))
 }
 
 // arrow shows the change of role, or the role if it stayed.
@@ -57,14 +57,14 @@ func arrow(e admin.Event) string {
 }
 
 // mood colors what a person looks for: who leads, and what went wrong.
-func mood(e admin.Event) *color.Color {
+func mood(e admin.Event) func(...any) string {
 	switch e.Reason {
 	case "ELECTED", "REAFFIRMED":
-		return color.New(color.FgGreen, color.Bold)
+		return color.New(color.FgGreen, color.Bold).Sprint
 	case "LEASE_EXPIRED", "LEADER_NO_HEARTBEAT", "LEADER_UNAVAILABLE", "LEADER_PREEMPTED":
-		return color.New(color.FgRed)
+		return color.New(color.FgRed).Sprint
 	}
-	return color.New(color.Reset)
+	return fmt.Sprint
 }
 
 // Note writes something else about a node; at is when it happened.

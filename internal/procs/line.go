@@ -2,6 +2,10 @@ package procs
 
 import (
 	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster"
@@ -16,6 +20,7 @@ type Line struct {
 	Time    time.Time
 	Level   string // trace, debug, info, warn or error; "" if it is no log line
 	Message string // "" if it is no log line
+	Detail  string // the fields that go with the message, for people
 
 	From, To, Reason, Group string // of a transition
 	Term                    lsn.Term
@@ -45,7 +50,23 @@ func parseLine(node string, text []byte) Line {
 	line.Time, line.Level, line.Message = l.Time, l.Level, l.Message
 	line.From, line.To, line.Reason, line.Group = l.From, l.To, l.Reason, l.Group
 	line.Term, line.Leader, line.Peer = l.Term, l.Leader, l.Peer
+	line.Detail = detail(text)
 	return line
+}
+
+// detail lists the fields of a log line that hclog did not add itself.
+func detail(text []byte) string {
+	var fields map[string]any
+	if json.Unmarshal(text, &fields) != nil {
+		return ""
+	}
+	var parts []string
+	for _, k := range slices.Sorted(maps.Keys(fields)) {
+		if !strings.HasPrefix(k, "@") && k != "node" {
+			parts = append(parts, fmt.Sprintf("%s=%v", k, fields[k]))
+		}
+	}
+	return strings.Join(parts, " ")
 }
 
 // Transition returns the transition that the line tells of; ok is false if it
