@@ -113,13 +113,18 @@ func (m *Machine) settleBallot() {
 }
 
 // win makes this node the leader of the ballot's term: for the first time, or
-// again after a re-affirmation.
+// again after a re-affirmation. Votes that complete a quorum only after the lease
+// that they back has ended elect nobody: the candidate slept, or an election may
+// take longer than a lease here.
 func (m *Machine) win(b Ballot) {
-	if m.state.Role == Leader {
+	switch {
+	case m.state.Role == Leader:
 		m.reaffirmed(b)
-		return
+	case m.leaseFrom(&b.Support) <= m.state.Now:
+		m.electionFailed()
+	default:
+		m.becomeLeader(b)
 	}
-	m.becomeLeader(b)
 }
 
 // electionFailed returns to FOLLOWER and releases the promises that the

@@ -77,12 +77,16 @@ func (m *Machine) supported(voter int, sentAt Time) bool {
 // ends before the first of the promises behind it.
 func (m *Machine) renewLease() {
 	l := &m.state.Leader
-	at := l.Support.quorumAt(m.cfg.self, len(m.cfg.voters), m.cfg.quorum)
+	l.LeaseEnd = max(l.LeaseEnd, m.leaseFrom(&l.Support))
+}
+
+// leaseFrom is when a lease ends that these acks back; Never if it needs none.
+func (m *Machine) leaseFrom(acks *Support) Time {
+	at := acks.quorumAt(m.cfg.self, len(m.cfg.voters), m.cfg.quorum)
 	if m.cfg.UnsafeNoScouting || at == Never {
-		l.LeaseEnd = Never
-		return
+		return Never
 	}
-	l.LeaseEnd = max(l.LeaseEnd, at.Add(m.cfg.Timing.Lease))
+	return at.Add(m.cfg.Timing.Lease)
 }
 
 // checkLease ends a leadership whose lease has run out.
