@@ -96,6 +96,17 @@ func TestValidConfigs(t *testing.T) {
 		func(c *elector.Config) { c.Quorum, c.UnsafeQuorum = 1, true },
 		func(c *elector.Config) { c.Timing = elector.BlazingMQ() },
 		func(c *elector.Config) { c.Timing.ClockDriftPPM = 0 },
+		func(c *elector.Config) { c.Timing.ClockDriftPPM = 500_000 },
+		func(c *elector.Config) { c.Timing.HeartbeatMissCount = 1000 },
+		func(c *elector.Config) { c.Timing.ScoutingResult, c.Timing.ElectionResult = 24*time.Hour, 1 },
+		func(c *elector.Config) { c.Timing.Lease = c.Timing.Inactivity() },
+		func(c *elector.Config) {
+			c.Timing.InitialWait, c.Timing.MaxRandomWait = c.Timing.Promise(), c.Timing.Promise()
+		},
+		func(c *elector.Config) {
+			c.Timing.HeartbeatMissCount, c.Timing.Lease = 2, c.Timing.HeartbeatBroadcast+1
+		},
+		func(c *elector.Config) { c.Self = elector.NodeID(strings.Repeat("n", 128)) },
 	} {
 		cfg := valid()
 		change(&cfg)
