@@ -2,9 +2,10 @@ package cluster
 
 import (
 	"errors"
-	"fmt"
 	"net"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/hashicorp/go-hclog"
 
@@ -108,37 +109,73 @@ func (c Config) elector() elector.Config {
 	}
 }
 
-// Validate returns an error that names everything that is wrong, or nil. It
+// ConfigError names every rule that a Config violates, not only the first.
+type ConfigError struct{ Problems []elector.Problem }
+
+// Error joins the problems.
+func (e *ConfigError) Error() string {
+	parts := make([]string, len(e.Problems))
+	for i, p := range e.Problems {
+		parts[i] = p.String()
+	}
+	return "cluster config: " + strings.Join(parts, "; ")
+}
+
+// Validate returns a *ConfigError that names everything that is wrong, or nil. It
 // changes nothing and touches neither disk nor network.
 func (c Config) Validate() error {
 	c = c.withDefaults()
-	errs := []error{c.elector().Validate()}
+	ps := c.electionProblems()
 	if c.DataDir == "" {
-		errs = append(errs, errors.New("DataDir is empty, but must name a directory for the durable state"))
+		ps = append(ps, elector.Problem{Field: "DataDir", Value: "empty", Want: "a directory for the durable state"})
 	}
-	for _, a := range []struct{ field, addr string }{
-		{"GossipAddr", c.GossipAddr}, {"MeshAddr", c.MeshAddr},
-		{"AdvertiseGossip", c.AdvertiseGossip}, {"AdvertiseMesh", c.AdvertiseMesh},
-	} {
-		errs = append(errs, checkAddr(a.field, a.addr))
+	for field, addr := range map[string]string{"GossipAddr": c.GossipAddr, "MeshAddr": c.MeshAddr} {
+		ps = append(ps, checkAddr(field, addr)...)
+	}
+	for field, addr := range map[string]string{"AdvertiseGossip": c.AdvertiseGossip, "AdvertiseMesh": c.AdvertiseMesh} {
+		if addr != "" {
+			ps = append(ps, checkAddr(field, addr)...)
+		}
 	}
 	for _, addr := range c.Join {
-		errs = append(errs, checkAddr("Join", addr))
+		ps = append(ps, checkAddr("Join", addr)...)
 	}
-	return errors.Join(errs...)
-}
-
-// checkAddr accepts "" and host:port with a numeric port.
-func checkAddr(field, addr string) error {
-	if addr == "" {
+	if len(ps) == 0 {
 		return nil
 	}
-	_, port, err := net.SplitHostPort(addr)
+	slices.SortStableFunc(ps, func(a, b elector.Problem) int { return strings.Compare(a.Field, b.Field) })
+	return &ConfigError{ps}
+}
+
+// electionProblems are the machine's, under this configuration's names.
+func (c Config) electionProblems() (ps []elector.Problem) {
+	var bad *elector.ConfigError
+	if errors.As(c.elector().Validate(), &bad) {
+		ps = bad.Problems
+	}
+	for i := range ps {
+		switch ps[i].Field {
+		case "Voters":
+		case "Self":
+			ps[i].Field = "Node"
+		default:
+			ps[i].Field = "Election." + ps[i].Field
+		}
+	}
+	return ps
+}
+
+// checkAddr accepts host:port with a numeric port.
+func checkAddr(field, addr string) []elector.Problem {
+	host, port, err := net.SplitHostPort(addr)
 	if err == nil {
 		_, err = strconv.ParseUint(port, 10, 16)
 	}
-	if err != nil {
-		return fmt.Errorf("%s is %q, but must be host:port with a port from 0 to 65535, such as 192.0.2.1:7400 or [2001:db8::1]:7400", field, addr)
+	if err == nil && host != "" {
+		return nil
 	}
-	return nil
+	return []elector.Problem{{
+		Field: field, Value: strconv.Quote(addr),
+		Want: "host:port with a port from 0 to 65535, such as 192.0.2.1:7400, [2001:db8::1]:7400, or 0.0.0.0:7400 for every interface",
+	}}
 }

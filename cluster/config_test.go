@@ -14,12 +14,12 @@ func TestValidateNamesEveryMistakeAtOnce(t *testing.T) {
 		Join: []string{"b.example"}, Election: Election{Quorum: 9},
 	}.Validate()
 	for _, part := range []string{
-		`Self is "a b"`, `"x" twice`, "Quorum is 9", "DataDir is empty",
+		`Node is "a b"`, `"x" twice`, "Election.Quorum is 9", "DataDir is empty, but must be",
 		`GossipAddr is "7400"`, `MeshAddr is "host:http"`, `Join is "b.example"`,
 	} {
 		require.ErrorContains(t, err, part)
 	}
-	require.ErrorAs(t, err, new(*elector.ConfigError))
+	require.ErrorAs(t, err, new(*ConfigError))
 }
 
 func TestZeroElectionIsTheArticles(t *testing.T) {

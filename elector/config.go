@@ -93,12 +93,12 @@ func Profile(name string) (t Timing, ok bool) {
 }
 
 // Inactivity is how long a follower goes without a heartbeat before it takes
-// the leader for inactive: miss count × broadcast period.
+// the leader for inactive: miss count x broadcast period.
 func (t Timing) Inactivity() time.Duration {
 	return time.Duration(t.HeartbeatMissCount) * t.HeartbeatBroadcast
 }
 
-// Promise is how long a voter's promise binds: lease × (1 + drift), counted on
+// Promise is how long a voter's promise binds: lease x (1 + drift), counted on
 // the voter's own clock. It outlasts the lease that it backs by the drift.
 func (t Timing) Promise() time.Duration {
 	return t.stretch(t.Lease)

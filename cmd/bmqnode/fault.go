@@ -15,7 +15,7 @@ func faultCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fault",
 		Short: "Cut and heal links between nodes that run with --faults",
-		Args:  usageArgs(cobra.NoArgs),
+		Args:  usageArgs(noSuchCommand),
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(cutCommand(), isolateCommand(), healCommand())

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -51,15 +52,25 @@ func root() *cobra.Command {
 			"whatever the network does. Try it: bmqnode mesh --nodes 5",
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		// No answer to a mistake is worse than a short one.
-		Args: usageArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Args:          usageArgs(noSuchCommand),
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usageError{fmt.Errorf("%w; see '%s --help'", err, c.CommandPath())}
 	})
 	cmd.AddCommand(runCommand(), meshCommand(), statusCommand(), watchCommand(), transferCommand(), faultCommand(), versionCommand())
 	return cmd
+}
+
+// noSuchCommand helps with a mistyped command.
+func noSuchCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		return fmt.Errorf("there is no command %q; did you mean %s?", args[0], strings.Join(near, " or "))
+	}
+	return fmt.Errorf("there is no command %q", args[0])
 }
 
 // usageArgs makes what check finds wrong a mistake of the user's.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/spf13/pflag"
 
@@ -95,7 +96,50 @@ func (o *options) resolve() (cluster.Config, error) {
 	if err := errors.Join(errs...); err != nil {
 		return c, err
 	}
-	return c, c.Validate()
+	return c, inFlags(c.Validate())
+}
+
+// inFlags names the problems of a configuration by the flags behind it.
+func inFlags(err error) error {
+	var bad *cluster.ConfigError
+	if !errors.As(err, &bad) {
+		return err
+	}
+	var errs []error
+	for _, p := range bad.Problems {
+		p.Field, p.Want = flagOf(p.Field), fieldsInText.Replace(p.Want)
+		errs = append(errs, errors.New(p.String()))
+	}
+	return errors.Join(errs...)
+}
+
+// fieldsInText turns the fields that a problem mentions into flags.
+var fieldsInText = func() *strings.Replacer {
+	var pairs []string
+	for _, field := range []string{"HeartbeatBroadcast", "HeartbeatMissCount", "MaxRandomWait", "UnsafeQuorum"} {
+		pairs = append(pairs, field, flagOf(field))
+	}
+	return strings.NewReplacer(pairs...)
+}()
+
+// flagOf is the flag that sets a field: its name's words with dashes, as in
+// Election.Timing.MaxRandomWait and --max-random-wait.
+func flagOf(field string) string {
+	field = field[strings.LastIndex(field, ".")+1:]
+	switch field {
+	case "ClockDriftPPM":
+		return "--clock-drift-ppm"
+	case "Rule":
+		return "--scouting-rule"
+	}
+	var b strings.Builder
+	for i, r := range field {
+		if unicode.IsUpper(r) && i > 0 {
+			b.WriteByte('-')
+		}
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return "--" + b.String()
 }
 
 // resolveTiming takes the profile, and from the flags what was given.

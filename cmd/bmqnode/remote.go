@@ -58,7 +58,7 @@ func (r *remote) any(ctx context.Context) (cluster.Status, error) {
 		}
 		errs = append(errs, err)
 	}
-	return cluster.Status{}, fmt.Errorf("no node answers; name one that runs with --admin: %w", errors.Join(errs...))
+	return cluster.Status{}, fmt.Errorf("no node answers; name one that runs with --admin:\n%w", errors.Join(errs...))
 }
 
 func askMember(ctx context.Context, m cluster.MemberStatus) answerOf {

@@ -26,23 +26,13 @@ var stains = []stain{
 	{regexp.MustCompile(`(^|[^\w.])/(wor[k]|roo[t]|hom[e])/`), isText, "a path of somebody's machine"},
 }
 
-// tolerated are files that have a stain of old; take a file off the list with
-// its stain. A list that is longer than needed is an error too.
-var tolerated = []string{"elector/config.go"}
-
 func isText(name string) bool {
 	known := []string{".go", ".md", ".txt", ".yml", ".yaml", ".json", ".sh", ".mod"}
 	return slices.Contains(known, path.Ext(name)) || name == "Makefile" || name == ".ci/run"
 }
 
 func TestTextIsClean(t *testing.T) {
-	found := stained(t, repository())
-	for _, file := range tolerated {
-		of := func(line string) bool { return strings.HasPrefix(line, file+":") }
-		require.True(t, slices.ContainsFunc(found, of), "%s is clean: take it off the list", file)
-		found = slices.DeleteFunc(found, of)
-	}
-	require.Empty(t, found)
+	require.Empty(t, stained(t, repository()))
 }
 
 // stained returns a line for each line of text that has a stain.
