@@ -28,10 +28,16 @@ func (p *peer) dialLoop() {
 			p.sleep(pause.next())
 			continue
 		}
-		if err := p.m.dial(p, e); err != nil {
-			p.dialFailed(e, err)
-			p.sleep(pause.next())
+		err := p.m.dial(p, e)
+		if err == nil {
+			continue
 		}
+		p.dialFailed(e, err)
+		if retry, ok := p.proveLater(e, err); ok {
+			p.sleep(retry)
+			continue
+		}
+		p.sleep(pause.next())
 	}
 }
 
@@ -47,11 +53,31 @@ func (p *peer) errand() errand {
 	if p.proof.addr != "" {
 		e.addr, e.proof = p.proof.addr, p.proof
 	}
-	if !e.lazy {
-		p.proof = proofWanted{} // one dial shows it, or nothing does
-	}
 	p.lazy = false
 	return e
+}
+
+// proofDials is how often the address of a process that seems dead is dialed to
+// be sure.
+const proofDials = 8
+
+// proveLater takes note of a dial that was to prove a death, and returns after
+// which pause it should be tried again, if it should. A kernel closes the files
+// of a dying process one by one: the first dial may meet a listener that goes
+// away a moment later, and break off.
+func (p *peer) proveLater(e errand, err error) (pause time.Duration, again bool) {
+	p.m.mu.Lock()
+	defer p.m.mu.Unlock()
+	if e.proof.addr == "" || p.proof.epoch != e.proof.epoch {
+		return 0, false
+	}
+	p.proof.dials++
+	var answered *refusal
+	if evidenceOf(err) == elector.EvidenceRefused || errors.As(err, &answered) || p.proof.dials >= proofDials {
+		p.proof = proofWanted{}
+		return 0, false
+	}
+	return time.Millisecond << p.proof.dials, true
 }
 
 // dialFailed takes note of a failed dial, and of what it proves.

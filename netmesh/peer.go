@@ -45,6 +45,7 @@ type peer struct {
 type proofWanted struct {
 	addr  string // where that process listened; "" if nothing is wanted
 	epoch uint64
+	dials int // made for it already
 }
 
 // peerStatus is for Links alone.
