@@ -212,7 +212,7 @@ func (n *Node) Close(ctx context.Context) error {
 func (n *Node) leave(ctx context.Context) error {
 	err := n.mesh.Close(ctx)
 	if n.gossip != nil {
-		err = errors.Join(err, n.gossip.Close(ctx))
+		err = errors.Join(err, n.gossip.Leave(ctx), n.gossip.Close(ctx))
 	}
 	n.end()
 	return errors.Join(err, n.store.Close())

@@ -56,6 +56,7 @@ func quick() map[string]any {
 type scene struct {
 	*procs.Mesh
 	t     testing.TB
+	dir   string
 	mu    sync.Mutex
 	lines []procs.Line
 	exits map[string]error
@@ -63,16 +64,22 @@ type scene struct {
 
 // play starts a mesh of n nodes.
 func play(t testing.TB, n int, options map[string]any) *scene {
-	s := &scene{t: t, exits: map[string]error{}}
+	s := layOut(t, n, options)
+	require.NoError(t, s.Start())
+	return s
+}
+
+// layOut prepares a mesh of n nodes.
+func layOut(t testing.TB, n int, options map[string]any) *scene {
+	s := &scene{t: t, dir: t.TempDir(), exits: map[string]error{}}
 	var err error
 	s.Mesh, err = procs.New(procs.Config{
-		Binary: binary, Nodes: n, Dir: t.TempDir(), BasePort: basePort, Options: options,
+		Binary: binary, Nodes: n, Dir: s.dir, BasePort: basePort, Options: options,
 		OnLine: func(l procs.Line) { s.mu.Lock(); defer s.mu.Unlock(); s.lines = append(s.lines, l) },
 		OnExit: func(node string, err error) { s.mu.Lock(); defer s.mu.Unlock(); s.exits[node] = err },
 	})
 	require.NoError(t, err)
 	t.Cleanup(s.end)
-	require.NoError(t, s.Start())
 	return s
 }
 

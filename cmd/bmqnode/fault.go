@@ -17,6 +17,8 @@ func faultCommand() *cobra.Command {
 		Short: "Cut and heal links between nodes that run with --faults",
 		Args:  usageArgs(noSuchCommand),
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+
+		SuggestionsMinimumDistance: 2,
 	}
 	cmd.AddCommand(cutCommand(), isolateCommand(), healCommand())
 	return cmd

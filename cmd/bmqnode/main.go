@@ -51,6 +51,8 @@ func root() *cobra.Command {
 		Long: "bmqnode runs a member of a bmqelect cluster: nodes that elect one leader and keep it,\n" +
 			"whatever the network does. Try it: bmqnode mesh --nodes 5",
 		SilenceErrors: true,
+
+		SuggestionsMinimumDistance: 2,
 		SilenceUsage:  true,
 		Args:          usageArgs(noSuchCommand),
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },

@@ -1,0 +1,72 @@
+package main_test
+
+import (
+	"context"
+	"maps"
+	"net"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/internal/procs"
+)
+
+// Every node stops, and comes back at another address; each knows only where
+// the first one is now.
+func TestEveryAddressChangesAtOnce(t *testing.T) {
+	s := play(t, 3, quick())
+	before := s.agree(s.Nodes(), nil)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	require.NoError(t, s.Stop(ctx))
+
+	moved, err := procs.New(procs.Config{Binary: binary, Nodes: 3, Dir: s.dir, BasePort: basePort + 400, Options: quick()})
+	require.NoError(t, err)
+	require.NotEqual(t, s.Nodes()[0].MeshAddr, moved.Nodes()[0].MeshAddr)
+	s.Mesh = moved // stopped at the end of the test
+	require.NoError(t, moved.Start())
+	s.agree(moved.Nodes(), above(before.Term))
+}
+
+// A node that is started first waits for those whom it was told to join.
+func TestNodeStartedFirstWaitsForTheOthers(t *testing.T) {
+	s := layOut(t, 3, quick())
+	nodes := s.Nodes()
+	require.NoError(t, nodes[2].Start())
+	s.eventually("it says whom it waits for", func() bool {
+		st, err := nodes[2].Status(context.Background())
+		return err == nil && st.Groups[0].Explanation ==
+			"no leader: 2 of 3 voters needed, 1 reachable (n1: never heard of, n2: never heard of)"
+	})
+	require.NoError(t, nodes[0].Start())
+	s.agree([]*procs.Node{nodes[0], nodes[2]}, nil)
+	require.NoError(t, nodes[1].Start())
+	s.agree(nodes, nil)
+}
+
+func TestMeshOverIPv6(t *testing.T) {
+	l, err := net.Listen("tcp", "[::1]:0")
+	if err != nil {
+		t.Skipf("no IPv6 loopback here: %s", err)
+	}
+	require.NoError(t, l.Close())
+	options := quick()
+	maps.Copy(options, map[string]any{"gossip-addr": "[::1]:0", "mesh-addr": "[::1]:0", "voters": []string{"n1"}})
+	s := play(t, 1, options)
+	s.agree(s.Nodes(), nil)
+	st, err := s.Nodes()[0].Status(context.Background())
+	require.NoError(t, err)
+	require.Contains(t, st.MeshAddr, "[::1]:")
+	require.Contains(t, st.GossipAddr, "[::1]:")
+
+	options = quick()
+	maps.Copy(options, map[string]any{
+		"node": "n2", "gossip-addr": "[::1]:0", "mesh-addr": "[::1]:0", "voters": []string{"n1"}, "join": []string{st.GossipAddr},
+	})
+	observer := play(t, 1, options)
+	observer.eventually("the observer follows", func() bool {
+		st, err := observer.Nodes()[0].Status(context.Background())
+		return err == nil && st.Groups[0].Leader == cluster.NodeID("n1")
+	})
+}

@@ -1,0 +1,145 @@
+package main_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/cluster"
+)
+
+// bmqnode runs the command to its end.
+func bmqnode(t *testing.T, args ...string) (stdout, stderr string, code int) {
+	var out, errs bytes.Buffer
+	cmd := exec.Command(binary, args...)
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	if err != nil {
+		require.ErrorAs(t, err, new(*exec.ExitError))
+	}
+	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+}
+
+func TestMistakesAreNamedAndExitWith2(t *testing.T) {
+	file := func(text string) string {
+		path := filepath.Join(t.TempDir(), "c.yaml")
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		return path
+	}
+	for name, c := range map[string]struct {
+		args []string
+		want []string
+	}{
+		"nothing given":     {[]string{"run"}, []string{"--node is", "--voters is empty", "--data-dir is empty"}},
+		"mistyped command":  {[]string{"statsu"}, []string{`no command "statsu"; did you mean status?`}},
+		"mistyped flag":     {[]string{"run", "--nodes", "3"}, []string{"unknown flag: --nodes", "bmqnode run --help"}},
+		"surplus argument":  {[]string{"status", "n1"}, []string{"n1"}},
+		"unsafe timers":     {[]string{"run", "--node", "a", "--voters", "a", "--data-dir", "d", "--lease", "9s"}, []string{"--lease is 9s, but must be at most", "--initial-wait is 4s"}},
+		"unknown profile":   {[]string{"run", "--profile", "lan"}, []string{`--profile is "lan", but must be one of article, blazingmq`}},
+		"unknown rule":      {[]string{"run", "--scouting-rule", "x"}, []string{`--scouting-rule is "x"`}},
+		"unknown log level": {[]string{"run", "--node", "a", "--voters", "a", "--data-dir", t.TempDir(), "--log-level", "loud"}, []string{`--log-level is "loud"`}},
+		"no such file":      {[]string{"run", "--config", "/nowhere.yaml"}, []string{"/nowhere.yaml: no such file"}},
+		"key of no option":  {[]string{"run", "--config", file("node: a\nprio: 3\n")}, []string{`c.yaml:2: there is no option "prio"`}},
+		"value of no sense": {[]string{"run", "--config", file("lease: soon\n")}, []string{`c.yaml:1: option "lease"`, "soon"}},
+		"no mapping":        {[]string{"run", "--config", file("hello\n")}, []string{"must be lines of the form 'option: value'"}},
+		"broken YAML":       {[]string{"run", "--config", file("voters: [a\n")}, []string{"c.yaml: [1:"}},
+		"mesh of none":      {[]string{"mesh", "--nodes", "0"}, []string{"--nodes is 0, but must be 1 to 32"}},
+		"mesh of too many":  {[]string{"mesh", "--nodes", "33"}, []string{"--nodes is 33"}},
+		"half a cut":        {[]string{"fault", "cut", "n1"}, []string{"accepts 2 arg(s)"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stdout, stderr, code := bmqnode(t, c.args...)
+			require.Equal(t, 2, code, stderr)
+			require.Empty(t, stdout)
+			for _, want := range c.want {
+				require.Contains(t, stderr, want)
+			}
+		})
+	}
+}
+
+func TestWhatCannotBeDoneExitsWith1(t *testing.T) {
+	_, stderr, code := bmqnode(t, "status", "--admin", "127.0.0.1:1")
+	require.Equal(t, 1, code)
+	require.Contains(t, stderr, "no node answers")
+	require.Contains(t, stderr, "connection refused")
+
+	_, stderr, code = bmqnode(t, "run", "--node", "a", "--voters", "a", "--data-dir", t.TempDir(), "--admin-addr", "192.0.2.1:1")
+	require.Equal(t, 1, code)
+	require.Contains(t, stderr, "admin address 192.0.2.1:1")
+}
+
+func TestFlagsWinOverTheFile(t *testing.T) {
+	s := play(t, 1, map[string]any{"priority": 1})
+	s.agree(s.Nodes(), nil)
+	n := s.Nodes()[0]
+	// The node runs: a second process on its directory must fail, whichever
+	// ports it has, and before it does anything.
+	_, stderr, code := bmqnode(t, "run", "--config", n.ConfigFile, "--admin-addr", "127.0.0.1:0",
+		"--gossip-addr", "127.0.0.1:0", "--mesh-addr", "127.0.0.1:0")
+	require.Equal(t, 1, code)
+	require.Contains(t, stderr, "data directory is in use by another process")
+	require.Contains(t, stderr, n.Dir)
+	// Without the flags it meets the taken port first.
+	_, stderr, code = bmqnode(t, "run", "--config", n.ConfigFile)
+	require.Equal(t, 1, code)
+	require.Contains(t, stderr, n.AdminAddr)
+	require.Contains(t, stderr, "address already in use")
+}
+
+func TestStatusWatchAndTransferOfARunningMesh(t *testing.T) {
+	s := play(t, 3, quick())
+	first := s.agree(s.Nodes(), nil)
+	admin := s.others(first.Leader)[0].AdminAddr
+
+	stdout, stderr, code := bmqnode(t, "status", "--admin", admin)
+	require.Zero(t, code, stderr)
+	for _, want := range []string{"NODE", "LEADER", "LINKS", "n1 ", "n2 ", "n3 "} {
+		require.Contains(t, stdout, want)
+	}
+	stdout, stderr, code = bmqnode(t, "status", "--json", "--admin", admin)
+	require.Zero(t, code, stderr)
+	var answers []struct {
+		Node   cluster.NodeID
+		Status cluster.Status
+	}
+	require.NoError(t, json.Unmarshal([]byte(stdout), &answers))
+	require.Len(t, answers, 3)
+	for _, a := range answers {
+		require.Equal(t, first.Leader, a.Status.Groups[0].Leader)
+		require.Equal(t, a.Node == first.Leader, a.Status.Groups[0].Leading)
+	}
+
+	watch := exec.Command(binary, "watch", "--admin", admin)
+	var seen lockedBuffer
+	watch.Stdout = &seen
+	require.NoError(t, watch.Start())
+	s.eventually("the watch is on", func() bool { return bytes.Contains(seen.Bytes(), []byte("watching")) })
+
+	to := cluster.NodeID(s.others(first.Leader)[1].Name)
+	s.eventually("the watch shows a transfer", func() bool {
+		// The first one may come before all streams are open.
+		g := s.agree(s.Nodes(), nil)
+		if g.Leader == to {
+			to = cluster.NodeID(s.others(to)[0].Name)
+		}
+		stdout, stderr, code = bmqnode(t, "transfer", "--to", string(to), "--admin", admin)
+		require.Zero(t, code, stderr)
+		require.Contains(t, stdout, string(to)+" leads in term")
+		return bytes.Contains(seen.Bytes(), []byte("ELECTED"))
+	})
+	require.NoError(t, watch.Process.Signal(os.Interrupt))
+	require.NoError(t, watch.Wait(), "Ctrl-C ends it in good order")
+
+	_, stderr, code = bmqnode(t, "transfer", "--to", string(to), "--admin", admin)
+	require.Equal(t, 1, code)
+	require.Contains(t, stderr, "it leads already")
+	_, stderr, code = bmqnode(t, "transfer", "--to", "n9", "--admin", admin)
+	require.Equal(t, 1, code)
+	require.Contains(t, stderr, `"n9": not one of the voters`)
+}
