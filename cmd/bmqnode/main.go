@@ -53,9 +53,9 @@ func root() *cobra.Command {
 		SilenceErrors: true,
 
 		SuggestionsMinimumDistance: 2,
-		SilenceUsage:  true,
-		Args:          usageArgs(noSuchCommand),
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		SilenceUsage:               true,
+		Args:                       usageArgs(noSuchCommand),
+		RunE:                       func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usageError{fmt.Errorf("%w; see '%s --help'", err, c.CommandPath())}

@@ -62,7 +62,7 @@ func (g *Gossip) advertised(bound netip.AddrPort) (netip.AddrPort, error) {
 	setting := g.cfg.Advertise
 	if setting == "" {
 		if bound.Addr().IsUnspecified() && bound.Addr().Is6() {
-			return netip.AddrPort{}, fmt.Errorf("Bind %s is no address that others can reach: set Advertise", bound)
+			return netip.AddrPort{}, fmt.Errorf("bind address %s is none that others can reach: advertise another", bound)
 		}
 		return bound, nil
 	}
@@ -71,7 +71,7 @@ func (g *Gossip) advertised(bound netip.AddrPort) (netip.AddrPort, error) {
 		return netip.AddrPort{}, err
 	}
 	if addr.Addr().IsUnspecified() {
-		return netip.AddrPort{}, fmt.Errorf("Advertise %q is no address that others can reach: name one interface", setting)
+		return netip.AddrPort{}, fmt.Errorf("advertised address %q is none that others can reach: name one interface", setting)
 	}
 	if addr.Port() == 0 {
 		addr = netip.AddrPortFrom(addr.Addr(), bound.Port())

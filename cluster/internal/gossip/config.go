@@ -119,7 +119,7 @@ func (t Timing) validate() error {
 		"Probe": t.Probe, "Gossip": t.Gossip, "Sync": t.Sync, "Retry": t.Retry, "Rejoin": t.Rejoin,
 	} {
 		if d < 0 {
-			errs = append(errs, fmt.Errorf("Timing.%s is %v: must be positive, or 0 for the default", name, d))
+			errs = append(errs, fmt.Errorf("the period Timing.%s is %v: must be positive, or 0 for the default", name, d))
 		}
 	}
 	return errors.Join(errs...)
