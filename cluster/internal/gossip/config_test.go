@@ -44,7 +44,7 @@ func TestStartSaysWhyItCannotBind(t *testing.T) {
 	for _, c := range []struct{ bind, advertise, want string }{
 		{taken.Addr().String(), "", "another process listens there"},
 		{"192.0.2.1:0", "", "no interface of this machine has that address"},
-		{"[::]:0", "", "set Advertise"},
+		{"[::]:0", "", "advertise another"},
 		{"[fe80::1%nowhere]:0", "", "has a zone"},
 		{"127.0.0.1:0", "0.0.0.0:1", "name one interface"},
 		{"127.0.0.1:0", "no-such-host:1", `Advertise: no such name: "no-such-host:1"`},
