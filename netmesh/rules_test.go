@@ -1,0 +1,133 @@
+package netmesh
+
+import (
+	"context"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+)
+
+func TestJudge(t *testing.T) {
+	id := uuid.NewSHA1(uuid.Nil, []byte("b"))
+	kept := func(dialer elector.NodeID) *peer {
+		l := &link{connection: connection{node: "b", identity: id, boot: 5, dialer: dialer, dial: 7}, stop: make(chan struct{})}
+		return &peer{known: true, identity: id, boot: 5, link: l}
+	}
+	for name, c := range map[string]struct {
+		kept   *peer
+		boot   uint64
+		dialer elector.NodeID
+		dial   uint64
+		want   standing
+	}{
+		"nothing known":               {nil, 5, "b", 1, wins},
+		"smaller dialer against us":   {kept("b"), 5, "a", 1, wins},
+		"larger dialer against us":    {kept("a"), 5, "b", 99, loses},
+		"newer of the same dialer":    {kept("b"), 5, "b", 8, wins},
+		"older of the same dialer":    {kept("b"), 5, "b", 6, loses},
+		"next boot, whoever dialed":   {kept("a"), 6, "b", 1, wins},
+		"earlier boot, older process": {kept("b"), 4, "a", 99, barred},
+	} {
+		got, refused := c.kept.judge(&connection{node: "b", identity: id, boot: c.boot, dialer: c.dialer, dial: c.dial})
+		require.Equal(t, c.want, got, name)
+		require.Equal(t, c.want == wins, refused == nil, name)
+	}
+}
+
+// TestRefusedNewcomerMakesTheKeptLinkProveItself: the newcomer would not dial if
+// it had the link that is kept.
+func TestRefusedNewcomerMakesTheKeptLinkProveItself(t *testing.T) {
+	a, b := start(t, "a", quiet), start(t, "b", quiet)
+	a.knows(b)
+	sent := func(n uint64) func() bool {
+		return func() bool { l := a.Links(); return len(l) == 1 && l[0].FramesOut == n }
+	}
+	require.Eventually(t, sent(2), patience, glance, "a ping and the answer to one")
+	require.Equal(t, ReasonAlreadyConnected, a.consider(b.hello("a", 99)).Reason)
+	require.Eventually(t, sent(3), patience, glance)
+}
+
+// TestOldEvidenceProvesNothing: evidence about a link before the present one
+// must not release promises made since.
+func TestOldEvidenceProvesNothing(t *testing.T) {
+	a, b := start(t, "a"), start(t, "b")
+	a.knows(b)
+	a.sees(t, "b", "up 1")
+	p := a.peers["b"]
+	a.prove(p, p.epoch)
+	a.prove(p, p.epoch-1)
+	b.close(t)
+	a.sees(t, "b", "down goodbye")
+	a.prove(p, p.epoch-1)
+	require.Equal(t, []string{"up 1", "down goodbye"}, a.all("b"))
+}
+
+// TestFramesOfAReplacedConnectionCount: both connections lead to the same process.
+func TestFramesOfAReplacedConnectionCount(t *testing.T) {
+	up := &peer{m: &Mesh{}, link: &link{info: PeerInfo{Boot: 2}}}
+	require.True(t, up.hears(&link{info: PeerInfo{Boot: 2}}))
+	require.False(t, up.hears(&link{info: PeerInfo{Boot: 1}}), "an earlier process")
+	down := &peer{m: &Mesh{}}
+	require.False(t, down.hears(&link{info: PeerInfo{Boot: 2}}), "after LinkDown nothing is received")
+}
+
+// TestDyingListenerIsAskedAgain: the first dial for the proof meets a listener that the
+// kernel has not closed yet.
+func TestDyingListenerIsAskedAgain(t *testing.T) {
+	a := start(t, "a")
+	dying, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	broken := make(chan struct{})
+	go func() {
+		defer close(broken)
+		conn, err := dying.Accept()
+		_ = dying.Close()
+		if err == nil {
+			reset(conn)
+		}
+	}()
+	s := intrude(t, a)
+	h := helloFrom(a)
+	h.Address = dying.Addr().String()
+	s.link(h)
+	a.sees(t, "x", "up 1")
+	require.NoError(t, closeWrite(s.conn))
+	<-broken
+	a.sees(t, "x", "died refused-after-eof")
+}
+
+// TestListenerIsClosedLast: as long as anything of the process is at work, a
+// dial to it is not refused.
+func TestListenerIsClosedLast(t *testing.T) {
+	a := startWith(t, "a", &recorder{slow: "b", release: make(chan struct{})})
+	b := start(t, "b")
+	b.knows(a)
+	a.sees(t, "b", "up 1")
+	require.Eventually(t, func() bool { return b.Send("a", "g", ack(1)) }, patience, glance)
+	require.Eventually(t, func() bool { return a.busy("b") }, patience, glance)
+	closed := make(chan error)
+	go func() { closed <- a.Close(context.Background()) }()
+	require.Eventually(t, func() bool { return !a.Send("b", "g", ack(1)) || a.ctx.Err() != nil }, patience, glance)
+	conn, err := net.DialTimeout("tcp", a.Addr().String(), time.Second)
+	require.NoError(t, err)
+	require.NoError(t, conn.Close())
+	close(a.release)
+	require.NoError(t, <-closed)
+}
+
+func TestReusedDecoderKeepsNothingOfTheMessageBefore(t *testing.T) {
+	enc, dec := newEncoder(), newDecoder()
+	full := largest()
+	_, frame, err := enc.batch([]queued{full}, MinMaxFrame)
+	require.NoError(t, err)
+	require.NoError(t, dec.batch(frame[frameHeader:], func(_ string, m elector.Message) { require.Equal(t, full.msg, m) }))
+	enc.begin()
+	require.NoError(t, enc.codec.Encode([]any{[]byte("g"), uint8(elector.NodeUnavailable)}))
+	require.NoError(t, dec.batch(enc.body, func(_ string, m elector.Message) {
+		require.Equal(t, elector.Message{Kind: elector.NodeUnavailable}, m)
+	}))
+}
