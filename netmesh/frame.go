@@ -33,7 +33,8 @@ const (
 
 var msgpack = func() *codec.MsgpackHandle {
 	h := &codec.MsgpackHandle{}
-	h.WriteExt = true // byte strings are marked as such
+	h.WriteExt = true      // byte strings are marked as such
+	h.StructToArray = true // without field names
 	return h
 }()
 

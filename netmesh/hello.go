@@ -22,7 +22,6 @@ const magic = "bmqelect"
 // hello introduces a process: body of Hello, and of Welcome, where MinVersion
 // and MaxVersion are the version agreed. A newer version may append fields.
 type hello struct {
-	_struct    bool `codec:",toarray"` //nolint:unused // read by the codec
 	Magic      string
 	MinVersion uint
 	MaxVersion uint
@@ -37,9 +36,8 @@ type hello struct {
 
 // farewell is the body of Refuse and Goodbye.
 type farewell struct {
-	_struct bool `codec:",toarray"` //nolint:unused // read by the codec
-	Reason  uint8
-	Text    string
+	Reason uint8
+	Text   string
 }
 
 // maxText is how much of an explanation travels, in bytes.
@@ -63,8 +61,7 @@ func (f *farewell) refusal() *refusal {
 
 // ping is the body of Ping and Pong.
 type ping struct {
-	_struct bool `codec:",toarray"` //nolint:unused // read by the codec
-	Number  uint64
+	Number uint64
 }
 
 // hello returns this process's introduction to a node.

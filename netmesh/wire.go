@@ -14,7 +14,6 @@ import (
 // are zero, unknown ones are skipped. Names are byte strings so that a decoder
 // that is reused allocates nothing.
 type wireItem struct {
-	_struct      bool `codec:",toarray"` //nolint:unused // read by the codec
 	Group        []byte
 	Kind         uint8
 	Term         uint64
