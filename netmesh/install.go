@@ -1,6 +1,7 @@
 package netmesh
 
 import (
+	"errors"
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
@@ -68,7 +69,8 @@ func (m *Mesh) place(p *peer, l *link) (outcome standing, reborn bool, refused *
 // gone. Called with Mesh.mu held.
 func (p *peer) adopt(l *link) (reborn bool) {
 	old := p.link
-	reborn = p.known && l.boot > p.boot
+	reborn = p.known && l.identity == p.identity && l.boot > p.boot
+	p.departed = false
 	p.known, p.identity, p.boot = true, l.identity, l.boot
 	p.link, p.removed, p.proof = l, false, proofWanted{}
 	p.epoch++
@@ -109,6 +111,8 @@ func (m *Mesh) unplace(p *peer, l *link, ev elector.Evidence, err error) bool {
 	// A loss is looked into at once; who left on purpose, or comes and goes, is not pressed.
 	p.lazy = ev == elector.EvidenceGoodbye || ev == elector.EvidenceLocal || lived < m.cfg.RedialMin
 	p.status = peerStatus{since: time.Now(), loss: ev, err: err.Error()}
+	var said *goodbyeError
+	p.departed = errors.As(err, &said) && said.Reason == ReasonClosing
 	if ev == elector.EvidenceEOF && !m.cfg.NoDeathProof {
 		p.proof = proofWanted{addr: l.listens(), epoch: p.epoch}
 	}
@@ -123,9 +127,10 @@ func (m *Mesh) unplace(p *peer, l *link, ev elector.Evidence, err error) bool {
 func (m *Mesh) prove(p *peer, epoch uint64) {
 	p.takeTurn()
 	defer p.leaveTurn()
-	m.mu.RLock()
+	m.mu.Lock()
 	valid := p.epoch == epoch && p.link == nil && !p.gone && !m.closing
-	m.mu.RUnlock()
+	p.departed = p.departed || valid
+	m.mu.Unlock()
 	if valid {
 		m.log.Info("peer is dead", "peer", p.node, "proof", elector.ProofRefusedAfterEOF)
 		m.handler.Died(p.node, elector.ProofRefusedAfterEOF)

@@ -31,6 +31,8 @@ func (p *peer) judge(c *connection) (standing, *refusal) {
 		return wins, nil
 	}
 	switch {
+	case c.identity != p.identity && p.departed:
+		return wins, nil // a new data directory, and nobody runs on the old one
 	case c.identity != p.identity:
 		// A second process under one name, or a data directory that was lost:
 		// a misconfiguration, and no proof that the first one is gone.

@@ -33,6 +33,7 @@ type peer struct {
 	known    bool   // identity and boot mean something
 	identity uuid.UUID
 	boot     uint64 // the highest seen
+	departed bool   // the process of that boot is no more: it said so, or it is proven dead
 	link     *link  // nil if down
 	epoch    uint64 // counts links: evidence about an earlier one is void
 	proof    proofWanted

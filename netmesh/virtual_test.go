@@ -126,3 +126,51 @@ func TestDelayIsMeasured(t *testing.T) {
 		require.Equal(t, "*: loss 0.5; b: delay 40ms+0s", faults.String())
 	})
 }
+
+// other gives a node another data directory under the same name.
+func other(c *Config) { c.Identity[0]++ }
+
+// A node whose data directory was lost comes back under its old name. It is
+// taken in if nobody can be running on the old one, and only then.
+func TestNewDataDirectoryUnderAnOldName(t *testing.T) {
+	for name, c := range map[string]struct {
+		end   func(t *testing.T, net *memnet.Network, faults *Faults, b *node)
+		taken bool
+	}{
+		"after a death":   {func(t *testing.T, net *memnet.Network, _ *Faults, _ *node) { net.Kill("b") }, true},
+		"after a goodbye": {func(t *testing.T, _ *memnet.Network, _ *Faults, b *node) { b.close(t) }, true},
+		"while the old one is only silent": {func(_ *testing.T, _ *memnet.Network, faults *Faults, b *node) {
+			faults.Cut("b", Both)
+			time.Sleep(time.Minute)
+			b.RemovePeer("a") // or it would come back
+			faults.HealAll()
+		}, false},
+		"while the old one only said goodbye to us": {func(_ *testing.T, _ *memnet.Network, _ *Faults, b *node) {
+			b.RemovePeer("a")
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				net := memnet.New()
+				faults := NewFaults()
+				a := start(t, "a", onHost(net, func(c *Config) { c.Faults = faults }))
+				b := start(t, "b", onHost(net))
+				b.AddPeer("a", "a:7000")
+				time.Sleep(time.Minute)
+				c.end(t, net, faults, b)
+				time.Sleep(time.Minute)
+				ups := a.count("b", "up 1")
+
+				b2 := start(t, "b", onHost(net, other, func(c *Config) { c.Bind = "b:7001" }))
+				b2.AddPeer("a", "a:7000")
+				time.Sleep(time.Minute)
+				if c.taken {
+					require.Equal(t, ups+1, a.count("b", "up 1"))
+					require.Zero(t, a.count("b", "died reincarnated"), "another directory proves nothing")
+					return
+				}
+				require.NotZero(t, a.Counters()[ReasonDuplicateName])
+			})
+		})
+	}
+}
