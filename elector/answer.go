@@ -18,8 +18,15 @@ func (m *Machine) stance() scouting.Stance {
 		PromisedTo:  p.To,
 		PromiseLeft: p.Until.Sub(s.Now),
 		EmbargoLeft: max(s.EmbargoEnd.Sub(s.Now), 0),
-		Scouting:    s.Role == Follower && s.Follower.Round.IsOpen(),
+		Scouting:    s.Role == Follower && s.Follower.Round.IsOpen() && m.couldWin(),
 	}
+}
+
+// couldWin reports whether links to a quorum are up. A node that cannot win its
+// round must not refuse one that can: where only a low-ranked hub reaches a
+// quorum, it would be elected late.
+func (m *Machine) couldWin() bool {
+	return m.state.Linked.With(m.cfg.self).Count() >= m.cfg.quorum
 }
 
 // promise is the outstanding promise; the zero Promise if there is none.

@@ -119,7 +119,7 @@ func (c Config) QuorumSize() int {
 func (c Config) Observer() bool { return !slices.Contains(c.Voters, c.Self) }
 
 // stretch returns d x (1 + drift): the time on this node's clock after which d
-// has passed on every other's.
+// has passed on every other's. It rounds up: a promise must outlast the lease.
 func (t Timing) stretch(d time.Duration) time.Duration {
-	return d + time.Duration(int64(d)/1000*t.ClockDriftPPM/1000)
+	return d + time.Duration(((int64(d)+999)/1000*t.ClockDriftPPM+999)/1000)
 }

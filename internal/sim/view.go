@@ -77,3 +77,7 @@ func (s *Sim) Nodes() []elector.NodeID {
 	}
 	return ids
 }
+
+// LeaseUntil is the end of a node's lease in simulated time, without allocation;
+// before time 0 began if it has none.
+func (s *Sim) LeaseUntil(id elector.NodeID) time.Duration { return s.byName[id].leaseUntil }
