@@ -1,0 +1,78 @@
+package scenario
+
+import "time"
+
+// process is what a node's process is doing.
+type process uint8
+
+const (
+	runs process = iota
+	paused
+	down
+)
+
+// life is a process's state and when it got there.
+type life struct {
+	process process
+	since   time.Duration
+}
+
+// describe says why an action is out of place.
+func (l life) describe() string {
+	if l.since < 0 {
+		return "is absent at first"
+	}
+	return [...]string{"runs since ", "is paused since ", "is down since "}[l.process] + span(l.since)
+}
+
+// lives follows the nodes' processes along the timeline.
+type lives struct {
+	b    *builder
+	of   map[NodeID]life
+	told map[Pos]bool // steps that were reported; a repetition is reported once
+}
+
+// sequence reports actions that make no sense where they stand.
+func (b *builder) sequence() {
+	l := lives{b, map[NodeID]life{}, map[Pos]bool{}}
+	for _, n := range b.s.Nodes {
+		if n.Absent {
+			l.of[n.ID] = life{down, -1}
+		}
+	}
+	for _, s := range b.s.Timeline {
+		l.step(s)
+	}
+}
+
+func (l lives) step(s Step) {
+	switch a := s.Action.(type) {
+	case Crash:
+		l.each(s, a.Nodes, down, "restart it first", runs, paused)
+	case Stop:
+		l.each(s, a.Nodes, down, "a process stops that runs and is not paused", runs)
+	case Restart:
+		l.each(s, a.Nodes, runs, "crash or stop it first", down)
+	case Pause:
+		l.each(s, a.Nodes, paused, "a process pauses that runs", runs)
+	case Resume:
+		l.each(s, a.Nodes, runs, "only a paused process goes on", paused)
+	}
+}
+
+// each moves nodes to a state; from are the states in which that makes sense.
+func (l lives) each(s Step, ids []NodeID, to process, right string, from ...process) {
+	for _, id := range ids {
+		now, fits := l.of[id], false
+		for _, p := range from {
+			fits = fits || p == now.process
+		}
+		if !fits && !l.told[s.Pos] {
+			l.told[s.Pos] = true
+			l.b.at(&value{pos: s.Pos}, "%s: at %s %s %s: %s", s.Text, span(s.At), id, now.describe(), right)
+		}
+		if fits {
+			l.of[id] = life{to, s.At}
+		}
+	}
+}

@@ -1,0 +1,142 @@
+package scenario
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+)
+
+const (
+	maxText  = 1 << 20 // bytes of a file
+	maxDepth = 32      // lists and mappings within each other, in brackets
+)
+
+// converter turns YAML into values and reports what the format leaves out of
+// YAML: a scenario is read by people, so there is one way to write a thing.
+type converter struct{ *report }
+
+// parse returns the file's mapping, or nil if it has none that can be read.
+func (c converter) parse(text []byte) *value {
+	start := &value{pos: Pos{1, 1}}
+	if len(text) > maxText || tooDeep(text) {
+		c.at(start, "this is no scenario: at most %d bytes and %d brackets within each other are read", maxText, maxDepth)
+		return nil
+	}
+	file, err := parser.ParseBytes(text, 0, parser.AllowDuplicateMapKey())
+	if err != nil {
+		c.syntax(start, err)
+		return nil
+	}
+	root := c.document(start, file)
+	if root != nil && root.kind != mapping {
+		c.at(root, "a scenario is a mapping that begins with \"name:\", this is %s", root.kind.describe())
+		return nil
+	}
+	return root
+}
+
+// tooDeep keeps the YAML parser, which is recursive, from absurd files.
+func tooDeep(text []byte) bool {
+	depth := 0
+	for _, b := range text {
+		switch b {
+		case '[', '{':
+			depth++
+		case ']', '}':
+			depth = max(depth-1, 0)
+		}
+		if depth > maxDepth {
+			return true
+		}
+	}
+	return false
+}
+
+func (c converter) syntax(start *value, err error) {
+	var ye yaml.Error
+	if errors.As(err, &ye) && ye.GetToken() != nil {
+		c.at(&value{pos: position(ye.GetToken())}, "not YAML: %s", oneLine(ye.GetMessage()))
+		return
+	}
+	c.at(start, "not YAML: %s", oneLine(err.Error()))
+}
+
+func (c converter) document(start *value, file *ast.File) *value {
+	if len(file.Docs) == 0 || file.Docs[0].Body == nil {
+		c.at(start, "the file is empty: a scenario begins with \"name:\"")
+		return nil
+	}
+	if len(file.Docs) > 1 && file.Docs[1].Start != nil {
+		c.at(&value{pos: position(file.Docs[1].Start)}, "a second document: one file is one scenario")
+	}
+	return c.convert(file.Docs[0].Body)
+}
+
+func (c converter) convert(n ast.Node) *value {
+	v := &value{pos: position(n.GetToken())}
+	switch n := n.(type) {
+	case *ast.NullNode:
+		v.kind = null
+	case *ast.SequenceNode:
+		v.kind = list
+		for _, item := range n.Values {
+			v.items = append(v.items, c.convert(item))
+		}
+	case *ast.MappingNode:
+		c.mapping(v, n.Values)
+	case *ast.MappingValueNode:
+		c.mapping(v, []*ast.MappingValueNode{n})
+	case *ast.LiteralNode:
+		v.text = strings.TrimSpace(n.Value.Value)
+	case *ast.StringNode:
+		v.text = n.Value
+	case ast.ScalarNode:
+		v.text = n.GetToken().Value
+		c.plain(v, n)
+	default:
+		c.at(v, "this way of YAML is no part of the format: write plain values, lists and mappings")
+	}
+	return v
+}
+
+// plain reports scalars that stand for something written elsewhere.
+func (c converter) plain(v *value, n ast.Node) {
+	switch n.(type) {
+	case *ast.AnchorNode, *ast.AliasNode, *ast.TagNode, *ast.MergeKeyNode:
+		v.kind = null
+		c.at(v, "anchors, aliases, merge keys and tags are no part of the format: write the value out")
+	}
+}
+
+func (c converter) mapping(v *value, entries []*ast.MappingValueNode) {
+	v.kind = mapping
+	for i, e := range entries {
+		key := c.convert(e.Key)
+		if i == 0 && v.pos.Column > key.pos.Column {
+			v.pos = key.pos // a block mapping begins with its first key, not with the colon
+		}
+		if first := v.find(key.text); first != nil {
+			c.at(key, "%q is there twice, first on line %d: leave one out", key.text, first.key.pos.Line)
+			continue
+		}
+		held := c.convert(e.Value)
+		if held.kind == null {
+			held.pos = key.pos
+		}
+		v.fields = append(v.fields, field{key, held})
+	}
+}
+
+func position(t *token.Token) Pos {
+	if t == nil || t.Position == nil {
+		return Pos{1, 1}
+	}
+	return Pos{max(t.Position.Line, 1), max(t.Position.Column, 1)}
+}
+
+// oneLine keeps the words of a message from elsewhere on one line.
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
