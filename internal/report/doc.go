@@ -1,0 +1,37 @@
+// Package report shows what happened in the runs of a scenario: as text for a
+// terminal, as JSON Lines for programs, as a picture (SVG), and as one
+// self-contained HTML page to explore. It draws what package history holds and
+// judges nothing itself; the same runs give the same bytes.
+//
+// Several runs given together are variants of one scenario and are shown side
+// by side on one axis of time. Names and texts come from files and from the
+// network: every form escapes them.
+//
+// All functions are safe for concurrent use with different writers, as long as
+// nobody changes the runs meanwhile.
+//
+// # JSON Lines
+//
+// [JSON] writes one object per line. Each has "type" and "run", the run's index
+// from 0. Times are seconds since the start of the timeline, negative before it,
+// and named with the suffix _s. What is unknown, lost or without end is left
+// out, as are empty strings. Per run, in this order:
+//
+//	{"type":"run", "scenario", "variant", "about", "mode", "seed", "duration_s", "quorum", "no_lease", "nodes": [{"node", "voter", "candidate"}]}
+//
+// then, ordered by at_s, what happened:
+//
+//	{"type":"transition", "at_s", "node", "from", "to", "reason", "term", "leader", "peer"}  roles and reasons as the protocol names them
+//	{"type":"cut", "at_s", "until_s", "from", "to"}          one direction of a link was silent
+//	{"type":"mark", "at_s", "text", "note"}                  what the timeline did; note: why it had no effect
+//	{"type":"message", "at_s", "received_s", "from", "to", "kind", "text"}  no received_s: lost
+//
+// and last how it ended:
+//
+//	{"type":"problem", "kind": "invariant" or "run", "text"}
+//	{"type":"verdict", "held", "text", "seen", "at_s", "from_s", "to_s"}
+//	{"type":"summary", "held", "leader_changes", "needless_demotions", "leaderless_s", "availability", "max_term", "messages", "failovers_s": []}
+//
+// Terms are integers below 2^63, availability is a share from 0 to 1, and
+// messages counts all, also those that are not listed one by one.
+package report
