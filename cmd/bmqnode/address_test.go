@@ -21,7 +21,7 @@ func TestEveryAddressChangesAtOnce(t *testing.T) {
 	defer cancel()
 	require.NoError(t, s.Stop(ctx))
 
-	moved, err := procs.New(procs.Config{Binary: binary, Nodes: 3, Dir: s.dir, BasePort: basePort + 400, Options: quick()})
+	moved, err := procs.New(procs.Config{Binary: binary, Names: procs.Numbered(3), Dir: s.dir, BasePort: basePort + 400, Options: quick()})
 	require.NoError(t, err)
 	require.NotEqual(t, s.Nodes()[0].MeshAddr, moved.Nodes()[0].MeshAddr)
 	s.Mesh = moved // stopped at the end of the test

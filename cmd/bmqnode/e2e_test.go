@@ -74,7 +74,7 @@ func layOut(t testing.TB, n int, options map[string]any) *scene {
 	s := &scene{t: t, dir: t.TempDir(), exits: map[string]error{}}
 	var err error
 	s.Mesh, err = procs.New(procs.Config{
-		Binary: binary, Nodes: n, Dir: s.dir, BasePort: basePort, Options: options,
+		Binary: binary, Names: procs.Numbered(n), Dir: s.dir, BasePort: basePort, Options: options,
 		OnLine: func(l procs.Line) { s.mu.Lock(); defer s.mu.Unlock(); s.lines = append(s.lines, l) },
 		OnExit: func(node string, err error) { s.mu.Lock(); defer s.mu.Unlock(); s.exits[node] = err },
 	})

@@ -87,7 +87,7 @@ func (m *localMesh) run(ctx context.Context, in io.Reader) (err error) {
 	}
 	m.firstLeader = make(chan string, 1)
 	m.procs, err = procs.New(procs.Config{
-		Binary: self, Nodes: m.nodes, Dir: dir, BasePort: m.basePort,
+		Binary: self, Names: procs.Numbered(m.nodes), Dir: dir, BasePort: m.basePort,
 		Options: map[string]any{"profile": m.profile, "faults": true, "unsafe-no-scouting": m.noScouting},
 		OnLine:  m.onLine, OnExit: m.onExit,
 	})

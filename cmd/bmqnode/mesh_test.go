@@ -74,7 +74,7 @@ func TestMeshShowsALeaderObeysAndLeavesNothingBehind(t *testing.T) {
 	typed("fly " + leader)
 	s.eventually("a mistake is answered", shows(`there is no command "fly"`))
 	typed("kill n7")
-	s.eventually("a wrong name is answered", shows(`no node "n7" here: there are n1 to n3`))
+	s.eventually("a wrong name is answered", shows(`no node "n7" here, but n1, n2, n3`))
 
 	require.NoError(t, cmd.Process.Signal(os.Interrupt))
 	require.NoError(t, cmd.Wait(), "Ctrl-C is a clean end")

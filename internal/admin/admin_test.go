@@ -147,7 +147,9 @@ func TestEventsStreamUntilTheNodeEnds(t *testing.T) {
 	leads(t, node)
 	ready, ended := make(chan struct{}), make(chan error, 1)
 	var events []Event
-	go func() { ended <- c.Events(t.Context(), func() { close(ready) }, func(e Event) { events = append(events, e) }) }()
+	go func() {
+		ended <- c.Events(t.Context(), func() { close(ready) }, func(e Event) { events = append(events, e) })
+	}()
 	<-ready
 	require.NoError(t, node.Close(t.Context()))
 	require.NoError(t, <-ended, "the stream ends with the node")

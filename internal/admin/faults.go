@@ -16,6 +16,15 @@ type FaultRequest struct {
 	CutIn   []cluster.NodeID `json:"cut_in,omitempty"`  // nothing comes from them
 	CutOut  []cluster.NodeID `json:"cut_out,omitempty"` // nothing goes to them
 	Reset   []cluster.NodeID `json:"reset,omitempty"`   // the connection is reset, once
+	Links   []LinkFault      `json:"links,omitempty"`   // what goes out is late, or lost
+}
+
+// LinkFault makes what goes to a peer late or lost; zeros end that.
+type LinkFault struct {
+	To     cluster.NodeID  `json:"to"`
+	Delay  cluster.Seconds `json:"delay_s"`
+	Jitter cluster.Seconds `json:"jitter_s"` // at most so much more, at random
+	Loss   float64         `json:"loss"`     // share of the frames, 0 to 1
 }
 
 // FaultStatus says what is cut.
@@ -60,6 +69,10 @@ func (r FaultRequest) apply(f *netmesh.Faults) {
 		for _, p := range c.peers {
 			f.Cut(p, c.dir)
 		}
+	}
+	for _, l := range r.Links {
+		f.Delay(l.To, l.Delay.Duration(), l.Jitter.Duration())
+		f.Loss(l.To, l.Loss)
 	}
 	for _, p := range r.Reset {
 		f.Reset(p)

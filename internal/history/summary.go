@@ -9,7 +9,7 @@ import (
 
 // Summary is a run in figures.
 type Summary struct {
-	LeaderChanges int // times that a node led which had not been the last to lead
+	LeaderChanges int // times that a node led which was not the last to have led; the first leader is no change
 	Demotions     int // times that a running leader lost office otherwise than by a stop or a transfer
 	Leaderless    time.Duration
 	Availability  float64 // share of the time with a leader, 0 to 1
@@ -22,7 +22,7 @@ type Summary struct {
 // Summarize computes the figures of a window.
 func (h *History) Summarize(from, to time.Duration) Summary {
 	s := Summary{Messages: h.MessagesIn(from, to), Demotions: h.demotions(from, to), MaxTerm: h.MaxTermIn(from, to)}
-	last, gap := NodeID(""), time.Duration(0)
+	last, gap := h.lastLeader(from), time.Duration(0)
 	for _, r := range h.Reigns(from, to) {
 		if r.Leader == "" {
 			gap += r.To - r.From
@@ -40,6 +40,28 @@ func (h *History) Summarize(from, to time.Duration) Summary {
 		s.Availability = 1 - float64(s.Leaderless)/float64(to-from)
 	}
 	return s
+}
+
+// lastLeader is who led last before a moment; "" if nobody ever did.
+func (h *History) lastLeader(before time.Duration) NodeID {
+	last := NodeID("")
+	for _, r := range h.Reigns(h.Beginning(), before) {
+		if r.Leader != "" {
+			last = r.Leader
+		}
+	}
+	return last
+}
+
+// Beginning is the time of the first thing that is known, at or before 0.
+func (h *History) Beginning() time.Duration {
+	first := time.Duration(0)
+	for _, l := range h.Lanes {
+		for _, t := range l.Transitions {
+			first = min(first, t.At)
+		}
+	}
+	return first
 }
 
 // demotions counts leaders that stepped down though they ran on and nobody

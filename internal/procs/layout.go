@@ -59,11 +59,12 @@ func (n *Node) writeConfig() error {
 		return fmt.Errorf("directory of node %s: %w", n.Name, err)
 	}
 	options := map[string]any{
-		"node": n.Name, "voters": n.mesh.names(), "data-dir": n.Dir + "/state",
+		"node": n.Name, "voters": n.mesh.cfg.Names, "data-dir": n.Dir + "/state",
 		"gossip-addr": n.GossipAddr, "mesh-addr": n.MeshAddr, "admin-addr": n.AdminAddr,
 		"join": n.mesh.gossipAddrs(), "log-format": "json",
 	}
 	maps.Copy(options, n.mesh.cfg.Options)
+	maps.Copy(options, n.mesh.cfg.NodeOptions[n.Name])
 	text, err := yaml.Marshal(options)
 	if err != nil {
 		return fmt.Errorf("configuration of node %s: %w", n.Name, err)
@@ -72,13 +73,6 @@ func (n *Node) writeConfig() error {
 		return fmt.Errorf("configuration of node %s: %w", n.Name, err)
 	}
 	return nil
-}
-
-func (m *Mesh) names() (names []string) {
-	for _, n := range m.nodes {
-		names = append(names, n.Name)
-	}
-	return names
 }
 
 func (m *Mesh) gossipAddrs() (addrs []string) {

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 
@@ -18,14 +19,16 @@ import (
 
 // Config describes a mesh.
 type Config struct {
-	Binary string // of bmqnode
-	Nodes  int    // named n1, n2, ...
-	Dir    string // holds a directory per node: configuration, state, log
+	Binary string   // of bmqnode
+	Names  []string // of the nodes; see Numbered
+	Dir    string   // holds a directory per node: configuration, state, log
 	// BasePort is where the search for free ports begins: three per node, for
 	// gossip, mesh and administration.
 	BasePort int
-	// Options go into every configuration file: bmqnode's flags without dashes.
-	Options map[string]any
+	// Options go into every configuration file, NodeOptions into that of one node:
+	// bmqnode's flags without dashes.
+	Options     map[string]any
+	NodeOptions map[string]map[string]any
 	// OnLine gets every line that a process writes; OnExit is told when one has
 	// ended. Both are called from several goroutines; either may be nil.
 	OnLine func(Line)
@@ -51,12 +54,11 @@ type Node struct {
 // New lays out the mesh; it starts nothing.
 func New(cfg Config) (*Mesh, error) {
 	m := &Mesh{cfg: cfg}
-	base, err := freeBase(cfg.BasePort, portsPerNode*cfg.Nodes)
+	base, err := freeBase(cfg.BasePort, portsPerNode*len(cfg.Names))
 	if err != nil {
 		return nil, err
 	}
-	for i := range cfg.Nodes {
-		name := fmt.Sprintf("n%d", i+1)
+	for i, name := range cfg.Names {
 		dir := filepath.Join(cfg.Dir, name)
 		m.nodes = append(m.nodes, &Node{
 			Name: name, mesh: m, Dir: dir, ConfigFile: filepath.Join(dir, "bmqnode.yaml"),
@@ -73,7 +75,15 @@ func New(cfg Config) (*Mesh, error) {
 	return m, nil
 }
 
-// Nodes are the mesh's nodes, in order of their numbers.
+// Numbered are the names n1 to nN.
+func Numbered(n int) (names []string) {
+	for i := range n {
+		names = append(names, fmt.Sprintf("n%d", i+1))
+	}
+	return names
+}
+
+// Nodes are the mesh's nodes, in the order of Config.Names.
 func (m *Mesh) Nodes() []*Node { return m.nodes }
 
 // Node returns the node of that name; the error lists those that there are.
@@ -83,7 +93,7 @@ func (m *Mesh) Node(name string) (*Node, error) {
 			return n, nil
 		}
 	}
-	return nil, fmt.Errorf("no node %q here: there are n1 to n%d", name, len(m.nodes))
+	return nil, fmt.Errorf("no node %q here, but %s", name, strings.Join(m.cfg.Names, ", "))
 }
 
 // Start starts every process.
