@@ -1,0 +1,101 @@
+package report
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bmqelect/bmqelect/internal/history"
+)
+
+// direction is one way of a link.
+type direction struct{ from, to history.NodeID }
+
+// band is a time in which the same directions are cut.
+type band struct {
+	from, to time.Duration
+	cut      map[direction]bool
+}
+
+// bands divides the run into times with the same cuts; times without any are
+// left out.
+func bands(h *history.History) []band {
+	var moments []time.Duration
+	for _, c := range h.Cuts {
+		moments = append(moments, max(c.Start, 0), min(c.End, h.Duration))
+	}
+	slices.Sort(moments)
+	moments = slices.Compact(moments)
+	var all []band
+	for i := 0; i+1 < len(moments); i++ {
+		if cut := cutsAt(h, moments[i]); len(cut) > 0 {
+			all = append(all, band{moments[i], moments[i+1], cut})
+		}
+	}
+	return all
+}
+
+// cutsAt are the directions that are cut at a moment.
+func cutsAt(h *history.History, t time.Duration) map[direction]bool {
+	cut := map[direction]bool{}
+	for _, c := range h.Cuts {
+		if c.Start <= t && t < c.End {
+			cut[direction{c.From, c.To}] = true
+		}
+	}
+	return cut
+}
+
+// describe names what is cut as the scenario format would: "a-b" for both
+// directions, "a->b" for one, and "a-*" where a hears and reaches nobody.
+func (b band) describe(lanes []history.Lane) string {
+	left := make(map[direction]bool, len(b.cut))
+	for d := range b.cut {
+		left[d] = true
+	}
+	var names []string
+	for i := range lanes {
+		if id := lanes[i].Node; len(lanes) > 2 && isolated(b.cut, id, lanes) {
+			names = append(names, string(id)+"-*")
+			take(left, id, lanes)
+		}
+	}
+	for i := range lanes {
+		for j := range lanes[i+1:] {
+			names = appendLink(names, left, lanes[i].Node, lanes[i+1+j].Node)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// isolated reports whether every direction to and from id is cut.
+func isolated(cut map[direction]bool, id history.NodeID, lanes []history.Lane) bool {
+	for i := range lanes {
+		if peer := lanes[i].Node; peer != id && (!cut[direction{id, peer}] || !cut[direction{peer, id}]) {
+			return false
+		}
+	}
+	return true
+}
+
+// take removes every direction to and from id.
+func take(left map[direction]bool, id history.NodeID, lanes []history.Lane) {
+	for i := range lanes {
+		delete(left, direction{id, lanes[i].Node})
+		delete(left, direction{lanes[i].Node, id})
+	}
+}
+
+// appendLink names what is cut between two nodes, if anything is.
+func appendLink(names []string, cut map[direction]bool, a, b history.NodeID) []string {
+	there, back := cut[direction{a, b}], cut[direction{b, a}]
+	switch {
+	case there && back:
+		return append(names, string(a)+"-"+string(b))
+	case there:
+		return append(names, string(a)+"->"+string(b))
+	case back:
+		return append(names, string(b)+"->"+string(a))
+	}
+	return names
+}
