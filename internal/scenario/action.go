@@ -41,8 +41,8 @@ func (b *builder) cut(o object, v *value) (Action, string) {
 func (b *builder) isolate(o object, v *value) (Action, string) {
 	ids := b.list(v, b.known)
 	pairs, text := b.s.linksOf(ids), words("isolate", names(ids))
-	if len(ids) > 0 && len(pairs) == 0 {
-		b.at(v, "%s has no links: it is the only node", ids[0])
+	if len(ids) > 0 {
+		b.alone(v, pairs)
 	}
 	if b.resets(o) {
 		return Reset{once(pairs)}, text + " (reset)"
@@ -135,12 +135,15 @@ func (b *builder) setLink(_ object, v *value) (Action, string) {
 	o := b.object(v, "link", append([]string{"between"}, linkKeys...)...)
 	between := o.get("between")
 	if between == nil {
-		b.at(o.value, "link does not say which: add between, as in between: a-b")
+		o.incomplete("link does not say which: add between, as in between: a-b")
 		return nil, ""
 	}
 	set := SetLink{Link: b.s.Network}
 	b.link(o, &set.Link)
 	l := b.links(between, true)
+	if l.all {
+		b.alone(between, l.pairs)
+	}
 	set.Pairs = l.pairs
 	return set, words("link", append(slices.Clone(l.texts), behavior(o, set.Link)...))
 }

@@ -10,7 +10,7 @@ import (
 func (b *builder) bounds(v *value, what string, parse func(string) (float64, string), show func(float64) string) (Range, string) {
 	r := Range{math.Inf(-1), math.Inf(1)}
 	if v.kind == scalar {
-		o := object{b.report, &value{kind: mapping, fields: []field{{&value{text: what}, v}}}}
+		o := object{report: b.report, value: &value{kind: mapping, fields: []field{{&value{text: what}, v}}}}
 		read(o, what, &r.Min, parse)
 		r.Max = r.Min
 		return r, "exactly " + show(r.Min)

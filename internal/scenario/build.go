@@ -39,7 +39,7 @@ func (b *builder) texts(o object) {
 	s := b.s
 	for _, required := range []string{"name", "nodes", "duration"} {
 		if !o.has(required) {
-			b.at(o.value, "%q is missing: a scenario has a name, nodes and a duration", required)
+			o.incomplete("%q is missing: a scenario has a name, nodes and a duration", required)
 		}
 	}
 	s.Seed = 1
@@ -74,7 +74,7 @@ func (b *builder) begin(o object) {
 	in.term("term", &b.s.Begin.Term)
 	leader := in.get("leader")
 	if leader == nil {
-		b.at(in.value, "begin has no leader: name one, or leave begin out for a cold start")
+		in.incomplete("begin has no leader: name one, or leave begin out for a cold start")
 		return
 	}
 	if id, ok := b.candidate(leader); ok {
@@ -87,18 +87,18 @@ func (b *builder) begin(o object) {
 func (b *builder) established(leader *value) {
 	present := 0
 	for _, n := range b.s.Nodes {
-		switch {
-		case n.Absent && n.ID == b.s.Begin.Leader:
-			b.at(leader, "%s is absent at first: begin with a leader that is there", n.ID)
-			return
-		case !n.Absent && !n.Observer:
-			present++
-		case n.Absent:
+		if n.Absent {
 			continue
 		}
-		if n.Term != 0 && !n.Absent {
-			b.at(leader, "begin puts all nodes that are there in its term, so %s must not have a term of its own", n.ID)
+		if !n.Observer {
+			present++
 		}
+		if n.Term != 0 {
+			b.at(leader, "begin puts all nodes that are there in its term: %s must have no term of its own or be absent", n.ID)
+		}
+	}
+	if b.s.node(b.s.Begin.Leader).Absent {
+		b.at(leader, "%s is absent at first: begin with a leader that is there", b.s.Begin.Leader)
 	}
 	if need := b.s.Election.QuorumSize(); present < need {
 		b.at(leader, "%s cannot have been elected: that takes %d voters, and %d are there at first", b.s.Begin.Leader, need, present)

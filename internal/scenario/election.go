@@ -55,12 +55,12 @@ func (b *builder) election(o object) {
 	o.flag("scouting", &scout)
 	b.s.Scouting, e.UnsafeNoScouting = scout, !scout
 	read(o, "rule", &e.Rule, parseRule)
-	in := object{b.report, o.value}
+	own := o
 	if v := o.get("elector"); v != nil {
-		in = b.object(v, "elector", electorKeys()...)
-		b.elector(in, e)
+		own = b.object(v, "elector", electorKeys()...)
+		b.elector(own, e)
 	}
-	b.validate(o, in)
+	b.validate(o, own)
 }
 
 func (b *builder) elector(o object, e *elector.Config) {
@@ -112,7 +112,7 @@ func parseDrift(text string) (int64, string) {
 }
 
 // validate reports what the elector itself finds wrong, at the key that says it.
-func (b *builder) validate(top, in object) {
+func (b *builder) validate(top, own object) {
 	if len(b.s.Election.Voters) == 0 {
 		return
 	}
@@ -122,18 +122,18 @@ func (b *builder) validate(top, in object) {
 	}
 	for _, p := range found.Problems {
 		name, want := renamed.Replace(p.Field), renamed.Replace(p.Want)
-		b.at(place(top, in, name), "%s is %s, but must be %s", name, p.Value, want)
+		b.at(place(top, own, name), "%s is %s, but must be %s", name, p.Value, want)
 	}
 }
 
 // place returns the key that a setting comes from: its own, or the profile's, or
 // whatever of the election the file has.
-func place(top, in object, name string) *value {
+func place(top, own object, name string) *value {
 	if name == "nodes" {
 		return top.key("nodes")
 	}
-	if in.has(name) {
-		return in.key(name)
+	if own.has(name) {
+		return own.key(name)
 	}
 	for _, key := range []string{"elector", "profile"} {
 		if top.has(key) {

@@ -47,9 +47,6 @@ func (b *builder) expectations(o object) {
 
 func (b *builder) expectation(v *value) {
 	o := b.object(v, "an expectation", slices.Concat([]string{"at", "from", "to"}, wantKeys(), wantModifiers)...)
-	if v.kind != mapping {
-		return
-	}
 	chosen, found := 0, []string{}
 	for i, w := range wants {
 		if o.has(w.key) {
@@ -58,7 +55,7 @@ func (b *builder) expectation(v *value) {
 	}
 	switch {
 	case len(found) == 0:
-		b.at(v, "an expectation wants nothing: add one of %s", strings.Join(wantKeys(), ", "))
+		o.incomplete("an expectation wants nothing: add one of %s", strings.Join(wantKeys(), ", "))
 		return
 	case len(found) > 1:
 		b.at(v, "an expectation wants one thing, this one wants %s: make it %d", strings.Join(found, " and "), len(found))
@@ -92,7 +89,9 @@ func (b *builder) leader(o object, v *value) (Want, string) {
 	var l Leader
 	text := "any leader"
 	if v.kind == scalar && v.text == "any" {
-		l.AnyOf = b.s.candidates()
+		if l.AnyOf = b.s.candidates(); len(l.AnyOf) == 0 {
+			b.at(v, "no node can lead: all are observers or no candidates")
+		}
 	} else {
 		l.AnyOf = b.list(v, b.candidate)
 		text = "leader " + strings.Join(names(l.AnyOf), " or ")

@@ -20,7 +20,7 @@ func (b *builder) links(v *value, wide bool) (l linkList) {
 		b.at(v, "an empty list: name at least one link, as in a-b or a->b")
 	}
 	if wide && v.kind == scalar && v.text == "all" {
-		return linkList{all: true, pairs: b.s.linksOf(b.s.ids()), texts: []string{"all"}}
+		return linkList{all: true, pairs: b.s.linksOf(b.s.ids()), texts: []string{v.text}}
 	}
 	for _, item := range v.elements() {
 		if pairs := b.linkOrNode(item, wide); pairs != nil {
@@ -53,10 +53,19 @@ func (b *builder) linkOrNode(v *value, wide bool) []Pair {
 		b.at(v, "a link is written a-b or a->b, this is %q; all links of a node are cut by isolate", v.text)
 	default:
 		if id, ok := b.known(v); ok {
-			return b.s.linksOf([]NodeID{id})
+			pairs := b.s.linksOf([]NodeID{id})
+			b.alone(v, pairs)
+			return pairs
 		}
 	}
 	return nil
+}
+
+// alone reports links that there cannot be.
+func (b *builder) alone(v *value, pairs []Pair) {
+	if len(pairs) == 0 {
+		b.at(v, "there are no links: the scenario has one node")
+	}
 }
 
 func (b *builder) oneLink(v *value) []Pair {

@@ -23,7 +23,7 @@ func Load(path string, set ...Override) (*Scenario, error) {
 // could go on.
 func Parse(file string, text []byte, set ...Override) (*Scenario, error) {
 	b := &builder{report: &report{}, s: &Scenario{File: file}}
-	if root := (converter{b.report}).parse(text); root != nil {
+	if root := (&converter{report: b.report}).parse(text); root != nil {
 		b.override(root, set)
 		b.build(root)
 	}

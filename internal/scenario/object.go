@@ -13,28 +13,40 @@ import (
 type object struct {
 	*report
 	*value
+	// odd says that a problem with the keys was reported. What seems to be missing
+	// may be there under a wrong name, so that is not reported too.
+	odd bool
 }
 
 // object begins to read v, what it is in a message, and reports the keys that
 // are not known and those without a value. What is not a mapping is reported and
 // reads as an empty one.
 func (r *report) object(v *value, what string, known ...string) object {
-	o := object{r, &value{kind: mapping, pos: v.pos, origin: v.origin}}
-	if v.kind != mapping {
+	o := object{r, &value{kind: mapping, pos: v.pos, origin: v.origin}, v.kind != mapping}
+	if o.odd {
 		r.at(v, "%s is a mapping of keys to values, this is %s", what, v.kind.describe())
-		return o
 	}
 	for _, f := range v.fields {
 		switch {
 		case !slices.Contains(known, f.key.text):
+			o.odd = true
 			r.at(f.key, "unknown key %q in %s: %s", f.key.text, what, suggest(f.key.text, known))
 		case f.value.kind == null:
+			o.odd = true
 			r.at(f.value, "%q has no value: give one or leave the key out", f.key.text)
 		default:
 			o.fields = append(o.fields, f)
 		}
 	}
 	return o
+}
+
+// incomplete reports that something is missing, unless it may be there under a
+// wrong name.
+func (o object) incomplete(format string, args ...any) {
+	if !o.odd {
+		o.at(o.value, format, args...)
+	}
 }
 
 // get returns the value of a key, or nil.

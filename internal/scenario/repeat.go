@@ -1,6 +1,9 @@
 package scenario
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // round is what a repetition does again and again.
 type round struct {
@@ -12,15 +15,15 @@ type round struct {
 // step's time, and every so often before until. Without until they go on as long
 // as a whole round fits before the end.
 func (b *builder) repeat(step object, at time.Duration) {
-	if len(step.fields) > 2 {
+	if slices.ContainsFunc(step.fields, func(f field) bool { return f.key.text != "at" && f.key.text != "repeat" }) {
 		b.at(step.value, "repeat stands alone in its step: put the other action into do")
 		return
 	}
 	o := b.object(step.get("repeat"), "repeat", "every", "until", "do")
 	var r round
 	for _, required := range []string{"every", "do"} {
-		if !o.has(required) && o.kind == mapping {
-			b.at(o.value, "repeat has no %s: write it as in {every: 5s, until: 60s, do: [{cut: [a-b]}, {after: 1s, heal: all}]}", required)
+		if !o.has(required) {
+			o.incomplete("repeat has no %s: write it as in {every: 5s, until: 60s, do: [{cut: [a-b]}, {after: 1s, heal: all}]}", required)
 		}
 	}
 	known := o.positive("every", &r.every)
@@ -76,8 +79,12 @@ func (b *builder) until(o object, at, length time.Duration) (until time.Duration
 
 // rounds writes the rounds out.
 func (b *builder) rounds(step object, r round, at, until time.Duration) {
-	if count := int64((until-at)/r.every) + 1; count*int64(len(r.steps)) > maxSteps {
-		b.at(step.value, "%d rounds of %d steps are too many: a timeline has at most %d steps", count, len(r.steps), maxSteps)
+	switch count := int64((until - at + r.every - 1) / r.every); {
+	case count <= 0:
+		b.at(step.value, "no round fits before the end: one lasts %s, and duration is %s", span(r.length), span(b.s.Duration))
+		return
+	case count > int64((maxSteps-len(b.s.Timeline))/len(r.steps)):
+		b.at(step.value, "%d rounds are too many: a timeline has at most %d steps with its repetitions written out", count, maxSteps)
 		return
 	}
 	for ; at < until; at += r.every {

@@ -36,7 +36,7 @@ func parsePositive(text string) (time.Duration, string) {
 // parseShare returns a share in parts per million.
 func parseShare(text string) (int, string) {
 	f, ok := fraction(text)
-	if !ok || f < 0 || f > 1 {
+	if !ok || !(f >= 0 && f <= 1) {
 		return 0, "a share from 0% to 100%, as in 30% or 0.3"
 	}
 	return int(math.Round(f * million)), ""

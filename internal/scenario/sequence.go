@@ -29,12 +29,18 @@ func (l life) describe() string {
 type lives struct {
 	b    *builder
 	of   map[NodeID]life
-	told map[Pos]bool // steps that were reported; a repetition is reported once
+	told map[tale]bool // what was reported; a repetition is reported once
+}
+
+// tale is a step of the file and a node that it does not fit.
+type tale struct {
+	pos  Pos
+	node NodeID
 }
 
 // sequence reports actions that make no sense where they stand.
 func (b *builder) sequence() {
-	l := lives{b, map[NodeID]life{}, map[Pos]bool{}}
+	l := lives{b, map[NodeID]life{}, map[tale]bool{}}
 	for _, n := range b.s.Nodes {
 		if n.Absent {
 			l.of[n.ID] = life{down, -1}
@@ -67,8 +73,8 @@ func (l lives) each(s Step, ids []NodeID, to process, right string, from ...proc
 		for _, p := range from {
 			fits = fits || p == now.process
 		}
-		if !fits && !l.told[s.Pos] {
-			l.told[s.Pos] = true
+		if t := (tale{s.Pos, id}); !fits && !l.told[t] {
+			l.told[t] = true
 			l.b.at(&value{pos: s.Pos}, "%s: at %s %s %s: %s", s.Text, span(s.At), id, now.describe(), right)
 		}
 		if fits {

@@ -39,19 +39,19 @@ type clock struct {
 func (b *builder) entry(v *value, before clock) clock {
 	o := b.object(v, "a step", append(stepKeys("at"), "repeat")...)
 	at := before.time
-	if !o.has("at") && v.kind == mapping {
-		b.at(o.value, "a step has no time: add at, as in at: 10s")
+	if !o.has("at") {
+		o.incomplete("a step has no time: add at, as in at: 10s")
 	}
-	if !o.duration("at", &at) {
-		return before
+	if o.duration("at", &at) {
+		b.inOrder(o.get("at"), at, before)
+		before = clock{max(at, before.time), v.pos.Line}
 	}
-	b.inOrder(o.get("at"), at, before)
 	if o.has("repeat") {
 		b.repeat(o, at)
 	} else if action, text := b.action(o); action != nil {
 		b.add(Step{At: at, Pos: v.pos, Text: text, Action: action})
 	}
-	return clock{max(at, before.time), v.pos.Line}
+	return before
 }
 
 func (b *builder) inOrder(v *value, at time.Duration, before clock) {
@@ -84,7 +84,7 @@ func (b *builder) action(o object) (Action, string) {
 	}
 	switch {
 	case len(found) == 0:
-		b.at(o.value, "a step does nothing: add one of %s", strings.Join(stepKeys("")[1:len(actions)+1], ", "))
+		o.incomplete("a step does nothing: add one of %s", strings.Join(stepKeys("")[1:len(actions)+1], ", "))
 		return nil, ""
 	case len(found) > 1:
 		b.at(o.value, "a step does one thing, this one does %s: make it %d steps", strings.Join(found, " and "), len(found))

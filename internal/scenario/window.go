@@ -30,8 +30,8 @@ func (b *builder) inside(o object, e *Expectation) {
 		b.at(o.get("to"), "%s is after the end: duration is %s", span(e.To), span(end))
 	case end > 0 && e.From >= end:
 		b.at(o.get("from"), "%s is not before the end: duration is %s, nothing can be seen after it", span(e.From), span(end))
-	case e.To > 0 && e.From >= e.To:
-		b.at(o.get("from"), "from is %s, but must be before to, %s", span(e.From), span(e.To))
+	case o.has("to") && e.From >= e.To:
+		b.at(o.get("to"), "to is %s, but must be after from, %s", span(e.To), span(e.From))
 	}
 }
 

@@ -17,10 +17,13 @@ const (
 
 // converter turns YAML into values and reports what the format leaves out of
 // YAML: a scenario is read by people, so there is one way to write a thing.
-type converter struct{ *report }
+type converter struct {
+	*report
+	foreign bool // something of YAML was met that the format leaves out
+}
 
 // parse returns the file's mapping, or nil if it has none that can be read.
-func (c converter) parse(text []byte) *value {
+func (c *converter) parse(text []byte) *value {
 	start := &value{pos: Pos{1, 1}}
 	if len(text) > maxText || tooDeep(text) {
 		c.at(start, "this is no scenario: at most %d bytes and %d brackets within each other are read", maxText, maxDepth)
@@ -32,9 +35,8 @@ func (c converter) parse(text []byte) *value {
 		return nil
 	}
 	root := c.document(start, file)
-	if root != nil && root.kind != mapping {
-		c.at(root, "a scenario is a mapping that begins with \"name:\", this is %s", root.kind.describe())
-		return nil
+	if c.foreign {
+		return nil // what is wrong with the rest follows from that
 	}
 	return root
 }
@@ -56,7 +58,7 @@ func tooDeep(text []byte) bool {
 	return false
 }
 
-func (c converter) syntax(start *value, err error) {
+func (c *converter) syntax(start *value, err error) {
 	var ye yaml.Error
 	if errors.As(err, &ye) && ye.GetToken() != nil {
 		c.at(&value{pos: position(ye.GetToken())}, "not YAML: %s", oneLine(ye.GetMessage()))
@@ -65,7 +67,7 @@ func (c converter) syntax(start *value, err error) {
 	c.at(start, "not YAML: %s", oneLine(err.Error()))
 }
 
-func (c converter) document(start *value, file *ast.File) *value {
+func (c *converter) document(start *value, file *ast.File) *value {
 	if len(file.Docs) == 0 || file.Docs[0].Body == nil {
 		c.at(start, "the file is empty: a scenario begins with \"name:\"")
 		return nil
@@ -76,7 +78,7 @@ func (c converter) document(start *value, file *ast.File) *value {
 	return c.convert(file.Docs[0].Body)
 }
 
-func (c converter) convert(n ast.Node) *value {
+func (c *converter) convert(n ast.Node) *value {
 	v := &value{pos: position(n.GetToken())}
 	switch n := n.(type) {
 	case *ast.NullNode:
@@ -94,25 +96,16 @@ func (c converter) convert(n ast.Node) *value {
 		v.text = strings.TrimSpace(n.Value.Value)
 	case *ast.StringNode:
 		v.text = n.Value
-	case ast.ScalarNode:
+	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
 		v.text = n.GetToken().Value
-		c.plain(v, n)
 	default:
-		c.at(v, "this way of YAML is no part of the format: write plain values, lists and mappings")
+		c.foreign = true
+		c.at(v, "anchors, aliases, tags and the like are no part of the format: write plain values, lists and mappings")
 	}
 	return v
 }
 
-// plain reports scalars that stand for something written elsewhere.
-func (c converter) plain(v *value, n ast.Node) {
-	switch n.(type) {
-	case *ast.AnchorNode, *ast.AliasNode, *ast.TagNode, *ast.MergeKeyNode:
-		v.kind = null
-		c.at(v, "anchors, aliases, merge keys and tags are no part of the format: write the value out")
-	}
-}
-
-func (c converter) mapping(v *value, entries []*ast.MappingValueNode) {
+func (c *converter) mapping(v *value, entries []*ast.MappingValueNode) {
 	v.kind = mapping
 	for i, e := range entries {
 		key := c.convert(e.Key)
