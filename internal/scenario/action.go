@@ -185,7 +185,7 @@ func words(verb string, about []string) string {
 // span writes a time in one unit, as people compare them: 70s, 1.5s, 200ms.
 func span(d time.Duration) string {
 	if d < time.Second {
-		return d.String()
+		return strings.Replace(d.String(), "\u00b5s", "us", 1)
 	}
 	return number(d.Seconds()) + "s"
 }

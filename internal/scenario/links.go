@@ -73,6 +73,10 @@ func (b *builder) oneLink(v *value) []Pair {
 	if !half {
 		from, to, _ = strings.Cut(v.text, "-")
 	}
+	if from == "" || to == "" || strings.Contains(from+to, "-") {
+		b.at(v, "a link is written a-b or a->b, this is %q", v.text)
+		return nil
+	}
 	x, okX := b.known(&value{pos: v.pos, origin: v.origin, text: from})
 	y, okY := b.known(&value{pos: v.pos, origin: v.origin, text: to})
 	switch {

@@ -42,7 +42,7 @@ func (r *report) at(v *value, format string, args ...any) {
 	if v.origin != "" {
 		message = v.origin + ": " + message
 	}
-	r.problems = append(r.problems, Problem{v.pos, message})
+	r.problems = append(r.problems, Problem{v.pos, strings.ReplaceAll(message, "\n", " ")})
 }
 
 // err returns a *FileError with what was collected, each problem once, or nil.

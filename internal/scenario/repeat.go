@@ -48,7 +48,7 @@ func (b *builder) round(v *value, r *round) {
 			after = 0
 		}
 		if after < r.length {
-			b.at(o.value, "%s after the start of the round is before the step above, at %s: a timeline goes forward", span(after), span(r.length))
+			o.incomplete("%s after the start of the round is before the step above, at %s: a timeline goes forward", span(after), span(r.length))
 		}
 		r.length = max(r.length, after)
 		if action, text := b.action(o); action != nil {

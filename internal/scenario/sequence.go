@@ -22,7 +22,7 @@ func (l life) describe() string {
 	if l.since < 0 {
 		return "is absent at first"
 	}
-	return [...]string{"runs since ", "is paused since ", "is down since "}[l.process] + span(l.since)
+	return [...]string{"has run since ", "has been paused since ", "has been down since "}[l.process] + span(l.since)
 }
 
 // lives follows the nodes' processes along the timeline.

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"bytes"
 	"errors"
 	"strings"
 
@@ -29,6 +30,7 @@ func (c *converter) parse(text []byte) *value {
 		c.at(start, "this is no scenario: at most %d bytes and %d brackets within each other are read", maxText, maxDepth)
 		return nil
 	}
+	text = bytes.TrimPrefix(text, []byte("\ufeff")) // some editors put it there
 	file, err := parser.ParseBytes(text, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
 		c.syntax(start, err)
@@ -72,10 +74,11 @@ func (c *converter) document(start *value, file *ast.File) *value {
 		c.at(start, "the file is empty: a scenario begins with \"name:\"")
 		return nil
 	}
-	if len(file.Docs) > 1 && file.Docs[1].Start != nil {
+	root := c.convert(file.Docs[0].Body)
+	if len(file.Docs) > 1 && file.Docs[1].Start != nil && !c.foreign {
 		c.at(&value{pos: position(file.Docs[1].Start)}, "a second document: one file is one scenario")
 	}
-	return c.convert(file.Docs[0].Body)
+	return root
 }
 
 func (c *converter) convert(n ast.Node) *value {
@@ -100,7 +103,7 @@ func (c *converter) convert(n ast.Node) *value {
 		v.text = n.GetToken().Value
 	default:
 		c.foreign = true
-		c.at(v, "anchors, aliases, tags and the like are no part of the format: write plain values, lists and mappings")
+		c.at(v, "anchors, aliases, tags, directives and the like are no part of the format: write plain values, lists and mappings")
 	}
 	return v
 }

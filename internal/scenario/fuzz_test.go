@@ -1,0 +1,189 @@
+package scenario
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// FuzzParse: no text makes the reader panic, and a scenario that it returns keeps
+// what Scenario promises to those who run it.
+func FuzzParse(f *testing.F) {
+	seed(f)
+	f.Fuzz(func(t *testing.T, text, key, to string) {
+		s, err := Parse("f.yaml", []byte(text), Override{key, to}, Override{"seed", "1"})
+		if err != nil {
+			requireOneLineEach(t, err)
+			return
+		}
+		requireSound(t, s)
+		again, err := Parse("f.yaml", []byte(text), Override{key, to}, Override{"seed", "1"})
+		require.NoError(t, err)
+		require.Equal(t, s, again)
+	})
+}
+
+// seed takes the inputs of all scripts.
+func seed(f *testing.F) {
+	paths, err := filepath.Glob("testdata/scripts/*.txt")
+	require.NoError(f, err)
+	require.NotEmpty(f, paths)
+	for _, path := range paths {
+		script, err := os.ReadFile(path)
+		require.NoError(f, err)
+		for part := range strings.SplitSeq(string(script), "\n\n") {
+			input, _, _ := strings.Cut(part, "\n----\n")
+			_, input, _ = strings.Cut(input, "\n")
+			f.Add(base+input, "profile", "article")
+			f.Add(input, "elector.lease", "900ms")
+		}
+	}
+	whole, err := os.ReadFile("testdata/good/everything.yaml")
+	require.NoError(f, err)
+	f.Add(string(whole), "duration", "130s")
+}
+
+func requireOneLineEach(t *testing.T, err error) {
+	t.Helper()
+	var found *FileError
+	require.ErrorAs(t, err, &found)
+	require.NotEmpty(t, found.Problems)
+	for _, p := range found.Problems {
+		require.NotContains(t, p.Message, "\n")
+		require.NotEmpty(t, p.Message)
+	}
+}
+
+func requireSound(t *testing.T, s *Scenario) {
+	t.Helper()
+	require.NotEmpty(t, s.Name)
+	require.Positive(t, s.Duration)
+	for _, n := range s.Nodes {
+		require.NoError(t, s.Config(n).Validate())
+	}
+	if s.Begin.Leader != "" {
+		require.Contains(t, s.candidates(), s.Begin.Leader)
+		require.Positive(t, s.Begin.Term)
+	}
+	before := time.Duration(0)
+	for _, step := range s.Timeline {
+		require.LessOrEqual(t, before, step.At)
+		require.LessOrEqual(t, step.At, s.Duration)
+		requireSoundText(t, step.Text)
+		requireSoundAction(t, s, step.Action)
+		before = step.At
+	}
+	for _, e := range s.Expect {
+		requireSoundText(t, e.Text)
+		require.GreaterOrEqual(t, e.From, time.Duration(0))
+		require.LessOrEqual(t, e.From, e.To)
+		require.LessOrEqual(t, e.To, s.Duration)
+		requireSoundWant(t, s, e.Want)
+	}
+}
+
+func requireSoundText(t *testing.T, text string) {
+	t.Helper()
+	require.NotEmpty(t, text)
+	require.NotContains(t, text, "\n")
+}
+
+func requireSoundAction(t *testing.T, s *Scenario, action Action) {
+	t.Helper()
+	switch a := action.(type) {
+	case Cut:
+		requirePairs(t, s, a.Pairs)
+	case Reset:
+		requirePairs(t, s, a.Pairs)
+		require.Len(t, once(a.Pairs), len(a.Pairs))
+	case Heal:
+		require.Equal(t, a.All, len(a.Pairs) == 0)
+	case SetLink:
+		requirePairs(t, s, a.Pairs)
+	case Partition:
+		requireNodes(t, s, flat(a.Groups))
+	case Crash:
+		requireNodes(t, s, a.Nodes)
+		require.False(t, a.Lose && a.Keep)
+	case Restart:
+		requireNodes(t, s, a.Nodes)
+	case Pause:
+		requireNodes(t, s, a.Nodes)
+	case Resume:
+		requireNodes(t, s, a.Nodes)
+	case Stop:
+		requireNodes(t, s, a.Nodes)
+	case Transfer:
+		require.True(t, a.To == "" || s.node(a.To) != nil)
+	default:
+		require.Fail(t, "unknown action", "%T", action)
+	}
+}
+
+func requireSoundWant(t *testing.T, s *Scenario, want Want) {
+	t.Helper()
+	bounded := func(r Range) { require.True(t, r.Min <= r.Max && (r.Min >= 0 || r.Max >= 0), r) }
+	switch w := want.(type) {
+	case Leader:
+		requireNodes(t, s, w.AnyOf)
+		for _, id := range w.AnyOf {
+			require.Contains(t, s.candidates(), id)
+			require.NotContains(t, w.Followers, id)
+		}
+	case NoLeader:
+		requireKnown(t, s, w.Nodes)
+	case LeaderWithin:
+		require.Positive(t, w.Within)
+	case Changes:
+		bounded(w.Range)
+	case MaxTerm:
+		require.Positive(t, w.Term)
+	case Availability:
+		bounded(w.Range)
+	case MessageRate:
+		bounded(w.Range)
+	default:
+		require.Fail(t, "unknown want", "%T", want)
+	}
+}
+
+func flat(groups [][]NodeID) (ids []NodeID) {
+	for _, g := range groups {
+		ids = append(ids, g...)
+	}
+	return ids
+}
+
+func requirePairs(t *testing.T, s *Scenario, pairs []Pair) {
+	t.Helper()
+	require.NotEmpty(t, pairs)
+	seen := map[Pair]bool{}
+	for _, p := range pairs {
+		require.NotEqual(t, p.From, p.To)
+		require.False(t, seen[p], "%s twice", p)
+		seen[p] = true
+		requireKnown(t, s, []NodeID{p.From, p.To})
+	}
+}
+
+func requireNodes(t *testing.T, s *Scenario, ids []NodeID) {
+	t.Helper()
+	require.NotEmpty(t, ids)
+	seen := map[NodeID]bool{}
+	for _, id := range ids {
+		require.False(t, seen[id], "%s twice", id)
+		seen[id] = true
+	}
+	requireKnown(t, s, ids)
+}
+
+func requireKnown(t *testing.T, s *Scenario, ids []NodeID) {
+	t.Helper()
+	for _, id := range ids {
+		require.NotNil(t, s.node(id), "node %s", id)
+	}
+}
