@@ -57,8 +57,7 @@ func (p *player) play() error {
 		err = s.RunUntil(p.sc.Duration)
 	}
 	p.noteLeases()
-	p.rec.finish(s.Now())
-	p.rec.h.Duration = p.sc.Duration
+	p.rec.finish(s.Now()) // a violation ends the run early
 	var broken *sim.Violation
 	switch {
 	case errors.As(err, &broken):
