@@ -16,11 +16,12 @@ func (m *Machine) standIn(d time.Duration) {
 }
 
 // randomWait is uniform in [0, MaxRandomWait]. The successor that a leader
-// named waits a tenth of it: the others stay back for its sake.
+// named waits a hundredth of it: the others stay back for its sake, and refuse
+// only until the cession has reached them as well.
 func (m *Machine) randomWait() time.Duration {
 	limit := m.cfg.Timing.MaxRandomWait
 	if m.state.Now < m.state.Follower.SuccessorUntil {
-		limit /= 10
+		limit /= 100
 	}
 	hi, _ := bits.Mul64(m.draw(), uint64(limit)+1)
 	return time.Duration(hi)

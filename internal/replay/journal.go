@@ -2,6 +2,7 @@ package replay
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -111,7 +112,8 @@ func (j *journal) mark(step *scenario.Step, note string) {
 }
 
 // cuts notes which directions are cut from now on.
-func (j *journal) cuts(cut map[scenario.Pair]bool) {
+func (j *journal) cuts(now map[scenario.Pair]bool) {
+	cut := maps.Clone(now)
 	j.add(entry{at: time.Now(), tell: func(r *recorder, at time.Duration) {
 		for _, p := range slices.Clone(r.order) {
 			if !cut[p] {
