@@ -126,8 +126,8 @@ func (b *builder) validate(top, own object) {
 	}
 }
 
-// place returns the key that a setting comes from: its own, or the profile's, or
-// whatever of the election the file has.
+// place returns the key that a setting comes from: its own, or that of the other
+// settings, without which the profile alone would be wrong.
 func place(top, own object, name string) *value {
 	if name == "nodes" {
 		return top.key("nodes")
@@ -135,10 +135,8 @@ func place(top, own object, name string) *value {
 	if own.has(name) {
 		return own.key(name)
 	}
-	for _, key := range []string{"elector", "profile"} {
-		if top.has(key) {
-			return top.key(key)
-		}
+	if top.has("elector") {
+		return top.key("elector")
 	}
-	return top.value
+	return top.key("profile")
 }

@@ -1,6 +1,12 @@
 // Package scenario is the file format in which people say how a network
 // misbehaved and what must be seen: a cluster, a timeline of faults, and
-// expectations. It reads and checks files; it runs nothing.
+// expectations. It reads and checks files; it runs nothing. The reference of the
+// format is docs/scenarios-format.md.
+//
+// Parse turns YAML into values with their places (value), applies overrides to
+// them, and reads them key by key (object); each reader reports what is wrong and
+// goes on, so that all problems are told at once. Nothing here is for concurrent
+// use but a finished Scenario, which nobody changes.
 package scenario
 
 import (
