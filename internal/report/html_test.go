@@ -22,7 +22,7 @@ func TestThePageIsTheSameEachTime(t *testing.T) {
 
 var (
 	tags   = regexp.MustCompile(`(?i)<(script|img|/script|/title|/style|!--)`)
-	loads  = regexp.MustCompile(`(?i)(https?:)?//[a-z0-9]|\burl\(|@import|\bfetch\(|XMLHttpRequest|WebSocket|\bimport\b`)
+	loads  = regexp.MustCompile(`(?i)[a-z]+://|["'(]//|\burl\(|@import|\bfetch\(|XMLHttpRequest|WebSocket|\bimport\b`)
 	within = regexp.MustCompile(`(?s)<script type="application/json" id="data">(.*?)</script>`)
 )
 
