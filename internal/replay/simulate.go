@@ -91,6 +91,7 @@ func faults(l scenario.Link) sim.Faults {
 
 // observe records an event.
 func (p *player) observe(e *sim.Event) {
+	p.noteLeases()
 	at, pair := e.At, scenario.Pair{From: e.Node, To: e.Peer}
 	switch e.Kind {
 	case sim.EventStarted:
@@ -119,11 +120,10 @@ func (p *player) observe(e *sim.Event) {
 	case sim.EventDelivered:
 		p.land(e)
 	}
-	p.noteLeases()
 }
 
-// noteLeases looks how long the leaders' leases run by now. It runs after every
-// event, since every one may have renewed a lease just before.
+// noteLeases looks how long the leaders' leases run by now. It runs before every
+// event, which may be the end of a leader whose lease was renewed just before.
 func (p *player) noteLeases() {
 	if p.sim == nil || p.rec.h.NoLease {
 		return
