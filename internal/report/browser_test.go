@@ -197,6 +197,7 @@ func TestHoverTells(t *testing.T) {
 	b.point(580, leading)
 	eventually(b, "nobody leads", `document.querySelector("#tip b").textContent`)
 	b.point(700, 18+18+5)
+	b.shoot("hover.png")
 	eventually(b, "cut: a-*", `document.querySelector("#tip b").textContent`)
 	b.point(10, laneA)
 	eventually(b, true, `document.querySelector("#tip").hidden`)
@@ -213,6 +214,8 @@ func TestMessagesOnZoom(t *testing.T) {
 		b.do(chromedp.Click("#in"))
 	}
 	eventually(b, true, arrows)
+	b.do(chromedp.Click("#out"), chromedp.Click("#out"), chromedp.Click("#out"), chromedp.Click("#out"))
+	b.shoot("arrows.png")
 	b.do(chromedp.Click("#messages"))
 	eventually(b, false, arrows)
 	b.requireQuiet()

@@ -12,6 +12,7 @@ import (
 type (
 	webData struct {
 		States []webState `json:"states"`
+		Legend []int      `json:"legend"` // states
 		Kinds  []string   `json:"kinds"`
 		Bucket float64    `json:"bucket"`
 		Runs   []webRun   `json:"runs"`

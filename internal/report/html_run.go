@@ -14,6 +14,9 @@ func pageData(runs []Run) webData {
 	for st, look := range looks {
 		d.States = append(d.States, webState{look.class, string(look.letter), look.name, hatchOf[st] != ""})
 	}
+	for _, st := range legend {
+		d.Legend = append(d.Legend, int(st))
+	}
 	for k := elector.Kind(0); k == 0 || k.Valid(); k++ {
 		d.Kinds = append(d.Kinds, k.String())
 	}

@@ -37,6 +37,9 @@ var looks = [states]struct {
 	candidate: {'C', "candidate", "candidate"},
 }
 
+// legend is the order in which pictures explain states.
+var legend = []state{leader, expired, candidate, follower, alone, paused, down}
+
 // piece is a part of a lane that is drawn in one way.
 type piece struct {
 	history.Span

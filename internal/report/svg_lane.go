@@ -94,7 +94,7 @@ func (s *sheet) legend(runs []Run) {
 	occurs := occurring(runs)
 	s.y += 8
 	x := s.left
-	for _, st := range []state{leader, expired, candidate, follower, alone, paused, down} {
+	for _, st := range legend {
 		if !occurs[st] {
 			continue
 		}

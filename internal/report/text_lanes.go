@@ -165,7 +165,7 @@ func (p *printer) legend(g grid, h *history.History) {
 			known = append(known, string(letter)+"\u00a0"+strings.ReplaceAll(name, " ", "\u00a0"))
 		}
 	}
-	for _, s := range []state{leader, expired, candidate, follower, alone, paused, down} {
+	for _, s := range legend {
 		explain(looks[s].letter, looks[s].name)
 	}
 	explain(busyLetter, "changes too fast to draw")

@@ -1,8 +1,10 @@
 // Where things are on the canvas of a run, in CSS pixels.
 const laneHeight = 22, laneGap = 5;
+const longestLabel = Math.max(...data.runs.flatMap(r => r.nodes.map(n => n.label.length)), 8);
 
+// layout is the same on the left for all runs, so that one can compare them.
 function layout(run, width) {
-  const rows = { left: Math.min(width < 600 ? 76 : 128, 24 + 7 * Math.max(...run.nodes.map(n => n.label.length), 6)), right: width - 8 };
+  const rows = { left: Math.min(width < 600 ? 76 : 128, 24 + 7 * longestLabel), right: width - 8 };
   let y = 0;
   const row = (height, gap = 0) => { const r = { y, height }; y += height + gap; return r; };
   rows.axis = row(18);

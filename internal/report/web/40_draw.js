@@ -49,7 +49,8 @@ function drawAxis(g, rows) {
     g.strokeStyle = style.grid;
     line(g, x, rows.axis.height, x, rows.height);
     g.fillStyle = style.faint;
-    g.fillText(seconds(t), Math.max(x, rows.left + 8), rows.axis.y + 8);
+    const label = seconds(t), half = g.measureText(label).width / 2;
+    g.fillText(label, Math.min(Math.max(x, rows.left + half), rows.right + 8 - half), rows.axis.y + 8);
   }
   g.textAlign = "left";
 }

@@ -8,10 +8,11 @@ function drawMarks(g, run, rows) {
     g.setLineDash([2, 3]);
     line(g, x, rows.marks.y + rows.marks.height, x, rows.height);
     g.setLineDash([]);
-    line(g, x, rows.marks.y, x, rows.marks.y + rows.marks.height);
-    const width = g.measureText(m.text).width;
-    if (x < free || x + 4 + width > rows.right) continue;
-    g.fillText(m.text, x + 4, rows.marks.y + rows.marks.height / 2);
+    const width = g.measureText(m.text).width, below = rows.marks.y + rows.marks.height;
+    const room = x >= free && x + 4 + width <= rows.right;
+    line(g, x, room ? rows.marks.y : below - 3, x, below);
+    if (!room) continue;
+    g.fillText(m.text, x + 4, rows.marks.y + rows.marks.height / 2 - 1);
     free = x + 12 + width;
   }
 }

@@ -42,7 +42,7 @@ function verdict(v) {
 
 function fillLegend() {
   const occurring = new Set(data.runs.flatMap(r => r.nodes.flatMap(n => n.spans.map(s => s.state))));
-  byId("legend").append(...data.states.flatMap((s, i) => occurring.has(i) ? [element("li", {}, chip(s), s.name)] : []));
+  byId("legend").append(...data.legend.filter(i => occurring.has(i)).map(i => element("li", {}, chip(data.states[i]), data.states[i].name)));
 }
 
 const chip = state => element("span", { class: "chip " + state.class, "aria-hidden": "true" }, state.letter);
@@ -54,7 +54,7 @@ function momentCard(run) {
   const card = element("section", { class: "card moment", "aria-label": "The chosen moment" },
     element("div", {}, element("h2", {}, "Nodes" + (data.runs.length > 1 ? ", " + run.variant : "")),
       element("table", { class: "state" }, element("thead", {}, element("tr", {}, ...head)), state)),
-    element("div", {}, element("h2", {}, "Who hears whom"), element("div", { class: "scroll" }, matrix.table), element("p", { class: "faint" }, "A row hears a column.")),
+    element("div", {}, element("h2", {}, "Who hears whom"), element("div", { class: "scroll" }, matrix.table), matrixLegend()),
     element("div", { class: "events" }, element("h2", {}, "What happened"), events.list));
   const rows = run.nodes.map((n, i) => stateRow(run, i));
   state.append(...rows.map(r => r.row));

@@ -16,6 +16,11 @@ function linkMatrix(run) {
   return { table: element("table", { class: "matrix" }, element("thead", {}, head), element("tbody", {}, ...body)), update };
 }
 
+function matrixLegend() {
+  const item = (state, words) => element("li", {}, element("span", { class: "chip link " + state }, linkLooks[state][0]), words);
+  return element("ul", { class: "legend narrow" }, item("hears", "row hears column"), item("follows", "and follows it"), item("cut", "is cut off"), item("off", "is not running"));
+}
+
 function updateLink(run, c) {
   const state = link(run, c.from, c.to, Math.min(view.cursor, run.duration));
   if (state === c.shown) return;
