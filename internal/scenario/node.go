@@ -146,7 +146,7 @@ func (b *builder) candidate(v *value) (NodeID, bool) {
 	return "", false
 }
 
-// knownList reads one or more distinct names with one of the two readers above.
+// list reads one or more distinct names with one of the two readers above.
 func (b *builder) list(v *value, one func(*value) (NodeID, bool)) []NodeID {
 	var ids []NodeID
 	if v.kind == list && len(v.items) == 0 {
