@@ -17,12 +17,12 @@ func (i inlet) LinkUp(peer netmesh.PeerInfo) {
 }
 
 func (i inlet) LinkDown(peer NodeID, ev elector.Evidence) {
-	i.n.log.Debug("link down", "peer", peer, "evidence", ev)
+	i.n.log.Debug("link down", "peer", peer, "evidence", ev.String())
 	i.input(elector.LinkDown{Peer: peer, Evidence: ev})
 }
 
 func (i inlet) Died(peer NodeID, proof elector.Proof) {
-	i.n.log.Debug("process proven dead", "peer", peer, "proof", proof)
+	i.n.log.Debug("process proven dead", "peer", peer, "proof", proof.String())
 	i.input(elector.Died{Peer: peer, Proof: proof})
 }
 

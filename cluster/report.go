@@ -35,7 +35,7 @@ func (n *Node) reportAnomaly(g *group, a elector.Anomaly) {
 		if a.Kind == elector.AnomalyTwoLeaders {
 			log = n.log.Error
 		}
-		log("anomaly", "group", g.name, "kind", a.Kind, "peer", a.Peer, "term", a.Term, "message", a.Msg)
+		log("anomaly", "group", g.name, "kind", a.Kind.String(), "peer", a.Peer, "term", a.Term, "message", a.Msg.String())
 	}
 	if a.Kind == elector.AnomalyAbsurdTerm {
 		n.mesh.Disconnect(a.Peer, fmt.Sprintf("%s with the absurd term %d", a.Msg, a.Term))

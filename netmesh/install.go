@@ -94,7 +94,7 @@ func (m *Mesh) lose(l *link, ev elector.Evidence, err error) {
 	if !m.unplace(p, l, ev, err) {
 		return
 	}
-	m.log.Info("link down", "peer", p.node, "evidence", ev, "cause", err)
+	m.log.Info("link down", "peer", p.node, "evidence", ev.String(), "cause", err)
 	m.handler.LinkDown(p.node, ev)
 	p.poke()
 }
@@ -132,7 +132,7 @@ func (m *Mesh) prove(p *peer, epoch uint64) {
 	p.departed = p.departed || valid
 	m.mu.Unlock()
 	if valid {
-		m.log.Info("peer is dead", "peer", p.node, "proof", elector.ProofRefusedAfterEOF)
+		m.log.Info("peer is dead", "peer", p.node, "proof", elector.ProofRefusedAfterEOF.String())
 		m.handler.Died(p.node, elector.ProofRefusedAfterEOF)
 	}
 }

@@ -28,7 +28,7 @@ func TestStoppedLeaderHandsOverBeforeItExits(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	require.NoError(t, s.node(first.Leader).Stop(ctx))
-	require.NoError(t, s.exits[string(first.Leader)], "SIGTERM is a clean exit")
+	require.NoError(t, s.exit(s.node(first.Leader)), "SIGTERM is a clean exit")
 	second := s.agree(s.others(first.Leader), above(first.Term))
 	require.NotEqual(t, first.Leader, second.Leader)
 }
@@ -105,8 +105,7 @@ func TestNodeWhoseDiskFailsStopsTakingPart(t *testing.T) {
 
 	// A new term must be written; killing the leader makes one.
 	require.NoError(t, s.node(first.Leader).Kill())
-	s.eventually("the victim exits", func() bool { return victim.Pid() == 0 })
-	require.Error(t, s.exits[victim.Name], "it exits non-zero")
+	require.Error(t, s.exit(victim), "it exits non-zero")
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var said bool

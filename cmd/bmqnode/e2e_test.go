@@ -168,6 +168,18 @@ func (s *scene) eventually(what string, cond func() bool) {
 	require.Eventually(s.t, cond, patience, 20*time.Millisecond, what)
 }
 
+// exit waits for the end of a process and returns how it ended.
+func (s *scene) exit(n *procs.Node) (how error) {
+	s.t.Helper()
+	s.eventually(n.Name+" exits", func() (ended bool) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		how, ended = s.exits[n.Name]
+		return ended
+	})
+	return how
+}
+
 func becameLeader(e admin.Event) bool { return e.To == "LEADER" && e.From != "LEADER" }
 func lostOffice(e admin.Event) bool   { return e.From == "LEADER" && e.To != "LEADER" }
 
