@@ -39,7 +39,7 @@ var replayFormats = map[string]func(io.Writer, []report.Run, report.TextOptions)
 	"text": report.Text,
 	"json": func(w io.Writer, runs []report.Run, _ report.TextOptions) error { return report.JSON(w, runs) },
 	"svg":  func(w io.Writer, runs []report.Run, _ report.TextOptions) error { return report.SVG(w, runs) },
-	// "html": func(w io.Writer, runs []report.Run, _ report.TextOptions) error { return report.HTML(w, runs) },
+	"html": func(w io.Writer, runs []report.Run, _ report.TextOptions) error { return report.HTML(w, runs) },
 }
 
 // errUnmet says that a scenario did not go as its file expects. The report has
