@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -17,33 +18,49 @@ type band struct {
 	cut      map[direction]bool
 }
 
+// change is a cut that begins (1) or ends (-1).
+type change struct {
+	at  time.Duration
+	way direction
+	by  int
+}
+
 // bands divides the run into times with the same cuts; times without any are
 // left out.
 func bands(h *history.History) []band {
-	var moments []time.Duration
-	for _, c := range h.Cuts {
-		moments = append(moments, max(c.Start, 0), min(c.End, h.Duration))
-	}
-	slices.Sort(moments)
-	moments = slices.Compact(moments)
 	var all []band
-	for i := 0; i+1 < len(moments); i++ {
-		if cut := cutsAt(h, moments[i]); len(cut) > 0 {
-			all = append(all, band{moments[i], moments[i+1], cut})
+	active := map[direction]int{}
+	changes := changesOf(h)
+	for i, c := range changes {
+		if active[c.way] += c.by; active[c.way] == 0 {
+			delete(active, c.way)
+		}
+		if i+1 < len(changes) && changes[i+1].at > c.at && len(active) > 0 {
+			all = append(all, band{c.at, changes[i+1].at, setOf(active)})
 		}
 	}
 	return all
 }
 
-// cutsAt are the directions that are cut at a moment.
-func cutsAt(h *history.History, t time.Duration) map[direction]bool {
-	cut := map[direction]bool{}
+// changesOf are the beginnings and ends of cuts within the run, in order.
+func changesOf(h *history.History) []change {
+	var all []change
 	for _, c := range h.Cuts {
-		if c.Start <= t && t < c.End {
-			cut[direction{c.From, c.To}] = true
+		way, from, to := direction{c.From, c.To}, max(c.Start, 0), min(c.End, h.Duration)
+		if from < to {
+			all = append(all, change{from, way, 1}, change{to, way, -1})
 		}
 	}
-	return cut
+	slices.SortStableFunc(all, func(a, b change) int { return cmp.Compare(a.at, b.at) })
+	return all
+}
+
+func setOf(active map[direction]int) map[direction]bool {
+	set := make(map[direction]bool, len(active))
+	for d := range active {
+		set[d] = true
+	}
+	return set
 }
 
 // describe names what is cut as the scenario format would: "a-b" for both

@@ -36,13 +36,15 @@ function visible(items) {
 }
 
 // Arrows are drawn when so few are on screen that one can follow them.
+// It returns null where there are too many.
 const mostArrows = 1500, leastPixelsPerSecond = 30;
 
 function arrowsOnScreen(run, rows) {
+  if (!view.messages) return [];
   const first = lastBefore(run.arrows, view.from - run.slowest - 1e-6, a => a[0]) + 1;
   const last = lastBefore(run.arrows, view.to, a => a[0]);
   const readable = (rows.right - rows.left) / (view.to - view.from) >= leastPixelsPerSecond;
-  if (!view.messages || !readable || last - first >= mostArrows) return [];
+  if (!readable || last - first >= mostArrows) return null;
   return run.arrows.slice(first, last + 1);
 }
 

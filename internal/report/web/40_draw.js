@@ -7,6 +7,18 @@ function readStyle() {
   const names = data.states.map(s => s.class).concat("ink", "faint", "line", "grid", "accent", "flag", "card", "shade", "hatch",
     "on-leader", "cut", "none", "bad", "beat", "ask", "warn", "volume");
   for (const name of names) style[name] = of.getPropertyValue("--" + name).trim();
+  style.hatching = hatch();
+}
+
+// hatch is a pattern that tells states apart where color does not.
+function hatch() {
+  const tile = document.createElement("canvas");
+  tile.width = tile.height = 6;
+  const g = tile.getContext("2d");
+  g.strokeStyle = style.hatch;
+  g.lineWidth = 1.4;
+  for (const shift of [-6, 0, 6]) line(g, shift, 6, shift + 6, 0);
+  return g.createPattern(tile, "repeat");
 }
 
 // surface clears a canvas for its size on this screen.
@@ -85,7 +97,7 @@ function box(g, rows, item, row, color, text, ink) {
   const x = Math.max(rows.x(item.from), rows.left), right = Math.min(rows.x(item.to ?? end), rows.right);
   g.fillStyle = color;
   g.fillRect(x, row.y, Math.max(right - x, 1), row.height);
-  if (text && g.measureText(text).width + 10 < right - x) {
+  if (text && right - x > 12 && g.measureText(text).width + 10 < right - x) {
     g.fillStyle = ink;
     g.fillText(text, x + 5, row.y + row.height / 2 + .5);
   }
@@ -110,20 +122,9 @@ function drawLane(g, node, rows, row) {
     const leads = state.class === "leader";
     const text = leads ? "term " + s.term : s.term !== term && state.class !== "down" ? s.term : "";
     box(g, rows, s, row, style[state.class], text, leads ? style["on-leader"] : style.ink);
-    if (state.hatched) box(g, rows, s, row, hatch(g));
+    if (state.hatched) box(g, rows, s, row, style.hatching);
     term = s.term;
   }
-}
-
-// hatch tells states apart where color does not.
-function hatch(g) {
-  const tile = document.createElement("canvas");
-  tile.width = tile.height = 6;
-  const t = tile.getContext("2d");
-  t.strokeStyle = style.hatch;
-  t.lineWidth = 1.4;
-  for (const shift of [-6, 0, 6]) line(t, shift, 6, shift + 6, 0);
-  return g.createPattern(tile, "repeat");
 }
 
 function drawCursor(g, rows) {

@@ -21,7 +21,7 @@ function labelUnder(run, rows, x) {
 
 function nearestArrow(run, rows, x, y) {
   let nearest = null, least = 5;
-  for (const a of arrowsOnScreen(run, rows)) {
+  for (const a of arrowsOnScreen(run, rows) ?? []) {
     const d = distance(ends(rows, a), x, y);
     if (d < least) { nearest = a; least = d; }
   }
