@@ -176,3 +176,20 @@ func TestNewDataDirectoryUnderAnOldName(t *testing.T) {
 		})
 	}
 }
+
+// What was sent before Close arrives before the goodbye: an ex-leader's last
+// words are what lets the next one begin at once.
+func TestLastWordsArriveBeforeTheGoodbye(t *testing.T) {
+	for range 50 { // which of two ready channels a select takes is random
+		synctest.Test(t, func(t *testing.T) {
+			net := memnet.New()
+			a, b := start(t, "a", onHost(net)), start(t, "b", onHost(net))
+			a.AddPeer("b", "b:7000")
+			time.Sleep(time.Second)
+			require.True(t, a.Send("b", "g", elector.Message{Kind: elector.LeadershipCession, Sequence: 7}))
+			a.close(t)
+			synctest.Wait()
+			require.Equal(t, []string{"g LeadershipCession 7", "down goodbye"}, last(b.all("a"), 2))
+		})
+	}
+}

@@ -109,11 +109,14 @@ func (l *link) put(frame []byte) error {
 	return nil
 }
 
-// farewell says goodbye, then ends the stream. If the goodbye does not get out
-// the connection will be reset: an end of stream without it would be taken for
-// the death of this process.
+// farewell sends what still waits, says goodbye, then ends the stream. If the
+// goodbye does not get out the connection will be reset: an end of stream
+// without it would be taken for the death of this process.
 func (l *link) farewell() {
-	err := l.sayGoodbye()
+	err := l.sendBatch()
+	if err == nil {
+		err = l.sayGoodbye()
+	}
 	if lineErr := l.finishLine(); err == nil {
 		err = lineErr
 	}
