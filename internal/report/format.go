@@ -110,7 +110,10 @@ func ticks(end time.Duration, most int) []time.Duration {
 
 // tickLabel writes a time of an axis: seconds, or minutes and hours where these are whole.
 func tickLabel(t time.Duration) string {
-	if t >= 10*time.Minute && t%time.Minute == 0 {
+	switch {
+	case t >= time.Hour && t%time.Hour == 0:
+		return fmt.Sprintf("%dh", t/time.Hour)
+	case t >= 10*time.Minute && t%time.Minute == 0:
 		return strings.TrimSuffix(t.String(), "0s")
 	}
 	return seconds(t)

@@ -86,7 +86,8 @@ func hoverTells(b *tab) {
 }
 
 func messagesOnZoom(b *tab) {
-	b.open(talkative())
+	b.open(talkative(), steady())
+	eventually(b, true, `document.querySelector("#zoomhint").checkVisibility()`)
 	// Between lane a and the next one there is nothing but messages.
 	arrows := pixels + fmt.Sprintf(`(200, %d, 900).includes("107,124,147")`, laneA+13)
 	eventually(b, false, arrows)
@@ -95,6 +96,7 @@ func messagesOnZoom(b *tab) {
 		b.do(chromedp.Click("#in"))
 	}
 	eventually(b, true, arrows)
+	require.False(b.t, value[bool](b, `document.querySelector("#zoomhint").checkVisibility()`))
 	b.point(200+float64(value[int](b, strings.Replace(arrows, "includes", "indexOf", 1))), laneA+13)
 	eventually(b, true, `document.querySelector("#tip").textContent.startsWith("LeaderHeartbeat term=10 to ")`)
 	require.Contains(b.t, value[string](b, `document.querySelector("#tip").textContent`), "sent 10s, took 40.0 ms")

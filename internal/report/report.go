@@ -39,16 +39,6 @@ func (r Run) failures() int {
 	return n
 }
 
-// allHeld reports whether every run went as it should.
-func allHeld(runs []Run) bool {
-	for _, r := range runs {
-		if !r.Held() {
-			return false
-		}
-	}
-	return true
-}
-
 // summary is the run in figures.
 func (r Run) summary() history.Summary { return r.History.Summarize(0, r.History.Duration) }
 

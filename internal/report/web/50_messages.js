@@ -25,7 +25,7 @@ function kindColor(kind) {
 
 function drawArrows(g, run, rows) {
   const arrows = arrowsOnScreen(run, rows);
-  byId("zoomhint").hidden = arrows !== null || run.arrows.length === 0;
+  run.hidesMessages = arrows === null && run.arrows.length > 0;
   for (const a of arrows ?? []) {
     const e = ends(rows, a);
     g.strokeStyle = g.fillStyle = kindColor(data.kinds[a[4]]);

@@ -32,6 +32,7 @@ function main() {
   bindControls();
   bindOverview();
   data.runs.forEach(addRun);
+  redraws.push(() => { byId("zoomhint").hidden = !data.runs.some(r => r.hidesMessages); });
   addEventListener("keydown", onKey);
   new ResizeObserver(changed).observe(document.body);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { readStyle(); changed(); });
