@@ -107,7 +107,7 @@ func (m *Machine) settleBallot() {
 	switch {
 	case b.Yes.Count() >= m.cfg.quorum:
 		m.win(*b)
-	case m.state.Role == Candidate && len(m.cfg.voters)-b.No.Count() < m.cfg.quorum:
+	case m.state.Role == Candidate && (len(m.cfg.voters)-b.No.Count() < m.cfg.quorum || m.hopeless(b.Yes, b.No)):
 		m.electionFailed()
 	}
 }

@@ -30,6 +30,17 @@ func (m *Machine) linkDown(peer NodeID) {
 		m.state.Linked = m.state.Linked.Without(voter)
 	}
 	m.unavailable(peer)
+	m.settle()
+}
+
+// settle acts on an open round or proposal that a lost link may have decided.
+func (m *Machine) settle() {
+	switch {
+	case m.state.Role == Follower && m.state.Follower.Round.IsOpen():
+		m.settleRound()
+	case m.state.Role == Candidate && m.ballot().Sent:
+		m.settleBallot()
+	}
 }
 
 // unavailable gives up the leader peer at once, and looks for another.

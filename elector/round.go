@@ -78,12 +78,22 @@ func (m *Machine) hint(msg *Message) {
 // settleRound acts on the open round as soon as it is decided.
 func (m *Machine) settleRound() {
 	r := &m.state.Follower.Round
-	switch r.Verdict(len(m.cfg.voters), m.cfg.quorum) {
-	case scouting.Won:
+	verdict := r.Verdict(len(m.cfg.voters), m.cfg.quorum)
+	switch {
+	case verdict == scouting.Won:
 		m.becomeCandidate(r.ProposedTerm)
-	case scouting.Lost:
+	case verdict == scouting.Lost || m.hopeless(r.Yes, r.No):
 		m.scoutingFailed()
 	}
+}
+
+// hopeless reports whether noes leave too few voters that could still say yes:
+// nobody answers who is not connected. Without a no it is worth to wait for links
+// to come up; after one it is better to ask again, and soon: the voter that lacks is
+// often the dead leader.
+func (m *Machine) hopeless(yes, no Voters) bool {
+	able := (yes | m.state.Linked.With(m.cfg.self)) &^ no
+	return no != 0 && able.Count() < m.cfg.quorum
 }
 
 // scoutingFailed closes the round and waits: a random time, or only until a
