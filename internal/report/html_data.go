@@ -87,10 +87,11 @@ type (
 		Text string  `json:"text"`
 	}
 	webVerdict struct {
-		Held bool    `json:"held"`
-		Text string  `json:"text"`
-		Seen string  `json:"seen"`
-		At   float64 `json:"at"`
+		Held  bool    `json:"held"`
+		Text  string  `json:"text"`
+		Seen  string  `json:"seen"`
+		Where string  `json:"where"`
+		At    float64 `json:"at"`
 	}
 	webProblem struct {
 		Kind string `json:"kind"`

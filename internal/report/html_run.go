@@ -119,7 +119,7 @@ func webArrows(h *history.History) []any {
 func webVerdicts(r Run) []webVerdict {
 	all := []webVerdict{}
 	for _, v := range r.Verdicts {
-		all = append(all, webVerdict{v.Held, plain(v.Text), plain(v.Seen), micro(v.At)})
+		all = append(all, webVerdict{v.Held, plain(v.Text), plain(v.Seen), v.where(), micro(v.At)})
 	}
 	return all
 }

@@ -15,6 +15,15 @@ type Verdict struct {
 	Held     bool
 }
 
+// where says in words where it broke: nothing of what is judged by its window as
+// a whole, as a count is.
+func (v Verdict) where() string {
+	if v.Held || v.At == v.From && v.To > v.From {
+		return "seen"
+	}
+	return "seen at " + seconds(v.At)
+}
+
 // Run is one run of a scenario and what was made of it.
 type Run struct {
 	History  *history.History // must not be nil

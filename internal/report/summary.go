@@ -59,7 +59,7 @@ func (r Run) firstFailure() string {
 func (r Run) firstUnmet() string {
 	for _, v := range r.Verdicts {
 		if !v.Held {
-			return fmt.Sprintf("expected %s; seen at %s: %s", v.Text, seconds(v.At), v.Seen)
+			return fmt.Sprintf("expected %s; %s: %s", v.Text, v.where(), v.Seen)
 		}
 	}
 	return ""

@@ -10,26 +10,28 @@ import (
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
-// reigns draws who leads: what the cluster has, not what a node believes.
+// reigns draws who leads: what the cluster has, not what a node believes. Times
+// without a leader come last and wide enough, so that they are not lost.
 func (s *sheet) reigns(h *history.History) {
 	s.text("node strong", margin, s.y+14, "leader")
 	from := func(r history.Reign) time.Duration { return r.From }
-	for _, g := range byPixel(s, h.Reigns(0, h.Duration), from) {
-		last := g[len(g)-1]
-		s.reign(last)
-		if i := slices.IndexFunc(g, func(r history.Reign) bool { return r.Leader == "" }); i >= 0 && last.Leader != "" {
-			s.reign(g[i])
+	groups := byPixel(s, h.Reigns(0, h.Duration), from)
+	for _, g := range groups {
+		if last := g[len(g)-1]; last.Leader != "" {
+			x, width := s.extent(last.From, last.To)
+			s.reign("reign", string(last.Leader), x, width)
+		}
+	}
+	for _, g := range groups {
+		if i := slices.IndexFunc(g, func(r history.Reign) bool { return r.Leader == "" }); i >= 0 {
+			x, width := s.extent(g[i].From, g[i].To)
+			s.reign("noreign", "none", x, max(width, 20))
 		}
 	}
 	s.y += laneHeight + laneGap
 }
 
-func (s *sheet) reign(r history.Reign) {
-	class, text := "reign", string(r.Leader)
-	if r.Leader == "" {
-		class, text = "noreign", "none"
-	}
-	x, width := s.extent(r.From, r.To)
+func (s *sheet) reign(class, text string, x, width int) {
 	s.add(`<rect class="%s" x="%s" y="%d" width="%s" height="%d"/>`, class, tenths(x), s.y+4, tenths(width), laneHeight-8)
 	s.inside(class+"name", x, width, s.y+14, text)
 }

@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -106,24 +105,40 @@ type placedMark struct {
 	text string
 }
 
-// placeMarks puts labels into as few rows as hold them without overlap. What
-// finds no room is left to its line, which tells it on hovering.
+// placeMarks puts labels into as few rows as hold them all, or into as many as
+// there may be. What finds no room is left to its line, which tells it on
+// hovering.
 func placeMarks(s *sheet, marks []history.Mark) [][]placedMark {
-	var rows [][]placedMark
-	var free []int
+	if len(marks) == 0 {
+		return nil
+	}
+	for n := 1; ; n++ {
+		if rows, all := s.placeIn(n, marks); all || n == markRows {
+			return rows
+		}
+	}
+}
+
+// placeIn tries n rows, the first of which is the lowest. A label takes the
+// highest row from which its flag, going down, meets no other label.
+func (s *sheet) placeIn(n int, marks []history.Mark) (rows [][]placedMark, all bool) {
+	rows, all = make([][]placedMark, n), true
+	free := make([]int, n)
 	for _, m := range marks {
 		text := clip(plain(m.Text), 28)
 		x, width := s.x(m.At), (utf8.RuneCountInString(text)*letterWidth+8)*10
-		row := slices.IndexFunc(free, func(end int) bool { return end <= x })
-		if row < 0 && len(rows) < markRows {
-			row, rows, free = len(rows), append(rows, nil), append(free, 0)
+		row := -1
+		for row+1 < n && free[row+1] <= x {
+			row++
 		}
-		if row >= 0 {
-			rows[row] = append(rows[row], placedMark{x, text})
-			free[row] = x + width
+		if row < 0 {
+			all = false
+			continue
 		}
+		rows[row] = append(rows[row], placedMark{x, text})
+		free[row] = x + width
 	}
-	return rows
+	return rows, all
 }
 
 // markLabels writes the rows upward from the axis.

@@ -88,11 +88,7 @@ func (p *printer) seen(v Verdict) {
 	if v.Seen == "" {
 		return
 	}
-	label := "seen: "
-	if !v.Held {
-		label = fmt.Sprintf("seen at %s: ", seconds(v.At))
-	}
-	p.wrapped("       ", 7, label+v.Seen)
+	p.wrapped("       ", 7, v.where()+": "+v.Seen)
 }
 
 // voters counts the voting nodes.

@@ -117,18 +117,24 @@ type cell struct {
 }
 
 // crowd is how many stretches make a column busy: no one of them stands for all.
-const crowd = 4
+// An election (follower, alone, candidate, leader) is less than that.
+const crowd = 6
 
 // busyLetter marks a column in which a node changes faster than columns go by.
 const busyLetter = '*'
 
+// laneCells fills the columns. One in which a node becomes leader again is busy
+// too: that is the ping-pong which people look for.
 func laneCells(g grid, l *history.Lane, end time.Duration) []cell {
-	cells, in := make([]cell, g.columns), make([]int, g.columns)
+	cells, in, reigns := make([]cell, g.columns), make([]int, g.columns), make([]int, g.columns)
 	for _, s := range stretches(pieces(l, end)) {
 		first, last := g.span(s.From, s.To)
 		for c := first; c <= last; c++ {
 			in[c]++
-			cells[c] = cell{state: max(cells[c].state, s.state), drawn: true, busy: in[c] >= crowd}
+			if s.state == leader {
+				reigns[c]++
+			}
+			cells[c] = cell{state: max(cells[c].state, s.state), drawn: true, busy: in[c] >= crowd || reigns[c] > 1}
 		}
 	}
 	return cells

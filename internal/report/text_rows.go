@@ -1,6 +1,7 @@
 package report
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/bmqelect/bmqelect/internal/history"
@@ -67,24 +68,37 @@ func cutRow(g grid, h *history.History) string {
 	return string(row)
 }
 
-// reignRow names who leads, and has dots where nobody does, however shortly.
+// reignRow names who leads, and has dots where nobody does, however shortly. A
+// name stands at the first column that is the leader's alone.
 func reignRow(g grid, h *history.History) string {
 	row := newCanvas(g.columns)
 	reigns := h.Reigns(0, h.Duration)
 	for _, r := range reigns {
-		first, last := g.span(r.From, r.To)
-		if r.Leader != "" {
+		if first, last := g.span(r.From, r.To); r.Leader != "" {
 			row.put(first, last+1, strings.Repeat("=", last+1-first))
-			row.put(first, last+1, plain(string(r.Leader)))
+		}
+	}
+	for _, r := range reigns {
+		if first, last := g.span(r.From, r.To); r.Leader == "" {
+			row.put(first, last+1, strings.Repeat(".", last+1-first))
 		}
 	}
 	for _, r := range reigns {
 		first, last := g.span(r.From, r.To)
-		if r.Leader == "" {
-			row.put(first, last+1, strings.Repeat(".", last+1-first))
+		if at := slices.Index(row[first:last+1], '='); at >= 0 && r.Leader != "" {
+			row.put(first+at, first+at+row.stretch(first+at, last), plain(string(r.Leader)))
 		}
 	}
 	return string(row)
+}
+
+// stretch is how many columns from first to last have the same character as first.
+func (c canvas) stretch(first, last int) int {
+	n := 1
+	for first+n <= last && c[first+n] == c[first] {
+		n++
+	}
+	return n
 }
 
 // termRow writes a lane's term where it changes, or as soon as there is room:

@@ -92,11 +92,12 @@ function fitText(g, text, x, y, width) {
   g.fillText(text + "\u2026", x, y);
 }
 
-// box draws a time; its text only if there is room for all of it.
-function box(g, rows, item, row, color, text, ink) {
+// box draws a time at least so many pixels wide; its text only if there is room
+// for all of it.
+function box(g, rows, item, row, color, text, ink, least = 1) {
   const x = Math.max(rows.x(item.from), rows.left), right = Math.min(rows.x(item.to ?? end), rows.right);
   g.fillStyle = color;
-  g.fillRect(x, row.y, Math.max(right - x, 1), row.height);
+  g.fillRect(x, row.y, Math.max(right - x, least), row.height);
   if (text && right - x > 12 && g.measureText(text).width + 10 < right - x) {
     g.fillStyle = ink;
     g.fillText(text, x + 5, row.y + row.height / 2 + .5);
@@ -109,9 +110,9 @@ function drawCuts(g, run, rows) {
 
 function drawReigns(g, run, rows) {
   g.font = "600 11px system-ui, sans-serif";
-  for (const r of visible(run.reigns)) {
-    box(g, rows, r, rows.leader, r.leader ? style.leader : style.none, r.leader || "none", style["on-leader"]);
-  }
+  const reigns = visible(run.reigns);
+  for (const r of reigns) if (r.leader) box(g, rows, r, rows.leader, style.leader, r.leader, style["on-leader"]);
+  for (const r of reigns) if (!r.leader) box(g, rows, r, rows.leader, style.none, "none", style["on-leader"], 2);
   g.font = "11px system-ui, sans-serif";
 }
 

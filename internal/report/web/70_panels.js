@@ -21,19 +21,20 @@ function fillFigures() {
     element("tr", {}, element("th", { scope: "row" }, name), ...data.runs.map(r => element("td", {}, r.figures[i][1]))))));
 }
 
+// fillExpected makes a column of expectations for each run.
 function fillExpected() {
-  const list = byId("expected");
   for (const run of data.runs) {
-    if (data.runs.length > 1) list.append(element("li", {}, element("h3", {}, run.variant)));
-    list.append(...run.problems.map(p => element("li", { class: "failed" }, element("span", { class: "mark" }, "\u2717"), p.kind, element("pre", {}, p.text))));
-    list.append(...run.verdicts.map(verdict));
+    const list = element("ul", {},
+      ...run.problems.map(p => element("li", { class: "failed" }, element("span", { class: "mark" }, "\u2717"), p.kind, element("pre", {}, p.text))),
+      ...run.verdicts.map(verdict));
+    if (!list.childElementCount) list.append(element("li", { class: "faint" }, "nothing was expected"));
+    byId("expected").append(element("div", {}, data.runs.length > 1 ? element("h3", {}, run.variant) : "", list));
   }
-  if (!list.childElementCount) list.append(element("li", { class: "faint" }, "nothing was expected"));
 }
 
 // verdict is one expectation; a click goes to where it broke or begins.
 function verdict(v) {
-  const seen = v.seen && (v.held ? "seen: " : "seen at " + seconds(v.at) + ": ") + v.seen;
+  const seen = v.seen && v.where + ": " + v.seen;
   const text = element("span", {}, element("code", {}, v.text), seen ? element("small", {}, seen) : "");
   const button = element("button", { type: "button", onclick: () => choose(v.at) },
     element("span", { class: "mark", "aria-label": v.held ? "held" : "failed" }, v.held ? "\u2713" : "\u2717"), text);
