@@ -3,21 +3,23 @@ package sim
 import "fmt"
 
 // begin elects the leader that time 0 is to find, by the protocol's own means:
-// every disk has the term before, and the leader starts an initial wait ahead of
-// the others, so that they vote before they would stand. The network has no
-// faults but its delay before time 0.
+// the disks of all nodes that are there have the term before, and the leader
+// starts an initial wait ahead of the others, so that they vote before they would
+// stand. The network has no faults but its delay before time 0.
 func (s *Sim) begin() error {
 	b, t := s.cfg.Begin, s.byName[s.cfg.Begin.Leader].Elector.Timing
 	s.now = -(t.InitialWait + t.MaxRandomWait + t.ScoutingResult + t.ElectionResult + s.cfg.Redial)
 	s.setAllFaults(Faults{Delay: s.cfg.Network.Delay})
 	for _, n := range s.nodes {
-		n.disk.term = b.Term - 1
-		switch {
-		case n.id == b.Leader:
-			s.startAt(n, s.now)
-		case !n.Absent:
-			s.startAt(n, s.now+t.InitialWait-s.cfg.Redial)
+		if n.Absent {
+			continue
 		}
+		n.disk.term = b.Term - 1
+		start := s.now
+		if n.id != b.Leader {
+			start += t.InitialWait - s.cfg.Redial
+		}
+		s.startAt(n, start)
 	}
 	if err := s.RunUntil(0); err != nil {
 		return fmt.Errorf("before time 0: %w", err)

@@ -46,7 +46,7 @@ type NodeConfig struct {
 	// in parts per million; negative for slower, above -500000.
 	ClockRatePPM int64
 	// Term is what the node's disk holds before its first boot; 0 for a new disk.
-	// Config.Begin overrides it.
+	// Config.Begin overrides it for nodes that are not absent.
 	Term lsn.Term
 	// Absent nodes do not start by themselves; Restart starts them.
 	Absent bool
@@ -56,7 +56,7 @@ type NodeConfig struct {
 // before time 0, so events of negative time are reported.
 type Begin struct {
 	Leader elector.NodeID // "" for a cold start
-	Term   lsn.Term       // at least 1; all nodes are in it
+	Term   lsn.Term       // at least 1; all nodes but absent ones are in it
 }
 
 // Faults are those of one direction of a link. Probabilities are in parts per

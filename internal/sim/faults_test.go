@@ -8,6 +8,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/sim"
+	"github.com/bmqelect/bmqelect/lsn"
 )
 
 // established is a cluster of five that a leads in term 7 at time 0.
@@ -33,6 +34,22 @@ func TestBeginEstablishesTheLeader(t *testing.T) {
 			require.NoError(t, err)
 			require.EqualValues(t, 7, v.Durable)
 		}
+	}
+}
+
+func TestBeginLeavesTheDisksOfAbsentNodesAlone(t *testing.T) {
+	cfg := cluster(1, 4)
+	cfg.Begin = sim.Begin{Leader: "a", Term: 7}
+	cfg.Nodes[2].Absent, cfg.Nodes[2].Term = true, 1000
+	cfg.Nodes[3].Absent = true
+	for i := range cfg.Nodes {
+		cfg.Nodes[i].Elector.Voters = names(3)
+	}
+	s := start(t, cfg)
+	for id, want := range map[elector.NodeID]lsn.Term{"b": 7, "c": 1000, "d": 0} {
+		v, err := s.View(id)
+		require.NoError(t, err)
+		require.Equal(t, want, v.Durable, id)
 	}
 }
 
