@@ -11,6 +11,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/lsn"
+	"github.com/bmqelect/bmqelect/netmesh"
 )
 
 func TestThreeNodesElectOneLeaderAndKeepIt(t *testing.T) {
@@ -281,5 +282,27 @@ func TestFailedStartLeavesNothingBehind(t *testing.T) {
 		n, err := Start(w.context("a"), cfg)
 		require.NoError(t, err, "the directory is free again")
 		require.NoError(t, n.Close(context.Background()))
+	})
+}
+
+func TestRestartedVoterSupportsNobodyForAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, "a", "b", "c")
+		w.start("a", "b", "c")
+		time.Sleep(election)
+		id := w.others(w.leader())[0]
+		require.NotContains(t, w.nodes[id].Status().Groups[0].Explanation, "restarted", "this was its first start")
+		w.crash(id)
+		for other := range w.nodes {
+			w.faults[other].Cut(id, netmesh.Both)
+		}
+		w.start(id)
+		synctest.Wait()
+		g := w.nodes[id].Status().Groups[0]
+		require.Empty(t, g.Leader)
+		require.NotZero(t, g.Term, "the term was on disk")
+		st := w.nodes[id].groups[DefaultGroup].machine.Status()
+		require.Positive(t, st.EmbargoEnd, "it may have promised its vote before the crash")
+		w.closeAll()
 	})
 }
