@@ -301,7 +301,8 @@ func TestRestartedVoterSupportsNobodyForAWhile(t *testing.T) {
 		g := w.nodes[id].Status().Groups[0]
 		require.Empty(t, g.Leader)
 		require.NotZero(t, g.Term, "the term was on disk")
-		st := w.nodes[id].groups[DefaultGroup].machine.Status()
+		var st elector.Status
+		w.nodes[id].view(func() { st = w.nodes[id].groups[DefaultGroup].machine.Status() })
 		require.Positive(t, st.EmbargoEnd, "it may have promised its vote before the crash")
 		w.closeAll()
 	})
