@@ -1,0 +1,49 @@
+package replay
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const tableFile = "../../docs/scenarios-table.md"
+
+const tableHead = `# All scenarios
+
+Written by ` + "`go test ./internal/replay -run Table -update`" + ` from the files in
+[testdata/scenarios](../testdata/scenarios). What they are for and how to run them: [scenarios.md](scenarios.md).
+"live" says whether real processes can play the file too.
+
+| scenario | what it teaches | where it comes from | live |
+| --- | --- | --- | --- |
+`
+
+// table has one line for every scenario.
+func table(t *testing.T) string {
+	var b strings.Builder
+	b.WriteString(tableHead)
+	for _, sc := range scenarios(t) {
+		live := "yes"
+		if sc.SimulatedOnly != "" {
+			live = "no: " + sc.SimulatedOnly
+		}
+		fmt.Fprintf(&b, "| [%s](../testdata/scenarios/%s.yaml) | %s | %s | %s |\n",
+			sc.Name, sc.Name, cell(sc.About), cell(sc.Source), cell(live))
+	}
+	return b.String()
+}
+
+func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
+
+func TestTableOfScenariosIsComplete(t *testing.T) {
+	got := table(t)
+	if *rewrite {
+		require.NoError(t, os.WriteFile(tableFile, []byte(got), 0o644))
+	}
+	want, err := os.ReadFile(tableFile)
+	require.NoError(t, err, "go test -update writes it")
+	require.Equal(t, string(want), got, "docs/scenarios-table.md is out of date: go test ./internal/replay -run Table -update")
+}
