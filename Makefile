@@ -7,10 +7,10 @@ FUZZTIME ?= 10s
 PROTOCOL = ./elector ./scouting ./lsn
 COVER = 95
 
-.PHONY: help build test race lint fuzz bench cover clean
+.PHONY: help build test race lint fuzz bench cover scenarios-live article-live soak clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
 
 build: ## compile everything; bin/bmqnode is the command
 	go build -o bin/ ./...
@@ -41,6 +41,22 @@ cover: ## statement coverage of the protocol's packages; fails below 95 %
 	@go test -cover $(PROTOCOL) | awk -v least=$(COVER) '{ print } /^FAIL/ { low = 1 } \
 		match($$0, /[0-9.]+% of statements/) { n++; if (substr($$0, RSTART) + 0 < least) low = 1 } \
 		END { if (low || n < $(words $(PROTOCOL))) { print "want at least " least " % of each package"; exit 1 } }'
+
+# The article's two cases, with and without scouting; then one of each kind of fault.
+ARTICLE = leader-ping-pong leader-ping-pong-without-scouting non-sticky-leader non-sticky-leader-without-scouting
+LIVE = $(ARTICLE) leader-crash graceful-stop transfer one-way-leader-mute slow-leader-long-pause partial-hub rolling-restart wiped-disk
+scenario_files = $(foreach name,$(1),testdata/scenarios/$(name).yaml)
+
+scenarios-live: ## replay a dozen scenarios on real processes, in under 5 minutes
+	go run ./cmd/bmqnode replay --live --jobs 6 $(call scenario_files,$(LIVE))
+
+article-live: ## replay the article's four cases on real processes
+	go run ./cmd/bmqnode replay --live $(call scenario_files,$(ARTICLE))
+
+SOAK_SEEDS ?= 1000
+SOAK_TIME ?= 10m
+soak: ## replay every scenario under many seeds (SOAK_SEEDS=1000), for SOAK_TIME=10m at most
+	SOAK_SEEDS=$(SOAK_SEEDS) SOAK_TIME=$(SOAK_TIME) go test -count=1 -run Soak -v -timeout 0 ./internal/replay
 
 clean: ## remove what was built
 	rm -rf bin coverage.out
