@@ -35,6 +35,10 @@ func TestCrashedLeaderIsReplacedWithinItsBackOff(t *testing.T) {
 		time.Sleep(election)
 		old := w.leader()
 		w.crash(old.cfg.Node)
+		time.Sleep(10 * time.Millisecond)
+		for _, n := range w.nodes {
+			require.Empty(t, n.machine().PromisedTo, "the proof of death releases the promise to the dead")
+		}
 		// Proof of death and an election take no virtual time; only the back-off does.
 		time.Sleep(elector.Article().MaxRandomWait + time.Second)
 		w.leader()
@@ -301,9 +305,28 @@ func TestRestartedVoterSupportsNobodyForAWhile(t *testing.T) {
 		g := w.nodes[id].Status().Groups[0]
 		require.Empty(t, g.Leader)
 		require.NotZero(t, g.Term, "the term was on disk")
-		var st elector.Status
-		w.nodes[id].view(func() { st = w.nodes[id].groups[DefaultGroup].machine.Status() })
-		require.Positive(t, st.EmbargoEnd, "it may have promised its vote before the crash")
+		require.Positive(t, w.nodes[id].machine().EmbargoEnd, "it may have promised its vote before the crash")
+		w.closeAll()
+	})
+}
+
+// The driver may be held up, by a loaded machine or a debugger. Those who ask do
+// not depend on it.
+func TestLeaderWhoseDriverIsHeldUpDoesNotClaimToLead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, "a", "b", "c")
+		w.start("a", "b", "c")
+		time.Sleep(election)
+		leader := w.leader()
+		go leader.call(func() { time.Sleep(time.Minute) })
+		time.Sleep(elector.Article().Lease / 4)
+		require.True(t, leader.IsLeader(), "its lease has not run out yet")
+		time.Sleep(elector.Article().Lease)
+		require.False(t, leader.IsLeader())
+		_, err := leader.NextLSN()
+		require.ErrorIs(t, err, ErrNotLeader)
+		time.Sleep(2 * time.Minute)
+		w.leader()
 		w.closeAll()
 	})
 }

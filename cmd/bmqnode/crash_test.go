@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/internal/admin"
 )
 
 func TestKilledLeaderIsReplacedAndComesBackAsAFollower(t *testing.T) {
@@ -29,6 +30,9 @@ func TestStoppedLeaderHandsOverBeforeItExits(t *testing.T) {
 	defer cancel()
 	require.NoError(t, s.node(first.Leader).Stop(ctx))
 	require.NoError(t, s.exit(s.node(first.Leader)), "SIGTERM is a clean exit")
+	s.eventually("a follower hears who is to be next", func() bool {
+		return len(s.transitions(func(e admin.Event) bool { return e.Reason == "TRANSFERRED" })) > 0
+	})
 	second := s.agree(s.others(first.Leader), above(first.Term))
 	require.NotEqual(t, first.Leader, second.Leader)
 }
