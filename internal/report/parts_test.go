@@ -146,3 +146,36 @@ func TestPercentiles(t *testing.T) {
 	require.Equal(t, 7, percentile([]int{7}, 50))
 	require.Equal(t, 8, percentile([]int{7, 8}, 99))
 }
+
+func TestBusyColumns(t *testing.T) {
+	g := grid{columns: 1, end: 10}
+	for name, c := range map[string]struct {
+		roles string
+		want  rune
+	}{
+		"steady":                {"F", 'F'},
+		"an election":           {"FfCL", 'C'},
+		"leader once more":      {"LfCL", busyLetter},
+		"a follower that flaps": {"FfFfFf", busyLetter},
+	} {
+		var l history.Lane
+		for i, letter := range c.roles {
+			l.Spans = append(l.Spans, spanLike(letter, time.Duration(i)))
+		}
+		require.Equal(t, string(c.want), string(laneCells(g, &l, 10)[0].letter()), name)
+	}
+}
+
+// spanLike is a nanosecond in the state of that letter.
+func spanLike(letter rune, at time.Duration) history.Span {
+	s := history.Span{From: at, To: at + 1, Process: history.Up, Role: elector.Follower}
+	switch letter {
+	case 'F':
+		s.Leader = "x"
+	case 'C':
+		s.Role = elector.Candidate
+	case 'L':
+		s.Role, s.Leader, s.LeaseUntil = elector.Leader, "y", history.Forever
+	}
+	return s
+}
