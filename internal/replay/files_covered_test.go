@@ -44,7 +44,7 @@ var covered = []struct {
 	}, func(s *scenario.Scenario) bool { return does[scenario.Cut](s) && !cutsOneWay(s) }},
 	{"flapping", []string{"flapping-link", "flapping-node"}, func(s *scenario.Scenario) bool { return count[scenario.Heal](s) > 5 }},
 	{"a slow leader", []string{"slow-leader-short-pause", "slow-leader-long-pause"}, does[scenario.Pause]},
-	{"delay", []string{"delay-spikes", "delay-beyond-the-timeouts"}, func(s *scenario.Scenario) bool { return first[scenario.SetLink](s).Link.Delay > s.Network.Delay }},
+	{"delay", []string{"delay-spikes", "delay-beyond-the-timeouts", "slow-acknowledgements"}, func(s *scenario.Scenario) bool { return first[scenario.SetLink](s).Link.Delay > s.Network.Delay }},
 	{"loss of 30 %", []string{"loss-30-percent", "loss-30-percent-faster-heartbeats"},
 		func(s *scenario.Scenario) bool { return first[scenario.SetLink](s).Link.Loss == 300_000 }},
 	{"duplicated and reordered messages", []string{"duplicated-and-reordered"},

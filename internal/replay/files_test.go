@@ -6,13 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
-	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -104,7 +99,7 @@ func TestTheSameSeedGivesTheSameHistory(t *testing.T) {
 
 // Golden traces are the same on every machine and in every version of Go.
 func TestGoldenTraces(t *testing.T) {
-	for _, name := range []string{"leader-ping-pong", "leader-ping-pong-without-scouting", "non-sticky-leader"} {
+	for _, name := range []string{"inflated-term", "leader-ping-pong", "voter-restarts-after-its-vote"} {
 		t.Run(name, func(t *testing.T) {
 			sc, err := scenario.Load(filepath.Join(scenarioFolder, name+".yaml"))
 			require.NoError(t, err)
@@ -114,42 +109,17 @@ func TestGoldenTraces(t *testing.T) {
 			}
 			want, err := os.ReadFile(path)
 			require.NoError(t, err, "go test -update writes it")
-			require.Equal(t, string(want), string(got))
+			sameLines(t, string(want), string(got))
 		})
 	}
 }
 
-// TestSoak plays SOAK_SEEDS seeds of every file, for at most SOAK_TIME.
-func TestSoak(t *testing.T) {
-	seeds, err := strconv.ParseUint(os.Getenv("SOAK_SEEDS"), 10, 32)
-	if os.Getenv("SOAK_SEEDS") == "" {
-		t.Skip("SOAK_SEEDS is not set: make soak sets it")
+// sameLines shows the first line that differs, not both texts.
+func sameLines(t *testing.T, want, got string) {
+	t.Helper()
+	wants, gots := strings.Split(want, "\n"), strings.Split(got, "\n")
+	for i := range min(len(wants), len(gots)) {
+		require.Equal(t, wants[i], gots[i], "line %d; go test -update if that is right", i+1)
 	}
-	require.NoError(t, err, "SOAK_SEEDS is a number of seeds")
-	limit := 10 * time.Minute
-	if text := os.Getenv("SOAK_TIME"); text != "" {
-		limit, err = time.ParseDuration(text)
-		require.NoError(t, err, "SOAK_TIME is a duration, as in 10m")
-	}
-	soak(t, scenarios(t), seeds, time.Now().Add(limit))
-}
-
-// soak goes seed by seed, so that no file is left out when the time is up.
-func soak(t *testing.T, all []*scenario.Scenario, seeds uint64, deadline time.Time) {
-	var next, played atomic.Uint64
-	var workers sync.WaitGroup
-	total := seeds * uint64(len(all))
-	for range runtime.GOMAXPROCS(0) {
-		workers.Go(func() {
-			for i := next.Add(1) - 1; i < total && time.Now().Before(deadline); i = next.Add(1) - 1 {
-				sc := all[i%uint64(len(all))]
-				if wrong := failure(sc, sc.Seed+i/uint64(len(all))); wrong != "" {
-					t.Errorf("%s: %s", sc.Name, wrong)
-				}
-				played.Add(1)
-			}
-		})
-	}
-	workers.Wait()
-	t.Logf("%d of %d runs of %d files", played.Load(), total, len(all))
+	require.Len(t, gots, len(wants))
 }
