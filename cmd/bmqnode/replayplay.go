@@ -7,6 +7,7 @@ import (
 	"os"
 	"sync"
 
+	"github.com/bmqelect/bmqelect/internal/history"
 	"github.com/bmqelect/bmqelect/internal/replay"
 	"github.com/bmqelect/bmqelect/internal/report"
 	"github.com/bmqelect/bmqelect/internal/scenario"
@@ -36,7 +37,14 @@ func (j *replayJob) playLive(ctx context.Context, sc *scenario.Scenario, number 
 		return report.Run{}, err
 	}
 	fmt.Fprintf(j.cmd.ErrOrStderr(), "playing %s for %s\n", sc.Name, sc.Duration)
-	return replay.Live(ctx, sc, replay.LiveOptions{Binary: self, BasePort: j.basePort + portsPerRun*(number%j.jobs)})
+	run, err := replay.Live(ctx, sc, replay.LiveOptions{Binary: self, BasePort: j.basePort + portsPerRun*number})
+	if err != nil && ctx.Err() == nil && len(j.files) > 1 {
+		// The others go on; this one is shown as what it is.
+		return report.Run{History: &history.History{
+			Scenario: sc.Name, Mode: "live", Duration: sc.Duration, Problems: []string{err.Error()},
+		}}, nil
+	}
+	return run, err
 }
 
 func (j *replayJob) seedOf(sc *scenario.Scenario) uint64 {

@@ -95,18 +95,10 @@ func sortedPairs[V any](m map[scenario.Pair]V) []scenario.Pair {
 	})
 }
 
-// pushAll tells every process that runs.
-func (f *faultPlan) pushAll(ctx context.Context, mesh *procs.Mesh) error {
-	for _, n := range mesh.Nodes() {
-		if n.Pid() != 0 {
-			if err := f.push(ctx, n, f.request(cluster.NodeID(n.Name))); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
+// none reports whether the network is perfect.
+func (f *faultPlan) none() bool { return len(f.cut) == 0 && len(f.links) == 0 }
 
+// push tells one process.
 func (f *faultPlan) push(ctx context.Context, n *procs.Node, r admin.FaultRequest) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()

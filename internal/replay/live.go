@@ -127,8 +127,10 @@ func (l *live) play(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := l.faults.pushAll(ctx, l.mesh); err != nil {
-		return err
+	if !l.faults.none() {
+		if err := l.pushFaults(ctx); err != nil {
+			return err
+		}
 	}
 	for i := range l.sc.Timeline {
 		step := &l.sc.Timeline[i]

@@ -51,12 +51,28 @@ func (l *live) pushFaults(ctx context.Context) error {
 		if n.Pid() == 0 || l.isPaused(n) {
 			continue
 		}
-		if err := l.faults.push(ctx, n, l.faults.request(cluster.NodeID(n.Name))); err != nil {
+		if err := l.tell(ctx, n); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// tell tells a process what is wrong with the network, as soon as it listens.
+func (l *live) tell(ctx context.Context, n *procs.Node) error {
+	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
+	defer cancel()
+	for {
+		err := l.faults.push(ctx, n, l.faults.request(cluster.NodeID(n.Name)))
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		time.Sleep(tellAgain)
+	}
+}
+
+// tellAgain is the pause before a process that does not listen yet is told again.
+const tellAgain = 5 * time.Millisecond
 
 func (l *live) isPaused(n *procs.Node) bool { return l.frozen[cluster.NodeID(n.Name)] }
 
@@ -120,7 +136,7 @@ func (l *live) actOnProcesses(ctx context.Context, a scenario.Action) error {
 			id := cluster.NodeID(n.Name)
 			l.journal.process(id, history.Up)
 			delete(l.frozen, id)
-			return errors.Join(n.Signal(syscall.SIGCONT), l.faults.push(ctx, n, l.faults.request(id)))
+			return errors.Join(n.Signal(syscall.SIGCONT), l.tell(ctx, n))
 		})
 	case scenario.Stop:
 		return l.each(a.Nodes, func(n *procs.Node) error { return l.stop(ctx, n) })
@@ -154,18 +170,10 @@ func (l *live) restart(ctx context.Context, n *procs.Node, wipe bool) error {
 	if err := l.launch(id); err != nil {
 		return err
 	}
-	if len(l.faults.cut) == 0 && len(l.faults.links) == 0 {
+	if l.faults.none() {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
-	defer cancel()
-	for {
-		err := l.faults.push(ctx, n, l.faults.request(id))
-		if err == nil || ctx.Err() != nil {
-			return err
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+	return l.tell(ctx, n)
 }
 
 func (l *live) stop(ctx context.Context, n *procs.Node) error {
