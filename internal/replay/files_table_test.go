@@ -3,10 +3,13 @@ package replay
 import (
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/internal/scenario"
 )
 
 const tableFile = "../../docs/scenarios-table.md"
@@ -46,4 +49,21 @@ func TestTableOfScenariosIsComplete(t *testing.T) {
 	want, err := os.ReadFile(tableFile)
 	require.NoError(t, err, "go test -update writes it")
 	require.Equal(t, string(want), got, "docs/scenarios-table.md is out of date: go test ./internal/replay -run Table -update")
+}
+
+// fenced are the scenarios within the guide.
+var fenced = regexp.MustCompile("(?s)```yaml\n(name: .*?)```")
+
+func TestTheGuidesScenariosHold(t *testing.T) {
+	text, err := os.ReadFile("../../docs/scenarios.md")
+	require.NoError(t, err)
+	found := fenced.FindAllSubmatch(text, -1)
+	require.Len(t, found, 2)
+	for _, f := range found {
+		sc, err := scenario.Parse("scenarios.md", f[1])
+		require.NoError(t, err)
+		for seed := range uint64(moreSeeds) {
+			require.Empty(t, failure(sc, seed), sc.Name)
+		}
+	}
 }
