@@ -50,8 +50,8 @@ type Config struct {
 	// where they differ from those above. Default: the bound address.
 	AdvertiseGossip, AdvertiseMesh string
 
-	// Election says how this node takes part.
-	Election Election
+	// Election says how this node takes part in the default election.
+	Election ElectionConfig
 	// NoDeathProof is to be set where proxies or NAT sit between members: a
 	// refused connection then proves nothing about the process behind it.
 	NoDeathProof bool
@@ -66,9 +66,10 @@ type Config struct {
 	Logger hclog.Logger
 }
 
-// Election says how a node takes part in an election. Its zero value is a
-// candidate-capable voter with the timers of elector.Article.
-type Election struct {
+// ElectionConfig says how a node takes part in an election. Its zero value is a
+// candidate-capable voter with the timers of elector.Article. All but
+// NotCandidate and Priority must be the same on every node.
+type ElectionConfig struct {
 	Timing           elector.Timing // zero: elector.Article()
 	NotCandidate     bool           // votes, but never stands
 	Priority         int            // ranks nodes that stand at the same moment; higher wins
@@ -83,11 +84,16 @@ func (c Config) withDefaults() Config {
 	c.Cluster = or(c.Cluster, DefaultCluster)
 	c.GossipAddr = or(c.GossipAddr, DefaultGossipAddr)
 	c.MeshAddr = or(c.MeshAddr, DefaultMeshAddr)
-	c.Election.Timing = or(c.Election.Timing, elector.Article())
+	c.Election = c.Election.withDefaults()
 	if c.Logger == nil {
 		c.Logger = hclog.NewNullLogger()
 	}
 	return c
+}
+
+func (e ElectionConfig) withDefaults() ElectionConfig {
+	e.Timing = or(e.Timing, elector.Article())
+	return e
 }
 
 // or returns v, or def if v is zero.
@@ -99,9 +105,8 @@ func or[T comparable](v, def T) T {
 	return v
 }
 
-// elector is the machine's view of the configuration.
-func (c Config) elector() elector.Config {
-	e := c.Election
+// elector is the machine's view of the configuration, for one election.
+func (c Config) elector(e ElectionConfig) elector.Config {
 	return elector.Config{
 		Self: c.Node, Voters: c.Voters,
 		NotCandidate: e.NotCandidate, Priority: e.Priority, Quorum: e.Quorum, Rule: e.Rule,
@@ -150,7 +155,7 @@ func (c Config) Validate() error {
 // electionProblems are the machine's, under this configuration's names.
 func (c Config) electionProblems() (ps []elector.Problem) {
 	var bad *elector.ConfigError
-	if errors.As(c.elector().Validate(), &bad) {
+	if errors.As(c.elector(c.Election).Validate(), &bad) {
 		ps = bad.Problems
 	}
 	for i := range ps {

@@ -11,7 +11,7 @@ import (
 func TestValidateNamesEveryMistakeAtOnce(t *testing.T) {
 	err := Config{
 		Node: "a b", Voters: []NodeID{"x", "x"}, GossipAddr: "7400", MeshAddr: "host:http",
-		Join: []string{"b.example"}, Election: Election{Quorum: 9},
+		Join: []string{"b.example"}, Election: ElectionConfig{Quorum: 9},
 	}.Validate()
 	for _, part := range []string{
 		`Node is "a b"`, `"x" twice`, "Election.Quorum is 9", "DataDir is empty, but must be",
@@ -25,5 +25,5 @@ func TestValidateNamesEveryMistakeAtOnce(t *testing.T) {
 func TestZeroElectionIsTheArticles(t *testing.T) {
 	c := Config{Node: "a", Voters: []NodeID{"a"}, DataDir: "d"}
 	require.NoError(t, c.Validate())
-	require.Equal(t, elector.Article(), c.withDefaults().elector().Timing)
+	require.Equal(t, elector.Article(), c.withDefaults().Election.Timing)
 }

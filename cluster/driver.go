@@ -75,10 +75,7 @@ func (n *Node) handle(e *event) {
 
 // untilWake is how long the driver may sleep.
 func (n *Node) untilWake() time.Duration {
-	wake := elector.Never
-	for _, g := range n.groups {
-		wake = min(wake, g.wake)
-	}
+	wake := n.agenda.next()
 	if wake == elector.Never {
 		return time.Hour
 	}
@@ -87,12 +84,10 @@ func (n *Node) untilWake() time.Duration {
 
 // tick steps every machine whose time has come.
 func (n *Node) tick() {
-	now := n.clock.Now()
-	for _, g := range n.groups {
-		if g.wake <= now {
-			n.tell(g)
-			n.step(g, elector.Tick{})
-		}
+	for now := n.clock.Now(); n.agenda.next() <= now; {
+		g := n.agenda[0]
+		n.tell(g)
+		n.step(g, elector.Tick{})
 	}
 }
 
@@ -117,6 +112,7 @@ func (n *Node) step(g *group, in elector.Input) {
 	moment := elector.Moment{Now: n.clock.Now(), Entropy: rand.Uint64()}
 	e := g.machine.Step(moment, in)
 	g.wake = e.Wake
+	n.agenda.moved(g)
 	if err := g.publish(); err != nil {
 		n.fail(err)
 	}

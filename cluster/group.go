@@ -12,8 +12,10 @@ import (
 // without asking the driver is atomic.
 type group struct {
 	name      string
+	cfg       ElectionConfig
 	machine   *elector.Machine
 	wake      elector.Time // when the machine wants a tick
+	place     int          // on the agenda
 	leads     lsn.Term     // the term that the sequencer issues for; 0 if this node does not lead
 	told      lsn.LSN      // newest issued LSN that the machine knows of
 	sequencer lsn.Sequencer

@@ -19,23 +19,32 @@ var ErrNotLeader = elector.ErrNotLeader
 //
 // The answer is old as soon as it is given. What must not be done by two nodes
 // in turn needs a fencing token as well: see NextLSN.
-func (n *Node) IsLeader() bool { return n.groups[DefaultGroup].leading(n.clock.Now()) }
+func (e *Election) IsLeader() bool { return e.g.leading(e.n.clock.Now()) }
+
+// IsLeader is Election.IsLeader of the default election.
+func (n *Node) IsLeader() bool { return n.election.IsLeader() }
 
 // NextLSN issues the next Leader Sequence Number, a fencing token: a resource
 // that keeps an lsn.Fence refuses what an older leader sends. It returns an
 // error that wraps ErrNotLeader if this node does not lead.
-func (n *Node) NextLSN() (lsn.LSN, error) {
-	next, err := n.groups[DefaultGroup].sequencer.Next()
-	if errors.Is(err, lsn.ErrNotLeading) || err == nil && !n.IsLeader() {
-		return lsn.LSN{}, fmt.Errorf("next LSN of node %s: %w", n.cfg.Node, ErrNotLeader)
+func (e *Election) NextLSN() (lsn.LSN, error) {
+	next, err := e.g.sequencer.Next()
+	if errors.Is(err, lsn.ErrNotLeading) || err == nil && !e.IsLeader() {
+		return lsn.LSN{}, fmt.Errorf("next LSN of node %s in election %q: %w", e.n.cfg.Node, e.g.name, ErrNotLeader)
 	}
 	return next, err
 }
 
-// Subscribe returns a subscription to this node's events from now on, of which
+// NextLSN is Election.NextLSN of the default election.
+func (n *Node) NextLSN() (lsn.LSN, error) { return n.election.NextLSN() }
+
+// Subscribe returns a subscription to the events of all elections of this node from now on, of which
 // up to buffer wait for the subscriber. Subscribe before reading Status to miss
 // nothing.
-func (n *Node) Subscribe(buffer int) *Subscription { return n.hub.subscribe(buffer) }
+func (n *Node) Subscribe(buffer int) *Subscription { return n.hub.subscribe("", buffer) }
+
+// Subscribe is Node.Subscribe for the events of this election alone.
+func (e *Election) Subscribe(buffer int) *Subscription { return e.n.hub.subscribe(e.g.name, buffer) }
 
 // transferBuffer is more than the events of a few elections.
 const transferBuffer = 64
@@ -45,23 +54,23 @@ const transferBuffer = 64
 // and this node leads on, if this node is not the leader or the target is not fit:
 // not connected, not a candidate, or without a recent ack. It fails later if
 // another node is elected instead or ctx ends first.
-func (n *Node) Transfer(ctx context.Context, to NodeID) error {
-	sub := n.Subscribe(transferBuffer)
+func (e *Election) Transfer(ctx context.Context, to NodeID) error {
+	sub := e.Subscribe(transferBuffer)
 	defer sub.Close()
-	to, err := n.beginTransfer(to)
+	to, err := e.beginTransfer(to)
 	if err != nil {
-		return fmt.Errorf("transfer from node %s: %w", n.cfg.Node, err)
+		return fmt.Errorf("transfer from node %s: %w", e.n.cfg.Node, err)
 	}
 	for {
 		select {
-		case e, ok := <-sub.Events():
+		case now, ok := <-sub.Events():
 			switch {
 			case !ok:
 				return fmt.Errorf("transfer to node %s: %w", to, ErrClosed)
-			case e.Leader == to:
+			case now.Leader == to:
 				return nil
-			case e.Leader != "":
-				return fmt.Errorf("transfer to node %s: node %s was elected instead, in term %d", to, e.Leader, e.Term)
+			case now.Leader != "":
+				return fmt.Errorf("transfer to node %s: node %s was elected instead, in term %d", to, now.Leader, now.Term)
 			}
 		case <-ctx.Done():
 			return fmt.Errorf("transfer to node %s: this node stepped down, but the target does not lead yet: %w", to, ctx.Err())
@@ -69,16 +78,18 @@ func (n *Node) Transfer(ctx context.Context, to NodeID) error {
 	}
 }
 
+// Transfer is Election.Transfer of the default election.
+func (n *Node) Transfer(ctx context.Context, to NodeID) error { return n.election.Transfer(ctx, to) }
+
 // beginTransfer steps down in favor of a voter, if that can be, and names it.
-func (n *Node) beginTransfer(to NodeID) (NodeID, error) {
+func (e *Election) beginTransfer(to NodeID) (NodeID, error) {
 	err := ErrClosed
-	n.call(func() {
-		g := n.groups[DefaultGroup]
-		if n.Err() != nil {
+	e.n.call(func() {
+		if e.n.Err() != nil || e.n.groups[e.g.name] != e.g {
 			return
 		}
-		if to, err = successor(g.machine, to); err == nil {
-			n.step(g, elector.Transfer{To: to})
+		if to, err = successor(e.g.machine, to); err == nil {
+			e.n.step(e.g, elector.Transfer{To: to})
 		}
 	})
 	return to, err

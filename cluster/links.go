@@ -13,24 +13,25 @@ var _ netmesh.Handler = inlet{}
 
 func (i inlet) LinkUp(peer netmesh.PeerInfo) {
 	i.n.log.Debug("link up", "peer", peer.Node, "addr", peer.Remote)
-	i.input(elector.LinkUp{Peer: peer.Node})
+	i.n.post(event{do: func() {
+		i.n.up[peer.Node] = true
+		i.n.stepAll(elector.LinkUp{Peer: peer.Node})
+	}})
 }
 
 func (i inlet) LinkDown(peer NodeID, ev elector.Evidence) {
 	i.n.log.Debug("link down", "peer", peer, "evidence", ev.String())
-	i.input(elector.LinkDown{Peer: peer, Evidence: ev})
+	i.n.post(event{do: func() {
+		delete(i.n.up, peer)
+		i.n.stepAll(elector.LinkDown{Peer: peer, Evidence: ev})
+	}})
 }
 
 func (i inlet) Died(peer NodeID, proof elector.Proof) {
 	i.n.log.Debug("process proven dead", "peer", peer, "proof", proof.String())
-	i.input(elector.Died{Peer: peer, Proof: proof})
+	i.n.post(event{do: func() { i.n.stepAll(elector.Died{Peer: peer, Proof: proof}) }})
 }
 
 func (i inlet) Received(peer NodeID, group string, m elector.Message) {
 	i.n.post(event{from: peer, group: group, msg: m})
-}
-
-// input steps every election with what concerns them all.
-func (i inlet) input(in elector.Input) {
-	i.n.post(event{do: func() { i.n.stepAll(in) }})
 }

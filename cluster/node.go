@@ -27,7 +27,10 @@ type Node struct {
 	mesh      *netmesh.Mesh
 	gossip    *gossip.Gossip // nil where the seam names the peers
 	persister *persister
-	groups    map[string]*group
+	election  *Election         // the default one
+	groups    map[string]*group // owned by the driver, as are agenda and up
+	agenda    agenda
+	up        map[NodeID]bool // peers to which there is a link
 	hub       hub
 	started   time.Time
 
@@ -77,6 +80,7 @@ func newNode(cfg Config, s seam.Seam) *Node {
 		log:       cfg.Logger.With("node", cfg.Node),
 		clock:     s.Clock,
 		groups:    map[string]*group{},
+		up:        map[NodeID]bool{},
 		started:   time.Now(),
 		anomalies: map[string]int{},
 		logged:    map[string]time.Time{},
@@ -108,36 +112,22 @@ func (n *Node) start(s seam.Seam) (err error) {
 		return err
 	}
 	undo = append(undo, func() { n.store.Close() })
-	g, start, err := n.newGroup(DefaultGroup)
+	g, start, err := n.newGroup(DefaultGroup, n.cfg.Election)
 	if err != nil {
 		return err
 	}
-	n.groups[g.name] = g
+	n.election = &Election{n, g}
 	n.persister = newPersister(n.store.Persist, n.onPersisted)
 	n.mesh, err = netmesh.Listen(n.meshConfig(s.Network), inlet{n})
 	if err != nil {
 		return err
 	}
 	undo = append(undo, func() { n.mesh.Close(canceled) })
-	n.step(g, start)
+	n.enter(g, start)
 	go n.drive()
 	go func() { defer close(n.persisted); n.persister.run(n.quit) }()
 	undo = append(undo, n.end)
 	return n.join(s.Peers)
-}
-
-// newGroup returns an election and the input that starts it.
-func (n *Node) newGroup(name string) (*group, elector.Start, error) {
-	machine, err := elector.New(n.cfg.elector())
-	if err != nil {
-		return nil, elector.Start{}, err
-	}
-	record, err := n.store.Group(name)
-	if err != nil {
-		return nil, elector.Start{}, err
-	}
-	g := &group{name: name, machine: machine, wake: elector.Never}
-	return g, elector.Start{Term: record.Term, Restarted: record.Booted}, nil
 }
 
 func (n *Node) meshConfig(network netmesh.Network) netmesh.Config {

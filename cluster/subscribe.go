@@ -22,6 +22,7 @@ type Event struct {
 // loses the oldest ones, never the newest: its last word is never stale.
 type Subscription struct {
 	events chan Event
+	group  string // whose events; "" for all
 	hub    *hub
 	missed int // owned by the hub's publisher
 }
@@ -40,9 +41,10 @@ type hub struct {
 	closed bool
 }
 
-// subscribe returns a subscription that holds up to buffer events, at least one.
-func (h *hub) subscribe(buffer int) *Subscription {
-	s := &Subscription{events: make(chan Event, max(buffer, 1)), hub: h}
+// subscribe returns a subscription to the events of a group, or of all if it is
+// "", that holds up to buffer events, at least one.
+func (h *hub) subscribe(group string, buffer int) *Subscription {
+	s := &Subscription{events: make(chan Event, max(buffer, 1)), group: group, hub: h}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
@@ -57,7 +59,9 @@ func (h *hub) publish(e Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, s := range h.subs {
-		s.push(e)
+		if s.group == "" || s.group == e.Group {
+			s.push(e)
+		}
 	}
 }
 

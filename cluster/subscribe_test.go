@@ -28,7 +28,7 @@ func drain(s *Subscription) (terms []lsn.Term, missed int) {
 
 func TestSubscriberThatNeverReadsKeepsTheNewestEvents(t *testing.T) {
 	var h hub
-	slow, quick := h.subscribe(3), h.subscribe(100)
+	slow, quick := h.subscribe("", 3), h.subscribe("", 100)
 	for term := lsn.Term(1); term <= 10; term++ {
 		h.publish(eventOf(term))
 	}
@@ -42,7 +42,7 @@ func TestSubscriberThatNeverReadsKeepsTheNewestEvents(t *testing.T) {
 
 func TestMissedEventsAreCountedOnceEach(t *testing.T) {
 	var h hub
-	s := h.subscribe(1)
+	s := h.subscribe("", 1)
 	h.publish(eventOf(1))
 	h.publish(eventOf(2))
 	h.publish(eventOf(3))
@@ -55,7 +55,7 @@ func TestMissedEventsAreCountedOnceEach(t *testing.T) {
 
 func TestClosingEndsTheChannelOnce(t *testing.T) {
 	var h hub
-	a, b := h.subscribe(1), h.subscribe(1)
+	a, b := h.subscribe("", 1), h.subscribe("", 1)
 	a.Close()
 	a.Close()
 	h.publish(eventOf(1))
@@ -66,6 +66,19 @@ func TestClosingEndsTheChannelOnce(t *testing.T) {
 	require.Equal(t, lsn.Term(1), (<-b.Events()).Term, "what was published before the end still arrives")
 	_, ok = <-b.Events()
 	require.False(t, ok)
-	_, ok = <-h.subscribe(1).Events()
+	_, ok = <-h.subscribe("", 1).Events()
 	require.False(t, ok, "a closed node has no more events")
+}
+
+func TestSubscriberOfOneElectionHearsOfNoOther(t *testing.T) {
+	var h hub
+	one, all := h.subscribe("x", 10), h.subscribe("", 10)
+	for _, group := range []string{"x", "y", "x", "y"} {
+		h.publish(Event{Group: group})
+	}
+	terms, missed := drain(one)
+	require.Len(t, terms, 2)
+	require.Zero(t, missed)
+	terms, _ = drain(all)
+	require.Len(t, terms, 4)
 }

@@ -50,6 +50,7 @@ func (m *Machine) onElectionScouting(from NodeID, msg *Message) {
 	if !m.cfg.mayVote {
 		return
 	}
+	m.present(from)
 	a := m.cfg.Rule.Answer(m.stance(), scouting.Question{
 		Asker:        scouting.Rank{Priority: msg.Priority, Node: from},
 		ProposedTerm: msg.ProposedTerm,
@@ -77,6 +78,7 @@ func (m *Machine) onElectionProposal(from NodeID, msg *Message) {
 	if !m.cfg.mayVote {
 		return
 	}
+	m.present(from)
 	a := m.wouldVote(from, msg.Term)
 	if a.WillVote {
 		m.vote(from, msg.Term)

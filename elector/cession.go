@@ -149,5 +149,6 @@ func (m *Machine) supports(voter int) bool {
 	return voter == m.cfg.self || at != 0 && at.Add(m.cfg.Timing.Lease) > m.state.Now
 }
 
-// onNodeUnavailable is a node's word that it stops taking part.
-func (m *Machine) onNodeUnavailable(from NodeID) { m.unavailable(from) }
+// onNodeUnavailable is a node's word that it stops taking part: it answers
+// nobody any more, though its link may stay for other elections.
+func (m *Machine) onNodeUnavailable(from NodeID) { m.linkDown(from) }

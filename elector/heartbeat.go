@@ -40,6 +40,7 @@ func (m *Machine) meetTwin(from NodeID, msg *Message) {
 // follow takes the sender for the leader, promises it the lease and acks.
 func (m *Machine) follow(from NodeID, msg *Message) {
 	s := &m.state
+	m.present(from)
 	m.preempted(from)
 	m.enterTerm(msg.Term)
 	f := &s.Follower

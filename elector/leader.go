@@ -54,6 +54,7 @@ func (m *Machine) onHeartbeatAck(from NodeID, msg *Message) {
 		m.refuse(AnomalyMalformed, from, msg)
 		return
 	}
+	m.present(from)
 	l.Fit = l.Fit.Without(voter)
 	if msg.Candidate {
 		l.Fit = l.Fit.With(voter)

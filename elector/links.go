@@ -5,9 +5,7 @@ package elector
 func (m *Machine) linkUp(peer NodeID) {
 	s := &m.state
 	voter, isVoter := m.voter(peer)
-	if isVoter {
-		s.Linked = s.Linked.With(voter)
-	}
+	m.present(peer)
 	switch {
 	case s.Role == Leader:
 		s.Leader.Sequence++
@@ -21,6 +19,14 @@ func (m *Machine) linkUp(peer NodeID) {
 		}
 	case s.Role == Follower && isVoter && s.Follower.Round.IsOpen():
 		m.scout(voter)
+	}
+}
+
+// present notes that a voter takes part, which may have said before that it does
+// no more, on a link that stayed.
+func (m *Machine) present(id NodeID) {
+	if voter, ok := m.voter(id); ok {
+		m.state.Linked = m.state.Linked.With(voter)
 	}
 }
 

@@ -58,7 +58,7 @@ var messageTable = []reaction{
 		"remembers that no heartbeat of that leadership is to be followed",
 		"remembers that no heartbeat of that leadership is to be followed",
 	},
-	{"NodeUnavailable", "", "gives the leader up, if it is the sender; the promise stays", "", ""},
+	{"NodeUnavailable", "", "the sender counts as not connected; gives it up, if it is the leader; the promise stays", "the sender counts as not connected; its vote is waited for no more", "the sender counts as not connected: it cannot be the successor"},
 }
 
 // inputTable is what the machine does with every other input.

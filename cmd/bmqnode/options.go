@@ -143,7 +143,7 @@ func flagOf(field string) string {
 }
 
 // resolveTiming takes the profile, and from the flags what was given.
-func (o *options) resolveTiming(e *cluster.Election) error {
+func (o *options) resolveTiming(e *cluster.ElectionConfig) error {
 	t, ok := elector.Profile(o.profile)
 	if !ok {
 		return fmt.Errorf("--profile is %q, but must be one of %s", o.profile, strings.Join(elector.ProfileNames(), ", "))
@@ -166,7 +166,7 @@ func (o *options) resolveTiming(e *cluster.Election) error {
 	return nil
 }
 
-func (o *options) resolveRule(e *cluster.Election) error {
+func (o *options) resolveRule(e *cluster.ElectionConfig) error {
 	for _, r := range []scouting.Rule{scouting.RuleDefault, scouting.RuleNodeOrder} {
 		if o.rule == r.String() {
 			e.Rule = r

@@ -1,0 +1,118 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/netmesh"
+)
+
+// Election is this node's part in one election: the default one, or one of its
+// own that Node.Election opened. Elections of one name on different nodes are the
+// same election. All methods are safe for concurrent use.
+type Election struct {
+	n *Node
+	g *group
+}
+
+// ErrOpen means that an election of that name is open on this node already.
+var ErrOpen = errors.New("the election is open already")
+
+// Election opens an election of its own, a group, beside the default one and all
+// others. It has the node's voters; which of them stand, and in what rank, cfg
+// says on each. Elections share links, timers and the disk: a hundred cost little
+// more than one.
+//
+// A voter on which the election is not open does not vote in it. The name may
+// have 1 to 255 bytes, without spaces. The error is a *ConfigError, wraps ErrOpen
+// or ErrClosed, or says why the disk did not take it.
+func (n *Node) Election(group string, cfg ElectionConfig) (*Election, error) {
+	if group == "" || len(group) > netmesh.MaxNameLength || strings.ContainsFunc(group, isSpace) {
+		return nil, fmt.Errorf("open election %q: the name must have 1 to %d bytes and no spaces", group, netmesh.MaxNameLength)
+	}
+	g, start, err := n.prepare(group, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("open election %q: %w", group, err)
+	}
+	err = ErrClosed
+	n.call(func() {
+		switch {
+		case n.Err() != nil:
+		case n.groups[group] != nil:
+			err = ErrOpen
+		default:
+			n.enter(g, start)
+			err = nil
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("open election %q: %w", group, err)
+	}
+	return &Election{n, g}, nil
+}
+
+// prepare checks cfg and makes the election's durable record.
+func (n *Node) prepare(name string, cfg ElectionConfig) (*group, elector.Start, error) {
+	all := n.cfg
+	all.Election = cfg.withDefaults()
+	if err := all.Validate(); err != nil {
+		return nil, elector.Start{}, err
+	}
+	if n.Err() != nil {
+		return nil, elector.Start{}, ErrClosed
+	}
+	return n.newGroup(name, all.Election)
+}
+
+func isSpace(r rune) bool { return r <= ' ' || r == 0x7f }
+
+// newGroup returns an election and the input that starts it.
+func (n *Node) newGroup(name string, cfg ElectionConfig) (*group, elector.Start, error) {
+	machine, err := elector.New(n.cfg.elector(cfg))
+	if err != nil {
+		return nil, elector.Start{}, err
+	}
+	record, err := n.store.Group(name)
+	if err != nil {
+		return nil, elector.Start{}, err
+	}
+	g := &group{name: name, cfg: cfg, machine: machine, wake: elector.Never, place: nowhere}
+	return g, elector.Start{Term: record.Term, Restarted: record.Booted}, nil
+}
+
+// enter begins to take part in an election. It runs on the driver, or before it.
+func (n *Node) enter(g *group, start elector.Start) {
+	n.groups[g.name] = g
+	n.agenda.add(g)
+	n.step(g, start)
+	for peer := range n.up {
+		n.step(g, elector.LinkUp{Peer: peer})
+	}
+}
+
+// Group is the election's name.
+func (e *Election) Group() string { return e.g.name }
+
+// Close hands over to the best follower and takes no part in the election any
+// more. It may be opened again; like a restarted node this one then supports
+// nobody until what it may have promised has lapsed. Closing again does nothing.
+// The default election is closed with its node.
+func (e *Election) Close() {
+	e.n.call(func() {
+		if e.n.groups[e.g.name] != e.g {
+			return
+		}
+		e.n.step(e.g, elector.Stop{})
+		delete(e.n.groups, e.g.name)
+		e.n.agenda.remove(e.g)
+	})
+}
+
+// Status returns a snapshot of the election as this node sees it.
+func (e *Election) Status() (st GroupStatus) {
+	members := e.n.memberStatus()
+	e.n.view(func() { st = e.n.groupStatus(e.g, members) })
+	return st
+}
