@@ -53,8 +53,10 @@ func (n *Node) drive() {
 	for {
 		select {
 		case e := <-n.inbox:
+			n.hold()
 			n.handle(&e)
 		case <-timer.C:
+			n.hold()
 			n.tick()
 		case <-n.quit:
 			return

@@ -40,6 +40,7 @@ type Node struct {
 	anomalies map[string]int       // by kind; owned by the driver, as is logged
 	logged    map[string]time.Time // when an anomaly was last logged
 
+	hold      func() // the seam's
 	inbox     chan event
 	quit      chan struct{} // closed to end driver and persister
 	driven    chan struct{} // closed when the driver has ended
@@ -84,6 +85,7 @@ func newNode(cfg Config, s seam.Seam) *Node {
 		started:   time.Now(),
 		anomalies: map[string]int{},
 		logged:    map[string]time.Time{},
+		hold:      s.Hold,
 		inbox:     make(chan event, inboxSize),
 		quit:      make(chan struct{}),
 		driven:    make(chan struct{}),
@@ -92,6 +94,9 @@ func newNode(cfg Config, s seam.Seam) *Node {
 	}
 	if n.clock == nil {
 		n.clock = clock.System()
+	}
+	if n.hold == nil {
+		n.hold = func() {}
 	}
 	return n
 }

@@ -16,6 +16,9 @@ type Seam struct {
 	Clock   clock.Clock
 	// Peers are the mesh addresses of all members; if set, there is no gossip.
 	Peers map[elector.NodeID]string
+	// Hold is called by the driver before everything that it does. While it
+	// blocks, the node decides nothing: so tests pause a node.
+	Hold func()
 }
 
 type key struct{}
