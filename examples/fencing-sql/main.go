@@ -1,0 +1,163 @@
+// Fencing-sql is a service of which one copy writes to a SQL table: the leader.
+// Try it alone, or three times in three terminals, then kill or pause (Ctrl-Z)
+// the one that writes:
+//
+//	go run ./examples/fencing-sql -db /tmp/jobs.db
+//
+//	go run ./examples/fencing-sql -db /tmp/jobs.db -voters a,b,c -node a -gossip 127.0.0.1:7410
+//	go run ./examples/fencing-sql -db /tmp/jobs.db -voters a,b,c -node b -join 127.0.0.1:7410
+//	go run ./examples/fencing-sql -db /tmp/jobs.db -voters a,b,c -node c -join 127.0.0.1:7410
+//
+// IsLeader is not enough. A process may be paused after it has asked, for
+// longer than any lease: by its garbage collector, its hypervisor, a slow disk.
+// When it wakes, it writes, although another node leads by then. So the leader
+// sends a token (NextLSN) with each write, and the table keeps the newest token
+// that it has seen and refuses those that go backwards. See write for the
+// leader's side and Table.Write for the table's.
+//
+// To check first and write then is wrong, for the same reason: others come
+// between the two. The check belongs into the statement that writes. If a change
+// takes several statements, let that one be the first of their transaction: the
+// row stays locked until the end.
+//
+// Two things to know. The table learns of a new leader by its first write:
+// a leader that decides by what it reads writes before it reads. And the fence
+// remembers terms as long as the row lives: if every node has lost its data
+// directory, terms begin again and the row must be made anew.
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	_ "modernc.org/sqlite" // the driver "sqlite", in pure Go
+
+	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/lsn"
+)
+
+const (
+	row    = "jobs"
+	period = time.Second // of the writes
+	grace  = 5 * time.Second
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	log := hclog.New(&hclog.LoggerOptions{})
+	if err := run(ctx, os.Args[1:], log); err != nil {
+		log.Error("end", "error", err)
+		os.Exit(1)
+	}
+}
+
+// run writes to the table while this node leads, until ctx ends.
+func run(ctx context.Context, args []string, log hclog.Logger) error {
+	cfg, file, err := parse(args)
+	if err != nil {
+		return err
+	}
+	log = log.With("node", cfg.Node)
+	table, err := open(ctx, file)
+	if err != nil {
+		return err
+	}
+	defer table.db.Close()
+	node, err := cluster.Start(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	log.Info("started", "gossip", node.Status().GossipAddr)
+	lead(ctx, node, table, log)
+
+	ctx, cancel := context.WithTimeout(context.Background(), grace)
+	defer cancel()
+	return node.Close(ctx) // hands over, then leaves
+}
+
+// lead writes at every tick at which this node leads.
+func lead(ctx context.Context, node *cluster.Node, table *Table, log hclog.Logger) {
+	ticks := time.NewTicker(period)
+	defer ticks.Stop()
+	for {
+		if node.IsLeader() {
+			write(ctx, node, table, log)
+		}
+		select {
+		case <-ticks.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// write shows the leader's side: take a token, send it along, mind the refusal.
+func write(ctx context.Context, node *cluster.Node, table *Table, log hclog.Logger) {
+	token, err := node.NextLSN()
+	if err != nil {
+		log.Info("not written: no leader any more", "error", err)
+		return
+	}
+	err = table.Write(ctx, token, row, "written in term "+token.Term.String())
+	var stale *lsn.StaleError
+	switch {
+	case errors.As(err, &stale):
+		log.Warn("refused: a newer leader has written", "token", stale.Got, "newest", stale.Newest)
+	case err != nil:
+		log.Error("not written", "token", token, "error", err)
+	default:
+		log.Info("written", "token", token)
+	}
+}
+
+// open opens the database file and makes the table and its row.
+func open(ctx context.Context, file string) (*Table, error) {
+	db, err := sql.Open("sqlite", "file:"+file+"?_pragma=busy_timeout(5000)")
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", file, err)
+	}
+	table, err := OpenTable(ctx, db)
+	if err == nil {
+		err = table.Create(ctx, row)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", file, errors.Join(err, db.Close()))
+	}
+	return table, nil
+}
+
+// parse reads the command line: this node, and the database file.
+func parse(args []string) (cfg cluster.Config, file string, err error) {
+	flags := flag.NewFlagSet("fencing-sql", flag.ContinueOnError)
+	flags.StringVar(&file, "db", "fencing.db", "database `file`, the same for every node")
+	node := flags.String("node", "a", "name of this node")
+	voters := flags.String("voters", "a", "names of all nodes, the same for every node")
+	join := flags.String("join", "", "gossip `address` of another node")
+	flags.StringVar(&cfg.DataDir, "data", "", "`directory` for this node's state (default: beside the database)")
+	flags.StringVar(&cfg.GossipAddr, "gossip", "127.0.0.1:0", "gossip `address` of this node")
+	flags.StringVar(&cfg.MeshAddr, "mesh", "127.0.0.1:0", "mesh `address` of this node")
+	if err := flags.Parse(args); err != nil {
+		return cfg, "", err
+	}
+	cfg.Node = cluster.NodeID(*node)
+	for name := range strings.SplitSeq(*voters, ",") {
+		cfg.Voters = append(cfg.Voters, cluster.NodeID(name))
+	}
+	if *join != "" {
+		cfg.Join = []string{*join}
+	}
+	if cfg.DataDir == "" {
+		cfg.DataDir = file + "." + *node
+	}
+	return cfg, file, nil
+}
