@@ -82,9 +82,20 @@ func (j *journal) process(id cluster.NodeID, p history.Process) {
 		case p == history.Up && r.lanes[id].now.Process == history.Down:
 			r.started(at, id, r.lanes[id].now.Term)
 		default:
-			r.process(at, id, p)
+			r.resumed(at, id)
 		}
 	}})
+}
+
+// resumed tells that a paused process goes on. If its lease may still run, what
+// it had before holds again: it steps down by itself if it does not.
+func (r *recorder) resumed(at time.Duration, id cluster.NodeID) {
+	r.become(at, id, func(s *history.Span) {
+		s.Process = history.Up
+		if s.Role == elector.Leader && at < s.LeaseUntil {
+			s.LeaseUntil = history.Forever
+		}
+	})
 }
 
 // wiped notes that a node lost its disk.
