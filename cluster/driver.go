@@ -48,20 +48,22 @@ func (n *Node) call(f func()) bool {
 // drive owns the elections until quit.
 func (n *Node) drive() {
 	defer close(n.driven)
-	timer := time.NewTimer(n.untilWake())
+	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
+		wait := n.untilWake()
+		if wait <= 0 {
+			n.tick()
+			wait = n.untilWake()
+		}
+		timer.Reset(wait)
 		select {
 		case e := <-n.inbox:
-			n.hold()
 			n.handle(&e)
-		case <-timer.C:
-			n.hold()
-			n.tick()
+		case <-timer.C: // the loop ticks
 		case <-n.quit:
 			return
 		}
-		timer.Reset(n.untilWake())
 	}
 }
 
@@ -75,13 +77,13 @@ func (n *Node) handle(e *event) {
 	}
 }
 
-// untilWake is how long the driver may sleep.
+// untilWake is how long the driver may sleep; not positive if a tick is due.
 func (n *Node) untilWake() time.Duration {
 	wake := n.agenda.next()
 	if wake == elector.Never {
 		return time.Hour
 	}
-	return max(wake.Sub(n.clock.Now()), 0)
+	return wake.Sub(n.clock.Now())
 }
 
 // tick steps every machine whose time has come.

@@ -70,7 +70,11 @@ func (d *delayLine) run() {
 // release waits until a frame is due and writes it. A link that ends does not
 // wait for long.
 func (d *delayLine) release(late delayed) error {
-	timer := time.NewTimer(time.Until(late.due))
+	wait := time.Until(late.due)
+	if wait <= 0 {
+		return d.l.put(late.frame)
+	}
+	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
 	case <-timer.C:

@@ -1,0 +1,98 @@
+package clustertest
+
+import (
+	"testing/synctest"
+	"time"
+
+	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/elector"
+)
+
+// look is how often Await looks.
+const look = 10 * time.Millisecond
+
+// Await lets virtual time pass until met returns true, which is asked at once and
+// then every 10 ms. It fails the test, and says what every node makes of it, if
+// that takes longer than a cluster of this configuration needs for an election,
+// with much to spare: about 90 s for elector.Article. what completes "waited for".
+func (c *Cluster) Await(what string, met func() bool) {
+	c.t.Helper()
+	began, patience := time.Now(), c.patience()
+	for {
+		synctest.Wait()
+		if met() {
+			return
+		}
+		if waited := time.Since(began); waited >= patience {
+			c.t.Fatalf("clustertest: waited for %s, in vain for %s of virtual time\n%s", what, waited, c.Explain())
+		}
+		time.Sleep(look)
+	}
+}
+
+// AwaitLeader lets virtual time pass until there is a leader, and returns it: see
+// Leader. It fails the test, and says what every node makes of it, if none comes.
+func (c *Cluster) AwaitLeader() (leader cluster.NodeID) {
+	c.t.Helper()
+	c.Await("a leader that a quorum follows", func() bool {
+		leader = c.Leader()
+		return leader != ""
+	})
+	return leader
+}
+
+// Leader returns the node that leads the default election now, "" if none does: it runs,
+// its lease is valid, and a quorum of voters that run and are not cut off from
+// it follow it. So a leader that was just paused, isolated or crashed is none,
+// although its lease may not have run out yet.
+func (c *Cluster) Leader() cluster.NodeID {
+	synctest.Wait()
+	for _, id := range c.ids {
+		if m := c.members[id]; m.state == running && m.node.IsLeader() && c.backed(m) {
+			return id
+		}
+	}
+	return ""
+}
+
+// backed reports whether a quorum follows a leader, and can do so for longer.
+func (c *Cluster) backed(leader *member) bool {
+	own := election(leader.node)
+	support := 0
+	for _, id := range own.Voters {
+		m := c.members[id]
+		if m != nil && m.state == running && !apart(m, leader) && election(m.node).Leader == leader.id {
+			support++
+		}
+	}
+	return support >= own.Quorum
+}
+
+// election returns what a node says of the default election.
+func election(n *cluster.Node) (own cluster.GroupStatus) {
+	for _, g := range n.Status().Groups {
+		if g.Group == cluster.DefaultGroup {
+			own = g
+		}
+	}
+	return own
+}
+
+const (
+	rounds  = 10               // more elections in a row do not fail by chance
+	redials = 30 * time.Second // more than links need to be up again
+)
+
+// patience is how long to wait for what an election brings about.
+func (c *Cluster) patience() (longest time.Duration) {
+	for _, m := range c.members {
+		t := m.config.Election.Timing
+		if t == (elector.Timing{}) {
+			t = elector.Article()
+		}
+		inactive := time.Duration(t.HeartbeatMissCount) * t.HeartbeatBroadcast
+		round := t.MaxRandomWait + t.ScoutingResult + t.ElectionResult
+		longest = max(longest, redials+t.InitialWait+inactive+rounds*round)
+	}
+	return longest
+}

@@ -1,0 +1,169 @@
+package clustertest
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/cluster/internal/seam"
+	"github.com/bmqelect/bmqelect/internal/clock"
+	"github.com/bmqelect/bmqelect/internal/memnet"
+	"github.com/bmqelect/bmqelect/netmesh"
+)
+
+// Cluster is the cluster of one test. Its methods fail the test if they cannot
+// do what they are for, so they must be called from the goroutine that runs the
+// test; Node and Faults may be called from any. Unless they say otherwise they
+// take no virtual time.
+type Cluster struct {
+	t       *testing.T
+	net     *memnet.Network
+	edits   []func(*cluster.Config)
+	ids     []cluster.NodeID // in the order given
+	peers   map[cluster.NodeID]string
+	members map[cluster.NodeID]*member
+	story   *story
+}
+
+// member is a node through all of its starts.
+type member struct {
+	id     cluster.NodeID
+	dir    string
+	faults *netmesh.Faults
+	gate   *gate
+	node   *cluster.Node // of the newest start
+	state  state
+	since  time.Time   // of the state
+	limit  *time.Timer // of a pause
+	config cluster.Config
+}
+
+// state is what the test did to a node.
+type state string
+
+const (
+	running state = "running"
+	paused  state = "paused"
+	stopped state = "stopped"
+	crashed state = "crashed"
+)
+
+// up reports whether the node has a process.
+func (m *member) up() bool { return m.state == running || m.state == paused }
+
+// become notes that the test did something to a node.
+func (c *Cluster) become(m *member, s state) {
+	m.state, m.since = s, time.Now()
+	c.story.add("%s is %s", m.id, s)
+}
+
+// member returns a node of the cluster.
+func (c *Cluster) member(id cluster.NodeID) *member {
+	c.t.Helper()
+	m := c.members[id]
+	if m == nil {
+		c.t.Fatalf("clustertest: no node %q; the cluster has %v", id, c.ids)
+	}
+	return m
+}
+
+// demand fails the test if m is in none of the states that an action needs.
+func (c *Cluster) demand(m *member, action string, states ...state) {
+	c.t.Helper()
+	for _, s := range states {
+		if m.state == s {
+			return
+		}
+	}
+	c.t.Fatalf("clustertest: %s %s: the node is %s, since %s ago", action, m.id, m.state, time.Since(m.since))
+}
+
+// Node returns a node: the one of its newest start, which is closed if it has
+// crashed or stopped since.
+func (c *Cluster) Node(id cluster.NodeID) *cluster.Node {
+	c.t.Helper()
+	return c.member(id).node
+}
+
+// Start starts a node that is stopped or crashed, on the disk that it left.
+func (c *Cluster) Start(id cluster.NodeID) {
+	c.t.Helper()
+	m := c.member(id)
+	c.demand(m, "start", stopped, crashed)
+	ctx := seam.With(context.Background(), seam.Seam{
+		Network: host{c.net.Host(string(id)), m.gate}, Clock: clock.Process(), Peers: c.peers, Hold: m.gate.pass,
+	})
+	m.config = c.configure(m)
+	n, err := cluster.Start(ctx, m.config)
+	if err != nil {
+		c.t.Fatalf("clustertest: %v", err)
+	}
+	m.node = n
+	c.become(m, running)
+	go c.story.follow(id, n.Subscribe(storyBuffer))
+}
+
+// configure returns the configuration of a node.
+func (c *Cluster) configure(m *member) cluster.Config {
+	own := cluster.Config{
+		Node: m.id, Voters: c.ids, DataDir: m.dir, MeshAddr: c.peers[m.id], Faults: m.faults,
+	}
+	cfg := own
+	for _, edit := range c.edits {
+		edit(&cfg)
+	}
+	cfg.Node, cfg.DataDir, cfg.MeshAddr, cfg.Faults = own.Node, own.DataDir, own.MeshAddr, own.Faults
+	return cfg
+}
+
+// Restart crashes a node, unless it is down already, and starts it again.
+func (c *Cluster) Restart(id cluster.NodeID) {
+	c.t.Helper()
+	if c.member(id).up() {
+		c.Crash(id)
+	}
+	c.Start(id)
+}
+
+// Crash ends a node as SIGKILL does: its connections end without a word, and
+// where it listened dials are refused. The others take that as proof of its
+// death, so that they need not wait for its lease to end.
+//
+// What has reached the node is read before the crash: a connection that ends with
+// data unread is reset, which proves nothing. A paused node reads nothing: if it
+// was sent more than a little, its death goes unproven, and the others wait. Those
+// who are cut off from a node learn nothing of its death.
+func (c *Cluster) Crash(id cluster.NodeID) {
+	c.t.Helper()
+	m := c.member(id)
+	c.demand(m, "crash", running, paused)
+	synctest.Wait()
+	c.net.Kill(string(id))
+	m.resume()
+	c.close(m)
+	c.become(m, crashed)
+}
+
+// Stop ends a node as SIGTERM does: it hands over to the best follower and says
+// goodbye to the others. That takes virtual time if the network is at fault.
+func (c *Cluster) Stop(id cluster.NodeID) {
+	c.t.Helper()
+	m := c.member(id)
+	c.demand(m, "stop", running)
+	c.close(m)
+	c.become(m, stopped)
+}
+
+// closeTime is longer than a node ever needs to close.
+const closeTime = time.Minute
+
+func (c *Cluster) close(m *member) {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+	defer cancel()
+	if err := m.node.Close(ctx); err != nil {
+		c.t.Errorf("clustertest: close node %s: %v", m.id, err)
+	}
+}

@@ -1,0 +1,82 @@
+package clustertest
+
+import (
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/internal/memnet"
+	"github.com/bmqelect/bmqelect/netmesh"
+)
+
+// Option changes how Run sets up a cluster.
+type Option func(*Cluster)
+
+// Configure lets edit change the configuration of each node, before every one of
+// its starts; Config.Node says which node it is. All nodes are voters unless edit
+// changes Voters. Where a node keeps its data and how it reaches the others
+// belongs to this package: such changes have no effect. May be given more than
+// once.
+func Configure(edit func(cfg *cluster.Config)) Option {
+	return func(c *Cluster) { c.edits = append(c.edits, edit) }
+}
+
+// Run runs f as a test with a cluster of the given nodes, all of them just
+// started, in virtual time. It must not be called within a bubble of
+// testing/synctest. When f has returned, or failed, the nodes are closed; if the
+// test failed, its log tells what happened to the cluster.
+//
+// f gets a testing.T of its own, which is the one to use. Cleanup functions that
+// f registers with it run while the nodes are still up.
+func Run(t *testing.T, nodes []cluster.NodeID, f func(t *testing.T, c *Cluster), options ...Option) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		t.Helper()
+		c := newCluster(t, nodes)
+		for _, option := range options {
+			option(c)
+		}
+		t.Cleanup(c.end)
+		for _, id := range nodes {
+			c.Start(id)
+		}
+		f(t, c)
+	})
+}
+
+func newCluster(t *testing.T, nodes []cluster.NodeID) *Cluster {
+	t.Helper()
+	if len(nodes) == 0 {
+		t.Fatal("clustertest: a cluster needs at least one node")
+	}
+	c := &Cluster{
+		t: t, net: memnet.New(), ids: nodes, story: newStory(),
+		peers: map[cluster.NodeID]string{}, members: map[cluster.NodeID]*member{},
+	}
+	for _, id := range nodes {
+		if c.members[id] != nil {
+			t.Fatalf("clustertest: node %q is named twice", id)
+		}
+		c.peers[id] = net.JoinHostPort(string(id), "7401")
+		c.members[id] = &member{
+			id: id, dir: t.TempDir(), faults: netmesh.NewFaults(), gate: &gate{},
+			state: stopped, since: time.Now(),
+		}
+	}
+	return c
+}
+
+// end closes the nodes. It comes after all that the test itself cleans up.
+func (c *Cluster) end() {
+	if c.t.Failed() {
+		c.t.Logf("clustertest: what happened\n%s%s", c.story, c.Explain())
+	}
+	for _, id := range c.ids {
+		if m := c.members[id]; m.up() {
+			m.resume()
+			c.close(m)
+		}
+	}
+}

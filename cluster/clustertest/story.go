@@ -1,0 +1,93 @@
+package clustertest
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/bmqelect/bmqelect/cluster"
+)
+
+const (
+	storyBuffer = 256 // events of one node at one moment
+	storyLength = 200 // lines that are kept, the newest
+)
+
+// story is what happened to a cluster, for those whose test failed.
+type story struct {
+	mu      sync.Mutex
+	began   time.Time
+	lines   []string
+	dropped int
+}
+
+func newStory() *story { return &story{began: time.Now()} }
+
+// add tells of something that happens now.
+func (s *story) add(format string, args ...any) { s.at(time.Now(), format, args...) }
+
+func (s *story) at(when time.Time, format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lines = append(s.lines, fmt.Sprintf("  %9s  ", round(when.Sub(s.began)))+fmt.Sprintf(format, args...))
+	if len(s.lines) > storyLength {
+		s.lines = s.lines[1:]
+		s.dropped++
+	}
+}
+
+// follow tells of a node's transitions until it is closed.
+func (s *story) follow(id cluster.NodeID, events *cluster.Subscription) {
+	for e := range events.Events() {
+		election := ""
+		if e.Group != cluster.DefaultGroup {
+			election = fmt.Sprintf(" in election %q", e.Group)
+		}
+		s.at(e.Time, "%s%s: %s", id, election, e.Transition)
+	}
+}
+
+// String returns a line for each thing that happened, with the virtual time since
+// the cluster's start.
+func (s *story) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var b strings.Builder
+	if s.dropped > 0 {
+		fmt.Fprintf(&b, "  (%d lines before that)\n", s.dropped)
+	}
+	for _, line := range s.lines {
+		b.WriteString(line + "\n")
+	}
+	return b.String()
+}
+
+// Explain says how the cluster stands: each node, what the test did to it, and
+// what it makes of the election; then the links that are cut.
+func (c *Cluster) Explain() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "at %s:\n", round(time.Since(c.story.began)))
+	for _, id := range c.ids {
+		fmt.Fprintf(&b, "  %s  %s\n", id, c.members[id].explain())
+	}
+	if cuts := c.cuts(); len(cuts) > 0 {
+		fmt.Fprintf(&b, "  cut: %s\n", strings.Join(cuts, ", "))
+	}
+	return b.String()
+}
+
+// explain says how a node stands. One that is paused cannot be asked.
+func (m *member) explain() string {
+	if m.state != running {
+		return fmt.Sprintf("%s for %s", m.state, round(time.Since(m.since)))
+	}
+	own := election(m.node)
+	text := fmt.Sprintf("%s in term %d: %s", own.Role, own.Term, own.Explanation)
+	if err := m.node.Err(); err != nil {
+		text += fmt.Sprintf(" (%v)", err)
+	}
+	return text
+}
+
+func round(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
