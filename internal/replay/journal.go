@@ -117,17 +117,6 @@ func (j *journal) paused(id cluster.NodeID, lease time.Duration) {
 	}})
 }
 
-// resumed lets a process go on. A leader whose lease did not run out meanwhile
-// goes on to renew it; another one steps down, and logs that.
-func (r *recorder) resumed(at time.Duration, id cluster.NodeID) {
-	r.become(at, id, func(s *history.Span) {
-		s.Process = history.Up
-		if at < s.LeaseUntil {
-			s.LeaseUntil = history.Forever
-		}
-	})
-}
-
 // mark notes a step of the timeline.
 func (j *journal) mark(step *scenario.Step, note string) {
 	j.add(entry{at: time.Now(), tell: func(r *recorder, _ time.Duration) { r.mark(step.At, step.Text, note) }})
