@@ -68,6 +68,7 @@ func (n *Node) drive() {
 }
 
 func (n *Node) handle(e *event) {
+	n.hold()
 	if e.do != nil {
 		e.do()
 		return
@@ -88,6 +89,7 @@ func (n *Node) untilWake() time.Duration {
 
 // tick steps every machine whose time has come.
 func (n *Node) tick() {
+	n.hold()
 	for now := n.clock.Now(); n.agenda.next() <= now; {
 		g := n.agenda[0]
 		n.tell(g)
