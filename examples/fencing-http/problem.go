@@ -34,9 +34,9 @@ func refusal(stale *lsn.StaleError) problem {
 }
 
 // asError returns the problem as its receiver sees it: a *lsn.StaleError if the
-// fence refused.
+// fence refused, not if somebody in between answered in its place.
 func (p problem) asError() error {
-	if p.Status == http.StatusPreconditionFailed {
+	if p.Token.Less(p.Newest) {
 		return &lsn.StaleError{Got: p.Token, Newest: p.Newest}
 	}
 	return errors.New(p.Title + ": " + p.Detail)

@@ -64,7 +64,7 @@ func (r *Resource) put(w http.ResponseWriter, req *http.Request) {
 	}
 	value, err := io.ReadAll(http.MaxBytesReader(w, req.Body, maxValue))
 	if err != nil {
-		newProblem(http.StatusBadRequest, "read the value: "+err.Error()).answer(w)
+		newProblem(http.StatusRequestEntityTooLarge, "read the value: "+err.Error()).answer(w)
 		return
 	}
 	err = r.write(token, value)

@@ -63,7 +63,8 @@ func writeDurably(file string, b []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// syncDir makes a rename durable. Windows cannot do this, and need not.
+// syncDir makes a rename durable. (Windows cannot sync a directory: there,
+// leave it out.)
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

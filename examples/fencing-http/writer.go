@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"time"
@@ -95,7 +96,7 @@ func put(ctx context.Context, url string, token lsn.LSN, value string) error {
 		return nil
 	}
 	var p problem
-	if err := json.NewDecoder(http.MaxBytesReader(nil, resp.Body, maxValue)).Decode(&p); err != nil {
+	if err := json.NewDecoder(io.LimitReader(resp.Body, maxValue)).Decode(&p); err != nil {
 		return fmt.Errorf("write %s: %s, without saying why: %w", url, resp.Status, err)
 	}
 	return fmt.Errorf("write %s: %w", url, p.asError())
