@@ -25,6 +25,7 @@ type Cluster struct {
 	peers   map[cluster.NodeID]string
 	members map[cluster.NodeID]*member
 	story   *story
+	stands  string // Explain, as the test was told already
 }
 
 // member is a node through all of its starts.
@@ -140,10 +141,10 @@ func (c *Cluster) Crash(id cluster.NodeID) {
 	m := c.member(id)
 	c.demand(m, "crash", running, paused)
 	synctest.Wait()
+	c.become(m, crashed)
 	c.net.Kill(string(id))
 	m.resume()
 	c.close(m)
-	c.become(m, crashed)
 }
 
 // Stop ends a node as SIGTERM does: it hands over to the best follower and says
@@ -152,8 +153,8 @@ func (c *Cluster) Stop(id cluster.NodeID) {
 	c.t.Helper()
 	m := c.member(id)
 	c.demand(m, "stop", running)
-	c.close(m)
 	c.become(m, stopped)
+	c.close(m)
 }
 
 // closeTime is longer than a node ever needs to close.

@@ -71,7 +71,7 @@ func newCluster(t *testing.T, nodes []cluster.NodeID) *Cluster {
 // end closes the nodes. It comes after all that the test itself cleans up.
 func (c *Cluster) end() {
 	if c.t.Failed() {
-		c.t.Logf("clustertest: what happened\n%s%s", c.story, c.Explain())
+		c.t.Logf("clustertest: what happened\n%s%s", c.story, c.news())
 	}
 	for _, id := range c.ids {
 		if m := c.members[id]; m.up() {

@@ -77,6 +77,16 @@ func (c *Cluster) Explain() string {
 	return b.String()
 }
 
+// news returns what Explain says, unless the test was told just that already.
+func (c *Cluster) news() string {
+	stands := c.Explain()
+	if stands == c.stands {
+		return ""
+	}
+	c.stands = stands
+	return stands
+}
+
 // explain says how a node stands. One that is paused cannot be asked.
 func (m *member) explain() string {
 	if m.state != running {
