@@ -194,3 +194,5 @@ func TestRestartKeepsTheDisk(t *testing.T) {
 		require.Equal(t, before.Boot+1, after.Boot)
 	})
 }
+
+func TestExampleHoldsWhatItShows(t *testing.T) { clustertest.Run(t, three, failOver) }
