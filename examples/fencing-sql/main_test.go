@@ -1,0 +1,53 @@
+package main
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/lsn"
+)
+
+// TestTheLeaderWrites runs the program with a node that is alone, and leads.
+func TestTheLeaderWrites(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "test.db")
+	table, err := open(t.Context(), file)
+	require.NoError(t, err)
+	defer table.db.Close()
+
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- run(ctx, []string{"-db", file}, hclog.NewNullLogger()) }()
+	require.Eventually(t, func() bool {
+		_, fence, err := table.Read(t.Context(), row)
+		return err == nil && fence != lsn.LSN{}
+	}, 30*time.Second, 10*time.Millisecond)
+	stop()
+	require.NoError(t, <-ended)
+	value, fence, err := table.Read(t.Context(), row)
+	require.NoError(t, err)
+	require.Equal(t, "written in term 1", value)
+	require.Equal(t, lsn.Term(1), fence.Term)
+}
+
+// TestARefusalTellsBothTokens lets a leader find that a newer one has written.
+func TestARefusalTellsBothTokens(t *testing.T) {
+	var log logLines
+	file := filepath.Join(t.TempDir(), "test.db")
+	table, err := open(t.Context(), file)
+	require.NoError(t, err)
+	defer table.db.Close()
+	require.NoError(t, table.Write(t.Context(), at(6, 1), row, "by the new leader"))
+
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- run(ctx, []string{"-db", file}, hclog.New(&hclog.LoggerOptions{Output: &log})) }()
+	require.Eventually(t, func() bool { return log.has("token=1.1 newest=6.1") }, 30*time.Second, 10*time.Millisecond)
+	stop()
+	require.NoError(t, <-ended)
+	requireRow(t, table, "by the new leader", at(6, 1))
+}
