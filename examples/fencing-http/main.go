@@ -40,6 +40,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -58,7 +59,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	log := hclog.New(&hclog.LoggerOptions{})
-	if err := run(ctx, os.Args[1:], log); err != nil {
+	if err := run(ctx, os.Args[1:], log); err != nil && !errors.Is(err, flag.ErrHelp) {
 		log.Error("end", "error", err)
 		os.Exit(1)
 	}
@@ -83,7 +84,7 @@ func run(ctx context.Context, args []string, log hclog.Logger) error {
 func serve(ctx context.Context, args []string, log hclog.Logger) error {
 	flags := flag.NewFlagSet("resource", flag.ContinueOnError)
 	addr := flags.String("addr", defaultAddr, "`address` to listen on")
-	file := flags.String("file", "value.json", "`file` that keeps value and fence")
+	file := flags.String("file", inTemp("fencing-http.json"), "`file` that keeps value and fence")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -108,7 +109,7 @@ func parse(args []string) (w writer, cfg cluster.Config, err error) {
 	node := flags.String("node", "a", "name of this node")
 	voters := flags.String("voters", "a", "names of all nodes, the same for every node")
 	join := flags.String("join", "", "gossip `address` of another node")
-	flags.StringVar(&cfg.DataDir, "data", "", "`directory` for this node's state (default: named after it)")
+	flags.StringVar(&cfg.DataDir, "data", "", "`directory` for this node's state (default: a temporary one, named after it)")
 	flags.StringVar(&cfg.GossipAddr, "gossip", "127.0.0.1:0", "gossip `address` of this node")
 	flags.StringVar(&cfg.MeshAddr, "mesh", "127.0.0.1:0", "mesh `address` of this node")
 	if err := flags.Parse(args); err != nil {
@@ -122,7 +123,11 @@ func parse(args []string) (w writer, cfg cluster.Config, err error) {
 		cfg.Join = []string{*join}
 	}
 	if cfg.DataDir == "" {
-		cfg.DataDir = "node-" + *node
+		cfg.DataDir = inTemp("fencing-http-" + *node)
 	}
 	return w, cfg, nil
 }
+
+// inTemp is where a demonstration leaves its files: in earnest, take a disk
+// that is kept.
+func inTemp(name string) string { return filepath.Join(os.TempDir(), name) }

@@ -113,6 +113,15 @@ func TestHalfASaveChangesNothing(t *testing.T) {
 	requireValue(t, openResource(t, file), "next", "7.1")
 }
 
+// TestTheOldFileStaysUntilTheNewIsWhole lets the new file fail to be made.
+func TestTheOldFileStaysUntilTheNewIsWhole(t *testing.T) {
+	r := newResource(t)
+	require.Equal(t, http.StatusNoContent, send(r, http.MethodPut, "6.1", "kept").Code)
+	require.NoError(t, os.Mkdir(r.file+".new", 0o700))
+	require.Equal(t, http.StatusInternalServerError, send(r, http.MethodPut, "6.2", "not saved").Code)
+	requireValue(t, openResource(t, r.file), "kept", "6.1")
+}
+
 func TestADamagedFileIsNoEmptyFence(t *testing.T) {
 	for _, text := range []string{"", "{", `{"fence":"6"}`, `{"fence":6.1}`} {
 		file := filepath.Join(t.TempDir(), "value.json")

@@ -2,11 +2,11 @@
 // Try it alone, or three times in three terminals, then kill or pause (Ctrl-Z)
 // the one that writes:
 //
-//	go run ./examples/fencing-sql -db /tmp/jobs.db
+//	go run ./examples/fencing-sql
 //
-//	go run ./examples/fencing-sql -db /tmp/jobs.db -voters a,b,c -node a -gossip 127.0.0.1:7410
-//	go run ./examples/fencing-sql -db /tmp/jobs.db -voters a,b,c -node b -join 127.0.0.1:7410
-//	go run ./examples/fencing-sql -db /tmp/jobs.db -voters a,b,c -node c -join 127.0.0.1:7410
+//	go run ./examples/fencing-sql -voters a,b,c -node a -gossip 127.0.0.1:7410
+//	go run ./examples/fencing-sql -voters a,b,c -node b -join 127.0.0.1:7410
+//	go run ./examples/fencing-sql -voters a,b,c -node c -join 127.0.0.1:7410
 //
 // IsLeader is not enough. A process may be paused after it has asked, for
 // longer than any lease: by its garbage collector, its hypervisor, a slow disk.
@@ -34,6 +34,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -55,7 +56,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	log := hclog.New(&hclog.LoggerOptions{})
-	if err := run(ctx, os.Args[1:], log); err != nil {
+	if err := run(ctx, os.Args[1:], log); err != nil && !errors.Is(err, flag.ErrHelp) {
 		log.Error("end", "error", err)
 		os.Exit(1)
 	}
@@ -139,7 +140,7 @@ func open(ctx context.Context, file string) (*Table, error) {
 // parse reads the command line: this node, and the database file.
 func parse(args []string) (cfg cluster.Config, file string, err error) {
 	flags := flag.NewFlagSet("fencing-sql", flag.ContinueOnError)
-	flags.StringVar(&file, "db", "fencing.db", "database `file`, the same for every node")
+	flags.StringVar(&file, "db", filepath.Join(os.TempDir(), "fencing.db"), "database `file`, the same for every node")
 	node := flags.String("node", "a", "name of this node")
 	voters := flags.String("voters", "a", "names of all nodes, the same for every node")
 	join := flags.String("join", "", "gossip `address` of another node")
