@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/lsn"
@@ -50,10 +51,11 @@ func (e *Election) Subscribe(buffer int) *Subscription { return e.n.hub.subscrib
 const transferBuffer = 64
 
 // Transfer hands leadership from this node to another voter, or to the best
-// follower if to is "". It returns nil when the target leads. It fails at once,
-// and this node leads on, if this node is not the leader or the target is not fit:
-// not connected, not a candidate, or without a recent ack. It fails later if
-// another node is elected instead or ctx ends first.
+// follower if to is "". It returns nil when the target leads. It fails, and this
+// node leads on, if this node is not the leader, or the target is not fit (not
+// connected, not a candidate, without a recent ack) or does not answer within the
+// election result's time. Once the target has answered this node steps down; it
+// then fails only if another node is elected instead, or ctx ends first.
 func (e *Election) Transfer(ctx context.Context, to NodeID) error {
 	sub := e.Subscribe(transferBuffer)
 	defer sub.Close()
@@ -61,6 +63,8 @@ func (e *Election) Transfer(ctx context.Context, to NodeID) error {
 	if err != nil {
 		return fmt.Errorf("transfer from node %s: %w", e.n.cfg.Node, err)
 	}
+	look := time.NewTicker(transferLook)
+	defer look.Stop()
 	for {
 		select {
 		case now, ok := <-sub.Events():
@@ -72,10 +76,26 @@ func (e *Election) Transfer(ctx context.Context, to NodeID) error {
 			case now.Leader != "":
 				return fmt.Errorf("transfer to node %s: node %s was elected instead, in term %d", to, now.Leader, now.Term)
 			}
+		case <-look.C:
+			if e.gaveUpTransfer() {
+				return fmt.Errorf("transfer to node %s: it does not answer; node %s leads on", to, e.n.cfg.Node)
+			}
 		case <-ctx.Done():
-			return fmt.Errorf("transfer to node %s: this node stepped down, but the target does not lead yet: %w", to, ctx.Err())
+			return fmt.Errorf("transfer to node %s: it does not lead yet: %w", to, ctx.Err())
 		}
 	}
+}
+
+// transferLook is how often it is looked whether a transfer was given up, which
+// is no event.
+const transferLook = 50 * time.Millisecond
+
+// gaveUpTransfer reports whether this node leads on without a transfer under way.
+func (e *Election) gaveUpTransfer() (gaveUp bool) {
+	e.n.call(func() {
+		gaveUp = e.g.machine.Lease() != (elector.Lease{}) && e.g.machine.Transferring() == ""
+	})
+	return gaveUp
 }
 
 // Transfer is Election.Transfer of the default election.

@@ -111,6 +111,24 @@ func TestTransferThatCannotBeLeavesTheLeaderInPlace(t *testing.T) {
 	})
 }
 
+func TestTransferToANodeThatDoesNotAnswerLeavesTheLeaderInPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, "a", "b", "c")
+		w.start("a", "b", "c")
+		time.Sleep(election)
+		leader := w.leader()
+		mute := w.others(leader)[0]
+		w.isolate(mute)
+		term := leader.Status().Groups[0].Term
+		err := leader.Transfer(t.Context(), mute)
+		require.ErrorContains(t, err, "it does not answer; node "+string(leader.cfg.Node)+" leads on")
+		require.True(t, leader.IsLeader())
+		require.Equal(t, term, leader.Status().Groups[0].Term)
+		require.NoError(t, leader.Transfer(t.Context(), w.others(leader)[1]), "it can still hand over to somebody else")
+		w.closeAll()
+	})
+}
+
 func TestCloseHandsOverToTheBestFollower(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "a", "b", "c")

@@ -15,6 +15,9 @@ func (m *Machine) expire() {
 		if s.Role == Leader && s.Now >= s.Leader.BroadcastAt {
 			m.broadcastDue()
 		}
+		if due(s.Leader.Transfer.End, s.Now) {
+			s.Leader.Transfer = Transferring{}
+		}
 	}
 }
 
@@ -44,7 +47,7 @@ func (m *Machine) nextDeadline() Time {
 	case Candidate:
 		return s.Candidate.End
 	case Leader:
-		return min(s.Leader.BroadcastAt, s.Leader.LeaseEnd)
+		return min(s.Leader.BroadcastAt, s.Leader.LeaseEnd, earliest(s.Leader.Transfer.End))
 	default:
 		return Never
 	}

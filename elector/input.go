@@ -55,7 +55,8 @@ type Persisted struct{ Term lsn.Term }
 type Issued struct{ LSN lsn.LSN }
 
 // Transfer asks a leader to hand over to To, or to the best follower if To is "".
-// It is ignored where Machine.Transferable says why not.
+// It is ignored where Machine.Transferable says why not. The leader steps down
+// when the target has acked a heartbeat; without that it leads on.
 type Transfer struct{ To NodeID }
 
 // Stop asks the node to stop taking part. A leader cedes to the best follower.

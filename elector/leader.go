@@ -60,6 +60,7 @@ func (m *Machine) onHeartbeatAck(from NodeID, msg *Message) {
 		l.Fit = l.Fit.With(voter)
 	}
 	l.Priority[voter] = int32(min(max(msg.Priority, math.MinInt32), math.MaxInt32))
+	m.transferAcked(from, msg.SentAt)
 }
 
 // supported counts voter's support as of sentAt, an echo of this leader's own

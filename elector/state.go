@@ -83,6 +83,15 @@ type LeaderState struct {
 	Fit         Voters                    // whose newest ack said that it may stand
 	Priority    [scouting.MaxVoters]int32 // by voter, from its newest ack; saturated
 	Reaffirm    Ballot                    // the proposal of a higher term; zero if none is open
+	Transfer    Transferring
+}
+
+// Transferring is a transfer that waits for its target's word that it is there.
+// The zero Transferring is none.
+type Transferring struct {
+	To    NodeID
+	Since Time // an ack of what was sent from then on is that word
+	End   Time // without it by then, the leader leads on
 }
 
 // Ballot is the tally of one proposal. The zero Ballot is not open.

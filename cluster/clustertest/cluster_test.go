@@ -26,6 +26,16 @@ func others(id cluster.NodeID) (rest []cluster.NodeID) {
 	return rest
 }
 
+// link returns how the link of a node to another one stands.
+func link(n *cluster.Node, to cluster.NodeID) string {
+	for _, m := range n.Status().Members {
+		if m.Node == to {
+			return m.Link
+		}
+	}
+	return "unknown"
+}
+
 func TestLeaderComesAndStays(t *testing.T) {
 	clustertest.Run(t, three, func(t *testing.T, c *clustertest.Cluster) {
 		leader := c.AwaitLeader()
@@ -86,6 +96,7 @@ func TestPausedLeaderIsReplacedAndFindsOut(t *testing.T) {
 		require.ErrorIs(t, err, cluster.ErrNotLeader)
 		time.Sleep(time.Minute)
 		require.Empty(t, events.Events(), "it decides nothing")
+		require.Contains(t, link(c.Node(next), old), "timeout", "it answers nothing")
 		c.Resume(old)
 		c.Await("the old leader to follow the new one", func() bool {
 			return c.Node(old).Status().Groups[0].Leader == next
