@@ -22,8 +22,16 @@ func (m *Machine) becomeLeader(b Ballot) {
 func (m *Machine) heartbeatAll() {
 	l := &m.state.Leader
 	l.Sequence++
-	l.BroadcastAt = m.state.Now.Add(m.cfg.Timing.HeartbeatBroadcast)
+	l.BroadcastAt = m.nextBeat()
 	m.broadcast(m.heartbeat())
+}
+
+// nextBeat is the next multiple of the period on the node's clock: at most one
+// period ahead, and the same for all elections that the node leads, so that their
+// heartbeats travel together.
+func (m *Machine) nextBeat() Time {
+	period := Time(m.cfg.Timing.HeartbeatBroadcast)
+	return (m.state.Now/period + 1) * period
 }
 
 func (m *Machine) heartbeat() Message {

@@ -70,13 +70,30 @@ func TestCrashIsProvenAndTakesNoTime(t *testing.T) {
 	})
 }
 
+func TestCrashLeavesNothingUnreadUnlessPaused(t *testing.T) {
+	clustertest.Run(t, three, func(t *testing.T, c *clustertest.Cluster) {
+		leader := c.AwaitLeader()
+		for _, id := range others(leader) {
+			c.Pause(id)
+		}
+		time.Sleep(elector.Article().Lease * 9 / 10) // pings and heartbeats come in
+		dies, diesPaused := others(leader)[0], others(leader)[1]
+		c.Resume(dies)
+		c.Crash(dies)
+		c.Crash(diesPaused)
+		time.Sleep(time.Millisecond)
+		require.Equal(t, "down (eof)", link(c.Node(leader), dies))
+		require.Equal(t, "down (reset)", link(c.Node(leader), diesPaused), "as a kernel does with what nobody read")
+	})
+}
+
 func TestStopHandsOver(t *testing.T) {
 	clustertest.Run(t, three, func(t *testing.T, c *clustertest.Cluster) {
 		old := c.AwaitLeader()
 		began := time.Now()
 		c.Stop(old)
 		require.NotEqual(t, old, c.AwaitLeader())
-		require.Less(t, time.Since(began), elector.Article().HeartbeatBroadcast, "nobody waited for a timer")
+		require.Less(t, time.Since(began), 50*time.Millisecond, "nobody waited for a timer")
 		require.ErrorIs(t, c.Node(old).Err(), cluster.ErrClosed)
 		c.Start(old)
 		require.NoError(t, c.Node(old).Err())
