@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/hashicorp/go-hclog"
@@ -146,22 +147,30 @@ func TestWhatIsNotSavedIsNotConfirmed(t *testing.T) {
 	requireValue(t, r, "tried again", "6.1")
 }
 
-// TestValueAndFenceGoTogether lets two leaders write at once: whichever came
-// last, the value is of the newest token, in memory and on disk.
+// TestValueAndFenceGoTogether lets requests overlap whose tokens rise: however
+// they come, value and fence are of the newest in the end, in memory and on disk.
 func TestValueAndFenceGoTogether(t *testing.T) {
+	const clients, requests = 4, 50
 	r := newResource(t)
+	var counter atomic.Uint64
+	var codes [clients]map[int]int
 	var wg sync.WaitGroup
-	for term := lsn.Term(1); term <= 2; term++ {
+	for i := range clients {
+		codes[i] = map[int]int{}
 		wg.Go(func() {
-			for n := range uint64(30) {
-				token := at(term, n).String()
-				send(r, http.MethodPut, token, token)
+			for range requests {
+				token := at(1, counter.Add(1)).String()
+				codes[i][send(r, http.MethodPut, token, token).Code]++
 			}
 		})
 	}
 	wg.Wait()
-	requireValue(t, r, "2.29", "2.29")
-	requireValue(t, openResource(t, r.file), "2.29", "2.29")
+	for _, c := range codes {
+		require.Equal(t, requests, c[http.StatusNoContent]+c[http.StatusPreconditionFailed], "%v", codes)
+	}
+	newest := at(1, clients*requests).String()
+	requireValue(t, r, newest, newest)
+	requireValue(t, openResource(t, r.file), newest, newest)
 }
 
 func TestPutTellsBothTokens(t *testing.T) {
