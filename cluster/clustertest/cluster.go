@@ -133,9 +133,9 @@ func (c *Cluster) Restart(id cluster.NodeID) {
 // death, so that they need not wait for its lease to end.
 //
 // What has reached the node is read before the crash: a connection that ends with
-// data unread is reset, which proves nothing. A paused node reads nothing: if it
-// was sent more than a little, its death goes unproven, and the others wait. Those
-// who are cut off from a node learn nothing of its death.
+// data unread is reset, which proves nothing. A paused node reads nothing: its
+// death goes unproven to those who have sent to it since, and they wait. Those who
+// are cut off from a node learn nothing of its death.
 func (c *Cluster) Crash(id cluster.NodeID) {
 	c.t.Helper()
 	m := c.member(id)

@@ -43,8 +43,7 @@ func (l listener) Accept() (net.Conn, error) {
 	return behind(l.gate, c, err)
 }
 
-// conn is a connection of a host. A read that has begun may take what comes in
-// while the gate is shut, but does not return with it.
+// conn is a connection of a host.
 type conn struct {
 	*memnet.Conn
 	gate *gate
@@ -60,7 +59,12 @@ func behind(g *gate, c net.Conn, err error) (net.Conn, error) {
 
 func (c conn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
-	c.gate.pass()
+	if c.gate.isShut() {
+		// What comes in now nobody has read: a crash must reset the connection.
+		_ = c.SetLinger(0) // cannot fail
+		c.gate.pass()
+		_ = c.SetLinger(-1)
+	}
 	return n, err
 }
 

@@ -63,12 +63,15 @@ type gate struct {
 }
 
 func (g *gate) pass() {
-	for opened := g.state(); opened != nil; opened = g.state() {
+	for opened := g.wait(); opened != nil; opened = g.wait() {
 		<-opened
 	}
 }
 
-func (g *gate) state() chan struct{} {
+func (g *gate) isShut() bool { return g.wait() != nil }
+
+// wait returns what is closed when a shut gate opens; nil if the gate is open.
+func (g *gate) wait() chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.opened

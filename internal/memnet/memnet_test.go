@@ -112,6 +112,14 @@ func TestKillEndsAProcessAsItsKernelDoes(t *testing.T) {
 	require.NoError(t, err, "the next process has the port")
 }
 
+func TestKillResetsWhatLingersNot(t *testing.T) {
+	n := New()
+	near, far := connect(t, n)
+	require.NoError(t, far.(*Conn).SetLinger(0))
+	n.Kill("b")
+	require.ErrorIs(t, readErr(near), syscall.ECONNRESET)
+}
+
 func TestDeadlinesFollowVirtualTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := connect(t, New())

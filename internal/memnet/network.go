@@ -40,8 +40,8 @@ func (n *Network) Host(name string) *Host {
 }
 
 // Kill ends the process on a host as its kernel does: listeners go, every
-// connection ends in order, without a word from the process. What the process
-// does afterwards through its old Host fails with net.ErrClosed.
+// connection ends as by Conn.Close, without a word from the process. What the
+// process does afterwards through its old Host fails with net.ErrClosed.
 func (n *Network) Kill(name string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -58,7 +58,7 @@ func (n *Network) Kill(name string) {
 	}
 	for c := range n.conns {
 		if c.host == h {
-			c.closeLocked(false)
+			c.closeLocked(c.linger)
 		}
 	}
 }
