@@ -78,8 +78,9 @@ func (n *Node) newGroup(name string, cfg ElectionConfig) (*group, elector.Start,
 	if err != nil {
 		return nil, elector.Start{}, err
 	}
+	n.log.Debug("election opened", "group", name, "term", record.Term, "first", !record.Booted)
 	g := &group{name: name, cfg: cfg, machine: machine, wake: elector.Never, place: nowhere}
-	return g, elector.Start{Term: record.Term, Restarted: record.Booted}, nil
+	return g, elector.Start{Term: record.Term}, nil
 }
 
 // enter begins to take part in an election. It runs on the driver, or before it.
@@ -96,7 +97,7 @@ func (n *Node) enter(g *group, start elector.Start) {
 func (e *Election) Group() string { return e.g.name }
 
 // Close hands over to the best follower and takes no part in the election any
-// more. It may be opened again; like a restarted node this one then supports
+// more. It may be opened again; like a node that has just started this one then supports
 // nobody until what it may have promised has lapsed. Closing again does nothing.
 // The default election is closed with its node.
 func (e *Election) Close() {

@@ -37,7 +37,7 @@ func whyNone(s elector.Status, cfg Config, members []MemberStatus, now elector.T
 	case s.Scouting:
 		return "asking the voters whether they would elect this node"
 	case s.EmbargoEnd > now:
-		return fmt.Sprintf("restarted, supports nobody for another %s", short(s.EmbargoEnd.Sub(now)))
+		return fmt.Sprintf("just started, supports nobody for another %s", short(s.EmbargoEnd.Sub(now)))
 	case s.PromisedTo != "":
 		return fmt.Sprintf("the lease of %s may run for another %s", s.PromisedTo, short(s.PromiseEnd.Sub(now)))
 	case s.IndirectLeader != "":

@@ -90,7 +90,7 @@ func (m *Machine) onElectionProposal(from NodeID, msg *Message) {
 
 // wouldVote decides on a proposal. The rule is that of scouting, without rank:
 // a leader refuses and so does its follower, whatever the term (sticky); so does
-// who promised its vote to another or restarted a moment ago.
+// who promised its vote to another or started a moment ago.
 func (m *Machine) wouldVote(from NodeID, term lsn.Term) scouting.Answer {
 	if m.cfg.UnsafeNoScouting {
 		return m.wouldVoteUnextended(term)

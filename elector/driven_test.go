@@ -30,6 +30,7 @@ func boot(t testing.TB, n int, term lsn.Term) *driven {
 	for _, id := range cfg.Voters[1:] {
 		d.step(elector.LinkUp{Peer: id})
 	}
+	d.now = d.now.Add(cfg.Timing.Promise()) // the embargo is over
 	return d
 }
 

@@ -18,8 +18,7 @@ type Input interface{ isInput() }
 
 // Start begins taking part, with what the disk knows.
 type Start struct {
-	Term      lsn.Term // the durable term; 0 on first boot
-	Restarted bool     // this node took part before, on the same disk
+	Term lsn.Term // the durable term; 0 on first boot
 }
 
 // Tick says that time has passed.

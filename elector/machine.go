@@ -108,9 +108,10 @@ func (m *Machine) start(in Start) {
 		return
 	}
 	s.Term, s.Durable, s.Vote = in.Term, in.Term, ""
-	if in.Restarted && !m.alone() {
-		// It may have promised its vote before the crash; whatever it promised
-		// has lapsed after this.
+	if !m.alone() {
+		// It may have promised its vote before a crash; whatever it promised has
+		// lapsed after this. A first boot is no exception: it may be the second of
+		// a node that lost its disk, and the initial wait is no shorter anyway.
 		s.EmbargoEnd = s.Now.Add(m.cfg.Timing.Promise())
 	}
 	m.become(Follower, Started, "")

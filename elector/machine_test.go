@@ -55,6 +55,7 @@ func TestLease(t *testing.T) {
 // TestClockNeverGoesBack: a reading below the newest one counts as the newest.
 func TestClockNeverGoesBack(t *testing.T) {
 	d := boot(t, 3, 2)
+	d.step(elector.Tick{})
 	d.Step(elector.Moment{Now: d.now - 5}, elector.Tick{})
 	require.Equal(t, d.now, d.State().Now)
 }
@@ -77,7 +78,7 @@ func TestTransferable(t *testing.T) {
 func TestRestartedMachineForgetsItsVote(t *testing.T) {
 	d := voter(t)
 	d.step(elector.Stop{})
-	d.step(elector.Start{Term: 3, Restarted: true})
+	d.step(elector.Start{Term: 3})
 	d.now = d.Status().EmbargoEnd
 	e := d.hear("b", elector.Message{Kind: elector.ElectionProposal, Term: 3})
 	require.False(t, e.Messages[0].Message.WillVote, "whom it voted for in term 3 is not on disk")

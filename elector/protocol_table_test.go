@@ -34,7 +34,7 @@ var messageTable = []reaction{
 	},
 	{
 		"ElectionProposal", "",
-		"votes, unless it follows another, is promised to another, restarted a moment ago, or is past that term",
+		"votes, unless it follows another, is promised to another, started a moment ago, or is past that term",
 		"votes for a higher term and becomes FOLLOWER; else refuses",
 		"refuses, whatever the term",
 	},
@@ -63,7 +63,7 @@ var messageTable = []reaction{
 
 // inputTable is what the machine does with every other input.
 var inputTable = []reaction{
-	{"Start", "becomes FOLLOWER; discovers first; a restarted voter supports nobody for a while", "", "", ""},
+	{"Start", "becomes FOLLOWER; discovers first; a voter supports nobody for a while", "", "", ""},
 	{
 		"Tick", "",
 		"gives up a silent leader or candidate; ends a wait or a round; scouts",

@@ -60,7 +60,6 @@ func (s *script) start(words []string) elector.Input {
 		if v, ok := strings.CutPrefix(w, "term="); ok {
 			in.Term = lsn.Term(s.atoi(v))
 		}
-		in.Restarted = in.Restarted || w == "restarted"
 	}
 	return in
 }

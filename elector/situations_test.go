@@ -119,7 +119,7 @@ func samples(name string, s *driven) []elector.Input {
 func termed(name string, s *driven, peer elector.NodeID, term lsn.Term) []elector.Input {
 	switch name {
 	case "Start":
-		return []elector.Input{elector.Start{Term: term}, elector.Start{Term: term, Restarted: true}}
+		return []elector.Input{elector.Start{Term: term}}
 	case "Persisted":
 		return []elector.Input{elector.Persisted{Term: term}}
 	case "Issued":

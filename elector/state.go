@@ -20,7 +20,7 @@ type State struct {
 
 	Promise    Promise
 	Ceded      Cession
-	EmbargoEnd Time   // a restarted voter supports nobody before; 0 for none
+	EmbargoEnd Time   // a voter that has just started supports nobody before; 0 for none
 	Linked     Voters // voters to which a link is up
 
 	Follower  FollowerState

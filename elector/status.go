@@ -19,7 +19,7 @@ type Status struct {
 	HeardAt        Time     // follower: when the leader's newest heartbeat came
 	PromisedTo     NodeID   // holder of the outstanding promise; "" for none
 	PromiseEnd     Time     // when that promise ends
-	EmbargoEnd     Time     // until when a restarted voter supports nobody
+	EmbargoEnd     Time     // until when a voter that has just started supports nobody
 	Scouting       bool     // a scouting round is open
 	StandAt        Time     // when it intends to stand for election
 	Supporters     []NodeID // leader: the voters whose acks back its lease, itself included; sorted

@@ -15,7 +15,7 @@ const (
 	CauseNone    Cause = iota
 	CauseLeader        // the answerer is, or perceives, another leader
 	CausePromise       // the answerer promised its vote to another for a while
-	CauseEmbargo       // the answerer restarted and may have promised before
+	CauseEmbargo       // the answerer started a moment ago and may have promised before
 	CauseTerm          // the term is not above the answerer's own
 	CauseRank          // the answerer is scouting itself and is not outranked
 )
@@ -71,7 +71,7 @@ type Stance struct {
 	Leader      NodeID        // the leader that it perceives (itself, if it leads); "" for none
 	PromisedTo  NodeID        // holder of its outstanding promise; "" for none
 	PromiseLeft time.Duration // how long that promise still binds
-	EmbargoLeft time.Duration // how long a restarted voter still withholds its support; 0 for none
+	EmbargoLeft time.Duration // how long a voter that has just started withholds its support; 0 for none
 	Scouting    bool          // whether it is in an open scouting round itself
 }
 

@@ -61,3 +61,19 @@ func TestRestartedVoterKeepsThePromiseThatItForgot(t *testing.T) {
 		require.NotEqual(t, elector.NodeID("a"), leader(t, s))
 	}
 }
+
+// TestVoterWithANewDiskKeepsThePromiseThatItForgot: the same with the disk lost;
+// the voter does not even know that it started before.
+func TestVoterWithANewDiskKeepsThePromiseThatItForgot(t *testing.T) {
+	for seed := range uint64(100) {
+		s := start(t, eager(seed, 5))
+		sever(t, s, "a", "d")
+		sever(t, s, "a", "e")
+		require.NoError(t, s.RunFor(5*time.Second+time.Duration(seed)*7*time.Millisecond))
+		sever(t, s, "a", "b")
+		require.NoError(t, s.Crash("b", sim.Crash{}))
+		require.NoError(t, s.Wipe("b"))
+		require.NoError(t, s.Restart("b"))
+		require.NoError(t, s.RunFor(10*time.Second), "seed %d", seed)
+	}
+}

@@ -35,7 +35,6 @@ type node struct {
 type disk struct {
 	identity int // which disk it is: 0 for the first, then the one after the first wipe
 	term     lsn.Term
-	booted   bool
 	unsynced []lsn.Term // being written, oldest first
 	busy     time.Duration
 }
@@ -52,11 +51,9 @@ func (s *Sim) boot(n *node) {
 	zero := elector.Time(time.Second) + elector.Time(s.network.Uint64N(uint64(1000*time.Hour)))
 	n.clock = clock{boot: s.now, zero: zero, ppm: n.ClockRatePPM}
 	n.wakeQueued = forever
-	restarted := n.disk.booted
-	n.disk.booted = true
 	s.check(s.checker.Booted(n.id, n.disk.term))
 	s.observe(&Event{Kind: EventStarted, Node: n.id, Term: n.disk.term})
-	s.step(n, elector.Start{Term: n.disk.term, Restarted: restarted})
+	s.step(n, elector.Start{Term: n.disk.term})
 	s.refreshAll(n)
 }
 

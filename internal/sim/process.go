@@ -118,8 +118,7 @@ func (s *Sim) Restart(id elector.NodeID) error {
 	return s.err
 }
 
-// Wipe loses the disk of a node that does not run: term, identity, and that it
-// ever booted. What the node did before may then happen again; I1 is not
+// Wipe loses the disk of a node that does not run: term and identity. What the node did before may then happen again; I1 is not
 // guaranteed with it.
 func (s *Sim) Wipe(id elector.NodeID) error {
 	n, err := s.process("wipe", id, false)
