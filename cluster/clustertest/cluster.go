@@ -2,6 +2,7 @@ package clustertest
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,8 +16,7 @@ import (
 
 // Cluster is the cluster of one test. Its methods fail the test if they cannot
 // do what they are for, so they must be called from the goroutine that runs the
-// test; Node and Faults may be called from any. Unless they say otherwise they
-// take no virtual time.
+// test. Unless they say otherwise they take no virtual time.
 type Cluster struct {
 	t       *testing.T
 	net     *memnet.Network
@@ -73,12 +73,9 @@ func (c *Cluster) member(id cluster.NodeID) *member {
 // demand fails the test if m is in none of the states that an action needs.
 func (c *Cluster) demand(m *member, action string, states ...state) {
 	c.t.Helper()
-	for _, s := range states {
-		if m.state == s {
-			return
-		}
+	if !slices.Contains(states, m.state) {
+		c.t.Fatalf("clustertest: %s %s: the node is %s, for %s now", action, m.id, m.state, round(time.Since(m.since)))
 	}
-	c.t.Fatalf("clustertest: %s %s: the node is %s, since %s ago", action, m.id, m.state, time.Since(m.since))
 }
 
 // Node returns a node: the one of its newest start, which is closed if it has
@@ -109,13 +106,14 @@ func (c *Cluster) Start(id cluster.NodeID) {
 // configure returns the configuration of a node.
 func (c *Cluster) configure(m *member) cluster.Config {
 	own := cluster.Config{
-		Node: m.id, Voters: c.ids, DataDir: m.dir, MeshAddr: c.peers[m.id], Faults: m.faults,
+		Node: m.id, Voters: slices.Clone(c.ids), DataDir: m.dir, MeshAddr: c.peers[m.id], Faults: m.faults,
 	}
 	cfg := own
 	for _, edit := range c.edits {
 		edit(&cfg)
 	}
-	cfg.Node, cfg.DataDir, cfg.MeshAddr, cfg.Faults = own.Node, own.DataDir, own.MeshAddr, own.Faults
+	cfg.Node, cfg.DataDir, cfg.Faults = own.Node, own.DataDir, own.Faults
+	cfg.MeshAddr, cfg.AdvertiseMesh = own.MeshAddr, ""
 	return cfg
 }
 

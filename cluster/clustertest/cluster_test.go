@@ -10,6 +10,7 @@ import (
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/cluster/clustertest"
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/netmesh"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -194,12 +195,36 @@ func TestDeathBeyondACutIsNotNoticed(t *testing.T) {
 	})
 }
 
+func TestFaultsOfOneDirection(t *testing.T) {
+	clustertest.Run(t, three, func(t *testing.T, c *clustertest.Cluster) {
+		mute := c.AwaitLeader()
+		c.Faults(mute).Cut(elector.AllMembers, netmesh.Out)
+		require.Equal(t, mute, c.Leader(), "nobody has missed it yet")
+		c.Await("another leader", func() bool { return c.Leader() != "" && c.Leader() != mute })
+		c.Restart(mute)
+		require.Equal(t, "*: cut out", c.Faults(mute).String(), "a restart mends no network")
+		c.Heal()
+		require.Equal(t, "none", c.Faults(mute).String())
+	})
+}
+
+func TestStopOfAnIsolatedNodeEnds(t *testing.T) {
+	clustertest.Run(t, three, func(t *testing.T, c *clustertest.Cluster) {
+		leader := c.AwaitLeader()
+		c.Isolate(leader)
+		c.Stop(leader)
+		require.ErrorIs(t, c.Node(leader).Err(), cluster.ErrClosed)
+		c.Heal()
+		require.NotEqual(t, leader, c.AwaitLeader())
+	})
+}
+
 func TestConfigureMakesObserversAndTimers(t *testing.T) {
 	edit := func(cfg *cluster.Config) {
 		cfg.Voters = []cluster.NodeID{"a", "b"}
 		cfg.Election.Timing = elector.BlazingMQ()
 		cfg.Election.NotCandidate = cfg.Node == "b"
-		cfg.DataDir, cfg.MeshAddr = "", "elsewhere:1" // of no effect
+		cfg.DataDir, cfg.MeshAddr, cfg.AdvertiseMesh = "", "elsewhere:1", "elsewhere:1" // of no effect
 	}
 	clustertest.Run(t, three, func(t *testing.T, c *clustertest.Cluster) {
 		require.Equal(t, cluster.NodeID("a"), c.AwaitLeader())

@@ -55,9 +55,9 @@ var failures = []struct {
 		c.Crash("a")
 		time.Sleep(3 * time.Second)
 		c.Pause("a")
-	}, []string{"pause a: the node is crashed, since 3s ago"}},
+	}, []string{"pause a: the node is crashed, for 3s now"}},
 	{"running", func(t *testing.T, c *clustertest.Cluster) { c.Start("a") },
-		[]string{"start a: the node is running, since 0s ago"}},
+		[]string{"start a: the node is running, for 0s now"}},
 	{"paused", func(t *testing.T, c *clustertest.Cluster) {
 		c.Pause("a")
 		c.Stop("a")

@@ -2,6 +2,7 @@ package clustertest
 
 import (
 	"net"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -52,7 +53,7 @@ func newCluster(t *testing.T, nodes []cluster.NodeID) *Cluster {
 		t.Fatal("clustertest: a cluster needs at least one node")
 	}
 	c := &Cluster{
-		t: t, net: memnet.New(), ids: nodes, story: newStory(),
+		t: t, net: memnet.New(), ids: slices.Clone(nodes), story: newStory(),
 		peers: map[cluster.NodeID]string{}, members: map[cluster.NodeID]*member{},
 	}
 	for _, id := range nodes {
