@@ -207,10 +207,23 @@ func (n *Node) Close(ctx context.Context) error {
 func (n *Node) leave(ctx context.Context) error {
 	err := n.mesh.Close(ctx)
 	if n.gossip != nil {
-		err = errors.Join(err, n.gossip.Leave(ctx), n.gossip.Close(ctx))
+		n.sayGoodbye(ctx)
+		err = errors.Join(err, n.gossip.Close(ctx))
 	}
 	n.end()
 	return errors.Join(err, n.store.Close())
+}
+
+// leaveTime bounds the goodbye to gossip. It is a courtesy: the mesh has said what
+// elections need to know, and where everybody leaves at once nobody answers.
+const leaveTime = time.Second
+
+func (n *Node) sayGoodbye(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, leaveTime)
+	defer cancel()
+	if err := n.gossip.Leave(ctx); err != nil {
+		n.log.Debug("left without a goodbye to all", "error", err)
+	}
 }
 
 // end stops the goroutines of the node and waits for them.
