@@ -81,18 +81,41 @@ func row(a answerOf) string {
 	return fmt.Sprintf("%s\t%s\t%s\t%d\t%s\t%s\t%s", a.Node, role, orDash(string(g.Leader)), g.Term, g.LSN, lease, links(a.Status.Members))
 }
 
-// links lists the round-trip time to every other member that is connected.
+// links says in a few columns how many members are connected, at what round-trip
+// times, and which voters are not. --json has each by itself.
 func links(members []cluster.MemberStatus) string {
-	var parts []string
+	var up []time.Duration
+	var down []string
 	for _, m := range members {
 		switch {
 		case m.Link == "up":
-			parts = append(parts, fmt.Sprintf("%s %s", m.Node, m.RTT.Duration().Round(10*time.Microsecond)))
+			up = append(up, m.RTT.Duration())
 		case m.Voter:
-			parts = append(parts, fmt.Sprintf("%s %s", m.Node, m.Link))
+			down = append(down, fmt.Sprintf("%s %s", m.Node, m.Link))
 		}
 	}
-	return orDash(strings.Join(parts, ", "))
+	text := "none"
+	if len(up) > 0 {
+		text = fmt.Sprintf("%d up, %s", len(up), span(slices.Min(up), slices.Max(up)))
+	}
+	if len(down) > 0 {
+		text += "; " + strings.Join(down, ", ")
+	}
+	return text
+}
+
+// span writes two round-trip times as one range of milliseconds.
+func span(from, to time.Duration) string {
+	ms := func(d time.Duration) string {
+		if d >= 10*time.Millisecond {
+			return fmt.Sprint(d.Milliseconds())
+		}
+		return fmt.Sprintf("%.2g", float64(d)/float64(time.Millisecond))
+	}
+	if ms(from) == ms(to) {
+		return ms(from) + " ms"
+	}
+	return ms(from) + "-" + ms(to) + " ms"
 }
 
 func orDash(s string) string {

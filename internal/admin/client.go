@@ -5,9 +5,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/bmqelect/bmqelect/cluster"
@@ -104,8 +106,12 @@ func (c *Client) send(ctx context.Context, method, path string, in any) (*http.R
 		return nil, fmt.Errorf("admin address %q: %w", c.addr, err)
 	}
 	resp, err := c.http.Do(req)
+	var failed *url.Error
+	if errors.As(err, &failed) {
+		err = failed.Err // without the path, which says nothing to people
+	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", c.addr, err)
 	}
 	if resp.StatusCode != http.StatusOK {
 		defer resp.Body.Close()
