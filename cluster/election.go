@@ -32,38 +32,51 @@ func (n *Node) Election(group string, cfg ElectionConfig) (*Election, error) {
 	if group == "" || len(group) > netmesh.MaxNameLength || strings.ContainsFunc(group, isSpace) {
 		return nil, fmt.Errorf("open election %q: the name must have 1 to %d bytes and no spaces", group, netmesh.MaxNameLength)
 	}
-	g, start, err := n.prepare(group, cfg)
+	all := n.cfg
+	all.Election = cfg.withDefaults()
+	err := all.Validate()
+	if err == nil {
+		err = n.reserve(group)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open election %q: %w", group, err)
 	}
-	err = ErrClosed
-	n.call(func() {
-		switch {
-		case n.Err() != nil:
-		case n.groups[group] != nil:
-			err = ErrOpen
-		default:
-			n.enter(g, start)
-			err = nil
+	// An election of that name may just have been closed: its last term must be
+	// on disk before it is read, or a vote could be given twice.
+	n.persister.settle()
+	g, start, err := n.newGroup(group, all.Election)
+	if !n.call(func() {
+		delete(n.opening, group)
+		if err == nil && n.Err() != nil {
+			err = n.Err()
 		}
-	})
+		if err == nil {
+			n.enter(g, start)
+		}
+	}) {
+		err = ErrClosed
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open election %q: %w", group, err)
 	}
 	return &Election{n, g}, nil
 }
 
-// prepare checks cfg and makes the election's durable record.
-func (n *Node) prepare(name string, cfg ElectionConfig) (*group, elector.Start, error) {
-	all := n.cfg
-	all.Election = cfg.withDefaults()
-	if err := all.Validate(); err != nil {
-		return nil, elector.Start{}, err
-	}
-	if n.Err() != nil {
-		return nil, elector.Start{}, ErrClosed
-	}
-	return n.newGroup(name, all.Election)
+// reserve keeps a name for an election that is being opened.
+func (n *Node) reserve(group string) error {
+	err := ErrClosed
+	n.call(func() {
+		switch {
+		case n.Err() != nil:
+			err = n.Err()
+		case n.groups[group] != nil || n.opening[group]:
+			err = ErrOpen
+		default:
+			n.opening[group] = true
+			err = nil
+		}
+	})
+	return err
 }
 
 func isSpace(r rune) bool { return r <= ' ' || r == 0x7f }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/lsn"
 )
 
 // open opens an election on every node, with a rank of its own on each.
@@ -153,5 +154,40 @@ func TestBadElectionsAreRefused(t *testing.T) {
 		w.close("a")
 		_, err = n.Election("x", ElectionConfig{})
 		require.ErrorIs(t, err, ErrClosed)
+	})
+}
+
+// An election that is closed and opened again at once must not start from an
+// older term than the one that it voted in: it would vote twice.
+func TestAReopenedElectionKnowsItsLastVote(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, "a", "b", "c")
+		w.start("a")
+		n := w.nodes["a"]
+		e, err := n.Election("x", ElectionConfig{})
+		require.NoError(t, err)
+		time.Sleep(election) // past the embargo
+		slow := make(chan struct{})
+		write := n.persister.write
+		n.persister.mu.Lock()
+		n.persister.write = func(terms map[string]lsn.Term) error { <-slow; return write(terms) }
+		n.persister.mu.Unlock()
+		n.call(func() {
+			n.step(e.g, elector.Received{From: "b", Message: elector.Message{Kind: elector.ElectionProposal, Term: 7, SentAt: 1}})
+		})
+		e.Close() // while the term of that vote is still on its way to the disk
+		opened := make(chan *Election)
+		go func() {
+			again, err := n.Election("x", ElectionConfig{})
+			require.NoError(t, err)
+			opened <- again
+		}()
+		synctest.Wait()
+		_, err = n.Election("x", ElectionConfig{})
+		require.ErrorIs(t, err, ErrOpen, "its name is taken while it is being opened")
+		close(slow)
+		again := <-opened
+		require.EqualValues(t, 7, again.Status().Term)
+		w.closeAll()
 	})
 }

@@ -93,7 +93,8 @@ const transferLook = 50 * time.Millisecond
 // gaveUpTransfer reports whether this node leads on without a transfer under way.
 func (e *Election) gaveUpTransfer() (gaveUp bool) {
 	e.n.call(func() {
-		gaveUp = e.g.machine.Lease() != (elector.Lease{}) && e.g.machine.Transferring() == ""
+		leads := e.g.machine.Lease() != (elector.Lease{})
+		gaveUp = leads && e.g.machine.Transferring() == ""
 	})
 	return gaveUp
 }
@@ -105,7 +106,11 @@ func (n *Node) Transfer(ctx context.Context, to NodeID) error { return n.electio
 func (e *Election) beginTransfer(to NodeID) (NodeID, error) {
 	err := ErrClosed
 	e.n.call(func() {
-		if e.n.Err() != nil || e.n.groups[e.g.name] != e.g {
+		if e.n.Err() != nil {
+			err = e.n.Err()
+			return
+		}
+		if e.n.groups[e.g.name] != e.g {
 			return
 		}
 		if to, err = successor(e.g.machine, to); err == nil {

@@ -28,7 +28,8 @@ type Node struct {
 	gossip    *gossip.Gossip // nil where the seam names the peers
 	persister *persister
 	election  *Election         // the default one
-	groups    map[string]*group // owned by the driver, as are agenda and up
+	groups    map[string]*group // owned by the driver, as are opening, agenda and up
+	opening   map[string]bool   // names of elections that are being opened
 	agenda    agenda
 	up        map[NodeID]bool // peers to which there is a link
 	hub       hub
@@ -81,6 +82,7 @@ func newNode(cfg Config, s seam.Seam) *Node {
 		log:       cfg.Logger.With("node", cfg.Node),
 		clock:     s.Clock,
 		groups:    map[string]*group{},
+		opening:   map[string]bool{},
 		up:        map[NodeID]bool{},
 		started:   time.Now(),
 		anomalies: map[string]int{},

@@ -14,11 +14,16 @@ type persister struct {
 
 	mu      sync.Mutex
 	wanted  map[string]lsn.Term
+	busy    bool          // what was wanted before is being written
+	ended   bool          // nothing is written any more
+	settled sync.Cond     // of the three above
 	pending chan struct{} // has an element if wanted is not empty
 }
 
 func newPersister(write func(map[string]lsn.Term) error, done func(map[string]lsn.Term, error)) *persister {
-	return &persister{write: write, done: done, pending: make(chan struct{}, 1)}
+	p := &persister{write: write, done: done, pending: make(chan struct{}, 1)}
+	p.settled.L = &p.mu
+	return p
 }
 
 // request asks for term of group to be written; it never waits.
@@ -40,13 +45,32 @@ func (p *persister) take() map[string]lsn.Term {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	terms := p.wanted
-	p.wanted = nil
+	p.wanted, p.busy = nil, len(terms) > 0
 	return terms
+}
+
+// written says that what was taken is on disk; over, that nothing more will be.
+func (p *persister) written(over bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.busy, p.ended = false, p.ended || over
+	p.settled.Broadcast()
+}
+
+// settle waits until all that was asked for is on disk, or nothing is written
+// any more.
+func (p *persister) settle() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for !p.ended && (p.busy || len(p.wanted) > 0) {
+		p.settled.Wait()
+	}
 }
 
 // run writes until quit, or until a write fails: after a failed fsync nobody
 // knows what the disk holds, so nothing is written any more.
 func (p *persister) run(quit <-chan struct{}) {
+	defer p.written(true)
 	for {
 		select {
 		case <-p.pending:
@@ -58,6 +82,7 @@ func (p *persister) run(quit <-chan struct{}) {
 			continue
 		}
 		err := p.write(terms)
+		p.written(err != nil)
 		p.done(terms, err)
 		if err != nil {
 			return
