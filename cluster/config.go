@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"slices"
 	"strconv"
@@ -131,6 +132,12 @@ func (e *ConfigError) Error() string {
 func (c Config) Validate() error {
 	c = c.withDefaults()
 	ps := c.electionProblems()
+	if len(c.Cluster) > netmesh.MaxNameLength || strings.ContainsFunc(c.Cluster, isSpace) {
+		ps = append(ps, elector.Problem{
+			Field: "Cluster", Value: strconv.Quote(c.Cluster), Want: fmt.Sprintf("1 to %d bytes without spaces", netmesh.MaxNameLength),
+		})
+	}
+	ps = append(ps, c.unreachable()...)
 	if c.DataDir == "" {
 		ps = append(ps, elector.Problem{Field: "DataDir", Value: "empty", Want: "a directory for the durable state"})
 	}
@@ -150,6 +157,39 @@ func (c Config) Validate() error {
 	}
 	slices.SortStableFunc(ps, func(a, b elector.Problem) int { return strings.Compare(a.Field, b.Field) })
 	return &ConfigError{ps}
+}
+
+// unreachable finds a node that is to join others on the network but tells them an
+// address at which only its own machine reaches it.
+func (c Config) unreachable() []elector.Problem {
+	abroad := func(addr string) bool {
+		ip := ipOf(addr)
+		return ip != nil && !ip.IsLoopback()
+	}
+	i := slices.IndexFunc(c.Join, abroad)
+	if i < 0 {
+		return nil
+	}
+	var ps []elector.Problem
+	for _, a := range []struct{ field, told string }{
+		{"GossipAddr", or(c.AdvertiseGossip, c.GossipAddr)}, {"MeshAddr", or(c.AdvertiseMesh, c.MeshAddr)},
+	} {
+		if ip := ipOf(a.told); ip != nil && ip.IsLoopback() {
+			ps = append(ps, elector.Problem{
+				Field: a.field, Value: a.told, Want: fmt.Sprintf("an address that other machines reach, since %s is to be joined", c.Join[i]),
+			})
+		}
+	}
+	return ps
+}
+
+// ipOf is the IP address in host:port; nil if the host is a name.
+func ipOf(addr string) net.IP {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil
+	}
+	return net.ParseIP(host)
 }
 
 // electionProblems are the machine's, under this configuration's names.

@@ -22,6 +22,19 @@ func TestValidateNamesEveryMistakeAtOnce(t *testing.T) {
 	require.ErrorAs(t, err, new(*ConfigError))
 }
 
+func TestANodeThatJoinsOthersMustBeReachable(t *testing.T) {
+	c := Config{Node: "a", Voters: []NodeID{"a", "b"}, DataDir: "d", Join: []string{"192.0.2.7:7400"}}
+	err := c.Validate()
+	require.ErrorContains(t, err, "GossipAddr is 127.0.0.1:7400, but must be an address that other machines reach, since 192.0.2.7:7400 is to be joined")
+	require.ErrorContains(t, err, "MeshAddr is 127.0.0.1:7401")
+	c.GossipAddr, c.AdvertiseMesh = "0.0.0.0:7400", "192.0.2.1:7401"
+	require.NoError(t, c.Validate())
+	c = Config{Node: "a", Voters: []NodeID{"a"}, DataDir: "d", Join: []string{"127.0.0.1:7500"}}
+	require.NoError(t, c.Validate(), "on one machine loopback will do")
+	c.Cluster = "two words"
+	require.ErrorContains(t, c.Validate(), `Cluster is "two words"`)
+}
+
 func TestZeroElectionIsTheArticles(t *testing.T) {
 	c := Config{Node: "a", Voters: []NodeID{"a"}, DataDir: "d"}
 	require.NoError(t, c.Validate())

@@ -5,6 +5,7 @@
 //	node, err := cluster.Start(ctx, cluster.Config{
 //		Node: "a", Voters: []cluster.NodeID{"a", "b", "c"},
 //		DataDir: "/var/lib/app/elector", Join: []string{"b.example:7400"},
+//		GossipAddr: "0.0.0.0:7400", MeshAddr: "0.0.0.0:7401", // by default loopback
 //	})
 //	...
 //	if node.IsLeader() { ... }

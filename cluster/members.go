@@ -79,8 +79,8 @@ func meshAddrOf(m gossip.Member) string {
 	return net.JoinHostPort(host, port)
 }
 
-// onMember is called by gossip, one event at a time. That a member seems to
-// have failed is a hint that the mesh does not need: it dials on.
+// onMember is called by gossip, one event at a time. That a voter seems to have
+// failed is a hint that the mesh does not need: it dials on.
 func (n *Node) onMember(e gossip.Event) {
 	m := e.Member
 	if e.Kind == gossip.Conflict {
@@ -96,7 +96,9 @@ func (n *Node) onMember(e gossip.Event) {
 	case m.State == gossip.StateAlive:
 		n.mesh.AddPeer(m.Node, meshAddrOf(m))
 		n.rememberPeers()
-	case e.Kind == gossip.Left && !slices.Contains(n.cfg.Voters, m.Node):
+	case !slices.Contains(n.cfg.Voters, m.Node):
+		// An observer that left or died is forgotten, lest those with names of the
+		// day fill the mesh; one that only seemed to be dead joins again.
 		n.mesh.RemovePeer(m.Node)
 		n.members.drop(m.Node)
 	}

@@ -218,7 +218,7 @@ func (n *Node) leave(ctx context.Context) error {
 
 // leaveTime bounds the goodbye to gossip. It is a courtesy: the mesh has said what
 // elections need to know, and where everybody leaves at once nobody answers.
-const leaveTime = time.Second
+const leaveTime = 500 * time.Millisecond
 
 func (n *Node) sayGoodbye(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, leaveTime)

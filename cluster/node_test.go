@@ -347,3 +347,29 @@ func TestLeaderWhoseDriverIsHeldUpDoesNotClaimToLead(t *testing.T) {
 		w.closeAll()
 	})
 }
+
+// A term that cannot be right must not become everyone's, and who sends one is
+// not listened to.
+func TestAnAbsurdTermClosesTheLink(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, "a", "b", "c")
+		w.start("a", "b", "c")
+		time.Sleep(election)
+		leader := w.leader()
+		liar := w.nodes[w.others(leader)[0]]
+		liar.call(func() {
+			liar.mesh.Send(leader.cfg.Node, DefaultGroup, elector.Message{Kind: elector.LeaderHeartbeat, Term: lsn.MaxTerm + 1, Sequence: 1})
+		})
+		synctest.Wait()
+		st := leader.Status()
+		require.Equal(t, 1, st.Anomalies["absurd-term"])
+		for _, m := range st.Members {
+			broken := m.Link != "up" || m.LinkFor.Duration() < election/2
+			require.Equal(t, m.Node == liar.cfg.Node, broken, "the liar's link was closed, and no other")
+		}
+		require.True(t, leader.IsLeader())
+		time.Sleep(election)
+		require.Less(t, leader.Status().Groups[0].Term, lsn.Term(10))
+		w.closeAll()
+	})
+}

@@ -10,14 +10,25 @@ import (
 // report tells people and subscribers what a step brought about.
 func (n *Node) report(g *group, e *elector.Effects) {
 	for _, t := range e.Transitions {
-		n.log.Info("transition", "group", g.name, "term", t.Term, "from", t.From.String(), "to", t.To.String(),
-			"reason", t.Reason.String(), "leader", t.Leader, "peer", t.Peer)
+		n.log.Info("transition", fields(g, t)...)
 		g.since = time.Now()
 		n.hub.publish(Event{Group: g.name, Time: g.since, Transition: t})
 	}
 	if e.Anomaly.Kind != elector.AnomalyNone {
 		n.reportAnomaly(g, e.Anomaly)
 	}
+}
+
+// fields are those of a transition that mean something.
+func fields(g *group, t elector.Transition) []any {
+	all := []any{"group", g.name, "term", t.Term, "from", t.From.String(), "to", t.To.String(), "reason", t.Reason.String()}
+	if t.Leader != "" {
+		all = append(all, "leader", t.Leader)
+	}
+	if t.Peer != "" {
+		all = append(all, "peer", t.Peer)
+	}
+	return all
 }
 
 // anomalyQuiet is how long one kind of anomaly from one peer is not logged

@@ -13,8 +13,9 @@ type Event struct {
 	Group string
 	Time  time.Time // wall clock of this node, for people
 	elector.Transition
-	// Missed is how many events were dropped just before this one because the
-	// subscriber did not keep up.
+	// Missed is how many older events were dropped since the last one that told
+	// of any, because the subscriber did not keep up: this one or those that
+	// still waited came after a gap.
 	Missed int
 }
 

@@ -73,6 +73,9 @@ func (ps *problems) nodes(c Config) {
 
 func (ps *problems) quorum(c Config) {
 	n, q := len(c.Voters), c.QuorumSize()
+	if n == 0 && c.Quorum == 0 {
+		return // that there are no voters is the one thing to say
+	}
 	ps.want(q >= 1 && q <= n, "Quorum", q, "between 1 and the number of voters, %d", n)
 	ps.want(q > n/2 || c.UnsafeQuorum, "Quorum", q,
 		"more than half of %d voters, so at least %d (UnsafeQuorum lifts this and permits two leaders)", n, Majority(n))

@@ -94,7 +94,11 @@ func (m *Mesh) lose(l *link, ev elector.Evidence, err error) {
 	if !m.unplace(p, l, ev, err) {
 		return
 	}
-	m.log.Info("link down", "peer", p.node, "evidence", ev.String(), "cause", err)
+	log := m.log.Info
+	if ev == elector.EvidenceGoodbye || ev == elector.EvidenceLocal {
+		log = m.log.Debug // on purpose, at one end or the other
+	}
+	log("link down", "peer", p.node, "evidence", ev.String(), "cause", err)
 	m.handler.LinkDown(p.node, ev)
 	p.poke()
 }

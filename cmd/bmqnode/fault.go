@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -33,6 +34,9 @@ func cutCommand() *cobra.Command {
 		Args:    usageArgs(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			a, b := cluster.NodeID(args[0]), cluster.NodeID(args[1])
+			if a == b {
+				return usageError{fmt.Errorf("a node has no link to itself: name two nodes, not %s twice", a)}
+			}
 			answers, err := r.all(cmd.Context())
 			if err != nil {
 				return err
@@ -40,12 +44,12 @@ func cutCommand() *cobra.Command {
 			if err := known(answers, a, b); err != nil {
 				return usageError{err}
 			}
-			// Both ends drop, so that even frames on their way are lost.
-			if err := fault(cmd.Context(), answers, a, admin.FaultRequest{Cut: []cluster.NodeID{b}}); err != nil {
-				return err
-			}
-			if err := fault(cmd.Context(), answers, b, admin.FaultRequest{Cut: []cluster.NodeID{a}}); err != nil {
-				return err
+			// Both ends drop, so that even frames on their way are lost. One alone
+			// is enough for the link.
+			one := fault(cmd.Context(), answers, a, admin.FaultRequest{Cut: []cluster.NodeID{b}})
+			other := fault(cmd.Context(), answers, b, admin.FaultRequest{Cut: []cluster.NodeID{a}})
+			if one != nil && other != nil {
+				return errors.Join(one, other)
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "%s and %s do not hear each other\n", a, b)
 			return nil
@@ -99,13 +103,16 @@ func healCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			var errs []error
 			for _, a := range answers {
 				if a.Status == nil {
+					errs = append(errs, fmt.Errorf("%s does not answer: what is cut there stays cut (%s)", a.Node, a.Error))
 					continue
 				}
-				if err := fault(cmd.Context(), answers, a.Node, admin.FaultRequest{HealAll: true}); err != nil {
-					return err
-				}
+				errs = append(errs, fault(cmd.Context(), answers, a.Node, admin.FaultRequest{HealAll: true}))
+			}
+			if err := errors.Join(errs...); err != nil {
+				return err
 			}
 			fmt.Fprintln(cmd.OutOrStdout(), "every link is healed")
 			return nil
@@ -132,6 +139,9 @@ func known(answers []answerOf, ids ...cluster.NodeID) error {
 // fault changes the faults of one node.
 func fault(ctx context.Context, answers []answerOf, id cluster.NodeID, req admin.FaultRequest) error {
 	i := slices.IndexFunc(answers, func(a answerOf) bool { return a.Node == id })
+	if answers[i].Addr == "" {
+		return fmt.Errorf("%s: its admin address is not known", id)
+	}
 	client := admin.NewClient(answers[i].Addr)
 	defer client.Close()
 	_, err := client.Faults(ctx, req)

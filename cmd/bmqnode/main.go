@@ -29,7 +29,7 @@ func (e usageError) Unwrap() error { return e.error }
 func main() { os.Exit(execute()) }
 
 func execute() int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	// A second signal ends the process at once.
 	context.AfterFunc(ctx, stop)

@@ -32,8 +32,9 @@ type localMesh struct {
 	noScouting  bool
 	out         *console.Printer
 	procs       *procs.Mesh
-	firstLeader chan string // gets the name of the first leader
-	stopping    atomic.Bool // the end of a process surprises nobody any more
+	firstLeader chan string   // gets the name of the first leader
+	greeted     chan struct{} // closed when the greeting is out: nothing comes before it
+	stopping    atomic.Bool   // the end of a process surprises nobody any more
 }
 
 func meshCommand() *cobra.Command {
@@ -85,7 +86,7 @@ func (m *localMesh) run(ctx context.Context, in io.Reader) (err error) {
 	if err != nil {
 		return err
 	}
-	m.firstLeader = make(chan string, 1)
+	m.firstLeader, m.greeted = make(chan string, 1), make(chan struct{})
 	m.procs, err = procs.New(procs.Config{
 		Binary: self, Names: procs.Numbered(m.nodes), Dir: dir, BasePort: m.basePort,
 		Options: map[string]any{"profile": m.profile, "faults": true, "unsafe-no-scouting": m.noScouting},
@@ -95,10 +96,12 @@ func (m *localMesh) run(ctx context.Context, in io.Reader) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, m.stop()) }()
-	if err := m.procs.Start(); err != nil {
+	err = m.procs.Start()
+	m.greet(dir)
+	close(m.greeted)
+	if err != nil {
 		return err
 	}
-	m.greet(dir)
 	go m.explainWhenReady(ctx)
 	go m.obey(ctx, in)
 	<-ctx.Done()
@@ -151,6 +154,10 @@ func (m *localMesh) explainWhenReady(ctx context.Context) {
 	if err != nil {
 		return
 	}
+	pid := n.Pid()
+	if pid == 0 {
+		return // gone already; somebody is quick
+	}
 	m.out.Say("\n%s leads. Type here:", leader)
 	for _, hint := range [][2]string{
 		{"kill " + leader, "crash the leader; 'start " + leader + "' brings it back"},
@@ -161,7 +168,7 @@ func (m *localMesh) explainWhenReady(ctx context.Context) {
 		m.out.Say("  %s  %s", console.Strong(fmt.Sprintf("%-12s", hint[0])), hint[1])
 	}
 	m.out.Say("Or in another terminal:")
-	for _, typed := range []string{fmt.Sprintf("kill -9 %d", n.Pid()), typedAs() + " status" + m.adminFlag(), typedAs() + " watch" + m.adminFlag()} {
+	for _, typed := range []string{fmt.Sprintf("kill -9 %d", pid), typedAs() + " status" + m.adminFlag(), typedAs() + " watch" + m.adminFlag()} {
 		m.out.Say("  %s", console.Strong(typed))
 	}
 	m.out.Say("")
@@ -182,11 +189,16 @@ func (m *localMesh) adminFlag() string {
 	if nodes[0].AdminAddr == defaultAdminAddr {
 		return ""
 	}
-	return " --admin " + nodes[0].AdminAddr
+	var addrs []string
+	for _, n := range nodes[:min(len(nodes), len(defaultAsk))] {
+		addrs = append(addrs, n.AdminAddr)
+	}
+	return " --admin " + strings.Join(addrs, ",")
 }
 
 // onLine shows what a node logs: transitions, and what is graver than they are.
 func (m *localMesh) onLine(l procs.Line) {
+	<-m.greeted
 	if e, ok := l.Transition(); ok {
 		m.out.Transition(e)
 		if e.To == elector.Leader.String() {
@@ -207,6 +219,7 @@ func (m *localMesh) onLine(l procs.Line) {
 }
 
 func (m *localMesh) onExit(node string, err error) {
+	<-m.greeted
 	switch {
 	case m.stopping.Load():
 	case err != nil:

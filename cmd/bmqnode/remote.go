@@ -50,6 +50,9 @@ func (r *remote) all(ctx context.Context) ([]answerOf, error) {
 
 // any asks the given addresses in turn until one answers.
 func (r *remote) any(ctx context.Context) (cluster.Status, error) {
+	if len(r.addrs) == 0 {
+		return cluster.Status{}, errors.New("no node runs that could be asked")
+	}
 	var errs []error
 	for _, addr := range r.addrs {
 		st, err := ask(ctx, addr)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/internal/admin"
@@ -21,7 +22,8 @@ func runCommand() *cobra.Command {
 		Long: "Run one node until SIGTERM or Ctrl-C, then hand over and exit.\n" +
 			"The same command serves every start, the first and the hundredth. Options come from\n" +
 			"flags or from a YAML file whose keys are the flags' names; flags win.",
-		Example: "  bmqnode run --node a --voters a,b,c --data-dir /var/lib/bmqnode --join b.example:7400\n" +
+		Example: "  bmqnode run --node a --voters a,b,c --data-dir /var/lib/bmqnode \\\n" +
+			"    --join b.example:7400 --gossip-addr 0.0.0.0:7400 --mesh-addr 0.0.0.0:7401\n" +
 			"  bmqnode run --config /etc/bmqnode.yaml",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -82,8 +84,9 @@ func newLogger(o *options) (hclog.Logger, error) {
 	if level == hclog.NoLevel {
 		return nil, fmt.Errorf("--log-level is %q, but must be trace, debug, info, warn or error", o.logLevel)
 	}
-	return hclog.New(&hclog.LoggerOptions{
-		Level: level, Output: os.Stderr, JSONFormat: o.logFormat == "json",
-		Color: hclog.AutoColor, ColorHeaderAndFields: true,
-	}), nil
+	options := &hclog.LoggerOptions{Level: level, Output: os.Stderr, JSONFormat: o.logFormat == "json"}
+	if term.IsTerminal(int(os.Stderr.Fd())) && os.Getenv("NO_COLOR") == "" {
+		options.Color, options.ColorHeaderAndFields = hclog.ForceColor, true
+	}
+	return hclog.New(options), nil
 }

@@ -99,7 +99,7 @@ func TestBadRequestsGetProblemsWithTheirCause(t *testing.T) {
 		want               string
 	}{
 		"no JSON":        {"POST", "/v1/transfer", "b", 400, "invalid character"},
-		"no body":        {"POST", "/v1/transfer", "", 400, "EOF"},
+		"no body":        {"POST", "/v1/transfer", "", 409, "no follower could take over"},
 		"unknown field":  {"POST", "/v1/transfer", `{"target":"b"}`, 400, `unknown field \"target\"`},
 		"not a voter":    {"POST", "/v1/transfer", `{"to":"b"}`, 409, `\"b\": not one of the voters`},
 		"nobody to lead": {"POST", "/v1/transfer", `{}`, 409, "no follower could take over"},

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/bmqelect/bmqelect/cluster"
 )
@@ -33,14 +34,24 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 // Status asks for the node's status.
 func (c *Client) Status(ctx context.Context) (cluster.Status, error) {
 	var st cluster.Status
-	return st, c.do(ctx, http.MethodGet, "/v1/status", nil, &st)
+	err := c.do(ctx, http.MethodGet, "/v1/status", nil, &st)
+	return st, c.checked(st, err)
+}
+
+// checked refuses the answer of a server that is no node.
+func (c *Client) checked(st cluster.Status, err error) error {
+	if err == nil && (st.Node == "" || len(st.Groups) == 0) {
+		return fmt.Errorf("%s: this is no bmqnode: its status names no node and no election", c.addr)
+	}
+	return err
 }
 
 // Transfer asks the node to hand leadership over, to the best follower if to is
 // "", and returns its status when that is done.
 func (c *Client) Transfer(ctx context.Context, to cluster.NodeID) (cluster.Status, error) {
 	var st cluster.Status
-	return st, c.do(ctx, http.MethodPost, "/v1/transfer", TransferRequest{To: to}, &st)
+	err := c.do(ctx, http.MethodPost, "/v1/transfer", TransferRequest{To: to}, &st)
+	return st, c.checked(st, err)
 }
 
 // Faults changes which links are cut on purpose, and returns those that are.
@@ -53,9 +64,13 @@ func (c *Client) Faults(ctx context.Context, req FaultRequest) (FaultStatus, err
 // Before it calls f at all it calls ready, if that is not nil: no event after
 // that is missed.
 func (c *Client) Events(ctx context.Context, ready func(), f func(Event)) error {
-	resp, err := c.send(ctx, http.MethodGet, "/v1/events", nil)
+	alive, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	silence := time.AfterFunc(maxSilence, func() { cancel(errSilent) })
+	defer silence.Stop()
+	resp, err := c.send(alive, http.MethodGet, "/v1/events", nil)
 	if err != nil {
-		return err
+		return errors.Join(err, context.Cause(alive))
 	}
 	defer resp.Body.Close()
 	if ready != nil {
@@ -63,6 +78,7 @@ func (c *Client) Events(ctx context.Context, ready func(), f func(Event)) error 
 	}
 	lines := bufio.NewScanner(resp.Body)
 	for lines.Scan() {
+		silence.Reset(maxSilence)
 		data, ok := strings.CutPrefix(lines.Text(), "data: ")
 		if !ok {
 			continue
@@ -73,11 +89,19 @@ func (c *Client) Events(ctx context.Context, ready func(), f func(Event)) error 
 		}
 		f(e)
 	}
-	if err := lines.Err(); err != nil && ctx.Err() == nil {
+	if cause := context.Cause(alive); cause != nil {
+		return fmt.Errorf("events from %s: %w", c.addr, cause)
+	}
+	if err := lines.Err(); err != nil {
 		return fmt.Errorf("events from %s: %w", c.addr, err)
 	}
-	return ctx.Err()
+	return nil
 }
+
+// maxSilence is after how long without a sign of life a stream is taken for dead.
+const maxSilence = 5 * keepAlive / 2
+
+var errSilent = fmt.Errorf("not a sign of life for %s", maxSilence)
 
 // do sends a request and decodes the answer into out.
 func (c *Client) do(ctx context.Context, method, path string, in, out any) error {

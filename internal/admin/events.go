@@ -36,7 +36,7 @@ const (
 	eventBuffer = 256
 	// keepAlive is how often an idle stream says that it is alive, so that a
 	// reader notices a dead connection.
-	keepAlive = 10 * time.Second
+	keepAlive = 2 * time.Second
 )
 
 // getEvents streams events until the reader, the node or the server goes.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"time"
@@ -28,6 +29,7 @@ type Server struct {
 // Limits of a request. Answers may take longer: an event stream never ends.
 const (
 	headerTimeout = 5 * time.Second
+	idleTimeout   = time.Minute
 	maxBody       = 64 << 10
 )
 
@@ -48,6 +50,7 @@ func Serve(ln net.Listener, node *cluster.Node, faults *netmesh.Faults, log hclo
 	s.http = http.Server{
 		Handler:           http.NewCrossOriginProtection().Handler(s.routes()),
 		ReadHeaderTimeout: headerTimeout,
+		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxBody,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ErrorLog:          log.StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug}),
@@ -64,8 +67,8 @@ func Serve(ln net.Listener, node *cluster.Node, faults *netmesh.Faults, log hclo
 // Addr is the bound address.
 func (s *Server) Addr() string { return s.ln.Addr().String() }
 
-// Close ends event streams, lets other requests finish until ctx ends, and
-// closes the listener.
+// Close cancels the requests under way, event streams among them, waits for their
+// handlers until ctx ends, and closes the listener.
 func (s *Server) Close(ctx context.Context) error {
 	s.stop()
 	err := s.http.Shutdown(ctx)
@@ -132,7 +135,7 @@ func (s *Server) postTransfer(w http.ResponseWriter, r *http.Request) {
 func read(w http.ResponseWriter, r *http.Request, into any) bool {
 	dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
 	dec.DisallowUnknownFields()
-	if err := dec.Decode(into); err != nil {
+	if err := dec.Decode(into); err != nil && !errors.Is(err, io.EOF) { // no body asks for the defaults
 		refuse(w, http.StatusBadRequest, fmt.Errorf("the body of %s %s: %w", r.Method, r.URL.Path, err))
 		return false
 	}

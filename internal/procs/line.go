@@ -1,6 +1,7 @@
 package procs
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -57,7 +58,9 @@ func parseLine(node string, text []byte) Line {
 // detail lists the fields of a log line that hclog did not add itself.
 func detail(text []byte) string {
 	var fields map[string]any
-	if json.Unmarshal(text, &fields) != nil {
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.UseNumber() // a large term must not become 1e+06
+	if dec.Decode(&fields) != nil {
 		return ""
 	}
 	var parts []string
