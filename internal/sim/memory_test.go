@@ -1,0 +1,32 @@
+package sim_test
+
+import (
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A long run holds no more than a short one: ten hours as much as one, but for
+// what the runtime itself does beside the test.
+func TestMemoryIsFlatInSimulatedTime(t *testing.T) {
+	s := start(t, cluster(1, 5))
+	require.NoError(t, s.RunUntil(time.Hour))
+	after1 := held()
+	require.NoError(t, s.RunUntil(10*time.Hour))
+	after10 := held()
+	const noise = 256 << 10 // ten hours send more than a million messages
+	require.Less(t, int64(after10)-int64(after1), int64(noise))
+	require.Greater(t, s.Stats().Sent, uint64(500_000))
+	runtime.KeepAlive(s)
+}
+
+// held is the memory in use, in bytes.
+func held() uint64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
