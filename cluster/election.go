@@ -92,7 +92,7 @@ func (n *Node) newGroup(name string, cfg ElectionConfig) (*group, elector.Start,
 		return nil, elector.Start{}, err
 	}
 	n.log.Debug("election opened", "group", name, "term", record.Term, "first", !record.Booted)
-	g := &group{name: name, cfg: cfg, machine: machine, wake: elector.Never, place: nowhere}
+	g := &group{name: name, machine: machine, wake: elector.Never, place: nowhere}
 	return g, elector.Start{Term: record.Term}, nil
 }
 

@@ -12,7 +12,6 @@ import (
 // without asking the driver is atomic.
 type group struct {
 	name      string
-	cfg       ElectionConfig
 	machine   *elector.Machine
 	wake      elector.Time // when the machine wants a tick
 	place     int          // on the agenda

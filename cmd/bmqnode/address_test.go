@@ -2,8 +2,10 @@ package main_test
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"net"
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -69,4 +71,34 @@ func TestMeshOverIPv6(t *testing.T) {
 		st, err := observer.Nodes()[0].Status(context.Background())
 		return err == nil && st.Groups[0].Leader == cluster.NodeID("n1")
 	})
+}
+
+// What a node tells the others is the address that was set, or, where it listens
+// on every interface, its port at the address of its gossip.
+func TestNodesAreToldReachableMeshAddresses(t *testing.T) {
+	options := quick()
+	maps.Copy(options, map[string]any{"mesh-addr": "0.0.0.0:0"})
+	s := layOut(t, 3, options)
+	// Nobody reaches n1 there; it reaches the others, which is enough for a link.
+	require.NoError(t, appendLine(s.Nodes()[0].ConfigFile, `advertise-mesh: "127.0.0.1:9"`))
+	require.NoError(t, s.Start())
+	s.agree(s.Nodes(), nil)
+	st, err := s.Nodes()[2].Status(context.Background())
+	require.NoError(t, err)
+	for _, m := range st.Members {
+		if m.Node == "n1" {
+			require.Equal(t, "127.0.0.1:9", m.MeshAddr)
+		} else {
+			require.Regexp(t, `^127\.0\.0\.1:\d+$`, m.MeshAddr)
+		}
+	}
+}
+
+func appendLine(path, line string) error {
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteString(line + "\n")
+	return errors.Join(err, file.Close())
 }

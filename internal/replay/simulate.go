@@ -75,9 +75,7 @@ func (p *player) config() sim.Config {
 		Observer: p.observe,
 	}
 	for _, n := range p.sc.Nodes {
-		e := p.sc.Election
-		e.Self, e.NotCandidate, e.Priority = n.ID, n.NotCandidate, n.Priority
-		c.Nodes = append(c.Nodes, sim.NodeConfig{Elector: e, ClockRatePPM: n.ClockRatePPM, Term: n.Term, Absent: n.Absent})
+		c.Nodes = append(c.Nodes, sim.NodeConfig{Elector: p.sc.Config(n), ClockRatePPM: n.ClockRatePPM, Term: n.Term, Absent: n.Absent})
 	}
 	return c
 }

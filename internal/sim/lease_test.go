@@ -46,34 +46,26 @@ func TestPromiseOutlastsTheLeaseOfASlowClock(t *testing.T) {
 	}
 }
 
-// TestRestartedVoterKeepsThePromiseThatItForgot: d and e promised nothing and
-// scout all the time; b supported the leader until it was restarted.
-func TestRestartedVoterKeepsThePromiseThatItForgot(t *testing.T) {
-	for seed := range uint64(100) {
-		s := start(t, eager(seed, 5))
-		sever(t, s, "a", "d")
-		sever(t, s, "a", "e")
-		require.NoError(t, s.RunFor(5*time.Second+time.Duration(seed)*7*time.Millisecond))
-		sever(t, s, "a", "b")
-		require.NoError(t, s.Crash("b", sim.Crash{}))
-		require.NoError(t, s.Restart("b"))
-		require.NoError(t, s.RunFor(10*time.Second))
-		require.NotEqual(t, elector.NodeID("a"), leader(t, s))
-	}
-}
-
-// TestVoterWithANewDiskKeepsThePromiseThatItForgot: the same with the disk lost;
-// the voter does not even know that it started before.
-func TestVoterWithANewDiskKeepsThePromiseThatItForgot(t *testing.T) {
-	for seed := range uint64(100) {
-		s := start(t, eager(seed, 5))
-		sever(t, s, "a", "d")
-		sever(t, s, "a", "e")
-		require.NoError(t, s.RunFor(5*time.Second+time.Duration(seed)*7*time.Millisecond))
-		sever(t, s, "a", "b")
-		require.NoError(t, s.Crash("b", sim.Crash{}))
-		require.NoError(t, s.Wipe("b"))
-		require.NoError(t, s.Restart("b"))
-		require.NoError(t, s.RunFor(10*time.Second), "seed %d", seed)
+// TestVoterThatStartsKeepsThePromiseThatItForgot: d and e promised nothing and
+// scout all the time; b supported the leader until it crashed. With its disk lost
+// it does not even know that it started before.
+func TestVoterThatStartsKeepsThePromiseThatItForgot(t *testing.T) {
+	for name, wipe := range map[string]bool{"disk kept": false, "disk lost": true} {
+		t.Run(name, func(t *testing.T) {
+			for seed := range uint64(100) {
+				s := start(t, eager(seed, 5))
+				sever(t, s, "a", "d")
+				sever(t, s, "a", "e")
+				require.NoError(t, s.RunFor(5*time.Second+time.Duration(seed)*7*time.Millisecond))
+				sever(t, s, "a", "b")
+				require.NoError(t, s.Crash("b", sim.Crash{}))
+				if wipe {
+					require.NoError(t, s.Wipe("b"))
+				}
+				require.NoError(t, s.Restart("b"))
+				require.NoError(t, s.RunFor(10*time.Second), "seed %d", seed)
+				require.NotEqual(t, elector.NodeID("a"), leader(t, s))
+			}
+		})
 	}
 }
