@@ -99,41 +99,6 @@ func (m *Machine) standAfter(successor NodeID) {
 	}
 }
 
-// transfer asks a follower whether it is there; a leader that could not hand over
-// to it ignores it. Its last ack may be as old as the lease: if it was paused or
-// cut off meanwhile, stepping down for its sake would leave nobody to lead.
-func (m *Machine) transfer(to NodeID) {
-	if to == "" {
-		to = m.BestSuccessor()
-	}
-	if m.Transferable(to) != nil {
-		return
-	}
-	s := &m.state
-	s.Leader.Transfer = Transferring{To: to, Since: s.Now, End: s.Now.Add(m.cfg.Timing.ElectionResult)}
-	s.Leader.Sequence++
-	m.send(to, m.heartbeat())
-}
-
-// transferAcked hands over to the target of a transfer once it has acked a
-// heartbeat that was sent since.
-func (m *Machine) transferAcked(from NodeID, sentAt Time) {
-	t := m.state.Leader.Transfer
-	if t.To != from || sentAt < t.Since || m.state.Now >= t.End {
-		return
-	}
-	m.state.Leader.Transfer = Transferring{}
-	if m.Transferable(from) != nil {
-		return
-	}
-	m.stepDown(Transferred, from, from)
-	m.standAfter(from)
-}
-
-// Transferring is the target of a transfer that waits for its ack; "" for none.
-// A leader that is still one when that has ended leads on.
-func (m *Machine) Transferring() NodeID { return m.state.Leader.Transfer.To }
-
 // Transferable returns nil if this node leads and could hand over to the given
 // voter now, and else why not: ErrNotLeader, or what that voter lacks.
 func (m *Machine) Transferable(to NodeID) error {

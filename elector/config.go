@@ -19,11 +19,16 @@ type Config struct {
 	// NotCandidate makes a voter that votes but never stands for election.
 	NotCandidate bool
 	// Priority ranks nodes that stand at the same moment; higher wins, the node
-	// ID breaks ties. It never unseats a leader. Default 0; any int is legal.
+	// ID breaks ties. It unseats a leader only by Takeover. Default 0; any int is legal.
 	Priority int
 	// Quorum is the number of voters that elects and keeps a leader.
 	// 0 means a majority: len(Voters)/2 + 1.
 	Quorum int
+	// Takeover lets a leader hand over to a voter of higher Priority that was fit
+	// to lead without a break for this long; the leader leads at least as long
+	// first, and tries once in that time at most. 0, the default, is sticky:
+	// priority never unseats a leader. At least Timing.HeartbeatBroadcast, at most 24h.
+	Takeover time.Duration
 	// Rule selects how ElectionScouting is answered.
 	Rule scouting.Rule
 	// Timing holds the protocol's timers; see Article and BlazingMQ. Required.

@@ -3,6 +3,9 @@ package elector
 // expire acts on every deadline that has come.
 func (m *Machine) expire() {
 	s := &m.state
+	if s.Role != Dormant {
+		m.restOver()
+	}
 	switch s.Role {
 	case Follower:
 		m.expireFollower()
@@ -11,13 +14,18 @@ func (m *Machine) expire() {
 			m.electionFailed()
 		}
 	case Leader:
-		m.checkLease()
-		if s.Role == Leader && s.Now >= s.Leader.BroadcastAt {
-			m.broadcastDue()
-		}
-		if due(s.Leader.Transfer.End, s.Now) {
-			s.Leader.Transfer = Transferring{}
-		}
+		m.expireLeader()
+	}
+}
+
+func (m *Machine) expireLeader() {
+	s := &m.state
+	m.checkLease()
+	if s.Role == Leader && due(s.Leader.Handover.End, s.Now) {
+		m.handoverDue()
+	}
+	if s.Role == Leader && s.Now >= s.Leader.BroadcastAt {
+		m.broadcastDue()
 	}
 }
 
@@ -43,11 +51,11 @@ func (m *Machine) nextDeadline() Time {
 	switch s.Role {
 	case Follower:
 		f := &s.Follower
-		return earliest(f.SilentAt, f.RoundEnd, f.StandAt)
+		return earliest(f.SilentAt, f.RoundEnd, f.StandAt, s.RestEnd)
 	case Candidate:
 		return s.Candidate.End
 	case Leader:
-		return min(s.Leader.BroadcastAt, s.Leader.LeaseEnd, earliest(s.Leader.Transfer.End))
+		return earliest(s.Leader.BroadcastAt, s.Leader.LeaseEnd, s.Leader.Handover.End, s.RestEnd)
 	default:
 		return Never
 	}

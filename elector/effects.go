@@ -5,7 +5,7 @@ import (
 )
 
 // Effects is what a step asks its driver to do, in this order: persist,
-// send, tell, and call again by Wake. Its slices belong to the machine and are
+// send, tell, stop work, and call again by Wake. Its slices belong to the machine and are
 // valid until its next step.
 type Effects struct {
 	// Persist is the term to write to disk; 0 for none. When it is durable the
@@ -18,6 +18,10 @@ type Effects struct {
 	// Transitions are the changes of role and of the leadership that the node
 	// follows or holds, oldest first.
 	Transitions []Transition
+	// StopWork tells a leader's application that its guarded work must stop, and
+	// that until Machine.Handover().End at the latest; Guard{false} says that it
+	// has. It is set in one step of a handover, and never if no work is held.
+	StopWork bool
 	// Anomaly is something that should not happen; Kind is AnomalyNone if nothing did.
 	Anomaly Anomaly
 	// Wake is when the machine wants the next Tick at the latest; Never if it

@@ -76,7 +76,7 @@ func check(t *testing.T, s *driven, in elector.Input) {
 	require.GreaterOrEqual(t, after.Term, before.Term, "the term went down")
 	require.GreaterOrEqual(t, after.Durable, before.Durable, "the durable term went down")
 	require.True(t, after.Term.Valid(), "an absurd term was adopted")
-	wedged := e.Wake == elector.Never && after.Role != elector.Dormant && after.Term < lsn.MaxTerm
+	wedged := e.Wake == elector.Never && after.Role != elector.Dormant && !after.Unable && after.Term < lsn.MaxTerm
 	require.False(t, wedged, "nothing will ever make it act again")
 	for _, m := range e.Messages {
 		require.LessOrEqual(t, m.Message.Term, after.Durable, "%s before the term is durable", m)

@@ -80,7 +80,7 @@ func (m *Machine) ack(leader NodeID, msg *Message) {
 	m.send(leader, Message{
 		Kind: HeartbeatAck, Term: msg.Term,
 		Sequence: msg.Sequence, SentAt: msg.SentAt, LSN: m.state.SeenLSN,
-		Priority: m.cfg.Priority, Candidate: !m.cfg.NotCandidate,
+		Priority: m.cfg.Priority, Candidate: m.mayStand(),
 	})
 }
 

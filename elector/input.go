@@ -2,6 +2,7 @@ package elector
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/bmqelect/bmqelect/lsn"
 )
@@ -13,7 +14,7 @@ type Moment struct {
 }
 
 // Input is something that happened to the node: one of Start, Tick, Received,
-// LinkUp, LinkDown, Died, Persisted, Issued, Transfer, Stop.
+// LinkUp, LinkDown, Died, Persisted, Issued, Eligible, Guard, Transfer, Resign, Stop.
 type Input interface{ isInput() }
 
 // Start begins taking part, with what the disk knows.
@@ -53,13 +54,42 @@ type Persisted struct{ Term lsn.Term }
 // Issued says that the application, as leader, has issued LSNs up to LSN.
 type Issued struct{ LSN lsn.LSN }
 
+// Eligible says whether the application can lead on this node. A new machine is
+// able; what was said holds until the next word, in every role and over a Stop.
+// A node that is not able votes and follows, but does not stand; a candidate
+// withdraws; a leader hands over to the best successor as soon as there is one,
+// and leads on until then.
+type Eligible struct{ Able bool }
+
+// Guard says that guarded work of the application began (Held) or has stopped:
+// work that no two nodes may do at a time. A leader asks for it to stop
+// (Effects.StopWork) and waits for that before it cedes. It belongs to one
+// leadership, re-affirmations included, and is ignored where this node does not
+// lead; so is a begin after the work was told to stop.
+type Guard struct{ Held bool }
+
 // Transfer asks a leader to hand over to To, or to the best follower if To is "".
-// It is ignored where Machine.Transferable says why not. The leader steps down
-// when the target has acked a heartbeat; without that it leads on.
+// It is ignored where Machine.Transferable says why not, and while a stronger
+// cause hands over already. The leader steps down when the target has acked a
+// heartbeat and its guarded work has stopped; without that ack, or if the target
+// is not fit any more when the work has stopped, it leads on.
 type Transfer struct{ To NodeID }
 
-// Stop asks the node to stop taking part. A leader cedes to the best follower.
-type Stop struct{}
+// Resign asks a leader to step down, whether or not there is a successor, once
+// its guarded work has stopped. For Rest from now, at most 24h, the node does not
+// stand for election, whatever its role; a candidate withdraws. A rest replaces
+// the one before; a Rest of 0 or less does nothing on a node that does not lead,
+// and leaves its rest as it is.
+type Resign struct{ Rest time.Duration }
+
+// Stop asks the node to stop taking part. A leader cedes to the best follower,
+// after its guarded work has stopped; a second Stop changes nothing meanwhile.
+type Stop struct {
+	// Abrupt makes it leave at once and without a cession, so that the promises
+	// made to it run out by themselves: guarded work that goes on until the end
+	// of the lease stays alone.
+	Abrupt bool
+}
 
 func (Start) isInput()     {}
 func (Tick) isInput()      {}
@@ -69,7 +99,10 @@ func (LinkDown) isInput()  {}
 func (Died) isInput()      {}
 func (Persisted) isInput() {}
 func (Issued) isInput()    {}
+func (Eligible) isInput()  {}
+func (Guard) isInput()     {}
 func (Transfer) isInput()  {}
+func (Resign) isInput()    {}
 func (Stop) isInput()      {}
 
 // Evidence says how a link ended, or why it could not be made.

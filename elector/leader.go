@@ -1,11 +1,6 @@
 package elector
 
-import (
-	"math"
-
-	"github.com/bmqelect/bmqelect/lsn"
-	"github.com/bmqelect/bmqelect/scouting"
-)
+import "github.com/bmqelect/bmqelect/lsn"
 
 // becomeLeader takes the office that the ballot gave, and says so at once.
 func (m *Machine) becomeLeader(b Ballot) {
@@ -24,6 +19,12 @@ func (m *Machine) heartbeatAll() {
 	l.Sequence++
 	l.BroadcastAt = m.nextBeat()
 	m.broadcast(m.heartbeat())
+}
+
+// greet asserts leadership to one node.
+func (m *Machine) greet(to NodeID) {
+	m.state.Leader.Sequence++
+	m.send(to, m.heartbeat())
 }
 
 // nextBeat is the next multiple of the period on the node's clock: at most one
@@ -45,6 +46,7 @@ func (m *Machine) heartbeat() Message {
 // broadcastDue is the leader's period. An open re-affirmation is proposed again,
 // since a proposal or its answer may have been lost.
 func (m *Machine) broadcastDue() {
+	m.considerHandover()
 	m.heartbeatAll()
 	if m.state.Leader.Reaffirm.Sent {
 		m.proposeToAll()
@@ -58,17 +60,14 @@ func (m *Machine) onHeartbeatAck(from NodeID, msg *Message) {
 		return
 	}
 	voter, _ := m.voter(from)
+	lapsed := !m.supports(voter)
 	if msg.Sequence > l.Sequence || !m.supported(voter, msg.SentAt) {
 		m.refuse(AnomalyMalformed, from, msg)
 		return
 	}
 	m.present(from)
-	l.Fit = l.Fit.Without(voter)
-	if msg.Candidate {
-		l.Fit = l.Fit.With(voter)
-	}
-	l.Priority[voter] = int32(min(max(msg.Priority, math.MinInt32), math.MaxInt32))
-	m.transferAcked(from, msg.SentAt)
+	m.noteFit(voter, msg, lapsed)
+	m.handoverAcked(from, msg.SentAt)
 }
 
 // supported counts voter's support as of sentAt, an echo of this leader's own
@@ -121,12 +120,5 @@ func (m *Machine) BestSuccessor() NodeID {
 	if m.state.Role != Leader {
 		return ""
 	}
-	var best scouting.Rank
-	for i, id := range m.cfg.voters {
-		r := scouting.Rank{Priority: int(m.state.Leader.Priority[i]), Node: id}
-		if m.unfit(i) == nil && (best.Node == "" || r.Compare(best) > 0) {
-			best = r
-		}
-	}
-	return best.Node
+	return m.best(func(int) bool { return true })
 }

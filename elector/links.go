@@ -8,8 +8,7 @@ func (m *Machine) linkUp(peer NodeID) {
 	m.present(peer)
 	switch {
 	case s.Role == Leader:
-		s.Leader.Sequence++
-		m.send(peer, m.heartbeat())
+		m.greet(peer)
 		if isVoter && s.Leader.Reaffirm.Sent {
 			m.propose(voter)
 		}
@@ -34,6 +33,7 @@ func (m *Machine) present(id NodeID) {
 func (m *Machine) linkDown(peer NodeID) {
 	if voter, ok := m.voter(peer); ok {
 		m.state.Linked = m.state.Linked.Without(voter)
+		m.state.Leader.FitSince[voter] = 0
 	}
 	m.unavailable(peer)
 	m.settle()

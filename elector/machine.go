@@ -65,6 +65,7 @@ func (m *Machine) Step(at Moment, in Input) Effects {
 	m.checkLease()
 	m.dispatch(in)
 	m.expire()
+	m.leaveIfTold()
 	m.eff.Wake = m.nextDeadline()
 	return m.eff
 }
@@ -85,10 +86,16 @@ func (m *Machine) dispatch(in Input) {
 		m.persisted(in.Term)
 	case Issued:
 		m.issued(in.LSN)
+	case Eligible:
+		m.eligible(in.Able)
+	case Guard:
+		m.guard(in.Held)
 	case Transfer:
 		m.transfer(in.To)
+	case Resign:
+		m.resign(in.Rest)
 	case Stop:
-		m.stop()
+		m.stop(in.Abrupt)
 	}
 }
 
@@ -126,17 +133,6 @@ func (m *Machine) start(in Start) {
 // alone reports whether this node is the only voter: there is nobody to
 // discover, to wait for or to have promised anything to.
 func (m *Machine) alone() bool { return m.cfg.mayVote && len(m.cfg.voters) == 1 }
-
-// stop cedes what this node holds and leaves.
-func (m *Machine) stop() {
-	if m.state.Role == Dormant {
-		return
-	}
-	m.cede(m.BestSuccessor())
-	m.broadcast(Message{Kind: NodeUnavailable, Term: m.state.Durable})
-	m.become(Dormant, Stopped, "")
-	m.held = m.held[:0]
-}
 
 // issued notes the newest LSN that the application issued as leader.
 func (m *Machine) issued(n lsn.LSN) {

@@ -69,14 +69,14 @@ func TestLegalTransitions(t *testing.T) {
 	legal := 0
 	for from := range elector.Role(5) {
 		for to := range elector.Role(5) {
-			for why := range elector.Reason(20) {
+			for why := range elector.Reason(30) {
 				if (elector.Transition{From: from, To: to, Reason: why}).Legal() {
 					legal++
 				}
 			}
 		}
 	}
-	require.Equal(t, 19, legal)
+	require.Equal(t, 21, legal)
 	require.True(t, elector.Transition{From: elector.Candidate, To: elector.Leader, Reason: elector.Elected}.Legal())
 	require.False(t, elector.Transition{From: elector.Follower, To: elector.Leader, Reason: elector.Elected}.Legal(),
 		"nobody leads without having stood")

@@ -91,6 +91,9 @@ func (e Effects) String() string {
 	for _, m := range e.Messages {
 		fmt.Fprintln(&b, m)
 	}
+	if e.StopWork {
+		fmt.Fprintln(&b, "stop work")
+	}
 	if e.Wake != Never {
 		fmt.Fprintf(&b, "wake %s\n", time.Duration(e.Wake))
 	}

@@ -93,12 +93,25 @@ var inputTable = []reaction{
 		"sends what waited for the term; proposes its re-affirmation",
 	},
 	{"Issued", "", "", "", "notes the newest LSN, for its heartbeats"},
-	{"Transfer", "", "", "", "cedes to the successor and becomes FOLLOWER"},
+	{
+		"Eligible", "notes it",
+		"notes it; unable, ends its open round and does not stand",
+		"unable, cedes and becomes FOLLOWER",
+		"unable, asks the best successor and then hands over, as soon as there is one",
+	},
+	{"Guard", "", "", "", "notes that guarded work is held or has stopped; hands over, if it waits for that"},
+	{"Transfer", "", "", "", "asks the successor; on its ack, lets guarded work stop, cedes and becomes FOLLOWER"},
+	{
+		"Resign", "",
+		"does not stand during the rest; ends its open round",
+		"with a rest, cedes and becomes FOLLOWER",
+		"lets guarded work stop, cedes to the best successor or to nobody and becomes FOLLOWER",
+	},
 	{
 		"Stop", "",
 		"says that it leaves and becomes DORMANT",
-		"cedes, says that it leaves and becomes DORMANT",
-		"cedes to the best successor, says that it leaves and becomes DORMANT",
+		"cedes unless abrupt, says that it leaves and becomes DORMANT",
+		"lets guarded work stop and cedes to the best successor, unless abrupt; says that it leaves and becomes DORMANT",
 	},
 }
 

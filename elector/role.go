@@ -44,13 +44,14 @@ const (
 	Proposed    // a quorum would vote (or nobody is asked): the node proposes
 	Elected     // a quorum voted: the node leads
 	Reaffirmed  // a quorum voted again: the leader goes on in a higher term
+	Resigned    // the leader or candidate gave up: told to, or its application cannot lead
 	reasonEnd
 )
 
 var reasonNames = [reasonEnd]string{
 	"NONE", "STARTED", "LEADER_NO_HEARTBEAT", "LEADER_UNAVAILABLE", "LEADER_PREEMPTED",
 	"ELECTION_PREEMPTED", "QUORUM_NOT_ACHIEVED", "LEASE_EXPIRED", "TRANSFERRED", "STOPPED",
-	"LEADER_FOUND", "LEADER_CEDED", "PROPOSED", "ELECTED", "REAFFIRMED",
+	"LEADER_FOUND", "LEADER_CEDED", "PROPOSED", "ELECTED", "REAFFIRMED", "RESIGNED",
 }
 
 // String returns the reason in capitals with underscores.

@@ -62,7 +62,11 @@ func followers(t testing.TB) []*driven {
 	adopting.Step(elector.Moment{Now: adopting.now}, elector.Received{
 		From: "b", Message: elector.Message{Kind: elector.LeaderHeartbeat, Term: 5},
 	})
-	return []*driven{boot(t, 3, 2), follower(t), voter(t), scout(t, 3), bound, waiting, adopting}
+	unable := follower(t)
+	unable.step(elector.Eligible{})
+	resting := follower(t)
+	resting.step(elector.Resign{Rest: time.Minute})
+	return []*driven{boot(t, 3, 2), follower(t), voter(t), scout(t, 3), bound, waiting, adopting, unable, resting}
 }
 
 // undurable makes a candidate of a scout; its term is not on disk yet.
@@ -83,9 +87,31 @@ func leaders(t testing.TB) []*driven {
 	acked.hear("b", elector.Message{
 		Kind: elector.HeartbeatAck, Term: 3, Sequence: 1, SentAt: acked.now, Candidate: true,
 	})
-	return []*driven{
+	return append(workers(acked),
 		leader(t, 3), leader(t, 5), reaffirming, raising, acked, veteran(t).toScout().toCandidate(t, 3).toLeader(t, 3),
+	)
+}
+
+// workers are clones of a leader that holds guarded work: at it, asking a
+// successor, and after the work was told to stop, for every cause.
+func workers(from *driven) []*driven {
+	var ds []*driven
+	for _, ins := range [][]elector.Input{
+		{},
+		{elector.Transfer{To: "b"}},
+		{elector.Eligible{}},
+		{elector.Resign{}},
+		{elector.Resign{Rest: time.Minute}},
+		{elector.Stop{}},
+	} {
+		d := &driven{Machine: from.Clone(), now: from.now}
+		d.step(elector.Guard{Held: true})
+		for _, in := range ins {
+			d.step(in)
+		}
+		ds = append(ds, d)
 	}
+	return ds
 }
 
 // samples are many inputs of the kind that a row of the tables is about.
@@ -106,13 +132,16 @@ func samples(name string, s *driven) []elector.Input {
 			ins = append(ins, termed(name, s, peer, term)...)
 		}
 	}
-	switch name {
-	case "Tick":
-		ins = append(ins, elector.Tick{})
-	case "Stop":
-		ins = append(ins, elector.Stop{})
-	}
-	return ins
+	return append(ins, commands[name]...)
+}
+
+// commands are the samples that speak of no peer and no term.
+var commands = map[string][]elector.Input{
+	"Tick":     {elector.Tick{}},
+	"Eligible": {elector.Eligible{}, elector.Eligible{Able: true}},
+	"Guard":    {elector.Guard{}, elector.Guard{Held: true}},
+	"Resign":   {elector.Resign{}, elector.Resign{Rest: time.Minute}, elector.Resign{Rest: -1}},
+	"Stop":     {elector.Stop{}, elector.Stop{Abrupt: true}},
 }
 
 // termed are the samples that speak for a term.

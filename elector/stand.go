@@ -54,7 +54,7 @@ func (m *Machine) standDue() {
 func (m *Machine) stand() {
 	f := &m.state.Follower
 	f.StandAt, f.Discovering, f.Postponed = 0, false, false
-	if !m.cfg.mayVote || m.cfg.NotCandidate || f.Leader != "" || f.Tentative != "" {
+	if !m.mayStand() || f.Leader != "" || f.Tentative != "" {
 		return
 	}
 	if end := m.boundUntil(); end > m.state.Now {

@@ -23,6 +23,10 @@ type State struct {
 	EmbargoEnd Time   // a voter that has just started supports nobody before; 0 for none
 	Linked     Voters // voters to which a link is up
 
+	Unable  bool // the application cannot lead here
+	RestEnd Time // it does not stand before; 0 for no rest
+	Leaving bool // LEADER told to stop: it leaves when it leads no more
+
 	Follower  FollowerState
 	Candidate CandidateState
 	Leader    LeaderState
@@ -83,15 +87,10 @@ type LeaderState struct {
 	Fit         Voters                    // whose newest ack said that it may stand
 	Priority    [scouting.MaxVoters]int32 // by voter, from its newest ack; saturated
 	Reaffirm    Ballot                    // the proposal of a higher term; zero if none is open
-	Transfer    Transferring
-}
-
-// Transferring is a transfer that waits for its target's word that it is there.
-// The zero Transferring is none.
-type Transferring struct {
-	To    NodeID
-	Since Time // an ack of what was sent from then on is that word
-	End   Time // without it by then, the leader leads on
+	FitSince    [scouting.MaxVoters]Time  // by voter, since when it is fit without a break; 0 if not
+	Working     bool                      // the application's guarded work is held
+	TakeoverAt  Time                      // of the last attempt to hand over to a preferred node
+	Handover    Handover
 }
 
 // Ballot is the tally of one proposal. The zero Ballot is not open.

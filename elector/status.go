@@ -25,6 +25,9 @@ type Status struct {
 	Supporters     []NodeID // leader: the voters whose acks back its lease, itself included; sorted
 	Linked         []NodeID // voters to which a link is up; sorted
 	Quorum         int      // voters needed
+	Able           bool     // the node may stand for election, as its acks say
+	RestEnd        Time     // it does not stand before: Resign told it so
+	Handover       Handover // leader: the handover that is under way
 }
 
 // Status returns a snapshot as of the last step.
@@ -38,6 +41,7 @@ func (m *Machine) Status() Status {
 		PromisedTo: p.To, PromiseEnd: p.Until,
 		Scouting: s.Follower.Round.IsOpen(), StandAt: s.Follower.StandAt,
 		Linked: m.names(s.Linked.Has), Quorum: m.cfg.quorum,
+		Able: m.mayStand(), RestEnd: s.RestEnd, Handover: s.Leader.Handover,
 	}
 	if s.EmbargoEnd > s.Now {
 		st.EmbargoEnd = s.EmbargoEnd

@@ -52,6 +52,8 @@ func (c Config) Validate() error {
 	ps.nodes(c)
 	ps.quorum(c)
 	ps.timers(c.Timing)
+	ps.want(c.Takeover == 0 || c.Takeover >= c.Timing.HeartbeatBroadcast && c.Takeover <= maxTimer, "Takeover", c.Takeover,
+		"0, or between HeartbeatBroadcast, %s, and %s", c.Timing.HeartbeatBroadcast, maxTimer)
 	if len(ps) == 0 {
 		return nil
 	}
