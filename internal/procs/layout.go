@@ -12,31 +12,38 @@ import (
 
 const (
 	portsPerNode = 3
+	roundNumber  = 100    // of ports: meshes begin at multiples of it from their base port
 	highestPort  = 32_000 // below the range from which kernels give ports away
 )
 
 func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 
-// freeBase finds count free ports in a row, for TCP and UDP, from base upward.
-func freeBase(base, count int) (int, error) {
-	for from := base; from+count <= highestPort; {
-		taken := firstTaken(from, count)
-		if taken == 0 {
-			return from, nil
+// claimPorts finds count free ports in a row, for TCP and UDP, from base upward.
+// Nodes that are not up yet, or down for a while, do not hold theirs; the
+// claim does: other searches from the same round numbers meet it, in this process
+// or another, and go on.
+func claimPorts(base, count int) (from int, claim net.Listener, err error) {
+	step := (count + roundNumber) / roundNumber * roundNumber
+	for from = base; from+step-1 <= highestPort; from += step {
+		claim, err = net.Listen("tcp", loopback(from+step-1))
+		if err != nil {
+			continue
 		}
-		from += (taken - from + 100) / 100 * 100 // stay at round numbers
+		if allFree(from, count) {
+			return from, claim, nil
+		}
+		claim.Close()
 	}
-	return 0, fmt.Errorf("no %d free ports in a row from %d to %d", count, base, highestPort)
+	return 0, nil, fmt.Errorf("no %d free ports in a row from %d to %d", count, base, highestPort)
 }
 
-// firstTaken is the first of the ports that somebody uses; 0 for none.
-func firstTaken(from, count int) int {
+func allFree(from, count int) bool {
 	for port := from; port < from+count; port++ {
 		if !free(port) {
-			return port
+			return false
 		}
 	}
-	return 0
+	return true
 }
 
 func free(port int) bool {

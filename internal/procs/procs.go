@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -23,7 +24,8 @@ type Config struct {
 	Names  []string // of the nodes; see Numbered
 	Dir    string   // holds a directory per node: configuration, state, log
 	// BasePort is where the search for free ports begins: three per node, for
-	// gossip, mesh and administration.
+	// gossip, mesh and administration. It goes on in steps of a hundred; the last
+	// port of a hundred is held to keep other meshes away. At most 31,900.
 	BasePort int
 	// Options go into every configuration file, NodeOptions into that of one node:
 	// bmqnode's flags without dashes.
@@ -39,6 +41,7 @@ type Config struct {
 type Mesh struct {
 	cfg   Config
 	nodes []*Node
+	claim net.Listener // on the mesh's ports, until Stop
 }
 
 // Node is one process of a mesh, or the place for one.
@@ -51,13 +54,13 @@ type Node struct {
 	running                         *process // nil if there is none
 }
 
-// New lays out the mesh; it starts nothing.
+// New lays out the mesh; it starts nothing. Ports are the mesh's own until Stop.
 func New(cfg Config) (*Mesh, error) {
-	m := &Mesh{cfg: cfg}
-	base, err := freeBase(cfg.BasePort, portsPerNode*len(cfg.Names))
+	base, claim, err := claimPorts(cfg.BasePort, portsPerNode*len(cfg.Names))
 	if err != nil {
 		return nil, err
 	}
+	m := &Mesh{cfg: cfg, claim: claim}
 	for i, name := range cfg.Names {
 		dir := filepath.Join(cfg.Dir, name)
 		m.nodes = append(m.nodes, &Node{
@@ -69,6 +72,7 @@ func New(cfg Config) (*Mesh, error) {
 	}
 	for _, n := range m.nodes {
 		if err := n.writeConfig(); err != nil {
+			claim.Close()
 			return nil, err
 		}
 	}
@@ -107,7 +111,7 @@ func (m *Mesh) Start() error {
 }
 
 // Stop lets every process hand over and exit; those that have not by the end
-// of ctx are killed. It returns when all are gone.
+// of ctx are killed. It returns when all are gone; others may have the ports then.
 func (m *Mesh) Stop(ctx context.Context) error {
 	var wg sync.WaitGroup
 	errs := make([]error, len(m.nodes))
@@ -115,6 +119,7 @@ func (m *Mesh) Stop(ctx context.Context) error {
 		wg.Go(func() { errs[i] = n.Stop(ctx) })
 	}
 	wg.Wait()
+	m.claim.Close() // a second Stop finds it closed
 	return errors.Join(errs...)
 }
 

@@ -2,6 +2,7 @@ package procs
 
 import (
 	"errors"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -35,21 +36,41 @@ func TestLogLinesAreTakenApart(t *testing.T) {
 }
 
 func TestTakenPortsAreStepped(t *testing.T) {
-	base, err := freeBase(21_000, 9)
+	base, claim, err := claimPorts(21_000, 9)
 	require.NoError(t, err)
-	for name, take := range map[string]func(string) (interface{ Close() error }, error){
-		"TCP": func(addr string) (interface{ Close() error }, error) { return net.Listen("tcp", addr) },
-		"UDP": func(addr string) (interface{ Close() error }, error) { return net.ListenPacket("udp", addr) },
+	for name, take := range map[string]func(string) (io.Closer, error){
+		"TCP": func(addr string) (io.Closer, error) { return net.Listen("tcp", addr) },
+		"UDP": func(addr string) (io.Closer, error) { return net.ListenPacket("udp", addr) },
 	} {
+		require.True(t, allFree(base, 9))
 		taken, err := take(loopback(base + 4))
 		require.NoError(t, err)
-		next, err := freeBase(base, 9)
-		require.NoError(t, err)
-		require.Equal(t, base+100, next, name)
+		require.False(t, allFree(base, 9), name)
 		require.NoError(t, taken.Close())
 	}
-	_, err = freeBase(highestPort-5, 9)
+	next, second, err := claimPorts(base, 9)
+	require.NoError(t, err)
+	require.Greater(t, next, base)
+	require.Zero(t, (next-base)%roundNumber)
+	require.NoError(t, second.Close())
+	require.NoError(t, claim.Close())
+	_, _, err = claimPorts(highestPort-50, 9)
 	require.ErrorContains(t, err, "no 9 free ports in a row")
+}
+
+// Neither has started a process: the ports are told apart all the same.
+func TestMeshesLaidOutAtOnceHaveDifferentPorts(t *testing.T) {
+	layOut := func() *Mesh {
+		m, err := New(Config{Binary: "/nowhere", Names: Numbered(5), Dir: t.TempDir(), BasePort: 21_300})
+		require.NoError(t, err)
+		return m
+	}
+	a, b := layOut(), layOut()
+	require.NotEqual(t, a.nodes[0].GossipAddr, b.nodes[0].GossipAddr)
+	require.NoError(t, a.Stop(t.Context()))
+	require.NoError(t, b.Stop(t.Context()))
+	require.NoError(t, b.Stop(t.Context()), "once more")
+	require.ErrorIs(t, a.claim.Close(), net.ErrClosed, "Stop gives the ports back")
 }
 
 func TestEveryNodeGetsItsConfiguration(t *testing.T) {
