@@ -71,6 +71,19 @@ func TestFirstBootOnAFullDiskCanBeRepeated(t *testing.T) {
 	require.Equal(t, uint64(1), opened(t, dir).Boot())
 }
 
+func TestEmergencyOnAFullDiskIsRefused(t *testing.T) {
+	dir := smallDisk(t)
+	require.NoError(t, opened(t, dir).Close())
+	require.NoError(t, fillDisk(dir))
+	long := flood.clone()
+	long.Reason = strings.Repeat("water ", 3*pageSize)
+	s := existing(t, dir)
+	require.ErrorIs(t, s.Declare(long), ErrNotDurable)
+	require.NoError(t, s.Close())
+	require.NoError(t, os.Remove(filepath.Join(dir, "filler")))
+	require.Empty(t, existing(t, dir).Emergencies())
+}
+
 // fillDisk leaves no free block on the disk of dir.
 func fillDisk(dir string) error {
 	f, err := os.Create(filepath.Join(dir, "filler"))

@@ -1,6 +1,7 @@
 // Package store keeps what a node must not forget, in one bbolt file in the
 // node's data directory: the directory's identity, how often it was opened, and
-// the term of every election group. The addresses of peers are cached with it.
+// the term of every election group. The addresses of peers are cached with it,
+// and emergencies, once declared, are recorded for good.
 //
 // A vote is cast once per term only if the term is on disk before the vote is
 // sent, so the package prefers an error to a doubt:

@@ -79,7 +79,7 @@ func readRecord(tx *bolt.Tx) (state, error) {
 func (f *file) write(s state) error {
 	return f.guarded(func() error {
 		return f.db.Update(func(tx *bolt.Tx) error {
-			s.Commit = tx.ID()
+			s.Commit, s.Format = tx.ID(), s.wantFormat()
 			record, err := s.encode()
 			if err != nil {
 				return err

@@ -11,7 +11,7 @@ import (
 
 // Record is what is durable of one election group.
 type Record struct {
-	Term   lsn.Term // the highest term persisted; 0 if none was
+	Term   lsn.Term // the highest term persisted, or an emergency's floor above it; 0 if none was
 	Booted bool     // the group had been started on this directory before
 }
 
@@ -28,11 +28,11 @@ func (s *Store) Group(name string) (Record, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if term, booted := s.state.Groups[name]; booted {
-		return Record{Term: lsn.Term(term), Booted: true}, nil
+		return Record{Term: lsn.Term(max(term, s.state.floor())), Booted: true}, nil
 	}
 	next := s.state.clone()
 	next.Groups[name] = 0
-	return Record{}, s.commit(fmt.Sprintf("mark group %q as booted", name), next)
+	return Record{Term: lsn.Term(s.state.floor())}, s.commit(fmt.Sprintf("mark group %q as booted", name), next)
 }
 
 // Persist makes the terms of the groups in terms durable, all or none, in one
@@ -66,7 +66,7 @@ func (s state) raise(group string, term lsn.Term) error {
 	if !term.Valid() {
 		return fmt.Errorf("group %q: term %d is above the highest valid term %d", group, term, lsn.MaxTerm)
 	}
-	if durable := s.Groups[group]; uint64(term) < durable {
+	if durable := max(s.Groups[group], s.floor()); uint64(term) < durable {
 		return fmt.Errorf("group %q: term %d is below the durable term %d: a term never goes down", group, term, durable)
 	}
 	s.Groups[group] = uint64(term)

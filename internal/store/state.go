@@ -14,9 +14,13 @@ import (
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
-// format is the version of the record; it rises when an older program could
-// misread what a newer one wrote.
-const format = 1
+// The versions of the record. The number rises when an older program could
+// misread what a newer one wrote: it would drop the emergencies. A record without
+// any stays what it was, so that an older program may still be put back.
+const (
+	formatPlain       = 1
+	formatEmergencies = 2
+)
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
@@ -33,15 +37,21 @@ type state struct {
 	// integers, so that the file does not depend on how lsn prints a term.
 	Groups map[string]uint64 `json:"groups"`
 	Peers  []string          `json:"peers,omitempty"`
+	// Emergencies are never removed.
+	Emergencies []Emergency `json:"emergencies,omitempty"`
 }
 
 func newState(who Owner) state {
-	return state{Format: format, Identity: uuid.New(), Cluster: who.Cluster, Node: who.Node, Groups: map[string]uint64{}}
+	return state{Format: formatPlain, Identity: uuid.New(), Cluster: who.Cluster, Node: who.Node, Groups: map[string]uint64{}}
 }
 
 func (s state) clone() state {
 	s.Groups = maps.Clone(s.Groups)
 	s.Peers = slices.Clone(s.Peers)
+	s.Emergencies = slices.Clone(s.Emergencies)
+	for i, e := range s.Emergencies {
+		s.Emergencies[i] = e.clone()
+	}
 	return s
 }
 
@@ -52,6 +62,13 @@ func (s state) encode() ([]byte, error) {
 		return nil, fmt.Errorf("encode durable state: %w", err)
 	}
 	return append(fmt.Appendf(nil, "%08x ", crc32.Checksum(text, castagnoli)), text...), nil
+}
+
+func (s state) wantFormat() int {
+	if len(s.Emergencies) > 0 {
+		return formatEmergencies
+	}
+	return formatPlain
 }
 
 // decode is the inverse of encode. It checks all that can be checked without
@@ -65,13 +82,16 @@ func decode(record []byte) (state, error) {
 	if err := json.Unmarshal(text, &s); err != nil {
 		return state{}, fmt.Errorf("decode record: %w", err)
 	}
-	if s.Format != format {
-		return state{}, fmt.Errorf("record has format %d, this program knows format %d", s.Format, format)
+	if s.Format < formatPlain || s.Format > formatEmergencies {
+		return state{}, fmt.Errorf("record has format %d, this program knows formats %d to %d", s.Format, formatPlain, formatEmergencies)
+	}
+	if s.Format != s.wantFormat() {
+		return state{}, fmt.Errorf("record has format %d and %d emergencies, which do not go together", s.Format, len(s.Emergencies))
 	}
 	if s.Identity == uuid.Nil || s.Groups == nil {
 		return state{}, errors.New("record lacks the identity or the groups")
 	}
-	return s, s.checkTerms()
+	return s, errors.Join(s.checkTerms(), s.checkEmergencies())
 }
 
 // verify returns the JSON part of a record whose checksum is right.
@@ -95,6 +115,15 @@ func (s state) checkTerms() error {
 	for group, term := range s.Groups {
 		if !lsn.Term(term).Valid() {
 			return fmt.Errorf("group %q has term %d, above the highest valid term %d", group, term, lsn.MaxTerm)
+		}
+	}
+	return nil
+}
+
+func (s state) checkEmergencies() error {
+	for _, e := range s.Emergencies {
+		if err := e.check(); err != nil {
+			return err
 		}
 	}
 	return nil
