@@ -11,6 +11,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/internal/admin"
+	"github.com/bmqelect/bmqelect/internal/sdnotify"
 )
 
 func runCommand() *cobra.Command {
@@ -52,6 +53,10 @@ func run(ctx context.Context, cfg cluster.Config, o *options) error {
 		return usageError{err}
 	}
 	cfg.Logger = log
+	manager, err := sdnotify.FromEnvironment()
+	if err != nil {
+		return err
+	}
 	ln, err := admin.Listen(o.adminAddr)
 	if err != nil {
 		return err
@@ -63,10 +68,12 @@ func run(ctx context.Context, cfg cluster.Config, o *options) error {
 		return err
 	}
 	server := admin.Serve(ln, node, cfg.Faults, log.Named("admin"))
+	stopping := superviseBy(manager, node, log)
 	select {
 	case <-ctx.Done():
 	case <-node.Done():
 	}
+	stopping()
 	failure := node.Err()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.shutdown)
 	defer cancel()

@@ -30,7 +30,7 @@ var (
 		"github.com/cockroachdb/datadriven", "github.com/chromedp/chromedp",
 	}
 	world = []string{"math/rand", "crypto/rand", "os", "net", "log", "syscall", "sync", "context", "io", "unsafe"}
-	tools = []string{module + "/internal/scenario", module + "/internal/admin", module + "/internal/console", module + "/internal/procs"}
+	tools = []string{module + "/internal/scenario", module + "/internal/admin", module + "/internal/console", module + "/internal/procs", module + "/internal/sdnotify"}
 )
 
 var bans = []ban{

@@ -1,0 +1,125 @@
+package main_test
+
+import (
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+const unitFile = "../../deploy/systemd/bmqnode.service"
+
+// notified is what a service manager has been told on its socket.
+type notified struct {
+	mu   sync.Mutex
+	told []string
+}
+
+// manager listens as systemd does, until the test ends.
+func manager(t *testing.T) (socket string, n *notified) {
+	socket = filepath.Join(t.TempDir(), "notify")
+	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})
+	require.NoError(t, err)
+	n = &notified{}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for buf := make([]byte, 4096); ; {
+			size, err := conn.Read(buf)
+			if err != nil {
+				return
+			}
+			n.mu.Lock()
+			n.told = append(n.told, strings.Split(string(buf[:size]), "\n")...)
+			n.mu.Unlock()
+		}
+	})
+	t.Cleanup(func() { conn.Close(); wg.Wait() })
+	return socket, n
+}
+
+func (n *notified) count(assignment string) (count int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, told := range n.told {
+		if told == assignment {
+			count++
+		}
+	}
+	return count
+}
+
+func (n *notified) all() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.told)
+}
+
+// unmanaged is this process's environment without what a manager may have put in.
+func unmanaged() []string {
+	return slices.DeleteFunc(os.Environ(), func(v string) bool {
+		return strings.HasPrefix(v, "NOTIFY_SOCKET=") || strings.HasPrefix(v, "WATCHDOG_")
+	})
+}
+
+func TestTheServiceManagerIsTold(t *testing.T) {
+	t.Parallel()
+	socket, told := manager(t)
+	cmd := exec.Command(binary, "run", "--node", "a", "--voters", "a", "--data-dir", t.TempDir(),
+		"--gossip-addr", "127.0.0.1:0", "--mesh-addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0",
+		"--initial-wait", "1500ms", "--lease", "1s", "--heartbeat-broadcast", "200ms", "--heartbeat-miss-count", "5",
+		"--max-random-wait", "200ms")
+	cmd.Env = append(unmanaged(), "NOTIFY_SOCKET="+socket, "WATCHDOG_USEC=100000")
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	eventually := func(what string, cond func() bool) {
+		t.Helper()
+		require.Eventually(t, cond, patience, 5*time.Millisecond, what)
+	}
+
+	eventually("it leads", func() bool { return told.count("STATUS=leads in term 1") == 1 })
+	require.Equal(t, []string{"READY=1", "STATUS=looking for a leader"}, told.all()[:2], "ready before it is anything else")
+	signs := told.count("WATCHDOG=1")
+	eventually("signs of life", func() bool { return told.count("WATCHDOG=1") > signs+3 })
+
+	require.NoError(t, cmd.Process.Signal(syscall.SIGSTOP))
+	stoppedAt := quietFrom(t, told)
+	require.NoError(t, cmd.Process.Signal(syscall.SIGCONT))
+	eventually("it lives again", func() bool { return told.count("WATCHDOG=1") > stoppedAt })
+
+	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, cmd.Wait())
+	eventually("it said goodbye", func() bool { return told.count("STOPPING=1") == 1 })
+}
+
+// quietFrom requires that no sign of life comes for ten intervals, once what was
+// under way when the process stopped has arrived.
+func quietFrom(t *testing.T, told *notified) (count int) {
+	const interval = 100 * time.Millisecond
+	count = told.count("WATCHDOG=1")
+	deadline, quiet := time.Now().Add(patience), time.Now()
+	for time.Since(quiet) < 10*interval {
+		require.True(t, time.Now().Before(deadline), "a stopped process gives signs of life")
+		<-time.After(interval / 10)
+		if now := told.count("WATCHDOG=1"); now != count {
+			count, quiet = now, time.Now()
+		}
+	}
+	return count
+}
+
+func TestAServiceManagerThatIsNotThereIsNamed(t *testing.T) {
+	t.Parallel()
+	cmd := exec.Command(binary, "run", "--node", "a", "--voters", "a", "--data-dir", t.TempDir())
+	cmd.Env = append(unmanaged(), "NOTIFY_SOCKET="+t.TempDir()+"/none")
+	out, err := cmd.CombinedOutput()
+	require.Error(t, err)
+	require.Contains(t, string(out), "notify socket of the service manager, NOTIFY_SOCKET")
+}

@@ -1,0 +1,3 @@
+package sdnotify
+
+const abstractSockets = true
