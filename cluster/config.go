@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 
@@ -68,16 +69,26 @@ type Config struct {
 }
 
 // ElectionConfig says how a node takes part in an election. Its zero value is a
-// candidate-capable voter with the timers of elector.Article. All but
-// NotCandidate and Priority must be the same on every node.
+// candidate-capable voter with the timers of elector.Article. Timing, Quorum, Rule
+// and what is unsafe must be the same on every node.
 type ElectionConfig struct {
-	Timing           elector.Timing // zero: elector.Article()
-	NotCandidate     bool           // votes, but never stands
-	Priority         int            // ranks nodes that stand at the same moment; higher wins
-	Quorum           int            // 0: a majority of the voters
-	Rule             scouting.Rule  // how ElectionScouting is answered
-	UnsafeQuorum     bool           // permits a quorum of half the voters or less
-	UnsafeNoScouting bool           // the article's algorithm before its extension; no lease
+	Timing       elector.Timing // zero: elector.Article()
+	NotCandidate bool           // votes, but never stands
+	Priority     int            // ranks nodes that stand at the same moment; higher wins
+	Quorum       int            // 0: a majority of the voters
+	Rule         scouting.Rule  // how ElectionScouting is answered
+	// StopMargin is how long before the end of the lease the context of a
+	// Leadership is cancelled, for the work to stop; below Lease - HeartbeatBroadcast.
+	// Default half of that. Unused where there is no lease.
+	StopMargin time.Duration
+	// AwaitCampaign lets the node not stand before Campaign or Run is called.
+	AwaitCampaign bool
+	// Takeover, if not 0, lets a leader hand over to a node of higher priority once
+	// that node was fit for so long, and this one led for so long. Default 0: a
+	// leader stays (sticky).
+	Takeover         time.Duration
+	UnsafeQuorum     bool // permits a quorum of half the voters or less
+	UnsafeNoScouting bool // the article's algorithm before its extension; no lease
 }
 
 // withDefaults returns c with every default filled in.
@@ -94,6 +105,7 @@ func (c Config) withDefaults() Config {
 
 func (e ElectionConfig) withDefaults() ElectionConfig {
 	e.Timing = or(e.Timing, elector.Article())
+	e.StopMargin = or(e.StopMargin, (e.Timing.Lease-e.Timing.HeartbeatBroadcast)/2)
 	return e
 }
 
@@ -111,7 +123,7 @@ func (c Config) elector(e ElectionConfig) elector.Config {
 	return elector.Config{
 		Self: c.Node, Voters: c.Voters,
 		NotCandidate: e.NotCandidate, Priority: e.Priority, Quorum: e.Quorum, Rule: e.Rule,
-		Timing: e.Timing, UnsafeQuorum: e.UnsafeQuorum, UnsafeNoScouting: e.UnsafeNoScouting,
+		Timing: e.Timing, Takeover: e.Takeover, UnsafeQuorum: e.UnsafeQuorum, UnsafeNoScouting: e.UnsafeNoScouting,
 	}
 }
 
@@ -137,6 +149,7 @@ func (c Config) Validate() error {
 			Field: "Cluster", Value: strconv.Quote(c.Cluster), Want: fmt.Sprintf("1 to %d bytes without spaces", netmesh.MaxNameLength),
 		})
 	}
+	ps = append(ps, c.Election.marginProblems()...)
 	ps = append(ps, c.unreachable()...)
 	if c.DataDir == "" {
 		ps = append(ps, elector.Problem{Field: "DataDir", Value: "empty", Want: "a directory for the durable state"})
@@ -208,6 +221,19 @@ func (c Config) electionProblems() (ps []elector.Problem) {
 		}
 	}
 	return ps
+}
+
+// marginProblems says whether a leader could ever have time for work: right before
+// a heartbeat renews it, the lease has no more than that left.
+func (e ElectionConfig) marginProblems() []elector.Problem {
+	most := e.Timing.Lease - e.Timing.HeartbeatBroadcast
+	if most <= 0 || e.StopMargin > 0 && e.StopMargin < most {
+		return nil // the timers' own problem, or none
+	}
+	return []elector.Problem{{
+		Field: "Election.StopMargin", Value: e.StopMargin.String(),
+		Want: fmt.Sprintf("positive and shorter than Lease - HeartbeatBroadcast, %s", most),
+	}}
 }
 
 // checkAddr accepts host:port with a numeric port.

@@ -121,7 +121,9 @@ func (n *Node) step(g *group, in elector.Input) {
 	n.agenda.moved(g)
 	if err := g.publish(); err != nil {
 		n.fail(err)
+		return
 	}
+	n.tellWork(g, &e)
 	n.report(g, &e)
 	if e.Persist != 0 {
 		n.persister.request(g.name, e.Persist)
@@ -129,4 +131,9 @@ func (n *Node) step(g *group, in elector.Input) {
 	for i := range e.Messages {
 		n.mesh.Send(e.Messages[i].To, g.name, e.Messages[i].Message)
 	}
+	if stopped(&e) {
+		n.depart(g)
+		return
+	}
+	n.attend(g)
 }

@@ -3,6 +3,7 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/bmqelect/bmqelect/elector"
@@ -69,6 +70,7 @@ func (n *Node) reserve(group string) error {
 		switch {
 		case n.Err() != nil:
 			err = n.Err()
+		case n.leaving:
 		case n.groups[group] != nil || n.opening[group]:
 			err = ErrOpen
 		default:
@@ -92,7 +94,11 @@ func (n *Node) newGroup(name string, cfg ElectionConfig) (*group, elector.Start,
 		return nil, elector.Start{}, err
 	}
 	n.log.Debug("election opened", "group", name, "term", record.Term, "first", !record.Booted)
-	g := &group{name: name, machine: machine, wake: elector.Never, place: nowhere}
+	g := &group{
+		name: name, machine: machine, wake: elector.Never, place: nowhere,
+		margin: cfg.StopMargin, notCandidate: cfg.NotCandidate || !slices.Contains(n.cfg.Voters, n.cfg.Node),
+		able: true, campaigns: cfg.AwaitCampaign, gone: make(chan struct{}),
+	}
 	return g, elector.Start{Term: record.Term}, nil
 }
 
@@ -108,21 +114,6 @@ func (n *Node) enter(g *group, start elector.Start) {
 
 // Group is the election's name.
 func (e *Election) Group() string { return e.g.name }
-
-// Close hands over to the best follower and takes no part in the election any
-// more. It may be opened again; like a node that has just started this one then supports
-// nobody until what it may have promised has lapsed. Closing again does nothing.
-// The default election is closed with its node.
-func (e *Election) Close() {
-	e.n.call(func() {
-		if e.n.groups[e.g.name] != e.g {
-			return
-		}
-		e.n.step(e.g, elector.Stop{})
-		delete(e.n.groups, e.g.name)
-		e.n.agenda.remove(e.g)
-	})
-}
 
 // Status returns a snapshot of the election as this node sees it.
 func (e *Election) Status() (st GroupStatus) {

@@ -100,8 +100,8 @@ func TestAnElectionIsClosedAndOpenedAgainOnARunningNode(t *testing.T) {
 		leader := leaderOf(t, x)
 		term := x[leader].Status().Term
 
-		x[leader].Close()
-		x[leader].Close()
+		require.NoError(t, x[leader].Close(t.Context()))
+		require.NoError(t, x[leader].Close(t.Context()))
 		require.False(t, x[leader].IsLeader())
 		require.Equal(t, "DORMANT", x[leader].Status().Role)
 		require.ErrorIs(t, x[leader].Transfer(t.Context(), ""), ErrClosed)
@@ -175,7 +175,7 @@ func TestAReopenedElectionKnowsItsLastVote(t *testing.T) {
 		n.call(func() {
 			n.step(e.g, elector.Received{From: "b", Message: elector.Message{Kind: elector.ElectionProposal, Term: 7, SentAt: 1}})
 		})
-		e.Close() // while the term of that vote is still on its way to the disk
+		require.NoError(t, e.Close(t.Context())) // while the term of that vote is still on its way to the disk
 		opened := make(chan *Election)
 		go func() {
 			again, err := n.Election("x", ElectionConfig{})

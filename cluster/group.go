@@ -20,6 +20,17 @@ type group struct {
 	sequencer lsn.Sequencer
 	since     time.Time    // of the newest transition, by the wall clock
 	leaseEnd  atomic.Int64 // elector.Time before which this node may say that it leads; 0 if it does not
+
+	margin       time.Duration // how long before the end of its lease guarded work must stop
+	notCandidate bool          // never stands
+	able         bool          // what the machine was told: whether it is to stand
+	unfit        error         // why the application is not fit to lead; nil if it is
+	campaigns    bool          // stands only while somebody campaigns or holds a leadership
+	campaign     *campaign     // that waits; nil for none
+	held         *Leadership   // whose work has not been released; nil for none
+	calm         chan struct{} // closed when no handover is under way; nil while nobody waits
+	closing      bool          // is to be dropped
+	gone         chan struct{} // closed when this node takes no part in it any more
 }
 
 // leading reports whether the lease is valid at now. It is safe for concurrent use.

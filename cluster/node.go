@@ -32,6 +32,8 @@ type Node struct {
 	opening   map[string]bool   // names of elections that are being opened
 	agenda    agenda
 	up        map[NodeID]bool // peers to which there is a link
+	warden    *warden
+	leaving   bool // owned by the driver: Close has begun
 	hub       hub
 	started   time.Time
 
@@ -46,6 +48,7 @@ type Node struct {
 	quit      chan struct{} // closed to end driver and persister
 	driven    chan struct{} // closed when the driver has ended
 	persisted chan struct{} // closed when the persister has ended
+	watched   chan struct{} // closed when the warden has ended
 
 	finished sync.Once
 	done     chan struct{} // closed when the node takes part no longer
@@ -92,6 +95,7 @@ func newNode(cfg Config, s seam.Seam) *Node {
 		quit:      make(chan struct{}),
 		driven:    make(chan struct{}),
 		persisted: make(chan struct{}),
+		watched:   make(chan struct{}),
 		done:      make(chan struct{}),
 	}
 	if n.clock == nil {
@@ -100,6 +104,7 @@ func newNode(cfg Config, s seam.Seam) *Node {
 	if n.hold == nil {
 		n.hold = func() {}
 	}
+	n.warden = newWarden(n.clock)
 	return n
 }
 
@@ -133,6 +138,7 @@ func (n *Node) start(s seam.Seam) (err error) {
 	n.enter(g, start)
 	go n.drive()
 	go func() { defer close(n.persisted); n.persister.run(n.quit) }()
+	go func() { defer close(n.watched); n.warden.run(n.inbox, n.quit) }()
 	undo = append(undo, n.end)
 	return n.join(s.Peers)
 }
@@ -168,10 +174,12 @@ func (n *Node) fail(err error) {
 	n.finish(fmt.Errorf("node %s takes no part any more: %w", n.cfg.Node, err))
 }
 
-// finish stops every election. It runs on the driver.
+// finish ends every election at once. It runs on the driver.
 func (n *Node) finish(why error) {
 	n.finished.Do(func() {
-		n.stepAll(elector.Stop{})
+		for _, g := range n.groups {
+			n.halt(g)
+		}
 		n.why = why
 		close(n.done)
 	})
@@ -193,16 +201,22 @@ func (n *Node) Err() error {
 	}
 }
 
-// Close hands leadership over to the best follower, says goodbye and ends the
-// node; it leaves no goroutine behind. ctx bounds how long it waits for peers
-// that do not take the goodbye. Closing twice is harmless.
+// Close ends the node. Guarded work is told to stop and waited for, at most until
+// its lease ends; then leadership is handed over to the best follower, and the node says
+// goodbye. It leaves no goroutine behind. If ctx ends before the work has stopped,
+// nothing is handed over and the error says so: see Election.Close. Closing twice
+// is harmless.
 func (n *Node) Close(ctx context.Context) error {
 	n.closing.Do(func() {
+		err := n.bowOut(ctx)
 		n.call(func() { n.finish(ErrClosed) })
-		n.closeErr = n.leave(ctx)
+		n.closeErr = errors.Join(err, n.leave(ctx))
 	})
 	return n.closeErr
 }
+
+// Default is the node's default election, which every node takes part in.
+func (n *Node) Default() *Election { return n.election }
 
 // leave takes the node off the network, then ends it. The listener closes only
 // after the elections have stopped: a refused dial is proof of that.
@@ -233,6 +247,7 @@ func (n *Node) end() {
 	close(n.quit)
 	<-n.driven
 	<-n.persisted
+	<-n.watched
 	n.hub.close()
 }
 

@@ -121,7 +121,7 @@ func TestTransferToANodeThatDoesNotAnswerLeavesTheLeaderInPlace(t *testing.T) {
 		w.isolate(mute)
 		term := leader.Status().Groups[0].Term
 		err := leader.Transfer(t.Context(), mute)
-		require.ErrorContains(t, err, "it does not answer; node "+string(leader.cfg.Node)+" leads on")
+		require.ErrorContains(t, err, "node "+string(leader.cfg.Node)+" leads on")
 		require.True(t, leader.IsLeader())
 		require.Equal(t, term, leader.Status().Groups[0].Term)
 		require.NoError(t, leader.Transfer(t.Context(), w.others(leader)[1]), "it can still hand over to somebody else")

@@ -1,0 +1,238 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/bmqelect/bmqelect/elector"
+)
+
+// Errors of Campaign and Run.
+var (
+	// ErrCampaigning means that a Campaign of this election waits on this node
+	// already, or that its leadership is still in use: work of one election never
+	// runs twice in one process.
+	ErrCampaigning = errors.New("this node campaigns in the election already, or leads it")
+	// ErrResigned is what a waiting Campaign gets when Resign is called.
+	ErrResigned = errors.New("this node resigned")
+	// ErrNotCandidate means that this node never stands in the election: it is no
+	// voter, or NotCandidate is set.
+	ErrNotCandidate = errors.New("this node is not a candidate")
+)
+
+// campaign is a Campaign that waits.
+type campaign struct {
+	leadership *Leadership // what it will get
+	result     chan error  // nil: it leads; holds one
+}
+
+// Campaign waits until this node leads the election with time left on its lease,
+// and returns the leadership. Do what only one may do under its Context, and then
+// call Release. Calling Campaign again says as well that the work of an earlier,
+// ended leadership has stopped; one that still serves is to be released first.
+//
+// From its first Campaign on, the node stands for election only while somebody
+// campaigns or holds a leadership; ElectionConfig.AwaitCampaign lets it wait for
+// that from the start.
+//
+// The error wraps ErrCampaigning, ErrNotCandidate, ErrResigned or ErrClosed, or is
+// the cause of ctx or of the node's failure.
+func (e *Election) Campaign(ctx context.Context) (*Leadership, error) {
+	c := &campaign{leadership: newLeadership(ctx, e), result: make(chan error, 1)}
+	err := ctx.Err()
+	if err == nil {
+		err = e.await(ctx, c)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("campaign of node %s in election %q: %w", e.n.cfg.Node, e.g.name, err)
+	}
+	return c.leadership, nil
+}
+
+func (e *Election) await(ctx context.Context, c *campaign) error {
+	if err := e.do(func() error { return e.n.enlist(e.g, c) }); err != nil {
+		return err
+	}
+	select {
+	case err := <-c.result:
+		return err
+	case <-e.n.driven:
+		return ErrClosed
+	case <-ctx.Done():
+		e.withdraw(c)
+		return context.Cause(ctx)
+	}
+}
+
+// withdraw takes a campaign back; what it got meanwhile is released.
+func (e *Election) withdraw(c *campaign) {
+	e.n.call(func() {
+		if e.g.campaign == c {
+			e.g.campaign = nil
+			e.n.review(e.g)
+			return
+		}
+		e.n.release(c.leadership)
+	})
+}
+
+// do runs f on the driver if the election is open, and returns its error or why
+// the election is not open.
+func (e *Election) do(f func() error) error {
+	err := ErrClosed
+	e.n.call(func() {
+		switch {
+		case e.n.Err() != nil:
+			err = e.n.Err()
+		case e.n.groups[e.g.name] == e.g && !e.g.closing:
+			err = f()
+		}
+	})
+	return err
+}
+
+// enlist lets a campaign wait, or gives it the leadership at once. It runs on the
+// driver.
+func (n *Node) enlist(g *group, c *campaign) error {
+	switch {
+	case g.campaign != nil || g.held != nil && g.held.at() == serving:
+		return ErrCampaigning
+	case g.notCandidate:
+		return ErrNotCandidate
+	}
+	g.campaign, g.campaigns = c, true
+	if g.held != nil {
+		n.release(g.held)
+	}
+	n.review(g)
+	n.grant(g)
+	return nil
+}
+
+// Release says that the work guarded by this leadership has stopped. If the
+// leadership still serves, this node gives it up: it hands over to the best
+// follower, and does not stand again before the next Campaign. Releasing again
+// does nothing.
+func (l *Leadership) Release() {
+	l.stop(elector.Resigned, l.end())
+	l.e.n.call(func() { l.e.n.release(l) })
+	l.finish(elector.Resigned) // also where the driver has ended
+}
+
+// release ends a leadership whose work has stopped. It runs on the driver.
+func (n *Node) release(l *Leadership) {
+	g := l.e.g
+	if g.held != l {
+		return
+	}
+	l.finish(elector.Resigned)
+	g.held = nil
+	if g.leads != 0 {
+		n.step(g, elector.Guard{})
+	}
+	if g.leads != 0 && l.Reason() == elector.Resigned && g.campaign == nil {
+		n.step(g, elector.Resign{})
+	}
+	n.review(g)
+}
+
+// Resign gives up what this node has in the election: it releases the leadership
+// that Campaign returned, lets a waiting Campaign fail with ErrResigned, hands
+// over to the best follower, and does not stand again before the next Campaign.
+// Call it when the guarded work has stopped: it says so. It returns nil if the
+// node does not lead.
+func (e *Election) Resign(context.Context) error {
+	err := e.do(func() error { e.n.resign(e.g); return nil })
+	if err != nil {
+		return fmt.Errorf("resignation of node %s in election %q: %w", e.n.cfg.Node, e.g.name, err)
+	}
+	return nil
+}
+
+func (n *Node) resign(g *group) {
+	g.campaigns = true
+	g.refuse(ErrResigned)
+	if g.held != nil {
+		g.held.stop(elector.Resigned, g.held.end())
+		n.release(g.held)
+	}
+	n.review(g)
+	if g.leads != 0 {
+		n.step(g, elector.Resign{})
+	}
+}
+
+// refuse ends a waiting campaign.
+func (g *group) refuse(why error) {
+	if g.campaign != nil {
+		g.campaign.result <- why
+		g.campaign = nil
+	}
+}
+
+// grant gives a waiting campaign the leadership, if this node leads and has time
+// left to do something. It runs on the driver.
+func (n *Node) grant(g *group) {
+	c := g.campaign
+	if c == nil || g.held != nil || !g.leading(n.clock.Now().Add(g.margin)) || g.machine.Handover() != (elector.Handover{}) {
+		return
+	}
+	g.campaign, g.held = nil, c.leadership
+	g.held.term.Store(uint64(g.leads))
+	n.step(g, elector.Guard{Held: true})
+	n.warden.add(g.held)
+	c.result <- nil
+}
+
+// tellWork lets guarded work know what a step brought about, before anybody else
+// does. It runs on the driver.
+func (n *Node) tellWork(g *group, e *elector.Effects) {
+	switch {
+	case g.held == nil:
+	case g.leads == 0:
+		// Work that was told before has until its deadline, which the warden keeps.
+		if g.held.at() == serving {
+			g.held.finish(lost(e))
+		}
+	case e.StopWork:
+		n.recall(g)
+	default:
+		g.held.term.Store(uint64(g.leads))
+	}
+}
+
+// attend does what a step leaves to be done with campaigns and with those who wait.
+// It runs on the driver, after everything else of the step, and may step again.
+func (n *Node) attend(g *group) {
+	g.announceCalm()
+	n.review(g)
+	n.grant(g)
+}
+
+// recall tells the work to stop for a handover.
+func (n *Node) recall(g *group) {
+	h := g.machine.Handover()
+	if g.held.stop(h.Why, h.End) {
+		n.warden.add(g.held)
+	}
+}
+
+// lost is why a step ended this node's leadership.
+func lost(e *elector.Effects) elector.Reason {
+	for _, t := range e.Transitions {
+		if t.From == elector.Leader && t.To != elector.Leader {
+			return t.Reason
+		}
+	}
+	return elector.LeaseExpired
+}
+
+// ended is told by the warden that a leadership is over. Where its work has not
+// stopped all the same, this node should not lead. It runs on the driver.
+func (n *Node) ended(l *Leadership) {
+	if l.e.g.held == l {
+		n.log.Warn("guarded work has not stopped in time", "group", l.e.g.name, "term", l.Term(), "reason", l.Reason().String())
+		n.review(l.e.g)
+	}
+}

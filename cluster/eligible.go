@@ -1,0 +1,121 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/bmqelect/bmqelect/elector"
+)
+
+// SetFit says whether the application is fit to lead: nil that it is, as every
+// node is at first, or else why it is not. A node that is not fit does not stand;
+// as leader it hands over to the best follower as soon as there is one, and leads
+// on until then. It votes in any case. Call it whenever a health check changes its
+// mind, or always: that costs little.
+func (e *Election) SetFit(unfit error) error {
+	err := e.do(func() error {
+		if (unfit == nil) != (e.g.unfit == nil) {
+			e.n.log.Info("fitness", "group", e.g.name, "fit", unfit == nil, "why", fmt.Sprint(unfit))
+		}
+		e.g.unfit = unfit
+		e.n.review(e.g)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("fitness of node %s in election %q: %w", e.n.cfg.Node, e.g.name, err)
+	}
+	return nil
+}
+
+// StepDown lets this node step down, in favor of the best follower if there is
+// one, and not stand again for the given time (at most 24 h; 0 is none). Guarded work is told
+// to stop and waited for, at most until the lease ends. On a node that does not
+// lead only the time counts; without one the error wraps ErrNotLeader. It returns
+// when the node leads no more or ctx ends.
+func (e *Election) StepDown(ctx context.Context, rest time.Duration) error {
+	err := checkRest(rest)
+	if err == nil {
+		err = e.stepDown(ctx, rest)
+	}
+	if err != nil {
+		return fmt.Errorf("step-down of node %s in election %q: %w", e.n.cfg.Node, e.g.name, err)
+	}
+	return nil
+}
+
+// maxRest bounds the rest after a step-down.
+const maxRest = 24 * time.Hour
+
+func checkRest(rest time.Duration) error {
+	if rest < 0 || rest > maxRest {
+		return fmt.Errorf("a rest of %s, but it must be between 0 and %s", rest, maxRest)
+	}
+	return nil
+}
+
+func (e *Election) stepDown(ctx context.Context, rest time.Duration) error {
+	return e.settle(ctx, func() error {
+		if e.g.leads == 0 && rest == 0 {
+			return ErrNotLeader
+		}
+		e.n.step(e.g, elector.Resign{Rest: rest})
+		return nil
+	})
+}
+
+// settle runs begin on the driver, and waits until no handover of the election is
+// under way.
+func (e *Election) settle(ctx context.Context, begin func() error) error {
+	var settled <-chan struct{}
+	err := e.do(func() error {
+		err := begin()
+		settled = e.g.settled()
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	select {
+	case <-settled:
+		return nil
+	case <-e.n.driven:
+		return ErrClosed
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// settled is closed when no handover is under way. It is the driver's.
+func (g *group) settled() <-chan struct{} {
+	if g.calm == nil {
+		g.calm = make(chan struct{})
+	}
+	calm := g.calm
+	g.announceCalm()
+	return calm
+}
+
+// announceCalm lets those go on who wait for the end of a handover.
+func (g *group) announceCalm() {
+	if g.calm != nil && g.machine.Handover() == (elector.Handover{}) {
+		close(g.calm)
+		g.calm = nil
+	}
+}
+
+// review tells the machine whether this node is to stand. It runs on the driver.
+func (n *Node) review(g *group) {
+	if able := g.wanted() && g.unfit == nil && !g.stuck(); able != g.able {
+		g.able = able
+		n.step(g, elector.Eligible{Able: able})
+	}
+}
+
+// wanted reports whether anybody wants this node to lead.
+func (g *group) wanted() bool {
+	return !g.campaigns || g.campaign != nil || g.held != nil
+}
+
+// stuck reports whether work goes on that should have stopped.
+func (g *group) stuck() bool { return g.held != nil && g.held.at() == over }

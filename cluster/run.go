@@ -1,0 +1,158 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+
+	"github.com/bmqelect/bmqelect/elector"
+)
+
+// Callbacks are what Run calls. Nil ones are left out.
+type Callbacks struct {
+	// OnStartedLeading does what only the leader may do. When ctx is cancelled it
+	// must stop and return: leadership is handed over, or lost, and another node's
+	// work waits for that until the lease ends. It may return before; the node then
+	// still leads. ctx is the leadership's context.
+	OnStartedLeading func(ctx context.Context, l *Leadership)
+	// OnStoppedLeading is called once for each OnStartedLeading, after that has
+	// returned and the leadership has begun to end.
+	OnStoppedLeading func(l *Leadership)
+	// OnNewLeader is called with each new leadership that this node perceives, its
+	// own included, never twice with the same. It runs beside the other two.
+	OnNewLeader func(Leader)
+}
+
+// PanicError is what Run returns when a callback panicked.
+type PanicError struct {
+	Callback string // its name
+	Value    any    // what it panicked with
+	Stack    []byte // where
+}
+
+// Error says which callback panicked, with what.
+func (e *PanicError) Error() string { return fmt.Sprintf("%s panicked: %v", e.Callback, e.Value) }
+
+// Run campaigns in the election, lets the callbacks work while this node leads,
+// and campaigns again whenever it has lost leadership, until ctx ends, the election
+// is closed or a callback panics. Then it resigns and returns: the cause of ctx, an
+// error that wraps ErrClosed or is the node's failure, or a *PanicError.
+//
+// Callbacks run on goroutines of their own, OnStartedLeading and OnStoppedLeading
+// strictly in turn. Run returns after they have; a callback that blocks for ever
+// keeps Run, and nothing else: the node hands over when the lease ends.
+func (e *Election) Run(ctx context.Context, cb Callbacks) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var news sync.WaitGroup
+	defer news.Wait()
+	if cb.OnNewLeader != nil {
+		news.Go(func() {
+			if err := e.tellLeaders(ctx, cb); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	err := e.campaignAgain(ctx, cb)
+	cancel(err)
+	if err := e.Resign(context.WithoutCancel(ctx)); err != nil && !errors.Is(err, ErrClosed) {
+		e.n.log.Debug("not resigned after Run", "group", e.g.name, "error", err)
+	}
+	return fmt.Errorf("run of node %s in election %q: %w", e.n.cfg.Node, e.g.name, err)
+}
+
+// campaignAgain takes turns in leading until something is wrong.
+func (e *Election) campaignAgain(ctx context.Context, cb Callbacks) error {
+	for {
+		l, err := e.Campaign(ctx)
+		if err != nil {
+			return err
+		}
+		err = l.turn(ctx, cb)
+		if err == nil {
+			err = context.Cause(ctx)
+		}
+		if err != nil {
+			l.Release()
+			return err
+		}
+	}
+}
+
+// turn runs the callbacks of one leadership. It ends when the leadership has begun
+// to end and the callbacks have returned; the next Campaign releases it.
+func (l *Leadership) turn(ctx context.Context, cb Callbacks) error {
+	err := l.attendWork(ctx, guarded("OnStartedLeading", func() {
+		if cb.OnStartedLeading != nil {
+			cb.OnStartedLeading(l.ctx, l)
+		}
+	}))
+	return errors.Join(err, <-guarded("OnStoppedLeading", func() {
+		if cb.OnStoppedLeading != nil {
+			cb.OnStoppedLeading(l)
+		}
+	}))
+}
+
+// attendWork waits until the leadership has begun to end, which the end of ctx and
+// a panic bring about, and the work has returned.
+func (l *Leadership) attendWork(ctx context.Context, worked <-chan error) (err error) {
+	returned := false
+	for !returned || l.ctx.Err() == nil {
+		select {
+		case err = <-worked:
+			returned, worked = true, nil
+			if err != nil {
+				l.stop(elector.Resigned, l.end())
+			}
+		case <-ctx.Done():
+			l.stop(elector.Resigned, l.end())
+			ctx = context.WithoutCancel(ctx) // once is enough
+		case <-endOf(l.ctx, returned):
+		}
+	}
+	return err
+}
+
+// endOf is when a context ends, if that is to be waited for.
+func endOf(ctx context.Context, wait bool) <-chan struct{} {
+	if wait {
+		return ctx.Done()
+	}
+	return nil
+}
+
+// tellLeaders calls OnNewLeader, never twice with the same.
+func (e *Election) tellLeaders(ctx context.Context, cb Callbacks) error {
+	var last Leader
+	for l := range e.Observe(ctx) {
+		if l.Node == "" || l == last {
+			continue
+		}
+		last = l
+		if err := <-guarded("OnNewLeader", func() { cb.OnNewLeader(l) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// guarded runs a callback on a goroutine of its own, and gives its panic as an error
+// when it has ended. A callback that ends its goroutine by runtime.Goexit, as
+// t.FailNow does, has ended as well.
+func guarded(name string, f func()) <-chan error {
+	ended := make(chan error, 1)
+	go func() {
+		defer func() {
+			var err error
+			if v := recover(); v != nil {
+				err = &PanicError{Callback: name, Value: v, Stack: debug.Stack()}
+			}
+			ended <- err
+		}()
+		f()
+	}()
+	return ended
+}

@@ -1,0 +1,147 @@
+package cluster
+
+import (
+	"container/heap"
+	"sync"
+	"time"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/clock"
+)
+
+// warden tells guarded work in time that it must stop. It has a goroutine of its
+// own, so that a driver which is held up makes nobody late, and one timer for all
+// leaderships: each is looked at when its lease, as last seen, comes near its end.
+type warden struct {
+	clock clock.Clock
+	mu    sync.Mutex
+	due   watches
+	wake  chan struct{} // has an element if an earlier watch was added
+}
+
+// watch is when to look at a leadership next.
+type watch struct {
+	at elector.Time
+	l  *Leadership
+}
+
+// watches is a heap, the earliest first.
+type watches []watch
+
+func (w watches) Len() int           { return len(w) }
+func (w watches) Less(i, j int) bool { return w[i].at < w[j].at }
+func (w watches) Swap(i, j int)      { w[i], w[j] = w[j], w[i] }
+
+// Push and Pop are for package heap.
+func (w *watches) Push(x any) { *w = append(*w, x.(watch)) }
+
+// Pop removes the last element, as package heap wants it.
+func (w *watches) Pop() any {
+	last := (*w)[len(*w)-1]
+	(*w)[len(*w)-1] = watch{}
+	*w = (*w)[:len(*w)-1]
+	return last
+}
+
+func newWarden(c clock.Clock) *warden { return &warden{clock: c, wake: make(chan struct{}, 1)} }
+
+// add watches a leadership that has begun, or whose deadline moves no more.
+func (w *warden) add(l *Leadership) {
+	at := l.end()
+	if l.at() == serving && at != elector.Never {
+		at = at.Add(-l.e.g.margin)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if at == elector.Never {
+		return // without a lease nothing runs out
+	}
+	heap.Push(&w.due, watch{at, l})
+	if w.due[0].l == l {
+		select {
+		case w.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// run watches until quit, and then ends what is left: nobody would do it any more.
+// It lets the driver know by inbox what it ended, without ever waiting for it.
+func (w *warden) run(inbox chan<- event, quit <-chan struct{}) {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	var news []event
+	for {
+		ended, wait := w.look()
+		for _, l := range ended {
+			news = append(news, event{do: func() { l.e.n.ended(l) }})
+		}
+		timer.Reset(wait)
+		out, next := inbox, event{}
+		if len(news) == 0 {
+			out = nil
+		} else {
+			next = news[0]
+		}
+		select {
+		case out <- next:
+			news = news[1:]
+		case <-w.wake:
+		case <-timer.C:
+		case <-quit:
+			w.endAll()
+			return
+		}
+	}
+}
+
+// look acts on every leadership whose time has come, and says which of them are
+// over now and how long nothing is to be done.
+func (w *warden) look() (ended []*Leadership, wait time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := w.clock.Now()
+	for len(w.due) > 0 && w.due[0].at <= now {
+		l := heap.Pop(&w.due).(watch).l
+		next := l.check(now)
+		switch {
+		case next != elector.Never:
+			heap.Push(&w.due, watch{next, l})
+		case l.at() == over:
+			ended = append(ended, l)
+		}
+	}
+	if len(w.due) == 0 {
+		return ended, time.Hour
+	}
+	return ended, w.due[0].at.Sub(now)
+}
+
+// check tells the work to stop if the lease is about to end, ends the leadership
+// if its deadline has passed, and says when to look again: Never if there is
+// nothing to come.
+func (l *Leadership) check(now elector.Time) elector.Time {
+	end := l.end()
+	switch phase := l.at(); {
+	case phase == over || end == elector.Never || end == 0:
+		return elector.Never // 0: the driver is about to end it
+	case phase == stopping && now >= end:
+		l.finish(elector.LeaseExpired)
+		return elector.Never
+	case phase == stopping:
+		return end
+	case now >= end.Add(-l.e.g.margin):
+		l.stop(elector.LeaseExpired, end)
+		return max(end, now+1)
+	}
+	return end.Add(-l.e.g.margin)
+}
+
+func (w *warden) endAll() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, d := range w.due {
+		d.l.finish(elector.Stopped)
+	}
+	w.due = nil
+}
