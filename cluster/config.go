@@ -36,7 +36,8 @@ type Config struct {
 	// Node is this node's name, unique in the cluster. Required.
 	Node NodeID
 	// Voters are the nodes that elect, the same list on every node, at most
-	// scouting.MaxVoters. A node that is not among them is an observer. Required.
+	// scouting.MaxVoters. A node that is not among them is an observer. Voters
+	// that were declared lost on this node (DeclareLost) do not count. Required.
 	Voters []NodeID
 	// DataDir holds the durable state: identity, boot counter, term. One process
 	// at a time may use it. It is made if absent. Required.

@@ -15,6 +15,7 @@ func (i inlet) LinkUp(peer netmesh.PeerInfo) {
 	i.n.log.Debug("link up", "peer", peer.Node, "addr", peer.Remote)
 	i.n.post(event{do: func() {
 		i.n.up[peer.Node] = true
+		i.n.heedReturn(peer.Node)
 		i.n.stepAll(elector.LinkUp{Peer: peer.Node})
 	}})
 }

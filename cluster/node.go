@@ -37,6 +37,9 @@ type Node struct {
 	hub       hub
 	started   time.Time
 
+	emergencies []EmergencyStatus // as at the start
+	lost        []NodeID          // whom they keep from voting
+
 	members    members
 	remembered []string // what is in store.Peers; owned by the goroutine of gossip
 
@@ -124,6 +127,9 @@ func (n *Node) start(s seam.Seam) (err error) {
 		return err
 	}
 	undo = append(undo, func() { n.store.Close() })
+	if err := n.heedEmergencies(); err != nil {
+		return err
+	}
 	g, start, err := n.newGroup(DefaultGroup, n.cfg.Election)
 	if err != nil {
 		return err

@@ -26,6 +26,8 @@ type Status struct {
 	Failure    string         `json:"failure,omitempty"` // why the node takes no part any more
 	Groups     []GroupStatus  `json:"groups"`
 	Members    []MemberStatus `json:"members"` // the others, sorted by name; voters never heard of included
+	// Emergencies are recorded in the data directory for good, oldest first.
+	Emergencies []EmergencyStatus `json:"emergencies,omitempty"`
 	// Anomalies and Refused count what should not happen: odd messages by kind,
 	// and connections that the mesh closed by reason.
 	Anomalies map[string]int    `json:"anomalies,omitempty"`
@@ -43,7 +45,7 @@ type GroupStatus struct {
 	// Leading is IsLeader at the moment of the snapshot.
 	Leading    bool     `json:"leading"`
 	Supporters []NodeID `json:"supporters,omitempty"` // leader: whose acks back the lease
-	Voters     []NodeID `json:"voters"`
+	Voters     []NodeID `json:"voters"`               // those of the configuration that are not lost
 	Quorum     int      `json:"quorum"`
 	Since      Seconds  `json:"since_s"` // time since the newest transition
 	// Explanation says in a sentence why things are as they are.
@@ -82,7 +84,7 @@ func (n *Node) Status() Status {
 		Identity: n.store.Identity().String(), Boot: n.store.Boot(),
 		Uptime:   seconds(time.Since(n.started)),
 		MeshAddr: n.mesh.Addr().String(), AdminAddr: n.cfg.AdminAddr,
-		Members: n.memberStatus(), Refused: n.refused(),
+		Emergencies: slices.Clone(n.emergencies), Members: n.memberStatus(), Refused: n.refused(),
 	}
 	if n.gossip != nil {
 		st.GossipAddr = n.gossip.Local().GossipAddr
@@ -160,7 +162,7 @@ func (n *Node) groupStatus(g *group, members []MemberStatus) GroupStatus {
 		Group: g.name, Role: s.Role.String(), Term: s.Term, Leader: s.Leader, LSN: s.LSN,
 		Supporters: s.Supporters, Voters: n.cfg.Voters, Quorum: s.Quorum,
 		Since: seconds(time.Since(g.since)), Leading: g.leading(now),
-		Explanation: explain(s, n.cfg, members, now),
+		Explanation: n.withEmergencies(explain(s, n.cfg, members, now)),
 	}
 	if newest := g.sequencer.Newest(); newest.Compare(st.LSN) > 0 {
 		st.LSN = newest

@@ -1,0 +1,108 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bmqelect/bmqelect/internal/store"
+)
+
+// heedEmergencies takes the lost from the voters of the configuration, and says
+// so at every start. It runs before anything that looks at the voters.
+func (n *Node) heedEmergencies() error {
+	n.emergencies = emergencyStatus(n.store.Emergencies())
+	n.lost = missing(n.emergencies)
+	left := without(n.cfg.Voters, n.lost)
+	if err := n.checkLeft(left); err != nil {
+		return err
+	}
+	n.cfg.Voters = left
+	for _, e := range n.emergencies {
+		n.logEmergency(e)
+	}
+	return nil
+}
+
+// checkLeft says why this node cannot run with the voters that are left.
+func (n *Node) checkLeft(left []NodeID) error {
+	all, quorum := n.cfg.Voters, n.cfg.Election.Quorum
+	switch {
+	case slices.Contains(n.lost, n.cfg.Node) && slices.Contains(all, n.cfg.Node):
+		return fmt.Errorf("the data directory %s is that of a voter that was declared lost (%s): it must never be used again; "+
+			"start node %s on an empty directory, after it was readmitted on every voter that is left",
+			n.cfg.DataDir, emergencyNote(n.emergencies), n.cfg.Node)
+	case len(left) == 0:
+		return fmt.Errorf("all voters of the configuration, %s, were declared lost: name those that are left, or readmit one", join(all))
+	case quorum > len(left):
+		return fmt.Errorf("the configured quorum is %d, but must be at most %d: of the voters %s were declared lost, and %s are left; "+
+			"configure no quorum (0: a majority of these)", quorum, len(left), join(without(all, left)), join(left))
+	}
+	return nil
+}
+
+func (n *Node) logEmergency(e EmergencyStatus) {
+	fields := []any{"lost", join(e.Lost), "declared", e.Time.Format(time.RFC3339), "reason", e.Reason, "voters", join(n.cfg.Voters)}
+	if gone := e.Missing(); len(gone) > 0 {
+		n.log.Error("voters were declared lost: the others elect without them", append(fields, "missing", join(gone))...)
+		return
+	}
+	n.log.Warn("voters were declared lost once; all have been readmitted", fields...)
+}
+
+// heedReturn says that a node that was declared lost is there. It runs on the driver.
+func (n *Node) heedReturn(peer NodeID) {
+	if !slices.Contains(n.lost, peer) {
+		return
+	}
+	n.anomalies[anomalyLostIsBack]++
+	key := anomalyLostIsBack + " " + string(peer)
+	if time.Since(n.logged[key]) < anomalyQuiet {
+		return
+	}
+	n.logged[key] = time.Now()
+	n.log.Error("a node that was declared lost is back; stop it, or readmit it if its data directory is new", "peer", peer)
+}
+
+// anomalyLostIsBack counts the links to nodes that were declared lost.
+const anomalyLostIsBack = "lost-node-back"
+
+// missing are the nodes that may not vote after all that was declared.
+func missing(es []EmergencyStatus) (ids []NodeID) {
+	for _, e := range es {
+		ids = append(ids, e.Missing()...)
+	}
+	return ids
+}
+
+// emergencyNote says which voters are missing and since when; "" if none are.
+func emergencyNote(es []EmergencyStatus) string {
+	var notes []string
+	for _, e := range es {
+		if gone := e.Missing(); len(gone) > 0 {
+			notes = append(notes, fmt.Sprintf("%s declared lost at %s", join(gone), e.Time.Format(time.RFC3339)))
+		}
+	}
+	return strings.Join(notes, "; ")
+}
+
+// withEmergencies adds to an explanation that fewer voters are asked than the
+// configuration names.
+func (n *Node) withEmergencies(explanation string) string {
+	if note := emergencyNote(n.emergencies); note != "" {
+		return explanation + "; EMERGENCY: " + note
+	}
+	return explanation
+}
+
+func emergencyStatus(es []store.Emergency) (all []EmergencyStatus) {
+	for _, e := range es {
+		st := EmergencyStatus{Time: e.Time, Voters: nodeIDs(e.Voters), Lost: nodeIDs(e.Lost), Reason: e.Reason}
+		for _, r := range e.Readmitted {
+			st.Readmitted = append(st.Readmitted, ReadmissionStatus{NodeID(r.Node), r.Time})
+		}
+		all = append(all, st)
+	}
+	return all
+}
