@@ -3,6 +3,7 @@ package elector_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -41,8 +42,9 @@ func ackStep(t testing.TB, voters int) func() {
 
 // broadcastStep is a leader's period. The leader is one that needs no acks, so
 // that its lease never runs out.
-func broadcastStep(t testing.TB) func() {
-	d := alone(t)
+func broadcastStep(t testing.TB, cfg elector.Config) func() {
+	d := bootWith(t, cfg, 1, 2)
+	require.Equal(t, elector.Leader, d.State().Role)
 	var tick elector.Input = elector.Tick{}
 	return func() {
 		d.now = d.now.Add(elector.Article().HeartbeatBroadcast)
@@ -58,18 +60,12 @@ func idleStep(t testing.TB) func() {
 	return func() { d.Step(elector.Moment{Now: d.now}, tick) }
 }
 
-// alone is a leader that needs nobody's ack.
-func alone(t testing.TB) *driven {
-	d := boot(t, 1, 2)
-	require.Equal(t, elector.Leader, d.State().Role)
-	return d
-}
-
 func TestHeartbeatPathAllocatesNothing(t *testing.T) {
 	for name, step := range map[string]func(){
 		"heartbeat": heartbeatStep(t),
 		"ack":       ackStep(t, 3),
-		"broadcast": broadcastStep(t),
+		"broadcast": broadcastStep(t, elector.Config{}),
+		"takeover":  broadcastStep(t, elector.Config{Takeover: time.Second}),
 		"idle tick": idleStep(t),
 	} {
 		require.Zero(t, testing.AllocsPerRun(100, step), name)
@@ -77,7 +73,7 @@ func TestHeartbeatPathAllocatesNothing(t *testing.T) {
 }
 
 func BenchmarkStepHeartbeat(b *testing.B) { run(b, heartbeatStep(b)) }
-func BenchmarkStepBroadcast(b *testing.B) { run(b, broadcastStep(b)) }
+func BenchmarkStepBroadcast(b *testing.B) { run(b, broadcastStep(b, elector.Config{})) }
 func BenchmarkStepTickIdle(b *testing.B)  { run(b, idleStep(b)) }
 
 func BenchmarkStepAck(b *testing.B) {

@@ -120,16 +120,25 @@ func (m *Machine) unfit(voter int) error {
 	l := &m.state.Leader
 	switch {
 	case voter == m.cfg.self:
-		return errors.New("it leads already")
+		return errLeads
 	case !m.state.Linked.Has(voter):
-		return errors.New("it is not connected")
+		return errNotConnected
 	case !m.supports(voter):
-		return errors.New("it has not acked a heartbeat for as long as the lease")
+		return errNoAck
 	case !l.Fit.Has(voter):
-		return errors.New("it is not a candidate")
+		return errNotCandidate
 	}
 	return nil
 }
+
+// What keeps a voter from being the successor. A leader with Takeover asks in
+// every period and must not allocate.
+var (
+	errLeads        = errors.New("it leads already")
+	errNotConnected = errors.New("it is not connected")
+	errNoAck        = errors.New("it has not acked a heartbeat for as long as the lease")
+	errNotCandidate = errors.New("it is not a candidate")
+)
 
 // supports reports whether voter's newest ack still backs the lease.
 func (m *Machine) supports(voter int) bool {

@@ -19,7 +19,12 @@ type driven struct {
 
 // boot starts node a among n voters a, b, c, ... in the given term.
 func boot(t testing.TB, n int, term lsn.Term) *driven {
-	cfg := elector.Config{Self: "a", Timing: elector.Article()}
+	return bootWith(t, elector.Config{}, n, term)
+}
+
+// bootWith is boot with a configuration that is not all default.
+func bootWith(t testing.TB, cfg elector.Config, n int, term lsn.Term) *driven {
+	cfg.Self, cfg.Timing = "a", elector.Article()
 	for i := range n {
 		cfg.Voters = append(cfg.Voters, elector.NodeID(rune('a'+i)))
 	}

@@ -84,4 +84,5 @@ func check(t *testing.T, s *driven, in elector.Input) {
 	for _, tr := range e.Transitions {
 		require.True(t, tr.Legal(), "%s", tr)
 	}
+	checkDuty(t, in, before, after, e)
 }

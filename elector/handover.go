@@ -57,10 +57,6 @@ type Handover struct {
 // none. A leader that is still one when it has ended leads on.
 func (m *Machine) Handover() Handover { return m.state.Leader.Handover }
 
-// Transferring is the successor of the handover that is under way; "" for none,
-// or for none in particular.
-func (m *Machine) Transferring() NodeID { return m.state.Leader.Handover.To }
-
 // transfer asks a follower whether it is there; a leader that could not hand over
 // to it ignores it.
 func (m *Machine) transfer(to NodeID) {

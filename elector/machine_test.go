@@ -75,6 +75,29 @@ func TestTransferable(t *testing.T) {
 	require.ErrorContains(t, d.Transferable("b"), "not connected")
 }
 
+// TestHandoverIsToldInFull: what a driver needs in order to stop the work in time.
+func TestHandoverIsToldInFull(t *testing.T) {
+	d := leader(t, 3)
+	require.Zero(t, d.Handover())
+	ack := elector.Message{Kind: elector.HeartbeatAck, Term: 3, Sequence: 1, SentAt: d.now, Candidate: true}
+	d.hear("b", ack)
+	d.step(elector.Guard{Held: true})
+	d.step(elector.Transfer{To: "b"})
+	want := elector.Handover{
+		To: "b", Cause: elector.HandoverTransfer, Why: elector.Transferred,
+		Asked: d.now, End: d.now.Add(elector.Article().ElectionResult),
+	}
+	require.Equal(t, want, d.Handover())
+
+	d.now++
+	e := d.hear("b", ack)
+	require.True(t, e.StopWork)
+	want.Stopping, want.End = true, d.Lease().End
+	require.Equal(t, want, d.Handover())
+	require.Equal(t, want, d.Status().Handover)
+	require.Contains(t, e.String(), "stop work\n")
+}
+
 func TestRestartedMachineForgetsItsVote(t *testing.T) {
 	d := voter(t)
 	d.step(elector.Stop{})

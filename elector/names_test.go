@@ -32,6 +32,10 @@ func TestEnumNames(t *testing.T) {
 		"refused-after-eof":        elector.ProofRefusedAfterEOF,
 		"reincarnated":             elector.ProofReincarnated,
 		"proof(66)":                elector.Proof(66),
+		"takeover":                 elector.HandoverTakeover,
+		"stop":                     elector.HandoverStop,
+		"handover(44)":             elector.HandoverCause(44),
+		"RESIGNED":                 elector.Resigned,
 		"two-leaders":              elector.AnomalyTwoLeaders,
 		"invalid":                  elector.AnomalyKind(55),
 		"1.5s":                     elector.Time(1_500_000_000),
@@ -39,6 +43,7 @@ func TestEnumNames(t *testing.T) {
 		require.Equal(t, want, value.String())
 	}
 	require.Equal(t, "none", elector.AnomalyNone.String())
+	require.Equal(t, "none", elector.HandoverNone.String())
 }
 
 func TestMessageString(t *testing.T) {

@@ -35,10 +35,24 @@ func (s *script) input(words []string) elector.Input {
 		return elector.Issued{LSN: s.lsn(arg(1))}
 	case "transfer":
 		return elector.Transfer{To: elector.NodeID(arg(1))}
+	case "able", "unable":
+		return elector.Eligible{Able: words[0] == "able"}
+	case "guard", "unguard":
+		return elector.Guard{Held: words[0] == "guard"}
+	case "resign":
+		return s.resign(arg(1))
 	case "stop":
-		return elector.Stop{}
+		return elector.Stop{Abrupt: arg(1) == "abrupt"}
 	}
 	return s.received(words)
+}
+
+// resign reads "rest=30s", or nothing.
+func (s *script) resign(word string) elector.Input {
+	if v, ok := strings.CutPrefix(word, "rest="); ok {
+		return elector.Resign{Rest: s.duration(v)}
+	}
+	return elector.Resign{}
 }
 
 // options takes random=N out of the words.

@@ -94,6 +94,8 @@ func (s *script) configure(cfg *elector.Config, key string, vals []string) {
 		cfg.Priority = s.atoi(val)
 	case "quorum":
 		cfg.Quorum = s.atoi(val)
+	case "takeover":
+		cfg.Takeover = s.duration(val)
 	case "unsafe-quorum":
 		cfg.UnsafeQuorum = true
 	case "not-candidate":
@@ -220,35 +222,6 @@ func (s *script) nameRounds(text string) string {
 		s.rounds = append(s.rounds, id)
 		return fmt.Sprintf("round=R%d", len(s.rounds))
 	})
-}
-
-func (s *script) status() string {
-	st := s.m.Status()
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s term=%d leader=%s", st.Role, st.Term, orNone(st.Leader))
-	if st.IndirectLeader != "" {
-		fmt.Fprintf(&b, " indirect=%s", st.IndirectLeader)
-	}
-	if st.Tentative != "" {
-		fmt.Fprintf(&b, " tentative=%s", st.Tentative)
-	}
-	fmt.Fprintf(&b, " lsn=%d.%d", st.LSN.Term, st.LSN.Counter)
-	if st.PromisedTo != "" {
-		fmt.Fprintf(&b, " promised=%s until %s", st.PromisedTo, st.PromiseEnd)
-	}
-	if st.EmbargoEnd != 0 {
-		fmt.Fprintf(&b, " embargo until %s", st.EmbargoEnd)
-	}
-	switch {
-	case st.LeaseEnd == elector.Never:
-		b.WriteString(" lease=for ever")
-	case st.LeaseEnd != 0:
-		fmt.Fprintf(&b, " lease until %s", st.LeaseEnd)
-	}
-	if st.Role == elector.Leader {
-		fmt.Fprintf(&b, " supporters=%v successor=%s", st.Supporters, orNone(s.m.BestSuccessor()))
-	}
-	return b.String() + "\n"
 }
 
 func orNone(id elector.NodeID) string {

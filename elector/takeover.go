@@ -23,16 +23,16 @@ func (m *Machine) considerHandover() {
 	}
 }
 
-// takeoverDue reports whether leadership, and the last attempt to give it to a
-// preferred node, are old enough for another attempt: nodes that come and go
-// must not make leadership flap.
+// takeoverDue reports whether the last attempt to give leadership to a preferred
+// node is old enough for another.
 func (m *Machine) takeoverDue() bool {
-	l, wait := &m.state.Leader, m.cfg.Takeover
-	return wait > 0 && m.state.Now >= max(l.Since, l.TakeoverAt).Add(wait)
+	wait := m.cfg.Takeover
+	return wait > 0 && m.state.Now >= m.state.Leader.TakeoverAt.Add(wait)
 }
 
 // preferred is the best voter of higher priority than this leader that was fit
-// for as long as Takeover says; "" for none.
+// for as long as Takeover says; "" for none. Its fitness counts from this leader's
+// election, so that nodes that come and go do not make leadership flap.
 func (m *Machine) preferred() NodeID {
 	own := saturate(m.cfg.Priority)
 	return m.best(func(voter int) bool {
