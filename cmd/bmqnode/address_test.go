@@ -17,14 +17,15 @@ import (
 // Every node stops, and comes back at another address; each knows only where
 // the first one is now.
 func TestEveryAddressChangesAtOnce(t *testing.T) {
+	t.Parallel()
 	s := play(t, 3, quick())
 	before := s.agree(s.Nodes(), nil)
+	// Laid out while the old ones are still held, it gets others.
+	moved, err := procs.New(procs.Config{Binary: binary, Names: procs.Numbered(3), Dir: s.dir, BasePort: basePort, Options: quick()})
+	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	require.NoError(t, s.Stop(ctx))
-
-	moved, err := procs.New(procs.Config{Binary: binary, Names: procs.Numbered(3), Dir: s.dir, BasePort: basePort + 400, Options: quick()})
-	require.NoError(t, err)
 	require.NotEqual(t, s.Nodes()[0].MeshAddr, moved.Nodes()[0].MeshAddr)
 	s.Mesh = moved // stopped at the end of the test
 	require.NoError(t, moved.Start())
@@ -33,6 +34,7 @@ func TestEveryAddressChangesAtOnce(t *testing.T) {
 
 // A node that is started first waits for those whom it was told to join.
 func TestNodeStartedFirstWaitsForTheOthers(t *testing.T) {
+	t.Parallel()
 	s := layOut(t, 3, quick())
 	nodes := s.Nodes()
 	require.NoError(t, nodes[2].Start())
@@ -48,6 +50,7 @@ func TestNodeStartedFirstWaitsForTheOthers(t *testing.T) {
 }
 
 func TestMeshOverIPv6(t *testing.T) {
+	t.Parallel()
 	l, err := net.Listen("tcp", "[::1]:0")
 	if err != nil {
 		t.Skipf("no IPv6 loopback here: %s", err)
@@ -76,6 +79,7 @@ func TestMeshOverIPv6(t *testing.T) {
 // What a node tells the others is the address that was set, or, where it listens
 // on every interface, its port at the address of its gossip.
 func TestNodesAreToldReachableMeshAddresses(t *testing.T) {
+	t.Parallel()
 	options := quick()
 	maps.Copy(options, map[string]any{"mesh-addr": "0.0.0.0:0"})
 	s := layOut(t, 3, options)

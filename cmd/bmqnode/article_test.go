@@ -32,6 +32,7 @@ func (s *scene) hold(cond func() bool, msg string) {
 // The non-sticky case: a follower that was cut off comes back.
 
 func TestIsolatedNodeComesBackAndTheLeaderStays(t *testing.T) {
+	t.Parallel()
 	s := play(t, 5, quick())
 	first := s.agree(s.Nodes(), nil)
 	lonely := s.others(first.Leader)[0]
@@ -44,6 +45,7 @@ func TestIsolatedNodeComesBackAndTheLeaderStays(t *testing.T) {
 }
 
 func TestWithoutScoutingAnIsolatedNodeUnseatsTheLeader(t *testing.T) {
+	t.Parallel()
 	s := play(t, 5, withoutScouting())
 	first := s.agree(s.Nodes(), nil)
 	lonely := s.others(first.Leader)[0]
@@ -59,6 +61,7 @@ func TestWithoutScoutingAnIsolatedNodeUnseatsTheLeader(t *testing.T) {
 // The ping-pong case: the link between the leader and one follower is cut.
 
 func TestCutLinkToTheLeaderAndTheLeaderStays(t *testing.T) {
+	t.Parallel()
 	s := play(t, 5, quick())
 	first := s.agree(s.Nodes(), nil)
 	deaf := s.cutFromLeader(first)
@@ -70,6 +73,7 @@ func TestCutLinkToTheLeaderAndTheLeaderStays(t *testing.T) {
 }
 
 func TestWithoutScoutingACutLinkLetsLeadershipPingPong(t *testing.T) {
+	t.Parallel()
 	s := play(t, 5, withoutScouting())
 	first := s.agree(s.Nodes(), nil)
 	s.cutFromLeader(first)
@@ -79,6 +83,7 @@ func TestWithoutScoutingACutLinkLetsLeadershipPingPong(t *testing.T) {
 // Silence in one direction only.
 
 func TestLeaderThatNobodyHearsStepsDown(t *testing.T) {
+	t.Parallel()
 	s := play(t, 3, quick())
 	first := s.agree(s.Nodes(), nil)
 	mute := s.node(first.Leader)
@@ -90,6 +95,7 @@ func TestLeaderThatNobodyHearsStepsDown(t *testing.T) {
 }
 
 func TestFollowerThatCannotHearUnseatsNobody(t *testing.T) {
+	t.Parallel()
 	s := play(t, 3, quick())
 	first := s.agree(s.Nodes(), nil)
 	deaf := s.others(first.Leader)[0]

@@ -15,17 +15,25 @@ import (
 
 // bmqnode runs the command to its end.
 func bmqnode(t *testing.T, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	return ended(t, exec.Command(binary, args...))
+}
+
+// ended runs cmd to its end.
+func ended(t *testing.T, cmd *exec.Cmd) (stdout, stderr string, code int) {
+	t.Helper()
 	var out, errs bytes.Buffer
-	cmd := exec.Command(binary, args...)
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err := cmd.Run()
 	if err != nil {
 		require.ErrorAs(t, err, new(*exec.ExitError))
 	}
+	require.NotContains(t, errs.String(), "DATA RACE")
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 }
 
 func TestMistakesAreNamedAndExitWith2(t *testing.T) {
+	t.Parallel()
 	file := func(text string) string {
 		path := filepath.Join(t.TempDir(), "c.yaml")
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
@@ -64,6 +72,7 @@ func TestMistakesAreNamedAndExitWith2(t *testing.T) {
 }
 
 func TestWhatCannotBeDoneExitsWith1(t *testing.T) {
+	t.Parallel()
 	_, stderr, code := bmqnode(t, "status", "--admin", "127.0.0.1:1")
 	require.Equal(t, 1, code)
 	require.Contains(t, stderr, "no node answers")
@@ -75,6 +84,7 @@ func TestWhatCannotBeDoneExitsWith1(t *testing.T) {
 }
 
 func TestFlagsWinOverTheFile(t *testing.T) {
+	t.Parallel()
 	s := play(t, 1, map[string]any{"priority": 1})
 	s.agree(s.Nodes(), nil)
 	n := s.Nodes()[0]
@@ -93,6 +103,7 @@ func TestFlagsWinOverTheFile(t *testing.T) {
 }
 
 func TestStatusWatchAndTransferOfARunningMesh(t *testing.T) {
+	t.Parallel()
 	s := play(t, 3, quick())
 	first := s.agree(s.Nodes(), nil)
 	admin := s.others(first.Leader)[0].AdminAddr

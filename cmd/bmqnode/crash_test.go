@@ -12,6 +12,7 @@ import (
 )
 
 func TestKilledLeaderIsReplacedAndComesBackAsAFollower(t *testing.T) {
+	t.Parallel()
 	s := play(t, 5, quick())
 	first := s.agree(s.Nodes(), nil)
 
@@ -24,6 +25,7 @@ func TestKilledLeaderIsReplacedAndComesBackAsAFollower(t *testing.T) {
 }
 
 func TestStoppedLeaderHandsOverBeforeItExits(t *testing.T) {
+	t.Parallel()
 	s := play(t, 3, quick())
 	first := s.agree(s.Nodes(), nil)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -38,6 +40,7 @@ func TestStoppedLeaderHandsOverBeforeItExits(t *testing.T) {
 }
 
 func TestPausedLeaderNeverClaimsToLeadAfterItWakes(t *testing.T) {
+	t.Parallel()
 	s := play(t, 3, quick())
 	first := s.agree(s.Nodes(), nil)
 	old := s.node(first.Leader)
@@ -72,6 +75,7 @@ func TestPausedLeaderNeverClaimsToLeadAfterItWakes(t *testing.T) {
 }
 
 func TestFollowersRestartInTurnUnderALeaderThatStays(t *testing.T) {
+	t.Parallel()
 	s := play(t, 5, quick())
 	first := s.agree(s.Nodes(), nil)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -89,6 +93,7 @@ func TestFollowersRestartInTurnUnderALeaderThatStays(t *testing.T) {
 }
 
 func TestSingleVoterLeadsAtOnceAndAfterEveryRestart(t *testing.T) {
+	t.Parallel()
 	s := play(t, 1, nil)
 	var last cluster.GroupStatus
 	for range 3 {
@@ -102,6 +107,7 @@ func TestSingleVoterLeadsAtOnceAndAfterEveryRestart(t *testing.T) {
 // A process whose disk fails must stop voting, say why, and exit non-zero. A
 // limit of zero on the size of files makes every write of the running process fail.
 func TestNodeWhoseDiskFailsStopsTakingPart(t *testing.T) {
+	t.Parallel()
 	s := play(t, 3, quick())
 	first := s.agree(s.Nodes(), nil)
 	victim := s.others(first.Leader)[0]

@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -10,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -24,6 +26,7 @@ import (
 var binary string
 
 func TestMain(m *testing.M) {
+	playSideBySide()
 	dir, err := os.MkdirTemp("", "bmqnode-e2e-")
 	if err != nil {
 		panic(err)
@@ -32,10 +35,24 @@ func TestMain(m *testing.M) {
 	if out, err := exec.Command("go", append(buildArgs, "-o", binary, ".")...).CombinedOutput(); err != nil {
 		panic(fmt.Sprintf("%s: %s", err, out))
 	}
+	// A child in which a race is found ends at once, and no other waits at its end
+	// for the detector.
+	os.Setenv("GORACE", "halt_on_error=1 atexit_sleep_ms=0")
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		os.RemoveAll(dir)
 		os.Exit(code)
 	}))
+}
+
+// playSideBySide lets more tests run at once than there are cores, unless -parallel
+// says how many: processes mostly wait.
+func playSideBySide() {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		_ = flag.Set("test.parallel", "8")
+	}
 }
 
 const (
@@ -87,7 +104,10 @@ func layOut(t testing.TB, n int, options map[string]any) *scene {
 func (s *scene) end() {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	require.NoError(s.t, s.Stop(ctx))
+	assert.NoError(s.t, s.Stop(ctx))
+	for _, l := range s.lines {
+		assert.NotContains(s.t, l.Text, "DATA RACE", l.Node)
+	}
 	if s.t.Failed() {
 		for _, l := range s.lines {
 			s.t.Logf("%s %s", l.Node, l.Text)

@@ -10,6 +10,7 @@ import (
 )
 
 func TestLinksAreCutAndHealedByCommand(t *testing.T) {
+	t.Parallel()
 	s := play(t, 3, quick())
 	first := s.agree(s.Nodes(), nil)
 	followers := s.others(first.Leader)

@@ -40,6 +40,7 @@ var (
 
 // The command that the README begins with, as a user would use it.
 func TestMeshShowsALeaderObeysAndLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
 	cmd := exec.Command(binary, "mesh", "--nodes", "3", "--base-port", "18400")
 	var out lockedBuffer
 	cmd.Stdout, cmd.Stderr = &out, &out

@@ -38,6 +38,7 @@ expect:
 `
 
 func TestExitStatusTellsWhatBecameOfAReplay(t *testing.T) {
+	t.Parallel()
 	good := write(t, "good", briefCrash)
 	unmet := write(t, "unmet", briefCrash+"  - {to: 8s, leader: a}\n")
 	wrong := write(t, "wrong", strings.Replace(briefCrash, "crash: [a]", "crash: [x]", 1))
@@ -71,6 +72,7 @@ func TestExitStatusTellsWhatBecameOfAReplay(t *testing.T) {
 }
 
 func TestTheSameSeedGivesTheSameBytes(t *testing.T) {
+	t.Parallel()
 	for _, format := range []string{"json", "svg", "html", "text"} {
 		args := []string{"replay", scenarios + "chained.yaml", "--format", format, "--seed", "7"}
 		first, stderr, code := bmqnode(t, args...)
@@ -81,6 +83,7 @@ func TestTheSameSeedGivesTheSameBytes(t *testing.T) {
 }
 
 func TestReportsOfSeveralFilesGoIntoAFolder(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "reports")
 	_, stderr, code := bmqnode(t, "replay", scenarios+"chained.yaml", scenarios+"one-node.yaml", "--format", "html", "-o", dir)
 	require.Zero(t, code, stderr)
@@ -94,6 +97,7 @@ func TestReportsOfSeveralFilesGoIntoAFolder(t *testing.T) {
 // A lost disk lets a node vote twice: the one thing that breaks the protocol. The
 // least that breaks it is found, and what is printed shows it again.
 func TestABrokenInvariantIsShrunkAndCanBeReplayed(t *testing.T) {
+	t.Parallel()
 	file := write(t, "forgotten-vote", `
 nodes: [a, b, c, d]
 elector: {quorum: 3}
@@ -125,31 +129,41 @@ timeline:
 }
 
 func TestALiveReplayHoldsAndCleansUp(t *testing.T) {
-	before := leftovers(t)
-	stdout, stderr, code := bmqnode(t, "replay", "--live", "--base-port", "19400", write(t, "brief", briefCrash))
+	t.Parallel()
+	cmd, tmp := liveReplay(t, write(t, "brief", briefCrash))
+	stdout, stderr, code := ended(t, cmd)
 	require.Zero(t, code, stdout+stderr)
 	require.Contains(t, stdout, "live,")
-	require.Equal(t, before, leftovers(t))
+	require.Empty(t, leftovers(t, tmp))
 }
 
 func TestCtrlCEndsALiveReplayAndLeavesNothing(t *testing.T) {
-	before := leftovers(t)
-	cmd := exec.Command(binary, "replay", "--live", "--base-port", "19800", scenarios+"leader-ping-pong.yaml")
+	t.Parallel()
+	cmd, tmp := liveReplay(t, scenarios+"leader-ping-pong.yaml")
 	var out lockedBuffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	require.NoError(t, cmd.Start())
-	require.Eventually(t, func() bool { return len(leftovers(t)) > len(before) }, patience, 10*time.Millisecond, "its directory")
+	require.Eventually(t, func() bool { return len(leftovers(t, tmp)) > 0 }, patience, 10*time.Millisecond, "its directory")
 	time.Sleep(time.Second) // its processes are on their way up; any moment will do
 	require.NoError(t, cmd.Process.Signal(os.Interrupt))
 	require.Error(t, cmd.Wait())
 	require.Equal(t, 1, cmd.ProcessState.ExitCode())
 	require.True(t, bytes.Contains(out.Bytes(), []byte("context canceled")), "%s", out.Bytes())
-	require.Equal(t, before, leftovers(t))
+	require.Empty(t, leftovers(t, tmp))
 }
 
-// leftovers are the directories of live runs that are still there.
-func leftovers(t *testing.T) []string {
-	dirs, err := filepath.Glob(filepath.Join(os.TempDir(), "bmqnode-replay-*"))
+// liveReplay is the command that replays a scenario live, and where its temporary
+// files go.
+func liveReplay(t *testing.T, scenario string) (cmd *exec.Cmd, tmp string) {
+	tmp = t.TempDir()
+	cmd = exec.Command(binary, "replay", "--live", "--base-port", "19400", scenario)
+	cmd.Env = append(os.Environ(), "TMPDIR="+tmp)
+	return cmd, tmp
+}
+
+// leftovers are the files of live runs that are still there.
+func leftovers(t *testing.T, tmp string) []os.DirEntry {
+	files, err := os.ReadDir(tmp)
 	require.NoError(t, err)
-	return dirs
+	return files
 }

@@ -74,6 +74,7 @@ func newCanvasser(t *testing.T, name cluster.NodeID, voter *procs.Node) *canvass
 // A process that is killed twenty times, at once after its vote or at a random
 // moment around it, never votes for two candidates in one term.
 func TestProcessRestartedTwentyTimesVotesOnceInATerm(t *testing.T) {
+	t.Parallel()
 	s := play(t, 1, map[string]any{
 		"voters": []string{"n1", "n2", "n3"}, "initial-wait": "1h", // it never stands itself
 		"heartbeat-broadcast": "100ms", "heartbeat-miss-count": 5, "lease": "200ms",
