@@ -61,11 +61,13 @@ func (m *Mesh) serve(conn net.Conn) {
 	m.mu.Lock()
 	delete(m.pending, conn)
 	m.mu.Unlock()
-	if err != nil {
+	switch {
+	case errors.Is(err, errProbe):
+	case err != nil:
 		m.reject(conn, err)
-		return
+	default:
+		go l.run()
 	}
-	go l.run()
 }
 
 // welcome answers a Hello and waits for the Join. The connection is closed if
@@ -77,11 +79,16 @@ func (m *Mesh) welcome(g *greeting) (*link, error) {
 		return nil, err
 	}
 	if refused := m.consider(&h); refused != nil {
+		m.refused(elector.NodeID(h.Node), g.conn.RemoteAddr().String(), refused)
 		g.refuse(refused)
 		return nil, refused
 	}
+	if h.Probe {
+		return nil, m.answerProbe(g, &h)
+	}
 	l, err := m.join(g, &h)
 	if err != nil {
+		m.refused(elector.NodeID(h.Node), g.conn.RemoteAddr().String(), err)
 		// The dialer may have the link up by now: an orderly end without
 		// goodbye would look like this process's death.
 		reset(g.conn)
@@ -115,6 +122,9 @@ func (m *Mesh) consider(h *hello) *refusal {
 	if m.closing {
 		return refuse(ReasonClosing, "node %s is leaving", m.cfg.Node)
 	}
+	if h.Probe {
+		return nil
+	}
 	p := m.peers[elector.NodeID(h.Node)]
 	c := h.connection(elector.NodeID(h.Node))
 	outcome, refused := p.judge(&c)
@@ -131,10 +141,7 @@ func (m *Mesh) join(g *greeting, h *hello) (*link, error) {
 		m.vanish()
 		return nil, refuse(ReasonNone, "cut off by the fault layer")
 	}
-	w := m.hello(node, h.Dial)
-	w.MinVersion = min(h.MaxVersion, maxVersion)
-	w.MaxVersion = w.MinVersion
-	if err := g.send(frameWelcome, w); err != nil {
+	if err := g.send(frameWelcome, m.welcomeTo(h)); err != nil {
 		return nil, err
 	}
 	if err := g.expect(frameJoin, &ping{}); err != nil {
@@ -160,5 +167,5 @@ func (m *Mesh) reject(conn net.Conn, err error) {
 		m.log.Debug("connection refused", "remote", remote, "reason", reason, "cause", err)
 		return
 	}
-	m.log.warn(reason.String(), host, "connection refused", "remote", remote, "cause", err)
+	m.log.warn(reason.String(), host, "connection refused", withAdvice(reason, "remote", remote, "cause", err)...)
 }

@@ -2,10 +2,13 @@ package netmesh
 
 import (
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/clock"
 	"github.com/hashicorp/go-hclog"
 )
 
@@ -43,6 +46,16 @@ type Config struct {
 	Logger    hclog.Logger // nil: no logs
 	Faults    *Faults      // nil: no fault layer in the path
 
+	// Voters and Agree must be equal on every node. They are compared with those of
+	// each peer; what differs is a Finding and changes nothing else. A peer that
+	// tells none, or lacks a setting, is not compared in that.
+	Voters []elector.NodeID
+	Agree  map[string]string // at most 16 settings; 1 to 48 bytes each, with a value of at most 64
+	// MaxDriftPPM is by how many parts per million the rates of two nodes' clocks
+	// may differ before it is a Finding; 0: they are measured and not judged.
+	MaxDriftPPM int64
+	Clock       Clock // whose rate is compared; nil: the time of package time
+
 	// NoDeathProof switches proof (a) off: where L4 proxies sit between members
 	// an end of stream and a refused dial prove nothing.
 	NoDeathProof bool
@@ -72,9 +85,23 @@ func (c Config) Validate() error {
 		v.address("Advertise", c.Advertise)
 	}
 	v.durations(c)
+	v.shared(c)
 	v.check(c.MaxFrame >= MinMaxFrame, "MaxFrame: %d; want at least %d bytes", c.MaxFrame, MinMaxFrame)
 	v.check(c.QueueLength > 0, "QueueLength: %d; want at least 1", c.QueueLength)
 	return v.join()
+}
+
+// shared checks what is compared with the peers'.
+func (v *violations) shared(c Config) {
+	for _, voter := range c.Voters {
+		v.name("Voters", string(voter))
+	}
+	v.check(len(c.Agree) <= maxSettings, "Agree: %d settings; want at most %d", len(c.Agree), maxSettings)
+	for _, key := range slices.Sorted(maps.Keys(c.Agree)) {
+		v.check(key != "" && len(key) <= maxSettingKey, "Agree: name %q; want 1 to %d bytes", key, maxSettingKey)
+		v.check(len(c.Agree[key]) <= maxSettingValue, "Agree: %s is %q; want at most %d bytes", key, c.Agree[key], maxSettingValue)
+	}
+	v.check(c.MaxDriftPPM >= 0, "MaxDriftPPM: %d; want 0 or more", c.MaxDriftPPM)
 }
 
 func (v *violations) durations(c Config) {
@@ -103,6 +130,9 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.QueueLength, DefaultQueueLength)
 	if c.Network == nil {
 		c.Network = tcpNetwork{userTimeout: c.IdleTimeout}
+	}
+	if c.Clock == nil {
+		c.Clock = clock.Process()
 	}
 	if c.Logger == nil {
 		c.Logger = hclog.NewNullLogger()

@@ -57,11 +57,9 @@ func (m *Mesh) introduce(g *greeting, node elector.NodeID) (*link, error) {
 	if err := g.expect(frameWelcome, &w); err != nil {
 		return nil, err
 	}
-	if refused := m.check(&w); refused != nil {
+	if refused := m.checkWelcome(&w, node); refused != nil {
+		g.refuse(refused)
 		return nil, refused
-	}
-	if w.Node != string(node) {
-		return nil, refuse(ReasonWrongNode, "node %q was dialed, and node %q answers", node, w.Node)
 	}
 	w.Dial = dial
 	l := m.newLink(g, w.info(g.conn), w.connection(m.cfg.Node))
@@ -70,6 +68,17 @@ func (m *Mesh) introduce(g *greeting, node elector.NodeID) (*link, error) {
 		return nil, refused
 	}
 	return l, nil
+}
+
+// checkWelcome reports by which rule who answered is not the node that was dialed.
+func (m *Mesh) checkWelcome(w *hello, node elector.NodeID) *refusal {
+	if refused := m.check(w); refused != nil {
+		return refused
+	}
+	if w.Node != string(node) {
+		return refuse(ReasonWrongNode, "node %q was dialed, and node %q answers", node, w.Node)
+	}
+	return nil
 }
 
 // connection returns what decides between the connection of this handshake and

@@ -10,9 +10,10 @@ import (
 
 // errand is what the dialer is to do next.
 type errand struct {
-	addr  string // "" for nothing
-	proof proofWanted
-	lazy  bool // not at once
+	addr   string // "" for nothing
+	proof  proofWanted
+	verify *link // dial beside this link; nil: make one
+	lazy   bool  // not at once
 }
 
 // dialLoop dials the peer whenever there is an address and no link, for ever.
@@ -22,6 +23,10 @@ func (p *peer) dialLoop() {
 		e := p.errand()
 		if e.addr == "" {
 			p.rest(&pause)
+			continue
+		}
+		if e.verify != nil {
+			p.sleep(p.verify(e))
 			continue
 		}
 		if e.lazy {
@@ -47,7 +52,7 @@ func (p *peer) errand() errand {
 	p.m.mu.Lock()
 	defer p.m.mu.Unlock()
 	if p.link != nil {
-		return errand{}
+		return p.verification()
 	}
 	e := errand{addr: p.addr, lazy: p.lazy}
 	if p.proof.addr != "" {
@@ -91,9 +96,11 @@ func (p *peer) dialFailed(e errand, err error) {
 	var refused *refusal
 	if errors.As(err, &refused) {
 		p.m.stats.count(refused.Reason)
+		p.m.refused(p.node, e.addr, refused)
 	}
 	if refused != nil && refused.Reason != ReasonAlreadyConnected && refused.Reason != ReasonClosing {
-		p.m.log.warn(refused.Reason.String(), string(p.node), "peer not connected", "peer", p.node, "addr", e.addr, "cause", err)
+		p.m.log.warn(refused.Reason.String(), string(p.node), "peer not connected",
+			withAdvice(refused.Reason, "peer", p.node, "addr", e.addr, "cause", err)...)
 	} else {
 		p.m.log.Debug("dial failed", "peer", p.node, "addr", e.addr, "cause", err)
 	}

@@ -20,9 +20,10 @@ const (
 	frameJoin                         // dialer: the link is up on my side
 	frameRefuse                       // either: the handshake failed, and why
 	framePing                         // body: number
-	framePong                         // body: the number of the ping
+	framePong                         // body: the number of the ping, and when it was
 	frameGoodbye                      // either: I live and close this link, and why
 	frameBatch                        // messages, one after the other
+	frameFacts                        // what the sender knows of itself and of the link; since version 2
 	frameEnd
 )
 

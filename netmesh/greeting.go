@@ -50,15 +50,18 @@ func (g *greeting) expect(want frameKind, into any) error {
 	return refuse(ReasonGarbage, "frame kind %d in a handshake, want %d", kind, want)
 }
 
-// refuse tells the peer why, and closes so that it has a chance to read it.
-func (g *greeting) refuse(r *refusal) {
-	err := g.send(frameRefuse, r.farewell())
+// refuse tells the peer why there will be no link.
+func (g *greeting) refuse(r *refusal) { g.part(frameRefuse, r.farewell()) }
+
+// part says a last thing, and closes so that the peer has a chance to read it.
+func (g *greeting) part(kind frameKind, body any) {
+	err := g.send(kind, body)
 	if err == nil {
 		err = closeWrite(g.conn)
 	}
 	if err == nil {
 		// Closing while unread data waits would reset the connection and take
-		// the refusal with it.
+		// what was said with it.
 		_ = g.conn.SetReadDeadline(time.Now().Add(farewellTime))
 		_, _ = io.CopyN(io.Discard, g.conn, maxGreeting)
 	}

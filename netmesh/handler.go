@@ -37,6 +37,12 @@ type PeerInfo struct {
 	Version  uint      // of the mesh's protocol, agreed between the two
 }
 
+// Clock is read for every ping, from several goroutines: always positive, never
+// going backwards, the one that leases are counted by.
+type Clock interface {
+	Now() elector.Time
+}
+
 // Network makes connections. Those of TCP and of an in-memory network fit. A
 // refused dial must match syscall.ECONNREFUSED by errors.Is, a reset connection
 // syscall.ECONNRESET. Connections may offer CloseWrite and SetLinger as

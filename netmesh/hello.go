@@ -14,7 +14,7 @@ import (
 // The versions of the protocol that this build speaks.
 const (
 	minVersion = 1
-	maxVersion = 1
+	maxVersion = 2
 )
 
 const magic = "bmqelect"
@@ -32,6 +32,7 @@ type hello struct {
 	Address    string // host:port that it listens on
 	To         string // the node that it means to talk to
 	Dial       uint64 // counts the dials of this process
+	Probe      bool   // no link is wanted, only the Welcome; since version 2
 }
 
 // farewell is the body of Refuse and Goodbye.
@@ -50,18 +51,25 @@ func (r *refusal) farewell() *farewell {
 // refusal returns what the peer said. The text goes to logs: no line breaks or
 // other control characters of a stranger's choice.
 func (f *farewell) refusal() *refusal {
-	text := strings.Map(func(r rune) rune {
+	text := printable(f.Text[:min(len(f.Text), maxText)])
+	return &refusal{Reason: Reason(f.Reason), Text: text, byPeer: true}
+}
+
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
 			return r
 		}
 		return ' '
-	}, f.Text[:min(len(f.Text), maxText)])
-	return &refusal{Reason: Reason(f.Reason), Text: text, byPeer: true}
+	}, text)
 }
 
-// ping is the body of Ping and Pong.
+// ping is the body of Ping, of Join and, since version 2 with the times, of Pong.
 type ping struct {
-	Number uint64
+	Number   uint64
+	Received int64 // when the ping came, by the answerer's clock; ns
+	Sent     int64 // when the pong left, by the same
+	Wall     int64 // then, by its wall clock; Unix time in ns
 }
 
 // hello returns this process's introduction to a node.
@@ -94,6 +102,14 @@ func (m *Mesh) check(h *hello) *refusal {
 		return refuse(ReasonDuplicateName, "two nodes are called %q: identities %s and %s", h.Node, uuid.UUID(h.Identity), mine)
 	}
 	return nil
+}
+
+// welcomeTo returns the Welcome for the process that sent h.
+func (m *Mesh) welcomeTo(h *hello) *hello {
+	w := m.hello(elector.NodeID(h.Node), h.Dial)
+	w.MinVersion = min(h.MaxVersion, maxVersion)
+	w.MaxVersion = w.MinVersion
+	return w
 }
 
 // info is what h, which has passed check, says about the process behind conn.

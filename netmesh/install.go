@@ -35,6 +35,7 @@ func (m *Mesh) install(l *link) *refusal {
 
 // announce tells the handler that l is up, with the peer's turn held.
 func (m *Mesh) announce(p *peer, l *link, reborn bool) {
+	m.findings.forget(p.node, reborn, true)
 	if reborn {
 		m.handler.Died(p.node, elector.ProofReincarnated)
 	}
@@ -72,6 +73,9 @@ func (p *peer) adopt(l *link) (reborn bool) {
 	reborn = p.known && l.identity == p.identity && l.boot > p.boot
 	p.departed = false
 	p.known, p.identity, p.boot = true, l.identity, l.boot
+	if l.dialed || old == nil || old.boot != l.boot {
+		p.reach = reach{settled: l.dialed}
+	}
 	p.link, p.removed, p.proof = l, false, proofWanted{}
 	p.epoch++
 	p.status.since, p.status.err = time.Now(), ""
@@ -82,6 +86,7 @@ func (p *peer) adopt(l *link) (reborn bool) {
 	default:
 		old.retire(l)
 	}
+	p.poke()   // the dialer may have something to find out
 	l.signal() // what waits for the old one goes to the new one
 	return reborn
 }
@@ -98,6 +103,7 @@ func (m *Mesh) lose(l *link, ev elector.Evidence, err error) {
 	if ev == elector.EvidenceGoodbye || ev == elector.EvidenceLocal {
 		log = m.log.Debug // on purpose, at one end or the other
 	}
+	m.findings.forget(p.node, true, false)
 	log("link down", "peer", p.node, "evidence", ev.String(), "cause", err)
 	m.handler.LinkDown(p.node, ev)
 	p.poke()
@@ -117,13 +123,21 @@ func (m *Mesh) unplace(p *peer, l *link, ev elector.Evidence, err error) bool {
 	p.status = peerStatus{since: time.Now(), loss: ev, err: err.Error()}
 	var said *goodbyeError
 	p.departed = errors.As(err, &said) && said.Reason == ReasonClosing
-	if ev == elector.EvidenceEOF && !m.cfg.NoDeathProof {
+	if ev == elector.EvidenceEOF && p.provable(l) {
 		p.proof = proofWanted{addr: l.listens(), epoch: p.epoch}
 	}
+	p.reach = reach{}
 	if p.removed {
 		m.drop(p)
 	}
 	return true
+}
+
+// provable reports whether how l ends, and a dial after it, says something about
+// the process at the other end: nothing stands between, and its address is not
+// one that refused while it lived. Called with Mesh.mu held.
+func (p *peer) provable(l *link) bool {
+	return !p.m.cfg.NoDeathProof && !l.proxied.Load() && !p.reach.failing()
 }
 
 // prove tells the handler that the process behind the link of that epoch is

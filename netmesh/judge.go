@@ -36,14 +36,22 @@ func (p *peer) judge(c *connection) (standing, *refusal) {
 	case c.identity != p.identity:
 		// A second process under one name, or a data directory that was lost:
 		// a misconfiguration, and no proof that the first one is gone.
-		return barred, refuse(ReasonDuplicateName, "node %q has identity %s, and identity %s is known by that name",
-			c.node, c.identity, p.identity)
+		return barred, refuse(ReasonDuplicateName, "node %q has identity %s, and identity %s is known by that name%s",
+			c.node, c.identity, p.identity, p.whereabouts())
 	case c.boot < p.boot:
 		return barred, refuse(ReasonStale, "node %q is at boot %d, and boot %d was seen already", c.node, c.boot, p.boot)
 	case c.boot > p.boot, p.link == nil, p.link.ending():
 		return wins, nil
 	}
 	return c.against(&p.link.connection)
+}
+
+// whereabouts is for the text of a refusal: where the process is that is known.
+func (p *peer) whereabouts() string {
+	if p.link == nil {
+		return ""
+	}
+	return ", connected at " + p.link.info.Remote
 }
 
 // against decides between c and the link that is up, of the same two processes.

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
@@ -25,6 +26,7 @@ type link struct {
 	info   PeerInfo
 	dialed bool // by this side
 	meter  meter
+	rate   clockRate
 	line   *delayLine // the fault layer; nil without
 
 	frames *frameReader
@@ -33,11 +35,14 @@ type link struct {
 	spare  []queued
 
 	ready   chan struct{} // messages wait
-	pongs   chan uint64   // pings to answer
+	pongs   chan ping     // pings to answer
+	news    chan struct{} // tell the facts again
 	probe   chan struct{} // ping now
 	retired chan struct{} // another connection is kept: closed by retire
 	stop    chan struct{} // closed by end
 	written chan struct{} // the writer has ended
+
+	proxied atomic.Bool // something between the ends rewrites addresses
 
 	mu       sync.Mutex
 	hurried  bool      // deadlines are set for the end; nobody moves them any more
@@ -53,7 +58,8 @@ func (m *Mesh) newLink(g *greeting, info PeerInfo, c connection) *link {
 	l := &link{
 		connection: c, m: m, conn: g.conn, info: info, dialed: c.dialer == m.cfg.Node,
 		frames: g.frames, dec: g.dec, enc: g.enc,
-		ready: make(chan struct{}, 1), pongs: make(chan uint64, 4), probe: make(chan struct{}, 1),
+		ready: make(chan struct{}, 1), pongs: make(chan ping, 4),
+		news: make(chan struct{}, 1), probe: make(chan struct{}, 1),
 		retired: make(chan struct{}), stop: make(chan struct{}), written: make(chan struct{}),
 	}
 	l.frames.max = m.cfg.MaxFrame

@@ -19,6 +19,8 @@ type Mesh struct {
 	listener   net.Listener
 	advertised string
 	stats      stats
+	facts      facts // of every link
+	findings   findings
 	log        logger
 	dials      atomic.Uint64
 
@@ -62,7 +64,7 @@ func newMesh(cfg Config, h Handler, listener net.Listener) *Mesh {
 	m := &Mesh{
 		cfg: cfg, handler: h, listener: listener, advertised: cfg.advertised(listener.Addr()),
 		log:  logger{Logger: cfg.Logger.With("node", cfg.Node)},
-		done: make(chan struct{}), peers: make(map[elector.NodeID]*peer),
+		done: make(chan struct{}), facts: ownFacts(cfg), peers: make(map[elector.NodeID]*peer),
 		live: make(map[*link]struct{}), pending: make(map[net.Conn]struct{}),
 	}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
@@ -88,7 +90,7 @@ func (m *Mesh) AddPeer(node elector.NodeID, addr string) {
 	if p == nil || m.closing || p.addr == addr && !p.removed {
 		return
 	}
-	p.addr, p.removed = addr, false
+	p.addr, p.removed, p.reach = addr, false, reach{}
 	p.poke()
 }
 
@@ -103,6 +105,7 @@ func (m *Mesh) RemovePeer(node elector.NodeID) {
 		return
 	}
 	p.addr, p.removed, p.known, p.proof = "", true, false, proofWanted{}
+	m.findings.forget(node, true, true)
 	if p.link == nil {
 		m.drop(p)
 		return

@@ -33,7 +33,7 @@ func TestMeter(t *testing.T) {
 	require.Zero(t, rtt)
 	require.Zero(t, loss)
 	for i := range 10 {
-		n := m.next(now)
+		n := m.next(now, 0)
 		if i%2 == 0 {
 			m.pong(n, now.Add(8*time.Millisecond))
 			m.pong(n, now.Add(time.Hour)) // twice
@@ -43,7 +43,7 @@ func TestMeter(t *testing.T) {
 	require.Equal(t, 8*time.Millisecond, rtt)
 	require.InDelta(t, 4.0/9, loss, 1e-9, "the newest is on its way")
 	for range 100 {
-		m.next(now)
+		m.next(now, 0)
 	}
 	_, loss = m.read()
 	require.Equal(t, 1.0, loss)

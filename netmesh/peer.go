@@ -37,6 +37,7 @@ type peer struct {
 	link     *link  // nil if down
 	epoch    uint64 // counts links: evidence about an earlier one is void
 	proof    proofWanted
+	reach    reach
 	lazy     bool // the next dial is not at once
 	status   peerStatus
 }

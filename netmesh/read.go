@@ -44,12 +44,17 @@ func (l *link) handle(kind frameKind, body []byte) error {
 	case frameBatch:
 		return l.deliver(body)
 	case framePing, framePong:
-		var number ping
-		if err := l.dec.one(body, &number); err != nil {
+		var p ping
+		if err := l.dec.one(body, &p); err != nil {
 			return err
 		}
-		l.pinged(kind, number.Number)
-		return nil
+		return l.pinged(kind, &p)
+	case frameFacts:
+		var f facts
+		if err := l.dec.one(body, &f); err != nil {
+			return err
+		}
+		return l.learn(&f)
 	case frameGoodbye:
 		var f farewell
 		if err := l.dec.one(body, &f); err != nil {
@@ -60,15 +65,19 @@ func (l *link) handle(kind frameKind, body []byte) error {
 	return refuse(ReasonGarbage, "frame kind %d on an established link", kind)
 }
 
-func (l *link) pinged(kind frameKind, number uint64) {
-	if kind == framePong {
-		l.meter.pong(number, time.Now())
-		return
+func (l *link) pinged(kind frameKind, p *ping) error {
+	now := l.m.cfg.Clock.Now()
+	if kind == framePing {
+		select {
+		case l.pongs <- ping{Number: p.Number, Received: int64(now)}:
+		default: // a flood of pings is not worth a queue
+		}
+		return nil
 	}
-	select {
-	case l.pongs <- number:
-	default: // a flood of pings is not worth a queue
+	if sent, ok := l.meter.pong(p.Number, time.Now()); ok && l.info.Version >= factsVersion {
+		return l.timed(sent, now, p)
 	}
+	return nil
 }
 
 // deliver hands a batch to the handler. The turn is held for the whole of it:

@@ -4,45 +4,57 @@ import (
 	"math/bits"
 	"sync"
 	"time"
+
+	"github.com/bmqelect/bmqelect/elector"
 )
 
 // meter measures round-trip time and loss of one link by its pings.
 type meter struct {
 	mu       sync.Mutex
 	last     uint64        // number of the newest ping; the first is 1
-	sent     [64]time.Time // by number modulo 64
+	sent     [64]departure // by number modulo 64
 	answered uint64        // one bit per ping, the newest lowest
 	rtt      time.Duration // smoothed; 0 before the first answer
 }
 
+// departure is when a ping left, by the time of this process and by the clock
+// that is compared with the peer's.
+type departure struct {
+	at    time.Time
+	clock elector.Time
+}
+
 // next numbers a ping that leaves now.
-func (m *meter) next(now time.Time) uint64 {
+func (m *meter) next(now time.Time, clock elector.Time) uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.last++
-	m.sent[m.last%64] = now
+	m.sent[m.last%64] = departure{now, clock}
 	m.answered <<= 1
 	return m.last
 }
 
-// pong takes an answer into account; one that nobody asked for changes nothing.
-func (m *meter) pong(number uint64, now time.Time) {
+// pong takes an answer into account, and returns by the clock when its ping left;
+// one that nobody asked for, or that came before, is not ok and changes nothing.
+func (m *meter) pong(number uint64, now time.Time) (left elector.Time, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if number == 0 || number > m.last || m.last-number >= 64 {
-		return
+		return 0, false
 	}
 	bit := uint64(1) << (m.last - number)
 	if m.answered&bit != 0 {
-		return
+		return 0, false
 	}
 	m.answered |= bit
-	sample := now.Sub(m.sent[number%64])
+	sent := m.sent[number%64]
+	sample := now.Sub(sent.at)
 	if m.rtt == 0 {
 		m.rtt = sample
 	} else {
 		m.rtt += (sample - m.rtt) / 8 // RFC 6298's weight
 	}
+	return sent.clock, true
 }
 
 // read returns the smoothed round-trip time, 0 if unknown, and the share of

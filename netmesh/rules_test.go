@@ -46,9 +46,9 @@ func TestRefusedNewcomerMakesTheKeptLinkProveItself(t *testing.T) {
 	sent := func(n uint64) func() bool {
 		return func() bool { l := a.Links(); return len(l) == 1 && l[0].FramesOut == n }
 	}
-	require.Eventually(t, sent(2), patience, glance, "a ping and the answer to one")
+	require.Eventually(t, sent(3), patience, glance, "a ping, the answer to one, and the facts")
 	require.Equal(t, ReasonAlreadyConnected, a.consider(b.hello("a", 99)).Reason)
-	require.Eventually(t, sent(3), patience, glance)
+	require.Eventually(t, sent(4), patience, glance)
 }
 
 // TestOldEvidenceProvesNothing: evidence about a link before the present one

@@ -54,13 +54,20 @@ func (s LinkState) String() string {
 
 // LinkStatus describes the link to one peer.
 type LinkStatus struct {
-	Peer     PeerInfo         // Node always; the rest only of a link that is up
-	Addr     string           // of AddPeer; "" if the peer came by itself
-	State    LinkState        //
-	Since    time.Time        // of the link's last going up or down
-	Dialed   bool             // this side made the connection
-	RTT      time.Duration    // smoothed round-trip time of pings; 0 if unknown
-	Loss     float64          // share of pings without answer, 0 to 1
+	Peer   PeerInfo      // Node always; the rest only of a link that is up
+	Addr   string        // of AddPeer; "" if the peer came by itself
+	State  LinkState     //
+	Since  time.Time     // of the link's last going up or down
+	Dialed bool          // this side made the connection
+	RTT    time.Duration // smoothed round-trip time of pings; 0 if unknown
+	Loss   float64       // share of pings without answer, 0 to 1
+	// ClockRate is how much faster than this node's clock the peer's runs, in
+	// parts per million, known to within ClockDoubt; both 0 until about
+	// 24 pings were answered.
+	ClockRate, ClockDoubt float64
+	WallClock             time.Duration // the peer's wall clock less this node's, to within RTT/2; 0 if unknown
+	Proxied               bool          // a proxy or NAT rewrites the connection's addresses
+
 	LastLoss elector.Evidence // how the last link ended
 	LastErr  string           // text of the last error; "" after a link came up
 
@@ -94,6 +101,11 @@ func (p *peer) report() LinkStatus {
 	case p.link != nil:
 		s.State, s.Peer, s.Dialed = LinkIsUp, p.link.info, p.link.dialed
 		s.RTT, s.Loss = p.link.meter.read()
+		s.Proxied = p.link.proxied.Load()
+		rate, known, wall := p.link.rate.read()
+		if s.WallClock = wall; known {
+			s.ClockRate, s.ClockDoubt = rate.estimate(), rate.doubt()
+		}
 	case p.addr != "":
 		s.State = LinkDialing
 	}

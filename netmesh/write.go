@@ -16,6 +16,7 @@ func (l *link) write() {
 	var expired <-chan time.Time
 	retired := l.retired
 	err := l.sendPing()
+	nudge(l.news)
 	for err == nil {
 		select {
 		case <-l.stop:
@@ -23,8 +24,10 @@ func (l *link) write() {
 			return
 		case <-l.ready:
 			err = l.sendBatch()
-		case number := <-l.pongs:
-			err = l.sendNumber(framePong, number)
+		case pong := <-l.pongs:
+			err = l.sendPong(pong)
+		case <-l.news:
+			err = l.sendFacts()
 		case <-ticker.C:
 			err = l.sendPing()
 		case <-l.probe:
@@ -64,11 +67,24 @@ func (l *link) sendBatch() error {
 }
 
 func (l *link) sendPing() error {
-	return l.sendNumber(framePing, l.meter.next(time.Now()))
+	return l.sendValue(framePing, &ping{Number: l.meter.next(time.Now(), l.m.cfg.Clock.Now())})
 }
 
-func (l *link) sendNumber(kind frameKind, number uint64) error {
-	frame, err := l.enc.encode(kind, &ping{Number: number})
+func (l *link) sendPong(pong ping) error {
+	pong.Sent, pong.Wall = int64(l.m.cfg.Clock.Now()), time.Now().UnixNano()
+	return l.sendValue(framePong, &pong)
+}
+
+// sendFacts tells the peer what there is to tell, if it listens to that.
+func (l *link) sendFacts() error {
+	if l.info.Version < factsVersion {
+		return nil
+	}
+	return l.sendValue(frameFacts, l.facts())
+}
+
+func (l *link) sendValue(kind frameKind, value any) error {
+	frame, err := l.enc.encode(kind, value)
 	if err != nil {
 		return err
 	}
