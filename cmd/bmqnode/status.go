@@ -63,6 +63,9 @@ func printStatus(w io.Writer, answers []answerOf) error {
 			fmt.Fprintf(w, "%s: %s\n", a.Node, remark)
 		}
 	}
+	for _, line := range emergencyRemarks(answers) {
+		fmt.Fprintln(w, line)
+	}
 	return nil
 }
 

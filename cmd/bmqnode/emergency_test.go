@@ -1,0 +1,138 @@
+package main_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/internal/procs"
+	"github.com/bmqelect/bmqelect/internal/store"
+)
+
+// ran is the data directory of node a of the cluster "bees", and a configuration
+// that names it.
+func ran(t *testing.T) (dir, config string) {
+	t.Helper()
+	dir = t.TempDir()
+	s, err := store.Open(dir, store.Owner{Cluster: "bees", Node: "a"})
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+	config = filepath.Join(t.TempDir(), "c.yaml")
+	text := "node: a\ncluster: bees\nvoters: [a, b, c]\ndata-dir: " + dir + "\n"
+	require.NoError(t, os.WriteFile(config, []byte(text), 0o600))
+	return dir, config
+}
+
+func TestEmergencyChangesNothingUnlessItIsConfirmed(t *testing.T) {
+	t.Parallel()
+	dir, config := ran(t)
+	lost := []string{"emergency", "--config", config, "--lost", "b,c"}
+	for want, c := range map[string]struct {
+		code int
+		args []string
+	}{
+		"nothing was changed; if all of this is so, add --confirm bees":    {2, lost},
+		`--confirm is "BEES", but must be "bees", the name of the cluster`: {2, append(lost, "--confirm", "BEES")},
+		"say one of --lost, --readmit and --show":                          {2, []string{"emergency", "--data-dir", dir}},
+		"say one of --lost, --readmit and":                                 {2, append(lost, "--show")},
+		"--data-dir is empty, but must be":                                 {2, []string{"emergency", "--show"}},
+		"--voters is empty, but must be":                                   {2, []string{"emergency", "--data-dir", dir, "--lost", "b"}},
+		"add --confirm with the name of the cluster":                       {2, []string{"emergency", "--data-dir", dir, "--readmit", "b"}},
+		"/nowhere.yaml: no such file":                                      {2, []string{"emergency", "--config", "/nowhere.yaml", "--show"}},
+		"not needed: a, b are 2 of 3 voters":                               {1, []string{"emergency", "--config", config, "--lost", "c", "--confirm", "bees"}},
+		`belongs to node "a" of cluster "bees", not to node "b"`:           {1, append(lost, "--node", "b", "--confirm", "bees")},
+		"readmit b in " + dir + ": ":                                       {1, []string{"emergency", "--data-dir", dir, "--readmit", "b", "--confirm", "bees"}},
+	} {
+		_, stderr, code := bmqnode(t, c.args...)
+		require.Equal(t, c.code, code, "%s: %s", want, stderr)
+		require.Contains(t, stderr, want)
+	}
+	stdout, stderr, code := bmqnode(t, "emergency", "--config", config, "--show")
+	require.Zero(t, code, stderr)
+	require.Equal(t, "no emergency on record in "+dir+"\n", stdout)
+}
+
+func TestEmergencyOfAnotherClusterIsRefused(t *testing.T) {
+	t.Parallel()
+	dir, config := ran(t)
+	require.NoError(t, os.WriteFile(config, []byte("voters: [a, b, c]\ncluster: wasps\ndata-dir: "+dir+"\n"), 0o600))
+	_, stderr, code := bmqnode(t, "emergency", "--config", config, "--lost", "b,c", "--confirm", "bees")
+	require.Equal(t, 1, code)
+	require.Contains(t, stderr, `belongs to cluster "bees", `+config+` is for cluster "wasps"`)
+}
+
+func TestEmergencyIsSaidLoudlyAndShown(t *testing.T) {
+	t.Parallel()
+	dir, config := ran(t)
+	stdout, stderr, code := bmqnode(t, "emergency", "--data-dir", dir, "--voters", "a,b,c", "--lost", "b,c", "--reason", "flood", "--confirm", "bees")
+	require.Zero(t, code, stderr)
+	for _, want := range []string{
+		"EMERGENCY for node a of cluster bees", "can vote until now     a, b, c   2 needed", "can vote from now on   a         1 needed",
+		"TWO LEADERS", "b, c on record since", "Start node a: it will lead alone.",
+	} {
+		require.Contains(t, stdout, want)
+	}
+	stdout, stderr, code = bmqnode(t, "emergency", "--config", config, "--readmit", "c", "--confirm", "bees")
+	require.Zero(t, code, stderr)
+	require.Contains(t, stdout, "c may vote again, as node a sees it from its next start on.")
+	stdout, stderr, code = bmqnode(t, "emergency", "--data-dir", dir, "--show")
+	require.Zero(t, code, stderr)
+	require.Regexp(t, `^b, c of the voters a, b, c declared lost at \S+Z \(flood\); still missing: b\n  c readmitted at \S+Z\n$`, stdout)
+}
+
+func TestRetiredDirectoryStartsNoNode(t *testing.T) {
+	t.Parallel()
+	_, config := ran(t)
+	stdout, stderr, code := bmqnode(t, "emergency", "--config", config, "--lost", "a,b", "--retire", "--confirm", "bees")
+	require.Zero(t, code, stderr)
+	require.Contains(t, stdout, "This directory is retired: node a does not start on it any more.")
+	_, stderr, code = bmqnode(t, "run", "--config", config, "--admin-addr", "127.0.0.1:0", "--gossip-addr", "127.0.0.1:0", "--mesh-addr", "127.0.0.1:0")
+	require.Equal(t, 1, code)
+	require.Contains(t, stderr, "that of a voter that was declared lost")
+}
+
+// Two of three processes die for good. The third goes on alone once it was told to.
+func TestSurvivorOfALostQuorumLeadsAndSaysSoEverAfter(t *testing.T) {
+	t.Parallel()
+	s := play(t, 3, quick())
+	before := s.agree(s.Nodes(), nil)
+	left := s.Nodes()[0]
+	for _, n := range s.others("n1") {
+		require.NoError(t, n.Kill())
+	}
+	lost := []string{"emergency", "--config", left.ConfigFile, "--lost", "n2,n3", "--reason", "fire", "--confirm", cluster.DefaultCluster}
+	_, stderr, code := bmqnode(t, lost...)
+	require.Equal(t, 1, code)
+	require.Contains(t, stderr, "stop the node first")
+
+	require.NoError(t, left.Kill())
+	_, stderr, code = bmqnode(t, lost...)
+	require.Zero(t, code, stderr)
+	for range 2 { // and after the next start too
+		require.NoError(t, left.Start())
+		g := s.agree([]*procs.Node{left}, above(before.Term))
+		require.Equal(t, []cluster.NodeID{"n1"}, g.Voters)
+		before = g
+		st, err := left.Status(context.Background())
+		require.NoError(t, err)
+		require.Len(t, st.Emergencies, 1)
+		require.Equal(t, "fire", st.Emergencies[0].Reason)
+		stdout, stderr, code := bmqnode(t, "status", "--admin", left.AdminAddr)
+		require.Zero(t, code, stderr)
+		require.Regexp(t, `EMERGENCY: n2, n3 of the voters n1, n2, n3 declared lost at \S+ \(fire\); on record on n1\n`, stdout)
+		require.NoError(t, left.Kill())
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	logged := 0
+	for _, l := range s.lines {
+		if l.Level == "error" && l.Message == "voters were declared lost: the others elect without them" {
+			logged++
+		}
+	}
+	require.Equal(t, 2, logged, "every start says so")
+}
