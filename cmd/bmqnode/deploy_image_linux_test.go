@@ -139,14 +139,19 @@ func launched(t *testing.T, cmd *exec.Cmd) *lockedBuffer {
 // nodeLeads waits until the node at an admin address leads.
 func nodeLeads(t *testing.T, addr string) (st cluster.Status) {
 	t.Helper()
-	client := admin.NewClient(addr)
-	defer client.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
 	require.Eventually(t, func() (ok bool) {
 		var err error
-		st, err = client.Status(ctx)
+		st, err = statusAt(t, addr)
 		return err == nil && st.Groups[0].Leading
 	}, patience, 20*time.Millisecond, "it leads")
 	return st
+}
+
+// statusAt asks the node at an admin address.
+func statusAt(t *testing.T, addr string) (cluster.Status, error) {
+	client := admin.NewClient(addr)
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	return client.Status(ctx)
 }
