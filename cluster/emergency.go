@@ -44,7 +44,7 @@ type EmergencyOutcome struct {
 // directory. In JSON, times are RFC 3339 in UTC.
 type EmergencyStatus struct {
 	Time       time.Time           `json:"time"` // by the wall clock of the node
-	Voters     []NodeID            `json:"voters"`
+	Voters     []NodeID            `json:"voters"` // who could vote until then, sorted
 	Lost       []NodeID            `json:"lost"`
 	Reason     string              `json:"reason,omitempty"`
 	Readmitted []ReadmissionStatus `json:"readmitted,omitempty"`

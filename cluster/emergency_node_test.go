@@ -62,6 +62,40 @@ func TestSurvivorsGoOnAfterAnEmergency(t *testing.T) {
 	})
 }
 
+// The lost had leaders in terms of which the survivors never heard.
+func TestFencingTokensRiseAboveThoseOfTheLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, five...)
+		w.ledBefore()
+		w.isolate("a")
+		w.isolate("b")
+		time.Sleep(2 * election)
+		var newest lsn.LSN
+		for _, to := range []NodeID{"c", "d", "e", "c", "d"} {
+			for _, id := range []NodeID{"c", "d", "e"} {
+				if n := w.nodes[id]; n.IsLeader() && id != to {
+					require.NoError(t, n.Transfer(t.Context(), to))
+				}
+			}
+			require.True(t, w.nodes[to].IsLeader())
+			token, err := w.nodes[to].NextLSN()
+			require.NoError(t, err)
+			newest = token
+			time.Sleep(time.Second) // its followers ack, so it can hand over
+		}
+		for _, id := range []NodeID{"a", "b"} {
+			require.Less(t, w.nodes[id].machine().Term+2, newest.Term, "%s never heard of it", id)
+		}
+		w.lose("c", "d", "e")
+		w.start("a", "b")
+		time.Sleep(election)
+		token, err := w.leader().NextLSN()
+		require.NoError(t, err)
+		require.Positive(t, token.Compare(newest), "%s after %s", token, newest)
+		w.closeAll()
+	})
+}
+
 func TestLostNodeThatComesBackIsNotCountedNotElectedAndCannotLead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, five...)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -82,6 +83,20 @@ func TestEmergencyIsSaidLoudlyAndShown(t *testing.T) {
 	stdout, stderr, code = bmqnode(t, "emergency", "--data-dir", dir, "--show")
 	require.Zero(t, code, stderr)
 	require.Regexp(t, `^b, c of the voters a, b, c declared lost at \S+Z \(flood\); still missing: b\n  c readmitted at \S+Z\n$`, stdout)
+}
+
+func TestEmergencyIsDocumentedAsItIs(t *testing.T) {
+	t.Parallel()
+	dir, _ := ran(t)
+	stdout, stderr, code := bmqnode(t, "emergency", "--data-dir", dir, "--voters", "a,b,c,d,e", "--lost", "c,d,e")
+	require.Equal(t, 2, code)
+	page, err := os.ReadFile("../../docs/emergency.md")
+	require.NoError(t, err)
+	for line := range strings.Lines(strings.ReplaceAll(stdout+stderr, dir, "/var/lib/bmqnode")) {
+		if strings.TrimSpace(line) != "" {
+			require.Contains(t, string(page), "\n   "+line)
+		}
+	}
 }
 
 func TestRetiredDirectoryStartsNoNode(t *testing.T) {
