@@ -46,8 +46,8 @@ func cutCommand() *cobra.Command {
 			}
 			// Both ends drop, so that even frames on their way are lost. One alone
 			// is enough for the link.
-			one := fault(cmd.Context(), answers, a, admin.FaultRequest{Cut: []cluster.NodeID{b}})
-			other := fault(cmd.Context(), answers, b, admin.FaultRequest{Cut: []cluster.NodeID{a}})
+			one := r.fault(cmd.Context(), answers, a, admin.FaultRequest{Cut: []cluster.NodeID{b}})
+			other := r.fault(cmd.Context(), answers, b, admin.FaultRequest{Cut: []cluster.NodeID{a}})
 			if one != nil && other != nil {
 				return errors.Join(one, other)
 			}
@@ -81,7 +81,7 @@ func isolateCommand() *cobra.Command {
 					others = append(others, a.Node)
 				}
 			}
-			if err := fault(cmd.Context(), answers, id, admin.FaultRequest{Cut: others}); err != nil {
+			if err := r.fault(cmd.Context(), answers, id, admin.FaultRequest{Cut: others}); err != nil {
 				return err
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "%s hears nobody and nobody hears it\n", id)
@@ -109,7 +109,7 @@ func healCommand() *cobra.Command {
 					errs = append(errs, fmt.Errorf("%s does not answer: what is cut there stays cut (%s)", a.Node, a.Error))
 					continue
 				}
-				errs = append(errs, fault(cmd.Context(), answers, a.Node, admin.FaultRequest{HealAll: true}))
+				errs = append(errs, r.fault(cmd.Context(), answers, a.Node, admin.FaultRequest{HealAll: true}))
 			}
 			if err := errors.Join(errs...); err != nil {
 				return err
@@ -137,12 +137,12 @@ func known(answers []answerOf, ids ...cluster.NodeID) error {
 }
 
 // fault changes the faults of one node.
-func fault(ctx context.Context, answers []answerOf, id cluster.NodeID, req admin.FaultRequest) error {
+func (r *remote) fault(ctx context.Context, answers []answerOf, id cluster.NodeID, req admin.FaultRequest) error {
 	i := slices.IndexFunc(answers, func(a answerOf) bool { return a.Node == id })
-	if answers[i].Addr == "" {
+	if answers[i].via == "" {
 		return fmt.Errorf("%s: its admin address is not known", id)
 	}
-	client := admin.NewClient(answers[i].Addr)
+	client := r.client(answers[i].via)
 	defer client.Close()
 	_, err := client.Faults(ctx, req)
 	return err

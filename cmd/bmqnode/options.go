@@ -32,7 +32,7 @@ type options struct {
 	timing  elector.Timing // what the flags say; the profile fills the rest
 	flags   *pflag.FlagSet
 
-	adminAddr           string
+	admin               adminOptions
 	faults              bool
 	logLevel, logFormat string
 	shutdown            time.Duration
@@ -50,7 +50,7 @@ func (o *options) register(f *pflag.FlagSet) {
 	f.StringVar(&c.MeshAddr, "mesh-addr", cluster.DefaultMeshAddr, "host:port to listen on for the election, TCP")
 	f.StringVar(&c.AdvertiseGossip, "advertise-gossip", "", "host:port that others are told, if not --gossip-addr")
 	f.StringVar(&c.AdvertiseMesh, "advertise-mesh", "", "host:port that others are told, if not --mesh-addr")
-	f.StringVar(&o.adminAddr, "admin-addr", defaultAdminAddr, "host:port of the HTTP side; it has no authentication")
+	o.admin.register(f)
 	f.BoolVar(&c.NoDeathProof, "no-death-proof", false, "set where proxies or NAT sit between members: a refused connection proves nothing there")
 	f.BoolVar(&o.faults, "faults", false, "allow links to be cut on purpose, by 'bmqnode fault'")
 	f.StringVar(&o.logLevel, "log-level", "info", "trace, debug, info, warn or error")

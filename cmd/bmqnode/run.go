@@ -10,7 +10,6 @@ import (
 	"golang.org/x/term"
 
 	"github.com/bmqelect/bmqelect/cluster"
-	"github.com/bmqelect/bmqelect/internal/admin"
 	"github.com/bmqelect/bmqelect/internal/sdnotify"
 )
 
@@ -57,17 +56,17 @@ func run(ctx context.Context, cfg cluster.Config, o *options) error {
 	if err != nil {
 		return err
 	}
-	ln, err := admin.Listen(o.adminAddr)
+	side, err := o.admin.open()
 	if err != nil {
 		return err
 	}
-	cfg.AdminAddr = ln.Addr().String()
+	cfg.AdminAddr = side.told
 	node, err := cluster.Start(ctx, cfg)
 	if err != nil {
-		ln.Close()
+		side.close()
 		return err
 	}
-	server := admin.Serve(ln, node, cfg.Faults, log.Named("admin"))
+	server := side.serve(node, cfg, log.Named("admin"))
 	stopping := superviseBy(manager, node, log)
 	select {
 	case <-ctx.Done():

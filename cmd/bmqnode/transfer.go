@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bmqelect/bmqelect/cluster"
-	"github.com/bmqelect/bmqelect/internal/admin"
 )
 
 func transferCommand() *cobra.Command {
@@ -23,18 +22,18 @@ func transferCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
-			leader, err := r.leader(ctx)
+			leader, err := r.leader(ctx, cluster.DefaultGroup)
 			if err != nil {
 				return err
 			}
-			client := admin.NewClient(leader.Addr)
+			client := r.client(leader.via)
 			defer client.Close()
 			began := time.Now()
 			st, err := client.Transfer(ctx, cluster.NodeID(to))
 			if err != nil {
 				return err
 			}
-			g := st.Groups[0]
+			g := groupIn(st, cluster.DefaultGroup)
 			fmt.Fprintf(cmd.OutOrStdout(), "%s leads in term %d, handed over by %s in %s\n",
 				g.Leader, g.Term, leader.Node, time.Since(began).Round(time.Millisecond))
 			return nil

@@ -2,11 +2,14 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/internal/admin"
 	"github.com/bmqelect/bmqelect/internal/console"
 )
@@ -29,8 +32,8 @@ func watchCommand() *cobra.Command {
 			out.Say("watching; Ctrl-C ends it")
 			var wg sync.WaitGroup
 			for _, a := range answers {
-				if a.Addr != "" {
-					wg.Go(func() { watch(cmd.Context(), a, out) })
+				if a.via != "" {
+					wg.Go(func() { r.watch(cmd.Context(), a, out) })
 				}
 			}
 			wg.Wait()
@@ -42,17 +45,22 @@ func watchCommand() *cobra.Command {
 }
 
 // watch follows one node through its restarts.
-func watch(ctx context.Context, a answerOf, out *console.Printer) {
-	client := admin.NewClient(a.Addr)
+func (r *remote) watch(ctx context.Context, a answerOf, out *console.Printer) {
+	client := r.client(a.via)
 	defer client.Close()
 	lost := false
+	stream := admin.Stream{Event: out.Transition}
+	stream.Ready = func() {
+		if lost {
+			out.Note(time.Now(), string(a.Node), "answers again")
+		}
+		lost = false
+	}
+	stream.Reset = func(gone admin.Reset) {
+		out.Note(time.Now(), string(a.Node), "%s; now %s", gone.Reason, nowAs(gone.Status))
+	}
 	for ctx.Err() == nil {
-		err := client.Events(ctx, func() {
-			if lost {
-				out.Note(time.Now(), string(a.Node), "answers again")
-			}
-			lost = false
-		}, out.Transition)
+		err := client.Follow(ctx, &stream)
 		if ctx.Err() == nil && !lost {
 			lost = true
 			out.Note(time.Now(), string(a.Node), "%s", console.Alert("does not answer")+reasonOf(err))
@@ -62,6 +70,15 @@ func watch(ctx context.Context, a answerOf, out *console.Printer) {
 		case <-time.After(watchRetry):
 		}
 	}
+}
+
+// nowAs says in a line what a node is in each of its elections.
+func nowAs(st cluster.Status) string {
+	var all []string
+	for _, g := range st.Groups {
+		all = append(all, fmt.Sprintf("%s in term %d (%s)", g.Role, g.Term, g.Explanation))
+	}
+	return strings.Join(all, "; ")
 }
 
 func reasonOf(err error) string {

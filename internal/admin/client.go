@@ -1,32 +1,49 @@
 package admin
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
 
 	"github.com/bmqelect/bmqelect/cluster"
 )
 
-// Client asks the admin side of one node. It is safe for concurrent use.
+// Client asks the admin side of one node. Its methods are safe for concurrent use.
 type Client struct {
-	addr string
-	http http.Client
+	addr  string
+	base  string // of addresses: with a Unix socket, the host says nothing
+	token string
+	http  http.Client
 }
 
-// NewClient returns a client for the admin side at addr (host:port).
+// unixPrefix begins the address of a Unix socket; its path follows.
+const unixPrefix = "unix:"
+
+// NewClient returns a client for the admin side at addr: host:port, or
+// unix:PATH for a Unix socket.
 func NewClient(addr string) *Client {
 	// A transport of its own: closing idle connections must not touch others'.
-	return &Client{addr: addr, http: http.Client{Transport: &http.Transport{}}}
+	transport := &http.Transport{}
+	c := &Client{addr: addr, base: "http://" + addr, http: http.Client{Transport: transport}}
+	if path, ok := strings.CutPrefix(addr, unixPrefix); ok {
+		c.base = "http://localhost"
+		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", path)
+		}
+	}
+	return c
 }
+
+// UseToken lets the client send a token with every request; "" is none. It is to
+// be called before the first request.
+func (c *Client) UseToken(token string) { c.token = token }
 
 // Close drops idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
@@ -46,11 +63,18 @@ func (c *Client) checked(st cluster.Status, err error) error {
 	return err
 }
 
-// Transfer asks the node to hand leadership over, to the best follower if to is
-// "", and returns its status when that is done.
+// Transfer asks the node to hand the default election's leadership over, to the
+// best follower if to is "", and returns its status when that is done.
 func (c *Client) Transfer(ctx context.Context, to cluster.NodeID) (cluster.Status, error) {
 	var st cluster.Status
 	err := c.do(ctx, http.MethodPost, "/v1/transfer", TransferRequest{To: to}, &st)
+	return st, c.checked(st, err)
+}
+
+// StepDown lets the node step down, and returns its status when it leads no more.
+func (c *Client) StepDown(ctx context.Context, req StepDownRequest) (cluster.Status, error) {
+	var st cluster.Status
+	err := c.do(ctx, http.MethodPost, "/v1/step-down", req, &st)
 	return st, c.checked(st, err)
 }
 
@@ -59,49 +83,6 @@ func (c *Client) Faults(ctx context.Context, req FaultRequest) (FaultStatus, err
 	var st FaultStatus
 	return st, c.do(ctx, http.MethodPost, "/v1/faults", req, &st)
 }
-
-// Events calls f with each event, in order, until ctx ends or the stream breaks.
-// Before it calls f at all it calls ready, if that is not nil: no event after
-// that is missed.
-func (c *Client) Events(ctx context.Context, ready func(), f func(Event)) error {
-	alive, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	silence := time.AfterFunc(maxSilence, func() { cancel(errSilent) })
-	defer silence.Stop()
-	resp, err := c.send(alive, http.MethodGet, "/v1/events", nil)
-	if err != nil {
-		return errors.Join(err, context.Cause(alive))
-	}
-	defer resp.Body.Close()
-	if ready != nil {
-		ready()
-	}
-	lines := bufio.NewScanner(resp.Body)
-	for lines.Scan() {
-		silence.Reset(maxSilence)
-		data, ok := strings.CutPrefix(lines.Text(), "data: ")
-		if !ok {
-			continue
-		}
-		var e Event
-		if err := json.Unmarshal([]byte(data), &e); err != nil {
-			return fmt.Errorf("event from %s: %w", c.addr, err)
-		}
-		f(e)
-	}
-	if cause := context.Cause(alive); cause != nil {
-		return fmt.Errorf("events from %s: %w", c.addr, cause)
-	}
-	if err := lines.Err(); err != nil {
-		return fmt.Errorf("events from %s: %w", c.addr, err)
-	}
-	return nil
-}
-
-// maxSilence is after how long without a sign of life a stream is taken for dead.
-const maxSilence = 5 * keepAlive / 2
-
-var errSilent = fmt.Errorf("not a sign of life for %s", maxSilence)
 
 // do sends a request and decodes the answer into out.
 func (c *Client) do(ctx context.Context, method, path string, in, out any) error {
@@ -125,9 +106,12 @@ func (c *Client) send(ctx context.Context, method, path string, in any) (*http.R
 		}
 		body = bytes.NewReader(data)
 	}
-	req, err := http.NewRequestWithContext(ctx, method, "http://"+c.addr+path, body)
+	req, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
 	if err != nil {
 		return nil, fmt.Errorf("admin address %q: %w", c.addr, err)
+	}
+	if c.token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.token)
 	}
 	resp, err := c.http.Do(req)
 	var failed *url.Error

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -21,7 +22,14 @@ type Event struct {
 	Term   lsn.Term       `json:"term"`
 	Leader cluster.NodeID `json:"leader,omitempty"`
 	Peer   cluster.NodeID `json:"peer,omitempty"`
-	Missed int            `json:"missed,omitempty"` // events lost before this one: the reader was too slow
+	Missed int            `json:"missed,omitempty"` // events lost before this one: the node was too busy
+}
+
+// Reset tells the reader of a stream that events which it has not seen are gone,
+// and how things stand instead.
+type Reset struct {
+	Reason string         `json:"reason"`
+	Status cluster.Status `json:"status"`
 }
 
 // wire turns an event of node into its form on the wire.
@@ -33,37 +41,101 @@ func wire(node cluster.NodeID, e cluster.Event) Event {
 }
 
 const (
-	eventBuffer = 256
 	// keepAlive is how often an idle stream says that it is alive, so that a
 	// reader notices a dead connection.
 	keepAlive = 2 * time.Second
+	// stall is after how long a reader that takes nothing is given up.
+	stall = 10 * time.Second
 )
 
-// getEvents streams events until the reader, the node or the server goes.
+// getEvents streams events until the reader, the node or the server goes. A
+// reader that comes back with the id of the last event that it saw gets what came
+// since; if that is not all there any more, it is told so first.
 func (s *Server) getEvents(w http.ResponseWriter, r *http.Request) {
-	sub := s.node.Subscribe(eventBuffer)
-	defer sub.Close()
+	if !s.enter(w) {
+		return
+	}
+	defer s.leave()
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
-	out := http.NewResponseController(w)
+	if r.Method == http.MethodHead {
+		return
+	}
+	out := &stream{w: w, control: http.NewResponseController(w), journal: s.journal, status: s.Node.Status}
+	defer func() { _ = out.control.SetWriteDeadline(time.Time{}) }() // for the connection's next request
+	// A browser that reconnects sends the header, with the address of the first time.
+	out.begin(cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("after")))
 	idle := time.NewTicker(keepAlive)
 	defer idle.Stop()
-	node := s.node.Status().Node
-	for err := out.Flush(); err == nil; err = out.Flush() {
+	for {
+		x := out.forward()
+		if x.closed || out.control.Flush() != nil {
+			return
+		}
 		select {
-		case e, ok := <-sub.Events():
-			if !ok {
-				return
-			}
-			data, err := json.Marshal(wire(node, e))
-			if err != nil {
-				return
-			}
-			fmt.Fprintf(w, "event: transition\ndata: %s\n\n", data)
+		case <-x.more:
 		case <-idle.C:
-			fmt.Fprint(w, ": alive\n\n")
+			out.write(": alive\n\n")
 		case <-r.Context().Done():
 			return
 		}
 	}
+}
+
+// stream writes one reader's events. What cannot be written shows at Flush.
+type stream struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	journal *journal
+	status  func() cluster.Status
+	place   uint64
+}
+
+// begin finds where to go on.
+func (o *stream) begin(after string) {
+	place, ok := o.journal.place(after)
+	switch {
+	case after == "":
+		o.place = o.journal.newest()
+		// Without data it is no event, but one who comes back before the first has an id.
+		o.write("id: %s\n\n", o.journal.id(o.place))
+	case ok:
+		o.place = place
+	default:
+		o.reset(fmt.Sprintf("%q is not of this start of node %s: events before it are gone", after, o.journal.node))
+	}
+}
+
+// forward writes what is new, and returns it.
+func (o *stream) forward() extract {
+	x := o.journal.after(o.place)
+	if x.gap {
+		o.reset(fmt.Sprintf("events after %q are gone: only the newest are kept", o.journal.id(o.place)))
+		x = o.journal.after(o.place)
+	}
+	for _, e := range x.events {
+		o.place++
+		o.event("transition", e)
+	}
+	return x
+}
+
+// reset goes on from the newest event, and says how things stand. The place is
+// taken before the state is: what changes in between is told twice, not never.
+func (o *stream) reset(reason string) {
+	o.place = o.journal.newest()
+	o.event("reset", Reset{Reason: reason, Status: o.status()})
+}
+
+func (o *stream) event(kind string, v any) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		data = []byte("{}") // no such value exists
+	}
+	o.write("id: %s\nevent: %s\ndata: %s\n\n", o.journal.id(o.place), kind, data)
+}
+
+func (o *stream) write(format string, args ...any) {
+	_ = o.control.SetWriteDeadline(time.Now().Add(stall))
+	_, _ = fmt.Fprintf(o.w, format, args...)
 }

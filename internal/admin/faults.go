@@ -35,23 +35,23 @@ type FaultStatus struct {
 var errNoFaults = errors.New("this node has no fault layer: start it with --faults")
 
 func (s *Server) getFaults(w http.ResponseWriter, _ *http.Request) {
-	if s.faults == nil {
+	if s.Faults == nil {
 		refuse(w, http.StatusNotFound, errNoFaults)
 		return
 	}
-	answer(w, http.StatusOK, FaultStatus{Faults: s.faults.String()})
+	answer(w, http.StatusOK, FaultStatus{Faults: s.Faults.String()})
 }
 
 func (s *Server) postFaults(w http.ResponseWriter, r *http.Request) {
 	var req FaultRequest
-	if s.faults == nil {
+	if s.Faults == nil {
 		refuse(w, http.StatusNotFound, errNoFaults)
 		return
 	}
 	if !read(w, r, &req) {
 		return
 	}
-	req.apply(s.faults)
+	req.apply(s.Faults)
 	s.getFaults(w, r)
 }
 

@@ -28,6 +28,7 @@ var (
 	testLibraries = []string{
 		"testing", "github.com/stretchr/testify", "pgregory.net/rapid", "go.uber.org/goleak",
 		"github.com/cockroachdb/datadriven", "github.com/chromedp/chromedp",
+		"github.com/getkin/kin-openapi",
 	}
 	world = []string{"math/rand", "crypto/rand", "os", "net", "log", "syscall", "sync", "context", "io", "unsafe"}
 	tools = []string{module + "/internal/scenario", module + "/internal/admin", module + "/internal/console", module + "/internal/procs", module + "/internal/sdnotify"}

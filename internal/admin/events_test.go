@@ -1,0 +1,159 @@
+package admin
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/cluster"
+)
+
+// follow reads a stream until it has what is wanted, or to its end if that is never.
+func follow(t *testing.T, c *Client, s *Stream, enough func() bool) error {
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	event, reset := s.Event, s.Reset
+	s.Event = func(e Event) { event(e); stopIf(enough, cancel) }
+	s.Reset = func(r Reset) { reset(r); stopIf(enough, cancel) }
+	defer func() { s.Event, s.Reset = event, reset }()
+	return c.Follow(ctx, s)
+}
+
+func stopIf(enough func() bool, stop func()) {
+	if enough() {
+		stop()
+	}
+}
+
+// diary is a stream that notes what it is told.
+type diary struct {
+	Stream
+	events []Event
+	resets []Reset
+}
+
+func newDiary(after string) *diary {
+	d := &diary{Stream: Stream{After: after}}
+	d.Event = func(e Event) { d.events = append(d.events, e) }
+	d.Reset = func(r Reset) { d.resets = append(d.resets, r) }
+	return d
+}
+
+func TestEventsStreamUntilTheNodeEnds(t *testing.T) {
+	node, c := serve(t, nil)
+	leads(t, node)
+	d, ready, ended := newDiary(""), make(chan struct{}), make(chan error, 1)
+	d.Ready = func() { close(ready) }
+	go func() { ended <- c.Follow(t.Context(), &d.Stream) }()
+	<-ready
+	require.NoError(t, node.Close(t.Context()))
+	require.NoError(t, <-ended, "the stream ends with the node")
+	require.NotEmpty(t, d.events)
+	last := d.events[len(d.events)-1]
+	require.Equal(t, "STOPPED", last.Reason)
+	require.Equal(t, "DORMANT", last.To)
+	require.Equal(t, cluster.NodeID("a"), last.Node)
+	require.Empty(t, d.resets)
+}
+
+func TestEventsEndWithTheirReader(t *testing.T) {
+	_, c := serve(t, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	err := c.Follow(ctx, &Stream{Ready: cancel})
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// TestAReaderThatComesBackMissesNothing opens an election while nobody reads.
+func TestAReaderThatComesBackMissesNothing(t *testing.T) {
+	node, c := serve(t, nil, "b", "c")
+	d := newDiary("")
+	ctx, cancel := context.WithCancel(t.Context())
+	d.Ready = cancel
+	require.Error(t, c.Follow(ctx, &d.Stream))
+	if d.After == "" { // it may have gone before it was told where it was
+		resp, _ := exchange(t, c, "GET", "/v1/status", "")
+		d.After = resp.Header.Get(indexHeader)
+	}
+	d.Ready = nil
+
+	e, err := node.Election("jobs", cluster.ElectionConfig{})
+	require.NoError(t, err)
+	require.NoError(t, e.Close(t.Context()))
+	stopped := func() bool {
+		n := len(d.events)
+		return n > 0 && d.events[n-1].Group == "jobs" && d.events[n-1].Reason == "STOPPED"
+	}
+	_ = follow(t, c, &d.Stream, stopped)
+	require.True(t, stopped(), "%v", d.events)
+	require.Equal(t, "STARTED", d.events[0].Reason)
+	require.Empty(t, d.resets)
+
+	resumed := len(d.events)
+	require.NoError(t, node.Close(t.Context()))
+	require.NoError(t, follow(t, c, &d.Stream, func() bool { return false }))
+	require.Len(t, d.events, resumed+1, "each once")
+	require.Equal(t, "default", d.events[resumed].Group)
+}
+
+func TestAReaderFromBeforeIsToldThatEventsAreGone(t *testing.T) {
+	_, c := serve(t, nil, "b", "c")
+	d := newDiary("1.0badcafe-7")
+	_ = follow(t, c, &d.Stream, func() bool { return len(d.resets) > 0 })
+	require.Len(t, d.resets, 1)
+	require.Equal(t, `"1.0badcafe-7" is not of this start of node a: events before it are gone`, d.resets[0].Reason)
+	require.Equal(t, cluster.NodeID("a"), d.resets[0].Status.Node)
+	require.NotEmpty(t, d.resets[0].Status.Groups)
+	require.NotEqual(t, "1.0badcafe-7", d.After, "from here it goes on")
+	require.True(t, strings.HasPrefix(d.After, "1."))
+}
+
+// TestAReaderThatIsTooSlowIsToldSo reads from a journal that has moved on.
+func TestAReaderThatIsTooSlowIsToldSo(t *testing.T) {
+	var out strings.Builder
+	w := responseTo{&out}
+	o := &stream{w: w, control: http.NewResponseController(w), journal: newTestJournal(3 * journalSize), status: func() cluster.Status { return cluster.Status{Node: "a"} }}
+	o.begin("3.9f86d081-5")
+	o.forward()
+	require.Contains(t, out.String(), "id: 3.9f86d081-3072\nevent: reset\n")
+	require.Contains(t, out.String(), `"reason":"events after \"3.9f86d081-5\" are gone: only the newest are kept"`)
+	require.NotContains(t, out.String(), "event: transition")
+	o.journal.add(cluster.Event{Group: "g"})
+	o.forward()
+	require.Contains(t, out.String(), "id: 3.9f86d081-3073\nevent: transition\n")
+}
+
+// responseTo writes a body to a string.
+type responseTo struct{ *strings.Builder }
+
+func (responseTo) Header() http.Header { return http.Header{} }
+func (responseTo) WriteHeader(int)     {}
+
+// TestABrowsersHeaderCountsBeforeItsAddress: when it reconnects, it repeats the
+// address of the first time.
+func TestABrowsersHeaderCountsBeforeItsAddress(t *testing.T) {
+	node, c := serve(t, nil, "b", "c")
+	resp, _ := exchange(t, c, "GET", "/v1/status", "")
+	first := resp.Header.Get(indexHeader)
+	require.NoError(t, node.Close(t.Context())) // the stream ends with the node, and has an event
+	_, text := exchange(t, c, "GET", "/v1/events?after="+first, "")
+	require.Contains(t, text, "event: transition\n")
+	require.NotContains(t, text, "event: reset\n")
+	_, text = exchange(t, c, "GET", "/v1/events?after="+first, "", "Last-Event-ID", "1.x-1")
+	require.Contains(t, text, "event: reset\n")
+	resp, text = exchange(t, c, "HEAD", "/v1/events", "")
+	require.Equal(t, "text/event-stream", resp.Header.Get("Content-Type"))
+	require.Empty(t, text)
+}
+
+func TestAStreamThatIsNoneIsAnError(t *testing.T) {
+	s := newDiary("")
+	require.ErrorContains(t, s.read(strings.NewReader("id: 1-1\nevent: transition\ndata: {\n\n"), func() {}), `transition "1-1": unexpected end`)
+	require.Empty(t, s.After, "what was not understood was not seen")
+	require.NoError(t, s.read(strings.NewReader(": alive\n\nid: 1-2\n\nevent: news\ndata: 7\n\nid: 1-3\nevent: cut off"), func() {}))
+	require.Equal(t, "1-2", s.After)
+	require.Empty(t, s.events)
+}

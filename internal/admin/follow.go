@@ -1,0 +1,111 @@
+package admin
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// Stream is what a reader makes of a node's events. It keeps the place, so that
+// the same stream goes on where it broke off: nothing is lost without a word.
+type Stream struct {
+	// After is the id of the newest event that was seen, kept up to date. "" begins
+	// with the events from now on.
+	After string
+	// Ready is called at each connection, before any event. It may be nil.
+	Ready func()
+	// Event gets each transition, in order.
+	Event func(Event)
+	// Reset is called instead where events are gone. It may be nil.
+	Reset func(Reset)
+}
+
+// maxSilence is after how long without a sign of life a stream is taken for dead.
+const maxSilence = 5 * keepAlive / 2
+
+var errSilent = fmt.Errorf("not a sign of life for %s", maxSilence)
+
+// Follow reads the node's events into s until ctx ends or the connection breaks;
+// it returns nil if the node ended it. Only one call at a time may use s.
+func (c *Client) Follow(ctx context.Context, s *Stream) error {
+	alive, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	silence := time.AfterFunc(maxSilence, func() { cancel(errSilent) })
+	defer silence.Stop()
+	resp, err := c.send(alive, http.MethodGet, "/v1/events?after="+url.QueryEscape(s.After), nil)
+	if err != nil {
+		return errors.Join(err, context.Cause(alive))
+	}
+	defer resp.Body.Close()
+	if s.Ready != nil {
+		s.Ready()
+	}
+	err = s.read(resp.Body, func() { silence.Reset(maxSilence) })
+	if cause := context.Cause(alive); cause != nil {
+		err = cause
+	}
+	if err != nil {
+		return fmt.Errorf("events from %s: %w", c.addr, err)
+	}
+	return nil
+}
+
+// maxEvent bounds a line of a stream: the status of a large cluster is one.
+const maxEvent = 16 << 20
+
+// read takes a stream of server-sent events apart; it calls heard at every line.
+func (s *Stream) read(body io.Reader, heard func()) error {
+	lines := bufio.NewScanner(body)
+	lines.Buffer(nil, maxEvent)
+	var id, kind, data string
+	for lines.Scan() {
+		heard()
+		field, value, _ := strings.Cut(lines.Text(), ": ")
+		switch field {
+		case "id":
+			id = value
+		case "event":
+			kind = value
+		case "data":
+			data = value
+		}
+		if lines.Text() != "" { // not the end of an event; a comment has no field
+			continue
+		}
+		if err := s.take(id, kind, data); err != nil {
+			return err
+		}
+		id, kind, data = "", "", ""
+	}
+	return lines.Err()
+}
+
+// take is told of a whole event, or of an id alone.
+func (s *Stream) take(id, kind, data string) (err error) {
+	switch kind {
+	case "transition":
+		var e Event
+		if err = json.Unmarshal([]byte(data), &e); err == nil {
+			s.Event(e)
+		}
+	case "reset":
+		var r Reset
+		if err = json.Unmarshal([]byte(data), &r); err == nil && s.Reset != nil {
+			s.Reset(r)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("%s %q: %w", kind, id, err)
+	}
+	if id != "" {
+		s.After = id
+	}
+	return nil
+}

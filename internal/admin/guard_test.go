@@ -1,0 +1,218 @@
+package admin
+
+import (
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/netmesh"
+)
+
+const secret = "correct-horse-battery-staple"
+
+// guardedBy serves a node with faults behind a given configuration; the requests
+// seem to come in by a listener at the given kind of address.
+func guardedBy(t *testing.T, cfg Config, at net.Addr) *Client {
+	ln, err := Listen("127.0.0.1:0")
+	require.NoError(t, err)
+	cfg.Faults = netmesh.NewFaults()
+	cfg.Node = start(t, t.TempDir(), ln, cfg.Faults)
+	return open(t, cfg, seemsAt{ln, at})
+}
+
+// seemsAt is a listener on loopback that claims another address.
+type seemsAt struct {
+	net.Listener
+	addr net.Addr
+}
+
+func (s seemsAt) Addr() net.Addr {
+	if s.addr == nil {
+		return s.Listener.Addr()
+	}
+	return s.addr
+}
+
+var everywhere = &net.TCPAddr{IP: net.IPv4zero, Port: 7402}
+
+// cut is a request that changes something.
+func cut(t *testing.T, c *Client, header ...string) (*http.Response, string) {
+	return exchange(t, c, "POST", "/v1/faults", `{"cut":["b"]}`, header...)
+}
+
+func TestABrowserFromElsewhereCannotDriveIt(t *testing.T) {
+	faults := netmesh.NewFaults()
+	_, c := serve(t, faults)
+	for _, header := range [][2]string{{"Origin", "https://evil.example"}, {"Origin", "null"}, {"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"}} {
+		resp, text := cut(t, c, header[0], header[1])
+		require.Equal(t, http.StatusForbidden, resp.StatusCode, header)
+		require.Contains(t, text, "page of another origin", header)
+	}
+	require.Equal(t, "none", faults.String())
+	resp, _ := exchange(t, c, "GET", "/v1/status", "", "Origin", "https://evil.example")
+	require.Empty(t, resp.Header.Get("Access-Control-Allow-Origin"), "its page cannot read the answer")
+}
+
+// TestANameThatWasMadeToPointHereIsRefused: DNS rebinding.
+func TestANameThatWasMadeToPointHereIsRefused(t *testing.T) {
+	c := guardedBy(t, Config{Hosts: []string{"node1.internal"}}, nil)
+	for host, want := range map[string]int{
+		"evil.example": 421, "evil.example:7402": 421, "localhost.evil.example": 421, "192.0.2.1": 421, "[2001:db8::1]:80": 421,
+		"127.0.0.1.evil.example": 421, "localhost": 200, "LOCALHOST:7402": 200, "127.0.0.2:7402": 200, "[::1]:7402": 200, "[::1]": 200, "node1.internal:7402": 200, "Node1.Internal": 200,
+	} {
+		resp, text := exchange(t, c, "GET", "/v1/status", "", "Host", host)
+		require.Equal(t, want, resp.StatusCode, "%s: %s", host, text)
+	}
+	resp, text := cut(t, c, "Host", "evil.example", "Origin", "http://evil.example", "Sec-Fetch-Site", "same-origin")
+	require.Equal(t, http.StatusMisdirectedRequest, resp.StatusCode, "though it is of one origin to the browser")
+	require.Contains(t, text, `for \"evil.example\", but this node listens on loopback`)
+}
+
+func TestHealthChecksNeedNoName(t *testing.T) {
+	c := guardedBy(t, Config{}, nil)
+	conn, err := net.Dial("tcp", c.addr)
+	require.NoError(t, err)
+	defer conn.Close()
+	_, err = conn.Write([]byte("GET /healthz HTTP/1.0\r\n\r\n"))
+	require.NoError(t, err)
+	answer := make([]byte, 12)
+	_, err = conn.Read(answer)
+	require.NoError(t, err)
+	require.Equal(t, "HTTP/1.0 200", string(answer))
+}
+
+func TestOnANetworkAnyNameIsRight(t *testing.T) {
+	c := guardedBy(t, Config{}, everywhere)
+	code, _ := request(t, c, "GET", "/v1/status", "", "Host", "node1.example")
+	require.Equal(t, http.StatusOK, code)
+}
+
+func TestOnANetworkNothingIsChangedWithoutAToken(t *testing.T) {
+	c := guardedBy(t, Config{}, everywhere)
+	resp, text := cut(t, c)
+	require.Equal(t, http.StatusForbidden, resp.StatusCode)
+	require.Contains(t, text, "start the node with --admin-token-file")
+	for _, path := range []string{"/v1/transfer", "/v1/faults"} {
+		code, _ := request(t, c, "POST", path, "{}")
+		require.Equal(t, http.StatusForbidden, code)
+	}
+	code, _ := request(t, c, "GET", "/v1/faults", "")
+	require.Equal(t, http.StatusOK, code, "reading is free")
+}
+
+func TestAnAddressOfLoopbackIsNoNetwork(t *testing.T) {
+	for addr, want := range map[string]int{"127.0.0.1:1": 200, "127.9.9.9:1": 200, "[::1]:1": 200, "192.0.2.1:1": 403, "[::]:1": 403, "0.0.0.0:1": 403} {
+		at, err := net.ResolveTCPAddr("tcp", addr)
+		require.NoError(t, err)
+		resp, _ := cut(t, guardedBy(t, Config{}, at))
+		require.Equal(t, want, resp.StatusCode, addr)
+	}
+}
+
+func TestATokenIsDemandedOfWhoChangesSomething(t *testing.T) {
+	for name, at := range map[string]net.Addr{"loopback": nil, "network": everywhere, "socket": &net.UnixAddr{Net: "unix", Name: "/x"}} {
+		t.Run(name, func(t *testing.T) {
+			c := guardedBy(t, Config{Token: secret}, at)
+			for _, c2 := range []struct {
+				header []string
+				want   int
+			}{
+				{nil, 401},
+				{[]string{"Authorization", "Bearer " + secret}, 200},
+				{[]string{"Authorization", "bearer  " + secret + " "}, 200},
+				{[]string{"Authorization", "Bearer " + secret + "x"}, 401},
+				{[]string{"Authorization", "Bearer " + secret[:len(secret)-1]}, 401},
+				{[]string{"Authorization", "Bearer "}, 401},
+				{[]string{"Authorization", "Bearer"}, 401},
+				{[]string{"Authorization", "Basic " + secret}, 401},
+				{[]string{"Authorization", secret}, 401},
+			} {
+				resp, text := cut(t, c, c2.header...)
+				require.Equal(t, c2.want, resp.StatusCode, "%v: %s", c2.header, text)
+				require.Equal(t, c2.want == 401, resp.Header.Get("WWW-Authenticate") != "")
+				require.NotContains(t, text, secret)
+			}
+			for _, path := range []string{"/v1/status", "/v1/leader", "/v1/faults", "/v1/openapi.yaml"} {
+				code, _ := request(t, c, "GET", path, "")
+				require.NotEqual(t, http.StatusUnauthorized, code, path)
+			}
+			for _, r := range []string{"POST /v1/nothing", "PUT /v1/status", "DELETE /v1/faults"} {
+				method, path, _ := strings.Cut(r, " ")
+				code, _ := request(t, c, method, path, "")
+				require.Equal(t, http.StatusUnauthorized, code, "not even what there is not")
+			}
+		})
+	}
+}
+
+func TestReadersMayNeedTheTokenToo(t *testing.T) {
+	c := guardedBy(t, Config{Token: secret, TokenReads: true}, nil)
+	for _, path := range []string{"/v1/status", "/v1/leader", "/v1/events", "/v1/openapi.yaml"} {
+		code, _ := request(t, c, "GET", path, "")
+		require.Equal(t, http.StatusUnauthorized, code, path)
+		code, _ = request(t, c, "HEAD", path, "")
+		require.Equal(t, http.StatusUnauthorized, code, path)
+	}
+	for _, path := range []string{"/healthz", "/readyz"} {
+		code, _ := request(t, c, "GET", path, "")
+		require.NotEqual(t, http.StatusUnauthorized, code, path)
+	}
+	_, err := c.Status(t.Context())
+	require.ErrorContains(t, err, "this needs the node's token")
+	c.UseToken(secret)
+	_, err = c.Status(t.Context())
+	require.NoError(t, err)
+}
+
+func TestAClientSendsItsToken(t *testing.T) {
+	c := guardedBy(t, Config{Token: secret}, everywhere)
+	_, err := c.Faults(t.Context(), FaultRequest{HealAll: true})
+	require.ErrorContains(t, err, "this needs the node's token")
+	c.UseToken("something-else-altogether")
+	_, err = c.Faults(t.Context(), FaultRequest{HealAll: true})
+	require.ErrorContains(t, err, "the token is not this node's")
+	c.UseToken(secret)
+	_, err = c.Faults(t.Context(), FaultRequest{HealAll: true})
+	require.NoError(t, err)
+}
+
+func TestTokensAreReadFromFilesThatAreKept(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "token")
+	write := func(text string, mode os.FileMode) string {
+		require.NoError(t, os.RemoveAll(path))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		require.NoError(t, os.Chmod(path, mode))
+		return path
+	}
+	for _, text := range []string{secret, secret + "\n", secret + "\r\n"} {
+		token, err := ReadToken(write(text, 0o640))
+		require.NoError(t, err)
+		require.Equal(t, secret, token)
+	}
+	for name, c := range map[string]struct {
+		text string
+		mode os.FileMode
+		want string
+	}{
+		"all may read":  {secret, 0o644, "every user of this machine can get at it (mode 0644); mend it with: chmod o= " + path},
+		"all may write": {secret, 0o602, "chmod o= " + path},
+		"empty":         {"", 0o600, "must hold one line of 16 to 4096"},
+		"short":         {"password", 0o600, "make one with: openssl rand -hex 32"},
+		"two lines":     {secret + "\n" + secret, 0o600, "one line"},
+		"spaces":        {"correct horse battery", 0o600, "without spaces"},
+		"not ASCII":     {"korrektes-pf\u00e4rdchen", 0o600, "ASCII"},
+		"endless":       {string(make([]byte, 1<<20)), 0o600, "one line"},
+	} {
+		_, err := ReadToken(write(c.text, c.mode))
+		require.ErrorContains(t, err, "token file "+path, name)
+		require.ErrorContains(t, err, c.want, name)
+		require.NotContains(t, err.Error(), secret, name)
+	}
+	_, err := ReadToken(path + "x")
+	require.ErrorContains(t, err, "token file: open "+path+"x: no such file")
+}

@@ -1,0 +1,116 @@
+package admin
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/netmesh"
+)
+
+func TestListenNamesTheAddress(t *testing.T) {
+	_, c := serve(t, nil)
+	_, err := Listen(c.addr)
+	require.ErrorContains(t, err, "admin address "+c.addr)
+	require.ErrorContains(t, err, "in use")
+}
+
+// socketPath is short enough, whatever the test's name is.
+func socketPath(t *testing.T) string {
+	dir, err := os.MkdirTemp("", "bmq")
+	require.NoError(t, err)
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return filepath.Join(dir, "admin.sock")
+}
+
+func TestANodeAnswersOnAUnixSocket(t *testing.T) {
+	path := socketPath(t)
+	ln, err := ListenUnix(path, 0o600)
+	require.NoError(t, err)
+	faults := netmesh.NewFaults()
+	node := start(t, t.TempDir(), ln, faults)
+	c := open(t, Config{Node: node, Faults: faults}, ln)
+	st, err := c.Status(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, node.Status().Identity, st.Identity)
+	_, err = c.Faults(t.Context(), FaultRequest{HealAll: true})
+	require.NoError(t, err, "the file's mode says who may")
+	code, _ := request(t, c, "GET", "/v1/status", "", "Host", "whatever.example")
+	require.Equal(t, 200, code, "no browser reaches it")
+}
+
+func TestASocketIsPrivateAndGoesWithItsListener(t *testing.T) {
+	path := socketPath(t)
+	ln, err := ListenUnix(path, 0o660)
+	require.NoError(t, err)
+	info, err := os.Lstat(path)
+	require.NoError(t, err)
+	require.Equal(t, os.ModeSocket|0o660, info.Mode())
+	entries, err := os.ReadDir(filepath.Dir(path))
+	require.NoError(t, err)
+	require.Len(t, entries, 1, "nothing else is left there")
+	require.NoError(t, ln.Close())
+	require.NoFileExists(t, path)
+}
+
+func TestASocketInUseIsRefused(t *testing.T) {
+	path := socketPath(t)
+	ln, err := ListenUnix(path, 0o600)
+	require.NoError(t, err)
+	defer ln.Close()
+	_, err = ListenUnix(path, 0o600)
+	require.EqualError(t, err, "admin socket "+path+": another process listens there; stop it, or name another path")
+	conn, err := net.Dial("unix", path)
+	require.NoError(t, err, "the first one is unharmed")
+	conn.Close()
+}
+
+func TestASocketThatACrashLeftIsReplaced(t *testing.T) {
+	path := socketPath(t)
+	dead, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	require.NoError(t, err)
+	dead.SetUnlinkOnClose(false)
+	require.NoError(t, dead.Close())
+	ln, err := ListenUnix(path, 0o600)
+	require.NoError(t, err)
+	defer ln.Close()
+	conn, err := net.Dial("unix", path)
+	require.NoError(t, err)
+	conn.Close()
+}
+
+func TestASocketOfAnotherIsNotRemoved(t *testing.T) {
+	path := socketPath(t)
+	old, err := ListenUnix(path, 0o600)
+	require.NoError(t, err)
+	require.NoError(t, os.Remove(path))
+	next, err := ListenUnix(path, 0o600)
+	require.NoError(t, err)
+	defer next.Close()
+	require.NoError(t, old.Close())
+	conn, err := net.Dial("unix", path)
+	require.NoError(t, err)
+	conn.Close()
+}
+
+func TestPathsOfNoSocketAreNamed(t *testing.T) {
+	path := socketPath(t)
+	require.NoError(t, os.WriteFile(path, []byte("precious"), 0o600))
+	_, err := ListenUnix(path, 0o600)
+	require.ErrorContains(t, err, "admin socket "+path+": there is a file that is no socket")
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, "precious", string(text))
+
+	_, err = ListenUnix("/nowhere/admin.sock", 0o600)
+	require.ErrorContains(t, err, "admin socket /nowhere/admin.sock: ")
+	require.ErrorContains(t, err, "no such file")
+
+	long := "/tmp/" + strings.Repeat("x", 200)
+	_, err = ListenUnix(long, 0o600)
+	require.ErrorContains(t, err, "the path has 205 bytes, but must have at most 80")
+}

@@ -1,0 +1,138 @@
+package admin
+
+import (
+	"context"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/cluster"
+)
+
+// contract is openapi.yaml, made strict: what it does not name must not be there.
+// Users get the lenient form, so that a node may say more to them one day.
+var contract = sync.OnceValues(func() (*openapi3.T, error) {
+	doc, err := openapi3.NewLoader().LoadFromData(openAPI)
+	if err != nil {
+		return nil, err
+	}
+	openapi3filter.RegisterBodyDecoder("text/event-stream", openapi3filter.PlainBodyDecoder)
+	for _, schema := range doc.Components.Schemas {
+		if len(schema.Value.Properties) > 0 {
+			no := false
+			schema.Value.AdditionalProperties.Has = &no
+		}
+	}
+	return doc, doc.Validate(context.Background())
+})
+
+// conforms checks that an answer is one of those that openapi.yaml has for the
+// request. A request that is not for one of its routes gets a problem.
+func conforms(t *testing.T, req *http.Request, resp *http.Response, body []byte) {
+	doc, err := contract()
+	require.NoError(t, err)
+	path, params := pathOf(doc, req.URL.EscapedPath())
+	if path == "" || doc.Paths.Value(path).GetOperation(strings.Replace(req.Method, "HEAD", "GET", 1)) == nil {
+		require.GreaterOrEqual(t, resp.StatusCode, 400)
+		require.Equal(t, "application/problem+json", resp.Header.Get("Content-Type"))
+		return
+	}
+	item := doc.Paths.Value(path)
+	method := strings.Replace(req.Method, "HEAD", "GET", 1)
+	input := &openapi3filter.ResponseValidationInput{
+		RequestValidationInput: &openapi3filter.RequestValidationInput{
+			Request: req, PathParams: params,
+			Route: &routers.Route{Spec: doc, Path: path, PathItem: item, Method: method, Operation: item.GetOperation(method)},
+		},
+		Status: resp.StatusCode, Header: resp.Header,
+		Options: &openapi3filter.Options{IncludeResponseStatus: true, MultiError: true},
+	}
+	input.SetBodyBytes(body)
+	require.NoError(t, openapi3filter.ValidateResponse(t.Context(), input), "%s %s: %s", req.Method, req.URL, body)
+}
+
+// pathOf finds the path of the document that a request is for.
+func pathOf(doc *openapi3.T, path string) (string, map[string]string) {
+	for _, pattern := range doc.Paths.InMatchingOrder() {
+		if params, ok := match(strings.Split(pattern, "/"), strings.Split(path, "/")); ok {
+			return pattern, params
+		}
+	}
+	return "", nil
+}
+
+func match(pattern, path []string) (map[string]string, bool) {
+	params := map[string]string{}
+	return params, slices.EqualFunc(pattern, path, func(want, got string) bool {
+		if name, ok := strings.CutPrefix(want, "{"); ok {
+			params[strings.TrimSuffix(name, "}")] = got
+			return true
+		}
+		return want == got
+	})
+}
+
+func TestDocumentAndRoutesAreTheSame(t *testing.T) {
+	doc, err := contract()
+	require.NoError(t, err)
+	require.True(t, doc.IsOpenAPI31OrLater())
+	var documented, served []string
+	for path, item := range doc.Paths.Map() {
+		for method := range item.Operations() {
+			documented = append(documented, method+" "+path)
+		}
+	}
+	for _, r := range (&Server{}).routes() {
+		served = append(served, r.method+" "+r.path)
+	}
+	require.ElementsMatch(t, served, documented)
+}
+
+// TestDocumentNamesEveryField looks at the types, because a field that is absent
+// when it is empty may be missing from every answer of a test.
+func TestDocumentNamesEveryField(t *testing.T) {
+	doc, err := contract()
+	require.NoError(t, err)
+	for name, v := range map[string]any{
+		"Status": cluster.Status{}, "Election": cluster.GroupStatus{}, "Member": cluster.MemberStatus{},
+		"Members": Members{}, "Elections": Elections{}, "Leader": Leader{}, "NotLeader": NotLeader{}, "Problem": Problem{},
+		"Event": Event{}, "Reset": Reset{}, "TransferRequest": TransferRequest{}, "StepDownRequest": StepDownRequest{},
+		"Emergency": cluster.EmergencyStatus{}, "Readmission": cluster.ReadmissionStatus{},
+		"FaultRequest": FaultRequest{}, "LinkFault": LinkFault{}, "FaultStatus": FaultStatus{},
+	} {
+		documented, fields := doc.Components.Schemas[name].Value.Properties, fieldsOf(reflect.TypeOf(v))
+		for _, field := range fields {
+			require.Contains(t, documented, field, "schema %s of openapi.yaml lacks a field of %T", name, v)
+		}
+		require.Len(t, documented, len(fields), "schema %s of openapi.yaml has more than %T", name, v)
+	}
+}
+
+// fieldsOf lists the names that a struct's fields have in JSON.
+func fieldsOf(typ reflect.Type) (names []string) {
+	for i := range typ.NumField() {
+		f := typ.Field(i)
+		if f.Anonymous {
+			names = append(names, fieldsOf(f.Type)...)
+			continue
+		}
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		names = append(names, name)
+	}
+	return names
+}
+
+func TestANodeServesItsDocument(t *testing.T) {
+	_, c := serve(t, nil)
+	resp, text := exchange(t, c, "GET", "/v1/openapi.yaml", "")
+	require.Equal(t, http.StatusOK, resp.StatusCode)
+	require.Equal(t, string(openAPI), text)
+}

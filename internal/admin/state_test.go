@@ -1,0 +1,123 @@
+package admin
+
+import (
+	"encoding/json"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/lsn"
+)
+
+// get asks for a document that must be there.
+func get[T any](t *testing.T, c *Client, path string) (v T) {
+	code, text := request(t, c, "GET", path, "")
+	require.Equal(t, http.StatusOK, code, text)
+	require.NoError(t, json.Unmarshal([]byte(text), &v))
+	return v
+}
+
+func TestMembersAreAllThatTheNodeKnowsAndItself(t *testing.T) {
+	_, c := serve(t, nil, "c", "b")
+	m := get[Members](t, c, "/v1/members")
+	require.Equal(t, cluster.NodeID("a"), m.Node)
+	var names []cluster.NodeID
+	for _, member := range m.Members {
+		names = append(names, member.Node)
+		require.True(t, member.Voter)
+	}
+	require.Equal(t, []cluster.NodeID{"a", "b", "c"}, names)
+	require.Equal(t, "self", m.Members[0].Link)
+	require.Equal(t, c.addr, m.Members[0].AdminAddr)
+	require.Equal(t, "none", m.Members[1].Link)
+}
+
+func TestElectionsAreListedAndFoundByName(t *testing.T) {
+	node, c := serve(t, nil)
+	_, err := node.Election("jobs/1", cluster.ElectionConfig{})
+	require.NoError(t, err)
+	all := get[Elections](t, c, "/v1/elections")
+	require.Len(t, all.Elections, 2)
+	require.Equal(t, "default", get[cluster.GroupStatus](t, c, "/v1/elections/default").Group)
+	require.Equal(t, "jobs/1", get[cluster.GroupStatus](t, c, "/v1/elections/jobs%2F1").Group)
+}
+
+func TestTheLeaderSaysSo(t *testing.T) {
+	node, c := serve(t, nil)
+	leads(t, node)
+	for _, path := range []string{"/v1/leader", "/v1/elections/default/leader"} {
+		l := get[Leader](t, c, path)
+		require.Equal(t, Leader{Group: "default", Leader: "a", AdminAddr: c.addr, Term: l.Term, LSN: l.LSN}, l)
+		require.True(t, l.Term.Led())
+		resp, body := exchange(t, c, "HEAD", path, "")
+		require.Equal(t, http.StatusOK, resp.StatusCode)
+		require.Empty(t, body)
+		require.Equal(t, []string{"a", c.addr, l.Term.String()},
+			[]string{resp.Header.Get(leaderHeader), resp.Header.Get(adminHeader), resp.Header.Get(termHeader)})
+	}
+}
+
+func TestWithoutALeaderItSaysWhy(t *testing.T) {
+	_, c := serve(t, nil, "b", "c")
+	resp, text := exchange(t, c, "GET", "/v1/leader", "")
+	require.Equal(t, http.StatusServiceUnavailable, resp.StatusCode)
+	require.Contains(t, text, "node a does not lead default: no leader: 2 of 3 voters needed")
+	require.Empty(t, resp.Header.Get(leaderHeader))
+	resp, _ = exchange(t, c, "HEAD", "/v1/leader", "")
+	require.Equal(t, http.StatusServiceUnavailable, resp.StatusCode)
+}
+
+func TestAFollowerNamesTheLeader(t *testing.T) {
+	st := cluster.Status{Node: "a", Members: []cluster.MemberStatus{
+		{Node: "b", AdminAddr: "192.0.2.2:7402", GossipAddr: "192.0.2.2:7400"},
+		{Node: "c", AdminAddr: "[::]:7402", GossipAddr: "192.0.2.3:7400"},
+	}}
+	for name, c := range map[string]struct {
+		g    cluster.GroupStatus
+		want NotLeader
+	}{
+		"follows": {
+			cluster.GroupStatus{Leader: "b", Term: 7},
+			NotLeader{Problem{"Service Unavailable", 503, "node a does not lead g: node b does in term 7"}, "g", "b", "192.0.2.2:7402", 7},
+		},
+		"of one that listens everywhere": {
+			cluster.GroupStatus{Leader: "c", Term: 7},
+			NotLeader{Problem{"Service Unavailable", 503, "node a does not lead g: node c does in term 7"}, "g", "c", "192.0.2.3:7402", 7},
+		},
+		"of one that it has not met": {
+			cluster.GroupStatus{Leader: "d", Term: 7},
+			NotLeader{Problem{"Service Unavailable", 503, "node a does not lead g: node d does in term 7"}, "g", "d", "", 7},
+		},
+		"whose own lease ran out": {
+			cluster.GroupStatus{Leader: "a", Role: "LEADER", Term: 7},
+			NotLeader{Problem{"Service Unavailable", 503, "node a does not lead g: its lease has run out"}, "g", "", "", 0},
+		},
+	} {
+		c.g.Group = "g"
+		require.Equal(t, c.want, notLeader(st, c.g), name)
+	}
+}
+
+func TestAddressesOfThoseThatListenEverywhere(t *testing.T) {
+	for admin, want := range map[string]string{
+		"192.0.2.1:80": "192.0.2.1:80", "0.0.0.0:80": "192.0.2.9:80", "[::]:80": "192.0.2.9:80", ":80": "192.0.2.9:80",
+		"node.example:80": "node.example:80", "": "",
+	} {
+		require.Equal(t, want, AddrOf(cluster.MemberStatus{AdminAddr: admin, GossipAddr: "192.0.2.9:7400"}), admin)
+	}
+	require.Equal(t, "0.0.0.0:80", AddrOf(cluster.MemberStatus{AdminAddr: "0.0.0.0:80"}), "nothing better is known")
+}
+
+func TestTheLSNIsTheLeadersNewest(t *testing.T) {
+	node, c := serve(t, nil)
+	leads(t, node)
+	var newest lsn.LSN
+	for range 3 {
+		var err error
+		newest, err = node.NextLSN()
+		require.NoError(t, err)
+	}
+	require.Equal(t, newest, get[Leader](t, c, "/v1/leader").LSN)
+}
