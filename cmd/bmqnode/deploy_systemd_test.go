@@ -15,8 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const unitFile = "../../deploy/systemd/bmqnode.service"
-
 // notified is what a service manager has been told on its socket.
 type notified struct {
 	mu   sync.Mutex
