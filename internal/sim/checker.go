@@ -36,11 +36,12 @@ type record struct {
 	voteTerm   lsn.Term // newest term in which it voted, over its whole life
 	vote       elector.NodeID
 	leaseUntil time.Duration
+	workUntil  time.Duration
 }
 
 // Violation is a broken invariant: which one, how, and how to see it again.
 type Violation struct {
-	Rule   string // "I1", "I2", "I3", "transition", "vote", "persist"
+	Rule   string // "I1", "I2", "I3", "work", "transition", "vote", "persist"
 	Detail string
 	Seed   uint64        // of the simulation
 	At     time.Duration // simulated time
@@ -67,7 +68,7 @@ func NewChecker(c Checks) *Checker {
 func (c *Checker) node(id elector.NodeID) *record {
 	r, ok := c.nodes[id]
 	if !ok {
-		r = &record{id: id, leaseUntil: longAgo}
+		r = &record{id: id, leaseUntil: longAgo, workUntil: longAgo}
 		c.nodes[id] = r
 		c.order = append(c.order, r)
 	}
@@ -88,7 +89,7 @@ func (c *Checker) Gone(id elector.NodeID) { c.node(id).leaseUntil = longAgo }
 // Wiped notes that a node lost its disk: it is a new node under an old name.
 func (c *Checker) Wiped(id elector.NodeID) {
 	r := c.node(id)
-	*r = record{id: id, leaseUntil: longAgo}
+	*r = record{id: id, leaseUntil: longAgo, workUntil: longAgo}
 }
 
 // Transition checks that the protocol knows the transition, that it begins where
@@ -132,6 +133,24 @@ func (c *Checker) Lease(now time.Duration, id elector.NodeID, term lsn.Term, unt
 		if r != holder && r.leaseUntil > now {
 			return violation("I2", "%s has a lease of term %d until %s, while that of %s runs until %s",
 				id, term, until, r.id, r.leaseUntil)
+		}
+	}
+	return nil
+}
+
+// Work checks that guarded work of two nodes never overlaps, for work that began,
+// goes on or is about to end: until is its end, at the latest, on the clock that
+// all calls share.
+func (c *Checker) Work(now time.Duration, id elector.NodeID, until time.Duration) *Violation {
+	worker := c.node(id)
+	worker.workUntil = until
+	if until <= now || c.checks.NoLeases {
+		return nil
+	}
+	for _, r := range c.order {
+		if r != worker && r.workUntil > now {
+			return violation("work", "guarded work of %s goes on until %s, while that of %s does until %s",
+				id, until, r.id, r.workUntil)
 		}
 	}
 	return nil

@@ -48,6 +48,8 @@ type NodeConfig struct {
 	// Term is what the node's disk holds before its first boot; 0 for a new disk.
 	// Config.Begin overrides it for nodes that are not absent.
 	Term lsn.Term
+	// Work is the guarded work of the node's application; the zero Work is none.
+	Work Work
 	// Absent nodes do not start by themselves; Restart starts them.
 	Absent bool
 }
@@ -135,6 +137,9 @@ func (c Config) validateNodes() []error {
 		if n.ClockRatePPM <= -million/2 || n.ClockRatePPM > million {
 			errs = append(errs, fmt.Errorf("ClockRatePPM of %q is %d, but must be above -500000 and at most 1000000",
 				n.Elector.Self, n.ClockRatePPM))
+		}
+		if n.Work.Stops < 0 {
+			errs = append(errs, fmt.Errorf("Work.Stops of %q is %s, but must not be negative", n.Elector.Self, n.Work.Stops))
 		}
 	}
 	if b := c.Begin; b.Leader != "" && (!seen[b.Leader] || b.Term == 0) {

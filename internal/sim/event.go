@@ -14,33 +14,40 @@ type EventKind uint8
 
 // The kinds of events, with the fields of Event that they use besides At.
 const (
-	EventInvalid    EventKind = iota
-	EventStarted              // Node, Term: what its disk knows
-	EventCrashed              // Node, Term: what its disk keeps
-	EventWiped                // Node: its disk is lost
-	EventStopped              // Node: gracefully
-	EventPaused               // Node
-	EventResumed              // Node
-	EventCut                  // Node to Peer: silence from now on
-	EventHealed               // Node to Peer
-	EventLinkFaults           // Node to Peer, Faults
-	EventReset                // the link of Node and Peer
-	EventLinkUp               // Node, Peer: as Node sees it
-	EventLinkDown             // Node, Peer, Evidence
-	EventDied                 // Node, Peer, Proof
-	EventSent                 // Node to Peer, Message
-	EventDelivered            // Node from Peer, Message
-	EventLost                 // Node to Peer, Message
-	EventDurable              // Node, Term
-	EventTransition           // Node, Transition
-	EventAnomaly              // Node, Anomaly
-	EventCommand              // Node, Peer: told to transfer to Peer
+	EventInvalid     EventKind = iota
+	EventStarted               // Node, Term: what its disk knows
+	EventCrashed               // Node, Term: what its disk keeps
+	EventWiped                 // Node: its disk is lost
+	EventStopped               // Node: gracefully
+	EventPaused                // Node
+	EventResumed               // Node
+	EventCut                   // Node to Peer: silence from now on
+	EventHealed                // Node to Peer
+	EventLinkFaults            // Node to Peer, Faults
+	EventReset                 // the link of Node and Peer
+	EventLinkUp                // Node, Peer: as Node sees it
+	EventLinkDown              // Node, Peer, Evidence
+	EventDied                  // Node, Peer, Proof
+	EventSent                  // Node to Peer, Message
+	EventDelivered             // Node from Peer, Message
+	EventLost                  // Node to Peer, Message
+	EventDurable               // Node, Term
+	EventTransition            // Node, Transition
+	EventAnomaly               // Node, Anomaly
+	EventCommand               // Node, Peer: told to transfer to Peer
+	EventResign                // Node: told to step down
+	EventFit                   // Node: its application can lead
+	EventUnfit                 // Node: it cannot
+	EventWork                  // Node: its guarded work began
+	EventWorkTold              // Node: that was told to stop
+	EventWorkStopped           // Node: that has stopped
 	eventKindEnd
 )
 
 var eventNames = [eventKindEnd]string{
 	"invalid", "started", "crashed", "wiped", "stopped", "paused", "resumed", "cut", "healed", "faults", "reset",
 	"link-up", "link-down", "died", "sent", "delivered", "lost", "durable", "transition", "anomaly", "transfer",
+	"resign", "fit", "unfit", "work", "work-told", "work-stopped",
 }
 
 // String returns the kind's name in lower case.

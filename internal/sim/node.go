@@ -21,6 +21,7 @@ type node struct {
 	machine *elector.Machine // nil while no process runs
 	clock   clock
 	paused  bool
+	leaving bool            // told to stop
 	backlog []elector.Input // what waits in the sockets of a paused process
 	wake    time.Duration   // when the machine wants to be ticked
 	// wakeQueued is the earliest tick that is queued already. A wake that moved
@@ -29,6 +30,8 @@ type node struct {
 
 	lease      elector.Lease
 	leaseUntil time.Duration // lease.End in simulated time
+
+	work work
 }
 
 // disk is what outlives the process.
@@ -46,6 +49,7 @@ func (n *node) awake() bool { return n.running() && !n.paused }
 
 // boot starts a process on the node's disk.
 func (s *Sim) boot(n *node) {
+	s.endProcessWork(n)                   // a data directory has one process at a time
 	n.machine, _ = elector.New(n.Elector) // was validated by New
 	n.boots++
 	zero := elector.Time(time.Second) + elector.Time(s.network.Uint64N(uint64(1000*time.Hour)))
@@ -88,6 +92,10 @@ func (s *Sim) step(n *node, in elector.Input) {
 	s.noteLease(n)
 	s.rearm(n, eff.Wake)
 	s.obeyAnomaly(n, eff.Anomaly)
+	s.tendWork(n, eff.StopWork)
+	if n.leaving && n.machine.State().Role == elector.Dormant {
+		s.queue.push(item{at: s.now, handle: (*Sim).departed, node: n, boot: n.boots})
+	}
 }
 
 func (s *Sim) tell(n *node, t elector.Transition) {

@@ -52,6 +52,7 @@ func (s *Sim) Crash(id elector.NodeID, how Crash) error {
 	if err != nil {
 		return err
 	}
+	s.endProcessWork(n)
 	s.settleWrites(n, how.Unsynced)
 	s.observe(&Event{Kind: EventCrashed, Node: id, Term: n.disk.term})
 	s.vanish(n, elector.EvidenceEOF, how.Silent)
@@ -76,7 +77,7 @@ func (s *Sim) settleWrites(n *node, u Unsynced) {
 // vanish ends a process. Unless it is silent, the peers hear how its connections
 // ended after all that it had sent.
 func (s *Sim) vanish(n *node, why elector.Evidence, silent bool) {
-	n.machine, n.paused, n.backlog = nil, false, nil
+	n.machine, n.paused, n.leaving, n.backlog = nil, false, false, nil
 	n.lease, n.leaseUntil = elector.Lease{}, longAgo
 	s.checker.Gone(n.id)
 	for _, l := range n.links {
@@ -90,22 +91,6 @@ func (s *Sim) vanish(n *node, why elector.Evidence, silent bool) {
 		l.ends[i] = end{}
 		s.refresh(l)
 	}
-}
-
-// Stop ends a running process gracefully. A paused one cannot stop.
-func (s *Sim) Stop(id elector.NodeID) error {
-	n, err := s.process("stop", id, true)
-	if err != nil {
-		return err
-	}
-	if n.paused {
-		return fmt.Errorf("stop %s: it is paused", id)
-	}
-	s.settleWrites(n, UnsyncedKept)
-	s.step(n, elector.Stop{})
-	s.observe(&Event{Kind: EventStopped, Node: id})
-	s.vanish(n, elector.EvidenceGoodbye, false)
-	return s.err
 }
 
 // Restart starts a process on the node's disk. It returns an error if one runs.
@@ -180,24 +165,6 @@ func (s *Sim) catchUp(n *node) {
 	if !clockFirst {
 		s.step(n, elector.Tick{})
 	}
-}
-
-// Transfer tells a node to hand its leadership over to another, or to the best
-// follower if to is "". Why it cannot is returned, and changes nothing.
-func (s *Sim) Transfer(from, to elector.NodeID) error {
-	n, err := s.process("transfer from", from, true)
-	if err != nil {
-		return err
-	}
-	if to == "" {
-		to = n.machine.BestSuccessor()
-	}
-	if err := n.machine.Transferable(to); err != nil {
-		return fmt.Errorf("transfer from %s: %w", from, err)
-	}
-	s.observe(&Event{Kind: EventCommand, Node: from, Peer: to})
-	s.hear(n, elector.Transfer{To: to})
-	return s.err
 }
 
 // Issue lets the application at a node issue the next LSN, as it may while the

@@ -1,6 +1,7 @@
 package sim_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -62,13 +63,20 @@ func drawAbleCluster(t *rapid.T) sim.Config {
 	return cfg
 }
 
-// calm ends every fault.
+// calm ends every fault, after work that is stopping has ended and left nodes
+// that wait for it stopped.
 func calm(s *sim.Sim) error {
 	s.HealAll()
+	if err := reviveAll(s); err != nil {
+		return err
+	}
+	if err := s.RunFor(10 * time.Second); err != nil {
+		return err
+	}
+	if err := reviveAll(s); err != nil {
+		return err
+	}
 	for _, a := range s.Nodes() {
-		if err := revive(s, a); err != nil {
-			return err
-		}
 		for _, b := range s.Nodes() {
 			if a == b {
 				continue
@@ -81,11 +89,13 @@ func calm(s *sim.Sim) error {
 	return nil
 }
 
-func revive(s *sim.Sim, id elector.NodeID) error {
-	if err := onPaused(s, id, s.Resume); err != nil {
-		return err
+func reviveAll(s *sim.Sim) error {
+	for _, id := range s.Nodes() {
+		if err := errors.Join(onPaused(s, id, s.Resume), onDown(s, id, s.Restart), s.SetFit(id, true)); err != nil {
+			return err
+		}
 	}
-	return onDown(s, id, s.Restart)
+	return nil
 }
 
 // bound is how long a cluster may take to have a leader once nothing disturbs

@@ -18,12 +18,15 @@ type step struct {
 	A, B   elector.NodeID
 	Crash  sim.Crash
 	Faults sim.Faults
+	Rest   time.Duration
 }
 
 func (st step) String() string {
 	switch st.Do {
 	case "crash":
 		return fmt.Sprintf("+%s crash %s %+v", st.Wait, st.A, st.Crash)
+	case "resign":
+		return fmt.Sprintf("+%s resign %s for %s", st.Wait, st.A, st.Rest)
 	case "faults":
 		return fmt.Sprintf("+%s faults %s->%s %+v", st.Wait, st.A, st.B, st.Faults)
 	}
@@ -49,6 +52,12 @@ var deeds = map[string]func(*sim.Sim, step) error{
 	"transfer": func(s *sim.Sim, st step) error {
 		return onAwake(s, st.A, func(id elector.NodeID) error { _ = s.Transfer(id, st.B); return s.Err() })
 	},
+	"resign": func(s *sim.Sim, st step) error {
+		return onRunning(s, st.A, func(s *sim.Sim, id elector.NodeID) error { return s.Resign(id, st.Rest) })
+	},
+	"fit":    func(s *sim.Sim, st step) error { return onRunning(s, st.A, setFit(true)) },
+	"unfit":  func(s *sim.Sim, st step) error { return onRunning(s, st.A, setFit(false)) },
+	"abrupt": func(s *sim.Sim, st step) error { return onAwake(s, st.A, s.StopAbruptly) },
 	"bounce": func(s *sim.Sim, st step) error {
 		if err := onRunning(s, st.A, crash(st.Crash)); err != nil {
 			return err
@@ -60,6 +69,11 @@ var deeds = map[string]func(*sim.Sim, step) error{
 var everything = []string{
 	"wait", "cut", "heal", "healAll", "isolate", "rejoin", "pair", "reset", "faults",
 	"crash", "restart", "restart", "stop", "pause", "resume", "resume", "transfer", "bounce",
+	"resign", "fit", "unfit", "abrupt",
+}
+
+func setFit(fit bool) func(*sim.Sim, elector.NodeID) error {
+	return func(s *sim.Sim, id elector.NodeID) error { return s.SetFit(id, fit) }
 }
 
 func crash(how sim.Crash) func(*sim.Sim, elector.NodeID) error {
@@ -109,6 +123,8 @@ func drawStep(ids []elector.NodeID, do []string) *rapid.Generator[step] {
 			st.Crash.Silent = rapid.Bool().Draw(t, "silent")
 		case "faults":
 			st.Faults = drawFaults(t)
+		case "resign":
+			st.Rest = time.Duration(rapid.IntRange(0, 3).Draw(t, "rest")) * time.Second
 		}
 		return st
 	})
@@ -167,7 +183,7 @@ func drawCluster(t *rapid.T) sim.Config {
 	for i, id := range ids {
 		ppm := rapid.SampledFrom([]int64{0, timing.ClockDriftPPM / 2, timing.ClockDriftPPM}).Draw(t, "ppm")
 		cfg.Nodes = append(cfg.Nodes, sim.NodeConfig{
-			ClockRatePPM: ppm,
+			ClockRatePPM: ppm, Work: drawWork(t),
 			Elector: elector.Config{
 				Self: id, Voters: voters, Timing: timing, Priority: rapid.IntRange(-1, 1).Draw(t, "priority"),
 				NotCandidate: i != electable && rapid.IntRange(0, 3).Draw(t, "not candidate") == 3,
@@ -175,6 +191,12 @@ func drawCluster(t *rapid.T) sim.Config {
 		})
 	}
 	return cfg
+}
+
+// drawWork draws work that stops at once, soon, late, or not by itself.
+func drawWork(t *rapid.T) sim.Work {
+	stops := rapid.SampledFrom([]time.Duration{0, 5 * time.Millisecond, 100 * time.Millisecond, 900 * time.Millisecond, time.Hour})
+	return sim.Work{Does: rapid.Bool().Draw(t, "works"), Stops: stops.Draw(t, "stops")}
 }
 
 // play lets a schedule happen. Whoever holds a lease issues LSNs all the time.

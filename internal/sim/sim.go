@@ -73,7 +73,7 @@ func (s *Sim) addNodes() error {
 		n := &node{
 			NodeConfig: nc, id: nc.Elector.Self, index: i, wakeQueued: forever, leaseUntil: longAgo,
 			entropy: rand.New(rand.NewPCG(s.cfg.Seed, uint64(i)+1)),
-			links:   make([]*link, len(s.cfg.Nodes)), disk: disk{term: nc.Term, busy: longAgo},
+			links:   make([]*link, len(s.cfg.Nodes)), disk: disk{term: nc.Term, busy: longAgo}, work: work{over: longAgo},
 		}
 		s.nodes = append(s.nodes, n)
 		s.byName[n.id] = n
