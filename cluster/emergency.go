@@ -43,7 +43,7 @@ type EmergencyOutcome struct {
 // EmergencyStatus is the record of an emergency. It stays for as long as the data
 // directory. In JSON, times are RFC 3339 in UTC.
 type EmergencyStatus struct {
-	Time       time.Time           `json:"time"` // by the wall clock of the node
+	Time       time.Time           `json:"time"`   // by the wall clock of the node
 	Voters     []NodeID            `json:"voters"` // who could vote until then, sorted
 	Lost       []NodeID            `json:"lost"`
 	Reason     string              `json:"reason,omitempty"`
