@@ -40,7 +40,7 @@ type campaign struct {
 // the cause of ctx or of the node's failure.
 func (e *Election) Campaign(ctx context.Context) (*Leadership, error) {
 	c := &campaign{leadership: newLeadership(ctx, e), result: make(chan error, 1)}
-	err := ctx.Err()
+	err := context.Cause(ctx)
 	if err == nil {
 		err = e.await(ctx, c)
 	}

@@ -9,23 +9,43 @@ import (
 	"github.com/bmqelect/bmqelect/elector"
 )
 
-// explain says in a sentence why the election stands as it does.
-func explain(s elector.Status, cfg Config, members []MemberStatus, now elector.Time) string {
+// explain says in a sentence why the election stands as it does; aside is why this
+// node does not stand, "" if it does.
+func explain(s elector.Status, aside string, cfg Config, members []MemberStatus, now elector.Time) string {
 	switch {
 	case s.Role == elector.Dormant:
 		return "this node takes no part"
-	case s.Role == elector.Leader && len(cfg.Voters) > 1:
-		return fmt.Sprintf("this node leads, backed by %d of %d voters (%d needed)", len(s.Supporters), len(cfg.Voters), s.Quorum)
 	case s.Role == elector.Leader:
-		return "this node leads, as the only voter"
+		return leads(s, cfg) + reluctantly(s, aside)
 	case s.Leader != "":
 		return fmt.Sprintf("follows %s, last heard %s ago", s.Leader, short(now.Sub(s.HeardAt)))
 	}
-	return "no leader: " + whyNone(s, cfg, members, now)
+	return "no leader: " + whyNone(s, aside, cfg, members, now)
+}
+
+func leads(s elector.Status, cfg Config) string {
+	if len(cfg.Voters) == 1 {
+		return "this node leads, as the only voter"
+	}
+	return fmt.Sprintf("this node leads, backed by %d of %d voters (%d needed)", len(s.Supporters), len(cfg.Voters), s.Quorum)
+}
+
+// reluctantly says what a leader is about to do other than to lead.
+func reluctantly(s elector.Status, aside string) string {
+	h := s.Handover
+	switch {
+	case h.Stopping:
+		return fmt.Sprintf(", and hands over (%s) when its guarded work has stopped", h.Cause)
+	case h != elector.Handover{}:
+		return fmt.Sprintf(", and asks %s to take over (%s)", h.To, h.Cause)
+	case aside != "":
+		return ", until another node can take over: " + aside
+	}
+	return ""
 }
 
 // whyNone names what keeps the node leaderless, the gravest first.
-func whyNone(s elector.Status, cfg Config, members []MemberStatus, now elector.Time) string {
+func whyNone(s elector.Status, aside string, cfg Config, members []MemberStatus, now elector.Time) string {
 	reachable, missing := reach(cfg, members)
 	switch {
 	case reachable < s.Quorum:
@@ -36,6 +56,8 @@ func whyNone(s elector.Status, cfg Config, members []MemberStatus, now elector.T
 		return fmt.Sprintf("voted for %s in term %d, waiting for its first heartbeat", s.Tentative, s.Term)
 	case s.Scouting:
 		return "asking the voters whether they would elect this node"
+	case aside != "":
+		return "this node does not stand: " + aside
 	case s.EmbargoEnd > now:
 		return fmt.Sprintf("just started, supports nobody for another %s", short(s.EmbargoEnd.Sub(now)))
 	case s.PromisedTo != "":
@@ -46,6 +68,31 @@ func whyNone(s elector.Status, cfg Config, members []MemberStatus, now elector.T
 		return fmt.Sprintf("stands for election in %s, unless a leader shows up", short(s.StandAt.Sub(now)))
 	}
 	return "waiting for another node to stand"
+}
+
+// aside is why this node does not want to lead; "" if it does.
+func (g *group) aside(s elector.Status, now elector.Time) string {
+	switch {
+	case g.notCandidate:
+		return "it is not a candidate"
+	case g.stuck():
+		return "its guarded work has not stopped in time"
+	case g.unfit != nil:
+		return fmt.Sprintf("it is not fit (%s)", g.unfit)
+	case s.RestEnd > now:
+		return fmt.Sprintf("it stepped down, for another %s", short(s.RestEnd.Sub(now)))
+	case !g.wanted():
+		return "nobody campaigns on it"
+	}
+	return ""
+}
+
+// work is the state of guarded work.
+func (g *group) work() string {
+	if g.held == nil {
+		return ""
+	}
+	return map[phase]string{serving: "held", stopping: "stopping", over: "overdue"}[g.held.at()]
 }
 
 // reach counts the voters that this node can reach, itself included if it is

@@ -48,6 +48,11 @@ type GroupStatus struct {
 	Voters     []NodeID `json:"voters"`               // those of the configuration that are not lost
 	Quorum     int      `json:"quorum"`
 	Since      Seconds  `json:"since_s"` // time since the newest transition
+	// Work is the state of guarded work on this node: "" for none, held, stopping
+	// (it was told to stop), or overdue (its deadline has passed, and it goes on).
+	Work     string  `json:"work,omitempty"`
+	Unfit    string  `json:"unfit,omitempty"`       // why the application is not fit to lead
+	RestLeft Seconds `json:"rest_left_s,omitempty"` // for how long it stands back after a step-down
 	// Explanation says in a sentence why things are as they are.
 	Explanation string `json:"explanation"`
 }
@@ -162,7 +167,11 @@ func (n *Node) groupStatus(g *group, members []MemberStatus) GroupStatus {
 		Group: g.name, Role: s.Role.String(), Term: s.Term, Leader: s.Leader, LSN: s.LSN,
 		Supporters: s.Supporters, Voters: n.cfg.Voters, Quorum: s.Quorum,
 		Since: seconds(time.Since(g.since)), Leading: g.leading(now),
-		Explanation: n.withEmergencies(explain(s, n.cfg, members, now)),
+		Explanation: n.withEmergencies(explain(s, g.aside(s, now), n.cfg, members, now)),
+		Work: g.work(), RestLeft: seconds(max(s.RestEnd.Sub(now), 0)),
+	}
+	if g.unfit != nil {
+		st.Unfit = g.unfit.Error()
 	}
 	if newest := g.sequencer.Newest(); newest.Compare(st.LSN) > 0 {
 		st.LSN = newest

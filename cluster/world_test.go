@@ -29,13 +29,14 @@ type world struct {
 	nodes  map[NodeID]*Node
 	faults map[NodeID]*netmesh.Faults
 	edit   func(*Config)
+	hold   func(NodeID) // called by a node's driver before everything that it does
 }
 
 func newWorld(t *testing.T, voters ...NodeID) *world {
 	w := &world{
 		t: t, net: memnet.New(), dir: t.TempDir(), voters: voters,
 		peers: map[NodeID]string{}, nodes: map[NodeID]*Node{}, faults: map[NodeID]*netmesh.Faults{},
-		edit: func(*Config) {},
+		edit: func(*Config) {}, hold: func(NodeID) {},
 	}
 	for _, v := range voters {
 		w.peers[v] = string(v) + ":7401"
@@ -62,6 +63,7 @@ func (w *world) start(ids ...NodeID) {
 func (w *world) context(id NodeID) context.Context {
 	return seam.With(context.Background(), seam.Seam{
 		Network: w.net.Host(string(id)), Clock: clock.Process(), Peers: w.peers,
+		Hold: func() { w.hold(id) },
 	})
 }
 

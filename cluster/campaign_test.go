@@ -1,0 +1,215 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/elector"
+)
+
+func TestCampaignsThatCannotBe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o, l := startedOffice(t)
+		leader, follower := l.e, o.nodes[o.others(l.node())[0]].Default()
+
+		_, err := leader.Campaign(t.Context())
+		require.ErrorIs(t, err, ErrCampaigning, "it holds a leadership that serves")
+		_, err = follower.Campaign(t.Context())
+		require.ErrorIs(t, err, ErrCampaigning, "one waits already")
+
+		require.NoError(t, follower.Resign(t.Context()))
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(errors.New("changed my mind"))
+		_, err = follower.Campaign(ctx)
+		require.ErrorContains(t, err, "changed my mind")
+		ctx, done := context.WithTimeout(t.Context(), time.Minute)
+		defer done()
+		_, err = follower.Campaign(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded, "another node leads")
+
+		never, err := l.node().Election("never", ElectionConfig{NotCandidate: true})
+		require.NoError(t, err)
+		_, err = never.Campaign(t.Context())
+		require.ErrorIs(t, err, ErrNotCandidate)
+
+		require.NoError(t, never.Close(t.Context()))
+		_, err = never.Campaign(t.Context())
+		require.ErrorIs(t, err, ErrClosed)
+		l.Release()
+		o.closeAll()
+	})
+}
+
+func TestWaitingCampaignsEndWithTheNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, "a", "b", "c")
+		w.start("a", "b") // and never a leader, since both only wait
+		for id, end := range map[NodeID]func(*Node){
+			"a": func(n *Node) { require.NoError(t, n.Close(t.Context())) },
+			"b": func(n *Node) { n.call(func() { n.fail(errors.New("disk gone")) }) },
+		} {
+			n := w.nodes[id]
+			e, err := n.Election("own", ElectionConfig{})
+			require.NoError(t, err)
+			got := make(chan error, 1)
+			go func() {
+				_, err := e.Campaign(context.Background())
+				got <- err
+			}()
+			synctest.Wait()
+			end(n)
+			require.ErrorIs(t, <-got, ErrClosed)
+		}
+		w.closeAll()
+	})
+}
+
+func TestResignHandsOverAndStaysBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o, l := startedOffice(t)
+		id := l.node().cfg.Node
+		require.NoError(t, l.e.Resign(t.Context()))
+		require.Equal(t, elector.Resigned, l.Reason())
+		next := o.next()
+		require.NotEqual(t, id, next.node().cfg.Node)
+		for _, other := range o.others(l.node()) {
+			require.NoError(t, o.nodes[other].Default().Resign(t.Context()))
+		}
+		time.Sleep(time.Minute)
+		for _, n := range o.nodes {
+			require.False(t, n.IsLeader(), "whoever resigned stays back, even if nobody leads then")
+			require.Contains(t, n.Status().Groups[0].Explanation, "nobody campaigns")
+		}
+		again, err := l.e.Campaign(t.Context())
+		require.NoError(t, err)
+		again.Release()
+		again.Release()
+		o.closeAll()
+	})
+}
+
+func TestANodeThatAwaitsItsCampaignDoesNotStand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, "a", "b", "c")
+		w.edit = func(c *Config) { c.Election.AwaitCampaign = true }
+		w.start("a", "b", "c")
+		time.Sleep(time.Minute)
+		for _, n := range w.nodes {
+			require.False(t, n.IsLeader())
+		}
+		o := w.campaign("b")
+		require.Equal(t, w.nodes["b"], o.next().node())
+		w.closeAll()
+	})
+}
+
+// A campaign whose context ends at the very moment at which it succeeds leaves no
+// leadership that nobody holds.
+func TestACampaignThatIsWithdrawnHoldsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, "a")
+		w.edit = func(c *Config) { c.Election.AwaitCampaign = true }
+		w.start("a")
+		e := w.nodes["a"].Default()
+		for range 50 {
+			ctx, cancel := context.WithCancel(t.Context())
+			go cancel()
+			l, err := e.Campaign(ctx)
+			if err == nil {
+				require.True(t, l.Valid())
+				l.Release()
+			}
+			require.False(t, w.nodes["a"].IsLeader())
+		}
+		w.closeAll()
+	})
+}
+
+func TestAnUnfitNodeNeitherStandsNorLeads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, "a", "b", "c")
+		w.start("a", "b", "c")
+		time.Sleep(election)
+		old := w.leader()
+		require.NoError(t, old.Default().SetFit(errors.New("no database")))
+		time.Sleep(time.Second)
+		next := w.leader()
+		require.NotEqual(t, old, next)
+		require.Equal(t, "no database", old.Status().Groups[0].Unfit)
+
+		third := w.others(old)
+		w.nodes[third[0]].Default().SetFit(errors.New("no database"))
+		w.nodes[third[1]].Default().SetFit(errors.New("no database"))
+		time.Sleep(time.Minute)
+		last := w.leader() // an unfit one leads on while nobody else is fit
+		require.NoError(t, old.Default().SetFit(nil))
+		time.Sleep(time.Second)
+		require.Equal(t, old, w.leader(), "handed over as soon as there is somebody")
+		require.NotEqual(t, old, last)
+		w.crash(old.cfg.Node)
+		time.Sleep(time.Minute)
+		for _, n := range w.nodes {
+			require.False(t, n.IsLeader())
+			require.Contains(t, n.Status().Groups[0].Explanation, "no database")
+		}
+		w.closeAll()
+		require.ErrorIs(t, next.Default().SetFit(nil), ErrClosed)
+	})
+}
+
+func TestStepDownRests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, "a", "b", "c")
+		w.edit = func(c *Config) { c.Election.NotCandidate = c.Node == "c" }
+		w.start("a", "b", "c")
+		time.Sleep(election)
+		old := w.leader()
+		other := w.nodes[map[NodeID]NodeID{"a": "b", "b": "a"}[old.cfg.Node]]
+		require.ErrorIs(t, other.Default().StepDown(t.Context(), 0), ErrNotLeader)
+		require.ErrorContains(t, old.Default().StepDown(t.Context(), -time.Second), "between 0 and 24h")
+		require.True(t, old.IsLeader())
+
+		require.NoError(t, old.Default().StepDown(t.Context(), time.Minute))
+		require.False(t, old.IsLeader())
+		time.Sleep(time.Second)
+		require.True(t, other.IsLeader())
+		require.InDelta(t, 59, float64(old.Status().Groups[0].RestLeft), 1)
+		w.crash(other.cfg.Node)
+		time.Sleep(50 * time.Second)
+		require.False(t, old.IsLeader(), "it rests, even if nobody else could lead")
+		require.Contains(t, old.Status().Groups[0].Explanation, "stepped down")
+		time.Sleep(20 * time.Second)
+		require.True(t, old.IsLeader())
+		w.closeAll()
+	})
+}
+
+func TestAPreferredNodeTakesOverOnlyIfThatIsOn(t *testing.T) {
+	for _, takeover := range []time.Duration{0, 30 * time.Second} {
+		t.Run(takeover.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, "a", "b", "c")
+				w.edit = func(c *Config) {
+					c.Election.Takeover = takeover
+					c.Election.Priority = map[NodeID]int{"a": 9}[c.Node]
+				}
+				w.start("b", "c")
+				time.Sleep(election)
+				old := w.leader()
+				w.start("a")
+				began := time.Now()
+				time.Sleep(25 * time.Second)
+				require.Equal(t, old, w.leader(), "not before it was healthy for so long")
+				time.Sleep(time.Minute)
+				preferred := w.leader().cfg.Node == "a"
+				require.Equal(t, takeover != 0, preferred, "after %s", time.Since(began))
+				w.closeAll()
+			})
+		})
+	}
+}
