@@ -1,0 +1,167 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/lsn"
+)
+
+// referee watches the work of all nodes of a world.
+type referee struct {
+	t     *testing.T
+	mu    sync.Mutex
+	works map[NodeID]*Leadership // whose OnStartedLeading runs
+	began map[NodeID]int
+	ended map[NodeID]int
+	heard map[NodeID]Leader
+	fence lsn.Fence
+	turns int
+}
+
+// start is told of every OnStartedLeading: no work that is still valid may run
+// anywhere else, and none at all on the same node.
+func (r *referee) start(id NodeID, l *Leadership) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.turns++
+	require.Equal(r.t, r.began[id], r.ended[id], "OnStartedLeading of %s before OnStoppedLeading", id)
+	r.began[id]++
+	for other, held := range r.works {
+		require.False(r.t, held.Valid(), "work of %s begins beside that of %s", id, other)
+	}
+	r.works[id] = l
+}
+
+func (r *referee) stop(id NodeID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.works, id)
+}
+
+// stopped is told of every OnStoppedLeading: once for each start, after the work.
+func (r *referee) stopped(id NodeID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ended[id]++
+	require.Equal(r.t, r.began[id], r.ended[id], "OnStoppedLeading of %s without OnStartedLeading", id)
+	require.NotContains(r.t, r.works, id, "OnStoppedLeading of %s while its work runs", id)
+}
+
+// write is guarded work: tokens that valid leaders issue rise, whoever leads.
+func (r *referee) write(l *Leadership) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if token, err := l.NextLSN(); err == nil {
+		require.NoError(r.t, r.fence.AdmitNew(token))
+	}
+}
+
+// newLeader is told of every OnNewLeader: never twice of the same leadership, never
+// of an older one.
+func (r *referee) newLeader(id NodeID, l Leader) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	require.Greater(r.t, l.Term, r.heard[id].Term, "as %s sees it", id)
+	r.heard[id] = l
+}
+
+// callbacks work in steps, and take their time to stop: now and then longer than
+// the lease lasts.
+func (r *referee) callbacks(id NodeID, random func(time.Duration) time.Duration) Callbacks {
+	return Callbacks{
+		OnStartedLeading: func(ctx context.Context, l *Leadership) {
+			r.start(id, l)
+			defer r.stop(id)
+			for ctx.Err() == nil {
+				r.write(l)
+				select {
+				case <-ctx.Done():
+				case <-time.After(random(300 * time.Millisecond)):
+				}
+			}
+			for stop := time.Now().Add(random(1500 * time.Millisecond)); time.Now().Before(stop); time.Sleep(20 * time.Millisecond) {
+				r.write(l)
+			}
+		},
+		OnStoppedLeading: func(*Leadership) { r.stopped(id) },
+		OnNewLeader:      func(l Leader) { r.newLeader(id, l) },
+	}
+}
+
+// trouble does one thing at random to a running node.
+func (w *world) trouble(pick func(n int) int) {
+	id := w.voters[pick(len(w.voters))]
+	e := w.nodes[id].Default()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	switch pick(7) {
+	case 0, 1:
+		w.isolate(id)
+	case 2:
+		w.faults[id].HealAll()
+	case 3:
+		e.Transfer(ctx, "")
+	case 4:
+		e.StepDown(ctx, 2*time.Second)
+	case 5:
+		e.SetFit(errors.New("by chance"))
+	case 6:
+		e.SetFit(nil)
+	}
+}
+
+// Whatever happens to the cluster, callbacks come in pairs and guarded work of two
+// nodes never overlaps.
+func TestCallbacksArePairedUnderRandomSchedules(t *testing.T) {
+	const schedules, steps = 8, 60
+	for range schedules {
+		seed := rand.Uint64()
+		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { playSchedule(t, seed, steps) })
+		})
+	}
+}
+
+func playSchedule(t *testing.T, seed uint64, steps int) {
+	random := rand.New(rand.NewPCG(seed, 0))
+	var mu sync.Mutex
+	upTo := func(d time.Duration) time.Duration {
+		mu.Lock()
+		defer mu.Unlock()
+		return time.Duration(random.Int64N(int64(d)))
+	}
+	w := newWorld(t, "a", "b", "c")
+	w.edit = func(c *Config) { c.Election.AwaitCampaign = true }
+	w.start("a", "b", "c")
+	r := &referee{t: t, works: map[NodeID]*Leadership{}, began: map[NodeID]int{}, ended: map[NodeID]int{}, heard: map[NodeID]Leader{}}
+	ctx, cancel := context.WithCancel(t.Context())
+	results := w.run(ctx, func(id NodeID) Callbacks { return r.callbacks(id, upTo) })
+	time.Sleep(election)
+	for range steps {
+		w.trouble(func(n int) int { return int(upTo(time.Duration(n))) })
+		time.Sleep(upTo(3 * time.Second))
+	}
+	for _, id := range w.voters {
+		w.faults[id].HealAll()
+		require.NoError(t, w.nodes[id].Default().SetFit(nil))
+	}
+	time.Sleep(2 * election)
+	w.leader() // and they find together again
+	cancel()
+	for _, result := range results {
+		require.ErrorIs(t, <-result, context.Canceled)
+	}
+	require.Equal(t, r.began, r.ended)
+	require.Empty(t, r.works)
+	require.Greater(t, r.turns, 1, "the schedule never moved the leadership")
+	w.closeAll()
+}
