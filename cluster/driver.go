@@ -14,6 +14,8 @@ type event struct {
 	group string
 	msg   elector.Message
 	do    func()
+	// posted is the node's age when it was sent; 0 for what post did not send.
+	posted time.Duration
 }
 
 // inboxSize bounds what waits for the driver. A full inbox holds up the readers
@@ -22,6 +24,7 @@ const inboxSize = 256
 
 // post hands e to the driver; it reports false if the driver has ended.
 func (n *Node) post(e event) bool {
+	e.posted = n.age()
 	select {
 	case n.inbox <- e:
 		return true
@@ -69,6 +72,7 @@ func (n *Node) drive() {
 
 func (n *Node) handle(e *event) {
 	n.hold()
+	n.waited(e)
 	if e.do != nil {
 		e.do()
 		return
@@ -125,6 +129,7 @@ func (n *Node) step(g *group, in elector.Input) {
 	}
 	n.tellWork(g, &e)
 	n.report(g, &e)
+	n.measure.stepped(g, in, &e, moment.Now)
 	if e.Persist != 0 {
 		n.persister.request(g.name, e.Persist)
 	}

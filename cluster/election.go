@@ -96,7 +96,8 @@ func (n *Node) newGroup(name string, cfg ElectionConfig) (*group, elector.Start,
 	n.log.Debug("election opened", "group", name, "term", record.Term, "first", !record.Booted)
 	g := &group{
 		name: name, machine: machine, wake: elector.Never, place: nowhere,
-		margin: cfg.StopMargin, notCandidate: cfg.NotCandidate || !slices.Contains(n.cfg.Voters, n.cfg.Node),
+		measure: groupMeasure{lease: cfg.Timing.Lease},
+		margin:  cfg.StopMargin, notCandidate: cfg.NotCandidate || !slices.Contains(n.cfg.Voters, n.cfg.Node),
 		able: true, campaigns: cfg.AwaitCampaign, gone: make(chan struct{}),
 	}
 	return g, elector.Start{Term: record.Term}, nil

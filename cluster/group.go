@@ -21,6 +21,8 @@ type group struct {
 	since     time.Time    // of the newest transition, by the wall clock
 	leaseEnd  atomic.Int64 // elector.Time before which this node may say that it leads; 0 if it does not
 
+	measure groupMeasure
+
 	margin       time.Duration // how long before the end of its lease guarded work must stop
 	notCandidate bool          // never stands
 	able         bool          // what the machine was told: whether it is to stand

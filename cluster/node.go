@@ -46,6 +46,7 @@ type Node struct {
 	anomalies map[string]int       // by kind; owned by the driver, as is logged
 	logged    map[string]time.Time // when an anomaly was last logged
 
+	measure   *measure
 	hold      func() // the seam's
 	inbox     chan event
 	quit      chan struct{} // closed to end driver and persister
@@ -93,6 +94,7 @@ func newNode(cfg Config, s seam.Seam) *Node {
 		started:   time.Now(),
 		anomalies: map[string]int{},
 		logged:    map[string]time.Time{},
+		measure:   newMeasure(),
 		hold:      s.Hold,
 		inbox:     make(chan event, inboxSize),
 		quit:      make(chan struct{}),
@@ -135,7 +137,7 @@ func (n *Node) start(s seam.Seam) (err error) {
 		return err
 	}
 	n.election = &Election{n, g}
-	n.persister = newPersister(n.store.Persist, n.onPersisted)
+	n.persister = newPersister(n.timed(n.store.Persist), n.onPersisted)
 	n.mesh, err = netmesh.Listen(n.meshConfig(s.Network), inlet{n})
 	if err != nil {
 		return err

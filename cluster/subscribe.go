@@ -40,6 +40,7 @@ type hub struct {
 	mu     sync.Mutex
 	subs   []*Subscription
 	closed bool
+	missed uint64 // events dropped for slow subscribers, of all
 }
 
 // subscribe returns a subscription to the events of a group, or of all if it is
@@ -79,6 +80,9 @@ func (s *Subscription) push(e Event) {
 		select {
 		case old := <-s.events:
 			s.missed += 1 + old.Missed
+			if cap(s.events) > 1 { // with room for one it asked for the newest alone
+				s.hub.missed++
+			}
 		default: // the subscriber made room meanwhile
 		}
 	}
@@ -91,6 +95,13 @@ func (h *hub) remove(s *Subscription) {
 		h.subs = slices.Delete(h.subs, i, i+1)
 		close(s.events)
 	}
+}
+
+// figures are how many events were missed, and how many subscriptions are open.
+func (h *hub) figures() (missed uint64, open int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.missed, len(h.subs)
 }
 
 func (h *hub) close() {

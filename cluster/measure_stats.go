@@ -1,0 +1,133 @@
+package cluster
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/lsn"
+	"github.com/bmqelect/bmqelect/netmesh"
+	"github.com/bmqelect/bmqelect/scouting"
+)
+
+// Stats are the figures of a node: what it counted since its start, and what is
+// so at the moment. Together with Status they are all that a metrics library
+// needs; this package uses none.
+type Stats struct {
+	Elections []ElectionStats      // sorted by name
+	Links     []netmesh.LinkStatus // to the other members, sorted by node
+	Findings  []netmesh.Finding    // what is wrong between members now
+
+	Voters          int // that count: those of the configuration that are not lost
+	VotersReachable int // of these, with a link that is up; this node included
+
+	// LeaderChanges counts, over all elections, how often the leader that the node
+	// is or follows changed, to none included, by the reason. Every reason is there.
+	LeaderChanges map[elector.Reason]uint64
+	// Answers to ElectionScouting and to ElectionProposal, over all elections.
+	ScoutingGiven, ScoutingReceived Answers
+	VotesGiven, VotesReceived       Answers
+
+	Phases     map[Phase]Histogram // seconds that each phase of an election took
+	Leaderless Histogram           // seconds from the loss of a leader to the next one
+	// LeaseLeft is how much of the lease was left when it was renewed, as a share
+	// of its whole length, 0 to 1, over all elections that this node leads.
+	LeaseLeft Histogram
+	// InboxWait is the seconds that events waited for the driver. A value above the
+	// heartbeat's period means that the process or its machine was held up.
+	InboxWait     Histogram
+	InboxLength   int       // events that wait now
+	StoreWrite    Histogram // seconds that terms took to be on disk
+	StoreWriting  Seconds   // how long the write under way has taken so far; 0 if there is none
+	MissedEvents  uint64    // dropped because a subscriber was slow; not for those who have room for one
+	Subscriptions int       // that are open
+}
+
+// ElectionStats are the figures of one election on a node.
+type ElectionStats struct {
+	Group       string
+	Role        elector.Role
+	Leader      NodeID   // that the node is or follows; "" for none
+	Term        lsn.Term // of that leadership, or else the node's own
+	LSN         lsn.LSN  // newest issued or heard of
+	Leading     bool     // IsLeader
+	LeaseLeft   Seconds  // of a valid lease; 0 if this node does not lead or needs none
+	Quorum      int      // voters needed
+	Leaderships uint64   // how often this node came to lead or to follow a leader
+	WorkOverdue bool     // guarded work goes on although its leadership is over
+}
+
+// Answers counts the answers to a question of the protocol.
+type Answers struct {
+	Yes uint64
+	No  map[scouting.Cause]uint64 // by cause; every cause is there
+}
+
+// Histogram is how values are spread over buckets.
+type Histogram struct {
+	Bounds []float64 // upper bounds of the buckets, inclusive, rising
+	Counts []uint64  // by bucket; one more than Bounds: the last is for what is above all
+	Sum    float64   // of all values
+}
+
+// Stats returns a snapshot. Like Status it works on a failed and on a closed node
+// too, and waits for the driver otherwise.
+func (n *Node) Stats() Stats {
+	m := n.measure
+	st := Stats{
+		Links: n.mesh.Links(), Findings: n.mesh.Findings(), Voters: len(n.cfg.Voters),
+		Phases: map[Phase]Histogram{}, Leaderless: Histogram(m.gaps.Snapshot()),
+		LeaseLeft: Histogram(m.renewals.Snapshot()), InboxWait: Histogram(m.waits.Snapshot()),
+		InboxLength: len(n.inbox), StoreWrite: Histogram(m.writes.Snapshot()),
+	}
+	st.VotersReachable, _ = reach(n.cfg, n.memberStatus())
+	st.MissedEvents, st.Subscriptions = n.hub.figures()
+	if began := time.Duration(m.writing.Load()); began != 0 {
+		st.StoreWriting = seconds(n.age() - began)
+	}
+	for p := PhaseDiscovery; p < phaseEnd; p++ {
+		st.Phases[p] = Histogram(m.phases[p].Snapshot())
+	}
+	n.view(func() {
+		st.LeaderChanges = m.leaderChanges()
+		st.ScoutingGiven, st.ScoutingReceived = m.tally(scoutingQuestion, given), m.tally(scoutingQuestion, received)
+		st.VotesGiven, st.VotesReceived = m.tally(voteQuestion, given), m.tally(voteQuestion, received)
+		for _, name := range slices.Sorted(maps.Keys(n.groups)) {
+			st.Elections = append(st.Elections, n.electionStats(n.groups[name]))
+		}
+	})
+	return st
+}
+
+func (n *Node) electionStats(g *group) ElectionStats {
+	s, now := g.machine.Status(), n.clock.Now()
+	st := ElectionStats{
+		Group: g.name, Role: s.Role, Leader: s.Leader, Term: s.Term, LSN: s.LSN, Quorum: s.Quorum,
+		Leading: g.leading(now), Leaderships: g.measure.leaderships, WorkOverdue: g.stuck(),
+	}
+	if newest := g.sequencer.Newest(); newest.Compare(st.LSN) > 0 {
+		st.LSN = newest
+	}
+	if st.Leading && s.LeaseEnd != elector.Never {
+		st.LeaseLeft = seconds(s.LeaseEnd.Sub(now))
+	}
+	return st
+}
+
+func (m *measure) leaderChanges() map[elector.Reason]uint64 {
+	all := map[elector.Reason]uint64{}
+	for r := elector.Started; r <= lastReason; r++ {
+		all[r] = m.changes[r]
+	}
+	return all
+}
+
+func (m *measure) tally(question, direction int) Answers {
+	counts := &m.answers[question][direction]
+	a := Answers{Yes: counts[scouting.CauseNone], No: map[scouting.Cause]uint64{}}
+	for c := scouting.CauseLeader; c <= lastAnswer; c++ {
+		a.No[c] = counts[c]
+	}
+	return a
+}

@@ -1,0 +1,70 @@
+// Package histogram counts how values are spread over fixed buckets.
+//
+// Observing takes no lock and no memory, so that it may stand on any path; the
+// price is that a snapshot taken meanwhile may be one value behind in its sum.
+package histogram
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"sync/atomic"
+)
+
+// Histogram counts values by bucket. It is safe for concurrent use.
+type Histogram struct {
+	bounds []float64
+	counts []atomic.Uint64 // one more than bounds: the last is for what is above all
+	sum    atomic.Uint64   // bits of a float64
+}
+
+// New returns an empty histogram. A bucket holds what is at most its bound and
+// above the one before. It panics unless the bounds rise strictly and are finite.
+func New(bounds ...float64) *Histogram {
+	for i, b := range bounds {
+		if math.IsNaN(b) || math.IsInf(b, 0) || i > 0 && b <= bounds[i-1] {
+			panic(fmt.Sprintf("histogram: bounds %v do not rise strictly, or are not finite", bounds))
+		}
+	}
+	return &Histogram{bounds: slices.Clone(bounds), counts: make([]atomic.Uint64, len(bounds)+1)}
+}
+
+// Observe counts v, which must be a number.
+func (h *Histogram) Observe(v float64) {
+	// Few buckets, and small values are the rule: a loop beats a binary search.
+	i := 0
+	for i < len(h.bounds) && v > h.bounds[i] {
+		i++
+	}
+	h.counts[i].Add(1)
+	for {
+		old := h.sum.Load()
+		if h.sum.CompareAndSwap(old, math.Float64bits(math.Float64frombits(old)+v)) {
+			return
+		}
+	}
+}
+
+// Snapshot is what a histogram counted until a moment.
+type Snapshot struct {
+	Bounds []float64 // upper bounds of the buckets, inclusive, rising
+	Counts []uint64  // by bucket; one more than Bounds: the last is for what is above all
+	Sum    float64   // of all values
+}
+
+// Snapshot returns the present counts.
+func (h *Histogram) Snapshot() Snapshot {
+	s := Snapshot{Bounds: slices.Clone(h.bounds), Counts: make([]uint64, len(h.counts)), Sum: math.Float64frombits(h.sum.Load())}
+	for i := range h.counts {
+		s.Counts[i] = h.counts[i].Load()
+	}
+	return s
+}
+
+// Count is the number of values.
+func (s Snapshot) Count() (n uint64) {
+	for _, c := range s.Counts {
+		n += c
+	}
+	return n
+}
