@@ -299,10 +299,10 @@ func TestACloseThatMayNotWaitHandsNothingOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o, l := startedOffice(t)
 		n := l.node()
-		var deadline time.Time
+		deadline := make(chan time.Time, 1)
 		go func() {
 			<-l.Context().Done()
-			deadline = l.Deadline()
+			deadline <- l.Deadline()
 		}()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
@@ -310,7 +310,7 @@ func TestACloseThatMayNotWaitHandsNothingOver(t *testing.T) {
 		delete(o.nodes, n.cfg.Node)
 		require.Equal(t, elector.Stopped, l.Reason())
 		next := o.next()
-		require.False(t, time.Now().Before(deadline))
+		require.False(t, time.Now().Before(<-deadline))
 		next.Release()
 		o.closeAll()
 	})

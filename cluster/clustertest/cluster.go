@@ -142,8 +142,15 @@ func (c *Cluster) Crash(id cluster.NodeID) {
 	c.become(m, crashed)
 	c.net.Kill(string(id))
 	m.resume()
-	c.close(m)
+	_ = m.node.Close(atOnce) // a dead process hands nothing over, and its work has ended
 }
+
+// atOnce is the context of an end that waits for nothing.
+var atOnce = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
 
 // Stop ends a node as SIGTERM does: it hands over to the best follower and says
 // goodbye to the others. That takes virtual time if the network is at fault.
