@@ -3,10 +3,12 @@ package main_test
 import (
 	"bytes"
 	"context"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -37,7 +39,8 @@ func TestCommandsReachANodeByItsSocketWithItsToken(t *testing.T) {
 		stdout, _, code := bmqnode(t, "status", "--admin", socket)
 		return code == 0 && bytes.Contains([]byte(stdout), []byte("LEADER  n1"))
 	})
-	// The node is alone: that nobody can take over is its answer, not the door's.
+	_, err := net.Dial("tcp", s.Nodes()[0].AdminAddr)
+	require.ErrorIs(t, err, syscall.ECONNREFUSED, "there is the socket alone")
 	for _, command := range [][]string{{"fault", "heal"}, {"transfer"}, {"step-down"}} {
 		_, stderr, code := bmqnode(t, append(command, "--admin", socket)...)
 		require.Equal(t, 1, code)
@@ -65,6 +68,26 @@ func bmqnodeWith(t *testing.T, env []string, args ...string) (stdout, stderr str
 		require.ErrorAs(t, err, new(*exec.ExitError))
 	}
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+}
+
+func TestTheAdvertisedAdminAddressIsToldAndAnswered(t *testing.T) {
+	t.Parallel()
+	s := play(t, 1, map[string]any{"advertise-admin": "n1.example:7402"})
+	n := s.Nodes()[0]
+	s.eventually("it answers", func() bool {
+		st, err := n.Status(t.Context())
+		return err == nil && st.AdminAddr == "n1.example:7402"
+	})
+	defer http.DefaultClient.CloseIdleConnections()
+	for host, want := range map[string]int{"n1.example": 200, n.AdminAddr: 200, "evil.example": 421} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+n.AdminAddr+"/v1/status", nil)
+		require.NoError(t, err)
+		req.Host = host
+		resp, err := http.DefaultClient.Do(req)
+		require.NoError(t, err)
+		resp.Body.Close()
+		require.Equal(t, want, resp.StatusCode, host)
+	}
 }
 
 func TestMistakesAboutTheAdminSideAreNamed(t *testing.T) {
