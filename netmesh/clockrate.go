@@ -82,17 +82,28 @@ func (c *clockRate) add(s clockSample) (r rates, renewed bool) {
 // keep appends the best of a window. A clock that was set, or stood still with its
 // machine, makes a gap of another rate than those before: all begins anew.
 func (c *clockRate) keep(s clockSample) {
-	if n := len(c.kept); n >= 2 {
-		before, _ := rateBetween(c.kept[0], c.kept[n-1])
-		gap, ok := rateBetween(c.kept[n-1], s)
-		if !ok || gap.low > before.high+rateSlack || gap.high < before.low-rateSlack {
-			c.kept = c.kept[:0]
-		}
+	if !c.continues(s) {
+		c.kept = c.kept[:0]
 	}
 	if len(c.kept) == rateWindows {
 		c.kept = slices.Delete(c.kept, 0, 1)
 	}
 	c.kept = append(c.kept, s)
+}
+
+// continues reports whether the gap before s has the rate of those before it, as
+// far as the bounds tell.
+func (c *clockRate) continues(s clockSample) bool {
+	n := len(c.kept)
+	if n == 0 {
+		return true
+	}
+	gap, ok := rateBetween(c.kept[n-1], s)
+	if !ok || n == 1 {
+		return ok
+	}
+	before, ok := rateBetween(c.kept[0], c.kept[n-1])
+	return ok && gap.low <= before.high+rateSlack && gap.high >= before.low-rateSlack
 }
 
 // read returns what is known; false before the first estimate.

@@ -94,9 +94,7 @@ func (l *link) learn(theirs *facts) error {
 	l.m.finds(peer, FindingVotersDiffer, l.m.votersDiffer(peer, mine, theirs))
 	l.m.finds(peer, FindingSettingsDiffer, l.m.settingsDiffer(peer, mine, theirs))
 	l.m.finds(peer, FindingProxyBetween, l.proxyBetween(mine, theirs))
-	if l.dialed { // else it is this side that tries to dial
-		l.m.finds(peer, FindingAdvertiseUnreachable, l.m.unreachedBy(peer, theirs))
-	}
+	l.m.finds(peer, FindingAdvertiseUnreachable, l.unreachable(theirs))
 	return nil
 }
 

@@ -90,7 +90,7 @@ func (m *Mesh) AddPeer(node elector.NodeID, addr string) {
 	if p == nil || m.closing || p.addr == addr && !p.removed {
 		return
 	}
-	p.addr, p.removed, p.reach = addr, false, reach{}
+	p.addr, p.removed, p.reach.settled = addr, false, false
 	p.poke()
 }
 

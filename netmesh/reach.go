@@ -57,40 +57,60 @@ func (p *peer) verify(e errand) time.Duration {
 func (p *peer) verified(e errand, err error) (wait time.Duration) {
 	p.takeTurn()
 	defer p.leaveTurn()
-	now, current := p.noteReach(e, err)
-	switch {
-	case !current:
+	was, now, current := p.noteReach(e, err)
+	if !current {
 		return 0
-	case now.settled:
-		p.m.finds(p.node, FindingAdvertiseUnreachable, "")
-	case now.failing():
-		p.m.finds(p.node, FindingAdvertiseUnreachable, p.unreached(&now))
-		wait = reachPause
-	default:
-		return p.m.cfg.RedialMin << now.fails
 	}
-	nudge(e.verify.news)
-	return wait
+	p.m.finds(p.node, FindingAdvertiseUnreachable, p.unreached(&now))
+	if was.failing() != now.failing() {
+		nudge(e.verify.news)
+	}
+	return now.pause(p.m.cfg.RedialMin)
 }
 
-func (p *peer) noteReach(e errand, err error) (now reach, current bool) {
+// pause is the time until the next dial, if there is one.
+func (r *reach) pause(least time.Duration) time.Duration {
+	switch {
+	case r.settled:
+		return 0
+	case r.failing():
+		return reachPause
+	}
+	return least << r.fails
+}
+
+func (p *peer) noteReach(e errand, err error) (was, now reach, current bool) {
 	p.m.mu.Lock()
 	defer p.m.mu.Unlock()
 	if p.link != e.verify {
-		return reach{}, false
+		return reach{}, reach{}, false
 	}
-	if err == nil {
-		p.reach = reach{settled: true}
-	} else {
-		p.reach = reach{fails: p.reach.fails + 1, addr: e.addr, cause: err.Error()}
+	was = p.reach
+	if p.reach = (reach{settled: true}); err != nil {
+		p.reach = reach{fails: was.fails + 1, addr: e.addr, cause: err.Error()}
 	}
-	return p.reach, true
+	return was, p.reach, true
 }
 
-// unreached is what this node says about dialing the peer.
+// unreached is what this node says about dialing the peer; "" if there is nothing to say.
 func (p *peer) unreached(r *reach) string {
+	if !r.failing() {
+		return ""
+	}
 	return fmt.Sprintf("node %q is connected because it dialed; nobody reaches it at %s, the address that it advertises: node %q gets %s",
 		p.node, r.addr, p.m.cfg.Node, printable(r.cause))
+}
+
+// unreachable is what is known about dialing the end of l that was not dialed, by
+// the other end's trying.
+func (l *link) unreachable(theirs *facts) string {
+	if l.dialed {
+		return l.m.unreachedBy(l.p.node, theirs)
+	}
+	l.m.mu.RLock()
+	now := l.p.reach
+	l.m.mu.RUnlock()
+	return l.p.unreached(&now)
 }
 
 // unreachedBy is what the peer says about dialing this node.

@@ -158,6 +158,7 @@ func TestClaimedLengthsAreNotBelieved(t *testing.T) {
 		require.Error(t, newDecoder().batch(huge, func(string, elector.Message) {}))
 		require.Error(t, newDecoder().one([]byte{0x91, 0xdb, 0xff, 0xff, 0xff, 0xff}, &hello{}))
 		require.Error(t, newDecoder().one([]byte{0xdd, 0xff, 0xff, 0xff, 0xff}, &hello{}))
+		require.Error(t, newDecoder().one([]byte{0x91, 0xdd, 0xff, 0xff, 0xff, 0xff}, &facts{}))
 		frame := binary.BigEndian.AppendUint32(nil, math.MaxUint32)
 		_, _, err := newFrameReader(bytes.NewReader(frame), DefaultMaxFrame).next()
 		require.Equal(t, ReasonOversized, reasonOf(err))
@@ -176,6 +177,9 @@ func FuzzFrames(f *testing.F) {
 	f.Add(bytes.Clone(batch))
 	f.Add([]byte("GET / HTTP/1.1\r\n\r\n"))
 	f.Add([]byte{0, 0, 0, 1, byte(framePing)})
+	own := ownFacts(Config{Voters: []elector.NodeID{"b", "a"}, Agree: map[string]string{"lease": "2s"}})
+	told, _ := newEncoder().encode(frameFacts, &own)
+	f.Add(bytes.Clone(told))
 	f.Fuzz(func(t *testing.T, stream []byte) {
 		frames, dec := newFrameReader(bytes.NewReader(stream), MinMaxFrame), newDecoder()
 		for {
@@ -190,8 +194,27 @@ func FuzzFrames(f *testing.F) {
 			_ = dec.one(body, &hello{})
 			_ = dec.one(body, &farewell{})
 			_ = dec.one(body, &ping{})
+			compare(t, dec, body, &own)
 		}
 	})
+}
+
+// compare fails if facts that are let in make text that a log line does not take.
+func compare(t *testing.T, dec *decoder, body []byte, own *facts) {
+	var theirs facts
+	if dec.one(body, &theirs) != nil || theirs.check() != nil {
+		return
+	}
+	m := &Mesh{cfg: Config{Node: "a"}}
+	l := &link{m: m, p: &peer{node: "b"}}
+	for _, text := range []string{
+		m.votersDiffer("b", own, &theirs), m.settingsDiffer("b", own, &theirs),
+		l.proxyBetween(own, &theirs), m.unreachedBy("b", &theirs),
+	} {
+		if text != printable(text) || len(text) > 1<<14 {
+			t.Fatalf("%d bytes: %q", len(text), text)
+		}
+	}
 }
 
 func FuzzMessages(f *testing.F) {

@@ -15,8 +15,10 @@ func (l *link) write() {
 	defer ticker.Stop()
 	var expired <-chan time.Time
 	retired := l.retired
-	err := l.sendPing()
-	nudge(l.news)
+	err := l.sendFacts()
+	if err == nil {
+		err = l.sendPing()
+	}
 	for err == nil {
 		select {
 		case <-l.stop:

@@ -1,0 +1,161 @@
+package netmesh
+
+import (
+	"io"
+	"net"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// forwarder is a proxy, as stands before a service.
+type forwarder struct {
+	net.Listener
+	dial func() (net.Conn, error)
+	work sync.WaitGroup
+
+	mu    sync.Mutex
+	conns []net.Conn // both sides of all that were made
+}
+
+// forward starts a proxy on loopback and returns its address.
+func forward(t *testing.T, target string) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	forwardFrom(t, l, func() (net.Conn, error) { return net.Dial("tcp", target) })
+	return l.Addr().String()
+}
+
+func forwardFrom(t *testing.T, l net.Listener, dial func() (net.Conn, error)) {
+	f := &forwarder{Listener: l, dial: dial}
+	f.work.Go(f.serve)
+	t.Cleanup(f.end)
+}
+
+func (f *forwarder) end() {
+	_ = f.Close()
+	f.mu.Lock()
+	for _, c := range f.conns {
+		_ = c.Close()
+	}
+	f.mu.Unlock()
+	f.work.Wait()
+}
+
+func (f *forwarder) serve() {
+	for {
+		in, err := f.Accept()
+		if err != nil {
+			return
+		}
+		out, err := f.dial()
+		if err != nil {
+			_ = in.Close()
+			continue
+		}
+		f.mu.Lock()
+		f.conns = append(f.conns, in, out)
+		f.mu.Unlock()
+		f.work.Go(func() { pump(in, out) })
+		f.work.Go(func() { pump(out, in) })
+	}
+}
+
+// pump copies one way until it ends, and then ends both ways.
+func pump(to, from net.Conn) {
+	_, _ = io.Copy(to, from)
+	_ = to.Close()
+	_ = from.Close()
+}
+
+func TestProxyIsFoundByBothEnds(t *testing.T) {
+	a, b := start(t, "a"), start(t, "b")
+	a.AddPeer("b", forward(t, b.Addr().String()))
+	a.comesToFind(t, FindingProxyBetween, "b")
+	b.comesToFind(t, FindingProxyBetween, "a")
+	seen := a.Links()[0].Peer.Remote
+	a.mustFind(t, FindingProxyBetween, "b", seen, `node "a" has one end`, b.Addr().String())
+	b.mustFind(t, FindingProxyBetween, "a", seen, b.Addr().String())
+	require.True(t, a.Links()[0].Proxied)
+	require.True(t, b.Links()[0].Proxied)
+}
+
+// TestWhoTrustsNoEndIsNotWarned: the other end still is.
+func TestWhoTrustsNoEndIsNotWarned(t *testing.T) {
+	a, b := start(t, "a", func(c *Config) { c.NoDeathProof = true }), start(t, "b")
+	a.AddPeer("b", forward(t, b.Addr().String()))
+	b.comesToFind(t, FindingProxyBetween, "a")
+	require.Eventually(t, func() bool { return a.Links()[0].Proxied }, patience, glance)
+	require.Empty(t, a.Findings())
+}
+
+// TestEndBehindAProxyProvesNothing: the proxy is what ended, and refuses.
+func TestEndBehindAProxyProvesNothing(t *testing.T) {
+	a, b := start(t, "a"), start(t, "b")
+	a.AddPeer("b", forward(t, b.Addr().String()))
+	require.Eventually(t, func() bool { return a.Links()[0].Proxied }, patience, glance)
+	require.False(t, a.trustsTheEndOf("b"))
+}
+
+// trustsTheEndOf reports whether n would take the end of its link for a proof.
+func (n *node) trustsTheEndOf(peer nodeID) bool {
+	n.Mesh.mu.RLock()
+	defer n.Mesh.mu.RUnlock()
+	p := n.peers[peer]
+	return p.provable(p.link)
+}
+
+// TestPlainConnectionsHaveNoProxy in any of the ways in which a node may listen.
+func TestPlainConnectionsHaveNoProxy(t *testing.T) {
+	for name, c := range map[string]struct{ bind, host string }{
+		"loopback":             {"127.0.0.1:0", "127.0.0.1"},
+		"every IPv4 address":   {"0.0.0.0:0", "127.0.0.1"},
+		"another loopback":     {"0.0.0.0:0", "127.0.0.9"},
+		"every address":        {":0", "127.0.0.1"},
+		"every address, by v6": {":0", "::1"},
+		"mapped":               {":0", "::ffff:127.0.0.1"},
+		"IPv6":                 {"[::1]:0", "::1"},
+		"by name":              {"127.0.0.1:0", "localhost"},
+		"unspecified":          {"0.0.0.0:0", "0.0.0.0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if l, err := net.Listen("tcp", net.JoinHostPort("::1", "0")); err == nil {
+				_ = l.Close()
+			} else if name == "IPv6" || name == "every address, by v6" {
+				t.Skip("no IPv6 here: ", err)
+			}
+			a, b := start(t, "a"), start(t, "b", func(c2 *Config) { c2.Bind = c.bind })
+			_, port, err := net.SplitHostPort(b.Addr().String())
+			require.NoError(t, err)
+			a.AddPeer("b", net.JoinHostPort(c.host, port))
+			for _, n := range []*node{a, b} {
+				require.Eventually(t, func() bool { l := n.Links(); return len(l) > 0 && l[0].FramesIn >= 4 }, patience, glance)
+				require.Empty(t, n.Findings())
+				require.False(t, n.Links()[0].Proxied)
+				require.True(t, n.trustsTheEndOf(n.Links()[0].Peer.Node))
+			}
+		})
+	}
+}
+
+func TestEndsAreComparedAsKernelsNameThem(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		same bool
+	}{
+		{"10.0.0.1:7", "10.0.0.1:7", true},
+		{"10.0.0.1:7", "[::ffff:10.0.0.1]:7", true},
+		{"[fe80::1%eth0]:7", "[fe80::1%ens3]:7", true},
+		{"10.0.0.1:7", "10.0.0.1:8", false},
+		{"10.0.0.1:7", "10.0.0.2:7", false},
+		{"[::1]:7", "127.0.0.1:7", false},
+		{"pipe", "10.0.0.2:7", true},
+		{"a:7000", "b:7000", true},
+	} {
+		require.Equal(t, c.same, sameEnd(c.a, c.b), "%s and %s", c.a, c.b)
+		require.Equal(t, c.same, sameEnd(c.b, c.a), "%s and %s", c.b, c.a)
+	}
+}
