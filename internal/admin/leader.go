@@ -43,8 +43,7 @@ func (s *Server) getLeader(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	if g.Leading {
-		l := Leader{Group: g.Group, Leader: st.Node, AdminAddr: AddrOf(ownEntry(st)), Term: g.Term, LSN: g.LSN, LeaseLeft: g.LeaseLeft}
+	if l, ok := leader(st, g); ok {
 		nameLeader(w, l.Leader, l.AdminAddr, l.Term)
 		answer(w, http.StatusOK, l)
 		return
@@ -52,6 +51,13 @@ func (s *Server) getLeader(w http.ResponseWriter, r *http.Request) {
 	n := notLeader(st, g)
 	nameLeader(w, n.Leader, n.AdminAddr, n.Term)
 	respond(w, "application/problem+json", n.Status, n)
+}
+
+// leader is the node itself, if it leads and its lease is valid.
+func leader(st cluster.Status, g cluster.GroupStatus) (Leader, bool) {
+	return Leader{
+		Group: g.Group, Leader: st.Node, AdminAddr: AddrOf(ownEntry(st)), Term: g.Term, LSN: g.LSN, LeaseLeft: g.LeaseLeft,
+	}, g.Leading
 }
 
 func notLeader(st cluster.Status, g cluster.GroupStatus) NotLeader {

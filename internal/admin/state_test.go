@@ -97,6 +97,8 @@ func TestAFollowerNamesTheLeader(t *testing.T) {
 	} {
 		c.g.Group = "g"
 		require.Equal(t, c.want, notLeader(st, c.g), name)
+		_, ok := leader(st, c.g)
+		require.False(t, ok, name)
 	}
 }
 
