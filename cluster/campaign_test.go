@@ -108,24 +108,36 @@ func TestANodeThatAwaitsItsCampaignDoesNotStand(t *testing.T) {
 	})
 }
 
-// A campaign whose context ends at the very moment at which it succeeds leaves no
-// leadership that nobody holds.
+// A campaign whose context ends just when it succeeds leaves no leadership that
+// nobody holds.
 func TestACampaignThatIsWithdrawnHoldsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "a")
 		w.edit = func(c *Config) { c.Election.AwaitCampaign = true }
 		w.start("a")
 		e := w.nodes["a"].Default()
-		for range 50 {
-			ctx, cancel := context.WithCancel(t.Context())
-			go cancel()
-			l, err := e.Campaign(ctx)
-			if err == nil {
-				require.True(t, l.Valid())
-				l.Release()
-			}
-			require.False(t, w.nodes["a"].IsLeader())
-		}
+		c := &campaign{leadership: newLeadership(t.Context(), e), result: make(chan error, 1)}
+		require.NoError(t, e.do(func() error { return e.n.enlist(e.g, c) }))
+		time.Sleep(election)
+		require.True(t, c.leadership.Valid())
+		e.withdraw(c)
+		<-c.leadership.Done()
+		require.False(t, e.IsLeader())
+		w.closeAll()
+	})
+}
+
+// Who releases a leadership that serves gives it up, even if nobody else wants it.
+func TestReleaseGivesUpWithoutASuccessor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, "a", "b", "c")
+		w.edit = func(c *Config) { c.Election.AwaitCampaign = true }
+		w.start("a", "b", "c")
+		l := w.campaign("b").next()
+		time.Sleep(time.Second)
+		l.Release()
+		require.False(t, l.e.IsLeader())
+		require.Equal(t, elector.Resigned, l.Reason())
 		w.closeAll()
 	})
 }

@@ -12,7 +12,8 @@ import (
 
 // BenchmarkElections runs three nodes on loopback with one and with a hundred
 // elections beside the default one, for two seconds of steady leadership, and
-// tells what that costs each node: frames and bytes a second on all its links.
+// tells what that costs each node: frames and bytes a second on all its links,
+// how often its threads go to sleep, and processor time.
 func BenchmarkElections(b *testing.B) {
 	for _, count := range []int{1, 100} {
 		b.Run(fmt.Sprintf("elections=%d", count), func(b *testing.B) { measureElections(b, count) })
@@ -45,13 +46,19 @@ func measureElections(b *testing.B, count int) {
 	}, time.Minute, 50*time.Millisecond)
 	const window = 2 * time.Second
 	var frames, bytes uint64
+	var used usage
 	for b.Loop() {
 		framesBefore, bytesBefore := traffic(nodes[0])
+		before := measureUsage()
 		time.Sleep(window)
+		used = measureUsage().since(before)
 		framesAfter, bytesAfter := traffic(nodes[0])
 		frames, bytes = framesAfter-framesBefore, bytesAfter-bytesBefore
 	}
+	perNode := float64(len(nodes)) * window.Seconds()
 	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(float64(used.waits)/perNode, "waits/s")
+	b.ReportMetric(used.cpu.Seconds()*1000/perNode, "cpu-ms/s")
 	b.ReportMetric(float64(frames)/window.Seconds(), "frames/s")
 	b.ReportMetric(float64(bytes)/window.Seconds(), "bytes/s")
 }

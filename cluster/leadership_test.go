@@ -293,6 +293,24 @@ func TestReaffirmationRaisesTheTermOfALeadership(t *testing.T) {
 	})
 }
 
+// Should another node lead in a higher term, against all promises, the work ends at
+// once.
+func TestAPreemptedLeadershipEndsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o, l := startedOffice(t)
+		n := l.node()
+		n.call(func() {
+			n.step(l.e.g, elector.Received{From: o.others(n)[0], Message: elector.Message{Kind: elector.LeaderHeartbeat, Term: l.Term() + 1, SentAt: 1}})
+			require.Error(t, l.Context().Err())
+			require.False(t, l.Valid())
+		})
+		<-l.Done()
+		require.Equal(t, elector.LeaderPreempted, l.Reason())
+		l.Release()
+		o.closeAll()
+	})
+}
+
 // A close that may not wait leaves without handing over: the work that goes on is
 // alone until its lease has ended.
 func TestACloseThatMayNotWaitHandsNothingOver(t *testing.T) {
