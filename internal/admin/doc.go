@@ -8,6 +8,7 @@
 //	POST /v1/transfer    {"to": "b"}: hand leadership over ("" is the best follower)
 //	POST /v1/step-down   {"for": "30s"}: lead no more, and do not stand for so long
 //	GET  /v1/faults      links that are cut on purpose; POST changes them
+//	GET  /metrics        its figures, for Prometheus
 //	GET  /healthz        200 while the node takes part
 //	GET  /readyz         200 while it leads or follows a leader
 //

@@ -3,6 +3,8 @@ package admin
 import (
 	_ "embed"
 	"net/http"
+
+	"github.com/bmqelect/bmqelect/internal/metrics"
 )
 
 // A route is one thing that a node can be asked or told. GET stands for HEAD too.
@@ -26,6 +28,7 @@ func (s *Server) routes() []route {
 		{"GET", "/v1/faults", s.getFaults},
 		{"POST", "/v1/faults", s.postFaults},
 		{"GET", "/v1/openapi.yaml", getOpenAPI},
+		{"GET", "/metrics", metrics.Handler(s.Node, s.Logger).ServeHTTP},
 		{"GET", "/healthz", s.getHealth},
 		{"GET", "/readyz", s.getReady},
 	}

@@ -31,7 +31,7 @@ var (
 		"github.com/getkin/kin-openapi",
 	}
 	world = []string{"math/rand", "crypto/rand", "os", "net", "log", "syscall", "sync", "context", "io", "unsafe"}
-	tools = []string{module + "/internal/scenario", module + "/internal/admin", module + "/internal/console", module + "/internal/procs", module + "/internal/sdnotify"}
+	tools = []string{module + "/internal/scenario", module + "/internal/admin", module + "/internal/console", module + "/internal/procs", module + "/internal/sdnotify", module + "/internal/metrics"}
 )
 
 var bans = []ban{
@@ -42,6 +42,7 @@ var bans = []ban{
 	{"netmesh", []string{module + "/cluster"}, "the mesh carries frames and knows no node", false, ""},
 	{"netmesh", tools, "a library does not know the tools around it", false, ""},
 	{"cluster", tools, "whoever embeds a node embeds no tools", false, ""},
+	{"cluster", []string{"github.com/prometheus"}, "whoever embeds a node chooses the metrics library: Stats has the figures", false, ""},
 	{"cluster", []string{"github.com/spf13"}, "whoever embeds a node embeds no command line", false, ""},
 	{"internal/clock", []string{module + "/netmesh", module + "/cluster"}, "the clock is below all that tells time by it", false, ""},
 	{"internal/store", []string{module + "/netmesh", module + "/cluster"}, "the disk knows nothing of the network", false, ""},

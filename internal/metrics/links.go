@@ -1,0 +1,86 @@
+package metrics
+
+import (
+	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/netmesh"
+)
+
+// maxPeers bounds the members that get series of their own, a dozen each: the
+// voters, and the first of the observers by name.
+const maxPeers = 100
+
+var (
+	linkUp        = gauge("link_up", "1 while there is a link to the member.", "peer")
+	linkRTT       = gauge("link_rtt_seconds", "Smoothed round-trip time of pings; absent until one was answered.", "peer")
+	linkLoss      = gauge("link_loss_ratio", "Share of the recent pings that were not answered.", "peer")
+	clockRate     = gauge("link_clock_rate_ratio", "How much faster than this node's clock the peer's runs; absent until it can be told.", "peer")
+	clockDoubt    = gauge("link_clock_rate_doubt_ratio", "Most by which bmqelect_link_clock_rate_ratio may be wrong.", "peer")
+	wallClock     = gauge("link_wall_clock_seconds", "The peer's wall clock less this node's; no election depends on it.", "peer")
+	queued        = gauge("link_queue_messages", "Messages that wait to be sent.", "peer")
+	queueDropped  = counter("link_queue_dropped_total", "Messages that were dropped because the queue was full.", "peer")
+	frames        = counter("link_frames_total", "Frames that passed.", "peer", "direction")
+	linkBytes     = counter("link_bytes_total", "Bytes that passed.", "peer", "direction")
+	peersUnlisted = gauge("peers_unlisted", "Members without series of their own, because there are too many.")
+)
+
+// peers are the links that get series of their own, and how many do not.
+type peers struct {
+	links    []netmesh.LinkStatus
+	unlisted int
+}
+
+func listedLinks(status *cluster.Status, all []netmesh.LinkStatus) peers {
+	votes := map[cluster.NodeID]bool{}
+	for _, m := range status.Members {
+		votes[m.Node] = m.Voter
+	}
+	all = slices.Clone(all)
+	slices.SortStableFunc(all, func(a, b netmesh.LinkStatus) int {
+		switch va, vb := votes[a.Peer.Node], votes[b.Peer.Node]; {
+		case va == vb:
+			return 0
+		case va:
+			return -1
+		}
+		return 1
+	})
+	n := min(len(all), maxPeers)
+	return peers{all[:n], len(all) - n}
+}
+
+func collectLinks(out chan<- prometheus.Metric, p peers) {
+	send(out, peersUnlisted, p.unlisted)
+	for _, l := range p.links {
+		peer := string(l.Peer.Node)
+		sendTruth(out, linkUp, l.State == netmesh.LinkIsUp, peer)
+		send(out, queued, l.Queued, peer)
+		send(out, queueDropped, l.Dropped, peer)
+		send(out, frames, l.FramesIn, peer, "in")
+		send(out, frames, l.FramesOut, peer, "out")
+		send(out, linkBytes, l.BytesIn, peer, "in")
+		send(out, linkBytes, l.BytesOut, peer, "out")
+		if l.State == netmesh.LinkIsUp {
+			collectPings(out, peer, l)
+		}
+	}
+}
+
+// perMillion is how many parts per million are the whole.
+const perMillion = 1e6
+
+// collectPings puts out what the pings of a link tell.
+func collectPings(out chan<- prometheus.Metric, peer string, l netmesh.LinkStatus) {
+	send(out, linkLoss, l.Loss, peer)
+	if l.RTT > 0 {
+		send(out, linkRTT, l.RTT.Seconds(), peer)
+		send(out, wallClock, l.WallClock.Seconds(), peer)
+	}
+	if l.ClockDoubt > 0 {
+		send(out, clockRate, l.ClockRate/perMillion, peer)
+		send(out, clockDoubt, l.ClockDoubt/perMillion, peer)
+	}
+}

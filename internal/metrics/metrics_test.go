@@ -1,0 +1,244 @@
+package metrics
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/lsn"
+	"github.com/bmqelect/bmqelect/netmesh"
+	"github.com/bmqelect/bmqelect/scouting"
+)
+
+// told is a node that says what a test wants.
+type told struct {
+	status cluster.Status
+	stats  cluster.Stats
+}
+
+func (s told) Status() cluster.Status { return s.status }
+func (s told) Stats() cluster.Stats   { return s.stats }
+
+// busy is a node of which every metric has something to say.
+func busy() told {
+	return told{
+		cluster.Status{
+			Cluster: "prod", Node: "a", Version: "v1.2.3", Identity: "id", Boot: 7, Failure: "disk full",
+			Members:     []cluster.MemberStatus{{Node: "b", Voter: true}},
+			Emergencies: []cluster.EmergencyStatus{{Lost: []cluster.NodeID{"d"}}},
+			Anomalies:   map[string]int{"two-leaders": 1, "malformed": 2}, Refused: map[string]uint64{"garbage": 3},
+		},
+		cluster.Stats{
+			Elections: []cluster.ElectionStats{{
+				Group: "default", Role: elector.Leader, Leader: "a", Term: 5, LSN: lsn.LSN{Term: 5, Counter: 12},
+				Leading: true, LeaseLeft: .75, Quorum: 2, Leaderships: 4, WorkOverdue: true,
+			}},
+			Links: []netmesh.LinkStatus{{
+				Peer: netmesh.PeerInfo{Node: "b"}, State: netmesh.LinkIsUp, RTT: 3 * time.Millisecond, Loss: .25,
+				ClockRate: 150, ClockDoubt: 20, WallClock: -2 * time.Second, Queued: 9, Dropped: 8,
+				FramesIn: 1, FramesOut: 2, BytesIn: 3, BytesOut: 4,
+			}},
+			Findings: []netmesh.Finding{{Kind: netmesh.FindingClockRate, Peer: "b"}, {Kind: netmesh.FindingClockRate, Peer: "c"}},
+			Voters:   3, VotersReachable: 2,
+			LeaderChanges:    map[elector.Reason]uint64{elector.Elected: 6},
+			ScoutingReceived: cluster.Answers{Yes: 4, No: map[scouting.Cause]uint64{scouting.CauseRank: 2}},
+			VotesGiven:       cluster.Answers{Yes: 1},
+			Phases:           map[cluster.Phase]cluster.Histogram{cluster.PhaseScouting: {Bounds: []float64{.1, 1}, Counts: []uint64{1, 2, 3}, Sum: 7.5}},
+			InboxLength:      11, StoreWriting: 1.5, MissedEvents: 13, Subscriptions: 14,
+		},
+	}
+}
+
+// scrape is what a handler answers to Prometheus.
+func scrape(t *testing.T, source Source) string {
+	w := httptest.NewRecorder()
+	Handler(source, nil).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	require.Equal(t, http.StatusOK, w.Code, w.Body)
+	return w.Body.String()
+}
+
+func TestFiguresArriveUnderTheirNames(t *testing.T) {
+	said := strings.Split(scrape(t, busy()), "\n")
+	for _, line := range []string{
+		`bmqelect_node_info{bmqelect_cluster="prod",identity="id",node="a",version="v1.2.3"} 1`,
+		`bmqelect_boots_total 7`,
+		`bmqelect_node_failed 1`,
+		`bmqelect_emergencies_declared 1`,
+		`bmqelect_voters 3`,
+		`bmqelect_voters_reachable 2`,
+		`bmqelect_spare_voters 0`,
+		`bmqelect_spare_voters_configured 1`,
+		`bmqelect_role{group="default"} 3`,
+		`bmqelect_leading{group="default"} 1`,
+		`bmqelect_has_leader{group="default"} 1`,
+		`bmqelect_term{group="default"} 5`,
+		`bmqelect_lsn{group="default"} 12`,
+		`bmqelect_lease_left_seconds{group="default"} 0.75`,
+		`bmqelect_quorum{group="default"} 2`,
+		`bmqelect_leaderships_total{group="default"} 4`,
+		`bmqelect_elections{role="LEADER"} 1`,
+		`bmqelect_elections{role="FOLLOWER"} 0`,
+		`bmqelect_elections_without_leader 0`,
+		`bmqelect_guarded_work_overdue 1`,
+		`bmqelect_leader_changes_total{reason="ELECTED"} 6`,
+		`bmqelect_scouting_answers_total{answer="yes",direction="received"} 4`,
+		`bmqelect_scouting_answers_total{answer="rank",direction="received"} 2`,
+		`bmqelect_scouting_answers_total{answer="rank",direction="given"} 0`,
+		`bmqelect_vote_answers_total{answer="yes",direction="given"} 1`,
+		`bmqelect_election_phase_seconds_bucket{phase="scouting",le="0.1"} 1`,
+		`bmqelect_election_phase_seconds_bucket{phase="scouting",le="1"} 3`,
+		`bmqelect_election_phase_seconds_bucket{phase="scouting",le="+Inf"} 6`,
+		`bmqelect_election_phase_seconds_sum{phase="scouting"} 7.5`,
+		`bmqelect_invariants_broken_total{invariant="two-leaders"} 1`,
+		`bmqelect_anomalies_total{kind="malformed"} 2`,
+		`bmqelect_anomalies_total{kind="absurd-term"} 0`,
+		`bmqelect_connections_closed_total{reason="garbage"} 3`,
+		`bmqelect_findings{kind="clock-rate"} 2`,
+		`bmqelect_findings{kind="voters-differ"} 0`,
+		`bmqelect_inbox_events 11`,
+		`bmqelect_store_writing_seconds 1.5`,
+		`bmqelect_events_missed_total 13`,
+		`bmqelect_subscriptions 14`,
+		`bmqelect_link_up{peer="b"} 1`,
+		`bmqelect_link_rtt_seconds{peer="b"} 0.003`,
+		`bmqelect_link_loss_ratio{peer="b"} 0.25`,
+		`bmqelect_link_clock_rate_ratio{peer="b"} 0.00015`,
+		`bmqelect_link_clock_rate_doubt_ratio{peer="b"} 2e-05`,
+		`bmqelect_link_wall_clock_seconds{peer="b"} -2`,
+		`bmqelect_link_queue_messages{peer="b"} 9`,
+		`bmqelect_link_queue_dropped_total{peer="b"} 8`,
+		`bmqelect_link_frames_total{direction="out",peer="b"} 2`,
+		`bmqelect_link_bytes_total{direction="in",peer="b"} 3`,
+	} {
+		require.True(t, slices.Contains(said, line), line)
+	}
+	for _, begin := range []string{"go_goroutines ", "go_build_info{"} {
+		require.True(t, slices.ContainsFunc(said, func(line string) bool { return strings.HasPrefix(line, begin) }), begin)
+	}
+}
+
+func TestWhatIsDeclaredIsWhatIsCollected(t *testing.T) {
+	strict := prometheus.NewPedanticRegistry()
+	require.NoError(t, strict.Register(collector{busy()}))
+	gathered, err := strict.Gather()
+	require.NoError(t, err)
+	require.Len(t, gathered, len(families), "each has something to say")
+}
+
+func TestALinkThatIsDownHasNoPings(t *testing.T) {
+	s := busy()
+	s.stats.Links[0].State = netmesh.LinkDialing
+	said := scrape(t, s)
+	require.Contains(t, said, `bmqelect_link_up{peer="b"} 0`)
+	require.NotContains(t, said, "bmqelect_link_rtt_seconds{")
+	require.NotContains(t, said, "bmqelect_link_loss_ratio{")
+}
+
+func TestManyElectionsAreBoundedAndStillInTheSums(t *testing.T) {
+	var s told
+	for i := range maxElections + 50 {
+		s.stats.Elections = append(s.stats.Elections, cluster.ElectionStats{Group: fmt.Sprintf("a%04d", i), Role: elector.Follower})
+	}
+	s.stats.Elections = append(s.stats.Elections, cluster.ElectionStats{Group: cluster.DefaultGroup, Role: elector.Leader, Leader: "a"})
+	said := scrape(t, s)
+	require.Equal(t, maxElections, strings.Count(said, "\nbmqelect_role{"))
+	require.Contains(t, said, `bmqelect_role{group="default"} 3`, "whatever its name, it is the first")
+	require.Contains(t, said, `bmqelect_role{group="a0000"} 1`)
+	require.NotContains(t, said, fmt.Sprintf(`group="a%04d"`, maxElections-1))
+	require.Contains(t, said, "\nbmqelect_elections_unlisted 51\n")
+	require.Contains(t, said, fmt.Sprintf("\nbmqelect_elections_without_leader %d\n", maxElections+50))
+}
+
+func TestManyMembersAreBoundedAndVotersComeFirst(t *testing.T) {
+	var s told
+	for i := range maxPeers + 20 {
+		id := cluster.NodeID(fmt.Sprintf("m%04d", i))
+		s.stats.Links = append(s.stats.Links, netmesh.LinkStatus{Peer: netmesh.PeerInfo{Node: id}})
+		s.status.Members = append(s.status.Members, cluster.MemberStatus{Node: id, Voter: i > maxPeers})
+	}
+	said := scrape(t, s)
+	require.Equal(t, maxPeers, strings.Count(said, "\nbmqelect_link_up{"))
+	require.Contains(t, said, fmt.Sprintf(`bmqelect_link_up{peer="m%04d"}`, maxPeers+19))
+	require.Contains(t, said, `bmqelect_link_up{peer="m0000"}`)
+	require.Contains(t, said, "\nbmqelect_peers_unlisted 20\n")
+}
+
+func TestNothingLacksACounterOfItsOwn(t *testing.T) {
+	require.Contains(t, (netmesh.ReasonTimeout + 1).String(), "reason(", "the last reason is put out")
+	require.Contains(t, (netmesh.FindingWrongNode + 1).String(), "finding(", "the last kind is put out")
+	require.Equal(t, "invalid", (elector.AnomalyMalformed + 1).String(), "the last kind is put out")
+}
+
+func TestNamesKeepPrometheusConventions(t *testing.T) {
+	problems, err := promlint.New(strings.NewReader(scrape(t, busy()))).Lint()
+	require.NoError(t, err)
+	require.Empty(t, problems)
+}
+
+func TestPromtoolFindsNothing(t *testing.T) {
+	check := exec.Command(promtool(t), "check", "metrics")
+	check.Stdin = strings.NewReader(scrape(t, busy()))
+	out, err := check.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.Empty(t, out)
+}
+
+// promtool is the path of Prometheus's tool; the test is skipped without it.
+func promtool(t *testing.T) string {
+	path, err := exec.LookPath("promtool")
+	if err != nil {
+		t.Skip("promtool is not installed: apt-get install prometheus")
+	}
+	return path
+}
+
+func TestScrapesOfANodeThatHangsDoNotPileUp(t *testing.T) {
+	hung := stuck{make(chan struct{}), make(chan struct{})}
+	server := httptest.NewServer(Handler(hung, nil))
+	defer server.Close()
+	defer server.Client().CloseIdleConnections()
+	answers := make(chan int)
+	ask := func() {
+		resp, err := server.Client().Get(server.URL)
+		if err != nil {
+			answers <- 0
+			return
+		}
+		defer resp.Body.Close()
+		_, _ = io.Copy(io.Discard, resp.Body)
+		answers <- resp.StatusCode
+	}
+	for range maxScrapes {
+		go ask()
+		<-hung.asked
+	}
+	go ask()
+	require.Equal(t, http.StatusServiceUnavailable, <-answers, "one too many")
+	close(hung.freed)
+	for range maxScrapes {
+		require.Equal(t, http.StatusOK, <-answers)
+	}
+}
+
+// stuck is a node whose driver does not answer before it is freed.
+type stuck struct{ asked, freed chan struct{} }
+
+func (s stuck) Status() cluster.Status {
+	s.asked <- struct{}{}
+	<-s.freed
+	return cluster.Status{}
+}
+
+func (stuck) Stats() cluster.Stats { return cluster.Stats{} }
