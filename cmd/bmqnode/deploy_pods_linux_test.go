@@ -70,9 +70,9 @@ type probe struct {
 	HTTPGet struct{ Path, Port string } `yaml:"httpGet"`
 }
 
-// theManifest are the objects of the manifest, by kind.
-func theManifest(t *testing.T) map[string]manifest {
-	text, err := os.ReadFile("../../deploy/kubernetes/bmqnode.yaml")
+// theManifest are the objects of a manifest, by kind.
+func theManifest(t *testing.T, name string) map[string]manifest {
+	text, err := os.ReadFile(filepath.Join("../../deploy/kubernetes", name))
 	require.NoError(t, err)
 	kinds := map[string]manifest{}
 	for doc := range strings.SplitSeq(string(text), "\n---\n") {
@@ -100,7 +100,7 @@ type pod struct {
 }
 
 func schedule(t *testing.T, img image) *pods {
-	kinds := theManifest(t)
+	kinds := theManifest(t, "bmqnode.yaml")
 	p := &pods{t: t, image: img, set: kinds["StatefulSet"], config: kinds["ConfigMap"].Data, byName: map[string]*pod{}}
 	require.Equal(t, p.spec().SecurityContext, securityContext{img.uid, img.gid}, "the image's user owns its files")
 	for i := range p.set.Spec.Replicas {
@@ -248,9 +248,12 @@ func TestThePodsElectALeaderAndKeepTheirNames(t *testing.T) {
 		p.eventually(one.name+" is ready", func() bool { return one.passes(p.container().ReadinessProbe) })
 	}
 
+	old := first.leader()
+	throughService := p.leaderService()
+	p.eventually("the Service reaches the leader", func() bool { return throughService(old) })
+
 	// The pod of the leader moves to another machine: its volume follows, its
 	// address is new.
-	old := first.leader()
 	moved := p.byName[string(old)]
 	require.NotNil(t, moved, "the nodes have the pods' names; the leader is %q", old)
 	moved.terminate()
@@ -259,6 +262,9 @@ func TestThePodsElectALeaderAndKeepTheirNames(t *testing.T) {
 			p.eventually(one.name+" has another leader", func() bool { l := one.leader(); return l != "" && l != old })
 		}
 	}
+	p.eventually("the Service reaches the new leader", func() bool {
+		return slices.ContainsFunc(p.all(), func(one *pod) bool { return one != moved && throughService(cluster.NodeID(one.name)) })
+	})
 	moved.ip = ownLoopback(9)
 	p.resolve()
 	moved.start()
@@ -270,7 +276,7 @@ func TestThePodsElectALeaderAndKeepTheirNames(t *testing.T) {
 }
 
 func TestTheManifestAgreesWithItself(t *testing.T) {
-	kinds := theManifest(t)
+	kinds := theManifest(t, "bmqnode.yaml")
 	set := kinds["StatefulSet"]
 	var config struct{ Voters, Join []string }
 	require.NoError(t, yaml.Unmarshal([]byte(kinds["ConfigMap"].Data["bmqnode.yaml"]), &config))
