@@ -104,6 +104,21 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
+// agree are the settings of the default election that must be equal on every node,
+// for members to compare.
+func (c Config) agree() map[string]string {
+	e, t := c.Election, c.Election.Timing
+	return map[string]string{
+		"heartbeat-broadcast":  t.HeartbeatBroadcast.String(),
+		"heartbeat-miss-count": strconv.Itoa(t.HeartbeatMissCount),
+		"lease":                t.Lease.String(),
+		"clock-drift-ppm":      strconv.FormatInt(t.ClockDriftPPM, 10),
+		"quorum":               strconv.Itoa(c.elector(e).QuorumSize()),
+		"scouting-rule":        e.Rule.String(),
+		"unsafe-no-scouting":   strconv.FormatBool(e.UnsafeNoScouting),
+	}
+}
+
 func (e ElectionConfig) withDefaults() ElectionConfig {
 	e.Timing = or(e.Timing, elector.Article())
 	e.StopMargin = or(e.StopMargin, (e.Timing.Lease-e.Timing.HeartbeatBroadcast)/2)

@@ -28,6 +28,9 @@ type Status struct {
 	Members    []MemberStatus `json:"members"` // the others, sorted by name; voters never heard of included
 	// Emergencies are recorded in the data directory for good, oldest first.
 	Emergencies []EmergencyStatus `json:"emergencies,omitempty"`
+	// Findings are what is wrong between this node and others at the moment, and
+	// how to mend it.
+	Findings []netmesh.Finding `json:"findings,omitempty"`
 	// Anomalies and Refused count what should not happen: odd messages by kind,
 	// and connections that the mesh closed by reason.
 	Anomalies map[string]int    `json:"anomalies,omitempty"`
@@ -89,7 +92,8 @@ func (n *Node) Status() Status {
 		Identity: n.store.Identity().String(), Boot: n.store.Boot(),
 		Uptime:   seconds(time.Since(n.started)),
 		MeshAddr: n.mesh.Addr().String(), AdminAddr: n.cfg.AdminAddr,
-		Emergencies: slices.Clone(n.emergencies), Members: n.memberStatus(), Refused: n.refused(),
+		Emergencies: slices.Clone(n.emergencies), Members: n.memberStatus(),
+		Findings: n.mesh.Findings(), Refused: n.refused(),
 	}
 	if n.gossip != nil {
 		st.GossipAddr = n.gossip.Local().GossipAddr

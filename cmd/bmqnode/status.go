@@ -63,10 +63,23 @@ func printStatus(w io.Writer, answers []answerOf) error {
 			fmt.Fprintf(w, "%s: %s\n", a.Node, remark)
 		}
 	}
-	for _, line := range emergencyRemarks(answers) {
+	for _, line := range slices.Concat(emergencyRemarks(answers), findingRemarks(answers)) {
 		fmt.Fprintln(w, line)
 	}
 	return nil
+}
+
+// findingRemarks are what nodes find wrong between each other, and how to mend it.
+func findingRemarks(answers []answerOf) (lines []string) {
+	for _, a := range answers {
+		if a.Status == nil {
+			continue
+		}
+		for _, f := range a.Status.Findings {
+			lines = append(lines, fmt.Sprintf("%s finds %s with %s: %s; %s", a.Node, f.Kind, f.Peer, f.Detail, f.Advice))
+		}
+	}
+	return lines
 }
 
 func row(a answerOf) string {
