@@ -96,6 +96,7 @@ func (n *Node) tick() {
 	n.hold()
 	for now := n.clock.Now(); n.agenda.next() <= now; {
 		g := n.agenda[0]
+		n.measure.waits.Observe(now.Sub(g.wake).Seconds())
 		n.tell(g)
 		n.step(g, elector.Tick{})
 	}

@@ -34,8 +34,8 @@ type Stats struct {
 	// LeaseLeft is how much of the lease was left when it was renewed, as a share
 	// of its whole length, 0 to 1, over all elections that this node leads.
 	LeaseLeft Histogram
-	// InboxWait is the seconds that events waited for the driver. A value above the
-	// heartbeat's period means that the process or its machine was held up.
+	// InboxWait is the seconds that events, due ticks among them, waited for the
+	// driver. A long wait means that the process or its machine was held up.
 	InboxWait     Histogram
 	InboxLength   int       // events that wait now
 	StoreWrite    Histogram // seconds that terms took to be on disk

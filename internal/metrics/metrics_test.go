@@ -36,9 +36,11 @@ func busy() told {
 	return told{
 		cluster.Status{
 			Cluster: "prod", Node: "a", Version: "v1.2.3", Identity: "id", Boot: 7, Failure: "disk full",
-			Members:     []cluster.MemberStatus{{Node: "b", Voter: true}},
-			Emergencies: []cluster.EmergencyStatus{{Lost: []cluster.NodeID{"d"}}},
-			Anomalies:   map[string]int{"two-leaders": 1, "malformed": 2}, Refused: map[string]uint64{"garbage": 3},
+			Members: []cluster.MemberStatus{{Node: "b", Voter: true}},
+			Emergencies: []cluster.EmergencyStatus{{
+				Lost: []cluster.NodeID{"d", "e"}, Readmitted: []cluster.ReadmissionStatus{{Node: "e"}},
+			}},
+			Anomalies: map[string]int{"two-leaders": 1, "malformed": 2}, Refused: map[string]uint64{"garbage": 3},
 		},
 		cluster.Stats{
 			Elections: []cluster.ElectionStats{{
@@ -76,6 +78,7 @@ func TestFiguresArriveUnderTheirNames(t *testing.T) {
 		`bmqelect_boots_total 7`,
 		`bmqelect_node_failed 1`,
 		`bmqelect_emergencies_declared 1`,
+		`bmqelect_voters_lost 1`,
 		`bmqelect_voters 3`,
 		`bmqelect_voters_reachable 2`,
 		`bmqelect_spare_voters 0`,

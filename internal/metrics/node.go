@@ -15,6 +15,7 @@ var (
 	nodeFailed = gauge("node_failed", "1 if the node takes no part any more because it failed.")
 
 	emergencies = gauge("emergencies_declared", "Emergencies on record in the data directory: voters that were declared lost.")
+	lost        = gauge("voters_lost", "Voters that were declared lost, and not readmitted since.")
 	voters      = gauge("voters", "Voters that count: those of the configuration that were not declared lost.")
 	reachable   = gauge("voters_reachable", "Voters that count and to which there is a link, this node included.")
 	spare       = gauge("spare_voters", "Reachable voters beyond the quorum, in the election that has the fewest; below 0 there is no quorum.")
@@ -26,6 +27,7 @@ func collectNode(out chan<- prometheus.Metric, status *cluster.Status, stats *cl
 	send(out, boots, status.Boot)
 	sendTruth(out, nodeFailed, status.Failure != "")
 	send(out, emergencies, len(status.Emergencies))
+	send(out, lost, lostVoters(status.Emergencies))
 	send(out, voters, stats.Voters)
 	send(out, reachable, stats.VotersReachable)
 	quorum := 0
@@ -34,6 +36,14 @@ func collectNode(out chan<- prometheus.Metric, status *cluster.Status, stats *cl
 	}
 	send(out, spare, stats.VotersReachable-quorum)
 	send(out, spareMost, stats.Voters-quorum)
+}
+
+// lostVoters counts those whom emergencies keep from voting.
+func lostVoters(all []cluster.EmergencyStatus) (count int) {
+	for _, e := range all {
+		count += len(e.Lost) - len(e.Readmitted)
+	}
+	return count
 }
 
 var (
@@ -64,7 +74,7 @@ func collectOdd(out chan<- prometheus.Metric, status *cluster.Status, stats *clu
 }
 
 var (
-	inboxWait     = histogram("inbox_wait_seconds", "Time that events waited for the node's driver.")
+	inboxWait     = histogram("inbox_wait_seconds", "Time that events, due ticks among them, waited for the node's driver.")
 	inboxEvents   = gauge("inbox_events", "Events that wait for the node's driver.")
 	storeWrite    = histogram("store_write_seconds", "Time until terms were on disk, fsync included.")
 	storeWriting  = gauge("store_writing_seconds", "Time that the write under way has taken so far; 0 if there is none.")
