@@ -70,7 +70,7 @@ func (e *Election) withdraw(c *campaign) {
 	e.n.call(func() {
 		if e.g.campaign == c {
 			e.g.campaign = nil
-			e.n.review(e.g)
+			e.n.standBack(e.g)
 			return
 		}
 		e.n.release(c.leadership)
@@ -110,10 +110,11 @@ func (n *Node) enlist(g *group, c *campaign) error {
 	return nil
 }
 
-// Release says that the work guarded by this leadership has stopped. If the
-// leadership still serves, this node gives it up: it hands over to the best
-// follower, and does not stand again before the next Campaign. Releasing again
-// does nothing.
+// Release says that the work guarded by this leadership has stopped. If this node
+// still leads it hands over to the best follower, and it does not stand again
+// before the next Campaign. Releasing again does nothing. To go on after Context
+// was cancelled, call Campaign instead: that releases as well, and keeps what this
+// node may still lead.
 func (l *Leadership) Release() {
 	l.stop(elector.Resigned, l.end())
 	l.e.n.call(func() { l.e.n.release(l) })
@@ -131,7 +132,13 @@ func (n *Node) release(l *Leadership) {
 	if g.leads != 0 {
 		n.step(g, elector.Guard{})
 	}
-	if g.leads != 0 && l.Reason() == elector.Resigned && g.campaign == nil {
+	n.standBack(g)
+}
+
+// standBack lets a node that nobody wants to lead any more give up what it leads,
+// even for nobody's sake, and stand no more.
+func (n *Node) standBack(g *group) {
+	if g.leads != 0 && !g.wanted() {
 		n.step(g, elector.Resign{})
 	}
 	n.review(g)
@@ -157,10 +164,7 @@ func (n *Node) resign(g *group) {
 		g.held.stop(elector.Resigned, g.held.end())
 		n.release(g.held)
 	}
-	n.review(g)
-	if g.leads != 0 {
-		n.step(g, elector.Resign{})
-	}
+	n.standBack(g)
 }
 
 // refuse ends a waiting campaign.

@@ -185,6 +185,10 @@ func TestStepDownRests(t *testing.T) {
 		require.ErrorIs(t, other.Default().StepDown(t.Context(), 0), ErrNotLeader)
 		require.ErrorContains(t, old.Default().StepDown(t.Context(), -time.Second), "between 0 and 24h")
 		require.True(t, old.IsLeader())
+		began := time.Now()
+		require.NoError(t, other.Default().StepDown(t.Context(), time.Second), "a follower only rests")
+		require.Zero(t, time.Since(began), "nothing is waited for")
+		time.Sleep(2 * time.Second) // rested, and the leader knows
 
 		require.NoError(t, old.Default().StepDown(t.Context(), time.Minute))
 		require.False(t, old.IsLeader())

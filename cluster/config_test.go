@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -39,4 +40,15 @@ func TestZeroElectionIsTheArticles(t *testing.T) {
 	c := Config{Node: "a", Voters: []NodeID{"a"}, DataDir: "d"}
 	require.NoError(t, c.Validate())
 	require.Equal(t, elector.Article(), c.withDefaults().Election.Timing)
+}
+
+func TestTheStopMarginLeavesTimeToWork(t *testing.T) {
+	c := Config{Node: "a", Voters: []NodeID{"a"}, DataDir: "d"}
+	require.Equal(t, articleMargin, c.withDefaults().Election.StopMargin)
+	for _, margin := range []time.Duration{-1, 500 * time.Millisecond, time.Hour} {
+		c.Election.StopMargin = margin
+		require.ErrorContains(t, c.Validate(), "Election.StopMargin is "+margin.String()+", but must be positive and shorter than Lease - HeartbeatBroadcast, 500ms")
+	}
+	c.Election.StopMargin = 499 * time.Millisecond
+	require.NoError(t, c.Validate())
 }

@@ -57,9 +57,6 @@ func (e *Election) Run(ctx context.Context, cb Callbacks) error {
 	}
 	err := e.campaignAgain(ctx, cb)
 	cancel(err)
-	if err := e.Resign(context.WithoutCancel(ctx)); err != nil && !errors.Is(err, ErrClosed) {
-		e.n.log.Debug("not resigned after Run", "group", e.g.name, "error", err)
-	}
 	return fmt.Errorf("run of node %s in election %q: %w", e.n.cfg.Node, e.g.name, err)
 }
 
