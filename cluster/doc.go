@@ -8,10 +8,24 @@
 //		GossipAddr: "0.0.0.0:7400", MeshAddr: "0.0.0.0:7401", // by default loopback
 //	})
 //	...
-//	if node.IsLeader() { ... }
+//	err = node.Default().Run(ctx, cluster.Callbacks{
+//		OnStartedLeading: func(ctx context.Context, l *cluster.Leadership) {
+//			for ctx.Err() == nil { // cancelled before the lease ends
+//				token, err := l.NextLSN() // a fencing token for what is done now
+//				...
+//			}
+//		},
+//	})
+//
+// There are three idioms over one mechanism: callbacks (Election.Run), handles
+// (Election.Campaign, which returns a Leadership, and Observe), and asking
+// (Node.IsLeader, Node.Subscribe), for programs that keep their own books. With the
+// first two, work that is told to stop and does so in time never overlaps with that
+// of another node, whatever ends the leadership.
 //
 // One goroutine, the driver, owns every election of the process. It never waits:
-// not for a peer, the disk or a subscriber. All methods of Node are safe for
+// not for a peer, the disk or a subscriber. Another, the warden, tells guarded work
+// in time to stop even if the driver is held up. All methods of Node are safe for
 // concurrent use.
 //
 // What the package is not: it does not replicate data, and membership by gossip
