@@ -54,9 +54,12 @@ var reasonNames = [reasonEnd]string{
 	"LEADER_FOUND", "LEADER_CEDED", "PROPOSED", "ELECTED", "REAFFIRMED", "RESIGNED",
 }
 
+// Valid reports whether r is one of the reasons, ReasonNone among them.
+func (r Reason) Valid() bool { return r < reasonEnd }
+
 // String returns the reason in capitals with underscores.
 func (r Reason) String() string {
-	if r < reasonEnd {
+	if r.Valid() {
 		return reasonNames[r]
 	}
 	return fmt.Sprintf("REASON(%d)", uint8(r))

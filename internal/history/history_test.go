@@ -76,6 +76,7 @@ func TestDemotionsAreThoseThatNobodyAskedFor(t *testing.T) {
 	h.Lanes[0].Transitions = []Transition{
 		down(1*s, elector.Follower, elector.LeaseExpired),
 		down(2*s, elector.Follower, elector.Transferred),
+		down(2*s, elector.Follower, elector.Resigned),
 		down(3*s, elector.Dormant, elector.Stopped),
 		down(40*s, elector.Follower, elector.LeaderPreempted),
 	}

@@ -10,7 +10,7 @@ import (
 // Summary is a run in figures.
 type Summary struct {
 	LeaderChanges int // times that a node led which was not the last to have led; the first leader is no change
-	Demotions     int // times that a running leader lost office otherwise than by a stop or a transfer
+	Demotions     int // times that a running leader lost office otherwise than by a stop, a transfer or a resignation
 	Leaderless    time.Duration
 	Availability  float64 // share of the time with a leader, 0 to 1
 	MaxTerm       lsn.Term
@@ -70,7 +70,8 @@ func (h *History) demotions(from, to time.Duration) int {
 	n := 0
 	for _, l := range h.Lanes {
 		for _, t := range l.Transitions {
-			if t.At >= from && t.At < to && t.From == elector.Leader && t.To == elector.Follower && t.Reason != elector.Transferred {
+			asked := t.Reason == elector.Transferred || t.Reason == elector.Resigned
+			if t.At >= from && t.At < to && t.From == elector.Leader && t.To == elector.Follower && !asked {
 				n++
 			}
 		}

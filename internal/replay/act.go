@@ -65,6 +65,10 @@ func (p *player) doProcess(a scenario.Action) error {
 		return eachNode(a.Nodes, s.Resume)
 	case scenario.Stop:
 		return eachNode(a.Nodes, s.Stop)
+	case scenario.StepDown:
+		return eachNode(a.Nodes, func(id elector.NodeID) error { return s.Resign(id, a.Rest) })
+	case scenario.Fitness:
+		return eachNode(a.Nodes, func(id elector.NodeID) error { return s.SetFit(id, a.Fit) })
 	}
 	return fmt.Errorf("the simulator cannot do %T", a)
 }

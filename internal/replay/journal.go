@@ -39,7 +39,7 @@ func newJournal() *journal {
 	for r := elector.Dormant; r <= elector.Leader; r++ {
 		j.roles[r.String()] = r
 	}
-	for r := elector.ReasonNone; r <= elector.Reaffirmed; r++ {
+	for r := elector.ReasonNone; r.Valid(); r++ {
 		j.reasons[r.String()] = r
 	}
 	return j

@@ -31,6 +31,18 @@ func slept(t *testing.T, pause time.Duration) *history.History {
 	return j.history(load(t, "{name: nap, nodes: [a], duration: 20s}"), start, 0)
 }
 
+// TestEveryReasonIsUnderstood: a reason that the journal does not know would make
+// a legal transition illegal.
+func TestEveryReasonIsUnderstood(t *testing.T) {
+	j := newJournal()
+	for r := elector.ReasonNone; r.Valid(); r++ {
+		known, ok := j.reasons[r.String()]
+		require.True(t, ok, r)
+		require.Equal(t, r, known)
+	}
+	require.Contains(t, j.reasons, "RESIGNED")
+}
+
 func TestALiveLeaderLeadsOnAfterANapWithinItsLease(t *testing.T) {
 	h := slept(t, 300*time.Millisecond)
 	require.Empty(t, h.Broken)

@@ -38,6 +38,8 @@ func (l *live) act(ctx context.Context, a scenario.Action) (note string, err err
 		}
 	case scenario.Transfer:
 		return l.handOver(ctx, a.To), nil
+	case scenario.StepDown:
+		return l.stepDown(ctx, a), nil
 	default:
 		return "", l.actOnProcesses(ctx, a)
 	}
@@ -113,6 +115,22 @@ func (l *live) handOver(ctx context.Context, to cluster.NodeID) string {
 		}
 	}
 	return "nobody leads"
+}
+
+// stepDown tells nodes to step down; it returns why that had no effect.
+func (l *live) stepDown(ctx context.Context, a scenario.StepDown) string {
+	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
+	defer cancel()
+	err := l.each(a.Nodes, func(n *procs.Node) error {
+		c := n.Client()
+		defer c.Close()
+		_, err := c.StepDown(ctx, admin.StepDownRequest{For: a.Rest.String()})
+		return err
+	})
+	if err != nil {
+		return err.Error()
+	}
+	return ""
 }
 
 func (l *live) actOnProcesses(ctx context.Context, a scenario.Action) error {

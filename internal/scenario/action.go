@@ -24,7 +24,13 @@ var actions = []struct {
 	{"stop", "", (*builder).stop},
 	{"link", "", (*builder).setLink},
 	{"transfer", "", (*builder).transfer},
+	{"step-down", "for", (*builder).stepDown},
+	{"unfit", "", (*builder).unfit},
+	{"fit", "", (*builder).fit},
 }
+
+// hows are the keys that say how.
+var hows = []string{"how", "unsynced", "wipe", "for"}
 
 func (b *builder) cut(o object, v *value) (Action, string) {
 	l, reset := b.links(v, false), b.resets(o)

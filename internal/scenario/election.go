@@ -32,7 +32,7 @@ var timers = []struct {
 var renamed = func() *strings.Replacer {
 	pairs := []string{
 		"Timing.", "", "UnsafeQuorum", "unsafe_quorum", "Quorum", "quorum", "Voters", "nodes",
-		"HeartbeatMissCount", "heartbeat_miss_count", "drift", "clock_drift",
+		"Takeover", "takeover", "HeartbeatMissCount", "heartbeat_miss_count", "drift", "clock_drift",
 	}
 	for _, t := range timers {
 		pairs = append(pairs, t.name, t.key)
@@ -45,7 +45,7 @@ func electorKeys() []string {
 	for _, t := range timers {
 		keys = append(keys, t.key)
 	}
-	return append(keys, "heartbeat_miss_count", "clock_drift", "quorum", "unsafe_quorum")
+	return append(keys, "heartbeat_miss_count", "clock_drift", "quorum", "unsafe_quorum", "takeover")
 }
 
 // election reads how the nodes elect.
@@ -74,6 +74,7 @@ func (b *builder) elector(o object, e *elector.Config) {
 		e.Quorum = 0
 	}
 	o.flag("unsafe_quorum", &e.UnsafeQuorum)
+	o.positive("takeover", &e.Takeover)
 }
 
 func (b *builder) profile(o object) {

@@ -123,6 +123,11 @@ func requireSoundAction(t *testing.T, s *Scenario, action Action) {
 		requireNodes(t, s, a.Nodes)
 	case Stop:
 		requireNodes(t, s, a.Nodes)
+	case StepDown:
+		requireNodes(t, s, a.Nodes)
+		require.LessOrEqual(t, a.Rest, longestRest)
+	case Fitness:
+		requireNodes(t, s, a.Nodes)
 	case Transfer:
 		require.True(t, a.To == "" || s.node(a.To) != nil)
 	default:

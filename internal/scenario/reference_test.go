@@ -42,7 +42,7 @@ func TestReferenceNamesEveryKey(t *testing.T) {
 }
 
 // inText are keys that are explained in a row of another.
-var inText = map[string][]string{"Timeline": {"at", "how", "unsynced", "wipe"}}
+var inText = map[string][]string{"Timeline": {"at", "how", "unsynced", "wipe", "for"}}
 
 // rows returns the keys that begin a section's table rows.
 func rows(section string) (keys []string) {

@@ -83,7 +83,7 @@ type Step struct {
 }
 
 // Action is one of Cut, Reset, Partition, Heal, Crash, Restart, Pause, Resume,
-// Stop, SetLink, Transfer.
+// Stop, SetLink, Transfer, StepDown, Fitness.
 type Action interface{ isAction() }
 
 // Cut silences directions. An isolation is a cut of all links of the nodes.
@@ -136,6 +136,19 @@ type SetLink struct {
 // To is "". It has no effect where nobody leads or the target is not fit.
 type Transfer struct{ To NodeID }
 
+// StepDown tells nodes not to lead any more, and not to stand for the time Rest.
+type StepDown struct {
+	Nodes []NodeID
+	Rest  time.Duration
+}
+
+// Fitness says whether the applications of nodes can lead. At first, and after a
+// restart, they can.
+type Fitness struct {
+	Nodes []NodeID
+	Fit   bool
+}
+
 func (Cut) isAction()       {}
 func (Reset) isAction()     {}
 func (Partition) isAction() {}
@@ -147,6 +160,8 @@ func (Resume) isAction()    {}
 func (Stop) isAction()      {}
 func (SetLink) isAction()   {}
 func (Transfer) isAction()  {}
+func (StepDown) isAction()  {}
+func (Fitness) isAction()   {}
 
 // Expectation is one thing that must be seen, at a moment (From equals To) or in
 // a window.

@@ -80,6 +80,7 @@ func show(s *Scenario) string {
 	line("timing %+v", s.Election.Timing, plain.Election.Timing)
 	line("quorum %v", s.Election.Quorum, 0)
 	line("unsafe quorum %v", s.Election.UnsafeQuorum, false)
+	line("takeover %v", s.Election.Takeover, plain.Election.Takeover)
 	line("network %+v", s.Network, plain.Network)
 	line("begin %+v", s.Begin, plain.Begin)
 	line("duration %v", s.Duration, plain.Duration)

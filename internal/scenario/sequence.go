@@ -1,6 +1,9 @@
 package scenario
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // process is what a node's process is doing.
 type process uint8
@@ -63,22 +66,36 @@ func (l lives) step(s Step) {
 		l.each(s, a.Nodes, paused, "a process pauses that runs", runs)
 	case Resume:
 		l.each(s, a.Nodes, runs, "only a paused process goes on", paused)
+	case StepDown:
+		l.hear(s, a.Nodes)
+	case Fitness:
+		l.hear(s, a.Nodes)
+	}
+}
+
+// hear reports nodes that cannot be told anything.
+func (l lives) hear(s Step, ids []NodeID) {
+	for _, id := range ids {
+		l.fits(s, id, "only a process that runs and is not paused can be told", runs)
 	}
 }
 
 // each moves nodes to a state; from are the states in which that makes sense.
 func (l lives) each(s Step, ids []NodeID, to process, right string, from ...process) {
 	for _, id := range ids {
-		now, fits := l.of[id], false
-		for _, p := range from {
-			fits = fits || p == now.process
-		}
-		if t := (tale{s.Pos, id}); !fits && !l.told[t] {
-			l.told[t] = true
-			l.b.at(&value{pos: s.Pos}, "%s: at %s %s %s: %s", s.Text, span(s.At), id, now.describe(), right)
-		}
-		if fits {
+		if l.fits(s, id, right, from...) {
 			l.of[id] = life{to, s.At}
 		}
 	}
+}
+
+// fits reports whether a node is in one of the states in which a step makes sense.
+func (l lives) fits(s Step, id NodeID, right string, in ...process) bool {
+	now := l.of[id]
+	fits := slices.Contains(in, now.process)
+	if t := (tale{s.Pos, id}); !fits && !l.told[t] {
+		l.told[t] = true
+		l.b.at(&value{pos: s.Pos}, "%s: at %s %s %s: %s", s.Text, span(s.At), id, now.describe(), right)
+	}
+	return fits
 }

@@ -71,7 +71,7 @@ func stepKeys(time string) []string {
 	for _, a := range actions {
 		keys = append(keys, a.key)
 	}
-	return append(keys, "how", "unsynced", "wipe")
+	return append(keys, hows...)
 }
 
 // action reads the one action of a step; nil if it was reported.
@@ -91,7 +91,7 @@ func (b *builder) action(o object) (Action, string) {
 		return nil, ""
 	}
 	a := actions[done]
-	for _, how := range []string{"how", "unsynced", "wipe"} {
+	for _, how := range hows {
 		if o.has(how) && how != a.how {
 			b.at(o.key(how), "%s does not go with %s", how, a.key)
 		}

@@ -1,6 +1,9 @@
 package scenario
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // unreal says what of the scenario real processes on a real network cannot be
 // made to do; "" if nothing.
@@ -14,6 +17,8 @@ func (s *Scenario) unreal() string {
 		{s.anyLink(func(l Link) bool { return l.Reorder > 0 }), "reorder messages"},
 		{s.anyNode(func(n Node) bool { return n.ClockRatePPM != 0 }), "run clocks at different rates"},
 		{s.anyNode(func(n Node) bool { return n.Term != 0 }), "start with a term on disk"},
+		{s.Election.Takeover != 0, "take over by priority"},
+		{s.anyFitness(), "be unfit"},
 		{s.anyCrash(func(c Crash) bool { return c.Lose || c.Keep }), "choose what a crash leaves of an unfinished write"},
 	} {
 		if c.found {
@@ -42,6 +47,13 @@ func (s *Scenario) anyNode(is func(Node) bool) bool {
 		}
 	}
 	return false
+}
+
+func (s *Scenario) anyFitness() bool {
+	return slices.ContainsFunc(s.Timeline, func(step Step) bool {
+		_, is := step.Action.(Fitness)
+		return is
+	})
 }
 
 func (s *Scenario) anyCrash(is func(Crash) bool) bool {

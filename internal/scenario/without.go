@@ -47,6 +47,12 @@ func processWithout(a Action, gone []NodeID) Action {
 	case Stop:
 		a.Nodes = nodesWithout(a.Nodes, gone)
 		return orNothing(a, len(a.Nodes))
+	case StepDown:
+		a.Nodes = nodesWithout(a.Nodes, gone)
+		return orNothing(a, len(a.Nodes))
+	case Fitness:
+		a.Nodes = nodesWithout(a.Nodes, gone)
+		return orNothing(a, len(a.Nodes))
 	}
 	return a
 }
