@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/netmesh"
 )
 
 // contract is openapi.yaml, made strict: what it does not name must not be there.
@@ -106,7 +107,7 @@ func TestDocumentNamesEveryField(t *testing.T) {
 		"Status": cluster.Status{}, "Election": cluster.GroupStatus{}, "Member": cluster.MemberStatus{},
 		"Members": Members{}, "Elections": Elections{}, "Leader": Leader{}, "NotLeader": NotLeader{}, "Problem": Problem{},
 		"Event": Event{}, "Reset": Reset{}, "TransferRequest": TransferRequest{}, "StepDownRequest": StepDownRequest{},
-		"Emergency": cluster.EmergencyStatus{}, "Readmission": cluster.ReadmissionStatus{},
+		"Emergency": cluster.EmergencyStatus{}, "Readmission": cluster.ReadmissionStatus{}, "Finding": netmesh.Finding{},
 		"FaultRequest": FaultRequest{}, "LinkFault": LinkFault{}, "FaultStatus": FaultStatus{},
 	} {
 		documented := slices.Sorted(maps.Keys(doc.Components.Schemas[name].Value.Properties))
