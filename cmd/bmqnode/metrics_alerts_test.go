@@ -1,0 +1,176 @@
+package main_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/internal/admin"
+	"github.com/bmqelect/bmqelect/internal/procs"
+)
+
+// ward is a mesh that a real Prometheus watches.
+type ward struct {
+	*scene
+	*watchman
+}
+
+// job is the name under which the mesh is scraped.
+const job = "mesh"
+
+// TestEachFaultRaisesItsAlert does to a real mesh what alerts are for.
+func TestEachFaultRaisesItsAlert(t *testing.T) {
+	t.Parallel()
+	s, lone, alone := play(t, 3, quick()), play(t, 1, nil), play(t, 1, nil)
+	w := ward{s, watch(t, map[string][]string{
+		job: addresses(s.Nodes()), "lonely": addresses(append(lone.Nodes(), alone.Nodes()...)),
+	})}
+	w.agree(w.Nodes(), nil)
+	w.calmsDown()
+
+	w.cutsOneAndSlowsTheOther()
+	w.changesTheLeaderAgainAndAgain()
+	w.pausesTheLeader()
+	w.changesTheVotersOfOne()
+	w.losesTheQuorumForGood()
+	// Two nodes of one name for the cluster that know nothing of each other lead
+	// both in the first term, as if a disk had been put back.
+	w.alarms("lonely", "TwoLeaders")
+}
+
+func addresses(nodes []*procs.Node) (addrs []string) {
+	for _, n := range nodes {
+		addrs = append(addrs, n.AdminAddr)
+	}
+	return addrs
+}
+
+// calmsDown waits until nothing grave fires; a slow machine may keep up the rest.
+func (w ward) calmsDown() {
+	grave := []string{"NoLeader", "TwoLeaders", "QuorumAtRisk", "NodeDown", "VotersDiffer", "VotersLost", "Misconfigured", "ClockAnomaly", "Flapping"}
+	w.eventually("all nodes are scraped, and nothing grave fires", func() bool {
+		seen := w.query(`bmqelect_has_leader{job="`+job+`"} == 1`, "instance")
+		return len(seen) == len(w.Nodes()) && !slices.ContainsFunc(w.firing(job), func(a string) bool {
+			return slices.Contains(grave, strings.TrimPrefix(a, "Bmqelect"))
+		})
+	})
+}
+
+// cutsOneAndSlowsTheOther leaves a leader only a follower whose acks are so late
+// that the lease is nearly over.
+func (w ward) cutsOneAndSlowsTheOther() {
+	leader := w.agree(w.Nodes(), nil).Leader
+	followers := w.others(leader)
+	w.isolate(cluster.NodeID(followers[0].Name))
+	w.fault(followers[1], admin.FaultRequest{Links: []admin.LinkFault{{To: leader, Delay: 1.05}}})
+	w.alarms(job, "NodeWithoutLeader", "QuorumAtRisk", "LeaseNearEnd")
+	w.heal()
+}
+
+// changesTheLeaderAgainAndAgain hands over more often than anybody would, while
+// one of the nodes has a slow disk.
+func (w ward) changesTheLeaderAgainAndAgain() {
+	leader := w.agree(w.Nodes(), nil).Leader
+	slow := w.slowsDisk(w.others(leader)[0])
+	for range 6 {
+		ctx, cancel := context.WithTimeout(w.scene.t.Context(), patience)
+		c := w.node(leader).Client()
+		_, err := c.Transfer(ctx, "")
+		c.Close()
+		cancel()
+		require.NoError(w.scene.t, err)
+		leader = w.agree(w.Nodes(), nil).Leader
+	}
+	w.alarms(job, "Flapping")
+	if slow {
+		w.alarms(job, "StoreSlow")
+	}
+}
+
+// slowsDisk delays every write of a node to its disk, if strace can be had.
+func (w ward) slowsDisk(n *procs.Node) bool {
+	program, err := exec.LookPath("strace")
+	if err != nil {
+		w.scene.t.Log("no slow disk: strace is not installed (Debian: apt-get install strace)")
+		return false
+	}
+	const sync = "fsync,fdatasync"
+	gone := runBeside(w.watchman.t, exec.Command(program, "-qq", "-e", "trace="+sync, "-p", strconv.Itoa(n.Pid()), "-f", "-o", "/dev/null",
+		"-e", "inject="+sync+":delay_enter=200ms"))
+	return w.traced(n, gone)
+}
+
+// traced waits until a process is traced, or its tracer is gone: it may not be allowed.
+func (w ward) traced(n *procs.Node, gone <-chan struct{}) (yes bool) {
+	w.eventually("strace has begun, or ended", func() bool {
+		select {
+		case <-gone:
+			w.scene.t.Log("no slow disk: strace cannot trace here")
+			return true
+		default:
+		}
+		status, err := os.ReadFile("/proc/" + strconv.Itoa(n.Pid()) + "/status")
+		yes = err == nil && strings.Contains(string(status), "TracerPid:") && !strings.Contains(string(status), "TracerPid:\t0\n")
+		return yes
+	})
+	return yes
+}
+
+// changesTheVotersOfOne restarts a node with a voter too many.
+func (w ward) changesTheVotersOfOne() {
+	odd := w.others(w.agree(w.Nodes(), nil).Leader)[1]
+	text, err := os.ReadFile(odd.ConfigFile)
+	require.NoError(w.scene.t, err)
+	require.Contains(w.scene.t, string(text), "voters:\n- n1\n")
+	rewrite := func(text string) {
+		w.stop(odd)
+		require.NoError(w.scene.t, os.WriteFile(odd.ConfigFile, []byte(text), 0o600))
+		require.NoError(w.scene.t, odd.Start())
+	}
+	rewrite(strings.Replace(string(text), "voters:\n- n1\n", "voters:\n- n9\n- n1\n", 1))
+	w.alarms(job, "VotersDiffer")
+	rewrite(string(text))
+	w.agree(w.Nodes(), nil)
+}
+
+func (w ward) stop(n *procs.Node) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	require.NoError(w.scene.t, n.Stop(ctx))
+}
+
+// pausesTheLeader until the others have replaced it.
+func (w ward) pausesTheLeader() {
+	first := w.agree(w.Nodes(), nil)
+	old := w.node(first.Leader)
+	require.NoError(w.scene.t, old.Signal(syscall.SIGSTOP))
+	w.agree(w.others(first.Leader), above(first.Term))
+	w.alarms(job, "NodeDown")
+	require.NoError(w.scene.t, old.Signal(syscall.SIGCONT))
+	w.alarms(job, "HeldUp")
+	w.agree(w.Nodes(), nil)
+}
+
+// losesTheQuorumForGood and goes on with the one that is left.
+func (w ward) losesTheQuorumForGood() {
+	last := w.others(w.agree(w.Nodes(), nil).Leader)[0]
+	var lost []string
+	for _, n := range w.others(cluster.NodeID(last.Name)) {
+		lost = append(lost, n.Name)
+		require.NoError(w.scene.t, n.Kill())
+	}
+	w.eventually("nobody leads", func() bool { return slices.Contains(w.firing(job), "BmqelectNoLeader") })
+	w.stop(last)
+	_, stderr, code := bmqnode(w.watchman.t, "emergency", "--config", last.ConfigFile, "--lost", strings.Join(lost, ","), "--confirm", cluster.DefaultCluster)
+	require.Zero(w.scene.t, code, stderr)
+	require.NoError(w.scene.t, last.Start())
+	w.alarms(job, "VotersLost")
+}

@@ -1,0 +1,130 @@
+package main_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// watchman is a real Prometheus that scrapes nodes and evaluates deploy's alerts.
+type watchman struct {
+	t    *testing.T
+	addr string
+	http http.Client
+}
+
+// delays are those of alerts, which are for people's sake; a test does not wait.
+var delays = regexp.MustCompile(`(?m)^(\s+for:) \S+$`)
+
+// watch starts a Prometheus on the given jobs: admin addresses by the job's name.
+// The test is skipped where Prometheus is not installed.
+func watch(t *testing.T, jobs map[string][]string) *watchman {
+	program, err := exec.LookPath("prometheus")
+	if err != nil {
+		t.Skip("prometheus is not installed (Debian: apt-get install prometheus)")
+	}
+	dir := t.TempDir()
+	rules, err := os.ReadFile("../../deploy/prometheus/alerts.yml")
+	require.NoError(t, err)
+	writeIn(t, dir, "alerts.yml", delays.ReplaceAllString(string(rules), "$1 0s"))
+	config := "global: {scrape_interval: 300ms, scrape_timeout: 250ms, evaluation_interval: 300ms}\nrule_files: [alerts.yml]\nscrape_configs:\n"
+	for job, targets := range jobs {
+		config += fmt.Sprintf("  - {job_name: %s, static_configs: [{targets: [%q]}]}\n", job, strings.Join(targets, `", "`))
+	}
+	writeIn(t, dir, "prometheus.yml", strings.ReplaceAll(config, `\"`, `"`))
+	w := &watchman{t: t, addr: freeAddr(t), http: http.Client{Transport: &http.Transport{}, Timeout: patience}}
+	t.Cleanup(w.http.CloseIdleConnections)
+	runBeside(t, exec.Command(program, "--config.file="+filepath.Join(dir, "prometheus.yml"), "--storage.tsdb.path="+filepath.Join(dir, "data"),
+		"--web.listen-address="+w.addr, "--log.level=warn"))
+	return w
+}
+
+func writeIn(t *testing.T, dir, name, text string) {
+	require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+}
+
+// freeAddr is an address on loopback that nobody listens on.
+func freeAddr(t *testing.T) string {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer ln.Close()
+	return ln.Addr().String()
+}
+
+// runBeside runs a program until the test ends; what it said is shown if the test
+// has failed. The channel is closed when the program has ended.
+func runBeside(t *testing.T, cmd *exec.Cmd) <-chan struct{} {
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	require.NoError(t, cmd.Start())
+	gone := make(chan struct{})
+	go func() { defer close(gone); _ = cmd.Wait() }()
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		hang := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
+		defer hang.Stop()
+		<-gone
+		if t.Failed() {
+			t.Logf("%s said:\n%s", cmd.Path, said.String())
+		}
+	})
+	return gone
+}
+
+// query returns the values of a label in the answer to a question.
+func (w *watchman) query(expr, label string) (values []string) {
+	resp, err := w.http.Get("http://" + w.addr + "/api/v1/query?query=" + url.QueryEscape(expr))
+	if err != nil {
+		return nil // it is not up yet
+	}
+	defer resp.Body.Close()
+	var answer struct {
+		Error string
+		Data  struct {
+			Result []struct{ Metric map[string]string }
+		}
+	}
+	require.NoError(w.t, json.NewDecoder(resp.Body).Decode(&answer))
+	require.Empty(w.t, answer.Error, expr)
+	for _, r := range answer.Data.Result {
+		values = append(values, r.Metric[label])
+	}
+	slices.Sort(values)
+	return slices.Compact(values)
+}
+
+// firing are the alerts that fire now, for a job.
+func (w *watchman) firing(job string) []string {
+	return w.query(fmt.Sprintf(`ALERTS{alertstate="firing",job=%q}`, job), "alertname")
+}
+
+// alarms waits until all of the alerts fire, or have fired, for a job.
+func (w *watchman) alarms(job string, alerts ...string) {
+	w.t.Helper()
+	begun, missing := time.Now(), alerts
+	require.Eventually(w.t, func() bool {
+		fired := w.query(fmt.Sprintf(`last_over_time(ALERTS{alertstate="firing",job=%q}[1h])`, job), "alertname")
+		missing = nil
+		for _, a := range alerts {
+			if !slices.Contains(fired, "Bmqelect"+a) {
+				missing = append(missing, a)
+			}
+		}
+		return len(missing) == 0
+	}, patience, 100*time.Millisecond, "alerts that did not fire are among %q", alerts)
+	w.t.Logf("%v fired after %v", alerts, time.Since(begun).Round(100*time.Millisecond))
+}
