@@ -87,6 +87,18 @@ func TestFindingsComeAndGo(t *testing.T) {
 	require.Empty(t, fs.list(at(70)))
 }
 
+func TestReportsOfOthersAreMadePrintable(t *testing.T) {
+	var m Mesh
+	m.Report(findingEnd, "b", "no such kind")
+	m.Report(0, "b", "nor this")
+	require.Empty(t, m.Findings())
+	m.Report(FindingWrongCluster, "b\x1b"+nodeID(strings.Repeat("n", 300)), "line\nbreak"+strings.Repeat("d", 1<<20))
+	f := m.Findings()[0]
+	require.Equal(t, advice[FindingWrongCluster], f.Advice)
+	require.True(t, strings.HasPrefix(string(f.Peer), "b n") && len(f.Peer) <= MaxNameLength, f.Peer)
+	require.True(t, strings.HasPrefix(f.Detail, "line break") && len(f.Detail) <= maxText)
+}
+
 // TestStrangersCannotHideFindings: whoever connects under ever new names pushes
 // out nobody but the like of him.
 func TestStrangersCannotHideFindings(t *testing.T) {

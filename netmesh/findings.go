@@ -138,18 +138,26 @@ func (m *Mesh) finds(peer elector.NodeID, kind FindingKind, detail string) {
 	}
 }
 
-// refused takes note of a handshake that failed. The log line is the caller's.
-// The peer may be anybody, under a name that nobody checked.
-func (m *Mesh) refused(peer elector.NodeID, at string, err error) {
-	var r *refusal
-	if !errors.As(err, &r) || findingOf(r.Reason) == 0 {
+// Report adds what was found about a peer in another way than by a link, such as
+// by gossip. It is forgotten a minute after it was reported last, and when a link
+// to the peer comes up. It logs nothing. Name and detail may be a stranger's words:
+// they are made printable and cut to a length for people. An unknown kind is ignored.
+func (m *Mesh) Report(kind FindingKind, peer elector.NodeID, detail string) {
+	if kind == 0 || kind >= findingEnd {
 		return
 	}
-	name := printable(string(peer[:min(len(peer), MaxNameLength)]))
-	kind := findingOf(r.Reason)
 	m.findings.raise(Finding{
-		Kind: kind, Peer: elector.NodeID(name), Detail: fmt.Sprintf("%v; at %s", r, at), Advice: advice[kind],
+		Kind: kind, Peer: elector.NodeID(printable(string(peer[:min(len(peer), MaxNameLength)]))),
+		Detail: printable(detail[:min(len(detail), maxText)]), Advice: advice[kind],
 	}, time.Now(), true)
+}
+
+// refused takes note of a handshake that failed. The log line is the caller's.
+func (m *Mesh) refused(peer elector.NodeID, at string, err error) {
+	var r *refusal
+	if errors.As(err, &r) {
+		m.Report(findingOf(r.Reason), peer, fmt.Sprintf("%v; at %s", r, at))
+	}
 }
 
 // withAdvice adds what to do about a refusal to the fields of its log line.

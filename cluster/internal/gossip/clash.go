@@ -1,6 +1,7 @@
 package gossip
 
 import (
+	"fmt"
 	"net"
 	"sync"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/hashicorp/memberlist"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/netmesh"
 )
 
 // clashRepeat is how long a clash that was reported stays unsaid.
@@ -20,6 +22,11 @@ type clash struct {
 	kept, new string // gossip addresses: the one memberlist goes on using, and the other
 }
 
+func (c clash) tell(found func(netmesh.FindingKind, elector.NodeID, string)) {
+	found(netmesh.FindingNameTwice, c.node,
+		fmt.Sprintf("two running processes are called %q: gossip is at %s for one and at %s for the other", c.node, c.kept, c.new))
+}
+
 // clashes tells a name used by two running processes, which a person must end,
 // from a node restarted at a new address, which ends by itself: it pings both.
 type clashes struct {
@@ -27,10 +34,12 @@ type clashes struct {
 	waiting  map[elector.NodeID]clash
 	reported map[clash]time.Time
 	wake     chan struct{}
+	found    func(netmesh.FindingKind, elector.NodeID, string)
 }
 
-func newClashes() *clashes {
+func newClashes(found func(netmesh.FindingKind, elector.NodeID, string)) *clashes {
 	return &clashes{
+		found:    found,
 		waiting:  map[elector.NodeID]clash{},
 		reported: map[clash]time.Time{},
 		wake:     make(chan struct{}, 1),
@@ -43,6 +52,7 @@ func (c *clashes) note(node elector.NodeID, kept, other string) {
 	defer c.mu.Unlock()
 	found := clash{node, kept, other}
 	if c.known(found) {
+		found.tell(c.found)
 		return
 	}
 	c.waiting[node] = found
@@ -104,6 +114,7 @@ func (g *Gossip) checkClash(found clash) {
 		return
 	}
 	reportClash(g.log, found)
+	found.tell(g.cfg.Found)
 	m := g.member(found.node)
 	m.GossipAddr = found.kept
 	g.events.push(Event{Kind: Conflict, Member: m, OtherAddr: found.new})

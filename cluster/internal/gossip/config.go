@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/memberlist"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/netmesh"
 )
 
 // Config says who a node is and whom it looks for. Start copies it.
@@ -49,6 +50,12 @@ type Config struct {
 	// known; addr of an incoming stream has a port that means nothing. nil, the
 	// default, cuts nothing.
 	Blocked func(peer elector.NodeID, addr string) bool
+
+	// Found hears that something between this node and another one must be mended by
+	// a person, again and again for as long as it is so. It is called under a lock of
+	// the library: it must be quick, and safe for concurrent use. peer is the name that
+	// the other end goes by, and like detail it may be a stranger's words. nil: nobody hears.
+	Found func(kind netmesh.FindingKind, peer elector.NodeID, detail string)
 
 	// For tests: resolve stands in for DNS, streamTimeout for the constant.
 	resolve       func(ctx context.Context, hostport string) ([]netip.AddrPort, error)

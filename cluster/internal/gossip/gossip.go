@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/memberlist"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/netmesh"
 )
 
 // Gossip is a node's part in the membership of its cluster. Start makes one; its
@@ -65,6 +66,9 @@ func newGossip(cfg Config) *Gossip {
 	if cfg.resolve == nil {
 		cfg.resolve = resolve
 	}
+	if cfg.Found == nil {
+		cfg.Found = func(netmesh.FindingKind, elector.NodeID, string) {}
+	}
 	cfg.streamTimeout = cmp.Or(cfg.streamTimeout, defaultStreamTimeout)
 	log := cfg.Logger
 	if log == nil {
@@ -85,7 +89,7 @@ func newGossip(cfg Config) *Gossip {
 		events:  g.events,
 		log:     g.log,
 		join:    make(chan struct{}, 1),
-		clash:   newClashes(),
+		clash:   newClashes(cfg.Found),
 		own:     cfg.Meta.wire(false),
 		refused: map[string]string{},
 	}

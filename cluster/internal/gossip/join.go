@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/bmqelect/bmqelect/netmesh"
 )
 
 const (
@@ -155,6 +157,9 @@ func (j *joiner) tryOne(addr netip.AddrPort) error {
 		j.g.table.notAt(addr.String())
 		if first := errors.Unwrap(err); first != nil {
 			err = first // the library lists the errors of all addresses on several lines
+		}
+		if by, text, ok := refusedBy(err); ok {
+			j.g.cfg.Found(netmesh.FindingWrongCluster, by, fmt.Sprintf("%s says: %s", addr, text))
 		}
 		j.g.log.Debug("no member found at address", "gossip", addr, "error", err)
 		return fmt.Errorf("exchange state with %s: %w", addr, err)

@@ -51,39 +51,56 @@ func libraryConfig(g *Gossip, tr *transport, bound netip.AddrPort) *memberlist.C
 // people as events of members and as join failures. Two lines point at a network
 // or a configuration that a person must mend, and are said once as warnings.
 func libraryLogger(to hclog.Logger) *log.Logger {
-	return log.New(&libraryLines{to: to, warned: map[string]bool{}}, "", 0)
+	return log.New(&libraryLines{to: to, seen: map[string]sighting{}}, "", 0)
 }
 
-// misconfigurations are the parts of memberlist's lines that are worth a warning.
-var misconfigurations = map[string]string{
-	"over TCP but UDP probes failed": "a member is reached over TCP but not over UDP: a firewall drops UDP, or its advertised address is wrong",
-	"with unacceptable label":        "gossip of another cluster arrives here: a join address points into a foreign cluster, in one direction or the other",
+// misconfigurations are the parts of memberlist's lines that are worth a warning
+// if they come that often, each within a minute of the one before.
+var misconfigurations = map[string]struct {
+	meaning string
+	times   int
+}{
+	// A machine that is busy may be late to answer once or twice.
+	"over TCP but UDP probes failed": {"a member is reached over TCP but not over UDP: a firewall drops UDP, or its advertised address is wrong", 5},
+	"with unacceptable label":        {foreignArrives, 1},
 }
 
 type libraryLines struct {
-	to     hclog.Logger
-	mu     sync.Mutex
-	warned map[string]bool
+	to   hclog.Logger
+	mu   sync.Mutex
+	seen map[string]sighting
+}
+
+// sighting is how often a line came of late.
+type sighting struct {
+	times  int
+	last   time.Time
+	warned bool
 }
 
 // Write takes one line.
 func (l *libraryLines) Write(line []byte) (int, error) {
 	text := strings.TrimSpace(string(line))
-	for part, meaning := range misconfigurations {
-		if strings.Contains(text, part) && l.first(part) {
-			l.to.Warn(meaning, "detail", text)
+	for part, sign := range misconfigurations {
+		if strings.Contains(text, part) && l.due(part, sign.times) {
+			l.to.Warn(sign.meaning, "detail", text)
 		}
 	}
 	l.to.Debug("memberlist", "line", text)
 	return len(line), nil
 }
 
-func (l *libraryLines) first(part string) bool {
+// due reports whether a line has come often enough now to be a warning, once.
+func (l *libraryLines) due(part string, times int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.warned[part] {
-		return false
+	s, now := l.seen[part], time.Now()
+	if now.Sub(s.last) > time.Minute {
+		s.times = 0
 	}
-	l.warned[part] = true
-	return true
+	s.times, s.last = s.times+1, now
+	due := s.times >= times && !s.warned
+	s.warned = s.warned || due
+	l.seen[part] = s
+	return due
 }

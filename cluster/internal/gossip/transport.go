@@ -18,11 +18,13 @@ import (
 // be taken for UDP before Start gives up.
 const bindAttempts = 10
 
-// transport is memberlist's own, with three things added: streams begin with the
-// dialer's name, Blocked cuts peers off, and Shutdown leaves no stream behind.
+// transport is memberlist's own, with four things added: streams begin with the
+// dialer's name, those of another cluster are told so, Blocked cuts peers off, and
+// Shutdown leaves no stream behind.
 type transport struct {
 	*memberlist.NetTransport
 	node    elector.NodeID
+	border  *border
 	table   *table
 	blocked func(elector.NodeID, string) bool
 	log     hclog.Logger
@@ -47,6 +49,7 @@ func newTransport(cfg *Config, bind netip.AddrPort, members *table, log hclog.Lo
 	t := &transport{
 		NetTransport: inner,
 		node:         cfg.Node,
+		border:       &border{cluster: cfg.Cluster, node: cfg.Node, found: cfg.Found, log: log},
 		table:        members,
 		blocked:      cfg.Blocked,
 		log:          log,
@@ -208,6 +211,9 @@ func (t *transport) greet(conn net.Conn) {
 	}
 	if t.cut(node, from) {
 		_ = conn.Close()
+		return
+	}
+	if conn = t.border.pass(conn, node); conn == nil {
 		return
 	}
 	select {
