@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/hashicorp/go-hclog"
@@ -10,6 +11,7 @@ import (
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/sdnotify"
+	"github.com/bmqelect/bmqelect/lsn"
 )
 
 // statusBuffer is more than the transitions of a few elections.
@@ -25,13 +27,14 @@ func superviseBy(manager *sdnotify.Notifier, node *cluster.Node, log hclog.Logge
 			log.Warn("the service manager was not told", "error", err)
 		}
 	}
-	sub := node.Subscribe(statusBuffer)
-	complain(manager.Ready("looking for a leader"))
+	sub := node.Subscribe(statusBuffer) // first, so that nothing is missed between
+	now := node.Status().Groups[0]
+	complain(manager.Ready(standing(now.Role, now.Leader, now.Term)))
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for e := range sub.Events() {
 			if e.Group == cluster.DefaultGroup {
-				complain(manager.Status(standing(e)))
+				complain(manager.Status(standing(e.To.String(), e.Leader, e.Term)))
 			}
 		}
 	})
@@ -45,12 +48,12 @@ func superviseBy(manager *sdnotify.Notifier, node *cluster.Node, log hclog.Logge
 }
 
 // standing is what a node is in an election, for a list of services.
-func standing(e cluster.Event) string {
+func standing(role string, leader cluster.NodeID, term lsn.Term) string {
 	switch {
-	case e.To == elector.Leader:
-		return fmt.Sprintf("leads in term %d", e.Term)
-	case e.Leader != "":
-		return fmt.Sprintf("follows %s in term %d", e.Leader, e.Term)
+	case role == elector.Leader.String():
+		return fmt.Sprintf("leads in term %d", term)
+	case leader != "":
+		return fmt.Sprintf("follows %s in term %d", leader, term)
 	}
-	return fmt.Sprintf("no leader, %s in term %d (%s)", e.To, e.Term, e.Reason)
+	return fmt.Sprintf("no leader; %s in term %d", strings.ToLower(role), term)
 }

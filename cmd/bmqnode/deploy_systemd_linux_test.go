@@ -54,6 +54,10 @@ func (n *notified) count(assignment string) (count int) {
 	return count
 }
 
+func (n *notified) begins(prefix string) bool {
+	return slices.ContainsFunc(n.all(), func(told string) bool { return strings.HasPrefix(told, prefix) })
+}
+
 func (n *notified) all() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -70,20 +74,26 @@ func unmanaged() []string {
 func TestTheServiceManagerIsTold(t *testing.T) {
 	t.Parallel()
 	socket, told := manager(t)
-	cmd := exec.Command(binary, "run", "--node", "a", "--voters", "a", "--data-dir", t.TempDir(),
-		"--gossip-addr", "127.0.0.1:0", "--mesh-addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0",
-		"--initial-wait", "1500ms", "--lease", "1s", "--heartbeat-broadcast", "200ms", "--heartbeat-miss-count", "5",
-		"--max-random-wait", "200ms")
+	first, second := ownLoopback(10), ownLoopback(11)
+	node := func(name, host string) *exec.Cmd {
+		return exec.Command(binary, slices.Concat([]string{"run", "--node", name, "--voters", "a,b", "--data-dir", t.TempDir(),
+			"--join", first + ":7400", "--gossip-addr", host + ":7400", "--mesh-addr", host + ":7401", "--admin-addr", host + ":7402"}, quickFlags)...)
+	}
+	cmd := node("a", first)
 	cmd.Env = append(unmanaged(), "NOTIFY_SOCKET="+socket, "WATCHDOG_USEC=100000")
-	require.NoError(t, cmd.Start())
-	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	launched(t, cmd)
 	eventually := func(what string, cond func() bool) {
 		t.Helper()
 		require.Eventually(t, cond, patience, 5*time.Millisecond, what)
 	}
 
-	eventually("it leads", func() bool { return told.count("STATUS=leads in term 1") == 1 })
-	require.Equal(t, []string{"READY=1", "STATUS=looking for a leader"}, told.all()[:2], "ready before it is anything else")
+	eventually("it is ready", func() bool { return told.count("READY=1") == 1 })
+	require.Equal(t, []string{"READY=1", "STATUS=no leader; follower in term 0"}, told.all()[:2], "ready without a leader")
+	other := node("b", second)
+	other.Env = unmanaged()
+	launched(t, other)
+	eventually("it tells of its leader", func() bool { return told.begins("STATUS=leads in term ") || told.begins("STATUS=follows b in term ") })
+
 	signs := told.count("WATCHDOG=1")
 	eventually("signs of life", func() bool { return told.count("WATCHDOG=1") > signs+3 })
 
