@@ -1,13 +1,16 @@
 # `make` alone lists the targets.
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 RACE ?=
-TESTFLAGS = $(if $(RACE),-race) -timeout 8m
+RACEFLAG = $(if $(RACE),-race)
+TESTFLAGS ?= -timeout 5m
+# The detector lets each process sleep for a second at its end; there are many.
+export GORACE ?= atexit_sleep_ms=100
 FUZZTIME ?= 10s
 # The protocol itself, and the least of it that tests must run, in percent.
 PROTOCOL = ./elector ./scouting ./lsn
 COVER = 95
 
-.PHONY: help build test race lint fuzz bench cover scenarios-live article-live soak clean
+.PHONY: help build bmqnode test race vet lint image fuzz bench cover scenarios-live article-live soak clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -15,17 +18,27 @@ help: ## list the targets
 build: ## compile everything; bin/bmqnode is the command
 	go build -o bin/ ./...
 
+bmqnode: ## compile the command alone, to bin/
+	go build $(RACEFLAG) -o bin/ ./cmd/bmqnode
+
 test: ## run all tests (RACE=1: with the race detector)
-	go test $(TESTFLAGS) ./...
+	go test $(RACEFLAG) $(TESTFLAGS) ./...
 
 race: ## run all tests with the race detector
 	@$(MAKE) test RACE=1
 
-lint: ## gofmt, go vet, staticcheck, go mod tidy
+vet: ## gofmt, go vet
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "not gofmt-ed: $$unformatted"; exit 1; fi
-	go vet ./...
-	go run $(STATICCHECK) ./...
+	go vet $(RACEFLAG) ./...
+
+# Under RACE, what is compiled for the tests is what is looked at.
+lint: vet ## gofmt, go vet, staticcheck, go mod tidy
+	CGO_ENABLED=0 GOBIN=$(CURDIR)/bin go install -trimpath $(STATICCHECK)
+	GOFLAGS="$$(go env GOFLAGS) $(RACEFLAG)" bin/staticcheck ./...
 	go mod tidy -diff
+
+image: ## make the file system of deploy/docker's image, and run a node in it
+	BMQNODE_IMAGE=1 go test $(RACEFLAG) $(TESTFLAGS) -run 'TheImage|ThePods' ./cmd/bmqnode
 
 # go test fuzzes one target of one package at a time.
 fuzz: ## run every fuzz target for a while (FUZZTIME=10s each)
@@ -38,7 +51,7 @@ bench: ## run the benchmarks, with allocations
 	go test -run '^$$' -bench . -benchmem ./...
 
 cover: ## statement coverage of the protocol's packages; fails below 95 %
-	@go test -cover $(PROTOCOL) | awk -v least=$(COVER) '{ print } /^FAIL/ { low = 1 } \
+	@go test $(RACEFLAG) -cover $(PROTOCOL) | awk -v least=$(COVER) '{ print } /^FAIL/ { low = 1 } \
 		match($$0, /[0-9.]+% of statements/) { n++; if (substr($$0, RSTART) + 0 < least) low = 1 } \
 		END { if (low || n < $(words $(PROTOCOL))) { print "want at least " least " % of each package"; exit 1 } }'
 
@@ -48,10 +61,10 @@ LIVE = $(ARTICLE) leader-crash graceful-stop transfer one-way-leader-mute slow-l
 scenario_files = $(foreach name,$(1),testdata/scenarios/$(name).yaml)
 
 scenarios-live: ## replay a dozen scenarios on real processes, in under 5 minutes
-	go run ./cmd/bmqnode replay --live --jobs 6 $(call scenario_files,$(LIVE))
+	go run $(RACEFLAG) ./cmd/bmqnode replay --live --jobs 6 $(call scenario_files,$(LIVE))
 
 article-live: ## replay the article's four cases on real processes
-	go run ./cmd/bmqnode replay --live $(call scenario_files,$(ARTICLE))
+	go run $(RACEFLAG) ./cmd/bmqnode replay --live $(call scenario_files,$(ARTICLE))
 
 SOAK_SEEDS ?= 1000
 SOAK_TIME ?= 10m

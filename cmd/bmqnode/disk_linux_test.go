@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -9,5 +10,9 @@ import (
 
 // failWrites makes every write of a process to a file fail from now on.
 func failWrites(t *testing.T, pid int) {
-	require.NoError(t, unix.Prlimit(pid, unix.RLIMIT_FSIZE, &unix.Rlimit{}, nil))
+	err := unix.Prlimit(pid, unix.RLIMIT_FSIZE, &unix.Rlimit{}, nil)
+	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOSYS) {
+		t.Skipf("needs the right to limit another process: %v", err)
+	}
+	require.NoError(t, err)
 }
