@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"context"
+	"encoding/json"
 	"os"
 	"os/exec"
 	"slices"
@@ -44,6 +45,24 @@ func TestEachFaultRaisesItsAlert(t *testing.T) {
 	// Two nodes of one name for the cluster that know nothing of each other lead
 	// both in the first term, as if a disk had been put back.
 	w.alarms("lonely", "TwoLeaders")
+	w.showsTheDashboard()
+}
+
+// showsTheDashboard asks what the dashboard asks: a query that joins wrongly fails
+// only once there is something to join.
+func (w ward) showsTheDashboard() {
+	text, err := os.ReadFile("../../deploy/grafana/bmqelect.json")
+	require.NoError(w.scene.t, err)
+	var board struct {
+		Panels []struct{ Targets []struct{ Expr string } }
+	}
+	require.NoError(w.scene.t, json.Unmarshal(text, &board))
+	variables := strings.NewReplacer("$__rate_interval", "10s", "$cluster", cluster.DefaultCluster, "$group", cluster.DefaultGroup)
+	for _, p := range board.Panels {
+		for _, target := range p.Targets {
+			w.query(variables.Replace(target.Expr), "")
+		}
+	}
 }
 
 func addresses(nodes []*procs.Node) (addrs []string) {
