@@ -26,8 +26,6 @@ const (
 	errorMark = 13  // memberlist's errMsg
 	// refusalText is what the dialer is told; it reads its name out of it again.
 	refusalText = "node %q belongs to cluster %q, not to %q"
-	// foreignArrives is the warning, as for packets: libraryLines.
-	foreignArrives = "gossip of another cluster arrives here: a join address points into a foreign cluster, in one direction or the other"
 
 	refusalTime  = time.Second // to read the refusal
 	refusalBytes = 1 << 20     // of the dialer's state that are read meanwhile
@@ -103,7 +101,9 @@ func (b *border) report(conn net.Conn, from elector.NodeID, label string) {
 	}
 	b.mu.Unlock()
 	if first {
-		b.log.Warn(foreignArrives, "peer", from, "from", conn.RemoteAddr(), "cluster", label, "own", b.cluster)
+		// The same is said of packets: misconfigurations.
+		b.log.Warn("gossip of another cluster arrives here: a join address points into a foreign cluster, in one direction or the other",
+			"peer", from, "from", conn.RemoteAddr(), "cluster", label, "own", b.cluster)
 	}
 }
 

@@ -17,6 +17,8 @@ import (
 	"github.com/bmqelect/bmqelect/netmesh"
 )
 
+const foreignArrives = "gossip of another cluster arrives here"
+
 // finds collects what a node finds.
 type finds struct {
 	mu  sync.Mutex

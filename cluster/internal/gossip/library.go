@@ -54,15 +54,17 @@ func libraryLogger(to hclog.Logger) *log.Logger {
 	return log.New(&libraryLines{to: to, seen: map[string]sighting{}}, "", 0)
 }
 
-// misconfigurations are the parts of memberlist's lines that are worth a warning
-// if they come that often, each within a minute of the one before.
-var misconfigurations = map[string]struct {
-	meaning string
-	times   int
-}{
-	// A machine that is busy may be late to answer once or twice.
-	"over TCP but UDP probes failed": {"a member is reached over TCP but not over UDP: a firewall drops UDP, or its advertised address is wrong", 5},
-	"with unacceptable label":        {foreignArrives, 1},
+const (
+	lateProbe = "over TCP but UDP probes failed"
+	// lateProbes is how many, each within a minute of the one before, are no longer a
+	// sign of a busy machine.
+	lateProbes = 5
+)
+
+// misconfigurations are the parts of memberlist's lines that are worth a warning.
+var misconfigurations = map[string]string{
+	lateProbe:                 "a member is reached over TCP but not over UDP: a firewall drops UDP, or its advertised address is wrong",
+	"with unacceptable label": "gossip of another cluster arrives here: a join address points into a foreign cluster, in one direction or the other",
 }
 
 type libraryLines struct {
@@ -81,9 +83,9 @@ type sighting struct {
 // Write takes one line.
 func (l *libraryLines) Write(line []byte) (int, error) {
 	text := strings.TrimSpace(string(line))
-	for part, sign := range misconfigurations {
-		if strings.Contains(text, part) && l.due(part, sign.times) {
-			l.to.Warn(sign.meaning, "detail", text)
+	for part, meaning := range misconfigurations {
+		if strings.Contains(text, part) && l.due(part) {
+			l.to.Warn(meaning, "detail", text)
 		}
 	}
 	l.to.Debug("memberlist", "line", text)
@@ -91,7 +93,7 @@ func (l *libraryLines) Write(line []byte) (int, error) {
 }
 
 // due reports whether a line has come often enough now to be a warning, once.
-func (l *libraryLines) due(part string, times int) bool {
+func (l *libraryLines) due(part string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s, now := l.seen[part], time.Now()
@@ -99,7 +101,7 @@ func (l *libraryLines) due(part string, times int) bool {
 		s.times = 0
 	}
 	s.times, s.last = s.times+1, now
-	due := s.times >= times && !s.warned
+	due := !s.warned && (part != lateProbe || s.times >= lateProbes)
 	s.warned = s.warned || due
 	l.seen[part] = s
 	return due
