@@ -1,0 +1,182 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/cluster/clustertest"
+	"github.com/bmqelect/bmqelect/examples/coordinator/audit"
+)
+
+var three = []cluster.NodeID{"a", "b", "c"}
+
+const (
+	partitions = 12
+	grant      = time.Second
+)
+
+// town is the service as a whole, in virtual time: the processes' own code on the
+// nodes of a clustertest.Cluster, with calls in the place of HTTP.
+type town struct {
+	t         *testing.T
+	c         *clustertest.Cluster
+	dirs      map[cluster.NodeID]string
+	processes map[cluster.NodeID]*citizen // of the newest start
+}
+
+// citizen is a process that runs.
+type citizen struct {
+	*process
+	killed context.Context // ends when it is
+	kill   context.CancelFunc
+	stop   context.CancelFunc // lets it leave
+	ended  chan struct{}
+	err    error // why, once it has ended
+}
+
+// inTown runs a test of the service.
+func inTown(t *testing.T, f func(t *testing.T, w *town)) {
+	t.Helper()
+	wait := clustertest.Configure(func(c *cluster.Config) { c.Election.AwaitCampaign = true })
+	clustertest.Run(t, three, func(t *testing.T, c *clustertest.Cluster) {
+		w := &town{t: t, c: c, dirs: map[cluster.NodeID]string{}, processes: map[cluster.NodeID]*citizen{}}
+		t.Cleanup(w.end)
+		for _, id := range three {
+			w.dirs[id] = t.TempDir()
+			w.open(id)
+		}
+		f(t, w)
+	}, wait)
+}
+
+// open starts the service's part of a process whose node runs.
+func (w *town) open(id cluster.NodeID) {
+	w.t.Helper()
+	p := &process{node: w.c.Node(id), every: grant / 10, log: hclog.NewNullLogger()}
+	c := config{partitions: partitions, grant: grant, every: p.every}
+	c.cluster.Node, c.cluster.DataDir = id, w.dirs[id]
+	require.NoError(w.t, p.furnish(c, nil))
+	who := &citizen{process: p, ended: make(chan struct{})}
+	who.killed, who.kill = context.WithCancel(context.Background())
+	p.ask = func(ctx context.Context, leader cluster.NodeID, q question) (answer, error) {
+		return w.carry(ctx, who, leader, q)
+	}
+	w.processes[id] = who
+	var ctx context.Context
+	ctx, who.stop = context.WithCancel(who.killed)
+	go func() {
+		defer close(who.ended)
+		who.err = p.run(ctx)
+	}()
+}
+
+// carry takes a question to a node as the network does: what is cut loses it.
+func (w *town) carry(ctx context.Context, from *citizen, to cluster.NodeID, q question) (answer, error) {
+	if from.killed.Err() != nil {
+		return answer{}, errors.New("the dead ask nothing")
+	}
+	if w.c.Faults(q.Node).Blocks(to) {
+		<-ctx.Done()
+		return answer{}, context.Cause(ctx)
+	}
+	return w.processes[to].office.answer(q)
+}
+
+// crash kills a process: from now on it says and does nothing.
+func (w *town) crash(id cluster.NodeID) {
+	p := w.processes[id]
+	_ = p.hold.journal.Close()
+	w.c.Crash(id)
+	p.kill()
+	<-p.ended
+}
+
+// restart starts a process that was killed.
+func (w *town) restart(id cluster.NodeID) {
+	w.c.Start(id)
+	w.open(id)
+}
+
+// leave ends a process as SIGTERM does.
+func (w *town) leave(id cluster.NodeID) {
+	p := w.processes[id]
+	p.stop()
+	<-p.ended
+	require.NoError(w.t, p.err)
+	w.c.Stop(id)
+	require.NoError(w.t, p.hold.journal.Close())
+}
+
+// end ends all that still run.
+func (w *town) end() {
+	for _, p := range w.processes {
+		p.stop()
+	}
+	for id, p := range w.processes {
+		<-p.ended
+		if p.err != nil && p.killed.Err() == nil {
+			w.t.Errorf("process %s: %v", id, p.err)
+		}
+		_ = p.hold.journal.Close()
+	}
+}
+
+// settled waits until every partition is in force somewhere.
+func (w *town) settled() {
+	w.t.Helper()
+	w.c.Await("every partition to be in force", func() bool { return w.loads() == partitions })
+}
+
+func (w *town) loads() (sum int) {
+	for _, p := range w.processes {
+		sum += len(p.hold.inForce())
+	}
+	return sum
+}
+
+// audit checks the journals as they are.
+func (w *town) audit() audit.Report {
+	w.t.Helper()
+	var journals [][]audit.Line
+	for _, id := range three {
+		lines, err := audit.Read(filepath.Join(w.dirs[id], "journal"))
+		require.NoError(w.t, err)
+		journals = append(journals, lines)
+	}
+	return audit.Check(journals...)
+}
+
+// sound demands that nothing was wrong, and returns what there was.
+func (w *town) sound() audit.Report {
+	w.t.Helper()
+	report := w.audit()
+	require.Empty(w.t, report.Problems)
+	return report
+}
+
+// drain makes the file that lets a node not lead, or removes it.
+func (w *town) drain(id cluster.NodeID, on bool) {
+	file := filepath.Join(w.dirs[id], "drain")
+	if on {
+		require.NoError(w.t, os.WriteFile(file, nil, 0o600))
+		return
+	}
+	require.NoError(w.t, os.Remove(file))
+}
+
+// String says what every process has in force.
+func (w *town) String() (text string) {
+	for _, id := range three {
+		text += fmt.Sprintf("%s: %v\n", id, w.processes[id].hold.inForce())
+	}
+	return text
+}
