@@ -56,12 +56,15 @@ func (n *Node) drive() {
 	for {
 		wait := n.untilWake()
 		if wait <= 0 {
+			n.measure.waits.Observe(-wait.Seconds())
 			n.tick()
 			wait = n.untilWake()
 		}
+		due := n.age() + wait
 		timer.Reset(wait)
 		select {
 		case e := <-n.inbox:
+			n.taken(&e, due)
 			n.handle(&e)
 		case <-timer.C: // the loop ticks
 		case <-n.quit:
@@ -72,7 +75,6 @@ func (n *Node) drive() {
 
 func (n *Node) handle(e *event) {
 	n.hold()
-	n.waited(e)
 	if e.do != nil {
 		e.do()
 		return
@@ -96,7 +98,6 @@ func (n *Node) tick() {
 	n.hold()
 	for now := n.clock.Now(); n.agenda.next() <= now; {
 		g := n.agenda[0]
-		n.measure.waits.Observe(now.Sub(g.wake).Seconds())
 		n.tell(g)
 		n.step(g, elector.Tick{})
 	}

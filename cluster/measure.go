@@ -64,10 +64,15 @@ type groupMeasure struct {
 // need costs a system call.
 func (n *Node) age() time.Duration { return time.Since(n.started) }
 
-// waited counts how long an event was in the inbox.
-func (n *Node) waited(e *event) {
+// taken measures how long an event was in the inbox, and how long a tick that was
+// due at that age waits while the event goes first: the step may do the tick's work.
+func (n *Node) taken(e *event, due time.Duration) {
+	now := n.age()
 	if e.posted != 0 {
-		n.measure.waits.Observe((n.age() - e.posted).Seconds())
+		n.measure.waits.Observe((now - e.posted).Seconds())
+	}
+	if now > due {
+		n.measure.waits.Observe((now - due).Seconds())
 	}
 }
 

@@ -235,6 +235,23 @@ func TestStatsOfAClosedNode(t *testing.T) {
 	})
 }
 
+// A process that was paused finds a tick due and events to handle; the clock says
+// how late both are, whichever comes first.
+func TestAPauseShowsWhateverComesFirstAfterIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, "a")
+		w.start("a")
+		time.Sleep(election)
+		n := w.nodes["a"]
+		before := n.Stats().InboxWait
+		now := n.age()
+		n.call(func() { n.taken(&event{posted: now}, now-2*time.Second) })
+		after := n.Stats().InboxWait
+		require.Equal(t, uint64(1), after.count()-after.below(1)-before.count()+before.below(1))
+		require.InDelta(t, 2, after.Sum-before.Sum, 1e-6)
+	})
+}
+
 // What is counted by an array must have room for all that there is.
 func TestEveryReasonAndAnswerHasItsCounter(t *testing.T) {
 	require.Contains(t, (lastReason + 1).String(), "REASON(", "no reason after it")
@@ -260,7 +277,12 @@ func TestAHeartbeatTakesNoMemory(t *testing.T) {
 	n, e := fed(t)
 	e.posted = 1
 	allocated := 1.0
-	n.call(func() { allocated = testing.AllocsPerRun(1000, func() { n.handle(&e) }) })
+	n.call(func() {
+		allocated = testing.AllocsPerRun(1000, func() {
+			n.taken(&e, 1)
+			n.handle(&e)
+		})
+	})
 	require.Zero(t, allocated)
 }
 
@@ -282,6 +304,7 @@ func BenchmarkHandle(b *testing.B) {
 	b.ReportAllocs()
 	n.call(func() {
 		for b.Loop() {
+			n.taken(&e, time.Hour)
 			n.handle(&e)
 		}
 	})
