@@ -1,0 +1,197 @@
+package guard
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// tellWithin bounds how long a guard may take to read what it is told.
+	tellWithin = 100 * time.Millisecond
+	// worthTelling is by how much a deadline has to move.
+	worthTelling = time.Millisecond
+	// lookAgain is the pause between two looks at a group that was killed.
+	lookAgain = 5 * time.Millisecond
+)
+
+// Command is a command that runs, or has run, under a guard.
+type Command struct {
+	cfg  Config
+	cmd  *exec.Cmd // the guard
+	conn net.Conn
+	done chan struct{}
+
+	mu      sync.Mutex
+	told    moment // the deadline that the guard knows
+	group   int    // the command's process group; 0 before it is known
+	killing bool   // the guard said that it does
+	gone    bool   // the guard said that nothing is left
+	result  Result
+}
+
+// Start starts a command. The error is why there is no guard; that the command could
+// not be started is in its Result. A guard that starts is either told by Renew how the
+// deadline moves, or kills the command.
+func Start(cfg Config) (*Command, error) {
+	c := &Command{cfg: cfg, done: make(chan struct{})}
+	err := c.start()
+	if err != nil {
+		return nil, fmt.Errorf("start the guard of %s: %w", cfg.Args[0], err)
+	}
+	go c.run()
+	return c, nil
+}
+
+func (c *Command) start() (err error) {
+	if c.told, err = momentOf(c.cfg.Deadline); err != nil {
+		return err
+	}
+	ours, theirs, err := socketPair()
+	if err != nil {
+		return err
+	}
+	defer theirs.Close()
+	s := settings{deadline: c.told, margin: c.cfg.Margin, grace: c.cfg.Grace, held: len(c.cfg.Held), args: c.cfg.Args}
+	args := append(append([]string{}, c.cfg.Self[1:]...), s.arguments()...)
+	c.cmd = exec.Command(c.cfg.Self[0], args...)
+	c.cmd.Env, c.cmd.Stdout, c.cmd.Stderr = c.cfg.Env, os.Stdout, os.Stderr
+	if c.cfg.Stdin != nil {
+		c.cmd.Stdin = c.cfg.Stdin
+	}
+	c.cmd.ExtraFiles = append([]*os.File{theirs}, c.cfg.Held...)
+	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for the owner
+	if err := c.cmd.Start(); err != nil {
+		ours.Close()
+		return err
+	}
+	c.conn = ours
+	return nil
+}
+
+// socketPair are two ends, of which the kernel closes that of a process that dies.
+func socketPair() (ours net.Conn, theirs *os.File, err error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("make a pair of sockets: %w", err)
+	}
+	theirs = os.NewFile(uintptr(fds[1]), "guard")
+	file := os.NewFile(uintptr(fds[0]), "owner")
+	defer file.Close()
+	if ours, err = net.FileConn(file); err != nil {
+		theirs.Close()
+		return nil, nil, fmt.Errorf("use a pair of sockets: %w", err)
+	}
+	return ours, theirs, nil
+}
+
+// run hears what the guard says, and makes sure of the end.
+func (c *Command) run() {
+	defer close(c.done)
+	listen(c.conn, c.hear)
+	c.conn.Close()
+	err := c.cmd.Wait()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.gone || c.group == 0 && c.result.Err != nil {
+		return
+	}
+	c.result.Err = fmt.Errorf("the guard of %s ended before the command: %v", c.cfg.Args[0], err)
+	if c.result.Code == 0 {
+		c.result.Code = codeSignaled + int(syscall.SIGKILL)
+	}
+	for c.group != 0 && !errors.Is(unix.Kill(-c.group, unix.SIGKILL), unix.ESRCH) {
+		time.Sleep(lookAgain)
+	}
+}
+
+func (c *Command) hear(l line) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch l.word {
+	case sayStarted:
+		c.group = int(l.number)
+	case sayFailed:
+		c.result.Code, c.result.Err = int(l.number), errors.New(l.text)
+	case sayExited:
+		c.result.Code = int(l.number)
+	case sayExpired:
+		c.result.Expired = true
+	case sayKilling:
+		c.killing = true
+	case sayGone:
+		c.gone = true
+	}
+}
+
+// Renew lets the guard know the deadline as it is now. Call it more often than the
+// deadline, less the margin, can come near in between.
+func (c *Command) Renew() {
+	at, err := momentOf(c.cfg.Deadline)
+	if err != nil {
+		c.end()
+		return
+	}
+	c.mu.Lock()
+	moved := time.Duration(at - c.told)
+	c.mu.Unlock()
+	if moved.Abs() >= worthTelling && c.tell(line{tellDeadline, int64(at), ""}) {
+		c.mu.Lock()
+		c.told = at
+		c.mu.Unlock()
+	}
+	c.check(at)
+}
+
+// check ends a guard that does not kill although it should: something keeps it from
+// running, and the kernel kills the command with it.
+func (c *Command) check(deadline moment) {
+	now, err := clockNow()
+	c.mu.Lock()
+	hangs := !c.killing && (err != nil || now >= deadline.after(-c.cfg.Margin/2))
+	c.mu.Unlock()
+	if hangs {
+		c.end()
+	}
+}
+
+// Signal sends a signal to the command itself, not to its group.
+func (c *Command) Signal(sig syscall.Signal) { c.tell(line{tellSignal, int64(sig), ""}) }
+
+// Stop sends SIGTERM to the command's process group, and SIGCONT. It does not wait.
+func (c *Command) Stop() { c.tell(line{tellStop, 0, ""}) }
+
+// Kill kills the command and all its descendants. It does not wait.
+func (c *Command) Kill() { c.tell(line{tellKill, 0, ""}) }
+
+// tell reports whether the guard was told. One that does not read is ended; of one
+// that has ended, run knows.
+func (c *Command) tell(l line) bool {
+	_ = c.conn.SetWriteDeadline(time.Now().Add(tellWithin))
+	_, err := c.conn.Write([]byte(l.String()))
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		c.end()
+	}
+	return err == nil
+}
+
+// end kills the guard, and the kernel the command with it.
+func (c *Command) end() { _ = c.cmd.Process.Kill() }
+
+// Done is closed when the command and all its descendants are gone.
+func (c *Command) Done() <-chan struct{} { return c.done }
+
+// Result tells how it ended, once Done is closed.
+func (c *Command) Result() Result {
+	<-c.done
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.result
+}

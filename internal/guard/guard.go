@@ -1,0 +1,78 @@
+// Package guard runs a command that must not outlive a deadline, whatever becomes
+// of the process that wants it run.
+//
+// Between the two stands a small process of its own, the guard: the same program,
+// started again, in which Main runs. It is the command's parent, and is told over a
+// socket how far the deadline has moved on. It kills the command and all of its
+// descendants when the deadline comes near, and ends them when the socket closes,
+// which the kernel does if the process at the other end dies. A process that is
+// stopped (SIGSTOP) moves no deadline on.
+//
+// The guard is a subreaper: processes that daemonize become its children, and are
+// found. Out of its reach are processes that somebody else starts on the command's
+// behalf (a service manager, a container engine), and those that it may not signal.
+// If the guard itself is killed, the kernel kills the command, and Start's process
+// the rest of the command's process group.
+//
+// Linux alone has what this needs; elsewhere Start returns ErrUnsupported. A Command
+// is safe for concurrent use.
+package guard
+
+import (
+	"errors"
+	"os"
+	"time"
+)
+
+// ErrUnsupported means that this system cannot keep a command from outliving a
+// deadline.
+var ErrUnsupported = errors.New("commands can be guarded on Linux only")
+
+// Exit codes for what could not be started, as shells have them.
+const (
+	CodeNotExecutable = 126
+	CodeNotFound      = 127
+	codeSignaled      = 128 // plus the signal's number
+)
+
+// Config says what to run. All fields but Stdin and Held are required.
+type Config struct {
+	// Self is how to start this program so that it calls Main with the arguments
+	// that are appended.
+	Self []string
+	// Args are the command's name, looked up in PATH, and its arguments.
+	Args []string
+	Env  []string // of the command, and of the guard
+	// Stdin is the command's; nil is an empty one. Its output and errors go where
+	// this process's go.
+	Stdin *os.File
+	// Deadline tells by when all must be gone; it may change from call to call. The
+	// zero time is never.
+	Deadline func() time.Time
+	// Margin is how long before the deadline everything is killed; positive.
+	Margin time.Duration
+	// Grace is how long after SIGTERM, at most, what is left is killed, where it was
+	// not Stop that asked: when this process is gone, or when the command has ended
+	// and left others behind. Positive.
+	Grace time.Duration
+	// Held are files that stay open as long as anything of the command may run.
+	Held []*os.File
+}
+
+// Result tells how a command ended.
+type Result struct {
+	// Code is the exit code, or 128 and the number of the signal that ended it;
+	// CodeNotFound or CodeNotExecutable if it did not start.
+	Code int
+	// Expired means that everything was killed because the deadline came near.
+	Expired bool
+	// Err is why the command did not start, or that its guard was killed.
+	Err error
+}
+
+// Release closes what Holding returned.
+func Release(held []*os.File) {
+	for _, f := range held {
+		f.Close()
+	}
+}

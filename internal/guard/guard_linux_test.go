@@ -1,0 +1,368 @@
+package guard
+
+import (
+	"bytes"
+	"flag"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	patience = 30 * time.Second
+	// soon is time enough for a shell to get going, and short enough to wait for.
+	soon = 700 * time.Millisecond
+)
+
+// TestMain lets this binary be the guard, and a process that has one.
+func TestMain(m *testing.M) {
+	os.Setenv("GORACE", "atexit_sleep_ms=0") // guards would sleep for a second at their end
+	if len(os.Args) > 1 && os.Args[1] == "guard" {
+		os.Exit(Main(os.Args[2:]))
+	}
+	if len(os.Args) > 1 && os.Args[1] == "owner" {
+		own(os.Args[2:])
+	}
+	flag.Parse()
+	_ = flag.Set("test.parallel", "8") // they mostly wait
+	goleak.VerifyTestMain(m)
+}
+
+// own runs a command whose deadline keeps moving for as long as this process does.
+func own(args []string) {
+	c, err := Start(config(func() time.Time { return time.Now().Add(soon) }, args...))
+	if err != nil {
+		panic(err)
+	}
+	for {
+		c.Renew()
+		time.Sleep(10 * time.Millisecond) // the work of this process is to pass time
+	}
+}
+
+func config(deadline func() time.Time, args ...string) Config {
+	return Config{
+		Self: []string{"/proc/self/exe", "guard"}, Args: args, Env: os.Environ(),
+		Deadline: deadline, Margin: 100 * time.Millisecond, Grace: 200 * time.Millisecond,
+	}
+}
+
+func endless() time.Time { return time.Time{} }
+
+func within(d time.Duration) func() time.Time {
+	at := time.Now().Add(d)
+	return func() time.Time { return at }
+}
+
+// run runs a shell script under a guard.
+func run(t *testing.T, deadline func() time.Time, script string) *Command {
+	t.Helper()
+	return begin(t, config(deadline, "sh", "-c", script))
+}
+
+func begin(t *testing.T, cfg Config) *Command {
+	t.Helper()
+	c, err := Start(cfg)
+	require.NoError(t, err)
+	t.Cleanup(func() { c.Kill(); c.Result() })
+	return c
+}
+
+// pidIn waits for the process ID that a script writes to a file.
+func pidIn(t *testing.T, file string) (pid int) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		text, err := os.ReadFile(file)
+		if err == nil && bytes.HasSuffix(text, []byte("\n")) {
+			pid, err = strconv.Atoi(strings.TrimSpace(string(text)))
+			return err == nil
+		}
+		return false
+	}, patience, time.Millisecond, file)
+	return pid
+}
+
+// runs reports whether a process is there and no zombie.
+func runs(pid int) bool {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	return err == nil && !bytes.Contains(stat, []byte(") Z "))
+}
+
+func ends(t *testing.T, pid int) {
+	t.Helper()
+	require.Eventually(t, func() bool { return !runs(pid) }, patience, time.Millisecond, "process %d ends", pid)
+}
+
+func TestExitCodesAreThoseOfAShell(t *testing.T) {
+	t.Parallel()
+	plain := filepath.Join(t.TempDir(), "plain")
+	require.NoError(t, os.WriteFile(plain, nil, 0o600))
+	for name, c := range map[string]struct {
+		args  []string
+		code  int
+		fault string
+	}{
+		"success":        {[]string{"true"}, 0, ""},
+		"failure":        {[]string{"sh", "-c", "exit 7"}, 7, ""},
+		"signal":         {[]string{"sh", "-c", "kill -USR1 $$"}, 138, ""},
+		"not found":      {[]string{"no-such-command"}, CodeNotFound, "executable file not found"},
+		"no such file":   {[]string{"/nowhere/command"}, CodeNotFound, "no such file"},
+		"not executable": {[]string{plain}, CodeNotExecutable, "permission denied"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			result := begin(t, config(endless, c.args...)).Result()
+			require.Equal(t, c.code, result.Code)
+			require.False(t, result.Expired)
+			if c.fault == "" {
+				require.NoError(t, result.Err)
+			} else {
+				require.ErrorContains(t, result.Err, c.fault)
+			}
+		})
+	}
+}
+
+func TestStopLetsTheWholeGroupEndInOrder(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	c := run(t, endless, `cd `+dir+`; trap 'wait; echo >outer; exit 5' TERM
+		(trap 'echo >inner; exit' TERM; echo >ready; while :; do sleep 0.01; done) & wait`)
+	require.Eventually(t, func() bool { return exists(dir + "/ready") }, patience, time.Millisecond)
+	c.Stop()
+	require.Equal(t, Result{Code: 5}, c.Result())
+	require.FileExists(t, dir+"/inner")
+	require.FileExists(t, dir+"/outer")
+}
+
+func exists(file string) bool { _, err := os.Stat(file); return err == nil }
+
+func TestStopWakesACommandThatIsStopped(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "pid")
+	c := run(t, endless, "echo $$ >"+file+"; kill -STOP $$; sleep 60")
+	pid := pidIn(t, file)
+	require.Eventually(t, func() bool {
+		stat, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+		return bytes.Contains(stat, []byte(") T "))
+	}, patience, time.Millisecond)
+	c.Stop()
+	require.Equal(t, 143, c.Result().Code)
+}
+
+func TestASignalIsForTheCommandAlone(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "ready")
+	c := run(t, endless, `(trap 'echo >`+file+`.inner' USR1; while :; do sleep 0.01; done) &
+		trap 'kill -KILL $!; exit 9' USR1; echo >`+file+`; wait`)
+	require.Eventually(t, func() bool { return exists(file) }, patience, time.Millisecond)
+	c.Signal(syscall.SIGUSR1)
+	require.Equal(t, 9, c.Result().Code)
+	require.NoFileExists(t, file+".inner")
+}
+
+func TestADeadlineThatMovesOnIsFollowed(t *testing.T) {
+	t.Parallel()
+	first := time.Now().Add(soon)
+	c := run(t, func() time.Time { return time.Now().Add(soon) }, "sleep 60")
+	require.Eventually(t, func() bool { c.Renew(); return time.Since(first) > soon/2 }, patience, time.Millisecond)
+	select {
+	case <-c.Done():
+		require.Fail(t, "killed although the deadline had moved on", "%+v", c.Result())
+	default:
+	}
+	require.True(t, c.Result().Expired, "nobody moves it on any more")
+}
+
+func TestWhatIgnoresSigtermIsKilledBeforeTheDeadline(t *testing.T) {
+	t.Parallel()
+	at, file := time.Now().Add(3*soon), filepath.Join(t.TempDir(), "pid")
+	cfg := config(func() time.Time { return at }, "sh", "-c", "trap '' TERM; echo $$ >"+file+"; while :; do sleep 0.01; done")
+	cfg.Margin = 2 * soon // also the time in which a busy machine gets it done
+	c := begin(t, cfg)
+	pidIn(t, file)
+	c.Stop()
+	require.Equal(t, Result{Code: 137, Expired: true}, c.Result())
+	require.True(t, time.Now().Before(at), "nothing is left when the deadline comes")
+}
+
+func TestKillDoesNotWait(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "pid")
+	c := run(t, endless, "trap '' TERM; echo $$ >"+file+"; while :; do sleep 0.01; done")
+	pidIn(t, file)
+	c.Kill()
+	require.Equal(t, Result{Code: 137}, c.Result())
+}
+
+// A daemon leaves the group, the session and its parent, and ignores SIGTERM.
+const daemon = `setsid sh -c 'trap "" TERM; echo $$ >"$0"; while :; do sleep 0.01; done' `
+
+func TestDaemonsAreFoundAndKilled(t *testing.T) {
+	t.Parallel()
+	for name, after := range map[string]string{"when the command ends": "exit 3", "when the deadline comes": "sleep 60"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			file := filepath.Join(t.TempDir(), "pid")
+			c := run(t, within(3*soon), "("+daemon+file+" &) ; while ! [ -s "+file+" ]; do sleep 0.01; done; "+after)
+			pid := pidIn(t, file)
+			result := c.Result()
+			require.False(t, runs(pid))
+			require.NoError(t, result.Err)
+		})
+	}
+}
+
+// The guard answers to nobody but its owner.
+func TestTheCommandEndsWithItsOwner(t *testing.T) {
+	t.Parallel()
+	for name, sig := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "stopped": syscall.SIGSTOP} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			owner := exec.Command("/proc/self/exe", "owner", "sh", "-c", "("+daemon+dir+"/daemon &); trap '' TERM; echo $$ >"+dir+"/pid; while :; do sleep 0.01; done")
+			require.NoError(t, owner.Start())
+			t.Cleanup(func() { _ = owner.Process.Kill(); _ = owner.Wait() })
+			pids := []int{pidIn(t, dir+"/pid"), pidIn(t, dir+"/daemon")}
+			for _, pid := range pids {
+				require.True(t, runs(pid))
+			}
+			require.NoError(t, owner.Process.Signal(sig))
+			for _, pid := range pids {
+				ends(t, pid)
+			}
+		})
+	}
+}
+
+func TestTheCommandEndsWithItsGuard(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	c := run(t, endless, "(trap '' TERM; while :; do sleep 0.01; done) & echo $! >"+dir+"/inner; echo $$ >"+dir+"/pid; wait")
+	pid, inner := pidIn(t, dir+"/pid"), pidIn(t, dir+"/inner")
+	c.end()
+	result := c.Result()
+	require.ErrorContains(t, result.Err, "the guard of sh ended before the command: signal: killed")
+	require.Equal(t, 137, result.Code)
+	require.False(t, runs(pid))
+	require.False(t, runs(inner))
+}
+
+func TestAGuardThatHangsIsEndedWithTheCommand(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "pid")
+	at := time.Now().Add(patience)
+	c := run(t, func() time.Time { return at }, "echo $$ >"+file+"; sleep 60")
+	pid := pidIn(t, file)
+	require.NoError(t, c.cmd.Process.Signal(syscall.SIGSTOP))
+	c.Renew()
+	require.True(t, runs(pid), "there is time")
+	at = time.Now().Add(c.cfg.Margin / 3)
+	c.Renew()
+	require.Error(t, c.Result().Err)
+	require.False(t, runs(pid))
+}
+
+func TestWhatIsHeldStaysOpenAsLongAsTheCommandRuns(t *testing.T) {
+	t.Parallel()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer ln.Close()
+	dir := t.TempDir()
+	lock := lockIn(t, dir)
+	held, err := Holding(ln.Addr().String(), dir)
+	require.NoError(t, err)
+	require.Len(t, held, 2)
+	file := filepath.Join(t.TempDir(), "pid")
+	cfg := config(endless, "sh", "-c", "echo $$ >"+file+"; ls -l /proc/$$/fd >"+file+".open; sleep 60")
+	cfg.Held = held
+	c := begin(t, cfg)
+	pidIn(t, file)
+	Release(held)
+	nonblocking(t, ln)
+	ln.Close()
+	lock.Close()
+
+	conn, err := net.Dial("tcp", ln.Addr().String())
+	require.NoError(t, err, "the port is held")
+	conn.Close()
+	require.Error(t, tryLock(t, dir), "the lock is held")
+	require.Eventually(t, func() bool { return exists(file + ".open") }, patience, time.Millisecond)
+	open, err := os.ReadFile(file + ".open")
+	require.NoError(t, err)
+	require.NotContains(t, string(open), dir, "the command has nothing of it")
+
+	c.Kill()
+	c.Result()
+	_, err = net.Dial("tcp", ln.Addr().String())
+	require.ErrorIs(t, err, syscall.ECONNREFUSED)
+	require.NoError(t, tryLock(t, dir))
+}
+
+// nonblocking is how package net wants its sockets: files that are shared share it.
+func nonblocking(t *testing.T, ln net.Listener) {
+	raw, err := ln.(*net.TCPListener).SyscallConn()
+	require.NoError(t, err)
+	require.NoError(t, raw.Control(func(fd uintptr) {
+		flags, err := unix.FcntlInt(fd, unix.F_GETFL, 0)
+		require.NoError(t, err)
+		require.NotZero(t, flags&unix.O_NONBLOCK)
+	}))
+}
+
+func lockIn(t *testing.T, dir string) *os.File {
+	f, err := os.Create(filepath.Join(dir, "lock"))
+	require.NoError(t, err)
+	t.Cleanup(func() { f.Close() })
+	require.NoError(t, unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB))
+	return f
+}
+
+func tryLock(t *testing.T, dir string) error {
+	f, err := os.Open(filepath.Join(dir, "lock"))
+	require.NoError(t, err)
+	defer f.Close()
+	return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+}
+
+func TestWhatCannotBeHeldIsSaid(t *testing.T) {
+	t.Parallel()
+	_, err := Holding("127.0.0.1:1", t.TempDir())
+	require.ErrorContains(t, err, "the listener at 127.0.0.1:1 (found: false)")
+	_, err = Holding("127.0.0.1:1", filepath.Join(t.TempDir(), "none"))
+	require.ErrorContains(t, err, "directory to hold")
+}
+
+func TestAGuardIsNotStartedByHand(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{nil, {"1", "2", "3", "4"}, {"1", "2", "3", "x", "true"}} {
+		_, err := parseSettings(args)
+		require.Error(t, err, args)
+	}
+	want := settings{never, time.Second, time.Minute, 2, []string{"a", "b c"}}
+	got, err := parseSettings(want.arguments())
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+}
+
+func TestLines(t *testing.T) {
+	t.Parallel()
+	for _, l := range []line{{sayGone, 0, ""}, {sayFailed, 127, "no such file: x y"}, {tellDeadline, int64(never), ""}} {
+		got, err := parseLine(strings.TrimSuffix(l.String(), "\n"))
+		require.NoError(t, err)
+		require.Equal(t, l, got)
+	}
+	var heard []line
+	listen(strings.NewReader("stop 0 \nnonsense\nkill 0 \n"), func(l line) { heard = append(heard, l) })
+	require.Equal(t, []line{{word: tellStop}}, heard, "nothing is believed after nonsense")
+}

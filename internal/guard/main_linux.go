@@ -1,0 +1,226 @@
+package guard
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	controlFile = 3 // the socket to the owner; held files follow
+	// retryKill is the pause after which what is still there is killed again.
+	retryKill = 20 * time.Millisecond
+)
+
+// guard is the process between an owner and a command. One goroutine runs it.
+type guard struct {
+	settings
+	control *os.File
+	alarm   *alarm
+	command int    // process ID, and that of its group; 0 once it has ended
+	limit   moment // when everything is killed although the deadline may be later
+	killing bool
+}
+
+// Main is the guard. It returns its exit code when nothing of the command is left. The
+// arguments are those that Start appended.
+func Main(args []string) int {
+	// The kernel kills the command when the thread that started it ends.
+	runtime.LockOSThread()
+	g := &guard{control: os.NewFile(controlFile, "owner"), limit: never}
+	err := g.prepare(args)
+	if err == nil {
+		err = g.run()
+	}
+	if err != nil {
+		g.say(sayFailed, codeOf(err), err.Error())
+		return 1
+	}
+	g.say(sayGone, 0, "")
+	return 0
+}
+
+// prepare makes this process one that outlives its owner and nothing escapes.
+func (g *guard) prepare(args []string) (err error) {
+	if g.settings, err = parseSettings(args); err != nil {
+		return err
+	}
+	for fd := controlFile; fd <= controlFile+g.held; fd++ {
+		syscall.CloseOnExec(fd) // the command must not hold them too
+	}
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("adopt what daemonizes: %w", err)
+	}
+	g.alarm, err = newAlarm()
+	return err
+}
+
+// start starts the command in a process group of its own.
+func (g *guard) start() error {
+	path, err := exec.LookPath(g.args[0])
+	if err != nil {
+		return err
+	}
+	g.command, err = syscall.ForkExec(path, g.args, &syscall.ProcAttr{
+		Env: os.Environ(), Files: []uintptr{0, 1, 2},
+		Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
+	})
+	if err != nil {
+		return fmt.Errorf("start %s: %w", path, err)
+	}
+	g.say(sayStarted, int64(g.command), "")
+	return nil
+}
+
+// run starts the command and returns when nothing of it is left.
+func (g *guard) run() error {
+	defer g.alarm.close()
+	// Those who end every process of a service mean the owner: it has the guard end
+	// the command. Ignoring them instead would be inherited by the command.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE)
+	died := make(chan os.Signal, 1)
+	signal.Notify(died, syscall.SIGCHLD)
+	if err := g.start(); err != nil {
+		return err
+	}
+	told := make(chan line)
+	go func() {
+		defer close(told)
+		listen(g.control, func(l line) { told <- l })
+	}()
+	for gone := false; !gone; {
+		if err := g.alarm.set(min(g.deadline.after(-g.margin), g.limit)); err != nil {
+			g.kill() // without a timer nothing can be promised
+		}
+		select {
+		case l, alive := <-told:
+			if !alive {
+				told = nil
+				l.word = tellStop
+				g.hurry()
+			}
+			g.obey(l)
+		case <-died:
+			gone = g.reap()
+		case <-g.alarm.rings:
+			g.expire()
+		}
+	}
+	return nil
+}
+
+// obey does what the owner says.
+func (g *guard) obey(l line) {
+	switch l.word {
+	case tellDeadline:
+		g.deadline = moment(l.number)
+	case tellSignal:
+		if g.command != 0 {
+			_ = unix.Kill(g.command, unix.Signal(l.number))
+		}
+	case tellStop:
+		g.terminate()
+	case tellKill:
+		g.kill()
+	}
+}
+
+// terminate lets the command's group end in good order, or what the command left
+// behind. A process that was stopped has to go on for that.
+func (g *guard) terminate() {
+	for _, sig := range []unix.Signal{unix.SIGTERM, unix.SIGCONT} {
+		if g.command != 0 {
+			_ = unix.Kill(-g.command, sig)
+			continue
+		}
+		signalChildren(sig)
+	}
+}
+
+// hurry leaves what goes on no more than the grace.
+func (g *guard) hurry() {
+	now, err := clockNow()
+	if err != nil {
+		g.kill()
+		return
+	}
+	g.limit = min(g.limit, now.after(g.grace))
+}
+
+// expire follows the alarm.
+func (g *guard) expire() {
+	now, err := clockNow()
+	if !g.killing && (err != nil || now >= g.deadline.after(-g.margin)) {
+		g.say(sayExpired, 0, "")
+	}
+	g.kill()
+}
+
+// kill kills everything there is, and goes on with it until nothing is left: a process
+// that dies leaves its children to the guard.
+func (g *guard) kill() {
+	if !g.killing {
+		g.killing = true
+		g.say(sayKilling, 0, "")
+	}
+	if g.command != 0 {
+		_ = unix.Kill(-g.command, unix.SIGKILL)
+	}
+	signalChildren(unix.SIGKILL)
+	if now, err := clockNow(); err == nil {
+		g.deadline, g.limit = never, now.after(retryKill)
+	}
+}
+
+// reap takes note of who has died, and reports whether nothing is left.
+func (g *guard) reap() (gone bool) {
+	for {
+		var status unix.WaitStatus
+		pid, err := unix.Wait4(-1, &status, unix.WNOHANG, nil)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			return true // there are no children, and so nothing below them
+		case pid == 0:
+			if g.killing {
+				g.kill()
+			}
+			return false
+		case pid == g.command:
+			g.exited(status)
+		}
+	}
+}
+
+// exited follows the end of the command itself. What it leaves behind is to end too.
+func (g *guard) exited(status unix.WaitStatus) {
+	code := status.ExitStatus()
+	if status.Signaled() {
+		code = codeSignaled + int(status.Signal())
+	}
+	g.say(sayExited, int64(code), "")
+	g.command = 0
+	g.terminate()
+	g.hurry()
+}
+
+// say tells the owner; one that is gone does not hear it.
+func (g *guard) say(w word, number int64, text string) {
+	_, _ = g.control.WriteString(line{w, number, text}.String())
+}
+
+// codeOf is the exit code of a shell that could not start a command for that reason.
+func codeOf(err error) int64 {
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
+		return CodeNotFound
+	}
+	return CodeNotExecutable
+}
