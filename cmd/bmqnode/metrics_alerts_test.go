@@ -16,6 +16,7 @@ import (
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/internal/admin"
 	"github.com/bmqelect/bmqelect/internal/procs"
+	"github.com/bmqelect/bmqelect/netmesh"
 )
 
 // ward is a mesh that a real Prometheus watches.
@@ -37,7 +38,9 @@ func TestEachFaultRaisesItsAlert(t *testing.T) {
 	w.agree(w.Nodes(), nil)
 	w.calmsDown()
 
+	intrude(t, w.Nodes()[0], netmesh.Config{Cluster: "another"})
 	w.cutsOneAndSlowsTheOther()
+	w.alarms(job, "Misconfigured")
 	w.changesTheLeaderAgainAndAgain()
 	w.pausesTheLeader()
 	w.changesTheVotersOfOne()
