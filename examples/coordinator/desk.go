@@ -86,7 +86,7 @@ func (d *desk) forget(now time.Time) {
 		}
 	}
 	maps.DeleteFunc(d.asked, func(_ cluster.NodeID, last time.Time) bool {
-		return now.Sub(last) > expiry(d.grant)
+		return now.Sub(last) >= expiry(d.grant)
 	})
 }
 

@@ -36,6 +36,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -72,13 +73,13 @@ func command(ctx context.Context, args []string, log hclog.Logger) error {
 		}
 		return serve(ctx, c, log.With("node", c.cluster.Node))
 	case len(args) > 1 && args[0] == "check":
-		return check(args[1:])
+		return check(os.Stdout, args[1:])
 	}
 	return errors.New(`want "run" with its flags (-h lists them), or "check" with the journals of all processes`)
 }
 
-// check reads journals, and fails if they show what must not be.
-func check(files []string) error {
+// check reads journals, tells what they show, and fails if that is what must not be.
+func check(w io.Writer, files []string) error {
 	var journals [][]audit.Line
 	for _, file := range files {
 		lines, err := audit.Read(file)
@@ -89,9 +90,9 @@ func check(files []string) error {
 	}
 	report := audit.Check(journals...)
 	for _, problem := range report.Problems {
-		fmt.Println(problem)
+		fmt.Fprintln(w, problem)
 	}
-	fmt.Printf("%d terms, %d assignments, %d of them in force, %d acts, %d problems\n",
+	fmt.Fprintf(w, "%d terms, %d assignments, %d of them in force, %d acts, %d problems\n",
 		report.Terms, report.Assigned, report.Begun, report.Worked, len(report.Problems))
 	if len(report.Problems) > 0 {
 		return fmt.Errorf("the journals show %d problems", len(report.Problems))
