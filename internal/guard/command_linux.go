@@ -31,6 +31,7 @@ type Command struct {
 
 	mu      sync.Mutex
 	told    moment // the deadline that the guard knows
+	toldAt  moment // since when
 	group   int    // the command's process group; 0 before it is known
 	killing bool   // the guard said that it does
 	gone    bool   // the guard said that nothing is left
@@ -135,31 +136,37 @@ func (c *Command) hear(l line) {
 // deadline, less the margin, can come near in between.
 func (c *Command) Renew() {
 	at, err := momentOf(c.cfg.Deadline)
-	if err != nil {
-		c.end()
+	now, unread := clockNow()
+	if err != nil || unread != nil {
+		c.end() // without time nothing can be promised
 		return
 	}
-	c.mu.Lock()
-	moved := time.Duration(at - c.told)
-	c.mu.Unlock()
-	if moved.Abs() >= worthTelling && c.tell(line{tellDeadline, int64(at), ""}) {
-		c.mu.Lock()
-		c.told = at
-		c.mu.Unlock()
+	if c.moved(at, now) {
+		c.tell(line{tellDeadline, int64(at), ""})
 	}
-	c.check(at)
-}
-
-// check ends a guard that does not kill although it should: something keeps it from
-// running, and the kernel kills the command with it.
-func (c *Command) check(deadline moment) {
-	now, err := clockNow()
-	c.mu.Lock()
-	hangs := !c.killing && (err != nil || now >= deadline.after(-c.cfg.Margin/2))
-	c.mu.Unlock()
-	if hangs {
+	if c.hangs(now) {
 		c.end()
 	}
+}
+
+// moved reports whether the deadline is worth telling, and takes note that it is told.
+func (c *Command) moved(at, now moment) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if time.Duration(at-c.told).Abs() < worthTelling {
+		return false
+	}
+	c.told, c.toldAt = at, now
+	return true
+}
+
+// hangs reports whether the guard does not kill although it should, and has had time
+// to: something keeps it from running. The kernel kills the command if it ends.
+func (c *Command) hangs(now moment) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	due := max(c.told.after(-c.cfg.Margin), c.toldAt)
+	return !c.killing && now >= due.after(c.cfg.Margin/2)
 }
 
 // Signal sends a signal to the command itself, not to its group.
@@ -171,15 +178,12 @@ func (c *Command) Stop() { c.tell(line{tellStop, 0, ""}) }
 // Kill kills the command and all its descendants. It does not wait.
 func (c *Command) Kill() { c.tell(line{tellKill, 0, ""}) }
 
-// tell reports whether the guard was told. One that does not read is ended; of one
-// that has ended, run knows.
-func (c *Command) tell(l line) bool {
+// tell ends a guard that does not listen; of one that has ended, run knows.
+func (c *Command) tell(l line) {
 	_ = c.conn.SetWriteDeadline(time.Now().Add(tellWithin))
-	_, err := c.conn.Write([]byte(l.String()))
-	if errors.Is(err, os.ErrDeadlineExceeded) {
+	if _, err := c.conn.Write([]byte(l.String())); errors.Is(err, os.ErrDeadlineExceeded) {
 		c.end()
 	}
-	return err == nil
 }
 
 // end kills the guard, and the kernel the command with it.
