@@ -7,9 +7,9 @@
 //	go run ./examples/fencing-http node -voters a,b,c -node b -join 127.0.0.1:7410
 //	go run ./examples/fencing-http node -voters a,b,c -node c -join 127.0.0.1:7410
 //
-// IsLeader is not enough. A process may be paused after it has asked, for
-// longer than any lease, or its request may be on its way for that long. When
-// it arrives, another node leads. So the leader sends a token (NextLSN) with
+// A context that ends in time is not enough. A process may be paused after it has
+// looked at it, for longer than any lease, or its request may be on its way for that
+// long. When it arrives, another node leads. So the leader sends a token (NextLSN) with
 // each request, and the resource keeps the newest token that it has seen and
 // refuses those that go backwards, whatever language it is written in:
 //
@@ -122,6 +122,7 @@ func parse(args []string) (w writer, cfg cluster.Config, err error) {
 	if *join != "" {
 		cfg.Join = []string{*join}
 	}
+	cfg.Election.AwaitCampaign = true // who does not write does not lead
 	if cfg.DataDir == "" {
 		cfg.DataDir = inTemp("fencing-http-" + *node)
 	}

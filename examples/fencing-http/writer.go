@@ -23,43 +23,42 @@ const patience = 10 * time.Second
 type writer struct {
 	url   string
 	every time.Duration
-	node  *cluster.Node
 	log   hclog.Logger
 }
 
 // run starts a node and writes while it leads, until ctx ends.
-func (w writer) run(ctx context.Context, cfg cluster.Config, log hclog.Logger) (err error) {
+func (w writer) run(ctx context.Context, cfg cluster.Config, log hclog.Logger) error {
 	w.log = log.With("node", cfg.Node)
-	if w.node, err = cluster.Start(ctx, cfg); err != nil {
+	node, err := cluster.Start(ctx, cfg)
+	if err != nil {
 		return err
 	}
-	w.log.Info("started", "gossip", w.node.Status().GossipAddr)
-	w.lead(ctx)
-
+	w.log.Info("started", "gossip", node.Status().GossipAddr)
+	err = node.Default().Run(ctx, cluster.Callbacks{OnStartedLeading: w.lead})
+	if errors.Is(err, context.Canceled) {
+		err = nil // that is how it is to end
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
-	return w.node.Close(ctx) // hands over, then leaves
+	return errors.Join(err, node.Close(ctx))
 }
 
-// lead writes at every tick at which this node leads.
-func (w writer) lead(ctx context.Context) {
+// lead writes at every tick of a leadership. ctx ends before another node leads.
+func (w writer) lead(ctx context.Context, l *cluster.Leadership) {
 	ticks := time.NewTicker(w.every)
 	defer ticks.Stop()
-	for {
-		if w.node.IsLeader() {
-			w.write(ctx)
-		}
+	for ctx.Err() == nil {
+		w.write(ctx, l)
 		select {
 		case <-ticks.C:
 		case <-ctx.Done():
-			return
 		}
 	}
 }
 
 // write takes a token, sends it along, and minds the refusal.
-func (w writer) write(ctx context.Context) {
-	token, err := w.node.NextLSN()
+func (w writer) write(ctx context.Context, l *cluster.Leadership) {
+	token, err := l.NextLSN()
 	if err != nil {
 		w.log.Info("not written: no leader any more", "error", err)
 		return

@@ -8,10 +8,10 @@
 //	go run ./examples/fencing-sql -voters a,b,c -node b -join 127.0.0.1:7410
 //	go run ./examples/fencing-sql -voters a,b,c -node c -join 127.0.0.1:7410
 //
-// IsLeader is not enough. A process may be paused after it has asked, for
-// longer than any lease: by its garbage collector, its hypervisor, a slow disk.
-// When it wakes, it writes, although another node leads by then. So the leader
-// sends a token (NextLSN) with each write, and the table keeps the newest token
+// A context that ends in time is not enough. A process may be paused after it has
+// looked at it, for longer than any lease: by its garbage collector, its hypervisor,
+// a slow disk. When it wakes, it writes, although another node leads by then. So the
+// leader sends a token (NextLSN) with each write, and the table keeps the newest token
 // that it has seen and refuses those that go backwards. See write for the
 // leader's side and Table.Write for the table's.
 //
@@ -79,37 +79,37 @@ func run(ctx context.Context, args []string, log hclog.Logger) error {
 		return err
 	}
 	log.Info("started", "gossip", node.Status().GossipAddr)
-	lead(ctx, node, table, log)
-
+	err = node.Default().Run(ctx, callbacks(table, log))
+	if errors.Is(err, context.Canceled) {
+		err = nil // that is how it is to end
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
-	return node.Close(ctx) // hands over, then leaves
+	return errors.Join(err, node.Close(ctx))
 }
 
-// lead writes at every tick at which this node leads.
-func lead(ctx context.Context, node *cluster.Node, table *Table, log hclog.Logger) {
-	ticks := time.NewTicker(period)
-	defer ticks.Stop()
-	for {
-		if node.IsLeader() {
-			write(ctx, node, table, log)
+// callbacks write at every tick of a leadership. Its ctx ends before another node
+// leads.
+func callbacks(table *Table, log hclog.Logger) cluster.Callbacks {
+	return cluster.Callbacks{OnStartedLeading: func(ctx context.Context, l *cluster.Leadership) {
+		ticks := time.NewTicker(period)
+		defer ticks.Stop()
+		for ctx.Err() == nil {
+			token, err := l.NextLSN()
+			if err == nil {
+				write(ctx, token, table, log)
+			}
+			select {
+			case <-ticks.C:
+			case <-ctx.Done():
+			}
 		}
-		select {
-		case <-ticks.C:
-		case <-ctx.Done():
-			return
-		}
-	}
+	}}
 }
 
-// write shows the leader's side: take a token, send it along, mind the refusal.
-func write(ctx context.Context, node *cluster.Node, table *Table, log hclog.Logger) {
-	token, err := node.NextLSN()
-	if err != nil {
-		log.Info("not written: no leader any more", "error", err)
-		return
-	}
-	err = table.Write(ctx, token, row, "written in term "+token.Term.String())
+// write shows the leader's side: send the token along, mind the refusal.
+func write(ctx context.Context, token lsn.LSN, table *Table, log hclog.Logger) {
+	err := table.Write(ctx, token, row, "written in term "+token.Term.String())
 	var stale *lsn.StaleError
 	switch {
 	case errors.As(err, &stale):
@@ -157,6 +157,7 @@ func parse(args []string) (cfg cluster.Config, file string, err error) {
 	if *join != "" {
 		cfg.Join = []string{*join}
 	}
+	cfg.Election.AwaitCampaign = true // who does not write does not lead
 	if cfg.DataDir == "" {
 		cfg.DataDir = file + "." + *node
 	}
