@@ -45,7 +45,7 @@ func TestAWorkerThatForgetsItsFencesIsFoundOut(t *testing.T) {
 				require.NoError(t, os.Remove(filepath.Join(w.dirs[id], "fences.json")))
 			}
 			w.restart(id)
-			w.c.Await("it to work again", func() bool { return len(w.processes[id].hold.inForce()) > 0 })
+			w.c.Await("it to work again", func() bool { return len(w.at(id).hold.inForce()) > 0 })
 			if forgets {
 				w.requireProblem("after it accepted")
 				return
@@ -65,7 +65,7 @@ func (f *forger) NextLSN() (next lsn.LSN, err error) {
 
 // insist lets a leader's desk go on after its leadership, and its own worker obey.
 func (w *town) insist(id cluster.NodeID) *desk {
-	p := w.processes[id]
+	p := w.at(id)
 	d := p.office.desk
 	last, err := d.tokens.NextLSN()
 	require.NoError(w.t, err)
@@ -100,7 +100,7 @@ func TestALeaderThatGoesOnAfterItsLossIsFoundOutAndRefused(t *testing.T) {
 		time.Sleep(grant)
 		w.requireProblem(", node " + string(old) + ") has ended")
 
-		worker := w.processes[other].hold
+		worker := w.at(other).hold
 		a, err := d.answer(worker.question(false))
 		require.NoError(t, err, "it would answer anybody")
 		var stale *lsn.StaleError

@@ -15,7 +15,7 @@ func TestPartitionsAreSharedOut(t *testing.T) {
 	inTown(t, func(t *testing.T, w *town) {
 		w.settled()
 		w.c.Await("equal shares", func() bool {
-			for _, p := range w.processes {
+			for _, p := range w.all() {
 				if len(p.hold.inForce()) != partitions/len(three) {
 					return false
 				}
@@ -39,14 +39,14 @@ func TestANewLeaderInterruptsNobody(t *testing.T) {
 		old := w.c.AwaitLeader()
 		before := map[cluster.NodeID]map[int]lsn.LSN{}
 		for _, id := range three {
-			before[id] = w.processes[id].hold.inForce()
+			before[id] = w.at(id).hold.inForce()
 			require.NotEmpty(t, before[id])
 		}
 		require.NoError(t, w.c.Node(old).Transfer(t.Context(), ""))
 		time.Sleep(5 * grant)
 		require.NotEqual(t, old, w.c.Leader())
 		for _, id := range three {
-			require.Equal(t, before[id], w.processes[id].hold.inForce())
+			require.Equal(t, before[id], w.at(id).hold.inForce())
 		}
 		w.sound()
 	})
@@ -62,7 +62,7 @@ func TestADeadWorkersPartitionsGoToOthersWhenItsGrantsHaveExpired(t *testing.T) 
 		w.settled()
 		require.Greater(t, time.Since(began), grant/2)
 		w.restart(dead)
-		w.c.Await("it to have a share again", func() bool { return len(w.processes[dead].hold.inForce()) > 0 })
+		w.c.Await("it to have a share again", func() bool { return len(w.at(dead).hold.inForce()) > 0 })
 		w.sound()
 	})
 }
@@ -95,7 +95,7 @@ func TestADrainedNodeLetsAnotherLead(t *testing.T) {
 		w.drain(old, true)
 		w.c.Await("another leader", func() bool { return w.c.Leader() != "" && w.c.Leader() != old })
 		require.Contains(t, w.c.Node(old).Default().Status().Unfit, "drained: ")
-		require.NotEmpty(t, w.processes[old].hold.inForce(), "it works on")
+		require.NotEmpty(t, w.at(old).hold.inForce(), "it works on")
 		w.drain(old, false)
 		w.c.Await("it to be fit again", func() bool { return w.c.Node(old).Default().Status().Unfit == "" })
 		w.sound()

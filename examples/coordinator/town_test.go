@@ -3,9 +3,9 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -27,10 +27,27 @@ const (
 // town is the service as a whole, in virtual time: the processes' own code on the
 // nodes of a clustertest.Cluster, with calls in the place of HTTP.
 type town struct {
-	t         *testing.T
-	c         *clustertest.Cluster
-	dirs      map[cluster.NodeID]string
+	t    *testing.T
+	c    *clustertest.Cluster
+	dirs map[cluster.NodeID]string
+
+	mu        sync.Mutex
 	processes map[cluster.NodeID]*citizen // of the newest start
+}
+
+// at is a node's process.
+func (w *town) at(id cluster.NodeID) *citizen {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.processes[id]
+}
+
+// all are the processes, in the order of their names.
+func (w *town) all() (list []*citizen) {
+	for _, id := range three {
+		list = append(list, w.at(id))
+	}
+	return list
 }
 
 // citizen is a process that runs.
@@ -70,7 +87,9 @@ func (w *town) open(id cluster.NodeID) {
 	p.ask = func(ctx context.Context, leader cluster.NodeID, q question) (answer, error) {
 		return w.carry(ctx, who, leader, q)
 	}
+	w.mu.Lock()
 	w.processes[id] = who
+	w.mu.Unlock()
 	var ctx context.Context
 	ctx, who.stop = context.WithCancel(who.killed)
 	go func() {
@@ -88,12 +107,12 @@ func (w *town) carry(ctx context.Context, from *citizen, to cluster.NodeID, q qu
 		<-ctx.Done()
 		return answer{}, context.Cause(ctx)
 	}
-	return w.processes[to].office.answer(q)
+	return w.at(to).office.answer(q)
 }
 
 // crash kills a process: from now on it says and does nothing.
 func (w *town) crash(id cluster.NodeID) {
-	p := w.processes[id]
+	p := w.at(id)
 	_ = p.hold.journal.Close()
 	w.c.Crash(id)
 	p.kill()
@@ -108,7 +127,7 @@ func (w *town) restart(id cluster.NodeID) {
 
 // leave ends a process as SIGTERM does.
 func (w *town) leave(id cluster.NodeID) {
-	p := w.processes[id]
+	p := w.at(id)
 	p.stop()
 	<-p.ended
 	require.NoError(w.t, p.err)
@@ -118,13 +137,13 @@ func (w *town) leave(id cluster.NodeID) {
 
 // end ends all that still run.
 func (w *town) end() {
-	for _, p := range w.processes {
+	for _, p := range w.all() {
 		p.stop()
 	}
-	for id, p := range w.processes {
+	for _, p := range w.all() {
 		<-p.ended
 		if p.err != nil && p.killed.Err() == nil {
-			w.t.Errorf("process %s: %v", id, p.err)
+			w.t.Errorf("process %s: %v", p.hold.node, p.err)
 		}
 		_ = p.hold.journal.Close()
 	}
@@ -137,7 +156,7 @@ func (w *town) settled() {
 }
 
 func (w *town) loads() (sum int) {
-	for _, p := range w.processes {
+	for _, p := range w.all() {
 		sum += len(p.hold.inForce())
 	}
 	return sum
@@ -171,12 +190,4 @@ func (w *town) drain(id cluster.NodeID, on bool) {
 		return
 	}
 	require.NoError(w.t, os.Remove(file))
-}
-
-// String says what every process has in force.
-func (w *town) String() (text string) {
-	for _, id := range three {
-		text += fmt.Sprintf("%s: %v\n", id, w.processes[id].hold.inForce())
-	}
-	return text
 }
