@@ -63,6 +63,31 @@ func (n *Node) Election(group string, cfg ElectionConfig) (*Election, error) {
 	return &Election{n, g}, nil
 }
 
+// ErrNotOpen means that no election of that name is open on this node.
+var ErrNotOpen = errors.New("no election of that name is open")
+
+// Lookup returns the election of that name that is open on this node, the default
+// one by DefaultGroup. The error wraps ErrNotOpen, or is why the node has ended.
+func (n *Node) Lookup(group string) (*Election, error) {
+	err := ErrClosed
+	var e *Election
+	n.call(func() {
+		g := n.groups[group]
+		switch {
+		case n.Err() != nil:
+			err = n.Err()
+		case g == nil || g.closing:
+			err = ErrNotOpen
+		default:
+			e, err = &Election{n, g}, nil
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("election %q on node %s: %w", group, n.cfg.Node, err)
+	}
+	return e, nil
+}
+
 // reserve keeps a name for an election that is being opened.
 func (n *Node) reserve(group string) error {
 	err := ErrClosed

@@ -109,8 +109,13 @@ func TestAnElectionIsClosedAndOpenedAgainOnARunningNode(t *testing.T) {
 		delete(x, leader)
 		require.Len(t, leaders(x), 1, "it handed over")
 
+		_, err := w.nodes[leader].Lookup("x")
+		require.ErrorIs(t, err, ErrNotOpen)
 		again, err := w.nodes[leader].Election("x", ElectionConfig{})
 		require.NoError(t, err)
+		found, err := w.nodes[leader].Lookup("x")
+		require.NoError(t, err)
+		require.Equal(t, again, found)
 		_, err = w.nodes[leader].Election("x", ElectionConfig{})
 		require.ErrorIs(t, err, ErrOpen)
 		time.Sleep(election)

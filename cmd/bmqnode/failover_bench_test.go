@@ -50,7 +50,7 @@ func BenchmarkTransfer(b *testing.B) {
 	for b.Loop() {
 		began := time.Now()
 		c := s.node(leader.Leader).Client()
-		_, err := c.Transfer(b.Context(), "")
+		_, err := c.Transfer(b.Context(), admin.TransferRequest{})
 		require.NoError(b, err)
 		c.Close()
 		next := s.agree(s.Nodes(), above(leader.Term))

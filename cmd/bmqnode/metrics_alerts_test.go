@@ -105,7 +105,7 @@ func (w ward) changesTheLeaderAgainAndAgain() {
 	for range 6 {
 		ctx, cancel := context.WithTimeout(w.scene.t.Context(), patience)
 		c := w.node(leader).Client()
-		_, err := c.Transfer(ctx, "")
+		_, err := c.Transfer(ctx, admin.TransferRequest{})
 		c.Close()
 		cancel()
 		require.NoError(w.scene.t, err)

@@ -8,11 +8,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/internal/admin"
 )
 
 func transferCommand() *cobra.Command {
 	var r remote
-	var to string
+	var to, group string
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:     "transfer",
@@ -22,18 +23,18 @@ func transferCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
-			leader, err := r.leader(ctx, cluster.DefaultGroup)
+			leader, err := r.leader(ctx, group)
 			if err != nil {
 				return err
 			}
 			client := r.client(leader.via)
 			defer client.Close()
 			began := time.Now()
-			st, err := client.Transfer(ctx, cluster.NodeID(to))
+			st, err := client.Transfer(ctx, admin.TransferRequest{To: cluster.NodeID(to), Group: group})
 			if err != nil {
 				return err
 			}
-			g := groupIn(st, cluster.DefaultGroup)
+			g := groupIn(st, group)
 			fmt.Fprintf(cmd.OutOrStdout(), "%s leads in term %d, handed over by %s in %s\n",
 				g.Leader, g.Term, leader.Node, time.Since(began).Round(time.Millisecond))
 			return nil
@@ -41,6 +42,7 @@ func transferCommand() *cobra.Command {
 	}
 	r.register(cmd)
 	cmd.Flags().StringVar(&to, "to", "", "node that is to lead (default: the best follower)")
+	cmd.Flags().StringVar(&group, "group", cluster.DefaultGroup, "election whose leader is meant")
 	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Second, "longest wait for the new leader")
 	return cmd
 }

@@ -63,11 +63,11 @@ func (c *Client) checked(st cluster.Status, err error) error {
 	return err
 }
 
-// Transfer asks the node to hand the default election's leadership over, to the
-// best follower if to is "", and returns its status when that is done.
-func (c *Client) Transfer(ctx context.Context, to cluster.NodeID) (cluster.Status, error) {
+// Transfer asks the node to hand leadership over, and returns its status when that
+// is done.
+func (c *Client) Transfer(ctx context.Context, req TransferRequest) (cluster.Status, error) {
 	var st cluster.Status
-	err := c.do(ctx, http.MethodPost, "/v1/transfer", TransferRequest{To: to}, &st)
+	err := c.do(ctx, http.MethodPost, "/v1/transfer", req, &st)
 	return st, c.checked(st, err)
 }
 

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -20,10 +21,9 @@ func (s *Server) postTransfer(w http.ResponseWriter, r *http.Request) {
 	if !read(w, r, &req) {
 		return
 	}
-	if !s.has(w, req.Group) {
-		return
+	if e, ok := s.election(w, req.Group); ok {
+		s.done(w, e.Transfer(r.Context(), req.To))
 	}
-	s.done(w, s.Node.Transfer(r.Context(), req.To))
 }
 
 // StepDownRequest is the body of POST /v1/step-down.
@@ -42,8 +42,8 @@ func (s *Server) postStepDown(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusBadRequest, fmt.Errorf("for: %w; must be a duration such as 30s", err))
 		return
 	}
-	if s.has(w, req.Group) {
-		s.done(w, s.Node.Default().StepDown(r.Context(), rest))
+	if e, ok := s.election(w, req.Group); ok {
+		s.done(w, e.StepDown(r.Context(), rest))
 	}
 }
 
@@ -56,12 +56,15 @@ func (s *Server) done(w http.ResponseWriter, err error) {
 	answer(w, http.StatusOK, s.Node.Status())
 }
 
-// has reports whether the node can change an election of that name, "" being the
-// default one; it answers the request itself if it cannot.
-func (s *Server) has(w http.ResponseWriter, group string) bool {
-	if group == "" || group == cluster.DefaultGroup {
-		return true
+// election is the one of that name, "" being the default one; it answers the
+// request itself if the node has none.
+func (s *Server) election(w http.ResponseWriter, group string) (*cluster.Election, bool) {
+	e, err := s.Node.Lookup(cmp.Or(group, cluster.DefaultGroup))
+	switch {
+	case errors.Is(err, cluster.ErrNotOpen):
+		refuse(w, http.StatusNotFound, noElection(s.Node.Status().Node, group))
+	case err != nil:
+		refuse(w, http.StatusConflict, err)
 	}
-	refuse(w, http.StatusNotFound, noElection(s.Node.Status().Node, group))
-	return false
+	return e, err == nil
 }

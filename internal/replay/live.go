@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/internal/admin"
 	"github.com/bmqelect/bmqelect/internal/history"
 	"github.com/bmqelect/bmqelect/internal/procs"
 	"github.com/bmqelect/bmqelect/internal/report"
@@ -204,6 +205,6 @@ func (l *live) transfer(ctx context.Context, from, to cluster.NodeID) error {
 	}
 	c := n.Client()
 	defer c.Close()
-	_, err = c.Transfer(ctx, to)
+	_, err = c.Transfer(ctx, admin.TransferRequest{To: to})
 	return err
 }
