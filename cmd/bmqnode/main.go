@@ -34,8 +34,9 @@ func execute() int {
 	// A second signal ends the process at once.
 	context.AfterFunc(ctx, stop)
 	err := root().ExecuteContext(ctx)
-	if err == nil {
-		return 0
+	var status exitStatus
+	if err == nil || errors.As(err, &status) {
+		return int(status)
 	}
 	fmt.Fprintln(os.Stderr, console.Alert("bmqnode:"), err)
 	if errors.As(err, new(usageError)) {
@@ -60,7 +61,7 @@ func root() *cobra.Command {
 	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usageError{fmt.Errorf("%w; see '%s --help'", err, c.CommandPath())}
 	})
-	cmd.AddCommand(runCommand(), meshCommand(), statusCommand(), watchCommand(), transferCommand(), stepDownCommand(), faultCommand(), emergencyCommand(), replayCommand(), versionCommand())
+	cmd.AddCommand(runCommand(), execCommand(), guardCommand(), meshCommand(), statusCommand(), watchCommand(), transferCommand(), stepDownCommand(), faultCommand(), emergencyCommand(), replayCommand(), versionCommand())
 	return cmd
 }
 

@@ -35,7 +35,9 @@ type options struct {
 	admin               adminOptions
 	faults              bool
 	logLevel, logFormat string
+	logFile             string // "" is stderr
 	shutdown            time.Duration
+	hooks               hookOptions
 }
 
 func (o *options) register(f *pflag.FlagSet) {
@@ -55,16 +57,20 @@ func (o *options) register(f *pflag.FlagSet) {
 	f.BoolVar(&o.faults, "faults", false, "allow links to be cut on purpose, by 'bmqnode fault'")
 	f.StringVar(&o.logLevel, "log-level", "info", "trace, debug, info, warn or error")
 	f.StringVar(&o.logFormat, "log-format", "human", "human or json")
+	f.StringVar(&o.logFile, "log-file", "", "file to which the log is appended (default: stderr)")
 	f.DurationVar(&o.shutdown, "shutdown-timeout", 10*time.Second, "most time for the hand-over at SIGTERM")
+	o.hooks.register(f)
 	o.registerElection(f)
 }
 
 func (o *options) registerElection(f *pflag.FlagSet) {
 	e, t, p := &o.config.Election, &o.timing, elector.Article()
 	f.BoolVar(&e.NotCandidate, "not-candidate", false, "vote, but never stand for election")
-	f.IntVar(&e.Priority, "priority", 0, "ranks nodes that stand at the same moment, higher wins; never unseats a leader")
+	f.IntVar(&e.Priority, "priority", 0, "ranks nodes that stand at the same moment, higher wins; unseats a leader only with --takeover")
 	f.IntVar(&e.Quorum, "quorum", 0, "voters needed to elect (0: a majority)")
 	f.StringVar(&o.rule, "scouting-rule", scouting.RuleDefault.String(), "how scouting is answered: default, or node-order as the article has it")
+	f.DurationVar(&e.StopMargin, "stop-margin", 0, "how long before the end of its lease a leader's work is told to stop (0: half of what the lease has beyond a heartbeat)")
+	f.DurationVar(&e.Takeover, "takeover", 0, "let a leader hand over to a node of higher priority that was fit for so long (0: never)")
 	f.BoolVar(&e.UnsafeQuorum, "unsafe-quorum", false, "permit a quorum of half the voters or less: two leaders become possible")
 	f.BoolVar(&e.UnsafeNoScouting, "unsafe-no-scouting", false, "the algorithm before its scouting extension, to see what goes wrong")
 	f.StringVar(&o.profile, "profile", "article", "set of timers: "+strings.Join(elector.ProfileNames(), " or ")+"; the flags below override it")
@@ -89,7 +95,7 @@ func (o *options) resolve() (cluster.Config, error) {
 	if o.faults {
 		c.Faults = netmesh.NewFaults()
 	}
-	errs := []error{o.resolveTiming(&c.Election), o.resolveRule(&c.Election)}
+	errs := []error{o.resolveTiming(&c.Election), o.resolveRule(&c.Election), o.hooks.check()}
 	if o.logFormat != "human" && o.logFormat != "json" {
 		errs = append(errs, fmt.Errorf("--log-format is %q, but must be human or json", o.logFormat))
 	}

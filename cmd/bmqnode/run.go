@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"sync"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/spf13/cobra"
@@ -45,8 +46,31 @@ func runCommand() *cobra.Command {
 	return cmd
 }
 
+// post is a running node with all that belongs to it.
+type post struct {
+	*options
+	node  *cluster.Node
+	cfg   cluster.Config
+	side  *adminSide
+	log   hclog.Logger
+	hooks sync.WaitGroup // they end with the node
+}
+
 // run runs a node until ctx ends or the node fails.
 func run(ctx context.Context, cfg cluster.Config, o *options) error {
+	return serve(ctx, cfg, o, func(ctx context.Context, p *post) error {
+		p.followWithHooks(p.node.Default())
+		select {
+		case <-ctx.Done():
+		case <-p.node.Done():
+		}
+		return nil
+	})
+}
+
+// serve runs a node for as long as work goes on. It returns why the node failed, or
+// else what work returned.
+func serve(ctx context.Context, cfg cluster.Config, o *options, work func(context.Context, *post) error) error {
 	log, err := newLogger(o)
 	if err != nil {
 		return usageError{err}
@@ -67,11 +91,10 @@ func run(ctx context.Context, cfg cluster.Config, o *options) error {
 		return err
 	}
 	server := side.serve(node, cfg, log.Named("admin"))
-	stopping := superviseBy(manager, node, log)
-	select {
-	case <-ctx.Done():
-	case <-node.Done():
-	}
+	stopping := sync.OnceFunc(superviseBy(manager, node, log))
+	context.AfterFunc(ctx, stopping) // the work may take its time to end
+	p := &post{options: o, node: node, cfg: cfg, side: side, log: log}
+	outcome := work(ctx, p)
 	stopping()
 	failure := node.Err()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.shutdown)
@@ -82,7 +105,11 @@ func run(ctx context.Context, cfg cluster.Config, o *options) error {
 	if err := server.Close(ctx); err != nil {
 		log.Warn("requests were cut off", "error", err)
 	}
-	return failure
+	p.hooks.Wait()
+	if failure != nil {
+		return failure
+	}
+	return outcome
 }
 
 func newLogger(o *options) (hclog.Logger, error) {
@@ -90,9 +117,25 @@ func newLogger(o *options) (hclog.Logger, error) {
 	if level == hclog.NoLevel {
 		return nil, fmt.Errorf("--log-level is %q, but must be trace, debug, info, warn or error", o.logLevel)
 	}
-	options := &hclog.LoggerOptions{Level: level, Output: os.Stderr, JSONFormat: o.logFormat == "json"}
-	if term.IsTerminal(int(os.Stderr.Fd())) && os.Getenv("NO_COLOR") == "" {
+	out, err := logOutput(o.logFile)
+	if err != nil {
+		return nil, err
+	}
+	options := &hclog.LoggerOptions{Level: level, Output: out, JSONFormat: o.logFormat == "json"}
+	if term.IsTerminal(int(out.Fd())) && os.Getenv("NO_COLOR") == "" {
 		options.Color, options.ColorHeaderAndFields = hclog.ForceColor, true
 	}
 	return hclog.New(options), nil
+}
+
+// logOutput is where the log goes: to the end of a file, or to stderr if it is "".
+func logOutput(file string) (*os.File, error) {
+	if file == "" {
+		return os.Stderr, nil
+	}
+	out, err := os.OpenFile(file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("--log-file: %w", err)
+	}
+	return out, nil
 }

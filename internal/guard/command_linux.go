@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
@@ -18,7 +19,7 @@ const (
 	tellWithin = 100 * time.Millisecond
 	// worthTelling is by how much a deadline has to move.
 	worthTelling = time.Millisecond
-	// lookAgain is the pause between two looks at a group that was killed.
+	// lookAgain is the pause between two looks at what was killed.
 	lookAgain = 5 * time.Millisecond
 )
 
@@ -32,7 +33,6 @@ type Command struct {
 	mu      sync.Mutex
 	told    moment // the deadline that the guard knows
 	toldAt  moment // since when
-	group   int    // the command's process group; 0 before it is known
 	killing bool   // the guard said that it does
 	gone    bool   // the guard said that nothing is left
 	result  Result
@@ -68,7 +68,9 @@ func (c *Command) start() (err error) {
 		c.cmd.Stdin = c.cfg.Stdin
 	}
 	c.cmd.ExtraFiles = append([]*os.File{theirs}, c.cfg.Held...)
-	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for the owner
+	// A session of its own: Ctrl-C is for the owner, and bury knows whom to look for.
+	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	c.cmd.Args[0] = filepath.Base(os.Args[0])
 	if err := c.cmd.Start(); err != nil {
 		ours.Close()
 		return err
@@ -98,17 +100,30 @@ func (c *Command) run() {
 	defer close(c.done)
 	listen(c.conn, c.hear)
 	c.conn.Close()
-	err := c.cmd.Wait()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.gone || c.group == 0 && c.result.Err != nil {
+	if !c.gone {
+		c.bury()
+	}
+	err := c.cmd.Wait()
+	if c.gone {
 		return
 	}
-	c.result.Err = fmt.Errorf("the guard of %s ended before the command: %v", c.cfg.Args[0], err)
+	c.result.Err = fmt.Errorf("the guard of %s ended before the command: %w", c.cfg.Args[0], err)
 	if c.result.Code == 0 {
 		c.result.Code = codeSignaled + int(syscall.SIGKILL)
 	}
-	for c.group != 0 && !errors.Is(unix.Kill(-c.group, unix.SIGKILL), unix.ESRCH) {
+}
+
+// bury kills what the guard leaves behind when it dies before its time: its session,
+// whose number is the guard's own and not given away before the guard is waited for.
+func (c *Command) bury() {
+	c.end()
+	guard := c.cmd.Process.Pid
+	for errors.Is(unix.Waitid(unix.P_PID, guard, nil, unix.WEXITED|unix.WNOWAIT, nil), unix.EINTR) {
+	}
+	left := func(p process) bool { return p.session == guard && p.pid != guard && !p.dead() }
+	for signalWhere(left, unix.SIGKILL) > 0 {
 		time.Sleep(lookAgain)
 	}
 }
@@ -117,10 +132,9 @@ func (c *Command) hear(l line) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch l.word {
-	case sayStarted:
-		c.group = int(l.number)
 	case sayFailed:
 		c.result.Code, c.result.Err = int(l.number), errors.New(l.text)
+		c.gone = true // it never was
 	case sayExited:
 		c.result.Code = int(l.number)
 	case sayExpired:

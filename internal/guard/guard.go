@@ -11,8 +11,8 @@
 // The guard is a subreaper: processes that daemonize become its children, and are
 // found. Out of its reach are processes that somebody else starts on the command's
 // behalf (a service manager, a container engine), and those that it may not signal.
-// If the guard itself is killed, the kernel kills the command, and Start's process
-// the rest of the command's process group.
+// If the guard itself is killed, the kernel kills the command, and the process that
+// called Start the rest of its session; what had left that goes on.
 //
 // Linux alone has what this needs; elsewhere Start returns ErrUnsupported. A Command
 // is safe for concurrent use.

@@ -89,8 +89,8 @@ func pidIn(t *testing.T, file string) (pid int) {
 
 // runs reports whether a process is there and not dead already.
 func runs(pid int) bool {
-	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	return err == nil && !bytes.Contains(stat, []byte(") Z ")) && !bytes.Contains(stat, []byte(") X "))
+	p, err := look(pid)
+	return err == nil && !p.dead()
 }
 
 func ends(t *testing.T, pid int) {
@@ -147,10 +147,7 @@ func TestStopWakesACommandThatIsStopped(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pid")
 	c := run(t, endless, "echo $$ >"+file+"; kill -STOP $$; sleep 60")
 	pid := pidIn(t, file)
-	require.Eventually(t, func() bool {
-		stat, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-		return bytes.Contains(stat, []byte(") T "))
-	}, patience, time.Millisecond)
+	require.Eventually(t, func() bool { p, _ := look(pid); return p.state == 'T' }, patience, time.Millisecond)
 	c.Stop()
 	require.Equal(t, 143, c.Result().Code)
 }

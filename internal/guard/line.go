@@ -21,7 +21,6 @@ const (
 
 // What a guard says.
 const (
-	sayStarted word = "started" // the command's process ID
 	sayFailed  word = "failed"  // the exit code instead; it did not start, for the reason in the text
 	sayExited  word = "exited"  // the command's exit code; others may be left
 	sayExpired word = "expired" // the deadline came near

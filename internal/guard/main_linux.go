@@ -76,7 +76,6 @@ func (g *guard) start() error {
 	if err != nil {
 		return fmt.Errorf("start %s: %w", path, err)
 	}
-	g.say(sayStarted, int64(g.command), "")
 	return nil
 }
 
@@ -143,6 +142,13 @@ func (g *guard) terminate() {
 		}
 		signalChildren(sig)
 	}
+}
+
+// signalChildren signals every child of this process, those adopted included. They are
+// its own to reap, so none of the numbers can mean another process by now.
+func signalChildren(sig unix.Signal) {
+	self := os.Getpid()
+	signalWhere(func(p process) bool { return p.parent == self }, sig)
 }
 
 // hurry leaves what goes on no more than the grace.
