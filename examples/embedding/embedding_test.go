@@ -1,0 +1,180 @@
+package embedding
+
+import (
+	"context"
+	"errors"
+	"os"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/cluster/clustertest"
+	"github.com/bmqelect/bmqelect/lsn"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestConfigurationsAreValid(t *testing.T) {
+	cfg := configuration()
+	require.NoError(t, cfg.Validate())
+	for _, e := range []cluster.ElectionConfig{timers(), preferred()} {
+		cfg.Election = e
+		require.NoError(t, cfg.Validate())
+	}
+}
+
+// atWork is a cluster in which every node campaigns, in one idiom or the other,
+// and what they write to.
+func atWork(t *testing.T, f func(t *testing.T, c *clustertest.Cluster, d *disk), lead func(*reporter, context.Context, *cluster.Election) error) {
+	t.Helper()
+	clustertest.Run(t, three, func(t *testing.T, c *clustertest.Cluster) {
+		var d disk
+		archive := OpenArchive(lsn.LSN{}, d.save)
+		for _, id := range three {
+			go lead(reporterTo(archive), t.Context(), c.Node(id).Default())
+		}
+		f(t, c, &d)
+	}, awaiting)
+}
+
+func TestBothIdiomsHandOverAndGoOn(t *testing.T) {
+	for _, lead := range []func(*reporter, context.Context, *cluster.Election) error{(*reporter).lead, (*reporter).campaign} {
+		atWork(t, func(t *testing.T, c *clustertest.Cluster, d *disk) {
+			for range 4 {
+				old := c.AwaitLeader()
+				_, before := d.read()
+				c.Await("a report", func() bool { _, count := d.read(); return count > before })
+				c.Isolate(old)
+				c.Await("another leader", func() bool { return c.Leader() != "" && c.Leader() != old })
+				c.Heal()
+				time.Sleep(5 * time.Second)
+			}
+		}, lead)
+	}
+}
+
+// Whoever campaigns with a handle stops when its context ends, and hands over.
+func TestACampaignEndsWithItsContext(t *testing.T) {
+	clustertest.Run(t, three, func(t *testing.T, c *clustertest.Cluster) {
+		var d disk
+		r := reporterTo(OpenArchive(lsn.LSN{}, d.save))
+		cancels, ended := map[cluster.NodeID]context.CancelFunc{}, make(chan error, len(three))
+		for _, id := range three {
+			ctx, cancel := context.WithCancel(t.Context())
+			cancels[id] = cancel
+			go func() { ended <- r.campaign(ctx, c.Node(id).Default()) }()
+		}
+		old := c.AwaitLeader()
+		time.Sleep(5 * time.Second)
+		cancels[old]()
+		require.ErrorIs(t, <-ended, context.Canceled)
+		c.Await("another leader", func() bool { return c.Leader() != "" && c.Leader() != old })
+	}, awaiting)
+}
+
+func TestHandovers(t *testing.T) {
+	for name, act := range map[string]func(context.Context, *cluster.Election) error{
+		"deploy": beforeDeploy, "transfer": handOver,
+	} {
+		atWork(t, func(t *testing.T, c *clustertest.Cluster, _ *disk) {
+			old := c.AwaitLeader()
+			time.Sleep(5 * time.Second) // the others have acked heartbeats
+			if old == "b" {
+				require.NoError(t, c.Node("b").Transfer(t.Context(), "a"))
+				old = "a"
+				time.Sleep(5 * time.Second)
+			}
+			require.NoError(t, act(t.Context(), c.Node(old).Default()), name)
+			c.Await("another leader", func() bool { return c.Leader() != "" && c.Leader() != old })
+			if name == "transfer" {
+				require.Equal(t, cluster.NodeID("b"), c.Leader())
+			}
+		}, (*reporter).lead)
+	}
+}
+
+func TestAnUnhealthyNodeDoesNotLead(t *testing.T) {
+	atWork(t, func(t *testing.T, c *clustertest.Cluster, _ *disk) {
+		old := c.AwaitLeader()
+		ended := make(chan error, 1)
+		go func() {
+			ended <- watch(t.Context(), c.Node(old).Default(), func(context.Context) error { return errors.New("disk full") })
+		}()
+		c.Await("another leader", func() bool { return c.Leader() != "" && c.Leader() != old })
+		require.Equal(t, "disk full", c.Node(old).Default().Status().Unfit)
+		c.Stop(old)
+		require.ErrorIs(t, <-ended, cluster.ErrClosed)
+	}, (*reporter).lead)
+}
+
+// Each tenant is led by the node that ranks first for it, as all stand at once.
+func TestEachTenantHasALeader(t *testing.T) {
+	clustertest.Run(t, three, func(t *testing.T, c *clustertest.Cluster) {
+		var d disk
+		r := reporterTo(OpenArchive(lsn.LSN{}, d.save))
+		r.put = func(_ context.Context, token lsn.LSN, text string) error { return d.save(token, text) } // one archive for each is enough
+		tenants := []string{"x", "y", "z"}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, len(three))
+		for i, id := range three {
+			go func() { ended <- leadEach(ctx, c.Node(id), map[string]int{"x": i, "y": -i, "z": 0}, r) }()
+		}
+		leaders := func() (n int) {
+			for _, id := range three {
+				for _, g := range c.Node(id).Status().Groups {
+					if g.Group != cluster.DefaultGroup && g.Leading {
+						n++
+					}
+				}
+			}
+			return n
+		}
+		c.Await("a leader for each tenant", func() bool { return leaders() == len(tenants) })
+		cancel()
+		for range three {
+			require.NoError(t, <-ended)
+		}
+		require.ErrorIs(t, leadEach(t.Context(), c.Node("a"), map[string]int{"x": 1}, r), cluster.ErrOpen)
+	})
+}
+
+func TestFollowersSeeEveryLeader(t *testing.T) {
+	atWork(t, func(t *testing.T, c *clustertest.Cluster, _ *disk) {
+		ended := make(chan struct{})
+		go func() { defer close(ended); follow(t.Context(), c.Node("a").Default()) }()
+		c.AwaitLeader()
+		c.Stop("a")
+		<-ended
+	}, (*reporter).lead)
+}
+
+func TestTheFenceOutlivesARestart(t *testing.T) {
+	var d disk
+	require.NoError(t, OpenArchive(lsn.LSN{}, d.save).Put(lsn.LSN{Term: 5, Counter: 1}, "x"))
+	newest, _ := d.read()
+	again := OpenArchive(newest, d.save)
+	require.ErrorAs(t, again.Put(lsn.LSN{Term: 4, Counter: 9}, "late"), new(*lsn.StaleError))
+	_, count := d.read()
+	require.Equal(t, 1, count)
+}
+
+// TestServeEndsOnSIGTERM runs a process's main function with a node that is alone.
+func TestServeEndsOnSIGTERM(t *testing.T) {
+	var d disk
+	cfg := configuration()
+	cfg.Voters, cfg.Join, cfg.DataDir = cfg.Voters[:1], nil, t.TempDir()
+	cfg.GossipAddr, cfg.MeshAddr = "127.0.0.1:0", "127.0.0.1:0"
+	ended := make(chan error, 1)
+	go func() { ended <- serve(cfg, reporterTo(OpenArchive(lsn.LSN{}, d.save))) }()
+	require.Eventually(t, func() bool { _, count := d.read(); return count > 0 }, time.Minute, 10*time.Millisecond)
+	self, err := os.FindProcess(os.Getpid())
+	require.NoError(t, err)
+	require.NoError(t, self.Signal(syscall.SIGTERM))
+	require.NoError(t, <-ended)
+	cfg.Voters = nil
+	require.ErrorContains(t, serve(cfg, nil), "Voters is empty")
+}

@@ -1,0 +1,102 @@
+package embedding
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/bmqelect/bmqelect/cluster"
+)
+
+// snippet: main
+// serve is a process of the service, from its start to SIGTERM.
+func serve(cfg cluster.Config, r *reporter) (err error) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	node, err := cluster.Start(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	err = r.lead(ctx, node.Default())
+
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	return errors.Join(err, node.Close(ctx)) // hands over, if that is still to be done
+}
+
+// end
+
+// snippet: groups
+// leadEach runs an election for each tenant, beside each other. Each node has the
+// same tenants; where it ranks first, rank is higher than elsewhere.
+func leadEach(ctx context.Context, node *cluster.Node, ranks map[string]int, r *reporter) error {
+	var elections []*cluster.Election
+	for tenant, rank := range ranks {
+		e, err := node.Election("reports/"+tenant, cluster.ElectionConfig{AwaitCampaign: true, Priority: rank})
+		if err != nil {
+			return err
+		}
+		elections = append(elections, e)
+	}
+	ended := make(chan error, len(elections))
+	for _, e := range elections {
+		go func() { ended <- r.lead(ctx, e) }()
+	}
+	var err error
+	for range elections {
+		err = errors.Join(err, <-ended)
+	}
+	return err
+}
+
+// end
+
+// beforeDeploy lets another node lead while this one is replaced.
+func beforeDeploy(ctx context.Context, e *cluster.Election) error {
+	// snippet: deploy
+	err := e.StepDown(ctx, 30*time.Second) // and does not stand again for so long
+	// end
+	return err
+}
+
+// handOver lets a certain node lead.
+func handOver(ctx context.Context, e *cluster.Election) error {
+	// snippet: transfer
+	err := e.Transfer(ctx, "b") // nil: b leads. "" is the best follower
+	// end
+	return err
+}
+
+// snippet: fit
+// watch lets a node lead only while its check finds nothing wrong.
+func watch(ctx context.Context, e *cluster.Election, check func(context.Context) error) error {
+	for ctx.Err() == nil {
+		if err := e.SetFit(check(ctx)); err != nil {
+			return err // the node was closed, or has failed
+		}
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+		}
+	}
+	return nil
+}
+
+// end
+
+// follow tells of every leader.
+func follow(ctx context.Context, e *cluster.Election) {
+	// snippet: observe
+	for leader := range e.Observe(ctx) {
+		if leader.Node == "" {
+			fmt.Println("nobody leads")
+			continue
+		}
+		fmt.Printf("%s leads in term %d\n", leader.Node, leader.Term)
+	}
+	// end
+}

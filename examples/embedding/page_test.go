@@ -1,0 +1,119 @@
+package embedding
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// docs is the folder of the pages.
+const docs = "../../docs/"
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	return string(text)
+}
+
+// snippets returns the pieces of Go text between "// snippet: name" and "// end", as
+// gofmt would have them at the margin.
+func snippets(text string) map[string]string {
+	found := map[string]string{}
+	for _, m := range regexp.MustCompile(`(?ms)^(\t*)// snippet: (\S+)\n(.*?)^\t*// end$`).FindAllStringSubmatch(text, -1) {
+		var lines []string
+		for line := range strings.Lines(m[3]) {
+			lines = append(lines, strings.TrimPrefix(line, m[1]))
+		}
+		found[m[2]] = strings.TrimSpace(strings.Join(lines, "")) + "\n"
+	}
+	return found
+}
+
+// blocks returns the Go blocks of a page, by the name in the comment before each;
+// those without a name are under "".
+func blocks(text string) map[string]string {
+	found := map[string]string{}
+	for _, m := range regexp.MustCompile("(?ms)(?:^<!-- snippet: (\\S+) -->\n)?^```go\n(.*?)^```$").FindAllStringSubmatch(text, -1) {
+		found[m[1]] += m[2]
+	}
+	return found
+}
+
+func TestThePageHasTheCodeThatIsTested(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	require.NoError(t, err)
+	page := blocks(read(t, docs+"embedding.md"))
+	require.NotContains(t, page, "", "every block of code is one that is tested")
+	names := 0
+	for _, file := range files {
+		if file == "page_test.go" {
+			continue
+		}
+		for name, code := range snippets(read(t, file)) {
+			require.Equal(t, code, page[name], "snippet %s of %s", name, file)
+			names++
+		}
+	}
+	require.Len(t, page, names, "every block of the page is a snippet")
+}
+
+func TestSnippetsAndBlocksAreFound(t *testing.T) {
+	require.Equal(t, map[string]string{"one": "a()\n\tb()\n", "two": "// c\nfunc c() {}\n"}, snippets(
+		"x\n\t// snippet: one\n\ta()\n\t\tb()\n\t// end\n// snippet: two\n// c\nfunc c() {}\n\n// end\n"))
+	require.Equal(t, map[string]string{"one": "a()\n", "": "b()\n"}, blocks(
+		"<!-- snippet: one -->\n```go\na()\n```\n\n```go\nb()\n```\n```\nc()\n```\n"))
+}
+
+// testNames is what tests, benchmarks and fuzz targets are called.
+var testNames = regexp.MustCompile(`\b(?:Test|Fuzz|Benchmark|Example)[A-Z]\w*`)
+
+// defined returns the names of all tests of the module.
+func defined(t *testing.T) map[string]bool {
+	t.Helper()
+	names := map[string]bool{}
+	require.NoError(t, filepath.WalkDir("../..", func(file string, _ os.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(file, "_test.go") {
+			for _, m := range regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark|Example)\w+)\(`).FindAllStringSubmatch(read(t, file), -1) {
+				names[m[1]] = true
+			}
+		}
+		return err
+	}))
+	return names
+}
+
+func TestTestsThatPagesNameExist(t *testing.T) {
+	names := defined(t)
+	for page, least := range map[string]int{"safety.md": 30, "embedding.md": 1} {
+		named := testNames.FindAllString(read(t, docs+page), -1)
+		require.GreaterOrEqual(t, len(named), least, page)
+		for _, name := range named {
+			require.Contains(t, names, name, page)
+		}
+	}
+}
+
+// promise is a row of the table of promises: its number, and what shows it.
+var promise = regexp.MustCompile(`(?m)^\| (\d+) \| .*\| (.*) \|$`)
+
+func TestEveryPromiseNamesATestThatShowsIt(t *testing.T) {
+	rows := promise.FindAllStringSubmatch(read(t, docs+"safety.md"), -1)
+	require.Greater(t, len(rows), 15)
+	for _, row := range rows {
+		require.Regexp(t, testNames, row[2], "promise %s", row[1])
+	}
+}
+
+func TestLinksOfThePagesLeadSomewhere(t *testing.T) {
+	for _, page := range []string{"safety.md", "embedding.md"} {
+		for _, m := range regexp.MustCompile(`\]\(([^)#:]+)[)#]`).FindAllStringSubmatch(read(t, docs+page), -1) {
+			_, err := os.Stat(docs + m[1])
+			require.NoError(t, err, page)
+		}
+	}
+}

@@ -1,0 +1,100 @@
+package embedding
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/lsn"
+)
+
+// reporter writes a report, again and again, on whichever node leads.
+type reporter struct {
+	put   func(ctx context.Context, token lsn.LSN, text string) error // to the archive
+	every time.Duration
+}
+
+// snippet: run
+// lead lets the reporter work on this node whenever it leads, until ctx ends.
+func (r *reporter) lead(ctx context.Context, e *cluster.Election) error {
+	err := e.Run(ctx, cluster.Callbacks{
+		OnStartedLeading: r.work,
+		OnStoppedLeading: func(l *cluster.Leadership) { fmt.Println("no more:", l.Reason()) },
+		OnNewLeader:      func(l cluster.Leader) { fmt.Println("leader:", l.Node) },
+	})
+	if errors.Is(err, context.Canceled) {
+		return nil // that is how it is to end
+	}
+	return err // the node was closed or has failed, or a callback panicked
+}
+
+// end
+
+// snippet: work
+// work is what only one node may do. ctx is canceled in time for it to stop.
+func (r *reporter) work(ctx context.Context, l *cluster.Leadership) {
+	for ctx.Err() == nil {
+		token, err := l.NextLSN()
+		if err != nil {
+			return // the lease has run out
+		}
+		var stale *lsn.StaleError
+		if err := r.put(ctx, token, "all is well"); errors.As(err, &stale) {
+			fmt.Println("too late, a newer leader has written:", stale)
+			return
+		}
+		select {
+		case <-time.After(r.every):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// end
+
+// snippet: campaign
+// campaign does the same with a handle.
+func (r *reporter) campaign(ctx context.Context, e *cluster.Election) error {
+	for {
+		l, err := e.Campaign(ctx)
+		if err != nil {
+			return err // ctx has ended, or the node has
+		}
+		work, cancel := context.WithCancel(l.Context()) // ends with the leadership
+		stop := context.AfterFunc(ctx, cancel)          // and with ctx
+		r.work(work, l)
+		stop()
+		cancel()
+		l.Release() // the work has stopped: now, and not before, others may lead
+	}
+}
+
+// end
+
+// snippet: fence
+// Archive is the resource: it takes reports from the newest leader alone.
+type Archive struct {
+	mu    sync.Mutex
+	fence *lsn.Fence
+	save  func(newest lsn.LSN, text string) error // durably, both or nothing
+}
+
+// OpenArchive opens an archive whose disk has the given LSN and report.
+func OpenArchive(newest lsn.LSN, save func(lsn.LSN, string) error) *Archive {
+	return &Archive{fence: lsn.NewFence(newest), save: save}
+}
+
+// Put files a report, or fails with a *lsn.StaleError.
+func (a *Archive) Put(token lsn.LSN, text string) error {
+	a.mu.Lock() // from the question to the end of the act
+	defer a.mu.Unlock()
+	if err := a.fence.Admit(token); err != nil {
+		return err
+	}
+	return a.save(token, text)
+}
+
+// end
