@@ -72,7 +72,9 @@ func (c *Cluster) Heal() {
 
 // Faults returns what is wrong with the network as one node sees it, for delay,
 // loss and cuts of one direction. It serves all starts of the node. Leader takes
-// notice of a link that is cut both ways, and of nothing else in it.
+// notice of a link that is cut both ways, and of nothing else in it. What stands for
+// the application's own connections may ask it, from any goroutine, which of them
+// are cut (Blocks).
 func (c *Cluster) Faults(id cluster.NodeID) *netmesh.Faults {
 	c.t.Helper()
 	return c.member(id).faults

@@ -15,6 +15,7 @@ import (
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/cluster/clustertest"
 	"github.com/bmqelect/bmqelect/examples/coordinator/audit"
+	"github.com/bmqelect/bmqelect/netmesh"
 )
 
 var three = []cluster.NodeID{"a", "b", "c"}
@@ -53,6 +54,7 @@ func (w *town) all() (list []*citizen) {
 // citizen is a process that runs.
 type citizen struct {
 	*process
+	faults *netmesh.Faults // of its node's network
 	killed context.Context // ends when it is
 	kill   context.CancelFunc
 	stop   context.CancelFunc // lets it leave
@@ -82,7 +84,7 @@ func (w *town) open(id cluster.NodeID) {
 	c := config{partitions: partitions, grant: grant, every: p.every}
 	c.cluster.Node, c.cluster.DataDir = id, w.dirs[id]
 	require.NoError(w.t, p.furnish(c, nil))
-	who := &citizen{process: p, ended: make(chan struct{})}
+	who := &citizen{process: p, faults: w.c.Faults(id), ended: make(chan struct{})}
 	who.killed, who.kill = context.WithCancel(context.Background())
 	p.ask = func(ctx context.Context, leader cluster.NodeID, q question) (answer, error) {
 		return w.carry(ctx, who, leader, q)
@@ -103,7 +105,7 @@ func (w *town) carry(ctx context.Context, from *citizen, to cluster.NodeID, q qu
 	if from.killed.Err() != nil {
 		return answer{}, errors.New("the dead ask nothing")
 	}
-	if w.c.Faults(q.Node).Blocks(to) {
+	if from.faults.Blocks(to) {
 		<-ctx.Done()
 		return answer{}, context.Cause(ctx)
 	}
