@@ -129,7 +129,6 @@ func (h *hold) expire() {
 func (h *hold) work() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.expire()
 	for p, until := range h.until {
 		if now := time.Now(); now.Before(until) {
 			_ = h.journal.Append(h.line(audit.Worked, p, now))

@@ -33,7 +33,8 @@ func openHold(t *testing.T, dir string) *hold {
 
 func TestAnAssignmentIsInForceWhileItIsGranted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := openHold(t, t.TempDir())
+		dir := t.TempDir()
+		h := openHold(t, dir)
 		asked := time.Now()
 		time.Sleep(600 * time.Millisecond) // the answer's way
 		require.NoError(t, h.accept(asked, granted(at(1, 3), map[int]lsn.LSN{0: at(1, 1), 2: at(1, 2)})))
@@ -43,19 +44,31 @@ func TestAnAssignmentIsInForceWhileItIsGranted(t *testing.T) {
 		require.Equal(t, map[int]lsn.LSN{2: at(1, 2)}, h.inForce(), "what is not granted again has ended")
 		require.Equal(t, []standing{{at(1, 1), false}, {}, {at(1, 2), true}}, h.question(false).Partitions)
 
+		h.work()
 		time.Sleep(time.Second)
+		h.work()
 		require.Empty(t, h.inForce(), "a grant ends by itself")
+		lines, err := audit.Read(filepath.Join(dir, "journal"))
+		require.NoError(t, err)
+		last, before := lines[len(lines)-1], lines[len(lines)-2]
+		require.Equal(t, []audit.Event{audit.Worked, audit.Ended}, []audit.Event{before.Event, last.Event})
+		require.Equal(t, "expired", last.Why)
+		require.Equal(t, time.Second, last.Time.Sub(before.Time), "nothing was done after it")
 	})
 }
 
 func TestAnAnswerThatComesTooLateGrantsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := openHold(t, t.TempDir())
+		dir := t.TempDir()
+		h := openHold(t, dir)
 		asked := time.Now()
 		time.Sleep(time.Second)
 		require.NoError(t, h.accept(asked, granted(at(1, 3), map[int]lsn.LSN{0: at(1, 1)})))
 		require.Empty(t, h.inForce())
 		require.Equal(t, standing{Newest: at(1, 1)}, h.question(false).Partitions[0], "but it says that this one is over")
+		lines, err := audit.Read(filepath.Join(dir, "journal"))
+		require.NoError(t, err)
+		require.Len(t, lines, 1, "only of its start")
 	})
 }
 

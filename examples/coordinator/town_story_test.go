@@ -96,6 +96,7 @@ func TestADrainedNodeLetsAnotherLead(t *testing.T) {
 		w.c.Await("another leader", func() bool { return w.c.Leader() != "" && w.c.Leader() != old })
 		require.Contains(t, w.c.Node(old).Default().Status().Unfit, "drained: ")
 		require.NotEmpty(t, w.at(old).hold.inForce(), "it works on")
+		require.False(t, w.at(old).office.leads(), "but answers nobody")
 		w.drain(old, false)
 		w.c.Await("it to be fit again", func() bool { return w.c.Node(old).Default().Status().Unfit == "" })
 		w.sound()
