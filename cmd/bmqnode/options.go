@@ -122,7 +122,7 @@ func inFlags(err error) error {
 // fieldsInText turns the fields that a problem mentions into flags.
 var fieldsInText = func() *strings.Replacer {
 	var pairs []string
-	for _, field := range []string{"HeartbeatBroadcast", "HeartbeatMissCount", "MaxRandomWait", "UnsafeQuorum"} {
+	for _, field := range []string{"HeartbeatBroadcast", "HeartbeatMissCount", "MaxRandomWait", "UnsafeQuorum", "Lease"} {
 		pairs = append(pairs, field, flagOf(field))
 	}
 	return strings.NewReplacer(pairs...)

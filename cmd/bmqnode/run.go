@@ -11,12 +11,14 @@ import (
 	"golang.org/x/term"
 
 	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/internal/doctor"
 	"github.com/bmqelect/bmqelect/internal/sdnotify"
 )
 
 func runCommand() *cobra.Command {
 	var o options
 	var file string
+	var groups []string
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Run one node until SIGTERM or Ctrl-C, then hand over and exit",
@@ -37,12 +39,13 @@ func runCommand() *cobra.Command {
 			if err != nil {
 				return usageError{err}
 			}
-			return run(cmd.Context(), cfg, &o)
+			return run(cmd.Context(), cfg, &o, groups)
 		},
 	}
 	cmd.Flags().SortFlags = false
 	cmd.Flags().StringVar(&file, "config", "", "YAML file of options")
 	o.register(cmd.Flags())
+	cmd.Flags().StringSliceVar(&groups, "groups", nil, "further elections to take part in, by name, the same on every node")
 	return cmd
 }
 
@@ -57,8 +60,13 @@ type post struct {
 }
 
 // run runs a node until ctx ends or the node fails.
-func run(ctx context.Context, cfg cluster.Config, o *options) error {
+func run(ctx context.Context, cfg cluster.Config, o *options, groups []string) error {
 	return serve(ctx, cfg, o, func(ctx context.Context, p *post) error {
+		for _, group := range groups {
+			if _, err := p.node.Election(group, cfg.Election); err != nil {
+				return fmt.Errorf("--groups: %w", err)
+			}
+		}
 		p.followWithHooks(p.node.Default())
 		select {
 		case <-ctx.Done():
@@ -82,18 +90,19 @@ func serve(ctx context.Context, cfg cluster.Config, o *options, work func(contex
 	}
 	side, err := o.admin.open()
 	if err != nil {
-		return err
+		return doctor.Explain(err, cfg)
 	}
 	cfg.AdminAddr = side.told
 	node, err := cluster.Start(ctx, cfg)
 	if err != nil {
 		side.close()
-		return err
+		return doctor.Explain(err, cfg)
 	}
 	server := side.serve(node, cfg, log.Named("admin"))
 	stopping := sync.OnceFunc(superviseBy(manager, node, log))
 	context.AfterFunc(ctx, stopping) // the work may take its time to end
 	p := &post{options: o, node: node, cfg: cfg, side: side, log: log}
+	p.hooks.Go(func() { watchForTwin(node, log) })
 	outcome := work(ctx, p)
 	stopping()
 	failure := node.Err()
@@ -112,10 +121,19 @@ func serve(ctx context.Context, cfg cluster.Config, o *options, work func(contex
 	return outcome
 }
 
-func newLogger(o *options) (hclog.Logger, error) {
+// checkLogLevel reads --log-level.
+func (o *options) checkLogLevel() (hclog.Level, error) {
 	level := hclog.LevelFromString(o.logLevel)
 	if level == hclog.NoLevel {
-		return nil, fmt.Errorf("--log-level is %q, but must be trace, debug, info, warn or error", o.logLevel)
+		return level, fmt.Errorf("--log-level is %q, but must be trace, debug, info, warn or error", o.logLevel)
+	}
+	return level, nil
+}
+
+func newLogger(o *options) (hclog.Logger, error) {
+	level, err := o.checkLogLevel()
+	if err != nil {
+		return nil, err
 	}
 	out, err := logOutput(o.logFile)
 	if err != nil {

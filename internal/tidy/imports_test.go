@@ -31,7 +31,7 @@ var (
 		"github.com/getkin/kin-openapi",
 	}
 	world = []string{"math/rand", "crypto/rand", "os", "net", "log", "syscall", "sync", "context", "io", "unsafe"}
-	tools = []string{module + "/internal/scenario", module + "/internal/admin", module + "/internal/console", module + "/internal/procs", module + "/internal/sdnotify", module + "/internal/metrics"}
+	tools = []string{module + "/internal/scenario", module + "/internal/admin", module + "/internal/console", module + "/internal/procs", module + "/internal/sdnotify", module + "/internal/metrics", module + "/internal/doctor"}
 )
 
 var bans = []ban{

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/internal/doctor"
+)
+
+// examinePlanned reads every plan, asks those of its nodes that run already, and
+// examines it.
+func (o *doctorOptions) examinePlanned(ctx context.Context, files, flags []string) (doctor.Report, error) {
+	var plans []doctor.Plan
+	if len(flags) > 0 {
+		plans = append(plans, planOf("flags", func(f *pflag.FlagSet) error { return f.Parse(flags) }))
+	}
+	for _, path := range files {
+		if _, err := os.Stat(path); err != nil {
+			return doctor.Report{}, usageError{fmt.Errorf("--config: %w", err)}
+		}
+		plans = append(plans, planOf(path, func(f *pflag.FlagSet) error { return applyFile(path, f) }))
+	}
+	return doctor.ExaminePlans(ctx, plans, o.running(ctx, plans)), nil
+}
+
+// planOf resolves options as `run` does, and goes on after the first mistake.
+func planOf(name string, fill func(*pflag.FlagSet) error) doctor.Plan {
+	var o options
+	f := pflag.NewFlagSet(name, pflag.ContinueOnError)
+	f.Usage = func() {}
+	file := f.String("config", "", "")
+	o.register(f)
+	errs := []error{fill(f)}
+	if *file != "" && errs[0] == nil {
+		errs = append(errs, applyFile(*file, f))
+	}
+	cfg, err := o.resolve()
+	_, errAdmin := o.admin.check()
+	_, errLog := o.checkLogLevel()
+	errs = append(errs, err, errAdmin, errLog)
+	return doctor.Plan{File: name, Config: withDefaults(cfg), AdminAddr: o.admin.addr, Problem: errors.Join(errs...)}
+}
+
+// withDefaults fills in what examining needs and the flags leave to the package.
+func withDefaults(c cluster.Config) cluster.Config {
+	if c.Election.Quorum == 0 {
+		c.Election.Quorum = len(c.Voters)/2 + 1
+	}
+	return c
+}
+
+// running asks the nodes of the plans, and those at --admin if any was named, which of
+// the cluster's nodes run. What does not answer does not run.
+func (o *doctorOptions) running(ctx context.Context, plans []doctor.Plan) (ids []cluster.NodeID) {
+	var to []doctor.Answer
+	for _, p := range plans {
+		to = append(to, doctor.Answer{Addr: reachableAt(p.AdminAddr)})
+	}
+	if !slices.Equal(o.remote.addrs, defaultAsk) {
+		to = append(to, strangersAt(o.remote.addrs)...)
+	}
+	for i, a := range o.ask(ctx, to) {
+		if a.Status == nil || len(plans) == 0 || a.Status.Cluster != plans[0].Config.Cluster {
+			continue
+		}
+		if i < len(plans) && a.Node == plans[i].Config.Node {
+			plans[i].Running = a.Status
+		}
+		ids = append(ids, linked(a)...)
+	}
+	return ids
+}
+
+// linked are a node and those to whom it has a link.
+func linked(a doctor.Answer) []cluster.NodeID {
+	ids := []cluster.NodeID{a.Node}
+	for _, m := range a.Status.Members {
+		if m.Link == "up" {
+			ids = append(ids, m.Node)
+		}
+	}
+	return ids
+}
+
+// reachableAt is where one asks a node of this machine that listens on every interface.
+func reachableAt(addr string) string {
+	for _, every := range []string{"0.0.0.0:", "[::]:", ":"} {
+		if port, ok := strings.CutPrefix(addr, every); ok {
+			return "127.0.0.1:" + port
+		}
+	}
+	return addr
+}

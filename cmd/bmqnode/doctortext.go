@@ -1,0 +1,92 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/fatih/color"
+	"golang.org/x/term"
+
+	"github.com/bmqelect/bmqelect/internal/doctor"
+)
+
+// The columns of a report: level, subject, and text up to the screen's width.
+const (
+	subjectAt, textAt     = 6, 20
+	narrow, wide, widthIf = 60, 120, 100 // least and most width, and that of no screen
+)
+
+func printReport(w io.Writer, report doctor.Report) error {
+	var b strings.Builder
+	width := screenWidth()
+	for _, c := range report.Checks {
+		writeCheck(&b, c, width)
+	}
+	fmt.Fprintf(&b, "%d OK, %s, %s\n", report.Count(doctor.OK),
+		counted(report.Count(doctor.Warn), "warning"), counted(report.Count(doctor.Fail), "failure"))
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// screenWidth is that of the terminal, within what can be read.
+func screenWidth() int {
+	width, _, err := term.GetSize(int(os.Stdout.Fd()))
+	if err != nil {
+		return widthIf
+	}
+	return min(max(width, narrow), wide)
+}
+
+func writeCheck(b *strings.Builder, c doctor.Check, width int) {
+	text := c.What
+	if c.Where != "" {
+		text = c.Where + ": " + text
+	}
+	head := tintLevel(c.Level)(fmt.Sprintf("%-*s", subjectAt, c.Level)) + fmt.Sprintf("%-*s", textAt-subjectAt, c.Subject)
+	for i, line := range wrapped(text, width-textAt) {
+		if i > 0 {
+			head = strings.Repeat(" ", textAt)
+		}
+		b.WriteString(head + line + "\n")
+	}
+	for _, more := range [][2]string{{"why", c.Why}, {"mend", c.Mend}, {"see", c.See}} {
+		writeMore(b, more[0], more[1], width)
+	}
+}
+
+// writeMore writes what belongs to a check under it.
+func writeMore(b *strings.Builder, label, text string, width int) {
+	if text == "" {
+		return
+	}
+	const indent = textAt + 2
+	for _, line := range wrapped(text, width-indent-6) {
+		fmt.Fprintf(b, "%*s%-6s%s\n", indent, "", label, line)
+		label = ""
+	}
+}
+
+func tintLevel(l doctor.Level) func(...any) string {
+	switch l {
+	case doctor.Fail:
+		return color.New(color.FgRed, color.Bold).Sprint
+	case doctor.Warn:
+		return color.New(color.FgYellow).Sprint
+	}
+	return color.New(color.FgGreen).Sprint
+}
+
+// wrapped breaks text at spaces into lines of at most width bytes; a word that is
+// longer has a line of its own.
+func wrapped(text string, width int) (lines []string) {
+	var line string
+	for _, word := range strings.Fields(text) {
+		if line != "" && len(line)+1+len(word) > width {
+			lines, line = append(lines, line), ""
+		}
+		line = strings.TrimPrefix(line+" "+word, " ")
+	}
+	return append(lines, line)
+}

@@ -1,0 +1,144 @@
+package doctor
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bmqelect/bmqelect/cluster"
+)
+
+// Answer is what a node said when it was asked, or that it said nothing.
+type Answer struct {
+	Node   cluster.NodeID  // "" if it is not known who should answer
+	Addr   string          // where it was asked; "" if it has told nobody an admin address
+	Status *cluster.Status // nil if it did not answer
+	Error  string          // why not
+	// Ahead is by how much its wall clock is ahead of the asker's: surely
+	// between the two; both are 0 if that is not known.
+	AheadLeast, AheadMost time.Duration
+	// Figures are its metrics, by name with labels; nil if they were not to be had.
+	Figures map[string]float64
+}
+
+// survey is a cluster as its nodes see it.
+type survey struct {
+	Report
+	answers  []Answer // sorted by node
+	answered []Answer
+	voters   []cluster.NodeID // that anybody counts, sorted
+}
+
+// Examine reports what is wrong with a cluster that runs, given the answers of all
+// its nodes. At least one must have a status.
+func Examine(answers []Answer) Report {
+	s := &survey{answers: slices.Clone(answers)}
+	slices.SortStableFunc(s.answers, func(a, b Answer) int { return strings.Compare(string(a.Node), string(b.Node)) })
+	seen := map[cluster.NodeID]bool{}
+	for _, a := range s.answers {
+		if a.Status == nil {
+			continue
+		}
+		s.answered = append(s.answered, a)
+		for _, id := range election(a).Voters {
+			seen[id] = true
+		}
+	}
+	s.voters = slices.Sorted(maps.Keys(seen))
+	for _, check := range []func(){
+		s.presence, s.links, s.leader, s.failures, s.findings, s.twins, s.votersCounted, s.observers,
+		s.lease, s.disks, s.versions, s.wallClocks, s.emergencies, s.oddities,
+	} {
+		check()
+	}
+	return s.Report
+}
+
+// election is a node's part in the default election.
+func election(a Answer) cluster.GroupStatus { return a.Status.Groups[0] }
+
+// member is how a node sees another one.
+func member(a Answer, id cluster.NodeID) (cluster.MemberStatus, bool) {
+	i := slices.IndexFunc(a.Status.Members, func(m cluster.MemberStatus) bool { return m.Node == id })
+	if i < 0 {
+		return cluster.MemberStatus{}, false
+	}
+	return a.Status.Members[i], true
+}
+
+// presence names who does not answer, and what the others know of it.
+func (s *survey) presence() {
+	mark := len(s.Checks)
+	for _, a := range s.answers {
+		if a.Status != nil {
+			continue
+		}
+		level := Warn
+		if a.Node == "" || slices.Contains(s.voters, a.Node) {
+			level = Fail
+		}
+		name, kind := string(a.Node), NoAnswer
+		if a.Addr == "" && !s.anybodySaw(a.Node) {
+			kind = NeverSeen
+		}
+		if name == "" {
+			name = a.Addr
+		}
+		s.problem(level, kind, "members", name, "%s%s", a.Error, s.seenBy(a.Node))
+	}
+	if s.since(mark) {
+		s.sound("members", "", "all %d answer: %s", len(s.answered), list(s.names()))
+	}
+}
+
+func (s *survey) names() (ids []cluster.NodeID) {
+	for _, a := range s.answered {
+		ids = append(ids, a.Node)
+	}
+	return slices.Compact(ids)
+}
+
+func (s *survey) anybodySaw(id cluster.NodeID) bool {
+	return slices.ContainsFunc(s.answered, func(a Answer) bool {
+		m, ok := member(a, id)
+		return ok && (m.GossipAddr != "" || m.Link != "none")
+	})
+}
+
+// seenBy is what the others' links say of a node that does not answer.
+func (s *survey) seenBy(id cluster.NodeID) string {
+	var parts []string
+	for _, a := range s.answered {
+		if m, ok := member(a, id); ok && m.Link != "none" {
+			parts = append(parts, fmt.Sprintf("%s has its link %s", a.Node, m.Link))
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "; " + strings.Join(parts, ", ")
+}
+
+// twins names nodes that are one name and two data directories.
+func (s *survey) twins() {
+	for i, a := range s.answered {
+		for _, b := range s.answered[i+1:] {
+			if a.Node == b.Node && a.Status.Identity != b.Status.Identity {
+				s.problem(Fail, "name-twice", "names", string(a.Node), "two processes have this name: at %s, up for %s, and at %s, up for %s",
+					a.Addr, short(a.Status.Uptime), b.Addr, short(b.Status.Uptime))
+			}
+		}
+	}
+}
+
+func short(s cluster.Seconds) time.Duration { return s.Duration().Round(time.Second) }
+
+func list[T ~string](names []T) string {
+	all := make([]string, len(names))
+	for i, n := range names {
+		all[i] = string(n)
+	}
+	return strings.Join(all, ", ")
+}

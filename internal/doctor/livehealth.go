@@ -1,0 +1,197 @@
+package doctor
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/netmesh"
+)
+
+func (s *survey) failures() {
+	for _, a := range s.answered {
+		if a.Status.Failure != "" {
+			s.problem(Fail, NodeFailed, "nodes", string(a.Node), "%s", a.Status.Failure)
+		}
+	}
+}
+
+// findings merges what the two ends of a pair found: one line for both.
+func (s *survey) findings() {
+	type key struct {
+		kind netmesh.FindingKind
+		pair string
+	}
+	known := map[key]bool{}
+	for _, a := range s.answered {
+		for _, f := range a.Status.Findings {
+			ends := []string{string(a.Node), string(f.Peer)}
+			slices.Sort(ends)
+			k := key{f.Kind, strings.Join(ends, " - ")}
+			if known[k] {
+				continue
+			}
+			known[k] = true
+			s.problem(Fail, kindOf(f.Kind), "finding", k.pair, "%s", f.Detail).Mend = f.Advice
+		}
+	}
+	if len(known) == 0 {
+		s.sound("findings", "", "no node finds anything wrong with another")
+	}
+}
+
+// votersCounted compares the lists by which nodes elect.
+func (s *survey) votersCounted() {
+	lists := map[string][]cluster.NodeID{}
+	for _, a := range s.answered {
+		voters := slices.Sorted(slices.Values(election(a).Voters))
+		lists[list(voters)] = append(lists[list(voters)], a.Node)
+	}
+	if len(lists) > 1 {
+		var parts []string
+		for _, l := range slices.Sorted(maps.Keys(lists)) {
+			parts = append(parts, fmt.Sprintf("%s: %s", list(lists[l]), l))
+		}
+		s.problem(Fail, "voters-differ", "voters", "", "%s", strings.Join(parts, "; "))
+		return
+	}
+	s.parity(len(s.voters), list(s.voters))
+}
+
+// parity warns of an even number of voters.
+func (r *Report) parity(count int, names string) {
+	if count%2 == 0 {
+		r.problem(Warn, EvenVoters, "voters", "", "there are %d: %s", count, names)
+		return
+	}
+	r.sound("voters", "", "%d: %s", count, names)
+}
+
+// observers warns of members that are no voters if a voter never came: one may be
+// the other, misspelt.
+func (s *survey) observers() {
+	for _, a := range s.answered {
+		if slices.Contains(s.voters, a.Node) {
+			continue
+		}
+		if missing := s.missing(); len(missing) > 0 {
+			s.problem(Warn, NoVoter, "observers", string(a.Node), "it takes part without a vote, while %s never came", list(missing))
+			continue
+		}
+		s.sound("observers", string(a.Node), "follows without a vote")
+	}
+}
+
+// missing are the voters that nobody has ever seen.
+func (s *survey) missing() (ids []cluster.NodeID) {
+	for _, id := range s.voters {
+		if s.silent(id) && !s.anybodySaw(id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// slowWrite is the time that a write to the state may take, fsync included, as the
+// alert has it.
+const slowWrite = 100 * time.Millisecond
+
+func (s *survey) disks() {
+	mark, known := len(s.Checks), 0
+	var slowest time.Duration
+	for _, a := range s.answered {
+		writes := a.Figures["bmqelect_store_write_seconds_count"]
+		if writes == 0 {
+			continue
+		}
+		known++
+		mean := cluster.Seconds(a.Figures["bmqelect_store_write_seconds_sum"] / writes).Duration()
+		slowest = max(slowest, mean)
+		if mean > slowWrite {
+			s.problem(Warn, DiskSlow, "disks", string(a.Node), "keeping a term takes %s on average, fsync included; %s is much", mean.Round(time.Millisecond), slowWrite)
+		}
+	}
+	if known > 0 && s.since(mark) {
+		s.sound("disks", "", "keeping a term takes %s at most, on average", slowest.Round(10*time.Microsecond))
+	}
+}
+
+func (s *survey) versions() {
+	by := map[string][]cluster.NodeID{}
+	for _, a := range s.answered {
+		by[a.Status.Version] = append(by[a.Status.Version], a.Node)
+	}
+	if len(by) == 1 {
+		s.sound("versions", "", "all run %s", orUnknown(s.answered[0].Status.Version))
+		return
+	}
+	var parts []string
+	for _, v := range slices.Sorted(maps.Keys(by)) {
+		parts = append(parts, fmt.Sprintf("%s on %s", orUnknown(v), list(by[v])))
+	}
+	s.problem(Warn, VersionsDiffer, "versions", "", "%s", strings.Join(parts, "; "))
+}
+
+func orUnknown(version string) string {
+	if version == "" {
+		return "an unknown version"
+	}
+	return version
+}
+
+// maxSkew is what wall clocks may surely be apart before logs are hard to compare.
+const maxSkew = time.Second
+
+func (s *survey) wallClocks() {
+	known := slices.DeleteFunc(slices.Clone(s.answered), func(a Answer) bool { return a.AheadLeast == 0 && a.AheadMost == 0 })
+	if len(known) < 2 {
+		return
+	}
+	// The one that is surely latest, and the one that is surely earliest.
+	ahead := slices.MaxFunc(known, func(a, b Answer) int { return int(a.AheadLeast - b.AheadLeast) })
+	behind := slices.MinFunc(known, func(a, b Answer) int { return int(a.AheadMost - b.AheadMost) })
+	if apart := ahead.AheadLeast - behind.AheadMost; apart > maxSkew {
+		s.problem(Warn, WallClock, "wall clocks", fmt.Sprintf("%s - %s", behind.Node, ahead.Node),
+			"that of %s is ahead of that of %s by at least %s", ahead.Node, behind.Node, apart.Round(100*time.Millisecond))
+		return
+	}
+	s.sound("wall clocks", "", "nothing shows that any two differ by more than %s", maxSkew)
+}
+
+func (s *survey) emergencies() {
+	for _, a := range s.answered {
+		for _, e := range a.Status.Emergencies {
+			if gone := e.Missing(); len(gone) > 0 {
+				s.problem(Fail, EmergencyRecord, "emergencies", string(a.Node), "%s declared lost at %s and not readmitted", list(gone), e.Time.Format(time.RFC3339))
+				continue
+			}
+			s.sound("emergencies", string(a.Node), "one of %s is over: all were readmitted", e.Time.Format(time.RFC3339))
+		}
+	}
+}
+
+// strange are the reasons for which connections of members are never closed.
+var strange = []netmesh.Reason{netmesh.ReasonGarbage, netmesh.ReasonOversized}
+
+// oddities are counts since the start of each node: they stay until it restarts.
+func (s *survey) oddities() {
+	mark := len(s.Checks)
+	for _, a := range s.answered {
+		for _, kind := range slices.Sorted(maps.Keys(a.Status.Anomalies)) {
+			if n := a.Status.Anomalies[kind]; n > 0 {
+				s.problem(Warn, Anomaly, "messages", string(a.Node), "%s: %d since it started", kind, n)
+			}
+		}
+		for _, r := range strange {
+			if n := a.Status.Refused[r.String()]; n > 0 {
+				s.problem(Warn, Strangers, "messages", string(a.Node), "%d connections closed for %s since it started", n, r)
+			}
+		}
+	}
+	if s.since(mark) {
+		s.sound("messages", "", "no odd message and no stranger since the nodes started")
+	}
+}

@@ -1,0 +1,92 @@
+package doctor
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Level says how bad a check's outcome is.
+type Level uint8
+
+// The levels; a higher one is worse.
+const (
+	OK   Level = iota + 1
+	Warn       // works, but should be looked at
+	Fail       // does not work, or is not safe
+)
+
+var levelNames = map[Level]string{OK: "OK", Warn: "WARN", Fail: "FAIL"}
+
+// String returns OK, WARN or FAIL.
+func (l Level) String() string {
+	if name, ok := levelNames[l]; ok {
+		return name
+	}
+	return fmt.Sprintf("level(%d)", uint8(l))
+}
+
+// MarshalText returns String; an error if l is none of the levels.
+func (l Level) MarshalText() ([]byte, error) {
+	if _, ok := levelNames[l]; !ok {
+		return nil, fmt.Errorf("doctor: %s has no name", l)
+	}
+	return []byte(l.String()), nil
+}
+
+// Check is the outcome of one check.
+type Check struct {
+	Level   Level  `json:"level"`
+	Subject string `json:"subject"`         // what was looked at, in a word or two
+	Where   string `json:"where,omitempty"` // node, pair of nodes, or file; "" for all
+	What    string `json:"what"`
+	// The rest is empty if the level is OK.
+	Kind Kind   `json:"kind,omitempty"` // its entry in docs/errors.md
+	Why  string `json:"why,omitempty"`  // why it matters
+	Mend string `json:"mend,omitempty"` // what to do
+	See  string `json:"see,omitempty"`  // where docs/errors.md has it
+}
+
+// Report is what was found, in the order of the checks.
+type Report struct {
+	Checks []Check `json:"checks"`
+}
+
+// Worst is the worst level in the report; OK if it is empty.
+func (r *Report) Worst() Level {
+	worst := OK
+	for _, c := range r.Checks {
+		worst = max(worst, c.Level)
+	}
+	return worst
+}
+
+// Count is the number of checks of a level.
+func (r *Report) Count(l Level) (count int) {
+	for _, c := range r.Checks {
+		if c.Level == l {
+			count++
+		}
+	}
+	return count
+}
+
+// sound notes that something is as it should be.
+func (r *Report) sound(subject, where, format string, args ...any) {
+	r.Checks = append(r.Checks, Check{Level: OK, Subject: subject, Where: where, What: fmt.Sprintf(format, args...)})
+}
+
+// problem notes what is not, with the catalogue's words on it, and returns it for
+// words that fit better.
+func (r *Report) problem(l Level, kind Kind, subject, where, format string, args ...any) *Check {
+	a := catalogue[kind]
+	r.Checks = append(r.Checks, Check{
+		Level: l, Subject: subject, Where: where, What: fmt.Sprintf(format, args...),
+		Kind: kind, Why: a.why, Mend: a.mend, See: See(kind),
+	})
+	return &r.Checks[len(r.Checks)-1]
+}
+
+// since reports whether nothing but good was noted from a length of Checks on.
+func (r *Report) since(mark int) bool {
+	return !slices.ContainsFunc(r.Checks[mark:], func(c Check) bool { return c.Level != OK })
+}
