@@ -58,6 +58,33 @@ func TestCommandsReachANodeByItsSocketWithItsToken(t *testing.T) {
 	require.Contains(t, stdout, "n1 leads no more; it says: no leader")
 }
 
+func TestFurtherElectionsAreLedAndHandedOverEachByItself(t *testing.T) {
+	t.Parallel()
+	options := quick()
+	options["groups"] = []string{"jobs", "mail"}
+	s := play(t, 3, options)
+	leaders := func() map[string]string {
+		by := map[string]string{}
+		for _, e := range s.transitions(becameLeader) {
+			by[e.Group] = string(e.Node)
+		}
+		return by
+	}
+	s.eventually("each election has a leader", func() bool { return len(leaders()) == 3 })
+	before := leaders()
+	at := s.Nodes()[0].AdminAddr
+	s.eventually("jobs can be handed over", func() bool {
+		_, _, code := bmqnode(t, "transfer", "--group", "jobs", "--admin", at)
+		return code == 0
+	})
+	s.eventually("it is led by another node", func() bool { return leaders()["jobs"] != before["jobs"] })
+	require.Equal(t, before["mail"], leaders()["mail"])
+	require.Equal(t, before["default"], leaders()["default"])
+	_, stderr, code := bmqnode(t, "step-down", "--group", "post", "--admin", at)
+	require.Equal(t, 2, code)
+	require.Contains(t, stderr, `takes part in no election "post"`)
+}
+
 // bmqnodeWith runs the command with more in its environment.
 func bmqnodeWith(t *testing.T, env []string, args ...string) (stdout, stderr string, code int) {
 	var out, errs bytes.Buffer
