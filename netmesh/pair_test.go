@@ -29,7 +29,10 @@ func TestSimultaneousDialsLeaveOneConnection(t *testing.T) {
 		close(begin)
 		a.sees(t, "b", "up 1")
 		b.sees(t, "a", "up 1")
-		require.Eventually(t, func() bool { return a.connections() == 1 && b.connections() == 1 }, patience, time.Millisecond)
+		oneEach := func() bool {
+			return a.connections() == 1 && b.connections() == 1 && a.Links()[0].Dialed != b.Links()[0].Dialed
+		}
+		require.Eventually(t, oneEach, patience, time.Millisecond, "both ends speak of one connection")
 		require.True(t, a.Send("b", "g", ack(9)))
 		require.True(t, b.Send("a", "g", ack(8)))
 		b.sees(t, "a", "g HeartbeatAck 9")
@@ -37,7 +40,7 @@ func TestSimultaneousDialsLeaveOneConnection(t *testing.T) {
 		for _, e := range append(a.all("b"), b.all("a")...) {
 			require.NotContains(t, e, "down", "round %d: a %v, b %v", i, a.all("b"), b.all("a"))
 		}
-		require.NotEqual(t, a.Links()[0].Dialed, b.Links()[0].Dialed, "both ends speak of one connection")
+		require.Eventually(t, oneEach, patience, time.Millisecond, "and go on with it")
 		a.close(t)
 		b.close(t)
 	}
@@ -146,5 +149,40 @@ func TestReincarnation(t *testing.T) {
 		require.Equal(t, "down local", last(a.all("x"), 1)[0])
 		require.NoError(t, dial(1, "y"), "what is removed is forgotten")
 		require.Equal(t, "up 1", last(a.all("x"), 1)[0])
+	})
+}
+
+// TestLastFramesOfAReplacedConnectionArrive: the peer sent them before it knew
+// that this end goes on with another connection.
+func TestLastFramesOfAReplacedConnectionArrive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := memnet.New()
+		a := start(t, "a", onHost(net))
+		dial := func(h *hello) *stranger {
+			conn, err := net.Host("x").Dial(t.Context(), "a:7000")
+			require.NoError(t, err)
+			t.Cleanup(func() { _ = conn.Close() })
+			s := &stranger{newGreeting(conn, time.Hour), t}
+			s.link(h)
+			synctest.Wait()
+			return s
+		}
+		say := func(s *stranger, seq uint64) {
+			_, frame, err := s.enc.batch([]queued{{"g", ack(seq)}}, MinMaxFrame)
+			require.NoError(t, err)
+			s.write(frame...)
+			synctest.Wait()
+		}
+		h := helloFrom(a)
+		first := dial(h)
+		h.Dial = 2
+		second := dial(h)
+		say(first, 1)
+		require.Equal(t, []string{"up 1", "up 1", "g HeartbeatAck 1"}, a.all("x"))
+
+		a.Disconnect("x", "enough")
+		synctest.Wait()
+		say(second, 2)
+		require.Zero(t, a.count("x", "g HeartbeatAck 2"), "what was ended on purpose says no more")
 	})
 }

@@ -75,6 +75,19 @@ func TestAddressThatLeadsToAnotherNode(t *testing.T) {
 	})
 }
 
+// TestAddressThatLeadsToANamesake is told from the right one by the identity.
+func TestAddressThatLeadsToANamesake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := memnet.New()
+		a, b := start(t, "a", onHost(net)), start(t, "b", onHost(net, advertises("z:7000")))
+		start(t, "b", onHost(net, other, func(c *Config) { c.Network, c.Bind = net.Host("z"), "z:7000" }))
+		b.AddPeer("a", "a:7000")
+		time.Sleep(10 * time.Second)
+		a.mustFind(t, FindingAdvertiseUnreachable, "b", `another process called "b" answers`)
+		b.mustFind(t, FindingAdvertiseUnreachable, "a", `another process called "b" answers`)
+	})
+}
+
 // TestAskingStopsWhenTheLinkEnds: the first dial after a loss is at once, since
 // it is evidence, although an address that swallows everything was being tried.
 func TestAskingStopsWhenTheLinkEnds(t *testing.T) {
@@ -129,5 +142,8 @@ func TestAddressThatChangedIsTriedAgain(t *testing.T) {
 		a.AddPeer("b", "b:7000")
 		synctest.Wait()
 		require.Empty(t, append(a.Findings(), b.Findings()...))
+		a.AddPeer("b", "b:2")
+		time.Sleep(10 * time.Second)
+		a.mustFind(t, FindingAdvertiseUnreachable, "b", "b:2")
 	})
 }

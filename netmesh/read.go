@@ -81,13 +81,15 @@ func (l *link) pinged(kind frameKind, p *ping) error {
 }
 
 // deliver hands a batch to the handler. The turn is held for the whole of it:
-// a handler that blocks holds up this link alone.
+// a handler that blocks holds up this link alone. What comes in on a connection
+// that was replaced counts to its last frame: the peer may have sent it before it
+// knew. On one that is ended for another reason nothing counts any more.
 func (l *link) deliver(body []byte) error {
 	l.p.takeTurn()
 	defer l.p.leaveTurn()
-	heard := l.p.hears(l)
+	heard, replaced := l.p.hears(l), !l.current()
 	return l.dec.batch(body, func(group string, msg elector.Message) {
-		if heard && !l.ending() {
+		if heard && (replaced || !l.ending()) {
 			l.m.handler.Received(l.p.node, group, msg)
 		}
 	})
