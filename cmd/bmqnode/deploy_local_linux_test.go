@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -38,8 +39,10 @@ func TestTheLocalRecipeRunsThreeNodes(t *testing.T) {
 	nodes := host + ":7402," + host + ":7405," + host + ":7408"
 	require.Eventually(t, func() bool {
 		stdout, _, _ := bmqnode(t, "status", "--admin", nodes)
-		return strings.Contains(stdout, "LEADER  ") && strings.Count(stdout, "FOLLOWER") == 2
+		return len(regexp.MustCompile(`(?m)^[abc] +LEADER `).FindAllString(stdout, -1)) == 1 && strings.Count(stdout, "FOLLOWER") == 2
 	}, patience, 50*time.Millisecond, "one leads, two follow")
+	stuck := time.AfterFunc(patience, func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
+	defer stuck.Stop()
 	require.NoError(t, syscall.Kill(-cmd.Process.Pid, syscall.SIGINT), "as a terminal does at Ctrl-C")
 	require.NoError(t, cmd.Wait(), string(said.Bytes()))
 	for _, node := range []string{"a", "b", "c"} {

@@ -20,7 +20,7 @@ mkdir -p data
 pids=
 # One signal lets each hand over and say goodbye; a second one ends it at once, so
 # what Ctrl-C has sent to all of this terminal's processes must not be followed by
-# another.
+# another. One that has only just begun to start may miss it: then again.
 end() { wait; rm -f data/*.pid; exit 0; }
 trap end INT
 trap 'kill $pids 2>/dev/null || true; end' TERM
