@@ -44,7 +44,7 @@ func atWork(t *testing.T, f func(t *testing.T, c *clustertest.Cluster, d *disk),
 func TestBothIdiomsHandOverAndGoOn(t *testing.T) {
 	for _, lead := range []func(*reporter, context.Context, *cluster.Election) error{(*reporter).lead, (*reporter).campaign} {
 		atWork(t, func(t *testing.T, c *clustertest.Cluster, d *disk) {
-			for range 4 {
+			for range 3 {
 				old := c.AwaitLeader()
 				_, before := d.read()
 				c.Await("a report", func() bool { _, count := d.read(); return count > before })

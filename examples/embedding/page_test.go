@@ -76,13 +76,20 @@ var testNames = regexp.MustCompile(`\b(?:Test|Fuzz|Benchmark|Example)[A-Z]\w*`)
 func defined(t *testing.T) map[string]bool {
 	t.Helper()
 	names := map[string]bool{}
-	require.NoError(t, filepath.WalkDir("../..", func(file string, _ os.DirEntry, err error) error {
-		if err == nil && strings.HasSuffix(file, "_test.go") {
-			for _, m := range regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark|Example)\w+)\(`).FindAllStringSubmatch(read(t, file), -1) {
-				names[m[1]] = true
-			}
+	function := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark|Example)\w+)\(`)
+	require.NoError(t, filepath.WalkDir("../..", func(file string, entry os.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && strings.HasPrefix(entry.Name(), ".") && len(entry.Name()) > 2:
+			return filepath.SkipDir
+		case !strings.HasSuffix(file, "_test.go"):
+			return nil
 		}
-		return err
+		for _, m := range function.FindAllStringSubmatch(read(t, file), -1) {
+			names[m[1]] = true
+		}
+		return nil
 	}))
 	return names
 }
