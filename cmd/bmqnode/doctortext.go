@@ -21,13 +21,20 @@ const (
 func printReport(w io.Writer, report doctor.Report) error {
 	var b strings.Builder
 	width := screenWidth()
-	for _, c := range report.Checks {
+	for i, c := range report.Checks {
+		if i+1 < len(report.Checks) && sameAdvice(c, report.Checks[i+1]) {
+			c.Why, c.Mend, c.See = "", "", "" // once, below the last of them
+		}
 		writeCheck(&b, c, width)
 	}
 	fmt.Fprintf(&b, "%d OK, %s, %s\n", report.Count(doctor.OK),
 		counted(report.Count(doctor.Warn), "warning"), counted(report.Count(doctor.Fail), "failure"))
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+func sameAdvice(a, b doctor.Check) bool {
+	return a.Kind == b.Kind && a.Why == b.Why && a.Mend == b.Mend
 }
 
 // screenWidth is that of the terminal, within what can be read.

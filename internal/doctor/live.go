@@ -26,8 +26,9 @@ type Answer struct {
 // survey is a cluster as its nodes see it.
 type survey struct {
 	Report
-	answers  []Answer // sorted by node
-	answered []Answer
+	answers  []Answer         // sorted by node
+	answered []Answer         // one of each node
+	others   []Answer         // further processes of a name that answered
 	voters   []cluster.NodeID // that anybody counts, sorted
 }
 
@@ -41,7 +42,7 @@ func Examine(answers []Answer) Report {
 		if a.Status == nil {
 			continue
 		}
-		s.answered = append(s.answered, a)
+		s.take(a)
 		for _, id := range election(a).Voters {
 			seen[id] = true
 		}
@@ -54,6 +55,28 @@ func Examine(answers []Answer) Report {
 		check()
 	}
 	return s.Report
+}
+
+// take adds an answer, the first of its name or a further one. A node that was asked
+// at two addresses counts once. Of twins the one that has links is the member.
+func (s *survey) take(a Answer) {
+	i := slices.IndexFunc(s.answered, func(b Answer) bool { return b.Node == a.Node })
+	switch {
+	case i < 0:
+		s.answered = append(s.answered, a)
+	case s.answered[i].Status.Identity == a.Status.Identity:
+	case linksUp(a) > linksUp(s.answered[i]):
+		s.others, s.answered[i] = append(s.others, s.answered[i]), a
+	default:
+		s.others = append(s.others, a)
+	}
+}
+
+func linksUp(a Answer) (n int) {
+	for _, m := range a.Status.Members {
+		n += count(m.Link == "up")
+	}
+	return n
 }
 
 // election is a node's part in the default election.
@@ -97,7 +120,7 @@ func (s *survey) names() (ids []cluster.NodeID) {
 	for _, a := range s.answered {
 		ids = append(ids, a.Node)
 	}
-	return slices.Compact(ids)
+	return ids
 }
 
 func (s *survey) anybodySaw(id cluster.NodeID) bool {
@@ -121,15 +144,13 @@ func (s *survey) seenBy(id cluster.NodeID) string {
 	return "; " + strings.Join(parts, ", ")
 }
 
-// twins names nodes that are one name and two data directories.
+// twins names processes that share a name, and not a data directory.
 func (s *survey) twins() {
-	for i, a := range s.answered {
-		for _, b := range s.answered[i+1:] {
-			if a.Node == b.Node && a.Status.Identity != b.Status.Identity {
-				s.problem(Fail, "name-twice", "names", string(a.Node), "two processes have this name: at %s, up for %s, and at %s, up for %s",
-					a.Addr, short(a.Status.Uptime), b.Addr, short(b.Status.Uptime))
-			}
-		}
+	for _, b := range s.others {
+		i := slices.IndexFunc(s.answered, func(a Answer) bool { return a.Node == b.Node })
+		a := s.answered[i]
+		s.problem(Fail, "name-twice", "names", string(a.Node), "two processes have this name: at %s, up for %s, and at %s, up for %s",
+			a.Addr, short(a.Status.Uptime), b.Addr, short(b.Status.Uptime))
 	}
 }
 

@@ -12,9 +12,6 @@ func (s *survey) links() {
 	mark, directions, up := len(s.Checks), 0, 0
 	for i, a := range s.answered {
 		for _, b := range s.answered[i+1:] {
-			if a.Node == b.Node {
-				continue // twins, who never have one
-			}
 			there, back := linkOf(a, b.Node), linkOf(b, a.Node)
 			directions += 2
 			up += count(there == "up", back == "up")

@@ -52,7 +52,7 @@ type Report struct {
 }
 
 // Worst is the worst level in the report; OK if it is empty.
-func (r *Report) Worst() Level {
+func (r Report) Worst() Level {
 	worst := OK
 	for _, c := range r.Checks {
 		worst = max(worst, c.Level)
@@ -61,7 +61,7 @@ func (r *Report) Worst() Level {
 }
 
 // Count is the number of checks of a level.
-func (r *Report) Count(l Level) (count int) {
+func (r Report) Count(l Level) (count int) {
 	for _, c := range r.Checks {
 		if c.Level == l {
 			count++
