@@ -88,8 +88,9 @@ func noElection(node cluster.NodeID, group string) error {
 	return fmt.Errorf("node %s has no election %q open; /v1/elections lists those that it has", node, group)
 }
 
+// getHealth asks the driver, so that a node which hangs does not answer.
 func (s *Server) getHealth(w http.ResponseWriter, _ *http.Request) {
-	if err := s.Node.Err(); err != nil {
+	if _, err := s.Node.Lookup(cluster.DefaultGroup); err != nil {
 		refuse(w, http.StatusServiceUnavailable, err)
 		return
 	}
