@@ -113,10 +113,7 @@ func (o *execOptions) check(cfg *cluster.Config) error {
 func (o *execOptions) run(ctx context.Context, cfg cluster.Config) error {
 	if _, err := exec.LookPath(o.command[0]); err != nil {
 		fmt.Fprintln(os.Stderr, "bmqnode:", err)
-		if errors.Is(err, os.ErrPermission) {
-			return exitStatus(guard.CodeNotExecutable)
-		}
-		return exitStatus(guard.CodeNotFound)
+		return exitStatus(guard.CodeOf(err))
 	}
 	cfg.Election.AwaitCampaign = o.group == cluster.DefaultGroup
 	return serve(ctx, cfg, &o.options, func(ctx context.Context, p *post) error {

@@ -20,7 +20,9 @@ package guard
 
 import (
 	"errors"
+	"io/fs"
 	"os"
+	"os/exec"
 	"time"
 )
 
@@ -34,6 +36,14 @@ const (
 	CodeNotFound      = 127
 	codeSignaled      = 128 // plus the signal's number
 )
+
+// CodeOf is the exit code of a shell that could not start a command for that reason.
+func CodeOf(err error) int {
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
+		return CodeNotFound
+	}
+	return CodeNotExecutable
+}
 
 // Config says what to run. All fields but Stdin and Held are required.
 type Config struct {

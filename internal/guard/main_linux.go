@@ -3,7 +3,6 @@ package guard
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -41,7 +40,7 @@ func Main(args []string) int {
 		err = g.run()
 	}
 	if err != nil {
-		g.say(sayFailed, codeOf(err), err.Error())
+		g.say(sayFailed, int64(CodeOf(err)), err.Error())
 		return 1
 	}
 	g.say(sayGone, 0, "")
@@ -221,12 +220,4 @@ func (g *guard) exited(status unix.WaitStatus) {
 // say tells the owner; one that is gone does not hear it.
 func (g *guard) say(w word, number int64, text string) {
 	_, _ = g.control.WriteString(line{w, number, text}.String())
-}
-
-// codeOf is the exit code of a shell that could not start a command for that reason.
-func codeOf(err error) int64 {
-	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
-		return CodeNotFound
-	}
-	return CodeNotExecutable
 }

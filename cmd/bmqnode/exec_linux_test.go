@@ -1,0 +1,234 @@
+package main_test
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/lsn"
+)
+
+// execution is a running `bmqnode exec`.
+type execution struct {
+	t         testing.TB
+	cmd       *exec.Cmd
+	out, errs lockedBuffer
+	log       string // file
+	gone      chan struct{}
+}
+
+// soleFlags are the flags of a node that is its cluster, and leads soon.
+func soleFlags(t testing.TB) []string {
+	return []string{
+		"--node", "a", "--voters", "a", "--data-dir", t.TempDir(), "--gossip-addr", "127.0.0.1:0", "--mesh-addr", "127.0.0.1:0",
+		"--admin-addr", "127.0.0.1:0", "--max-random-wait", "20ms", "--restart-delay", "10ms",
+	}
+}
+
+// begin starts `bmqnode exec`. Its log goes to a file, so that its stderr is the command's.
+func beginExec(t testing.TB, flags, command []string) *execution {
+	x := &execution{t: t, log: filepath.Join(t.TempDir(), "log"), gone: make(chan struct{})}
+	args := append(append([]string{"exec", "--log-file", x.log}, flags...), "--")
+	x.cmd = exec.Command(binary, append(args, command...)...)
+	x.cmd.Stdout, x.cmd.Stderr = &x.out, &x.errs
+	x.cmd.WaitDelay = patience
+	x.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
+	return x
+}
+
+func startExec(t testing.TB, flags, command []string) *execution {
+	x := beginExec(t, flags, command)
+	x.start()
+	return x
+}
+
+func (x *execution) start() {
+	require.NoError(x.t, x.cmd.Start())
+	go func() { defer close(x.gone); _ = x.cmd.Wait() }()
+	x.t.Cleanup(func() {
+		x.signal(syscall.SIGCONT)
+		x.signal(syscall.SIGTERM)
+		x.code()
+		if log := x.said(); x.t.Failed() {
+			x.t.Logf("%s\n%s%s", x.cmd.Args, log, x.errs.Bytes())
+		}
+	})
+}
+
+func (x *execution) signal(s syscall.Signal) { _ = x.cmd.Process.Signal(s) }
+
+// code waits for the end, and returns the exit status.
+func (x *execution) code() int {
+	x.t.Helper()
+	select {
+	case <-x.gone:
+	case <-time.After(patience):
+		require.Fail(x.t, "does not end", "%s\n%s", x.cmd.Args, x.said())
+	}
+	return x.cmd.ProcessState.ExitCode()
+}
+
+// said is its log.
+func (x *execution) said() string {
+	text, _ := os.ReadFile(x.log) // there is none if no node was started
+	require.NotContains(x.t, string(text), "DATA RACE")
+	return string(text)
+}
+
+func (x *execution) eventually(what string, cond func() bool) {
+	x.t.Helper()
+	require.Eventually(x.t, cond, patience, 5*time.Millisecond, what)
+}
+
+func (x *execution) prints(text string) {
+	x.t.Helper()
+	x.eventually(text, func() bool { return bytes.Contains(x.out.Bytes(), []byte(text)) })
+}
+
+func TestExecPassesOnOutputAndExitStatus(t *testing.T) {
+	t.Parallel()
+	plain := filepath.Join(t.TempDir(), "plain")
+	require.NoError(t, os.WriteFile(plain, nil, 0o600))
+	count := "n=$(($(cat count 2>/dev/null || echo 0) + 1)); echo $n >count; "
+	for name, c := range map[string]struct {
+		flags     string
+		script    []string
+		code      int
+		out, errs string
+	}{
+		"success":                  {"", sh("echo out; echo err >&2"), 0, "out\n", "err\n"},
+		"failure":                  {"", sh("echo out; exit 3"), 3, "out\n", ""},
+		"death by a signal":        {"", sh("kill -9 $$"), 137, "", ""},
+		"not found":                {"", []string{"no-such-command"}, 127, "", "executable file not found"},
+		"not executable":           {"", []string{plain}, 126, "", "permission denied"},
+		"directory":                {"", []string{"/dev"}, 126, "", "/dev"},
+		"failure until it is well": {"--restart on-failure", sh(count + "echo $n $BMQ_TERM; [ $n = 3 ]"), 0, "1 2\n2 2\n3 2\n", ""},
+		"no stdin":                 {"", []string{"cat"}, 0, "", ""},
+		"stdin":                    {"--pass-stdin", []string{"cat"}, 0, "some input", ""},
+		"flags of the command":     {"", []string{"echo", "--node", "x"}, 0, "--node x\n", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			x := beginExec(t, append(soleFlags(t), strings.Fields(c.flags)...), c.script)
+			x.cmd.Dir, x.cmd.Stdin = t.TempDir(), strings.NewReader("some input")
+			x.start()
+			require.Equal(t, c.code, x.code(), c.errs)
+			require.Equal(t, c.out, string(x.out.Bytes()))
+			if c.code < 126 || c.code > 127 {
+				require.Equal(t, c.errs, string(x.errs.Bytes()), "stderr is the command's own")
+				require.Contains(t, x.said(), "command ended")
+				return
+			}
+			require.Contains(t, string(x.errs.Bytes()), c.errs)
+			require.Empty(t, x.said(), "no node was started")
+		})
+	}
+}
+
+func sh(script string) []string { return []string{"sh", "-c", script} }
+
+func TestExecRestartsAlwaysInOneLeadershipWithNewTokens(t *testing.T) {
+	t.Parallel()
+	x := startExec(t, append(soleFlags(t), "--restart", "always"), sh("echo $BMQ_LSN"))
+	x.eventually("five starts", func() bool { return bytes.Count(x.out.Bytes(), []byte("\n")) >= 5 })
+	x.signal(syscall.SIGTERM)
+	require.Zero(t, x.code())
+	var last lsn.LSN
+	for _, text := range strings.Fields(string(x.out.Bytes())) {
+		next, err := lsn.Parse(text)
+		require.NoError(t, err)
+		require.Positive(t, next.Compare(last), "%s after %s", next, last)
+		if last != (lsn.LSN{}) {
+			require.Equal(t, last.Term, next.Term)
+		}
+		last = next
+	}
+}
+
+func TestExecTellsTheCommandWhatItIsPartOf(t *testing.T) {
+	t.Parallel()
+	socket := filepath.Join(t.TempDir(), "admin.sock")
+	x := beginExec(t, append(soleFlags(t), "--group", "jobs", "--cluster", "c1", "--admin-socket", socket), sh("env | grep ^BMQ_ | sort; echo .; sleep 60"))
+	x.cmd.Env = append(os.Environ(), "BMQ_LEADER=of another bmqnode", "BMQ_MINE=kept")
+	x.start()
+	x.prints("\n.\n")
+	env := map[string]string{}
+	for _, line := range strings.Split(strings.TrimSuffix(string(x.out.Bytes()), "\n.\n"), "\n") {
+		name, value, _ := strings.Cut(line, "=")
+		env[name] = value
+	}
+	resp, err := http.Get("http://" + env["BMQ_ADMIN_ADDR"] + "/v1/status")
+	require.NoError(t, err, "a command can ask its node")
+	defer resp.Body.Close()
+	defer http.DefaultClient.CloseIdleConnections()
+	delete(env, "BMQ_ADMIN_ADDR")
+	require.Equal(t, map[string]string{
+		"BMQ_NODE": "a", "BMQ_CLUSTER": "c1", "BMQ_GROUP": "jobs", "BMQ_TERM": "2", "BMQ_LSN": "2.1", "BMQ_ADMIN_SOCKET": socket, "BMQ_MINE": "kept",
+	}, env, "a single voter has no lease")
+}
+
+func TestExecEndsTheCommandInOrderAndForwardsSignals(t *testing.T) {
+	t.Parallel()
+	x := startExec(t, soleFlags(t), sh(`for s in HUP USR1 USR2; do trap "echo got $s" $s; done
+		trap 'sleep 0.1; echo ended in order; exit 5' TERM
+		echo ready; while :; do sleep 0.01; done`))
+	x.prints("ready")
+	for s, name := range map[syscall.Signal]string{syscall.SIGHUP: "HUP", syscall.SIGUSR1: "USR1", syscall.SIGUSR2: "USR2"} {
+		x.signal(s)
+		x.prints("got " + name)
+	}
+	x.signal(syscall.SIGTERM)
+	require.Zero(t, x.code(), "that the command was told to end is no failure, whatever it says")
+	x.prints("ended in order")
+	require.Contains(t, x.said(), "code=5 told=true")
+}
+
+func TestExecLeavesNothingOfACommandThatForksAndIgnoresSigterm(t *testing.T) {
+	t.Parallel()
+	beats := filepath.Join(t.TempDir(), "beats")
+	loop := `trap "" TERM; while :; do echo >>` + beats + `; sleep 0.01; done`
+	x := startExec(t, append(soleFlags(t), "--shutdown-timeout", "300ms"), sh(fmt.Sprintf(`(setsid sh -c '%s' &); %s & echo ready; %s`, loop, loop, loop)))
+	x.prints("ready")
+	x.signal(syscall.SIGTERM)
+	require.Zero(t, x.code())
+	before, err := os.ReadFile(beats)
+	require.NoError(t, err)
+	require.Never(t, func() bool {
+		now, err := os.ReadFile(beats)
+		return err != nil || len(now) != len(before)
+	}, 100*time.Millisecond, 10*time.Millisecond, "something of it goes on")
+}
+
+func TestExecMistakesAreNamed(t *testing.T) {
+	t.Parallel()
+	node := []string{"exec", "--node", "a", "--voters", "a", "--data-dir", t.TempDir()}
+	for flags, want := range map[string]string{
+		"--restart sometimes":                      `--restart is "sometimes", but must be never, on-failure, always`,
+		"--kill-margin 2s":                         "--kill-margin is 2s, but must be positive and shorter than --stop-margin, 250ms",
+		"--stop-margin 2s":                         "--stop-margin is 2s, but must be positive and shorter than --lease - --heartbeat-broadcast, 500ms",
+		"--restart-delay -1s":                      "--restart-delay is -1s",
+		"--shutdown-timeout 0s":                    "--shutdown-timeout is 0s",
+		"--hook-timeout 0s":                        "--hook-timeout is 0s",
+		"--not-candidate":                          "--not-candidate: a node that never leads",
+		"--node x":                                 "--node x is not among --voters",
+		"--takeover 1ms":                           "--takeover is 1ms",
+		"--unsafe-no-scouting":                     "has no lease",
+		"--log-file /nowhere/log --log-level warn": "--log-file: open /nowhere/log",
+	} {
+		_, stderr, code := bmqnode(t, append(append(node, strings.Fields(flags)...), "--", "true")...)
+		require.Equal(t, 2, code, flags)
+		require.Contains(t, stderr, want)
+	}
+	_, stderr, code := bmqnode(t, node...)
+	require.Equal(t, 2, code)
+	require.Contains(t, stderr, "requires at least 1 arg")
+}

@@ -1,0 +1,190 @@
+package main_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/internal/procs"
+	"github.com/bmqelect/bmqelect/lsn"
+)
+
+// note is how a command writes to the log that all commands share, in one write: its
+// token, its node, what it does, and CLOCK_BOOTTIME, for people.
+const note = `note() { read up _ </proc/uptime; echo "$BMQ_LSN $BMQ_NODE $1 $up" >>"$LOG"; }; `
+
+// orderly stops when it is told to.
+const orderly = note + `trap 'note stop; exit 0' TERM; note start; while :; do note beat; sleep 0.02; done`
+
+// stubborn ignores SIGTERM, and so does a daemon of its that has left its group and its
+// session: both have to be killed.
+const stubborn = note + `trap 'note deaf' TERM; note start
+	if [ -z "$1" ]; then (setsid sh -c "$SCRIPT" sh daemon &); fi; while :; do note beat; sleep 0.02; done`
+
+// crew is a mesh of `bmqnode exec`, of which at most one may run the command.
+type crew struct {
+	*scene
+	script, log string
+	flags       []string
+	at          map[string]*execution
+}
+
+func muster(t *testing.T, script string, flags ...string) *crew {
+	c := &crew{scene: layOut(t, 3, quick()), script: script, flags: flags, at: map[string]*execution{}}
+	c.log = filepath.Join(c.dir, "shared.log")
+	for _, n := range c.Nodes() {
+		c.enter(n)
+	}
+	return c
+}
+
+// enter starts a node's process, the first or a later one.
+func (c *crew) enter(n *procs.Node) {
+	x := beginExec(c.t, append([]string{"--config", n.ConfigFile}, c.flags...), sh(c.script))
+	x.cmd.Env = append(os.Environ(), "LOG="+c.log, "SCRIPT="+c.script)
+	c.at[n.Name] = x
+	x.start()
+}
+
+// work is one run of the command.
+type work struct {
+	token     lsn.LSN
+	node      string
+	did       []string // in order
+	firstLine int
+}
+
+func (w work) has(what string) bool {
+	return strings.Contains(" "+strings.Join(w.did, " ")+" ", " "+what+" ")
+}
+
+// works reads the shared log, in the order in which it was written, and fails if one
+// command did anything after another had started.
+func (c *crew) works() (all []work) {
+	text, _ := os.ReadFile(c.log) // none: nobody has started yet
+	for i, line := range strings.Split(strings.TrimSpace(string(text)), "\n") {
+		fields := strings.Fields(line)
+		if len(fields) != 4 {
+			continue // half a line, or none
+		}
+		token, err := lsn.Parse(fields[0])
+		require.NoError(c.t, err, line)
+		switch last := len(all) - 1; {
+		case last < 0 || token.Compare(all[last].token) > 0:
+			require.Equal(c.t, "start", fields[2], "line %d: %s", i+1, line)
+			all = append(all, work{token: token, node: fields[1], did: []string{"start"}, firstLine: i + 1})
+		case token == all[last].token:
+			all[last].did = append(all[last].did, fields[2])
+		default:
+			require.Fail(c.t, "two at once", "line %d: %s, but %s of %s runs since line %d", i+1, line, all[last].token, all[last].node, all[last].firstLine)
+		}
+	}
+	return all
+}
+
+// next waits for the n-th run of the command, from 1.
+func (c *crew) next(n int) work {
+	c.t.Helper()
+	c.eventually(fmt.Sprintf("run %d of the command", n), func() bool { return len(c.works()) >= n })
+	return c.works()[n-1]
+}
+
+func TestExecCommandsOfNodesThatAreStoppedCutOffOrKilledNeverOverlap(t *testing.T) {
+	t.Parallel()
+	c := muster(t, stubborn, "--shutdown-timeout", "1s")
+	first := c.next(1)
+	x := c.at[first.node]
+
+	x.signal(syscall.SIGSTOP)
+	second := c.next(2)
+	require.NotEqual(t, first.node, second.node)
+	x.signal(syscall.SIGCONT)
+	x.eventually("it finds out that its command was killed", func() bool {
+		return strings.Contains(x.said(), "command killed before the end of its lease")
+	})
+
+	// The others take a killed process for dead, and with it its work, at once.
+	c.at[second.node].signal(syscall.SIGKILL)
+	third := c.next(3)
+	require.NotEqual(t, second.node, third.node)
+	require.True(t, c.works()[1].has("deaf"), "SIGTERM came first: %v", c.works()[1].did)
+	c.enter(c.node(cluster.NodeID(second.node)))
+
+	// A command that does not stop in time at the end of its node is killed.
+	c.at[third.node].signal(syscall.SIGTERM)
+	require.NotEqual(t, third.node, c.next(4).node)
+	require.Zero(t, c.at[third.node].code())
+	require.True(t, c.works()[2].has("deaf"))
+}
+
+func TestExecCommandsNeverOverlapInARollingRestart(t *testing.T) {
+	t.Parallel()
+	hooks := filepath.Join(t.TempDir(), "hooks")
+	hook := fmt.Sprintf(`echo "$BMQ_NODE begin $BMQ_EVENT $BMQ_LEADER" >>%[1]s; sleep 0.05; echo "$BMQ_NODE end" >>%[1]s`, hooks)
+	c := muster(t, orderly, "--on-leader", hook, "--on-follower", hook)
+
+	// SIGTERM comes before the lease ends: the command has the time to stop in order.
+	first := c.next(1)
+	runs := 1
+	c.isolate(cluster.NodeID(first.node))
+	second := c.next(2)
+	runs++
+	require.NotEqual(t, first.node, second.node)
+	require.True(t, c.works()[0].has("stop"), "it was not killed")
+	c.heal()
+
+	for _, n := range c.Nodes() {
+		leads := c.works()[runs-1].node == n.Name
+		x := c.at[n.Name]
+		x.signal(syscall.SIGTERM)
+		require.Zero(t, x.code(), "SIGTERM is a clean end")
+		if leads {
+			runs++
+			require.NotEqual(t, n.Name, c.next(runs).node)
+			require.True(t, c.works()[runs-2].has("stop"), "it was let finish")
+		}
+		c.enter(n)
+		c.agree(c.Nodes(), nil)
+		runs = len(c.works())
+	}
+	for _, x := range c.at {
+		x.signal(syscall.SIGTERM)
+	}
+	for _, x := range c.at {
+		require.Zero(t, x.code())
+	}
+	c.works()
+	c.judgeHooks(hooks)
+}
+
+// judgeHooks demands of the hooks that they ran one at a time on each node, and that
+// none still believes that it leads.
+func (c *crew) judgeHooks(file string) {
+	text, err := os.ReadFile(file)
+	require.NoError(c.t, err)
+	running, last := map[string]bool{}, map[string]string{}
+	led := map[string]bool{}
+	for _, line := range strings.Split(strings.TrimSpace(string(text)), "\n") {
+		f := append(strings.Fields(line), "", "")
+		node, begins := f[0], f[1] == "begin"
+		require.Equal(c.t, begins, !running[node], "one at a time, and each to its end: %s", line)
+		running[node] = begins
+		if begins {
+			last[node] = f[2]
+			led[node] = led[node] || f[2] == "leader" && f[3] == node
+		}
+	}
+	for _, w := range c.works() {
+		require.True(c.t, led[w.node], "%s led, and its hook was not told:\n%s", w.node, text)
+	}
+	for node, event := range last {
+		require.Equal(c.t, "follower", event, node)
+		require.False(c.t, running[node], node)
+	}
+}
