@@ -108,6 +108,18 @@ func TestANodeThatAwaitsItsCampaignDoesNotStand(t *testing.T) {
 	})
 }
 
+func TestALoneVoterThatAwaitsItsCampaignLeadsByThatAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, "a")
+		w.edit = func(c *Config) { c.Election.AwaitCampaign = true }
+		w.start("a")
+		l := w.campaign("a").next()
+		require.EqualValues(t, 1, l.Term(), "it had not led before")
+		l.Release()
+		w.closeAll()
+	})
+}
+
 // A campaign whose context ends just when it succeeds leaves no leadership that
 // nobody holds.
 func TestACampaignThatIsWithdrawnHoldsNothing(t *testing.T) {

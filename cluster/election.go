@@ -132,6 +132,7 @@ func (n *Node) newGroup(name string, cfg ElectionConfig) (*group, elector.Start,
 func (n *Node) enter(g *group, start elector.Start) {
 	n.groups[g.name] = g
 	n.agenda.add(g)
+	n.review(g) // before the start, which elects a lone voter at once
 	n.step(g, start)
 	for peer := range n.up {
 		n.step(g, elector.LinkUp{Peer: peer})
