@@ -19,6 +19,10 @@
 //     proof (a) of PROTOCOL.md section 5. The same identity with a higher boot
 //     counter is proof (b).
 //   - Nothing that arrives from the network disturbs any link but its own.
+//   - Members tell each other what they were given and what they see: voters,
+//     settings, clocks, the ends of the connection, an address that leads nowhere.
+//     What differs is a Finding at both ends and changes no link; but where a proxy
+//     was found no proof (a) is drawn.
 //
 // Only timers of package time are used, so that a mesh over an in-memory
 // Network runs in the virtual time of testing/synctest.
