@@ -30,7 +30,7 @@ type execution struct {
 func soleFlags(t testing.TB) []string {
 	return []string{
 		"--node", "a", "--voters", "a", "--data-dir", t.TempDir(), "--gossip-addr", "127.0.0.1:0", "--mesh-addr", "127.0.0.1:0",
-		"--admin-addr", "127.0.0.1:0", "--max-random-wait", "20ms", "--restart-delay", "10ms",
+		"--admin-addr", "127.0.0.1:0", "--max-random-wait", "20ms",
 	}
 }
 
@@ -111,7 +111,7 @@ func TestExecPassesOnOutputAndExitStatus(t *testing.T) {
 		"not found":                {"", []string{"no-such-command"}, 127, "", "executable file not found"},
 		"not executable":           {"", []string{plain}, 126, "", "permission denied"},
 		"directory":                {"", []string{"/dev"}, 126, "", "/dev"},
-		"failure until it is well": {"--restart on-failure", sh(count + "echo $n $BMQ_TERM; [ $n = 3 ]"), 0, "1 2\n2 2\n3 2\n", ""},
+		"failure until it is well": {"--restart on-failure --restart-delay 10ms", sh(count + "echo $n $BMQ_TERM; [ $n = 3 ]"), 0, "1 2\n2 2\n3 2\n", ""},
 		"no stdin":                 {"", []string{"cat"}, 0, "", ""},
 		"stdin":                    {"--pass-stdin", []string{"cat"}, 0, "some input", ""},
 		"flags of the command":     {"", []string{"echo", "--node", "x"}, 0, "--node x\n", ""},
@@ -138,7 +138,7 @@ func sh(script string) []string { return []string{"sh", "-c", script} }
 
 func TestExecRestartsAlwaysInOneLeadershipWithNewTokens(t *testing.T) {
 	t.Parallel()
-	x := startExec(t, append(soleFlags(t), "--restart", "always"), sh("echo $BMQ_LSN"))
+	x := startExec(t, append(soleFlags(t), "--restart", "always", "--restart-delay", "10ms"), sh("echo $BMQ_LSN"))
 	x.eventually("five starts", func() bool { return bytes.Count(x.out.Bytes(), []byte("\n")) >= 5 })
 	x.signal(syscall.SIGTERM)
 	require.Zero(t, x.code())

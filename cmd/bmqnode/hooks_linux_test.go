@@ -1,0 +1,88 @@
+package main_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// soleNode runs a node that is its cluster, with hooks.
+func soleNode(t *testing.T, flags ...string) *execution {
+	x := beginExec(t, nil, nil)
+	x.cmd.Args = append(append([]string{binary, "run", "--log-file", x.log}, soleFlags(t)...), flags...)
+	x.start()
+	return x
+}
+
+func TestHooksAreToldOfLeadershipAndOfItsEnd(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "told")
+	hook := `echo "$BMQ_EVENT $BMQ_NODE $BMQ_GROUP leader=$BMQ_LEADER term=$BMQ_TERM lsn=$BMQ_LSN" >>` + file
+	x := soleNode(t, "--on-leader", hook+"; echo what the hook says", "--on-follower", hook)
+	told := func() string { text, _ := os.ReadFile(file); return string(text) }
+	x.eventually("leader", func() bool { return strings.Contains(told(), "leader") })
+	x.signal(syscall.SIGTERM)
+	require.Zero(t, x.code())
+	require.Equal(t, "leader a default leader=a term=1 lsn=1.1\nfollower a default leader= term= lsn=\n", told())
+	require.Contains(t, x.said(), "what the hook says")
+}
+
+func TestHooksThatFailOrHangAreLoggedAndHoldUpNothing(t *testing.T) {
+	t.Parallel()
+	child := filepath.Join(t.TempDir(), "child")
+	for name, c := range map[string]struct{ hook, want string }{
+		"fails":                     {"echo too bad; exit 4", "exit status 4"},
+		"hangs":                     {"sleep 60 & echo $! >" + child + "; wait", "killed after 300ms"},
+		"leaves one that is silent": {"(sleep 5 &)", "hook ran"},
+		"says too much":             {"yes | head -c 100000; exit 1", "output="},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			x := soleNode(t, "--on-leader", c.hook, "--hook-timeout", "300ms")
+			x.eventually(c.want, func() bool { return strings.Contains(x.said(), c.want) })
+			require.Less(t, len(x.said()), 32_000, "a log is no place for all of it")
+			x.signal(syscall.SIGTERM)
+			require.Zero(t, x.code())
+		})
+	}
+	t.Cleanup(func() {
+		pid, err := os.ReadFile(child)
+		require.NoError(t, err)
+		require.Eventually(t, func() bool {
+			stat, err := os.ReadFile("/proc/" + strings.TrimSpace(string(pid)) + "/stat")
+			return err != nil || strings.Contains(string(stat), ") Z ")
+		}, patience, 5*time.Millisecond, "what a hook waited for is killed with it")
+	})
+}
+
+// While one hook runs leadership goes, and comes back or not: the next one is told how
+// it is then.
+func TestASlowHookMissesWhatIsPastAndNeverWhatIs(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "told")
+	x := soleNode(t, "--on-leader", "echo begin >>"+file+"; while ! [ -e "+file+".go ]; do sleep 0.01; done; echo leader $BMQ_TERM >>"+file,
+		"--on-follower", "echo follower >>"+file, "--hook-timeout", "30s", "--admin-socket", file+".sock")
+	told := func() string { text, _ := os.ReadFile(file); return string(text) }
+	x.eventually("the hook runs", func() bool { return told() == "begin\n" })
+	for range 3 {
+		x.eventually("a step-down", func() bool {
+			_, _, code := bmqnode(t, "step-down", "--admin", "unix:"+file+".sock")
+			return code == 0
+		})
+	}
+	x.eventually("it leads again", func() bool {
+		return strings.Count(x.said(), "to=LEADER") == 4
+	})
+	require.NoError(t, os.WriteFile(file+".go", nil, 0o600))
+	x.eventually("the newest is told", func() bool { return strings.HasSuffix(told(), "leader 4\n") })
+	require.NotContains(t, told(), "leader 2\n")
+	require.NotContains(t, told(), "leader 3\n")
+	x.signal(syscall.SIGTERM)
+	require.Zero(t, x.code())
+	require.True(t, strings.HasSuffix(told(), "leader 4\nfollower\n"), told())
+}
