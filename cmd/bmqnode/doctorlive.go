@@ -25,7 +25,10 @@ func (o *doctorOptions) examineRunning(ctx context.Context, named bool) (doctor.
 	if !named {
 		answers = slices.DeleteFunc(answers, func(a doctor.Answer) bool { return a.Status == nil })
 	}
-	answers = append(answers, o.ask(ctx, unasked(answers))...)
+	// Nodes that differ in their voters know of names that others do not.
+	for more := unasked(answers); len(more) > 0; more = unasked(answers) {
+		answers = append(answers, o.ask(ctx, more)...)
+	}
 	return doctor.Examine(slices.DeleteFunc(answers, func(a doctor.Answer) bool { return explained(a, answers) })), nil
 }
 
@@ -105,7 +108,13 @@ func (o *doctorOptions) askOne(ctx context.Context, a *doctor.Answer) {
 		a.Error = err.Error()
 		return
 	}
-	a.Node, a.Status, a.Error = st.Node, &st, ""
+	if a.Node == "" {
+		a.Node = st.Node
+	} else if a.Node != st.Node {
+		a.Error = fmt.Sprintf("%s: node %s answers there", a.Addr, st.Node)
+		return
+	}
+	a.Status, a.Error = &st, ""
 	// A node of before there were metrics is examined without them.
 	if f, err := client.Figures(ctx); err == nil {
 		a.Figures, a.AheadLeast, a.AheadMost = f.Values, f.AheadLeast, f.AheadMost

@@ -29,6 +29,7 @@ type survey struct {
 	answers  []Answer         // sorted by node
 	answered []Answer         // one of each node
 	others   []Answer         // further processes of a name that answered
+	foreign  []Answer         // of another cluster than the first that answered
 	voters   []cluster.NodeID // that anybody counts, sorted
 }
 
@@ -42,6 +43,10 @@ func Examine(answers []Answer) Report {
 		if a.Status == nil {
 			continue
 		}
+		if len(s.answered) > 0 && s.answered[0].Status.Cluster != a.Status.Cluster {
+			s.foreign = append(s.foreign, a)
+			continue
+		}
 		s.take(a)
 		for _, id := range election(a).Voters {
 			seen[id] = true
@@ -49,7 +54,7 @@ func Examine(answers []Answer) Report {
 	}
 	s.voters = slices.Sorted(maps.Keys(seen))
 	for _, check := range []func(){
-		s.presence, s.links, s.leader, s.failures, s.findings, s.twins, s.votersCounted, s.observers,
+		s.presence, s.links, s.leader, s.failures, s.findings, s.clusters, s.twins, s.votersCounted, s.observers,
 		s.lease, s.disks, s.versions, s.wallClocks, s.emergencies, s.oddities,
 	} {
 		check()
@@ -142,6 +147,14 @@ func (s *survey) seenBy(id cluster.NodeID) string {
 		return ""
 	}
 	return "; " + strings.Join(parts, ", ")
+}
+
+// clusters names who was asked and belongs to another cluster.
+func (s *survey) clusters() {
+	for _, a := range s.foreign {
+		s.problem(Fail, "wrong-cluster", "clusters", string(a.Node), "it is of cluster %q, and %s of %q: only that one was examined",
+			a.Status.Cluster, s.answered[0].Node, s.answered[0].Status.Cluster)
+	}
 }
 
 // twins names processes that share a name, and not a data directory.

@@ -132,6 +132,9 @@ var liveFaults = map[string]struct {
 		},
 		"name-twice", Fail, "a", "at at a, up for 1m0s, and at at twin, up for 3s",
 	},
+	"another cluster": {
+		func(a []Answer) { a[2].Status.Cluster = "wasps" }, "wrong-cluster", Fail, "c", `it is of cluster "wasps", and a of "bees"`,
+	},
 	"voters differ": {
 		func(a []Answer) { a[2].Status.Groups[0].Voters = []cluster.NodeID{"a", "b", "d"} },
 		"voters-differ", Fail, "", "a, b: a, b, c; c: a, b, d",

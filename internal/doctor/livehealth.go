@@ -26,7 +26,7 @@ func (s *survey) findings() {
 		pair string
 	}
 	known := map[key]bool{}
-	for _, a := range slices.Concat(s.answered, s.others) {
+	for _, a := range slices.Concat(s.answered, s.others, s.foreign) {
 		for _, f := range a.Status.Findings {
 			ends := []string{string(a.Node), string(f.Peer)}
 			slices.Sort(ends)

@@ -64,7 +64,7 @@ func (d *draft) owner(p Plan, where string) {
 func holdsState(dir string) bool {
 	return slices.ContainsFunc([]string{"state.db", "IDENTITY"}, func(name string) bool {
 		_, err := os.Lstat(filepath.Join(dir, name))
-		return !errors.Is(err, fs.ErrNotExist)
+		return err == nil
 	})
 }
 

@@ -1,0 +1,205 @@
+package main_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/internal/procs"
+)
+
+// check is one check of the doctor's that is not as it should be.
+type check struct{ Kind, Level, Where, What, Mend, See string }
+
+// diagnosis is what the doctor found, by kind.
+type diagnosis map[string][]check
+
+// examine lets the doctor look, and returns what is not as it should be.
+func examine(t testing.TB, args ...string) (found diagnosis, code int) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	cmd := exec.Command(binary, append([]string{"doctor", "--json", "--quiet", "--timeout", "20s"}, args...)...)
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		require.ErrorAs(t, err, new(*exec.ExitError))
+	}
+	require.NotContains(t, errs.String(), "DATA RACE")
+	var report struct{ Checks []check }
+	require.NoError(t, json.Unmarshal(out.Bytes(), &report), "%s\n%s", &out, &errs)
+	found = diagnosis{}
+	for _, c := range report.Checks {
+		found[c.Kind] = append(found[c.Kind], c)
+	}
+	return found, cmd.ProcessState.ExitCode()
+}
+
+// tells waits until the doctor of a mesh names all of these kinds.
+func (s *scene) tells(kinds []string, args ...string) (found diagnosis) {
+	s.t.Helper()
+	defer func() {
+		if s.t.Failed() {
+			s.t.Logf("the doctor found %v", found)
+		}
+	}()
+	s.eventually("the doctor finds "+strings.Join(kinds, ", "), func() bool {
+		found, _ = examine(s.t, args...)
+		return !slices.ContainsFunc(kinds, func(k string) bool { return len(found[k]) == 0 })
+	})
+	return found
+}
+
+// TestTheDoctorOfARunningMesh plants fault after fault into one mesh.
+func TestTheDoctorOfARunningMesh(t *testing.T) {
+	t.Parallel()
+	s := play(t, 3, quick())
+	s.agree(s.Nodes(), nil)
+	at := []string{"--admin", s.Nodes()[0].AdminAddr}
+	s.eventually("nothing is wrong", func() bool {
+		// A slow machine may have slow disks and links: that is no failure.
+		stdout, stderr, code := bmqnode(t, append([]string{"doctor"}, at...)...)
+		return code == 0 && stderr == "" && strings.Contains(stdout, "leads in term") &&
+			strings.Contains(stdout, "6 of 6 directions are up") && strings.Contains(stdout, "0 failures")
+	})
+
+	// A process with the name of n1, a member of another cluster, and one with other
+	// voters and timers.
+	twin := s.stranger("twin", map[string]any{"node": "n1"})
+	wasp := s.stranger("wasp", map[string]any{"node": "wasp", "cluster": "wasps"})
+	s.stranger("odd", map[string]any{"node": "odd", "voters": []string{"n1", "n2", "n9"}, "lease": "1400ms"})
+	found := s.tells([]string{"name-twice", "wrong-cluster", "voters-differ", "settings-differ", "never-seen"},
+		"--admin", strings.Join([]string{s.Nodes()[0].AdminAddr, twin.AdminAddr, wasp.AdminAddr}, ","))
+	require.Contains(t, found["never-seen"][0].Where, "n9")
+	require.True(t, slices.ContainsFunc(found["name-twice"], func(c check) bool {
+		return c.Where == "n1" && strings.Contains(c.What, twin.AdminAddr)
+	}), "%v", found["name-twice"])
+	require.Equal(t, "docs/errors.md#name-twice", found["name-twice"][0].See)
+	s.eventually("the twin says that it is one", func() bool {
+		log, err := os.ReadFile(filepath.Join(twin.Dir, "node.log"))
+		return err == nil && strings.Contains(string(log), "this process is the second of its name")
+	})
+	_, code := examine(t, at...)
+	require.Equal(t, 1, code)
+
+	s.isolate("n2")
+	found = s.tells([]string{"link-down", "no-leader"}, at...)
+	require.Contains(t, found["link-down"][0].Where, "n2")
+	require.NoError(t, s.node("n3").Kill())
+	found = s.tells([]string{"no-answer"}, at...)
+	require.Equal(t, "n3", found["no-answer"][0].Where)
+	require.Contains(t, found["no-answer"][0].What, "connection refused; n1 has its link down")
+}
+
+// stranger starts one more process that joins the mesh, with options of its own.
+func (s *scene) stranger(name string, options map[string]any) *procs.Node {
+	s.t.Helper()
+	var join []string
+	for _, n := range s.Nodes() {
+		join = append(join, n.GossipAddr)
+	}
+	all := quick()
+	all["voters"], all["join"] = []string{"n1", "n2", "n3"}, join
+	for key, value := range options {
+		all[key] = value
+	}
+	guest := &scene{t: s.t, dir: s.t.TempDir(), exits: map[string]error{}}
+	var err error
+	guest.Mesh, err = procs.New(procs.Config{Binary: binary, Names: []string{name}, Dir: guest.dir, BasePort: basePort, Options: all})
+	require.NoError(s.t, err)
+	s.t.Cleanup(guest.end)
+	require.NoError(s.t, guest.Start())
+	return guest.Nodes()[0]
+}
+
+// TestTheDoctorOfAPlan examines the files of a mesh before it runs and while it does.
+func TestTheDoctorOfAPlan(t *testing.T) {
+	t.Parallel()
+	s := layOut(t, 3, quick())
+	var files []string
+	for _, n := range s.Nodes() {
+		files = append(files, n.ConfigFile)
+	}
+	stdout, stderr, code := bmqnode(t, "doctor", "--config", strings.Join(files, ","))
+	require.Zero(t, code, "%s%s", stdout, stderr)
+	require.Contains(t, stdout, "cluster, voters and timers are the same in all 3")
+
+	require.NoError(t, s.Start())
+	s.agree(s.Nodes(), nil)
+	stdout, stderr, code = bmqnode(t, "doctor", files[0], files[1]) // n3 has no file, and runs
+	require.Zero(t, code, "%s%s", stdout, stderr)
+	require.Contains(t, stdout, "n1 runs already")
+	require.NotContains(t, stdout, "voter-missing")
+
+	// Another node's file leads to the ports and the directory of n1.
+	n1 := s.Nodes()[0]
+	wrong := s.variant(n1, map[string]any{"node": "n4", "admin-addr": "127.0.0.1:0", "lease": "1400ms", "prio": 1})
+	found, code := examine(t, "--config", files[1]+","+wrong)
+	require.Equal(t, 1, code)
+	require.Contains(t, found["config-invalid"][0].What, `there is no option "prio"`)
+	wrong = s.variant(n1, map[string]any{"node": "n4", "admin-addr": "127.0.0.1:0", "lease": "1400ms"})
+	found, code = examine(t, "--config", files[1]+","+wrong)
+	require.Equal(t, 1, code)
+	require.Contains(t, found["settings-differ"][0].What, "lease is 1.5s in the one and 1.4s in the other")
+	require.Len(t, found["port-taken"], 2, "gossip and mesh")
+	require.Contains(t, found["data-dir-in-use"][0].What, n1.Dir)
+	require.NoError(t, n1.Stop(t.Context()))
+	found, _ = examine(t, "--", "--config", wrong, "--lease", "1500ms")
+	require.Contains(t, found["data-dir-owner"][0].What, "is that of node n1 of cluster bmqelect, not of n4 of bmqelect")
+	require.Empty(t, found["port-taken"])
+}
+
+// variant is a node's file with other options.
+func (s *scene) variant(n *procs.Node, options map[string]any) string {
+	text, err := os.ReadFile(n.ConfigFile)
+	require.NoError(s.t, err)
+	var all map[string]any
+	require.NoError(s.t, yaml.Unmarshal(text, &all))
+	for key, value := range options {
+		all[key] = value
+	}
+	text, err = yaml.Marshal(all)
+	require.NoError(s.t, err)
+	path := filepath.Join(s.t.TempDir(), "variant.yaml")
+	require.NoError(s.t, os.WriteFile(path, text, 0o600))
+	return path
+}
+
+func TestMistakesInAskingTheDoctor(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		args []string
+		code int
+		want string
+	}{
+		"nobody there":  {[]string{"--admin", "127.0.0.1:1"}, 1, "no node answers; name one that runs with --admin, or examine a plan with --config"},
+		"no such file":  {[]string{"--config", "/nowhere.yaml"}, 2, "/nowhere.yaml: no such file"},
+		"no time":       {[]string{"--timeout", "0s"}, 2, "--timeout is 0s, but must be positive"},
+		"unknown flag":  {[]string{"--all"}, 2, "unknown flag: --all"},
+		"no token file": {[]string{"--admin-token-file", "/nowhere"}, 2, "/nowhere"},
+	} {
+		_, stderr, code := bmqnode(t, append([]string{"doctor"}, c.args...)...)
+		require.Equal(t, c.code, code, "%s: %s", name, stderr)
+		require.Contains(t, stderr, c.want, name)
+	}
+	stdout, _, code := bmqnode(t, "doctor", "--", "--node", "a", "--voters", "b,c", "--lease", "soon")
+	require.Equal(t, 1, code, "a plan that is wrong is a finding")
+	require.Contains(t, stdout, `invalid argument "soon"`)
+}
+
+func TestAWarningFailsOnlyIfItIsToBeStrict(t *testing.T) {
+	t.Parallel()
+	args := []string{"--", "--node", "a", "--voters", "a,b", "--join", "127.0.0.1:1", "--data-dir", filepath.Join(t.TempDir(), "d"),
+		"--gossip-addr", "127.0.0.1:0", "--mesh-addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0"}
+	found, code := examine(t, args...)
+	require.Zero(t, code, "%v", found)
+	require.Equal(t, "WARN", found["even-voters"][0].Level)
+	_, code = examine(t, append([]string{"--strict"}, args...)...)
+	require.Equal(t, 1, code)
+}
