@@ -125,7 +125,7 @@ func (l *link) timed(sent, back elector.Time, answer *ping) error {
 		return refuse(ReasonGarbage, "ping received at %d and answered at %d", answer.Received, answer.Sent)
 	}
 	s := clockSample{sent, back, elector.Time(answer.Received), elector.Time(answer.Sent)}
-	l.rate.setWall(time.Unix(0, answer.Wall).Sub(time.Now()) + s.delay()/2)
+	l.rate.setWall(time.Until(time.Unix(0, answer.Wall)) + s.delay()/2)
 	if r, renewed := l.rate.add(s); renewed && l.m.cfg.MaxDriftPPM > 0 {
 		l.judgeClock(r, float64(l.m.cfg.MaxDriftPPM))
 	}
