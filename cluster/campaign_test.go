@@ -45,13 +45,19 @@ func TestCampaignsThatCannotBe(t *testing.T) {
 	})
 }
 
-func TestWaitingCampaignsEndWithTheNode(t *testing.T) {
+func find(t *testing.T, n *Node, group string) *Election {
+	e, err := n.Lookup(group)
+	require.NoError(t, err)
+	return e
+}
+
+func TestWaitingCampaignsEndWithTheElection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "a", "b", "c")
 		w.start("a", "b") // and never a leader, since both only wait
 		for id, end := range map[NodeID]func(*Node){
 			"a": func(n *Node) { require.NoError(t, n.Close(t.Context())) },
-			"b": func(n *Node) { n.call(func() { n.fail(errors.New("disk gone")) }) },
+			"b": func(n *Node) { require.NoError(t, find(t, n, "own").Close(t.Context())) },
 		} {
 			n := w.nodes[id]
 			e, err := n.Election("own", ElectionConfig{})

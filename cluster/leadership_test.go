@@ -327,6 +327,7 @@ func TestACloseThatMayNotWaitHandsNothingOver(t *testing.T) {
 		require.ErrorContains(t, n.Close(ctx), "guarded work had not stopped")
 		delete(o.nodes, n.cfg.Node)
 		require.Equal(t, elector.Stopped, l.Reason())
+		<-l.Done() // nobody is left to end it later
 		next := o.next()
 		require.False(t, time.Now().Before(<-deadline))
 		next.Release()
@@ -343,6 +344,7 @@ func TestAFailedDiskEndsALeadershipWithoutHandingOver(t *testing.T) {
 		require.Equal(t, elector.Stopped, l.Reason())
 		deadline := l.Deadline()
 		require.True(t, l.Valid(), "the work has until then")
+		require.Equal(t, "DORMANT", n.Status().Groups[0].Role, "but the node takes no part any more")
 		next := o.next()
 		require.False(t, time.Now().Before(deadline))
 		require.False(t, l.Valid())

@@ -259,6 +259,32 @@ func TestObserversOfEveryPaceEndWithTheNewestLeader(t *testing.T) {
 	})
 }
 
+// A follower that loses sight of a leader and finds it again in the same term has
+// no new leader.
+func TestALeaderFoundAgainIsNotNew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, "a", "b", "c")
+		w.start("a", "b", "c")
+		time.Sleep(election)
+		leader := w.leader()
+		id := w.others(leader)[0]
+		var d diary
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- w.nodes[id].Default().Run(ctx, d.callbacks(untilToldToStop)) }()
+		w.isolate(id)
+		time.Sleep(election)
+		require.Empty(t, w.nodes[id].Status().Groups[0].Leader)
+		w.faults[id].HealAll()
+		time.Sleep(election)
+		require.Equal(t, leader, w.leader())
+		cancel()
+		<-ended
+		require.Equal(t, []Leader{{leader.cfg.Node, leader.Status().Groups[0].Term}}, d.leaders)
+		w.closeAll()
+	})
+}
+
 // Leadership that was lost and won back between two looks shows by its term, and the
 // old one stays ended.
 func TestLeadershipLostAndRegainedBetweenTwoLooks(t *testing.T) {
