@@ -69,7 +69,12 @@ func begin(t *testing.T, cfg Config) *Command {
 	t.Helper()
 	c, err := Start(cfg)
 	require.NoError(t, err)
-	t.Cleanup(func() { c.Kill(); c.Result() })
+	t.Cleanup(func() {
+		c.Kill()
+		end := time.AfterFunc(patience, c.end) // a guard that hangs hears nothing
+		defer end.Stop()
+		c.Result()
+	})
 	return c
 }
 
