@@ -258,7 +258,7 @@ func TestPlansOfOtherMachinesAreNotTriedHere(t *testing.T) {
 	plans := planned(t)
 	port := open(t).Addr().String()
 	plans[1].Config.GossipAddr, plans[1].Config.MeshAddr = "192.0.2.7:7400", port
-	plans[2].Config.GossipAddr, plans[2].Config.AdvertiseGossip = "0.0.0.0:0", "192.0.2.8:7400"
+	plans[2].Config.GossipAddr, plans[2].Config.MeshAddr, plans[2].Config.AdvertiseGossip = "0.0.0.0:0", port, "192.0.2.8:7400"
 	require.Empty(t, of(ExaminePlans(t.Context(), plans, nil), PortTaken))
 	require.Len(t, of(ExaminePlans(t.Context(), plans[1:2], nil), PortTaken), 1, "a single file is this machine's")
 }
@@ -270,4 +270,17 @@ func TestEveryMistakeOfAFileIsToldByItself(t *testing.T) {
 	got := of(ExaminePlans(t.Context(), plans, nil), ConfigInvalid)
 	require.Len(t, got, 2)
 	require.Equal(t, "two", got[1].What)
+}
+
+func TestAStrangerIsNotTakenForTheDial(t *testing.T) {
+	t.Parallel()
+	for said, want := range map[string]bool{"word": true, "what": false, "": false} {
+		ln := open(t)
+		conn, err := net.Dial("tcp", ln.Addr().String())
+		require.NoError(t, err)
+		_, err = conn.Write([]byte(said))
+		require.NoError(t, err)
+		require.NoError(t, conn.Close())
+		require.Equal(t, want, hears(ln, "word"), said)
+	}
 }
