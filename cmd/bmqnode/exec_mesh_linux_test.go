@@ -64,9 +64,9 @@ func (w work) has(what string) bool {
 	return strings.Contains(" "+strings.Join(w.did, " ")+" ", " "+what+" ")
 }
 
-// works reads the shared log, in the order in which it was written, and fails if one
-// command did anything after another had started.
-func (c *crew) works() (all []work) {
+// works reads the shared log, in the order in which it was written. The error says where
+// one command did something after another had started.
+func (c *crew) works() (all []work, overlap error) {
 	text, _ := os.ReadFile(c.log) // none: nobody has started yet
 	for i, line := range strings.Split(strings.TrimSpace(string(text)), "\n") {
 		fields := strings.Fields(line)
@@ -74,25 +74,35 @@ func (c *crew) works() (all []work) {
 			continue // half a line, or none
 		}
 		token, err := lsn.Parse(fields[0])
-		require.NoError(c.t, err, line)
-		switch last := len(all) - 1; {
-		case last < 0 || token.Compare(all[last].token) > 0:
-			require.Equal(c.t, "start", fields[2], "line %d: %s", i+1, line)
-			all = append(all, work{token: token, node: fields[1], did: []string{"start"}, firstLine: i + 1})
-		case token == all[last].token:
+		last := len(all) - 1
+		switch {
+		case err == nil && fields[2] == "start" && (last < 0 || token.Compare(all[last].token) > 0):
+			all = append(all, work{token: token, node: fields[1], firstLine: i + 1})
+		case err == nil && last >= 0 && token == all[last].token:
 			all[last].did = append(all[last].did, fields[2])
 		default:
-			require.Fail(c.t, "two at once", "line %d: %s, but %s of %s runs since line %d", i+1, line, all[last].token, all[last].node, all[last].firstLine)
+			return all, fmt.Errorf("line %d: %s: this is not the command that started last: %+v", i+1, line, all)
 		}
 	}
+	return all, nil
+}
+
+// judged are the runs of the command so far, none of which overlap.
+func (c *crew) judged() []work {
+	c.t.Helper()
+	all, overlap := c.works()
+	require.NoError(c.t, overlap)
 	return all
 }
 
 // next waits for the n-th run of the command, from 1.
 func (c *crew) next(n int) work {
 	c.t.Helper()
-	c.eventually(fmt.Sprintf("run %d of the command", n), func() bool { return len(c.works()) >= n })
-	return c.works()[n-1]
+	c.eventually(fmt.Sprintf("run %d of the command", n), func() bool {
+		all, overlap := c.works()
+		return overlap != nil || len(all) >= n
+	})
+	return c.judged()[n-1]
 }
 
 func TestExecCommandsOfNodesThatAreStoppedCutOffOrKilledNeverOverlap(t *testing.T) {
@@ -113,14 +123,14 @@ func TestExecCommandsOfNodesThatAreStoppedCutOffOrKilledNeverOverlap(t *testing.
 	c.at[second.node].signal(syscall.SIGKILL)
 	third := c.next(3)
 	require.NotEqual(t, second.node, third.node)
-	require.True(t, c.works()[1].has("deaf"), "SIGTERM came first: %v", c.works()[1].did)
+	require.True(t, c.judged()[1].has("deaf"), "SIGTERM came first: %v", c.judged()[1].did)
 	c.enter(c.node(cluster.NodeID(second.node)))
 
 	// A command that does not stop in time at the end of its node is killed.
 	c.at[third.node].signal(syscall.SIGTERM)
 	require.NotEqual(t, third.node, c.next(4).node)
 	require.Zero(t, c.at[third.node].code())
-	require.True(t, c.works()[2].has("deaf"))
+	require.True(t, c.judged()[2].has("deaf"))
 }
 
 func TestExecCommandsNeverOverlapInARollingRestart(t *testing.T) {
@@ -136,22 +146,22 @@ func TestExecCommandsNeverOverlapInARollingRestart(t *testing.T) {
 	second := c.next(2)
 	runs++
 	require.NotEqual(t, first.node, second.node)
-	require.True(t, c.works()[0].has("stop"), "it was not killed")
+	require.True(t, c.judged()[0].has("stop"), "it was not killed")
 	c.heal()
 
 	for _, n := range c.Nodes() {
-		leads := c.works()[runs-1].node == n.Name
+		leads := c.judged()[runs-1].node == n.Name
 		x := c.at[n.Name]
 		x.signal(syscall.SIGTERM)
 		require.Zero(t, x.code(), "SIGTERM is a clean end")
 		if leads {
 			runs++
 			require.NotEqual(t, n.Name, c.next(runs).node)
-			require.True(t, c.works()[runs-2].has("stop"), "it was let finish")
+			require.True(t, c.judged()[runs-2].has("stop"), "it was let finish")
 		}
 		c.enter(n)
 		c.agree(c.Nodes(), nil)
-		runs = len(c.works())
+		runs = len(c.judged())
 	}
 	for _, x := range c.at {
 		x.signal(syscall.SIGTERM)
@@ -159,7 +169,7 @@ func TestExecCommandsNeverOverlapInARollingRestart(t *testing.T) {
 	for _, x := range c.at {
 		require.Zero(t, x.code())
 	}
-	c.works()
+	c.judged()
 	c.judgeHooks(hooks)
 }
 
@@ -180,7 +190,7 @@ func (c *crew) judgeHooks(file string) {
 			led[node] = led[node] || f[2] == "leader" && f[3] == node
 		}
 	}
-	for _, w := range c.works() {
+	for _, w := range c.judged() {
 		require.True(c.t, led[w.node], "%s led, and its hook was not told:\n%s", w.node, text)
 	}
 	for node, event := range last {

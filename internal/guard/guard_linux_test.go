@@ -233,19 +233,38 @@ func TestTheCommandEndsWithItsOwner(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			owner := exec.Command("/proc/self/exe", "owner", "sh", "-c", "("+daemon+dir+"/daemon &); trap '' TERM; echo $$ >"+dir+"/pid; while :; do sleep 0.01; done")
-			require.NoError(t, owner.Start())
-			t.Cleanup(func() { _ = owner.Process.Kill(); _ = owner.Wait() })
+			owner := owned(t, "("+daemon+dir+"/daemon &); trap 'echo >"+dir+"/told' TERM; echo $$ >"+dir+"/pid; while :; do sleep 0.01; done")
 			pids := []int{pidIn(t, dir+"/pid"), pidIn(t, dir+"/daemon")}
 			for _, pid := range pids {
 				require.True(t, runs(pid))
 			}
-			require.NoError(t, owner.Process.Signal(sig))
+			require.NoError(t, owner.Signal(sig))
 			for _, pid := range pids {
 				ends(t, pid)
 			}
+			require.Equal(t, sig == syscall.SIGKILL, exists(dir+"/told"), "there is time to end in order when the owner is gone")
 		})
 	}
+}
+
+// owned starts a script whose owner is a process of its own.
+func owned(t *testing.T, script string) *os.Process {
+	owner := exec.Command("/proc/self/exe", "owner", "sh", "-c", script)
+	require.NoError(t, owner.Start())
+	t.Cleanup(func() { _ = owner.Process.Kill(); _ = owner.Wait() })
+	return owner.Process
+}
+
+func TestTheCommandEndsIfOwnerAndGuardAreLost(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "pid")
+	owner := owned(t, "echo $$ >"+file+"; exec sleep 60")
+	pid := pidIn(t, file)
+	guard, err := look(pid)
+	require.NoError(t, err)
+	require.NoError(t, owner.Signal(syscall.SIGSTOP))
+	require.NoError(t, syscall.Kill(guard.parent, syscall.SIGKILL))
+	ends(t, pid)
 }
 
 func TestTheCommandEndsWithItsGuard(t *testing.T) {
