@@ -31,7 +31,7 @@ var (
 		"github.com/getkin/kin-openapi",
 	}
 	world = []string{"math/rand", "crypto/rand", "os", "net", "log", "syscall", "sync", "context", "io", "unsafe"}
-	tools = []string{module + "/internal/scenario", module + "/internal/admin", module + "/internal/console", module + "/internal/procs", module + "/internal/sdnotify", module + "/internal/metrics", module + "/internal/doctor"}
+	tools = []string{module + "/internal/scenario", module + "/internal/admin", module + "/internal/console", module + "/internal/procs", module + "/internal/sdnotify", module + "/internal/guard", module + "/internal/metrics", module + "/internal/doctor"}
 )
 
 var bans = []ban{
@@ -46,6 +46,7 @@ var bans = []ban{
 	{"cluster", []string{"github.com/spf13"}, "whoever embeds a node embeds no command line", false, ""},
 	{"internal/clock", []string{module + "/netmesh", module + "/cluster"}, "the clock is below all that tells time by it", false, ""},
 	{"internal/store", []string{module + "/netmesh", module + "/cluster"}, "the disk knows nothing of the network", false, ""},
+	{"internal/guard", []string{module + "/elector", module + "/netmesh", module + "/cluster"}, "the guard knows processes and deadlines: what it must survive it does not import", false, ""},
 	{"internal/sim", []string{module + "/netmesh", module + "/cluster", "net", "os"}, "the simulator is the core on a virtual network: nothing real in it", false, ""},
 	{"", []string{module + "/cmd"}, "commands are thin: what another package needs belongs below", false, ""},
 	{"", testLibraries, "users' binaries must not carry test code", false, "cluster/clustertest"},
