@@ -27,8 +27,10 @@ func printReport(w io.Writer, report doctor.Report) error {
 		}
 		writeCheck(&b, c, width)
 	}
-	fmt.Fprintf(&b, "%d OK, %s, %s\n", report.Count(doctor.OK),
-		counted(report.Count(doctor.Warn), "warning"), counted(report.Count(doctor.Fail), "failure"))
+	if ok := report.Count(doctor.OK); ok > 0 { // else they are left out
+		fmt.Fprintf(&b, "%d OK, ", ok)
+	}
+	fmt.Fprintf(&b, "%s, %s\n", counted(report.Count(doctor.Warn), "warning"), counted(report.Count(doctor.Fail), "failure"))
 	_, err := io.WriteString(w, b.String())
 	return err
 }
