@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -85,4 +86,24 @@ func TestASlowHookMissesWhatIsPastAndNeverWhatIs(t *testing.T) {
 	x.signal(syscall.SIGTERM)
 	require.Zero(t, x.code())
 	require.True(t, strings.HasSuffix(told(), "leader 4\nfollower\n"), told())
+}
+
+// The node has ended by the time that the hook has.
+func TestTheEndOfALeaderIsToldHoweverSlowItsHookIs(t *testing.T) {
+	t.Parallel()
+	for n := range 4 { // what is seen first then, the change or the end, is left to chance
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			t.Parallel()
+			file := filepath.Join(t.TempDir(), "told")
+			x := soleNode(t, "--on-leader", "echo leader >>"+file+"; while ! [ -e "+file+".go ]; do sleep 0.01; done",
+				"--on-follower", "echo follower >>"+file, "--hook-timeout", "30s")
+			told := func() string { text, _ := os.ReadFile(file); return string(text) }
+			x.eventually("the hook runs", func() bool { return told() == "leader\n" })
+			x.signal(syscall.SIGTERM)
+			x.eventually("it leads no more", func() bool { return strings.Contains(x.said(), "reason=STOPPED") })
+			require.NoError(t, os.WriteFile(file+".go", nil, 0o600))
+			require.Zero(t, x.code())
+			require.Equal(t, "leader\nfollower\n", told())
+		})
+	}
 }
