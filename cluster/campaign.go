@@ -10,9 +10,9 @@ import (
 
 // Errors of Campaign and Run.
 var (
-	// ErrCampaigning means that a Campaign of this election waits on this node
-	// already, or that its leadership is still in use: work of one election never
-	// runs twice in one process.
+	// ErrCampaigning means that a Campaign or Run of this election waits on this node
+	// already, or that the work of its last leadership has not been said to have
+	// stopped: work of one election never runs twice in one process.
 	ErrCampaigning = errors.New("this node campaigns in the election already, or leads it")
 	// ErrResigned is what a waiting Campaign gets when Resign is called.
 	ErrResigned = errors.New("this node resigned")
@@ -29,8 +29,7 @@ type campaign struct {
 
 // Campaign waits until this node leads the election with time left on its lease,
 // and returns the leadership. Do what only one may do under its Context, and then
-// call Release. Calling Campaign again says as well that the work of an earlier,
-// ended leadership has stopped; one that still serves is to be released first.
+// call Release, or Again to campaign on.
 //
 // From its first Campaign on, the node stands for election only while somebody
 // campaigns or holds a leadership; ElectionConfig.AwaitCampaign lets it wait for
@@ -39,10 +38,29 @@ type campaign struct {
 // The error wraps ErrCampaigning, ErrNotCandidate, ErrResigned or ErrClosed, or is
 // the cause of ctx or of the node's failure.
 func (e *Election) Campaign(ctx context.Context) (*Leadership, error) {
+	return e.campaign(ctx, nil)
+}
+
+// Again says that the work of this leadership, whose Context has been cancelled, has
+// stopped, as Release does, and campaigns again. Unlike Release followed by
+// Campaign it gives nothing up: a node whose lease only seemed to run out, or whose
+// transfer came to nothing, leads on. If it fails, the leadership is released all
+// the same; its errors are those of Campaign, and ErrCampaigning for a leadership
+// that still serves, which it leaves as it is.
+func (l *Leadership) Again(ctx context.Context) (*Leadership, error) {
+	next, err := l.e.campaign(ctx, l)
+	if err != nil && l.at() != serving {
+		l.Release()
+	}
+	return next, err
+}
+
+// campaign campaigns, after the given leadership if it is not nil.
+func (e *Election) campaign(ctx context.Context, after *Leadership) (*Leadership, error) {
 	c := &campaign{leadership: newLeadership(ctx, e), result: make(chan error, 1)}
 	err := context.Cause(ctx)
 	if err == nil {
-		err = e.await(ctx, c)
+		err = e.await(ctx, c, after)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("campaign of node %s in election %q: %w", e.n.cfg.Node, e.g.name, err)
@@ -50,8 +68,8 @@ func (e *Election) Campaign(ctx context.Context) (*Leadership, error) {
 	return c.leadership, nil
 }
 
-func (e *Election) await(ctx context.Context, c *campaign) error {
-	if err := e.do(func() error { return e.n.enlist(e.g, c) }); err != nil {
+func (e *Election) await(ctx context.Context, c *campaign, after *Leadership) error {
+	if err := e.do(func() error { return e.n.enlist(e.g, c, after) }); err != nil {
 		return err
 	}
 	select {
@@ -92,18 +110,21 @@ func (e *Election) do(f func() error) error {
 	return err
 }
 
-// enlist lets a campaign wait, or gives it the leadership at once. It runs on the
-// driver.
-func (n *Node) enlist(g *group, c *campaign) error {
+// enlist lets a campaign wait, or gives it the leadership at once. Only who held the
+// last leadership can say that its work has stopped. It runs on the driver.
+func (n *Node) enlist(g *group, c *campaign, after *Leadership) error {
+	held := g.held
 	switch {
-	case g.campaign != nil || g.held != nil && g.held.at() == serving:
+	case g.campaign != nil || held != nil && (held != after || held.at() == serving):
 		return ErrCampaigning
 	case g.notCandidate:
 		return ErrNotCandidate
+	case held != nil && held.dismissed:
+		return ErrResigned
 	}
 	g.campaign, g.campaigns = c, true
-	if g.held != nil {
-		n.release(g.held)
+	if held != nil {
+		n.release(held)
 	}
 	n.review(g)
 	n.grant(g)
@@ -112,11 +133,9 @@ func (n *Node) enlist(g *group, c *campaign) error {
 
 // Release says that the work guarded by this leadership has stopped. If this node
 // still leads it hands over to the best follower, and it does not stand again
-// before the next Campaign. Releasing again does nothing. To go on after Context
-// was cancelled, call Campaign instead: that releases as well, and keeps what this
-// node may still lead.
+// before the next Campaign. Releasing again does nothing.
 func (l *Leadership) Release() {
-	l.stop(elector.Resigned, l.end())
+	l.stop(elector.Resigned)
 	l.e.n.call(func() { l.e.n.release(l) })
 	l.finish(elector.Resigned) // also where the driver has ended
 }
@@ -144,13 +163,14 @@ func (n *Node) standBack(g *group) {
 	n.review(g)
 }
 
-// Resign gives up what this node has in the election: it releases the leadership
-// that Campaign returned, lets a waiting Campaign fail with ErrResigned, hands
-// over to the best follower, and does not stand again before the next Campaign.
-// Call it when the guarded work has stopped: it says so. It returns nil if the
-// node does not lead.
-func (e *Election) Resign(context.Context) error {
-	err := e.do(func() error { e.n.resign(e.g); return nil })
+// Resign gives up what this node has in the election: a waiting Campaign, Again or
+// Run fails with ErrResigned; guarded work is told to stop and waited for, at most
+// until the lease ends; then the best follower leads, and this node does not stand
+// again before the next Campaign. It is for those who do not hold the leadership:
+// who does calls Release. It returns when the node does not lead, or when ctx ends,
+// and then the hand-over goes on.
+func (e *Election) Resign(ctx context.Context) error {
+	err := e.settle(ctx, func() error { e.n.resign(e.g); return nil })
 	if err != nil {
 		return fmt.Errorf("resignation of node %s in election %q: %w", e.n.cfg.Node, e.g.name, err)
 	}
@@ -161,10 +181,12 @@ func (n *Node) resign(g *group) {
 	g.campaigns = true
 	g.refuse(ErrResigned)
 	if g.held != nil {
-		g.held.stop(elector.Resigned, g.held.end())
-		n.release(g.held)
+		g.held.dismissed = true
 	}
-	n.standBack(g)
+	if g.leads != 0 {
+		n.step(g, elector.Resign{})
+	}
+	n.review(g)
 }
 
 // refuse ends a waiting campaign.
@@ -196,7 +218,7 @@ func (n *Node) tellWork(g *group, e *elector.Effects) {
 	case g.held == nil:
 	case g.leads == 0:
 		// Work that was told before has until its deadline, which the warden keeps.
-		if g.held.at() == serving {
+		if g.held.at() == serving || g.held.end() == elector.Never {
 			g.held.finish(lost(e))
 		}
 	case e.StopWork:
@@ -217,9 +239,8 @@ func (n *Node) attend(g *group) {
 // recall tells the work to stop for a handover.
 func (n *Node) recall(g *group) {
 	h := g.machine.Handover()
-	if g.held.stop(h.Why, h.End) {
-		n.warden.add(g.held)
-	}
+	g.held.stopBy(h.Why, h.End)
+	n.warden.add(g.held)
 }
 
 // lost is why a step ended this node's leadership.
@@ -235,7 +256,8 @@ func lost(e *elector.Effects) elector.Reason {
 // ended is told by the warden that a leadership is over. Where its work has not
 // stopped all the same, this node should not lead. It runs on the driver.
 func (n *Node) ended(l *Leadership) {
-	if l.e.g.held == l {
+	if g := l.e.g; g.held == l {
+		n.step(g, elector.Guard{}) // what goes on now is waited for no longer
 		n.log.Warn("guarded work has not stopped in time", "group", l.e.g.name, "term", l.Term(), "reason", l.Reason().String())
 		n.review(l.e.g)
 	}

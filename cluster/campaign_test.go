@@ -86,6 +86,10 @@ func TestResignHandsOverAndStaysBack(t *testing.T) {
 		for _, other := range o.others(l.node()) {
 			require.NoError(t, o.nodes[other].Default().Resign(t.Context()))
 		}
+		_, err := l.e.Campaign(t.Context())
+		require.ErrorIs(t, err, ErrCampaigning, "its work has not been said to have stopped")
+		l.Release()
+		next.Release()
 		time.Sleep(time.Minute)
 		for _, n := range o.nodes {
 			require.False(t, n.IsLeader(), "whoever resigned stays back, even if nobody leads then")
@@ -135,7 +139,7 @@ func TestACampaignThatIsWithdrawnHoldsNothing(t *testing.T) {
 		w.start("a")
 		e := w.nodes["a"].Default()
 		c := &campaign{leadership: newLeadership(t.Context(), e), result: make(chan error, 1)}
-		require.NoError(t, e.do(func() error { return e.n.enlist(e.g, c) }))
+		require.NoError(t, e.do(func() error { return e.n.enlist(e.g, c, nil) }))
 		time.Sleep(election)
 		require.True(t, c.leadership.Valid())
 		e.withdraw(c)

@@ -37,27 +37,38 @@ func (n *Node) bow(g *group) {
 	n.step(g, elector.Stop{})
 }
 
-// halt ends an election at once. Where guarded work goes on nothing is handed over.
-func (n *Node) halt(g *group) {
-	g.refuse(ErrClosed)
-	works := g.held != nil && g.held.at() != over
-	if works && g.held.stop(elector.Stopped, g.held.end()) {
+// halt ends an election at once, for the given reason. Where guarded work goes on
+// nothing is handed over; it reports whether that is so.
+func (n *Node) halt(g *group, why error) (cut bool) {
+	g.refuse(why)
+	working := g.held != nil && g.held.at() != over
+	cut = working && g.leads != 0
+	if working {
+		g.held.stopBy(elector.Stopped, n.clock.Now().Add(g.lease))
 		n.warden.add(g.held)
 	}
-	n.step(g, elector.Stop{Abrupt: works})
+	n.step(g, elector.Stop{Abrupt: working})
+	return cut
 }
 
 // awaitEnd waits until an election has ended; it ends it itself when ctx does.
 func (n *Node) awaitEnd(ctx context.Context, g *group) error {
 	select {
-	case <-g.gone:
+	case <-g.gone: // also if ctx has ended
 		return nil
-	case <-n.driven:
-		return nil
-	case <-ctx.Done():
+	default:
 	}
-	n.call(func() { n.halt(g) })
-	return fmt.Errorf("guarded work had not stopped, so nothing was handed over: %w", context.Cause(ctx))
+	select {
+	case <-g.gone:
+	case <-n.driven:
+	case <-ctx.Done():
+		cut := false
+		n.call(func() { cut = n.halt(g, ErrClosed) })
+		if cut {
+			return fmt.Errorf("guarded work had not stopped, so nothing was handed over: %w", context.Cause(ctx))
+		}
+	}
+	return nil
 }
 
 // stopped reports whether a step ended the election on this node.
@@ -72,6 +83,7 @@ func (n *Node) depart(g *group) {
 	if g.closing {
 		delete(n.groups, g.name)
 		n.agenda.remove(g)
+		n.closed[g.name] = g
 	}
 }
 

@@ -65,7 +65,8 @@ type Config struct {
 	AdminAddr string
 	// Version of the program, told to the other members. Default none.
 	Version string
-	// Logger gets what the node has to say. Default: nothing is logged.
+	// Logger gets what the node has to say, from its driver too: one that blocks holds
+	// up the node. Default: nothing is logged.
 	Logger hclog.Logger
 }
 

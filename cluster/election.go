@@ -98,8 +98,11 @@ func (n *Node) reserve(group string) error {
 		case n.leaving:
 		case n.groups[group] != nil || n.opening[group]:
 			err = ErrOpen
+		case n.closed[group] != nil && n.closed[group].held != nil:
+			err = fmt.Errorf("the work of its last leadership here has not been released: %w", ErrCampaigning)
 		default:
 			n.opening[group] = true
+			delete(n.closed, group)
 			err = nil
 		}
 	})
@@ -122,7 +125,7 @@ func (n *Node) newGroup(name string, cfg ElectionConfig) (*group, elector.Start,
 	g := &group{
 		name: name, machine: machine, wake: elector.Never, place: nowhere,
 		measure: groupMeasure{lease: cfg.Timing.Lease},
-		margin:  cfg.StopMargin, notCandidate: cfg.NotCandidate || !slices.Contains(n.cfg.Voters, n.cfg.Node),
+		lease:   cfg.Timing.Lease, margin: cfg.StopMargin, notCandidate: cfg.NotCandidate || !slices.Contains(n.cfg.Voters, n.cfg.Node),
 		able: true, campaigns: cfg.AwaitCampaign, gone: make(chan struct{}),
 	}
 	return g, elector.Start{Term: record.Term}, nil

@@ -14,11 +14,12 @@ import (
 // on until then. It votes in any case. Call it whenever a health check changes its
 // mind, or always: that costs little.
 func (e *Election) SetFit(unfit error) error {
+	why := textOf(unfit)
 	err := e.do(func() error {
-		if (unfit == nil) != (e.g.unfit == nil) {
-			e.n.log.Info("fitness", "group", e.g.name, "fit", unfit == nil, "why", fmt.Sprint(unfit))
+		if (why == "") != (e.g.unfit == "") {
+			e.n.log.Info("fitness", "group", e.g.name, "fit", why == "", "why", why)
 		}
-		e.g.unfit = unfit
+		e.g.unfit = why
 		e.n.review(e.g)
 		return nil
 	})
@@ -28,11 +29,25 @@ func (e *Election) SetFit(unfit error) error {
 	return nil
 }
 
+// textOf is the text of an error of the application's, "" if it is nil. Its method
+// runs here and not on the driver; that it panics, or says nothing, is no fitness.
+func textOf(err error) (text string) {
+	if err == nil {
+		return ""
+	}
+	defer func() {
+		if v := recover(); v != nil {
+			text = fmt.Sprintf("an error of type %T whose text cannot be had: %v", err, v)
+		}
+	}()
+	return or(err.Error(), "no reason given")
+}
+
 // StepDown lets this node step down, in favor of the best follower if there is
 // one, and not stand again for the given time (at most 24 h; 0 is none). Guarded work is told
 // to stop and waited for, at most until the lease ends. On a node that does not
 // lead only the time counts; without one the error wraps ErrNotLeader. It returns
-// when the node leads no more or ctx ends.
+// when the node leads no more, or when ctx ends, and then the hand-over goes on.
 func (e *Election) StepDown(ctx context.Context, rest time.Duration) error {
 	err := checkRest(rest)
 	if err == nil {
@@ -67,6 +82,9 @@ func (e *Election) stepDown(ctx context.Context, rest time.Duration) error {
 // settle runs begin on the driver, and waits until no handover of the election is
 // under way.
 func (e *Election) settle(ctx context.Context, begin func() error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	var settled <-chan struct{}
 	err := e.do(func() error {
 		err := begin()
@@ -82,7 +100,7 @@ func (e *Election) settle(ctx context.Context, begin func() error) error {
 	case <-e.n.driven:
 		return ErrClosed
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return fmt.Errorf("under way, and going on: %w", context.Cause(ctx))
 	}
 }
 
@@ -106,7 +124,7 @@ func (g *group) announceCalm() {
 
 // review tells the machine whether this node is to stand. It runs on the driver.
 func (n *Node) review(g *group) {
-	if able := g.wanted() && g.unfit == nil && !g.stuck(); able != g.able {
+	if able := g.wanted() && g.unfit == "" && !g.stuck(); able != g.able {
 		g.able = able
 		n.step(g, elector.Eligible{Able: able})
 	}

@@ -77,7 +77,7 @@ func (g *group) aside(s elector.Status, now elector.Time) string {
 		return "it is not a candidate"
 	case g.stuck():
 		return "its guarded work has not stopped in time"
-	case g.unfit != nil:
+	case g.unfit != "":
 		return fmt.Sprintf("it is not fit (%s)", g.unfit)
 	case s.RestEnd > now:
 		return fmt.Sprintf("it stepped down, for another %s", short(s.RestEnd.Sub(now)))

@@ -23,10 +23,11 @@ type group struct {
 
 	measure groupMeasure
 
+	lease        time.Duration // of the configuration
 	margin       time.Duration // how long before the end of its lease guarded work must stop
 	notCandidate bool          // never stands
 	able         bool          // what the machine was told: whether it is to stand
-	unfit        error         // why the application is not fit to lead; nil if it is
+	unfit        string        // why the application is not fit to lead; "" if it is
 	campaigns    bool          // stands only while somebody campaigns or holds a leadership
 	campaign     *campaign     // that waits; nil for none
 	held         *Leadership   // whose work has not been released; nil for none

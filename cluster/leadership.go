@@ -32,6 +32,8 @@ type Leadership struct {
 	// lease's, which heartbeats renew, and 0 when the leadership is over.
 	fixed atomic.Int64
 
+	dismissed bool // Resign was called: it is not followed by another; the driver's
+
 	mu       sync.Mutex
 	phase    phase
 	reason   elector.Reason
@@ -135,17 +137,26 @@ func (e *EndedError) Error() string {
 	return fmt.Sprintf("leadership of node %s in election %q, term %d, ends: %s", e.Node, e.Group, e.Term, e.Reason)
 }
 
-// stop tells the work to stop by the given deadline; it reports false if it was
+// stop tells the work to stop by the end of the lease as it stands, unless it was
 // told before.
-func (l *Leadership) stop(why elector.Reason, deadline elector.Time) bool {
+func (l *Leadership) stop(why elector.Reason) { l.stopBy(why, elector.Never) }
+
+// stopBy is stop with a deadline, if that is earlier. Work that was told before, when
+// there was no lease and so no deadline, gets one now.
+func (l *Leadership) stopBy(why elector.Reason, deadline elector.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.phase != serving {
-		return false
+	switch end := l.end(); {
+	case l.phase == serving && end == 0: // lost, and the driver is about to say so
+		l.tell(why, l.e.n.clock.Now())
+		l.close()
+	case l.phase == serving:
+		l.phase = stopping
+		l.tell(why, min(end, deadline))
+	case l.phase == stopping && end == elector.Never:
+		l.deadline = deadline
+		l.fixed.Store(int64(deadline))
 	}
-	l.phase = stopping
-	l.tell(why, deadline)
-	return true
 }
 
 // tell cancels the context. It runs under the lock.
@@ -166,6 +177,11 @@ func (l *Leadership) finish(why elector.Reason) {
 	if l.phase == serving {
 		l.tell(why, l.e.n.clock.Now())
 	}
+	l.close()
+}
+
+// close ends the leadership for good. It runs under the lock.
+func (l *Leadership) close() {
 	l.phase = over
 	l.fixed.Store(0)
 	close(l.done)

@@ -260,10 +260,10 @@ func TestAfterABlinkTheSameNodeGoesOn(t *testing.T) {
 		o.faults[l.node().cfg.Node].HealAll() // within the margin
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		again, err := l.e.Campaign(ctx)
+		again, err := l.Again(ctx)
 		require.NoError(t, err)
 		require.Equal(t, l.Term(), again.Term())
-		require.False(t, l.Valid(), "to campaign again says that the old work has stopped")
+		require.False(t, l.Valid(), "the old work has stopped")
 		_, err = l.NextLSN()
 		require.ErrorIs(t, err, ErrNotLeader, "an ended leadership has no part in the next")
 		token, err := again.NextLSN()

@@ -30,6 +30,7 @@ type Node struct {
 	election  *Election         // the default one
 	groups    map[string]*group // owned by the driver, as are opening, agenda and up
 	opening   map[string]bool   // names of elections that are being opened
+	closed    map[string]*group // elections that were closed, for their work may go on
 	agenda    agenda
 	up        map[NodeID]bool // peers to which there is a link
 	warden    *warden
@@ -58,7 +59,10 @@ type Node struct {
 	done     chan struct{} // closed when the node takes part no longer
 	why      error         // why that is; set before done is closed
 	closing  sync.Once
+	hurry    context.Context         // ends when Close is to wait no longer
+	urge     context.CancelCauseFunc // ends it
 	closeErr error
+	gone     chan struct{} // closed when Close is done
 }
 
 // ErrClosed is what a closed node answers.
@@ -90,6 +94,7 @@ func newNode(cfg Config, s seam.Seam) *Node {
 		clock:     s.Clock,
 		groups:    map[string]*group{},
 		opening:   map[string]bool{},
+		closed:    map[string]*group{},
 		up:        map[NodeID]bool{},
 		started:   time.Now(),
 		anomalies: map[string]int{},
@@ -101,6 +106,7 @@ func newNode(cfg Config, s seam.Seam) *Node {
 		driven:    make(chan struct{}),
 		persisted: make(chan struct{}),
 		watched:   make(chan struct{}),
+		gone:      make(chan struct{}),
 		done:      make(chan struct{}),
 	}
 	if n.clock == nil {
@@ -110,6 +116,7 @@ func newNode(cfg Config, s seam.Seam) *Node {
 		n.hold = func() {}
 	}
 	n.warden = newWarden(n.clock)
+	n.hurry, n.urge = context.WithCancelCause(context.Background())
 	return n
 }
 
@@ -188,7 +195,7 @@ func (n *Node) fail(err error) {
 func (n *Node) finish(why error) {
 	n.finished.Do(func() {
 		for _, g := range n.groups {
-			n.halt(g)
+			n.halt(g, why)
 		}
 		n.why = why
 		close(n.done)
@@ -215,14 +222,21 @@ func (n *Node) Err() error {
 // its lease ends; then leadership is handed over to the best follower, and the node says
 // goodbye. It leaves no goroutine behind. If ctx ends before the work has stopped,
 // nothing is handed over and the error says so: see Election.Close. Closing twice
-// is harmless.
+// is harmless; the first ctx to end counts for both.
 func (n *Node) Close(ctx context.Context) error {
-	n.closing.Do(func() {
-		err := n.bowOut(ctx)
-		n.call(func() { n.finish(ErrClosed) })
-		n.closeErr = errors.Join(err, n.leave(ctx))
-	})
+	n.closing.Do(func() { go n.close() })
+	stop := context.AfterFunc(ctx, func() { n.urge(context.Cause(ctx)) })
+	defer stop()
+	<-n.gone
 	return n.closeErr
+}
+
+func (n *Node) close() {
+	defer close(n.gone)
+	err := n.bowOut(n.hurry)
+	n.call(func() { n.finish(ErrClosed) })
+	n.closeErr = errors.Join(err, n.leave(n.hurry))
+	n.urge(nil)
 }
 
 // Default is the node's default election, which every node takes part in.

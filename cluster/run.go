@@ -18,7 +18,7 @@ type Callbacks struct {
 	// still leads. ctx is the leadership's context.
 	OnStartedLeading func(ctx context.Context, l *Leadership)
 	// OnStoppedLeading is called once for each OnStartedLeading, after that has
-	// returned and the leadership has begun to end.
+	// returned and the leadership has begun to end. A hand-over waits for it, too.
 	OnStoppedLeading func(l *Leadership)
 	// OnNewLeader is called with each new leadership that this node perceives, its
 	// own included, never twice with the same. It runs beside the other two.
@@ -37,8 +37,13 @@ func (e *PanicError) Error() string { return fmt.Sprintf("%s panicked: %v", e.Ca
 
 // Run campaigns in the election, lets the callbacks work while this node leads,
 // and campaigns again whenever it has lost leadership, until ctx ends, the election
-// is closed or a callback panics. Then it resigns and returns: the cause of ctx, an
-// error that wraps ErrClosed or is the node's failure, or a *PanicError.
+// is closed, Resign is called, or a callback panics. Then it gives up what it leads
+// and returns: the cause of ctx, an error that wraps ErrClosed or ErrResigned or is the
+// node's failure, or a *PanicError. On a node that never stands it returns
+// ErrNotCandidate at once (use Observe there), and beside another Run ErrCampaigning.
+//
+// Callbacks must not call Transfer, StepDown, Resign or Close and wait for it: these
+// wait for the callbacks. To give up from within, end the ctx of Run.
 //
 // Callbacks run on goroutines of their own, OnStartedLeading and OnStoppedLeading
 // strictly in turn. Run returns after they have; a callback that blocks for ever
@@ -62,11 +67,8 @@ func (e *Election) Run(ctx context.Context, cb Callbacks) error {
 
 // campaignAgain takes turns in leading until something is wrong.
 func (e *Election) campaignAgain(ctx context.Context, cb Callbacks) error {
-	for {
-		l, err := e.Campaign(ctx)
-		if err != nil {
-			return err
-		}
+	l, err := e.Campaign(ctx)
+	for err == nil {
 		err = l.turn(ctx, cb)
 		if err == nil {
 			err = context.Cause(ctx)
@@ -75,7 +77,9 @@ func (e *Election) campaignAgain(ctx context.Context, cb Callbacks) error {
 			l.Release()
 			return err
 		}
+		l, err = l.Again(ctx)
 	}
+	return err
 }
 
 // turn runs the callbacks of one leadership. It ends when the leadership has begun
@@ -102,10 +106,10 @@ func (l *Leadership) attendWork(ctx context.Context, worked <-chan error) (err e
 		case err = <-worked:
 			returned, worked = true, nil
 			if err != nil {
-				l.stop(elector.Resigned, l.end())
+				l.stop(elector.Resigned)
 			}
 		case <-ctx.Done():
-			l.stop(elector.Resigned, l.end())
+			l.stop(elector.Resigned)
 			ctx = context.WithoutCancel(ctx) // once is enough
 		case <-endOf(l.ctx, returned):
 		}

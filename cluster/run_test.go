@@ -293,13 +293,13 @@ func TestLeadershipLostAndRegainedBetweenTwoLooks(t *testing.T) {
 		e := l.e
 		before, err := e.Leader(t.Context())
 		require.NoError(t, err)
-		require.NoError(t, e.Resign(t.Context()))
+		l.Release()
 		next := o.next()
 		o.join(l.node())
-		require.NoError(t, next.e.Resign(t.Context()))
+		next.Release()
 		for again := o.next(); again.node() != l.node(); again = o.next() {
 			o.join(next.node())
-			require.NoError(t, again.e.Resign(t.Context()))
+			again.Release()
 		}
 		after, err := e.Leader(t.Context())
 		require.NoError(t, err)

@@ -172,10 +172,7 @@ func (n *Node) groupStatus(g *group, members []MemberStatus) GroupStatus {
 		Supporters: s.Supporters, Voters: n.cfg.Voters, Quorum: s.Quorum,
 		Since: seconds(time.Since(g.since)), Leading: g.leading(now),
 		Explanation: n.withEmergencies(explain(s, g.aside(s, now), n.cfg, members, now)),
-		Work:        g.work(), RestLeft: seconds(max(s.RestEnd.Sub(now), 0)),
-	}
-	if g.unfit != nil {
-		st.Unfit = g.unfit.Error()
+		Work:        g.work(), Unfit: g.unfit, RestLeft: seconds(max(s.RestEnd.Sub(now), 0)),
 	}
 	if newest := g.sequencer.Newest(); newest.Compare(st.LSN) > 0 {
 		st.LSN = newest

@@ -17,7 +17,8 @@ const transferBuffer = 64
 // connected, not a candidate, without a recent ack) or does not answer within the
 // election result's time. Once the target has answered, guarded work is told to stop and
 // waited for, at most until the lease ends; then this node steps down. It fails
-// after that only if another node is elected instead, or ctx ends first.
+// after that only if another node is elected instead. When ctx ends first, the
+// transfer goes on, and may still succeed.
 func (e *Election) Transfer(ctx context.Context, to NodeID) error {
 	sub := e.Subscribe(transferBuffer)
 	defer sub.Close()
@@ -81,6 +82,8 @@ func (e *Election) awaitSuccessor(ctx context.Context, sub *Subscription, to Nod
 			case now.Leader != "":
 				return fmt.Errorf("node %s was elected instead, in term %d", now.Leader, now.Term)
 			}
+		case <-e.g.gone:
+			return ErrClosed
 		case <-ctx.Done():
 			return fmt.Errorf("this node gave up leadership, but the target does not lead yet: %w", context.Cause(ctx))
 		}

@@ -131,7 +131,7 @@ func (l *Leadership) check(now elector.Time) elector.Time {
 	case phase == stopping:
 		return end
 	case now >= end.Add(-l.e.g.margin):
-		l.stop(elector.LeaseExpired, end)
+		l.stopBy(elector.LeaseExpired, end)
 		return max(end, now+1)
 	}
 	return end.Add(-l.e.g.margin)

@@ -47,20 +47,18 @@ func (x *executor) open() (*cluster.Election, error) {
 
 // campaign lets the command run in every leadership of this node.
 func (x *executor) campaign(ctx context.Context) error {
-	for {
-		l, err := x.election.Campaign(ctx)
-		if ctx.Err() != nil {
-			return nil
+	l, err := x.election.Campaign(ctx)
+	for err == nil {
+		if status, ended := x.lead(ctx, l); ended {
+			l.Release()
+			return status
 		}
-		if err != nil {
-			return err
-		}
-		code, ended := x.lead(ctx, l)
-		l.Release()
-		if ended {
-			return code
-		}
+		l, err = l.Again(ctx)
 	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
 }
 
 // lead runs the command, and again as the policy wants it, until it is not to run here
