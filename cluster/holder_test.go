@@ -188,21 +188,21 @@ func TestResignFromOutsideWaitsForTheWorkAndEndsRun(t *testing.T) {
 		w := newWorld(t, "a", "b", "c")
 		w.start("a", "b", "c")
 		ended := map[NodeID]chan error{}
-		var stopped time.Time
+		stopped := make(chan time.Time, 3)
 		for id, n := range w.nodes {
 			ended[id] = make(chan error, 1)
 			go func() {
 				ended[id] <- n.Default().Run(t.Context(), Callbacks{OnStartedLeading: func(ctx context.Context, _ *Leadership) {
 					<-ctx.Done()
 					time.Sleep(100 * time.Millisecond)
-					stopped = time.Now()
+					stopped <- time.Now()
 				}})
 			}()
 		}
 		time.Sleep(election)
 		old := w.leader()
 		require.NoError(t, old.Default().Resign(t.Context()))
-		require.Equal(t, stopped, time.Now())
+		require.Equal(t, <-stopped, time.Now())
 		require.ErrorIs(t, <-ended[old.cfg.Node], ErrResigned)
 		time.Sleep(election)
 		next := w.leader()

@@ -17,6 +17,7 @@ import (
 func serve(cfg cluster.Config, r *reporter) (err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	node, err := cluster.Start(ctx, cfg)
 	if err != nil {
 		return err

@@ -58,18 +58,21 @@ func (r *reporter) work(ctx context.Context, l *cluster.Leadership) {
 // snippet: campaign
 // campaign does the same with a handle.
 func (r *reporter) campaign(ctx context.Context, e *cluster.Election) error {
-	for {
-		l, err := e.Campaign(ctx)
-		if err != nil {
-			return err // ctx has ended, or the node has
-		}
+	l, err := e.Campaign(ctx)
+	for err == nil {
 		work, cancel := context.WithCancel(l.Context()) // ends with the leadership
 		stop := context.AfterFunc(ctx, cancel)          // and with ctx
 		r.work(work, l)
 		stop()
 		cancel()
-		l.Release() // the work has stopped: now, and not before, others may lead
+		if ctx.Err() == nil && l.Context().Err() != nil {
+			l, err = l.Again(ctx) // the work has stopped, to go on if this node still leads
+			continue
+		}
+		l.Release() // it has stopped: now, and not before, others may lead
+		l, err = e.Campaign(ctx)
 	}
+	return err // ctx has ended, or the node has
 }
 
 // end
