@@ -190,9 +190,10 @@ func TestResignFromOutsideWaitsForTheWorkAndEndsRun(t *testing.T) {
 		ended := map[NodeID]chan error{}
 		stopped := make(chan time.Time, 3)
 		for id, n := range w.nodes {
-			ended[id] = make(chan error, 1)
+			result := make(chan error, 1)
+			ended[id] = result
 			go func() {
-				ended[id] <- n.Default().Run(t.Context(), Callbacks{OnStartedLeading: func(ctx context.Context, _ *Leadership) {
+				result <- n.Default().Run(t.Context(), Callbacks{OnStartedLeading: func(ctx context.Context, _ *Leadership) {
 					<-ctx.Done()
 					time.Sleep(100 * time.Millisecond)
 					stopped <- time.Now()
