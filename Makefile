@@ -10,7 +10,7 @@ FUZZTIME ?= 10s
 PROTOCOL = ./elector ./scouting ./lsn
 COVER = 95
 
-.PHONY: help build bmqnode test race vet lint image fuzz bench cover scenarios-live article-live soak clean
+.PHONY: help build bmqnode test race vet lint image fuzz bench cover scenarios-live article-live coordinator alerts soak clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -65,6 +65,12 @@ scenarios-live: ## replay a dozen scenarios on real processes, in under 5 minute
 
 article-live: ## replay the article's four cases on real processes
 	go run $(RACEFLAG) ./cmd/bmqnode replay --live $(call scenario_files,$(ARTICLE))
+
+coordinator: ## kill the leader of the sample application in a loop for a minute, and check what its processes did
+	COORDINATOR_TIME=60s go test $(RACEFLAG) -count=1 -timeout 5m -run TestTheLeaderIsKilledInALoop -v ./examples/coordinator
+
+alerts: ## raise on real processes every alert that can be raised there
+	ALERTS_LONG=1 go test -count=1 -timeout 5m -run 'TestEachFaultRaisesItsAlert|TestAFastClock' ./cmd/bmqnode
 
 SOAK_SEEDS ?= 1000
 SOAK_TIME ?= 10m
