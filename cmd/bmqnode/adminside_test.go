@@ -18,11 +18,17 @@ import (
 	"github.com/bmqelect/bmqelect/internal/procs"
 )
 
-// alone are the options of a node that is the only voter and has a private side.
-func alone(t *testing.T) (options map[string]any, socket, token string) {
-	dir, err := os.MkdirTemp("", "bmq") // short: a socket's path is bounded
+// shortDir is a directory for sockets, whose paths are bounded.
+func shortDir(t *testing.T) string {
+	dir, err := os.MkdirTemp("", "bmq")
 	require.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+// alone are the options of a node that is the only voter and has a private side.
+func alone(t *testing.T) (options map[string]any, socket, token string) {
+	dir := shortDir(t)
 	socket, token = filepath.Join(dir, "admin.sock"), filepath.Join(dir, "token")
 	require.NoError(t, os.WriteFile(token, []byte("correct-horse-battery-staple\n"), 0o600))
 	options = quick()

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -68,6 +69,18 @@ func TestMistakesAreNamedAndExitWith2(t *testing.T) {
 				require.Contains(t, stderr, want)
 			}
 		})
+	}
+}
+
+func TestTheFlagsOfEachCommandFitATerminal(t *testing.T) {
+	for _, command := range []string{"run", "exec", "mesh", "status", "watch", "transfer", "step-down", "doctor", "fault", "emergency", "replay"} {
+		stdout, _, code := bmqnode(t, command, "--help")
+		require.Zero(t, code)
+		_, flags, found := strings.Cut(stdout, "Flags:")
+		require.True(t, found, command)
+		for _, line := range strings.Split(flags, "\n") {
+			require.LessOrEqual(t, len(line), 81, line) // a list of addresses is not broken
+		}
 	}
 }
 

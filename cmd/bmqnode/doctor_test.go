@@ -135,9 +135,14 @@ func TestTheDoctorOfAPlan(t *testing.T) {
 
 	require.NoError(t, s.Start())
 	s.agree(s.Nodes(), nil)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the doctor said\n%s", stdout)
+		}
+	})
 	s.eventually("who runs is left alone", func() bool {
-		stdout, _, code := bmqnode(t, "doctor", files[0], files[1]) // n3 has no file, and runs
-		return code == 0 && strings.Contains(stdout, "n1 runs already") && !strings.Contains(stdout, "voter-missing")
+		stdout, _, code = bmqnode(t, "doctor", files[0], files[1]) // n3 has no file, and runs
+		return code == 0 && strings.Contains(strings.Join(strings.Fields(stdout), " "), "n1 runs already") && !strings.Contains(stdout, "voter-missing")
 	})
 
 	// Another node's file leads to the ports and the directory of n1.

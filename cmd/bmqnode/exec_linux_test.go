@@ -156,7 +156,7 @@ func TestExecRestartsAlwaysInOneLeadershipWithNewTokens(t *testing.T) {
 
 func TestExecTellsTheCommandWhatItIsPartOf(t *testing.T) {
 	t.Parallel()
-	socket := filepath.Join(t.TempDir(), "admin.sock")
+	socket := filepath.Join(shortDir(t), "admin.sock")
 	x := beginExec(t, append(soleFlags(t), "--group", "jobs", "--cluster", "c1", "--admin-socket", socket), sh("env | grep ^BMQ_ | sort; echo .; sleep 60"))
 	x.cmd.Env = append(os.Environ(), "BMQ_LEADER=of another bmqnode", "BMQ_MINE=kept")
 	x.start()

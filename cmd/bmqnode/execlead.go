@@ -161,6 +161,7 @@ func (x *executor) watch(ctx context.Context, l *cluster.Leadership, c *guard.Co
 			leaving = nil
 			stop()
 		case <-late:
+			x.log.Warn("command killed, since it had not ended within --shutdown-timeout", "group", x.o.group, "term", l.Term())
 			c.Kill()
 		}
 	}

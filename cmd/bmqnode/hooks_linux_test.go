@@ -65,7 +65,7 @@ func TestHooksThatFailOrHangAreLoggedAndHoldUpNothing(t *testing.T) {
 // it is then.
 func TestASlowHookMissesWhatIsPastAndNeverWhatIs(t *testing.T) {
 	t.Parallel()
-	file := filepath.Join(t.TempDir(), "told")
+	file := filepath.Join(shortDir(t), "told")
 	x := soleNode(t, "--on-leader", "echo begin >>"+file+"; while ! [ -e "+file+".go ]; do sleep 0.01; done; echo leader $BMQ_TERM >>"+file,
 		"--on-follower", "echo follower >>"+file, "--hook-timeout", "30s", "--admin-socket", file+".sock")
 	told := func() string { text, _ := os.ReadFile(file); return string(text) }

@@ -11,6 +11,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
 
 	"github.com/bmqelect/bmqelect/internal/console"
 )
@@ -58,11 +60,29 @@ func root() *cobra.Command {
 		Args:                       usageArgs(noSuchCommand),
 		RunE:                       func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	cmd.SetUsageTemplate(wrappedUsage(cmd.UsageTemplate()))
 	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usageError{fmt.Errorf("%w; see '%s --help'", err, c.CommandPath())}
 	})
 	cmd.AddCommand(runCommand(), execCommand(), guardCommand(), meshCommand(), statusCommand(), watchCommand(), transferCommand(), stepDownCommand(), doctorCommand(), faultCommand(), emergencyCommand(), replayCommand(), versionCommand())
 	return cmd
+}
+
+// wrappedUsage lets a usage template break the lines of flags between words, at the
+// width of the terminal.
+func wrappedUsage(template string) string {
+	cobra.AddTemplateFunc("wrapped", func(f *pflag.FlagSet) string { return f.FlagUsagesWrapped(helpWidth()) })
+	template = strings.ReplaceAll(template, ".LocalFlags.FlagUsages", "wrapped .LocalFlags")
+	return strings.ReplaceAll(template, ".InheritedFlags.FlagUsages", "wrapped .InheritedFlags")
+}
+
+// helpWidth is the width of the terminal, between 60 and 120 columns; 80 where there is none.
+func helpWidth() int {
+	width, _, err := term.GetSize(int(os.Stdout.Fd()))
+	if err != nil {
+		return 80
+	}
+	return min(max(width, 60), 120)
 }
 
 // noSuchCommand helps with a mistyped command.
