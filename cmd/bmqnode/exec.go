@@ -58,7 +58,7 @@ func execCommand() *cobra.Command {
 			"token), BMQ_LEASE_DEADLINE and others in its environment. Its exit status is passed on.",
 		Example: "  bmqnode exec --node a --voters a,b,c --data-dir /var/lib/bmqnode -- /usr/bin/scheduler --verbose\n" +
 			"  bmqnode exec --config /etc/bmqnode.yaml --restart on-failure -- sh -c 'exec my-program'",
-		Args: usageArgs(cobra.MinimumNArgs(1)),
+		Args: usageArgs(someCommand),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if file != "" {
 				if err := applyFile(file, cmd.Flags()); err != nil {
@@ -81,6 +81,13 @@ func execCommand() *cobra.Command {
 	cmd.Flags().StringVar(&file, "config", "", "YAML file of options")
 	o.register(cmd.Flags())
 	return cmd
+}
+
+func someCommand(_ *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return errors.New("no command to run; it follows the flags, after --")
+	}
+	return nil
 }
 
 // check names everything that is wrong with the flags, and fills in the margins.

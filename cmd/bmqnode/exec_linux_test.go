@@ -234,5 +234,5 @@ func TestExecMistakesAreNamed(t *testing.T) {
 	}
 	_, stderr, code := bmqnode(t, node...)
 	require.Equal(t, 2, code)
-	require.Contains(t, stderr, "requires at least 1 arg")
+	require.Contains(t, stderr, "no command to run; it follows the flags, after --")
 }
