@@ -16,8 +16,9 @@ const (
 	twinRepeat = time.Minute
 )
 
-// watchForTwin says loudly that this process is the second one of its name. Members
-// let in the first only, so one that has a link is not it, and the watch ends.
+// watchForTwin says loudly that this process is the second one of its name. Voters
+// let in the first only, so one that has a link to a voter is not it, and the watch
+// ends. A newcomer among the members may not know the first yet, and proves nothing.
 func watchForTwin(node *cluster.Node, log hclog.Logger) {
 	look := time.NewTicker(twinLook)
 	defer look.Stop()
@@ -42,7 +43,7 @@ func watchForTwin(node *cluster.Node, log hclog.Logger) {
 
 func connected(st cluster.Status) bool {
 	for _, m := range st.Members {
-		if m.Link == "up" {
+		if m.Voter && m.Link == "up" {
 			return true
 		}
 	}
