@@ -108,10 +108,11 @@ func (w ward) changesTheLeaderAgainAndAgain() {
 		_, err := c.Transfer(ctx, admin.TransferRequest{})
 		c.Close()
 		cancel()
-		if err != nil { // a third node may be quicker, which is a change as well
-			w.scene.t.Logf("transfer from %s: %v", leader, err)
-		}
-		leader = w.agree(w.Nodes(), nil).Leader
+		next := w.agree(w.Nodes(), nil).Leader
+		// That a third node was quicker than the target is a change as well; that the
+		// old leader leads on is none.
+		require.NotEqual(w.scene.t, leader, next, "the transfer: %v", err)
+		leader = next
 	}
 	w.alarms(job, "Flapping")
 	if slow {
