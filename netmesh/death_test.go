@@ -148,18 +148,3 @@ func TestResetIsNoProof(t *testing.T) {
 	require.Eventually(t, func() bool { return strings.Contains(a.Links()[0].LastErr, "refused") }, patience, glance)
 	require.Equal(t, []string{"up 1", "down reset"}, a.all("x"))
 }
-
-// TestEOFAloneIsNoProof: the stream ends without goodbye, and the dial is answered.
-func TestEOFAloneIsNoProof(t *testing.T) {
-	a, b := start(t, "a"), start(t, "b")
-	s := intrude(t, a)
-	h := helloFrom(a)
-	h.Address = b.Addr().String()
-	s.link(h)
-	a.sees(t, "x", "up 1")
-	require.NoError(t, closeWrite(s.conn))
-	a.sees(t, "x", "down eof")
-	b.counts(t, ReasonWrongNode) // a's dial
-	require.Eventually(t, func() bool { return strings.Contains(a.Links()[0].LastErr, "wrong-node") }, patience, glance)
-	require.Equal(t, []string{"up 1", "down eof"}, a.all("x"))
-}
