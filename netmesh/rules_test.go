@@ -38,6 +38,9 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// quiet makes a link on which nothing travels after the first ping.
+func quiet(c *Config) { c.PingInterval, c.IdleTimeout = time.Hour, 2*time.Hour }
+
 // TestRefusedNewcomerMakesTheKeptLinkProveItself: the newcomer would not dial if
 // it had the link that is kept.
 func TestRefusedNewcomerMakesTheKeptLinkProveItself(t *testing.T) {
