@@ -100,7 +100,8 @@ func TestLivingProcessNeverEndsItsEvidenceByAFIN(t *testing.T) {
 				t.Parallel()
 				n := &ends{eofs: map[net.Conn]bool{}}
 				other := start(t, "m", func(c *Config) { c.Network = n })
-				it := start(t, map[bool]nodeID{true: "a", false: "z"}[dials], func(c *Config) { c.Faults = NewFaults() })
+				name := map[bool]nodeID{true: "a", false: "z"}[dials]
+				it := start(t, name, func(c *Config) { c.Faults = NewFaults() })
 				if dials {
 					it.knows(other)
 				} else {
@@ -148,7 +149,7 @@ func TestEvidenceHandshakeThatFailsEndsByAReset(t *testing.T) {
 		l.key = []byte("another's") // b refuses it
 		_, err := l.dialEvidence()
 		require.ErrorContains(t, err, "refused by the peer (already-connected)")
-		require.Eventually(t, func() bool { return b.Counters()[ReasonAlreadyConnected] > 0 }, patience, glance)
+		b.counts(t, ReasonAlreadyConnected)
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		require.Empty(t, n.eofs)
@@ -222,13 +223,32 @@ func TestEvidenceComesBack(t *testing.T) {
 	a, b := start(t, "a"), start(t, "b")
 	a.knows(b)
 	for range 3 {
-		require.Eventually(t, func() bool { return a.evidenceTo("b") != nil && b.evidenceTo("a") != nil }, patience, glance)
+		both := func() bool { return a.evidenceTo("b") != nil && b.evidenceTo("a") != nil }
+		require.Eventually(t, both, patience, glance)
+		require.NotEmpty(t, a.Links()[0].Evidence)
 		e := b.evidenceTo("a")
 		reset(e.conn)
 		require.Eventually(t, func() bool { return b.evidenceTo("a") != e }, patience, glance)
 	}
 	require.Equal(t, []string{"up 1"}, a.all("b"))
 	require.Equal(t, []string{"up 1"}, b.all("a"))
+}
+
+// TestThereIsOneEvidenceConnectionHoweverOftenTheFactsCome.
+func TestThereIsOneEvidenceConnectionHoweverOftenTheFactsCome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := memnet.New()
+		a, b := start(t, "a", onHost(net)), start(t, "b", onHost(net))
+		a.knows(b)
+		time.Sleep(time.Second)
+		e := a.evidenceTo("b")
+		require.NotNil(t, e)
+		for range 3 {
+			nudge(b.peers["a"].link.news)
+			time.Sleep(time.Second)
+		}
+		require.Same(t, e, a.evidenceTo("b"))
+	})
 }
 
 // TestCutNetworkShowsNoEnd: a death behind a cut is seen when the cut is healed.

@@ -46,7 +46,8 @@ func joins(t *testing.T, a *node, network Network, bind string) *member {
 	require.NoError(t, m.send(frameFacts, &facts{
 		Local: m.conn.LocalAddr().String(), Remote: m.conn.RemoteAddr().String(),
 	}))
-	require.Eventually(t, func() bool { return a.reaches("x") && a.trustsTheEndOf("x") }, patience, glance)
+	known := func() bool { return a.reaches("x") && a.trustsTheEndOf("x") }
+	require.Eventually(t, known, patience, glance)
 	return m
 }
 
@@ -154,7 +155,8 @@ func resetBeforeWrite(t *testing.T, a *node, m *member) {
 	close(a.release)
 	require.Eventually(t, func() bool { return a.up() == 0 }, patience, glance)
 	a.AddPeer("x", m.hello.Address)
-	require.Eventually(t, func() bool { return strings.Contains(a.Links()[0].LastErr, "refused") }, patience, glance)
+	refused := func() bool { return strings.Contains(a.Links()[0].LastErr, "refused") }
+	require.Eventually(t, refused, patience, glance)
 	seen, _ := a.evidenceOf("x")
 	require.Equal(t, elector.EvidenceReset, seen)
 	require.Equal(t, []string{"up 1", "g HeartbeatAck 1", "down eof"}, a.all("x"))

@@ -44,11 +44,11 @@ func newKey() []byte {
 // wantEvidence starts to make the evidence connection of a link that this side dialed,
 // once that is known to lead straight to the peer. Called by the link's reader.
 func (l *link) wantEvidence() {
-	if l.wanted || !l.dialed || !l.direct.Load() || l.info.Version < evidenceVersion || l.m.cfg.NoDeathProof {
-		return
+	possible := l.dialed && l.direct.Load() && l.info.Version >= evidenceVersion && !l.m.cfg.NoDeathProof
+	if possible && !l.wanted {
+		l.wanted = true
+		l.m.others.Go(l.keepEvidence)
 	}
-	l.wanted = true
-	l.m.others.Go(l.keepEvidence)
 }
 
 // keepEvidence makes the evidence connection again and again as long as the link stands,
@@ -65,7 +65,7 @@ func (l *link) keepEvidence() {
 				pause.reset()
 			}
 		} else if fails++; fails == reachTries {
-			l.m.log.Info("no evidence connection, so that the death of the peer's process would not be noticed at once",
+			l.m.log.Info("no evidence connection: the death of this member's process would not be proven",
 				"peer", l.node, "addr", l.info.Remote, "cause", err)
 		}
 		timer := time.NewTimer(pause.next())
@@ -107,7 +107,7 @@ func (l *link) introduceEvidence(g *greeting) (*evidence, error) {
 		return nil, refused
 	}
 	if w.connection(l.m.cfg.Node) != l.connection {
-		return nil, fmt.Errorf("another process answers: identity %s and boot %d, and the link leads to identity %s and boot %d",
+		return nil, fmt.Errorf("identity %s and boot %d answer, and the link leads to identity %s and boot %d",
 			uuid.UUID(w.Identity), w.Boot, l.identity, l.boot)
 	}
 	if refused := w.rewritten(g.conn); refused != nil {
@@ -122,11 +122,11 @@ func (l *link) introduceEvidence(g *greeting) (*evidence, error) {
 func (m *Mesh) owner(h *hello) (*link, *refusal) {
 	p := m.peers[elector.NodeID(h.Node)]
 	if p == nil || p.link == nil {
-		return nil, refuse(ReasonStale, "no link to node %q that an evidence connection could belong to", h.Node)
+		return nil, refuse(ReasonStale, "evidence connection without a link: node %q has none here", h.Node)
 	}
 	l := p.link
 	if h.connection(l.node) != l.connection || subtle.ConstantTimeCompare(h.Evidence, l.key) == 0 {
-		return nil, refuse(ReasonAlreadyConnected, "the evidence connection is not that of the link to node %q", h.Node)
+		return nil, refuse(ReasonAlreadyConnected, "evidence connection of another link than is up to node %q", h.Node)
 	}
 	return l, nil
 }
