@@ -75,9 +75,9 @@ func (n *Node) callWithin(ctx context.Context, f func()) error {
 	}
 }
 
-// patience is how long a call whose ctx has ended goes on to clean up. That takes
-// milliseconds unless something hangs.
-const patience = time.Second
+// patience is how long a step of cleaning up may take after ctx has ended. It takes
+// milliseconds unless something hangs. No call takes more than two such steps.
+const patience = 500 * time.Millisecond
 
 // callBriefly runs f on the driver whatever happens. It waits for that no longer than
 // patience; a driver that hangs runs f when it goes on. It reports whether f has run.

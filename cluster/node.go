@@ -53,7 +53,8 @@ type Node struct {
 	logged    map[string]time.Time // when an anomaly was last logged
 
 	measure   *measure
-	hold      func() // the seam's
+	hold      func()      // the seam's
+	dead      func() bool // the seam's
 	inbox     chan event
 	quit      chan struct{} // closed to end driver and persister
 	driven    chan struct{} // closed when the driver has ended
@@ -134,6 +135,7 @@ func newNode(cfg Config, s seam.Seam) *Node {
 		logged:    map[string]time.Time{},
 		measure:   newMeasure(),
 		hold:      s.Hold,
+		dead:      s.Dead,
 		inbox:     make(chan event, inboxSize),
 		quit:      make(chan struct{}),
 		driven:    make(chan struct{}),
@@ -149,6 +151,9 @@ func newNode(cfg Config, s seam.Seam) *Node {
 	}
 	if n.hold == nil {
 		n.hold = func() {}
+	}
+	if n.dead == nil {
+		n.dead = func() bool { return false }
 	}
 	n.warden = newWarden(n.clock)
 	n.hurry, n.urge = context.WithCancelCause(context.Background())

@@ -41,7 +41,7 @@ func (n *Node) Close(ctx context.Context) error {
 	select {
 	case <-n.gone:
 		return n.closeErr
-	case <-time.After(patience):
+	case <-time.After(2 * patience):
 		return fmt.Errorf("close node %s: %s; data directory %s stays locked until it has: %w",
 			n.cfg.Node, n.stage.Load(), n.cfg.DataDir, context.Cause(ctx))
 	}
@@ -102,6 +102,9 @@ func (n *Node) endWatch() {
 // more. If ctx ends before, that is left to a goroutine, which ends at the latest
 // deadline of that work.
 func (n *Node) letGo(ctx context.Context) error {
+	if n.dead() {
+		return n.free()
+	}
 	for _, l := range n.cut {
 		select {
 		case <-l.Done():
@@ -135,6 +138,11 @@ func (n *Node) freeWhenStopped() error {
 	for _, l := range n.cut {
 		<-l.Done()
 	}
+	return n.free()
+}
+
+// free releases the data directory.
+func (n *Node) free() error {
 	n.endWatch()
 	err := n.store.Close()
 	holders.remove(n)
