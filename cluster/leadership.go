@@ -98,7 +98,7 @@ func (l *Leadership) state() (phase, elector.Time) {
 // Deadline is when the leadership ends by the clock: heartbeats move it on until
 // Context is cancelled, then it never becomes later. If Context was cancelled because
 // the lease had ended or was lost, it is when that happened, however late this process
-// noticed. It is the zero time if the leadership needs no lease, as that of a single
+// noticed; once the work is released, it is not later than that. It is the zero time if the leadership needs no lease, as that of a single
 // voter. For people and timers; what decides is Valid.
 func (l *Leadership) Deadline() time.Time {
 	l.mu.Lock()
@@ -218,6 +218,7 @@ func (l *Leadership) finish(why elector.Reason) {
 // close ends the leadership for good. It runs under the lock.
 func (l *Leadership) close() {
 	l.phase = over
+	l.deadline = min(l.deadline, l.e.n.clock.Now()) // released work has ended before it
 	l.fixed.Store(0)
 	close(l.done)
 }
