@@ -3,7 +3,6 @@ package cluster
 import (
 	"container/heap"
 	"sync"
-	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/clock"
@@ -80,26 +79,26 @@ func (w *warden) add(l *Leadership) {
 // run watches until quit, and then ends what is left: nobody would do it any more.
 // It lets the driver know by inbox what it ended, without ever waiting for it.
 func (w *warden) run(inbox chan<- event, quit <-chan struct{}) {
-	timer := time.NewTimer(time.Hour)
-	defer timer.Stop()
+	alarm := clock.NewAlarm(w.clock)
+	defer alarm.Close()
 	var news []event
 	for {
-		ended, wait := w.look()
+		ended, next := w.look()
 		for _, l := range ended {
 			news = append(news, event{do: func() { l.e.n.ended(l) }})
 		}
-		timer.Reset(wait)
-		out, next := inbox, event{}
+		alarm.Set(next)
+		out, first := inbox, event{}
 		if len(news) == 0 {
 			out = nil
 		} else {
-			next = news[0]
+			first = news[0]
 		}
 		select {
-		case out <- next:
+		case out <- first:
 			news = news[1:]
 		case <-w.wake:
-		case <-timer.C:
+		case <-alarm.Rings():
 		case <-quit:
 			w.endAll()
 			return
@@ -108,8 +107,8 @@ func (w *warden) run(inbox chan<- event, quit <-chan struct{}) {
 }
 
 // look acts on every leadership whose time has come, and says which of them are
-// over now and how long nothing is to be done.
-func (w *warden) look() (ended []*Leadership, wait time.Duration) {
+// over now and when to look again.
+func (w *warden) look() (ended []*Leadership, next elector.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := w.clock.Now()
@@ -125,9 +124,9 @@ func (w *warden) look() (ended []*Leadership, wait time.Duration) {
 		}
 	}
 	if len(w.due) == 0 {
-		return ended, time.Hour
+		return ended, elector.Never
 	}
-	return ended, w.due[0].watch.at.Sub(now)
+	return ended, w.due[0].watch.at
 }
 
 // check tells the work to stop if the lease is about to end, ends the leadership
