@@ -106,7 +106,7 @@ func TestFlagsWinOverTheFile(t *testing.T) {
 	_, stderr, code := bmqnode(t, "run", "--config", n.ConfigFile, "--admin-addr", "127.0.0.1:0",
 		"--gossip-addr", "127.0.0.1:0", "--mesh-addr", "127.0.0.1:0")
 	require.Equal(t, 1, code)
-	require.Contains(t, stderr, "data directory is in use by another process")
+	require.Contains(t, stderr, "data directory is in use")
 	require.Contains(t, stderr, n.Dir)
 	// Without the flags it meets the taken port first.
 	_, stderr, code = bmqnode(t, "run", "--config", n.ConfigFile)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/spf13/cobra"
@@ -104,6 +105,7 @@ func serve(ctx context.Context, cfg cluster.Config, o *options, work func(contex
 	p := &post{options: o, node: node, cfg: cfg, side: side, log: log}
 	p.hooks.Go(func() { watchForTwin(node, log) })
 	outcome := work(ctx, p)
+	defer time.AfterFunc(o.shutdown+lastPatience, func() { os.Exit(exitFailure) }).Stop()
 	stopping()
 	failure := node.Err()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.shutdown)
@@ -120,6 +122,10 @@ func serve(ctx context.Context, cfg cluster.Config, o *options, work func(contex
 	}
 	return outcome
 }
+
+// lastPatience is how long after --shutdown-timeout the process ends by itself at the
+// latest: a log that nobody reads may hold up whoever would say what hangs.
+const lastPatience = 2 * time.Second
 
 // checkLogLevel reads --log-level.
 func (o *options) checkLogLevel() (hclog.Level, error) {

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/bmqelect/bmqelect/internal/alarm"
 )
 
 const (
@@ -23,7 +25,7 @@ const (
 type guard struct {
 	settings
 	control *os.File
-	alarm   *alarm
+	alarm   *alarm.Alarm
 	command int    // process ID, and that of its group; 0 once it has ended
 	limit   moment // when everything is killed although the deadline may be later
 	killing bool
@@ -58,7 +60,7 @@ func (g *guard) prepare(args []string) (err error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("adopt what daemonizes: %w", err)
 	}
-	g.alarm, err = newAlarm()
+	g.alarm, err = alarm.New()
 	return err
 }
 
@@ -80,7 +82,7 @@ func (g *guard) start() error {
 
 // run starts the command and returns when nothing of it is left.
 func (g *guard) run() error {
-	defer g.alarm.close()
+	defer g.alarm.Close()
 	// Those who end every process of a service mean the owner: it has the guard end
 	// the command. Ignoring them instead would be inherited by the command.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE)
@@ -95,7 +97,7 @@ func (g *guard) run() error {
 		listen(g.control, func(l line) { told <- l })
 	}()
 	for gone := false; !gone; {
-		if err := g.alarm.set(min(g.deadline.after(-g.margin), g.limit)); err != nil {
+		if err := g.alarm.Set(int64(min(g.deadline.after(-g.margin), g.limit))); err != nil {
 			g.kill() // without a timer nothing can be promised
 		}
 		select {
@@ -108,7 +110,7 @@ func (g *guard) run() error {
 			g.obey(l)
 		case <-died:
 			gone = g.reap()
-		case <-g.alarm.rings:
+		case <-g.alarm.Rings():
 			g.expire()
 		}
 	}
