@@ -164,7 +164,7 @@ func (n *Node) meshConfig(network netmesh.Network) netmesh.Config {
 		Identity: n.store.Identity(), Boot: n.store.Boot(),
 		Bind: n.cfg.MeshAddr, Advertise: n.cfg.AdvertiseMesh, Network: network,
 		Logger: n.log.Named("mesh"), Faults: n.cfg.Faults, NoDeathProof: n.cfg.NoDeathProof,
-		Voters: n.cfg.Voters, Agree: n.cfg.agree(), MaxDriftPPM: n.cfg.Election.Timing.ClockDriftPPM,
+		Voters: n.cfg.Voters, Agree: n.cfg.Agreed(), MaxDriftPPM: n.cfg.Election.Timing.ClockDriftPPM,
 		Clock: n.clock,
 	}
 }

@@ -45,15 +45,7 @@ func planOf(name string, fill func(*pflag.FlagSet) error) doctor.Plan {
 	_, errAdmin := o.admin.check()
 	_, errLog := o.checkLogLevel()
 	errs = append(errs, err, errAdmin, errLog)
-	return doctor.Plan{File: name, Config: withDefaults(cfg), AdminAddr: o.admin.addr, Problem: errors.Join(errs...)}
-}
-
-// withDefaults fills in what examining needs and the flags leave to the package.
-func withDefaults(c cluster.Config) cluster.Config {
-	if c.Election.Quorum == 0 {
-		c.Election.Quorum = len(c.Voters)/2 + 1
-	}
-	return c
+	return doctor.Plan{File: name, Config: cfg, AdminAddr: o.admin.addr, Problem: errors.Join(errs...)}
 }
 
 // running asks the nodes of the plans, and those at --admin if any was named, which of
