@@ -23,6 +23,9 @@ type Client struct {
 	http  http.Client
 }
 
+// maxAnswer bounds what is read of an answer: it may be a stranger's.
+const maxAnswer = 16 << 20 // bytes
+
 // unixPrefix begins the address of a Unix socket; its path follows.
 const unixPrefix = "unix:"
 
@@ -91,7 +94,7 @@ func (c *Client) do(ctx context.Context, method, path string, in, out any) error
 		return err
 	}
 	defer resp.Body.Close()
-	if err := json.NewDecoder(resp.Body).Decode(out); err != nil {
+	if err := json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(out); err != nil {
 		return fmt.Errorf("answer of %s to %s %s: %w", c.addr, method, path, err)
 	}
 	return nil
