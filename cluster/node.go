@@ -46,6 +46,8 @@ type Node struct {
 
 	anomalies map[string]int       // by kind; owned by the driver, as is logged
 	logged    map[string]time.Time // when an anomaly was last logged
+	// lastAnomaly is when each kind came last; owned by the driver.
+	lastAnomaly map[string]time.Time
 
 	measure   *measure
 	hold      func() // the seam's
@@ -97,7 +99,7 @@ func newNode(cfg Config, s seam.Seam) *Node {
 		closed:    map[string]*group{},
 		up:        map[NodeID]bool{},
 		started:   time.Now(),
-		anomalies: map[string]int{},
+		anomalies: map[string]int{}, lastAnomaly: map[string]time.Time{},
 		logged:    map[string]time.Time{},
 		measure:   newMeasure(),
 		hold:      s.Hold,

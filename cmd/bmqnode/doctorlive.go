@@ -26,7 +26,7 @@ func (o *doctorOptions) examineRunning(ctx context.Context, named bool) (doctor.
 	for _, a := range all {
 		switch {
 		case a.Status == nil && a.given && (!named || askedAsMember(a, all)):
-		case a.Status == nil && !a.given && !isMissed(a.Node, all):
+		case a.Status == nil && !a.given && !isMissed(a.Node, all) && !(named && slices.Contains(o.remote.addrs, a.via)):
 		default:
 			answers = append(answers, asAnswer(a))
 		}
