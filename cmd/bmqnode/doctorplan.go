@@ -54,11 +54,11 @@ func planOf(name string, fill func(*pflag.FlagSet) error) doctor.Plan {
 func (o *doctorOptions) running(ctx context.Context, plans []doctor.Plan) (ids []cluster.NodeID) {
 	var to []answerOf
 	for _, p := range plans {
-		to = append(to, answerOf{via: reachableAt(p.AdminAddr)})
+		to = append(to, answerOf{via: reachableAt(p.AdminAddr), given: true})
 	}
 	if !slices.Equal(o.remote.addrs, defaultAsk) {
 		for _, addr := range o.remote.addrs {
-			to = append(to, answerOf{via: addr})
+			to = append(to, answerOf{via: addr, given: true})
 		}
 	}
 	var wg sync.WaitGroup

@@ -59,10 +59,15 @@ func (r *remote) login() (err error) {
 	return nil
 }
 
-// client returns a client for a node.
-func (r *remote) client(addr string) *admin.Client {
-	c := admin.NewClient(addr)
-	c.UseToken(r.token)
+// client returns a client for a node. The token goes to addresses that the operator
+// named, and to none that a node named: whoever talks to the cluster could name his.
+func (r *remote) client(a answerOf) *admin.Client {
+	c := admin.NewClient(a.via)
+	if a.given || slices.Contains(r.addrs, a.via) {
+		c.UseToken(r.token)
+	} else if r.token != "" {
+		c.WithoutToken("it gets none, since only a node named this address: name it with --admin")
+	}
 	return c
 }
 
@@ -213,7 +218,7 @@ func (r *remote) ask(ctx context.Context, a *answerOf) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	client := r.client(a.via)
+	client := r.client(*a)
 	defer client.Close()
 	st, err := client.Status(ctx)
 	switch {

@@ -1,7 +1,10 @@
 package main_test
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -43,6 +46,41 @@ func TestCommandsDoNotWaitForAFrozenNode(t *testing.T) {
 	stdout, stderr, code = bmqnode(t, "step-down", "--timeout", "2s", "--admin", both)
 	require.Zero(t, code, stderr)
 	require.Contains(t, stdout, leader.Name+" leads no more")
+}
+
+// TestTheTokenGoesOnlyWhereTheOperatorSays lets a node tell the others the address of a
+// stranger as that of its admin side.
+func TestTheTokenGoesOnlyWhereTheOperatorSays(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	asked, tokens := 0, []string(nil)
+	stranger := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		asked++
+		tokens = append(tokens, r.Header["Authorization"]...)
+		w.WriteHeader(http.StatusUnauthorized)
+	}))
+	t.Cleanup(stranger.Close)
+	options, _, token := alone(t)
+	delete(options, "admin-socket")
+	options["voters"] = []string{"n1"}
+	s := play(t, 1, options)
+	s.agree(s.Nodes(), nil)
+	s.stranger("evil", map[string]any{"voters": []string{"n1"}, "advertise-admin": strings.TrimPrefix(stranger.URL, "http://")})
+	at := []string{"--admin", s.Nodes()[0].AdminAddr, "--admin-token-file", token}
+	s.eventually("the stranger is asked", func() bool {
+		stdout, _, _ := bmqnode(t, append([]string{"status"}, at...)...)
+		return strings.Contains(stdout, "only a node named this address: name it with --admin")
+	})
+	bmqnode(t, append([]string{"doctor"}, at...)...)
+	_, stderr, code := bmqnode(t, append([]string{"transfer"}, at...)...)
+	require.Equal(t, 1, code)
+	require.NotContains(t, stderr, "token", "the named one has got it")
+	mu.Lock()
+	defer mu.Unlock()
+	require.Positive(t, asked)
+	require.Empty(t, tokens)
 }
 
 // linkTo is the state of a node's link to another.

@@ -66,7 +66,7 @@ func (r *remote) watchAll(ctx context.Context, out *console.Printer) error {
 
 // watch follows one node through its restarts.
 func (r *remote) watch(ctx context.Context, a answerOf, out *console.Printer) {
-	client := r.client(a.via)
+	client := r.client(a)
 	defer client.Close()
 	lost := false
 	stream := admin.Stream{Event: out.Transition}
