@@ -51,6 +51,8 @@ type Node struct {
 
 	anomalies map[string]int       // by kind; owned by the driver, as is logged
 	logged    map[string]time.Time // when an anomaly was last logged
+	// lastAnomaly is when each kind came last; owned by the driver.
+	lastAnomaly map[string]time.Time
 
 	measure   *measure
 	hold      func()      // the seam's
@@ -131,7 +133,7 @@ func newNode(cfg Config, s seam.Seam) *Node {
 		closed:    map[string]*group{},
 		up:        map[NodeID]bool{},
 		started:   time.Now(),
-		anomalies: map[string]int{},
+		anomalies: map[string]int{}, lastAnomaly: map[string]time.Time{},
 		logged:    map[string]time.Time{},
 		measure:   newMeasure(),
 		hold:      s.Hold,
@@ -204,7 +206,7 @@ func (n *Node) meshConfig(network netmesh.Network) netmesh.Config {
 		Identity: n.store.Identity(), Boot: n.store.Boot(),
 		Bind: n.cfg.MeshAddr, Advertise: n.cfg.AdvertiseMesh, Network: network,
 		Logger: n.log.Named("mesh"), Faults: n.cfg.Faults, NoDeathProof: n.cfg.NoDeathProof,
-		Voters: n.cfg.Voters, Agree: n.cfg.agree(), MaxDriftPPM: n.cfg.Election.Timing.ClockDriftPPM,
+		Voters: n.cfg.Voters, Agree: n.cfg.Agreed(), MaxDriftPPM: n.cfg.Election.Timing.ClockDriftPPM,
 		Clock: n.clock,
 	}
 	meshTimes(&cfg, n.cfg.Election.Timing)

@@ -15,13 +15,13 @@ import (
 )
 
 // bmqnode runs the command to its end.
-func bmqnode(t *testing.T, args ...string) (stdout, stderr string, code int) {
+func bmqnode(t testing.TB, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	return ended(t, exec.Command(binary, args...))
 }
 
 // ended runs cmd to its end.
-func ended(t *testing.T, cmd *exec.Cmd) (stdout, stderr string, code int) {
+func ended(t testing.TB, cmd *exec.Cmd) (stdout, stderr string, code int) {
 	t.Helper()
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -157,7 +158,8 @@ func logOutput(file string) (*os.File, error) {
 	if file == "" {
 		return os.Stderr, nil
 	}
-	out, err := os.OpenFile(file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	// Not to wait for the reader of a FIFO.
+	out, err := os.OpenFile(file, os.O_CREATE|os.O_APPEND|os.O_WRONLY|syscall.O_NONBLOCK, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("--log-file: %w", err)
 	}
