@@ -18,7 +18,7 @@ var admissions = [kindEnd]admission{
 	ElectionProposalResponse: {fromVoter: true, meansOther: true},
 	LeaderHeartbeat:          {fromVoter: true, meansTerm: true},
 	HeartbeatAck:             {fromVoter: true, meansTerm: true},
-	InvalidHeartbeat:         {meansTerm: true},
+	InvalidHeartbeat:         {fromVoter: true, meansTerm: true},
 	LeadershipCession:        {fromVoter: true, meansTerm: true},
 	NodeUnavailable:          {},
 }

@@ -9,11 +9,20 @@ func (m *Machine) onLeaderHeartbeat(from NodeID, msg *Message) {
 	case s.Role == Leader && msg.Term == s.Leader.Term:
 		m.meetTwin(from, msg)
 	case msg.Term < s.Term:
-		m.send(from, Message{Kind: InvalidHeartbeat, Term: s.Term})
+		m.rejectHeartbeat(from)
 	case m.hasCeded(from, msg.Term):
 		// Sent before the cession, arrived after it.
+	case m.leaps(from, msg):
+		m.climb()
 	case msg.Term > s.Term || s.Role != Follower || m.expects(from):
 		m.follow(from, msg)
+	}
+}
+
+// rejectHeartbeat tells a stale leader this node's term. An observer's binds nobody.
+func (m *Machine) rejectHeartbeat(from NodeID) {
+	if m.cfg.mayVote {
+		m.send(from, Message{Kind: InvalidHeartbeat, Term: m.state.Term})
 	}
 }
 
@@ -32,7 +41,7 @@ func (m *Machine) expects(id NodeID) bool {
 // term only; it does not answer, lest the two answer each other for ever.
 func (m *Machine) meetTwin(from NodeID, msg *Message) {
 	m.refuse(AnomalyTwoLeaders, from, msg)
-	m.learn(msg.Term)
+	m.learn(from, msg)
 	m.stepDown(LeaderPreempted, from, "")
 	m.backOff()
 }
@@ -43,6 +52,7 @@ func (m *Machine) follow(from NodeID, msg *Message) {
 	m.present(from)
 	m.preempted(from)
 	m.enterTerm(msg.Term)
+	m.takeoverSeen(from)
 	f := &s.Follower
 	news, why := f.Leader != from, LeaderFound
 	if !news && f.LeaderTerm < msg.Term {
@@ -80,7 +90,7 @@ func (m *Machine) ack(leader NodeID, msg *Message) {
 	m.send(leader, Message{
 		Kind: HeartbeatAck, Term: msg.Term,
 		Sequence: msg.Sequence, SentAt: msg.SentAt, LSN: m.state.SeenLSN,
-		Priority: m.cfg.Priority, Candidate: m.mayStand(),
+		Priority: m.cfg.Priority, Candidate: m.mayStand(), Reach: uint8(m.reach()),
 	})
 }
 

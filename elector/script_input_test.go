@@ -162,6 +162,8 @@ func (s *script) field(m *elector.Message, word string) {
 		m.WillVote = true
 	case "not-candidate":
 		m.Candidate = false
+	case "reach":
+		m.Reach = uint8(s.atoi(val))
 	case "successor":
 		m.Successor = elector.NodeID(val)
 	default:
@@ -174,6 +176,8 @@ func (s *script) term(val string) lsn.Term {
 	switch val {
 	case "2^63":
 		return lsn.MaxTerm + 1
+	case "2^32":
+		return 1 << 32
 	case "2^63-1":
 		return lsn.MaxTerm
 	case "2^64-1":
