@@ -8,6 +8,10 @@ func (m *Machine) onLeaderHeartbeat(from NodeID, msg *Message) {
 	switch {
 	case s.Role == Leader && msg.Term == s.Leader.Term:
 		m.meetTwin(from, msg)
+	case msg.Term < s.Term && s.Vote == from && s.Follower.Leader == from:
+		// It re-affirms itself with this node's vote, and leads on under its old
+		// term until a quorum has written the new one: it needs the acks.
+		m.follow(from, msg)
 	case msg.Term < s.Term:
 		m.rejectHeartbeat(from)
 	case m.hasCeded(from, msg.Term):
