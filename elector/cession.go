@@ -86,12 +86,14 @@ func (m *Machine) forsake(id, successor NodeID) {
 }
 
 // standAfter arms the next attempt to stand after a cession: the named successor
-// at once, the others only after it had the time for an election.
+// at once, the others only after it had the time for an election. Nobody stays back
+// for a name that is no voter's.
 func (m *Machine) standAfter(successor NodeID) {
-	switch successor {
-	case "":
+	_, isVoter := m.voter(successor)
+	switch {
+	case !isVoter:
 		m.backOff()
-	case m.cfg.Self:
+	case successor == m.cfg.Self:
 		m.state.Follower.SuccessorUntil = m.state.Now.Add(m.cfg.Timing.ElectionResult)
 		m.stand()
 	default:
@@ -150,5 +152,10 @@ func (m *Machine) supports(voter int) bool {
 }
 
 // onNodeUnavailable is a node's word that it stops taking part: it answers
-// nobody any more, though its link may stay for other elections.
-func (m *Machine) onNodeUnavailable(from NodeID) { m.linkDown(from) }
+// nobody any more, though its link may stay for other elections. It is late if the
+// node began anew since and leads in a higher term.
+func (m *Machine) onNodeUnavailable(from NodeID, msg *Message) {
+	if f := &m.state.Follower; f.Leader != from || msg.Term >= f.LeaderTerm {
+		m.linkDown(from)
+	}
+}

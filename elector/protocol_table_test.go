@@ -58,7 +58,7 @@ var messageTable = []reaction{
 		"remembers that no heartbeat of that leadership is to be followed",
 		"remembers that no heartbeat of that leadership is to be followed",
 	},
-	{"NodeUnavailable", "", "the sender counts as not connected; gives it up, if it is the leader; the promise stays", "the sender counts as not connected; its vote is waited for no more", "the sender counts as not connected: it cannot be the successor"},
+	{"NodeUnavailable", "", "the sender counts as not connected; gives it up, if it is the leader, unless it said so in a lower term; the promise stays", "the sender counts as not connected; its vote is waited for no more", "the sender counts as not connected: it cannot be the successor"},
 }
 
 // inputTable is what the machine does with every other input.
