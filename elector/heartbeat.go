@@ -8,9 +8,7 @@ func (m *Machine) onLeaderHeartbeat(from NodeID, msg *Message) {
 	switch {
 	case s.Role == Leader && msg.Term == s.Leader.Term:
 		m.meetTwin(from, msg)
-	case msg.Term < s.Term && s.Vote == from && s.Follower.Leader == from:
-		// It re-affirms itself with this node's vote, and leads on under its old
-		// term until a quorum has written the new one: it needs the acks.
+	case msg.Term < s.Term && m.reaffirms(from, msg.Term):
 		m.follow(from, msg)
 	case msg.Term < s.Term:
 		m.rejectHeartbeat(from)
@@ -21,6 +19,14 @@ func (m *Machine) onLeaderHeartbeat(from NodeID, msg *Message) {
 	case msg.Term > s.Term || s.Role != Follower || m.expects(from):
 		m.follow(from, msg)
 	}
+}
+
+// reaffirms reports whether this node follows leader in an older term and has voted
+// for it in its own. The leader goes on under the older one until a quorum has
+// written the new one: it needs the acks.
+func (m *Machine) reaffirms(leader NodeID, older lsn.Term) bool {
+	f := &m.state.Follower
+	return m.state.Vote == leader && f.Leader == leader && f.LeaderTerm == older
 }
 
 // rejectHeartbeat tells a stale leader this node's term. An observer's binds nobody.
