@@ -63,3 +63,25 @@ func TestLeaderBeginsWithALease(t *testing.T) {
 		leader(t, s)
 	}
 }
+
+// TestSlowDisksKeepALeaderThatReaffirmsItself: a node comes up in a far higher term,
+// and to write that takes three times the lease.
+func TestSlowDisksKeepALeaderThatReaffirmsItself(t *testing.T) {
+	for seed := range uint64(50) {
+		cfg := cluster(seed, 3)
+		cfg.Begin = sim.Begin{Leader: "a", Term: 7}
+		cfg.Nodes[2].Absent, cfg.Nodes[2].Term = true, 1000
+		watch := watchLeaders(&cfg)
+		s, err := sim.New(cfg)
+		require.NoError(t, err)
+		watch.unseated = ""
+		s.SetFsync(3*time.Second, 3*time.Second)
+		require.NoError(t, s.Restart("c"))
+		require.NoError(t, s.RunFor(time.Minute))
+		require.Empty(t, watch.unseated)
+		v, err := s.View("c")
+		require.NoError(t, err)
+		require.Equal(t, elector.NodeID("a"), v.Status.Leader)
+		require.EqualValues(t, 1001, v.Status.Term)
+	}
+}
