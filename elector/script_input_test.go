@@ -176,8 +176,6 @@ func (s *script) term(val string) lsn.Term {
 	switch val {
 	case "2^63":
 		return lsn.MaxTerm + 1
-	case "2^32":
-		return 1 << 32
 	case "2^63-1":
 		return lsn.MaxTerm
 	case "2^64-1":
