@@ -48,7 +48,7 @@ func (m *Machine) expects(id NodeID) bool {
 
 // meetTwin meets a second leader of the same term: a disk was lost, or somebody
 // else's build runs there. This one steps down and stands again in a higher
-// term only; it does not answer, lest the two answer each other for ever.
+// term only; it does not answer, or the two would answer each other for ever.
 func (m *Machine) meetTwin(from NodeID, msg *Message) {
 	m.refuse(AnomalyTwoLeaders, from, msg)
 	m.learn(from, msg)

@@ -48,9 +48,9 @@ type Promise struct {
 // Takeover is what this node remembers of its attempts to give leadership to a
 // preferred voter (Config.Takeover), over all its leaderships.
 type Takeover struct {
-	At   Time   // of the last attempt
-	To   NodeID // for whom it stepped down, until that node is heard to lead; "" for none
-	Vain uint8  // attempts in a row for which it stepped down and the target was not heard to lead
+	At     Time   // of the last attempt
+	To     NodeID // for whom it stepped down, until that node is heard to lead; "" for none
+	Failed uint8  // attempts in a row for which it stepped down and the target was not heard to lead
 }
 
 // FollowerState is what only a FOLLOWER has. A deadline of 0 is not armed.

@@ -29,29 +29,29 @@ func (m *Machine) takeoverDue() bool {
 	return m.cfg.Takeover > 0 && m.state.Now >= m.state.Takeover.At.Add(m.takeoverWait())
 }
 
-// takeoverWait is how long a preferred node must be fit. Each attempt in vain
-// doubles it, so the number of them grows only with the logarithm of the time that
-// the cause lasts, and is tried again within about as much time after it has passed.
+// takeoverWait is how long a preferred node must be fit. Each attempt that failed
+// doubles it: their number grows only with the logarithm of the time that the cause
+// lasts, and once it has passed the next attempt comes within about as long again.
 func (m *Machine) takeoverWait() time.Duration {
-	return min(m.cfg.Takeover<<m.state.Takeover.Vain, maxTimer)
+	return min(m.cfg.Takeover<<m.state.Takeover.Failed, maxTimer)
 }
 
-// takeoverMade notes that this node steps down for a takeover. It counts as vain
+// takeoverMade notes that this node steps down for a takeover. It counts as failed
 // until the target is heard to lead.
 func (m *Machine) takeoverMade(to NodeID) {
 	t := &m.state.Takeover
-	t.To, t.Vain = to, min(t.Vain+1, maxVain)
+	t.To, t.Failed = to, min(t.Failed+1, maxFailed)
 }
 
-// takeoverSeen ends the count of vain attempts once the target of the last leads.
+// takeoverSeen ends the count of failed attempts once the target of the last leads.
 func (m *Machine) takeoverSeen(leader NodeID) {
 	if t := &m.state.Takeover; t.To == leader {
-		t.To, t.Vain = "", 0
+		t.To, t.Failed = "", 0
 	}
 }
 
-// maxVain keeps the longest Takeover, 24h, doubled so often, within a Duration.
-const maxVain = 16
+// maxFailed keeps the longest Takeover, 24h, doubled so often, within a Duration.
+const maxFailed = 16
 
 // preferred is the best voter of higher priority than this leader that was fit
 // for as long as takeoverWait says; "" for none. Its fitness counts from this leader's

@@ -55,10 +55,10 @@ func TestTakeoverOfANodeThatCannotWin(t *testing.T) {
 	require.Empty(t, watch.unseated)
 }
 
-// TestTakeoverInVainIsTriedRarely: the links of e are up, but what it sends to
+// TestFailedTakeoverIsTriedRarely: the links of e are up, but what it sends to
 // others than a is lost, so that nobody can know that it cannot win. Ten minutes
 // have room for twenty attempts; doubling the wait leaves five at most.
-func TestTakeoverInVainIsTriedRarely(t *testing.T) {
+func TestFailedTakeoverIsTriedRarely(t *testing.T) {
 	cfg := preferring(spoke(1))
 	watch := watchTakeovers(&cfg, 30*time.Second)
 	s := start(t, cfg)
