@@ -27,6 +27,7 @@ const (
 	NoVoter         Kind = "no-voter"
 	EvenVoters      Kind = "even-voters"
 	EmergencyRecord Kind = "emergency-record"
+	TermsUsedUp     Kind = "terms-used-up"
 	Anomaly         Kind = "anomaly"
 	Strangers       Kind = "strangers"
 	DeathProof      Kind = "death-proof"
@@ -101,10 +102,11 @@ var ofRunning = map[Kind]words{
 	VersionsDiffer:  {"fine during a rolling upgrade, and not for longer", "finish the upgrade: docs/operations.md#rolling-upgrade"},
 	WallClock:       {"elections do not read wall clocks, but whoever compares the nodes' logs does", "let a time daemon run on every machine"},
 	LeaseShort:      {"a lease that is renewed at the last moment is lost at the next delay", "choose a lease of at least ten of the longest round trips, scouting-result and election-result of four; the same on every node"},
-	DiskSlow:        {"a vote counts when it is on disk: slow fsyncs make elections fail", "give the data directory a faster disk, or raise election-result and scouting-result on every node"},
+	DiskSlow:        {"a vote counts when it is on disk: slow fsyncs make elections slow", "give the data directory a faster disk, or raise election-result and scouting-result on every node"},
 	NoVoter:         {"it follows and does not vote; a misspelt name looks the same", "nothing if it is meant; else correct its name or the voters"},
 	EvenVoters:      {"an even number survives no more losses than the odd one below it", "add a voter or take one away"},
 	EmergencyRecord: {"the others elect without those that were declared lost, and must never meet them", "bring the cluster back to full strength: docs/emergency.md"},
+	TermsUsedUp:     {"when no terms are left nobody can be elected any more", "do what docs/errors.md#terms-used-up says"},
 	Anomaly:         {"a correct member does not send this", "look for the 'anomaly' lines in its log; compare versions and voters"},
 	Strangers:       {"something that is no member talks to the mesh port", "find out who, by the 'connection refused' lines in its log, and close the port to it"},
 }

@@ -54,7 +54,7 @@ func Examine(answers []Answer) Report {
 	}
 	s.voters = slices.Sorted(maps.Keys(seen))
 	for _, check := range []func(){
-		s.presence, s.links, s.leader, s.failures, s.findings, s.clusters, s.twins, s.votersCounted, s.observers,
+		s.presence, s.links, s.leader, s.terms, s.failures, s.findings, s.clusters, s.twins, s.votersCounted, s.observers,
 		s.lease, s.disks, s.versions, s.wallClocks, s.emergencies, s.oddities,
 	} {
 		check()

@@ -205,6 +205,9 @@ var liveFaults = map[string]struct {
 		},
 		EmergencyRecord, Fail, "b", "x declared lost",
 	},
+	"terms are used up": {
+		func(a []Answer) { a[1].Status.Groups[0].Term = 1 << 62 }, TermsUsedUp, Fail, "b", "it is in term 4611686018427387904 of at most 9223372036854775807",
+	},
 	"an anomaly": {
 		func(a []Answer) { a[1].Status.Anomalies = map[string]int{"absurd-term": 3, "malformed": 0} },
 		Anomaly, Warn, "b", "absurd-term: 3 since it started",
