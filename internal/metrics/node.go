@@ -61,7 +61,7 @@ func collectOdd(out chan<- prometheus.Metric, status *cluster.Status, stats *clu
 	}
 	two := elector.AnomalyTwoLeaders.String()
 	send(out, broken, status.Anomalies[two], two)
-	for r := netmesh.ReasonSilent; r <= netmesh.ReasonTimeout; r++ {
+	for r := netmesh.ReasonSilent; r <= netmesh.ReasonProxied; r++ {
 		send(out, closed, status.Refused[r.String()], r.String())
 	}
 	kinds := map[netmesh.FindingKind]int{}
