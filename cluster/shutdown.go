@@ -117,7 +117,8 @@ func (n *Node) letGo(ctx context.Context) error {
 			until := n.workUntil()
 			n.until.Store(&until)
 			go func() { _ = n.freeWhenStopped() }() // a failure to close changes nothing now
-			return fmt.Errorf("data directory %s stays locked until the guarded work has stopped, at the latest until %s: %w",
+			return fmt.Errorf("data directory %s stays locked until the guarded work has stopped, "+
+				"at the latest until %s: %w",
 				n.cfg.DataDir, until.Format(time.StampMilli), context.Cause(ctx))
 		}
 	}
@@ -207,11 +208,13 @@ func (n *Node) openDir(ctx context.Context) (*store.Store, error) {
 			return nil, fmt.Errorf("%w: node %s of this process is being closed and has not ended: %s",
 				err, old.cfg.Node, old.stage.Load())
 		}
-		n.log.Info("waiting for the data directory: guarded work of the node that was closed may go on", "until", *until)
+		n.log.Info("waiting for the data directory: guarded work of the node that was closed may go on",
+			"until", *until)
 		select {
 		case <-old.released:
 		case <-ctx.Done():
-			return nil, fmt.Errorf("%w: guarded work of node %s, which was closed in this process, may go on until %s: %w",
+			return nil, fmt.Errorf("%w: guarded work of node %s, which was closed in this process, "+
+				"may go on until %s: %w",
 				err, old.cfg.Node, until.Format(time.StampMilli), context.Cause(ctx))
 		}
 	}
