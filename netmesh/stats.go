@@ -73,7 +73,6 @@ type LinkStatus struct {
 
 	FramesIn, FramesOut, BytesIn, BytesOut uint64 // since the peer was added
 	Queued                                 int    // messages that wait
-	Dropped                                uint64 // messages that met a full queue
 }
 
 // Links returns the state of the links to all peers, sorted by node ID.
@@ -96,7 +95,7 @@ func (p *peer) report() LinkStatus {
 		FramesIn: p.traffic.framesIn.Load(), FramesOut: p.traffic.framesOut.Load(),
 		BytesIn: p.traffic.bytesIn.Load(), BytesOut: p.traffic.bytesOut.Load(),
 	}
-	s.Queued, s.Dropped = p.queue.state()
+	s.Queued = p.queue.waiting()
 	switch {
 	case p.link != nil:
 		s.State, s.Peer, s.Dialed = LinkIsUp, p.link.info, p.link.dialed
