@@ -43,7 +43,7 @@ func (n *Node) Election(group string, cfg ElectionConfig) (*Election, error) {
 		return nil, fmt.Errorf("open election %q: %w", group, err)
 	}
 	// An election of that name may just have been closed: its last term must be
-	// on disk before it is read, or a vote could be given twice.
+	// on disk, and forgotten, before it is read, or a vote could be given twice.
 	n.persister.settle()
 	g, start, err := n.newGroup(group, all.Election)
 	if !n.call(func() {
@@ -98,11 +98,10 @@ func (n *Node) reserve(group string) error {
 		case n.leaving:
 		case n.groups[group] != nil || n.opening[group]:
 			err = ErrOpen
-		case n.closed[group] != nil && n.closed[group].held != nil:
+		case n.closed[group] != nil:
 			err = fmt.Errorf("the work of its last leadership here has not been released: %w", ErrCampaigning)
 		default:
 			n.opening[group] = true
-			delete(n.closed, group)
 			err = nil
 		}
 	})
@@ -117,18 +116,18 @@ func (n *Node) newGroup(name string, cfg ElectionConfig) (*group, elector.Start,
 	if err != nil {
 		return nil, elector.Start{}, err
 	}
-	record, err := n.store.Group(name)
+	term, err := n.store.Group(name)
 	if err != nil {
 		return nil, elector.Start{}, err
 	}
-	n.log.Debug("election opened", "group", name, "term", record.Term, "first", !record.Booted)
+	n.log.Debug("election opened", "group", name, "term", term)
 	g := &group{
 		name: name, machine: machine, wake: elector.Never, place: nowhere,
 		measure: groupMeasure{lease: cfg.Timing.Lease},
 		lease:   cfg.Timing.Lease, margin: cfg.StopMargin, notCandidate: cfg.NotCandidate || !slices.Contains(n.cfg.Voters, n.cfg.Node),
 		able: true, campaigns: cfg.AwaitCampaign, gone: make(chan struct{}),
 	}
-	return g, elector.Start{Term: record.Term}, nil
+	return g, elector.Start{Term: term}, nil
 }
 
 // enter begins to take part in an election. It runs on the driver, or before it.

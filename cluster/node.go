@@ -30,7 +30,7 @@ type Node struct {
 	election  *Election         // the default one
 	groups    map[string]*group // owned by the driver, as are opening, agenda and up
 	opening   map[string]bool   // names of elections that are being opened
-	closed    map[string]*group // elections that were closed, for their work may go on
+	closed    map[string]*group // elections that were closed while their work goes on
 	agenda    agenda
 	up        map[NodeID]bool // peers to which there is a link
 	warden    *warden
@@ -41,8 +41,8 @@ type Node struct {
 	emergencies []EmergencyStatus // as at the start
 	lost        []NodeID          // whom they keep from voting
 
-	members    members
-	remembered []string // what is in store.Peers; owned by the goroutine of gossip
+	members  members
+	remember *rememberer // nil where the seam names the peers
 
 	anomalies map[string]int       // by kind; owned by the driver, as is logged
 	logged    map[string]time.Time // when an anomaly was last logged
@@ -145,6 +145,7 @@ func (n *Node) start(s seam.Seam) (err error) {
 	}
 	n.election = &Election{n, g}
 	n.persister = newPersister(n.timed(n.store.Persist), n.onPersisted)
+	n.persister.forget = n.store.Forget
 	n.mesh, err = netmesh.Listen(n.meshConfig(s.Network), inlet{n})
 	if err != nil {
 		return err
@@ -272,6 +273,9 @@ func (n *Node) end() {
 	<-n.driven
 	<-n.persisted
 	<-n.watched
+	if n.remember != nil {
+		<-n.remember.done
+	}
 	n.hub.close()
 }
 
