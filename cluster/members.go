@@ -31,7 +31,7 @@ func (n *Node) gossipConfig() gossip.Config {
 	c := gossip.Config{
 		Cluster: n.cfg.Cluster, Node: n.cfg.Node,
 		Bind: n.cfg.GossipAddr, Advertise: n.cfg.AdvertiseGossip,
-		Join: n.cfg.Join, KnownPeers: n.store.Peers(),
+		Join: n.cfg.Join, KnownPeers: n.store.Peers(), Voters: n.cfg.Voters,
 		Logger: n.log.Named("gossip"), OnEvent: n.onMember, Found: n.mesh.Report,
 		Meta: gossip.Meta{
 			MeshAddr: n.advertisedMesh(), AdminAddr: n.cfg.AdminAddr, Version: n.cfg.Version,
