@@ -74,7 +74,7 @@ func (r *rememberer) write() bool {
 	if err != nil && time.Since(r.warned) >= rememberQuiet {
 		r.warned = time.Now()
 		r.log.Warn("cannot write the members' addresses to disk; elections do not need them, and it is tried again",
-			"error", err, "every", rememberEvery)
+			"error", err, "every", rememberEvery.String())
 	}
 	return err == nil
 }

@@ -152,3 +152,24 @@ func TestHostileTextDoesNotReachTheLogRaw(t *testing.T) {
 	f := farewell{Reason: 200, Text: "line\nbreak \x1b[31m"}
 	require.Equal(t, "line break  [31m", f.refusal().Text)
 }
+
+// The names of as many elections as a node may well have take memory once; a peer
+// that invents names makes this node keep a bounded number of bytes.
+func TestNamesAreKeptOnceAndBounded(t *testing.T) {
+	var n interner
+	names := make([][]byte, 5000)
+	for i := range names {
+		names[i] = []byte("election-" + strconv.Itoa(i))
+		n.of(names[i])
+	}
+	require.Zero(t, testing.AllocsPerRun(10, func() {
+		for _, name := range names {
+			n.of(name)
+		}
+	}))
+	for i := range 100_000 {
+		n.of([]byte(strconv.Itoa(i)))
+		require.LessOrEqual(t, n.size, maxInterned)
+		require.LessOrEqual(t, len(n.known), maxInterned/internedCost)
+	}
+}
