@@ -24,7 +24,7 @@ var ErrOpen = errors.New("the election is open already")
 // Election opens an election of its own, a group, beside the default one and all
 // others. It has the node's voters; which of them stand, and in what rank, cfg
 // says on each. Elections share links, timers and the disk: a hundred cost little
-// more than one.
+// more than one. There is no limit to their number.
 //
 // A voter on which the election is not open does not vote in it. The name may
 // have 1 to 255 bytes, without spaces. The error is a *ConfigError, wraps ErrOpen

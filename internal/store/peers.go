@@ -15,7 +15,7 @@ import (
 // it is apart from the state: that it cannot be written says nothing about terms.
 const peersFile = "PEERS"
 
-// MaxPeers is the most addresses that are kept.
+// MaxPeers is the most addresses that are kept. Its caller keeps fewer.
 const MaxPeers = 256
 
 // peers is the cache of addresses; it has a lock of its own, so that nobody who
