@@ -29,7 +29,8 @@ type queueKey struct {
 // rounds and send times of one sender only rise, and its peer acts on the newest
 // of them, so the newer message says all that the older one still could. So at
 // most one message of each kind waits for each election of this node: the queue
-// needs no limit, and nothing that others send makes it grow.
+// needs no limit, and nothing that others send makes it grow. What package elector
+// holds back for the disk keeps the same rule.
 type queue struct {
 	mu    sync.Mutex
 	items []queued         // in order; one that was replaced is zero
