@@ -1,12 +1,17 @@
 package gossip
 
 import (
+	"bytes"
 	"fmt"
 	"net"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/go-msgpack/v2/codec"
+	"github.com/hashicorp/memberlist"
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/elector"
@@ -55,4 +60,26 @@ func TestInventedMembersAreBoundedAndKeepNoVoterOut(t *testing.T) {
 	start(t, "b", slow, joining(a.gossipAddr()))
 	a.requireEvent(Joined, "b")
 	require.Len(t, a.Members(), maxOthers+1)
+}
+
+// Strangers that are refused under ever new names fill neither the log nor the memory,
+// and silence nobody who is refused after them.
+func TestRefusalsOfManyNamesAreBoundedAndSilenceNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		l := &listener{
+			refused: map[string]string{}, table: newTable(),
+			log: hclog.New(&hclog.LoggerOptions{Output: &log}),
+		}
+		refuse := func(name string) { require.Error(t, l.NotifyAlive(&memberlist.Node{Name: name})) }
+		for i := range 100_000 {
+			refuse(fmt.Sprint("stranger", i))
+		}
+		require.LessOrEqual(t, len(l.refused), 2*maxGone)
+		require.LessOrEqual(t, strings.Count(log.String(), "\n"), 2*maxGone)
+		time.Sleep(time.Minute)
+		refuse("old")
+		refuse("old")
+		require.Equal(t, 1, strings.Count(log.String(), "peer=old"))
+	})
 }

@@ -25,6 +25,7 @@ type listener struct {
 	mu      sync.Mutex
 	own     wireMeta
 	refused map[string]string // member with unreadable metadata -> its address
+	emptied time.Time         // when refused was, because it was full
 	crowded time.Time         // when it was said last that there is no room
 }
 
@@ -91,8 +92,15 @@ func (l *listener) crowdedDue() bool {
 func (l *listener) firstRefusal(n *memberlist.Node) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.refused[n.Name] == n.Address() || len(l.refused) > maxGone {
+	if l.refused[n.Name] == n.Address() {
 		return false
+	}
+	if len(l.refused) >= maxGone { // strangers must fill neither the log nor this table for good
+		if time.Since(l.emptied) < time.Minute {
+			return false
+		}
+		l.emptied = time.Now()
+		clear(l.refused)
 	}
 	l.refused[n.Name] = n.Address()
 	return true
