@@ -42,6 +42,7 @@ const maxLogged = 1024
 // be right.
 func (n *Node) reportAnomaly(g *group, a elector.Anomaly) {
 	n.anomalies[a.Kind.String()]++
+	n.lastAnomaly[a.Kind.String()] = time.Now()
 	key := fmt.Sprint(a.Kind, a.Peer)
 	if len(n.logged) >= maxLogged { // peers come and go, under names of their own choice
 		clear(n.logged)

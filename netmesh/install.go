@@ -70,6 +70,7 @@ func (m *Mesh) place(p *peer, l *link) (outcome standing, reborn bool, refused *
 // gone. Called with Mesh.mu held.
 func (p *peer) adopt(l *link) (reborn bool) {
 	old := p.link
+	p.dropEvidence()
 	reborn = p.known && l.identity == p.identity && l.boot > p.boot
 	p.departed = false
 	p.known, p.identity, p.boot = true, l.identity, l.boot
@@ -123,8 +124,9 @@ func (m *Mesh) unplace(p *peer, l *link, ev elector.Evidence, err error) bool {
 	p.status = peerStatus{since: time.Now(), loss: ev, err: err.Error()}
 	var said *goodbyeError
 	p.departed = errors.As(err, &said) && said.Reason == ReasonClosing
-	if ev == elector.EvidenceEOF && p.provable(l) {
-		p.proof = proofWanted{addr: l.listens(), epoch: p.epoch}
+	if p.evidence != nil {
+		p.evidence.provable = p.provable(l)
+		p.seekProof()
 	}
 	p.reach = reach{}
 	if p.removed {
@@ -133,15 +135,16 @@ func (m *Mesh) unplace(p *peer, l *link, ev elector.Evidence, err error) bool {
 	return true
 }
 
-// provable reports whether how l ends, and a dial after it, says something about
-// the process at the other end: nothing stands between, and its address is not
-// one that refused while it lived. Called with Mesh.mu held.
+// provable reports whether how the evidence connection of l ends, and a dial after it,
+// says something about the process at the other end: it is known that nothing stands
+// between, and its address is not one that refused while it lived. Called with Mesh.mu
+// held.
 func (p *peer) provable(l *link) bool {
-	return !p.m.cfg.NoDeathProof && !l.proxied.Load() && !p.reach.failing()
+	return !p.m.cfg.NoDeathProof && l.direct.Load() && !p.reach.failing()
 }
 
 // prove tells the handler that the process behind the link of that epoch is
-// gone: it ended without goodbye, and now a dial was refused.
+// gone: its kernel ended the evidence connection, and now a dial was refused.
 func (m *Mesh) prove(p *peer, epoch uint64) {
 	p.takeTurn()
 	defer p.leaveTurn()

@@ -25,12 +25,13 @@ const (
 	ReasonRequested               // Disconnect was called
 	ReasonSuperseded              // replaced by a newer connection
 	ReasonTimeout                 // silent or blocked for too long
+	ReasonProxied                 // a proxy or NAT rewrites the addresses of an evidence connection
 	reasonEnd
 )
 
 var reasonNames = [reasonEnd]string{
 	"none", "silent", "vanished", "garbage", "oversized", "version", "foreign-cluster", "duplicate-name", "self",
-	"wrong-node", "stale", "already-connected", "crowded", "closing", "removed", "requested", "superseded", "timeout",
+	"wrong-node", "stale", "already-connected", "crowded", "closing", "removed", "requested", "superseded", "timeout", "proxied",
 }
 
 // String returns the reason's name, as used in logs and metrics.

@@ -3,8 +3,8 @@ package clustertest
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster"
@@ -39,6 +39,7 @@ type member struct {
 	since  time.Time   // of the state
 	limit  *time.Timer // of a pause
 	config cluster.Config
+	killed *atomic.Bool // whether the process of the newest start was
 }
 
 // state is what the test did to a node.
@@ -90,8 +91,10 @@ func (c *Cluster) Start(id cluster.NodeID) {
 	c.t.Helper()
 	m := c.member(id)
 	c.demand(m, "start", stopped, crashed)
+	m.killed = new(atomic.Bool)
 	ctx := seam.With(context.Background(), seam.Seam{
 		Network: host{c.net.Host(string(id)), m.gate}, Clock: clock.Process(), Peers: c.peers, Hold: m.gate.pass,
+		Dead: m.killed.Load,
 	})
 	m.config = c.configure(m)
 	n, err := cluster.Start(ctx, m.config)
@@ -128,19 +131,15 @@ func (c *Cluster) Restart(id cluster.NodeID) {
 
 // Crash ends a node as SIGKILL does: its connections end without a word, and
 // where it listened dials are refused. The others take that as proof of its
-// death, so that they need not wait for its lease to end.
-//
-// What has reached the node is read before the crash: a connection that ends with
-// data unread is reset, which proves nothing. A paused node reads nothing: its
-// death goes unproven to those who have sent to it since, and they wait. Those who
-// are cut off from a node learn nothing of its death.
+// death, so that they need not wait for its lease to end, also if it was paused. Those
+// who are cut off from a node learn nothing of its death.
 func (c *Cluster) Crash(id cluster.NodeID) {
 	c.t.Helper()
 	m := c.member(id)
 	c.demand(m, "crash", running, paused)
-	synctest.Wait()
 	c.become(m, crashed)
 	c.net.Kill(string(id))
+	m.killed.Store(true)
 	m.resume()
 	_ = m.node.Close(atOnce) // a dead process hands nothing over, and its work has ended
 }

@@ -56,12 +56,12 @@ var (
 // collectOdd puts out what should not be. Everything that there is has its zero,
 // lest the first time be missed by a rate.
 func collectOdd(out chan<- prometheus.Metric, status *cluster.Status, stats *cluster.Stats) {
-	for _, k := range []elector.AnomalyKind{elector.AnomalyAbsurdTerm, elector.AnomalyNotEntitled, elector.AnomalyMalformed} {
+	for _, k := range []elector.AnomalyKind{elector.AnomalyAbsurdTerm, elector.AnomalyNotEntitled, elector.AnomalyMalformed, elector.AnomalyTermLeap} {
 		send(out, anomalies, status.Anomalies[k.String()], k.String())
 	}
 	two := elector.AnomalyTwoLeaders.String()
 	send(out, broken, status.Anomalies[two], two)
-	for r := netmesh.ReasonSilent; r <= netmesh.ReasonTimeout; r++ {
+	for r := netmesh.ReasonSilent; r <= netmesh.ReasonProxied; r++ {
 		send(out, closed, status.Refused[r.String()], r.String())
 	}
 	kinds := map[netmesh.FindingKind]int{}
