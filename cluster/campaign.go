@@ -154,6 +154,9 @@ func (n *Node) release(l *Leadership) {
 	}
 	l.finish(elector.Resigned)
 	g.held = nil
+	if n.closed[g.name] == g {
+		delete(n.closed, g.name)
+	}
 	if g.leads != 0 {
 		n.step(g, elector.Guard{})
 	}

@@ -125,7 +125,10 @@ func (n *Node) depart(g *group) {
 	if g.closing {
 		delete(n.groups, g.name)
 		n.agenda.remove(g)
-		n.closed[g.name] = g
+		n.persister.leave(g.name)
+		if g.held != nil {
+			n.closed[g.name] = g
+		}
 	}
 }
 

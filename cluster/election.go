@@ -26,7 +26,7 @@ var ErrOpen = errors.New("the election is open already")
 // Election opens an election of its own, a group, beside the default one and all
 // others. It has the node's voters; which of them stand, and in what rank, cfg
 // says on each. Elections share links, timers and the disk: a hundred cost little
-// more than one.
+// more than one. There is no limit to their number.
 //
 // A voter on which the election is not open does not vote in it. The name may
 // have 1 to 255 bytes, without spaces. The error is a *ConfigError, wraps ErrOpen
@@ -133,11 +133,10 @@ func (n *Node) reserve(ctx context.Context, group string) error {
 		case n.leaving:
 		case n.groups[group] != nil || n.opening[group]:
 			outcome = ErrOpen
-		case n.closed[group] != nil && n.closed[group].held != nil:
+		case n.closed[group] != nil:
 			outcome = fmt.Errorf("the work of its last leadership here has not been released: %w", ErrCampaigning)
 		default:
 			n.opening[group] = true
-			delete(n.closed, group)
 			outcome = nil
 		}
 	})
@@ -155,18 +154,18 @@ func (n *Node) newGroup(name string, cfg ElectionConfig) (*group, elector.Start,
 	if err != nil {
 		return nil, elector.Start{}, err
 	}
-	record, err := n.store.Group(name)
+	term, err := n.store.Group(name)
 	if err != nil {
 		return nil, elector.Start{}, err
 	}
-	n.log.Debug("election opened", "group", name, "term", record.Term, "first", !record.Booted)
+	n.log.Debug("election opened", "group", name, "term", term)
 	g := &group{
 		name: name, machine: machine, wake: elector.Never, place: nowhere,
 		measure: groupMeasure{lease: cfg.Timing.Lease},
 		lease:   cfg.Timing.Lease, margin: cfg.StopMargin, notCandidate: cfg.NotCandidate || !slices.Contains(n.cfg.Voters, n.cfg.Node),
 		able: true, campaigns: cfg.AwaitCampaign, gone: make(chan struct{}),
 	}
-	return g, elector.Start{Term: record.Term}, nil
+	return g, elector.Start{Term: term}, nil
 }
 
 // enter begins to take part in an election. It runs on the driver, or before it.

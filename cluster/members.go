@@ -20,6 +20,8 @@ func (n *Node) join(peers map[NodeID]string) error {
 		}
 		return nil
 	}
+	n.remember = newRememberer(n.store.SavePeers, n.peerAddresses, n.log)
+	go n.remember.run(n.quit)
 	g, err := gossip.Start(n.gossipConfig())
 	n.gossip = g
 	return err
@@ -29,7 +31,7 @@ func (n *Node) gossipConfig() gossip.Config {
 	c := gossip.Config{
 		Cluster: n.cfg.Cluster, Node: n.cfg.Node,
 		Bind: n.cfg.GossipAddr, Advertise: n.cfg.AdvertiseGossip,
-		Join: n.cfg.Join, KnownPeers: n.store.Peers(),
+		Join: n.cfg.Join, KnownPeers: n.store.Peers(), Voters: n.cfg.Voters,
 		Logger: n.log.Named("gossip"), OnEvent: n.onMember, Found: n.mesh.Report,
 		Meta: gossip.Meta{
 			MeshAddr: n.advertisedMesh(), AdminAddr: n.cfg.AdminAddr, Version: n.cfg.Version,
@@ -95,31 +97,14 @@ func (n *Node) onMember(e gossip.Event) {
 	switch {
 	case m.State == gossip.StateAlive:
 		n.mesh.AddPeer(m.Node, meshAddrOf(m))
-		n.rememberPeers()
+		n.remember.wake()
 	case !slices.Contains(n.cfg.Voters, m.Node):
 		// An observer that left or died is forgotten, lest those with names of the
 		// day fill the mesh; one that only seemed to be dead joins again.
 		n.mesh.RemovePeer(m.Node)
 		n.members.drop(m.Node)
+		n.remember.wake()
 	}
-}
-
-// rememberPeers lets the next start find the cluster even if no join address
-// answers by then. It is a convenience: its failure does not end the node.
-func (n *Node) rememberPeers() {
-	var addrs []string
-	for _, m := range n.members.all() {
-		addrs = append(addrs, m.GossipAddr)
-	}
-	slices.Sort(addrs)
-	if slices.Equal(addrs, n.remembered) {
-		return
-	}
-	if err := n.store.SavePeers(addrs); err != nil {
-		n.log.Warn("cannot remember the members' addresses", "error", err)
-		return
-	}
-	n.remembered = addrs
 }
 
 // members are the others as gossip knows them. It is safe for concurrent use.

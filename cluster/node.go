@@ -31,7 +31,7 @@ type Node struct {
 	election  *Election         // the default one
 	groups    map[string]*group // owned by the driver, as are opening, agenda and up
 	opening   map[string]bool   // names of elections that are being opened
-	closed    map[string]*group // elections that were closed, for their work may go on
+	closed    map[string]*group // elections that were closed while their work goes on
 	agenda    agenda
 	up        map[NodeID]bool // peers to which there is a link
 	warden    *warden
@@ -46,8 +46,8 @@ type Node struct {
 	// this node; owned by the driver, and by close when that has ended.
 	cut []*Leadership
 
-	members    members
-	remembered []string // what is in store.Peers; owned by the goroutine of gossip
+	members  members
+	remember *rememberer // nil where the seam names the peers
 
 	anomalies map[string]int       // by kind; owned by the driver, as is logged
 	logged    map[string]time.Time // when an anomaly was last logged
@@ -187,6 +187,7 @@ func (n *Node) start(ctx context.Context) (err error) {
 	}
 	n.election = &Election{n, g}
 	n.persister = newPersister(n.timed(n.store.Persist), n.onPersisted)
+	n.persister.forget = n.store.Forget
 	n.mesh, err = netmesh.Listen(n.meshConfig(s.Network), inlet{n})
 	if err != nil {
 		return err

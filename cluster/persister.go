@@ -11,13 +11,17 @@ import (
 type persister struct {
 	write func(terms map[string]lsn.Term) error      // durable when it returns
 	done  func(terms map[string]lsn.Term, err error) // called after each write, on the persister's goroutine
+	// forget drops the terms of elections that were closed, after all that was asked
+	// for them before is written; it does not wait for the disk.
+	forget func(groups ...string)
 
 	mu      sync.Mutex
 	wanted  map[string]lsn.Term
+	left    []string      // elections that were closed
 	busy    bool          // what was wanted before is being written
 	ended   bool          // nothing is written any more
-	settled sync.Cond     // of the three above
-	pending chan struct{} // has an element if wanted is not empty
+	settled sync.Cond     // of the four above
+	pending chan struct{} // has an element if wanted or left is not empty
 }
 
 func newPersister(write func(map[string]lsn.Term) error, done func(map[string]lsn.Term, error)) *persister {
@@ -34,19 +38,32 @@ func (p *persister) request(group string, term lsn.Term) {
 		p.wanted = map[string]lsn.Term{}
 	}
 	p.wanted[group] = max(p.wanted[group], term)
+	p.signal()
+}
+
+// leave says that group was closed: nothing more is asked for it before settle
+// has returned. It never waits.
+func (p *persister) leave(group string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.left = append(p.left, group)
+	p.signal()
+}
+
+func (p *persister) signal() {
 	select {
 	case p.pending <- struct{}{}:
 	default:
 	}
 }
 
-// take returns what is wanted, and wants nothing more.
-func (p *persister) take() map[string]lsn.Term {
+// take returns what is wanted and who has left, and wants nothing more.
+func (p *persister) take() (terms map[string]lsn.Term, left []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	terms := p.wanted
-	p.wanted, p.busy = nil, len(terms) > 0
-	return terms
+	terms, left = p.wanted, p.left
+	p.wanted, p.left, p.busy = nil, nil, len(terms)+len(left) > 0
+	return terms, left
 }
 
 // written says that what was taken is on disk; over, that nothing more will be.
@@ -57,12 +74,12 @@ func (p *persister) written(over bool) {
 	p.settled.Broadcast()
 }
 
-// settle waits until all that was asked for is on disk, or nothing is written
-// any more.
+// settle waits until all that was asked for is on disk and what was closed is
+// forgotten, or nothing is written any more.
 func (p *persister) settle() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for !p.ended && (p.busy || len(p.wanted) > 0) {
+	for !p.ended && (p.busy || len(p.wanted)+len(p.left) > 0) {
 		p.settled.Wait()
 	}
 }
@@ -77,13 +94,18 @@ func (p *persister) run(quit <-chan struct{}) {
 		case <-quit:
 			return
 		}
-		terms := p.take()
-		if len(terms) == 0 {
-			continue
+		terms, left := p.take()
+		var err error
+		if len(terms) > 0 {
+			err = p.write(terms)
 		}
-		err := p.write(terms)
+		if err == nil && len(left) > 0 {
+			p.forget(left...)
+		}
 		p.written(err != nil)
-		p.done(terms, err)
+		if len(terms) > 0 {
+			p.done(terms, err)
+		}
 		if err != nil {
 			return
 		}

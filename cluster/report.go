@@ -35,12 +35,18 @@ func fields(g *group, t elector.Transition) []any {
 // again: a peer that goes on and on must not fill the disk.
 const anomalyQuiet = time.Minute
 
+// maxLogged bounds the anomalies that are remembered for that.
+const maxLogged = 1024
+
 // reportAnomaly counts, logs, and closes the link to a peer whose terms cannot
 // be right.
 func (n *Node) reportAnomaly(g *group, a elector.Anomaly) {
 	n.anomalies[a.Kind.String()]++
 	n.lastAnomaly[a.Kind.String()] = time.Now()
 	key := fmt.Sprint(a.Kind, a.Peer)
+	if len(n.logged) >= maxLogged { // peers come and go, under names of their own choice
+		clear(n.logged)
+	}
 	if now := time.Now(); now.Sub(n.logged[key]) >= anomalyQuiet {
 		n.logged[key] = now
 		log := n.log.Warn

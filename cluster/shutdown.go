@@ -90,6 +90,9 @@ func (n *Node) end() {
 	n.hub.close()
 	n.stage.Store("a write to its disk has not returned")
 	<-n.persisted
+	if n.remember != nil {
+		<-n.remember.done
+	}
 }
 
 // endWatch stops the warden and waits for it.

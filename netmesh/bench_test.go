@@ -2,6 +2,7 @@ package netmesh
 
 import (
 	"context"
+	"strconv"
 	"testing"
 
 	"github.com/bmqelect/bmqelect/elector"
@@ -29,7 +30,7 @@ func (b *bouncer) Received(p elector.NodeID, g string, m elector.Message) {
 
 func bounce(b *testing.B, name elector.NodeID) (*Mesh, *bouncer) {
 	b.Helper()
-	h := &bouncer{mesh: make(chan *Mesh, 1), got: make(chan struct{}, DefaultQueueLength)}
+	h := &bouncer{mesh: make(chan *Mesh, 1), got: make(chan struct{}, 2*benchWindow)}
 	m, err := Listen(testConfig(name), h)
 	require.NoError(b, err)
 	h.mesh <- m
@@ -52,23 +53,53 @@ func BenchmarkRoundTrip(b *testing.B) {
 	}
 }
 
-// BenchmarkThroughput keeps the queue of one link filled.
+// benchWindow is how many messages BenchmarkThroughput has under way.
+const benchWindow = 512
+
+// BenchmarkThroughput keeps the queue of one link filled, with acks of as many
+// elections.
 func BenchmarkThroughput(b *testing.B) {
 	x, here := bounce(b, "x")
 	y, there := bounce(b, "y")
 	x.AddPeer("y", y.Addr().String())
 	<-here.got
 	<-there.got
-	window := make(chan struct{}, DefaultQueueLength/2)
+	window := make(chan struct{}, benchWindow)
+	groups := make([]string, 2*benchWindow)
+	for i := range groups {
+		groups[i] = strconv.Itoa(i)
+	}
 	b.ReportAllocs()
 	go func() {
-		for range b.N {
+		for i := range b.N {
 			window <- struct{}{}
-			x.Send("y", "default", ack(1))
+			x.Send("y", groups[i%len(groups)], ack(1))
 		}
 	}()
 	for range b.N {
 		<-there.got
 		<-window
+	}
+}
+
+// BenchmarkQueue is what a heartbeat costs in the queue of one peer, beside the
+// heartbeats of other elections of the same moment.
+func BenchmarkQueue(b *testing.B) {
+	for _, elections := range []int{1, 100, 3000} {
+		b.Run(strconv.Itoa(elections), func(b *testing.B) {
+			groups := make([]string, elections)
+			for i := range groups {
+				groups[i] = "election-" + strconv.Itoa(i)
+			}
+			var q queue
+			m, spare := heartbeat(1), []queued(nil)
+			b.ReportAllocs()
+			for i := range b.N {
+				q.push(groups[i%elections], &m)
+				if i%elections == elections-1 {
+					spare = q.swap(spare)
+				}
+			}
+		})
 	}
 }

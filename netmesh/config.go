@@ -21,7 +21,6 @@ const (
 	DefaultRedialMin        = 50 * time.Millisecond
 	DefaultRedialMax        = 2 * time.Second
 	DefaultMaxFrame         = 64 << 10
-	DefaultQueueLength      = 1024
 )
 
 // Bounds of Config.
@@ -67,7 +66,6 @@ type Config struct {
 	RedialMin        time.Duration // first and least pause between redials; default 50 ms
 	RedialMax        time.Duration // greatest pause between redials; default 2 s; at least RedialMin
 	MaxFrame         int           // bytes of the largest frame, either way; default 64 KiB; at least 4 KiB
-	QueueLength      int           // messages that wait for one peer; default 1024
 }
 
 // Validate reports every rule that c violates, joined; nil if there is none.
@@ -87,7 +85,6 @@ func (c Config) Validate() error {
 	v.durations(c)
 	v.shared(c)
 	v.check(c.MaxFrame >= MinMaxFrame, "MaxFrame: %d; want at least %d bytes", c.MaxFrame, MinMaxFrame)
-	v.check(c.QueueLength > 0, "QueueLength: %d; want at least 1", c.QueueLength)
 	return v.join()
 }
 
@@ -127,7 +124,6 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.RedialMin, DefaultRedialMin)
 	setDefault(&c.RedialMax, DefaultRedialMax)
 	setDefault(&c.MaxFrame, DefaultMaxFrame)
-	setDefault(&c.QueueLength, DefaultQueueLength)
 	if c.Network == nil {
 		c.Network = tcpNetwork{userTimeout: c.IdleTimeout}
 	}

@@ -20,11 +20,11 @@ func TestConfigNamesEveryProblem(t *testing.T) {
 		Cluster: strings.Repeat("c", 256), Node: "*", Bind: "nowhere", Advertise: "x",
 		Voters: []elector.NodeID{"a", ""}, MaxDriftPPM: -1,
 		Agree:        map[string]string{"": "x", "lease": strings.Repeat("9", 65)},
-		PingInterval: -1, RedialMin: time.Hour, MaxFrame: 10, QueueLength: -1,
+		PingInterval: -1, RedialMin: time.Hour, MaxFrame: 10,
 	}.Validate()
 	for _, field := range []string{
 		"Cluster: 256 bytes", "Node: \"*\"", "Identity: zero", "Boot: 0", "Bind: \"nowhere\"", "Advertise: \"x\"",
-		"PingInterval: -1ns", "RedialMax: 2s", "MaxFrame: 10", "QueueLength: -1",
+		"PingInterval: -1ns", "RedialMax: 2s", "MaxFrame: 10",
 		"Voters: empty", "MaxDriftPPM: -1", `Agree: name ""`, `Agree: lease is "999`,
 	} {
 		require.ErrorContains(t, err, field)

@@ -61,7 +61,7 @@ type peerStatus struct {
 func newPeer(m *Mesh, node elector.NodeID) *peer {
 	p := &peer{
 		m: m, node: node, turn: make(chan struct{}, 1), wake: make(chan struct{}, 1),
-		queue: queue{limit: m.cfg.QueueLength}, status: peerStatus{since: time.Now()},
+		status: peerStatus{since: time.Now()},
 	}
 	p.ctx, p.cancel = context.WithCancel(m.ctx)
 	return p

@@ -13,53 +13,80 @@ type queued struct {
 	msg   elector.Message
 }
 
-// queue holds what waits for one peer. It belongs to the peer and not to the
-// link, so that a new connection loses nothing that was not sent.
-type queue struct {
-	limit int
+func (i *queued) key() queueKey { return queueKey{i.group, i.msg.Kind} }
 
-	mu      sync.Mutex
-	items   []queued
-	dropped uint64
+// queueKey is what at most one message waits for: see queue.
+type queueKey struct {
+	group string
+	kind  elector.Kind
 }
 
-// push adds a message, unless the queue is full. An unsent heartbeat of the same
-// group goes: the newer one says all that it says.
-func (q *queue) push(group string, msg *elector.Message) bool {
+// queue holds what waits for one peer. It belongs to the peer and not to the
+// link, so that a new connection loses nothing that was not sent.
+//
+// A newer message replaces an older one of the same group and kind, and goes to
+// the end: it must not overtake what was queued between the two. The terms,
+// rounds and send times of one sender only rise, and its peer acts on the newest
+// of them, so the newer message says all that the older one still could. So at
+// most one message of each kind waits for each election of this node: the queue
+// needs no limit, and nothing that others send makes it grow. What package elector
+// holds back for the disk keeps the same rule.
+type queue struct {
+	mu    sync.Mutex
+	items []queued         // in order; one that was replaced is zero
+	last  map[queueKey]int // where in items the message of that key is
+}
+
+// push adds a message.
+func (q *queue) push(group string, msg *elector.Message) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if msg.Kind == elector.LeaderHeartbeat {
-		// The newer one goes to the end, not into the older one's place: it
-		// must not overtake what was sent between the two.
-		q.items = slices.DeleteFunc(q.items, func(i queued) bool {
-			return i.msg.Kind == elector.LeaderHeartbeat && i.group == group
-		})
+	if q.last == nil {
+		q.last = make(map[queueKey]int)
 	}
-	if len(q.items) >= q.limit {
-		q.dropped++
-		return false
+	if len(q.items) >= 2*len(q.last)+8 { // so it is done once in as many pushes as it looks at
+		q.compact()
 	}
-	q.items = append(q.items, queued{group, *msg})
-	return true
+	item := queued{group, *msg}
+	if old, ok := q.last[item.key()]; ok {
+		q.items[old] = queued{}
+	}
+	q.last[item.key()] = len(q.items)
+	q.items = append(q.items, item)
+}
+
+// compact removes what was replaced. Called with mu held.
+func (q *queue) compact() {
+	if len(q.items) == len(q.last) {
+		return
+	}
+	q.items = slices.DeleteFunc(q.items, func(i queued) bool { return i.group == "" })
+	for i := range q.items {
+		q.last[q.items[i].key()] = i
+	}
 }
 
 // swap returns all that waits and goes on with the empty slice that it is given.
 func (q *queue) swap(empty []queued) []queued {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.compact()
 	items := q.items
 	q.items = empty[:0]
+	for i := range items {
+		delete(q.last, items[i].key()) // not clear: its cost is that of the fullest time
+	}
 	return items
 }
 
 func (q *queue) clear() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.items = q.items[:0]
+	q.items, q.last = nil, nil
 }
 
-func (q *queue) state() (waiting int, dropped uint64) {
+func (q *queue) waiting() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return len(q.items), q.dropped
+	return len(q.last)
 }

@@ -76,7 +76,6 @@ type LinkStatus struct {
 
 	FramesIn, FramesOut, BytesIn, BytesOut uint64 // since the peer was added
 	Queued                                 int    // messages that wait
-	Dropped                                uint64 // messages that met a full queue
 }
 
 // Links returns the state of the links to all peers, sorted by node ID.
@@ -102,7 +101,7 @@ func (p *peer) report() LinkStatus {
 	if e := p.evidence; e != nil && e.seen == elector.EvidenceNone {
 		s.Evidence = e.conn.LocalAddr().String() + " " + e.conn.RemoteAddr().String()
 	}
-	s.Queued, s.Dropped = p.queue.state()
+	s.Queued = p.queue.waiting()
 	switch {
 	case p.link != nil:
 		s.State, s.Peer, s.Dialed = LinkIsUp, p.link.info, p.link.dialed

@@ -99,13 +99,18 @@ func (w *wireItem) message(names *interner) (group string, m elector.Message) {
 	}
 }
 
-// interner turns the few names that a peer uses into strings once.
+// interner turns the names that a peer uses into strings once.
 type interner struct {
 	known map[string]string
+	size  int // of all, in bytes
 }
 
-// maxInterned bounds what a peer that invents names can make us keep.
-const maxInterned = 1024
+// maxInterned bounds what a peer that invents names can make us keep: more than that
+// is forgotten, and learned anew. It holds the names of ten thousand elections.
+const (
+	maxInterned  = 1 << 20
+	internedCost = 64 // bytes of one name but for its text, about
+)
 
 func (n *interner) of(b []byte) string {
 	if s, ok := n.known[string(b)]; ok {
@@ -115,8 +120,9 @@ func (n *interner) of(b []byte) string {
 	if n.known == nil {
 		n.known = make(map[string]string)
 	}
-	if len(n.known) < maxInterned {
-		n.known[s] = s
+	if n.size += len(s) + internedCost; n.size > maxInterned {
+		n.known, n.size = make(map[string]string), len(s)+internedCost
 	}
+	n.known[s] = s
 	return s
 }

@@ -2,13 +2,21 @@ package main_test
 
 import (
 	"context"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strings"
 	"syscall"
 	"testing"
+	"time"
 
+	"github.com/hashicorp/go-msgpack/v2/codec"
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/internal/admin"
+	"github.com/bmqelect/bmqelect/internal/procs"
 )
 
 func TestKilledLeaderIsReplacedAndComesBackAsAFollower(t *testing.T) {
@@ -123,4 +131,67 @@ func TestNodeWhoseDiskFailsStopsTakingPart(t *testing.T) {
 		said = said || l.Node == victim.Name && l.Level == "error" && l.Message == "this node takes no part any more"
 	}
 	require.True(t, said, "it says why")
+}
+
+// invent tells a node of members that do not exist, as anybody can who reaches its port
+// for gossip.
+func invent(t *testing.T, n *procs.Node, count int) {
+	conn, err := net.Dial("udp", n.GossipAddr)
+	require.NoError(t, err)
+	defer conn.Close()
+	handle := &codec.MsgpackHandle{WriteExt: true}
+	for i := range count {
+		var meta []byte
+		require.NoError(t, codec.NewEncoderBytes(&meta, handle).Encode(map[string]string{"m": "127.0.0.1:9"}))
+		var body []byte
+		require.NoError(t, codec.NewEncoderBytes(&body, handle).Encode(map[string]any{
+			"Incarnation": 1, "Node": fmt.Sprint("unreal", i), "Addr": []byte{127, 0, 0, 1}, "Port": 20_000 + i,
+			"Meta": append([]byte{1}, meta...), "Vsn": []byte{1, 5, 5, 0, 0, 0},
+		}))
+		const labelled, alive = 244, 4
+		packet := append([]byte{labelled, byte(len(cluster.DefaultCluster))}, cluster.DefaultCluster...)
+		_, err = conn.Write(append(append(packet, alive), body...))
+		require.NoError(t, err)
+		time.Sleep(time.Millisecond) // UDP drops what comes too fast
+	}
+}
+
+// A disk that is full for a moment, just when members come whose addresses should be
+// remembered, costs the node nothing: it votes when there is room again, and then it
+// remembers the addresses, too.
+func TestNodeWhoseDiskWasFullForAMomentVotesAgain(t *testing.T) {
+	t.Parallel()
+	options := quick()
+	options["voters"] = []string{"n1", "n2", "n3"}
+	s := layOut(t, 4, options)
+	voters, late := s.Nodes()[:3], s.Nodes()[3]
+	for _, n := range voters {
+		mountSmall(t, n.Dir+"/state")
+	}
+	for _, n := range voters {
+		require.NoError(t, n.Start())
+	}
+	first := s.agree(voters, nil)
+	victim := s.others(first.Leader, "n4")[0]
+	filler := victim.Dir + "/state/filler"
+	fill(t, filler)
+	require.NoError(t, late.Start())
+	invent(t, victim, 100)
+	s.eventually("their addresses cannot be written", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return slices.ContainsFunc(s.lines, func(l procs.Line) bool {
+			return l.Node == victim.Name && l.Level == "warn" && strings.Contains(l.Text, "addresses")
+		})
+	})
+	require.NoError(t, os.Remove(filler))
+	require.NoError(t, s.node(first.Leader).Kill())
+	rest := s.others(first.Leader)
+	s.agree(rest, above(first.Term))
+	s.eventually("the address is written", func() bool {
+		text, err := os.ReadFile(victim.Dir + "/state/PEERS")
+		return err == nil && strings.Contains(string(text), late.GossipAddr)
+	})
+	require.NoError(t, s.node(first.Leader).Start())
+	s.agree(s.Nodes(), nil)
 }

@@ -49,7 +49,7 @@ func busy() told {
 			}},
 			Links: []netmesh.LinkStatus{{
 				Peer: netmesh.PeerInfo{Node: "b"}, State: netmesh.LinkIsUp, RTT: 3 * time.Millisecond, Loss: .25,
-				ClockRate: 150, ClockDoubt: 20, WallClock: -2 * time.Second, Queued: 9, Dropped: 8,
+				ClockRate: 150, ClockDoubt: 20, WallClock: -2 * time.Second, Queued: 9,
 				FramesIn: 1, FramesOut: 2, BytesIn: 3, BytesOut: 4,
 			}},
 			Findings: []netmesh.Finding{{Kind: netmesh.FindingClockRate, Peer: "b"}, {Kind: netmesh.FindingClockRate, Peer: "c"}},
@@ -123,7 +123,6 @@ func TestFiguresArriveUnderTheirNames(t *testing.T) {
 		`bmqelect_link_clock_rate_doubt_ratio{peer="b"} 2e-05`,
 		`bmqelect_link_wall_clock_seconds{peer="b"} -2`,
 		`bmqelect_link_queue_messages{peer="b"} 9`,
-		`bmqelect_link_queue_dropped_total{peer="b"} 8`,
 		`bmqelect_link_frames_total{direction="out",peer="b"} 2`,
 		`bmqelect_link_bytes_total{direction="in",peer="b"} 3`,
 	} {

@@ -33,7 +33,7 @@ func writeUntilKilled(dir string) error {
 	if _, err := fmt.Println("boot", s.Boot()); err != nil {
 		return err
 	}
-	for term := record.Term + 1; ; term++ {
+	for term := record + 1; ; term++ {
 		if err := s.Persist(map[string]lsn.Term{"a": term, "b": term}); err != nil {
 			return err
 		}
@@ -90,8 +90,7 @@ func TestKilledProcessForgetsNothing(t *testing.T) {
 		for _, group := range []string{"a", "b"} {
 			got, err := s.Group(group)
 			require.NoError(t, err)
-			require.GreaterOrEqual(t, uint64(got.Term), before.term)
-			require.True(t, got.Booted || last.term == 0 && group == "b")
+			require.GreaterOrEqual(t, uint64(got), before.term)
 		}
 		require.NoError(t, s.Close())
 	}

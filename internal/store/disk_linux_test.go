@@ -26,8 +26,7 @@ func breakDisk(t *testing.T, s *Store) {
 func TestFirstFailedWriteIsFinal(t *testing.T) {
 	for name, write := range map[string]func(*Store) error{
 		"persist": func(s *Store) error { return s.Persist(map[string]lsn.Term{"a": 6}) },
-		"group":   func(s *Store) error { _, err := s.Group("b"); return err },
-		"peers":   func(s *Store) error { return s.SavePeers([]string{"p"}) },
+		"declare": func(s *Store) error { return s.Declare(flood) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -39,7 +38,7 @@ func TestFirstFailedWriteIsFinal(t *testing.T) {
 			require.ErrorContains(t, err, filepath.Join(dir, stateFile))
 			requireRefusal(t, s)
 			require.NoError(t, s.Close())
-			requireGroup(t, opened(t, dir), "a", Record{Term: 5, Booted: true})
+			requireGroup(t, opened(t, dir), "a", 5)
 		})
 	}
 }
@@ -59,7 +58,38 @@ func TestFullDiskStopsTheNodeAndLosesNothing(t *testing.T) {
 	requireRefusal(t, s)
 	require.NoError(t, s.Close())
 	require.NoError(t, os.Remove(filepath.Join(dir, "filler")))
-	requireGroup(t, opened(t, dir), "a", Record{Term: 5, Booted: true})
+	requireGroup(t, opened(t, dir), "a", 5)
+}
+
+// The addresses of peers are a convenience. A disk that is full for a moment, when a
+// member comes, must not cost the node its vote later.
+func TestPeersOnAFullDiskHarmNothingAndAreWrittenLater(t *testing.T) {
+	dir := smallDisk(t)
+	s := opened(t, dir)
+	require.NoError(t, s.Persist(map[string]lsn.Term{"a": 5}))
+	require.NoError(t, s.SavePeers([]string{"one"}))
+	require.NoError(t, fillDisk(dir))
+	long := []string{"one", strings.Repeat("two", 3*pageSize)}
+	require.ErrorIs(t, s.SavePeers(long), unix.ENOSPC)
+	require.NoError(t, os.Remove(filepath.Join(dir, "filler")))
+	require.NoError(t, s.SavePeers(long))
+	require.NoError(t, s.Persist(map[string]lsn.Term{"a": 6}))
+	require.NoError(t, s.Close())
+	s = opened(t, dir)
+	require.Equal(t, long, s.Peers())
+	requireGroup(t, s, "a", 6)
+}
+
+// A vote goes where votes before it were: that takes no room on the disk.
+func TestVotesNeedNoRoom(t *testing.T) {
+	dir := smallDisk(t)
+	s := opened(t, dir)
+	require.NoError(t, fillDisk(dir))
+	for term := range lsn.Term(50) {
+		require.NoError(t, s.Persist(map[string]lsn.Term{"default": term + 1}), "term %d", term+1)
+	}
+	require.NoError(t, s.Close())
+	requireGroup(t, opened(t, dir), "default", 50)
 }
 
 func TestFirstBootOnAFullDiskCanBeRepeated(t *testing.T) {

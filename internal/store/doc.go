@@ -1,7 +1,8 @@
 // Package store keeps what a node must not forget, in one bbolt file in the
 // node's data directory: the directory's identity, how often it was opened, and
-// the term of every election group. The addresses of peers are cached with it,
-// and emergencies, once declared, are recorded for good.
+// the term of every election group. Emergencies, once declared, are recorded for
+// good. The addresses of peers are cached in a file beside it, PEERS, whose loss
+// costs nothing.
 //
 // A vote is cast once per term only if the term is on disk before the vote is
 // sent, so the package prefers an error to a doubt:
@@ -21,7 +22,8 @@
 // copied to another machine, and a disk that reports an fsync it did not do.
 //
 // The whole state is one record under one checksum, rewritten at each commit.
-// It is small (about 30 bytes a group), and a record that can be lost alone, as
+// It is small (about 30 bytes a group; groups that were closed are forgotten, see
+// Store.Forget), and a record that can be lost alone, as
 // one key of many can, would be a group silently back at term 0.
 //
 // A Store is safe for concurrent use. Every method may wait for the disk.

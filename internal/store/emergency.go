@@ -108,7 +108,7 @@ func (s state) floor() (term uint64) {
 }
 
 func (s state) highestTerm() uint64 {
-	term := s.floor()
+	term := max(s.floor(), s.Forgotten)
 	for _, t := range s.Groups {
 		term = max(term, t)
 	}

@@ -57,16 +57,16 @@ func TestEmergencyLiftsTheTermsOfAllGroups(t *testing.T) {
 	dir := declared(t)
 	floor := lsn.Term(7 + FloorStep)
 	s := opened(t, dir)
-	requireGroup(t, s, "b", Record{Term: floor, Booted: true})
-	requireGroup(t, s, "never opened before", Record{Term: floor})
+	requireGroup(t, s, "b", floor)
+	requireGroup(t, s, "never opened before", floor)
 	require.ErrorContains(t, s.Persist(map[string]lsn.Term{"a": 8}), "term 8 is below the durable term 1000000007")
 	require.NoError(t, s.Persist(map[string]lsn.Term{"a": floor + 2}))
-	requireGroup(t, s, "a", Record{Term: floor + 2, Booted: true})
+	requireGroup(t, s, "a", floor+2)
 	require.NoError(t, s.Close())
 
 	s = existing(t, dir)
 	require.NoError(t, s.Declare(Emergency{Time: noon, Lost: []string{"dave"}}))
-	requireGroup(t, s, "a", Record{Term: floor + 2 + FloorStep, Booted: true})
+	requireGroup(t, s, "a", floor+2+FloorStep)
 	require.Equal(t, Owner{"bees", "alice"}, s.Owner())
 }
 
@@ -105,7 +105,7 @@ func TestOnlyAnEmergencyChangesTheFormat(t *testing.T) {
 
 func TestRecordOfAnEmergencyIsChecked(t *testing.T) {
 	for want, change := range map[string]func(*state){
-		"do not go together":               func(s *state) { s.Format = formatPlain },
+		"want format 2":                    func(s *state) { s.Format = formatPlain },
 		"must have a time":                 func(s *state) { s.Emergencies[0].Time = time.Time{} },
 		"must name the voters":             func(s *state) { s.Emergencies[0].Lost = nil },
 		"the name of a voter must be":      func(s *state) { s.Emergencies[0].Lost = []string{""} },

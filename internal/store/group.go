@@ -9,30 +9,68 @@ import (
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
-// Record is what is durable of one election group.
-type Record struct {
-	Term   lsn.Term // the highest term persisted, or an emergency's floor above it; 0 if none was
-	Booted bool     // the group had been started on this directory before
-}
-
-// Group returns the record of the group called name, as it was before the call,
-// and durably marks the group as booted. So a node that dies after it granted
-// anything is seen as restarted when it comes back.
+// Group returns the term at which the group called name starts, and remembers that
+// it was opened in this run. It is the highest term that was persisted for the
+// group or, if that is higher, an emergency's floor. A group that has none may be
+// one that was forgotten: it starts at the highest term of any that was. So no
+// group ever starts below a term in which this node has voted. A node must treat
+// the term that it starts at as one in which it has voted.
 //
-// The name must be UTF-8 and not empty. The error wraps ErrNotDurable if the mark
-// could not be written.
-func (s *Store) Group(name string) (Record, error) {
+// The name must be UTF-8 and not empty. It never waits for the disk but for a write
+// that is under way.
+func (s *Store) Group(name string) (lsn.Term, error) {
 	if err := checkName("group", name); err != nil {
-		return Record{}, fmt.Errorf("start a group: %w", err)
+		return 0, fmt.Errorf("start a group: %w", err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if term, booted := s.state.Groups[name]; booted {
-		return Record{Term: lsn.Term(max(term, s.state.floor())), Booted: true}, nil
+	if _, idle := s.state.Idle[name]; idle {
+		next := s.state.clone()
+		delete(next.Idle, name)
+		s.state, s.ahead = next, true
+	}
+	return lsn.Term(s.state.term(name)), nil
+}
+
+// Forget removes groups that are open on this node no longer; if one is opened
+// again see Group. It does not wait for the disk: the next write takes it along,
+// or Close. A crash before that forgets nothing.
+func (s *Store) Forget(groups ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	recorded := func(group string) bool { _, ok := s.state.Groups[group]; return ok }
+	if !slices.ContainsFunc(groups, recorded) {
+		return
 	}
 	next := s.state.clone()
-	next.Groups[name] = 0
-	return Record{Term: lsn.Term(s.state.floor())}, s.commit(fmt.Sprintf("mark group %q as booted", name), next)
+	for _, group := range groups {
+		next.forget(group)
+	}
+	s.state, s.ahead = next, true
+}
+
+// forget removes a group from a state that is not current yet.
+func (s *state) forget(group string) {
+	s.Forgotten = max(s.Forgotten, s.Groups[group])
+	delete(s.Groups, group)
+	delete(s.Idle, group)
+}
+
+// idleStarts is how many starts of the node in a row may not open a group before it is
+// forgotten: its election ended in a crash, or is not configured any more.
+const idleStarts = 16
+
+// age counts a start of the node in a state that is not current yet.
+func (s *state) age() {
+	if s.Idle == nil {
+		s.Idle = numbers{}
+	}
+	for group, term := range s.Groups {
+		s.Idle[group]++
+		if s.Idle[group] > idleStarts || term == 0 {
+			s.forget(group)
+		}
+	}
 }
 
 // Persist makes the terms of the groups in terms durable, all or none, in one
@@ -66,11 +104,22 @@ func (s state) raise(group string, term lsn.Term) error {
 	if !term.Valid() {
 		return fmt.Errorf("group %q: term %d is above the highest valid term %d", group, term, lsn.MaxTerm)
 	}
-	if durable := max(s.Groups[group], s.floor()); uint64(term) < durable {
+	if durable := s.term(group); uint64(term) < durable {
 		return fmt.Errorf("group %q: term %d is below the durable term %d: a term never goes down", group, term, durable)
 	}
-	s.Groups[group] = uint64(term)
+	if term > 0 {
+		s.Groups[group] = uint64(term)
+	}
 	return nil
+}
+
+// term is the lowest term that group may have.
+func (s state) term(group string) uint64 {
+	term, ok := s.Groups[group]
+	if !ok {
+		term = s.Forgotten
+	}
+	return max(term, s.floor())
 }
 
 // checkName demands what JSON stores unchanged: two names that differ in bytes

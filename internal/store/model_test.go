@@ -1,6 +1,7 @@
 package store
 
 import (
+	"maps"
 	"os"
 	"slices"
 	"testing"
@@ -15,6 +16,7 @@ import (
 type model struct {
 	boot   uint64
 	groups map[string]lsn.Term
+	voted  map[string]lsn.Term // the same, of groups that were forgotten too
 	peers  []string
 }
 
@@ -24,12 +26,13 @@ func TestStoreDoesWhatItsModelDoes(t *testing.T) {
 		dir, err := os.MkdirTemp("", "store")
 		require.NoError(t, err)
 		defer os.RemoveAll(dir)
-		s, want := reopen(t, nil, dir), model{boot: 1, groups: map[string]lsn.Term{}}
+		s, want := reopen(t, nil, dir), model{boot: 1, groups: map[string]lsn.Term{}, voted: map[string]lsn.Term{}}
 		defer func() { require.NoError(t, s.Close()) }()
 		group := rapid.SampledFrom([]string{"a", "b", "group with \"quotes\"", "\u00e9"})
 		t.Repeat(map[string]func(*rapid.T){
 			"reopen":  func(t *rapid.T) { s = reopen(t, s, dir); want.boot++ },
 			"group":   func(t *rapid.T) { want.group(t, s, group.Draw(t, "group")) },
+			"forget":  func(t *rapid.T) { want.forget(s, group.Draw(t, "group")) },
 			"persist": func(t *rapid.T) { want.persist(t, s, rapid.MapOf(group, terms()).Draw(t, "terms")) },
 			"peers": func(t *rapid.T) {
 				want.peers = rapid.SliceOfN(rapid.StringN(1, 9, -1), 0, 3).Draw(t, "peers")
@@ -60,21 +63,36 @@ func reopen(t *rapid.T, s *Store, dir string) *Store {
 func (m *model) group(t *rapid.T, s *Store, name string) {
 	got, err := s.Group(name)
 	require.NoError(t, err)
-	term, booted := m.groups[name]
-	require.Equal(t, Record{Term: term, Booted: booted}, got)
-	m.groups[name] = term
+	require.GreaterOrEqual(t, got, m.voted[name], "a vote could be given twice")
+	if term, ok := m.groups[name]; ok {
+		require.Equal(t, term, got)
+		return
+	}
+	highest := slices.Max(append(slices.Collect(maps.Values(m.voted)), 0))
+	require.LessOrEqual(t, got, highest)
+}
+
+func (m *model) forget(s *Store, name string) {
+	s.Forget(name)
+	delete(m.groups, name)
 }
 
 func (m *model) persist(t *rapid.T, s *Store, raised map[string]lsn.Term) {
+	starts := map[string]lsn.Term{}
+	for name := range raised {
+		starts[name], _ = s.Group(name)
+	}
 	err := s.Persist(raised)
 	for name, term := range raised {
-		if term > lsn.MaxTerm || term < m.groups[name] {
+		if term > lsn.MaxTerm || term < starts[name] {
 			require.Error(t, err)
 			return
 		}
 	}
 	require.NoError(t, err)
 	for name, term := range raised {
-		m.groups[name] = term
+		if term > 0 {
+			m.groups[name], m.voted[name] = term, term
+		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -15,11 +16,13 @@ import (
 )
 
 // The versions of the record. The number rises when an older program could
-// misread what a newer one wrote: it would drop the emergencies. A record without
-// any stays what it was, so that an older program may still be put back.
+// misread what a newer one wrote: it would drop the emergencies, or the term of
+// the groups that were forgotten. A record without any stays what it was, so that
+// an older program may still be put back.
 const (
 	formatPlain       = 1
 	formatEmergencies = 2
+	formatForgotten   = 3
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -33,20 +36,26 @@ type state struct {
 	Cluster  string    `json:"cluster"`
 	Node     string    `json:"node"`
 	Boot     uint64    `json:"boot"`
-	// Groups holds the term of every group that was booted here. Plain
-	// integers, so that the file does not depend on how lsn prints a term.
-	Groups map[string]uint64 `json:"groups"`
-	Peers  []string          `json:"peers,omitempty"`
+	// Groups holds the term of every group that has one. Plain integers, so that
+	// the file does not depend on how lsn prints a term.
+	Groups numbers `json:"groups"`
+	// Forgotten is the highest term of any group that was removed from Groups.
+	Forgotten uint64 `json:"forgotten,omitempty"`
+	// Idle counts, for each of Groups that was not opened since, the starts of the
+	// node after the last one that opened it.
+	Idle numbers `json:"idle,omitempty"`
+	// Peers is of an older program. They have a file of their own now.
+	Peers []string `json:"peers,omitempty"`
 	// Emergencies are never removed.
 	Emergencies []Emergency `json:"emergencies,omitempty"`
 }
 
 func newState(who Owner) state {
-	return state{Format: formatPlain, Identity: uuid.New(), Cluster: who.Cluster, Node: who.Node, Groups: map[string]uint64{}}
+	return state{Format: formatPlain, Identity: uuid.New(), Cluster: who.Cluster, Node: who.Node, Groups: numbers{}}
 }
 
 func (s state) clone() state {
-	s.Groups = maps.Clone(s.Groups)
+	s.Groups, s.Idle = maps.Clone(s.Groups), maps.Clone(s.Idle)
 	s.Peers = slices.Clone(s.Peers)
 	s.Emergencies = slices.Clone(s.Emergencies)
 	for i, e := range s.Emergencies {
@@ -65,11 +74,42 @@ func (s state) encode() ([]byte, error) {
 }
 
 func (s state) wantFormat() int {
-	if len(s.Emergencies) > 0 {
+	switch {
+	case s.Forgotten > 0:
+		return formatForgotten
+	case len(s.Emergencies) > 0:
 		return formatEmergencies
 	}
 	return formatPlain
 }
+
+// numbers are by name. They are encoded without reflection and in any order: there
+// can be thousands of them, and they are written at each commit.
+type numbers map[string]uint64
+
+// MarshalJSON returns the same as package json does for a map, but unsorted.
+func (n numbers) MarshalJSON() ([]byte, error) {
+	text := append(make([]byte, 0, 32*len(n)+2), '{')
+	for name, number := range n {
+		if len(text) > 1 {
+			text = append(text, ',')
+		}
+		if strings.ContainsFunc(name, escaped) {
+			quoted, err := json.Marshal(name)
+			if err != nil {
+				return nil, err
+			}
+			text = append(text, quoted...)
+		} else {
+			text = append(append(append(text, '"'), name...), '"')
+		}
+		text = strconv.AppendUint(append(text, ':'), number, 10)
+	}
+	return append(text, '}'), nil
+}
+
+// escaped reports whether JSON may write r in another way than as itself.
+func escaped(r rune) bool { return r < ' ' || r > '~' || r == '"' || r == '\\' }
 
 // decode is the inverse of encode. It checks all that can be checked without
 // knowing who asks.
@@ -82,11 +122,12 @@ func decode(record []byte) (state, error) {
 	if err := json.Unmarshal(text, &s); err != nil {
 		return state{}, fmt.Errorf("decode record: %w", err)
 	}
-	if s.Format < formatPlain || s.Format > formatEmergencies {
-		return state{}, fmt.Errorf("record has format %d, this program knows formats %d to %d", s.Format, formatPlain, formatEmergencies)
+	if s.Format < formatPlain || s.Format > formatForgotten {
+		return state{}, fmt.Errorf("record has format %d, this program knows formats %d to %d", s.Format, formatPlain, formatForgotten)
 	}
 	if s.Format != s.wantFormat() {
-		return state{}, fmt.Errorf("record has format %d and %d emergencies, which do not go together", s.Format, len(s.Emergencies))
+		return state{}, fmt.Errorf("record has format %d, with %d emergencies and forgotten term %d; want format %d",
+			s.Format, len(s.Emergencies), s.Forgotten, s.wantFormat())
 	}
 	if s.Identity == uuid.Nil || s.Groups == nil {
 		return state{}, errors.New("record lacks the identity or the groups")
@@ -112,6 +153,9 @@ func verify(record []byte) ([]byte, error) {
 }
 
 func (s state) checkTerms() error {
+	if !lsn.Term(s.Forgotten).Valid() {
+		return fmt.Errorf("a forgotten group had term %d, above the highest valid term %d", s.Forgotten, lsn.MaxTerm)
+	}
 	for group, term := range s.Groups {
 		if !lsn.Term(term).Valid() {
 			return fmt.Errorf("group %q has term %d, above the highest valid term %d", group, term, lsn.MaxTerm)

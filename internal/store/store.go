@@ -26,7 +26,10 @@ type Store struct {
 	mu     sync.Mutex
 	file   *file
 	state  state
+	ahead  bool  // state says what the file does not yet, and need not
 	failed error // why nothing more can be written; nil while all is well
+
+	peers peers
 }
 
 // options are for tests.
@@ -80,6 +83,8 @@ func (s *Store) start(who Owner, opts options) error {
 	}
 	next := s.state.clone()
 	next.Boot++
+	next.age()
+	s.loadPeers(&next)
 	return s.commit("raise the boot counter", next)
 }
 
@@ -141,7 +146,7 @@ func (s *Store) commit(doing string, next state) error {
 	if s.failed != nil {
 		return fmt.Errorf("%w: %s in %s: %w", ErrNotDurable, doing, filepath.Join(s.dir, stateFile), s.failed)
 	}
-	s.state = next
+	s.state, s.ahead = next, false
 	return nil
 }
 
@@ -155,6 +160,9 @@ func (s *Store) Close() error {
 	}
 	var err error
 	if s.file != nil {
+		if s.ahead && s.failed == nil {
+			_ = s.file.write(s.state) // what it adds is not needed: see Forget
+		}
 		err = s.file.close()
 	}
 	err = errors.Join(err, s.lock.Close())

@@ -44,24 +44,26 @@ func TestStateOutlivesTheProcess(t *testing.T) {
 	require.Equal(t, identity, s.Identity())
 	require.Equal(t, uint64(2), s.Boot())
 	require.Equal(t, []string{"127.0.0.1:1", "[::1]:2"}, s.Peers())
-	requireGroup(t, s, "a", Record{Term: 7, Booted: true})
-	requireGroup(t, s, "b", Record{Term: lsn.MaxTerm, Booted: true})
+	requireGroup(t, s, "a", 7)
+	requireGroup(t, s, "b", lsn.MaxTerm)
 }
 
-func requireGroup(t *testing.T, s *Store, name string, want Record) {
+func requireGroup(t *testing.T, s *Store, name string, want lsn.Term) {
 	t.Helper()
 	got, err := s.Group(name)
 	require.NoError(t, err)
 	require.Equal(t, want, got)
 }
 
-func TestGroupIsBootedFromItsFirstStart(t *testing.T) {
+func TestOpeningAGroupWritesNothing(t *testing.T) {
 	dir := t.TempDir()
 	s := opened(t, dir)
-	requireGroup(t, s, "a", Record{})
-	requireGroup(t, s, "a", Record{Booted: true})
-	require.NoError(t, s.Close())
-	requireGroup(t, opened(t, dir), "a", Record{Booted: true})
+	before, err := os.ReadFile(filepath.Join(dir, stateFile))
+	require.NoError(t, err)
+	requireGroup(t, s, "a", 0)
+	after, err := os.ReadFile(filepath.Join(dir, stateFile))
+	require.NoError(t, err)
+	require.Equal(t, before, after)
 }
 
 func TestTermNeverGoesDown(t *testing.T) {
@@ -71,8 +73,8 @@ func TestTermNeverGoesDown(t *testing.T) {
 	err := s.Persist(map[string]lsn.Term{"0": 1, "a": 6})
 	require.ErrorContains(t, err, `group "a": term 6 is below the durable term 7`)
 	require.NotErrorIs(t, err, ErrNotDurable)
-	requireGroup(t, s, "a", Record{Term: 7, Booted: true})
-	requireGroup(t, s, "0", Record{})
+	requireGroup(t, s, "a", 7)
+	requireGroup(t, s, "0", 0)
 	require.NoError(t, s.Persist(map[string]lsn.Term{"a": 8}), "a refused term is no failure of the disk")
 }
 

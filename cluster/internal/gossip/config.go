@@ -35,6 +35,8 @@ type Config struct {
 	// KnownPeers lists gossip addresses that worked in an earlier run. They are
 	// tried like Join, but nobody is told when they fail.
 	KnownPeers []string
+	// Voters are let in however many members there are; of others at most 256 are.
+	Voters []elector.NodeID
 	// Meta is told to the others; see UpdateMeta.
 	Meta Meta
 	// Timing holds the periods; zero fields get LAN's value.

@@ -63,6 +63,7 @@ func Start(cfg Config) (*Gossip, error) {
 func newGossip(cfg Config) *Gossip {
 	cfg.Timing = cfg.Timing.withDefaults()
 	cfg.Join, cfg.KnownPeers = slices.Clone(cfg.Join), slices.Clone(cfg.KnownPeers)
+	cfg.Voters = slices.Clone(cfg.Voters)
 	if cfg.resolve == nil {
 		cfg.resolve = resolve
 	}
@@ -85,6 +86,7 @@ func newGossip(cfg Config) *Gossip {
 	}
 	g.listener = &listener{
 		self:    cfg.Node,
+		voters:  cfg.Voters,
 		table:   g.table,
 		events:  g.events,
 		log:     g.log,

@@ -1,7 +1,9 @@
 package gossip
 
 import (
+	"errors"
 	"sync"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/memberlist"
@@ -13,6 +15,7 @@ import (
 // each only writes down what happened and wakes whoever acts on it.
 type listener struct {
 	self   elector.NodeID
+	voters []elector.NodeID
 	table  *table
 	events *eventQueue
 	log    hclog.Logger
@@ -22,6 +25,8 @@ type listener struct {
 	mu      sync.Mutex
 	own     wireMeta
 	refused map[string]string // member with unreadable metadata -> its address
+	emptied time.Time         // when refused was, because it was full
+	crowded time.Time         // when it was said last that there is no room
 }
 
 // NotifyJoin hears of a member that appeared or came back.
@@ -54,22 +59,48 @@ func (l *listener) note(kind EventKind, state State, n *memberlist.Node) {
 	l.log.Debug("member "+kind.String(), "peer", m.Node, "gossip", m.GossipAddr, "mesh", m.MeshAddr)
 }
 
-// NotifyAlive keeps out members whose metadata cannot be read. memberlist asks at
-// every message, so the reason is said once for each member and address.
+// NotifyAlive keeps out members whose metadata cannot be read, and those for whom there
+// is no room. memberlist asks at every message, so the reason is said once for each member
+// and address, or once a minute.
 func (l *listener) NotifyAlive(n *memberlist.Node) error {
 	_, err := decodeMeta(n.Meta)
 	if err != nil && l.firstRefusal(n) {
 		l.log.Warn("member kept out: it speaks another version or is no bmqelect node",
 			"peer", n.Name, "gossip", n.Address(), "error", err)
 	}
+	if err == nil && n.Name != string(l.self) && !l.table.admits(elector.NodeID(n.Name), l.voters) {
+		err = errCrowded
+		if l.crowdedDue() {
+			l.log.Warn("member kept out: too many members have no vote", "peer", n.Name, "gossip", n.Address(), "most", maxOthers)
+		}
+	}
 	return err
+}
+
+var errCrowded = errors.New("too many members have no vote")
+
+func (l *listener) crowdedDue() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	due := time.Since(l.crowded) >= time.Minute
+	if due {
+		l.crowded = time.Now()
+	}
+	return due
 }
 
 func (l *listener) firstRefusal(n *memberlist.Node) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.refused[n.Name] == n.Address() || len(l.refused) > maxGone {
+	if l.refused[n.Name] == n.Address() {
 		return false
+	}
+	if len(l.refused) >= maxGone { // strangers must fill neither the log nor this table for good
+		if time.Since(l.emptied) < time.Minute {
+			return false
+		}
+		l.emptied = time.Now()
+		clear(l.refused)
 	}
 	l.refused[n.Name] = n.Address()
 	return true

@@ -9,8 +9,13 @@ import (
 	"github.com/bmqelect/bmqelect/elector"
 )
 
-// maxGone bounds how many members that left or died are remembered.
-const maxGone = 128
+const (
+	// maxGone bounds how many members that left or died are remembered.
+	maxGone = 128
+	// maxOthers bounds how many members without a vote are let in: each is dialed, and
+	// anybody who reaches the port can invent them.
+	maxOthers = 256
+)
 
 // table is this package's own copy of the members. memberlist hands out pointers
 // that it goes on writing to, forgets the dead, and does not say who left.
@@ -45,6 +50,7 @@ func (t *table) put(m Member) {
 	if m.State != StateAlive {
 		t.gone = append(t.gone, m.Node)
 		if len(t.gone) > maxGone {
+			delete(t.moved, t.gone[0])
 			t.forget(t.gone[0])
 		}
 	}
@@ -72,6 +78,23 @@ func (t *table) list() []Member {
 	})
 }
 
+// admits reports whether there is room for node among the members that are alive: always
+// for a voter, and for who is alive already.
+func (t *table) admits(node elector.NodeID, voters []elector.NodeID) bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if t.members[node].State == StateAlive || slices.Contains(voters, node) {
+		return true
+	}
+	others := 0
+	for _, m := range t.members {
+		if m.State == StateAlive && !slices.Contains(voters, m.Node) {
+			others++
+		}
+	}
+	return others < maxOthers
+}
+
 // nodeAt returns the name of the member at a gossip address, or "".
 func (t *table) nodeAt(addr string) elector.NodeID {
 	t.mu.RLock()
@@ -83,7 +106,9 @@ func (t *table) nodeAt(addr string) elector.NodeID {
 func (t *table) sawAt(node elector.NodeID, addr string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.moved[node] = addr
+	if _, known := t.members[node]; known {
+		t.moved[node] = addr
+	}
 }
 
 // notAt takes sawAt back.

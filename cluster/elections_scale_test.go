@@ -1,0 +1,54 @@
+package cluster
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/elector"
+)
+
+// On one CPU all that a node has to say at one moment waits before any of it is
+// sent, and so do the answers: whatever is dropped then costs leaders.
+func TestThreeThousandElectionsOnOneCPU(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	count, window := 3000, time.Minute
+	if raceDetector { // which takes ten times as long, and as many as this overflowed, too
+		count, window = 1500, 20*time.Second
+	}
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, "a", "b", "c")
+		w.start("a", "b", "c")
+		for i := range count {
+			for id, n := range w.nodes {
+				_, err := n.Election(fmt.Sprintf("g%d", i), ElectionConfig{NotCandidate: id != "a"})
+				require.NoError(t, err)
+			}
+		}
+		time.Sleep(window)
+		for id, n := range w.nodes {
+			st := n.Stats()
+			require.Len(t, st.Elections, count+1)
+			higher, without := 0, 0
+			for _, e := range st.Elections {
+				if e.Group == DefaultGroup {
+					continue // in which all three stand
+				}
+				if e.Term > 1 {
+					higher++
+				}
+				if e.Leader != "a" {
+					without++
+				}
+			}
+			require.Zero(t, higher, "elections in a higher term, as %s sees it", id)
+			require.Zero(t, without, "elections without their leader, as %s sees it", id)
+			require.Zero(t, st.LeaderChanges[elector.LeaderNoHeartbeat], id)
+			require.Zero(t, st.LeaderChanges[elector.LeaseExpired], id)
+		}
+	})
+}
