@@ -1,12 +1,14 @@
 package gossip
 
 import (
+	"fmt"
 	"sync"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/memberlist"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/netmesh"
 )
 
 // listener receives memberlist's callbacks, most of which come under its lock:
@@ -58,6 +60,9 @@ func (l *listener) note(kind EventKind, state State, n *memberlist.Node) {
 // every message, so the reason is said once for each member and address.
 func (l *listener) NotifyAlive(n *memberlist.Node) error {
 	_, err := decodeMeta(n.Meta)
+	if bad := netmesh.NameProblem(elector.NodeID(n.Name)); bad != "" {
+		err = fmt.Errorf("its name is %s", bad)
+	}
 	if err != nil && l.firstRefusal(n) {
 		l.log.Warn("member kept out: it speaks another version or is no bmqelect node",
 			"peer", n.Name, "gossip", n.Address(), "error", err)
