@@ -5,7 +5,9 @@ import (
 	"maps"
 	"net"
 	"slices"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/clock"
@@ -163,6 +165,17 @@ func badName(name string) string {
 		return "empty"
 	case len(name) > MaxNameLength:
 		return fmt.Sprintf("%d bytes long", len(name))
+	case strings.ContainsFunc(name, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }):
+		return "one with spaces or control characters" // terminals and logs would obey them
 	}
 	return ""
+}
+
+// NameProblem says what is wrong with the name of a node that comes from outside, to go
+// after "its name is"; "" if nothing is.
+func NameProblem(node elector.NodeID) string {
+	if node == elector.AllMembers {
+		return "that of all members"
+	}
+	return badName(string(node))
 }

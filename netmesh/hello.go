@@ -99,7 +99,7 @@ func (m *Mesh) check(h *hello) *refusal {
 	case h.Cluster != m.cfg.Cluster:
 		return refuse(ReasonForeignCluster, "node %q belongs to cluster %q, node %q to %q",
 			h.Node, h.Cluster, m.cfg.Node, m.cfg.Cluster)
-	case len(h.Identity) != len(mine) || h.Boot == 0 || badName(h.Node) != "" || h.Node == string(elector.AllMembers):
+	case len(h.Identity) != len(mine) || h.Boot == 0 || NameProblem(elector.NodeID(h.Node)) != "":
 		return refuse(ReasonGarbage, "node %.260q with an identity of %d bytes and boot %d", h.Node, len(h.Identity), h.Boot)
 	case [16]byte(h.Identity) == mine:
 		return refuse(ReasonSelf, "identity %s is this node, %q", mine, m.cfg.Node)

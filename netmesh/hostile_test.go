@@ -100,6 +100,7 @@ func TestHostileConnections(t *testing.T) {
 		"no identity":                {say(func(h *hello) { h.Identity = nil }), ReasonGarbage},
 		"boot 0":                     {say(func(h *hello) { h.Boot = 0 }), ReasonGarbage},
 		"node named *":               {say(func(h *hello) { h.Node = "*" }), ReasonGarbage},
+		"name for a terminal":        {say(func(h *hello) { h.Node = "\x1b[2Jevil" }), ReasonGarbage},
 		"own name":                   {say(func(h *hello) { h.Node = h.To }), ReasonDuplicateName},
 		"name of a peer":             {say(func(h *hello) { h.Node = "b" }), ReasonDuplicateName},
 	} {

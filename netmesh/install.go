@@ -2,6 +2,7 @@ package netmesh
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
@@ -103,11 +104,22 @@ func (m *Mesh) lose(l *link, ev elector.Evidence, err error) {
 	log := m.log.Info
 	if ev == elector.EvidenceGoodbye || ev == elector.EvidenceLocal {
 		log = m.log.Debug // on purpose, at one end or the other
+	} else if !m.isVoter(p.node) {
+		// Whoever is no voter may come and go, under one name or many: one line a
+		// minute tells of all of them.
+		if _, due := m.log.due(warning{"link down", ""}, time.Now()); !due {
+			log = m.log.Debug
+		}
 	}
 	m.findings.forget(p.node, true, false)
 	log("link down", "peer", p.node, "evidence", ev.String(), "cause", err)
 	m.handler.LinkDown(p.node, ev)
 	p.poke()
+}
+
+// isVoter reports whether a node is one of the voters; each is if they are not known.
+func (m *Mesh) isVoter(node elector.NodeID) bool {
+	return len(m.cfg.Voters) == 0 || slices.Contains(m.cfg.Voters, node)
 }
 
 func (m *Mesh) unplace(p *peer, l *link, ev elector.Evidence, err error) bool {

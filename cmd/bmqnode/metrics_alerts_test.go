@@ -31,7 +31,11 @@ const job = "mesh"
 // TestEachFaultRaisesItsAlert does to a real mesh what alerts are for.
 func TestEachFaultRaisesItsAlert(t *testing.T) {
 	t.Parallel()
-	s, lone, alone := play(t, 3, quick()), play(t, 1, nil), play(t, 1, nil)
+	// A vote of the node with the slow disk takes 400 ms, and longer on a busy machine:
+	// it must be able to win the elections of the hand-overs to it.
+	options := quick()
+	options["election-result"] = "2s"
+	s, lone, alone := play(t, 3, options), play(t, 1, nil), play(t, 1, nil)
 	w := ward{s, watch(t, map[string][]string{
 		job: addresses(s.Nodes()), "lonely": addresses(append(lone.Nodes(), alone.Nodes()...)),
 	})}

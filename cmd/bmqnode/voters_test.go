@@ -48,13 +48,15 @@ func (c *voterChange) whole() cluster.GroupStatus {
 	return c.agree(c.running, nil)
 }
 
-// restart gives a node the new list, and comes back when its vote counts again.
-func (c *voterChange) restart(n *procs.Node, voters []string) {
+// restart gives a node the new list, and comes back when its vote counts again. down is
+// how long it is away.
+func (c *voterChange) restart(n *procs.Node, voters []string, down time.Duration) {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	require.NoError(c.t, n.Stop(ctx))
 	c.configure(n, voters)
+	time.Sleep(down)
 	require.NoError(c.t, n.Start())
 	c.whole()
 	time.Sleep(2 * time.Second) // as the page says: its lease, in which it votes for nobody
@@ -67,14 +69,14 @@ func (c *voterChange) all(voters []string, done ...*procs.Node) {
 	leader := c.node(c.whole().Leader)
 	for _, n := range c.running {
 		if n != leader && !slices.Contains(done, n) {
-			c.restart(n, voters)
+			c.restart(n, voters, 0)
 			done = append(done, n)
 		}
 	}
 	to := done[len(done)-1]
 	_, stderr, code := bmqnode(c.t, "transfer", "--to", to.Name, "--admin", leader.AdminAddr)
 	require.Zero(c.t, code, stderr)
-	c.restart(leader, voters)
+	c.restart(leader, voters, 2*time.Second) // longer than a lease: nothing may hang on it
 	require.Equal(c.t, cluster.NodeID(to.Name), c.whole().Leader)
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/hashicorp/memberlist"
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/elector"
@@ -145,4 +146,14 @@ func TestOddStreamsDoNotPassTheBorder(t *testing.T) {
 		say(append([]byte{labelMark, 4}, fmt.Sprintf("c%03d", i)...)...)
 	}
 	require.Equal(t, maxGone, log.count(foreignArrives), "bounded")
+}
+
+// A name that a terminal would obey is no member's.
+func TestNamesWithControlCharactersAreKeptOut(t *testing.T) {
+	a := start(t, "a")
+	meta := a.listener.NodeMeta(0)
+	require.NoError(t, a.listener.NotifyAlive(&memberlist.Node{Name: "b", Meta: meta}))
+	for _, name := range []string{"\x1b[2Jevil", "a b", "", "*"} {
+		require.ErrorContains(t, a.listener.NotifyAlive(&memberlist.Node{Name: name, Meta: meta}), "its name is")
+	}
 }

@@ -2,6 +2,7 @@ package gossip
 
 import (
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/hashicorp/memberlist"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/netmesh"
 )
 
 // listener receives memberlist's callbacks, most of which come under its lock:
@@ -64,6 +66,9 @@ func (l *listener) note(kind EventKind, state State, n *memberlist.Node) {
 // and address, or once a minute.
 func (l *listener) NotifyAlive(n *memberlist.Node) error {
 	_, err := decodeMeta(n.Meta)
+	if bad := netmesh.NameProblem(elector.NodeID(n.Name)); bad != "" {
+		err = fmt.Errorf("its name is %s", bad)
+	}
 	if err != nil && l.firstRefusal(n) {
 		l.log.Warn("member kept out: it speaks another version or is no bmqelect node",
 			"peer", n.Name, "gossip", n.Address(), "error", err)
