@@ -10,7 +10,7 @@ FUZZTIME ?= 10s
 PROTOCOL = ./elector ./scouting ./lsn
 COVER = 95
 
-.PHONY: help build bmqnode test race vet lint image fuzz bench cover scenarios-live article-live coordinator alerts soak clean
+.PHONY: help build bmqnode test race vet lint image fuzz bench cover scenarios-live article-live coordinator alerts soak chaos clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -76,6 +76,10 @@ SOAK_SEEDS ?= 1000
 SOAK_TIME ?= 10m
 soak: ## replay every scenario under many seeds (SOAK_SEEDS=1000), for SOAK_TIME=10m at most
 	SOAK_SEEDS=$(SOAK_SEEDS) SOAK_TIME=$(SOAK_TIME) go test -count=1 -run Soak -v -timeout 0 ./internal/replay
+
+CHAOS_SEEDS ?= 1000
+chaos: ## play random schedules of faults with whole nodes in virtual time (CHAOS_SEEDS=1000)
+	CHAOS_SEEDS=$(CHAOS_SEEDS) go test $(RACEFLAG) -count=1 -run TestRandomSchedules -v -timeout 0 ./cluster/internal/chaos
 
 clean: ## remove what was built
 	rm -rf bin coverage.out

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
@@ -165,7 +164,7 @@ func (n *Node) stepAll(in elector.Input) {
 
 // step steps one machine and acts on the effects.
 func (n *Node) step(g *group, in elector.Input) {
-	moment := elector.Moment{Now: n.clock.Now(), Entropy: rand.Uint64()}
+	moment := elector.Moment{Now: n.clock.Now(), Entropy: n.entropy()}
 	e := g.machine.Step(moment, in)
 	g.wake = e.Wake
 	n.agenda.moved(g)

@@ -12,7 +12,7 @@ type inlet struct{ n *Node }
 var _ netmesh.Handler = inlet{}
 
 func (i inlet) LinkUp(peer netmesh.PeerInfo) {
-	i.n.log.Debug("link up", "peer", peer.Node, "addr", peer.Remote)
+	i.n.log.Debug("link up", "peer", peer.Node, "boot", peer.Boot, "addr", peer.Remote)
 	i.n.post(event{do: func() {
 		i.n.up[peer.Node] = true
 		i.n.heedReturn(peer.Node)

@@ -13,9 +13,9 @@ import (
 // gossip finds.
 func (n *Node) join(peers map[NodeID]string) error {
 	if peers != nil {
-		for id, addr := range peers {
+		for _, id := range slices.Sorted(maps.Keys(peers)) {
 			if id != n.cfg.Node {
-				n.mesh.AddPeer(id, addr)
+				n.mesh.AddPeer(id, peers[id])
 			}
 		}
 		return nil

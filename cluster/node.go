@@ -55,8 +55,9 @@ type Node struct {
 	lastAnomaly map[string]time.Time
 
 	measure   *measure
-	hold      func()      // the seam's
-	dead      func() bool // the seam's
+	hold      func()        // the seam's
+	entropy   func() uint64 // likewise, or the global source
+	dead      func() bool   // likewise
 	inbox     chan event
 	quit      chan struct{} // closed to end driver and persister
 	driven    chan struct{} // closed when the driver has ended
@@ -137,6 +138,7 @@ func newNode(cfg Config, s seam.Seam) *Node {
 		logged:    map[string]time.Time{},
 		measure:   newMeasure(),
 		hold:      s.Hold,
+		entropy:   s.Entropy,
 		dead:      s.Dead,
 		inbox:     make(chan event, inboxSize),
 		quit:      make(chan struct{}),
@@ -150,12 +152,6 @@ func newNode(cfg Config, s seam.Seam) *Node {
 	}
 	if n.clock == nil {
 		n.clock = clock.System()
-	}
-	if n.hold == nil {
-		n.hold = func() {}
-	}
-	if n.dead == nil {
-		n.dead = func() bool { return false }
 	}
 	n.warden = newWarden(n.clock)
 	n.hurry, n.urge = context.WithCancelCause(context.Background())
@@ -174,7 +170,7 @@ func (n *Node) start(ctx context.Context) (err error) {
 			}
 		}
 	}()
-	if n.store, err = n.openDir(ctx); err != nil {
+	if n.store, err = n.openDir(ctx, s.Disk); err != nil {
 		return err
 	}
 	undo = append(undo, func() { n.store.Close() })
@@ -201,6 +197,14 @@ func (n *Node) start(ctx context.Context) (err error) {
 	return n.join(s.Peers)
 }
 
+func (n *Node) openStore(disk store.Disk) (*store.Store, error) {
+	owner := store.Owner{Cluster: n.cfg.Cluster, Node: string(n.cfg.Node)}
+	if disk != nil {
+		return store.OpenOn(n.cfg.DataDir, owner, disk)
+	}
+	return store.Open(n.cfg.DataDir, owner)
+}
+
 func (n *Node) meshConfig(network netmesh.Network) netmesh.Config {
 	cfg := netmesh.Config{
 		Cluster: n.cfg.Cluster, Node: n.cfg.Node,
@@ -208,7 +212,7 @@ func (n *Node) meshConfig(network netmesh.Network) netmesh.Config {
 		Bind: n.cfg.MeshAddr, Advertise: n.cfg.AdvertiseMesh, Network: network,
 		Logger: n.log.Named("mesh"), Faults: n.cfg.Faults, NoDeathProof: n.cfg.NoDeathProof,
 		Voters: n.cfg.Voters, Agree: n.cfg.Agreed(), MaxDriftPPM: n.cfg.Election.Timing.ClockDriftPPM,
-		Clock: n.clock,
+		Clock: n.clock, Seed: n.entropy(),
 	}
 	meshTimes(&cfg, n.cfg.Election.Timing)
 	return cfg

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bmqelect/bmqelect/cluster/internal/seam"
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
@@ -123,8 +124,9 @@ func (w *world) trouble(pick func(n int) int) {
 // nodes never overlaps.
 func TestCallbacksArePairedUnderRandomSchedules(t *testing.T) {
 	const schedules, steps = 8, 60
-	for range schedules {
-		seed := rand.Uint64()
+	seeds, err := seam.Seeds(schedules)
+	require.NoError(t, err)
+	for _, seed := range seeds {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { playSchedule(t, seed, steps) })
 		})
@@ -133,6 +135,11 @@ func TestCallbacksArePairedUnderRandomSchedules(t *testing.T) {
 
 func playSchedule(t *testing.T, seed uint64, steps int) {
 	random := rand.New(rand.NewPCG(seed, 0))
+	defer func() {
+		if t.Failed() {
+			t.Logf("run it again: %s=%d go test -run %s ./cluster", seam.SeedVariable, seed, "UnderRandomSchedules")
+		}
+	}()
 	var mu sync.Mutex
 	upTo := func(d time.Duration) time.Duration {
 		mu.Lock()
@@ -140,6 +147,7 @@ func playSchedule(t *testing.T, seed uint64, steps int) {
 		return time.Duration(random.Int64N(int64(d)))
 	}
 	w := newWorld(t, "a", "b", "c")
+	w.seed = seed
 	w.edit = func(c *Config) { c.Election.AwaitCampaign = true }
 	w.start("a", "b", "c")
 	r := &referee{t: t, works: map[NodeID]*Leadership{}, began: map[NodeID]int{}, ended: map[NodeID]int{}, heard: map[NodeID]Leader{}}

@@ -196,9 +196,9 @@ func (h *holderSet) of(dir string) *Node {
 
 // openDir opens the data directory. If a closed node of this process has it for
 // guarded work that may go on, it waits until that has stopped or ctx ends.
-func (n *Node) openDir(ctx context.Context) (*store.Store, error) {
+func (n *Node) openDir(ctx context.Context, disk store.Disk) (*store.Store, error) {
 	for {
-		s, err := store.Open(n.cfg.DataDir, store.Owner{Cluster: n.cfg.Cluster, Node: string(n.cfg.Node)})
+		s, err := n.openStore(disk)
 		if !errors.Is(err, store.ErrLocked) {
 			return s, err
 		}

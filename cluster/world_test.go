@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"math/rand/v2"
 	"path/filepath"
 	"testing"
 	"time"
@@ -30,6 +31,8 @@ type world struct {
 	faults map[NodeID]*netmesh.Faults
 	edit   func(*Config)
 	hold   func(NodeID) // called by a node's driver before everything that it does
+	seed   uint64       // of what the nodes draw; 0: any
+	starts uint64
 }
 
 func newWorld(t *testing.T, voters ...NodeID) *world {
@@ -63,8 +66,17 @@ func (w *world) start(ids ...NodeID) {
 func (w *world) context(id NodeID) context.Context {
 	return seam.With(context.Background(), seam.Seam{
 		Network: w.net.Host(string(id)), Clock: clock.Process(), Peers: w.peers,
-		Hold: func() { w.hold(id) },
+		Hold: func() { w.hold(id) }, Entropy: w.entropy(),
 	})
+}
+
+// entropy is the source of a node that starts; nil: any.
+func (w *world) entropy() func() uint64 {
+	if w.seed == 0 {
+		return nil
+	}
+	w.starts++
+	return rand.New(rand.NewPCG(w.seed, w.starts)).Uint64
 }
 
 // machine is the state of a node's machine.

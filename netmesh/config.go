@@ -3,6 +3,7 @@ package netmesh
 import (
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"net"
 	"slices"
 	"strings"
@@ -46,6 +47,7 @@ type Config struct {
 	Network   Network      // nil: TCP
 	Logger    hclog.Logger // nil: no logs
 	Faults    *Faults      // nil: no fault layer in the path
+	Seed      uint64       // of the random part of pauses between redials; 0: any
 
 	// Voters and Agree must be equal on every node. They are compared with those of
 	// each peer; what differs is a Finding and changes nothing else. A peer that
@@ -126,6 +128,7 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.RedialMin, DefaultRedialMin)
 	setDefault(&c.RedialMax, DefaultRedialMax)
 	setDefault(&c.MaxFrame, DefaultMaxFrame)
+	setDefault(&c.Seed, rand.Uint64())
 	if c.Network == nil {
 		c.Network = tcpNetwork{userTimeout: c.IdleTimeout}
 	}

@@ -2,6 +2,7 @@ package netmesh
 
 import (
 	"errors"
+	"hash/fnv"
 	"math/rand/v2"
 	"time"
 
@@ -18,7 +19,7 @@ type errand struct {
 
 // dialLoop dials the peer whenever there is an address and no link, for ever.
 func (p *peer) dialLoop() {
-	pause := backoff{min: p.m.cfg.RedialMin, max: p.m.cfg.RedialMax}
+	pause := p.pauses()
 	for p.ctx.Err() == nil {
 		e := p.errand()
 		if e.addr == "" {
@@ -138,11 +139,20 @@ func (p *peer) sleep(d time.Duration) {
 type backoff struct {
 	min, max time.Duration
 	current  time.Duration
+	random   *rand.Rand
+}
+
+// pauses returns the pauses between redials of the peer.
+func (p *peer) pauses() backoff {
+	name := fnv.New64a()
+	name.Write([]byte(p.node)) // never fails
+	random := rand.New(rand.NewPCG(p.m.cfg.Seed, name.Sum64()))
+	return backoff{min: p.m.cfg.RedialMin, max: p.m.cfg.RedialMax, random: random}
 }
 
 func (b *backoff) next() time.Duration {
 	b.current = min(max(b.min, 2*b.current), b.max)
-	return b.current - rand.N(b.current/2+1)
+	return b.current - time.Duration(b.random.Int64N(int64(b.current/2+1)))
 }
 
 func (b *backoff) reset() { b.current = 0 }

@@ -57,7 +57,7 @@ func (l *link) wantEvidence() {
 // keepEvidence makes the evidence connection again and again as long as the link stands,
 // and watches it until it ends.
 func (l *link) keepEvidence() {
-	pause := backoff{min: l.m.cfg.RedialMin, max: l.m.cfg.RedialMax}
+	pause := l.p.pauses()
 	for fails := 0; l.current() && !l.ending(); {
 		e, err := l.dialEvidence()
 		if err == nil {

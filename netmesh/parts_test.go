@@ -110,7 +110,7 @@ func TestMeter(t *testing.T) {
 }
 
 func TestBackoffDoublesUpToItsLimit(t *testing.T) {
-	b := backoff{min: 10 * time.Millisecond, max: 100 * time.Millisecond}
+	b := backoff{min: 10 * time.Millisecond, max: 100 * time.Millisecond, random: rand.New(rand.NewPCG(1, 2))}
 	for range 2 {
 		for _, full := range []time.Duration{10, 20, 40, 80, 100, 100} {
 			d := b.next()

@@ -16,41 +16,80 @@ type Conn struct {
 	local, remote addr
 	in, out       *stream
 	peer          *Conn
+	way           path // to the peer
+	// failure is set by a reset. As in a kernel whichever comes first, a read or
+	// a write, takes the error; a read after it returns io.EOF.
+	failure atomic.Bool
 
-	linger bool        // Close resets; guarded by host.net.mu
-	closed bool        // likewise
-	broken atomic.Bool // a call has had the error of a reset
+	linger bool // Close resets; guarded by host.net.mu
+	closed bool // likewise
 }
+
+// errReset stands for a reset within a stream.
+var errReset = errors.New("reset")
 
 // pair connects two hosts.
 func pair(a, b *Host, local, remote string) (near, far *Conn) {
-	there, back := newStream(), newStream()
+	there, back := newStream(a, b), newStream(b, a)
 	near = &Conn{host: a, local: addr(local), remote: addr(remote), in: back, out: there}
 	far = &Conn{host: b, local: addr(remote), remote: addr(local), in: there, out: back}
 	near.peer, far.peer = far, near
+	near.way = path{net: a.net, from: a.name, to: b.name}
+	far.way = path{net: a.net, from: b.name, to: a.name}
 	return near, far
 }
 
 // Read reads what has arrived, at least one byte.
 func (c *Conn) Read(b []byte) (int, error) {
 	n, err := c.in.read(b)
-	return n, c.wrap("read", c.once(err, io.EOF))
-}
-
-// Write returns when all of b is in the other end's buffer.
-func (c *Conn) Write(b []byte) (int, error) {
-	n, err := c.out.write(b)
-	return n, c.wrap("write", c.once(err, os.NewSyscallError("write", syscall.EPIPE)))
-}
-
-// once gives the error of a reset to the first call that meets it, be it a read or a
-// write, and then later to every other one. So does a kernel: a reader whose
-// writer was first sees what looks like an end in order.
-func (c *Conn) once(err, later error) error {
-	if errors.Is(err, syscall.ECONNRESET) && c.broken.Swap(true) {
-		return later
+	if err == errReset {
+		if lag := c.host.net.lag; lag != nil {
+			time.Sleep(lag())
+		}
+		err = io.EOF
+		if c.failure.CompareAndSwap(true, false) {
+			err = os.NewSyscallError("read", syscall.ECONNRESET)
+		}
 	}
-	return err
+	return n, c.wrap("read", err)
+}
+
+// Write returns when all of b is in the other end's buffer, or on its way.
+func (c *Conn) Write(b []byte) (n int, err error) {
+	for len(b) > 0 && err == nil {
+		var chunk []byte
+		chunk, err = c.out.accept(b)
+		if len(chunk) > 0 {
+			c.way.send(packet{&c.way, func() { c.deliver(chunk) }, c.reset})
+		}
+		b, n = b[len(chunk):], n+len(chunk)
+	}
+	if err == errReset {
+		err = os.NewSyscallError("write", syscall.EPIPE)
+		if c.failure.CompareAndSwap(true, false) {
+			err = os.NewSyscallError("write", syscall.ECONNRESET)
+		}
+	}
+	return n, c.wrap("write", err)
+}
+
+// deliver puts what was written into the other end's buffer. A closed end answers
+// with a reset, as does a firewall that rejects the acknowledgement.
+func (c *Conn) deliver(chunk []byte) {
+	if !c.out.deliver(chunk) {
+		c.peer.way.send(packet{&c.peer.way, c.reset, func() {}})
+		return
+	}
+	if c.host.net.rule(c.peer.host.name, c.host.name) == Reject {
+		c.peer.reset()
+	}
+}
+
+// reset is the arrival of a reset.
+func (c *Conn) reset() {
+	c.failure.Store(true)
+	c.out.end(nil, errReset)
+	c.in.abort(errReset)
 }
 
 func (c *Conn) wrap(op string, err error) error {
@@ -71,13 +110,20 @@ func (c *Conn) SetLinger(sec int) error {
 
 // CloseWrite sends the end of stream.
 func (c *Conn) CloseWrite() error {
-	c.out.end(io.EOF, syscall.EPIPE)
+	c.host.pass()
+	c.out.end(nil, syscall.EPIPE)
+	c.finish()
 	return nil
+}
+
+func (c *Conn) finish() {
+	c.way.send(packet{&c.way, func() { c.out.end(io.EOF, nil) }, c.reset})
 }
 
 // Close ends the connection: in order, or by a reset if SetLinger(0) was called
 // or data waits unread.
 func (c *Conn) Close() error {
+	c.host.pass()
 	n := c.host.net
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -91,12 +137,13 @@ func (c *Conn) closeLocked(reset bool) {
 	}
 	c.closed = true
 	delete(c.host.net.conns, c)
-	if reset || c.in.unread() {
-		c.out.abort(os.NewSyscallError("read", syscall.ECONNRESET))
-		c.peer.out.abort(os.NewSyscallError("write", syscall.ECONNRESET))
+	unread := c.in.shut()
+	c.out.end(nil, net.ErrClosed)
+	if reset || unread {
+		c.way.send(packet{&c.way, c.peer.reset, func() {}})
+		return
 	}
-	c.out.end(io.EOF, net.ErrClosed)
-	c.in.shut(net.ErrClosed, os.NewSyscallError("write", syscall.EPIPE))
+	c.finish()
 }
 
 // LocalAddr returns this end's address.

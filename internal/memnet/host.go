@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"os"
+	"sync"
 	"syscall"
 )
 
@@ -12,6 +13,9 @@ type Host struct {
 	net  *Network
 	name string
 	dead bool // guarded by net.mu
+
+	mu      sync.Mutex
+	stopped chan struct{} // closed when the process goes on; nil while it runs
 }
 
 // Listen listens on address, host:port; port 0 picks one.
@@ -34,13 +38,24 @@ func (h *Host) Listen(address string) (net.Listener, error) {
 	return l, nil
 }
 
-// Dial connects to whoever listens on address, or fails at once with
-// syscall.ECONNREFUSED.
+// Dial connects to whoever listens on address, or fails with
+// syscall.ECONNREFUSED: at once, if nothing delays it.
 func (h *Host) Dial(ctx context.Context, address string) (net.Conn, error) {
+	h.pass()
+	defer h.pass()
 	if err := ctx.Err(); err != nil {
 		return nil, opError("dial", address, err)
 	}
 	n := h.net
+	to, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, opError("dial", address, err)
+	}
+	if rejected, err := n.shakeHands(ctx, h.name, to); err != nil {
+		return nil, opError("dial", address, err)
+	} else if rejected {
+		return nil, refused(address)
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if h.dead {
@@ -83,6 +98,7 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 	select {
 	case c := <-l.backlog:
+		l.host.pass()
 		return c, nil
 	case <-l.closed:
 		return nil, opError("accept", l.address, net.ErrClosed)

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // Network is a set of hosts that reach each other by name.
@@ -16,13 +17,19 @@ type Network struct {
 	conns     map[*Conn]struct{}   // open ends
 	hosts     map[string]*Host     // the process that runs on each host
 	port      int                  // last one picked
+
+	wire    sync.Mutex // guards what follows; taken after mu
+	rules   map[[2]string]Rule
+	lost    []packet // dropped, to be sent again
+	latency func(from, to string) time.Duration
+	lag     func() time.Duration
 }
 
 // New returns an empty network.
 func New() *Network {
 	return &Network{
 		listeners: make(map[string]*listener), conns: make(map[*Conn]struct{}),
-		hosts: make(map[string]*Host), port: 49151,
+		hosts: make(map[string]*Host), port: 49151, rules: make(map[[2]string]Rule),
 	}
 }
 
@@ -51,6 +58,7 @@ func (n *Network) Kill(name string) {
 	}
 	delete(n.hosts, name)
 	h.dead = true
+	h.resume()
 	for _, l := range n.listeners {
 		if l.host == h {
 			l.closeLocked()

@@ -1,6 +1,8 @@
 package memnet
 
 import (
+	"bytes"
+	"net"
 	"os"
 	"sync"
 	"time"
@@ -14,15 +16,17 @@ type stream struct {
 	mu             sync.Mutex
 	change         *sync.Cond
 	data           []byte
+	flying         int   // bytes that are on their way
 	readErr        error // for the reader, after the data
 	writeErr       error // for the writer, at once
+	shutDown       bool  // the reader has closed
 	reader, writer deadline
 }
 
-func newStream() *stream {
+func newStream(from, to *Host) *stream {
 	s := &stream{}
 	s.change = sync.NewCond(&s.mu)
-	s.reader.s, s.writer.s = s, s
+	s.reader, s.writer = deadline{s: s, host: to}, deadline{s: s, host: from}
 	return s
 }
 
@@ -31,6 +35,8 @@ func (s *stream) read(b []byte) (int, error) {
 	defer s.mu.Unlock()
 	for {
 		switch {
+		case s.reader.held():
+			continue // things may have changed
 		case s.reader.passed:
 			return 0, os.ErrDeadlineExceeded
 		case len(s.data) > 0:
@@ -47,52 +53,46 @@ func (s *stream) read(b []byte) (int, error) {
 	}
 }
 
-func (s *stream) write(b []byte) (n int, err error) {
+// accept takes as much of b as there is room for, at least one byte.
+func (s *stream) accept(b []byte) (chunk []byte, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for {
-		switch room := capacity - len(s.data); {
-		case s.writeErr != nil:
-			return n, s.writeErr
-		case s.writer.passed:
-			return n, os.ErrDeadlineExceeded
-		case len(b) == 0:
-			return n, nil
-		case room > 0:
-			some := min(room, len(b))
-			s.data = append(s.data, b[:some]...)
-			b, n = b[some:], n+some
-			s.change.Broadcast()
+		switch room := capacity - len(s.data) - s.flying; {
+		case s.writer.held():
 			continue
+		case s.writeErr != nil:
+			return nil, s.writeErr
+		case s.writer.passed:
+			return nil, os.ErrDeadlineExceeded
+		case room > 0:
+			chunk = bytes.Clone(b[:min(room, len(b))])
+			s.flying += len(chunk)
+			return chunk, nil
 		}
 		s.change.Wait()
 	}
 }
 
-// end makes reads fail after the data and writes at once. What is set stays.
+// deliver reports false if nobody will ever read what has arrived.
+func (s *stream) deliver(chunk []byte) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.flying -= len(chunk)
+	if s.shutDown {
+		return false
+	}
+	if s.readErr == nil {
+		s.data = append(s.data, chunk...)
+	}
+	s.change.Broadcast()
+	return true
+}
+
+// end makes reads fail after the data, or writes at once. What is set stays.
 func (s *stream) end(readErr, writeErr error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.fail(readErr, writeErr)
-}
-
-// abort makes both fail at once with err; the data is lost.
-func (s *stream) abort(err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.data = nil
-	s.fail(err, err)
-}
-
-// shut is the reader's close: nothing can be read any more, and writing makes no sense.
-func (s *stream) shut(readErr, writeErr error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.data, s.readErr = nil, readErr
-	s.fail(readErr, writeErr)
-}
-
-func (s *stream) fail(readErr, writeErr error) {
 	if s.readErr == nil {
 		s.readErr = readErr
 	}
@@ -102,18 +102,46 @@ func (s *stream) fail(readErr, writeErr error) {
 	s.change.Broadcast()
 }
 
-func (s *stream) unread() bool {
+// abort makes reads fail at once with err, unless the stream is at its end; the
+// data is lost.
+func (s *stream) abort(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.data) > 0
+	if s.readErr == nil {
+		s.data, s.readErr = nil, err
+	}
+	s.change.Broadcast()
+}
+
+// shut is the reader's close: nothing can be read any more. It reports whether
+// there was something.
+func (s *stream) shut() (unread bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	unread = len(s.data) > 0
+	s.data, s.readErr, s.shutDown = nil, net.ErrClosed, true
+	s.change.Broadcast()
+	return unread
 }
 
 // deadline is that of a stream's reader or writer. Guarded by stream.mu.
 type deadline struct {
 	s      *stream
+	host   *Host // whose process it is
 	timer  *time.Timer
 	passed bool
 	round  uint64
+}
+
+// held waits while the process is stopped, without the lock, and reports whether
+// it had to.
+func (d *deadline) held() bool {
+	if d.host.gate() == nil {
+		return false
+	}
+	d.s.mu.Unlock()
+	defer d.s.mu.Lock()
+	return d.host.pass()
 }
 
 // set arms the deadline; the zero time disarms it.

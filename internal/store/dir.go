@@ -66,6 +66,9 @@ func create(dir string, who Owner, noSync bool) error {
 	if err := os.Rename(temporary, filepath.Join(dir, stateFile)); err != nil {
 		return fmt.Errorf("%w: %w", ErrNotDurable, err)
 	}
+	if noSync {
+		return nil
+	}
 	return syncDir(dir)
 }
 
@@ -79,7 +82,7 @@ func fill(path string, who Owner, noSync bool) error {
 
 // mark writes the marker if it is not there yet. It is written after the state
 // file, so a directory with a marker has had a state file.
-func mark(dir string, s state) error {
+func mark(dir string, s state, noSync bool) error {
 	path := filepath.Join(dir, markerFile)
 	if there, err := exists(path); there || err != nil {
 		return err
@@ -88,6 +91,9 @@ func mark(dir string, s state) error {
 		"%s holds what the node must not forget. Never restore an older copy of it.\n", s.Node, s.Cluster, s.Identity, stateFile)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		return fmt.Errorf("%w: %w", ErrNotDurable, err)
+	}
+	if noSync {
+		return nil
 	}
 	return syncDir(dir)
 }

@@ -27,7 +27,8 @@ func (s *Store) Group(name string) (lsn.Term, error) {
 	if _, idle := s.state.Idle[name]; idle {
 		next := s.state.clone()
 		delete(next.Idle, name)
-		s.state, s.ahead = next, true
+		s.replace(next)
+		s.ahead = true
 	}
 	return lsn.Term(s.state.term(name)), nil
 }
@@ -46,7 +47,8 @@ func (s *Store) Forget(groups ...string) {
 	for _, group := range groups {
 		next.forget(group)
 	}
-	s.state, s.ahead = next, true
+	s.replace(next)
+	s.ahead = true
 }
 
 // forget removes a group from a state that is not current yet.

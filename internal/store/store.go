@@ -22,18 +22,29 @@ type Owner struct {
 type Store struct {
 	dir  string
 	lock *os.File
+	disk Disk // nil for the real one
 
-	mu     sync.Mutex
+	mu     sync.Mutex // held while the disk writes, which may take for ever
 	file   *file
-	state  state
 	ahead  bool  // state says what the file does not yet, and need not
 	failed error // why nothing more can be written; nil while all is well
+
+	reading sync.Mutex // taken after mu, for moments: who only reads waits for no disk
+	state   state      // changed with both held
 
 	peers peers
 }
 
 // options are for tests.
-type options struct{ noSync bool }
+type options struct {
+	noSync bool
+	disk   Disk
+}
+
+// Disk stands between a store and its file, for tests of what a disk can do: it
+// gets every write after the file was made, and decides whether and when to call
+// write, and what the store learns. It must not call the store.
+type Disk func(write func() error) error
 
 // Open opens the data directory dir for who, and makes it on the node's first
 // boot. It returns once the raised boot counter is on disk.
@@ -42,6 +53,11 @@ type options struct{ noSync bool }
 // its state is damaged or gone, ErrNotDurable if it cannot be written. A
 // directory that belongs to another node or cluster is an error, too.
 func Open(dir string, who Owner) (*Store, error) { return open(dir, who, options{}) }
+
+// OpenOn is Open for tests, on a disk of theirs. Nothing is synced.
+func OpenOn(dir string, who Owner, disk Disk) (*Store, error) {
+	return open(dir, who, options{noSync: true, disk: disk})
+}
 
 func open(dir string, who Owner, opts options) (*Store, error) {
 	if err := errors.Join(checkName("cluster", who.Cluster), checkName("node", who.Node)); err != nil {
@@ -54,7 +70,7 @@ func open(dir string, who Owner, opts options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{dir: dir, lock: lock}
+	s := &Store{dir: dir, lock: lock, disk: opts.disk}
 	if err := s.start(who, opts); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -78,7 +94,7 @@ func (s *Store) start(who Owner, opts options) error {
 	if err := s.checkOwner(who); err != nil {
 		return err
 	}
-	if err := mark(s.dir, s.state); err != nil {
+	if err := mark(s.dir, s.state, opts.noSync); err != nil {
 		return err
 	}
 	next := s.state.clone()
@@ -132,22 +148,36 @@ func (s *Store) Identity() uuid.UUID { return s.current().Identity }
 func (s *Store) Boot() uint64 { return s.current().Boot }
 
 func (s *Store) current() state {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.reading.Lock()
+	defer s.reading.Unlock()
 	return s.state
 }
 
 // commit makes next durable, then current. The caller holds mu, or has the
 // store for itself. After the first failure every commit fails.
 func (s *Store) commit(doing string, next state) error {
-	if s.failed == nil {
-		s.failed = s.file.write(next)
+	write := func() error { return s.file.write(next) }
+	switch {
+	case s.failed != nil:
+	case s.disk != nil:
+		s.failed = s.disk(write)
+	default:
+		s.failed = write()
 	}
 	if s.failed != nil {
 		return fmt.Errorf("%w: %s in %s: %w", ErrNotDurable, doing, filepath.Join(s.dir, stateFile), s.failed)
 	}
-	s.state, s.ahead = next, false
+	s.replace(next)
+	s.ahead = false
 	return nil
+}
+
+// replace makes next the state that readers see. The caller holds mu, or has the
+// store for itself.
+func (s *Store) replace(next state) {
+	s.reading.Lock()
+	defer s.reading.Unlock()
+	s.state = next
 }
 
 // Close releases the directory. It waits for a write that is under way; what was
@@ -160,8 +190,8 @@ func (s *Store) Close() error {
 	}
 	var err error
 	if s.file != nil {
-		if s.ahead && s.failed == nil {
-			_ = s.file.write(s.state) // what it adds is not needed: see Forget
+		if s.ahead {
+			_ = s.commit("forget elections", s.state) // not needed: see Forget
 		}
 		err = s.file.close()
 	}

@@ -4,9 +4,11 @@ package seam
 
 import (
 	"context"
+	"math/rand/v2"
 
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/clock"
+	"github.com/bmqelect/bmqelect/internal/store"
 	"github.com/bmqelect/bmqelect/netmesh"
 )
 
@@ -19,6 +21,10 @@ type Seam struct {
 	// Hold is called by the driver before everything that it does. While it
 	// blocks, the node decides nothing: so tests pause a node.
 	Hold func()
+	// Disk gets the writes of the durable state. If set, nothing is synced.
+	Disk store.Disk
+	// Entropy is called by the driver, and once for the mesh at the start.
+	Entropy func() uint64
 	// Dead reports whether the node's process counts as killed: its guarded work is
 	// gone then, and Close releases the data directory at once, as the kernel would.
 	Dead func() bool
@@ -31,8 +37,17 @@ func With(ctx context.Context, s Seam) context.Context {
 	return context.WithValue(ctx, key{}, s)
 }
 
-// From returns the context's seam; the zero Seam if it has none.
+// From returns the context's seam, with functions that can be called.
 func From(ctx context.Context) Seam {
 	s, _ := ctx.Value(key{}).(Seam)
+	if s.Hold == nil {
+		s.Hold = func() {}
+	}
+	if s.Entropy == nil {
+		s.Entropy = rand.Uint64
+	}
+	if s.Dead == nil {
+		s.Dead = func() bool { return false }
+	}
 	return s
 }

@@ -1,0 +1,121 @@
+package chaos
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// disk is the volume of a member. It outlives the member's processes.
+type disk struct {
+	dir string
+
+	mu   sync.Mutex // held while the file is written
+	mode diskMode
+	free chan struct{} // closed when the mode changes
+	turn int           // counts changes
+}
+
+// diskMode is what the disk does with a write.
+type diskMode string
+
+const (
+	healthy diskMode = "healthy"
+	failing diskMode = "failing" // an error, and nothing is written
+	lying   diskMode = "lying"   // an error, although it is written
+	full    diskMode = "full"
+	hanging diskMode = "hanging" // no answer before the mode changes
+)
+
+func newDisk(parent, name string) *disk {
+	dir := filepath.Join(parent, name)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		panic(err) // the directory of a test cannot be written
+	}
+	return &disk{dir: dir, mode: healthy, free: make(chan struct{})}
+}
+
+func (d *disk) set(mode diskMode) (turn int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	close(d.free)
+	d.mode, d.free = mode, make(chan struct{})
+	d.turn++
+	return d.turn
+}
+
+// repair ends what set with that turn began, unless something else has since.
+func (d *disk) repair(turn int) {
+	d.mu.Lock()
+	now := d.turn
+	d.mu.Unlock()
+	if now == turn {
+		d.set(healthy)
+	}
+}
+
+// write is a write of a process.
+func (d *disk) write(p *process, write func() error) error {
+	time.Sleep(200*time.Microsecond + p.dice.upTo(3*time.Millisecond))
+	for {
+		mode, free := d.state()
+		if mode != hanging || p.isKilled() {
+			break
+		}
+		select {
+		case <-free:
+		case <-p.life.Done():
+		}
+	}
+	if err := d.commit(p, write); err != nil {
+		return err
+	}
+	p.gate.pass()
+	return nil
+}
+
+func (d *disk) state() (diskMode, chan struct{}) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.mode, d.free
+}
+
+func (d *disk) commit(p *process, write func() error) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case p.isKilled():
+		return errors.New("the process is no more")
+	case d.mode == failing:
+		return syscall.EIO
+	case d.mode == full:
+		return syscall.ENOSPC
+	case d.mode == lying:
+		return errors.Join(write(), syscall.EIO)
+	}
+	return write()
+}
+
+// copyTo copies what is on the disk to another directory, as it is now.
+func (d *disk) copyTo(dir string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, name := range []string{"state.db", "IDENTITY"} {
+		content, err := os.ReadFile(filepath.Join(d.dir, name))
+		if errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("nothing to copy yet: %w", err)
+		}
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name), content, 0o600)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,320 @@
+package chaos
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/lsn"
+)
+
+// violation is a rule that was broken.
+type violation struct{ rule, text string }
+
+// judge knows the rules. Whatever runs in a world tells it what happens; it looks
+// at all processes whenever any of them is about to do something.
+type judge struct {
+	mu     sync.Mutex
+	began  time.Time
+	lines  []line
+	broken *violation
+
+	running []*process
+	works   []*work
+	closing []*closeCall
+	fence   lsn.Fence
+	newest  lsn.Term // that anybody has led in
+	by      *process
+	links   map[*process]map[cluster.NodeID]uint64 // the boot at the other end of the newest link
+}
+
+// line is a line of the log.
+type line struct {
+	at   time.Duration
+	text string
+}
+
+func (l line) String() string { return fmt.Sprintf("%14s  %s", l.at, l.text) }
+
+// work is what a leadership lets a process do, from its start until it has stopped.
+type work struct {
+	p        *process
+	l        *cluster.Leadership
+	deadline time.Time // as last seen
+	told     bool      // its context was cancelled
+}
+
+// closeCall is a call of Node.Close.
+type closeCall struct {
+	p   *process
+	end time.Time // of its context
+}
+
+func newJudge() *judge {
+	return &judge{began: time.Now(), links: map[*process]map[cluster.NodeID]uint64{}}
+}
+
+func (j *judge) note(format string, args ...any) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.noteLocked(format, args...)
+}
+
+func (j *judge) noteLocked(format string, args ...any) {
+	j.lines = append(j.lines, line{time.Since(j.began).Truncate(time.Microsecond), fmt.Sprintf(format, args...)})
+}
+
+// breaks notes that a rule is broken; the first one counts.
+func (j *judge) breaks(rule, format string, args ...any) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.breaksLocked(rule, format, args...)
+}
+
+func (j *judge) breaksLocked(rule, format string, args ...any) {
+	if j.broken == nil {
+		j.broken = &violation{rule, fmt.Sprintf(format, args...)}
+		j.noteLocked("BROKEN: %s: %s", rule, j.broken.text)
+	}
+}
+
+// calm reports whether no rule is broken.
+func (j *judge) calm() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.broken == nil
+}
+
+// result returns the first violation, if there is one, and the log. What happened
+// at the same moment is in the order of the texts: nothing orders it in a run.
+func (j *judge) result() (*violation, []string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	slices.SortStableFunc(j.lines, func(a, b line) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), strings.Compare(a.text, b.text))
+	})
+	texts := make([]string, len(j.lines))
+	for i, l := range j.lines {
+		texts[i] = l.String()
+	}
+	return j.broken, texts
+}
+
+func (j *judge) started(p *process) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.running = append(j.running, p)
+	j.noteLocked("%s has started, boot %d", p.name, p.boot)
+}
+
+// killed notes that a process is no more, and its work neither.
+func (j *judge) killed(p *process) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.running = slices.DeleteFunc(j.running, func(r *process) bool { return r == p })
+}
+
+// release releases the leaderships of a killed process.
+func (j *judge) release(p *process) {
+	j.mu.Lock()
+	var held []*cluster.Leadership
+	j.works = slices.DeleteFunc(j.works, func(w *work) bool {
+		if w.p == p {
+			held = append(held, w.l)
+		}
+		return w.p == p
+	})
+	j.mu.Unlock()
+	for _, l := range held {
+		l.Release()
+	}
+}
+
+// pauses stops a process at a moment when nobody asks it anything.
+func (j *judge) pauses(p *process) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.lookLocked()
+	p.gate.shut()
+}
+
+// begins is told of work that begins, and returns what is to be called at its end.
+func (j *judge) begins(p *process, l *cluster.Leadership) (done func()) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	w := &work{p: p, l: l, deadline: l.Deadline()}
+	j.works = append(j.works, w)
+	j.noteLocked("%s works in term %d", p.name, l.Term())
+	j.lookLocked()
+	return func() {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		j.works = slices.DeleteFunc(j.works, func(other *work) bool { return other == w })
+		j.noteLocked("%s has stopped its work", p.name)
+	}
+}
+
+// token lets work issue a token: tokens of all nodes rise.
+func (j *judge) token(p *process, l *cluster.Leadership) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if p.isKilled() || p.isPaused() {
+		return
+	}
+	token, err := l.NextLSN()
+	if err == nil {
+		err = j.fence.AdmitNew(token)
+		if err != nil {
+			j.breaksLocked("tokens rise", "%s: %v", p.name, err)
+		}
+	}
+}
+
+// look checks what must be true at every moment.
+func (j *judge) look() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.broken == nil {
+		j.lookLocked()
+	}
+}
+
+func (j *judge) lookLocked() {
+	now := time.Now()
+	for _, w := range j.works {
+		j.lookAtDeadline(w, now)
+	}
+	for _, p := range j.running {
+		if !p.leads() {
+			continue
+		}
+		if p.isCopy {
+			j.breaksLocked("a copy never leads", "%s leads", p.name)
+		}
+		for _, other := range j.running {
+			// Asked again: the first may have given up meanwhile.
+			if other != p && other.leads() && p.leads() {
+				j.breaksLocked("one leader at a time", "%s and %s", p.name, other.name)
+			}
+		}
+		for _, w := range j.works {
+			if w.p != p && now.Before(w.deadline) && p.leads() {
+				j.breaksLocked("no node leads before the deadline of work that may still run",
+					"%s leads %s before the deadline of %s's work", p.name, w.deadline.Sub(now), w.p.name)
+			}
+		}
+	}
+}
+
+// leads reports whether the process says that it leads. One that is stopped says
+// nothing.
+func (p *process) leads() bool { return !p.isKilled() && !p.isPaused() && p.node.IsLeader() }
+
+// lookAtDeadline demands that a deadline which has passed, or which was told to
+// the work, does not move forward.
+func (j *judge) lookAtDeadline(w *work, now time.Time) {
+	if w.p.isPaused() || w.p.isKilled() {
+		return
+	}
+	told := w.l.Context().Err() != nil
+	deadline := w.l.Deadline()
+	if deadline.After(w.deadline) && (w.told || now.After(w.deadline)) {
+		j.breaksLocked("a deadline stays", "that of %s moved on by %s, to %s from now",
+			w.p.name, deadline.Sub(w.deadline), deadline.Sub(now))
+	}
+	w.deadline, w.told = deadline, told
+}
+
+// transition is told of every transition of every process.
+func (j *judge) transition(p *process, e cluster.Event) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if p.isKilled() {
+		return
+	}
+	j.noteLocked("%s: %s", p.name, e.Transition)
+	if e.To != elector.Leader {
+		return
+	}
+	if e.Term < j.newest || e.Term == j.newest && j.by != p {
+		j.breaksLocked("every leader has a term of its own, above all before it",
+			"%s leads in term %d, and %s has led in term %d", p.name, e.Term, j.by.name, j.newest)
+	}
+	j.newest, j.by = e.Term, p
+}
+
+// closes is told of a call of Close, and returns what is to be called at its end.
+func (j *judge) closes(p *process, patience time.Duration) (done func(error)) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	c := &closeCall{p, time.Now().Add(patience)}
+	j.closing = append(j.closing, c)
+	j.noteLocked("%s is closed, within %s", p.name, patience)
+	return func(err error) {
+		j.lookAtCloses()
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		j.closing = slices.DeleteFunc(j.closing, func(other *closeCall) bool { return other == c })
+		j.running = slices.DeleteFunc(j.running, func(r *process) bool { return r == p })
+		j.noteLocked("%s has closed: %v", p.name, err)
+	}
+}
+
+// lookAtCloses demands that Close returns at most a second after its context has
+// ended, whatever the disk and the network do.
+func (j *judge) lookAtCloses() {
+	const grace = time.Second + time.Millisecond
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, c := range j.closing {
+		if late := time.Since(c.end); late > grace && !c.p.isKilled() {
+			j.breaksLocked("Close returns with its context", "that of %s is late by %s", c.p.name, late)
+		}
+	}
+}
+
+// linked is told of every link that is up.
+func (j *judge) linked(p *process, peer cluster.NodeID, boot uint64) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.links[p] == nil {
+		j.links[p] = map[cluster.NodeID]uint64{}
+	}
+	j.links[p][peer] = boot
+}
+
+// proof is told whom a process takes for dead: not one that lives.
+func (j *judge) proof(p *process, peer cluster.NodeID, kind string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.noteLocked("%s takes the process of %s for dead: %s", p.name, peer, kind)
+	for _, other := range j.running {
+		if other.m.id == peer && !other.isCopy && other.isUp() && other.boot == j.links[p][peer] && !p.isKilled() {
+			j.breaksLocked("no proof of death of a process that lives", "%s has %s of %s", p.name, kind, other.name)
+		}
+	}
+}
+
+// ear hears what a node logs.
+type ear struct{ p *process }
+
+// Accept is for hclog.
+func (e ear) Accept(_ string, _ hclog.Level, msg string, args ...any) {
+	field := func(key string) any {
+		at := slices.Index(args, any(key))
+		return args[at+1]
+	}
+	switch msg {
+	case "link up":
+		e.p.w.judge.linked(e.p, field("peer").(cluster.NodeID), field("boot").(uint64))
+	case "process proven dead":
+		e.p.w.judge.proof(e.p, field("peer").(cluster.NodeID), field("proof").(string))
+	}
+}

@@ -1,0 +1,229 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/internal/memnet"
+)
+
+// member is a node through all of its processes, with the supervisor that starts
+// it again. It belongs to the world's goroutine.
+type member struct {
+	w       *world
+	id      cluster.NodeID
+	disk    *disk
+	wanted  bool     // the supervisor is to run it
+	process *process // nil: none
+	started int
+	fitTurn int
+	last    error // of the last start
+}
+
+// supervise starts the member if it is not there, and again if it failed.
+func (m *member) supervise() {
+	m.w.at(53*time.Millisecond, m.supervise)
+	switch p := m.process; {
+	case p != nil && p.isGone():
+		m.process, m.last = nil, p.err
+		m.w.endCopies()
+	case p != nil && !p.isPaused() && p.failed():
+		m.w.endCopies()
+		p.close(5 * time.Second)
+	case p == nil && m.wanted:
+		m.started++
+		m.process = m.w.newProcess(m, string(m.id), fmt.Sprintf("%s#%d", m.id, m.started), m.disk)
+		go m.process.run()
+	}
+}
+
+// later does something at the end of a span.
+func (m *member) later(span time.Duration, do func()) { m.w.at(span, do) }
+
+// kill ends the process as SIGKILL does, and has it back after the span.
+func (m *member) kill(span time.Duration) {
+	m.away(span)
+	if p := m.process; p != nil {
+		m.w.endCopies()
+		p.kill()
+	}
+}
+
+// away keeps the supervisor from starting the member for a while.
+func (m *member) away(span time.Duration) {
+	m.wanted = false
+	m.later(span, func() { m.wanted = true })
+}
+
+// closing closes the node with a context that lasts so long.
+func closing(patience time.Duration) func(*member, time.Duration) {
+	return func(m *member, span time.Duration) {
+		m.away(span)
+		if m.process != nil {
+			m.w.endCopies()
+			m.resume()
+			m.process.close(patience)
+		}
+	}
+}
+
+// pause stops the process as SIGSTOP does.
+func (m *member) pause(span time.Duration) {
+	p := m.process
+	if p == nil || !p.isUp() || p.isPaused() {
+		return
+	}
+	m.w.endCopies()
+	p.pause()
+	m.later(span, p.resume)
+}
+
+func (m *member) resume() {
+	if m.process != nil {
+		m.process.resume()
+	}
+}
+
+func onDisk(mode diskMode) func(*member, time.Duration) {
+	return func(m *member, span time.Duration) {
+		turn := m.disk.set(mode)
+		m.later(span, func() { m.disk.repair(turn) })
+	}
+}
+
+// copied starts a copy of the data directory on another host beside the original.
+// It must take no part. Members that have lost the original, or never met it, cannot
+// tell the two apart; so this is only for when all is well.
+func (m *member) copied(span time.Duration) {
+	if !m.w.whole() {
+		return
+	}
+	m.w.copies++
+	host := fmt.Sprintf("%s-copy%d", m.id, m.w.copies)
+	d := newDisk(m.w.dir, host)
+	if err := m.disk.copyTo(d.dir); err != nil {
+		m.w.judge.note("%s: %v", host, err)
+		return
+	}
+	p := m.w.newProcess(m, host, host, d)
+	p.isCopy = true
+	go p.run()
+	m.later(span, p.kill)
+	m.w.beside = append(m.w.beside, p)
+}
+
+// endCopies ends the copies that run.
+func (w *world) endCopies() {
+	for _, p := range w.beside {
+		p.kill()
+	}
+	w.beside = nil
+}
+
+// whole reports whether every process runs and has every link.
+func (w *world) whole() bool {
+	return w.rules.none() && !slices.ContainsFunc(w.members, func(m *member) bool {
+		st, ok := m.status()
+		return !ok || anyDown(st)
+	})
+}
+
+func anyDown(st cluster.Status) bool {
+	return slices.ContainsFunc(st.Members, func(o cluster.MemberStatus) bool { return o.Link != "up" })
+}
+
+func drop(w *world, from, to *member, span time.Duration)   { w.filter(from, to, memnet.Drop, span) }
+func reject(w *world, from, to *member, span time.Duration) { w.filter(from, to, memnet.Reject, span) }
+
+// rules are those of the firewall: which change set the one that holds.
+type rules struct {
+	turn int
+	set  map[[2]string]int
+}
+
+func (r *rules) none() bool { return len(r.set) == 0 }
+
+// filter sets a rule of the firewall for a while; the newest one counts.
+func (w *world) filter(from, to *member, rule memnet.Rule, span time.Duration) {
+	w.endCopies()
+	pair := [2]string{string(from.id), string(to.id)}
+	w.rules.turn++
+	turn := w.rules.turn
+	w.rules.set[pair] = turn
+	w.net.Filter(pair[0], pair[1], rule)
+	w.at(span, func() {
+		if w.rules.set[pair] == turn {
+			delete(w.rules.set, pair)
+			w.net.Filter(pair[0], pair[1], memnet.Pass)
+		}
+	})
+}
+
+func (w *world) reset(from, to *member, _ time.Duration) {
+	w.endCopies()
+	w.net.Reset(string(from.id), string(to.id))
+}
+
+// call has a running node do something that takes its time.
+func (m *member) call(do func(ctx context.Context, e *cluster.Election) error) {
+	p := m.process
+	if p == nil || !p.isUp() {
+		return
+	}
+	go func() {
+		ctx, cancel := context.WithTimeout(p.life, 10*time.Second)
+		defer cancel()
+		_ = do(ctx, p.node.Default()) // may fail for many a reason
+	}()
+}
+
+func (m *member) transfer(time.Duration) {
+	m.call(func(ctx context.Context, e *cluster.Election) error { return e.Transfer(ctx, "") })
+}
+
+func (m *member) stepDown(span time.Duration) {
+	m.call(func(ctx context.Context, e *cluster.Election) error { return e.StepDown(ctx, span) })
+}
+
+func (m *member) unfit(span time.Duration) {
+	m.call(func(_ context.Context, e *cluster.Election) error { return e.SetFit(errors.New("by chance")) })
+	m.fitTurn++
+	turn := m.fitTurn
+	m.later(span, func() {
+		if m.fitTurn == turn {
+			m.fit()
+		}
+	})
+}
+
+func (m *member) fit() {
+	m.call(func(_ context.Context, e *cluster.Election) error { return e.SetFit(nil) })
+}
+
+// status is that of a node which runs and can be asked.
+func (m *member) status() (cluster.Status, bool) {
+	p := m.process
+	if p == nil || !p.isUp() || p.isPaused() || p.node.Err() != nil {
+		return cluster.Status{}, false
+	}
+	st := p.node.Status()
+	return st, len(st.Groups) > 0
+}
+
+func (m *member) state() string {
+	switch p := m.process; {
+	case p == nil:
+		return fmt.Sprintf("does not run, and the last start said: %v", m.last)
+	case !p.isUp():
+		return "is starting, or ends"
+	default:
+		return fmt.Sprintf("runs, with error %v", p.node.Err())
+	}
+}
+
+// ending reports whether there is a process that is still to end.
+func (m *member) ending() bool { return m.process != nil && !m.process.isGone() }

@@ -1,0 +1,84 @@
+package chaos
+
+import (
+	"time"
+
+	"github.com/bmqelect/bmqelect/cluster"
+)
+
+// work campaigns, and does what only one may do, until the node is closed.
+func (p *process) work() {
+	for {
+		l, err := p.node.Default().Campaign(p.life)
+		p.gate.pass()
+		switch {
+		case err == nil:
+			p.lead(l)
+		case p.isKilled() || p.node.Err() != nil || !p.isUp():
+			return
+		default: // refused for now, as when the node resigns
+			time.Sleep(50 * time.Millisecond)
+		}
+	}
+}
+
+// lead works as long as the leadership lasts, or a little shorter or longer.
+func (p *process) lead(l *cluster.Leadership) {
+	done := p.w.judge.begins(p, l)
+	for l.Context().Err() == nil && !p.givesUp() {
+		p.w.judge.token(p, l)
+		select {
+		case <-l.Context().Done():
+		case <-p.life.Done():
+			return
+		case <-time.After(10*time.Millisecond + p.dice.upTo(300*time.Millisecond)):
+		}
+		p.gate.pass()
+	}
+	if l.Context().Err() != nil {
+		p.stop(l)
+	}
+	if !p.isKilled() {
+		done()
+		l.Release()
+	}
+}
+
+// givesUp reports whether work ends of itself: now and then, before all is calm.
+func (p *process) givesUp() bool {
+	select {
+	case <-p.w.calm:
+		return false
+	default:
+		return p.dice.below(200) == 0
+	}
+}
+
+// stop is how work stops that was told to: in time, late, or never.
+func (p *process) stop(l *cluster.Leadership) {
+	left := max(time.Until(l.Deadline()), time.Millisecond)
+	var until <-chan time.Time
+	switch how := p.dice.below(20); {
+	case how < 10:
+		until = time.After(p.dice.upTo(20 * time.Millisecond))
+	case how < 14:
+		until = time.After(p.dice.upTo(left))
+	case how < 18:
+		until = time.After(left + p.dice.upTo(2*time.Second))
+	}
+	for {
+		p.w.judge.token(p, l)
+		select {
+		case <-until:
+			p.gate.pass()
+			return
+		case <-p.w.calm:
+			p.gate.pass()
+			return
+		case <-p.life.Done():
+			return
+		case <-time.After(40*time.Millisecond + p.dice.upTo(20*time.Millisecond)):
+		}
+		p.gate.pass()
+	}
+}

@@ -1,0 +1,308 @@
+package chaos
+
+import (
+	"container/heap"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/internal/memnet"
+)
+
+// world is one run of a schedule. It belongs to the goroutine that plays it,
+// which does everything by its agenda.
+type world struct {
+	schedule
+	dir     string
+	net     *memnet.Network
+	members []*member
+	judge   *judge
+	agenda  agenda
+	items   int // that were ever on the agenda
+	copies  int
+	rules   rules
+	calm    chan struct{} // closed when all faults have ended
+	beside  []*process    // copies that run
+}
+
+// play runs a schedule, and returns what happened: the violation of a rule, if
+// there was one, and the log.
+func play(t *testing.T, s schedule) (broken *violation, log []string) {
+	defer func() {
+		if v := recover(); v != nil {
+			broken = &violation{rule: "no goroutine is left", text: fmt.Sprint(v)}
+		}
+	}()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(s, t.TempDir())
+		defer func() { broken, log = w.judge.result() }()
+		w.play()
+	})
+	return broken, log
+}
+
+func newWorld(s schedule, dir string) *world {
+	w := &world{
+		schedule: s, dir: dir, net: memnet.New(), judge: newJudge(),
+		rules: rules{set: map[[2]string]int{}}, calm: make(chan struct{}),
+	}
+	w.net.Delay(w.latency(), w.dice("lag").half(time.Millisecond))
+	for i, id := range s.voters {
+		m := &member{w: w, id: id, disk: newDisk(dir, string(id)), wanted: true}
+		w.members = append(w.members, m)
+		// Not at the same moment as another one.
+		w.at(time.Duration(i)*7*time.Millisecond+time.Microsecond, m.supervise)
+	}
+	return w
+}
+
+// play does the steps, ends all faults, waits for a leader, and ends the nodes.
+func (w *world) play() {
+	at := bootTime
+	for _, s := range w.steps {
+		at += s.after
+		w.at(at, func() { w.do(s) })
+	}
+	w.run(at)
+	w.endFaults()
+	w.settle()
+	w.end()
+}
+
+// bootTime is longer than a first election takes.
+const bootTime = 9 * time.Second
+
+// at lets something be done at a time from now.
+func (w *world) at(after time.Duration, do func()) {
+	w.items++
+	heap.Push(&w.agenda, item{time.Now().Add(after), w.items, do})
+}
+
+// run does what is on the agenda for so long, or until a rule is broken.
+func (w *world) run(long time.Duration) {
+	until := time.Now().Add(long)
+	for w.judge.calm() {
+		if len(w.agenda) == 0 || w.agenda[0].at.After(until) {
+			time.Sleep(time.Until(until))
+			return
+		}
+		next := heap.Pop(&w.agenda).(item)
+		time.Sleep(time.Until(next.at))
+		synctest.Wait()
+		w.judge.lookAtCloses()
+		next.do()
+	}
+}
+
+// endFaults ends everything that went wrong.
+func (w *world) endFaults() {
+	w.judge.note("all faults end")
+	close(w.calm)
+	w.endCopies()
+	for _, from := range w.members {
+		for _, to := range w.members {
+			w.net.Filter(string(from.id), string(to.id), memnet.Pass)
+		}
+	}
+	for _, m := range w.members {
+		m.resume()
+		m.disk.set(healthy)
+		m.fit()
+		m.wanted = true
+	}
+}
+
+// settle waits for a leader that all follow, over links that are all up, and
+// demands that it stays.
+func (w *world) settle() {
+	const look = 100 * time.Millisecond
+	began, bound := time.Now(), w.bound()
+	leader := cluster.NodeID("")
+	for leader == "" && w.judge.calm() {
+		if time.Since(began) > bound {
+			w.judge.breaks("a leader that all follow comes back", "not within %s: %s", bound, w.explain())
+			return
+		}
+		w.run(look)
+		leader = w.agreed()
+	}
+	w.judge.note("all follow %s after %s", leader, time.Since(began))
+	w.run(10 * time.Second)
+	if now := w.agreed(); now != leader && w.judge.calm() {
+		w.judge.breaks("a leader stays", "%q led, and 10s later %q: %s", leader, now, w.explain())
+	}
+}
+
+// bound is by when there is a leader and every link after all faults have ended.
+func (w *world) bound() time.Duration {
+	const links = 10 * time.Second // idle time-out, dial, handshake and pause of the mesh
+	const rounds = 4               // that may fail by chance
+	t := w.timing
+	inactive := time.Duration(t.HeartbeatMissCount) * t.HeartbeatBroadcast
+	restart := t.InitialWait + 2*t.Lease
+	return links + restart + inactive + rounds*(t.MaxRandomWait+t.ScoutingResult+t.ElectionResult)
+}
+
+// agreed is the leader that all members follow; "" if they do not agree, or if a
+// link is down.
+func (w *world) agreed() (leader cluster.NodeID) {
+	for _, m := range w.members {
+		st, ok := m.status()
+		if !ok {
+			return ""
+		}
+		if anyDown(st) || st.Groups[0].Leader == "" || leader != "" && st.Groups[0].Leader != leader {
+			return ""
+		}
+		leader = st.Groups[0].Leader
+	}
+	return leader
+}
+
+func (w *world) explain() (text string) {
+	for _, m := range w.members {
+		st, ok := m.status()
+		if !ok {
+			text += fmt.Sprintf("\n  %s: %s", m.id, m.state())
+			continue
+		}
+		text += fmt.Sprintf("\n  %s: %s;", m.id, st.Groups[0].Explanation)
+		for _, other := range st.Members {
+			if other.Link != "up" {
+				text += fmt.Sprintf(" %s is %s (%s)", other.Node, other.Link, other.LinkError)
+			}
+		}
+	}
+	return text
+}
+
+// end ends all nodes, in order if no rule was broken.
+func (w *world) end() {
+	for _, m := range w.members {
+		m.wanted = false
+		m.resume()
+		m.disk.set(healthy)
+		if w.judge.calm() {
+			closing(30*time.Second)(m, time.Hour)
+			continue
+		}
+		m.kill(time.Hour)
+	}
+	for began := time.Now(); time.Since(began) < time.Minute && w.busy(); {
+		time.Sleep(100 * time.Millisecond)
+	}
+	synctest.Wait()
+	w.judge.lookAtCloses()
+	for _, m := range w.members {
+		m.kill(time.Hour) // what did not close
+	}
+}
+
+func (w *world) busy() bool {
+	return slices.ContainsFunc(w.members, func(m *member) bool { return m.ending() })
+}
+
+// leader is the member that says that it leads, nil if there is none.
+func (w *world) leader() *member {
+	for _, m := range w.members {
+		if p := m.process; p != nil && p.isUp() && p.leads() {
+			return m
+		}
+	}
+	return nil
+}
+
+// latency is what packets take from host to host: each pair draws for itself, so
+// that the order in which others draw does not matter.
+func (w *world) latency() func(from, to string) time.Duration {
+	var mu sync.Mutex
+	pairs := map[[2]string]*dice{}
+	return func(from, to string) time.Duration {
+		mu.Lock()
+		defer mu.Unlock()
+		pair := [2]string{from, to}
+		if pairs[pair] == nil {
+			pairs[pair] = w.dice(from + ">" + to)
+		}
+		if pairs[pair].below(500) == 0 {
+			return 20*time.Millisecond + pairs[pair].upTo(200*time.Millisecond)
+		}
+		return 100*time.Microsecond + pairs[pair].upTo(2*time.Millisecond)
+	}
+}
+
+// dice is a source of chance of its own, for each purpose one. What it shows
+// depends on the microsecond, and not on what was drawn before: two runs that
+// differ in the order of two things at one moment stay together.
+type dice struct {
+	mu      sync.Mutex
+	seed    uint64
+	purpose uint64
+	now     int64
+	draws   uint64 // in that microsecond
+}
+
+func (s schedule) dice(purpose string) *dice {
+	hash := fnv.New64a()
+	hash.Write([]byte(purpose))
+	return &dice{seed: s.seed, purpose: hash.Sum64()}
+}
+
+func (d *dice) uint64() uint64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if now := time.Now().UnixMicro(); now != d.now {
+		d.now, d.draws = now, 0
+	}
+	d.draws++
+	return rand.NewPCG(d.seed^d.draws, d.purpose^uint64(d.now)).Uint64()
+}
+
+// below is a number below limit.
+func (d *dice) below(limit int) int { return int(d.uint64() % uint64(limit)) }
+
+// upTo is a time below limit, in microseconds.
+func (d *dice) upTo(limit time.Duration) time.Duration {
+	return time.Duration(d.uint64() % uint64(limit)).Truncate(time.Microsecond)
+}
+
+// half is 0 in one of two cases, or else a time below limit.
+func (d *dice) half(limit time.Duration) func() time.Duration {
+	return func() time.Duration {
+		if d.below(2) == 0 {
+			return 0
+		}
+		return d.upTo(limit)
+	}
+}
+
+// item is something to be done; agenda is a heap, the earliest first.
+type item struct {
+	at    time.Time
+	order int
+	do    func()
+}
+
+type agenda []item
+
+func (a agenda) Len() int { return len(a) }
+func (a agenda) Less(i, j int) bool {
+	return a[i].at.Before(a[j].at) || a[i].at.Equal(a[j].at) && a[i].order < a[j].order
+}
+func (a agenda) Swap(i, j int) { a[i], a[j] = a[j], a[i] }
+
+// Push and Pop are for package heap.
+func (a *agenda) Push(x any) { *a = append(*a, x.(item)) }
+
+// Pop removes the last item, as package heap wants it.
+func (a *agenda) Pop() any {
+	last := (*a)[len(*a)-1]
+	*a = (*a)[:len(*a)-1]
+	return last
+}
