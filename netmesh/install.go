@@ -2,6 +2,7 @@ package netmesh
 
 import (
 	"errors"
+	"syscall"
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
@@ -54,7 +55,7 @@ func (m *Mesh) place(p *peer, l *link) (outcome standing, reborn bool, refused *
 	}
 	outcome, refused = p.judge(&l.connection)
 	switch outcome {
-	case barred:
+	case barred, doubted:
 		return outcome, false, refused
 	case loses:
 		l.retire(p.link)
@@ -67,23 +68,21 @@ func (m *Mesh) place(p *peer, l *link) (outcome standing, reborn bool, refused *
 }
 
 // adopt makes l the link and reports whether it shows that an earlier process is
-// gone. Called with Mesh.mu held.
+// gone: a later start on its data directory, after its connection has ended. Where
+// a time-out ended that, the directory may be a copy and the process alive.
+// Called with Mesh.mu held.
 func (p *peer) adopt(l *link) (reborn bool) {
 	old := p.link
-	reborn = p.known && l.identity == p.identity && l.boot > p.boot
-	p.departed = false
-	p.known, p.identity, p.boot = true, l.identity, l.boot
-	if l.dialed || old == nil || old.boot != l.boot {
+	reborn = p.known && l.identity == p.identity && l.boot > p.boot && p.severed
+	p.departed, p.severed, p.forgotten = false, false, false
+	p.known, p.identity, p.boot, p.process = true, l.identity, l.boot, l.process
+	if l.dialed || old == nil {
 		p.reach = reach{settled: l.dialed}
 	}
 	p.link, p.removed, p.proof = l, false, proofWanted{}
 	p.epoch++
 	p.status.since, p.status.err = time.Now(), ""
-	switch {
-	case old == nil:
-	case old.boot < l.boot:
-		old.breakOff() // nobody is there any more
-	default:
+	if old != nil { // of the same process
 		old.retire(l)
 	}
 	p.poke()   // the dialer may have something to find out
@@ -123,6 +122,7 @@ func (m *Mesh) unplace(p *peer, l *link, ev elector.Evidence, err error) bool {
 	p.status = peerStatus{since: time.Now(), loss: ev, err: err.Error()}
 	var said *goodbyeError
 	p.departed = errors.As(err, &said) && said.Reason == ReasonClosing
+	p.severed = ev == elector.EvidenceEOF || errors.Is(err, syscall.ECONNRESET)
 	if ev == elector.EvidenceEOF && p.provable(l) {
 		p.proof = proofWanted{addr: l.listens(), epoch: p.epoch}
 	}
