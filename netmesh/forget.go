@@ -32,6 +32,5 @@ func (m *Mesh) Forget(node elector.NodeID, quiet time.Duration) error {
 	}
 	p.known, p.departed, p.severed, p.copy, p.forgotten = false, false, false, 0, true
 	m.findings.forget(node, false, true)
-	p.poke()
 	return nil
 }

@@ -54,7 +54,7 @@ func (s LinkState) String() string {
 
 // LinkStatus describes the link to one peer.
 type LinkStatus struct {
-	Peer   PeerInfo      // Node; Identity and Boot of the process known last; the rest only of a link that is up
+	Peer   PeerInfo      // Node always; Identity and Boot if a process is known; the rest only of a link that is up
 	Addr   string        // of AddPeer; "" if the peer came by itself
 	State  LinkState     //
 	Since  time.Time     // of the link's last going up or down
