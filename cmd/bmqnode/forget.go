@@ -23,7 +23,7 @@ func forgetCommand() *cobra.Command {
 		Short: "Let a new machine take the name of one that is gone for good",
 		Long: "Let the members take in the next process of a node's name, whatever its data directory: for\n" +
 			"a machine that was lost with its disk and whose end the others could not see. All members\n" +
-			"are asked first, and nothing is done if one of them has a link to that node.\n" +
+			"are asked first, and nothing is done if one of them has a link to that process.\n" +
 			"Make sure that the old process is gone: two processes of one name can vote twice.",
 		Example: "  bmqnode forget n3",
 		Args:    usageArgs(cobra.ExactArgs(1)),
@@ -45,19 +45,21 @@ func (r *remote) forget(ctx context.Context, out io.Writer, id cluster.NodeID, h
 		return err
 	}
 	answered := slices.DeleteFunc(slices.Clone(answers), func(a answerOf) bool { return a.Status == nil })
-	if err := goneForAll(answered, id); err != nil {
+	targets, err := whereUnlinked(answered, id)
+	if err == nil && !here {
+		err = allAnswered(answers, answered, id)
+	}
+	if err != nil {
 		return err
 	}
 	if here {
-		answered = answered[:1]
-	} else if err := allAnswered(answers, answered, id); err != nil {
-		return err
+		targets = slices.DeleteFunc(targets, func(a answerOf) bool { return a.Node != answered[0].Node })
+	}
+	if len(targets) == 0 {
+		return fmt.Errorf("there is nothing to forget: whoever was asked has a link to node %s", id)
 	}
 	var errs []error
-	for _, a := range answered {
-		if a.Node == id {
-			continue // the new process
-		}
+	for _, a := range targets {
 		client := r.client(a.via)
 		_, err := client.Forget(ctx, admin.ForgetRequest{Node: id})
 		client.Close()
@@ -69,25 +71,28 @@ func (r *remote) forget(ctx context.Context, out io.Writer, id cluster.NodeID, h
 	return errors.Join(errs...)
 }
 
-// goneForAll fails if one of the nodes that answered has a link to id, or knows the
-// very process of that name which answered, too.
-func goneForAll(answered []answerOf, id cluster.NodeID) error {
-	runs := map[string]string{} // identity of a process of that name, and where it answers
-	for _, a := range answered {
-		if a.Node == id {
-			runs[a.Status.Identity] = a.via
-		}
-	}
+// whereUnlinked are those of the nodes that answered which have no link to id. It
+// fails if one of them knows a process of that name which lives: another node has a
+// link to it, or it answers itself.
+func whereUnlinked(answered []answerOf, id cluster.NodeID) (targets []answerOf, err error) {
+	lives := map[string]string{} // identities of processes of that name, and what shows them
 	for _, a := range answered {
 		m := memberOf(*a.Status, id)
-		if m.Link == linkUp {
-			return fmt.Errorf("node %s lives: node %s has a link to it; nothing was done", id, a.Node)
-		}
-		if at := runs[m.Identity]; at != "" {
-			return fmt.Errorf("node %s lives: the process that node %s knows answers at %s; nothing was done", id, a.Node, at)
+		switch {
+		case a.Node == id:
+			lives[a.Status.Identity] = "it answers at " + a.via
+		case m.Link == linkUp:
+			lives[m.Identity] = fmt.Sprintf("node %s has a link to it", a.Node)
+		default:
+			targets = append(targets, a)
 		}
 	}
-	return nil
+	for _, a := range targets {
+		if sign := lives[memberOf(*a.Status, id).Identity]; sign != "" {
+			return nil, fmt.Errorf("node %s lives, %s; stop it first. Nothing was done", id, sign)
+		}
+	}
+	return targets, nil
 }
 
 // allAnswered fails if a member that runs, as another one's link shows, has not answered.

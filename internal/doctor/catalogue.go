@@ -81,6 +81,7 @@ var amongNodes = map[Kind]words{
 	kindOf(netmesh.FindingAdvertiseUnreachable): {"when this link is lost, only one of the two ends can make the next one", "advertise an address at which the others reach the node, or open the way to it"},
 	kindOf(netmesh.FindingWrongCluster):         {"clusters never mix: the two do not see each other", "correct the cluster name, or the join address that leads there"},
 	kindOf(netmesh.FindingNameTwice):            {"votes are counted by name; the others refuse the younger of the two processes", "stop or rename one of them"},
+	kindOf(netmesh.FindingDirectoryCopied):      {"a process on a copy does not know what the other one voted, and could vote twice", "stop it and start it with an empty directory; if no other process of that name is left: bmqnode forget"},
 	kindOf(netmesh.FindingVersion):              {"the two cannot talk, so neither counts for the other's quorum", "upgrade the older one in steps of releases that have a version in common"},
 	kindOf(netmesh.FindingWrongNode):            {"the member that is meant is not reached", "correct the address that it advertises, or the port mapping"},
 }
