@@ -159,7 +159,7 @@ func (n *Node) start(s seam.Seam) (err error) {
 }
 
 func (n *Node) meshConfig(network netmesh.Network) netmesh.Config {
-	return netmesh.Config{
+	cfg := netmesh.Config{
 		Cluster: n.cfg.Cluster, Node: n.cfg.Node,
 		Identity: n.store.Identity(), Boot: n.store.Boot(),
 		Bind: n.cfg.MeshAddr, Advertise: n.cfg.AdvertiseMesh, Network: network,
@@ -167,6 +167,8 @@ func (n *Node) meshConfig(network netmesh.Network) netmesh.Config {
 		Voters: n.cfg.Voters, Agree: n.cfg.agree(), MaxDriftPPM: n.cfg.Election.Timing.ClockDriftPPM,
 		Clock: n.clock,
 	}
+	meshTimes(&cfg, n.cfg.Election.Timing)
+	return cfg
 }
 
 // onPersisted runs on the persister's goroutine.

@@ -121,7 +121,5 @@ func (w *world) others(not *Node) (ids []NodeID) {
 	return ids
 }
 
-// election is longer than the initial wait, a back-off and an election take. It
-// does not end at the moment of a ping, which a crash would leave unread: that is
-// a reset, which proves nothing.
-const election = 10*time.Second + 137*time.Millisecond
+// election is longer than the initial wait, a back-off and an election take.
+const election = 10 * time.Second

@@ -62,7 +62,7 @@ func (m *Mesh) serve(conn net.Conn) {
 	delete(m.pending, conn)
 	m.mu.Unlock()
 	switch {
-	case errors.Is(err, errProbe):
+	case errors.Is(err, errNoLink):
 	case err != nil:
 		m.reject(conn, err)
 	default:
@@ -83,8 +83,16 @@ func (m *Mesh) welcome(g *greeting) (*link, error) {
 		g.refuse(refused)
 		return nil, refused
 	}
+	if m.cutOff(elector.NodeID(h.Node)) {
+		m.vanish()
+		reset(g.conn)
+		return nil, refuse(ReasonNone, "cut off by the fault layer")
+	}
 	if h.Probe {
 		return nil, m.answerProbe(g, &h)
+	}
+	if len(h.Evidence) > 0 {
+		return nil, m.acceptEvidence(g, &h)
 	}
 	l, err := m.join(g, &h)
 	if err != nil {
@@ -121,7 +129,7 @@ func (m *Mesh) consider(h *hello) *refusal {
 	switch {
 	case closing:
 		return refuse(ReasonClosing, "node %s is leaving", m.cfg.Node)
-	case h.Probe:
+	case h.Probe, len(h.Evidence) > 0:
 		return nil
 	}
 	c := h.connection(elector.NodeID(h.Node))
@@ -130,18 +138,16 @@ func (m *Mesh) consider(h *hello) *refusal {
 
 // join sends the Welcome, awaits the Join and puts the link in its place.
 func (m *Mesh) join(g *greeting, h *hello) (*link, error) {
-	node := elector.NodeID(h.Node)
-	if m.cutOff(node) {
-		m.vanish()
-		return nil, refuse(ReasonNone, "cut off by the fault layer")
-	}
-	if err := g.send(frameWelcome, m.welcomeTo(h)); err != nil {
+	w := m.welcomeTo(h)
+	w.Evidence = newKey()
+	if err := g.send(frameWelcome, w); err != nil {
 		return nil, err
 	}
 	if err := g.expect(frameJoin, &ping{}); err != nil {
 		return nil, err
 	}
-	l := m.newLink(g, h.info(g.conn), h.connection(node))
+	l := m.newLink(g, h.info(g.conn), h.connection(elector.NodeID(h.Node)))
+	l.key = w.Evidence
 	if refused := m.install(l); refused != nil {
 		return nil, refused
 	}

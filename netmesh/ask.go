@@ -55,13 +55,39 @@ func (m *Mesh) weigh(c *connection) *refusal {
 	case loses:
 		// It would not dial if it had the link that is up: a ping finds out.
 		nudge(kept.probe)
+		return refused
 	case doubted:
 		if kept.ask() {
 			return kept.p.contradicted(c)
 		}
-		_, refused, _ = m.judged(c)
+	case barred:
+		return refused
 	}
+	m.awaitEnd(c)
+	_, refused, _ = m.judged(c)
 	return refused
+}
+
+// awaitEnd waits for the end of the evidence connection that has outlived its link, if c
+// is of a later start: it proves that the process before is gone, and may be on its way.
+// If it stands that process may live, and has time to make its link again.
+func (m *Mesh) awaitEnd(c *connection) {
+	m.mu.RLock()
+	p := m.peers[c.node]
+	if p == nil || !p.known || c.boot <= p.boot || p.link != nil || p.evidence == nil {
+		m.mu.RUnlock()
+		return
+	}
+	e := p.evidence
+	m.mu.RUnlock()
+	timer := time.NewTimer(m.cfg.HandshakeTimeout / 2)
+	defer timer.Stop()
+	select {
+	case <-e.over:
+	case <-e.done: // there is another link
+	case <-timer.C:
+	case <-m.ctx.Done():
+	}
 }
 
 // judged is judge, and the link that c was compared with.

@@ -38,13 +38,23 @@ func (m *Mesh) shutdown() {
 	}
 	m.mu.RUnlock()
 	m.links.Wait()
+	m.dropEvidence()
 	_ = m.listener.Close() // nothing to be done about a failure
 	m.others.Wait()
 	close(m.done)
 }
 
+func (m *Mesh) dropEvidence() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, p := range m.peers {
+		p.dropEvidence()
+	}
+}
+
 // abandon resets what a graceful close is still waiting for.
 func (m *Mesh) abandon() {
+	m.dropEvidence()
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	for l := range m.live {

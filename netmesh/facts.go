@@ -95,6 +95,7 @@ func (l *link) learn(theirs *facts) error {
 	l.m.finds(peer, FindingSettingsDiffer, l.m.settingsDiffer(peer, mine, theirs))
 	l.m.finds(peer, FindingProxyBetween, l.proxyBetween(mine, theirs))
 	l.m.finds(peer, FindingAdvertiseUnreachable, l.unreachable(theirs))
+	l.wantEvidence()
 	return nil
 }
 

@@ -45,6 +45,7 @@ type Faults struct {
 	mu    sync.RWMutex
 	peers map[elector.NodeID]fault
 	reset func(elector.NodeID)
+	news  chan struct{} // closed when a fault ends; nil if nobody waits for that
 }
 
 // fault is what is wrong between this node and one peer.
@@ -90,6 +91,7 @@ func (f *Faults) Heal(peer elector.NodeID) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.peers, peer)
+	f.tell()
 }
 
 // HealAll ends every fault.
@@ -97,6 +99,25 @@ func (f *Faults) HealAll() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	clear(f.peers)
+	f.tell()
+}
+
+// changed returns a channel that is closed when some fault ends.
+func (f *Faults) changed() <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.news == nil {
+		f.news = make(chan struct{})
+	}
+	return f.news
+}
+
+// tell is called with mu held.
+func (f *Faults) tell() {
+	if f.news != nil {
+		close(f.news)
+		f.news = nil
+	}
 }
 
 // String lists the faults, sorted by peer; "none" if there are none.

@@ -81,6 +81,8 @@ func findingOf(r Reason) FindingKind {
 		return FindingVersion
 	case ReasonSelf, ReasonWrongNode:
 		return FindingWrongNode
+	case ReasonProxied:
+		return FindingProxyBetween
 	}
 	return 0
 }

@@ -169,9 +169,9 @@ func TestVersionsWithNothingInCommon(t *testing.T) {
 	s, h := intrude(t, a), helloFrom(a)
 	h.MinVersion, h.MaxVersion = 9, 12
 	require.NoError(t, s.send(frameHello, h))
-	require.ErrorContains(t, s.expect(frameWelcome, &hello{}), `node "x" speaks versions 9 to 12, node "a" 1 to 2`)
+	require.ErrorContains(t, s.expect(frameWelcome, &hello{}), `node "x" speaks versions 9 to 12, node "a" 1 to 3`)
 	a.counts(t, ReasonVersion)
-	a.mustFind(t, FindingVersion, "x", "versions 9 to 12", "1 to 2")
+	a.mustFind(t, FindingVersion, "x", "versions 9 to 12", "1 to 3")
 }
 
 // TestAcceptorIsToldWhyItsWelcomeIsRefused: without a word the dialer would look

@@ -30,7 +30,7 @@ func (m *Mesh) Forget(node elector.NodeID, quiet time.Duration) error {
 		m.log.Info("member forgotten: the next process of its name is taken in",
 			"peer", node, "identity", p.identity, "boot", p.boot)
 	}
-	p.known, p.departed, p.severed, p.copy, p.forgotten = false, false, false, 0, true
+	p.known, p.departed, p.copy, p.forgotten = false, false, 0, true
 	m.findings.forget(node, false, true)
 	return nil
 }

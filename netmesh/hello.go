@@ -14,7 +14,7 @@ import (
 // The versions of the protocol that this build speaks.
 const (
 	minVersion = 1
-	maxVersion = 2
+	maxVersion = 3
 )
 
 const magic = "bmqelect"
@@ -33,7 +33,12 @@ type hello struct {
 	To         string // the node that it means to talk to
 	Dial       uint64 // counts the dials of this process
 	Probe      bool   // no link is wanted, only the Welcome; since version 2
-	Process    uint64 // random number of this process; 0: an older build, which tells none
+	// Evidence is, in the Welcome of a link, the key of its evidence connection; in a
+	// Hello that it is that connection, and in no other. Since version 3.
+	Evidence []byte
+	// Local and Remote are the ends of an evidence connection as the sender sees them.
+	Local, Remote string
+	Process       uint64 // random number of this process; 0: an older build, which tells none
 }
 
 // farewell is the body of Refuse and Goodbye.

@@ -2,7 +2,6 @@ package netmesh
 
 import (
 	"errors"
-	"syscall"
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
@@ -68,13 +67,15 @@ func (m *Mesh) place(p *peer, l *link) (outcome standing, reborn bool, refused *
 }
 
 // adopt makes l the link and reports whether it shows that an earlier process is
-// gone: a later start on its data directory, after its connection has ended. Where
-// a time-out ended that, the directory may be a copy and the process alive.
+// gone: a later start on its data directory, after its kernel has ended the evidence
+// connection. Without that the directory may be a copy and the process alive.
 // Called with Mesh.mu held.
 func (p *peer) adopt(l *link) (reborn bool) {
 	old := p.link
-	reborn = p.known && l.identity == p.identity && l.boot > p.boot && p.severed
-	p.departed, p.severed, p.forgotten = false, false, false
+	later := p.known && l.identity == p.identity && l.boot > p.boot
+	reborn = later && p.evidenceEnd() == elector.EvidenceEOF
+	p.dropEvidence()
+	p.departed, p.forgotten = false, false
 	p.known, p.identity, p.boot, p.process = true, l.identity, l.boot, l.process
 	if l.dialed || old == nil {
 		p.reach = reach{settled: l.dialed}
@@ -122,9 +123,9 @@ func (m *Mesh) unplace(p *peer, l *link, ev elector.Evidence, err error) bool {
 	p.status = peerStatus{since: time.Now(), loss: ev, err: err.Error()}
 	var said *goodbyeError
 	p.departed = errors.As(err, &said) && said.Reason == ReasonClosing
-	p.severed = ev == elector.EvidenceEOF || errors.Is(err, syscall.ECONNRESET)
-	if ev == elector.EvidenceEOF && p.provable(l) {
-		p.proof = proofWanted{addr: l.listens(), epoch: p.epoch}
+	if p.evidence != nil {
+		p.evidence.provable = p.provable(l)
+		p.seekProof()
 	}
 	p.reach = reach{}
 	if p.removed {
@@ -133,15 +134,16 @@ func (m *Mesh) unplace(p *peer, l *link, ev elector.Evidence, err error) bool {
 	return true
 }
 
-// provable reports whether how l ends, and a dial after it, says something about
-// the process at the other end: nothing stands between, and its address is not
-// one that refused while it lived. Called with Mesh.mu held.
+// provable reports whether how the evidence connection of l ends, and a dial after it,
+// says something about the process at the other end: it is known that nothing stands
+// between, and its address is not one that refused while it lived. Called with Mesh.mu
+// held.
 func (p *peer) provable(l *link) bool {
-	return !p.m.cfg.NoDeathProof && !l.proxied.Load() && !p.reach.failing()
+	return !p.m.cfg.NoDeathProof && l.direct.Load() && !p.reach.failing()
 }
 
 // prove tells the handler that the process behind the link of that epoch is
-// gone: it ended without goodbye, and now a dial was refused.
+// gone: its kernel ended the evidence connection, and now a dial was refused.
 func (m *Mesh) prove(p *peer, epoch uint64) {
 	p.takeTurn()
 	defer p.leaveTurn()

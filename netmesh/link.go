@@ -42,7 +42,10 @@ type link struct {
 	stop    chan struct{} // closed by end
 	written chan struct{} // the writer has ended
 
+	direct  atomic.Bool // both ends name the connection's addresses alike
 	proxied atomic.Bool // something between the ends rewrites addresses
+	key     []byte      // of the evidence connection; made by the acceptor
+	wanted  bool        // the evidence connection is being made; the reader's
 
 	mu       sync.Mutex
 	hurried  bool      // deadlines are set for the end; nobody moves them any more

@@ -126,12 +126,15 @@ func (m *Mesh) Disconnect(peer elector.NodeID, why string) {
 	}
 }
 
-// resetLink breaks the connection to peer as a broken network would.
+// resetLink breaks the connections to peer as a broken network would.
 func (m *Mesh) resetLink(peer elector.NodeID) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	if p := m.peers[peer]; p != nil && p.link != nil {
 		p.link.breakOff()
+		if p.evidence != nil {
+			reset(p.evidence.conn)
+		}
 	}
 }
 
@@ -153,6 +156,7 @@ func (m *Mesh) record(node elector.NodeID) *peer {
 // drop forgets a peer that has no link. Called with mu held.
 func (m *Mesh) drop(p *peer) {
 	p.gone = true
+	p.dropEvidence()
 	p.cancel()
 	delete(m.peers, p.node)
 }

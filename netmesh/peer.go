@@ -32,23 +32,23 @@ type peer struct {
 	gone     bool   // no longer in Mesh.peers
 	known    bool   // identity and boot mean something
 	identity uuid.UUID
-	boot     uint64 // the highest seen
-	process  uint64 // number of the process of that boot; 0 if unknown
-	copy     uint64 // number of a process on a copy of its directory, as it showed; 0 for none
-	departed bool   // that process is no more: it said so, or it is proven dead
-	severed  bool   // its kernel ended the last link, without a goodbye
+	boot     uint64    // the highest seen
+	process  uint64    // number of the process of that boot; 0 if unknown
+	copy     uint64    // number of a process on a copy of its directory, as it showed; 0 for none
+	departed bool      // that process is no more: it said so, or it is proven dead
+	link     *link     // nil if down
+	epoch    uint64    // counts links: evidence about an earlier one is void
+	evidence *evidence // of the newest link; nil if there is none, or nothing to learn from it
+	proof    proofWanted
+	reach    reach
+	lazy     bool // the next dial is not at once
 	// forgotten says that Forget was called since the last link: nothing is known.
 	forgotten bool
-	link      *link  // nil if down
-	epoch     uint64 // counts links: evidence about an earlier one is void
-	proof     proofWanted
-	reach     reach
-	lazy      bool // the next dial is not at once
 	status    peerStatus
 }
 
-// proofWanted asks the dialer to find out whether the process behind a link that
-// ended without goodbye is gone.
+// proofWanted asks the dialer to find out whether the process behind an evidence
+// connection that ended by a FIN is gone.
 type proofWanted struct {
 	addr  string // where that process listened; "" if nothing is wanted
 	epoch uint64

@@ -2,6 +2,7 @@ package netmesh
 
 import (
 	"fmt"
+	"net"
 	"net/netip"
 )
 
@@ -10,12 +11,30 @@ import (
 // conclusion is drawn from how connections end anyway.
 func (l *link) proxyBetween(mine, theirs *facts) string {
 	plain := sameEnd(mine.Local, theirs.Remote) && sameEnd(mine.Remote, theirs.Local)
+	l.direct.Store(plain)
 	l.proxied.Store(!plain)
 	if plain || l.m.cfg.NoDeathProof {
 		return ""
 	}
 	return fmt.Sprintf("node %q has one end of the connection at %s and sees the other at %s; node %q has it at %s and sees the other at %s",
 		l.m.cfg.Node, mine.Local, mine.Remote, l.p.node, printable(theirs.Local), printable(theirs.Remote))
+}
+
+// setEnds tells the ends of a connection as this side sees them.
+func (h *hello) setEnds(conn net.Conn) {
+	h.Local, h.Remote = clip(conn.LocalAddr().String()), clip(conn.RemoteAddr().String())
+}
+
+// rewritten refuses an evidence connection whose ends the peer, which sent h, sees
+// otherwise: it could have another path than its link.
+func (h *hello) rewritten(conn net.Conn) *refusal {
+	mine := &hello{}
+	mine.setEnds(conn)
+	if sameEnd(mine.Local, h.Remote) && sameEnd(mine.Remote, h.Local) {
+		return nil
+	}
+	return refuse(ReasonProxied, "this node has one end of the evidence connection at %s and sees the other at %s; node %q has it at %s and sees the other at %s",
+		mine.Local, mine.Remote, h.Node, printable(clip(h.Local)), printable(clip(h.Remote)))
 }
 
 // sameEnd reports whether two kernels' names of one end of a connection agree.

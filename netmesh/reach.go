@@ -163,16 +163,11 @@ func (m *Mesh) ask(g *greeting, l *link) error {
 	return nil
 }
 
-// errProbe ends the handshake of who only asked.
-var errProbe = errors.New("asked who answers here")
+// errNoLink ends the handshake of a connection that was never to be a link.
+var errNoLink = errors.New("no link is wanted")
 
 // answerProbe says who answers, and lets the asker close first.
 func (m *Mesh) answerProbe(g *greeting, h *hello) error {
-	if m.cutOff(elector.NodeID(h.Node)) {
-		m.vanish()
-		_ = g.conn.Close()
-		return errProbe
-	}
 	g.part(frameWelcome, m.welcomeTo(h))
-	return errProbe
+	return errNoLink
 }

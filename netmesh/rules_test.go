@@ -38,6 +38,9 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// quiet makes a link on which nothing travels after the first ping.
+func quiet(c *Config) { c.PingInterval, c.IdleTimeout = time.Hour, 2*time.Hour }
+
 // TestRefusedNewcomerMakesTheKeptLinkProveItself: the newcomer would not dial if
 // it had the link that is kept.
 func TestRefusedNewcomerMakesTheKeptLinkProveItself(t *testing.T) {
@@ -79,25 +82,14 @@ func TestFramesOfAReplacedConnectionCount(t *testing.T) {
 // kernel has not closed yet.
 func TestDyingListenerIsAskedAgain(t *testing.T) {
 	a := start(t, "a")
-	dying, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	broken := make(chan struct{})
-	go func() {
-		defer close(broken)
-		conn, err := dying.Accept()
-		_ = dying.Close()
-		if err == nil {
-			reset(conn)
-		}
-	}()
-	s := intrude(t, a)
-	h := helloFrom(a)
-	h.Address = dying.Addr().String()
-	s.link(h)
-	a.sees(t, "x", "up 1")
-	require.NoError(t, closeWrite(s.conn))
-	<-broken
+	m := inKernel(t, a)
+	e := m.evidence()
+	require.Eventually(t, func() bool { return a.stands("x") }, patience, glance)
+	m.dying.Store(true)
+	_ = m.conn.Close()
+	_ = e.conn.Close()
 	a.sees(t, "x", "died refused-after-eof")
+	require.False(t, m.dying.Load(), "the first dial was broken off")
 }
 
 // TestListenerIsClosedLast: as long as anything of the process is at work, a

@@ -119,8 +119,7 @@ func TestExecCommandsOfNodesThatAreStoppedCutOffOrKilledNeverOverlap(t *testing.
 		return strings.Contains(x.said(), "command killed before the end of its lease")
 	})
 
-	// The others take a killed process for dead, and with it its work, at once: links that
-	// are at rest end with a FIN.
+	// The others take a killed process for dead, and with it its work, at once.
 	c.agree(c.Nodes(), func(g cluster.GroupStatus) bool { return g.Leader == cluster.NodeID(second.node) })
 	c.at[second.node].signal(syscall.SIGKILL)
 	third := c.next(3)

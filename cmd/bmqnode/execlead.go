@@ -115,7 +115,11 @@ func (x *executor) forget() {
 
 // start starts the command under its guard.
 func (x *executor) start(l *cluster.Leadership, env []string) (*guard.Command, error) {
-	held, err := guard.Holding(x.node.Status().MeshAddr, x.cfg.DataDir)
+	var evidence []string
+	for _, l := range x.node.Stats().Links {
+		evidence = append(evidence, l.Evidence)
+	}
+	held, err := guard.Holding(x.node.Status().MeshAddr, x.cfg.DataDir, evidence...)
 	if err != nil {
 		return nil, fmt.Errorf("keep what proves that the command is gone: %w", err)
 	}

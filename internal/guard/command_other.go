@@ -17,7 +17,7 @@ func Start(Config) (*Command, error) { return nil, ErrUnsupported }
 func Main([]string) int { return 1 }
 
 // Holding returns ErrUnsupported.
-func Holding(string, string) ([]*os.File, error) { return nil, ErrUnsupported }
+func Holding(string, string, ...string) ([]*os.File, error) { return nil, ErrUnsupported }
 
 // Renew does nothing, as do the others.
 func (*Command) Renew() {}

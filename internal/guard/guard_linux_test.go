@@ -3,6 +3,7 @@ package guard
 import (
 	"bytes"
 	"flag"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -301,9 +302,14 @@ func TestWhatIsHeldStaysOpenAsLongAsTheCommandRuns(t *testing.T) {
 	defer ln.Close()
 	dir := t.TempDir()
 	lock := lockIn(t, dir)
-	held, err := Holding(ln.Addr().String(), dir)
+	near, err := net.Dial("tcp", ln.Addr().String())
 	require.NoError(t, err)
-	require.Len(t, held, 2)
+	far, err := ln.Accept()
+	require.NoError(t, err)
+	defer far.Close()
+	held, err := Holding(ln.Addr().String(), dir, "", near.LocalAddr().String()+" "+near.RemoteAddr().String())
+	require.NoError(t, err)
+	require.Len(t, held, 3)
 	file := filepath.Join(t.TempDir(), "pid")
 	cfg := config(endless, "sh", "-c", "echo $$ >"+file+"; ls -l /proc/$$/fd >"+file+".open; sleep 60")
 	cfg.Held = held
@@ -313,7 +319,13 @@ func TestWhatIsHeldStaysOpenAsLongAsTheCommandRuns(t *testing.T) {
 	nonblocking(t, ln)
 	ln.Close()
 	lock.Close()
+	near.Close()
 
+	ended := make(chan error, 1)
+	go func() {
+		_, err := far.Read(make([]byte, 1))
+		ended <- err
+	}()
 	conn, err := net.Dial("tcp", ln.Addr().String())
 	require.NoError(t, err, "the port is held")
 	conn.Close()
@@ -322,12 +334,14 @@ func TestWhatIsHeldStaysOpenAsLongAsTheCommandRuns(t *testing.T) {
 	open, err := os.ReadFile(file + ".open")
 	require.NoError(t, err)
 	require.NotContains(t, string(open), dir, "the command has nothing of it")
+	require.Empty(t, ended, "the connection is held")
 
 	c.Kill()
 	c.Result()
 	_, err = net.Dial("tcp", ln.Addr().String())
 	require.ErrorIs(t, err, syscall.ECONNREFUSED)
 	require.NoError(t, tryLock(t, dir))
+	require.Equal(t, io.EOF, <-ended, "as a dead process ends it")
 }
 
 // nonblocking is how package net wants its sockets: files that are shared share it.

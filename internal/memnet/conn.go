@@ -1,9 +1,11 @@
 package memnet
 
 import (
+	"errors"
 	"io"
 	"net"
 	"os"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -15,8 +17,9 @@ type Conn struct {
 	in, out       *stream
 	peer          *Conn
 
-	linger bool // Close resets; guarded by host.net.mu
-	closed bool // likewise
+	linger bool        // Close resets; guarded by host.net.mu
+	closed bool        // likewise
+	broken atomic.Bool // a call has had the error of a reset
 }
 
 // pair connects two hosts.
@@ -31,13 +34,23 @@ func pair(a, b *Host, local, remote string) (near, far *Conn) {
 // Read reads what has arrived, at least one byte.
 func (c *Conn) Read(b []byte) (int, error) {
 	n, err := c.in.read(b)
-	return n, c.wrap("read", err)
+	return n, c.wrap("read", c.once(err, io.EOF))
 }
 
 // Write returns when all of b is in the other end's buffer.
 func (c *Conn) Write(b []byte) (int, error) {
 	n, err := c.out.write(b)
-	return n, c.wrap("write", err)
+	return n, c.wrap("write", c.once(err, os.NewSyscallError("write", syscall.EPIPE)))
+}
+
+// once gives the error of a reset to the first call that meets it, be it a read or a
+// write, and then later to every other one. So does a kernel: a reader whose
+// writer was first sees what looks like an end in order.
+func (c *Conn) once(err, later error) error {
+	if errors.Is(err, syscall.ECONNRESET) && c.broken.Swap(true) {
+		return later
+	}
+	return err
 }
 
 func (c *Conn) wrap(op string, err error) error {

@@ -2,6 +2,7 @@ package memnet
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -64,8 +65,46 @@ func TestLingerZeroResets(t *testing.T) {
 	require.NoError(t, near.(*Conn).SetLinger(0))
 	require.NoError(t, near.Close())
 	require.ErrorIs(t, readErr(far), syscall.ECONNRESET)
-	_, err = far.Write([]byte("x"))
-	require.ErrorIs(t, err, syscall.ECONNRESET)
+}
+
+// TestOneCallAloneHasTheErrorOfAReset, in this network as in the kernel: after the
+// first call, a read sees an end of stream.
+func TestOneCallAloneHasTheErrorOfAReset(t *testing.T) {
+	for name, link := range map[string]func(*testing.T) (near, far net.Conn){
+		"memory": func(t *testing.T) (net.Conn, net.Conn) { return connect(t, New()) },
+		"kernel": loopback,
+	} {
+		for _, writeFirst := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, write first %t", name, writeFirst), func(t *testing.T) {
+				near, far := link(t)
+				require.NoError(t, near.(interface{ SetLinger(int) error }).SetLinger(0))
+				require.NoError(t, near.Close())
+				var err error
+				for writeFirst && err == nil { // until the reset is there
+					_, err = far.Write([]byte("x"))
+				}
+				if !writeFirst {
+					err = readErr(far)
+				}
+				require.ErrorIs(t, err, syscall.ECONNRESET)
+				require.Equal(t, io.EOF, readErr(far))
+				_, err = far.Write([]byte("x"))
+				require.ErrorIs(t, err, syscall.EPIPE)
+			})
+		}
+	}
+}
+
+func loopback(t *testing.T) (near, far net.Conn) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	near, err = net.Dial("tcp", l.Addr().String())
+	require.NoError(t, err)
+	far, err = l.Accept()
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = far.Close() })
+	return near, far
 }
 
 func TestCloseWithUnreadDataResets(t *testing.T) {

@@ -1,0 +1,289 @@
+package netmesh
+
+import (
+	"context"
+	"io"
+	"net"
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/memnet"
+	"github.com/stretchr/testify/require"
+)
+
+// ends is a network that notes the connections on which an end of stream was read.
+type ends struct {
+	tcpNetwork
+
+	mu   sync.Mutex
+	eofs map[net.Conn]bool
+}
+
+func (n *ends) Dial(ctx context.Context, addr string) (net.Conn, error) {
+	c, err := n.tcpNetwork.Dial(ctx, addr)
+	if err != nil {
+		return nil, err
+	}
+	return &noted{c.(*net.TCPConn), n}, nil
+}
+
+func (n *ends) Listen(addr string) (net.Listener, error) {
+	l, err := n.tcpNetwork.Listen(addr)
+	return notedListener{l, n}, err
+}
+
+type notedListener struct {
+	net.Listener
+	n *ends
+}
+
+func (l notedListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &noted{c.(*net.TCPConn), l.n}, nil
+}
+
+type noted struct {
+	*net.TCPConn
+	n *ends
+}
+
+func (c *noted) Read(b []byte) (int, error) {
+	n, err := c.TCPConn.Read(b)
+	if err == io.EOF {
+		c.n.mu.Lock()
+		c.n.eofs[c] = true
+		c.n.mu.Unlock()
+	}
+	return n, err
+}
+
+// sawEOF reports whether an end of stream was read on a connection.
+func (n *ends) sawEOF(conn net.Conn) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.eofs[conn]
+}
+
+// TestLivingProcessNeverEndsItsEvidenceByAFIN, whatever it does, on the side that dialed
+// and on the one that accepted.
+func TestLivingProcessNeverEndsItsEvidenceByAFIN(t *testing.T) {
+	for name, act := range map[string]func(t *testing.T, it, other *node){
+		"close": func(t *testing.T, it, _ *node) { it.close(t) },
+		"close without waiting": func(_ *testing.T, it, _ *node) {
+			ctx, cancel := context.WithCancel(context.Background())
+			cancel()
+			_ = it.Close(ctx)
+		},
+		"disconnect": func(_ *testing.T, it, other *node) { it.Disconnect(other.cfg.Node, "test") },
+		"remove":     func(_ *testing.T, it, other *node) { it.RemovePeer(other.cfg.Node) },
+		"reset":      func(_ *testing.T, it, other *node) { it.cfg.Faults.Reset(other.cfg.Node) },
+		"new connection": func(_ *testing.T, it, other *node) {
+			it.knows(other)
+			other.knows(it)
+			it.Disconnect(other.cfg.Node, "test")
+		},
+		"violation": func(t *testing.T, it, other *node) {
+			e := other.evidenceTo(it.cfg.Node)
+			_, err := e.conn.Write([]byte{1})
+			require.NoError(t, err)
+		},
+	} {
+		for _, dials := range []bool{true, false} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				n := &ends{eofs: map[net.Conn]bool{}}
+				other := start(t, "m", func(c *Config) { c.Network = n })
+				name := map[bool]nodeID{true: "a", false: "z"}[dials]
+				it := start(t, name, func(c *Config) { c.Faults = NewFaults() })
+				if dials {
+					it.knows(other)
+				} else {
+					other.knows(it)
+				}
+				require.Eventually(t, func() bool {
+					return it.evidenceTo("m") != nil && other.evidenceTo(it.cfg.Node) != nil
+				}, patience, glance)
+				e := other.evidenceTo(it.cfg.Node)
+				runtime.GC()
+				act(t, it, other)
+				require.Eventually(t, func() bool {
+					runtime.GC()
+					return other.evidenceTo(it.cfg.Node) != e
+				}, patience, glance)
+				require.False(t, n.sawEOF(e.conn))
+				require.Zero(t, other.count(it.cfg.Node, "died refused-after-eof"))
+			})
+		}
+	}
+}
+
+// evidenceTo is the evidence connection to a peer that stands, or nil.
+func (n *node) evidenceTo(peer nodeID) *evidence {
+	n.Mesh.mu.RLock()
+	defer n.Mesh.mu.RUnlock()
+	if p := n.peers[peer]; p != nil && p.evidence != nil && p.evidence.seen == elector.EvidenceNone {
+		return p.evidence
+	}
+	return nil
+}
+
+// TestEvidenceHandshakeThatFailsEndsByAReset on both sides: the other one may take the
+// connection for made already.
+func TestEvidenceHandshakeThatFailsEndsByAReset(t *testing.T) {
+	t.Run("dialer", func(t *testing.T) {
+		n := &ends{eofs: map[net.Conn]bool{}}
+		a := start(t, "a")
+		b := start(t, "b", func(c *Config) { c.Network = n })
+		a.knows(b)
+		require.Eventually(t, func() bool { return a.evidenceTo("b") != nil }, patience, glance)
+		a.Mesh.mu.RLock()
+		l := a.peers["b"].link
+		a.Mesh.mu.RUnlock()
+		l.key = []byte("another's") // b refuses it
+		_, err := l.dialEvidence()
+		require.ErrorContains(t, err, "refused by the peer (already-connected)")
+		b.counts(t, ReasonAlreadyConnected)
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		require.Empty(t, n.eofs)
+	})
+	t.Run("acceptor", func(t *testing.T) {
+		a := start(t, "a")
+		m := inKernel(t, a)
+		e := m.evidence()
+		a.RemovePeer("x")
+		_, err := e.conn.Read(make([]byte, 1))
+		require.Equal(t, elector.EvidenceReset, evidenceOf(err))
+		require.Error(t, m.present(m.dial(t)), "its link is gone")
+	})
+}
+
+// TestEvidenceOfOthersIsRefused: who does not know the key of a link changes nothing.
+func TestEvidenceOfOthersIsRefused(t *testing.T) {
+	a := start(t, "a")
+	m := inKernel(t, a)
+	m.evidence()
+	require.Eventually(t, func() bool { return a.stands("x") }, patience, glance)
+	e := a.evidenceTo("x")
+	for name, change := range map[string]func(*hello){
+		"no key of that link": func(h *hello) { h.Evidence = make([]byte, 16) },
+		"a short key":         func(h *hello) { h.Evidence = h.Evidence[:1] },
+		"another dial":        func(h *hello) { h.Dial++ },
+		"another boot":        func(h *hello) { h.Boot++ },
+		"another member":      func(h *hello) { h.Node = "y" },
+		"other addresses":     func(h *hello) { h.Local = "10.0.0.1:1" },
+	} {
+		s, h := m.dial(t), *m.hello
+		h.setEnds(s.conn)
+		change(&h)
+		require.NoError(t, s.send(frameHello, &h))
+		require.ErrorContains(t, s.expect(frameWelcome, &hello{}), "refused by the peer", name)
+		s.isClosed()
+	}
+	require.Same(t, e, a.evidenceTo("x"))
+	a.mustFind(t, FindingProxyBetween, "x", "evidence connection", "10.0.0.1:1")
+	require.Equal(t, []string{"up 1"}, a.all("x"))
+}
+
+// TestEvidenceConnectionsDoNotPileUp: a member that makes them all the time has one.
+func TestEvidenceConnectionsDoNotPileUp(t *testing.T) {
+	a := start(t, "a")
+	m := inKernel(t, a)
+	first := m.evidence()
+	before := runtime.NumGoroutine()
+	for range 200 {
+		m.evidence()
+	}
+	first.isClosed()
+	require.Eventually(t, func() bool { return runtime.NumGoroutine() < before+20 }, patience, glance)
+	require.Equal(t, []string{"up 1"}, a.all("x"))
+}
+
+// TestDataOnAnEvidenceConnectionEndsTheLink.
+func TestDataOnAnEvidenceConnectionEndsTheLink(t *testing.T) {
+	a := start(t, "a")
+	m := inKernel(t, a)
+	e := m.evidence()
+	e.write(1)
+	a.counts(t, ReasonGarbage)
+	a.sees(t, "x", "down local")
+	e.isClosed()
+	m.isClosed()
+}
+
+// TestEvidenceComesBack when it broke, as long as the link stands.
+func TestEvidenceComesBack(t *testing.T) {
+	a, b := start(t, "a"), start(t, "b")
+	a.knows(b)
+	for range 3 {
+		both := func() bool { return a.evidenceTo("b") != nil && b.evidenceTo("a") != nil }
+		require.Eventually(t, both, patience, glance)
+		require.NotEmpty(t, a.Links()[0].Evidence)
+		e := b.evidenceTo("a")
+		reset(e.conn)
+		require.Eventually(t, func() bool { return b.evidenceTo("a") != e }, patience, glance)
+	}
+	require.Equal(t, []string{"up 1"}, a.all("b"))
+	require.Equal(t, []string{"up 1"}, b.all("a"))
+}
+
+// TestThereIsOneEvidenceConnectionHoweverOftenTheFactsCome.
+func TestThereIsOneEvidenceConnectionHoweverOftenTheFactsCome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := memnet.New()
+		a, b := start(t, "a", onHost(net)), start(t, "b", onHost(net))
+		a.knows(b)
+		time.Sleep(time.Second)
+		e := a.evidenceTo("b")
+		require.NotNil(t, e)
+		for range 3 {
+			nudge(b.peers["a"].link.news)
+			time.Sleep(time.Second)
+		}
+		require.Same(t, e, a.evidenceTo("b"))
+	})
+}
+
+// TestCutNetworkShowsNoEnd: a death behind a cut is seen when the cut is healed.
+func TestCutNetworkShowsNoEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := memnet.New()
+		faults := NewFaults()
+		a := start(t, "a", onHost(net, func(c *Config) { c.Faults = faults }))
+		b := start(t, "b", onHost(net))
+		a.knows(b)
+		time.Sleep(time.Second)
+		require.NotNil(t, a.evidenceTo("b"))
+		faults.Cut("b", Both)
+		net.Kill("b")
+		time.Sleep(time.Minute)
+		require.Equal(t, []string{"up 1", "down timeout"}, a.all("b"))
+		faults.HealAll()
+		time.Sleep(time.Second)
+		require.Equal(t, []string{"up 1", "down timeout", "died refused-after-eof"}, a.all("b"))
+	})
+}
+
+// TestDeathWithPingsUnreadIsProven in the virtual network as in the kernel.
+func TestDeathWithPingsUnreadIsProven(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := memnet.New()
+		a := start(t, "a", onHost(net))
+		b := startWith(t, "b", &recorder{slow: "a", release: make(chan struct{})}, onHost(net))
+		a.knows(b)
+		time.Sleep(time.Second)
+		require.True(t, a.Send("b", "g", ack(1))) // b's reader waits from now on
+		time.Sleep(time.Second + a.cfg.PingInterval/2)
+		net.Kill("b")
+		close(b.release)
+		time.Sleep(time.Second)
+		require.Equal(t, []string{"up 1", "down reset", "died refused-after-eof"}, a.all("b"))
+	})
+}

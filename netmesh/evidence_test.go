@@ -1,0 +1,232 @@
+package netmesh
+
+import (
+	"net"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/memnet"
+	"github.com/stretchr/testify/require"
+)
+
+// member is a hand-made process "x" that has a link to a node under test, and can be
+// dialed by it.
+type member struct {
+	*stranger // its end of the link
+	a         *node
+	network   Network
+	listener  net.Listener
+	hello     *hello
+	dying     atomic.Bool // the next to dial meets a listener that goes away
+}
+
+// joins makes a member of the newest version, once both ends know that nothing is between.
+func joins(t *testing.T, a *node, network Network, bind string) *member {
+	t.Helper()
+	l, err := network.Listen(bind)
+	require.NoError(t, err)
+	m := &member{a: a, network: network, listener: l, hello: helloFrom(a)}
+	m.hello.MaxVersion, m.hello.Address = maxVersion, l.Addr().String()
+	answered := make(chan struct{})
+	w := *m.hello
+	w.MinVersion = w.MaxVersion
+	go func() { defer close(answered); m.answer(&w) }()
+	t.Cleanup(func() { _ = l.Close(); <-answered })
+	m.stranger = m.dial(t)
+	require.NoError(t, m.send(frameHello, m.hello))
+	var theirs hello
+	require.NoError(t, m.expect(frameWelcome, &theirs))
+	require.NoError(t, m.send(frameJoin, &ping{}))
+	m.hello.Evidence = theirs.Evidence
+	require.NoError(t, m.send(frameFacts, &facts{
+		Local: m.conn.LocalAddr().String(), Remote: m.conn.RemoteAddr().String(),
+	}))
+	known := func() bool { return a.reaches("x") && a.trustsTheEndOf("x") }
+	require.Eventually(t, known, patience, glance)
+	return m
+}
+
+// inKernel is a member on loopback.
+func inKernel(t *testing.T, a *node) *member { return joins(t, a, tcpNetwork{}, "127.0.0.1:0") }
+
+// dial connects to the node under test.
+func (m *member) dial(t *testing.T) *stranger {
+	conn, err := m.network.Dial(t.Context(), m.a.Addr().String())
+	require.NoError(t, err)
+	t.Cleanup(func() { reset(conn) })
+	return &stranger{newGreeting(conn, patience), t}
+}
+
+// answer says to everybody who dials that it is x, until the listener is closed.
+func (m *member) answer(w *hello) {
+	for {
+		conn, err := m.listener.Accept()
+		if err != nil {
+			return
+		}
+		if m.dying.CompareAndSwap(true, false) {
+			_ = m.listener.Close()
+			reset(conn)
+			return
+		}
+		g := newGreeting(conn, patience)
+		if err := g.expect(frameHello, &hello{}); err == nil {
+			g.part(frameWelcome, w)
+		}
+		reset(conn)
+	}
+}
+
+// evidence makes the evidence connection of the member's link.
+func (m *member) evidence() *stranger {
+	m.t.Helper()
+	s := m.dial(m.t.(*testing.T))
+	require.NoError(m.t, m.present(s))
+	return s
+}
+
+// present shakes hands as the evidence connection of the member's link.
+func (m *member) present(s *stranger) error {
+	h := *m.hello
+	h.setEnds(s.conn)
+	if err := s.send(frameHello, &h); err != nil {
+		return err
+	}
+	return s.expect(frameWelcome, &hello{})
+}
+
+// reaches reports whether n has found out that it can dial a peer.
+func (n *node) reaches(peer nodeID) bool {
+	n.Mesh.mu.RLock()
+	defer n.Mesh.mu.RUnlock()
+	p := n.peers[peer]
+	return p != nil && p.link != nil && p.reach.settled
+}
+
+// evidenceOf is how the evidence connection of a peer ended, and whether there is one.
+func (n *node) evidenceOf(peer nodeID) (seen elector.Evidence, known bool) {
+	n.Mesh.mu.RLock()
+	defer n.Mesh.mu.RUnlock()
+	p := n.peers[peer]
+	return p.evidenceEnd(), p.evidence != nil
+}
+
+// stands reports whether there is an evidence connection to a peer.
+func (n *node) stands(peer nodeID) bool {
+	seen, known := n.evidenceOf(peer)
+	return known && seen == elector.EvidenceNone
+}
+
+// TestResetThatAWriterMeetsFirstIsNoProof: of a reset the first call alone is told.
+// Where that is the writer's, the reader sees an end of stream; and the port of a living
+// process refuses, as behind a firewall that rejects with a reset.
+func TestResetThatAWriterMeetsFirstIsNoProof(t *testing.T) {
+	t.Run("kernel", func(t *testing.T) {
+		a := startWith(t, "a", &recorder{slow: "x", release: make(chan struct{})})
+		resetBeforeWrite(t, a, inKernel(t, a))
+	})
+	t.Run("memory", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			network := memnet.New()
+			a := startWith(t, "a", &recorder{slow: "x", release: make(chan struct{})}, onHost(network))
+			resetBeforeWrite(t, a, joins(t, a, network.Host("x"), "x:7000"))
+		})
+	})
+}
+
+// resetBeforeWrite holds the reader of a's link up by a message, until all connections
+// have been reset and a ping has met that.
+func resetBeforeWrite(t *testing.T, a *node, m *member) {
+	e := m.evidence()
+	require.Eventually(t, func() bool { return a.stands("x") }, patience, glance)
+	_, frame, err := m.enc.batch([]queued{{"g", ack(1)}}, MinMaxFrame)
+	require.NoError(t, err)
+	m.write(frame...)
+	require.Eventually(t, func() bool { return a.busy("x") }, patience, glance)
+	_ = m.listener.Close()
+	reset(m.conn)
+	reset(e.conn)
+	require.Eventually(t, func() bool { return a.broken("x") }, patience, glance)
+	close(a.release)
+	require.Eventually(t, func() bool { return a.up() == 0 }, patience, glance)
+	a.AddPeer("x", m.hello.Address)
+	refused := func() bool { return strings.Contains(a.Links()[0].LastErr, "refused") }
+	require.Eventually(t, refused, patience, glance)
+	seen, _ := a.evidenceOf("x")
+	require.Equal(t, elector.EvidenceReset, seen)
+	require.Equal(t, []string{"up 1", "g HeartbeatAck 1", "down eof"}, a.all("x"))
+}
+
+// broken reports whether the writer of a link has met an error.
+func (n *node) broken(peer nodeID) bool {
+	n.Mesh.mu.RLock()
+	l := n.peers[peer].link
+	n.Mesh.mu.RUnlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.broken
+}
+
+// TestEvidenceEnds: what becomes of a peer whose evidence connection, or link, ends in
+// one way or the other.
+func TestEvidenceEnds(t *testing.T) {
+	died := "died refused-after-eof"
+	for name, c := range map[string]struct {
+		act  func(m *member, e *stranger)
+		want []string
+	}{
+		"both by a FIN, refused": {func(m *member, e *stranger) {
+			_ = m.listener.Close()
+			_ = closeWrite(m.conn)
+			_ = e.conn.Close()
+		}, []string{"up 1", "down eof", died}},
+		"the link by a reset, refused": {func(m *member, e *stranger) {
+			_ = m.listener.Close()
+			reset(m.conn)
+			_ = e.conn.Close()
+		}, []string{"up 1", "down reset", died}},
+		"the evidence alone, refused": {func(m *member, e *stranger) {
+			_ = m.listener.Close()
+			_ = e.conn.Close()
+		}, []string{"up 1", "down eof", died}},
+		"the link first, long before": {func(m *member, e *stranger) {
+			_ = m.listener.Close()
+			reset(m.conn)
+			m.a.sees(m.t, "x", "down reset")
+			time.Sleep(m.a.cfg.RedialMax)
+			_ = e.conn.Close()
+		}, []string{"up 1", "down reset", died}},
+		"the evidence by a reset": {func(m *member, e *stranger) {
+			_ = m.listener.Close()
+			_ = closeWrite(m.conn)
+			reset(e.conn)
+		}, []string{"up 1", "down eof"}},
+		"both by a FIN, answered": {func(m *member, e *stranger) {
+			_ = closeWrite(m.conn)
+			_ = e.conn.Close()
+		}, []string{"up 1", "down eof", "up 1"}},
+		"the link alone": {func(m *member, _ *stranger) {
+			_ = m.listener.Close()
+			_ = closeWrite(m.conn)
+		}, []string{"up 1", "down eof"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := start(t, "a")
+			m := inKernel(t, a)
+			e := m.evidence()
+			require.Eventually(t, func() bool { return a.stands("x") }, patience, glance)
+			c.act(m, e)
+			require.Eventually(t, func() bool { return len(a.all("x")) >= len(c.want) }, patience, glance)
+			a.AddPeer("x", m.hello.Address)
+			time.Sleep(3 * a.cfg.RedialMax) // for what is not to come
+			require.Equal(t, c.want, a.all("x")[:len(c.want)])
+			require.Equal(t, slices.Contains(c.want, died), a.count("x", died) == 1)
+		})
+	}
+}
