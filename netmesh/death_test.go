@@ -22,7 +22,7 @@ const (
 )
 
 // beChild runs a member "child" until it is killed. It prints its address, and
-// a line more when its first ping was answered.
+// a line more when its first ping was answered and its evidence connection stands.
 func beChild(peer string) int {
 	m, err := Listen(testConfig("child"), &recorder{})
 	if err != nil {
@@ -31,8 +31,8 @@ func beChild(peer string) int {
 	}
 	m.AddPeer("a", peer)
 	fmt.Println(m.Addr())
-	answered := func(l LinkStatus) bool { return l.RTT > 0 }
-	for !slices.ContainsFunc(m.Links(), answered) {
+	whole := func(l LinkStatus) bool { return l.RTT > 0 && l.Evidence != "" }
+	for !slices.ContainsFunc(m.Links(), whole) {
 		time.Sleep(time.Millisecond)
 	}
 	fmt.Println("linked")

@@ -89,6 +89,12 @@ func TestLivingProcessNeverEndsItsEvidenceByAFIN(t *testing.T) {
 			other.knows(it)
 			it.Disconnect(other.cfg.Node, "test")
 		},
+		"superseded": func(t *testing.T, it, other *node) {
+			if !it.Links()[0].Dialed {
+				it, other = other, it
+			}
+			require.NoError(t, it.dial(it.peers[other.cfg.Node], errand{addr: other.Addr().String()}))
+		},
 		"violation": func(t *testing.T, it, other *node) {
 			e := other.evidenceTo(it.cfg.Node)
 			_, err := e.conn.Write([]byte{1})
@@ -204,6 +210,50 @@ func TestEvidenceConnectionsDoNotPileUp(t *testing.T) {
 	first.isClosed()
 	require.Eventually(t, func() bool { return runtime.NumGoroutine() < before+20 }, patience, glance)
 	require.Equal(t, []string{"up 1"}, a.all("x"))
+}
+
+// TestNoEvidenceWithoutResets: where a reset is an ordinary close, as in a network that
+// wraps its connections, a living process would look dead.
+func TestNoEvidenceWithoutResets(t *testing.T) {
+	for _, wraps := range []nodeID{"a", "b"} {
+		wrap := func(c *Config) {
+			if c.Node == wraps {
+				c.Network = wrapping{}
+			}
+		}
+		a, b := start(t, "a", wrap), start(t, "b", wrap)
+		a.knows(b)
+		a.sees(t, "b", "up 1")
+		require.Eventually(t, func() bool { return a.trustsTheEndOf("b") }, patience, glance)
+		time.Sleep(10 * a.cfg.RedialMin)
+		require.Empty(t, a.Links()[0].Evidence)
+		require.Empty(t, b.Links()[0].Evidence)
+	}
+}
+
+// wrapping is TCP with connections that cannot be reset.
+type wrapping struct{ tcpNetwork }
+
+type wrapped struct{ net.Conn }
+
+func (n wrapping) Dial(ctx context.Context, addr string) (net.Conn, error) {
+	c, err := n.tcpNetwork.Dial(ctx, addr)
+	return wrapped{c}, err
+}
+
+func (n wrapping) Listen(addr string) (net.Listener, error) {
+	l, err := n.tcpNetwork.Listen(addr)
+	return wrappedListener{l}, err
+}
+
+type wrappedListener struct{ net.Listener }
+
+func (l wrappedListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return wrapped{c}, nil
 }
 
 // TestDataOnAnEvidenceConnectionEndsTheLink.

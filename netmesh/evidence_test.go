@@ -159,7 +159,7 @@ func resetBeforeWrite(t *testing.T, a *node, m *member) {
 	require.Eventually(t, refused, patience, glance)
 	seen, _ := a.evidenceOf("x")
 	require.Equal(t, elector.EvidenceReset, seen)
-	require.Equal(t, []string{"up 1", "g HeartbeatAck 1", "down eof"}, a.all("x"))
+	require.Equal(t, []string{"up 1", "g HeartbeatAck 1", "down reset"}, a.all("x"))
 }
 
 // broken reports whether the writer of a link has met an error.

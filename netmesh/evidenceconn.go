@@ -4,9 +4,11 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
+	"errors"
 	"fmt"
 	"io"
 	"net"
+	"syscall"
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
@@ -45,7 +47,8 @@ func newKey() []byte {
 // wantEvidence starts to make the evidence connection of a link that this side dialed,
 // once that is known to lead straight to the peer. Called by the link's reader.
 func (l *link) wantEvidence() {
-	possible := l.dialed && l.direct.Load() && l.info.Version >= evidenceVersion && !l.m.cfg.NoDeathProof
+	possible := l.dialed && l.direct.Load() && l.info.Version >= evidenceVersion && !l.m.cfg.NoDeathProof &&
+		resettable(l.conn)
 	if possible && !l.wanted {
 		l.wanted = true
 		l.m.others.Go(l.keepEvidence)
@@ -142,6 +145,9 @@ func (m *Mesh) acceptEvidence(g *greeting, h *hello) error {
 	m.mu.RLock()
 	l, refused := m.owner(h)
 	m.mu.RUnlock()
+	if refused == nil && !resettable(g.conn) {
+		refused = refuse(ReasonNone, "evidence connection on a network without resets")
+	}
 	if refused != nil {
 		g.refuse(refused)
 		return refused
@@ -183,12 +189,20 @@ func (m *Mesh) watch(e *evidence) {
 	if !m.hearsEnd(e) {
 		return
 	}
-	if n > 0 {
-		err = refuse(ReasonGarbage, "data on an evidence connection")
+	how := elector.EvidenceTimeout // this kernel has given it up
+	switch {
+	case n > 0:
+		how, err = elector.EvidenceLocal, refuse(ReasonGarbage, "data on an evidence connection")
 		e.l.blame(err)
-		e.l.end(elector.EvidenceLocal, err)
+		e.l.end(how, err)
+	case err == io.EOF:
+		how = elector.EvidenceEOF
+	case errors.Is(err, syscall.ECONNRESET):
+		how = elector.EvidenceReset
+	case errors.Is(err, net.ErrClosed):
+		how = elector.EvidenceLocal
 	}
-	m.evidenceEnded(e, evidenceOf(err))
+	m.evidenceEnded(e, how)
 }
 
 // hearsEnd waits while the fault layer swallows what the peer sends, and reports whether
@@ -235,10 +249,10 @@ func (p *peer) seekProof() {
 	}
 }
 
-// evidenceEnd reports how the process behind the newest link, or its kernel, ended the
-// evidence connection: EvidenceEOF by a FIN, EvidenceReset by a reset, EvidenceTimeout if
-// the connection was given up here. It is EvidenceNone if it stands, was dropped here, or
-// there never was one. Called with Mesh.mu held.
+// evidenceEnd reports how the evidence connection of the newest link has ended: EvidenceEOF
+// by a FIN and EvidenceReset by a reset from the other end, EvidenceTimeout if this kernel
+// gave it up, EvidenceLocal if this process ended it. It is EvidenceNone if the connection
+// stands, or there is none to know of. Called with Mesh.mu held.
 func (p *peer) evidenceEnd() elector.Evidence {
 	if p.evidence == nil {
 		return elector.EvidenceNone

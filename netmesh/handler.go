@@ -46,7 +46,7 @@ type Clock interface {
 // Network makes connections. Those of TCP and of an in-memory network fit. A
 // refused dial must match syscall.ECONNREFUSED by errors.Is, a reset connection
 // syscall.ECONNRESET. Connections may offer CloseWrite and SetLinger as
-// *net.TCPConn does; without SetLinger a reset is an ordinary close.
+// *net.TCPConn does; without SetLinger a reset is an ordinary close, and no death is proven.
 type Network interface {
 	Listen(addr string) (net.Listener, error)
 	Dial(ctx context.Context, addr string) (net.Conn, error)

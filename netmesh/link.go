@@ -3,10 +3,12 @@ package netmesh
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
@@ -47,6 +49,7 @@ type link struct {
 	key     []byte      // of the evidence connection; made by the acceptor
 	wanted  bool        // the evidence connection is being made; the reader's
 
+	writing  sync.Mutex // held while a write is under way, and until its error is noted
 	mu       sync.Mutex
 	hurried  bool      // deadlines are set for the end; nobody moves them any more
 	limit    time.Time // the read deadline
@@ -179,8 +182,16 @@ func (l *link) failed(err error) {
 	l.hasten()
 }
 
-// verdict says how the link ended, given what ended the reader.
+// verdict says how the link ended, given what ended the reader. What looks like an end of
+// stream may be a reset of which the writer was told.
 func (l *link) verdict(err error) (elector.Evidence, error) {
+	eof := errors.Is(err, io.EOF)
+	if eof {
+		l.hasten()
+		_ = l.conn.SetWriteDeadline(time.Now()) // fails on a dead connection, as the write does
+		l.writing.Lock()
+		defer l.writing.Unlock()
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var told *goodbyeError
@@ -189,7 +200,7 @@ func (l *link) verdict(err error) (elector.Evidence, error) {
 		return l.evidence, l.cause
 	case errors.As(err, &told):
 		return elector.EvidenceGoodbye, err
-	case l.cause != nil && errors.Is(err, os.ErrDeadlineExceeded):
+	case eof && errors.Is(l.cause, syscall.ECONNRESET), l.cause != nil && errors.Is(err, os.ErrDeadlineExceeded):
 		return evidenceOf(l.cause), l.cause // the writer's error, and no better one came
 	case l.broken && errors.Is(err, net.ErrClosed):
 		return elector.EvidenceReset, fmt.Errorf("connection reset here: %w", err)

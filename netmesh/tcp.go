@@ -35,12 +35,19 @@ func (t tcpNetwork) Dial(ctx context.Context, addr string) (net.Conn, error) {
 	return d.DialContext(ctx, "tcp", addr)
 }
 
-// reset closes conn so that the peer sees a reset and no orderly end.
+// reset closes conn so that the peer sees a reset and no orderly end, if it is resettable.
 func reset(conn net.Conn) {
-	if c, ok := conn.(interface{ SetLinger(sec int) error }); ok {
-		_ = c.SetLinger(0) // fails on a closed connection only
+	if resettable(conn) {
+		_ = conn.(lingering).SetLinger(0) // fails on a closed connection only
 	}
 	_ = conn.Close()
+}
+
+type lingering interface{ SetLinger(sec int) error }
+
+func resettable(conn net.Conn) bool {
+	_, ok := conn.(lingering)
+	return ok
 }
 
 // closeWrite sends the end of stream and keeps the other direction open.

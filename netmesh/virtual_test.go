@@ -156,9 +156,7 @@ func TestNewDataDirectoryUnderAnOldName(t *testing.T) {
 				a := start(t, "a", onHost(net, func(c *Config) { c.Faults = faults }))
 				b := start(t, "b", onHost(net))
 				b.AddPeer("a", "a:7000")
-				// Not at the moment of a ping: a death with a ping unread is a
-				// reset, which proves nothing.
-				time.Sleep(time.Minute + a.cfg.PingInterval/3)
+				time.Sleep(time.Minute)
 				c.end(t, net, faults, b)
 				time.Sleep(time.Minute)
 				ups := a.count("b", "up 1")

@@ -119,8 +119,12 @@ func (l *link) put(frame []byte) error {
 		_ = l.conn.SetWriteDeadline(time.Now().Add(l.m.cfg.IdleTimeout)) // fails on a dead connection, as the write does
 	}
 	l.mu.Unlock()
+	l.writing.Lock()
+	defer l.writing.Unlock()
 	if _, err := l.conn.Write(frame); err != nil {
-		return fmt.Errorf("write %d bytes to %s: %w", len(frame), l.info.Node, err)
+		err = fmt.Errorf("write %d bytes to %s: %w", len(frame), l.info.Node, err)
+		l.failed(err)
+		return err
 	}
 	l.p.traffic.framesOut.Add(1)
 	l.p.traffic.bytesOut.Add(uint64(len(frame)))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster"
@@ -128,17 +127,12 @@ func (c *Cluster) Restart(id cluster.NodeID) {
 
 // Crash ends a node as SIGKILL does: its connections end without a word, and
 // where it listened dials are refused. The others take that as proof of its
-// death, so that they need not wait for its lease to end.
-//
-// What has reached the node is read before the crash: a connection that ends with
-// data unread is reset, which proves nothing. A paused node reads nothing: its
-// death goes unproven to those who have sent to it since, and they wait. Those who
-// are cut off from a node learn nothing of its death.
+// death, so that they need not wait for its lease to end, also if it was paused. Those
+// who are cut off from a node learn nothing of its death.
 func (c *Cluster) Crash(id cluster.NodeID) {
 	c.t.Helper()
 	m := c.member(id)
 	c.demand(m, "crash", running, paused)
-	synctest.Wait()
 	c.become(m, crashed)
 	c.net.Kill(string(id))
 	m.resume()
