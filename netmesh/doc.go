@@ -17,7 +17,7 @@
 //     connection when it cannot. So an end of stream without goodbye comes from
 //     the kernel of a dead process, and a refused redial confirms it: that is
 //     proof (a) of PROTOCOL.md section 5. The same identity with a higher boot
-//     counter, after the peer's kernel ended the link, is proof (b).
+//     counter, after such an end of stream, is proof (b).
 //   - A process on a copy of a data directory does not replace the process that is
 //     linked and answers. Peers remember the newest start that they met, in memory.
 //   - Nothing that arrives from the network disturbs any link but its own.

@@ -2,7 +2,6 @@ package netmesh
 
 import (
 	"errors"
-	"syscall"
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
@@ -122,7 +121,7 @@ func (m *Mesh) unplace(p *peer, l *link, ev elector.Evidence, err error) bool {
 	p.status = peerStatus{since: time.Now(), loss: ev, err: err.Error()}
 	var said *goodbyeError
 	p.departed = errors.As(err, &said) && said.Reason == ReasonClosing
-	p.severed = ev == elector.EvidenceEOF || errors.Is(err, syscall.ECONNRESET)
+	p.severed = ev == elector.EvidenceEOF
 	if ev == elector.EvidenceEOF && p.provable(l) {
 		p.proof = proofWanted{addr: l.listens(), epoch: p.epoch}
 	}

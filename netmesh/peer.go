@@ -36,7 +36,7 @@ type peer struct {
 	process  uint64 // number of the process of that boot; 0 if unknown
 	copy     uint64 // number of a process on a copy of its directory, as it showed; 0 for none
 	departed bool   // that process is no more: it said so, or it is proven dead
-	severed  bool   // its kernel ended the last link, without a goodbye
+	severed  bool   // its kernel ended the last link by a FIN, without a goodbye
 	// forgotten says that Forget was called since the last link: nothing is known.
 	forgotten bool
 	link      *link  // nil if down

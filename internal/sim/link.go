@@ -22,7 +22,6 @@ type end struct {
 	silent    bool          // hears nothing, whatever the other end does
 	quietFrom time.Duration // since when
 	eof       bool          // the newest connection ended with FIN
-	severed   bool          // the other end's kernel ended it: with FIN or by a reset
 
 	// What this process knows of the other: the newest boot that it was linked
 	// with, of which disk, and whether that one was proven dead.
@@ -107,7 +106,6 @@ func (s *Sim) lose(l *link, i int, why elector.Evidence) {
 		return
 	}
 	e.up, e.silent, e.eof = false, false, why == elector.EvidenceEOF
-	e.severed = e.eof || why == elector.EvidenceReset
 	s.observe(&Event{Kind: EventLinkDown, Node: n.id, Peer: peer.id, Evidence: why})
 	s.hear(n, elector.LinkDown{Peer: peer.id, Evidence: why})
 }
@@ -186,14 +184,14 @@ func (s *Sim) dialed(it *item) {
 
 // connected gives end i its connection, and before it the proof that the process
 // which it knew is gone, if another runs on the same disk now and the connection to
-// the first was ended by its kernel.
+// the first ended with FIN.
 func (s *Sim) connected(l *link, i int) {
 	e, n, peer := &l.ends[i], l.nodes[i], l.nodes[1-i]
 	later := e.knownBoot != 0 && e.knownBoot < peer.boots && e.knownIdentity == peer.disk.identity
-	if later && e.severed && !e.proven {
+	if later && e.eof && !e.proven {
 		s.prove(l, i, elector.ProofReincarnated)
 	}
-	e.up, e.eof, e.severed, e.silent = true, false, false, false
+	e.up, e.eof, e.silent = true, false, false
 	if e.knownBoot != peer.boots {
 		e.knownBoot, e.knownIdentity, e.proven = peer.boots, peer.disk.identity, false
 	}
