@@ -52,7 +52,6 @@ func TestACopyNeverTakesThePlaceOfAProcessThatAnswers(t *testing.T) {
 				b.resetLink("a")
 				time.Sleep(time.Minute)
 				require.Equal(t, 2, a.count("b", "up 5"))
-				require.Len(t, a.all("b"), 3)
 				net.Kill("b")
 				time.Sleep(time.Minute)
 				require.Empty(t, clone.all("a"))
