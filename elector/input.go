@@ -141,7 +141,7 @@ const (
 	// without goodbye, and a new dial was refused.
 	ProofRefusedAfterEOF
 	// ProofReincarnated is proof (b): the same identity came back with a higher
-	// boot counter, after its kernel had ended the connection of the process before.
+	// boot counter, after its kernel had ended the connection of the process before by a FIN.
 	ProofReincarnated
 )
 
