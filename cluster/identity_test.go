@@ -156,7 +156,9 @@ func TestALostMachineIsForgottenAndReplaced(t *testing.T) {
 			require.ErrorContains(t, w.nodes[n].Forget(t.Context(), id), "there is a link to it")
 			require.Equal(t, w.nodes[id].Status().Identity, w.nodes[n].member(id).Identity)
 		}
-		w.isolate(id) // as a cable that is pulled
+		for _, n := range healthy {
+			w.faults[n].Cut(id, netmesh.Both) // as a cable that is pulled
+		}
 		time.Sleep(netmesh.DefaultIdleTimeout + 500*time.Millisecond)
 		for _, n := range healthy {
 			require.ErrorContains(t, w.nodes[n].Forget(t.Context(), id), "after 1.02s nothing that was promised")
@@ -165,6 +167,9 @@ func TestALostMachineIsForgottenAndReplaced(t *testing.T) {
 		time.Sleep(election)
 
 		successor := w.startOn(string(id), id, t.TempDir())
+		for _, n := range healthy {
+			w.faults[n].HealAll()
+		}
 		time.Sleep(election)
 		require.False(t, successor.linked())
 		for _, n := range healthy {

@@ -49,6 +49,14 @@ func (s *scene) member(of *procs.Node, id string) (found cluster.MemberStatus) {
 	return found
 }
 
+// answers reports whether a node can be asked.
+func (s *scene) answers(n *procs.Node) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	_, err := n.Status(ctx)
+	return err == nil
+}
+
 // logged reports whether a node has written a line with all these words.
 func (s *scene) logged(n *procs.Node, words ...string) bool {
 	text, err := os.ReadFile(filepath.Join(n.Dir, "node.log"))
@@ -140,10 +148,11 @@ func TestALostMachineIsReplacedByForgettingIt(t *testing.T) {
 
 	require.NoError(t, n.Kill())
 	s.replaceState(n, t.TempDir())
+	require.NoError(t, n.Start())
+	s.eventually("its successor runs", func() bool { return s.answers(n) })
 	for _, other := range healthy {
 		s.fault(other, admin.FaultRequest{HealAll: true})
 	}
-	require.NoError(t, n.Start())
 	s.eventually("its successor is refused", func() bool { return s.logged(n, "duplicate-name") })
 
 	s.eventually("nothing that was promised to it is left", func() bool {
