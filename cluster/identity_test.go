@@ -159,8 +159,10 @@ func TestALostMachineIsForgottenAndReplaced(t *testing.T) {
 		for _, n := range healthy {
 			w.faults[n].Cut(id, netmesh.Both) // as a cable that is pulled
 		}
-		time.Sleep(netmesh.DefaultIdleTimeout + 500*time.Millisecond)
 		for _, n := range healthy {
+			for w.nodes[n].member(id).Link == "up" {
+				time.Sleep(100 * time.Millisecond)
+			}
 			require.ErrorContains(t, w.nodes[n].Forget(t.Context(), id), "after 1.02s nothing that was promised")
 		}
 		w.crash(id)
