@@ -69,7 +69,10 @@ func (e *Election) campaign(ctx context.Context, after *Leadership) (*Leadership
 }
 
 func (e *Election) await(ctx context.Context, c *campaign, after *Leadership) error {
-	if err := e.do(func() error { return e.n.enlist(e.g, c, after) }); err != nil {
+	if err := e.do(ctx, func() error { return e.n.enlist(e.g, c, after) }); err != nil {
+		if ctx.Err() != nil {
+			e.withdraw(c)
+		}
 		return err
 	}
 	select {
@@ -85,7 +88,7 @@ func (e *Election) await(ctx context.Context, c *campaign, after *Leadership) er
 
 // withdraw takes a campaign back; what it got meanwhile is released.
 func (e *Election) withdraw(c *campaign) {
-	e.n.call(func() {
+	e.n.callBriefly(func() {
 		if e.g.campaign == c {
 			e.g.campaign = nil
 			e.n.standBack(e.g)
@@ -95,19 +98,22 @@ func (e *Election) withdraw(c *campaign) {
 	})
 }
 
-// do runs f on the driver if the election is open, and returns its error or why
-// the election is not open.
-func (e *Election) do(f func() error) error {
-	err := ErrClosed
-	e.n.call(func() {
+// do runs f on the driver if the election is open, and returns its error, why the
+// election is not open, or the cause of ctx, as callWithin does.
+func (e *Election) do(ctx context.Context, f func() error) error {
+	outcome := ErrClosed
+	err := e.n.callWithin(ctx, func() {
 		switch {
 		case e.n.Err() != nil:
-			err = e.n.Err()
+			outcome = e.n.Err()
 		case e.n.groups[e.g.name] == e.g && !e.g.closing:
-			err = f()
+			outcome = f()
 		}
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	return outcome
 }
 
 // enlist lets a campaign wait, or gives it the leadership at once. Only who held the
@@ -136,8 +142,8 @@ func (n *Node) enlist(g *group, c *campaign, after *Leadership) error {
 // before the next Campaign. Releasing again does nothing.
 func (l *Leadership) Release() {
 	l.stop(elector.Resigned)
-	l.e.n.call(func() { l.e.n.release(l) })
-	l.finish(elector.Resigned) // also where the driver has ended
+	l.e.n.callBriefly(func() { l.e.n.release(l) })
+	l.finish(elector.Resigned) // also where the driver has ended, or hangs
 }
 
 // release ends a leadership whose work has stopped. It runs on the driver.
@@ -170,7 +176,7 @@ func (n *Node) standBack(g *group) {
 // who does calls Release. It returns when the node does not lead, or when ctx ends,
 // and then the hand-over goes on.
 func (e *Election) Resign(ctx context.Context) error {
-	err := e.settle(ctx, func() error { e.n.resign(e.g); return nil })
+	_, err := e.settle(ctx, func() error { e.n.resign(e.g); return nil })
 	if err != nil {
 		return fmt.Errorf("resignation of node %s in election %q: %w", e.n.cfg.Node, e.g.name, err)
 	}

@@ -17,24 +17,56 @@ import (
 //
 // The election may be opened again; like a node that has just started this one
 // then supports nobody until what it may have promised has lapsed. Closing again
-// does nothing. The default election is closed with its node.
+// does nothing. The default election is closed with its node: to close it is an error.
+//
+// Close returns at most a second after ctx has ended, whatever holds this node
+// up. If that keeps it from stopping the election, the error says so, and the election
+// ends as soon as the node goes on.
 func (e *Election) Close(ctx context.Context) error {
-	e.n.call(func() {
-		if e.n.groups[e.g.name] == e.g {
-			e.g.closing = true
-			e.n.bow(e.g)
+	err := errors.New("it is the node's own and is closed with it, by Node.Close")
+	if e.g.name != DefaultGroup {
+		if err = e.n.beginClose(ctx, e.g); err == nil {
+			err = e.n.awaitEnd(ctx, e.g)
 		}
-	})
-	if err := e.n.awaitEnd(ctx, e.g); err != nil {
+	}
+	if err != nil {
 		return fmt.Errorf("close election %q: %w", e.g.name, err)
 	}
 	return nil
+}
+
+// beginClose asks an election to end for good.
+func (n *Node) beginClose(ctx context.Context, g *group) error {
+	begin := func() {
+		if n.groups[g.name] == g {
+			g.closing = true
+			n.bow(g)
+		}
+	}
+	err := n.callWithin(ctx, begin)
+	if err == nil || n.callBriefly(begin) || n.hasEnded() {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", errHeldUp, err)
 }
 
 // bow asks an election to end when its guarded work has stopped.
 func (n *Node) bow(g *group) {
 	g.refuse(ErrClosed)
 	n.step(g, elector.Stop{})
+}
+
+// errHeldUp means that a node did not do in time what it was asked for.
+var errHeldUp = errors.New("the node is held up and has not answered (does its logger block?)")
+
+// hasEnded reports whether the driver has ended.
+func (n *Node) hasEnded() bool {
+	select {
+	case <-n.driven:
+		return true
+	default:
+		return false
+	}
 }
 
 // halt ends an election at once, for the given reason. Where guarded work goes on
@@ -62,10 +94,17 @@ func (n *Node) awaitEnd(ctx context.Context, g *group) error {
 	case <-g.gone:
 	case <-n.driven:
 	case <-ctx.Done():
-		cut := false
-		n.call(func() { cut = n.halt(g, ErrClosed) })
-		if cut {
-			return fmt.Errorf("guarded work had not stopped, so nothing was handed over: %w", context.Cause(ctx))
+		cut := make(chan bool, 1)
+		n.callBriefly(func() { cut <- n.halt(g, ErrClosed) })
+		select {
+		case cut := <-cut:
+			if cut {
+				return fmt.Errorf("guarded work had not stopped, so nothing was handed over: %w", context.Cause(ctx))
+			}
+		default:
+			if !n.hasEnded() {
+				return fmt.Errorf("%w: %w", errHeldUp, context.Cause(ctx))
+			}
 		}
 	}
 	return nil
@@ -79,6 +118,9 @@ func stopped(e *elector.Effects) bool {
 // depart follows the end of an election on this node.
 func (n *Node) depart(g *group) {
 	g.announceCalm()
+	if g.held != nil && g.held.at() != over {
+		n.cut = append(n.cut, g.held)
+	}
 	close(g.gone)
 	if g.closing {
 		delete(n.groups, g.name)

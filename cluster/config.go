@@ -105,18 +105,30 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// agree are the settings of the default election that must be equal on every node,
-// for members to compare.
-func (c Config) agree() map[string]string {
+// majority is how Agreed tells a quorum that follows from the voters: lists that
+// differ are told as such, not as quorums that differ.
+const majority = "a majority"
+
+// Agreed are the settings of the default election that must be equal on every node,
+// by the names that operators give them, with defaults filled in. The voters and the
+// cluster's name are compared apart from them. Members tell each other these
+// settings; it is the only list of them. The caller may change the map.
+func (c Config) Agreed() map[string]string {
+	c = c.withDefaults()
 	e, t := c.Election, c.Election.Timing
+	quorum := majority
+	if size := c.elector(e).QuorumSize(); size != elector.Majority(len(c.Voters)) {
+		quorum = strconv.Itoa(size)
+	}
 	return map[string]string{
 		"heartbeat-broadcast":  t.HeartbeatBroadcast.String(),
 		"heartbeat-miss-count": strconv.Itoa(t.HeartbeatMissCount),
 		"lease":                t.Lease.String(),
 		"clock-drift-ppm":      strconv.FormatInt(t.ClockDriftPPM, 10),
-		"quorum":               strconv.Itoa(c.elector(e).QuorumSize()),
+		"quorum":               quorum,
 		"scouting-rule":        e.Rule.String(),
 		"unsafe-no-scouting":   strconv.FormatBool(e.UnsafeNoScouting),
+		"no-death-proof":       strconv.FormatBool(c.NoDeathProof),
 	}
 }
 

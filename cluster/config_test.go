@@ -52,3 +52,25 @@ func TestTheStopMarginLeavesTimeToWork(t *testing.T) {
 	c.Election.StopMargin = 499 * time.Millisecond
 	require.NoError(t, c.Validate())
 }
+
+// What members compare is what is in force: a quorum that is spelled out is the
+// same as the default that comes to it, and one that follows from the voters is not
+// told as a difference beside that of the voters.
+func TestWhatIsAgreedIsWhatIsInForce(t *testing.T) {
+	plain := Config{Node: "a", Voters: []NodeID{"a", "b", "c"}}
+	spelled := plain
+	spelled.Election = ElectionConfig{Timing: elector.Article(), Quorum: 2}
+	require.Equal(t, plain.Agreed(), spelled.Agreed())
+	more := plain
+	more.Voters = []NodeID{"a", "b", "c", "d"}
+	require.Equal(t, plain.Agreed(), more.Agreed())
+	for name, change := range map[string]func(*Config){
+		"quorum":         func(c *Config) { c.Election.Quorum = 3 },
+		"no-death-proof": func(c *Config) { c.NoDeathProof = true },
+		"lease":          func(c *Config) { c.Election.Timing = elector.BlazingMQ() },
+	} {
+		other := plain
+		change(&other)
+		require.NotEqual(t, plain.Agreed()[name], other.Agreed()[name], name)
+	}
+}

@@ -1,7 +1,9 @@
 package cluster
 
 import (
+	"context"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
@@ -23,27 +25,69 @@ type event struct {
 const inboxSize = 256
 
 // post hands e to the driver; it reports false if the driver has ended.
-func (n *Node) post(e event) bool {
+func (n *Node) post(e event) bool { return n.postWithin(context.Background(), e) == nil }
+
+// postWithin is post that waits no longer than ctx for room in the inbox. The error
+// is ErrClosed or the cause of ctx.
+func (n *Node) postWithin(ctx context.Context, e event) error {
 	e.posted = n.age()
 	select {
 	case n.inbox <- e:
-		return true
+		return nil
 	case <-n.driven:
-		return false
+		return ErrClosed
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }
 
 // call runs f on the driver and waits for it; it reports false if the driver
 // has ended.
-func (n *Node) call(f func()) bool {
+func (n *Node) call(f func()) bool { return n.callWithin(context.Background(), f) == nil }
+
+// callWithin is call that waits no longer than ctx, even if the driver hangs, as it
+// does when the logger blocks. The error is ErrClosed or the cause of ctx. After an
+// error the caller must not read what f writes: f may run still if it had begun.
+// If it had not, it never will.
+func (n *Node) callWithin(ctx context.Context, f func()) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	ran := make(chan struct{})
-	if !n.post(event{do: func() { defer close(ran); f() }}) {
-		return false
+	var taken atomic.Bool // by the driver, or by the caller so that f does not run
+	run := func() {
+		if taken.CompareAndSwap(false, true) {
+			defer close(ran)
+			f()
+		}
+	}
+	if err := n.postWithin(ctx, event{do: run}); err != nil {
+		return err
 	}
 	select {
 	case <-ran:
-		return true
+		return nil
 	case <-n.driven:
+		return ErrClosed
+	case <-ctx.Done():
+		taken.Store(true)
+		return context.Cause(ctx)
+	}
+}
+
+// patience is how long a step of cleaning up may take after ctx has ended. It takes
+// milliseconds unless something hangs. No call takes more than two such steps.
+const patience = 500 * time.Millisecond
+
+// callBriefly runs f on the driver whatever happens. It waits for that no longer than
+// patience; a driver that hangs runs f when it goes on. It reports whether f has run.
+func (n *Node) callBriefly(f func()) bool {
+	ran := make(chan bool, 1)
+	go func() { ran <- n.call(f) }()
+	select {
+	case ok := <-ran:
+		return ok
+	case <-time.After(patience):
 		return false
 	}
 }

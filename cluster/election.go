@@ -1,10 +1,12 @@
 package cluster
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/netmesh"
@@ -28,39 +30,72 @@ var ErrOpen = errors.New("the election is open already")
 //
 // A voter on which the election is not open does not vote in it. The name may
 // have 1 to 255 bytes, without spaces. The error is a *ConfigError, wraps ErrOpen
-// or ErrClosed, or says why the disk did not take it.
-func (n *Node) Election(group string, cfg ElectionConfig) (*Election, error) {
-	if group == "" || len(group) > netmesh.MaxNameLength || strings.ContainsFunc(group, isSpace) {
-		return nil, fmt.Errorf("open election %q: the name must have 1 to %d bytes and no spaces", group, netmesh.MaxNameLength)
+// or ErrClosed, or says why the disk did not take it. A disk that has not answered
+// within ten seconds is an error, too; the election then is not opened.
+func (n *Node) Election(name string, cfg ElectionConfig) (*Election, error) {
+	if name == "" || len(name) > netmesh.MaxNameLength || strings.ContainsFunc(name, isSpace) {
+		return nil, fmt.Errorf("open election %q: the name must have 1 to %d bytes and no spaces", name, netmesh.MaxNameLength)
 	}
 	all := n.cfg
 	all.Election = cfg.withDefaults()
 	err := all.Validate()
+	ctx, cancel := context.WithTimeoutCause(context.Background(), openTime, errHeldUp)
+	defer cancel()
 	if err == nil {
-		err = n.reserve(group)
+		err = n.reserve(ctx, name)
+	}
+	var g *group
+	if err == nil {
+		g, err = n.open(ctx, name, all.Election)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("open election %q: %w", group, err)
-	}
-	// An election of that name may just have been closed: its last term must be
-	// on disk before it is read, or a vote could be given twice.
-	n.persister.settle()
-	g, start, err := n.newGroup(group, all.Election)
-	if !n.call(func() {
-		delete(n.opening, group)
-		if err == nil && n.Err() != nil {
-			err = n.Err()
-		}
-		if err == nil {
-			n.enter(g, start)
-		}
-	}) {
-		err = ErrClosed
-	}
-	if err != nil {
-		return nil, fmt.Errorf("open election %q: %w", group, err)
+		return nil, fmt.Errorf("open election %q: %w", name, err)
 	}
 	return &Election{n, g}, nil
+}
+
+// openTime is how long the disk has to take a new election. No disk on which a node
+// could be elected takes that long.
+const openTime = 10 * time.Second
+
+// open takes part in an election whose name is reserved. If the disk does not answer
+// before ctx ends, the name stays reserved until it does.
+func (n *Node) open(ctx context.Context, name string, cfg ElectionConfig) (*group, error) {
+	type opened struct {
+		g     *group
+		start elector.Start
+		err   error
+	}
+	ready := make(chan opened, 1)
+	go func() {
+		// An election of that name may just have been closed: its last term must be
+		// on disk before it is read, or a vote could be given twice.
+		n.persister.settle()
+		g, start, err := n.newGroup(name, cfg)
+		ready <- opened{g, start, err}
+	}()
+	select {
+	case o := <-ready:
+		err := o.err
+		if !n.call(func() {
+			delete(n.opening, name)
+			if err == nil && n.Err() != nil {
+				err = n.Err()
+			}
+			if err == nil {
+				n.enter(o.g, o.start)
+			}
+		}) {
+			err = ErrClosed
+		}
+		return o.g, err
+	case <-ctx.Done():
+		go func() {
+			<-ready
+			n.call(func() { delete(n.opening, name) })
+		}()
+		return nil, fmt.Errorf("the disk has not answered within %s", openTime)
+	}
 }
 
 // ErrNotOpen means that no election of that name is open on this node.
@@ -89,24 +124,27 @@ func (n *Node) Lookup(group string) (*Election, error) {
 }
 
 // reserve keeps a name for an election that is being opened.
-func (n *Node) reserve(group string) error {
-	err := ErrClosed
-	n.call(func() {
+func (n *Node) reserve(ctx context.Context, group string) error {
+	outcome := ErrClosed
+	err := n.callWithin(ctx, func() {
 		switch {
 		case n.Err() != nil:
-			err = n.Err()
+			outcome = n.Err()
 		case n.leaving:
 		case n.groups[group] != nil || n.opening[group]:
-			err = ErrOpen
+			outcome = ErrOpen
 		case n.closed[group] != nil && n.closed[group].held != nil:
-			err = fmt.Errorf("the work of its last leadership here has not been released: %w", ErrCampaigning)
+			outcome = fmt.Errorf("the work of its last leadership here has not been released: %w", ErrCampaigning)
 		default:
 			n.opening[group] = true
 			delete(n.closed, group)
-			err = nil
+			outcome = nil
 		}
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	return outcome
 }
 
 func isSpace(r rune) bool { return r <= ' ' || r == 0x7f }

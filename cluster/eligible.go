@@ -15,7 +15,7 @@ import (
 // mind, or always: that costs little.
 func (e *Election) SetFit(unfit error) error {
 	why := textOf(unfit)
-	err := e.do(func() error {
+	err := e.do(context.Background(), func() error {
 		if (why == "") != (e.g.unfit == "") {
 			e.n.log.Info("fitness", "group", e.g.name, "fit", why == "", "why", why)
 		}
@@ -70,54 +70,63 @@ func checkRest(rest time.Duration) error {
 }
 
 func (e *Election) stepDown(ctx context.Context, rest time.Duration) error {
-	return e.settle(ctx, func() error {
+	_, err := e.settle(ctx, func() error {
 		if e.g.leads == 0 && rest == 0 {
 			return ErrNotLeader
 		}
 		e.n.step(e.g, elector.Resign{Rest: rest})
 		return nil
 	})
+	return err
 }
 
 // settle runs begin on the driver, and waits until no handover of the election is
-// under way.
-func (e *Election) settle(ctx context.Context, begin func() error) error {
+// under way. It reports whether this node led at that moment: afterwards it may have
+// been elected again.
+func (e *Election) settle(ctx context.Context, begin func() error) (leads bool, err error) {
 	if ctx.Err() != nil {
-		return context.Cause(ctx)
+		return false, context.Cause(ctx)
 	}
-	var settled <-chan struct{}
-	err := e.do(func() error {
+	var next *calm
+	err = e.do(ctx, func() error {
 		err := begin()
-		settled = e.g.settled()
+		next = e.g.awaitCalm()
 		return err
 	})
 	if err != nil {
-		return err
+		return false, err
 	}
 	select {
-	case <-settled:
-		return nil
+	case <-next.reached:
+		return next.leads, nil
 	case <-e.n.driven:
-		return ErrClosed
+		return false, ErrClosed
 	case <-ctx.Done():
-		return fmt.Errorf("under way, and going on: %w", context.Cause(ctx))
+		return false, fmt.Errorf("under way, and going on: %w", context.Cause(ctx))
 	}
 }
 
-// settled is closed when no handover is under way. It is the driver's.
-func (g *group) settled() <-chan struct{} {
+// calm is the moment at which no handover of an election is under way.
+type calm struct {
+	reached chan struct{} // closed then
+	leads   bool          // whether this node leads then; set before
+}
+
+// awaitCalm returns the next such moment, or the present one. It is the driver's.
+func (g *group) awaitCalm() *calm {
 	if g.calm == nil {
-		g.calm = make(chan struct{})
+		g.calm = &calm{reached: make(chan struct{})}
 	}
-	calm := g.calm
+	next := g.calm
 	g.announceCalm()
-	return calm
+	return next
 }
 
 // announceCalm lets those go on who wait for the end of a handover.
 func (g *group) announceCalm() {
 	if g.calm != nil && g.machine.Handover() == (elector.Handover{}) {
-		close(g.calm)
+		g.calm.leads = g.leads != 0
+		close(g.calm.reached)
 		g.calm = nil
 	}
 }

@@ -16,9 +16,9 @@ func explain(s elector.Status, aside string, cfg Config, members []MemberStatus,
 	case s.Role == elector.Dormant:
 		return "this node takes no part"
 	case s.Role == elector.Leader:
-		return leads(s, cfg) + reluctantly(s, aside)
+		return leads(s, cfg) + reluctantly(s, aside) + lastTerm(s)
 	case s.Leader != "":
-		return fmt.Sprintf("follows %s, last heard %s ago", s.Leader, short(now.Sub(s.HeardAt)))
+		return fmt.Sprintf("follows %s, last heard %s ago", s.Leader, short(now.Sub(s.HeardAt))) + lastTerm(s)
 	}
 	return "no leader: " + whyNone(s, aside, cfg, members, now)
 }
@@ -44,12 +44,27 @@ func reluctantly(s elector.Status, aside string) string {
 	return ""
 }
 
+// lastTerm warns while there is a leader that there can be no other.
+func lastTerm(s elector.Status) string {
+	if s.NoTermsLeft {
+		return ", but no terms are left: nobody can be elected after it; " + noTermsAdvice
+	}
+	return ""
+}
+
+// noTermsAdvice is where the way out is.
+const noTermsAdvice = "see docs/errors.md#terms-used-up"
+
 // whyNone names what keeps the node leaderless, the gravest first.
 func whyNone(s elector.Status, aside string, cfg Config, members []MemberStatus, now elector.Time) string {
 	reachable, missing := reach(cfg, members)
 	switch {
+	case s.NoTermsLeft:
+		return fmt.Sprintf("no terms are left: %d is the highest there is, so nobody can be elected; %s", s.Term, noTermsAdvice)
 	case reachable < s.Quorum:
 		return fmt.Sprintf("%d of %d voters needed, %d reachable%s", s.Quorum, len(cfg.Voters), reachable, missing)
+	case s.Role == elector.Candidate && s.Writing:
+		return fmt.Sprintf("this node writes term %d to its disk, to stand for election in it", s.Term)
 	case s.Role == elector.Candidate:
 		return fmt.Sprintf("this node stands for election in term %d", s.Term)
 	case s.Tentative != "":

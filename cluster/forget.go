@@ -21,7 +21,7 @@ import (
 func (n *Node) Forget(ctx context.Context, id NodeID) error {
 	err := context.Cause(ctx)
 	if err == nil {
-		err = n.forget(id)
+		err = n.forget(ctx, id)
 	}
 	if err != nil {
 		return fmt.Errorf("node %s forgets node %s: %w", n.cfg.Node, id, err)
@@ -29,7 +29,7 @@ func (n *Node) Forget(ctx context.Context, id NodeID) error {
 	return nil
 }
 
-func (n *Node) forget(id NodeID) error {
+func (n *Node) forget(ctx context.Context, id NodeID) error {
 	if id == n.cfg.Node {
 		return errors.New("that is this node")
 	}
@@ -38,12 +38,13 @@ func (n *Node) forget(id NodeID) error {
 		return errors.New("no member has that name")
 	}
 	var promise time.Duration
-	if !n.call(func() {
+	err := n.callWithin(ctx, func() {
 		for _, g := range n.groups {
 			promise = max(promise, g.promise)
 		}
-	}) {
-		return ErrClosed
+	})
+	if err != nil {
+		return err
 	}
 	return n.mesh.Forget(id, promise)
 }

@@ -20,6 +20,7 @@ type group struct {
 	sequencer lsn.Sequencer
 	since     time.Time    // of the newest transition, by the wall clock
 	leaseEnd  atomic.Int64 // elector.Time before which this node may say that it leads; 0 if it does not
+	lastLease atomic.Int64 // what leaseEnd was before it became 0
 
 	measure groupMeasure
 
@@ -32,7 +33,7 @@ type group struct {
 	campaigns    bool          // stands only while somebody campaigns or holds a leadership
 	campaign     *campaign     // that waits; nil for none
 	held         *Leadership   // whose work has not been released; nil for none
-	calm         chan struct{} // closed when no handover is under way; nil while nobody waits
+	calm         *calm         // when no handover is under way; nil while nobody waits
 	closing      bool          // is to be dropped
 	gone         chan struct{} // closed when this node takes no part in it any more
 }
@@ -45,6 +46,9 @@ func (g *group) leading(now elector.Time) bool { return now < elector.Time(g.lea
 // while it still says that it leads.
 func (g *group) publish() error {
 	lease := g.machine.Lease()
+	if last := g.leaseEnd.Load(); last != 0 {
+		g.lastLease.Store(last)
+	}
 	g.leaseEnd.Store(int64(lease.End))
 	if lease.Term == g.leads {
 		return nil

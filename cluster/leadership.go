@@ -32,12 +32,14 @@ type Leadership struct {
 	// lease's, which heartbeats renew, and 0 when the leadership is over.
 	fixed atomic.Int64
 
-	dismissed bool // Resign was called: it is not followed by another; the driver's
+	dismissed bool  // Resign was called: it is not followed by another; the driver's
+	watch     watch // the warden's
 
 	mu       sync.Mutex
 	phase    phase
 	reason   elector.Reason
 	deadline elector.Time // when the phase is not serving: what fixed was set to first
+	told     time.Time    // what Deadline said since then; it never says anything later
 }
 
 // phase is how far a leadership has come; it only ever grows.
@@ -52,7 +54,7 @@ const (
 // newLeadership returns a leadership that is still to begin. Its context has the
 // values of ctx, but ends only with the leadership.
 func newLeadership(ctx context.Context, e *Election) *Leadership {
-	l := &Leadership{e: e, done: make(chan struct{})}
+	l := &Leadership{e: e, done: make(chan struct{}), watch: watch{place: nowhere}}
 	l.ctx, l.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	l.fixed.Store(int64(elector.Never))
 	return l
@@ -75,29 +77,62 @@ func (l *Leadership) Term() lsn.Term { return lsn.Term(l.term.Load()) }
 // cancelled until Deadline, so that the work can stop in order.
 func (l *Leadership) Valid() bool { return l.e.n.clock.Now() < l.end() }
 
-// end is when the leadership ends unless it is renewed; 0 if it is over.
+// end is when the leadership ends unless it is renewed; 0 if it is over. The lease is
+// read first: if this leadership is not over afterwards, it was not the lease of a
+// later one.
 func (l *Leadership) end() elector.Time {
+	lease := elector.Time(l.e.g.leaseEnd.Load())
 	if fixed := elector.Time(l.fixed.Load()); fixed != elector.Never {
 		return fixed
 	}
-	return elector.Time(l.e.g.leaseEnd.Load())
+	return lease
+}
+
+// state is the leadership's phase and its end at one moment.
+func (l *Leadership) state() (phase, elector.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.phase, l.end()
 }
 
 // Deadline is when the leadership ends by the clock: heartbeats move it on until
-// Context is cancelled, then it stays. It is the zero time if the leadership
-// needs no lease, as that of a single voter. For people and timers; what decides
-// is Valid.
+// Context is cancelled, then it never becomes later. If Context was cancelled because
+// the lease had ended or was lost, it is when that happened, however late this process
+// noticed; once the work is released, it is not later than that. It is the zero time if the leadership needs no lease, as that of a single
+// voter. For people and timers; what decides is Valid.
 func (l *Leadership) Deadline() time.Time {
 	l.mu.Lock()
-	end := l.deadline
+	defer l.mu.Unlock()
 	if l.phase == serving {
-		end = l.end()
+		if end := l.end(); end != 0 {
+			return l.wallTime(end)
+		}
+		return l.wallTime(l.lastEnd()) // lost, and the driver is about to say so
 	}
-	l.mu.Unlock()
-	if end == elector.Never {
+	// Two clocks are read, and the machine may sleep: what was said first is the limit.
+	at := l.wallTime(l.deadline)
+	if l.told.IsZero() || at.Before(l.told) {
+		l.told = at
+	}
+	return l.told
+}
+
+// wallTime is when t comes, never later than that; the zero time for Never.
+func (l *Leadership) wallTime(t elector.Time) time.Time {
+	if t == elector.Never {
 		return time.Time{}
 	}
-	return time.Now().Add(end.Sub(l.e.n.clock.Now()))
+	return time.Now().Add(t.Sub(l.e.n.clock.Now()))
+}
+
+// lastEnd is the end of a leadership that nobody was told to stop: that of its lease,
+// or now if that comes first.
+func (l *Leadership) lastEnd() elector.Time {
+	end := l.end()
+	if end == 0 { // the lease is lost, and this was it
+		end = elector.Time(l.e.g.lastLease.Load())
+	}
+	return min(end, l.e.n.clock.Now())
 }
 
 // NextLSN issues the next fencing token of this leadership. Tokens rise strictly,
@@ -148,7 +183,7 @@ func (l *Leadership) stopBy(why elector.Reason, deadline elector.Time) {
 	defer l.mu.Unlock()
 	switch end := l.end(); {
 	case l.phase == serving && end == 0: // lost, and the driver is about to say so
-		l.tell(why, l.e.n.clock.Now())
+		l.tell(why, l.lastEnd())
 		l.close()
 	case l.phase == serving:
 		l.phase = stopping
@@ -175,7 +210,7 @@ func (l *Leadership) finish(why elector.Reason) {
 		return
 	}
 	if l.phase == serving {
-		l.tell(why, l.e.n.clock.Now())
+		l.tell(why, l.lastEnd())
 	}
 	l.close()
 }
@@ -183,6 +218,7 @@ func (l *Leadership) finish(why elector.Reason) {
 // close ends the leadership for good. It runs under the lock.
 func (l *Leadership) close() {
 	l.phase = over
+	l.deadline = min(l.deadline, l.e.n.clock.Now()) // released work has ended before it
 	l.fixed.Store(0)
 	close(l.done)
 }

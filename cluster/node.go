@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -41,18 +42,26 @@ type Node struct {
 	emergencies []EmergencyStatus // as at the start
 	lost        []NodeID          // whom they keep from voting
 
+	// cut are the leaderships whose work may go on although their election has ended on
+	// this node; owned by the driver, and by close when that has ended.
+	cut []*Leadership
+
 	members    members
 	remembered []string // what is in store.Peers; owned by the goroutine of gossip
 
 	anomalies map[string]int       // by kind; owned by the driver, as is logged
 	logged    map[string]time.Time // when an anomaly was last logged
+	// lastAnomaly is when each kind came last; owned by the driver.
+	lastAnomaly map[string]time.Time
 
 	measure   *measure
-	hold      func() // the seam's
+	hold      func()      // the seam's
+	dead      func() bool // the seam's
 	inbox     chan event
 	quit      chan struct{} // closed to end driver and persister
 	driven    chan struct{} // closed when the driver has ended
 	persisted chan struct{} // closed when the persister has ended
+	unwatch   chan struct{} // closed to end the warden
 	watched   chan struct{} // closed when the warden has ended
 
 	finished sync.Once
@@ -63,16 +72,25 @@ type Node struct {
 	urge     context.CancelCauseFunc // ends it
 	closeErr error
 	gone     chan struct{} // closed when Close is done
+	stage    atomic.Value  // a string: what Close waits for
+	// until is when the guarded work that a closed node left behind must have stopped;
+	// nil if there is none.
+	until    atomic.Pointer[time.Time]
+	released chan struct{} // closed when the data directory is free again
 }
 
 // ErrClosed is what a closed node answers.
 var ErrClosed = errors.New("the node is closed")
 
 // Start starts a node and returns at once; a leader is found or elected in the
-// background. ctx governs the start only: end the node with Close.
+// background. ctx governs the start only: end the node with Close. If a node of this
+// process was closed while its guarded work went on, Start waits for its data
+// directory, at most until that work's deadline or until ctx ends: see Close.
 //
 // The error names everything that is wrong with cfg, or what could not be had:
-// a directory in use, a port that is taken, a state file that is damaged.
+// a directory in use, a port that is taken, a state file that is damaged. Start
+// returns at most a second after ctx has ended; a disk that hangs keeps what was
+// begun, which is undone when the disk goes on.
 func Start(ctx context.Context, cfg Config) (*Node, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -81,7 +99,25 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		return nil, fmt.Errorf("start of node %s: %w", cfg.Node, err)
 	}
 	n := newNode(cfg.withDefaults(), seam.From(ctx))
-	if err := n.start(seam.From(ctx)); err != nil {
+	started := make(chan error, 1)
+	go func() { started <- n.start(ctx) }()
+	var err error
+	select {
+	case err = <-started:
+	case <-ctx.Done():
+		select {
+		case err = <-started:
+		case <-time.After(patience):
+			err = fmt.Errorf("%w: the disk or the network has not answered; the start goes on, and is undone as soon as it can be",
+				context.Cause(ctx))
+			go func() {
+				if <-started == nil {
+					_ = n.Close(canceled)
+				}
+			}()
+		}
+	}
+	if err != nil {
 		return nil, fmt.Errorf("start of node %s: %w", cfg.Node, err)
 	}
 	return n, nil
@@ -97,16 +133,19 @@ func newNode(cfg Config, s seam.Seam) *Node {
 		closed:    map[string]*group{},
 		up:        map[NodeID]bool{},
 		started:   time.Now(),
-		anomalies: map[string]int{},
+		anomalies: map[string]int{}, lastAnomaly: map[string]time.Time{},
 		logged:    map[string]time.Time{},
 		measure:   newMeasure(),
 		hold:      s.Hold,
+		dead:      s.Dead,
 		inbox:     make(chan event, inboxSize),
 		quit:      make(chan struct{}),
 		driven:    make(chan struct{}),
 		persisted: make(chan struct{}),
+		unwatch:   make(chan struct{}),
 		watched:   make(chan struct{}),
 		gone:      make(chan struct{}),
+		released:  make(chan struct{}),
 		done:      make(chan struct{}),
 	}
 	if n.clock == nil {
@@ -115,6 +154,9 @@ func newNode(cfg Config, s seam.Seam) *Node {
 	if n.hold == nil {
 		n.hold = func() {}
 	}
+	if n.dead == nil {
+		n.dead = func() bool { return false }
+	}
 	n.warden = newWarden(n.clock)
 	n.hurry, n.urge = context.WithCancelCause(context.Background())
 	return n
@@ -122,7 +164,8 @@ func newNode(cfg Config, s seam.Seam) *Node {
 
 // start acquires what the node runs on; what it has it releases if the rest
 // cannot be had.
-func (n *Node) start(s seam.Seam) (err error) {
+func (n *Node) start(ctx context.Context) (err error) {
+	s := seam.From(ctx)
 	var undo []func()
 	defer func() {
 		if err != nil {
@@ -131,8 +174,7 @@ func (n *Node) start(s seam.Seam) (err error) {
 			}
 		}
 	}()
-	n.store, err = store.Open(n.cfg.DataDir, store.Owner{Cluster: n.cfg.Cluster, Node: string(n.cfg.Node)})
-	if err != nil {
+	if n.store, err = n.openDir(ctx); err != nil {
 		return err
 	}
 	undo = append(undo, func() { n.store.Close() })
@@ -153,8 +195,8 @@ func (n *Node) start(s seam.Seam) (err error) {
 	n.enter(g, start)
 	go n.drive()
 	go func() { defer close(n.persisted); n.persister.run(n.quit) }()
-	go func() { defer close(n.watched); n.warden.run(n.inbox, n.quit) }()
-	undo = append(undo, n.end)
+	go func() { defer close(n.watched); n.warden.run(n.inbox, n.unwatch) }()
+	undo = append(undo, n.endWatch, n.end)
 	return n.join(s.Peers)
 }
 
@@ -164,7 +206,7 @@ func (n *Node) meshConfig(network netmesh.Network) netmesh.Config {
 		Identity: n.store.Identity(), Boot: n.store.Boot(),
 		Bind: n.cfg.MeshAddr, Advertise: n.cfg.AdvertiseMesh, Network: network,
 		Logger: n.log.Named("mesh"), Faults: n.cfg.Faults, NoDeathProof: n.cfg.NoDeathProof,
-		Voters: n.cfg.Voters, Agree: n.cfg.agree(), MaxDriftPPM: n.cfg.Election.Timing.ClockDriftPPM,
+		Voters: n.cfg.Voters, Agree: n.cfg.Agreed(), MaxDriftPPM: n.cfg.Election.Timing.ClockDriftPPM,
 		Clock: n.clock,
 	}
 	meshTimes(&cfg, n.cfg.Election.Timing)
@@ -220,66 +262,5 @@ func (n *Node) Err() error {
 	}
 }
 
-// Close ends the node. Guarded work is told to stop and waited for, at most until
-// its lease ends; then leadership is handed over to the best follower, and the node says
-// goodbye. It leaves no goroutine behind. If ctx ends before the work has stopped,
-// nothing is handed over and the error says so: see Election.Close. Closing twice
-// is harmless; the first ctx to end counts for both.
-func (n *Node) Close(ctx context.Context) error {
-	n.closing.Do(func() { go n.close() })
-	stop := context.AfterFunc(ctx, func() { n.urge(context.Cause(ctx)) })
-	defer stop()
-	<-n.gone
-	return n.closeErr
-}
-
-func (n *Node) close() {
-	defer close(n.gone)
-	err := n.bowOut(n.hurry)
-	n.call(func() { n.finish(ErrClosed) })
-	n.closeErr = errors.Join(err, n.leave(n.hurry))
-	n.urge(nil)
-}
-
 // Default is the node's default election, which every node takes part in.
 func (n *Node) Default() *Election { return n.election }
-
-// leave takes the node off the network, then ends it. The listener closes only
-// after the elections have stopped: a refused dial is proof of that.
-func (n *Node) leave(ctx context.Context) error {
-	err := n.mesh.Close(ctx)
-	if n.gossip != nil {
-		n.sayGoodbye(ctx)
-		err = errors.Join(err, n.gossip.Close(ctx))
-	}
-	n.end()
-	return errors.Join(err, n.store.Close())
-}
-
-// leaveTime bounds the goodbye to gossip. It is a courtesy: the mesh has said what
-// elections need to know, and where everybody leaves at once nobody answers.
-const leaveTime = 500 * time.Millisecond
-
-func (n *Node) sayGoodbye(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, leaveTime)
-	defer cancel()
-	if err := n.gossip.Leave(ctx); err != nil {
-		n.log.Debug("left without a goodbye to all", "error", err)
-	}
-}
-
-// end stops the goroutines of the node and waits for them.
-func (n *Node) end() {
-	close(n.quit)
-	<-n.driven
-	<-n.persisted
-	<-n.watched
-	n.hub.close()
-}
-
-// canceled is the context of those who do not wait.
-var canceled = func() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	return ctx
-}()

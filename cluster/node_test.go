@@ -111,6 +111,26 @@ func TestTransferThatCannotBeLeavesTheLeaderInPlace(t *testing.T) {
 	})
 }
 
+// TestTransferToANodeThatCannotWinLeavesTheLeaderInPlace: of the others it has links
+// to none but the leader.
+func TestTransferToANodeThatCannotWinLeavesTheLeaderInPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, "a", "b", "c", "d", "e")
+		w.start("a", "b", "c", "d", "e")
+		time.Sleep(election)
+		leader := w.leader()
+		spoke := w.others(leader)[0]
+		for _, id := range w.others(leader)[1:] {
+			w.faults[spoke].Cut(id, netmesh.Both)
+		}
+		time.Sleep(election)
+		require.ErrorContains(t, leader.Transfer(t.Context(), spoke), "it is connected to too few voters to win an election")
+		time.Sleep(election)
+		require.Equal(t, leader, w.leader())
+		w.closeAll()
+	})
+}
+
 func TestTransferToANodeThatDoesNotAnswerLeavesTheLeaderInPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "a", "b", "c")

@@ -37,7 +37,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq[Leader] {
 	return func(yield func(Leader) bool) {
 		sub := e.Subscribe(1) // holds the newest event
 		defer sub.Close()
-		now, open := e.leader()
+		now, open := e.leader(ctx)
 		if !open || !yield(now) {
 			return
 		}
@@ -55,14 +55,19 @@ func (e *Election) Observe(ctx context.Context) iter.Seq[Leader] {
 	}
 }
 
-// leader is the leader as of now; open is false if the election is closed.
-func (e *Election) leader() (l Leader, open bool) {
-	err := e.do(func() error {
+// leader is the leader as of now; open is false if the election is closed, or ctx
+// has ended.
+func (e *Election) leader(ctx context.Context) (now Leader, open bool) {
+	var l Leader
+	err := e.do(ctx, func() error {
 		s := e.g.machine.Status()
 		l = perceived(s.Leader, s.Term)
 		return nil
 	})
-	return l, err == nil
+	if err != nil {
+		return Leader{}, false
+	}
+	return l, true
 }
 
 // next waits for the next event of an open election.

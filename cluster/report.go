@@ -39,6 +39,7 @@ const anomalyQuiet = time.Minute
 // be right.
 func (n *Node) reportAnomaly(g *group, a elector.Anomaly) {
 	n.anomalies[a.Kind.String()]++
+	n.lastAnomaly[a.Kind.String()] = time.Now()
 	key := fmt.Sprint(a.Kind, a.Peer)
 	if now := time.Now(); now.Sub(n.logged[key]) >= anomalyQuiet {
 		n.logged[key] = now

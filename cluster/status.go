@@ -33,8 +33,10 @@ type Status struct {
 	Findings []netmesh.Finding `json:"findings,omitempty"`
 	// Anomalies and Refused count what should not happen: odd messages by kind,
 	// and connections that the mesh closed by reason.
-	Anomalies map[string]int    `json:"anomalies,omitempty"`
-	Refused   map[string]uint64 `json:"refused,omitempty"`
+	Anomalies map[string]int `json:"anomalies,omitempty"`
+	// AnomalyAges is how long ago the newest odd message of each kind came.
+	AnomalyAges map[string]Seconds `json:"anomaly_ages_s,omitempty"`
+	Refused     map[string]uint64  `json:"refused,omitempty"`
 }
 
 // GroupStatus is a node's view of one election.
@@ -106,7 +108,10 @@ func (n *Node) Status() Status {
 		st.Failure = err.Error()
 	}
 	n.view(func() {
-		st.Anomalies = maps.Clone(n.anomalies)
+		st.Anomalies, st.AnomalyAges = maps.Clone(n.anomalies), map[string]Seconds{}
+		for kind, at := range n.lastAnomaly {
+			st.AnomalyAges[kind] = seconds(time.Since(at))
+		}
 		for _, name := range slices.Sorted(maps.Keys(n.groups)) {
 			st.Groups = append(st.Groups, n.groupStatus(n.groups[name], st.Members))
 		}

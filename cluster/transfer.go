@@ -37,21 +37,23 @@ func (n *Node) Transfer(ctx context.Context, to NodeID) error { return n.electio
 
 // beginTransfer steps down in favor of a voter, if that can be, and names it.
 func (e *Election) beginTransfer(ctx context.Context, to NodeID) (NodeID, error) {
-	err := e.settle(ctx, func() (err error) {
-		if to, err = successor(e.g.machine, to); err == nil {
-			e.n.step(e.g, elector.Transfer{To: to})
+	named := make(chan NodeID, 1)
+	leads, err := e.settle(ctx, func() error {
+		best, err := successor(e.g.machine, to)
+		named <- best
+		if err == nil {
+			e.n.step(e.g, elector.Transfer{To: best})
 		}
 		return err
 	})
-	if err != nil {
-		return to, err
+	select {
+	case to = <-named:
+	default: // the driver did not get to it
 	}
-	return to, e.do(func() error {
-		if e.g.leads != 0 {
-			return fmt.Errorf("it does not answer, or cannot lead any more; node %s leads on", e.n.cfg.Node)
-		}
-		return nil
-	})
+	if err == nil && leads {
+		err = fmt.Errorf("it does not answer, or cannot lead any more; node %s leads on", e.n.cfg.Node)
+	}
+	return to, err
 }
 
 // successor is the voter to hand over to: the one asked for, or the best.

@@ -3,7 +3,6 @@ package cluster
 import (
 	"container/heap"
 	"sync"
-	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/clock"
@@ -16,30 +15,38 @@ type warden struct {
 	clock clock.Clock
 	mu    sync.Mutex
 	due   watches
-	wake  chan struct{} // has an element if an earlier watch was added
+	wake  chan struct{} // has an element if the earliest watch has changed
 }
 
-// watch is when to look at a leadership next.
+// watch is when to look at a leadership next. The warden's lock guards it.
 type watch struct {
-	at elector.Time
-	l  *Leadership
+	at    elector.Time
+	place int // in watches; nowhere if the leadership is not watched
 }
 
-// watches is a heap, the earliest first.
-type watches []watch
+// watches is a heap of leaderships, each in it at most once, the earliest first.
+type watches []*Leadership
 
 func (w watches) Len() int           { return len(w) }
-func (w watches) Less(i, j int) bool { return w[i].at < w[j].at }
-func (w watches) Swap(i, j int)      { w[i], w[j] = w[j], w[i] }
+func (w watches) Less(i, j int) bool { return w[i].watch.at < w[j].watch.at }
+func (w watches) Swap(i, j int) {
+	w[i], w[j] = w[j], w[i]
+	w[i].watch.place, w[j].watch.place = i, j
+}
 
 // Push and Pop are for package heap.
-func (w *watches) Push(x any) { *w = append(*w, x.(watch)) }
+func (w *watches) Push(x any) {
+	l := x.(*Leadership)
+	l.watch.place = len(*w)
+	*w = append(*w, l)
+}
 
 // Pop removes the last element, as package heap wants it.
 func (w *watches) Pop() any {
 	last := (*w)[len(*w)-1]
-	(*w)[len(*w)-1] = watch{}
+	(*w)[len(*w)-1] = nil
 	*w = (*w)[:len(*w)-1]
+	last.watch.place = nowhere
 	return last
 }
 
@@ -47,17 +54,21 @@ func newWarden(c clock.Clock) *warden { return &warden{clock: c, wake: make(chan
 
 // add watches a leadership that has begun, or whose deadline moves no more.
 func (w *warden) add(l *Leadership) {
-	at := l.end()
-	if l.at() == serving && at != elector.Never {
-		at = at.Add(-l.e.g.margin)
-	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if at == elector.Never {
+	phase, at := l.state()
+	if phase == over || at == elector.Never {
 		return // without a lease nothing runs out
 	}
-	heap.Push(&w.due, watch{at, l})
-	if w.due[0].l == l {
+	if phase == serving {
+		at = at.Add(-l.e.g.margin)
+	}
+	if l.watch.at = at; l.watch.place == nowhere {
+		heap.Push(&w.due, l)
+	} else {
+		heap.Fix(&w.due, l.watch.place)
+	}
+	if w.due[0] == l {
 		select {
 		case w.wake <- struct{}{}:
 		default:
@@ -68,26 +79,26 @@ func (w *warden) add(l *Leadership) {
 // run watches until quit, and then ends what is left: nobody would do it any more.
 // It lets the driver know by inbox what it ended, without ever waiting for it.
 func (w *warden) run(inbox chan<- event, quit <-chan struct{}) {
-	timer := time.NewTimer(time.Hour)
-	defer timer.Stop()
+	alarm := clock.NewAlarm(w.clock)
+	defer alarm.Close()
 	var news []event
 	for {
-		ended, wait := w.look()
+		ended, next := w.look()
 		for _, l := range ended {
 			news = append(news, event{do: func() { l.e.n.ended(l) }})
 		}
-		timer.Reset(wait)
-		out, next := inbox, event{}
+		alarm.Set(next)
+		out, first := inbox, event{}
 		if len(news) == 0 {
 			out = nil
 		} else {
-			next = news[0]
+			first = news[0]
 		}
 		select {
-		case out <- next:
+		case out <- first:
 			news = news[1:]
 		case <-w.wake:
-		case <-timer.C:
+		case <-alarm.Rings():
 		case <-quit:
 			w.endAll()
 			return
@@ -96,33 +107,33 @@ func (w *warden) run(inbox chan<- event, quit <-chan struct{}) {
 }
 
 // look acts on every leadership whose time has come, and says which of them are
-// over now and how long nothing is to be done.
-func (w *warden) look() (ended []*Leadership, wait time.Duration) {
+// over now and when to look again.
+func (w *warden) look() (ended []*Leadership, next elector.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := w.clock.Now()
-	for len(w.due) > 0 && w.due[0].at <= now {
-		l := heap.Pop(&w.due).(watch).l
+	for len(w.due) > 0 && w.due[0].watch.at <= now {
+		l := heap.Pop(&w.due).(*Leadership)
 		next := l.check(now)
 		switch {
 		case next != elector.Never:
-			heap.Push(&w.due, watch{next, l})
+			l.watch.at = next
+			heap.Push(&w.due, l)
 		case l.at() == over:
 			ended = append(ended, l)
 		}
 	}
 	if len(w.due) == 0 {
-		return ended, time.Hour
+		return ended, elector.Never
 	}
-	return ended, w.due[0].at.Sub(now)
+	return ended, w.due[0].watch.at
 }
 
 // check tells the work to stop if the lease is about to end, ends the leadership
 // if its deadline has passed, and says when to look again: Never if there is
 // nothing to come.
 func (l *Leadership) check(now elector.Time) elector.Time {
-	end := l.end()
-	switch phase := l.at(); {
+	switch phase, end := l.state(); {
 	case phase == over || end == elector.Never || end == 0:
 		return elector.Never // 0: the driver is about to end it
 	case phase == stopping && now >= end:
@@ -133,15 +144,16 @@ func (l *Leadership) check(now elector.Time) elector.Time {
 	case now >= end.Add(-l.e.g.margin):
 		l.stopBy(elector.LeaseExpired, end)
 		return max(end, now+1)
+	default:
+		return end.Add(-l.e.g.margin)
 	}
-	return end.Add(-l.e.g.margin)
 }
 
 func (w *warden) endAll() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, d := range w.due {
-		d.l.finish(elector.Stopped)
+	for _, l := range w.due {
+		l.finish(elector.Stopped)
 	}
 	w.due = nil
 }

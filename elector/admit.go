@@ -18,7 +18,7 @@ var admissions = [kindEnd]admission{
 	ElectionProposalResponse: {fromVoter: true, meansOther: true},
 	LeaderHeartbeat:          {fromVoter: true, meansTerm: true},
 	HeartbeatAck:             {fromVoter: true, meansTerm: true},
-	InvalidHeartbeat:         {meansTerm: true},
+	InvalidHeartbeat:         {fromVoter: true, meansTerm: true},
 	LeadershipCession:        {fromVoter: true, meansTerm: true},
 	NodeUnavailable:          {},
 }
@@ -30,7 +30,7 @@ func (m *Machine) admit(from NodeID, msg *Message) bool {
 		return m.refuse(AnomalyMalformed, from, msg)
 	}
 	rule := admissions[msg.Kind]
-	if absurd(msg) || rule.meansTerm && msg.Term == 0 || rule.meansOther && msg.ProposedTerm == 0 {
+	if highestTerm(msg) > lsn.MaxTerm || rule.meansTerm && msg.Term == 0 || rule.meansOther && msg.ProposedTerm == 0 {
 		return m.refuse(AnomalyAbsurdTerm, from, msg)
 	}
 	if _, isVoter := m.voter(from); rule.fromVoter && !isVoter {
@@ -44,18 +44,14 @@ func (m *Machine) admit(from NodeID, msg *Message) bool {
 	return true
 }
 
-// absurd reports a term that must not become everyone's.
-func absurd(msg *Message) bool {
-	highest := max(msg.Term, msg.ProposedTerm, msg.LeaderTerm, msg.LSN.Term)
-	return highest > lsn.MaxTerm
+// highestTerm is the highest that a message speaks of.
+func highestTerm(msg *Message) lsn.Term {
+	return max(msg.Term, msg.ProposedTerm, msg.LeaderTerm, msg.LSN.Term)
 }
 
 // refuse reports an anomaly; the message is not acted on.
 func (m *Machine) refuse(kind AnomalyKind, from NodeID, msg *Message) bool {
-	m.eff.Anomaly = Anomaly{
-		Kind: kind, Peer: from, Msg: msg.Kind,
-		Term: max(msg.Term, msg.ProposedTerm, msg.LeaderTerm, msg.LSN.Term),
-	}
+	m.eff.Anomaly = Anomaly{Kind: kind, Peer: from, Msg: msg.Kind, Term: highestTerm(msg)}
 	return false
 }
 
@@ -82,6 +78,6 @@ func (m *Machine) receive(from NodeID, msg *Message) {
 	case LeadershipCession:
 		m.onLeadershipCession(from, msg)
 	case NodeUnavailable:
-		m.onNodeUnavailable(from)
+		m.onNodeUnavailable(from, msg)
 	}
 }

@@ -25,9 +25,10 @@ func (m *Machine) stance() scouting.Stance {
 // couldWin reports whether links to a quorum are up. A node that cannot win its
 // round must not refuse one that can: where only a low-ranked hub reaches a
 // quorum, it would be elected late.
-func (m *Machine) couldWin() bool {
-	return m.state.Linked.With(m.cfg.self).Count() >= m.cfg.quorum
-}
+func (m *Machine) couldWin() bool { return m.reach() >= m.cfg.quorum }
+
+// reach is the number of voters that this one has links to, itself included.
+func (m *Machine) reach() int { return m.state.Linked.With(m.cfg.self).Count() }
 
 // promise is the outstanding promise; the zero Promise if there is none.
 func (m *Machine) promise() Promise {
@@ -73,13 +74,18 @@ func (m *Machine) answer(kind Kind, a scouting.Answer, proposed lsn.Term) Messag
 	return reply
 }
 
-// onElectionProposal votes or refuses; it always answers.
+// onElectionProposal votes or refuses; it answers all but a term that it has yet to
+// climb to.
 func (m *Machine) onElectionProposal(from NodeID, msg *Message) {
 	if !m.cfg.mayVote {
 		return
 	}
 	m.present(from)
 	a := m.wouldVote(from, msg.Term)
+	if a.WillVote && m.leaps(from, msg) {
+		m.climb()
+		return // it would say yes to a proposal that comes again
+	}
 	if a.WillVote {
 		m.vote(from, msg.Term)
 	}

@@ -1,6 +1,10 @@
 package elector
 
-import "github.com/bmqelect/bmqelect/lsn"
+import (
+	"time"
+
+	"github.com/bmqelect/bmqelect/lsn"
+)
 
 // becomeCandidate raises the term. The proposal, which is also a vote for
 // oneself, waits for the term to be durable.
@@ -8,7 +12,7 @@ func (m *Machine) becomeCandidate(term lsn.Term) {
 	m.enterTerm(term)
 	m.become(Candidate, Proposed, "")
 	m.state.Candidate.Ballot.Term = term
-	m.state.Candidate.End = m.state.Now.Add(m.cfg.Timing.ElectionResult)
+	m.state.Candidate.Began = m.state.Now
 }
 
 // ballot is the proposal that this node has made or is about to make; its Term
@@ -30,13 +34,36 @@ func (m *Machine) proposeIfDurable() {
 	b.Sent, b.SentAt = true, s.Now
 	s.Vote = m.cfg.Self
 	b.Yes = b.Yes.With(m.cfg.self)
+	if s.Role == Candidate {
+		s.Candidate.End = s.Now.Add(m.patienceOfCandidate())
+	}
 	m.proposeToAll()
 	m.settleBallot()
 }
 
+// patienceOfCandidate is how long a proposal is open. The voters have to write the
+// term before they answer, and their disks may be as slow as this one's was.
+func (m *Machine) patienceOfCandidate() time.Duration {
+	limit := m.cfg.Timing.ElectionResult
+	wrote := m.state.Now.Sub(m.state.Candidate.Began)
+	return limit + min(wrote, slowestDisk*limit)
+}
+
+// slowestDisk bounds, in election-result times, the allowance for slow disks: a
+// candidate that hears nothing must not bind its voters for longer.
+const slowestDisk = 10
+
+// proposeToAll asks the voters, and a candidate those that said yes, too, once a
+// heartbeat period: a vote that is repeated backs a fresh lease, however long the
+// first one took to write, and a proposal or an answer may have been lost.
 func (m *Machine) proposeToAll() {
+	if m.state.Role == Candidate && !m.cfg.UnsafeNoScouting {
+		m.state.Candidate.ProposeAt = m.state.Now.Add(m.cfg.Timing.HeartbeatBroadcast)
+	}
 	for i := range m.cfg.voters {
-		m.propose(i)
+		if !m.ballot().No.Has(i) {
+			m.propose(i)
+		}
 	}
 }
 
@@ -55,7 +82,7 @@ func (m *Machine) propose(voter int) {
 func (m *Machine) onElectionProposalResponse(from NodeID, msg *Message) {
 	voter, _ := m.voter(from)
 	if !msg.WillVote {
-		m.onRefusal(voter, msg)
+		m.onRefusal(from, voter, msg)
 		return
 	}
 	if msg.Term != msg.ProposedTerm {
@@ -88,14 +115,14 @@ func (m *Machine) countVote(voter int, msg *Message) bool {
 
 // onRefusal learns the refuser's term. A leader with a lower one re-affirms
 // itself; it does not cede to a term that nobody leads in.
-func (m *Machine) onRefusal(voter int, msg *Message) {
-	m.learn(msg.Term)
+func (m *Machine) onRefusal(from NodeID, voter int, msg *Message) {
+	m.learn(from, msg)
 	if m.state.Role == Leader {
-		m.challenge(msg.Term)
+		m.challenge(from, msg)
 		return
 	}
 	if b := m.ballot(); b.Sent && b.Term == msg.ProposedTerm {
-		b.No = b.No.With(voter)
+		b.Yes, b.No = b.Yes.Without(voter), b.No.With(voter) // it may have moved on since its yes
 		m.settleBallot()
 	}
 }
@@ -113,16 +140,15 @@ func (m *Machine) settleBallot() {
 }
 
 // win makes this node the leader of the ballot's term: for the first time, or
-// again after a re-affirmation. Votes that complete a quorum only after the lease
-// that they back has ended elect nobody: the candidate slept, or an election may
-// take longer than a lease here.
+// again after a re-affirmation. It begins only with a lease that outlasts the next
+// heartbeat period. If the votes took longer than that leaves, because of a slow disk or since the
+// candidate slept, the proposal is repeated and the next answers count: they come
+// at least once a period, and so do the acks that renew the lease afterwards.
 func (m *Machine) win(b Ballot) {
 	switch {
 	case m.state.Role == Leader:
 		m.reaffirmed(b)
-	case m.leaseFrom(&b.Support) <= m.state.Now:
-		m.electionFailed()
-	default:
+	case m.leaseFrom(&b.Support) >= m.state.Now.Add(m.cfg.Timing.HeartbeatBroadcast):
 		m.becomeLeader(b)
 	}
 }

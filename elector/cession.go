@@ -31,19 +31,19 @@ func (m *Machine) askedFor() lsn.Term {
 	return term
 }
 
-// hasCeded reports whether id gave up term, so that nothing of that leadership
-// counts any more.
+// hasCeded reports whether id gave up this node's term, so that nothing of that
+// leadership counts any more.
 func (m *Machine) hasCeded(id NodeID, term lsn.Term) bool {
-	c := &m.state.Ceded
-	return c.Node == id && term <= c.Term
+	voter, ok := m.voter(id)
+	return ok && term == m.state.Term && m.state.Ceded.Has(voter)
 }
 
 // onLeadershipCession releases what this node promised to the sender and, if it
 // followed or expected the sender, looks for another leader.
 func (m *Machine) onLeadershipCession(from NodeID, msg *Message) {
 	s := &m.state
-	if msg.Term >= s.Term {
-		s.Ceded = Cession{Node: from, Term: msg.Term}
+	if voter, ok := m.voter(from); ok && msg.Term == s.Term {
+		s.Ceded = s.Ceded.With(voter)
 	}
 	if s.Role != Follower {
 		return // it holds no promise and follows nobody
@@ -86,12 +86,14 @@ func (m *Machine) forsake(id, successor NodeID) {
 }
 
 // standAfter arms the next attempt to stand after a cession: the named successor
-// at once, the others only after it had the time for an election.
+// at once, the others only after it had the time for an election. Nobody stays back
+// for a name that is no voter's.
 func (m *Machine) standAfter(successor NodeID) {
-	switch successor {
-	case "":
+	_, isVoter := m.voter(successor)
+	switch {
+	case !isVoter:
 		m.backOff()
-	case m.cfg.Self:
+	case successor == m.cfg.Self:
 		m.state.Follower.SuccessorUntil = m.state.Now.Add(m.cfg.Timing.ElectionResult)
 		m.stand()
 	default:
@@ -127,6 +129,8 @@ func (m *Machine) unfit(voter int) error {
 		return errNoAck
 	case !l.Fit.Has(voter):
 		return errNotCandidate
+	case l.Short.Has(voter):
+		return errShort
 	}
 	return nil
 }
@@ -138,6 +142,7 @@ var (
 	errNotConnected = errors.New("it is not connected")
 	errNoAck        = errors.New("it has not acked a heartbeat for as long as the lease")
 	errNotCandidate = errors.New("it is not a candidate")
+	errShort        = errors.New("it is connected to too few voters to win an election")
 )
 
 // supports reports whether voter's newest ack still backs the lease.
@@ -147,5 +152,10 @@ func (m *Machine) supports(voter int) bool {
 }
 
 // onNodeUnavailable is a node's word that it stops taking part: it answers
-// nobody any more, though its link may stay for other elections.
-func (m *Machine) onNodeUnavailable(from NodeID) { m.linkDown(from) }
+// nobody any more, though its link may stay for other elections. It is late if the
+// node began anew since and leads in a higher term.
+func (m *Machine) onNodeUnavailable(from NodeID, msg *Message) {
+	if f := &m.state.Follower; f.Leader != from || msg.Term >= f.LeaderTerm {
+		m.linkDown(from)
+	}
+}

@@ -26,7 +26,8 @@ type Config struct {
 	Quorum int
 	// Takeover lets a leader hand over to a voter of higher Priority that was fit
 	// to lead without a break for this long; the leader leads at least as long
-	// first, and tries once in that time at most. 0, the default, is sticky:
+	// first, and tries once in that time at most. If the voter does not lead
+	// afterwards, the time is doubled for the next attempt of this node. 0, the default, is sticky:
 	// priority never unseats a leader. At least Timing.HeartbeatBroadcast, at most 24h.
 	Takeover time.Duration
 	// Rule selects how ElectionScouting is answered.

@@ -10,9 +10,7 @@ func (m *Machine) expire() {
 	case Follower:
 		m.expireFollower()
 	case Candidate:
-		if s.Now >= s.Candidate.End {
-			m.electionFailed()
-		}
+		m.expireCandidate()
 	case Leader:
 		m.expireLeader()
 	}
@@ -26,6 +24,16 @@ func (m *Machine) expireLeader() {
 	}
 	if s.Role == Leader && s.Now >= s.Leader.BroadcastAt {
 		m.broadcastDue()
+	}
+}
+
+func (m *Machine) expireCandidate() {
+	c := &m.state.Candidate
+	switch {
+	case due(c.End, m.state.Now):
+		m.electionFailed()
+	case due(c.ProposeAt, m.state.Now):
+		m.proposeToAll()
 	}
 }
 
@@ -53,7 +61,7 @@ func (m *Machine) nextDeadline() Time {
 		f := &s.Follower
 		return earliest(f.SilentAt, f.RoundEnd, f.StandAt, s.RestEnd)
 	case Candidate:
-		return s.Candidate.End
+		return earliest(s.Candidate.ProposeAt, s.Candidate.End)
 	case Leader:
 		return earliest(s.Leader.BroadcastAt, s.Leader.LeaseEnd, s.Leader.Handover.End, s.RestEnd)
 	default:

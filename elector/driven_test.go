@@ -85,11 +85,18 @@ func veteran(t testing.TB) *driven {
 	return d
 }
 
+// maxPasses bounds what waits for a machine to act: one that spins at a deadline
+// must fail a test, not hold it up.
+const maxPasses = 100
+
 func (d *driven) toScout() *driven {
-	for !d.Status().Scouting {
+	for range maxPasses {
+		if d.Status().Scouting {
+			return d
+		}
 		d.pass()
 	}
-	return d
+	panic("no scouting round was opened")
 }
 
 // candidate has proposed itself in term 3.

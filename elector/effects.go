@@ -50,6 +50,10 @@ const (
 	// AnomalyMalformed: a message of an unknown kind, or one that no correct
 	// node sends (an echo of what was never sent). It was ignored.
 	AnomalyMalformed
+	// AnomalyTermLeap: a voter's term is more than 2^32 above this node's, more
+	// than any emergency raises it. No message raises a term by more than that, so
+	// that none can use up the terms: see docs/protocol.md.
+	AnomalyTermLeap
 )
 
 // String returns the anomaly's name.
@@ -65,6 +69,8 @@ func (k AnomalyKind) String() string {
 		return "two-leaders"
 	case AnomalyMalformed:
 		return "malformed"
+	case AnomalyTermLeap:
+		return "term-leap"
 	}
 	return "invalid"
 }

@@ -170,6 +170,9 @@ func (m *Machine) concede() {
 		return
 	}
 	to := m.successor()
+	if h.Cause == HandoverTakeover {
+		m.takeoverMade(to)
+	}
 	m.stepDown(h.Why, to, to)
 	m.standAfter(to)
 }

@@ -8,12 +8,31 @@ func (m *Machine) onLeaderHeartbeat(from NodeID, msg *Message) {
 	switch {
 	case s.Role == Leader && msg.Term == s.Leader.Term:
 		m.meetTwin(from, msg)
+	case msg.Term < s.Term && m.reaffirms(from, msg.Term):
+		m.follow(from, msg)
 	case msg.Term < s.Term:
-		m.send(from, Message{Kind: InvalidHeartbeat, Term: s.Term})
+		m.rejectHeartbeat(from)
 	case m.hasCeded(from, msg.Term):
 		// Sent before the cession, arrived after it.
+	case m.leaps(from, msg):
+		m.climb()
 	case msg.Term > s.Term || s.Role != Follower || m.expects(from):
 		m.follow(from, msg)
+	}
+}
+
+// reaffirms reports whether this node follows leader in an older term and has voted
+// for it in its own. The leader goes on under the older one until a quorum has
+// written the new one: it needs the acks.
+func (m *Machine) reaffirms(leader NodeID, older lsn.Term) bool {
+	f := &m.state.Follower
+	return m.state.Vote == leader && f.Leader == leader && f.LeaderTerm == older
+}
+
+// rejectHeartbeat tells a stale leader this node's term. An observer's binds nobody.
+func (m *Machine) rejectHeartbeat(from NodeID) {
+	if m.cfg.mayVote {
+		m.send(from, Message{Kind: InvalidHeartbeat, Term: m.state.Term})
 	}
 }
 
@@ -29,10 +48,10 @@ func (m *Machine) expects(id NodeID) bool {
 
 // meetTwin meets a second leader of the same term: a disk was lost, or somebody
 // else's build runs there. This one steps down and stands again in a higher
-// term only; it does not answer, lest the two answer each other for ever.
+// term only; it does not answer, or the two would answer each other for ever.
 func (m *Machine) meetTwin(from NodeID, msg *Message) {
 	m.refuse(AnomalyTwoLeaders, from, msg)
-	m.learn(msg.Term)
+	m.learn(from, msg)
 	m.stepDown(LeaderPreempted, from, "")
 	m.backOff()
 }
@@ -43,6 +62,7 @@ func (m *Machine) follow(from NodeID, msg *Message) {
 	m.present(from)
 	m.preempted(from)
 	m.enterTerm(msg.Term)
+	m.takeoverSeen(from)
 	f := &s.Follower
 	news, why := f.Leader != from, LeaderFound
 	if !news && f.LeaderTerm < msg.Term {
@@ -80,7 +100,7 @@ func (m *Machine) ack(leader NodeID, msg *Message) {
 	m.send(leader, Message{
 		Kind: HeartbeatAck, Term: msg.Term,
 		Sequence: msg.Sequence, SentAt: msg.SentAt, LSN: m.state.SeenLSN,
-		Priority: m.cfg.Priority, Candidate: m.mayStand(),
+		Priority: m.cfg.Priority, Candidate: m.mayStand(), Reach: uint8(m.reach()),
 	})
 }
 

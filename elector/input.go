@@ -42,7 +42,10 @@ type LinkDown struct {
 }
 
 // Died says that the process which ran Peer until now is proven dead
-// (PROTOCOL.md section 5, proofs a and b). Promises made to it are void.
+// (PROTOCOL.md section 5, proofs a and b). Promises made to it are void. Processes
+// of one name are not numbered here: the driver must say Died before the LinkUp of
+// the process that comes after, and never for an older one after that LinkUp.
+// Otherwise the promise to a living leader would be void, and two could lead.
 type Died struct {
 	Peer  NodeID
 	Proof Proof

@@ -63,6 +63,7 @@ func (m *Machine) died(peer NodeID) {
 	if s.Promise.To == peer {
 		s.Promise = Promise{}
 	}
+	m.drop(peer)
 	m.unavailable(peer)
 	if s.Role == Follower && s.Follower.Tentative == peer {
 		m.forgetLeader()

@@ -87,6 +87,9 @@ type Message struct {
 	SentAt    Time
 	LSN       lsn.LSN // newest issued (heartbeat), newest seen (ack)
 	Candidate bool    // HeartbeatAck: the sender may stand for election
+	// Reach is in HeartbeatAck the number of voters that the sender has links to,
+	// itself included; 0 from an older build, which does not say.
+	Reach uint8
 
 	Successor NodeID // LeadershipCession: who should stand next; "" for anyone
 }

@@ -1,6 +1,10 @@
 package elector
 
-import "github.com/bmqelect/bmqelect/lsn"
+import (
+	"slices"
+
+	"github.com/bmqelect/bmqelect/lsn"
+)
 
 // send puts a message among the effects. This is the choke point of "persist
 // before send": a message that speaks for a term which is not on disk yet is
@@ -16,18 +20,40 @@ func (m *Machine) send(to NodeID, msg Message) {
 func (m *Machine) broadcast(msg Message) { m.send(AllMembers, msg) }
 
 // hold keeps e for the disk. A newer message of the same kind to the same node
-// replaces an older one, so that a stuck disk cannot fill the memory.
+// replaces an older one, so that a stuck disk cannot fill the memory. The newer
+// one goes to the end, not into the older one's place: it must not overtake what
+// was said between the two. The queues of package netmesh keep the same rule.
 func (m *Machine) hold(e Envelope) {
-	for i := range m.held {
-		if m.held[i].To == e.To && m.held[i].Message.Kind == e.Message.Kind {
-			m.held[i] = e
-			return
-		}
-	}
+	m.held = slices.DeleteFunc(m.held, func(h Envelope) bool {
+		return h.To == e.To && h.Message.Kind == e.Message.Kind
+	})
 	m.held = append(m.held, e)
 }
 
-// persisted releases what waited for term, in the order in which it came.
+// drop forgets what waits for a process that is gone.
+func (m *Machine) drop(to NodeID) {
+	m.held = slices.DeleteFunc(m.held, func(h Envelope) bool { return h.To == to })
+}
+
+// outdated reports whether what waited for the disk is not true any more: the
+// question of a round that is closed, or support for somebody who gave up or was
+// overtaken meanwhile.
+func (m *Machine) outdated(e *Envelope) bool {
+	s, msg := &m.state, &e.Message
+	switch {
+	case msg.Kind == ElectionScouting:
+		return s.Role != Follower || msg.Round != s.Follower.Round.ID
+	case msg.Kind == ElectionScoutingResponse && msg.WillVote:
+		return msg.ProposedTerm <= s.Term
+	case msg.Kind == ElectionProposalResponse && msg.WillVote:
+		return !m.votedFor(e.To, msg.ProposedTerm)
+	case msg.Kind == HeartbeatAck:
+		return s.Follower.Leader != e.To || s.Follower.LeaderTerm != msg.Term
+	}
+	return false
+}
+
+// persisted releases what waited for term, in the order in which it was held.
 func (m *Machine) persisted(term lsn.Term) {
 	s := &m.state
 	if s.Role == Dormant || term <= s.Durable || term > s.Term {
@@ -37,7 +63,9 @@ func (m *Machine) persisted(term lsn.Term) {
 	waiting := m.held
 	m.held = m.held[:0]
 	for _, e := range waiting {
-		m.send(e.To, e.Message) // holds again what waits for a higher term
+		if !m.outdated(&e) {
+			m.send(e.To, e.Message) // holds again what waits for a higher term
+		}
 	}
 	m.proposeIfDurable()
 }

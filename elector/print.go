@@ -32,6 +32,7 @@ func (m Message) String() string {
 		if !m.Candidate {
 			w.add("not-candidate")
 		}
+		w.nonzero("reach", int(m.Reach))
 	case LeadershipCession:
 		if m.Successor != "" {
 			w.add("successor=%s", m.Successor)

@@ -34,8 +34,8 @@ var messageTable = []reaction{
 	},
 	{
 		"ElectionProposal", "",
-		"votes, unless it follows another, is promised to another, started a moment ago, or is past that term",
-		"votes for a higher term and becomes FOLLOWER; else refuses",
+		"votes, unless it follows another, is promised to another, started a moment ago, or is past that term; a leap of the term is only climbed towards",
+		"votes for a higher term and becomes FOLLOWER, unless the term leaps; else refuses",
 		"refuses, whatever the term",
 	},
 	{
@@ -46,19 +46,19 @@ var messageTable = []reaction{
 	},
 	{
 		"LeaderHeartbeat", "",
-		"follows, promises and acks; a lower term gets InvalidHeartbeat; another leader of the same term is ignored",
-		"becomes FOLLOWER of the sender; a lower term gets InvalidHeartbeat",
-		"cedes to a higher term; at its own term, reports two leaders and steps down; a lower term gets InvalidHeartbeat",
+		"follows, promises and acks; a lower term gets InvalidHeartbeat; another leader of the same term is ignored; a leap of the term is only climbed towards",
+		"becomes FOLLOWER of the sender, unless the term leaps; a lower term gets InvalidHeartbeat",
+		"cedes to a higher term, unless it leaps; at its own term, reports two leaders and steps down; a lower term gets InvalidHeartbeat",
 	},
-	{"HeartbeatAck", "", "", "", "renews the lease; notes the priority and whether the sender may stand"},
-	{"InvalidHeartbeat", "", "", "", "re-affirms itself in a term above a higher one"},
+	{"HeartbeatAck", "", "", "", "renews the lease; notes the priority, whether the sender may stand and whether it reaches a quorum"},
+	{"InvalidHeartbeat", "", "", "", "re-affirms itself in a term above a higher one that does not leap, once a heartbeat period at most"},
 	{
 		"LeadershipCession", "",
 		"forgets the leader and the promise to it; the named successor scouts at once, the others wait",
 		"remembers that no heartbeat of that leadership is to be followed",
 		"remembers that no heartbeat of that leadership is to be followed",
 	},
-	{"NodeUnavailable", "", "the sender counts as not connected; gives it up, if it is the leader; the promise stays", "the sender counts as not connected; its vote is waited for no more", "the sender counts as not connected: it cannot be the successor"},
+	{"NodeUnavailable", "", "the sender counts as not connected; gives it up, if it is the leader, unless it said so in a lower term; the promise stays", "the sender counts as not connected; its vote is waited for no more", "the sender counts as not connected: it cannot be the successor"},
 }
 
 // inputTable is what the machine does with every other input.
@@ -67,7 +67,7 @@ var inputTable = []reaction{
 	{
 		"Tick", "",
 		"gives up a silent leader or candidate; ends a wait or a round; scouts",
-		"gives its election up when its time is over",
+		"repeats its proposal; gives its election up when its time is over",
 		"sends the next heartbeat; steps down at the end of its lease",
 	},
 	{
@@ -88,7 +88,7 @@ var inputTable = []reaction{
 	},
 	{
 		"Persisted", "",
-		"sends what waited for the term",
+		"sends what waited for the term and still holds",
 		"sends what waited for the term, its own proposal first of all",
 		"sends what waited for the term; proposes its re-affirmation",
 	},
@@ -124,7 +124,8 @@ func protocolTable() string {
 	b.WriteString(`# Role x input
 
 What a node does with every message and every other input, by role. A dash means that the input is ignored on purpose.
-An observer does what a FOLLOWER does, except that it votes, answers and acks nothing and never stands. This page is written by the tests of package elector from the table that they check the machine against
+An observer does what a FOLLOWER does, except that it votes, answers, acks and rejects nothing and never stands. A term leaps if it is
+more than 2^32 above the node's own. This page is written by the tests of package elector from the table that they check the machine against
 (` + "`go test ./elector -run TestProtocolTable -rewrite`" + `).
 
 ## Messages

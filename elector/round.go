@@ -48,7 +48,7 @@ func (m *Machine) onElectionScoutingResponse(from NodeID, msg *Message) {
 		return
 	}
 	if !msg.WillVote {
-		m.learn(msg.Term)
+		m.learn(from, msg)
 		m.hint(msg)
 	}
 	f.Round.Record(voter, m.counted(msg))
@@ -56,11 +56,11 @@ func (m *Machine) onElectionScoutingResponse(from NodeID, msg *Message) {
 }
 
 // counted is an answer as the tally takes it. A no because of the term is mended
-// by a higher one; if the next round had to ask for the same term again, it would
-// get the same no, at once and for ever.
+// by a higher one; if the next round could not ask for a term that is high enough,
+// it would get the same no, at once and again and again.
 func (m *Machine) counted(msg *Message) scouting.Answer {
 	a := scouting.Answer{WillVote: msg.WillVote, Cause: msg.Cause, RetryAfter: msg.RetryAfter}
-	if a.Cause == scouting.CauseTerm && m.nextTerm() <= msg.ProposedTerm {
+	if a.Cause == scouting.CauseTerm && m.nextTerm() <= max(msg.ProposedTerm, msg.Term) {
 		a.Cause = scouting.CauseNone
 	}
 	return a

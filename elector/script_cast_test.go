@@ -60,7 +60,10 @@ func (s *script) elect(role elector.Role, others []elector.NodeID) {
 	s.boot(s.term0-1, others)
 	s.play("5s random=0")
 	s.play("5s")
-	for s.m.State().Role != role {
+	for range maxPasses {
+		if s.m.State().Role == role {
+			return
+		}
 		before := s.m.State()
 		for _, id := range others {
 			if s.m.State().Role == before.Role {
@@ -71,6 +74,7 @@ func (s *script) elect(role elector.Role, others []elector.NodeID) {
 			s.d.Fatalf(s.t, "cannot make a %s of a %s", role, before.Role)
 		}
 	}
+	s.d.Fatalf(s.t, "cannot make a %s in %d rounds", role, maxPasses)
 }
 
 func (s *script) play(format string, args ...any) {

@@ -162,6 +162,8 @@ func (s *script) field(m *elector.Message, word string) {
 		m.WillVote = true
 	case "not-candidate":
 		m.Candidate = false
+	case "reach":
+		m.Reach = uint8(s.atoi(val))
 	case "successor":
 		m.Successor = elector.NodeID(val)
 	default:

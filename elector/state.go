@@ -19,13 +19,15 @@ type State struct {
 	SeenLSN lsn.LSN  // newest LSN issued (leader) or heard of
 
 	Promise    Promise
-	Ceded      Cession
+	Ceded      Voters // voters that gave up Term: no heartbeat of theirs in it is followed any more
 	EmbargoEnd Time   // a voter that has just started supports nobody before; 0 for none
 	Linked     Voters // voters to which a link is up
 
 	Unable  bool // the application cannot lead here
 	RestEnd Time // it does not stand before; 0 for no rest
 	Leaving bool // LEADER told to stop: it leaves when it leads no more
+
+	Takeover Takeover
 
 	Follower  FollowerState
 	Candidate CandidateState
@@ -43,11 +45,12 @@ type Promise struct {
 	Until Time
 }
 
-// Cession remembers that Node gave up Term: no heartbeat of it with that term
-// or a lower one is followed any more, since one may arrive late.
-type Cession struct {
-	Node NodeID
-	Term lsn.Term
+// Takeover is what this node remembers of its attempts to give leadership to a
+// preferred voter (Config.Takeover), over all its leaderships.
+type Takeover struct {
+	At     Time   // of the last attempt
+	To     NodeID // for whom it stepped down, until that node is heard to lead; "" for none
+	Failed uint8  // attempts in a row for which it stepped down and the target was not heard to lead
 }
 
 // FollowerState is what only a FOLLOWER has. A deadline of 0 is not armed.
@@ -72,8 +75,10 @@ type FollowerState struct {
 
 // CandidateState is what only a CANDIDATE has.
 type CandidateState struct {
-	Ballot Ballot
-	End    Time // when the election has failed
+	Ballot    Ballot
+	Began     Time // when the term began to be written
+	ProposeAt Time // when the proposal is repeated; 0 before the first
+	End       Time // when the election has failed; 0 before the first proposal
 }
 
 // LeaderState is what only a LEADER has.
@@ -85,11 +90,12 @@ type LeaderState struct {
 	LeaseEnd    Time
 	Support     Support
 	Fit         Voters                    // whose newest ack said that it may stand
+	Short       Voters                    // whose newest ack said that it reaches no quorum
 	Priority    [scouting.MaxVoters]int32 // by voter, from its newest ack; saturated
 	Reaffirm    Ballot                    // the proposal of a higher term; zero if none is open
+	RaisedAt    Time                      // when it raised its term to re-affirm itself; 0 for never
 	FitSince    [scouting.MaxVoters]Time  // by voter, since when it is fit without a break; 0 if not
 	Working     bool                      // the application's guarded work is held
-	TakeoverAt  Time                      // of the last attempt to hand over to a preferred node
 	Handover    Handover
 }
 
@@ -143,17 +149,13 @@ func (m *Machine) leadershipTerm() lsn.Term {
 	return m.state.Term
 }
 
-// enterTerm is the one place where the term rises. A vote belongs to its term,
-// so this is also the one place that forgets it.
+// enterTerm is the one place where the term rises. Votes and cessions belong to
+// their term, so this is also the one place that forgets them.
 func (m *Machine) enterTerm(t lsn.Term) {
 	if t <= m.state.Term {
 		return
 	}
 	m.state.Term = t
-	m.state.Vote = ""
+	m.state.Vote, m.state.Ceded = "", 0
 	m.eff.Persist = t
 }
-
-// learn notes a term heard of in a refusal. It is only the floor of the next
-// round: without it a cluster whose one electable node lags stays leaderless.
-func (m *Machine) learn(t lsn.Term) { m.state.Learnt = max(m.state.Learnt, t) }

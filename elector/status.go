@@ -28,6 +28,8 @@ type Status struct {
 	Able           bool     // the node may stand for election, as its acks say
 	RestEnd        Time     // it does not stand before: Resign told it so
 	Handover       Handover // leader: the handover that is under way
+	Writing        bool     // the node's term is not on disk yet; a candidate has not proposed itself yet
+	NoTermsLeft    bool     // the node's term is the last there is: it can never be elected again
 }
 
 // Status returns a snapshot as of the last step.
@@ -42,6 +44,7 @@ func (m *Machine) Status() Status {
 		Scouting: s.Follower.Round.IsOpen(), StandAt: s.Follower.StandAt,
 		Linked: m.names(s.Linked.Has), Quorum: m.cfg.quorum,
 		Able: m.mayStand(), RestEnd: s.RestEnd, Handover: s.Leader.Handover,
+		Writing: s.Term > s.Durable, NoTermsLeft: s.Term >= lsn.MaxTerm,
 	}
 	if s.EmbargoEnd > s.Now {
 		st.EmbargoEnd = s.EmbargoEnd

@@ -2,6 +2,7 @@ package elector
 
 import (
 	"math"
+	"time"
 
 	"github.com/bmqelect/bmqelect/scouting"
 )
@@ -13,12 +14,11 @@ func (m *Machine) considerHandover() {
 		m.handOverTo(to, HandoverUnable)
 		return
 	}
-	l := &m.state.Leader
-	if !m.takeoverDue() || l.Handover != (Handover{}) {
+	if !m.takeoverDue() || m.state.Leader.Handover != (Handover{}) {
 		return
 	}
 	if to := m.preferred(); to != "" {
-		l.TakeoverAt = m.state.Now
+		m.state.Takeover.At = m.state.Now
 		m.handOverTo(to, HandoverTakeover)
 	}
 }
@@ -26,19 +26,42 @@ func (m *Machine) considerHandover() {
 // takeoverDue reports whether the last attempt to give leadership to a preferred
 // node is old enough for another.
 func (m *Machine) takeoverDue() bool {
-	wait := m.cfg.Takeover
-	return wait > 0 && m.state.Now >= m.state.Leader.TakeoverAt.Add(wait)
+	return m.cfg.Takeover > 0 && m.state.Now >= m.state.Takeover.At.Add(m.takeoverWait())
 }
 
+// takeoverWait is how long a preferred node must be fit. Each attempt that failed
+// doubles it: their number grows only with the logarithm of the time that the cause
+// lasts, and once it has passed the next attempt comes within about as long again.
+func (m *Machine) takeoverWait() time.Duration {
+	return min(m.cfg.Takeover<<m.state.Takeover.Failed, maxTimer)
+}
+
+// takeoverMade notes that this node steps down for a takeover. It counts as failed
+// until the target is heard to lead.
+func (m *Machine) takeoverMade(to NodeID) {
+	t := &m.state.Takeover
+	t.To, t.Failed = to, min(t.Failed+1, maxFailed)
+}
+
+// takeoverSeen ends the count of failed attempts once the target of the last leads.
+func (m *Machine) takeoverSeen(leader NodeID) {
+	if t := &m.state.Takeover; t.To == leader {
+		t.To, t.Failed = "", 0
+	}
+}
+
+// maxFailed keeps the longest Takeover, 24h, doubled so often, within a Duration.
+const maxFailed = 16
+
 // preferred is the best voter of higher priority than this leader that was fit
-// for as long as Takeover says; "" for none. Its fitness counts from this leader's
+// for as long as takeoverWait says; "" for none. Its fitness counts from this leader's
 // election, so that nodes that come and go do not make leadership flap.
 func (m *Machine) preferred() NodeID {
 	own := saturate(m.cfg.Priority)
 	return m.best(func(voter int) bool {
 		l := &m.state.Leader
 		since := l.FitSince[voter]
-		return l.Priority[voter] > own && since != 0 && m.state.Now >= since.Add(m.cfg.Takeover)
+		return l.Priority[voter] > own && since != 0 && m.state.Now >= since.Add(m.takeoverWait())
 	})
 }
 
@@ -56,18 +79,23 @@ func (m *Machine) best(among func(voter int) bool) NodeID {
 }
 
 // noteFit notes what an ack says of the voter that sent it. lapsed means that its
-// acks had stayed away for as long as the lease.
+// acks had stayed away for as long as the lease. An older build does not say what
+// it reaches; that does not speak against it.
 func (m *Machine) noteFit(voter int, msg *Message, lapsed bool) {
 	l := &m.state.Leader
-	if !msg.Candidate || lapsed {
-		l.FitSince[voter] = 0
+	l.Fit, l.Short = l.Fit.Without(voter), l.Short.Without(voter)
+	short := msg.Reach != 0 && int(msg.Reach) < m.cfg.quorum
+	if short {
+		l.Short = l.Short.With(voter)
 	}
-	l.Fit = l.Fit.Without(voter)
 	if msg.Candidate {
 		l.Fit = l.Fit.With(voter)
-		if l.FitSince[voter] == 0 {
-			l.FitSince[voter] = m.state.Now
-		}
+	}
+	switch {
+	case !msg.Candidate || short:
+		l.FitSince[voter] = 0
+	case lapsed || l.FitSince[voter] == 0:
+		l.FitSince[voter] = m.state.Now
 	}
 	l.Priority[voter] = saturate(msg.Priority)
 }

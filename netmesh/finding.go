@@ -87,10 +87,19 @@ func findingOf(r Reason) FindingKind {
 	return 0
 }
 
+// Advice says what to do about a finding of this kind, as every Finding of it does; ""
+// if k is none of the kinds.
+func (k FindingKind) Advice() string {
+	if k >= findingEnd {
+		return ""
+	}
+	return advice[k]
+}
+
 // advice says what to do about each kind.
 var advice = [findingEnd]string{
-	FindingVotersDiffer:   "give every node the same voters; restart those that have the old list one at a time",
-	FindingSettingsDiffer: "give every node the same value; restart those that have the old one one at a time",
+	FindingVotersDiffer:   "give every node the same voters, one name changed at a time: start a new voter first, then restart the others one by one",
+	FindingSettingsDiffer: "give every node the same value: stop all, change all, start all",
 	FindingClockRate: "compare with a third node: mend the clock of the one that differs from the others " +
 		"(clock source, virtual machine, time daemon), or allow more drift on every node",
 	FindingProxyBetween: "set NoDeathProof on every node, or let members reach each other directly: " +

@@ -31,10 +31,11 @@ type wireItem struct {
 	LSNCounter   uint64
 	Candidate    bool
 	Successor    []byte
+	Reach        uint8
 }
 
 // maxItem is the most bytes that one encoded message takes.
-const maxItem = 3*(MaxNameLength+3) + 14*9 + 3
+const maxItem = 3*(MaxNameLength+3) + 14*9 + 5
 
 // set makes w the wire form of m.
 func (w *wireItem) set(group string, m *elector.Message) {
@@ -49,6 +50,7 @@ func (w *wireItem) set(group string, m *elector.Message) {
 	w.LSNTerm, w.LSNCounter = uint64(m.LSN.Term), m.LSN.Counter
 	w.Candidate = m.Candidate
 	w.Successor = append(w.Successor[:0], m.Successor...)
+	w.Reach = m.Reach
 }
 
 // clear makes every field zero and keeps the buffers.
@@ -93,6 +95,7 @@ func (w *wireItem) message(names *interner) (group string, m elector.Message) {
 		LSN:          lsn.LSN{Term: lsn.Term(w.LSNTerm), Counter: w.LSNCounter},
 		Candidate:    w.Candidate,
 		Successor:    elector.NodeID(names.of(w.Successor)),
+		Reach:        w.Reach,
 	}
 }
 

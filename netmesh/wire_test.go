@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math"
+	"reflect"
 	"runtime"
 	"strings"
 	"testing"
@@ -117,7 +118,7 @@ func TestUnknownFieldsAreSkippedAndMissingOnesZero(t *testing.T) {
 	require.Equal(t, queued{"g", elector.Message{Kind: elector.LeaderHeartbeat, Term: 4}}, short)
 
 	long := []any{[]byte("g"), uint8(elector.LeaderHeartbeat), uint64(4)}
-	for len(long) < 17 {
+	for len(long) < reflect.TypeFor[wireItem]().NumField() {
 		long = append(long, nil)
 	}
 	got, err := decode(append(long, "of a later version", map[string]int{"x": 1}, []int{1, 2})...)

@@ -3,6 +3,7 @@ package clustertest
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -38,6 +39,7 @@ type member struct {
 	since  time.Time   // of the state
 	limit  *time.Timer // of a pause
 	config cluster.Config
+	killed *atomic.Bool // whether the process of the newest start was
 }
 
 // state is what the test did to a node.
@@ -89,8 +91,10 @@ func (c *Cluster) Start(id cluster.NodeID) {
 	c.t.Helper()
 	m := c.member(id)
 	c.demand(m, "start", stopped, crashed)
+	m.killed = new(atomic.Bool)
 	ctx := seam.With(context.Background(), seam.Seam{
 		Network: host{c.net.Host(string(id)), m.gate}, Clock: clock.Process(), Peers: c.peers, Hold: m.gate.pass,
+		Dead: m.killed.Load,
 	})
 	m.config = c.configure(m)
 	n, err := cluster.Start(ctx, m.config)
@@ -135,6 +139,7 @@ func (c *Cluster) Crash(id cluster.NodeID) {
 	c.demand(m, "crash", running, paused)
 	c.become(m, crashed)
 	c.net.Kill(string(id))
+	m.killed.Store(true)
 	m.resume()
 	_ = m.node.Close(atOnce) // a dead process hands nothing over, and its work has ended
 }

@@ -15,13 +15,13 @@ import (
 )
 
 // bmqnode runs the command to its end.
-func bmqnode(t *testing.T, args ...string) (stdout, stderr string, code int) {
+func bmqnode(t testing.TB, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	return ended(t, exec.Command(binary, args...))
 }
 
 // ended runs cmd to its end.
-func ended(t *testing.T, cmd *exec.Cmd) (stdout, stderr string, code int) {
+func ended(t testing.TB, cmd *exec.Cmd) (stdout, stderr string, code int) {
 	t.Helper()
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
@@ -106,7 +106,7 @@ func TestFlagsWinOverTheFile(t *testing.T) {
 	_, stderr, code := bmqnode(t, "run", "--config", n.ConfigFile, "--admin-addr", "127.0.0.1:0",
 		"--gossip-addr", "127.0.0.1:0", "--mesh-addr", "127.0.0.1:0")
 	require.Equal(t, 1, code)
-	require.Contains(t, stderr, "data directory is in use by another process")
+	require.Contains(t, stderr, "data directory is in use")
 	require.Contains(t, stderr, n.Dir)
 	// Without the flags it meets the taken port first.
 	_, stderr, code = bmqnode(t, "run", "--config", n.ConfigFile)

@@ -3,23 +3,24 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
 	"github.com/spf13/pflag"
+
+	"github.com/bmqelect/bmqelect/internal/regular"
+	"github.com/bmqelect/bmqelect/internal/yamltext"
 )
 
 // applyFile sets every flag that the file names and the command line does not:
 // flags win. The file's keys are the flags' names, so that there is one list of
 // options, with one set of defaults and checks.
 func applyFile(path string, flags *pflag.FlagSet) error {
-	text, err := os.ReadFile(path)
+	text, err := regular.Read(path, yamltext.MaxSize)
 	if err != nil {
 		return fmt.Errorf("--config: %w", err)
 	}
-	file, err := parser.ParseBytes(text, 0)
+	file, err := yamltext.Parse(text)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}

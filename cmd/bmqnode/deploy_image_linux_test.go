@@ -20,9 +20,9 @@ import (
 	"github.com/bmqelect/bmqelect/internal/admin"
 )
 
-// The repository's image, made once for all tests. The tools of this machine stand
-// in for those of the image that the first stage begins from, and what they use is
-// not confined to it.
+// The repository's image, made once for all tests, which read it: what runs, runs
+// in a copy (theContainer). The tools of this machine stand in for those of the image
+// that the first stage begins from, and what they use is not confined to it.
 var builtImage = sync.OnceValues(func() (image, error) {
 	dir, err := os.MkdirTemp(filepath.Dir(binary), "image-")
 	if err != nil {
@@ -42,6 +42,18 @@ func theImage(t *testing.T) image {
 	}
 	img, err := builtImage()
 	require.NoError(t, err)
+	return img
+}
+
+// theContainer returns a copy of the image that the test may change.
+func theContainer(t *testing.T) image {
+	t.Helper()
+	img := theImage(t)
+	root, err := os.MkdirTemp(filepath.Dir(img.root), "container-")
+	require.NoError(t, err)
+	require.NoError(t, os.Chmod(root, 0o755))
+	require.NoError(t, copyInto(img.root, root, fmt.Sprintf("%d:%d", img.uid, img.gid)))
+	img.root = root
 	return img
 }
 
@@ -95,7 +107,7 @@ func TestTheImageHoldsOneStaticBinary(t *testing.T) {
 
 func TestTheImageRunsANode(t *testing.T) {
 	t.Parallel()
-	img := theImage(t)
+	img := theContainer(t)
 	host := ownLoopback(0)
 	health := slices.Clone(img.health)
 	at := slices.Index(health, "127.0.0.1:7402")

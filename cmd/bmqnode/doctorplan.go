@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/spf13/pflag"
 
@@ -45,28 +46,27 @@ func planOf(name string, fill func(*pflag.FlagSet) error) doctor.Plan {
 	_, errAdmin := o.admin.check()
 	_, errLog := o.checkLogLevel()
 	errs = append(errs, err, errAdmin, errLog)
-	return doctor.Plan{File: name, Config: withDefaults(cfg), AdminAddr: o.admin.addr, Problem: errors.Join(errs...)}
-}
-
-// withDefaults fills in what examining needs and the flags leave to the package.
-func withDefaults(c cluster.Config) cluster.Config {
-	if c.Election.Quorum == 0 {
-		c.Election.Quorum = len(c.Voters)/2 + 1
-	}
-	return c
+	return doctor.Plan{File: name, Config: cfg, AdminAddr: o.admin.addr, Problem: errors.Join(errs...)}
 }
 
 // running asks the nodes of the plans, and those at --admin if any was named, which of
 // the cluster's nodes run. What does not answer does not run.
 func (o *doctorOptions) running(ctx context.Context, plans []doctor.Plan) (ids []cluster.NodeID) {
-	var to []doctor.Answer
+	var to []answerOf
 	for _, p := range plans {
-		to = append(to, doctor.Answer{Addr: reachableAt(p.AdminAddr)})
+		to = append(to, answerOf{via: reachableAt(p.AdminAddr), given: true})
 	}
 	if !slices.Equal(o.remote.addrs, defaultAsk) {
-		to = append(to, strangersAt(o.remote.addrs)...)
+		for _, addr := range o.remote.addrs {
+			to = append(to, answerOf{via: addr, given: true})
+		}
 	}
-	for i, a := range o.ask(ctx, to) {
+	var wg sync.WaitGroup
+	for i := range to {
+		wg.Go(func() { o.remote.ask(ctx, &to[i]) })
+	}
+	wg.Wait()
+	for i, a := range to {
 		if a.Status == nil || len(plans) == 0 || a.Status.Cluster != plans[0].Config.Cluster {
 			continue
 		}
@@ -79,7 +79,7 @@ func (o *doctorOptions) running(ctx context.Context, plans []doctor.Plan) (ids [
 }
 
 // linked are a node and those to whom it has a link.
-func linked(a doctor.Answer) []cluster.NodeID {
+func linked(a answerOf) []cluster.NodeID {
 	ids := []cluster.NodeID{a.Node}
 	for _, m := range a.Status.Members {
 		if m.Link == "up" {

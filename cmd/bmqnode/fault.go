@@ -142,7 +142,7 @@ func (r *remote) fault(ctx context.Context, answers []answerOf, id cluster.NodeI
 	if answers[i].via == "" {
 		return fmt.Errorf("%s: its admin address is not known", id)
 	}
-	client := r.client(answers[i].via)
+	client := r.client(answers[i])
 	defer client.Close()
 	_, err := client.Faults(ctx, req)
 	return err

@@ -60,7 +60,7 @@ func (r *remote) forget(ctx context.Context, out io.Writer, id cluster.NodeID, h
 	}
 	var errs []error
 	for _, a := range targets {
-		client := r.client(a.via)
+		client := r.client(a)
 		_, err := client.Forget(ctx, admin.ForgetRequest{Node: id})
 		client.Close()
 		if err == nil {

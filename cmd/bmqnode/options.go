@@ -58,7 +58,7 @@ func (o *options) register(f *pflag.FlagSet) {
 	f.StringVar(&o.logLevel, "log-level", "info", "trace, debug, info, warn or error")
 	f.StringVar(&o.logFormat, "log-format", "human", "human or json")
 	f.StringVar(&o.logFile, "log-file", "", "file to which the log is appended (default: stderr)")
-	f.DurationVar(&o.shutdown, "shutdown-timeout", 10*time.Second, "most time for the hand-over at SIGTERM")
+	f.DurationVar(&o.shutdown, "shutdown-timeout", 10*time.Second, "most time for the hand-over at SIGTERM; the process ends 2s later at the latest")
 	o.hooks.register(f)
 	o.registerElection(f)
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"syscall"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/spf13/cobra"
@@ -104,6 +106,7 @@ func serve(ctx context.Context, cfg cluster.Config, o *options, work func(contex
 	p := &post{options: o, node: node, cfg: cfg, side: side, log: log}
 	p.hooks.Go(func() { watchForTwin(node, log) })
 	outcome := work(ctx, p)
+	defer time.AfterFunc(o.shutdown+lastPatience, func() { os.Exit(exitFailure) }).Stop()
 	stopping()
 	failure := node.Err()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.shutdown)
@@ -120,6 +123,10 @@ func serve(ctx context.Context, cfg cluster.Config, o *options, work func(contex
 	}
 	return outcome
 }
+
+// lastPatience is how long after --shutdown-timeout the process ends by itself at the
+// latest: a log that nobody reads may hold up whoever would say what hangs.
+const lastPatience = 2 * time.Second
 
 // checkLogLevel reads --log-level.
 func (o *options) checkLogLevel() (hclog.Level, error) {
@@ -151,7 +158,8 @@ func logOutput(file string) (*os.File, error) {
 	if file == "" {
 		return os.Stderr, nil
 	}
-	out, err := os.OpenFile(file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	// Not to wait for the reader of a FIFO.
+	out, err := os.OpenFile(file, os.O_CREATE|os.O_APPEND|os.O_WRONLY|syscall.O_NONBLOCK, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("--log-file: %w", err)
 	}

@@ -42,7 +42,7 @@ func (r *remote) stepDown(ctx context.Context, out io.Writer, group string, rest
 	if err != nil {
 		return err
 	}
-	client := r.client(leader.via)
+	client := r.client(leader)
 	defer client.Close()
 	st, err := client.StepDown(ctx, admin.StepDownRequest{For: rest.String(), Group: group})
 	if err != nil {

@@ -27,7 +27,7 @@ func transferCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			client := r.client(leader.via)
+			client := r.client(leader)
 			defer client.Close()
 			began := time.Now()
 			st, err := client.Transfer(ctx, admin.TransferRequest{To: cluster.NodeID(to), Group: group})

@@ -24,29 +24,49 @@ func watchCommand() *cobra.Command {
 		Short: "Print the transitions of every node as they happen, until Ctrl-C",
 		Args:  usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			answers, err := r.all(cmd.Context())
-			if err != nil {
-				return err
-			}
-			out := console.New(cmd.OutOrStdout())
-			out.Say("watching; Ctrl-C ends it")
-			var wg sync.WaitGroup
-			for _, a := range answers {
-				if a.via != "" {
-					wg.Go(func() { r.watch(cmd.Context(), a, out) })
-				}
-			}
-			wg.Wait()
-			return nil
+			return r.watchAll(cmd.Context(), console.New(cmd.OutOrStdout()))
 		},
 	}
 	r.register(cmd)
 	return cmd
 }
 
+// watchAll follows every node as soon as it is known, whether it answers or not.
+func (r *remote) watchAll(ctx context.Context, out *console.Printer) error {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	var silent []answerOf
+	follow := func(a answerOf) {
+		if a.via != "" {
+			wg.Go(func() { r.watch(ctx, a, out) })
+		}
+	}
+	followed := map[cluster.NodeID]bool{}
+	err := r.walk(ctx, false, func(a answerOf) bool {
+		if a.Status == nil {
+			silent = append(silent, a)
+			return false
+		}
+		if len(followed) == 0 {
+			out.Say("watching; Ctrl-C ends it")
+		}
+		for _, one := range append([]answerOf{a}, membersOf(*a.Status)...) {
+			if !followed[one.Node] {
+				followed[one.Node] = true
+				follow(one)
+			}
+		}
+		return false
+	})
+	if err == nil && len(followed) == 0 {
+		err = nobodyAnswers("name one that runs with --admin", silent)
+	}
+	return err
+}
+
 // watch follows one node through its restarts.
 func (r *remote) watch(ctx context.Context, a answerOf, out *console.Printer) {
-	client := r.client(a.via)
+	client := r.client(a)
 	defer client.Close()
 	lost := false
 	stream := admin.Stream{Event: out.Transition}

@@ -126,6 +126,10 @@ func TestBadRequestsGetProblemsWithTheirCause(t *testing.T) {
 	}{
 		"no JSON":        {"POST", "/v1/transfer", "b", 400, "invalid character"},
 		"no body":        {"POST", "/v1/transfer", "", 409, "no follower could take over"},
+		"null":           {"POST", "/v1/transfer", `null`, 400, "it must be one JSON object, or empty"},
+		"a list":         {"POST", "/v1/step-down", `[]`, 400, "cannot unmarshal array"},
+		"two objects":    {"POST", "/v1/transfer", `{"to":""} {"to":"b"}`, 400, "there is more after the JSON object"},
+		"trailing text":  {"POST", "/v1/step-down", `{} please`, 400, "there is more after the JSON object"},
 		"unknown field":  {"POST", "/v1/transfer", `{"target":"b"}`, 400, `unknown field \"target\"`},
 		"not a voter":    {"POST", "/v1/transfer", `{"to":"b"}`, 409, `\"b\": not one of the voters`},
 		"nobody to lead": {"POST", "/v1/transfer", `{}`, 409, "no follower could take over"},

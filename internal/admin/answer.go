@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -40,15 +41,37 @@ func respond(w http.ResponseWriter, kind string, code int, v any) {
 	_ = enc.Encode(v) // the client is gone; there is nobody to tell
 }
 
-// read decodes a JSON body strictly; it answers the request itself if it cannot.
+// read decodes a body strictly: one JSON object, or nothing, which asks for the
+// defaults. It answers the request itself if it cannot.
 func read(w http.ResponseWriter, r *http.Request, into any) bool {
-	dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(into); err != nil && !errors.Is(err, io.EOF) { // no body asks for the defaults
+	err := decodeObject(http.MaxBytesReader(w, r.Body, maxBody), into)
+	if err != nil {
 		refuse(w, http.StatusBadRequest, fmt.Errorf("the body of %s %s: %w", r.Method, r.URL.Path, err))
-		return false
 	}
-	return true
+	return err == nil
+}
+
+func decodeObject(body io.Reader, into any) error {
+	text, err := io.ReadAll(body)
+	if err != nil {
+		return err
+	}
+	if text = bytes.TrimSpace(text); len(text) == 0 {
+		return nil
+	}
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(into); err != nil {
+		return err
+	}
+	rest := text[dec.InputOffset():]
+	switch {
+	case text[0] != '{':
+		return errors.New("it must be one JSON object, or empty") // null is for any type
+	case len(rest) > 0:
+		return fmt.Errorf("there is more after the JSON object: %.20q", rest)
+	}
+	return nil
 }
 
 // problems turns the plain errors of the mux, for paths and methods that there

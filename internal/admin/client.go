@@ -20,8 +20,12 @@ type Client struct {
 	addr  string
 	base  string // of addresses: with a Unix socket, the host says nothing
 	token string
+	lacks string // what to say if a token is asked for; see WithoutToken
 	http  http.Client
 }
+
+// maxAnswer bounds what is read of an answer: it may be a stranger's.
+const maxAnswer = 16 << 20 // bytes
 
 // unixPrefix begins the address of a Unix socket; its path follows.
 const unixPrefix = "unix:"
@@ -44,6 +48,10 @@ func NewClient(addr string) *Client {
 // UseToken lets the client send a token with every request; "" is none. It is to
 // be called before the first request.
 func (c *Client) UseToken(token string) { c.token = token }
+
+// WithoutToken says why this client has no token; the error of a request that needs one
+// has it. It is to be called before the first request.
+func (c *Client) WithoutToken(why string) { c.lacks = why }
 
 // Close drops idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
@@ -91,7 +99,7 @@ func (c *Client) do(ctx context.Context, method, path string, in, out any) error
 		return err
 	}
 	defer resp.Body.Close()
-	if err := json.NewDecoder(resp.Body).Decode(out); err != nil {
+	if err := json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(out); err != nil {
 		return fmt.Errorf("answer of %s to %s %s: %w", c.addr, method, path, err)
 	}
 	return nil
@@ -123,7 +131,11 @@ func (c *Client) send(ctx context.Context, method, path string, in any) (*http.R
 	}
 	if resp.StatusCode != http.StatusOK {
 		defer resp.Body.Close()
-		return nil, problem(c.addr, resp)
+		err := problem(c.addr, resp)
+		if resp.StatusCode == http.StatusUnauthorized && c.lacks != "" {
+			err = fmt.Errorf("%w; %s", err, c.lacks)
+		}
+		return nil, err
 	}
 	return resp, nil
 }

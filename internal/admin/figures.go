@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -31,7 +32,7 @@ func (c *Client) Figures(ctx context.Context) (Figures, error) {
 	if told, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
 		f.AheadLeast, f.AheadMost = ahead(told, sent, time.Now())
 	}
-	f.Values, err = samples(bufio.NewScanner(resp.Body))
+	f.Values, err = samples(bufio.NewScanner(io.LimitReader(resp.Body, maxAnswer)))
 	if err != nil {
 		return Figures{}, fmt.Errorf("metrics of %s: %w", c.addr, err)
 	}

@@ -5,6 +5,8 @@ import (
 	"io"
 	"os"
 	"strings"
+
+	"github.com/bmqelect/bmqelect/internal/regular"
 )
 
 // A token is 16 to 4096 printable ASCII characters without spaces.
@@ -16,7 +18,7 @@ const (
 // ReadToken reads the token that a file holds, on a line of its own. The error
 // names the file and says how to mend it, also if everybody may read it.
 func ReadToken(path string) (string, error) {
-	file, err := os.Open(path)
+	file, err := regular.Open(path, os.O_RDONLY, 0)
 	if err != nil {
 		return "", fmt.Errorf("token file: %w", err)
 	}
@@ -28,7 +30,7 @@ func ReadToken(path string) (string, error) {
 	if mode := info.Mode().Perm(); mode&0o007 != 0 {
 		return "", fmt.Errorf("token file %s: every user of this machine can get at it (mode %04o); mend it with: chmod o= %s", path, mode, path)
 	}
-	text, err := io.ReadAll(io.LimitReader(file, maxToken+2)) // a pipe has no size
+	text, err := io.ReadAll(io.LimitReader(file, maxToken+2))
 	if err != nil {
 		return "", fmt.Errorf("token file: %w", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/alarm"
 )
 
 // boot reads CLOCK_BOOTTIME.
@@ -24,4 +25,23 @@ func (boot) Now() elector.Time {
 		panic("clock: CLOCK_BOOTTIME failed after it had worked: " + err.Error())
 	}
 	return elector.Time(ts.Nano())
+}
+
+type sleepless struct{ *alarm.Alarm }
+
+// bootAlarm fails for other clocks than boot, and where a sandbox forbids it.
+func bootAlarm(c Clock) (Alarm, bool) {
+	if _, counts := c.(boot); !counts {
+		return nil, false
+	}
+	a, err := alarm.New()
+	return sleepless{a}, err == nil
+}
+
+// Set panics if an alarm that was made cannot be set: nothing else would end a
+// leadership in time.
+func (a sleepless) Set(at elector.Time) {
+	if err := a.Alarm.Set(int64(at)); err != nil {
+		panic("clock: " + err.Error())
+	}
 }

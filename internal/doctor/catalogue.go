@@ -27,6 +27,7 @@ const (
 	NoVoter         Kind = "no-voter"
 	EvenVoters      Kind = "even-voters"
 	EmergencyRecord Kind = "emergency-record"
+	TermsUsedUp     Kind = "terms-used-up"
 	Anomaly         Kind = "anomaly"
 	Strangers       Kind = "strangers"
 	DeathProof      Kind = "death-proof"
@@ -71,20 +72,26 @@ func merged(parts ...map[Kind]words) map[Kind]words {
 	return all
 }
 
-// amongNodes are what nodes find between each other. What to do is said by the
-// finding itself; the words here are for what this package finds by comparison.
-var amongNodes = map[Kind]words{
-	kindOf(netmesh.FindingVotersDiffer):         {"quorums of different lists need not share a voter: two leaders become possible", "give every node the same voters, one name changed at a time"},
-	kindOf(netmesh.FindingSettingsDiffer):       {"a leader trusts its lease for as long as its own timers say, the others promise it by theirs", "give every node the same value; stop all, change all, start all"},
-	kindOf(netmesh.FindingClockRate):            {"leases keep leaders apart only while clocks run at nearly one rate", "find the node that differs from all others, and mend its clock"},
-	kindOf(netmesh.FindingProxyBetween):         {"a proxy that refuses a connection looks like the death of the process behind it", "set no-death-proof on every node, or let members reach each other directly"},
-	kindOf(netmesh.FindingAdvertiseUnreachable): {"when this link is lost, only one of the two ends can make the next one", "advertise an address at which the others reach the node, or open the way to it"},
-	kindOf(netmesh.FindingWrongCluster):         {"clusters never mix: the two do not see each other", "correct the cluster name, or the join address that leads there"},
-	kindOf(netmesh.FindingNameTwice):            {"votes are counted by name; the others refuse the younger of the two processes", "stop or rename one of them"},
-	kindOf(netmesh.FindingDirectoryCopied):      {"a process on a copy does not know what the other one voted, and could vote twice", "stop it and start it with an empty directory; if no other process of that name is left: bmqnode forget"},
-	kindOf(netmesh.FindingVersion):              {"the two cannot talk, so neither counts for the other's quorum", "upgrade the older one in steps of releases that have a version in common"},
-	kindOf(netmesh.FindingWrongNode):            {"the member that is meant is not reached", "correct the address that it advertises, or the port mapping"},
-}
+// amongNodes are what nodes find between each other, and this package by comparison.
+// What to do is said in one place, by the kind itself.
+var amongNodes = func() map[Kind]words {
+	all := map[Kind]words{}
+	for kind, why := range map[netmesh.FindingKind]string{
+		netmesh.FindingVotersDiffer:         "quorums of different lists need not share a voter: two leaders become possible",
+		netmesh.FindingSettingsDiffer:       "a leader trusts its lease for as long as its own timers say, the others promise it by theirs",
+		netmesh.FindingClockRate:            "leases keep leaders apart only while clocks run at nearly one rate",
+		netmesh.FindingProxyBetween:         "a proxy that refuses a connection looks like the death of the process behind it",
+		netmesh.FindingAdvertiseUnreachable: "when this link is lost, only one of the two ends can make the next one",
+		netmesh.FindingWrongCluster:         "clusters never mix: the two do not see each other",
+		netmesh.FindingNameTwice:            "votes are counted by name; the others refuse the younger of the two processes",
+		netmesh.FindingDirectoryCopied:      "a process on a copy does not know what the other one voted, and could vote twice",
+		netmesh.FindingVersion:              "the two cannot talk, so neither counts for the other's quorum",
+		netmesh.FindingWrongNode:            "the member that is meant is not reached",
+	} {
+		all[kindOf(kind)] = words{why, kind.Advice()}
+	}
+	return all
+}()
 
 var ofRunning = map[Kind]words{
 	NoAnswer:        {"a voter that does not run is missing from every quorum; one that only keeps silent here cannot be examined", "start it; if it runs, name its admin address with --admin, and its token"},
@@ -96,10 +103,11 @@ var ofRunning = map[Kind]words{
 	VersionsDiffer:  {"fine during a rolling upgrade, and not for longer", "finish the upgrade: docs/operations.md#rolling-upgrade"},
 	WallClock:       {"elections do not read wall clocks, but whoever compares the nodes' logs does", "let a time daemon run on every machine"},
 	LeaseShort:      {"a lease that is renewed at the last moment is lost at the next delay", "choose a lease of at least ten of the longest round trips, scouting-result and election-result of four; the same on every node"},
-	DiskSlow:        {"a vote counts when it is on disk: slow fsyncs make elections fail", "give the data directory a faster disk, or raise election-result and scouting-result on every node"},
+	DiskSlow:        {"a vote counts when it is on disk: slow fsyncs make elections slow", "give the data directory a faster disk, or raise election-result and scouting-result on every node"},
 	NoVoter:         {"it follows and does not vote; a misspelt name looks the same", "nothing if it is meant; else correct its name or the voters"},
 	EvenVoters:      {"an even number survives no more losses than the odd one below it", "add a voter or take one away"},
 	EmergencyRecord: {"the others elect without those that were declared lost, and must never meet them", "bring the cluster back to full strength: docs/emergency.md"},
+	TermsUsedUp:     {"when no terms are left nobody can be elected any more", "do what docs/errors.md#terms-used-up says"},
 	Anomaly:         {"a correct member does not send this", "look for the 'anomaly' lines in its log; compare versions and voters"},
 	Strangers:       {"something that is no member talks to the mesh port", "find out who, by the 'connection refused' lines in its log, and close the port to it"},
 }

@@ -54,7 +54,7 @@ func Examine(answers []Answer) Report {
 	}
 	s.voters = slices.Sorted(maps.Keys(seen))
 	for _, check := range []func(){
-		s.presence, s.links, s.leader, s.failures, s.findings, s.clusters, s.twins, s.votersCounted, s.observers,
+		s.presence, s.links, s.leader, s.terms, s.failures, s.findings, s.clusters, s.twins, s.votersCounted, s.observers,
 		s.lease, s.disks, s.versions, s.wallClocks, s.emergencies, s.oddities,
 	} {
 		check()
@@ -104,8 +104,15 @@ func (s *survey) presence() {
 			continue
 		}
 		level := Warn
-		if a.Node == "" || slices.Contains(s.voters, a.Node) {
+		switch {
+		case a.Node == "" && !slices.ContainsFunc(s.voters, s.silent):
+			s.problem(Warn, NoAnswer, "members", a.Addr, "%s; every voter answers elsewhere", a.Error).Mend = "leave that address out, if nobody is to be there"
+			continue
+		case a.Node == "" || slices.Contains(s.voters, a.Node):
 			level = Fail
+		case !s.anybodyMisses(a.Node):
+			s.sound("members", string(a.Node), "it does not run, and nobody counts it as a voter")
+			continue
 		}
 		name, kind := string(a.Node), NoAnswer
 		if a.Addr == "" && !s.anybodySaw(a.Node) {
@@ -132,6 +139,14 @@ func (s *survey) anybodySaw(id cluster.NodeID) bool {
 	return slices.ContainsFunc(s.answered, func(a Answer) bool {
 		m, ok := member(a, id)
 		return ok && (m.GossipAddr != "" || m.Link != "none")
+	})
+}
+
+// anybodyMisses reports whether a node that is no voter was there a moment ago.
+func (s *survey) anybodyMisses(id cluster.NodeID) bool {
+	return slices.ContainsFunc(s.answered, func(a Answer) bool {
+		m, ok := member(a, id)
+		return ok && (m.Voter || m.Gossip == "alive" || m.Link == "up")
 	})
 }
 

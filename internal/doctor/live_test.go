@@ -90,6 +90,16 @@ var liveFaults = map[string]struct {
 	"an address does not answer": {
 		func(a []Answer) { silence(&a[2], "x"); a[2].Node = "" }, NoAnswer, Fail, "at c", "x",
 	},
+	"an address of nobody does not answer": {
+		func(a []Answer) {
+			silence(&a[2], "x")
+			a[2].Node = ""
+			for i := range 2 {
+				a[i].Status.Groups[0].Voters = []cluster.NodeID{"a", "b"}
+			}
+		},
+		NoAnswer, Warn, "at c", "x; every voter answers elsewhere",
+	},
 	"a link is up one way": {
 		func(a []Answer) { linkAt(a[1], 1).Link, linkAt(a[1], 1).LinkError = "down (timeout)", "i/o timeout" },
 		LinkDown, Fail, "b - c", "up one way only: b has it down (timeout), i/o timeout; c has it up",
@@ -139,6 +149,22 @@ var liveFaults = map[string]struct {
 		func(a []Answer) { a[2].Status.Groups[0].Voters = []cluster.NodeID{"a", "b", "d"} },
 		"voters-differ", Fail, "", "a, b: a, b, c; c: a, b, d",
 	},
+	"a voter is being added": {
+		func(a []Answer) { a[2].Status.Groups[0].Voters = []cluster.NodeID{"a", "b"} },
+		"voters-differ", Warn, "c", "c is added or removed: a, b count it, c do not",
+	},
+	"a new voter is alone with it": {
+		func(a []Answer) {
+			for i := range 2 {
+				a[i].Status.Groups[0].Voters = []cluster.NodeID{"a", "b"}
+			}
+		},
+		"voters-differ", Warn, "c", "nobody but c itself counts it",
+	},
+	"a new voter was not started first": {
+		func(a []Answer) { a[2].Status.Groups[0].Voters = []cluster.NodeID{"a", "b", "c", "d"} },
+		"voters-differ", Fail, "d", "d is added or removed: c count it, a, b do not; and it does not answer",
+	},
 	"an even number of voters": {
 		func(a []Answer) {
 			for i := range a {
@@ -179,6 +205,9 @@ var liveFaults = map[string]struct {
 		},
 		EmergencyRecord, Fail, "b", "x declared lost",
 	},
+	"terms are used up": {
+		func(a []Answer) { a[1].Status.Groups[0].Term = 1 << 62 }, TermsUsedUp, Fail, "b", "it is in term 4611686018427387904 of at most 9223372036854775807",
+	},
 	"an anomaly": {
 		func(a []Answer) { a[1].Status.Anomalies = map[string]int{"absurd-term": 3, "malformed": 0} },
 		Anomaly, Warn, "b", "absurd-term: 3 since it started",
@@ -214,6 +243,33 @@ func of(r Report, k Kind) (found []Check) {
 		}
 	}
 	return found
+}
+
+// A voter that was removed and stopped is nobody's loss, and what it sent meanwhile
+// is over.
+func TestAChangeOfTheVotersThatIsDoneIsNoProblem(t *testing.T) {
+	answers := healthy()
+	silence(&answers[2], "connection refused")
+	for i := range 2 {
+		answers[i].Status.Groups[0].Voters = []cluster.NodeID{"a"}
+		*linkAt(answers[i], 1) = cluster.MemberStatus{Node: "c", Gossip: "left", GossipAddr: "g", Link: "down (goodbye)"}
+		answers[i].Status.Anomalies = map[string]int{"not-entitled": 7}
+		answers[i].Status.AnomalyAges = map[string]cluster.Seconds{"not-entitled": 61}
+	}
+	r := Examine(answers)
+	require.Equal(t, OK, r.Worst(), "%+v", r)
+	answers[0].Status.AnomalyAges["not-entitled"] = 59
+	require.Len(t, of(Examine(answers), Anomaly), 1)
+}
+
+// The links of a change find what the lists say already.
+func TestVotersThatDifferAreToldOnce(t *testing.T) {
+	answers := healthy()
+	answers[2].Status.Groups[0].Voters = []cluster.NodeID{"a", "b", "d", "e"}
+	for i, peer := range []cluster.NodeID{"c", "c", "a"} {
+		answers[i].Status.Findings = []netmesh.Finding{{Kind: netmesh.FindingVotersDiffer, Peer: peer, Detail: "x", Advice: "y"}}
+	}
+	require.Len(t, of(Examine(answers), "voters-differ"), 1)
 }
 
 func TestBothEndsFindingsAreOneCheck(t *testing.T) {

@@ -19,7 +19,8 @@ func (s *survey) failures() {
 	}
 }
 
-// findings merges what the two ends of a pair found: one line for both.
+// findings merges what the two ends of a pair found: one line for both. Voters that
+// differ are told once for all, if both ends answer.
 func (s *survey) findings() {
 	type key struct {
 		kind netmesh.FindingKind
@@ -31,7 +32,8 @@ func (s *survey) findings() {
 			ends := []string{string(a.Node), string(f.Peer)}
 			slices.Sort(ends)
 			k := key{f.Kind, strings.Join(ends, " - ")}
-			if known[k] {
+			told := f.Kind == netmesh.FindingVotersDiffer && slices.Contains(s.names(), f.Peer) && slices.Contains(s.names(), a.Node)
+			if known[k] || told {
 				continue
 			}
 			known[k] = true
@@ -50,6 +52,10 @@ func (s *survey) votersCounted() {
 		voters := slices.Sorted(slices.Values(election(a).Voters))
 		lists[list(voters)] = append(lists[list(voters)], a.Node)
 	}
+	if id, lone := s.changing(); lone {
+		s.change(id)
+		return
+	}
 	if len(lists) > 1 {
 		var parts []string
 		for _, l := range slices.Sorted(maps.Keys(lists)) {
@@ -59,6 +65,47 @@ func (s *survey) votersCounted() {
 		return
 	}
 	s.parity(len(s.voters), list(s.voters))
+}
+
+// changing is the only voter in which the nodes' lists differ, if that is all.
+func (s *survey) changing() (id cluster.NodeID, lone bool) {
+	differ := 0
+	for _, v := range s.voters {
+		if by := s.countedBy(v); len(by) < len(s.answered) {
+			id = v
+			differ++
+		}
+	}
+	return id, differ == 1
+}
+
+// countedBy are the nodes that count a voter.
+func (s *survey) countedBy(voter cluster.NodeID) (ids []cluster.NodeID) {
+	for _, a := range s.answered {
+		if slices.Contains(election(a).Voters, voter) {
+			ids = append(ids, a.Node)
+		}
+	}
+	return ids
+}
+
+// change tells how far a change of one voter is, and what is next.
+func (s *survey) change(id cluster.NodeID) {
+	by := s.countedBy(id)
+	rest := slices.DeleteFunc(s.names(), func(n cluster.NodeID) bool { return slices.Contains(by, n) })
+	what := fmt.Sprintf("%s is added or removed: %s count it, %s do not", id, list(by), list(rest))
+	const see = "; docs/operations.md#changing-the-voters"
+	switch {
+	case s.silent(id):
+		s.problem(Fail, "voters-differ", "voters", string(id), "%s; and it does not answer", what).Mend =
+			"start it before any other node is restarted" + see
+	case len(by) == 1 && by[0] == id && len(rest) > 1:
+		s.problem(Warn, "voters-differ", "voters", string(id), "nobody but %s itself counts it", id).Mend =
+			"if it was removed, stop it; if it is new, give the others the new list and restart them one by one, the leader last" + see
+	default:
+		s.problem(Warn, "voters-differ", "voters", string(id), "%s", what).Mend =
+			"give the rest the new list and restart them one by one, the leader last" + see
+	}
 }
 
 // parity warns of an even number of voters.
@@ -176,12 +223,25 @@ func (s *survey) emergencies() {
 // strange are the reasons for which connections of members are never closed.
 var strange = []netmesh.Reason{netmesh.ReasonGarbage, netmesh.ReasonOversized}
 
+// notEntitled is the anomaly of voters that differ. It belongs to a change of the
+// voters, and is over when it has not come for changeOver.
+const (
+	notEntitled = "not-entitled"
+	changeOver  = time.Minute
+)
+
+// overBy reports whether what caused an anomaly is over, by a node's account.
+func overBy(a Answer, kind string) bool {
+	age, known := a.Status.AnomalyAges[kind]
+	return kind == notEntitled && known && age.Duration() > changeOver
+}
+
 // oddities are counts since the start of each node: they stay until it restarts.
 func (s *survey) oddities() {
 	mark := len(s.Checks)
 	for _, a := range s.answered {
 		for _, kind := range slices.Sorted(maps.Keys(a.Status.Anomalies)) {
-			if n := a.Status.Anomalies[kind]; n > 0 {
+			if n := a.Status.Anomalies[kind]; n > 0 && !overBy(a, kind) {
 				s.problem(Warn, Anomaly, "messages", string(a.Node), "%s: %d since it started", kind, n)
 			}
 		}

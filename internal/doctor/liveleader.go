@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/lsn"
 )
 
 // leader asks whether all nodes know one leader, in one term, who leads indeed.
@@ -39,6 +40,15 @@ func (s *survey) leader() {
 		s.problem(Warn, LeaderDisputed, "leader", "", "%s is followed, and does not lead any more", first.Leader)
 	case len(views) == 1:
 		s.sound("leader", "", "%s leads in term %d; all who answer agree", first.Leader, first.Term)
+	}
+}
+
+// terms warns long before the last one is used.
+func (s *survey) terms() {
+	for _, a := range s.answered {
+		if g := election(a); g.Term > lsn.MaxTerm/2 {
+			s.problem(Fail, TermsUsedUp, "terms", string(a.Node), "it is in term %d of at most %d", g.Term, lsn.MaxTerm)
+		}
 	}
 }
 

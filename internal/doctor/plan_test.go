@@ -16,6 +16,7 @@ import (
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/store"
+	"github.com/bmqelect/bmqelect/netmesh"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -67,6 +68,20 @@ func TestNothingIsWrongWithAGoodPlan(t *testing.T) {
 	left, err := os.ReadDir(filepath.Dir(plans[0].Config.DataDir))
 	require.NoError(t, err)
 	require.Empty(t, left, "it leaves nothing")
+}
+
+// A default that is spelled out is no difference.
+func TestAQuorumThatIsSpelledOutIsTheDefault(t *testing.T) {
+	plans := planned(t)
+	plans[1].Config.Election.Quorum = 0
+	plans[2].Config.Election = cluster.ElectionConfig{Quorum: 2}
+	for i := range plans[:2] {
+		plans[i].Config.Election.Timing = elector.Article()
+	}
+	r := ExaminePlans(t.Context(), plans, nil)
+	for _, c := range r.Checks {
+		require.NotEqual(t, kindOf(netmesh.FindingSettingsDiffer), c.Kind, "%+v", c)
+	}
 }
 
 // ranAs makes the directory that of a node.

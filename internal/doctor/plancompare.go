@@ -6,7 +6,6 @@ import (
 	"net"
 	"path/filepath"
 	"slices"
-	"strconv"
 
 	"github.com/bmqelect/bmqelect/cluster"
 )
@@ -35,7 +34,7 @@ func (d *draft) differ(a, b Plan) {
 	if !slices.Equal(va, vb) {
 		d.problem(Fail, "voters-differ", "voters", where, "the voters are %s in the one and %s in the other", list(va), list(vb))
 	}
-	sa, sb := settings(a.Config), settings(b.Config)
+	sa, sb := a.Config.Agreed(), b.Config.Agreed()
 	for _, name := range slices.Sorted(maps.Keys(sa)) {
 		if sa[name] != sb[name] {
 			d.problem(Fail, "settings-differ", "settings", where, "%s is %s in the one and %s in the other", name, sa[name], sb[name])
@@ -44,21 +43,6 @@ func (d *draft) differ(a, b Plan) {
 }
 
 func sorted(ids []cluster.NodeID) []cluster.NodeID { return slices.Sorted(slices.Values(ids)) }
-
-// settings are what must be equal on every node.
-func settings(c cluster.Config) map[string]string {
-	e, t := c.Election, c.Election.Timing
-	return map[string]string{
-		"heartbeat-broadcast":  t.HeartbeatBroadcast.String(),
-		"heartbeat-miss-count": strconv.Itoa(t.HeartbeatMissCount),
-		"lease":                t.Lease.String(),
-		"clock-drift-ppm":      strconv.FormatInt(t.ClockDriftPPM, 10),
-		"quorum":               strconv.Itoa(e.Quorum),
-		"scouting-rule":        e.Rule.String(),
-		"unsafe-no-scouting":   strconv.FormatBool(e.UnsafeNoScouting),
-		"no-death-proof":       strconv.FormatBool(c.NoDeathProof),
-	}
-}
 
 // uniqueNames finds names, and directories on one machine, that are used twice.
 func (d *draft) uniqueNames() {

@@ -30,6 +30,8 @@ type Command struct {
 	conn net.Conn
 	done chan struct{}
 
+	renewing sync.Mutex // is taken before mu
+
 	mu      sync.Mutex
 	told    moment // the deadline that the guard knows
 	toldAt  moment // since when
@@ -155,23 +157,35 @@ func (c *Command) Renew() {
 		c.end() // without time nothing can be promised
 		return
 	}
-	if c.moved(at, now) {
-		c.tell(line{tellDeadline, int64(at), ""})
+	c.renewing.Lock()
+	defer c.renewing.Unlock()
+	if by := c.moves(at); by.Abs() >= worthTelling {
+		err := c.write(line{tellDeadline, int64(at), ""})
+		switch {
+		case err == nil:
+			c.took(at, now)
+		case by < 0 && errors.Is(err, os.ErrDeadlineExceeded):
+			c.end() // it would go on for too long
+		}
 	}
 	if c.hangs(now) {
 		c.end()
 	}
 }
 
-// moved reports whether the deadline is worth telling, and takes note that it is told.
-func (c *Command) moved(at, now moment) bool {
+// moves is by how much a deadline is later than the one that the guard knows.
+func (c *Command) moves(at moment) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if time.Duration(at-c.told).Abs() < worthTelling {
-		return false
-	}
+	return time.Duration(at - c.told)
+}
+
+// took takes note that the guard was told. One that could not be told of a later
+// deadline goes on by what it knows; whether it hangs is decided by that.
+func (c *Command) took(at, now moment) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.told, c.toldAt = at, now
-	return true
 }
 
 // hangs reports whether the guard does not kill although it should, and has had time
@@ -194,10 +208,15 @@ func (c *Command) Kill() { c.tell(line{tellKill, 0, ""}) }
 
 // tell ends a guard that does not listen; of one that has ended, run knows.
 func (c *Command) tell(l line) {
-	_ = c.conn.SetWriteDeadline(time.Now().Add(tellWithin))
-	if _, err := c.conn.Write([]byte(l.String())); errors.Is(err, os.ErrDeadlineExceeded) {
+	if errors.Is(c.write(l), os.ErrDeadlineExceeded) {
 		c.end()
 	}
+}
+
+func (c *Command) write(l line) error {
+	_ = c.conn.SetWriteDeadline(time.Now().Add(tellWithin))
+	_, err := c.conn.Write([]byte(l.String()))
+	return err
 }
 
 // end kills the guard, and the kernel the command with it.

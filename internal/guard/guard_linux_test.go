@@ -41,7 +41,9 @@ func TestMain(m *testing.M) {
 
 // own runs a command whose deadline keeps moving for as long as this process does.
 func own(args []string) {
-	c, err := Start(config(func() time.Time { return time.Now().Add(2 * soon) }, args...))
+	cfg := config(func() time.Time { return time.Now().Add(2 * soon) }, args...)
+	cfg.Grace = 2 * soon // the deadline bounds it
+	c, err := Start(cfg)
 	if err != nil {
 		panic(err)
 	}
@@ -171,15 +173,62 @@ func TestASignalIsForTheCommandAlone(t *testing.T) {
 
 func TestADeadlineThatMovesOnIsFollowed(t *testing.T) {
 	t.Parallel()
-	first := time.Now().Add(soon)
-	c := run(t, func() time.Time { return time.Now().Add(soon) }, "sleep 60")
-	require.Eventually(t, func() bool { c.Renew(); return time.Since(first) > soon/2 }, patience, time.Millisecond)
+	first := time.Now().Add(3 * soon)
+	at := first
+	c := run(t, func() time.Time { return at }, "sleep 60")
+	at = time.Now().Add(patience)
+	c.Renew()
+	time.Sleep(time.Until(first) + soon/7)
 	select {
 	case <-c.Done():
 		require.Fail(t, "killed although the deadline had moved on", "%+v", c.Result())
 	default:
 	}
+	at = time.Now().Add(soon)
+	c.Renew()
 	require.True(t, c.Result().Expired, "nobody moves it on any more")
+}
+
+// A guard that gets no processor while its alarm comes, and is told meanwhile that the
+// deadline has moved on, hears that before it kills.
+func TestAGuardThatWasHeldUpKnowsTheNewestDeadline(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "pid")
+	at := time.Now().Add(patience)
+	c := run(t, func() time.Time { return at }, "trap 'echo >"+file+".alive' USR1; echo $$ >"+file+"; while :; do sleep 0.01; done")
+	pidIn(t, file)
+	first := time.Now().Add(3 * soon)
+	at = first
+	c.Renew()
+	require.NoError(t, c.cmd.Process.Signal(syscall.SIGSTOP))
+	at = time.Now().Add(patience)
+	c.Renew()
+	time.Sleep(time.Until(first))
+	require.NoError(t, c.cmd.Process.Signal(syscall.SIGCONT))
+	c.Signal(syscall.SIGUSR1)
+	require.Eventually(t, func() bool { return exists(file + ".alive") }, patience, time.Millisecond, "%+v", c)
+}
+
+// A guard that does not read for a while is ended near its deadline, not for that.
+func TestRenewalsDoNotEndAGuardThatIsHeldUp(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "pid")
+	at := time.Now().Add(patience)
+	c := run(t, func() time.Time { return at }, "echo $$ >"+file+"; sleep 60")
+	pid := pidIn(t, file)
+	require.NoError(t, c.cmd.Process.Signal(syscall.SIGSTOP))
+	for full := false; !full; {
+		at = at.Add(2 * worthTelling)
+		began := time.Now()
+		c.Renew()
+		full = time.Since(began) >= tellWithin
+	}
+	time.Sleep(soon / 7)
+	require.True(t, runs(pid), "there is time")
+	require.NoError(t, c.cmd.Process.Signal(syscall.SIGCONT))
+	at = time.Now()
+	c.Renew() // an earlier deadline is not left out
+	ends(t, pid)
 }
 
 func TestWhatIgnoresSigtermIsKilledBeforeTheDeadline(t *testing.T) {

@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -11,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/bmqelect/bmqelect/internal/alarm"
 )
 
 const (
@@ -23,10 +26,11 @@ const (
 type guard struct {
 	settings
 	control *os.File
-	alarm   *alarm
+	alarm   *alarm.Alarm
 	command int    // process ID, and that of its group; 0 once it has ended
 	limit   moment // when everything is killed although the deadline may be later
 	killing bool
+	heard   []byte // the begin of a line that is not whole yet
 }
 
 // Main is the guard. It returns its exit code when nothing of the command is left. The
@@ -58,7 +62,7 @@ func (g *guard) prepare(args []string) (err error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("adopt what daemonizes: %w", err)
 	}
-	g.alarm, err = newAlarm()
+	g.alarm, err = alarm.New()
 	return err
 }
 
@@ -80,7 +84,7 @@ func (g *guard) start() error {
 
 // run starts the command and returns when nothing of it is left.
 func (g *guard) run() error {
-	defer g.alarm.close()
+	defer g.alarm.Close()
 	// Those who end every process of a service mean the owner: it has the guard end
 	// the command. Ignoring them instead would be inherited by the command.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE)
@@ -89,30 +93,73 @@ func (g *guard) run() error {
 	if err := g.start(); err != nil {
 		return err
 	}
-	told := make(chan line)
+	told := make(chan struct{})
 	go func() {
-		defer close(told)
-		listen(g.control, func(l line) { told <- l })
+		for g.awaitNews() {
+			told <- struct{}{}
+		}
 	}()
 	for gone := false; !gone; {
-		if err := g.alarm.set(min(g.deadline.after(-g.margin), g.limit)); err != nil {
+		if err := g.alarm.Set(int64(min(g.deadline.after(-g.margin), g.limit))); err != nil {
 			g.kill() // without a timer nothing can be promised
 		}
 		select {
-		case l, alive := <-told:
-			if !alive {
+		case <-told:
+			if !g.hear() {
 				told = nil
-				l.word = tellStop
+				g.terminate()
 				g.hurry()
 			}
-			g.obey(l)
 		case <-died:
 			gone = g.reap()
-		case <-g.alarm.rings:
+		case <-g.alarm.Rings():
+			// A guard that got no processor for a while finds the alarm and what it
+			// was told meanwhile at the same time: the newer word counts.
+			g.hear()
 			g.expire()
 		}
 	}
 	return nil
+}
+
+// awaitNews waits until the owner has said something, or has gone.
+func (g *guard) awaitNews() bool {
+	for {
+		fds := []unix.PollFd{{Fd: controlFile, Events: unix.POLLIN}}
+		if _, err := unix.Poll(fds, -1); !errors.Is(err, unix.EINTR) {
+			return err == nil
+		}
+	}
+}
+
+// hear obeys all that the owner has said so far, and reports whether it is there. It
+// does not wait. It believes nothing after a line that is none.
+func (g *guard) hear() (there bool) {
+	buffer := make([]byte, 4<<10)
+	for {
+		n, _, err := unix.Recvfrom(controlFile, buffer, unix.MSG_DONTWAIT)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case errors.Is(err, unix.EAGAIN):
+			return true
+		case err != nil || n == 0:
+			return false
+		}
+		g.heard = append(g.heard, buffer[:n]...)
+		for {
+			text, rest, whole := bytes.Cut(g.heard, []byte("\n"))
+			if !whole {
+				break
+			}
+			l, err := parseLine(string(text))
+			if err != nil {
+				return false
+			}
+			g.heard = rest
+			g.obey(l)
+		}
+	}
 }
 
 // obey does what the owner says.
@@ -160,9 +207,12 @@ func (g *guard) hurry() {
 	g.limit = min(g.limit, now.after(g.grace))
 }
 
-// expire follows the alarm.
+// expire follows the alarm, if what it was set for has come.
 func (g *guard) expire() {
 	now, err := clockNow()
+	if err == nil && now < min(g.deadline.after(-g.margin), g.limit) {
+		return // the deadline has moved on
+	}
 	if !g.killing && (err != nil || now >= g.deadline.after(-g.margin)) {
 		g.say(sayExpired, 0, "")
 	}

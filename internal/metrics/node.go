@@ -56,7 +56,7 @@ var (
 // collectOdd puts out what should not be. Everything that there is has its zero,
 // lest the first time be missed by a rate.
 func collectOdd(out chan<- prometheus.Metric, status *cluster.Status, stats *cluster.Stats) {
-	for _, k := range []elector.AnomalyKind{elector.AnomalyAbsurdTerm, elector.AnomalyNotEntitled, elector.AnomalyMalformed} {
+	for _, k := range []elector.AnomalyKind{elector.AnomalyAbsurdTerm, elector.AnomalyNotEntitled, elector.AnomalyMalformed, elector.AnomalyTermLeap} {
 		send(out, anomalies, status.Anomalies[k.String()], k.String())
 	}
 	two := elector.AnomalyTwoLeaders.String()

@@ -28,7 +28,7 @@ var covered = []struct {
 	{"transfer", []string{"transfer"}, does[scenario.Transfer]},
 	{"a step-down", []string{"step-down"}, func(s *scenario.Scenario) bool { return first[scenario.StepDown](s).Rest > 0 }},
 	{"a leader whose application cannot lead", []string{"unfit-leader"}, does[scenario.Fitness]},
-	{"takeover by priority", []string{"takeover"}, func(s *scenario.Scenario) bool { return s.Election.Takeover > 0 }},
+	{"takeover by priority", []string{"takeover", "takeover-of-a-spoke"}, func(s *scenario.Scenario) bool { return s.Election.Takeover > 0 }},
 	{"a majority is lost and comes back", []string{"majority-lost-and-back"}, func(s *scenario.Scenario) bool { return crashed(s) > len(s.Nodes)/2 }},
 	{"a minority crashes and restarts", []string{"minority-crash-and-restart"}, func(s *scenario.Scenario) bool { return 2*crashed(s) < len(s.Nodes) }},
 	{"rolling restart", []string{"rolling-restart"}, func(s *scenario.Scenario) bool { return count[scenario.Restart](s) == len(s.Nodes) }},

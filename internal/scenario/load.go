@@ -6,12 +6,15 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/bmqelect/bmqelect/internal/regular"
+	"github.com/bmqelect/bmqelect/internal/yamltext"
 )
 
 // Load reads and checks a file, after set has replaced what it says. What is
 // wrong with its content is a *FileError.
 func Load(path string, set ...Override) (*Scenario, error) {
-	text, err := os.ReadFile(path)
+	text, err := regular.Read(path, yamltext.MaxSize)
 	if err != nil {
 		return nil, fmt.Errorf("load scenario: %w", err)
 	}

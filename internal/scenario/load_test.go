@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/yamltext"
 )
 
 func TestEverythingTheFormatHas(t *testing.T) {
@@ -43,13 +45,23 @@ func TestProblemsCanBeTakenApart(t *testing.T) {
 	}, found.Problems)
 }
 
+// Names without limit would be compared each with each.
+func TestNamesAreBounded(t *testing.T) {
+	names := make([]string, 100_000)
+	for i := range names {
+		names[i] = fmt.Sprint("n", i)
+	}
+	_, err := Parse("f.yaml", []byte("name: x\nduration: 1s\nnodes: ["+strings.Join(names, ",")+"]\n"))
+	require.ErrorContains(t, err, "f.yaml:3:8: nodes is 100000 names, but must be at most 256")
+}
+
 func TestFilesOfAnySizeAreRefusedOrRead(t *testing.T) {
-	long := strings.Repeat("# as long as it gets\n", maxText/21+1)
+	long := strings.Repeat("# as long as it gets\n", yamltext.MaxSize/21+1)
 	_, err := Parse("f.yaml", []byte(base+long))
 	require.EqualError(t, err, "f.yaml:1:1: this is no scenario: at most 1048576 bytes and 32 brackets within each other are read")
-	_, err = Parse("f.yaml", []byte(base+long[:maxText/2]))
+	_, err = Parse("f.yaml", []byte(base+long[:yamltext.MaxSize/2]))
 	require.NoError(t, err)
-	_, err = Parse("f.yaml", []byte(base+strings.Repeat("x", maxText/2)+": 1"))
+	_, err = Parse("f.yaml", []byte(base+strings.Repeat("x", yamltext.MaxSize/2)+": 1"))
 	require.ErrorContains(t, err, "unknown key")
 }
 

@@ -5,8 +5,10 @@ import (
 	"strings"
 )
 
-// longestName bounds a node's name: it heads a lane of every report.
-const longestName = 64
+const (
+	longestName = 64  // bytes of a node's name: it heads a lane of every report
+	maxNodes    = 256 // observers included; an elector bounds the voters
+)
 
 // reserved are words that stand for nodes where names are expected.
 var reserved = []string{"all", "any"}
@@ -19,7 +21,10 @@ func (b *builder) nodes(o object) {
 	if v == nil {
 		return
 	}
-	switch {
+	switch named := len(v.items) + len(v.fields); {
+	case named > maxNodes:
+		b.at(v, "nodes is %d names, but must be at most %d", named, maxNodes)
+		return
 	case v.kind == mapping:
 		for _, f := range v.fields {
 			b.node(f.key, f.value)

@@ -9,11 +9,8 @@ import (
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
-)
 
-const (
-	maxText  = 1 << 20 // bytes of a file
-	maxDepth = 32      // lists and mappings within each other, in brackets
+	"github.com/bmqelect/bmqelect/internal/yamltext"
 )
 
 // converter turns YAML into values and reports what the format leaves out of
@@ -26,13 +23,13 @@ type converter struct {
 // parse returns the file's mapping, or nil if it has none that can be read.
 func (c *converter) parse(text []byte) *value {
 	start := &value{pos: Pos{1, 1}}
-	if len(text) > maxText || tooDeep(text) {
-		c.at(start, "this is no scenario: at most %d bytes and %d brackets within each other are read", maxText, maxDepth)
-		return nil
-	}
 	text = bytes.TrimPrefix(text, []byte("\ufeff")) // some editors put it there
-	file, err := parser.ParseBytes(text, 0, parser.AllowDuplicateMapKey())
-	if err != nil {
+	file, err := yamltext.Parse(text, parser.AllowDuplicateMapKey())
+	switch {
+	case errors.Is(err, yamltext.ErrBounds):
+		c.at(start, "this is no scenario: %s", err)
+		return nil
+	case err != nil:
 		c.syntax(start, err)
 		return nil
 	}
@@ -41,23 +38,6 @@ func (c *converter) parse(text []byte) *value {
 		return nil // what is wrong with the rest follows from that
 	}
 	return root
-}
-
-// tooDeep keeps the YAML parser, which is recursive, from absurd files.
-func tooDeep(text []byte) bool {
-	depth := 0
-	for _, b := range text {
-		switch b {
-		case '[', '{':
-			depth++
-		case ']', '}':
-			depth = max(depth-1, 0)
-		}
-		if depth > maxDepth {
-			return true
-		}
-	}
-	return false
 }
 
 func (c *converter) syntax(start *value, err error) {
@@ -110,15 +90,17 @@ func (c *converter) convert(n ast.Node) *value {
 
 func (c *converter) mapping(v *value, entries []*ast.MappingValueNode) {
 	v.kind = mapping
+	firsts := map[string]*value{}
 	for i, e := range entries {
 		key := c.convert(e.Key)
 		if i == 0 && v.pos.Column > key.pos.Column {
 			v.pos = key.pos // a block mapping begins with its first key, not with the colon
 		}
-		if first := v.find(key.text); first != nil {
-			c.at(key, "%q is there twice, first on line %d: leave one out", key.text, first.key.pos.Line)
+		if first := firsts[key.text]; first != nil {
+			c.at(key, "%q is there twice, first on line %d: leave one out", key.text, first.pos.Line)
 			continue
 		}
+		firsts[key.text] = key
 		held := c.convert(e.Value)
 		if held.kind == null {
 			held.pos = key.pos

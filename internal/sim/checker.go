@@ -41,7 +41,7 @@ type record struct {
 
 // Violation is a broken invariant: which one, how, and how to see it again.
 type Violation struct {
-	Rule   string // "I1", "I2", "I3", "work", "transition", "vote", "persist"
+	Rule   string // "I1", "I2", "I3", "work", "transition", "vote", "votes", "promise", "lease", "persist", "wedge"
 	Detail string
 	Seed   uint64        // of the simulation
 	At     time.Duration // simulated time

@@ -23,6 +23,9 @@ type Config struct {
 	// LinkTimeout is the silence after which an end of a connection gives it up.
 	// 0 means 3 s.
 	LinkTimeout time.Duration
+	// ProofMax is the most that the proof of a death takes after the dial that was
+	// refused. It comes before the link to the next process in any case.
+	ProofMax time.Duration
 	// Redial is the longest time from when a connection becomes possible to when
 	// it is made; each draws its own. 0 means 500 ms.
 	Redial time.Duration
@@ -120,8 +123,8 @@ func (c Config) Validate() error {
 	if c.FsyncMin < 0 || c.FsyncMax < c.FsyncMin {
 		errs = append(errs, fmt.Errorf("FsyncMin %s and FsyncMax %s must be ordered and not negative", c.FsyncMin, c.FsyncMax))
 	}
-	if c.LinkTimeout < 0 || c.Redial < 0 || c.TraceLines < 0 {
-		errs = append(errs, errors.New("LinkTimeout, Redial and TraceLines must not be negative"))
+	if c.LinkTimeout < 0 || c.Redial < 0 || c.ProofMax < 0 || c.TraceLines < 0 {
+		errs = append(errs, errors.New("LinkTimeout, Redial, ProofMax and TraceLines must not be negative"))
 	}
 	return errors.Join(append(errs, c.Network.Validate())...)
 }

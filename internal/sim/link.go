@@ -27,6 +27,7 @@ type end struct {
 	// with, of which disk, and whether that one was proven dead.
 	knownBoot     int
 	knownIdentity int
+	refused       bool // a dial proved it dead; the process is about to hear so
 	proven        bool
 }
 
@@ -141,10 +142,24 @@ func (s *Sim) probe(l *link, i int) {
 func (s *Sim) refused(it *item) {
 	l, i := it.link, it.end
 	e, n, peer := &l.ends[i], l.nodes[i], l.nodes[1-i]
-	if e.up || !e.eof || e.proven || e.knownBoot != it.boot || peer.running() || !l.open() || !n.awake() {
+	if e.up || !e.eof || e.refused || e.proven || e.knownBoot != it.boot || peer.running() || !l.open() || !n.awake() {
 		return
 	}
-	s.prove(l, i, elector.ProofRefusedAfterEOF)
+	e.refused = true
+	if s.cfg.ProofMax == 0 {
+		s.prove(l, i, elector.ProofRefusedAfterEOF)
+		return
+	}
+	s.queue.push(item{at: s.now + s.upTo(s.cfg.ProofMax), handle: (*Sim).proofDue, link: l, end: i, boot: it.boot})
+}
+
+// proofDue tells a proof that took its time. The peer may run again by now, but
+// this end has no link to the new process yet.
+func (s *Sim) proofDue(it *item) {
+	e := &it.link.ends[it.end]
+	if e.refused && !e.proven && e.knownBoot == it.boot && it.link.nodes[it.end].running() {
+		s.prove(it.link, it.end, elector.ProofRefusedAfterEOF)
+	}
 }
 
 func (s *Sim) prove(l *link, i int, p elector.Proof) {
@@ -187,13 +202,17 @@ func (s *Sim) dialed(it *item) {
 // the first ended with FIN.
 func (s *Sim) connected(l *link, i int) {
 	e, n, peer := &l.ends[i], l.nodes[i], l.nodes[1-i]
-	later := e.knownBoot != 0 && e.knownBoot < peer.boots && e.knownIdentity == peer.disk.identity
-	if later && e.eof && !e.proven {
-		s.prove(l, i, elector.ProofReincarnated)
+	if e.knownBoot != 0 && e.knownBoot < peer.boots && !e.proven {
+		switch {
+		case e.refused:
+			s.prove(l, i, elector.ProofRefusedAfterEOF)
+		case e.eof && e.knownIdentity == peer.disk.identity:
+			s.prove(l, i, elector.ProofReincarnated)
+		}
 	}
 	e.up, e.eof, e.silent = true, false, false
 	if e.knownBoot != peer.boots {
-		e.knownBoot, e.knownIdentity, e.proven = peer.boots, peer.disk.identity, false
+		e.knownBoot, e.knownIdentity, e.refused, e.proven = peer.boots, peer.disk.identity, false, false
 	}
 	s.observe(&Event{Kind: EventLinkUp, Node: n.id, Peer: peer.id})
 	s.hear(n, elector.LinkUp{Peer: peer.id})

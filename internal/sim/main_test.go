@@ -6,11 +6,14 @@ import (
 	"testing"
 )
 
-// TestMain keeps rapid from writing files: a failure prints its seed.
+// TestMain keeps rapid from writing files, since a failure prints its seed, and
+// from shrinking for long: a fault that breaks many properties is to show in seconds.
 func TestMain(m *testing.M) {
-	flag.Parse()
-	if err := flag.Set("rapid.nofailfile", "true"); err != nil {
-		panic(err)
+	for _, set := range [][2]string{{"rapid.nofailfile", "true"}, {"rapid.shrinktime", "2s"}} {
+		if err := flag.Set(set[0], set[1]); err != nil {
+			panic(err)
+		}
 	}
+	flag.Parse() // what the command line says counts
 	os.Exit(m.Run())
 }

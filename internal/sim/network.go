@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
 )
@@ -138,3 +139,7 @@ func (s *Sim) SetFaults(from, to elector.NodeID, f Faults) error {
 	s.observe(&Event{Kind: EventLinkFaults, Node: from, Peer: to, Faults: l.dirs[i].Faults})
 	return nil
 }
+
+// SetFsync replaces the bounds of how long a write takes, for writes that begin
+// from now on.
+func (s *Sim) SetFsync(least, most time.Duration) { s.cfg.FsyncMin, s.cfg.FsyncMax = least, most }

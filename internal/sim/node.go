@@ -27,6 +27,7 @@ type node struct {
 	// wakeQueued is the earliest tick that is queued already. A wake that moved
 	// to later is queued again only when that tick comes.
 	wakeQueued time.Duration
+	spins      int // steps in a row that left something due
 
 	lease      elector.Lease
 	leaseUntil time.Duration // lease.End in simulated time
@@ -38,8 +39,8 @@ type node struct {
 type disk struct {
 	identity int // which disk it is: 0 for the first, then the one after the first wipe
 	term     lsn.Term
-	unsynced []lsn.Term // being written, oldest first
-	busy     time.Duration
+	unsynced []lsn.Term // asked for and not durable yet, oldest first
+	writing  int        // how many of them the write under way covers
 }
 
 func (n *node) running() bool { return n.machine != nil }
@@ -74,6 +75,9 @@ func (s *Sim) hear(n *node, in elector.Input) {
 // its effects in their order.
 func (s *Sim) step(n *node, in elector.Input) {
 	s.stats.Steps++
+	if s.promises != nil {
+		s.promises.hears(s.now, n.id, in, s.promise(n))
+	}
 	moment := elector.Moment{Now: n.clock.at(s.now), Entropy: n.entropy.Uint64()}
 	eff := n.machine.Step(moment, in)
 	if eff.Persist != 0 {
@@ -90,6 +94,7 @@ func (s *Sim) step(n *node, in elector.Input) {
 		s.send(n, &eff.Messages[i])
 	}
 	s.noteLease(n)
+	s.checkSpin(n, moment.Now, eff.Wake)
 	s.rearm(n, eff.Wake)
 	s.obeyAnomaly(n, eff.Anomaly)
 	s.tendWork(n, eff.StopWork)
@@ -102,6 +107,24 @@ func (s *Sim) tell(n *node, t elector.Transition) {
 	s.stats.Transitions++
 	s.observe(&Event{Kind: EventTransition, Node: n.id, Transition: t})
 	s.check(s.checker.Transition(n.id, t))
+	if t.To == elector.Leader && s.promises != nil {
+		s.check(s.promises.elected(n.id, t.Term))
+	}
+}
+
+// maxSpins is how many steps in a row may leave something due. A random wait of
+// zero is due at once; a machine that goes on and on would stop the time.
+const maxSpins = 100
+
+func (s *Sim) checkSpin(n *node, now, wake elector.Time) {
+	n.spins++
+	if wake > now {
+		n.spins = 0
+	}
+	if n.spins > maxSpins {
+		s.check(violation("wedge", "%s asks for a tick at %s, where its clock is at %s already, %d times in a row",
+			n.id, wake, now, n.spins))
+	}
 }
 
 // noteLease looks at the lease after a step: that is when one begins or grows.
@@ -115,6 +138,9 @@ func (s *Sim) noteLease(n *node) {
 		n.leaseUntil = n.clock.when(lease.End)
 	}
 	s.check(s.checker.Lease(s.now, n.id, lease.Term, n.leaseUntil))
+	if s.promises != nil {
+		s.check(s.promises.backs(s.now, n.id, n.leaseUntil))
+	}
 }
 
 // rearm queues the tick that the machine asked for.
@@ -140,12 +166,21 @@ func (s *Sim) tick(it *item) {
 	s.queue.push(item{at: n.wake, handle: (*Sim).tick, node: n, boot: n.boots})
 }
 
-// persist writes a term; the disk does one write after the other.
+// persist asks for a term to be written. What is asked for while a write runs is
+// joined into one write after it.
 func (s *Sim) persist(n *node, term lsn.Term) {
+	n.disk.unsynced = append(n.disk.unsynced, term)
+	if n.disk.writing == 0 {
+		s.write(n)
+	}
+}
+
+// write begins to write all that was asked for.
+func (s *Sim) write(n *node) {
 	d := &n.disk
-	d.unsynced = append(d.unsynced, term)
-	d.busy = max(d.busy, s.now) + s.cfg.FsyncMin + s.upTo(s.cfg.FsyncMax-s.cfg.FsyncMin)
-	s.queue.push(item{at: d.busy, handle: (*Sim).persisted, node: n, boot: n.boots, term: term})
+	d.writing = len(d.unsynced)
+	took := s.cfg.FsyncMin + s.upTo(s.cfg.FsyncMax-s.cfg.FsyncMin)
+	s.queue.push(item{at: s.now + took, handle: (*Sim).persisted, node: n, boot: n.boots, term: d.unsynced[d.writing-1]})
 }
 
 // persisted ends a write. It ends for a paused process too, which hears of it
@@ -155,7 +190,11 @@ func (s *Sim) persisted(it *item) {
 	if n.boots != it.boot || !n.running() {
 		return
 	}
-	n.disk.unsynced = n.disk.unsynced[1:]
+	n.disk.unsynced = n.disk.unsynced[n.disk.writing:]
+	n.disk.writing = 0
+	if len(n.disk.unsynced) > 0 {
+		s.write(n)
+	}
 	s.durable(n, it.term)
 	s.hear(n, elector.Persisted{Term: it.term})
 }

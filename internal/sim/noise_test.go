@@ -61,11 +61,12 @@ func drawNoise(ids []elector.NodeID) *rapid.Generator[noise] {
 	})
 }
 
-// drawTerm draws a term of the cluster's age, a far higher one, or an absurd one.
-// It stays clear of the last terms there are: who is made to adopt those can
-// indeed elect nobody any more.
+// drawTerm draws a term of the cluster's age, a far higher one, one of the last that
+// there are, or an absurd one.
 func drawTerm(t *rapid.T) lsn.Term {
 	switch rapid.IntRange(0, 9).Draw(t, "age") {
+	case 7:
+		return lsn.MaxTerm - lsn.Term(rapid.Uint64Max(2).Draw(t, "last"))
 	case 8:
 		return lsn.Term(rapid.Uint64Max(1<<62).Draw(t, "high"))
 	case 9:

@@ -71,7 +71,7 @@ func (s *Sim) settleWrites(n *node, u Unsynced) {
 	for _, term := range n.disk.unsynced[:keep] {
 		s.durable(n, term)
 	}
-	n.disk.unsynced, n.disk.busy = nil, s.now
+	n.disk.unsynced, n.disk.writing = nil, 0
 }
 
 // vanish ends a process. Unless it is silent, the peers hear how its connections
@@ -110,7 +110,7 @@ func (s *Sim) Wipe(id elector.NodeID) error {
 	if err != nil {
 		return err
 	}
-	n.disk = disk{identity: n.disk.identity + 1, busy: s.now}
+	n.disk = disk{identity: n.disk.identity + 1}
 	s.checker.Wiped(id)
 	s.observe(&Event{Kind: EventWiped, Node: id})
 	return nil

@@ -176,7 +176,8 @@ func drawCluster(t *rapid.T) sim.Config {
 	cfg := sim.Config{
 		Seed:        rapid.Uint64().Draw(t, "seed"),
 		Network:     drawFaults(t),
-		FsyncMax:    rapid.SampledFrom([]time.Duration{0, 20 * time.Millisecond, 800 * time.Millisecond}).Draw(t, "fsync"),
+		FsyncMax:    rapid.SampledFrom([]time.Duration{0, 20 * time.Millisecond, 800 * time.Millisecond, 3 * time.Second}).Draw(t, "fsync"),
+		ProofMax:    rapid.SampledFrom([]time.Duration{0, 300 * time.Millisecond, 5 * time.Second}).Draw(t, "proof"),
 		LinkTimeout: rapid.SampledFrom([]time.Duration{3 * time.Second, 300 * time.Millisecond}).Draw(t, "link timeout"),
 	}
 	ids := names(n + rapid.IntRange(0, 1).Draw(t, "observers"))

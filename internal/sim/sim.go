@@ -11,17 +11,18 @@ import (
 // Sim is a running cluster. Make one with New; the first violation ends it, and
 // every later call that would advance it returns that violation again.
 type Sim struct {
-	cfg     Config
-	now     time.Duration
-	queue   queue
-	nodes   []*node
-	byName  map[elector.NodeID]*node
-	links   []*link
-	network *rand.Rand // what the network and the disks do
-	checker *Checker
-	trace   trace
-	stats   Stats
-	err     error
+	cfg      Config
+	now      time.Duration
+	queue    queue
+	nodes    []*node
+	byName   map[elector.NodeID]*node
+	links    []*link
+	network  *rand.Rand // what the network and the disks do
+	checker  *Checker
+	promises *promises // nil if leases are not checked
+	trace    trace
+	stats    Stats
+	err      error
 }
 
 // Stats counts what happened since time 0.
@@ -54,6 +55,9 @@ func New(cfg Config) (*Sim, error) {
 	}
 	s.addLinks()
 	s.checker = NewChecker(s.checks())
+	if !s.checks().NoLeases {
+		s.promises = newPromises(cfg.Nodes[0].Elector)
+	}
 	if cfg.Begin.Leader != "" {
 		return s, s.begin()
 	}
@@ -73,7 +77,7 @@ func (s *Sim) addNodes() error {
 		n := &node{
 			NodeConfig: nc, id: nc.Elector.Self, index: i, wakeQueued: forever, leaseUntil: longAgo,
 			entropy: rand.New(rand.NewPCG(s.cfg.Seed, uint64(i)+1)),
-			links:   make([]*link, len(s.cfg.Nodes)), disk: disk{term: nc.Term, busy: longAgo}, work: work{over: longAgo},
+			links:   make([]*link, len(s.cfg.Nodes)), disk: disk{term: nc.Term}, work: work{over: longAgo},
 		}
 		s.nodes = append(s.nodes, n)
 		s.byName[n.id] = n

@@ -19,6 +19,7 @@ func TestTakeoverIsRareAndComes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := drawAbleCluster(t)
 		cfg.Network = sim.Faults{Delay: time.Millisecond, Jitter: time.Millisecond}
+		quickDisks(&cfg)
 		wait := rapid.SampledFrom([]time.Duration{2 * time.Second, 5 * time.Second, 20 * time.Second}).Draw(t, "takeover")
 		for i := range cfg.Nodes {
 			cfg.Nodes[i].Elector.Takeover = wait

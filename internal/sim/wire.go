@@ -9,6 +9,9 @@ import (
 // send puts a message on the way to whom it is for, as far as connected.
 func (s *Sim) send(n *node, e *elector.Envelope) {
 	s.check(s.checker.Sent(n.id, e))
+	if s.promises != nil {
+		s.check(s.promises.sent(s.now, n.id, e))
+	}
 	if e.To != elector.AllMembers {
 		if peer, ok := s.byName[e.To]; ok && peer != n {
 			s.transmit(n, peer, &e.Message)

@@ -10,8 +10,9 @@ var (
 	// ErrCorrupt says that the state in the data directory is damaged or gone.
 	ErrCorrupt = errors.New("durable state is corrupt")
 
-	// ErrLocked says that another process has the data directory.
-	ErrLocked = errors.New("data directory is in use by another process")
+	// ErrLocked says that another process has the data directory, or another Store
+	// of this one.
+	ErrLocked = errors.New("data directory is in use")
 )
 
 // corruptAdvice is part of every error about damaged state, because its reader

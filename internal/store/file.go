@@ -8,6 +8,8 @@ import (
 	"time"
 
 	bolt "go.etcd.io/bbolt"
+
+	"github.com/bmqelect/bmqelect/internal/regular"
 )
 
 // lockPatience bounds the wait for bbolt's own lock. The directory's lock is
@@ -32,7 +34,7 @@ func openFile(path string, noSync bool) (*file, error) {
 	opts := &bolt.Options{
 		Timeout: lockPatience, PageSize: pageSize, NoSync: noSync, NoGrowSync: noSync, NoStatistics: true,
 		OpenFile: func(path string, flag int, perm os.FileMode) (raw *os.File, err error) {
-			f.raw, err = os.OpenFile(path, flag, perm)
+			f.raw, err = regular.Open(path, flag, perm)
 			return f.raw, err
 		},
 	}

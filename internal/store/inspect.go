@@ -7,6 +7,8 @@ import (
 	"hash/fnv"
 	"io"
 	"os"
+
+	"github.com/bmqelect/bmqelect/internal/regular"
 )
 
 // The parts of bbolt's file format that inspect reads: two meta pages, written
@@ -31,7 +33,7 @@ type meta struct{ freelist, pages, commit uint64 }
 // must also be as long as the meta says, or its mapping faults, and the free
 // list must not name more pages than there are, because bbolt believes it.
 func inspect(path string) error {
-	f, err := os.Open(path)
+	f, err := regular.Open(path, os.O_RDONLY, 0)
 	if err != nil {
 		return err
 	}

@@ -19,6 +19,9 @@ type Seam struct {
 	// Hold is called by the driver before everything that it does. While it
 	// blocks, the node decides nothing: so tests pause a node.
 	Hold func()
+	// Dead reports whether the node's process counts as killed: its guarded work is
+	// gone then, and Close releases the data directory at once, as the kernel would.
+	Dead func() bool
 }
 
 type key struct{}

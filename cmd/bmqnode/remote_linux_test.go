@@ -1,0 +1,94 @@
+package main_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/cluster"
+)
+
+// TestCommandsDoNotWaitForAFrozenNode freezes a follower. Commands that have less time
+// than they give a node to answer (3 s) get the answer of those that live.
+func TestCommandsDoNotWaitForAFrozenNode(t *testing.T) {
+	t.Parallel()
+	s := play(t, 3, quick())
+	first := s.agree(s.Nodes(), nil)
+	leader := s.node(first.Leader)
+	frozen, other := s.others(first.Leader)[0], s.others(first.Leader)[1]
+	require.NoError(t, frozen.Signal(syscall.SIGSTOP))
+	s.eventually("the leader has no link to it any more", func() bool {
+		st, err := leader.Status(t.Context())
+		return err == nil && linkTo(st, frozen.Name) != "up"
+	})
+	both := strings.Join([]string{frozen.AdminAddr, other.AdminAddr}, ",")
+	for _, at := range []string{leader.AdminAddr, other.AdminAddr, both} {
+		_, stderr, code := bmqnode(t, "transfer", "--timeout", "2s", "--to", frozen.Name, "--admin", at)
+		require.Equal(t, 1, code)
+		require.Contains(t, stderr, "it is not connected", at)
+	}
+	began := time.Now()
+	stdout, stderr, code := bmqnode(t, "status", "--admin", both)
+	require.Zero(t, code, stderr)
+	require.Contains(t, stdout, frozen.Name+": "+frozen.AdminAddr)
+	require.Less(t, time.Since(began), 6*time.Second, "addresses are asked at the same time")
+
+	found, _ := examine(t, "--admin", both)
+	require.Equal(t, frozen.Name, found["no-answer"][0].Where)
+	require.Len(t, found["no-answer"], 1)
+
+	stdout, stderr, code = bmqnode(t, "step-down", "--timeout", "2s", "--admin", both)
+	require.Zero(t, code, stderr)
+	require.Contains(t, stdout, leader.Name+" leads no more")
+}
+
+// TestTheTokenGoesOnlyWhereTheOperatorSays lets a node tell the others the address of a
+// stranger as that of its admin side.
+func TestTheTokenGoesOnlyWhereTheOperatorSays(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	asked, tokens := 0, []string(nil)
+	stranger := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		asked++
+		tokens = append(tokens, r.Header["Authorization"]...)
+		w.WriteHeader(http.StatusUnauthorized)
+	}))
+	t.Cleanup(stranger.Close)
+	options, _, token := alone(t)
+	delete(options, "admin-socket")
+	options["voters"] = []string{"n1"}
+	s := play(t, 1, options)
+	s.agree(s.Nodes(), nil)
+	s.stranger("evil", map[string]any{"voters": []string{"n1"}, "advertise-admin": strings.TrimPrefix(stranger.URL, "http://")})
+	at := []string{"--admin", s.Nodes()[0].AdminAddr, "--admin-token-file", token}
+	s.eventually("the stranger is asked", func() bool {
+		stdout, _, _ := bmqnode(t, append([]string{"status"}, at...)...)
+		return strings.Contains(stdout, "only a node named this address: name it with --admin")
+	})
+	bmqnode(t, append([]string{"doctor"}, at...)...)
+	_, stderr, code := bmqnode(t, append([]string{"transfer"}, at...)...)
+	require.Equal(t, 1, code)
+	require.NotContains(t, stderr, "token", "the named one has got it")
+	mu.Lock()
+	defer mu.Unlock()
+	require.Positive(t, asked)
+	require.Empty(t, tokens)
+}
+
+// linkTo is the state of a node's link to another.
+func linkTo(st cluster.Status, name string) string {
+	for _, m := range st.Members {
+		if string(m.Node) == name {
+			return m.Link
+		}
+	}
+	return "none"
+}
