@@ -162,7 +162,7 @@ func (n *Node) newGroup(name string, cfg ElectionConfig) (*group, elector.Start,
 	g := &group{
 		name: name, machine: machine, wake: elector.Never, place: nowhere,
 		measure: groupMeasure{lease: cfg.Timing.Lease},
-		lease:   cfg.Timing.Lease, margin: cfg.StopMargin, notCandidate: cfg.NotCandidate || !slices.Contains(n.cfg.Voters, n.cfg.Node),
+		lease:   cfg.Timing.Lease, promise: cfg.Timing.Promise(), margin: cfg.StopMargin, notCandidate: cfg.NotCandidate || !slices.Contains(n.cfg.Voters, n.cfg.Node),
 		able: true, campaigns: cfg.AwaitCampaign, gone: make(chan struct{}),
 	}
 	return g, elector.Start{Term: term}, nil

@@ -25,6 +25,7 @@ type group struct {
 	measure groupMeasure
 
 	lease        time.Duration // of the configuration
+	promise      time.Duration // how long a promise to a leader binds
 	margin       time.Duration // how long before the end of its lease guarded work must stop
 	notCandidate bool          // never stands
 	able         bool          // what the machine was told: whether it is to stand

@@ -75,6 +75,10 @@ type MemberStatus struct {
 	LinkFor    Seconds `json:"link_for_s"`      // time in that state
 	RTT        Seconds `json:"rtt_s,omitempty"` // smoothed round-trip time
 	LinkError  string  `json:"link_error,omitempty"`
+	Identity   string  `json:"identity,omitempty"` // of the data directory that the mesh knows by that name
+	// Forgotten says that Forget was called since the last link: whichever process
+	// comes by that name is taken in.
+	Forgotten bool `json:"forgotten,omitempty"`
 }
 
 // Seconds is a duration in seconds, to the microsecond.
@@ -155,6 +159,10 @@ func (n *Node) memberStatus() []MemberStatus {
 
 func (m *MemberStatus) link(l netmesh.LinkStatus) {
 	m.LinkFor, m.RTT, m.LinkError = seconds(time.Since(l.Since)), seconds(l.RTT), l.LastErr
+	m.Forgotten = l.Forgotten
+	if l.Peer.Boot > 0 {
+		m.Identity = l.Peer.Identity.String()
+	}
 	m.Link = "up"
 	if l.State != netmesh.LinkIsUp {
 		m.Link = "down (" + l.LastLoss.String() + ")"

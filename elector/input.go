@@ -144,7 +144,7 @@ const (
 	// without goodbye, and a new dial was refused.
 	ProofRefusedAfterEOF
 	// ProofReincarnated is proof (b): the same identity came back with a higher
-	// boot counter.
+	// boot counter, after its kernel had ended the connection of the process before by a FIN.
 	ProofReincarnated
 )
 

@@ -115,9 +115,7 @@ func (m *Mesh) dismiss(g *greeting, err error) {
 	_ = g.conn.Close() // never was a link: how it ends proves nothing
 }
 
-// consider reports why a Hello is to be refused. A newcomer that loses against
-// the link that is up is a hint that the peer does not have that link any more:
-// a ping finds out.
+// consider reports why a Hello is to be refused.
 func (m *Mesh) consider(h *hello) *refusal {
 	if refused := m.check(h); refused != nil {
 		return refused
@@ -126,20 +124,16 @@ func (m *Mesh) consider(h *hello) *refusal {
 		return refuse(ReasonWrongNode, "node %q was dialed, and node %q answers", h.To, m.cfg.Node)
 	}
 	m.mu.RLock()
-	defer m.mu.RUnlock()
-	if m.closing {
+	closing := m.closing
+	m.mu.RUnlock()
+	switch {
+	case closing:
 		return refuse(ReasonClosing, "node %s is leaving", m.cfg.Node)
-	}
-	if h.Probe || len(h.Evidence) > 0 {
+	case h.Probe, len(h.Evidence) > 0:
 		return nil
 	}
-	p := m.peers[elector.NodeID(h.Node)]
 	c := h.connection(elector.NodeID(h.Node))
-	outcome, refused := p.judge(&c)
-	if outcome == loses {
-		nudge(p.link.probe)
-	}
-	return refused
+	return m.weigh(&c)
 }
 
 // join sends the Welcome, awaits the Join and puts the link in its place.
@@ -173,5 +167,5 @@ func (m *Mesh) reject(conn net.Conn, err error) {
 		m.log.Debug("connection refused", "remote", remote, "reason", reason, "cause", err)
 		return
 	}
-	m.log.warn(reason.String(), host, "connection refused", withAdvice(reason, "remote", remote, "cause", err)...)
+	m.log.refused(reason, host, "connection refused", "remote", remote, "cause", err)
 }

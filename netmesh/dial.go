@@ -86,7 +86,8 @@ func (m *Mesh) checkWelcome(w *hello, node elector.NodeID) *refusal {
 // another one.
 func (h *hello) connection(dialer elector.NodeID) connection {
 	return connection{
-		node: elector.NodeID(h.Node), identity: [16]byte(h.Identity), boot: h.Boot, dialer: dialer, dial: h.Dial,
+		node: elector.NodeID(h.Node), identity: [16]byte(h.Identity), boot: h.Boot, process: h.Process,
+		dialer: dialer, dial: h.Dial,
 	}
 }
 

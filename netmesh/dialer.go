@@ -100,8 +100,8 @@ func (p *peer) dialFailed(e errand, err error) {
 		p.m.refused(p.node, e.addr, refused)
 	}
 	if refused != nil && refused.Reason != ReasonAlreadyConnected && refused.Reason != ReasonClosing {
-		p.m.log.warn(refused.Reason.String(), string(p.node), "peer not connected",
-			withAdvice(refused.Reason, "peer", p.node, "addr", e.addr, "cause", err)...)
+		p.m.log.refused(refused.Reason, string(p.node), "peer not connected",
+			"peer", p.node, "addr", e.addr, "cause", err)
 	} else {
 		p.m.log.Debug("dial failed", "peer", p.node, "addr", e.addr, "cause", err)
 	}

@@ -19,7 +19,9 @@
 //     living process ends by a reset alone. Its end of stream comes from the kernel of a
 //     dead process, and a refused redial confirms it: that is proof (a) of PROTOCOL.md
 //     section 5. How a link ends proves nothing. The same identity with a higher boot
-//     counter is proof (b).
+//     counter, after such an end of stream, is proof (b).
+//   - A process on a copy of a data directory does not replace the process that is
+//     linked and answers. Peers remember the newest start that they met, in memory.
 //   - Nothing that arrives from the network disturbs any link but its own.
 //   - Members tell each other what they were given and what they see: voters,
 //     settings, clocks, the ends of the connection, an address that leads nowhere.

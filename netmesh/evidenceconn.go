@@ -29,6 +29,7 @@ type evidence struct {
 	conn net.Conn
 	in   io.Reader     // from conn, by the buffer of its handshake
 	done chan struct{} // closed by drop
+	over chan struct{} // closed when the peer has ended it
 
 	// Guarded by Mesh.mu.
 	seen     elector.Evidence // how the peer ended it; none while it stands
@@ -175,7 +176,7 @@ func (m *Mesh) attach(l *link, g *greeting) (*evidence, error) {
 	}
 	p.dropEvidence()
 	_ = g.conn.SetDeadline(time.Time{}) // fails on a dead connection, as the next read does
-	p.evidence = &evidence{l: l, conn: g.conn, in: g.frames.r, done: make(chan struct{})}
+	p.evidence = &evidence{l: l, conn: g.conn, in: g.frames.r, done: make(chan struct{}), over: make(chan struct{})}
 	return p.evidence, nil
 }
 
@@ -231,6 +232,7 @@ func (m *Mesh) evidenceEnded(e *evidence, how elector.Evidence) {
 		return // dropped here
 	}
 	e.seen = how
+	close(e.over)
 	if how == elector.EvidenceEOF && p.link != nil && p.provable(e.l) {
 		e.l.failed(fmt.Errorf("evidence connection: %w", io.EOF))
 	}

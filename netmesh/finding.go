@@ -23,12 +23,13 @@ const (
 	FindingNameTwice                                   // refused: one name, two data directories
 	FindingVersion                                     // refused: no version of the protocol in common
 	FindingWrongNode                                   // refused: the address leads to another node
+	FindingDirectoryCopied                             // refused: another process runs, or ran, on a copy of the data directory
 	findingEnd
 )
 
 var findingNames = [findingEnd]string{
 	"none", "voters-differ", "settings-differ", "clock-rate", "proxy-between", "advertise-unreachable",
-	"wrong-cluster", "name-twice", "version", "wrong-node",
+	"wrong-cluster", "name-twice", "version", "wrong-node", "data-dir-copied",
 }
 
 // String returns the kind's name, as used in logs, metrics and JSON.
@@ -74,6 +75,8 @@ func findingOf(r Reason) FindingKind {
 		return FindingWrongCluster
 	case ReasonDuplicateName:
 		return FindingNameTwice
+	case ReasonCopied:
+		return FindingDirectoryCopied
 	case ReasonVersion:
 		return FindingVersion
 	case ReasonSelf, ReasonWrongNode:
@@ -105,7 +108,9 @@ var advice = [findingEnd]string{
 		"or open the way to it (firewall, port mapping, name resolution)",
 	FindingWrongCluster: "correct the cluster name of one of them, or the address or seed that led here",
 	FindingNameTwice: "stop or rename one of the two nodes; if the data directory was replaced, " +
-		"end every process on the old one first",
+		"end every process on the old one first, then let the members forget it: bmqnode forget",
+	FindingDirectoryCopied: "stop the process on the copied or restored directory, and start it with an empty one; " +
+		"if no other process of that name is left, let the members forget it: bmqnode forget",
 	FindingVersion:   "upgrade the older of the two in steps of releases that have a version in common",
 	FindingWrongNode: "correct the address that the node advertises, or the port mapping that leads it here",
 }

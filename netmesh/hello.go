@@ -38,6 +38,7 @@ type hello struct {
 	Evidence []byte
 	// Local and Remote are the ends of an evidence connection as the sender sees them.
 	Local, Remote string
+	Process       uint64 // random number of this process; 0: an older build, which tells none
 }
 
 // farewell is the body of Refuse and Goodbye.
@@ -82,7 +83,7 @@ func (m *Mesh) hello(to elector.NodeID, dial uint64) *hello {
 	return &hello{
 		Magic: magic, MinVersion: minVersion, MaxVersion: maxVersion,
 		Cluster: m.cfg.Cluster, Node: string(m.cfg.Node), Identity: m.cfg.Identity[:], Boot: m.cfg.Boot,
-		Address: m.advertised, To: string(to), Dial: dial,
+		Address: m.advertised, To: string(to), Dial: dial, Process: m.process,
 	}
 }
 
@@ -101,6 +102,9 @@ func (m *Mesh) check(h *hello) *refusal {
 			h.Node, h.Cluster, m.cfg.Node, m.cfg.Cluster)
 	case len(h.Identity) != len(mine) || h.Boot == 0 || NameProblem(elector.NodeID(h.Node)) != "":
 		return refuse(ReasonGarbage, "node %.260q with an identity of %d bytes and boot %d", h.Node, len(h.Identity), h.Boot)
+	case [16]byte(h.Identity) == mine && h.Process != 0 && h.Process != m.process:
+		return refuse(ReasonCopied, "node %q comes with identity %s, that of this node, %q: its data directory is a copy of the one here",
+			h.Node, mine, m.cfg.Node)
 	case [16]byte(h.Identity) == mine:
 		return refuse(ReasonSelf, "identity %s is this node, %q", mine, m.cfg.Node)
 	case h.Node == string(m.cfg.Node):

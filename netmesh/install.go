@@ -55,7 +55,7 @@ func (m *Mesh) place(p *peer, l *link) (outcome standing, reborn bool, refused *
 	}
 	outcome, refused = p.judge(&l.connection)
 	switch outcome {
-	case barred:
+	case barred, doubted:
 		return outcome, false, refused
 	case loses:
 		l.retire(p.link)
@@ -68,24 +68,23 @@ func (m *Mesh) place(p *peer, l *link) (outcome standing, reborn bool, refused *
 }
 
 // adopt makes l the link and reports whether it shows that an earlier process is
-// gone. Called with Mesh.mu held.
+// gone: a later start on its data directory, after its kernel has ended the evidence
+// connection. Without that the directory may be a copy and the process alive.
+// Called with Mesh.mu held.
 func (p *peer) adopt(l *link) (reborn bool) {
 	old := p.link
+	later := p.known && l.identity == p.identity && l.boot > p.boot
+	reborn = later && p.evidenceEnd() == elector.EvidenceEOF
 	p.dropEvidence()
-	reborn = p.known && l.identity == p.identity && l.boot > p.boot
-	p.departed = false
-	p.known, p.identity, p.boot = true, l.identity, l.boot
-	if l.dialed || old == nil || old.boot != l.boot {
+	p.departed, p.forgotten = false, false
+	p.known, p.identity, p.boot, p.process = true, l.identity, l.boot, l.process
+	if l.dialed || old == nil {
 		p.reach = reach{settled: l.dialed}
 	}
 	p.link, p.removed, p.proof = l, false, proofWanted{}
 	p.epoch++
 	p.status.since, p.status.err = time.Now(), ""
-	switch {
-	case old == nil:
-	case old.boot < l.boot:
-		old.breakOff() // nobody is there any more
-	default:
+	if old != nil { // of the same process
 		old.retire(l)
 	}
 	p.poke()   // the dialer may have something to find out

@@ -10,6 +10,7 @@ type connection struct {
 	node     elector.NodeID
 	identity uuid.UUID
 	boot     uint64
+	process  uint64 // random number of the process; 0 if it tells none
 	dialer   elector.NodeID
 	dial     uint64 // counts the dials of the dialer's process
 }
@@ -18,9 +19,10 @@ type connection struct {
 type standing uint8
 
 const (
-	wins   standing = iota // it becomes the link
-	loses                  // the link that is up is kept
-	barred                 // it breaks a rule
+	wins    standing = iota // it becomes the link
+	loses                   // the link that is up is kept
+	barred                  // it breaks a rule
+	doubted                 // the process that is linked can be asked whether it is gone
 )
 
 // judge decides about a connection to p, the record of its node or nil. It is the
@@ -38,12 +40,30 @@ func (p *peer) judge(c *connection) (standing, *refusal) {
 		// a misconfiguration, and no proof that the first one is gone.
 		return barred, refuse(ReasonDuplicateName, "node %q has identity %s, and identity %s is known by that name%s",
 			c.node, c.identity, p.identity, p.whereabouts())
-	case c.boot < p.boot:
-		return barred, refuse(ReasonStale, "node %q is at boot %d, and boot %d was seen already", c.node, c.boot, p.boot)
+	case c.boot < p.boot || c.boot == p.boot && c.twin(p.process) || c.process != 0 && c.process == p.copy:
+		return barred, p.copied(c)
+	case c.boot > p.boot && p.link != nil:
+		// A start on the same directory ends the old process first. If that one
+		// lives, the newcomer has a copy, and its word must not count.
+		return doubted, refuse(ReasonAlreadyConnected, "node %q is connected at boot %d%s, and boot %d must wait until that ends",
+			c.node, p.boot, p.whereabouts(), c.boot)
 	case c.boot > p.boot, p.link == nil, p.link.ending():
 		return wins, nil
 	}
 	return c.against(&p.link.connection)
+}
+
+// twin reports whether c surely leads to another process than the one of that
+// number. Old builds tell no number.
+func (c *connection) twin(process uint64) bool {
+	return c.process != 0 && process != 0 && c.process != process
+}
+
+// copied refuses c because its data directory cannot be the one that the known
+// process runs on: each start on a directory raises its boot counter.
+func (p *peer) copied(c *connection) *refusal {
+	return refuse(ReasonCopied, "node %q comes at boot %d of identity %s, and another process was seen at boot %d of it%s: "+
+		"the data directory was copied, or restored from a copy", c.node, c.boot, c.identity, p.boot, p.whereabouts())
 }
 
 // whereabouts is for the text of a refusal: where the process is that is known.

@@ -58,6 +58,8 @@ type link struct {
 	cause    error
 	broken   bool // no goodbye can be said: reset, do not close
 	lapsed   bool // retired is closed
+
+	questions []question // whether the process at the other end lives
 }
 
 func (m *Mesh) newLink(g *greeting, info PeerInfo, c connection) *link {

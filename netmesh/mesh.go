@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -18,6 +19,7 @@ type Mesh struct {
 	handler    Handler
 	listener   net.Listener
 	advertised string
+	process    uint64 // tells this process from others on copies of its data directory; not 0
 	stats      stats
 	facts      facts // of every link
 	findings   findings
@@ -63,8 +65,9 @@ func Listen(cfg Config, h Handler) (*Mesh, error) {
 func newMesh(cfg Config, h Handler, listener net.Listener) *Mesh {
 	m := &Mesh{
 		cfg: cfg, handler: h, listener: listener, advertised: cfg.advertised(listener.Addr()),
-		log:  logger{Logger: cfg.Logger.With("node", cfg.Node)},
-		done: make(chan struct{}), facts: ownFacts(cfg), peers: make(map[elector.NodeID]*peer),
+		process: max(rand.Uint64(), 1),
+		log:     logger{Logger: cfg.Logger.With("node", cfg.Node)},
+		done:    make(chan struct{}), facts: ownFacts(cfg), peers: make(map[elector.NodeID]*peer),
 		live: make(map[*link]struct{}), pending: make(map[net.Conn]struct{}),
 	}
 	m.ctx, m.cancel = context.WithCancel(context.Background())

@@ -2,6 +2,7 @@ package netmesh
 
 import (
 	"fmt"
+	"net"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -110,38 +111,48 @@ func TestNewerConnectionOfTheSameDialerReplaces(t *testing.T) {
 
 func TestReincarnation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		net := memnet.New()
-		a := start(t, "a", onHost(net))
+		hosts := memnet.New()
+		a := start(t, "a", onHost(hosts))
 		h := helloFrom(a)
+		var conn net.Conn // the newest
 		dial := func(boot uint64, identity string) error {
 			id := uuid.NewSHA1(uuid.Nil, []byte(identity))
 			h.Boot, h.Identity = boot, id[:]
 			h.Dial++
-			conn, err := net.Host("x").Dial(t.Context(), "a:7000")
+			newest, err := hosts.Host("x").Dial(t.Context(), "a:7000")
 			require.NoError(t, err)
-			t.Cleanup(func() { _ = conn.Close() })
-			g := newGreeting(conn, time.Hour)
+			t.Cleanup(func() { _ = newest.Close() })
+			g := newGreeting(newest, time.Hour)
 			require.NoError(t, g.send(frameHello, h))
 			if err := g.expect(frameWelcome, &hello{}); err != nil {
 				return err
 			}
 			require.NoError(t, g.send(frameJoin, &ping{}))
 			synctest.Wait()
+			conn = newest
 			return nil
 		}
+		end := func(end func(net.Conn)) { end(conn); synctest.Wait() }
+		fin := func(c net.Conn) { require.NoError(t, closeWrite(c)) }
 		require.NoError(t, dial(3, "x"))
-		require.NoError(t, dial(4, "x"), "over a link that is up")
-		require.Equal(t, []string{"up 3", "died reincarnated", "up 4"}, a.all("x"))
+		end(fin)
+		require.NoError(t, dial(4, "x"))
+		require.Equal(t, []string{"up 3", "down eof", "up 4"}, a.all("x"), "how a link ends proves nothing")
 
-		require.Equal(t, ReasonStale, reasonOf(dial(3, "x")), "an older process")
+		require.Equal(t, ReasonCopied, reasonOf(dial(3, "x")), "an older process")
 		require.Equal(t, ReasonDuplicateName, reasonOf(dial(9, "y")), "another directory proves nothing")
+		require.Equal(t, ReasonAlreadyConnected, reasonOf(dial(5, "x")), "while a silent link stands")
 		require.Len(t, a.all("x"), 3)
 
 		time.Sleep(time.Minute) // x is silent
 		require.Equal(t, "down timeout", last(a.all("x"), 1)[0])
 		require.NoError(t, dial(4, "x"))
+		time.Sleep(time.Minute)
 		require.NoError(t, dial(6, "x"))
-		require.Equal(t, []string{"up 4", "died reincarnated", "up 6"}, last(a.all("x"), 3))
+		require.Equal(t, []string{"up 4", "down timeout", "up 6"}, last(a.all("x"), 3), "a time-out is no end")
+		end(reset)
+		require.NoError(t, dial(7, "x"))
+		require.Equal(t, []string{"down reset", "up 7"}, last(a.all("x"), 2))
 
 		a.RemovePeer("x")
 		synctest.Wait()

@@ -33,14 +33,18 @@ type peer struct {
 	known    bool   // identity and boot mean something
 	identity uuid.UUID
 	boot     uint64    // the highest seen
-	departed bool      // the process of that boot is no more: it said so, or it is proven dead
+	process  uint64    // number of the process of that boot; 0 if unknown
+	copy     uint64    // number of a process on a copy of its directory, as it showed; 0 for none
+	departed bool      // that process is no more: it said so, or it is proven dead
 	link     *link     // nil if down
 	epoch    uint64    // counts links: evidence about an earlier one is void
 	evidence *evidence // of the newest link; nil if there is none, or nothing to learn from it
 	proof    proofWanted
 	reach    reach
 	lazy     bool // the next dial is not at once
-	status   peerStatus
+	// forgotten says that Forget was called since the last link: nothing is known.
+	forgotten bool
+	status    peerStatus
 }
 
 // proofWanted asks the dialer to find out whether the process behind an evidence

@@ -156,8 +156,9 @@ func (m *Mesh) ask(g *greeting, l *link) error {
 	if refused := m.checkWelcome(&w, l.node); refused != nil {
 		return refused
 	}
-	if who := uuid.UUID(w.Identity); who != l.identity {
-		return fmt.Errorf("another process called %q answers, with identity %s and not %s", l.node, who, l.identity)
+	if who := uuid.UUID(w.Identity); who != l.identity || w.Boot != l.boot || l.twin(w.Process) {
+		return fmt.Errorf("another process called %q answers, at boot %d of identity %s and not %d of %s",
+			l.node, w.Boot, who, l.boot, l.identity)
 	}
 	return nil
 }

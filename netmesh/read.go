@@ -74,7 +74,12 @@ func (l *link) pinged(kind frameKind, p *ping) error {
 		}
 		return nil
 	}
-	if sent, ok := l.meter.pong(p.Number, time.Now()); ok && l.info.Version >= factsVersion {
+	sent, ok := l.meter.pong(p.Number, time.Now())
+	if !ok {
+		return nil // nobody asked
+	}
+	l.answer(p.Number)
+	if l.info.Version >= factsVersion {
 		return l.timed(sent, now, p)
 	}
 	return nil

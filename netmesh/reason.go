@@ -26,12 +26,14 @@ const (
 	ReasonSuperseded              // replaced by a newer connection
 	ReasonTimeout                 // silent or blocked for too long
 	ReasonProxied                 // a proxy or NAT rewrites the addresses of an evidence connection
+	ReasonCopied                  // another process runs, or ran, on a copy of its data directory
 	reasonEnd
 )
 
 var reasonNames = [reasonEnd]string{
 	"none", "silent", "vanished", "garbage", "oversized", "version", "foreign-cluster", "duplicate-name", "self",
 	"wrong-node", "stale", "already-connected", "crowded", "closing", "removed", "requested", "superseded", "timeout", "proxied",
+	"data-dir-copied",
 }
 
 // String returns the reason's name, as used in logs and metrics.

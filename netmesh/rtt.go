@@ -34,6 +34,13 @@ func (m *meter) next(now time.Time, clock elector.Time) uint64 {
 	return m.last
 }
 
+// newest is the number of the last ping that left; 0 before the first.
+func (m *meter) newest() uint64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.last
+}
+
 // pong takes an answer into account, and returns by the clock when its ping left;
 // one that nobody asked for, or that came before, is not ok and changes nothing.
 func (m *meter) pong(number uint64, now time.Time) (left elector.Time, ok bool) {

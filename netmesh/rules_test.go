@@ -29,7 +29,7 @@ func TestJudge(t *testing.T) {
 		"larger dialer against us":    {kept("a"), 5, "b", 99, loses},
 		"newer of the same dialer":    {kept("b"), 5, "b", 8, wins},
 		"older of the same dialer":    {kept("b"), 5, "b", 6, loses},
-		"next boot, whoever dialed":   {kept("a"), 6, "b", 1, wins},
+		"next boot, whoever dialed":   {kept("a"), 6, "b", 1, doubted},
 		"earlier boot, older process": {kept("b"), 4, "a", 99, barred},
 	} {
 		got, refused := c.kept.judge(&connection{node: "b", identity: id, boot: c.boot, dialer: c.dialer, dial: c.dial})

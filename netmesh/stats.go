@@ -54,7 +54,7 @@ func (s LinkState) String() string {
 
 // LinkStatus describes the link to one peer.
 type LinkStatus struct {
-	Peer   PeerInfo      // Node always; the rest only of a link that is up
+	Peer   PeerInfo      // Node always; Identity and Boot if a process is known; the rest only of a link that is up
 	Addr   string        // of AddPeer; "" if the peer came by itself
 	State  LinkState     //
 	Since  time.Time     // of the link's last going up or down
@@ -67,6 +67,7 @@ type LinkStatus struct {
 	ClockRate, ClockDoubt float64
 	WallClock             time.Duration // the peer's wall clock less this node's, to within RTT/2; 0 if unknown
 	Proxied               bool          // a proxy or NAT rewrites the connection's addresses
+	Forgotten             bool          // Forget was called since the last link
 	// Evidence are the ends, here and there, of the connection that would show the death
 	// of the peer's process, with a space between; "" if there is none at the moment.
 	Evidence string
@@ -93,7 +94,7 @@ func (m *Mesh) Links() []LinkStatus {
 // report is called with Mesh.mu held.
 func (p *peer) report() LinkStatus {
 	s := LinkStatus{
-		Peer: PeerInfo{Node: p.node}, Addr: p.addr,
+		Peer: PeerInfo{Node: p.node}, Addr: p.addr, Forgotten: p.forgotten,
 		Since: p.status.since, LastLoss: p.status.loss, LastErr: p.status.err,
 		FramesIn: p.traffic.framesIn.Load(), FramesOut: p.traffic.framesOut.Load(),
 		BytesIn: p.traffic.bytesIn.Load(), BytesOut: p.traffic.bytesOut.Load(),
@@ -113,6 +114,9 @@ func (p *peer) report() LinkStatus {
 		}
 	case p.addr != "":
 		s.State = LinkDialing
+	}
+	if p.known {
+		s.Peer.Identity, s.Peer.Boot = p.identity, p.boot
 	}
 	return s
 }

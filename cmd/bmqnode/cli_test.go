@@ -73,7 +73,7 @@ func TestMistakesAreNamedAndExitWith2(t *testing.T) {
 }
 
 func TestTheFlagsOfEachCommandFitATerminal(t *testing.T) {
-	for _, command := range []string{"run", "exec", "mesh", "status", "watch", "transfer", "step-down", "doctor", "fault", "emergency", "replay"} {
+	for _, command := range []string{"run", "exec", "mesh", "status", "watch", "transfer", "step-down", "forget", "doctor", "fault", "emergency", "replay"} {
 		stdout, _, code := bmqnode(t, command, "--help")
 		require.Zero(t, code)
 		_, flags, found := strings.Cut(stdout, "Flags:")

@@ -64,7 +64,7 @@ func root() *cobra.Command {
 	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usageError{fmt.Errorf("%w; see '%s --help'", err, c.CommandPath())}
 	})
-	cmd.AddCommand(runCommand(), execCommand(), guardCommand(), meshCommand(), statusCommand(), watchCommand(), transferCommand(), stepDownCommand(), doctorCommand(), faultCommand(), emergencyCommand(), replayCommand(), versionCommand())
+	cmd.AddCommand(runCommand(), execCommand(), guardCommand(), meshCommand(), statusCommand(), watchCommand(), transferCommand(), stepDownCommand(), forgetCommand(), doctorCommand(), faultCommand(), emergencyCommand(), replayCommand(), versionCommand())
 	return cmd
 }
 

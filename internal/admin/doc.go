@@ -7,6 +7,7 @@
 //	GET  /v1/events      its transitions, as server-sent events that can be resumed
 //	POST /v1/transfer    {"to": "b"}: hand leadership over ("" is the best follower)
 //	POST /v1/step-down   {"for": "30s"}: lead no more, and do not stand for so long
+//	POST /v1/forget      {"node": "b"}: let the next process of that name in
 //	GET  /v1/faults      links that are cut on purpose; POST changes them
 //	GET  /metrics        its figures, for Prometheus
 //	GET  /healthz        200 while the node takes part

@@ -107,7 +107,8 @@ func TestDocumentNamesEveryField(t *testing.T) {
 		"Status": cluster.Status{}, "Election": cluster.GroupStatus{}, "Member": cluster.MemberStatus{},
 		"Members": Members{}, "Elections": Elections{}, "Leader": Leader{}, "NotLeader": NotLeader{}, "Problem": Problem{},
 		"Event": Event{}, "Reset": Reset{}, "TransferRequest": TransferRequest{}, "StepDownRequest": StepDownRequest{},
-		"Emergency": cluster.EmergencyStatus{}, "Readmission": cluster.ReadmissionStatus{}, "Finding": netmesh.Finding{},
+		"ForgetRequest": ForgetRequest{},
+		"Emergency":     cluster.EmergencyStatus{}, "Readmission": cluster.ReadmissionStatus{}, "Finding": netmesh.Finding{},
 		"FaultRequest": FaultRequest{}, "LinkFault": LinkFault{}, "FaultStatus": FaultStatus{},
 	} {
 		documented := slices.Sorted(maps.Keys(doc.Components.Schemas[name].Value.Properties))

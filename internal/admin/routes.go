@@ -25,6 +25,7 @@ func (s *Server) routes() []route {
 		{"GET", "/v1/events", s.getEvents},
 		{"POST", "/v1/transfer", s.postTransfer},
 		{"POST", "/v1/step-down", s.postStepDown},
+		{"POST", "/v1/forget", s.postForget},
 		{"GET", "/v1/faults", s.getFaults},
 		{"POST", "/v1/faults", s.postFaults},
 		{"GET", "/v1/openapi.yaml", getOpenAPI},

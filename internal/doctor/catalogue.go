@@ -84,6 +84,7 @@ var amongNodes = func() map[Kind]words {
 		netmesh.FindingAdvertiseUnreachable: "when this link is lost, only one of the two ends can make the next one",
 		netmesh.FindingWrongCluster:         "clusters never mix: the two do not see each other",
 		netmesh.FindingNameTwice:            "votes are counted by name; the others refuse the younger of the two processes",
+		netmesh.FindingDirectoryCopied:      "a process on a copy does not know what the other one voted, and could vote twice",
 		netmesh.FindingVersion:              "the two cannot talk, so neither counts for the other's quorum",
 		netmesh.FindingWrongNode:            "the member that is meant is not reached",
 	} {

@@ -180,8 +180,8 @@ func TestManyMembersAreBoundedAndVotersComeFirst(t *testing.T) {
 }
 
 func TestNothingLacksACounterOfItsOwn(t *testing.T) {
-	require.Contains(t, (netmesh.ReasonProxied + 1).String(), "reason(", "the last reason is put out")
-	require.Contains(t, (netmesh.FindingWrongNode + 1).String(), "finding(", "the last kind is put out")
+	require.Contains(t, (netmesh.ReasonCopied + 1).String(), "reason(", "the last reason is put out")
+	require.Contains(t, (netmesh.FindingDirectoryCopied + 1).String(), "finding(", "the last kind is put out")
 	require.Equal(t, "invalid", (elector.AnomalyTermLeap + 1).String(), "the last kind is put out")
 }
 

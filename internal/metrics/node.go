@@ -61,14 +61,14 @@ func collectOdd(out chan<- prometheus.Metric, status *cluster.Status, stats *clu
 	}
 	two := elector.AnomalyTwoLeaders.String()
 	send(out, broken, status.Anomalies[two], two)
-	for r := netmesh.ReasonSilent; r <= netmesh.ReasonProxied; r++ {
+	for r := netmesh.ReasonSilent; r <= netmesh.ReasonCopied; r++ {
 		send(out, closed, status.Refused[r.String()], r.String())
 	}
 	kinds := map[netmesh.FindingKind]int{}
 	for _, f := range stats.Findings {
 		kinds[f.Kind]++
 	}
-	for k := netmesh.FindingVotersDiffer; k <= netmesh.FindingWrongNode; k++ {
+	for k := netmesh.FindingVotersDiffer; k <= netmesh.FindingDirectoryCopied; k++ {
 		send(out, found, kinds[k], k.String())
 	}
 }

@@ -198,14 +198,15 @@ func (s *Sim) dialed(it *item) {
 }
 
 // connected gives end i its connection, and before it the proof that the process
-// which it knew is gone, if another runs on the same disk now.
+// which it knew is gone, if another runs on the same disk now and the connection to
+// the first ended with FIN.
 func (s *Sim) connected(l *link, i int) {
 	e, n, peer := &l.ends[i], l.nodes[i], l.nodes[1-i]
 	if e.knownBoot != 0 && e.knownBoot < peer.boots && !e.proven {
 		switch {
 		case e.refused:
 			s.prove(l, i, elector.ProofRefusedAfterEOF)
-		case e.knownIdentity == peer.disk.identity:
+		case e.eof && e.knownIdentity == peer.disk.identity:
 			s.prove(l, i, elector.ProofReincarnated)
 		}
 	}

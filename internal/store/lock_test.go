@@ -31,8 +31,12 @@ func TestBoltLockHoldsWhenTheLockFileWasDeleted(t *testing.T) {
 func TestDirectoryIsForOneNodeOfOneCluster(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, opened(t, dir).Close())
-	for _, other := range []Owner{{Cluster: "bees", Node: "bob"}, {Cluster: "wasps", Node: "alice"}} {
+	for other, advice := range map[Owner]string{
+		{Cluster: "bees", Node: "bob"}:    "every node needs one of its own",
+		{Cluster: "wasps", Node: "alice"}: `if the node never ran in cluster "bees" as it should`,
+	} {
 		_, err := Open(dir, other)
+		require.ErrorContains(t, err, advice)
 		require.ErrorContains(t, err, fmt.Sprintf(
 			`%s belongs to node "alice" of cluster "bees", not to node %q of cluster %q`, dir, other.Node, other.Cluster))
 	}

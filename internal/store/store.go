@@ -133,11 +133,17 @@ func loadError(path string, err error) error {
 }
 
 func (s *Store) checkOwner(who Owner) error {
-	if has := (Owner{s.state.Cluster, s.state.Node}); has != who {
-		return fmt.Errorf("data directory %s belongs to node %q of cluster %q, not to node %q of cluster %q: every node needs one of its own",
-			s.dir, has.Node, has.Cluster, who.Node, who.Cluster)
+	has := Owner{s.state.Cluster, s.state.Node}
+	if has == who {
+		return nil
 	}
-	return nil
+	advice := "every node needs one of its own"
+	if has.Node == who.Node {
+		advice = fmt.Sprintf("if the node never ran in cluster %q as it should, but the name was mistyped, "+
+			"move the directory away: the node makes a new one", has.Cluster)
+	}
+	return fmt.Errorf("data directory %s belongs to node %q of cluster %q, not to node %q of cluster %q: %s",
+		s.dir, has.Node, has.Cluster, who.Node, who.Cluster, advice)
 }
 
 // Identity returns the UUID that was made with the directory.

@@ -1,0 +1,50 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Forget makes this node take in the next process of another node's name, whatever
+// its data directory: it is for a machine that is gone for good and whose end the
+// network did not show. Without it, a new data directory under the old name is
+// refused for as long as the old process may live.
+//
+// It fails, and changes nothing, if id is this node or no member, if there is a
+// link to id, or if the last one was lost, or this node was started, a shorter time
+// ago than the longest promise of its elections binds: lease x (1 + drift). Two processes
+// of one name can vote twice, so call it on every node, and only when the old
+// process is gone and its data directory is never used again.
+func (n *Node) Forget(ctx context.Context, id NodeID) error {
+	err := context.Cause(ctx)
+	if err == nil {
+		err = n.forget(ctx, id)
+	}
+	if err != nil {
+		return fmt.Errorf("node %s forgets node %s: %w", n.cfg.Node, id, err)
+	}
+	return nil
+}
+
+func (n *Node) forget(ctx context.Context, id NodeID) error {
+	if id == n.cfg.Node {
+		return errors.New("that is this node")
+	}
+	known := func(m MemberStatus) bool { return m.Node == id }
+	if !slices.ContainsFunc(n.memberStatus(), known) {
+		return errors.New("no member has that name")
+	}
+	var promise time.Duration
+	err := n.callWithin(ctx, func() {
+		for _, g := range n.groups {
+			promise = max(promise, g.promise)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return n.mesh.Forget(id, promise)
+}

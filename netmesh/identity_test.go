@@ -1,0 +1,148 @@
+package netmesh
+
+import (
+	"bytes"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/bmqelect/bmqelect/internal/memnet"
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+)
+
+// at puts a node on a host, as a copy of a process elsewhere has another one.
+func at(n *memnet.Network, host string) func(*Config) {
+	return func(c *Config) { c.Network, c.Bind = n.Host(host), host+":7000" }
+}
+
+// logs gives a node a log to read.
+func logs(to *bytes.Buffer) func(*Config) {
+	return func(c *Config) { c.Logger = hclog.New(&hclog.LoggerOptions{Output: to, Level: hclog.Info}) }
+}
+
+// A process on a copy of a data directory is refused for as long as the process on
+// the original is linked and answers, whatever boot it comes with and whoever dials.
+func TestACopyNeverTakesThePlaceOfAProcessThatAnswers(t *testing.T) {
+	for name, theirBoot := range map[string]uint64{"later": 6, "equal": 5, "earlier": 4} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var ours, theirs bytes.Buffer
+				net := memnet.New()
+				a := start(t, "a", onHost(net), logs(&ours))
+				b := start(t, "b", onHost(net), boot(5))
+				b.AddPeer("a", "a:7000")
+				time.Sleep(time.Minute)
+				clone := start(t, "b", at(net, "clone"), boot(theirBoot), logs(&theirs))
+				clone.AddPeer("a", "a:7000")
+				time.Sleep(time.Minute)
+
+				require.Equal(t, []string{"up 5"}, a.all("b"))
+				require.Equal(t, []string{"up 1"}, b.all("a"))
+				require.Empty(t, clone.all("a"))
+				a.mustFind(t, FindingDirectoryCopied, "b", "boot 5", "copied")
+				clone.mustFind(t, FindingDirectoryCopied, "a", "boot 5", "copied")
+				for _, log := range []string{ours.String(), theirs.String()} {
+					require.Contains(t, log, "[ERROR]")
+					require.Contains(t, log, "bmqnode forget")
+				}
+
+				// A link that breaks lets the original in again and not the copy, and
+				// the death of the original does not make the copy the right one.
+				b.resetLink("a")
+				time.Sleep(time.Minute)
+				require.Equal(t, 2, a.count("b", "up 5"))
+				net.Kill("b")
+				time.Sleep(time.Minute)
+				require.Empty(t, clone.all("a"))
+				require.NoError(t, a.Forget("b", time.Second))
+				time.Sleep(time.Minute)
+				require.Equal(t, []string{"up 1"}, clone.all("a"), "the operator has decided")
+			})
+		})
+	}
+}
+
+// A process that is killed and started again is taken in at once, also where its
+// members have not noticed its end yet.
+func TestARestartIsTakenInAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := memnet.New()
+		a := start(t, "a", onHost(net))
+		b := start(t, "b", onHost(net))
+		b.AddPeer("a", "a:7000")
+		time.Sleep(time.Minute + a.cfg.PingInterval/3)
+		net.Kill("b")
+		b2 := start(t, "b", onHost(net), boot(2))
+		began := time.Now()
+		b2.AddPeer("a", "a:7000")
+		synctest.Wait()
+		require.Zero(t, time.Since(began))
+		require.Equal(t, "up 2", last(a.all("b"), 1)[0])
+		require.Equal(t, 1, a.count("b", "died reincarnated"))
+	})
+}
+
+// A later start is taken in when the link to the earlier one has been silent for
+// the idle time-out. That proves nothing: a paused process is silent, too.
+func TestALaterStartReplacesASilentProcessWithoutProof(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := memnet.New()
+		faults := NewFaults()
+		a := start(t, "a", onHost(net))
+		b := start(t, "b", onHost(net, func(c *Config) { c.Faults = faults }))
+		b.AddPeer("a", "a:7000")
+		time.Sleep(time.Minute)
+		faults.Cut("a", Both)
+		clone := start(t, "b", at(net, "clone"), boot(2))
+		clone.AddPeer("a", "a:7000")
+		time.Sleep(a.cfg.IdleTimeout - 2*a.cfg.PingInterval)
+		require.Equal(t, []string{"up 1"}, a.all("b"))
+		time.Sleep(2*a.cfg.PingInterval + a.cfg.RedialMax + a.cfg.HandshakeTimeout)
+		require.Equal(t, "up 2", last(a.all("b"), 1)[0])
+		require.Zero(t, a.count("b", "died reincarnated"))
+		faults.HealAll()
+		time.Sleep(time.Minute)
+		require.Len(t, a.all("b"), 3, "the first does not come back beside the second")
+		b.mustFind(t, FindingDirectoryCopied, "a", "boot 2")
+	})
+}
+
+// An older build tells no number: what is refused then is what its boot says.
+func TestAProcessWithoutANumberIsNoTwin(t *testing.T) {
+	known := &connection{process: 7}
+	for process, twin := range map[uint64]bool{0: false, 7: false, 8: true} {
+		require.Equal(t, twin, known.twin(process))
+	}
+	require.False(t, (&connection{}).twin(7))
+}
+
+func TestForget(t *testing.T) {
+	const quiet = 10 * time.Second
+	synctest.Test(t, func(t *testing.T) {
+		net := memnet.New()
+		a := start(t, "a", onHost(net))
+		b := start(t, "b", onHost(net))
+		b.AddPeer("a", "a:7000")
+		time.Sleep(time.Minute)
+		require.NoError(t, a.Forget("nobody", quiet))
+		require.ErrorContains(t, a.Forget("b", quiet), `the process of node "b" lives: there is a link to it, connected at b:`)
+		b.resetLink("a")
+		net.Kill("b") // nothing proves it: the reset came first
+		time.Sleep(quiet / 2)
+		require.ErrorContains(t, a.Forget("b", quiet), `the link to node "b" is down for 5s only; after 10s`)
+
+		lost := start(t, "b", at(net, "new"), other)
+		lost.AddPeer("a", "a:7000")
+		time.Sleep(time.Minute)
+		require.Zero(t, a.count("b", "up 1")-1)
+		a.mustFind(t, FindingNameTwice, "b", "identity")
+		require.NoError(t, a.Forget("b", quiet))
+		require.True(t, a.Links()[0].Forgotten)
+		require.Empty(t, a.Findings())
+		time.Sleep(time.Minute)
+		require.Equal(t, 2, a.count("b", "up 1"))
+		require.False(t, a.Links()[0].Forgotten)
+		require.Zero(t, a.count("b", "died reincarnated"))
+	})
+}
