@@ -167,5 +167,5 @@ func (m *Mesh) reject(conn net.Conn, err error) {
 		m.log.Debug("connection refused", "remote", remote, "reason", reason, "cause", err)
 		return
 	}
-	m.log.refused(reason, host, "connection refused", "remote", remote, "cause", err)
+	m.log.warnRefused(reason, host, "connection refused", "remote", remote, "cause", err)
 }

@@ -100,7 +100,7 @@ func (p *peer) dialFailed(e errand, err error) {
 		p.m.refused(p.node, e.addr, refused)
 	}
 	if refused != nil && refused.Reason != ReasonAlreadyConnected && refused.Reason != ReasonClosing {
-		p.m.log.refused(refused.Reason, string(p.node), "peer not connected",
+		p.m.log.warnRefused(refused.Reason, string(p.node), "peer not connected",
 			"peer", p.node, "addr", e.addr, "cause", err)
 	} else {
 		p.m.log.Debug("dial failed", "peer", p.node, "addr", e.addr, "cause", err)

@@ -29,9 +29,9 @@ func (l *logger) warn(kind, who, msg string, args ...any) {
 	l.limited(l.Warn, kind, who, msg, args...)
 }
 
-// refused is warn for a handshake that failed, with what to do about it. Two
+// warnRefused is warn for a handshake that failed, with what to do about it. Two
 // processes that may both vote by one name are an error.
-func (l *logger) refused(r Reason, who, msg string, args ...any) {
+func (l *logger) warnRefused(r Reason, who, msg string, args ...any) {
 	level := l.Warn
 	if r == ReasonCopied {
 		level = l.Error
