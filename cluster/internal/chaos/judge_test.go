@@ -114,27 +114,19 @@ func (j *judge) started(p *process) {
 	j.noteLocked("%s has started, boot %d", p.name, p.boot)
 }
 
-// killed notes that a process is no more, and its work neither.
-func (j *judge) killed(p *process) {
+// killed notes that a process is no more, and its work neither. It returns the
+// leaderships that it held.
+func (j *judge) killed(p *process) (held []*cluster.Leadership) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.running = slices.DeleteFunc(j.running, func(r *process) bool { return r == p })
-}
-
-// release releases the leaderships of a killed process.
-func (j *judge) release(p *process) {
-	j.mu.Lock()
-	var held []*cluster.Leadership
 	j.works = slices.DeleteFunc(j.works, func(w *work) bool {
 		if w.p == p {
 			held = append(held, w.l)
 		}
 		return w.p == p
 	})
-	j.mu.Unlock()
-	for _, l := range held {
-		l.Release()
-	}
+	return held
 }
 
 // pauses stops a process at a moment when nobody asks it anything.
