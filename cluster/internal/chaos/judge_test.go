@@ -21,6 +21,7 @@ type violation struct{ rule, text string }
 // judge knows the rules. Whatever runs in a world tells it what happens; it looks
 // at all processes whenever any of them is about to do something.
 type judge struct {
+	dir    string // not in the log: it differs from run to run
 	mu     sync.Mutex
 	began  time.Time
 	lines  []line
@@ -57,8 +58,8 @@ type closeCall struct {
 	end time.Time // of its context
 }
 
-func newJudge() *judge {
-	return &judge{began: time.Now(), links: map[*process]map[cluster.NodeID]uint64{}}
+func newJudge(dir string) *judge {
+	return &judge{dir: dir, began: time.Now(), links: map[*process]map[cluster.NodeID]uint64{}}
 }
 
 func (j *judge) note(format string, args ...any) {
@@ -68,7 +69,8 @@ func (j *judge) note(format string, args ...any) {
 }
 
 func (j *judge) noteLocked(format string, args ...any) {
-	j.lines = append(j.lines, line{time.Since(j.began).Truncate(time.Microsecond), fmt.Sprintf(format, args...)})
+	text := strings.ReplaceAll(fmt.Sprintf(format, args...), j.dir, "")
+	j.lines = append(j.lines, line{time.Since(j.began).Truncate(time.Microsecond), text})
 }
 
 // breaks notes that a rule is broken; the first one counts.

@@ -3,7 +3,6 @@ package chaos
 import (
 	"context"
 	"io"
-	"strings"
 	"sync"
 	"time"
 
@@ -63,7 +62,7 @@ func (p *process) run() {
 	})
 	n, err := cluster.Start(ctx, cfg)
 	if err != nil {
-		p.w.judge.note("%s does not start: %s", p.name, strings.ReplaceAll(err.Error(), p.w.dir, ""))
+		p.w.judge.note("%s does not start: %v", p.name, err)
 		p.set(func() { p.gone, p.err = true, err })
 		return
 	}
