@@ -198,13 +198,10 @@ func (h *holderSet) of(dir string) *Node {
 // guarded work that may go on, it waits until that has stopped or ctx ends.
 func (n *Node) openDir(ctx context.Context, disk store.Disk) (*store.Store, error) {
 	for {
+		old := holders.of(n.cfg.DataDir) // before: it may let go at any moment
 		s, err := n.openStore(disk)
-		if !errors.Is(err, store.ErrLocked) {
+		if old == nil || !errors.Is(err, store.ErrLocked) {
 			return s, err
-		}
-		old := holders.of(n.cfg.DataDir)
-		if old == nil {
-			return nil, err
 		}
 		until := old.until.Load()
 		if until == nil {

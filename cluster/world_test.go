@@ -19,8 +19,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// world is a cluster in virtual time: real nodes, real disks, and a network in
-// memory. It is to be used within synctest.Test.
+// world is a cluster in virtual time: real nodes, real disks but without
+// fsync, and a network in memory. It is to be used within synctest.Test.
 type world struct {
 	t      *testing.T
 	net    *memnet.Network
@@ -66,7 +66,7 @@ func (w *world) start(ids ...NodeID) {
 func (w *world) context(id NodeID) context.Context {
 	return seam.With(context.Background(), seam.Seam{
 		Network: w.net.Host(string(id)), Clock: clock.Process(), Peers: w.peers,
-		Hold: func() { w.hold(id) }, Entropy: w.entropy(),
+		Hold: func() { w.hold(id) }, Entropy: w.entropy(), Disk: seam.Unsynced,
 	})
 }
 

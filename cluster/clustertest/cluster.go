@@ -94,6 +94,7 @@ func (c *Cluster) Start(id cluster.NodeID) {
 	m.killed = new(atomic.Bool)
 	ctx := seam.With(context.Background(), seam.Seam{
 		Network: host{c.net.Host(string(id)), m.gate}, Clock: clock.Process(), Peers: c.peers, Hold: m.gate.pass,
+		Disk: seam.Unsynced,
 		Dead: m.killed.Load,
 	})
 	m.config = c.configure(m)

@@ -64,10 +64,8 @@ func (n *Network) Kill(name string) {
 			l.closeLocked()
 		}
 	}
-	for c := range n.conns {
-		if c.host == h {
-			c.closeLocked(c.linger)
-		}
+	for _, c := range n.ends(func(c *Conn) bool { return c.host == h }) {
+		c.closeLocked(c.linger)
 	}
 }
 

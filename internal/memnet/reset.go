@@ -9,15 +9,23 @@ import (
 // every connection between the two. The other ends learn of it when they send.
 func (n *Network) Reset(from, to string) {
 	n.mu.Lock()
-	var ends []*Conn
-	for c := range n.conns {
-		if c.host.name == to && c.peer.host.name == from {
-			ends = append(ends, c)
-		}
-	}
+	ends := n.ends(func(c *Conn) bool { return c.host.name == to && c.peer.host.name == from })
 	n.mu.Unlock()
-	slices.SortFunc(ends, func(a, b *Conn) int { return cmp.Compare(a.local, b.local) })
 	for _, c := range ends {
 		c.reset()
 	}
+}
+
+// ends are the open ends for which want returns true, in the same order in every
+// run. Called with mu held.
+func (n *Network) ends(want func(*Conn) bool) (all []*Conn) {
+	for c := range n.conns {
+		if want(c) {
+			all = append(all, c)
+		}
+	}
+	slices.SortFunc(all, func(a, b *Conn) int {
+		return cmp.Or(cmp.Compare(a.local, b.local), cmp.Compare(a.remote, b.remote))
+	})
+	return all
 }

@@ -21,6 +21,7 @@ type violation struct{ rule, text string }
 // judge knows the rules. Whatever runs in a world tells it what happens; it looks
 // at all processes whenever any of them is about to do something.
 type judge struct {
+	dir    string // not in the log: it differs from run to run
 	mu     sync.Mutex
 	began  time.Time
 	lines  []line
@@ -57,8 +58,8 @@ type closeCall struct {
 	end time.Time // of its context
 }
 
-func newJudge() *judge {
-	return &judge{began: time.Now(), links: map[*process]map[cluster.NodeID]uint64{}}
+func newJudge(dir string) *judge {
+	return &judge{dir: dir, began: time.Now(), links: map[*process]map[cluster.NodeID]uint64{}}
 }
 
 func (j *judge) note(format string, args ...any) {
@@ -68,7 +69,8 @@ func (j *judge) note(format string, args ...any) {
 }
 
 func (j *judge) noteLocked(format string, args ...any) {
-	j.lines = append(j.lines, line{time.Since(j.began).Truncate(time.Microsecond), fmt.Sprintf(format, args...)})
+	text := strings.ReplaceAll(fmt.Sprintf(format, args...), j.dir, "")
+	j.lines = append(j.lines, line{time.Since(j.began).Truncate(time.Microsecond), text})
 }
 
 // breaks notes that a rule is broken; the first one counts.
@@ -114,27 +116,19 @@ func (j *judge) started(p *process) {
 	j.noteLocked("%s has started, boot %d", p.name, p.boot)
 }
 
-// killed notes that a process is no more, and its work neither.
-func (j *judge) killed(p *process) {
+// killed notes that a process is no more, and its work neither. It returns the
+// leaderships that it held.
+func (j *judge) killed(p *process) (held []*cluster.Leadership) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.running = slices.DeleteFunc(j.running, func(r *process) bool { return r == p })
-}
-
-// release releases the leaderships of a killed process.
-func (j *judge) release(p *process) {
-	j.mu.Lock()
-	var held []*cluster.Leadership
 	j.works = slices.DeleteFunc(j.works, func(w *work) bool {
 		if w.p == p {
 			held = append(held, w.l)
 		}
 		return w.p == p
 	})
-	j.mu.Unlock()
-	for _, l := range held {
-		l.Release()
-	}
+	return held
 }
 
 // pauses stops a process at a moment when nobody asks it anything.

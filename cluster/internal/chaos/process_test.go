@@ -3,7 +3,6 @@ package chaos
 import (
 	"context"
 	"io"
-	"strings"
 	"sync"
 	"time"
 
@@ -63,7 +62,7 @@ func (p *process) run() {
 	})
 	n, err := cluster.Start(ctx, cfg)
 	if err != nil {
-		p.w.judge.note("%s does not start: %s", p.name, strings.ReplaceAll(err.Error(), p.w.dir, ""))
+		p.w.judge.note("%s does not start: %v", p.name, err)
 		p.set(func() { p.gone, p.err = true, err })
 		return
 	}
@@ -99,17 +98,22 @@ func (p *process) kill() {
 	}
 	p.w.judge.note("%s is killed", p.name)
 	p.end()
-	p.w.judge.killed(p)
+	held := p.w.judge.killed(p)
 	p.w.net.Kill(p.host)
 	p.gate.open()
-	if p.isUp() {
-		go p.bury()
-	}
+	up := p.isUp()
+	go func() {
+		for _, l := range held {
+			l.Release()
+		}
+		if up {
+			p.bury()
+		}
+	}()
 }
 
 // bury ends what a killed process left in this one. What it says nobody hears.
 func (p *process) bury() {
-	p.w.judge.release(p)
 	err := p.node.Close(p.life)
 	p.set(func() { p.gone, p.err = true, err })
 }

@@ -49,7 +49,7 @@ func play(t *testing.T, s schedule) (broken *violation, log []string) {
 
 func newWorld(s schedule, dir string) *world {
 	w := &world{
-		schedule: s, dir: dir, net: memnet.New(), judge: newJudge(),
+		schedule: s, dir: dir, net: memnet.New(), judge: newJudge(dir),
 		rules: rules{set: map[[2]string]int{}}, calm: make(chan struct{}),
 	}
 	w.net.Delay(w.latency(), w.dice("lag").half(time.Millisecond))

@@ -30,6 +30,10 @@ type Seam struct {
 	Dead func() bool
 }
 
+// Unsynced is a Disk that only saves the time of fsync, which is real where the
+// rest of a test runs in virtual time.
+func Unsynced(write func() error) error { return write() }
+
 type key struct{}
 
 // With returns a context that makes cluster.Start use s.
