@@ -50,6 +50,7 @@ type work struct {
 	l        *cluster.Leadership
 	deadline time.Time // as last seen
 	told     bool      // its context was cancelled
+	timer    *time.Timer
 }
 
 // closeCall is a call of Node.Close.
@@ -144,6 +145,7 @@ func (j *judge) begins(p *process, l *cluster.Leadership) (done func()) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	w := &work{p: p, l: l, deadline: l.Deadline()}
+	w.timer = time.AfterFunc(time.Until(w.deadline), j.look)
 	j.works = append(j.works, w)
 	j.noteLocked("%s works in term %d", p.name, l.Term())
 	j.lookLocked()
@@ -212,7 +214,7 @@ func (j *judge) lookLocked() {
 func (p *process) leads() bool { return !p.isKilled() && !p.isPaused() && p.node.IsLeader() }
 
 // lookAtDeadline demands that a deadline which has passed, or which was told to
-// the work, does not move forward.
+// the work, does not move forward. At the deadline it looks again.
 func (j *judge) lookAtDeadline(w *work, now time.Time) {
 	if w.p.isPaused() || w.p.isKilled() {
 		return
@@ -224,6 +226,9 @@ func (j *judge) lookAtDeadline(w *work, now time.Time) {
 			w.p.name, deadline.Sub(w.deadline), deadline.Sub(now))
 	}
 	w.deadline, w.told = deadline, told
+	if deadline.After(now) {
+		w.timer.Reset(deadline.Sub(now))
+	}
 }
 
 // transition is told of every transition of every process.
