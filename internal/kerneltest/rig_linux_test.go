@@ -1,0 +1,289 @@
+package kerneltest
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/elector"
+)
+
+const (
+	gossipPort = 7400
+	meshPort   = 7401
+	quorate    = 5 // voters of a rig
+)
+
+// rigs counts the rigs of this process: each has a bridge and names of its own.
+var rigs atomic.Int32
+
+// rig is a cluster of voters on one bridge.
+type rig struct {
+	t       *testing.T
+	rng     *rand.Rand
+	number  int32
+	voters  []*voter
+	logs    string
+	mu      sync.Mutex // guards what the voters tell
+	records []record
+	lives   map[string][]life // of the nodes, in order
+	now     map[string]record // the newest state
+}
+
+// life is of a node, from its start to what ended it.
+type life struct{ from, to elector.Time }
+
+// voter is a place for a process, with a network namespace.
+type voter struct {
+	name, ip, ns, port string
+	cfg                voterConfig
+	env                string    // a variable of the process
+	cmd                *exec.Cmd // nil if none runs
+	orders             io.WriteCloser
+	heard              chan struct{} // closed when all that the process told was read
+}
+
+// build makes the network and the voters' configurations. It starts nothing.
+func build(t *testing.T, seed uint64, timing elector.Timing) *rig {
+	t.Helper()
+	if missing != "" {
+		t.Skip(missing)
+	}
+	r := &rig{
+		t: t, rng: rand.New(rand.NewPCG(seed, 0)), number: rigs.Add(1),
+		lives: map[string][]life{}, now: map[string]record{}, logs: os.Getenv("KERNELTEST_LOGS"),
+	}
+	if r.logs == "" {
+		r.logs = t.TempDir()
+	}
+	dir, bridge := t.TempDir(), fmt.Sprintf("bridge%d", r.number)
+	r.ip("link add", bridge, "type bridge")
+	r.ip("addr add", r.address(254)+"/24", "dev", bridge)
+	r.ip("link set", bridge, "up")
+	t.Cleanup(func() { r.ip("link del", bridge) })
+	for i := range quorate {
+		name := string(rune('a' + i))
+		v := &voter{
+			// With one processor Go runs what waited for a time before what waited for input: a
+			// process that was held up writes before it reads.
+			env:  "GOMAXPROCS=1",
+			name: name, ip: r.address(i + 1),
+			ns: fmt.Sprintf("%s%d", name, r.number), port: fmt.Sprintf("port-%s%d", name, r.number),
+		}
+		v.cfg.Log = filepath.Join(r.logs, fmt.Sprintf("%d%s.log", r.number, name))
+		v.cfg.Config = cluster.Config{
+			Node: cluster.NodeID(name), Voters: []cluster.NodeID{"a", "b", "c", "d", "e"},
+			DataDir: filepath.Join(dir, name), Election: cluster.ElectionConfig{Timing: timing},
+			GossipAddr: fmt.Sprintf("%s:%d", v.ip, gossipPort),
+			MeshAddr:   fmt.Sprintf("%s:%d", v.ip, meshPort),
+		}
+		for j := range quorate {
+			if at := fmt.Sprintf("%s:%d", r.address(j+1), gossipPort); j != i {
+				v.cfg.Config.Join = append(v.cfg.Config.Join, at)
+			}
+		}
+		r.voters = append(r.voters, v)
+		r.connect(v, bridge)
+	}
+	return r
+}
+
+func (r *rig) address(host int) string { return fmt.Sprintf("10.9.%d.%d", r.number, host) }
+
+func (r *rig) connect(v *voter, bridge string) {
+	r.ip("netns add", v.ns)
+	r.ip("link add name", v.port, "type veth peer name eth0 netns", v.ns)
+	r.ip("link set", v.port, "master", bridge, "up")
+	r.ip("-n", v.ns, "addr add", v.ip+"/24 dev eth0")
+	r.ip("-n", v.ns, "link set eth0 up")
+	r.ip("-n", v.ns, "link set lo up")
+	r.t.Cleanup(func() {
+		r.kill(v)
+		r.ip("netns del", v.ns)
+	})
+}
+
+func (r *rig) ip(args ...string) { r.run("", append([]string{"ip"}, args...)...) }
+
+// run runs a command with stdin and returns what it writes. An argument may be several,
+// with spaces between.
+func (r *rig) run(stdin string, args ...string) string {
+	r.t.Helper()
+	args = strings.Fields(strings.Join(args, " "))
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Stdin = strings.NewReader(stdin)
+	out, err := cmd.CombinedOutput()
+	require.NoError(r.t, err, "%s: %s", strings.Join(args, " "), out)
+	return string(out)
+}
+
+// inside is a command line in a voter's namespace.
+func (v *voter) inside(command string) string { return "ip netns exec " + v.ns + " " + command }
+
+// start starts processes for those voters that have none.
+func (r *rig) start(voters ...*voter) {
+	self, err := os.Executable()
+	require.NoError(r.t, err)
+	for _, v := range voters {
+		if v.cmd != nil {
+			continue
+		}
+		text, err := json.Marshal(v.cfg)
+		require.NoError(r.t, err)
+		v.cmd = exec.Command("ip", "netns", "exec", v.ns, self)
+		v.cmd.Env = append(os.Environ(), envVoter+"="+string(text), v.env)
+		v.cmd.Stderr = os.Stderr
+		if os.Getenv("KERNELTEST_QUIET") != "" {
+			v.cmd.Stderr = nil
+		}
+		v.orders, err = v.cmd.StdinPipe()
+		require.NoError(r.t, err)
+		told, err := v.cmd.StdoutPipe()
+		require.NoError(r.t, err)
+		require.NoError(r.t, v.cmd.Start())
+		v.heard = make(chan struct{})
+		go r.listen(v, told, v.heard)
+	}
+}
+
+// listen takes what a process tells, until it has ended.
+func (r *rig) listen(v *voter, told io.Reader, heard chan struct{}) {
+	defer close(heard)
+	lines := bufio.NewScanner(told)
+	for lines.Scan() {
+		rec := record{Node: v.name}
+		if json.Unmarshal(lines.Bytes(), &rec) != nil {
+			continue // the last one, cut short by its death
+		}
+		r.mu.Lock()
+		switch rec.Kind {
+		case opened:
+			r.lives[v.name] = append(r.lives[v.name], life{rec.At, elector.Never})
+		case state:
+			r.now[v.name] = rec
+		default:
+			r.records = append(r.records, rec)
+		}
+		r.mu.Unlock()
+	}
+}
+
+// ends notes that a node's life ends from now on.
+func (r *rig) ends(v *voter) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if l := r.lives[v.name]; len(l) > 0 {
+		l[len(l)-1].to = min(l[len(l)-1].to, now())
+	}
+	delete(r.now, v.name)
+}
+
+func (r *rig) signal(sig syscall.Signal, voters ...*voter) {
+	for _, v := range voters {
+		if v.cmd != nil {
+			_ = v.cmd.Process.Signal(sig) // a process that has ended is not there to be told
+		}
+	}
+}
+
+// tell gives an order to a voter's process. What ends the node is to be told by end.
+func (r *rig) tell(v *voter, order string) {
+	if v.cmd != nil {
+		_, _ = fmt.Fprintln(v.orders, order) // as above
+	}
+}
+
+func (r *rig) end(v *voter, order string) {
+	r.ends(v)
+	r.tell(v, order)
+}
+
+// kill ends processes by SIGKILL, if they have not ended yet, and reaps them.
+func (r *rig) kill(voters ...*voter) {
+	for _, v := range voters {
+		if v.cmd != nil {
+			r.ends(v)
+			r.signal(syscall.SIGKILL, v)
+		}
+	}
+	r.reap(voters...)
+}
+
+// reap waits for processes that end.
+func (r *rig) reap(voters ...*voter) {
+	for _, v := range voters {
+		if v.cmd != nil {
+			<-v.heard
+			_ = v.cmd.Wait() // by a signal, most often
+			v.cmd = nil
+		}
+	}
+}
+
+// await waits until done, which is asked under the lock.
+func (r *rig) await(limit time.Duration, what string, done func() bool) {
+	r.t.Helper()
+	for end := time.Now().Add(limit); ; time.Sleep(2 * time.Millisecond) {
+		r.mu.Lock()
+		ok := done()
+		r.mu.Unlock()
+		if ok {
+			return
+		}
+		if time.Now().After(end) {
+			require.Fail(r.t, "waited in vain for "+what, "after %s at %.3f: %+v, logs in %s",
+				limit, float64(now())/1e9, r.now, r.logs)
+		}
+	}
+}
+
+// settle waits until all voters follow one leader, with all links up, and returns the
+// leader and the others.
+func (r *rig) settle(limit time.Duration) (leader *voter, others []*voter) {
+	r.t.Helper()
+	r.await(limit, "one leader and all links", func() bool {
+		leader, others = nil, nil
+		for _, v := range r.voters {
+			at := r.now[v.name]
+			if at.Links != quorate-1 || at.Leader == "" || at.Leader != r.now["a"].Leader {
+				return false
+			}
+			if at.Leader == v.name {
+				leader = v
+			} else {
+				others = append(others, v)
+			}
+		}
+		return leader != nil
+	})
+	return leader, others
+}
+
+// rules adds firewall rules to a voter's namespace.
+func (r *rig) rules(v *voter, rules ...string) {
+	text := "*filter\n" + strings.Join(rules, "\n") + "\nCOMMIT\n"
+	r.run(text, v.inside("iptables-restore -w -n"))
+}
+
+// heal takes all faults of the network away, and wakes everybody.
+func (r *rig) heal() {
+	for _, v := range r.voters {
+		r.run("*filter\nCOMMIT\n", v.inside("iptables-restore -w"))
+		r.ip("link set", v.port, "up")
+	}
+	r.signal(syscall.SIGCONT, r.voters...)
+}

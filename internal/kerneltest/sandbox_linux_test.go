@@ -1,0 +1,138 @@
+package kerneltest
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// The environment says what a process of this test binary is to be.
+const (
+	envInside = "KERNELTEST_INSIDE" // the tests, in the sandbox
+	envVoter  = "KERNELTEST_VOTER"  // a voter; the value is its configuration
+	envProxy  = "KERNELTEST_PROXY"  // forwards all that connects there; the value is where to
+)
+
+// missing says why the tests cannot run here.
+var missing string
+
+func TestMain(m *testing.M) {
+	switch {
+	case os.Getenv(envVoter) != "":
+		beVoter(os.Getenv(envVoter))
+	case os.Getenv(envProxy) != "":
+		beProxy(os.Getenv(envProxy))
+	case os.Getenv(envInside) != "":
+		if err := furnish(); err != nil {
+			fmt.Fprintln(os.Stderr, "cannot set the sandbox up:", err)
+			os.Exit(1)
+		}
+	default:
+		if missing = lacking(); missing == "" {
+			os.Exit(enter())
+		}
+	}
+	os.Exit(m.Run())
+}
+
+// lacking says what the machine lacks for a sandbox.
+func lacking() string {
+	if os.Getuid() != 0 {
+		return "needs root, for network namespaces and firewalls"
+	}
+	for _, tool := range []string{"ip", "ss", "iptables-restore"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			return "needs " + tool + " (packages iproute2, iptables)"
+		}
+	}
+	if err := sandboxed("true").Run(); err != nil {
+		return "needs the right to make namespaces: " + err.Error()
+	}
+	if out, err := sandboxed("iptables-restore", "--test", "/dev/null").CombinedOutput(); err != nil {
+		return fmt.Sprintf("needs iptables in network namespaces: %v: %s", err, out)
+	}
+	return ""
+}
+
+func sandboxed(name string, args ...string) *exec.Cmd {
+	cmd := exec.Command(name, args...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS | syscall.CLONE_NEWPID,
+		Pdeathsig:  syscall.SIGKILL,
+	}
+	return cmd
+}
+
+// enter runs the same tests again as the first process of a sandbox, whose end ends
+// all others there. An interrupt reaches that process too; this one waits for it.
+func enter() int {
+	runtime.LockOSThread() // or the end of the thread would kill the child
+	signal.Ignore(os.Interrupt)
+	self, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	cmd := sandboxed(self, os.Args[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.Env = append(os.Environ(), envInside+"="+strconv.Itoa(os.Getpid()))
+	err = cmd.Run()
+	_ = os.Remove(cgroup(strconv.Itoa(os.Getpid()))) // there is none, as a rule
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		panic(err)
+	}
+	return cmd.ProcessState.ExitCode()
+}
+
+// furnish gives the sandbox its own /proc, and a /run for the names of namespaces.
+func furnish() error {
+	return errors.Join(
+		unix.Mount("none", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""),
+		unix.Mount("proc", "/proc", "proc", 0, ""),
+		unix.Mount("tmpfs", "/run", "tmpfs", 0, ""),
+		exec.Command("ip", "link", "set", "lo", "up").Run(),
+	)
+}
+
+// cgroup is the memory control group (version 1) of the sandbox of that process.
+func cgroup(outside string) string {
+	return filepath.Join("/sys/fs/cgroup/memory", "bmqelect-kerneltest-"+outside)
+}
+
+// beProxy is a proxy of the plainest kind.
+func beProxy(to string) {
+	l, err := net.Listen("tcp", os.Getenv(envProxy+"_AT"))
+	if err != nil {
+		panic(err)
+	}
+	for {
+		in, err := l.Accept()
+		if err != nil {
+			panic(err)
+		}
+		go func() {
+			defer in.Close()
+			out, err := net.Dial("tcp", to)
+			if err != nil {
+				return
+			}
+			defer out.Close()
+			go func() {
+				_, _ = io.Copy(out, in)
+				_ = out.(*net.TCPConn).CloseWrite()
+			}()
+			_, _ = io.Copy(in, out)
+		}()
+	}
+}
