@@ -10,7 +10,7 @@ FUZZTIME ?= 10s
 PROTOCOL = ./elector ./scouting ./lsn
 COVER = 95
 
-.PHONY: help build bmqnode test race vet lint image fuzz bench cover scenarios-live article-live coordinator alerts soak chaos clean
+.PHONY: help build bmqnode test race vet lint image fuzz bench cover scenarios-live article-live coordinator alerts kernel soak chaos clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -71,6 +71,11 @@ coordinator: ## kill the leader of the sample application in a loop for a minute
 
 alerts: ## raise on real processes every alert that can be raised there
 	ALERTS_LONG=1 go test -count=1 -timeout 5m -run 'TestEachFaultRaisesItsAlert|TestAFastClock' ./cmd/bmqnode
+
+KERNEL_ROUNDS ?= 12
+KERNEL_TIME ?= 5m
+kernel: ## put the kernel's faults to real processes: KERNEL_ROUNDS=12 of each, and at random for KERNEL_TIME=5m; needs root
+	KERNELTEST_ROUNDS=$(KERNEL_ROUNDS) KERNELTEST_TIME=$(KERNEL_TIME) go test $(RACEFLAG) -count=1 -v -timeout 0 ./internal/kerneltest
 
 SOAK_SEEDS ?= 1000
 SOAK_TIME ?= 10m

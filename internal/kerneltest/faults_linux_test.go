@@ -5,11 +5,13 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"os/exec"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
-	"text/tabwriter"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -17,14 +19,14 @@ import (
 	"github.com/bmqelect/bmqelect/elector"
 )
 
-// long is set for the runs by hand; `make kernel` says how.
-var long = os.Getenv("KERNELTEST_LONG") != ""
+// rounds is how often each trial is made by `make kernel`; 0 is for a brief selection.
+var rounds, _ = strconv.Atoi(os.Getenv("KERNELTEST_ROUNDS"))
 
 // seed returns KERNELTEST_SEED, or a new one, and says which.
 func seed(t *testing.T) uint64 {
 	s, err := strconv.ParseUint(os.Getenv("KERNELTEST_SEED"), 10, 64)
 	if err != nil {
-		s = rand.Uint64() % 10_000
+		s = rand.Uint64N(10_000)
 	}
 	t.Logf("KERNELTEST_SEED=%d", s)
 	return s
@@ -68,19 +70,43 @@ func (r *rig) block(at *voter, direction, target, match string, others ...*voter
 // refuseDials makes the leader's firewall refuse new connections, and those alone.
 func (r *rig) refuseDials(at *voter, others []*voter) { r.block(at, "in", reset, "--syn", others...) }
 
-// sever resets connections of the mesh between two voters, as the kernel of the first
-// would at its own will: the which-th, or all if which is negative.
-func (r *rig) sever(at, other *voter, which int) {
-	n := 0
-	for _, line := range strings.Split(r.run("", at.inside("ss -tnH state established dst "+other.ip)), "\n") {
+// Which connections of a pair are meant: the one that carried least, most, or all.
+type which string
+
+const (
+	idle which = "idle connection"
+	busy which = "busy connection"
+	each which = "all connections"
+)
+
+var received = regexp.MustCompile(`bytes_received:(\d+)`)
+
+// sever makes the kernel of one voter reset connections of the mesh to another.
+func (r *rig) sever(at, other *voter, chosen which) {
+	type socket struct {
+		ends string
+		got  int
+	}
+	var all []socket
+	for line := range strings.Lines(r.run("", at.inside("ss -tniHO state established dst "+other.ip))) {
 		f := strings.Fields(line)
-		if len(f) < 4 || !strings.HasSuffix(f[2], fmt.Sprint(":", meshPort)) && !strings.HasSuffix(f[3], fmt.Sprint(":", meshPort)) {
-			continue
+		if mesh := fmt.Sprint(":", meshPort); strings.HasSuffix(f[2], mesh) || strings.HasSuffix(f[3], mesh) {
+			s := socket{ends: "src " + f[2] + " dst " + f[3]}
+			if m := received.FindStringSubmatch(line); m != nil {
+				s.got, _ = strconv.Atoi(m[1])
+			}
+			all = append(all, s)
 		}
-		if which < 0 || n == which {
-			r.run("", at.inside("ss -K src "+f[2]+" dst "+f[3]))
-		}
-		n++
+	}
+	slices.SortFunc(all, func(a, b socket) int { return a.got - b.got })
+	switch {
+	case len(all) > 0 && chosen == idle:
+		all = all[:1]
+	case len(all) > 0 && chosen == busy:
+		all = all[len(all)-1:]
+	}
+	for _, s := range all {
+		r.run("", at.inside("ss -K "+s.ends))
 	}
 }
 
@@ -113,22 +139,23 @@ func faults() (all []fault) {
 			})
 		}
 	}
-	for which, name := range []string{"first", "second"} {
-		all = append(all, fault{"reset by leader, dials refused: " + name, true, func(r *rig, l *voter, o []*voter) {
+	for _, which := range []which{idle, busy, each} {
+		all = append(all, fault{"leader resets " + string(which), true, func(r *rig, l *voter, o []*voter) {
 			r.refuseDials(l, o)
 			for _, v := range o {
 				r.sever(l, v, which)
 			}
-		}}, fault{"reset by followers, dials refused: " + name, false, func(r *rig, l *voter, o []*voter) {
+		}}, fault{"followers reset " + string(which), false, func(r *rig, l *voter, o []*voter) {
 			r.refuseDials(l, o)
 			for _, v := range o {
 				r.sever(v, l, which)
 			}
-		}}, fault{"half-open at leader: " + name, false, func(r *rig, l *voter, o []*voter) {
-			halfOpen(r, l, o, which)
-		}}, fault{"half-open at followers, dials refused: " + name, true, func(r *rig, l *voter, o []*voter) {
+		}}, fault{"leader lacks " + string(which), false, func(r *rig, l *voter, o []*voter) {
+			r.refuseDials(l, o)
+			r.halfOpen(l, o, which)
+		}}, fault{"followers lack " + string(which), false, func(r *rig, l *voter, o []*voter) {
 			for _, v := range o {
-				halfOpen(r, v, []*voter{l}, which)
+				r.halfOpen(v, []*voter{l}, which)
 			}
 			r.refuseDials(l, o)
 		}})
@@ -137,17 +164,11 @@ func faults() (all []fault) {
 		fault{"dials refused from before the link was", false, func(r *rig, l *voter, o []*voter) {
 			r.refuseDials(l, o)
 			for _, v := range o {
-				r.sever(l, v, -1)
+				r.sever(l, v, each)
 			}
 			r.signal(syscall.SIGCONT, o...)
 			time.Sleep(time.Second) // the leader dials
 			r.block(l, "in", reset, "", o...)
-		}},
-		fault{"reset by all, dials refused", true, func(r *rig, l *voter, o []*voter) {
-			r.refuseDials(l, o)
-			for _, v := range o {
-				r.sever(l, v, -1)
-			}
 		}},
 		fault{"leader's link down", true, func(r *rig, l *voter, _ []*voter) { r.ip("link set", l.port, "down") }},
 		fault{"all links down", false, func(r *rig, _ *voter, _ []*voter) {
@@ -159,7 +180,7 @@ func faults() (all []fault) {
 			r.signal(syscall.SIGSTOP, l)
 			r.flood(l)
 			for _, v := range o {
-				r.sever(v, l, -1)
+				r.sever(v, l, each)
 			}
 			time.Sleep(500 * time.Millisecond)
 			r.signal(syscall.SIGCONT, l)
@@ -168,12 +189,12 @@ func faults() (all []fault) {
 }
 
 // halfOpen takes connections from one end without the other end's knowledge.
-func halfOpen(r *rig, at *voter, others []*voter, which int) {
+func (r *rig) halfOpen(at *voter, others []*voter, chosen which) {
 	r.block(at, "both", "DROP", "", others...)
 	for _, v := range others {
-		r.sever(at, v, which)
+		r.sever(at, v, chosen)
 	}
-	r.run("*filter\nCOMMIT\n", at.inside("iptables-restore -w"))
+	r.clear(at)
 }
 
 // TestNobodyAliveIsProvenDead takes each fault to a leader, with the followers held up
@@ -182,33 +203,35 @@ func TestNobodyAliveIsProvenDead(t *testing.T) {
 	t.Parallel()
 	r := build(t, seed(t), example())
 	r.start(r.voters...)
-	r.settle(20 * time.Second)
-	rounds, _ := strconv.Atoi(os.Getenv("KERNELTEST_ROUNDS"))
-	only := os.Getenv("KERNELTEST_FAULT")
-	table := newTable("fault", "held")
-	all := verdict{}
-	for range max(rounds, 1) {
-		for _, f := range faults() {
-			if !strings.Contains(f.name, only) || !long && !f.brief {
-				continue
-			}
-			for _, held := range []bool{true, false} {
-				if !held && !long {
-					continue
-				}
-				v := r.endure(f, held)
-				all.add(v)
-				table.add(v, f.name, fmt.Sprint(held))
-			}
+	table := &table{head: "fault\tfollowers"}
+	for _, f := range faults() {
+		if rounds > 0 || f.brief {
+			r.endureBoth(table, f, r.heal)
 		}
 	}
 	t.Log(table)
-	require.Empty(t, all.wrong())
-	require.Positive(t, all.Lost, "no link was lost: the faults do nothing")
+}
+
+// endureBoth makes the trials of a fault.
+func (r *rig) endureBoth(b *table, f fault, mend func()) {
+	whole := r.t
+	defer func() { r.t = whole }()
+	for _, how := range []string{"held up", "awake"} {
+		whole.Run(f.name+"/"+how, func(t *testing.T) {
+			r.t = t
+			all := verdict{}
+			for range max(rounds, 1) {
+				v := r.endure(f, how == "held up", mend)
+				b.add(v, f.name+"\t"+how)
+				all.add(v)
+			}
+			require.Empty(t, all.wrong())
+		})
+	}
 }
 
 // endure is one trial.
-func (r *rig) endure(f fault, held bool) verdict {
+func (r *rig) endure(f fault, held bool, mend func()) verdict {
 	leader, others := r.settle(30 * time.Second)
 	began := now()
 	if held {
@@ -220,49 +243,39 @@ func (r *rig) endure(f fault, held bool) verdict {
 		r.signal(syscall.SIGCONT, others...)
 	}
 	time.Sleep(time.Duration(began.Sub(now())) + 3*time.Second) // the lease of before
-	r.heal()
+	mend()
 	r.settle(30 * time.Second)
 	return r.judge(began)
 }
 
-// table is of the verdicts on each kind of trial.
-type table struct {
-	head []string
-	rows map[string]*row
-	keys []string
-}
-
-type row struct {
-	verdict
-	trials, bad int
-}
-
-func newTable(head ...string) *table { return &table{head: head, rows: map[string]*row{}} }
-
-func (b *table) add(v verdict, key ...string) {
-	k := strings.Join(key, "\t")
-	if b.rows[k] == nil {
-		b.rows[k] = &row{}
-		b.keys = append(b.keys, k)
+// TestAProxyThatDiesProvesNothing has a proxy before each voter. All of them are killed:
+// connections end in order, and dials are refused.
+func TestAProxyThatDiesProvesNothing(t *testing.T) {
+	t.Parallel()
+	r := build(t, seed(t), example())
+	self, err := os.Executable()
+	require.NoError(t, err)
+	var proxies []*exec.Cmd
+	stop := func() {
+		for _, p := range proxies {
+			_ = p.Process.Kill()
+			_ = p.Wait()
+		}
+		proxies = nil
 	}
-	x := b.rows[k]
-	x.add(v)
-	x.trials++
-	if len(v.TwoLead) > 0 {
-		x.bad++
+	start := func() {
+		for i, v := range r.voters {
+			v.cfg.Config.AdvertiseMesh = fmt.Sprintf("%s:%d", r.address(254), meshPort+i)
+			p := exec.Command(self)
+			p.Env = append(os.Environ(), envProxy+"="+v.cfg.Config.MeshAddr, envProxyAt+"="+v.cfg.Config.AdvertiseMesh)
+			require.NoError(t, p.Start())
+			proxies = append(proxies, p)
+		}
 	}
-}
-
-// String has a line for each kind.
-func (b *table) String() string {
-	var s strings.Builder
-	w := tabwriter.NewWriter(&s, 0, 8, 2, ' ', 0)
-	fmt.Fprintf(w, "\n%s\ttrials\tlinks lost\tproofs\tfalse\ttwo leaders\tlongest\tboth work, longest\n", strings.Join(b.head, "\t"))
-	for _, k := range b.keys {
-		x := b.rows[k]
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%s\t%s\n", k, x.trials, x.Lost, x.Proofs, len(x.FalseProofs), x.bad,
-			longest(x.TwoLead).Round(time.Millisecond), longest(x.TwoWork).Round(time.Millisecond))
-	}
-	w.Flush()
-	return s.String()
+	t.Cleanup(stop)
+	start()
+	r.start(r.voters...)
+	table := &table{head: "fault\tfollowers"}
+	r.endureBoth(table, fault{name: "proxies killed", do: func(*rig, *voter, []*voter) { stop() }}, start)
+	t.Log(table)
 }

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
+	"text/tabwriter"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -138,6 +140,48 @@ func disorder(claims []record) (found []string) {
 		}
 	}
 	return found
+}
+
+// table is of the verdicts on each kind of trial.
+type table struct {
+	head  string
+	kinds []string
+	rows  map[string]*row
+}
+
+type row struct {
+	verdict
+	trials, bad int
+}
+
+func (b *table) add(v verdict, kind string) {
+	if b.rows == nil {
+		b.rows = map[string]*row{}
+	}
+	if b.rows[kind] == nil {
+		b.rows[kind] = &row{}
+		b.kinds = append(b.kinds, kind)
+	}
+	x := b.rows[kind]
+	x.add(v)
+	x.trials++
+	if len(v.TwoLead) > 0 {
+		x.bad++
+	}
+}
+
+// String has a line for each kind.
+func (b *table) String() string {
+	var s strings.Builder
+	w := tabwriter.NewWriter(&s, 0, 8, 2, ' ', 0)
+	fmt.Fprintf(w, "\n%s\ttrials\tlinks lost\tproofs\tfalse\ttwo leaders\tlongest\tboth work, longest\n", b.head)
+	for _, kind := range b.kinds {
+		x := b.rows[kind]
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%s\t%s\n", kind, x.trials, x.Lost, x.Proofs, len(x.FalseProofs), x.bad,
+			longest(x.TwoLead).Round(time.Millisecond), longest(x.TwoWork).Round(time.Millisecond))
+	}
+	w.Flush()
+	return s.String()
 }
 
 func TestTheJudgeFindsWhatIsWrong(t *testing.T) {

@@ -65,11 +65,9 @@ func build(t *testing.T, seed uint64, timing elector.Timing) *rig {
 	}
 	r := &rig{
 		t: t, rng: rand.New(rand.NewPCG(seed, 0)), number: rigs.Add(1),
-		lives: map[string][]life{}, now: map[string]record{}, logs: os.Getenv("KERNELTEST_LOGS"),
+		lives: map[string][]life{}, now: map[string]record{},
 	}
-	if r.logs == "" {
-		r.logs = t.TempDir()
-	}
+	r.logs = r.keptIfItFails()
 	dir, bridge := t.TempDir(), fmt.Sprintf("bridge%d", r.number)
 	r.ip("link add", bridge, "type bridge")
 	r.ip("addr add", r.address(254)+"/24", "dev", bridge)
@@ -100,6 +98,20 @@ func build(t *testing.T, seed uint64, timing elector.Timing) *rig {
 		r.connect(v, bridge)
 	}
 	return r
+}
+
+// keptIfItFails is a directory for what explains a failure.
+func (r *rig) keptIfItFails() string {
+	dir, err := os.MkdirTemp("", "kerneltest-")
+	require.NoError(r.t, err)
+	r.t.Cleanup(func() {
+		if r.t.Failed() {
+			r.t.Log("the voters' logs are in", dir)
+			return
+		}
+		_ = os.RemoveAll(dir)
+	})
+	return dir
 }
 
 func (r *rig) address(host int) string { return fmt.Sprintf("10.9.%d.%d", r.number, host) }
@@ -146,15 +158,15 @@ func (r *rig) start(voters ...*voter) {
 		require.NoError(r.t, err)
 		v.cmd = exec.Command("ip", "netns", "exec", v.ns, self)
 		v.cmd.Env = append(os.Environ(), envVoter+"="+string(text), v.env)
-		v.cmd.Stderr = os.Stderr
-		if os.Getenv("KERNELTEST_QUIET") != "" {
-			v.cmd.Stderr = nil
-		}
+		log, err := os.OpenFile(v.cfg.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+		require.NoError(r.t, err)
+		v.cmd.Stderr = log
 		v.orders, err = v.cmd.StdinPipe()
 		require.NoError(r.t, err)
 		told, err := v.cmd.StdoutPipe()
 		require.NoError(r.t, err)
 		require.NoError(r.t, v.cmd.Start())
+		log.Close()
 		v.heard = make(chan struct{})
 		go r.listen(v, told, v.heard)
 	}
@@ -173,6 +185,8 @@ func (r *rig) listen(v *voter, told io.Reader, heard chan struct{}) {
 		switch rec.Kind {
 		case opened:
 			r.lives[v.name] = append(r.lives[v.name], life{rec.At, elector.Never})
+		case closing:
+			r.ends(v.name)
 		case state:
 			r.now[v.name] = rec
 		default:
@@ -182,14 +196,12 @@ func (r *rig) listen(v *voter, told io.Reader, heard chan struct{}) {
 	}
 }
 
-// ends notes that a node's life ends from now on.
-func (r *rig) ends(v *voter) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if l := r.lives[v.name]; len(l) > 0 {
+// ends notes that a node's life ends from now on. Called with mu held.
+func (r *rig) ends(name string) {
+	if l := r.lives[name]; len(l) > 0 {
 		l[len(l)-1].to = min(l[len(l)-1].to, now())
 	}
-	delete(r.now, v.name)
+	delete(r.now, name)
 }
 
 func (r *rig) signal(sig syscall.Signal, voters ...*voter) {
@@ -200,23 +212,25 @@ func (r *rig) signal(sig syscall.Signal, voters ...*voter) {
 	}
 }
 
-// tell gives an order to a voter's process. What ends the node is to be told by end.
-func (r *rig) tell(v *voter, order string) {
+// tell gives an order to a voter's process.
+func (r *rig) tell(v *voter, order ...any) {
 	if v.cmd != nil {
-		_, _ = fmt.Fprintln(v.orders, order) // as above
+		_, _ = fmt.Fprintln(v.orders, order...) // as above
 	}
 }
 
-func (r *rig) end(v *voter, order string) {
-	r.ends(v)
-	r.tell(v, order)
+// doom notes that what follows ends a voter's process.
+func (r *rig) doom(v *voter) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ends(v.name)
 }
 
 // kill ends processes by SIGKILL, if they have not ended yet, and reaps them.
 func (r *rig) kill(voters ...*voter) {
 	for _, v := range voters {
 		if v.cmd != nil {
-			r.ends(v)
+			r.doom(v)
 			r.signal(syscall.SIGKILL, v)
 		}
 	}
@@ -279,10 +293,13 @@ func (r *rig) rules(v *voter, rules ...string) {
 	r.run(text, v.inside("iptables-restore -w -n"))
 }
 
+// clear takes all firewall rules of a voter away.
+func (r *rig) clear(v *voter) { r.run("*filter\nCOMMIT\n", v.inside("iptables-restore -w")) }
+
 // heal takes all faults of the network away, and wakes everybody.
 func (r *rig) heal() {
 	for _, v := range r.voters {
-		r.run("*filter\nCOMMIT\n", v.inside("iptables-restore -w"))
+		r.clear(v)
 		r.ip("link set", v.port, "up")
 	}
 	r.signal(syscall.SIGCONT, r.voters...)

@@ -19,9 +19,10 @@ import (
 
 // The environment says what a process of this test binary is to be.
 const (
-	envInside = "KERNELTEST_INSIDE" // the tests, in the sandbox
-	envVoter  = "KERNELTEST_VOTER"  // a voter; the value is its configuration
-	envProxy  = "KERNELTEST_PROXY"  // forwards all that connects there; the value is where to
+	envInside  = "KERNELTEST_INSIDE" // the tests, in the sandbox
+	envVoter   = "KERNELTEST_VOTER"  // a voter; the value is its configuration
+	envProxy   = "KERNELTEST_PROXY"  // a proxy; the value is where it connects to, and
+	envProxyAt = "KERNELTEST_AT"     // where it listens
 )
 
 // missing says why the tests cannot run here.
@@ -112,7 +113,7 @@ func cgroup(outside string) string {
 
 // beProxy is a proxy of the plainest kind.
 func beProxy(to string) {
-	l, err := net.Listen("tcp", os.Getenv(envProxy+"_AT"))
+	l, err := net.Listen("tcp", os.Getenv(envProxyAt))
 	if err != nil {
 		panic(err)
 	}

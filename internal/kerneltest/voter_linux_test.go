@@ -26,6 +26,7 @@ var now = clock.System().Now
 // The kinds of records.
 const (
 	opened    = "opened"       // the node is about to start
+	closing   = "closing"      // the node is about to close
 	state     = "state"        // Leader and Links have changed
 	leads     = "leads"        // IsLeader was true from From to To
 	works     = "works"        // guarded work was valid from From to To
@@ -235,10 +236,10 @@ func (s *speaker) obey(order []string) {
 	switch order[0] {
 	case "abandon": // close without waiting
 		cancel()
-		_ = s.node.Close(ctx)
+		fallthrough
 	case "close":
-		_ = s.node.Close(ctx)
-	case "open":
+		s.say(record{Kind: closing})
+		_ = s.node.Close(ctx) // it may end before the node has handed over
 		s.open()
 	case "transfer":
 		go func() { _ = s.node.Transfer(context.WithoutCancel(ctx), cluster.NodeID(order[1])) }()

@@ -1,0 +1,158 @@
+package kerneltest
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"text/tabwriter"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/elector"
+)
+
+// brisk starts and elects within a second.
+func brisk() elector.Timing {
+	t := example()
+	t.HeartbeatBroadcast, t.HeartbeatMissCount, t.Lease = 50*time.Millisecond, 10, 500*time.Millisecond
+	t.InitialWait, t.MaxRandomWait = 550*time.Millisecond, 100*time.Millisecond
+	return t
+}
+
+// death ends a voter's program.
+type death struct {
+	name   string
+	paused time.Duration // before it, so that there is input that nobody reads
+	do     func(r *rig, v *voter)
+}
+
+func sigkill(r *rig, v *voter) { r.signal(syscall.SIGKILL, v) }
+
+func order(what string) func(*rig, *voter) { return func(r *rig, v *voter) { r.tell(v, what) } }
+
+var deaths = []death{
+	{"SIGKILL", 0, sigkill},
+	{"SIGKILL, input unread", 250 * time.Millisecond, sigkill},
+	{"panic", 0, order("panic")},
+	{"exec", 0, order("exec")},
+	{"out of address space", 0, order("limit")},
+	{"OOM killer", 0, func(r *rig, v *voter) {
+		group := cgroup(os.Getenv(envInside))
+		require.NoError(r.t, os.MkdirAll(group, 0o755))
+		write := func(file string, number int) {
+			require.NoError(r.t, os.WriteFile(filepath.Join(group, file), fmt.Append(nil, number), 0o644))
+		}
+		write("memory.limit_in_bytes", 64<<20)
+		write("cgroup.procs", v.cmd.Process.Pid)
+		r.tell(v, "eat")
+	}},
+}
+
+// TestTheDeadAreProvenDead ends the leader in every way, and demands that each follower
+// finds the proof.
+func TestTheDeadAreProvenDead(t *testing.T) {
+	for _, load := range []string{"idle", "traffic", "CPU hogs"} {
+		t.Run(load, func(t *testing.T) {
+			if load == "CPU hogs" && rounds == 0 {
+				t.Skip("only for make kernel")
+			}
+			r := build(t, seed(t), brisk())
+			for _, v := range r.voters {
+				v.cfg.Groups = map[string]int{"idle": 0, "traffic": 30, "CPU hogs": 3}[load]
+			}
+			if load == "CPU hogs" {
+				r.hog()
+			}
+			r.start(r.voters...)
+			r.bury()
+		})
+	}
+}
+
+func (r *rig) hog() {
+	for range runtime.NumCPU() {
+		hog := exec.Command("sh", "-c", "while :; do :; done")
+		require.NoError(r.t, hog.Start())
+		r.t.Cleanup(func() {
+			_ = hog.Process.Kill()
+			_ = hog.Wait()
+		})
+	}
+}
+
+func (r *rig) bury() {
+	var s strings.Builder
+	w := tabwriter.NewWriter(&s, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(w, "\ndeath\ttrials\tproven to\tof\tfail-over, median\tworst")
+	var all verdict
+	for _, d := range deaths {
+		if _, err := os.Stat(filepath.Dir(cgroup(""))); err != nil && d.name == "OOM killer" {
+			r.t.Log("no OOM killer: there are no memory control groups of version 1")
+			continue
+		}
+		proofs, took := 0, []time.Duration{}
+		for range max(rounds, 1) {
+			found, failover := r.die(d)
+			all.add(found)
+			proofs, took = proofs+found.Proofs, append(took, failover)
+		}
+		slices.Sort(took)
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%s\t%s\n", d.name, len(took), proofs, len(took)*(quorate-1),
+			took[len(took)/2].Round(time.Millisecond), took[len(took)-1].Round(time.Millisecond))
+	}
+	w.Flush()
+	r.t.Log(s.String())
+	require.Empty(r.t, all.wrong())
+	require.Equal(r.t, max(rounds, 1)*len(deaths)*(quorate-1), all.Proofs)
+}
+
+// die is one trial.
+func (r *rig) die(d death) (found verdict, failover time.Duration) {
+	r.settle(30 * time.Second)
+	time.Sleep(brisk().InitialWait) // of who was started last
+	leader, _ := r.settle(30 * time.Second)
+	if d.paused > 0 {
+		r.signal(syscall.SIGSTOP, leader)
+		time.Sleep(d.paused)
+	}
+	began := now()
+	r.doom(leader)
+	d.do(r, leader)
+	proofs := 0
+	r.lookFor(2*time.Second, func(rec record) bool {
+		if rec.Kind == proven {
+			proofs++
+		}
+		if rec.Kind == leads && rec.Node != leader.name && failover == 0 {
+			failover = rec.From.Sub(began)
+		}
+		return failover > 0 && proofs == quorate-1
+	})
+	found = r.judge(began)
+	r.kill(leader) // what is left of it
+	r.start(leader)
+	return found, failover
+}
+
+// lookFor looks at what is told from now on, until found or for as long as it may take.
+func (r *rig) lookFor(limit time.Duration, found func(record) bool) {
+	r.mu.Lock()
+	next := len(r.records)
+	r.mu.Unlock()
+	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
+		r.mu.Lock()
+		more := r.records[next:]
+		r.mu.Unlock()
+		next += len(more)
+		if slices.ContainsFunc(more, found) {
+			return
+		}
+	}
+}

@@ -1,0 +1,208 @@
+package kerneltest
+
+import (
+	"maps"
+	"math"
+	"os"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/elector"
+)
+
+// fast is about the fastest that Validate accepts.
+func fast() elector.Timing {
+	t := example()
+	t.HeartbeatBroadcast, t.HeartbeatMissCount, t.Lease = 20*time.Millisecond, 5, 80*time.Millisecond
+	t.InitialWait, t.MaxRandomWait = 320*time.Millisecond, 40*time.Millisecond
+	t.ScoutingResult, t.ElectionResult = 160*time.Millisecond, 160*time.Millisecond
+	return t
+}
+
+// chaos is a random run: what was broken is repaired after a random time.
+type chaos struct {
+	*rig
+	due []repair
+	did map[string]int
+}
+
+type repair struct {
+	at time.Time
+	do func()
+}
+
+// while is a random time, short or long: from 20 ms to 5 s.
+func (c *chaos) while() time.Duration {
+	return time.Duration(float64(20*time.Millisecond) * math.Pow(250, c.rng.Float64()))
+}
+
+// later repairs something.
+func (c *chaos) later(do func()) { c.due = append(c.due, repair{time.Now().Add(c.while()), do}) }
+
+// some are n random voters.
+func (c *chaos) some(n int) (chosen []*voter) {
+	for _, i := range c.rng.Perm(quorate)[:n] {
+		chosen = append(chosen, c.voters[i])
+	}
+	return chosen
+}
+
+// leading is who leads, or anybody.
+func (c *chaos) leading() (leader *voter, others []*voter) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	leader, others = c.voters[0], c.voters[1:]
+	for i, v := range c.voters {
+		if c.now[v.name].Leader == v.name {
+			return v, slices.Concat(c.voters[:i], c.voters[i+1:])
+		}
+	}
+	return leader, others
+}
+
+// actions are chosen from with equal chances.
+var actions = map[string]func(*chaos){
+	"kill": func(c *chaos) {
+		dead := c.some([]int{1, 1, 2, quorate}[c.rng.IntN(4)])
+		c.kill(dead...)
+		c.later(func() { c.start(dead...) })
+	},
+	"kill leader": func(c *chaos) {
+		dead, _ := c.leading()
+		c.kill(dead)
+		c.later(func() { c.start(dead) })
+	},
+	"stop": func(c *chaos) {
+		paused := c.some(1 + c.rng.IntN(3))
+		c.signal(syscall.SIGSTOP, paused...)
+		c.later(func() { c.signal(syscall.SIGCONT, paused...) })
+	},
+	"stop leader": func(c *chaos) {
+		paused, _ := c.leading()
+		c.signal(syscall.SIGSTOP, paused)
+		c.later(func() { c.signal(syscall.SIGCONT, paused) })
+	},
+	"block": func(c *chaos) {
+		v := c.some(quorate)
+		c.blockFor(v[0], v[1:1+c.rng.IntN(quorate-1)])
+	},
+	"block leader": func(c *chaos) { c.blockFor(c.leading()) },
+	"hold up and reset": func(c *chaos) {
+		leader, others := c.leading()
+		c.signal(syscall.SIGSTOP, others...)
+		c.block(leader, "in", reset, "", others...)
+		c.later(func() { c.clear(leader) })
+		time.Sleep(time.Duration(c.rng.Int64N(int64(1500 * time.Millisecond))))
+		c.signal(syscall.SIGCONT, others...)
+	},
+	"link down": func(c *chaos) {
+		cut := c.some(1 + c.rng.IntN(2))
+		for _, v := range cut {
+			c.ip("link set", v.port, "down")
+			c.later(func() { c.ip("link set", v.port, "up") })
+		}
+	},
+	"sever": func(c *chaos) {
+		v := c.some(2)
+		c.sever(v[0], v[1], []which{idle, busy, each}[c.rng.IntN(3)])
+	},
+	"close":    func(c *chaos) { c.tell(c.some(1)[0], "close") },
+	"abandon":  func(c *chaos) { c.tell(c.some(1)[0], "abandon") },
+	"transfer": func(c *chaos) { leader, _ := c.leading(); c.tell(leader, "transfer", c.some(1)[0].name) },
+	"stepdown": func(c *chaos) { leader, _ := c.leading(); c.tell(leader, "stepdown") },
+}
+
+func (c *chaos) blockFor(at *voter, others []*voter) {
+	way := []string{"in", "out", "both"}[c.rng.IntN(3)]
+	c.block(at, way, targets[c.rng.IntN(len(targets))], "", others...)
+	c.later(func() { c.clear(at) })
+}
+
+// repair repairs what is due.
+func (c *chaos) repair(all bool) {
+	slices.SortStableFunc(c.due, func(a, b repair) int { return a.at.Compare(b.at) })
+	for len(c.due) > 0 && (all || time.Now().After(c.due[0].at)) {
+		c.due[0].do()
+		c.due = c.due[1:]
+	}
+}
+
+// storm breaks one thing after another, and repairs it.
+func (c *chaos) storm(limit time.Duration) {
+	names := slices.Sorted(maps.Keys(actions))
+	for end := time.Now().Add(limit); time.Now().Before(end); {
+		name := names[c.rng.IntN(len(names))]
+		c.did[name]++
+		actions[name](c)
+		for next := time.Now().Add(c.while() / 5); time.Now().Before(next); time.Sleep(time.Millisecond) {
+			c.repair(false)
+		}
+	}
+	c.repair(true)
+	c.heal()
+}
+
+// TestRandomFaults breaks whatever can be broken, heals all of it now and then, and demands
+// that all then follow one leader.
+func TestRandomFaults(t *testing.T) {
+	limit, err := time.ParseDuration(os.Getenv("KERNELTEST_TIME"))
+	if err != nil {
+		limit = 10 * time.Second
+	}
+	for name, timing := range map[string]elector.Timing{"fast": fast(), "example": example()} {
+		t.Run(name, func(t *testing.T) {
+			if name == "fast" && rounds == 0 {
+				t.Skip("only for make kernel")
+			}
+			t.Parallel()
+			c := &chaos{rig: build(t, seed(t), timing), did: map[string]int{}}
+			c.start(c.voters...)
+			for end := time.Now().Add(limit); time.Now().Before(end); {
+				c.settle(20 * time.Second)
+				c.storm(min(limit, 20*time.Second))
+			}
+			c.settle(20 * time.Second)
+			b, v := table{head: "timing"}, c.judge(0)
+			b.add(v, name)
+			t.Log(c.did, &b)
+			require.Empty(t, v.wrong())
+		})
+	}
+}
+
+// TestLinksComeBackSoon measures how long it takes, after all links were down, until all
+// voters follow a leader and have all links.
+func TestLinksComeBackSoon(t *testing.T) {
+	if rounds == 0 {
+		t.Skip("only for make kernel")
+	}
+	c := &chaos{rig: build(t, seed(t), fast())}
+	c.start(c.voters...)
+	var took []time.Duration
+	for range 5 * max(rounds, 1) {
+		c.settle(20 * time.Second)
+		for _, v := range c.voters {
+			c.ip("link set", v.port, "down")
+		}
+		time.Sleep(300*time.Millisecond + c.while())
+		c.heal()
+		healed := now()
+		c.settle(20 * time.Second)
+		time.Sleep(500 * time.Millisecond) // if something is to go wrong again, then by now
+		c.settle(20 * time.Second)
+		var last elector.Time
+		for _, s := range c.now {
+			last = max(last, s.At)
+		}
+		took = append(took, max(last.Sub(healed), 0))
+	}
+	slices.Sort(took)
+	t.Logf("after a heal of everything, all is back after: median %s, worst %s, of %d",
+		took[len(took)/2].Round(time.Millisecond), took[len(took)-1].Round(time.Millisecond), len(took))
+	v := c.judge(0)
+	require.Empty(t, v.wrong())
+}
