@@ -119,6 +119,9 @@ func (s *speaker) open() {
 			s.node = node
 			break
 		}
+		if tries == 0 {
+			fmt.Fprintf(s.log, "%.6f does not start: %v\n", float64(now())/1e9, err)
+		}
 		if tries == 1000 {
 			s.check(err)
 		}
