@@ -29,7 +29,7 @@ func brisk() elector.Timing {
 // death ends a voter's program.
 type death struct {
 	name   string
-	paused time.Duration // before it, so that there is input that nobody reads
+	before func(r *rig, v *voter, others []*voter) // nothing, if nil
 	do     func(r *rig, v *voter)
 }
 
@@ -37,13 +37,28 @@ func sigkill(r *rig, v *voter) { r.signal(syscall.SIGKILL, v) }
 
 func order(what string) func(*rig, *voter) { return func(r *rig, v *voter) { r.tell(v, what) } }
 
+// pause lets input come that nobody reads.
+func pause(r *rig, v *voter, _ []*voter) {
+	r.signal(syscall.SIGSTOP, v)
+	time.Sleep(250 * time.Millisecond)
+}
+
+// renew lets connections be made anew.
+func renew(r *rig, v *voter, others []*voter) {
+	for _, o := range others {
+		r.sever(v, o, idle)
+	}
+	time.Sleep(500 * time.Millisecond)
+}
+
 var deaths = []death{
-	{"SIGKILL", 0, sigkill},
-	{"SIGKILL, input unread", 250 * time.Millisecond, sigkill},
-	{"panic", 0, order("panic")},
-	{"exec", 0, order("exec")},
-	{"out of address space", 0, order("limit")},
-	{"OOM killer", 0, func(r *rig, v *voter) {
+	{"SIGKILL", nil, sigkill},
+	{"SIGKILL, input unread", pause, sigkill},
+	{"SIGKILL, idle connections reset before", renew, sigkill},
+	{"panic", nil, order("panic")},
+	{"exec", nil, order("exec")},
+	{"out of address space", nil, order("limit")},
+	{"OOM killer", nil, func(r *rig, v *voter) {
 		group := cgroup(os.Getenv(envInside))
 		require.NoError(r.t, os.MkdirAll(group, 0o755))
 		write := func(file string, number int) {
@@ -117,21 +132,22 @@ func (r *rig) bury() {
 func (r *rig) die(d death) (found verdict, failover time.Duration) {
 	r.settle(30 * time.Second)
 	time.Sleep(brisk().InitialWait) // of who was started last
-	leader, _ := r.settle(30 * time.Second)
-	if d.paused > 0 {
-		r.signal(syscall.SIGSTOP, leader)
-		time.Sleep(d.paused)
+	leader, others := r.settle(30 * time.Second)
+	if d.before != nil {
+		d.before(r, leader, others)
 	}
 	began := now()
 	r.doom(leader)
+	next := r.told()
 	d.do(r, leader)
-	proofs := 0
-	r.lookFor(2*time.Second, func(rec record) bool {
+	<-leader.heard // its program has ended
+	died, proofs := now(), 0
+	r.lookFor(next, 2*time.Second, func(rec record) bool {
 		if rec.Kind == proven {
 			proofs++
 		}
 		if rec.Kind == leads && rec.Node != leader.name && failover == 0 {
-			failover = rec.From.Sub(began)
+			failover = max(rec.From.Sub(died), 1)
 		}
 		return failover > 0 && proofs == quorate-1
 	})
@@ -141,11 +157,16 @@ func (r *rig) die(d death) (found verdict, failover time.Duration) {
 	return found, failover
 }
 
-// lookFor looks at what is told from now on, until found or for as long as it may take.
-func (r *rig) lookFor(limit time.Duration, found func(record) bool) {
+// told is how much was told so far.
+func (r *rig) told() int {
 	r.mu.Lock()
-	next := len(r.records)
-	r.mu.Unlock()
+	defer r.mu.Unlock()
+	return len(r.records)
+}
+
+// lookFor looks at what is told from the next-th record on, until found or for as long as
+// it may take.
+func (r *rig) lookFor(next int, limit time.Duration, found func(record) bool) {
 	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
 		r.mu.Lock()
 		more := r.records[next:]

@@ -251,6 +251,7 @@ func (s *speaker) obey(order []string) {
 	case "panic":
 		panic("as ordered")
 	case "exec": // another program takes the process over
+		unix.CloseOnExec(int(os.Stdout.Fd()))
 		s.check(syscall.Exec("/bin/sleep", []string{"sleep", "1000"}, nil))
 	case "limit": // the address space, and meet it
 		s.check(unix.Setrlimit(unix.RLIMIT_AS, &unix.Rlimit{Cur: 1 << 20, Max: 1 << 20}))
