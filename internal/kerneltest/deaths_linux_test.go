@@ -37,8 +37,8 @@ func sigkill(r *rig, v *voter) { r.signal(syscall.SIGKILL, v) }
 
 func order(what string) func(*rig, *voter) { return func(r *rig, v *voter) { r.tell(v, what) } }
 
-// pause lets input come that nobody reads.
-func pause(r *rig, v *voter, _ []*voter) {
+// letInputWait lets input come that nobody reads.
+func letInputWait(r *rig, v *voter, _ []*voter) {
 	r.signal(syscall.SIGSTOP, v)
 	time.Sleep(250 * time.Millisecond)
 }
@@ -53,7 +53,7 @@ func renew(r *rig, v *voter, others []*voter) {
 
 var deaths = []death{
 	{"SIGKILL", nil, sigkill},
-	{"SIGKILL, input unread", pause, sigkill},
+	{"SIGKILL, input unread", letInputWait, sigkill},
 	{"SIGKILL, idle connections reset before", renew, sigkill},
 	{"panic", nil, order("panic")},
 	{"exec", nil, order("exec")},
@@ -86,7 +86,7 @@ func TestTheDeadAreProvenDead(t *testing.T) {
 				r.hog()
 			}
 			r.start(r.voters...)
-			r.bury()
+			r.killEach()
 		})
 	}
 }
@@ -102,7 +102,7 @@ func (r *rig) hog() {
 	}
 }
 
-func (r *rig) bury() {
+func (r *rig) killEach() {
 	var s strings.Builder
 	w := tabwriter.NewWriter(&s, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(w, "\ndeath\ttrials\tproven to\tof\tfail-over, median\tworst")
@@ -137,7 +137,7 @@ func (r *rig) die(d death) (found verdict, failover time.Duration) {
 		d.before(r, leader, others)
 	}
 	began := now()
-	r.doom(leader)
+	r.noteEnd(leader)
 	next := r.told()
 	d.do(r, leader)
 	<-leader.heard // its program has ended

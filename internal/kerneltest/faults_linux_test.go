@@ -68,7 +68,9 @@ func (r *rig) block(at *voter, direction, target, match string, others ...*voter
 }
 
 // refuseDials makes the leader's firewall refuse new connections, and those alone.
-func (r *rig) refuseDials(at *voter, others []*voter) { r.block(at, "in", reset, "--syn", others...) }
+func (r *rig) refuseDials(at *voter, others []*voter) {
+	r.block(at, "in", reset, "--syn", others...)
+}
 
 // Which connections of a pair are meant: the one that carried least, most, or all.
 type which string
@@ -88,9 +90,10 @@ func (r *rig) sever(at, other *voter, chosen which) {
 		got  int
 	}
 	var all []socket
-	for line := range strings.Lines(r.run("", at.inside("ss -tniHO state established dst "+other.ip))) {
-		f := strings.Fields(line)
-		if mesh := fmt.Sprint(":", meshPort); strings.HasSuffix(f[2], mesh) || strings.HasSuffix(f[3], mesh) {
+	sockets := r.run("", at.inside("ss -tniHO state established dst "+other.ip))
+	for line := range strings.Lines(sockets) {
+		f, mesh := strings.Fields(line), fmt.Sprint(":", meshPort)
+		if strings.HasSuffix(f[2], mesh) || strings.HasSuffix(f[3], mesh) {
 			s := socket{ends: "src " + f[2] + " dst " + f[3]}
 			if m := received.FindStringSubmatch(line); m != nil {
 				s.got, _ = strconv.Atoi(m[1])
@@ -133,32 +136,39 @@ type fault struct {
 func faults() (all []fault) {
 	for _, target := range targets {
 		for _, way := range []string{"in", "out", "both"} {
+			name := "firewall " + way + " " + strings.TrimPrefix(target, "REJECT --reject-with ")
 			all = append(all, fault{
-				"firewall " + way + " " + strings.TrimPrefix(target, "REJECT --reject-with "), target == reset && way == "in",
+				name, target == reset && way == "in",
 				func(r *rig, l *voter, o []*voter) { r.block(l, way, target, "", o...) },
 			})
 		}
 	}
 	for _, which := range []which{idle, busy, each} {
-		all = append(all, fault{"leader resets " + string(which), true, func(r *rig, l *voter, o []*voter) {
+		add := func(name string, brief bool, do func(r *rig, l *voter, o []*voter)) {
+			all = append(all, fault{name + string(which), brief, do})
+		}
+		add("leader resets ", true, func(r *rig, l *voter, o []*voter) {
 			r.refuseDials(l, o)
 			for _, v := range o {
 				r.sever(l, v, which)
 			}
-		}}, fault{"followers reset " + string(which), false, func(r *rig, l *voter, o []*voter) {
+		})
+		add("followers reset ", false, func(r *rig, l *voter, o []*voter) {
 			r.refuseDials(l, o)
 			for _, v := range o {
 				r.sever(v, l, which)
 			}
-		}}, fault{"leader lacks " + string(which), false, func(r *rig, l *voter, o []*voter) {
+		})
+		add("leader lacks ", false, func(r *rig, l *voter, o []*voter) {
 			r.refuseDials(l, o)
 			r.halfOpen(l, o, which)
-		}}, fault{"followers lack " + string(which), false, func(r *rig, l *voter, o []*voter) {
+		})
+		add("followers lack ", false, func(r *rig, l *voter, o []*voter) {
 			for _, v := range o {
 				r.halfOpen(v, []*voter{l}, which)
 			}
 			r.refuseDials(l, o)
-		}})
+		})
 	}
 	return append(all,
 		fault{"dials refused from before the link was", false, func(r *rig, l *voter, o []*voter) {
@@ -170,7 +180,9 @@ func faults() (all []fault) {
 			time.Sleep(time.Second) // the leader dials
 			r.block(l, "in", reset, "", o...)
 		}},
-		fault{"leader's link down", true, func(r *rig, l *voter, _ []*voter) { r.ip("link set", l.port, "down") }},
+		fault{"leader's link down", true, func(r *rig, l *voter, _ []*voter) {
+			r.ip("link set", l.port, "down")
+		}},
 		fault{"all links down", false, func(r *rig, _ *voter, _ []*voter) {
 			for _, v := range r.voters {
 				r.ip("link set", v.port, "down")
@@ -213,7 +225,7 @@ func TestNobodyAliveIsProvenDead(t *testing.T) {
 }
 
 // endureBoth makes the trials of a fault.
-func (r *rig) endureBoth(b *table, f fault, mend func()) {
+func (r *rig) endureBoth(b *table, f fault, repair func()) {
 	whole := r.t
 	defer func() { r.t = whole }()
 	for _, how := range []string{"held up", "awake"} {
@@ -221,7 +233,7 @@ func (r *rig) endureBoth(b *table, f fault, mend func()) {
 			r.t = t
 			all := verdict{}
 			for range max(rounds, 1) {
-				v := r.endure(f, how == "held up", mend)
+				v := r.endure(f, how == "held up", repair)
 				b.add(v, f.name+"\t"+how)
 				all.add(v)
 			}
@@ -231,7 +243,7 @@ func (r *rig) endureBoth(b *table, f fault, mend func()) {
 }
 
 // endure is one trial.
-func (r *rig) endure(f fault, held bool, mend func()) verdict {
+func (r *rig) endure(f fault, held bool, repair func()) verdict {
 	leader, others := r.settle(30 * time.Second)
 	began := now()
 	if held {
@@ -243,7 +255,7 @@ func (r *rig) endure(f fault, held bool, mend func()) verdict {
 		r.signal(syscall.SIGCONT, others...)
 	}
 	time.Sleep(time.Duration(began.Sub(now())) + 3*time.Second) // the lease of before
-	mend()
+	repair()
 	r.settle(30 * time.Second)
 	return r.judge(began)
 }
@@ -265,9 +277,10 @@ func TestAProxyThatDiesProvesNothing(t *testing.T) {
 	}
 	start := func() {
 		for i, v := range r.voters {
-			v.cfg.Config.AdvertiseMesh = fmt.Sprintf("%s:%d", r.address(254), meshPort+i)
+			at, to := fmt.Sprintf("%s:%d", r.address(254), meshPort+i), v.cfg.Config.MeshAddr
+			v.cfg.Config.AdvertiseMesh = at
 			p := exec.Command(self)
-			p.Env = append(os.Environ(), envProxy+"="+v.cfg.Config.MeshAddr, envProxyAt+"="+v.cfg.Config.AdvertiseMesh)
+			p.Env = append(os.Environ(), envProxy+"="+to, envProxyAt+"="+at)
 			require.NoError(t, p.Start())
 			proxies = append(proxies, p)
 		}
@@ -276,6 +289,7 @@ func TestAProxyThatDiesProvesNothing(t *testing.T) {
 	start()
 	r.start(r.voters...)
 	table := &table{head: "fault\tfollowers"}
-	r.endureBoth(table, fault{name: "proxies killed", do: func(*rig, *voter, []*voter) { stop() }}, start)
+	killed := fault{name: "proxies killed", do: func(*rig, *voter, []*voter) { stop() }}
+	r.endureBoth(table, killed, start)
 	t.Log(table)
 }

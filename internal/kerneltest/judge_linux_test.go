@@ -45,7 +45,8 @@ func (v *verdict) wrong() (all []string) {
 	for _, spans := range [][]span{v.TwoLead, v.TwoWork} {
 		var found []string
 		for _, s := range spans {
-			found = append(found, fmt.Sprintf("%s both lead at %.4f for %s", s.nodes, float64(s.from)/1e9, s.to.Sub(s.from)))
+			found = append(found, fmt.Sprintf("%s both lead at %.4f for %s",
+				s.nodes, float64(s.from)/1e9, s.to.Sub(s.from)))
 		}
 		some(found)
 	}
@@ -124,10 +125,11 @@ func overlaps(claims []record) (found []span) {
 
 // disorder finds tokens that were taken after a greater one had been.
 func disorder(claims []record) (found []string) {
-	ends := slices.SortedFunc(slices.Values(claims), func(a, b record) int { return cmp.Compare(a.To, b.To) })
-	starts := slices.SortedFunc(slices.Values(claims), func(a, b record) int { return cmp.Compare(a.From, b.From) })
+	ends := slices.Clone(claims)
+	slices.SortFunc(ends, func(a, b record) int { return cmp.Compare(a.To, b.To) })
+	slices.SortFunc(claims, func(a, b record) int { return cmp.Compare(a.From, b.From) })
 	var greatest record // of those that had ended
-	for _, c := range starts {
+	for _, c := range claims {
 		for len(ends) > 0 && ends[0].To <= c.From {
 			if greatest.Last.Less(ends[0].Last) {
 				greatest = ends[0]
@@ -174,10 +176,12 @@ func (b *table) add(v verdict, kind string) {
 func (b *table) String() string {
 	var s strings.Builder
 	w := tabwriter.NewWriter(&s, 0, 8, 2, ' ', 0)
-	fmt.Fprintf(w, "\n%s\ttrials\tlinks lost\tproofs\tfalse\ttwo leaders\tlongest\tboth work, longest\n", b.head)
+	fmt.Fprintf(w, "\n%s\ttrials\tlinks lost\tproofs\tfalse\t"+
+		"two leaders\tlongest\tboth work, longest\n", b.head)
 	for _, kind := range b.kinds {
 		x := b.rows[kind]
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%s\t%s\n", kind, x.trials, x.Lost, x.Proofs, len(x.FalseProofs), x.bad,
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%s\t%s\n",
+			kind, x.trials, x.Lost, x.Proofs, len(x.FalseProofs), x.bad,
 			longest(x.TwoLead).Round(time.Millisecond), longest(x.TwoWork).Round(time.Millisecond))
 	}
 	w.Flush()

@@ -112,8 +112,14 @@ var actions = map[string]func(*chaos){
 	},
 	"close":    func(c *chaos) { c.tell(c.some(1)[0], "close") },
 	"abandon":  func(c *chaos) { c.tell(c.some(1)[0], "abandon") },
-	"transfer": func(c *chaos) { leader, _ := c.leading(); c.tell(leader, "transfer", c.some(1)[0].name) },
-	"stepdown": func(c *chaos) { leader, _ := c.leading(); c.tell(leader, "stepdown") },
+	"transfer": func(c *chaos) {
+		leader, _ := c.leading()
+		c.tell(leader, "transfer", c.some(1)[0].name)
+	},
+	"stepdown": func(c *chaos) {
+		leader, _ := c.leading()
+		c.tell(leader, "stepdown")
+	},
 }
 
 func (c *chaos) blockFor(at *voter, others []*voter) {

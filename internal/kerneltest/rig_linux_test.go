@@ -219,8 +219,8 @@ func (r *rig) tell(v *voter, order ...any) {
 	}
 }
 
-// doom notes that what follows ends a voter's process.
-func (r *rig) doom(v *voter) {
+// noteEnd notes that what follows ends a voter's process.
+func (r *rig) noteEnd(v *voter) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.ends(v.name)
@@ -230,7 +230,7 @@ func (r *rig) doom(v *voter) {
 func (r *rig) kill(voters ...*voter) {
 	for _, v := range voters {
 		if v.cmd != nil {
-			r.doom(v)
+			r.noteEnd(v)
 			r.signal(syscall.SIGKILL, v)
 		}
 	}
@@ -259,7 +259,7 @@ func (r *rig) await(limit time.Duration, what string, done func() bool) {
 			return
 		}
 		if time.Now().After(end) {
-			require.Fail(r.t, "waited in vain for "+what, "after %s at %.3f: %+v, logs in %s",
+			require.Fail(r.t, "this did not happen: "+what, "after %s at %.3f: %+v, logs in %s",
 				limit, float64(now())/1e9, r.now, r.logs)
 		}
 	}

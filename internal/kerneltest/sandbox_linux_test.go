@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	case os.Getenv(envProxy) != "":
 		beProxy(os.Getenv(envProxy))
 	case os.Getenv(envInside) != "":
-		if err := furnish(); err != nil {
+		if err := prepare(); err != nil {
 			fmt.Fprintln(os.Stderr, "cannot set the sandbox up:", err)
 			os.Exit(1)
 		}
@@ -96,8 +96,8 @@ func enter() int {
 	return cmd.ProcessState.ExitCode()
 }
 
-// furnish gives the sandbox its own /proc, and a /run for the names of namespaces.
-func furnish() error {
+// prepare gives the sandbox its own /proc, and a /run for the names of namespaces.
+func prepare() error {
 	return errors.Join(
 		unix.Mount("none", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""),
 		unix.Mount("proc", "/proc", "proc", 0, ""),

@@ -68,7 +68,9 @@ func beVoter(text string) {
 	var err error
 	s.log, err = os.OpenFile(s.cfg.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	s.check(err)
-	s.cfg.Config.Logger = hclog.New(&hclog.LoggerOptions{JSONFormat: true, Output: s, Level: hclog.Debug})
+	s.cfg.Config.Logger = hclog.New(&hclog.LoggerOptions{
+		JSONFormat: true, Output: s, Level: hclog.Debug,
+	})
 	s.open()
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
 		s.obey(strings.Fields(in.Text()))
