@@ -110,8 +110,8 @@ var actions = map[string]func(*chaos){
 		v := c.some(2)
 		c.sever(v[0], v[1], []which{idle, busy, each}[c.rng.IntN(3)])
 	},
-	"close":    func(c *chaos) { c.tell(c.some(1)[0], "close") },
-	"abandon":  func(c *chaos) { c.tell(c.some(1)[0], "abandon") },
+	"close":   func(c *chaos) { c.tell(c.some(1)[0], "close") },
+	"abandon": func(c *chaos) { c.tell(c.some(1)[0], "abandon") },
 	"transfer": func(c *chaos) {
 		leader, _ := c.leading()
 		c.tell(leader, "transfer", c.some(1)[0].name)
