@@ -253,8 +253,12 @@ func (r *rig) endure(f fault, held bool, repair func()) verdict {
 		r.signal(syscall.SIGSTOP, others...)
 	}
 	f.do(r, leader, others)
-	if held { // long enough for what is to be sent to wait
-		time.Sleep(time.Second + time.Duration(r.rng.Int64N(int64(400*time.Millisecond))))
+	if held {
+		least, spread := time.Second, 400*time.Millisecond // what is to be sent waits by then
+		if rounds > 0 {
+			least, spread = 350*time.Millisecond, 1700*time.Millisecond
+		}
+		time.Sleep(least + time.Duration(r.rng.Int64N(int64(spread))))
 		r.signal(syscall.SIGCONT, others...)
 	}
 	time.Sleep(time.Duration(began.Sub(now())) + 3*time.Second) // the lease of before
