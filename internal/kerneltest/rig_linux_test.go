@@ -37,7 +37,6 @@ type rig struct {
 	rng     *rand.Rand
 	number  int32
 	voters  []*voter
-	logs    string
 	mu      sync.Mutex // guards what the voters tell
 	records []record
 	lives   map[string][]life // of the nodes, in order
@@ -67,8 +66,10 @@ func build(t *testing.T, seed uint64, timing elector.Timing) *rig {
 		t: t, rng: rand.New(rand.NewPCG(seed, 0)), number: rigs.Add(1),
 		lives: map[string][]life{}, now: map[string]record{},
 	}
-	r.logs = r.keptIfItFails()
-	dir, bridge := t.TempDir(), fmt.Sprintf("bridge%d", r.number)
+	// All files are in memory: a disk that is slow is another fault.
+	dir, bridge := fmt.Sprintf("/run/rig%d", r.number), fmt.Sprintf("bridge%d", r.number)
+	require.NoError(t, os.Mkdir(dir, 0o755))
+	t.Cleanup(func() { r.keepLogs(dir) })
 	r.ip("link add", bridge, "type bridge")
 	r.ip("addr add", r.address(254)+"/24", "dev", bridge)
 	r.ip("link set", bridge, "up")
@@ -82,7 +83,7 @@ func build(t *testing.T, seed uint64, timing elector.Timing) *rig {
 			name: name, ip: r.address(i + 1),
 			ns: fmt.Sprintf("%s%d", name, r.number), port: fmt.Sprintf("port-%s%d", name, r.number),
 		}
-		v.cfg.Log = filepath.Join(r.logs, fmt.Sprintf("%d%s.log", r.number, name))
+		v.cfg.Log = filepath.Join(dir, name+".log")
 		v.cfg.Config = cluster.Config{
 			Node: cluster.NodeID(name), Voters: []cluster.NodeID{"a", "b", "c", "d", "e"},
 			DataDir: filepath.Join(dir, name), Election: cluster.ElectionConfig{Timing: timing},
@@ -100,18 +101,15 @@ func build(t *testing.T, seed uint64, timing elector.Timing) *rig {
 	return r
 }
 
-// keptIfItFails is a directory for what explains a failure.
-func (r *rig) keptIfItFails() string {
-	dir, err := os.MkdirTemp("", "kerneltest-")
+// keepLogs copies out of the sandbox what explains a failure.
+func (r *rig) keepLogs(dir string) {
+	if !r.t.Failed() {
+		return
+	}
+	out, err := os.MkdirTemp("", "kerneltest-")
 	require.NoError(r.t, err)
-	r.t.Cleanup(func() {
-		if r.t.Failed() {
-			r.t.Log("the voters' logs are in", dir)
-			return
-		}
-		_ = os.RemoveAll(dir)
-	})
-	return dir
+	r.run("", "cp -r", dir, out)
+	r.t.Log("the voters' logs are in", out)
 }
 
 func (r *rig) address(host int) string { return fmt.Sprintf("10.9.%d.%d", r.number, host) }
@@ -144,7 +142,9 @@ func (r *rig) run(stdin string, args ...string) string {
 }
 
 // inside is a command line in a voter's namespace.
-func (v *voter) inside(command string) string { return "ip netns exec " + v.ns + " " + command }
+func (v *voter) inside(command string) string {
+	return "nsenter --net=/run/netns/" + v.ns + " " + command
+}
 
 // start starts processes for those voters that have none.
 func (r *rig) start(voters ...*voter) {
@@ -156,7 +156,8 @@ func (r *rig) start(voters ...*voter) {
 		}
 		text, err := json.Marshal(v.cfg)
 		require.NoError(r.t, err)
-		v.cmd = exec.Command("ip", "netns", "exec", v.ns, self)
+		inside := strings.Fields(v.inside(self))
+		v.cmd = exec.Command(inside[0], inside[1:]...)
 		v.cmd.Env = append(os.Environ(), envVoter+"="+string(text), v.env)
 		log, err := os.OpenFile(v.cfg.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 		require.NoError(r.t, err)
@@ -259,8 +260,8 @@ func (r *rig) await(limit time.Duration, what string, done func() bool) {
 			return
 		}
 		if time.Now().After(end) {
-			require.Fail(r.t, "this did not happen: "+what, "after %s at %.3f: %+v, logs in %s",
-				limit, float64(now())/1e9, r.now, r.logs)
+			require.Fail(r.t, "this did not happen: "+what, "after %s at %.3f: %+v",
+				limit, float64(now())/1e9, r.now)
 		}
 	}
 }

@@ -52,9 +52,9 @@ func lacking() string {
 	if os.Getuid() != 0 {
 		return "needs root, for network namespaces and firewalls"
 	}
-	for _, tool := range []string{"ip", "ss", "iptables-restore"} {
+	for _, tool := range []string{"ip", "ss", "nsenter", "iptables-restore"} {
 		if _, err := exec.LookPath(tool); err != nil {
-			return "needs " + tool + " (packages iproute2, iptables)"
+			return "needs " + tool + " (packages iproute2, util-linux, iptables)"
 		}
 	}
 	if err := sandboxed("true").Run(); err != nil {
