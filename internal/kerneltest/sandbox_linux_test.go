@@ -76,10 +76,9 @@ func sandboxed(name string, args ...string) *exec.Cmd {
 }
 
 // enter runs the same tests again as the first process of a sandbox, whose end ends
-// all others there. An interrupt reaches that process too; this one waits for it.
+// all others there.
 func enter() int {
 	runtime.LockOSThread() // or the end of the thread would kill the child
-	signal.Ignore(os.Interrupt)
 	self, err := os.Executable()
 	if err != nil {
 		panic(err)
@@ -87,7 +86,16 @@ func enter() int {
 	cmd := sandboxed(self, os.Args[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Env = append(os.Environ(), envInside+"="+strconv.Itoa(os.Getpid()))
-	err = cmd.Run()
+	if err = cmd.Start(); err != nil {
+		panic(err)
+	}
+	told := make(chan os.Signal, 1)
+	signal.Notify(told, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-told
+		_ = cmd.Process.Kill()
+	}()
+	err = cmd.Wait()
 	_ = os.Remove(cgroup(strconv.Itoa(os.Getpid()))) // there is none, as a rule
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
