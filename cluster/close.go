@@ -119,6 +119,7 @@ func stopped(e *elector.Effects) bool {
 func (n *Node) depart(g *group) {
 	g.announceCalm()
 	if g.held != nil && g.held.at() != over {
+		n.cut = slices.DeleteFunc(n.cut, func(l *Leadership) bool { return l.at() == over })
 		n.cut = append(n.cut, g.held)
 	}
 	close(g.gone)

@@ -125,7 +125,7 @@ func (c Config) Agreed() map[string]string {
 		"heartbeat-miss-count": strconv.Itoa(t.HeartbeatMissCount),
 		"lease":                t.Lease.String(),
 		"clock-drift-ppm":      strconv.FormatInt(t.ClockDriftPPM, 10),
-		"quorum":               quorum,
+		"quorum-rule":          quorum, // older processes tell "quorum", always as a number
 		"scouting-rule":        e.Rule.String(),
 		"unsafe-no-scouting":   strconv.FormatBool(e.UnsafeNoScouting),
 		"no-death-proof":       strconv.FormatBool(c.NoDeathProof),

@@ -65,12 +65,26 @@ func TestWhatIsAgreedIsWhatIsInForce(t *testing.T) {
 	more.Voters = []NodeID{"a", "b", "c", "d"}
 	require.Equal(t, plain.Agreed(), more.Agreed())
 	for name, change := range map[string]func(*Config){
-		"quorum":         func(c *Config) { c.Election.Quorum = 3 },
+		"quorum-rule":    func(c *Config) { c.Election.Quorum = 3 },
 		"no-death-proof": func(c *Config) { c.NoDeathProof = true },
 		"lease":          func(c *Config) { c.Election.Timing = elector.BlazingMQ() },
 	} {
 		other := plain
 		change(&other)
 		require.NotEqual(t, plain.Agreed()[name], other.Agreed()[name], name)
+	}
+}
+
+// During a rolling upgrade nothing differs between an old and a new process that are
+// configured alike. What a process before protocol version 3 tells is written out here.
+func TestAnOlderProcessAgreesIfItIsConfiguredAlike(t *testing.T) {
+	agreed := Config{Node: "a", Voters: []NodeID{"a", "b", "c"}}.Agreed()
+	for name, value := range map[string]string{
+		"heartbeat-broadcast": "500ms", "heartbeat-miss-count": "3", "lease": "1s", "clock-drift-ppm": "20000",
+		"quorum": "2", "scouting-rule": "default", "unsafe-no-scouting": "false",
+	} {
+		if mine, compared := agreed[name]; compared {
+			require.Equal(t, value, mine, name)
+		}
 	}
 }

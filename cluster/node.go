@@ -33,7 +33,8 @@ type Node struct {
 	opening   map[string]bool   // names of elections that are being opened
 	closed    map[string]*group // elections that were closed while their work goes on
 	agenda    agenda
-	up        map[NodeID]bool // peers to which there is a link
+	up        map[NodeID]bool    // peers to which there is a link
+	processes map[NodeID]process // of voters; owned by the driver
 	warden    *warden
 	leaving   bool // owned by the driver: Close has begun
 	hub       hub
@@ -133,6 +134,7 @@ func newNode(cfg Config, s seam.Seam) *Node {
 		opening:   map[string]bool{},
 		closed:    map[string]*group{},
 		up:        map[NodeID]bool{},
+		processes: map[NodeID]process{},
 		started:   time.Now(),
 		anomalies: map[string]int{}, lastAnomaly: map[string]time.Time{},
 		logged:    map[string]time.Time{},

@@ -363,3 +363,22 @@ func TestTheDefaultElectionIsClosedWithItsNodeAlone(t *testing.T) {
 		w.closeAll()
 	})
 }
+
+// A node forgets work that was cut off and has stopped, however many elections it
+// opens and closes.
+func TestWorkThatWasCutOffAndHasStoppedIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, "a")
+		w.start("a")
+		for range 10 {
+			e, err := w.nodes["a"].Election("jobs", ElectionConfig{AwaitCampaign: true})
+			require.NoError(t, err)
+			l, err := e.Campaign(t.Context())
+			require.NoError(t, err)
+			require.ErrorContains(t, e.Close(canceled), "guarded work had not stopped")
+			l.Release()
+		}
+		w.nodes["a"].call(func() { require.Len(t, w.nodes["a"].cut, 1) })
+		w.closeAll()
+	})
+}

@@ -44,7 +44,7 @@ type Config struct {
 	UnsafeNoScouting bool
 }
 
-// Timing holds the timers of PROTOCOL.md section 3, each on the node's own clock.
+// Timing holds the timers of docs/protocol.md, each on the node's own clock.
 type Timing struct {
 	InitialWait        time.Duration // after start: discover an existing leader first
 	MaxRandomWait      time.Duration // back-off before a scouting round is uniform in [0, MaxRandomWait]
@@ -52,7 +52,7 @@ type Timing struct {
 	ElectionResult     time.Duration // likewise a proposal
 	HeartbeatBroadcast time.Duration // period of the leader's heartbeats
 	HeartbeatMissCount int           // a leader is inactive after this many silent periods
-	Lease              time.Duration // how long a quorum's acks keep a leader (PROTOCOL.md section 5)
+	Lease              time.Duration // how long a quorum's acks keep a leader
 	ClockDriftPPM      int64         // the most by which two nodes' clock rates may differ, in parts per million
 }
 

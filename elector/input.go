@@ -42,9 +42,11 @@ type LinkDown struct {
 }
 
 // Died says that the process which ran Peer until now is proven dead
-// (PROTOCOL.md section 5, proofs a and b). Promises made to it are void. Processes
+// (see docs/protocol.md, "What keeps two leaders apart"). Promises made to it are void. Processes
 // of one name are not numbered here: the driver must say Died before the LinkUp of
-// the process that comes after, and never for an older one after that LinkUp.
+// the process that comes after, and never for an older one after that LinkUp. Nor may it
+// say Died while an earlier process of that name, which is not proven dead, may hold a
+// promise: until Timing.Promise has passed since the LinkUp of the one after it.
 // Otherwise the promise to a living leader would be void, and two could lead.
 type Died struct {
 	Peer  NodeID

@@ -27,7 +27,7 @@ func (t Time) String() string { return time.Duration(t).String() }
 // Kind tells the messages of the protocol apart.
 type Kind uint8
 
-// The messages of PROTOCOL.md section 2, under the article's names.
+// The messages of docs/protocol.md, under the article's names.
 const (
 	KindInvalid Kind = iota
 	ElectionScouting

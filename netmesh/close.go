@@ -29,7 +29,7 @@ func (m *Mesh) Close(ctx context.Context) error {
 }
 
 // shutdown closes everything, the listener last: as long as this process can
-// be anybody's leader, nobody's dial is refused (PROTOCOL.md section 5).
+// be anybody's leader, nobody's dial is refused: a refusal is half of a proof of death.
 func (m *Mesh) shutdown() {
 	m.cancel()
 	m.mu.RLock()

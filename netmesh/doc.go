@@ -17,8 +17,8 @@
 //     connection when it cannot.
 //   - Beside each link stands an evidence connection, on which nobody writes and which a
 //     living process ends by a reset alone. Its end of stream comes from the kernel of a
-//     dead process, and a refused redial confirms it: that is proof (a) of PROTOCOL.md
-//     section 5. How a link ends proves nothing. The same identity with a higher boot
+//     dead process, and a refused redial confirms it: that is proof (a) of
+//     docs/protocol.md. How a link ends proves nothing. The same identity with a higher boot
 //     counter, after such an end of stream, is proof (b).
 //   - A process on a copy of a data directory does not replace the process that is
 //     linked and answers. Peers remember the newest start that they met, in memory.

@@ -6,6 +6,7 @@ import (
 	"net"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,6 +22,8 @@ type ends struct {
 
 	mu   sync.Mutex
 	eofs map[net.Conn]bool
+
+	welcomed atomic.Pointer[func()] // called after each Welcome that was sent
 }
 
 func (n *ends) Dial(ctx context.Context, addr string) (net.Conn, error) {
@@ -52,6 +55,14 @@ func (l notedListener) Accept() (net.Conn, error) {
 type noted struct {
 	*net.TCPConn
 	n *ends
+}
+
+func (c *noted) Write(b []byte) (int, error) {
+	n, err := c.TCPConn.Write(b)
+	if welcomed := c.n.welcomed.Load(); welcomed != nil && frameKind(b[4]) == frameWelcome {
+		(*welcomed)()
+	}
+	return n, err
 }
 
 func (c *noted) Read(b []byte) (int, error) {
@@ -168,6 +179,18 @@ func TestEvidenceHandshakeThatFailsEndsByAReset(t *testing.T) {
 		_, err := e.conn.Read(make([]byte, 1))
 		require.Equal(t, elector.EvidenceReset, evidenceOf(err))
 		require.Error(t, m.present(m.dial(t)), "its link is gone")
+	})
+	t.Run("acceptor whose link ends meanwhile", func(t *testing.T) {
+		n := &ends{eofs: map[net.Conn]bool{}}
+		a := start(t, "a", func(c *Config) { c.Network = n })
+		m := inKernel(t, a)
+		m.evidence()
+		remove := func() { a.RemovePeer("x") }
+		n.welcomed.Store(&remove)
+		s := m.dial(t)
+		require.NoError(t, m.present(s), "as far as the dialer knows it is the evidence connection")
+		_, err := s.conn.Read(make([]byte, 1))
+		require.Equal(t, elector.EvidenceReset, evidenceOf(err))
 	})
 }
 

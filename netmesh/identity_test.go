@@ -108,6 +108,17 @@ func TestALaterStartReplacesASilentProcessWithoutProof(t *testing.T) {
 	})
 }
 
+// A pong that was under way when the question came shows a process that lived before it.
+func TestOnlyAPongToALaterPingAnswersAQuestion(t *testing.T) {
+	q := question{after: 7, answered: make(chan struct{})}
+	l := &link{questions: []question{q}}
+	l.answer(q.after)
+	require.Len(t, l.questions, 1)
+	l.answer(q.after + 1)
+	require.Empty(t, l.questions)
+	<-q.answered
+}
+
 // An older build tells no number: what is refused then is what its boot says.
 func TestAProcessWithoutANumberIsNoTwin(t *testing.T) {
 	known := &connection{process: 7}

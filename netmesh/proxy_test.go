@@ -159,3 +159,19 @@ func TestEndsAreComparedAsKernelsNameThem(t *testing.T) {
 		require.Equal(t, c.same, sameEnd(c.b, c.a), "%s and %s", c.b, c.a)
 	}
 }
+
+// TestEvidenceOnAnotherPathThanItsLinkIsRefused by the dialer, too: the acceptor may have
+// been told not to care.
+func TestEvidenceOnAnotherPathThanItsLinkIsRefused(t *testing.T) {
+	a := start(t, "a")
+	b := start(t, "b", func(c *Config) { c.NoDeathProof = true })
+	a.knows(b)
+	require.Eventually(t, func() bool { return a.evidenceTo("b") != nil }, patience, glance)
+	a.Mesh.mu.RLock()
+	l := a.peers["b"].link
+	a.Mesh.mu.RUnlock()
+	l.info.Remote = forward(t, b.Addr().String())
+	_, err := l.dialEvidence()
+	require.ErrorContains(t, err, "one end of the evidence connection")
+	a.mustFind(t, FindingProxyBetween, "b", "evidence connection")
+}

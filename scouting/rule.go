@@ -37,7 +37,7 @@ func (c Cause) Valid() bool { return int(c) < len(causeNames) }
 type Rule uint8
 
 const (
-	// RuleDefault is PROTOCOL.md section 4: yes unless there is a reason for
+	// RuleDefault is the rule of docs/protocol.md: yes unless there is a reason for
 	// no; rank decides only between two nodes that scout at the same time.
 	RuleDefault Rule = iota
 	// RuleNodeOrder is the article's literal rule: yes only to a node whose

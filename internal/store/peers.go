@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+
+	"github.com/bmqelect/bmqelect/internal/regular"
 )
 
 // peersFile caches the addresses of peers, as a list in JSON. It is a convenience, so
@@ -17,6 +19,9 @@ const peersFile = "PEERS"
 
 // MaxPeers is the most addresses that are kept. Its caller keeps fewer.
 const MaxPeers = 256
+
+// maxPeersFile is more than MaxPeers addresses take, in bytes.
+const maxPeersFile = 1 << 20
 
 // peers is the cache of addresses; it has a lock of its own, so that nobody who
 // asks for a term waits for it.
@@ -56,7 +61,12 @@ func writePeers(path string, addresses []string) error {
 		return err
 	}
 	temporary := path + ".new"
-	if err = os.WriteFile(temporary, text, 0o600); err == nil {
+	f, err := regular.Open(temporary, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err == nil {
+		_, err = f.Write(text)
+		err = errors.Join(err, f.Close())
+	}
+	if err == nil {
 		err = os.Rename(temporary, path)
 	}
 	if err != nil {
@@ -78,7 +88,7 @@ func (s *Store) Peers() []string {
 // good as none. Addresses of an older program are in next, and move from there to the
 // file if that can be written.
 func (s *Store) loadPeers(next *state) {
-	text, err := os.ReadFile(filepath.Join(s.dir, peersFile))
+	text, err := regular.Read(filepath.Join(s.dir, peersFile), maxPeersFile)
 	if err == nil {
 		var saved []string
 		if json.Unmarshal(text, &saved) == nil {
