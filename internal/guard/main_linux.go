@@ -93,12 +93,13 @@ func (g *guard) run() error {
 	if err := g.start(); err != nil {
 		return err
 	}
-	told := make(chan struct{})
+	news := make(chan struct{})
 	go func() {
 		for g.awaitNews() {
-			told <- struct{}{}
+			news <- struct{}{}
 		}
 	}()
+	told := news // nil once the owner has gone
 	for gone := false; !gone; {
 		if err := g.alarm.Set(int64(min(g.deadline.after(-g.margin), g.limit))); err != nil {
 			g.kill() // without a timer nothing can be promised
