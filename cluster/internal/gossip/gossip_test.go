@@ -18,7 +18,19 @@ import (
 	"github.com/bmqelect/bmqelect/elector"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(settling{m}) }
+
+// settling waits, before goroutines are counted, for those of probes: memberlist's
+// Shutdown leaves a probe to its time-out, which is up to eight periods.
+type settling struct{ *testing.M }
+
+func (s settling) Run() int {
+	code := s.M.Run()
+	for end := time.Now().Add(8 * fast().Probe); goleak.Find() != nil && time.Now().Before(end); {
+		time.Sleep(10 * time.Millisecond)
+	}
+	return code
+}
 
 // patience is how long a test waits for something that takes about a second.
 const patience = 30 * time.Second
