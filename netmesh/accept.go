@@ -94,15 +94,31 @@ func (m *Mesh) welcome(g *greeting) (*link, error) {
 	if len(h.Evidence) > 0 {
 		return nil, m.acceptEvidence(g, &h)
 	}
+	if refused := m.await(); refused != nil {
+		g.refuse(refused)
+		return nil, refused
+	}
+	defer m.links.Done()
 	l, err := m.join(g, &h)
 	if err != nil {
 		m.refused(elector.NodeID(h.Node), g.conn.RemoteAddr().String(), err)
-		// The dialer may have the link up by now: an orderly end without
-		// goodbye would look like this process's death.
-		reset(g.conn)
+		g.leave(err)
 		return nil, err
 	}
 	return l, nil
+}
+
+// await makes Close wait for a handshake from its Welcome on: the dialer goes on with the
+// new link and gives up an older one, so the goodbye must be said on the new one. The
+// caller must call links.Done.
+func (m *Mesh) await() *refusal {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closing {
+		return refuse(ReasonClosing, "node %s is leaving", m.cfg.Node)
+	}
+	m.links.Add(1)
+	return nil
 }
 
 // dismiss closes a connection without a Hello, and says why to who broke the rules.

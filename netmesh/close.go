@@ -3,6 +3,7 @@ package netmesh
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
 )
@@ -35,6 +36,9 @@ func (m *Mesh) shutdown() {
 	m.mu.RLock()
 	for l := range m.live {
 		l.end(elector.EvidenceLocal, refuse(ReasonClosing, "node %s is leaving", m.cfg.Node))
+	}
+	for conn := range m.pending {
+		_ = conn.SetReadDeadline(time.Now().Add(farewellTime)) // fails on a dead connection, as the next read does
 	}
 	m.mu.RUnlock()
 	m.links.Wait()

@@ -37,9 +37,12 @@ func (m *Mesh) connect(ctx context.Context, node elector.NodeID, addr string) (n
 // error is returned.
 func (m *Mesh) greet(p *peer, conn net.Conn) (*link, error) {
 	release := context.AfterFunc(p.ctx, func() { reset(conn) })
-	defer release()
 	g := newGreeting(conn, m.cfg.HandshakeTimeout)
 	l, err := m.introduce(g, p.node)
+	release() // a link ends with a goodbye, whatever becomes of the dialer
+	if err == nil {
+		err = m.enter(g, l)
+	}
 	if err != nil {
 		_ = conn.Close() // never was a link: how it ends proves nothing
 		return nil, err
@@ -47,7 +50,7 @@ func (m *Mesh) greet(p *peer, conn net.Conn) (*link, error) {
 	return l, nil
 }
 
-// introduce sends the Hello, awaits the Welcome and puts the link in its place.
+// introduce sends the Hello and awaits the Welcome.
 func (m *Mesh) introduce(g *greeting, node elector.NodeID) (*link, error) {
 	dial := m.dials.Add(1)
 	if err := g.send(frameHello, m.hello(node, dial)); err != nil {
@@ -64,11 +67,16 @@ func (m *Mesh) introduce(g *greeting, node elector.NodeID) (*link, error) {
 	w.Dial = dial
 	l := m.newLink(g, w.info(g.conn), w.connection(m.cfg.Node))
 	l.key = w.Evidence
+	return l, nil
+}
+
+// enter puts a link that was dialed in its place.
+func (m *Mesh) enter(g *greeting, l *link) error {
 	if refused := m.install(l); refused != nil {
 		g.refuse(refused)
-		return nil, refused
+		return refused
 	}
-	return l, nil
+	return nil
 }
 
 // checkWelcome reports by which rule who answered is not the node that was dialed.

@@ -53,19 +53,30 @@ func (g *greeting) expect(want frameKind, into any) error {
 // refuse tells the peer why there will be no link.
 func (g *greeting) refuse(r *refusal) { g.part(frameRefuse, r.farewell()) }
 
+// leave says goodbye to a dialer that may have the link up by now, for which an orderly
+// end without goodbye would look like this process's death.
+func (g *greeting) leave(cause error) {
+	var broke *refusal
+	if errors.As(cause, &broke) && !broke.byPeer {
+		g.part(frameGoodbye, broke.farewell())
+		return
+	}
+	reset(g.conn)
+}
+
 // part says a last thing, and closes so that the peer has a chance to read it.
 func (g *greeting) part(kind frameKind, body any) {
-	err := g.send(kind, body)
-	if err == nil {
-		err = closeWrite(g.conn)
+	if err := g.send(kind, body); err != nil {
+		reset(g.conn)
+		return
 	}
-	if err == nil {
+	if err := closeWrite(g.conn); err == nil {
 		// Closing while unread data waits would reset the connection and take
 		// what was said with it.
 		_ = g.conn.SetReadDeadline(time.Now().Add(farewellTime))
 		_, _ = io.CopyN(io.Discard, g.conn, maxGreeting)
 	}
-	_ = g.conn.Close() // never was a link: how it ends proves nothing
+	_ = g.conn.Close() // what was said is out, or this end never was a link: it proves nothing
 }
 
 // reasonOf says what a failed handshake counts as.

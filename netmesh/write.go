@@ -115,8 +115,12 @@ func (l *link) send(frame []byte) error {
 // put writes one frame to the connection.
 func (l *link) put(frame []byte) error {
 	l.mu.Lock()
-	if !l.ended && !l.hurried {
-		_ = l.conn.SetWriteDeadline(time.Now().Add(l.m.cfg.IdleTimeout)) // fails on a dead connection, as the write does
+	if !l.hurried {
+		limit := l.m.cfg.IdleTimeout
+		if l.ended {
+			limit = farewellTime // from now on: the time since the end may be used up already
+		}
+		_ = l.conn.SetWriteDeadline(time.Now().Add(limit)) // fails on a dead connection, as the write does
 	}
 	l.mu.Unlock()
 	l.writing.Lock()

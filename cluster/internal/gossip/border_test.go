@@ -62,12 +62,14 @@ func TestForeignClusterIsNamedOnBothSides(t *testing.T) {
 	require.Equal(t, 1, logHere.count("\n"))
 }
 
+// TestNameTwiceIsFoundAgainAndAgain, though the second process is slow to answer.
 func TestNameTwiceIsFoundAgainAndAgain(t *testing.T) {
+	slow := func(elector.NodeID, string) bool { time.Sleep(70 * time.Millisecond); return false }
 	var here finds
 	a := start(t, "a", here.option)
 	b := start(t, "b", joining(a.gossipAddr()))
 	requireTogether(t, a, b)
-	double := start(t, "b", joining(a.gossipAddr()))
+	double := start(t, "b", joining(a.gossipAddr()), func(c *Config) { c.Blocked = slow })
 	require.Eventually(t, func() bool {
 		return here.times(`name-twice b: two running processes are called "b"`, b.gossipAddr(), double.gossipAddr()) > 2
 	}, patience, 5*time.Millisecond)

@@ -19,9 +19,9 @@ func within(t *testing.T, d time.Duration) context.Context {
 }
 
 func TestLeaveIsToldFromDeath(t *testing.T) {
-	a := start(t, "a")
-	b := start(t, "b", joining(a.gossipAddr()))
-	c := start(t, "c", joining(a.gossipAddr()))
+	a := start(t, "a", probing(500*time.Millisecond))
+	b := start(t, "b", joining(a.gossipAddr()), probing(500*time.Millisecond))
+	c := start(t, "c", joining(a.gossipAddr()), probing(500*time.Millisecond))
 	requireTogether(t, a, b, c)
 	require.NoError(t, b.Leave(within(t, patience)))
 	require.NoError(t, b.Leave(within(t, patience)), "leaving twice does nothing")
@@ -31,7 +31,7 @@ func TestLeaveIsToldFromDeath(t *testing.T) {
 	c.kill()
 	require.Equal(t, StateDead, a.requireEvent(Failed, "c").Member.State)
 
-	b = start(t, "b", joining(a.gossipAddr()))
+	b = start(t, "b", joining(a.gossipAddr()), probing(500*time.Millisecond))
 	requireTogether(t, a, b)
 }
 

@@ -55,12 +55,12 @@ func TestAdvertiseApartFromBind(t *testing.T) {
 }
 
 func TestKilledNodeIsTakenInAtItsNewAddress(t *testing.T) {
-	a := start(t, "a")
-	b := start(t, "b", joining(a.gossipAddr()))
-	c := start(t, "c", joining(a.gossipAddr()))
+	a := start(t, "a", deathSoon)
+	b := start(t, "b", joining(a.gossipAddr()), deathSoon)
+	c := start(t, "c", joining(a.gossipAddr()), deathSoon)
 	requireTogether(t, a, b, c)
 	b.kill()
-	b = start(t, "b", joining(a.gossipAddr()))
+	b = start(t, "b", joining(a.gossipAddr()), deathSoon)
 	requireTogether(t, a, b, c)
 	require.Empty(t, a.seen(Conflict, "b"), "one process at a time is no conflict")
 }
@@ -69,8 +69,8 @@ func TestNewAddressIsFoundWithoutThePeriodicSync(t *testing.T) {
 	noSync := func(c *Config) { c.Timing.Sync = time.Hour }
 	// Probes of the restarted node would spread the news as well, with some luck.
 	noProbe := func(c *Config) { c.Timing.Probe = time.Hour }
-	a := start(t, "a", noSync)
-	b := start(t, "b", joining(a.gossipAddr()), noSync)
+	a := start(t, "a", noSync, deathSoon)
+	b := start(t, "b", joining(a.gossipAddr()), noSync, deathSoon)
 	requireTogether(t, a, b)
 	b.kill()
 	b = start(t, "b", joining(a.gossipAddr()), noSync, noProbe)
@@ -79,12 +79,12 @@ func TestNewAddressIsFoundWithoutThePeriodicSync(t *testing.T) {
 
 func TestDeadMemberIsLookedForWhereItWas(t *testing.T) {
 	at := freeAddr(t)
-	a := start(t, "a")
-	b := start(t, "b", bound(at), joining(a.gossipAddr()))
+	a := start(t, "a", deathSoon)
+	b := start(t, "b", bound(at), joining(a.gossipAddr()), deathSoon)
 	requireTogether(t, a, b)
 	b.kill()
 	a.requireEvent(Failed, "b")
-	b = start(t, "b", bound(at)) // it knows nobody now
+	b = start(t, "b", bound(at), deathSoon) // it knows nobody now
 	requireTogether(t, a, b)
 }
 
@@ -113,7 +113,7 @@ func TestEveryNodeMovesAtOnce(t *testing.T) {
 	dir := &directory{addrs: map[string]string{}}
 	names := []string{"n0:1", "n1:1", "n2:1"}
 	startNamed := func(name string) *peer {
-		p := start(t, elector.NodeID(name), joining(names...), func(c *Config) { c.resolve = dir.resolve })
+		p := start(t, elector.NodeID(name), joining(names...), func(c *Config) { c.resolve = dir.resolve }, deathSoon)
 		dir.set(name, p.gossipAddr())
 		return p
 	}
@@ -121,7 +121,7 @@ func TestEveryNodeMovesAtOnce(t *testing.T) {
 	for i, name := range names {
 		nodes[i] = startNamed(name)
 	}
-	watcher := start(t, "watcher", joining(names...), func(c *Config) { c.resolve = dir.resolve })
+	watcher := start(t, "watcher", joining(names...), func(c *Config) { c.resolve = dir.resolve }, deathSoon)
 	requireTogether(t, nodes[0], nodes[1], nodes[2], watcher)
 	for _, n := range nodes {
 		n.kill()
@@ -145,12 +145,10 @@ func TestTwoIslandsHeal(t *testing.T) {
 }
 
 func TestTwoProcessesWithOneNameAreReported(t *testing.T) {
-	// Slow probes: a machine under load must not make a live node look dead here.
-	slow := func(c *Config) { c.Timing.Probe = 2 * time.Second }
-	a := start(t, "a", slow)
-	b := start(t, "b", joining(a.gossipAddr()), slow)
+	a := start(t, "a")
+	b := start(t, "b", joining(a.gossipAddr()))
 	requireTogether(t, a, b)
-	double := start(t, "b", joining(a.gossipAddr()), slow)
+	double := start(t, "b", joining(a.gossipAddr()))
 
 	conflict := a.requireEvent(Conflict, "b")
 	require.Equal(t, b.gossipAddr(), conflict.Member.GossipAddr)
@@ -164,10 +162,10 @@ func TestTwoProcessesWithOneNameAreReported(t *testing.T) {
 }
 
 func TestSecondProcessGetsTheNameWhenTheFirstEnds(t *testing.T) {
-	a := start(t, "a")
-	b := start(t, "b", joining(a.gossipAddr()))
+	a := start(t, "a", probing(500*time.Millisecond))
+	b := start(t, "b", joining(a.gossipAddr()), probing(500*time.Millisecond))
 	requireTogether(t, a, b)
-	double := start(t, "b", joining(a.gossipAddr()))
+	double := start(t, "b", joining(a.gossipAddr()), probing(500*time.Millisecond))
 	a.requireEvent(Conflict, "b")
 	b.kill()
 	requireTogether(t, a, double)
