@@ -31,16 +31,40 @@ func TestTheDeathOfACopyIsNoProofOfTheLeaders(t *testing.T) {
 			w.net.Filter(string(other), string(id), memnet.Reject)
 			w.net.Reset(string(id), string(other))
 		}
-		clone := w.startOn("clone", id, dir)
-		time.Sleep(50 * time.Millisecond)
-		require.True(t, clone.linked(), "the others have no reason to refuse it")
-		w.crash("clone")
+		for _, host := range []string{"clone", "clone again"} {
+			clone := w.startOn(host, id, dir)
+			time.Sleep(50 * time.Millisecond)
+			require.True(t, clone.linked(), "the others have no reason to refuse it")
+			w.crash(NodeID(host))
+		}
 		for leader.IsLeader() {
 			for _, other := range w.others(leader) {
 				require.False(t, w.nodes[other].IsLeader(), "beside the leader, %s before its lease ends",
 					time.Duration(leader.Status().Groups[0].LeaseLeft*1e9))
 			}
 			time.Sleep(time.Millisecond)
+		}
+		w.closeAll()
+	})
+}
+
+// A process that was proven dead holds no promise any more: the death of the one after it
+// counts at once.
+func TestARestartAfterAProvenDeathCastsNoDoubt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, "a", "b", "c")
+		w.start("a", "b", "c")
+		time.Sleep(election)
+		leader := w.leader()
+		for _, id := range w.others(leader) {
+			w.crash(id)
+			time.Sleep(election)
+			w.start(id)
+			time.Sleep(election)
+			leader.call(func() {
+				require.Equal(t, uint64(2), leader.processes[id].boot)
+				require.Zero(t, leader.processes[id].since)
+			})
 		}
 		w.closeAll()
 	})

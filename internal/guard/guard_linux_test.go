@@ -209,6 +209,23 @@ func TestAGuardThatWasHeldUpKnowsTheNewestDeadline(t *testing.T) {
 	require.Eventually(t, func() bool { return exists(file + ".alive") }, patience, time.Millisecond, "%+v", c)
 }
 
+// It does so whichever of the two it finds first.
+func TestTheAlarmOfAGuardWaitsForWhatItWasTold(t *testing.T) {
+	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	require.NoError(t, err)
+	defer unix.Close(ends[0])
+	defer unix.Close(ends[1])
+	now, err := clockNow()
+	require.NoError(t, err)
+	g := &guard{owner: ends[0], limit: never, settings: settings{deadline: now}}
+	later := now.after(time.Hour)
+	_, err = unix.Write(ends[1], []byte(line{tellDeadline, int64(later), ""}.String()))
+	require.NoError(t, err)
+	g.ring()
+	require.False(t, g.killing)
+	require.Equal(t, later, g.deadline)
+}
+
 // A guard that does not read for a while is ended near its deadline, not for that.
 func TestRenewalsDoNotEndAGuardThatIsHeldUp(t *testing.T) {
 	t.Parallel()

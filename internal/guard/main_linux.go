@@ -26,6 +26,7 @@ const (
 type guard struct {
 	settings
 	control *os.File
+	owner   int // the descriptor of control
 	alarm   *alarm.Alarm
 	command int    // process ID, and that of its group; 0 once it has ended
 	limit   moment // when everything is killed although the deadline may be later
@@ -38,7 +39,7 @@ type guard struct {
 func Main(args []string) int {
 	// The kernel kills the command when the thread that started it ends.
 	runtime.LockOSThread()
-	g := &guard{control: os.NewFile(controlFile, "owner"), limit: never}
+	g := &guard{control: os.NewFile(controlFile, "owner"), owner: controlFile, limit: never}
 	err := g.prepare(args)
 	if err == nil {
 		err = g.run()
@@ -114,10 +115,7 @@ func (g *guard) run() error {
 		case <-died:
 			gone = g.reap()
 		case <-g.alarm.Rings():
-			// A guard that got no processor for a while finds the alarm and what it
-			// was told meanwhile at the same time: the newer word counts.
-			g.hear()
-			g.expire()
+			g.ring()
 		}
 	}
 	return nil
@@ -126,7 +124,7 @@ func (g *guard) run() error {
 // awaitNews waits until the owner has said something, or has gone.
 func (g *guard) awaitNews() bool {
 	for {
-		fds := []unix.PollFd{{Fd: controlFile, Events: unix.POLLIN}}
+		fds := []unix.PollFd{{Fd: int32(g.owner), Events: unix.POLLIN}}
 		if _, err := unix.Poll(fds, -1); !errors.Is(err, unix.EINTR) {
 			return err == nil
 		}
@@ -138,7 +136,7 @@ func (g *guard) awaitNews() bool {
 func (g *guard) hear() (there bool) {
 	buffer := make([]byte, 4<<10)
 	for {
-		n, _, err := unix.Recvfrom(controlFile, buffer, unix.MSG_DONTWAIT)
+		n, _, err := unix.Recvfrom(g.owner, buffer, unix.MSG_DONTWAIT)
 		switch {
 		case errors.Is(err, unix.EINTR):
 			continue
@@ -206,6 +204,13 @@ func (g *guard) hurry() {
 		return
 	}
 	g.limit = min(g.limit, now.after(g.grace))
+}
+
+// ring follows the alarm. A guard that got no processor for a while finds the alarm and
+// what it was told meanwhile at the same time: the newer word counts.
+func (g *guard) ring() {
+	g.hear()
+	g.expire()
 }
 
 // expire follows the alarm, if what it was set for has come.
