@@ -62,6 +62,11 @@ type Config struct {
 	// NoDeathProof switches proof (a) off: where L4 proxies sit between members
 	// an end of stream and a refused dial prove nothing.
 	NoDeathProof bool
+	// HoldEvidence, if set, gets each connection whose end could prove the death of this
+	// process, before the peer can take it for that, so that work which outlives the
+	// process can keep it open. An error refuses the connection; it is tried again. It is
+	// called from several goroutines and must return within HandshakeTimeout.
+	HoldEvidence func(net.Conn) error
 
 	PingInterval     time.Duration // between two pings on a link; default 1 s
 	IdleTimeout      time.Duration // a link that is silent, or blocked, for longer is dead; default 3 s; above PingInterval
@@ -134,6 +139,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Clock == nil {
 		c.Clock = clock.Process()
+	}
+	if c.HoldEvidence == nil {
+		c.HoldEvidence = func(net.Conn) error { return nil }
 	}
 	if c.Logger == nil {
 		c.Logger = hclog.NewNullLogger()
