@@ -30,7 +30,7 @@ func TestConfigNamesEveryProblem(t *testing.T) {
 		require.ErrorContains(t, err, field)
 	}
 	_, err = Listen(Config{}, &recorder{})
-	require.ErrorContains(t, err, "Node: empty")
+	require.ErrorContains(t, err, `Node: "": the name is empty`)
 	_, err = Listen(testConfig("a"), nil)
 	require.ErrorContains(t, err, "no handler")
 }
