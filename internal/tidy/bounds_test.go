@@ -56,6 +56,7 @@ var tables = map[string]string{
 	"cluster Phases":                 "a snapshot; its keys are the phases of an election",
 	"cluster anomalies":              "the kinds of anomalies",
 	"cluster lastAnomaly":            "the kinds of anomalies",
+	"cluster processes":              "the voters",
 	"cluster/internal/gossip failed": "the join addresses of the configuration",
 	"cluster/internal/gossip seen":   "the misconfigurations that are known",
 }
