@@ -58,6 +58,11 @@ type Config struct {
 	// NoDeathProof is to be set where proxies or NAT sit between members: a
 	// refused connection then proves nothing about the process behind it.
 	NoDeathProof bool
+	// HoldEvidence, if set, gets each connection whose end could prove to another member
+	// that this process is dead, before it can. A program whose work outlives its process
+	// has the work keep it open. An error refuses the connection; it is tried again. It is
+	// called from several goroutines and must return soon. Default none.
+	HoldEvidence func(net.Conn) error
 	// Faults, if set, is a fault layer under the mesh, for rehearsals. Default none.
 	Faults *netmesh.Faults
 	// AdminAddr is told to the other members, so that one node can name the

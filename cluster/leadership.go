@@ -98,8 +98,9 @@ func (l *Leadership) state() (phase, elector.Time) {
 // Deadline is when the leadership ends by the clock: heartbeats move it on until
 // Context is cancelled, then it never becomes later. If Context was cancelled because
 // the lease had ended or was lost, it is when that happened, however late this process
-// noticed; once the work is released, it is not later than that. It is the zero time if the leadership needs no lease, as that of a single
-// voter. For people and timers; what decides is Valid.
+// noticed; once the work is released, it is not later than that. It is the zero time if
+// the leadership needs no lease, as that of a single voter. For people and timers; what
+// decides is Valid.
 func (l *Leadership) Deadline() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()

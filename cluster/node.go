@@ -214,7 +214,7 @@ func (n *Node) meshConfig(network netmesh.Network) netmesh.Config {
 		Bind: n.cfg.MeshAddr, Advertise: n.cfg.AdvertiseMesh, Network: network,
 		Logger: n.log.Named("mesh"), Faults: n.cfg.Faults, NoDeathProof: n.cfg.NoDeathProof,
 		Voters: n.cfg.Voters, Agree: n.cfg.Agreed(), MaxDriftPPM: n.cfg.Election.Timing.ClockDriftPPM,
-		Clock: n.clock, Seed: n.entropy(),
+		Clock: n.clock, Seed: n.entropy(), HoldEvidence: n.cfg.HoldEvidence,
 	}
 	meshTimes(&cfg, n.cfg.Election.Timing)
 	return cfg

@@ -146,3 +146,19 @@ func TestDerivedTimes(t *testing.T) {
 	cfg.Self = "o"
 	require.True(t, cfg.Observer())
 }
+
+func TestNamesThatAreRefusedSayWhy(t *testing.T) {
+	long := elector.NodeID(strings.Repeat("n", elector.MaxNameLength))
+	for _, name := range []elector.NodeID{"a", "node-1.example", "\u00e9", long} {
+		require.Empty(t, elector.NameProblem(name), name)
+	}
+	for name, want := range map[elector.NodeID]string{
+		"": "empty", "*": "that of all members", long + "n": "129 bytes long, and the limit is 128", "a b": "spaces",
+		"a\n": "control", "a\x7f": "control", "a\u009b": "control", "a\u00a0b": "spaces", "a\u202eb": "control",
+	} {
+		require.Contains(t, elector.NameProblem(name), want, "%q", name)
+		cfg := valid()
+		cfg.Self = name
+		require.ErrorContains(t, cfg.Validate(), "of 1 to 128 bytes, without spaces", "%q", name)
+	}
+}

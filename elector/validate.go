@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/bmqelect/bmqelect/scouting"
 )
@@ -61,13 +62,13 @@ func (c Config) Validate() error {
 }
 
 func (ps *problems) nodes(c Config) {
-	ps.want(legalID(c.Self), "Self", quote(c.Self), "a node name other than %q, without spaces", AllMembers)
+	ps.want(NameProblem(c.Self) == "", "Self", quote(c.Self), "a node name %s", wantName)
 	ps.want(len(c.Voters) > 0, "Voters", "empty", "at least one node name")
 	ps.want(len(c.Voters) <= scouting.MaxVoters, "Voters", fmt.Sprintf("%d names", len(c.Voters)),
 		"at most %d names", scouting.MaxVoters)
 	sorted := slices.Sorted(slices.Values(c.Voters))
 	for i, v := range sorted {
-		ps.want(legalID(v), "Voters", "a list with "+quote(v), "node names other than %q, without spaces", AllMembers)
+		ps.want(NameProblem(v) == "", "Voters", "a list with "+quote(v), "node names %s", wantName)
 		ps.want(i == 0 || sorted[i-1] != v, "Voters", "a list with "+quote(v)+" twice", "a list of distinct names")
 	}
 	ps.want(c.Rule == scouting.RuleDefault || c.Rule == scouting.RuleNodeOrder, "Rule", c.Rule, "default or node-order")
@@ -113,11 +114,27 @@ func (ps *problems) timers(t Timing) {
 
 func quote(id NodeID) string { return fmt.Sprintf("%q", string(id)) }
 
-// legalID keeps names printable in logs, traces and scenario files.
-func legalID(id NodeID) bool {
-	return id != "" && id != AllMembers && len(id) <= maxIDLength &&
-		!strings.ContainsFunc(string(id), func(r rune) bool { return r <= ' ' || r == 0x7f })
-}
+// MaxNameLength is the length of the longest node name, in bytes: it travels in every
+// handshake.
+const MaxNameLength = 128
 
-// maxIDLength bounds a node ID, in bytes: it travels in every handshake.
-const maxIDLength = 128
+// wantName is what would be right instead of a name that has a NameProblem.
+var wantName = fmt.Sprintf("other than %q, of 1 to %d bytes, without spaces and control characters",
+	AllMembers, MaxNameLength)
+
+// NameProblem says what is wrong with id as the name of a node, to go after "its name is"; ""
+// if nothing is. The rule keeps names printable in logs, traces and scenario files.
+func NameProblem(id NodeID) string {
+	unprintable := func(r rune) bool { return r == ' ' || !unicode.IsPrint(r) }
+	switch {
+	case id == "":
+		return "empty"
+	case id == AllMembers:
+		return "that of all members"
+	case len(id) > MaxNameLength:
+		return fmt.Sprintf("%d bytes long, and the limit is %d", len(id), MaxNameLength)
+	case strings.ContainsFunc(string(id), unprintable):
+		return "one with spaces or control characters" // terminals and logs would obey them
+	}
+	return ""
+}

@@ -30,7 +30,8 @@ const (
 const (
 	// MinMaxFrame is the least that MaxFrame may be: any one message fits.
 	MinMaxFrame = 4 << 10
-	// MaxNameLength is the longest node ID, group or cluster name, in bytes.
+	// MaxNameLength is the longest group or cluster name, in bytes. Names of nodes have the
+	// elector's limit.
 	MaxNameLength = 255
 )
 
@@ -38,7 +39,7 @@ const (
 // every field from Advertise on is its default.
 type Config struct {
 	Cluster  string         // name of the cluster; peers of another one are refused; 1 to 255 bytes
-	Node     elector.NodeID // this member; 1 to 255 bytes
+	Node     elector.NodeID // this member; see elector.NameProblem
 	Identity [16]byte       // UUID of the data directory; not zero
 	Boot     uint64         // rises with every start on the same data directory; at least 1
 	Bind     string         // host:port to listen on; port 0 picks one
@@ -62,6 +63,11 @@ type Config struct {
 	// NoDeathProof switches proof (a) off: where L4 proxies sit between members
 	// an end of stream and a refused dial prove nothing.
 	NoDeathProof bool
+	// HoldEvidence, if set, gets each connection whose end could prove the death of this
+	// process, before the peer can take it for that, so that work which outlives the
+	// process can keep it open. An error refuses the connection; it is tried again. It is
+	// called from several goroutines and must return within HandshakeTimeout.
+	HoldEvidence func(net.Conn) error
 
 	PingInterval     time.Duration // between two pings on a link; default 1 s
 	IdleTimeout      time.Duration // a link that is silent, or blocked, for longer is dead; default 3 s; above PingInterval
@@ -78,8 +84,7 @@ func (c Config) Validate() error {
 	c = c.withDefaults()
 	var v violations
 	v.name("Cluster", c.Cluster)
-	v.name("Node", string(c.Node))
-	v.check(c.Node != elector.AllMembers, "Node: %q addresses all members and names none", c.Node)
+	v.node("Node", c.Node)
 	v.check(c.Identity != [16]byte{}, "Identity: zero; want the UUID of the data directory")
 	v.check(c.Boot > 0, "Boot: 0; want at least 1")
 	v.address("Bind", c.Bind)
@@ -95,7 +100,7 @@ func (c Config) Validate() error {
 // shared checks what is compared with the peers'.
 func (v *violations) shared(c Config) {
 	for _, voter := range c.Voters {
-		v.name("Voters", string(voter))
+		v.node("Voters", voter)
 	}
 	v.check(len(c.Agree) <= maxSettings, "Agree: %d settings; want at most %d", len(c.Agree), maxSettings)
 	for _, key := range slices.Sorted(maps.Keys(c.Agree)) {
@@ -135,6 +140,9 @@ func (c Config) withDefaults() Config {
 	if c.Clock == nil {
 		c.Clock = clock.Process()
 	}
+	if c.HoldEvidence == nil {
+		c.HoldEvidence = func(net.Conn) error { return nil }
+	}
 	if c.Logger == nil {
 		c.Logger = hclog.NewNullLogger()
 	}
@@ -172,13 +180,4 @@ func badName(name string) string {
 		return "one with spaces or control characters" // terminals and logs would obey them
 	}
 	return ""
-}
-
-// NameProblem says what is wrong with the name of a node that comes from outside, to go
-// after "its name is"; "" if nothing is.
-func NameProblem(node elector.NodeID) string {
-	if node == elector.AllMembers {
-		return "that of all members"
-	}
-	return badName(string(node))
 }

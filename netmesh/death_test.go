@@ -31,7 +31,7 @@ func beChild(peer string) int {
 	}
 	m.AddPeer("a", peer)
 	fmt.Println(m.Addr())
-	whole := func(l LinkStatus) bool { return l.RTT > 0 && l.Evidence != "" }
+	whole := func(l LinkStatus) bool { return l.RTT > 0 && l.Evidence }
 	for !slices.ContainsFunc(m.Links(), whole) {
 		time.Sleep(time.Millisecond)
 	}

@@ -88,6 +88,10 @@ func (l *link) dialEvidence() (*evidence, error) {
 		return nil, err
 	}
 	defer context.AfterFunc(l.p.ctx, func() { reset(conn) })()
+	if err := l.m.cfg.HoldEvidence(conn); err != nil {
+		reset(conn)
+		return nil, fmt.Errorf("hold it: %w", err)
+	}
 	e, err := l.introduceEvidence(newGreeting(conn, l.m.cfg.HandshakeTimeout))
 	if err != nil {
 		reset(conn) // no FIN: the acceptor may take it for the evidence connection by now
@@ -154,7 +158,10 @@ func (m *Mesh) acceptEvidence(g *greeting, h *hello) error {
 	}
 	w := m.welcomeTo(h)
 	w.setEnds(g.conn)
-	err := g.send(frameWelcome, w)
+	err := m.cfg.HoldEvidence(g.conn)
+	if err == nil {
+		err = g.send(frameWelcome, w)
+	}
 	if err == nil {
 		var e *evidence
 		if e, err = m.attach(l, g); err == nil {

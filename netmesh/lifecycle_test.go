@@ -25,12 +25,12 @@ func TestConfigNamesEveryProblem(t *testing.T) {
 	for _, field := range []string{
 		"Cluster: 256 bytes", "Node: \"*\"", "Identity: zero", "Boot: 0", "Bind: \"nowhere\"", "Advertise: \"x\"",
 		"PingInterval: -1ns", "RedialMax: 2s", "MaxFrame: 10",
-		"Voters: empty", "MaxDriftPPM: -1", `Agree: name ""`, `Agree: lease is "999`,
+		`Voters: "": the name is empty`, "MaxDriftPPM: -1", `Agree: name ""`, `Agree: lease is "999`,
 	} {
 		require.ErrorContains(t, err, field)
 	}
 	_, err = Listen(Config{}, &recorder{})
-	require.ErrorContains(t, err, "Node: empty")
+	require.ErrorContains(t, err, `Node: "": the name is empty`)
 	_, err = Listen(testConfig("a"), nil)
 	require.ErrorContains(t, err, "no handler")
 }
@@ -193,4 +193,11 @@ func TestWarningsAreNotRepeatedAllTheTime(t *testing.T) {
 	repeats, due := l.due(warning{"garbage", "10.0.0.1"}, time.Now().Add(logEvery))
 	require.True(t, due)
 	require.Equal(t, 4, repeats)
+}
+
+// A name that the elector refuses is refused by the mesh too, in a Hello as in a Config.
+func TestNamesHaveTheElectorsLimit(t *testing.T) {
+	most := elector.NodeID(strings.Repeat("n", elector.MaxNameLength))
+	require.NoError(t, testConfig(most).Validate())
+	require.ErrorContains(t, testConfig(most+"n").Validate(), "129 bytes long, and the limit is 128")
 }

@@ -84,7 +84,7 @@ func (m *Mesh) Advertised() string { return m.advertised }
 // changes its address; a link that is up stays. An empty addr, this node itself
 // and a closed mesh are ignored.
 func (m *Mesh) AddPeer(node elector.NodeID, addr string) {
-	if node == m.cfg.Node || addr == "" || badName(string(node)) != "" || node == elector.AllMembers {
+	if node == m.cfg.Node || addr == "" || elector.NameProblem(node) != "" {
 		return
 	}
 	m.mu.Lock()

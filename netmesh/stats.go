@@ -68,9 +68,7 @@ type LinkStatus struct {
 	WallClock             time.Duration // the peer's wall clock less this node's, to within RTT/2; 0 if unknown
 	Proxied               bool          // a proxy or NAT rewrites the connection's addresses
 	Forgotten             bool          // Forget was called since the last link
-	// Evidence are the ends, here and there, of the connection that would show the death
-	// of the peer's process, with a space between; "" if there is none at the moment.
-	Evidence string
+	Evidence              bool          // there is a connection that would show the death of the peer's process
 
 	LastLoss elector.Evidence // how the last link ended
 	LastErr  string           // text of the last error; "" after a link came up
@@ -99,9 +97,7 @@ func (p *peer) report() LinkStatus {
 		FramesIn: p.traffic.framesIn.Load(), FramesOut: p.traffic.framesOut.Load(),
 		BytesIn: p.traffic.bytesIn.Load(), BytesOut: p.traffic.bytesOut.Load(),
 	}
-	if e := p.evidence; e != nil && e.seen == elector.EvidenceNone {
-		s.Evidence = e.conn.LocalAddr().String() + " " + e.conn.RemoteAddr().String()
-	}
+	s.Evidence = p.evidence != nil && p.evidence.seen == elector.EvidenceNone
 	s.Queued = p.queue.waiting()
 	switch {
 	case p.link != nil:

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+
+	"github.com/bmqelect/bmqelect/elector"
 )
 
 // violations collects what is wrong with a Config.
@@ -18,6 +20,11 @@ func (v *violations) check(ok bool, format string, args ...any) {
 func (v *violations) name(field, value string) {
 	bad := badName(value)
 	v.check(bad == "", "%s: %s; want 1 to %d bytes", field, bad, MaxNameLength)
+}
+
+func (v *violations) node(field string, id elector.NodeID) {
+	bad := elector.NameProblem(id)
+	v.check(bad == "", "%s: %q: the name is %s", field, id, bad)
 }
 
 func (v *violations) address(field, value string) {

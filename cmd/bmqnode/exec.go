@@ -26,6 +26,7 @@ type execOptions struct {
 	killMargin time.Duration
 	passStdin  bool
 	command    []string
+	evidence   guard.Evidence // of this node's life
 }
 
 // What happens when the command has ended by itself.
@@ -122,6 +123,7 @@ func (o *execOptions) run(ctx context.Context, cfg cluster.Config) error {
 		fmt.Fprintln(os.Stderr, "bmqnode:", err)
 		return exitStatus(guard.CodeOf(err))
 	}
+	cfg.HoldEvidence = o.evidence.Hold
 	cfg.Election.AwaitCampaign = o.group == cluster.DefaultGroup
 	return serve(ctx, cfg, &o.options, func(ctx context.Context, p *post) error {
 		return o.attend(ctx, p)

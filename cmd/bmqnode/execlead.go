@@ -115,11 +115,7 @@ func (x *executor) forget() {
 
 // start starts the command under its guard.
 func (x *executor) start(l *cluster.Leadership, env []string) (*guard.Command, error) {
-	var evidence []string
-	for _, l := range x.node.Stats().Links {
-		evidence = append(evidence, l.Evidence)
-	}
-	held, err := guard.Holding(x.node.Status().MeshAddr, x.cfg.DataDir, evidence...)
+	held, err := guard.Holding(x.node.Status().MeshAddr, x.cfg.DataDir)
 	if err != nil {
 		return nil, fmt.Errorf("keep what proves that the command is gone: %w", err)
 	}
@@ -131,7 +127,7 @@ func (x *executor) start(l *cluster.Leadership, env []string) (*guard.Command, e
 	if x.o.passStdin {
 		cfg.Stdin = os.Stdin
 	}
-	return guard.Start(cfg)
+	return x.o.evidence.Start(cfg)
 }
 
 // renewals is how often the guard is told of the deadline while there is time between

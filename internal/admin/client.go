@@ -99,7 +99,7 @@ func (c *Client) do(ctx context.Context, method, path string, in, out any) error
 		return err
 	}
 	defer resp.Body.Close()
-	if err := json.NewDecoder(io.LimitReader(resp.Body, maxAnswer)).Decode(out); err != nil {
+	if err := decode(io.LimitReader(resp.Body, maxAnswer), out); err != nil {
 		return fmt.Errorf("answer of %s to %s %s: %w", c.addr, method, path, err)
 	}
 	return nil
@@ -144,8 +144,8 @@ func (c *Client) send(ctx context.Context, method, path string, in any) (*http.R
 func problem(addr string, resp *http.Response) error {
 	data, _ := io.ReadAll(io.LimitReader(resp.Body, maxBody))
 	var p Problem
-	if err := json.Unmarshal(data, &p); err == nil && p.Detail != "" {
+	if err := decode(bytes.NewReader(data), &p); err == nil && p.Detail != "" {
 		return fmt.Errorf("%s: %s", addr, p.Detail)
 	}
-	return fmt.Errorf("%s: HTTP %s: %s", addr, resp.Status, bytes.TrimSpace(data))
+	return fmt.Errorf("%s: HTTP %s: %s", addr, printable(resp.Status), printable(strings.TrimSpace(string(data))))
 }

@@ -151,7 +151,7 @@ func TestABrowsersHeaderCountsBeforeItsAddress(t *testing.T) {
 
 func TestAStreamThatIsNoneIsAnError(t *testing.T) {
 	s := newDiary("")
-	require.ErrorContains(t, s.read(strings.NewReader("id: 1-1\nevent: transition\ndata: {\n\n"), func() {}), `transition "1-1": unexpected end`)
+	require.ErrorContains(t, s.read(strings.NewReader("id: 1-1\nevent: transition\ndata: {\n\n"), func() {}), `transition "1-1": unexpected EOF`)
 	require.Empty(t, s.After, "what was not understood was not seen")
 	require.NoError(t, s.read(strings.NewReader(": alive\n\nid: 1-2\n\nevent: news\ndata: 7\n\nid: 1-3\nevent: cut off"), func() {}))
 	require.Equal(t, "1-2", s.After)

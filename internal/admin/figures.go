@@ -48,7 +48,7 @@ func ahead(told, sent, received time.Time) (least, most time.Duration) {
 func samples(lines *bufio.Scanner) (map[string]float64, error) {
 	values := map[string]float64{}
 	for lines.Scan() {
-		line := lines.Text()
+		line := printable(lines.Text())
 		at := strings.LastIndexByte(line, ' ')
 		if at < 0 || strings.HasPrefix(line, "#") {
 			continue

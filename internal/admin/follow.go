@@ -3,7 +3,6 @@ package admin
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -92,12 +91,12 @@ func (s *Stream) take(id, kind, data string) (err error) {
 	switch kind {
 	case "transition":
 		var e Event
-		if err = json.Unmarshal([]byte(data), &e); err == nil {
+		if err = decode(strings.NewReader(data), &e); err == nil {
 			s.Event(e)
 		}
 	case "reset":
 		var r Reset
-		if err = json.Unmarshal([]byte(data), &r); err == nil && s.Reset != nil {
+		if err = decode(strings.NewReader(data), &r); err == nil && s.Reset != nil {
 			s.Reset(r)
 		}
 	}

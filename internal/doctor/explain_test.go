@@ -42,6 +42,8 @@ func TestAFailedStartIsExplained(t *testing.T) {
 		AddressForeign: {MeshAddr: "192.0.2.7:7401"},
 		DataDirInUse:   {DataDir: used},
 		DataDirOwner:   {DataDir: others},
+		// A file where a directory is to be, as a directory that may not be entered.
+		DataDirUnusable: {DataDir: filepath.Join(used, "LOCK", "data")},
 	} {
 		require.ErrorContains(t, start(c), "; see docs/errors.md#"+string(kind))
 	}

@@ -96,6 +96,9 @@ func member(a Answer, id cluster.NodeID) (cluster.MemberStatus, bool) {
 	return a.Status.Members[i], true
 }
 
+// why is the reason of a silence, to go after where: the address is not said twice.
+func (a Answer) why(where string) string { return strings.TrimPrefix(a.Error, where+": ") }
+
 // presence names who does not answer, and what the others know of it.
 func (s *survey) presence() {
 	mark := len(s.Checks)
@@ -106,7 +109,7 @@ func (s *survey) presence() {
 		level := Warn
 		switch {
 		case a.Node == "" && !slices.ContainsFunc(s.voters, s.silent):
-			s.problem(Warn, NoAnswer, "members", a.Addr, "%s; every voter answers elsewhere", a.Error).Mend = "leave that address out, if nobody is to be there"
+			s.problem(Warn, NoAnswer, "members", a.Addr, "%s; every voter answers elsewhere", a.why(a.Addr)).Mend = "leave that address out, if nobody is to be there"
 			continue
 		case a.Node == "" || slices.Contains(s.voters, a.Node):
 			level = Fail
@@ -121,7 +124,7 @@ func (s *survey) presence() {
 		if name == "" {
 			name = a.Addr
 		}
-		s.problem(level, kind, "members", name, "%s%s", a.Error, s.seenBy(a.Node))
+		s.problem(level, kind, "members", name, "%s%s", a.why(name), s.seenBy(a.Node))
 	}
 	if s.since(mark) {
 		s.sound("members", "", "all %d answer: %s", len(s.answered), list(s.names()))

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -88,11 +89,11 @@ var liveFaults = map[string]struct {
 		NoAnswer, Warn, "c", "timeout",
 	},
 	"an address does not answer": {
-		func(a []Answer) { silence(&a[2], "x"); a[2].Node = "" }, NoAnswer, Fail, "at c", "x",
+		func(a []Answer) { silence(&a[2], "at c: x"); a[2].Node = "" }, NoAnswer, Fail, "at c", "x",
 	},
 	"an address of nobody does not answer": {
 		func(a []Answer) {
-			silence(&a[2], "x")
+			silence(&a[2], "at c: x")
 			a[2].Node = ""
 			for i := range 2 {
 				a[i].Status.Groups[0].Voters = []cluster.NodeID{"a", "b"}
@@ -228,6 +229,7 @@ func TestEachFaultOfARunningClusterIsNamed(t *testing.T) {
 			require.Equal(t, c.level, got[0].Level)
 			require.Equal(t, c.where, got[0].Where)
 			require.Contains(t, got[0].What, c.what)
+			require.False(t, strings.HasPrefix(got[0].What, got[0].Where+": "), "where it is said twice: %s", got[0].What)
 			require.Equal(t, See(c.kind), got[0].See)
 			require.NotEmpty(t, got[0].Why)
 			require.NotEmpty(t, got[0].Mend)

@@ -27,7 +27,7 @@ const (
 type Command struct {
 	cfg  Config
 	cmd  *exec.Cmd // the guard
-	conn net.Conn
+	conn *net.UnixConn
 	done chan struct{}
 
 	renewing sync.Mutex // is taken before mu
@@ -82,7 +82,7 @@ func (c *Command) start() (err error) {
 }
 
 // socketPair are two ends, of which the kernel closes that of a process that dies.
-func socketPair() (ours net.Conn, theirs *os.File, err error) {
+func socketPair() (ours *net.UnixConn, theirs *os.File, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, nil, fmt.Errorf("make a pair of sockets: %w", err)
@@ -90,11 +90,12 @@ func socketPair() (ours net.Conn, theirs *os.File, err error) {
 	theirs = os.NewFile(uintptr(fds[1]), "guard")
 	file := os.NewFile(uintptr(fds[0]), "owner")
 	defer file.Close()
-	if ours, err = net.FileConn(file); err != nil {
+	conn, err := net.FileConn(file)
+	if err != nil {
 		theirs.Close()
 		return nil, nil, fmt.Errorf("use a pair of sockets: %w", err)
 	}
-	return ours, theirs, nil
+	return conn.(*net.UnixConn), theirs, nil
 }
 
 // run hears what the guard says, and makes sure of the end.

@@ -3,6 +3,7 @@
 package guard
 
 import (
+	"net"
 	"os"
 	"syscall"
 )
@@ -13,11 +14,20 @@ type Command struct{}
 // Start returns ErrUnsupported.
 func Start(Config) (*Command, error) { return nil, ErrUnsupported }
 
+// Evidence holds nothing on this system.
+type Evidence struct{}
+
+// Hold does nothing.
+func (*Evidence) Hold(net.Conn) error { return nil }
+
+// Start returns ErrUnsupported.
+func (*Evidence) Start(Config) (*Command, error) { return nil, ErrUnsupported }
+
 // Main is the guard. On this system it can only fail.
 func Main([]string) int { return 1 }
 
 // Holding returns ErrUnsupported.
-func Holding(string, string, ...string) ([]*os.File, error) { return nil, ErrUnsupported }
+func Holding(string, string) ([]*os.File, error) { return nil, ErrUnsupported }
 
 // Renew does nothing, as do the others.
 func (*Command) Renew() {}

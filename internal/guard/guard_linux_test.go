@@ -368,14 +368,9 @@ func TestWhatIsHeldStaysOpenAsLongAsTheCommandRuns(t *testing.T) {
 	defer ln.Close()
 	dir := t.TempDir()
 	lock := lockIn(t, dir)
-	near, err := net.Dial("tcp", ln.Addr().String())
+	held, err := Holding(ln.Addr().String(), dir)
 	require.NoError(t, err)
-	far, err := ln.Accept()
-	require.NoError(t, err)
-	defer far.Close()
-	held, err := Holding(ln.Addr().String(), dir, "", near.LocalAddr().String()+" "+near.RemoteAddr().String())
-	require.NoError(t, err)
-	require.Len(t, held, 3)
+	require.Len(t, held, 2)
 	file := filepath.Join(t.TempDir(), "pid")
 	cfg := config(endless, "sh", "-c", "echo $$ >"+file+"; ls -l /proc/$$/fd >"+file+".open; sleep 60")
 	cfg.Held = held
@@ -385,13 +380,7 @@ func TestWhatIsHeldStaysOpenAsLongAsTheCommandRuns(t *testing.T) {
 	nonblocking(t, ln)
 	ln.Close()
 	lock.Close()
-	near.Close()
 
-	ended := make(chan error, 1)
-	go func() {
-		_, err := far.Read(make([]byte, 1))
-		ended <- err
-	}()
 	conn, err := net.Dial("tcp", ln.Addr().String())
 	require.NoError(t, err, "the port is held")
 	conn.Close()
@@ -400,14 +389,65 @@ func TestWhatIsHeldStaysOpenAsLongAsTheCommandRuns(t *testing.T) {
 	open, err := os.ReadFile(file + ".open")
 	require.NoError(t, err)
 	require.NotContains(t, string(open), dir, "the command has nothing of it")
-	require.Empty(t, ended, "the connection is held")
 
 	c.Kill()
 	c.Result()
 	_, err = net.Dial("tcp", ln.Addr().String())
 	require.ErrorIs(t, err, syscall.ECONNREFUSED)
 	require.NoError(t, tryLock(t, dir))
-	require.Equal(t, io.EOF, <-ended, "as a dead process ends it")
+}
+
+// Whenever a connection is made, how it ends shows no death before the command has ended.
+func TestEvidenceIsHeldAsLongAsTheCommandRuns(t *testing.T) {
+	t.Parallel()
+	var e Evidence
+	connect := func() (near *net.TCPConn, ended <-chan error) {
+		near, far := connected(t)
+		require.NoError(t, e.Hold(near))
+		end := make(chan error, 1)
+		go func() {
+			_, err := far.Read(make([]byte, 1))
+			end <- err
+		}()
+		return near, end
+	}
+	before, endBefore := connect()
+	file := filepath.Join(t.TempDir(), "pid")
+	c, err := e.Start(config(endless, "sh", "-c", "echo $$ >"+file+"; sleep 60"))
+	require.NoError(t, err)
+	pidIn(t, file)
+	during, endDuring := connect()
+	dropped, endDropped := connect()
+	for _, near := range []*net.TCPConn{before, during} {
+		require.NoError(t, near.Close()) // as the kernel does when the process dies
+	}
+	require.NoError(t, dropped.SetLinger(0))
+	require.NoError(t, dropped.Close())
+	_, endLast := connect()
+	require.ErrorIs(t, <-endDropped, syscall.ECONNRESET, "what is reset here is held no longer than to the next one")
+	for _, end := range []<-chan error{endBefore, endDuring, endLast} {
+		require.Empty(t, end)
+	}
+	c.Kill()
+	c.Result()
+	require.Equal(t, io.EOF, <-endBefore, "as a dead process ends it")
+	require.Equal(t, io.EOF, <-endDuring)
+	after, endAfter := connect()
+	require.NoError(t, after.Close())
+	require.Equal(t, io.EOF, <-endAfter, "there is no command that holds it")
+}
+
+// connected returns the two ends of a connection. Its far end is closed with the test.
+func connected(t *testing.T) (near *net.TCPConn, far net.Conn) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer ln.Close()
+	conn, err := net.Dial("tcp", ln.Addr().String())
+	require.NoError(t, err)
+	far, err = ln.Accept()
+	require.NoError(t, err)
+	t.Cleanup(func() { conn.Close(); far.Close() })
+	return conn.(*net.TCPConn), far
 }
 
 // nonblocking is how package net wants its sockets: files that are shared share it.

@@ -3,8 +3,6 @@ package guard
 import (
 	"errors"
 	"fmt"
-	"net"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,15 +12,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Holding returns this process's TCP listener at addr, the files that it has open below
-// dir, and those of the TCP connections that it has, each once more, for Config.Held. A
-// connection is named by its ends, here and there, with a space between.
+// Holding returns this process's TCP listener at addr and the files that it has open below
+// dir, each once more, for Config.Held.
 //
 // Others take it for proof that a process is dead, and with it its work, that its port is
-// closed and its connections ended, or its directory's lock is free. A guard that holds
-// them makes that true of the work as well. The error says what of listener and files was
-// not found; a connection may have ended meanwhile.
-func Holding(addr, dir string, connections ...string) (held []*os.File, err error) {
+// closed, or its directory's lock is free. A guard that holds them makes that true of the
+// work as well. The error says what was not found.
+func Holding(addr, dir string) (held []*os.File, err error) {
 	dir, err = filepath.EvalSymlinks(dir)
 	if err == nil {
 		dir, err = filepath.Abs(dir)
@@ -37,8 +33,7 @@ func Holding(addr, dir string, connections ...string) (held []*os.File, err erro
 	var listener, below bool
 	for _, f := range open {
 		listens, inside := listensAt(f, addr), strings.HasPrefix(f.Name(), dir+"/")
-		name := endsOf(f)
-		if !listens && !inside && (name == "" || !slices.Contains(connections, name)) {
+		if !listens && !inside {
 			f.Close()
 			continue
 		}
@@ -98,33 +93,15 @@ func listensAt(f *os.File, addr string) bool {
 		return false
 	}
 	name, err := unix.Getsockname(fd)
-	return err == nil && strings.HasSuffix(addr, ":"+strconv.Itoa(int(addrPort(name).Port())))
-}
-
-// endsOf names a connection as Holding is told it; "" if the file is none.
-func endsOf(f *os.File) string {
-	here, err := unix.Getsockname(int(f.Fd()))
 	if err != nil {
-		return ""
+		return false
 	}
-	there, err := unix.Getpeername(int(f.Fd()))
-	if err != nil {
-		return ""
-	}
-	return addrPort(here).String() + " " + addrPort(there).String()
-}
-
-// addrPort is as package net names it; zones, of link-local addresses, by their names.
-func addrPort(name unix.Sockaddr) netip.AddrPort {
+	var port int
 	switch a := name.(type) {
 	case *unix.SockaddrInet4:
-		return netip.AddrPortFrom(netip.AddrFrom4(a.Addr), uint16(a.Port))
+		port = a.Port
 	case *unix.SockaddrInet6:
-		ip := netip.AddrFrom16(a.Addr).Unmap()
-		if zone, err := net.InterfaceByIndex(int(a.ZoneId)); err == nil {
-			ip = ip.WithZone(zone.Name)
-		}
-		return netip.AddrPortFrom(ip, uint16(a.Port))
+		port = a.Port
 	}
-	return netip.AddrPort{}
+	return strings.HasSuffix(addr, ":"+strconv.Itoa(port))
 }

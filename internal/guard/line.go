@@ -17,6 +17,7 @@ const (
 	tellSignal   word = "signal"   // send the command that signal
 	tellStop     word = "stop"     // let the command end
 	tellKill     word = "kill"     // let nothing live
+	tellHold     word = "hold"     // keep the file open that comes with the line
 )
 
 // What a guard says.

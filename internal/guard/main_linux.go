@@ -32,6 +32,7 @@ type guard struct {
 	limit   moment // when everything is killed although the deadline may be later
 	killing bool
 	heard   []byte // the begin of a line that is not whole yet
+	kept    []int  // files that stay open
 }
 
 // Main is the guard. It returns its exit code when nothing of the command is left. The
@@ -59,6 +60,9 @@ func (g *guard) prepare(args []string) (err error) {
 	}
 	for fd := controlFile; fd <= controlFile+g.held; fd++ {
 		syscall.CloseOnExec(fd) // the command must not hold them too
+		if fd != controlFile {
+			g.kept = append(g.kept, fd)
+		}
 	}
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("adopt what daemonizes: %w", err)
@@ -134,9 +138,9 @@ func (g *guard) awaitNews() bool {
 // hear obeys all that the owner has said so far, and reports whether it is there. It
 // does not wait. It believes nothing after a line that is none.
 func (g *guard) hear() (there bool) {
-	buffer := make([]byte, 4<<10)
+	buffer, control := make([]byte, 4<<10), make([]byte, unix.CmsgSpace(4))
 	for {
-		n, _, err := unix.Recvfrom(g.owner, buffer, unix.MSG_DONTWAIT)
+		n, more, _, _, err := unix.Recvmsg(g.owner, buffer, control, unix.MSG_DONTWAIT|unix.MSG_CMSG_CLOEXEC)
 		switch {
 		case errors.Is(err, unix.EINTR):
 			continue
@@ -145,6 +149,7 @@ func (g *guard) hear() (there bool) {
 		case err != nil || n == 0:
 			return false
 		}
+		g.keep(control[:more])
 		g.heard = append(g.heard, buffer[:n]...)
 		for {
 			text, rest, whole := bytes.Cut(g.heard, []byte("\n"))

@@ -15,7 +15,7 @@ import (
 func lockDir(dir string) (*os.File, error) {
 	f, err := regular.Open(filepath.Join(dir, lockFile), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("open the lock of the data directory: %w", err)
+		return nil, fmt.Errorf("%w: open the lock of the data directory: %w", ErrNotDurable, err)
 	}
 	locked, err := tryLock(f)
 	switch {

@@ -64,7 +64,7 @@ func open(dir string, who Owner, opts options) (*Store, error) {
 		return nil, fmt.Errorf("open data directory %s: %w", dir, err)
 	}
 	if err := makeDir(dir); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: data directory %s: %w", ErrNotDurable, dir, err)
 	}
 	lock, err := lockDir(dir)
 	if err != nil {

@@ -21,7 +21,7 @@ type Config struct {
 	// Cluster keeps foreign clusters apart: packets of another cluster are dropped.
 	// 1 to 255 bytes. Required.
 	Cluster string
-	// Node is this node's name, unique in the cluster, 1 to 255 bytes. Required.
+	// Node is this node's name, unique in the cluster; see elector.NameProblem. Required.
 	Node elector.NodeID
 	// Bind is the host:port for TCP and UDP; port 0 lets the system choose.
 	// An unspecified IPv6 host ("[::]:7946") needs Advertise. Required.
@@ -102,8 +102,8 @@ func (t Timing) withDefaults() Timing {
 // Validate reports every problem that can be seen without touching the network.
 func (c *Config) Validate() error {
 	errs := []error{
-		checkName("Cluster", c.Cluster, memberlist.LabelMaxSize),
-		checkName("Node", string(c.Node), maxNameSize),
+		checkCluster(c.Cluster),
+		checkNode(c.Node),
 		checkHostPort("Bind", c.Bind, 0),
 		c.Timing.validate(),
 	}
@@ -134,9 +134,16 @@ func (t Timing) validate() error {
 	return errors.Join(errs...)
 }
 
-func checkName(field, value string, most int) error {
-	if len(value) == 0 || len(value) > most {
-		return fmt.Errorf("%s %q has %d bytes: must have 1 to %d", field, value, len(value), most)
+func checkCluster(name string) error {
+	if most := memberlist.LabelMaxSize; name == "" || len(name) > most {
+		return fmt.Errorf("Cluster %q has %d bytes: must have 1 to %d", name, len(name), most)
+	}
+	return nil
+}
+
+func checkNode(id elector.NodeID) error {
+	if bad := elector.NameProblem(id); bad != "" {
+		return fmt.Errorf("Node %q: the name is %s", id, bad)
 	}
 	return nil
 }

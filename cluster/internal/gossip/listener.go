@@ -10,7 +10,6 @@ import (
 	"github.com/hashicorp/memberlist"
 
 	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/netmesh"
 )
 
 // listener receives memberlist's callbacks, most of which come under its lock:
@@ -66,7 +65,7 @@ func (l *listener) note(kind EventKind, state State, n *memberlist.Node) {
 // and address, or once a minute.
 func (l *listener) NotifyAlive(n *memberlist.Node) error {
 	_, err := decodeMeta(n.Meta)
-	if bad := netmesh.NameProblem(elector.NodeID(n.Name)); bad != "" {
+	if bad := elector.NameProblem(elector.NodeID(n.Name)); bad != "" {
 		err = fmt.Errorf("its name is %s", bad)
 	}
 	if err != nil && l.firstRefusal(n) {

@@ -16,7 +16,6 @@ import (
 // its source port means nothing, and a fault could not be applied to it.
 const (
 	helloMagic   = 0xB6
-	maxNameSize  = 255
 	helloTimeout = 3 * time.Second
 	// maxGreets bounds the accepted streams that have not said hello yet, so that
 	// a port scanner cannot use up the process.

@@ -1,0 +1,85 @@
+package main_test
+
+import (
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/netmesh"
+)
+
+// rejecting is a network behind a firewall that, once it is told to, answers each new
+// connection with a reset, as a closed port does.
+type rejecting struct{ rejects atomic.Bool }
+
+// Listen listens on addr.
+func (*rejecting) Listen(addr string) (net.Listener, error) { return net.Listen("tcp", addr) }
+
+// Dial connects to addr, or is rejected.
+func (r *rejecting) Dial(ctx context.Context, addr string) (net.Conn, error) {
+	if r.rejects.Load() {
+		return nil, syscall.ECONNREFUSED
+	}
+	return new(net.Dialer).DialContext(ctx, "tcp", addr)
+}
+
+// mourner is a member, played by the test, that says whether a command ran when the
+// node that runs it was proven dead.
+type mourner struct {
+	command int
+	proven  chan bool
+}
+
+func (mourner) LinkUp(netmesh.PeerInfo)                          {}
+func (mourner) LinkDown(elector.NodeID, elector.Evidence)        {}
+func (mourner) Received(elector.NodeID, string, elector.Message) {}
+func (m mourner) Died(elector.NodeID, elector.Proof)             { m.proven <- syscall.Kill(m.command, 0) == nil }
+
+// A member whose evidence connection was made while the command ran learns from its end
+// nothing as long as the command runs, although its firewall refuses the dial after it.
+func TestNodeIsNotProvenDeadWhileItsCommandRuns(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "pid")
+	n := layOut(t, 1, quick()).Nodes()[0]
+	x := startExec(t, []string{"--config", n.ConfigFile, "--shutdown-timeout", "1s"},
+		sh("trap '' TERM; echo $$ >"+file+"; echo ready; while :; do sleep 0.01; done"))
+	x.prints("ready")
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	require.NoError(t, err)
+
+	firewall, m := &rejecting{}, mourner{pid, make(chan bool, 1)}
+	mesh, err := netmesh.Listen(netmesh.Config{
+		Cluster: cluster.DefaultCluster, Node: "b", Identity: uuid.New(), Boot: 1, Bind: "127.0.0.1:0", Network: firewall,
+	}, m)
+	require.NoError(t, err)
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		require.NoError(t, mesh.Close(ctx))
+	}()
+	mesh.AddPeer(cluster.NodeID(n.Name), n.MeshAddr)
+	x.eventually("the evidence connection", func() bool { return mesh.Links()[0].Evidence })
+
+	firewall.rejects.Store(true)
+	x.signal(syscall.SIGKILL)
+	select {
+	case ran := <-m.proven:
+		require.False(t, ran, "the command runs")
+	case <-time.After(patience):
+		require.Fail(t, "the death is never proven")
+	}
+}
