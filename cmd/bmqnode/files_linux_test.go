@@ -43,7 +43,8 @@ func TestFilesThatAreNoneAreNamed(t *testing.T) {
 			cmd := exec.CommandContext(ctx, binary, c.args...)
 			stdout, stderr, code := ended(t, cmd)
 			require.Positive(t, code, "%s: it did not end by itself: %s", ctx.Err(), stderr)
-			require.Contains(t, stdout+stderr, c.want)
+			// The doctor breaks lines, and where depends on how long the names of files are.
+			require.Contains(t, strings.Join(strings.Fields(stdout+stderr), " "), c.want)
 		})
 	}
 }

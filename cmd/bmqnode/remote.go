@@ -165,11 +165,11 @@ func nobodyAnswers(advice string, silent []answerOf) error {
 	if len(silent) == 0 {
 		return errors.New("no node runs that could be asked")
 	}
-	err := fmt.Errorf("no node answers; %s:", advice)
+	text := "no node answers; " + advice + ":"
 	for _, a := range silent {
-		err = fmt.Errorf("%w\n%s", err, a.Error)
+		text += "\n" + a.Error
 	}
-	return err
+	return errors.New(text)
 }
 
 // once leaves out a second answer of the same process, and the silence at one address
