@@ -180,7 +180,7 @@ func TestWorkThatIsOverdueIsReportedOnce(t *testing.T) {
 		l, err := leader.Default().Campaign(t.Context())
 		require.NoError(t, err)
 		time.Sleep(time.Second)
-		require.NoError(t, leader.Transfer(t.Context(), "")) // which waits for the work in vain
+		require.NoError(t, leader.Transfer(t.Context(), "")) // the work never stops
 		<-l.Done()
 		time.Sleep(time.Second)
 		require.Equal(t, 1, log.count("guarded work has not stopped in time"))

@@ -17,7 +17,7 @@ func write(t *testing.T, c interface{ Write([]byte) (int, error) }, text string)
 	require.NoError(t, err)
 }
 
-// soon is a context for what waits in vain.
+// soon is a context for what waits and gets nothing.
 func soon(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	t.Cleanup(cancel)
@@ -59,7 +59,7 @@ func TestRejectResetsWhoSends(t *testing.T) {
 	n.Filter("a", "b", Pass)
 	near, far = connect(t, n)
 	n.Filter("a", "b", Reject)
-	write(t, far, "acknowledged in vain")
+	write(t, far, "acknowledged, and lost")
 	require.ErrorIs(t, readErr(near), syscall.ECONNRESET)
 	n.Filter("a", "b", Pass)
 	write(t, far, "to nobody")

@@ -69,7 +69,7 @@ func (p *process) run() {
 	boot := n.Status().Boot
 	p.set(func() { p.node, p.boot = n, boot })
 	if p.isKilled() {
-		p.bury()
+		p.cleanUp()
 		return
 	}
 	p.w.judge.started(p)
@@ -107,13 +107,13 @@ func (p *process) kill() {
 			l.Release()
 		}
 		if up {
-			p.bury()
+			p.cleanUp()
 		}
 	}()
 }
 
-// bury ends what a killed process left in this one. What it says nobody hears.
-func (p *process) bury() {
+// cleanUp ends what a killed process left in this one. Nobody hears what it says.
+func (p *process) cleanUp() {
 	err := p.node.Close(p.life)
 	p.set(func() { p.gone, p.err = true, err })
 }
