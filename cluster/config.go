@@ -62,7 +62,7 @@ type Config struct {
 	// that this process is dead, before it can. A program whose work outlives its process
 	// has the work keep it open. An error refuses the connection; it is tried again. It is
 	// called from several goroutines and must return soon. Default none.
-	HoldEvidence func(net.Conn) error
+	HoldEvidence func(net.Conn) error `json:"-"`
 	// Faults, if set, is a fault layer under the mesh, for rehearsals. Default none.
 	Faults *netmesh.Faults
 	// AdminAddr is told to the other members, so that one node can name the

@@ -149,7 +149,12 @@ var planFaults = map[string]struct {
 	},
 	"a UDP port that is taken": {
 		func(t *testing.T, p []Plan) {
-			udp, err := net.ListenPacket("udp", "127.0.0.1:0")
+			// An address of its own, where there is one: a TCP connection of another test
+			// may have the same port on 127.0.0.1.
+			udp, err := net.ListenPacket("udp", "127.0.0.77:0")
+			if err != nil {
+				udp, err = net.ListenPacket("udp", "127.0.0.1:0")
+			}
 			require.NoError(t, err)
 			t.Cleanup(func() { udp.Close() })
 			p[1].Config.GossipAddr = udp.LocalAddr().String()
