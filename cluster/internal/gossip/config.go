@@ -136,14 +136,14 @@ func (t Timing) validate() error {
 
 func checkCluster(name string) error {
 	if most := memberlist.LabelMaxSize; name == "" || len(name) > most {
-		return fmt.Errorf("the field Cluster is %q, of %d bytes: must have 1 to %d", name, len(name), most)
+		return fmt.Errorf("%s %q has %d bytes: must have 1 to %d", "Cluster", name, len(name), most)
 	}
 	return nil
 }
 
 func checkNode(id elector.NodeID) error {
 	if bad := elector.NameProblem(id); bad != "" {
-		return fmt.Errorf("the field Node is %q: the name is %s", id, bad)
+		return fmt.Errorf("%s %q: the name is %s", "Node", id, bad)
 	}
 	return nil
 }
