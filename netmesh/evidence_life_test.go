@@ -178,6 +178,7 @@ func TestEvidenceHandshakeThatFailsEndsByAReset(t *testing.T) {
 		a.RemovePeer("x")
 		_, err := e.conn.Read(make([]byte, 1))
 		require.Equal(t, elector.EvidenceReset, evidenceOf(err))
+		a.sees(t, "x", "down local") // until then it may be welcomed, and reset
 		require.Error(t, m.present(m.dial(t)), "its link is gone")
 	})
 	t.Run("acceptor whose link ends meanwhile", func(t *testing.T) {
