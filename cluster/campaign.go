@@ -69,7 +69,7 @@ func (e *Election) campaign(ctx context.Context, after *Leadership) (*Leadership
 }
 
 func (e *Election) await(ctx context.Context, c *campaign, after *Leadership) error {
-	if err := e.do(ctx, func() error { return e.n.enlist(e.g, c, after) }); err != nil {
+	if err := e.do(ctx, func() error { return e.n.startCampaign(e.g, c, after) }); err != nil {
 		if ctx.Err() != nil {
 			e.withdraw(c)
 		}
@@ -116,9 +116,9 @@ func (e *Election) do(ctx context.Context, f func() error) error {
 	return outcome
 }
 
-// enlist lets a campaign wait, or gives it the leadership at once. Only who held the
+// startCampaign lets a campaign wait, or gives it the leadership at once. Only who held the
 // last leadership can say that its work has stopped. It runs on the driver.
-func (n *Node) enlist(g *group, c *campaign, after *Leadership) error {
+func (n *Node) startCampaign(g *group, c *campaign, after *Leadership) error {
 	held := g.held
 	switch {
 	case g.campaign != nil || held != nil && (held != after || held.at() == serving):

@@ -139,7 +139,7 @@ func TestACampaignThatIsWithdrawnHoldsNothing(t *testing.T) {
 		w.start("a")
 		e := w.nodes["a"].Default()
 		c := &campaign{leadership: newLeadership(t.Context(), e), result: make(chan error, 1)}
-		require.NoError(t, e.do(t.Context(), func() error { return e.n.enlist(e.g, c, nil) }))
+		require.NoError(t, e.do(t.Context(), func() error { return e.n.startCampaign(e.g, c, nil) }))
 		time.Sleep(election)
 		require.True(t, c.leadership.Valid())
 		e.withdraw(c)

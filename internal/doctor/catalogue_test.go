@@ -27,7 +27,7 @@ func TestEveryKindHasAnEntryAndEveryEntryAKind(t *testing.T) {
 			continue
 		}
 		entries = append(entries, name)
-		for _, word := range []string{"- **Seen**: ", "- **Cause**: ", "- **Mend**: "} {
+		for _, word := range []string{"- **Seen**: ", "- **Cause**: ", "- **Fix**: "} {
 			require.Equal(t, 1, strings.Count(body, word), "%s, %s", name, word)
 		}
 	}
