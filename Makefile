@@ -75,12 +75,12 @@ alerts: ## raise on real processes every alert that can be raised there
 KERNEL_ROUNDS ?= 12
 KERNEL_TIME ?= 5m
 kernel: ## put the kernel's faults to real processes: KERNEL_ROUNDS=12 of each, and at random for KERNEL_TIME=5m; needs root
-	KERNELTEST_ROUNDS=$(KERNEL_ROUNDS) KERNELTEST_TIME=$(KERNEL_TIME) go test $(RACEFLAG) -count=1 -v -timeout 0 ./internal/kerneltest
+	KERNELTEST_ROUNDS=$(KERNEL_ROUNDS) KERNELTEST_TIME=$(KERNEL_TIME) go test $(RACEFLAG) -count=1 -v -timeout 0 ./internal/daemon/kerneltest
 
 SOAK_SEEDS ?= 1000
 SOAK_TIME ?= 10m
 soak: ## replay every scenario under many seeds (SOAK_SEEDS=1000), for SOAK_TIME=10m at most
-	SOAK_SEEDS=$(SOAK_SEEDS) SOAK_TIME=$(SOAK_TIME) go test -count=1 -run Soak -v -timeout 0 ./internal/replay
+	SOAK_SEEDS=$(SOAK_SEEDS) SOAK_TIME=$(SOAK_TIME) go test -count=1 -run Soak -v -timeout 0 ./internal/lab/replay
 
 CHAOS_SEEDS ?= 1000
 chaos: ## play random schedules of faults with whole nodes in virtual time (CHAOS_SEEDS=1000)

@@ -210,7 +210,7 @@ func (g *group) refuse(why error) {
 // left to do something. It runs on the driver.
 func (n *Node) grant(g *group) {
 	c := g.campaign
-	if c == nil || g.held != nil || !g.leading(n.clock.Now().Add(g.margin)) || g.machine.Handover() != (elector.Handover{}) {
+	if c == nil || g.held != nil || !g.leading(n.now().Add(g.margin)) || g.machine.Handover() != (elector.Handover{}) {
 		return
 	}
 	g.campaign, g.held = nil, c.leadership

@@ -76,7 +76,7 @@ func (n *Node) halt(g *group, why error) (cut bool) {
 	working := g.held != nil && g.held.at() != over
 	cut = working && g.leads != 0
 	if working {
-		g.held.stopBy(elector.Stopped, n.clock.Now().Add(g.lease))
+		g.held.stopBy(elector.Stopped, n.now().Add(g.lease))
 		n.warden.add(g.held)
 	}
 	n.step(g, elector.Stop{Abrupt: working})

@@ -17,7 +17,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster/internal/seam"
 	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/internal/clock"
+	"github.com/bmqelect/bmqelect/internal/base/clock"
 )
 
 // leaping is a clock that leaps forward, as a process sees it that was stopped: its
@@ -27,7 +27,7 @@ type leaping struct {
 	ahead atomic.Int64
 }
 
-func (c *leaping) Now() elector.Time { return c.Clock.Now().Add(time.Duration(c.ahead.Load())) }
+func (c *leaping) Now() time.Duration { return c.Clock.Now() + time.Duration(c.ahead.Load()) }
 
 // startLeaping starts nodes with clocks that can leap.
 func (w *world) startLeaping(ids ...NodeID) map[NodeID]*leaping {
@@ -196,7 +196,7 @@ func TestALeadershipThatIsStoppedAndLostAtOnceIsOver(t *testing.T) {
 		w := newWorld(t, "a")
 		w.start("a")
 		n := w.nodes["a"]
-		e, end := n.Default(), n.clock.Now().Add(time.Hour)
+		e, end := n.Default(), n.now().Add(time.Hour)
 		for range 20_000 {
 			g := &group{name: DefaultGroup, margin: time.Second}
 			l := newLeadership(t.Context(), &Election{e.n, g})

@@ -23,6 +23,9 @@ type event struct {
 // of the links, and by that the senders: nothing is lost and nothing grows.
 const inboxSize = 256
 
+// now is the time on the node's own clock.
+func (n *Node) now() elector.Time { return elector.Time(n.clock.Now()) }
+
 // post hands e to the driver; it reports false if the driver has ended.
 func (n *Node) post(e event) bool { return n.postWithin(context.Background(), e) == nil }
 
@@ -133,13 +136,13 @@ func (n *Node) untilWake() time.Duration {
 	if wake == elector.Never {
 		return time.Hour
 	}
-	return wake.Sub(n.clock.Now())
+	return wake.Sub(n.now())
 }
 
 // tick steps every machine whose time has come.
 func (n *Node) tick() {
 	n.hold()
-	for now := n.clock.Now(); n.agenda.next() <= now; {
+	for now := n.now(); n.agenda.next() <= now; {
 		g := n.agenda[0]
 		n.tell(g)
 		n.step(g, elector.Tick{})
@@ -164,7 +167,7 @@ func (n *Node) stepAll(in elector.Input) {
 
 // step steps one machine and acts on the effects.
 func (n *Node) step(g *group, in elector.Input) {
-	moment := elector.Moment{Now: n.clock.Now(), Entropy: n.entropy()}
+	moment := elector.Moment{Now: n.now(), Entropy: n.entropy()}
 	e := g.machine.Step(moment, in)
 	g.wake = e.Wake
 	n.agenda.moved(g)

@@ -18,7 +18,7 @@ var ErrNotLeader = elector.ErrNotLeader
 //
 // The answer is old as soon as it is given. What must not be done by two nodes
 // in turn needs a fencing token as well: see NextLSN.
-func (e *Election) IsLeader() bool { return e.g.leading(e.n.clock.Now()) }
+func (e *Election) IsLeader() bool { return e.g.leading(e.n.now()) }
 
 // IsLeader is Election.IsLeader of the default election.
 func (n *Node) IsLeader() bool { return n.election.IsLeader() }

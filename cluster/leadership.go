@@ -75,7 +75,7 @@ func (l *Leadership) Term() lsn.Term { return lsn.Term(l.term.Load()) }
 // Valid reports whether this leadership excludes every other at this very
 // moment: the clock is read at every call. It stays true after Context is
 // cancelled until Deadline, so that the work can stop in order.
-func (l *Leadership) Valid() bool { return l.e.n.clock.Now() < l.end() }
+func (l *Leadership) Valid() bool { return l.e.n.now() < l.end() }
 
 // end is when the leadership ends unless it is renewed; 0 if it is over. The lease is
 // read first: if this leadership is not over afterwards, it was not the lease of a
@@ -123,7 +123,7 @@ func (l *Leadership) wallTime(t elector.Time) time.Time {
 	if t == elector.Never {
 		return time.Time{}
 	}
-	return time.Now().Add(t.Sub(l.e.n.clock.Now()))
+	return time.Now().Add(t.Sub(l.e.n.now()))
 }
 
 // lastEnd is the end of a leadership that nobody was told to stop: that of its lease,
@@ -133,7 +133,7 @@ func (l *Leadership) lastEnd() elector.Time {
 	if end == 0 { // the lease is lost, and this was it
 		end = elector.Time(l.e.g.lastLease.Load())
 	}
-	return min(end, l.e.n.clock.Now())
+	return min(end, l.e.n.now())
 }
 
 // NextLSN issues the next fencing token of this leadership. Tokens rise strictly,
@@ -219,7 +219,7 @@ func (l *Leadership) finish(why elector.Reason) {
 // close ends the leadership for good. It runs under the lock.
 func (l *Leadership) close() {
 	l.phase = over
-	l.deadline = min(l.deadline, l.e.n.clock.Now()) // released work has ended before it
+	l.deadline = min(l.deadline, l.e.n.now()) // released work has ended before it
 	l.fixed.Store(0)
 	close(l.done)
 }

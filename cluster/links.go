@@ -61,7 +61,7 @@ func (n *Node) meet(peer *netmesh.PeerInfo) {
 	now := process{identity: peer.Identity, boot: peer.Boot, since: last.since}
 	another := now.identity != last.identity || now.boot != last.boot
 	if known && another && !last.dead {
-		now.since = n.clock.Now()
+		now.since = n.now()
 	}
 	n.processes[peer.Node] = now
 }
@@ -76,7 +76,7 @@ func (n *Node) died(peer NodeID, proof elector.Proof) {
 		n.processes[peer] = p
 	}
 	for _, g := range n.groups {
-		if p.since == 0 || n.clock.Now() >= p.since.Add(g.promise) {
+		if p.since == 0 || n.now() >= p.since.Add(g.promise) {
 			n.step(g, elector.Died{Peer: peer, Proof: proof})
 		}
 	}

@@ -4,8 +4,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/bmqelect/bmqelect/cluster/internal/histogram"
 	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/internal/histogram"
 	"github.com/bmqelect/bmqelect/lsn"
 	"github.com/bmqelect/bmqelect/scouting"
 )

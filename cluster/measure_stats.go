@@ -101,7 +101,7 @@ func (n *Node) Stats() Stats {
 }
 
 func (n *Node) electionStats(g *group) ElectionStats {
-	s, now := g.machine.Status(), n.clock.Now()
+	s, now := g.machine.Status(), n.now()
 	st := ElectionStats{
 		Group: g.name, Role: s.Role, Leader: s.Leader, Term: s.Term, LSN: s.LSN, Quorum: s.Quorum,
 		Leading: g.leading(now), Leaderships: g.measure.leaderships, WorkOverdue: g.stuck(),

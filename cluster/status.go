@@ -179,7 +179,7 @@ func (n *Node) refused() map[string]uint64 {
 }
 
 func (n *Node) groupStatus(g *group, members []MemberStatus) GroupStatus {
-	s, now := g.machine.Status(), n.clock.Now()
+	s, now := g.machine.Status(), n.now()
 	st := GroupStatus{
 		Group: g.name, Role: s.Role.String(), Term: s.Term, Leader: s.Leader, LSN: s.LSN,
 		Supporters: s.Supporters, Voters: n.cfg.Voters, Quorum: s.Quorum,

@@ -3,9 +3,10 @@ package cluster
 import (
 	"container/heap"
 	"sync"
+	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/internal/clock"
+	"github.com/bmqelect/bmqelect/internal/base/clock"
 )
 
 // warden tells guarded work in time that it must stop. It has a goroutine of its
@@ -87,7 +88,7 @@ func (w *warden) run(inbox chan<- event, quit <-chan struct{}) {
 		for _, l := range ended {
 			news = append(news, event{do: func() { l.e.n.ended(l) }})
 		}
-		alarm.Set(next)
+		alarm.Set(time.Duration(next))
 		out, first := inbox, event{}
 		if len(news) == 0 {
 			out = nil
@@ -111,7 +112,7 @@ func (w *warden) run(inbox chan<- event, quit <-chan struct{}) {
 func (w *warden) look() (ended []*Leadership, next elector.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	now := w.clock.Now()
+	now := elector.Time(w.clock.Now())
 	for len(w.due) > 0 && w.due[0].watch.at <= now {
 		l := heap.Pop(&w.due).(*Leadership)
 		next := l.check(now)

@@ -12,8 +12,8 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster/internal/seam"
 	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/internal/clock"
-	"github.com/bmqelect/bmqelect/internal/memnet"
+	"github.com/bmqelect/bmqelect/internal/base/clock"
+	"github.com/bmqelect/bmqelect/internal/base/memnet"
 	"github.com/bmqelect/bmqelect/netmesh"
 )
 

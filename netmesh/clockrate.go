@@ -5,8 +5,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/bmqelect/bmqelect/elector"
 )
 
 const (
@@ -19,12 +17,12 @@ const (
 // clockSample is a ping by the clocks of both ends: its answer was read not
 // before, and the ping itself not after, what the peer's clock then showed.
 type clockSample struct {
-	sent, back    elector.Time // here
-	got, answered elector.Time // there
+	sent, back    time.Duration // here
+	got, answered time.Duration // there
 }
 
 // delay is what the network, and processes that were paused, took.
-func (s clockSample) delay() time.Duration { return s.back.Sub(s.sent) - s.answered.Sub(s.got) }
+func (s clockSample) delay() time.Duration { return (s.back - s.sent) - (s.answered - s.got) }
 
 // rates are bounds of how much faster than this node's clock the peer's runs, in
 // parts per million.
@@ -33,13 +31,13 @@ type rates struct{ low, high float64 }
 // rateBetween returns the bounds that two samples leave, the earlier one first.
 // They hold whatever delayed the pings, since nothing arrives before it is sent.
 func rateBetween(a, b clockSample) (rates, bool) {
-	least, most := b.sent.Sub(a.back), b.back.Sub(a.sent)
+	least, most := (b.sent - a.back), (b.back - a.sent)
 	if least <= 0 {
 		return rates{}, false
 	}
 	return rates{
-		low:  1e6 * (float64(b.answered.Sub(a.got))/float64(most) - 1),
-		high: 1e6 * (float64(b.got.Sub(a.answered))/float64(least) - 1),
+		low:  1e6 * (float64((b.answered-a.got))/float64(most) - 1),
+		high: 1e6 * (float64((b.got-a.answered))/float64(least) - 1),
 	}, true
 }
 
@@ -120,11 +118,11 @@ func (c *clockRate) setWall(difference time.Duration) {
 }
 
 // timed takes an answered ping into account, and judges the clocks now and then.
-func (l *link) timed(sent, back elector.Time, answer *ping) error {
+func (l *link) timed(sent, back time.Duration, answer *ping) error {
 	if answer.Received < 0 || answer.Sent < answer.Received {
 		return refuse(ReasonGarbage, "ping received at %d and answered at %d", answer.Received, answer.Sent)
 	}
-	s := clockSample{sent, back, elector.Time(answer.Received), elector.Time(answer.Sent)}
+	s := clockSample{sent, back, time.Duration(answer.Received), time.Duration(answer.Sent)}
 	l.rate.setWall(time.Until(time.Unix(0, answer.Wall)) + s.delay()/2)
 	if r, renewed := l.rate.add(s); renewed && l.m.cfg.MaxDriftPPM > 0 {
 		l.judgeClock(r, float64(l.m.cfg.MaxDriftPPM))

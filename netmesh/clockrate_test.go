@@ -7,8 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/internal/memnet"
+	"github.com/bmqelect/bmqelect/internal/base/memnet"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 )
@@ -17,19 +16,19 @@ import (
 type skewed struct {
 	mu   sync.Mutex
 	from time.Time // when it was
-	at   elector.Time
+	at   time.Duration
 	ppm  int64
 }
 
 func newSkewed(ppm int64) *skewed {
-	return &skewed{from: time.Now(), at: elector.Time(time.Hour), ppm: ppm}
+	return &skewed{from: time.Now(), at: time.Duration(time.Hour), ppm: ppm}
 }
 
-func (s *skewed) Now() elector.Time {
+func (s *skewed) Now() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	real := time.Since(s.from)
-	return s.at.Add(real + real*time.Duration(s.ppm)/1_000_000)
+	return s.at + (real + real*time.Duration(s.ppm)/1_000_000)
 }
 
 // change sets the clock forward, and its rate from then on.
@@ -37,7 +36,7 @@ func (s *skewed) change(step time.Duration, ppm int64) {
 	now := s.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.from, s.at, s.ppm = time.Now(), now.Add(step), ppm
+	s.from, s.at, s.ppm = time.Now(), now+step, ppm
 }
 
 func onClock(c Clock, limit int64) func(*Config) {
@@ -155,8 +154,8 @@ func TestBoundsOfTheRateAlwaysHold(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ppm := rapid.Int64Range(-900_000, 2_000_000).Draw(t, "ppm")
 		offset := rapid.Int64Range(0, 1<<50).Draw(t, "offset")
-		there := func(here time.Duration) elector.Time {
-			return elector.Time(offset + int64(here) + int64(here/1_000_000)*ppm + int64(here%1_000_000)*ppm/1_000_000)
+		there := func(here time.Duration) time.Duration {
+			return time.Duration(offset + int64(here) + int64(here/1_000_000)*ppm + int64(here%1_000_000)*ppm/1_000_000)
 		}
 		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 		var rate clockRate
@@ -167,7 +166,7 @@ func TestBoundsOfTheRateAlwaysHold(t *testing.T) {
 			got := sent + time.Duration(random.Int64N(int64(3*time.Second)))
 			answered := got + time.Duration(random.Int64N(int64(time.Second)))
 			now = answered + time.Duration(random.Int64N(int64(3*time.Second)))
-			r, ok := rate.add(clockSample{elector.Time(sent), elector.Time(now), there(got), there(answered)})
+			r, ok := rate.add(clockSample{time.Duration(sent), time.Duration(now), there(got), there(answered)})
 			if ok {
 				require.LessOrEqual(t, r.low, float64(ppm)+1)
 				require.GreaterOrEqual(t, r.high, float64(ppm)-1)
@@ -190,7 +189,7 @@ func TestWallClocksAreCompared(t *testing.T) {
 	var rate clockRate
 	l := &link{m: &Mesh{}}
 	ahead := time.Now().Add(time.Hour)
-	require.NoError(t, l.timed(0, elector.Time(2*time.Second), &ping{Wall: ahead.UnixNano()}))
+	require.NoError(t, l.timed(0, time.Duration(2*time.Second), &ping{Wall: ahead.UnixNano()}))
 	_, _, wall := l.rate.read()
 	require.InDelta(t, (time.Hour + time.Second).Seconds(), wall.Seconds(), 1)
 	_, known, none := rate.read()

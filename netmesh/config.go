@@ -11,7 +11,7 @@ import (
 	"unicode"
 
 	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/internal/clock"
+	"github.com/bmqelect/bmqelect/internal/base/clock"
 	"github.com/hashicorp/go-hclog"
 )
 

@@ -3,6 +3,7 @@ package netmesh
 import (
 	"context"
 	"net"
+	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/google/uuid"
@@ -40,7 +41,7 @@ type PeerInfo struct {
 // Clock is read for every ping, from several goroutines: always positive, never
 // going backwards, the one that leases are counted by.
 type Clock interface {
-	Now() elector.Time
+	Now() time.Duration
 }
 
 // Network makes connections. Those of TCP and of an in-memory network fit. A

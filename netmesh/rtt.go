@@ -4,8 +4,6 @@ import (
 	"math/bits"
 	"sync"
 	"time"
-
-	"github.com/bmqelect/bmqelect/elector"
 )
 
 // meter measures round-trip time and loss of one link by its pings.
@@ -21,11 +19,11 @@ type meter struct {
 // that is compared with the peer's.
 type departure struct {
 	at    time.Time
-	clock elector.Time
+	clock time.Duration
 }
 
 // next numbers a ping that leaves now.
-func (m *meter) next(now time.Time, clock elector.Time) uint64 {
+func (m *meter) next(now time.Time, clock time.Duration) uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.last++
@@ -43,7 +41,7 @@ func (m *meter) newest() uint64 {
 
 // pong takes an answer into account, and returns by the clock when its ping left;
 // one that nobody asked for, or that came before, is not ok and changes nothing.
-func (m *meter) pong(number uint64, now time.Time) (left elector.Time, ok bool) {
+func (m *meter) pong(number uint64, now time.Time) (left time.Duration, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if number == 0 || number > m.last || m.last-number >= 64 {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"net"
 
-	"github.com/bmqelect/bmqelect/internal/memnet"
+	"github.com/bmqelect/bmqelect/internal/base/memnet"
 	"github.com/bmqelect/bmqelect/netmesh"
 )
 

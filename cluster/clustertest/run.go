@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster"
-	"github.com/bmqelect/bmqelect/internal/memnet"
+	"github.com/bmqelect/bmqelect/internal/base/memnet"
 	"github.com/bmqelect/bmqelect/netmesh"
 )
 

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bmqelect/bmqelect/cluster"
-	"github.com/bmqelect/bmqelect/internal/admin"
+	"github.com/bmqelect/bmqelect/internal/daemon/admin"
 )
 
 // adminOptions are the flags of `run` about its HTTP side.

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/cluster"
-	"github.com/bmqelect/bmqelect/internal/admin"
-	"github.com/bmqelect/bmqelect/internal/procs"
+	"github.com/bmqelect/bmqelect/internal/daemon/admin"
+	"github.com/bmqelect/bmqelect/internal/daemon/procs"
 )
 
 // shortDir is a directory for sockets, whose paths are bounded.

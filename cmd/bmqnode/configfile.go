@@ -8,8 +8,8 @@ import (
 	"github.com/goccy/go-yaml/ast"
 	"github.com/spf13/pflag"
 
-	"github.com/bmqelect/bmqelect/internal/regular"
-	"github.com/bmqelect/bmqelect/internal/yamltext"
+	"github.com/bmqelect/bmqelect/internal/base/regular"
+	"github.com/bmqelect/bmqelect/internal/base/yamltext"
 )
 
 // applyFile sets every flag that the file names and the command line does not:

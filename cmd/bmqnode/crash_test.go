@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/cluster"
-	"github.com/bmqelect/bmqelect/internal/admin"
-	"github.com/bmqelect/bmqelect/internal/procs"
+	"github.com/bmqelect/bmqelect/internal/daemon/admin"
+	"github.com/bmqelect/bmqelect/internal/daemon/procs"
 )
 
 func TestKilledLeaderIsReplacedAndComesBackAsAFollower(t *testing.T) {

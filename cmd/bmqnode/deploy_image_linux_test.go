@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/cluster"
-	"github.com/bmqelect/bmqelect/internal/admin"
+	"github.com/bmqelect/bmqelect/internal/daemon/admin"
 )
 
 // The repository's image, made once for all tests, which read it: what runs, runs

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/bmqelect/bmqelect/internal/doctor"
+	"github.com/bmqelect/bmqelect/internal/daemon/doctor"
 )
 
 // doctorOptions are the flags of `doctor`.

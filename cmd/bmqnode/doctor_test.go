@@ -13,7 +13,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/stretchr/testify/require"
 
-	"github.com/bmqelect/bmqelect/internal/procs"
+	"github.com/bmqelect/bmqelect/internal/daemon/procs"
 )
 
 // check is one check of the doctor's that is not as it should be.

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/bmqelect/bmqelect/cluster"
-	"github.com/bmqelect/bmqelect/internal/doctor"
+	"github.com/bmqelect/bmqelect/internal/daemon/doctor"
 )
 
 // examineRunning asks the nodes at the given addresses, and whom they know. Addresses

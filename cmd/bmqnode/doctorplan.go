@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bmqelect/bmqelect/cluster"
-	"github.com/bmqelect/bmqelect/internal/doctor"
+	"github.com/bmqelect/bmqelect/internal/daemon/doctor"
 )
 
 // examinePlanned reads every plan, asks those of its nodes that run already, and

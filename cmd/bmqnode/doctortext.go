@@ -9,7 +9,7 @@ import (
 	"github.com/fatih/color"
 	"golang.org/x/term"
 
-	"github.com/bmqelect/bmqelect/internal/doctor"
+	"github.com/bmqelect/bmqelect/internal/daemon/doctor"
 )
 
 // The columns of a report: level, subject, and text up to the screen's width.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/internal/console"
+	"github.com/bmqelect/bmqelect/internal/daemon/console"
 )
 
 // explainEmergency says loudly what is about to happen and what must be true for it.

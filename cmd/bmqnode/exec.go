@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bmqelect/bmqelect/cluster"
-	"github.com/bmqelect/bmqelect/internal/guard"
+	"github.com/bmqelect/bmqelect/internal/daemon/guard"
 )
 
 // execOptions are the flags of `exec`, beside those of `run`.

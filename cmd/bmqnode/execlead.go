@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster"
-	"github.com/bmqelect/bmqelect/internal/guard"
+	"github.com/bmqelect/bmqelect/internal/daemon/guard"
 )
 
 // executor runs a command whenever its node leads.

@@ -19,7 +19,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/bmqelect/bmqelect/internal/procs"
+	"github.com/bmqelect/bmqelect/internal/daemon/procs"
 )
 
 const haproxyConfig = "../../deploy/haproxy/haproxy.cfg"

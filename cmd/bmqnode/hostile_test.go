@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/cluster"
-	"github.com/bmqelect/bmqelect/internal/admin"
+	"github.com/bmqelect/bmqelect/internal/daemon/admin"
 	"github.com/bmqelect/bmqelect/netmesh"
 )
 

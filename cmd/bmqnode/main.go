@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
-	"github.com/bmqelect/bmqelect/internal/console"
+	"github.com/bmqelect/bmqelect/internal/daemon/console"
 )
 
 // Exit codes.

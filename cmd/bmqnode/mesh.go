@@ -15,8 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/internal/console"
-	"github.com/bmqelect/bmqelect/internal/procs"
+	"github.com/bmqelect/bmqelect/internal/daemon/console"
+	"github.com/bmqelect/bmqelect/internal/daemon/procs"
 	"github.com/bmqelect/bmqelect/scouting"
 )
 

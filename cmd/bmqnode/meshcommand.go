@@ -7,7 +7,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/bmqelect/bmqelect/internal/procs"
+	"github.com/bmqelect/bmqelect/internal/daemon/procs"
 )
 
 // meshVerb is something that one can type while a local mesh runs.

@@ -11,8 +11,8 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/internal/clock"
-	"github.com/bmqelect/bmqelect/internal/procs"
+	"github.com/bmqelect/bmqelect/internal/base/clock"
+	"github.com/bmqelect/bmqelect/internal/daemon/procs"
 	"github.com/bmqelect/bmqelect/netmesh"
 )
 
@@ -40,7 +40,7 @@ func intrude(t *testing.T, at *procs.Node, as netmesh.Config) {
 // fast is a clock that gains a twentieth.
 type fast struct{ clock.Clock }
 
-func (f fast) Now() elector.Time { return f.Clock.Now() / 20 * 21 }
+func (f fast) Now() time.Duration { return f.Clock.Now() / 20 * 21 }
 
 // TestAFastClockRaisesItsAlert takes the pings of half a minute.
 func TestAFastClockRaisesItsAlert(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bmqelect/bmqelect/cluster"
-	"github.com/bmqelect/bmqelect/internal/admin"
+	"github.com/bmqelect/bmqelect/internal/daemon/admin"
 )
 
 // askTimeout bounds a question to one node.

@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/bmqelect/bmqelect/internal/replay"
-	"github.com/bmqelect/bmqelect/internal/report"
-	"github.com/bmqelect/bmqelect/internal/scenario"
+	"github.com/bmqelect/bmqelect/internal/lab/replay"
+	"github.com/bmqelect/bmqelect/internal/lab/report"
+	"github.com/bmqelect/bmqelect/internal/lab/scenario"
 )
 
 // replayJob is the command `replay` at work.

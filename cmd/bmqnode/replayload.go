@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/bmqelect/bmqelect/internal/scenario"
+	"github.com/bmqelect/bmqelect/internal/lab/scenario"
 )
 
 // job is one scenario, in one or several variants.

@@ -7,10 +7,10 @@ import (
 	"os"
 	"sync"
 
-	"github.com/bmqelect/bmqelect/internal/history"
-	"github.com/bmqelect/bmqelect/internal/replay"
-	"github.com/bmqelect/bmqelect/internal/report"
-	"github.com/bmqelect/bmqelect/internal/scenario"
+	"github.com/bmqelect/bmqelect/internal/lab/history"
+	"github.com/bmqelect/bmqelect/internal/lab/replay"
+	"github.com/bmqelect/bmqelect/internal/lab/report"
+	"github.com/bmqelect/bmqelect/internal/lab/scenario"
 )
 
 // play plays one variant once; number tells live runs at the same time apart.

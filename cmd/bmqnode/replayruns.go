@@ -13,10 +13,10 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/bmqelect/bmqelect/internal/history"
-	"github.com/bmqelect/bmqelect/internal/replay"
-	"github.com/bmqelect/bmqelect/internal/report"
-	"github.com/bmqelect/bmqelect/internal/scenario"
+	"github.com/bmqelect/bmqelect/internal/lab/history"
+	"github.com/bmqelect/bmqelect/internal/lab/replay"
+	"github.com/bmqelect/bmqelect/internal/lab/report"
+	"github.com/bmqelect/bmqelect/internal/lab/scenario"
 )
 
 // manyRuns plays every scenario under consecutive seeds, and shows how the

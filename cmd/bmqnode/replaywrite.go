@@ -11,9 +11,9 @@ import (
 	"github.com/fatih/color"
 	"golang.org/x/term"
 
-	"github.com/bmqelect/bmqelect/internal/replay"
-	"github.com/bmqelect/bmqelect/internal/report"
-	"github.com/bmqelect/bmqelect/internal/scenario"
+	"github.com/bmqelect/bmqelect/internal/lab/replay"
+	"github.com/bmqelect/bmqelect/internal/lab/report"
+	"github.com/bmqelect/bmqelect/internal/lab/scenario"
 )
 
 // perFile reports whether each scenario gets a file of its own.

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/term"
 
 	"github.com/bmqelect/bmqelect/cluster"
-	"github.com/bmqelect/bmqelect/internal/doctor"
-	"github.com/bmqelect/bmqelect/internal/sdnotify"
+	"github.com/bmqelect/bmqelect/internal/daemon/doctor"
+	"github.com/bmqelect/bmqelect/internal/daemon/sdnotify"
 )
 
 func runCommand() *cobra.Command {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/internal/sdnotify"
+	"github.com/bmqelect/bmqelect/internal/daemon/sdnotify"
 	"github.com/bmqelect/bmqelect/lsn"
 )
 

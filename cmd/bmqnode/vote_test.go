@@ -12,7 +12,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/internal/procs"
+	"github.com/bmqelect/bmqelect/internal/daemon/procs"
 	"github.com/bmqelect/bmqelect/lsn"
 	"github.com/bmqelect/bmqelect/netmesh"
 	"github.com/bmqelect/bmqelect/scouting"

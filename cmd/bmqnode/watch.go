@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bmqelect/bmqelect/cluster"
-	"github.com/bmqelect/bmqelect/internal/admin"
-	"github.com/bmqelect/bmqelect/internal/console"
+	"github.com/bmqelect/bmqelect/internal/daemon/admin"
+	"github.com/bmqelect/bmqelect/internal/daemon/console"
 )
 
 // watchRetry is how long after the loss of a node it is looked for again.

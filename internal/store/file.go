@@ -9,7 +9,7 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 
-	"github.com/bmqelect/bmqelect/internal/regular"
+	"github.com/bmqelect/bmqelect/internal/base/regular"
 )
 
 // lockPatience bounds the wait for bbolt's own lock. The directory's lock is

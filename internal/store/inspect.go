@@ -8,7 +8,7 @@ import (
 	"io"
 	"os"
 
-	"github.com/bmqelect/bmqelect/internal/regular"
+	"github.com/bmqelect/bmqelect/internal/base/regular"
 )
 
 // The parts of bbolt's file format that inspect reads: two meta pages, written

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"github.com/bmqelect/bmqelect/internal/regular"
+	"github.com/bmqelect/bmqelect/internal/base/regular"
 )
 
 // lockDir takes the directory for this process. The lock is the kernel's and

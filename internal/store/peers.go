@@ -10,7 +10,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/bmqelect/bmqelect/internal/regular"
+	"github.com/bmqelect/bmqelect/internal/base/regular"
 )
 
 // peersFile caches the addresses of peers, as a list in JSON. It is a convenience, so

@@ -31,7 +31,7 @@ var (
 		"github.com/getkin/kin-openapi",
 	}
 	world = []string{"math/rand", "crypto/rand", "os", "net", "log", "syscall", "sync", "context", "io", "unsafe"}
-	tools = []string{module + "/internal/scenario", module + "/internal/admin", module + "/internal/console", module + "/internal/procs", module + "/internal/sdnotify", module + "/internal/guard", module + "/internal/metrics", module + "/internal/doctor"}
+	tools = []string{module + "/internal/lab/scenario", module + "/internal/daemon/admin", module + "/internal/daemon/console", module + "/internal/daemon/procs", module + "/internal/daemon/sdnotify", module + "/internal/daemon/guard", module + "/internal/daemon/metrics", module + "/internal/daemon/doctor"}
 )
 
 var bans = []ban{
@@ -44,10 +44,10 @@ var bans = []ban{
 	{"cluster", tools, "whoever embeds a node embeds no tools", false, ""},
 	{"cluster", []string{"github.com/prometheus"}, "whoever embeds a node chooses the metrics library: Stats has the figures", false, ""},
 	{"cluster", []string{"github.com/spf13"}, "whoever embeds a node embeds no command line", false, ""},
-	{"internal/clock", []string{module + "/netmesh", module + "/cluster"}, "the clock is below all that tells time by it", false, ""},
+	{"internal/base/clock", []string{module + "/netmesh", module + "/cluster"}, "the clock is below all that tells time by it", false, ""},
 	{"internal/store", []string{module + "/netmesh", module + "/cluster"}, "the disk knows nothing of the network", false, ""},
-	{"internal/guard", []string{module + "/elector", module + "/netmesh", module + "/cluster"}, "the guard knows processes and deadlines: what it must survive it does not import", false, ""},
-	{"internal/sim", []string{module + "/netmesh", module + "/cluster", "net", "os"}, "the simulator is the core on a virtual network: nothing real in it", false, ""},
+	{"internal/daemon/guard", []string{module + "/elector", module + "/netmesh", module + "/cluster"}, "the guard knows processes and deadlines: what it must survive it does not import", false, ""},
+	{"internal/lab/sim", []string{module + "/netmesh", module + "/cluster", "net", "os"}, "the simulator is the core on a virtual network: nothing real in it", false, ""},
 	{"", []string{module + "/cmd"}, "commands are thin: what another package needs belongs below", false, ""},
 	{"", testLibraries, "users' binaries must not carry test code", false, "cluster/clustertest"},
 }
@@ -197,10 +197,10 @@ func TestDirectBansStopThere(t *testing.T) {
 func TestExceptionIsForThePackageAlone(t *testing.T) {
 	got := bannedImports(goFiles(t, tree(map[string]string{
 		"cluster/clustertest/a.go": "package clustertest; import _ \"testing\"",
-		"internal/replay/a.go":     "package replay; import _ \"" + module + "/cluster/clustertest\"",
+		"internal/lab/replay/a.go": "package replay; import _ \"" + module + "/cluster/clustertest\"",
 	})))
 	require.Len(t, got, 1)
-	require.Contains(t, got[0], "internal/replay -> "+module+"/cluster/clustertest -> testing: users' binaries")
+	require.Contains(t, got[0], "internal/lab/replay -> "+module+"/cluster/clustertest -> testing: users' binaries")
 }
 
 func TestTestsMayImportMore(t *testing.T) {

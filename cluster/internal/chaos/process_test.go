@@ -10,8 +10,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/cluster/internal/seam"
-	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/internal/clock"
+	"github.com/bmqelect/bmqelect/internal/base/clock"
 )
 
 // process is one process of a member, or of a copy of it.
@@ -177,7 +176,7 @@ type gatedClock struct {
 	gate *gate
 }
 
-func (c gatedClock) Now() elector.Time {
+func (c gatedClock) Now() time.Duration {
 	c.gate.pass()
 	return c.Clock.Now()
 }

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster"
-	"github.com/bmqelect/bmqelect/internal/memnet"
+	"github.com/bmqelect/bmqelect/internal/base/memnet"
 )
 
 // world is one run of a schedule. It belongs to the goroutine that plays it,

@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/internal/clock"
+	"github.com/bmqelect/bmqelect/internal/base/clock"
 	"github.com/bmqelect/bmqelect/internal/store"
 	"github.com/bmqelect/bmqelect/netmesh"
 )

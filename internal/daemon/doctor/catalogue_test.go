@@ -1,0 +1,79 @@
+package doctor
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/netmesh"
+)
+
+func page(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("../../..", name))
+	require.NoError(t, err)
+	return string(text)
+}
+
+func TestEveryKindHasAnEntryAndEveryEntryAKind(t *testing.T) {
+	var entries []string
+	for part := range strings.SplitSeq(page(t, errorsPage), "\n## ") {
+		name, body, _ := strings.Cut(part, "\n")
+		if strings.HasPrefix(name, "# ") {
+			continue
+		}
+		entries = append(entries, name)
+		for _, word := range []string{"- **Seen**: ", "- **Cause**: ", "- **Fix**: "} {
+			require.Equal(t, 1, strings.Count(body, word), "%s, %s", name, word)
+		}
+	}
+	var kinds []string
+	for _, k := range Kinds() {
+		kinds = append(kinds, string(k))
+		require.NotEmpty(t, catalogue[k].why, k)
+		require.NotEmpty(t, catalogue[k].mend, k)
+		require.Equal(t, "docs/errors.md#"+string(k), See(k))
+	}
+	require.ElementsMatch(t, kinds, entries)
+}
+
+func TestEveryFindingIsAKind(t *testing.T) {
+	for k := netmesh.FindingVotersDiffer; !strings.HasPrefix(k.String(), "finding("); k++ {
+		require.Contains(t, Kinds(), kindOf(k))
+	}
+}
+
+// heading turns a heading into the anchor that it gets.
+func heading(text string) string {
+	text = regexp.MustCompile(`[^a-z0-9 -]`).ReplaceAllString(strings.ToLower(text), "")
+	return strings.ReplaceAll(text, " ", "-")
+}
+
+func anchors(t *testing.T, name string) map[string]bool {
+	all := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^#+ (.+)$`).FindAllStringSubmatch(page(t, name), -1) {
+		all[heading(m[1])] = true
+	}
+	return all
+}
+
+func TestEveryLinkLeadsSomewhere(t *testing.T) {
+	links := regexp.MustCompile(`\]\(([a-z]*\.?m?d?)#([a-z-]+)\)`).FindAllStringSubmatch(page(t, errorsPage), -1)
+	require.Greater(t, len(links), 20, "the page is not read right")
+	for _, l := range links {
+		name := errorsPage
+		if l[1] != "" {
+			name = "docs/" + l[1]
+		}
+		require.True(t, anchors(t, name)[l[2]], "%s has no heading #%s", name, l[2])
+	}
+	for k, words := range catalogue {
+		for _, m := range regexp.MustCompile(`(docs/[a-z]+\.md)(?:#([a-z-]+))?`).FindAllStringSubmatch(words.mend, -1) {
+			require.True(t, m[2] == "" || anchors(t, m[1])[m[2]], "%s: %s", k, m[0])
+		}
+	}
+}

@@ -1,0 +1,269 @@
+package kerneltest
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"golang.org/x/sys/unix"
+
+	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/base/clock"
+	"github.com/bmqelect/bmqelect/lsn"
+)
+
+// now is comparable between the processes of one machine.
+func now() elector.Time { return elector.Time(clock.System().Now()) }
+
+// The kinds of records.
+const (
+	opened    = "opened"       // the node is about to start
+	closing   = "closing"      // the node is about to close
+	state     = "state"        // Leader and Links have changed
+	leads     = "leads"        // IsLeader was true from From to To
+	works     = "works"        // guarded work was valid from From to To
+	connected = "connected"    // the log says so about Peer; likewise:
+	lost      = "link down"    //
+	proven    = "peer is dead" //
+)
+
+// record is what a voter tells, one line of JSON each.
+type record struct {
+	Node        string       `json:",omitempty"` // filled in by who reads
+	Kind        string       //
+	At          elector.Time //
+	Peer        string       `json:",omitempty"`
+	Leader      string       `json:",omitempty"`
+	Links       int          `json:",omitempty"` // how many are up
+	From, To    elector.Time `json:",omitempty"`
+	First, Last lsn.LSN      // tokens of works, First taken after From, Last before To
+}
+
+// voterConfig is for one voter.
+type voterConfig struct {
+	Config cluster.Config
+	Groups int    // further elections, for their traffic
+	Log    string // a file
+}
+
+// speaker is a voter's process: it reports, and does as it is told.
+type speaker struct {
+	cfg  voterConfig
+	log  *os.File
+	node *cluster.Node
+	mu   sync.Mutex
+}
+
+func beVoter(text string) {
+	s := &speaker{}
+	s.check(json.Unmarshal([]byte(text), &s.cfg))
+	var err error
+	s.log, err = os.OpenFile(s.cfg.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	s.check(err)
+	s.cfg.Config.Logger = hclog.New(&hclog.LoggerOptions{
+		JSONFormat: true, Output: s, Level: hclog.Debug,
+	})
+	s.open()
+	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+		s.obey(strings.Fields(in.Text()))
+	}
+	os.Exit(0) // the test has ended
+}
+
+func (s *speaker) check(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "voter", s.cfg.Config.Node, "fails:", err)
+		os.Exit(1)
+	}
+}
+
+func (s *speaker) say(r record) {
+	if r.At == 0 {
+		r.At = now()
+	}
+	line, err := json.Marshal(r)
+	s.check(err)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, _ = os.Stdout.Write(append(line, '\n')) // nobody listens: the test has ended
+}
+
+// Write takes a line of the log.
+func (s *speaker) Write(line []byte) (int, error) {
+	at := now()
+	var l struct {
+		Message string `json:"@message"`
+		Peer    string
+		Kept    bool
+	}
+	s.check(json.Unmarshal(line, &l))
+	if l.Message == connected && l.Kept || l.Message == lost || l.Message == proven {
+		s.say(record{Kind: l.Message, At: at, Peer: l.Peer})
+	}
+	_, err := fmt.Fprintf(s.log, "%.6f %s", float64(at)/1e9, line)
+	return len(line), err
+}
+
+// open starts the node. One that was closed while its work went on may have to wait.
+func (s *speaker) open() {
+	began := now()
+	for tries := 0; ; tries++ {
+		node, err := cluster.Start(context.Background(), s.cfg.Config)
+		if err == nil {
+			s.node = node
+			break
+		}
+		if tries == 0 {
+			fmt.Fprintf(s.log, "%.6f does not start: %v\n", float64(now())/1e9, err)
+		}
+		if tries == 1000 {
+			s.check(err)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	s.say(record{Kind: opened, At: began})
+	for i := range s.cfg.Groups {
+		_, err := s.node.Election(fmt.Sprintf("g%d", i), s.cfg.Config.Election)
+		s.check(err)
+	}
+	go s.watchState(s.node)
+	go s.work(s.node.Default())
+	n := s.node
+	go s.watch(leads, n.Done(), func() (lsn.LSN, bool) {
+		yes := n.IsLeader()
+		token, err := n.NextLSN()
+		return token, yes && err == nil
+	})
+}
+
+func (s *speaker) watchState(n *cluster.Node) {
+	for last := (record{}); ; time.Sleep(10 * time.Millisecond) {
+		select {
+		case <-n.Done():
+			s.say(record{Kind: state})
+			return
+		default:
+		}
+		st, r := n.Status(), record{Kind: state}
+		r.Leader = string(st.Groups[0].Leader)
+		for _, g := range st.Groups {
+			if g.Group == cluster.DefaultGroup {
+				r.Leader = string(g.Leader)
+			}
+		}
+		for _, m := range st.Members {
+			if m.Link == "up" {
+				r.Links++
+			}
+		}
+		if r != last {
+			last = r
+			s.say(r)
+		}
+	}
+}
+
+// work is guarded work that takes tokens. It stops when it is told to; if that is because
+// the lease runs out, at the last moment.
+func (s *speaker) work(e *cluster.Election) {
+	for {
+		l, err := e.Campaign(context.Background())
+		if err != nil {
+			return // the node is closed
+		}
+		take := func() (lsn.LSN, bool) {
+			token, err := l.NextLSN()
+			return token, err == nil
+		}
+		s.watch(works, l.Context().Done(), take)
+		if l.Reason() == elector.LeaseExpired {
+			s.watch(works, l.Done(), take)
+		}
+		l.Release()
+	}
+}
+
+// watch asks again and again until end, and tells for how long, without a break, the
+// answer was yes: from the end of the first call to the start of the last, in one term.
+func (s *speaker) watch(kind string, end <-chan struct{}, ask func() (lsn.LSN, bool)) {
+	var r record       // of the claim that goes on, if From is not 0
+	var before lsn.LSN // the token of the call before
+	finish := func() {
+		if r.To > r.From {
+			s.say(r)
+		}
+		r = record{}
+	}
+	defer finish()
+	for pause := time.Duration(0); ; time.Sleep(pause) {
+		began := now()
+		token, yes := ask()
+		ended := now()
+		if !yes || token.Term != before.Term {
+			finish()
+		}
+		switch pause = 100 * time.Microsecond; {
+		case !yes:
+			pause = time.Millisecond
+		case r.From == 0:
+			r = record{Kind: kind, From: ended}
+		default:
+			if r.First.IsZero() {
+				r.First = token
+			}
+			r.To, r.Last = began, before
+		}
+		before = token
+		if r.To.Sub(r.From) > 20*time.Millisecond { // told piece by piece: it may be killed
+			s.say(r)
+			r = record{Kind: kind, From: began, First: token}
+		}
+		select {
+		case <-end:
+			return
+		default:
+		}
+	}
+}
+
+// obey does what the test says.
+func (s *speaker) obey(order []string) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	switch order[0] {
+	case "abandon": // close without waiting
+		cancel()
+		fallthrough
+	case "close":
+		s.say(record{Kind: closing})
+		_ = s.node.Close(ctx) // it may end before the node has handed over
+		s.open()
+	case "transfer":
+		go func() { _ = s.node.Transfer(context.WithoutCancel(ctx), cluster.NodeID(order[1])) }()
+	case "stepdown":
+		go func() { _ = s.node.Default().StepDown(context.WithoutCancel(ctx), time.Second) }()
+	case "panic":
+		panic("as ordered")
+	case "exec": // another program takes the process over
+		unix.CloseOnExec(int(os.Stdout.Fd()))
+		s.check(syscall.Exec("/bin/sleep", []string{"sleep", "1000"}, nil))
+	case "limit": // the address space, and meet it
+		s.check(unix.Setrlimit(unix.RLIMIT_AS, &unix.Rlimit{Cur: 1 << 20, Max: 1 << 20}))
+		fallthrough
+	case "eat": // memory, until the kernel or Go's runtime kills the process
+		for all := [][]byte{}; ; {
+			all = append(all, make([]byte, 1<<20))
+			for i := 0; i < 1<<20; i += 4096 {
+				all[len(all)-1][i] = 1
+			}
+		}
+	}
+}

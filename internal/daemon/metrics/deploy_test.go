@@ -1,0 +1,241 @@
+package metrics
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/goccy/go-yaml"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	deploy    = "../../../deploy/prometheus/"
+	rules     = deploy + "alerts.yml"
+	dashboard = "../../../deploy/grafana/bmqelect.json"
+)
+
+func TestPromtoolAcceptsTheAlerts(t *testing.T) {
+	out, err := exec.Command(promtool(t), "check", "rules", rules).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+}
+
+func TestAlertsFireWhenTheyShouldAndOnlyThen(t *testing.T) {
+	out, err := exec.Command(promtool(t), "test", "rules", deploy+"alerts_test.yml").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+}
+
+// alert is what is looked at of a rule.
+type alert struct {
+	Alert, Expr string
+	Labels      map[string]string
+	Annotations struct{ Summary, Description string }
+}
+
+func alerts(t *testing.T) []alert {
+	text, err := os.ReadFile(rules)
+	require.NoError(t, err)
+	var file struct{ Groups []struct{ Rules []alert } }
+	require.NoError(t, yaml.Unmarshal(text, &file))
+	require.Len(t, file.Groups, 1)
+	return file.Groups[0].Rules
+}
+
+func TestEveryAlertIsTestedAndSaysWhatToDo(t *testing.T) {
+	tests, err := os.ReadFile(deploy + "alerts_test.yml")
+	require.NoError(t, err)
+	about, err := os.ReadFile(page)
+	require.NoError(t, err)
+	for _, a := range alerts(t) {
+		require.Contains(t, string(tests), `alertname="`+a.Alert+`"`, "no series of the tests raise it")
+		require.Contains(t, string(about), "| `"+a.Alert+"` |", "the page has no row for it")
+		require.NotEmpty(t, a.Annotations.Summary, a.Alert)
+		require.Contains(t, []string{"critical", "warning"}, a.Labels["severity"], a.Alert)
+		links := docLink.FindAllString(a.Annotations.Description, -1)
+		require.NotEmpty(t, links, "%s links to no page", a.Alert)
+		for _, l := range links {
+			requireAnchor(t, l)
+		}
+	}
+}
+
+var docLink = regexp.MustCompile(`docs/[a-z]+\.md#[a-z0-9-]+`)
+
+func requireAnchor(t *testing.T, link string) {
+	file, anchor, _ := strings.Cut(link, "#")
+	text, err := os.ReadFile(filepath.Join("../../..", file))
+	require.NoError(t, err)
+	require.True(t, slices.ContainsFunc(strings.Split(string(text), "\n"), func(line string) bool {
+		return strings.HasPrefix(line, "#") && anchorOf(line) == anchor
+	}), "%s: no such heading", link)
+}
+
+// anchorOf is what links to a heading call it.
+func anchorOf(heading string) string {
+	heading = strings.TrimSpace(strings.TrimLeft(heading, "#"))
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == ' ':
+			return '-'
+		case r == '-' || unicode.IsLetter(r) || unicode.IsDigit(r):
+			return unicode.ToLower(r)
+		}
+		return -1
+	}, heading)
+}
+
+func TestAlertsAskForMetricsThatThereAre(t *testing.T) {
+	for _, a := range alerts(t) {
+		requireKnown(t, a.Expr)
+	}
+}
+
+var (
+	ours     = regexp.MustCompile(`\bbmqelect_[a-z_]+`)
+	selector = regexp.MustCompile(`\b(bmqelect_[a-z_]+)\{([^}]*)\}`)
+	matcher  = regexp.MustCompile(`([a-z_]+) *(=~|!~|!=|=) *"([^"]*)"`)
+)
+
+// requireKnown demands that a query asks for metrics, labels and, where it names
+// them, values that there are.
+func requireKnown(t *testing.T, expr string) {
+	known := map[string]*dto.MetricFamily{}
+	for _, f := range gather(t) {
+		known[f.GetName()] = f
+		if f.GetType() == dto.MetricType_HISTOGRAM {
+			for _, part := range []string{"_bucket", "_count", "_sum"} {
+				known[f.GetName()+part] = f
+			}
+		}
+	}
+	for _, name := range ours.FindAllString(expr, -1) {
+		require.True(t, known[name] != nil || name == "bmqelect_cluster", "%s: there is no %s", expr, name)
+	}
+	for _, s := range selector.FindAllStringSubmatch(expr, -1) {
+		for _, m := range matcher.FindAllStringSubmatch(s[2], -1) {
+			requireLabel(t, known[s[1]], m[1], m[3], expr)
+		}
+	}
+}
+
+func requireLabel(t *testing.T, f *dto.MetricFamily, name, values, expr string) {
+	if name == "job" || name == "instance" || name == "le" {
+		return
+	}
+	var there []string
+	for _, m := range f.GetMetric() {
+		for _, l := range m.GetLabel() {
+			if l.GetName() == name {
+				there = append(there, l.GetValue())
+			}
+		}
+	}
+	require.NotEmpty(t, there, "%s: %s has no label %s", expr, f.GetName(), name)
+	if strings.HasPrefix(values, "$") || name == "reason" && f.GetName() == "bmqelect_leader_changes_total" {
+		return // a variable, or what a busy node does not list in full
+	}
+	for _, v := range strings.Split(values, "|") {
+		require.Contains(t, there, v, "%s: %s", expr, name)
+	}
+}
+
+// board is what is looked at of the dashboard.
+type board struct {
+	UID, Title    string
+	SchemaVersion int
+	Panels        []panel
+	Templating    struct {
+		List []struct{ Name, Type, Query string }
+	}
+}
+
+type panel struct {
+	ID          int
+	Type, Title string
+	Description string
+	GridPos     struct{ X, Y, W, H int }
+	Targets     []struct{ Expr, RefID string }
+	Datasource  map[string]string
+	FieldConfig struct {
+		Defaults struct{ Unit string }
+	}
+}
+
+func loadBoard(t *testing.T) (b board) {
+	text, err := os.ReadFile(dashboard)
+	require.NoError(t, err)
+	require.NoError(t, json.NewDecoder(bytes.NewReader(text)).Decode(&b))
+	return b
+}
+
+func TestTheDashboardAsksForMetricsThatThereAre(t *testing.T) {
+	b := loadBoard(t)
+	require.NotEmpty(t, b.UID)
+	require.NotEmpty(t, b.Title)
+	require.Positive(t, b.SchemaVersion)
+	for _, v := range b.Templating.List {
+		requireKnown(t, v.Query)
+	}
+	for _, p := range b.Panels {
+		if p.Type == "row" {
+			continue
+		}
+		require.NotEmpty(t, p.Description, p.Title)
+		require.NotEmpty(t, p.Targets, p.Title)
+		require.Equal(t, "${datasource}", p.Datasource["uid"], p.Title)
+		for _, target := range p.Targets {
+			requireKnown(t, target.Expr)
+			require.NotEmpty(t, target.RefID, p.Title)
+		}
+	}
+}
+
+// TestTheDashboardsQueriesAreValid lets promtool read them as rules.
+func TestTheDashboardsQueriesAreValid(t *testing.T) {
+	variables := strings.NewReplacer("$__rate_interval", "1m", "$cluster", "prod", "$group", "default")
+	var file struct {
+		Groups [1]struct {
+			Name  string
+			Rules []map[string]string
+		}
+	}
+	group := &file.Groups[0]
+	group.Name = "dashboard"
+	for _, p := range loadBoard(t).Panels {
+		for _, target := range p.Targets {
+			group.Rules = append(group.Rules, map[string]string{"alert": p.Title + target.RefID, "expr": variables.Replace(target.Expr)})
+		}
+	}
+	text, err := yaml.Marshal(file)
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), "dashboard.yml")
+	require.NoError(t, os.WriteFile(path, text, 0o600))
+	out, err := exec.Command(promtool(t), "check", "rules", path).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.Contains(t, string(out), fmt.Sprintf("SUCCESS: %d rules found", len(group.Rules)))
+}
+
+func TestTheDashboardsPanelsLieSideBySide(t *testing.T) {
+	taken, ids := map[[2]int]string{}, map[int]bool{}
+	for _, p := range loadBoard(t).Panels {
+		require.False(t, ids[p.ID], "%s: its id is taken", p.Title)
+		ids[p.ID] = true
+		require.LessOrEqual(t, p.GridPos.X+p.GridPos.W, 24, p.Title)
+		for x := range p.GridPos.W {
+			for y := range p.GridPos.H {
+				at := [2]int{p.GridPos.X + x, p.GridPos.Y + y}
+				require.Empty(t, taken[at], "%s lies on it", p.Title)
+				taken[at] = p.Title
+			}
+		}
+	}
+}

@@ -1,0 +1,138 @@
+package replay
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/internal/lab/scenario"
+)
+
+// covered are the situations that the files must show, each with the files that
+// do and what these must have to be about it. Every file is here.
+var covered = []struct {
+	what  string
+	files []string
+	has   func(*scenario.Scenario) bool
+}{
+	{"the article's cases with scouting", []string{"non-sticky-leader", "leader-ping-pong"}, func(s *scenario.Scenario) bool {
+		return s.Scouting && s.Begin.Term == 10 && wants[scenario.Changes](s) && wants[scenario.MaxTerm](s)
+	}},
+	{"the article's cases without scouting", []string{"non-sticky-leader-without-scouting", "leader-ping-pong-without-scouting"},
+		func(s *scenario.Scenario) bool { return !s.Scouting && s.Begin.Term == 10 }},
+	{"cold start", []string{"cold-start", "partial-ring-cold"}, func(s *scenario.Scenario) bool { return s.Begin.Leader == "" }},
+	{"a node starts", []string{"node-start"}, func(s *scenario.Scenario) bool { return anyNode(s, func(n scenario.Node) bool { return n.Absent }) }},
+	{"the leader crashes", []string{"leader-crash", "concurrent-candidates", "partial-hub", "node-order-hub", "lagging-term"}, leaderCrashes},
+	{"graceful stop", []string{"graceful-stop", "priorities"}, does[scenario.Stop]},
+	{"transfer", []string{"transfer"}, does[scenario.Transfer]},
+	{"a step-down", []string{"step-down"}, func(s *scenario.Scenario) bool { return first[scenario.StepDown](s).Rest > 0 }},
+	{"a leader whose application cannot lead", []string{"unfit-leader"}, does[scenario.Fitness]},
+	{"takeover by priority", []string{"takeover", "takeover-of-a-spoke"}, func(s *scenario.Scenario) bool { return s.Election.Takeover > 0 }},
+	{"a majority is lost and comes back", []string{"majority-lost-and-back"}, func(s *scenario.Scenario) bool { return crashed(s) > len(s.Nodes)/2 }},
+	{"a minority crashes and restarts", []string{"minority-crash-and-restart"}, func(s *scenario.Scenario) bool { return 2*crashed(s) < len(s.Nodes) }},
+	{"rolling restart", []string{"rolling-restart"}, func(s *scenario.Scenario) bool { return count[scenario.Restart](s) == len(s.Nodes) }},
+	{"full restart", []string{"full-restart"}, func(s *scenario.Scenario) bool { return crashed(s) == len(s.Nodes) && does[scenario.Restart](s) }},
+	{"a split into halves", []string{"even-split-2-2", "even-split-3-3"}, func(s *scenario.Scenario) bool {
+		p := first[scenario.Partition](s)
+		return len(p.Groups) == 2 && len(p.Groups[0]) == len(p.Groups[1])
+	}},
+	{"a split with the leader in the minority", []string{"minority-partition-with-leader"}, does[scenario.Partition]},
+	{"one node", []string{"one-node"}, func(s *scenario.Scenario) bool { return len(s.Nodes) == 1 }},
+	{"two nodes", []string{"two-nodes"}, func(s *scenario.Scenario) bool { return len(s.Nodes) == 2 }},
+	{"one-way cuts", []string{"one-way-leader-deaf", "one-way-leader-mute", "one-way-follower-deaf", "one-way-follower-mute"}, cutsOneWay},
+	{"partial partitions", []string{
+		"chained", "old-leader-keeps-one-link", "partial-chain", "partial-chain-leader-at-the-end", "partial-hub", "partial-ring",
+		"partial-ring-cold", "quorum-loss-hub",
+	}, func(s *scenario.Scenario) bool { return does[scenario.Cut](s) && !cutsOneWay(s) }},
+	{"flapping", []string{"flapping-link", "flapping-node"}, func(s *scenario.Scenario) bool { return count[scenario.Heal](s) > 5 }},
+	{"a slow leader", []string{"slow-leader-short-pause", "slow-leader-long-pause"}, does[scenario.Pause]},
+	{"delay", []string{"delay-spikes", "delay-beyond-the-timeouts", "slow-acknowledgements"}, func(s *scenario.Scenario) bool { return first[scenario.SetLink](s).Link.Delay > s.Network.Delay }},
+	{"loss of 30 %", []string{"loss-30-percent", "loss-30-percent-faster-heartbeats"},
+		func(s *scenario.Scenario) bool { return first[scenario.SetLink](s).Link.Loss == 300_000 }},
+	{"duplicated and reordered messages", []string{"duplicated-and-reordered"},
+		func(s *scenario.Scenario) bool { return s.Network.Duplicate > 0 && s.Network.Reorder > 0 }},
+	{"clock rates", []string{"clock-rates"}, func(s *scenario.Scenario) bool {
+		return anyNode(s, func(n scenario.Node) bool { return n.ClockRatePPM != 0 })
+	}},
+	{"a voter restarts between vote and win", []string{"voter-restarts-after-its-vote"},
+		func(s *scenario.Scenario) bool { return does[scenario.Crash](s) && does[scenario.Restart](s) }},
+	{"a crash loses the vote", []string{"voter-crash-loses-its-vote"}, func(s *scenario.Scenario) bool { return first[scenario.Crash](s).Lose }},
+	{"a crash keeps the vote", []string{"voter-crash-keeps-its-vote"}, func(s *scenario.Scenario) bool { return first[scenario.Crash](s).Keep }},
+	{"a wiped disk", []string{"wiped-disk"}, func(s *scenario.Scenario) bool { return first[scenario.Restart](s).Wipe }},
+	{"an inflated term", []string{"inflated-term"}, func(s *scenario.Scenario) bool {
+		return anyNode(s, func(n scenario.Node) bool { return n.Term > s.Begin.Term })
+	}},
+	{"observers and non-candidates", []string{"observers-and-non-candidates"}, func(s *scenario.Scenario) bool {
+		return anyNode(s, func(n scenario.Node) bool { return n.Observer }) && anyNode(s, func(n scenario.Node) bool { return n.NotCandidate })
+	}},
+	{"priorities", []string{"priorities"}, func(s *scenario.Scenario) bool {
+		return anyNode(s, func(n scenario.Node) bool { return n.Priority > 0 })
+	}},
+	{"profile blazingmq", []string{"blazingmq-profile"}, func(s *scenario.Scenario) bool { return s.Profile == "blazingmq" }},
+	{"reset links", []string{"reset-links"}, does[scenario.Reset]},
+}
+
+func TestEverySituationHasItsFileAndEveryFileItsSituation(t *testing.T) {
+	all, used := map[string]*scenario.Scenario{}, map[string]bool{}
+	for _, sc := range scenarios(t) {
+		all[sc.Name] = sc
+	}
+	for _, point := range covered {
+		for _, name := range point.files {
+			require.Contains(t, all, name, point.what)
+			require.True(t, point.has(all[name]), "%s is not about %s", name, point.what)
+			used[name] = true
+		}
+	}
+	for name := range all {
+		require.True(t, used[name], "%s is about nothing that covered names", name)
+	}
+}
+
+// first is the first action of that kind, or the zero one.
+func first[A scenario.Action](s *scenario.Scenario) (action A) {
+	for _, step := range s.Timeline {
+		if a, ok := step.Action.(A); ok {
+			return a
+		}
+	}
+	return action
+}
+
+func count[A scenario.Action](s *scenario.Scenario) (n int) {
+	for _, step := range s.Timeline {
+		if _, ok := step.Action.(A); ok {
+			n++
+		}
+	}
+	return n
+}
+
+func does[A scenario.Action](s *scenario.Scenario) bool { return count[A](s) > 0 }
+
+func wants[W scenario.Want](s *scenario.Scenario) bool {
+	return slices.ContainsFunc(s.Expect, func(e scenario.Expectation) bool {
+		_, ok := e.Want.(W)
+		return ok
+	})
+}
+
+func anyNode(s *scenario.Scenario, is func(scenario.Node) bool) bool {
+	return slices.ContainsFunc(s.Nodes, is)
+}
+
+// crashed is how many nodes the first crash takes.
+func crashed(s *scenario.Scenario) int { return len(first[scenario.Crash](s).Nodes) }
+
+func leaderCrashes(s *scenario.Scenario) bool {
+	return slices.Contains(first[scenario.Crash](s).Nodes, s.Begin.Leader)
+}
+
+// cutsOneWay reports whether the first cut leaves the way back open.
+func cutsOneWay(s *scenario.Scenario) bool {
+	pairs := first[scenario.Cut](s).Pairs
+	return len(pairs) > 0 && !slices.ContainsFunc(pairs, func(p scenario.Pair) bool {
+		return slices.Contains(pairs, scenario.Pair{From: p.To, To: p.From})
+	})
+}

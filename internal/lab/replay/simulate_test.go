@@ -1,0 +1,66 @@
+package replay
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/lab/history"
+	"github.com/bmqelect/bmqelect/internal/lab/scenario"
+)
+
+// load parses a scenario that a test needs.
+func load(t *testing.T, text string) *scenario.Scenario {
+	t.Helper()
+	sc, err := scenario.Parse("test.yaml", []byte(text))
+	require.NoError(t, err)
+	return sc
+}
+
+const pingPong = `
+name: ping-pong
+about: b loses its link to leader a
+source: a test
+nodes: [a, b, c, d]
+begin: {leader: a, term: 10}
+duration: 60s
+timeline:
+  - {at: 10s, cut: [a-b]}
+  - {at: 50s, heal: all}
+expect:
+  - {from: 0s, to: 60s, leader: a, term: 10}
+  - {from: 0s, to: 60s, leader_changes: 0}
+  - {from: 15s, to: 50s, no_leader: [b]}
+  - {at: 59s, leader: a, followers: [b, c, d]}
+`
+
+func TestHistoryTellsWhatHappened(t *testing.T) {
+	run, err := Simulate(load(t, pingPong), Options{Seed: 1, Arrows: true})
+	require.NoError(t, err)
+	h := run.History
+	require.Empty(t, h.Broken)
+	require.Empty(t, h.Problems)
+	for _, v := range run.Verdicts {
+		require.True(t, v.Held, "%s: %s", v.Text, v.Seen)
+	}
+	require.Equal(t, []history.Reign{{From: 0, To: time.Minute, Leader: "a"}}, h.Reigns(0, time.Minute))
+	require.Equal(t, history.NodeID(""), h.Lane("b").At(30*time.Second).Leader)
+	require.Equal(t, elector.Follower, h.Lane("b").At(30*time.Second).Role)
+	require.ElementsMatch(t, []history.Cut{
+		{From: "a", To: "b", Start: 10 * time.Second, End: 50 * time.Second},
+		{From: "b", To: "a", Start: 10 * time.Second, End: 50 * time.Second},
+	}, h.Cuts)
+	require.Len(t, h.Marks, 2)
+	require.NotEmpty(t, h.Arrows)
+	var lost int
+	for _, a := range h.Arrows {
+		if a.Received == history.Forever {
+			lost++
+		} else {
+			require.GreaterOrEqual(t, a.Received, a.Sent)
+		}
+	}
+	require.NotZero(t, lost, "what went into the cut")
+}

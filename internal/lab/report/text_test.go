@@ -1,0 +1,124 @@
+package report_test
+
+import (
+	"bytes"
+	"errors"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/lab/history"
+	"github.com/bmqelect/bmqelect/internal/lab/report"
+	"github.com/bmqelect/bmqelect/lsn"
+)
+
+func text(t *testing.T, o report.TextOptions, runs ...report.Run) string {
+	t.Helper()
+	return string(written(t, func(b *bytes.Buffer) error { return report.Text(b, runs, o) }))
+}
+
+func TestTextGolden(t *testing.T) {
+	for name, c := range map[string]struct {
+		options report.TextOptions
+		runs    []report.Run
+	}{
+		"single.txt":    {report.TextOptions{}, []report.Run{takeover()}},
+		"wide.txt":      {report.TextOptions{Width: 120}, []report.Run{takeover()}},
+		"color.txt":     {report.TextOptions{Color: true}, []report.Run{takeover()}},
+		"compare.txt":   {report.TextOptions{}, []report.Run{takeover(), steady()}},
+		"hostile.txt":   {report.TextOptions{}, []report.Run{hostile()}},
+		"nothing.txt":   {report.TextOptions{}, nil},
+		"ping-pong.txt": {report.TextOptions{}, []report.Run{pingPong(400)}},
+	} {
+		t.Run(name, func(t *testing.T) { golden(t, name, []byte(text(t, c.options, c.runs...))) })
+	}
+}
+
+// pingPong is a run in which a and b take the leadership from each other, much
+// faster than columns of text go by.
+func pingPong(times int) report.Run {
+	end := time.Duration(times) * sec
+	a, b := node("a", end), node("b", end)
+	for i := range times {
+		at, term := time.Duration(i)*sec, lsn.Term(i+1)
+		first, second := a, b
+		if i%2 == 1 {
+			first, second = b, a
+		}
+		first.leads(at, term, history.Forever).went(at, elector.Transition{From: elector.Candidate, To: elector.Leader, Reason: elector.Elected, Term: term, Leader: first.lane.Node})
+		second.is(at, elector.Follower, term, first.lane.Node)
+	}
+	return report.Run{History: &history.History{
+		Scenario: "ping-pong", Mode: "simulated", Duration: end, Quorum: 2, NoLease: true,
+		Lanes: []history.Lane{a.lane, b.lane},
+	}}
+}
+
+var escapes = regexp.MustCompile("\x1b\\[[0-9;]*m")
+
+func TestTextFitsItsWidth(t *testing.T) {
+	for _, width := range []int{60, 80, 120, 200} {
+		out := text(t, report.TextOptions{Width: width, Color: true}, takeover(), steady(), hostile())
+		for line := range strings.Lines(out) {
+			line = strings.TrimRight(escapes.ReplaceAllString(line, ""), "\n")
+			require.LessOrEqual(t, utf8.RuneCountInString(line), width, line)
+		}
+	}
+}
+
+func TestColorAddsNothingButColor(t *testing.T) {
+	bare := text(t, report.TextOptions{}, takeover())
+	colored := text(t, report.TextOptions{Color: true}, takeover())
+	require.Contains(t, colored, "\x1b[")
+	require.Equal(t, bare, strings.NewReplacer("\u2713    ", "ok   ", "\u2717    ", "FAIL ").Replace(escapes.ReplaceAllString(colored, "")))
+}
+
+func TestTextLetsNoControlCharacterThrough(t *testing.T) {
+	for _, r := range text(t, report.TextOptions{}, hostile()) {
+		require.True(t, r == '\n' || r >= ' ' && r != 0x7f && r != 0x202e && r != 0x2028, "%q", r)
+	}
+}
+
+var errFull = errors.New("disk full")
+
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errFull }
+
+func TestWritersErrorsComeBack(t *testing.T) {
+	runs := []report.Run{takeover()}
+	require.ErrorIs(t, report.Text(full{}, runs, report.TextOptions{}), errFull)
+	require.ErrorIs(t, report.Summary(full{}, runs, report.TextOptions{}), errFull)
+	require.ErrorIs(t, report.Distribution(full{}, nil, report.TextOptions{}), errFull)
+}
+
+func TestSummaryGolden(t *testing.T) {
+	broken, stuck := steady(), steady()
+	broken.History.Scenario, broken.History.Variant = "broken", ""
+	broken.History.Broken = []string{"I2: a and b hold leases at 3s\ntrace"}
+	stuck.History.Scenario, stuck.History.Problems = "stuck", []string{"node b did not start"}
+	runs := []report.Run{steady(), takeover(), broken, stuck, hostile()}
+	golden(t, "summary.txt", written(t, func(b *bytes.Buffer) error { return report.Summary(b, runs, report.TextOptions{}) }))
+	golden(t, "summary-held.txt", written(t, func(b *bytes.Buffer) error {
+		return report.Summary(b, []report.Run{steady()}, report.TextOptions{Color: true})
+	}))
+}
+
+func TestDistributionGolden(t *testing.T) {
+	var all []history.Summary
+	for i := range 200 {
+		all = append(all, history.Summary{
+			LeaderChanges: i / 50, Messages: 1000 * i, Availability: 1 - float64(i)/1000, Leaderless: time.Duration(i) * 10 * time.Millisecond,
+			Failovers: []time.Duration{time.Duration(200-i) * time.Millisecond},
+		})
+	}
+	golden(t, "distribution.txt", written(t, func(b *bytes.Buffer) error { return report.Distribution(b, all, report.TextOptions{}) }))
+	golden(t, "distribution-none.txt", written(t, func(b *bytes.Buffer) error {
+		return report.Distribution(b, []history.Summary{{Availability: 1}}, report.TextOptions{})
+	}))
+}

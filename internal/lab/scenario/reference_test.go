@@ -1,0 +1,85 @@
+package scenario
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/scouting"
+)
+
+// reference returns the sections of the format's reference by their titles.
+func reference(t *testing.T) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile("../../../docs/scenarios-format.md")
+	require.NoError(t, err)
+	sections := map[string]string{}
+	for part := range strings.SplitSeq(string(text), "\n## ") {
+		title, body, _ := strings.Cut(part, "\n")
+		sections[title] = body
+	}
+	return sections
+}
+
+func TestReferenceNamesEveryKey(t *testing.T) {
+	sections := reference(t)
+	for title, keys := range map[string][]string{
+		"The file":     topKeys,
+		"Nodes":        nodeKeys,
+		"Elector":      electorKeys(),
+		"Network":      linkKeys,
+		"Begin":        beginKeys,
+		"Timeline":     append(stepKeys("at"), "repeat", "every", "until", "do"),
+		"Expectations": wantKeys(),
+	} {
+		require.Equal(t, slices.Sorted(slices.Values(keys)), slices.Sorted(slices.Values(append(rows(sections[title]), inText[title]...))), title)
+	}
+}
+
+// inText are keys that are explained in a row of another.
+var inText = map[string][]string{"Timeline": {"at", "how", "unsynced", "wipe", "for"}}
+
+// rows returns the keys that begin a section's table rows.
+func rows(section string) (keys []string) {
+	for line := range strings.Lines(section) {
+		if rest, ok := strings.CutPrefix(line, "| `"); ok {
+			key, _, _ := strings.Cut(rest, "`")
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+func TestReferenceHasTheDefaults(t *testing.T) {
+	section := reference(t)["Elector"]
+	article, blazingmq := elector.Article(), elector.BlazingMQ()
+	for _, timer := range timers {
+		require.Contains(t, section, fmt.Sprintf("| `%s` | duration | %s | %s |\n", timer.key, *timer.of(&article), *timer.of(&blazingmq)))
+	}
+	require.Contains(t, section, fmt.Sprintf("| %d | %d |\n", article.HeartbeatMissCount, blazingmq.HeartbeatMissCount))
+	require.Contains(t, section, fmt.Sprintf("| %s | %s |\n", percent(int(article.ClockDriftPPM)), percent(int(blazingmq.ClockDriftPPM))))
+	require.Contains(t, reference(t)["Nodes"], fmt.Sprintf("Up to %d nodes vote", scouting.MaxVoters))
+
+	plain, err := Parse("f.yaml", []byte(base))
+	require.NoError(t, err)
+	require.Contains(t, reference(t)["Network"], "| `"+span(plain.Network.Delay)+"` |\n")
+}
+
+func TestReferenceExamplesAreRight(t *testing.T) {
+	examples := 0
+	for title, section := range reference(t) {
+		for i, part := range strings.Split(section, "```yaml\n")[1:] {
+			text, _, closed := strings.Cut(part, "```")
+			require.True(t, closed, title)
+			_, err := Parse(fmt.Sprintf("%s, example %d", title, i+1), []byte(text))
+			require.NoError(t, err)
+			examples++
+		}
+	}
+	require.Equal(t, 4, examples)
+}

@@ -1,0 +1,79 @@
+package sim_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/lab/sim"
+)
+
+// names are those of a cluster of n nodes: a, b, c and so on.
+func names(n int) []elector.NodeID {
+	ids := make([]elector.NodeID, n)
+	for i := range ids {
+		ids[i] = elector.NodeID(rune('a' + i))
+	}
+	return ids
+}
+
+// cluster is a cluster of n voters in profile article on a quiet network.
+func cluster(seed uint64, n int) sim.Config {
+	cfg := sim.Config{
+		Seed:     seed,
+		Network:  sim.Faults{Delay: time.Millisecond},
+		FsyncMax: 10 * time.Millisecond,
+	}
+	for _, id := range names(n) {
+		cfg.Nodes = append(cfg.Nodes, sim.NodeConfig{
+			Elector: elector.Config{Self: id, Voters: names(n), Timing: elector.Article()},
+		})
+	}
+	return cfg
+}
+
+func start(t testing.TB, cfg sim.Config) *sim.Sim {
+	s, err := sim.New(cfg)
+	require.NoError(t, err)
+	return s
+}
+
+// leader requires that there is one, and returns it.
+func leader(t require.TestingT, s *sim.Sim) elector.NodeID {
+	id, ok := s.Leader()
+	require.True(t, ok, "nobody leads at %s", s.Now())
+	return id
+}
+
+func TestClusterElectsOneLeaderAndKeepsIt(t *testing.T) {
+	for n := 1; n <= 7; n++ {
+		s := start(t, cluster(1, n))
+		require.NoError(t, s.RunUntil(15*time.Second))
+		first := leader(t, s)
+		require.NoError(t, s.RunUntil(10*time.Minute))
+		require.Equal(t, first, leader(t, s))
+		v, err := s.View(first)
+		require.NoError(t, err)
+		require.EqualValues(t, 1, v.Status.Term, "one election is enough for %d nodes", n)
+	}
+}
+
+// record makes a config write every event into the builder.
+func record(cfg *sim.Config) *strings.Builder {
+	var b strings.Builder
+	cfg.Observer = func(e *sim.Event) {
+		b.WriteString(e.String())
+		b.WriteByte('\n')
+	}
+	return &b
+}
+
+func BenchmarkSimulatedHour(b *testing.B) {
+	for b.Loop() {
+		s := start(b, cluster(1, 5))
+		require.NoError(b, s.RunUntil(time.Hour))
+	}
+}

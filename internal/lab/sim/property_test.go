@@ -1,0 +1,120 @@
+package sim_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/lab/sim"
+)
+
+// TestSafeUnderAnySchedule is I1, I2 and I3, and that no transition is unknown,
+// nobody votes twice in a term and nothing leaves a node before it is durable:
+// the simulator checks all that after every event.
+func TestSafeUnderAnySchedule(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		cfg := drawCluster(t)
+		s, err := sim.New(cfg)
+		require.NoError(t, err)
+		require.NoError(t, s.RunFor(drawStart(t)))
+		schedule := rapid.SliceOfN(drawStep(targets(s), everything), 1, 60).Draw(t, "schedule")
+		require.NoError(t, play(s, schedule))
+	})
+}
+
+// TestLiveAfterAnySchedule is I5: once everything is up and healed, there is a
+// leader within a bound that follows from the configuration.
+func TestLiveAfterAnySchedule(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		cfg := drawAbleCluster(t)
+		s, err := sim.New(cfg)
+		require.NoError(t, err)
+		require.NoError(t, s.RunFor(drawStart(t)))
+		schedule := rapid.SliceOfN(drawStep(targets(s), everything), 1, 30).Draw(t, "schedule")
+		require.NoError(t, play(s, schedule))
+		require.NoError(t, calm(s))
+		requireLeaderWithin(t, s, bound(cfg))
+	})
+}
+
+// targets are what a schedule may aim at.
+func targets(s *sim.Sim) []elector.NodeID { return append(s.Nodes(), theLeader) }
+
+// drawStart draws how long the cluster is left alone: just started, or settled.
+func drawStart(t *rapid.T) time.Duration {
+	return rapid.SampledFrom([]time.Duration{0, 4 * time.Second, 20 * time.Second}).Draw(t, "start")
+}
+
+// drawAbleCluster draws one whose network is fast enough for its timers; no other
+// can elect, or keep, a leader.
+func drawAbleCluster(t *rapid.T) sim.Config {
+	cfg := drawCluster(t)
+	timing := cfg.Nodes[0].Elector.Timing
+	timing.Lease = max(timing.Lease, timing.HeartbeatBroadcast+20*time.Millisecond)
+	timing.InitialWait = max(timing.InitialWait, timing.Promise())
+	for i := range cfg.Nodes {
+		cfg.Nodes[i].Elector.Timing = timing
+	}
+	return cfg
+}
+
+// calm ends every fault, after work that is stopping has ended and left nodes
+// that wait for it stopped.
+func calm(s *sim.Sim) error {
+	s.HealAll()
+	if err := reviveAll(s); err != nil {
+		return err
+	}
+	if err := s.RunFor(10 * time.Second); err != nil {
+		return err
+	}
+	if err := reviveAll(s); err != nil {
+		return err
+	}
+	for _, a := range s.Nodes() {
+		for _, b := range s.Nodes() {
+			if a == b {
+				continue
+			}
+			if err := s.SetFaults(a, b, sim.Faults{Delay: time.Millisecond}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func reviveAll(s *sim.Sim) error {
+	for _, id := range s.Nodes() {
+		if err := errors.Join(onPaused(s, id, s.Resume), onDown(s, id, s.Restart), s.SetFit(id, true)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bound is how long a cluster may take to have a leader once nothing disturbs
+// it: what the disturbance left (messages under way, links to time out and to
+// make, an old leader's silence, promises, a restart), and twenty attempts to
+// stand, of which each fails only if two nodes collide.
+func bound(cfg sim.Config) time.Duration {
+	t := cfg.Nodes[0].Elector.Timing
+	left := 10*time.Second + cfg.LinkTimeout + time.Second + t.Inactivity() + t.InitialWait + t.Promise()
+	attempt := t.MaxRandomWait + t.ScoutingResult + t.ElectionResult + 2*cfg.FsyncMax
+	return 2 * (left + 20*attempt)
+}
+
+func requireLeaderWithin(t require.TestingT, s *sim.Sim, d time.Duration) {
+	end := s.Now() + d
+	for s.Now() < end {
+		require.NoError(t, s.RunFor(100*time.Millisecond))
+		if _, ok := s.Leader(); ok {
+			return
+		}
+	}
+	require.Fail(t, "nobody leads", "for %s until %s", d, s.Now())
+}

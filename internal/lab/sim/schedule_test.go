@@ -1,0 +1,249 @@
+package sim_test
+
+import (
+	"fmt"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/lab/sim"
+)
+
+// A step of a schedule waits and then does something to nodes A and B, as far as
+// it applies to them. It prints as what rapid shows when a property fails.
+type step struct {
+	Wait   time.Duration
+	Do     string
+	A, B   elector.NodeID
+	Crash  sim.Crash
+	Faults sim.Faults
+	Rest   time.Duration
+}
+
+func (st step) String() string {
+	switch st.Do {
+	case "crash":
+		return fmt.Sprintf("+%s crash %s %+v", st.Wait, st.A, st.Crash)
+	case "resign":
+		return fmt.Sprintf("+%s resign %s for %s", st.Wait, st.A, st.Rest)
+	case "faults":
+		return fmt.Sprintf("+%s faults %s->%s %+v", st.Wait, st.A, st.B, st.Faults)
+	}
+	return fmt.Sprintf("+%s %s %s %s", st.Wait, st.Do, st.A, st.B)
+}
+
+// deeds are what a step may do. The first is what rapid shrinks to.
+var deeds = map[string]func(*sim.Sim, step) error{
+	"wait":    func(*sim.Sim, step) error { return nil },
+	"cut":     func(s *sim.Sim, st step) error { return s.Cut(st.A, st.B) },
+	"heal":    func(s *sim.Sim, st step) error { return s.Heal(st.A, st.B) },
+	"healAll": func(s *sim.Sim, _ step) error { s.HealAll(); return s.Err() },
+	"isolate": func(s *sim.Sim, st step) error { return s.Isolate(st.A) },
+	"rejoin":  func(s *sim.Sim, st step) error { return s.HealNode(st.A) },
+	"pair":    func(s *sim.Sim, st step) error { return s.Partition([]elector.NodeID{st.A, st.B}) },
+	"reset":   func(s *sim.Sim, st step) error { return s.Reset(st.A, st.B) },
+	"faults":  func(s *sim.Sim, st step) error { return s.SetFaults(st.A, st.B, st.Faults) },
+	"crash":   func(s *sim.Sim, st step) error { return onRunning(s, st.A, crash(st.Crash)) },
+	"restart": func(s *sim.Sim, st step) error { return onDown(s, st.A, s.Restart) },
+	"stop":    func(s *sim.Sim, st step) error { return onAwake(s, st.A, s.Stop) },
+	"pause":   func(s *sim.Sim, st step) error { return onAwake(s, st.A, s.Pause) },
+	"resume":  func(s *sim.Sim, st step) error { return onPaused(s, st.A, s.Resume) },
+	"transfer": func(s *sim.Sim, st step) error {
+		return onAwake(s, st.A, func(id elector.NodeID) error { _ = s.Transfer(id, st.B); return s.Err() })
+	},
+	"resign": func(s *sim.Sim, st step) error {
+		return onRunning(s, st.A, func(s *sim.Sim, id elector.NodeID) error { return s.Resign(id, st.Rest) })
+	},
+	"fit":    func(s *sim.Sim, st step) error { return onRunning(s, st.A, setFit(true)) },
+	"unfit":  func(s *sim.Sim, st step) error { return onRunning(s, st.A, setFit(false)) },
+	"abrupt": func(s *sim.Sim, st step) error { return onAwake(s, st.A, s.StopAbruptly) },
+	"bounce": func(s *sim.Sim, st step) error {
+		if err := onRunning(s, st.A, crash(st.Crash)); err != nil {
+			return err
+		}
+		return onDown(s, st.A, s.Restart)
+	},
+}
+
+var everything = []string{
+	"wait", "cut", "heal", "healAll", "isolate", "rejoin", "pair", "reset", "faults",
+	"crash", "restart", "restart", "stop", "pause", "resume", "resume", "transfer", "bounce",
+	"resign", "fit", "unfit", "abrupt",
+}
+
+func setFit(fit bool) func(*sim.Sim, elector.NodeID) error {
+	return func(s *sim.Sim, id elector.NodeID) error { return s.SetFit(id, fit) }
+}
+
+func crash(how sim.Crash) func(*sim.Sim, elector.NodeID) error {
+	return func(s *sim.Sim, id elector.NodeID) error { return s.Crash(id, how) }
+}
+
+func onRunning(s *sim.Sim, id elector.NodeID, do func(*sim.Sim, elector.NodeID) error) error {
+	if v, _ := s.View(id); v.Running {
+		return do(s, id)
+	}
+	return nil
+}
+
+func onDown(s *sim.Sim, id elector.NodeID, do func(elector.NodeID) error) error {
+	if v, _ := s.View(id); !v.Running {
+		return do(id)
+	}
+	return nil
+}
+
+func onAwake(s *sim.Sim, id elector.NodeID, do func(elector.NodeID) error) error {
+	if v, _ := s.View(id); v.Running && !v.Paused {
+		return do(id)
+	}
+	return nil
+}
+
+func onPaused(s *sim.Sim, id elector.NodeID, do func(elector.NodeID) error) error {
+	if v, _ := s.View(id); v.Paused {
+		return do(id)
+	}
+	return nil
+}
+
+// drawStep draws any step among the given nodes and deeds.
+func drawStep(ids []elector.NodeID, do []string) *rapid.Generator[step] {
+	return rapid.Custom(func(t *rapid.T) step {
+		st := step{
+			Wait: drawWait(t),
+			Do:   rapid.SampledFrom(do).Draw(t, "do"),
+			A:    rapid.SampledFrom(ids).Draw(t, "a"),
+		}
+		st.B = rapid.SampledFrom(ids).Filter(func(b elector.NodeID) bool { return b != st.A && b != theLeader }).Draw(t, "b")
+		switch st.Do {
+		case "crash", "bounce":
+			st.Crash.Unsynced = sim.Unsynced(rapid.IntRange(0, 2).Draw(t, "unsynced"))
+			st.Crash.Silent = rapid.Bool().Draw(t, "silent")
+		case "faults":
+			st.Faults = drawFaults(t)
+		case "resign":
+			st.Rest = time.Duration(rapid.IntRange(0, 3).Draw(t, "rest")) * time.Second
+		}
+		return st
+	})
+}
+
+// drawWait draws waits of the size of a packet's way as well as of a timer.
+func drawWait(t *rapid.T) time.Duration {
+	unit := rapid.SampledFrom([]time.Duration{time.Millisecond, 30 * time.Millisecond, 300 * time.Millisecond, 2 * time.Second})
+	return time.Duration(rapid.IntRange(0, 10).Draw(t, "wait")) * unit.Draw(t, "unit") / 2
+}
+
+func drawFaults(t *rapid.T) sim.Faults {
+	delay := rapid.SampledFrom([]time.Duration{0, time.Millisecond, 20 * time.Millisecond, 200 * time.Millisecond, 900 * time.Millisecond})
+	chance := rapid.SampledFrom([]int{0, 0, 10_000, 100_000, 500_000})
+	return sim.Faults{
+		Delay: delay.Draw(t, "delay"), Jitter: delay.Draw(t, "jitter"),
+		LossPPM: chance.Draw(t, "loss"), DuplicatePPM: chance.Draw(t, "duplicate"),
+		ReorderPPM: chance.Draw(t, "reorder"), ExtraMax: delay.Draw(t, "extra"),
+		LatePPM: chance.Draw(t, "late"), LateMax: 10 * time.Second,
+	}
+}
+
+// drawTiming draws a profile, or timers that are all different from it and valid.
+func drawTiming(t *rapid.T) elector.Timing {
+	timing := rapid.SampledFrom([]elector.Timing{elector.Article(), elector.BlazingMQ()}).Draw(t, "profile")
+	if rapid.Bool().Draw(t, "own timers") {
+		return timing
+	}
+	ms := func(name string, lo, hi int) time.Duration {
+		return time.Duration(rapid.IntRange(lo, hi).Draw(t, name)) * time.Millisecond
+	}
+	timing.HeartbeatBroadcast = ms("heartbeat", 50, 600)
+	timing.HeartbeatMissCount = rapid.IntRange(2, 5).Draw(t, "misses")
+	timing.Lease = timing.HeartbeatBroadcast + ms("lease", 1, int(timing.HeartbeatBroadcast/time.Millisecond))
+	timing.ScoutingResult = ms("scouting", 100, 1000)
+	timing.ElectionResult = ms("election", 100, 1000)
+	timing.MaxRandomWait = ms("random", 100, 2000)
+	timing.ClockDriftPPM = int64(rapid.IntRange(0, 100_000).Draw(t, "drift"))
+	timing.InitialWait = max(timing.MaxRandomWait, timing.Promise()) + ms("initial", 0, 1000)
+	return timing
+}
+
+// drawCluster draws a cluster of voters with, perhaps, an observer, whose clocks
+// differ within the drift that they are configured for.
+func drawCluster(t *rapid.T) sim.Config {
+	n := rapid.IntRange(2, 5).Draw(t, "voters")
+	electable := rapid.IntRange(0, n-1).Draw(t, "electable")
+	voters, timing := names(n), drawTiming(t)
+	cfg := sim.Config{
+		Seed:        rapid.Uint64().Draw(t, "seed"),
+		Network:     drawFaults(t),
+		FsyncMax:    rapid.SampledFrom([]time.Duration{0, 20 * time.Millisecond, 800 * time.Millisecond, 3 * time.Second}).Draw(t, "fsync"),
+		ProofMax:    rapid.SampledFrom([]time.Duration{0, 300 * time.Millisecond, 5 * time.Second}).Draw(t, "proof"),
+		LinkTimeout: rapid.SampledFrom([]time.Duration{3 * time.Second, 300 * time.Millisecond}).Draw(t, "link timeout"),
+	}
+	ids := names(n + rapid.IntRange(0, 1).Draw(t, "observers"))
+	for i, id := range ids {
+		ppm := rapid.SampledFrom([]int64{0, timing.ClockDriftPPM / 2, timing.ClockDriftPPM}).Draw(t, "ppm")
+		cfg.Nodes = append(cfg.Nodes, sim.NodeConfig{
+			ClockRatePPM: ppm, Work: drawWork(t),
+			Elector: elector.Config{
+				Self: id, Voters: voters, Timing: timing, Priority: rapid.IntRange(-1, 1).Draw(t, "priority"),
+				NotCandidate: i != electable && rapid.IntRange(0, 3).Draw(t, "not candidate") == 3,
+			},
+		})
+	}
+	return cfg
+}
+
+// drawWork draws work that stops at once, soon, late, or not by itself.
+func drawWork(t *rapid.T) sim.Work {
+	stops := rapid.SampledFrom([]time.Duration{0, 5 * time.Millisecond, 100 * time.Millisecond, 900 * time.Millisecond, time.Hour})
+	return sim.Work{Does: rapid.Bool().Draw(t, "works"), Stops: stops.Draw(t, "stops")}
+}
+
+// play lets a schedule happen. Whoever holds a lease issues LSNs all the time.
+func play(s *sim.Sim, schedule []step) error {
+	for _, st := range schedule {
+		if err := s.RunFor(st.Wait); err != nil {
+			return err
+		}
+		if err := deeds[st.Do](s, aim(s, st)); err != nil {
+			return err
+		}
+		if err := issueAll(s); err != nil {
+			return err
+		}
+	}
+	return s.RunFor(time.Second)
+}
+
+// theLeader stands for whoever leads when the step is done: faults hurt most there.
+const theLeader elector.NodeID = "the-leader"
+
+// aim names the nodes of a step.
+func aim(s *sim.Sim, st step) step {
+	if st.A != theLeader {
+		return st
+	}
+	st.A = s.Nodes()[0]
+	for _, id := range s.Nodes() {
+		if v, _ := s.View(id); v.LeaseValid {
+			st.A = id
+		}
+	}
+	if st.A == st.B {
+		st.B = s.Nodes()[len(s.Nodes())-1]
+	}
+	if st.A == st.B {
+		st.B = s.Nodes()[0]
+	}
+	return st
+}
+
+func issueAll(s *sim.Sim) error {
+	for _, id := range s.Nodes() {
+		if _, _, err := s.Issue(id); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,102 @@
+package sim_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/lab/sim"
+)
+
+// TestTakeoverIsRareAndComes: whatever comes and goes, leadership moves to a
+// preferred node no more often than once in Takeover; and once everything is
+// well, the node of the highest priority leads, and goes on to lead.
+func TestTakeoverIsRareAndComes(t *testing.T) {
+	takeovers := 0
+	rapid.Check(t, func(t *rapid.T) {
+		cfg := drawAbleCluster(t)
+		cfg.Network = sim.Faults{Delay: time.Millisecond, Jitter: time.Millisecond}
+		quickDisks(&cfg)
+		wait := rapid.SampledFrom([]time.Duration{2 * time.Second, 5 * time.Second, 20 * time.Second}).Draw(t, "takeover")
+		for i := range cfg.Nodes {
+			cfg.Nodes[i].Elector.Takeover = wait
+		}
+		watch := watchTakeovers(&cfg, wait)
+		s, err := sim.New(cfg)
+		require.NoError(t, err)
+		require.NoError(t, s.RunFor(drawStart(t)))
+		schedule := rapid.SliceOfN(drawStep(targets(s), failures), 1, 60).Draw(t, "schedule")
+		require.NoError(t, play(s, schedule))
+		require.NoError(t, calm(s))
+		requirePreferredLeads(t, s, cfg, 5*(wait+bound(cfg)))
+		require.Empty(t, watch.early)
+		takeovers += watch.count
+	})
+	require.NotZero(t, takeovers, "no schedule made a takeover")
+}
+
+// failures are what makes nodes come and go; no command moves leadership.
+var failures = []string{
+	"wait", "wait", "wait", "cut", "heal", "healAll", "isolate", "rejoin", "pair", "reset", "crash", "restart", "restart", "pause",
+	"resume", "resume", "bounce", "unfit", "fit",
+}
+
+// takeoverWatch is what an observer saw of takeovers: they are the only reason
+// for TRANSFERRED where nobody commands a transfer.
+type takeoverWatch struct {
+	count int
+	last  time.Duration
+	early string // those that came too soon after the one before
+}
+
+func watchTakeovers(cfg *sim.Config, wait time.Duration) *takeoverWatch {
+	w := &takeoverWatch{last: -wait}
+	// A clock that is fast by the drift has seen all of it by then.
+	least := wait * 1_000_000 / time.Duration(1_000_000+cfg.Nodes[0].Elector.Timing.ClockDriftPPM)
+	cfg.Observer = func(e *sim.Event) {
+		t := e.Transition
+		if e.Kind != sim.EventTransition || t.From != elector.Leader || t.Reason != elector.Transferred {
+			return
+		}
+		if e.At-w.last < least {
+			w.early += e.String() + "\n"
+		}
+		w.last = e.At
+		w.count++
+	}
+	return w
+}
+
+// requirePreferredLeads requires that one of the highest priority leads within d,
+// and still leads a minute later.
+func requirePreferredLeads(t *rapid.T, s *sim.Sim, cfg sim.Config, d time.Duration) {
+	best := map[elector.NodeID]bool{}
+	high := highest(cfg)
+	for _, n := range cfg.Nodes {
+		best[n.Elector.Self] = n.Elector.Priority == high && electable(n)
+	}
+	for end := s.Now() + d; s.Now() < end; {
+		require.NoError(t, s.RunFor(100*time.Millisecond))
+		if id, ok := s.Leader(); ok && best[id] {
+			require.NoError(t, s.RunFor(time.Minute))
+			require.Equal(t, id, leader(t, s))
+			return
+		}
+	}
+	require.Fail(t, "no preferred node leads", "for %s until %s", d, s.Now())
+}
+
+func highest(cfg sim.Config) int {
+	high := -1 // the lowest that is drawn
+	for _, n := range cfg.Nodes {
+		if electable(n) {
+			high = max(high, n.Elector.Priority)
+		}
+	}
+	return high
+}
+
+func electable(n sim.NodeConfig) bool { return !n.Elector.Observer() && !n.Elector.NotCandidate }

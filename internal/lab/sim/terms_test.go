@@ -1,0 +1,150 @@
+package sim_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/lab/sim"
+	"github.com/bmqelect/bmqelect/lsn"
+)
+
+// TestWhatIsOfAnotherTermCountsForNothing: votes and acks of terms that are not
+// the receiver's open ones, and cessions of terms that are past, as a late message
+// or a node that lost its disk may bring them, elect nobody, keep nobody in office
+// and release nobody. The simulator checks that every leader has a quorum's votes
+// of its own term, that its lease ends before a quorum's promises, and that nobody
+// votes against a promise.
+func TestWhatIsOfAnotherTermCountsForNothing(t *testing.T) {
+	for range 3 {
+		rapid.Check(t, func(t *rapid.T) {
+			cfg := drawAbleCluster(t)
+			s, err := sim.New(cfg)
+			require.NoError(t, err)
+			require.NoError(t, s.RunFor(drawStart(t)))
+			for _, st := range rapid.SliceOfN(drawStep(targets(s), everything), 1, 40).Draw(t, "schedule") {
+				require.NoError(t, play(s, []step{st}))
+				require.NoError(t, stray(t, s))
+			}
+		})
+	}
+}
+
+// stray delivers to every node, from every voter, what belongs to another term.
+func stray(t *rapid.T, s *sim.Sim) error {
+	off := lsn.Term(rapid.IntRange(1, 3).Draw(t, "off"))
+	for _, to := range s.Nodes() {
+		v, err := s.View(to)
+		if err != nil || !v.Running {
+			continue
+		}
+		for _, from := range s.Nodes() {
+			if from == to {
+				continue
+			}
+			for _, m := range strays(v, off) {
+				if err := s.Inject(from, to, m); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// strays are messages of a term above the node's own and of one below.
+func strays(v sim.View, off lsn.Term) []elector.Message {
+	above := v.Status.Term + 10*off
+	vote := elector.Message{
+		Kind: elector.ElectionProposalResponse, Term: above, ProposedTerm: above, SentAt: v.Now, WillVote: true,
+	}
+	ack := elector.Message{Kind: elector.HeartbeatAck, Term: above, SentAt: v.Now, Candidate: true}
+	ms := []elector.Message{vote, ack}
+	if v.Status.Term > off {
+		past := v.Status.Term - off
+		vote.Term, vote.ProposedTerm, ack.Term = past, past, past
+		ms = append(ms, vote, ack, elector.Message{Kind: elector.LeadershipCession, Term: past})
+	}
+	return ms
+}
+
+// TestOneMessageDoesNotUseUpTheTerms: whatever one voter says once, and an
+// observer always, terms are left for many elections.
+func TestOneMessageDoesNotUseUpTheTerms(t *testing.T) {
+	for k := elector.ElectionScouting; k.Valid(); k++ {
+		t.Run(k.String(), func(t *testing.T) {
+			s, _ := established(t, 1)
+			for _, to := range s.Nodes() {
+				for _, m := range highest63(k) {
+					require.NoError(t, s.Inject("b", to, m))
+				}
+			}
+			require.NoError(t, s.RunFor(5*time.Second))
+			require.NoError(t, s.Crash(leader(t, s), sim.Crash{}))
+			require.NoError(t, s.RunFor(20*time.Second))
+			v, err := s.View(leader(t, s))
+			require.NoError(t, err)
+			require.Less(t, v.Status.Term, lsn.Term(1)<<40)
+		})
+	}
+}
+
+// highest63 is a message with the highest terms there are, as a yes and as a no.
+func highest63(k elector.Kind) []elector.Message {
+	m := elector.Message{
+		Kind: k, Term: lsn.MaxTerm - 1, ProposedTerm: lsn.MaxTerm - 1, LeaderTerm: lsn.MaxTerm - 1, Leader: "c",
+	}
+	yes := m
+	yes.WillVote = true
+	return []elector.Message{m, yes}
+}
+
+// TestANodeFarBehindRejoins: it was away while the terms rose by more than one
+// message may raise them, and is needed to elect.
+func TestANodeFarBehindRejoins(t *testing.T) {
+	const far = 5 << 32
+	for name, lagging := range map[string]func(*elector.Config){
+		"candidate":     func(*elector.Config) {},
+		"not candidate": func(c *elector.Config) { c.NotCandidate = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			for seed := range uint64(20) {
+				cfg := cluster(seed, 3)
+				cfg.Nodes[0].Term, cfg.Nodes[1].Term = far, far+1
+				cfg.Nodes[2].Term = 7
+				cfg.Nodes[1].Absent = seed%2 == 0 // then c is needed for a quorum
+				lagging(&cfg.Nodes[2].Elector)
+				s := start(t, cfg)
+				requireLeaderWithin(t, s, bound(cfg))
+				require.NoError(t, s.RunFor(10*time.Second))
+				v, err := s.View("c")
+				require.NoError(t, err)
+				require.Equal(t, leader(t, s), v.Status.Leader)
+				require.Greater(t, v.Status.Term, lsn.Term(far))
+			}
+		})
+	}
+}
+
+// TestLeaderReaffirmsItselfOnceAPeriod: however often a voter says that its term
+// is higher.
+func TestLeaderReaffirmsItselfOnceAPeriod(t *testing.T) {
+	cfg := cluster(1, 3)
+	cfg.Begin = sim.Begin{Leader: "a", Term: 7}
+	reaffirmed := 0
+	cfg.Observer = func(e *sim.Event) {
+		if e.At > 0 && e.Node == "a" && e.Kind == sim.EventTransition {
+			require.Equal(t, elector.Reaffirmed, e.Transition.Reason)
+			reaffirmed++
+		}
+	}
+	s := start(t, cfg)
+	for i := range 5000 {
+		require.NoError(t, s.RunFor(time.Millisecond))
+		require.NoError(t, s.Inject("b", "a", elector.Message{Kind: elector.InvalidHeartbeat, Term: lsn.Term(10 * (i + 1))}))
+	}
+	require.InDelta(t, 10, reaffirmed, 1, "in five seconds of half a second each")
+}

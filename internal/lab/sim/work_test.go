@@ -1,0 +1,148 @@
+package sim_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/lab/sim"
+)
+
+// TestWorkNeverOverlaps: guarded work of two nodes never goes on at the same time,
+// whatever applications and operators say, and whenever, as long as work keeps to
+// the time that it is given. Every property checks that; here the nodes mostly
+// hand over to each other, by command, for fitness and by takeover.
+func TestWorkNeverOverlaps(t *testing.T) {
+	for range 5 {
+		rapid.Check(t, func(t *rapid.T) {
+			cfg := drawAbleCluster(t)
+			takeover := rapid.SampledFrom([]time.Duration{0, time.Second, 3 * time.Second}).Draw(t, "takeover")
+			for i := range cfg.Nodes {
+				cfg.Nodes[i].Work.Does = true
+				if takeover > 0 {
+					e := &cfg.Nodes[i].Elector
+					e.Takeover = max(takeover, e.Timing.HeartbeatBroadcast)
+				}
+			}
+			s, err := sim.New(cfg)
+			require.NoError(t, err)
+			require.NoError(t, s.RunFor(20*time.Second))
+			schedule := rapid.SliceOfN(drawStep(targets(s), handovers), 1, 40).Draw(t, "schedule")
+			require.NoError(t, play(s, schedule))
+		})
+	}
+}
+
+// handovers are mostly what makes leaders hand over, between some faults.
+var handovers = []string{
+	"wait", "transfer", "transfer", "transfer", "resign", "resign", "unfit", "fit", "fit", "stop", "abrupt", "restart", "restart",
+	"pause", "resume", "isolate", "pair", "healAll", "crash", "bounce", "reset",
+}
+
+// worker is an established cluster of three whose nodes all do guarded work.
+func worker(stops time.Duration) sim.Config {
+	cfg := cluster(1, 3)
+	cfg.Begin = sim.Begin{Leader: "a", Term: 7}
+	for i := range cfg.Nodes {
+		cfg.Nodes[i].Work = sim.Work{Does: true, Stops: stops}
+	}
+	return cfg
+}
+
+// tale is what the nodes did about work and leadership, in order.
+func tale(cfg *sim.Config) *[]string {
+	var told []string
+	cfg.Observer = func(e *sim.Event) {
+		switch t := e.Transition; {
+		case e.At <= 0:
+		case e.Kind == sim.EventWork, e.Kind == sim.EventWorkTold, e.Kind == sim.EventWorkStopped, e.Kind == sim.EventStopped:
+			told = append(told, string(e.Node)+" "+e.Kind.String())
+		case e.Kind == sim.EventTransition && (t.From == elector.Leader || t.To == elector.Leader):
+			told = append(told, string(e.Node)+" "+t.To.String()+" "+t.Reason.String())
+		}
+	}
+	return &told
+}
+
+func TestWorkStopsBeforeTheSuccessorLeads(t *testing.T) {
+	for do, want := range map[string]struct {
+		act  sim.Action
+		tale string
+	}{
+		"transfer": {
+			func(s *sim.Sim) error { return s.Transfer("a", "b") },
+			"a work-told, a work-stopped, a FOLLOWER TRANSFERRED, b LEADER ELECTED, b work",
+		},
+		"resign": {
+			func(s *sim.Sim) error { return s.Resign("a", time.Minute) },
+			"a work-told, a work-stopped, a FOLLOWER RESIGNED, c LEADER ELECTED, c work",
+		},
+		"unfit": {
+			func(s *sim.Sim) error { return s.SetFit("a", false) },
+			"a work-told, a work-stopped, a FOLLOWER RESIGNED, c LEADER ELECTED, c work",
+		},
+		"stop": {
+			func(s *sim.Sim) error { return s.Stop("a") },
+			"a work-told, a work-stopped, a DORMANT STOPPED, a stopped, c LEADER ELECTED, c work",
+		},
+		"transfer to a node that is cut off then": {
+			func(s *sim.Sim) error {
+				s.At(s.Now()+100*time.Millisecond, func(s *sim.Sim) error { return s.Isolate("b") })
+				s.At(s.Now()+100*time.Millisecond, func(s *sim.Sim) error { return s.Reset("a", "b") })
+				return s.Transfer("a", "b")
+			},
+			"a work-told, a work-stopped, a work",
+		},
+	} {
+		t.Run(do, func(t *testing.T) {
+			cfg := worker(200 * time.Millisecond)
+			told := tale(&cfg)
+			s := start(t, cfg)
+			s.At(time.Second, want.act)
+			require.NoError(t, s.RunUntil(3*time.Second))
+			require.Equal(t, want.tale, strings.Join(*told, ", "))
+		})
+	}
+}
+
+// TestWorkThatGoesOnEndsWithTheLease: the next leader comes no sooner, be the old
+// one told to stop, stopped abruptly or cut off.
+func TestWorkThatGoesOnEndsWithTheLease(t *testing.T) {
+	for do, act := range map[string]sim.Action{
+		"stop":     func(s *sim.Sim) error { return s.Stop("a") },
+		"abrupt":   func(s *sim.Sim) error { return s.StopAbruptly("a") },
+		"isolate":  func(s *sim.Sim) error { return s.Isolate("a") },
+		"transfer": func(s *sim.Sim) error { return s.Transfer("a", "b") },
+	} {
+		t.Run(do, func(t *testing.T) {
+			cfg := worker(time.Hour)
+			var began time.Duration
+			cfg.Observer = func(e *sim.Event) {
+				if e.Kind == sim.EventWork && e.At > 0 {
+					began = e.At
+				}
+			}
+			s := start(t, cfg)
+			require.NoError(t, s.RunFor(time.Second))
+			given := s.LeaseUntil("a")
+			require.NoError(t, act(s))
+			require.NoError(t, s.RunFor(10*time.Second))
+			require.GreaterOrEqual(t, began, given)
+			require.Less(t, began, given+8*time.Second)
+		})
+	}
+}
+
+func TestCheckerSeesWorkOverlap(t *testing.T) {
+	c := sim.NewChecker(sim.Checks{})
+	require.Nil(t, c.Work(1, "a", 10))
+	require.Nil(t, c.Work(10, "b", 20), "that of a is over")
+	require.Equal(t, "work", c.Work(19, "a", 25).Rule)
+	c = sim.NewChecker(sim.Checks{NoLeases: true})
+	require.Nil(t, c.Work(1, "a", 10))
+	require.Nil(t, c.Work(1, "b", 20))
+}
