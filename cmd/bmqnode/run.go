@@ -109,9 +109,8 @@ func serve(ctx context.Context, cfg cluster.Config, o *options, work func(contex
 		return usageError{err}
 	}
 	cfg.Logger = log
-	manager, err := sdnotify.FromEnvironment()
-	if err != nil {
-		return err
+	if err := sdnotify.Send("STATUS=starting"); err != nil {
+		return fmt.Errorf("notify socket of the service manager, NOTIFY_SOCKET: %w", err)
 	}
 	side, err := o.admin.open()
 	if err != nil {
@@ -124,7 +123,7 @@ func serve(ctx context.Context, cfg cluster.Config, o *options, work func(contex
 		return doctor.Explain(err)
 	}
 	server := side.serve(node, cfg, log.Named("admin"))
-	stopping := sync.OnceFunc(superviseBy(manager, node, log))
+	stopping := sync.OnceFunc(supervise(node, log))
 	context.AfterFunc(ctx, stopping) // the work may take its time to end
 	p := &post{options: o, node: node, cfg: cfg, side: side, log: log}
 	p.hooks.Go(func() { watchForDuplicate(node, log) })
