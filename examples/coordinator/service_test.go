@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -158,13 +159,18 @@ func TestALeaderThatLostItsLeadershipGrantsNothing(t *testing.T) {
 	require.ErrorIs(t, err, cluster.ErrNotLeader)
 }
 
-func TestAWorkerThatReportedAnEndDoesNotBeginAgainUnderItsToken(t *testing.T) {
+func TestAWorkerStopsWithItsGrantAndDoesNotBeginAgainUnderItsToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &worker{log: hclog.NewNullLogger(), working: Tokens{}, ended: Tokens{}}
+		var log bytes.Buffer
+		logger := hclog.New(&hclog.LoggerOptions{JSONFormat: true, Output: &log})
+		w := &worker{log: logger, working: Tokens{}, ended: Tokens{}}
 		token := Tokens{7: {Term: 1, Counter: 1}}
 		w.follow(token, time.Now().Add(grant))
 		require.Equal(t, token, w.question().Working)
+		w.work()
 		time.Sleep(grant)
+		w.work()
+		require.Equal(t, 1, strings.Count(log.String(), `"worked"`))
 		require.Equal(t, token, w.question().Ended)
 		w.follow(token, time.Now().Add(grant))
 		require.Empty(t, w.question().Working)
