@@ -14,7 +14,7 @@ func (n *Node) report(g *group, e *elector.Effects) {
 		g.since = time.Now()
 		n.hub.publish(Event{Group: g.name, Time: g.since, Transition: t})
 	}
-	if e.Anomaly.Kind != elector.AnomalyNone {
+	if e.Anomaly != (elector.Anomaly{}) {
 		n.reportAnomaly(g, e.Anomaly)
 	}
 }

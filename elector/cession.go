@@ -1,0 +1,76 @@
+package elector
+
+import "github.com/bmqelect/bmqelect/lsn"
+
+// cede releases the promises made to this node for the highest term that it leads in or
+// has proposed. It does nothing for a node that asked for none.
+func (m *Machine) cede(successor NodeID) {
+	if m.cfg.UnsafeNoScouting && successor == "" {
+		return // the unextended algorithm knows no promises
+	}
+	term := m.state.Leader.Term
+	if b := m.ballot(); b.Sent {
+		term = max(term, b.Term)
+	}
+	if term != 0 {
+		m.send(AllMembers, Message{Kind: LeadershipCession, Term: term, Successor: successor})
+	}
+}
+
+// hasCeded reports whether id gave up this node's term, so that nothing of that
+// leadership counts any more.
+func (m *Machine) hasCeded(id NodeID, term lsn.Term) bool {
+	voter, ok := m.voter(id)
+	return ok && term == m.state.Term && m.state.Ceded.Has(voter)
+}
+
+// onLeadershipCession releases what this node promised to the sender (§6.4) and, if it
+// followed or expected the sender, looks for another leader.
+func (m *Machine) onLeadershipCession(from NodeID, msg *Message) {
+	s := &m.state
+	if voter, ok := m.voter(from); ok && msg.Term == s.Term {
+		s.Ceded = s.Ceded.With(voter)
+	}
+	if s.Role != Follower {
+		return // it holds no promise and follows nobody
+	}
+	released := s.Promise.To == from && s.Promise.Term <= msg.Term
+	if released {
+		s.Promise = promise{}
+	}
+	f := &s.Follower
+	// A cession of an older leadership comes too late.
+	followed := f.Leader == from && f.LeaderTerm <= msg.Term
+	expected := f.Leader == "" && f.Tentative == from && s.Term <= msg.Term
+	switch {
+	case followed && msg.Successor != "":
+		m.loseLeader(Transferred, from)
+	case followed:
+		m.loseLeader(LeaderCeded, from)
+	case expected:
+		m.forgetLeader()
+	case released && msg.Successor != "": // it had lost sight of the leader before
+	case released:
+		m.retryStand()
+		return
+	default:
+		return
+	}
+	m.standAfterCession(msg.Successor)
+}
+
+// standAfterCession arms the next attempt to stand: §9.7. The named successor stands at
+// once, the others only after it had the time for an election. Nobody stays back for a
+// name that is no voter's.
+func (m *Machine) standAfterCession(successor NodeID) {
+	_, isVoter := m.voter(successor)
+	switch {
+	case !isVoter:
+		m.backOff()
+	case successor == m.cfg.Self:
+		m.state.Follower.SuccessorUntil = m.state.Now.Add(m.cfg.Timing.ElectionResult)
+		m.stand()
+	default:
+		m.standIn(m.cfg.Timing.ElectionResult + m.randomWait())
+	}
+}
