@@ -136,7 +136,7 @@ func (e Evidence) String() string {
 type Proof uint8
 
 const (
-	// ProofRefusedAfterEOF is the proof of §6.5: the evidence connection ended with a FIN,
+	// ProofRefusedAfterEOF is the proof of §6.5: the evidence connection (§6.8) ended with a FIN,
 	// and a new dial was refused.
 	ProofRefusedAfterEOF Proof = iota + 1
 	// ProofReincarnated is the proof of §6.6: the same identity came back with a higher
