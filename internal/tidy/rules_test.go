@@ -2,10 +2,8 @@ package tidy
 
 import (
 	"fmt"
-	"go/ast"
 	"io/fs"
 	"maps"
-	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -20,9 +18,6 @@ const protocol = "docs/protocol.md"
 var (
 	heading  = regexp.MustCompile(`(?m)^##+ (\d+(?:\.\d+)?) `)
 	citation = regexp.MustCompile(`\x{a7}(\d*(?:\.\d+)?)`)
-	// page is a reference to a Markdown file of the tree: no address of the web, and
-	// nothing hidden.
-	page = regexp.MustCompile(`(?:^|[^\w./:-])((?:\.\./)*\w[\w-]*(?:/\w[\w-]*)*\.md)\b`)
 )
 
 func TestRulesAreCited(t *testing.T) {
@@ -78,58 +73,5 @@ func TestUncitedRulesAreNoticed(t *testing.T) {
 		"a/b.go: " + protocol + " has no " + sign,
 		protocol + ": no code cites " + sign + "2.2",
 		protocol + ": no code cites " + sign + "2.3",
-	}, got)
-}
-
-func TestPagesThatAreReferredToExist(t *testing.T) {
-	require.Empty(t, missingPages(t, repository()))
-}
-
-// missingPages returns a line for each Markdown file that a document, or the code, refers
-// to and that is not there. Of test files only the comments count: tests make files.
-func missingPages(t *testing.T, root fs.FS) (broken []string) {
-	t.Helper()
-	look := func(name, text string) {
-		for _, ref := range matches(page, []byte(text)) {
-			places := []string{ref, path.Join(path.Dir(name), ref), path.Join("docs", ref)}
-			exists := func(place string) bool { _, err := fs.Stat(root, place); return err == nil }
-			if !slices.ContainsFunc(places, exists) {
-				broken = append(broken, fmt.Sprintf("%s: %s is not there", name, ref))
-			}
-		}
-	}
-	for _, name := range paths(t, root, func(name string) bool { return path.Ext(name) == ".md" }) {
-		text, err := fs.ReadFile(root, name)
-		require.NoError(t, err)
-		look(name, string(text))
-	}
-	for _, f := range goFiles(t, root) {
-		for _, comment := range f.syntax.Comments {
-			look(f.path, comment.Text())
-		}
-		ast.Inspect(f.syntax, func(n ast.Node) bool {
-			if text, ok := n.(*ast.BasicLit); ok && !f.test {
-				look(f.path, text.Value)
-			}
-			return true
-		})
-	}
-	return broken
-}
-
-func TestMissingPagesAreNoticed(t *testing.T) {
-	got := missingPages(t, tree(map[string]string{
-		"README.md":      "[a](docs/a.md#x), https://host/of/others.md, [b](docs/b.md)",
-		"docs/a.md":      "[up](../README.md) [out](../missing.md) a.md",
-		"a/a.go":         "package a // see a.md and PROTO" + "COL.md\nvar s = \"docs/c.md\"",
-		"a/a_test.go":    "package a // see d.md\nvar s = \"made.md\"",
-		".github/not.md": "e.md",
-	}))
-	require.Equal(t, []string{
-		"README.md: docs/b.md is not there",
-		"docs/a.md: ../missing.md is not there",
-		"a/a.go: PROTO" + "COL.md is not there",
-		"a/a.go: docs/c.md is not there",
-		"a/a_test.go: d.md is not there",
 	}, got)
 }
