@@ -1,6 +1,10 @@
 package elector
 
-import "github.com/bmqelect/bmqelect/lsn"
+import (
+	"slices"
+
+	"github.com/bmqelect/bmqelect/lsn"
+)
 
 // onLeaderHeartbeat follows a leader of this term or a higher one.
 func (m *Machine) onLeaderHeartbeat(from NodeID, msg *Message) {
@@ -177,7 +181,7 @@ func (m *Machine) died(peer NodeID) {
 	if s.Promise.To == peer {
 		s.Promise = promise{}
 	}
-	m.drop(peer)
+	m.held = slices.DeleteFunc(m.held, func(e Envelope) bool { return e.To == peer })
 	m.unavailable(peer)
 	if s.Role == Follower && s.Follower.Tentative == peer {
 		m.forgetLeader()

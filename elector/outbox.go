@@ -27,11 +27,6 @@ func (m *Machine) hold(e Envelope) {
 	m.held = append(m.held, e)
 }
 
-// drop forgets what waits for a process that is gone.
-func (m *Machine) drop(to NodeID) {
-	m.held = slices.DeleteFunc(m.held, func(h Envelope) bool { return h.To == to })
-}
-
 // outdated reports whether what waited for the disk is not true any more (§2.6): the
 // question of a round that is closed, or support for a node that gave up or was
 // overtaken meanwhile.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"time"
 
 	"github.com/bmqelect/bmqelect/scouting"
 )
@@ -114,116 +113,32 @@ func (m *Machine) successor() NodeID {
 	return m.BestSuccessor()
 }
 
-// eligible notes whether the application can lead here: §9.9.
-func (m *Machine) eligible(able bool) {
-	s := &m.state
-	if s.Unable == !able {
-		return
-	}
-	s.Unable = !able
-	if able {
-		m.ableAgain()
-		return
-	}
-	m.withdraw()
-	if to := m.unableSuccessor(); to != "" {
-		m.askTarget(to, handoverUnable)
-		m.heartbeat(to)
-	}
-}
-
-// unableSuccessor is to whom a leader whose application cannot lead hands over; "" for
-// nobody. Without a successor it leads on: a cession would help nobody.
-func (m *Machine) unableSuccessor() NodeID {
-	if m.state.Role == Leader && m.state.Unable && m.state.Leader.Handover.Cause < handoverUnable {
-		return m.BestSuccessor()
-	}
-	return ""
-}
-
-// withdraw ends what this node undertook to be elected.
-func (m *Machine) withdraw() {
-	switch m.state.Role {
-	case Follower:
-		m.closeRound()
-	case Candidate:
-		m.cede("")
-		m.become(Follower, Resigned, "")
-	}
-}
-
-// ableAgain lets a node stand that did not, and keeps a leader that was about to
-// hand over because it could not lead.
-func (m *Machine) ableAgain() {
-	s := &m.state
-	f, h := &s.Follower, &s.Leader.Handover
-	if !m.mayStand() {
-		return
-	}
-	idle := f.Leader == "" && f.Tentative == "" && f.StandAt == 0 && !f.Round.IsOpen()
-	switch {
-	case s.Role == Follower && idle:
-		m.backOff()
-	case s.Role == Leader && h.Cause == handoverUnable && !h.Stopping:
-		*h = Handover{}
-	}
-}
-
-// resign steps down, and rests: §9.10.
-func (m *Machine) resign(rest time.Duration) {
-	s := &m.state
-	rest = min(max(rest, 0), maxTimer)
-	if s.Role == Dormant || s.Role != Leader && rest == 0 {
-		return
-	}
-	s.RestEnd = 0
-	if rest > 0 {
-		s.RestEnd = s.Now.Add(rest)
-	}
-	m.withdraw()
-	if s.Role == Leader && m.mayReplace(handoverResign) {
-		m.startHandover(handoverResign)
-	}
-}
+// maxFailed keeps the longest Takeover, 24h, doubled so often, within a Duration.
+const maxFailed = 16
 
 // considerHandover lets a leader look, once a period, whether another node should lead.
 // The heartbeat that follows asks that node.
 func (m *Machine) considerHandover() {
 	s := &m.state
+	l := &s.Leader
 	if to := m.unableSuccessor(); to != "" {
 		m.askTarget(to, handoverUnable)
 		return
 	}
-	if m.cfg.Takeover == 0 || s.Leader.Handover != (Handover{}) {
+	// §9.12: each attempt that failed doubles the time.
+	wait := min(m.cfg.Takeover<<s.Takeover.Failed, maxTimer)
+	if wait == 0 || s.Now < s.Takeover.At.Add(wait) || l.Handover != (Handover{}) {
 		return
 	}
-	wait := m.takeoverWait()
-	if s.Now < s.Takeover.At.Add(wait) {
-		return
-	}
-	if to := m.preferred(wait); to != "" {
+	// §9.11: fitness counts from this leader's election, so that nodes that come and go do
+	// not make leadership flap.
+	own := saturate(m.cfg.Priority)
+	to := m.best(func(voter int) bool {
+		since := l.FitSince[voter]
+		return l.Priority[voter] > own && since != 0 && s.Now >= since.Add(wait)
+	})
+	if to != "" {
 		s.Takeover.At = s.Now
 		m.askTarget(to, handoverTakeover)
 	}
-}
-
-// preferred is the best voter of higher priority than this leader that was fit without a
-// break for the given time; "" for none: §9.11. Its fitness counts from this leader's
-// election, so that nodes that come and go do not make leadership flap.
-func (m *Machine) preferred(wait time.Duration) NodeID {
-	own := saturate(m.cfg.Priority)
-	return m.best(func(voter int) bool {
-		l := &m.state.Leader
-		since := l.FitSince[voter]
-		return l.Priority[voter] > own && since != 0 && m.state.Now >= since.Add(wait)
-	})
-}
-
-// maxFailed keeps the longest Takeover, 24h, doubled so often, within a Duration.
-const maxFailed = 16
-
-// takeoverWait is how long a preferred node must be fit. Each attempt that failed
-// doubles it: §9.12.
-func (m *Machine) takeoverWait() time.Duration {
-	return min(m.cfg.Takeover<<m.state.Takeover.Failed, maxTimer)
 }

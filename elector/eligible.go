@@ -1,0 +1,75 @@
+package elector
+
+import "time"
+
+// eligible notes whether the application can lead here: §9.9.
+func (m *Machine) eligible(able bool) {
+	s := &m.state
+	if s.Unable == !able {
+		return
+	}
+	s.Unable = !able
+	if able {
+		m.ableAgain()
+		return
+	}
+	m.withdraw()
+	if to := m.unableSuccessor(); to != "" {
+		m.askTarget(to, handoverUnable)
+		m.heartbeat(to)
+	}
+}
+
+// unableSuccessor is to whom a leader whose application cannot lead hands over; "" for
+// nobody. Without a successor it leads on: a cession would help nobody.
+func (m *Machine) unableSuccessor() NodeID {
+	if m.state.Role == Leader && m.state.Unable && m.state.Leader.Handover.Cause < handoverUnable {
+		return m.BestSuccessor()
+	}
+	return ""
+}
+
+// withdraw ends what this node undertook to be elected.
+func (m *Machine) withdraw() {
+	switch m.state.Role {
+	case Follower:
+		m.closeRound()
+	case Candidate:
+		m.cede("")
+		m.become(Follower, Resigned, "")
+	}
+}
+
+// ableAgain lets a node stand that did not, and keeps a leader that was about to
+// hand over because it could not lead.
+func (m *Machine) ableAgain() {
+	s := &m.state
+	f, h := &s.Follower, &s.Leader.Handover
+	if !m.mayStand() {
+		return
+	}
+	idle := f.Leader == "" && f.Tentative == "" && f.StandAt == 0 && !f.Round.IsOpen()
+	switch {
+	case s.Role == Follower && idle:
+		m.backOff()
+	case s.Role == Leader && h.Cause == handoverUnable && !h.Stopping:
+		*h = Handover{}
+	}
+}
+
+// resign steps down, and rests: §9.10.
+func (m *Machine) resign(rest time.Duration) {
+	s := &m.state
+	rest = min(max(rest, 0), maxTimer)
+	if s.Role == Dormant || s.Role != Leader && rest == 0 {
+		return
+	}
+	s.RestEnd = 0
+	if rest > 0 {
+		s.RestEnd = s.Now.Add(rest)
+	}
+	m.withdraw()
+	if s.Role == Leader && m.mayReplace(handoverResign) {
+		m.startHandover(handoverResign)
+	}
+}
