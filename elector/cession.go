@@ -24,7 +24,7 @@ func (m *Machine) hasCeded(id NodeID, term lsn.Term) bool {
 	return ok && term == m.state.Term && m.state.Ceded.Has(voter)
 }
 
-// onLeadershipCession releases what this node promised to the sender (§6.4) and, if it
+// onLeadershipCession releases what this node promised to the sender and, if it
 // followed or expected the sender, looks for another leader.
 func (m *Machine) onLeadershipCession(from NodeID, msg *Message) {
 	s := &m.state
@@ -35,7 +35,7 @@ func (m *Machine) onLeadershipCession(from NodeID, msg *Message) {
 		return // it holds no promise and follows nobody
 	}
 	released := s.Promise.To == from && s.Promise.Term <= msg.Term
-	if released {
+	if released { // §6.4
 		s.Promise = promise{}
 	}
 	f := &s.Follower

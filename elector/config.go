@@ -45,7 +45,7 @@ type Config struct {
 	UnsafeNoScouting bool
 }
 
-// Timing holds the timers of section 10 of docs/protocol.md, each on the node's own clock.
+// Timing holds the timers of the protocol, each on the node's own clock: §10.
 type Timing struct {
 	InitialWait        time.Duration // after start: discover an existing leader first
 	MaxRandomWait      time.Duration // the back-off before a scouting round is uniform up to this

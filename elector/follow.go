@@ -141,8 +141,8 @@ func (m *Machine) notePresent(id NodeID) {
 	}
 }
 
-// linkDown is a hint that the peer is gone: it ends following, never a promise. It may
-// decide an open round or proposal.
+// linkDown is a hint that the peer is gone: it ends following, never a promise (§6.7). It
+// may decide an open round or proposal.
 func (m *Machine) linkDown(peer NodeID) {
 	s := &m.state
 	if voter, ok := m.voter(peer); ok {
@@ -175,10 +175,10 @@ func (m *Machine) onNodeUnavailable(from NodeID, msg *Message) {
 	}
 }
 
-// died ends every promise to a process that is proven dead: §6.5, §6.6.
+// died ends every promise to a process that is proven dead.
 func (m *Machine) died(peer NodeID) {
 	s := &m.state
-	if s.Promise.To == peer {
+	if s.Promise.To == peer { // §6.5, §6.6
 		s.Promise = promise{}
 	}
 	m.held = slices.DeleteFunc(m.held, func(e Envelope) bool { return e.To == peer })
