@@ -2,111 +2,86 @@ package scenario
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"errors"
+	"fmt"
+	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 
 	"github.com/bmqelect/bmqelect/internal/base/yamltext"
 )
 
-// converter turns YAML into values and reports what the format leaves out of
-// YAML: a scenario is read by people, so there is one way to write a thing.
-type converter struct {
-	*report
-	foreign bool // something of YAML was met that the format leaves out
+// problem is one thing that is wrong with a file: what it is and what would be
+// right, on one line. Its pos is zero if the cause is not in the file.
+type problem struct {
+	pos     Pos
+	message string
 }
 
-// parse returns the file's mapping, or nil if it has none that can be read.
-func (c *converter) parse(text []byte) *value {
-	start := &value{pos: Pos{1, 1}}
-	text = bytes.TrimPrefix(text, []byte("\ufeff")) // some editors put it there
-	file, err := yamltext.Parse(text, parser.AllowDuplicateMapKey())
-	switch {
-	case errors.Is(err, yamltext.ErrBounds):
-		c.at(start, "this is no scenario: %s", err)
+// fileError names everything that is wrong with a file, in the order of the file.
+type fileError struct {
+	file     string
+	problems []problem
+}
+
+// Error returns one line for each problem: file:line:column: message.
+func (e *fileError) Error() string {
+	lines := make([]string, len(e.problems))
+	for i, p := range e.problems {
+		lines[i] = fmt.Sprintf("%s:%d:%d: %s", e.file, p.pos.Line, p.pos.Column, p.message)
+		if p.pos == (Pos{}) {
+			lines[i] = fmt.Sprintf("%s: %s", e.file, p.message)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// report collects problems.
+type report struct{ problems []problem }
+
+func (r *report) at(p place, format string, args ...any) {
+	message := strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " ")
+	if p.override != "" {
+		message = p.override + ": " + message
+	}
+	r.problems = append(r.problems, problem{p.pos, message})
+}
+
+// err returns a *fileError with what was collected, each problem once, or nil.
+func (r *report) err(file string) error {
+	if len(r.problems) == 0 {
 		return nil
-	case err != nil:
-		c.syntax(start, err)
-		return nil
 	}
-	root := c.document(start, file)
-	if c.foreign {
-		return nil // what is wrong with the rest follows from that
-	}
-	return root
+	slices.SortStableFunc(r.problems, func(a, b problem) int {
+		return cmp.Or(cmp.Compare(a.pos.Line, b.pos.Line), cmp.Compare(a.pos.Column, b.pos.Column))
+	})
+	return &fileError{file, slices.Compact(r.problems)}
 }
 
-func (c *converter) syntax(start *value, err error) {
-	var ye yaml.Error
-	if errors.As(err, &ye) && ye.GetToken() != nil {
-		c.at(&value{pos: position(ye.GetToken())}, "not YAML: %s", oneLine(ye.GetMessage()))
-		return
-	}
-	c.at(start, "not YAML: %s", oneLine(err.Error()))
+// place is where a value comes from; the zero place if there is no value.
+type place struct {
+	pos      Pos
+	key      string // of the value, as in lease
+	override string // what replaced the file's value, as in --set elector.lease=1s
 }
 
-func (c *converter) document(start *value, file *ast.File) *value {
-	if len(file.Docs) == 0 || file.Docs[0].Body == nil {
-		c.at(start, "the file is empty: a scenario begins with \"name:\"")
-		return nil
-	}
-	root := c.convert(file.Docs[0].Body)
-	if len(file.Docs) > 1 && file.Docs[1].Start != nil && !c.foreign {
-		c.at(&value{pos: position(file.Docs[1].Start)}, "a second document: one file is one scenario")
-	}
-	return root
-}
+func (p place) there() bool { return p != place{} }
 
-func (c *converter) convert(n ast.Node) *value {
-	v := &value{pos: position(n.GetToken())}
-	switch n := n.(type) {
-	case *ast.NullNode:
-		v.kind = null
-	case *ast.SequenceNode:
-		v.kind = list
-		for _, item := range n.Values {
-			v.items = append(v.items, c.convert(item))
-		}
-	case *ast.MappingNode:
-		c.mapping(v, n.Values)
-	case *ast.MappingValueNode:
-		c.mapping(v, []*ast.MappingValueNode{n})
-	case *ast.LiteralNode:
-		v.text = strings.TrimSpace(n.Value.Value)
-	case *ast.StringNode:
-		v.text = n.Value
-	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
-		v.text = n.GetToken().Value
-	default:
-		c.foreign = true
-		c.at(v, "anchors, aliases, tags, directives and the like are no part of the format: write plain values, lists and mappings")
+func placeOf(n ast.Node) place {
+	p := place{pos: position(n.GetToken())}
+	if m, ok := n.(*ast.MappingNode); ok && len(m.Values) > 0 && !m.IsFlowStyle {
+		p.pos = position(m.Values[0].Key.GetToken()) // not the colon behind it
 	}
-	return v
-}
-
-func (c *converter) mapping(v *value, entries []*ast.MappingValueNode) {
-	v.kind = mapping
-	firsts := map[string]*value{}
-	for i, e := range entries {
-		key := c.convert(e.Key)
-		if i == 0 && v.pos.Column > key.pos.Column {
-			v.pos = key.pos // a block mapping begins with its first key, not with the colon
-		}
-		if first := firsts[key.text]; first != nil {
-			c.at(key, "%q is there twice, first on line %d: leave one out", key.text, first.pos.Line)
-			continue
-		}
-		firsts[key.text] = key
-		held := c.convert(e.Value)
-		if held.kind == null {
-			held.pos = key.pos
-		}
-		v.fields = append(v.fields, field{key, held})
+	if path := n.GetPath(); path != "$" {
+		p.key = path[strings.LastIndex(path, ".")+1:]
 	}
+	return p
 }
 
 func position(t *token.Token) Pos {
@@ -116,5 +91,227 @@ func position(t *token.Token) Pos {
 	return Pos{max(t.Position.Line, 1), max(t.Position.Column, 1)}
 }
 
-// oneLine keeps the words of a message from elsewhere on one line.
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+// decode reads a text into keys, which is a pointer to a struct. What is not in
+// the format is reported; all that it says is for the builder to check.
+func (r *report) decode(text []byte, keys *fileKeys) {
+	start := place{pos: Pos{1, 1}}
+	text = bytes.TrimPrefix(text, []byte("\ufeff")) // some editors put it there
+	file, err := yamltext.Parse(text)
+	switch {
+	case errors.Is(err, yamltext.ErrBounds):
+		r.at(start, "this is no scenario: %s", err)
+		return
+	case err != nil:
+		r.library(start, err)
+		return
+	case len(file.Docs) == 0 || file.Docs[0].Body == nil:
+		r.at(start, "the file is empty: a scenario begins with \"name:\"")
+		return
+	}
+	body := file.Docs[0].Body
+	foreign := false
+	if ast.Walk(plain{r, &foreign}, body); foreign {
+		return // what is wrong with the rest follows from that
+	}
+	if len(file.Docs) > 1 && file.Docs[1].Start != nil {
+		second := place{pos: position(file.Docs[1].Start)}
+		r.at(second, "a second document: one file is one scenario")
+	}
+	var root mapping[fileKeys]
+	ctx := context.WithValue(context.Background(), reportKey{}, r)
+	decoder := yaml.NewDecoder(&bytes.Buffer{}, yaml.Strict())
+	if err := decoder.DecodeFromNodeContext(ctx, body, &root); err != nil {
+		r.library(start, err)
+	}
+	*keys = root.keys
+}
+
+// library reports an error of the YAML library where it says that it is.
+func (r *report) library(otherwise place, err error) {
+	at, text := otherwise, err.Error()
+	var found yaml.Error
+	if errors.As(err, &found) && found.GetToken() != nil {
+		at, text = place{pos: position(found.GetToken())}, found.GetMessage()
+	}
+	var syntax *yaml.SyntaxError
+	if errors.As(err, &syntax) {
+		text = "not YAML: " + text
+	}
+	r.at(at, "%s", text)
+}
+
+// plain reports what of YAML the format leaves out: a scenario is read by people,
+// so there is one way to write a thing.
+type plain struct {
+	*report
+	foreign *bool // something was met that the rest cannot be read without
+}
+
+func (p plain) Visit(n ast.Node) ast.Visitor {
+	switch n := n.(type) {
+	case *ast.AnchorNode, *ast.AliasNode, *ast.TagNode, *ast.MergeKeyNode, *ast.MappingKeyNode,
+		*ast.DirectiveNode:
+		p.at(placeOf(n), "anchors, aliases, tags, directives and the like are no part of the format: "+
+			"write plain values, lists and mappings")
+		*p.foreign = true
+		return nil
+	case *ast.MappingValueNode:
+		inNodes := strings.HasPrefix(n.Value.GetPath(), "$.nodes.")
+		if n.Value.Type() == ast.NullType && !inNodes {
+			key := n.Key.GetToken()
+			p.at(place{pos: position(key)}, "%q has no value: give one or leave the key out", key.Value)
+		}
+	case *ast.SequenceNode:
+		if len(n.Values) == 0 {
+			p.at(placeOf(n), "%s is an empty list: give an entry or leave the key out", placeOf(n).key)
+		}
+		for _, item := range n.Values {
+			if item.Type() == ast.NullType {
+				p.at(placeOf(item), "an entry without a value: give one or leave it out")
+			}
+		}
+	}
+	return p
+}
+
+// reportKey is the key under which a decoding finds its report.
+type reportKey struct{}
+
+// begin starts to decode a value: it returns the value's node and the report.
+func begin(ctx context.Context, unmarshal func(any) error) (n ast.Node, r *report, err error) {
+	err = unmarshal(&n)
+	return n, ctx.Value(reportKey{}).(*report), err
+}
+
+// describe says what a node is, for messages.
+func describe(n ast.Node) string {
+	switch n.(type) {
+	case ast.MapNode:
+		return "a mapping"
+	case *ast.SequenceNode:
+		return "a list"
+	}
+	return "a single value"
+}
+
+// scalar is a single value as the file writes it; the builder parses it.
+type scalar struct {
+	place
+	text string
+}
+
+func (s *scalar) UnmarshalYAML(ctx context.Context, unmarshal func(any) error) error {
+	n, r, err := begin(ctx, unmarshal)
+	if err == nil {
+		*s = r.scalar(n)
+	}
+	return err
+}
+
+func (r *report) scalar(n ast.Node) scalar {
+	s := scalar{place: placeOf(n)}
+	switch n := n.(type) {
+	case *ast.StringNode:
+		s.text = n.Value
+	case *ast.LiteralNode:
+		s.text = strings.TrimSpace(n.Value.Value)
+	case ast.ScalarNode:
+		s.text = n.GetToken().Value
+	default:
+		r.at(s.place, "%s is a single value, this is %s", s.key, describe(n))
+	}
+	return s
+}
+
+// names is a list of names of nodes or links, or a single one.
+type names struct {
+	place
+	items []scalar
+	word  string // of a single one
+}
+
+func (l *names) UnmarshalYAML(ctx context.Context, unmarshal func(any) error) error {
+	n, r, err := begin(ctx, unmarshal)
+	if err != nil {
+		return err
+	}
+	l.place = placeOf(n)
+	items, isList := n.(*ast.SequenceNode)
+	if !isList {
+		items = &ast.SequenceNode{Values: []ast.Node{n}}
+	}
+	for _, item := range items.Values {
+		if _, ok := item.(ast.ScalarNode); !ok {
+			r.at(placeOf(item), "a node or link is given by its name, this is %s", describe(item))
+			continue
+		}
+		l.items = append(l.items, r.scalar(item))
+	}
+	if !isList && len(l.items) == 1 {
+		l.word = l.items[0].text
+	}
+	return nil
+}
+
+// mapping is a mapping whose keys are the fields of the struct T.
+type mapping[T any] struct {
+	place
+	keys T
+}
+
+func (m *mapping[T]) UnmarshalYAML(ctx context.Context, unmarshal func(any) error) error {
+	n, r, err := begin(ctx, unmarshal)
+	if err != nil {
+		return err
+	}
+	m.place = placeOf(n)
+	entries, ok := n.(ast.MapNode)
+	if !ok {
+		r.at(m.place, "%s is a mapping of keys to values, this is %s", cmp.Or(m.key, "a scenario"), describe(n))
+		return nil
+	}
+	err = unmarshal(&m.keys)
+	var unknown *yaml.UnknownFieldError
+	switch {
+	case errors.As(err, &unknown): // names one of them, by chance
+		known := keyNames(reflect.TypeFor[T]())
+		for it := entries.MapRange(); it.Next(); {
+			if key := it.Key().GetToken(); !slices.Contains(known, key.Value) {
+				r.at(place{pos: position(key)}, "unknown key %q: %s", key.Value, suggest(key.Value, known))
+			}
+		}
+	case err != nil:
+		r.library(m.place, err)
+	}
+	return nil
+}
+
+// keyNames returns the keys that a struct is decoded from.
+func keyNames(t reflect.Type) (known []string) {
+	for i := range t.NumField() {
+		name, inline := keyName(t.Field(i))
+		if inline {
+			known = append(known, keyNames(t.Field(i).Type)...)
+		} else {
+			known = append(known, name)
+		}
+	}
+	return known
+}
+
+func keyName(f reflect.StructField) (name string, inline bool) {
+	tag := f.Tag.Get("yaml")
+	return cmp.Or(tag, strings.ToLower(f.Name)), tag == ",inline"
+}
+
+// fieldsOf returns the fields of type F of a struct, which is pointed to, by key.
+func fieldsOf[F any](keys any) map[string]*F {
+	found, v := map[string]*F{}, reflect.ValueOf(keys).Elem()
+	for i := range v.NumField() {
+		if f, ok := v.Field(i).Addr().Interface().(*F); ok {
+			name, _ := keyName(v.Type().Field(i))
+			found[name] = f
+		}
+	}
+	return found
+}
