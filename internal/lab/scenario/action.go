@@ -111,7 +111,8 @@ func (b *builder) action(k *actionKeys, step place) (a Action, text string, ok b
 // cut reads a cut or an isolation, which is a cut of all links of nodes.
 func (b *builder) cut(k *actionKeys, a *Action) (text string) {
 	how, resetText := "", ""
-	read(b, k.How, &how, oneOf("silent (the default: packets vanish) or reset (connections break)", "silent", "reset"))
+	const right = "silent (the default: packets vanish) or reset (connections break)"
+	read(b, k.How, &how, oneOf(right, "silent", "reset"))
 	if a.Do == "isolate" {
 		ids := b.list(k.Isolate, b.known)
 		a.Pairs = b.s.linksOf(ids)
@@ -124,7 +125,8 @@ func (b *builder) cut(k *actionKeys, a *Action) (text string) {
 		a.Pairs = l.pairs
 		text, resetText = phrase("cut", l.texts), phrase("reset", l.texts)
 		if how == "reset" && l.half.there() {
-			b.at(l.half.place, "a reset ends a connection, which has two directions: write a-b, not %s", l.half.text)
+			b.at(l.half.place, "a reset ends a connection, which has two directions: write a-b, not %s",
+				l.half.text)
 		}
 	}
 	if a.Do = "cut"; how != "reset" {
@@ -197,7 +199,8 @@ func (b *builder) setLink(m mapping[setLinkKeys], a *Action) (about []string) {
 func (b *builder) process(k *actionKeys, nodes names, a *Action) (text string) {
 	a.Nodes = b.list(nodes, b.known)
 	text = phrase(a.Do, texts(a.Nodes))
-	if read(b, k.Unsynced, &a.Unsynced, oneOf("lose or keep; leave it out to let the seed decide", "lose", "keep")) {
+	const right = "lose or keep; leave it out to let the seed decide"
+	if read(b, k.Unsynced, &a.Unsynced, oneOf(right, "lose", "keep")) {
 		text += map[string]string{"lose": " (unsynced lost)", "keep": " (unsynced kept)"}[a.Unsynced]
 	}
 	if read(b, k.Wipe, &a.Wipe, parseFlag); a.Wipe {
@@ -218,7 +221,9 @@ func Without(a Action, gone []NodeID) (left Action, ok bool) {
 	isGone := func(id NodeID) bool { return slices.Contains(gone, id) }
 	hadNodes, hadPairs := len(a.Nodes) > 0, len(a.Pairs) > 0
 	a.Nodes = slices.DeleteFunc(slices.Clone(a.Nodes), isGone)
-	a.Pairs = slices.DeleteFunc(slices.Clone(a.Pairs), func(p Pair) bool { return isGone(p.From) || isGone(p.To) })
+	a.Pairs = slices.DeleteFunc(slices.Clone(a.Pairs), func(p Pair) bool {
+		return isGone(p.From) || isGone(p.To)
+	})
 	a.Groups = slices.Clone(a.Groups)
 	for i, group := range a.Groups {
 		a.Groups[i] = slices.DeleteFunc(slices.Clone(group), isGone)

@@ -4,18 +4,11 @@ import (
 	"cmp"
 	"errors"
 	"regexp"
-	"slices"
 	"strings"
-	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/scouting"
 )
-
-const defaultProfile = "article"
-
-// announced are profiles that a later version will know.
-var announced = []string{"lan", "wan"}
 
 // electorKeys replace what the profile says.
 type electorKeys struct {
@@ -35,31 +28,25 @@ type electorKeys struct {
 // election reads how the nodes elect: the profile, and what replaces it.
 func (b *builder) election(k *fileKeys) {
 	e, own, scout := &b.s.Election, &k.Elector.keys, true
-	b.s.Profile = defaultProfile
+	b.s.Profile = "article"
 	read(b, k.Profile, &b.s.Profile, parseProfile)
 	e.Timing, _ = elector.Profile(b.s.Profile)
 	read(b, k.Scouting, &scout, parseFlag)
 	b.s.Scouting, e.UnsafeNoScouting = scout, !scout
 	read(b, k.Rule, &e.Rule, parseRule)
-	for _, timer := range []struct {
-		from scalar
-		to   *time.Duration
-	}{
-		{own.InitialWait, &e.Timing.InitialWait},
-		{own.MaxRandomWait, &e.Timing.MaxRandomWait},
-		{own.ScoutingResult, &e.Timing.ScoutingResult},
-		{own.ElectionResult, &e.Timing.ElectionResult},
-		{own.HeartbeatBroadcast, &e.Timing.HeartbeatBroadcast},
-		{own.Lease, &e.Timing.Lease},
-		{own.Takeover, &e.Takeover},
-	} {
-		read(b, timer.from, timer.to, parsePositive)
-	}
+	read(b, own.InitialWait, &e.Timing.InitialWait, parsePositive)
+	read(b, own.MaxRandomWait, &e.Timing.MaxRandomWait, parsePositive)
+	read(b, own.ScoutingResult, &e.Timing.ScoutingResult, parsePositive)
+	read(b, own.ElectionResult, &e.Timing.ElectionResult, parsePositive)
+	read(b, own.HeartbeatBroadcast, &e.Timing.HeartbeatBroadcast, parsePositive)
+	read(b, own.Lease, &e.Timing.Lease, parsePositive)
+	read(b, own.Takeover, &e.Takeover, parsePositive)
 	read(b, own.HeartbeatMissCount, &e.Timing.HeartbeatMissCount, parseInt)
 	read(b, own.ClockDrift, &e.Timing.ClockDriftPPM, parseDrift)
 	read(b, own.UnsafeQuorum, &e.UnsafeQuorum, parseFlag)
 	if read(b, own.Quorum, &e.Quorum, parseInt) && e.Quorum < 1 {
-		b.at(own.Quorum.place, "quorum is %d, but must be 1 or more; leave it out for a majority", e.Quorum)
+		b.at(own.Quorum.place, "quorum is %d, but must be 1 or more; leave it out for a majority",
+			e.Quorum)
 		e.Quorum = 0
 	}
 	b.validate(k)
@@ -85,36 +72,31 @@ func (b *builder) validate(k *fileKeys) {
 	}
 }
 
-var camelCase = regexp.MustCompile(`\b(Timing\.)?([A-Z][a-z]+)+\b`)
+var (
+	camelCase = regexp.MustCompile(`\b(Timing\.)?([A-Z][a-z]+)+\b`)
+	inside    = regexp.MustCompile(`\B[A-Z]`)
+)
 
 // inFormat writes the names of the elector's settings in its messages as the format
-// does: Timing.InitialWait is initial_wait here.
+// does: Timing.InitialWait is initial_wait here, and Voters are nodes.
 func inFormat(text string) string {
 	text = camelCase.ReplaceAllStringFunc(text, func(name string) string {
-		if name == "Voters" {
-			return "nodes"
-		}
-		var snake strings.Builder
-		for i, r := range strings.TrimPrefix(name, "Timing.") {
-			if i > 0 && r >= 'A' && r <= 'Z' {
-				snake.WriteByte('_')
-			}
-			snake.WriteRune(r)
-		}
-		return strings.ToLower(snake.String())
+		snake := inside.ReplaceAllString(strings.TrimPrefix(name, "Timing."), "_$0")
+		return strings.Replace(strings.ToLower(snake), "voters", "nodes", 1)
 	})
 	return strings.ReplaceAll(text, "drift", "clock_drift")
 }
 
 func parseProfile(text string) (string, string) {
+	_, ok := elector.Profile(text)
 	today := strings.Join(elector.ProfileNames(), " or ")
-	if slices.Contains(announced, text) {
-		return "", today + " today: " + strings.Join(announced, " and ") + " are for a later version"
+	switch {
+	case ok:
+		return text, ""
+	case text == "lan" || text == "wan":
+		return "", today + " today: lan and wan are for a later version"
 	}
-	if _, ok := elector.Profile(text); !ok {
-		return "", today
-	}
-	return text, ""
+	return "", today
 }
 
 func parseRule(text string) (scouting.Rule, string) {

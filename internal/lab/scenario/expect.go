@@ -106,7 +106,7 @@ func (b *builder) want(k *expectKeys, at place, e *Expectation) (text string) {
 			e.Want, text = l, "leader within "+span(l.Within)
 		}
 	case "leader_changes":
-		r, within := b.bounds(k.LeaderChanges, parseWhole, number)
+		r, within := b.bounds(k.LeaderChanges, parseCount, number)
 		e.Want, text = Changes{r}, "leader changes "+within
 	case "max_term":
 		var m MaxTerm
@@ -157,7 +157,9 @@ func (b *builder) leader(k *expectKeys) (Want, string) {
 }
 
 // bounds reads an exact figure or {min, max}, and writes it with show.
-func (b *builder) bounds(f bounds, parse func(string) (float64, string), show func(float64) string) (Range, string) {
+func (b *builder) bounds(
+	f bounds, parse func(string) (float64, string), show func(float64) string,
+) (Range, string) {
 	r := Range{math.Inf(-1), math.Inf(1)}
 	if read(b, f.exact, &r.Min, parse) {
 		r.Max = r.Min
@@ -187,7 +189,8 @@ func (b *builder) window(k *expectKeys, e *Expectation) {
 	if within, ok := e.Want.(LeaderWithin); ok {
 		for _, wrong := range []place{k.At.place, k.To.place} {
 			if wrong.there() {
-				b.at(wrong, "%s does not go with leader_within: it counts from from, for as long as it says", wrong.key)
+				b.at(wrong, "%s does not go with leader_within: it counts from from, for as long as it says",
+					wrong.key)
 			}
 		}
 		read(b, k.From, &e.From, parseDuration)
@@ -214,7 +217,8 @@ func (b *builder) window(k *expectKeys, e *Expectation) {
 	switch {
 	case !b.notAfterEnd(k.To.place, e.To):
 	case end > 0 && e.From >= end:
-		b.at(k.From.place, "%s is not before the end: duration is %s, nothing can be seen after it", span(e.From), span(end))
+		b.at(k.From.place, "%s is not before the end: duration is %s, nothing can be seen after it",
+			span(e.From), span(end))
 	case k.To.there() && e.From >= e.To:
 		b.at(k.To.place, "to is %s, but must be after from, %s", span(e.To), span(e.From))
 	}

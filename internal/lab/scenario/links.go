@@ -25,7 +25,8 @@ func (b *builder) links(given names, wide bool) (l linkList) {
 		if isLink {
 			pairs = b.oneLink(item)
 		} else if !wide {
-			b.at(item.place, "a link is written a-b or a->b, this is %q; all links of a node are cut by isolate", item.text)
+			b.at(item.place, "a link is written a-b or a->b, this is %q; "+
+				"all links of a node are cut by isolate", item.text)
 		} else if id, ok := b.known(item); ok {
 			pairs = b.s.linksOf([]NodeID{id})
 			b.needsLinks(item.place, pairs)
@@ -33,7 +34,8 @@ func (b *builder) links(given names, wide bool) (l linkList) {
 		if pairs == nil {
 			continue
 		}
-		if isLink && slices.ContainsFunc(pairs, func(p Pair) bool { return slices.Contains(l.pairs, p) }) {
+		given := func(p Pair) bool { return slices.Contains(l.pairs, p) }
+		if isLink && slices.ContainsFunc(pairs, given) {
 			b.at(item.place, "%s is in the list twice: leave one out", item.text)
 			continue
 		}

@@ -82,7 +82,9 @@ var overridable = []string{"profile", "scouting", "rule", "duration", "seed"}
 // override replaces settings. What follows from them is read later.
 func (r *report) override(f *fileKeys, set []string) {
 	settings := fieldsOf[scalar](f)
-	maps.DeleteFunc(settings, func(key string, _ *scalar) bool { return !slices.Contains(overridable, key) })
+	maps.DeleteFunc(settings, func(key string, _ *scalar) bool {
+		return !slices.Contains(overridable, key)
+	})
 	for key, s := range fieldsOf[scalar](&f.Elector.keys) {
 		settings["elector."+key] = s
 	}
@@ -202,8 +204,8 @@ func (b *builder) begin(m mapping[beginKeys]) {
 		}
 	}
 	if need := b.s.Election.QuorumSize(); present < need {
-		b.at(leader.place, "%s cannot have been elected: that takes %d voters, and %d are there at first",
-			id, need, present)
+		b.at(leader.place, "%s cannot have been elected: "+
+			"that takes %d voters, and %d are there at first", id, need, present)
 	}
 }
 

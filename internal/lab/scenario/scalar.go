@@ -77,12 +77,16 @@ func parseInt(text string) (int, string) {
 	return int(n), ""
 }
 
-func parseSeed(text string) (uint64, string) {
-	n, err := strconv.ParseUint(text, 10, 64)
+func parseSeed(text string) (uint64, string) { return parseWhole[uint64](text, 64) }
+
+func parseCount(text string) (float64, string) { return parseWhole[float64](text, 32) }
+
+func parseWhole[T uint64 | float64](text string, bits int) (T, string) {
+	n, err := strconv.ParseUint(text, 10, bits)
 	if err != nil {
 		return 0, "a whole number, 0 or more"
 	}
-	return n, ""
+	return T(n), ""
 }
 
 func parseTerm(text string) (lsn.Term, string) {
@@ -108,14 +112,6 @@ func parseLine(text string) (string, string) {
 		return line, ""
 	}
 	return "", "some text"
-}
-
-func parseWhole(text string) (float64, string) {
-	n, err := strconv.ParseUint(text, 10, 32)
-	if err != nil {
-		return 0, "a whole number, 0 or more"
-	}
-	return float64(n), ""
 }
 
 // parsePart returns a share, from 0 to 1.

@@ -71,7 +71,8 @@ func (b *builder) notAfterEnd(at place, t time.Duration) bool {
 // as a whole round fits before the end.
 func (b *builder) repeat(m mapping[repeatKeys], step place, at time.Duration) {
 	k, every := m.keys, time.Duration(0)
-	const example = "write it as in {every: 5s, until: 60s, do: [{cut: [a-b]}, {after: 1s, heal: all}]}"
+	const example = "write it as in {every: 5s, until: 60s, do: " +
+		"[{cut: [a-b]}, {after: 1s, heal: all}]}"
 	if !k.Every.there() {
 		b.at(m.place, "repeat has no every: %s", example)
 	}
@@ -97,17 +98,18 @@ func (b *builder) repeat(m mapping[repeatKeys], step place, at time.Duration) {
 	}
 	switch count := int64((until - at + every - 1) / every); {
 	case count <= 0:
-		b.at(step, "no round fits before the end: one lasts %s, and duration is %s", span(length), span(b.s.Duration))
+		b.at(step, "no round fits before the end: one lasts %s, and duration is %s",
+			span(length), span(b.s.Duration))
 		return
 	case count > int64((maxSteps-len(b.s.Timeline))/len(steps)):
-		b.at(step, "%d rounds are too many: a timeline has at most %d steps with its repetitions written out",
-			count, maxSteps)
+		b.at(step, "%d rounds are too many: "+
+			"a timeline has at most %d steps with its repetitions written out", count, maxSteps)
 		return
 	}
 	for ; at < until; at += every {
 		if at+length > b.s.Duration {
-			b.at(step, "the round at %s would last until %s, after the end: duration is %s; let until be earlier",
-				span(at), span(at+length), span(b.s.Duration))
+			b.at(step, "the round at %s would last until %s, after the end: duration is %s; "+
+				"let until be earlier", span(at), span(at+length), span(b.s.Duration))
 			return
 		}
 		for _, s := range steps {
@@ -126,8 +128,8 @@ func (b *builder) round(do []mapping[roundKeys]) (steps []Step, length time.Dura
 			after = length
 		}
 		if after < length {
-			b.at(m.place, "%s after the start of the round is before the step above, at %s: a timeline goes forward",
-				span(after), span(length))
+			b.at(m.place, "%s after the start of the round is before the step above, at %s: "+
+				"a timeline goes forward", span(after), span(length))
 		}
 		length = max(length, after)
 		if action, text, ok := b.action(&m.keys.Action, m.place); ok {

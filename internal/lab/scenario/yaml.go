@@ -24,24 +24,6 @@ type problem struct {
 	message string
 }
 
-// fileError names everything that is wrong with a file, in the order of the file.
-type fileError struct {
-	file     string
-	problems []problem
-}
-
-// Error returns one line for each problem: file:line:column: message.
-func (e *fileError) Error() string {
-	lines := make([]string, len(e.problems))
-	for i, p := range e.problems {
-		lines[i] = fmt.Sprintf("%s:%d:%d: %s", e.file, p.pos.Line, p.pos.Column, p.message)
-		if p.pos == (Pos{}) {
-			lines[i] = fmt.Sprintf("%s: %s", e.file, p.message)
-		}
-	}
-	return strings.Join(lines, "\n")
-}
-
 // report collects problems.
 type report struct{ problems []problem }
 
@@ -53,15 +35,21 @@ func (r *report) at(p place, format string, args ...any) {
 	r.problems = append(r.problems, problem{p.pos, message})
 }
 
-// err returns a *fileError with what was collected, each problem once, or nil.
+// err returns an error with a line file:line:column: message for each problem, once,
+// in the order of the file; nil if there is none.
 func (r *report) err(file string) error {
-	if len(r.problems) == 0 {
-		return nil
-	}
 	slices.SortStableFunc(r.problems, func(a, b problem) int {
 		return cmp.Or(cmp.Compare(a.pos.Line, b.pos.Line), cmp.Compare(a.pos.Column, b.pos.Column))
 	})
-	return &fileError{file, slices.Compact(r.problems)}
+	var errs []error
+	for _, p := range slices.Compact(r.problems) {
+		where := fmt.Sprintf("%s:%d:%d", file, p.pos.Line, p.pos.Column)
+		if p.pos == (Pos{}) {
+			where = file
+		}
+		errs = append(errs, errors.New(where+": "+p.message))
+	}
+	return errors.Join(errs...)
 }
 
 // place is where a value comes from; the zero place if there is no value.
@@ -120,14 +108,16 @@ func (r *report) decode(text []byte, keys *fileKeys) {
 	var root mapping[fileKeys]
 	ctx := context.WithValue(context.Background(), reportKey{}, r)
 	decoder := yaml.NewDecoder(&bytes.Buffer{}, yaml.Strict())
-	if err := decoder.DecodeFromNodeContext(ctx, body, &root); err != nil {
-		r.library(start, err)
-	}
+	r.library(start, decoder.DecodeFromNodeContext(ctx, body, &root))
 	*keys = root.keys
 }
 
-// library reports an error of the YAML library where it says that it is.
+// library reports an error of the YAML library, if there is one, where it says that
+// it is.
 func (r *report) library(otherwise place, err error) {
+	if err == nil {
+		return
+	}
 	at, text := otherwise, err.Error()
 	var found yaml.Error
 	if errors.As(err, &found) && found.GetToken() != nil {
@@ -267,21 +257,21 @@ func (m *mapping[T]) UnmarshalYAML(ctx context.Context, unmarshal func(any) erro
 	m.place = placeOf(n)
 	entries, ok := n.(ast.MapNode)
 	if !ok {
-		r.at(m.place, "%s is a mapping of keys to values, this is %s", cmp.Or(m.key, "a scenario"), describe(n))
+		r.at(m.place, "%s is a mapping of keys to values, this is %s",
+			cmp.Or(m.key, "a scenario"), describe(n))
 		return nil
 	}
 	err = unmarshal(&m.keys)
 	var unknown *yaml.UnknownFieldError
-	switch {
-	case errors.As(err, &unknown): // names one of them, by chance
-		known := keyNames(reflect.TypeFor[T]())
-		for it := entries.MapRange(); it.Next(); {
-			if key := it.Key().GetToken(); !slices.Contains(known, key.Value) {
-				r.at(place{pos: position(key)}, "unknown key %q: %s", key.Value, suggest(key.Value, known))
-			}
-		}
-	case err != nil:
+	if !errors.As(err, &unknown) {
 		r.library(m.place, err)
+		return nil
+	}
+	known := keyNames(reflect.TypeFor[T]())
+	for it := entries.MapRange(); it.Next(); { // the library names one of them, by chance
+		if key := it.Key().GetToken(); !slices.Contains(known, key.Value) {
+			r.at(place{pos: position(key)}, "unknown key %q: %s", key.Value, suggest(key.Value, known))
+		}
 	}
 	return nil
 }
