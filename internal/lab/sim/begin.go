@@ -19,7 +19,7 @@ func (s *Sim) begin() error {
 		if n.id != b.Leader {
 			start += t.InitialWait - s.cfg.Redial
 		}
-		s.startAt(n, start)
+		s.At(start, func(s *Sim) error { return s.Restart(n.id) })
 	}
 	if err := s.RunUntil(0); err != nil {
 		return fmt.Errorf("before time 0: %w", err)
