@@ -46,10 +46,10 @@ func TestReferenceNamesEveryKey(t *testing.T) {
 // inText are keys that are explained in a row of another.
 var inText = map[string][]string{"Timeline": {"at", "how", "unsynced", "wipe", "for"}}
 
-// rows returns the keys that begin a section's table rows.
+// rows returns the keys that begin the entries of a section's lists.
 func rows(section string) (keys []string) {
 	for line := range strings.Lines(section) {
-		if rest, ok := strings.CutPrefix(line, "| `"); ok {
+		if rest, ok := strings.CutPrefix(line, "- `"); ok {
 			key, _, _ := strings.Cut(rest, "`")
 			keys = append(keys, key)
 		}
@@ -68,15 +68,15 @@ func TestReferenceHasTheDefaults(t *testing.T) {
 		"heartbeat_broadcast": func(t *elector.Timing) time.Duration { return t.HeartbeatBroadcast },
 		"lease":               func(t *elector.Timing) time.Duration { return t.Lease },
 	} {
-		require.Contains(t, section, fmt.Sprintf("| `%s` | duration | %s | %s |\n", key, of(&article), of(&blazingmq)))
+		require.Contains(t, section, fmt.Sprintf("- `%s`: duration; %s, %s.\n", key, of(&article), of(&blazingmq)))
 	}
-	require.Contains(t, section, fmt.Sprintf("| %d | %d |\n", article.HeartbeatMissCount, blazingmq.HeartbeatMissCount))
-	require.Contains(t, section, fmt.Sprintf("| %s | %s |\n", percent(int(article.ClockDriftPPM)), percent(int(blazingmq.ClockDriftPPM))))
+	require.Contains(t, section, fmt.Sprintf("; %d, %d.\n", article.HeartbeatMissCount, blazingmq.HeartbeatMissCount))
+	require.Contains(t, section, fmt.Sprintf("; %s, %s.\n", percent(int(article.ClockDriftPPM)), percent(int(blazingmq.ClockDriftPPM))))
 	require.Contains(t, reference(t)["Nodes"], fmt.Sprintf("Up to %d nodes vote", scouting.MaxVoters))
 
 	plain, err := Parse("f.yaml", []byte(base))
 	require.NoError(t, err)
-	require.Contains(t, reference(t)["Network"], "| `"+span(plain.Network.Delay)+"` |\n")
+	require.Contains(t, reference(t)["Network"], "every message; default `"+span(plain.Network.Delay)+"`.\n")
 }
 
 func TestReferenceExamplesAreRight(t *testing.T) {
@@ -90,5 +90,5 @@ func TestReferenceExamplesAreRight(t *testing.T) {
 			examples++
 		}
 	}
-	require.Equal(t, 4, examples)
+	require.Equal(t, 3, examples)
 }
