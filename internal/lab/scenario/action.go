@@ -38,9 +38,6 @@ type setLinkKeys struct {
 
 type transferKeys struct{ To scalar }
 
-// empty reports whether a step says nothing of what it does.
-func (k *actionKeys) empty() bool { return reflect.ValueOf(k).Elem().IsZero() }
-
 // modifiers are the keys that say how, each with the actions that they go with.
 var modifiers = map[string][]string{
 	"how": {"cut", "isolate"}, "unsynced": {"crash"}, "wipe": {"restart"}, "for": {"step-down"},
@@ -56,29 +53,9 @@ func actionNames() []string {
 // action reads the one action of a step, and its text as the format writes it. It
 // returns false if there is not one, which it reports.
 func (b *builder) action(k *actionKeys, step place) (a Action, text string, ok bool) {
-	lists := fieldsOf[names](k)
-	found := slices.DeleteFunc(actionNames(), func(key string) bool {
-		switch key {
-		case "partition":
-			return k.Partition == nil
-		case "link":
-			return !k.Link.there()
-		case "transfer":
-			return !k.Transfer.there()
-		}
-		return !lists[key].there()
-	})
-	switch len(found) {
-	case 0:
-		b.at(step, "a step does nothing: add one of %s", strings.Join(actionNames(), ", "))
-		return a, "", false
-	case 1:
-	default:
-		b.at(step, "a step does one thing, this one does %s: make it %d steps",
-			strings.Join(found, " and "), len(found))
+	if a.Do, ok = b.one(k, actionNames(), step, "a step does"); !ok {
 		return a, "", false
 	}
-	a.Do = found[0]
 	for how, s := range fieldsOf[scalar](k) {
 		if s.there() && !slices.Contains(modifiers[how], a.Do) {
 			b.at(s.place, "%s does not go with %s", how, a.Do)
@@ -103,7 +80,7 @@ func (b *builder) action(k *actionKeys, step place) (a Action, text string, ok b
 			text += " to " + to.text
 		}
 	default:
-		text = b.process(k, *lists[a.Do], &a)
+		text = b.process(k, *fieldsOf[names](k)[a.Do], &a)
 	}
 	return a, text, true
 }

@@ -38,7 +38,7 @@ type bounds struct {
 type boundKeys struct{ Min, Max scalar }
 
 func (f *bounds) UnmarshalYAML(ctx context.Context, unmarshal func(any) error) error {
-	n, r, err := begin(ctx, unmarshal)
+	n, r, err := nodeOf(ctx, unmarshal)
 	if err != nil {
 		return err
 	}
@@ -67,32 +67,16 @@ func wantNames() []string { return keyNames(reflect.TypeFor[expectKeys]())[3:10]
 // want reads the one thing that an expectation wants, and returns its text; the Want
 // stays nil if a problem was reported that leaves nothing to check.
 func (b *builder) want(k *expectKeys, at place, e *Expectation) (text string) {
-	there := []bool{
-		k.Leader.there(), k.NoLeader.there(), k.LeaderWithin.there(), k.LeaderChanges.there(),
-		k.MaxTerm.there(), k.Availability.there(), k.MessagesPerSecond.there(),
-	}
-	var found []string
-	for i, name := range wantNames() {
-		if there[i] {
-			found = append(found, name)
-		}
-	}
-	switch len(found) {
-	case 0:
-		b.at(at, "an expectation wants nothing: add one of %s", strings.Join(wantNames(), ", "))
-		return ""
-	case 1:
-	default:
-		b.at(at, "an expectation wants one thing, this one wants %s: make it %d",
-			strings.Join(found, " and "), len(found))
+	key, ok := b.one(k, wantNames(), at, "an expectation wants")
+	if !ok {
 		return ""
 	}
 	for _, with := range []place{k.Term.place, k.Followers.place} {
 		if with.there() && !k.Leader.there() {
-			b.at(with, "%s does not go with %s", with.key, found[0])
+			b.at(with, "%s does not go with %s", with.key, key)
 		}
 	}
-	switch found[0] {
+	switch key {
 	case "leader":
 		e.Want, text = b.leader(k)
 	case "no_leader":

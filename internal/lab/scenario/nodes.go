@@ -28,7 +28,7 @@ type nodeList struct {
 }
 
 func (l *nodeList) UnmarshalYAML(ctx context.Context, unmarshal func(any) error) error {
-	n, r, err := begin(ctx, unmarshal)
+	n, r, err := nodeOf(ctx, unmarshal)
 	if err != nil {
 		return err
 	}

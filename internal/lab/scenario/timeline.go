@@ -48,7 +48,7 @@ func (b *builder) timeline(steps []mapping[stepKeys]) {
 			if action, text, ok := b.action(&k.Action, step.place); ok {
 				b.s.Timeline = append(b.s.Timeline, Step{at, step.pos, text, action})
 			}
-		case !k.Action.empty():
+		case given(&k.Action, actionNames()) != nil:
 			b.at(step.place, "repeat stands alone in its step: put the other action into do")
 		default:
 			b.repeat(k.Repeat, step.place, at)

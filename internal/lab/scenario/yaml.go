@@ -167,8 +167,8 @@ func (p plain) Visit(n ast.Node) ast.Visitor {
 // reportKey is the key under which a decoding finds its report.
 type reportKey struct{}
 
-// begin starts to decode a value: it returns the value's node and the report.
-func begin(ctx context.Context, unmarshal func(any) error) (n ast.Node, r *report, err error) {
+// nodeOf starts to decode a value: it returns the value's node and the report.
+func nodeOf(ctx context.Context, unmarshal func(any) error) (n ast.Node, r *report, err error) {
 	err = unmarshal(&n)
 	return n, ctx.Value(reportKey{}).(*report), err
 }
@@ -191,7 +191,7 @@ type scalar struct {
 }
 
 func (s *scalar) UnmarshalYAML(ctx context.Context, unmarshal func(any) error) error {
-	n, r, err := begin(ctx, unmarshal)
+	n, r, err := nodeOf(ctx, unmarshal)
 	if err == nil {
 		*s = r.scalar(n)
 	}
@@ -221,7 +221,7 @@ type names struct {
 }
 
 func (l *names) UnmarshalYAML(ctx context.Context, unmarshal func(any) error) error {
-	n, r, err := begin(ctx, unmarshal)
+	n, r, err := nodeOf(ctx, unmarshal)
 	if err != nil {
 		return err
 	}
@@ -250,7 +250,7 @@ type mapping[T any] struct {
 }
 
 func (m *mapping[T]) UnmarshalYAML(ctx context.Context, unmarshal func(any) error) error {
-	n, r, err := begin(ctx, unmarshal)
+	n, r, err := nodeOf(ctx, unmarshal)
 	if err != nil {
 		return err
 	}
@@ -304,4 +304,30 @@ func fieldsOf[F any](keys any) map[string]*F {
 		}
 	}
 	return found
+}
+
+// given returns those of these keys that have a value, in the order of the struct.
+func given(keys any, of []string) (found []string) {
+	v := reflect.ValueOf(keys).Elem()
+	for i := range v.NumField() {
+		name, _ := keyName(v.Type().Field(i))
+		if slices.Contains(of, name) && !v.Field(i).IsZero() {
+			found = append(found, name)
+		}
+	}
+	return found
+}
+
+// one returns the only one of these keys that has a value. It reports none, and
+// several; who says of what, as in "a step does".
+func (r *report) one(keys any, of []string, at place, who string) (key string, ok bool) {
+	switch found := given(keys, of); len(found) {
+	case 0:
+		r.at(at, "%s nothing: add one of %s", who, strings.Join(of, ", "))
+	case 1:
+		return found[0], true
+	default:
+		r.at(at, "%s one thing, this one has %s: make it %d", who, strings.Join(found, " and "), len(found))
+	}
+	return "", false
 }
