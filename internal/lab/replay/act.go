@@ -27,7 +27,8 @@ func (p *player) do(a scenario.Action, note *string) error {
 	case "cut":
 		return eachPair(a.Pairs, s.Cut)
 	case "reset":
-		return errors.Join(eachPair(a.Pairs, s.Reset), eachPair(a.Pairs, s.Cut), eachPair(reversed(a.Pairs), s.Cut))
+		back := reversed(a.Pairs)
+		return errors.Join(eachPair(a.Pairs, s.Reset), eachPair(a.Pairs, s.Cut), eachPair(back, s.Cut))
 	case "partition":
 		return s.Partition(a.Groups...)
 	case "heal":
@@ -37,7 +38,9 @@ func (p *player) do(a scenario.Action, note *string) error {
 		}
 		return eachPair(a.Pairs, s.Heal)
 	case "link":
-		return eachPair(a.Pairs, func(from, to elector.NodeID) error { return s.SetFaults(from, to, faults(a.Link)) })
+		return eachPair(a.Pairs, func(from, to elector.NodeID) error {
+			return s.SetFaults(from, to, faults(a.Link))
+		})
 	case "transfer":
 		*note = p.transfer(a.To)
 		return s.Err()

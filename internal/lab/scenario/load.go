@@ -220,7 +220,9 @@ func (s *Scenario) Config(n Node) elector.Config {
 // made to do; "" if nothing.
 func (s *Scenario) notLive() string {
 	var duplicate, reorder, clocks, terms, unfit, unsynced bool
-	look := func(l Link) { duplicate, reorder = duplicate || l.Duplicate > 0, reorder || l.Reorder > 0 }
+	look := func(l Link) {
+		duplicate, reorder = duplicate || l.Duplicate > 0, reorder || l.Reorder > 0
+	}
 	look(s.Network)
 	for _, n := range s.Nodes {
 		clocks, terms = clocks || n.ClockRatePPM != 0, terms || n.Term != 0

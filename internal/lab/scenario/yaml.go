@@ -327,7 +327,8 @@ func (r *report) one(keys any, of []string, at place, who string) (key string, o
 	case 1:
 		return found[0], true
 	default:
-		r.at(at, "%s one thing, this one has %s: make it %d", who, strings.Join(found, " and "), len(found))
+		r.at(at, "%s one thing, this one has %s: make it %d",
+			who, strings.Join(found, " and "), len(found))
 	}
 	return "", false
 }

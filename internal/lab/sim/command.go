@@ -13,7 +13,9 @@ func (s *Sim) Stop(id elector.NodeID) error { return s.stop(id, elector.Stop{}) 
 
 // StopAbruptly is Stop without waiting for guarded work, which goes on without
 // the elector until it has stopped or its deadline ends it.
-func (s *Sim) StopAbruptly(id elector.NodeID) error { return s.stop(id, elector.Stop{Abrupt: true}) }
+func (s *Sim) StopAbruptly(id elector.NodeID) error {
+	return s.stop(id, elector.Stop{Abrupt: true})
+}
 
 func (s *Sim) stop(id elector.NodeID, how elector.Stop) error {
 	n, err := s.process("stop", id, true)

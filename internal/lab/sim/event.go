@@ -45,8 +45,9 @@ const (
 )
 
 var eventNames = [eventKindEnd]string{
-	"invalid", "started", "crashed", "wiped", "stopped", "paused", "resumed", "cut", "healed", "faults", "reset",
-	"link-up", "link-down", "died", "sent", "delivered", "lost", "durable", "transition", "anomaly", "transfer",
+	"invalid", "started", "crashed", "wiped", "stopped", "paused", "resumed", "cut", "healed",
+	"faults", "reset", "link-up", "link-down", "died", "sent", "delivered", "lost", "durable",
+	"transition", "anomaly", "transfer",
 	"resign", "fit", "unfit", "work", "work-told", "work-stopped",
 }
 

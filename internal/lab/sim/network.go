@@ -138,7 +138,6 @@ func (s *Sim) transmit(from, to *node, m *elector.Message) {
 	if !l.ends[1-i].up {
 		return
 	}
-	s.stats.Sent++
 	s.observe(&Event{Kind: EventSent, Node: from.id, Peer: to.id, Message: *m})
 	d := &l.dirs[i]
 	if d.cut || s.chance(d.LossPPM) {
@@ -179,12 +178,10 @@ func (s *Sim) arrival(d *direction) time.Duration {
 }
 
 func (s *Sim) lost(from, to *node, m *elector.Message) {
-	s.stats.Lost++
 	s.observe(&Event{Kind: EventLost, Node: from.id, Peer: to.id, Message: *m})
 }
 
 func (s *Sim) deliver(n *node, from elector.NodeID, m *elector.Message) {
-	s.stats.Delivered++
 	s.observe(&Event{Kind: EventDelivered, Node: n.id, Peer: from, Message: *m})
 	s.hear(n, elector.Received{From: from, Message: *m})
 }

@@ -72,7 +72,6 @@ const maxSpins = 100
 // step lets the machine of an awake process act on an input, and carries out
 // its effects in their order.
 func (s *Sim) step(n *node, in elector.Input) {
-	s.stats.Steps++
 	if s.promises != nil {
 		s.promises.hears(s.now, n.id, in, s.promise(n))
 	}
@@ -82,7 +81,6 @@ func (s *Sim) step(n *node, in elector.Input) {
 		s.persist(n, eff.Persist)
 	}
 	for _, t := range eff.Transitions {
-		s.stats.Transitions++
 		s.observe(&Event{Kind: EventTransition, Node: n.id, Transition: t})
 		s.check(s.checker.Transition(n.id, t))
 		if t.To == elector.Leader && s.promises != nil {
@@ -90,7 +88,6 @@ func (s *Sim) step(n *node, in elector.Input) {
 		}
 	}
 	if eff.Anomaly.Kind != elector.AnomalyNone {
-		s.stats.Anomalies++
 		s.observe(&Event{Kind: EventAnomaly, Node: n.id, Peer: eff.Anomaly.Peer, Anomaly: eff.Anomaly})
 	}
 	for i := range eff.Messages {

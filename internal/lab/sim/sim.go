@@ -21,16 +21,7 @@ type Sim struct {
 	checker  *Checker
 	promises *promises // nil if leases are not checked
 	trace    []Event   // the last TraceLines events, and some before them
-	stats    Stats
 	err      error
-}
-
-// Stats counts what happened since time 0.
-type Stats struct {
-	Sent, Delivered, Lost uint64 // messages, one per receiver
-	Steps                 uint64 // of machines
-	Transitions           uint64
-	Anomalies             uint64
 }
 
 // Action is something that a schedule does to the cluster.
@@ -107,9 +98,6 @@ func (s *Sim) checks() Checks {
 
 // Now is the simulated time.
 func (s *Sim) Now() time.Duration { return s.now }
-
-// Stats returns what was counted since time 0.
-func (s *Sim) Stats() Stats { return s.stats }
 
 // Err returns the first violation or failed action, nil if there was none.
 func (s *Sim) Err() error { return s.err }
