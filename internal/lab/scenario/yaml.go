@@ -28,10 +28,11 @@ type problem struct {
 type report struct{ problems []problem }
 
 func (r *report) at(p place, format string, args ...any) {
-	message := strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " ")
+	message := fmt.Sprintf(format, args...)
 	if p.override != "" {
 		message = p.override + ": " + message
 	}
+	message = strings.Join(strings.Fields(message), " ") // on one line
 	r.problems = append(r.problems, problem{p.pos, message})
 }
 
