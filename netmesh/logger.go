@@ -26,22 +26,18 @@ type warning struct{ kind, who string }
 
 // warn logs unless the same was logged a short while ago.
 func (l *logger) warn(kind, who, msg string, args ...any) {
-	l.limited(l.Warn, kind, who, msg, args...)
-}
-
-// warnRefused is warn for a handshake that failed, with what to do about it. Two
-// processes that may both vote by one name are an error.
-func (l *logger) warnRefused(r Reason, who, msg string, args ...any) {
-	level := l.Warn
-	if r == ReasonCopied {
-		level = l.Error
-	}
-	l.limited(level, r.String(), who, msg, withAdvice(r, args...)...)
-}
-
-func (l *logger) limited(log func(string, ...any), kind, who, msg string, args ...any) {
 	if repeats, due := l.due(warning{kind, who}, time.Now()); due {
-		log(msg, append(args, "reason", kind, "repeats", repeats)...)
+		l.Warn(msg, append(args, "reason", kind, "repeats", repeats)...)
+	}
+}
+
+// warnRefused is warn for a handshake that failed. Two processes that may both vote by one
+// name are an error.
+func (l *logger) warnRefused(r Reason, who, msg string, args ...any) {
+	if r != ReasonCopied {
+		l.warn(r.String(), who, msg, args...)
+	} else if repeats, due := l.due(warning{r.String(), who}, time.Now()); due {
+		l.Error(msg, append(args, "reason", r.String(), "repeats", repeats)...)
 	}
 }
 

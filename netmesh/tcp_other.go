@@ -7,6 +7,5 @@ import (
 	"time"
 )
 
-// setUserTimeout does nothing: the option is Linux's. Pings notice a dead peer
-// all the same.
+// setUserTimeout does nothing: the option is Linux's. Pings notice a dead peer, too.
 func setUserTimeout(syscall.RawConn, time.Duration) error { return nil }

@@ -6,7 +6,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/bmqelect/bmqelect/cluster"
-	"github.com/bmqelect/bmqelect/netmesh"
+	"github.com/bmqelect/bmqelect/cluster/findings"
 )
 
 const (
@@ -53,7 +53,7 @@ func connected(st cluster.Status) bool {
 // refusedBy are the members with which this node disagrees on who has its name.
 func refusedBy(st cluster.Status) (by []cluster.NodeID) {
 	for _, f := range st.Findings {
-		if f.Kind == netmesh.FindingNameTwice && f.Peer != st.Node {
+		if f.Kind == findings.NameTwice && f.Peer != st.Node {
 			by = append(by, f.Peer)
 		}
 	}

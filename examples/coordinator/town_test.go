@@ -15,7 +15,7 @@ import (
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/cluster/clustertest"
 	"github.com/bmqelect/bmqelect/examples/coordinator/audit"
-	"github.com/bmqelect/bmqelect/netmesh"
+	"github.com/bmqelect/bmqelect/netmesh/fault"
 )
 
 var three = []cluster.NodeID{"a", "b", "c"}
@@ -54,7 +54,7 @@ func (w *town) all() (list []*citizen) {
 // citizen is a process that runs.
 type citizen struct {
 	*process
-	faults *netmesh.Faults // of its node's network
+	faults *fault.Faults   // of its node's network
 	killed context.Context // ends when it is
 	kill   context.CancelFunc
 	stop   context.CancelFunc // lets it leave

@@ -5,7 +5,7 @@ import (
 	"net/http"
 
 	"github.com/bmqelect/bmqelect/cluster"
-	"github.com/bmqelect/bmqelect/netmesh"
+	"github.com/bmqelect/bmqelect/netmesh/fault"
 )
 
 // FaultRequest is the body of POST /v1/faults. Healing comes before cutting.
@@ -55,7 +55,7 @@ func (s *Server) postFaults(w http.ResponseWriter, r *http.Request) {
 	s.getFaults(w, r)
 }
 
-func (r FaultRequest) apply(f *netmesh.Faults) {
+func (r FaultRequest) apply(f *fault.Faults) {
 	if r.HealAll {
 		f.HealAll()
 	}
@@ -64,8 +64,8 @@ func (r FaultRequest) apply(f *netmesh.Faults) {
 	}
 	for _, c := range []struct {
 		peers []cluster.NodeID
-		dir   netmesh.Direction
-	}{{r.Cut, netmesh.Both}, {r.CutIn, netmesh.In}, {r.CutOut, netmesh.Out}} {
+		dir   fault.Direction
+	}{{r.Cut, fault.Both}, {r.CutIn, fault.In}, {r.CutOut, fault.Out}} {
 		for _, p := range c.peers {
 			f.Cut(p, c.dir)
 		}

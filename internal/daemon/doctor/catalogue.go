@@ -4,11 +4,11 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/bmqelect/bmqelect/netmesh"
+	"github.com/bmqelect/bmqelect/cluster/findings"
 )
 
 // Kind names something that can be wrong; it is its heading in docs/errors.md.
-// The kinds of netmesh.Finding are kinds here, too.
+// The kinds of findings.Finding are kinds here, too.
 type Kind string
 
 // The kinds that are no findings of nodes.
@@ -57,9 +57,6 @@ func See(k Kind) string { return errorsPage + "#" + string(k) }
 // Kinds are all kinds, sorted.
 func Kinds() []Kind { return slices.Sorted(maps.Keys(catalogue)) }
 
-// kindOf is a finding's kind.
-func kindOf(k netmesh.FindingKind) Kind { return Kind(k.String()) }
-
 type words struct{ why, mend string }
 
 var catalogue = merged(amongNodes, ofRunning, ofPlanned)
@@ -76,19 +73,18 @@ func merged(parts ...map[Kind]words) map[Kind]words {
 // What to do is said in one place, by the kind itself.
 var amongNodes = func() map[Kind]words {
 	all := map[Kind]words{}
-	for kind, why := range map[netmesh.FindingKind]string{
-		netmesh.FindingVotersDiffer:         "quorums of different lists need not share a voter: two leaders become possible",
-		netmesh.FindingSettingsDiffer:       "a leader trusts its lease for as long as its own timers say, the others promise it by theirs",
-		netmesh.FindingClockRate:            "leases keep leaders apart only while clocks run at nearly one rate",
-		netmesh.FindingProxyBetween:         "a proxy that refuses a connection looks like the death of the process behind it",
-		netmesh.FindingAdvertiseUnreachable: "when this link is lost, only one of the two ends can make the next one",
-		netmesh.FindingWrongCluster:         "clusters never mix: the two do not see each other",
-		netmesh.FindingNameTwice:            "votes are counted by name; the others refuse the younger of the two processes",
-		netmesh.FindingDirectoryCopied:      "a process on a copy does not know what the other one voted, and could vote twice",
-		netmesh.FindingVersion:              "the two cannot talk, so neither counts for the other's quorum",
-		netmesh.FindingWrongNode:            "the member that is meant is not reached",
+	for kind, why := range map[findings.Kind]string{
+		findings.VotersDiffer:    "quorums of different lists need not share a voter: two leaders become possible",
+		findings.SettingsDiffer:  "a leader trusts its lease for as long as its own timers say, the others promise it by theirs",
+		findings.ClockRate:       "leases keep leaders apart only while clocks run at nearly one rate",
+		findings.ProxyBetween:    "a proxy that refuses a connection looks like the death of the process behind it",
+		findings.WrongCluster:    "clusters never mix: the two do not see each other",
+		findings.NameTwice:       "votes are counted by name; the others refuse the younger of the two processes",
+		findings.DirectoryCopied: "a process on a copy does not know what the other one voted, and could vote twice",
+		findings.Version:         "the two cannot talk, so neither counts for the other's quorum",
+		findings.WrongNode:       "the member that is meant is not reached",
 	} {
-		all[kindOf(kind)] = words{why, kind.Advice()}
+		all[Kind(kind)] = words{why, kind.Advice()}
 	}
 	return all
 }()
@@ -113,6 +109,10 @@ var ofRunning = map[Kind]words{
 }
 
 var ofPlanned = map[Kind]words{
+	"advertise-unreachable": {
+		"when a link is lost, only one of the two ends can make the next one",
+		"advertise an address at which the others reach the node, or open the way to it",
+	},
 	DiskFull:        {"a node whose disk keeps nothing stops to vote", "make room, or put the data directory elsewhere"},
 	DeathProof:      {"where addresses are translated, a refused connection may be the translator's word, and proves no death", "set no-death-proof on every node, unless the translation is always up"},
 	ConfigInvalid:   {"the node does not start", "correct it; 'bmqnode run --help' has every option"},

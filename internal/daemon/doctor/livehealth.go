@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/cluster/findings"
 	"github.com/bmqelect/bmqelect/netmesh"
 )
 
@@ -23,7 +24,7 @@ func (s *survey) failures() {
 // differ are told once for all, if both ends answer.
 func (s *survey) findings() {
 	type key struct {
-		kind netmesh.FindingKind
+		kind findings.Kind
 		pair string
 	}
 	known := map[key]bool{}
@@ -32,12 +33,12 @@ func (s *survey) findings() {
 			ends := []string{string(a.Node), string(f.Peer)}
 			slices.Sort(ends)
 			k := key{f.Kind, strings.Join(ends, " - ")}
-			told := f.Kind == netmesh.FindingVotersDiffer && slices.Contains(s.names(), f.Peer) && slices.Contains(s.names(), a.Node)
+			told := f.Kind == findings.VotersDiffer && slices.Contains(s.names(), f.Peer) && slices.Contains(s.names(), a.Node)
 			if known[k] || told {
 				continue
 			}
 			known[k] = true
-			s.problem(Fail, kindOf(f.Kind), "finding", k.pair, "%s", f.Detail).Mend = f.Advice
+			s.problem(Fail, Kind(f.Kind), "finding", k.pair, "%s", f.Detail).Mend = f.Advice
 		}
 	}
 	if len(known) == 0 {

@@ -14,9 +14,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/cluster/findings"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/store"
-	"github.com/bmqelect/bmqelect/netmesh"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -80,7 +80,7 @@ func TestAQuorumThatIsSpelledOutIsTheDefault(t *testing.T) {
 	}
 	r := ExaminePlans(t.Context(), plans, nil)
 	for _, c := range r.Checks {
-		require.NotEqual(t, kindOf(netmesh.FindingSettingsDiffer), c.Kind, "%+v", c)
+		require.NotEqual(t, Kind(findings.SettingsDiffer), c.Kind, "%+v", c)
 	}
 }
 
