@@ -120,7 +120,7 @@ func (c Config) withDefaults() Config {
 	c.times = c.derivedTimes()
 	setDefault(&c.Seed, rand.Uint64())
 	if c.Network == nil {
-		c.Network = tcpNetwork{userTimeout: c.times.idle}
+		c.Network = tcpNetwork{}
 	}
 	if c.Clock == nil {
 		c.Clock = clock.Process()

@@ -169,7 +169,7 @@ func (m *Mesh) probe(l *link, addr string) error {
 	if err != nil {
 		return err
 	}
-	if c := theirs.connection(l.dialer); !c.sameProcess(&l.connection) {
+	if c := theirs.connection(l.dialer); c.identity != l.identity || c.boot != l.boot || c.twin(l.process) {
 		return fmt.Errorf("another process called %q answers, at boot %d of identity %s and not %d of %s",
 			l.node, c.boot, uuid.UUID(c.identity), l.boot, l.identity)
 	}

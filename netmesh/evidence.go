@@ -2,7 +2,6 @@ package netmesh
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/subtle"
 	"errors"
 	"fmt"
@@ -38,14 +37,6 @@ type evidence struct {
 	// end, EvidenceTimeout if this kernel gave it up, EvidenceNone while it stands.
 	seen     elector.Evidence
 	provable bool // as it was when the link ended
-}
-
-// newKey returns what the dialer of a link shows to have its evidence connection
-// accepted: strangers do not know it.
-func newKey() []byte {
-	key := make([]byte, 16)
-	_, _ = rand.Read(key) // never fails
-	return key
 }
 
 // keepEvidence makes the evidence connection of a link that this side dialed again and
@@ -217,7 +208,10 @@ func (p *peer) provable(l *link) bool {
 // and its evidence connection have ended, that one by a FIN. Called with Mesh.mu held.
 func (p *peer) seekProof() {
 	if e := p.evidence; e != nil && p.link == nil && e.seen == elector.EvidenceEOF && e.provable {
-		p.proof = proofWanted{addr: e.l.listens(), epoch: p.epoch}
+		p.proof = proofWanted{addr: e.l.info.Address, epoch: p.epoch}
+		if e.l.dialed {
+			p.proof.addr = e.l.info.Remote // it was reached there
+		}
 		p.lazy = false
 		p.wake.wake()
 	}

@@ -185,8 +185,3 @@ func (m *Mesh) awaitEnd(c *connection) {
 	m.mu.RUnlock()
 	pause(m.ctx, m.cfg.times.handshake/2, e.over, e.dropped) // dropped: there is another link
 }
-
-// sameProcess reports whether c and another connection lead to the same process.
-func (c *connection) sameProcess(other *connection) bool {
-	return c.identity == other.identity && c.boot == other.boot && !c.twin(other.process)
-}

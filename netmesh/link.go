@@ -197,12 +197,3 @@ func (l *link) verdict(err error) (elector.Evidence, error) {
 	}
 	return evidenceOf(err), err
 }
-
-// listens returns where the process at the other end listens, as well as it is
-// known: for a dialed connection it is the address that it was reached by.
-func (l *link) listens() string {
-	if l.dialed {
-		return l.info.Remote
-	}
-	return l.info.Address
-}

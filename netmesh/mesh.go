@@ -234,7 +234,11 @@ func (m *Mesh) record(node elector.NodeID) *peer {
 	if m.closing || len(m.peers) >= maxMembers {
 		return nil
 	}
-	p := newPeer(m, node)
+	p := &peer{
+		m: m, node: node, callbacks: make(callbackLock, 1), wake: newWaker(),
+		status: peerStatus{since: time.Now()},
+	}
+	p.ctx, p.cancel = context.WithCancel(m.ctx)
 	m.peers[node] = p
 	m.others.Go(p.dialLoop)
 	return p

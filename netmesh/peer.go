@@ -61,15 +61,6 @@ type peerStatus struct {
 	err   string
 }
 
-func newPeer(m *Mesh, node elector.NodeID) *peer {
-	p := &peer{
-		m: m, node: node, callbacks: make(callbackLock, 1), wake: newWaker(),
-		status: peerStatus{since: time.Now()},
-	}
-	p.ctx, p.cancel = context.WithCancel(m.ctx)
-	return p
-}
-
 // send is called with Mesh.mu held.
 func (p *peer) send(group string, msg *elector.Message) bool {
 	if p == nil || p.link == nil {
