@@ -58,7 +58,6 @@ type PeerInfo struct {
 type Ping struct {
 	Sent, Back         time.Duration // here: when the ping left, when its answer was read
 	Received, Answered time.Duration // there: when the ping came, when its answer left
-	Wall               time.Duration // the peer's wall clock less this node's, about
 }
 
 // Clock is read for every ping, from several goroutines: always positive, never

@@ -75,7 +75,7 @@ type ping struct {
 	Number   uint64
 	Received int64 // when the ping came, by the answerer's clock; ns
 	Sent     int64 // when the pong left, by the same
-	Wall     int64 // then, by its wall clock; Unix time in ns
+	Wall     int64 // then, by its wall clock; Unix time in ns; for older builds
 }
 
 // hello returns this process's introduction to a node.

@@ -101,13 +101,12 @@ func (l *link) ponged(p *ping) error {
 	if l.m.observer == nil {
 		return nil
 	}
-	answered := Ping{Sent: sent, Back: back, Received: time.Duration(p.Received), Answered: time.Duration(p.Sent)}
-	delay := (answered.Back - answered.Sent) - (answered.Answered - answered.Received)
-	answered.Wall = time.Until(time.Unix(0, p.Wall)) + delay/2
 	l.p.callbacks.lock()
 	defer l.p.callbacks.unlock()
 	if l.current() {
-		l.m.observer.Answered(l.p.node, answered)
+		l.m.observer.Answered(l.p.node, Ping{
+			Sent: sent, Back: back, Received: time.Duration(p.Received), Answered: time.Duration(p.Sent),
+		})
 	}
 	return nil
 }

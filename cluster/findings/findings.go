@@ -79,5 +79,4 @@ type Clock struct {
 	// Rate is how much faster the member's clock runs, in parts per million, and Doubt by
 	// how much that may be wrong. Both are 0 until some 24 pings were answered.
 	Rate, Doubt float64
-	Wall        time.Duration // the member's wall clock less this node's, to within RTT/2
 }

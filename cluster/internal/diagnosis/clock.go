@@ -23,11 +23,10 @@ type clockRate struct {
 	best      netmesh.Ping   // the quickest of them
 	kept      []netmesh.Ping // of the windows before, the oldest first
 	low, high float64        // bounds of the rate, in parts per million
-	wall      time.Duration
 }
 
 func (c *clockRate) clock() findings.Clock {
-	return findings.Clock{Rate: (c.low + c.high) / 2, Doubt: (c.high - c.low) / 2, Wall: c.wall}
+	return findings.Clock{Rate: (c.low + c.high) / 2, Doubt: (c.high - c.low) / 2}
 }
 
 // rateBetween returns the bounds that two pings leave, the earlier one first. They hold
@@ -44,7 +43,6 @@ func rateBetween(a, b netmesh.Ping) (low, high float64, ok bool) {
 // add takes a ping into account, and reports whether the bounds are new.
 func (c *clockRate) add(p netmesh.Ping) (renewed bool) {
 	delay := func(p netmesh.Ping) time.Duration { return (p.Back - p.Sent) - (p.Answered - p.Received) }
-	c.wall = p.Wall
 	if c.count == 0 || delay(p) < delay(c.best) {
 		c.best = p
 	}

@@ -55,7 +55,6 @@ func TestClockThatRunsFastIsFoundByBothEnds(t *testing.T) {
 		c := a.Clocks()["b"]
 		require.InDelta(t, 30_000, c.Rate, c.Doubt+1)
 		require.Less(t, c.Doubt, 1000.0)
-		require.InDelta(t, 0, c.Wall.Seconds(), .01)
 
 		b.clock.change(0, 0) // fixed
 		time.Sleep(4 * time.Minute)
