@@ -161,7 +161,7 @@ func badName(name string) string {
 		return "empty"
 	case len(name) > MaxNameLength:
 		return fmt.Sprintf("%d bytes long", len(name))
-	case strings.ContainsFunc(name, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }):
+	case strings.ContainsFunc(name, unicode.IsSpace), strings.ContainsFunc(name, unicode.IsControl):
 		return "one with spaces or control characters" // terminals and logs would obey them
 	}
 	return ""

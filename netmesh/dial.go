@@ -53,12 +53,11 @@ func (p *peer) dialLoop() {
 			if err == nil || p.ctx.Err() != nil {
 				continue
 			}
-			p.dialFailed(t, err)
-			if wait, again := p.dialAgain(t, err); again {
-				pause(p.ctx, wait, p.wake, nil)
-			} else {
-				pause(p.ctx, redial.next(), p.wake, nil)
+			again := p.dialFailed(t, err)
+			if again == 0 {
+				again = redial.next()
 			}
+			pause(p.ctx, again, p.wake, nil)
 		}
 	}
 }
@@ -83,44 +82,37 @@ func (p *peer) nextTask() dialTask {
 	return t
 }
 
-// dialFailed takes note of a failed dial, and of what it proves.
-func (p *peer) dialFailed(t dialTask, err error) {
+// dialFailed takes note of a failed dial, and of what it proves. The result is after which
+// pause a dial that was to prove a death should be tried again, 0 if it should not: a kernel
+// closes the files of a dying process one by one, so that the first dial may meet a listener
+// that goes away a moment later, and break off.
+func (p *peer) dialFailed(t dialTask, err error) (again time.Duration) {
+	var answered *refusal
+	refused, proof := evidenceOf(err) == elector.EvidenceRefused, t.proof.addr != ""
+	if errors.As(err, &answered) {
+		p.m.countReason(answered.Reason)
+		p.m.refused(p.node, t.addr, answered)
+	}
+	fields := []any{"peer", p.node, "addr", t.addr, "cause", err}
+	if answered == nil || answered.Reason == reasonAlreadyConnected || answered.Reason == reasonClosing {
+		p.m.log.Debug("dial failed", fields...)
+	} else {
+		p.m.log.warnRefused(answered.Reason, string(p.node), "peer not connected", fields...)
+	}
 	p.m.mu.Lock()
 	p.status.err = err.Error()
+	if proof && p.proof.epoch == t.proof.epoch {
+		p.proof.dials++
+		again = time.Millisecond << p.proof.dials
+		if refused || answered != nil || p.proof.dials >= proofDials {
+			p.proof, again = proofWanted{}, 0
+		}
+	}
 	p.m.mu.Unlock()
-	var refused *refusal
-	if errors.As(err, &refused) {
-		p.m.countReason(refused.Reason)
-		p.m.refused(p.node, t.addr, refused)
-	}
-	if refused != nil && refused.Reason != reasonAlreadyConnected && refused.Reason != reasonClosing {
-		p.m.log.warnRefused(refused.Reason, string(p.node), "peer not connected",
-			"peer", p.node, "addr", t.addr, "cause", err)
-	} else {
-		p.m.log.Debug("dial failed", "peer", p.node, "addr", t.addr, "cause", err)
-	}
-	if t.proof.addr != "" && evidenceOf(err) == elector.EvidenceRefused {
+	if proof && refused {
 		p.prove(t.proof.epoch)
 	}
-}
-
-// dialAgain returns after which pause a dial that was to prove a death should be tried
-// again, if it should. A kernel closes the files of a dying process one by one: the first
-// dial may meet a listener that goes away a moment later, and break off.
-func (p *peer) dialAgain(t dialTask, err error) (wait time.Duration, again bool) {
-	p.m.mu.Lock()
-	defer p.m.mu.Unlock()
-	if t.proof.addr == "" || p.proof.epoch != t.proof.epoch {
-		return 0, false
-	}
-	p.proof.dials++
-	var answered *refusal
-	if evidenceOf(err) == elector.EvidenceRefused || errors.As(err, &answered) ||
-		p.proof.dials >= proofDials {
-		p.proof = proofWanted{}
-		return 0, false
-	}
-	return time.Millisecond << p.proof.dials, true
+	return again
 }
 
 // checkAddress dials beside the link, once or until checkDials failed: a refusal at an
@@ -169,7 +161,8 @@ func (m *Mesh) probe(l *link, addr string) error {
 	if err != nil {
 		return err
 	}
-	if c := theirs.connection(l.dialer); c.identity != l.identity || c.boot != l.boot || c.twin(l.process) {
+	c := theirs.connection(l.dialer)
+	if c.identity != l.identity || c.boot != l.boot || c.twin(l.process) {
 		return fmt.Errorf("another process called %q answers, at boot %d of identity %s and not %d of %s",
 			l.node, c.boot, uuid.UUID(c.identity), l.boot, l.identity)
 	}

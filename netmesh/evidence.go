@@ -85,7 +85,7 @@ func (l *link) dialEvidence() (e *evidence, err error) {
 		return nil, err
 	}
 	if theirs.connection(m.cfg.Node) != l.connection {
-		return nil, fmt.Errorf("identity %s and boot %d answer, and the link leads to identity %s and boot %d",
+		return nil, fmt.Errorf("identity %s and boot %d answer, and the link leads to %s and %d",
 			uuid.UUID(theirs.Identity), theirs.Boot, l.identity, l.boot)
 	}
 	if refused := theirs.rewritten(conn); refused != nil {
@@ -131,7 +131,8 @@ func (m *Mesh) owner(h *hello) (*link, *refusal) {
 	defer m.mu.RUnlock()
 	p := m.peers[elector.NodeID(h.Node)]
 	if p == nil || p.link == nil {
-		return nil, refuse(reasonStale, "evidence connection without a link: node %q has none here", h.Node)
+		return nil, refuse(reasonStale,
+			"evidence connection without a link: node %q has none here", h.Node)
 	}
 	l := p.link
 	if h.connection(l.node) != l.connection || subtle.ConstantTimeCompare(h.Evidence, l.key) == 0 {
@@ -157,7 +158,7 @@ func (m *Mesh) attach(l *link, h *handshake) (*evidence, error) {
 		e.conn = m.cfg.Faults.Wrap(p.node, h.conn, h.frames.r)
 		e.in = e.conn
 	}
-	_ = e.conn.SetDeadline(time.Time{}) // fails on a dead connection, as the next read does
+	_ = e.conn.SetReadDeadline(time.Time{}) // fails on a dead connection, as the next read does
 	p.evidence = e
 	return e, nil
 }

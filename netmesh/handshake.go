@@ -291,7 +291,8 @@ func (m *Mesh) introduce(h *handshake, mine *hello) (*hello, error) {
 		return nil, refused
 	}
 	if theirs.Node != mine.To {
-		return nil, refuse(ReasonWrongNode, "node %q was dialed, and node %q answers", mine.To, theirs.Node)
+		return nil, refuse(ReasonWrongNode,
+			"node %q was dialed, and node %q answers", mine.To, theirs.Node)
 	}
 	return &theirs, nil
 }

@@ -108,7 +108,7 @@ func (m *Mesh) check(h *hello) *refusal {
 	case h.Cluster != m.cfg.Cluster:
 		return refuse(ReasonForeignCluster, "node %q belongs to cluster %q, node %q to %q",
 			h.Node, h.Cluster, me, m.cfg.Cluster)
-	case len(h.Identity) != len(mine) || h.Boot == 0 || elector.NameProblem(elector.NodeID(h.Node)) != "":
+	case len(h.Identity) != len(mine), h.Boot == 0, elector.NameProblem(elector.NodeID(h.Node)) != "":
 		return refuse(ReasonGarbage, "node %.260q with an identity of %d bytes and boot %d",
 			h.Node, len(h.Identity), h.Boot)
 	case [16]byte(h.Identity) == mine && h.Process != 0 && h.Process != m.process:

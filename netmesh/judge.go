@@ -51,7 +51,8 @@ func (p *peer) judge(c *connection) (standing, *refusal) {
 		return barred, refuse(ReasonDuplicateName,
 			"node %q has identity %s, and identity %s is known by that name%s",
 			c.node, c.identity, p.identity, p.whereabouts())
-	case c.boot < p.boot || c.boot == p.boot && c.twin(p.process) || c.process != 0 && c.process == p.copy:
+	case c.boot < p.boot, c.boot == p.boot && c.twin(p.process),
+		c.process != 0 && c.process == p.copy:
 		return barred, p.copied(c)
 	case c.boot > p.boot && p.link != nil:
 		// A start on the same directory ends the old process first. If that one

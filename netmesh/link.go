@@ -103,7 +103,8 @@ func (l *link) end(ev elector.Evidence, cause error) {
 	l.ended, l.evidence, l.cause = true, ev, cause
 	close(l.stop)
 	if !l.hurried {
-		_ = l.conn.SetWriteDeadline(time.Now().Add(goodbyeTime)) // a write that blocks must not block the goodbye
+		// A write that blocks must not block the goodbye.
+		_ = l.conn.SetWriteDeadline(time.Now().Add(goodbyeTime))
 	}
 }
 
@@ -147,7 +148,8 @@ func (l *link) extend() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.hurried {
-		_ = l.conn.SetReadDeadline(time.Now().Add(l.m.cfg.times.idle)) // fails on a dead connection, as the next read does
+		// Fails on a dead connection, as the next read does.
+		_ = l.conn.SetReadDeadline(time.Now().Add(l.m.cfg.times.idle))
 	}
 }
 

@@ -211,7 +211,7 @@ func (m *Mesh) shutdown() {
 		l.end(elector.EvidenceLocal, refuse(reasonClosing, "node %s is leaving", m.cfg.Node))
 	}
 	for conn := range m.pending {
-		_ = conn.SetReadDeadline(time.Now().Add(goodbyeTime)) // fails on a dead connection, as the next read does
+		_ = conn.SetReadDeadline(time.Now().Add(goodbyeTime)) // fails as the next read does
 	}
 	m.mu.RUnlock()
 	m.links.Wait()

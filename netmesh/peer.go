@@ -94,7 +94,8 @@ func (m *Mesh) install(l *link) *refusal {
 	p := m.record(l.info.Node)
 	m.mu.Unlock()
 	if p == nil {
-		return refuse(reasonCrowded, "node %s is leaving or knows %d members already", m.cfg.Node, maxMembers)
+		return refuse(reasonCrowded,
+			"node %s is leaving or knows %d members already", m.cfg.Node, maxMembers)
 	}
 	l.p = p
 	conn := l.conn // not through the fault layer
@@ -116,7 +117,8 @@ func (m *Mesh) install(l *link) *refusal {
 		}
 		m.handler.LinkUp(l.info)
 	}
-	m.log.Debug("connected", "peer", p.node, "remote", l.info.Remote, "dialed", l.dialed, "kept", outcome == wins)
+	m.log.Debug("connected", "peer", p.node, "remote", l.info.Remote,
+		"dialed", l.dialed, "kept", outcome == wins)
 	return nil
 }
 
@@ -208,7 +210,8 @@ func (p *peer) unlink(l *link, ev elector.Evidence, err error) bool {
 	p.link = nil
 	p.queue.clear()
 	// A loss is looked into at once; who left on purpose, or comes and goes, is not pressed.
-	p.lazy = ev == elector.EvidenceGoodbye || ev == elector.EvidenceLocal || lived < p.m.cfg.times.redialMin
+	p.lazy = ev == elector.EvidenceGoodbye || ev == elector.EvidenceLocal ||
+		lived < p.m.cfg.times.redialMin
 	p.status = peerStatus{since: time.Now(), loss: ev, err: err.Error()}
 	var said *goodbyeError
 	p.departed = errors.As(err, &said) && said.Reason == reasonClosing

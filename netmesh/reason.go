@@ -15,7 +15,7 @@ type Reason uint8
 const (
 	reasonNone             Reason = iota
 	reasonSilent                  // connected and said nothing in time
-	reasonVanished                // ended before the handshake was complete: a port scanner, a health check
+	reasonVanished                // ended before the handshake was complete: a port scanner
 	ReasonGarbage                 // sent what is no frame or message of this protocol
 	ReasonOversized               // announced a frame above the limit
 	ReasonVersion                 // no version of the protocol in common

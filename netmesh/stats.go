@@ -35,7 +35,9 @@ func (m *Mesh) Counters() map[Reason]uint64 {
 
 // LinkStatus describes the link to one peer.
 type LinkStatus struct {
-	Peer      PeerInfo      // Node always; Identity and Boot if a process is known; the rest only of a link that is up
+	// Peer has the Node always, Identity and Boot if a process is known, and the rest while
+	// the link is up.
+	Peer      PeerInfo
 	Addr      string        // of AddPeer, dialed while the link is down; "" if the peer came by itself
 	Up        bool          //
 	Since     time.Time     // of the link's last going up or down

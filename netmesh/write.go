@@ -87,7 +87,7 @@ func (l *link) put(frame []byte) error {
 		if l.ended {
 			limit = goodbyeTime // from now on: the time since the end may be used up already
 		}
-		_ = l.conn.SetWriteDeadline(time.Now().Add(limit)) // fails on a dead connection, as the write does
+		_ = l.conn.SetWriteDeadline(time.Now().Add(limit)) // fails as the write does
 	}
 	l.mu.Unlock()
 	l.writing.Lock()

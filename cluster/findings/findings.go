@@ -17,7 +17,7 @@ type Kind string
 const (
 	VotersDiffer    Kind = "voters-differ"   // the two were given different voters
 	SettingsDiffer  Kind = "settings-differ" // a setting that must be equal is not
-	ClockRate       Kind = "clock-rate"      // the rates of the two clocks differ by more than is allowed
+	ClockRate       Kind = "clock-rate"      // the rates of the two clocks differ too much
 	ProxyBetween    Kind = "proxy-between"   // a proxy or NAT rewrites the addresses of a connection
 	WrongCluster    Kind = "wrong-cluster"   // refused: member of another cluster
 	NameTwice       Kind = "name-twice"      // refused: one name, two data directories

@@ -108,7 +108,8 @@ func (c *conn) hear(err error) error {
 		switch {
 		case c.reset.Load():
 			return &net.OpError{Op: "read", Net: "fault", Err: syscall.ECONNRESET}
-		case c.f.of(c.peer).cut&In == 0, errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, net.ErrClosed):
+		case c.f.of(c.peer).cut&In == 0, errors.Is(err, net.ErrClosed),
+			errors.Is(err, os.ErrDeadlineExceeded):
 			return err
 		}
 		var expired <-chan time.Time
@@ -205,13 +206,7 @@ func (c *conn) SetLinger(sec int) error {
 	return nil
 }
 
-// SetDeadline sets both deadlines.
-func (c *conn) SetDeadline(t time.Time) error {
-	_ = c.SetWriteDeadline(t) // fails on a dead connection, as the next read does
-	return c.SetReadDeadline(t)
-}
-
-// SetReadDeadline sets when reads fail.
+// SetReadDeadline sets when reads fail. The mesh does not call SetDeadline.
 func (c *conn) SetReadDeadline(t time.Time) error {
 	c.mu.Lock()
 	c.limit = t

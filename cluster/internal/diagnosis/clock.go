@@ -13,7 +13,7 @@ import (
 const (
 	rateWindow  = 8     // answered pings of which the quickest counts
 	rateWindows = 16    // windows that are kept: the longer apart, the better the estimate
-	rateLeast   = 3     // windows that an estimate takes: one step of a clock spoils but one of its two gaps
+	rateLeast   = 3     // windows that an estimate takes: a step of a clock spoils but one gap
 	rateSlack   = 1_000 // ppm: kernels that correct their clocks slew them by up to 500 each
 )
 
@@ -42,7 +42,9 @@ func rateBetween(a, b netmesh.Ping) (low, high float64, ok bool) {
 
 // add takes a ping into account, and reports whether the bounds are new.
 func (c *clockRate) add(p netmesh.Ping) (renewed bool) {
-	delay := func(p netmesh.Ping) time.Duration { return (p.Back - p.Sent) - (p.Answered - p.Received) }
+	delay := func(p netmesh.Ping) time.Duration {
+		return (p.Back - p.Sent) - (p.Answered - p.Received)
+	}
 	if c.count == 0 || delay(p) < delay(c.best) {
 		c.best = p
 	}

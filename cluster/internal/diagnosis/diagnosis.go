@@ -121,7 +121,9 @@ func (d *Diagnosis) Forget(peer elector.NodeID) { d.forget(peer, true) }
 func (d *Diagnosis) forget(peer elector.NodeID, refused bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	maps.DeleteFunc(d.all, func(k key, f *found) bool { return k.peer == peer && f.refused == refused })
+	maps.DeleteFunc(d.all, func(k key, f *found) bool {
+		return k.peer == peer && f.refused == refused
+	})
 }
 
 // finds takes note of what a link shows: detail, or "" if that is so no more.
@@ -169,7 +171,9 @@ func (d *Diagnosis) raise(kind findings.Kind, peer elector.NodeID, detail string
 
 // expire is called with mu held, as is makeRoom.
 func (d *Diagnosis) expire(now time.Time) {
-	maps.DeleteFunc(d.all, func(_ key, f *found) bool { return f.refused && now.Sub(f.seen) > refusedLife })
+	maps.DeleteFunc(d.all, func(_ key, f *found) bool {
+		return f.refused && now.Sub(f.seen) > refusedLife
+	})
 }
 
 // makeRoom drops the refusal that was not seen for longest if there are too many:
