@@ -26,7 +26,7 @@ type dialTask struct {
 	addr   string // "" for nothing
 	proof  proofWanted
 	beside *link // check that addr leads to the process behind this link; nil: make one
-	lazy   bool  // not at once
+	later  bool  // not at once
 }
 
 // dialLoop dials the peer whenever there is an address and no link, for ever.
@@ -46,7 +46,7 @@ func (p *peer) dialLoop() {
 			}
 		case t.beside != nil:
 			pause(p.ctx, p.checkAddress(t), p.wake, nil)
-		case t.lazy:
+		case t.later:
 			pause(p.ctx, redial.next(), p.wake, nil)
 		default:
 			err := p.m.dial(p, t.addr)
@@ -74,11 +74,11 @@ func (p *peer) nextTask() dialTask {
 		}
 		return dialTask{addr: cmp.Or(p.addr, l.info.Address), beside: l}
 	}
-	t := dialTask{addr: p.addr, lazy: p.lazy}
+	t := dialTask{addr: p.addr, later: p.dialLater}
 	if p.proof.addr != "" {
 		t.addr, t.proof = p.proof.addr, p.proof
 	}
-	p.lazy = false
+	p.dialLater = false
 	return t
 }
 

@@ -173,7 +173,7 @@ func (m *Mesh) watch(e *evidence) {
 	switch {
 	case n > 0:
 		how, err = elector.EvidenceLocal, refuse(ReasonGarbage, "data on an evidence connection")
-		e.l.blame(err)
+		e.l.countViolation(err)
 		e.l.end(how, err)
 	case err == io.EOF:
 		how = elector.EvidenceEOF
@@ -213,7 +213,7 @@ func (p *peer) seekProof() {
 		if e.l.dialed {
 			p.proof.addr = e.l.info.Remote // it was reached there
 		}
-		p.lazy = false
+		p.dialLater = false
 		p.wake.wake()
 	}
 }

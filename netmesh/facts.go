@@ -72,9 +72,9 @@ func (l *link) learn(theirs *Facts) error {
 	if l.m.observer != nil {
 		l.m.observer.Told(l.p.node, mine, *theirs, direct)
 	}
-	if l.dialed && direct && !l.evident && l.info.Version >= evidenceVersion &&
+	if l.dialed && direct && !l.evidenceWanted && l.info.Version >= evidenceVersion &&
 		!l.m.cfg.NoDeathProof && l.resettable {
-		l.evident = true
+		l.evidenceWanted = true
 		l.m.others.Go(l.keepEvidence)
 	}
 	return nil

@@ -199,7 +199,7 @@ func (m *Mesh) consider(h *hello) *refusal {
 		return nil
 	}
 	c := h.connection(elector.NodeID(h.Node))
-	return m.weigh(&c)
+	return m.judgeNewcomer(&c)
 }
 
 func (m *Mesh) leaving() *refusal {

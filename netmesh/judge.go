@@ -29,10 +29,10 @@ func (h *hello) connection(dialer elector.NodeID) connection {
 type standing uint8
 
 const (
-	wins    standing = iota // it becomes the link
-	loses                   // the link that is up is kept
-	barred                  // it breaks a rule
-	doubted                 // the process that is linked can be asked whether it is gone
+	wins       standing = iota // it becomes the link
+	loses                      // the link that is up is kept
+	breaksRule                 // it breaks a rule
+	askFirst                   // the process that is linked can be asked whether it is gone
 )
 
 // judge decides about a connection to p, the record of its node or nil. It is the
@@ -48,18 +48,18 @@ func (p *peer) judge(c *connection) (standing, *refusal) {
 	case c.identity != p.identity:
 		// A second process under one name, or a data directory that was lost:
 		// a misconfiguration, and no proof that the first one is gone.
-		return barred, refuse(ReasonDuplicateName,
+		return breaksRule, refuse(ReasonDuplicateName,
 			"node %q has identity %s, and identity %s is known by that name%s",
-			c.node, c.identity, p.identity, p.whereabouts())
+			c.node, c.identity, p.identity, p.where())
 	case c.boot < p.boot, c.boot == p.boot && c.twin(p.process),
 		c.process != 0 && c.process == p.copy:
-		return barred, p.copied(c)
+		return breaksRule, p.copied(c)
 	case c.boot > p.boot && p.link != nil:
 		// A start on the same directory ends the old process first. If that one
 		// lives, the newcomer has a copy, and its word must not count.
-		return doubted, refuse(reasonAlreadyConnected,
+		return askFirst, refuse(reasonAlreadyConnected,
 			"node %q is connected at boot %d%s, and boot %d must wait until that ends",
-			c.node, p.boot, p.whereabouts(), c.boot)
+			c.node, p.boot, p.where(), c.boot)
 	case c.boot > p.boot, p.link == nil, isClosed(p.link.stop):
 		return wins, nil
 	}
@@ -88,21 +88,21 @@ func (p *peer) copied(c *connection) *refusal {
 	return refuse(ReasonCopied,
 		"node %q comes at boot %d of identity %s, and another process was seen at boot %d of it%s: "+
 			"the data directory was copied, or restored from a copy",
-		c.node, c.boot, c.identity, p.boot, p.whereabouts())
+		c.node, c.boot, c.identity, p.boot, p.where())
 }
 
-// whereabouts is for the text of a refusal: where the process is that is known.
-func (p *peer) whereabouts() string {
+// where is for the text of a refusal: where the process is that is known.
+func (p *peer) where() string {
 	if p.link == nil {
 		return ""
 	}
 	return ", connected at " + p.link.info.Remote
 }
 
-// weigh judges a connection whose handshake has just begun, and reports why it is
+// judgeNewcomer judges a connection whose handshake has just begun, and reports why it is
 // to be refused. A newcomer that says that the linked process is gone is believed
 // only if that process does not contradict it.
-func (m *Mesh) weigh(c *connection) *refusal {
+func (m *Mesh) judgeNewcomer(c *connection) *refusal {
 	judge := func() (standing, *refusal, *link) {
 		m.mu.RLock()
 		defer m.mu.RUnlock()
@@ -117,9 +117,9 @@ func (m *Mesh) weigh(c *connection) *refusal {
 	switch outcome {
 	case loses:
 		// It would not dial if it had the link that is up: a ping finds out.
-		kept.probe.wake()
+		kept.pingNow.wake()
 		return refused
-	case doubted:
+	case askFirst:
 		if kept.lives() {
 			// The newcomer stays out also when the linked process is gone: it does not know
 			// what that one voted.
@@ -128,7 +128,7 @@ func (m *Mesh) weigh(c *connection) *refusal {
 			kept.p.copy = c.process
 			return kept.p.copied(c)
 		}
-	case barred:
+	case breaksRule:
 		return refused
 	}
 	m.awaitEnd(c)
@@ -152,7 +152,7 @@ func (l *link) lives() bool {
 	q.after = l.meter.newest()
 	l.questions = append(l.questions, q)
 	l.mu.Unlock()
-	l.probe.wake()
+	l.pingNow.wake()
 	pause(l.m.ctx, l.m.cfg.times.handshake/2, q.answered, l.stop)
 	return isClosed(q.answered)
 }

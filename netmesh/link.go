@@ -36,24 +36,23 @@ type link struct {
 	spare  []queued
 
 	ready   waker         // messages wait
-	probe   waker         // ping now
+	pingNow waker         // ping now
 	pongs   chan ping     // pings to answer
 	retired chan struct{} // another connection is kept: closed by retire
 	stop    chan struct{} // closed by end
 	written chan struct{} // the writer has ended
 
-	direct  atomic.Bool // both ends name the connection's addresses alike
-	key     []byte      // of the evidence connection; made by the acceptor
-	evident bool        // the evidence connection is being made; the reader's
+	direct         atomic.Bool // both ends name the connection's addresses alike
+	key            []byte      // of the evidence connection; made by the acceptor
+	evidenceWanted bool        // the evidence connection is being made; the reader's
 
 	writing  sync.Mutex // held while a write is under way, and until its error is noted
 	mu       sync.Mutex
-	hurried  bool // deadlines are set for the end; nobody moves them any more
+	endsSoon bool // deadlines are set for the end; nobody moves them any more
 	ended    bool
 	evidence elector.Evidence // valid if ended
 	cause    error
 	broken   bool // no goodbye can be said: reset, do not close
-	lapsed   bool // retired is closed
 
 	questions []question // whether the process at the other end lives
 }
@@ -62,7 +61,7 @@ func (m *Mesh) newLink(h *handshake, info PeerInfo, c connection) *link {
 	l := &link{
 		connection: c, m: m, conn: h.conn, info: info, dialed: c.dialer == m.cfg.Node,
 		resettable: resettable(h.conn), frames: h.frames, dec: h.dec, enc: h.enc,
-		ready: newWaker(), probe: newWaker(), pongs: make(chan ping, 4),
+		ready: newWaker(), pingNow: newWaker(), pongs: make(chan ping, 4),
 		retired: make(chan struct{}), stop: make(chan struct{}), written: make(chan struct{}),
 	}
 	l.frames.max = maxFrame
@@ -102,7 +101,7 @@ func (l *link) end(ev elector.Evidence, cause error) {
 	}
 	l.ended, l.evidence, l.cause = true, ev, cause
 	close(l.stop)
-	if !l.hurried {
+	if !l.endsSoon {
 		// A write that blocks must not block the goodbye.
 		_ = l.conn.SetWriteDeadline(time.Now().Add(goodbyeTime))
 	}
@@ -126,8 +125,7 @@ func (l *link) retire(kept *link) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.lapsed {
-		l.lapsed = true
+	if !isClosed(l.retired) {
 		close(l.retired)
 	}
 }
@@ -147,17 +145,17 @@ func (l *link) current() bool {
 func (l *link) extend() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.hurried {
+	if !l.endsSoon {
 		// Fails on a dead connection, as the next read does.
 		_ = l.conn.SetReadDeadline(time.Now().Add(l.m.cfg.times.idle))
 	}
 }
 
-// hasten makes the reader end soon, whatever comes in.
-func (l *link) hasten() {
+// endSoon makes the reader end soon, whatever comes in.
+func (l *link) endSoon() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.hurried = true
+	l.endsSoon = true
 	_ = l.conn.SetReadDeadline(time.Now().Add(goodbyeTime))
 }
 
@@ -170,7 +168,7 @@ func (l *link) failed(err error) {
 		l.cause = err
 	}
 	l.mu.Unlock()
-	l.hasten()
+	l.endSoon()
 }
 
 // verdict says how the link ended, given what ended the reader. What looks like an end of
@@ -178,7 +176,7 @@ func (l *link) failed(err error) {
 func (l *link) verdict(err error) (elector.Evidence, error) {
 	eof := errors.Is(err, io.EOF)
 	if eof {
-		l.hasten()
+		l.endSoon()
 		_ = l.conn.SetWriteDeadline(time.Now()) // fails on a dead connection, as the write does
 		l.writing.Lock()
 		defer l.writing.Unlock()

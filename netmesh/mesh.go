@@ -124,7 +124,7 @@ func (m *Mesh) Forget(node elector.NodeID, quiet time.Duration) error {
 		return nil
 	}
 	if p.link != nil {
-		return fmt.Errorf("the process of node %q lives: there is a link to it%s", node, p.whereabouts())
+		return fmt.Errorf("the process of node %q lives: there is a link to it%s", node, p.where())
 	}
 	if since := time.Since(p.status.since); since < quiet {
 		return fmt.Errorf("the link to node %q is down for %s only; "+

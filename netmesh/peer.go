@@ -36,7 +36,7 @@ type peer struct {
 	evidence  *evidence // of the newest link; nil if there is none, or nothing to learn from it
 	proof     proofWanted
 	checked   addressCheck
-	lazy      bool       // the next dial is not at once
+	dialLater bool       // the next dial is not at once
 	forgotten bool       // Forget was called since the last link: nothing is known
 	status    peerStatus // for Links alone
 }
@@ -71,9 +71,9 @@ func (p *peer) send(group string, msg *elector.Message) bool {
 	return true
 }
 
-// hears reports whether what comes in on l is the peer's word: a link of the
+// sameProcess reports whether what comes in on l is the peer's word: a link of the
 // very same process is up. Frames of a replaced connection still count.
-func (p *peer) hears(l *link) bool {
+func (p *peer) sameProcess(l *link) bool {
 	p.m.mu.RLock()
 	defer p.m.mu.RUnlock()
 	return p.link != nil && p.link.info.Boot == l.info.Boot
@@ -101,7 +101,7 @@ func (m *Mesh) install(l *link) *refusal {
 	conn := l.conn // not through the fault layer
 	p.callbacks.lock()
 	defer p.callbacks.unlock()
-	outcome, reborn, refused := p.place(l)
+	outcome, restarted, refused := p.place(l)
 	if refused != nil {
 		return refused
 	}
@@ -112,7 +112,7 @@ func (m *Mesh) install(l *link) *refusal {
 		}
 	}
 	if outcome == wins {
-		if reborn {
+		if restarted {
 			m.handler.Died(p.node, elector.ProofReincarnated)
 		}
 		m.handler.LinkUp(l.info)
@@ -123,24 +123,24 @@ func (m *Mesh) install(l *link) *refusal {
 }
 
 // place decides about l and registers it.
-func (p *peer) place(l *link) (outcome standing, reborn bool, refused *refusal) {
+func (p *peer) place(l *link) (outcome standing, restarted bool, refused *refusal) {
 	m := p.m
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.closing {
-		return barred, false, m.leaving()
+		return breaksRule, false, m.leaving()
 	}
 	if p.gone || p.removed && l.dialed {
-		return barred, false, refuse(reasonRemoved, "node %s was removed meanwhile", p.node)
+		return breaksRule, false, refuse(reasonRemoved, "node %s was removed meanwhile", p.node)
 	}
 	outcome, refused = p.judge(&l.connection)
 	switch outcome {
-	case barred, doubted:
+	case breaksRule, askFirst:
 		return outcome, false, refused
 	case loses:
 		l.retire(p.link)
 	case wins:
-		reborn = p.adopt(l)
+		restarted = p.adopt(l)
 	}
 	if m.cfg.Faults != nil {
 		l.conn = m.cfg.Faults.Wrap(p.node, l.conn, l.frames.r)
@@ -148,17 +148,17 @@ func (p *peer) place(l *link) (outcome standing, reborn bool, refused *refusal) 
 	}
 	m.live[l] = struct{}{}
 	m.links.Add(1)
-	return outcome, reborn, nil
+	return outcome, restarted, nil
 }
 
 // adopt makes l the link and reports whether it shows that an earlier process is
 // gone: a later start on its data directory, after its kernel has ended the evidence
 // connection. Without that the directory may be a copy and the process alive.
 // Called with Mesh.mu held.
-func (p *peer) adopt(l *link) (reborn bool) {
+func (p *peer) adopt(l *link) (restarted bool) {
 	old := p.link
 	later := p.known && l.identity == p.identity && l.boot > p.boot
-	reborn = later && p.evidence != nil && p.evidence.seen == elector.EvidenceEOF
+	restarted = later && p.evidence != nil && p.evidence.seen == elector.EvidenceEOF
 	p.dropEvidence()
 	p.departed, p.forgotten = false, false
 	p.known, p.identity, p.boot, p.process = true, l.identity, l.boot, l.process
@@ -173,7 +173,7 @@ func (p *peer) adopt(l *link) (reborn bool) {
 	}
 	p.wake.wake()  // the dialer may have an address to check
 	l.ready.wake() // what waits for the old one goes to the new one
-	return reborn
+	return restarted
 }
 
 // lose takes note that l has ended, and tells the handler if it was the link.
@@ -210,7 +210,7 @@ func (p *peer) unlink(l *link, ev elector.Evidence, err error) bool {
 	p.link = nil
 	p.queue.clear()
 	// A loss is looked into at once; who left on purpose, or comes and goes, is not pressed.
-	p.lazy = ev == elector.EvidenceGoodbye || ev == elector.EvidenceLocal ||
+	p.dialLater = ev == elector.EvidenceGoodbye || ev == elector.EvidenceLocal ||
 		lived < p.m.cfg.times.redialMin
 	p.status = peerStatus{since: time.Now(), loss: ev, err: err.Error()}
 	var said *goodbyeError

@@ -26,7 +26,7 @@ func (l *link) read() error {
 			l.extend() // not before: time that the handler takes is not the peer's silence
 		}
 		if err != nil {
-			l.blame(err)
+			l.countViolation(err)
 			return err
 		}
 	}
@@ -76,7 +76,7 @@ func (l *link) handle(kind frameKind, body []byte) error {
 func (l *link) deliver(body []byte) error {
 	l.p.callbacks.lock()
 	defer l.p.callbacks.unlock()
-	heard, replaced := l.p.hears(l), !l.current()
+	heard, replaced := l.p.sameProcess(l), !l.current()
 	return l.dec.batch(body, func(group string, msg elector.Message) {
 		if heard && (replaced || !isClosed(l.stop)) {
 			l.m.handler.Received(l.p.node, group, msg)
@@ -111,8 +111,8 @@ func (l *link) ponged(p *ping) error {
 	return nil
 }
 
-// blame counts and logs a peer that broke the rules.
-func (l *link) blame(err error) {
+// countViolation counts and logs a peer that broke the rules.
+func (l *link) countViolation(err error) {
 	var broke *refusal
 	if errors.As(err, &broke) {
 		l.m.countReason(broke.Reason)

@@ -29,8 +29,8 @@ func TestJudge(t *testing.T) {
 		"larger dialer against us":    {kept("a"), 5, "b", 99, loses},
 		"newer of the same dialer":    {kept("b"), 5, "b", 8, wins},
 		"older of the same dialer":    {kept("b"), 5, "b", 6, loses},
-		"next boot, whoever dialed":   {kept("a"), 6, "b", 1, doubted},
-		"earlier boot, older process": {kept("b"), 4, "a", 99, barred},
+		"next boot, whoever dialed":   {kept("a"), 6, "b", 1, askFirst},
+		"earlier boot, older process": {kept("b"), 4, "a", 99, breaksRule},
 	} {
 		got, refused := c.kept.judge(&connection{node: "b", identity: id, boot: c.boot, dialer: c.dialer, dial: c.dial})
 		require.Equal(t, c.want, got, name)
@@ -72,10 +72,10 @@ func TestOldEvidenceProvesNothing(t *testing.T) {
 // TestFramesOfAReplacedConnectionCount: both connections lead to the same process.
 func TestFramesOfAReplacedConnectionCount(t *testing.T) {
 	up := &peer{m: &Mesh{}, link: &link{info: PeerInfo{Boot: 2}}}
-	require.True(t, up.hears(&link{info: PeerInfo{Boot: 2}}))
-	require.False(t, up.hears(&link{info: PeerInfo{Boot: 1}}), "an earlier process")
+	require.True(t, up.sameProcess(&link{info: PeerInfo{Boot: 2}}))
+	require.False(t, up.sameProcess(&link{info: PeerInfo{Boot: 1}}), "an earlier process")
 	down := &peer{m: &Mesh{}}
-	require.False(t, down.hears(&link{info: PeerInfo{Boot: 2}}), "after LinkDown nothing is received")
+	require.False(t, down.sameProcess(&link{info: PeerInfo{Boot: 2}}), "after LinkDown nothing is received")
 }
 
 // TestDyingListenerIsAskedAgain: the first dial for the proof meets a listener that the

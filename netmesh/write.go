@@ -35,7 +35,7 @@ func (l *link) write() {
 			err = l.send(framePong, &pong)
 		case <-ticker.C:
 			err = l.sendPing()
-		case <-l.probe:
+		case <-l.pingNow:
 			err = l.sendPing()
 		case <-retired:
 			retired, expired = nil, time.After(l.m.cfg.times.handshake)
@@ -82,7 +82,7 @@ func (l *link) send(kind frameKind, value any) error {
 // put writes one frame to the connection.
 func (l *link) put(frame []byte) error {
 	l.mu.Lock()
-	if !l.hurried {
+	if !l.endsSoon {
 		limit := l.m.cfg.times.idle
 		if l.ended {
 			limit = goodbyeTime // from now on: the time since the end may be used up already
@@ -124,5 +124,5 @@ func (l *link) sayGoodbye() {
 		l.failed(err)
 		return
 	}
-	l.hasten()
+	l.endSoon()
 }
