@@ -175,7 +175,7 @@ func (m *Mesh) watch(e *evidence) {
 		how, err = elector.EvidenceLocal, refuse(ReasonGarbage, "data on an evidence connection")
 		e.l.countViolation(err)
 		e.l.end(how, err)
-	case err == io.EOF:
+	case err == io.EOF: // §6.8: its kernel ended it, so the process is dead
 		how = elector.EvidenceEOF
 	case errors.Is(err, syscall.ECONNRESET):
 		how = elector.EvidenceReset
@@ -227,7 +227,7 @@ func (p *peer) prove(epoch uint64) {
 	valid := p.epoch == epoch && p.link == nil && !p.gone && !p.m.closing
 	p.departed = p.departed || valid
 	p.m.mu.Unlock()
-	if valid {
+	if valid { // §6.5
 		p.m.log.Info("peer is dead", "peer", p.node, "proof", elector.ProofRefusedAfterEOF.String())
 		p.m.handler.Died(p.node, elector.ProofRefusedAfterEOF)
 	}

@@ -158,7 +158,7 @@ func (p *peer) place(l *link) (outcome standing, restarted bool, refused *refusa
 func (p *peer) adopt(l *link) (restarted bool) {
 	old := p.link
 	later := p.known && l.identity == p.identity && l.boot > p.boot
-	restarted = later && p.evidence != nil && p.evidence.seen == elector.EvidenceEOF
+	restarted = later && p.evidence != nil && p.evidence.seen == elector.EvidenceEOF // §6.6
 	p.dropEvidence()
 	p.departed, p.forgotten = false, false
 	p.known, p.identity, p.boot, p.process = true, l.identity, l.boot, l.process
