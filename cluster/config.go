@@ -13,6 +13,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/netmesh"
+	"github.com/bmqelect/bmqelect/netmesh/fault"
 	"github.com/bmqelect/bmqelect/scouting"
 )
 
@@ -64,7 +65,7 @@ type Config struct {
 	// called from several goroutines and must return soon. Default none.
 	HoldEvidence func(net.Conn) error `json:"-"`
 	// Faults, if set, is a fault layer under the mesh, for rehearsals. Default none.
-	Faults *netmesh.Faults
+	Faults *fault.Faults
 	// AdminAddr is told to the other members, so that one node can name the
 	// administration address of every other. The package does not listen there.
 	AdminAddr string

@@ -10,6 +10,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/bmqelect/bmqelect/cluster/internal/diagnosis"
 	"github.com/bmqelect/bmqelect/cluster/internal/gossip"
 	"github.com/bmqelect/bmqelect/cluster/internal/seam"
 	"github.com/bmqelect/bmqelect/elector"
@@ -26,6 +27,7 @@ type Node struct {
 	clock     clock.Clock
 	store     *store.Store
 	mesh      *netmesh.Mesh
+	diagnosis *diagnosis.Diagnosis
 	gossip    *gossip.Gossip // nil where the seam names the peers
 	persister *persister
 	election  *Election         // the default one
@@ -186,7 +188,11 @@ func (n *Node) start(ctx context.Context) (err error) {
 	n.election = &Election{n, g}
 	n.persister = newPersister(n.timed(n.store.Persist), n.onPersisted)
 	n.persister.forget = n.store.Forget
-	n.mesh, err = netmesh.Listen(n.meshConfig(s.Network), inlet{n})
+	n.diagnosis = diagnosis.New(diagnosis.Config{
+		Node: n.cfg.Node, Voters: n.cfg.Voters, Settings: n.cfg.Agreed(), Logger: n.log.Named("mesh"),
+		MaxDriftPPM: n.cfg.Election.Timing.ClockDriftPPM, NoDeathProof: n.cfg.NoDeathProof,
+	})
+	n.mesh, err = netmesh.Listen(n.meshConfig(s.Network), n.diagnosis.Handler(inlet{n}))
 	if err != nil {
 		return err
 	}
@@ -212,11 +218,13 @@ func (n *Node) meshConfig(network netmesh.Network) netmesh.Config {
 		Cluster: n.cfg.Cluster, Node: n.cfg.Node,
 		Identity: n.store.Identity(), Boot: n.store.Boot(),
 		Bind: n.cfg.MeshAddr, Advertise: n.cfg.AdvertiseMesh, Network: network,
-		Logger: n.log.Named("mesh"), Faults: n.cfg.Faults, NoDeathProof: n.cfg.NoDeathProof,
-		Voters: n.cfg.Voters, Agree: n.cfg.Agreed(), MaxDriftPPM: n.cfg.Election.Timing.ClockDriftPPM,
+		Logger: n.log.Named("mesh"), NoDeathProof: n.cfg.NoDeathProof,
+		Facts: n.diagnosis.Facts(), Inactivity: n.cfg.Election.Timing.Inactivity(),
 		Clock: n.clock, Seed: n.entropy(), HoldEvidence: n.cfg.HoldEvidence,
 	}
-	meshTimes(&cfg, n.cfg.Election.Timing)
+	if n.cfg.Faults != nil {
+		cfg.Faults = n.cfg.Faults
+	}
 	return cfg
 }
 

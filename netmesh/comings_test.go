@@ -17,7 +17,7 @@ import (
 func TestLinksOfStrangersThatComeAndGoFillNoLog(t *testing.T) {
 	var log bytes.Buffer
 	a := start(t, "a", func(c *Config) {
-		c.Voters = []elector.NodeID{"a", "b"}
+		c.Facts = Facts{Voters: []string{"a", "b"}, VoterCount: 2}
 		c.Logger = hclog.New(&hclog.LoggerOptions{Level: hclog.Info, Output: &log})
 	})
 	for i := range 20 {

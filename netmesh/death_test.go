@@ -156,7 +156,7 @@ func TestProofCanBeSwitchedOff(t *testing.T) {
 
 // TestStoppedProcessTimesOut: a process that hangs is not dead.
 func TestStoppedProcessTimesOut(t *testing.T) {
-	a := start(t, "a", func(c *Config) { c.IdleTimeout = time.Second })
+	a := start(t, "a", func(c *Config) { c.times.idle = time.Second })
 	c := spawn(t, a.Addr().String())
 	c.settles(t, a)
 	c.signal(t, syscall.SIGSTOP)

@@ -55,7 +55,7 @@ func TestGoodbyeIsSaidByABusyMachine(t *testing.T) {
 		go func() {
 			conn, err := net.Host("x").Dial(t.Context(), "b:7000")
 			require.NoError(t, err)
-			s := &stranger{newGreeting(conn, time.Hour), t}
+			s := &stranger{newHandshake(conn, time.Hour), t}
 			s.link(helloFrom(a))
 			for kind := frameKind(0); kind != frameGoodbye && said == nil; {
 				kind, _, said = s.frames.next()
@@ -64,10 +64,10 @@ func TestGoodbyeIsSaidByABusyMachine(t *testing.T) {
 		}()
 		conn, err := ln.Accept()
 		require.NoError(t, err)
-		l, err := a.welcome(newGreeting(conn, time.Hour))
+		l, err := a.welcome(newHandshake(conn, time.Hour))
 		require.NoError(t, err)
 		a.Disconnect("x", "test")
-		time.Sleep(2 * farewellTime)
+		time.Sleep(2 * goodbyeTime)
 		l.run()
 		synctest.Wait()
 		require.NoError(t, said)

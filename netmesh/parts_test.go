@@ -117,39 +117,20 @@ func TestBackoffDoublesUpToItsLimit(t *testing.T) {
 			require.LessOrEqual(t, d, full*time.Millisecond)
 			require.GreaterOrEqual(t, d, full*time.Millisecond/2)
 		}
-		b.reset()
+		b.current = 0
 	}
 }
 
 func TestNames(t *testing.T) {
-	for r := ReasonNone; r < reasonEnd; r++ {
+	for r := reasonNone; r < reasonEnd; r++ {
 		require.NotEmpty(t, r.String())
 	}
 	require.Equal(t, "reason(200)", Reason(200).String())
-	require.Equal(t, "in out both direction(0)", In.String()+" "+Out.String()+" "+Both.String()+" "+Direction(0).String())
-	require.Equal(t, "idle dialing up", LinkIdle.String()+" "+LinkDialing.String()+" "+LinkIsUp.String())
-}
-
-func TestFaultsAreListedAndHealed(t *testing.T) {
-	f := NewFaults()
-	require.Equal(t, "none", f.String())
-	f.Cut("b", In)
-	f.Cut("b", Out)
-	f.Delay("c", time.Second, -1)
-	require.Equal(t, "b: cut both; c: delay 1s+0s", f.String())
-	require.True(t, f.cut("b", In))
-	require.False(t, f.cut("c", Both))
-	f.Heal("b")
-	f.Delay("c", 0, 0)
-	require.Equal(t, "none", f.String())
-	f.Cut(elector.AllMembers, Out)
-	require.True(t, f.cut("anybody", Out))
-	f.HealAll()
-	require.False(t, f.cut("anybody", Both))
+	require.Len(t, Reasons(), int(reasonEnd)-1)
 }
 
 func TestHostileTextDoesNotReachTheLogRaw(t *testing.T) {
-	f := farewell{Reason: 200, Text: "line\nbreak \x1b[31m"}
+	f := goodbye{Reason: 200, Text: "line\nbreak \x1b[31m"}
 	require.Equal(t, "line break  [31m", f.refusal().Text)
 }
 

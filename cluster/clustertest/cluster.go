@@ -11,7 +11,7 @@ import (
 	"github.com/bmqelect/bmqelect/cluster/internal/seam"
 	"github.com/bmqelect/bmqelect/internal/base/clock"
 	"github.com/bmqelect/bmqelect/internal/base/memnet"
-	"github.com/bmqelect/bmqelect/netmesh"
+	"github.com/bmqelect/bmqelect/netmesh/fault"
 )
 
 // Cluster is the cluster of one test. Its methods fail the test if they cannot
@@ -32,7 +32,7 @@ type Cluster struct {
 type member struct {
 	id     cluster.NodeID
 	dir    string
-	faults *netmesh.Faults
+	faults *fault.Faults
 	gate   *gate
 	node   *cluster.Node // of the newest start
 	state  state

@@ -10,7 +10,7 @@ import (
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/cluster/clustertest"
 	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/netmesh"
+	"github.com/bmqelect/bmqelect/netmesh/fault"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -185,7 +185,7 @@ func TestDeathBeyondACutIsNotNoticed(t *testing.T) {
 func TestFaultsOfOneDirection(t *testing.T) {
 	clustertest.Run(t, three, func(t *testing.T, c *clustertest.Cluster) {
 		mute := c.AwaitLeader()
-		c.Faults(mute).Cut(elector.AllMembers, netmesh.Out)
+		c.Faults(mute).Cut(elector.AllMembers, fault.Out)
 		require.Equal(t, mute, c.Leader(), "nobody has missed it yet")
 		c.Await("another leader", func() bool { return c.Leader() != "" && c.Leader() != mute })
 		c.Restart(mute)

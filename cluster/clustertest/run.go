@@ -9,7 +9,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/internal/base/memnet"
-	"github.com/bmqelect/bmqelect/netmesh"
+	"github.com/bmqelect/bmqelect/netmesh/fault"
 )
 
 // Option changes how Run sets up a cluster.
@@ -62,7 +62,7 @@ func newCluster(t *testing.T, nodes []cluster.NodeID) *Cluster {
 		}
 		c.peers[id] = net.JoinHostPort(string(id), "7401")
 		c.members[id] = &member{
-			id: id, dir: t.TempDir(), faults: netmesh.NewFaults(), gate: &gate{},
+			id: id, dir: t.TempDir(), faults: fault.New(), gate: &gate{},
 			state: stopped, since: time.Now(),
 		}
 	}

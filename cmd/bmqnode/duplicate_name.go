@@ -6,7 +6,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/bmqelect/bmqelect/cluster"
-	"github.com/bmqelect/bmqelect/netmesh"
+	"github.com/bmqelect/bmqelect/cluster/findings"
 )
 
 // The time between two looks for a duplicate name, and between two log lines about it.
@@ -35,7 +35,7 @@ func watchForDuplicate(node *cluster.Node, log hclog.Logger) {
 			}
 			var by []cluster.NodeID
 			for _, f := range st.Findings {
-				if f.Kind == netmesh.FindingNameTwice && f.Peer != st.Node {
+				if f.Kind == findings.NameTwice && f.Peer != st.Node {
 					by = append(by, f.Peer)
 				}
 			}

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/cluster/findings"
 	"github.com/bmqelect/bmqelect/internal/daemon/admin"
-	"github.com/bmqelect/bmqelect/netmesh"
 )
 
 // trap clears a terminal, rings it, forges a line, and turns the direction of text, in
@@ -64,7 +64,7 @@ func hostile(t *testing.T) (addr string) {
 			Link: "down " + trap, LinkError: trap, Identity: trap,
 		}},
 		Emergencies: []cluster.EmergencyStatus{{Voters: voters, Lost: voters[1:], Reason: trap}},
-		Findings:    []netmesh.Finding{{Kind: netmesh.FindingNameTwice, Peer: voters[1], Detail: trap, Advice: trap}},
+		Findings:    []findings.Finding{{Kind: findings.NameTwice, Peer: voters[1], Detail: trap, Advice: trap}},
 		Anomalies:   map[string]int{trap: 1}, AnomalyAges: map[string]cluster.Seconds{trap: 1}, Refused: map[string]uint64{trap: 1},
 	}
 	return addr

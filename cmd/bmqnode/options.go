@@ -11,7 +11,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/netmesh"
+	"github.com/bmqelect/bmqelect/netmesh/fault"
 	"github.com/bmqelect/bmqelect/scouting"
 )
 
@@ -93,7 +93,7 @@ func (o *options) resolve() (cluster.Config, error) {
 		c.Voters = append(c.Voters, cluster.NodeID(v))
 	}
 	if o.faults {
-		c.Faults = netmesh.NewFaults()
+		c.Faults = fault.New()
 	}
 	_, errLog := o.checkLogLevel()
 	_, errAdmin := o.admin.check()

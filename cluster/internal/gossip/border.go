@@ -13,8 +13,8 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/go-msgpack/v2/codec"
 
+	"github.com/bmqelect/bmqelect/cluster/findings"
 	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/netmesh"
 )
 
 // After the hello a stream is memberlist's, and begins with the name of the
@@ -35,7 +35,7 @@ const (
 type border struct {
 	cluster string
 	node    elector.NodeID
-	found   func(netmesh.FindingKind, elector.NodeID, string)
+	found   func(findings.Kind, elector.NodeID, string)
 	log     hclog.Logger
 
 	mu     sync.Mutex
@@ -89,7 +89,7 @@ type peekedConn struct {
 func (c peekedConn) Read(b []byte) (int, error) { return c.r.Read(b) }
 
 func (b *border) report(conn net.Conn, from elector.NodeID, label string) {
-	b.found(netmesh.FindingWrongCluster, from,
+	b.found(findings.WrongCluster, from,
 		fmt.Sprintf("node %q at %s belongs to cluster %q, node %q to %q", from, conn.RemoteAddr(), label, b.node, b.cluster))
 	b.mu.Lock()
 	first := !b.warned[label] && len(b.warned) < maxGone

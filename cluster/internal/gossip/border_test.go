@@ -14,8 +14,8 @@ import (
 	"github.com/hashicorp/memberlist"
 	"github.com/stretchr/testify/require"
 
+	"github.com/bmqelect/bmqelect/cluster/findings"
 	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/netmesh"
 )
 
 const foreignArrives = "gossip of another cluster arrives here"
@@ -28,7 +28,7 @@ type finds struct {
 
 func (f *finds) option(c *Config) { c.Found = f.note }
 
-func (f *finds) note(kind netmesh.FindingKind, peer elector.NodeID, detail string) {
+func (f *finds) note(kind findings.Kind, peer elector.NodeID, detail string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.all = append(f.all, fmt.Sprintf("%s %s: %s", kind, peer, detail))

@@ -9,8 +9,8 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/memberlist"
 
+	"github.com/bmqelect/bmqelect/cluster/findings"
 	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/netmesh"
 )
 
 // clashRepeat is how long a clash that was reported stays unsaid.
@@ -22,8 +22,8 @@ type clash struct {
 	kept, new string // gossip addresses: the one memberlist goes on using, and the other
 }
 
-func (c clash) tell(found func(netmesh.FindingKind, elector.NodeID, string)) {
-	found(netmesh.FindingNameTwice, c.node,
+func (c clash) tell(found func(findings.Kind, elector.NodeID, string)) {
+	found(findings.NameTwice, c.node,
 		fmt.Sprintf("two running processes are called %q: gossip is at %s for one and at %s for the other", c.node, c.kept, c.new))
 }
 
@@ -34,10 +34,10 @@ type clashes struct {
 	waiting  map[elector.NodeID]clash
 	reported map[clash]time.Time
 	wake     chan struct{}
-	found    func(netmesh.FindingKind, elector.NodeID, string)
+	found    func(findings.Kind, elector.NodeID, string)
 }
 
-func newClashes(found func(netmesh.FindingKind, elector.NodeID, string)) *clashes {
+func newClashes(found func(findings.Kind, elector.NodeID, string)) *clashes {
 	return &clashes{
 		found:    found,
 		waiting:  map[elector.NodeID]clash{},

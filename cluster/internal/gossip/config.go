@@ -12,8 +12,8 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/memberlist"
 
+	"github.com/bmqelect/bmqelect/cluster/findings"
 	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/netmesh"
 )
 
 // Config says who a node is and whom it looks for. Start copies it.
@@ -57,7 +57,7 @@ type Config struct {
 	// a person, again and again for as long as it is so. It is called under a lock of
 	// the library: it must be quick, and safe for concurrent use. peer is the name that
 	// the other end goes by, and like detail it may be a stranger's words. nil: nobody hears.
-	Found func(kind netmesh.FindingKind, peer elector.NodeID, detail string)
+	Found func(kind findings.Kind, peer elector.NodeID, detail string)
 
 	// For tests: resolve stands in for DNS, streamTimeout for the constant.
 	resolve       func(ctx context.Context, hostport string) ([]netip.AddrPort, error)

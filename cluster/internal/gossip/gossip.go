@@ -12,8 +12,8 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/memberlist"
 
+	"github.com/bmqelect/bmqelect/cluster/findings"
 	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/netmesh"
 )
 
 // Gossip is a node's part in the membership of its cluster. Start makes one; its
@@ -68,7 +68,7 @@ func newGossip(cfg Config) *Gossip {
 		cfg.resolve = resolve
 	}
 	if cfg.Found == nil {
-		cfg.Found = func(netmesh.FindingKind, elector.NodeID, string) {}
+		cfg.Found = func(findings.Kind, elector.NodeID, string) {}
 	}
 	cfg.streamTimeout = cmp.Or(cfg.streamTimeout, defaultStreamTimeout)
 	log := cfg.Logger

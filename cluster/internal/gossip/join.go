@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/bmqelect/bmqelect/netmesh"
+	"github.com/bmqelect/bmqelect/cluster/findings"
 )
 
 const (
@@ -159,7 +159,7 @@ func (j *joiner) tryOne(addr netip.AddrPort) error {
 			err = first // the library lists the errors of all addresses on several lines
 		}
 		if by, text, ok := refusedBy(err); ok {
-			j.g.cfg.Found(netmesh.FindingWrongCluster, by, fmt.Sprintf("%s says: %s", addr, text))
+			j.g.cfg.Found(findings.WrongCluster, by, fmt.Sprintf("%s says: %s", addr, text))
 		}
 		j.g.log.Debug("no member found at address", "gossip", addr, "error", err)
 		return fmt.Errorf("exchange state with %s: %w", addr, err)

@@ -14,13 +14,13 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/bmqelect/bmqelect/cluster"
-	"github.com/bmqelect/bmqelect/netmesh"
+	"github.com/bmqelect/bmqelect/netmesh/fault"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // serve runs a real node, the only voter unless more are named, and its admin side.
-func serve(t *testing.T, faults *netmesh.Faults, voters ...cluster.NodeID) (*cluster.Node, *Client) {
+func serve(t *testing.T, faults *fault.Faults, voters ...cluster.NodeID) (*cluster.Node, *Client) {
 	ln, err := Listen("127.0.0.1:0")
 	require.NoError(t, err)
 	node := start(t, t.TempDir(), ln, faults, voters...)
@@ -28,7 +28,7 @@ func serve(t *testing.T, faults *netmesh.Faults, voters ...cluster.NodeID) (*clu
 }
 
 // start starts node a, whose admin side listens on ln; it ends with the test.
-func start(t *testing.T, dir string, ln net.Listener, faults *netmesh.Faults, voters ...cluster.NodeID) *cluster.Node {
+func start(t *testing.T, dir string, ln net.Listener, faults *fault.Faults, voters ...cluster.NodeID) *cluster.Node {
 	node, err := cluster.Start(t.Context(), cluster.Config{
 		Node: "a", Voters: append(voters, "a"), DataDir: dir, Faults: faults,
 		GossipAddr: "127.0.0.1:0", MeshAddr: "127.0.0.1:0", AdminAddr: ln.Addr().String(),
@@ -157,7 +157,7 @@ func TestBadRequestsGetProblemsWithTheirCause(t *testing.T) {
 }
 
 func TestFaultsAreCutAndHealed(t *testing.T) {
-	faults := netmesh.NewFaults()
+	faults := fault.New()
 	_, c := serve(t, faults)
 	st, err := c.Faults(t.Context(), FaultRequest{Cut: []cluster.NodeID{"b"}, CutIn: []cluster.NodeID{"c"}})
 	require.NoError(t, err)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/bmqelect/bmqelect/netmesh"
+	"github.com/bmqelect/bmqelect/netmesh/fault"
 )
 
 const secret = "correct-horse-battery-staple"
@@ -20,7 +20,7 @@ const secret = "correct-horse-battery-staple"
 func guardedBy(t *testing.T, cfg Config, at net.Addr) *Client {
 	ln, err := Listen("127.0.0.1:0")
 	require.NoError(t, err)
-	cfg.Faults = netmesh.NewFaults()
+	cfg.Faults = fault.New()
 	cfg.Node = start(t, t.TempDir(), ln, cfg.Faults)
 	return open(t, cfg, seemsAt{ln, at})
 }
@@ -46,7 +46,7 @@ func cut(t *testing.T, c *Client, header ...string) (*http.Response, string) {
 }
 
 func TestABrowserFromElsewhereCannotDriveIt(t *testing.T) {
-	faults := netmesh.NewFaults()
+	faults := fault.New()
 	_, c := serve(t, faults)
 	for _, header := range [][2]string{{"Origin", "https://evil.example"}, {"Origin", "null"}, {"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"}} {
 		resp, text := cut(t, c, header[0], header[1])

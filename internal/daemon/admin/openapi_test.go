@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/cluster"
-	"github.com/bmqelect/bmqelect/netmesh"
+	"github.com/bmqelect/bmqelect/cluster/findings"
 )
 
 // contract is openapi.yaml, made strict: what it does not name must not be there.
@@ -108,7 +108,7 @@ func TestDocumentNamesEveryField(t *testing.T) {
 		"Leader": Leader{}, "NotLeader": NotLeader{}, "Problem": Problem{},
 		"Event": Event{}, "Reset": Reset{}, "TransferRequest": TransferRequest{}, "StepDownRequest": StepDownRequest{},
 		"ForgetRequest": ForgetRequest{},
-		"Emergency":     cluster.EmergencyStatus{}, "Readmission": cluster.ReadmissionStatus{}, "Finding": netmesh.Finding{},
+		"Emergency":     cluster.EmergencyStatus{}, "Readmission": cluster.ReadmissionStatus{}, "Finding": findings.Finding{},
 		"FaultRequest": FaultRequest{}, "LinkFault": LinkFault{}, "FaultStatus": FaultStatus{},
 	} {
 		documented := slices.Sorted(maps.Keys(doc.Components.Schemas[name].Value.Properties))

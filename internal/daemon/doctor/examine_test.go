@@ -10,7 +10,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/bmqelect/bmqelect/cluster"
-	"github.com/bmqelect/bmqelect/netmesh"
+	"github.com/bmqelect/bmqelect/cluster/findings"
 )
 
 // healthy are the answers of three nodes, of which a leads.
@@ -271,7 +271,7 @@ func TestVotersThatDifferAreToldOnce(t *testing.T) {
 	answers := healthy()
 	answers[2].Status.Groups[0].Voters = []cluster.NodeID{"a", "b", "d", "e"}
 	for i, peer := range []cluster.NodeID{"c", "c", "a"} {
-		answers[i].Status.Findings = []netmesh.Finding{{Kind: netmesh.FindingVotersDiffer, Peer: peer, Detail: "x", Advice: "y"}}
+		answers[i].Status.Findings = []findings.Finding{{Kind: findings.VotersDiffer, Peer: peer, Detail: "x", Advice: "y"}}
 	}
 	require.Len(t, of(Examine(answers), "voters-differ"), 1)
 }
@@ -279,7 +279,7 @@ func TestVotersThatDifferAreToldOnce(t *testing.T) {
 func TestBothEndsFindingsAreOneCheck(t *testing.T) {
 	answers := healthy()
 	for i, peer := range []cluster.NodeID{"b", "a", "b"} {
-		answers[i].Status.Findings = []netmesh.Finding{{Kind: netmesh.FindingClockRate, Peer: peer, Detail: "said by " + string(answers[i].Node), Advice: "fix it"}}
+		answers[i].Status.Findings = []findings.Finding{{Kind: findings.ClockRate, Peer: peer, Detail: "said by " + string(answers[i].Node), Advice: "fix it"}}
 	}
 	got := of(Examine(answers), "clock-rate")
 	require.Len(t, got, 2, "a - b once, b - c once")

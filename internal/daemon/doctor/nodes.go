@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/cluster/findings"
 	"github.com/bmqelect/bmqelect/lsn"
 	"github.com/bmqelect/bmqelect/netmesh"
 )
@@ -38,17 +39,17 @@ func (s *survey) eachNode() {
 // together. Voters that differ are told by votersAgree, if both ends answer.
 func (s *survey) findings() {
 	type finding struct {
-		kind netmesh.FindingKind
+		kind findings.Kind
 		pair string
 	}
-	found := map[finding]netmesh.Finding{}
+	found := map[finding]findings.Finding{}
 	for _, a := range slices.Concat(s.answered, s.duplicates, s.foreign) {
 		for _, f := range a.Status.Findings {
 			ends := []string{string(a.Node), string(f.Peer)}
 			slices.Sort(ends)
 			k := finding{f.Kind, strings.Join(ends, " - ")}
 			both := !s.silent(f.Peer) && !s.silent(a.Node)
-			if _, known := found[k]; !known && !(f.Kind == netmesh.FindingVotersDiffer && both) {
+			if _, known := found[k]; !known && !(f.Kind == findings.VotersDiffer && both) {
 				found[k] = f
 			}
 		}
@@ -56,7 +57,7 @@ func (s *survey) findings() {
 	for _, k := range slices.SortedFunc(maps.Keys(found), func(a, b finding) int {
 		return cmp.Or(cmp.Compare(a.kind, b.kind), strings.Compare(a.pair, b.pair))
 	}) {
-		s.problem(Fail, kindOf(k.kind), "finding", k.pair, "%s", found[k].Detail).Fix = found[k].Advice
+		s.problem(Fail, Kind(k.kind), "finding", k.pair, "%s", found[k].Detail).Fix = found[k].Advice
 	}
 	if len(found) == 0 {
 		s.good("findings", "", "no node finds anything wrong with another")

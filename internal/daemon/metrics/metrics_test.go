@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/cluster/findings"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/lsn"
 	"github.com/bmqelect/bmqelect/netmesh"
@@ -48,11 +49,12 @@ func busy() told {
 				Leading: true, LeaseLeft: .75, Quorum: 2, Leaderships: 4, WorkOverdue: true,
 			}},
 			Links: []netmesh.LinkStatus{{
-				Peer: netmesh.PeerInfo{Node: "b"}, State: netmesh.LinkIsUp, RTT: 3 * time.Millisecond, Loss: .25,
-				ClockRate: 150, ClockDoubt: 20, WallClock: -2 * time.Second, Queued: 9,
+				Peer: netmesh.PeerInfo{Node: "b"}, Up: true, RTT: 3 * time.Millisecond, Loss: .25,
+				Queued:   9,
 				FramesIn: 1, FramesOut: 2, BytesIn: 3, BytesOut: 4,
 			}},
-			Findings: []netmesh.Finding{{Kind: netmesh.FindingClockRate, Peer: "b"}, {Kind: netmesh.FindingClockRate, Peer: "c"}},
+			Clocks:   map[cluster.NodeID]findings.Clock{"b": {Rate: 150, Doubt: 20}},
+			Findings: []findings.Finding{{Kind: findings.ClockRate, Peer: "b"}, {Kind: findings.ClockRate, Peer: "c"}},
 			Voters:   3, VotersReachable: 2,
 			LeaderChanges:    map[elector.Reason]uint64{elector.Elected: 6},
 			ScoutingReceived: cluster.Answers{Yes: 4, No: map[scouting.Cause]uint64{scouting.CauseRank: 2}},
@@ -136,7 +138,7 @@ func TestWhatIsDeclaredIsWhatIsCollected(t *testing.T) {
 
 func TestALinkThatIsDownHasNoPings(t *testing.T) {
 	s := busy()
-	s.stats.Links[0].State = netmesh.LinkDialing
+	s.stats.Links[0].Up = false
 	said := scrape(t, s)
 	require.Contains(t, said, `bmqelect_link_up{peer="b"} 0`)
 	require.NotContains(t, said, "bmqelect_link_rtt_seconds{")
@@ -174,7 +176,6 @@ func TestManyMembersAreBoundedAndVotersComeFirst(t *testing.T) {
 
 func TestNothingLacksACounterOfItsOwn(t *testing.T) {
 	require.Contains(t, (netmesh.ReasonCopied + 1).String(), "reason(", "the last reason is put out")
-	require.Contains(t, (netmesh.FindingDirectoryCopied + 1).String(), "finding(", "the last kind is put out")
 	require.Equal(t, "invalid", (elector.AnomalyTermLeap + 1).String(), "the last kind is put out")
 }
 

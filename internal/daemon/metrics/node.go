@@ -4,6 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/cluster/findings"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/netmesh"
 )
@@ -54,15 +55,15 @@ func collectProblems(out chan<- prometheus.Metric, status *cluster.Status, stats
 	}
 	two := elector.AnomalyTwoLeaders.String()
 	send(out, broken, status.Anomalies[two], two)
-	for r := netmesh.ReasonSilent; r <= netmesh.ReasonCopied; r++ {
+	for _, r := range netmesh.Reasons() {
 		send(out, closed, status.Refused[r.String()], r.String())
 	}
-	kinds := map[netmesh.FindingKind]int{}
+	kinds := map[findings.Kind]int{}
 	for _, f := range stats.Findings {
 		kinds[f.Kind]++
 	}
-	for k := netmesh.FindingVotersDiffer; k <= netmesh.FindingDirectoryCopied; k++ {
-		send(out, found, kinds[k], k.String())
+	for _, k := range findings.Kinds() {
+		send(out, found, kinds[k], string(k))
 	}
 }
 
