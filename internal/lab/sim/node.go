@@ -75,8 +75,8 @@ func (s *Sim) step(n *node, in elector.Input) {
 	if s.promises != nil {
 		s.promises.hears(s.now, n.id, in, s.promise(n))
 	}
-	moment := elector.Moment{Now: n.clock.at(s.now), Entropy: n.entropy.Uint64()}
-	eff := n.machine.Step(moment, in)
+	now := n.clock.at(s.now)
+	eff := n.machine.Step(now, n.entropy.Uint64(), in)
 	if eff.Persist != 0 {
 		s.persist(n, eff.Persist)
 	}
@@ -87,19 +87,19 @@ func (s *Sim) step(n *node, in elector.Input) {
 			s.check(s.promises.elected(n.id, t.Term))
 		}
 	}
-	if eff.Anomaly.Kind != elector.AnomalyNone {
+	if eff.Anomaly != (elector.Anomaly{}) {
 		s.observe(&Event{Kind: EventAnomaly, Node: n.id, Peer: eff.Anomaly.Peer, Anomaly: eff.Anomaly})
 	}
 	for i := range eff.Messages {
 		s.send(n, &eff.Messages[i])
 	}
 	s.noteLease(n)
-	if n.spins++; eff.Wake > moment.Now {
+	if n.spins++; eff.Wake > now {
 		n.spins = 0
 	}
 	if n.spins > maxSpins {
 		s.check(violation("wedge", "%s asks for a tick at %s, where its clock is at %s already, "+
-			"%d times in a row", n.id, eff.Wake, moment.Now, n.spins))
+			"%d times in a row", n.id, eff.Wake, now, n.spins))
 	}
 	s.rearm(n, eff.Wake)
 	peer := s.byName[eff.Anomaly.Peer]
