@@ -11,12 +11,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/bmqelect/bmqelect/internal/daemon/config"
 	"github.com/bmqelect/bmqelect/internal/daemon/doctor"
+	"github.com/bmqelect/bmqelect/internal/daemon/remote"
 )
 
 // doctorOptions are the flags of `doctor`.
 type doctorOptions struct {
-	remote  remote
+	remote  remote.Cluster
 	files   []string
 	asJSON  bool
 	strict  bool
@@ -49,7 +51,7 @@ func doctorCommand() *cobra.Command {
 			return o.verdict(report)
 		},
 	}
-	o.remote.register(cmd)
+	o.remote.Register(cmd.Flags())
 	f := cmd.Flags()
 	f.StringSliceVar(&o.files, "config", nil, "YAML files of a planned cluster's nodes, as for 'run'; that of this machine first")
 	f.DurationVar(&o.timeout, "timeout", 5*time.Second, "most time for the answers of nodes and of the network")
@@ -62,10 +64,7 @@ func doctorCommand() *cobra.Command {
 // examine looks at what is planned if there is a plan, and else at what runs.
 func (o *doctorOptions) examine(cmd *cobra.Command, args []string) (doctor.Report, error) {
 	if o.timeout <= 0 {
-		return doctor.Report{}, usageError{fmt.Errorf("--timeout is %s, but must be positive", o.timeout)}
-	}
-	if err := o.remote.login(); err != nil {
-		return doctor.Report{}, err
+		return doctor.Report{}, config.Usage(fmt.Errorf("--timeout is %s, but must be positive", o.timeout))
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), o.timeout)
 	defer cancel()

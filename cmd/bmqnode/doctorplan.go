@@ -12,7 +12,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/internal/daemon/config"
 	"github.com/bmqelect/bmqelect/internal/daemon/doctor"
+	"github.com/bmqelect/bmqelect/internal/daemon/remote"
 )
 
 // examinePlanned reads every plan, asks those of its nodes that run already, and
@@ -24,46 +26,44 @@ func (o *doctorOptions) examinePlanned(ctx context.Context, files, flags []strin
 	}
 	for _, path := range files {
 		if _, err := os.Stat(path); err != nil {
-			return doctor.Report{}, usageError{fmt.Errorf("--config: %w", err)}
+			return doctor.Report{}, config.Usage(fmt.Errorf("--config: %w", err))
 		}
-		plans = append(plans, planOf(path, func(f *pflag.FlagSet) error { return applyFile(path, f) }))
+		plans = append(plans, planOf(path, func(f *pflag.FlagSet) error { return config.ApplyFile(path, f) }))
 	}
 	return doctor.ExaminePlans(ctx, plans, o.running(ctx, plans)), nil
 }
 
 // planOf resolves options as `run` does, and goes on after the first mistake.
 func planOf(name string, fill func(*pflag.FlagSet) error) doctor.Plan {
-	var o options
+	var o config.Options
 	f := pflag.NewFlagSet(name, pflag.ContinueOnError)
 	f.Usage = func() {}
 	file := f.String("config", "", "")
-	o.register(f)
+	o.Register(f)
 	errs := []error{fill(f)}
 	if *file != "" && errs[0] == nil {
-		errs = append(errs, applyFile(*file, f))
+		errs = append(errs, config.ApplyFile(*file, f))
 	}
-	cfg, err := o.resolve()
-	_, errAdmin := o.admin.check()
-	_, errLog := o.checkLogLevel()
-	errs = append(errs, err, errAdmin, errLog)
-	return doctor.Plan{File: name, Config: cfg, AdminAddr: o.admin.addr, Problem: errors.Join(errs...)}
+	cfg, err := o.Resolve()
+	errs = append(errs, err)
+	return doctor.Plan{File: name, Config: cfg, AdminAddr: o.Admin.Addr, Problem: errors.Join(errs...)}
 }
 
 // running asks the nodes of the plans, and those at --admin if any was named, which of
 // the cluster's nodes run. What does not answer does not run.
 func (o *doctorOptions) running(ctx context.Context, plans []doctor.Plan) (ids []cluster.NodeID) {
-	var to []answerOf
+	var to []remote.Answer
 	for _, p := range plans {
-		to = append(to, answerOf{via: reachableAt(p.AdminAddr), given: true})
+		to = append(to, remote.Answer{Via: reachableAt(p.AdminAddr), Given: true})
 	}
-	if !slices.Equal(o.remote.addrs, defaultAsk) {
-		for _, addr := range o.remote.addrs {
-			to = append(to, answerOf{via: addr, given: true})
+	if !slices.Equal(o.remote.Addrs, remote.DefaultAddrs) {
+		for _, addr := range o.remote.Addrs {
+			to = append(to, remote.Answer{Via: addr, Given: true})
 		}
 	}
 	var wg sync.WaitGroup
 	for i := range to {
-		wg.Go(func() { o.remote.ask(ctx, &to[i]) })
+		wg.Go(func() { o.remote.Ask(ctx, &to[i]) })
 	}
 	wg.Wait()
 	for i, a := range to {
@@ -79,7 +79,7 @@ func (o *doctorOptions) running(ctx context.Context, plans []doctor.Plan) (ids [
 }
 
 // linked are a node and those to whom it has a link.
-func linked(a answerOf) []cluster.NodeID {
+func linked(a remote.Answer) []cluster.NodeID {
 	ids := []cluster.NodeID{a.Node}
 	for _, m := range a.Status.Members {
 		if m.Link == "up" {

@@ -3,24 +3,21 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/fatih/color"
-	"golang.org/x/term"
 
 	"github.com/bmqelect/bmqelect/internal/daemon/doctor"
 )
 
 // The columns of a report: level, subject, and text up to the screen's width.
 const (
-	subjectAt, textAt     = 6, 20
-	narrow, wide, widthIf = 60, 120, 100 // least and most width, and that of no screen
+	subjectAt, textAt = 6, 20
 )
 
 func printReport(w io.Writer, report doctor.Report) error {
 	var b strings.Builder
-	width := screenWidth()
+	width := screenWidth(100)
 	for i, c := range report.Checks {
 		if i+1 < len(report.Checks) && sameAdvice(c, report.Checks[i+1]) {
 			c.Why, c.Mend, c.See = "", "", "" // once, below the last of them
@@ -37,15 +34,6 @@ func printReport(w io.Writer, report doctor.Report) error {
 
 func sameAdvice(a, b doctor.Check) bool {
 	return a.Kind == b.Kind && a.Why == b.Why && a.Mend == b.Mend
-}
-
-// screenWidth is that of the terminal, within what can be read.
-func screenWidth() int {
-	width, _, err := term.GetSize(int(os.Stdout.Fd()))
-	if err != nil {
-		return widthIf
-	}
-	return min(max(width, narrow), wide)
 }
 
 func writeCheck(b *strings.Builder, c doctor.Check, width int) {

@@ -3,165 +3,62 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
-	"sync"
-	"syscall"
-	"time"
 
-	"github.com/hashicorp/go-hclog"
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
-	"github.com/bmqelect/bmqelect/cluster"
-	"github.com/bmqelect/bmqelect/internal/daemon/doctor"
-	"github.com/bmqelect/bmqelect/internal/daemon/sdnotify"
+	"github.com/bmqelect/bmqelect/internal/daemon/config"
+	"github.com/bmqelect/bmqelect/internal/daemon/service"
 )
 
 func runCommand() *cobra.Command {
-	var o options
+	var o config.Options
 	var file string
 	var groups []string
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Run one node until SIGTERM or Ctrl-C, then hand over and exit",
-		Long: "Run one node until SIGTERM or Ctrl-C, then hand over and exit.\n" +
-			"The same command serves every start, the first and the hundredth. Options come from\n" +
-			"flags or from a YAML file whose keys are the flags' names; flags win.",
+		Long: "Run one node until SIGTERM or Ctrl-C, then hand over and exit. The same command\n" +
+			"serves every start. Options come from flags or from a YAML file whose keys are\n" +
+			"the flags' names; flags win.",
 		Example: "  bmqnode run --node a --voters a,b,c --data-dir /var/lib/bmqnode \\\n" +
 			"    --join b.example:7400 --gossip-addr 0.0.0.0:7400 --mesh-addr 0.0.0.0:7401\n" +
 			"  bmqnode run --config /etc/bmqnode.yaml",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if file != "" {
-				if err := applyFile(file, cmd.Flags()); err != nil {
-					return usageError{err}
+				if err := config.ApplyFile(file, cmd.Flags()); err != nil {
+					return err
 				}
 			}
-			cfg, err := o.resolve()
+			cfg, err := o.Resolve()
 			if err != nil {
-				return usageError{err}
+				return err
 			}
-			return run(cmd.Context(), cfg, &o, groups)
+			cfg.Version = version()
+			return service.Run(cmd.Context(), cfg, &o, runNode(groups))
 		},
 	}
 	cmd.Flags().SortFlags = false
 	cmd.Flags().StringVar(&file, "config", "", "YAML file of options")
-	o.register(cmd.Flags())
-	cmd.Flags().StringSliceVar(&groups, "groups", nil, "further elections to take part in, by name, the same on every node")
+	o.Register(cmd.Flags())
+	cmd.Flags().StringSliceVar(&groups, "groups", nil,
+		"further elections to take part in, by name, the same on every node")
 	return cmd
 }
 
-// post is a running node with all that belongs to it.
-type post struct {
-	*options
-	node  *cluster.Node
-	cfg   cluster.Config
-	side  *adminSide
-	log   hclog.Logger
-	hooks sync.WaitGroup // they end with the node
-}
-
-// run runs a node until ctx ends or the node fails.
-func run(ctx context.Context, cfg cluster.Config, o *options, groups []string) error {
-	return serve(ctx, cfg, o, func(ctx context.Context, p *post) error {
+// runNode takes part in the elections until ctx ends or the node fails.
+func runNode(groups []string) func(context.Context, *service.Daemon) error {
+	return func(ctx context.Context, d *service.Daemon) error {
 		for _, group := range groups {
-			if _, err := p.node.Election(group, cfg.Election); err != nil {
+			if _, err := d.Node.Election(group, d.Config.Election); err != nil {
 				return fmt.Errorf("--groups: %w", err)
 			}
 		}
-		p.followWithHooks(p.node.Default())
+		d.FollowWithHooks(d.Node.Default())
 		select {
 		case <-ctx.Done():
-		case <-p.node.Done():
+		case <-d.Node.Done():
 		}
 		return nil
-	})
-}
-
-// serve runs a node for as long as work goes on. It returns why the node failed, or
-// else what work returned.
-func serve(ctx context.Context, cfg cluster.Config, o *options, work func(context.Context, *post) error) error {
-	log, err := newLogger(o)
-	if err != nil {
-		return usageError{err}
 	}
-	cfg.Logger = log
-	manager, err := sdnotify.FromEnvironment()
-	if err != nil {
-		return err
-	}
-	side, err := o.admin.open()
-	if err != nil {
-		return doctor.Explain(err, cfg)
-	}
-	cfg.AdminAddr = side.told
-	node, err := cluster.Start(ctx, cfg)
-	if err != nil {
-		side.close()
-		return doctor.Explain(err, cfg)
-	}
-	server := side.serve(node, cfg, log.Named("admin"))
-	stopping := sync.OnceFunc(superviseBy(manager, node, log))
-	context.AfterFunc(ctx, stopping) // the work may take its time to end
-	p := &post{options: o, node: node, cfg: cfg, side: side, log: log}
-	p.hooks.Go(func() { watchForTwin(node, log) })
-	outcome := work(ctx, p)
-	defer time.AfterFunc(o.shutdown+lastPatience, func() { os.Exit(exitFailure) }).Stop()
-	stopping()
-	failure := node.Err()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.shutdown)
-	defer cancel()
-	if err := node.Close(ctx); err != nil {
-		log.Warn("not a clean end", "error", err)
-	}
-	if err := server.Close(ctx); err != nil {
-		log.Warn("requests were cut off", "error", err)
-	}
-	p.hooks.Wait()
-	if failure != nil {
-		return failure
-	}
-	return outcome
-}
-
-// lastPatience is how long after --shutdown-timeout the process ends by itself at the
-// latest: a log that nobody reads may hold up whoever would say what hangs.
-const lastPatience = 2 * time.Second
-
-// checkLogLevel reads --log-level.
-func (o *options) checkLogLevel() (hclog.Level, error) {
-	level := hclog.LevelFromString(o.logLevel)
-	if level == hclog.NoLevel {
-		return level, fmt.Errorf("--log-level is %q, but must be trace, debug, info, warn or error", o.logLevel)
-	}
-	return level, nil
-}
-
-func newLogger(o *options) (hclog.Logger, error) {
-	level, err := o.checkLogLevel()
-	if err != nil {
-		return nil, err
-	}
-	out, err := logOutput(o.logFile)
-	if err != nil {
-		return nil, err
-	}
-	options := &hclog.LoggerOptions{Level: level, Output: out, JSONFormat: o.logFormat == "json"}
-	if term.IsTerminal(int(out.Fd())) && os.Getenv("NO_COLOR") == "" {
-		options.Color, options.ColorHeaderAndFields = hclog.ForceColor, true
-	}
-	return hclog.New(options), nil
-}
-
-// logOutput is where the log goes: to the end of a file, or to stderr if it is "".
-func logOutput(file string) (*os.File, error) {
-	if file == "" {
-		return os.Stderr, nil
-	}
-	// Not to wait for the reader of a FIFO.
-	out, err := os.OpenFile(file, os.O_CREATE|os.O_APPEND|os.O_WRONLY|syscall.O_NONBLOCK, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("--log-file: %w", err)
-	}
-	return out, nil
 }

@@ -31,7 +31,7 @@ var (
 		"github.com/getkin/kin-openapi",
 	}
 	world = []string{"math/rand", "crypto/rand", "os", "net", "log", "syscall", "sync", "context", "io", "unsafe"}
-	tools = []string{module + "/internal/lab/scenario", module + "/internal/daemon/admin", module + "/internal/daemon/console", module + "/internal/daemon/procs", module + "/internal/daemon/sdnotify", module + "/internal/daemon/guard", module + "/internal/daemon/metrics", module + "/internal/daemon/doctor"}
+	tools = []string{module + "/internal/lab", module + "/internal/daemon"}
 )
 
 var bans = []ban{
@@ -46,7 +46,7 @@ var bans = []ban{
 	{"cluster", []string{"github.com/spf13"}, "whoever embeds a node embeds no command line", false, ""},
 	{"internal/base/clock", []string{module + "/netmesh", module + "/cluster"}, "the clock is below all that tells time by it", false, ""},
 	{"internal/store", []string{module + "/netmesh", module + "/cluster"}, "the disk knows nothing of the network", false, ""},
-	{"internal/daemon/guard", []string{module + "/elector", module + "/netmesh", module + "/cluster"}, "the guard knows processes and deadlines: what it must survive it does not import", false, ""},
+	{"internal/daemon/exec/supervisor", []string{module + "/elector", module + "/netmesh", module + "/cluster"}, "the supervisor knows processes and deadlines: it does not import what it must survive", false, ""},
 	{"internal/lab/sim", []string{module + "/netmesh", module + "/cluster", "net", "os"}, "the simulator is the core on a virtual network: nothing real in it", false, ""},
 	{"", []string{module + "/cmd"}, "commands are thin: what another package needs belongs below", false, ""},
 	{"", testLibraries, "users' binaries must not carry test code", false, "cluster/clustertest"},
