@@ -58,13 +58,13 @@ func (d *Daemon) runHook(e *cluster.Election, l cluster.Leader) {
 	began := time.Now()
 	output, err := runScript(script, env, d.Options.Hooks.Timeout)
 	took := time.Since(began).Round(time.Millisecond)
-	log := d.Log.With("group", e.Group(), "event", event, "leader", l.Node, "term", l.Term,
-		"took", took, "output", output)
+	about := []any{"group", e.Group(), "event", event, "leader", l.Node, "term", l.Term,
+		"took", took, "output", output}
 	if err != nil {
-		log.Warn("hook failed", "error", err)
+		d.Log.Warn("hook failed", append(about, "error", err)...)
 		return
 	}
-	log.Info("hook ran")
+	d.Log.Info("hook ran", about...)
 }
 
 // LeaseVariable tells until when a lease lasts; it is renewed, the variable is not.

@@ -7,7 +7,6 @@ import (
 	"os"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -78,58 +77,42 @@ func (b *Batch) spread(ctx context.Context, w io.Writer, sc *scenario.Scenario) 
 	return false, nil
 }
 
-// inParallel calls f for every run, on every core; a terminal sees how far it is.
+// inParallel calls f for every run, on every core. Meanwhile a terminal sees how far it is.
 func (b *Batch) inParallel(ctx context.Context, name string, f func(i int) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	var next, done atomic.Int64
-	var failure error
-	var once sync.Once
 	var wg sync.WaitGroup
-	stop := b.progress(name, &done)
 	for range runtime.GOMAXPROCS(0) {
 		wg.Go(func() {
 			for i := next.Add(1) - 1; i < int64(b.Runs) && ctx.Err() == nil; i = next.Add(1) - 1 {
 				if err := f(int(i)); err != nil {
-					once.Do(func() { failure = err })
-					return
+					cancel(err)
 				}
 				done.Add(1)
 			}
 		})
 	}
-	wg.Wait()
-	stop()
-	if failure == nil {
-		failure = ctx.Err()
+	ended := make(chan struct{})
+	go func() { wg.Wait(); close(ended) }()
+	var look <-chan time.Time
+	if term.IsTerminal(int(os.Stderr.Fd())) {
+		tick := time.NewTicker(progressEvery)
+		defer tick.Stop()
+		defer fmt.Fprint(os.Stderr, clearLine)
+		look = tick.C
 	}
-	return failure
+	for {
+		select {
+		case <-look:
+			fmt.Fprintf(os.Stderr, clearLine+"%s: %d of %d runs", name, done.Load(), b.Runs)
+		case <-ended:
+			return context.Cause(ctx)
+		}
+	}
 }
 
 const (
 	progressEvery = 100 * time.Millisecond
-	progressWidth = 30
+	clearLine     = "\r\x1b[K"
 )
-
-// progress draws a bar on the terminal until stop is called; elsewhere nothing.
-func (b *Batch) progress(name string, done *atomic.Int64) (stop func()) {
-	if !term.IsTerminal(int(os.Stderr.Fd())) {
-		return func() {}
-	}
-	quit, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		tick := time.NewTicker(progressEvery)
-		defer tick.Stop()
-		for {
-			n := int(done.Load())
-			filled := strings.Repeat("=", n*progressWidth/b.Runs)
-			fmt.Fprintf(os.Stderr, "\r\x1b[K%s [%-*s] %d/%d", name, progressWidth, filled, n, b.Runs)
-			select {
-			case <-tick.C:
-			case <-quit:
-				fmt.Fprint(os.Stderr, "\r\x1b[K")
-				return
-			}
-		}
-	}()
-	return func() { close(quit); <-ended }
-}

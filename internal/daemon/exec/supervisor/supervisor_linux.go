@@ -14,8 +14,7 @@
 // supervisor itself is killed, the kernel kills the command, and the owner kills the rest
 // of the supervisor's session; a process that had left the session goes on.
 //
-// Linux alone has what this needs; elsewhere Evidence.Start returns ErrUnsupported. A
-// Command is safe for concurrent use.
+// Linux alone has what this needs. A Command is safe for concurrent use.
 package supervisor
 
 import (
@@ -26,9 +25,6 @@ import (
 	"syscall"
 	"time"
 )
-
-// ErrUnsupported means that this system cannot keep a command from outliving a deadline.
-var ErrUnsupported = errors.New("commands can be supervised on Linux only")
 
 // Exit codes for a command that could not be started, as shells have them.
 const (

@@ -1,101 +1,18 @@
-// Package exec runs a command while, and only while, a node leads: one supervised process
-// per leadership, or several in turn if it is to be restarted.
 package exec
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	osexec "os/exec"
 	"os/signal"
-	"slices"
-	"strings"
 	"syscall"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
-	"github.com/spf13/pflag"
-
 	"github.com/bmqelect/bmqelect/cluster"
-	"github.com/bmqelect/bmqelect/internal/daemon/config"
 	"github.com/bmqelect/bmqelect/internal/daemon/exec/supervisor"
 	"github.com/bmqelect/bmqelect/internal/daemon/service"
 )
-
-// Options are the options of a node with a command. Register fills in all but Command.
-type Options struct {
-	config.Options
-	Command []string // its name and arguments
-
-	group, restart    string
-	delay, killMargin time.Duration
-	passStdin         bool
-}
-
-// What happens when the command has ended by itself.
-const (
-	restartNever     = "never"
-	restartOnFailure = "on-failure"
-	restartAlways    = "always"
-)
-
-var restartPolicies = []string{restartNever, restartOnFailure, restartAlways}
-
-// Register adds the flags: those of the command, and those of the node.
-func (o *Options) Register(f *pflag.FlagSet) {
-	f.StringVar(&o.group, "group", cluster.DefaultGroup,
-		"election in which leadership is wanted")
-	f.StringVar(&o.restart, "restart", restartNever, "start the command again when it has "+
-		"ended by itself: "+strings.Join(restartPolicies, ", "))
-	f.DurationVar(&o.delay, "restart-delay", time.Second, "pause before that")
-	f.DurationVar(&o.killMargin, "kill-margin", 0, "how long before the end of the lease "+
-		"everything is killed (0: half of --stop-margin)")
-	f.BoolVar(&o.passStdin, "pass-stdin", false,
-		"let the command read stdin; otherwise it gets an empty one")
-	o.Options.Register(f)
-}
-
-// Resolve returns the node's configuration, with the margins filled in, or every mistake
-// in the options, as a config.UsageError.
-func (o *Options) Resolve() (cluster.Config, error) {
-	cfg, err := o.Options.Resolve()
-	if err != nil {
-		return cfg, err
-	}
-	var errs []error
-	want := func(ok bool, text string, args ...any) {
-		if !ok {
-			errs = append(errs, fmt.Errorf(text, args...))
-		}
-	}
-	e := &cfg.Election
-	if e.StopMargin == 0 {
-		e.StopMargin = (e.Timing.Lease - e.Timing.HeartbeatBroadcast) / 2
-	}
-	if o.killMargin == 0 {
-		o.killMargin = e.StopMargin / 2
-	}
-	want(o.killMargin > 0 && o.killMargin < e.StopMargin, "--kill-margin is %s, but must be "+
-		"positive and shorter than --stop-margin, %s", o.killMargin, e.StopMargin)
-	want(slices.Contains(restartPolicies, o.restart), "--restart is %q, but must be %s",
-		o.restart, strings.Join(restartPolicies, ", "))
-	want(o.delay >= 0, "--restart-delay is %s, but must not be negative", o.delay)
-	want(o.Shutdown > 0, "--shutdown-timeout is %s, but must be positive", o.Shutdown)
-	want(!e.UnsafeNoScouting, "--unsafe-no-scouting has no lease, so nothing would say by "+
-		"when the command must have ended")
-	const never = "a node that never leads would never run the command"
-	want(!e.NotCandidate, "--not-candidate: %s", never)
-	want(slices.Contains(cfg.Voters, cfg.Node), "--node %s is not among --voters: %s",
-		cfg.Node, never)
-	return cfg, config.Usage(errors.Join(errs...))
-}
-
-// ExitStatus is an error that ends bmqnode with that status and without a message.
-type ExitStatus int
-
-// Error names the status.
-func (s ExitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
 
 // Main is the main function of the process that supervises a command.
 func Main(args []string) int { return supervisor.Main(args) }
@@ -189,24 +106,24 @@ func (x *executor) runOnce(
 	for len(x.signals) > 0 {
 		<-x.signals // they came while no command ran
 	}
-	log := x.Log.With("group", x.o.group, "term", l.Term())
+	about := []any{"group", x.o.group, "term", l.Term()}
 	c, err := x.start(l, append(x.Environment(x.o.group),
 		fmt.Sprintf("BMQ_TERM=%d", token.Term), "BMQ_LSN="+token.String()))
 	if err != nil {
-		log.Error("command not started", "error", err)
+		x.Log.Error("command not started", append(about, "error", err)...)
 		return supervisor.Result{Code: supervisor.CodeNotExecutable, Err: err}, false
 	}
-	log.Info("command started")
-	told = x.watch(ctx, l, c, log)
+	x.Log.Info("command started", about...)
+	told = x.watch(ctx, l, c)
 	result = c.Result()
-	log = log.With("code", result.Code, "told", told)
+	about = append(about, "code", result.Code, "told", told)
 	switch {
 	case result.Err != nil:
-		log.Error("command failed to run under its supervisor", "error", result.Err)
+		x.Log.Error("command failed to run under its supervisor", append(about, "error", result.Err)...)
 	case result.Expired:
-		log.Warn("command killed before the end of its lease")
+		x.Log.Warn("command killed before the end of its lease", about...)
 	default:
-		log.Info("command ended")
+		x.Log.Info("command ended", about...)
 	}
 	return result, told || result.Expired
 }
@@ -238,7 +155,7 @@ const renewals = 5
 // the leadership or ctx ends. It returns when all of the command is gone, and reports
 // whether the command was told.
 func (x *executor) watch(
-	ctx context.Context, l *cluster.Leadership, c *supervisor.Command, log hclog.Logger,
+	ctx context.Context, l *cluster.Leadership, c *supervisor.Command,
 ) (told bool) {
 	tick := time.NewTicker((x.Config.Election.StopMargin - x.o.killMargin) / renewals)
 	defer tick.Stop()
@@ -264,7 +181,8 @@ func (x *executor) watch(
 			leaving = nil
 			stop()
 		case <-late:
-			log.Warn("command killed, since it had not ended within --shutdown-timeout")
+			x.Log.Warn("command killed, since it had not ended within --shutdown-timeout",
+				"group", x.o.group, "term", l.Term())
 			c.Kill()
 		}
 	}
