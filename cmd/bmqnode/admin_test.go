@@ -133,12 +133,9 @@ func TestMistakesAboutTheAdminSideAreNamed(t *testing.T) {
 		args []string
 		want string
 	}{
-		"token that all may read":      {append(node, "--admin-token-file", open), "mend it with: chmod o= " + open},
-		"the same for a client":        {[]string{"transfer", "--admin-token-file", open}, "mend it with: chmod o= " + open},
-		"no such token":                {append(node, "--admin-token-file", "/nowhere"), "open /nowhere: no such file"},
-		"readers without a token":      {append(node, "--admin-token-reads"), "--admin-token-reads is of no use without --admin-token-file"},
-		"odd mode":                     {append(node, "--admin-socket-mode", "rw"), `--admin-socket-mode is "rw", but must be octal permissions`},
-		"mode with more than its bits": {append(node, "--admin-socket-mode", "10600"), `--admin-socket-mode is "10600"`},
+		"token that all may read": {append(node, "--admin-token-file", open), "mend it with: chmod o= " + open},
+		"the same for a client":   {[]string{"transfer", "--admin-token-file", open}, "mend it with: chmod o= " + open},
+		"no such token":           {append(node, "--admin-token-file", "/nowhere"), "open /nowhere: no such file"},
 	} {
 		_, stderr, code := bmqnode(t, c.args...)
 		require.Equal(t, 2, code, "%s: %s", name, stderr)
