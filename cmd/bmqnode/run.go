@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -10,46 +12,74 @@ import (
 	"github.com/bmqelect/bmqelect/internal/daemon/service"
 )
 
+// runOptions are the flags of `run`.
+type runOptions struct {
+	config.Options
+	file   string
+	groups []string
+	check  bool
+}
+
 func runCommand() *cobra.Command {
-	var o config.Options
-	var file string
-	var groups []string
+	var o runOptions
 	cmd := &cobra.Command{
-		Use:   "run",
+		Use:   "run [--check [FILE ...]]",
 		Short: "Run one node until SIGTERM or Ctrl-C, then hand over and exit",
-		Long: "Run one node until SIGTERM or Ctrl-C, then hand over and exit. The same command\n" +
-			"serves every start. Options come from flags or from a YAML file whose keys are\n" +
-			"the flags' names; flags win.",
+		Long: "Run one node until SIGTERM or Ctrl-C, then hand over and exit.\n" +
+			"The same command serves every start. Options come from flags or from a YAML\n" +
+			"file whose keys are the flags' names; flags win.\n\n" +
+			"With --check it starts nothing. It names every problem of the options, the data\n" +
+			"directory, the addresses and the names to join, one a line, and exits with 1 if\n" +
+			"there is any. Of several FILEs, one for each node, it compares what must be the\n" +
+			"same on every node; the first is the one of this machine.",
 		Example: "  bmqnode run --node a --voters a,b,c --data-dir /var/lib/bmqnode \\\n" +
 			"    --join b.example:7400 --gossip-addr 0.0.0.0:7400 --mesh-addr 0.0.0.0:7401\n" +
-			"  bmqnode run --config /etc/bmqnode.yaml",
-		Args: usageArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if file != "" {
-				if err := config.ApplyFile(file, cmd.Flags()); err != nil {
-					return err
-				}
+			"  bmqnode run --config /etc/bmqnode.yaml\n" +
+			"  bmqnode run --check a.yaml b.yaml c.yaml",
+		Args: usageArgs(func(cmd *cobra.Command, args []string) error {
+			if o.check {
+				return nil
 			}
-			cfg, err := o.Resolve()
-			if err != nil {
-				return err
-			}
-			cfg.Version = version()
-			return service.Run(cmd.Context(), cfg, &o, runNode(groups))
-		},
+			return cobra.NoArgs(cmd, args)
+		}),
+		RunE: o.run,
 	}
-	cmd.Flags().SortFlags = false
-	cmd.Flags().StringVar(&file, "config", "", "YAML file of options")
-	o.Register(cmd.Flags())
-	cmd.Flags().StringSliceVar(&groups, "groups", nil,
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVar(&o.file, "config", "", "YAML file of options")
+	f.BoolVar(&o.check, "check", false,
+		"name what is wrong with the options and this machine, and start nothing")
+	o.Register(f)
+	f.StringSliceVar(&o.groups, "groups", nil,
 		"further elections to take part in, by name, the same on every node")
 	return cmd
 }
 
-// runNode takes part in the elections until ctx ends or the node fails.
-func runNode(groups []string) func(context.Context, *service.Daemon) error {
-	return func(ctx context.Context, d *service.Daemon) error {
-		for _, group := range groups {
+func (o *runOptions) run(cmd *cobra.Command, args []string) error {
+	ctx, out := cmd.Context(), cmd.OutOrStdout()
+	switch {
+	case len(args) > 0 && cmd.Flags().NFlag() > 1:
+		return config.Usage(errors.New("--check takes files or flags, not both"))
+	case len(args) > 0:
+		return service.CheckFiles(ctx, out, args)
+	}
+	var misread error
+	if o.file != "" {
+		misread = config.ApplyFile(o.file, cmd.Flags())
+	}
+	if o.check {
+		return service.CheckNode(ctx, out, cmp.Or(o.file, "flags"), &o.Options, misread)
+	}
+	if misread != nil {
+		return misread
+	}
+	cfg, err := o.Resolve()
+	if err != nil {
+		return err
+	}
+	cfg.Version = version()
+	return service.Run(ctx, cfg, &o.Options, func(ctx context.Context, d *service.Daemon) error {
+		for _, group := range o.groups {
 			if _, err := d.Node.Election(group, d.Config.Election); err != nil {
 				return fmt.Errorf("--groups: %w", err)
 			}
@@ -60,5 +90,5 @@ func runNode(groups []string) func(context.Context, *service.Daemon) error {
 		case <-d.Node.Done():
 		}
 		return nil
-	}
+	})
 }

@@ -11,7 +11,7 @@ import (
 // FaultRequest is the body of POST /v1/faults. Healing comes before cutting.
 type FaultRequest struct {
 	HealAll bool             `json:"heal_all,omitempty"`
-	Heal    []cluster.NodeID `json:"heal,omitempty"`    // peers to which all is well again
+	Heal    []cluster.NodeID `json:"heal,omitempty"`    // links without faults again
 	Cut     []cluster.NodeID `json:"cut,omitempty"`     // nothing comes or goes
 	CutIn   []cluster.NodeID `json:"cut_in,omitempty"`  // nothing comes from them
 	CutOut  []cluster.NodeID `json:"cut_out,omitempty"` // nothing goes to them
@@ -39,7 +39,7 @@ func (s *Server) getFaults(w http.ResponseWriter, _ *http.Request) {
 		refuse(w, http.StatusNotFound, errNoFaults)
 		return
 	}
-	answer(w, http.StatusOK, FaultStatus{Faults: s.Faults.String()})
+	answer(w, FaultStatus{Faults: s.Faults.String()})
 }
 
 func (s *Server) postFaults(w http.ResponseWriter, r *http.Request) {

@@ -87,10 +87,10 @@ func (c *Cluster) fault(
 	ctx context.Context, answers []Answer, id cluster.NodeID, req admin.FaultRequest,
 ) error {
 	at := answers[slices.IndexFunc(answers, func(a Answer) bool { return a.Node == id })]
-	if at.Via == "" {
+	if at.via == "" {
 		return fmt.Errorf("%s: its admin address is not known", id)
 	}
-	client := c.Client(at)
+	client := c.client(at)
 	defer client.Close()
 	_, err := client.Faults(ctx, req)
 	return err

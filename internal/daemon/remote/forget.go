@@ -38,7 +38,7 @@ func (c *Cluster) Forget(ctx context.Context, out io.Writer, id cluster.NodeID, 
 	}
 	var errs []error
 	for _, a := range targets {
-		client := c.Client(a)
+		client := c.client(a)
 		_, err := client.Forget(ctx, admin.ForgetRequest{Node: id})
 		client.Close()
 		if err == nil {
@@ -57,7 +57,7 @@ func withoutLink(answered []Answer, id cluster.NodeID) (targets []Answer, err er
 		m := memberOf(*a.Status, id)
 		switch {
 		case a.Node == id:
-			lives[a.Status.Identity] = "it answers at " + a.Via
+			lives[a.Status.Identity] = "it answers at " + a.via
 		case m.Link == linkUp:
 			lives[m.Identity] = fmt.Sprintf("node %s has a link to it", a.Node)
 		default:

@@ -40,10 +40,9 @@ var DefaultAddrs = []string{config.DefaultAdminAddr, "127.0.0.1:7405", "127.0.0.
 type Cluster struct {
 	// Addrs are the admin addresses of some nodes, which the user gave.
 	Addrs []string
-	// Figures asks every node for its metrics too.
-	Figures bool
 
 	tokenFile, token string
+	figures          bool // ask for metrics too
 }
 
 // Register adds the flags.
@@ -60,18 +59,18 @@ type Answer struct {
 	Addr   string          `json:"admin_addr,omitempty"`
 	Status *cluster.Status `json:"status,omitempty"`
 	Error  string          `json:"error,omitempty"`
-	Via    string          `json:"-"` // the address at which it is asked, maybe a socket
-	Given  bool            `json:"-"` // the user gave that address; no node named it
-	// Figures are its metrics, if Cluster.Figures; zero if they were not to be had.
-	Figures admin.Figures `json:"-"`
+
+	via     string        // the address at which it is asked, which may be a socket
+	given   bool          // the user gave that address; no node named it
+	figures admin.Figures // its metrics, if Cluster.figures; zero if they were not to be had
 }
 
-// Walk asks the addresses that were given and, as soon as an answer names them, the other
+// walk asks the addresses that were given and, as soon as an answer names them, the other
 // members: all at the same time, so that a node that is dead or frozen delays nothing. It
 // hands each answer to heard as it comes, one at a time, and ends when heard has enough or
 // all have answered; questions that are left then are given up. Of the default addresses
 // the first one that answers counts, unless all are wanted.
-func (c *Cluster) Walk(ctx context.Context, all bool, heard func(Answer) (enough bool)) error {
+func (c *Cluster) walk(ctx context.Context, all bool, heard func(Answer) (enough bool)) error {
 	if file := cmp.Or(c.tokenFile, os.Getenv(tokenVariable)); file != "" {
 		var err error
 		if c.token, err = admin.ReadToken(file); err != nil {
@@ -93,7 +92,7 @@ func (c *Cluster) Walk(ctx context.Context, all bool, heard func(Answer) (enough
 			case <-ctx.Done():
 			case <-time.After(after):
 			}
-			c.Ask(ctx, &a)
+			c.ask(ctx, &a)
 			select {
 			case answers <- a:
 			case <-over:
@@ -106,11 +105,11 @@ func (c *Cluster) Walk(ctx context.Context, all bool, heard func(Answer) (enough
 		if all {
 			i = 0
 		}
-		ask(given, Answer{Via: addr, Given: true}, time.Duration(i)*headStart)
+		ask(given, Answer{via: addr, given: true}, time.Duration(i)*headStart)
 	}
 	for met := false; pending > 0; pending-- {
 		a := <-answers
-		if a.Given && met && !all {
+		if a.given && met && !all {
 			continue // another default address
 		}
 		if a.Status != nil {
@@ -132,14 +131,14 @@ func (c *Cluster) Walk(ctx context.Context, all bool, heard func(Answer) (enough
 	return nil
 }
 
-// Ask lets the node at an address say what it is.
-func (c *Cluster) Ask(ctx context.Context, a *Answer) {
-	if a.Via == "" {
+// ask lets the node at an address say what it is.
+func (c *Cluster) ask(ctx context.Context, a *Answer) {
+	if a.via == "" {
 		return // and Error says why
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	client := c.Client(*a)
+	client := c.client(*a)
 	defer client.Close()
 	st, err := client.Status(ctx)
 	switch {
@@ -147,20 +146,20 @@ func (c *Cluster) Ask(ctx context.Context, a *Answer) {
 		a.Error = err.Error()
 		return
 	case a.Node != "" && a.Node != st.Node:
-		a.Error = fmt.Sprintf("%s: node %s answers there", a.Via, st.Node)
+		a.Error = fmt.Sprintf("%s: node %s answers there", a.via, st.Node)
 		return
 	}
 	a.Node, a.Addr, a.Status, a.Error = st.Node, st.AdminAddr, &st, ""
-	if c.Figures {
-		a.Figures, _ = client.Figures(ctx) // an old node without metrics is fine
+	if c.figures {
+		a.figures, _ = client.Figures(ctx) // an old node without metrics is fine
 	}
 }
 
-// Client returns a client for a node. The token goes to addresses that the user gave, and
+// client returns a client for a node. The token goes to addresses that the user gave, and
 // to none that a node named: any process that talks to the cluster could name its own.
-func (c *Cluster) Client(a Answer) *admin.Client {
-	client := admin.NewClient(a.Via)
-	if a.Given || slices.Contains(c.Addrs, a.Via) {
+func (c *Cluster) client(a Answer) *admin.Client {
+	client := admin.NewClient(a.via)
+	if a.given || slices.Contains(c.Addrs, a.via) {
 		client.UseToken(c.token)
 	} else if c.token != "" {
 		client.WithoutToken("it gets none, since only a node named this address: " +
@@ -172,9 +171,9 @@ func (c *Cluster) Client(a Answer) *admin.Client {
 // membersOf are the other members that a node names, to be asked, or why they cannot be.
 func membersOf(st cluster.Status) (all []Answer) {
 	for _, m := range st.Members {
-		a := Answer{Node: m.Node, Addr: admin.AddrOf(m), Via: admin.AddrOf(m)}
+		a := Answer{Node: m.Node, Addr: admin.AddrOf(m), via: admin.AddrOf(m)}
 		switch {
-		case a.Via != "":
+		case a.via != "":
 		case m.GossipAddr == "":
 			a.Error = "never seen"
 		default:
@@ -191,8 +190,8 @@ func membersOf(st cluster.Status) (all []Answer) {
 // at another.
 func (c *Cluster) All(ctx context.Context) ([]Answer, error) {
 	var answers, silent []Answer
-	err := c.Walk(ctx, false, func(a Answer) bool {
-		if a.Given && a.Status == nil {
+	err := c.walk(ctx, false, func(a Answer) bool {
+		if a.given && a.Status == nil {
 			silent = append(silent, a)
 		} else {
 			answers = append(answers, a)
@@ -200,7 +199,7 @@ func (c *Cluster) All(ctx context.Context) ([]Answer, error) {
 		return false
 	})
 	if err == nil && len(answers) == 0 {
-		err = NoAnswer(silent)
+		err = noAnswer(silent)
 	}
 	identities := map[cluster.NodeID]string{}
 	for _, a := range answers {
@@ -218,8 +217,8 @@ func (c *Cluster) All(ctx context.Context) ([]Answer, error) {
 	}), err
 }
 
-// NoAnswer is the error if none of the given addresses answers.
-func NoAnswer(silent []Answer) error {
+// noAnswer is the error if none of the given addresses answers.
+func noAnswer(silent []Answer) error {
 	if len(silent) == 0 {
 		return errors.New("no node runs that could be asked")
 	}
@@ -237,7 +236,7 @@ func (c *Cluster) AtLeader(
 ) error {
 	var leader, first Answer
 	var silent []Answer
-	err := c.Walk(ctx, false, func(a Answer) bool {
+	err := c.walk(ctx, false, func(a Answer) bool {
 		switch {
 		case a.Status == nil:
 			silent = append(silent, a)
@@ -252,11 +251,11 @@ func (c *Cluster) AtLeader(
 	case err != nil:
 		return err
 	case leader.Status != nil:
-		client := c.Client(leader)
+		client := c.client(leader)
 		defer client.Close()
 		return do(leader.Node, client)
 	case first.Status == nil:
-		return NoAnswer(silent)
+		return noAnswer(silent)
 	}
 	why := GroupIn(*first.Status, group).Explanation
 	if why == "" {

@@ -110,8 +110,8 @@ func TestANameIsGivenAwayOnlyIfItsProcessIsGone(t *testing.T) {
 		err    string
 	}{
 		"it answers":        {func([]*cluster.Status) {}, false, nil, "there is nothing to forget"},
-		"it answers one":    {func(n []*cluster.Status) { loses(n[0], "n3") }, false, nil, "node n3 lives, it answers at"},
-		"it answers, here":  {func(n []*cluster.Status) { loses(n[0], "n3") }, true, nil, "node n3 lives, it answers at"},
+		"it answers one":    {func(n []*cluster.Status) { loses(n[0], "n3") }, false, nil, "node n3 lives, "},
+		"it answers, here":  {func(n []*cluster.Status) { loses(n[0], "n3") }, true, nil, "node n3 lives, "},
 		"one has a link":    {func(n []*cluster.Status) { dead(n); loses(n[0], "n3") }, false, nil, "node n3 lives, node n2 has a link to it"},
 		"it is gone":        {gone, false, []string{"n1 /v1/forget", "n2 /v1/forget"}, ""},
 		"it is gone, here":  {gone, true, []string{"n1 /v1/forget"}, ""},

@@ -22,7 +22,7 @@ func (c *Cluster) Watch(ctx context.Context, out *console.Printer) error {
 	defer wg.Wait()
 	var silent []Answer
 	followed := map[cluster.NodeID]bool{}
-	err := c.Walk(ctx, false, func(a Answer) bool {
+	err := c.walk(ctx, false, func(a Answer) bool {
 		if a.Status == nil {
 			silent = append(silent, a)
 			return false
@@ -35,21 +35,21 @@ func (c *Cluster) Watch(ctx context.Context, out *console.Printer) error {
 				continue
 			}
 			followed[one.Node] = true
-			if one.Via != "" {
+			if one.via != "" {
 				wg.Go(func() { c.watchOne(ctx, one, out) })
 			}
 		}
 		return false
 	})
 	if err == nil && len(followed) == 0 {
-		err = NoAnswer(silent)
+		err = noAnswer(silent)
 	}
 	return err
 }
 
 // watchOne follows one node through its restarts.
 func (c *Cluster) watchOne(ctx context.Context, a Answer, out *console.Printer) {
-	client := c.Client(a)
+	client := c.client(a)
 	defer client.Close()
 	lost := false
 	stream := admin.Stream{

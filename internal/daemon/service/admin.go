@@ -75,10 +75,12 @@ func (s *adminSide) serve(
 	return admin.Serve(s.config, s.listeners...)
 }
 
-// ownVariables are the variables that bmqnode sets for commands.
+// ownVariables are not inherited by commands: those that bmqnode sets itself, and those by
+// which the service manager speaks to bmqnode alone.
 var ownVariables = []string{
 	"BMQ_NODE", "BMQ_CLUSTER", "BMQ_GROUP", "BMQ_TERM", "BMQ_LSN", "BMQ_LEASE_DEADLINE",
 	"BMQ_ADMIN_ADDR", "BMQ_ADMIN_SOCKET", "BMQ_EVENT", "BMQ_LEADER",
+	"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID",
 }
 
 // Environment is what every command of this node finds: the variables of this process, but

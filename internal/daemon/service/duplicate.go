@@ -9,17 +9,15 @@ import (
 	"github.com/bmqelect/bmqelect/netmesh"
 )
 
+// The time between two looks for a duplicate name, and between two log lines about it.
 const (
-	// duplicateLook is the time between two looks for another process of this name,
-	// duplicateRepeat that between two log lines about it.
 	duplicateLook   = 2 * time.Second
 	duplicateRepeat = time.Minute
 )
 
-// watchForDuplicate logs an error if this process is the second one of its name. Voters
-// let in the first only, so a process that has a link to a voter is not the second, and
-// the watch ends. A newcomer among the members may not know the first yet, and proves
-// nothing.
+// watchForDuplicate logs an error while this process is the second one of its name.
+// Voters accept the first only: a node that has a link to a voter is not the second, and
+// the watch ends. A link to an observer proves nothing: it may not know the first yet.
 func watchForDuplicate(node *cluster.Node, log hclog.Logger) {
 	look := time.NewTicker(duplicateLook)
 	defer look.Stop()
@@ -35,16 +33,16 @@ func watchForDuplicate(node *cluster.Node, log hclog.Logger) {
 					return
 				}
 			}
-			var refusedBy []cluster.NodeID
+			var by []cluster.NodeID
 			for _, f := range st.Findings {
 				if f.Kind == netmesh.FindingNameTwice && f.Peer != st.Node {
-					refusedBy = append(refusedBy, f.Peer)
+					by = append(by, f.Peer)
 				}
 			}
-			if len(refusedBy) > 0 && now.Sub(logged) >= duplicateRepeat {
+			if len(by) > 0 && now.Sub(logged) >= duplicateRepeat {
 				logged = now
 				log.Error("this process is the second of its name: the members refuse it, and it takes no part",
-					"node", st.Node, "members", refusedBy,
+					"node", st.Node, "members", by,
 					"advice", "stop it or rename it; if it is the right one, stop the other")
 			}
 		}

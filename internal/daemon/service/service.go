@@ -4,6 +4,7 @@ package service
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"os"
 	"sync"
@@ -43,22 +44,21 @@ func Run(
 		return err
 	}
 	cfg.Logger = log
-	manager, err := sdnotify.FromEnvironment()
-	if err != nil {
-		return err
+	if err := sdnotify.Send("STATUS=starting"); err != nil {
+		return fmt.Errorf("notify socket of the service manager, NOTIFY_SOCKET: %w", err)
 	}
 	side, err := openAdmin(&o.Admin)
 	if err != nil {
-		return doctor.Explain(err, cfg)
+		return doctor.Explain(err)
 	}
 	cfg.AdminAddr = side.advertised
 	node, err := cluster.Start(ctx, cfg)
 	if err != nil {
 		side.close()
-		return doctor.Explain(err, cfg)
+		return doctor.Explain(err)
 	}
 	server := side.serve(node, cfg.Faults, log.Named("admin"))
-	stopping := sync.OnceFunc(superviseBy(manager, node, log))
+	stopping := sync.OnceFunc(supervise(node, log))
 	context.AfterFunc(ctx, stopping) // the work may take its time to end
 	d := &Daemon{Options: o, Config: cfg, Node: node, Log: log, listeners: side.listeners}
 	d.watchers.Go(func() { watchForDuplicate(node, log) })

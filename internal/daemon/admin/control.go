@@ -22,7 +22,7 @@ func (s *Server) postTransfer(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if e, ok := s.election(w, req.Group); ok {
-		s.done(w, e.Transfer(r.Context(), req.To))
+		s.answerDone(w, e.Transfer(r.Context(), req.To))
 	}
 }
 
@@ -43,17 +43,29 @@ func (s *Server) postStepDown(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if e, ok := s.election(w, req.Group); ok {
-		s.done(w, e.StepDown(r.Context(), rest))
+		s.answerDone(w, e.StepDown(r.Context(), rest))
 	}
 }
 
-// done answers with the node's status, or says why it could not be done.
-func (s *Server) done(w http.ResponseWriter, err error) {
+// ForgetRequest is the body of POST /v1/forget.
+type ForgetRequest struct {
+	Node cluster.NodeID `json:"node"` // whose machine is gone for good
+}
+
+func (s *Server) postForget(w http.ResponseWriter, r *http.Request) {
+	var req ForgetRequest
+	if read(w, r, &req) {
+		s.answerDone(w, s.Node.Forget(r.Context(), req.Node))
+	}
+}
+
+// answerDone answers with the node's status, or says why it could not be done.
+func (s *Server) answerDone(w http.ResponseWriter, err error) {
 	if err != nil {
 		refuse(w, http.StatusConflict, err)
 		return
 	}
-	answer(w, http.StatusOK, s.Node.Status())
+	answer(w, s.Node.Status())
 }
 
 // election is the one of that name, "" being the default one; it answers the
