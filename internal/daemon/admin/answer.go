@@ -40,25 +40,28 @@ func respond(w http.ResponseWriter, kind string, code int, v any) {
 	_ = enc.Encode(v) // an error means that the client is gone
 }
 
-// read decodes a body strictly: one JSON object, or nothing, which asks for the
-// defaults. It answers the request itself if it cannot.
-func read(w http.ResponseWriter, r *http.Request, into any) bool {
-	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	text = bytes.TrimSpace(text)
-	if err == nil && len(text) > 0 {
-		dec := json.NewDecoder(bytes.NewReader(text))
-		dec.DisallowUnknownFields()
-		if err = dec.Decode(into); err == nil {
-			switch rest := text[dec.InputOffset():]; {
-			case text[0] != '{': // null decodes into any type
-				err = errors.New("it must be one JSON object, or empty")
-			case len(rest) > 0:
-				err = fmt.Errorf("there is more after the JSON object: %.20q", rest)
+// posted decodes a body strictly: one JSON object, or nothing, which asks for the defaults.
+func posted[T any](handle func(http.ResponseWriter, *http.Request, T)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var into T
+		text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+		text = bytes.TrimSpace(text)
+		if err == nil && len(text) > 0 {
+			dec := json.NewDecoder(bytes.NewReader(text))
+			dec.DisallowUnknownFields()
+			if err = dec.Decode(&into); err == nil {
+				switch rest := text[dec.InputOffset():]; {
+				case text[0] != '{': // null decodes into any type
+					err = errors.New("it must be one JSON object, or empty")
+				case len(rest) > 0:
+					err = fmt.Errorf("there is more after the JSON object: %.20q", rest)
+				}
 			}
 		}
+		if err != nil {
+			refuse(w, http.StatusBadRequest, fmt.Errorf("the body of %s %s: %w", r.Method, r.URL.Path, err))
+			return
+		}
+		handle(w, r, into)
 	}
-	if err != nil {
-		refuse(w, http.StatusBadRequest, fmt.Errorf("the body of %s %s: %w", r.Method, r.URL.Path, err))
-	}
-	return err == nil
 }

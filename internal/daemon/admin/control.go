@@ -16,14 +16,8 @@ type TransferRequest struct {
 	Group string         `json:"group,omitempty"` // "" is the default election
 }
 
-func (s *Server) postTransfer(w http.ResponseWriter, r *http.Request) {
-	var req TransferRequest
-	if !read(w, r, &req) {
-		return
-	}
-	if e, ok := s.election(w, req.Group); ok {
-		s.answerDone(w, e.Transfer(r.Context(), req.To))
-	}
+func (s *Server) postTransfer(w http.ResponseWriter, r *http.Request, req TransferRequest) {
+	s.inElection(w, req.Group, func(e *cluster.Election) error { return e.Transfer(r.Context(), req.To) })
 }
 
 // StepDownRequest is the body of POST /v1/step-down.
@@ -32,19 +26,26 @@ type StepDownRequest struct {
 	Group string `json:"group,omitempty"` // "" is the default election
 }
 
-func (s *Server) postStepDown(w http.ResponseWriter, r *http.Request) {
-	var req StepDownRequest
-	if !read(w, r, &req) {
-		return
-	}
+func (s *Server) postStepDown(w http.ResponseWriter, r *http.Request, req StepDownRequest) {
 	rest, err := time.ParseDuration(cmp.Or(req.For, "0s"))
 	if err != nil {
 		refuse(w, http.StatusBadRequest, fmt.Errorf("for: %w; must be a duration such as 30s", err))
 		return
 	}
-	if e, ok := s.election(w, req.Group); ok {
-		s.answerDone(w, e.StepDown(r.Context(), rest))
+	s.inElection(w, req.Group, func(e *cluster.Election) error { return e.StepDown(r.Context(), rest) })
+}
+
+// inElection does something in the election of that name, "" being the default one.
+func (s *Server) inElection(w http.ResponseWriter, group string, do func(*cluster.Election) error) {
+	e, err := s.Node.Lookup(cmp.Or(group, cluster.DefaultGroup))
+	if errors.Is(err, cluster.ErrNotOpen) {
+		refuse(w, http.StatusNotFound, noElection(s.Node.Status().Node, group))
+		return
 	}
+	if err == nil {
+		err = do(e)
+	}
+	s.answerDone(w, err)
 }
 
 // ForgetRequest is the body of POST /v1/forget.
@@ -52,11 +53,8 @@ type ForgetRequest struct {
 	Node cluster.NodeID `json:"node"` // whose machine is gone for good
 }
 
-func (s *Server) postForget(w http.ResponseWriter, r *http.Request) {
-	var req ForgetRequest
-	if read(w, r, &req) {
-		s.answerDone(w, s.Node.Forget(r.Context(), req.Node))
-	}
+func (s *Server) postForget(w http.ResponseWriter, r *http.Request, req ForgetRequest) {
+	s.answerDone(w, s.Node.Forget(r.Context(), req.Node))
 }
 
 // answerDone answers with the node's status, or says why it could not be done.
@@ -66,17 +64,4 @@ func (s *Server) answerDone(w http.ResponseWriter, err error) {
 		return
 	}
 	answer(w, s.Node.Status())
-}
-
-// election is the one of that name, "" being the default one; it answers the
-// request itself if the node has none.
-func (s *Server) election(w http.ResponseWriter, group string) (*cluster.Election, bool) {
-	e, err := s.Node.Lookup(cmp.Or(group, cluster.DefaultGroup))
-	switch {
-	case errors.Is(err, cluster.ErrNotOpen):
-		refuse(w, http.StatusNotFound, noElection(s.Node.Status().Node, group))
-	case err != nil:
-		refuse(w, http.StatusConflict, err)
-	}
-	return e, err == nil
 }

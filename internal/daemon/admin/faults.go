@@ -42,39 +42,28 @@ func (s *Server) getFaults(w http.ResponseWriter, _ *http.Request) {
 	answer(w, FaultStatus{Faults: s.Faults.String()})
 }
 
-func (s *Server) postFaults(w http.ResponseWriter, r *http.Request) {
-	var req FaultRequest
-	if s.Faults == nil {
-		refuse(w, http.StatusNotFound, errNoFaults)
-		return
-	}
-	if !read(w, r, &req) {
-		return
-	}
-	req.apply(s.Faults)
-	s.getFaults(w, r)
-}
-
-func (r FaultRequest) apply(f *netmesh.Faults) {
-	if r.HealAll {
-		f.HealAll()
-	}
-	for _, p := range r.Heal {
-		f.Heal(p)
-	}
-	for _, c := range []struct {
-		peers []cluster.NodeID
-		dir   netmesh.Direction
-	}{{r.Cut, netmesh.Both}, {r.CutIn, netmesh.In}, {r.CutOut, netmesh.Out}} {
-		for _, p := range c.peers {
-			f.Cut(p, c.dir)
+func (s *Server) postFaults(w http.ResponseWriter, r *http.Request, req FaultRequest) {
+	if f := s.Faults; f != nil {
+		if req.HealAll {
+			f.HealAll()
+		}
+		for _, p := range req.Heal {
+			f.Heal(p)
+		}
+		for dir, peers := range map[netmesh.Direction][]cluster.NodeID{
+			netmesh.Both: req.Cut, netmesh.In: req.CutIn, netmesh.Out: req.CutOut,
+		} {
+			for _, p := range peers {
+				f.Cut(p, dir)
+			}
+		}
+		for _, l := range req.Links {
+			f.Delay(l.To, l.Delay.Duration(), l.Jitter.Duration())
+			f.Loss(l.To, l.Loss)
+		}
+		for _, p := range req.Reset {
+			f.Reset(p)
 		}
 	}
-	for _, l := range r.Links {
-		f.Delay(l.To, l.Delay.Duration(), l.Jitter.Duration())
-		f.Loss(l.To, l.Loss)
-	}
-	for _, p := range r.Reset {
-		f.Reset(p)
-	}
+	s.getFaults(w, r)
 }
