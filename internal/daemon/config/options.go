@@ -181,7 +181,8 @@ func (o *Options) Resolve() (cluster.Config, error) {
 	case scouting.RuleNodeOrder.String():
 		c.Election.Rule = scouting.RuleNodeOrder
 	default:
-		errs = append(errs, fmt.Errorf("--scouting-rule is %q, but must be default or node-order", o.rule))
+		errs = append(errs, fmt.Errorf(
+			"--scouting-rule is %q, but must be default or node-order", o.rule))
 	}
 	if o.Hooks.Timeout <= 0 {
 		errs = append(errs, fmt.Errorf("--hook-timeout is %s, but must be positive", o.Hooks.Timeout))

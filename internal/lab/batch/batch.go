@@ -201,7 +201,9 @@ func (b *Batch) playJob(ctx context.Context, it job, place int) (runs []report.R
 	return runs, nil
 }
 
-func (b *Batch) playLive(ctx context.Context, sc *scenario.Scenario, place int) (report.Run, error) {
+func (b *Batch) playLive(
+	ctx context.Context, sc *scenario.Scenario, place int,
+) (report.Run, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return report.Run{}, err

@@ -179,7 +179,9 @@ func (c *Command) Renew() {
 }
 
 // Signal sends a signal to the command itself, not to its group.
-func (c *Command) Signal(sig syscall.Signal) { c.tell(message{Word: tellSignal, Number: int64(sig)}) }
+func (c *Command) Signal(sig syscall.Signal) {
+	c.tell(message{Word: tellSignal, Number: int64(sig)})
+}
 
 // Stop sends SIGTERM to the command's process group, and SIGCONT. It does not wait.
 func (c *Command) Stop() { c.tell(message{Word: tellStop}) }
