@@ -79,13 +79,9 @@ func Load(o Options, paths ...string) (*Batch, error) {
 	if err != nil {
 		return nil, err
 	}
-	common, err := parseOverrides(strings.Join(o.Set, ","))
-	if err != nil {
-		return nil, err
-	}
+	common := overrides(strings.Join(o.Set, ","))
 	if o.Scouting != nil {
-		scouting := scenario.Override{Key: "scouting", Value: fmt.Sprint(*o.Scouting)}
-		common = append(common, scouting)
+		common = append(common, fmt.Sprintf("scouting=%t", *o.Scouting))
 	}
 	variants := []string{""}
 	if o.Compare {
@@ -96,11 +92,7 @@ func Load(o Options, paths ...string) (*Batch, error) {
 	for _, file := range files {
 		var it job
 		for _, v := range variants {
-			set, err := parseOverrides(v)
-			if err != nil {
-				return nil, err
-			}
-			sc, err := scenario.Load(file, append(slices.Clone(common), set...)...)
+			sc, err := scenario.Load(file, append(slices.Clone(common), overrides(v)...)...)
 			if err != nil {
 				errs = append(errs, err)
 				break
@@ -112,18 +104,10 @@ func Load(o Options, paths ...string) (*Batch, error) {
 	return b, errors.Join(errs...)
 }
 
-func parseOverrides(list string) (set []scenario.Override, err error) {
-	for text := range strings.SplitSeq(list, ",") {
-		if text == "" {
-			continue
-		}
-		o, err := scenario.ParseOverride(text)
-		if err != nil {
-			return nil, err
-		}
-		set = append(set, o)
-	}
-	return set, nil
+// overrides splits a list of key=value.
+func overrides(list string) []string {
+	isEmpty := func(text string) bool { return text == "" }
+	return slices.DeleteFunc(strings.Split(list, ","), isEmpty)
 }
 
 // Files is the number of files.
