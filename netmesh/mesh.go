@@ -73,6 +73,10 @@ func Listen(cfg Config, h Handler) (*Mesh, error) {
 // Addr returns the address that the mesh listens on.
 func (m *Mesh) Addr() net.Addr { return m.listener.Addr() }
 
+// Listener is the listener of the mesh, for a program that has its file held open by
+// another process. It is not to be used otherwise.
+func (m *Mesh) Listener() net.Listener { return m.listener }
+
 // Advertised returns the host:port that the mesh tells its peers to reach it by.
 func (m *Mesh) Advertised() string { return m.advertised }
 

@@ -52,7 +52,7 @@ func TestRunCheckNamesEveryProblem(t *testing.T) {
 		},
 		"several mistakes": {
 			[]string{configOf(t, other, "d", "lease: soon", "prio: 1", "log-level: loud")},
-			[]string{`d.yaml:8: option "lease"`, `d.yaml:9: there is no option "prio"`, "--log-level is"},
+			[]string{`d.yaml:8:8: option "lease"`, `d.yaml:9:1: there is no option "prio"`, "--log-level is"},
 		},
 		"settings differ": {
 			[]string{a, configOf(t, other, "b", "lease: 900ms", "cluster: wasps", "quorum: 3")},

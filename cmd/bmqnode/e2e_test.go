@@ -210,3 +210,13 @@ func same(g cluster.GroupStatus) func(cluster.GroupStatus) bool {
 func above(term lsn.Term) func(cluster.GroupStatus) bool {
 	return func(now cluster.GroupStatus) bool { return now.Term > term }
 }
+
+// linkTo is the state of a node's link to another.
+func linkTo(st cluster.Status, name string) string {
+	for _, m := range st.Members {
+		if string(m.Node) == name {
+			return m.Link
+		}
+	}
+	return "none"
+}

@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/bmqelect/bmqelect/cluster"
 )
 
 // TestCommandsDoNotWaitForAFrozenNode freezes a follower. Commands that have less time
@@ -81,14 +79,4 @@ func TestTheTokenGoesOnlyWhereTheOperatorSays(t *testing.T) {
 	defer mu.Unlock()
 	require.Positive(t, asked)
 	require.Empty(t, tokens)
-}
-
-// linkTo is the state of a node's link to another.
-func linkTo(st cluster.Status, name string) string {
-	for _, m := range st.Members {
-		if string(m.Node) == name {
-			return m.Link
-		}
-	}
-	return "none"
 }

@@ -31,6 +31,10 @@ func lockDir(dir string) (*os.File, error) {
 	return nil, err
 }
 
+// LockFile is the file whose lock keeps other processes out of the directory, for a
+// program that has it held open by another process. It is not to be used otherwise.
+func (s *Store) LockFile() *os.File { return s.lock }
+
 // note leaves the pid for whoever finds the directory locked. It is a courtesy
 // only: on a full disk the lock holds without it.
 func note(f *os.File) {

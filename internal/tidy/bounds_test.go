@@ -15,7 +15,7 @@ import (
 // These packages run for years beside peers, disks and callbacks that may hang,
 // and are told names by strangers: what waits in them has a bound, and what
 // grows in them shrinks again.
-var bounded = []string{"cluster", "netmesh", "internal/daemon/admin", "internal/daemon/metrics", "internal/store", "internal/daemon/guard", "internal/base/alarm"}
+var bounded = []string{"cluster", "netmesh", "internal/daemon/admin", "internal/daemon/metrics", "internal/store", "internal/daemon/exec", "internal/base/alarm"}
 
 // waits are the waits without a select or a context, and what bounds each.
 var waits = map[string]string{
@@ -38,8 +38,9 @@ var waits = map[string]string{
 	"cluster/internal/gossip try: wg.Wait()":                          "memberlist's time-out of each dial",
 	"internal/daemon/admin Close: s.running.Wait()":                   "the listeners are closed, and the journal's subscription",
 	"internal/daemon/admin getEvents: <-s.streams":                    "takes back its own place, and never waits",
-	"internal/daemon/guard Result: <-c.done":                          "the deadline of the command, or the end that its owner asks for",
-	"internal/daemon/guard run: c.cmd.Wait()":                         "the guard has closed its socket: it ends, or was killed",
+	"internal/daemon/exec runOnce: <-x.signals":                       "takes what is there, and never waits",
+	"internal/daemon/exec/supervisor Result: <-c.done":                "the deadline of the command, or the end that its owner asks for",
+	"internal/daemon/exec/supervisor run: c.cmd.Wait()":               "the supervisor has closed its socket: it ends, or was killed",
 	"netmesh connect: <-ctx.Done()":                                   "the time-out of a dial",
 	"netmesh unlock: <-c":                                             "takes back what it put there, and never waits",
 	"netmesh/fault CloseWrite: <-c.written":                           "the write deadline of the goodbye; flushTime for late frames",

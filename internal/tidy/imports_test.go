@@ -46,7 +46,7 @@ var bans = []ban{
 	{"cluster", []string{"github.com/prometheus"}, "whoever embeds a node chooses the metrics library: Stats has the figures", false, ""},
 	{"cluster", []string{"github.com/spf13"}, "whoever embeds a node embeds no command line", false, ""},
 	{"internal/lab/sim", []string{module + "/netmesh", module + "/cluster", "net", "os"}, "the simulator is the core on a virtual network: nothing real in it", false, ""},
-	{"internal/daemon/guard", []string{module + "/elector", module + "/netmesh", module + "/cluster"}, "the guard knows processes and deadlines: what it must survive it does not import", false, ""},
+	{"internal/daemon/exec/supervisor", []string{module + "/elector", module + "/netmesh", module + "/cluster"}, "the supervisor knows processes and deadlines: it does not import what it must survive", false, ""},
 	{"", testLibraries, "users' binaries must not carry test code", false, "cluster/clustertest"},
 }
 
