@@ -11,6 +11,7 @@ import (
 	"github.com/bmqelect/bmqelect/internal/lab/replay"
 	"github.com/bmqelect/bmqelect/internal/lab/report"
 	"github.com/bmqelect/bmqelect/internal/lab/scenario"
+	"github.com/bmqelect/bmqelect/internal/lab/verdict"
 )
 
 // replayJob is the command `replay` at work.
@@ -29,11 +30,11 @@ type replayJob struct {
 	files []string
 }
 
-var replayFormats = map[string]func(io.Writer, []report.Run, report.TextOptions) error{
+var replayFormats = map[string]func(io.Writer, []verdict.Run, report.TextOptions) error{
 	"text": report.Text,
-	"json": func(w io.Writer, runs []report.Run, _ report.TextOptions) error { return report.JSON(w, runs) },
-	"svg":  func(w io.Writer, runs []report.Run, _ report.TextOptions) error { return report.SVG(w, runs) },
-	"html": func(w io.Writer, runs []report.Run, _ report.TextOptions) error { return report.HTML(w, runs) },
+	"json": func(w io.Writer, runs []verdict.Run, _ report.TextOptions) error { return report.JSON(w, runs) },
+	"svg":  func(w io.Writer, runs []verdict.Run, _ report.TextOptions) error { return report.SVG(w, runs) },
+	"html": func(w io.Writer, runs []verdict.Run, _ report.TextOptions) error { return report.HTML(w, runs) },
 }
 
 // errUnmet says that a scenario did not go as its file expects. The report has

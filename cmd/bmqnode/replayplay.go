@@ -9,13 +9,14 @@ import (
 
 	"github.com/bmqelect/bmqelect/internal/lab/history"
 	"github.com/bmqelect/bmqelect/internal/lab/replay"
-	"github.com/bmqelect/bmqelect/internal/lab/report"
+	"github.com/bmqelect/bmqelect/internal/lab/replay/live"
 	"github.com/bmqelect/bmqelect/internal/lab/scenario"
+	"github.com/bmqelect/bmqelect/internal/lab/verdict"
 )
 
 // play plays one variant once; number tells live runs at the same time apart.
-func (j *replayJob) play(ctx context.Context, sc *scenario.Scenario, name string, number int) (report.Run, error) {
-	var run report.Run
+func (j *replayJob) play(ctx context.Context, sc *scenario.Scenario, name string, number int) (verdict.Run, error) {
+	var run verdict.Run
 	var err error
 	if j.live {
 		run, err = j.playLive(ctx, sc, number)
@@ -31,16 +32,16 @@ func (j *replayJob) play(ctx context.Context, sc *scenario.Scenario, name string
 // portsPerRun keeps the ports of live runs at the same time apart.
 const portsPerRun = 200
 
-func (j *replayJob) playLive(ctx context.Context, sc *scenario.Scenario, number int) (report.Run, error) {
+func (j *replayJob) playLive(ctx context.Context, sc *scenario.Scenario, number int) (verdict.Run, error) {
 	self, err := os.Executable()
 	if err != nil {
-		return report.Run{}, err
+		return verdict.Run{}, err
 	}
 	fmt.Fprintf(j.cmd.ErrOrStderr(), "playing %s for %s\n", sc.Name, sc.Duration)
-	run, err := replay.Live(ctx, sc, replay.LiveOptions{Binary: self, BasePort: j.basePort + portsPerRun*number})
+	run, err := live.Play(ctx, sc, live.Options{Binary: self, BasePort: j.basePort + portsPerRun*number})
 	if err != nil && ctx.Err() == nil && len(j.files) > 1 {
 		// The others go on; this one is shown as what it is.
-		return report.Run{History: &history.History{
+		return verdict.Run{History: &history.History{
 			Scenario: sc.Name, Mode: "live", Duration: sc.Duration, Problems: []string{err.Error()},
 		}}, nil
 	}
@@ -60,7 +61,7 @@ func (j *replayJob) oneRunEach(ctx context.Context, jobs []job) error {
 	if err != nil {
 		return err
 	}
-	var all []report.Run
+	var all []verdict.Run
 	held := true
 	for i, runs := range results {
 		for v, run := range runs {
@@ -86,10 +87,10 @@ func (j *replayJob) oneRunEach(ctx context.Context, jobs []job) error {
 }
 
 // playAll plays all jobs, several at a time, and returns their runs in order.
-func (j *replayJob) playAll(ctx context.Context, jobs []job) ([][]report.Run, error) {
+func (j *replayJob) playAll(ctx context.Context, jobs []job) ([][]verdict.Run, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	results, errs := make([][]report.Run, len(jobs)), make([]error, len(jobs))
+	results, errs := make([][]verdict.Run, len(jobs)), make([]error, len(jobs))
 	places := make(chan int, j.jobs)
 	for n := range j.jobs {
 		places <- n
@@ -109,7 +110,7 @@ func (j *replayJob) playAll(ctx context.Context, jobs []job) ([][]report.Run, er
 	return results, errors.Join(errs...)
 }
 
-func (j *replayJob) playJob(ctx context.Context, it job, place, jobs int) (runs []report.Run, err error) {
+func (j *replayJob) playJob(ctx context.Context, it job, place, jobs int) (runs []verdict.Run, err error) {
 	for i, sc := range it.variants {
 		if j.live && sc.SimulatedOnly != "" && jobs > 1 {
 			fmt.Fprintf(j.cmd.ErrOrStderr(), "%s is left out: %s\n", sc.File, sc.SimulatedOnly)

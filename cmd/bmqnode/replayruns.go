@@ -17,6 +17,7 @@ import (
 	"github.com/bmqelect/bmqelect/internal/lab/replay"
 	"github.com/bmqelect/bmqelect/internal/lab/report"
 	"github.com/bmqelect/bmqelect/internal/lab/scenario"
+	"github.com/bmqelect/bmqelect/internal/lab/verdict"
 )
 
 // manyRuns plays every scenario under consecutive seeds, and shows how the
@@ -81,7 +82,7 @@ func (j *replayJob) showFailed(w io.Writer, sc *scenario.Scenario, seed uint64) 
 		return err
 	}
 	fmt.Fprintf(w, "the first that did not: bmqnode replay %s --seed %d\n", sc.File, seed)
-	if err := report.Text(w, []report.Run{run}, j.textOptions()); err != nil {
+	if err := report.Text(w, []verdict.Run{run}, j.textOptions()); err != nil {
 		return err
 	}
 	j.shrink(sc, run)

@@ -14,6 +14,7 @@ import (
 	"github.com/bmqelect/bmqelect/internal/lab/replay"
 	"github.com/bmqelect/bmqelect/internal/lab/report"
 	"github.com/bmqelect/bmqelect/internal/lab/scenario"
+	"github.com/bmqelect/bmqelect/internal/lab/verdict"
 )
 
 // perFile reports whether each scenario gets a file of its own.
@@ -28,14 +29,14 @@ func (j *replayJob) nameFor(file string) string {
 
 // writeAll shows one scenario in full, and several as a list of lines with the
 // failed ones in full.
-func (j *replayJob) writeAll(jobs []job, runs []report.Run) error {
+func (j *replayJob) writeAll(jobs []job, runs []verdict.Run) error {
 	if len(jobs) == 1 || j.format == "json" {
 		return j.write(j.output, runs)
 	}
 	return j.to(j.output, func(w io.Writer) error {
 		for _, r := range runs {
 			if !r.Held() && !j.compare {
-				if err := report.Text(w, []report.Run{r}, j.textOptions()); err != nil {
+				if err := report.Text(w, []verdict.Run{r}, j.textOptions()); err != nil {
 					return err
 				}
 				fmt.Fprintln(w)
@@ -45,7 +46,7 @@ func (j *replayJob) writeAll(jobs []job, runs []report.Run) error {
 	})
 }
 
-func (j *replayJob) write(path string, runs []report.Run) error {
+func (j *replayJob) write(path string, runs []verdict.Run) error {
 	return j.to(path, func(w io.Writer) error { return replayFormats[j.format](w, runs, j.textOptions()) })
 }
 
@@ -76,7 +77,7 @@ func (j *replayJob) textOptions() report.TextOptions {
 
 // shrink looks for the least that breaks the same invariant, and says how to see
 // it.
-func (j *replayJob) shrink(sc *scenario.Scenario, run report.Run) {
+func (j *replayJob) shrink(sc *scenario.Scenario, run verdict.Run) {
 	if len(run.History.Broken) == 0 || j.live {
 		return
 	}
