@@ -18,10 +18,6 @@ import (
 //go:embed web
 var web embed.FS
 
-// mostPageCells bounds what the page holds of a row: much more than it can show
-// at a time, since its reader can zoom in.
-const mostPageCells = 20_000
-
 // mostPageEvents bounds the list of what happened on the page.
 const mostPageEvents = 3_000
 
@@ -75,7 +71,7 @@ func HTML(w io.Writer, runs []verdict.Run) error {
 		return err
 	}
 	s := newSheet(runs)
-	s.page, s.cells = true, mostPageCells
+	s.page = true
 	for _, r := range runs {
 		s.run(r, len(runs) > 1)
 	}

@@ -43,7 +43,6 @@ type sheet struct {
 	y           int // where the next thing goes
 	left, right int // edges of the lanes
 	end         time.Duration
-	cells       int // see thin
 	occurs      [states]bool
 	page        bool // drawn for a page, whose script moves all that has a time
 }
@@ -59,7 +58,6 @@ func newSheet(runs []verdict.Run) *sheet {
 		}
 	}
 	s.left = margin + min(letters, nameLetters)*letterWidth + 12
-	s.cells = s.right - s.left
 	return s
 }
 
@@ -142,6 +140,15 @@ func (s *sheet) text(class string, x, y int, text, tip string) {
 		tip = "<title>" + safe(tip) + "</title>"
 	}
 	s.add(`<text class="%s" x="%d" y="%d">%s%s</text>`, class, x, y, safe(text), tip)
+}
+
+// tip is what an element says on hovering: a title, or an attribute for the script
+// of a page. The element ends with it.
+func (s *sheet) tip(tag, tip string) string {
+	if s.page {
+		return fmt.Sprintf(` data-tip="%s"/>`, safe(tip))
+	}
+	return fmt.Sprintf(`><title>%s</title></%s>`, safe(tip), tag)
 }
 
 // data is an attribute with a time in seconds, for the script of a page.

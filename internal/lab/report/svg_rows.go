@@ -114,11 +114,13 @@ func (s *sheet) placeMarks(n int, all []history.Mark) (marks []mark, placed bool
 func (s *sheet) drawMarks(marks []mark, rows, axis, bottom int) {
 	for row := range max(rows, 1) {
 		s.add(`<g class="row marks">`)
+		covered := -1
 		for _, m := range marks {
-			if max(m.row, 0) != row {
+			x, y := s.x(m.At), axis-2-markHeight*row
+			if max(m.row, 0) != row || m.row < 0 && x <= covered && !s.page {
 				continue
 			}
-			x, y := s.x(m.At), axis-2-markHeight*row
+			covered = x + 10*leastWidth
 			top, shift, attributes := y-9, 30, s.data("t", m.At)
 			if m.toTheLeft {
 				shift, attributes = -30, attributes+` text-anchor="end"`
@@ -126,8 +128,8 @@ func (s *sheet) drawMarks(marks []mark, rows, axis, bottom int) {
 			if m.row < 0 {
 				top, attributes = axis+16, attributes+` display="none"`
 			}
-			s.add(`<line class="mark" x1="%[1]s" y1="%[2]d" x2="%[1]s" y2="%[3]d"%[4]s><title>%[5]s</title></line>`,
-				tenths(x), top, bottom, s.data("t", m.At), safe(markText(m.Mark)+"\n"+seconds(m.At)))
+			s.add(`<line class="mark" x1="%[1]s" y1="%[2]d" x2="%[1]s" y2="%[3]d"%[4]s%[5]s`,
+				tenths(x), top, bottom, s.data("t", m.At), s.tip("line", markText(m.Mark)+"\n"+seconds(m.At)))
 			if m.row >= 0 || s.page {
 				s.add(`<text class="marktext" x="%s" y="%d"%s>%s</text>`, tenths(x+shift), y, attributes, safe(m.label))
 			}
@@ -146,19 +148,28 @@ type item struct {
 	tip, data         string
 }
 
-// row draws items, each wide enough to be seen however short it is. A label of
-// class "term" is left out where it would repeat the one before. A page has all
-// labels, hidden if there is no room yet.
+// row draws items, each wide enough to be seen however short it is. An item that
+// the one before it of the same class covers is left out, so that the width bounds
+// what a row shows however much happened. A label of class "term" is left out where
+// it would repeat the one before. A page has all items and labels, hidden until
+// there is room.
 func (s *sheet) row(class string, top, height int, items []item) {
-	items = thin(s, items)
 	s.add(`<g class="row%s">`, class)
 	byRank := slices.Clone(items)
 	slices.SortStableFunc(byRank, func(a, b item) int { return cmp.Compare(a.rank, b.rank) })
+	covered := map[string]int{}
 	for _, it := range byRank {
-		x := s.x(it.from)
-		s.add(`<rect class="%s" x="%s" y="%d" width="%s" height="%d"%s%s%s><title>%s</title></rect>`,
-			it.class, tenths(x), top+height-it.height, tenths(max(s.x(it.to)-x, 10*leastWidth)), it.height,
-			s.data("t", it.from), s.data("to", it.to), it.data, safe(it.tip))
+		x, hidden := s.x(it.from), ""
+		if s.x(it.to) <= covered[it.class] {
+			hidden = ` display="none"`
+		} else {
+			covered[it.class] = max(s.x(it.to), x+10*leastWidth)
+		}
+		if hidden == "" || s.page {
+			s.add(`<rect class="%s" x="%s" y="%d" width="%s" height="%d"%s%s%s%s%s`,
+				it.class, tenths(x), top+height-it.height, tenths(max(s.x(it.to)-x, 10*leastWidth)), it.height,
+				s.data("t", it.from), s.data("to", it.to), it.data, hidden, s.tip("rect", it.tip))
+		}
 	}
 	last := ""
 	for _, it := range items {
@@ -176,25 +187,6 @@ func (s *sheet) row(class string, top, height int, items []item) {
 		}
 	}
 	s.add(`</g>`)
-}
-
-// thin bounds what a row shows however much happened: of more than s.cells items
-// that begin in the same cell of time, it keeps the last and those of a higher
-// rank than all that follow.
-func thin(s *sheet, all []item) []item {
-	if len(all) <= s.cells {
-		return all
-	}
-	cell := func(it item) int64 { return int64(it.from) / max(int64(s.end)/int64(s.cells), 1) }
-	var kept []item
-	for _, it := range all {
-		n := len(kept)
-		for n > 0 && cell(kept[n-1]) == cell(it) && kept[n-1].rank <= it.rank {
-			n--
-		}
-		kept = append(kept[:n], it)
-	}
-	return kept
 }
 
 // cutRow draws when links were cut, and which.

@@ -32,7 +32,7 @@ import (
 var shots = flag.String("shots", "", "write screenshots of the page to this folder")
 
 // patience bounds everything that a test does with a browser.
-const patience = 2 * time.Minute
+const patience = 4 * time.Minute
 
 // TestInABrowser opens the page in a real browser, in a tab for each test.
 func TestInABrowser(t *testing.T) {
@@ -182,14 +182,30 @@ func (b *tab) point(x, y float64) {
 	b.mouse(input.DispatchMouseEventTypeMouseMoved, x, y)
 }
 
-// pointAt moves the mouse to the middle of an element.
-func (b *tab) pointAt(selector string) {
+// middle is the middle of an element on the screen.
+func (b *tab) middle(selector string) (x, y float64) {
 	b.t.Helper()
 	at := value[[]float64](b, fmt.Sprintf(`(() => {
 		const e = document.querySelector(%q).getBoundingClientRect();
 		return [(e.left + e.right) / 2, (e.top + e.bottom) / 2];
 	})()`, selector))
-	b.do(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, at[0], at[1]))
+	return at[0], at[1]
+}
+
+// pointAt moves the mouse to the middle of an element.
+func (b *tab) pointAt(selector string) {
+	b.t.Helper()
+	x, y := b.middle(selector)
+	b.do(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, x, y))
+}
+
+// click clicks at the middle of a picture, which the library takes for hidden.
+func (b *tab) click(selector string) {
+	b.t.Helper()
+	x, y := b.middle(selector)
+	left, once := chromedp.ButtonLeft, chromedp.ClickCount(1)
+	b.do(chromedp.MouseEvent(input.DispatchMouseEventTypeMousePressed, x, y, left, once),
+		chromedp.MouseEvent(input.DispatchMouseEventTypeMouseReleased, x, y, left, once))
 }
 
 // drag moves the mouse with its button held from one place to another; a click

@@ -258,7 +258,7 @@ func overviewMovesTheView(b *tab) {
 	b.open(b.simulated())
 	b.do(chromedp.Click("#in"))
 	eventually(b, 500.0, `Math.round(document.querySelector("#overview .shade").getAttribute("width"))`)
-	b.do(chromedp.Click("#overview")) // in the middle
+	b.click("#overview")
 	eventually(b, 250.0, `Math.round(document.querySelector("#overview .shade").getAttribute("x"))`)
 	b.do(chromedp.ScrollIntoView("#lanes"))
 	b.requireOnScreen(15, 45)
@@ -267,7 +267,7 @@ func overviewMovesTheView(b *tab) {
 // longRun opens a run at the limit of what a history keeps, in which a and b take
 // the leadership from each other all the time.
 func longRun(b *tab) {
-	const times = 20_000
+	const times = 5_000
 	spans := map[bool][]history.Span{}
 	for i := range times {
 		at, term, first := time.Duration(i)*sec, lsn.Term(i+1), i%2 == 0
@@ -277,14 +277,14 @@ func longRun(b *tab) {
 	}
 	r := handMade(times*sec, spans[true], spans[false])
 	for i := range history.MaxArrows {
-		at := time.Duration(i) * 400 * time.Millisecond
+		at := time.Duration(i) * 100 * time.Millisecond
 		r.History.Arrows = append(r.History.Arrows, history.Arrow{
 			From: "a", To: "b", Sent: at, Received: at + sec, Kind: elector.LeaderHeartbeat, Text: "LeaderHeartbeat",
 		})
 	}
 	b.open(r)
 	eventually(b, true, `document.querySelector("#zoomhint").checkVisibility()`)
-	b.slide("12000")
+	b.slide("3000")
 	eventually(b, "a", `document.querySelector(".state tbody tr td:last-child").textContent`)
 	b.do(chromedp.Click("#in"))
 	eventually(b, 500.0, `+document.querySelector("#overview .shade").getAttribute("width")`)

@@ -17,14 +17,11 @@ function svg(tag, attributes, parent) {
   return e;
 }
 
-// timed wraps an element that has a time. Its title becomes what the tip tells.
+// timed wraps an element that has a time.
 function timed(e) {
-  const title = e.querySelector("title");
-  e.tip = title?.textContent;
-  title?.remove();
   return {
     e, tag: e.tagName, from: Number(e.dataset.t), to: Number(e.dataset.to ?? e.dataset.t), lasts: "to" in e.dataset,
-    shown: !e.hasAttribute("display"), letters: e.textContent.length, term: e.classList.contains("term") && e.textContent,
+    kind: e.classList[0], shown: !e.hasAttribute("display"), letters: e.textContent.length, term: e.classList.contains("term") && e.textContent,
   };
 }
 
@@ -124,6 +121,7 @@ function place() {
 // label of a box within it, a mark's label right of its line, or left of it where
 // the picture ends. A term is written where it changes and wherever a leader begins.
 function placeRow(row, axis) {
+  const covered = {};
   let free = left, term = "", mark;
   for (const b of row) {
     const begin = x(b.from), from = Math.max(begin, left), to = Math.min(x(b.to), right);
@@ -133,6 +131,10 @@ function placeRow(row, axis) {
       b.e.setAttribute("x2", begin);
       mark = b;
     } else if (shown && b.tag === "rect") {
+      shown = !(to <= covered[b.kind]); // by the one before it of its kind
+      if (shown) covered[b.kind] = Math.max(to, from + leastWidth);
+    }
+    if (shown && b.tag === "rect") {
       b.e.setAttribute("x", from);
       b.e.setAttribute("width", Math.max(to - from, leastWidth));
     } else if (b.tag === "text" && b.lasts) {
@@ -189,9 +191,8 @@ function placeArrows(run, height) {
     const lost = m.received_s === undefined, y1 = run.node.get(m.from).y, to = run.node.get(m.to).y;
     const x1 = x(m.at_s) - left, x2 = lost ? x1 + 6 : x(m.received_s) - left, y2 = lost ? (y1 + to) / 2 : to;
     const kind = m.kind.startsWith("Election") ? "ask" : m.kind === "LeaderHeartbeat" || m.kind === "HeartbeatAck" ? "beat" : "warn";
-    const arrow = svg("g", { class: `arrow ${kind}`, "data-at": m.at_s }, run.arrows);
-    arrow.tip = `${m.text}\n${m.from} to ${m.to}\nsent ${seconds(m.at_s)}, ` +
-      (lost ? "lost" : `took ${((m.received_s - m.at_s) * 1000).toFixed(1)} ms`);
+    const arrow = svg("g", { class: `arrow ${kind}`, "data-at": m.at_s, "data-tip": `${m.text}\n${m.from} to ${m.to}\nsent ${seconds(m.at_s)}, ` +
+      (lost ? "lost" : `took ${((m.received_s - m.at_s) * 1000).toFixed(1)} ms`) }, run.arrows);
     const shaft = `M${x1} ${y1}L${x2} ${y2}`, angle = Math.atan2(y2 - y1, x2 - x1);
     const barb = by => `L${x2 - 7 * Math.cos(angle + by)} ${y2 - 7 * Math.sin(angle + by)}`;
     svg("path", { class: "hit", d: shaft }, arrow);
@@ -305,7 +306,7 @@ const under = event => event.target.closest("[data-t], [data-at]");
 
 lanes.addEventListener("pointerdown", e => { grip = { x: pointed(e), from: view.from, moved: false }; });
 lanes.addEventListener("pointermove", e => {
-  if (!grip || !e.buttons) return tell(under(e)?.tip, e);
+  if (!grip || !e.buttons) return tell(under(e)?.dataset.tip, e);
   const by = pointed(e) - grip.x;
   if (Math.abs(by) < 4 && !grip.moved) return;
   if (!grip.moved) lanes.setPointerCapture(e.pointerId);
@@ -367,12 +368,17 @@ byId("slider").addEventListener("input", e => choose(Number(e.target.value)));
 
 // The overview shows who leads over the whole run, and the marks.
 const scale = byId("overview").viewBox.baseVal.width / end, bar = 18 / runs.length;
-const overview = (e, { dataset: { t, to = t } }, y, height) =>
-  svg("rect", { class: e, x: t * scale, y, width: Math.max((to - t) * scale, 1), height }, byId("overview"));
-runs.forEach((run, i) => run.rows.flat().forEach(b => {
-  if (b.e.matches(".reign, .noreign")) overview(b.e.matches(".reign") ? "follower" : "noreign", b.e, 4 + i * bar, Math.max(bar - 1, 1));
-  if (b.e.matches(".mark")) overview("volume", b.e, 0, 4);
-}));
+runs.forEach((run, i) => {
+  let covered = -1;
+  for (const { kind, from, to, tag } of run.rows.flat()) {
+    const known = { reign: "follower", noreign: "noreign", mark: tag === "line" && "volume" }[kind];
+    if (!known || kind === "reign" && to * scale <= covered) continue;
+    const at = kind === "mark" ? { y: 0, height: 4 } : { y: 4 + i * bar, height: Math.max(bar - 1, 1) };
+    const width = Math.max((to - from) * scale, 1);
+    svg("rect", { class: known, x: from * scale, width, ...at }, byId("overview"));
+    covered = from * scale + width;
+  }
+});
 const shade = svg("rect", { class: "shade", y: 0, height: 26 }, byId("overview"));
 const hand = svg("rect", { class: "hand", y: 0, height: 26, width: 2 }, byId("overview"));
 const cursor = svg("path", { class: "cursor" }, lanes);
