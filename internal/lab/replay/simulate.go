@@ -178,25 +178,25 @@ func (p *player) act(step *scenario.Step) error {
 // do does an action. The note says why it had no effect.
 func (p *player) do(a scenario.Action) (note string, err error) {
 	s := p.sim
-	switch a := a.(type) {
-	case scenario.Cut:
+	switch a.Do {
+	case "cut":
 		return "", each(a.Pairs, func(p scenario.Pair) error { return s.Cut(p.From, p.To) })
-	case scenario.Reset:
+	case "reset":
 		return "", errors.Join(
 			each(a.Pairs, func(p scenario.Pair) error { return s.Reset(p.From, p.To) }),
 			each(a.Pairs, func(p scenario.Pair) error { return s.Cut(p.From, p.To) }),
 			each(a.Pairs, func(p scenario.Pair) error { return s.Cut(p.To, p.From) }),
 		)
-	case scenario.Partition:
+	case "partition":
 		return "", s.Partition(a.Groups...)
-	case scenario.Heal:
+	case "heal":
 		if a.All {
 			s.HealAll()
 		}
 		return "", each(a.Pairs, func(p scenario.Pair) error { return s.Heal(p.From, p.To) })
-	case scenario.SetLink:
+	case "link":
 		return "", each(a.Pairs, func(p scenario.Pair) error { return s.SetFaults(p.From, p.To, faults(a.Link)) })
-	case scenario.Transfer:
+	case "transfer":
 		leader, ok := s.Leader()
 		if !ok {
 			return "nobody leads", s.Err()
@@ -205,16 +205,10 @@ func (p *player) do(a scenario.Action) (note string, err error) {
 			note = err.Error()
 		}
 		return note, s.Err()
-	case scenario.Crash:
-		how := sim.Crash{Unsynced: sim.UnsyncedByChance}
-		switch {
-		case a.Lose:
-			how.Unsynced = sim.UnsyncedLost
-		case a.Keep:
-			how.Unsynced = sim.UnsyncedKept
-		}
+	case "crash":
+		how := sim.Crash{Unsynced: unsynced[a.Unsynced]}
 		return "", each(a.Nodes, func(id elector.NodeID) error { return s.Crash(id, how) })
-	case scenario.Restart:
+	case "restart":
 		return "", each(a.Nodes, func(id elector.NodeID) error {
 			if a.Wipe {
 				if err := s.Wipe(id); err != nil {
@@ -223,18 +217,23 @@ func (p *player) do(a scenario.Action) (note string, err error) {
 			}
 			return s.Restart(id)
 		})
-	case scenario.Pause:
+	case "pause":
 		return "", each(a.Nodes, s.Pause)
-	case scenario.Resume:
+	case "resume":
 		return "", each(a.Nodes, s.Resume)
-	case scenario.Stop:
+	case "stop":
 		return "", each(a.Nodes, s.Stop)
-	case scenario.StepDown:
+	case "step-down":
 		return "", each(a.Nodes, func(id elector.NodeID) error { return s.Resign(id, a.Rest) })
-	case scenario.Fitness:
-		return "", each(a.Nodes, func(id elector.NodeID) error { return s.SetFit(id, a.Fit) })
+	case "unfit", "fit":
+		return "", each(a.Nodes, func(id elector.NodeID) error { return s.SetFit(id, a.Do == "fit") })
 	}
-	return "", fmt.Errorf("the simulator cannot do %T", a)
+	return "", fmt.Errorf("the simulator cannot %s", a.Do)
+}
+
+// unsynced are the ways to crash by their words in the format.
+var unsynced = map[string]sim.Unsynced{
+	"": sim.UnsyncedByChance, "lose": sim.UnsyncedLost, "keep": sim.UnsyncedKept,
 }
 
 // each calls f for all items until one fails.

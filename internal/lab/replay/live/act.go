@@ -18,28 +18,28 @@ import (
 // act does one step of the timeline to real processes. The note says why it had
 // no effect.
 func (r *run) act(ctx context.Context, a scenario.Action) (note string, err error) {
-	switch a := a.(type) {
-	case scenario.Cut:
+	switch a.Do {
+	case "cut":
 		r.faults.setCut(a.Pairs, true)
-	case scenario.Partition:
+	case "partition":
 		r.faults.partition(a.Groups)
-	case scenario.Heal:
+	case "heal":
 		pairs := a.Pairs
 		if a.All {
 			pairs = r.faults.pairs()
 		}
 		r.faults.setCut(pairs, false)
-	case scenario.SetLink:
+	case "link":
 		for _, p := range a.Pairs {
 			r.faults.links[p] = a.Link
 		}
-	case scenario.Reset:
+	case "reset":
 		if err := r.reset(ctx, a.Pairs); err != nil {
 			return "", err
 		}
-	case scenario.Transfer:
+	case "transfer":
 		return r.transferFromLeader(ctx, a.To), nil
-	case scenario.StepDown:
+	case "step-down":
 		ctx, cancel := context.WithTimeout(ctx, stopTimeout)
 		defer cancel()
 		err := r.each(a.Nodes, func(n *procs.Node) error {
@@ -79,13 +79,13 @@ func (r *run) transferFromLeader(ctx context.Context, to cluster.NodeID) string 
 }
 
 func (r *run) actOnProcesses(ctx context.Context, a scenario.Action) error {
-	switch a := a.(type) {
-	case scenario.Crash:
+	switch a.Do {
+	case "crash":
 		return r.each(a.Nodes, func(n *procs.Node) error {
 			r.journal.down(cluster.NodeID(n.Name))
 			return n.Kill()
 		})
-	case scenario.Restart:
+	case "restart":
 		return r.each(a.Nodes, func(n *procs.Node) error {
 			id := cluster.NodeID(n.Name)
 			if a.Wipe {
@@ -99,21 +99,21 @@ func (r *run) actOnProcesses(ctx context.Context, a scenario.Action) error {
 			}
 			return r.sendFaults(ctx, n)
 		})
-	case scenario.Pause:
+	case "pause":
 		return r.each(a.Nodes, func(n *procs.Node) error {
 			id := cluster.NodeID(n.Name)
 			r.journal.paused(id, r.sc.Election.Timing.Lease)
 			r.paused[id] = true
 			return n.Signal(syscall.SIGSTOP)
 		})
-	case scenario.Resume:
+	case "resume":
 		return r.each(a.Nodes, func(n *procs.Node) error {
 			id := cluster.NodeID(n.Name)
 			r.journal.up(id)
 			delete(r.paused, id)
 			return errors.Join(n.Signal(syscall.SIGCONT), r.sendFaults(ctx, n))
 		})
-	case scenario.Stop:
+	case "stop":
 		return r.each(a.Nodes, func(n *procs.Node) error {
 			ctx, cancel := context.WithTimeout(ctx, stopTimeout)
 			defer cancel()
@@ -122,7 +122,7 @@ func (r *run) actOnProcesses(ctx context.Context, a scenario.Action) error {
 			return err
 		})
 	}
-	return fmt.Errorf("real processes cannot do %T", a)
+	return fmt.Errorf("real processes cannot %s", a.Do)
 }
 
 // pushFaults sends the faults to all processes that answer; a paused one gets

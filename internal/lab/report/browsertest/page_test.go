@@ -41,7 +41,7 @@ expect:
   - {at: 30s, leader: a}
 `
 
-func (b *tab) simulated(set ...scenario.Override) verdict.Run {
+func (b *tab) simulated(set ...string) verdict.Run {
 	b.t.Helper()
 	sc, err := scenario.Parse("takeover.yaml", []byte(takeover), set...)
 	require.NoError(b.t, err)
@@ -127,7 +127,7 @@ func hoverTells(b *tab) {
 }
 
 func messagesOnZoom(b *tab) {
-	b.open(b.simulated(), b.simulated(scenario.Override{Key: "scouting", Value: "false"}))
+	b.open(b.simulated(), b.simulated("scouting=false"))
 	const arrows = `document.querySelectorAll("#lanes .arrow").length`
 	eventually(b, true, `document.querySelector("#zoomhint").checkVisibility()`)
 	require.Zero(b.t, value[int](b, arrows))
@@ -210,7 +210,7 @@ func namesAreText(b *tab) {
 
 // The page must not be wider than the screen, on any.
 func pageFitsScreen(b *tab) {
-	b.open(b.simulated(), b.simulated(scenario.Override{Key: "scouting", Value: "false"}))
+	b.open(b.simulated(), b.simulated("scouting=false"))
 	for _, scheme := range []string{"light", "dark"} {
 		for _, width := range []int64{1280, 480} {
 			media := emulation.SetEmulatedMediaParams{
