@@ -50,7 +50,7 @@ func CheckFiles(ctx context.Context, w io.Writer, files []string) error {
 		}
 		problems += printProblems(w, file, err)
 	}
-	return verdict(w, problems)
+	return checkResult(w, problems)
 }
 
 // CheckNode does `run --check` for one node, given by flags or by --config.
@@ -61,7 +61,7 @@ func CheckNode(
 	if err == nil {
 		err = checkMachine(ctx, o, cfg)
 	}
-	return verdict(w, printProblems(w, name, errors.Join(misread, err)))
+	return checkResult(w, printProblems(w, name, errors.Join(misread, err)))
 }
 
 // printProblems writes a line for each of the joined errors.
@@ -79,7 +79,7 @@ func printProblems(w io.Writer, name string, err error) (count int) {
 	return count
 }
 
-func verdict(w io.Writer, problems int) error {
+func checkResult(w io.Writer, problems int) error {
 	if problems > 0 {
 		return errors.New(console.Count(problems, "problem"))
 	}

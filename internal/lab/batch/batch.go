@@ -14,8 +14,9 @@ import (
 
 	"github.com/bmqelect/bmqelect/internal/lab/history"
 	"github.com/bmqelect/bmqelect/internal/lab/replay"
-	"github.com/bmqelect/bmqelect/internal/lab/report"
+	"github.com/bmqelect/bmqelect/internal/lab/replay/live"
 	"github.com/bmqelect/bmqelect/internal/lab/scenario"
+	"github.com/bmqelect/bmqelect/internal/lab/verdict"
 )
 
 // portsPerRun keeps the ports of live runs at the same time apart.
@@ -132,7 +133,7 @@ func (b *Batch) Play(ctx context.Context) error {
 func (b *Batch) playOnce(ctx context.Context) (held bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	results, errs := make([][]report.Run, len(b.jobs)), make([]error, len(b.jobs))
+	results, errs := make([][]verdict.Run, len(b.jobs)), make([]error, len(b.jobs))
 	places := make(chan int, b.Jobs) // they tell live runs at the same time apart
 	for n := range b.Jobs {
 		places <- n
@@ -161,7 +162,7 @@ func (b *Batch) playOnce(ctx context.Context) (held bool, err error) {
 	return held || b.Compare, b.write(results)
 }
 
-func (b *Batch) playJob(ctx context.Context, it job, place int) (runs []report.Run, err error) {
+func (b *Batch) playJob(ctx context.Context, it job, place int) (runs []verdict.Run, err error) {
 	for i, sc := range it.variants {
 		if b.Live && sc.SimulatedOnly != "" && len(b.jobs) > 1 {
 			fmt.Fprintf(b.Err, "%s is left out: %s\n", sc.File, sc.SimulatedOnly)
@@ -170,7 +171,7 @@ func (b *Batch) playJob(ctx context.Context, it job, place int) (runs []report.R
 		if ctx.Err() != nil {
 			return nil, nil // another one failed; it says why
 		}
-		var run report.Run
+		var run verdict.Run
 		if b.Live {
 			run, err = b.playLive(ctx, sc, place)
 		} else {
@@ -187,18 +188,18 @@ func (b *Batch) playJob(ctx context.Context, it job, place int) (runs []report.R
 
 func (b *Batch) playLive(
 	ctx context.Context, sc *scenario.Scenario, place int,
-) (report.Run, error) {
+) (verdict.Run, error) {
 	self, err := os.Executable()
 	if err != nil {
-		return report.Run{}, err
+		return verdict.Run{}, err
 	}
 	fmt.Fprintf(b.Err, "playing %s for %s\n", sc.Name, sc.Duration)
-	run, err := replay.Live(ctx, sc, replay.LiveOptions{
+	run, err := live.Play(ctx, sc, live.Options{
 		Binary: self, BasePort: b.BasePort + portsPerRun*place,
 	})
 	if err != nil && ctx.Err() == nil && len(b.jobs) > 1 {
 		// The others go on; this one is shown with its problem.
-		return report.Run{History: &history.History{
+		return verdict.Run{History: &history.History{
 			Scenario: sc.Name, Mode: "live", Duration: sc.Duration, Problems: []string{err.Error()},
 		}}, nil
 	}

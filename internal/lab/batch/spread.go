@@ -17,6 +17,7 @@ import (
 	"github.com/bmqelect/bmqelect/internal/lab/replay"
 	"github.com/bmqelect/bmqelect/internal/lab/report"
 	"github.com/bmqelect/bmqelect/internal/lab/scenario"
+	"github.com/bmqelect/bmqelect/internal/lab/verdict"
 )
 
 // spreadAll plays every scenario under consecutive seeds, and shows how the figures are
@@ -70,7 +71,7 @@ func (b *Batch) spread(ctx context.Context, w io.Writer, sc *scenario.Scenario) 
 		return false, err
 	}
 	fmt.Fprintf(w, "the first that did not: bmqnode replay %s --seed %d\n", sc.File, seed)
-	if err := report.Text(w, []report.Run{run}, b.textOptions()); err != nil {
+	if err := report.Text(w, []verdict.Run{run}, b.textOptions()); err != nil {
 		return false, err
 	}
 	b.shrink(sc, run)

@@ -14,9 +14,10 @@ import (
 	"github.com/bmqelect/bmqelect/internal/lab/replay"
 	"github.com/bmqelect/bmqelect/internal/lab/report"
 	"github.com/bmqelect/bmqelect/internal/lab/scenario"
+	"github.com/bmqelect/bmqelect/internal/lab/verdict"
 )
 
-var formats = map[string]func(io.Writer, []report.Run, report.TextOptions) error{
+var formats = map[string]func(io.Writer, []verdict.Run, report.TextOptions) error{
 	"text": report.Text,
 	"json": plain(report.JSON),
 	"svg":  plain(report.SVG),
@@ -24,16 +25,16 @@ var formats = map[string]func(io.Writer, []report.Run, report.TextOptions) error
 }
 
 func plain(
-	f func(io.Writer, []report.Run) error,
-) func(io.Writer, []report.Run, report.TextOptions) error {
-	return func(w io.Writer, runs []report.Run, _ report.TextOptions) error { return f(w, runs) }
+	f func(io.Writer, []verdict.Run) error,
+) func(io.Writer, []verdict.Run, report.TextOptions) error {
+	return func(w io.Writer, runs []verdict.Run, _ report.TextOptions) error { return f(w, runs) }
 }
 
 // write writes the runs of all jobs. A single scenario is shown in full; several are a
 // line each, those that failed in full before them, or a file each if they are pictures.
-func (b *Batch) write(results [][]report.Run) error {
+func (b *Batch) write(results [][]verdict.Run) error {
 	format := formats[b.Format]
-	var all []report.Run
+	var all []verdict.Run
 	for _, runs := range results {
 		all = append(all, runs...)
 	}
@@ -46,7 +47,7 @@ func (b *Batch) write(results [][]report.Run) error {
 				if r.Held() || b.Compare {
 					continue
 				}
-				if err := report.Text(w, []report.Run{r}, b.textOptions()); err != nil {
+				if err := report.Text(w, []verdict.Run{r}, b.textOptions()); err != nil {
 					return err
 				}
 				fmt.Fprintln(w)
@@ -94,7 +95,7 @@ func (b *Batch) textOptions() report.TextOptions {
 }
 
 // shrink looks for the least that breaks the same invariant, and says how to see it.
-func (b *Batch) shrink(sc *scenario.Scenario, run report.Run) {
+func (b *Batch) shrink(sc *scenario.Scenario, run verdict.Run) {
 	if len(run.History.Broken) == 0 || b.Live {
 		return
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/internal/lab/report"
 	"github.com/bmqelect/bmqelect/internal/lab/scenario"
+	"github.com/bmqelect/bmqelect/internal/lab/verdict"
 )
 
 var rewrite = flag.Bool("update", false, "rewrite the golden traces")
@@ -82,7 +83,7 @@ func trace(t *testing.T, sc *scenario.Scenario, seed uint64, arrows bool) []byte
 	run, err := Simulate(sc, Options{Seed: seed, Arrows: arrows})
 	require.NoError(t, err)
 	var out bytes.Buffer
-	require.NoError(t, report.JSON(&out, []report.Run{run}))
+	require.NoError(t, report.JSON(&out, []verdict.Run{run}))
 	return out.Bytes()
 }
 

@@ -9,9 +9,10 @@ import (
 
 	"github.com/bmqelect/bmqelect/internal/lab/history"
 	"github.com/bmqelect/bmqelect/internal/lab/report"
+	"github.com/bmqelect/bmqelect/internal/lab/verdict"
 )
 
-func jsonLines(t *testing.T, runs ...report.Run) []byte {
+func jsonLines(t *testing.T, runs ...verdict.Run) []byte {
 	t.Helper()
 	return written(t, func(b *bytes.Buffer) error { return report.JSON(b, runs) })
 }
@@ -42,5 +43,5 @@ func TestJSONIsOneObjectPerLineInOrderOfTime(t *testing.T) {
 }
 
 func TestJSONReturnsTheWritersError(t *testing.T) {
-	require.ErrorIs(t, report.JSON(full{}, []report.Run{takeover()}), errFull)
+	require.ErrorIs(t, report.JSON(full{}, []verdict.Run{takeover()}), errFull)
 }

@@ -74,14 +74,6 @@ func TestPiecesEndWithTheLeaseAndTheRun(t *testing.T) {
 	}
 }
 
-func TestStretchesJoinWhatLooksTheSame(t *testing.T) {
-	at := func(from, to time.Duration, st state, term lsn.Term) piece {
-		return piece{history.Span{From: from, To: to, Term: term}, st}
-	}
-	got := stretches([]piece{at(0, 1, follower, 1), at(1, 2, follower, 2), at(2, 3, alone, 2), at(4, 5, alone, 2)})
-	require.Equal(t, []piece{at(0, 2, follower, 1), at(2, 3, alone, 2), at(4, 5, alone, 2)}, got)
-}
-
 func TestStates(t *testing.T) {
 	for want, s := range map[state]history.Span{
 		down:      {},
@@ -91,18 +83,9 @@ func TestStates(t *testing.T) {
 		follower:  {Process: history.Up, Role: elector.Follower, Leader: "a"},
 		alone:     {Process: history.Up, Role: elector.Follower},
 	} {
-		require.Equal(t, want, stateOf(s), looks[want].name)
+		require.Equal(t, want, stateOf(s), looks[want].Name)
 	}
 	require.Equal(t, down, stateOf(history.Span{Process: history.Up, Role: elector.Dormant}), "not started")
-}
-
-func TestLettersDiffer(t *testing.T) {
-	seen := map[rune]bool{busyLetter: true}
-	for _, look := range looks {
-		require.False(t, seen[look.letter], look.name)
-		seen[look.letter] = true
-	}
-	require.Len(t, legend, int(states))
 }
 
 func TestBandsNameWhatIsCut(t *testing.T) {
@@ -129,7 +112,7 @@ func TestBandsNameWhatIsCut(t *testing.T) {
 		h := &history.History{Lanes: lanes, Cuts: c.cuts, Duration: 10}
 		var got []string
 		for _, b := range bands(h) {
-			got = append(got, b.describe(lanes))
+			got = append(got, b.text)
 		}
 		require.Equal(t, c.want, got, name)
 	}
@@ -145,37 +128,4 @@ func TestPercentiles(t *testing.T) {
 	}
 	require.Equal(t, 7, percentile([]int{7}, 50))
 	require.Equal(t, 8, percentile([]int{7, 8}, 99))
-}
-
-func TestBusyColumns(t *testing.T) {
-	g := grid{columns: 1, end: 10}
-	for name, c := range map[string]struct {
-		roles string
-		want  rune
-	}{
-		"steady":                {"F", 'F'},
-		"an election":           {"FfCL", 'C'},
-		"leader once more":      {"LfCL", busyLetter},
-		"a follower that flaps": {"FfFfFf", busyLetter},
-	} {
-		var l history.Lane
-		for i, letter := range c.roles {
-			l.Spans = append(l.Spans, spanLike(letter, time.Duration(i)))
-		}
-		require.Equal(t, string(c.want), string(laneCells(g, &l, 10)[0].letter()), name)
-	}
-}
-
-// spanLike is a nanosecond in the state of that letter.
-func spanLike(letter rune, at time.Duration) history.Span {
-	s := history.Span{From: at, To: at + 1, Process: history.Up, Role: elector.Follower}
-	switch letter {
-	case 'F':
-		s.Leader = "x"
-	case 'C':
-		s.Role = elector.Candidate
-	case 'L':
-		s.Role, s.Leader, s.LeaseUntil = elector.Leader, "y", history.Forever
-	}
-	return s
 }

@@ -5,7 +5,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/lab/history"
-	"github.com/bmqelect/bmqelect/internal/lab/report"
+	"github.com/bmqelect/bmqelect/internal/lab/verdict"
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
@@ -56,7 +56,7 @@ func (l *life) went(at time.Duration, t elector.Transition) *life {
 
 // takeover is a run with one of everything: leader a is cut off, its lease runs
 // out, c takes over; b is paused, d crashes, o watches.
-func takeover() report.Run {
+func takeover() verdict.Run {
 	const end = 60 * sec
 	a := node("a", end).leads(-5*sec, 10, 22*sec).is(24*sec, elector.Follower, 10, "").is(42*sec, elector.Follower, 11, "c").
 		went(24*sec, elector.Transition{From: elector.Leader, To: elector.Follower, Reason: elector.LeaseExpired, Term: 10}).
@@ -91,7 +91,7 @@ func takeover() report.Run {
 		h.Cuts = append(h.Cuts, history.Cut{From: "a", To: peer, Start: 20 * sec, End: 40 * sec},
 			history.Cut{From: peer, To: "a", Start: 20 * sec, End: 40 * sec})
 	}
-	return report.Run{History: h, About: "the leader is cut off from all; the others wait for its lease to end and elect another one", Verdicts: []report.Verdict{
+	return verdict.Run{History: h, About: "the leader is cut off from all; the others wait for its lease to end and elect another one", Verdicts: []verdict.Verdict{
 		{Text: "{from: 0s, to: 20s, leader: a, term: 10}", Seen: "a leads in term 10", From: 0, To: 20 * sec, Held: true},
 		{Text: "{from: 20s, leader_within: 6s}", Seen: "c leads from 26s", At: 20 * sec, From: 20 * sec, To: 26 * sec, Held: true},
 		{Text: "{from: 10s, to: 60s, leader_changes: 0}", Seen: "1 leader change: a, then c", At: 26 * sec, From: 10 * sec, To: 60 * sec},
@@ -99,7 +99,7 @@ func takeover() report.Run {
 }
 
 // steady is a variant of takeover in which nothing happens.
-func steady() report.Run {
+func steady() verdict.Run {
 	const end = 60 * sec
 	h := &history.History{
 		Scenario: "leader-cut-off", Variant: "no faults", Mode: "simulated", Seed: 7, Duration: end, Quorum: 2,
@@ -110,13 +110,13 @@ func steady() report.Run {
 		},
 		Sent: []history.Bucket{{At: 0, Count: 90}},
 	}
-	return report.Run{History: h, Verdicts: []report.Verdict{
+	return verdict.Run{History: h, Verdicts: []verdict.Verdict{
 		{Text: "{from: 0s, leader: a}", Seen: "a leads", To: end, Held: true},
 	}}
 }
 
 // hostile is a run whose every name and text tries to be more than text.
-func hostile() report.Run {
+func hostile() verdict.Run {
 	const evil = "<script>alert(1)</script>"
 	r := takeover()
 	h := r.History

@@ -22,23 +22,18 @@ const (
 	states
 )
 
-// looks says how each state is named. Letters must differ without color.
-var looks = [states]struct {
-	letter rune
-	class  string // in pictures
-	name   string
-}{
-	follower:  {'F', "follower", "follower"},
-	alone:     {'f', "alone", "follower without leader"},
-	leader:    {'L', "leader", "leader"},
-	paused:    {'-', "paused", "paused"},
-	down:      {'x', "down", "down"},
-	expired:   {'l', "expired", "leader without lease"},
-	candidate: {'C', "candidate", "candidate"},
-}
+// look says how a state is drawn and named.
+type look struct{ Class, Name string }
 
-// legend is the order in which pictures explain states.
-var legend = []state{leader, expired, candidate, follower, alone, paused, down}
+var looks = [states]look{
+	follower:  {"follower", "follower"},
+	alone:     {"alone", "follower without leader"},
+	leader:    {"leader", "leader"},
+	paused:    {"paused", "paused"},
+	down:      {"down", "down"},
+	expired:   {"expired", "leader without lease"},
+	candidate: {"candidate", "candidate"},
+}
 
 // piece is a part of a lane that is drawn in one way.
 type piece struct {
@@ -50,38 +45,22 @@ type piece struct {
 // early if its lease does. What was before 0 or after end is left out.
 func pieces(l *history.Lane, end time.Duration) []piece {
 	var all []piece
-	add := func(s history.Span, st state) {
-		if s.From < s.To {
-			all = append(all, piece{s, st})
-		}
-	}
 	for _, s := range l.Spans {
 		s.From, s.To = max(s.From, 0), min(s.To, end)
-		st := stateOf(s)
-		if st != leader {
-			add(s, st)
-			continue
+		parts := []piece{{s, stateOf(s)}}
+		if parts[0].state == leader {
+			valid, lapsed := s, s
+			valid.To = min(s.To, max(s.From, s.LeaseUntil))
+			lapsed.From = valid.To
+			parts = []piece{{valid, leader}, {lapsed, expired}}
 		}
-		valid, lapsed := s, s
-		valid.To = min(s.To, max(s.From, s.LeaseUntil))
-		lapsed.From = valid.To
-		add(valid, leader)
-		add(lapsed, expired)
+		for _, p := range parts {
+			if p.From < p.To {
+				all = append(all, p)
+			}
+		}
 	}
 	return all
-}
-
-// stretches joins neighbors that look the same whatever their terms.
-func stretches(all []piece) []piece {
-	var joined []piece
-	for _, p := range all {
-		if n := len(joined); n > 0 && joined[n-1].state == p.state && joined[n-1].To == p.From {
-			joined[n-1].To = p.To
-			continue
-		}
-		joined = append(joined, p)
-	}
-	return joined
 }
 
 // stateOf is the state at the beginning of a span, a leader's lease apart.
@@ -99,4 +78,28 @@ func stateOf(s history.Span) state {
 		return alone
 	}
 	return follower
+}
+
+// legend are the states that any lane shows, in the order in which they are
+// explained.
+func (s *sheet) legend() []look {
+	var known []look
+	for _, st := range []state{leader, expired, candidate, follower, alone, paused, down} {
+		if s.occurs[st] {
+			known = append(known, looks[st])
+		}
+	}
+	return known
+}
+
+// laneName is the node's name; observers and those that never stand are marked.
+func laneName(l *history.Lane) string {
+	name := plain(string(l.Node))
+	switch {
+	case !l.Voter:
+		return name + " (observer)"
+	case !l.Candidate:
+		return name + " (votes only)"
+	}
+	return name
 }

@@ -1,4 +1,4 @@
-package replay
+package live
 
 import (
 	"testing"
@@ -8,39 +8,41 @@ import (
 
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/lab/history"
+	"github.com/bmqelect/bmqelect/internal/lab/scenario"
 )
 
 // slept is the history of a live leader whose process is paused at 10 s.
 func slept(t *testing.T, pause time.Duration) *history.History {
-	start, j := time.Now(), newJournal()
+	start, j := time.Now(), &journal{}
 	at := func(d time.Duration, note func()) {
 		note()
 		j.entries[len(j.entries)-1].at = start.Add(d)
 	}
 	turn := func(from, to elector.Role, why elector.Reason, leader elector.NodeID) func() {
 		return func() {
-			j.add(entry{node: "a", transition: elector.Transition{From: from, To: to, Reason: why, Term: 1, Leader: leader}})
+			j.transition(start, "a", elector.Transition{From: from, To: to, Reason: why, Term: 1, Leader: leader})
 		}
 	}
-	at(0, func() { j.process("a", history.Up) })
+	at(0, func() { j.up("a") })
 	at(1*time.Second, turn(elector.Dormant, elector.Follower, elector.Started, ""))
 	at(2*time.Second, turn(elector.Follower, elector.Candidate, elector.Proposed, ""))
 	at(3*time.Second, turn(elector.Candidate, elector.Leader, elector.Elected, "a"))
 	at(10*time.Second, func() { j.paused("a", time.Second) })
-	at(10*time.Second+pause, func() { j.process("a", history.Up) })
-	return j.history(load(t, "{name: nap, nodes: [a], duration: 20s}"), start, 0)
+	at(10*time.Second+pause, func() { j.up("a") })
+	sc, err := scenario.Parse("nap.yaml", []byte("{name: nap, nodes: [a], duration: 20s}"))
+	require.NoError(t, err)
+	return j.history(sc, start, 0)
 }
 
 // TestEveryReasonIsUnderstood: a reason that the journal does not know would make
 // a legal transition illegal.
 func TestEveryReasonIsUnderstood(t *testing.T) {
-	j := newJournal()
 	for r := elector.ReasonNone; r.Valid(); r++ {
-		known, ok := j.reasons[r.String()]
+		known, ok := reasons[r.String()]
 		require.True(t, ok, r)
 		require.Equal(t, r, known)
 	}
-	require.Contains(t, j.reasons, "RESIGNED")
+	require.Contains(t, reasons, "RESIGNED")
 }
 
 func TestALiveLeaderLeadsOnAfterANapWithinItsLease(t *testing.T) {

@@ -1,6 +1,10 @@
-package report_test
+// Package browsertest opens the HTML page of a report in a real browser. It uses
+// nothing of the other tests, so that a browser's library need not be in the
+// module that the packages are in.
+package browsertest
 
 import (
+	"bytes"
 	"context"
 	"flag"
 	"fmt"
@@ -22,24 +26,27 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/internal/lab/report"
+	"github.com/bmqelect/bmqelect/internal/lab/verdict"
 )
 
 var shots = flag.String("shots", "", "write screenshots of the page to this folder")
 
 // patience bounds everything that a test does with a browser.
-const patience = 2 * time.Minute
+const patience = 4 * time.Minute
 
 // TestInABrowser opens the page in a real browser, in a tab for each test.
 func TestInABrowser(t *testing.T) {
 	browser := start(t)
 	for name, test := range map[string]func(*tab){
-		"lanes are drawn":                lanesAreDrawn,
+		"lanes move with the view":       lanesMove,
+		"labels are where there is room": labelsWhereThereIsRoom,
 		"hover tells":                    hoverTells,
 		"messages on zoom":               messagesOnZoom,
 		"the slider moves the matrix":    sliderMovesMatrix,
 		"play goes on and ends":          playGoesOnAndEnds,
 		"keys":                           keys,
 		"wheel and drag":                 wheelAndDrag,
+		"the overview moves the view":    overviewMovesTheView,
 		"verdicts and events lead there": verdictsLeadThere,
 		"names are text":                 namesAreText,
 		"the page fits the screen":       pageFitsScreen,
@@ -85,16 +92,18 @@ type tab struct {
 }
 
 // open shows runs.
-func (b *tab) open(runs ...report.Run) {
+func (b *tab) open(runs ...verdict.Run) {
 	b.t.Helper()
+	var page bytes.Buffer
+	require.NoError(b.t, report.HTML(&page, runs))
 	file := filepath.Join(b.t.TempDir(), "report.html")
-	require.NoError(b.t, os.WriteFile(file, []byte(page(b.t, runs...)), 0o600))
+	require.NoError(b.t, os.WriteFile(file, page.Bytes(), 0o600))
 	ctx, end := chromedp.NewContext(b.browser)
 	b.t.Cleanup(end)
 	b.ctx = ctx
 	require.NoError(b.t, chromedp.Listen(ctx, b.listen))
-	b.do(call(network.Enable, network.EnableParams{}), call(log.Enable, cdp.Empty{}), chromedp.Navigate("file://"+file),
-		chromedp.WaitReady("#moments .matrix"))
+	b.do(call(network.Enable, network.EnableParams{}), call(log.Enable, cdp.Empty{}),
+		chromedp.Navigate("file://"+file), chromedp.WaitReady("#moments .matrix td.self"))
 }
 
 // call makes a command of the browser's protocol a step of a test.
@@ -157,10 +166,13 @@ func (b *tab) requireQuiet() {
 	require.Len(b.t, b.requests, 1, "only the page itself")
 }
 
-// mouse does something at a place of the first canvas.
+// mouse does something at a place of the lanes.
 func (b *tab) mouse(kind input.DispatchMouseEventType, x, y float64, how ...chromedp.MouseOption) {
 	b.t.Helper()
-	at := value[[]float64](b, `(() => { const r = document.querySelector(".lanes canvas").getBoundingClientRect(); return [r.left, r.top]; })()`)
+	at := value[[]float64](b, `(() => {
+		const r = document.querySelector("#lanes").getBoundingClientRect();
+		return [r.left, r.top];
+	})()`)
 	b.do(chromedp.MouseEvent(kind, at[0]+x, at[1]+y, how...))
 }
 
@@ -170,15 +182,43 @@ func (b *tab) point(x, y float64) {
 	b.mouse(input.DispatchMouseEventTypeMouseMoved, x, y)
 }
 
+// middle is the middle of an element on the screen.
+func (b *tab) middle(selector string) (x, y float64) {
+	b.t.Helper()
+	at := value[[]float64](b, fmt.Sprintf(`(() => {
+		const e = document.querySelector(%q).getBoundingClientRect();
+		return [(e.left + e.right) / 2, (e.top + e.bottom) / 2];
+	})()`, selector))
+	return at[0], at[1]
+}
+
+// pointAt moves the mouse to the middle of an element.
+func (b *tab) pointAt(selector string) {
+	b.t.Helper()
+	x, y := b.middle(selector)
+	b.do(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, x, y))
+}
+
+// click clicks at the middle of a picture, which the library takes for hidden.
+func (b *tab) click(selector string) {
+	b.t.Helper()
+	x, y := b.middle(selector)
+	left, once := chromedp.ButtonLeft, chromedp.ClickCount(1)
+	b.do(chromedp.MouseEvent(input.DispatchMouseEventTypeMousePressed, x, y, left, once),
+		chromedp.MouseEvent(input.DispatchMouseEventTypeMouseReleased, x, y, left, once))
+}
+
 // drag moves the mouse with its button held from one place to another; a click
 // if that is the same.
 func (b *tab) drag(from, to, y float64) {
 	b.t.Helper()
-	b.mouse(input.DispatchMouseEventTypeMousePressed, from, y, chromedp.ButtonLeft, chromedp.ClickCount(1))
+	held := func(p *input.DispatchMouseEventParams) { p.Buttons = 1 }
+	left, once := chromedp.ButtonLeft, chromedp.ClickCount(1)
+	b.mouse(input.DispatchMouseEventTypeMousePressed, from, y, left, once)
 	if to != from {
-		b.mouse(input.DispatchMouseEventTypeMouseMoved, to, y, func(p *input.DispatchMouseEventParams) { p.Buttons = 1 })
+		b.mouse(input.DispatchMouseEventTypeMouseMoved, to, y, held)
 	}
-	b.mouse(input.DispatchMouseEventTypeMouseReleased, to, y, chromedp.ButtonLeft, chromedp.ClickCount(1))
+	b.mouse(input.DispatchMouseEventTypeMouseReleased, to, y, left, once)
 }
 
 // wheel turns the wheel with the control key held.

@@ -1,19 +1,17 @@
-package replay
+package live
 
 import (
 	"cmp"
-	"context"
 	"maps"
 	"slices"
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/internal/daemon/admin"
-	"github.com/bmqelect/bmqelect/internal/daemon/procs"
 	"github.com/bmqelect/bmqelect/internal/lab/scenario"
 )
 
-// faultPlan is what is wrong with the network by now, so that a process which
-// was started anew can be told all of it.
+// faultPlan is what is wrong with the network by now: all of it is sent to a
+// process that was started again.
 type faultPlan struct {
 	nodes []cluster.NodeID
 	cut   map[scenario.Pair]bool
@@ -66,8 +64,8 @@ func (f *faultPlan) partition(groups [][]cluster.NodeID) {
 	}
 }
 
-// request is what one node is to be told. Both ends of a cut direction drop it, so
-// that it is cut also while one of them starts anew.
+// request is what one node is sent. Both ends of a cut direction drop it, so that
+// it is cut also while one of them starts again.
 func (f *faultPlan) request(id cluster.NodeID) admin.FaultRequest {
 	r := admin.FaultRequest{HealAll: true}
 	for _, p := range sortedPairs(f.cut) {
@@ -81,8 +79,8 @@ func (f *faultPlan) request(id cluster.NodeID) admin.FaultRequest {
 	for _, p := range sortedPairs(f.links) {
 		if l := f.links[p]; p.From == id {
 			r.Links = append(r.Links, admin.LinkFault{
-				To: p.To, Delay: cluster.Seconds(l.Delay.Seconds()), Jitter: cluster.Seconds(l.Jitter.Seconds()),
-				Loss: float64(l.Loss) / 1e6,
+				To: p.To, Loss: float64(l.Loss) / 1e6,
+				Delay: cluster.Seconds(l.Delay.Seconds()), Jitter: cluster.Seconds(l.Jitter.Seconds()),
 			})
 		}
 	}
@@ -97,13 +95,3 @@ func sortedPairs[V any](m map[scenario.Pair]V) []scenario.Pair {
 
 // none reports whether the network is perfect.
 func (f *faultPlan) none() bool { return len(f.cut) == 0 && len(f.links) == 0 }
-
-// push tells one process.
-func (f *faultPlan) push(ctx context.Context, n *procs.Node, r admin.FaultRequest) error {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
-	c := n.Client()
-	defer c.Close()
-	_, err := c.Faults(ctx, r)
-	return err
-}
