@@ -32,10 +32,11 @@ var waits = map[string]string{
 	`cluster turn: <-guarded("OnStoppedLeading", (func() literal))`:   "the caller's callback",
 	"cluster view: <-n.driven":                                        "the driver has been told to end; a view takes no ctx",
 	"cluster/internal/gossip Shutdown: t.wg.Wait()":                   "its connections are closed, and greetings have a deadline",
-	"cluster/internal/gossip accept: <-t.greets":                      "takes back its own place, and never waits",
+	"cluster/internal/gossip Close: <-t.exchanges":                    "takes back its own place, and never waits",
+	"cluster/internal/gossip pumpStreams: <-t.greets":                 "takes back its own place, and never waits",
 	"cluster/internal/gossip shutDown: g.wg.Wait()":                   "its own goroutine; the caller of Close waits for its ctx",
-	"cluster/internal/gossip try: <-slots":                            "takes back its own place, and never waits",
-	"cluster/internal/gossip try: wg.Wait()":                          "memberlist's time-out of each dial",
+	"cluster/internal/gossip round: <-slots":                          "takes back its own place, and never waits",
+	"cluster/internal/gossip round: wg.Wait()":                        "memberlist's time-out of each dial",
 	"internal/daemon/admin Close: s.running.Wait()":                   "the listeners are closed, and the journal's subscription",
 	"internal/daemon/admin leave: <-s.waiting":                        "takes back its own place, and never waits",
 	"internal/daemon/guard Result: <-c.done":                          "the deadline of the command, or the end that its owner asks for",
@@ -58,7 +59,6 @@ var tables = map[string]string{
 	"cluster lastAnomaly":            "the kinds of anomalies",
 	"cluster processes":              "the voters",
 	"cluster/internal/gossip failed": "the join addresses of the configuration",
-	"cluster/internal/gossip seen":   "the misconfigurations that are known",
 }
 
 // A wait that nothing bounds is how a hanging disk or peer hangs Close.
