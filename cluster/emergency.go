@@ -9,6 +9,30 @@ import (
 	"github.com/bmqelect/bmqelect/internal/store"
 )
 
+// EmergencyStatus is the record of an emergency: voters were declared lost for good, see
+// package recovery. It stays for as long as the data directory. In JSON, times are RFC
+// 3339 in UTC.
+type EmergencyStatus struct {
+	Time       time.Time           `json:"time"`   // by the wall clock of the node
+	Voters     []NodeID            `json:"voters"` // who could vote until then, sorted
+	Lost       []NodeID            `json:"lost"`
+	Reason     string              `json:"reason,omitempty"`
+	Readmitted []ReadmissionStatus `json:"readmitted,omitempty"`
+}
+
+// ReadmissionStatus records that a lost voter was replaced and votes again.
+type ReadmissionStatus struct {
+	Node NodeID    `json:"node"`
+	Time time.Time `json:"time"`
+}
+
+// Missing returns those of the lost that may still not vote.
+func (e EmergencyStatus) Missing() []NodeID {
+	return slices.DeleteFunc(slices.Clone(e.Lost), func(id NodeID) bool {
+		return slices.ContainsFunc(e.Readmitted, func(r ReadmissionStatus) bool { return r.Node == id })
+	})
+}
+
 // heedEmergencies takes the lost from the voters of the configuration, and says
 // so at every start. It runs before anything that looks at the voters.
 func (n *Node) heedEmergencies() error {
@@ -98,11 +122,24 @@ func (n *Node) withEmergencies(explanation string) string {
 
 func emergencyStatus(es []store.Emergency) (all []EmergencyStatus) {
 	for _, e := range es {
-		st := EmergencyStatus{Time: e.Time, Voters: nodeIDs(e.Voters), Lost: nodeIDs(e.Lost), Reason: e.Reason}
+		st := EmergencyStatus{Time: e.Time, Voters: e.Voters, Lost: e.Lost, Reason: e.Reason}
 		for _, r := range e.Readmitted {
-			st.Readmitted = append(st.Readmitted, ReadmissionStatus{NodeID(r.Node), r.Time})
+			st.Readmitted = append(st.Readmitted, ReadmissionStatus{r.Node, r.Time})
 		}
 		all = append(all, st)
 	}
 	return all
+}
+
+// without returns a copy of ids without those in gone.
+func without(ids, gone []NodeID) []NodeID {
+	return slices.DeleteFunc(slices.Clone(ids), func(id NodeID) bool { return slices.Contains(gone, id) })
+}
+
+func join(ids []NodeID) string {
+	texts := make([]string, len(ids))
+	for i, id := range ids {
+		texts[i] = string(id)
+	}
+	return strings.Join(texts, ", ")
 }

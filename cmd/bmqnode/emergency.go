@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/cluster/recovery"
 )
 
 // emergencyOptions are the flags of `emergency`.
@@ -111,8 +112,8 @@ func (o *emergencyOptions) readFile() error {
 	return nil
 }
 
-func (o *emergencyOptions) emergency() cluster.Emergency {
-	return cluster.Emergency{
+func (o *emergencyOptions) emergency() recovery.Emergency {
+	return recovery.Emergency{
 		Cluster: o.confirm, Node: cluster.NodeID(o.node), Voters: nodeIDs(o.voters), Lost: nodeIDs(o.lost),
 		Reason: o.reason, Retire: o.retire,
 	}
@@ -128,7 +129,7 @@ func nodeIDs(names []string) (ids []cluster.NodeID) {
 // declare says what the emergency means, and if it is confirmed records it.
 func (o *emergencyOptions) declare(w io.Writer) error {
 	e := o.emergency()
-	outcome, err := cluster.CheckLost(o.dir, e)
+	outcome, err := recovery.CheckLost(o.dir, e)
 	if err != nil {
 		return err
 	}
@@ -139,7 +140,7 @@ func (o *emergencyOptions) declare(w io.Writer) error {
 	if err := o.confirmed(outcome.Cluster); err != nil {
 		return err
 	}
-	if err := cluster.DeclareLost(o.dir, e); err != nil {
+	if err := recovery.DeclareLost(o.dir, e); err != nil {
 		return err
 	}
 	fmt.Fprintf(w, "\n%s on record since %s. %s\n", join(e.Lost), time.Now().UTC().Format(time.RFC3339), nextStep(e, outcome))
@@ -161,7 +162,7 @@ func (o *emergencyOptions) readmitOne(w io.Writer) error {
 	if o.confirm == "" {
 		return usageError{errors.New("nothing was changed; add --confirm with the name of the cluster")}
 	}
-	if err := cluster.Readmit(o.dir, o.confirm, cluster.NodeID(o.readmit)); err != nil {
+	if err := recovery.Readmit(o.dir, o.confirm, cluster.NodeID(o.readmit)); err != nil {
 		return err
 	}
 	fmt.Fprintf(w, "%s may vote again, as node %s sees it from its next start on.\n"+

@@ -6,16 +6,17 @@ import (
 	"slices"
 	"time"
 
+	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
 // Emergency records that voters were given up for good, so that those who were
 // left could go on without them. A record stays for as long as the directory.
 type Emergency struct {
-	Time   time.Time `json:"time"`
-	Voters []string  `json:"voters"` // who could vote until then
-	Lost   []string  `json:"lost"`   // those of them that were given up
-	Reason string    `json:"reason,omitempty"`
+	Time   time.Time        `json:"time"`
+	Voters []elector.NodeID `json:"voters"` // who could vote until then
+	Lost   []elector.NodeID `json:"lost"`   // those of them that were given up
+	Reason string           `json:"reason,omitempty"`
 	// Floor is below every term of the time after the emergency, in all groups.
 	Floor      uint64        `json:"floor"`
 	Readmitted []Readmission `json:"readmitted,omitempty"`
@@ -23,9 +24,9 @@ type Emergency struct {
 
 // Readmission records that a lost voter was replaced and may vote again.
 type Readmission struct {
-	Node string    `json:"node"`
-	Time time.Time `json:"time"`
-	Boot uint64    `json:"boot"` // the boot counter at that time
+	Node elector.NodeID `json:"node"`
+	Time time.Time      `json:"time"`
+	Boot uint64         `json:"boot"` // the boot counter at that time
 }
 
 // FloorStep is how far an emergency lifts the terms. Those who are lost may have
@@ -34,7 +35,7 @@ type Readmission struct {
 const FloorStep = 1_000_000_000
 
 // MissesNode reports whether the emergency still keeps node from voting.
-func (e Emergency) MissesNode(node string) bool {
+func (e Emergency) MissesNode(node elector.NodeID) bool {
 	back := func(r Readmission) bool { return r.Node == node }
 	return slices.Contains(e.Lost, node) && !slices.ContainsFunc(e.Readmitted, back)
 }
@@ -47,7 +48,7 @@ func (e Emergency) clone() Emergency {
 // check demands what every record has, whoever wrote it.
 func (e Emergency) check() error {
 	for _, name := range slices.Concat(e.Voters, e.Lost) {
-		if err := checkName("voter", name); err != nil {
+		if err := checkName("voter", string(name)); err != nil {
 			return err
 		}
 	}
@@ -80,7 +81,7 @@ func (s *Store) Declare(e Emergency) error {
 }
 
 // Readmit notes in every emergency that misses node that it may vote again.
-func (s *Store) Readmit(node string, at time.Time) error {
+func (s *Store) Readmit(node elector.NodeID, at time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	next, found := s.state.clone(), false
