@@ -8,27 +8,20 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
 
 	"github.com/bmqelect/bmqelect/internal/base/regular"
 )
 
-// peersFile caches the addresses of peers, as a list in JSON. It is a convenience, so
-// it is apart from the state: that it cannot be written says nothing about terms.
-const peersFile = "PEERS"
+const (
+	// peersFile caches the addresses of peers, as a list in JSON. It is a convenience, so
+	// it is apart from the state: that it cannot be written says nothing about terms.
+	peersFile = "PEERS"
+	// maxPeersFile is more than MaxPeers addresses take, in bytes.
+	maxPeersFile = 1 << 20
+)
 
 // MaxPeers is the most addresses that are kept. Its caller keeps fewer.
 const MaxPeers = 256
-
-// maxPeersFile is more than MaxPeers addresses take, in bytes.
-const maxPeersFile = 1 << 20
-
-// peers is the cache of addresses; it has a lock of its own, so that nobody who
-// asks for a term waits for it.
-type peers struct {
-	mu    sync.Mutex
-	saved []string
-}
 
 // SavePeers replaces the cached addresses of peers, which a node that restarts
 // tries to join by. The list is copied, and cut after MaxPeers; the same list again
@@ -42,67 +35,43 @@ func (s *Store) SavePeers(addresses []string) error {
 			return fmt.Errorf("save peers: %w", err)
 		}
 	}
-	s.peers.mu.Lock()
-	defer s.peers.mu.Unlock()
-	if slices.Equal(addresses, s.peers.saved) {
+	s.peersMu.Lock()
+	defer s.peersMu.Unlock()
+	if slices.Equal(addresses, s.peers) {
 		return nil
 	}
-	if err := writePeers(filepath.Join(s.dir, peersFile), addresses); err != nil {
-		return fmt.Errorf("save the addresses of peers: %w", err)
-	}
-	s.peers.saved = slices.Clone(addresses)
-	return nil
-}
-
-// writePeers replaces the file as a whole, or leaves the one that is there.
-func writePeers(path string, addresses []string) error {
 	text, err := json.Marshal(addresses)
-	if err != nil {
-		return err
-	}
+	path := filepath.Join(s.dir, peersFile)
 	temporary := path + ".new"
-	f, err := regular.Open(temporary, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if left := os.Remove(temporary); err == nil && !errors.Is(left, fs.ErrNotExist) {
+		err = left // it may be of another kind, such as a FIFO: opening that would wait
+	}
 	if err == nil {
-		_, err = f.Write(text)
-		err = errors.Join(err, f.Close())
+		err = os.WriteFile(temporary, text, 0o600)
 	}
 	if err == nil {
 		err = os.Rename(temporary, path)
 	}
 	if err != nil {
-		if left := os.Remove(temporary); !errors.Is(left, fs.ErrNotExist) {
-			err = errors.Join(err, left)
-		}
+		_ = os.Remove(temporary) // it takes room on a disk that may be full
+		return fmt.Errorf("save the addresses of peers: %w", err)
 	}
-	return err
+	s.peers = slices.Clone(addresses)
+	return nil
 }
 
 // Peers returns the addresses saved last. The list is the caller's to change.
 func (s *Store) Peers() []string {
-	s.peers.mu.Lock()
-	defer s.peers.mu.Unlock()
-	return slices.Clone(s.peers.saved)
+	s.peersMu.Lock()
+	defer s.peersMu.Unlock()
+	return slices.Clone(s.peers)
 }
 
-// loadPeers reads the addresses at a start of the node. A file that is damaged is as
-// good as none. Addresses of an older program are in next, and move from there to the
-// file if that can be written.
-func (s *Store) loadPeers(next *state) {
+// loadPeers reads the addresses. A file that is damaged is as good as none.
+func (s *Store) loadPeers() {
 	text, err := regular.Read(filepath.Join(s.dir, peersFile), maxPeersFile)
-	if err == nil {
-		var saved []string
-		if json.Unmarshal(text, &saved) == nil {
-			s.peers.saved = saved[:min(len(saved), MaxPeers)]
-		}
-		next.Peers = nil
-		return
+	var saved []string
+	if err == nil && json.Unmarshal(text, &saved) == nil {
+		s.peers = saved[:min(len(saved), MaxPeers)]
 	}
-	if len(next.Peers) == 0 {
-		return
-	}
-	if moved := s.SavePeers(next.Peers); moved != nil {
-		s.peers.saved = next.Peers
-		return
-	}
-	next.Peers = nil
 }

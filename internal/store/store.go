@@ -6,11 +6,31 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/google/uuid"
 	bolterrors "go.etcd.io/bbolt/errors"
 )
+
+var (
+	// ErrNotDurable says that a write did not reach the disk, or that an
+	// earlier one did not. The node must stop taking part in elections.
+	ErrNotDurable = errors.New("not durable")
+
+	// ErrCorrupt says that the state in the data directory is damaged or gone.
+	ErrCorrupt = errors.New("durable state is corrupt")
+
+	// ErrLocked says that another process has the data directory, or another Store
+	// of this one.
+	ErrLocked = errors.New("data directory is in use")
+)
+
+// corruptAdvice is part of every error about damaged state, because its reader
+// is tempted to do the one thing that breaks elections: start over at term 0.
+const corruptAdvice = "do not restore an older copy: the node could vote twice in one term; " +
+	"move the data directory away, make sure that the other voters have a leader, " +
+	"then start this node with an empty one"
 
 // Owner names the one node that a data directory belongs to.
 type Owner struct {
@@ -22,17 +42,17 @@ type Owner struct {
 type Store struct {
 	dir  string
 	lock *os.File
-	disk Disk // nil for the real one
+	opts options
 
 	mu     sync.Mutex // held while the disk writes, which may take for ever
 	file   *file
 	ahead  bool  // state says what the file does not yet, and need not
 	failed error // why nothing more can be written; nil while all is well
 
-	reading sync.Mutex // taken after mu, for moments: who only reads waits for no disk
-	state   state      // changed with both held
+	state atomic.Pointer[state] // changed with mu held; whoever reads it waits for no disk
 
-	peers peers
+	peersMu sync.Mutex // its own, so that asking for a term does not wait for the peers
+	peers   []string   // saved last
 }
 
 // options are for tests.
@@ -59,71 +79,89 @@ func OpenOn(dir string, who Owner, disk Disk) (*Store, error) {
 	return open(dir, who, options{noSync: true, disk: disk})
 }
 
+// OpenExisting opens the data directory of a node that is stopped, for looking
+// at it and for repairing it. It makes nothing: neither a directory nor a state,
+// and the boot counter stays, since no node starts.
+//
+// Its errors are those of Open, and an error that says so if dir is no data directory.
+func OpenExisting(dir string) (*Store, error) {
+	there, err := hasState(dir)
+	if err == nil && !there {
+		err = fmt.Errorf("there is no %s in it, so it is no data directory of a node that has run",
+			stateFile)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open data directory %s: %w", dir, err)
+	}
+	return openWith(dir, options{}, (*Store).load)
+}
+
 func open(dir string, who Owner, opts options) (*Store, error) {
-	if err := errors.Join(checkName("cluster", who.Cluster), checkName("node", who.Node)); err != nil {
+	err := errors.Join(checkName("cluster", who.Cluster), checkName("node", who.Node))
+	if err != nil {
 		return nil, fmt.Errorf("open data directory %s: %w", dir, err)
 	}
 	if err := makeDir(dir); err != nil {
 		return nil, fmt.Errorf("%w: data directory %s: %w", ErrNotDurable, dir, err)
 	}
+	return openWith(dir, opts, func(s *Store) error { return s.start(who) })
+}
+
+// openWith takes the directory, and then does what is to be done with it.
+func openWith(dir string, opts options, do func(*Store) error) (*Store, error) {
 	lock, err := lockDir(dir)
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{dir: dir, lock: lock, disk: opts.disk}
-	if err := s.start(who, opts); err != nil {
+	s := &Store{dir: dir, lock: lock, opts: opts}
+	if err := do(s); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
 
-// start loads the state, making it first if there never was one.
-func (s *Store) start(who Owner, opts options) error {
-	there, err := found(s.dir)
+// start loads the state, making it first if there never was one, and counts the start.
+func (s *Store) start(who Owner) error {
+	there, err := hasState(s.dir)
+	if err == nil && !there {
+		err = create(s.dir, who, s.opts.noSync)
+	}
+	if err == nil {
+		err = s.load()
+	}
+	if err == nil {
+		err = s.checkOwner(who)
+	}
+	if err == nil {
+		err = mark(s.dir, s.state.Load(), s.opts.noSync)
+	}
 	if err != nil {
 		return err
 	}
-	if !there {
-		if err := create(s.dir, who, opts.noSync); err != nil {
-			return err
-		}
-	}
-	if err := s.load(opts); err != nil {
-		return err
-	}
-	if err := s.checkOwner(who); err != nil {
-		return err
-	}
-	if err := mark(s.dir, s.state, opts.noSync); err != nil {
-		return err
-	}
-	next := s.state.clone()
+	next := s.state.Load().clone()
 	next.Boot++
 	next.age()
-	s.loadPeers(&next)
+	s.loadPeers()
 	return s.commit("raise the boot counter", next)
 }
 
-// load reads the state file, which is there.
-func (s *Store) load(opts options) error {
+// load reads the state file, which is there. It tells damage from a file that merely
+// could not be read now.
+func (s *Store) load() error {
 	path := filepath.Join(s.dir, stateFile)
 	err := inspect(path)
 	if err == nil {
-		s.file, err = openFile(path, opts.noSync)
+		s.file, err = openFile(path, s.opts.noSync)
 	}
 	if err == nil {
-		s.state, err = s.file.read()
+		var st state
+		st, err = s.file.read()
+		s.state.Store(&st)
 	}
-	if err != nil {
-		return loadError(path, err)
-	}
-	return nil
-}
-
-// loadError tells damage from a file that merely could not be read now.
-func loadError(path string, err error) error {
 	var refused syscall.Errno
 	switch {
+	case err == nil:
+		return nil
 	case errors.Is(err, bolterrors.ErrTimeout):
 		return fmt.Errorf("%w: %s is locked", ErrLocked, path)
 	case errors.As(err, &refused):
@@ -133,31 +171,31 @@ func loadError(path string, err error) error {
 }
 
 func (s *Store) checkOwner(who Owner) error {
-	has := Owner{s.state.Cluster, s.state.Node}
+	has := s.Owner()
 	if has == who {
 		return nil
 	}
 	advice := "every node needs one of its own"
 	if has.Node == who.Node {
-		advice = fmt.Sprintf("if the node never ran in cluster %q as it should, but the name was mistyped, "+
-			"move the directory away: the node makes a new one", has.Cluster)
+		advice = fmt.Sprintf("if the node never ran in cluster %q as it should, but the name was "+
+			"mistyped, move the directory away: the node makes a new one", has.Cluster)
 	}
-	return fmt.Errorf("data directory %s belongs to node %q of cluster %q, not to node %q of cluster %q: %s",
-		s.dir, has.Node, has.Cluster, who.Node, who.Cluster, advice)
+	return fmt.Errorf("data directory %s belongs to node %q of cluster %q, "+
+		"not to node %q of cluster %q: %s", s.dir, has.Node, has.Cluster, who.Node, who.Cluster, advice)
+}
+
+// Owner returns the node that the directory belongs to.
+func (s *Store) Owner() Owner {
+	st := s.state.Load()
+	return Owner{Cluster: st.Cluster, Node: st.Node}
 }
 
 // Identity returns the UUID that was made with the directory.
-func (s *Store) Identity() uuid.UUID { return s.current().Identity }
+func (s *Store) Identity() uuid.UUID { return s.state.Load().Identity }
 
 // Boot returns how often the directory was opened, this time included: 1 on the
 // first boot.
-func (s *Store) Boot() uint64 { return s.current().Boot }
-
-func (s *Store) current() state {
-	s.reading.Lock()
-	defer s.reading.Unlock()
-	return s.state
-}
+func (s *Store) Boot() uint64 { return s.state.Load().Boot }
 
 // commit makes next durable, then current. The caller holds mu, or has the
 // store for itself. After the first failure every commit fails.
@@ -165,25 +203,18 @@ func (s *Store) commit(doing string, next state) error {
 	write := func() error { return s.file.write(next) }
 	switch {
 	case s.failed != nil:
-	case s.disk != nil:
-		s.failed = s.disk(write)
+	case s.opts.disk != nil:
+		s.failed = s.opts.disk(write)
 	default:
 		s.failed = write()
 	}
 	if s.failed != nil {
-		return fmt.Errorf("%w: %s in %s: %w", ErrNotDurable, doing, filepath.Join(s.dir, stateFile), s.failed)
+		return fmt.Errorf("%w: %s in %s: %w",
+			ErrNotDurable, doing, filepath.Join(s.dir, stateFile), s.failed)
 	}
-	s.replace(next)
+	s.state.Store(&next)
 	s.ahead = false
 	return nil
-}
-
-// replace makes next the state that readers see. The caller holds mu, or has the
-// store for itself.
-func (s *Store) replace(next state) {
-	s.reading.Lock()
-	defer s.reading.Unlock()
-	s.state = next
 }
 
 // Close releases the directory. It waits for a write that is under way; what was
@@ -197,7 +228,7 @@ func (s *Store) Close() error {
 	var err error
 	if s.file != nil {
 		if s.ahead {
-			_ = s.commit("forget elections", s.state) // not needed: see Forget
+			_ = s.commit("forget elections", *s.state.Load()) // not needed: see Forget
 		}
 		err = s.file.close()
 	}

@@ -84,7 +84,7 @@ func requireListed(t *testing.T, found []string, listed map[string]string) {
 func libraryFiles(files []goFile) []goFile {
 	return slices.DeleteFunc(files, func(f goFile) bool {
 		in := func(pkg string) bool { return within(f.dir(), pkg) }
-		return f.test || !slices.ContainsFunc(bounded, in) || in("cluster/clustertest")
+		return f.test || !slices.ContainsFunc(bounded, in) || in("cluster/clustertest") || in("cluster/internal/testprocess")
 	})
 }
 
