@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/bmqelect/bmqelect/internal/base/alarm"
+	"github.com/bmqelect/bmqelect/internal/base/clock"
 )
 
 const (
@@ -27,7 +27,7 @@ type guard struct {
 	settings
 	control *os.File
 	owner   int // the descriptor of control
-	alarm   *alarm.Alarm
+	alarm   *clock.BootAlarm
 	command int    // process ID, and that of its group; 0 once it has ended
 	limit   moment // when everything is killed although the deadline may be later
 	killing bool
@@ -67,7 +67,7 @@ func (g *guard) prepare(args []string) (err error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("adopt what daemonizes: %w", err)
 	}
-	g.alarm, err = alarm.New()
+	g.alarm, err = clock.NewBootAlarm()
 	return err
 }
 
@@ -106,7 +106,7 @@ func (g *guard) run() error {
 	}()
 	told := news // nil once the owner has gone
 	for gone := false; !gone; {
-		if err := g.alarm.Set(int64(min(g.deadline.after(-g.margin), g.limit))); err != nil {
+		if err := g.alarm.Set(time.Duration(min(g.deadline.after(-g.margin), g.limit))); err != nil {
 			g.kill() // without a timer nothing can be promised
 		}
 		select {
