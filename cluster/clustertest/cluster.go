@@ -135,7 +135,7 @@ func (c *Cluster) Restart(id cluster.NodeID) {
 // Crash ends a node as SIGKILL does: its connections end without a word, and
 // where it listened dials are refused. The others take that as proof of its
 // death, so that they need not wait for its lease to end, also if it was paused. Those
-// who are cut off from a node learn nothing of its death.
+// that are cut off from a node learn nothing of its death.
 func (c *Cluster) Crash(id cluster.NodeID) {
 	c.t.Helper()
 	m := c.member(id)

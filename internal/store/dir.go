@@ -55,14 +55,14 @@ func exists(path string) (bool, error) {
 
 // create makes the state file under another name first: a crash leaves either
 // no state file or a whole one.
-func create(dir string, who Owner, noSync bool) error {
+func create(dir string, owner Owner, noSync bool) error {
 	temporary := filepath.Join(dir, newFile)
 	if err := os.Remove(temporary); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove what an interrupted first boot left: %w", err)
 	}
 	f, err := openFile(temporary, noSync)
 	if err == nil {
-		err = errors.Join(f.write(newState(who)), f.close())
+		err = errors.Join(f.write(newState(owner)), f.close())
 	}
 	if err != nil {
 		return fmt.Errorf("%w: make %s: %w", ErrNotDurable, temporary, err)

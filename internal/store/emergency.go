@@ -10,7 +10,7 @@ import (
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
-// Emergency records that voters were given up for good, so that those who were
+// Emergency records that voters were given up for good, so that those that were
 // left could go on without them. A record stays for as long as the directory.
 type Emergency struct {
 	Time   time.Time        `json:"time"`
@@ -29,7 +29,7 @@ type Readmission struct {
 	Boot uint64         `json:"boot"` // the boot counter at that time
 }
 
-// FloorStep is how far an emergency lifts the terms. Those who are lost may have
+// FloorStep is how far an emergency lifts the terms. Those that are lost may have
 // held elections that this node never heard of; a term that was used there must
 // not be used again, or fencing tokens would go backwards.
 const FloorStep = 1_000_000_000

@@ -47,8 +47,8 @@ type state struct {
 	Emergencies []Emergency `json:"emergencies,omitempty"`
 }
 
-func newState(who Owner) state {
-	return state{Format: formatPlain, Identity: uuid.New(), Cluster: who.Cluster, Node: who.Node, Groups: map[string]uint64{}}
+func newState(owner Owner) state {
+	return state{Format: formatPlain, Identity: uuid.New(), Cluster: owner.Cluster, Node: owner.Node, Groups: map[string]uint64{}}
 }
 
 func (s state) clone() state {
@@ -77,7 +77,7 @@ func (s state) wantFormat() int {
 }
 
 // decode is the inverse of encode. It checks all that can be checked without
-// knowing who asks.
+// knowing the directory's owner.
 func decode(record []byte) (state, error) {
 	text, err := verify(record)
 	if err != nil {

@@ -66,17 +66,17 @@ type options struct {
 // write, and what the store learns. It must not call the store.
 type Disk func(write func() error) error
 
-// Open opens the data directory dir for who, and makes it on the node's first
+// Open opens the data directory dir for owner, and makes it on the node's first
 // boot. It returns once the raised boot counter is on disk.
 //
 // The error wraps ErrLocked if another process has the directory, ErrCorrupt if
 // its state is damaged or gone, ErrNotDurable if it cannot be written. A
 // directory that belongs to another node or cluster is an error, too.
-func Open(dir string, who Owner) (*Store, error) { return open(dir, who, options{}) }
+func Open(dir string, owner Owner) (*Store, error) { return open(dir, owner, options{}) }
 
 // OpenOn is Open for tests, on a disk of theirs. Nothing is synced.
-func OpenOn(dir string, who Owner, disk Disk) (*Store, error) {
-	return open(dir, who, options{noSync: true, disk: disk})
+func OpenOn(dir string, owner Owner, disk Disk) (*Store, error) {
+	return open(dir, owner, options{noSync: true, disk: disk})
 }
 
 // OpenExisting opens the data directory of a node that is stopped, for looking
@@ -96,15 +96,15 @@ func OpenExisting(dir string) (*Store, error) {
 	return openWith(dir, options{}, (*Store).load)
 }
 
-func open(dir string, who Owner, opts options) (*Store, error) {
-	err := errors.Join(checkName("cluster", who.Cluster), checkName("node", who.Node))
+func open(dir string, owner Owner, opts options) (*Store, error) {
+	err := errors.Join(checkName("cluster", owner.Cluster), checkName("node", owner.Node))
 	if err != nil {
 		return nil, fmt.Errorf("open data directory %s: %w", dir, err)
 	}
 	if err := makeDir(dir); err != nil {
 		return nil, fmt.Errorf("%w: data directory %s: %w", ErrNotDurable, dir, err)
 	}
-	return openWith(dir, opts, func(s *Store) error { return s.start(who) })
+	return openWith(dir, opts, func(s *Store) error { return s.start(owner) })
 }
 
 // openWith takes the directory, and then does what is to be done with it.
@@ -121,16 +121,16 @@ func openWith(dir string, opts options, do func(*Store) error) (*Store, error) {
 }
 
 // start loads the state, making it first if there never was one, and counts the start.
-func (s *Store) start(who Owner) error {
+func (s *Store) start(owner Owner) error {
 	there, err := hasState(s.dir)
 	if err == nil && !there {
-		err = create(s.dir, who, s.opts.noSync)
+		err = create(s.dir, owner, s.opts.noSync)
 	}
 	if err == nil {
 		err = s.load()
 	}
 	if err == nil {
-		err = s.checkOwner(who)
+		err = s.checkOwner(owner)
 	}
 	if err == nil {
 		err = mark(s.dir, s.state.Load(), s.opts.noSync)
@@ -170,18 +170,18 @@ func (s *Store) load() error {
 	return fmt.Errorf("%w: %s: %w; %s", ErrCorrupt, path, err, corruptAdvice)
 }
 
-func (s *Store) checkOwner(who Owner) error {
+func (s *Store) checkOwner(owner Owner) error {
 	has := s.Owner()
-	if has == who {
+	if has == owner {
 		return nil
 	}
 	advice := "every node needs one of its own"
-	if has.Node == who.Node {
+	if has.Node == owner.Node {
 		advice = fmt.Sprintf("if the node never ran in cluster %q as it should, but the name was "+
 			"mistyped, move the directory away: the node makes a new one", has.Cluster)
 	}
 	return fmt.Errorf("data directory %s belongs to node %q of cluster %q, "+
-		"not to node %q of cluster %q: %s", s.dir, has.Node, has.Cluster, who.Node, who.Cluster, advice)
+		"not to node %q of cluster %q: %s", s.dir, has.Node, has.Cluster, owner.Node, owner.Cluster, advice)
 }
 
 // Owner returns the node that the directory belongs to.

@@ -115,7 +115,7 @@ func (p *Process) Wait() {
 	}
 }
 
-// Clock returns a clock that holds up all who ask it while the process is paused.
+// Clock returns a clock that holds up whoever asks it while the process is paused.
 func (p *Process) Clock() clock.Clock { return pausedClock{clock.Process(), p} }
 
 type pausedClock struct {
