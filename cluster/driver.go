@@ -167,8 +167,8 @@ func (n *Node) stepAll(in elector.Input) {
 
 // step steps one machine and acts on the effects.
 func (n *Node) step(g *group, in elector.Input) {
-	moment := elector.Moment{Now: n.now(), Entropy: n.entropy()}
-	e := g.machine.Step(moment, in)
+	now, entropy := n.now(), n.entropy()
+	e := g.machine.Step(now, entropy, in)
 	g.wake = e.Wake
 	n.agenda.moved(g)
 	if err := g.publish(); err != nil {
@@ -177,7 +177,7 @@ func (n *Node) step(g *group, in elector.Input) {
 	}
 	n.tellWork(g, &e)
 	n.report(g, &e)
-	n.measure.stepped(g, in, &e, moment.Now)
+	n.measure.stepped(g, in, &e, now)
 	if e.Persist != 0 {
 		n.persister.request(g.name, e.Persist)
 	}

@@ -76,7 +76,7 @@ func (n *Node) died(peer NodeID, proof elector.Proof) {
 		n.processes[peer] = p
 	}
 	for _, g := range n.groups {
-		if p.since == 0 || n.now() >= p.since.Add(g.promise) {
+		if p.since == 0 || n.now() >= p.since.Add(g.promise) { // §6.9
 			n.step(g, elector.Died{Peer: peer, Proof: proof})
 		}
 	}

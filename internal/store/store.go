@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -24,6 +25,9 @@ var (
 	// ErrLocked says that another process has the data directory, or another Store
 	// of this one.
 	ErrLocked = errors.New("data directory is in use")
+
+	// ErrOwner says that the data directory belongs to another node.
+	ErrOwner = errors.New("wrong data directory")
 )
 
 // corruptAdvice is part of every error about damaged state, because its reader
@@ -94,6 +98,42 @@ func OpenExisting(dir string) (*Store, error) {
 		return nil, fmt.Errorf("open data directory %s: %w", dir, err)
 	}
 	return openWith(dir, options{}, (*Store).load)
+}
+
+// Check returns why no node of that owner could start on dir now, or nil. It makes
+// nothing that lasts: where there is no directory yet, it must be possible to make it.
+// Its errors are those of Open.
+func Check(dir string, owner Owner) error {
+	there, err := hasState(dir)
+	if err != nil && !errors.Is(err, ErrCorrupt) {
+		err = fmt.Errorf("%w: %w", ErrNotDurable, err)
+	}
+	if err != nil {
+		return err
+	}
+	if there {
+		s, err := OpenExisting(dir)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(s.checkOwner(owner), s.Close()); err != nil {
+			return err
+		}
+	}
+	above, err := filepath.Abs(dir)
+	for ; err == nil; above = filepath.Dir(above) {
+		if _, err := os.Stat(above); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+	}
+	trial, err := os.CreateTemp(above, ".check-*")
+	if err == nil {
+		err = errors.Join(trial.Close(), os.Remove(trial.Name()))
+	}
+	if err != nil {
+		return fmt.Errorf("%w: data directory %s: %w", ErrNotDurable, dir, err)
+	}
+	return nil
 }
 
 func open(dir string, owner Owner, opts options) (*Store, error) {
@@ -180,8 +220,8 @@ func (s *Store) checkOwner(owner Owner) error {
 		advice = fmt.Sprintf("if the node never ran in cluster %q as it should, but the name was "+
 			"mistyped, move the directory away: the node makes a new one", has.Cluster)
 	}
-	return fmt.Errorf("data directory %s belongs to node %q of cluster %q, "+
-		"not to node %q of cluster %q: %s", s.dir, has.Node, has.Cluster, owner.Node, owner.Cluster, advice)
+	return fmt.Errorf("%w: %s belongs to node %q of cluster %q, "+
+		"not to node %q of cluster %q: %s", ErrOwner, s.dir, has.Node, has.Cluster, owner.Node, owner.Cluster, advice)
 }
 
 // Owner returns the node that the directory belongs to.

@@ -160,7 +160,8 @@ func (ms *members) NotifyAlive(n *memberlist.Node) error {
 	}
 	ms.mu.Unlock()
 	if due {
-		ms.log.Warn("member kept out", "peer", n.Name, "gossip", n.Address(), "error", err)
+		ms.log.Warn("member kept out: bad name or metadata, or too many have no vote",
+			"peer", n.Name, "gossip", n.Address(), "error", err)
 	}
 	return err
 }

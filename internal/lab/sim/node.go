@@ -78,15 +78,15 @@ func (s *Sim) step(n *node, in elector.Input) {
 	if s.promises != nil {
 		s.promises.hears(s.now, n.id, in, s.promise(n))
 	}
-	moment := elector.Moment{Now: n.clock.at(s.now), Entropy: n.entropy.Uint64()}
-	eff := n.machine.Step(moment, in)
+	now := n.clock.at(s.now)
+	eff := n.machine.Step(now, n.entropy.Uint64(), in)
 	if eff.Persist != 0 {
 		s.persist(n, eff.Persist)
 	}
 	for i := range eff.Transitions {
 		s.tell(n, eff.Transitions[i])
 	}
-	if eff.Anomaly.Kind != elector.AnomalyNone {
+	if eff.Anomaly != (elector.Anomaly{}) {
 		s.stats.Anomalies++
 		s.observe(&Event{Kind: EventAnomaly, Node: n.id, Peer: eff.Anomaly.Peer, Anomaly: eff.Anomaly})
 	}
@@ -94,7 +94,7 @@ func (s *Sim) step(n *node, in elector.Input) {
 		s.send(n, &eff.Messages[i])
 	}
 	s.noteLease(n)
-	s.checkSpin(n, moment.Now, eff.Wake)
+	s.checkSpin(n, now, eff.Wake)
 	s.rearm(n, eff.Wake)
 	s.obeyAnomaly(n, eff.Anomaly)
 	s.tendWork(n, eff.StopWork)

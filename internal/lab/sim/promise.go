@@ -158,8 +158,8 @@ func (p *promises) elected(id elector.NodeID, term lsn.Term) *Violation {
 	return violation("votes", "%s leads in term %d with %d votes of %d", id, term, votes, p.quorum)
 }
 
-// promise is the end of a promise that a node makes now, by the definition in
-// docs/protocol.md: lease x (1 + drift) on its own clock.
+// promise is the end of a promise that a node makes now, by the definition of
+// §6.1: lease x (1 + drift) on its own clock.
 func (s *Sim) promise(n *node) time.Duration {
 	t := n.Elector.Timing
 	return n.clock.when(n.clock.at(s.now).Add(t.Lease + time.Duration(mulDiv(int64(t.Lease), t.ClockDriftPPM, million))))

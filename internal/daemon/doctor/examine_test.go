@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/netmesh"
@@ -39,11 +40,13 @@ func healthy() []Answer {
 	return answers
 }
 
-// silence lets an answer be none.
+// silence removes an answer.
 func silence(a *Answer, why string) { a.Status, a.Error = nil, why }
 
 // linkAt is the i-th link of a node.
 func linkAt(a Answer, i int) *cluster.MemberStatus { return &a.Status.Members[i] }
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestNothingIsWrongWithAHealthyCluster(t *testing.T) {
 	r := Examine(healthy())
@@ -57,8 +60,8 @@ func TestNothingIsWrongWithAHealthyCluster(t *testing.T) {
 	require.Equal(t, []string{"members", "links", "leader", "findings", "voters", "lease", "disks", "versions", "wall clocks", "messages"}, subjects)
 }
 
-// faults of a cluster that runs: what is planted, and what must be said of it.
-var liveFaults = map[string]struct {
+// faults of a cluster: what is planted, and what must be said of it.
+var faults = map[string]struct {
 	plant func([]Answer)
 	kind  Kind
 	level Level
@@ -67,7 +70,7 @@ var liveFaults = map[string]struct {
 }{
 	"a voter does not answer": {
 		func(a []Answer) { silence(&a[2], "connection refused"); linkAt(a[0], 1).Link = "down (reset)" },
-		NoAnswer, Fail, "c", "connection refused; a has its link down (reset), b has its link up",
+		NoAnswer, Fail, "c", "connection refused; a has its link down (reset); b has its link up",
 	},
 	"a voter never came": {
 		func(a []Answer) {
@@ -139,9 +142,9 @@ var liveFaults = map[string]struct {
 			st := *a[0].Status
 			st.Identity, st.Members, st.Uptime = "other", nil, 3
 			a[0].Status.Groups = []cluster.GroupStatus{a[0].Status.Groups[0]}
-			a[2] = Answer{Node: "a", Addr: "at twin", Status: &st}
+			a[2] = Answer{Node: "a", Addr: "at second", Status: &st}
 		},
-		"name-twice", Fail, "a", "at at a, up for 1m0s, and at at twin, up for 3s",
+		"name-twice", Fail, "a", "at at a, up for 1m0s, and at at second, up for 3s",
 	},
 	"another cluster": {
 		func(a []Answer) { a[2].Status.Cluster = "wasps" }, "wrong-cluster", Fail, "c", `it is of cluster "wasps", and a of "bees"`,
@@ -220,7 +223,7 @@ var liveFaults = map[string]struct {
 }
 
 func TestEachFaultOfARunningClusterIsNamed(t *testing.T) {
-	for name, c := range liveFaults {
+	for name, c := range faults {
 		t.Run(name, func(t *testing.T) {
 			answers := healthy()
 			c.plant(answers)
@@ -232,7 +235,7 @@ func TestEachFaultOfARunningClusterIsNamed(t *testing.T) {
 			require.False(t, strings.HasPrefix(got[0].What, got[0].Where+": "), "where it is said twice: %s", got[0].What)
 			require.Equal(t, See(c.kind), got[0].See)
 			require.NotEmpty(t, got[0].Why)
-			require.NotEmpty(t, got[0].Mend)
+			require.NotEmpty(t, got[0].Fix)
 		})
 	}
 }
@@ -247,8 +250,7 @@ func of(r Report, k Kind) (found []Check) {
 	return found
 }
 
-// A voter that was removed and stopped is nobody's loss, and what it sent meanwhile
-// is over.
+// A voter that was removed and stopped is not missed, and what it sent meanwhile is over.
 func TestAChangeOfTheVotersThatIsDoneIsNoProblem(t *testing.T) {
 	answers := healthy()
 	silence(&answers[2], "connection refused")
@@ -264,7 +266,7 @@ func TestAChangeOfTheVotersThatIsDoneIsNoProblem(t *testing.T) {
 	require.Len(t, of(Examine(answers), Anomaly), 1)
 }
 
-// The links of a change find what the lists say already.
+// Both the links and the lists show a change of the voters.
 func TestVotersThatDifferAreToldOnce(t *testing.T) {
 	answers := healthy()
 	answers[2].Status.Groups[0].Voters = []cluster.NodeID{"a", "b", "d", "e"}
@@ -277,26 +279,26 @@ func TestVotersThatDifferAreToldOnce(t *testing.T) {
 func TestBothEndsFindingsAreOneCheck(t *testing.T) {
 	answers := healthy()
 	for i, peer := range []cluster.NodeID{"b", "a", "b"} {
-		answers[i].Status.Findings = []netmesh.Finding{{Kind: netmesh.FindingClockRate, Peer: peer, Detail: "said by " + string(answers[i].Node), Advice: "mend it"}}
+		answers[i].Status.Findings = []netmesh.Finding{{Kind: netmesh.FindingClockRate, Peer: peer, Detail: "said by " + string(answers[i].Node), Advice: "fix it"}}
 	}
 	got := of(Examine(answers), "clock-rate")
 	require.Len(t, got, 2, "a - b once, b - c once")
 	require.Equal(t, "a - b", got[0].Where)
 	require.Equal(t, "b - c", got[1].Where)
 	require.Equal(t, "said by a", got[0].What)
-	require.Equal(t, "mend it", got[0].Mend)
+	require.Equal(t, "fix it", got[0].Fix)
 	require.NotEmpty(t, got[0].Why)
 }
 
-func TestATwinIsNotTakenForTheMember(t *testing.T) {
+func TestADuplicateIsNotTakenForTheMember(t *testing.T) {
 	answers := healthy()
-	twin := *answers[1].Status
-	twin.Identity, twin.Members = "other", nil
-	r := Examine(append([]Answer{{Node: "b", Addr: "twin", Status: &twin}}, answers...))
+	duplicate := *answers[1].Status
+	duplicate.Identity, duplicate.Members = "other", nil
+	r := Examine(append([]Answer{{Node: "b", Addr: "second", Status: &duplicate}}, answers...))
 	require.Len(t, of(r, "name-twice"), 1)
 	require.Empty(t, of(r, LinkDown), "the links of the member count, whoever answered first")
 	r = Examine(append(healthy(), healthy()[0]))
-	require.Equal(t, OK, r.Worst(), "one node at two addresses is no twin")
+	require.Equal(t, OK, r.Worst(), "one node at two addresses is no duplicate")
 }
 
 func TestObserversAndPastEmergenciesAreNoProblem(t *testing.T) {
@@ -315,7 +317,7 @@ func TestReportsAreJSON(t *testing.T) {
 	require.NoError(t, err)
 	require.JSONEq(t, `{"checks":[{"level":"WARN","subject":"versions","what":"v1 on a, c; v2 on b","kind":"versions-differ",
 		"why":"fine during a rolling upgrade, and not for longer",
-		"mend":"finish the upgrade: docs/operations.md#rolling-upgrade","see":"docs/errors.md#versions-differ"}]}`, string(data))
+		"fix":"finish the upgrade: docs/operations.md#rolling-upgrade","see":"docs/errors.md#versions-differ"}]}`, string(data))
 	_, err = json.Marshal(Level(0))
 	require.ErrorContains(t, err, "level(0) has no name")
 }
