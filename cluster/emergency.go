@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/bmqelect/bmqelect/internal/store"
+	"github.com/bmqelect/bmqelect/cluster/internal/store"
 )
 
 // EmergencyStatus is the record of an emergency: voters were declared lost for good, see

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/cluster/internal/store"
 	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/internal/store"
 )
 
 // Emergency says that voters are lost for good, so many that those that are left are no

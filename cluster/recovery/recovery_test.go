@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/cluster/internal/store"
 	"github.com/bmqelect/bmqelect/cluster/recovery"
-	"github.com/bmqelect/bmqelect/internal/store"
 )
 
 var five = []cluster.NodeID{"a", "b", "c", "d", "e"}

@@ -15,7 +15,7 @@ import (
 // These packages run for years beside peers, disks and callbacks that may hang,
 // and are told names by strangers: what waits in them has a bound, and what
 // grows in them shrinks again.
-var bounded = []string{"cluster", "netmesh", "internal/daemon/admin", "internal/daemon/metrics", "internal/store", "internal/daemon/guard", "internal/base/clock"}
+var bounded = []string{"cluster", "netmesh", "internal/daemon/admin", "internal/daemon/metrics", "internal/daemon/guard", "internal/base/clock"}
 
 // waits are the waits without a select or a context, and what bounds each.
 var waits = map[string]string{
