@@ -38,7 +38,7 @@ type Config struct {
 	Node NodeID
 	// Voters are the nodes that elect, the same list on every node, at most
 	// scouting.MaxVoters. A node that is not among them is an observer. Voters
-	// that were declared lost on this node (DeclareLost) do not count. Required.
+	// that were declared lost on this node (package recovery) do not count. Required.
 	Voters []NodeID
 	// DataDir holds the durable state: identity, boot counter, term. One process
 	// at a time may use it. It is made if absent. Required.

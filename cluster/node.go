@@ -13,9 +13,9 @@ import (
 	"github.com/bmqelect/bmqelect/cluster/internal/diagnosis"
 	"github.com/bmqelect/bmqelect/cluster/internal/gossip"
 	"github.com/bmqelect/bmqelect/cluster/internal/seam"
+	"github.com/bmqelect/bmqelect/cluster/internal/store"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/base/clock"
-	"github.com/bmqelect/bmqelect/internal/store"
 	"github.com/bmqelect/bmqelect/lsn"
 	"github.com/bmqelect/bmqelect/netmesh"
 )

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/bmqelect/bmqelect/internal/store"
+	"github.com/bmqelect/bmqelect/cluster/internal/store"
 )
 
 // Close ends the node. Guarded work is told to stop and waited for, at most until

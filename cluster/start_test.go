@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/cluster/internal/seam"
-	"github.com/bmqelect/bmqelect/internal/store"
+	"github.com/bmqelect/bmqelect/cluster/internal/store"
 )
 
 // A disk that does not answer ends no start, and the directory stays held until it has.

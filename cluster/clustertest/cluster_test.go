@@ -75,6 +75,18 @@ func TestCrashIsProvenAndTakesNoTime(t *testing.T) {
 	})
 }
 
+// What a node did ends with its process, and so does its hold on its disk.
+func TestCrashEndsGuardedWork(t *testing.T) {
+	clustertest.Run(t, three, func(t *testing.T, c *clustertest.Cluster) {
+		old := c.AwaitLeader()
+		_, err := c.Node(old).Default().Campaign(t.Context())
+		require.NoError(t, err)
+		began := time.Now()
+		c.Restart(old)
+		require.Zero(t, time.Since(began))
+	})
+}
+
 func TestStopHandsOver(t *testing.T) {
 	clustertest.Run(t, three, func(t *testing.T, c *clustertest.Cluster) {
 		old := c.AwaitLeader()

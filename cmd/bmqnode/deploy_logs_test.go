@@ -27,8 +27,7 @@ var messageAt = map[string]int{"Info": 0, "Warn": 0, "Error": 0, "log": 0, "warn
 // passedOn are the calls whose message comes from elsewhere, and the package-level
 // map that it comes from; "" if the callers are looked at themselves.
 var passedOn = map[string]string{
-	"netmesh/logger.go: msg":                      "",
-	"cluster/internal/gossip/library.go: meaning": "misconfigurations",
+	"netmesh/logger.go: msg": "",
 }
 
 // ofBmqnode are the folders whose code logs in a bmqnode process.

@@ -14,6 +14,7 @@ import (
 	"github.com/bmqelect/bmqelect/internal/daemon/config"
 	"github.com/bmqelect/bmqelect/internal/daemon/console"
 	"github.com/bmqelect/bmqelect/internal/daemon/exec"
+	"github.com/bmqelect/bmqelect/cluster/recovery"
 )
 
 // emergencyOptions are the flags of `emergency`.
@@ -108,11 +109,11 @@ func (o *emergencyOptions) resolve() error {
 
 // declare says what the emergency means, and records it if it is confirmed.
 func (o *emergencyOptions) declare(w io.Writer) error {
-	e := cluster.Emergency{
+	e := recovery.Emergency{
 		Cluster: o.confirm, Node: cluster.NodeID(o.node), Voters: config.NodeIDs(o.voters),
 		Lost: config.NodeIDs(o.lost), Reason: o.reason, Retire: o.retire,
 	}
-	outcome, err := cluster.CheckLost(o.dir, e)
+	outcome, err := recovery.CheckLost(o.dir, e)
 	if err != nil {
 		return err
 	}
@@ -130,7 +131,7 @@ func (o *emergencyOptions) declare(w io.Writer) error {
 		return config.Usage(fmt.Errorf("nothing was changed: --confirm is %q, but must be %q, "+
 			"the name of the cluster", o.confirm, outcome.Cluster))
 	}
-	if err := cluster.DeclareLost(o.dir, e); err != nil {
+	if err := recovery.DeclareLost(o.dir, e); err != nil {
 		return err
 	}
 	fmt.Fprintf(w, "\n%s on record since %s. %s\n", console.List(e.Lost),
@@ -143,7 +144,7 @@ func (o *emergencyOptions) readmitOne(w io.Writer) error {
 		return config.Usage(errors.New(
 			"nothing was changed; add --confirm with the name of the cluster"))
 	}
-	if err := cluster.Readmit(o.dir, o.confirm, cluster.NodeID(o.readmit)); err != nil {
+	if err := recovery.Readmit(o.dir, o.confirm, cluster.NodeID(o.readmit)); err != nil {
 		return err
 	}
 	fmt.Fprintf(w, "%s may vote again, as node %s sees it from its next start on.\n"+

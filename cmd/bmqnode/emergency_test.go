@@ -11,7 +11,6 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/internal/daemon/procs"
-	"github.com/bmqelect/bmqelect/internal/store"
 )
 
 // ran is the data directory of node a of the cluster "bees", and a configuration
@@ -19,9 +18,12 @@ import (
 func ran(t *testing.T) (dir, config string) {
 	t.Helper()
 	dir = t.TempDir()
-	s, err := store.Open(dir, store.Owner{Cluster: "bees", Node: "a"})
+	n, err := cluster.Start(t.Context(), cluster.Config{
+		Cluster: "bees", Node: "a", Voters: []cluster.NodeID{"a", "b", "c"}, DataDir: dir,
+		GossipAddr: "127.0.0.1:0", MeshAddr: "127.0.0.1:0",
+	})
 	require.NoError(t, err)
-	require.NoError(t, s.Close())
+	require.NoError(t, n.Close(t.Context()))
 	config = filepath.Join(t.TempDir(), "c.yaml")
 	text := "node: a\ncluster: bees\nvoters: [a, b, c]\ndata-dir: " + dir + "\n"
 	require.NoError(t, os.WriteFile(config, []byte(text), 0o600))

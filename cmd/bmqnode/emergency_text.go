@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/cluster/recovery"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/daemon/console"
 	"github.com/bmqelect/bmqelect/internal/daemon/remote"
 )
 
 // explainEmergency says loudly what is about to happen and what must be true for it.
-func explainEmergency(w io.Writer, dir string, e cluster.Emergency, o cluster.EmergencyOutcome) {
+func explainEmergency(w io.Writer, dir string, e recovery.Emergency, o recovery.Outcome) {
 	lost, before, voters := console.List(e.Lost), console.List(o.Before), console.List(o.Voters)
 	fmt.Fprintf(w, "%s for node %s of cluster %s, data directory %s\n\n",
 		console.Alert("EMERGENCY"), o.Node, o.Cluster, dir)
@@ -37,7 +38,7 @@ tokens from now on are above all that %[1]s can have used.
 }
 
 // nextStep is what to do after the record was written.
-func nextStep(e cluster.Emergency, o cluster.EmergencyOutcome) string {
+func nextStep(e recovery.Emergency, o recovery.Outcome) string {
 	if e.Retire {
 		return fmt.Sprintf("This directory is retired: node %s does not start on it any more.", o.Node)
 	}
@@ -51,7 +52,7 @@ func nextStep(e cluster.Emergency, o cluster.EmergencyOutcome) string {
 
 // showEmergencies prints what is on record in a data directory.
 func showEmergencies(w io.Writer, dir string) error {
-	all, err := cluster.Emergencies(dir)
+	all, err := recovery.Emergencies(dir)
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 // These packages run for years beside peers, disks and callbacks that may hang,
 // and are told names by strangers: what waits in them has a bound, and what
 // grows in them shrinks again.
-var bounded = []string{"cluster", "netmesh", "internal/daemon/admin", "internal/daemon/metrics", "internal/store", "internal/daemon/exec", "internal/base/alarm"}
+var bounded = []string{"cluster", "netmesh", "internal/daemon/admin", "internal/daemon/metrics", "internal/daemon/exec", "internal/base/clock"}
 
 // waits are the waits without a select or a context, and what bounds each.
 var waits = map[string]string{
@@ -32,10 +32,11 @@ var waits = map[string]string{
 	`cluster turn: <-guarded("OnStoppedLeading", (func() literal))`:   "the caller's callback",
 	"cluster view: <-n.driven":                                        "the driver has been told to end; a view takes no ctx",
 	"cluster/internal/gossip Shutdown: t.wg.Wait()":                   "its connections are closed, and greetings have a deadline",
-	"cluster/internal/gossip accept: <-t.greets":                      "takes back its own place, and never waits",
+	"cluster/internal/gossip Close: <-t.exchanges":                    "takes back its own place, and never waits",
+	"cluster/internal/gossip pumpStreams: <-t.greets":                 "takes back its own place, and never waits",
 	"cluster/internal/gossip shutDown: g.wg.Wait()":                   "its own goroutine; the caller of Close waits for its ctx",
-	"cluster/internal/gossip try: <-slots":                            "takes back its own place, and never waits",
-	"cluster/internal/gossip try: wg.Wait()":                          "memberlist's time-out of each dial",
+	"cluster/internal/gossip round: <-slots":                          "takes back its own place, and never waits",
+	"cluster/internal/gossip round: wg.Wait()":                        "memberlist's time-out of each dial",
 	"internal/daemon/admin Close: s.running.Wait()":                   "the listeners are closed, and the journal's subscription",
 	"internal/daemon/admin getEvents: <-s.streams":                    "takes back its own place, and never waits",
 	"internal/daemon/exec runOnce: <-x.signals":                       "takes what is there, and never waits",
@@ -59,7 +60,6 @@ var tables = map[string]string{
 	"cluster lastAnomaly":            "the kinds of anomalies",
 	"cluster processes":              "the voters",
 	"cluster/internal/gossip failed": "the join addresses of the configuration",
-	"cluster/internal/gossip seen":   "the misconfigurations that are known",
 }
 
 // A wait that nothing bounds is how a hanging disk or peer hangs Close.
@@ -85,7 +85,7 @@ func requireListed(t *testing.T, found []string, listed map[string]string) {
 func libraryFiles(files []goFile) []goFile {
 	return slices.DeleteFunc(files, func(f goFile) bool {
 		in := func(pkg string) bool { return within(f.dir(), pkg) }
-		return f.test || !slices.ContainsFunc(bounded, in) || in("cluster/clustertest")
+		return f.test || !slices.ContainsFunc(bounded, in) || in("cluster/clustertest") || in("cluster/internal/testprocess")
 	})
 }
 

@@ -9,14 +9,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/bmqelect/bmqelect/internal/base/alarm"
+	"github.com/bmqelect/bmqelect/internal/base/clock"
 )
 
 // moment is a time of CLOCK_BOOTTIME in nanoseconds: the clock of the whole machine,
 // which goes on while it sleeps.
 type moment int64
 
-const never moment = alarm.Never
+const never = moment(clock.Never)
 
 // clockNow fails where a sandbox forbids the clock.
 func clockNow() (moment, error) {

@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/bmqelect/bmqelect/internal/base/alarm"
+	"github.com/bmqelect/bmqelect/internal/base/clock"
 )
 
 const (
@@ -26,7 +26,7 @@ const (
 type supervisor struct {
 	settings
 	owner   int // the socket
-	alarm   *alarm.Alarm
+	alarm   *clock.BootAlarm
 	command int    // process ID, and that of its group; 0 once it has ended
 	limit   moment // when everything is killed although the deadline may be later
 	killing bool
@@ -64,7 +64,7 @@ func (s *supervisor) start(args []string) (err error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("adopt processes that daemonize: %w", err)
 	}
-	if s.alarm, err = alarm.New(); err != nil {
+	if s.alarm, err = clock.NewBootAlarm(); err != nil {
 		return err
 	}
 	path, err := exec.LookPath(command[0])
@@ -98,7 +98,7 @@ func (s *supervisor) run() {
 	}()
 	told := news // nil once the owner has gone
 	for gone := s.reap(); !gone; {
-		if err := s.alarm.Set(int64(min(s.Deadline.after(-s.Margin), s.limit))); err != nil {
+		if err := s.alarm.Set(time.Duration(min(s.Deadline.after(-s.Margin), s.limit))); err != nil {
 			s.kill() // without a timer nothing can be promised
 		}
 		select {

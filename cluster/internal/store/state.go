@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/google/uuid"
 
@@ -38,29 +37,23 @@ type state struct {
 	Boot     uint64    `json:"boot"`
 	// Groups holds the term of every group that has one. Plain integers, so that
 	// the file does not depend on how lsn prints a term.
-	Groups numbers `json:"groups"`
+	Groups map[string]uint64 `json:"groups"`
 	// Forgotten is the highest term of any group that was removed from Groups.
 	Forgotten uint64 `json:"forgotten,omitempty"`
 	// Idle counts, for each of Groups that was not opened since, the starts of the
 	// node after the last one that opened it.
-	Idle numbers `json:"idle,omitempty"`
-	// Peers is of an older program. They have a file of their own now.
-	Peers []string `json:"peers,omitempty"`
+	Idle map[string]uint64 `json:"idle,omitempty"`
 	// Emergencies are never removed.
 	Emergencies []Emergency `json:"emergencies,omitempty"`
 }
 
-func newState(who Owner) state {
-	return state{Format: formatPlain, Identity: uuid.New(), Cluster: who.Cluster, Node: who.Node, Groups: numbers{}}
+func newState(owner Owner) state {
+	return state{Format: formatPlain, Identity: uuid.New(), Cluster: owner.Cluster, Node: owner.Node, Groups: map[string]uint64{}}
 }
 
 func (s state) clone() state {
 	s.Groups, s.Idle = maps.Clone(s.Groups), maps.Clone(s.Idle)
-	s.Peers = slices.Clone(s.Peers)
 	s.Emergencies = slices.Clone(s.Emergencies)
-	for i, e := range s.Emergencies {
-		s.Emergencies[i] = e.clone()
-	}
 	return s
 }
 
@@ -83,36 +76,8 @@ func (s state) wantFormat() int {
 	return formatPlain
 }
 
-// numbers are by name. They are encoded without reflection and in any order: there
-// can be thousands of them, and they are written at each commit.
-type numbers map[string]uint64
-
-// MarshalJSON returns the same as package json does for a map, but unsorted.
-func (n numbers) MarshalJSON() ([]byte, error) {
-	text := append(make([]byte, 0, 32*len(n)+2), '{')
-	for name, number := range n {
-		if len(text) > 1 {
-			text = append(text, ',')
-		}
-		if strings.ContainsFunc(name, escaped) {
-			quoted, err := json.Marshal(name)
-			if err != nil {
-				return nil, err
-			}
-			text = append(text, quoted...)
-		} else {
-			text = append(append(append(text, '"'), name...), '"')
-		}
-		text = strconv.AppendUint(append(text, ':'), number, 10)
-	}
-	return append(text, '}'), nil
-}
-
-// escaped reports whether JSON may write r in another way than as itself.
-func escaped(r rune) bool { return r < ' ' || r > '~' || r == '"' || r == '\\' }
-
 // decode is the inverse of encode. It checks all that can be checked without
-// knowing who asks.
+// knowing the directory's owner.
 func decode(record []byte) (state, error) {
 	text, err := verify(record)
 	if err != nil {
@@ -122,17 +87,26 @@ func decode(record []byte) (state, error) {
 	if err := json.Unmarshal(text, &s); err != nil {
 		return state{}, fmt.Errorf("decode record: %w", err)
 	}
-	if s.Format < formatPlain || s.Format > formatForgotten {
-		return state{}, fmt.Errorf("record has format %d, this program knows formats %d to %d", s.Format, formatPlain, formatForgotten)
+	switch {
+	case s.Format < formatPlain || s.Format > formatForgotten:
+		err = fmt.Errorf("record has format %d, this program knows formats %d to %d",
+			s.Format, formatPlain, formatForgotten)
+	case s.Identity == uuid.Nil || s.Groups == nil:
+		err = errors.New("record lacks the identity or the groups")
+	case !lsn.Term(s.Forgotten).Valid():
+		err = fmt.Errorf("a forgotten group had term %d, above the highest valid term %d",
+			s.Forgotten, lsn.MaxTerm)
 	}
-	if s.Format != s.wantFormat() {
-		return state{}, fmt.Errorf("record has format %d, with %d emergencies and forgotten term %d; want format %d",
-			s.Format, len(s.Emergencies), s.Forgotten, s.wantFormat())
+	for group, term := range s.Groups {
+		if !lsn.Term(term).Valid() {
+			err = fmt.Errorf("group %q has term %d, above the highest valid term %d",
+				group, term, lsn.MaxTerm)
+		}
 	}
-	if s.Identity == uuid.Nil || s.Groups == nil {
-		return state{}, errors.New("record lacks the identity or the groups")
+	for _, e := range s.Emergencies {
+		err = errors.Join(err, e.check())
 	}
-	return s, errors.Join(s.checkTerms(), s.checkEmergencies())
+	return s, err
 }
 
 // verify returns the JSON part of a record whose checksum is right.
@@ -150,25 +124,4 @@ func verify(record []byte) ([]byte, error) {
 		return nil, fmt.Errorf("record has checksum %08x, its content %08x", want, got)
 	}
 	return text, nil
-}
-
-func (s state) checkTerms() error {
-	if !lsn.Term(s.Forgotten).Valid() {
-		return fmt.Errorf("a forgotten group had term %d, above the highest valid term %d", s.Forgotten, lsn.MaxTerm)
-	}
-	for group, term := range s.Groups {
-		if !lsn.Term(term).Valid() {
-			return fmt.Errorf("group %q has term %d, above the highest valid term %d", group, term, lsn.MaxTerm)
-		}
-	}
-	return nil
-}
-
-func (s state) checkEmergencies() error {
-	for _, e := range s.Emergencies {
-		if err := e.check(); err != nil {
-			return err
-		}
-	}
-	return nil
 }

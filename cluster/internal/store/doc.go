@@ -21,10 +21,10 @@
 // What it cannot notice: a directory put back whole from an older backup, or
 // copied to another machine, and a disk that reports an fsync it did not do.
 //
-// The whole state is one record under one checksum, rewritten at each commit.
-// It is small (about 30 bytes a group; groups that were closed are forgotten, see
-// Store.Forget), and a record that can be lost alone, as
-// one key of many can, would be a group silently back at term 0.
+// The whole state is one record under one checksum, rewritten at each commit. It is
+// small: about 30 bytes a group, and groups that were closed are forgotten. A record
+// that can be lost alone, as one key of many can, would be a group silently back at
+// term 0.
 //
 // A Store is safe for concurrent use. Every method may wait for the disk.
 package store

@@ -98,7 +98,7 @@ func TestGroupThatNoStartOpensIsForgotten(t *testing.T) {
 func TestGroupsWithoutATermAreDropped(t *testing.T) {
 	dir := t.TempDir()
 	s := opened(t, dir)
-	old := s.state.clone()
+	old := s.state.Load().clone()
 	old.Groups["a"], old.Groups["b"] = 0, 4
 	require.NoError(t, s.file.write(old))
 	require.NoError(t, s.Close())

@@ -31,8 +31,8 @@ func makeDir(dir string) error {
 	return syncDir(parent)
 }
 
-// found tells a first boot from a directory that has lost its state file.
-func found(dir string) (bool, error) {
+// hasState tells a first boot from a directory that has lost its state file.
+func hasState(dir string) (bool, error) {
 	state, err := exists(filepath.Join(dir, stateFile))
 	if state || err != nil {
 		return state, err
@@ -55,12 +55,16 @@ func exists(path string) (bool, error) {
 
 // create makes the state file under another name first: a crash leaves either
 // no state file or a whole one.
-func create(dir string, who Owner, noSync bool) error {
+func create(dir string, owner Owner, noSync bool) error {
 	temporary := filepath.Join(dir, newFile)
 	if err := os.Remove(temporary); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove what an interrupted first boot left: %w", err)
 	}
-	if err := fill(temporary, who, noSync); err != nil {
+	f, err := openFile(temporary, noSync)
+	if err == nil {
+		err = errors.Join(f.write(newState(owner)), f.close())
+	}
+	if err != nil {
 		return fmt.Errorf("%w: make %s: %w", ErrNotDurable, temporary, err)
 	}
 	if err := os.Rename(temporary, filepath.Join(dir, stateFile)); err != nil {
@@ -72,23 +76,16 @@ func create(dir string, who Owner, noSync bool) error {
 	return syncDir(dir)
 }
 
-func fill(path string, who Owner, noSync bool) error {
-	f, err := openFile(path, noSync)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.write(newState(who)), f.close())
-}
-
 // mark writes the marker if it is not there yet. It is written after the state
 // file, so a directory with a marker has had a state file.
-func mark(dir string, s state, noSync bool) error {
+func mark(dir string, s *state, noSync bool) error {
 	path := filepath.Join(dir, markerFile)
 	if there, err := exists(path); there || err != nil {
 		return err
 	}
 	text := fmt.Sprintf("This is the data directory of node %q of cluster %q, identity %s.\n"+
-		"%s holds what the node must not forget. Never restore an older copy of it.\n", s.Node, s.Cluster, s.Identity, stateFile)
+		"%s holds what the node must not forget. Never restore an older copy of it.\n",
+		s.Node, s.Cluster, s.Identity, stateFile)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		return fmt.Errorf("%w: %w", ErrNotDurable, err)
 	}

@@ -27,22 +27,6 @@ func TestPeersThatCannotBeWrittenHarmNothing(t *testing.T) {
 	require.Equal(t, []string{"two"}, opened(t, dir).Peers())
 }
 
-// A program before this one kept the addresses in the state file.
-func TestPeersOfAnOlderProgramMoveToTheirFile(t *testing.T) {
-	dir := t.TempDir()
-	s := opened(t, dir)
-	old := s.state.clone()
-	old.Peers = []string{"127.0.0.1:1", "127.0.0.1:2"}
-	require.NoError(t, s.file.write(old))
-	require.NoError(t, s.Close())
-	s = opened(t, dir)
-	require.Equal(t, old.Peers, s.Peers())
-	require.NotContains(t, string(record(t, s)), "127.0.0.1")
-	require.NoError(t, s.SavePeers([]string{"127.0.0.1:3"}))
-	require.NoError(t, s.Close())
-	require.Equal(t, []string{"127.0.0.1:3"}, opened(t, dir).Peers())
-}
-
 func TestDamagedPeersAreIgnored(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, opened(t, dir).Close())

@@ -24,13 +24,13 @@ func (s *Store) Group(name string) (lsn.Term, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, idle := s.state.Idle[name]; idle {
-		next := s.state.clone()
+	if _, idle := s.state.Load().Idle[name]; idle {
+		next := s.state.Load().clone()
 		delete(next.Idle, name)
-		s.replace(next)
+		s.state.Store(&next)
 		s.ahead = true
 	}
-	return lsn.Term(s.state.term(name)), nil
+	return lsn.Term(s.state.Load().term(name)), nil
 }
 
 // Forget removes groups that are open on this node no longer; if one is opened
@@ -39,16 +39,13 @@ func (s *Store) Group(name string) (lsn.Term, error) {
 func (s *Store) Forget(groups ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	recorded := func(group string) bool { _, ok := s.state.Groups[group]; return ok }
-	if !slices.ContainsFunc(groups, recorded) {
-		return
-	}
-	next := s.state.clone()
+	next := s.state.Load().clone()
 	for _, group := range groups {
+		_, recorded := next.Groups[group]
+		s.ahead = s.ahead || recorded
 		next.forget(group)
 	}
-	s.replace(next)
-	s.ahead = true
+	s.state.Store(&next)
 }
 
 // forget removes a group from a state that is not current yet.
@@ -65,7 +62,7 @@ const idleStarts = 16
 // age counts a start of the node in a state that is not current yet.
 func (s *state) age() {
 	if s.Idle == nil {
-		s.Idle = numbers{}
+		s.Idle = map[string]uint64{}
 	}
 	for group, term := range s.Groups {
 		s.Idle[group]++
@@ -86,13 +83,14 @@ func (s *state) age() {
 func (s *Store) Persist(terms map[string]lsn.Term) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	next := s.state.clone()
+	now := s.state.Load()
+	next := now.clone()
 	for _, group := range slices.Sorted(maps.Keys(terms)) {
 		if err := next.raise(group, terms[group]); err != nil {
 			return fmt.Errorf("persist terms in %s: %w", s.dir, err)
 		}
 	}
-	if s.failed == nil && maps.Equal(next.Groups, s.state.Groups) {
+	if s.failed == nil && maps.Equal(next.Groups, now.Groups) {
 		return nil
 	}
 	return s.commit(fmt.Sprintf("persist the terms of %d groups", len(terms)), next)
@@ -104,10 +102,12 @@ func (s state) raise(group string, term lsn.Term) error {
 		return err
 	}
 	if !term.Valid() {
-		return fmt.Errorf("group %q: term %d is above the highest valid term %d", group, term, lsn.MaxTerm)
+		return fmt.Errorf("group %q: term %d is above the highest valid term %d",
+			group, term, lsn.MaxTerm)
 	}
 	if durable := s.term(group); uint64(term) < durable {
-		return fmt.Errorf("group %q: term %d is below the durable term %d: a term never goes down", group, term, durable)
+		return fmt.Errorf("group %q: term %d is below the durable term %d: a term never goes down",
+			group, term, durable)
 	}
 	if term > 0 {
 		s.Groups[group] = uint64(term)

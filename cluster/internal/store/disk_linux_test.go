@@ -105,7 +105,7 @@ func TestEmergencyOnAFullDiskIsRefused(t *testing.T) {
 	dir := smallDisk(t)
 	require.NoError(t, opened(t, dir).Close())
 	require.NoError(t, fillDisk(dir))
-	long := flood.clone()
+	long := flood
 	long.Reason = strings.Repeat("water ", 3*pageSize)
 	s := existing(t, dir)
 	require.ErrorIs(t, s.Declare(long), ErrNotDurable)
