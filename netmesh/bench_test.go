@@ -16,7 +16,12 @@ type echo struct {
 	self *Mesh
 }
 
-func (b *echo) LinkUp(PeerInfo)                           { b.self = <-b.mesh; b.mesh <- b.self; b.got <- struct{}{} }
+func (b *echo) LinkUp(
+	PeerInfo) {
+	b.self = <-b.mesh
+	b.mesh <- b.self
+	b.got <- struct{}{}
+}
 func (b *echo) LinkDown(elector.NodeID, elector.Evidence) {}
 func (b *echo) Died(elector.NodeID, elector.Proof)        {}
 func (b *echo) Received(p elector.NodeID, g string, m elector.Message) {

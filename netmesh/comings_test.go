@@ -29,7 +29,8 @@ func TestLinksOfStrangersThatComeAndGoFillNoLog(t *testing.T) {
 		s.link(h)
 		a.sees(t, elector.NodeID(h.Node), "up 1")
 		require.NoError(t, s.conn.Close())
-		require.Eventually(t, func() bool { return len(a.all(elector.NodeID(h.Node))) > 1 }, patience, glance)
+		require.Eventually(t, func() bool { return len(a.all(elector.NodeID(h.Node))) > 1 }, patience,
+			glance)
 	}
 	require.NoError(t, a.Mesh.Close(t.Context()))
 	require.Equal(t, 1, strings.Count(log.String(), "link down"), log.String())

@@ -94,7 +94,8 @@ func (p *peer) dialFailed(t dialTask, err error) (again time.Duration) {
 		p.m.refused(p.node, t.addr, answered)
 	}
 	fields := []any{"peer", p.node, "addr", t.addr, "cause", err}
-	if answered == nil || answered.Reason == reasonAlreadyConnected || answered.Reason == reasonClosing {
+	if answered == nil || answered.Reason == reasonAlreadyConnected ||
+		answered.Reason == reasonClosing {
 		p.m.log.Debug("dial failed", fields...)
 	} else {
 		p.m.log.warnRefused(answered.Reason, string(p.node), "peer not connected", fields...)

@@ -22,7 +22,8 @@ func TestGoodbyeIsHeardWheneverItIsSaid(t *testing.T) {
 		for moment := time.Duration(0); moment < 12*latency; moment += latency / 2 {
 			synctest.Test(t, func(t *testing.T) {
 				net := memnet.New()
-				net.Delay(func(string, string) time.Duration { return latency }, func() time.Duration { return 0 })
+				net.Delay(func(string, string) time.Duration { return latency },
+					func() time.Duration { return 0 })
 				nodes := map[nodeID]*node{"a": start(t, "a", onHost(net)), "b": start(t, "b", onHost(net))}
 				nodes["b"].AddPeer("a", "a:7000")
 				time.Sleep(latency / 2)
@@ -35,7 +36,8 @@ func TestGoodbyeIsHeardWheneverItIsSaid(t *testing.T) {
 					return
 				}
 				linked++
-				require.Equal(t, "down goodbye", last(heard, 1)[0], "%s leaves after %s: %v", leaver, moment, heard)
+				require.Equal(t, "down goodbye", last(heard, 1)[0], "%s leaves after %s: %v", leaver, moment,
+					heard)
 				require.NotContains(t, heard, "down reset")
 			})
 		}

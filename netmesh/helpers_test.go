@@ -39,7 +39,10 @@ func (r *recorder) note(format string, args ...any) {
 	r.events = append(r.events, fmt.Sprintf(format, args...))
 }
 
-func (r *recorder) LinkUp(p PeerInfo)                             { r.note("%s up %d", p.Node, p.Boot) }
+func (r *recorder) LinkUp(p PeerInfo) {
+	r.note("%s up %d", p.Node,
+		p.Boot)
+}
 func (r *recorder) LinkDown(p elector.NodeID, e elector.Evidence) { r.note("%s down %s", p, e) }
 func (r *recorder) Died(p elector.NodeID, proof elector.Proof)    { r.note("%s died %s", p, proof) }
 func (r *recorder) Received(p elector.NodeID, g string, m elector.Message) {
@@ -56,7 +59,8 @@ func (r *recorder) observe(format string, args ...any) {
 }
 
 func (r *recorder) Told(p elector.NodeID, _, theirs Facts, direct bool) {
-	r.observe("%s tells %v %d %v, direct %t", p, theirs.Voters, theirs.VoterCount, theirs.Settings, direct)
+	r.observe("%s tells %v %d %v, direct %t", p, theirs.Voters, theirs.VoterCount, theirs.Settings,
+		direct)
 }
 func (r *recorder) Answered(p elector.NodeID, ping Ping) {
 	r.observe("%s answers %t", p, ping.Back >= ping.Sent && ping.Answered >= ping.Received)
@@ -77,7 +81,8 @@ func (r *recorder) observed(words ...string) bool {
 // observes waits until something with all the words was seen.
 func (r *recorder) observes(t testing.TB, words ...string) {
 	t.Helper()
-	require.Eventually(t, func() bool { return r.observed(words...) }, patience, glance, "waiting for %q", words)
+	require.Eventually(t, func() bool { return r.observed(words...) }, patience, glance,
+		"waiting for %q", words)
 }
 
 // all returns what was told about a peer, in order.
@@ -119,7 +124,8 @@ type node struct {
 
 func testConfig(name elector.NodeID) Config {
 	return Config{
-		Cluster: "test", Node: name, Identity: uuid.NewSHA1(uuid.Nil, []byte(name)), Boot: 1, Bind: "127.0.0.1:0",
+		Cluster: "test", Node: name, Identity: uuid.NewSHA1(uuid.Nil, []byte(name)), Boot: 1,
+		Bind: "127.0.0.1:0",
 		times: times{
 			ping: 100 * time.Millisecond, idle: 5 * time.Second, redialMin: 10 * time.Millisecond,
 			redialMax: 100 * time.Millisecond, handshake: 2 * time.Second,

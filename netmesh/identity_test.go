@@ -18,7 +18,10 @@ func at(n *memnet.Network, host string) func(*Config) {
 
 // logs gives a node a log to read.
 func logs(to *bytes.Buffer) func(*Config) {
-	return func(c *Config) { c.Logger = hclog.New(&hclog.LoggerOptions{Output: to, Level: hclog.Info}) }
+	return func(c *Config) {
+		c.Logger = hclog.New(&hclog.LoggerOptions{Output: to,
+			Level: hclog.Info})
+	}
 }
 
 // A process on a copy of a data directory is refused for as long as the process on
@@ -136,11 +139,13 @@ func TestForget(t *testing.T) {
 		b.AddPeer("a", "a:7000")
 		time.Sleep(time.Minute)
 		require.NoError(t, a.Forget("nobody", quiet))
-		require.ErrorContains(t, a.Forget("b", quiet), `the process of node "b" lives: there is a link to it, connected at b:`)
+		require.ErrorContains(t, a.Forget("b", quiet),
+			`the process of node "b" lives: there is a link to it, connected at b:`)
 		b.resetLink("a")
 		net.Kill("b") // nothing proves it: the reset came first
 		time.Sleep(quiet / 2)
-		require.ErrorContains(t, a.Forget("b", quiet), `the link to node "b" is down for 5s only; after 10s`)
+		require.ErrorContains(t, a.Forget("b", quiet),
+			`the link to node "b" is down for 5s only; after 10s`)
 
 		lost := start(t, "b", at(net, "new"), other)
 		lost.AddPeer("a", "a:7000")

@@ -95,7 +95,8 @@ func TestCloseIsBounded(t *testing.T) {
 	b.knows(a)
 	a.sees(t, "b", "up 1")
 	require.Eventually(t, func() bool { return b.Send("a", "g", ack(1)) }, patience, glance)
-	require.Eventually(t, func() bool { return a.Links()[0].FramesIn > 1 && a.busy("b") }, patience, glance)
+	require.Eventually(t, func() bool { return a.Links()[0].FramesIn > 1 && a.busy("b") }, patience,
+		glance)
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
 	defer cancel()
 	require.ErrorIs(t, a.Close(ctx), context.DeadlineExceeded)
@@ -152,7 +153,8 @@ func TestAddressOfAPeerCanChange(t *testing.T) {
 	a.AddPeer("b", "127.0.0.1:1")
 	a.AddPeer("a", b.Addr().String()) // itself: ignored
 	a.AddPeer("b", "")                // likewise
-	require.Eventually(t, func() bool { return strings.Contains(a.Links()[0].LastErr, "refused") }, patience, glance)
+	require.Eventually(t, func() bool { return strings.Contains(a.Links()[0].LastErr, "refused") },
+		patience, glance)
 	a.knows(b)
 	a.sees(t, "b", "up 1")
 	require.Len(t, a.Links(), 1)
@@ -189,11 +191,16 @@ func TestNamesHaveTheElectorsLimit(t *testing.T) {
 func TestTimesFollowTheElection(t *testing.T) {
 	const ms = time.Millisecond
 	for inactivity, want := range map[time.Duration]times{
-		0:              {idle: 3000 * ms, ping: 1000 * ms, dial: 2000 * ms, redialMax: 2000 * ms, redialMin: 50 * ms, handshake: 2000 * ms},
-		20 * 1000 * ms: {idle: 3000 * ms, ping: 1000 * ms, dial: 2000 * ms, redialMax: 2000 * ms, redialMin: 50 * ms, handshake: 2000 * ms},
-		1500 * ms:      {idle: 3000 * ms, ping: 1000 * ms, dial: 750 * ms, redialMax: 750 * ms, redialMin: 50 * ms, handshake: 1500 * ms},
-		100 * ms:       {idle: 200 * ms, ping: 200 * ms / 3, dial: 50 * ms, redialMax: 50 * ms, redialMin: 5 * ms, handshake: 100 * ms},
-		3 * ms:         {idle: 100 * ms, ping: 100 * ms / 3, dial: 50 * ms, redialMax: 10 * ms, redialMin: ms, handshake: 100 * ms},
+		0: {idle: 3000 * ms, ping: 1000 * ms, dial: 2000 * ms, redialMax: 2000 * ms,
+			redialMin: 50 * ms, handshake: 2000 * ms},
+		20 * 1000 * ms: {idle: 3000 * ms, ping: 1000 * ms, dial: 2000 * ms, redialMax: 2000 * ms,
+			redialMin: 50 * ms, handshake: 2000 * ms},
+		1500 * ms: {idle: 3000 * ms, ping: 1000 * ms, dial: 750 * ms, redialMax: 750 * ms,
+			redialMin: 50 * ms, handshake: 1500 * ms},
+		100 * ms: {idle: 200 * ms, ping: 200 * ms / 3, dial: 50 * ms, redialMax: 50 * ms,
+			redialMin: 5 * ms, handshake: 100 * ms},
+		3 * ms: {idle: 100 * ms, ping: 100 * ms / 3, dial: 50 * ms, redialMax: 10 * ms,
+			redialMin: ms, handshake: 100 * ms},
 	} {
 		require.Equal(t, want, Config{Inactivity: inactivity}.derivedTimes(), inactivity)
 	}

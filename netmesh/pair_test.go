@@ -71,7 +71,8 @@ func TestMeshOfManyHasOneConnectionPerPair(t *testing.T) {
 		n.knows(nodes...)
 	}
 	for _, n := range nodes {
-		require.Eventually(t, func() bool { return n.connections() == size-1 && n.up() == size-1 }, patience, glance)
+		require.Eventually(t, func() bool { return n.connections() == size-1 && n.up() == size-1 },
+			patience, glance)
 	}
 	require.True(t, nodes[0].Send("*", "g", heartbeat(1)))
 	for _, n := range nodes[1:] {
@@ -137,7 +138,8 @@ func TestReincarnation(t *testing.T) {
 		require.NoError(t, dial(3, "x"))
 		end(fin)
 		require.NoError(t, dial(4, "x"))
-		require.Equal(t, []string{"up 3", "down eof", "up 4"}, a.all("x"), "how a link ends proves nothing")
+		require.Equal(t, []string{"up 3", "down eof", "up 4"}, a.all("x"),
+			"how a link ends proves nothing")
 
 		require.Equal(t, ReasonCopied, reasonOf(dial(3, "x")), "an older process")
 		require.Equal(t, ReasonDuplicateName, reasonOf(dial(9, "y")), "another directory proves nothing")
@@ -149,7 +151,8 @@ func TestReincarnation(t *testing.T) {
 		require.NoError(t, dial(4, "x"))
 		time.Sleep(time.Minute)
 		require.NoError(t, dial(6, "x"))
-		require.Equal(t, []string{"up 4", "down timeout", "up 6"}, last(a.all("x"), 3), "a time-out is no end")
+		require.Equal(t, []string{"up 4", "down timeout", "up 6"}, last(a.all("x"), 3),
+			"a time-out is no end")
 		end(reset)
 		require.NoError(t, dial(7, "x"))
 		require.Equal(t, []string{"down reset", "up 7"}, last(a.all("x"), 2))

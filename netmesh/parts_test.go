@@ -21,7 +21,8 @@ func TestNewerMessageReplacesAnUnsentOlderOneOfItsKind(t *testing.T) {
 	push("g", heartbeat(2))
 	push("g", ack(3))
 	require.Equal(t, 4, q.waiting())
-	require.Equal(t, []queued{{"g", cession}, {"other", heartbeat(9)}, {"g", heartbeat(2)}, {"g", ack(3)}},
+	require.Equal(t, []queued{{"g", cession}, {"other", heartbeat(9)}, {"g", heartbeat(2)},
+		{"g", ack(3)}},
 		q.swap(nil), "the newer heartbeat must not overtake the cession")
 	require.Empty(t, q.swap(nil))
 }
@@ -56,7 +57,8 @@ func TestQueueKeepsTheOrder(t *testing.T) {
 		for seq := range uint64(500) {
 			item := queued{strconv.Itoa(random.IntN(5)), heartbeat(seq)}
 			item.msg.Kind = elector.Kind(1 + random.IntN(9))
-			want = append(slices.DeleteFunc(want, func(i queued) bool { return i.key() == item.key() }), item)
+			want = append(slices.DeleteFunc(want, func(i queued) bool { return i.key() == item.key() }),
+				item)
 			q.push(item.group, &item.msg)
 			if random.IntN(100) == 0 {
 				spare = q.swap(spare)
@@ -110,7 +112,8 @@ func TestMeter(t *testing.T) {
 }
 
 func TestBackoffDoublesUpToItsLimit(t *testing.T) {
-	b := backoff{min: 10 * time.Millisecond, max: 100 * time.Millisecond, random: rand.New(rand.NewPCG(1, 2))}
+	b := backoff{min: 10 * time.Millisecond, max: 100 * time.Millisecond,
+		random: rand.New(rand.NewPCG(1, 2))}
 	for range 2 {
 		for _, full := range []time.Duration{10, 20, 40, 80, 100, 100} {
 			d := b.next()

@@ -118,7 +118,8 @@ func TestPlainConnectionsHaveNoProxy(t *testing.T) {
 			require.NoError(t, err)
 			a.AddPeer("b", net.JoinHostPort(c.host, port))
 			for _, n := range []*node{a, b} {
-				require.Eventually(t, func() bool { l := n.Links(); return len(l) > 0 && l[0].FramesIn >= 4 }, patience, glance)
+				require.Eventually(t, func() bool { l := n.Links(); return len(l) > 0 && l[0].FramesIn >= 4 },
+					patience, glance)
 				require.True(t, n.trustsTheEndOf(n.Links()[0].Peer.Node))
 			}
 		})

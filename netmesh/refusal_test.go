@@ -20,7 +20,8 @@ func TestRefusedHandshakesAreObservedByBothEnds(t *testing.T) {
 		about elector.NodeID // as a sees it
 		words []string
 	}{
-		"cluster":        {func(c *Config) { c.Cluster = "other" }, "a", ReasonForeignCluster, "z", []string{`"other"`, `"test"`}},
+		"cluster": {func(c *Config) { c.Cluster = "other" }, "a", ReasonForeignCluster, "z",
+			[]string{`"other"`, `"test"`}},
 		"name of a peer": {func(c *Config) { c.Node = "b" }, "a", ReasonDuplicateName, "b", twice},
 		"its own name":   {func(c *Config) { c.Node = "a" }, "c", ReasonDuplicateName, "a", own},
 		"address":        {func(*Config) {}, "c", ReasonWrongNode, "z", elsewhere},
@@ -44,7 +45,8 @@ func TestVersionsWithNothingInCommon(t *testing.T) {
 	s, h := intrude(t, a), helloFrom(a)
 	h.MinVersion, h.MaxVersion = 9, 12
 	require.NoError(t, s.send(frameHello, h))
-	require.ErrorContains(t, s.expect(frameWelcome, &hello{}), `node "x" speaks versions 9 to 12, node "a" 1 to 3`)
+	require.ErrorContains(t, s.expect(frameWelcome, &hello{}),
+		`node "x" speaks versions 9 to 12, node "a" 1 to 3`)
 	a.counts(t, ReasonVersion)
 	a.observes(t, "x refused "+ReasonVersion.String(), "versions 9 to 12", "1 to 3")
 }
@@ -64,7 +66,8 @@ func TestAcceptorIsToldWhyItsWelcomeIsRefused(t *testing.T) {
 	require.NoError(t, g.expect(frameHello, &hello{}))
 	w.Cluster = "elsewhere"
 	require.NoError(t, g.send(frameWelcome, w))
-	require.ErrorContains(t, g.expect(frameJoin, &ping{}), `refused by the peer (foreign-cluster): node "x" belongs to cluster "elsewhere"`)
+	require.ErrorContains(t, g.expect(frameJoin, &ping{}),
+		`refused by the peer (foreign-cluster): node "x" belongs to cluster "elsewhere"`)
 	a.counts(t, ReasonForeignCluster)
 	a.observes(t, "x refused "+ReasonForeignCluster.String(), `"elsewhere"`, `"test"`)
 }
@@ -76,5 +79,6 @@ func TestRefusedWelcomeIsObservedByTheAcceptor(t *testing.T) {
 	require.NoError(t, s.expect(frameWelcome, &hello{}))
 	s.fail(frameRefuse, refuse(ReasonDuplicateName, "two nodes are called %q", "a"))
 	a.counts(t, ReasonDuplicateName)
-	a.observes(t, "x refused "+ReasonDuplicateName.String(), "refused by the peer", `two nodes are called "a"`)
+	a.observes(t, "x refused "+ReasonDuplicateName.String(), "refused by the peer",
+		`two nodes are called "a"`)
 }

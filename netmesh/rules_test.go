@@ -14,7 +14,8 @@ import (
 func TestJudge(t *testing.T) {
 	id := uuid.NewSHA1(uuid.Nil, []byte("b"))
 	kept := func(dialer elector.NodeID) *peer {
-		l := &link{connection: connection{node: "b", identity: id, boot: 5, dialer: dialer, dial: 7}, stop: make(chan struct{})}
+		l := &link{connection: connection{node: "b", identity: id, boot: 5, dialer: dialer, dial: 7},
+			stop: make(chan struct{})}
 		return &peer{known: true, identity: id, boot: 5, link: l}
 	}
 	for name, c := range map[string]struct {
@@ -32,7 +33,8 @@ func TestJudge(t *testing.T) {
 		"next boot, whoever dialed":   {kept("a"), 6, "b", 1, askFirst},
 		"earlier boot, older process": {kept("b"), 4, "a", 99, breaksRule},
 	} {
-		got, refused := c.kept.judge(&connection{node: "b", identity: id, boot: c.boot, dialer: c.dialer, dial: c.dial})
+		got, refused := c.kept.judge(&connection{node: "b", identity: id, boot: c.boot, dialer: c.dialer,
+			dial: c.dial})
 		require.Equal(t, c.want, got, name)
 		require.Equal(t, c.want == wins, refused == nil, name)
 	}
@@ -75,7 +77,8 @@ func TestFramesOfAReplacedConnectionCount(t *testing.T) {
 	require.True(t, up.sameProcess(&link{info: PeerInfo{Boot: 2}}))
 	require.False(t, up.sameProcess(&link{info: PeerInfo{Boot: 1}}), "an earlier process")
 	down := &peer{m: &Mesh{}}
-	require.False(t, down.sameProcess(&link{info: PeerInfo{Boot: 2}}), "after LinkDown nothing is received")
+	require.False(t, down.sameProcess(&link{info: PeerInfo{Boot: 2}}),
+		"after LinkDown nothing is received")
 }
 
 // TestDyingListenerIsAskedAgain: the first dial for the proof meets a listener that the
@@ -103,7 +106,8 @@ func TestListenerIsClosedLast(t *testing.T) {
 	require.Eventually(t, func() bool { return a.busy("b") }, patience, glance)
 	closed := make(chan error)
 	go func() { closed <- a.Close(context.Background()) }()
-	require.Eventually(t, func() bool { return !a.Send("b", "g", ack(1)) || a.ctx.Err() != nil }, patience, glance)
+	require.Eventually(t, func() bool { return !a.Send("b", "g", ack(1)) || a.ctx.Err() != nil },
+		patience, glance)
 	conn, err := net.DialTimeout("tcp", a.Addr().String(), time.Second)
 	require.NoError(t, err)
 	require.NoError(t, conn.Close())
@@ -116,7 +120,8 @@ func TestReusedDecoderKeepsNothingOfTheMessageBefore(t *testing.T) {
 	full := largest()
 	_, frame, err := enc.batch([]queued{full}, smallFrame)
 	require.NoError(t, err)
-	require.NoError(t, dec.batch(frame[frameHeader:], func(_ string, m elector.Message) { require.Equal(t, full.msg, m) }))
+	require.NoError(t, dec.batch(frame[frameHeader:],
+		func(_ string, m elector.Message) { require.Equal(t, full.msg, m) }))
 	enc.begin()
 	require.NoError(t, enc.codec.Encode([]any{[]byte("g"), uint8(elector.NodeUnavailable)}))
 	require.NoError(t, dec.batch(enc.body, func(_ string, m elector.Message) {

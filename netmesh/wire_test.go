@@ -26,7 +26,8 @@ func anyName() *rapid.Generator[string] { return rapid.StringN(0, 20, 60) }
 // anyMessage draws every message that Send takes.
 var anyMessage = rapid.Custom(func(t *rapid.T) elector.Message {
 	return elector.Message{
-		Kind:         elector.Kind(rapid.IntRange(int(elector.ElectionScouting), int(elector.NodeUnavailable)).Draw(t, "kind")),
+		Kind: elector.Kind(rapid.IntRange(int(elector.ElectionScouting),
+			int(elector.NodeUnavailable)).Draw(t, "kind")),
 		Term:         anyTerm().Draw(t, "term"),
 		ProposedTerm: anyTerm().Draw(t, "proposed"),
 		Round:        rapid.Uint64().Draw(t, "round"),
@@ -38,9 +39,10 @@ var anyMessage = rapid.Custom(func(t *rapid.T) elector.Message {
 		RetryAfter:   time.Duration(rapid.Int64Min(0).Draw(t, "retry")),
 		Sequence:     rapid.Uint64().Draw(t, "seq"),
 		SentAt:       elector.Time(rapid.Int64().Draw(t, "sent")),
-		LSN:          lsn.LSN{Term: anyTerm().Draw(t, "lsn term"), Counter: rapid.Uint64().Draw(t, "lsn")},
-		Candidate:    rapid.Bool().Draw(t, "candidate"),
-		Successor:    elector.NodeID(anyName().Draw(t, "successor")),
+		LSN: lsn.LSN{Term: anyTerm().Draw(t, "lsn term"), Counter: rapid.Uint64().Draw(t,
+			"lsn")},
+		Candidate: rapid.Bool().Draw(t, "candidate"),
+		Successor: elector.NodeID(anyName().Draw(t, "successor")),
 	}
 })
 
@@ -56,7 +58,8 @@ func TestMessagesSurviveTheWire(t *testing.T) {
 		kind, body, err := newFrameReader(bytes.NewReader(frame), smallFrame).next()
 		require.NoError(t, err)
 		require.Equal(t, frameBatch, kind)
-		require.NoError(t, dec.batch(body, func(g string, m elector.Message) { got = append(got, queued{g, m}) }))
+		require.NoError(t, dec.batch(body,
+			func(g string, m elector.Message) { got = append(got, queued{g, m}) }))
 		require.Equal(t, len(sent[:n]), len(got))
 		for i := range got {
 			require.Equal(t, sent[i], got[i])
@@ -69,10 +72,12 @@ func largest() queued {
 	name := strings.Repeat("x", MaxNameLength)
 	all := lsn.Term(math.MaxUint64)
 	return queued{name, elector.Message{
-		Kind: elector.NodeUnavailable, Term: all, ProposedTerm: all, Round: math.MaxUint64, Priority: math.MinInt,
+		Kind: elector.NodeUnavailable, Term: all, ProposedTerm: all, Round: math.MaxUint64,
+		Priority: math.MinInt,
 		WillVote: true, Cause: scouting.CauseRank, Leader: elector.NodeID(name), LeaderTerm: all,
 		RetryAfter: math.MaxInt64, Sequence: math.MaxUint64, SentAt: math.MinInt64,
-		LSN: lsn.LSN{Term: all, Counter: math.MaxUint64}, Candidate: true, Successor: elector.NodeID(name),
+		LSN: lsn.LSN{Term: all, Counter: math.MaxUint64}, Candidate: true,
+		Successor: elector.NodeID(name),
 	}}
 }
 
@@ -98,7 +103,8 @@ func TestBatchesStayBelowTheLimit(t *testing.T) {
 }
 
 func TestHeartbeatIsSmall(t *testing.T) {
-	m := elector.Message{Kind: elector.LeaderHeartbeat, Term: 300, Sequence: 100_000, SentAt: 1 << 50, LSN: lsn.LSN{Term: 300, Counter: 1 << 40}}
+	m := elector.Message{Kind: elector.LeaderHeartbeat, Term: 300, Sequence: 100_000, SentAt: 1 << 50,
+		LSN: lsn.LSN{Term: 300, Counter: 1 << 40}}
 	_, frame, err := newEncoder().batch([]queued{{"default", m}}, maxFrame)
 	require.NoError(t, err)
 	t.Logf("a heartbeat frame takes %d bytes", len(frame))
@@ -144,7 +150,8 @@ func TestMalformedMessagesAreRefused(t *testing.T) {
 			spoil(&w)
 			frame, err := newEncoder().encode(frameBatch, &w)
 			require.NoError(t, err)
-			err = newDecoder().batch(frame[frameHeader:], func(string, elector.Message) { t.Error("accepted") })
+			err = newDecoder().batch(frame[frameHeader:],
+				func(string, elector.Message) { t.Error("accepted") })
 			require.Equal(t, ReasonGarbage, reasonOf(err))
 		})
 	}
@@ -214,7 +221,8 @@ func FuzzMessages(f *testing.F) {
 // requireSane fails on a message that the elector should never see.
 func requireSane(t *testing.T) func(string, elector.Message) {
 	return func(group string, m elector.Message) {
-		if !m.Kind.Valid() || !m.Cause.Valid() || m.RetryAfter < 0 || group == "" || len(group) > MaxNameLength {
+		if !m.Kind.Valid() || !m.Cause.Valid() || m.RetryAfter < 0 || group == "" ||
+			len(group) > MaxNameLength {
 			t.Fatalf("accepted %q %+v", group, m)
 		}
 	}

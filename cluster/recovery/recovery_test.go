@@ -32,18 +32,27 @@ func boot(t *testing.T, dir string) {
 
 func TestEmergencyIsRefusedUnlessItIsDue(t *testing.T) {
 	for want, e := range map[string]recovery.Emergency{
-		"no voter is named as lost":                 {Voters: five},
-		"c is named twice":                          {Voters: five, Lost: []cluster.NodeID{"c", "d", "c"}},
-		"b is named twice":                          {Voters: []cluster.NodeID{"a", "b", "b"}, Lost: []cluster.NodeID{"b"}},
-		"z: not among the voters a, b, c, d, e":     {Voters: five, Lost: []cluster.NodeID{"c", "d", "z"}},
-		"a, which is not among the voters b, c":     {Voters: []cluster.NodeID{"b", "c"}, Lost: []cluster.NodeID{"b"}},
-		"a, which is named as lost: move it away":   {Voters: five, Lost: []cluster.NodeID{"a", "b", "c"}},
-		"a, which is not named as lost":             {Voters: five, Lost: []cluster.NodeID{"b", "c", "d"}, Retire: true},
+		"no voter is named as lost": {Voters: five},
+		"c is named twice": {Voters: five, Lost: []cluster.NodeID{"c", "d",
+			"c"}},
+		"b is named twice": {Voters: []cluster.NodeID{"a", "b", "b"},
+			Lost: []cluster.NodeID{"b"}},
+		"z: not among the voters a, b, c, d, e": {Voters: five, Lost: []cluster.NodeID{"c", "d",
+			"z"}},
+		"a, which is not among the voters b, c": {Voters: []cluster.NodeID{"b", "c"},
+			Lost: []cluster.NodeID{"b"}},
+		"a, which is named as lost: move it away": {Voters: five, Lost: []cluster.NodeID{"a", "b",
+			"c"}},
+		"a, which is not named as lost": {Voters: five, Lost: []cluster.NodeID{"b", "c",
+			"d"}, Retire: true},
 		"no voter would be left":                    {Voters: five, Lost: five, Retire: true},
 		"not needed: a, b, c are 3 of 5 voters, an": {Voters: five, Lost: []cluster.NodeID{"d", "e"}},
-		`belongs to node "a" of cluster "bees", no`: {Node: "b", Voters: five, Lost: []cluster.NodeID{"c", "d", "e"}},
-		`this, is "bees", not "wasps"`:              {Cluster: "wasps", Voters: five, Lost: []cluster.NodeID{"c", "d", "e"}},
-		`this, is "bees", not ""`:                   {Voters: five, Lost: []cluster.NodeID{"c", "d", "e"}},
+		`belongs to node "a" of cluster "bees", no`: {Node: "b", Voters: five,
+			Lost: []cluster.NodeID{"c", "d", "e"}},
+		`this, is "bees", not "wasps"`: {Cluster: "wasps", Voters: five,
+			Lost: []cluster.NodeID{"c", "d", "e"}},
+		`this, is "bees", not ""`: {Voters: five, Lost: []cluster.NodeID{"c", "d",
+			"e"}},
 	} {
 		t.Run(want, func(t *testing.T) {
 			dir := ranOnce(t)
@@ -62,14 +71,17 @@ func TestEmergencyOnAnEvenNumberNeedsHalfToBeLost(t *testing.T) {
 	dir := ranOnce(t)
 	_, err := recovery.CheckLost(dir, recovery.Emergency{Voters: four, Lost: []cluster.NodeID{"d"}})
 	require.ErrorContains(t, err, "not needed: a, b, c are 3 of 4 voters, and 3 elect")
-	outcome, err := recovery.CheckLost(dir, recovery.Emergency{Voters: four, Lost: []cluster.NodeID{"d", "c"}})
+	outcome, err := recovery.CheckLost(dir, recovery.Emergency{Voters: four,
+		Lost: []cluster.NodeID{"d", "c"}})
 	require.NoError(t, err)
-	require.Equal(t, recovery.Outcome{Cluster: "bees", Node: "a", Before: four, Voters: []cluster.NodeID{"a", "b"}, Quorum: 2}, outcome)
+	require.Equal(t, recovery.Outcome{Cluster: "bees", Node: "a", Before: four,
+		Voters: []cluster.NodeID{"a", "b"}, Quorum: 2}, outcome)
 }
 
 func TestEmergencyNeedsAStoppedNodeThatHasRun(t *testing.T) {
 	e := recovery.Emergency{Cluster: "bees", Voters: five, Lost: []cluster.NodeID{"c", "d", "e"}}
-	require.ErrorContains(t, recovery.DeclareLost(filepath.Join(t.TempDir(), "x"), e), "no data directory of a node that has run")
+	require.ErrorContains(t, recovery.DeclareLost(filepath.Join(t.TempDir(), "x"), e),
+		"no data directory of a node that has run")
 	dir := t.TempDir()
 	s, err := store.Open(dir, store.Owner{Cluster: "bees", Node: "a"})
 	require.NoError(t, err)
@@ -81,7 +93,8 @@ func TestEmergencyNeedsAStoppedNodeThatHasRun(t *testing.T) {
 
 func TestSecondEmergencyCountsFromTheFirst(t *testing.T) {
 	dir, seven := ranOnce(t), append(five[:5:5], "f", "g")
-	e := recovery.Emergency{Cluster: "bees", Voters: seven, Lost: []cluster.NodeID{"g", "f", "e", "d"}, Reason: "fire"}
+	e := recovery.Emergency{Cluster: "bees", Voters: seven, Lost: []cluster.NodeID{"g", "f", "e",
+		"d"}, Reason: "fire"}
 	require.NoError(t, recovery.DeclareLost(dir, e))
 	require.ErrorContains(t, recovery.DeclareLost(dir, e), "g, f, e, d: declared lost here already")
 	e.Lost, e.Reason = []cluster.NodeID{"b"}, "more fire"
@@ -101,11 +114,13 @@ func TestSecondEmergencyCountsFromTheFirst(t *testing.T) {
 
 func TestVotersAreReadmittedOneAtATime(t *testing.T) {
 	dir := ranOnce(t)
-	require.NoError(t, recovery.DeclareLost(dir, recovery.Emergency{Cluster: "bees", Voters: five, Lost: []cluster.NodeID{"c", "d", "e"}}))
+	require.NoError(t, recovery.DeclareLost(dir, recovery.Emergency{Cluster: "bees", Voters: five,
+		Lost: []cluster.NodeID{"c", "d", "e"}}))
 	require.ErrorContains(t, recovery.Readmit(dir, "wasps", "c"), `"bees", not "wasps"`)
 	require.ErrorContains(t, recovery.Readmit(dir, "bees", "b"), "not recorded as lost")
 	require.NoError(t, recovery.Readmit(dir, "bees", "c"))
-	require.ErrorContains(t, recovery.Readmit(dir, "bees", "d"), "node a has not run since c was readmitted")
+	require.ErrorContains(t, recovery.Readmit(dir, "bees", "d"),
+		"node a has not run since c was readmitted")
 	boot(t, dir)
 	require.NoError(t, recovery.Readmit(dir, "bees", "d"))
 

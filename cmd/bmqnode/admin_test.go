@@ -49,7 +49,8 @@ func TestCommandsReachANodeByItsSocketWithItsToken(t *testing.T) {
 	})
 	_, err := net.Dial("tcp", s.Nodes()[0].AdminAddr)
 	require.ErrorIs(t, err, syscall.ECONNREFUSED, "there is the socket alone")
-	for _, command := range [][]string{{"fault", "heal"}, {"transfer"}, {"step-down"}, {"forget", "n9"}} {
+	for _, command := range [][]string{{"fault", "heal"}, {"transfer"}, {"step-down"},
+		{"forget", "n9"}} {
 		_, stderr, code := bmqnode(t, append(command, "--admin", socket)...)
 		require.Equal(t, 1, code)
 		require.Contains(t, stderr, "this needs the node's token")
@@ -57,11 +58,13 @@ func TestCommandsReachANodeByItsSocketWithItsToken(t *testing.T) {
 	_, stderr, code := bmqnode(t, "fault", "heal", "--admin", socket, "--admin-token-file", token)
 	require.Zero(t, code, stderr)
 	t.Run("as another process", func(t *testing.T) {
-		_, stderr, code := bmqnode(t, "run", "--node", "b", "--voters", "b", "--data-dir", t.TempDir(), "--admin-addr", "", "--admin-socket", socket[len("unix:"):])
+		_, stderr, code := bmqnode(t, "run", "--node", "b", "--voters", "b", "--data-dir", t.TempDir(),
+			"--admin-addr", "", "--admin-socket", socket[len("unix:"):])
 		require.Equal(t, 1, code)
 		require.Contains(t, stderr, "another process listens there")
 	})
-	stdout, stderr, code := bmqnodeWith(t, []string{"BMQNODE_TOKEN_FILE=" + token}, "step-down", "--for", "1h", "--admin", socket)
+	stdout, stderr, code := bmqnodeWith(t, []string{"BMQNODE_TOKEN_FILE=" + token}, "step-down",
+		"--for", "1h", "--admin", socket)
 	require.Zero(t, code, stderr)
 	require.Contains(t, stdout, "n1 leads no more; it says: no leader")
 }
@@ -85,7 +88,8 @@ func TestFurtherElectionsAreLedAndHandedOverEachByItself(t *testing.T) {
 		_, _, code := bmqnode(t, "transfer", "--group", "jobs", "--admin", at)
 		return code == 0
 	})
-	s.eventually("it is led by another node", func() bool { return leaders()["jobs"] != before["jobs"] })
+	s.eventually("it is led by another node",
+		func() bool { return leaders()["jobs"] != before["jobs"] })
 	require.Equal(t, before["mail"], leaders()["mail"])
 	require.Equal(t, before["default"], leaders()["default"])
 	_, stderr, code := bmqnode(t, "step-down", "--group", "post", "--admin", at)
@@ -115,7 +119,8 @@ func TestTheAdvertisedAdminAddressIsToldAndAnswered(t *testing.T) {
 	})
 	defer http.DefaultClient.CloseIdleConnections()
 	for host, want := range map[string]int{"n1.example": 200, n.AdminAddr: 200, "evil.example": 421} {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+n.AdminAddr+"/v1/status", nil)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
+			"http://"+n.AdminAddr+"/v1/status", nil)
 		require.NoError(t, err)
 		req.Host = host
 		resp, err := http.DefaultClient.Do(req)
@@ -135,9 +140,12 @@ func TestMistakesAboutTheAdminSideAreNamed(t *testing.T) {
 		args []string
 		want string
 	}{
-		"token that all may read": {append(node, "--admin-token-file", open), "fix it with: chmod o= " + open},
-		"the same for a client":   {[]string{"transfer", "--admin-token-file", open}, "fix it with: chmod o= " + open},
-		"no such token":           {append(node, "--admin-token-file", "/nowhere"), "open /nowhere: no such file"},
+		"token that all may read": {append(node, "--admin-token-file", open), "fix it with: chmod o= " +
+			open},
+		"the same for a client": {[]string{"transfer", "--admin-token-file", open},
+			"fix it with: chmod o= " + open},
+		"no such token": {append(node, "--admin-token-file", "/nowhere"),
+			"open /nowhere: no such file"},
 	} {
 		_, stderr, code := bmqnode(t, c.args...)
 		require.Equal(t, 2, code, "%s: %s", name, stderr)
@@ -188,7 +196,8 @@ func TestEventsAcrossARestart(t *testing.T) {
 	s.agree(s.Nodes(), nil)
 	_, stderr, code := bmqnode(t, "step-down", "--admin", socket, "--admin-token-file", token)
 	require.Zero(t, code, stderr)
-	require.True(t, followUntil(ctx, n, stream, func() bool { return len(events) > 0 }), "what came meanwhile is replayed")
+	require.True(t, followUntil(ctx, n, stream, func() bool { return len(events) > 0 }),
+		"what came meanwhile is replayed")
 	require.Equal(t, cluster.NodeID("n1"), events[0].Node)
 	require.Len(t, resets, 1)
 	s.eventually("the watch goes on", func() bool {
@@ -200,7 +209,8 @@ func TestEventsAcrossARestart(t *testing.T) {
 }
 
 // followUntil reads a node's events until it has what is wanted, or ctx ends.
-func followUntil(ctx context.Context, n *procs.Node, stream *admin.Stream, enough func() bool) bool {
+func followUntil(ctx context.Context, n *procs.Node, stream *admin.Stream,
+	enough func() bool) bool {
 	client := n.Client()
 	defer client.Close()
 	ctx, cancel := context.WithCancel(ctx)

@@ -11,10 +11,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/cluster/recovery"
 	"github.com/bmqelect/bmqelect/internal/daemon/config"
 	"github.com/bmqelect/bmqelect/internal/daemon/console"
 	"github.com/bmqelect/bmqelect/internal/daemon/exec"
-	"github.com/bmqelect/bmqelect/cluster/recovery"
 )
 
 // emergencyOptions are the flags of `emergency`.

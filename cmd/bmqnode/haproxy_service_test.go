@@ -43,7 +43,10 @@ func newService(t *testing.T, s *scene) *service {
 	ctx, cancel := context.WithCancel(context.Background())
 	var watching sync.WaitGroup
 	for _, n := range s.Nodes() {
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { v.serve(w, r, n) }))
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter,
+			r *http.Request) {
+			v.serve(w, r, n)
+		}))
 		v.addrs[n.Name] = strings.TrimPrefix(server.URL, "http://")
 		t.Cleanup(server.Close)
 		watching.Go(func() { v.watch(ctx, n) })
@@ -66,7 +69,8 @@ func (v *service) serve(w http.ResponseWriter, r *http.Request, n *procs.Node) {
 
 // leads asks a node whether it leads, and notes if it says so.
 func (v *service) leads(ctx context.Context, n *procs.Node) bool {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+n.AdminAddr+"/v1/leader", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+n.AdminAddr+"/v1/leader",
+		nil)
 	if err != nil {
 		return false
 	}
@@ -139,7 +143,8 @@ func overlap(claims []claim) []claim {
 func TestOverlapIsNoticed(t *testing.T) {
 	at := func(ms int) time.Time { return time.UnixMilli(int64(ms)) }
 	one, two := claim{"n1", 7, at(0), at(10)}, claim{"n2", 8, at(5), at(20)}
-	require.Empty(t, overlap([]claim{one, two, {"n1", 7, at(19), at(30)}}), "n1 may have led at 19, and n2 from 20 on")
+	require.Empty(t, overlap([]claim{one, two, {"n1", 7, at(19), at(30)}}),
+		"n1 may have led at 19, and n2 from 20 on")
 	require.NotEmpty(t, overlap([]claim{one, two, {"n1", 7, at(21), at(30)}}))
 	require.NotEmpty(t, overlap([]claim{one, {"n3", 7, at(0), at(10)}}), "one term has one leader")
 }

@@ -14,7 +14,8 @@ import (
 // soleNode runs a node that is its cluster, with hooks.
 func soleNode(t *testing.T, flags ...string) *execution {
 	x := beginExec(t, nil, nil)
-	x.cmd.Args = append(append([]string{binary, "run", "--log-file", x.log}, soleFlags(t)...), flags...)
+	x.cmd.Args = append(append([]string{binary, "run", "--log-file", x.log}, soleFlags(t)...),
+		flags...)
 	x.start()
 	return x
 }
@@ -54,7 +55,8 @@ func TestHooksThatFailOrHangAreLoggedAndHoldUpNothing(t *testing.T) {
 func TestASlowHookMissesWhatIsPastAndNeverWhatIs(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(shortDir(t), "told")
-	x := soleNode(t, "--on-leader", "echo begin >>"+file+"; while ! [ -e "+file+".go ]; do sleep 0.01; done; echo leader $BMQ_TERM >>"+file,
+	x := soleNode(t, "--on-leader",
+		"echo begin >>"+file+"; while ! [ -e "+file+".go ]; do sleep 0.01; done; echo leader $BMQ_TERM >>"+file,
 		"--on-follower", "echo follower >>"+file, "--hook-timeout", "30s", "--admin-socket", file+".sock")
 	told := func() string { text, _ := os.ReadFile(file); return string(text) }
 	x.eventually("the hook runs", func() bool { return told() == "begin\n" })
@@ -83,12 +85,14 @@ func TestTheEndOfALeaderIsToldHoweverSlowItsHookIs(t *testing.T) {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			t.Parallel()
 			file := filepath.Join(t.TempDir(), "told")
-			x := soleNode(t, "--on-leader", "echo leader >>"+file+"; while ! [ -e "+file+".go ]; do sleep 0.01; done",
+			x := soleNode(t, "--on-leader",
+				"echo leader >>"+file+"; while ! [ -e "+file+".go ]; do sleep 0.01; done",
 				"--on-follower", "echo follower >>"+file, "--hook-timeout", "30s")
 			told := func() string { text, _ := os.ReadFile(file); return string(text) }
 			x.eventually("the hook runs", func() bool { return told() == "leader\n" })
 			x.signal(syscall.SIGTERM)
-			x.eventually("it leads no more", func() bool { return strings.Contains(x.said(), "reason=STOPPED") })
+			x.eventually("it leads no more",
+				func() bool { return strings.Contains(x.said(), "reason=STOPPED") })
 			require.NoError(t, os.WriteFile(file+".go", nil, 0o600))
 			require.Zero(t, x.code())
 			require.Equal(t, "leader\nfollower\n", told())

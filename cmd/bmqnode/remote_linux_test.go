@@ -65,7 +65,8 @@ func TestTheTokenGoesOnlyWhereTheOperatorSays(t *testing.T) {
 	options["voters"] = []string{"n1"}
 	s := play(t, 1, options)
 	s.agree(s.Nodes(), nil)
-	s.stranger("evil", map[string]any{"voters": []string{"n1"}, "advertise-admin": strings.TrimPrefix(stranger.URL, "http://")})
+	s.stranger("evil", map[string]any{"voters": []string{"n1"},
+		"advertise-admin": strings.TrimPrefix(stranger.URL, "http://")})
 	at := []string{"--admin", s.Nodes()[0].AdminAddr, "--admin-token-file", token}
 	s.eventually("the stranger is asked", func() bool {
 		stdout, _, _ := bmqnode(t, append([]string{"status"}, at...)...)

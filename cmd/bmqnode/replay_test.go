@@ -17,7 +17,8 @@ const scenarios = "../../testdata/scenarios/"
 // write writes a scenario file and returns its path.
 func write(t *testing.T, name, text string) string {
 	path := filepath.Join(t.TempDir(), name+".yaml")
-	require.NoError(t, os.WriteFile(path, []byte("name: "+name+"\nabout: a test\nsource: a test\n"+text), 0o600))
+	require.NoError(t, os.WriteFile(path,
+		[]byte("name: "+name+"\nabout: a test\nsource: a test\n"+text), 0o600))
 	return path
 }
 
@@ -50,8 +51,9 @@ func TestExitStatusTellsWhatBecameOfAReplay(t *testing.T) {
 		"a wrong file":         {[]string{wrong}, 2, `wrong.yaml:10:22: `},
 		"check of a good file": {[]string{"--check", good}, 0, "1 files are right"},
 		"check of a wrong one": {[]string{"--check", wrong}, 2, "wrong.yaml:10:22: "},
-		"without scouting":     {[]string{scenarios + "leader-ping-pong.yaml", "--scouting=false"}, 1, "FAIL leader changes exactly 0"},
-		"many runs":            {[]string{good, "--runs", "50"}, 0, "good: 50 of 50 runs held"},
+		"without scouting": {[]string{scenarios + "leader-ping-pong.yaml", "--scouting=false"}, 1,
+			"FAIL leader changes exactly 0"},
+		"many runs": {[]string{good, "--runs", "50"}, 0, "good: 50 of 50 runs held"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			stdout, stderr, code := bmqnode(t, append([]string{"replay"}, c.args...)...)
@@ -64,7 +66,8 @@ func TestExitStatusTellsWhatBecameOfAReplay(t *testing.T) {
 // What is printed for a broken invariant is a command that shows it again.
 func TestOneTypesWhatAReplayPrints(t *testing.T) {
 	t.Parallel()
-	reduced := []string{"--seed", "7", "--drop", "1,2", "--without", "c", "--until", "3s", "--format", "json"}
+	reduced := []string{"--seed", "7", "--drop", "1,2", "--without", "c", "--until", "3s", "--format",
+		"json"}
 	args := append([]string{"replay", write(t, "brief", briefCrash)}, reduced...)
 	first, stderr, _ := bmqnode(t, args...)
 	require.NotEmpty(t, first, stderr)
@@ -87,7 +90,8 @@ func TestCtrlCEndsALiveReplayAndLeavesNothing(t *testing.T) {
 	var out lockedBuffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	require.NoError(t, cmd.Start())
-	require.Eventually(t, func() bool { return len(leftovers(t, tmp)) > 0 }, patience, 10*time.Millisecond, "its directory")
+	require.Eventually(t, func() bool { return len(leftovers(t, tmp)) > 0 }, patience,
+		10*time.Millisecond, "its directory")
 	time.Sleep(time.Second) // its processes are on their way up; any moment will do
 	require.NoError(t, cmd.Process.Signal(os.Interrupt))
 	require.Error(t, cmd.Wait())

@@ -15,7 +15,8 @@ import (
 // These packages run for years beside peers, disks and callbacks that may hang,
 // and are told names by strangers: what waits in them has a bound, and what
 // grows in them shrinks again.
-var bounded = []string{"cluster", "netmesh", "internal/daemon/admin", "internal/daemon/metrics", "internal/daemon/exec", "internal/base/clock"}
+var bounded = []string{"cluster", "netmesh", "internal/daemon/admin", "internal/daemon/metrics",
+	"internal/daemon/exec", "internal/base/clock"}
 
 // waits are the waits without a select or a context, and what bounds each.
 var waits = map[string]string{
@@ -85,7 +86,8 @@ func requireListed(t *testing.T, found []string, listed map[string]string) {
 func libraryFiles(files []goFile) []goFile {
 	return slices.DeleteFunc(files, func(f goFile) bool {
 		in := func(pkg string) bool { return within(f.dir(), pkg) }
-		return f.test || !slices.ContainsFunc(bounded, in) || in("cluster/clustertest") || in("cluster/internal/testprocess")
+		return f.test || !slices.ContainsFunc(bounded, in) || in("cluster/clustertest") ||
+			in("cluster/internal/testprocess")
 	})
 }
 
@@ -232,6 +234,7 @@ func (t *table) f(c, d chan int) {
 	_ = <-d
 	group.Wait()
 }`}))
-	require.Equal(t, []string{"cluster f: <-c", "cluster f: <-d", "cluster f: group.Wait()"}, unboundedWaits(files))
+	require.Equal(t, []string{"cluster f: <-c", "cluster f: <-d", "cluster f: group.Wait()"},
+		unboundedWaits(files))
 	require.Equal(t, []string{"cluster grows"}, growingTables(files))
 }

@@ -34,10 +34,13 @@ func (n *node) note(format string, args ...any) {
 	n.events = append(n.events, fmt.Sprintf(format, args...))
 }
 
-func (n *node) LinkUp(netmesh.PeerInfo)                                { n.note("up") }
-func (n *node) LinkDown(_ elector.NodeID, ev elector.Evidence)         { n.note("down %s", ev) }
-func (n *node) Died(elector.NodeID, elector.Proof)                     { n.note("died") }
-func (n *node) Received(_ elector.NodeID, _ string, m elector.Message) { n.note("got %d", m.Sequence) }
+func (n *node) LinkUp(netmesh.PeerInfo)                        { n.note("up") }
+func (n *node) LinkDown(_ elector.NodeID, ev elector.Evidence) { n.note("down %s", ev) }
+func (n *node) Died(elector.NodeID, elector.Proof)             { n.note("died") }
+func (n *node) Received(_ elector.NodeID, _ string, m elector.Message) {
+	n.note("got %d",
+		m.Sequence)
+}
 
 func (n *node) told() []string {
 	n.mu.Lock()

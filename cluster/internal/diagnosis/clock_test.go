@@ -145,7 +145,8 @@ func TestBoundsOfTheRateAlwaysHold(t *testing.T) {
 		ppm := rapid.Int64Range(-900_000, 2_000_000).Draw(t, "ppm")
 		offset := rapid.Int64Range(0, 1<<50).Draw(t, "offset")
 		there := func(here time.Duration) time.Duration {
-			return time.Duration(offset + int64(here) + int64(here/1_000_000)*ppm + int64(here%1_000_000)*ppm/1_000_000)
+			return time.Duration(offset + int64(here) + int64(here/1_000_000)*ppm +
+				int64(here%1_000_000)*ppm/1_000_000)
 		}
 		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 		var rate clockRate
@@ -156,7 +157,8 @@ func TestBoundsOfTheRateAlwaysHold(t *testing.T) {
 			got := sent + time.Duration(random.Int64N(int64(3*time.Second)))
 			answered := got + time.Duration(random.Int64N(int64(time.Second)))
 			now = answered + time.Duration(random.Int64N(int64(3*time.Second)))
-			if rate.add(netmesh.Ping{Sent: sent, Back: now, Received: there(got), Answered: there(answered)}) {
+			if rate.add(netmesh.Ping{Sent: sent, Back: now, Received: there(got),
+				Answered: there(answered)}) {
 				require.LessOrEqual(t, rate.low, float64(ppm)+1)
 				require.GreaterOrEqual(t, rate.high, float64(ppm)-1)
 			}

@@ -36,7 +36,8 @@ func TestFindingsComeAndGo(t *testing.T) {
 		time.Sleep(time.Minute)
 		require.Len(t, d.Findings(), 3)
 		time.Sleep(1)
-		require.Len(t, d.Findings(), 2, "a refusal that does not come again expires, what a link shows does not")
+		require.Len(t, d.Findings(), 2,
+			"a refusal that does not come again expires, what a link shows does not")
 		d.finds(findings.VotersDiffer, "a", "")
 		d.Report(findings.NameTwice, "b", "5")
 		d.Forget("b")
@@ -51,7 +52,8 @@ func TestWordsOfStrangersAreMadePrintable(t *testing.T) {
 	d.Report(findings.WrongCluster, "b\x1b"+elector.NodeID(strings.Repeat("n", 300)),
 		"line\nbreak"+strings.Repeat("d", 1<<20))
 	f := d.Findings()[0]
-	require.True(t, strings.HasPrefix(string(f.Peer), "b n") && len(f.Peer) <= netmesh.MaxNameLength, f.Peer)
+	require.True(t, strings.HasPrefix(string(f.Peer), "b n") && len(f.Peer) <= netmesh.MaxNameLength,
+		f.Peer)
 	require.True(t, strings.HasPrefix(f.Detail, "line break") && len(f.Detail) <= maxDetail)
 
 	evil, w := "\x1b[31m\n", watcher{nothing{}, d}
@@ -73,7 +75,8 @@ func TestAProxyIsNoFindingForWhoTrustsNoEnd(t *testing.T) {
 	for _, trusts := range []bool{true, false} {
 		d := New(Config{Node: "a", NoDeathProof: !trusts, Logger: hclog.NewNullLogger()})
 		w := watcher{nothing{}, d}
-		w.Told("b", netmesh.Facts{Local: "1.1.1.1:1", Remote: "2.2.2.2:2"}, netmesh.Facts{Local: "3.3.3.3:3"}, false)
+		w.Told("b", netmesh.Facts{Local: "1.1.1.1:1", Remote: "2.2.2.2:2"},
+			netmesh.Facts{Local: "3.3.3.3:3"}, false)
 		require.Equal(t, trusts, len(d.Findings()) == 1)
 		w.Told("b", netmesh.Facts{}, netmesh.Facts{}, true)
 		require.Empty(t, d.Findings())
@@ -114,7 +117,8 @@ func TestFindingsAreLoggedOnceAMinute(t *testing.T) {
 		}
 		d.finds(findings.VotersDiffer, "c", "so")
 		require.Equal(t, 2, strings.Count(out.String(), "reason=voters-differ"), out.String())
-		require.Equal(t, 1, strings.Count(out.String(), "reason=wrong-cluster"), "strangers have many names")
+		require.Equal(t, 1, strings.Count(out.String(), "reason=wrong-cluster"),
+			"strangers have many names")
 		require.Contains(t, out.String(), "advice=")
 		time.Sleep(time.Minute)
 		d.finds(findings.VotersDiffer, "b", "so")
@@ -135,7 +139,8 @@ func TestOfListsThatWereCutNothingIsClaimed(t *testing.T) {
 		return votersDiffer("me", "it", facts(mine), facts(theirs))
 	}
 	require.Empty(t, say(long, long))
-	require.Contains(t, say(long, long[:59]), "beyond the first", "both were cut before the difference")
+	require.Contains(t, say(long, long[:59]), "beyond the first",
+		"both were cut before the difference")
 	require.Contains(t, say(long[:59], long), `"me" (59) and "it" (60)`)
 	text := say(long, long[1:])
 	require.Contains(t, text, `only node "me" counts "n00-`)
@@ -144,10 +149,12 @@ func TestOfListsThatWereCutNothingIsClaimed(t *testing.T) {
 	require.Contains(t, text, `only node "it" counts "n01-`)
 	require.NotContains(t, text, `only node "me"`)
 	require.Contains(t, say([]elector.NodeID{"zz"}, long), `only node "it" counts`)
-	require.NotContains(t, say([]elector.NodeID{"zz"}, long), `"zz"`, "zz may be among those that were cut")
+	require.NotContains(t, say([]elector.NodeID{"zz"}, long), `"zz"`,
+		"zz may be among those that were cut")
 	require.Contains(t, quoted(strings.Split(strings.Repeat("v", 15), "")), "and 3 more")
 	require.Empty(t, say(nil, long), "who tells none is not compared")
-	require.NotEqual(t, facts([]elector.NodeID{"ab", "c"}).VoterSum, facts([]elector.NodeID{"a", "bc"}).VoterSum)
+	require.NotEqual(t, facts([]elector.NodeID{"ab", "c"}).VoterSum,
+		facts([]elector.NodeID{"a", "bc"}).VoterSum)
 }
 
 func TestEveryKindHasAdvice(t *testing.T) {

@@ -37,7 +37,8 @@ type node struct {
 }
 
 // start starts a node on a network in memory.
-func start(t *testing.T, net *memnet.Network, name string, edit func(*Config, *netmesh.Config)) *node {
+func start(t *testing.T, net *memnet.Network, name string,
+	edit func(*Config, *netmesh.Config)) *node {
 	n := &node{faults: fault.New(), clock: &skewed{from: time.Now()}}
 	cfg := Config{Node: elector.NodeID(name), Logger: hclog.NewNullLogger()}
 	mesh := netmesh.Config{
@@ -66,7 +67,8 @@ func pair(t *testing.T, edit func(*Config, *netmesh.Config)) (a, b *node) {
 }
 
 // mustFind returns the only thing that n finds, whose detail has all the words.
-func (n *node) mustFind(t *testing.T, kind findings.Kind, peer elector.NodeID, words ...string) findings.Finding {
+func (n *node) mustFind(t *testing.T, kind findings.Kind, peer elector.NodeID,
+	words ...string) findings.Finding {
 	t.Helper()
 	all := n.Findings()
 	require.Len(t, all, 1, "%v", all)
@@ -128,7 +130,8 @@ func TestSettingsThatDifferAreNamedOneByOne(t *testing.T) {
 func TestNothingIsFoundWhereAllIsWell(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := pair(t, func(c *Config, _ *netmesh.Config) {
-			c.Voters, c.Settings, c.MaxDriftPPM = []elector.NodeID{"a", "b"}, map[string]string{"lease": "2s"}, 1
+			c.Voters, c.Settings, c.MaxDriftPPM = []elector.NodeID{"a", "b"},
+				map[string]string{"lease": "2s"}, 1
 		})
 		time.Sleep(time.Hour)
 		require.Empty(t, append(a.Findings(), b.Findings()...))

@@ -101,7 +101,8 @@ func TestCloseDoesNotWaitForASilentPeer(t *testing.T) {
 	node, err := readHello(conn)
 	require.NoError(t, err)
 	require.Equal(t, elector.NodeID("a"), node)
-	require.NoError(t, a.Close(within(t, patience)), "the stream is open and would stay so for an hour")
+	require.NoError(t, a.Close(within(t, patience)),
+		"the stream is open and would stay so for an hour")
 }
 
 func TestBlockedConsumerHoldsUpNothingButItself(t *testing.T) {

@@ -23,7 +23,8 @@ func TestStartRefusesMetadataThatDoesNotFit(t *testing.T) {
 	cfg := valid()
 	cfg.Meta.Version = strings.Repeat("v", 600)
 	_, err := Start(cfg)
-	require.ErrorContains(t, err, "at most 512 fit: shorten MeshAddr (0 bytes), AdminAddr (0) or Version (600)")
+	require.ErrorContains(t, err,
+		"at most 512 fit: shorten MeshAddr (0 bytes), AdminAddr (0) or Version (600)")
 }
 
 func TestStartSaysWhyItCannotBind(t *testing.T) {
@@ -135,7 +136,8 @@ func FuzzDecodeMeta(f *testing.F) {
 func TestABoundedNumberOfTheGoneIsRemembered(t *testing.T) {
 	ms := newMembers(&Config{}, hclog.NewNullLogger())
 	for i := range maxGone + 10 {
-		ms.put(Member{Node: elector.NodeID(fmt.Sprint(i)), GossipAddr: fmt.Sprint("addr", i), State: StateDead})
+		ms.put(Member{Node: elector.NodeID(fmt.Sprint(i)), GossipAddr: fmt.Sprint("addr", i),
+			State: StateDead})
 	}
 	alive, lost := ms.addresses()
 	require.Empty(t, alive)
@@ -145,5 +147,6 @@ func TestABoundedNumberOfTheGoneIsRemembered(t *testing.T) {
 }
 
 func TestNamesOfStates(t *testing.T) {
-	require.Equal(t, "alive left dead invalid(0)", fmt.Sprint(StateAlive, StateLeft, StateDead, State(0)))
+	require.Equal(t, "alive left dead invalid(0)", fmt.Sprint(StateAlive, StateLeft, StateDead,
+		State(0)))
 }

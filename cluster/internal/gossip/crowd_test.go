@@ -35,7 +35,8 @@ func invent(t *testing.T, p *peer, node string) {
 	require.NoError(t, err)
 	var body []byte
 	require.NoError(t, codec.NewEncoderBytes(&body, metaHandle()).Encode(aliveMessage{
-		Incarnation: 1, Node: node, Addr: []byte{127, 0, 0, 1}, Port: 9, Meta: meta, Vsn: []uint8{1, 5, 5, 0, 0, 0},
+		Incarnation: 1, Node: node, Addr: []byte{127, 0, 0, 1}, Port: 9, Meta: meta,
+		Vsn: []uint8{1, 5, 5, 0, 0, 0},
 	}))
 	const labelled, alive = 244, 4
 	conn, err := net.Dial("udp", p.gossipAddr())
@@ -56,7 +57,8 @@ func TestInventedMembersAreBoundedAndKeepNoVoterOut(t *testing.T) {
 		invent(t, a, fmt.Sprint("invented", i))
 		time.Sleep(time.Millisecond) // UDP drops what comes too fast
 	}
-	require.Eventually(t, func() bool { return len(a.view()) >= maxOthers }, patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return len(a.view()) >= maxOthers }, patience,
+		10*time.Millisecond)
 	invent(t, a, "one more")
 	start(t, "b", slow, joining(a.gossipAddr()))
 	a.requireState(StateAlive, "b")
@@ -94,7 +96,8 @@ func TestNamesWithControlCharactersAreKeptOut(t *testing.T) {
 // For each stream that announces many members memberlist sets 112 MB aside.
 func TestFewStreamsAreReadAtATime(t *testing.T) {
 	cfg := valid().withDefaults()
-	tr, err := newTransport(&cfg, netip.MustParseAddrPort("127.0.0.1:0"), newMembers(&cfg, cfg.Logger), cfg.Logger)
+	tr, err := newTransport(&cfg, netip.MustParseAddrPort("127.0.0.1:0"),
+		newMembers(&cfg, cfg.Logger), cfg.Logger)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, tr.Shutdown()) }()
 	for range 3 * maxExchanges {

@@ -56,7 +56,8 @@ func TestBlockedHoldsAgainstTheOtherSidesAttempts(t *testing.T) {
 	a := start(t, "a", joining(c.gossipAddr()))
 	b := start(t, "b", joining(c.gossipAddr(), a.gossipAddr()))
 	requireTogether(t, a, b)
-	require.Never(t, func() bool { return len(a.view()) > 1 || len(c.view()) > 0 }, 5*fast().Rejoin, 10*time.Millisecond)
+	require.Never(t, func() bool { return len(a.view()) > 1 || len(c.view()) > 0 }, 5*fast().Rejoin,
+		10*time.Millisecond)
 	k.separate("")
 	requireTogether(t, a, b, c)
 }
@@ -108,11 +109,13 @@ func TestJoinFailureIsSaidOnceAndSoIsRecovery(t *testing.T) {
 	var log lines
 	later := freeAddr(t)
 	a := start(t, "a", joining(later), log.option)
-	require.Eventually(t, func() bool { return log.count("does not answer") == 1 }, patience, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return log.count("does not answer") == 1 }, patience,
+		5*time.Millisecond)
 	require.Never(t, func() bool { return log.count("\n") > 1 }, 10*fast().Rejoin, 10*time.Millisecond)
 	b := start(t, "b", bound(later))
 	requireTogether(t, a, b)
-	require.Eventually(t, func() bool { return log.count("answers again") == 1 }, patience, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return log.count("answers again") == 1 }, patience,
+		5*time.Millisecond)
 }
 
 func TestHealthyClusterIsSilentAtInfo(t *testing.T) {
@@ -138,7 +141,8 @@ func TestOwnAddressAmongJoinIsSkipped(t *testing.T) {
 	b := start(t, "b", joining(own))
 	requireTogether(t, a, b)
 	time.Sleep(5 * fast().Rejoin)
-	require.Zero(t, log.count("Initiating push/pull sync with:  127."), "the node must not talk to itself")
+	require.Zero(t, log.count("Initiating push/pull sync with:  127."),
+		"the node must not talk to itself")
 }
 
 // A cluster that is not the node's own looks to it like nobody.

@@ -111,7 +111,8 @@ func TestEveryNodeMovesAtOnce(t *testing.T) {
 	dir := &directory{addrs: map[string]string{}}
 	names := []string{"n0:1", "n1:1", "n2:1"}
 	startNamed := func(name string) *peer {
-		p := start(t, elector.NodeID(name), joining(names...), func(c *Config) { c.resolve = dir.resolve }, deathSoon)
+		p := start(t, elector.NodeID(name), joining(names...),
+			func(c *Config) { c.resolve = dir.resolve }, deathSoon)
 		dir.set(name, p.gossipAddr())
 		return p
 	}
@@ -119,7 +120,8 @@ func TestEveryNodeMovesAtOnce(t *testing.T) {
 	for i, name := range names {
 		nodes[i] = startNamed(name)
 	}
-	watcher := start(t, "watcher", joining(names...), func(c *Config) { c.resolve = dir.resolve }, deathSoon)
+	watcher := start(t, "watcher", joining(names...), func(c *Config) { c.resolve = dir.resolve },
+		deathSoon)
 	requireTogether(t, nodes[0], nodes[1], nodes[2], watcher)
 	for _, n := range nodes {
 		n.kill()

@@ -169,7 +169,8 @@ func requireTogether(t *testing.T, peers ...*peer) {
 				want[other.Local().Node] = other.gossipAddr()
 			}
 		}
-		require.Eventually(t, func() bool { return maps.Equal(p.view(), want) }, patience, 10*time.Millisecond,
+		require.Eventually(t, func() bool { return maps.Equal(p.view(), want) }, patience,
+			10*time.Millisecond,
 			"%s should see %v", p.Local().Node, want)
 	}
 }

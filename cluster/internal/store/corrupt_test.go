@@ -191,14 +191,16 @@ func TestRecordRejects(t *testing.T) {
 	absurd.Groups["a"] = uint64(lsn.MaxTerm) + 1
 	nameless := newState(alice)
 	nameless.Identity = [16]byte{}
-	for want, s := range map[string]state{"above the highest valid term": absurd, "lacks the identity": nameless} {
+	for want, s := range map[string]state{"above the highest valid term": absurd,
+		"lacks the identity": nameless} {
 		record, err := s.encode()
 		require.NoError(t, err)
 		_, err = decode(record)
 		require.ErrorContains(t, err, want)
 	}
 	for want, record := range map[string]string{
-		"does not start with a checksum": "0123", "read checksum": "0123456g {}", "its content": "00000000 {}",
+		"does not start with a checksum": "0123", "read checksum": "0123456g {}",
+		"its content": "00000000 {}",
 	} {
 		_, err := decode([]byte(record))
 		require.ErrorContains(t, err, want)

@@ -51,7 +51,8 @@ func TestClosedStoreReadsButWritesNothing(t *testing.T) {
 
 func TestBadInputIsRefusedAndHarmless(t *testing.T) {
 	s := opened(t, t.TempDir())
-	require.ErrorContains(t, s.Persist(map[string]lsn.Term{"a": lsn.MaxTerm + 1}), `group "a": term 9223372036854775808 is above`)
+	require.ErrorContains(t, s.Persist(map[string]lsn.Term{"a": lsn.MaxTerm + 1}),
+		`group "a": term 9223372036854775808 is above`)
 	require.ErrorContains(t, s.Persist(map[string]lsn.Term{"": 1}), "name of a group")
 	require.ErrorContains(t, s.SavePeers([]string{"\xff"}), "name of a peer")
 	_, err := s.Group("\xff")

@@ -16,7 +16,8 @@ import (
 
 var (
 	noon  = time.Date(2025, 3, 9, 12, 0, 0, 0, time.UTC)
-	flood = Emergency{Time: noon, Voters: []elector.NodeID{"alice", "bob", "carol"}, Lost: []elector.NodeID{"bob", "carol"}, Reason: "flood"}
+	flood = Emergency{Time: noon, Voters: []elector.NodeID{"alice", "bob", "carol"},
+		Lost: []elector.NodeID{"bob", "carol"}, Reason: "flood"}
 )
 
 // declared is the directory of a stopped node that has been through term 7 of
@@ -49,7 +50,8 @@ func TestEmergencyIsThereEverAfter(t *testing.T) {
 		s := opened(t, dir)
 		require.Equal(t, []Emergency{want}, s.Emergencies())
 		require.Equal(t, boot, s.Boot(), "to declare is no boot")
-		require.NoError(t, s.SavePeers([]string{time.Duration(boot).String()}), "what else is written keeps it")
+		require.NoError(t, s.SavePeers([]string{time.Duration(boot).String()}),
+			"what else is written keeps it")
 		require.NoError(t, s.Close())
 	}
 }
@@ -60,7 +62,8 @@ func TestEmergencyLiftsTheTermsOfAllGroups(t *testing.T) {
 	s := opened(t, dir)
 	requireGroup(t, s, "b", floor)
 	requireGroup(t, s, "never opened before", floor)
-	require.ErrorContains(t, s.Persist(map[string]lsn.Term{"a": 8}), "term 8 is below the durable term 1000000007")
+	require.ErrorContains(t, s.Persist(map[string]lsn.Term{"a": 8}),
+		"term 8 is below the durable term 1000000007")
 	require.NoError(t, s.Persist(map[string]lsn.Term{"a": floor + 2}))
 	requireGroup(t, s, "a", floor+2)
 	require.NoError(t, s.Close())
@@ -75,7 +78,8 @@ func TestReadmittedNodeIsMissedNoMore(t *testing.T) {
 	dir := declared(t)
 	s := existing(t, dir)
 	require.NoError(t, s.Readmit("bob", noon.Add(time.Hour)))
-	require.ErrorContains(t, s.Readmit("bob", noon), `readmit "bob" in `+dir+`: it is not recorded as lost`)
+	require.ErrorContains(t, s.Readmit("bob", noon),
+		`readmit "bob" in `+dir+`: it is not recorded as lost`)
 	require.ErrorContains(t, s.Readmit("zoe", noon), "not recorded as lost")
 	require.NoError(t, s.Close())
 
@@ -106,10 +110,16 @@ func TestOnlyAnEmergencyChangesTheFormat(t *testing.T) {
 
 func TestRecordOfAnEmergencyIsChecked(t *testing.T) {
 	for want, change := range map[string]func(*state){
-		"must have a time":                 func(s *state) { s.Emergencies[0].Time = time.Time{} },
-		"must name the voters":             func(s *state) { s.Emergencies[0].Lost = nil },
-		"the name of a voter must be":      func(s *state) { s.Emergencies[0].Lost = []elector.NodeID{""} },
-		"lifts the terms to 9223372036854": func(s *state) { s.Emergencies[0].Floor = uint64(lsn.MaxTerm) + 1 },
+		"must have a time":     func(s *state) { s.Emergencies[0].Time = time.Time{} },
+		"must name the voters": func(s *state) { s.Emergencies[0].Lost = nil },
+		"the name of a voter must be": func(s *state) {
+			s.Emergencies[0].Lost = []elector.NodeID{
+				""}
+		},
+		"lifts the terms to 9223372036854": func(s *state) {
+			s.Emergencies[0].Floor = uint64(
+				lsn.MaxTerm) + 1
+		},
 	} {
 		s := newState(alice)
 		s.Emergencies = []Emergency{flood}

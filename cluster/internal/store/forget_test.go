@@ -21,7 +21,8 @@ func TestForgottenGroupStartsAboveItsVotes(t *testing.T) {
 	requireGroup(t, s, "b", 7)
 	requireGroup(t, s, "c", 9)
 	requireGroup(t, s, "new", 7)
-	require.ErrorContains(t, s.Persist(map[string]lsn.Term{"b": 6}), "term 6 is below the durable term 7")
+	require.ErrorContains(t, s.Persist(map[string]lsn.Term{"b": 6}),
+		"term 6 is below the durable term 7")
 	require.NoError(t, s.Persist(map[string]lsn.Term{"b": 8}))
 	s.Forget("c")
 	requireGroup(t, s, "b", 8)

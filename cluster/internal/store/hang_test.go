@@ -14,12 +14,13 @@ import (
 func TestReadersDoNotWaitForADiskThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hang, release := false, make(chan struct{})
-		s, err := OpenOn(filepath.Join(t.TempDir(), "a"), Owner{"c", "a"}, func(write func() error) error {
-			if hang {
-				<-release
-			}
-			return write()
-		})
+		s, err := OpenOn(filepath.Join(t.TempDir(), "a"), Owner{"c", "a"},
+			func(write func() error) error {
+				if hang {
+					<-release
+				}
+				return write()
+			})
 		require.NoError(t, err)
 		_, err = s.Group("g")
 		require.NoError(t, err)

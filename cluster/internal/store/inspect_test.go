@@ -15,7 +15,8 @@ import (
 // bbolt believes its list of free pages, and writes to them.
 func TestDamagedFreelistNeverChangesTheTerm(t *testing.T) {
 	intact, d := sample(t), newDamaged(t)
-	put16, get64, put64 := binary.NativeEndian.PutUint16, binary.NativeEndian.Uint64, binary.NativeEndian.PutUint64
+	put16, get64, put64 := binary.NativeEndian.PutUint16, binary.NativeEndian.Uint64,
+		binary.NativeEndian.PutUint64
 	const meta = 16 // the header of a page
 	newest := intact[meta:]
 	if other := intact[pageSize+meta:]; get64(other[48:]) > get64(newest[48:]) {
@@ -28,7 +29,12 @@ func TestDamagedFreelistNeverChangesTheTerm(t *testing.T) {
 		"a meta page":     func(page []byte) { put16(page[10:], 1); put64(page[16:], 1) },
 		"itself":          func(page []byte) { put16(page[10:], 1); put64(page[16:], freelist) },
 		"beyond the end":  func(page []byte) { put16(page[10:], 1); put64(page[16:], pages) },
-		"twice the same":  func(page []byte) { put16(page[10:], 2); put64(page[16:], 2); put64(page[24:], 2) },
+		"twice the same": func(page []byte) {
+			put16(page[10:], 2)
+			put64(page[16:], 2)
+			put64(page[24:],
+				2)
+		},
 	} {
 		content := bytes.Clone(intact)
 		damage(content[freelist*pageSize:])

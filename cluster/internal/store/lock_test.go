@@ -38,7 +38,8 @@ func TestDirectoryIsForOneNodeOfOneCluster(t *testing.T) {
 		_, err := Open(dir, other)
 		require.ErrorContains(t, err, advice)
 		require.ErrorContains(t, err, fmt.Sprintf(
-			`%s belongs to node "alice" of cluster "bees", not to node %q of cluster %q`, dir, other.Node, other.Cluster))
+			`%s belongs to node "alice" of cluster "bees", not to node %q of cluster %q`, dir, other.Node,
+			other.Cluster))
 	}
 	require.Equal(t, uint64(2), opened(t, dir).Boot(), "a stranger's attempt was no boot")
 }

@@ -13,7 +13,8 @@ const lockAt = 1 << 20
 // tryLock locks f for this process until f is closed. It does not wait.
 func tryLock(f *os.File) (bool, error) {
 	const how = windows.LOCKFILE_EXCLUSIVE_LOCK | windows.LOCKFILE_FAIL_IMMEDIATELY
-	err := windows.LockFileEx(windows.Handle(f.Fd()), how, 0, 1, 0, &windows.Overlapped{Offset: lockAt})
+	err := windows.LockFileEx(windows.Handle(f.Fd()), how, 0, 1, 0,
+		&windows.Overlapped{Offset: lockAt})
 	if errors.Is(err, windows.ERROR_LOCK_VIOLATION) {
 		return false, nil
 	}

@@ -26,7 +26,8 @@ func TestStoreDoesWhatItsModelDoes(t *testing.T) {
 		dir, err := os.MkdirTemp("", "store")
 		require.NoError(t, err)
 		defer os.RemoveAll(dir)
-		s, want := reopen(t, nil, dir), model{boot: 1, groups: map[string]lsn.Term{}, voted: map[string]lsn.Term{}}
+		s, want := reopen(t, nil, dir), model{boot: 1, groups: map[string]lsn.Term{},
+			voted: map[string]lsn.Term{}}
 		defer func() { require.NoError(t, s.Close()) }()
 		group := rapid.SampledFrom([]string{"a", "b", "group with \"quotes\"", "\u00e9"})
 		t.Repeat(map[string]func(*rapid.T){
@@ -47,7 +48,8 @@ func TestStoreDoesWhatItsModelDoes(t *testing.T) {
 }
 
 func terms() *rapid.Generator[lsn.Term] {
-	return rapid.Map(rapid.OneOf(rapid.Uint64Range(0, 9), rapid.Uint64()), func(n uint64) lsn.Term { return lsn.Term(n) })
+	return rapid.Map(rapid.OneOf(rapid.Uint64Range(0, 9), rapid.Uint64()),
+		func(n uint64) lsn.Term { return lsn.Term(n) })
 }
 
 // reopen closes s, if there is one, and opens dir.

@@ -48,7 +48,8 @@ type state struct {
 }
 
 func newState(owner Owner) state {
-	return state{Format: formatPlain, Identity: uuid.New(), Cluster: owner.Cluster, Node: owner.Node, Groups: map[string]uint64{}}
+	return state{Format: formatPlain, Identity: uuid.New(), Cluster: owner.Cluster, Node: owner.Node,
+		Groups: map[string]uint64{}}
 }
 
 func (s state) clone() state {

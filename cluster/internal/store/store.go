@@ -221,7 +221,8 @@ func (s *Store) checkOwner(owner Owner) error {
 			"mistyped, move the directory away: the node makes a new one", has.Cluster)
 	}
 	return fmt.Errorf("%w: %s belongs to node %q of cluster %q, "+
-		"not to node %q of cluster %q: %s", ErrOwner, s.dir, has.Node, has.Cluster, owner.Node, owner.Cluster, advice)
+		"not to node %q of cluster %q: %s", ErrOwner, s.dir, has.Node, has.Cluster, owner.Node,
+		owner.Cluster, advice)
 }
 
 // Owner returns the node that the directory belongs to.

@@ -75,13 +75,15 @@ func TestTermNeverGoesDown(t *testing.T) {
 	require.NotErrorIs(t, err, ErrNotDurable)
 	requireGroup(t, s, "a", 7)
 	requireGroup(t, s, "0", 0)
-	require.NoError(t, s.Persist(map[string]lsn.Term{"a": 8}), "a refused term is no failure of the disk")
+	require.NoError(t, s.Persist(map[string]lsn.Term{"a": 8}),
+		"a refused term is no failure of the disk")
 }
 
 func TestFilesAreForTheOwnerOnly(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	opened(t, dir)
-	for name, mode := range map[string]os.FileMode{"": 0o700, stateFile: 0o600, lockFile: 0o600, markerFile: 0o600} {
+	for name, mode := range map[string]os.FileMode{"": 0o700, stateFile: 0o600, lockFile: 0o600,
+		markerFile: 0o600} {
 		info, err := os.Stat(filepath.Join(dir, name))
 		require.NoError(t, err)
 		require.Equal(t, mode, info.Mode().Perm(), name)

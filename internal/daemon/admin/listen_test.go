@@ -63,7 +63,8 @@ func TestASocketInUseIsRefused(t *testing.T) {
 	require.NoError(t, err)
 	defer ln.Close()
 	_, err = ListenUnix(path, 0o600)
-	require.EqualError(t, err, "admin socket "+path+": another process listens there; stop it, or name another path")
+	require.EqualError(t, err,
+		"admin socket "+path+": another process listens there; stop it, or name another path")
 	conn, err := net.Dial("unix", path)
 	require.NoError(t, err, "the first one is unharmed")
 	conn.Close()

@@ -42,7 +42,8 @@ func conforms(t *testing.T, req *http.Request, resp *http.Response, body []byte)
 	doc, err := contract()
 	require.NoError(t, err)
 	path, params := pathOf(doc, req.URL.EscapedPath())
-	if path == "" || doc.Paths.Value(path).GetOperation(strings.Replace(req.Method, "HEAD", "GET", 1)) == nil {
+	if path == "" || doc.Paths.Value(path).GetOperation(strings.Replace(req.Method, "HEAD", "GET",
+		1)) == nil {
 		require.GreaterOrEqual(t, resp.StatusCode, 400)
 		require.Equal(t, "application/problem+json", resp.Header.Get("Content-Type"))
 		return
@@ -52,13 +53,15 @@ func conforms(t *testing.T, req *http.Request, resp *http.Response, body []byte)
 	input := &openapi3filter.ResponseValidationInput{
 		RequestValidationInput: &openapi3filter.RequestValidationInput{
 			Request: req, PathParams: params,
-			Route: &routers.Route{Spec: doc, Path: path, PathItem: item, Method: method, Operation: item.GetOperation(method)},
+			Route: &routers.Route{Spec: doc, Path: path, PathItem: item, Method: method,
+				Operation: item.GetOperation(method)},
 		},
 		Status: resp.StatusCode, Header: resp.Header,
 		Options: &openapi3filter.Options{IncludeResponseStatus: true, MultiError: true},
 	}
 	input.SetBodyBytes(body)
-	require.NoError(t, openapi3filter.ValidateResponse(t.Context(), input), "%s %s: %s", req.Method, req.URL, body)
+	require.NoError(t, openapi3filter.ValidateResponse(t.Context(), input), "%s %s: %s", req.Method,
+		req.URL, body)
 }
 
 // pathOf finds the path of the document that a request is for.
@@ -106,13 +109,16 @@ func TestDocumentNamesEveryField(t *testing.T) {
 	for name, v := range map[string]any{
 		"Status": cluster.Status{}, "Election": cluster.GroupStatus{}, "Member": cluster.MemberStatus{},
 		"Leader": Leader{}, "NotLeader": NotLeader{}, "Problem": Problem{},
-		"Event": Event{}, "Reset": Reset{}, "TransferRequest": TransferRequest{}, "StepDownRequest": StepDownRequest{},
-		"ForgetRequest": ForgetRequest{},
-		"Emergency":     cluster.EmergencyStatus{}, "Readmission": cluster.ReadmissionStatus{}, "Finding": findings.Finding{},
+		"Event": Event{}, "Reset": Reset{}, "TransferRequest": TransferRequest{},
+		"StepDownRequest": StepDownRequest{},
+		"ForgetRequest":   ForgetRequest{},
+		"Emergency":       cluster.EmergencyStatus{}, "Readmission": cluster.ReadmissionStatus{},
+		"Finding":      findings.Finding{},
 		"FaultRequest": FaultRequest{}, "LinkFault": LinkFault{}, "FaultStatus": FaultStatus{},
 	} {
 		documented := slices.Sorted(maps.Keys(doc.Components.Schemas[name].Value.Properties))
-		require.ElementsMatch(t, fieldsOf(reflect.TypeOf(v)), documented, "fields of %T, and the schema %s in openapi.yaml", v, name)
+		require.ElementsMatch(t, fieldsOf(reflect.TypeOf(v)), documented,
+			"fields of %T, and the schema %s in openapi.yaml", v, name)
 	}
 }
 

@@ -71,7 +71,8 @@ func Serve(cfg Config, listeners ...net.Listener) *Server {
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxBody,
 		BaseContext:       func(ln net.Listener) context.Context { return withListener(ctx, ln) },
-		ErrorLog:          cfg.Logger.StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug}),
+		ErrorLog: cfg.Logger.StandardLogger(
+			&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug}),
 	}
 	for _, ln := range listeners {
 		s.running.Go(func() {

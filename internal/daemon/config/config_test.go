@@ -73,20 +73,25 @@ func TestMistakesInAFileAreNamedWithTheirPlace(t *testing.T) {
 		text string
 		want []string
 	}{
-		"key of no option": {"node: a\nprio: 3\n", []string{`c.yaml:2:1: there is no option "prio"; the options are`}},
-		"no such place":    {"config: x\n", []string{`c.yaml:1:1: there is no option "config"`}},
+		"key of no option": {"node: a\nprio: 3\n",
+			[]string{`c.yaml:2:1: there is no option "prio"; the options are`}},
+		"no such place": {"config: x\n", []string{`c.yaml:1:1: there is no option "config"`}},
 		"two mistakes": {"lease: soon\nfaults: 2\n", []string{
 			`c.yaml:1:8: option "lease" is "soon", but must be a duration such as`,
 			`c.yaml:2:9: option "faults" is "2", but must be true or false`,
 		}},
-		"no number":          {"priority: high\n", []string{`option "priority" is "high", but must be a whole number`}},
-		"time without unit":  {"lease: 2\n", []string{`option "lease" is "2", but must be a duration`}},
-		"no value":           {"node:\n", []string{`c.yaml:1:7: option "node" must be a value or a list of values`}},
+		"no number": {"priority: high\n",
+			[]string{`option "priority" is "high", but must be a whole number`}},
+		"time without unit": {"lease: 2\n", []string{`option "lease" is "2", but must be a duration`}},
+		"no value": {"node:\n",
+			[]string{`c.yaml:1:7: option "node" must be a value or a list of values`}},
 		"mapping for a list": {"voters: {a: b}\n", []string{`option "voters" must be a value`}},
-		"no mapping":         {"hello\n", []string{"c.yaml:1:1: must be lines of the form 'option: value'"}},
-		"broken YAML":        {"voters: [a\n", []string{"c.yaml: [1:"}},
-		"a key twice":        {"node: a\nnode: b\n", []string{"c.yaml: [2:1]"}},
-		"second document":    {"node: a\n---\nprio: 3\n", []string{`c.yaml:3:1: there is no option "prio"`}},
+		"no mapping": {"hello\n",
+			[]string{"c.yaml:1:1: must be lines of the form 'option: value'"}},
+		"broken YAML": {"voters: [a\n", []string{"c.yaml: [1:"}},
+		"a key twice": {"node: a\nnode: b\n", []string{"c.yaml: [2:1]"}},
+		"second document": {"node: a\n---\nprio: 3\n",
+			[]string{`c.yaml:3:1: there is no option "prio"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := parsed(t, c.text)
@@ -100,19 +105,20 @@ func TestMistakesInAFileAreNamedWithTheirPlace(t *testing.T) {
 
 func TestMistakesInOptionsAreNamedByTheirFlags(t *testing.T) {
 	for want, args := range map[string][]string{
-		"--lease is 9s, but must be at most":                             {"--lease", "9s"},
-		"--initial-wait is":                                              {"--initial-wait", "1ms"},
-		`--profile is "lan", but must be one of article, blazingmq`:      {"--profile", "lan"},
-		`--scouting-rule is "x", but must be default or node-order`:      {"--scouting-rule", "x"},
-		`--log-level is "loud", but must be trace`:                       {"--log-level", "loud"},
-		`--log-format is "xml", but must be human or json`:               {"--log-format", "xml"},
-		"--hook-timeout is 0s, but must be positive":                     {"--hook-timeout", "0s"},
-		"--takeover is 1ms":                                              {"--takeover", "1ms"},
-		"--quorum is 7":                                                  {"--quorum", "7"},
-		"--admin-token-reads is of no use without --admin-token-file":    {"--admin-token-reads"},
-		`--admin-socket-mode is "rw", but must be octal permissions`:     {"--admin-socket-mode", "rw"},
-		`--admin-socket-mode is "10600", but must be octal permissions`:  {"--admin-socket-mode", "10600"},
-		"--clock-drift-ppm is":                                           {"--clock-drift-ppm", "-1"},
+		"--lease is 9s, but must be at most":                          {"--lease", "9s"},
+		"--initial-wait is":                                           {"--initial-wait", "1ms"},
+		`--profile is "lan", but must be one of article, blazingmq`:   {"--profile", "lan"},
+		`--scouting-rule is "x", but must be default or node-order`:   {"--scouting-rule", "x"},
+		`--log-level is "loud", but must be trace`:                    {"--log-level", "loud"},
+		`--log-format is "xml", but must be human or json`:            {"--log-format", "xml"},
+		"--hook-timeout is 0s, but must be positive":                  {"--hook-timeout", "0s"},
+		"--takeover is 1ms":                                           {"--takeover", "1ms"},
+		"--quorum is 7":                                               {"--quorum", "7"},
+		"--admin-token-reads is of no use without --admin-token-file": {"--admin-token-reads"},
+		`--admin-socket-mode is "rw", but must be octal permissions`:  {"--admin-socket-mode", "rw"},
+		`--admin-socket-mode is "10600", but must be octal permissions`: {"--admin-socket-mode",
+			"10600"},
+		"--clock-drift-ppm is": {"--clock-drift-ppm", "-1"},
 		"--stop-margin is 2s, but must be positive and shorter than --l": {"--stop-margin", "2s"},
 	} {
 		o, err := parsed(t, "", append(node, args...)...)

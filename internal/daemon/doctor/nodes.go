@@ -22,7 +22,8 @@ func (s *survey) eachNode() {
 			s.problem(Fail, NodeFailed, "nodes", where, "%s", a.Status.Failure)
 		}
 		if g := election(a); g.Term > lsn.MaxTerm/2 { // long before the last one is used
-			s.problem(Fail, TermsUsedUp, "terms", where, "it is in term %d of at most %d", g.Term, lsn.MaxTerm)
+			s.problem(Fail, TermsUsedUp, "terms", where, "it is in term %d of at most %d", g.Term,
+				lsn.MaxTerm)
 		}
 		for _, e := range a.Status.Emergencies {
 			if lost := e.Missing(); len(lost) > 0 {
@@ -30,7 +31,8 @@ func (s *survey) eachNode() {
 					"%s declared lost at %s and not readmitted", list(lost), e.Time.Format(time.RFC3339))
 				continue
 			}
-			s.good("emergencies", where, "one of %s is over: all were readmitted", e.Time.Format(time.RFC3339))
+			s.good("emergencies", where, "one of %s is over: all were readmitted",
+				e.Time.Format(time.RFC3339))
 		}
 	}
 }
@@ -81,11 +83,13 @@ func (s *survey) disks() {
 		slowest = max(slowest, mean)
 		if mean > slowWrite {
 			s.problem(Warn, DiskSlow, "disks", string(a.Node),
-				"keeping a term takes %s on average, fsync included; %s is much", mean.Round(time.Millisecond), slowWrite)
+				"keeping a term takes %s on average, fsync included; %s is much", mean.Round(time.Millisecond),
+				slowWrite)
 		}
 	}
 	if known > 0 && s.goodSince(mark) {
-		s.good("disks", "", "keeping a term takes %s at most, on average", slowest.Round(10*time.Microsecond))
+		s.good("disks", "", "keeping a term takes %s at most, on average",
+			slowest.Round(10*time.Microsecond))
 	}
 }
 
@@ -153,7 +157,8 @@ func (s *survey) messages() {
 		// Connections of members are never closed for these reasons.
 		for _, r := range []netmesh.Reason{netmesh.ReasonGarbage, netmesh.ReasonOversized} {
 			if n := a.Status.Refused[r.String()]; n > 0 {
-				s.problem(Warn, Strangers, "messages", where, "%d connections closed for %s since it started", n, r)
+				s.problem(Warn, Strangers, "messages", where, "%d connections closed for %s since it started",
+					n, r)
 			}
 		}
 	}

@@ -15,11 +15,13 @@ import (
 const maxPeers = 100
 
 var (
-	linkUp        = gauge("link_up", "1 while there is a link to the member.", "peer")
-	linkRTT       = gauge("link_rtt_seconds", "Smoothed round-trip time of pings.", "peer")
-	linkLoss      = gauge("link_loss_ratio", "Share of the recent pings without an answer.", "peer")
-	clockRate     = gauge("link_clock_rate_ratio", "How much faster than this node's clock the peer's runs.", "peer")
-	clockDoubt    = gauge("link_clock_rate_doubt_ratio", "Most by which the clock rate may be wrong.", "peer")
+	linkUp    = gauge("link_up", "1 while there is a link to the member.", "peer")
+	linkRTT   = gauge("link_rtt_seconds", "Smoothed round-trip time of pings.", "peer")
+	linkLoss  = gauge("link_loss_ratio", "Share of the recent pings without an answer.", "peer")
+	clockRate = gauge("link_clock_rate_ratio",
+		"How much faster than this node's clock the peer's runs.", "peer")
+	clockDoubt = gauge("link_clock_rate_doubt_ratio", "Most by which the clock rate may be wrong.",
+		"peer")
 	queued        = gauge("link_queue_messages", "Messages that wait to be sent.", "peer")
 	linkBytes     = counter("link_bytes_total", "Bytes that passed.", "peer", "direction")
 	peersUnlisted = gauge("peers_unlisted", "Members without series of their own.")
@@ -68,7 +70,8 @@ func collectLinks(out chan<- prometheus.Metric, p peers, clocks map[cluster.Node
 const perMillion = 1e6
 
 // collectPings puts out what the pings of a link tell.
-func collectPings(out chan<- prometheus.Metric, peer string, l netmesh.LinkStatus, c findings.Clock) {
+func collectPings(out chan<- prometheus.Metric, peer string, l netmesh.LinkStatus,
+	c findings.Clock) {
 	send(out, linkLoss, l.Loss, peer)
 	if l.RTT > 0 {
 		send(out, linkRTT, l.RTT.Seconds(), peer)

@@ -109,14 +109,19 @@ func TestANameIsGivenAwayOnlyIfItsProcessIsGone(t *testing.T) {
 		told   []string
 		err    string
 	}{
-		"it answers":        {func([]*cluster.Status) {}, false, nil, "there is nothing to forget"},
-		"it answers one":    {func(n []*cluster.Status) { loses(n[0], "n3") }, false, nil, "node n3 lives, "},
-		"it answers, here":  {func(n []*cluster.Status) { loses(n[0], "n3") }, true, nil, "node n3 lives, "},
-		"one has a link":    {func(n []*cluster.Status) { dead(n); loses(n[0], "n3") }, false, nil, "node n3 lives, node n2 has a link to it"},
-		"it is gone":        {gone, false, []string{"n1 /v1/forget", "n2 /v1/forget"}, ""},
-		"it is gone, here":  {gone, true, []string{"n1 /v1/forget"}, ""},
-		"another is silent": {func(n []*cluster.Status) { gone(n); silent(n, "n2") }, false, nil, "node n2 runs and cannot be asked"},
-		"silent, but here":  {func(n []*cluster.Status) { gone(n); silent(n, "n2") }, true, []string{"n1 /v1/forget"}, ""},
+		"it answers": {func([]*cluster.Status) {}, false, nil, "there is nothing to forget"},
+		"it answers one": {func(n []*cluster.Status) { loses(n[0], "n3") }, false, nil,
+			"node n3 lives, "},
+		"it answers, here": {func(n []*cluster.Status) { loses(n[0], "n3") }, true, nil,
+			"node n3 lives, "},
+		"one has a link": {func(n []*cluster.Status) { dead(n); loses(n[0], "n3") }, false, nil,
+			"node n3 lives, node n2 has a link to it"},
+		"it is gone":       {gone, false, []string{"n1 /v1/forget", "n2 /v1/forget"}, ""},
+		"it is gone, here": {gone, true, []string{"n1 /v1/forget"}, ""},
+		"another is silent": {func(n []*cluster.Status) { gone(n); silent(n, "n2") }, false, nil,
+			"node n2 runs and cannot be asked"},
+		"silent, but here": {func(n []*cluster.Status) { gone(n); silent(n, "n2") }, true,
+			[]string{"n1 /v1/forget"}, ""},
 		"its successor lives": {func(n []*cluster.Status) {
 			gone(n)
 			n[1].Members[1].Link, n[1].Members[1].Identity = linkUp, "identity of a new n3"
@@ -134,7 +139,8 @@ func TestANameIsGivenAwayOnlyIfItsProcessIsGone(t *testing.T) {
 				require.ErrorContains(t, err, c.err)
 			}
 			require.ElementsMatch(t, c.told, told)
-			require.Equal(t, len(told), strings.Count(out.String(), "takes in the next process that is called n3\n"))
+			require.Equal(t, len(told),
+				strings.Count(out.String(), "takes in the next process that is called n3\n"))
 		})
 	}
 }

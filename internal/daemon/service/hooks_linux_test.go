@@ -14,11 +14,13 @@ func TestScriptsThatFailOrHangHoldUpNothing(t *testing.T) {
 	t.Parallel()
 	child := filepath.Join(t.TempDir(), "child")
 	for name, c := range map[string]struct{ script, output, err string }{
-		"fails":                     {"echo too bad; exit 4", "too bad", "exit status 4"},
-		"hangs":                     {"sleep 60 & echo $! >" + child + "; wait", "", "killed after 300ms"},
+		"fails": {"echo too bad; exit 4", "too bad", "exit status 4"},
+		"hangs": {"sleep 60 & echo $! >" + child + "; wait", "",
+			"killed after 300ms"},
 		"leaves one that is silent": {"(sleep 5 &)", "", ""},
-		"says too much":             {"yes | head -c 100000; echo end", strings.Repeat("y\n", 2046) + "end", ""},
-		"has its variables":         {"echo $BMQ_EVENT", "leader", ""},
+		"says too much": {"yes | head -c 100000; echo end", strings.Repeat("y\n", 2046) +
+			"end", ""},
+		"has its variables": {"echo $BMQ_EVENT", "leader", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			env := append(os.Environ(), "BMQ_EVENT=leader")

@@ -69,22 +69,30 @@ func TestWhatBecomesOfAReplay(t *testing.T) {
 		out    string
 		err    string
 	}{
-		"all held":         {plainly, good, "ok   leader a in term 5 throughout 0s..2s", ""},
-		"something unmet":  {plainly, unmet, "FAIL leader a throughout 0s..8s", ErrUnmet.Error()},
-		"a wrong file":     {plainly, wrong, "", "wrong.yaml:10:22: "},
-		"no such file":     {plainly, "nowhere.yaml", "", "nowhere.yaml"},
-		"an empty folder":  {plainly, t.TempDir(), "", "no file in"},
-		"unknown setting":  {func(o *Options) { o.Set = []string{"elector.leas=1s"} }, good, "", "did you mean elector.lease?"},
-		"a setting":        {func(o *Options) { o.Set = []string{"elector.max_random_wait=400ms"} }, good, "ok ", ""},
-		"without scouting": {func(o *Options) { o.Scouting = &off }, pingPong, "FAIL leader changes exactly 0", ErrUnmet.Error()},
-		"a comparison":     {func(o *Options) { o.Compare = true }, pingPong, "needless demotions", ""},
-		"many runs":        {func(o *Options) { o.Runs = 50 }, good, "good: 50 of 50 runs held", ""},
-		"many, one bad":    {func(o *Options) { o.Runs = 5 }, unmet, "unmet: 0 of 5 runs held", ErrUnmet.Error()},
-		"unknown format":   {func(o *Options) { o.Format = "pdf" }, good, "", `--format is "pdf", but must be text`},
-		"no runs":          {func(o *Options) { o.Runs = 0 }, good, "", "--runs is 0, but must be 1 to"},
-		"too many files":   {func(o *Options) { o.Jobs = 33 }, good, "", "--jobs is 33, but must be 1 to 32"},
-		"runs of a format": {func(o *Options) { o.Runs, o.Format = 2, "svg" }, good, "", "--runs goes with the simulator"},
-		"a seed, live":     {func(o *Options) { o.Live, o.Seed = true, new(uint64) }, good, "", "--seed has no meaning with --live"},
+		"all held":        {plainly, good, "ok   leader a in term 5 throughout 0s..2s", ""},
+		"something unmet": {plainly, unmet, "FAIL leader a throughout 0s..8s", ErrUnmet.Error()},
+		"a wrong file":    {plainly, wrong, "", "wrong.yaml:10:22: "},
+		"no such file":    {plainly, "nowhere.yaml", "", "nowhere.yaml"},
+		"an empty folder": {plainly, t.TempDir(), "", "no file in"},
+		"unknown setting": {func(o *Options) { o.Set = []string{"elector.leas=1s"} }, good, "",
+			"did you mean elector.lease?"},
+		"a setting": {func(o *Options) { o.Set = []string{"elector.max_random_wait=400ms"} },
+			good, "ok ", ""},
+		"without scouting": {func(o *Options) { o.Scouting = &off }, pingPong,
+			"FAIL leader changes exactly 0", ErrUnmet.Error()},
+		"a comparison": {func(o *Options) { o.Compare = true }, pingPong, "needless demotions", ""},
+		"many runs":    {func(o *Options) { o.Runs = 50 }, good, "good: 50 of 50 runs held", ""},
+		"many, one bad": {func(o *Options) { o.Runs = 5 }, unmet, "unmet: 0 of 5 runs held",
+			ErrUnmet.Error()},
+		"unknown format": {func(o *Options) { o.Format = "pdf" }, good, "",
+			`--format is "pdf", but must be text`},
+		"no runs": {func(o *Options) { o.Runs = 0 }, good, "", "--runs is 0, but must be 1 to"},
+		"too many files": {func(o *Options) { o.Jobs = 33 }, good, "",
+			"--jobs is 33, but must be 1 to 32"},
+		"runs of a format": {func(o *Options) { o.Runs, o.Format = 2, "svg" }, good, "",
+			"--runs goes with the simulator"},
+		"a seed, live": {func(o *Options) { o.Live, o.Seed = true, new(uint64) }, good, "",
+			"--seed has no meaning with --live"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -146,7 +154,8 @@ timeline:
   - {at: 31s, restart: [b, c], wipe: true}
   - {at: 90s, heal: all}
 `)
-	hint := regexp.MustCompile(`bmqnode replay (\S+) --seed (\d+) --drop ([\d,]+)(?: --without (\S+))?`)
+	hint := regexp.MustCompile(
+		`bmqnode replay (\S+) --seed (\d+) --drop ([\d,]+)(?: --without (\S+))?`)
 	for seed := uint64(1); seed < 100; seed++ {
 		_, errs, err := play(t, func(o *Options) { o.Seed = ptr(seed) }, file)
 		if err == nil {

@@ -92,15 +92,18 @@ func TestTheSameSeedGivesTheSameHistory(t *testing.T) {
 		t.Run(sc.Name, func(t *testing.T) {
 			t.Parallel()
 			first := trace(t, sc, sc.Seed, true)
-			require.True(t, bytes.Equal(first, trace(t, sc, sc.Seed, true)), "two runs of seed %d differ", sc.Seed)
-			require.False(t, bytes.Equal(first, trace(t, sc, sc.Seed+1, true)), "the seed makes no difference")
+			require.True(t, bytes.Equal(first, trace(t, sc, sc.Seed, true)), "two runs of seed %d differ",
+				sc.Seed)
+			require.False(t, bytes.Equal(first, trace(t, sc, sc.Seed+1, true)),
+				"the seed makes no difference")
 		})
 	}
 }
 
 // Golden traces are the same on every machine and in every version of Go.
 func TestGoldenTraces(t *testing.T) {
-	for _, name := range []string{"inflated-term", "leader-ping-pong", "voter-restarts-after-its-vote"} {
+	for _, name := range []string{"inflated-term", "leader-ping-pong",
+		"voter-restarts-after-its-vote"} {
 		t.Run(name, func(t *testing.T) {
 			sc, err := scenario.Load(filepath.Join(scenarioFolder, name+".yaml"))
 			require.NoError(t, err)

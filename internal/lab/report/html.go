@@ -77,7 +77,8 @@ func HTML(w io.Writer, runs []verdict.Run) error {
 	}
 	title, about := describeRuns(runs)
 	p := page{
-		Title: plain(title), Legend: s.legend(), Lanes: s.lanes(about), Data: template.HTML(data.String()),
+		Title: plain(title), Legend: s.legend(), Lanes: s.lanes(about),
+		Data:  template.HTML(data.String()),
 		Style: template.CSS(style.String()), Script: template.JS(script.String()),
 		Policy: fmt.Sprintf("default-src 'none'; img-src data:; style-src '%s'; script-src '%s'",
 			digest(style.Bytes()), digest(script.Bytes())),

@@ -21,8 +21,9 @@ func TestThePageIsTheSameEachTime(t *testing.T) {
 }
 
 var (
-	tags   = regexp.MustCompile(`(?i)<(script|img|/script|/title|/style|!--)`)
-	loads  = regexp.MustCompile(`(?i)[a-z]+://|["'(]//|\burl\(|@import|\bfetch\(|XMLHttpRequest|WebSocket|\bimport\b`)
+	tags  = regexp.MustCompile(`(?i)<(script|img|/script|/title|/style|!--)`)
+	loads = regexp.MustCompile(
+		`(?i)[a-z]+://|["'(]//|\burl\(|@import|\bfetch\(|XMLHttpRequest|WebSocket|\bimport\b`)
 	within = regexp.MustCompile(`(?s)<script type="application/jsonl" id="data">\n(.*?)</script>`)
 	// local is what looks like a reference to something outside and is none.
 	local = regexp.MustCompile(`(?m)(^|\s)// .*$|http://www\.w3\.org/2000/svg|url\(#bmq-[a-z]+\)`)

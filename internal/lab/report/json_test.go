@@ -38,7 +38,8 @@ func TestJSONIsOneObjectPerLineInOrderOfTime(t *testing.T) {
 		}
 	}
 	require.Equal(t, map[string]int{
-		"run": 2, "mark": 7, "cut": 8, "transition": 5, "message": 2, "problem": 2, "verdict": 4, "summary": 2,
+		"run": 2, "mark": 7, "cut": 8, "transition": 5, "message": 2, "problem": 2, "verdict": 4,
+		"summary": 2,
 	}, seen)
 }
 

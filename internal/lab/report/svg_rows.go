@@ -131,7 +131,8 @@ func (s *sheet) drawMarks(marks []mark, rows, axis, bottom int) {
 			s.add(`<line class="mark" x1="%[1]s" y1="%[2]d" x2="%[1]s" y2="%[3]d"%[4]s%[5]s`,
 				tenths(x), top, bottom, s.data("t", m.At), s.tip("line", markText(m.Mark)+"\n"+seconds(m.At)))
 			if m.row >= 0 || s.page {
-				s.add(`<text class="marktext" x="%s" y="%d"%s>%s</text>`, tenths(x+shift), y, attributes, safe(m.label))
+				s.add(`<text class="marktext" x="%s" y="%d"%s>%s</text>`, tenths(x+shift), y, attributes,
+					safe(m.label))
 			}
 		}
 		s.add(`</g>`)
@@ -175,14 +176,16 @@ func (s *sheet) row(class string, top, height int, items []item) {
 	for _, it := range items {
 		x, hidden := s.x(it.from), ""
 		repeats := it.labelClass == "term" && it.label == last
-		shown := it.label != "" && !repeats && (utf8.RuneCountInString(it.label)*letterWidth+6)*10 <= s.x(it.to)-x
+		shown := it.label != "" && !repeats && (utf8.RuneCountInString(it.label)*letterWidth+6)*10 <= s.x(
+			it.to)-x
 		if shown {
 			last = strings.TrimPrefix(it.label, "term ")
 		} else {
 			hidden = ` display="none"`
 		}
 		if shown || s.page && it.label != "" {
-			s.add(`<text class="%s" x="%s" y="%d"%s%s%s>%s</text>`, it.labelClass, tenths(x+40), top+height/2+4,
+			s.add(`<text class="%s" x="%s" y="%d"%s%s%s>%s</text>`, it.labelClass, tenths(x+40),
+				top+height/2+4,
 				s.data("t", it.from), s.data("to", it.to), hidden, safe(it.label))
 		}
 	}
@@ -213,7 +216,8 @@ func (s *sheet) leaderRow(h *history.History) {
 		it := item{from: r.From, to: r.To, class: "reign", labelClass: "reignname", height: leaderHeight,
 			label: clip(plain(string(r.Leader)), nameLetters), tip: string(r.Leader)}
 		if r.Leader == "" {
-			it.class, it.labelClass, it.label, it.tip, it.rank = "noreign", "noreignname", "none", "nobody", 1
+			it.class, it.labelClass, it.label, it.tip, it.rank = "noreign", "noreignname", "none", "nobody",
+				1
 		}
 		it.tip += " leads\n" + during(r.From, r.To)
 		items = append(items, it)
@@ -286,7 +290,8 @@ func (s *sheet) messageRow(h *history.History) {
 	}
 	var items []item
 	for _, b := range h.Sent {
-		tip := fmt.Sprintf("%s messages\nsent within %s from %s", count(b.Count), history.BucketSize, seconds(b.At))
+		tip := fmt.Sprintf("%s messages\nsent within %s from %s", count(b.Count), history.BucketSize,
+			seconds(b.At))
 		items = append(items, item{from: b.At, to: b.At + history.BucketSize, class: "volume",
 			height: max(1, rowHeight*b.Count/most), tip: tip})
 	}

@@ -51,7 +51,8 @@ func pingPong(times int) verdict.Run {
 		if i%2 == 1 {
 			first, second = b, a
 		}
-		first.leads(at, term, history.Forever).went(at, elector.Transition{From: elector.Candidate, To: elector.Leader, Reason: elector.Elected, Term: term, Leader: first.lane.Node})
+		first.leads(at, term, history.Forever).went(at, elector.Transition{From: elector.Candidate,
+			To: elector.Leader, Reason: elector.Elected, Term: term, Leader: first.lane.Node})
 		second.is(at, elector.Follower, term, first.lane.Node)
 	}
 	return verdict.Run{History: &history.History{
@@ -76,7 +77,8 @@ func TestColorAddsNothingButColor(t *testing.T) {
 	bare := text(t, report.TextOptions{}, takeover())
 	colored := text(t, report.TextOptions{Color: true}, takeover())
 	require.Contains(t, colored, "\x1b[")
-	require.Equal(t, bare, strings.NewReplacer("\u2713    ", "ok   ", "\u2717    ", "FAIL ").Replace(escapes.ReplaceAllString(colored, "")))
+	require.Equal(t, bare, strings.NewReplacer("\u2713    ", "ok   ", "\u2717    ",
+		"FAIL ").Replace(escapes.ReplaceAllString(colored, "")))
 }
 
 func TestTextLetsNoControlCharacterThrough(t *testing.T) {
@@ -104,7 +106,8 @@ func TestSummaryGolden(t *testing.T) {
 	broken.History.Broken = []string{"I2: a and b hold leases at 3s\ntrace"}
 	stuck.History.Scenario, stuck.History.Problems = "stuck", []string{"node b did not start"}
 	runs := []verdict.Run{steady(), takeover(), broken, stuck, hostile()}
-	golden(t, "summary.txt", written(t, func(b *bytes.Buffer) error { return report.Summary(b, runs, report.TextOptions{}) }))
+	golden(t, "summary.txt",
+		written(t, func(b *bytes.Buffer) error { return report.Summary(b, runs, report.TextOptions{}) }))
 	golden(t, "summary-held.txt", written(t, func(b *bytes.Buffer) error {
 		return report.Summary(b, []verdict.Run{steady()}, report.TextOptions{Color: true})
 	}))
@@ -114,11 +117,13 @@ func TestDistributionGolden(t *testing.T) {
 	var all []history.Summary
 	for i := range 200 {
 		all = append(all, history.Summary{
-			LeaderChanges: i / 50, Messages: 1000 * i, Availability: 1 - float64(i)/1000, Leaderless: time.Duration(i) * 10 * time.Millisecond,
-			Failovers: []time.Duration{time.Duration(200-i) * time.Millisecond},
+			LeaderChanges: i / 50, Messages: 1000 * i, Availability: 1 - float64(i)/1000,
+			Leaderless: time.Duration(i) * 10 * time.Millisecond,
+			Failovers:  []time.Duration{time.Duration(200-i) * time.Millisecond},
 		})
 	}
-	golden(t, "distribution.txt", written(t, func(b *bytes.Buffer) error { return report.Distribution(b, all, report.TextOptions{}) }))
+	golden(t, "distribution.txt", written(t,
+		func(b *bytes.Buffer) error { return report.Distribution(b, all, report.TextOptions{}) }))
 	golden(t, "distribution-none.txt", written(t, func(b *bytes.Buffer) error {
 		return report.Distribution(b, []history.Summary{{Availability: 1}}, report.TextOptions{})
 	}))

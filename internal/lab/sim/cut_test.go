@@ -37,7 +37,8 @@ func TestCutLosesWhatIsUnderWayAndTheConnectionLater(t *testing.T) {
 	require.NoError(t, s.Cut("a", "b"))
 	require.NoError(t, s.Cut("b", "a"))
 	require.NoError(t, s.RunFor(10*time.Second))
-	require.Equal(t, map[elector.NodeID]time.Duration{"a": 3 * time.Second, "b": 3 * time.Second}, down)
+	require.Equal(t, map[elector.NodeID]time.Duration{"a": 3 * time.Second, "b": 3 * time.Second},
+		down)
 	require.Positive(t, lost, "messages were lost before the ends knew")
 	healed = s.Now()
 	s.HealAll()

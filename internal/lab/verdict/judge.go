@@ -50,7 +50,8 @@ func judge(h *history.History, e scenario.Expectation) (held bool, at time.Durat
 
 // judgeLeader wants every reign of the window to be of one of these leaders, in
 // the term that is wanted, and with all the followers that are wanted.
-func judgeLeader(h *history.History, e scenario.Expectation, want scenario.Leader) (bool, time.Duration, string) {
+func judgeLeader(h *history.History, e scenario.Expectation, want scenario.Leader) (bool,
+	time.Duration, string) {
 	reigns := h.Reigns(e.From, e.To)
 	if e.Moment() {
 		reigns = []history.Reign{{From: e.From, To: e.From, Leader: h.LeaderAt(e.From)}}
@@ -118,7 +119,8 @@ func describe(l *history.Lane, t time.Duration) string {
 }
 
 // judgeNoLeader wants none of the nodes to follow anybody or to hold a lease.
-func judgeNoLeader(h *history.History, e scenario.Expectation, want scenario.NoLeader) (bool, time.Duration, string) {
+func judgeNoLeader(h *history.History, e scenario.Expectation, want scenario.NoLeader) (bool,
+	time.Duration, string) {
 	for i := range h.Lanes {
 		l := &h.Lanes[i]
 		if len(want.Nodes) > 0 && !slices.Contains(want.Nodes, l.Node) {

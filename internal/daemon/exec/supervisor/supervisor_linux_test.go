@@ -103,7 +103,8 @@ func runs(pid int) bool {
 
 func ends(t *testing.T, pid int) {
 	t.Helper()
-	require.Eventually(t, func() bool { return !runs(pid) }, patience, time.Millisecond, "process %d ends", pid)
+	require.Eventually(t, func() bool { return !runs(pid) }, patience, time.Millisecond,
+		"process %d ends", pid)
 }
 
 func TestExitCodesAreThoseOfAShell(t *testing.T) {
@@ -155,7 +156,8 @@ func TestStopWakesACommandThatIsStopped(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pid")
 	c := run(t, endless, "echo $$ >"+file+"; kill -STOP $$; sleep 60")
 	pid := pidIn(t, file)
-	require.Eventually(t, func() bool { p, _ := look(pid); return p.state == 'T' }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { p, _ := look(pid); return p.state == 'T' }, patience,
+		time.Millisecond)
 	c.Stop()
 	require.Equal(t, 143, c.Result().Code)
 }
@@ -195,7 +197,8 @@ func TestASupervisorThatWasDelayedKnowsTheNewestDeadline(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "pid")
 	at := time.Now().Add(patience)
-	c := run(t, func() time.Time { return at }, "trap 'echo >"+file+".alive' USR1; echo $$ >"+file+"; while :; do sleep 0.01; done")
+	c := run(t, func() time.Time { return at },
+		"trap 'echo >"+file+".alive' USR1; echo $$ >"+file+"; while :; do sleep 0.01; done")
 	pidIn(t, file)
 	first := time.Now().Add(3 * soon)
 	at = first
@@ -206,7 +209,8 @@ func TestASupervisorThatWasDelayedKnowsTheNewestDeadline(t *testing.T) {
 	time.Sleep(time.Until(first))
 	require.NoError(t, c.cmd.Process.Signal(syscall.SIGCONT))
 	c.Signal(syscall.SIGUSR1)
-	require.Eventually(t, func() bool { return exists(file + ".alive") }, patience, time.Millisecond, "%+v", c)
+	require.Eventually(t, func() bool { return exists(file + ".alive") }, patience, time.Millisecond,
+		"%+v", c)
 }
 
 // It does so whichever of the two it finds first.
@@ -251,7 +255,8 @@ func TestRenewalsDoNotEndASupervisorThatIsDelayed(t *testing.T) {
 func TestWhatIgnoresSigtermIsKilledBeforeTheDeadline(t *testing.T) {
 	t.Parallel()
 	at, file := time.Now().Add(patience), filepath.Join(t.TempDir(), "pid")
-	cfg := config(func() time.Time { return at }, "sh", "-c", "trap '' TERM; echo $$ >"+file+"; while :; do sleep 0.01; done")
+	cfg := config(func() time.Time { return at }, "sh", "-c",
+		"trap '' TERM; echo $$ >"+file+"; while :; do sleep 0.01; done")
 	cfg.Margin = 2 * soon // also the time in which a busy machine gets it done
 	c := begin(t, cfg)
 	pidIn(t, file)
@@ -276,11 +281,13 @@ const daemon = `setsid sh -c 'trap "" TERM; echo $$ >"$0"; while :; do sleep 0.0
 
 func TestDaemonsAreFoundAndKilled(t *testing.T) {
 	t.Parallel()
-	for name, after := range map[string]string{"when the command ends": "exit 3", "when the deadline comes": "sleep 60"} {
+	for name, after := range map[string]string{"when the command ends": "exit 3",
+		"when the deadline comes": "sleep 60"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			at, file := time.Now().Add(patience), filepath.Join(t.TempDir(), "pid")
-			c := run(t, func() time.Time { return at }, "("+daemon+file+" &); while ! [ -s "+file+" ]; do sleep 0.01; done; "+after)
+			c := run(t, func() time.Time { return at },
+				"("+daemon+file+" &); while ! [ -s "+file+" ]; do sleep 0.01; done; "+after)
 			pid := pidIn(t, file)
 			if strings.HasPrefix(after, "sleep") {
 				at = time.Now()
@@ -295,7 +302,8 @@ func TestDaemonsAreFoundAndKilled(t *testing.T) {
 
 func TestTheCommandEndsWithItsOwner(t *testing.T) {
 	t.Parallel()
-	for name, sig := range map[string]syscall.Signal{"killed": syscall.SIGKILL, "stopped": syscall.SIGSTOP} {
+	for name, sig := range map[string]syscall.Signal{"killed": syscall.SIGKILL,
+		"stopped": syscall.SIGSTOP} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
@@ -308,7 +316,8 @@ func TestTheCommandEndsWithItsOwner(t *testing.T) {
 			for _, pid := range pids {
 				ends(t, pid)
 			}
-			require.Equal(t, sig == syscall.SIGKILL, exists(dir+"/told"), "there is time to end in order when the owner is gone")
+			require.Equal(t, sig == syscall.SIGKILL, exists(dir+"/told"),
+				"there is time to end in order when the owner is gone")
 		})
 	}
 }
@@ -336,11 +345,13 @@ func TestTheCommandEndsIfOwnerAndSupervisorAreLost(t *testing.T) {
 func TestTheCommandEndsWithItsSupervisor(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	c := run(t, endless, "(trap '' TERM; while :; do sleep 0.01; done) & echo $! >"+dir+"/inner; echo $$ >"+dir+"/pid; wait")
+	c := run(t, endless,
+		"(trap '' TERM; while :; do sleep 0.01; done) & echo $! >"+dir+"/inner; echo $$ >"+dir+"/pid; wait")
 	pid, inner := pidIn(t, dir+"/pid"), pidIn(t, dir+"/inner")
 	c.end()
 	result := c.Result()
-	require.ErrorContains(t, result.Err, "the supervisor of sh ended before the command: signal: killed")
+	require.ErrorContains(t, result.Err,
+		"the supervisor of sh ended before the command: signal: killed")
 	require.Equal(t, 137, result.Code)
 	require.False(t, runs(pid))
 	require.False(t, runs(inner))
@@ -419,7 +430,8 @@ func TestEvidenceIsHeldAsLongAsTheCommandRuns(t *testing.T) {
 	require.NoError(t, dropped.SetLinger(0))
 	require.NoError(t, dropped.Close())
 	_, endLast := connect()
-	require.ErrorIs(t, <-endDropped, syscall.ECONNRESET, "what is reset here is held no longer than to the next one")
+	require.ErrorIs(t, <-endDropped, syscall.ECONNRESET,
+		"what is reset here is held no longer than to the next one")
 	for _, end := range []<-chan error{endBefore, endDuring, endLast} {
 		require.Empty(t, end)
 	}
@@ -500,7 +512,8 @@ func TestASupervisorBelievesNothingAfterNonsense(t *testing.T) {
 	defer unix.Close(ends[0])
 	defer unix.Close(ends[1])
 	s := &supervisor{owner: ends[0], limit: never}
-	for _, packet := range []string{`{"Word":"deadline","Number":7}`, "nonsense", `{"Word":"deadline","Number":8}`} {
+	for _, packet := range []string{`{"Word":"deadline","Number":7}`, "nonsense",
+		`{"Word":"deadline","Number":8}`} {
 		_, err := unix.Write(ends[1], []byte(packet))
 		require.NoError(t, err)
 	}

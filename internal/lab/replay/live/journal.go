@@ -115,7 +115,8 @@ func (j *journal) transition(at time.Time, id cluster.NodeID, t elector.Transiti
 // violated notes a violation, if v is one.
 func (r *reader) violated(at time.Duration, v *sim.Violation) {
 	if v != nil {
-		r.History.Broken = append(r.History.Broken, fmt.Sprintf("%s violated at %s: %s", v.Rule, at, v.Detail))
+		r.History.Broken = append(r.History.Broken, fmt.Sprintf("%s violated at %s: %s", v.Rule, at,
+			v.Detail))
 	}
 }
 

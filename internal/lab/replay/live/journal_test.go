@@ -20,7 +20,8 @@ func slept(t *testing.T, pause time.Duration) *history.History {
 	}
 	turn := func(from, to elector.Role, why elector.Reason, leader elector.NodeID) func() {
 		return func() {
-			j.transition(start, "a", elector.Transition{From: from, To: to, Reason: why, Term: 1, Leader: leader})
+			j.transition(start, "a", elector.Transition{From: from, To: to, Reason: why, Term: 1,
+				Leader: leader})
 		}
 	}
 	at(0, func() { j.up("a") })

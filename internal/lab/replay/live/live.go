@@ -106,7 +106,8 @@ func (r *run) config(dir string, o Options) procs.Config {
 	}
 	for _, n := range r.sc.Nodes {
 		c.Names = append(c.Names, string(n.ID))
-		c.NodeOptions[string(n.ID)] = map[string]any{"priority": n.Priority, "not-candidate": n.NotCandidate}
+		c.NodeOptions[string(n.ID)] = map[string]any{"priority": n.Priority,
+			"not-candidate": n.NotCandidate}
 	}
 	return c
 }
@@ -214,4 +215,7 @@ func (r *run) each(ids []cluster.NodeID, f func(*procs.Node) error) error {
 }
 
 // answers reports whether a process is there and not paused.
-func (r *run) answers(n *procs.Node) bool { return n.Pid() != 0 && !r.paused[cluster.NodeID(n.Name)] }
+func (r *run) answers(n *procs.Node) bool {
+	return n.Pid() != 0 &&
+		!r.paused[cluster.NodeID(n.Name)]
+}

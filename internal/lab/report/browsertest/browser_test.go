@@ -70,7 +70,8 @@ func start(t *testing.T) context.Context {
 	limited, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
 	// A container seldom allows Chromium its sandbox, nor has it much /dev/shm.
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox,
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path),
+		chromedp.NoSandbox,
 		chromedp.Flag("disable-dev-shm-usage", true), chromedp.WindowSize(1280, 900))
 	allocator, stop := chromedp.NewExecAllocator(limited, options...)
 	t.Cleanup(stop)

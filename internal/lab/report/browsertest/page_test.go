@@ -53,19 +53,23 @@ func (b *tab) simulated(set ...string) verdict.Run {
 
 // handMade is the history of two nodes that change at these times.
 func handMade(end time.Duration, a, b []history.Span) verdict.Run {
-	h := &history.History{Scenario: "by hand", Mode: "simulated", Duration: end, Quorum: 2, NoLease: true, Lanes: []history.Lane{
-		{Node: "a", Voter: true, Candidate: true, Spans: a}, {Node: "b", Voter: true, Candidate: true, Spans: b},
-	}}
+	h := &history.History{Scenario: "by hand", Mode: "simulated", Duration: end, Quorum: 2,
+		NoLease: true, Lanes: []history.Lane{
+			{Node: "a", Voter: true, Candidate: true, Spans: a}, {Node: "b", Voter: true, Candidate: true,
+				Spans: b},
+		}}
 	return verdict.Run{History: h}
 }
 
 func follows(from, to time.Duration, term lsn.Term, leader history.NodeID) history.Span {
-	return history.Span{From: from, To: to, Process: history.Up, Role: elector.Follower, Term: term, Leader: leader}
+	return history.Span{From: from, To: to, Process: history.Up, Role: elector.Follower, Term: term,
+		Leader: leader}
 }
 
 func leads(from, to time.Duration, term lsn.Term, self history.NodeID) history.Span {
 	return history.Span{
-		From: from, To: to, Process: history.Up, Role: elector.Leader, Term: term, Leader: self, LeaseUntil: history.Forever,
+		From: from, To: to, Process: history.Up, Role: elector.Leader, Term: term, Leader: self,
+		LeaseUntil: history.Forever,
 	}
 }
 
@@ -86,18 +90,22 @@ func lanesMove(b *tab) {
 	require.Len(b.t, whole, 3, "leader, without a leader, follower")
 	require.Equal(b.t, "leader", whole[0][0])
 	width := value[float64](b, `document.querySelector("#lanes").clientWidth`)
-	require.InDelta(b.t, width-8, whole[2][1].(float64)+whole[2][2].(float64), 0.1, "the end is at the edge")
+	require.InDelta(b.t, width-8, whole[2][1].(float64)+whole[2][2].(float64), 0.1,
+		"the end is at the edge")
 	b.slide("5")
 	b.do(chromedp.Click("#in"), chromedp.Click("#in"))
 	eventually(b, 1, shownBoxes+".length")
 	near := value[boxes](b, shownBoxes)
 	require.Equal(b.t, whole[0][1], near[0][1])
-	require.InDelta(b.t, width-8-whole[0][1].(float64), near[0][2], 0.1, "a leads all of what is on screen")
-	require.Equal(b.t, "none", value[string](b, `getComputedStyle(document.querySelector("#lanes [data-node=a] .alone")).display`))
+	require.InDelta(b.t, width-8-whole[0][1].(float64), near[0][2], 0.1,
+		"a leads all of what is on screen")
+	require.Equal(b.t, "none", value[string](b,
+		`getComputedStyle(document.querySelector("#lanes [data-node=a] .alone")).display`))
 }
 
 func labelsWhereThereIsRoom(b *tab) {
-	b.open(handMade(100*sec, []history.Span{leads(0, 50*sec, 1, "a"), follows(50*sec, 51*sec, 2, ""), follows(51*sec, 101*sec, 3, "b")},
+	b.open(handMade(100*sec, []history.Span{leads(0, 50*sec, 1, "a"), follows(50*sec, 51*sec, 2, ""),
+		follows(51*sec, 101*sec, 3, "b")},
 		[]history.Span{follows(0, 50*sec, 1, "a"), leads(50*sec, 101*sec, 3, "b")}))
 	const labels = `[...document.querySelectorAll("#lanes [data-node=a] text:not([display])")].map(e => e.textContent).join()`
 	eventually(b, "term 1,3", labels)
@@ -111,7 +119,8 @@ func labelsWhereThereIsRoom(b *tab) {
 func hoverTells(b *tab) {
 	b.open(b.simulated())
 	b.do(chromedp.ScrollIntoView("#lanes"))
-	const tip, heading = `document.querySelector("#tip").textContent`, `document.querySelector("#tip b")?.textContent`
+	const tip, heading = `document.querySelector("#tip").textContent`,
+		`document.querySelector("#tip b")?.textContent`
 	b.pointAt("#lanes [data-node=a] .leader")
 	eventually(b, "a: leader", heading)
 	require.Contains(b.t, value[string](b, tip), "lease to 2")
@@ -139,7 +148,8 @@ func messagesOnZoom(b *tab) {
 	require.False(b.t, value[bool](b, `document.querySelector("#zoomhint").checkVisibility()`))
 	b.shoot("arrows.png")
 	b.pointAt("#lanes .arrow.beat .hit")
-	eventually(b, true, `/ to .*sent .*, took .* ms$/.test(document.querySelector("#tip").textContent)`)
+	eventually(b, true,
+		`/ to .*sent .*, took .* ms$/.test(document.querySelector("#tip").textContent)`)
 	b.do(chromedp.Click("#messages"))
 	eventually(b, 0, arrows)
 }
@@ -153,8 +163,10 @@ func sliderMovesMatrix(b *tab) {
 	eventually(b, "cut", linkAtoC)
 	b.slide("46")
 	eventually(b, "hears", linkAtoC)
-	require.Equal(b.t, "off", value[string](b, `document.querySelector('.matrix td[data-from=b][data-to=c]').dataset.state`), "b is paused")
-	require.Equal(b.t, "follows", value[string](b, `document.querySelector('.matrix td[data-from=c][data-to=a]').dataset.state`))
+	require.Equal(b.t, "off", value[string](b,
+		`document.querySelector('.matrix td[data-from=b][data-to=c]').dataset.state`), "b is paused")
+	require.Equal(b.t, "follows",
+		value[string](b, `document.querySelector('.matrix td[data-from=c][data-to=a]').dataset.state`))
 	require.Equal(b.t, "pausedpause", value[string](b, `document.querySelectorAll(".state tbody tr")[1].cells[1].textContent +
 		document.querySelector(".events [aria-current] span").textContent.slice(0, 5)`))
 }
@@ -191,19 +203,23 @@ func verdictsLeadThere(b *tab) {
 	eventually(b, 30.0, nowShown)
 	b.do(chromedp.Click(".events li:last-child button"))
 	eventually(b, true, nowShown+" > 55")
-	require.Equal(b.t, "1 did not hold", value[string](b, `document.querySelector("#verdict").textContent`))
+	require.Equal(b.t, "1 did not hold",
+		value[string](b, `document.querySelector("#verdict").textContent`))
 }
 
 func namesAreText(b *tab) {
 	const evil = "<script>alert(1)</script>"
-	r := handMade(10*sec, []history.Span{leads(0, 11*sec, 1, evil)}, []history.Span{follows(0, 11*sec, 1, evil)})
+	r := handMade(10*sec, []history.Span{leads(0, 11*sec, 1, evil)},
+		[]history.Span{follows(0, 11*sec, 1, evil)})
 	r.History.Scenario, r.About, r.History.Lanes[0].Node = evil, "</title></style>", evil
 	r.History.Marks = []history.Mark{{At: sec, Text: evil, Note: "<!--"}}
-	r.History.Arrows = []history.Arrow{{From: evil, To: "b", Sent: sec, Received: 2 * sec, Text: "</script>" + evil}}
+	r.History.Arrows = []history.Arrow{{From: evil, To: "b", Sent: sec, Received: 2 * sec,
+		Text: "</script>" + evil}}
 	r.History.Broken = []string{evil}
 	b.open(r, b.simulated())
 	require.Equal(b.t, evil, value[string](b, `document.querySelector("h1").textContent`))
-	require.Equal(b.t, evil, value[string](b, `document.querySelector(".matrix th[scope=row]").textContent`))
+	require.Equal(b.t, evil,
+		value[string](b, `document.querySelector(".matrix th[scope=row]").textContent`))
 	require.Equal(b.t, 2, value[int](b, `document.scripts.length`))
 	require.Zero(b.t, value[int](b, `document.images.length`))
 }
@@ -257,7 +273,8 @@ func wheelAndDrag(b *tab) {
 func overviewMovesTheView(b *tab) {
 	b.open(b.simulated())
 	b.do(chromedp.Click("#in"))
-	eventually(b, 500.0, `Math.round(document.querySelector("#overview .shade").getAttribute("width"))`)
+	eventually(b, 500.0,
+		`Math.round(document.querySelector("#overview .shade").getAttribute("width"))`)
 	b.click("#overview")
 	eventually(b, 250.0, `Math.round(document.querySelector("#overview .shade").getAttribute("x"))`)
 	b.do(chromedp.ScrollIntoView("#lanes"))
@@ -279,7 +296,8 @@ func longRun(b *tab) {
 	for i := range history.MaxArrows {
 		at := time.Duration(i) * 100 * time.Millisecond
 		r.History.Arrows = append(r.History.Arrows, history.Arrow{
-			From: "a", To: "b", Sent: at, Received: at + sec, Kind: elector.LeaderHeartbeat, Text: "LeaderHeartbeat",
+			From: "a", To: "b", Sent: at, Received: at + sec, Kind: elector.LeaderHeartbeat,
+			Text: "LeaderHeartbeat",
 		})
 	}
 	b.open(r)
