@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/cluster/findings"
+	"github.com/bmqelect/bmqelect/internal/daemon/console"
 )
 
 // leader checks that all nodes know one leader, in one term, and that it does lead.
@@ -30,11 +32,11 @@ func (s *survey) leader() {
 	switch {
 	case len(leading) > 1:
 		s.problem(Fail, LeaderDisputed, "leader", "",
-			"more than one node says that it leads: %s", list(leading))
+			"more than one node says that it leads: %s", console.List(leading))
 	case len(views) > 1:
 		var parts []string
 		for _, view := range slices.Sorted(maps.Keys(views)) {
-			parts = append(parts, fmt.Sprintf("%s say %s", list(views[view]), view))
+			parts = append(parts, fmt.Sprintf("%s say %s", console.List(views[view]), view))
 		}
 		s.problem(Warn, LeaderDisputed, "leader", "", "the nodes do not agree: %s",
 			strings.Join(parts, "; "))
@@ -53,7 +55,7 @@ func (s *survey) leader() {
 func (s *survey) votersAgree() {
 	lists := map[string][]cluster.NodeID{}
 	for _, a := range s.answered {
-		voters := list(slices.Sorted(slices.Values(election(a).Voters)))
+		voters := console.List(slices.Sorted(slices.Values(election(a).Voters)))
 		lists[voters] = append(lists[voters], a.Node)
 	}
 	var differ []cluster.NodeID
@@ -68,13 +70,13 @@ func (s *survey) votersAgree() {
 	case len(lists) > 1:
 		var parts []string
 		for _, l := range slices.Sorted(maps.Keys(lists)) {
-			parts = append(parts, fmt.Sprintf("%s: %s", list(lists[l]), l))
+			parts = append(parts, fmt.Sprintf("%s: %s", console.List(lists[l]), l))
 		}
-		s.problem(Fail, "voters-differ", "voters", "", "%s", strings.Join(parts, "; "))
+		s.problem(Fail, findings.VotersDiffer, "voters", "", "%s", strings.Join(parts, "; "))
 	case len(s.voters)%2 == 0:
-		s.problem(Warn, EvenVoters, "voters", "", "there are %d: %s", len(s.voters), list(s.voters))
+		s.problem(Warn, EvenVoters, "voters", "", "there are %d: %s", len(s.voters), console.List(s.voters))
 	default:
-		s.good("voters", "", "%d: %s", len(s.voters), list(s.voters))
+		s.good("voters", "", "%d: %s", len(s.voters), console.List(s.voters))
 	}
 }
 
@@ -95,17 +97,17 @@ func (s *survey) voterChange(id cluster.NodeID) {
 	const next = "give the rest the new list and restart them one by one, the leader last"
 	const see = "; docs/operations.md#changing-the-voters"
 	counted, rest := s.countedBy(id)
-	what := fmt.Sprintf("%s is added or removed: %s count it, %s do not", id, list(counted),
-		list(rest))
+	what := fmt.Sprintf("%s is added or removed: %s count it, %s do not", id, console.List(counted),
+		console.List(rest))
 	switch {
 	case s.silent(id):
-		s.problem(Fail, "voters-differ", "voters", string(id), "%s; and it does not answer", what).
+		s.problem(Fail, findings.VotersDiffer, "voters", string(id), "%s; and it does not answer", what).
 			Fix = "start it before any other node is restarted" + see
 	case len(counted) == 1 && counted[0] == id && len(rest) > 1:
-		s.problem(Warn, "voters-differ", "voters", string(id), "nobody but %s itself counts it", id).
+		s.problem(Warn, findings.VotersDiffer, "voters", string(id), "nobody but %s itself counts it", id).
 			Fix = "if it was removed, stop it; if it is new, " + next + see
 	default:
-		s.problem(Warn, "voters-differ", "voters", string(id), "%s", what).Fix = next + see
+		s.problem(Warn, findings.VotersDiffer, "voters", string(id), "%s", what).Fix = next + see
 	}
 }
 
@@ -120,7 +122,7 @@ func (s *survey) observers() {
 		case slices.Contains(s.voters, a.Node):
 		case len(missing) > 0:
 			s.problem(Warn, NoVoter, "observers", string(a.Node),
-				"it takes part without a vote, while %s never came", list(missing))
+				"it takes part without a vote, while %s never came", console.List(missing))
 		default:
 			s.good("observers", string(a.Node), "follows without a vote")
 		}
