@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -66,9 +65,7 @@ func (o *doctorOptions) run(cmd *cobra.Command, args []string) error {
 		report.Checks = slices.DeleteFunc(report.Checks, inOrder)
 	}
 	if o.asJSON {
-		enc := json.NewEncoder(cmd.OutOrStdout())
-		enc.SetIndent("", "  ")
-		err = enc.Encode(report)
+		err = printJSON(cmd.OutOrStdout(), report)
 	} else {
 		err = printReport(cmd.OutOrStdout(), report)
 	}

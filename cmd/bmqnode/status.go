@@ -1,9 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
+	"io"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -23,13 +24,9 @@ func statusCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			slices.SortFunc(answers, func(a, b remote.Answer) int {
-				return strings.Compare(string(a.Node), string(b.Node))
-			})
+			slices.SortFunc(answers, func(a, b remote.Answer) int { return cmp.Compare(a.Node, b.Node) })
 			if asJSON {
-				enc := json.NewEncoder(cmd.OutOrStdout())
-				enc.SetIndent("", "  ")
-				return enc.Encode(answers)
+				return printJSON(cmd.OutOrStdout(), answers)
 			}
 			return remote.PrintStatus(cmd.OutOrStdout(), answers)
 		},
@@ -37,6 +34,12 @@ func statusCommand() *cobra.Command {
 	c.Register(cmd.Flags())
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print everything, as JSON")
 	return cmd
+}
+
+func printJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
 }
 
 func watchCommand() *cobra.Command {

@@ -21,11 +21,14 @@ import (
 
 // Client asks the admin side of one node. Its methods are safe for concurrent use.
 type Client struct {
-	addr    string
-	base    string // of addresses: with a Unix socket, the host says nothing
-	token   string
-	noToken string // why there is no token; see WithoutToken
-	http    http.Client
+	// Token is sent with every request, unless it is empty. NoToken says why this client
+	// has none; the error of a request that needs one has it. Both are to be set before
+	// the first request.
+	Token, NoToken string
+
+	addr string
+	base string // of addresses: with a Unix socket, the host says nothing
+	http http.Client
 }
 
 // maxAnswer bounds what is read of an answer: it may be a stranger's.
@@ -48,14 +51,6 @@ func NewClient(addr string) *Client {
 	}
 	return c
 }
-
-// UseToken lets the client send a token with every request; "" is none. It is to
-// be called before the first request.
-func (c *Client) UseToken(token string) { c.token = token }
-
-// WithoutToken says why this client has no token; the error of a request that needs one
-// has it. It is to be called before the first request.
-func (c *Client) WithoutToken(why string) { c.noToken = why }
 
 // Close drops idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
@@ -125,8 +120,8 @@ func (c *Client) send(ctx context.Context, method, path string, in any) (*http.R
 	if err != nil {
 		return nil, fmt.Errorf("admin address %q: %w", c.addr, err)
 	}
-	if c.token != "" {
-		req.Header.Set("Authorization", "Bearer "+c.token)
+	if c.Token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.Token)
 	}
 	resp, err := c.http.Do(req)
 	var failed *url.Error
@@ -138,8 +133,8 @@ func (c *Client) send(ctx context.Context, method, path string, in any) (*http.R
 	}
 	if resp.StatusCode != http.StatusOK {
 		err := c.problem(resp)
-		if resp.StatusCode == http.StatusUnauthorized && c.noToken != "" {
-			err = fmt.Errorf("%w; %s", err, c.noToken)
+		if resp.StatusCode == http.StatusUnauthorized && c.NoToken != "" {
+			err = fmt.Errorf("%w; %s", err, c.NoToken)
 		}
 		return nil, err
 	}

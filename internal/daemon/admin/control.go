@@ -19,8 +19,7 @@ type TransferRequest struct {
 
 func (s *Server) postTransfer(w http.ResponseWriter, r *http.Request, req TransferRequest) {
 	s.inElection(w, req.Group, func(e *cluster.Election) error {
-		return e.Transfer(r.Context(),
-			req.To)
+		return e.Transfer(r.Context(), req.To)
 	})
 }
 
@@ -38,8 +37,7 @@ func (s *Server) postStepDown(w http.ResponseWriter, r *http.Request, req StepDo
 		return
 	}
 	s.inElection(w, req.Group, func(e *cluster.Election) error {
-		return e.StepDown(r.Context(),
-			rest)
+		return e.StepDown(r.Context(), rest)
 	})
 }
 

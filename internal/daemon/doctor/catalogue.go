@@ -121,8 +121,8 @@ var catalogue = map[Kind]advice{
 		"something that is no member talks to the mesh port",
 		"find it by the 'connection refused' lines in its log, and close the port to it",
 	},
-	ConfigInvalid:   {fix: "correct it; 'bmqnode run --help' has every option"},
-	PortTaken:       {fix: "stop the process that has the port, or choose another port"},
+	ConfigInvalid: {fix: "correct it; 'bmqnode run --help' has every option"},
+	PortTaken:     {fix: "stop the process that has the port, or choose another port"},
 	AddressForeign: {fix: "listen on an address of this machine or on 0.0.0.0, " +
 		"and advertise the other one"},
 	DataDirOwner:    {fix: "give every node a directory of its own"},

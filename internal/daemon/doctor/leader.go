@@ -34,21 +34,26 @@ func (s *survey) leader() {
 		s.problem(Fail, LeaderDisputed, "leader", "",
 			"more than one node says that it leads: %s", console.List(leading))
 	case len(views) > 1:
-		var parts []string
-		for _, view := range slices.Sorted(maps.Keys(views)) {
-			parts = append(parts, fmt.Sprintf("%s say %s", console.List(views[view]), view))
-		}
 		s.problem(Warn, LeaderDisputed, "leader", "", "the nodes do not agree: %s",
-			strings.Join(parts, "; "))
-	case len(views) == 1 && len(leading) == 0 && s.silent(known.Leader):
-		s.problem(Warn, LeaderDisputed, "leader", "", "%s is followed, and does not answer here",
-			known.Leader)
+			sides(views, "%[2]s say %[1]s"))
 	case len(views) == 1 && len(leading) == 0:
-		s.problem(Warn, LeaderDisputed, "leader", "", "%s is followed, and does not lead any more",
-			known.Leader)
+		why := "does not lead any more"
+		if s.silent(known.Leader) {
+			why = "does not answer here"
+		}
+		s.problem(Warn, LeaderDisputed, "leader", "", "%s is followed, and %s", known.Leader, why)
 	case len(views) == 1:
 		s.good("leader", "", "%s leads in term %d; all that answer agree", known.Leader, known.Term)
 	}
+}
+
+// sides says which nodes say what, in the order of what they say.
+func sides(nodes map[string][]cluster.NodeID, format string) string {
+	var parts []string
+	for _, what := range slices.Sorted(maps.Keys(nodes)) {
+		parts = append(parts, fmt.Sprintf(format, what, console.List(nodes[what])))
+	}
+	return strings.Join(parts, "; ")
 }
 
 // votersAgree compares the lists by which nodes elect.
@@ -68,11 +73,7 @@ func (s *survey) votersAgree() {
 	case len(differ) == 1:
 		s.voterChange(differ[0])
 	case len(lists) > 1:
-		var parts []string
-		for _, l := range slices.Sorted(maps.Keys(lists)) {
-			parts = append(parts, fmt.Sprintf("%s: %s", console.List(lists[l]), l))
-		}
-		s.problem(Fail, findings.VotersDiffer, "voters", "", "%s", strings.Join(parts, "; "))
+		s.problem(Fail, findings.VotersDiffer, "voters", "", "%s", sides(lists, "%[2]s: %[1]s"))
 	case len(s.voters)%2 == 0:
 		s.problem(Warn, EvenVoters, "voters", "", "there are %d: %s", len(s.voters), console.List(s.voters))
 	default:

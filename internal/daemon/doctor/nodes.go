@@ -97,21 +97,14 @@ func (s *survey) disks() {
 func (s *survey) versions() {
 	on := map[string][]cluster.NodeID{}
 	for _, a := range s.answered {
-		version := a.Status.Version
-		if version == "" {
-			version = "an unknown version"
-		}
+		version := cmp.Or(a.Status.Version, "an unknown version")
 		on[version] = append(on[version], a.Node)
 	}
-	var parts []string
-	for _, v := range slices.Sorted(maps.Keys(on)) {
-		parts = append(parts, fmt.Sprintf("%s on %s", v, console.List(on[v])))
-	}
-	if len(parts) > 1 {
-		s.problem(Warn, VersionsDiffer, "versions", "", "%s", strings.Join(parts, "; "))
+	if len(on) > 1 {
+		s.problem(Warn, VersionsDiffer, "versions", "", "%s", sides(on, "%s on %s"))
 		return
 	}
-	s.good("versions", "", "%s", strings.Join(parts, "; "))
+	s.good("versions", "", "%s", sides(on, "%s on %s"))
 }
 
 // maxSkew is what wall clocks may surely be apart before logs are hard to compare.

@@ -163,10 +163,10 @@ func (c *Cluster) ask(ctx context.Context, a *Answer) {
 func (c *Cluster) client(a Answer) *admin.Client {
 	client := admin.NewClient(a.via)
 	if a.given || slices.Contains(c.Addrs, a.via) {
-		client.UseToken(c.token)
+		client.Token = c.token
 	} else if c.token != "" {
-		client.WithoutToken("it gets none, since only a node named this address: " +
-			"name it with --admin")
+		client.NoToken = "it gets none, since only a node named this address: " +
+			"name it with --admin"
 	}
 	return client
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/cluster/findings"
+	"github.com/bmqelect/bmqelect/internal/daemon/admin"
 	"github.com/bmqelect/bmqelect/internal/daemon/config"
 	"github.com/bmqelect/bmqelect/internal/daemon/doctor"
 	"github.com/bmqelect/bmqelect/internal/daemon/sdnotify"
@@ -58,7 +59,8 @@ func Run(
 		side.close()
 		return doctor.Explain(err)
 	}
-	server := side.serve(node, cfg.Faults, log.Named("admin"))
+	side.config.Node, side.config.Faults, side.config.Logger = node, cfg.Faults, log.Named("admin")
+	server := admin.Serve(side.config, side.listeners...)
 	stopping := sync.OnceFunc(supervise(node, log))
 	context.AfterFunc(ctx, stopping) // the work may take its time to end
 	d := &Daemon{Options: o, Config: cfg, Node: node, Log: log, listeners: side.listeners}
