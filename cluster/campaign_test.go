@@ -138,12 +138,12 @@ func TestACampaignThatIsWithdrawnHoldsNothing(t *testing.T) {
 		w.edit = func(c *Config) { c.Election.AwaitCampaign = true }
 		w.start("a")
 		e := w.nodes["a"].Default()
-		c := &campaign{leadership: newLeadership(t.Context(), e), result: make(chan error, 1)}
-		require.NoError(t, e.do(t.Context(), func() error { return e.n.startCampaign(e.g, c, nil) }))
+		l, err := e.enterCampaign(t.Context(), 0)
+		require.NoError(t, err)
 		time.Sleep(election)
-		require.True(t, c.leadership.Valid())
-		e.withdraw(c)
-		<-c.leadership.Done()
+		require.True(t, l.Valid())
+		l.Release()
+		<-l.Done()
 		require.False(t, e.IsLeader())
 		w.closeAll()
 	})

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -100,9 +101,9 @@ type ElectionConfig struct {
 
 // withDefaults returns c with every default filled in.
 func (c Config) withDefaults() Config {
-	c.Cluster = or(c.Cluster, DefaultCluster)
-	c.GossipAddr = or(c.GossipAddr, DefaultGossipAddr)
-	c.MeshAddr = or(c.MeshAddr, DefaultMeshAddr)
+	c.Cluster = cmp.Or(c.Cluster, DefaultCluster)
+	c.GossipAddr = cmp.Or(c.GossipAddr, DefaultGossipAddr)
+	c.MeshAddr = cmp.Or(c.MeshAddr, DefaultMeshAddr)
 	c.Election = c.Election.withDefaults()
 	if c.Logger == nil {
 		c.Logger = hclog.NewNullLogger()
@@ -138,18 +139,9 @@ func (c Config) Agreed() map[string]string {
 }
 
 func (e ElectionConfig) withDefaults() ElectionConfig {
-	e.Timing = or(e.Timing, elector.Article())
-	e.StopMargin = or(e.StopMargin, (e.Timing.Lease-e.Timing.HeartbeatBroadcast)/2)
+	e.Timing = cmp.Or(e.Timing, elector.Article())
+	e.StopMargin = cmp.Or(e.StopMargin, (e.Timing.Lease-e.Timing.HeartbeatBroadcast)/2)
 	return e
-}
-
-// or returns v, or def if v is zero.
-func or[T comparable](v, def T) T {
-	var zero T
-	if v == zero {
-		return def
-	}
-	return v
 }
 
 // elector is the machine's view of the configuration, for one election.
@@ -219,7 +211,7 @@ func (c Config) unreachable() []elector.Problem {
 	}
 	var ps []elector.Problem
 	for _, a := range []struct{ field, told string }{
-		{"GossipAddr", or(c.AdvertiseGossip, c.GossipAddr)}, {"MeshAddr", or(c.AdvertiseMesh, c.MeshAddr)},
+		{"GossipAddr", cmp.Or(c.AdvertiseGossip, c.GossipAddr)}, {"MeshAddr", cmp.Or(c.AdvertiseMesh, c.MeshAddr)},
 	} {
 		if ip := ipOf(a.told); ip != nil && ip.IsLoopback() {
 			ps = append(ps, elector.Problem{
@@ -284,3 +276,5 @@ func checkAddr(field, addr string) []elector.Problem {
 		Want: "host:port with a port from 0 to 65535, such as 192.0.2.1:7400, [2001:db8::1]:7400, or 0.0.0.0:7400 for every interface",
 	}}
 }
+
+func isSpace(r rune) bool { return r <= ' ' || r == 0x7f }

@@ -46,7 +46,7 @@ func (w *world) startLeaping(ids ...NodeID) map[NodeID]*leaping {
 // A process that was stopped beyond the end of its lease finds out late. Its deadline
 // is the end of the lease all the same, not the moment of its waking.
 func TestTheDeadlineOfAPausedLeaderIsTheEndOfItsLease(t *testing.T) {
-	for range 20 { // who wakes first, driver or warden, is chance
+	for range 20 { // who wakes first, driver or watcher, is chance
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, "a", "b", "c")
 			clocks := w.startLeaping("a", "b", "c")
@@ -189,38 +189,6 @@ func TestWorkThatIsOverdueIsReportedOnce(t *testing.T) {
 	})
 }
 
-// Who tells the work to stop and the driver that loses the lease leave the rest to
-// each other: whatever the order, the leadership is over in the end.
-func TestALeadershipThatIsStoppedAndLostAtOnceIsOver(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, "a")
-		w.start("a")
-		n := w.nodes["a"]
-		e, end := n.Default(), n.now().Add(time.Hour)
-		for range 20_000 {
-			g := &group{name: DefaultGroup, margin: time.Second}
-			l := newLeadership(t.Context(), &Election{e.n, g})
-			g.leaseEnd.Store(int64(end))
-			var turn sync.WaitGroup
-			turn.Go(func() { l.stop(elector.Resigned) })
-			turn.Go(func() {
-				g.lastLease.Store(int64(end))
-				g.leaseEnd.Store(0)
-				if l.at() == serving { // as the driver does
-					l.finish(elector.LeaseExpired)
-				}
-			})
-			watched := true
-			for range 3 {
-				watched = watched && l.check(end.Add(-time.Minute)) != elector.Never
-			}
-			turn.Wait()
-			require.True(t, watched || l.at() == over, "nobody will end it")
-		}
-		w.closeAll()
-	})
-}
-
 // Whoever waits for a hand-over may be late: what counts is how it ended, not who leads
 // by then.
 func TestAHandoverIsJudgedByHowItEnded(t *testing.T) {
@@ -230,10 +198,10 @@ func TestAHandoverIsJudgedByHowItEnded(t *testing.T) {
 		time.Sleep(election)
 		n := w.leader()
 		to, g := w.others(n)[0], n.Default().g
-		var ended *calm
+		var ended *handoverEnd
 		n.call(func() {
 			n.step(g, elector.Transfer{To: to})
-			ended = g.awaitCalm()
+			ended = g.awaitHandoverEnd()
 		})
 		<-ended.reached
 		time.Sleep(time.Second)

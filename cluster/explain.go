@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bmqelect/bmqelect/cluster/internal/leadership"
 	"github.com/bmqelect/bmqelect/elector"
 )
 
@@ -87,27 +88,20 @@ func whyNone(s elector.Status, aside string, cfg Config, members []MemberStatus,
 
 // aside is why this node does not want to lead; "" if it does.
 func (g *group) aside(s elector.Status, now elector.Time) string {
+	life := g.state()
 	switch {
 	case g.notCandidate:
 		return "it is not a candidate"
-	case g.stuck():
+	case life.Phase == leadership.Overdue:
 		return "its guarded work has not stopped in time"
-	case g.unfit != "":
-		return fmt.Sprintf("it is not fit (%s)", g.unfit)
+	case life.Unfit != "":
+		return fmt.Sprintf("it is not fit (%s)", life.Unfit)
 	case s.RestEnd > now:
 		return fmt.Sprintf("it stepped down, for another %s", short(s.RestEnd.Sub(now)))
-	case !g.wanted():
+	case !life.Wanted():
 		return "nobody campaigns on it"
 	}
 	return ""
-}
-
-// work is the state of guarded work.
-func (g *group) work() string {
-	if g.held == nil {
-		return ""
-	}
-	return map[phase]string{serving: "held", stopping: "stopping", over: "overdue"}[g.held.at()]
 }
 
 // reach counts the voters that this node can reach, itself included if it is

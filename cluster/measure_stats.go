@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/bmqelect/bmqelect/cluster/internal/leadership"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/lsn"
 	"github.com/bmqelect/bmqelect/netmesh"
@@ -104,7 +105,7 @@ func (n *Node) electionStats(g *group) ElectionStats {
 	s, now := g.machine.Status(), n.now()
 	st := ElectionStats{
 		Group: g.name, Role: s.Role, Leader: s.Leader, Term: s.Term, LSN: s.LSN, Quorum: s.Quorum,
-		Leading: g.leading(now), Leaderships: g.measure.leaderships, WorkOverdue: g.stuck(),
+		Leading: g.leading(now), Leaderships: g.measure.leaderships, WorkOverdue: g.state().Phase == leadership.Overdue,
 	}
 	if newest := g.sequencer.Newest(); newest.Compare(st.LSN) > 0 {
 		st.LSN = newest

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/bmqelect/bmqelect/cluster/internal/gossip"
+	"github.com/bmqelect/bmqelect/cluster/internal/leadership"
 	"github.com/bmqelect/bmqelect/cluster/internal/seam"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/base/clock"
@@ -29,14 +31,15 @@ type Node struct {
 	gossip    *gossip.Gossip // nil where the seam names the peers
 	persister *persister
 	election  *Election         // the default one
-	groups    map[string]*group // owned by the driver, as are opening, agenda and up
+	groups    map[string]*group // owned by the driver, as are opening, ticks and up
 	opening   map[string]bool   // names of elections that are being opened
 	closed    map[string]*group // elections that were closed while their work goes on
-	agenda    agenda
+	ticks     timerQueue
 	up        map[NodeID]bool    // peers to which there is a link
 	processes map[NodeID]process // of voters; owned by the driver
-	warden    *warden
-	leaving   bool // owned by the driver: Close has begun
+	watcher   *deadlineWatcher
+	waiting   waitingGroups // that have requests for the driver
+	leaving   bool          // owned by the driver: Close has begun
 	hub       hub
 	started   time.Time
 
@@ -63,18 +66,19 @@ type Node struct {
 	quit      chan struct{} // closed to end driver and persister
 	driven    chan struct{} // closed when the driver has ended
 	persisted chan struct{} // closed when the persister has ended
-	unwatch   chan struct{} // closed to end the warden
-	watched   chan struct{} // closed when the warden has ended
+	unwatch   chan struct{} // closed to end the deadline watcher
+	watched   chan struct{} // closed when it has ended
 
 	finished sync.Once
 	done     chan struct{} // closed when the node takes part no longer
 	why      error         // why that is; set before done is closed
 	closing  sync.Once
-	hurry    context.Context         // ends when Close is to wait no longer
-	urge     context.CancelCauseFunc // ends it
-	closeErr error
-	gone     chan struct{} // closed when Close is done
-	stage    atomic.Value  // a string: what Close waits for
+	closeCtx context.Context // ends when Close is to wait no longer
+	// cancelClose ends closeCtx.
+	cancelClose context.CancelCauseFunc
+	closeErr    error
+	gone        chan struct{} // closed when Close is done
+	stage       atomic.Value  // a string: what Close waits for
 	// until is when the guarded work that a closed node left behind must have stopped;
 	// nil if there is none.
 	until    atomic.Pointer[time.Time]
@@ -110,8 +114,8 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		select {
 		case err = <-started:
 		case <-time.After(patience):
-			err = fmt.Errorf("%w: the disk or the network has not answered; the start goes on, and is undone as soon as it can be",
-				context.Cause(ctx))
+			err = fmt.Errorf("%w: the disk or the network has not answered; the start goes on, "+
+				"and is undone as soon as it can be", context.Cause(ctx))
 			go func() {
 				if <-started == nil {
 					_ = n.Close(canceled)
@@ -155,8 +159,9 @@ func newNode(cfg Config, s seam.Seam) *Node {
 	if n.clock == nil {
 		n.clock = clock.System()
 	}
-	n.warden = newWarden(n.clock)
-	n.hurry, n.urge = context.WithCancelCause(context.Background())
+	n.waiting.ready = make(chan struct{}, 1)
+	n.watcher = newDeadlineWatcher(n.clock)
+	n.closeCtx, n.cancelClose = context.WithCancelCause(context.Background())
 	return n
 }
 
@@ -186,7 +191,7 @@ func (n *Node) start(ctx context.Context) (err error) {
 	n.election = &Election{n, g}
 	n.persister = newPersister(n.timed(n.store.Persist), n.onPersisted)
 	n.persister.forget = n.store.Forget
-	n.mesh, err = netmesh.Listen(n.meshConfig(s.Network), inlet{n})
+	n.mesh, err = netmesh.Listen(n.meshConfig(s.Network), meshHandler{n})
 	if err != nil {
 		return err
 	}
@@ -194,7 +199,7 @@ func (n *Node) start(ctx context.Context) (err error) {
 	n.enter(g, start)
 	go n.drive()
 	go func() { defer close(n.persisted); n.persister.run(n.quit) }()
-	go func() { defer close(n.watched); n.warden.run(n.inbox, n.unwatch) }()
+	go func() { defer close(n.watched); n.watcher.run(n.expired, n.unwatch) }()
 	undo = append(undo, n.endWatch, n.end)
 	return n.join(s.Peers)
 }
@@ -219,6 +224,9 @@ func (n *Node) meshConfig(network netmesh.Network) netmesh.Config {
 	meshTimes(&cfg, n.cfg.Election.Timing)
 	return cfg
 }
+
+// expired runs on the watcher's goroutine.
+func (n *Node) expired(g *group) { n.feed(g, leadership.Tick{}) }
 
 // onPersisted runs on the persister's goroutine.
 func (n *Node) onPersisted(terms map[string]lsn.Term, err error) {
@@ -245,8 +253,9 @@ func (n *Node) fail(err error) {
 // finish ends every election at once. It runs on the driver.
 func (n *Node) finish(why error) {
 	n.finished.Do(func() {
-		for _, g := range n.groups {
-			n.halt(g, why)
+		for _, t := range slices.Clone(n.ticks) {
+			t.g.close(why, true)
+			n.stepRequests(t.g)
 		}
 		n.why = why
 		close(n.done)
@@ -257,7 +266,7 @@ func (n *Node) finish(why error) {
 // tells which.
 func (n *Node) Done() <-chan struct{} { return n.done }
 
-// Err returns nil while the node runs, ErrClosed after Close, and else why the
+// Err returns nil while the node runs, ErrClosed after Close, and otherwise why the
 // node failed: its durable state can no longer be trusted, so it stopped voting.
 // A failed node must still be closed.
 func (n *Node) Err() error {

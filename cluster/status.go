@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bmqelect/bmqelect/cluster/internal/leadership"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/lsn"
 	"github.com/bmqelect/bmqelect/netmesh"
@@ -178,14 +179,18 @@ func (n *Node) refused() map[string]uint64 {
 	return counts
 }
 
+var workNames = map[leadership.Phase]string{
+	leadership.Serving: "held", leadership.Stopping: "stopping", leadership.Overdue: "overdue",
+}
+
 func (n *Node) groupStatus(g *group, members []MemberStatus) GroupStatus {
-	s, now := g.machine.Status(), n.now()
+	s, life, now := g.machine.Status(), g.state(), n.now()
 	st := GroupStatus{
 		Group: g.name, Role: s.Role.String(), Term: s.Term, Leader: s.Leader, LSN: s.LSN,
 		Supporters: s.Supporters, Voters: n.cfg.Voters, Quorum: s.Quorum,
 		Since: seconds(time.Since(g.since)), Leading: g.leading(now),
 		Explanation: n.withEmergencies(explain(s, g.aside(s, now), n.cfg, members, now)),
-		Work:        g.work(), Unfit: g.unfit, RestLeft: seconds(max(s.RestEnd.Sub(now), 0)),
+		Work:        workNames[life.Phase], Unfit: life.Unfit, RestLeft: seconds(max(s.RestEnd.Sub(now), 0)),
 	}
 	if newest := g.sequencer.Newest(); newest.Compare(st.LSN) > 0 {
 		st.LSN = newest

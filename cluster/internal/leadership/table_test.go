@@ -18,8 +18,8 @@ const leaseLasts = elector.Time(10 * time.Second)
 
 // row says what an input does in each phase; "" means that it does nothing there.
 type row struct {
-	name                                       string
-	in                                         leadership.Input
+	name                                      string
+	in                                        leadership.Input
 	idle, waiting, serving, stopping, overdue string
 }
 
