@@ -3,8 +3,6 @@ package cluster
 import (
 	"bytes"
 	"context"
-	"fmt"
-	"math/rand/v2"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -46,23 +44,22 @@ func (w *world) startLeaping(ids ...NodeID) map[NodeID]*leaping {
 // A process that was stopped beyond the end of its lease finds out late. Its deadline
 // is the end of the lease all the same, not the moment of its waking.
 func TestTheDeadlineOfAPausedLeaderIsTheEndOfItsLease(t *testing.T) {
-	for range 20 { // who wakes first, driver or watcher, is chance
-		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t, "a", "b", "c")
-			clocks := w.startLeaping("a", "b", "c")
-			o := w.campaign("a", "b", "c")
-			l := o.next()
-			time.Sleep(time.Second + time.Duration(rand.Int64N(int64(time.Second))))
-			const pause = 4 * time.Second
-			before := l.Deadline()
-			clocks[l.node().cfg.Node].ahead.Add(int64(pause))
-			<-l.Context().Done()
-			require.LessOrEqual(t, l.Deadline(), before.Add(-pause), "the lease ended while the process was stopped")
-			require.False(t, l.Valid())
-			l.Release()
-			o.closeAll()
-		})
-	}
+	playSeeds(t, 20, func(w *seededWorld) { // who wakes first, driver or watcher, is chance
+		clocks := w.startLeaping("a", "b", "c")
+		w.record()
+		o := w.campaign("a", "b", "c")
+		l := o.next()
+		time.Sleep(time.Second + w.dice.upTo(time.Second))
+		const pause = 4 * time.Second
+		before := l.Deadline()
+		clocks[l.node().cfg.Node].ahead.Add(int64(pause))
+		<-l.Context().Done()
+		require.LessOrEqual(w.t, l.Deadline(), before.Add(-pause), "the lease ended during the pause")
+		require.False(w.t, l.Valid())
+		w.endRecord()
+		l.Release()
+		o.closeAll()
+	})
 }
 
 // judge holds deadlines against each other.
@@ -102,28 +99,24 @@ func (j *judge) look() {
 // Whatever ends a leadership, its deadline never becomes later once its context has
 // ended, and no work of another node begins before it.
 func TestDeadlinesNeverMoveOnAndNeverOverlap(t *testing.T) {
-	for range 6 {
-		seed := rand.Uint64()
-		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { playDeadlines(t, rand.New(rand.NewPCG(seed, 0)), 60) })
-		})
-	}
+	playSeeds(t, 6, func(w *seededWorld) { playDeadlines(w, 60) })
 }
 
-func playDeadlines(t *testing.T, random *rand.Rand, steps int) {
-	w := newWorld(t, "a", "b", "c")
+func playDeadlines(w *seededWorld, steps int) {
+	t := w.t
 	clocks := w.startLeaping("a", "b", "c")
+	w.record()
 	j := &judge{t: t, past: map[*Leadership]time.Time{}}
 	o := w.campaign("a", "b", "c")
 	for range steps {
 		l := o.next()
 		j.begins(l)
-		time.Sleep(time.Duration(random.Int64N(int64(2 * time.Second))))
-		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(random.Int64N(int64(time.Second))))
+		time.Sleep(w.dice.upTo(2 * time.Second))
+		ctx, cancel := context.WithTimeout(t.Context(), w.dice.upTo(time.Second))
 		id := l.node().cfg.Node
-		switch random.IntN(5) {
+		switch w.dice.pick(5) {
 		case 0:
-			clocks[id].ahead.Add(random.Int64N(int64(5 * time.Second)))
+			clocks[id].ahead.Add(int64(w.dice.upTo(5 * time.Second)))
 		case 1:
 			l.e.Transfer(ctx, "")
 		case 2:
@@ -142,6 +135,7 @@ func playDeadlines(t *testing.T, random *rand.Rand, steps int) {
 		l.Release()
 		o.join(l.node())
 	}
+	w.endRecord()
 	for _, n := range w.nodes {
 		n.Default().Resign(canceled)
 	}
