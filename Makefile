@@ -6,6 +6,9 @@ TESTFLAGS ?= -timeout 5m
 # The detector lets each process sleep for a second at its end; there are many.
 export GORACE ?= atexit_sleep_ms=100
 FUZZTIME ?= 10s
+# What only examples or tests need stays out of the module that users import.
+MODULES = . examples
+each = @for module in $(MODULES); do (cd $$module && $(1)) || exit 1; done
 # The protocol itself, and the least of it that tests must run, in percent.
 PROTOCOL = ./elector ./scouting ./lsn
 COVER = 95
@@ -22,20 +25,20 @@ bmqnode: ## compile the command alone, to bin/
 	go build $(RACEFLAG) -o bin/ ./cmd/bmqnode
 
 test: ## run all tests (RACE=1: with the race detector)
-	go test $(RACEFLAG) $(TESTFLAGS) ./...
+	$(call each,go test $(RACEFLAG) $(TESTFLAGS) ./...)
 
 race: ## run all tests with the race detector
 	@$(MAKE) test RACE=1
 
 vet: ## gofmt, go vet
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "not gofmt-ed: $$unformatted"; exit 1; fi
-	go vet $(RACEFLAG) ./...
+	$(call each,go vet $(RACEFLAG) ./...)
 
 # Under RACE, what is compiled for the tests is what is looked at.
 lint: vet ## gofmt, go vet, staticcheck, go mod tidy
 	CGO_ENABLED=0 GOBIN=$(CURDIR)/bin go install -trimpath $(STATICCHECK)
-	GOFLAGS="$$(go env GOFLAGS) $(RACEFLAG)" bin/staticcheck ./...
-	go mod tidy -diff
+	$(call each,GOFLAGS="$$(go env GOFLAGS) $(RACEFLAG)" $(CURDIR)/bin/staticcheck ./...)
+	$(call each,go mod tidy -diff)
 
 image: ## make the file system of deploy/docker's image, and run a node in it
 	BMQNODE_IMAGE=1 go test $(RACEFLAG) $(TESTFLAGS) -run 'TheImage|ThePods' ./cmd/bmqnode
@@ -67,7 +70,7 @@ article-live: ## replay the article's four cases on real processes
 	go run $(RACEFLAG) ./cmd/bmqnode replay --live $(call scenario_files,$(ARTICLE))
 
 coordinator: ## kill the leader of the sample application in a loop for a minute, and check what its processes did
-	COORDINATOR_TIME=60s go test $(RACEFLAG) -count=1 -timeout 5m -run TestTheLeaderIsKilledInALoop -v ./examples/coordinator
+	cd examples && COORDINATOR_TIME=60s go test $(RACEFLAG) -count=1 -timeout 5m -run TestTheLeaderIsKilledInALoop -v ./coordinator
 
 alerts: ## raise on real processes every alert that can be raised there
 	ALERTS_LONG=1 go test -count=1 -timeout 5m -run 'TestEachFaultRaisesItsAlert|TestAFastClock' ./cmd/bmqnode

@@ -3,15 +3,15 @@
 // what is assigned to it. Try it in three terminals, and then kill, pause (Ctrl-Z)
 // or end (Ctrl-C) whichever you like, as often as you like:
 //
-//	go run ./examples/coordinator run -voters a,b,c -node a -gossip 127.0.0.1:7410
-//	go run ./examples/coordinator run -voters a,b,c -node b -join 127.0.0.1:7410
-//	go run ./examples/coordinator run -voters a,b,c -node c -join 127.0.0.1:7410
+//	go run ./coordinator run -voters a,b,c -node a -gossip 127.0.0.1:7410
+//	go run ./coordinator run -voters a,b,c -node b -join 127.0.0.1:7410
+//	go run ./coordinator run -voters a,b,c -node c -join 127.0.0.1:7410
 //
 // Each tells where it serves; GET / says what it has in force. To let another node
 // lead, make a file named drain in the data directory of the one that does. At last,
 // see whether ever two of them worked on one partition:
 //
-//	go run ./examples/coordinator check /tmp/coordinator-?/journal
+//	go run ./coordinator check /tmp/coordinator-?/journal
 //
 // # How it is kept safe
 //

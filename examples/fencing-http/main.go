@@ -2,10 +2,10 @@
 // the leader. Try it in four terminals, then kill or pause (Ctrl-Z) the node
 // that writes:
 //
-//	go run ./examples/fencing-http resource
-//	go run ./examples/fencing-http node -voters a,b,c -node a -gossip 127.0.0.1:7410
-//	go run ./examples/fencing-http node -voters a,b,c -node b -join 127.0.0.1:7410
-//	go run ./examples/fencing-http node -voters a,b,c -node c -join 127.0.0.1:7410
+//	go run ./fencing-http resource
+//	go run ./fencing-http node -voters a,b,c -node a -gossip 127.0.0.1:7410
+//	go run ./fencing-http node -voters a,b,c -node b -join 127.0.0.1:7410
+//	go run ./fencing-http node -voters a,b,c -node c -join 127.0.0.1:7410
 //
 // A context that ends in time is not enough. A process may be paused after it has
 // looked at it, for longer than any lease, or its request may be on its way for that

@@ -1,12 +1,12 @@
 // Fencing-sql is a service of which one copy writes to a SQL table: the leader.
-// Try it alone, or three times in three terminals, then kill or pause (Ctrl-Z)
+// In the folder examples, try it alone, or three times in three terminals, then kill or pause (Ctrl-Z)
 // the one that writes:
 //
-//	go run ./examples/fencing-sql
+//	go run ./fencing-sql
 //
-//	go run ./examples/fencing-sql -voters a,b,c -node a -gossip 127.0.0.1:7410
-//	go run ./examples/fencing-sql -voters a,b,c -node b -join 127.0.0.1:7410
-//	go run ./examples/fencing-sql -voters a,b,c -node c -join 127.0.0.1:7410
+//	go run ./fencing-sql -voters a,b,c -node a -gossip 127.0.0.1:7410
+//	go run ./fencing-sql -voters a,b,c -node b -join 127.0.0.1:7410
+//	go run ./fencing-sql -voters a,b,c -node c -join 127.0.0.1:7410
 //
 // A context that ends in time is not enough. A process may be paused after it has
 // looked at it, for longer than any lease: by its garbage collector, its hypervisor,
