@@ -70,7 +70,8 @@ func (n *Node) awaitEnd(ctx context.Context, g *group) error {
 		return fmt.Errorf("%w: %w", errHeldUp, context.Cause(ctx))
 	}
 	if cut {
-		return fmt.Errorf("guarded work had not stopped, so nothing was handed over: %w", context.Cause(ctx))
+		return fmt.Errorf("guarded work had not stopped, so nothing was handed over: %w",
+			context.Cause(ctx))
 	}
 	return nil
 }
@@ -128,16 +129,16 @@ func (n *Node) close() {
 	for _, g := range groups {
 		err = errors.Join(err, n.awaitEnd(ctx, g))
 	}
-	n.call(func() { n.finish(ErrClosed) })
-	err = errors.Join(err, n.leave(ctx))
-	n.end()
+	n.call(func() { n.endElections(ErrClosed) })
+	err = errors.Join(err, n.leaveNetwork(ctx))
+	n.stopDriver()
 	n.closeErr = errors.Join(err, n.releaseDir(ctx))
 	n.cancelClose(nil)
 }
 
-// leave takes the node off the network. The listener closes only after the elections
+// leaveNetwork takes the node off the network. The listener closes only after the elections
 // have stopped: a refused dial is proof of that.
-func (n *Node) leave(ctx context.Context) error {
+func (n *Node) leaveNetwork(ctx context.Context) error {
 	n.stage.Store("its links and its gossip have not ended")
 	err := n.mesh.Close(ctx)
 	if n.gossip != nil {
@@ -155,8 +156,8 @@ func (n *Node) leave(ctx context.Context) error {
 // elections need to know, and where everybody leaves at once nobody answers.
 const leaveTime = 500 * time.Millisecond
 
-// end stops the driver and the persister and waits for them.
-func (n *Node) end() {
+// stopDriver stops the driver and the persister and waits for them.
+func (n *Node) stopDriver() {
 	n.stage.Store(errHeldUp.Error())
 	close(n.quit)
 	<-n.driven
@@ -168,8 +169,8 @@ func (n *Node) end() {
 	}
 }
 
-// endWatch stops the deadline watcher and waits for it.
-func (n *Node) endWatch() {
+// stopWatcher stops the deadline watcher and waits for it.
+func (n *Node) stopWatcher() {
 	close(n.unwatch)
 	<-n.watched
 }
@@ -179,11 +180,11 @@ func (n *Node) endWatch() {
 // deadline of that work.
 func (n *Node) releaseDir(ctx context.Context) error {
 	if n.dead() { // and with the process its work
-		for _, l := range n.cut {
+		for _, l := range n.cutWork {
 			l.e.g.feed(leadership.Release{ID: l.id})
 		}
 	}
-	for _, l := range n.cut {
+	for _, l := range n.cutWork {
 		select {
 		case <-l.Done():
 			continue
@@ -193,14 +194,14 @@ func (n *Node) releaseDir(ctx context.Context) error {
 		case <-l.Done():
 		case <-ctx.Done():
 			var until time.Time
-			for _, l := range n.cut {
+			for _, l := range n.cutWork {
 				if at := l.Deadline(); !l.over() && at.After(until) {
 					until = at
 				}
 			}
 			n.until.Store(&until)
 			go func() {
-				for _, l := range n.cut {
+				for _, l := range n.cutWork {
 					<-l.Done()
 				}
 				_ = n.closeDir() // a failure changes nothing now
@@ -214,7 +215,7 @@ func (n *Node) releaseDir(ctx context.Context) error {
 }
 
 func (n *Node) closeDir() error {
-	n.endWatch()
+	n.stopWatcher()
 	err := n.store.Close()
 	holders.remove(n)
 	close(n.released)
@@ -284,7 +285,7 @@ func (n *Node) openDir(ctx context.Context, disk store.Disk) (*store.Store, erro
 	}
 }
 
-// canceled is the context of those who do not wait.
+// canceled is the context of calls that do not wait.
 var canceled = func() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

@@ -63,34 +63,19 @@ const openTime = 10 * time.Second
 // open takes part in an election whose name is reserved. If the disk does not answer
 // before ctx ends, the name stays reserved until it does.
 func (n *Node) open(ctx context.Context, name string, cfg ElectionConfig) (*group, error) {
-	type opened struct {
-		g     *group
-		start elector.Start
-		err   error
-	}
-	ready := make(chan opened, 1)
+	var g *group
+	ready := make(chan error, 1)
 	go func() {
 		// An election of that name may just have been closed: its last term must be
 		// on disk before it is read, or a vote could be given twice.
-		n.persister.settle()
-		g, start, err := n.newGroup(name, cfg)
-		ready <- opened{g, start, err}
+		n.persister.flush()
+		var err error
+		g, err = n.newGroup(name, cfg)
+		ready <- err
 	}()
+	var err error
 	select {
-	case o := <-ready:
-		err := o.err
-		if !n.call(func() {
-			delete(n.opening, name)
-			if err == nil && n.Err() != nil {
-				err = n.Err()
-			}
-			if err == nil {
-				n.enter(o.g, o.start)
-			}
-		}) {
-			err = ErrClosed
-		}
-		return o.g, err
+	case err = <-ready:
 	case <-ctx.Done():
 		go func() {
 			<-ready
@@ -98,6 +83,19 @@ func (n *Node) open(ctx context.Context, name string, cfg ElectionConfig) (*grou
 		}()
 		return nil, fmt.Errorf("the disk has not answered within %s", openTime)
 	}
+	entered := n.call(func() {
+		delete(n.opening, name)
+		if err == nil {
+			err = n.Err()
+		}
+		if err == nil {
+			n.enterElection(g)
+		}
+	})
+	if !entered {
+		return nil, ErrClosed
+	}
+	return g, err
 }
 
 // ErrNotOpen means that no election of that name is open on this node.

@@ -17,6 +17,7 @@ import (
 // by the lock.
 type group struct {
 	name      string
+	term      lsn.Term // that the disk knew at first
 	machine   *elector.Machine
 	tick      timer    // when the machine wants a tick
 	leads     lsn.Term // the term that the sequencer issues for; 0 if this node does not lead
@@ -48,20 +49,20 @@ type group struct {
 	dropped  bool            // it is to be forgotten once it has ended
 }
 
-// newGroup returns an election and the input that starts it.
-func (n *Node) newGroup(name string, cfg ElectionConfig) (*group, elector.Start, error) {
+// newGroup returns an election that is still to be entered.
+func (n *Node) newGroup(name string, cfg ElectionConfig) (*group, error) {
 	machine, err := elector.New(n.cfg.elector(cfg))
 	if err != nil {
-		return nil, elector.Start{}, err
+		return nil, err
 	}
 	term, err := n.store.Group(name)
 	if err != nil {
-		return nil, elector.Start{}, err
+		return nil, err
 	}
 	n.log.Debug("election opened", "group", name, "term", term)
 	g := &group{
-		name: name, machine: machine, measure: groupMeasure{lease: cfg.Timing.Lease},
-		promise:      cfg.Timing.Promise(),
+		name: name, term: term, machine: machine,
+		measure: groupMeasure{lease: cfg.Timing.Lease}, promise: cfg.Timing.Promise(),
 		notCandidate: cfg.NotCandidate || !slices.Contains(n.cfg.Voters, n.cfg.Node),
 		gone:         make(chan struct{}),
 		now:          n.now, watcher: n.watcher,
@@ -71,16 +72,16 @@ func (n *Node) newGroup(name string, cfg ElectionConfig) (*group, elector.Start,
 		Margin: cfg.StopMargin, Lease: cfg.Timing.Lease,
 	})
 	g.tick, g.deadline = timer{g: g, index: -1}, timer{g: g, index: -1}
-	return g, elector.Start{Term: term}, nil
+	return g, nil
 }
 
-// enter begins to take part in an election. It runs on the driver, or before it.
-func (n *Node) enter(g *group, start elector.Start) {
+// enterElection begins to take part in an election. It runs on the driver, or before it.
+func (n *Node) enterElection(g *group) {
 	n.groups[g.name] = g
 	n.ticks.set(&g.tick, elector.Never)
 	g.feed(leadership.Tick{}) // a lone voter that awaits its campaign is not to stand at once
 	n.stepRequests(g)
-	n.step(g, start)
+	n.step(g, elector.Start{Term: g.term})
 	for _, peer := range slices.Sorted(maps.Keys(n.up)) {
 		n.step(g, elector.LinkUp{Peer: peer})
 	}
@@ -92,13 +93,13 @@ func (n *Node) leaveElection(g *group) {
 	state, holder, dropped := g.life.State(), g.holder, g.dropped
 	g.mu.Unlock()
 	if state.Phase.Working() {
-		n.cut = append(slices.DeleteFunc(n.cut, (*Leadership).over), holder)
+		n.cutWork = append(slices.DeleteFunc(n.cutWork, (*Leadership).over), holder)
 	}
 	close(g.gone)
 	if dropped {
 		delete(n.groups, g.name)
 		n.ticks.remove(&g.tick)
-		n.persister.leave(g.name)
+		n.persister.close(g.name)
 		n.closed[g.name] = g
 		n.forgetReleased()
 	}

@@ -34,7 +34,7 @@ type Event struct {
 }
 
 // Subscription delivers a node's events in order. A subscriber that is slow
-// loses the oldest ones, never the newest: its last word is never stale.
+// loses the oldest ones, never the newest: the last event that it gets is never stale.
 type Subscription struct {
 	events chan Event
 	group  string // whose events; "" for all
@@ -111,8 +111,8 @@ func (h *hub) remove(s *Subscription) {
 	}
 }
 
-// figures are how many events were missed, and how many subscriptions are open.
-func (h *hub) figures() (missed uint64, open int) {
+// counts are how many events were missed, and how many subscriptions are open.
+func (h *hub) counts() (missed uint64, open int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.missed, len(h.subs)
@@ -145,7 +145,8 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	if err == nil {
 		err = ErrClosed
 	}
-	return Leader{}, fmt.Errorf("leader of election %q as node %s sees it: %w", e.g.name, e.n.cfg.Node, err)
+	return Leader{}, fmt.Errorf("leader of election %q as node %s sees it: %w",
+		e.g.name, e.n.cfg.Node, err)
 }
 
 // Observe yields the leader that this node is or follows, at first the present one,
@@ -156,80 +157,63 @@ func (e *Election) Observe(ctx context.Context) iter.Seq[Leader] {
 	return func(yield func(Leader) bool) {
 		sub := e.Subscribe(1) // holds the newest event
 		defer sub.Close()
-		now, open := e.leader(ctx)
-		if !open || !yield(now) {
+		var now Leader
+		err := e.do(ctx, func() error {
+			s := e.g.machine.Status()
+			now = asLeader(s.Leader, s.Term)
+			return nil
+		})
+		if err != nil || !yield(now) {
 			return
 		}
 		for {
-			next, ok := e.next(ctx, sub)
-			switch {
-			case !ok:
+			select {
+			case event, ok := <-sub.Events():
+				if !ok || ctx.Err() != nil {
+					return
+				}
+				next := asLeader(event.Leader, event.Term)
+				if next != now && !yield(next) {
+					return
+				}
+				now = next
+			case <-e.g.gone:
 				return
-			case next == now:
-			case !yield(next):
+			case <-ctx.Done():
 				return
 			}
-			now = next
 		}
 	}
 }
 
-// leader is the leader as of now; open is false if the election is closed, or ctx
-// has ended.
-func (e *Election) leader(ctx context.Context) (now Leader, open bool) {
-	var l Leader
-	err := e.do(ctx, func() error {
-		s := e.g.machine.Status()
-		l = perceived(s.Leader, s.Term)
-		return nil
-	})
-	if err != nil {
-		return Leader{}, false
-	}
-	return l, true
-}
-
-// next waits for the next event of an open election.
-func (e *Election) next(ctx context.Context, sub *Subscription) (Leader, bool) {
-	select {
-	case event, ok := <-sub.Events():
-		return perceived(event.Leader, event.Term), ok && ctx.Err() == nil
-	case <-e.g.gone:
-	case <-ctx.Done():
-	}
-	return Leader{}, false
-}
-
-// perceived forgets the term of no leader, which is nobody's.
-func perceived(id NodeID, term lsn.Term) Leader {
+// asLeader leaves the term out if there is no leader.
+func asLeader(id NodeID, term lsn.Term) Leader {
 	if id == "" {
 		return Leader{}
 	}
 	return Leader{id, term}
 }
 
-// report tells people and subscribers what a step brought about.
+// report logs what a step led to, and lets subscribers know.
 func (n *Node) report(g *group, e *elector.Effects) {
 	for _, t := range e.Transitions {
-		n.log.Info("transition", fields(g, t)...)
+		fields := []any{
+			"group", g.name, "term", t.Term,
+			"from", t.From.String(), "to", t.To.String(), "reason", t.Reason.String(),
+		}
+		if t.Leader != "" {
+			fields = append(fields, "leader", t.Leader)
+		}
+		if t.Peer != "" {
+			fields = append(fields, "peer", t.Peer)
+		}
+		n.log.Info("transition", fields...)
 		g.since = time.Now()
 		n.hub.publish(Event{Group: g.name, Time: g.since, Transition: t})
 	}
 	if e.Anomaly.Kind != elector.AnomalyNone {
 		n.reportAnomaly(g, e.Anomaly)
 	}
-}
-
-// fields are those of a transition that mean something.
-func fields(g *group, t elector.Transition) []any {
-	all := []any{"group", g.name, "term", t.Term, "from", t.From.String(), "to", t.To.String(), "reason", t.Reason.String()}
-	if t.Leader != "" {
-		all = append(all, "leader", t.Leader)
-	}
-	if t.Peer != "" {
-		all = append(all, "peer", t.Peer)
-	}
-	return all
 }
 
 // anomalyQuiet is how long one kind of anomaly from one peer is not logged
@@ -254,7 +238,8 @@ func (n *Node) reportAnomaly(g *group, a elector.Anomaly) {
 		if a.Kind == elector.AnomalyTwoLeaders {
 			log = n.log.Error
 		}
-		log("anomaly", "group", g.name, "kind", a.Kind.String(), "peer", a.Peer, "term", a.Term, "message", a.Msg.String())
+		log("anomaly", "group", g.name, "kind", a.Kind.String(), "peer", a.Peer,
+			"term", a.Term, "message", a.Msg.String())
 	}
 	if a.Kind == elector.AnomalyAbsurdTerm {
 		n.mesh.Disconnect(a.Peer, fmt.Sprintf("%s with the absurd term %d", a.Msg, a.Term))

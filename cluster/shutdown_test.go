@@ -378,7 +378,7 @@ func TestWorkThatWasCutOffAndHasStoppedIsForgotten(t *testing.T) {
 			require.ErrorContains(t, e.Close(canceled), "guarded work had not stopped")
 			l.Release()
 		}
-		w.nodes["a"].call(func() { require.Len(t, w.nodes["a"].cut, 1) })
+		w.nodes["a"].call(func() { require.Len(t, w.nodes["a"].cutWork, 1) })
 		w.closeAll()
 	})
 }

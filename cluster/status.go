@@ -185,18 +185,29 @@ var workNames = map[leadership.Phase]string{
 
 func (n *Node) groupStatus(g *group, members []MemberStatus) GroupStatus {
 	s, life, now := g.machine.Status(), g.state(), n.now()
-	st := GroupStatus{
-		Group: g.name, Role: s.Role.String(), Term: s.Term, Leader: s.Leader, LSN: s.LSN,
+	return GroupStatus{
+		Group: g.name, Role: s.Role.String(), Term: s.Term, Leader: s.Leader, LSN: g.newestLSN(s),
 		Supporters: s.Supporters, Voters: n.cfg.Voters, Quorum: s.Quorum,
-		Since: seconds(time.Since(g.since)), Leading: g.leading(now),
+		Since: seconds(time.Since(g.since)), Leading: g.leading(now), LeaseLeft: g.leaseLeft(now),
 		Explanation: n.withEmergencies(explain(s, g.aside(s, now), n.cfg, members, now)),
-		Work:        workNames[life.Phase], Unfit: life.Unfit, RestLeft: seconds(max(s.RestEnd.Sub(now), 0)),
+		Work:        workNames[life.Phase], Unfit: life.Unfit,
+		RestLeft: seconds(max(s.RestEnd.Sub(now), 0)),
 	}
-	if newest := g.sequencer.Newest(); newest.Compare(st.LSN) > 0 {
-		st.LSN = newest
+}
+
+// newestLSN is the newest that was issued here or heard of.
+func (g *group) newestLSN(s elector.Status) lsn.LSN {
+	if newest := g.sequencer.Newest(); newest.Compare(s.LSN) > 0 {
+		return newest
 	}
-	if st.Leading && s.LeaseEnd != elector.Never {
-		st.LeaseLeft = seconds(s.LeaseEnd.Sub(now))
+	return s.LSN
+}
+
+// leaseLeft is what is left of a valid lease; 0 if this node does not lead or needs none.
+func (g *group) leaseLeft(now elector.Time) Seconds {
+	end := elector.Time(g.leaseEnd.Load())
+	if end <= now || end == elector.Never {
+		return 0
 	}
-	return st
+	return seconds(end.Sub(now))
 }

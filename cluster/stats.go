@@ -65,6 +65,9 @@ type Answers struct {
 	No  map[scouting.Cause]uint64 // by cause; every cause is there
 }
 
+// clone returns a copy that shares nothing.
+func (a Answers) clone() Answers { return Answers{a.Yes, maps.Clone(a.No)} }
+
 // Histogram is how values are spread over buckets.
 type Histogram struct {
 	Bounds []float64 // upper bounds of the buckets, inclusive, rising
@@ -83,7 +86,7 @@ func (n *Node) Stats() Stats {
 		InboxLength: len(n.inbox), StoreWrite: Histogram(m.writes.Snapshot()),
 	}
 	st.VotersReachable, _ = reach(n.cfg, n.memberStatus())
-	st.MissedEvents, st.Subscriptions = n.hub.figures()
+	st.MissedEvents, st.Subscriptions = n.hub.counts()
 	if began := time.Duration(m.writing.Load()); began != 0 {
 		st.StoreWriting = seconds(n.age() - began)
 	}
@@ -91,9 +94,9 @@ func (n *Node) Stats() Stats {
 		st.Phases[p] = Histogram(m.phases[p].Snapshot())
 	}
 	n.view(func() {
-		st.LeaderChanges = m.leaderChanges()
-		st.ScoutingGiven, st.ScoutingReceived = m.tally(scoutingQuestion, given), m.tally(scoutingQuestion, received)
-		st.VotesGiven, st.VotesReceived = m.tally(voteQuestion, given), m.tally(voteQuestion, received)
+		st.LeaderChanges = maps.Clone(m.changes)
+		st.ScoutingGiven, st.ScoutingReceived = m.scouting.given.clone(), m.scouting.received.clone()
+		st.VotesGiven, st.VotesReceived = m.votes.given.clone(), m.votes.received.clone()
 		for _, name := range slices.Sorted(maps.Keys(n.groups)) {
 			st.Elections = append(st.Elections, n.electionStats(n.groups[name]))
 		}
@@ -103,32 +106,9 @@ func (n *Node) Stats() Stats {
 
 func (n *Node) electionStats(g *group) ElectionStats {
 	s, now := g.machine.Status(), n.now()
-	st := ElectionStats{
-		Group: g.name, Role: s.Role, Leader: s.Leader, Term: s.Term, LSN: s.LSN, Quorum: s.Quorum,
-		Leading: g.leading(now), Leaderships: g.measure.leaderships, WorkOverdue: g.state().Phase == leadership.Overdue,
+	return ElectionStats{
+		Group: g.name, Role: s.Role, Leader: s.Leader, Term: s.Term, LSN: g.newestLSN(s),
+		Quorum: s.Quorum, Leading: g.leading(now), LeaseLeft: g.leaseLeft(now),
+		Leaderships: g.measure.leaderships, WorkOverdue: g.state().Phase == leadership.Overdue,
 	}
-	if newest := g.sequencer.Newest(); newest.Compare(st.LSN) > 0 {
-		st.LSN = newest
-	}
-	if st.Leading && s.LeaseEnd != elector.Never {
-		st.LeaseLeft = seconds(s.LeaseEnd.Sub(now))
-	}
-	return st
-}
-
-func (m *measure) leaderChanges() map[elector.Reason]uint64 {
-	all := map[elector.Reason]uint64{}
-	for r := elector.Started; r <= lastReason; r++ {
-		all[r] = m.changes[r]
-	}
-	return all
-}
-
-func (m *measure) tally(question, direction int) Answers {
-	counts := &m.answers[question][direction]
-	a := Answers{Yes: counts[scouting.CauseNone], No: map[scouting.Cause]uint64{}}
-	for c := scouting.CauseLeader; c <= lastAnswer; c++ {
-		a.No[c] = counts[c]
-	}
-	return a
 }
