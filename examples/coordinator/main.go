@@ -1,169 +1,155 @@
-// Coordinator is a service whose processes share out partitions among themselves:
-// the leader assigns each to one process that is alive, and every process works on
-// what is assigned to it. Try it in three terminals, and then kill, pause (Ctrl-Z)
-// or end (Ctrl-C) whichever you like, as often as you like:
+// Coordinator is a service whose processes share out partitions: the leader assigns
+// each partition to one live process. In the folder examples, try it in three
+// terminals, then kill, pause (Ctrl-Z) or end (Ctrl-C) whichever you like:
 //
-//	go run ./coordinator run -voters a,b,c -node a -gossip 127.0.0.1:7410
-//	go run ./coordinator run -voters a,b,c -node b -join 127.0.0.1:7410
-//	go run ./coordinator run -voters a,b,c -node c -join 127.0.0.1:7410
+//	go run ./coordinator -node a a=127.0.0.1:7411 b=127.0.0.1:7412 c=127.0.0.1:7413  # or b, or c
 //
-// Each tells where it serves; GET / says what it has in force. To let another node
-// lead, make a file named drain in the data directory of the one that does. At last,
-// see whether ever two of them worked on one partition:
-//
-//	go run ./coordinator check /tmp/coordinator-?/journal
-//
-// # How it is kept safe
-//
-// Workers ask the leader, a few times within a grant. An answer lets a worker work on
-// some partitions until one grant after it had asked, so a worker that hears nothing
-// stops by itself. A leader gives a partition to another worker only when the one
-// before says that it has stopped, or when its grant has expired, with a twentieth
-// more for clocks that disagree. Each assignment has an LSN; a worker keeps the
-// newest for each partition on disk before it heeds it, and heeds none that is not
-// newer. What a worker was granted by one leader the next one finds out by its
-// questions, and waits out one grant before it gives anything to anybody.
-//
-// A process that is paused between looking at the clock and acting acts late. Here,
-// acts are lines in the process's own journal. If what you do can be seen by others,
-// send the assignment's LSN along, and let the other end keep an lsn.Fence: see
-// examples/fencing-sql and examples/fencing-http. Go's clock does not count the time
-// that a machine sleeps: where machines do, take one that does.
+// A worker asks the leader several times within a grant. The answer lets it work until
+// one grant after it asked, so a worker that hears nothing stops by itself. A leader
+// gives a partition to another worker when the one before said that it has stopped, or
+// when its grant has expired. A new leader first waits until every grant of earlier
+// leaders has expired; workers tell it what they work on, so their work goes on.
 package main
 
 import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
-	"io"
 	"net"
-	"net/http"
+	"net/rpc"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
-
 	"github.com/bmqelect/bmqelect/cluster"
-	"github.com/bmqelect/bmqelect/examples/coordinator/audit"
+	"github.com/hashicorp/go-hclog"
 )
 
-// grace is the time to leave in good order.
-const grace = 5 * time.Second
-
 func main() {
+	name := flag.String("node", "", "name of this node; the arguments are NODE=GOSSIPADDRESS of all")
+	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	log := hclog.New(&hclog.LoggerOptions{})
-	if err := command(ctx, os.Args[1:], log); err != nil && !errors.Is(err, flag.ErrHelp) {
-		log.Error("end", "error", err)
+	log := hclog.New(&hclog.LoggerOptions{JSONFormat: true, Output: os.Stdout})
+	if err := run(ctx, config(*name, flag.Args()), log); err != nil {
+		log.Error("stopped", "error", err)
 		os.Exit(1)
 	}
 }
 
-func command(ctx context.Context, args []string, log hclog.Logger) error {
-	switch {
-	case len(args) > 0 && args[0] == "run":
-		c, err := parse(args[1:])
-		if err != nil {
-			return err
+func config(name string, nodes []string) cluster.Config {
+	dir := filepath.Join(os.TempDir(), "coordinator-"+name)
+	c := cluster.Config{Node: cluster.NodeID(name), MeshAddr: "127.0.0.1:0", DataDir: dir}
+	for _, node := range nodes {
+		voter, address, _ := strings.Cut(node, "=")
+		c.Voters, c.Join = append(c.Voters, cluster.NodeID(voter)), append(c.Join, address)
+		if voter == name {
+			c.GossipAddr = address
 		}
-		return serve(ctx, c, log.With("node", c.cluster.Node))
-	case len(args) > 1 && args[0] == "check":
-		return check(os.Stdout, args[1:])
 	}
-	return errors.New(`want "run" with its flags (-h lists them), or "check" with the journals of all processes`)
+	return c // Start says what is wrong with it
 }
 
-// check reads journals, tells what they show, and fails if that is what must not be.
-func check(w io.Writer, files []string) error {
-	var journals [][]audit.Line
-	for _, file := range files {
-		lines, err := audit.Read(file)
-		if err != nil {
-			return err
-		}
-		journals = append(journals, lines)
-	}
-	report := audit.Check(journals...)
-	for _, problem := range report.Problems {
-		fmt.Fprintln(w, problem)
-	}
-	fmt.Fprintf(w, "%d terms, %d assignments, %d of them in force, %d acts, %d problems\n",
-		report.Terms, report.Assigned, report.Begun, report.Worked, len(report.Problems))
-	if len(report.Problems) > 0 {
-		return fmt.Errorf("the journals show %d problems", len(report.Problems))
-	}
-	return nil
-}
-
-// serve is one process of the service, until ctx ends.
-func serve(ctx context.Context, c config, log hclog.Logger) (err error) {
-	listener, err := net.Listen("tcp", c.http)
+// run is one process of the service, until ctx ends.
+func run(ctx context.Context, c cluster.Config, log hclog.Logger) error {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
 	defer listener.Close()
-	c.cluster.AdminAddr = listener.Addr().String()
-	p, err := open(ctx, c, log)
+	c.AdminAddr = listener.Addr().String() // every member learns it
+	c.Election.AwaitCampaign = true        // a node that cannot answer yet must not lead
+	node, err := cluster.Start(ctx, c)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, p.close()) }()
-	server := &http.Server{Handler: handler(p), ReadTimeout: c.grant, WriteTimeout: c.grant}
-	defer server.Close()
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
+	s := &service{node: node, log: log.With("node", c.Node)}
+	s.ask = s.askByNetwork
+	err = rpc.RegisterName("leader", s)
+	go rpc.Accept(listener)
+	return errors.Join(err, s.run(ctx), node.Close(context.Background()))
+}
+
+type service struct {
+	node   *cluster.Node
+	leader atomic.Pointer[leader] // nil while this node does not lead
+	ask    func(leader cluster.NodeID, q Question, granted *Tokens) error
+	log    hclog.Logger
+}
+
+// run takes part until ctx ends, or the node does.
+func (s *service) run(ctx context.Context) error {
+	w := &worker{node: s.node.Status().Node, log: s.log, working: Tokens{}, ended: Tokens{}}
+	ran := make(chan error, 1)
 	go func() {
-		defer stop() // a process that cannot be asked is of no use
-		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			log.Error("cannot be asked any more", "error", err)
-		}
+		ran <- s.node.Default().Run(ctx, cluster.Callbacks{
+			OnStartedLeading: func(ctx context.Context, l *cluster.Leadership) {
+				opens, asked := time.Now().Add(expiry), map[cluster.NodeID]time.Time{}
+				s.leader.Store(&leader{token: l.NextLSN, log: s.log, opens: opens, asked: asked})
+				<-ctx.Done()
+				s.leader.Store(nil)
+			},
+		})
 	}()
-	log.Info("started", "http", c.cluster.AdminAddr, "gossip", p.node.Status().GossipAddr)
-	return p.run(ctx)
+	for tick := time.Tick(grant / 5); ; {
+		select {
+		case <-tick:
+			if err := s.consult(ctx, w); err != nil {
+				s.log.Warn("no answer", "error", err) // without one the grant expires
+			}
+			w.work()
+		case err := <-ran:
+			if errors.Is(err, context.Canceled) {
+				err = nil
+			}
+			return err
+		}
+	}
 }
 
-// open puts a process together.
-func open(ctx context.Context, c config, log hclog.Logger) (*process, error) {
-	node, err := cluster.Start(ctx, c.cluster)
-	if err != nil {
-		return nil, err
-	}
-	p := &process{node: node, every: c.every, log: log}
-	if err := p.furnish(c, &http.Client{Timeout: c.grant}); err != nil {
-		return nil, errors.Join(err, node.Close(ctx))
-	}
-	return p, nil
-}
-
-// furnish opens what the process keeps in the node's data directory: the node has
-// made it, and lets no other process in.
-func (p *process) furnish(c config, client *http.Client) error {
-	dir := c.cluster.DataDir
-	fences, err := openFences(filepath.Join(dir, "fences.json"), c.partitions)
-	if err != nil {
-		return err
-	}
-	journal, err := audit.Open(filepath.Join(dir, "journal"), c.cluster.Node)
-	if err != nil {
-		return err
-	}
-	p.hold = newHold(c.cluster.Node, journal, fences)
-	p.office = &office{journal: journal, partitions: c.partitions, grant: c.grant, log: p.log}
-	p.ask = askByHTTP(p.node, client)
-	p.health = func() error {
-		return errors.Join(p.hold.health(), drained(filepath.Join(dir, "drain")))
-	}
-	return nil
-}
-
-// close ends the node, which leads no more, and closes the journal.
-func (p *process) close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), grace)
+// consult asks the leader once, and lets the worker follow its answer.
+func (s *service) consult(ctx context.Context, w *worker) error {
+	q, asked, granted := w.question(), time.Now(), Tokens{}
+	ctx, cancel := context.WithTimeout(ctx, grant/5)
 	defer cancel()
-	return errors.Join(p.node.Close(ctx), p.hold.journal.Close())
+	leader, err := s.node.Default().Leader(ctx)
+	if err == nil {
+		err = s.ask(leader.Node, q, &granted)
+	}
+	if err == nil {
+		w.follow(granted, asked.Add(grant))
+	}
+	return err
+}
+
+func (s *service) askByNetwork(leader cluster.NodeID, q Question, granted *Tokens) error {
+	st := s.node.Status()
+	address := st.AdminAddr
+	for _, m := range st.Members {
+		if m.Node == leader {
+			address = m.AdminAddr
+		}
+	}
+	conn, err := net.DialTimeout("tcp", address, grant/5)
+	if err != nil {
+		return err
+	}
+	client := rpc.NewClient(conn)
+	defer client.Close()
+	_ = conn.SetDeadline(time.Now().Add(grant / 5))
+	return client.Call("leader.Answer", q, granted)
+}
+
+// Answer tells a worker what it may work on, if this node leads.
+func (s *service) Answer(q Question, granted *Tokens) (err error) {
+	l := s.leader.Load()
+	if l == nil {
+		return errors.New("this node does not lead")
+	}
+	*granted, err = l.answer(q)
+	return err
 }

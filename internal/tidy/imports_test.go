@@ -31,24 +31,22 @@ var (
 		"github.com/getkin/kin-openapi",
 	}
 	world = []string{"math/rand", "crypto/rand", "os", "net", "log", "syscall", "sync", "context", "io", "unsafe"}
-	tools = []string{module + "/internal/lab/scenario", module + "/internal/daemon/admin", module + "/internal/daemon/console", module + "/internal/daemon/procs", module + "/internal/daemon/sdnotify", module + "/internal/daemon/guard", module + "/internal/daemon/metrics", module + "/internal/daemon/doctor"}
 )
+
+// floors are the house from top to bottom. A package imports what is on its own floor or
+// below; of two folders that hold a package, the longer is its floor.
+var floors = []string{
+	"internal/tidy", "examples", "cmd", "internal/lab", "internal/daemon", "cluster/clustertest", "cluster/recovery", "cluster",
+	"cluster/internal", "internal/store", "netmesh", "elector", "scouting", "lsn", "internal/base",
+}
 
 var bans = []ban{
 	{"scouting", world, "the core is pure: entropy and effects come and go as data, one goroutine owns it", true, ""},
 	{"elector", world, "the core is pure: entropy and effects come and go as data, one goroutine owns it", true, ""},
-	{"lsn", []string{module + "/scouting", module + "/elector"}, "imports run one way", false, ""},
-	{"scouting", []string{module + "/elector"}, "imports run one way", false, ""},
-	{"netmesh", []string{module + "/cluster"}, "the mesh carries frames and knows no node", false, ""},
-	{"netmesh", tools, "a library does not know the tools around it", false, ""},
-	{"cluster", tools, "whoever embeds a node embeds no tools", false, ""},
 	{"cluster", []string{"github.com/prometheus"}, "whoever embeds a node chooses the metrics library: Stats has the figures", false, ""},
 	{"cluster", []string{"github.com/spf13"}, "whoever embeds a node embeds no command line", false, ""},
-	{"internal/base/clock", []string{module + "/netmesh", module + "/cluster"}, "the clock is below all that tells time by it", false, ""},
-	{"internal/store", []string{module + "/netmesh", module + "/cluster"}, "the disk knows nothing of the network", false, ""},
-	{"internal/daemon/guard", []string{module + "/elector", module + "/netmesh", module + "/cluster"}, "the guard knows processes and deadlines: what it must survive it does not import", false, ""},
 	{"internal/lab/sim", []string{module + "/netmesh", module + "/cluster", "net", "os"}, "the simulator is the core on a virtual network: nothing real in it", false, ""},
-	{"", []string{module + "/cmd"}, "commands are thin: what another package needs belongs below", false, ""},
+	{"internal/daemon/guard", []string{module + "/elector", module + "/netmesh", module + "/cluster"}, "the guard knows processes and deadlines: what it must survive it does not import", false, ""},
 	{"", testLibraries, "users' binaries must not carry test code", false, "cluster/clustertest"},
 }
 
@@ -57,8 +55,39 @@ var coreOnly = []string{"lsn", "scouting", "elector"}
 
 func TestImportsRunOneWay(t *testing.T) {
 	files := goFiles(t, repository())
+	require.Empty(t, upwardImports(files))
 	require.Empty(t, bannedImports(files))
 	require.Empty(t, foreignImports(files))
+}
+
+// upwardImports returns a line for each import of a higher floor, and for each package
+// that is on none.
+func upwardImports(files []goFile) (broken []string) {
+	for from, imports := range importGraph(files) {
+		low := floorOf(from)
+		if low < 0 {
+			broken = append(broken, from+" is on no floor: add its folder to floors")
+		}
+		for _, to := range imports {
+			if high := floorOf(to); high >= 0 && high < low {
+				broken = append(broken, fmt.Sprintf("%s imports %s: %s is below %s",
+					from, to, floors[low], floors[high]))
+			}
+		}
+	}
+	slices.Sort(broken)
+	return broken
+}
+
+// floorOf is the index of a package's floor; -1 if it has none.
+func floorOf(pkg string) int {
+	floor := -1
+	for i, folder := range floors {
+		if within(pkg, module+"/"+folder) && (floor < 0 || len(folder) > len(floors[floor])) {
+			floor = i
+		}
+	}
+	return floor
 }
 
 // bannedImports returns a line for each ban that is broken.
@@ -151,16 +180,16 @@ func TestBansAreNoticed(t *testing.T) {
 		files map[string]string
 		want  string
 	}{
-		"upward": {
-			map[string]string{"netmesh/a.go": "package netmesh; import _ \"" + module + "/cluster\""},
-			"netmesh -> " + module + "/cluster: the mesh carries frames",
+		"not allowed": {
+			map[string]string{"cluster/a.go": "package cluster; import _ \"github.com/spf13/cobra\""},
+			"cluster -> github.com/spf13/cobra: whoever embeds a node embeds no command line",
 		},
 		"through another": {
 			map[string]string{
-				"netmesh/a.go":    "package netmesh; import _ \"" + module + "/internal/x\"",
-				"internal/x/x.go": "package x; import _ \"" + module + "/cluster/internal/gossip\"",
+				"cluster/a.go":            "package cluster; import _ \"" + module + "/cluster/internal/x\"",
+				"cluster/internal/x/x.go": "package x; import _ \"github.com/prometheus/client_golang\"",
 			},
-			"netmesh -> " + module + "/internal/x -> " + module + "/cluster/internal/gossip: ",
+			"cluster -> " + module + "/cluster/internal/x -> github.com/prometheus/client_golang: ",
 		},
 		"on another system": {
 			map[string]string{"elector/a_plan9.go": "package elector; import _ \"math/rand/v2\""},
@@ -175,6 +204,24 @@ func TestBansAreNoticed(t *testing.T) {
 		require.NotEmpty(t, got, name)
 		require.Contains(t, strings.Join(got, "\n"), c.want, name)
 	}
+}
+
+func TestUpwardImportsAreNoticed(t *testing.T) {
+	imports := func(path string) string { return "package a; import _ \"" + module + "/" + path + "\"" }
+	require.Empty(t, upwardImports(goFiles(t, tree(map[string]string{
+		"cluster/a.go": imports("cluster/internal/x"), "internal/lab/a/a.go": imports("internal/daemon/b"),
+		"cluster/a_test.go": imports("cluster/clustertest"),
+	}))))
+	for from, to := range map[string]string{
+		"netmesh": "cluster", "cluster/internal/x": "cluster", "cluster": "cluster/clustertest",
+		"internal/base/x": "lsn", "internal/daemon/a": "internal/lab/b", "elector": "netmesh/fault",
+	} {
+		got := upwardImports(goFiles(t, tree(map[string]string{from + "/a.go": imports(to)})))
+		require.Len(t, got, 1, from)
+		require.Contains(t, got[0], from+" imports "+module+"/"+to)
+	}
+	got := upwardImports(goFiles(t, tree(map[string]string{"internal/attic/a.go": "package a"})))
+	require.Equal(t, []string{module + "/internal/attic is on no floor: add its folder to floors"}, got)
 }
 
 func TestForeignImportsAreNoticed(t *testing.T) {
