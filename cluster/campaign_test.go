@@ -14,7 +14,7 @@ import (
 
 func TestCampaignsThatCannotBe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o, l := startedOffice(t)
+		o, l := startedContest(t)
 		leader, follower := l.e, o.nodes[o.others(l.node())[0]].Default()
 
 		_, err := leader.Campaign(t.Context())
@@ -77,7 +77,7 @@ func TestWaitingCampaignsEndWithTheElection(t *testing.T) {
 
 func TestResignHandsOverAndStaysBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o, l := startedOffice(t)
+		o, l := startedContest(t)
 		id := l.node().cfg.Node
 		require.NoError(t, l.e.Resign(t.Context()))
 		require.Equal(t, elector.Resigned, l.Reason())

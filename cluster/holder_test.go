@@ -81,7 +81,7 @@ func TestAnElectionIsClosedAsSoonAsTheWorkOfItsRunHasStopped(t *testing.T) {
 
 func TestNothingIsHandedOverForAContextThatHasEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o, l := startedOffice(t)
+		o, l := startedContest(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		require.ErrorIs(t, l.e.Transfer(ctx, ""), context.Canceled)
@@ -122,7 +122,7 @@ func TestDoneIsClosedWithoutALease(t *testing.T) {
 
 func TestStuckWorkIsWaitedForOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o, l := startedOffice(t)
+		o, l := startedContest(t)
 		l.giveUp()
 		<-l.Done()
 		began := time.Now()
@@ -218,7 +218,7 @@ func TestAnElectionIsNotOpenedAgainBesideItsOldWork(t *testing.T) {
 
 func TestASecondCloseCanHurryTheFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o, l := startedOffice(t)
+		o, l := startedContest(t)
 		first := make(chan error, 1)
 		go func() { first <- l.node().Close(context.Background()) }()
 		<-l.Context().Done()

@@ -10,7 +10,7 @@ import (
 // write runs goes into one transaction after it.
 type persister struct {
 	write func(terms map[string]lsn.Term) error      // durable when it returns
-	done  func(terms map[string]lsn.Term, err error) // called after each write, on the persister's goroutine
+	done  func(terms map[string]lsn.Term, err error) // called here after each write
 	// forget drops the terms of elections that were closed, after all that was asked
 	// for them before is written; it does not wait for the disk.
 	forget func(groups ...string)

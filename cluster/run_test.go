@@ -289,7 +289,7 @@ func TestALeaderFoundAgainIsNotNew(t *testing.T) {
 // old one stays ended.
 func TestLeadershipLostAndRegainedBetweenTwoLooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o, l := startedOffice(t)
+		o, l := startedContest(t)
 		e := l.e
 		before, err := e.Leader(t.Context())
 		require.NoError(t, err)

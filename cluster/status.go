@@ -189,7 +189,7 @@ func (n *Node) groupStatus(g *group, members []MemberStatus) GroupStatus {
 		Group: g.name, Role: s.Role.String(), Term: s.Term, Leader: s.Leader, LSN: g.newestLSN(s),
 		Supporters: s.Supporters, Voters: n.cfg.Voters, Quorum: s.Quorum,
 		Since: seconds(time.Since(g.since)), Leading: g.leading(now), LeaseLeft: g.leaseLeft(now),
-		Explanation: n.withEmergencies(explain(s, g.aside(s, now), n.cfg, members, now)),
+		Explanation: n.withEmergencies(explain(s, g.notStanding(s, now), n.cfg, members, now)),
 		Work:        workNames[life.Phase], Unfit: life.Unfit,
 		RestLeft: seconds(max(s.RestEnd.Sub(now), 0)),
 	}
