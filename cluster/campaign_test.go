@@ -149,6 +149,26 @@ func TestACampaignThatIsWithdrawnHoldsNothing(t *testing.T) {
 	})
 }
 
+// A step that was under way when the campaign began knows nothing of what the campaign
+// asks for: it must not grant it.
+func TestACampaignIsNotGrantedByAStepThatBeganBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o, l := startedContest(t)
+		var next *Leadership
+		l.node().call(func() {
+			var err error
+			l.giveUp()
+			next, err = l.e.enterCampaign(t.Context(), l.id)
+			require.NoError(t, err)
+			require.NoError(t, l.e.g.publish(&elector.Effects{}))
+			require.Empty(t, next.answer)
+		})
+		require.NoError(t, <-next.answer)
+		next.Release()
+		o.closeAll()
+	})
+}
+
 // Who releases a leadership that serves gives it up, even if nobody else wants it.
 func TestReleaseGivesUpWithoutASuccessor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

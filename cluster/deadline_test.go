@@ -62,6 +62,26 @@ func TestTheDeadlineOfAPausedLeaderIsTheEndOfItsLease(t *testing.T) {
 	})
 }
 
+// The lease of a node is renewed while its work stops, but not the time of the work: it is
+// over at its deadline, before anybody has looked at the clock.
+func TestStoppingWorkIsNotValidAfterItsDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, "a", "b", "c")
+		clocks := w.startLeaping("a", "b", "c")
+		o := w.campaign("a", "b", "c")
+		l := o.next()
+		l.giveUp()
+		end := l.Deadline()
+		time.Sleep(600 * time.Millisecond)
+		require.True(t, l.Valid())
+		clocks[l.node().cfg.Node].ahead.Add(int64(time.Until(end)))
+		require.True(t, l.e.IsLeader(), "its lease was renewed")
+		require.False(t, l.Valid())
+		l.Release()
+		o.closeAll()
+	})
+}
+
 // judge holds deadlines against each other.
 type judge struct {
 	t    *testing.T

@@ -215,7 +215,7 @@ func (n *Node) step(g *group, in elector.Input) {
 			n.persister.request(g.name, e.Persist)
 		}
 		for i := range e.Messages {
-			n.mesh.Send(e.Messages[i].To, g.name, e.Messages[i].Message)
+			n.send(e.Messages[i].To, g.name, e.Messages[i].Message)
 		}
 		if hasStopped(&e) {
 			n.leaveElection(g)

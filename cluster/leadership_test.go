@@ -293,6 +293,32 @@ func TestReaffirmationRaisesTheTermOfALeadership(t *testing.T) {
 	})
 }
 
+// No other node may learn that this one gives up while it still says that it leads.
+func TestALeadershipIsOverBeforeTheOthersLearnIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o, l := startedContest(t)
+		n, ceded := l.node(), false
+		n.call(func() {
+			send := n.send
+			n.send = func(to NodeID, group string, m elector.Message) bool {
+				if m.Kind == elector.LeadershipCession {
+					ceded = true
+					require.False(t, n.IsLeader())
+					require.False(t, l.Valid())
+					require.Error(t, l.Context().Err())
+				}
+				return send(to, group, m)
+			}
+		})
+		go l.Release()
+		<-l.Done()
+		time.Sleep(time.Millisecond)
+		n.call(func() { require.True(t, ceded) })
+		l.Release()
+		o.closeAll()
+	})
+}
+
 // Should another node lead in a higher term, against all promises, the work ends at
 // once.
 func TestAPreemptedLeadershipEndsAtOnce(t *testing.T) {

@@ -55,16 +55,17 @@ type Node struct {
 	watched   chan struct{} // closed when it has ended
 
 	// The driver owns what follows.
-	groups      map[string]*group    // the elections that are open, by name
-	opening     map[string]bool      // names of elections that are being opened
-	closed      map[string]*group    // elections that were closed while their work goes on
-	ticks       timerQueue           // of groups
-	up          map[NodeID]bool      // peers to which there is a link
-	processes   map[NodeID]process   // of voters
-	anomalies   map[string]int       // by kind
-	lastAnomaly map[string]time.Time // by kind
-	logged      map[string]time.Time // when an anomaly was last logged
-	leaving     bool                 // Close has begun
+	groups      map[string]*group                                     // the elections that are open, by name
+	opening     map[string]bool                                       // names of elections that are being opened
+	closed      map[string]*group                                     // elections that were closed while their work goes on
+	ticks       timerQueue                                            // of groups
+	send        func(to NodeID, group string, m elector.Message) bool // the mesh's
+	up          map[NodeID]bool                                       // peers to which there is a link
+	processes   map[NodeID]process                                    // of voters
+	anomalies   map[string]int                                        // by kind
+	lastAnomaly map[string]time.Time                                  // by kind
+	logged      map[string]time.Time                                  // when an anomaly was last logged
+	leaving     bool                                                  // Close has begun
 	// cutWork are the leaderships whose work may go on although their election has ended
 	// on this node. When the driver has ended, close owns it.
 	cutWork []*Leadership
@@ -181,6 +182,7 @@ func (n *Node) start(ctx context.Context) (err error) {
 		return err
 	}
 	undo = append(undo, func() { n.mesh.Close(canceled) })
+	n.send = n.mesh.Send
 	n.enterElection(g)
 	go n.drive()
 	go func() { defer close(n.persisted); n.persister.run(n.quit) }()

@@ -27,6 +27,8 @@ type referee struct {
 	able     bool // likewise
 	pending  int  // requests that the elector has not been given
 	closed   bool
+	resigned bool          // no campaign may follow the present one
+	present  leadership.ID // of the campaign that waits, or who was not released
 	last     leadership.ID
 }
 
@@ -54,6 +56,9 @@ func TestInvariants(t *testing.T) {
 // draw is an input that a caller may give: the elector says truly what it leads.
 func (r *referee) draw(t *rapid.T) leadership.Input {
 	id := leadership.ID(rapid.IntRange(0, int(r.last)).Draw(t, "id"))
+	if rapid.IntRange(0, 3).Draw(t, "another") > 0 {
+		id = r.present
+	}
 	switch rapid.IntRange(0, 11).Draw(t, "input") {
 	case 0, 1:
 		r.last++
@@ -67,7 +72,7 @@ func (r *referee) draw(t *rapid.T) leadership.Input {
 	case 5:
 		return leadership.Fit{Why: rapid.SampledFrom([]string{"", "disk full"}).Draw(t, "fit")}
 	case 6:
-		if rapid.IntRange(0, 9).Draw(t, "close") > 0 {
+		if rapid.IntRange(0, 4).Draw(t, "close") > 0 {
 			return leadership.Tick{}
 		}
 		return leadership.Close{Abrupt: rapid.Bool().Draw(t, "abrupt")}
@@ -78,18 +83,21 @@ func (r *referee) draw(t *rapid.T) leadership.Input {
 		if r.lease == 0 {
 			return leadership.Tick{}
 		}
-		return leadership.StopWork{By: min(r.lease, r.now+elector.Time(time.Second)), Why: elector.Transferred}
+		by := min(r.lease, r.now+elector.Time(time.Second))
+		return leadership.StopWork{By: by, Why: elector.Transferred}
 	case 9:
 		return leadership.Tick{}
 	}
 	// The elector has been given some of the requests.
 	r.pending = rapid.IntRange(0, r.pending).Draw(t, "pending")
-	r.lease = max(r.lease, r.now+elector.Time(rapid.IntRange(1, 1000).Draw(t, "lease")*int(time.Millisecond)))
+	left := elector.Time(rapid.IntRange(1, 1000).Draw(t, "lease") * int(time.Millisecond))
+	r.lease = max(r.lease, r.now+left)
 	if rapid.IntRange(0, 9).Draw(t, "without a lease") == 0 {
 		r.lease = elector.Never
 	}
 	return leadership.Lease{
-		Term: lsn.Term(1), End: r.lease, Handover: rapid.Bool().Draw(t, "handover"), Pending: r.pending > 0,
+		Term: lsn.Term(1), End: r.lease,
+		Handover: rapid.Bool().Draw(t, "handover"), Pending: r.pending > 0,
 	}
 }
 
@@ -100,7 +108,9 @@ func (r *referee) judge(
 		r.released[release.ID] = true
 	}
 	if c, ok := in.(leadership.Campaign); ok && e.Refused != c.ID {
-		require.False(t, r.closed, "a campaign after the end")
+		require.False(t, r.closed || r.resigned, "a campaign after the end, or after Resign")
+		require.True(t, r.present == 0 || r.present == c.After && before.Phase >= leadership.Stopping,
+			"a campaign beside another, or beside work that was not released")
 		r.released[c.After] = true
 	}
 	if e.Refused != 0 {
@@ -129,8 +139,8 @@ func (r *referee) judge(
 			r.able = request.Able
 		case elector.Stop:
 			r.closed = true
-			require.False(t, after.Phase.Working() && !request.Abrupt && in.(leadership.Close).Abrupt,
-				"leadership is handed over while work goes on")
+			abrupt := in.(leadership.Close).Abrupt && before.Phase.Working()
+			require.Equal(t, abrupt, request.Abrupt, "leadership is handed over while work goes on")
 		}
 	}
 	require.Equal(t, r.guarded, r.holder != 0, "what the elector knows of guarded work")
@@ -139,6 +149,16 @@ func (r *referee) judge(
 	require.Equal(t, able, r.able, "what the elector knows of eligibility")
 	require.Greater(t, e.Wake, r.now, "a wake-up that is due already")
 	require.Equal(t, r.lease, after.LeaseEnd)
+	if _, lost := in.(leadership.Lost); lost {
+		require.True(t, !after.Phase.Working() || after.Deadline != elector.Never,
+			"without a lease nothing would ever end it")
+	}
+	if _, resign := in.(leadership.Resign); resign {
+		r.resigned = true
+	}
+	if r.present = after.ID; r.present != before.ID || r.present == 0 {
+		r.resigned = false
+	}
 }
 
 // judgeHolder follows the leadership that is not over.

@@ -51,7 +51,8 @@ var table = []row{
 	{
 		"Fit (not fit)", leadership.Fit{Why: "disk full"},
 		"the node is not to stand", "the node is not to stand",
-		"the node is not to lead, as soon as another can", "the node is not to lead, as soon as another can",
+		"the node is not to lead, as soon as another can",
+		"the node is not to lead, as soon as another can",
 		"notes it",
 	},
 	{
@@ -173,13 +174,13 @@ func TestTablePage(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(`# Life of a leadership: input x phase
 
-What each input does with the campaign and the leadership that a node has in one election. A dash means
-that it does nothing. A node is idle while nobody campaigns on it, waiting until a campaign is granted,
-serving while guarded work may go on, stopping once the work was told to stop, and overdue when its
-deadline has passed, or the leadership was lost, and the work has not been released. Whether the node is
-to stand follows from phase and fitness, and the elector is told when that changes. This page is written
-by the tests of package cluster/internal/leadership from the table that they check the machine against
-(` + "`go test ./cluster/internal/leadership -run TestTable -rewrite`" + `).
+What each input does with the campaign and the leadership that a node has in one election. A dash
+means that it does nothing. A node is idle while nobody campaigns on it, waiting until a campaign is
+granted, serving while guarded work may go on, stopping once the work was told to stop, and overdue
+when its deadline has passed, or the leadership was lost, and the work has not been released.
+Whether the node is to stand follows from phase and fitness; the elector is told when that changes.
+The tests of package cluster/internal/leadership write this page, from the table that they check the
+machine against (` + "`go test ./cluster/internal/leadership -run TestTable -rewrite`" + `).
 
 | input | idle | waiting | serving | stopping | overdue |
 | --- | --- | --- | --- | --- | --- |
