@@ -82,7 +82,7 @@ func (n *Node) awaitEnd(ctx context.Context, g *group) error {
 // end counts for both.
 //
 // If ctx ends before the work has stopped, nothing is handed over: see Election.Close.
-// The data directory then stays locked until the work is released, or else until its
+// The data directory then stays locked until the work is released, or otherwise until its
 // deadline, which the error names: a node that started on it before would prove to the
 // others that this one is gone, and they would elect beside the work that goes on. The
 // same holds for work that goes on after the disk has failed. Work without a lease

@@ -13,7 +13,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
 
-	"github.com/bmqelect/bmqelect/cluster/internal/seam"
+	"github.com/bmqelect/bmqelect/cluster/internal/testhook"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/base/clock"
 )
@@ -32,9 +32,9 @@ func (w *world) startLeaping(ids ...NodeID) map[NodeID]*leaping {
 	clocks := map[NodeID]*leaping{}
 	for _, id := range ids {
 		clocks[id] = &leaping{Clock: clock.Process()}
-		s := seam.From(w.context(id))
+		s := testhook.From(w.context(id))
 		s.Clock = clocks[id]
-		n, err := Start(seam.With(context.Background(), s), w.config(id))
+		n, err := Start(testhook.With(context.Background(), s), w.config(id))
 		require.NoError(w.t, err)
 		w.nodes[id] = n
 	}
@@ -42,7 +42,7 @@ func (w *world) startLeaping(ids ...NodeID) map[NodeID]*leaping {
 }
 
 // A process that was stopped beyond the end of its lease finds out late. Its deadline
-// is the end of the lease all the same, not the moment of its waking.
+// is still the end of the lease, not the moment of its waking.
 func TestTheDeadlineOfAPausedLeaderIsTheEndOfItsLease(t *testing.T) {
 	playSeeds(t, 20, func(w *seededWorld) { // who wakes first, driver or watcher, is chance
 		clocks := w.startLeaping("a", "b", "c")

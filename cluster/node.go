@@ -14,7 +14,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster/internal/gossip"
 	"github.com/bmqelect/bmqelect/cluster/internal/leadership"
-	"github.com/bmqelect/bmqelect/cluster/internal/seam"
+	"github.com/bmqelect/bmqelect/cluster/internal/testhook"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/base/clock"
 	"github.com/bmqelect/bmqelect/internal/store"
@@ -104,7 +104,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("start of node %s: %w", cfg.Node, err)
 	}
-	n := newNode(cfg.withDefaults(), seam.From(ctx))
+	n := newNode(cfg.withDefaults(), testhook.From(ctx))
 	started := make(chan error, 1)
 	go func() { started <- n.start(ctx) }()
 	var err error
@@ -129,7 +129,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	return n, nil
 }
 
-func newNode(cfg Config, hooks seam.Seam) *Node {
+func newNode(cfg Config, hooks testhook.Hooks) *Node {
 	n := &Node{
 		cfg: cfg, log: cfg.Logger.With("node", cfg.Node), started: time.Now(),
 		clock: hooks.Clock, hold: hooks.Hold, entropy: hooks.Entropy, dead: hooks.Dead,
@@ -154,7 +154,7 @@ func newNode(cfg Config, hooks seam.Seam) *Node {
 // start acquires what the node runs on; what it has it releases if the rest
 // cannot be had.
 func (n *Node) start(ctx context.Context) (err error) {
-	s := seam.From(ctx)
+	s := testhook.From(ctx)
 	var undo []func()
 	defer func() {
 		if err != nil {

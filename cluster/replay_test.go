@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/bmqelect/bmqelect/cluster/internal/seam"
+	"github.com/bmqelect/bmqelect/cluster/internal/testhook"
 )
 
 // playSeeds plays a random schedule in virtual time for each of several seeds, or for the
@@ -22,14 +22,14 @@ import (
 // source, hardly any would be.
 func playSeeds(t *testing.T, count int, play func(w *seededWorld)) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	seeds, err := seam.Seeds(count)
+	seeds, err := testhook.Seeds(count)
 	require.NoError(t, err)
 	equal := 0
 	for _, seed := range seeds {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			defer func() {
 				if t.Failed() {
-					t.Logf("run it again: %s=%d go test -run '%s' ./cluster", seam.SeedVariable, seed, t.Name())
+					t.Logf("run it again: %s=%d go test -run '%s' ./cluster", testhook.SeedVariable, seed, t.Name())
 				}
 			}()
 			one, two := playSeed(t, seed, play), playSeed(t, seed, play)

@@ -168,7 +168,7 @@ func TestACallbackThatBlocksForEver(t *testing.T) {
 }
 
 // A callback that panics ends its own Run, which returns the panic after handing
-// over; OnStoppedLeading is called all the same.
+// over; OnStoppedLeading is still called.
 func TestACallbackThatPanics(t *testing.T) {
 	for name, panics := range map[string]func(cb *Callbacks){
 		"OnStartedLeading": func(cb *Callbacks) { cb.OnStartedLeading = func(context.Context, *Leadership) { panic("oops") } },

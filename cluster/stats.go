@@ -50,7 +50,7 @@ type ElectionStats struct {
 	Group       string
 	Role        elector.Role
 	Leader      NodeID   // that the node is or follows; "" for none
-	Term        lsn.Term // of that leadership, or else the node's own
+	Term        lsn.Term // of that leadership, or otherwise the node's own
 	LSN         lsn.LSN  // newest issued or heard of
 	Leading     bool     // IsLeader
 	LeaseLeft   Seconds  // of a valid lease; 0 if this node does not lead or needs none

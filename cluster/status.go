@@ -30,7 +30,7 @@ type Status struct {
 	// Emergencies are recorded in the data directory for good, oldest first.
 	Emergencies []EmergencyStatus `json:"emergencies,omitempty"`
 	// Findings are what is wrong between this node and others at the moment, and
-	// how to mend it.
+	// how to fix it.
 	Findings []netmesh.Finding `json:"findings,omitempty"`
 	// Anomalies and Refused count what should not happen: odd messages by kind,
 	// and connections that the mesh closed by reason.
@@ -44,7 +44,7 @@ type Status struct {
 type GroupStatus struct {
 	Group     string   `json:"group"`
 	Role      string   `json:"role"`
-	Term      lsn.Term `json:"term"` // of the leadership held or followed, or else the node's own
+	Term      lsn.Term `json:"term"` // of the leadership held or followed, otherwise the node's own
 	Leader    NodeID   `json:"leader,omitempty"`
 	LSN       lsn.LSN  `json:"lsn"` // newest issued or heard of
 	LeaseLeft Seconds  `json:"lease_left_s,omitempty"`

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster"
-	"github.com/bmqelect/bmqelect/cluster/internal/seam"
+	"github.com/bmqelect/bmqelect/cluster/internal/testhook"
 	"github.com/bmqelect/bmqelect/internal/base/clock"
 	"github.com/bmqelect/bmqelect/internal/base/memnet"
 	"github.com/bmqelect/bmqelect/netmesh"
@@ -92,9 +92,9 @@ func (c *Cluster) Start(id cluster.NodeID) {
 	m := c.member(id)
 	c.demand(m, "start", stopped, crashed)
 	m.killed = new(atomic.Bool)
-	ctx := seam.With(context.Background(), seam.Seam{
+	ctx := testhook.With(context.Background(), testhook.Hooks{
 		Network: host{c.net.Host(string(id)), m.gate}, Clock: clock.Process(), Peers: c.peers, Hold: m.gate.pass,
-		Disk: seam.Unsynced,
+		Disk: testhook.Unsynced,
 		Dead: m.killed.Load,
 	})
 	m.config = c.configure(m)

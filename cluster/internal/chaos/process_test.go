@@ -9,7 +9,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/bmqelect/bmqelect/cluster"
-	"github.com/bmqelect/bmqelect/cluster/internal/seam"
+	"github.com/bmqelect/bmqelect/cluster/internal/testhook"
 	"github.com/bmqelect/bmqelect/internal/base/clock"
 )
 
@@ -54,7 +54,7 @@ func (p *process) run() {
 	for _, id := range p.w.voters {
 		peers[id] = string(id) + ":7401"
 	}
-	ctx := seam.With(p.life, seam.Seam{
+	ctx := testhook.With(p.life, testhook.Hooks{
 		Network: p.w.net.Host(p.host), Clock: gatedClock{clock.Process(), p.gate}, Peers: peers,
 		Hold: p.hold, Dead: p.isKilled, Disk: func(write func() error) error { return p.disk.write(p, write) },
 		Entropy: p.w.dice(p.name + " entropy").uint64,
