@@ -200,8 +200,8 @@ func (n *Node) stepRequests(g *group) {
 //  7. Let those go on who wait for a handover to end.
 func (n *Node) step(g *group, in elector.Input) {
 	for more := true; more; in, more = g.nextRequest() {
-		moment := elector.Moment{Now: n.now(), Entropy: n.entropy()}
-		e := g.machine.Step(moment, in)
+		now, entropy := n.now(), n.entropy()
+		e := g.machine.Step(now, entropy, in)
 		if g.tick.index >= 0 { // it was not left
 			n.ticks.set(&g.tick, e.Wake)
 		}
@@ -210,7 +210,7 @@ func (n *Node) step(g *group, in elector.Input) {
 			return
 		}
 		n.report(g, &e)
-		n.measure.stepped(g, in, &e, moment.Now)
+		n.measure.stepped(g, in, &e, now)
 		if e.Persist != 0 {
 			n.persister.request(g.name, e.Persist)
 		}

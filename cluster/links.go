@@ -80,7 +80,7 @@ func (n *Node) died(peer NodeID, proof elector.Proof) {
 		n.processes[peer] = p
 	}
 	for _, t := range slices.Clone(n.ticks) {
-		if p.since == 0 || n.now() >= p.since.Add(t.g.promise) {
+		if p.since == 0 || n.now() >= p.since.Add(t.g.promise) { // §6.9
 			n.step(t.g, elector.Died{Peer: peer, Proof: proof})
 		}
 	}

@@ -211,7 +211,7 @@ func (n *Node) report(g *group, e *elector.Effects) {
 		g.since = time.Now()
 		n.hub.publish(Event{Group: g.name, Time: g.since, Transition: t})
 	}
-	if e.Anomaly.Kind != elector.AnomalyNone {
+	if e.Anomaly != (elector.Anomaly{}) {
 		n.reportAnomaly(g, e.Anomaly)
 	}
 }
@@ -241,7 +241,7 @@ func (n *Node) reportAnomaly(g *group, a elector.Anomaly) {
 		log("anomaly", "group", g.name, "kind", a.Kind.String(), "peer", a.Peer,
 			"term", a.Term, "message", a.Msg.String())
 	}
-	if a.Kind == elector.AnomalyAbsurdTerm {
+	if a.Kind == elector.AnomalyAbsurdTerm { // §2.2
 		n.mesh.Disconnect(a.Peer, fmt.Sprintf("%s with the absurd term %d", a.Msg, a.Term))
 	}
 }

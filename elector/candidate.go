@@ -1,13 +1,9 @@
 package elector
 
-import (
-	"time"
-
-	"github.com/bmqelect/bmqelect/lsn"
-)
+import "github.com/bmqelect/bmqelect/lsn"
 
 // becomeCandidate raises the term. The proposal, which is also a vote for
-// oneself, waits for the term to be durable.
+// oneself, waits for the term to be durable: §5.1.
 func (m *Machine) becomeCandidate(term lsn.Term) {
 	m.enterTerm(term)
 	m.become(Candidate, Proposed, "")
@@ -17,12 +13,16 @@ func (m *Machine) becomeCandidate(term lsn.Term) {
 
 // ballot is the proposal that this node has made or is about to make; its Term
 // is 0 if there is none.
-func (m *Machine) ballot() *Ballot {
+func (m *Machine) ballot() *ballot {
 	if m.state.Role == Leader {
 		return &m.state.Leader.Reaffirm
 	}
 	return &m.state.Candidate.Ballot
 }
+
+// slowestDisk bounds, in election-result times, the allowance for slow disks: a
+// candidate that hears nothing must not bind its voters for longer.
+const slowestDisk = 10
 
 // proposeIfDurable votes for this node and proposes it to all voters, once the
 // term of its ballot is on disk.
@@ -35,26 +35,18 @@ func (m *Machine) proposeIfDurable() {
 	s.Vote = m.cfg.Self
 	b.Yes = b.Yes.With(m.cfg.self)
 	if s.Role == Candidate {
-		s.Candidate.End = s.Now.Add(m.patienceOfCandidate())
+		// §5.6: the voters write the term before they answer, and their disks may be as
+		// slow as this one's was.
+		limit := m.cfg.Timing.ElectionResult
+		wrote := s.Now.Sub(s.Candidate.Began)
+		s.Candidate.End = s.Now.Add(limit + min(wrote, slowestDisk*limit))
 	}
 	m.proposeToAll()
-	m.settleBallot()
+	m.decideBallot()
 }
 
-// patienceOfCandidate is how long a proposal is open. The voters have to write the
-// term before they answer, and their disks may be as slow as this one's was.
-func (m *Machine) patienceOfCandidate() time.Duration {
-	limit := m.cfg.Timing.ElectionResult
-	wrote := m.state.Now.Sub(m.state.Candidate.Began)
-	return limit + min(wrote, slowestDisk*limit)
-}
-
-// slowestDisk bounds, in election-result times, the allowance for slow disks: a
-// candidate that hears nothing must not bind its voters for longer.
-const slowestDisk = 10
-
-// proposeToAll asks the voters, and a candidate those that said yes, too, once a
-// heartbeat period: a vote that is repeated backs a fresh lease, however long the
+// proposeToAll asks every voter that has not refused; a candidate does so once a
+// heartbeat period. §5.2: a vote that is repeated backs a fresh lease, however long the
 // first one took to write, and a proposal or an answer may have been lost.
 func (m *Machine) proposeToAll() {
 	if m.state.Role == Candidate && !m.cfg.UnsafeNoScouting {
@@ -69,17 +61,18 @@ func (m *Machine) proposeToAll() {
 
 // propose asks one voter other than this node for its vote.
 func (m *Machine) propose(voter int) {
-	if voter == m.cfg.self {
-		return
+	if voter != m.cfg.self {
+		m.send(m.cfg.voters[voter], Message{
+			Kind: ElectionProposal, Term: m.ballot().Term, SentAt: m.state.Now,
+		})
 	}
-	m.send(m.cfg.voters[voter], Message{
-		Kind: ElectionProposal, Term: m.ballot().Term, SentAt: m.state.Now,
-	})
 }
 
-// onElectionProposalResponse counts a vote, for exactly the term that asked and
-// once per voter.
+// onElectionProposalResponse counts a vote for exactly the term that asked, once per
+// voter: §5.3. A vote that comes after the quorum still supports the lease, and so does
+// a vote to re-affirm.
 func (m *Machine) onElectionProposalResponse(from NodeID, msg *Message) {
+	s, b := &m.state, m.ballot()
 	voter, _ := m.voter(from)
 	if !msg.WillVote {
 		m.onRefusal(from, voter, msg)
@@ -88,16 +81,6 @@ func (m *Machine) onElectionProposalResponse(from NodeID, msg *Message) {
 	if msg.Term != msg.ProposedTerm {
 		return // a vote raises the voter's term to the proposed one
 	}
-	if !m.countVote(voter, msg) {
-		m.refuse(AnomalyMalformed, from, msg)
-	}
-}
-
-// countVote reports false for a vote that echoes what was never sent. A vote for
-// an old ballot counts for nothing, but one that comes after the quorum still
-// supports the lease, and so does a vote to re-affirm.
-func (m *Machine) countVote(voter int, msg *Message) bool {
-	s, b := &m.state, m.ballot()
 	open := b.Sent && b.Term == msg.ProposedTerm
 	ok := true
 	switch {
@@ -106,55 +89,49 @@ func (m *Machine) countVote(voter int, msg *Message) bool {
 	case open:
 		ok = b.Support.ack(voter, msg.SentAt, b.SentAt, s.Now)
 	}
-	if ok && open {
+	switch {
+	case !ok: // it echoes what was never sent
+		m.report(AnomalyMalformed, from, msg)
+	case open:
 		b.Yes = b.Yes.With(voter)
-		m.settleBallot()
+		m.decideBallot()
 	}
-	return ok
 }
 
-// onRefusal learns the refuser's term. A leader with a lower one re-affirms
-// itself; it does not cede to a term that nobody leads in.
+// onRefusal learns the refuser's term. A leader with a lower one re-affirms itself; it
+// does not cede to a term that nobody leads in.
 func (m *Machine) onRefusal(from NodeID, voter int, msg *Message) {
 	m.learn(from, msg)
 	if m.state.Role == Leader {
-		m.challenge(from, msg)
+		m.reaffirmAbove(from, msg)
 		return
 	}
 	if b := m.ballot(); b.Sent && b.Term == msg.ProposedTerm {
 		b.Yes, b.No = b.Yes.Without(voter), b.No.With(voter) // it may have moved on since its yes
-		m.settleBallot()
+		m.decideBallot()
 	}
 }
 
-// settleBallot acts on the open ballot as soon as it is decided. A re-affirmation
-// is never lost by noes: the lease decides.
-func (m *Machine) settleBallot() {
+// decideBallot acts on the open ballot as soon as it is decided. Noes do not end a
+// re-affirmation: the lease decides.
+func (m *Machine) decideBallot() {
 	b := m.ballot()
 	switch {
-	case b.Yes.Count() >= m.cfg.quorum:
-		m.win(*b)
-	case m.state.Role == Candidate && (len(m.cfg.voters)-b.No.Count() < m.cfg.quorum || m.hopeless(b.Yes, b.No)):
-		m.electionFailed()
-	}
-}
-
-// win makes this node the leader of the ballot's term: for the first time, or
-// again after a re-affirmation. It begins only with a lease that outlasts the next
-// heartbeat period. If the votes took longer than that leaves, because of a slow disk or since the
-// candidate slept, the proposal is repeated and the next answers count: they come
-// at least once a period, and so do the acks that renew the lease afterwards.
-func (m *Machine) win(b Ballot) {
-	switch {
+	case b.Yes.Count() < m.cfg.quorum:
+		if m.state.Role == Candidate && m.outOfReach(b.Yes, b.No) {
+			m.electionFailed()
+		}
 	case m.state.Role == Leader:
-		m.reaffirmed(b)
+		m.reaffirmed(b.Term)
+	// §5.4: the acks that renew the lease come at least once a period. If the votes took
+	// longer than that leaves, the proposal is repeated and the next answers count.
 	case m.leaseFrom(&b.Support) >= m.state.Now.Add(m.cfg.Timing.HeartbeatBroadcast):
-		m.becomeLeader(b)
+		m.becomeLeader(*b)
 	}
 }
 
 // electionFailed returns to FOLLOWER and releases the promises that the
-// proposal got.
+// proposal got: §5.7.
 func (m *Machine) electionFailed() {
 	m.cede("")
 	m.become(Follower, QuorumNotAchieved, "")

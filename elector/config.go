@@ -27,8 +27,9 @@ type Config struct {
 	// Takeover lets a leader hand over to a voter of higher Priority that was fit
 	// to lead without a break for this long; the leader leads at least as long
 	// first, and tries once in that time at most. If the voter does not lead
-	// afterwards, the time is doubled for the next attempt of this node. 0, the default, is sticky:
-	// priority never unseats a leader. At least Timing.HeartbeatBroadcast, at most 24h.
+	// afterwards, the time is doubled for the next attempt of this node. 0, the default,
+	// is sticky: priority never unseats a leader. At least Timing.HeartbeatBroadcast, at
+	// most 24h.
 	Takeover time.Duration
 	// Rule selects how ElectionScouting is answered.
 	Rule scouting.Rule
@@ -44,16 +45,16 @@ type Config struct {
 	UnsafeNoScouting bool
 }
 
-// Timing holds the timers of docs/protocol.md, each on the node's own clock.
+// Timing holds the timers of the protocol, each on the node's own clock: §10.
 type Timing struct {
 	InitialWait        time.Duration // after start: discover an existing leader first
-	MaxRandomWait      time.Duration // back-off before a scouting round is uniform in [0, MaxRandomWait]
+	MaxRandomWait      time.Duration // the back-off before a scouting round is uniform up to this
 	ScoutingResult     time.Duration // a scouting round without a quorum by then has failed
 	ElectionResult     time.Duration // likewise a proposal
 	HeartbeatBroadcast time.Duration // period of the leader's heartbeats
 	HeartbeatMissCount int           // a leader is inactive after this many silent periods
 	Lease              time.Duration // how long a quorum's acks keep a leader
-	ClockDriftPPM      int64         // the most by which two nodes' clock rates may differ, in parts per million
+	ClockDriftPPM      int64         // most by which two nodes' clock rates may differ, in 10^-6
 }
 
 // Article returns the timers of the article, with a lease: the default.
@@ -106,9 +107,7 @@ func (t Timing) Inactivity() time.Duration {
 
 // Promise is how long a voter's promise binds: lease x (1 + drift), counted on
 // the voter's own clock. It outlasts the lease that it backs by the drift.
-func (t Timing) Promise() time.Duration {
-	return t.stretch(t.Lease)
-}
+func (t Timing) Promise() time.Duration { return t.stretch(t.Lease) }
 
 // Majority is the smallest number of n voters that any two quorums share a member of.
 func Majority(n int) int { return n/2 + 1 }

@@ -1,6 +1,7 @@
 // Package elector is the election protocol: who leads, and what every node may
 // promise, vote and believe. It is a Raft-style elector with PreVote, the
-// BlazingMQ variant, hardened as docs/protocol.md says under "Deviations".
+// BlazingMQ variant, hardened as docs/protocol.md says (§12). The section sign in a
+// comment always names a rule of that page: the one that the code there implements.
 //
 // A Machine is pure and deterministic. It has no goroutine, clock, randomness,
 // I/O, logger or lock; time and entropy come in with every Step, and what to do

@@ -40,9 +40,9 @@ func bootWith(t testing.TB, cfg elector.Config, n int, term lsn.Term) *driven {
 }
 
 func (d *driven) step(in elector.Input) elector.Effects {
-	e := d.Step(elector.Moment{Now: d.now, Entropy: 7}, in)
+	e := d.Step(d.now, 7, in)
 	if e.Persist != 0 {
-		e = d.Step(elector.Moment{Now: d.now, Entropy: 7}, elector.Persisted{Term: e.Persist})
+		e = d.Step(d.now, 7, elector.Persisted{Term: e.Persist})
 	}
 	return e
 }
@@ -53,7 +53,7 @@ func (d *driven) hear(from elector.NodeID, m elector.Message) elector.Effects {
 
 // pass lets time pass until something is due, and it happens.
 func (d *driven) pass() elector.Effects {
-	d.now = d.Step(elector.Moment{Now: d.now, Entropy: 7}, elector.Tick{}).Wake
+	d.now = d.Step(d.now, 7, elector.Tick{}).Wake
 	return d.step(elector.Tick{})
 }
 

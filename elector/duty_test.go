@@ -81,13 +81,13 @@ func checkDuty(t *testing.T, in elector.Input, before, after elector.State, e el
 		require.False(t, after.Follower.Round.IsOpen(), "it scouts")
 	}
 	for _, tr := range e.Transitions {
-		if before.Leader.Working && tr.From == elector.Leader && gaveUpOffice(tr.Reason) && !abrupt(in) {
+		if before.Leader.Working && tr.From == elector.Leader && handedOver(tr.Reason) && !abrupt(in) {
 			require.True(t, workOver(in, before, after.Now), "%s while the work was held", tr)
 		}
 	}
 }
 
-func gaveUpOffice(why elector.Reason) bool {
+func handedOver(why elector.Reason) bool {
 	return why == elector.Transferred || why == elector.Resigned || why == elector.Stopped
 }
 

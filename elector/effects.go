@@ -1,11 +1,15 @@
 package elector
 
 import (
+	"fmt"
+	"strings"
+	"time"
+
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
 // Effects is what a step asks its driver to do, in this order: persist,
-// send, tell, stop work, and call again by Wake. Its slices belong to the machine and are
+// send, report, stop work, and call again by Wake. Its slices belong to the machine and are
 // valid until its next step.
 type Effects struct {
 	// Persist is the term to write to disk; 0 for none. When it is durable the
@@ -22,7 +26,7 @@ type Effects struct {
 	// that until Machine.Handover().End at the latest; Guard{false} says that it
 	// has. It is set in one step of a handover, and never if no work is held.
 	StopWork bool
-	// Anomaly is something that should not happen; Kind is AnomalyNone if nothing did.
+	// Anomaly is something that should not happen; the zero Anomaly if nothing did.
 	Anomaly Anomaly
 	// Wake is when the machine wants the next Tick at the latest; Never if it
 	// has no deadline.
@@ -32,12 +36,11 @@ type Effects struct {
 // Never is later than any time.
 const Never Time = 1<<63 - 1
 
-// AnomalyKind tells anomalies apart.
+// AnomalyKind tells anomalies apart. Its zero means that nothing was odd.
 type AnomalyKind uint8
 
 const (
-	// AnomalyNone means that nothing was odd.
-	AnomalyNone AnomalyKind = iota
+	anomalyNone AnomalyKind = iota
 	// AnomalyAbsurdTerm: a peer sent a term of 2^63 or more, or 0 where a term
 	// is meant. The message was refused; the driver closes the link.
 	AnomalyAbsurdTerm
@@ -51,26 +54,18 @@ const (
 	// node sends (an echo of what was never sent). It was ignored.
 	AnomalyMalformed
 	// AnomalyTermLeap: a voter's term is more than 2^32 above this node's, more
-	// than any emergency raises it. No message raises a term by more than that, so
-	// that none can use up the terms: see docs/protocol.md.
+	// than any emergency raises it. No message raises a term by more than that.
 	AnomalyTermLeap
 )
 
+var anomalyNames = [...]string{
+	"none", "absurd-term", "not-entitled", "two-leaders", "malformed", "term-leap",
+}
+
 // String returns the anomaly's name.
 func (k AnomalyKind) String() string {
-	switch k {
-	case AnomalyNone:
-		return "none"
-	case AnomalyAbsurdTerm:
-		return "absurd-term"
-	case AnomalyNotEntitled:
-		return "not-entitled"
-	case AnomalyTwoLeaders:
-		return "two-leaders"
-	case AnomalyMalformed:
-		return "malformed"
-	case AnomalyTermLeap:
-		return "term-leap"
+	if int(k) < len(anomalyNames) {
+		return anomalyNames[k]
 	}
 	return "invalid"
 }
@@ -81,4 +76,33 @@ type Anomaly struct {
 	Peer NodeID
 	Term lsn.Term
 	Msg  Kind
+}
+
+// String returns the anomaly on one line.
+func (a Anomaly) String() string {
+	return fmt.Sprintf("%s peer=%s term=%d message=%s", a.Kind, a.Peer, a.Term, a.Msg)
+}
+
+// String returns the effects, one a line, in the order in which a driver acts on them.
+func (e Effects) String() string {
+	var b strings.Builder
+	for _, t := range e.Transitions {
+		fmt.Fprintln(&b, t)
+	}
+	if e.Anomaly != (Anomaly{}) {
+		fmt.Fprintf(&b, "anomaly %s\n", e.Anomaly)
+	}
+	if e.Persist != 0 {
+		fmt.Fprintf(&b, "persist term=%d\n", e.Persist)
+	}
+	for _, m := range e.Messages {
+		fmt.Fprintln(&b, m)
+	}
+	if e.StopWork {
+		fmt.Fprintln(&b, "stop work")
+	}
+	if e.Wake != Never {
+		fmt.Fprintf(&b, "wake %s\n", time.Duration(e.Wake))
+	}
+	return b.String()
 }

@@ -2,13 +2,7 @@ package elector
 
 import "time"
 
-// mayStand reports whether this node may stand for election now.
-func (m *Machine) mayStand() bool {
-	s := &m.state
-	return m.cfg.mayVote && !m.cfg.NotCandidate && !s.Unable && s.RestEnd <= s.Now
-}
-
-// eligible notes whether the application can lead here.
+// eligible notes whether the application can lead here: §9.9.
 func (m *Machine) eligible(able bool) {
 	s := &m.state
 	if s.Unable == !able {
@@ -21,19 +15,18 @@ func (m *Machine) eligible(able bool) {
 	}
 	m.withdraw()
 	if to := m.unableSuccessor(); to != "" {
-		m.handOverTo(to, HandoverUnable)
-		m.greet(to)
+		m.askTarget(to, handoverUnable)
+		m.heartbeat(to)
 	}
 }
 
-// unableSuccessor is to whom a leader whose application cannot lead hands over;
-// "" for nobody: it leads on meanwhile, since a cession for nobody's sake would
-// help nobody.
+// unableSuccessor is to whom a leader whose application cannot lead hands over; "" for
+// nobody. Without a successor it leads on: a cession would help nobody.
 func (m *Machine) unableSuccessor() NodeID {
-	if m.state.Role != Leader || !m.state.Unable || m.state.Leader.Handover.Cause >= HandoverUnable {
-		return ""
+	if m.state.Role == Leader && m.state.Unable && m.state.Leader.Handover.Cause < handoverUnable {
+		return m.BestSuccessor()
 	}
-	return m.BestSuccessor()
+	return ""
 }
 
 // withdraw ends what this node undertook to be elected.
@@ -51,17 +44,20 @@ func (m *Machine) withdraw() {
 // hand over because it could not lead.
 func (m *Machine) ableAgain() {
 	s := &m.state
-	f := &s.Follower
+	f, h := &s.Follower, &s.Leader.Handover
+	if !m.mayStand() {
+		return
+	}
+	idle := f.Leader == "" && f.Tentative == "" && f.StandAt == 0 && !f.Round.IsOpen()
 	switch {
-	case !m.mayStand():
-	case s.Role == Follower && f.Leader == "" && f.Tentative == "" && f.StandAt == 0 && !f.Round.IsOpen():
+	case s.Role == Follower && idle:
 		m.backOff()
-	case s.Role == Leader && s.Leader.Handover.Cause == HandoverUnable && !s.Leader.Handover.Stopping:
-		s.Leader.Handover = Handover{}
+	case s.Role == Leader && h.Cause == handoverUnable && !h.Stopping:
+		*h = Handover{}
 	}
 }
 
-// resign steps down, and rests.
+// resign steps down, and rests: §9.10.
 func (m *Machine) resign(rest time.Duration) {
 	s := &m.state
 	rest = min(max(rest, 0), maxTimer)
@@ -73,15 +69,7 @@ func (m *Machine) resign(rest time.Duration) {
 		s.RestEnd = s.Now.Add(rest)
 	}
 	m.withdraw()
-	if s.Role == Leader && m.mayReplace(HandoverResign) {
-		m.giveUpOffice(HandoverResign)
-	}
-}
-
-// restOver ends a rest whose time has come.
-func (m *Machine) restOver() {
-	if due(m.state.RestEnd, m.state.Now) {
-		m.state.RestEnd = 0
-		m.ableAgain()
+	if s.Role == Leader && m.mayReplace(handoverResign) {
+		m.startHandover(handoverResign)
 	}
 }

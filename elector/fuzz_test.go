@@ -71,7 +71,7 @@ func endure(t *testing.T, s *driven, in elector.Received) {
 
 func check(t *testing.T, s *driven, in elector.Input) {
 	before := s.State()
-	e := s.Step(elector.Moment{Now: s.now, Entropy: 7}, in)
+	e := s.Step(s.now, 7, in)
 	after := s.State()
 	require.GreaterOrEqual(t, after.Term, before.Term, "the term went down")
 	require.GreaterOrEqual(t, after.Durable, before.Durable, "the durable term went down")

@@ -2,18 +2,17 @@ package elector
 
 import "fmt"
 
-// HandoverCause says what makes a leader hand over. A stronger cause replaces a
-// weaker one that is under way; they are in ascending order.
-type HandoverCause uint8
+// handoverCause says what makes a leader hand over. A stronger cause replaces a
+// weaker one that is under way; they are in ascending order. §9.1
+type handoverCause uint8
 
-// The causes. HandoverNone is the invalid zero.
 const (
-	HandoverNone     HandoverCause = iota
-	HandoverTakeover               // Config.Takeover: a voter of higher priority is fit
-	HandoverUnable                 // Eligible{false}
-	HandoverTransfer               // Transfer
-	HandoverResign                 // Resign
-	HandoverStop                   // Stop, not abrupt
+	handoverNone     handoverCause = iota
+	handoverTakeover               // Config.Takeover: a voter of higher priority is fit
+	handoverUnable                 // Eligible{false}
+	handoverTransfer               // Transfer
+	handoverResign                 // Resign
+	handoverStop                   // Stop, not abrupt
 	handoverEnd
 )
 
@@ -21,16 +20,16 @@ var handovers = [handoverEnd]struct {
 	name string
 	why  Reason
 }{
-	HandoverNone:     {"none", ReasonNone},
-	HandoverTakeover: {"takeover", Transferred},
-	HandoverUnable:   {"unable", Resigned},
-	HandoverTransfer: {"transfer", Transferred},
-	HandoverResign:   {"resign", Resigned},
-	HandoverStop:     {"stop", Stopped},
+	handoverNone:     {"none", ReasonNone},
+	handoverTakeover: {"takeover", Transferred},
+	handoverUnable:   {"unable", Resigned},
+	handoverTransfer: {"transfer", Transferred},
+	handoverResign:   {"resign", Resigned},
+	handoverStop:     {"stop", Stopped},
 }
 
 // String returns the cause's name in lower case.
-func (c HandoverCause) String() string {
+func (c handoverCause) String() string {
 	if c < handoverEnd {
 		return handovers[c].name
 	}
@@ -43,8 +42,9 @@ func (c HandoverCause) String() string {
 type Handover struct {
 	// To is the successor. After Resign and Stop it is only a preference, "" for
 	// none: the best at the moment of the cession is named.
-	To    NodeID
-	Cause HandoverCause
+	To NodeID
+	// Cause prints as takeover, unable, transfer, resign or stop.
+	Cause handoverCause
 	Why   Reason // of the transition that ends it
 	Asked Time   // an ack by To of what was sent from then on is its word; 0 if nobody is asked
 	// End is when the leader leads on without that word, or, if Stopping, the
@@ -63,25 +63,27 @@ func (m *Machine) transfer(to NodeID) {
 	if to == "" {
 		to = m.BestSuccessor()
 	}
-	if m.Transferable(to) == nil && m.mayReplace(HandoverTransfer) {
-		m.handOverTo(to, HandoverTransfer)
-		m.greet(to)
+	if m.Transferable(to) == nil && m.mayReplace(handoverTransfer) {
+		m.askTarget(to, handoverTransfer)
+		m.heartbeat(to)
 	}
 }
 
 // mayReplace reports whether a handover for the given cause goes before the one
 // that is under way.
-func (m *Machine) mayReplace(c HandoverCause) bool {
+func (m *Machine) mayReplace(c handoverCause) bool {
 	h := &m.state.Leader.Handover
 	return c > h.Cause || c == h.Cause && !h.Stopping
 }
 
-// handOverTo waits for a heartbeat to be acked. The target's last ack may be as
-// old as the lease: if it was paused or cut off meanwhile, stepping down for its
-// sake would leave nobody to lead.
-func (m *Machine) handOverTo(to NodeID, c HandoverCause) {
+// askTarget waits for a heartbeat to be acked: §9.2. The target's last ack may be as old
+// as the lease: if it was paused or cut off since, nobody would lead after the cession.
+func (m *Machine) askTarget(to NodeID, c handoverCause) {
 	s := &m.state
-	h := Handover{To: to, Cause: c, Why: handovers[c].why, Asked: s.Now, End: s.Now.Add(m.cfg.Timing.ElectionResult)}
+	h := Handover{
+		To: to, Cause: c, Why: handovers[c].why,
+		Asked: s.Now, End: s.Now.Add(m.cfg.Timing.ElectionResult),
+	}
 	if old := s.Leader.Handover; old.Stopping {
 		h.Stopping, h.End = true, old.End
 	}
@@ -92,18 +94,17 @@ func (m *Machine) handOverTo(to NodeID, c HandoverCause) {
 // that was sent since it was asked.
 func (m *Machine) handoverAcked(from NodeID, sentAt Time) {
 	h := m.state.Leader.Handover
-	if h.Stopping || h.To != from || sentAt < h.Asked || m.state.Now >= h.End {
-		return
-	}
-	if m.Transferable(from) != nil {
+	switch {
+	case h.Stopping || h.To != from || sentAt < h.Asked || m.state.Now >= h.End:
+	case m.Transferable(from) != nil:
 		m.state.Leader.Handover = Handover{}
-		return
+	default:
+		m.stopWork()
 	}
-	m.stopWork()
 }
 
-// giveUpOffice hands over to whoever is best, or to nobody, without asking.
-func (m *Machine) giveUpOffice(c HandoverCause) {
+// startHandover hands over to the best successor, or to nobody, without asking.
+func (m *Machine) startHandover(c handoverCause) {
 	h := &m.state.Leader.Handover
 	h.Cause, h.Why = c, handovers[c].why
 	if !h.Stopping {
@@ -112,12 +113,12 @@ func (m *Machine) giveUpOffice(c HandoverCause) {
 	}
 }
 
-// stopWork lets the guarded work stop before the leader cedes: until then work of
-// two nodes could overlap. It has until the end of the lease that it knows of.
+// stopWork lets the guarded work stop before the leader cedes: §9.3. Until then work of
+// two nodes could overlap.
 func (m *Machine) stopWork() {
 	l := &m.state.Leader
 	if !l.Working {
-		m.concede()
+		m.finishHandover()
 		return
 	}
 	end := l.LeaseEnd
@@ -136,52 +137,67 @@ func (m *Machine) guard(held bool) {
 		return
 	}
 	l.Working = held
-	if l.Handover.Stopping {
-		m.workStopped()
+	h := &l.Handover
+	switch {
+	case !h.Stopping:
+	case h.Cause <= handoverTransfer && m.Transferable(h.To) != nil:
+		*h = Handover{} // §9.4: the successor is not fit any more; work may begin again
+	default:
+		m.finishHandover()
 	}
 }
 
-// workStopped ends the handover, unless it was for the sake of a successor that
-// is fit no more: then the leader leads on, and work may begin again.
-func (m *Machine) workStopped() {
-	h := &m.state.Leader.Handover
-	if h.Cause <= HandoverTransfer && m.Transferable(h.To) != nil {
-		*h = Handover{}
-		return
-	}
-	m.concede()
-}
-
-// handoverDue acts on the end of a handover's time. What was told to stop by now
-// counts as stopped.
-func (m *Machine) handoverDue() {
+// handoverExpired acts on the end of a handover's time. Work that was told to stop
+// counts as stopped by now; a target that did not answer is not waited for.
+func (m *Machine) handoverExpired() {
 	if m.state.Leader.Handover.Stopping {
-		m.concede()
+		m.finishHandover()
 		return
 	}
 	m.state.Leader.Handover = Handover{}
 }
 
-// concede ends this leadership for the handover that is under way.
-func (m *Machine) concede() {
-	h := m.state.Leader.Handover
-	if h.Cause == HandoverStop {
+// finishHandover ends this leadership for the handover that is under way.
+func (m *Machine) finishHandover() {
+	s := &m.state
+	h := s.Leader.Handover
+	if h.Cause == handoverStop {
 		m.leave()
 		return
 	}
 	to := m.successor()
-	if h.Cause == HandoverTakeover {
-		m.takeoverMade(to)
+	if h.Cause == handoverTakeover { // §9.12: failed, until the target is heard to lead
+		s.Takeover.To, s.Takeover.Failed = to, min(s.Takeover.Failed+1, maxFailed)
 	}
 	m.stepDown(h.Why, to, to)
-	m.standAfter(to)
+	m.standAfterCession(to)
 }
 
-// successor is whom this leader names when it cedes: the target of its handover
-// if that is still fit, and else the best; "" for nobody.
-func (m *Machine) successor() NodeID {
-	if to := m.state.Leader.Handover.To; to != "" && m.Transferable(to) == nil {
-		return to
+// stop leaves, after this leader's guarded work unless that is abrupt: §9.8.
+func (m *Machine) stop(abrupt bool) {
+	s := &m.state
+	switch {
+	case s.Role == Dormant:
+	case abrupt:
+		m.becomeDormant()
+	case s.Role == Leader && s.Leader.Working:
+		s.Leaving = true
+		m.startHandover(handoverStop)
+	default:
+		m.leave()
 	}
-	return m.BestSuccessor()
+}
+
+// leave cedes what this node holds and stops taking part.
+func (m *Machine) leave() {
+	m.cede(m.successor())
+	m.becomeDormant()
+}
+
+// becomeDormant stops taking part without releasing any promise.
+func (m *Machine) becomeDormant() {
+	m.send(AllMembers, Message{Kind: NodeUnavailable, Term: m.state.Durable})
+	m.become(Dormant, Stopped, "")
+	m.state.Leaving = false
+	m.held = m.held[:0]
 }

@@ -7,12 +7,6 @@ import (
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
-// Moment is what the outside gives to every step: the time, and entropy.
-type Moment struct {
-	Now     Time   // the node's monotonic clock; positive, never earlier than in the step before
-	Entropy uint64 // a uniformly random word; read if the step draws a back-off or opens a round
-}
-
 // Input is something that happened to the node: one of Start, Tick, Received,
 // LinkUp, LinkDown, Died, Persisted, Issued, Eligible, Guard, Transfer, Resign, Stop.
 type Input interface{ isInput() }
@@ -41,13 +35,13 @@ type LinkDown struct {
 	Evidence Evidence
 }
 
-// Died says that the process which ran Peer until now is proven dead
-// (see docs/protocol.md, "What keeps two leaders apart"). Promises made to it are void. Processes
-// of one name are not numbered here: the driver must say Died before the LinkUp of
-// the process that comes after, and never for an older one after that LinkUp. Nor may it
-// say Died while an earlier process of that name, which is not proven dead, may hold a
-// promise: until Timing.Promise has passed since the LinkUp of the one after it.
-// Otherwise the promise to a living leader would be void, and two could lead.
+// Died says that the process which ran Peer until now is proven dead. Promises made to
+// it are void. Processes of one name are not numbered here: the driver must say Died
+// before the LinkUp of the process that comes after, and never for an older one after
+// that LinkUp. Nor may it say Died while an earlier process of that name, which is not
+// proven dead, may hold a promise (§6.9): until Timing.Promise has passed since the LinkUp
+// of the one after it. Otherwise the promise to a living leader would be void, and two
+// could lead.
 type Died struct {
 	Peer  NodeID
 	Proof Proof
@@ -126,7 +120,9 @@ const (
 	evidenceEnd
 )
 
-var evidenceNames = [evidenceEnd]string{"none", "eof", "reset", "refused", "timeout", "goodbye", "local"}
+var evidenceNames = [evidenceEnd]string{
+	"none", "eof", "reset", "refused", "timeout", "goodbye", "local",
+}
 
 // String returns the evidence's name in lower case.
 func (e Evidence) String() string {
@@ -136,29 +132,24 @@ func (e Evidence) String() string {
 	return fmt.Sprintf("evidence(%d)", uint8(e))
 }
 
-// Proof is a proof that a peer's process is gone.
+// Proof is a proof that a peer's process is gone. Its zero is invalid.
 type Proof uint8
 
 const (
-	// ProofNone is the invalid zero.
-	ProofNone Proof = iota
-	// ProofRefusedAfterEOF is proof (a): an established link ended with FIN and
-	// without goodbye, and a new dial was refused.
-	ProofRefusedAfterEOF
-	// ProofReincarnated is proof (b): the same identity came back with a higher
-	// boot counter, after its kernel had ended the connection of the process before by a FIN.
+	// ProofRefusedAfterEOF is the proof of §6.5: the evidence connection (§6.8) ended with a FIN,
+	// and a new dial was refused.
+	ProofRefusedAfterEOF Proof = iota + 1
+	// ProofReincarnated is the proof of §6.6: the same identity came back with a higher
+	// boot counter, after its kernel had ended the evidence connection by a FIN.
 	ProofReincarnated
 )
 
+var proofNames = [...]string{"none", "refused-after-eof", "reincarnated"}
+
 // String returns the proof's name.
 func (p Proof) String() string {
-	switch p {
-	case ProofNone:
-		return "none"
-	case ProofRefusedAfterEOF:
-		return "refused-after-eof"
-	case ProofReincarnated:
-		return "reincarnated"
+	if int(p) < len(proofNames) {
+		return proofNames[p]
 	}
 	return fmt.Sprintf("proof(%d)", uint8(p))
 }

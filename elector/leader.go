@@ -1,56 +1,36 @@
 package elector
 
-import "github.com/bmqelect/bmqelect/lsn"
+import (
+	"github.com/bmqelect/bmqelect/lsn"
+	"github.com/bmqelect/bmqelect/scouting"
+)
 
-// becomeLeader takes the office that the ballot gave, and says so at once.
-func (m *Machine) becomeLeader(b Ballot) {
+// becomeLeader begins the leadership that the ballot gave, and says so at once.
+func (m *Machine) becomeLeader(b ballot) {
+	m.become(Leader, Elected, "")
 	s := &m.state
-	s.Role, s.Candidate = Leader, CandidateState{}
-	s.Leader = LeaderState{Term: b.Term, Since: b.SentAt, Support: b.Support}
+	s.Leader.Since, s.Leader.Support = b.SentAt, b.Support
 	s.SeenLSN = lsn.LSN{Term: b.Term}
 	m.renewLease()
-	m.transition(Candidate, Elected, "")
 	m.heartbeatAll()
 }
 
-// heartbeatAll asserts leadership to every member and arms the next broadcast.
+// heartbeatAll asserts leadership to every member and arms the next broadcast, at the
+// next multiple of the period on the node's clock: §7.1.
 func (m *Machine) heartbeatAll() {
+	period := Time(m.cfg.Timing.HeartbeatBroadcast)
+	m.state.Leader.BroadcastAt = (m.state.Now/period + 1) * period
+	m.heartbeat(AllMembers)
+}
+
+// heartbeat asserts leadership to one node, or to all.
+func (m *Machine) heartbeat(to NodeID) {
 	l := &m.state.Leader
 	l.Sequence++
-	l.BroadcastAt = m.nextBeat()
-	m.broadcast(m.heartbeat())
-}
-
-// greet asserts leadership to one node.
-func (m *Machine) greet(to NodeID) {
-	m.state.Leader.Sequence++
-	m.send(to, m.heartbeat())
-}
-
-// nextBeat is the next multiple of the period on the node's clock: at most one
-// period ahead, and the same for all elections that the node leads, so that their
-// heartbeats travel together.
-func (m *Machine) nextBeat() Time {
-	period := Time(m.cfg.Timing.HeartbeatBroadcast)
-	return (m.state.Now/period + 1) * period
-}
-
-func (m *Machine) heartbeat() Message {
-	l := &m.state.Leader
-	return Message{
+	m.send(to, Message{
 		Kind: LeaderHeartbeat, Term: l.Term,
 		Sequence: l.Sequence, SentAt: m.state.Now, LSN: m.state.SeenLSN,
-	}
-}
-
-// broadcastDue is the leader's period. An open re-affirmation is proposed again,
-// since a proposal or its answer may have been lost.
-func (m *Machine) broadcastDue() {
-	m.considerHandover()
-	m.heartbeatAll()
-	if m.state.Leader.Reaffirm.Sent {
-		m.proposeToAll()
-	}
+	})
 }
 
 // onHeartbeatAck renews the lease.
@@ -62,12 +42,50 @@ func (m *Machine) onHeartbeatAck(from NodeID, msg *Message) {
 	voter, _ := m.voter(from)
 	lapsed := !m.supports(voter)
 	if msg.Sequence > l.Sequence || !m.supported(voter, msg.SentAt) {
-		m.refuse(AnomalyMalformed, from, msg)
+		m.report(AnomalyMalformed, from, msg)
 		return
 	}
-	m.present(from)
-	m.noteFit(voter, msg, lapsed)
+	m.notePresent(from)
+	m.noteFitness(voter, msg, lapsed)
 	m.handoverAcked(from, msg.SentAt)
+}
+
+// support holds, by voter, the send time of the newest proposal or heartbeat of
+// this node that the voter has acked; 0 for none.
+type support [scouting.MaxVoters]Time
+
+// ack notes that voter acked what was sent at sentAt. It reports false, and notes
+// nothing, for an echo of what cannot have been sent: before since, or in the future.
+// §2.3: such an echo could keep a lease alive for ever.
+func (s *support) ack(voter int, sentAt, since, now Time) bool {
+	if sentAt < since || sentAt > now {
+		return false
+	}
+	s[voter] = max(s[voter], sentAt)
+	return true
+}
+
+// quorumAt is the send time of the newest message that a quorum has acked, self
+// included: the (quorum-1)-th newest ack of the others; 0 if so many have not
+// acked at all. A quorum of one needs nobody's.
+func (s *support) quorumAt(self, n, quorum int) Time {
+	if quorum <= 1 {
+		return Never
+	}
+	// newest holds the quorum-1 highest acks so far in descending order.
+	var newest [scouting.MaxVoters]Time
+	for voter := range n {
+		if voter == self {
+			continue
+		}
+		at := s[voter]
+		for i := range newest[:quorum-1] {
+			if at > newest[i] {
+				at, newest[i] = newest[i], at // the lowest drops out
+			}
+		}
+	}
+	return newest[quorum-2]
 }
 
 // supported counts voter's support as of sentAt, an echo of this leader's own
@@ -81,16 +99,19 @@ func (m *Machine) supported(voter int, sentAt Time) bool {
 	return true
 }
 
-// renewLease lets the lease run until lease after the send time of the newest
-// message that a quorum has acked. Send time is never later than receipt, so it
-// ends before the first of the promises behind it.
+// supports reports whether voter's newest ack still backs the lease.
+func (m *Machine) supports(voter int) bool {
+	at := m.state.Leader.Support[voter]
+	return voter == m.cfg.self || at != 0 && at.Add(m.cfg.Timing.Lease) > m.state.Now
+}
+
 func (m *Machine) renewLease() {
 	l := &m.state.Leader
 	l.LeaseEnd = max(l.LeaseEnd, m.leaseFrom(&l.Support))
 }
 
-// leaseFrom is when a lease ends that these acks back; Never if it needs none.
-func (m *Machine) leaseFrom(acks *Support) Time {
+// leaseFrom is when a lease ends that these acks back: §6.2. Never if it needs none.
+func (m *Machine) leaseFrom(acks *support) Time {
 	at := acks.quorumAt(m.cfg.self, len(m.cfg.voters), m.cfg.quorum)
 	if m.cfg.UnsafeNoScouting || at == Never {
 		return Never
@@ -98,7 +119,7 @@ func (m *Machine) leaseFrom(acks *Support) Time {
 	return at.Add(m.cfg.Timing.Lease)
 }
 
-// checkLease ends a leadership whose lease has run out.
+// checkLease ends a leadership whose lease has run out: §6.3.
 func (m *Machine) checkLease() {
 	if m.state.Role == Leader && m.state.Now >= m.state.Leader.LeaseEnd {
 		m.stepDown(LeaseExpired, "", "")
@@ -113,12 +134,39 @@ func (m *Machine) stepDown(why Reason, peer, successor NodeID) {
 	m.become(Follower, why, peer)
 }
 
-// BestSuccessor is the voter that this leader would hand over to: of those
-// that support it now, are connected and may stand, the highest in rank; ""
-// if there is none or this node does not lead.
-func (m *Machine) BestSuccessor() NodeID {
-	if m.state.Role != Leader {
-		return ""
+// onInvalidHeartbeat is the word of a voter whose term is higher than the heartbeat's.
+func (m *Machine) onInvalidHeartbeat(from NodeID, msg *Message) {
+	switch {
+	case m.state.Role != Leader || msg.Term <= m.state.Term:
+	case !m.cfg.UnsafeNoScouting:
+		m.reaffirmAbove(from, msg)
+	case !m.leaps(from, msg):
+		m.enterTerm(msg.Term)
+		m.stepDown(LeaderPreempted, from, "")
+		m.backOff()
 	}
-	return m.best(func(int) bool { return true })
+}
+
+// reaffirmAbove proposes this leader in a term above the one of msg: §7.9. It leads on in
+// its old term until a quorum has voted. It does so once a heartbeat period at most: the
+// sender repeats itself, and to the application each time is a new leadership.
+func (m *Machine) reaffirmAbove(from NodeID, msg *Message) {
+	l := &m.state.Leader
+	term, now := msg.Term, m.state.Now
+	tooSoon := l.RaisedAt != 0 && now < l.RaisedAt.Add(m.cfg.Timing.HeartbeatBroadcast)
+	if term <= m.state.Term || tooSoon || term >= lsn.MaxTerm || m.leaps(from, msg) {
+		return
+	}
+	m.enterTerm(term + 1)
+	l.RaisedAt, l.Reaffirm = now, ballot{Term: term + 1}
+}
+
+// reaffirmed goes on under the new term. To the application it is a new
+// leadership of the same node, whose LSNs start again: §7.11.
+func (m *Machine) reaffirmed(term lsn.Term) {
+	l := &m.state.Leader
+	l.Term, l.Reaffirm = term, ballot{}
+	m.state.SeenLSN = lsn.LSN{Term: term}
+	m.transition(Leader, Reaffirmed, "")
+	m.heartbeatAll()
 }

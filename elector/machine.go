@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/bmqelect/bmqelect/lsn"
-	"github.com/bmqelect/bmqelect/scouting"
 )
 
 // Machine is one node's part in one election.
@@ -20,7 +19,7 @@ type Machine struct {
 // resolved is a Config in the form that the machine works with; it never changes.
 type resolved struct {
 	Config
-	voters  []NodeID // sorted; a voter's index here is its number in Voters sets
+	voters  []NodeID // sorted; a voter's index here is its number in sets of voters
 	self    int      // this node's index; -1 for an observer
 	quorum  int
 	mayVote bool // is a voter
@@ -32,14 +31,14 @@ func New(cfg Config) (*Machine, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	voters := slices.Sorted(slices.Values(cfg.Voters))
-	self, mayVote := slices.BinarySearch(voters, cfg.Self)
+	cfg.Voters = slices.Sorted(slices.Values(cfg.Voters))
+	self, mayVote := slices.BinarySearch(cfg.Voters, cfg.Self)
 	if !mayVote {
 		self = -1
 	}
-	cfg.Voters = voters
-	r := &resolved{Config: cfg, voters: voters, self: self, quorum: cfg.QuorumSize(), mayVote: mayVote}
-	return &Machine{cfg: r}, nil
+	return &Machine{cfg: &resolved{
+		Config: cfg, voters: cfg.Voters, self: self, quorum: cfg.QuorumSize(), mayVote: mayVote,
+	}}, nil
 }
 
 // Clone returns a machine in the same state that shares nothing mutable with m.
@@ -54,23 +53,17 @@ func (m *Machine) State() State { return m.state }
 // is the machine's own.
 func (m *Machine) Held() []Envelope { return m.held }
 
-// Step tells the machine that in happened at the given moment, and returns what
-// to do about it. The effects' slices are valid until the next Step.
-func (m *Machine) Step(at Moment, in Input) Effects {
+// Step tells the machine that in happened at now, a reading of the node's monotonic
+// clock: positive, and never earlier than in the step before. Entropy is a uniformly
+// random word; it is read if the step draws a back-off or opens a round. The slices
+// of the effects are valid until the next Step.
+func (m *Machine) Step(now Time, entropy uint64, in Input) Effects {
 	m.eff = Effects{Messages: m.eff.Messages[:0], Transitions: m.eff.Transitions[:0]}
-	m.state.Now = max(at.Now, m.state.Now, 1)
-	m.random = at.Entropy
+	m.state.Now = max(now, m.state.Now, 1)
+	m.random = entropy
 
 	// A leader that slept past its lease finds out before it does anything else.
 	m.checkLease()
-	m.dispatch(in)
-	m.expire()
-	m.leaveIfTold()
-	m.eff.Wake = m.nextDeadline()
-	return m.eff
-}
-
-func (m *Machine) dispatch(in Input) {
 	switch in := in.(type) {
 	case Start:
 		m.start(in)
@@ -97,15 +90,12 @@ func (m *Machine) dispatch(in Input) {
 	case Stop:
 		m.stop(in.Abrupt)
 	}
-}
-
-// voter returns the index of a voter, and whether id is one.
-func (m *Machine) voter(id NodeID) (int, bool) {
-	return slices.BinarySearchFunc(m.cfg.voters, id, cmp.Compare[NodeID])
-}
-
-func (m *Machine) rank() scouting.Rank {
-	return scouting.Rank{Priority: m.cfg.Priority, Node: m.cfg.Self}
+	m.expire()
+	if m.state.Leaving && m.state.Role != Leader {
+		m.leave() // a Stop waited for guarded work, and the leadership ended first
+	}
+	m.eff.Wake = m.nextDeadline()
+	return m.eff
 }
 
 // start begins taking part as a FOLLOWER that looks for an existing leader first.
@@ -115,24 +105,21 @@ func (m *Machine) start(in Start) {
 		return
 	}
 	s.Term, s.Durable, s.Vote = in.Term, in.Term, ""
-	if !m.alone() {
-		// It may have promised its vote before a crash; whatever it promised has
-		// lapsed after this. A first boot is no exception: it may be the second of
-		// a node that lost its disk, and the initial wait is no shorter anyway.
+	// §3.3: a single voter has nobody to discover or to have promised anything to.
+	alone := m.cfg.mayVote && len(m.cfg.voters) == 1
+	if !alone {
+		// §3.1: what it may have promised before a crash has lapsed after this. A first
+		// boot is no exception: the node may have lost its disk.
 		s.EmbargoEnd = s.Now.Add(m.cfg.Timing.Promise())
 	}
 	m.become(Follower, Started, "")
-	if m.alone() {
+	if alone {
 		m.stand()
 		return
 	}
-	s.Follower.StandAt = s.Now.Add(m.cfg.Timing.InitialWait)
+	s.Follower.StandAt = s.Now.Add(m.cfg.Timing.InitialWait) // §3.2
 	s.Follower.Discovering = true
 }
-
-// alone reports whether this node is the only voter: there is nobody to
-// discover, to wait for or to have promised anything to.
-func (m *Machine) alone() bool { return m.cfg.mayVote && len(m.cfg.voters) == 1 }
 
 // issued notes the newest LSN that the application issued as leader.
 func (m *Machine) issued(n lsn.LSN) {
@@ -140,4 +127,93 @@ func (m *Machine) issued(n lsn.LSN) {
 	if s.Role == Leader && n.Term == s.Leader.Term && n.Compare(s.SeenLSN) > 0 {
 		s.SeenLSN = n
 	}
+}
+
+// expire acts on every deadline that has come.
+func (m *Machine) expire() {
+	s := &m.state
+	if s.Role != Dormant && due(s.RestEnd, s.Now) {
+		s.RestEnd = 0
+		m.ableAgain()
+	}
+	switch s.Role {
+	case Follower:
+		if due(s.Follower.SilentAt, s.Now) {
+			m.leaderSilent()
+		}
+		if due(s.Follower.RoundEnd, s.Now) {
+			m.scoutingFailed()
+		}
+		switch {
+		case !due(s.Follower.StandAt, s.Now):
+		case s.Follower.Discovering:
+			m.backOff()
+		default:
+			m.stand()
+		}
+	case Candidate:
+		switch {
+		case due(s.Candidate.End, s.Now):
+			m.electionFailed()
+		case due(s.Candidate.ProposeAt, s.Now):
+			m.proposeToAll()
+		}
+	case Leader:
+		m.checkLease()
+		if s.Role == Leader && due(s.Leader.Handover.End, s.Now) {
+			m.handoverExpired()
+		}
+		if s.Role == Leader && s.Now >= s.Leader.BroadcastAt {
+			m.considerHandover()
+			m.heartbeatAll()
+			if s.Leader.Reaffirm.Sent {
+				m.proposeToAll()
+			}
+		}
+	}
+}
+
+// due reports whether an armed deadline has come.
+func due(at, now Time) bool { return at != 0 && at <= now }
+
+// nextDeadline is when expire has something to do again.
+func (m *Machine) nextDeadline() Time {
+	s := &m.state
+	switch s.Role {
+	case Follower:
+		f := &s.Follower
+		return earliest(f.SilentAt, f.RoundEnd, f.StandAt, s.RestEnd)
+	case Candidate:
+		return earliest(s.Candidate.ProposeAt, s.Candidate.End)
+	case Leader:
+		return earliest(s.Leader.BroadcastAt, s.Leader.LeaseEnd, s.Leader.Handover.End, s.RestEnd)
+	default:
+		return Never
+	}
+}
+
+// earliest is the first of the armed deadlines; Never if none is armed.
+func earliest(deadlines ...Time) Time {
+	first := Never
+	for _, d := range deadlines {
+		if d != 0 {
+			first = min(first, d)
+		}
+	}
+	return first
+}
+
+// voter returns the index of a voter, and whether id is one.
+func (m *Machine) voter(id NodeID) (int, bool) {
+	return slices.BinarySearchFunc(m.cfg.voters, id, cmp.Compare[NodeID])
+}
+
+// draw returns the next random word of this step. A step may draw more than once; the
+// finaliser of splitmix64 spreads the one word that came in.
+func (m *Machine) draw() uint64 {
+	m.random += 0x9e3779b97f4a7c15
+	z := m.random
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
 }

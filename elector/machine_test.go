@@ -12,14 +12,14 @@ import (
 func TestCloneSharesNothing(t *testing.T) {
 	d := boot(t, 3, 2)
 	vote := elector.Received{From: "b", Message: elector.Message{Kind: elector.ElectionProposal, Term: 3}}
-	d.Step(elector.Moment{Now: d.now}, vote) // not persisted: the answer is held
+	d.Step(d.now, 0, vote) // not persisted: the answer is held
 	before, held := d.State(), d.Held()[0]
 
 	c := d.Clone()
 	require.Equal(t, before, c.State())
 	require.Equal(t, []elector.Envelope{held}, c.Held())
 
-	e := c.Step(elector.Moment{Now: d.now}, elector.Persisted{Term: 3})
+	e := c.Step(d.now, 0, elector.Persisted{Term: 3})
 	require.Equal(t, []elector.Envelope{held}, e.Messages)
 	require.Empty(t, c.Held())
 	require.Equal(t, before, d.State(), "a step of the clone leaves the original alone")
@@ -28,7 +28,7 @@ func TestCloneSharesNothing(t *testing.T) {
 	c = d.Clone()
 	again := vote
 	again.Message.SentAt = 99
-	c.Step(elector.Moment{Now: d.now}, again)
+	c.Step(d.now, 0, again)
 	require.Equal(t, []elector.Envelope{held}, d.Held(), "nor does a message that replaces a held one")
 }
 
@@ -56,7 +56,7 @@ func TestLease(t *testing.T) {
 func TestClockNeverGoesBack(t *testing.T) {
 	d := boot(t, 3, 2)
 	d.step(elector.Tick{})
-	d.Step(elector.Moment{Now: d.now - 5}, elector.Tick{})
+	d.Step(d.now-5, 0, elector.Tick{})
 	require.Equal(t, d.now, d.State().Now)
 }
 
@@ -83,8 +83,9 @@ func TestHandoverIsToldInFull(t *testing.T) {
 	d.hear("b", ack)
 	d.step(elector.Guard{Held: true})
 	d.step(elector.Transfer{To: "b"})
+	require.Equal(t, "transfer", d.Handover().Cause.String())
 	want := elector.Handover{
-		To: "b", Cause: elector.HandoverTransfer, Why: elector.Transferred,
+		To: "b", Cause: d.Handover().Cause, Why: elector.Transferred,
 		Asked: d.now, End: d.now.Add(elector.Article().ElectionResult),
 	}
 	require.Equal(t, want, d.Handover())
@@ -115,7 +116,7 @@ func TestStuckDiskFillsNoMemory(t *testing.T) {
 		for _, k := range []elector.Kind{elector.LeaderHeartbeat, elector.ElectionScouting, elector.ElectionProposal} {
 			for _, from := range []elector.NodeID{"b", "c"} {
 				in := elector.Received{From: from, Message: elector.Message{Kind: k, Term: term, ProposedTerm: term}}
-				require.Empty(t, d.Step(elector.Moment{Now: d.now}, in).Messages)
+				require.Empty(t, d.Step(d.now, 0, in).Messages)
 			}
 		}
 	}

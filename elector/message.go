@@ -2,6 +2,7 @@ package elector
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/bmqelect/bmqelect/lsn"
@@ -27,9 +28,9 @@ func (t Time) String() string { return time.Duration(t).String() }
 // Kind tells the messages of the protocol apart.
 type Kind uint8
 
-// The messages of docs/protocol.md, under the article's names.
+// The messages of the protocol, under the article's names.
 const (
-	KindInvalid Kind = iota
+	kindInvalid Kind = iota
 	ElectionScouting
 	ElectionScoutingResponse
 	ElectionProposal
@@ -57,7 +58,7 @@ func (k Kind) String() string {
 }
 
 // Valid reports whether k is a message of the protocol.
-func (k Kind) Valid() bool { return k > KindInvalid && k < kindEnd }
+func (k Kind) Valid() bool { return k > kindInvalid && k < kindEnd }
 
 // Message is any message of the protocol: one flat value, so that it can be
 // compared, copied, queued and encoded without allocation. Kind says which of
@@ -78,7 +79,7 @@ type Message struct {
 	Cause      scouting.Cause // of a no
 	Leader     NodeID         // hint with a no: the leader that the refuser perceives
 	LeaderTerm lsn.Term       // that leader's term
-	RetryAfter time.Duration  // with a no that time alone mends: ask again after this
+	RetryAfter time.Duration  // with a no that only time turns into a yes: ask again then
 
 	// LeaderHeartbeat, HeartbeatAck; SentAt also in ElectionProposal and its
 	// response, where it is echoed. SentAt is a reading of the clock of the node
@@ -103,3 +104,69 @@ type Envelope struct {
 // AllMembers addresses every member that is connected, voters and observers.
 // It is not a legal node ID.
 const AllMembers NodeID = "*"
+
+// String returns the envelope as "-> to: message".
+func (e Envelope) String() string { return fmt.Sprintf("-> %s: %s", e.To, e.Message) }
+
+// String returns the message on one line, with the fields that its kind uses.
+// This form is the language of traces, golden files and bug reports.
+func (m Message) String() string {
+	w := words{}
+	w.add("%s", m.Kind)
+	w.add("term=%d", m.Term)
+	switch m.Kind {
+	case ElectionScouting:
+		w.add("proposed=%d round=%x", m.ProposedTerm, m.Round)
+		w.nonzero("priority", m.Priority)
+	case ElectionScoutingResponse:
+		w.add("proposed=%d round=%x", m.ProposedTerm, m.Round)
+		w.verdict(m)
+	case ElectionProposal:
+		w.add("sent=%s", m.SentAt)
+	case ElectionProposalResponse:
+		w.add("proposed=%d sent=%s", m.ProposedTerm, m.SentAt)
+		w.verdict(m)
+	case LeaderHeartbeat:
+		w.add("lsn=%d.%d seq=%d sent=%s", m.LSN.Term, m.LSN.Counter, m.Sequence, m.SentAt)
+	case HeartbeatAck:
+		w.add("lsn=%d.%d seq=%d sent=%s", m.LSN.Term, m.LSN.Counter, m.Sequence, m.SentAt)
+		w.nonzero("priority", m.Priority)
+		if !m.Candidate {
+			w.add("not-candidate")
+		}
+		w.nonzero("reach", int(m.Reach))
+	case LeadershipCession:
+		if m.Successor != "" {
+			w.add("successor=%s", m.Successor)
+		}
+	}
+	return w.String()
+}
+
+// words are joined by spaces.
+type words []string
+
+func (w *words) add(format string, args ...any) { *w = append(*w, fmt.Sprintf(format, args...)) }
+
+func (w *words) nonzero(name string, v int) {
+	if v != 0 {
+		w.add("%s=%d", name, v)
+	}
+}
+
+// verdict adds the yes, or the no with its cause and hints.
+func (w *words) verdict(m Message) {
+	if m.WillVote {
+		w.add("yes")
+		return
+	}
+	w.add("no cause=%s", m.Cause)
+	if m.Leader != "" {
+		w.add("leader=%s leader-term=%d", m.Leader, m.LeaderTerm)
+	}
+	if m.RetryAfter != 0 {
+		w.add("retry-after=%s", m.RetryAfter)
+	}
+}
+
+func (w words) String() string { return strings.Join(w, " ") }

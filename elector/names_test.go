@@ -21,20 +21,17 @@ func TestEnumNames(t *testing.T) {
 		"LEADER_NO_HEARTBEAT":      elector.LeaderNoHeartbeat,
 		"REAFFIRMED":               elector.Reaffirmed,
 		"REASON(99)":               elector.Reason(99),
-		"Invalid":                  elector.KindInvalid,
+		"Invalid":                  elector.Kind(0),
 		"ElectionScoutingResponse": elector.ElectionScoutingResponse,
 		"NodeUnavailable":          elector.NodeUnavailable,
 		"Kind(77)":                 elector.Kind(77),
 		"eof":                      elector.EvidenceEOF,
 		"local":                    elector.EvidenceLocal,
 		"evidence(88)":             elector.Evidence(88),
-		"none":                     elector.ProofNone,
+		"none":                     elector.Proof(0),
 		"refused-after-eof":        elector.ProofRefusedAfterEOF,
 		"reincarnated":             elector.ProofReincarnated,
 		"proof(66)":                elector.Proof(66),
-		"takeover":                 elector.HandoverTakeover,
-		"stop":                     elector.HandoverStop,
-		"handover(44)":             elector.HandoverCause(44),
 		"RESIGNED":                 elector.Resigned,
 		"two-leaders":              elector.AnomalyTwoLeaders,
 		"invalid":                  elector.AnomalyKind(55),
@@ -42,8 +39,8 @@ func TestEnumNames(t *testing.T) {
 	} {
 		require.Equal(t, want, value.String())
 	}
-	require.Equal(t, "none", elector.AnomalyNone.String())
-	require.Equal(t, "none", elector.HandoverNone.String())
+	require.Equal(t, "none", elector.AnomalyKind(0).String())
+	require.Equal(t, "none", elector.Handover{}.Cause.String())
 }
 
 func TestMessageString(t *testing.T) {

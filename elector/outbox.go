@@ -6,9 +6,8 @@ import (
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
-// send puts a message among the effects. This is the choke point of "persist
-// before send": a message that speaks for a term which is not on disk yet is
-// held back until it is.
+// send puts a message among the effects. §2.4: a message that speaks for a term which is
+// not on disk yet is held back until it is. No other code puts messages there.
 func (m *Machine) send(to NodeID, msg Message) {
 	if msg.Term > m.state.Durable {
 		m.hold(Envelope{to, msg})
@@ -17,12 +16,10 @@ func (m *Machine) send(to NodeID, msg Message) {
 	m.eff.Messages = append(m.eff.Messages, Envelope{to, msg})
 }
 
-func (m *Machine) broadcast(msg Message) { m.send(AllMembers, msg) }
-
-// hold keeps e for the disk. A newer message of the same kind to the same node
-// replaces an older one, so that a stuck disk cannot fill the memory. The newer
-// one goes to the end, not into the older one's place: it must not overtake what
-// was said between the two. The queues of package netmesh keep the same rule.
+// hold keeps e for the disk by the rule of §2.5, which the queues of package netmesh obey
+// as well: a newer message of the same kind to the same node replaces the older one, so
+// that a stuck disk cannot fill the memory. It goes to the end, not into the older one's
+// place, and so does not overtake what was said between the two.
 func (m *Machine) hold(e Envelope) {
 	m.held = slices.DeleteFunc(m.held, func(h Envelope) bool {
 		return h.To == e.To && h.Message.Kind == e.Message.Kind
@@ -30,13 +27,8 @@ func (m *Machine) hold(e Envelope) {
 	m.held = append(m.held, e)
 }
 
-// drop forgets what waits for a process that is gone.
-func (m *Machine) drop(to NodeID) {
-	m.held = slices.DeleteFunc(m.held, func(h Envelope) bool { return h.To == to })
-}
-
-// outdated reports whether what waited for the disk is not true any more: the
-// question of a round that is closed, or support for somebody who gave up or was
+// outdated reports whether what waited for the disk is not true any more (§2.6): the
+// question of a round that is closed, or support for a node that gave up or was
 // overtaken meanwhile.
 func (m *Machine) outdated(e *Envelope) bool {
 	s, msg := &m.state, &e.Message

@@ -35,7 +35,7 @@ var messageTable = []reaction{
 	{
 		"ElectionProposal", "",
 		"votes, unless it follows another, is promised to another, started a moment ago, or is past that term; a leap of the term is only climbed towards",
-		"votes for a higher term and becomes FOLLOWER, unless the term leaps; else refuses",
+		"votes for a higher term and becomes FOLLOWER, unless the term leaps; otherwise refuses",
 		"refuses, whatever the term",
 	},
 	{
@@ -123,15 +123,15 @@ func protocolTable() string {
 	var b strings.Builder
 	b.WriteString(`# Role x input
 
-What a node does with every message and every other input, by role. A dash means that the input is ignored on purpose.
-An observer does what a FOLLOWER does, except that it votes, answers, acks and rejects nothing and never stands. A term leaps if it is
-more than 2^32 above the node's own. This page is written by the tests of package elector from the table that they check the machine against
-(` + "`go test ./elector -run TestProtocolTable -rewrite`" + `).
+What a node does with every input, by role; a dash means that it ignores the input on purpose. An
+observer is a FOLLOWER that never votes, answers, acks, rejects or stands. A term leaps if it is more
+than 2^32 above the node's own ([protocol](protocol.md), 8.1). The tests of package elector check
+the machine against this table, and write it:
+` + "`go test ./elector -run ProtocolTable -rewrite`" + `.
 
 ## Messages
 
-A message that is not admitted is reported and does nothing in any role: one from oneself, from a sender who is not
-entitled to it, with a term of 2^63 or above or 0 where a term is meant, or that contradicts itself.
+A message that breaks 2.1, 2.2 or 2.3 of the protocol is reported and does nothing in any role.
 
 `)
 	writeTable(&b, "message", messageTable)

@@ -1,6 +1,12 @@
 package elector
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/bmqelect/bmqelect/lsn"
+)
 
 // Role is what a node is in an election.
 type Role uint8
@@ -63,4 +69,50 @@ func (r Reason) String() string {
 		return reasonNames[r]
 	}
 	return fmt.Sprintf("REASON(%d)", uint8(r))
+}
+
+// Transition is a change of what the node is, or of the leadership that it
+// holds or follows.
+type Transition struct {
+	From, To Role
+	Reason   Reason
+	Term     lsn.Term // of the leadership that the node now holds or follows; without one its own
+	Leader   NodeID   // the leader after it; "" for none
+	Peer     NodeID   // the node that caused it; "" if none did
+}
+
+// String returns the transition on one line, for example
+// "FOLLOWER -> CANDIDATE PROPOSED term=3".
+func (t Transition) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s -> %s %s term=%d", t.From, t.To, t.Reason, t.Term)
+	if t.Leader != "" {
+		fmt.Fprintf(&b, " leader=%s", t.Leader)
+	}
+	if t.Peer != "" {
+		fmt.Fprintf(&b, " peer=%s", t.Peer)
+	}
+	return b.String()
+}
+
+// legal lists every transition that there is, by its roles, with its reasons.
+var legal = map[[2]Role][]Reason{
+	{Dormant, Follower}: {Started},
+	{Follower, Follower}: {
+		LeaderFound, Reaffirmed, LeaderNoHeartbeat, LeaderUnavailable, LeaderCeded, Transferred,
+		LeaderPreempted,
+	},
+	{Follower, Candidate}: {Proposed},
+	{Candidate, Leader}:   {Elected},
+	{Candidate, Follower}: {ElectionPreempted, QuorumNotAchieved, Resigned},
+	{Leader, Leader}:      {Reaffirmed},
+	{Leader, Follower}:    {LeaseExpired, LeaderPreempted, Transferred, Resigned},
+	{Follower, Dormant}:   {Stopped},
+	{Candidate, Dormant}:  {Stopped},
+	{Leader, Dormant}:     {Stopped},
+}
+
+// Legal reports whether the protocol knows such a transition: its roles with its reason.
+func (t Transition) Legal() bool {
+	return slices.Contains(legal[[2]Role{t.From, t.To}], t.Reason)
 }

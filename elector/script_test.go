@@ -161,7 +161,7 @@ func (s *script) line(text string) string {
 // step steps the machine, plays the disk, and returns what came out.
 func (s *script) step(in elector.Input) string {
 	s.steps++
-	e := s.m.Step(elector.Moment{Now: s.now, Entropy: entropyFor(s.random, s.steps)}, in)
+	e := s.m.Step(s.now, entropyFor(s.random, s.steps), in)
 	for _, m := range e.Messages {
 		s.remember(m)
 	}

@@ -15,16 +15,16 @@ import (
 // changes what it remembers. What is due anyway does not count; a tick is what
 // makes something due.
 func acts(s *driven, in elector.Input) bool {
-	m, at := s.Clone(), elector.Moment{Now: s.now, Entropy: 7}
+	m, at := s.Clone(), s.now
 	if _, ok := in.(elector.Tick); ok {
-		at.Now = min(m.Clone().Step(at, nil).Wake, s.now.Add(time.Hour))
-		m.Step(elector.Moment{Now: at.Now - 1}, nil)
+		at = min(m.Clone().Step(at, 7, nil).Wake, s.now.Add(time.Hour))
+		m.Step(at-1, 0, nil)
 	}
-	before, held, wake := m.State(), m.Clone().Held(), s.Clone().Step(elector.Moment{Now: s.now}, nil).Wake
-	e := m.Step(at, in)
+	before, held, wake := m.State(), m.Clone().Held(), s.Clone().Step(s.now, 0, nil).Wake
+	e := m.Step(at, 7, in)
 	after := m.State()
 	before.Now, after.Now = 0, 0
-	quiet := e.Persist == 0 && len(e.Messages) == 0 && len(e.Transitions) == 0 && e.Anomaly.Kind == elector.AnomalyNone
+	quiet := e.Persist == 0 && len(e.Messages) == 0 && len(e.Transitions) == 0 && e.Anomaly == elector.Anomaly{}
 	return !quiet || after != before || e.Wake != wake || !reflect.DeepEqual(m.Clone().Held(), held)
 }
 
@@ -59,7 +59,7 @@ func followers(t testing.TB) []*driven {
 	waiting.hear("b", elector.Message{Kind: elector.LeaderHeartbeat, Term: 3})
 	waiting.hear("b", elector.Message{Kind: elector.LeadershipCession, Term: 3})
 	adopting := follower(t)
-	adopting.Step(elector.Moment{Now: adopting.now}, elector.Received{
+	adopting.Step(adopting.now, 0, elector.Received{
 		From: "b", Message: elector.Message{Kind: elector.LeaderHeartbeat, Term: 5},
 	})
 	unable := follower(t)
@@ -71,7 +71,7 @@ func followers(t testing.TB) []*driven {
 
 // undurable makes a candidate of a scout; its term is not on disk yet.
 func undurable(d *driven) *driven {
-	d.Step(elector.Moment{Now: d.now}, elector.Received{From: "b", Message: elector.Message{
+	d.Step(d.now, 0, elector.Received{From: "b", Message: elector.Message{
 		Kind: elector.ElectionScoutingResponse, Term: 2, ProposedTerm: 3, Round: d.State().Follower.Round.ID, WillVote: true,
 	}})
 	return d
@@ -82,7 +82,7 @@ func leaders(t testing.TB) []*driven {
 	reaffirming := leader(t, 3)
 	reaffirming.hear("c", stale)
 	raising := leader(t, 3)
-	raising.Step(elector.Moment{Now: raising.now}, elector.Received{From: "c", Message: stale})
+	raising.Step(raising.now, 0, elector.Received{From: "c", Message: stale})
 	acked := leader(t, 3)
 	acked.hear("b", elector.Message{
 		Kind: elector.HeartbeatAck, Term: 3, Sequence: 1, SentAt: acked.now, Candidate: true,

@@ -3,21 +3,24 @@ package elector
 import (
 	"math/bits"
 	"time"
+
+	"github.com/bmqelect/bmqelect/lsn"
+	"github.com/bmqelect/bmqelect/scouting"
 )
 
 // backOff arms the random wait that precedes every attempt to stand.
 func (m *Machine) backOff() { m.standIn(m.randomWait()) }
 
-// standIn lets the node stand after d, in place of whatever was armed.
+// standIn lets the node stand after d, and not at any moment that was armed before.
 func (m *Machine) standIn(d time.Duration) {
 	f := &m.state.Follower
 	f.StandAt = m.state.Now.Add(d)
 	f.Discovering, f.Postponed = false, false
 }
 
-// randomWait is uniform in [0, MaxRandomWait]. The successor that a leader
-// named waits a hundredth of it: the others stay back for its sake, and refuse
-// only until the cession has reached them as well.
+// randomWait is uniform in [0, MaxRandomWait]: §3.4. The successor that a leader named
+// waits a hundredth of it: the others stay back for it, and refuse only until the
+// cession has reached them as well. §9.7
 func (m *Machine) randomWait() time.Duration {
 	limit := m.cfg.Timing.MaxRandomWait
 	if m.state.Now < m.state.Follower.SuccessorUntil {
@@ -27,37 +30,22 @@ func (m *Machine) randomWait() time.Duration {
 	return time.Duration(hi)
 }
 
-// draw returns the next random word of this step.
-func (m *Machine) draw() uint64 {
-	// A step may draw more than once; the finaliser of splitmix64 spreads the
-	// one word that came in.
-	m.random += 0x9e3779b97f4a7c15
-	z := m.random
-	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
-	z = (z ^ z>>27) * 0x94d049bb133111eb
-	return z ^ z>>31
+// mayStand reports whether this node may stand for election now: §3.5.
+func (m *Machine) mayStand() bool {
+	s := &m.state
+	return m.cfg.mayVote && !m.cfg.NotCandidate && !s.Unable && s.RestEnd <= s.Now
 }
 
-// standDue acts on the end of a wait.
-func (m *Machine) standDue() {
-	f := &m.state.Follower
-	f.StandAt = 0
-	if f.Discovering {
-		m.backOff()
-		return
-	}
-	m.stand()
-}
-
-// stand opens an election if nothing hinders this node, and else waits for the
-// hindrance to pass.
+// stand opens an election. If this node is bound, it waits until it is free.
 func (m *Machine) stand() {
-	f := &m.state.Follower
+	s := &m.state
+	f := &s.Follower
 	f.StandAt, f.Discovering, f.Postponed = 0, false, false
 	if !m.mayStand() || f.Leader != "" || f.Tentative != "" {
 		return
 	}
-	if end := m.boundUntil(); end > m.state.Now {
+	// §3.6: a candidate votes for itself, so it must be free to vote.
+	if end := max(s.EmbargoEnd, m.promise().Until); end > s.Now {
 		f.StandAt, f.Postponed = end, true
 		return
 	}
@@ -66,25 +54,109 @@ func (m *Machine) stand() {
 	case !term.Valid():
 		return // out of terms: nobody may propose one
 	case m.cfg.UnsafeNoScouting:
-		m.becomeCandidate(m.state.Term + 1)
+		m.becomeCandidate(s.Term + 1)
 	default:
 		m.openRound(term)
 	}
 }
 
-// boundUntil is when the embargo and the outstanding promise to another have
-// both ended.
-func (m *Machine) boundUntil() Time {
-	end := m.state.EmbargoEnd
-	if p := m.promise(); p.To != "" {
-		end = max(end, p.Until)
-	}
-	return end
-}
-
-// hindranceGone lets a node that only waited for a promise to end stand at once.
-func (m *Machine) hindranceGone() {
+// retryStand lets a node that waited only for a promise to end stand at once.
+func (m *Machine) retryStand() {
 	if m.state.Role == Follower && m.state.Follower.Postponed {
 		m.stand()
 	}
+}
+
+// nextTerm is the term that this node would propose: §3.7.
+func (m *Machine) nextTerm() lsn.Term {
+	if m.state.Learnt < lsn.MaxTerm {
+		return max(m.state.Term, m.state.Learnt) + 1
+	}
+	return m.state.Term + 1 // one refusal must not silence this node for ever
+}
+
+// openRound asks every voter whether it would vote for this node: §3.8.
+func (m *Machine) openRound(term lsn.Term) {
+	f := &m.state.Follower
+	f.IndirectLeader, f.IndirectTerm = "", 0
+	f.Round = scouting.Open(m.draw(), term, m.cfg.self)
+	f.RoundEnd = m.state.Now.Add(m.cfg.Timing.ScoutingResult)
+	for i := range m.cfg.voters {
+		m.scout(i)
+	}
+	m.decideRound()
+}
+
+// scout asks one voter, unless it has answered.
+func (m *Machine) scout(voter int) {
+	r := &m.state.Follower.Round
+	if r.Answered(voter) {
+		return
+	}
+	m.send(m.cfg.voters[voter], Message{
+		Kind: ElectionScouting, Term: m.state.Term,
+		ProposedTerm: r.ProposedTerm, Round: r.ID, Priority: m.cfg.Priority,
+	})
+}
+
+// onElectionScoutingResponse counts an answer to the open round; answers to any
+// other count for nothing. §3.9
+func (m *Machine) onElectionScoutingResponse(from NodeID, msg *Message) {
+	f := &m.state.Follower
+	voter, _ := m.voter(from)
+	if m.state.Role != Follower || !f.Round.Answers(msg.Round, msg.ProposedTerm) ||
+		f.Round.Answered(voter) {
+		return
+	}
+	a := scouting.Answer{WillVote: msg.WillVote, Cause: msg.Cause, RetryAfter: msg.RetryAfter}
+	if !a.WillVote {
+		m.learn(from, msg)
+		// §3.13: the hint is for status only, and never a reason not to scout.
+		if msg.Leader != "" && msg.Leader != m.cfg.Self && msg.LeaderTerm >= f.IndirectTerm {
+			f.IndirectLeader, f.IndirectTerm = msg.Leader, msg.LeaderTerm
+		}
+		// §3.12: if the next round cannot ask for a term that is high enough, it would
+		// get the same no, at once and again and again.
+		if a.Cause == scouting.CauseTerm && m.nextTerm() <= max(msg.ProposedTerm, msg.Term) {
+			a.Cause = scouting.CauseNone
+		}
+	}
+	f.Round.Record(voter, a)
+	m.decideRound()
+}
+
+// decideRound acts on the open round as soon as it is won or lost.
+func (m *Machine) decideRound() {
+	r := &m.state.Follower.Round
+	switch {
+	case r.Yes.Count() >= m.cfg.quorum: // §3.10
+		m.becomeCandidate(r.ProposedTerm)
+	case m.outOfReach(r.Yes, r.No):
+		m.scoutingFailed()
+	}
+}
+
+// outOfReach reports whether noes have put a quorum out of reach: §3.11, §5.5. A voter
+// that is not connected does not answer. Without a no it is worth to wait for links to
+// come up. After a no it is better to ask again, and soon: the voter whose answer is
+// missing is often the dead leader.
+func (m *Machine) outOfReach(yes, no scouting.Voters) bool {
+	connected := (yes | m.state.Linked.With(m.cfg.self)) &^ no
+	return no != 0 && connected.Count() < m.cfg.quorum
+}
+
+// scoutingFailed closes the round and waits: a random time, or only until a
+// quorum can be had, if that is sooner. §3.12
+func (m *Machine) scoutingFailed() {
+	wait := m.randomWait()
+	if retry, ok := m.state.Follower.Round.RetryAfter(m.cfg.quorum); ok {
+		wait = min(wait, m.cfg.Timing.stretch(min(retry, maxTimer)))
+	}
+	m.closeRound()
+	m.standIn(wait)
+}
+
+func (m *Machine) closeRound() {
+	f := &m.state.Follower
+	f.Round, f.RoundEnd = scouting.Round{}, 0
 }

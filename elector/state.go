@@ -18,48 +18,45 @@ type State struct {
 	Vote    NodeID   // whom this node voted for in Term, itself included; "" if none or unknown
 	SeenLSN lsn.LSN  // newest LSN issued (leader) or heard of
 
-	Promise    Promise
-	Ceded      Voters // voters that gave up Term: no heartbeat of theirs in it is followed any more
-	EmbargoEnd Time   // a voter that has just started supports nobody before; 0 for none
-	Linked     Voters // voters to which a link is up
+	Promise    promise
+	Ceded      scouting.Voters // gave up Term: no heartbeat of theirs in it is followed any more
+	EmbargoEnd Time            // a voter that has just started supports nobody before; 0 for none
+	Linked     scouting.Voters // to which a link is up
 
 	Unable  bool // the application cannot lead here
 	RestEnd Time // it does not stand before; 0 for no rest
 	Leaving bool // LEADER told to stop: it leaves when it leads no more
 
-	Takeover Takeover
+	Takeover attempts
 
-	Follower  FollowerState
-	Candidate CandidateState
-	Leader    LeaderState
+	Follower  followerState
+	Candidate candidateState
+	Leader    leaderState
 }
 
-// Voters is a set of voters by index in the sorted voter list.
-type Voters = scouting.Voters
-
-// Promise binds the node to vote for nobody but To before Until. The zero
-// Promise binds nothing.
-type Promise struct {
+// promise binds the node to vote for nobody but To before Until. The zero promise binds
+// nothing.
+type promise struct {
 	To    NodeID
 	Term  lsn.Term
 	Until Time
 }
 
-// Takeover is what this node remembers of its attempts to give leadership to a
+// attempts are what this node remembers of its attempts to give leadership to a
 // preferred voter (Config.Takeover), over all its leaderships.
-type Takeover struct {
+type attempts struct {
 	At     Time   // of the last attempt
 	To     NodeID // for whom it stepped down, until that node is heard to lead; "" for none
-	Failed uint8  // attempts in a row for which it stepped down and the target was not heard to lead
+	Failed uint8  // in a row: it stepped down, and the target was not heard to lead
 }
 
-// FollowerState is what only a FOLLOWER has. A deadline of 0 is not armed.
-type FollowerState struct {
+// followerState is what only a FOLLOWER has. A deadline of 0 is not armed.
+type followerState struct {
 	Leader     NodeID   // whose heartbeats it follows; "" for none
 	LeaderTerm lsn.Term // the term of the newest heartbeat of that leader
 	HeardAt    Time     // when it came
 	Tentative  NodeID   // whom it voted for and has not heard a heartbeat from yet
-	SilentAt   Time     // when the leader, or else the tentative, is given up
+	SilentAt   Time     // when the leader, or without one the tentative, is given up
 
 	IndirectLeader NodeID // known from a refusal only; never followed
 	IndirectTerm   lsn.Term
@@ -73,48 +70,51 @@ type FollowerState struct {
 	RoundEnd Time
 }
 
-// CandidateState is what only a CANDIDATE has.
-type CandidateState struct {
-	Ballot    Ballot
+// candidateState is what only a CANDIDATE has.
+type candidateState struct {
+	Ballot    ballot
 	Began     Time // when the term began to be written
 	ProposeAt Time // when the proposal is repeated; 0 before the first
 	End       Time // when the election has failed; 0 before the first proposal
 }
 
-// LeaderState is what only a LEADER has.
-type LeaderState struct {
+// leaderState is what only a LEADER has.
+type leaderState struct {
 	Term        lsn.Term // the term that it leads in; below State.Term while it re-affirms
 	Since       Time     // send time of the proposal that elected it: no echo is older
 	Sequence    uint64   // of the newest heartbeat
 	BroadcastAt Time
 	LeaseEnd    Time
-	Support     Support
-	Fit         Voters                    // whose newest ack said that it may stand
-	Short       Voters                    // whose newest ack said that it reaches no quorum
+	Support     support
+	Fit         scouting.Voters           // whose newest ack said that it may stand
+	Short       scouting.Voters           // whose newest ack said that it reaches no quorum
 	Priority    [scouting.MaxVoters]int32 // by voter, from its newest ack; saturated
-	Reaffirm    Ballot                    // the proposal of a higher term; zero if none is open
-	RaisedAt    Time                      // when it raised its term to re-affirm itself; 0 for never
+	Reaffirm    ballot                    // the proposal of a higher term; zero if none is open
+	RaisedAt    Time                      // when it last raised its term to re-affirm itself; 0 for never
 	FitSince    [scouting.MaxVoters]Time  // by voter, since when it is fit without a break; 0 if not
 	Working     bool                      // the application's guarded work is held
 	Handover    Handover
 }
 
-// Ballot is the tally of one proposal. The zero Ballot is not open.
-type Ballot struct {
+// ballot is the tally of one proposal. The zero ballot is not open.
+type ballot struct {
 	Term    lsn.Term
 	Sent    bool // answers count; it is not sent before the term is durable
 	SentAt  Time // when it was first sent
-	Yes, No Voters
-	Support Support // of a CANDIDATE; a LEADER's votes go to its own
+	Yes, No scouting.Voters
+	Support support // of a CANDIDATE; a LEADER's votes go to its own
 }
 
-// become is the one place where the role changes. It clears what belonged to
-// the old role.
+// become is the one place where the role changes. It clears what belonged to the old
+// role. A new leader leads in the term that it proposed, which is its own.
 func (m *Machine) become(r Role, why Reason, peer NodeID) {
 	s := &m.state
 	from := s.Role
 	s.Role = r
-	s.Follower, s.Candidate, s.Leader = FollowerState{}, CandidateState{}, LeaderState{}
+	s.Follower, s.Candidate, s.Leader = followerState{}, candidateState{}, leaderState{}
+	if r == Leader {
+		s.Leader.Term = s.Term
+	}
 	m.transition(from, why, peer)
 }
 
@@ -126,19 +126,26 @@ func (m *Machine) transition(from Role, why Reason, peer NodeID) {
 	})
 }
 
-// perceivedLeader is the leader that this node is or follows; "" for none.
-func (m *Machine) perceivedLeader() NodeID {
-	switch m.state.Role {
-	case Leader:
-		return m.cfg.Self
-	case Follower:
-		return m.state.Follower.Leader
-	default:
-		return ""
+// enterTerm is the one place where the term rises. Votes and cessions belong to their
+// term, so this is also the one place that forgets them.
+func (m *Machine) enterTerm(t lsn.Term) {
+	if t <= m.state.Term {
+		return
 	}
+	m.state.Term = t
+	m.state.Vote, m.state.Ceded = "", 0
+	m.eff.Persist = t
 }
 
-// leadershipTerm is the term of the perceived leader, or else the node's own.
+// perceivedLeader is the leader that this node is or follows; "" for none.
+func (m *Machine) perceivedLeader() NodeID {
+	if m.state.Role == Leader {
+		return m.cfg.Self
+	}
+	return m.state.Follower.Leader // "" unless FOLLOWER
+}
+
+// leadershipTerm is the term of the perceived leader, or without one the node's own.
 func (m *Machine) leadershipTerm() lsn.Term {
 	switch {
 	case m.state.Role == Leader:
@@ -149,13 +156,80 @@ func (m *Machine) leadershipTerm() lsn.Term {
 	return m.state.Term
 }
 
-// enterTerm is the one place where the term rises. Votes and cessions belong to
-// their term, so this is also the one place that forgets them.
-func (m *Machine) enterTerm(t lsn.Term) {
-	if t <= m.state.Term {
-		return
-	}
-	m.state.Term = t
-	m.state.Vote, m.state.Ceded = "", 0
-	m.eff.Persist = t
+// Status is a snapshot of a machine for people and programs. A Time of 0 means
+// "none"; times are readings of the node's own clock.
+type Status struct {
+	Role   Role
+	Term   lsn.Term // of the leadership that the node holds or follows; without one its own
+	Leader NodeID   // the leader that it is or follows; "" for none
+	// IndirectLeader is a leader that the node knows only from another node's
+	// refusal; it does not follow it. "" for none.
+	IndirectLeader NodeID
+	Tentative      NodeID   // whom it voted for and has not heard a heartbeat from yet
+	LSN            lsn.LSN  // newest issued (leader) or heard of
+	LeaseEnd       Time     // leader: its lease is valid before this; Never if it needs none
+	HeardAt        Time     // follower: when the leader's newest heartbeat came
+	PromisedTo     NodeID   // holder of the outstanding promise; "" for none
+	PromiseEnd     Time     // when that promise ends
+	EmbargoEnd     Time     // until when a voter that has just started supports nobody
+	Scouting       bool     // a scouting round is open
+	StandAt        Time     // when it intends to stand for election
+	Supporters     []NodeID // leader: the voters whose acks back its lease, itself included; sorted
+	Linked         []NodeID // voters to which a link is up; sorted
+	Quorum         int      // voters needed
+	Able           bool     // the node may stand for election, as its acks say
+	RestEnd        Time     // it does not stand before: Resign told it so
+	Handover       Handover // leader: the handover that is under way
+	Writing        bool     // its term is not on disk yet; a candidate has not proposed itself yet
+	NoTermsLeft    bool     // its term is the last there is: it can never be elected again
 }
+
+// Status returns a snapshot as of the last step.
+func (m *Machine) Status() Status {
+	s := &m.state
+	p := m.promise()
+	st := Status{
+		Role: s.Role, Term: m.leadershipTerm(), Leader: m.perceivedLeader(),
+		IndirectLeader: s.Follower.IndirectLeader, Tentative: s.Follower.Tentative,
+		LSN: s.SeenLSN, LeaseEnd: s.Leader.LeaseEnd, HeardAt: s.Follower.HeardAt,
+		PromisedTo: p.To, PromiseEnd: p.Until,
+		Scouting: s.Follower.Round.IsOpen(), StandAt: s.Follower.StandAt,
+		Linked: m.names(s.Linked.Has), Quorum: m.cfg.quorum,
+		Able: m.mayStand(), RestEnd: s.RestEnd, Handover: s.Leader.Handover,
+		Writing: s.Term > s.Durable, NoTermsLeft: s.Term >= lsn.MaxTerm,
+	}
+	if s.EmbargoEnd > s.Now {
+		st.EmbargoEnd = s.EmbargoEnd
+	}
+	if s.Role == Leader {
+		st.Supporters = m.names(m.supports)
+	}
+	return st
+}
+
+// names returns the voters that satisfy has, sorted.
+func (m *Machine) names(has func(voter int) bool) []NodeID {
+	var ids []NodeID
+	for i, id := range m.cfg.voters {
+		if has(i) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// Lease is what one must know to tell whether a leadership is valid at a given
+// moment. The zero Lease never is.
+type Lease struct {
+	Term lsn.Term
+	End  Time // valid before this reading of the node's clock
+}
+
+// Lease returns this node's lease as of the last step, without allocation. The
+// zero Lease if it does not lead.
+func (m *Machine) Lease() Lease {
+	return Lease{Term: m.state.Leader.Term, End: m.state.Leader.LeaseEnd} // zero unless LEADER
+}
+
+// Valid reports whether the lease is valid at now.
+func (l Lease) Valid(now Time) bool { return now < l.End }

@@ -17,7 +17,7 @@ func TestQuorumAtIsASort(t *testing.T) {
 		n := rapid.IntRange(1, scouting.MaxVoters).Draw(t, "voters")
 		self := rapid.IntRange(0, n-1).Draw(t, "self")
 		quorum := rapid.IntRange(1, n).Draw(t, "quorum")
-		var s Support
+		var s support
 		sorted := []Time{Never} // the leader supports itself at any time
 		for v := range n {
 			s[v] = Time(rapid.IntRange(0, 9).Draw(t, "acked"))
@@ -32,7 +32,7 @@ func TestQuorumAtIsASort(t *testing.T) {
 }
 
 func TestAckKeepsTheNewest(t *testing.T) {
-	var s Support
+	var s support
 	require.True(t, s.ack(1, 10, 5, 20))
 	require.True(t, s.ack(1, 7, 5, 20), "an older message is acked late")
 	require.Equal(t, Time(10), s[1])

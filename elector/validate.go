@@ -53,8 +53,9 @@ func (c Config) Validate() error {
 	ps.nodes(c)
 	ps.quorum(c)
 	ps.timers(c.Timing)
-	ps.want(c.Takeover == 0 || c.Takeover >= c.Timing.HeartbeatBroadcast && c.Takeover <= maxTimer, "Takeover", c.Takeover,
-		"0, or between HeartbeatBroadcast, %s, and %s", c.Timing.HeartbeatBroadcast, maxTimer)
+	beat := c.Timing.HeartbeatBroadcast
+	ps.want(c.Takeover == 0 || c.Takeover >= beat && c.Takeover <= maxTimer, "Takeover", c.Takeover,
+		"0, or between HeartbeatBroadcast, %s, and %s", beat, maxTimer)
 	if len(ps) == 0 {
 		return nil
 	}
@@ -69,9 +70,11 @@ func (ps *problems) nodes(c Config) {
 	sorted := slices.Sorted(slices.Values(c.Voters))
 	for i, v := range sorted {
 		ps.want(NameProblem(v) == "", "Voters", "a list with "+quote(v), "node names %s", wantName)
-		ps.want(i == 0 || sorted[i-1] != v, "Voters", "a list with "+quote(v)+" twice", "a list of distinct names")
+		ps.want(i == 0 || sorted[i-1] != v, "Voters", "a list with "+quote(v)+" twice",
+			"a list of distinct names")
 	}
-	ps.want(c.Rule == scouting.RuleDefault || c.Rule == scouting.RuleNodeOrder, "Rule", c.Rule, "default or node-order")
+	ps.want(c.Rule == scouting.RuleDefault || c.Rule == scouting.RuleNodeOrder, "Rule", c.Rule,
+		"default or node-order")
 }
 
 func (ps *problems) quorum(c Config) {
@@ -81,7 +84,8 @@ func (ps *problems) quorum(c Config) {
 	}
 	ps.want(q >= 1 && q <= n, "Quorum", q, "between 1 and the number of voters, %d", n)
 	ps.want(q > n/2 || c.UnsafeQuorum, "Quorum", q,
-		"more than half of %d voters, so at least %d (UnsafeQuorum lifts this and permits two leaders)", n, Majority(n))
+		"more than half of %d voters, so at least %d (UnsafeQuorum lifts this and permits two leaders)",
+		n, Majority(n))
 }
 
 func (ps *problems) timers(t Timing) {

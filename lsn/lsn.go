@@ -1,3 +1,19 @@
+// Package lsn is Leader Sequence Numbers: fencing tokens that say which of two
+// things a leader issued later, even if the two came from different leaders.
+//
+// An LSN is a leader's Term and a Counter that starts again with every term. Its
+// text ("5.2") is what people, JSON and durable notes see; its 16 bytes sort as
+// LSNs do. A Sequencer issues them on the leader's side; a Fence, on the side
+// of the resource that leaders write to, refuses those of a leader that has been
+// replaced and does not know it yet.
+//
+// The package does not know who leads: whoever owns a Sequencer must begin and
+// end its leaderships. It does no I/O; whoever needs a Fence to survive a
+// restart saves its Newest.
+//
+// Term and LSN are plain values. Sequencer and Fence are safe for concurrent use
+// and must not be copied. What always holds: a Sequencer never issues an LSN
+// twice or out of order, and a Fence's Newest never goes back.
 package lsn
 
 import (
@@ -5,6 +21,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strconv"
 )
 
 // ErrOverflow says that a counter has reached its end: nothing more can be
@@ -43,3 +60,20 @@ func (l LSN) Next() (LSN, error) {
 	}
 	return LSN{Term: l.Term, Counter: l.Counter + 1}, nil
 }
+
+// Term counts leaderships. It starts at 0 ("never took part in an election")
+// and only ever rises; every leader has a term of its own.
+type Term uint64
+
+// MaxTerm is the highest term that may be proposed, adopted or learnt.
+// §2.2: a higher one is refused, so that one corrupt message cannot become everyone's term.
+const MaxTerm Term = 1<<63 - 1
+
+// Valid reports whether t is at most MaxTerm.
+func (t Term) Valid() bool { return t <= MaxTerm }
+
+// Led reports whether t can be the term of a leadership: 1 to MaxTerm.
+func (t Term) Led() bool { return t > 0 && t.Valid() }
+
+// String returns t in decimal.
+func (t Term) String() string { return strconv.FormatUint(uint64(t), 10) }

@@ -202,7 +202,7 @@ func (m *Mesh) watch(e *evidence) {
 		how, err = elector.EvidenceLocal, refuse(ReasonGarbage, "data on an evidence connection")
 		e.l.blame(err)
 		e.l.end(how, err)
-	case err == io.EOF:
+	case err == io.EOF: // §6.8: its kernel ended it, so the process is dead
 		how = elector.EvidenceEOF
 	case errors.Is(err, syscall.ECONNRESET):
 		how = elector.EvidenceReset

@@ -74,7 +74,7 @@ func (m *Mesh) place(p *peer, l *link) (outcome standing, reborn bool, refused *
 func (p *peer) adopt(l *link) (reborn bool) {
 	old := p.link
 	later := p.known && l.identity == p.identity && l.boot > p.boot
-	reborn = later && p.evidenceEnd() == elector.EvidenceEOF
+	reborn = later && p.evidenceEnd() == elector.EvidenceEOF // §6.6
 	p.dropEvidence()
 	p.departed, p.forgotten = false, false
 	p.known, p.identity, p.boot, p.process = true, l.identity, l.boot, l.process
@@ -163,7 +163,7 @@ func (m *Mesh) prove(p *peer, epoch uint64) {
 	valid := p.epoch == epoch && p.link == nil && !p.gone && !m.closing
 	p.departed = p.departed || valid
 	m.mu.Unlock()
-	if valid {
+	if valid { // §6.5
 		m.log.Info("peer is dead", "peer", p.node, "proof", elector.ProofRefusedAfterEOF.String())
 		m.handler.Died(p.node, elector.ProofRefusedAfterEOF)
 	}

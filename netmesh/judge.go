@@ -35,7 +35,7 @@ func (p *peer) judge(c *connection) (standing, *refusal) {
 	switch {
 	case c.identity != p.identity && p.departed:
 		return wins, nil // a new data directory, and nobody runs on the old one
-	case c.identity != p.identity:
+	case c.identity != p.identity: // §6.9
 		// A second process under one name, or a data directory that was lost:
 		// a misconfiguration, and no proof that the first one is gone.
 		return barred, refuse(ReasonDuplicateName, "node %q has identity %s, and identity %s is known by that name%s",

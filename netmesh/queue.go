@@ -48,7 +48,7 @@ func (q *queue) push(group string, msg *elector.Message) {
 		q.compact()
 	}
 	item := queued{group, *msg}
-	if old, ok := q.last[item.key()]; ok {
+	if old, ok := q.last[item.key()]; ok { // §2.5
 		q.items[old] = queued{}
 	}
 	q.last[item.key()] = len(q.items)

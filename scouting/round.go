@@ -1,3 +1,9 @@
+// Package scouting is one round of ElectionScouting, the PreVote of the
+// BlazingMQ elector: before a node proposes an election it asks every voter
+// whether it would get the vote, and raises no term for the question.
+//
+// Round is the asker's tally, Rule the answerer's decision. Both are plain
+// values without clock, randomness or I/O; they are not safe for concurrent use.
 package scouting
 
 import (
@@ -5,17 +11,6 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/lsn"
-)
-
-// Verdict is the state of a round.
-type Verdict uint8
-
-// The verdicts. A round without answers stays Undecided until its asker gives
-// it up.
-const (
-	Undecided Verdict = iota
-	Won               // a quorum would vote
-	Lost              // so many noes that a quorum is out of reach
 )
 
 // Round is the asker's tally of one ElectionScouting round. It is a comparable
@@ -27,7 +22,7 @@ type Round struct {
 	retry        [MaxVoters]time.Duration // by voter: when to ask a No again; never if negative
 }
 
-// never marks a no that time alone does not mend.
+// never marks a no that time alone does not turn into a yes.
 const never time.Duration = -1
 
 // Open begins a round in which the asker, voter self, supports itself. An id of
@@ -58,41 +53,30 @@ func (r *Round) Record(voter int, a Answer) {
 	}
 	r.No = r.No.With(voter)
 	r.retry[voter] = never
-	// A term that was too low is mended by the next round's higher one.
+	// The next round has a higher term, so a term that was too low is no reason to wait.
 	if a.RetryAfter > 0 || a.Cause == CauseTerm {
 		r.retry[voter] = max(a.RetryAfter, 0)
 	}
 }
 
-// Verdict tells how the round stands among n voters of whom quorum must agree.
-func (r *Round) Verdict(n, quorum int) Verdict {
-	switch {
-	case r.Yes.Count() >= quorum:
-		return Won
-	case n-r.No.Count() < quorum:
-		return Lost
-	}
-	return Undecided
-}
-
-// RetryAfter returns the shortest wait after which a quorum could be had from
-// those that said yes and those whose no is mended by then; ok is false if
-// waiting alone does not help.
+// RetryAfter returns the shortest wait after which a quorum could be had from those that
+// said yes and those whose no has become a yes by then; ok is false if waiting alone does
+// not help.
 func (r *Round) RetryAfter(quorum int) (wait time.Duration, ok bool) {
 	missing := quorum - r.Yes.Count()
 	if missing <= 0 {
 		return 0, true
 	}
-	var waits [MaxVoters]time.Duration
-	mendable := waits[:0]
-	for v := range r.No.All() {
-		if r.retry[v] != never {
-			mendable = append(mendable, r.retry[v])
+	var space [MaxVoters]time.Duration
+	waits := space[:0]
+	for v, wait := range r.retry {
+		if r.No.Has(v) && wait != never {
+			waits = append(waits, wait)
 		}
 	}
-	if len(mendable) < missing {
+	if len(waits) < missing {
 		return 0, false
 	}
-	slices.Sort(mendable)
-	return mendable[missing-1], true
+	slices.Sort(waits)
+	return waits[missing-1], true
 }

@@ -6,45 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/bmqelect/bmqelect/lsn"
 	"github.com/bmqelect/bmqelect/scouting"
 )
-
-func lsnTerm(t int) lsn.Term { return lsn.Term(t) }
-
-// TestRoundVerdict records answers, one character a voter from voter 1 on: 'y',
-// 'n' or '-' for none yet. Voter 0 asks.
-func TestRoundVerdict(t *testing.T) {
-	for _, tc := range []struct {
-		answers   string
-		n, quorum int
-		want      scouting.Verdict
-	}{
-		{"", 1, 1, scouting.Won},
-		{"--", 3, 2, scouting.Undecided},
-		{"y-", 3, 2, scouting.Won},
-		{"n-", 3, 2, scouting.Undecided},
-		{"ny", 3, 2, scouting.Won},
-		{"nn", 3, 2, scouting.Lost},
-		{"n-", 3, 3, scouting.Lost},
-		{"y-", 3, 3, scouting.Undecided},
-		{"yy", 3, 3, scouting.Won},
-		{"nn--", 5, 3, scouting.Undecided},
-		{"nnn-", 5, 3, scouting.Lost},
-		{"nny-", 5, 3, scouting.Undecided},
-		{"nnyy", 5, 3, scouting.Won},
-		{"n--", 4, 3, scouting.Undecided},
-		{"nn-", 4, 3, scouting.Lost},
-	} {
-		r := scouting.Open(9, 6, 0)
-		for i, c := range tc.answers {
-			if c != '-' {
-				r.Record(i+1, scouting.Answer{WillVote: c == 'y'})
-			}
-		}
-		require.Equal(t, tc.want, r.Verdict(tc.n, tc.quorum), "%q of %d voters, quorum %d", tc.answers, tc.n, tc.quorum)
-	}
-}
 
 func TestRoundCountsAVoterOnce(t *testing.T) {
 	r := scouting.Open(9, 6, 0)
@@ -93,7 +56,7 @@ func TestRoundRetryAfter(t *testing.T) {
 		{"two must come round", 3, []scouting.Answer{wait(80 * ms), wait(20 * ms), wait(90 * ms)}, 80 * ms, true},
 		{"one yes, one to come round", 3, []scouting.Answer{yes, wait(80 * ms), wait(90 * ms)}, 80 * ms, true},
 		{"too few come round", 3, []scouting.Answer{wait(80 * ms), leads, leads}, 0, false},
-		{"a higher term mends it now", 2, []scouting.Answer{term, leads}, 0, true},
+		{"a higher term fixes it now", 2, []scouting.Answer{term, leads}, 0, true},
 		{"a negative wait is none", 2, []scouting.Answer{wait(-ms), leads}, 0, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

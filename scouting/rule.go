@@ -24,7 +24,7 @@ var causeNames = [...]string{"none", "leader", "promise", "embargo", "term", "ra
 
 // String returns the cause's name in lower case.
 func (c Cause) String() string {
-	if int(c) < len(causeNames) {
+	if c.Valid() {
 		return causeNames[c]
 	}
 	return fmt.Sprintf("cause(%d)", uint8(c))
@@ -37,8 +37,8 @@ func (c Cause) Valid() bool { return int(c) < len(causeNames) }
 type Rule uint8
 
 const (
-	// RuleDefault is the rule of docs/protocol.md: yes unless there is a reason for
-	// no; rank decides only between two nodes that scout at the same time.
+	// RuleDefault is yes unless there is a reason for no; rank decides only between two
+	// nodes that scout at the same time.
 	RuleDefault Rule = iota
 	// RuleNodeOrder is the article's literal rule: yes only to a node whose
 	// ID is above the answerer's own. It has a live-lock of its own: where only
@@ -46,22 +46,14 @@ const (
 	RuleNodeOrder
 )
 
+var ruleNames = [...]string{"default", "node-order"}
+
 // String returns the rule's name as used in configuration.
 func (r Rule) String() string {
-	switch r {
-	case RuleDefault:
-		return "default"
-	case RuleNodeOrder:
-		return "node-order"
+	if int(r) < len(ruleNames) {
+		return ruleNames[r]
 	}
 	return fmt.Sprintf("rule(%d)", uint8(r))
-}
-
-// Question is what ElectionScouting asks: would you support Asker in
-// ProposedTerm?
-type Question struct {
-	Asker        Rank
-	ProposedTerm lsn.Term
 }
 
 // Stance is what the answerer knows when it is asked. Answering never changes it.
@@ -71,11 +63,11 @@ type Stance struct {
 	Leader      NodeID        // the leader that it perceives (itself, if it leads); "" for none
 	PromisedTo  NodeID        // holder of its outstanding promise; "" for none
 	PromiseLeft time.Duration // how long that promise still binds
-	EmbargoLeft time.Duration // how long a voter that has just started withholds its support; 0 for none
+	EmbargoLeft time.Duration // how long a voter that has just started supports nobody; 0 for none
 	Scouting    bool          // whether it is in an open scouting round itself
 }
 
-// Answer is the reply to a Question. RetryAfter is set only where time alone
+// Answer is the reply to a question for support. RetryAfter is set only where time alone
 // turns the no into a yes.
 type Answer struct {
 	WillVote   bool
@@ -83,32 +75,22 @@ type Answer struct {
 	RetryAfter time.Duration
 }
 
-// Answer applies the rule. It is pure: the same stance and question always
-// get the same answer.
-func (r Rule) Answer(s Stance, q Question) Answer {
-	// A scouting from the very node that one follows is its word that it leads
-	// no longer.
-	if s.Leader != "" && s.Leader != q.Asker.Node {
-		return no(CauseLeader, 0)
-	}
-	if s.EmbargoLeft > 0 {
-		return no(CauseEmbargo, s.EmbargoLeft)
-	}
-	if s.PromisedTo != "" && s.PromisedTo != q.Asker.Node {
-		return no(CausePromise, s.PromiseLeft)
-	}
-	if q.ProposedTerm <= s.Term {
-		return no(CauseTerm, 0)
-	}
-	if r == RuleNodeOrder && s.Self.Node > q.Asker.Node {
-		return no(CauseRank, 0)
-	}
-	if r == RuleDefault && s.Scouting && s.Self.Compare(q.Asker) > 0 {
-		return no(CauseRank, 0)
+// Answer says whether a node of this stance supports asker in the proposed term. It is
+// pure: the same stance and question always get the same answer.
+func (r Rule) Answer(s Stance, asker Rank, proposed lsn.Term) Answer {
+	switch {
+	case s.Leader != "" && s.Leader != asker.Node:
+		// §4.1. A question from the very leader is its word that it leads no longer.
+		return Answer{Cause: CauseLeader}
+	case s.EmbargoLeft > 0: // §4.2
+		return Answer{Cause: CauseEmbargo, RetryAfter: s.EmbargoLeft}
+	case s.PromisedTo != "" && s.PromisedTo != asker.Node: // §4.3
+		return Answer{Cause: CausePromise, RetryAfter: s.PromiseLeft}
+	case proposed <= s.Term: // §4.4
+		return Answer{Cause: CauseTerm}
+	case r == RuleNodeOrder && s.Self.Node > asker.Node,
+		r == RuleDefault && s.Scouting && s.Self.Compare(asker) > 0: // §4.5
+		return Answer{Cause: CauseRank}
 	}
 	return Answer{WillVote: true}
-}
-
-func no(c Cause, retryAfter time.Duration) Answer {
-	return Answer{Cause: c, RetryAfter: retryAfter}
 }

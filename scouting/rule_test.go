@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bmqelect/bmqelect/lsn"
 	"github.com/bmqelect/bmqelect/scouting"
 )
 
@@ -20,7 +21,7 @@ func TestRuleAnswer(t *testing.T) {
 	for _, tc := range []struct {
 		name      string
 		stance    scouting.Stance
-		question  scouting.Question
+		question  question
 		answer    scouting.Answer
 		nodeOrder scouting.Answer
 	}{
@@ -66,8 +67,11 @@ func TestRuleAnswer(t *testing.T) {
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			require.Equal(t, tc.answer, scouting.RuleDefault.Answer(tc.stance, tc.question), "default")
-			require.Equal(t, tc.nodeOrder, scouting.RuleNodeOrder.Answer(tc.stance, tc.question), "node order")
+			q := tc.question
+			got := scouting.RuleDefault.Answer(tc.stance, q.asker, q.term)
+			require.Equal(t, tc.answer, got, "default")
+			got = scouting.RuleNodeOrder.Answer(tc.stance, q.asker, q.term)
+			require.Equal(t, tc.nodeOrder, got, "node order")
 		})
 	}
 }
@@ -95,12 +99,17 @@ func embargo(left time.Duration) func(*scouting.Stance) {
 
 func scouts(s *scouting.Stance) { s.Scouting = true }
 
-func ask(id scouting.NodeID, term int) scouting.Question {
-	return scouting.Question{Asker: scouting.Rank{Node: id}, ProposedTerm: lsnTerm(term)}
+type question struct {
+	asker scouting.Rank
+	term  lsn.Term
 }
 
-func askWith(id scouting.NodeID, priority int) scouting.Question {
-	return scouting.Question{Asker: scouting.Rank{Node: id, Priority: priority}, ProposedTerm: 6}
+func ask(id scouting.NodeID, term lsn.Term) question {
+	return question{scouting.Rank{Node: id}, term}
+}
+
+func askWith(id scouting.NodeID, priority int) question {
+	return question{scouting.Rank{Node: id, Priority: priority}, 6}
 }
 
 func TestNames(t *testing.T) {

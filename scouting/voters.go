@@ -2,7 +2,6 @@ package scouting
 
 import (
 	"cmp"
-	"iter"
 	"math/bits"
 )
 
@@ -30,17 +29,6 @@ func (v Voters) Has(i int) bool { return v&(1<<uint(i)) != 0 }
 
 // Count returns the number of voters in the set.
 func (v Voters) Count() int { return bits.OnesCount32(uint32(v)) }
-
-// All yields the indices in the set in ascending order.
-func (v Voters) All() iter.Seq[int] {
-	return func(yield func(int) bool) {
-		for w := uint32(v); w != 0; w &= w - 1 {
-			if !yield(bits.TrailingZeros32(w)) {
-				return
-			}
-		}
-	}
-}
 
 // Rank orders nodes that would stand at the same moment: by priority, then by
 // node ID (the article's selfNode < proposedNode).

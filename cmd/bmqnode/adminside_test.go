@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"net"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -133,8 +135,8 @@ func TestMistakesAboutTheAdminSideAreNamed(t *testing.T) {
 		args []string
 		want string
 	}{
-		"token that all may read":      {append(node, "--admin-token-file", open), "mend it with: chmod o= " + open},
-		"the same for a client":        {[]string{"transfer", "--admin-token-file", open}, "mend it with: chmod o= " + open},
+		"token that all may read":      {append(node, "--admin-token-file", open), "fix it with: chmod o= " + open},
+		"the same for a client":        {[]string{"transfer", "--admin-token-file", open}, "fix it with: chmod o= " + open},
 		"no such token":                {append(node, "--admin-token-file", "/nowhere"), "open /nowhere: no such file"},
 		"readers without a token":      {append(node, "--admin-token-reads"), "--admin-token-reads is of no use without --admin-token-file"},
 		"odd mode":                     {append(node, "--admin-socket-mode", "rw"), `--admin-socket-mode is "rw", but must be octal permissions`},
@@ -168,7 +170,7 @@ func TestEventsAcrossARestart(t *testing.T) {
 	var events []admin.Event
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	before := indexOf(t, n)
+	before := placeOf(t, n)
 	stream := &admin.Stream{
 		After: before,
 		Event: func(e admin.Event) { events = append(events, e) },
@@ -220,11 +222,13 @@ func cancelIf(enough func() bool, cancel context.CancelFunc) {
 	}
 }
 
-// indexOf is the place in the node's events at which it is now.
-func indexOf(t *testing.T, n *procs.Node) string {
-	resp, err := http.Get("http://" + n.AdminAddr + "/v1/status")
+// placeOf is the place in the node's events at which it is now.
+func placeOf(t *testing.T, n *procs.Node) string {
+	resp, err := http.Get("http://" + n.AdminAddr + "/v1/events")
 	require.NoError(t, err)
 	defer http.DefaultClient.CloseIdleConnections()
 	defer resp.Body.Close()
-	return resp.Header.Get("Bmqelect-Index")
+	line, err := bufio.NewReader(resp.Body).ReadString('\n')
+	require.NoError(t, err)
+	return strings.TrimPrefix(strings.TrimSpace(line), "id: ")
 }

@@ -54,7 +54,7 @@ func mapping(body ast.Node) ([]*ast.MappingValueNode, error) {
 func applyOption(option *ast.MappingValueNode, flags *pflag.FlagSet) error {
 	name := option.Key.GetToken().Value
 	flag := flags.Lookup(name)
-	if flag == nil || name == "config" || name == "help" {
+	if flag == nil || name == "config" || name == "check" || name == "help" {
 		return fmt.Errorf("there is no option %q; the options are those of 'bmqnode run --help', without dashes", name)
 	}
 	if flag.Changed {

@@ -75,9 +75,11 @@ func TestTheServiceManagerIsTold(t *testing.T) {
 	t.Parallel()
 	socket, told := manager(t)
 	first, second := ownLoopback(10), ownLoopback(11)
+	dir := t.TempDir()
 	node := func(name, host string) *exec.Cmd {
 		return exec.Command(binary, slices.Concat([]string{"run", "--node", name, "--voters", "a,b", "--data-dir", t.TempDir(),
-			"--join", first + ":7400", "--gossip-addr", host + ":7400", "--mesh-addr", host + ":7401", "--admin-addr", host + ":7402"}, quickFlags)...)
+			"--join", first + ":7400", "--gossip-addr", host + ":7400", "--mesh-addr", host + ":7401", "--admin-addr", host + ":7402",
+			"--on-leader", "env >" + filepath.Join(dir, "leader"), "--on-follower", "env >" + filepath.Join(dir, "follower")}, quickFlags)...)
 	}
 	cmd := node("a", first)
 	cmd.Env = append(unmanaged(), "NOTIFY_SOCKET="+socket, "WATCHDOG_USEC=100000")
@@ -88,7 +90,7 @@ func TestTheServiceManagerIsTold(t *testing.T) {
 	}
 
 	eventually("it is ready", func() bool { return told.count("READY=1") == 1 })
-	require.Equal(t, []string{"READY=1", "STATUS=no leader; follower in term 0"}, told.all()[:2], "ready without a leader")
+	require.Equal(t, []string{"STATUS=starting", "READY=1", "STATUS=no leader; follower in term 0"}, told.all()[:3], "ready without a leader")
 	other := node("b", second)
 	other.Env = unmanaged()
 	launched(t, other)
@@ -104,6 +106,14 @@ func TestTheServiceManagerIsTold(t *testing.T) {
 
 	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
 	require.NoError(t, cmd.Wait())
+	var inherited []byte
+	eventually("a hook of a ran", func() bool {
+		leader, _ := os.ReadFile(filepath.Join(dir, "leader"))
+		follower, _ := os.ReadFile(filepath.Join(dir, "follower"))
+		inherited = slices.Concat(leader, follower)
+		return strings.Contains(string(inherited), "BMQ_NODE=a")
+	})
+	require.NotRegexp(t, "NOTIFY_SOCKET|WATCHDOG_", string(inherited))
 	eventually("it said goodbye", func() bool { return told.count("STOPPING=1") == 1 })
 }
 

@@ -11,13 +11,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/internal/daemon/doctor"
 )
 
 // doctorOptions are the flags of `doctor`.
 type doctorOptions struct {
 	remote  remote
-	files   []string
 	asJSON  bool
 	strict  bool
 	quiet   bool
@@ -27,60 +27,101 @@ type doctorOptions struct {
 func doctorCommand() *cobra.Command {
 	var o doctorOptions
 	cmd := &cobra.Command{
-		Use:   "doctor [--config FILE ...] [-- flags of run]",
-		Short: "Find what is wrong with a cluster that runs, or with one that is planned",
-		Long: "Find what is wrong with a cluster, why it matters, and how to mend it.\n\n" +
-			"Without files it asks every node of the cluster that runs. With files it examines them\n" +
-			"before anything is started: each by itself, all against each other, and what this machine\n" +
-			"has of it: ports, addresses, directories, disk. Instead of a file, the flags of 'run' can\n" +
-			"be given after two dashes. It ends with 0 if nothing fails, 1 if something does (with\n" +
-			"--strict: or is to be looked at), 2 if it was called wrongly.",
-		Example: "  bmqnode doctor --admin 10.0.0.1:7402\n" +
-			"  bmqnode doctor --config a.yaml,b.yaml,c.yaml\n" +
-			"  bmqnode doctor -- --config /etc/bmqnode.yaml --lease 2s",
+		Use:   "doctor [ADDR ...]",
+		Short: "Find what is wrong with a cluster that runs",
+		Long: "Ask every node of a cluster, and name what is wrong, why it matters and how to\n" +
+			"fix it. ADDR is the admin address of any node, as with --admin; the others are\n" +
+			"found through it. It exits with 0 if nothing fails, with 1 if something does\n" +
+			"(with --strict: on warnings, too), with 2 if it was called wrongly.\n\n" +
+			"Before a node is started, 'bmqnode run --check' examines its configuration.",
+		Example: "  bmqnode doctor 10.0.0.1:7402",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			report, err := o.examine(cmd, args)
+			if o.timeout <= 0 {
+				return usageError{fmt.Errorf("--timeout is %s, but must be positive", o.timeout)}
+			}
+			if len(args) > 0 {
+				o.remote.addrs = args
+			}
+			ctx, cancel := context.WithTimeout(cmd.Context(), o.timeout)
+			defer cancel()
+			report, err := o.examine(ctx, len(args) > 0 || cmd.Flags().Changed("admin"))
 			if err != nil {
 				return err
 			}
 			if err := o.show(cmd.OutOrStdout(), report); err != nil {
 				return err
 			}
-			return o.verdict(report)
+			fails, warnings := report.Count(doctor.Fail), report.Count(doctor.Warn)
+			switch {
+			case fails > 0:
+				return fmt.Errorf("%s, %s", counted(fails, "failure"), counted(warnings, "warning"))
+			case warnings > 0 && o.strict:
+				return errors.New(counted(warnings, "warning"))
+			}
+			return nil
 		},
 	}
 	o.remote.register(cmd)
 	f := cmd.Flags()
-	f.StringSliceVar(&o.files, "config", nil, "YAML files of a planned cluster's nodes, as for 'run'; that of this machine first")
-	f.DurationVar(&o.timeout, "timeout", 5*time.Second, "most time for the answers of nodes and of the network")
-	f.BoolVar(&o.strict, "strict", false, "end with 1 on warnings, too")
-	f.BoolVar(&o.quiet, "quiet", false, "leave out what is as it should be")
+	f.DurationVar(&o.timeout, "timeout", 5*time.Second, "most time for the answers of all nodes")
+	f.BoolVar(&o.strict, "strict", false, "exit with 1 on warnings, too")
+	f.BoolVar(&o.quiet, "quiet", false, "leave out what is in order")
 	f.BoolVar(&o.asJSON, "json", false, "print the report as JSON")
 	return cmd
 }
 
-// examine looks at what is planned if there is a plan, and else at what runs.
-func (o *doctorOptions) examine(cmd *cobra.Command, args []string) (doctor.Report, error) {
-	if o.timeout <= 0 {
-		return doctor.Report{}, usageError{fmt.Errorf("--timeout is %s, but must be positive", o.timeout)}
-	}
-	if err := o.remote.login(); err != nil {
+// examine asks the nodes at the given addresses, and the members that these know. An
+// address that nobody named need not answer.
+func (o *doctorOptions) examine(ctx context.Context, named bool) (doctor.Report, error) {
+	var all []answerOf
+	o.remote.figures = true
+	if err := o.remote.walk(ctx, true, func(a answerOf) bool {
+		all = append(all, a)
+		return false
+	}); err != nil {
 		return doctor.Report{}, err
 	}
-	ctx, cancel := context.WithTimeout(cmd.Context(), o.timeout)
-	defer cancel()
-	var flags []string
-	files := slices.Concat(o.files, args)
-	if at := cmd.ArgsLenAtDash(); at >= 0 {
-		files, flags = slices.Concat(o.files, args[:at]), args[at:]
+	if !slices.ContainsFunc(all, func(a answerOf) bool { return a.Status != nil }) {
+		return doctor.Report{}, nobodyAnswers("name one that runs with --admin", all)
 	}
-	if len(files) == 0 && len(flags) == 0 {
-		return o.examineRunning(ctx, cmd.Flags().Changed("admin"))
+	var answers []doctor.Answer
+	for _, a := range all {
+		// The silence at an address may be told as that of a node already.
+		askedAsMember := slices.ContainsFunc(all, func(b answerOf) bool { return b.Node != "" && b.via == a.via })
+		switch {
+		case a.Status != nil:
+		case a.given && (!named || askedAsMember):
+			continue
+		case !a.given && !isMissed(a.Node, all) && !(named && slices.Contains(o.remote.addrs, a.via)):
+			continue
+		}
+		answers = append(answers, doctor.Answer{
+			Node: a.Node, Addr: a.via, Status: a.Status, Error: a.Error,
+			Figures: a.figures.Values, AheadLeast: a.figures.AheadLeast, AheadMost: a.figures.AheadMost,
+		})
 	}
-	return o.examinePlanned(ctx, files, flags)
+	return doctor.Examine(answers), nil
 }
 
-// show prints the report for people, or for programs.
+// isMissed leaves out an observer that has left, and a node that answered at another
+// address than the one that others know.
+func isMissed(id cluster.NodeID, among []answerOf) bool {
+	missed := false
+	for _, a := range among {
+		if a.Status == nil {
+			continue
+		}
+		if a.Node == id {
+			return false
+		}
+		for _, m := range a.Status.Members {
+			missed = missed || m.Node == id && (m.Voter || m.Gossip == "alive" || m.Link == "up")
+		}
+	}
+	return missed
+}
+
+// show prints the report as text or as JSON.
 func (o *doctorOptions) show(w io.Writer, report doctor.Report) error {
 	if o.quiet {
 		report.Checks = slices.DeleteFunc(report.Checks, func(c doctor.Check) bool { return c.Level == doctor.OK })
@@ -91,18 +132,6 @@ func (o *doctorOptions) show(w io.Writer, report doctor.Report) error {
 		return enc.Encode(report)
 	}
 	return printReport(w, report)
-}
-
-// verdict is the error that ends the command, if it is to end with one.
-func (o *doctorOptions) verdict(report doctor.Report) error {
-	fails, warnings := report.Count(doctor.Fail), report.Count(doctor.Warn)
-	switch {
-	case fails > 0:
-		return fmt.Errorf("%s to mend, %s", counted(fails, "failure"), counted(warnings, "warning"))
-	case warnings > 0 && o.strict:
-		return errors.New(counted(warnings, "warning"))
-	}
-	return nil
 }
 
 func counted(n int, what string) string {

@@ -142,8 +142,10 @@ func (p *post) hookEnvironment(e *cluster.Election, event string, l cluster.Lead
 	return env
 }
 
-// ownVariables are those that bmqnode sets for others.
+// ownVariables are not inherited by commands: those that bmqnode sets itself, and those
+// by which the service manager speaks to bmqnode alone.
 var ownVariables = []string{
+	"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID",
 	"BMQ_NODE", "BMQ_CLUSTER", "BMQ_GROUP", "BMQ_TERM", "BMQ_LSN", "BMQ_LEASE_DEADLINE",
 	"BMQ_ADMIN_ADDR", "BMQ_ADMIN_SOCKET", "BMQ_EVENT", "BMQ_LEADER",
 }

@@ -95,14 +95,13 @@ func (o *options) resolve() (cluster.Config, error) {
 	if o.faults {
 		c.Faults = netmesh.NewFaults()
 	}
-	errs := []error{o.resolveTiming(&c.Election), o.resolveRule(&c.Election), o.hooks.check()}
+	_, errLog := o.checkLogLevel()
+	_, errAdmin := o.admin.check()
+	errs := []error{o.resolveTiming(&c.Election), o.resolveRule(&c.Election), o.hooks.check(), errLog, errAdmin}
 	if o.logFormat != "human" && o.logFormat != "json" {
 		errs = append(errs, fmt.Errorf("--log-format is %q, but must be human or json", o.logFormat))
 	}
-	if err := errors.Join(errs...); err != nil {
-		return c, err
-	}
-	return c, inFlags(c.Validate())
+	return c, errors.Join(append(errs, inFlags(c.Validate()))...)
 }
 
 // inFlags names the problems of a configuration by the flags behind it.

@@ -17,9 +17,9 @@ type job struct {
 
 // load reads every file in every variant; the error names all that is wrong.
 func (j *replayJob) load() (jobs []job, err error) {
-	common, err := j.overrides()
-	if err != nil {
-		return nil, err
+	common := overrides(strings.Join(j.set, ","))
+	if j.cmd.Flags().Changed("scouting") {
+		common = append(common, fmt.Sprintf("scouting=%t", j.scouting))
 	}
 	variants := []string{""}
 	if j.compare {
@@ -29,11 +29,7 @@ func (j *replayJob) load() (jobs []job, err error) {
 	for _, file := range j.files {
 		var it job
 		for _, v := range variants {
-			set, err := parseOverrides(v)
-			if err != nil {
-				return nil, err
-			}
-			sc, err := scenario.Load(file, append(slices.Clone(common), set...)...)
+			sc, err := scenario.Load(file, append(slices.Clone(common), overrides(v)...)...)
 			if err != nil {
 				errs = append(errs, err)
 				break
@@ -45,24 +41,7 @@ func (j *replayJob) load() (jobs []job, err error) {
 	return jobs, errors.Join(errs...)
 }
 
-func (j *replayJob) overrides() ([]scenario.Override, error) {
-	set, err := parseOverrides(strings.Join(j.set, ","))
-	if j.cmd.Flags().Changed("scouting") {
-		set = append(set, scenario.Override{Key: "scouting", Value: fmt.Sprint(j.scouting)})
-	}
-	return set, err
-}
-
-func parseOverrides(list string) (set []scenario.Override, err error) {
-	for text := range strings.SplitSeq(list, ",") {
-		if text == "" {
-			continue
-		}
-		o, err := scenario.ParseOverride(text)
-		if err != nil {
-			return nil, err
-		}
-		set = append(set, o)
-	}
-	return set, nil
+// overrides splits a list of key=value.
+func overrides(list string) []string {
+	return slices.DeleteFunc(strings.Split(list, ","), func(text string) bool { return text == "" })
 }

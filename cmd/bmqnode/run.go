@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -21,21 +23,41 @@ func runCommand() *cobra.Command {
 	var o options
 	var file string
 	var groups []string
+	var check bool
 	cmd := &cobra.Command{
-		Use:   "run",
+		Use:   "run [--check [FILE ...]]",
 		Short: "Run one node until SIGTERM or Ctrl-C, then hand over and exit",
 		Long: "Run one node until SIGTERM or Ctrl-C, then hand over and exit.\n" +
-			"The same command serves every start, the first and the hundredth. Options come from\n" +
-			"flags or from a YAML file whose keys are the flags' names; flags win.",
+			"The same command serves every start. Options come from flags or from a YAML\n" +
+			"file whose keys are the flags' names; flags win.\n\n" +
+			"With --check it starts nothing. It names every problem of the options, the data\n" +
+			"directory, the addresses and the names to join, one a line, and exits with 1 if\n" +
+			"there is any. Of several FILEs, one for each node, it compares what must be the\n" +
+			"same on every node; the first is the one of this machine.",
 		Example: "  bmqnode run --node a --voters a,b,c --data-dir /var/lib/bmqnode \\\n" +
 			"    --join b.example:7400 --gossip-addr 0.0.0.0:7400 --mesh-addr 0.0.0.0:7401\n" +
-			"  bmqnode run --config /etc/bmqnode.yaml",
-		Args: usageArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if file != "" {
-				if err := applyFile(file, cmd.Flags()); err != nil {
-					return usageError{err}
-				}
+			"  bmqnode run --config /etc/bmqnode.yaml\n" +
+			"  bmqnode run --check a.yaml b.yaml c.yaml",
+		Args: usageArgs(func(cmd *cobra.Command, args []string) error {
+			if check {
+				return nil
+			}
+			return cobra.NoArgs(cmd, args)
+		}),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var misread error
+			if file != "" && len(args) == 0 {
+				misread = applyFile(file, cmd.Flags())
+			}
+			switch {
+			case len(args) > 0 && cmd.Flags().NFlag() > 1:
+				return usageError{errors.New("--check takes files or flags, not both")}
+			case len(args) > 0:
+				return checkFiles(cmd.Context(), cmd.OutOrStdout(), args)
+			case check:
+				return checkNode(cmd.Context(), cmd.OutOrStdout(), cmp.Or(file, "flags"), &o, misread)
+			case misread != nil:
+				return usageError{misread}
 			}
 			cfg, err := o.resolve()
 			if err != nil {
@@ -46,6 +68,7 @@ func runCommand() *cobra.Command {
 	}
 	cmd.Flags().SortFlags = false
 	cmd.Flags().StringVar(&file, "config", "", "YAML file of options")
+	cmd.Flags().BoolVar(&check, "check", false, "name what is wrong with the options and this machine, and start nothing")
 	o.register(cmd.Flags())
 	cmd.Flags().StringSliceVar(&groups, "groups", nil, "further elections to take part in, by name, the same on every node")
 	return cmd
@@ -86,25 +109,24 @@ func serve(ctx context.Context, cfg cluster.Config, o *options, work func(contex
 		return usageError{err}
 	}
 	cfg.Logger = log
-	manager, err := sdnotify.FromEnvironment()
-	if err != nil {
-		return err
+	if err := sdnotify.Send("STATUS=starting"); err != nil {
+		return fmt.Errorf("notify socket of the service manager, NOTIFY_SOCKET: %w", err)
 	}
 	side, err := o.admin.open()
 	if err != nil {
-		return doctor.Explain(err, cfg)
+		return doctor.Explain(err)
 	}
 	cfg.AdminAddr = side.told
 	node, err := cluster.Start(ctx, cfg)
 	if err != nil {
 		side.close()
-		return doctor.Explain(err, cfg)
+		return doctor.Explain(err)
 	}
 	server := side.serve(node, cfg, log.Named("admin"))
-	stopping := sync.OnceFunc(superviseBy(manager, node, log))
+	stopping := sync.OnceFunc(supervise(node, log))
 	context.AfterFunc(ctx, stopping) // the work may take its time to end
 	p := &post{options: o, node: node, cfg: cfg, side: side, log: log}
-	p.hooks.Go(func() { watchForTwin(node, log) })
+	p.hooks.Go(func() { watchForDuplicate(node, log) })
 	outcome := work(ctx, p)
 	defer time.AfterFunc(o.shutdown+lastPatience, func() { os.Exit(exitFailure) }).Stop()
 	stopping()

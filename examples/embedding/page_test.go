@@ -69,53 +69,6 @@ func TestSnippetsAndBlocksAreFound(t *testing.T) {
 		"<!-- snippet: one -->\n```go\na()\n```\n\n```go\nb()\n```\n```\nc()\n```\n"))
 }
 
-// testNames is what tests, benchmarks and fuzz targets are called.
-var testNames = regexp.MustCompile(`\b(?:Test|Fuzz|Benchmark|Example)[A-Z]\w*`)
-
-// defined returns the names of all tests of the module.
-func defined(t *testing.T) map[string]bool {
-	t.Helper()
-	names := map[string]bool{}
-	function := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark|Example)\w+)\(`)
-	require.NoError(t, filepath.WalkDir("../..", func(file string, entry os.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case entry.IsDir() && strings.HasPrefix(entry.Name(), ".") && len(entry.Name()) > 2:
-			return filepath.SkipDir
-		case !strings.HasSuffix(file, "_test.go"):
-			return nil
-		}
-		for _, m := range function.FindAllStringSubmatch(read(t, file), -1) {
-			names[m[1]] = true
-		}
-		return nil
-	}))
-	return names
-}
-
-func TestTestsThatPagesNameExist(t *testing.T) {
-	names := defined(t)
-	for page, least := range map[string]int{"safety.md": 30, "embedding.md": 1} {
-		named := testNames.FindAllString(read(t, docs+page), -1)
-		require.GreaterOrEqual(t, len(named), least, page)
-		for _, name := range named {
-			require.Contains(t, names, name, page)
-		}
-	}
-}
-
-// promise is a row of the table of promises: its number, and what shows it.
-var promise = regexp.MustCompile(`(?m)^\| (\d+) \| .*\| (.*) \|$`)
-
-func TestEveryPromiseNamesATestThatShowsIt(t *testing.T) {
-	rows := promise.FindAllStringSubmatch(read(t, docs+"safety.md"), -1)
-	require.Greater(t, len(rows), 15)
-	for _, row := range rows {
-		require.Regexp(t, testNames, row[2], "promise %s", row[1])
-	}
-}
-
 func TestLinksOfThePagesLeadSomewhere(t *testing.T) {
 	for _, page := range []string{"safety.md", "embedding.md"} {
 		for _, m := range regexp.MustCompile(`\]\(([^)#:]+)[)#]`).FindAllStringSubmatch(read(t, docs+page), -1) {

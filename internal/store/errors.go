@@ -13,6 +13,9 @@ var (
 	// ErrLocked says that another process has the data directory, or another Store
 	// of this one.
 	ErrLocked = errors.New("data directory is in use")
+
+	// ErrOwner says that the data directory belongs to another node.
+	ErrOwner = errors.New("wrong data directory")
 )
 
 // corruptAdvice is part of every error about damaged state, because its reader

@@ -3,7 +3,46 @@ package store
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 )
+
+// Check returns why no node of that owner could start on dir now, or nil. It makes
+// nothing that lasts: where there is no directory yet, it must be possible to make it.
+// Its errors are those of Open.
+func Check(dir string, who Owner) error {
+	there, err := found(dir)
+	if err != nil && !errors.Is(err, ErrCorrupt) {
+		err = fmt.Errorf("%w: %w", ErrNotDurable, err)
+	}
+	if err != nil {
+		return err
+	}
+	if there {
+		s, err := OpenExisting(dir)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(s.checkOwner(who), s.Close()); err != nil {
+			return err
+		}
+	}
+	above, err := filepath.Abs(dir)
+	for ; err == nil; above = filepath.Dir(above) {
+		if _, err := os.Stat(above); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+	}
+	trial, err := os.CreateTemp(above, ".check-*")
+	if err == nil {
+		err = errors.Join(trial.Close(), os.Remove(trial.Name()))
+	}
+	if err != nil {
+		return fmt.Errorf("%w: data directory %s: %w", ErrNotDurable, dir, err)
+	}
+	return nil
+}
 
 // OpenExisting opens the data directory of a node that is stopped, for looking
 // at it and for mending it. It makes nothing: neither a directory nor a state,

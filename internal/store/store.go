@@ -142,8 +142,8 @@ func (s *Store) checkOwner(who Owner) error {
 		advice = fmt.Sprintf("if the node never ran in cluster %q as it should, but the name was mistyped, "+
 			"move the directory away: the node makes a new one", has.Cluster)
 	}
-	return fmt.Errorf("data directory %s belongs to node %q of cluster %q, not to node %q of cluster %q: %s",
-		s.dir, has.Node, has.Cluster, who.Node, who.Cluster, advice)
+	return fmt.Errorf("%w: %s belongs to node %q of cluster %q, not to node %q of cluster %q: %s",
+		ErrOwner, s.dir, has.Node, has.Cluster, who.Node, who.Cluster, advice)
 }
 
 // Identity returns the UUID that was made with the directory.

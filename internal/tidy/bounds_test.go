@@ -37,7 +37,7 @@ var waits = map[string]string{
 	"cluster/internal/gossip try: <-slots":                                  "takes back its own place, and never waits",
 	"cluster/internal/gossip try: wg.Wait()":                                "memberlist's time-out of each dial",
 	"internal/daemon/admin Close: s.running.Wait()":                         "the listeners are closed, and the journal's subscription",
-	"internal/daemon/admin leave: <-s.waiting":                              "takes back its own place, and never waits",
+	"internal/daemon/admin getEvents: <-s.streams":                          "takes back its own place, and never waits",
 	"internal/daemon/guard Result: <-c.done":                                "the deadline of the command, or the end that its owner asks for",
 	"internal/daemon/guard run: c.cmd.Wait()":                               "the guard has closed its socket: it ends, or was killed",
 	"netmesh connect: <-ctx.Done()":                                         "the time-out of a dial",

@@ -21,7 +21,7 @@ type stain struct {
 }
 
 var stains = []stain{
-	{regexp.MustCompile(`[^\x00-\x7f]`), isGo, "not ASCII; write \\u escapes"},
+	{regexp.MustCompile(`[^\x00-\x7f\x{a7}]`), isGo, "not ASCII; write \\u escapes, but the section sign for a rule of the protocol"},
 	{regexp.MustCompile(`\b(TO[D]O|FIX[M]E)\b`), isText, "unfinished; do it or leave it out"},
 	{regexp.MustCompile(`(^|[^\w.])/(wor[k]|roo[t]|hom[e])/`), isText, "a path of somebody's machine"},
 }
@@ -63,6 +63,7 @@ func TestStainsAreNoticed(t *testing.T) {
 		require.Contains(t, got[0], "a/a.go:1: "+why)
 	}
 	require.Empty(t, stained(t, tree(map[string]string{
+		"a/a.go":    "package a // \u00a74.1",
 		"README.md": "caf\u00e9 http://host/wor" + "k/ ./ro" + "ot/", ".git/x.md": "TO" + "DO", "a.png": "TO" + "DO",
 	})))
 }

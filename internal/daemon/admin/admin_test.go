@@ -136,15 +136,11 @@ func TestBadRequestsGetProblemsWithTheirCause(t *testing.T) {
 		"no faults":      {"POST", "/v1/faults", `{"heal_all":true}`, 404, "--faults"},
 		"wrong method":   {"GET", "/v1/transfer", "", 405, "the method must be one of POST"},
 		"no such path":   {"GET", "/v2/status", "", 404, "there is no /v2/status; /v1/openapi.yaml lists"},
-		"no election":    {"GET", "/v1/elections/x", "", 404, `node a has no election \"x\" open`},
 		"nor its leader": {"GET", "/v1/elections/x/leader", "", 404, `node a has no election \"x\" open`},
 		"nor a transfer": {"POST", "/v1/transfer", `{"group":"x"}`, 404, `node a has no election \"x\" open`},
 		"nor a rest":     {"POST", "/v1/step-down", `{"group":"x"}`, 404, `node a has no election \"x\" open`},
 		"odd rest":       {"POST", "/v1/step-down", `{"for":"soon"}`, 400, `for: time: invalid duration \"soon\"; must be a duration such as 30s`},
 		"endless rest":   {"POST", "/v1/step-down", `{"for":"25h"}`, 409, "it must be between 0 and 24h"},
-		"odd wait":       {"GET", "/v1/status?wait=soon", "", 400, "wait=soon: must be a duration of 0s to 5m0s"},
-		"negative wait":  {"GET", "/v1/leader?wait=-1s", "", 400, "wait=-1s: must be"},
-		"endless wait":   {"GET", "/v1/elections?wait=1h", "", 400, "wait=1h: must be"},
 		"huge body":      {"POST", "/v1/transfer", `{"to":"` + strings.Repeat("x", maxBody) + `"}`, 400, "too large"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -17,11 +17,11 @@ import (
 
 // Client asks the admin side of one node. Its methods are safe for concurrent use.
 type Client struct {
-	addr  string
-	base  string // of addresses: with a Unix socket, the host says nothing
-	token string
-	lacks string // what to say if a token is asked for; see WithoutToken
-	http  http.Client
+	addr    string
+	base    string // of addresses: with a Unix socket, the host says nothing
+	token   string
+	noToken string // why there is no token; see WithoutToken
+	http    http.Client
 }
 
 // maxAnswer bounds what is read of an answer: it may be a stranger's.
@@ -51,39 +51,41 @@ func (c *Client) UseToken(token string) { c.token = token }
 
 // WithoutToken says why this client has no token; the error of a request that needs one
 // has it. It is to be called before the first request.
-func (c *Client) WithoutToken(why string) { c.lacks = why }
+func (c *Client) WithoutToken(why string) { c.noToken = why }
 
 // Close drops idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // Status asks for the node's status.
 func (c *Client) Status(ctx context.Context) (cluster.Status, error) {
-	var st cluster.Status
-	err := c.do(ctx, http.MethodGet, "/v1/status", nil, &st)
-	return st, c.checked(st, err)
-}
-
-// checked refuses the answer of a server that is no node.
-func (c *Client) checked(st cluster.Status, err error) error {
-	if err == nil && (st.Node == "" || len(st.Groups) == 0) {
-		return fmt.Errorf("%s: this is no bmqnode: its status names no node and no election", c.addr)
-	}
-	return err
+	return c.status(ctx, http.MethodGet, "/v1/status", nil)
 }
 
 // Transfer asks the node to hand leadership over, and returns its status when that
 // is done.
 func (c *Client) Transfer(ctx context.Context, req TransferRequest) (cluster.Status, error) {
-	var st cluster.Status
-	err := c.do(ctx, http.MethodPost, "/v1/transfer", req, &st)
-	return st, c.checked(st, err)
+	return c.status(ctx, http.MethodPost, "/v1/transfer", req)
 }
 
-// StepDown lets the node step down, and returns its status when it leads no more.
+// StepDown lets the node step down, and returns its status when it does not lead any more.
 func (c *Client) StepDown(ctx context.Context, req StepDownRequest) (cluster.Status, error) {
-	var st cluster.Status
-	err := c.do(ctx, http.MethodPost, "/v1/step-down", req, &st)
-	return st, c.checked(st, err)
+	return c.status(ctx, http.MethodPost, "/v1/step-down", req)
+}
+
+// Forget makes the node accept the next process of another node's name, and returns its
+// status then: see cluster.Node.Forget.
+func (c *Client) Forget(ctx context.Context, req ForgetRequest) (cluster.Status, error) {
+	return c.status(ctx, http.MethodPost, "/v1/forget", req)
+}
+
+// status sends a request that is answered with a status. It refuses the answer of a
+// server that is no node.
+func (c *Client) status(ctx context.Context, method, path string, in any) (st cluster.Status, err error) {
+	err = c.do(ctx, method, path, in, &st)
+	if err == nil && (st.Node == "" || len(st.Groups) == 0) {
+		err = fmt.Errorf("%s: this is no bmqnode: its status names no node and no election", c.addr)
+	}
+	return st, err
 }
 
 // Faults changes which links are cut on purpose, and returns those that are.
@@ -130,10 +132,9 @@ func (c *Client) send(ctx context.Context, method, path string, in any) (*http.R
 		return nil, fmt.Errorf("%s: %w", c.addr, err)
 	}
 	if resp.StatusCode != http.StatusOK {
-		defer resp.Body.Close()
-		err := problem(c.addr, resp)
-		if resp.StatusCode == http.StatusUnauthorized && c.lacks != "" {
-			err = fmt.Errorf("%w; %s", err, c.lacks)
+		err := c.problem(resp)
+		if resp.StatusCode == http.StatusUnauthorized && c.noToken != "" {
+			err = fmt.Errorf("%w; %s", err, c.noToken)
 		}
 		return nil, err
 	}
@@ -141,11 +142,12 @@ func (c *Client) send(ctx context.Context, method, path string, in any) (*http.R
 }
 
 // problem is the error that a node answered with.
-func problem(addr string, resp *http.Response) error {
+func (c *Client) problem(resp *http.Response) error {
+	defer resp.Body.Close()
 	data, _ := io.ReadAll(io.LimitReader(resp.Body, maxBody))
 	var p Problem
 	if err := decode(bytes.NewReader(data), &p); err == nil && p.Detail != "" {
-		return fmt.Errorf("%s: %s", addr, p.Detail)
+		return fmt.Errorf("%s: %s", c.addr, p.Detail)
 	}
-	return fmt.Errorf("%s: HTTP %s: %s", addr, printable(resp.Status), printable(strings.TrimSpace(string(data))))
+	return fmt.Errorf("%s: HTTP %s: %s", c.addr, printable(resp.Status), printable(strings.TrimSpace(string(data))))
 }

@@ -26,36 +26,33 @@ type Event struct {
 }
 
 // Reset tells the reader of a stream that events which it has not seen are gone,
-// and how things stand instead.
+// and the status instead.
 type Reset struct {
 	Reason string         `json:"reason"`
 	Status cluster.Status `json:"status"`
-}
-
-// wire turns an event of node into its form on the wire.
-func wire(node cluster.NodeID, e cluster.Event) Event {
-	return Event{
-		Time: e.Time, Node: node, Group: e.Group, From: e.From.String(), To: e.To.String(),
-		Reason: e.Reason.String(), Term: e.Term, Leader: e.Leader, Peer: e.Peer, Missed: e.Missed,
-	}
 }
 
 const (
 	// keepAlive is how often an idle stream says that it is alive, so that a
 	// reader notices a dead connection.
 	keepAlive = 2 * time.Second
-	// stall is after how long a reader that takes nothing is given up.
+	// stall is after how long a stream ends whose reader takes nothing.
 	stall = 10 * time.Second
 )
 
 // getEvents streams events until the reader, the node or the server goes. A
 // reader that comes back with the id of the last event that it saw gets what came
-// since; if that is not all there any more, it is told so first.
+// since; if that is not complete any more, it gets a reset first.
 func (s *Server) getEvents(w http.ResponseWriter, r *http.Request) {
-	if !s.enter(w) {
+	select {
+	case s.streams <- struct{}{}:
+		defer func() { <-s.streams }()
+	default:
+		w.Header().Set("Retry-After", "5")
+		refuse(w, http.StatusServiceUnavailable,
+			fmt.Errorf("%d event streams are open, which is the limit; close some", maxStreams))
 		return
 	}
-	defer s.leave()
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	if r.Method == http.MethodHead {
@@ -97,7 +94,7 @@ func (o *stream) begin(after string) {
 	switch {
 	case after == "":
 		o.place = o.journal.newest()
-		// Without data it is no event, but one who comes back before the first has an id.
+		// Without data it is no event, but the reader has an id before the first event.
 		o.write("id: %s\n\n", o.journal.id(o.place))
 	case ok:
 		o.place = place
@@ -120,8 +117,8 @@ func (o *stream) forward() extract {
 	return x
 }
 
-// reset goes on from the newest event, and says how things stand. The place is
-// taken before the state is: what changes in between is told twice, not never.
+// reset goes on from the newest event, with the status. The place is taken before the
+// status is: a change in between is told twice, not never.
 func (o *stream) reset(reason string) {
 	o.place = o.journal.newest()
 	o.event("reset", Reset{Reason: reason, Status: o.status()})

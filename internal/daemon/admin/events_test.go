@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"bufio"
 	"context"
 	"net/http"
 	"strings"
@@ -63,22 +64,26 @@ func TestEventsStreamUntilTheNodeEnds(t *testing.T) {
 func TestEventsEndWithTheirReader(t *testing.T) {
 	_, c := serve(t, nil)
 	ctx, cancel := context.WithCancel(t.Context())
-	err := c.Follow(ctx, &Stream{Ready: cancel})
+	err := c.Follow(ctx, &Stream{Ready: cancel, Event: func(Event) {}})
 	require.ErrorIs(t, err, context.Canceled)
+}
+
+// placeOf is the id with which a stream begins.
+func placeOf(t *testing.T, c *Client) string {
+	resp, err := c.send(t.Context(), http.MethodGet, "/v1/events", nil)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	line, err := bufio.NewReader(resp.Body).ReadString('\n')
+	require.NoError(t, err)
+	id, ok := strings.CutPrefix(line, "id: ")
+	require.True(t, ok, line)
+	return strings.TrimSpace(id)
 }
 
 // TestAReaderThatComesBackMissesNothing opens an election while nobody reads.
 func TestAReaderThatComesBackMissesNothing(t *testing.T) {
 	node, c := serve(t, nil, "b", "c")
-	d := newDiary("")
-	ctx, cancel := context.WithCancel(t.Context())
-	d.Ready = cancel
-	require.Error(t, c.Follow(ctx, &d.Stream))
-	if d.After == "" { // it may have gone before it was told where it was
-		resp, _ := exchange(t, c, "GET", "/v1/status", "")
-		d.After = resp.Header.Get(indexHeader)
-	}
-	d.Ready = nil
+	d := newDiary(placeOf(t, c))
 
 	e, err := node.Election("jobs", cluster.ElectionConfig{})
 	require.NoError(t, err)
@@ -136,15 +141,14 @@ func (responseTo) WriteHeader(int)     {}
 // address of the first time.
 func TestABrowsersHeaderCountsBeforeItsAddress(t *testing.T) {
 	node, c := serve(t, nil, "b", "c")
-	resp, _ := exchange(t, c, "GET", "/v1/status", "")
-	first := resp.Header.Get(indexHeader)
+	first := placeOf(t, c)
 	require.NoError(t, node.Close(t.Context())) // the stream ends with the node, and has an event
 	_, text := exchange(t, c, "GET", "/v1/events?after="+first, "")
 	require.Contains(t, text, "event: transition\n")
 	require.NotContains(t, text, "event: reset\n")
 	_, text = exchange(t, c, "GET", "/v1/events?after="+first, "", "Last-Event-ID", "1.x-1")
 	require.Contains(t, text, "event: reset\n")
-	resp, text = exchange(t, c, "HEAD", "/v1/events", "")
+	resp, text := exchange(t, c, "HEAD", "/v1/events", "")
 	require.Equal(t, "text/event-stream", resp.Header.Get("Content-Type"))
 	require.Empty(t, text)
 }
@@ -156,4 +160,29 @@ func TestAStreamThatIsNoneIsAnError(t *testing.T) {
 	require.NoError(t, s.read(strings.NewReader(": alive\n\nid: 1-2\n\nevent: news\ndata: 7\n\nid: 1-3\nevent: cut off"), func() {}))
 	require.Equal(t, "1-2", s.After)
 	require.Empty(t, s.events)
+}
+
+func TestTooManyStreamsAreRefused(t *testing.T) {
+	_, c := serve(t, nil, "b", "c")
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	for range maxStreams {
+		ready := make(chan struct{})
+		go func() { ended <- c.Follow(ctx, &Stream{Ready: func() { close(ready) }, Event: func(Event) {}}) }()
+		<-ready
+	}
+	resp, _ := exchange(t, c, "GET", "/v1/status", "")
+	require.Equal(t, http.StatusOK, resp.StatusCode, "other requests are answered")
+	resp, text := exchange(t, c, "GET", "/v1/events", "")
+	require.Equal(t, http.StatusServiceUnavailable, resp.StatusCode)
+	require.NotEmpty(t, resp.Header.Get("Retry-After"))
+	require.Contains(t, text, "which is the limit")
+	cancel()
+	for range maxStreams {
+		require.ErrorIs(t, <-ended, context.Canceled)
+	}
+	require.Eventually(t, func() bool {
+		resp, _ := exchange(t, c, "HEAD", "/v1/events", "")
+		return resp.StatusCode == http.StatusOK
+	}, 10*time.Second, 10*time.Millisecond, "there is room again")
 }

@@ -11,7 +11,7 @@ import (
 // FaultRequest is the body of POST /v1/faults. Healing comes before cutting.
 type FaultRequest struct {
 	HealAll bool             `json:"heal_all,omitempty"`
-	Heal    []cluster.NodeID `json:"heal,omitempty"`    // peers to which all is well again
+	Heal    []cluster.NodeID `json:"heal,omitempty"`    // links without faults again
 	Cut     []cluster.NodeID `json:"cut,omitempty"`     // nothing comes or goes
 	CutIn   []cluster.NodeID `json:"cut_in,omitempty"`  // nothing comes from them
 	CutOut  []cluster.NodeID `json:"cut_out,omitempty"` // nothing goes to them
@@ -39,42 +39,31 @@ func (s *Server) getFaults(w http.ResponseWriter, _ *http.Request) {
 		refuse(w, http.StatusNotFound, errNoFaults)
 		return
 	}
-	answer(w, http.StatusOK, FaultStatus{Faults: s.Faults.String()})
+	answer(w, FaultStatus{Faults: s.Faults.String()})
 }
 
-func (s *Server) postFaults(w http.ResponseWriter, r *http.Request) {
-	var req FaultRequest
-	if s.Faults == nil {
-		refuse(w, http.StatusNotFound, errNoFaults)
-		return
-	}
-	if !read(w, r, &req) {
-		return
-	}
-	req.apply(s.Faults)
-	s.getFaults(w, r)
-}
-
-func (r FaultRequest) apply(f *netmesh.Faults) {
-	if r.HealAll {
-		f.HealAll()
-	}
-	for _, p := range r.Heal {
-		f.Heal(p)
-	}
-	for _, c := range []struct {
-		peers []cluster.NodeID
-		dir   netmesh.Direction
-	}{{r.Cut, netmesh.Both}, {r.CutIn, netmesh.In}, {r.CutOut, netmesh.Out}} {
-		for _, p := range c.peers {
-			f.Cut(p, c.dir)
+func (s *Server) postFaults(w http.ResponseWriter, r *http.Request, req FaultRequest) {
+	if f := s.Faults; f != nil {
+		if req.HealAll {
+			f.HealAll()
+		}
+		for _, p := range req.Heal {
+			f.Heal(p)
+		}
+		for dir, peers := range map[netmesh.Direction][]cluster.NodeID{
+			netmesh.Both: req.Cut, netmesh.In: req.CutIn, netmesh.Out: req.CutOut,
+		} {
+			for _, p := range peers {
+				f.Cut(p, dir)
+			}
+		}
+		for _, l := range req.Links {
+			f.Delay(l.To, l.Delay.Duration(), l.Jitter.Duration())
+			f.Loss(l.To, l.Loss)
+		}
+		for _, p := range req.Reset {
+			f.Reset(p)
 		}
 	}
-	for _, l := range r.Links {
-		f.Delay(l.To, l.Delay.Duration(), l.Jitter.Duration())
-		f.Loss(l.To, l.Loss)
-	}
-	for _, p := range r.Reset {
-		f.Reset(p)
-	}
+	s.getFaults(w, r)
 }

@@ -20,33 +20,20 @@ type Figures struct {
 	AheadLeast, AheadMost time.Duration
 }
 
-// Figures asks for the node's metrics. The error says why they were not to be had.
+// Figures asks for the node's metrics.
 func (c *Client) Figures(ctx context.Context) (Figures, error) {
-	sent := time.Now()
+	var f Figures
+	sent, values := time.Now(), map[string]float64{}
 	resp, err := c.send(ctx, http.MethodGet, "/metrics", nil)
 	if err != nil {
-		return Figures{}, err
+		return f, err
 	}
 	defer resp.Body.Close()
-	var f Figures
+	// The clock was read between two moments of ours, and cut to seconds.
 	if told, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
-		f.AheadLeast, f.AheadMost = ahead(told, sent, time.Now())
+		f.AheadLeast, f.AheadMost = told.Sub(time.Now()), told.Add(time.Second).Sub(sent)
 	}
-	f.Values, err = samples(bufio.NewScanner(io.LimitReader(resp.Body, maxAnswer)))
-	if err != nil {
-		return Figures{}, fmt.Errorf("metrics of %s: %w", c.addr, err)
-	}
-	return f, nil
-}
-
-// ahead bounds how far a clock that was read between two moments is ahead. The
-// reading was cut to seconds.
-func ahead(told, sent, received time.Time) (least, most time.Duration) {
-	return told.Sub(received), told.Add(time.Second).Sub(sent)
-}
-
-func samples(lines *bufio.Scanner) (map[string]float64, error) {
-	values := map[string]float64{}
+	lines := bufio.NewScanner(io.LimitReader(resp.Body, maxAnswer))
 	for lines.Scan() {
 		line := printable(lines.Text())
 		at := strings.LastIndexByte(line, ' ')
@@ -55,9 +42,10 @@ func samples(lines *bufio.Scanner) (map[string]float64, error) {
 		}
 		value, err := strconv.ParseFloat(line[at+1:], 64)
 		if err != nil {
-			return nil, fmt.Errorf("a sample is %q, but must be a series and a number", line)
+			return f, fmt.Errorf("metrics of %s: a sample is %q, but must be a series and a number", c.addr, line)
 		}
 		values[line[:at]] = value
 	}
-	return values, lines.Err()
+	f.Values = values
+	return f, lines.Err()
 }

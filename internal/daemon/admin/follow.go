@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Stream is what a reader makes of a node's events. It keeps the place, so that
-// the same stream goes on where it broke off: nothing is lost without a word.
+// Stream reads a node's events. It keeps the place, so that the same stream goes on
+// where it broke off: no event is lost without a Reset.
 type Stream struct {
 	// After is the id of the newest event that was seen, kept up to date. "" begins
 	// with the events from now on.
@@ -56,55 +56,40 @@ func (c *Client) Follow(ctx context.Context, s *Stream) error {
 	return nil
 }
 
-// maxEvent bounds a line of a stream: the status of a large cluster is one.
-const maxEvent = 16 << 20
-
 // read takes a stream of server-sent events apart; it calls heard at every line.
 func (s *Stream) read(body io.Reader, heard func()) error {
 	lines := bufio.NewScanner(body)
-	lines.Buffer(nil, maxEvent)
-	var id, kind, data string
+	lines.Buffer(nil, maxAnswer) // the status of a large cluster is one line
+	fields := map[string]string{}
 	for lines.Scan() {
 		heard()
-		field, value, _ := strings.Cut(lines.Text(), ": ")
-		switch field {
-		case "id":
-			id = value
-		case "event":
-			kind = value
-		case "data":
-			data = value
+		if name, value, ok := strings.Cut(lines.Text(), ": "); ok { // otherwise a comment
+			fields[name] = value
 		}
-		if lines.Text() != "" { // not the end of an event; a comment has no field
+		if lines.Text() != "" { // not the end of an event
 			continue
 		}
-		if err := s.take(id, kind, data); err != nil {
-			return err
+		var err error
+		switch data := strings.NewReader(fields["data"]); fields["event"] {
+		case "transition":
+			var e Event
+			if err = decode(data, &e); err == nil {
+				s.Event(e)
+			}
+		case "reset":
+			var r Reset
+			if err = decode(data, &r); err == nil && s.Reset != nil {
+				s.Reset(r)
+			}
 		}
-		id, kind, data = "", "", ""
+		id := fields["id"]
+		if err != nil {
+			return fmt.Errorf("%s %q: %w", fields["event"], id, err)
+		}
+		if id != "" {
+			s.After = id
+		}
+		clear(fields)
 	}
 	return lines.Err()
-}
-
-// take is told of a whole event, or of an id alone.
-func (s *Stream) take(id, kind, data string) (err error) {
-	switch kind {
-	case "transition":
-		var e Event
-		if err = decode(strings.NewReader(data), &e); err == nil {
-			s.Event(e)
-		}
-	case "reset":
-		var r Reset
-		if err = decode(strings.NewReader(data), &r); err == nil && s.Reset != nil {
-			s.Reset(r)
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("%s %q: %w", kind, id, err)
-	}
-	if id != "" {
-		s.After = id
-	}
-	return nil
 }

@@ -13,121 +13,107 @@ import (
 	"strings"
 )
 
-// door is a kind of listener, as far as it decides whom to obey.
-type door int
+// listenerKind decides which requests of a listener are trusted.
+type listenerKind int
 
 const (
-	network  door = iota // anybody may knock
-	loopback             // processes of this machine, and what its browsers are led to
-	socket               // those whom the file's mode admits; no browser
+	network  listenerKind = iota // any machine may send them
+	loopback                     // processes of this machine, and pages that its browsers show
+	socket                       // processes that the file's mode admits; no browser
 )
 
-type doorKey struct{}
+type listenerKey struct{}
 
-// atDoor notes in the context of requests by which listener they came in.
-func atDoor(ctx context.Context, ln net.Listener) context.Context {
-	d := network
+// withListener notes in the context of requests by which listener they came in.
+func withListener(ctx context.Context, ln net.Listener) context.Context {
+	kind := network
 	switch addr := ln.Addr().(type) {
 	case *net.UnixAddr:
-		d = socket
+		kind = socket
 	case *net.TCPAddr:
 		if addr.IP.IsLoopback() {
-			d = loopback
+			kind = loopback
 		}
 	}
-	return context.WithValue(ctx, doorKey{}, d)
-}
-
-func doorOf(r *http.Request) door {
-	d, _ := r.Context().Value(doorKey{}).(door)
-	return d
+	return context.WithValue(ctx, listenerKey{}, kind)
 }
 
 var (
-	errForeignOrigin = errors.New("a browser sent this for a page of another origin; only programs may drive a node")
-	errNoToken       = errors.New("this needs the node's token: send 'Authorization: Bearer TOKEN', or give bmqnode --admin-token-file")
-	errWrongToken    = errors.New("the token is not this node's; see the file that its --admin-token-file names")
-	errOpenNetwork   = errors.New("refused without a token, because this address is not loopback: start the node with --admin-token-file, or ask it over loopback or --admin-socket")
+	errForeignOrigin = errors.New("a browser sent this for a page of another origin; " +
+		"only programs may drive a node")
+	errNoToken = errors.New("this needs the node's token: send 'Authorization: Bearer TOKEN', " +
+		"or give bmqnode --admin-token-file")
+	errWrongToken  = errors.New("the token is not this node's; see the file that its --admin-token-file names")
+	errOpenNetwork = errors.New("refused without a token, because this address is not loopback: " +
+		"start the node with --admin-token-file, or ask it over loopback or --admin-socket")
 )
 
-// guarded lets through what may be asked: no page of a browser can reach the node
-// by a name of its own or drive it from another origin, and nobody can change
-// anything who may not.
+// guarded refuses requests of browser pages, by another name or from another origin, and
+// changes without the right to make them.
 func (s *Server) guarded(next http.Handler) http.Handler {
 	cross := http.NewCrossOriginProtection()
 	cross.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		refuse(w, http.StatusForbidden, errForeignOrigin)
 	}))
-	return s.namedRight(cross.Handler(s.entitled(next)))
-}
-
-// namedRight refuses a name that is not the listener's: to a browser, a page whose
-// name was made to resolve to loopback is of the same origin as the node.
-func (s *Server) namedRight(next http.Handler) http.Handler {
+	authorized := cross.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.authorize(w, r) {
+			next.ServeHTTP(w, r)
+		}
+	}))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if doorOf(r) == loopback && !s.isOurs(hostOf(r.Host)) {
-			refuse(w, http.StatusMisdirectedRequest, fmt.Errorf(
-				"the request is for %q, but this node listens on loopback: ask localhost, 127.0.0.1 or the name in --admin-addr", r.Host))
+		kind, _ := r.Context().Value(listenerKey{}).(listenerKind)
+		// To a browser, a page whose name was made to resolve to loopback is of the same
+		// origin as the node.
+		if kind == loopback && !s.isOwnHost(r.Host) {
+			refuse(w, http.StatusMisdirectedRequest, fmt.Errorf("the request is for %q, but this node listens on "+
+				"loopback: ask localhost, 127.0.0.1 or the name in --admin-addr", r.Host))
 			return
 		}
-		next.ServeHTTP(w, r)
+		authorized.ServeHTTP(w, r)
 	})
 }
 
-// isOurs reports whether a node on loopback may be asked under that name. No
+// isOwnHost reports whether a node on loopback may be asked under that name. No
 // browser sends an empty one; health checks do.
-func (s *Server) isOurs(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return host == "" || host == "localhost" || err == nil && ip.IsLoopback() || slices.Contains(s.Hosts, host)
-}
-
-// hostOf is the name without a port, in lower case.
-func hostOf(hostport string) string {
+func (s *Server) isOwnHost(hostport string) bool {
 	host, _, err := net.SplitHostPort(hostport)
 	if err != nil {
 		host = strings.Trim(hostport, "[]")
 	}
-	return strings.ToLower(host)
+	host = strings.ToLower(host)
+	ip, err := netip.ParseAddr(host)
+	return host == "" || host == "localhost" || err == nil && ip.IsLoopback() || slices.Contains(s.Hosts, host)
 }
 
-// entitled demands the token where one is needed.
-func (s *Server) entitled(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch {
-		case !s.needsToken(r):
-			next.ServeHTTP(w, r)
-		case s.Token == "":
-			refuse(w, http.StatusForbidden, errOpenNetwork)
-		default:
-			s.checkToken(w, r, next)
-		}
-	})
-}
-
-// needsToken goes by the method, so that no route can be forgotten.
-func (s *Server) needsToken(r *http.Request) bool {
-	if r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodOptions {
-		return s.Token != "" || doorOf(r) == network
-	}
-	return s.TokenReads && r.URL.Path != "/healthz" && r.URL.Path != "/readyz"
-}
-
-func (s *Server) checkToken(w http.ResponseWriter, r *http.Request, next http.Handler) {
-	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+// authorize demands the token where one is needed; it answers the request itself if that
+// is missing. It goes by the method, so that no route can be forgotten.
+func (s *Server) authorize(w http.ResponseWriter, r *http.Request) bool {
+	kind, _ := r.Context().Value(listenerKey{}).(listenerKind)
 	switch {
-	case !strings.EqualFold(scheme, "Bearer"):
-		w.Header().Set("WWW-Authenticate", `Bearer realm="bmqnode"`)
-		refuse(w, http.StatusUnauthorized, errNoToken)
-	case !sameToken(strings.TrimSpace(token), s.Token):
-		w.Header().Set("WWW-Authenticate", `Bearer realm="bmqnode", error="invalid_token"`)
-		refuse(w, http.StatusUnauthorized, errWrongToken)
-	default:
-		next.ServeHTTP(w, r)
+	case r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodOptions:
+		if s.Token == "" && kind != network {
+			return true
+		}
+	case !s.TokenReads || r.URL.Path == "/healthz" || r.URL.Path == "/readyz":
+		return true
 	}
-}
-
-// sameToken takes as long for a token that is nearly right as for any other.
-func sameToken(got, want string) bool {
-	g, w := sha256.Sum256([]byte(got)), sha256.Sum256([]byte(want))
-	return subtle.ConstantTimeCompare(g[:], w[:]) == 1
+	if s.Token == "" {
+		refuse(w, http.StatusForbidden, errOpenNetwork)
+		return false
+	}
+	const challenge = `Bearer realm="bmqnode"`
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		w.Header().Set("WWW-Authenticate", challenge)
+		refuse(w, http.StatusUnauthorized, errNoToken)
+		return false
+	}
+	// Hashes take as long to compare for a token that is nearly right as for any other.
+	got, want := sha256.Sum256([]byte(strings.TrimSpace(token))), sha256.Sum256([]byte(s.Token))
+	if subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
+		w.Header().Set("WWW-Authenticate", challenge+`, error="invalid_token"`)
+		refuse(w, http.StatusUnauthorized, errWrongToken)
+		return false
+	}
+	return true
 }

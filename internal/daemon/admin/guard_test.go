@@ -199,7 +199,7 @@ func TestTokensAreReadFromFilesThatAreKept(t *testing.T) {
 		mode os.FileMode
 		want string
 	}{
-		"all may read":  {secret, 0o644, "every user of this machine can get at it (mode 0644); mend it with: chmod o= " + path},
+		"all may read":  {secret, 0o644, "every user of this machine can get at it (mode 0644); fix it with: chmod o= " + path},
 		"all may write": {secret, 0o602, "chmod o= " + path},
 		"empty":         {"", 0o600, "must hold one line of 16 to 4096"},
 		"short":         {"password", 0o600, "make one with: openssl rand -hex 32"},

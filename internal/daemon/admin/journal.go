@@ -11,12 +11,11 @@ import (
 
 const (
 	eventBuffer = 256
-	// journalSize is how many events are kept for those who come back for them.
-	journalSize = 1024
+	journalSize = 1024 // events that are kept for readers that come back
 )
 
-// journal numbers the node's events of this boot from 1 on, keeps the newest
-// and wakes who waits for more.
+// journal numbers the node's events of this boot from 1 on, keeps the newest and wakes
+// the streams.
 //
 // An id is "boot-sequence", such as "3.9f86d081-42". The boot names the data
 // directory as well as the start: one whose disk was replaced counts from 1 again.
@@ -50,13 +49,16 @@ func (j *journal) keep(events <-chan cluster.Event) {
 func (j *journal) add(e cluster.Event) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if e.Missed > 0 { // whoever reads on from before must be told of the gap
+	if e.Missed > 0 { // a reader from before must learn of the gap
 		j.events, j.last = nil, j.last+uint64(e.Missed)
 	}
 	if len(j.events) == journalSize {
 		j.events = append(j.events[:0:0], j.events[journalSize/2:]...)
 	}
-	j.events = append(j.events, wire(j.node, e))
+	j.events = append(j.events, Event{
+		Time: e.Time, Node: j.node, Group: e.Group, From: e.From.String(), To: e.To.String(),
+		Reason: e.Reason.String(), Term: e.Term, Leader: e.Leader, Peer: e.Peer, Missed: e.Missed,
+	})
 	j.last++
 	close(j.more)
 	j.more = make(chan struct{})
@@ -82,9 +84,8 @@ func (j *journal) newest() uint64 {
 // An extract is what a journal holds after a place.
 type extract struct {
 	events []Event
-	last   uint64 // sequence of the last of them, or the place itself
-	gap    bool   // some events after the place are gone
-	closed bool   // nothing comes any more
+	gap    bool // some events after the place are gone
+	closed bool // nothing comes any more
 	more   <-chan struct{}
 }
 
@@ -92,7 +93,7 @@ type extract struct {
 func (j *journal) after(sequence uint64) extract {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	x := extract{last: j.last, closed: j.closed, more: j.more}
+	x := extract{closed: j.closed, more: j.more}
 	oldest := j.last - uint64(len(j.events))
 	if sequence < oldest {
 		x.gap = true

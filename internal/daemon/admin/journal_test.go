@@ -38,7 +38,6 @@ func TestAJournalTellsWhatCameAfterAPlace(t *testing.T) {
 	for place, want := range map[uint64]int{0: 5, 3: 2, 5: 0} {
 		x := j.after(place)
 		require.Len(t, x.events, want)
-		require.EqualValues(t, 5, x.last)
 		require.False(t, x.gap || x.closed)
 	}
 }

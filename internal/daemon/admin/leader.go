@@ -1,14 +1,16 @@
 package admin
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
-// Headers that say who leads, for those who do not read the body.
+// Headers that say who leads, for clients that do not read the body.
 const (
 	leaderHeader = "Bmqelect-Leader"
 	adminHeader  = "Bmqelect-Leader-Admin"
@@ -38,26 +40,24 @@ type NotLeader struct {
 // getLeader answers with 200 on the leader while its lease is valid and with 503
 // anywhere else, so that a load balancer can route by it.
 func (s *Server) getLeader(w http.ResponseWriter, r *http.Request) {
-	st := s.Node.Status()
-	g, ok := find(w, st, groupOf(r))
-	if !ok {
+	st, group := s.Node.Status(), cmp.Or(r.PathValue("group"), cluster.DefaultGroup)
+	i := slices.IndexFunc(st.Groups, func(g cluster.GroupStatus) bool { return g.Group == group })
+	if i < 0 {
+		refuse(w, http.StatusNotFound, noElection(st.Node, group))
 		return
 	}
-	if l, ok := leader(st, g); ok {
-		nameLeader(w, l.Leader, l.AdminAddr, l.Term)
-		answer(w, http.StatusOK, l)
+	g := st.Groups[i]
+	if g.Leading {
+		own := AddrOf(cluster.MemberStatus{AdminAddr: st.AdminAddr, GossipAddr: st.GossipAddr})
+		setLeader(w, st.Node, own, g.Term)
+		answer(w, Leader{
+			Group: g.Group, Leader: st.Node, AdminAddr: own, Term: g.Term, LSN: g.LSN, LeaseLeft: g.LeaseLeft,
+		})
 		return
 	}
 	n := notLeader(st, g)
-	nameLeader(w, n.Leader, n.AdminAddr, n.Term)
+	setLeader(w, n.Leader, n.AdminAddr, n.Term)
 	respond(w, "application/problem+json", n.Status, n)
-}
-
-// leader is the node itself, if it leads and its lease is valid.
-func leader(st cluster.Status, g cluster.GroupStatus) (Leader, bool) {
-	return Leader{
-		Group: g.Group, Leader: st.Node, AdminAddr: AddrOf(ownEntry(st)), Term: g.Term, LSN: g.LSN, LeaseLeft: g.LeaseLeft,
-	}, g.Leading
 }
 
 func notLeader(st cluster.Status, g cluster.GroupStatus) NotLeader {
@@ -68,24 +68,24 @@ func notLeader(st cluster.Status, g cluster.GroupStatus) NotLeader {
 	case st.Node:
 		why = "its lease has run out"
 	default:
-		n.Leader, n.Term, n.AdminAddr = g.Leader, g.Term, adminOf(st, g.Leader)
+		n.Leader, n.Term = g.Leader, g.Term
+		for _, m := range st.Members {
+			if m.Node == g.Leader {
+				n.AdminAddr = AddrOf(m)
+			}
+		}
 		why = fmt.Sprintf("node %s does in term %d", g.Leader, g.Term)
 	}
-	n.Problem = newProblem(http.StatusServiceUnavailable, fmt.Errorf("node %s does not lead %s: %s", st.Node, g.Group, why))
+	n.Problem = newProblem(http.StatusServiceUnavailable,
+		fmt.Errorf("node %s does not lead %s: %s", st.Node, g.Group, why))
 	return n
 }
 
-// adminOf is the admin address of another member, if it is known.
-func adminOf(st cluster.Status, id cluster.NodeID) string {
-	for _, m := range st.Members {
-		if m.Node == id {
-			return AddrOf(m)
-		}
-	}
-	return ""
+func noElection(node cluster.NodeID, group string) error {
+	return fmt.Errorf("node %s has no election %q open; /v1/status lists those that it has", node, group)
 }
 
-func nameLeader(w http.ResponseWriter, leader cluster.NodeID, addr string, term lsn.Term) {
+func setLeader(w http.ResponseWriter, leader cluster.NodeID, addr string, term lsn.Term) {
 	if leader == "" {
 		return
 	}

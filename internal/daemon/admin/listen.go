@@ -21,32 +21,30 @@ func Listen(addr string) (net.Listener, error) {
 	return ln, nil
 }
 
-const (
-	// maxSocketPath is what the name of a Unix socket may have, less what
-	// ListenUnix adds to it for a moment.
-	maxSocketPath = 80
-	dialSocket    = time.Second
-)
+// maxSocketPath is the longest path of a Unix socket, less what ListenUnix adds for a moment.
+const maxSocketPath = 80
 
-// ListenUnix binds a Unix socket at path, with the given permissions from the
-// first moment on. A socket that a process left behind when it died is replaced;
-// one on which somebody listens, or a file of another kind, is an error.
+// ListenUnix binds a Unix socket at path, with the given permissions from the first
+// moment on. It replaces a socket that a dead process left behind; a socket on which a
+// process listens, or a file of another kind, is an error.
 func ListenUnix(path string, mode fs.FileMode) (net.Listener, error) {
 	if len(path) > maxSocketPath {
-		return nil, fmt.Errorf("admin socket %s: the path has %d bytes, but must have at most %d", path, len(path), maxSocketPath)
+		return nil, fmt.Errorf("admin socket %s: the path has %d bytes, but must have at most %d",
+			path, len(path), maxSocketPath)
 	}
-	if err := vacant(path); err != nil {
-		return nil, fmt.Errorf("admin socket %s: %w", path, err)
+	err := checkFree(path)
+	var ln net.Listener
+	if err == nil {
+		ln, err = bindUnix(path, mode)
 	}
-	ln, err := bindUnix(path, mode)
 	if err != nil {
 		return nil, fmt.Errorf("admin socket %s: %w", path, err)
 	}
 	return ln, nil
 }
 
-// vacant returns why nothing may be bound at path.
-func vacant(path string) error {
+// checkFree returns why nothing may be bound at path.
+func checkFree(path string) error {
 	info, err := os.Lstat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -56,12 +54,12 @@ func vacant(path string) error {
 	case info.Mode()&fs.ModeSocket == 0:
 		return errors.New("there is a file that is no socket; remove it, or name another path")
 	}
-	conn, err := net.DialTimeout("unix", path, dialSocket)
+	conn, err := net.DialTimeout("unix", path, time.Second)
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, fs.ErrNotExist):
 		return nil // nobody listens: it is left from a crash
 	case err != nil:
-		return fmt.Errorf("whether somebody listens there is not known: %w", err)
+		return fmt.Errorf("whether a process listens there is not known: %w", err)
 	}
 	conn.Close()
 	return errors.New("another process listens there; stop it, or name another path")
@@ -81,22 +79,18 @@ func bindUnix(path string, mode fs.FileMode) (net.Listener, error) {
 		return nil, err
 	}
 	ln.SetUnlinkOnClose(false)
-	info, err := place(name, path, mode)
+	l := &socketListener{UnixListener: ln, path: path}
+	if err = os.Chmod(name, mode); err == nil {
+		err = os.Rename(name, path)
+	}
+	if err == nil {
+		l.info, err = os.Lstat(path)
+	}
 	if err != nil {
 		ln.Close()
 		return nil, err
 	}
-	return &socketListener{UnixListener: ln, path: path, info: info}, nil
-}
-
-func place(name, path string, mode fs.FileMode) (fs.FileInfo, error) {
-	if err := os.Chmod(name, mode); err != nil {
-		return nil, err
-	}
-	if err := os.Rename(name, path); err != nil {
-		return nil, err
-	}
-	return os.Lstat(path)
+	return l, nil
 }
 
 // socketListener knows the path to which its socket was moved.
@@ -112,7 +106,7 @@ func (l *socketListener) Addr() net.Addr { return &net.UnixAddr{Name: l.path, Ne
 // Close removes the socket too, unless another has taken its place.
 func (l *socketListener) Close() error {
 	if now, err := os.Lstat(l.path); err == nil && os.SameFile(now, l.info) {
-		_ = os.Remove(l.path) // one that stays is found to be stale
+		_ = os.Remove(l.path) // a socket that stays is replaced at the next start
 	}
 	return l.UnixListener.Close()
 }

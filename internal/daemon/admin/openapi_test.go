@@ -105,7 +105,7 @@ func TestDocumentNamesEveryField(t *testing.T) {
 	require.NoError(t, err)
 	for name, v := range map[string]any{
 		"Status": cluster.Status{}, "Election": cluster.GroupStatus{}, "Member": cluster.MemberStatus{},
-		"Members": Members{}, "Elections": Elections{}, "Leader": Leader{}, "NotLeader": NotLeader{}, "Problem": Problem{},
+		"Leader": Leader{}, "NotLeader": NotLeader{}, "Problem": Problem{},
 		"Event": Event{}, "Reset": Reset{}, "TransferRequest": TransferRequest{}, "StepDownRequest": StepDownRequest{},
 		"ForgetRequest": ForgetRequest{},
 		"Emergency":     cluster.EmergencyStatus{}, "Readmission": cluster.ReadmissionStatus{}, "Finding": netmesh.Finding{},

@@ -13,15 +13,15 @@ import (
 func decode(r io.Reader, out any) error {
 	dec := json.NewDecoder(r)
 	dec.UseNumber()
-	var said any
-	if err := dec.Decode(&said); err != nil {
+	var value any
+	if err := dec.Decode(&value); err != nil {
 		return err
 	}
-	harmless, err := json.Marshal(withPrintable(said))
+	text, err := json.Marshal(withPrintable(value))
 	if err != nil {
 		return err
 	}
-	return json.Unmarshal(harmless, out)
+	return json.Unmarshal(text, out)
 }
 
 // withPrintable returns a JSON value with all its texts printable.
@@ -46,17 +46,12 @@ func withPrintable(value any) any {
 // printable returns text with what a terminal obeys, or does not show, as escapes of Go:
 // control characters, line breaks among them, and marks that turn the direction of text.
 func printable(text string) string {
-	hidden := func(r rune) bool { return !unicode.IsPrint(r) }
-	text = strings.ToValidUTF8(text, string(unicode.ReplacementChar))
-	if !strings.ContainsFunc(text, hidden) {
-		return text
-	}
 	var b strings.Builder
-	for _, r := range text {
-		if hidden(r) {
-			b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
-		} else {
+	for _, r := range strings.ToValidUTF8(text, string(unicode.ReplacementChar)) {
+		if unicode.IsPrint(r) {
 			b.WriteRune(r)
+		} else {
+			b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
 		}
 	}
 	return b.String()

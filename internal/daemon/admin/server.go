@@ -2,19 +2,23 @@ package admin
 
 import (
 	"context"
+	_ "embed"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/internal/daemon/metrics"
 	"github.com/bmqelect/bmqelect/netmesh"
 )
 
-// Config says for which node a server answers, and whom it obeys.
+// Config says for which node a server answers, and who may change it.
 type Config struct {
 	Node *cluster.Node
 	// Faults is the node's fault layer; nil if it has none.
@@ -37,9 +41,9 @@ type Server struct {
 	Config
 	http    http.Server
 	journal *journal
-	waiting chan struct{} // holds an item per request that waits or streams
+	streams chan struct{} // holds an item for each event stream
 	running sync.WaitGroup
-	stop    context.CancelFunc // ends the requests that wait or stream
+	stop    context.CancelFunc // ends the event streams
 }
 
 // Limits of a request. Answers may take longer: an event stream never ends.
@@ -47,8 +51,7 @@ const (
 	headerTimeout = 5 * time.Second
 	idleTimeout   = time.Minute
 	maxBody       = 64 << 10
-	// maxWaiting bounds the requests that wait or stream at the same time.
-	maxWaiting = 256
+	maxStreams    = 256
 )
 
 // Serve answers on the listeners until Close, which also closes them.
@@ -57,7 +60,7 @@ func Serve(cfg Config, listeners ...net.Listener) *Server {
 		cfg.Logger = hclog.NewNullLogger()
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	s := &Server{Config: cfg, waiting: make(chan struct{}, maxWaiting), stop: stop}
+	s := &Server{Config: cfg, streams: make(chan struct{}, maxStreams), stop: stop}
 	events := cfg.Node.Subscribe(eventBuffer)
 	s.journal = newJournal(cfg.Node.Status())
 	s.running.Go(func() { s.journal.keep(events.Events()) })
@@ -67,19 +70,17 @@ func Serve(cfg Config, listeners ...net.Listener) *Server {
 		ReadHeaderTimeout: headerTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxBody,
-		BaseContext:       func(ln net.Listener) context.Context { return atDoor(ctx, ln) },
+		BaseContext:       func(ln net.Listener) context.Context { return withListener(ctx, ln) },
 		ErrorLog:          cfg.Logger.StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug}),
 	}
 	for _, ln := range listeners {
-		s.running.Go(func() { s.serve(ln) })
+		s.running.Go(func() {
+			if err := s.http.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+				s.Logger.Error("the admin side is gone", "addr", ln.Addr(), "error", err)
+			}
+		})
 	}
 	return s
-}
-
-func (s *Server) serve(ln net.Listener) {
-	if err := s.http.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
-		s.Logger.Error("the admin side is gone", "addr", ln.Addr(), "error", err)
-	}
 }
 
 // Close cancels the requests under way, event streams among them, waits for their
@@ -92,4 +93,59 @@ func (s *Server) Close(ctx context.Context) error {
 	}
 	s.running.Wait()
 	return err
+}
+
+// A route is one thing that a node can be asked or told. GET stands for HEAD too.
+// openapi.yaml describes them all.
+type route struct {
+	method, path string
+	handle       http.HandlerFunc
+}
+
+func (s *Server) routes() []route {
+	return []route{
+		{"GET", "/v1/status", s.getStatus},
+		{"GET", "/v1/leader", s.getLeader},
+		{"GET", "/v1/elections/{group}/leader", s.getLeader},
+		{"GET", "/v1/events", s.getEvents},
+		{"POST", "/v1/transfer", posted(s.postTransfer)},
+		{"POST", "/v1/step-down", posted(s.postStepDown)},
+		{"POST", "/v1/forget", posted(s.postForget)},
+		{"GET", "/v1/faults", s.getFaults},
+		{"POST", "/v1/faults", posted(s.postFaults)},
+		{"GET", "/v1/openapi.yaml", getOpenAPI},
+		{"GET", "/metrics", metrics.Handler(s.Node, s.Logger).ServeHTTP},
+		{"GET", "/healthz", s.getHealth},
+		{"GET", "/readyz", s.getReady},
+	}
+}
+
+// mux has the routes, and answers anything else with a problem.
+func (s *Server) mux() http.Handler {
+	mux, methods := http.NewServeMux(), map[string][]string{}
+	for _, r := range s.routes() {
+		mux.HandleFunc(r.method+" "+r.path, r.handle)
+		methods[r.path] = append(methods[r.path], r.method)
+	}
+	for path, allowed := range methods {
+		allow := strings.Join(allowed, ", ")
+		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Allow", allow)
+			refuse(w, http.StatusMethodNotAllowed,
+				fmt.Errorf("%s %s: the method must be one of %s", r.Method, r.URL.Path, allow))
+		})
+	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		refuse(w, http.StatusNotFound,
+			fmt.Errorf("there is no %s; /v1/openapi.yaml lists what there is", r.URL.Path))
+	})
+	return mux
+}
+
+//go:embed openapi.yaml
+var openAPI []byte
+
+func getOpenAPI(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/yaml")
+	_, _ = w.Write(openAPI) // an error means that the client is gone
 }

@@ -1,4 +1,4 @@
-// Package console shows the events of many nodes as one readable stream: a line
+// Package console prints the events of many nodes as one readable stream: a line
 // per transition, a color per node, plain text where the output is no terminal.
 package console
 
@@ -22,8 +22,8 @@ type Printer struct {
 	nodes map[string]*color.Color
 }
 
-// New returns a printer that writes to out. Whether it colors is up to the
-// package color: not if the standard output is no terminal or NO_COLOR is set.
+// New returns a printer that writes to out. The package color decides whether it
+// colors: not if the standard output is no terminal or NO_COLOR is set.
 func New(out io.Writer) *Printer {
 	return &Printer{out: out, width: 2, nodes: map[string]*color.Color{}}
 }
@@ -36,8 +36,12 @@ var palette = []color.Attribute{
 
 // Transition writes one transition.
 func (p *Printer) Transition(e admin.Event) {
-	text := fmt.Sprintf("%-22s term %-4d %s", arrow(e), e.Term, e.Reason)
-	if e.Leader != "" && string(e.Leader) != string(e.Node) {
+	role := e.From + " -> " + e.To
+	if e.From == e.To {
+		role = e.To
+	}
+	text := fmt.Sprintf("%-22s term %-4d %s", role, e.Term, e.Reason)
+	if e.Leader != "" && e.Leader != e.Node {
 		text += " " + string(e.Leader)
 	} else if e.Peer != "" {
 		text += " " + string(e.Peer)
@@ -45,31 +49,28 @@ func (p *Printer) Transition(e admin.Event) {
 	if e.Missed > 0 {
 		text += fmt.Sprintf(" (%d events missed before)", e.Missed)
 	}
-	p.line(e.Time, string(e.Node), mood(e)(text))
-}
-
-// arrow shows the change of role, or the role if it stayed.
-func arrow(e admin.Event) string {
-	if e.From == e.To {
-		return e.To
-	}
-	return e.From + " -> " + e.To
-}
-
-// mood colors what a person looks for: who leads, and what went wrong.
-func mood(e admin.Event) func(...any) string {
 	switch e.Reason {
 	case "ELECTED", "REAFFIRMED":
-		return color.New(color.FgGreen, color.Bold).Sprint
+		text = color.New(color.FgGreen, color.Bold).Sprint(text)
 	case "LEASE_EXPIRED", "LEADER_NO_HEARTBEAT", "LEADER_UNAVAILABLE", "LEADER_PREEMPTED":
-		return color.New(color.FgRed).Sprint
+		text = color.New(color.FgRed).Sprint(text)
 	}
-	return fmt.Sprint
+	p.Note(e.Time, string(e.Node), "%s", text)
 }
 
-// Note writes something else about a node; at is when it happened.
+// Note writes a line about a node; at is when it happened. Every node has a color of its
+// own, in order of appearance.
 func (p *Printer) Note(at time.Time, node, format string, args ...any) {
-	p.line(at, node, fmt.Sprintf(format, args...))
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.width = max(p.width, len(node))
+	c, ok := p.nodes[node]
+	if !ok {
+		c = color.New(palette[len(p.nodes)%len(palette)])
+		p.nodes[node] = c
+	}
+	fmt.Fprintf(p.out, "%s  %s  %s\n",
+		at.Local().Format("15:04:05.000"), c.Sprintf("%-*s", p.width, node), fmt.Sprintf(format, args...))
 }
 
 // Say writes text that belongs to no node, for example a hint.
@@ -84,21 +85,3 @@ func Alert(text string) string { return color.New(color.FgRed, color.Bold).Sprin
 
 // Strong colors what to look at, such as a command to type.
 func Strong(text string) string { return color.New(color.Bold).Sprint(text) }
-
-func (p *Printer) line(at time.Time, node, text string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.width = max(p.width, len(node))
-	name := p.color(node).Sprintf("%-*s", p.width, node)
-	fmt.Fprintf(p.out, "%s  %s  %s\n", at.Local().Format("15:04:05.000"), name, text)
-}
-
-// color gives every node its own, in order of appearance.
-func (p *Printer) color(node string) *color.Color {
-	c, ok := p.nodes[node]
-	if !ok {
-		c = color.New(palette[len(p.nodes)%len(palette)])
-		p.nodes[node] = c
-	}
-	return c
-}

@@ -34,8 +34,7 @@ func TestEveryKindHasAnEntryAndEveryEntryAKind(t *testing.T) {
 	var kinds []string
 	for _, k := range Kinds() {
 		kinds = append(kinds, string(k))
-		require.NotEmpty(t, catalogue[k].why, k)
-		require.NotEmpty(t, catalogue[k].mend, k)
+		require.NotEmpty(t, catalogue[k].fix, k)
 		require.Equal(t, "docs/errors.md#"+string(k), See(k))
 	}
 	require.ElementsMatch(t, kinds, entries)
@@ -71,8 +70,8 @@ func TestEveryLinkLeadsSomewhere(t *testing.T) {
 		}
 		require.True(t, anchors(t, name)[l[2]], "%s has no heading #%s", name, l[2])
 	}
-	for k, words := range catalogue {
-		for _, m := range regexp.MustCompile(`(docs/[a-z]+\.md)(?:#([a-z-]+))?`).FindAllStringSubmatch(words.mend, -1) {
+	for k, advice := range catalogue {
+		for _, m := range regexp.MustCompile(`(docs/[a-z]+\.md)(?:#([a-z-]+))?`).FindAllStringSubmatch(advice.fix, -1) {
 			require.True(t, m[2] == "" || anchors(t, m[1])[m[2]], "%s: %s", k, m[0])
 		}
 	}

@@ -15,19 +15,17 @@ const (
 	Fail       // does not work, or is not safe
 )
 
-var levelNames = map[Level]string{OK: "OK", Warn: "WARN", Fail: "FAIL"}
-
 // String returns OK, WARN or FAIL.
 func (l Level) String() string {
-	if name, ok := levelNames[l]; ok {
-		return name
+	if l < OK || l > Fail {
+		return fmt.Sprintf("level(%d)", uint8(l))
 	}
-	return fmt.Sprintf("level(%d)", uint8(l))
+	return [...]string{OK: "OK", Warn: "WARN", Fail: "FAIL"}[l]
 }
 
 // MarshalText returns String; an error if l is none of the levels.
 func (l Level) MarshalText() ([]byte, error) {
-	if _, ok := levelNames[l]; !ok {
+	if l < OK || l > Fail {
 		return nil, fmt.Errorf("doctor: %s has no name", l)
 	}
 	return []byte(l.String()), nil
@@ -37,12 +35,12 @@ func (l Level) MarshalText() ([]byte, error) {
 type Check struct {
 	Level   Level  `json:"level"`
 	Subject string `json:"subject"`         // what was looked at, in a word or two
-	Where   string `json:"where,omitempty"` // node, pair of nodes, or file; "" for all
+	Where   string `json:"where,omitempty"` // node or pair of nodes; "" for all
 	What    string `json:"what"`
 	// The rest is empty if the level is OK.
 	Kind Kind   `json:"kind,omitempty"` // its entry in docs/errors.md
 	Why  string `json:"why,omitempty"`  // why it matters
-	Mend string `json:"mend,omitempty"` // what to do
+	Fix  string `json:"fix,omitempty"`  // what to do
 	See  string `json:"see,omitempty"`  // where docs/errors.md has it
 }
 
@@ -70,23 +68,25 @@ func (r Report) Count(l Level) (count int) {
 	return count
 }
 
-// sound notes that something is as it should be.
-func (r *Report) sound(subject, where, format string, args ...any) {
-	r.Checks = append(r.Checks, Check{Level: OK, Subject: subject, Where: where, What: fmt.Sprintf(format, args...)})
+// good adds a check that found nothing wrong.
+func (r *Report) good(subject, where, format string, args ...any) {
+	r.Checks = append(r.Checks, Check{
+		Level: OK, Subject: subject, Where: where, What: fmt.Sprintf(format, args...),
+	})
 }
 
-// problem notes what is not, with the catalogue's words on it, and returns it for
-// words that fit better.
+// problem adds a check that found something wrong, with the catalogue's advice. It
+// returns the check, for advice that fits better.
 func (r *Report) problem(l Level, kind Kind, subject, where, format string, args ...any) *Check {
 	a := catalogue[kind]
 	r.Checks = append(r.Checks, Check{
 		Level: l, Subject: subject, Where: where, What: fmt.Sprintf(format, args...),
-		Kind: kind, Why: a.why, Mend: a.mend, See: See(kind),
+		Kind: kind, Why: a.why, Fix: a.fix, See: See(kind),
 	})
 	return &r.Checks[len(r.Checks)-1]
 }
 
-// since reports whether nothing but good was noted from a length of Checks on.
-func (r *Report) since(mark int) bool {
+// goodSince reports whether all checks are good from a length of Checks on.
+func (r *Report) goodSince(mark int) bool {
 	return !slices.ContainsFunc(r.Checks[mark:], func(c Check) bool { return c.Level != OK })
 }

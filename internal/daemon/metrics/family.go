@@ -29,9 +29,8 @@ func counter(name, help string, labels ...string) family {
 	return newFamily(prometheus.CounterValue, name, help, labels)
 }
 
-// histogram is a family with classic buckets. Their bounds are those that alerts
-// ask about, every Prometheus takes them, and there are few of them: no histogram
-// has a label for a peer or an election.
+// histogram is a family with classic buckets, which every Prometheus accepts. There are
+// few of them: no histogram has a label for a peer or an election.
 func histogram(name, help string, labels ...string) family {
 	return newFamily(prometheus.UntypedValue, name, help, labels)
 }
@@ -48,11 +47,14 @@ func send[T number](out chan<- prometheus.Metric, f family, value T, labels ...s
 
 // sendTruth puts out 1 or 0.
 func sendTruth(out chan<- prometheus.Metric, f family, yes bool, labels ...string) {
-	value := 0
+	send(out, f, boolToInt(yes), labels...)
+}
+
+func boolToInt(yes bool) int {
 	if yes {
-		value = 1
+		return 1
 	}
-	send(out, f, value, labels...)
+	return 0
 }
 
 // sendSpread puts out a histogram.

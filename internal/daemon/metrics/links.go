@@ -9,21 +9,19 @@ import (
 	"github.com/bmqelect/bmqelect/netmesh"
 )
 
-// maxPeers bounds the members that get series of their own, a dozen each: the
-// voters, and the first of the observers by name.
+// maxPeers bounds the members that have series of their own, seven each: the voters, and
+// the first of the observers by name.
 const maxPeers = 100
 
 var (
 	linkUp        = gauge("link_up", "1 while there is a link to the member.", "peer")
-	linkRTT       = gauge("link_rtt_seconds", "Smoothed round-trip time of pings; absent until one was answered.", "peer")
-	linkLoss      = gauge("link_loss_ratio", "Share of the recent pings that were not answered.", "peer")
-	clockRate     = gauge("link_clock_rate_ratio", "How much faster than this node's clock the peer's runs; absent until it can be told.", "peer")
-	clockDoubt    = gauge("link_clock_rate_doubt_ratio", "Most by which bmqelect_link_clock_rate_ratio may be wrong.", "peer")
-	wallClock     = gauge("link_wall_clock_seconds", "The peer's wall clock less this node's; no election depends on it.", "peer")
+	linkRTT       = gauge("link_rtt_seconds", "Smoothed round-trip time of pings.", "peer")
+	linkLoss      = gauge("link_loss_ratio", "Share of the recent pings without an answer.", "peer")
+	clockRate     = gauge("link_clock_rate_ratio", "How much faster than this node's clock the peer's runs.", "peer")
+	clockDoubt    = gauge("link_clock_rate_doubt_ratio", "Most by which the clock rate may be wrong.", "peer")
 	queued        = gauge("link_queue_messages", "Messages that wait to be sent.", "peer")
-	frames        = counter("link_frames_total", "Frames that passed.", "peer", "direction")
 	linkBytes     = counter("link_bytes_total", "Bytes that passed.", "peer", "direction")
-	peersUnlisted = gauge("peers_unlisted", "Members without series of their own, because there are too many.")
+	peersUnlisted = gauge("peers_unlisted", "Members without series of their own.")
 )
 
 // peers are the links that get series of their own, and how many do not.
@@ -57,8 +55,6 @@ func collectLinks(out chan<- prometheus.Metric, p peers) {
 		peer := string(l.Peer.Node)
 		sendTruth(out, linkUp, l.State == netmesh.LinkIsUp, peer)
 		send(out, queued, l.Queued, peer)
-		send(out, frames, l.FramesIn, peer, "in")
-		send(out, frames, l.FramesOut, peer, "out")
 		send(out, linkBytes, l.BytesIn, peer, "in")
 		send(out, linkBytes, l.BytesOut, peer, "out")
 		if l.State == netmesh.LinkIsUp {
@@ -75,7 +71,6 @@ func collectPings(out chan<- prometheus.Metric, peer string, l netmesh.LinkStatu
 	send(out, linkLoss, l.Loss, peer)
 	if l.RTT > 0 {
 		send(out, linkRTT, l.RTT.Seconds(), peer)
-		send(out, wallClock, l.WallClock.Seconds(), peer)
 	}
 	if l.ClockDoubt > 0 {
 		send(out, clockRate, l.ClockRate/perMillion, peer)

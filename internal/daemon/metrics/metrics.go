@@ -1,9 +1,9 @@
-// Package metrics shows what a node counts to Prometheus. It keeps no figure of
+// Package metrics exports what a node counts to Prometheus. It keeps no figure of
 // its own: each scrape reads the node's Stats and Status once.
 //
-// How much it tells is bounded, however many elections and members there are:
-// see maxElections and maxPeers. What alerts need is there in sums as well, which
-// leave nothing out. docs/metrics.md describes every metric.
+// The number of series is bounded, however many elections and members there are:
+// see maxElections and maxPeers. Sums over all elections leave none out.
+// docs/metrics.md describes every metric.
 package metrics
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/bmqelect/bmqelect/cluster"
 )
 
-// Source is the node that is looked at; *cluster.Node is one. Both methods must
+// Source is a node, such as *cluster.Node. Both methods must
 // be safe for concurrent use.
 type Source interface {
 	Status() cluster.Status
@@ -72,7 +72,7 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	collectElections(out, stats.Elections)
 	collectSums(out, &stats)
 	collectAnswers(out, &stats)
-	collectOdd(out, &status, &stats)
+	collectProblems(out, &status, &stats)
 	collectDriver(out, &stats)
 	collectLinks(out, listedLinks(&status, stats.Links))
 }

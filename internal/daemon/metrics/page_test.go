@@ -14,21 +14,22 @@ import (
 
 const page = "../../../docs/metrics.md"
 
-// row is what the page must say of a metric.
-var row = regexp.MustCompile("(?m)^\\| `bmqelect_.*$")
+// entry is what the page must say of a metric: name, labels and type, and below it the
+// help text.
+var entry = regexp.MustCompile("(?m)^ *(bmqelect_[a-z_{},]+ (?:gauge|counter|histogram)\n.*)$")
 
 func TestThePageListsEveryMetric(t *testing.T) {
 	text, err := os.ReadFile(page)
 	require.NoError(t, err)
 	var listed []string
-	for _, r := range row.FindAllString(string(text), -1) {
-		listed = append(listed, strings.TrimSpace(r))
+	for _, m := range entry.FindAllStringSubmatch(string(text), -1) {
+		listed = append(listed, m[1])
 	}
 	var want []string
 	for _, f := range gather(t) {
-		want = append(want, fmt.Sprintf("| `%s` | %s | %s | %s |", f.GetName(), strings.ToLower(f.GetType().String()), labels(f), f.GetHelp()))
+		want = append(want, fmt.Sprintf("%s%s %s\n        %s", f.GetName(), labels(f), strings.ToLower(f.GetType().String()), f.GetHelp()))
 	}
-	require.Equal(t, want, listed, "the table of %s", page)
+	require.Equal(t, want, listed, "the list of %s must be\n    %s", page, strings.Join(want, "\n    "))
 }
 
 // gather returns the families of the node's own metrics, sorted by name.
@@ -45,5 +46,8 @@ func labels(f *dto.MetricFamily) string {
 	for _, l := range f.GetMetric()[0].GetLabel() {
 		names = append(names, l.GetName())
 	}
-	return strings.Join(names, ", ")
+	if len(names) == 0 {
+		return ""
+	}
+	return "{" + strings.Join(names, ",") + "}"
 }

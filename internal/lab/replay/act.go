@@ -23,54 +23,60 @@ func (p *player) act(step *scenario.Step) error {
 
 func (p *player) do(a scenario.Action, note *string) error {
 	s := p.sim
-	switch a := a.(type) {
-	case scenario.Cut:
+	switch a.Do {
+	case "cut":
 		return eachPair(a.Pairs, s.Cut)
-	case scenario.Reset:
-		return errors.Join(eachPair(a.Pairs, s.Reset), eachPair(a.Pairs, s.Cut), eachPair(reversed(a.Pairs), s.Cut))
-	case scenario.Partition:
+	case "reset":
+		back := reversed(a.Pairs)
+		return errors.Join(eachPair(a.Pairs, s.Reset), eachPair(a.Pairs, s.Cut), eachPair(back, s.Cut))
+	case "partition":
 		return s.Partition(a.Groups...)
-	case scenario.Heal:
+	case "heal":
 		if a.All {
 			s.HealAll()
 			return nil
 		}
 		return eachPair(a.Pairs, s.Heal)
-	case scenario.SetLink:
-		return eachPair(a.Pairs, func(from, to elector.NodeID) error { return s.SetFaults(from, to, faults(a.Link)) })
-	case scenario.Transfer:
+	case "link":
+		return eachPair(a.Pairs, func(from, to elector.NodeID) error {
+			return s.SetFaults(from, to, faults(a.Link))
+		})
+	case "transfer":
 		*note = p.transfer(a.To)
 		return s.Err()
 	}
-	return p.doProcess(a)
+	return eachNode(a.Nodes, func(id elector.NodeID) error { return p.doProcess(a, id) })
 }
 
-func (p *player) doProcess(a scenario.Action) error {
+func (p *player) doProcess(a scenario.Action, id elector.NodeID) error {
 	s := p.sim
-	switch a := a.(type) {
-	case scenario.Crash:
-		return eachNode(a.Nodes, func(id elector.NodeID) error { return s.Crash(id, sim.Crash{Unsynced: unsynced(a)}) })
-	case scenario.Restart:
-		return eachNode(a.Nodes, func(id elector.NodeID) error {
-			if a.Wipe {
-				if err := s.Wipe(id); err != nil {
-					return err
-				}
+	switch a.Do {
+	case "crash":
+		return s.Crash(id, sim.Crash{Unsynced: unsynced[a.Unsynced]})
+	case "restart":
+		if a.Wipe {
+			if err := s.Wipe(id); err != nil {
+				return err
 			}
-			return s.Restart(id)
-		})
-	case scenario.Pause:
-		return eachNode(a.Nodes, s.Pause)
-	case scenario.Resume:
-		return eachNode(a.Nodes, s.Resume)
-	case scenario.Stop:
-		return eachNode(a.Nodes, s.Stop)
-	case scenario.StepDown:
-		return eachNode(a.Nodes, func(id elector.NodeID) error { return s.Resign(id, a.Rest) })
-	case scenario.Fitness:
-		return eachNode(a.Nodes, func(id elector.NodeID) error { return s.SetFit(id, a.Fit) })
+		}
+		return s.Restart(id)
+	case "pause":
+		return s.Pause(id)
+	case "resume":
+		return s.Resume(id)
+	case "stop":
+		return s.Stop(id)
+	case "step-down":
+		return s.Resign(id, a.Rest)
+	case "unfit", "fit":
+		return s.SetFit(id, a.Do == "fit")
 	}
-	return fmt.Errorf("the simulator cannot do %T", a)
+	return fmt.Errorf("the simulator cannot %s", a.Do)
+}
+
+// unsynced are the ways to crash by their words in the format.
+var unsynced = map[string]sim.Unsynced{
+	"": sim.UnsyncedByChance, "lose": sim.UnsyncedLost, "keep": sim.UnsyncedKept,
 }
 
 // transfer returns why it had no effect, "" if it had one.
@@ -83,16 +89,6 @@ func (p *player) transfer(to elector.NodeID) string {
 		return err.Error()
 	}
 	return ""
-}
-
-func unsynced(c scenario.Crash) sim.Unsynced {
-	switch {
-	case c.Lose:
-		return sim.UnsyncedLost
-	case c.Keep:
-		return sim.UnsyncedKept
-	}
-	return sim.UnsyncedByChance
 }
 
 func eachPair(pairs []scenario.Pair, f func(from, to elector.NodeID) error) error {

@@ -16,12 +16,13 @@ const tableFile = "../../../docs/scenarios-table.md"
 
 const tableHead = `# All scenarios
 
-Written by ` + "`go test ./internal/lab/replay -run Table -update`" + ` from the files in
-[testdata/scenarios](../testdata/scenarios). What they are for and how to run them: [scenarios.md](scenarios.md).
-"live" says whether real processes can play the file too.
+Written by ` + "`go test ./internal/lab/replay -run Table -update`" + ` from the first sentence of
+each file's ` + "`about`" + `. The files say more: where the case comes from, and what must be seen.
+Real processes cannot play those that are marked "simulated". How to run them:
+[scenarios.md](scenarios.md).
 
-| scenario | what it teaches | where it comes from | live |
-| --- | --- | --- | --- |
+| scenario | what it is about | |
+| --- | --- | --- |
 `
 
 // table has one line for every scenario.
@@ -29,12 +30,13 @@ func table(t *testing.T) string {
 	var b strings.Builder
 	b.WriteString(tableHead)
 	for _, sc := range scenarios(t) {
-		live := "yes"
+		live := ""
 		if sc.SimulatedOnly != "" {
-			live = "no: " + sc.SimulatedOnly
+			live = "simulated"
 		}
-		fmt.Fprintf(&b, "| [%s](../testdata/scenarios/%s.yaml) | %s | %s | %s |\n",
-			sc.Name, sc.Name, cell(sc.About), cell(sc.Source), cell(live))
+		about, _, _ := strings.Cut(sc.About, ". ")
+		fmt.Fprintf(&b, "| [%s](../testdata/scenarios/%s.yaml) | %s | %s |\n",
+			sc.Name, sc.Name, cell(strings.TrimSuffix(about, ".")), live)
 	}
 	return b.String()
 }
@@ -48,7 +50,8 @@ func TestTableOfScenariosIsComplete(t *testing.T) {
 	}
 	want, err := os.ReadFile(tableFile)
 	require.NoError(t, err, "go test -update writes it")
-	require.Equal(t, string(want), got, "docs/scenarios-table.md is out of date: go test ./internal/lab/replay -run Table -update")
+	require.Equal(t, string(want), got, "%s is out of date: "+
+		"go test ./internal/lab/replay -run Table -update", tableFile)
 }
 
 // fenced are the scenarios within the guide.

@@ -19,29 +19,29 @@ import (
 // act does one step of the timeline to real processes. The note says why it had
 // no effect.
 func (l *live) act(ctx context.Context, a scenario.Action) (note string, err error) {
-	switch a := a.(type) {
-	case scenario.Cut:
+	switch a.Do {
+	case "cut":
 		l.faults.setCut(a.Pairs, true)
-	case scenario.Reset:
-		return "", l.reset(ctx, a)
-	case scenario.Partition:
+	case "reset":
+		return "", l.reset(ctx, a.Pairs)
+	case "partition":
 		l.faults.partition(a.Groups)
-	case scenario.Heal:
+	case "heal":
 		pairs := a.Pairs
 		if a.All {
 			pairs = l.faults.pairs()
 		}
 		l.faults.setCut(pairs, false)
-	case scenario.SetLink:
+	case "link":
 		for _, p := range a.Pairs {
 			l.faults.links[p] = a.Link
 		}
-	case scenario.Transfer:
+	case "transfer":
 		return l.handOver(ctx, a.To), nil
-	case scenario.StepDown:
+	case "step-down":
 		return l.stepDown(ctx, a), nil
 	default:
-		return "", l.actOnProcesses(ctx, a)
+		return "", l.each(a.Nodes, func(n *procs.Node) error { return l.actOnProcess(ctx, a, n) })
 	}
 	return "", l.pushFaults(ctx)
 }
@@ -79,11 +79,11 @@ const tellAgain = 5 * time.Millisecond
 func (l *live) isPaused(n *procs.Node) bool { return l.frozen[cluster.NodeID(n.Name)] }
 
 // reset breaks connections, and cuts the links.
-func (l *live) reset(ctx context.Context, a scenario.Reset) error {
-	for _, p := range a.Pairs {
+func (l *live) reset(ctx context.Context, pairs []scenario.Pair) error {
+	for _, p := range pairs {
 		l.faults.setCut([]scenario.Pair{p, {From: p.To, To: p.From}}, true)
 	}
-	for _, p := range a.Pairs {
+	for _, p := range pairs {
 		n, err := l.mesh.Node(string(p.From))
 		if err != nil {
 			return err
@@ -118,7 +118,7 @@ func (l *live) handOver(ctx context.Context, to cluster.NodeID) string {
 }
 
 // stepDown tells nodes to step down; it returns why that had no effect.
-func (l *live) stepDown(ctx context.Context, a scenario.StepDown) string {
+func (l *live) stepDown(ctx context.Context, a scenario.Action) string {
 	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
 	err := l.each(a.Nodes, func(n *procs.Node) error {
@@ -133,33 +133,26 @@ func (l *live) stepDown(ctx context.Context, a scenario.StepDown) string {
 	return ""
 }
 
-func (l *live) actOnProcesses(ctx context.Context, a scenario.Action) error {
-	switch a := a.(type) {
-	case scenario.Crash:
-		return l.each(a.Nodes, func(n *procs.Node) error {
-			l.journal.process(cluster.NodeID(n.Name), history.Down)
-			return n.Kill()
-		})
-	case scenario.Restart:
-		return l.each(a.Nodes, func(n *procs.Node) error { return l.restart(ctx, n, a.Wipe) })
-	case scenario.Pause:
-		return l.each(a.Nodes, func(n *procs.Node) error {
-			id := cluster.NodeID(n.Name)
-			l.journal.paused(id, l.sc.Election.Timing.Lease)
-			l.frozen[id] = true
-			return n.Signal(syscall.SIGSTOP)
-		})
-	case scenario.Resume:
-		return l.each(a.Nodes, func(n *procs.Node) error {
-			id := cluster.NodeID(n.Name)
-			l.journal.process(id, history.Up)
-			delete(l.frozen, id)
-			return errors.Join(n.Signal(syscall.SIGCONT), l.tell(ctx, n))
-		})
-	case scenario.Stop:
-		return l.each(a.Nodes, func(n *procs.Node) error { return l.stop(ctx, n) })
+func (l *live) actOnProcess(ctx context.Context, a scenario.Action, n *procs.Node) error {
+	id := cluster.NodeID(n.Name)
+	switch a.Do {
+	case "crash":
+		l.journal.process(id, history.Down)
+		return n.Kill()
+	case "restart":
+		return l.restart(ctx, n, a.Wipe)
+	case "pause":
+		l.journal.paused(id, l.sc.Election.Timing.Lease)
+		l.frozen[id] = true
+		return n.Signal(syscall.SIGSTOP)
+	case "resume":
+		l.journal.process(id, history.Up)
+		delete(l.frozen, id)
+		return errors.Join(n.Signal(syscall.SIGCONT), l.tell(ctx, n))
+	case "stop":
+		return l.stop(ctx, n)
 	}
-	return fmt.Errorf("real processes cannot do %T", a)
+	return fmt.Errorf("real processes cannot be made %s", a.Do)
 }
 
 func (l *live) each(ids []cluster.NodeID, f func(*procs.Node) error) error {

@@ -35,7 +35,7 @@ func (r Reduced) Apply(sc *scenario.Scenario) *scenario.Scenario {
 		if slices.Contains(r.Drop, i+1) || step.At > small.Duration {
 			continue
 		}
-		if a := scenario.Without(step.Action, r.Without); a != nil {
+		if a, ok := scenario.Without(step.Action, r.Without); ok {
 			step.Action = a
 			small.Timeline = append(small.Timeline, step)
 		}

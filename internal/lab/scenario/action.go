@@ -1,203 +1,210 @@
 package scenario
 
 import (
+	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
 
-// actions are the keys of what a step can do, each with the one key that says
-// how, and its reader: the action, nil if it was reported, and its text.
-var actions = []struct {
-	key, how string
-	read     func(b *builder, o object, v *value) (Action, string)
-}{
-	{"cut", "how", (*builder).cut},
-	{"isolate", "how", (*builder).isolate},
-	{"partition", "", (*builder).partition},
-	{"heal", "", (*builder).heal},
-	{"crash", "unsynced", (*builder).crash},
-	{"restart", "wipe", (*builder).restart},
-	{"pause", "", (*builder).pause},
-	{"resume", "", (*builder).resume},
-	{"stop", "", (*builder).stop},
-	{"link", "", (*builder).setLink},
-	{"transfer", "", (*builder).transfer},
-	{"step-down", "for", (*builder).stepDown},
-	{"unfit", "", (*builder).unfit},
-	{"fit", "", (*builder).fit},
+// longestRest is the longest that a node can be told not to stand.
+const longestRest = 24 * time.Hour
+
+// actionKeys are what a step can do: one of the first fields, and for some of them
+// one of the last, which say how.
+type actionKeys struct {
+	Cut       names
+	Isolate   names
+	Partition []names
+	Heal      names
+	Crash     names
+	Restart   names
+	Pause     names
+	Resume    names
+	Stop      names
+	Link      mapping[setLinkKeys]
+	Transfer  mapping[transferKeys]
+	StepDown  names `yaml:"step-down"`
+	Unfit     names
+	Fit       names
+
+	How, Unsynced, Wipe, For scalar
 }
 
-// hows are the keys that say how.
-var hows = []string{"how", "unsynced", "wipe", "for"}
-
-func (b *builder) cut(o object, v *value) (Action, string) {
-	l, reset := b.links(v, false), b.resets(o)
-	if reset && l.half != nil {
-		b.at(l.half, "a reset ends a connection, which has two directions: write a-b, not %s", l.half.text)
-		return nil, ""
-	}
-	if reset {
-		return Reset{once(l.pairs)}, words("reset", l.texts)
-	}
-	return Cut{l.pairs}, words("cut", l.texts)
+type setLinkKeys struct {
+	Between  names
+	Behavior linkKeys `yaml:",inline"`
 }
 
-func (b *builder) isolate(o object, v *value) (Action, string) {
-	ids := b.list(v, b.known)
-	pairs, text := b.s.linksOf(ids), words("isolate", names(ids))
-	if len(ids) > 0 {
-		b.alone(v, pairs)
-	}
-	if b.resets(o) {
-		return Reset{once(pairs)}, text + " (reset)"
-	}
-	return Cut{pairs}, text
+type transferKeys struct{ To scalar }
+
+// modifiers are the keys that say how, each with the actions that they go with.
+var modifiers = map[string][]string{
+	"how": {"cut", "isolate"}, "unsynced": {"crash"}, "wipe": {"restart"}, "for": {"step-down"},
 }
 
-// resets reads how a cut is made.
-func (b *builder) resets(o object) (reset bool) {
-	read(o, "how", &reset, func(text string) (bool, string) {
-		if text != "silent" && text != "reset" {
-			return false, "silent (the default: packets vanish) or reset (connections break)"
-		}
-		return text == "reset", ""
+// actionNames are the keys of actions, in the order of the struct.
+func actionNames() []string {
+	return slices.DeleteFunc(keyNames(reflect.TypeFor[actionKeys]()), func(key string) bool {
+		return modifiers[key] != nil
 	})
-	return reset
 }
 
-func (b *builder) partition(_ object, v *value) (Action, string) {
-	if v.kind != list || len(v.items) == 0 {
-		b.at(v, "partition is a list of groups, as in [[a, b], [c, d]]")
-		return nil, ""
+// action reads the one action of a step, and its text as the format writes it. It
+// returns false if there is not one, which it reports.
+func (b *builder) action(k *actionKeys, step place) (a Action, text string, ok bool) {
+	if a.Do, ok = b.one(k, actionNames(), step, "a step does"); !ok {
+		return a, "", false
 	}
-	var p Partition
-	var texts []string
+	for how, s := range fieldsOf[scalar](k) {
+		if s.there() && !slices.Contains(modifiers[how], a.Do) {
+			b.at(s.place, "%s does not go with %s", how, a.Do)
+		}
+	}
+	switch a.Do {
+	case "cut", "isolate":
+		text = b.cut(k, &a)
+	case "partition":
+		text = "partition " + b.partition(k.Partition, &a)
+	case "heal":
+		l := b.links(k.Heal, true)
+		if a.All, text = l.all, phrase("heal", l.texts); !l.all {
+			a.Pairs = l.pairs
+		}
+	case "link":
+		text = phrase("link", b.setLink(k.Link, &a))
+	case "transfer":
+		text = "transfer"
+		if to := k.Transfer.keys.To; to.there() {
+			a.To, _ = b.known(to)
+			text += " to " + to.text
+		}
+	default:
+		text = b.process(k, *fieldsOf[names](k)[a.Do], &a)
+	}
+	return a, text, true
+}
+
+// cut reads a cut or an isolation, which is a cut of all links of nodes.
+func (b *builder) cut(k *actionKeys, a *Action) (text string) {
+	how, resetText := "", ""
+	const right = "silent (the default: packets vanish) or reset (connections break)"
+	read(b, k.How, &how, oneOf(right, "silent", "reset"))
+	if a.Do == "isolate" {
+		ids := b.list(k.Isolate, b.known)
+		a.Pairs = b.s.linksOf(ids)
+		if len(ids) > 0 {
+			b.needsLinks(k.Isolate.place, a.Pairs)
+		}
+		text, resetText = phrase("isolate", texts(ids)), phrase("isolate", texts(ids))+" (reset)"
+	} else {
+		l := b.links(k.Cut, false)
+		a.Pairs = l.pairs
+		text, resetText = phrase("cut", l.texts), phrase("reset", l.texts)
+		if how == "reset" && l.half.there() {
+			b.at(l.half.place, "a reset ends a connection, which has two directions: write a-b, not %s",
+				l.half.text)
+		}
+	}
+	if a.Do = "cut"; how != "reset" {
+		return text
+	}
+	a.Do, a.Pairs = "reset", once(a.Pairs)
+	return resetText
+}
+
+// oneOf returns a parser of words; right is what would be right.
+func oneOf(right string, words ...string) func(string) (string, string) {
+	return func(text string) (string, string) {
+		if !slices.Contains(words, text) {
+			return "", right
+		}
+		return text, ""
+	}
+}
+
+func (b *builder) partition(groups []names, a *Action) (text string) {
+	var sides []string
 	seen := map[NodeID]bool{}
-	for _, group := range v.items {
+	for _, group := range groups {
 		ids := b.list(group, b.known)
 		for _, id := range ids {
 			if seen[id] {
-				b.at(group, "%s is in two groups: a node is on one side", id)
+				b.at(group.place, "%s is in two groups: a node is on one side", id)
 			}
 			seen[id] = true
 		}
-		p.Groups = append(p.Groups, ids)
-		texts = append(texts, strings.Join(names(ids), " "))
+		a.Groups = append(a.Groups, ids)
+		sides = append(sides, strings.Join(texts(ids), " "))
 	}
-	return p, "partition " + strings.Join(texts, " | ")
-}
-
-func (b *builder) heal(_ object, v *value) (Action, string) {
-	l := b.links(v, true)
-	if l.all {
-		return Heal{All: true}, "heal all"
-	}
-	return Heal{Pairs: l.pairs}, words("heal", l.texts)
-}
-
-func (b *builder) crash(o object, v *value) (Action, string) {
-	ids, unsynced := b.list(v, b.known), ""
-	read(o, "unsynced", &unsynced, func(text string) (string, string) {
-		if text != "lose" && text != "keep" {
-			return "", "lose or keep; leave it out to let the seed decide"
-		}
-		return text, ""
-	})
-	text := words("crash", names(ids))
-	if unsynced != "" {
-		text += map[string]string{"lose": " (unsynced lost)", "keep": " (unsynced kept)"}[unsynced]
-	}
-	return Crash{Nodes: ids, Lose: unsynced == "lose", Keep: unsynced == "keep"}, text
-}
-
-func (b *builder) restart(o object, v *value) (Action, string) {
-	r := Restart{Nodes: b.list(v, b.known)}
-	text := words("restart", names(r.Nodes))
-	if o.flag("wipe", &r.Wipe); r.Wipe {
-		text += " (wiped)"
-	}
-	return r, text
-}
-
-func (b *builder) pause(_ object, v *value) (Action, string) {
-	ids := b.list(v, b.known)
-	return Pause{ids}, words("pause", names(ids))
-}
-
-func (b *builder) resume(_ object, v *value) (Action, string) {
-	ids := b.list(v, b.known)
-	return Resume{ids}, words("resume", names(ids))
-}
-
-func (b *builder) stop(_ object, v *value) (Action, string) {
-	ids := b.list(v, b.known)
-	return Stop{ids}, words("stop", names(ids))
+	return strings.Join(sides, " | ")
 }
 
 // setLink reads new behavior of links; what is left out is the network's.
-func (b *builder) setLink(_ object, v *value) (Action, string) {
-	o := b.object(v, "link", append([]string{"between"}, linkKeys...)...)
-	between := o.get("between")
-	if between == nil {
-		o.incomplete("link does not say which: add between, as in between: a-b")
-		return nil, ""
+func (b *builder) setLink(m mapping[setLinkKeys], a *Action) (about []string) {
+	between, given := m.keys.Between, m.keys.Behavior
+	if !between.there() {
+		b.at(m.place, "link does not say which: add between, as in between: a-b")
+		return nil
 	}
-	set := SetLink{Link: b.s.Network}
-	b.link(o, &set.Link)
+	a.Link = b.s.Network
+	b.link(&given, &a.Link)
 	l := b.links(between, true)
 	if l.all {
-		b.alone(between, l.pairs)
+		b.needsLinks(between.place, l.pairs)
 	}
-	set.Pairs = l.pairs
-	return set, words("link", append(slices.Clone(l.texts), behavior(o, set.Link)...))
-}
-
-// behavior writes the fields of l that the file gives.
-func behavior(o object, l Link) (texts []string) {
-	written := map[string]string{
-		"delay": span(l.Delay), "jitter": span(l.Jitter),
-		"loss": percent(l.Loss), "duplicate": percent(l.Duplicate), "reorder": percent(l.Reorder),
-	}
-	for _, key := range linkKeys {
-		if o.has(key) {
-			texts = append(texts, key+"="+written[key])
+	a.Pairs, about = l.pairs, l.texts
+	for _, field := range []struct {
+		given scalar
+		is    string
+	}{
+		{given.Delay, span(a.Link.Delay)}, {given.Jitter, span(a.Link.Jitter)},
+		{given.Loss, percent(a.Link.Loss)}, {given.Duplicate, percent(a.Link.Duplicate)},
+		{given.Reorder, percent(a.Link.Reorder)},
+	} {
+		if field.given.there() {
+			about = append(about, field.given.key+"="+field.is)
 		}
 	}
-	if texts == nil {
-		return []string{"as at first"}
+	if given == (linkKeys{}) {
+		about = append(about, "as at first")
 	}
-	return texts
+	return about
 }
 
-func (b *builder) transfer(_ object, v *value) (Action, string) {
-	to := b.object(v, "transfer", "to").get("to")
-	if to == nil {
-		return Transfer{}, "transfer"
+// process reads what is done to the processes of nodes.
+func (b *builder) process(k *actionKeys, nodes names, a *Action) (text string) {
+	a.Nodes = b.list(nodes, b.known)
+	text = phrase(a.Do, texts(a.Nodes))
+	const right = "lose or keep; leave it out to let the seed decide"
+	if read(b, k.Unsynced, &a.Unsynced, oneOf(right, "lose", "keep")) {
+		text += map[string]string{"lose": " (unsynced lost)", "keep": " (unsynced kept)"}[a.Unsynced]
 	}
-	id, ok := b.known(to)
-	if !ok {
-		return nil, ""
+	if read(b, k.Wipe, &a.Wipe, parseFlag); a.Wipe {
+		text += " (wiped)"
 	}
-	return Transfer{id}, "transfer to " + string(id)
+	if read(b, k.For, &a.Rest, parseDuration) {
+		text += " (for " + span(a.Rest) + ")"
+	}
+	if a.Rest > longestRest {
+		b.at(k.For.place, "for is %s, but must be at most 24h", span(a.Rest))
+	}
+	return text
 }
 
-// words joins a verb and what it is about.
-func words(verb string, about []string) string {
-	return strings.Join(append([]string{verb}, about...), " ")
-}
-
-// span writes a time in one unit, as people compare them: 70s, 1.5s, 200ms.
-func span(d time.Duration) string {
-	if d < time.Second {
-		return strings.Replace(d.String(), "\u00b5s", "us", 1)
+// Without returns what is left of an action when some nodes are not there; false if
+// nothing is.
+func Without(a Action, gone []NodeID) (left Action, ok bool) {
+	isGone := func(id NodeID) bool { return slices.Contains(gone, id) }
+	hadNodes, hadPairs := len(a.Nodes) > 0, len(a.Pairs) > 0
+	a.Nodes = slices.DeleteFunc(slices.Clone(a.Nodes), isGone)
+	a.Pairs = slices.DeleteFunc(slices.Clone(a.Pairs), func(p Pair) bool {
+		return isGone(p.From) || isGone(p.To)
+	})
+	a.Groups = slices.Clone(a.Groups)
+	for i, group := range a.Groups {
+		a.Groups[i] = slices.DeleteFunc(slices.Clone(group), isGone)
 	}
-	return number(d.Seconds()) + "s"
+	nothing := hadNodes && len(a.Nodes) == 0 || hadPairs && len(a.Pairs) == 0 || isGone(a.To)
+	return a, !nothing
 }
-
-// percent writes parts per million.
-func percent(ppm int) string { return number(float64(ppm)/10_000) + "%" }
-
-// number writes f without exponent or needless zeros.
-func number(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }

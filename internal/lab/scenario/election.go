@@ -1,97 +1,102 @@
 package scenario
 
 import (
+	"cmp"
 	"errors"
-	"slices"
+	"regexp"
 	"strings"
-	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/scouting"
 )
 
-const defaultProfile = "article"
-
-// announced are profiles that a later version will know.
-var announced = []string{"lan", "wan"}
-
-// timers are the keys of elector.Timing's durations.
-var timers = []struct {
-	key, name string
-	of        func(*elector.Timing) *time.Duration
-}{
-	{"initial_wait", "InitialWait", func(t *elector.Timing) *time.Duration { return &t.InitialWait }},
-	{"max_random_wait", "MaxRandomWait", func(t *elector.Timing) *time.Duration { return &t.MaxRandomWait }},
-	{"scouting_result", "ScoutingResult", func(t *elector.Timing) *time.Duration { return &t.ScoutingResult }},
-	{"election_result", "ElectionResult", func(t *elector.Timing) *time.Duration { return &t.ElectionResult }},
-	{"heartbeat_broadcast", "HeartbeatBroadcast", func(t *elector.Timing) *time.Duration { return &t.HeartbeatBroadcast }},
-	{"lease", "Lease", func(t *elector.Timing) *time.Duration { return &t.Lease }},
+// electorKeys replace what the profile says.
+type electorKeys struct {
+	InitialWait        scalar `yaml:"initial_wait"`
+	MaxRandomWait      scalar `yaml:"max_random_wait"`
+	ScoutingResult     scalar `yaml:"scouting_result"`
+	ElectionResult     scalar `yaml:"election_result"`
+	HeartbeatBroadcast scalar `yaml:"heartbeat_broadcast"`
+	HeartbeatMissCount scalar `yaml:"heartbeat_miss_count"`
+	Lease              scalar
+	ClockDrift         scalar `yaml:"clock_drift"`
+	Quorum             scalar
+	UnsafeQuorum       scalar `yaml:"unsafe_quorum"`
+	Takeover           scalar
 }
 
-// renamed are the names that elector's messages use and this format writes otherwise.
-var renamed = func() *strings.Replacer {
-	pairs := []string{
-		"Timing.", "", "UnsafeQuorum", "unsafe_quorum", "Quorum", "quorum", "Voters", "nodes",
-		"Takeover", "takeover", "HeartbeatMissCount", "heartbeat_miss_count", "drift", "clock_drift",
-	}
-	for _, t := range timers {
-		pairs = append(pairs, t.name, t.key)
-	}
-	return strings.NewReplacer(pairs...)
-}()
-
-func electorKeys() []string {
-	var keys []string
-	for _, t := range timers {
-		keys = append(keys, t.key)
-	}
-	return append(keys, "heartbeat_miss_count", "clock_drift", "quorum", "unsafe_quorum", "takeover")
-}
-
-// election reads how the nodes elect.
-func (b *builder) election(o object) {
-	e, scout := &b.s.Election, true
-	b.profile(o)
-	o.flag("scouting", &scout)
+// election reads how the nodes elect: the profile, and what replaces it.
+func (b *builder) election(k *fileKeys) {
+	e, own, scout := &b.s.Election, &k.Elector.keys, true
+	b.s.Profile = "article"
+	read(b, k.Profile, &b.s.Profile, parseProfile)
+	e.Timing, _ = elector.Profile(b.s.Profile)
+	read(b, k.Scouting, &scout, parseFlag)
 	b.s.Scouting, e.UnsafeNoScouting = scout, !scout
-	read(o, "rule", &e.Rule, parseRule)
-	own := o
-	if v := o.get("elector"); v != nil {
-		own = b.object(v, "elector", electorKeys()...)
-		b.elector(own, e)
-	}
-	b.validate(o, own)
-}
-
-func (b *builder) elector(o object, e *elector.Config) {
-	for _, t := range timers {
-		o.positive(t.key, t.of(&e.Timing))
-	}
-	o.count("heartbeat_miss_count", &e.Timing.HeartbeatMissCount)
-	read(o, "clock_drift", &e.Timing.ClockDriftPPM, parseDrift)
-	if o.count("quorum", &e.Quorum) && e.Quorum < 1 {
-		b.at(o.get("quorum"), "quorum is %d, but must be 1 or more; leave it out for a majority", e.Quorum)
+	read(b, k.Rule, &e.Rule, parseRule)
+	read(b, own.InitialWait, &e.Timing.InitialWait, parsePositive)
+	read(b, own.MaxRandomWait, &e.Timing.MaxRandomWait, parsePositive)
+	read(b, own.ScoutingResult, &e.Timing.ScoutingResult, parsePositive)
+	read(b, own.ElectionResult, &e.Timing.ElectionResult, parsePositive)
+	read(b, own.HeartbeatBroadcast, &e.Timing.HeartbeatBroadcast, parsePositive)
+	read(b, own.Lease, &e.Timing.Lease, parsePositive)
+	read(b, own.Takeover, &e.Takeover, parsePositive)
+	read(b, own.HeartbeatMissCount, &e.Timing.HeartbeatMissCount, parseInt)
+	read(b, own.ClockDrift, &e.Timing.ClockDriftPPM, parseDrift)
+	read(b, own.UnsafeQuorum, &e.UnsafeQuorum, parseFlag)
+	if read(b, own.Quorum, &e.Quorum, parseInt) && e.Quorum < 1 {
+		b.at(own.Quorum.place, "quorum is %d, but must be 1 or more; leave it out for a majority",
+			e.Quorum)
 		e.Quorum = 0
 	}
-	o.flag("unsafe_quorum", &e.UnsafeQuorum)
-	o.positive("takeover", &e.Takeover)
+	b.validate(k)
 }
 
-func (b *builder) profile(o object) {
-	b.s.Profile = defaultProfile
-	read(o, "profile", &b.s.Profile, parseProfile)
-	b.s.Election.Timing, _ = elector.Profile(b.s.Profile)
+// validate reports what the elector itself finds wrong, at the key that says it:
+// the setting's own, or that of the other settings, without which the profile alone
+// would be wrong.
+func (b *builder) validate(k *fileKeys) {
+	var found *elector.ConfigError
+	if len(b.s.Election.Voters) == 0 || !errors.As(b.s.Config(b.s.Nodes[0]).Validate(), &found) {
+		return
+	}
+	settings := fieldsOf[scalar](&k.Elector.keys)
+	for _, p := range found.Problems {
+		name, at := inFormat(p.Field), cmp.Or(k.Elector.place, k.Profile.place)
+		if s := settings[name]; s != nil && s.there() {
+			at = s.place
+		} else if name == "nodes" {
+			at = k.Nodes.place
+		}
+		b.at(at, "%s is %s, but must be %s", name, p.Value, inFormat(p.Want))
+	}
+}
+
+var (
+	camelCase = regexp.MustCompile(`\b(Timing\.)?([A-Z][a-z]+)+\b`)
+	inside    = regexp.MustCompile(`\B[A-Z]`)
+)
+
+// inFormat writes the names of the elector's settings in its messages as the format
+// does: Timing.InitialWait is initial_wait here, and Voters are nodes.
+func inFormat(text string) string {
+	text = camelCase.ReplaceAllStringFunc(text, func(name string) string {
+		snake := inside.ReplaceAllString(strings.TrimPrefix(name, "Timing."), "_$0")
+		return strings.Replace(strings.ToLower(snake), "voters", "nodes", 1)
+	})
+	return strings.ReplaceAll(text, "drift", "clock_drift")
 }
 
 func parseProfile(text string) (string, string) {
+	_, ok := elector.Profile(text)
 	today := strings.Join(elector.ProfileNames(), " or ")
-	if slices.Contains(announced, text) {
-		return "", today + " today: " + strings.Join(announced, " and ") + " are for a later version"
+	switch {
+	case ok:
+		return text, ""
+	case text == "lan" || text == "wan":
+		return "", today + " today: lan and wan are for a later version"
 	}
-	if _, ok := elector.Profile(text); !ok {
-		return "", today
-	}
-	return text, ""
+	return "", today
 }
 
 func parseRule(text string) (scouting.Rule, string) {
@@ -110,34 +115,4 @@ func parseDrift(text string) (int64, string) {
 		return 0, "a share from 0% to 50%, as in 2%"
 	}
 	return int64(ppm), ""
-}
-
-// validate reports what the elector itself finds wrong, at the key that says it.
-func (b *builder) validate(top, own object) {
-	if len(b.s.Election.Voters) == 0 {
-		return
-	}
-	var found *elector.ConfigError
-	if !errors.As(b.s.Config(b.s.Nodes[0]).Validate(), &found) {
-		return
-	}
-	for _, p := range found.Problems {
-		name, want := renamed.Replace(p.Field), renamed.Replace(p.Want)
-		b.at(place(top, own, name), "%s is %s, but must be %s", name, p.Value, want)
-	}
-}
-
-// place returns the key that a setting comes from: its own, or that of the other
-// settings, without which the profile alone would be wrong.
-func place(top, own object, name string) *value {
-	if name == "nodes" {
-		return top.key("nodes")
-	}
-	if own.has(name) {
-		return own.key(name)
-	}
-	if top.has("elector") {
-		return top.key("elector")
-	}
-	return top.key("profile")
 }

@@ -10,80 +10,67 @@ type linkList struct {
 	all   bool     // the word "all"
 	pairs []Pair   // every direction, once
 	texts []string // what was written
-	half  *value   // the first that names one direction alone, or nil
+	half  scalar   // the first that names one direction alone
 }
 
 // links reads one or more of a-b (both directions) and a->b. With wide, a node
 // stands for all its links and "all" for all there are.
-func (b *builder) links(v *value, wide bool) (l linkList) {
-	if v.kind == list && len(v.items) == 0 {
-		b.at(v, "an empty list: name at least one link, as in a-b or a->b")
+func (b *builder) links(given names, wide bool) (l linkList) {
+	if wide && given.word == "all" {
+		return linkList{all: true, pairs: b.s.linksOf(b.s.ids()), texts: []string{given.word}}
 	}
-	if wide && v.kind == scalar && v.text == "all" {
-		return linkList{all: true, pairs: b.s.linksOf(b.s.ids()), texts: []string{v.text}}
-	}
-	for _, item := range v.elements() {
-		if pairs := b.linkOrNode(item, wide); pairs != nil {
-			b.extend(&l, item, pairs)
+	for _, item := range given.items {
+		var pairs []Pair
+		isLink := strings.Contains(item.text, "-")
+		if isLink {
+			pairs = b.oneLink(item)
+		} else if !wide {
+			b.at(item.place, "a link is written a-b or a->b, this is %q; "+
+				"all links of a node are cut by isolate", item.text)
+		} else if id, ok := b.known(item); ok {
+			pairs = b.s.linksOf([]NodeID{id})
+			b.needsLinks(item.place, pairs)
 		}
+		if pairs == nil {
+			continue
+		}
+		given := func(p Pair) bool { return slices.Contains(l.pairs, p) }
+		if isLink && slices.ContainsFunc(pairs, given) {
+			b.at(item.place, "%s is in the list twice: leave one out", item.text)
+			continue
+		}
+		if isLink && len(pairs) == 1 && !l.half.there() {
+			l.half = item
+		}
+		l.pairs, l.texts = distinct(append(l.pairs, pairs...)), append(l.texts, item.text)
 	}
 	return l
 }
 
-func (b *builder) extend(l *linkList, item *value, pairs []Pair) {
-	isLink := strings.Contains(item.text, "-")
-	if isLink && slices.ContainsFunc(pairs, func(p Pair) bool { return slices.Contains(l.pairs, p) }) {
-		b.at(item, "%s is in the list twice: leave one out", item.text)
-		return
-	}
-	if isLink && len(pairs) == 1 && l.half == nil {
-		l.half = item
-	}
-	l.pairs = distinct(append(l.pairs, pairs...))
-	l.texts = append(l.texts, item.text)
-}
-
-func (b *builder) linkOrNode(v *value, wide bool) []Pair {
-	switch {
-	case v.kind != scalar:
-		b.at(v, "a link is written a-b or a->b, this is %s", v.kind.describe())
-	case strings.Contains(v.text, "-"):
-		return b.oneLink(v)
-	case !wide:
-		b.at(v, "a link is written a-b or a->b, this is %q; all links of a node are cut by isolate", v.text)
-	default:
-		if id, ok := b.known(v); ok {
-			pairs := b.s.linksOf([]NodeID{id})
-			b.alone(v, pairs)
-			return pairs
-		}
-	}
-	return nil
-}
-
-// alone reports links that there cannot be.
-func (b *builder) alone(v *value, pairs []Pair) {
+// needsLinks reports links that there cannot be.
+func (b *builder) needsLinks(at place, pairs []Pair) {
 	if len(pairs) == 0 {
-		b.at(v, "there are no links: the scenario has one node")
+		b.at(at, "there are no links: the scenario has one node")
 	}
 }
 
-func (b *builder) oneLink(v *value) []Pair {
-	from, to, half := strings.Cut(v.text, "->")
+// oneLink reads a-b as both directions, a->b as one.
+func (b *builder) oneLink(item scalar) []Pair {
+	from, to, half := strings.Cut(item.text, "->")
 	if !half {
-		from, to, _ = strings.Cut(v.text, "-")
+		from, to, _ = strings.Cut(item.text, "-")
 	}
 	if from == "" || to == "" || strings.Contains(from+to, "-") {
-		b.at(v, "a link is written a-b or a->b, this is %q", v.text)
+		b.at(item.place, "a link is written a-b or a->b, this is %q", item.text)
 		return nil
 	}
-	x, okX := b.known(&value{pos: v.pos, origin: v.origin, text: from})
-	y, okY := b.known(&value{pos: v.pos, origin: v.origin, text: to})
+	x, okX := b.known(scalar{item.place, from})
+	y, okY := b.known(scalar{item.place, to})
 	switch {
 	case !okX || !okY:
 		return nil
 	case x == y:
-		b.at(v, "%s links %s with itself: name two nodes", v.text, x)
+		b.at(item.place, "%s links %s with itself: name two nodes", item.text, x)
 		return nil
 	case half:
 		return []Pair{{x, y}}

@@ -1,7 +1,6 @@
 package scenario
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -17,7 +16,7 @@ import (
 )
 
 func TestEverythingTheFormatHas(t *testing.T) {
-	s, err := Load("testdata/good/everything.yaml", Override{"seed", "5"})
+	s, err := Load("testdata/good/everything.yaml", "seed=5")
 	require.NoError(t, err)
 	require.Equal(t, "testdata/good/everything.yaml", s.File)
 	require.Equal(t, "leader-ping-pong", s.Name)
@@ -34,15 +33,10 @@ func TestLoadSaysWhichFileIsMissing(t *testing.T) {
 	require.ErrorContains(t, err, "load scenario: open testdata/nonesuch.yaml: ")
 }
 
-func TestProblemsCanBeTakenApart(t *testing.T) {
-	_, err := Parse("f.yaml", []byte("name: x\nnodes: [a]\n"), Override{"seed", "no"})
-	var found *FileError
-	require.True(t, errors.As(err, &found))
-	require.Equal(t, "f.yaml", found.File)
-	require.Equal(t, []Problem{
-		{Message: `--set seed=no: seed is "no", but must be a whole number, 0 or more`},
-		{Pos{1, 1}, `"duration" is missing: a scenario has a name, nodes and a duration`},
-	}, found.Problems)
+func TestProblemsOfOverridesComeFirst(t *testing.T) {
+	_, err := Parse("f.yaml", []byte("name: x\nnodes: [a]\n"), "seed=no")
+	require.EqualError(t, err, `f.yaml: --set seed=no: seed is "no", but must be a whole number, 0 or more
+f.yaml:1:1: "duration" is missing: a scenario has a name, nodes and a duration`)
 }
 
 // Names without limit would be compared each with each.
@@ -111,14 +105,12 @@ func TestFindReportsFoldersThatCannotBeRead(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrPermission)
 }
 
-func TestParseOverride(t *testing.T) {
-	o, err := ParseOverride("elector.lease=1s=2")
-	require.NoError(t, err)
-	require.Equal(t, Override{"elector.lease", "1s=2"}, o)
-	for _, bad := range []string{"", "seed", "=1"} {
-		_, err := ParseOverride(bad)
-		require.ErrorContains(t, err, "want key=value, as in elector.lease=1s", bad)
-	}
+func TestOverridesOfAnotherFormAreReported(t *testing.T) {
+	_, err := Parse("f.yaml", []byte(base), "elector.lease=1s=2", "profile", "=1")
+	require.EqualError(t, err, "f.yaml: --set profile: want key=value, as in elector.lease=1s\n"+
+		"f.yaml: --set =1: want key=value, as in elector.lease=1s")
+	_, err = Parse("f.yaml", []byte(base), "elector.lease=1s=2")
+	require.ErrorContains(t, err, `--set elector.lease=1s=2: lease is "1s=2", but must be a duration`)
 }
 
 func TestRangeHolds(t *testing.T) {

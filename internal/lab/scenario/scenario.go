@@ -3,10 +3,18 @@
 // expectations. It reads and checks files; it runs nothing. The reference of the
 // format is docs/scenarios-format.md.
 //
-// Parse turns YAML into values with their places (value), applies overrides to
-// them, and reads them key by key (object); each reader reports what is wrong and
-// goes on, so that all problems are told at once. Nothing here is for concurrent
-// use but a finished Scenario, which nobody changes.
+// Parse decodes YAML into structs of keys (fileKeys and those in it), whose values
+// know their places. Only if nothing is wrong with that, the builder reads what the
+// keys say, reports every problem, and goes on. Nothing here is for concurrent use
+// but a finished Scenario, which nobody changes.
+//
+// How a step reaches a link, in the order of the calls, for {cut: [a-b]}:
+//
+//	here       builder.cut makes a Cut of the pairs a->b and b->a
+//	simulated  replay's player.do calls sim.Cut for each; sim.setCut sets
+//	           direction.cut, and what is sent or arrives there is lost
+//	live       replay's live.act notes the pairs in its faultPlan and sends each
+//	           process its own by the admin API (POST /v1/faults); its mesh drops them
 package scenario
 
 import (
@@ -82,86 +90,23 @@ type Step struct {
 	Action Action
 }
 
-// Action is one of Cut, Reset, Partition, Heal, Crash, Restart, Pause, Resume,
-// Stop, SetLink, Transfer, StepDown, Fitness.
-type Action interface{ isAction() }
-
-// Cut silences directions. An isolation is a cut of all links of the nodes.
-type Cut struct{ Pairs []Pair }
-
-// Reset breaks the connections of these links, each given once, and cuts them
-// (how: reset). A healed link can be connected again.
-type Reset struct{ Pairs []Pair }
-
-// Partition cuts every link between nodes of different groups and heals those
-// within one. Nodes in no group are alone.
-type Partition struct{ Groups [][]NodeID }
-
-// Heal ends cuts: of everything, or of these directions.
-type Heal struct {
-	All   bool
-	Pairs []Pair
+// Action is what a step does. Do is the word of the format, but reset for a cut with
+// how: reset, and cut or reset for an isolation. It says which fields mean something.
+type Action struct {
+	Do string
+	// Pairs are the directions that are cut, healed or linked anew. A reset, which
+	// breaks connections and cuts both ways, has each link once.
+	Pairs  []Pair
+	All    bool       // heal: everything, in place of Pairs
+	Link   Link       // link: how the Pairs behave from now on
+	Groups [][]NodeID // partition: cut is what is between groups, healed what is within
+	// Nodes are those of crash, restart, pause, resume, stop, step-down, unfit and fit.
+	Nodes    []NodeID
+	Unsynced string        // crash: "lose" or "keep" what is being written; by chance if ""
+	Wipe     bool          // restart: on an empty disk
+	Rest     time.Duration // step-down: for so long the nodes must not stand
+	To       NodeID        // transfer: whom the leader hands over to; the best if ""
 }
-
-// Crash ends processes without a word; the disk stays. Lose says that the terms
-// which were being written are lost, Keep that they reached the disk though the
-// process never heard so; by chance if neither.
-type Crash struct {
-	Nodes      []NodeID
-	Lose, Keep bool
-}
-
-// Restart starts processes on their disks, or on empty ones.
-type Restart struct {
-	Nodes []NodeID
-	Wipe  bool
-}
-
-// Pause freezes processes.
-type Pause struct{ Nodes []NodeID }
-
-// Resume lets them go on.
-type Resume struct{ Nodes []NodeID }
-
-// Stop ends processes gracefully.
-type Stop struct{ Nodes []NodeID }
-
-// SetLink replaces the behavior of directions.
-type SetLink struct {
-	Pairs []Pair
-	Link  Link
-}
-
-// Transfer tells whoever leads to hand over to To, or to the best follower if
-// To is "". It has no effect where nobody leads or the target is not fit.
-type Transfer struct{ To NodeID }
-
-// StepDown tells nodes not to lead any more, and not to stand for the time Rest.
-type StepDown struct {
-	Nodes []NodeID
-	Rest  time.Duration
-}
-
-// Fitness says whether the applications of nodes can lead. At first, and after a
-// restart, they can.
-type Fitness struct {
-	Nodes []NodeID
-	Fit   bool
-}
-
-func (Cut) isAction()       {}
-func (Reset) isAction()     {}
-func (Partition) isAction() {}
-func (Heal) isAction()      {}
-func (Crash) isAction()     {}
-func (Restart) isAction()   {}
-func (Pause) isAction()     {}
-func (Resume) isAction()    {}
-func (Stop) isAction()      {}
-func (SetLink) isAction()   {}
-func (Transfer) isAction()  {}
-func (StepDown) isAction()  {}
-func (Fitness) isAction()   {}
 
 // Expectation is one thing that must be seen, at a moment (From equals To) or in
 // a window.

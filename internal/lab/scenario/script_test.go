@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -40,18 +41,14 @@ func TestScripts(t *testing.T) {
 }
 
 // overrides takes the --set lines out of a script's input.
-func overrides(t *testing.T, input string) (text string, set []Override) {
+func overrides(t *testing.T, input string) (text string, set []string) {
 	for line := range strings.Lines(input) {
 		rest, is := strings.CutPrefix(line, "--set ")
 		if !is {
 			text += line
 			continue
 		}
-		o, err := ParseOverride(strings.TrimSuffix(rest, "\n"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		set = append(set, o)
+		set = append(set, strings.TrimSuffix(rest, "\n"))
 	}
 	return text, set
 }
@@ -87,10 +84,22 @@ func show(s *Scenario) string {
 	line("seed %v", s.Seed, plain.Seed)
 	line("simulated only: %v", s.SimulatedOnly, "")
 	for _, step := range s.Timeline {
-		fmt.Fprintf(&out, "%d:%d %s %s: %T%+v\n", step.Pos.Line, step.Pos.Column, span(step.At), step.Text, step.Action, step.Action)
+		fmt.Fprintf(&out, "%d:%d %s %s: %s\n", step.Pos.Line, step.Pos.Column, span(step.At), step.Text,
+			fields(step.Action))
 	}
 	for _, e := range s.Expect {
 		fmt.Fprintf(&out, "%d:%d %s..%s %s: %T%+v\n", e.Pos.Line, e.Pos.Column, span(e.From), span(e.To), e.Text, e.Want, e.Want)
 	}
 	return strings.ReplaceAll(out.String(), "scenario.", "") + "ok\n"
+}
+
+// fields prints what an action says, less what it leaves out.
+func fields(a Action) string {
+	said, v := "", reflect.ValueOf(a)
+	for i := range v.NumField() {
+		if !v.Field(i).IsZero() {
+			said += fmt.Sprintf(" %s:%+v", v.Type().Field(i).Name, v.Field(i))
+		}
+	}
+	return said[1:]
 }

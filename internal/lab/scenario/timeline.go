@@ -3,98 +3,138 @@ package scenario
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"time"
 )
 
 // maxSteps bounds a timeline whose repetitions are written out.
 const maxSteps = 100_000
 
+// stepKeys are the keys of a step of the timeline.
+type stepKeys struct {
+	At     scalar
+	Repeat mapping[repeatKeys]
+	Action actionKeys `yaml:",inline"`
+}
+
+type repeatKeys struct {
+	Every, Until scalar
+	Do           []mapping[roundKeys]
+}
+
+// roundKeys are the keys of a step that is repeated.
+type roundKeys struct {
+	After  scalar
+	Action actionKeys `yaml:",inline"`
+}
+
 // timeline reads the steps, writes repetitions out, and checks the sequence.
-func (b *builder) timeline(o object) {
-	v := o.get("timeline")
-	if v == nil {
-		return
-	}
-	if v.kind != list || len(v.items) == 0 {
-		b.at(v, "timeline is a list of steps, as in [{at: 10s, cut: [a-b]}]; leave it out if nothing happens")
-		return
-	}
-	before := clock{}
-	for _, item := range v.items {
-		before = b.entry(item, before)
+func (b *builder) timeline(steps []mapping[stepKeys]) {
+	before, line := time.Duration(0), 0
+	for _, step := range steps {
+		k, at := step.keys, before
+		if !k.At.there() {
+			b.at(step.place, "a step has no time: add at, as in at: 10s")
+		}
+		if read(b, k.At, &at, parseDuration) {
+			if at < before {
+				b.at(k.At.place, "%s is before %s of the step on line %d: a timeline goes forward",
+					span(at), span(before), line)
+			}
+			b.notAfterEnd(k.At.place, at)
+			before, line = max(at, before), step.pos.Line
+		}
+		switch {
+		case !k.Repeat.there():
+			if action, text, ok := b.action(&k.Action, step.place); ok {
+				b.s.Timeline = append(b.s.Timeline, Step{at, step.pos, text, action})
+			}
+		case given(&k.Action, actionNames()) != nil:
+			b.at(step.place, "repeat stands alone in its step: put the other action into do")
+		default:
+			b.repeat(k.Repeat, step.place, at)
+		}
 	}
 	slices.SortStableFunc(b.s.Timeline, func(x, y Step) int { return cmp.Compare(x.At, y.At) })
 	b.sequence()
 }
 
-// clock is how far reading has come.
-type clock struct {
-	time time.Duration
-	line int // of the step; 0 before the first
+func (b *builder) notAfterEnd(at place, t time.Duration) bool {
+	if b.s.Duration == 0 || t <= b.s.Duration {
+		return true
+	}
+	b.at(at, "%s is after the end: duration is %s", span(t), span(b.s.Duration))
+	return false
 }
 
-// entry reads one item of the timeline and returns the time that the next must
-// not be before.
-func (b *builder) entry(v *value, before clock) clock {
-	o := b.object(v, "a step", append(stepKeys("at"), "repeat")...)
-	at := before.time
-	if !o.has("at") {
-		o.incomplete("a step has no time: add at, as in at: 10s")
+// repeat reads {every, until, do} and writes the rounds out. They begin at the
+// step's time, and every so often before until. Without until they go on as long
+// as a whole round fits before the end.
+func (b *builder) repeat(m mapping[repeatKeys], step place, at time.Duration) {
+	k, every := m.keys, time.Duration(0)
+	const example = "write it as in {every: 5s, until: 60s, do: " +
+		"[{cut: [a-b]}, {after: 1s, heal: all}]}"
+	if !k.Every.there() {
+		b.at(m.place, "repeat has no every: %s", example)
 	}
-	if o.duration("at", &at) {
-		b.inOrder(o.get("at"), at, before)
-		before = clock{max(at, before.time), v.pos.Line}
+	if len(k.Do) == 0 {
+		b.at(m.place, "repeat has no steps to do: %s", example)
 	}
-	if o.has("repeat") {
-		b.repeat(o, at)
-	} else if action, text := b.action(o); action != nil {
-		b.add(Step{At: at, Pos: v.pos, Text: text, Action: action})
-	}
-	return before
-}
-
-func (b *builder) inOrder(v *value, at time.Duration, before clock) {
-	if at < before.time {
-		b.at(v, "%s is before %s of the step on line %d: a timeline goes forward", span(at), span(before.time), before.line)
-	}
-	if b.s.Duration > 0 && at > b.s.Duration {
-		b.at(v, "%s is after the end: duration is %s", span(at), span(b.s.Duration))
-	}
-}
-
-func (b *builder) add(s Step) { b.s.Timeline = append(b.s.Timeline, s) }
-
-// stepKeys are the keys of a step whose time has that key.
-func stepKeys(time string) []string {
-	keys := []string{time}
-	for _, a := range actions {
-		keys = append(keys, a.key)
-	}
-	return append(keys, hows...)
-}
-
-// action reads the one action of a step; nil if it was reported.
-func (b *builder) action(o object) (Action, string) {
-	done, found := -1, []string{}
-	for i, a := range actions {
-		if o.has(a.key) {
-			done, found = i, append(found, a.key)
+	steps, length := b.round(k.Do)
+	until := b.s.Duration - length + 1
+	if k.Until.there() {
+		switch {
+		case !read(b, k.Until, &until, parseDuration):
+			return
+		case until <= at:
+			b.at(k.Until.place, "until is %s, but must be after the start of the first round, %s",
+				span(until), span(at))
+			return
+		case !b.notAfterEnd(k.Until.place, until):
+			return
 		}
 	}
-	switch {
-	case len(found) == 0:
-		o.incomplete("a step does nothing: add one of %s", strings.Join(stepKeys("")[1:len(actions)+1], ", "))
-		return nil, ""
-	case len(found) > 1:
-		b.at(o.value, "a step does one thing, this one does %s: make it %d steps", strings.Join(found, " and "), len(found))
-		return nil, ""
+	if !read(b, k.Every, &every, parsePositive) || b.s.Duration == 0 || len(steps) == 0 {
+		return
 	}
-	a := actions[done]
-	for _, how := range hows {
-		if o.has(how) && how != a.how {
-			b.at(o.key(how), "%s does not go with %s", how, a.key)
+	switch count := int64((until - at + every - 1) / every); {
+	case count <= 0:
+		b.at(step, "no round fits before the end: one lasts %s, and duration is %s",
+			span(length), span(b.s.Duration))
+		return
+	case count > int64((maxSteps-len(b.s.Timeline))/len(steps)):
+		b.at(step, "%d rounds are too many: "+
+			"a timeline has at most %d steps with its repetitions written out", count, maxSteps)
+		return
+	}
+	for ; at < until; at += every {
+		if at+length > b.s.Duration {
+			b.at(step, "the round at %s would last until %s, after the end: duration is %s; "+
+				"let until be earlier", span(at), span(at+length), span(b.s.Duration))
+			return
+		}
+		for _, s := range steps {
+			s.At += at
+			b.s.Timeline = append(b.s.Timeline, s)
 		}
 	}
-	return a.read(b, o, o.get(a.key))
+}
+
+// round reads the steps of one round, whose times count from its start, and returns
+// how long it lasts.
+func (b *builder) round(do []mapping[roundKeys]) (steps []Step, length time.Duration) {
+	for _, m := range do {
+		after := time.Duration(0)
+		if m.keys.After.there() && !read(b, m.keys.After, &after, parseDuration) {
+			after = length
+		}
+		if after < length {
+			b.at(m.place, "%s after the start of the round is before the step above, at %s: "+
+				"a timeline goes forward", span(after), span(length))
+		}
+		length = max(length, after)
+		if action, text, ok := b.action(&m.keys.Action, m.place); ok {
+			steps = append(steps, Step{after, m.pos, text, action})
+		}
+	}
+	return steps, length
 }

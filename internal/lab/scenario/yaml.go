@@ -2,111 +2,75 @@ package scenario
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"errors"
+	"fmt"
+	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
 
 	"github.com/bmqelect/bmqelect/internal/base/yamltext"
 )
 
-// converter turns YAML into values and reports what the format leaves out of
-// YAML: a scenario is read by people, so there is one way to write a thing.
-type converter struct {
-	*report
-	foreign bool // something of YAML was met that the format leaves out
+// problem is one thing that is wrong with a file: what it is and what would be
+// right, on one line. Its pos is zero if the cause is not in the file.
+type problem struct {
+	pos     Pos
+	message string
 }
 
-// parse returns the file's mapping, or nil if it has none that can be read.
-func (c *converter) parse(text []byte) *value {
-	start := &value{pos: Pos{1, 1}}
-	text = bytes.TrimPrefix(text, []byte("\ufeff")) // some editors put it there
-	file, err := yamltext.Parse(text, parser.AllowDuplicateMapKey())
-	switch {
-	case errors.Is(err, yamltext.ErrBounds):
-		c.at(start, "this is no scenario: %s", err)
-		return nil
-	case err != nil:
-		c.syntax(start, err)
-		return nil
+// report collects problems.
+type report struct{ problems []problem }
+
+func (r *report) at(p place, format string, args ...any) {
+	message := fmt.Sprintf(format, args...)
+	if p.override != "" {
+		message = p.override + ": " + message
 	}
-	root := c.document(start, file)
-	if c.foreign {
-		return nil // what is wrong with the rest follows from that
-	}
-	return root
+	message = strings.Join(strings.Fields(message), " ") // on one line
+	r.problems = append(r.problems, problem{p.pos, message})
 }
 
-func (c *converter) syntax(start *value, err error) {
-	var ye yaml.Error
-	if errors.As(err, &ye) && ye.GetToken() != nil {
-		c.at(&value{pos: position(ye.GetToken())}, "not YAML: %s", oneLine(ye.GetMessage()))
-		return
-	}
-	c.at(start, "not YAML: %s", oneLine(err.Error()))
-}
-
-func (c *converter) document(start *value, file *ast.File) *value {
-	if len(file.Docs) == 0 || file.Docs[0].Body == nil {
-		c.at(start, "the file is empty: a scenario begins with \"name:\"")
-		return nil
-	}
-	root := c.convert(file.Docs[0].Body)
-	if len(file.Docs) > 1 && file.Docs[1].Start != nil && !c.foreign {
-		c.at(&value{pos: position(file.Docs[1].Start)}, "a second document: one file is one scenario")
-	}
-	return root
-}
-
-func (c *converter) convert(n ast.Node) *value {
-	v := &value{pos: position(n.GetToken())}
-	switch n := n.(type) {
-	case *ast.NullNode:
-		v.kind = null
-	case *ast.SequenceNode:
-		v.kind = list
-		for _, item := range n.Values {
-			v.items = append(v.items, c.convert(item))
+// err returns an error with a line file:line:column: message for each problem, once,
+// in the order of the file; nil if there is none.
+func (r *report) err(file string) error {
+	slices.SortStableFunc(r.problems, func(a, b problem) int {
+		return cmp.Or(cmp.Compare(a.pos.Line, b.pos.Line), cmp.Compare(a.pos.Column, b.pos.Column))
+	})
+	var errs []error
+	for _, p := range slices.Compact(r.problems) {
+		where := fmt.Sprintf("%s:%d:%d", file, p.pos.Line, p.pos.Column)
+		if p.pos == (Pos{}) {
+			where = file
 		}
-	case *ast.MappingNode:
-		c.mapping(v, n.Values)
-	case *ast.MappingValueNode:
-		c.mapping(v, []*ast.MappingValueNode{n})
-	case *ast.LiteralNode:
-		v.text = strings.TrimSpace(n.Value.Value)
-	case *ast.StringNode:
-		v.text = n.Value
-	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
-		v.text = n.GetToken().Value
-	default:
-		c.foreign = true
-		c.at(v, "anchors, aliases, tags, directives and the like are no part of the format: write plain values, lists and mappings")
+		errs = append(errs, errors.New(where+": "+p.message))
 	}
-	return v
+	return errors.Join(errs...)
 }
 
-func (c *converter) mapping(v *value, entries []*ast.MappingValueNode) {
-	v.kind = mapping
-	firsts := map[string]*value{}
-	for i, e := range entries {
-		key := c.convert(e.Key)
-		if i == 0 && v.pos.Column > key.pos.Column {
-			v.pos = key.pos // a block mapping begins with its first key, not with the colon
-		}
-		if first := firsts[key.text]; first != nil {
-			c.at(key, "%q is there twice, first on line %d: leave one out", key.text, first.pos.Line)
-			continue
-		}
-		firsts[key.text] = key
-		held := c.convert(e.Value)
-		if held.kind == null {
-			held.pos = key.pos
-		}
-		v.fields = append(v.fields, field{key, held})
+// place is where a value comes from; the zero place if there is no value.
+type place struct {
+	pos      Pos
+	key      string // of the value, as in lease
+	override string // what replaced the file's value, as in --set elector.lease=1s
+}
+
+func (p place) there() bool { return p != place{} }
+
+func placeOf(n ast.Node) place {
+	p := place{pos: position(n.GetToken())}
+	if m, ok := n.(*ast.MappingNode); ok && len(m.Values) > 0 && !m.IsFlowStyle {
+		p.pos = position(m.Values[0].Key.GetToken()) // not the colon behind it
 	}
+	if path := n.GetPath(); path != "$" {
+		p.key = path[strings.LastIndex(path, ".")+1:]
+	}
+	return p
 }
 
 func position(t *token.Token) Pos {
@@ -116,5 +80,256 @@ func position(t *token.Token) Pos {
 	return Pos{max(t.Position.Line, 1), max(t.Position.Column, 1)}
 }
 
-// oneLine keeps the words of a message from elsewhere on one line.
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+// decode reads a text into keys, which is a pointer to a struct. What is not in
+// the format is reported; all that it says is for the builder to check.
+func (r *report) decode(text []byte, keys *fileKeys) {
+	start := place{pos: Pos{1, 1}}
+	text = bytes.TrimPrefix(text, []byte("\ufeff")) // some editors put it there
+	file, err := yamltext.Parse(text)
+	switch {
+	case errors.Is(err, yamltext.ErrBounds):
+		r.at(start, "this is no scenario: %s", err)
+		return
+	case err != nil:
+		r.library(start, err)
+		return
+	case len(file.Docs) == 0 || file.Docs[0].Body == nil:
+		r.at(start, "the file is empty: a scenario begins with \"name:\"")
+		return
+	}
+	body := file.Docs[0].Body
+	foreign := false
+	if ast.Walk(plain{r, &foreign}, body); foreign {
+		return // what is wrong with the rest follows from that
+	}
+	if len(file.Docs) > 1 && file.Docs[1].Start != nil {
+		second := place{pos: position(file.Docs[1].Start)}
+		r.at(second, "a second document: one file is one scenario")
+	}
+	var root mapping[fileKeys]
+	ctx := context.WithValue(context.Background(), reportKey{}, r)
+	decoder := yaml.NewDecoder(&bytes.Buffer{}, yaml.Strict())
+	r.library(start, decoder.DecodeFromNodeContext(ctx, body, &root))
+	*keys = root.keys
+}
+
+// library reports an error of the YAML library, if there is one, where it says that
+// it is.
+func (r *report) library(otherwise place, err error) {
+	if err == nil {
+		return
+	}
+	at, text := otherwise, err.Error()
+	var found yaml.Error
+	if errors.As(err, &found) && found.GetToken() != nil {
+		at, text = place{pos: position(found.GetToken())}, found.GetMessage()
+	}
+	var syntax *yaml.SyntaxError
+	if errors.As(err, &syntax) {
+		text = "not YAML: " + text
+	}
+	r.at(at, "%s", text)
+}
+
+// plain reports what of YAML the format leaves out: a scenario is read by people,
+// so there is one way to write a thing.
+type plain struct {
+	*report
+	foreign *bool // something was met that the rest cannot be read without
+}
+
+func (p plain) Visit(n ast.Node) ast.Visitor {
+	switch n := n.(type) {
+	case *ast.AnchorNode, *ast.AliasNode, *ast.TagNode, *ast.MergeKeyNode, *ast.MappingKeyNode,
+		*ast.DirectiveNode:
+		p.at(placeOf(n), "anchors, aliases, tags, directives and the like are no part of the format: "+
+			"write plain values, lists and mappings")
+		*p.foreign = true
+		return nil
+	case *ast.MappingValueNode:
+		inNodes := strings.HasPrefix(n.Value.GetPath(), "$.nodes.")
+		if n.Value.Type() == ast.NullType && !inNodes {
+			key := n.Key.GetToken()
+			p.at(place{pos: position(key)}, "%q has no value: give one or leave the key out", key.Value)
+		}
+	case *ast.SequenceNode:
+		if len(n.Values) == 0 {
+			p.at(placeOf(n), "%s is an empty list: give an entry or leave the key out", placeOf(n).key)
+		}
+		for _, item := range n.Values {
+			if item.Type() == ast.NullType {
+				p.at(placeOf(item), "an entry without a value: give one or leave it out")
+			}
+		}
+	}
+	return p
+}
+
+// reportKey is the key under which a decoding finds its report.
+type reportKey struct{}
+
+// nodeOf starts to decode a value: it returns the value's node and the report.
+func nodeOf(ctx context.Context, unmarshal func(any) error) (n ast.Node, r *report, err error) {
+	err = unmarshal(&n)
+	return n, ctx.Value(reportKey{}).(*report), err
+}
+
+// describe says what a node is, for messages.
+func describe(n ast.Node) string {
+	switch n.(type) {
+	case ast.MapNode:
+		return "a mapping"
+	case *ast.SequenceNode:
+		return "a list"
+	}
+	return "a single value"
+}
+
+// scalar is a single value as the file writes it; the builder parses it.
+type scalar struct {
+	place
+	text string
+}
+
+func (s *scalar) UnmarshalYAML(ctx context.Context, unmarshal func(any) error) error {
+	n, r, err := nodeOf(ctx, unmarshal)
+	if err == nil {
+		*s = r.scalar(n)
+	}
+	return err
+}
+
+func (r *report) scalar(n ast.Node) scalar {
+	s := scalar{place: placeOf(n)}
+	switch n := n.(type) {
+	case *ast.StringNode:
+		s.text = n.Value
+	case *ast.LiteralNode:
+		s.text = strings.TrimSpace(n.Value.Value)
+	case ast.ScalarNode:
+		s.text = n.GetToken().Value
+	default:
+		r.at(s.place, "%s is a single value, this is %s", s.key, describe(n))
+	}
+	return s
+}
+
+// names is a list of names of nodes or links, or a single one.
+type names struct {
+	place
+	items []scalar
+	word  string // of a single one
+}
+
+func (l *names) UnmarshalYAML(ctx context.Context, unmarshal func(any) error) error {
+	n, r, err := nodeOf(ctx, unmarshal)
+	if err != nil {
+		return err
+	}
+	l.place = placeOf(n)
+	items, isList := n.(*ast.SequenceNode)
+	if !isList {
+		items = &ast.SequenceNode{Values: []ast.Node{n}}
+	}
+	for _, item := range items.Values {
+		if _, ok := item.(ast.ScalarNode); !ok {
+			r.at(placeOf(item), "a node or link is given by its name, this is %s", describe(item))
+			continue
+		}
+		l.items = append(l.items, r.scalar(item))
+	}
+	if !isList && len(l.items) == 1 {
+		l.word = l.items[0].text
+	}
+	return nil
+}
+
+// mapping is a mapping whose keys are the fields of the struct T.
+type mapping[T any] struct {
+	place
+	keys T
+}
+
+func (m *mapping[T]) UnmarshalYAML(ctx context.Context, unmarshal func(any) error) error {
+	n, r, err := nodeOf(ctx, unmarshal)
+	if err != nil {
+		return err
+	}
+	m.place = placeOf(n)
+	entries, ok := n.(ast.MapNode)
+	if !ok {
+		r.at(m.place, "%s is a mapping of keys to values, this is %s",
+			cmp.Or(m.key, "a scenario"), describe(n))
+		return nil
+	}
+	err = unmarshal(&m.keys)
+	var unknown *yaml.UnknownFieldError
+	if !errors.As(err, &unknown) {
+		r.library(m.place, err)
+		return nil
+	}
+	known := keyNames(reflect.TypeFor[T]())
+	for it := entries.MapRange(); it.Next(); { // the library names one of them, by chance
+		if key := it.Key().GetToken(); !slices.Contains(known, key.Value) {
+			r.at(place{pos: position(key)}, "unknown key %q: %s", key.Value, suggest(key.Value, known))
+		}
+	}
+	return nil
+}
+
+// keyNames returns the keys that a struct is decoded from.
+func keyNames(t reflect.Type) (known []string) {
+	for i := range t.NumField() {
+		name, inline := keyName(t.Field(i))
+		if inline {
+			known = append(known, keyNames(t.Field(i).Type)...)
+		} else {
+			known = append(known, name)
+		}
+	}
+	return known
+}
+
+func keyName(f reflect.StructField) (name string, inline bool) {
+	tag := f.Tag.Get("yaml")
+	return cmp.Or(tag, strings.ToLower(f.Name)), tag == ",inline"
+}
+
+// fieldsOf returns the fields of type F of a struct, which is pointed to, by key.
+func fieldsOf[F any](keys any) map[string]*F {
+	found, v := map[string]*F{}, reflect.ValueOf(keys).Elem()
+	for i := range v.NumField() {
+		if f, ok := v.Field(i).Addr().Interface().(*F); ok {
+			name, _ := keyName(v.Type().Field(i))
+			found[name] = f
+		}
+	}
+	return found
+}
+
+// given returns those of these keys that have a value, in the order of the struct.
+func given(keys any, of []string) (found []string) {
+	v := reflect.ValueOf(keys).Elem()
+	for i := range v.NumField() {
+		name, _ := keyName(v.Type().Field(i))
+		if slices.Contains(of, name) && !v.Field(i).IsZero() {
+			found = append(found, name)
+		}
+	}
+	return found
+}
+
+// one returns the only one of these keys that has a value. It reports none, and
+// several; who says of what, as in "a step does".
+func (r *report) one(keys any, of []string, at place, who string) (key string, ok bool) {
+	switch found := given(keys, of); len(found) {
+	case 0:
+		r.at(at, "%s nothing: add one of %s", who, strings.Join(of, ", "))
+	case 1:
+		return found[0], true
+	default:
+		r.at(at, "%s one thing, this one has %s: make it %d",
+			who, strings.Join(found, " and "), len(found))
+	}
+	return "", false
+}

@@ -19,13 +19,12 @@ func (s *Sim) begin() error {
 		if n.id != b.Leader {
 			start += t.InitialWait - s.cfg.Redial
 		}
-		s.startAt(n, start)
+		s.At(start, func(s *Sim) error { return s.Restart(n.id) })
 	}
 	if err := s.RunUntil(0); err != nil {
 		return fmt.Errorf("before time 0: %w", err)
 	}
 	s.setAllFaults(s.cfg.Network)
-	s.stats = Stats{}
 	if v, _ := s.View(b.Leader); !v.LeaseValid || v.Status.Term != b.Term {
 		return fmt.Errorf("begin: %s cannot be made leader in term %d: at time 0 it is %s in term %d",
 			b.Leader, b.Term, v.Status.Role, v.Status.Term)

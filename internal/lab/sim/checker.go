@@ -41,7 +41,9 @@ type record struct {
 
 // Violation is a broken invariant: which one, how, and how to see it again.
 type Violation struct {
-	Rule   string // "I1", "I2", "I3", "work", "transition", "vote", "votes", "promise", "lease", "persist", "wedge"
+	// Rule is "I1", "I2", "I3", "work", "transition", "vote", "votes", "promise",
+	// "lease", "persist" or "wedge".
+	Rule   string
 	Detail string
 	Seed   uint64        // of the simulation
 	At     time.Duration // simulated time
@@ -123,7 +125,9 @@ func (c *Checker) leads(id elector.NodeID, term lsn.Term) *Violation {
 
 // Lease checks I2 for a lease that began, grew or ended: it is valid from now
 // until a time on the checker's clock, which all calls share.
-func (c *Checker) Lease(now time.Duration, id elector.NodeID, term lsn.Term, until time.Duration) *Violation {
+func (c *Checker) Lease(
+	now time.Duration, id elector.NodeID, term lsn.Term, until time.Duration,
+) *Violation {
 	holder := c.node(id)
 	holder.leaseUntil = until
 	if until <= now || c.checks.NoLeases {
@@ -199,9 +203,11 @@ func (c *Checker) Sent(id elector.NodeID, e *elector.Envelope) *Violation {
 func (c *Checker) voted(r *record, candidate elector.NodeID, term lsn.Term) *Violation {
 	switch {
 	case term < r.voteTerm:
-		return violation("vote", "%s voted for %s in term %d after it voted in term %d", r.id, candidate, term, r.voteTerm)
+		return violation("vote", "%s voted for %s in term %d after it voted in term %d",
+			r.id, candidate, term, r.voteTerm)
 	case term == r.voteTerm && candidate != r.vote:
-		return violation("vote", "%s voted for %s in term %d, in which it voted for %s", r.id, candidate, term, r.vote)
+		return violation("vote", "%s voted for %s in term %d, in which it voted for %s",
+			r.id, candidate, term, r.vote)
 	}
 	r.voteTerm, r.vote = term, candidate
 	return nil

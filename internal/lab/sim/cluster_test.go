@@ -1,6 +1,7 @@
 package sim_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -46,6 +47,19 @@ func leader(t require.TestingT, s *sim.Sim) elector.NodeID {
 	id, ok := s.Leader()
 	require.True(t, ok, "nobody leads at %s", s.Now())
 	return id
+}
+
+// eachLink does something to both directions of all links of a node.
+func eachLink(s *sim.Sim, id elector.NodeID, do func(from, to elector.NodeID) error) error {
+	for _, peer := range s.Nodes() {
+		if peer == id {
+			continue
+		}
+		if err := errors.Join(do(id, peer), do(peer, id)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func TestClusterElectsOneLeaderAndKeepsIt(t *testing.T) {

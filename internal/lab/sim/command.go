@@ -13,7 +13,9 @@ func (s *Sim) Stop(id elector.NodeID) error { return s.stop(id, elector.Stop{}) 
 
 // StopAbruptly is Stop without waiting for guarded work, which goes on without
 // the elector until it has stopped or its deadline ends it.
-func (s *Sim) StopAbruptly(id elector.NodeID) error { return s.stop(id, elector.Stop{Abrupt: true}) }
+func (s *Sim) StopAbruptly(id elector.NodeID) error {
+	return s.stop(id, elector.Stop{Abrupt: true})
+}
 
 func (s *Sim) stop(id elector.NodeID, how elector.Stop) error {
 	n, err := s.process("stop", id, true)
@@ -25,24 +27,16 @@ func (s *Sim) stop(id elector.NodeID, how elector.Stop) error {
 	}
 	n.leaving = true
 	s.step(n, how)
-	s.depart(n)
+	s.leave(n)
 	return s.err
 }
 
-// depart ends the process of a node that was stopped and takes part no more.
-func (s *Sim) depart(n *node) {
-	if !n.running() || n.machine.State().Role != elector.Dormant {
-		return
-	}
-	s.settleWrites(n, UnsyncedKept)
-	s.observe(&Event{Kind: EventStopped, Node: n.id})
-	s.vanish(n, elector.EvidenceGoodbye, false)
-}
-
-// departed is depart after the step that ended a wait for guarded work.
-func (s *Sim) departed(it *item) {
-	if it.node.boots == it.boot {
-		s.depart(it.node)
+// leave ends the process of a node that was stopped, once it takes part no more.
+func (s *Sim) leave(n *node) {
+	if n.running() && n.machine.State().Role == elector.Dormant {
+		s.settleWrites(n, UnsyncedKept)
+		s.observe(&Event{Kind: EventStopped, Node: n.id})
+		s.vanish(n, elector.EvidenceGoodbye, false)
 	}
 }
 
@@ -66,7 +60,7 @@ func (s *Sim) Transfer(from, to elector.NodeID) error {
 
 // Resign tells a running node to step down, and not to stand for the given time.
 func (s *Sim) Resign(id elector.NodeID, rest time.Duration) error {
-	return s.say("resign", EventResign, id, elector.Resign{Rest: rest})
+	return s.command("resign", EventResign, id, elector.Resign{Rest: rest})
 }
 
 // SetFit lets the application of a running node say whether it can lead. A node
@@ -76,11 +70,11 @@ func (s *Sim) SetFit(id elector.NodeID, fit bool) error {
 	if fit {
 		kind = EventFit
 	}
-	return s.say("fitness of", kind, id, elector.Eligible{Able: fit})
+	return s.command("fitness of", kind, id, elector.Eligible{Able: fit})
 }
 
-// say hands a command to a running node.
-func (s *Sim) say(do string, kind EventKind, id elector.NodeID, in elector.Input) error {
+// command hands a command to a running node.
+func (s *Sim) command(do string, kind EventKind, id elector.NodeID, in elector.Input) error {
 	n, err := s.process(do, id, true)
 	if err != nil {
 		return err

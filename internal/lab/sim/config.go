@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -80,96 +81,60 @@ type Faults struct {
 	LateMax time.Duration // 0 means one minute
 }
 
-const (
-	defaultLinkTimeout = 3 * time.Second
-	defaultRedial      = 500 * time.Millisecond
-	defaultLateMax     = time.Minute
-	defaultTraceLines  = 60
-)
-
 func (f Faults) withDefaults() Faults {
-	if f.ExtraMax == 0 {
-		f.ExtraMax = 10 * (f.Delay + f.Jitter)
-	}
-	if f.LateMax == 0 {
-		f.LateMax = defaultLateMax
-	}
+	f.ExtraMax = cmp.Or(f.ExtraMax, 10*(f.Delay+f.Jitter))
+	f.LateMax = cmp.Or(f.LateMax, time.Minute)
 	return f
 }
 
 func (c Config) withDefaults() Config {
 	c.Network = c.Network.withDefaults()
-	setDefault(&c.LinkTimeout, defaultLinkTimeout)
-	setDefault(&c.Redial, defaultRedial)
-	setDefault(&c.TraceLines, defaultTraceLines)
+	c.LinkTimeout = cmp.Or(c.LinkTimeout, 3*time.Second)
+	c.Redial = cmp.Or(c.Redial, 500*time.Millisecond)
+	c.TraceLines = cmp.Or(c.TraceLines, 60)
 	return c
 }
 
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
-}
-
-// Validate names everything that is wrong with c but for the electors' own
+// validate names everything that is wrong with c but for the electors' own
 // configurations, which New checks.
-func (c Config) Validate() error {
+func (c Config) validate() error {
 	var errs []error
-	if len(c.Nodes) == 0 {
-		errs = append(errs, errors.New("Nodes is empty, but must have at least one node"))
-	}
-	errs = append(errs, c.validateNodes()...)
-	if c.FsyncMin < 0 || c.FsyncMax < c.FsyncMin {
-		errs = append(errs, fmt.Errorf("FsyncMin %s and FsyncMax %s must be ordered and not negative", c.FsyncMin, c.FsyncMax))
-	}
-	if c.LinkTimeout < 0 || c.Redial < 0 || c.ProofMax < 0 || c.TraceLines < 0 {
-		errs = append(errs, errors.New("LinkTimeout, Redial, ProofMax and TraceLines must not be negative"))
-	}
-	return errors.Join(append(errs, c.Network.Validate())...)
-}
-
-func (c Config) validateNodes() []error {
-	var errs []error
+	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	seen := map[elector.NodeID]bool{}
 	for _, n := range c.Nodes {
 		if seen[n.Elector.Self] {
-			errs = append(errs, fmt.Errorf("node %q is there twice", n.Elector.Self))
+			wrong("node %q is there twice", n.Elector.Self)
 		}
 		seen[n.Elector.Self] = true
 		if n.ClockRatePPM <= -million/2 || n.ClockRatePPM > million {
-			errs = append(errs, fmt.Errorf("ClockRatePPM of %q is %d, but must be above -500000 and at most 1000000",
-				n.Elector.Self, n.ClockRatePPM))
+			wrong("ClockRatePPM of %q is %d, but must be above -500000 and at most 1000000",
+				n.Elector.Self, n.ClockRatePPM)
 		}
 		if n.Work.Stops < 0 {
-			errs = append(errs, fmt.Errorf("Work.Stops of %q is %s, but must not be negative", n.Elector.Self, n.Work.Stops))
+			wrong("Work.Stops of %q is %s, but must not be negative", n.Elector.Self, n.Work.Stops)
 		}
+	}
+	if len(c.Nodes) == 0 {
+		wrong("Nodes is empty, but must have at least one node")
 	}
 	if b := c.Begin; b.Leader != "" && (!seen[b.Leader] || b.Term == 0) {
-		errs = append(errs, fmt.Errorf("Begin is leader %q in term %d, but must be one of the nodes in term 1 or higher",
-			b.Leader, b.Term))
+		wrong("Begin is leader %q in term %d, but must be one of the nodes in term 1 or higher",
+			b.Leader, b.Term)
 	}
-	return errs
+	if c.FsyncMin < 0 || c.FsyncMax < c.FsyncMin {
+		wrong("FsyncMin %s and FsyncMax %s must be ordered and not negative", c.FsyncMin, c.FsyncMax)
+	}
+	if min(c.LinkTimeout, c.Redial, c.ProofMax) < 0 || c.TraceLines < 0 {
+		wrong("LinkTimeout, Redial, ProofMax and TraceLines must not be negative")
+	}
+	return errors.Join(append(errs, c.Network.validate())...)
 }
 
-// Validate returns an error that names every field out of range, or nil.
-func (f Faults) Validate() error {
-	var errs []error
-	for _, d := range []struct {
-		name  string
-		value time.Duration
-	}{{"Delay", f.Delay}, {"Jitter", f.Jitter}, {"ExtraMax", f.ExtraMax}, {"LateMax", f.LateMax}} {
-		if d.value < 0 {
-			errs = append(errs, fmt.Errorf("%s is %s, but must not be negative", d.name, d.value))
-		}
+func (f Faults) validate() error {
+	least := min(f.LossPPM, f.DuplicatePPM, f.ReorderPPM, f.LatePPM)
+	most := max(f.LossPPM, f.DuplicatePPM, f.ReorderPPM, f.LatePPM)
+	if min(f.Delay, f.Jitter, f.ExtraMax, f.LateMax) < 0 || least < 0 || most > million {
+		return fmt.Errorf("faults %+v: times must not be negative, and PPM must be from 0 to 1000000", f)
 	}
-	for _, p := range []struct {
-		name  string
-		value int
-	}{{"LossPPM", f.LossPPM}, {"DuplicatePPM", f.DuplicatePPM}, {"ReorderPPM", f.ReorderPPM}, {"LatePPM", f.LatePPM}} {
-		if p.value < 0 || p.value > million {
-			errs = append(errs, fmt.Errorf("%s is %d, but must be between 0 and 1000000", p.name, p.value))
-		}
-	}
-	return errors.Join(errs...)
+	return nil
 }

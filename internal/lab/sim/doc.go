@@ -1,15 +1,32 @@
-// Package sim runs a whole cluster of elector machines, unchanged, in one
-// goroutine on a virtual clock and a virtual network.
+// Package sim runs a whole cluster of elector machines in one goroutine on a virtual
+// clock and a virtual network.
 //
-// One seed fixes everything that happens: the same Config, calls and seed give
-// the same events, byte for byte, on every machine. Nothing reads a wall clock,
-// ranges over a map into output, or computes time in floating point.
+// What is the real code, unchanged: the election itself, package elector with all
+// that it imports. What is modelled anew here, in a few hundred lines, and may differ
+// from what package netmesh and package cluster do:
 //
-// The network is a full mesh of virtual TCP connections with faults that TCP
-// does not have (loss, duplication, reordering, lateness), because the machine
-// must stand them. Processes crash, with or without what was being written to
-// disk, pause, resume, stop and restart; their clocks run at rates of their own.
-// A Checker looks at every single event, and a run ends at the first violation.
+//   - link.go: connections, how their ends find out that they are gone, and the proof
+//     of a process's death;
+//   - network.go: what happens to a message on its way, and to a cut direction;
+//   - process.go: processes, their disks, and what a crash leaves of a write;
+//   - work.go: guarded work, and when it stops.
+//
+// The same scenarios run on real processes too (bmqnode replay --live): that holds
+// the model against the real code.
+//
+// One seed fixes everything that happens: the same Config, calls and seed give the
+// same events, byte for byte, on every machine. Nothing reads a wall clock, ranges
+// over a map into output, or computes time in floating point.
+//
+// The network is a full mesh of virtual TCP connections with faults that TCP does not
+// have (loss, duplication, reordering, lateness), because the machine must stand
+// them. Processes crash, with or without what was being written to disk, pause,
+// resume, stop and restart; their clocks run at rates of their own. A Checker looks at
+// every single event, and a run ends at the first violation.
+//
+// How a scenario's {cut: [a-b]} gets here: replay calls Sim.Cut for both directions;
+// setCut marks direction.cut; from then on transmit loses what is sent or arrives
+// there, and armReadDeadline ends the connection after LinkTimeout.
 //
 // A Sim is not safe for concurrent use.
 package sim

@@ -45,8 +45,9 @@ const (
 )
 
 var eventNames = [eventKindEnd]string{
-	"invalid", "started", "crashed", "wiped", "stopped", "paused", "resumed", "cut", "healed", "faults", "reset",
-	"link-up", "link-down", "died", "sent", "delivered", "lost", "durable", "transition", "anomaly", "transfer",
+	"invalid", "started", "crashed", "wiped", "stopped", "paused", "resumed", "cut", "healed",
+	"faults", "reset", "link-up", "link-down", "died", "sent", "delivered", "lost", "durable",
+	"transition", "anomaly", "transfer",
 	"resign", "fit", "unfit", "work", "work-told", "work-stopped",
 }
 
@@ -96,33 +97,4 @@ func (e *Event) String() string {
 		fmt.Fprintf(&b, ": %+v", e.Faults)
 	}
 	return b.String()
-}
-
-// trace keeps the last events.
-type trace struct {
-	ring []Event
-	next int
-	full bool
-}
-
-func (t *trace) add(e *Event) {
-	t.ring[t.next] = *e
-	t.next++
-	if t.next == len(t.ring) {
-		t.next, t.full = 0, true
-	}
-}
-
-// lines returns the kept events, oldest first.
-func (t *trace) lines() []string {
-	var lines []string
-	if t.full {
-		for i := t.next; i < len(t.ring); i++ {
-			lines = append(lines, t.ring[i].String())
-		}
-	}
-	for i := range t.next {
-		lines = append(lines, t.ring[i].String())
-	}
-	return lines
 }

@@ -34,7 +34,7 @@ type end struct {
 // direction is one way of a link.
 type direction struct {
 	Faults
-	cut  bool
+	cut  bool          // what is sent or arrives here is lost
 	last time.Duration // when the newest ordered arrival is due: TCP keeps order
 }
 
@@ -54,50 +54,38 @@ func (l *link) connectable() bool {
 	return l.open() && l.nodes[0].awake() && l.nodes[1].awake() && !(l.ends[0].up && l.ends[1].up)
 }
 
-// refreshAll is refresh for every link of a node.
-func (s *Sim) refreshAll(n *node) {
-	for _, l := range n.links {
-		if l != nil {
-			s.refresh(l)
-		}
-	}
-}
-
-// refresh arms what follows from the state of a link after it changed: a dial,
-// the read deadline of an end that hears nothing.
+// refresh arms what follows from the state of a link after it changed: the read
+// deadline of an end that hears nothing, a dial.
 func (s *Sim) refresh(l *link) {
 	for i := range l.ends {
-		s.listen(l, i)
+		s.armReadDeadline(l, i)
 	}
 	if l.connectable() && !l.dialing {
 		l.dialing = true
-		s.queue.push(item{at: s.now + s.upTo(s.cfg.Redial), handle: (*Sim).dial, link: l})
+		s.queue.at(s.now+s.upTo(s.cfg.Redial), func() { s.dial(l) })
 	}
 }
 
-// listen arms the read deadline of end i if it has just become silent: the way
-// to it is cut, or nobody talks at the other end.
-func (s *Sim) listen(l *link, i int) {
-	e, other := &l.ends[i], 1-i
-	silent := e.up && (l.dirs[i].cut || !l.ends[other].up || !l.nodes[other].awake())
-	if silent && !e.silent {
-		e.quietFrom = s.now
-		s.queue.push(item{at: s.now + s.cfg.LinkTimeout, handle: (*Sim).readDeadline, link: l, end: i, epoch: l.epoch})
-	}
-	e.silent = silent
-}
-
-// readDeadline closes an end that heard nothing for too long. A living process
-// says goodbye, which may get through.
-func (s *Sim) readDeadline(it *item) {
-	l, i := it.link, it.end
-	e := &l.ends[i]
-	if l.epoch != it.epoch || !e.silent || e.quietFrom+s.cfg.LinkTimeout > s.now || !l.nodes[i].awake() {
+// armReadDeadline lets end i give its connection up after LinkTimeout if it has just
+// become silent: the way to it is cut, or nobody talks at the other end. A living
+// process says goodbye, which may get through.
+func (s *Sim) armReadDeadline(l *link, i int) {
+	e, other, epoch := &l.ends[i], 1-i, l.epoch
+	was := e.silent
+	e.silent = e.up && (l.dirs[i].cut || !l.ends[other].up || !l.nodes[other].awake())
+	if !e.silent || was {
 		return
 	}
-	s.sendClose(l, 1-i, elector.EvidenceGoodbye)
-	s.lose(l, i, elector.EvidenceTimeout)
-	s.refresh(l)
+	e.quietFrom = s.now
+	s.queue.at(s.now+s.cfg.LinkTimeout, func() {
+		heard := !e.silent || e.quietFrom+s.cfg.LinkTimeout > s.now
+		if l.epoch != epoch || heard || !l.nodes[i].awake() {
+			return
+		}
+		s.sendClose(l, other, elector.EvidenceGoodbye)
+		s.lose(l, i, elector.EvidenceTimeout)
+		s.refresh(l)
+	})
 }
 
 // lose tells the process at end i that its connection is gone.
@@ -114,52 +102,46 @@ func (s *Sim) lose(l *link, i int, why elector.Evidence) {
 // sendClose lets end i hear, after all that was sent to it before, how its
 // connection ended.
 func (s *Sim) sendClose(l *link, i int, why elector.Evidence) {
-	if d := &l.dirs[i]; l.ends[i].up && !d.cut {
-		d.last = max(s.now+d.Delay, d.last)
-		s.queue.push(item{at: d.last, handle: (*Sim).closed, link: l, end: i, epoch: l.epoch, evidence: why})
-	}
-}
-
-func (s *Sim) closed(it *item) {
-	l, i := it.link, it.end
-	if l.epoch != it.epoch || !l.ends[i].up || l.dirs[i].cut {
+	d, e, epoch := &l.dirs[i], &l.ends[i], l.epoch
+	if !e.up || d.cut {
 		return
 	}
-	s.lose(l, i, it.evidence)
-	s.probe(l, i)
-	s.refresh(l)
+	d.last = max(s.now+d.Delay, d.last)
+	s.queue.at(d.last, func() {
+		if l.epoch == epoch && e.up && !d.cut {
+			s.lose(l, i, why)
+			s.probe(l, i)
+			s.refresh(l)
+		}
+	})
 }
 
-// probe dials a peer whose connection ended with FIN: a refusal proves it dead.
+// probe dials a peer whose connection ended with FIN. A refusal proves it dead; the
+// proof may take its time, and the peer may run again by then, but this end has no
+// link to the new process yet.
 func (s *Sim) probe(l *link, i int) {
-	if e := &l.ends[i]; e.eof && !e.proven && l.nodes[i].awake() {
-		rtt := l.dirs[0].Delay + l.dirs[1].Delay
-		s.queue.push(item{at: s.now + rtt, handle: (*Sim).refused, link: l, end: i, boot: e.knownBoot})
-	}
-}
-
-// refused is the answer to a probe, if nobody listens there.
-func (s *Sim) refused(it *item) {
-	l, i := it.link, it.end
 	e, n, peer := &l.ends[i], l.nodes[i], l.nodes[1-i]
-	if e.up || !e.eof || e.refused || e.proven || e.knownBoot != it.boot || peer.running() || !l.open() || !n.awake() {
+	if !e.eof || e.proven || !n.awake() {
 		return
 	}
-	e.refused = true
-	if s.cfg.ProofMax == 0 {
-		s.prove(l, i, elector.ProofRefusedAfterEOF)
-		return
-	}
-	s.queue.push(item{at: s.now + s.upTo(s.cfg.ProofMax), handle: (*Sim).proofDue, link: l, end: i, boot: it.boot})
-}
-
-// proofDue tells a proof that took its time. The peer may run again by now, but
-// this end has no link to the new process yet.
-func (s *Sim) proofDue(it *item) {
-	e := &it.link.ends[it.end]
-	if e.refused && !e.proven && e.knownBoot == it.boot && it.link.nodes[it.end].running() {
-		s.prove(it.link, it.end, elector.ProofRefusedAfterEOF)
-	}
+	boot, roundTrip := e.knownBoot, l.dirs[0].Delay+l.dirs[1].Delay
+	s.queue.at(s.now+roundTrip, func() {
+		known := e.refused || e.proven || e.knownBoot != boot
+		if e.up || !e.eof || known || peer.running() || !l.open() || !n.awake() {
+			return
+		}
+		e.refused = true
+		prove := func() {
+			if e.refused && !e.proven && e.knownBoot == boot && n.running() {
+				s.prove(l, i, elector.ProofRefusedAfterEOF)
+			}
+		}
+		if s.cfg.ProofMax == 0 {
+			prove()
+			return
+		}
+		s.queue.at(s.now+s.upTo(s.cfg.ProofMax), prove)
+	})
 }
 
 func (s *Sim) prove(l *link, i int, p elector.Proof) {
@@ -171,8 +153,7 @@ func (s *Sim) prove(l *link, i int, p elector.Proof) {
 
 // dial makes a connection. The accepting end has it at once, the other when the
 // handshake's answer arrives.
-func (s *Sim) dial(it *item) {
-	l := it.link
+func (s *Sim) dial(l *link) {
 	if !l.connectable() {
 		l.dialing = false
 		return
@@ -183,17 +164,14 @@ func (s *Sim) dial(it *item) {
 	dialer := int(s.network.Uint64N(2))
 	d := &l.dirs[dialer]
 	d.last = max(s.now+d.Delay, d.last)
-	s.queue.push(item{at: d.last, handle: (*Sim).dialed, link: l, end: dialer, epoch: l.epoch})
+	s.queue.at(d.last, func() {
+		l.dialing = false
+		if !d.cut && l.nodes[dialer].awake() && l.ends[1-dialer].up {
+			s.connected(l, dialer)
+		}
+		s.refresh(l)
+	})
 	s.connected(l, 1-dialer)
-	s.refresh(l)
-}
-
-func (s *Sim) dialed(it *item) {
-	l, i := it.link, it.end
-	l.dialing = false
-	if !l.dirs[i].cut && l.nodes[i].awake() && l.ends[1-i].up {
-		s.connected(l, i)
-	}
 	s.refresh(l)
 }
 
@@ -212,7 +190,8 @@ func (s *Sim) connected(l *link, i int) {
 	}
 	e.up, e.eof, e.silent = true, false, false
 	if e.knownBoot != peer.boots {
-		e.knownBoot, e.knownIdentity, e.refused, e.proven = peer.boots, peer.disk.identity, false, false
+		e.knownBoot, e.knownIdentity = peer.boots, peer.disk.identity
+		e.refused, e.proven = false, false
 	}
 	s.observe(&Event{Kind: EventLinkUp, Node: n.id, Peer: peer.id})
 	s.hear(n, elector.LinkUp{Peer: peer.id})

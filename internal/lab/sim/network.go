@@ -9,23 +9,16 @@ import (
 
 // pair returns the link between two nodes and the index of the second.
 func (s *Sim) pair(do string, from, to elector.NodeID) (*link, int, error) {
-	a, err := s.find(from)
-	if err != nil {
-		return nil, 0, fmt.Errorf("%s %s->%s: %w", do, from, to, err)
+	a, b := s.byName[from], s.byName[to]
+	if a == nil || b == nil || a == b {
+		return nil, 0, fmt.Errorf("%s %s->%s: these are not two nodes", do, from, to)
 	}
-	b, err := s.find(to)
-	if err != nil {
-		return nil, 0, fmt.Errorf("%s %s->%s: %w", do, from, to, err)
-	}
-	if a == b {
-		return nil, 0, fmt.Errorf("%s %s->%s: a node has no link to itself", do, from, to)
-	}
-	l := a.links[b.index]
+	l := a.link(b)
 	return l, l.side(b), nil
 }
 
-// Cut makes one direction silent: packets vanish, those under way too. Cutting
-// what is cut changes nothing.
+// Cut makes one direction silent: packets vanish, those under way too (see transmit
+// and armReadDeadline). Cutting what is cut changes nothing.
 func (s *Sim) Cut(from, to elector.NodeID) error {
 	l, i, err := s.pair("cut", from, to)
 	if err == nil {
@@ -65,26 +58,6 @@ func (s *Sim) HealAll() {
 	}
 }
 
-// Isolate cuts all links of a node, both ways.
-func (s *Sim) Isolate(id elector.NodeID) error { return s.setNode("isolate", id, true) }
-
-// HealNode ends the cuts of all links of a node.
-func (s *Sim) HealNode(id elector.NodeID) error { return s.setNode("heal", id, false) }
-
-func (s *Sim) setNode(do string, id elector.NodeID, cut bool) error {
-	n, err := s.find(id)
-	if err != nil {
-		return fmt.Errorf("%s: %w", do, err)
-	}
-	for _, l := range n.links {
-		if l != nil {
-			s.setCut(l, 0, cut)
-			s.setCut(l, 1, cut)
-		}
-	}
-	return nil
-}
-
 // Partition cuts every link between nodes that are not in the same group, and
 // heals the others. Nodes in no group are alone.
 func (s *Sim) Partition(groups ...[]elector.NodeID) error {
@@ -94,9 +67,9 @@ func (s *Sim) Partition(groups ...[]elector.NodeID) error {
 	}
 	for g, ids := range groups {
 		for _, id := range ids {
-			n, err := s.find(id)
+			n, err := s.find("partition", id)
 			if err != nil {
-				return fmt.Errorf("partition: %w", err)
+				return err
 			}
 			of[n.index] = g
 		}
@@ -132,8 +105,8 @@ func (s *Sim) SetFaults(from, to elector.NodeID, f Faults) error {
 	if err != nil {
 		return err
 	}
-	if err := f.Validate(); err != nil {
-		return fmt.Errorf("faults %s->%s: %w", from, to, err)
+	if err := f.validate(); err != nil {
+		return fmt.Errorf("%s->%s: %w", from, to, err)
 	}
 	l.dirs[i].Faults = f.withDefaults()
 	s.observe(&Event{Kind: EventLinkFaults, Node: from, Peer: to, Faults: l.dirs[i].Faults})
@@ -143,3 +116,72 @@ func (s *Sim) SetFaults(from, to elector.NodeID, f Faults) error {
 // SetFsync replaces the bounds of how long a write takes, for writes that begin
 // from now on.
 func (s *Sim) SetFsync(least, most time.Duration) { s.cfg.FsyncMin, s.cfg.FsyncMax = least, most }
+
+// send puts a message on the way to whom it is for, as far as connected.
+func (s *Sim) send(n *node, e *elector.Envelope) {
+	s.check(s.checker.Sent(n.id, e))
+	if s.promises != nil {
+		s.check(s.promises.sent(s.now, n.id, e))
+	}
+	for _, peer := range s.nodes {
+		if peer != n && (e.To == elector.AllMembers || e.To == peer.id) {
+			s.transmit(n, peer, &e.Message)
+		}
+	}
+}
+
+// transmit sends one message over a connection, with the faults of the way. What is
+// on a direction that is cut, when it is sent or when it arrives, is lost.
+func (s *Sim) transmit(from, to *node, m *elector.Message) {
+	l := from.link(to)
+	i := l.side(to)
+	if !l.ends[1-i].up {
+		return
+	}
+	s.observe(&Event{Kind: EventSent, Node: from.id, Peer: to.id, Message: *m})
+	d := &l.dirs[i]
+	if d.cut || s.chance(d.LossPPM) {
+		s.lost(from, to, m)
+		return
+	}
+	at, late := s.arrival(d), s.chance(d.LatePPM)
+	if late {
+		at += s.upTo(d.LateMax)
+	}
+	message, epoch, boot := *m, l.epoch, from.boots
+	arrive := func() {
+		// A late message outlives its connection, but never comes before the first
+		// from the same process.
+		connected := l.epoch == epoch && l.ends[i].up
+		known := late && to.running() && l.ends[i].knownBoot >= boot
+		if d.cut || !connected && !known {
+			s.lost(from, to, &message)
+			return
+		}
+		s.deliver(to, from.id, &message)
+	}
+	s.queue.at(at, arrive)
+	if s.chance(d.DuplicatePPM) {
+		s.queue.at(at+s.upTo(d.ExtraMax), arrive)
+	}
+}
+
+// arrival is when a message that is sent now arrives: after those before it,
+// unless it is overtaken.
+func (s *Sim) arrival(d *direction) time.Duration {
+	at := s.now + d.Delay + s.upTo(d.Jitter)
+	if s.chance(d.ReorderPPM) {
+		return at + s.upTo(d.ExtraMax)
+	}
+	d.last = max(at, d.last)
+	return d.last
+}
+
+func (s *Sim) lost(from, to *node, m *elector.Message) {
+	s.observe(&Event{Kind: EventLost, Node: from.id, Peer: to.id, Message: *m})
+}
+
+func (s *Sim) deliver(n *node, from elector.NodeID, m *elector.Message) {
+	s.observe(&Event{Kind: EventDelivered, Node: n.id, Peer: from, Message: *m})
+	s.hear(n, elector.Received{From: from, Message: *m})
+}

@@ -14,7 +14,7 @@ type node struct {
 	id      elector.NodeID
 	index   int
 	entropy *rand.Rand
-	links   []*link // by the index of the peer; nil at its own
+	links   []*link // one to every other node, in their order
 	disk    disk
 	boots   int // numbers this node's processes, over all its disks
 
@@ -43,24 +43,18 @@ type disk struct {
 	writing  int        // how many of them the write under way covers
 }
 
+// link is the link to another node.
+func (n *node) link(to *node) *link {
+	if to.index > n.index {
+		return n.links[to.index-1]
+	}
+	return n.links[to.index]
+}
+
 func (n *node) running() bool { return n.machine != nil }
 
 // awake reports whether the process can do anything.
 func (n *node) awake() bool { return n.running() && !n.paused }
-
-// boot starts a process on the node's disk.
-func (s *Sim) boot(n *node) {
-	s.endProcessWork(n)                   // a data directory has one process at a time
-	n.machine, _ = elector.New(n.Elector) // was validated by New
-	n.boots++
-	zero := elector.Time(time.Second) + elector.Time(s.network.Uint64N(uint64(1000*time.Hour)))
-	n.clock = clock{boot: s.now, zero: zero, ppm: n.ClockRatePPM}
-	n.wakeQueued = forever
-	s.check(s.checker.Booted(n.id, n.disk.term))
-	s.observe(&Event{Kind: EventStarted, Node: n.id, Term: n.disk.term})
-	s.step(n, elector.Start{Term: n.disk.term})
-	s.refreshAll(n)
-}
 
 // hear hands an input to a process: at once, or when it resumes.
 func (s *Sim) hear(n *node, in elector.Input) {
@@ -71,59 +65,55 @@ func (s *Sim) hear(n *node, in elector.Input) {
 	s.step(n, in)
 }
 
+// maxSpins is how many steps in a row may leave something due. A random wait of
+// zero is due at once; a machine that goes on and on would stop the time.
+const maxSpins = 100
+
 // step lets the machine of an awake process act on an input, and carries out
 // its effects in their order.
 func (s *Sim) step(n *node, in elector.Input) {
-	s.stats.Steps++
 	if s.promises != nil {
 		s.promises.hears(s.now, n.id, in, s.promise(n))
 	}
-	moment := elector.Moment{Now: n.clock.at(s.now), Entropy: n.entropy.Uint64()}
-	eff := n.machine.Step(moment, in)
+	now := n.clock.at(s.now)
+	eff := n.machine.Step(now, n.entropy.Uint64(), in)
 	if eff.Persist != 0 {
 		s.persist(n, eff.Persist)
 	}
-	for i := range eff.Transitions {
-		s.tell(n, eff.Transitions[i])
+	for _, t := range eff.Transitions {
+		s.observe(&Event{Kind: EventTransition, Node: n.id, Transition: t})
+		s.check(s.checker.Transition(n.id, t))
+		if t.To == elector.Leader && s.promises != nil {
+			s.check(s.promises.elected(n.id, t.Term))
+		}
 	}
-	if eff.Anomaly.Kind != elector.AnomalyNone {
-		s.stats.Anomalies++
+	if eff.Anomaly != (elector.Anomaly{}) {
 		s.observe(&Event{Kind: EventAnomaly, Node: n.id, Peer: eff.Anomaly.Peer, Anomaly: eff.Anomaly})
 	}
 	for i := range eff.Messages {
 		s.send(n, &eff.Messages[i])
 	}
 	s.noteLease(n)
-	s.checkSpin(n, moment.Now, eff.Wake)
-	s.rearm(n, eff.Wake)
-	s.obeyAnomaly(n, eff.Anomaly)
-	s.tendWork(n, eff.StopWork)
-	if n.leaving && n.machine.State().Role == elector.Dormant {
-		s.queue.push(item{at: s.now, handle: (*Sim).departed, node: n, boot: n.boots})
-	}
-}
-
-func (s *Sim) tell(n *node, t elector.Transition) {
-	s.stats.Transitions++
-	s.observe(&Event{Kind: EventTransition, Node: n.id, Transition: t})
-	s.check(s.checker.Transition(n.id, t))
-	if t.To == elector.Leader && s.promises != nil {
-		s.check(s.promises.elected(n.id, t.Term))
-	}
-}
-
-// maxSpins is how many steps in a row may leave something due. A random wait of
-// zero is due at once; a machine that goes on and on would stop the time.
-const maxSpins = 100
-
-func (s *Sim) checkSpin(n *node, now, wake elector.Time) {
-	n.spins++
-	if wake > now {
+	if n.spins++; eff.Wake > now {
 		n.spins = 0
 	}
 	if n.spins > maxSpins {
-		s.check(violation("wedge", "%s asks for a tick at %s, where its clock is at %s already, %d times in a row",
-			n.id, wake, now, n.spins))
+		s.check(violation("wedge", "%s asks for a tick at %s, where its clock is at %s already, "+
+			"%d times in a row", n.id, eff.Wake, now, n.spins))
+	}
+	s.rearm(n, eff.Wake)
+	peer := s.byName[eff.Anomaly.Peer]
+	if eff.Anomaly.Kind == elector.AnomalyAbsurdTerm && peer != nil && peer != n {
+		s.reset(n.link(peer)) // as the machine expects of its driver
+	}
+	s.tendWork(n, eff.StopWork)
+	if n.leaving && n.machine.State().Role == elector.Dormant {
+		boot := n.boots
+		s.queue.at(s.now, func() {
+			if n.boots == boot {
+				s.leave(n)
+			}
+		})
 	}
 }
 
@@ -143,27 +133,28 @@ func (s *Sim) noteLease(n *node) {
 	}
 }
 
-// rearm queues the tick that the machine asked for.
+// rearm queues the tick that the machine asked for, unless an earlier one is queued
+// already: that one will look again.
 func (s *Sim) rearm(n *node, wake elector.Time) {
-	n.wake = max(n.clock.when(wake), s.now)
-	if n.wake < n.wakeQueued {
-		n.wakeQueued = n.wake
-		s.queue.push(item{at: n.wake, handle: (*Sim).tick, node: n, boot: n.boots})
+	if n.wake = max(n.clock.when(wake), s.now); n.wake < n.wakeQueued {
+		s.queueTick(n)
 	}
 }
 
-func (s *Sim) tick(it *item) {
-	n := it.node
-	if n.boots != it.boot || !n.awake() || it.at != n.wakeQueued {
-		return
-	}
-	n.wakeQueued = forever
-	if n.wake <= s.now {
+func (s *Sim) queueTick(n *node) {
+	at, boot := n.wake, n.boots
+	n.wakeQueued = at
+	s.queue.at(at, func() {
+		if n.boots != boot || !n.awake() || at != n.wakeQueued {
+			return
+		}
+		if n.wake > s.now {
+			s.queueTick(n) // it moved to later
+			return
+		}
+		n.wakeQueued = forever
 		s.step(n, elector.Tick{})
-		return
-	}
-	n.wakeQueued = n.wake
-	s.queue.push(item{at: n.wake, handle: (*Sim).tick, node: n, boot: n.boots})
+	})
 }
 
 // persist asks for a term to be written. What is asked for while a write runs is
@@ -175,39 +166,28 @@ func (s *Sim) persist(n *node, term lsn.Term) {
 	}
 }
 
-// write begins to write all that was asked for.
+// write begins to write all that was asked for. It ends for a paused process too,
+// which hears of it when it resumes.
 func (s *Sim) write(n *node) {
-	d := &n.disk
+	d, boot := &n.disk, n.boots
 	d.writing = len(d.unsynced)
+	term := d.unsynced[d.writing-1]
 	took := s.cfg.FsyncMin + s.upTo(s.cfg.FsyncMax-s.cfg.FsyncMin)
-	s.queue.push(item{at: s.now + took, handle: (*Sim).persisted, node: n, boot: n.boots, term: d.unsynced[d.writing-1]})
-}
-
-// persisted ends a write. It ends for a paused process too, which hears of it
-// when it resumes.
-func (s *Sim) persisted(it *item) {
-	n := it.node
-	if n.boots != it.boot || !n.running() {
-		return
-	}
-	n.disk.unsynced = n.disk.unsynced[n.disk.writing:]
-	n.disk.writing = 0
-	if len(n.disk.unsynced) > 0 {
-		s.write(n)
-	}
-	s.durable(n, it.term)
-	s.hear(n, elector.Persisted{Term: it.term})
+	s.queue.at(s.now+took, func() {
+		if n.boots != boot || !n.running() {
+			return
+		}
+		d.unsynced, d.writing = d.unsynced[d.writing:], 0
+		if len(d.unsynced) > 0 {
+			s.write(n)
+		}
+		s.durable(n, term)
+		s.hear(n, elector.Persisted{Term: term})
+	})
 }
 
 func (s *Sim) durable(n *node, term lsn.Term) {
 	s.check(s.checker.Durable(n.id, term))
 	n.disk.term = term
 	s.observe(&Event{Kind: EventDurable, Node: n.id, Term: term})
-}
-
-// obeyAnomaly does what the machine expects of its driver.
-func (s *Sim) obeyAnomaly(n *node, a elector.Anomaly) {
-	if peer, ok := s.byName[a.Peer]; ok && peer != n && a.Kind == elector.AnomalyAbsurdTerm {
-		s.reset(n.links[peer.index])
-	}
 }

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/lsn"
@@ -25,24 +26,21 @@ type Crash struct {
 }
 
 // find returns the node of that name.
-func (s *Sim) find(id elector.NodeID) (*node, error) {
+func (s *Sim) find(do string, id elector.NodeID) (*node, error) {
 	n, ok := s.byName[id]
 	if !ok {
-		return nil, fmt.Errorf("no node is named %q", id)
+		return nil, fmt.Errorf("%s: no node is named %q", do, id)
 	}
 	return n, nil
 }
 
 // process returns a node that runs (or does not), as do needs it.
 func (s *Sim) process(do string, id elector.NodeID, running bool) (*node, error) {
-	n, err := s.find(id)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", do, err)
+	n, err := s.find(do, id)
+	if err == nil && n.running() != running {
+		err = fmt.Errorf("%s %s: running is %t, but must be %t", do, id, n.running(), running)
 	}
-	if n.running() != running {
-		return nil, fmt.Errorf("%s %s: running is %t, but must be %t", do, id, n.running(), running)
-	}
-	return n, nil
+	return n, err
 }
 
 // Crash kills a running process: memory is lost, the disk stays. It returns an
@@ -81,9 +79,6 @@ func (s *Sim) vanish(n *node, why elector.Evidence, silent bool) {
 	n.lease, n.leaseUntil = elector.Lease{}, longAgo
 	s.checker.Gone(n.id)
 	for _, l := range n.links {
-		if l == nil {
-			continue
-		}
 		i := l.side(n)
 		if l.ends[i].up && !silent {
 			s.sendClose(l, 1-i, why)
@@ -99,12 +94,23 @@ func (s *Sim) Restart(id elector.NodeID) error {
 	if err != nil {
 		return err
 	}
-	s.boot(n)
+	s.endProcessWork(n)                   // a data directory has one process at a time
+	n.machine, _ = elector.New(n.Elector) // was validated by New
+	n.boots++
+	zero := elector.Time(time.Second) + elector.Time(s.network.Uint64N(uint64(1000*time.Hour)))
+	n.clock = clock{boot: s.now, zero: zero, ppm: n.ClockRatePPM}
+	n.wakeQueued = forever
+	s.check(s.checker.Booted(n.id, n.disk.term))
+	s.observe(&Event{Kind: EventStarted, Node: n.id, Term: n.disk.term})
+	s.step(n, elector.Start{Term: n.disk.term})
+	for _, l := range n.links {
+		s.refresh(l)
+	}
 	return s.err
 }
 
-// Wipe loses the disk of a node that does not run: term and identity. What the node did before may then happen again; I1 is not
-// guaranteed with it.
+// Wipe loses the disk of a node that does not run: term and identity. What the node
+// did before may then happen again; I1 is not guaranteed with it.
 func (s *Sim) Wipe(id elector.NodeID) error {
 	n, err := s.process("wipe", id, false)
 	if err != nil {
@@ -125,7 +131,9 @@ func (s *Sim) Pause(id elector.NodeID) error {
 	}
 	n.paused = true
 	s.observe(&Event{Kind: EventPaused, Node: id})
-	s.refreshAll(n)
+	for _, l := range n.links {
+		s.refresh(l)
+	}
 	return nil
 }
 
@@ -141,38 +149,31 @@ func (s *Sim) Resume(id elector.NodeID) error {
 	}
 	n.paused, n.wakeQueued = false, forever
 	s.observe(&Event{Kind: EventResumed, Node: id})
-	s.catchUp(n)
-	for _, l := range n.links {
-		if l != nil {
-			s.probe(l, l.side(n))
-			l.ends[l.side(n)].silent = false // its read deadlines begin anew
-			s.refresh(l)
-		}
-	}
-	return s.err
-}
-
-func (s *Sim) catchUp(n *node) {
-	clockFirst := s.chance(million / 2)
+	clockFirst, waiting := s.chance(million/2), n.backlog
+	n.backlog = nil
 	if clockFirst {
 		s.step(n, elector.Tick{})
 	}
-	waiting := n.backlog
-	n.backlog = nil
 	for _, in := range waiting {
 		s.step(n, in)
 	}
 	if !clockFirst {
 		s.step(n, elector.Tick{})
 	}
+	for _, l := range n.links {
+		s.probe(l, l.side(n))
+		l.ends[l.side(n)].silent = false // its read deadlines begin anew
+		s.refresh(l)
+	}
+	return s.err
 }
 
 // Issue lets the application at a node issue the next LSN, as it may while the
 // node's lease is valid; ok is false if it is not.
 func (s *Sim) Issue(id elector.NodeID) (issued lsn.LSN, ok bool, err error) {
-	n, err := s.find(id)
+	n, err := s.find("issue", id)
 	if err != nil {
-		return lsn.LSN{}, false, fmt.Errorf("issue: %w", err)
+		return lsn.LSN{}, false, err
 	}
 	if !n.awake() || s.now >= n.leaseUntil {
 		return lsn.LSN{}, false, nil
@@ -187,9 +188,9 @@ func (s *Sim) Issue(id elector.NodeID) (issued lsn.LSN, ok bool, err error) {
 // Inject delivers a message that no node sent, whoever it says it is from. What
 // is paused or does not run hears nothing.
 func (s *Sim) Inject(from, to elector.NodeID, m elector.Message) error {
-	n, err := s.find(to)
+	n, err := s.find("inject", to)
 	if err != nil {
-		return fmt.Errorf("inject: %w", err)
+		return err
 	}
 	if n.awake() {
 		s.deliver(n, from, &m)

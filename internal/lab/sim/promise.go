@@ -45,7 +45,8 @@ type pledge struct {
 func newPromises(cfg elector.Config) *promises {
 	p := &promises{quorum: cfg.QuorumSize(), voters: map[elector.NodeID]*voter{}}
 	for _, id := range cfg.Voters {
-		v := &voter{id: id, given: map[elector.NodeID]time.Duration{}, voted: map[elector.NodeID]lsn.Term{}}
+		v := &voter{id: id}
+		v.given, v.voted = map[elector.NodeID]time.Duration{}, map[elector.NodeID]lsn.Term{}
 		p.voters[id] = v
 		p.order = append(p.order, v)
 	}
@@ -54,7 +55,9 @@ func newPromises(cfg elector.Config) *promises {
 
 // hears notes an input to a voter; until is the end of the promise that it would
 // make now.
-func (p *promises) hears(now time.Duration, id elector.NodeID, in elector.Input, until time.Duration) {
+func (p *promises) hears(
+	now time.Duration, id elector.NodeID, in elector.Input, until time.Duration,
+) {
 	v := p.voters[id]
 	if v == nil {
 		return
@@ -69,7 +72,9 @@ func (p *promises) hears(now time.Duration, id elector.NodeID, in elector.Input,
 	}
 }
 
-func (v *voter) receives(now time.Duration, from elector.NodeID, m *elector.Message, until time.Duration) {
+func (v *voter) receives(
+	now time.Duration, from elector.NodeID, m *elector.Message, until time.Duration,
+) {
 	switch m.Kind {
 	case elector.LeadershipCession:
 		if v.bound.to == from && v.bound.term <= m.Term {
@@ -108,7 +113,9 @@ func (p *promises) sent(now time.Duration, id elector.NodeID, e *elector.Envelop
 
 // promises counts a yes: its promise runs from when the question was heard. A
 // question may have been heard twice, and answered only the second time.
-func (v *voter) promises(now time.Duration, to elector.NodeID, asked elector.Kind, m *elector.Message) *Violation {
+func (v *voter) promises(
+	now time.Duration, to elector.NodeID, asked elector.Kind, m *elector.Message,
+) *Violation {
 	var broken pledge
 	for _, h := range v.heard {
 		if h.from != to || h.kind != asked || h.sentAt != m.SentAt {
@@ -123,7 +130,8 @@ func (v *voter) promises(now time.Duration, to elector.NodeID, asked elector.Kin
 		return nil
 	}
 	if broken != (pledge{}) {
-		return violation("promise", "%s voted for %s in term %d, but was bound to %s of term %d until %s, and it is %s",
+		return violation("promise", "%s voted for %s in term %d, "+
+			"but was bound to %s of term %d until %s, and it is %s",
 			v.id, to, m.Term, broken.to, broken.term, broken.until, now)
 	}
 	return nil
@@ -140,7 +148,8 @@ func (p *promises) backs(now time.Duration, id elector.NodeID, until time.Durati
 	if until <= now || backing >= p.quorum {
 		return nil
 	}
-	return violation("lease", "%s has a lease until %s, but the promises of only %d voters last as long, not %d",
+	return violation("lease", "%s has a lease until %s, "+
+		"but the promises of only %d voters last as long, not %d",
 		id, until, backing, p.quorum)
 }
 
@@ -158,9 +167,10 @@ func (p *promises) elected(id elector.NodeID, term lsn.Term) *Violation {
 	return violation("votes", "%s leads in term %d with %d votes of %d", id, term, votes, p.quorum)
 }
 
-// promise is the end of a promise that a node makes now, by the definition in
-// docs/protocol.md: lease x (1 + drift) on its own clock.
+// promise is the end of a promise that a node makes now, by the definition of
+// §6.1: lease x (1 + drift) on its own clock.
 func (s *Sim) promise(n *node) time.Duration {
 	t := n.Elector.Timing
-	return n.clock.when(n.clock.at(s.now).Add(t.Lease + time.Duration(mulDiv(int64(t.Lease), t.ClockDriftPPM, million))))
+	drift := time.Duration(mulDiv(int64(t.Lease), t.ClockDriftPPM, million))
+	return n.clock.when(n.clock.at(s.now).Add(t.Lease + drift))
 }

@@ -1,111 +1,50 @@
 package sim
 
 import (
+	"container/heap"
 	"time"
-
-	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/lsn"
 )
 
-// item is something that will happen: what handle does, at a simulated time.
-// Which of the other fields mean something depends on handle.
+// item is something that will happen at a simulated time.
 type item struct {
-	at     time.Duration
-	seq    uint64 // order of insertion: breaks ties
-	handle func(*Sim, *item)
-
-	node     *node
-	link     *link
-	end      int    // of link: where it happens
-	epoch    uint64 // of link, when it was sent
-	boot     int    // of node, or of the sender
-	late     bool   // outlives its connection
-	term     lsn.Term
-	evidence elector.Evidence
-	message  elector.Message
-	action   Action
+	at  time.Duration
+	seq uint64 // order of insertion: breaks ties
+	do  func()
 }
 
-func (it *item) before(o *item) bool {
-	return it.at < o.at || it.at == o.at && it.seq < o.seq
-}
-
-// queue is a binary heap of items ordered by (at, seq). Items are used again:
-// it allocates no more than the most that were ever queued at once.
+// queue holds what will happen, in the order of (at, seq).
 type queue struct {
-	heap []*item
-	free []*item
-	seq  uint64
+	items []item // a heap
+	seq   uint64
 }
 
-// push queues a copy of it.
-func (q *queue) push(it item) {
-	p := q.blank()
-	*p = it
+func (q *queue) Len() int      { return len(q.items) }
+func (q *queue) Swap(i, j int) { q.items[i], q.items[j] = q.items[j], q.items[i] }
+func (q *queue) Push(it any)   { q.items = append(q.items, it.(item)) }
+
+func (q *queue) Less(i, j int) bool {
+	a, b := &q.items[i], &q.items[j]
+	return a.at < b.at || a.at == b.at && a.seq < b.seq
+}
+
+func (q *queue) Pop() any {
+	last := len(q.items) - 1
+	it := q.items[last]
+	q.items[last] = item{}
+	q.items = q.items[:last]
+	return it
+}
+
+// at queues what happens at time t, after all that is queued for the same time.
+func (q *queue) at(t time.Duration, do func()) {
 	q.seq++
-	p.seq = q.seq
-	q.heap = append(q.heap, p)
-	q.up(len(q.heap) - 1)
+	heap.Push(q, item{t, q.seq, do})
 }
 
-func (q *queue) blank() *item {
-	n := len(q.free)
-	if n == 0 {
-		return new(item)
+// next removes and returns what happens next, if that is not after limit.
+func (q *queue) next(limit time.Duration) (it item, ok bool) {
+	if len(q.items) == 0 || q.items[0].at > limit {
+		return item{}, false
 	}
-	p := q.free[n-1]
-	q.free = q.free[:n-1]
-	return p
-}
-
-// peek is the next item, nil if there is none.
-func (q *queue) peek() *item {
-	if len(q.heap) == 0 {
-		return nil
-	}
-	return q.heap[0]
-}
-
-// pop removes the next item; the caller gives it back with recycle.
-func (q *queue) pop() *item {
-	top := q.heap[0]
-	last := len(q.heap) - 1
-	q.heap[0] = q.heap[last]
-	q.heap[last] = nil
-	q.heap = q.heap[:last]
-	q.down(0)
-	return top
-}
-
-func (q *queue) recycle(it *item) {
-	*it = item{}
-	q.free = append(q.free, it)
-}
-
-func (q *queue) up(i int) {
-	for i > 0 {
-		parent := (i - 1) / 2
-		if !q.heap[i].before(q.heap[parent]) {
-			return
-		}
-		q.heap[i], q.heap[parent] = q.heap[parent], q.heap[i]
-		i = parent
-	}
-}
-
-func (q *queue) down(i int) {
-	for {
-		child := 2*i + 1
-		if child >= len(q.heap) {
-			return
-		}
-		if child+1 < len(q.heap) && q.heap[child+1].before(q.heap[child]) {
-			child++
-		}
-		if !q.heap[child].before(q.heap[i]) {
-			return
-		}
-		q.heap[i], q.heap[child] = q.heap[child], q.heap[i]
-		i = child
-	}
+	return heap.Pop(q).(item), true
 }

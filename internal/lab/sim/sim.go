@@ -20,17 +20,8 @@ type Sim struct {
 	network  *rand.Rand // what the network and the disks do
 	checker  *Checker
 	promises *promises // nil if leases are not checked
-	trace    trace
-	stats    Stats
+	trace    []Event   // the last TraceLines events, and some before them
 	err      error
-}
-
-// Stats counts what happened since time 0.
-type Stats struct {
-	Sent, Delivered, Lost uint64 // messages, one per receiver
-	Steps                 uint64 // of machines
-	Transitions           uint64
-	Anomalies             uint64
 }
 
 // Action is something that a schedule does to the cluster.
@@ -41,19 +32,17 @@ type Action func(*Sim) error
 // wrong with cfg, or the violation that the election before time 0 met.
 func New(cfg Config) (*Sim, error) {
 	cfg = cfg.withDefaults()
-	if err := cfg.Validate(); err != nil {
+	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("simulator config: %w", err)
 	}
 	s := &Sim{
 		cfg:     cfg,
 		byName:  map[elector.NodeID]*node{},
 		network: rand.New(rand.NewPCG(cfg.Seed, 0)),
-		trace:   trace{ring: make([]Event, cfg.TraceLines)},
 	}
 	if err := s.addNodes(); err != nil {
 		return nil, err
 	}
-	s.addLinks()
 	s.checker = NewChecker(s.checks())
 	if !s.checks().NoLeases {
 		s.promises = newPromises(cfg.Nodes[0].Elector)
@@ -63,12 +52,13 @@ func New(cfg Config) (*Sim, error) {
 	}
 	for _, n := range s.nodes {
 		if !n.Absent {
-			s.startAt(n, 0)
+			s.At(0, func(s *Sim) error { return s.Restart(n.id) })
 		}
 	}
 	return s, nil
 }
 
+// addNodes makes the nodes and the full mesh of links between them.
 func (s *Sim) addNodes() error {
 	for i, nc := range s.cfg.Nodes {
 		if _, err := elector.New(nc.Elector); err != nil {
@@ -77,25 +67,22 @@ func (s *Sim) addNodes() error {
 		n := &node{
 			NodeConfig: nc, id: nc.Elector.Self, index: i, wakeQueued: forever, leaseUntil: longAgo,
 			entropy: rand.New(rand.NewPCG(s.cfg.Seed, uint64(i)+1)),
-			links:   make([]*link, len(s.cfg.Nodes)), disk: disk{term: nc.Term}, work: work{over: longAgo},
+			disk:    disk{term: nc.Term}, work: work{over: longAgo},
 		}
 		s.nodes = append(s.nodes, n)
 		s.byName[n.id] = n
 	}
-	return nil
-}
-
-func (s *Sim) addLinks() {
 	for i, a := range s.nodes {
 		for _, b := range s.nodes[i+1:] {
 			l := &link{nodes: [2]*node{a, b}}
 			for i := range l.dirs {
 				l.dirs[i] = direction{Faults: s.cfg.Network, last: longAgo}
 			}
-			a.links[b.index], b.links[a.index] = l, l
+			a.links, b.links = append(a.links, l), append(b.links, l)
 			s.links = append(s.links, l)
 		}
 	}
+	return nil
 }
 
 // checks is what may be asked of machines so configured: where a safety feature
@@ -109,57 +96,33 @@ func (s *Sim) checks() Checks {
 	return c
 }
 
-func (s *Sim) startAt(n *node, t time.Duration) {
-	s.at(t, func(s *Sim) error { return s.Restart(n.id) })
-}
-
 // Now is the simulated time.
 func (s *Sim) Now() time.Duration { return s.now }
-
-// Stats returns what was counted since time 0.
-func (s *Sim) Stats() Stats { return s.stats }
 
 // Err returns the first violation or failed action, nil if there was none.
 func (s *Sim) Err() error { return s.err }
 
 // At lets an action happen at a simulated time: now, if t is in the past. Actions
 // of the same time happen in the order of the calls.
-func (s *Sim) At(t time.Duration, do Action) { s.at(max(t, s.now), do) }
-
-func (s *Sim) at(t time.Duration, do Action) {
-	s.queue.push(item{at: t, handle: (*Sim).act, action: do})
-}
-
-func (s *Sim) act(it *item) {
-	if err := it.action(s); err != nil && s.err == nil {
-		s.err = fmt.Errorf("seed %d, action at %s: %w", s.cfg.Seed, s.now, err)
-	}
-}
-
-// Step lets the next thing happen. It returns false if nothing ever will, or
-// the run is over by Err.
-func (s *Sim) Step() bool {
-	next := s.queue.peek()
-	if next == nil || s.err != nil {
-		return false
-	}
-	s.queue.pop()
-	s.now = next.at
-	next.handle(s, next)
-	s.queue.recycle(next)
-	return s.err == nil
+func (s *Sim) At(t time.Duration, do Action) {
+	s.queue.at(max(t, s.now), func() {
+		if err := do(s); err != nil && s.err == nil {
+			s.err = fmt.Errorf("seed %d, action at %s: %w", s.cfg.Seed, s.now, err)
+		}
+	})
 }
 
 // RunUntil lets everything happen that happens up to time t, and leaves the
 // clock at t. It returns Err.
 func (s *Sim) RunUntil(t time.Duration) error {
 	for s.err == nil {
-		next := s.queue.peek()
-		if next == nil || next.at > t {
+		it, ok := s.queue.next(t)
+		if !ok {
 			s.now = max(s.now, t)
 			break
 		}
-		s.Step()
+		s.now = it.at
+		it.do()
 	}
 	return s.err
 }
@@ -170,7 +133,9 @@ func (s *Sim) RunFor(d time.Duration) error { return s.RunUntil(s.now + d) }
 // observe tells the trace and the observer of an event.
 func (s *Sim) observe(e *Event) {
 	e.At = s.now
-	s.trace.add(e)
+	if s.trace = append(s.trace, *e); len(s.trace) >= 2*s.cfg.TraceLines {
+		s.trace = s.trace[:copy(s.trace, s.lastEvents())]
+	}
 	if s.cfg.Observer != nil {
 		s.cfg.Observer(e)
 	}
@@ -181,9 +146,14 @@ func (s *Sim) check(v *Violation) {
 	if v == nil || s.err != nil {
 		return
 	}
-	v.Seed, v.At, v.Trace = s.cfg.Seed, s.now, s.trace.lines()
+	v.Seed, v.At = s.cfg.Seed, s.now
+	for i := range s.lastEvents() {
+		v.Trace = append(v.Trace, s.lastEvents()[i].String())
+	}
 	s.err = v
 }
+
+func (s *Sim) lastEvents() []Event { return s.trace[max(0, len(s.trace)-s.cfg.TraceLines):] }
 
 // upTo draws a duration from [0, limit].
 func (s *Sim) upTo(limit time.Duration) time.Duration {

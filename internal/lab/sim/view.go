@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
@@ -22,9 +21,9 @@ type View struct {
 
 // View returns how a node stands now.
 func (s *Sim) View(id elector.NodeID) (View, error) {
-	n, err := s.find(id)
+	n, err := s.find("view", id)
 	if err != nil {
-		return View{}, fmt.Errorf("view: %w", err)
+		return View{}, err
 	}
 	v := View{Node: id, Running: n.running(), Paused: n.paused, Durable: n.disk.term}
 	if n.running() {
@@ -42,31 +41,21 @@ func (s *Sim) leads(n *node) bool { return n.running() && s.now < n.leaseUntil }
 // does.
 func (s *Sim) Leader() (id elector.NodeID, ok bool) {
 	for _, n := range s.nodes {
-		if s.leads(n) && s.followers(n) >= n.Elector.QuorumSize() {
+		followers := 0
+		for _, v := range s.nodes {
+			if !v.running() || v.Elector.Observer() {
+				continue
+			}
+			st := v.machine.State()
+			if v == n || st.Role != elector.Leader && st.Follower.Leader == n.id {
+				followers++
+			}
+		}
+		if s.leads(n) && followers >= n.Elector.QuorumSize() {
 			return n.id, true
 		}
 	}
 	return "", false
-}
-
-// followers counts the voters that follow n, itself included.
-func (s *Sim) followers(n *node) int {
-	count := 0
-	for _, v := range s.nodes {
-		if v.running() && !v.Elector.Observer() && s.leaderOf(v) == n.id {
-			count++
-		}
-	}
-	return count
-}
-
-// leaderOf is the leader that a node is or follows, "" for none.
-func (s *Sim) leaderOf(n *node) elector.NodeID {
-	st := n.machine.State()
-	if st.Role == elector.Leader {
-		return n.id
-	}
-	return st.Follower.Leader
 }
 
 // Nodes returns the names of all nodes in the order of Config.Nodes.

@@ -35,34 +35,26 @@ func (s *Sim) tendWork(n *node, told bool) {
 	case w.going:
 		s.workUntil(n, n.leaseUntil)
 	case n.Work.Does && s.leads(n) && w.over <= s.now && n.machine.Handover() == (elector.Handover{}):
-		s.beginWork(n)
+		w.number++
+		w.going = true
+		s.observe(&Event{Kind: EventWork, Node: n.id})
+		s.workUntil(n, n.leaseUntil)
+		s.step(n, elector.Guard{Held: true})
 	}
 }
 
-func (s *Sim) beginWork(n *node) {
-	n.work.number++
-	n.work.going = true
-	s.observe(&Event{Kind: EventWork, Node: n.id})
-	s.workUntil(n, n.leaseUntil)
-	s.step(n, elector.Guard{Held: true})
-}
-
-// endWork lets work stop in its time, and at the deadline at the latest.
+// endWork lets work stop in its time, and at the deadline at the latest. The
+// application says so, unless it is at something else by then.
 func (s *Sim) endWork(n *node, deadline time.Duration) {
 	n.work.going = false
-	stopped := s.now + n.Work.Stops
+	stopped, boot, number := s.now+n.Work.Stops, n.boots, n.work.number
 	s.workUntil(n, min(stopped, deadline))
-	s.queue.push(item{at: stopped, handle: (*Sim).workStopped, node: n, boot: n.boots, epoch: n.work.number})
-}
-
-// workStopped lets the application say so, unless it is at something else now.
-func (s *Sim) workStopped(it *item) {
-	n := it.node
-	if n.boots != it.boot || !n.running() || n.work.number != it.epoch {
-		return
-	}
-	s.observe(&Event{Kind: EventWorkStopped, Node: n.id})
-	s.hear(n, elector.Guard{})
+	s.queue.at(stopped, func() {
+		if n.boots == boot && n.running() && n.work.number == number {
+			s.observe(&Event{Kind: EventWorkStopped, Node: n.id})
+			s.hear(n, elector.Guard{})
+		}
+	})
 }
 
 // workUntil notes when the work ends, at the latest.

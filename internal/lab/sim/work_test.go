@@ -91,7 +91,7 @@ func TestWorkStopsBeforeTheSuccessorLeads(t *testing.T) {
 		},
 		"transfer to a node that is cut off then": {
 			func(s *sim.Sim) error {
-				s.At(s.Now()+100*time.Millisecond, func(s *sim.Sim) error { return s.Isolate("b") })
+				s.At(s.Now()+100*time.Millisecond, func(s *sim.Sim) error { return eachLink(s, "b", s.Cut) })
 				s.At(s.Now()+100*time.Millisecond, func(s *sim.Sim) error { return s.Reset("a", "b") })
 				return s.Transfer("a", "b")
 			},
@@ -115,7 +115,7 @@ func TestWorkThatGoesOnEndsWithTheLease(t *testing.T) {
 	for do, act := range map[string]sim.Action{
 		"stop":     func(s *sim.Sim) error { return s.Stop("a") },
 		"abrupt":   func(s *sim.Sim) error { return s.StopAbruptly("a") },
-		"isolate":  func(s *sim.Sim) error { return s.Isolate("a") },
+		"isolate":  func(s *sim.Sim) error { return eachLink(s, "a", s.Cut) },
 		"transfer": func(s *sim.Sim) error { return s.Transfer("a", "b") },
 	} {
 		t.Run(do, func(t *testing.T) {

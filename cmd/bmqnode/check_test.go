@@ -1,0 +1,104 @@
+package main_test
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// configOf writes the file of a node on ports that the system picks, with more lines.
+func configOf(t *testing.T, dir, node string, lines ...string) (path string) {
+	t.Helper()
+	text := "node: " + node + "\nvoters: [a, b, c]\ndata-dir: " + filepath.Join(dir, "data-"+node) + `
+join: [127.0.0.1:1]
+gossip-addr: 127.0.0.1:0
+mesh-addr: 127.0.0.1:0
+groups: [jobs]
+` + strings.Join(lines, "\n")
+	if !strings.Contains(text, "admin-addr:") {
+		text += "\nadmin-addr: 127.0.0.1:0"
+	}
+	path = filepath.Join(dir, node+".yaml")
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
+func TestRunCheckNamesEveryProblem(t *testing.T) {
+	t.Parallel()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer taken.Close()
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "data-file"), nil, 0o600))
+	a, b, c := configOf(t, dir, "a"), configOf(t, dir, "b"), configOf(t, dir, "c")
+	other, again := t.TempDir(), t.TempDir()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, free.Close())
+	for name, c := range map[string]struct {
+		args []string
+		want []string // one for each line
+	}{
+		"one file":    {[]string{a}, nil},
+		"with a flag": {[]string{"--config", a, "--lease", "900ms"}, nil},
+		"three files": {[]string{a, b, c}, nil},
+		"no such file": {
+			[]string{"/nowhere.yaml"}, []string{"/nowhere.yaml: no such file", "--data-dir is empty", "--node is", "--voters is"},
+		},
+		"several mistakes": {
+			[]string{configOf(t, other, "d", "lease: soon", "prio: 1", "log-level: loud")},
+			[]string{`d.yaml:8: option "lease"`, `d.yaml:9: there is no option "prio"`, "--log-level is"},
+		},
+		"settings differ": {
+			[]string{a, configOf(t, other, "b", "lease: 900ms", "cluster: wasps", "quorum: 3")},
+			[]string{
+				"--cluster is wasps, but bmqelect in " + a, "--lease is 900ms, but 1s in " + a,
+				"--quorum-rule is 3, but a majority in " + a,
+			},
+		},
+		"defaults that are spelled out": {[]string{a, configOf(t, t.TempDir(), "b", "quorum: 2", "lease: 1s")}, nil},
+		"one name twice":                {[]string{a, configOf(t, again, "a")}, []string{"--node is a, as in " + a}},
+		"a port that is taken": {
+			[]string{configOf(t, again, "b", "admin-addr: "+taken.Addr().String())},
+			[]string{"address already in use; stop the process"},
+		},
+		"one port twice": {
+			[]string{"--config", a, "--mesh-addr", free.Addr().String(), "--admin-addr", free.Addr().String()},
+			[]string{"--admin-addr: listen tcp"},
+		},
+		"an address of another machine": {
+			[]string{configOf(t, again, "c", "admin-addr: 192.0.2.7:7402")}, []string{"docs/errors.md#address-foreign"},
+		},
+		"a name that leads nowhere": {
+			[]string{"--config", a, "--join", "nowhere.invalid:7400"}, []string{"--join: lookup nowhere.invalid"},
+		},
+		"a directory that is a file": {
+			[]string{"--config", a, "--data-dir", b}, []string{"docs/errors.md#data-dir-unusable"},
+		},
+		"a token file that everybody may read": {
+			[]string{"--config", a, "--admin-token-file", "/dev/null"}, []string{"--admin-token-file: token file"},
+		},
+	} {
+		stdout, stderr, code := bmqnode(t, append([]string{"run", "--check"}, c.args...)...)
+		if len(c.want) == 0 {
+			require.Zero(t, code, "%s: %s%s", name, stdout, stderr)
+			require.Equal(t, "no problem found\n", stdout, name)
+			continue
+		}
+		require.Equal(t, 1, code, "%s: %s%s", name, stdout, stderr)
+		require.Contains(t, stderr, fmt.Sprintf("%d problem", len(c.want)), "%s:\n%s", name, stdout)
+		for _, want := range c.want {
+			require.Contains(t, stdout, want, name)
+		}
+	}
+	_, stderr, code := bmqnode(t, "run", a)
+	require.Equal(t, 2, code, stderr)
+	_, stderr, code = bmqnode(t, "run", "--check", "--lease", "1s", a)
+	require.Equal(t, 2, code)
+	require.Contains(t, stderr, "--check takes files or flags, not both")
+}

@@ -1,0 +1,191 @@
+package elector
+
+import (
+	"slices"
+
+	"github.com/bmqelect/bmqelect/lsn"
+)
+
+// onLeaderHeartbeat follows a leader of this term or a higher one.
+func (m *Machine) onLeaderHeartbeat(from NodeID, msg *Message) {
+	s := &m.state
+	switch {
+	case s.Role == Leader && msg.Term == s.Leader.Term:
+		m.onDuplicateLeader(from, msg)
+	// §7.10: a leader that re-affirms itself goes on under the old term until a quorum
+	// has written the new one. It needs the acks of those that voted for it.
+	case msg.Term < s.Term && s.Vote == from &&
+		s.Follower.Leader == from && s.Follower.LeaderTerm == msg.Term:
+		m.follow(from, msg)
+	case msg.Term < s.Term:
+		if m.cfg.mayVote { // §7.4: an observer's term binds nobody
+			m.send(from, Message{Kind: InvalidHeartbeat, Term: s.Term})
+		}
+	case m.hasCeded(from, msg.Term): // §7.3: sent before the cession, arrived after it
+	case m.leaps(from, msg):
+		m.climb()
+	case msg.Term > s.Term || s.Role != Follower || m.expects(from):
+		m.follow(from, msg)
+	}
+}
+
+// expects reports whether a heartbeat of the node's own term is welcome from
+// id: nobody else is followed, and no vote waits for somebody else's. §7.3
+func (m *Machine) expects(id NodeID) bool {
+	f := &m.state.Follower
+	if f.Leader != "" {
+		return f.Leader == id
+	}
+	return f.Tentative == "" || f.Tentative == id
+}
+
+// onDuplicateLeader steps down because of a second leader in the same term: §7.5. A disk
+// was lost, or the other one is no correct node. This node stands again in a higher term
+// only; it does not answer, or the two would answer each other for ever.
+func (m *Machine) onDuplicateLeader(from NodeID, msg *Message) {
+	m.report(AnomalyTwoLeaders, from, msg)
+	m.learn(from, msg)
+	m.stepDown(LeaderPreempted, from, "")
+	m.backOff()
+}
+
+// follow takes the sender for the leader, promises it the lease and acks: §7.2.
+func (m *Machine) follow(from NodeID, msg *Message) {
+	s := &m.state
+	m.notePresent(from)
+	switch s.Role {
+	case Candidate:
+		m.cede("")
+		m.become(Follower, ElectionPreempted, from)
+	case Leader:
+		m.stepDown(LeaderPreempted, from, "")
+	}
+	m.enterTerm(msg.Term)
+	if t := &s.Takeover; t.To == from {
+		t.To, t.Failed = "", 0 // §9.12: the target leads
+	}
+	f := &s.Follower
+	news, why := f.Leader != from, LeaderFound
+	if !news && f.LeaderTerm < msg.Term {
+		news, why = true, Reaffirmed
+	}
+	*f = followerState{
+		Leader: from, LeaderTerm: msg.Term, HeardAt: s.Now,
+		SilentAt: s.Now.Add(m.cfg.Timing.Inactivity()),
+	}
+	if msg.LSN.Compare(s.SeenLSN) > 0 {
+		s.SeenLSN = msg.LSN
+	}
+	if news {
+		m.transition(Follower, why, from)
+	}
+	if m.cfg.mayVote {
+		m.promiseTo(from, msg.Term)
+		m.send(from, Message{
+			Kind: HeartbeatAck, Term: msg.Term,
+			Sequence: msg.Sequence, SentAt: msg.SentAt, LSN: s.SeenLSN,
+			Priority: m.cfg.Priority, Candidate: m.mayStand(), Reach: uint8(m.reach()),
+		})
+	}
+}
+
+// leaderSilent gives up a leader, or a candidate that this node voted for, whose
+// heartbeats stay away: §7.6.
+func (m *Machine) leaderSilent() {
+	if m.state.Follower.Leader != "" {
+		m.loseLeader(LeaderNoHeartbeat, "")
+	}
+	m.forgetLeader()
+	m.backOff()
+}
+
+// loseLeader makes the node leaderless. The promise stays (§6.7): losing sight of a
+// leader does not end its lease.
+func (m *Machine) loseLeader(why Reason, peer NodeID) {
+	m.forgetLeader()
+	m.transition(Follower, why, peer)
+}
+
+func (m *Machine) forgetLeader() {
+	f := &m.state.Follower
+	f.Leader, f.LeaderTerm, f.HeardAt = "", lsn.Term(0), 0
+	f.Tentative, f.SilentAt = "", 0
+}
+
+// linkUp tells the other end of a new link what it has missed (§7.8): a heartbeat, the
+// open round, the open proposal.
+func (m *Machine) linkUp(peer NodeID) {
+	s := &m.state
+	voter, isVoter := m.voter(peer)
+	m.notePresent(peer)
+	switch {
+	case s.Role == Leader:
+		m.heartbeat(peer)
+		if isVoter && s.Leader.Reaffirm.Sent {
+			m.propose(voter)
+		}
+	case s.Role == Candidate && isVoter:
+		if b := &s.Candidate.Ballot; b.Sent && !(b.Yes | b.No).Has(voter) {
+			m.propose(voter)
+		}
+	case s.Role == Follower && isVoter && s.Follower.Round.IsOpen():
+		m.scout(voter)
+	}
+}
+
+// notePresent notes that a voter takes part, which may have said before that it does
+// no more, on a link that stayed.
+func (m *Machine) notePresent(id NodeID) {
+	if voter, ok := m.voter(id); ok {
+		m.state.Linked = m.state.Linked.With(voter)
+	}
+}
+
+// linkDown is a hint that the peer is gone: it ends following, never a promise (§6.7). It
+// may decide an open round or proposal.
+func (m *Machine) linkDown(peer NodeID) {
+	s := &m.state
+	if voter, ok := m.voter(peer); ok {
+		s.Linked = s.Linked.Without(voter)
+		s.Leader.FitSince[voter] = 0
+	}
+	m.unavailable(peer)
+	switch {
+	case s.Role == Follower && s.Follower.Round.IsOpen():
+		m.decideRound()
+	case s.Role == Candidate && m.ballot().Sent:
+		m.decideBallot()
+	}
+}
+
+// unavailable gives up the leader peer at once, and looks for another: §7.7.
+func (m *Machine) unavailable(peer NodeID) {
+	if m.state.Role == Follower && m.state.Follower.Leader == peer {
+		m.loseLeader(LeaderUnavailable, peer)
+		m.backOff()
+	}
+}
+
+// onNodeUnavailable is a node's word that it stops taking part: it answers nobody any
+// more, though its link may stay for other elections. The word is late if the node has
+// started again since and leads in a higher term.
+func (m *Machine) onNodeUnavailable(from NodeID, msg *Message) {
+	if f := &m.state.Follower; f.Leader != from || msg.Term >= f.LeaderTerm {
+		m.linkDown(from)
+	}
+}
+
+// died ends every promise to a process that is proven dead.
+func (m *Machine) died(peer NodeID) {
+	s := &m.state
+	if s.Promise.To == peer { // §6.5, §6.6
+		s.Promise = promise{}
+	}
+	m.held = slices.DeleteFunc(m.held, func(e Envelope) bool { return e.To == peer })
+	m.unavailable(peer)
+	if s.Role == Follower && s.Follower.Tentative == peer {
+		m.forgetLeader()
+		m.backOff()
+	}
+	m.retryStand()
+}

@@ -1,0 +1,144 @@
+package elector
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/bmqelect/bmqelect/scouting"
+)
+
+// ErrNotLeader means that only a leader can do this, and this node is none.
+var ErrNotLeader = errors.New("this node is not the leader")
+
+// Transferable returns nil if this node leads and could hand over to the given
+// voter now. Otherwise it says why not: ErrNotLeader, or what keeps the voter from it.
+func (m *Machine) Transferable(to NodeID) error {
+	if m.state.Role != Leader {
+		return ErrNotLeader
+	}
+	voter, ok := m.voter(to)
+	if !ok {
+		return fmt.Errorf("cannot hand over to %q: not one of the voters %q", to, m.cfg.voters)
+	}
+	if err := m.ineligible(voter); err != nil {
+		return fmt.Errorf("cannot hand over to %q: %w", to, err)
+	}
+	return nil
+}
+
+// What keeps a voter from being the successor. A leader with Takeover asks in
+// every period and must not allocate.
+var (
+	errLeads        = errors.New("it leads already")
+	errNotConnected = errors.New("it is not connected")
+	errNoAck        = errors.New("it has not acked a heartbeat for as long as the lease")
+	errNotCandidate = errors.New("it is not a candidate")
+	errShort        = errors.New("it is connected to too few voters to win an election")
+)
+
+// ineligible says what keeps a voter from being this leader's successor; nil if it is
+// fit: §9.5.
+func (m *Machine) ineligible(voter int) error {
+	l := &m.state.Leader
+	switch {
+	case voter == m.cfg.self:
+		return errLeads
+	case !m.state.Linked.Has(voter):
+		return errNotConnected
+	case !m.supports(voter):
+		return errNoAck
+	case !l.Fit.Has(voter):
+		return errNotCandidate
+	case l.Short.Has(voter):
+		return errShort
+	}
+	return nil
+}
+
+// noteFitness notes what an ack says of the voter that sent it. lapsed means that its
+// acks had stayed away for as long as the lease.
+func (m *Machine) noteFitness(voter int, msg *Message, lapsed bool) {
+	l := &m.state.Leader
+	l.Fit, l.Short = l.Fit.Without(voter), l.Short.Without(voter)
+	// An older build does not say what it reaches; that does not count against it.
+	short := msg.Reach != 0 && int(msg.Reach) < m.cfg.quorum
+	if short {
+		l.Short = l.Short.With(voter)
+	}
+	if msg.Candidate {
+		l.Fit = l.Fit.With(voter)
+	}
+	switch {
+	case !msg.Candidate || short:
+		l.FitSince[voter] = 0
+	case lapsed || l.FitSince[voter] == 0:
+		l.FitSince[voter] = m.state.Now
+	}
+	l.Priority[voter] = saturate(msg.Priority)
+}
+
+// saturate bounds a priority to what the leader's state has room for.
+func saturate(priority int) int32 { return int32(min(max(priority, math.MinInt32), math.MaxInt32)) }
+
+// best is the highest in rank of the voters that are fit and among those asked
+// for; "" if there is none. §9.6
+func (m *Machine) best(among func(voter int) bool) NodeID {
+	var best scouting.Rank
+	for i, id := range m.cfg.voters {
+		r := scouting.Rank{Priority: int(m.state.Leader.Priority[i]), Node: id}
+		if m.ineligible(i) == nil && among(i) && (best.Node == "" || r.Compare(best) > 0) {
+			best = r
+		}
+	}
+	return best.Node
+}
+
+// BestSuccessor is the voter that this leader would hand over to: of those
+// that support it now, are connected and may stand, the highest in rank; ""
+// if there is none or this node does not lead.
+func (m *Machine) BestSuccessor() NodeID {
+	if m.state.Role != Leader {
+		return ""
+	}
+	return m.best(func(int) bool { return true })
+}
+
+// successor is the voter that this leader names when it cedes: the target of its
+// handover if that is still fit, otherwise the best; "" for nobody.
+func (m *Machine) successor() NodeID {
+	if to := m.state.Leader.Handover.To; to != "" && m.Transferable(to) == nil {
+		return to
+	}
+	return m.BestSuccessor()
+}
+
+// maxFailed keeps the longest Takeover, 24h, doubled so often, within a Duration.
+const maxFailed = 16
+
+// considerHandover lets a leader look, once a period, whether another node should lead.
+// The heartbeat that follows asks that node.
+func (m *Machine) considerHandover() {
+	s := &m.state
+	l := &s.Leader
+	if to := m.unableSuccessor(); to != "" {
+		m.askTarget(to, handoverUnable)
+		return
+	}
+	// §9.12: each attempt that failed doubles the time.
+	wait := min(m.cfg.Takeover<<s.Takeover.Failed, maxTimer)
+	if wait == 0 || s.Now < s.Takeover.At.Add(wait) || l.Handover != (Handover{}) {
+		return
+	}
+	// §9.11: fitness counts from this leader's election, so that nodes that come and go do
+	// not make leadership flap.
+	own := saturate(m.cfg.Priority)
+	to := m.best(func(voter int) bool {
+		since := l.FitSince[voter]
+		return l.Priority[voter] > own && since != 0 && s.Now >= since.Add(wait)
+	})
+	if to != "" {
+		s.Takeover.At = s.Now
+		m.askTarget(to, handoverTakeover)
+	}
+}

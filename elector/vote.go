@@ -1,0 +1,138 @@
+package elector
+
+import (
+	"github.com/bmqelect/bmqelect/lsn"
+	"github.com/bmqelect/bmqelect/scouting"
+)
+
+// stance is what this node weighs when it is asked for support.
+func (m *Machine) stance() scouting.Stance {
+	s := &m.state
+	p := m.promise()
+	return scouting.Stance{
+		Self:        scouting.Rank{Priority: m.cfg.Priority, Node: m.cfg.Self},
+		Term:        s.Term,
+		Leader:      m.perceivedLeader(),
+		PromisedTo:  p.To,
+		PromiseLeft: p.Until.Sub(s.Now),
+		EmbargoLeft: max(s.EmbargoEnd.Sub(s.Now), 0),
+		// §4.5: a node that cannot win its round must not refuse one that can.
+		Scouting: s.Role == Follower && s.Follower.Round.IsOpen() && m.reach() >= m.cfg.quorum,
+	}
+}
+
+// reach is the number of voters that this one has links to, itself included.
+func (m *Machine) reach() int { return m.state.Linked.With(m.cfg.self).Count() }
+
+// promise is the outstanding promise; the zero promise if there is none.
+func (m *Machine) promise() promise {
+	if m.state.Promise.Until <= m.state.Now {
+		return promise{}
+	}
+	return m.state.Promise
+}
+
+// promiseTo binds this node to id from now on, as the backing of its lease: §6.1.
+func (m *Machine) promiseTo(id NodeID, term lsn.Term) {
+	if m.cfg.mayVote && !m.cfg.UnsafeNoScouting {
+		until := m.state.Now.Add(m.cfg.Timing.Promise())
+		m.state.Promise = promise{To: id, Term: term, Until: until}
+	}
+}
+
+// onElectionScouting answers whether this node would vote. Nothing changes by that,
+// least of all its term.
+func (m *Machine) onElectionScouting(from NodeID, msg *Message) {
+	if !m.cfg.mayVote {
+		return
+	}
+	m.notePresent(from)
+	asker := scouting.Rank{Priority: msg.Priority, Node: from}
+	a := m.cfg.Rule.Answer(m.stance(), asker, msg.ProposedTerm)
+	reply := m.reply(ElectionScoutingResponse, a, msg.ProposedTerm)
+	reply.Round = msg.Round
+	m.send(from, reply)
+}
+
+// reply is what both responses have in common: §4.10.
+func (m *Machine) reply(kind Kind, a scouting.Answer, proposed lsn.Term) Message {
+	reply := Message{
+		Kind: kind, Term: m.state.Term, ProposedTerm: proposed,
+		WillVote: a.WillVote, Cause: a.Cause, RetryAfter: a.RetryAfter,
+	}
+	if leader := m.perceivedLeader(); !a.WillVote && leader != "" {
+		reply.Leader, reply.LeaderTerm = leader, m.leadershipTerm()
+	}
+	return reply
+}
+
+// onElectionProposal votes or refuses. It answers every proposal but one in a term that
+// it has yet to climb to: to that it would say yes, and it comes again.
+func (m *Machine) onElectionProposal(from NodeID, msg *Message) {
+	if !m.cfg.mayVote {
+		return
+	}
+	m.notePresent(from)
+	a := m.wouldVote(from, msg.Term)
+	if a.WillVote && m.leaps(from, msg) {
+		m.climb()
+		return
+	}
+	if a.WillVote {
+		m.vote(from, msg.Term)
+	}
+	reply := m.reply(ElectionProposalResponse, a, msg.Term)
+	reply.SentAt = msg.SentAt
+	m.send(from, reply)
+}
+
+// wouldVote decides on a proposal by the rule of scouting, without rank: §4.6.
+func (m *Machine) wouldVote(from NodeID, term lsn.Term) scouting.Answer {
+	if m.cfg.UnsafeNoScouting { // any higher term gets the vote, whoever leads
+		if term <= m.state.Term {
+			return scouting.Answer{Cause: scouting.CauseTerm}
+		}
+		return scouting.Answer{WillVote: true}
+	}
+	s := m.stance()
+	s.Scouting = false
+	if m.votedFor(from, term) {
+		s.Term = term - 1 // §4.7: to repeat the answer is no second vote
+	}
+	return scouting.RuleDefault.Answer(s, scouting.Rank{Node: from}, term)
+}
+
+// votedFor reports whether this node's vote of term went to id and still stands; id may
+// have missed the answer because the link broke. §4.7
+func (m *Machine) votedFor(id NodeID, term lsn.Term) bool {
+	return m.state.Term == term && m.state.Vote == id && !m.hasCeded(id, term)
+}
+
+// vote gives the vote of term to id and promises it the lease: §4.8. A node that
+// follows id already goes on following: its leader re-affirms itself.
+func (m *Machine) vote(id NodeID, term lsn.Term) {
+	s := &m.state
+	m.cede("")
+	m.enterTerm(term)
+	s.Vote = id
+	m.promiseTo(id, term)
+	switch {
+	case s.Role == Candidate:
+		m.become(Follower, ElectionPreempted, id)
+	case s.Role == Leader:
+		m.become(Follower, LeaderPreempted, id)
+	case s.Follower.Leader != "" && s.Follower.Leader != id:
+		m.loseLeader(LeaderPreempted, id)
+	}
+	m.closeRound()
+	f := &s.Follower
+	f.Tentative = id
+	f.StandAt, f.Discovering, f.Postponed = 0, false, false
+	// §4.9: a candidate that fails must not idle its voters. A leader that re-affirms
+	// itself has given a sign of life, no less than by a heartbeat.
+	wait := m.cfg.Timing.ElectionResult
+	if f.Leader == id {
+		wait = m.cfg.Timing.Inactivity()
+	}
+	f.SilentAt = s.Now.Add(wait)
+}

@@ -1,0 +1,195 @@
+package doctor
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bmqelect/bmqelect/cluster"
+)
+
+// Answer is what a node said when it was asked, or that it said nothing.
+type Answer struct {
+	Node   cluster.NodeID  // "" if it is not known who should answer
+	Addr   string          // where it was asked; "" if it has told nobody an admin address
+	Status *cluster.Status // nil if it did not answer
+	Error  string          // why not
+	// Ahead is by how much its wall clock is ahead of the asker's: surely
+	// between the two; both are 0 if that is not known.
+	AheadLeast, AheadMost time.Duration
+	// Figures are its metrics, by name with labels; nil if they are not known.
+	Figures map[string]float64
+}
+
+// survey is a cluster as its nodes see it.
+type survey struct {
+	Report
+	answers    []Answer         // sorted by node
+	answered   []Answer         // one of each node
+	duplicates []Answer         // further processes of a name that answered
+	foreign    []Answer         // of another cluster than the first that answered
+	voters     []cluster.NodeID // that any node counts, sorted
+}
+
+// Examine reports what is wrong with a cluster that runs, given the answers of all
+// its nodes. At least one must have a status.
+func Examine(answers []Answer) Report {
+	s := &survey{answers: slices.Clone(answers)}
+	slices.SortStableFunc(s.answers, func(a, b Answer) int {
+		return strings.Compare(string(a.Node), string(b.Node))
+	})
+	voters := map[cluster.NodeID]bool{}
+	for _, a := range s.answers {
+		if a.Status == nil {
+			continue
+		}
+		if len(s.answered) > 0 && s.answered[0].Status.Cluster != a.Status.Cluster {
+			s.foreign = append(s.foreign, a)
+			continue
+		}
+		s.add(a)
+		for _, id := range election(a).Voters {
+			voters[id] = true
+		}
+	}
+	s.voters = slices.Sorted(maps.Keys(voters))
+	for _, check := range []func(){
+		s.presence, s.links, s.leader, s.findings, s.names, s.votersAgree, s.observers,
+		s.lease, s.disks, s.versions, s.wallClocks, s.eachNode, s.messages,
+	} {
+		check()
+	}
+	return s.Report
+}
+
+// add takes in an answer. A node that was asked at two addresses counts once. Of two
+// processes of one name the one with more links is the member.
+func (s *survey) add(a Answer) {
+	linksUp := func(a Answer) (n int) {
+		for _, m := range a.Status.Members {
+			n += count(m.Link == "up")
+		}
+		return n
+	}
+	i := slices.IndexFunc(s.answered, func(b Answer) bool { return b.Node == a.Node })
+	switch {
+	case i < 0:
+		s.answered = append(s.answered, a)
+	case s.answered[i].Status.Identity == a.Status.Identity:
+	case linksUp(a) > linksUp(s.answered[i]):
+		s.duplicates, s.answered[i] = append(s.duplicates, s.answered[i]), a
+	default:
+		s.duplicates = append(s.duplicates, a)
+	}
+}
+
+// election is a node's part in the default election.
+func election(a Answer) cluster.GroupStatus { return a.Status.Groups[0] }
+
+// member is how a node sees another one.
+func member(a Answer, id cluster.NodeID) (cluster.MemberStatus, bool) {
+	i := slices.IndexFunc(a.Status.Members, func(m cluster.MemberStatus) bool { return m.Node == id })
+	if i < 0 {
+		return cluster.MemberStatus{}, false
+	}
+	return a.Status.Members[i], true
+}
+
+// presence names each node that does not answer, and what the others know of it.
+func (s *survey) presence() {
+	mark := len(s.Checks)
+	for _, a := range s.answers {
+		if a.Status != nil {
+			continue
+		}
+		where := string(a.Node)
+		if where == "" {
+			where = a.Addr
+		}
+		why := strings.TrimPrefix(a.Error, where+": ") // the address is said once
+		level, kind := Warn, NoAnswer
+		switch {
+		case a.Node == "" && !slices.ContainsFunc(s.voters, s.silent):
+			s.problem(Warn, NoAnswer, "members", where, "%s; every voter answers elsewhere", why).
+				Fix = "leave that address out, if no node is to be there"
+			continue
+		case a.Node == "" || slices.Contains(s.voters, a.Node):
+			level = Fail
+		case !s.seen(a.Node, func(m cluster.MemberStatus) bool {
+			return m.Voter || m.Gossip == "alive" || m.Link == "up"
+		}):
+			s.good("members", where, "it does not run, and nobody counts it as a voter")
+			continue
+		}
+		if a.Addr == "" && !s.everSeen(a.Node) {
+			kind = NeverSeen
+		}
+		for _, b := range s.answered {
+			if m, ok := member(b, a.Node); ok && m.Link != "none" {
+				why += fmt.Sprintf("; %s has its link %s", b.Node, m.Link)
+			}
+		}
+		s.problem(level, kind, "members", where, "%s", why)
+	}
+	if s.goodSince(mark) {
+		s.good("members", "", "all %d answer: %s", len(s.answered), list(nodes(s.answered)))
+	}
+}
+
+// silent reports whether no node of that name answered.
+func (s *survey) silent(id cluster.NodeID) bool { return !slices.Contains(nodes(s.answered), id) }
+
+// everSeen reports whether any node has ever met that one.
+func (s *survey) everSeen(id cluster.NodeID) bool {
+	return s.seen(id, func(m cluster.MemberStatus) bool { return m.GossipAddr != "" || m.Link != "none" })
+}
+
+// seen reports whether any node sees another one like that.
+func (s *survey) seen(id cluster.NodeID, like func(cluster.MemberStatus) bool) bool {
+	return slices.ContainsFunc(s.answered, func(a Answer) bool {
+		m, ok := member(a, id)
+		return ok && like(m)
+	})
+}
+
+// names finds members of other clusters, and names that two processes have.
+func (s *survey) names() {
+	for _, a := range s.foreign {
+		s.problem(Fail, "wrong-cluster", "clusters", string(a.Node),
+			"it is of cluster %q, and %s of %q: only that one was examined",
+			a.Status.Cluster, s.answered[0].Node, s.answered[0].Status.Cluster)
+	}
+	for _, b := range s.duplicates {
+		i := slices.IndexFunc(s.answered, func(a Answer) bool { return a.Node == b.Node })
+		a := s.answered[i]
+		s.problem(Fail, "name-twice", "names", string(a.Node),
+			"two processes have this name: at %s, up for %s, and at %s, up for %s", a.Addr,
+			a.Status.Uptime.Duration().Round(time.Second), b.Addr, b.Status.Uptime.Duration().Round(time.Second))
+	}
+}
+
+func nodes(answers []Answer) (ids []cluster.NodeID) {
+	for _, a := range answers {
+		ids = append(ids, a.Node)
+	}
+	return ids
+}
+
+func count(truths ...bool) (n int) {
+	for _, t := range truths {
+		if t {
+			n++
+		}
+	}
+	return n
+}
+
+func list[T ~string](names []T) string {
+	all := make([]string, len(names))
+	for i, n := range names {
+		all[i] = string(n)
+	}
+	return strings.Join(all, ", ")
+}

@@ -1,0 +1,323 @@
+package doctor
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/netmesh"
+)
+
+// healthy are the answers of three nodes, of which a leads.
+func healthy() []Answer {
+	ids := []cluster.NodeID{"a", "b", "c"}
+	var answers []Answer
+	for _, id := range ids {
+		st := &cluster.Status{
+			Cluster: "bees", Node: id, Identity: "of " + string(id), Version: "v1", Uptime: 60,
+			Groups: []cluster.GroupStatus{{Group: "default", Role: "FOLLOWER", Term: 7, Leader: "a", Voters: ids, Quorum: 2}},
+		}
+		for _, other := range ids {
+			if other != id {
+				st.Members = append(st.Members, cluster.MemberStatus{Node: other, Voter: true, Gossip: "alive", GossipAddr: "g", Link: "up", RTT: 0.001})
+			}
+		}
+		answers = append(answers, Answer{
+			Node: id, Addr: "at " + string(id), Status: st, AheadLeast: -500 * time.Millisecond, AheadMost: 500 * time.Millisecond,
+			Figures: map[string]float64{
+				"bmqelect_store_write_seconds_count": 4, "bmqelect_store_write_seconds_sum": 0.02,
+				"bmqelect_lease_left_at_renewal_ratio_count": 1000, `bmqelect_lease_left_at_renewal_ratio_bucket{le="0.2"}`: 2,
+			},
+		})
+	}
+	g := &answers[0].Status.Groups[0]
+	g.Role, g.Leading, g.LeaseLeft = "LEADER", true, 0.8
+	return answers
+}
+
+// silence removes an answer.
+func silence(a *Answer, why string) { a.Status, a.Error = nil, why }
+
+// linkAt is the i-th link of a node.
+func linkAt(a Answer, i int) *cluster.MemberStatus { return &a.Status.Members[i] }
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestNothingIsWrongWithAHealthyCluster(t *testing.T) {
+	r := Examine(healthy())
+	require.Equal(t, OK, r.Worst(), "%+v", r)
+	require.Equal(t, len(r.Checks), r.Count(OK))
+	var subjects []string
+	for _, c := range r.Checks {
+		subjects = append(subjects, c.Subject)
+		require.Empty(t, c.Kind)
+	}
+	require.Equal(t, []string{"members", "links", "leader", "findings", "voters", "lease", "disks", "versions", "wall clocks", "messages"}, subjects)
+}
+
+// faults of a cluster: what is planted, and what must be said of it.
+var faults = map[string]struct {
+	plant func([]Answer)
+	kind  Kind
+	level Level
+	where string
+	what  string
+}{
+	"a voter does not answer": {
+		func(a []Answer) { silence(&a[2], "connection refused"); linkAt(a[0], 1).Link = "down (reset)" },
+		NoAnswer, Fail, "c", "connection refused; a has its link down (reset); b has its link up",
+	},
+	"a voter never came": {
+		func(a []Answer) {
+			silence(&a[2], "never seen")
+			a[2].Addr = ""
+			for i := range 2 {
+				*linkAt(a[i], 1) = cluster.MemberStatus{Node: "c", Voter: true, Link: "none"}
+			}
+		},
+		NeverSeen, Fail, "c", "never seen",
+	},
+	"an observer does not answer": {
+		func(a []Answer) {
+			silence(&a[2], "timeout")
+			for i := range 2 {
+				a[i].Status.Groups[0].Voters = []cluster.NodeID{"a", "b"}
+			}
+		},
+		NoAnswer, Warn, "c", "timeout",
+	},
+	"an address does not answer": {
+		func(a []Answer) { silence(&a[2], "at c: x"); a[2].Node = "" }, NoAnswer, Fail, "at c", "x",
+	},
+	"an address of nobody does not answer": {
+		func(a []Answer) {
+			silence(&a[2], "at c: x")
+			a[2].Node = ""
+			for i := range 2 {
+				a[i].Status.Groups[0].Voters = []cluster.NodeID{"a", "b"}
+			}
+		},
+		NoAnswer, Warn, "at c", "x; every voter answers elsewhere",
+	},
+	"a link is up one way": {
+		func(a []Answer) { linkAt(a[1], 1).Link, linkAt(a[1], 1).LinkError = "down (timeout)", "i/o timeout" },
+		LinkDown, Fail, "b - c", "up one way only: b has it down (timeout), i/o timeout; c has it up",
+	},
+	"a link is down": {
+		func(a []Answer) { linkAt(a[0], 0).Link = "down (reset)"; linkAt(a[1], 0).Link = "none" },
+		LinkDown, Fail, "a - b", "a has it down (reset); b has it none: it never heard of it",
+	},
+	"no leader": {
+		func(a []Answer) {
+			g := &a[1].Status.Groups[0]
+			g.Leader, g.Explanation = "", "no leader: 2 of 3 needed"
+		},
+		NoLeader, Fail, "b", "2 of 3 needed",
+	},
+	"two lead": {
+		func(a []Answer) { g := &a[1].Status.Groups[0]; g.Leading, g.Leader, g.Term = true, "b", 8 },
+		LeaderDisputed, Fail, "", "more than one node says that it leads: a in term 7, b in term 8",
+	},
+	"terms differ": {
+		func(a []Answer) { a[2].Status.Groups[0].Term = 6 },
+		LeaderDisputed, Warn, "", "c say a in term 6; a, b say a in term 7",
+	},
+	"the leader stopped to lead": {
+		func(a []Answer) { a[0].Status.Groups[0].Leading = false },
+		LeaderDisputed, Warn, "", "a is followed, and does not lead any more",
+	},
+	"the leader is silent": {
+		func(a []Answer) { silence(&a[0], "x") }, LeaderDisputed, Warn, "", "a is followed, and does not answer here",
+	},
+	"a node failed": {
+		func(a []Answer) { a[1].Status.Failure = "not durable" }, NodeFailed, Fail, "b", "not durable",
+	},
+	"a name twice": {
+		func(a []Answer) {
+			st := *a[0].Status
+			st.Identity, st.Members, st.Uptime = "other", nil, 3
+			a[0].Status.Groups = []cluster.GroupStatus{a[0].Status.Groups[0]}
+			a[2] = Answer{Node: "a", Addr: "at second", Status: &st}
+		},
+		"name-twice", Fail, "a", "at at a, up for 1m0s, and at at second, up for 3s",
+	},
+	"another cluster": {
+		func(a []Answer) { a[2].Status.Cluster = "wasps" }, "wrong-cluster", Fail, "c", `it is of cluster "wasps", and a of "bees"`,
+	},
+	"voters differ": {
+		func(a []Answer) { a[2].Status.Groups[0].Voters = []cluster.NodeID{"a", "b", "d"} },
+		"voters-differ", Fail, "", "a, b: a, b, c; c: a, b, d",
+	},
+	"a voter is being added": {
+		func(a []Answer) { a[2].Status.Groups[0].Voters = []cluster.NodeID{"a", "b"} },
+		"voters-differ", Warn, "c", "c is added or removed: a, b count it, c do not",
+	},
+	"a new voter is alone with it": {
+		func(a []Answer) {
+			for i := range 2 {
+				a[i].Status.Groups[0].Voters = []cluster.NodeID{"a", "b"}
+			}
+		},
+		"voters-differ", Warn, "c", "nobody but c itself counts it",
+	},
+	"a new voter was not started first": {
+		func(a []Answer) { a[2].Status.Groups[0].Voters = []cluster.NodeID{"a", "b", "c", "d"} },
+		"voters-differ", Fail, "d", "d is added or removed: c count it, a, b do not; and it does not answer",
+	},
+	"an even number of voters": {
+		func(a []Answer) {
+			for i := range a {
+				a[i].Status.Groups[0].Voters = []cluster.NodeID{"a", "b", "c", "d"}
+			}
+		},
+		EvenVoters, Warn, "", "there are 4: a, b, c, d",
+	},
+	"a misspelt voter": {
+		func(a []Answer) {
+			for i := range a {
+				a[i].Status.Groups[0].Voters = []cluster.NodeID{"a", "b", "cc"}
+			}
+		},
+		NoVoter, Warn, "c", "it takes part without a vote, while cc never came",
+	},
+	"long round trips": {
+		func(a []Answer) { linkAt(a[1], 1).RTT = 0.1 }, LeaseShort, Warn, "a", "800ms are left of it, and a round trip takes 100ms (b - c): it should be 1s at least",
+	},
+	"late renewals": {
+		func(a []Answer) { a[0].Figures[`bmqelect_lease_left_at_renewal_ratio_bucket{le="0.2"}`] = 11 },
+		LeaseShort, Warn, "a", "less than a fifth of it was left at 11 of 1000 renewals",
+	},
+	"a slow disk": {
+		func(a []Answer) { a[1].Figures["bmqelect_store_write_seconds_sum"] = 0.8 },
+		DiskSlow, Warn, "b", "keeping a term takes 200ms on average",
+	},
+	"versions differ": {
+		func(a []Answer) { a[1].Status.Version = "v2" }, VersionsDiffer, Warn, "", "v1 on a, c; v2 on b",
+	},
+	"a wall clock is ahead": {
+		func(a []Answer) { a[1].AheadLeast, a[1].AheadMost = 4*time.Second, 5*time.Second },
+		WallClock, Warn, "a - b", "that of b is ahead of that of a by at least 3.5s",
+	},
+	"an emergency": {
+		func(a []Answer) {
+			a[1].Status.Emergencies = []cluster.EmergencyStatus{{Lost: []cluster.NodeID{"x"}, Voters: []cluster.NodeID{"b", "x"}}}
+		},
+		EmergencyRecord, Fail, "b", "x declared lost",
+	},
+	"terms are used up": {
+		func(a []Answer) { a[1].Status.Groups[0].Term = 1 << 62 }, TermsUsedUp, Fail, "b", "it is in term 4611686018427387904 of at most 9223372036854775807",
+	},
+	"an anomaly": {
+		func(a []Answer) { a[1].Status.Anomalies = map[string]int{"absurd-term": 3, "malformed": 0} },
+		Anomaly, Warn, "b", "absurd-term: 3 since it started",
+	},
+	"a stranger": {
+		func(a []Answer) { a[1].Status.Refused = map[string]uint64{"garbage": 2, "stale": 9} },
+		Strangers, Warn, "b", "2 connections closed for garbage",
+	},
+}
+
+func TestEachFaultOfARunningClusterIsNamed(t *testing.T) {
+	for name, c := range faults {
+		t.Run(name, func(t *testing.T) {
+			answers := healthy()
+			c.plant(answers)
+			got := of(Examine(answers), c.kind)
+			require.Len(t, got, 1)
+			require.Equal(t, c.level, got[0].Level)
+			require.Equal(t, c.where, got[0].Where)
+			require.Contains(t, got[0].What, c.what)
+			require.False(t, strings.HasPrefix(got[0].What, got[0].Where+": "), "where it is said twice: %s", got[0].What)
+			require.Equal(t, See(c.kind), got[0].See)
+			require.NotEmpty(t, got[0].Why)
+			require.NotEmpty(t, got[0].Fix)
+		})
+	}
+}
+
+// of are the checks of a kind.
+func of(r Report, k Kind) (found []Check) {
+	for _, c := range r.Checks {
+		if c.Kind == k {
+			found = append(found, c)
+		}
+	}
+	return found
+}
+
+// A voter that was removed and stopped is not missed, and what it sent meanwhile is over.
+func TestAChangeOfTheVotersThatIsDoneIsNoProblem(t *testing.T) {
+	answers := healthy()
+	silence(&answers[2], "connection refused")
+	for i := range 2 {
+		answers[i].Status.Groups[0].Voters = []cluster.NodeID{"a"}
+		*linkAt(answers[i], 1) = cluster.MemberStatus{Node: "c", Gossip: "left", GossipAddr: "g", Link: "down (goodbye)"}
+		answers[i].Status.Anomalies = map[string]int{"not-entitled": 7}
+		answers[i].Status.AnomalyAges = map[string]cluster.Seconds{"not-entitled": 61}
+	}
+	r := Examine(answers)
+	require.Equal(t, OK, r.Worst(), "%+v", r)
+	answers[0].Status.AnomalyAges["not-entitled"] = 59
+	require.Len(t, of(Examine(answers), Anomaly), 1)
+}
+
+// Both the links and the lists show a change of the voters.
+func TestVotersThatDifferAreToldOnce(t *testing.T) {
+	answers := healthy()
+	answers[2].Status.Groups[0].Voters = []cluster.NodeID{"a", "b", "d", "e"}
+	for i, peer := range []cluster.NodeID{"c", "c", "a"} {
+		answers[i].Status.Findings = []netmesh.Finding{{Kind: netmesh.FindingVotersDiffer, Peer: peer, Detail: "x", Advice: "y"}}
+	}
+	require.Len(t, of(Examine(answers), "voters-differ"), 1)
+}
+
+func TestBothEndsFindingsAreOneCheck(t *testing.T) {
+	answers := healthy()
+	for i, peer := range []cluster.NodeID{"b", "a", "b"} {
+		answers[i].Status.Findings = []netmesh.Finding{{Kind: netmesh.FindingClockRate, Peer: peer, Detail: "said by " + string(answers[i].Node), Advice: "fix it"}}
+	}
+	got := of(Examine(answers), "clock-rate")
+	require.Len(t, got, 2, "a - b once, b - c once")
+	require.Equal(t, "a - b", got[0].Where)
+	require.Equal(t, "b - c", got[1].Where)
+	require.Equal(t, "said by a", got[0].What)
+	require.Equal(t, "fix it", got[0].Fix)
+	require.NotEmpty(t, got[0].Why)
+}
+
+func TestADuplicateIsNotTakenForTheMember(t *testing.T) {
+	answers := healthy()
+	duplicate := *answers[1].Status
+	duplicate.Identity, duplicate.Members = "other", nil
+	r := Examine(append([]Answer{{Node: "b", Addr: "second", Status: &duplicate}}, answers...))
+	require.Len(t, of(r, "name-twice"), 1)
+	require.Empty(t, of(r, LinkDown), "the links of the member count, whoever answered first")
+	r = Examine(append(healthy(), healthy()[0]))
+	require.Equal(t, OK, r.Worst(), "one node at two addresses is no duplicate")
+}
+
+func TestObserversAndPastEmergenciesAreNoProblem(t *testing.T) {
+	answers := healthy()
+	for i := range answers {
+		answers[i].Status.Groups[0].Voters = []cluster.NodeID{"a"}
+	}
+	answers[0].Status.Emergencies = []cluster.EmergencyStatus{{Lost: []cluster.NodeID{"x"}, Readmitted: []cluster.ReadmissionStatus{{Node: "x"}}}}
+	require.Equal(t, OK, Examine(answers).Worst())
+}
+
+func TestReportsAreJSON(t *testing.T) {
+	answers := healthy()
+	answers[1].Status.Version = "v2"
+	data, err := json.Marshal(Report{Checks: of(Examine(answers), VersionsDiffer)})
+	require.NoError(t, err)
+	require.JSONEq(t, `{"checks":[{"level":"WARN","subject":"versions","what":"v1 on a, c; v2 on b","kind":"versions-differ",
+		"why":"fine during a rolling upgrade, and not for longer",
+		"fix":"finish the upgrade: docs/operations.md#rolling-upgrade","see":"docs/errors.md#versions-differ"}]}`, string(data))
+	_, err = json.Marshal(Level(0))
+	require.ErrorContains(t, err, "level(0) has no name")
+}

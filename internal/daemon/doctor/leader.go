@@ -1,0 +1,124 @@
+package doctor
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/bmqelect/bmqelect/cluster"
+)
+
+// leader checks that all nodes know one leader, in one term, and that it does lead.
+func (s *survey) leader() {
+	views := map[string][]cluster.NodeID{}
+	var leading []string
+	var known cluster.GroupStatus
+	for _, a := range s.answered {
+		g := election(a)
+		if g.Leading {
+			leading = append(leading, fmt.Sprintf("%s in term %d", a.Node, g.Term))
+		}
+		if g.Leader == "" {
+			s.problem(Fail, NoLeader, "leader", string(a.Node), "%s", g.Explanation)
+			continue
+		}
+		known = g
+		view := fmt.Sprintf("%s in term %d", g.Leader, g.Term)
+		views[view] = append(views[view], a.Node)
+	}
+	switch {
+	case len(leading) > 1:
+		s.problem(Fail, LeaderDisputed, "leader", "",
+			"more than one node says that it leads: %s", list(leading))
+	case len(views) > 1:
+		var parts []string
+		for _, view := range slices.Sorted(maps.Keys(views)) {
+			parts = append(parts, fmt.Sprintf("%s say %s", list(views[view]), view))
+		}
+		s.problem(Warn, LeaderDisputed, "leader", "", "the nodes do not agree: %s", strings.Join(parts, "; "))
+	case len(views) == 1 && len(leading) == 0 && s.silent(known.Leader):
+		s.problem(Warn, LeaderDisputed, "leader", "", "%s is followed, and does not answer here", known.Leader)
+	case len(views) == 1 && len(leading) == 0:
+		s.problem(Warn, LeaderDisputed, "leader", "", "%s is followed, and does not lead any more", known.Leader)
+	case len(views) == 1:
+		s.good("leader", "", "%s leads in term %d; all that answer agree", known.Leader, known.Term)
+	}
+}
+
+// votersAgree compares the lists by which nodes elect.
+func (s *survey) votersAgree() {
+	lists := map[string][]cluster.NodeID{}
+	for _, a := range s.answered {
+		voters := list(slices.Sorted(slices.Values(election(a).Voters)))
+		lists[voters] = append(lists[voters], a.Node)
+	}
+	var differ []cluster.NodeID
+	for _, v := range s.voters {
+		if counted, _ := s.countedBy(v); len(counted) < len(s.answered) {
+			differ = append(differ, v)
+		}
+	}
+	switch {
+	case len(differ) == 1:
+		s.voterChange(differ[0])
+	case len(lists) > 1:
+		var parts []string
+		for _, l := range slices.Sorted(maps.Keys(lists)) {
+			parts = append(parts, fmt.Sprintf("%s: %s", list(lists[l]), l))
+		}
+		s.problem(Fail, "voters-differ", "voters", "", "%s", strings.Join(parts, "; "))
+	case len(s.voters)%2 == 0:
+		s.problem(Warn, EvenVoters, "voters", "", "there are %d: %s", len(s.voters), list(s.voters))
+	default:
+		s.good("voters", "", "%d: %s", len(s.voters), list(s.voters))
+	}
+}
+
+// countedBy are the nodes that count a voter, and the others.
+func (s *survey) countedBy(voter cluster.NodeID) (counted, rest []cluster.NodeID) {
+	for _, a := range s.answered {
+		if slices.Contains(election(a).Voters, voter) {
+			counted = append(counted, a.Node)
+		} else {
+			rest = append(rest, a.Node)
+		}
+	}
+	return counted, rest
+}
+
+// voterChange tells how far a change of one voter is, and what is next.
+func (s *survey) voterChange(id cluster.NodeID) {
+	const next = "give the rest the new list and restart them one by one, the leader last"
+	const see = "; docs/operations.md#changing-the-voters"
+	counted, rest := s.countedBy(id)
+	what := fmt.Sprintf("%s is added or removed: %s count it, %s do not", id, list(counted), list(rest))
+	switch {
+	case s.silent(id):
+		s.problem(Fail, "voters-differ", "voters", string(id), "%s; and it does not answer", what).
+			Fix = "start it before any other node is restarted" + see
+	case len(counted) == 1 && counted[0] == id && len(rest) > 1:
+		s.problem(Warn, "voters-differ", "voters", string(id), "nobody but %s itself counts it", id).
+			Fix = "if it was removed, stop it; if it is new, " + next + see
+	default:
+		s.problem(Warn, "voters-differ", "voters", string(id), "%s", what).Fix = next + see
+	}
+}
+
+// observers warns of members that are no voters if a voter never came: one may be
+// the other, misspelt.
+func (s *survey) observers() {
+	missing := slices.DeleteFunc(slices.Clone(s.voters), func(id cluster.NodeID) bool {
+		return !s.silent(id) || s.everSeen(id)
+	})
+	for _, a := range s.answered {
+		switch {
+		case slices.Contains(s.voters, a.Node):
+		case len(missing) > 0:
+			s.problem(Warn, NoVoter, "observers", string(a.Node),
+				"it takes part without a vote, while %s never came", list(missing))
+		default:
+			s.good("observers", string(a.Node), "follows without a vote")
+		}
+	}
+}

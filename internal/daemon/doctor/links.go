@@ -1,0 +1,93 @@
+package doctor
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/bmqelect/bmqelect/cluster"
+)
+
+// links looks at the link between every two nodes from both ends.
+func (s *survey) links() {
+	mark, directions, up := len(s.Checks), 0, 0
+	for i, a := range s.answered {
+		for _, b := range s.answered[i+1:] {
+			there, back := linkOf(a, b.Node), linkOf(b, a.Node)
+			works := count(there == "up", back == "up")
+			directions, up = directions+2, up+works
+			if works == 2 {
+				continue
+			}
+			level := Warn // no quorum needs a link between two observers
+			if slices.Contains(s.voters, a.Node) || slices.Contains(s.voters, b.Node) {
+				level = Fail
+			}
+			oneWay := ""
+			if works == 1 {
+				oneWay = "up one way only: "
+			}
+			s.problem(level, LinkDown, "links", fmt.Sprintf("%s - %s", a.Node, b.Node),
+				"%s%s has it %s; %s has it %s", oneWay, a.Node, there, b.Node, back)
+		}
+	}
+	if s.goodSince(mark) && directions > 0 {
+		s.good("links", "", "every node reaches every other: %d of %d directions are up", up, directions)
+	}
+}
+
+// linkOf is the state of a node's link to another.
+func linkOf(a Answer, to cluster.NodeID) string {
+	m, ok := member(a, to)
+	if !ok || m.Link == "none" {
+		return "none: it never heard of it"
+	}
+	if m.LinkError != "" && m.Link != "up" {
+		return fmt.Sprintf("%s, %s", m.Link, m.LinkError)
+	}
+	return m.Link
+}
+
+const (
+	// tripsInLease is how many of the longest round trips should fit into what is
+	// left of a lease.
+	tripsInLease = 10
+	// lateShare and manyLate: it is no accident if more than manyLate of the renewals
+	// come with less than lateShare of the lease left.
+	lateShare, manyLate = "0.2", 0.01
+)
+
+// lease compares the leader's lease with the round trips, and looks at how late it was
+// renewed so far.
+func (s *survey) lease() {
+	i := slices.IndexFunc(s.answered, func(a Answer) bool { return election(a).Leading })
+	if i < 0 || election(s.answered[i]).LeaseLeft == 0 {
+		return // nobody leads, or alone and without a lease
+	}
+	a, mark := s.answered[i], len(s.Checks)
+	where, left := string(a.Node), election(a).LeaseLeft.Duration()
+	var trip time.Duration
+	var pair string
+	for _, a := range s.answered {
+		for _, m := range a.Status.Members {
+			if rtt := m.RTT.Duration(); m.Link == "up" && rtt > trip {
+				trip, pair = rtt, fmt.Sprintf("%s - %s", a.Node, m.Node)
+			}
+		}
+	}
+	if needed := tripsInLease * trip; needed > left {
+		s.problem(Warn, LeaseShort, "lease", where,
+			"%s are left of it, and a round trip takes %s (%s): it should be %s at least",
+			left.Round(time.Millisecond), trip.Round(time.Microsecond), pair, needed.Round(time.Millisecond))
+	}
+	renewals := a.Figures["bmqelect_lease_left_at_renewal_ratio_count"]
+	late := a.Figures[`bmqelect_lease_left_at_renewal_ratio_bucket{le="`+lateShare+`"}`]
+	if late > manyLate*renewals {
+		s.problem(Warn, LeaseShort, "lease", where,
+			"less than a fifth of it was left at %.0f of %.0f renewals", late, renewals)
+	}
+	if s.goodSince(mark) {
+		s.good("lease", where, "%s left; the longest round trip takes %s",
+			left.Round(time.Millisecond), trip.Round(time.Microsecond))
+	}
+}

@@ -1,0 +1,162 @@
+package doctor
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/lsn"
+	"github.com/bmqelect/bmqelect/netmesh"
+)
+
+// eachNode looks at what a node says of itself alone.
+func (s *survey) eachNode() {
+	for _, a := range s.answered {
+		where := string(a.Node)
+		if a.Status.Failure != "" {
+			s.problem(Fail, NodeFailed, "nodes", where, "%s", a.Status.Failure)
+		}
+		if g := election(a); g.Term > lsn.MaxTerm/2 { // long before the last one is used
+			s.problem(Fail, TermsUsedUp, "terms", where, "it is in term %d of at most %d", g.Term, lsn.MaxTerm)
+		}
+		for _, e := range a.Status.Emergencies {
+			if lost := e.Missing(); len(lost) > 0 {
+				s.problem(Fail, EmergencyRecord, "emergencies", where,
+					"%s declared lost at %s and not readmitted", list(lost), e.Time.Format(time.RFC3339))
+				continue
+			}
+			s.good("emergencies", where, "one of %s is over: all were readmitted", e.Time.Format(time.RFC3339))
+		}
+	}
+}
+
+// findings merges what the two ends of a pair found: one line for both, those of one kind
+// together. Voters that differ are told by votersAgree, if both ends answer.
+func (s *survey) findings() {
+	type finding struct {
+		kind netmesh.FindingKind
+		pair string
+	}
+	found := map[finding]netmesh.Finding{}
+	for _, a := range slices.Concat(s.answered, s.duplicates, s.foreign) {
+		for _, f := range a.Status.Findings {
+			ends := []string{string(a.Node), string(f.Peer)}
+			slices.Sort(ends)
+			k := finding{f.Kind, strings.Join(ends, " - ")}
+			both := !s.silent(f.Peer) && !s.silent(a.Node)
+			if _, known := found[k]; !known && !(f.Kind == netmesh.FindingVotersDiffer && both) {
+				found[k] = f
+			}
+		}
+	}
+	for _, k := range slices.SortedFunc(maps.Keys(found), func(a, b finding) int {
+		return cmp.Or(cmp.Compare(a.kind, b.kind), strings.Compare(a.pair, b.pair))
+	}) {
+		s.problem(Fail, kindOf(k.kind), "finding", k.pair, "%s", found[k].Detail).Fix = found[k].Advice
+	}
+	if len(found) == 0 {
+		s.good("findings", "", "no node finds anything wrong with another")
+	}
+}
+
+// slowWrite is the most that a write to the state should take, fsync included, as the
+// alert has it.
+const slowWrite = 100 * time.Millisecond
+
+func (s *survey) disks() {
+	mark, known := len(s.Checks), 0
+	var slowest time.Duration
+	for _, a := range s.answered {
+		writes := a.Figures["bmqelect_store_write_seconds_count"]
+		if writes == 0 {
+			continue
+		}
+		known++
+		mean := cluster.Seconds(a.Figures["bmqelect_store_write_seconds_sum"] / writes).Duration()
+		slowest = max(slowest, mean)
+		if mean > slowWrite {
+			s.problem(Warn, DiskSlow, "disks", string(a.Node),
+				"keeping a term takes %s on average, fsync included; %s is much", mean.Round(time.Millisecond), slowWrite)
+		}
+	}
+	if known > 0 && s.goodSince(mark) {
+		s.good("disks", "", "keeping a term takes %s at most, on average", slowest.Round(10*time.Microsecond))
+	}
+}
+
+func (s *survey) versions() {
+	on := map[string][]cluster.NodeID{}
+	for _, a := range s.answered {
+		version := a.Status.Version
+		if version == "" {
+			version = "an unknown version"
+		}
+		on[version] = append(on[version], a.Node)
+	}
+	var parts []string
+	for _, v := range slices.Sorted(maps.Keys(on)) {
+		parts = append(parts, fmt.Sprintf("%s on %s", v, list(on[v])))
+	}
+	if len(parts) > 1 {
+		s.problem(Warn, VersionsDiffer, "versions", "", "%s", strings.Join(parts, "; "))
+		return
+	}
+	s.good("versions", "", "%s", strings.Join(parts, "; "))
+}
+
+// maxSkew is what wall clocks may surely be apart before logs are hard to compare.
+const maxSkew = time.Second
+
+func (s *survey) wallClocks() {
+	known := slices.DeleteFunc(slices.Clone(s.answered), func(a Answer) bool {
+		return a.AheadLeast == 0 && a.AheadMost == 0
+	})
+	if len(known) < 2 {
+		return
+	}
+	// The one that is surely latest, and the one that is surely earliest.
+	ahead := slices.MaxFunc(known, func(a, b Answer) int { return int(a.AheadLeast - b.AheadLeast) })
+	behind := slices.MinFunc(known, func(a, b Answer) int { return int(a.AheadMost - b.AheadMost) })
+	if apart := ahead.AheadLeast - behind.AheadMost; apart > maxSkew {
+		s.problem(Warn, WallClock, "wall clocks", fmt.Sprintf("%s - %s", behind.Node, ahead.Node),
+			"that of %s is ahead of that of %s by at least %s",
+			ahead.Node, behind.Node, apart.Round(100*time.Millisecond))
+		return
+	}
+	s.good("wall clocks", "", "nothing shows that any two differ by more than %s", maxSkew)
+}
+
+// The anomaly of voters that differ belongs to a change of the voters: it is over when
+// it has not come for changeOver.
+const (
+	notEntitled = "not-entitled"
+	changeOver  = time.Minute
+)
+
+// messages looks at counts since the start of each node: they stay until it restarts.
+func (s *survey) messages() {
+	mark := len(s.Checks)
+	for _, a := range s.answered {
+		where := string(a.Node)
+		for _, kind := range slices.Sorted(maps.Keys(a.Status.Anomalies)) {
+			age, known := a.Status.AnomalyAges[kind]
+			over := kind == notEntitled && known && age.Duration() > changeOver
+			if n := a.Status.Anomalies[kind]; n > 0 && !over {
+				s.problem(Warn, Anomaly, "messages", where, "%s: %d since it started", kind, n)
+			}
+		}
+		// Connections of members are never closed for these reasons.
+		for _, r := range []netmesh.Reason{netmesh.ReasonGarbage, netmesh.ReasonOversized} {
+			if n := a.Status.Refused[r.String()]; n > 0 {
+				s.problem(Warn, Strangers, "messages", where, "%d connections closed for %s since it started", n, r)
+			}
+		}
+	}
+	if s.goodSince(mark) {
+		s.good("messages", "", "no anomaly and no stranger since the nodes started")
+	}
+}

@@ -1,3 +1,0 @@
-package sdnotify
-
-const abstractSockets = true

@@ -1,0 +1,176 @@
+package scenario
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+)
+
+const (
+	longestName = 64  // bytes of a node's name: it heads a lane of every report
+	maxNodes    = 256 // observers included; an elector bounds the voters
+)
+
+// nodeKeys are what can be special about a node.
+type nodeKeys struct {
+	Candidate, Observer, Priority scalar
+	ClockRate                     scalar `yaml:"clock_rate"`
+	Term, Absent                  scalar
+}
+
+// nodeList is a list of names, or a mapping from names to what is special.
+type nodeList struct {
+	place
+	names   []scalar
+	special map[string]*mapping[nodeKeys] // by name
+}
+
+func (l *nodeList) UnmarshalYAML(ctx context.Context, unmarshal func(any) error) error {
+	n, r, err := nodeOf(ctx, unmarshal)
+	if err != nil {
+		return err
+	}
+	l.place = placeOf(n)
+	switch n := n.(type) {
+	case *ast.SequenceNode:
+		return unmarshal(&l.names)
+	case *ast.MappingNode:
+		for _, entry := range n.Values {
+			name := r.scalar(entry.Key)
+			l.names = append(l.names, name)
+		}
+		return unmarshal(&l.special)
+	}
+	r.at(l.place, "nodes is a list of names or a mapping from names to what is special about them, "+
+		"this is %s", describe(n))
+	return nil
+}
+
+// nodes reads who takes part, and derives who votes.
+func (b *builder) nodes(l nodeList) {
+	if !l.there() {
+		return
+	}
+	if len(l.names) > maxNodes {
+		b.at(l.place, "nodes is %d names, but must be at most %d", len(l.names), maxNodes)
+		return
+	}
+	for _, name := range l.names {
+		n := Node{ID: NodeID(name.text)}
+		if !b.legalName(name) {
+			continue
+		}
+		if b.s.node(n.ID) != nil {
+			b.at(name.place, "node %q is there twice: leave one out", n.ID)
+			continue
+		}
+		if special := l.special[name.text]; special != nil {
+			b.special(&special.keys, &n)
+		}
+		b.s.Nodes = append(b.s.Nodes, n)
+		if !n.Observer {
+			b.s.Election.Voters = append(b.s.Election.Voters, n.ID)
+		}
+	}
+	switch {
+	case len(l.names) == 0:
+		b.at(l.place, "no nodes: name at least one")
+	case len(b.s.Nodes) > 0 && len(b.s.Election.Voters) == 0:
+		b.at(l.place, "no voter: at least one node must not be an observer")
+	}
+}
+
+// legalName reports names that the rest of the format could not tell apart from
+// links and words.
+func (b *builder) legalName(name scalar) bool {
+	illegal := func(r rune) bool {
+		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
+		return !letter && (r < '0' || r > '9') && r != '_' && r != '.'
+	}
+	switch text := name.text; {
+	case text == "" || len(text) > longestName || strings.ContainsFunc(text, illegal):
+		b.at(name.place, "node name %q must be 1 to %d letters, digits, '_' and '.'", text, longestName)
+	case text == "all" || text == "any":
+		b.at(name.place, "node name %q stands for nodes elsewhere: take another", text)
+	default:
+		return true
+	}
+	return false
+}
+
+func (b *builder) special(k *nodeKeys, n *Node) {
+	candidate := true
+	read(b, k.Observer, &n.Observer, parseFlag)
+	if read(b, k.Candidate, &candidate, parseFlag) && n.Observer {
+		b.at(k.Candidate.place, "an observer never stands: leave candidate out")
+	}
+	n.NotCandidate = !candidate
+	read(b, k.Priority, &n.Priority, parseInt)
+	read(b, k.ClockRate, &n.ClockRatePPM, parseRate)
+	read(b, k.Term, &n.Term, parseTerm)
+	read(b, k.Absent, &n.Absent, parseFlag)
+}
+
+// node returns the node of that name, or nil.
+func (s *Scenario) node(id NodeID) *Node {
+	i := slices.IndexFunc(s.Nodes, func(n Node) bool { return n.ID == id })
+	if i < 0 {
+		return nil
+	}
+	return &s.Nodes[i]
+}
+
+// ids returns the names of all nodes in the order of the file.
+func (s *Scenario) ids() []NodeID {
+	ids := make([]NodeID, len(s.Nodes))
+	for i, n := range s.Nodes {
+		ids[i] = n.ID
+	}
+	return ids
+}
+
+// known reads the name of a node. Without any legal node, all names are unknown and
+// none is reported.
+func (b *builder) known(name scalar) (NodeID, bool) {
+	id := NodeID(name.text)
+	if b.s.node(id) != nil {
+		return id, true
+	}
+	if len(b.s.Nodes) > 0 {
+		b.at(name.place, "no node is called %q: %s", name.text, suggest(name.text, texts(b.s.ids())))
+	}
+	return "", false
+}
+
+// candidate reads the name of a node that can lead.
+func (b *builder) candidate(name scalar) (NodeID, bool) {
+	id, ok := b.known(name)
+	if !ok {
+		return "", false
+	}
+	switch n := b.s.node(id); {
+	case n.Observer:
+		b.at(name.place, "%s is an observer and can never lead: name a voter", id)
+	case n.NotCandidate:
+		b.at(name.place, "%s is no candidate and can never lead: name a node that is one", id)
+	default:
+		return id, true
+	}
+	return "", false
+}
+
+// list reads one or more distinct names with one of the two readers above.
+func (b *builder) list(l names, one func(scalar) (NodeID, bool)) []NodeID {
+	var ids []NodeID
+	for _, item := range l.items {
+		id, ok := one(item)
+		if ok && slices.Contains(ids, id) {
+			b.at(item.place, "%s is in the list twice: leave one out", id)
+		} else if ok {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
