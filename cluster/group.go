@@ -134,18 +134,19 @@ func (g *group) publish(e *elector.Effects) error {
 			err = g.sequencer.Begin(lease.Term)
 		}
 	}
+	now := g.now()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if lease.Term == 0 {
-		g.advance(leadership.Lost{Why: lossReason(e)})
+		g.advance(now, leadership.Lost{Why: lossReason(e)})
 		return err
 	}
-	g.advance(leadership.Lease{
+	g.advance(now, leadership.Lease{
 		Term: lease.Term, End: lease.End,
 		Handover: handover != (elector.Handover{}), Pending: len(g.requests) > 0,
 	})
 	if e.StopWork {
-		g.advance(leadership.StopWork{By: handover.End, Why: handover.Why})
+		g.advance(now, leadership.StopWork{By: handover.End, Why: handover.Why})
 	}
 	return err
 }
@@ -162,16 +163,18 @@ func lossReason(e *elector.Effects) elector.Reason {
 
 // feed is advance for those who do not hold the lock.
 func (g *group) feed(in leadership.Input) leadership.Effects {
+	now := g.now()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.advance(in)
+	return g.advance(now, in)
 }
 
 // advance gives an input to the life of the leaderships, and does at once what is about
 // the work: a driver that is held up makes nobody late. What is for the elector waits for
-// the driver. It runs under the lock.
-func (g *group) advance(in leadership.Input) leadership.Effects {
-	e := g.life.Step(g.now(), in)
+// the driver. It runs under the lock; the caller reads the clock before it takes the lock,
+// because the clock of a test may block.
+func (g *group) advance(now elector.Time, in leadership.Input) leadership.Effects {
+	e := g.life.Step(now, in)
 	s := g.life.State()
 	g.leaseEnd.Store(int64(s.LeaseEnd))
 	g.requests = append(g.requests, e.Requests...)
@@ -206,13 +209,14 @@ func (g *group) nextRequest() (elector.Input, bool) {
 // close ends the election on this node, for the given reason. It reports whether guarded
 // work goes on although nothing is handed over.
 func (g *group) close(why error, abrupt bool) (cut bool) {
+	now := g.now()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.ended == nil {
 		g.ended = why
 	}
 	s := g.life.State()
-	g.advance(leadership.Close{Abrupt: abrupt})
+	g.advance(now, leadership.Close{Abrupt: abrupt})
 	return abrupt && s.Phase.Working() && s.Term != 0
 }
 

@@ -17,11 +17,11 @@ import (
 // on until then. It votes in any case. Call it whenever a health check changes its
 // mind, or always: that costs little.
 func (e *Election) SetFit(unfit error) error {
-	why := textOf(unfit)
+	why, now := textOf(unfit), e.g.now()
 	e.g.mu.Lock()
 	before, err := e.g.life.State().Unfit, e.g.ended
 	if err == nil {
-		e.g.advance(leadership.Fit{Why: why})
+		e.g.advance(now, leadership.Fit{Why: why})
 	}
 	e.g.mu.Unlock()
 	if err != nil {

@@ -106,11 +106,12 @@ func (e *Election) enterCampaign(
 	g := e.g
 	l := &Leadership{e: e, done: make(chan struct{}), answer: make(chan error, 1)}
 	l.ctx, l.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	now := g.now()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.lastID++
 	l.id = g.lastID
-	if eff := g.advance(leadership.Campaign{ID: l.id, After: after}); eff.Refused == l.id {
+	if eff := g.advance(now, leadership.Campaign{ID: l.id, After: after}); eff.Refused == l.id {
 		return nil, g.refused(eff.Refusal)
 	}
 	g.holder = l
@@ -196,12 +197,14 @@ func (l *Leadership) Valid() bool { return l.e.n.now() < elector.Time(l.end.Load
 // the leadership needs no lease, as that of a single voter. For people and timers; what
 // decides is Valid.
 func (l *Leadership) Deadline() time.Time {
+	wall := time.Now() // first: what is said is never later than the deadline
+	now := l.e.n.now()
 	l.e.g.mu.Lock()
 	defer l.e.g.mu.Unlock()
 	if l.deadline == elector.Never {
 		return time.Time{}
 	}
-	at := time.Now().Add(l.deadline.Sub(l.e.n.now())) // never later than that
+	at := wall.Add(l.deadline.Sub(now))
 	if l.reason == elector.ReasonNone {
 		return at
 	}

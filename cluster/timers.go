@@ -116,9 +116,10 @@ func (w *deadlineWatcher) run(expired func(*group), quit <-chan struct{}) {
 }
 
 func (w *deadlineWatcher) due() (due []*group, next elector.Time) {
+	now := elector.Time(w.clock.Now())
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for now := elector.Time(w.clock.Now()); w.queue.next() <= now; {
+	for w.queue.next() <= now {
 		due = append(due, w.queue[0].g)
 		w.queue.remove(w.queue[0])
 	}
