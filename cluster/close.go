@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster/internal/leadership"
-	"github.com/bmqelect/bmqelect/internal/store"
+	"github.com/bmqelect/bmqelect/cluster/internal/store"
 )
 
 // Close ends this node's part in the election. Guarded work is told to stop and

@@ -14,6 +14,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/netmesh"
+	"github.com/bmqelect/bmqelect/netmesh/fault"
 	"github.com/bmqelect/bmqelect/scouting"
 )
 
@@ -38,7 +39,7 @@ type Config struct {
 	Node NodeID
 	// Voters are the nodes that elect, the same list on every node, at most
 	// scouting.MaxVoters. A node that is not among them is an observer. Voters
-	// that were declared lost on this node (DeclareLost) do not count. Required.
+	// that were declared lost on this node (package recovery) do not count. Required.
 	Voters []NodeID
 	// DataDir holds the durable state: identity, boot counter, term. One process
 	// at a time may use it. It is made if absent. Required.
@@ -65,7 +66,7 @@ type Config struct {
 	// called from several goroutines and must return soon. Default none.
 	HoldEvidence func(net.Conn) error `json:"-"`
 	// Faults, if set, is a fault layer under the mesh, for rehearsals. Default none.
-	Faults *netmesh.Faults
+	Faults *fault.Faults
 	// AdminAddr is told to the other members, so that one node can name the
 	// administration address of every other. The package does not listen there.
 	AdminAddr string

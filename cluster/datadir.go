@@ -1,6 +1,6 @@
 package cluster
 
-import "github.com/bmqelect/bmqelect/internal/store"
+import "github.com/bmqelect/bmqelect/cluster/internal/store"
 
 // Errors of a data directory. Those of Start and CheckDataDir match them with errors.Is.
 var (

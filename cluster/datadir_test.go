@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/bmqelect/bmqelect/internal/store"
+	"github.com/bmqelect/bmqelect/cluster/internal/store"
 )
 
 func TestADataDirectoryIsCheckedWithoutAStart(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/bmqelect/bmqelect/netmesh"
+	"github.com/bmqelect/bmqelect/cluster/findings"
 )
 
 func TestStatusNamesWhatDiffersBetweenMembers(t *testing.T) {
@@ -26,10 +26,10 @@ func TestStatusNamesWhatDiffersBetweenMembers(t *testing.T) {
 		time.Sleep(time.Second)
 		found := w.nodes["a"].Status().Findings
 		require.Len(t, found, 2, "%v", found)
-		require.Equal(t, netmesh.FindingVotersDiffer, found[0].Kind)
+		require.Equal(t, findings.VotersDiffer, found[0].Kind)
 		require.Equal(t, NodeID("b"), found[0].Peer)
 		require.Contains(t, found[0].Detail, "d")
-		require.Equal(t, netmesh.FindingSettingsDiffer, found[1].Kind)
+		require.Equal(t, findings.SettingsDiffer, found[1].Kind)
 		require.Contains(t, found[1].Detail, "1.4s")
 		require.NotEmpty(t, w.nodes["b"].Status().Findings)
 		require.NotEmpty(t, w.nodes["c"].Status().Findings)

@@ -9,7 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/bmqelect/bmqelect/netmesh"
+	"github.com/bmqelect/bmqelect/cluster/findings"
+	"github.com/bmqelect/bmqelect/netmesh/fault"
 )
 
 // copyDir copies the data directory of a node, which may run, and returns the copy's path.
@@ -31,8 +32,8 @@ func (w *world) startOn(host string, id NodeID, dir string) *Node {
 }
 
 // found reports whether a node's status has a finding of that kind about a peer.
-func (n *Node) found(kind netmesh.FindingKind, peer NodeID) bool {
-	for _, f := range n.mesh.Findings() {
+func (n *Node) found(kind findings.Kind, peer NodeID) bool {
+	for _, f := range n.diagnosis.Findings() {
 		if f.Kind == kind && f.Peer == peer {
 			return true
 		}
@@ -43,7 +44,7 @@ func (n *Node) found(kind netmesh.FindingKind, peer NodeID) bool {
 // linked reports whether a node has a link to any other.
 func (n *Node) linked() bool {
 	for _, l := range n.mesh.Links() {
-		if l.State == netmesh.LinkIsUp {
+		if l.Up {
 			return true
 		}
 	}
@@ -75,8 +76,8 @@ func TestACopyOfTheLeadersDirectoryDoesNotUnseatIt(t *testing.T) {
 		require.Equal(t, w.voters, leader.machine().Supporters)
 		require.False(t, clone.linked())
 		for _, other := range w.others(leader) {
-			require.True(t, w.nodes[other].found(netmesh.FindingDirectoryCopied, id), other)
-			require.True(t, clone.found(netmesh.FindingDirectoryCopied, other), other)
+			require.True(t, w.nodes[other].found(findings.DirectoryCopied, id), other)
+			require.True(t, clone.found(findings.DirectoryCopied, other), other)
 		}
 		w.closeAll()
 	})
@@ -105,8 +106,8 @@ func TestACopyOfAFollowersDirectoryTakesNoPart(t *testing.T) {
 			require.Equal(t, w.voters, leader.machine().Supporters)
 		}
 		require.False(t, clone.linked())
-		require.True(t, leader.found(netmesh.FindingDirectoryCopied, id))
-		require.True(t, clone.found(netmesh.FindingDirectoryCopied, leader.cfg.Node))
+		require.True(t, leader.found(findings.DirectoryCopied, id))
+		require.True(t, clone.found(findings.DirectoryCopied, leader.cfg.Node))
 		w.closeAll()
 	})
 }
@@ -129,15 +130,15 @@ func TestARestoredCopyTakesNoPart(t *testing.T) {
 		restored := w.startOn(string(id), id, dir) // at boot 2, too
 		time.Sleep(election)
 		require.False(t, restored.linked())
-		require.True(t, leader.found(netmesh.FindingDirectoryCopied, id))
-		require.True(t, restored.found(netmesh.FindingDirectoryCopied, leader.cfg.Node))
+		require.True(t, leader.found(findings.DirectoryCopied, id))
+		require.True(t, restored.found(findings.DirectoryCopied, leader.cfg.Node))
 		w.close(id)
 
 		emptied := w.startOn(string(id), id, t.TempDir())
 		time.Sleep(election)
 		require.True(t, emptied.linked())
 		require.Equal(t, leader.cfg.Node, emptied.Status().Groups[0].Leader)
-		require.False(t, leader.found(netmesh.FindingDirectoryCopied, id))
+		require.False(t, leader.found(findings.DirectoryCopied, id))
 		w.closeAll()
 	})
 }
@@ -157,7 +158,7 @@ func TestALostMachineIsForgottenAndReplaced(t *testing.T) {
 			require.Equal(t, w.nodes[id].Status().Identity, w.nodes[n].member(id).Identity)
 		}
 		for _, n := range healthy {
-			w.faults[n].Cut(id, netmesh.Both) // as a cable that is pulled
+			w.faults[n].Cut(id, fault.Both) // as a cable that is pulled
 		}
 		for _, n := range healthy {
 			for w.nodes[n].member(id).Link == "up" {
@@ -175,7 +176,7 @@ func TestALostMachineIsForgottenAndReplaced(t *testing.T) {
 		time.Sleep(election)
 		require.False(t, successor.linked())
 		for _, n := range healthy {
-			require.True(t, w.nodes[n].found(netmesh.FindingNameTwice, id))
+			require.True(t, w.nodes[n].found(findings.NameTwice, id))
 			require.NoError(t, w.nodes[n].Forget(t.Context(), id))
 			require.True(t, w.nodes[n].member(id).Forgotten)
 			require.Empty(t, w.nodes[n].member(id).Identity)

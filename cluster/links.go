@@ -124,5 +124,9 @@ func (n *Node) forget(ctx context.Context, id NodeID) error {
 	if err != nil {
 		return err
 	}
-	return n.mesh.Forget(id, promise)
+	if err := n.mesh.Forget(id, promise); err != nil {
+		return err
+	}
+	n.diagnosis.Forget(id)
+	return nil
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/bmqelect/bmqelect/cluster/internal/gossip"
 )
 
-// join lets the mesh know its peers: those that the seam names, or those that
+// join lets the mesh know its peers: those that a test names, or those that
 // gossip finds.
 func (n *Node) join(peers map[NodeID]string) error {
 	if peers != nil {
@@ -32,7 +32,7 @@ func (n *Node) gossipConfig() gossip.Config {
 		Cluster: n.cfg.Cluster, Node: n.cfg.Node,
 		Bind: n.cfg.GossipAddr, Advertise: n.cfg.AdvertiseGossip,
 		Join: n.cfg.Join, KnownPeers: n.store.Peers(), Voters: n.cfg.Voters,
-		Logger: n.log.Named("gossip"), OnEvent: n.onMember, Found: n.mesh.Report,
+		Logger: n.log.Named("gossip"), OnChange: n.onMember,
 		Meta: gossip.Meta{
 			MeshAddr: n.advertisedMesh(), AdminAddr: n.cfg.AdminAddr, Version: n.cfg.Version,
 			Voter: slices.Contains(n.cfg.Voters, n.cfg.Node), Candidate: !n.cfg.Election.NotCandidate,
@@ -40,18 +40,9 @@ func (n *Node) gossipConfig() gossip.Config {
 		},
 	}
 	if n.cfg.Faults != nil {
-		c.Blocked = n.blocked
+		c.Blocked = n.cfg.Faults.Blocks
 	}
 	return c
-}
-
-// blocked cuts gossip together with the mesh. Of some packets only the address
-// is known.
-func (n *Node) blocked(peer NodeID, addr string) bool {
-	if peer == "" {
-		peer = n.members.at(addr)
-	}
-	return peer != "" && n.cfg.Faults.Blocks(peer)
 }
 
 // advertisedMesh is the address that others dial. Of a mesh that listens on
@@ -81,18 +72,9 @@ func meshAddrOf(m gossip.Member) string {
 	return net.JoinHostPort(host, port)
 }
 
-// onMember is called by gossip, one event at a time. That a voter seems to have
+// onMember is called by gossip, one change at a time. That a voter seems to have
 // failed is a hint that the mesh does not need: it dials on.
-func (n *Node) onMember(e gossip.Event) {
-	m := e.Member
-	if e.Kind == gossip.Conflict {
-		n.log.Error("two processes use one node name; stop one of them",
-			"peer", m.Node, "addr", m.GossipAddr, "other", e.OtherAddr)
-		return
-	}
-	if m.Node == n.cfg.Node {
-		return
-	}
+func (n *Node) onMember(m gossip.Member) {
 	n.members.put(m)
 	switch {
 	case m.State == gossip.StateAlive:
@@ -126,16 +108,6 @@ func (ms *members) drop(id NodeID) {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
 	delete(ms.byID, id)
-}
-
-// at is the member with the given gossip address; "" if there is none.
-func (ms *members) at(gossipAddr string) NodeID {
-	for _, m := range ms.all() {
-		if m.GossipAddr == gossipAddr {
-			return m.Node
-		}
-	}
-	return ""
 }
 
 func (ms *members) all() []gossip.Member {

@@ -12,12 +12,13 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/bmqelect/bmqelect/cluster/internal/diagnosis"
 	"github.com/bmqelect/bmqelect/cluster/internal/gossip"
 	"github.com/bmqelect/bmqelect/cluster/internal/leadership"
+	"github.com/bmqelect/bmqelect/cluster/internal/store"
 	"github.com/bmqelect/bmqelect/cluster/internal/testhook"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/base/clock"
-	"github.com/bmqelect/bmqelect/internal/store"
 	"github.com/bmqelect/bmqelect/lsn"
 	"github.com/bmqelect/bmqelect/netmesh"
 )
@@ -35,6 +36,7 @@ type Node struct {
 	store     *store.Store
 	persister *persister
 	mesh      *netmesh.Mesh
+	diagnosis *diagnosis.Diagnosis
 	gossip    *gossip.Gossip // nil where a test names the peers
 	members   members        // as gossip knows them
 	remember  *rememberer    // nil where a test names the peers
@@ -177,7 +179,11 @@ func (n *Node) start(ctx context.Context) (err error) {
 	n.election = &Election{n, g}
 	n.persister = newPersister(n.timed(n.store.Persist), n.onPersisted)
 	n.persister.forget = n.store.Forget
-	n.mesh, err = netmesh.Listen(n.meshConfig(s.Network), meshHandler{n})
+	n.diagnosis = diagnosis.New(diagnosis.Config{
+		Node: n.cfg.Node, Voters: n.cfg.Voters, Settings: n.cfg.Agreed(), Logger: n.log.Named("mesh"),
+		MaxDriftPPM: n.cfg.Election.Timing.ClockDriftPPM, NoDeathProof: n.cfg.NoDeathProof,
+	})
+	n.mesh, err = netmesh.Listen(n.meshConfig(s.Network), n.diagnosis.Handler(meshHandler{n}))
 	if err != nil {
 		return err
 	}
@@ -204,11 +210,13 @@ func (n *Node) meshConfig(network netmesh.Network) netmesh.Config {
 		Cluster: n.cfg.Cluster, Node: n.cfg.Node,
 		Identity: n.store.Identity(), Boot: n.store.Boot(),
 		Bind: n.cfg.MeshAddr, Advertise: n.cfg.AdvertiseMesh, Network: network,
-		Logger: n.log.Named("mesh"), Faults: n.cfg.Faults, NoDeathProof: n.cfg.NoDeathProof,
-		Voters: n.cfg.Voters, Agree: n.cfg.Agreed(), MaxDriftPPM: n.cfg.Election.Timing.ClockDriftPPM,
+		Logger: n.log.Named("mesh"), NoDeathProof: n.cfg.NoDeathProof,
+		Facts: n.diagnosis.Facts(), Inactivity: n.cfg.Election.Timing.Inactivity(),
 		Clock: n.clock, Seed: n.entropy(), HoldEvidence: n.cfg.HoldEvidence,
 	}
-	meshTimes(&cfg, n.cfg.Election.Timing)
+	if n.cfg.Faults != nil {
+		cfg.Faults = n.cfg.Faults
+	}
 	return cfg
 }
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/lsn"
-	"github.com/bmqelect/bmqelect/netmesh"
+	"github.com/bmqelect/bmqelect/netmesh/fault"
 )
 
 func TestThreeNodesElectOneLeaderAndKeepIt(t *testing.T) {
@@ -121,7 +121,7 @@ func TestTransferToANodeThatCannotWinLeavesTheLeaderInPlace(t *testing.T) {
 		leader := w.leader()
 		spoke := w.others(leader)[0]
 		for _, id := range w.others(leader)[1:] {
-			w.faults[spoke].Cut(id, netmesh.Both)
+			w.faults[spoke].Cut(id, fault.Both)
 		}
 		time.Sleep(election)
 		require.ErrorContains(t, leader.Transfer(t.Context(), spoke), "it is connected to too few voters to win an election")
@@ -335,7 +335,7 @@ func TestRestartedVoterSupportsNobodyForAWhile(t *testing.T) {
 		id := w.others(w.leader())[0]
 		w.crash(id)
 		for other := range w.nodes {
-			w.faults[other].Cut(id, netmesh.Both)
+			w.faults[other].Cut(id, fault.Both)
 		}
 		w.start(id)
 		synctest.Wait()

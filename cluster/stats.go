@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/bmqelect/bmqelect/cluster/findings"
 	"github.com/bmqelect/bmqelect/cluster/internal/leadership"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/lsn"
@@ -16,9 +17,10 @@ import (
 // so at the moment. Together with Status they are all that a metrics library
 // needs; this package uses none.
 type Stats struct {
-	Elections []ElectionStats      // sorted by name
-	Links     []netmesh.LinkStatus // to the other members, sorted by node
-	Findings  []netmesh.Finding    // what is wrong between members now
+	Elections []ElectionStats           // sorted by name
+	Links     []netmesh.LinkStatus      // to the other members, sorted by node
+	Findings  []findings.Finding        // what is wrong between members now
+	Clocks    map[NodeID]findings.Clock // of the members that are linked
 
 	Voters          int // that count: those of the configuration that are not lost
 	VotersReachable int // of these, with a link that is up; this node included
@@ -80,7 +82,8 @@ type Histogram struct {
 func (n *Node) Stats() Stats {
 	m := n.measure
 	st := Stats{
-		Links: n.mesh.Links(), Findings: n.mesh.Findings(), Voters: len(n.cfg.Voters),
+		Links: n.mesh.Links(), Findings: n.diagnosis.Findings(), Voters: len(n.cfg.Voters),
+		Clocks: n.diagnosis.Clocks(),
 		Phases: map[Phase]Histogram{}, Leaderless: Histogram(m.gaps.Snapshot()),
 		LeaseLeft: Histogram(m.renewals.Snapshot()), InboxWait: Histogram(m.waits.Snapshot()),
 		InboxLength: len(n.inbox), StoreWrite: Histogram(m.writes.Snapshot()),

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bmqelect/bmqelect/cluster/findings"
 	"github.com/bmqelect/bmqelect/cluster/internal/leadership"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/lsn"
@@ -31,7 +32,7 @@ type Status struct {
 	Emergencies []EmergencyStatus `json:"emergencies,omitempty"`
 	// Findings are what is wrong between this node and others at the moment, and
 	// how to fix it.
-	Findings []netmesh.Finding `json:"findings,omitempty"`
+	Findings []findings.Finding `json:"findings,omitempty"`
 	// Anomalies and Refused count what should not happen: odd messages by kind,
 	// and connections that the mesh closed by reason.
 	Anomalies map[string]int `json:"anomalies,omitempty"`
@@ -100,7 +101,7 @@ func (n *Node) Status() Status {
 		Uptime:   seconds(time.Since(n.started)),
 		MeshAddr: n.mesh.Addr().String(), AdminAddr: n.cfg.AdminAddr,
 		Emergencies: slices.Clone(n.emergencies), Members: n.memberStatus(),
-		Findings: n.mesh.Findings(), Refused: n.refused(),
+		Findings: n.diagnosis.Findings(), Refused: n.refused(),
 	}
 	if n.gossip != nil {
 		st.GossipAddr = n.gossip.Local().GossipAddr
@@ -165,7 +166,7 @@ func (m *MemberStatus) link(l netmesh.LinkStatus) {
 		m.Identity = l.Peer.Identity.String()
 	}
 	m.Link = "up"
-	if l.State != netmesh.LinkIsUp {
+	if !l.Up {
 		m.Link = "down (" + l.LastLoss.String() + ")"
 	}
 }

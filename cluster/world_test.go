@@ -14,7 +14,7 @@ import (
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/base/clock"
 	"github.com/bmqelect/bmqelect/internal/base/memnet"
-	"github.com/bmqelect/bmqelect/netmesh"
+	"github.com/bmqelect/bmqelect/netmesh/fault"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -28,7 +28,7 @@ type world struct {
 	voters []NodeID
 	peers  map[NodeID]string
 	nodes  map[NodeID]*Node
-	faults map[NodeID]*netmesh.Faults
+	faults map[NodeID]*fault.Faults
 	edit   func(*Config)
 	hold   func(NodeID) // called by a node's driver before everything that it does
 	seed   uint64       // of what the nodes draw; 0: any
@@ -38,7 +38,7 @@ type world struct {
 func newWorld(t *testing.T, voters ...NodeID) *world {
 	w := &world{
 		t: t, net: memnet.New(), dir: t.TempDir(), voters: voters,
-		peers: map[NodeID]string{}, nodes: map[NodeID]*Node{}, faults: map[NodeID]*netmesh.Faults{},
+		peers: map[NodeID]string{}, nodes: map[NodeID]*Node{}, faults: map[NodeID]*fault.Faults{},
 		edit: func(*Config) {}, hold: func(NodeID) {},
 	}
 	for _, v := range voters {
@@ -51,7 +51,7 @@ func newWorld(t *testing.T, voters ...NodeID) *world {
 func (w *world) start(ids ...NodeID) {
 	for _, id := range ids {
 		w.peers[id] = string(id) + ":7401"
-		w.faults[id] = netmesh.NewFaults()
+		w.faults[id] = fault.New()
 		cfg := Config{
 			Node: id, Voters: w.voters, DataDir: filepath.Join(w.dir, string(id)),
 			MeshAddr: w.peers[id], Faults: w.faults[id],
@@ -104,7 +104,7 @@ func (w *world) closeAll() {
 }
 
 // isolate cuts a node off.
-func (w *world) isolate(id NodeID) { w.faults[id].Cut("*", netmesh.Both) }
+func (w *world) isolate(id NodeID) { w.faults[id].Cut("*", fault.Both) }
 
 // leader is the node that leads, on which all the others agree; it fails the
 // test if there is none or more than one.

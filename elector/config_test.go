@@ -15,7 +15,8 @@ import (
 
 // valid is a configuration without a fault, for tests to change.
 func valid() elector.Config {
-	return elector.Config{Self: "a", Voters: []elector.NodeID{"c", "a", "b"}, Timing: elector.Article()}
+	return elector.Config{Self: "a", Voters: []elector.NodeID{"c", "a", "b"},
+		Timing: elector.Article()}
 }
 
 func TestValidateNamesTheFault(t *testing.T) {
@@ -36,12 +37,18 @@ func TestValidateNamesTheFault(t *testing.T) {
 		{"Quorum", func(c *elector.Config) { c.Quorum = 1 }},
 		{"Quorum", func(c *elector.Config) { c.Quorum, c.UnsafeQuorum = -1, true }},
 		{"Timing.InitialWait", func(c *elector.Config) { c.Timing.InitialWait = 2 * time.Second }},
-		{"Timing.InitialWait", func(c *elector.Config) { c.Timing.InitialWait, c.Timing.MaxRandomWait = time.Second, 1 }},
+		{"Timing.InitialWait", func(c *elector.Config) {
+			c.Timing.InitialWait,
+				c.Timing.MaxRandomWait = time.Second, 1
+		}},
 		{"Timing.InitialWait", func(c *elector.Config) { c.Timing.InitialWait = 25 * time.Hour }},
 		{"Timing.MaxRandomWait", func(c *elector.Config) { c.Timing.MaxRandomWait = 0 }},
 		{"Timing.ScoutingResult", func(c *elector.Config) { c.Timing.ScoutingResult = -1 }},
 		{"Timing.ElectionResult", func(c *elector.Config) { c.Timing.ElectionResult = 0 }},
-		{"Timing.HeartbeatBroadcast", func(c *elector.Config) { c.Timing.HeartbeatBroadcast, c.Timing.HeartbeatMissCount = 0, 1 }},
+		{"Timing.HeartbeatBroadcast", func(c *elector.Config) {
+			c.Timing.HeartbeatBroadcast,
+				c.Timing.HeartbeatMissCount = 0, 1
+		}},
 		{"Timing.HeartbeatMissCount", func(c *elector.Config) { c.Timing.HeartbeatMissCount = 1001 }},
 		{"Timing.Lease", func(c *elector.Config) { c.Timing.Lease = c.Timing.HeartbeatBroadcast }},
 		{"Timing.Lease", func(c *elector.Config) { c.Timing.Lease = c.Timing.Inactivity() + 1 }},
@@ -65,7 +72,8 @@ func TestValidateNamesAllFaultsAtOnce(t *testing.T) {
 	var ce *elector.ConfigError
 	require.True(t, errors.As(cfg.Validate(), &ce))
 	require.Subset(t, fields(ce), []string{
-		"Self", "Voters", "Rule", "Quorum", "Timing.InitialWait", "Timing.MaxRandomWait", "Timing.ScoutingResult",
+		"Self", "Voters", "Rule", "Quorum", "Timing.InitialWait", "Timing.MaxRandomWait",
+		"Timing.ScoutingResult",
 		"Timing.ElectionResult", "Timing.HeartbeatBroadcast", "Timing.Lease", "Timing.HeartbeatMissCount",
 	})
 }
@@ -153,8 +161,10 @@ func TestNamesThatAreRefusedSayWhy(t *testing.T) {
 		require.Empty(t, elector.NameProblem(name), name)
 	}
 	for name, want := range map[elector.NodeID]string{
-		"": "empty", "*": "that of all members", long + "n": "129 bytes long, and the limit is 128", "a b": "spaces",
-		"a\n": "control", "a\x7f": "control", "a\u009b": "control", "a\u00a0b": "spaces", "a\u202eb": "control",
+		"": "empty", "*": "that of all members", long + "n": "129 bytes long, and the limit is 128",
+		"a b": "spaces",
+		"a\n": "control", "a\x7f": "control", "a\u009b": "control", "a\u00a0b": "spaces",
+		"a\u202eb": "control",
 	} {
 		require.Contains(t, elector.NameProblem(name), want, "%q", name)
 		cfg := valid()

@@ -60,7 +60,8 @@ func (d *driven) pass() elector.Effects {
 // follower follows b in term 3.
 func follower(t testing.TB) *driven {
 	d := boot(t, 3, 2)
-	d.hear("b", elector.Message{Kind: elector.LeaderHeartbeat, Term: 3, Sequence: 1, LSN: lsn.LSN{Term: 3}})
+	d.hear("b", elector.Message{Kind: elector.LeaderHeartbeat, Term: 3, Sequence: 1,
+		LSN: lsn.LSN{Term: 3}})
 	require.Equal(t, elector.NodeID("b"), d.Status().Leader)
 	return d
 }
@@ -108,7 +109,8 @@ func (d *driven) toCandidate(t testing.TB, voters int) *driven {
 	round := d.State().Follower.Round
 	for i := range elector.Majority(voters) - 1 {
 		d.hear(elector.NodeID(rune('b'+i)), elector.Message{
-			Kind: elector.ElectionScoutingResponse, Term: 2, ProposedTerm: 3, Round: round.ID, WillVote: true,
+			Kind: elector.ElectionScoutingResponse, Term: 2, ProposedTerm: 3, Round: round.ID,
+			WillVote: true,
 		})
 	}
 	require.Equal(t, elector.Candidate, d.State().Role)

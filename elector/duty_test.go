@@ -16,7 +16,8 @@ import (
 func FuzzCommands(f *testing.F) {
 	random := rand.New(rand.NewPCG(1, 1))
 	for range 60 {
-		f.Add(binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, random.Uint64()), random.Uint64()))
+		f.Add(binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, random.Uint64()),
+			random.Uint64()))
 	}
 	var all []*driven
 	for _, role := range roles {
@@ -63,7 +64,8 @@ func said(d *driven, n byte) elector.Input {
 func acked(d *driven, from elector.NodeID, able bool) elector.Input {
 	l := d.State().Leader
 	return elector.Received{From: from, Message: elector.Message{
-		Kind: elector.HeartbeatAck, Term: max(l.Term, 1), Sequence: l.Sequence, SentAt: d.now, Priority: 1, Candidate: able,
+		Kind: elector.HeartbeatAck, Term: max(l.Term, 1), Sequence: l.Sequence, SentAt: d.now,
+		Priority: 1, Candidate: able,
 	}}
 }
 

@@ -19,9 +19,11 @@ func FuzzReceived(f *testing.F) {
 	for k := range 12 {
 		f.Add(uint8(k), "b", uint64(3), uint64(3), uint64(9), 2, true, uint8(0), "c", uint64(3), int64(5),
 			uint64(1), int64(6e9), uint64(3), uint64(7), true, "a")
-		f.Add(uint8(k), "c", uint64(1)<<62, uint64(1)<<63, uint64(0), -1, false, uint8(4), "", uint64(0), int64(-5),
+		f.Add(uint8(k), "c", uint64(1)<<62, uint64(1)<<63, uint64(0), -1, false, uint8(4), "", uint64(0),
+			int64(-5),
 			uint64(1)<<63, int64(-1), uint64(1)<<63-1, ^uint64(0), false, "*")
-		f.Add(uint8(k), "b", uint64(lsn.MaxTerm), uint64(3), uint64(1), 0, false, uint8(4), "c", uint64(lsn.MaxTerm),
+		f.Add(uint8(k), "b", uint64(lsn.MaxTerm), uint64(3), uint64(1), 0, false, uint8(4), "c",
+			uint64(lsn.MaxTerm),
 			int64(1), uint64(1), int64(6e9), uint64(3), uint64(7), false, "")
 		f.Add(uint8(k), "o", ^uint64(0), uint64(3), uint64(1), 0, true, uint8(0), "", uint64(0),
 			int64(0), uint64(1), int64(6e9), uint64(0), uint64(0), true, "")
@@ -34,13 +36,16 @@ func FuzzReceived(f *testing.F) {
 	for _, role := range roles {
 		all = append(all, situations(f, role)...)
 	}
-	f.Fuzz(func(t *testing.T, kind uint8, from string, term, proposed, round uint64, priority int, willVote bool,
-		cause uint8, hint string, hintTerm uint64, retry int64, seq uint64, sentAt int64, lsnTerm, counter uint64,
+	f.Fuzz(func(t *testing.T, kind uint8, from string, term, proposed, round uint64, priority int,
+		willVote bool,
+		cause uint8, hint string, hintTerm uint64, retry int64, seq uint64, sentAt int64, lsnTerm,
+		counter uint64,
 		mayStand bool, successor string,
 	) {
 		in := elector.Received{From: elector.NodeID(from), Message: elector.Message{
 			Kind: elector.Kind(kind), Term: lsn.Term(term), ProposedTerm: lsn.Term(proposed), Round: round,
-			Priority: priority, WillVote: willVote, Cause: scouting.Cause(cause), Leader: elector.NodeID(hint),
+			Priority: priority, WillVote: willVote, Cause: scouting.Cause(cause),
+			Leader:     elector.NodeID(hint),
 			LeaderTerm: lsn.Term(hintTerm), RetryAfter: time.Duration(retry), Sequence: seq,
 			SentAt: elector.Time(sentAt), LSN: lsn.LSN{Term: lsn.Term(lsnTerm), Counter: counter},
 			Candidate: mayStand, Successor: elector.NodeID(successor), Reach: uint8(round),
@@ -58,7 +63,8 @@ func endure(t *testing.T, s *driven, in elector.Received) {
 	answer.Message.Round = s.State().Follower.Round.ID
 	answer.Message.ProposedTerm = s.State().Term + 1
 	for _, input := range []elector.Input{
-		in, in, answer, elector.Tick{}, elector.Persisted{Term: s.State().Durable + 1}, in, elector.Tick{},
+		in, in, answer, elector.Tick{}, elector.Persisted{Term: s.State().Durable + 1}, in,
+		elector.Tick{},
 	} {
 		check(t, s, input)
 		if _, ok := input.(elector.Tick); ok {
@@ -77,7 +83,8 @@ func check(t *testing.T, s *driven, in elector.Input) {
 	require.GreaterOrEqual(t, after.Durable, before.Durable, "the durable term went down")
 	require.True(t, after.Term.Valid(), "an absurd term was adopted")
 	writing := after.Durable < after.Term // a candidate has no time limit before its term is durable
-	wedged := e.Wake == elector.Never && after.Role != elector.Dormant && !after.Unable && after.Term < lsn.MaxTerm && !writing
+	wedged := e.Wake == elector.Never && after.Role != elector.Dormant && !after.Unable &&
+		after.Term < lsn.MaxTerm && !writing
 	require.False(t, wedged, "nothing will ever make it act again")
 	for _, m := range e.Messages {
 		require.LessOrEqual(t, m.Message.Term, after.Durable, "%s before the term is durable", m)

@@ -11,7 +11,8 @@ import (
 
 func TestCloneSharesNothing(t *testing.T) {
 	d := boot(t, 3, 2)
-	vote := elector.Received{From: "b", Message: elector.Message{Kind: elector.ElectionProposal, Term: 3}}
+	vote := elector.Received{From: "b", Message: elector.Message{Kind: elector.ElectionProposal,
+		Term: 3}}
 	d.Step(d.now, 0, vote) // not persisted: the answer is held
 	before, held := d.State(), d.Held()[0]
 
@@ -69,7 +70,8 @@ func TestTransferable(t *testing.T) {
 	require.ErrorContains(t, d.Transferable("c"), "has not acked")
 	require.ErrorContains(t, d.Transferable("b"), "not a candidate")
 
-	d.hear("b", elector.Message{Kind: elector.HeartbeatAck, Term: 3, Sequence: 1, SentAt: d.now, Candidate: true})
+	d.hear("b", elector.Message{Kind: elector.HeartbeatAck, Term: 3, Sequence: 1, SentAt: d.now,
+		Candidate: true})
 	require.NoError(t, d.Transferable("b"))
 	d.step(elector.LinkDown{Peer: "b"})
 	require.ErrorContains(t, d.Transferable("b"), "not connected")
@@ -79,7 +81,8 @@ func TestTransferable(t *testing.T) {
 func TestHandoverIsToldInFull(t *testing.T) {
 	d := leader(t, 3)
 	require.Zero(t, d.Handover())
-	ack := elector.Message{Kind: elector.HeartbeatAck, Term: 3, Sequence: 1, SentAt: d.now, Candidate: true}
+	ack := elector.Message{Kind: elector.HeartbeatAck, Term: 3, Sequence: 1, SentAt: d.now,
+		Candidate: true}
 	d.hear("b", ack)
 	d.step(elector.Guard{Held: true})
 	d.step(elector.Transfer{To: "b"})
@@ -113,9 +116,11 @@ func TestRestartedMachineForgetsItsVote(t *testing.T) {
 func TestStuckDiskFillsNoMemory(t *testing.T) {
 	d := boot(t, 3, 2)
 	for term := lsn.Term(3); term < 1000; term++ {
-		for _, k := range []elector.Kind{elector.LeaderHeartbeat, elector.ElectionScouting, elector.ElectionProposal} {
+		for _, k := range []elector.Kind{elector.LeaderHeartbeat, elector.ElectionScouting,
+			elector.ElectionProposal} {
 			for _, from := range []elector.NodeID{"b", "c"} {
-				in := elector.Received{From: from, Message: elector.Message{Kind: k, Term: term, ProposedTerm: term}}
+				in := elector.Received{From: from, Message: elector.Message{Kind: k, Term: term,
+					ProposedTerm: term}}
 				require.Empty(t, d.Step(d.now, 0, in).Messages)
 			}
 		}

@@ -56,11 +56,13 @@ func TestMessageString(t *testing.T) {
 			Kind: elector.ElectionProposalResponse, Term: 4, ProposedTerm: 4, SentAt: 7, WillVote: true,
 		},
 		"HeartbeatAck term=4 lsn=4.9 seq=2 sent=7ns priority=-1 not-candidate": {
-			Kind: elector.HeartbeatAck, Term: 4, LSN: lsn.LSN{Term: 4, Counter: 9}, Sequence: 2, SentAt: 7, Priority: -1,
+			Kind: elector.HeartbeatAck, Term: 4, LSN: lsn.LSN{Term: 4, Counter: 9}, Sequence: 2, SentAt: 7,
+			Priority: -1,
 		},
-		"LeadershipCession term=4 successor=c": {Kind: elector.LeadershipCession, Term: 4, Successor: "c"},
-		"NodeUnavailable term=4":               {Kind: elector.NodeUnavailable, Term: 4},
-		"InvalidHeartbeat term=4":              {Kind: elector.InvalidHeartbeat, Term: 4},
+		"LeadershipCession term=4 successor=c": {Kind: elector.LeadershipCession, Term: 4,
+			Successor: "c"},
+		"NodeUnavailable term=4":  {Kind: elector.NodeUnavailable, Term: 4},
+		"InvalidHeartbeat term=4": {Kind: elector.InvalidHeartbeat, Term: 4},
 	} {
 		require.Equal(t, want, m.String())
 	}
@@ -79,8 +81,11 @@ func TestLegalTransitions(t *testing.T) {
 		}
 	}
 	require.Equal(t, 21, legal)
-	require.True(t, elector.Transition{From: elector.Candidate, To: elector.Leader, Reason: elector.Elected}.Legal())
-	require.False(t, elector.Transition{From: elector.Follower, To: elector.Leader, Reason: elector.Elected}.Legal(),
+	require.True(t, elector.Transition{From: elector.Candidate, To: elector.Leader,
+		Reason: elector.Elected}.Legal())
+	require.False(t, elector.Transition{From: elector.Follower, To: elector.Leader,
+		Reason: elector.Elected}.Legal(),
 		"nobody leads without having stood")
-	require.False(t, elector.Transition{From: elector.Dormant, To: elector.Leader, Reason: elector.Started}.Legal())
+	require.False(t, elector.Transition{From: elector.Dormant, To: elector.Leader,
+		Reason: elector.Started}.Legal())
 }

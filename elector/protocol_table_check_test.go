@@ -23,7 +23,8 @@ func TestProtocolTableIsUpToDate(t *testing.T) {
 	}
 	page, err := os.ReadFile(path)
 	require.NoError(t, err)
-	require.Equal(t, protocolTable(), string(page), "run go test ./elector -run ProtocolTable -rewrite")
+	require.Equal(t, protocolTable(), string(page),
+		"run go test ./elector -run ProtocolTable -rewrite")
 }
 
 // TestProtocolTableIsComplete: every message and every input has its row.

@@ -50,15 +50,18 @@ var messageTable = []reaction{
 		"becomes FOLLOWER of the sender, unless the term leaps; a lower term gets InvalidHeartbeat",
 		"cedes to a higher term, unless it leaps; at its own term, reports two leaders and steps down; a lower term gets InvalidHeartbeat",
 	},
-	{"HeartbeatAck", "", "", "", "renews the lease; notes the priority, whether the sender may stand and whether it reaches a quorum"},
-	{"InvalidHeartbeat", "", "", "", "re-affirms itself in a term above a higher one that does not leap, once a heartbeat period at most"},
+	{"HeartbeatAck", "", "", "",
+		"renews the lease; notes the priority, whether the sender may stand and whether it reaches a quorum"},
+	{"InvalidHeartbeat", "", "", "",
+		"re-affirms itself in a term above a higher one that does not leap, once a heartbeat period at most"},
 	{
 		"LeadershipCession", "",
 		"forgets the leader and the promise to it; the named successor scouts at once, the others wait",
 		"remembers that no heartbeat of that leadership is to be followed",
 		"remembers that no heartbeat of that leadership is to be followed",
 	},
-	{"NodeUnavailable", "", "the sender counts as not connected; gives it up, if it is the leader, unless it said so in a lower term; the promise stays", "the sender counts as not connected; its vote is waited for no more", "the sender counts as not connected: it cannot be the successor"},
+	{"NodeUnavailable", "",
+		"the sender counts as not connected; gives it up, if it is the leader, unless it said so in a lower term; the promise stays", "the sender counts as not connected; its vote is waited for no more", "the sender counts as not connected: it cannot be the successor"},
 }
 
 // inputTable is what the machine does with every other input.
@@ -99,8 +102,10 @@ var inputTable = []reaction{
 		"unable, cedes and becomes FOLLOWER",
 		"unable, asks the best successor and then hands over, as soon as there is one",
 	},
-	{"Guard", "", "", "", "notes that guarded work is held or has stopped; hands over, if it waits for that"},
-	{"Transfer", "", "", "", "asks the successor; on its ack, lets guarded work stop, cedes and becomes FOLLOWER"},
+	{"Guard", "", "", "",
+		"notes that guarded work is held or has stopped; hands over, if it waits for that"},
+	{"Transfer", "", "", "",
+		"asks the successor; on its ack, lets guarded work stop, cedes and becomes FOLLOWER"},
 	{
 		"Resign", "",
 		"does not stand during the rest; ends its open round",

@@ -64,7 +64,8 @@ func (s *script) command() string {
 // machine makes a new machine: self=a voters=(a,b,c) and any configuration.
 func (s *script) machine() string {
 	cfg := elector.Config{Timing: elector.Article()}
-	*s = script{t: s.t, d: s.d, random: 50, term0: 3, sent: map[elector.NodeID]map[elector.Kind]elector.Message{}}
+	*s = script{t: s.t, d: s.d, random: 50, term0: 3,
+		sent: map[elector.NodeID]map[elector.Kind]elector.Message{}}
 	for _, arg := range s.d.CmdArgs {
 		s.configure(&cfg, arg.Key, arg.Vals)
 	}

@@ -24,7 +24,8 @@ func acts(s *driven, in elector.Input) bool {
 	e := m.Step(at, 7, in)
 	after := m.State()
 	before.Now, after.Now = 0, 0
-	quiet := e.Persist == 0 && len(e.Messages) == 0 && len(e.Transitions) == 0 && e.Anomaly == elector.Anomaly{}
+	quiet := e.Persist == 0 && len(e.Messages) == 0 && len(e.Transitions) == 0 &&
+		e.Anomaly == elector.Anomaly{}
 	return !quiet || after != before || e.Wake != wake || !reflect.DeepEqual(m.Clone().Held(), held)
 }
 
@@ -66,13 +67,15 @@ func followers(t testing.TB) []*driven {
 	unable.step(elector.Eligible{})
 	resting := follower(t)
 	resting.step(elector.Resign{Rest: time.Minute})
-	return []*driven{boot(t, 3, 2), follower(t), voter(t), scout(t, 3), bound, waiting, adopting, unable, resting}
+	return []*driven{boot(t, 3, 2), follower(t), voter(t), scout(t, 3), bound, waiting, adopting,
+		unable, resting}
 }
 
 // undurable makes a candidate of a scout; its term is not on disk yet.
 func undurable(d *driven) *driven {
 	d.Step(d.now, 0, elector.Received{From: "b", Message: elector.Message{
-		Kind: elector.ElectionScoutingResponse, Term: 2, ProposedTerm: 3, Round: d.State().Follower.Round.ID, WillVote: true,
+		Kind: elector.ElectionScoutingResponse, Term: 2, ProposedTerm: 3,
+		Round: d.State().Follower.Round.ID, WillVote: true,
 	}})
 	return d
 }
@@ -88,7 +91,8 @@ func leaders(t testing.TB) []*driven {
 		Kind: elector.HeartbeatAck, Term: 3, Sequence: 1, SentAt: acked.now, Candidate: true,
 	})
 	return append(workers(acked),
-		leader(t, 3), leader(t, 5), reaffirming, raising, acked, veteran(t).toScout().toCandidate(t, 3).toLeader(t, 3),
+		leader(t, 3), leader(t, 5), reaffirming, raising, acked, veteran(t).toScout().toCandidate(t,
+			3).toLeader(t, 3),
 	)
 }
 

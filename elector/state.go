@@ -90,10 +90,11 @@ type leaderState struct {
 	Short       scouting.Voters           // whose newest ack said that it reaches no quorum
 	Priority    [scouting.MaxVoters]int32 // by voter, from its newest ack; saturated
 	Reaffirm    ballot                    // the proposal of a higher term; zero if none is open
-	RaisedAt    Time                      // when it last raised its term to re-affirm itself; 0 for never
-	FitSince    [scouting.MaxVoters]Time  // by voter, since when it is fit without a break; 0 if not
-	Working     bool                      // the application's guarded work is held
-	Handover    Handover
+	// when it last raised its term to re-affirm itself; 0 for never
+	RaisedAt Time
+	FitSince [scouting.MaxVoters]Time // by voter, since when it is fit without a break; 0 if not
+	Working  bool                     // the application's guarded work is held
+	Handover Handover
 }
 
 // ballot is the tally of one proposal. The zero ballot is not open.

@@ -45,7 +45,8 @@ func TestJSONHoldsText(t *testing.T) {
 }
 
 func TestJSONRefusesNumbersAndBadText(t *testing.T) {
-	for _, text := range []string{`{"At":5.2}`, `{"At":"5"}`, `{"At":"05.2"}`, `{"At":"9223372036854775808.1"}`} {
+	for _, text := range []string{`{"At":5.2}`, `{"At":"5"}`, `{"At":"05.2"}`,
+		`{"At":"9223372036854775808.1"}`} {
 		out := note{At: large}
 		require.Error(t, json.Unmarshal([]byte(text), &out), text)
 		require.Equal(t, large, out.At, "a failed read must not change the LSN: %s", text)

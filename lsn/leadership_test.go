@@ -18,7 +18,8 @@ func TestCounterEnds(t *testing.T) {
 	for range 3 {
 		_, err = s.Next()
 		require.ErrorIs(t, err, ErrOverflow)
-		require.EqualError(t, err, "lsn: next of 5.9223372036854775807: counter exhausted, a new term is needed")
+		require.EqualError(t, err,
+			"lsn: next of 5.9223372036854775807: counter exhausted, a new term is needed")
 		require.Equal(t, last, s.Newest())
 	}
 

@@ -86,7 +86,8 @@ func TestParseTerm(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, seed := range []string{"5.2", "0.0", "05.2", "5.+2", "9223372036854775808.1", "5.18446744073709551616"} {
+	for _, seed := range []string{"5.2", "0.0", "05.2", "5.+2", "9223372036854775808.1",
+		"5.18446744073709551616"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -14,7 +14,8 @@ import (
 // or counters are equal, and digits where they are long.
 func anyLSN() *rapid.Generator[lsn.LSN] {
 	return rapid.Custom(func(t *rapid.T) lsn.LSN {
-		term := rapid.OneOf(rapid.Uint64Range(0, 3), rapid.Uint64Range(0, uint64(lsn.MaxTerm))).Draw(t, "term")
+		term := rapid.OneOf(rapid.Uint64Range(0, 3), rapid.Uint64Range(0, uint64(lsn.MaxTerm))).Draw(t,
+			"term")
 		counter := rapid.OneOf(rapid.Uint64Range(0, 3), rapid.Uint64()).Draw(t, "counter")
 		return lsn.LSN{Term: lsn.Term(term), Counter: counter}
 	})

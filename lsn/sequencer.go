@@ -34,7 +34,8 @@ func (s *Sequencer) Begin(term Term) error {
 	}
 	old := s.current.Load()
 	if old != nil && term <= old.term {
-		return fmt.Errorf("lsn: begin leadership of term %d: want a term above %d, the last one", term, old.term)
+		return fmt.Errorf("lsn: begin leadership of term %d: want a term above %d, the last one", term,
+			old.term)
 	}
 	// The old one ends first: then all that it issued precedes all that the
 	// new one will, also in time.

@@ -61,7 +61,8 @@ func TestBeginWantsAHigherTerm(t *testing.T) {
 	require.ErrorContains(t, s.Begin(lsn.MaxTerm+1), "term 9223372036854775808: want")
 
 	require.NoError(t, s.Begin(5))
-	require.EqualError(t, s.Begin(5), "lsn: begin leadership of term 5: want a term above 5, the last one")
+	require.EqualError(t, s.Begin(5),
+		"lsn: begin leadership of term 5: want a term above 5, the last one")
 	require.Error(t, s.Begin(4))
 	require.Equal(t, lsn.LSN{Term: 5, Counter: 1}, issue(t, &s, 1), "a refused Begin changes nothing")
 

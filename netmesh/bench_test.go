@@ -9,17 +9,22 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// bouncer answers every heartbeat by an ack, and counts what comes.
-type bouncer struct {
+// echo answers every heartbeat by an ack, and counts what comes.
+type echo struct {
 	mesh chan *Mesh
 	got  chan struct{}
 	self *Mesh
 }
 
-func (b *bouncer) LinkUp(PeerInfo)                           { b.self = <-b.mesh; b.mesh <- b.self; b.got <- struct{}{} }
-func (b *bouncer) LinkDown(elector.NodeID, elector.Evidence) {}
-func (b *bouncer) Died(elector.NodeID, elector.Proof)        {}
-func (b *bouncer) Received(p elector.NodeID, g string, m elector.Message) {
+func (b *echo) LinkUp(
+	PeerInfo) {
+	b.self = <-b.mesh
+	b.mesh <- b.self
+	b.got <- struct{}{}
+}
+func (b *echo) LinkDown(elector.NodeID, elector.Evidence) {}
+func (b *echo) Died(elector.NodeID, elector.Proof)        {}
+func (b *echo) Received(p elector.NodeID, g string, m elector.Message) {
 	if m.Kind == elector.LeaderHeartbeat {
 		m.Kind = elector.HeartbeatAck
 		b.self.Send(p, g, m)
@@ -28,9 +33,9 @@ func (b *bouncer) Received(p elector.NodeID, g string, m elector.Message) {
 	b.got <- struct{}{}
 }
 
-func bounce(b *testing.B, name elector.NodeID) (*Mesh, *bouncer) {
+func echoing(b *testing.B, name elector.NodeID) (*Mesh, *echo) {
 	b.Helper()
-	h := &bouncer{mesh: make(chan *Mesh, 1), got: make(chan struct{}, 2*benchWindow)}
+	h := &echo{mesh: make(chan *Mesh, 1), got: make(chan struct{}, 2*benchWindow)}
 	m, err := Listen(testConfig(name), h)
 	require.NoError(b, err)
 	h.mesh <- m
@@ -41,8 +46,8 @@ func bounce(b *testing.B, name elector.NodeID) (*Mesh, *bouncer) {
 // BenchmarkRoundTrip is a heartbeat to a peer on loopback TCP and its ack back:
 // all of the mesh, twice.
 func BenchmarkRoundTrip(b *testing.B) {
-	x, here := bounce(b, "x")
-	y, there := bounce(b, "y")
+	x, here := echoing(b, "x")
+	y, there := echoing(b, "y")
 	x.AddPeer("y", y.Addr().String())
 	<-here.got
 	<-there.got
@@ -59,8 +64,8 @@ const benchWindow = 512
 // BenchmarkThroughput keeps the queue of one link filled, with acks of as many
 // elections.
 func BenchmarkThroughput(b *testing.B) {
-	x, here := bounce(b, "x")
-	y, there := bounce(b, "y")
+	x, here := echoing(b, "x")
+	y, there := echoing(b, "y")
 	x.AddPeer("y", y.Addr().String())
 	<-here.got
 	<-there.got

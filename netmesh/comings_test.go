@@ -17,7 +17,7 @@ import (
 func TestLinksOfStrangersThatComeAndGoFillNoLog(t *testing.T) {
 	var log bytes.Buffer
 	a := start(t, "a", func(c *Config) {
-		c.Voters = []elector.NodeID{"a", "b"}
+		c.Facts = Facts{Voters: []string{"a", "b"}, VoterCount: 2}
 		c.Logger = hclog.New(&hclog.LoggerOptions{Level: hclog.Info, Output: &log})
 	})
 	for i := range 20 {
@@ -29,7 +29,8 @@ func TestLinksOfStrangersThatComeAndGoFillNoLog(t *testing.T) {
 		s.link(h)
 		a.sees(t, elector.NodeID(h.Node), "up 1")
 		require.NoError(t, s.conn.Close())
-		require.Eventually(t, func() bool { return len(a.all(elector.NodeID(h.Node))) > 1 }, patience, glance)
+		require.Eventually(t, func() bool { return len(a.all(elector.NodeID(h.Node))) > 1 }, patience,
+			glance)
 	}
 	require.NoError(t, a.Mesh.Close(t.Context()))
 	require.Equal(t, 1, strings.Count(log.String(), "link down"), log.String())

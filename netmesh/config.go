@@ -1,38 +1,26 @@
 package netmesh
 
 import (
+	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"net"
-	"slices"
 	"strings"
 	"time"
 	"unicode"
 
+	"github.com/hashicorp/go-hclog"
+
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/base/clock"
-	"github.com/hashicorp/go-hclog"
 )
 
-// Defaults of Config.
 const (
-	DefaultPingInterval     = time.Second
-	DefaultIdleTimeout      = 3 * time.Second
-	DefaultDialTimeout      = 2 * time.Second
-	DefaultHandshakeTimeout = 2 * time.Second
-	DefaultRedialMin        = 50 * time.Millisecond
-	DefaultRedialMax        = 2 * time.Second
-	DefaultMaxFrame         = 64 << 10
-)
-
-// Bounds of Config.
-const (
-	// MinMaxFrame is the least that MaxFrame may be: any one message fits.
-	MinMaxFrame = 4 << 10
 	// MaxNameLength is the longest group or cluster name, in bytes. Names of nodes have the
 	// elector's limit.
 	MaxNameLength = 255
+
+	maxFrame = 64 << 10 // bytes of the largest frame, either way
 )
 
 // Config says who this member is and how it keeps its links. The zero value of
@@ -44,21 +32,15 @@ type Config struct {
 	Boot     uint64         // rises with every start on the same data directory; at least 1
 	Bind     string         // host:port to listen on; port 0 picks one
 
-	Advertise string       // host:port that peers reach Bind by; "": as Bind, or as the connection shows if that names no host
+	// Advertise is the host:port that peers reach Bind by. Empty: as Bind, or as the
+	// connection shows if Bind names no host.
+	Advertise string
 	Network   Network      // nil: TCP
 	Logger    hclog.Logger // nil: no logs
-	Faults    *Faults      // nil: no fault layer in the path
+	Faults    FaultLayer   // nil: no fault layer in the path
 	Seed      uint64       // of the random part of pauses between redials; 0: any
-
-	// Voters and Agree must be equal on every node. They are compared with those of
-	// each peer; what differs is a Finding and changes nothing else. A peer that
-	// tells none, or lacks a setting, is not compared in that.
-	Voters []elector.NodeID
-	Agree  map[string]string // at most 16 settings; 1 to 48 bytes each, with a value of at most 64
-	// MaxDriftPPM is by how many parts per million the rates of two nodes' clocks
-	// may differ before it is a Finding; 0: they are measured and not judged.
-	MaxDriftPPM int64
-	Clock       Clock // whose rate is compared; nil: the time of package time
+	Facts     Facts        // told to each peer; Local and Remote are the mesh's to set
+	Clock     Clock        // whose times pings carry; nil: the time of package time
 
 	// NoDeathProof switches proof (a) off: where L4 proxies sit between members
 	// an end of stream and a refused dial prove nothing.
@@ -66,76 +48,79 @@ type Config struct {
 	// HoldEvidence, if set, gets each connection whose end could prove the death of this
 	// process, before the peer can take it for that, so that work which outlives the
 	// process can keep it open. An error refuses the connection; it is tried again. It is
-	// called from several goroutines and must return within HandshakeTimeout.
+	// called from several goroutines and must return within 100 ms.
 	HoldEvidence func(net.Conn) error
 
-	PingInterval     time.Duration // between two pings on a link; default 1 s
-	IdleTimeout      time.Duration // a link that is silent, or blocked, for longer is dead; default 3 s; above PingInterval
-	DialTimeout      time.Duration // for a TCP connection to be made; default 2 s
-	HandshakeTimeout time.Duration // for everything between connection and link; default 2 s
-	RedialMin        time.Duration // first and least pause between redials; default 50 ms
-	RedialMax        time.Duration // greatest pause between redials; default 2 s; at least RedialMin
-	MaxFrame         int           // bytes of the largest frame, either way; default 64 KiB; at least 4 KiB
+	// Inactivity is the time after which the election takes a leader for lost. The mesh
+	// derives its times from it, so that they never outweigh those of the election. 0 or
+	// 4 s and more: the greatest times. With I for Inactivity:
+	//
+	//	idle time-out     2 I               100 ms to 3 s    a silent or blocked link ends
+	//	ping interval     idle time-out / 3                  two pings may be late or lost
+	//	dial time-out     I / 2              50 ms to 2 s    with the pause after it, a
+	//	longest redial    I / 2              10 ms to 2 s    network that heals is in use after I
+	//	shortest redial   longest / 10     at most 50 ms
+	//	handshake         I                 100 ms to 2 s    from connection to link
+	Inactivity time.Duration
+
+	times times // what is not zero replaces what Inactivity says; for tests
+}
+
+// times are the times of a mesh; see Config.Inactivity.
+type times struct{ idle, ping, dial, redialMax, redialMin, handshake time.Duration }
+
+func (c Config) derivedTimes() times {
+	within := func(least, d, most time.Duration) time.Duration {
+		if c.Inactivity == 0 {
+			return most
+		}
+		return min(max(least, d), most)
+	}
+	t, i := c.times, c.Inactivity
+	setDefault(&t.idle, within(100*time.Millisecond, 2*i, 3*time.Second))
+	setDefault(&t.ping, t.idle/3)
+	setDefault(&t.dial, within(50*time.Millisecond, i/2, 2*time.Second))
+	setDefault(&t.redialMax, within(10*time.Millisecond, i/2, 2*time.Second))
+	setDefault(&t.redialMin, min(t.redialMax/10, 50*time.Millisecond))
+	setDefault(&t.handshake, within(100*time.Millisecond, i, 2*time.Second))
+	return t
 }
 
 // Validate reports every rule that c violates, joined; nil if there is none.
 // It changes nothing.
 func (c Config) Validate() error {
-	c = c.withDefaults()
-	var v violations
-	v.name("Cluster", c.Cluster)
-	v.node("Node", c.Node)
-	v.check(c.Identity != [16]byte{}, "Identity: zero; want the UUID of the data directory")
-	v.check(c.Boot > 0, "Boot: 0; want at least 1")
-	v.address("Bind", c.Bind)
+	var broken []error
+	check := func(ok bool, format string, args ...any) {
+		if !ok {
+			broken = append(broken, fmt.Errorf(format, args...))
+		}
+	}
+	problem := badName(c.Cluster)
+	check(problem == "", "Cluster: %s; want 1 to %d bytes", problem, MaxNameLength)
+	problem = elector.NameProblem(c.Node)
+	check(problem == "", "Node: %q: the name is %s", c.Node, problem)
+	check(c.Identity != [16]byte{}, "Identity: zero; want the UUID of the data directory")
+	check(c.Boot > 0, "Boot: 0; want at least 1")
+	_, _, err := net.SplitHostPort(c.Bind)
+	check(err == nil, "Bind: %q is not host:port: %v", c.Bind, err)
 	if c.Advertise != "" {
-		v.address("Advertise", c.Advertise)
+		_, _, err = net.SplitHostPort(c.Advertise)
+		check(err == nil, "Advertise: %q is not host:port: %v", c.Advertise, err)
 	}
-	v.durations(c)
-	v.shared(c)
-	v.check(c.MaxFrame >= MinMaxFrame, "MaxFrame: %d; want at least %d bytes", c.MaxFrame, MinMaxFrame)
-	return v.join()
-}
-
-// shared checks what is compared with the peers'.
-func (v *violations) shared(c Config) {
-	for _, voter := range c.Voters {
-		v.node("Voters", voter)
+	check(c.Inactivity >= 0, "Inactivity: %s; want 0 or more", c.Inactivity)
+	err = c.Facts.check()
+	check(err == nil, "Facts: %v", err)
+	if err := errors.Join(broken...); err != nil {
+		return fmt.Errorf("netmesh config: %w", err)
 	}
-	v.check(len(c.Agree) <= maxSettings, "Agree: %d settings; want at most %d", len(c.Agree), maxSettings)
-	for _, key := range slices.Sorted(maps.Keys(c.Agree)) {
-		v.check(key != "" && len(key) <= maxSettingKey, "Agree: name %q; want 1 to %d bytes", key, maxSettingKey)
-		v.check(len(c.Agree[key]) <= maxSettingValue, "Agree: %s is %q; want at most %d bytes", key, c.Agree[key], maxSettingValue)
-	}
-	v.check(c.MaxDriftPPM >= 0, "MaxDriftPPM: %d; want 0 or more", c.MaxDriftPPM)
-}
-
-func (v *violations) durations(c Config) {
-	for _, d := range []struct {
-		name  string
-		value time.Duration
-	}{
-		{"PingInterval", c.PingInterval}, {"IdleTimeout", c.IdleTimeout},
-		{"DialTimeout", c.DialTimeout}, {"HandshakeTimeout", c.HandshakeTimeout},
-		{"RedialMin", c.RedialMin}, {"RedialMax", c.RedialMax},
-	} {
-		v.check(d.value > 0, "%s: %s; want more than 0", d.name, d.value)
-	}
-	v.check(c.IdleTimeout > c.PingInterval, "IdleTimeout: %s; want more than PingInterval, %s", c.IdleTimeout, c.PingInterval)
-	v.check(c.RedialMax >= c.RedialMin, "RedialMax: %s; want at least RedialMin, %s", c.RedialMax, c.RedialMin)
+	return nil
 }
 
 func (c Config) withDefaults() Config {
-	setDefault(&c.PingInterval, DefaultPingInterval)
-	setDefault(&c.IdleTimeout, DefaultIdleTimeout)
-	setDefault(&c.DialTimeout, DefaultDialTimeout)
-	setDefault(&c.HandshakeTimeout, DefaultHandshakeTimeout)
-	setDefault(&c.RedialMin, DefaultRedialMin)
-	setDefault(&c.RedialMax, DefaultRedialMax)
-	setDefault(&c.MaxFrame, DefaultMaxFrame)
+	c.times = c.derivedTimes()
 	setDefault(&c.Seed, rand.Uint64())
 	if c.Network == nil {
-		c.Network = tcpNetwork{userTimeout: c.IdleTimeout}
+		c.Network = tcpNetwork{}
 	}
 	if c.Clock == nil {
 		c.Clock = clock.Process()
@@ -176,7 +161,7 @@ func badName(name string) string {
 		return "empty"
 	case len(name) > MaxNameLength:
 		return fmt.Sprintf("%d bytes long", len(name))
-	case strings.ContainsFunc(name, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }):
+	case strings.ContainsFunc(name, unicode.IsSpace), strings.ContainsFunc(name, unicode.IsControl):
 		return "one with spaces or control characters" // terminals and logs would obey them
 	}
 	return ""

@@ -78,7 +78,8 @@ func (c *child) line(t *testing.T) string {
 func (c *child) settles(t *testing.T, n *node) {
 	t.Helper()
 	require.Equal(t, "linked", c.line(t))
-	require.Eventually(t, func() bool { return n.Links()[0].RTT > 0 && n.stands("child") }, patience, glance)
+	require.Eventually(t, func() bool { return n.Links()[0].RTT > 0 && n.stands("child") }, patience,
+		glance)
 }
 
 func (c *child) signal(t *testing.T, sig syscall.Signal) {
@@ -150,19 +151,21 @@ func TestProofCanBeSwitchedOff(t *testing.T) {
 	c.settles(t, a)
 	a.AddPeer("child", c.addr)
 	c.signal(t, syscall.SIGKILL)
-	require.Eventually(t, func() bool { return strings.Contains(a.Links()[0].LastErr, "refused") }, patience, glance)
+	require.Eventually(t, func() bool { return strings.Contains(a.Links()[0].LastErr, "refused") },
+		patience, glance)
 	require.Len(t, a.all("child"), 2, "up and down")
 }
 
 // TestStoppedProcessTimesOut: a process that hangs is not dead.
 func TestStoppedProcessTimesOut(t *testing.T) {
-	a := start(t, "a", func(c *Config) { c.IdleTimeout = time.Second })
+	a := start(t, "a", func(c *Config) { c.times.idle = time.Second })
 	c := spawn(t, a.Addr().String())
 	c.settles(t, a)
 	c.signal(t, syscall.SIGSTOP)
 	a.sees(t, "child", "down timeout")
 	c.signal(t, syscall.SIGCONT)
-	require.Eventually(t, func() bool { return last(a.all("child"), 1)[0] == "up 1" }, patience, glance)
+	require.Eventually(t, func() bool { return last(a.all("child"), 1)[0] == "up 1" }, patience,
+		glance)
 	require.Zero(t, a.count("child", "died refused-after-eof"))
 }
 
@@ -176,6 +179,7 @@ func TestResetIsNoProof(t *testing.T) {
 	reset(s.conn)
 	a.sees(t, "x", "down reset")
 	a.AddPeer("x", "127.0.0.1:1")
-	require.Eventually(t, func() bool { return strings.Contains(a.Links()[0].LastErr, "refused") }, patience, glance)
+	require.Eventually(t, func() bool { return strings.Contains(a.Links()[0].LastErr, "refused") },
+		patience, glance)
 	require.Equal(t, []string{"up 1", "down reset"}, a.all("x"))
 }

@@ -20,13 +20,14 @@
 //     dead process, and a refused redial confirms it: that is proof (a) of
 //     docs/protocol.md. How a link ends proves nothing. The same identity with a higher boot
 //     counter, after such an end of stream, is proof (b).
+//   - Proof (a) is drawn only where both ends name the addresses of the connection alike,
+//     so that no proxy is between, and where the address did not refuse a living process.
 //   - A process on a copy of a data directory does not replace the process that is
 //     linked and answers. Peers remember the newest start that they met, in memory.
 //   - Nothing that arrives from the network disturbs any link but its own.
-//   - Members tell each other what they were given and what they see: voters,
-//     settings, clocks, the ends of the connection, an address that leads nowhere.
-//     What differs is a Finding at both ends and changes no link; but proof (a) is drawn
-//     only where this comparison has shown that no proxy is between.
+//
+// The mesh draws no conclusions about configurations and clocks. It carries what members
+// tell about themselves, and hands that to an Observer.
 //
 // Only timers of package time are used, so that a mesh over an in-memory
 // Network runs in the virtual time of testing/synctest.

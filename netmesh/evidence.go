@@ -2,14 +2,246 @@ package netmesh
 
 import (
 	"context"
+	"crypto/subtle"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
 	"syscall"
+	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/bmqelect/bmqelect/elector"
 )
+
+// evidenceVersion is the first version of the protocol that has evidence connections.
+const evidenceVersion = 3
+
+// evidence is the second connection to the process behind a link, whose end shows that
+// this process is gone. After its handshake nobody writes on it. So no writer takes the
+// error that the reader needs, and no data is unread when the process dies: its kernel
+// ends the connection by a FIN. A living process ends it by a reset, always. The link
+// cannot show that: of a reset on it the reader may see an end of stream, and data that is
+// unread turns the FIN of a death into a reset.
+type evidence struct {
+	l       *link
+	conn    net.Conn
+	in      io.Reader     // from conn, by the buffer of its handshake
+	dropped chan struct{} // closed by dropEvidence
+	over    chan struct{} // closed when the peer has ended it
+
+	// Guarded by Mesh.mu.
+	// seen is how it ended: EvidenceEOF by a FIN and EvidenceReset by a reset from the other
+	// end, EvidenceTimeout if this kernel gave it up, EvidenceNone while it stands.
+	seen     elector.Evidence
+	provable bool // as it was when the link ended
+}
+
+// keepEvidence makes the evidence connection of a link that this side dialed again and
+// again as long as the link stands, and watches it until it ends.
+func (l *link) keepEvidence() {
+	redial := l.p.newBackoff()
+	for fails := 0; l.current() && !isClosed(l.stop); {
+		e, err := l.dialEvidence()
+		if err == nil {
+			fails = 0
+			began := time.Now()
+			l.m.watch(e)
+			if time.Since(began) >= redial.max {
+				redial.current = 0
+			}
+		} else if fails++; fails == checkDials {
+			l.m.log.Info("no evidence connection: the death of this member's process would not be proven",
+				"peer", l.node, "addr", l.info.Remote, "cause", err)
+		}
+		pause(context.Background(), redial.next(), l.stop, nil)
+	}
+}
+
+// dialEvidence makes the evidence connection to where the link leads. If that fails it is
+// reset: the acceptor may take it for the evidence connection by then.
+func (l *link) dialEvidence() (e *evidence, err error) {
+	m := l.m
+	conn, err := m.connect(l.p.ctx, l.node, l.info.Remote)
+	if err != nil {
+		return nil, err
+	}
+	defer context.AfterFunc(l.p.ctx, func() { reset(conn) })()
+	defer func() {
+		if err != nil {
+			reset(conn)
+		}
+	}()
+	if err := m.cfg.HoldEvidence(conn); err != nil {
+		return nil, fmt.Errorf("hold it: %w", err)
+	}
+	h, mine := newHandshake(conn, m.cfg.times.handshake), m.hello(l.node, l.dial)
+	mine.Evidence = l.key
+	mine.Local, mine.Remote = endsOf(conn)
+	theirs, err := m.introduce(h, mine)
+	if err != nil {
+		return nil, err
+	}
+	if theirs.connection(m.cfg.Node) != l.connection {
+		return nil, fmt.Errorf("identity %s and boot %d answer, and the link leads to %s and %d",
+			uuid.UUID(theirs.Identity), theirs.Boot, l.identity, l.boot)
+	}
+	if refused := theirs.rewritten(conn); refused != nil {
+		m.refused(l.node, l.info.Remote, refused)
+		return nil, refused
+	}
+	return m.attach(l, h)
+}
+
+// acceptEvidence is the acceptor's part of the handshake, after the Hello.
+func (m *Mesh) acceptEvidence(h *handshake, theirs *hello) error {
+	l, refused := m.owner(theirs)
+	if moved := theirs.rewritten(h.conn); moved != nil && !m.cfg.NoDeathProof {
+		refused = moved
+		m.refused(elector.NodeID(theirs.Node), h.conn.RemoteAddr().String(), refused)
+	} else if refused == nil && !resettable(h.conn) {
+		refused = refuse(reasonNone, "evidence connection on a network without resets")
+	}
+	if refused != nil {
+		h.fail(frameRefuse, refused)
+		return refused
+	}
+	w := m.welcomeTo(theirs)
+	w.Local, w.Remote = endsOf(h.conn)
+	err := m.cfg.HoldEvidence(h.conn)
+	if err == nil {
+		err = h.send(frameWelcome, w)
+	}
+	if err == nil {
+		var e *evidence
+		if e, err = m.attach(l, h); err == nil {
+			m.others.Go(func() { m.watch(e) })
+			return nil
+		}
+	}
+	reset(h.conn) // no FIN: the dialer may take it for the evidence connection by now
+	return err
+}
+
+// owner returns the link that an evidence connection with this Hello belongs to.
+func (m *Mesh) owner(h *hello) (*link, *refusal) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	p := m.peers[elector.NodeID(h.Node)]
+	if p == nil || p.link == nil {
+		return nil, refuse(reasonStale,
+			"evidence connection without a link: node %q has none here", h.Node)
+	}
+	l := p.link
+	if h.connection(l.node) != l.connection || subtle.ConstantTimeCompare(h.Evidence, l.key) == 0 {
+		return nil, refuse(reasonAlreadyConnected,
+			"evidence connection of another link than is up to node %q", h.Node)
+	}
+	return l, nil
+}
+
+// attach makes the connection of a handshake the evidence connection of l.
+func (m *Mesh) attach(l *link, h *handshake) (*evidence, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p := l.p
+	if p.link != l || isClosed(l.stop) || m.closing {
+		return nil, refuse(reasonNone, "the link of an evidence connection has ended meanwhile")
+	}
+	p.dropEvidence()
+	e := &evidence{
+		l: l, conn: h.conn, in: h.frames.r, dropped: make(chan struct{}), over: make(chan struct{}),
+	}
+	if m.cfg.Faults != nil {
+		e.conn = m.cfg.Faults.Wrap(p.node, h.conn, h.frames.r)
+		e.in = e.conn
+	}
+	_ = e.conn.SetReadDeadline(time.Time{}) // fails on a dead connection, as the next read does
+	p.evidence = e
+	return e, nil
+}
+
+// watch waits until an evidence connection ends, and takes note of how. It never closes it
+// otherwise than by a reset.
+func (m *Mesh) watch(e *evidence) {
+	defer reset(e.conn)
+	var b [1]byte
+	n, err := e.in.Read(b[:])
+	how := elector.EvidenceTimeout // this kernel has given it up
+	switch {
+	case n > 0:
+		how, err = elector.EvidenceLocal, refuse(ReasonGarbage, "data on an evidence connection")
+		e.l.countViolation(err)
+		e.l.end(how, err)
+	case err == io.EOF: // §6.8: its kernel ended it, so the process is dead
+		how = elector.EvidenceEOF
+	case errors.Is(err, syscall.ECONNRESET):
+		how = elector.EvidenceReset
+	case errors.Is(err, net.ErrClosed):
+		how = elector.EvidenceLocal
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p := e.l.p
+	if p.evidence != e {
+		return // dropped here
+	}
+	e.seen = how
+	close(e.over)
+	if how == elector.EvidenceEOF && p.link != nil && p.provable(e.l) {
+		// The link has nobody at its other end: what that sent before is still read.
+		e.l.failed(fmt.Errorf("evidence connection: %w", io.EOF))
+	}
+	p.seekProof()
+}
+
+// provable reports whether how the evidence connection of l ends, and a dial after it,
+// says something about the process at the other end: it is known that nothing stands
+// between, and its address is not one that refused while it lived. Called with Mesh.mu
+// held.
+func (p *peer) provable(l *link) bool {
+	return !p.m.cfg.NoDeathProof && l.direct.Load() && p.checked.fails < checkDials
+}
+
+// seekProof asks the dialer for the refusal that completes a proof, when both the link
+// and its evidence connection have ended, that one by a FIN. Called with Mesh.mu held.
+func (p *peer) seekProof() {
+	if e := p.evidence; e != nil && p.link == nil && e.seen == elector.EvidenceEOF && e.provable {
+		p.proof = proofWanted{addr: e.l.info.Address, epoch: p.epoch}
+		if e.l.dialed {
+			p.proof.addr = e.l.info.Remote // it was reached there
+		}
+		p.dialLater = false
+		p.wake.wake()
+	}
+}
+
+// prove tells the handler that the process behind the link of that epoch is
+// gone: its kernel ended the evidence connection, and now a dial was refused.
+func (p *peer) prove(epoch uint64) {
+	p.callbacks.lock()
+	defer p.callbacks.unlock()
+	p.m.mu.Lock()
+	valid := p.epoch == epoch && p.link == nil && !p.gone && !p.m.closing
+	p.departed = p.departed || valid
+	p.m.mu.Unlock()
+	if valid { // §6.5
+		p.m.log.Info("peer is dead", "peer", p.node, "proof", elector.ProofRefusedAfterEOF.String())
+		p.m.handler.Died(p.node, elector.ProofRefusedAfterEOF)
+	}
+}
+
+// dropEvidence ends an evidence connection that nothing is to be learned from any more.
+// Called with Mesh.mu held.
+func (p *peer) dropEvidence() {
+	if p.evidence != nil {
+		close(p.evidence.dropped)
+		reset(p.evidence.conn)
+		p.evidence = nil
+	}
+}
 
 // evidenceOf says what an error of a connection or of a dial shows about the peer.
 func evidenceOf(err error) elector.Evidence {

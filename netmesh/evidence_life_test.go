@@ -94,7 +94,7 @@ func TestLivingProcessNeverEndsItsEvidenceByAFIN(t *testing.T) {
 		},
 		"disconnect": func(_ *testing.T, it, other *node) { it.Disconnect(other.cfg.Node, "test") },
 		"remove":     func(_ *testing.T, it, other *node) { it.RemovePeer(other.cfg.Node) },
-		"reset":      func(_ *testing.T, it, other *node) { it.cfg.Faults.Reset(other.cfg.Node) },
+		"reset":      func(_ *testing.T, it, other *node) { it.resetLink(other.cfg.Node) },
 		"new connection": func(_ *testing.T, it, other *node) {
 			it.knows(other)
 			other.knows(it)
@@ -104,7 +104,7 @@ func TestLivingProcessNeverEndsItsEvidenceByAFIN(t *testing.T) {
 			if !it.Links()[0].Dialed {
 				it, other = other, it
 			}
-			require.NoError(t, it.dial(it.peers[other.cfg.Node], errand{addr: other.Addr().String()}))
+			require.NoError(t, it.dial(it.peers[other.cfg.Node], other.Addr().String()))
 		},
 		"violation": func(t *testing.T, it, other *node) {
 			e := other.evidenceTo(it.cfg.Node)
@@ -118,7 +118,7 @@ func TestLivingProcessNeverEndsItsEvidenceByAFIN(t *testing.T) {
 				n := &ends{eofs: map[net.Conn]bool{}}
 				other := start(t, "m", func(c *Config) { c.Network = n })
 				name := map[bool]nodeID{true: "a", false: "z"}[dials]
-				it := start(t, name, func(c *Config) { c.Faults = NewFaults() })
+				it := start(t, name)
 				if dials {
 					it.knows(other)
 				} else {
@@ -166,7 +166,7 @@ func TestEvidenceHandshakeThatFailsEndsByAReset(t *testing.T) {
 		l.key = []byte("another's") // b refuses it
 		_, err := l.dialEvidence()
 		require.ErrorContains(t, err, "refused by the peer (already-connected)")
-		b.counts(t, ReasonAlreadyConnected)
+		b.counts(t, reasonAlreadyConnected)
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		require.Empty(t, n.eofs)
@@ -211,14 +211,14 @@ func TestEvidenceOfOthersIsRefused(t *testing.T) {
 		"other addresses":     func(h *hello) { h.Local = "10.0.0.1:1" },
 	} {
 		s, h := m.dial(t), *m.hello
-		h.setEnds(s.conn)
+		h.Local, h.Remote = endsOf(s.conn)
 		change(&h)
 		require.NoError(t, s.send(frameHello, &h))
 		require.ErrorContains(t, s.expect(frameWelcome, &hello{}), "refused by the peer", name)
 		s.isClosed()
 	}
 	require.Same(t, e, a.evidenceTo("x"))
-	a.mustFind(t, FindingProxyBetween, "x", "evidence connection", "10.0.0.1:1")
+	require.True(t, a.observed("x refused proxied", "evidence connection", "10.0.0.1:1"))
 	require.Equal(t, []string{"up 1"}, a.all("x"))
 }
 
@@ -250,7 +250,7 @@ func TestNoEvidenceWithoutResets(t *testing.T) {
 		a.knows(b)
 		a.sees(t, "b", "up 1")
 		require.Eventually(t, func() bool { return a.trustsTheEndOf("b") }, patience, glance)
-		time.Sleep(10 * a.cfg.RedialMin)
+		time.Sleep(10 * a.cfg.times.redialMin)
 		require.False(t, a.Links()[0].Evidence)
 		require.False(t, b.Links()[0].Evidence)
 	}
@@ -309,43 +309,6 @@ func TestEvidenceComesBack(t *testing.T) {
 	require.Equal(t, []string{"up 1"}, b.all("a"))
 }
 
-// TestThereIsOneEvidenceConnectionHoweverOftenTheFactsCome.
-func TestThereIsOneEvidenceConnectionHoweverOftenTheFactsCome(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		net := memnet.New()
-		a, b := start(t, "a", onHost(net)), start(t, "b", onHost(net))
-		a.knows(b)
-		time.Sleep(time.Second)
-		e := a.evidenceTo("b")
-		require.NotNil(t, e)
-		for range 3 {
-			nudge(b.peers["a"].link.news)
-			time.Sleep(time.Second)
-		}
-		require.Same(t, e, a.evidenceTo("b"))
-	})
-}
-
-// TestCutNetworkShowsNoEnd: a death behind a cut is seen when the cut is healed.
-func TestCutNetworkShowsNoEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		net := memnet.New()
-		faults := NewFaults()
-		a := start(t, "a", onHost(net, func(c *Config) { c.Faults = faults }))
-		b := start(t, "b", onHost(net))
-		a.knows(b)
-		time.Sleep(time.Second)
-		require.NotNil(t, a.evidenceTo("b"))
-		faults.Cut("b", Both)
-		net.Kill("b")
-		time.Sleep(time.Minute)
-		require.Equal(t, []string{"up 1", "down timeout"}, a.all("b"))
-		faults.HealAll()
-		time.Sleep(time.Second)
-		require.Equal(t, []string{"up 1", "down timeout", "died refused-after-eof"}, a.all("b"))
-	})
-}
-
 // TestDeathWithPingsUnreadIsProven in the virtual network as in the kernel.
 func TestDeathWithPingsUnreadIsProven(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -355,7 +318,7 @@ func TestDeathWithPingsUnreadIsProven(t *testing.T) {
 		a.knows(b)
 		time.Sleep(time.Second)
 		require.True(t, a.Send("b", "g", ack(1))) // b's reader waits from now on
-		time.Sleep(time.Second + a.cfg.PingInterval/2)
+		time.Sleep(time.Second + a.cfg.times.ping/2)
 		net.Kill("b")
 		close(b.release)
 		time.Sleep(time.Second)

@@ -43,7 +43,7 @@ func joins(t *testing.T, a *node, network Network, bind string) *member {
 	require.NoError(t, m.expect(frameWelcome, &theirs))
 	require.NoError(t, m.send(frameJoin, &ping{}))
 	m.hello.Evidence = theirs.Evidence
-	require.NoError(t, m.send(frameFacts, &facts{
+	require.NoError(t, m.send(frameFacts, &Facts{
 		Local: m.conn.LocalAddr().String(), Remote: m.conn.RemoteAddr().String(),
 	}))
 	known := func() bool { return a.reaches("x") && a.trustsTheEndOf("x") }
@@ -59,7 +59,7 @@ func (m *member) dial(t *testing.T) *stranger {
 	conn, err := m.network.Dial(t.Context(), m.a.Addr().String())
 	require.NoError(t, err)
 	t.Cleanup(func() { reset(conn) })
-	return &stranger{newGreeting(conn, patience), t}
+	return &stranger{newHandshake(conn, patience), t}
 }
 
 // answer says to everybody who dials that it is x, until the listener is closed.
@@ -74,9 +74,9 @@ func (m *member) answer(w *hello) {
 			reset(conn)
 			return
 		}
-		g := newGreeting(conn, patience)
+		g := newHandshake(conn, patience)
 		if err := g.expect(frameHello, &hello{}); err == nil {
-			g.part(frameWelcome, w)
+			g.closeWith(frameWelcome, w)
 		}
 		reset(conn)
 	}
@@ -93,7 +93,7 @@ func (m *member) evidence() *stranger {
 // present shakes hands as the evidence connection of the member's link.
 func (m *member) present(s *stranger) error {
 	h := *m.hello
-	h.setEnds(s.conn)
+	h.Local, h.Remote = endsOf(s.conn)
 	if err := s.send(frameHello, &h); err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (n *node) reaches(peer nodeID) bool {
 	n.Mesh.mu.RLock()
 	defer n.Mesh.mu.RUnlock()
 	p := n.peers[peer]
-	return p != nil && p.link != nil && p.reach.settled
+	return p != nil && p.link != nil && p.checked.leads
 }
 
 // evidenceOf is how the evidence connection of a peer ended, and whether there is one.
@@ -113,7 +113,10 @@ func (n *node) evidenceOf(peer nodeID) (seen elector.Evidence, known bool) {
 	n.Mesh.mu.RLock()
 	defer n.Mesh.mu.RUnlock()
 	p := n.peers[peer]
-	return p.evidenceEnd(), p.evidence != nil
+	if p.evidence == nil {
+		return elector.EvidenceNone, false
+	}
+	return p.evidence.seen, true
 }
 
 // stands reports whether there is an evidence connection to a peer.
@@ -144,7 +147,7 @@ func TestResetThatAWriterMeetsFirstIsNoProof(t *testing.T) {
 func resetBeforeWrite(t *testing.T, a *node, m *member) {
 	e := m.evidence()
 	require.Eventually(t, func() bool { return a.stands("x") }, patience, glance)
-	_, frame, err := m.enc.batch([]queued{{"g", ack(1)}}, MinMaxFrame)
+	_, frame, err := m.enc.batch([]queued{{"g", ack(1)}}, smallFrame)
 	require.NoError(t, err)
 	m.write(frame...)
 	require.Eventually(t, func() bool { return a.busy("x") }, patience, glance)
@@ -198,7 +201,7 @@ func TestEvidenceEnds(t *testing.T) {
 			_ = m.listener.Close()
 			reset(m.conn)
 			m.a.sees(m.t, "x", "down reset")
-			time.Sleep(m.a.cfg.RedialMax)
+			time.Sleep(m.a.cfg.times.redialMax)
 			_ = e.conn.Close()
 		}, []string{"up 1", "down reset", died}},
 		"the evidence by a reset": {func(m *member, e *stranger) {
@@ -224,7 +227,7 @@ func TestEvidenceEnds(t *testing.T) {
 			c.act(m, e)
 			require.Eventually(t, func() bool { return len(a.all("x")) >= len(c.want) }, patience, glance)
 			a.AddPeer("x", m.hello.Address)
-			time.Sleep(3 * a.cfg.RedialMax) // for what is not to come
+			time.Sleep(3 * a.cfg.times.redialMax) // for what is not to come
 			require.Equal(t, c.want, a.all("x")[:len(c.want)])
 			require.Equal(t, slices.Contains(c.want, died), a.count("x", died) == 1)
 		})

@@ -1,123 +1,112 @@
 package netmesh
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
 	"fmt"
-	"maps"
+	"net"
+	"net/netip"
 	"slices"
 )
 
 // factsVersion is the first version of the protocol that has Facts.
 const factsVersion = 2
 
-// facts is what a process tells about itself and about the link as it sees it,
-// once a link is up and whenever any of it changes. The newest replaces all
-// earlier ones. A newer version may append fields.
-type facts struct {
-	Voters      []string // sorted; the first of them if not all fit
-	VoterCount  uint
-	VoterSum    []byte   // fingerprint of all voters
-	Settings    []string // of Config.Agree: key, value, key, value; sorted by key
-	Local       string   // the sender's end of the connection
-	Remote      string   // the receiver's end, as the sender sees it
-	Unreachable string   // why the sender cannot dial the receiver; "" if it can, or does not know
-	Dialed      string   // where it tried
+// Facts is what a process tells about itself, and how it sees the link, once a link is up.
+// A newer version may append fields.
+type Facts struct {
+	Voters     []string // sorted; the first of them if not all fit; at most 255 bytes each
+	VoterCount uint     // of all voters
+	VoterSum   []byte   // fingerprint of all voters
+	Settings   []string // key, value, key, value; at most 16 pairs, 255 bytes each
+	Local      string   // the sender's end of the connection
+	Remote     string   // the receiver's end, as the sender sees it
 }
 
-// Bounds of facts: all together fit the smallest frame that a peer can be set to take.
 const (
-	maxVoterText    = 1 << 10 // bytes of voters' names that travel, as encoded
-	maxSettings     = 16      // entries of Config.Agree
-	maxSettingKey   = 48      // bytes
-	maxSettingValue = 64      // bytes
-	maxFactText     = 200     // bytes of an address or a cause that travels
+	maxSettings = 16  // of Facts
+	maxAddress  = 200 // bytes of an address that travels
 )
 
-// ownFacts are those that are the same on every link.
-func ownFacts(c Config) facts {
-	voters := make([]string, len(c.Voters))
-	for i, v := range c.Voters {
-		voters[i] = string(v)
+// check reports what no correct peer tells.
+func (f *Facts) check() error {
+	long := func(s string) bool { return len(s) > MaxNameLength }
+	switch {
+	case uint(len(f.Voters)) > f.VoterCount || slices.ContainsFunc(f.Voters, long) ||
+		!slices.IsSorted(f.Voters):
+		return fmt.Errorf("%d voters of %d, unsorted or a name above %d bytes",
+			len(f.Voters), f.VoterCount, MaxNameLength)
+	case len(f.Settings)%2 != 0 || len(f.Settings) > 2*maxSettings ||
+		slices.ContainsFunc(f.Settings, long):
+		return fmt.Errorf("%d words of settings; want at most %d pairs, of at most %d bytes",
+			len(f.Settings), maxSettings, MaxNameLength)
+	case max(len(f.Local), len(f.Remote)) > maxAddress:
+		return fmt.Errorf("an address above %d bytes", maxAddress)
 	}
-	slices.Sort(voters)
-	f := facts{VoterCount: uint(len(voters)), VoterSum: fingerprint(voters)}
-	room := maxVoterText
-	for _, v := range voters {
-		if room -= len(v) + 3; room < 0 {
-			break
-		}
-		f.Voters = append(f.Voters, v)
-	}
-	for _, key := range slices.Sorted(maps.Keys(c.Agree)) {
-		f.Settings = append(f.Settings, key, c.Agree[key])
-	}
+	return nil
+}
+
+// isVoter reports whether a node is one of the voters as far as they are told.
+func (f *Facts) isVoter(node string) bool {
+	return uint(len(f.Voters)) < f.VoterCount || f.VoterCount == 0 || slices.Contains(f.Voters, node)
+}
+
+// facts returns what to tell the peer.
+func (l *link) facts() Facts {
+	f := l.m.cfg.Facts
+	f.Local, f.Remote = endsOf(l.conn)
 	return f
 }
 
-// fingerprint is equal for equal sorted lists alone; nil for none.
-func fingerprint(sorted []string) []byte {
-	if len(sorted) == 0 {
-		return nil
-	}
-	h := sha256.New()
-	for _, s := range sorted {
-		h.Write(binary.BigEndian.AppendUint16(nil, uint16(len(s))))
-		h.Write([]byte(s))
-	}
-	return h.Sum(nil)[:16]
-}
-
-// facts returns what to tell the peer now.
-func (l *link) facts() *facts {
-	f := l.m.facts
-	f.Local, f.Remote = clip(l.conn.LocalAddr().String()), clip(l.info.Remote)
-	l.m.mu.RLock()
-	defer l.m.mu.RUnlock()
-	if l.p.link == l && l.p.reach.failing() {
-		f.Unreachable, f.Dialed = clip(l.p.reach.cause), clip(l.p.reach.addr)
-	}
-	return &f
-}
-
-// learn compares what the peer tells with what is so here.
-func (l *link) learn(theirs *facts) error {
+// learn takes what the peer tells.
+func (l *link) learn(theirs *Facts) error {
 	if err := theirs.check(); err != nil {
 		return refuse(ReasonGarbage, "facts: %v", err)
 	}
-	l.p.takeTurn()
-	defer l.p.leaveTurn()
+	l.p.callbacks.lock()
+	defer l.p.callbacks.unlock()
 	if !l.current() {
 		return nil
 	}
-	mine, peer := l.facts(), l.p.node
-	l.m.finds(peer, FindingVotersDiffer, l.m.votersDiffer(peer, mine, theirs))
-	l.m.finds(peer, FindingSettingsDiffer, l.m.settingsDiffer(peer, mine, theirs))
-	l.m.finds(peer, FindingProxyBetween, l.proxyBetween(mine, theirs))
-	l.m.finds(peer, FindingAdvertiseUnreachable, l.unreachable(theirs))
-	l.wantEvidence()
-	return nil
-}
-
-// current reports whether l is the link to its peer.
-func (l *link) current() bool {
-	l.m.mu.RLock()
-	defer l.m.mu.RUnlock()
-	return l.p.link == l
-}
-
-// check reports what no correct peer tells.
-func (f *facts) check() error {
-	long := func(s string) bool { return len(s) > MaxNameLength }
-	switch {
-	case uint(len(f.Voters)) > f.VoterCount || slices.ContainsFunc(f.Voters, long) || !slices.IsSorted(f.Voters):
-		return fmt.Errorf("%d voters of %d, unsorted or a name above %d bytes", len(f.Voters), f.VoterCount, MaxNameLength)
-	case len(f.Settings)%2 != 0 || len(f.Settings) > 2*maxSettings || slices.ContainsFunc(f.Settings, long):
-		return fmt.Errorf("%d words of settings; want at most %d pairs", len(f.Settings), maxSettings)
-	case max(len(f.Local), len(f.Remote), len(f.Dialed), len(f.Unreachable)) > maxFactText:
-		return fmt.Errorf("an address or cause above %d bytes", maxFactText)
+	mine := l.facts()
+	direct := sameEnd(mine.Local, theirs.Remote) && sameEnd(mine.Remote, theirs.Local)
+	l.direct.Store(direct)
+	if l.m.observer != nil {
+		l.m.observer.Told(l.p.node, mine, *theirs, direct)
+	}
+	if l.dialed && direct && !l.evidenceWanted && l.info.Version >= evidenceVersion &&
+		!l.m.cfg.NoDeathProof && l.resettable {
+		l.evidenceWanted = true
+		l.m.others.Go(l.keepEvidence)
 	}
 	return nil
 }
 
-func clip(s string) string { return s[:min(len(s), maxFactText)] }
+// endsOf names the ends of a connection as this side sees them.
+func endsOf(conn net.Conn) (local, remote string) {
+	return clip(conn.LocalAddr().String()), clip(conn.RemoteAddr().String())
+}
+
+func clip(s string) string { return s[:min(len(s), maxAddress)] }
+
+// rewritten refuses an evidence connection whose ends the peer, which sent h, sees
+// otherwise: it could have another path than its link.
+func (h *hello) rewritten(conn net.Conn) *refusal {
+	local, remote := endsOf(conn)
+	if sameEnd(local, h.Remote) && sameEnd(remote, h.Local) {
+		return nil
+	}
+	return refuse(ReasonProxied, "this node has one end of the evidence connection at %s and "+
+		"sees the other at %s; node %q has it at %s and sees the other at %s",
+		local, remote, h.Node, printable(clip(h.Local)), printable(clip(h.Remote)))
+}
+
+// sameEnd reports whether two kernels' names of one end of a connection agree, without
+// what differs from host to host: the zone, and whether a socket is for both IPv6 and IPv4.
+// What is no IP address, of a Network that is not TCP, is not judged.
+func sameEnd(a, b string) bool {
+	plain := func(a netip.AddrPort) netip.AddrPort {
+		return netip.AddrPortFrom(a.Addr().Unmap().WithZone(""), a.Port())
+	}
+	x, errX := netip.ParseAddrPort(a)
+	y, errY := netip.ParseAddrPort(b)
+	return errX != nil || errY != nil || plain(x) == plain(y)
+}

@@ -7,6 +7,8 @@ import (
 	"io"
 
 	"github.com/hashicorp/go-msgpack/v2/codec"
+
+	"github.com/bmqelect/bmqelect/elector"
 )
 
 // frameKind tells frames apart.
@@ -23,13 +25,13 @@ const (
 	framePong                         // body: the number of the ping, and when it was
 	frameGoodbye                      // either: I live and close this link, and why
 	frameBatch                        // messages, one after the other
-	frameFacts                        // what the sender knows of itself and of the link; since version 2
+	frameFacts                        // what the sender tells of itself; since version 2
 	frameEnd
 )
 
 const (
 	frameHeader = 5       // length and kind
-	maxGreeting = 2 << 10 // bytes of a frame before the link is up
+	maxHello    = 2 << 10 // bytes of a frame before the link is up
 )
 
 var msgpack = func() *codec.MsgpackHandle {
@@ -77,6 +79,60 @@ func (e *encoder) encode(kind frameKind, value any) ([]byte, error) {
 	return e.finish(kind), nil
 }
 
+// batch encodes as many of the messages as fit a frame of at most limit bytes,
+// at least one, and returns their number and the frame.
+func (e *encoder) batch(items []queued, limit int) (n int, frame []byte, err error) {
+	e.begin()
+	for n < len(items) && len(e.body)+maxItem < limit {
+		e.item.set(items[n].group, &items[n].msg)
+		if err := e.codec.Encode(&e.item); err != nil {
+			return 0, nil, err
+		}
+		n++
+	}
+	return n, e.finish(frameBatch), nil
+}
+
+// decoder reads the bodies of frames. Not for concurrent use.
+type decoder struct {
+	codec *codec.Decoder
+	item  wireItem
+	names interner
+}
+
+func newDecoder() *decoder {
+	return &decoder{codec: codec.NewDecoderBytes(nil, msgpack)}
+}
+
+// one decodes a body that is a single value.
+func (d *decoder) one(body []byte, into any) error {
+	d.codec.ResetBytes(body)
+	if err := d.codec.Decode(into); err != nil {
+		return refuse(ReasonGarbage, "frame body: %v", err)
+	}
+	return nil
+}
+
+// batch hands every message of the body to each, in order, until one is
+// malformed. Messages before it were handed over.
+func (d *decoder) batch(body []byte, each func(group string, m elector.Message)) error {
+	// Value after value rather than one long array: no length is believed, and
+	// nothing is kept but one item.
+	d.codec.ResetBytes(body)
+	for d.codec.NumBytesRead() < len(body) {
+		d.item.clear()
+		err := d.codec.Decode(&d.item)
+		if err == nil {
+			err = d.item.check()
+		}
+		if err != nil {
+			return refuse(ReasonGarbage, "message: %v", err)
+		}
+		each(d.item.message(&d.names))
+	}
+	return nil
+}
+
 // frameReader reads frames into a buffer of its own, which grows up to the
 // largest frame seen. Not for concurrent use.
 type frameReader struct {
@@ -102,16 +158,13 @@ func (f *frameReader) next() (frameKind, []byte, error) {
 	size := binary.BigEndian.Uint32(f.header[:])
 	// Checked before anything is allocated: the length is only a claim.
 	if uint64(size) > uint64(f.max) {
-		return 0, nil, refuse(ReasonOversized, "frame of %d bytes announced, at most %d allowed", size, f.max)
+		return 0, nil, refuse(ReasonOversized,
+			"frame of %d bytes announced, at most %d allowed", size, f.max)
 	}
 	if size == 0 {
 		return 0, nil, refuse(ReasonGarbage, "empty frame")
 	}
-	return f.body(int(size))
-}
-
-func (f *frameReader) body(size int) (frameKind, []byte, error) {
-	if cap(f.buf) < size {
+	if cap(f.buf) < int(size) {
 		f.buf = make([]byte, size)
 	}
 	body := f.buf[:size]

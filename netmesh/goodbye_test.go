@@ -22,7 +22,8 @@ func TestGoodbyeIsHeardWheneverItIsSaid(t *testing.T) {
 		for moment := time.Duration(0); moment < 12*latency; moment += latency / 2 {
 			synctest.Test(t, func(t *testing.T) {
 				net := memnet.New()
-				net.Delay(func(string, string) time.Duration { return latency }, func() time.Duration { return 0 })
+				net.Delay(func(string, string) time.Duration { return latency },
+					func() time.Duration { return 0 })
 				nodes := map[nodeID]*node{"a": start(t, "a", onHost(net)), "b": start(t, "b", onHost(net))}
 				nodes["b"].AddPeer("a", "a:7000")
 				time.Sleep(latency / 2)
@@ -35,7 +36,8 @@ func TestGoodbyeIsHeardWheneverItIsSaid(t *testing.T) {
 					return
 				}
 				linked++
-				require.Equal(t, "down goodbye", last(heard, 1)[0], "%s leaves after %s: %v", leaver, moment, heard)
+				require.Equal(t, "down goodbye", last(heard, 1)[0], "%s leaves after %s: %v", leaver, moment,
+					heard)
 				require.NotContains(t, heard, "down reset")
 			})
 		}
@@ -55,7 +57,7 @@ func TestGoodbyeIsSaidByABusyMachine(t *testing.T) {
 		go func() {
 			conn, err := net.Host("x").Dial(t.Context(), "b:7000")
 			require.NoError(t, err)
-			s := &stranger{newGreeting(conn, time.Hour), t}
+			s := &stranger{newHandshake(conn, time.Hour), t}
 			s.link(helloFrom(a))
 			for kind := frameKind(0); kind != frameGoodbye && said == nil; {
 				kind, _, said = s.frames.next()
@@ -64,10 +66,10 @@ func TestGoodbyeIsSaidByABusyMachine(t *testing.T) {
 		}()
 		conn, err := ln.Accept()
 		require.NoError(t, err)
-		l, err := a.welcome(newGreeting(conn, time.Hour))
+		l, err := a.welcome(newHandshake(conn, time.Hour))
 		require.NoError(t, err)
 		a.Disconnect("x", "test")
-		time.Sleep(2 * farewellTime)
+		time.Sleep(2 * goodbyeTime)
 		l.run()
 		synctest.Wait()
 		require.NoError(t, said)

@@ -2,18 +2,20 @@ package netmesh
 
 import (
 	"context"
+	"io"
 	"net"
 	"time"
 
-	"github.com/bmqelect/bmqelect/elector"
 	"github.com/google/uuid"
+
+	"github.com/bmqelect/bmqelect/elector"
 )
 
 // Handler is told what happens on the links. The mesh calls it one at a time per
 // peer, and for several peers at the same time: LinkUp, then Received any number
 // of times, then LinkDown, or LinkUp again when a new connection to the peer
 // replaces the old one. A call that blocks holds up that peer's link alone.
-// No method may call Mesh.Close.
+// No method may call Mesh.Close. A Handler may be an Observer, too.
 type Handler interface {
 	// LinkUp says that a link to the peer is there.
 	LinkUp(peer PeerInfo)
@@ -28,6 +30,20 @@ type Handler interface {
 	Received(peer elector.NodeID, group string, msg elector.Message)
 }
 
+// Observer is a Handler that is told what the mesh sees of its peers beside that. The mesh
+// draws no conclusions from it.
+type Observer interface {
+	// Told hands over what each end of the link tells. direct is false if the two do not
+	// name the addresses of their connection alike. It comes in turn with Handler's calls.
+	Told(peer elector.NodeID, mine, theirs Facts, direct bool)
+	// Answered hands over a ping that was answered. It comes in turn with Handler's calls.
+	Answered(peer elector.NodeID, ping Ping)
+	// Refused says that this end or the other has refused a connection. peer is the name
+	// by which the other end goes, which may be anything; why has both ends' values. It
+	// may come at any time, from several goroutines, and must not block.
+	Refused(peer elector.NodeID, reason Reason, why string)
+}
+
 // PeerInfo is what the handshake told about the process at the other end.
 type PeerInfo struct {
 	Node     elector.NodeID
@@ -36,6 +52,12 @@ type PeerInfo struct {
 	Remote   string    // address of its end of the connection
 	Address  string    // host:port that it listens on, as seen from here
 	Version  uint      // of the mesh's protocol, agreed between the two
+}
+
+// Ping is when a ping and its answer passed, by Config.Clock of both ends.
+type Ping struct {
+	Sent, Back         time.Duration // here: when the ping left, when its answer was read
+	Received, Answered time.Duration // there: when the ping came, when its answer left
 }
 
 // Clock is read for every ping, from several goroutines: always positive, never
@@ -51,4 +73,15 @@ type Clock interface {
 type Network interface {
 	Listen(addr string) (net.Listener, error)
 	Dial(ctx context.Context, addr string) (net.Conn, error)
+}
+
+// FaultLayer stands between the mesh and its network, for tests and rehearsals: see package
+// netmesh/fault.
+type FaultLayer interface {
+	// Cuts reports whether frames to or from peer are lost: no handshake can be completed.
+	Cuts(peer elector.NodeID) bool
+	// Wrap returns the connection to use after the handshake with peer. It reads from in,
+	// which has all that conn has received since. Each Write to it is one frame.
+	// CloseWrite fails if the last frame was lost.
+	Wrap(peer elector.NodeID, conn net.Conn, in io.Reader) net.Conn
 }

@@ -1,14 +1,14 @@
 package netmesh
 
 import (
-	"fmt"
 	"net"
 	"net/netip"
 	"strings"
 	"unicode"
 
-	"github.com/bmqelect/bmqelect/elector"
 	"github.com/google/uuid"
+
+	"github.com/bmqelect/bmqelect/elector"
 )
 
 // The versions of the protocol that this build speaks.
@@ -41,8 +41,8 @@ type hello struct {
 	Process       uint64 // random number of this process; 0: an older build, which tells none
 }
 
-// farewell is the body of Refuse and Goodbye.
-type farewell struct {
+// goodbye is the body of Refuse and Goodbye.
+type goodbye struct {
 	Reason uint8
 	Text   string
 }
@@ -50,15 +50,15 @@ type farewell struct {
 // maxText is how much of an explanation travels, in bytes.
 const maxText = 1 << 10
 
-func (r *refusal) farewell() *farewell {
-	return &farewell{Reason: uint8(r.Reason), Text: r.Text[:min(len(r.Text), maxText)]}
+func (r *refusal) goodbye() *goodbye {
+	return &goodbye{Reason: uint8(r.Reason), Text: r.Text[:min(len(r.Text), maxText)]}
 }
 
 // refusal returns what the peer said. The text goes to logs: no line breaks or
 // other control characters of a stranger's choice.
-func (f *farewell) refusal() *refusal {
-	text := printable(f.Text[:min(len(f.Text), maxText)])
-	return &refusal{Reason: Reason(f.Reason), Text: text, byPeer: true}
+func (g *goodbye) refusal() *refusal {
+	text := printable(g.Text[:min(len(g.Text), maxText)])
+	return &refusal{Reason: Reason(g.Reason), Text: text, byPeer: true}
 }
 
 func printable(text string) string {
@@ -75,7 +75,7 @@ type ping struct {
 	Number   uint64
 	Received int64 // when the ping came, by the answerer's clock; ns
 	Sent     int64 // when the pong left, by the same
-	Wall     int64 // then, by its wall clock; Unix time in ns
+	Wall     int64 // then, by its wall clock; Unix time in ns; for older builds
 }
 
 // hello returns this process's introduction to a node.
@@ -87,38 +87,40 @@ func (m *Mesh) hello(to elector.NodeID, dial uint64) *hello {
 	}
 }
 
-// check reports by which rule the process that sent h is no peer of ours. It
-// checks what needs no memory of peers; judge does the rest.
-func (m *Mesh) check(h *hello) *refusal {
-	mine := uuid.UUID(m.cfg.Identity)
-	switch {
-	case h.Magic != magic:
-		return refuse(ReasonGarbage, "magic %.20q, want %q", h.Magic, magic)
-	case h.MinVersion > maxVersion || h.MaxVersion < minVersion:
-		return refuse(ReasonVersion, "node %q speaks versions %d to %d, node %q %d to %d",
-			h.Node, h.MinVersion, h.MaxVersion, m.cfg.Node, minVersion, maxVersion)
-	case h.Cluster != m.cfg.Cluster:
-		return refuse(ReasonForeignCluster, "node %q belongs to cluster %q, node %q to %q",
-			h.Node, h.Cluster, m.cfg.Node, m.cfg.Cluster)
-	case len(h.Identity) != len(mine) || h.Boot == 0 || elector.NameProblem(elector.NodeID(h.Node)) != "":
-		return refuse(ReasonGarbage, "node %.260q with an identity of %d bytes and boot %d", h.Node, len(h.Identity), h.Boot)
-	case [16]byte(h.Identity) == mine && h.Process != 0 && h.Process != m.process:
-		return refuse(ReasonCopied, "node %q comes with identity %s, that of this node, %q: its data directory is a copy of the one here",
-			h.Node, mine, m.cfg.Node)
-	case [16]byte(h.Identity) == mine:
-		return refuse(ReasonSelf, "identity %s is this node, %q", mine, m.cfg.Node)
-	case h.Node == string(m.cfg.Node):
-		return refuse(ReasonDuplicateName, "two nodes are called %q: identities %s and %s", h.Node, uuid.UUID(h.Identity), mine)
-	}
-	return nil
-}
-
 // welcomeTo returns the Welcome for the process that sent h.
 func (m *Mesh) welcomeTo(h *hello) *hello {
 	w := m.hello(elector.NodeID(h.Node), h.Dial)
 	w.MinVersion = min(h.MaxVersion, maxVersion)
 	w.MaxVersion = w.MinVersion
 	return w
+}
+
+// check reports by which rule the process that sent h is no peer of ours. It
+// checks what needs no memory of peers; judge does the rest.
+func (m *Mesh) check(h *hello) *refusal {
+	mine, me := uuid.UUID(m.cfg.Identity), m.cfg.Node
+	switch {
+	case h.Magic != magic:
+		return refuse(ReasonGarbage, "magic %.20q, want %q", h.Magic, magic)
+	case h.MinVersion > maxVersion || h.MaxVersion < minVersion:
+		return refuse(ReasonVersion, "node %q speaks versions %d to %d, node %q %d to %d",
+			h.Node, h.MinVersion, h.MaxVersion, me, minVersion, maxVersion)
+	case h.Cluster != m.cfg.Cluster:
+		return refuse(ReasonForeignCluster, "node %q belongs to cluster %q, node %q to %q",
+			h.Node, h.Cluster, me, m.cfg.Cluster)
+	case len(h.Identity) != len(mine), h.Boot == 0, elector.NameProblem(elector.NodeID(h.Node)) != "":
+		return refuse(ReasonGarbage, "node %.260q with an identity of %d bytes and boot %d",
+			h.Node, len(h.Identity), h.Boot)
+	case [16]byte(h.Identity) == mine && h.Process != 0 && h.Process != m.process:
+		return refuse(ReasonCopied, "node %q comes with identity %s, that of this node, %q: "+
+			"its data directory is a copy of the one here", h.Node, mine, me)
+	case [16]byte(h.Identity) == mine:
+		return refuse(ReasonSelf, "identity %s is this node, %q", mine, me)
+	case h.Node == string(me):
+		return refuse(ReasonDuplicateName, "two nodes are called %q: identities %s and %s",
+			h.Node, uuid.UUID(h.Identity), mine)
+	}
+	return nil
 }
 
 // info is what h, which has passed check, says about the process behind conn.
@@ -148,8 +150,4 @@ func reachable(address string, remote net.Addr) string {
 		return ""
 	}
 	return net.JoinHostPort(seen, port)
-}
-
-func (i PeerInfo) String() string {
-	return fmt.Sprintf("%s (identity %s, boot %d, at %s)", i.Node, i.Identity, i.Boot, i.Remote)
 }

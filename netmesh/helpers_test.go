@@ -4,24 +4,31 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/base/memnet"
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 )
+
+// smallFrame is the least that a peer of an older build may take.
+const smallFrame = 4 << 10
 
 const (
 	patience = 10 * time.Second // longer than anything takes on a loaded machine
 	glance   = 5 * time.Millisecond
 )
 
-// recorder is a Handler that writes down what it is told.
+// recorder is a Handler and an Observer that writes down what it is told.
 type recorder struct {
 	mu      sync.Mutex
 	events  []string
+	seen    []string       // as an Observer
 	slow    elector.NodeID // what comes from it waits for release
 	release chan struct{}
 }
@@ -32,7 +39,10 @@ func (r *recorder) note(format string, args ...any) {
 	r.events = append(r.events, fmt.Sprintf(format, args...))
 }
 
-func (r *recorder) LinkUp(p PeerInfo)                             { r.note("%s up %d", p.Node, p.Boot) }
+func (r *recorder) LinkUp(p PeerInfo) {
+	r.note("%s up %d", p.Node,
+		p.Boot)
+}
 func (r *recorder) LinkDown(p elector.NodeID, e elector.Evidence) { r.note("%s down %s", p, e) }
 func (r *recorder) Died(p elector.NodeID, proof elector.Proof)    { r.note("%s died %s", p, proof) }
 func (r *recorder) Received(p elector.NodeID, g string, m elector.Message) {
@@ -40,6 +50,39 @@ func (r *recorder) Received(p elector.NodeID, g string, m elector.Message) {
 		<-r.release
 	}
 	r.note("%s %s %s %d", p, g, m.Kind, m.Sequence)
+}
+
+func (r *recorder) observe(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.seen = append(r.seen, fmt.Sprintf(format, args...))
+}
+
+func (r *recorder) Told(p elector.NodeID, _, theirs Facts, direct bool) {
+	r.observe("%s tells %v %d %v, direct %t", p, theirs.Voters, theirs.VoterCount, theirs.Settings,
+		direct)
+}
+func (r *recorder) Answered(p elector.NodeID, ping Ping) {
+	r.observe("%s answers %t", p, ping.Back >= ping.Sent && ping.Answered >= ping.Received)
+}
+func (r *recorder) Refused(p elector.NodeID, reason Reason, why string) {
+	r.observe("%s refused %s %s", p, reason, why)
+}
+
+// observed reports whether something with all the words was seen.
+func (r *recorder) observed(words ...string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.ContainsFunc(r.seen, func(seen string) bool {
+		return !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(seen, w) })
+	})
+}
+
+// observes waits until something with all the words was seen.
+func (r *recorder) observes(t testing.TB, words ...string) {
+	t.Helper()
+	require.Eventually(t, func() bool { return r.observed(words...) }, patience, glance,
+		"waiting for %q", words)
 }
 
 // all returns what was told about a peer, in order.
@@ -81,9 +124,12 @@ type node struct {
 
 func testConfig(name elector.NodeID) Config {
 	return Config{
-		Cluster: "test", Node: name, Identity: uuid.NewSHA1(uuid.Nil, []byte(name)), Boot: 1, Bind: "127.0.0.1:0",
-		PingInterval: 100 * time.Millisecond, IdleTimeout: 5 * time.Second, RedialMin: 10 * time.Millisecond,
-		RedialMax: 100 * time.Millisecond, HandshakeTimeout: 2 * time.Second,
+		Cluster: "test", Node: name, Identity: uuid.NewSHA1(uuid.Nil, []byte(name)), Boot: 1,
+		Bind: "127.0.0.1:0",
+		times: times{
+			ping: 100 * time.Millisecond, idle: 5 * time.Second, redialMin: 10 * time.Millisecond,
+			redialMax: 100 * time.Millisecond, handshake: 2 * time.Second,
+		},
 	}
 }
 
@@ -132,3 +178,29 @@ func ack(seq uint64) elector.Message {
 }
 
 type nodeID = elector.NodeID
+
+// resetLink breaks the connections to a peer as a broken network would.
+func (n *node) resetLink(peer nodeID) {
+	n.Mesh.mu.RLock()
+	defer n.Mesh.mu.RUnlock()
+	if p := n.peers[peer]; p != nil && p.link != nil {
+		p.link.breakOff()
+		if p.evidence != nil {
+			reset(p.evidence.conn)
+		}
+	}
+}
+
+// pairOn starts two nodes on a network in memory, of which a dials b.
+func pairOn(t *testing.T, net *memnet.Network, edit ...func(*Config)) (a, b *node) {
+	a, b = start(t, "a", append(edit, onHost(net))...), start(t, "b", append(edit, onHost(net))...)
+	a.AddPeer("b", "b:7000")
+	synctest.Wait()
+	return a, b
+}
+
+// cut makes the network between two hosts swallow everything, or heals it.
+func cut(net *memnet.Network, a, b string, rule memnet.Rule) {
+	net.Filter(a, b, rule)
+	net.Filter(b, a, rule)
+}

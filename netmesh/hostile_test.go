@@ -13,7 +13,7 @@ import (
 
 // stranger is a hand-made connection to a node under test.
 type stranger struct {
-	*greeting
+	*handshake
 	t testing.TB
 }
 
@@ -22,7 +22,7 @@ func intrude(t testing.TB, n *node) *stranger {
 	conn, err := net.Dial("tcp", n.Addr().String())
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
-	return &stranger{newGreeting(conn, patience), t}
+	return &stranger{newHandshake(conn, patience), t}
 }
 
 // helloFrom is a right Hello of a member "x" to n that speaks the first version
@@ -61,7 +61,8 @@ func (s *stranger) write(b ...byte) {
 // counts waits until a reason was counted.
 func (n *node) counts(t testing.TB, reason Reason) {
 	t.Helper()
-	require.Eventually(t, func() bool { return n.Counters()[reason] > 0 }, patience, glance, "waiting for %s", reason)
+	require.Eventually(t, func() bool { return n.Counters()[reason] > 0 }, patience, glance,
+		"waiting for %s", reason)
 }
 
 // TestHostileConnections: whatever a connection does before it is a link, it is
@@ -78,35 +79,48 @@ func TestHostileConnections(t *testing.T) {
 		act  func(*stranger, *node)
 		want Reason
 	}{
-		"says nothing":        {func(*stranger, *node) {}, ReasonSilent},
-		"port scanner":        {func(s *stranger, _ *node) { _ = s.conn.Close() }, ReasonVanished},
-		"reset":               {func(s *stranger, _ *node) { reset(s.conn) }, ReasonVanished},
-		"http":                {func(s *stranger, _ *node) { s.write([]byte("GET / HTTP/1.1\r\n\r\n")...) }, ReasonOversized},
-		"4 GiB announced":     {func(s *stranger, _ *node) { s.write(0xff, 0xff, 0xff, 0xff, 1) }, ReasonOversized},
-		"empty frame":         {func(s *stranger, _ *node) { s.write(0, 0, 0, 0) }, ReasonGarbage},
-		"unknown frame":       {func(s *stranger, _ *node) { s.write(0, 0, 0, 1, 99) }, ReasonGarbage},
-		"batch, no handshake": {func(s *stranger, _ *node) { s.write(0, 0, 0, 1, byte(frameBatch)) }, ReasonGarbage},
-		"garbage in hello":    {func(s *stranger, _ *node) { s.write(0, 0, 0, 3, byte(frameHello), 0xc1, 0xc1) }, ReasonGarbage},
+		"says nothing": {func(*stranger, *node) {}, reasonSilent},
+		"port scanner": {func(s *stranger, _ *node) { _ = s.conn.Close() }, reasonVanished},
+		"reset":        {func(s *stranger, _ *node) { reset(s.conn) }, reasonVanished},
+		"http": {func(s *stranger,
+			_ *node) {
+			s.write([]byte("GET / HTTP/1.1\r\n\r\n")...)
+		}, ReasonOversized},
+		"4 GiB announced": {func(s *stranger, _ *node) { s.write(0xff, 0xff, 0xff, 0xff, 1) },
+			ReasonOversized},
+		"empty frame":   {func(s *stranger, _ *node) { s.write(0, 0, 0, 0) }, ReasonGarbage},
+		"unknown frame": {func(s *stranger, _ *node) { s.write(0, 0, 0, 1, 99) }, ReasonGarbage},
+		"batch, no handshake": {func(s *stranger, _ *node) { s.write(0, 0, 0, 1, byte(frameBatch)) },
+			ReasonGarbage},
+		"garbage in hello": {func(s *stranger, _ *node) {
+			s.write(0, 0, 0, 3, byte(frameHello), 0xc1,
+				0xc1)
+		}, ReasonGarbage},
 		"truncated": {func(s *stranger, _ *node) {
 			s.write(0, 0, 0, 100, byte(frameHello), 1, 2)
 			_ = closeWrite(s.conn)
 		}, ReasonGarbage},
-		"half a frame, then silence": {func(s *stranger, _ *node) { s.write(0, 0, 0, 100, byte(frameHello)) }, ReasonSilent},
-		"no join":                    {say(func(*hello) {}), ReasonSilent},
-		"wrong magic":                {say(func(h *hello) { h.Magic = "raft" }), ReasonGarbage},
-		"later version":              {say(func(h *hello) { h.MinVersion, h.MaxVersion = 9, 12 }), ReasonVersion},
-		"foreign cluster":            {say(func(h *hello) { h.Cluster = "production" }), ReasonForeignCluster},
-		"wrong node":                 {say(func(h *hello) { h.To = "z" }), ReasonWrongNode},
-		"no identity":                {say(func(h *hello) { h.Identity = nil }), ReasonGarbage},
-		"boot 0":                     {say(func(h *hello) { h.Boot = 0 }), ReasonGarbage},
-		"node named *":               {say(func(h *hello) { h.Node = "*" }), ReasonGarbage},
-		"name for a terminal":        {say(func(h *hello) { h.Node = "\x1b[2Jevil" }), ReasonGarbage},
-		"own name":                   {say(func(h *hello) { h.Node = h.To }), ReasonDuplicateName},
-		"name of a peer":             {say(func(h *hello) { h.Node = "b" }), ReasonDuplicateName},
+		"half a frame, then silence": {func(s *stranger, _ *node) {
+			s.write(0, 0, 0, 100,
+				byte(frameHello))
+		}, reasonSilent},
+		"no join":     {say(func(*hello) {}), reasonSilent},
+		"wrong magic": {say(func(h *hello) { h.Magic = "raft" }), ReasonGarbage},
+		"later version": {say(func(h *hello) { h.MinVersion, h.MaxVersion = 9, 12 }),
+			ReasonVersion},
+		"foreign cluster": {say(func(h *hello) { h.Cluster = "production" }),
+			ReasonForeignCluster},
+		"wrong node":          {say(func(h *hello) { h.To = "z" }), ReasonWrongNode},
+		"no identity":         {say(func(h *hello) { h.Identity = nil }), ReasonGarbage},
+		"boot 0":              {say(func(h *hello) { h.Boot = 0 }), ReasonGarbage},
+		"node named *":        {say(func(h *hello) { h.Node = "*" }), ReasonGarbage},
+		"name for a terminal": {say(func(h *hello) { h.Node = "\x1b[2Jevil" }), ReasonGarbage},
+		"own name":            {say(func(h *hello) { h.Node = h.To }), ReasonDuplicateName},
+		"name of a peer":      {say(func(h *hello) { h.Node = "b" }), ReasonDuplicateName},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			a := start(t, "a", func(c *Config) { c.HandshakeTimeout = 300 * time.Millisecond })
+			a := start(t, "a", func(c *Config) { c.times.handshake = 300 * time.Millisecond })
 			b := start(t, "b")
 			a.knows(b)
 			a.sees(t, "b", "up 1")
@@ -115,7 +129,7 @@ func TestHostileConnections(t *testing.T) {
 			s := intrude(t, a)
 			c.act(s, a)
 			a.counts(t, c.want)
-			if c.want != ReasonVanished {
+			if c.want != reasonVanished {
 				s.isClosed()
 			}
 			require.True(t, b.Send("a", "g", ack(3)))
@@ -132,16 +146,24 @@ func TestHostileMembers(t *testing.T) {
 		act  func(*stranger)
 		want Reason
 	}{
-		"garbage":        {func(s *stranger) { s.write(0, 0, 0, 3, byte(frameBatch), 0xc1, 0xc1) }, ReasonGarbage},
-		"second hello":   {func(s *stranger) { s.write(0, 0, 0, 1, byte(frameHello)) }, ReasonGarbage},
-		"oversized":      {func(s *stranger) { s.write(binary.BigEndian.AppendUint32(nil, DefaultMaxFrame+1)...) }, ReasonOversized},
-		"falls silent":   {func(*stranger) {}, ReasonTimeout},
-		"nonsense ping":  {func(s *stranger) { s.write(0, 0, 0, 2, byte(framePing), 0xa1) }, ReasonGarbage},
-		"unwanted pongs": {func(s *stranger) { s.write(0, 0, 0, 3, byte(framePong), 0x91, 0x63, 0, 0, 0, 0) }, ReasonGarbage},
+		"garbage": {func(s *stranger) { s.write(0, 0, 0, 3, byte(frameBatch), 0xc1, 0xc1) },
+			ReasonGarbage},
+		"second hello": {func(s *stranger) { s.write(0, 0, 0, 1, byte(frameHello)) }, ReasonGarbage},
+		"oversized": {func(s *stranger) {
+			s.write(binary.BigEndian.AppendUint32(nil,
+				maxFrame+1)...)
+		}, ReasonOversized},
+		"falls silent": {func(*stranger) {}, reasonTimeout},
+		"nonsense ping": {func(s *stranger) { s.write(0, 0, 0, 2, byte(framePing), 0xa1) },
+			ReasonGarbage},
+		"unwanted pongs": {func(s *stranger) {
+			s.write(0, 0, 0, 3, byte(framePong), 0x91, 0x63, 0, 0, 0,
+				0)
+		}, ReasonGarbage},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			a := start(t, "a", func(c *Config) { c.IdleTimeout = time.Second })
+			a := start(t, "a", func(c *Config) { c.times.idle = time.Second })
 			s := intrude(t, a)
 			s.link(helloFrom(a))
 			a.sees(t, "x", "up 1")
@@ -149,7 +171,7 @@ func TestHostileMembers(t *testing.T) {
 			a.counts(t, c.want)
 			s.isClosed()
 			want := "down local"
-			if c.want == ReasonTimeout {
+			if c.want == reasonTimeout {
 				want = "down timeout"
 			}
 			a.sees(t, "x", want)
@@ -159,18 +181,24 @@ func TestHostileMembers(t *testing.T) {
 }
 
 func TestHandshakesAtATimeAreLimited(t *testing.T) {
-	a := start(t, "a", func(c *Config) { c.HandshakeTimeout = patience })
+	a := start(t, "a", func(c *Config) { c.times.handshake = patience })
 	b := start(t, "b")
 	b.knows(a)
 	a.sees(t, "b", "up 1")
 	for range maxPending {
 		intrude(t, a)
 	}
-	require.Eventually(t, func() bool { a.Mesh.mu.RLock(); defer a.Mesh.mu.RUnlock(); return len(a.pending) == maxPending }, patience, glance)
-	if conn, err := net.Dial("tcp", a.Addr().String()); err == nil { // or it was reset as fast as it was made
+	require.Eventually(t, func() bool {
+		a.Mesh.mu.RLock()
+		defer a.Mesh.mu.RUnlock()
+		return len(
+			a.pending) == maxPending
+	}, patience, glance)
+	if conn, err := net.Dial("tcp", a.Addr().String()); err == nil {
+		// or it was reset as fast as it was made
 		defer func() { _ = conn.Close() }()
 	}
-	a.counts(t, ReasonCrowded)
+	a.counts(t, reasonCrowded)
 	require.True(t, b.Send("a", "g", ack(3)))
 	a.sees(t, "b", "g HeartbeatAck 3")
 }

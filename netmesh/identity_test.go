@@ -18,7 +18,10 @@ func at(n *memnet.Network, host string) func(*Config) {
 
 // logs gives a node a log to read.
 func logs(to *bytes.Buffer) func(*Config) {
-	return func(c *Config) { c.Logger = hclog.New(&hclog.LoggerOptions{Output: to, Level: hclog.Info}) }
+	return func(c *Config) {
+		c.Logger = hclog.New(&hclog.LoggerOptions{Output: to,
+			Level: hclog.Info})
+	}
 }
 
 // A process on a copy of a data directory is refused for as long as the process on
@@ -40,11 +43,11 @@ func TestACopyNeverTakesThePlaceOfAProcessThatAnswers(t *testing.T) {
 				require.Equal(t, []string{"up 5"}, a.all("b"))
 				require.Equal(t, []string{"up 1"}, b.all("a"))
 				require.Empty(t, clone.all("a"))
-				a.mustFind(t, FindingDirectoryCopied, "b", "boot 5", "copied")
-				clone.mustFind(t, FindingDirectoryCopied, "a", "boot 5", "copied")
+				require.True(t, a.observed("b refused data-dir-copied", "boot 5", "copied"))
+				require.True(t, clone.observed("a refused data-dir-copied", "boot 5", "copied"))
 				for _, log := range []string{ours.String(), theirs.String()} {
 					require.Contains(t, log, "[ERROR]")
-					require.Contains(t, log, "bmqnode forget")
+					require.Contains(t, log, "data-dir-copied")
 				}
 
 				// A link that breaks lets the original in again and not the copy, and
@@ -71,7 +74,7 @@ func TestARestartIsTakenInAtOnce(t *testing.T) {
 		a := start(t, "a", onHost(net))
 		b := start(t, "b", onHost(net))
 		b.AddPeer("a", "a:7000")
-		time.Sleep(time.Minute + a.cfg.PingInterval/3)
+		time.Sleep(time.Minute + a.cfg.times.ping/3)
 		net.Kill("b")
 		b2 := start(t, "b", onHost(net), boot(2))
 		began := time.Now()
@@ -88,23 +91,22 @@ func TestARestartIsTakenInAtOnce(t *testing.T) {
 func TestALaterStartReplacesASilentProcessWithoutProof(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := memnet.New()
-		faults := NewFaults()
 		a := start(t, "a", onHost(net))
-		b := start(t, "b", onHost(net, func(c *Config) { c.Faults = faults }))
+		b := start(t, "b", onHost(net))
 		b.AddPeer("a", "a:7000")
 		time.Sleep(time.Minute)
-		faults.Cut("a", Both)
+		cut(net, "a", "b", memnet.Drop)
 		clone := start(t, "b", at(net, "clone"), boot(2))
 		clone.AddPeer("a", "a:7000")
-		time.Sleep(a.cfg.IdleTimeout - 2*a.cfg.PingInterval)
+		time.Sleep(a.cfg.times.idle - 2*a.cfg.times.ping)
 		require.Equal(t, []string{"up 1"}, a.all("b"))
-		time.Sleep(2*a.cfg.PingInterval + a.cfg.RedialMax + a.cfg.HandshakeTimeout)
+		time.Sleep(2*a.cfg.times.ping + a.cfg.times.redialMax + a.cfg.times.handshake)
 		require.Equal(t, "up 2", last(a.all("b"), 1)[0])
 		require.Zero(t, a.count("b", "died reincarnated"))
-		faults.HealAll()
+		cut(net, "a", "b", memnet.Pass)
 		time.Sleep(time.Minute)
 		require.Len(t, a.all("b"), 3, "the first does not come back beside the second")
-		b.mustFind(t, FindingDirectoryCopied, "a", "boot 2")
+		require.True(t, b.observed("a refused data-dir-copied", "boot 2"))
 	})
 }
 
@@ -137,20 +139,21 @@ func TestForget(t *testing.T) {
 		b.AddPeer("a", "a:7000")
 		time.Sleep(time.Minute)
 		require.NoError(t, a.Forget("nobody", quiet))
-		require.ErrorContains(t, a.Forget("b", quiet), `the process of node "b" lives: there is a link to it, connected at b:`)
+		require.ErrorContains(t, a.Forget("b", quiet),
+			`the process of node "b" lives: there is a link to it, connected at b:`)
 		b.resetLink("a")
 		net.Kill("b") // nothing proves it: the reset came first
 		time.Sleep(quiet / 2)
-		require.ErrorContains(t, a.Forget("b", quiet), `the link to node "b" is down for 5s only; after 10s`)
+		require.ErrorContains(t, a.Forget("b", quiet),
+			`the link to node "b" is down for 5s only; after 10s`)
 
 		lost := start(t, "b", at(net, "new"), other)
 		lost.AddPeer("a", "a:7000")
 		time.Sleep(time.Minute)
 		require.Zero(t, a.count("b", "up 1")-1)
-		a.mustFind(t, FindingNameTwice, "b", "identity")
+		require.True(t, a.observed("b refused duplicate-name", "identity"))
 		require.NoError(t, a.Forget("b", quiet))
 		require.True(t, a.Links()[0].Forgotten)
-		require.Empty(t, a.Findings())
 		time.Sleep(time.Minute)
 		require.Equal(t, 2, a.count("b", "up 1"))
 		require.False(t, a.Links()[0].Forgotten)

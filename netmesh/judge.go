@@ -1,8 +1,9 @@
 package netmesh
 
 import (
-	"github.com/bmqelect/bmqelect/elector"
 	"github.com/google/uuid"
+
+	"github.com/bmqelect/bmqelect/elector"
 )
 
 // connection is what decides between two connections to one peer.
@@ -15,14 +16,23 @@ type connection struct {
 	dial     uint64 // counts the dials of the dialer's process
 }
 
+// connection returns what decides between the connection of this handshake and
+// another one.
+func (h *hello) connection(dialer elector.NodeID) connection {
+	return connection{
+		node: elector.NodeID(h.Node), identity: [16]byte(h.Identity), boot: h.Boot, process: h.Process,
+		dialer: dialer, dial: h.Dial,
+	}
+}
+
 // standing is what becomes of a new connection.
 type standing uint8
 
 const (
-	wins    standing = iota // it becomes the link
-	loses                   // the link that is up is kept
-	barred                  // it breaks a rule
-	doubted                 // the process that is linked can be asked whether it is gone
+	wins       standing = iota // it becomes the link
+	loses                      // the link that is up is kept
+	breaksRule                 // it breaks a rule
+	askFirst                   // the process that is linked can be asked whether it is gone
 )
 
 // judge decides about a connection to p, the record of its node or nil. It is the
@@ -38,19 +48,32 @@ func (p *peer) judge(c *connection) (standing, *refusal) {
 	case c.identity != p.identity: // §6.9
 		// A second process under one name, or a data directory that was lost:
 		// a misconfiguration, and no proof that the first one is gone.
-		return barred, refuse(ReasonDuplicateName, "node %q has identity %s, and identity %s is known by that name%s",
-			c.node, c.identity, p.identity, p.whereabouts())
-	case c.boot < p.boot || c.boot == p.boot && c.twin(p.process) || c.process != 0 && c.process == p.copy:
-		return barred, p.copied(c)
+		return breaksRule, refuse(ReasonDuplicateName,
+			"node %q has identity %s, and identity %s is known by that name%s",
+			c.node, c.identity, p.identity, p.where())
+	case c.boot < p.boot, c.boot == p.boot && c.twin(p.process),
+		c.process != 0 && c.process == p.copy:
+		return breaksRule, p.copied(c)
 	case c.boot > p.boot && p.link != nil:
 		// A start on the same directory ends the old process first. If that one
 		// lives, the newcomer has a copy, and its word must not count.
-		return doubted, refuse(ReasonAlreadyConnected, "node %q is connected at boot %d%s, and boot %d must wait until that ends",
-			c.node, p.boot, p.whereabouts(), c.boot)
-	case c.boot > p.boot, p.link == nil, p.link.ending():
+		return askFirst, refuse(reasonAlreadyConnected,
+			"node %q is connected at boot %d%s, and boot %d must wait until that ends",
+			c.node, p.boot, p.where(), c.boot)
+	case c.boot > p.boot, p.link == nil, isClosed(p.link.stop):
 		return wins, nil
 	}
-	return c.against(&p.link.connection)
+	// Both are of the same two processes, and both ends come to the same result.
+	kept := &p.link.connection
+	switch {
+	case c.dialer == kept.dialer && c.dial > kept.dial, c.dialer < kept.dialer:
+		return wins, nil
+	case c.dialer == kept.dialer:
+		return loses, refuse(reasonStale, "dial %d of node %q, and dial %d is connected",
+			c.dial, c.dialer, kept.dial)
+	}
+	return loses, refuse(reasonAlreadyConnected,
+		"the connection that node %q dialed is kept, not that of node %q", kept.dialer, c.dialer)
 }
 
 // twin reports whether c surely leads to another process than the one of that
@@ -62,30 +85,104 @@ func (c *connection) twin(process uint64) bool {
 // copied refuses c because its data directory cannot be the one that the known
 // process runs on: each start on a directory raises its boot counter.
 func (p *peer) copied(c *connection) *refusal {
-	return refuse(ReasonCopied, "node %q comes at boot %d of identity %s, and another process was seen at boot %d of it%s: "+
-		"the data directory was copied, or restored from a copy", c.node, c.boot, c.identity, p.boot, p.whereabouts())
+	return refuse(ReasonCopied,
+		"node %q comes at boot %d of identity %s, and another process was seen at boot %d of it%s: "+
+			"the data directory was copied, or restored from a copy",
+		c.node, c.boot, c.identity, p.boot, p.where())
 }
 
-// whereabouts is for the text of a refusal: where the process is that is known.
-func (p *peer) whereabouts() string {
+// where is for the text of a refusal: where the process is that is known.
+func (p *peer) where() string {
 	if p.link == nil {
 		return ""
 	}
 	return ", connected at " + p.link.info.Remote
 }
 
-// against decides between c and the link that is up, of the same two processes.
-// Both ends come to the same result.
-func (c *connection) against(kept *connection) (standing, *refusal) {
-	if c.dialer == kept.dialer {
-		if c.dial > kept.dial {
-			return wins, nil
+// judgeNewcomer judges a connection whose handshake has just begun, and reports why it is
+// to be refused. A newcomer that says that the linked process is gone is believed
+// only if that process does not contradict it.
+func (m *Mesh) judgeNewcomer(c *connection) *refusal {
+	judge := func() (standing, *refusal, *link) {
+		m.mu.RLock()
+		defer m.mu.RUnlock()
+		p := m.peers[c.node]
+		outcome, refused := p.judge(c)
+		if p == nil {
+			return outcome, refused, nil
 		}
-		return loses, refuse(ReasonStale, "dial %d of node %q, and dial %d is connected", c.dial, c.dialer, kept.dial)
+		return outcome, refused, p.link
 	}
-	if c.dialer < kept.dialer {
-		return wins, nil
+	outcome, refused, kept := judge()
+	switch outcome {
+	case loses:
+		// It would not dial if it had the link that is up: a ping finds out.
+		kept.pingNow.wake()
+		return refused
+	case askFirst:
+		if kept.lives() {
+			// The newcomer stays out also when the linked process is gone: it does not know
+			// what that one voted.
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			kept.p.copy = c.process
+			return kept.p.copied(c)
+		}
+	case breaksRule:
+		return refused
 	}
-	return loses, refuse(ReasonAlreadyConnected, "the connection that node %q dialed is kept, not that of node %q",
-		kept.dialer, c.dialer)
+	m.awaitEnd(c)
+	_, refused, _ = judge()
+	return refused
+}
+
+// question waits for the answer to a ping that was sent after it was asked. It is
+// put to the process that is linked when another one says that it is gone.
+type question struct {
+	after    uint64        // number of the newest ping before it
+	answered chan struct{} // closed by the pong
+}
+
+// lives makes the link prove that the process at its other end lives, and waits for
+// that, for the link's end, or for half the time of a handshake, so that a
+// newcomer still gets its answer in time.
+func (l *link) lives() bool {
+	q := question{answered: make(chan struct{})}
+	l.mu.Lock()
+	q.after = l.meter.newest()
+	l.questions = append(l.questions, q)
+	l.mu.Unlock()
+	l.pingNow.wake()
+	pause(l.m.ctx, l.m.cfg.times.handshake/2, q.answered, l.stop)
+	return isClosed(q.answered)
+}
+
+// answer ends the questions that a pong of that number answers.
+func (l *link) answer(number uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	rest := l.questions[:0]
+	for _, q := range l.questions {
+		if number > q.after {
+			close(q.answered)
+			continue
+		}
+		rest = append(rest, q)
+	}
+	l.questions = rest
+}
+
+// awaitEnd waits for the end of the evidence connection that has outlived its link, if c
+// is of a later start: it proves that the process before is gone, and may be on its way.
+// If it stands that process may live, and has time to make its link again.
+func (m *Mesh) awaitEnd(c *connection) {
+	m.mu.RLock()
+	p := m.peers[c.node]
+	if p == nil || !p.known || c.boot <= p.boot || p.link != nil || p.evidence == nil {
+		m.mu.RUnlock()
+		return
+	}
+	e := p.evidence
+	m.mu.RUnlock()
+	pause(m.ctx, m.cfg.times.handshake/2, e.over, e.dropped) // dropped: there is another link
 }

@@ -17,15 +17,12 @@ import (
 func TestConfigNamesEveryProblem(t *testing.T) {
 	require.NoError(t, testConfig("a").Validate())
 	err := Config{
-		Cluster: strings.Repeat("c", 256), Node: "*", Bind: "nowhere", Advertise: "x",
-		Voters: []elector.NodeID{"a", ""}, MaxDriftPPM: -1,
-		Agree:        map[string]string{"": "x", "lease": strings.Repeat("9", 65)},
-		PingInterval: -1, RedialMin: time.Hour, MaxFrame: 10,
+		Cluster: strings.Repeat("c", 256), Node: "*", Bind: "nowhere", Advertise: "x", Inactivity: -1,
+		Facts: Facts{Settings: []string{"lease"}},
 	}.Validate()
 	for _, field := range []string{
-		"Cluster: 256 bytes", "Node: \"*\"", "Identity: zero", "Boot: 0", "Bind: \"nowhere\"", "Advertise: \"x\"",
-		"PingInterval: -1ns", "RedialMax: 2s", "MaxFrame: 10",
-		`Voters: "": the name is empty`, "MaxDriftPPM: -1", `Agree: name ""`, `Agree: lease is "999`,
+		"Cluster: 256 bytes", "Node: \"*\"", "Identity: zero", "Boot: 0", "Bind: \"nowhere\"",
+		"Advertise: \"x\"", "Inactivity: -1ns", "Facts: 1 words of settings",
 	} {
 		require.ErrorContains(t, err, field)
 	}
@@ -84,7 +81,7 @@ func TestCloseIsIdempotentAndRefusesLater(t *testing.T) {
 	a.close(t)
 	a.close(t)
 	a.knows(b)
-	require.Equal(t, LinkIdle, a.Links()[0].State)
+	require.False(t, a.Links()[0].Up)
 	require.False(t, a.Send("b", "g", ack(1)))
 	_, err := net.Dial("tcp", addr)
 	require.Error(t, err)
@@ -98,7 +95,8 @@ func TestCloseIsBounded(t *testing.T) {
 	b.knows(a)
 	a.sees(t, "b", "up 1")
 	require.Eventually(t, func() bool { return b.Send("a", "g", ack(1)) }, patience, glance)
-	require.Eventually(t, func() bool { return a.Links()[0].FramesIn > 1 && a.busy("b") }, patience, glance)
+	require.Eventually(t, func() bool { return a.Links()[0].FramesIn > 1 && a.busy("b") }, patience,
+		glance)
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
 	defer cancel()
 	require.ErrorIs(t, a.Close(ctx), context.DeadlineExceeded)
@@ -129,7 +127,7 @@ func TestSlowHandlerHoldsUpItsOwnLinkAlone(t *testing.T) {
 func (n *node) busy(peer elector.NodeID) bool {
 	n.Mesh.mu.RLock()
 	defer n.Mesh.mu.RUnlock()
-	return len(n.peers[peer].turn) == 1
+	return len(n.peers[peer].callbacks) == 1
 }
 
 func TestDisconnectSaysWhyAndPausesBeforeTheRedial(t *testing.T) {
@@ -144,7 +142,7 @@ func TestDisconnectSaysWhyAndPausesBeforeTheRedial(t *testing.T) {
 		require.Equal(t, []string{"up 1", "down local"}, a.all("b"))
 		require.Equal(t, []string{"up 1", "down goodbye"}, b.all("a"))
 		require.Contains(t, b.Links()[0].LastErr, "absurd term 2^64-1")
-		require.Equal(t, LinkIdle, b.Links()[0].State)
+		require.False(t, b.Links()[0].Up)
 		time.Sleep(time.Second)
 		require.Equal(t, 2, a.count("b", "up 1"))
 	})
@@ -155,7 +153,8 @@ func TestAddressOfAPeerCanChange(t *testing.T) {
 	a.AddPeer("b", "127.0.0.1:1")
 	a.AddPeer("a", b.Addr().String()) // itself: ignored
 	a.AddPeer("b", "")                // likewise
-	require.Eventually(t, func() bool { return strings.Contains(a.Links()[0].LastErr, "refused") }, patience, glance)
+	require.Eventually(t, func() bool { return strings.Contains(a.Links()[0].LastErr, "refused") },
+		patience, glance)
 	a.knows(b)
 	a.sees(t, "b", "up 1")
 	require.Len(t, a.Links(), 1)
@@ -167,19 +166,6 @@ func TestConnectionToOneselfIsRecognised(t *testing.T) {
 	a.counts(t, ReasonSelf)
 	require.Empty(t, a.all("b"))
 	require.Empty(t, a.all("a"))
-}
-
-func TestResetByTheFaultLayer(t *testing.T) {
-	faults := NewFaults()
-	faults.Reset("b") // no mesh yet: nothing happens
-	a, b := start(t, "a", func(c *Config) { c.Faults = faults }), start(t, "b")
-	a.knows(b)
-	a.sees(t, "b", "up 1")
-	b.sees(t, "a", "up 1")
-	faults.Reset("b")
-	a.sees(t, "b", "down reset")
-	b.sees(t, "a", "down reset")
-	require.Eventually(t, func() bool { return a.count("b", "up 1") == 2 }, patience, glance)
 }
 
 func TestWarningsAreNotRepeatedAllTheTime(t *testing.T) {
@@ -200,4 +186,22 @@ func TestNamesHaveTheElectorsLimit(t *testing.T) {
 	most := elector.NodeID(strings.Repeat("n", elector.MaxNameLength))
 	require.NoError(t, testConfig(most).Validate())
 	require.ErrorContains(t, testConfig(most+"n").Validate(), "129 bytes long, and the limit is 128")
+}
+
+func TestTimesFollowTheElection(t *testing.T) {
+	const ms = time.Millisecond
+	for inactivity, want := range map[time.Duration]times{
+		0: {idle: 3000 * ms, ping: 1000 * ms, dial: 2000 * ms, redialMax: 2000 * ms,
+			redialMin: 50 * ms, handshake: 2000 * ms},
+		20 * 1000 * ms: {idle: 3000 * ms, ping: 1000 * ms, dial: 2000 * ms, redialMax: 2000 * ms,
+			redialMin: 50 * ms, handshake: 2000 * ms},
+		1500 * ms: {idle: 3000 * ms, ping: 1000 * ms, dial: 750 * ms, redialMax: 750 * ms,
+			redialMin: 50 * ms, handshake: 1500 * ms},
+		100 * ms: {idle: 200 * ms, ping: 200 * ms / 3, dial: 50 * ms, redialMax: 50 * ms,
+			redialMin: 5 * ms, handshake: 100 * ms},
+		3 * ms: {idle: 100 * ms, ping: 100 * ms / 3, dial: 50 * ms, redialMax: 10 * ms,
+			redialMin: ms, handshake: 100 * ms},
+	} {
+		require.Equal(t, want, Config{Inactivity: inactivity}.derivedTimes(), inactivity)
+	}
 }

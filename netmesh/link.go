@@ -14,81 +14,79 @@ import (
 	"github.com/bmqelect/bmqelect/elector"
 )
 
-// farewellTime bounds how long a goodbye may take, and how long its sender
+// goodbyeTime bounds how long a goodbye may take, and how long its sender
 // waits for the other side to close.
-const farewellTime = 500 * time.Millisecond
+const goodbyeTime = 500 * time.Millisecond
 
 // link is one connection whose handshake is complete. One goroutine reads,
 // another writes; run owns both.
 type link struct {
 	connection
-	m      *Mesh
-	p      *peer // set by Mesh.install
-	conn   net.Conn
-	info   PeerInfo
-	dialed bool // by this side
-	meter  meter
-	rate   clockRate
-	line   *delayLine // the fault layer; nil without
+	m          *Mesh
+	p          *peer // set by Mesh.install
+	conn       net.Conn
+	info       PeerInfo
+	dialed     bool // by this side
+	resettable bool
+	meter      meter
 
 	frames *frameReader
 	dec    *decoder
 	enc    *encoder // the writer's; before it starts, the handshake's
 	spare  []queued
 
-	ready   chan struct{} // messages wait
+	ready   waker         // messages wait
+	pingNow waker         // ping now
 	pongs   chan ping     // pings to answer
-	news    chan struct{} // tell the facts again
-	probe   chan struct{} // ping now
 	retired chan struct{} // another connection is kept: closed by retire
 	stop    chan struct{} // closed by end
 	written chan struct{} // the writer has ended
 
-	direct  atomic.Bool // both ends name the connection's addresses alike
-	proxied atomic.Bool // something between the ends rewrites addresses
-	key     []byte      // of the evidence connection; made by the acceptor
-	wanted  bool        // the evidence connection is being made; the reader's
+	direct         atomic.Bool // both ends name the connection's addresses alike
+	key            []byte      // of the evidence connection; made by the acceptor
+	evidenceWanted bool        // the evidence connection is being made; the reader's
 
 	writing  sync.Mutex // held while a write is under way, and until its error is noted
 	mu       sync.Mutex
-	hurried  bool      // deadlines are set for the end; nobody moves them any more
-	limit    time.Time // the read deadline
+	endsSoon bool // deadlines are set for the end; nobody moves them any more
 	ended    bool
 	evidence elector.Evidence // valid if ended
 	cause    error
 	broken   bool // no goodbye can be said: reset, do not close
-	lapsed   bool // retired is closed
 
 	questions []question // whether the process at the other end lives
 }
 
-func (m *Mesh) newLink(g *greeting, info PeerInfo, c connection) *link {
+func (m *Mesh) newLink(h *handshake, info PeerInfo, c connection) *link {
 	l := &link{
-		connection: c, m: m, conn: g.conn, info: info, dialed: c.dialer == m.cfg.Node,
-		frames: g.frames, dec: g.dec, enc: g.enc,
-		ready: make(chan struct{}, 1), pongs: make(chan ping, 4),
-		news: make(chan struct{}, 1), probe: make(chan struct{}, 1),
+		connection: c, m: m, conn: h.conn, info: info, dialed: c.dialer == m.cfg.Node,
+		resettable: resettable(h.conn), frames: h.frames, dec: h.dec, enc: h.enc,
+		ready: newWaker(), pingNow: newWaker(), pongs: make(chan ping, 4),
 		retired: make(chan struct{}), stop: make(chan struct{}), written: make(chan struct{}),
 	}
-	l.frames.max = m.cfg.MaxFrame
+	l.frames.max = maxFrame
 	// In place of the handshake's deadline; fails on a dead connection, as the next read does.
-	_ = l.conn.SetDeadline(time.Now().Add(m.cfg.IdleTimeout))
+	_ = l.conn.SetDeadline(time.Now().Add(m.cfg.times.idle))
 	return l
 }
 
 // run keeps the link until it ends and leaves nothing of it.
 func (l *link) run() {
 	defer l.m.links.Done()
-	if l.m.cfg.Faults != nil {
-		l.line = newDelayLine(l)
-	}
 	l.extend()
 	go l.write()
-	ev, err := l.verdict(l.receive())
+	ev, err := l.verdict(l.read())
 	l.m.lose(l, ev, err)
 	l.end(ev, err)
 	<-l.written
-	l.close()
+	l.mu.Lock()
+	broken := l.broken
+	l.mu.Unlock()
+	if broken {
+		reset(l.conn)
+	} else {
+		_ = l.conn.Close() // the goodbye is out; nothing is left to go wrong
+	}
 	l.m.mu.Lock()
 	delete(l.m.live, l)
 	l.m.mu.Unlock()
@@ -103,22 +101,13 @@ func (l *link) end(ev elector.Evidence, cause error) {
 	}
 	l.ended, l.evidence, l.cause = true, ev, cause
 	close(l.stop)
-	if !l.hurried {
-		_ = l.conn.SetWriteDeadline(time.Now().Add(farewellTime)) // a write that blocks must not block the goodbye
+	if !l.endsSoon {
+		// A write that blocks must not block the goodbye.
+		_ = l.conn.SetWriteDeadline(time.Now().Add(goodbyeTime))
 	}
 }
 
-// ending reports whether the link is on its way out.
-func (l *link) ending() bool {
-	select {
-	case <-l.stop:
-		return true
-	default:
-		return false
-	}
-}
-
-// breakOff resets the connection, as a broken network would.
+// breakOff resets the connection: no goodbye can be said any more.
 func (l *link) breakOff() {
 	l.mu.Lock()
 	l.broken = true
@@ -131,43 +120,43 @@ func (l *link) breakOff() {
 // so that neither ever sees its only link go.
 func (l *link) retire(kept *link) {
 	if !kept.dialed {
-		l.end(elector.EvidenceLocal, refuse(ReasonSuperseded, "another connection to %s is kept", l.node))
+		l.end(elector.EvidenceLocal, l.superseded())
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.lapsed {
-		l.lapsed = true
+	if !isClosed(l.retired) {
 		close(l.retired)
 	}
 }
 
-// signal tells the writer that messages wait.
-func (l *link) signal() { nudge(l.ready) }
+func (l *link) superseded() *refusal {
+	return refuse(reasonSuperseded, "another connection to %s is kept", l.node)
+}
 
-func nudge(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
+// current reports whether l is the link to its peer.
+func (l *link) current() bool {
+	l.m.mu.RLock()
+	defer l.m.mu.RUnlock()
+	return l.p.link == l
 }
 
 // extend puts the read deadline off: the peer lives.
 func (l *link) extend() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.hurried {
-		l.limit = time.Now().Add(l.m.cfg.IdleTimeout)
-		_ = l.conn.SetReadDeadline(l.limit) // fails on a dead connection, as the next read does
+	if !l.endsSoon {
+		// Fails on a dead connection, as the next read does.
+		_ = l.conn.SetReadDeadline(time.Now().Add(l.m.cfg.times.idle))
 	}
 }
 
-// hasten makes the reader end soon, whatever comes in.
-func (l *link) hasten() {
+// endSoon makes the reader end soon, whatever comes in.
+func (l *link) endSoon() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.hurried = true
-	_ = l.conn.SetReadDeadline(time.Now().Add(farewellTime))
+	l.endsSoon = true
+	_ = l.conn.SetReadDeadline(time.Now().Add(goodbyeTime))
 }
 
 // failed takes note that writing is over. What the reader finds is the better evidence:
@@ -179,7 +168,7 @@ func (l *link) failed(err error) {
 		l.cause = err
 	}
 	l.mu.Unlock()
-	l.hasten()
+	l.endSoon()
 }
 
 // verdict says how the link ended, given what ended the reader. What looks like an end of
@@ -187,7 +176,7 @@ func (l *link) failed(err error) {
 func (l *link) verdict(err error) (elector.Evidence, error) {
 	eof := errors.Is(err, io.EOF)
 	if eof {
-		l.hasten()
+		l.endSoon()
 		_ = l.conn.SetWriteDeadline(time.Now()) // fails on a dead connection, as the write does
 		l.writing.Lock()
 		defer l.writing.Unlock()
@@ -200,31 +189,11 @@ func (l *link) verdict(err error) (elector.Evidence, error) {
 		return l.evidence, l.cause
 	case errors.As(err, &told):
 		return elector.EvidenceGoodbye, err
-	case eof && errors.Is(l.cause, syscall.ECONNRESET), l.cause != nil && errors.Is(err, os.ErrDeadlineExceeded):
+	case eof && errors.Is(l.cause, syscall.ECONNRESET),
+		l.cause != nil && errors.Is(err, os.ErrDeadlineExceeded):
 		return evidenceOf(l.cause), l.cause // the writer's error, and no better one came
 	case l.broken && errors.Is(err, net.ErrClosed):
 		return elector.EvidenceReset, fmt.Errorf("connection reset here: %w", err)
 	}
 	return evidenceOf(err), err
-}
-
-// close closes the connection: in order if the goodbye is out, by a reset if not.
-func (l *link) close() {
-	l.mu.Lock()
-	broken := l.broken
-	l.mu.Unlock()
-	if broken {
-		reset(l.conn)
-		return
-	}
-	_ = l.conn.Close() // the goodbye is out; nothing is left to go wrong
-}
-
-// listens returns where the process at the other end listens, as well as it is
-// known: for a dialed connection it is the address that it was reached by.
-func (l *link) listens() string {
-	if l.dialed {
-		return l.info.Remote
-	}
-	return l.info.Address
 }

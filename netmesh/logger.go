@@ -17,46 +17,50 @@ const (
 type logger struct {
 	hclog.Logger
 
-	mu    sync.Mutex
-	since map[warning]time.Time
-	quiet map[warning]int
+	mu     sync.Mutex
+	warned map[warning]repeats
 }
 
 type warning struct{ kind, who string }
+
+type repeats struct {
+	since time.Time // of the last line
+	count int       // that were not logged since
+}
 
 // warn logs unless the same was logged a short while ago.
 func (l *logger) warn(kind, who, msg string, args ...any) {
 	l.limited(l.Warn, kind, who, msg, args...)
 }
 
-// warnRefused is warn for a handshake that failed, with what to do about it. Two
-// processes that may both vote by one name are an error.
+// warnRefused is warn for a handshake that failed. Two processes that may both vote by one
+// name are an error.
 func (l *logger) warnRefused(r Reason, who, msg string, args ...any) {
-	level := l.Warn
+	log := l.Warn
 	if r == ReasonCopied {
-		level = l.Error
+		log = l.Error
 	}
-	l.limited(level, r.String(), who, msg, withAdvice(r, args...)...)
+	l.limited(log, r.String(), who, msg, args...)
 }
 
 func (l *logger) limited(log func(string, ...any), kind, who, msg string, args ...any) {
-	if repeats, due := l.due(warning{kind, who}, time.Now()); due {
-		log(msg, append(args, "reason", kind, "repeats", repeats)...)
+	if n, due := l.due(warning{kind, who}, time.Now()); due {
+		log(msg, append(args, "reason", kind, "repeats", n)...)
 	}
 }
 
-func (l *logger) due(w warning, now time.Time) (repeats int, due bool) {
+// due reports whether w is to be logged now, and how often it was not since the last time.
+func (l *logger) due(w warning, now time.Time) (count int, due bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if last, ok := l.since[w]; ok && now.Sub(last) < logEvery {
-		l.quiet[w]++
+	last, known := l.warned[w]
+	if known && now.Sub(last.since) < logEvery {
+		l.warned[w] = repeats{last.since, last.count + 1}
 		return 0, false
 	}
-	if l.since == nil || len(l.since) >= maxLogged {
-		l.since, l.quiet = make(map[warning]time.Time), make(map[warning]int)
+	if l.warned == nil || len(l.warned) >= maxLogged {
+		l.warned = make(map[warning]repeats)
 	}
-	repeats = l.quiet[w]
-	l.since[w] = now
-	delete(l.quiet, w)
-	return repeats, true
+	l.warned[w] = repeats{since: now}
+	return last.count, true
 }

@@ -8,21 +8,25 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
 )
+
+// maxMembers bounds the records that strangers with a right handshake can make
+// this process keep.
+const maxMembers = 1024
 
 // Mesh is this process's end of all links. All methods are safe for concurrent
 // use and, but for Close, return at once.
 type Mesh struct {
 	cfg        Config
 	handler    Handler
+	observer   Observer // nil if the handler is none
 	listener   net.Listener
 	advertised string
 	process    uint64 // tells this process from others on copies of its data directory; not 0
-	stats      stats
-	facts      facts // of every link
-	findings   findings
+	closed     [reasonEnd]atomic.Uint64
 	log        logger
 	dials      atomic.Uint64
 
@@ -54,28 +58,24 @@ func Listen(cfg Config, h Handler) (*Mesh, error) {
 	if err != nil {
 		return nil, fmt.Errorf("netmesh: node %s: listen on %s: %w", cfg.Node, cfg.Bind, err)
 	}
-	m := newMesh(cfg, h, listener)
-	if cfg.Faults != nil {
-		cfg.Faults.onReset(m.resetLink)
+	m := &Mesh{
+		cfg: cfg, handler: h, listener: listener, advertised: cfg.advertised(listener.Addr()),
+		process: max(rand.Uint64(), 1), log: logger{Logger: cfg.Logger.With("node", cfg.Node)},
+		done: make(chan struct{}), peers: make(map[elector.NodeID]*peer),
+		live: make(map[*link]struct{}), pending: make(map[net.Conn]struct{}),
 	}
+	m.observer, _ = h.(Observer)
+	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.others.Go(m.accept)
 	return m, nil
 }
 
-func newMesh(cfg Config, h Handler, listener net.Listener) *Mesh {
-	m := &Mesh{
-		cfg: cfg, handler: h, listener: listener, advertised: cfg.advertised(listener.Addr()),
-		process: max(rand.Uint64(), 1),
-		log:     logger{Logger: cfg.Logger.With("node", cfg.Node)},
-		done:    make(chan struct{}), facts: ownFacts(cfg), peers: make(map[elector.NodeID]*peer),
-		live: make(map[*link]struct{}), pending: make(map[net.Conn]struct{}),
-	}
-	m.ctx, m.cancel = context.WithCancel(context.Background())
-	return m
-}
-
 // Addr returns the address that the mesh listens on.
 func (m *Mesh) Addr() net.Addr { return m.listener.Addr() }
+
+// Listener is the listener of the mesh, for a program that has its file held open by
+// another process. It is not to be used otherwise.
+func (m *Mesh) Listener() net.Listener { return m.listener }
 
 // Advertised returns the host:port that the mesh tells its peers to reach it by.
 func (m *Mesh) Advertised() string { return m.advertised }
@@ -93,8 +93,8 @@ func (m *Mesh) AddPeer(node elector.NodeID, addr string) {
 	if p == nil || m.closing || p.addr == addr && !p.removed {
 		return
 	}
-	p.addr, p.removed, p.reach.settled = addr, false, false
-	p.poke()
+	p.addr, p.removed, p.checked = addr, false, addressCheck{}
+	p.wake.wake()
 }
 
 // RemovePeer says goodbye to node, dials it no more and forgets its identity and
@@ -108,12 +108,38 @@ func (m *Mesh) RemovePeer(node elector.NodeID) {
 		return
 	}
 	p.addr, p.removed, p.known, p.proof = "", true, false, proofWanted{}
-	m.findings.forget(node, true, true)
 	if p.link == nil {
-		m.drop(p)
+		p.drop()
 		return
 	}
-	p.link.end(elector.EvidenceLocal, refuse(ReasonRemoved, "node %s removed %s", m.cfg.Node, node))
+	p.link.end(elector.EvidenceLocal, refuse(reasonRemoved, "node %s removed %s", m.cfg.Node, node))
+}
+
+// Forget lets any process take the name of node from now on, also one with another
+// data directory: it is for a machine that is gone for good, of which the network
+// showed no proof. It fails if a link to it stands, or if the loss of the last one,
+// or this mesh, is younger than quiet: until then the process may hold what peers
+// promised to it. To forget what is not known is no error.
+func (m *Mesh) Forget(node elector.NodeID, quiet time.Duration) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p := m.peers[node]
+	if p == nil {
+		return nil
+	}
+	if p.link != nil {
+		return fmt.Errorf("the process of node %q lives: there is a link to it%s", node, p.where())
+	}
+	if since := time.Since(p.status.since); since < quiet {
+		return fmt.Errorf("the link to node %q is down for %s only; "+
+			"after %s nothing that was promised to it is left", node, since.Round(time.Millisecond), quiet)
+	}
+	if p.known {
+		m.log.Info("member forgotten: the next process of its name is taken in",
+			"peer", node, "identity", p.identity, "boot", p.boot)
+	}
+	p.known, p.departed, p.copy, p.forgotten = false, false, 0, true
+	return nil
 }
 
 // Disconnect closes the link to peer with a goodbye that says why. Whoever
@@ -122,20 +148,85 @@ func (m *Mesh) Disconnect(peer elector.NodeID, why string) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	if p := m.peers[peer]; p != nil && p.link != nil {
-		p.link.end(elector.EvidenceLocal, refuse(ReasonRequested, "%s", why))
+		p.link.end(elector.EvidenceLocal, refuse(reasonRequested, "%s", why))
 	}
 }
 
-// resetLink breaks the connections to peer as a broken network would.
-func (m *Mesh) resetLink(peer elector.NodeID) {
+// Send queues msg for a peer, or for all that are connected if to is
+// elector.AllMembers, and never blocks. All that waits for a peer leaves in as few frames
+// as hold it. A message replaces an older one of its group and kind that still waits, and
+// goes behind all others. The result is whether the message was queued, by at least one
+// peer for AllMembers: false if there is no link, or if group or a name in msg is longer
+// than MaxNameLength. True is no promise that it arrives.
+func (m *Mesh) Send(to elector.NodeID, group string, msg elector.Message) bool {
+	if badName(group) != "" || max(len(msg.Leader), len(msg.Successor)) > MaxNameLength {
+		return false
+	}
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	if p := m.peers[peer]; p != nil && p.link != nil {
-		p.link.breakOff()
-		if p.evidence != nil {
-			reset(p.evidence.conn)
-		}
+	if to != elector.AllMembers {
+		return m.peers[to].send(group, &msg)
 	}
+	sent := false
+	for _, p := range m.peers {
+		sent = p.send(group, &msg) || sent
+	}
+	return sent
+}
+
+// Close says goodbye on all links, waits until their ends are reported, closes
+// the listener last and returns when no goroutine is left. If ctx ends first, connections
+// are reset and the error says so; what is left then ends as soon as the handler
+// returns. Close may be called any number of times, also at the same time.
+func (m *Mesh) Close(ctx context.Context) error {
+	m.mu.Lock()
+	first := !m.closing
+	m.closing = true
+	m.mu.Unlock()
+	if first {
+		go m.shutdown()
+	}
+	select {
+	case <-m.done:
+		return nil
+	case <-ctx.Done():
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, p := range m.peers {
+		p.dropEvidence()
+	}
+	for l := range m.live {
+		l.breakOff()
+	}
+	for conn := range m.pending {
+		reset(conn)
+	}
+	_ = m.listener.Close()
+	return fmt.Errorf("netmesh: node %s: close: %w", m.cfg.Node, ctx.Err())
+}
+
+// shutdown closes everything, the listener last: as long as this process can
+// be anybody's leader, nobody's dial is refused: a refusal is half of a proof of death.
+func (m *Mesh) shutdown() {
+	m.cancel()
+	m.mu.RLock()
+	for l := range m.live {
+		l.end(elector.EvidenceLocal, refuse(reasonClosing, "node %s is leaving", m.cfg.Node))
+	}
+	for conn := range m.pending {
+		_ = conn.SetReadDeadline(time.Now().Add(goodbyeTime)) // fails as the next read does
+	}
+	m.mu.RUnlock()
+	m.links.Wait()
+	m.mu.Lock()
+	for _, p := range m.peers {
+		p.dropEvidence()
+	}
+	m.mu.Unlock()
+	_ = m.listener.Close() // nothing to be done about a failure
+	m.others.Wait()
+	close(m.done)
 }
 
 // record returns node's record, a new one if there is none, or nil if the mesh
@@ -147,16 +238,20 @@ func (m *Mesh) record(node elector.NodeID) *peer {
 	if m.closing || len(m.peers) >= maxMembers {
 		return nil
 	}
-	p := newPeer(m, node)
+	p := &peer{
+		m: m, node: node, callbacks: make(callbackLock, 1), wake: newWaker(),
+		status: peerStatus{since: time.Now()},
+	}
+	p.ctx, p.cancel = context.WithCancel(m.ctx)
 	m.peers[node] = p
 	m.others.Go(p.dialLoop)
 	return p
 }
 
-// drop forgets a peer that has no link. Called with mu held.
-func (m *Mesh) drop(p *peer) {
-	p.gone = true
-	p.dropEvidence()
-	p.cancel()
-	delete(m.peers, p.node)
+// refused tells the observer of a handshake that failed by a rule.
+func (m *Mesh) refused(peer elector.NodeID, at string, err error) {
+	var r *refusal
+	if m.observer != nil && errors.As(err, &r) && r.Reason != reasonNone {
+		m.observer.Refused(peer, r.Reason, fmt.Sprintf("%v; at %s", r, at))
+	}
 }

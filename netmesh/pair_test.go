@@ -71,7 +71,8 @@ func TestMeshOfManyHasOneConnectionPerPair(t *testing.T) {
 		n.knows(nodes...)
 	}
 	for _, n := range nodes {
-		require.Eventually(t, func() bool { return n.connections() == size-1 && n.up() == size-1 }, patience, glance)
+		require.Eventually(t, func() bool { return n.connections() == size-1 && n.up() == size-1 },
+			patience, glance)
 	}
 	require.True(t, nodes[0].Send("*", "g", heartbeat(1)))
 	for _, n := range nodes[1:] {
@@ -83,7 +84,7 @@ func nodeName(i int) (id nodeID) { return nodeID(fmt.Sprintf("n%d", i)) }
 
 func (n *node) up() (count int) {
 	for _, l := range n.Links() {
-		if l.State == LinkIsUp {
+		if l.Up {
 			count++
 		}
 	}
@@ -105,7 +106,7 @@ func TestNewerConnectionOfTheSameDialerReplaces(t *testing.T) {
 	h.Dial = 1
 	third := intrude(t, a)
 	require.NoError(t, third.send(frameHello, h))
-	require.Equal(t, ReasonStale, reasonOf(third.expect(frameWelcome, &hello{})))
+	require.Equal(t, reasonStale, reasonOf(third.expect(frameWelcome, &hello{})))
 	require.Equal(t, 1, a.up())
 }
 
@@ -122,7 +123,7 @@ func TestReincarnation(t *testing.T) {
 			newest, err := hosts.Host("x").Dial(t.Context(), "a:7000")
 			require.NoError(t, err)
 			t.Cleanup(func() { _ = newest.Close() })
-			g := newGreeting(newest, time.Hour)
+			g := newHandshake(newest, time.Hour)
 			require.NoError(t, g.send(frameHello, h))
 			if err := g.expect(frameWelcome, &hello{}); err != nil {
 				return err
@@ -137,11 +138,12 @@ func TestReincarnation(t *testing.T) {
 		require.NoError(t, dial(3, "x"))
 		end(fin)
 		require.NoError(t, dial(4, "x"))
-		require.Equal(t, []string{"up 3", "down eof", "up 4"}, a.all("x"), "how a link ends proves nothing")
+		require.Equal(t, []string{"up 3", "down eof", "up 4"}, a.all("x"),
+			"how a link ends proves nothing")
 
 		require.Equal(t, ReasonCopied, reasonOf(dial(3, "x")), "an older process")
 		require.Equal(t, ReasonDuplicateName, reasonOf(dial(9, "y")), "another directory proves nothing")
-		require.Equal(t, ReasonAlreadyConnected, reasonOf(dial(5, "x")), "while a silent link stands")
+		require.Equal(t, reasonAlreadyConnected, reasonOf(dial(5, "x")), "while a silent link stands")
 		require.Len(t, a.all("x"), 3)
 
 		time.Sleep(time.Minute) // x is silent
@@ -149,7 +151,8 @@ func TestReincarnation(t *testing.T) {
 		require.NoError(t, dial(4, "x"))
 		time.Sleep(time.Minute)
 		require.NoError(t, dial(6, "x"))
-		require.Equal(t, []string{"up 4", "down timeout", "up 6"}, last(a.all("x"), 3), "a time-out is no end")
+		require.Equal(t, []string{"up 4", "down timeout", "up 6"}, last(a.all("x"), 3),
+			"a time-out is no end")
 		end(reset)
 		require.NoError(t, dial(7, "x"))
 		require.Equal(t, []string{"down reset", "up 7"}, last(a.all("x"), 2))
@@ -173,13 +176,13 @@ func TestLastFramesOfAReplacedConnectionArrive(t *testing.T) {
 			conn, err := net.Host("x").Dial(t.Context(), "a:7000")
 			require.NoError(t, err)
 			t.Cleanup(func() { _ = conn.Close() })
-			s := &stranger{newGreeting(conn, time.Hour), t}
+			s := &stranger{newHandshake(conn, time.Hour), t}
 			s.link(h)
 			synctest.Wait()
 			return s
 		}
 		say := func(s *stranger, seq uint64) {
-			_, frame, err := s.enc.batch([]queued{{"g", ack(seq)}}, MinMaxFrame)
+			_, frame, err := s.enc.batch([]queued{{"g", ack(seq)}}, smallFrame)
 			require.NoError(t, err)
 			s.write(frame...)
 			synctest.Wait()

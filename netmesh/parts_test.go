@@ -21,7 +21,8 @@ func TestNewerMessageReplacesAnUnsentOlderOneOfItsKind(t *testing.T) {
 	push("g", heartbeat(2))
 	push("g", ack(3))
 	require.Equal(t, 4, q.waiting())
-	require.Equal(t, []queued{{"g", cession}, {"other", heartbeat(9)}, {"g", heartbeat(2)}, {"g", ack(3)}},
+	require.Equal(t, []queued{{"g", cession}, {"other", heartbeat(9)}, {"g", heartbeat(2)},
+		{"g", ack(3)}},
 		q.swap(nil), "the newer heartbeat must not overtake the cession")
 	require.Empty(t, q.swap(nil))
 }
@@ -56,7 +57,8 @@ func TestQueueKeepsTheOrder(t *testing.T) {
 		for seq := range uint64(500) {
 			item := queued{strconv.Itoa(random.IntN(5)), heartbeat(seq)}
 			item.msg.Kind = elector.Kind(1 + random.IntN(9))
-			want = append(slices.DeleteFunc(want, func(i queued) bool { return i.key() == item.key() }), item)
+			want = append(slices.DeleteFunc(want, func(i queued) bool { return i.key() == item.key() }),
+				item)
 			q.push(item.group, &item.msg)
 			if random.IntN(100) == 0 {
 				spare = q.swap(spare)
@@ -110,46 +112,28 @@ func TestMeter(t *testing.T) {
 }
 
 func TestBackoffDoublesUpToItsLimit(t *testing.T) {
-	b := backoff{min: 10 * time.Millisecond, max: 100 * time.Millisecond, random: rand.New(rand.NewPCG(1, 2))}
+	b := backoff{min: 10 * time.Millisecond, max: 100 * time.Millisecond,
+		random: rand.New(rand.NewPCG(1, 2))}
 	for range 2 {
 		for _, full := range []time.Duration{10, 20, 40, 80, 100, 100} {
 			d := b.next()
 			require.LessOrEqual(t, d, full*time.Millisecond)
 			require.GreaterOrEqual(t, d, full*time.Millisecond/2)
 		}
-		b.reset()
+		b.current = 0
 	}
 }
 
 func TestNames(t *testing.T) {
-	for r := ReasonNone; r < reasonEnd; r++ {
+	for r := reasonNone; r < reasonEnd; r++ {
 		require.NotEmpty(t, r.String())
 	}
 	require.Equal(t, "reason(200)", Reason(200).String())
-	require.Equal(t, "in out both direction(0)", In.String()+" "+Out.String()+" "+Both.String()+" "+Direction(0).String())
-	require.Equal(t, "idle dialing up", LinkIdle.String()+" "+LinkDialing.String()+" "+LinkIsUp.String())
-}
-
-func TestFaultsAreListedAndHealed(t *testing.T) {
-	f := NewFaults()
-	require.Equal(t, "none", f.String())
-	f.Cut("b", In)
-	f.Cut("b", Out)
-	f.Delay("c", time.Second, -1)
-	require.Equal(t, "b: cut both; c: delay 1s+0s", f.String())
-	require.True(t, f.cut("b", In))
-	require.False(t, f.cut("c", Both))
-	f.Heal("b")
-	f.Delay("c", 0, 0)
-	require.Equal(t, "none", f.String())
-	f.Cut(elector.AllMembers, Out)
-	require.True(t, f.cut("anybody", Out))
-	f.HealAll()
-	require.False(t, f.cut("anybody", Both))
+	require.Len(t, Reasons(), int(reasonEnd)-1)
 }
 
 func TestHostileTextDoesNotReachTheLogRaw(t *testing.T) {
-	f := farewell{Reason: 200, Text: "line\nbreak \x1b[31m"}
+	f := goodbye{Reason: 200, Text: "line\nbreak \x1b[31m"}
 	require.Equal(t, "line break  [31m", f.refusal().Text)
 }
 

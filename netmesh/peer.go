@@ -2,49 +2,43 @@ package netmesh
 
 import (
 	"context"
+	"errors"
 	"time"
 
-	"github.com/bmqelect/bmqelect/elector"
 	"github.com/google/uuid"
-)
 
-// maxMembers bounds the records that strangers with a right handshake can make
-// us keep.
-const maxMembers = 1024
+	"github.com/bmqelect/bmqelect/elector"
+)
 
 // peer is what is known of one member, with or without a link.
 type peer struct {
-	m      *Mesh
-	node   elector.NodeID
-	ctx    context.Context // of its dialer
-	cancel context.CancelFunc
-	wake   chan struct{} // the dialer looks again
-	// turn is held by whoever calls the handler about this peer: the calls come
-	// one at a time and in order. It is taken before Mesh.mu, never after, and
-	// is a channel so that waiting for it is waiting in virtual time too.
-	turn    chan struct{}
-	queue   queue
-	traffic traffic
+	m         *Mesh
+	node      elector.NodeID
+	ctx       context.Context // of its dialer
+	cancel    context.CancelFunc
+	wake      waker // of the dialer
+	callbacks callbackLock
+	queue     queue
+	traffic   traffic
 
 	// Guarded by Mesh.mu.
-	addr     string // of AddPeer; "" for a stranger, whom nobody dials
-	removed  bool   // RemovePeer was called, the link is on its way out
-	gone     bool   // no longer in Mesh.peers
-	known    bool   // identity and boot mean something
-	identity uuid.UUID
-	boot     uint64    // the highest seen
-	process  uint64    // number of the process of that boot; 0 if unknown
-	copy     uint64    // number of a process on a copy of its directory, as it showed; 0 for none
-	departed bool      // that process is no more: it said so, or it is proven dead
-	link     *link     // nil if down
-	epoch    uint64    // counts links: evidence about an earlier one is void
-	evidence *evidence // of the newest link; nil if there is none, or nothing to learn from it
-	proof    proofWanted
-	reach    reach
-	lazy     bool // the next dial is not at once
-	// forgotten says that Forget was called since the last link: nothing is known.
-	forgotten bool
-	status    peerStatus
+	addr      string // of AddPeer; "" for a stranger, whom nobody dials
+	removed   bool   // RemovePeer was called, the link is on its way out
+	gone      bool   // no longer in Mesh.peers
+	known     bool   // identity and boot mean something
+	identity  uuid.UUID
+	boot      uint64    // the highest seen
+	process   uint64    // number of the process of that boot; 0 if unknown
+	copy      uint64    // number of a process on a copy of its directory, as it showed; 0 for none
+	departed  bool      // that process is no more: it said so, or it is proven dead
+	link      *link     // nil if down
+	epoch     uint64    // counts links: evidence about an earlier one is void
+	evidence  *evidence // of the newest link; nil if there is none, or nothing to learn from it
+	proof     proofWanted
+	checked   addressCheck
+	dialLater bool       // the next dial is not at once
+	forgotten bool       // Forget was called since the last link: nothing is known
+	status    peerStatus // for Links alone
 }
 
 // proofWanted asks the dialer to find out whether the process behind an evidence
@@ -55,37 +49,179 @@ type proofWanted struct {
 	dials int // made for it already
 }
 
-// peerStatus is for Links alone.
+// addressCheck is what is known about the address of a peer that made the link itself.
+type addressCheck struct {
+	leads bool // to the process behind the link
+	fails int  // dials beside the link that did not lead there
+}
+
 type peerStatus struct {
 	since time.Time
 	loss  elector.Evidence
 	err   string
 }
 
-func newPeer(m *Mesh, node elector.NodeID) *peer {
-	p := &peer{
-		m: m, node: node, turn: make(chan struct{}, 1), wake: make(chan struct{}, 1),
-		status: peerStatus{since: time.Now()},
+// send is called with Mesh.mu held.
+func (p *peer) send(group string, msg *elector.Message) bool {
+	if p == nil || p.link == nil {
+		return false
 	}
-	p.ctx, p.cancel = context.WithCancel(m.ctx)
-	return p
+	p.queue.push(group, msg)
+	p.link.ready.wake()
+	return true
 }
 
-// poke makes the dialer look again.
-func (p *peer) poke() {
-	select {
-	case p.wake <- struct{}{}:
-	default:
-	}
-}
-
-func (p *peer) takeTurn()  { p.turn <- struct{}{} }
-func (p *peer) leaveTurn() { <-p.turn }
-
-// hears reports whether what comes in on l is the peer's word: a link of the
+// sameProcess reports whether what comes in on l is the peer's word: a link of the
 // very same process is up. Frames of a replaced connection still count.
-func (p *peer) hears(l *link) bool {
+func (p *peer) sameProcess(l *link) bool {
 	p.m.mu.RLock()
 	defer p.m.mu.RUnlock()
 	return p.link != nil && p.link.info.Boot == l.info.Boot
+}
+
+// drop forgets a peer that has no link. Called with Mesh.mu held.
+func (p *peer) drop() {
+	p.gone = true
+	p.dropEvidence()
+	p.cancel()
+	delete(p.m.peers, p.node)
+}
+
+// install makes l, whose handshake is complete, the link to its peer, or lets it
+// run out beside the one that is kept. A refusal means that l was not started.
+func (m *Mesh) install(l *link) *refusal {
+	m.mu.Lock()
+	p := m.record(l.info.Node)
+	m.mu.Unlock()
+	if p == nil {
+		return refuse(reasonCrowded,
+			"node %s is leaving or knows %d members already", m.cfg.Node, maxMembers)
+	}
+	l.p = p
+	conn := l.conn // not through the fault layer
+	p.callbacks.lock()
+	defer p.callbacks.unlock()
+	outcome, restarted, refused := p.place(l)
+	if refused != nil {
+		return refused
+	}
+	if l.dialed {
+		// An error shows in the first read.
+		if frame, err := l.enc.encode(frameJoin, &ping{}); err == nil {
+			_, _ = conn.Write(frame)
+		}
+	}
+	if outcome == wins {
+		if restarted {
+			m.handler.Died(p.node, elector.ProofReincarnated)
+		}
+		m.handler.LinkUp(l.info)
+	}
+	m.log.Debug("connected", "peer", p.node, "remote", l.info.Remote,
+		"dialed", l.dialed, "kept", outcome == wins)
+	return nil
+}
+
+// place decides about l and registers it.
+func (p *peer) place(l *link) (outcome standing, restarted bool, refused *refusal) {
+	m := p.m
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closing {
+		return breaksRule, false, m.leaving()
+	}
+	if p.gone || p.removed && l.dialed {
+		return breaksRule, false, refuse(reasonRemoved, "node %s was removed meanwhile", p.node)
+	}
+	outcome, refused = p.judge(&l.connection)
+	switch outcome {
+	case breaksRule, askFirst:
+		return outcome, false, refused
+	case loses:
+		l.retire(p.link)
+	case wins:
+		restarted = p.adopt(l)
+	}
+	if m.cfg.Faults != nil {
+		l.conn = m.cfg.Faults.Wrap(p.node, l.conn, l.frames.r)
+		l.frames = newFrameReader(l.conn, maxFrame)
+	}
+	m.live[l] = struct{}{}
+	m.links.Add(1)
+	return outcome, restarted, nil
+}
+
+// adopt makes l the link and reports whether it shows that an earlier process is
+// gone: a later start on its data directory, after its kernel has ended the evidence
+// connection. Without that the directory may be a copy and the process alive.
+// Called with Mesh.mu held.
+func (p *peer) adopt(l *link) (restarted bool) {
+	old := p.link
+	later := p.known && l.identity == p.identity && l.boot > p.boot
+	restarted = later && p.evidence != nil && p.evidence.seen == elector.EvidenceEOF // §6.6
+	p.dropEvidence()
+	p.departed, p.forgotten = false, false
+	p.known, p.identity, p.boot, p.process = true, l.identity, l.boot, l.process
+	if l.dialed || old == nil {
+		p.checked = addressCheck{leads: l.dialed}
+	}
+	p.link, p.removed, p.proof = l, false, proofWanted{}
+	p.epoch++
+	p.status.since, p.status.err = time.Now(), ""
+	if old != nil { // of the same process
+		old.retire(l)
+	}
+	p.wake.wake()  // the dialer may have an address to check
+	l.ready.wake() // what waits for the old one goes to the new one
+	return restarted
+}
+
+// lose takes note that l has ended, and tells the handler if it was the link.
+func (m *Mesh) lose(l *link, ev elector.Evidence, err error) {
+	p := l.p
+	p.callbacks.lock()
+	defer p.callbacks.unlock()
+	if !p.unlink(l, ev, err) {
+		return
+	}
+	log := m.log.Info
+	if ev == elector.EvidenceGoodbye || ev == elector.EvidenceLocal {
+		log = m.log.Debug // on purpose, at one end or the other
+	} else if !m.cfg.Facts.isVoter(string(p.node)) {
+		// Whoever is no voter may come and go, under one name or many: one line a
+		// minute tells of all of them.
+		if _, due := m.log.due(warning{"link down", ""}, time.Now()); !due {
+			log = m.log.Debug
+		}
+	}
+	log("link down", "peer", p.node, "evidence", ev.String(), "cause", err)
+	m.handler.LinkDown(p.node, ev)
+	p.wake.wake()
+}
+
+// unlink reports whether l was the link.
+func (p *peer) unlink(l *link, ev elector.Evidence, err error) bool {
+	p.m.mu.Lock()
+	defer p.m.mu.Unlock()
+	if p.link != l {
+		return false
+	}
+	lived := time.Since(p.status.since)
+	p.link = nil
+	p.queue.clear()
+	// A loss is looked into at once; who left on purpose, or comes and goes, is not pressed.
+	p.dialLater = ev == elector.EvidenceGoodbye || ev == elector.EvidenceLocal ||
+		lived < p.m.cfg.times.redialMin
+	p.status = peerStatus{since: time.Now(), loss: ev, err: err.Error()}
+	var said *goodbyeError
+	p.departed = errors.As(err, &said) && said.Reason == reasonClosing
+	if p.evidence != nil {
+		p.evidence.provable = p.provable(l)
+		p.seekProof()
+	}
+	p.checked = addressCheck{}
+	if p.removed {
+		p.drop()
+	}
+	return true
 }

@@ -70,32 +70,18 @@ func pump(to, from net.Conn) {
 	_ = from.Close()
 }
 
-func TestProxyIsFoundByBothEnds(t *testing.T) {
+func TestProxyIsSeenByBothEnds(t *testing.T) {
 	a, b := start(t, "a"), start(t, "b")
 	a.AddPeer("b", forward(t, b.Addr().String()))
-	a.comesToFind(t, FindingProxyBetween, "b")
-	b.comesToFind(t, FindingProxyBetween, "a")
-	seen := a.Links()[0].Peer.Remote
-	a.mustFind(t, FindingProxyBetween, "b", seen, `node "a" has one end`, b.Addr().String())
-	b.mustFind(t, FindingProxyBetween, "a", seen, b.Addr().String())
-	require.True(t, a.Links()[0].Proxied)
-	require.True(t, b.Links()[0].Proxied)
-}
-
-// TestWhoTrustsNoEndIsNotWarned: the other end still is.
-func TestWhoTrustsNoEndIsNotWarned(t *testing.T) {
-	a, b := start(t, "a", func(c *Config) { c.NoDeathProof = true }), start(t, "b")
-	a.AddPeer("b", forward(t, b.Addr().String()))
-	b.comesToFind(t, FindingProxyBetween, "a")
-	require.Eventually(t, func() bool { return a.Links()[0].Proxied }, patience, glance)
-	require.Empty(t, a.Findings())
+	a.observes(t, "b tells", "direct false")
+	b.observes(t, "a tells", "direct false")
 }
 
 // TestEndBehindAProxyProvesNothing: the proxy is what ended, and refuses.
 func TestEndBehindAProxyProvesNothing(t *testing.T) {
 	a, b := start(t, "a"), start(t, "b")
 	a.AddPeer("b", forward(t, b.Addr().String()))
-	require.Eventually(t, func() bool { return a.Links()[0].Proxied }, patience, glance)
+	a.observes(t, "b tells", "direct false")
 	require.False(t, a.trustsTheEndOf("b"))
 }
 
@@ -132,9 +118,8 @@ func TestPlainConnectionsHaveNoProxy(t *testing.T) {
 			require.NoError(t, err)
 			a.AddPeer("b", net.JoinHostPort(c.host, port))
 			for _, n := range []*node{a, b} {
-				require.Eventually(t, func() bool { l := n.Links(); return len(l) > 0 && l[0].FramesIn >= 4 }, patience, glance)
-				require.Empty(t, n.Findings())
-				require.False(t, n.Links()[0].Proxied)
+				require.Eventually(t, func() bool { l := n.Links(); return len(l) > 0 && l[0].FramesIn >= 4 },
+					patience, glance)
 				require.True(t, n.trustsTheEndOf(n.Links()[0].Peer.Node))
 			}
 		})
@@ -173,5 +158,5 @@ func TestEvidenceOnAnotherPathThanItsLinkIsRefused(t *testing.T) {
 	l.info.Remote = forward(t, b.Addr().String())
 	_, err := l.dialEvidence()
 	require.ErrorContains(t, err, "one end of the evidence connection")
-	a.mustFind(t, FindingProxyBetween, "b", "evidence connection")
+	require.True(t, a.observed("b refused proxied", "evidence connection"))
 }

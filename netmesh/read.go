@@ -15,16 +15,10 @@ type goodbyeError struct{ refusal }
 // Error says why the peer left.
 func (g *goodbyeError) Error() string { return fmt.Sprintf("goodbye (%s): %s", g.Reason, g.Text) }
 
-// receive reads until the link ends and returns why.
-func (l *link) receive() error {
+// read reads until the link ends and returns why.
+func (l *link) read() error {
 	for {
 		kind, body, err := l.frames.next()
-		if l.deaf() {
-			if err != nil {
-				return l.silence()
-			}
-			continue
-		}
 		if err == nil {
 			l.p.traffic.framesIn.Add(1)
 			l.p.traffic.bytesIn.Add(uint64(frameHeader + len(body)))
@@ -32,7 +26,7 @@ func (l *link) receive() error {
 			l.extend() // not before: time that the handler takes is not the peer's silence
 		}
 		if err != nil {
-			l.blame(err)
+			l.countViolation(err)
 			return err
 		}
 	}
@@ -43,93 +37,89 @@ func (l *link) handle(kind frameKind, body []byte) error {
 	switch kind {
 	case frameBatch:
 		return l.deliver(body)
-	case framePing, framePong:
+	case framePing:
 		var p ping
 		if err := l.dec.one(body, &p); err != nil {
 			return err
 		}
-		return l.pinged(kind, &p)
+		select {
+		case l.pongs <- ping{Number: p.Number, Received: int64(l.m.cfg.Clock.Now())}:
+		default: // a flood of pings is not worth a queue
+		}
+		return nil
+	case framePong:
+		var p ping
+		if err := l.dec.one(body, &p); err != nil {
+			return err
+		}
+		return l.ponged(&p)
 	case frameFacts:
-		var f facts
+		var f Facts
 		if err := l.dec.one(body, &f); err != nil {
 			return err
 		}
 		return l.learn(&f)
 	case frameGoodbye:
-		var f farewell
-		if err := l.dec.one(body, &f); err != nil {
+		var g goodbye
+		if err := l.dec.one(body, &g); err != nil {
 			return err
 		}
-		return &goodbyeError{*f.refusal()}
+		return &goodbyeError{*g.refusal()}
 	}
 	return refuse(ReasonGarbage, "frame kind %d on an established link", kind)
 }
 
-func (l *link) pinged(kind frameKind, p *ping) error {
-	now := l.m.cfg.Clock.Now()
-	if kind == framePing {
-		select {
-		case l.pongs <- ping{Number: p.Number, Received: int64(now)}:
-		default: // a flood of pings is not worth a queue
-		}
-		return nil
-	}
-	sent, ok := l.meter.pong(p.Number, time.Now())
-	if !ok {
-		return nil // nobody asked
-	}
-	l.answer(p.Number)
-	if l.info.Version >= factsVersion {
-		return l.timed(sent, now, p)
-	}
-	return nil
-}
-
-// deliver hands a batch to the handler. The turn is held for the whole of it:
+// deliver hands a batch to the handler, which is called about this peer alone meanwhile:
 // a handler that blocks holds up this link alone. What comes in on a connection
 // that was replaced counts to its last frame: the peer may have sent it before it
 // knew. On one that is ended for another reason nothing counts any more.
 func (l *link) deliver(body []byte) error {
-	l.p.takeTurn()
-	defer l.p.leaveTurn()
-	heard, replaced := l.p.hears(l), !l.current()
+	l.p.callbacks.lock()
+	defer l.p.callbacks.unlock()
+	heard, replaced := l.p.sameProcess(l), !l.current()
 	return l.dec.batch(body, func(group string, msg elector.Message) {
-		if heard && (replaced || !l.ending()) {
+		if heard && (replaced || !isClosed(l.stop)) {
 			l.m.handler.Received(l.p.node, group, msg)
 		}
 	})
 }
 
-// blame counts and logs a peer that broke the rules.
-func (l *link) blame(err error) {
+// ponged takes the answer to a ping.
+func (l *link) ponged(p *ping) error {
+	back := l.m.cfg.Clock.Now()
+	sent, ok := l.meter.pong(p.Number, time.Now())
+	if !ok {
+		return nil // nobody asked
+	}
+	l.answer(p.Number)
+	if l.info.Version < factsVersion {
+		return nil
+	}
+	if p.Received < 0 || p.Sent < p.Received {
+		return refuse(ReasonGarbage, "ping received at %d and answered at %d", p.Received, p.Sent)
+	}
+	if l.m.observer == nil {
+		return nil
+	}
+	l.p.callbacks.lock()
+	defer l.p.callbacks.unlock()
+	if l.current() {
+		l.m.observer.Answered(l.p.node, Ping{
+			Sent: sent, Back: back, Received: time.Duration(p.Received), Answered: time.Duration(p.Sent),
+		})
+	}
+	return nil
+}
+
+// countViolation counts and logs a peer that broke the rules.
+func (l *link) countViolation(err error) {
 	var broke *refusal
 	if errors.As(err, &broke) {
-		l.m.stats.count(broke.Reason)
+		l.m.countReason(broke.Reason)
 		l.m.log.warn(broke.Reason.String(), string(l.p.node), "closing the link", "peer", l.p.node,
 			"remote", l.info.Remote, "cause", broke.Text)
 	}
-	if errors.Is(err, os.ErrDeadlineExceeded) && !l.ending() {
-		l.m.stats.count(ReasonTimeout)
+	if errors.Is(err, os.ErrDeadlineExceeded) && !isClosed(l.stop) {
+		l.m.countReason(reasonTimeout)
 	}
-}
-
-// deaf reports whether the fault layer swallows what the peer sends.
-func (l *link) deaf() bool {
-	f := l.m.cfg.Faults
-	return f != nil && f.cut(l.info.Node, In)
-}
-
-// silence stands for the end of a connection that a cut network does not show:
-// the link ends when it would have ended if nothing had come.
-func (l *link) silence() error {
-	l.mu.Lock()
-	rest := time.Until(l.limit)
-	l.mu.Unlock()
-	timer := time.NewTimer(rest)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-l.stop:
-	}
-	return fmt.Errorf("cut off: %w", os.ErrDeadlineExceeded)
 }

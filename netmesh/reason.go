@@ -1,15 +1,21 @@
 package netmesh
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/bmqelect/bmqelect/elector"
+)
 
 // Reason says why a connection did not become a link, or why a link was closed.
 type Reason uint8
 
-// The reasons.
+// The reasons that other packages act on. Reasons lists all.
 const (
-	ReasonNone             Reason = iota
-	ReasonSilent                  // connected and said nothing in time
-	ReasonVanished                // ended before the handshake was complete: a port scanner, a health check
+	reasonNone             Reason = iota
+	reasonSilent                  // connected and said nothing in time
+	reasonVanished                // ended before the handshake was complete: a port scanner
 	ReasonGarbage                 // sent what is no frame or message of this protocol
 	ReasonOversized               // announced a frame above the limit
 	ReasonVersion                 // no version of the protocol in common
@@ -17,23 +23,32 @@ const (
 	ReasonDuplicateName           // same node ID, another data directory
 	ReasonSelf                    // this very node
 	ReasonWrongNode               // another node than the one that was dialed
-	ReasonStale                   // an older boot, or an older connection, than is known already
-	ReasonAlreadyConnected        // another connection between the two is kept
-	ReasonCrowded                 // too many connections or members at a time
-	ReasonClosing                 // the node is leaving
-	ReasonRemoved                 // no member any more
-	ReasonRequested               // Disconnect was called
-	ReasonSuperseded              // replaced by a newer connection
-	ReasonTimeout                 // silent or blocked for too long
+	reasonStale                   // an older boot, or an older connection, than is known already
+	reasonAlreadyConnected        // another connection between the two is kept
+	reasonCrowded                 // too many connections or members at a time
+	reasonClosing                 // the node is leaving
+	reasonRemoved                 // no member any more
+	reasonRequested               // Disconnect was called
+	reasonSuperseded              // replaced by a newer connection
+	reasonTimeout                 // silent or blocked for too long
 	ReasonProxied                 // a proxy or NAT rewrites the addresses of an evidence connection
 	ReasonCopied                  // another process runs, or ran, on a copy of its data directory
 	reasonEnd
 )
 
 var reasonNames = [reasonEnd]string{
-	"none", "silent", "vanished", "garbage", "oversized", "version", "foreign-cluster", "duplicate-name", "self",
-	"wrong-node", "stale", "already-connected", "crowded", "closing", "removed", "requested", "superseded", "timeout", "proxied",
-	"data-dir-copied",
+	"none", "silent", "vanished", "garbage", "oversized", "version", "foreign-cluster",
+	"duplicate-name", "self", "wrong-node", "stale", "already-connected", "crowded", "closing",
+	"removed", "requested", "superseded", "timeout", "proxied", "data-dir-copied",
+}
+
+// Reasons returns every reason for which connections are counted.
+func Reasons() []Reason {
+	all := make([]Reason, 0, reasonEnd-1)
+	for r := reasonNone + 1; r < reasonEnd; r++ {
+		all = append(all, r)
+	}
+	return all
 }
 
 // String returns the reason's name, as used in logs and metrics.
@@ -61,4 +76,18 @@ func (r *refusal) Error() string {
 
 func refuse(reason Reason, format string, args ...any) *refusal {
 	return &refusal{Reason: reason, Text: fmt.Sprintf(format, args...)}
+}
+
+// reasonOf says what a failed handshake counts as.
+func reasonOf(err error) Reason {
+	var refused *refusal
+	switch {
+	case errors.As(err, &refused):
+		return refused.Reason
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return ReasonGarbage // a truncated frame
+	case evidenceOf(err) == elector.EvidenceTimeout:
+		return reasonSilent
+	}
+	return reasonVanished
 }

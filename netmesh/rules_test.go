@@ -14,7 +14,8 @@ import (
 func TestJudge(t *testing.T) {
 	id := uuid.NewSHA1(uuid.Nil, []byte("b"))
 	kept := func(dialer elector.NodeID) *peer {
-		l := &link{connection: connection{node: "b", identity: id, boot: 5, dialer: dialer, dial: 7}, stop: make(chan struct{})}
+		l := &link{connection: connection{node: "b", identity: id, boot: 5, dialer: dialer, dial: 7},
+			stop: make(chan struct{})}
 		return &peer{known: true, identity: id, boot: 5, link: l}
 	}
 	for name, c := range map[string]struct {
@@ -29,17 +30,18 @@ func TestJudge(t *testing.T) {
 		"larger dialer against us":    {kept("a"), 5, "b", 99, loses},
 		"newer of the same dialer":    {kept("b"), 5, "b", 8, wins},
 		"older of the same dialer":    {kept("b"), 5, "b", 6, loses},
-		"next boot, whoever dialed":   {kept("a"), 6, "b", 1, doubted},
-		"earlier boot, older process": {kept("b"), 4, "a", 99, barred},
+		"next boot, whoever dialed":   {kept("a"), 6, "b", 1, askFirst},
+		"earlier boot, older process": {kept("b"), 4, "a", 99, breaksRule},
 	} {
-		got, refused := c.kept.judge(&connection{node: "b", identity: id, boot: c.boot, dialer: c.dialer, dial: c.dial})
+		got, refused := c.kept.judge(&connection{node: "b", identity: id, boot: c.boot, dialer: c.dialer,
+			dial: c.dial})
 		require.Equal(t, c.want, got, name)
 		require.Equal(t, c.want == wins, refused == nil, name)
 	}
 }
 
 // quiet makes a link on which nothing travels after the first ping.
-func quiet(c *Config) { c.PingInterval, c.IdleTimeout = time.Hour, 2*time.Hour }
+func quiet(c *Config) { c.times.ping, c.times.idle = time.Hour, 2*time.Hour }
 
 // TestRefusedNewcomerMakesTheKeptLinkProveItself: the newcomer would not dial if
 // it had the link that is kept.
@@ -50,7 +52,7 @@ func TestRefusedNewcomerMakesTheKeptLinkProveItself(t *testing.T) {
 		return func() bool { l := a.Links(); return len(l) == 1 && l[0].FramesOut == n }
 	}
 	require.Eventually(t, sent(3), patience, glance, "a ping, the answer to one, and the facts")
-	require.Equal(t, ReasonAlreadyConnected, a.consider(b.hello("a", 99)).Reason)
+	require.Equal(t, reasonAlreadyConnected, a.consider(b.hello("a", 99)).Reason)
 	require.Eventually(t, sent(4), patience, glance)
 }
 
@@ -61,21 +63,22 @@ func TestOldEvidenceProvesNothing(t *testing.T) {
 	a.knows(b)
 	a.sees(t, "b", "up 1")
 	p := a.peers["b"]
-	a.prove(p, p.epoch)
-	a.prove(p, p.epoch-1)
+	p.prove(p.epoch)
+	p.prove(p.epoch - 1)
 	b.close(t)
 	a.sees(t, "b", "down goodbye")
-	a.prove(p, p.epoch-1)
+	p.prove(p.epoch - 1)
 	require.Equal(t, []string{"up 1", "down goodbye"}, a.all("b"))
 }
 
 // TestFramesOfAReplacedConnectionCount: both connections lead to the same process.
 func TestFramesOfAReplacedConnectionCount(t *testing.T) {
 	up := &peer{m: &Mesh{}, link: &link{info: PeerInfo{Boot: 2}}}
-	require.True(t, up.hears(&link{info: PeerInfo{Boot: 2}}))
-	require.False(t, up.hears(&link{info: PeerInfo{Boot: 1}}), "an earlier process")
+	require.True(t, up.sameProcess(&link{info: PeerInfo{Boot: 2}}))
+	require.False(t, up.sameProcess(&link{info: PeerInfo{Boot: 1}}), "an earlier process")
 	down := &peer{m: &Mesh{}}
-	require.False(t, down.hears(&link{info: PeerInfo{Boot: 2}}), "after LinkDown nothing is received")
+	require.False(t, down.sameProcess(&link{info: PeerInfo{Boot: 2}}),
+		"after LinkDown nothing is received")
 }
 
 // TestDyingListenerIsAskedAgain: the first dial for the proof meets a listener that the
@@ -103,7 +106,8 @@ func TestListenerIsClosedLast(t *testing.T) {
 	require.Eventually(t, func() bool { return a.busy("b") }, patience, glance)
 	closed := make(chan error)
 	go func() { closed <- a.Close(context.Background()) }()
-	require.Eventually(t, func() bool { return !a.Send("b", "g", ack(1)) || a.ctx.Err() != nil }, patience, glance)
+	require.Eventually(t, func() bool { return !a.Send("b", "g", ack(1)) || a.ctx.Err() != nil },
+		patience, glance)
 	conn, err := net.DialTimeout("tcp", a.Addr().String(), time.Second)
 	require.NoError(t, err)
 	require.NoError(t, conn.Close())
@@ -114,9 +118,10 @@ func TestListenerIsClosedLast(t *testing.T) {
 func TestReusedDecoderKeepsNothingOfTheMessageBefore(t *testing.T) {
 	enc, dec := newEncoder(), newDecoder()
 	full := largest()
-	_, frame, err := enc.batch([]queued{full}, MinMaxFrame)
+	_, frame, err := enc.batch([]queued{full}, smallFrame)
 	require.NoError(t, err)
-	require.NoError(t, dec.batch(frame[frameHeader:], func(_ string, m elector.Message) { require.Equal(t, full.msg, m) }))
+	require.NoError(t, dec.batch(frame[frameHeader:],
+		func(_ string, m elector.Message) { require.Equal(t, full.msg, m) }))
 	enc.begin()
 	require.NoError(t, enc.codec.Encode([]any{[]byte("g"), uint8(elector.NodeUnavailable)}))
 	require.NoError(t, dec.batch(enc.body, func(_ string, m elector.Message) {

@@ -3,35 +3,26 @@ package netmesh
 import (
 	"context"
 	"net"
-	"syscall"
 	"time"
 )
 
-// tcpNetwork is TCP, set up so that a dead peer is noticed soon.
-type tcpNetwork struct {
-	userTimeout time.Duration
+// tcpNetwork is TCP. Pings notice a dead peer; the kernel's probes are for connections
+// that are not links.
+type tcpNetwork struct{}
+
+var keepAlive = net.KeepAliveConfig{
+	Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3,
 }
 
-func (t tcpNetwork) keepAlive() net.KeepAliveConfig {
-	// Pings notice a dead peer sooner; the kernel's probes are for connections
-	// that are not links yet.
-	return net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}
-}
-
-func (t tcpNetwork) control(_, _ string, raw syscall.RawConn) error {
-	return setUserTimeout(raw, t.userTimeout)
-}
-
-// Listen listens on addr. Accepted connections inherit the options, TCP_NODELAY
-// is Go's default.
-func (t tcpNetwork) Listen(addr string) (net.Listener, error) {
-	lc := net.ListenConfig{Control: t.control, KeepAliveConfig: t.keepAlive()}
+// Listen listens on addr.
+func (tcpNetwork) Listen(addr string) (net.Listener, error) {
+	lc := net.ListenConfig{KeepAliveConfig: keepAlive}
 	return lc.Listen(context.Background(), "tcp", addr)
 }
 
 // Dial connects to addr.
-func (t tcpNetwork) Dial(ctx context.Context, addr string) (net.Conn, error) {
-	d := net.Dialer{Control: t.control, KeepAliveConfig: t.keepAlive()}
+func (tcpNetwork) Dial(ctx context.Context, addr string) (net.Conn, error) {
+	d := net.Dialer{KeepAliveConfig: keepAlive}
 	return d.DialContext(ctx, "tcp", addr)
 }
 

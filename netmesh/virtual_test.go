@@ -27,8 +27,7 @@ func boot(n uint64) func(*Config) { return func(c *Config) { c.Boot = n } }
 func TestVirtualLifeAndDeath(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := memnet.New()
-		faults := NewFaults()
-		a := start(t, "a", onHost(net, func(c *Config) { c.Faults = faults }))
+		a := start(t, "a", onHost(net))
 		b := start(t, "b", onHost(net))
 		a.AddPeer("b", "b:7000")
 		b.AddPeer("a", "a:7000")
@@ -37,7 +36,7 @@ func TestVirtualLifeAndDeath(t *testing.T) {
 
 		net.Kill("b")
 		synctest.Wait()
-		time.Sleep(DefaultRedialMax) // the link was young: the redial is not at once
+		time.Sleep(2 * time.Second) // the link was young: the redial is not at once
 		synctest.Wait()
 		require.Equal(t, []string{"down eof", "died refused-after-eof"}, last(a.all("b"), 2))
 
@@ -47,12 +46,12 @@ func TestVirtualLifeAndDeath(t *testing.T) {
 		require.Equal(t, "up 2", last(a.all("b"), 1)[0])
 		require.Equal(t, 1, a.count("b", "died reincarnated"))
 
-		faults.Cut("b", Both)
-		time.Sleep(a.cfg.IdleTimeout + time.Second)
+		cut(net, "a", "b", memnet.Drop)
+		time.Sleep(a.cfg.times.idle + time.Second)
 		require.Equal(t, "down timeout", last(a.all("b"), 1)[0])
-		require.Equal(t, LinkDialing, a.Links()[0].State)
+		require.False(t, a.Links()[0].Up)
 		require.Contains(t, a.Links()[0].LastErr, "time")
-		faults.HealAll()
+		cut(net, "a", "b", memnet.Pass)
 		time.Sleep(time.Minute)
 		require.Equal(t, "up 2", last(a.all("b"), 1)[0])
 
@@ -64,69 +63,6 @@ func TestVirtualLifeAndDeath(t *testing.T) {
 
 func last(events []string, n int) []string { return events[max(len(events)-n, 0):] }
 
-func TestOneWayCut(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		net := memnet.New()
-		faults := NewFaults()
-		a := start(t, "a", onHost(net, func(c *Config) { c.Faults = faults }))
-		b := start(t, "b", onHost(net))
-		a.AddPeer("b", "b:7000")
-		time.Sleep(time.Second)
-
-		faults.Cut("b", Out)
-		require.True(t, a.Send("b", "g", heartbeat(1)))
-		require.True(t, b.Send("a", "g", ack(2)))
-		time.Sleep(time.Second)
-		require.Zero(t, b.count("a", "g LeaderHeartbeat 1"), "b hears nothing")
-		require.Equal(t, 1, a.count("b", "g HeartbeatAck 2"), "a hears b")
-		require.Positive(t, a.Links()[0].Loss)
-
-		time.Sleep(b.cfg.IdleTimeout)
-		require.Equal(t, 1, b.count("a", "down timeout"))
-		require.Zero(t, b.count("a", "died refused-after-eof"))
-		faults.Heal("b")
-		time.Sleep(10 * time.Second)
-		require.Equal(t, 2, a.count("b", "up 1"))
-		require.Equal(t, 2, b.count("a", "up 1"))
-	})
-}
-
-// TestGoodbyeLostIsNoDeath: a living process whose goodbye cannot get out must
-// not look dead.
-func TestGoodbyeLostIsNoDeath(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		net := memnet.New()
-		faults := NewFaults()
-		a := start(t, "a", onHost(net, func(c *Config) { c.Faults = faults }))
-		b := start(t, "b", onHost(net))
-		b.AddPeer("a", "a:7000")
-		time.Sleep(time.Second)
-		faults.Cut("b", Out)
-		a.close(t)
-		time.Sleep(time.Minute)
-		require.Equal(t, []string{"up 1", "down reset"}, b.all("a"))
-	})
-}
-
-func TestDelayIsMeasured(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		net := memnet.New()
-		faults := NewFaults()
-		a := start(t, "a", onHost(net, func(c *Config) { c.Faults = faults }))
-		start(t, "b", onHost(net))
-		faults.Delay("b", 40*time.Millisecond, 0)
-		a.AddPeer("b", "b:7000")
-		time.Sleep(5 * time.Second)
-		require.Equal(t, 40*time.Millisecond, a.Links()[0].RTT)
-		require.Zero(t, a.Links()[0].Loss)
-
-		faults.Loss(elector.AllMembers, 0.5)
-		time.Sleep(6 * time.Second)
-		require.InDelta(t, 0.5, a.Links()[0].Loss, 0.3)
-		require.Equal(t, "*: loss 0.5; b: delay 40ms+0s", faults.String())
-	})
-}
-
 // other gives a node another data directory under the same name.
 func other(c *Config) { c.Identity[0]++ }
 
@@ -134,30 +70,29 @@ func other(c *Config) { c.Identity[0]++ }
 // taken in if nobody can be running on the old one, and only then.
 func TestNewDataDirectoryUnderAnOldName(t *testing.T) {
 	for name, c := range map[string]struct {
-		end   func(t *testing.T, net *memnet.Network, faults *Faults, b *node)
+		end   func(t *testing.T, net *memnet.Network, b *node)
 		taken bool
 	}{
-		"after a death":   {func(t *testing.T, net *memnet.Network, _ *Faults, _ *node) { net.Kill("b") }, true},
-		"after a goodbye": {func(t *testing.T, _ *memnet.Network, _ *Faults, b *node) { b.close(t) }, true},
-		"while the old one is only silent": {func(_ *testing.T, _ *memnet.Network, faults *Faults, b *node) {
-			faults.Cut("b", Both)
+		"after a death":   {func(t *testing.T, net *memnet.Network, _ *node) { net.Kill("b") }, true},
+		"after a goodbye": {func(t *testing.T, _ *memnet.Network, b *node) { b.close(t) }, true},
+		"while the old one is only silent": {func(_ *testing.T, net *memnet.Network, b *node) {
+			cut(net, "a", "b", memnet.Drop)
 			time.Sleep(time.Minute)
 			b.RemovePeer("a") // or it would come back
-			faults.HealAll()
+			cut(net, "a", "b", memnet.Pass)
 		}, false},
-		"while the old one only said goodbye to us": {func(_ *testing.T, _ *memnet.Network, _ *Faults, b *node) {
+		"while the old one only said goodbye to us": {func(_ *testing.T, _ *memnet.Network, b *node) {
 			b.RemovePeer("a")
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				net := memnet.New()
-				faults := NewFaults()
-				a := start(t, "a", onHost(net, func(c *Config) { c.Faults = faults }))
+				a := start(t, "a", onHost(net))
 				b := start(t, "b", onHost(net))
 				b.AddPeer("a", "a:7000")
 				time.Sleep(time.Minute)
-				c.end(t, net, faults, b)
+				c.end(t, net, b)
 				time.Sleep(time.Minute)
 				ups := a.count("b", "up 1")
 

@@ -14,7 +14,8 @@ func TestRoundCountsAVoterOnce(t *testing.T) {
 	r.Record(1, scouting.Answer{})
 	r.Record(1, scouting.Answer{WillVote: true})
 	r.Record(0, scouting.Answer{})
-	require.Equal(t, scouting.Voters(0b01), r.Yes, "the asker supports itself, whatever arrives in its name")
+	require.Equal(t, scouting.Voters(0b01), r.Yes,
+		"the asker supports itself, whatever arrives in its name")
 	require.Equal(t, scouting.Voters(0b10), r.No, "the first answer of a voter counts")
 	require.True(t, r.Answered(0) && r.Answered(1) && !r.Answered(2))
 }
@@ -53,8 +54,10 @@ func TestRoundRetryAfter(t *testing.T) {
 		{"a quorum is there", 2, []scouting.Answer{yes}, 0, true},
 		{"a leader stands in the way", 2, []scouting.Answer{leads, leads}, 0, false},
 		{"the shortest will do", 2, []scouting.Answer{wait(80 * ms), wait(20 * ms)}, 20 * ms, true},
-		{"two must come round", 3, []scouting.Answer{wait(80 * ms), wait(20 * ms), wait(90 * ms)}, 80 * ms, true},
-		{"one yes, one to come round", 3, []scouting.Answer{yes, wait(80 * ms), wait(90 * ms)}, 80 * ms, true},
+		{"two must come round", 3, []scouting.Answer{wait(80 * ms), wait(20 * ms), wait(90 * ms)},
+			80 * ms, true},
+		{"one yes, one to come round", 3, []scouting.Answer{yes, wait(80 * ms), wait(90 * ms)}, 80 * ms,
+			true},
 		{"too few come round", 3, []scouting.Answer{wait(80 * ms), leads, leads}, 0, false},
 		{"a higher term fixes it now", 2, []scouting.Answer{term, leads}, 0, true},
 		{"a negative wait is none", 2, []scouting.Answer{wait(-ms), leads}, 0, false},

@@ -26,7 +26,8 @@ func TestRuleAnswer(t *testing.T) {
 		nodeOrder scouting.Answer
 	}{
 		{"nothing speaks against the higher node", stance(), ask("c", 6), yes, yes},
-		{"nor against the lower one, but for the node order", stance(), ask("a", 6), yes, no(scouting.CauseRank, 0)},
+		{"nor against the lower one, but for the node order", stance(), ask("a", 6), yes,
+			no(scouting.CauseRank, 0)},
 		{"own term", stance(), ask("c", 5), no(scouting.CauseTerm, 0), no(scouting.CauseTerm, 0)},
 		{"lower term", stance(), ask("c", 1), no(scouting.CauseTerm, 0), no(scouting.CauseTerm, 0)},
 		{
@@ -34,7 +35,8 @@ func TestRuleAnswer(t *testing.T) {
 			no(scouting.CauseLeader, 0), no(scouting.CauseLeader, 0),
 		},
 		{"the leader itself asks", stance(leader("c")), ask("c", 6), yes, yes},
-		{"the answerer leads", stance(leader("b")), ask("c", 6), no(scouting.CauseLeader, 0), no(scouting.CauseLeader, 0)},
+		{"the answerer leads", stance(leader("b")), ask("c", 6), no(scouting.CauseLeader, 0),
+			no(scouting.CauseLeader, 0)},
 		{
 			"promised to another", stance(promise("a", 70*ms)), ask("c", 6),
 			no(scouting.CausePromise, 70*ms), no(scouting.CausePromise, 70*ms),
@@ -45,7 +47,8 @@ func TestRuleAnswer(t *testing.T) {
 			no(scouting.CauseEmbargo, 30*ms), no(scouting.CauseEmbargo, 30*ms),
 		},
 		{
-			"a leader outweighs embargo and promise", stance(leader("a"), embargo(30*ms), promise("a", 70*ms)), ask("c", 6),
+			"a leader outweighs embargo and promise", stance(leader("a"), embargo(30*ms),
+				promise("a", 70*ms)), ask("c", 6),
 			no(scouting.CauseLeader, 0), no(scouting.CauseLeader, 0),
 		},
 		{

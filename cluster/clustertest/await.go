@@ -24,7 +24,8 @@ func (c *Cluster) Await(what string, met func() bool) {
 			return
 		}
 		if waited := time.Since(began); waited >= patience {
-			c.t.Fatalf("clustertest: waited for %s, in vain for %s of virtual time\n%s", what, waited, c.news())
+			c.t.Fatalf("clustertest: waited for %s, in vain for %s of virtual time\n%s",
+				what, waited, c.news())
 		}
 		time.Sleep(look)
 	}

@@ -2,16 +2,16 @@ package clustertest
 
 import (
 	"context"
+	"math/rand/v2"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/cluster/internal/testhook"
-	"github.com/bmqelect/bmqelect/internal/base/clock"
+	"github.com/bmqelect/bmqelect/cluster/internal/testprocess"
 	"github.com/bmqelect/bmqelect/internal/base/memnet"
-	"github.com/bmqelect/bmqelect/netmesh"
+	"github.com/bmqelect/bmqelect/netmesh/fault"
 )
 
 // Cluster is the cluster of one test. Its methods fail the test if they cannot
@@ -25,21 +25,23 @@ type Cluster struct {
 	peers   map[cluster.NodeID]string
 	members map[cluster.NodeID]*member
 	story   *story
-	stands  string // Explain, as the test was told already
+	told    string // what Explain said in the test's log already
+	hooks   func(cluster.NodeID, *testhook.Hooks)
+	seed    uint64 // of what the nodes draw
+	starts  uint64 // of all nodes
 }
 
 // member is a node through all of its starts.
 type member struct {
-	id     cluster.NodeID
-	dir    string
-	faults *netmesh.Faults
-	gate   *gate
-	node   *cluster.Node // of the newest start
-	state  state
-	since  time.Time   // of the state
-	limit  *time.Timer // of a pause
-	config cluster.Config
-	killed *atomic.Bool // whether the process of the newest start was
+	id      cluster.NodeID
+	dir     string
+	faults  *fault.Faults
+	state   state
+	since   time.Time            // of the state
+	limit   *time.Timer          // of a pause
+	process *testprocess.Process // of the newest start, like what follows
+	config  cluster.Config
+	node    *cluster.Node
 }
 
 // state is what the test did to a node.
@@ -75,7 +77,8 @@ func (c *Cluster) member(id cluster.NodeID) *member {
 func (c *Cluster) demand(m *member, action string, states ...state) {
 	c.t.Helper()
 	if !slices.Contains(states, m.state) {
-		c.t.Fatalf("clustertest: %s %s: the node is %s, for %s now", action, m.id, m.state, round(time.Since(m.since)))
+		c.t.Fatalf("clustertest: %s %s: the node is %s, for %s now",
+			action, m.id, m.state, round(time.Since(m.since)))
 	}
 }
 
@@ -91,14 +94,12 @@ func (c *Cluster) Start(id cluster.NodeID) {
 	c.t.Helper()
 	m := c.member(id)
 	c.demand(m, "start", stopped, crashed)
-	m.killed = new(atomic.Bool)
-	ctx := testhook.With(context.Background(), testhook.Hooks{
-		Network: host{c.net.Host(string(id)), m.gate}, Clock: clock.Process(), Peers: c.peers, Hold: m.gate.pass,
-		Disk: testhook.Unsynced,
-		Dead: m.killed.Load,
-	})
+	c.starts++
+	s := testhook.Hooks{Peers: c.peers, Entropy: rand.New(rand.NewPCG(c.seed, c.starts)).Uint64}
+	c.hooks(id, &s)
+	m.process = testprocess.New(c.net, string(id))
 	m.config = c.configure(m)
-	n, err := cluster.Start(ctx, m.config)
+	n, err := cluster.Start(m.process.Context(s), m.config)
 	if err != nil {
 		c.t.Fatalf("clustertest: %v", err)
 	}
@@ -110,7 +111,8 @@ func (c *Cluster) Start(id cluster.NodeID) {
 // configure returns the configuration of a node.
 func (c *Cluster) configure(m *member) cluster.Config {
 	own := cluster.Config{
-		Node: m.id, Voters: slices.Clone(c.ids), DataDir: m.dir, MeshAddr: c.peers[m.id], Faults: m.faults,
+		Node: m.id, Voters: slices.Clone(c.ids),
+		DataDir: m.dir, MeshAddr: c.peers[m.id], Faults: m.faults,
 	}
 	cfg := own
 	for _, edit := range c.edits {
@@ -133,24 +135,16 @@ func (c *Cluster) Restart(id cluster.NodeID) {
 // Crash ends a node as SIGKILL does: its connections end without a word, and
 // where it listened dials are refused. The others take that as proof of its
 // death, so that they need not wait for its lease to end, also if it was paused. Those
-// who are cut off from a node learn nothing of its death.
+// that are cut off from a node learn nothing of its death.
 func (c *Cluster) Crash(id cluster.NodeID) {
 	c.t.Helper()
 	m := c.member(id)
 	c.demand(m, "crash", running, paused)
 	c.become(m, crashed)
-	c.net.Kill(string(id))
-	m.killed.Store(true)
+	m.process.Kill()
 	m.resume()
-	_ = m.node.Close(atOnce) // a dead process hands nothing over, and its work has ended
+	_ = m.node.Close(m.process.Life()) // a dead process hands nothing over, and its work has ended
 }
-
-// atOnce is the context of an end that waits for nothing.
-var atOnce = func() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	return ctx
-}()
 
 // Stop ends a node as SIGTERM does: it hands over to the best follower and says
 // goodbye to the others. That takes virtual time if the network is at fault.
@@ -160,6 +154,22 @@ func (c *Cluster) Stop(id cluster.NodeID) {
 	c.demand(m, "stop", running)
 	c.become(m, stopped)
 	c.close(m)
+}
+
+// DataDir returns the directory that is a node's disk.
+func (c *Cluster) DataDir(id cluster.NodeID) string {
+	c.t.Helper()
+	return c.member(id).dir
+}
+
+// Replace gives a node that is stopped or crashed a new disk, which is empty. Its next
+// start is that of another machine under the old name.
+func (c *Cluster) Replace(id cluster.NodeID) {
+	c.t.Helper()
+	m := c.member(id)
+	c.demand(m, "replace", stopped, crashed)
+	m.dir = c.t.TempDir()
+	c.story.add("%s has a new disk", id)
 }
 
 // closeTime is longer than a node ever needs to close.

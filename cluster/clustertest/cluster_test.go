@@ -10,7 +10,7 @@ import (
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/cluster/clustertest"
 	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/netmesh"
+	"github.com/bmqelect/bmqelect/netmesh/fault"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -72,6 +72,18 @@ func TestCrashIsProvenAndTakesNoTime(t *testing.T) {
 			time.Sleep(5 * time.Second)
 			require.Equal(t, next, c.Leader(), "who comes back follows")
 		}
+	})
+}
+
+// What a node did ends with its process, and so does its hold on its disk.
+func TestCrashEndsGuardedWork(t *testing.T) {
+	clustertest.Run(t, three, func(t *testing.T, c *clustertest.Cluster) {
+		old := c.AwaitLeader()
+		_, err := c.Node(old).Default().Campaign(t.Context())
+		require.NoError(t, err)
+		began := time.Now()
+		c.Restart(old)
+		require.Zero(t, time.Since(began))
 	})
 }
 
@@ -185,7 +197,7 @@ func TestDeathBeyondACutIsNotNoticed(t *testing.T) {
 func TestFaultsOfOneDirection(t *testing.T) {
 	clustertest.Run(t, three, func(t *testing.T, c *clustertest.Cluster) {
 		mute := c.AwaitLeader()
-		c.Faults(mute).Cut(elector.AllMembers, netmesh.Out)
+		c.Faults(mute).Cut(elector.AllMembers, fault.Out)
 		require.Equal(t, mute, c.Leader(), "nobody has missed it yet")
 		c.Await("another leader", func() bool { return c.Leader() != "" && c.Leader() != mute })
 		c.Restart(mute)

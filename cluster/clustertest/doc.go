@@ -19,7 +19,7 @@
 //
 // Time is exact, but chance is not fixed: how long a node waits before it stands
 // for election, and so which one wins, differs from run to run. Ask the Cluster
-// who leads, and let the test hold for whoever does.
+// which node leads, and write a test that holds whichever it is.
 //
 // # Crash, Stop, Pause, and cuts
 //

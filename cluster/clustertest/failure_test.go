@@ -34,7 +34,7 @@ var failures = []struct {
 		"a  FOLLOWER in term 0: no leader: 2 of 3 voters needed, 1 reachable (b: down (",
 		"b  crashed for 1m25.5s",
 		"cut: a-c",
-		"what happened",
+		"what happened, with BMQELECT_SEED=",
 		"0s  b is crashed",
 		"0s  a-c is cut",
 	}},

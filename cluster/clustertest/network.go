@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/bmqelect/bmqelect/cluster"
-	"github.com/bmqelect/bmqelect/netmesh"
+	"github.com/bmqelect/bmqelect/netmesh/fault"
 )
 
 // Cut loses everything between a and b from now on, both ways. Their connection
@@ -21,8 +21,8 @@ func (c *Cluster) Cut(a, b cluster.NodeID) {
 // cut sets both ends' faults: a node that dials a dead one beyond a cut must not
 // be refused.
 func (c *Cluster) cut(a, b *member) {
-	a.faults.Cut(b.id, netmesh.Both)
-	b.faults.Cut(a.id, netmesh.Both)
+	a.faults.Cut(b.id, fault.Both)
+	b.faults.Cut(a.id, fault.Both)
 }
 
 // Isolate cuts a node off from all others.
@@ -75,7 +75,7 @@ func (c *Cluster) Heal() {
 // notice of a link that is cut both ways, and of nothing else in it. What stands for
 // the application's own connections may ask it, from any goroutine, which of them
 // are cut (Blocks).
-func (c *Cluster) Faults(id cluster.NodeID) *netmesh.Faults {
+func (c *Cluster) Faults(id cluster.NodeID) *fault.Faults {
 	c.t.Helper()
 	return c.member(id).faults
 }

@@ -1,7 +1,6 @@
 package clustertest
 
 import (
-	"sync"
 	"testing/synctest"
 	"time"
 
@@ -29,11 +28,11 @@ func (c *Cluster) Pause(id cluster.NodeID) {
 	m := c.member(id)
 	c.demand(m, "pause", running)
 	synctest.Wait()
-	m.gate.shut()
+	m.process.Pause()
 	m.limit = time.AfterFunc(PauseLimit, func() {
-		c.t.Errorf("clustertest: node %s was paused for %s, the limit; did the test call one of its methods that wait for Resume?",
-			id, PauseLimit)
-		m.gate.open()
+		c.t.Errorf("clustertest: node %s was paused for %s, the limit; "+
+			"did the test call one of its methods that wait for Resume?", id, PauseLimit)
+		m.process.Resume()
 	})
 	c.become(m, paused)
 }
@@ -53,43 +52,5 @@ func (m *member) resume() {
 		m.limit.Stop()
 		m.limit = nil
 	}
-	m.gate.open()
-}
-
-// gate holds up whoever passes while it is shut.
-type gate struct {
-	mu     sync.Mutex
-	opened chan struct{} // nil if the gate is open
-}
-
-func (g *gate) pass() {
-	for opened := g.wait(); opened != nil; opened = g.wait() {
-		<-opened
-	}
-}
-
-func (g *gate) isShut() bool { return g.wait() != nil }
-
-// wait returns what is closed when a shut gate opens; nil if the gate is open.
-func (g *gate) wait() chan struct{} {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.opened
-}
-
-func (g *gate) shut() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.opened == nil {
-		g.opened = make(chan struct{})
-	}
-}
-
-func (g *gate) open() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.opened != nil {
-		close(g.opened)
-		g.opened = nil
-	}
+	m.process.Resume()
 }

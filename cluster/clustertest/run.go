@@ -8,8 +8,9 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/cluster/internal/testhook"
 	"github.com/bmqelect/bmqelect/internal/base/memnet"
-	"github.com/bmqelect/bmqelect/netmesh"
+	"github.com/bmqelect/bmqelect/netmesh/fault"
 )
 
 // Option changes how Run sets up a cluster.
@@ -24,14 +25,27 @@ func Configure(edit func(cfg *cluster.Config)) Option {
 	return func(c *Cluster) { c.edits = append(c.edits, edit) }
 }
 
+// Hooks lets edit replace the clock, the disk and other things of each node before
+// every one of its starts. It is for this module's own tests: others cannot make edit.
+func Hooks(edit func(id cluster.NodeID, s *testhook.Hooks)) Option {
+	return func(c *Cluster) { c.hooks = edit }
+}
+
 // Run runs f as a test with a cluster of the given nodes, all of them just
 // started, in virtual time. It must not be called within a bubble of
 // testing/synctest. When f has returned, or failed, the nodes are closed; if the
 // test failed, its log tells what happened to the cluster.
 //
+// What the nodes draw follows from a seed, which the log of a failed test names; the
+// environment variable BMQELECT_SEED gives it to another run. That makes the failure
+// likely to come again, not certain: goroutines that are ready at one moment run in any
+// order.
+//
 // f gets a testing.T of its own, which is the one to use. Cleanup functions that
 // f registers with it run while the nodes are still up.
-func Run(t *testing.T, nodes []cluster.NodeID, f func(t *testing.T, c *Cluster), options ...Option) {
+func Run(
+	t *testing.T, nodes []cluster.NodeID, f func(t *testing.T, c *Cluster), options ...Option,
+) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		t.Helper()
@@ -52,8 +66,13 @@ func newCluster(t *testing.T, nodes []cluster.NodeID) *Cluster {
 	if len(nodes) == 0 {
 		t.Fatal("clustertest: a cluster needs at least one node")
 	}
+	seeds, err := testhook.Seeds(1)
+	if err != nil {
+		t.Fatalf("clustertest: %v", err)
+	}
 	c := &Cluster{
-		t: t, net: memnet.New(), ids: slices.Clone(nodes), story: newStory(),
+		t: t, net: memnet.New(), ids: slices.Clone(nodes), story: newStory(), seed: seeds[0],
+		hooks: func(cluster.NodeID, *testhook.Hooks) {},
 		peers: map[cluster.NodeID]string{}, members: map[cluster.NodeID]*member{},
 	}
 	for _, id := range nodes {
@@ -62,7 +81,7 @@ func newCluster(t *testing.T, nodes []cluster.NodeID) *Cluster {
 		}
 		c.peers[id] = net.JoinHostPort(string(id), "7401")
 		c.members[id] = &member{
-			id: id, dir: t.TempDir(), faults: netmesh.NewFaults(), gate: &gate{},
+			id: id, dir: t.TempDir(), faults: fault.New(),
 			state: stopped, since: time.Now(),
 		}
 	}
@@ -72,7 +91,8 @@ func newCluster(t *testing.T, nodes []cluster.NodeID) *Cluster {
 // end closes the nodes. It comes after all that the test itself cleans up.
 func (c *Cluster) end() {
 	if c.t.Failed() {
-		c.t.Logf("clustertest: what happened\n%s%s", c.story, c.news())
+		c.t.Logf("clustertest: what happened, with %s=%d\n%s%s",
+			testhook.SeedVariable, c.seed, c.story, c.news())
 	}
 	for _, id := range c.ids {
 		if m := c.members[id]; m.up() {

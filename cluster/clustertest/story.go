@@ -30,7 +30,8 @@ func (s *story) add(format string, args ...any) { s.at(time.Now(), format, args.
 func (s *story) at(when time.Time, format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.lines = append(s.lines, fmt.Sprintf("  %9s  ", round(when.Sub(s.began)))+fmt.Sprintf(format, args...))
+	what := fmt.Sprintf(format, args...)
+	s.lines = append(s.lines, fmt.Sprintf("  %9s  %s", round(when.Sub(s.began)), what))
 	if len(s.lines) > storyLength {
 		s.lines = s.lines[1:]
 		s.dropped++
@@ -79,12 +80,12 @@ func (c *Cluster) Explain() string {
 
 // news returns what Explain says, unless the test was told just that already.
 func (c *Cluster) news() string {
-	stands := c.Explain()
-	if stands == c.stands {
+	now := c.Explain()
+	if now == c.told {
 		return ""
 	}
-	c.stands = stands
-	return stands
+	c.told = now
+	return now
 }
 
 // explain says how a node stands. One that is paused cannot be asked.

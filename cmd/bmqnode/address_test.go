@@ -21,7 +21,8 @@ func TestEveryAddressChangesAtOnce(t *testing.T) {
 	s := play(t, 3, quick())
 	before := s.agree(s.Nodes(), nil)
 	// Laid out while the old ones are still held, it gets others.
-	moved, err := procs.New(procs.Config{Binary: binary, Names: procs.Numbered(3), Dir: s.dir, BasePort: basePort, Options: quick()})
+	moved, err := procs.New(procs.Config{Binary: binary, Names: procs.Numbered(3), Dir: s.dir,
+		BasePort: basePort, Options: quick()})
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -57,7 +58,8 @@ func TestMeshOverIPv6(t *testing.T) {
 	}
 	require.NoError(t, l.Close())
 	options := quick()
-	maps.Copy(options, map[string]any{"gossip-addr": "[::1]:0", "mesh-addr": "[::1]:0", "voters": []string{"n1"}})
+	maps.Copy(options, map[string]any{"gossip-addr": "[::1]:0", "mesh-addr": "[::1]:0",
+		"voters": []string{"n1"}})
 	s := play(t, 1, options)
 	s.agree(s.Nodes(), nil)
 	st, err := s.Nodes()[0].Status(context.Background())
@@ -67,7 +69,8 @@ func TestMeshOverIPv6(t *testing.T) {
 
 	options = quick()
 	maps.Copy(options, map[string]any{
-		"node": "n2", "gossip-addr": "[::1]:0", "mesh-addr": "[::1]:0", "voters": []string{"n1"}, "join": []string{st.GossipAddr},
+		"node": "n2", "gossip-addr": "[::1]:0", "mesh-addr": "[::1]:0", "voters": []string{"n1"},
+		"join": []string{st.GossipAddr},
 	})
 	observer := play(t, 1, options)
 	observer.eventually("the observer follows", func() bool {

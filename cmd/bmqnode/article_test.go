@@ -38,7 +38,8 @@ func TestIsolatedNodeComesBackAndTheLeaderStays(t *testing.T) {
 	lonely := s.others(first.Leader)[0]
 	s.isolate(cluster.NodeID(lonely.Name))
 	s.eventually("it loses its leader", func() bool { return s.lostLeader(lonely) })
-	s.hold(func() bool { return len(s.transitions(lostOffice)) == 0 }, "the leader lost office while a follower was away")
+	s.hold(func() bool { return len(s.transitions(lostOffice)) == 0 },
+		"the leader lost office while a follower was away")
 	s.heal()
 	s.agree(s.Nodes(), same(first))
 	require.Len(t, s.transitions(becameLeader), 1)
@@ -51,10 +52,14 @@ func TestWithoutScoutingAnIsolatedNodeUnseatsTheLeader(t *testing.T) {
 	lonely := s.others(first.Leader)[0]
 	s.isolate(cluster.NodeID(lonely.Name))
 	s.eventually("its term runs away", func() bool {
-		return len(s.transitions(func(e admin.Event) bool { return e.To == "CANDIDATE" && e.Term > first.Term+2 })) > 0
+		return len(s.transitions(func(e admin.Event) bool {
+			return e.To == "CANDIDATE" &&
+				e.Term > first.Term+2
+		})) > 0
 	})
 	s.heal()
-	s.eventually("the healthy leader loses office", func() bool { return len(s.transitions(lostOffice)) > 0 })
+	s.eventually("the healthy leader loses office",
+		func() bool { return len(s.transitions(lostOffice)) > 0 })
 	s.agree(s.Nodes(), above(first.Term))
 }
 
@@ -77,7 +82,8 @@ func TestWithoutScoutingACutLinkLetsLeadershipPingPong(t *testing.T) {
 	s := play(t, 5, withoutScouting())
 	first := s.agree(s.Nodes(), nil)
 	s.cutFromLeader(first)
-	s.eventually("leadership moves, and moves back", func() bool { return len(s.transitions(becameLeader)) >= 3 })
+	s.eventually("leadership moves, and moves back",
+		func() bool { return len(s.transitions(becameLeader)) >= 3 })
 }
 
 // Silence in one direction only.
@@ -89,7 +95,8 @@ func TestLeaderThatNobodyHearsStepsDown(t *testing.T) {
 	mute := s.node(first.Leader)
 	s.fault(mute, admin.FaultRequest{CutOut: names(s.others(first.Leader))})
 	second := s.agree(s.others(first.Leader), above(first.Term))
-	s.eventually("the mute leader has stepped down", func() bool { return len(s.transitions(lostOffice)) > 0 })
+	s.eventually("the mute leader has stepped down",
+		func() bool { return len(s.transitions(lostOffice)) > 0 })
 	s.heal()
 	s.agree(s.Nodes(), same(second))
 }

@@ -48,11 +48,13 @@ func TestRunCheckNamesEveryProblem(t *testing.T) {
 		"with a flag": {[]string{"--config", a, "--lease", "900ms"}, nil},
 		"three files": {[]string{a, b, c}, nil},
 		"no such file": {
-			[]string{"/nowhere.yaml"}, []string{"/nowhere.yaml: no such file", "--data-dir is empty", "--node is", "--voters is"},
+			[]string{"/nowhere.yaml"}, []string{"/nowhere.yaml: no such file", "--data-dir is empty",
+				"--node is", "--voters is"},
 		},
 		"several mistakes": {
 			[]string{configOf(t, other, "d", "lease: soon", "prio: 1", "log-level: loud")},
-			[]string{`d.yaml:8: option "lease"`, `d.yaml:9: there is no option "prio"`, "--log-level is"},
+			[]string{`d.yaml:8:8: option "lease"`, `d.yaml:9:1: there is no option "prio"`,
+				"--log-level is"},
 		},
 		"settings differ": {
 			[]string{a, configOf(t, other, "b", "lease: 900ms", "cluster: wasps", "quorum: 3")},
@@ -61,27 +63,33 @@ func TestRunCheckNamesEveryProblem(t *testing.T) {
 				"--quorum-rule is 3, but a majority in " + a,
 			},
 		},
-		"defaults that are spelled out": {[]string{a, configOf(t, t.TempDir(), "b", "quorum: 2", "lease: 1s")}, nil},
-		"one name twice":                {[]string{a, configOf(t, again, "a")}, []string{"--node is a, as in " + a}},
+		"defaults that are spelled out": {[]string{a, configOf(t, t.TempDir(), "b", "quorum: 2",
+			"lease: 1s")}, nil},
+		"one name twice": {[]string{a, configOf(t, again, "a")},
+			[]string{"--node is a, as in " + a}},
 		"a port that is taken": {
 			[]string{configOf(t, again, "b", "admin-addr: "+taken.Addr().String())},
 			[]string{"address already in use; stop the process"},
 		},
 		"one port twice": {
-			[]string{"--config", a, "--mesh-addr", free.Addr().String(), "--admin-addr", free.Addr().String()},
+			[]string{"--config", a, "--mesh-addr", free.Addr().String(), "--admin-addr",
+				free.Addr().String()},
 			[]string{"--admin-addr: listen tcp"},
 		},
 		"an address of another machine": {
-			[]string{configOf(t, again, "c", "admin-addr: 192.0.2.7:7402")}, []string{"docs/errors.md#address-foreign"},
+			[]string{configOf(t, again, "c", "admin-addr: 192.0.2.7:7402")},
+			[]string{"docs/errors.md#address-foreign"},
 		},
 		"a name that leads nowhere": {
-			[]string{"--config", a, "--join", "nowhere.invalid:7400"}, []string{"--join: lookup nowhere.invalid"},
+			[]string{"--config", a, "--join", "nowhere.invalid:7400"},
+			[]string{"--join: lookup nowhere.invalid"},
 		},
 		"a directory that is a file": {
 			[]string{"--config", a, "--data-dir", b}, []string{"docs/errors.md#data-dir-unusable"},
 		},
 		"a token file that everybody may read": {
-			[]string{"--config", a, "--admin-token-file", "/dev/null"}, []string{"--admin-token-file: token file"},
+			[]string{"--config", a, "--admin-token-file", "/dev/null"},
+			[]string{"--admin-token-file: token file"},
 		},
 	} {
 		stdout, stderr, code := bmqnode(t, append([]string{"run", "--check"}, c.args...)...)

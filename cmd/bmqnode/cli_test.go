@@ -44,22 +44,19 @@ func TestMistakesAreNamedAndExitWith2(t *testing.T) {
 		args []string
 		want []string
 	}{
-		"nothing given":     {[]string{"run"}, []string{"--node is", "--voters is empty", "--data-dir is empty"}},
-		"mistyped command":  {[]string{"statsu"}, []string{`no command "statsu"; did you mean status?`}},
-		"mistyped flag":     {[]string{"run", "--nodes", "3"}, []string{"unknown flag: --nodes", "bmqnode run --help"}},
-		"surplus argument":  {[]string{"status", "n1"}, []string{"n1"}},
-		"unsafe timers":     {[]string{"run", "--node", "a", "--voters", "a", "--data-dir", "d", "--lease", "9s"}, []string{"--lease is 9s, but must be at most", "--initial-wait is 4s"}},
-		"unknown profile":   {[]string{"run", "--profile", "lan"}, []string{`--profile is "lan", but must be one of article, blazingmq`}},
-		"unknown rule":      {[]string{"run", "--scouting-rule", "x"}, []string{`--scouting-rule is "x"`}},
-		"unknown log level": {[]string{"run", "--node", "a", "--voters", "a", "--data-dir", t.TempDir(), "--log-level", "loud"}, []string{`--log-level is "loud"`}},
-		"no such file":      {[]string{"run", "--config", "/nowhere.yaml"}, []string{"/nowhere.yaml: no such file"}},
-		"key of no option":  {[]string{"run", "--config", file("node: a\nprio: 3\n")}, []string{`c.yaml:2: there is no option "prio"`}},
-		"value of no sense": {[]string{"run", "--config", file("lease: soon\n")}, []string{`c.yaml:1: option "lease"`, "soon"}},
-		"no mapping":        {[]string{"run", "--config", file("hello\n")}, []string{"must be lines of the form 'option: value'"}},
-		"broken YAML":       {[]string{"run", "--config", file("voters: [a\n")}, []string{"c.yaml: [1:"}},
-		"mesh of none":      {[]string{"mesh", "--nodes", "0"}, []string{"--nodes is 0, but must be 1 to 32"}},
-		"mesh of too many":  {[]string{"mesh", "--nodes", "33"}, []string{"--nodes is 33"}},
-		"half a cut":        {[]string{"fault", "cut", "n1"}, []string{"accepts 2 arg(s)"}},
+		"nothing given": {[]string{"run"}, []string{"--node is", "--voters is empty",
+			"--data-dir is empty"}},
+		"mistyped command": {[]string{"statsu"}, []string{`no command "statsu"; did you mean status?`}},
+		"mistyped flag": {[]string{"run", "--nodes", "3"}, []string{"unknown flag: --nodes",
+			"bmqnode run --help"}},
+		"surplus argument": {[]string{"status", "n1"}, []string{"n1"}},
+		"no such file": {[]string{"run", "--config", "/nowhere.yaml"},
+			[]string{"/nowhere.yaml: no such file"}},
+		"key of no option": {[]string{"run", "--config", file("node: a\nprio: 3\n")},
+			[]string{`c.yaml:2:1: there is no option "prio"`}},
+		"mesh of none": {[]string{"mesh", "--nodes", "0"},
+			[]string{"--nodes is 0, but must be 1 to 32"}},
+		"half a cut": {[]string{"fault", "cut", "n1"}, []string{"accepts 2 arg(s)"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			stdout, stderr, code := bmqnode(t, c.args...)
@@ -73,7 +70,8 @@ func TestMistakesAreNamedAndExitWith2(t *testing.T) {
 }
 
 func TestTheFlagsOfEachCommandFitATerminal(t *testing.T) {
-	for _, command := range []string{"run", "exec", "mesh", "status", "watch", "transfer", "step-down", "forget", "doctor", "fault", "emergency", "replay"} {
+	for _, command := range []string{"run", "exec", "mesh", "status", "watch", "transfer",
+		"step-down", "forget", "doctor", "fault", "emergency", "replay"} {
 		stdout, _, code := bmqnode(t, command, "--help")
 		require.Zero(t, code)
 		_, flags, found := strings.Cut(stdout, "Flags:")
@@ -91,7 +89,8 @@ func TestWhatCannotBeDoneExitsWith1(t *testing.T) {
 	require.Contains(t, stderr, "no node answers")
 	require.Contains(t, stderr, "connection refused")
 
-	_, stderr, code = bmqnode(t, "run", "--node", "a", "--voters", "a", "--data-dir", t.TempDir(), "--admin-addr", "192.0.2.1:1")
+	_, stderr, code = bmqnode(t, "run", "--node", "a", "--voters", "a", "--data-dir", t.TempDir(),
+		"--admin-addr", "192.0.2.1:1")
 	require.Equal(t, 1, code)
 	require.Contains(t, stderr, "admin address 192.0.2.1:1")
 }
@@ -143,7 +142,8 @@ func TestStatusWatchAndTransferOfARunningMesh(t *testing.T) {
 	var seen lockedBuffer
 	watch.Stdout = &seen
 	require.NoError(t, watch.Start())
-	s.eventually("the watch is on", func() bool { return bytes.Contains(seen.Bytes(), []byte("watching")) })
+	s.eventually("the watch is on",
+		func() bool { return bytes.Contains(seen.Bytes(), []byte("watching")) })
 
 	to := cluster.NodeID(s.others(first.Leader)[1].Name)
 	s.eventually("the watch shows a transfer", func() bool {

@@ -128,7 +128,8 @@ func TestNodeWhoseDiskFailsStopsTakingPart(t *testing.T) {
 	defer s.mu.Unlock()
 	var said bool
 	for _, l := range s.lines {
-		said = said || l.Node == victim.Name && l.Level == "error" && l.Message == "this node takes no part any more"
+		said = said || l.Node == victim.Name && l.Level == "error" &&
+			l.Message == "this node takes no part any more"
 	}
 	require.True(t, said, "it says why")
 }
@@ -142,10 +143,12 @@ func invent(t *testing.T, n *procs.Node, count int) {
 	handle := &codec.MsgpackHandle{WriteExt: true}
 	for i := range count {
 		var meta []byte
-		require.NoError(t, codec.NewEncoderBytes(&meta, handle).Encode(map[string]string{"m": "127.0.0.1:9"}))
+		require.NoError(t, codec.NewEncoderBytes(&meta,
+			handle).Encode(map[string]string{"m": "127.0.0.1:9"}))
 		var body []byte
 		require.NoError(t, codec.NewEncoderBytes(&body, handle).Encode(map[string]any{
-			"Incarnation": 1, "Node": fmt.Sprint("unreal", i), "Addr": []byte{127, 0, 0, 1}, "Port": 20_000 + i,
+			"Incarnation": 1, "Node": fmt.Sprint("unreal", i), "Addr": []byte{127, 0, 0, 1},
+			"Port": 20_000 + i,
 			"Meta": append([]byte{1}, meta...), "Vsn": []byte{1, 5, 5, 0, 0, 0},
 		}))
 		const labelled, alive = 244, 4

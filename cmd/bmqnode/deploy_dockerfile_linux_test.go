@@ -74,7 +74,8 @@ func (s *stage) from(base, context string) error {
 	if err != nil {
 		return err
 	}
-	if version, ok := strings.CutPrefix(base, "golang:"); ok && !bytes.Contains(mod, []byte("\ngo "+version+".")) {
+	if version, ok := strings.CutPrefix(base, "golang:"); ok &&
+		!bytes.Contains(mod, []byte("\ngo "+version+".")) {
 		return fmt.Errorf("go.mod wants another version of Go than %s", version)
 	} else if !ok && base != "scratch" {
 		return fmt.Errorf("this test knows nothing that could stand in for it")

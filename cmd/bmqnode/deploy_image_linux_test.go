@@ -68,8 +68,10 @@ func (i image) command(args ...string) *exec.Cmd {
 		return cmd
 	}
 	cmd.SysProcAttr.Cloneflags = syscall.CLONE_NEWUSER
-	cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: int(i.uid), HostID: os.Getuid(), Size: 1}}
-	cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: int(i.gid), HostID: os.Getgid(), Size: 1}}
+	cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: int(i.uid),
+		HostID: os.Getuid(), Size: 1}}
+	cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: int(i.gid),
+		HostID: os.Getgid(), Size: 1}}
 	return cmd
 }
 
@@ -82,14 +84,16 @@ func ownLoopback(n int) string {
 
 // quickFlags are timers for a node without others to wait for.
 var quickFlags = []string{
-	"--initial-wait", "1s", "--lease", "900ms", "--heartbeat-broadcast", "200ms", "--heartbeat-miss-count", "5", "--max-random-wait", "100ms",
+	"--initial-wait", "1s", "--lease", "900ms", "--heartbeat-broadcast", "200ms",
+	"--heartbeat-miss-count", "5", "--max-random-wait", "100ms",
 }
 
 func TestTheImageHoldsOneStaticBinary(t *testing.T) {
 	t.Parallel()
 	img := theImage(t)
 	var files []string
-	require.NoError(t, fs.WalkDir(os.DirFS(img.root), ".", func(name string, entry fs.DirEntry, err error) error {
+	require.NoError(t, fs.WalkDir(os.DirFS(img.root), ".", func(name string, entry fs.DirEntry,
+		err error) error {
 		if !entry.IsDir() {
 			files = append(files, name)
 		}
@@ -117,8 +121,10 @@ func TestTheImageRunsANode(t *testing.T) {
 
 	require.Error(t, check(), "nobody is there")
 	for boot := uint64(1); boot <= 2; boot++ {
-		node := img.command(slices.Concat(img.entrypoint, quickFlags, []string{"--node", "a", "--voters", "a",
-			"--gossip-addr", host + ":7400", "--mesh-addr", host + ":7401", "--admin-addr", host + ":7402"})...)
+		node := img.command(slices.Concat(img.entrypoint, quickFlags, []string{"--node", "a", "--voters",
+			"a",
+			"--gossip-addr", host + ":7400", "--mesh-addr", host + ":7401", "--admin-addr", host +
+				":7402"})...)
 		said := launched(t, node)
 		st := nodeLeads(t, host+":7402")
 		require.Equal(t, boot, st.Boot, "it remembers")

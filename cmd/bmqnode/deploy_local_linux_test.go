@@ -39,7 +39,8 @@ func TestTheLocalRecipeRunsThreeNodes(t *testing.T) {
 	nodes := host + ":7402," + host + ":7405," + host + ":7408"
 	require.Eventually(t, func() bool {
 		stdout, _, _ := bmqnode(t, "status", "--admin", nodes)
-		return len(regexp.MustCompile(`(?m)^[abc] +LEADER `).FindAllString(stdout, -1)) == 1 && strings.Count(stdout, "FOLLOWER") == 2
+		return len(regexp.MustCompile(`(?m)^[abc] +LEADER `).FindAllString(stdout, -1)) == 1 &&
+			strings.Count(stdout, "FOLLOWER") == 2
 	}, patience, 50*time.Millisecond, "one leads, two follow")
 	stuck := time.AfterFunc(patience, func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
 	defer stuck.Stop()

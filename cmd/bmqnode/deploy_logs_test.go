@@ -22,13 +22,13 @@ import (
 
 // messageAt tells which argument of a call that logs at info or above is the
 // message. A local log is one of the others, chosen by what happened.
-var messageAt = map[string]int{"Info": 0, "Warn": 0, "Error": 0, "log": 0, "warn": 2, "warnRefused": 2}
+var messageAt = map[string]int{"Info": 0, "Warn": 0, "Error": 0, "log": 0, "warn": 2,
+	"warnRefused": 2}
 
 // passedOn are the calls whose message comes from elsewhere, and the package-level
 // map that it comes from; "" if the callers are looked at themselves.
 var passedOn = map[string]string{
-	"netmesh/logger.go: msg":                      "",
-	"cluster/internal/gossip/library.go: meaning": "misconfigurations",
+	"netmesh/logger.go: msg": "",
 }
 
 // ofBmqnode are the folders whose code logs in a bmqnode process.
@@ -77,7 +77,8 @@ func explainedIn(t *testing.T, heading string) map[string]bool {
 	require.True(t, found, heading)
 	section, _, _ = strings.Cut(section, "\n## ")
 	rows := map[string]bool{}
-	for _, m := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\|.+\\|$").FindAllStringSubmatch(section, -1) {
+	for _, m := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\|.+\\|$").FindAllStringSubmatch(
+		section, -1) {
 		require.False(t, rows[m[1]], "twice: %s", m[1])
 		rows[m[1]] = true
 	}
@@ -88,8 +89,10 @@ func explainedIn(t *testing.T, heading string) map[string]bool {
 // warnings and errors that do not explain themselves.
 func messagesIn(t *testing.T, folder string) map[string]bool {
 	messages := map[string]bool{}
-	err := filepath.WalkDir(filepath.Join("../..", folder), func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+	err := filepath.WalkDir(filepath.Join("../..", folder), func(name string, entry fs.DirEntry,
+		err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(name, ".go") ||
+			strings.HasSuffix(name, "_test.go") {
 			return err
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
@@ -118,13 +121,15 @@ func messagesOf(t *testing.T, name string, file *ast.File, messages map[string]b
 			found = append(found, textOf(t, literal))
 		} else {
 			source, known := passedOn[fmt.Sprintf("%s: %s", name, call.Args[at])]
-			require.True(t, known, "%s: a log line whose message is no literal cannot be checked against the guide", name)
+			require.True(t, known,
+				"%s: a log line whose message is no literal cannot be checked against the guide", name)
 			found = valuesOf(t, file, source)
 		}
-		advises := callee(call) == "Info" || slices.ContainsFunc(call.Args[at+1:], func(arg ast.Expr) bool {
-			literal, ok := arg.(*ast.BasicLit)
-			return ok && literal.Value == `"advice"`
-		})
+		advises := callee(call) == "Info" || slices.ContainsFunc(call.Args[at+1:],
+			func(arg ast.Expr) bool {
+				literal, ok := arg.(*ast.BasicLit)
+				return ok && literal.Value == `"advice"`
+			})
 		for _, message := range found {
 			messages[message] = messages[message] || !advises && !strings.ContainsAny(message, ":;,")
 		}

@@ -101,8 +101,10 @@ type pod struct {
 
 func schedule(t *testing.T, img image) *pods {
 	kinds := theManifest(t, "bmqnode.yaml")
-	p := &pods{t: t, image: img, set: kinds["StatefulSet"], config: kinds["ConfigMap"].Data, byName: map[string]*pod{}}
-	require.Equal(t, p.spec().SecurityContext, securityContext{img.uid, img.gid}, "the image's user owns its files")
+	p := &pods{t: t, image: img, set: kinds["StatefulSet"], config: kinds["ConfigMap"].Data,
+		byName: map[string]*pod{}}
+	require.Equal(t, p.spec().SecurityContext, securityContext{img.uid, img.gid},
+		"the image's user owns its files")
 	for i := range p.set.Spec.Replicas {
 		name := fmt.Sprintf("%s-%d", p.set.Metadata.Name, i)
 		// Beside the image, so that the binary can be a link to that.
@@ -123,7 +125,8 @@ func (p *pods) spec() podSpec { return p.set.Spec.Template.Spec }
 func (p *pods) container() container { return p.spec().Containers[0] }
 
 func (p *pods) all() []*pod {
-	return slices.SortedFunc(maps.Values(p.byName), func(a, b *pod) int { return strings.Compare(a.name, b.name) })
+	return slices.SortedFunc(maps.Values(p.byName),
+		func(a, b *pod) int { return strings.Compare(a.name, b.name) })
 }
 
 // resolve lets every pod know the addresses of all, as DNS would.
@@ -144,7 +147,8 @@ func (p *pod) furnish() {
 	require.NoError(p.t, os.Link(filepath.Join(p.image.root, binary), filepath.Join(p.root, binary)))
 	p.write("etc/nsswitch.conf", "hosts: files\n")
 	timers := ""
-	for _, option := range []string{"initial-wait", "max-random-wait", "heartbeat-broadcast", "heartbeat-miss-count", "lease"} {
+	for _, option := range []string{"initial-wait", "max-random-wait", "heartbeat-broadcast",
+		"heartbeat-miss-count", "lease"} {
 		timers += fmt.Sprintf("%s: %v\n", option, quick()[option])
 	}
 	for _, mount := range p.container().VolumeMounts {
@@ -173,7 +177,8 @@ func (p *pod) write(name, text string) {
 func (p *pod) start() {
 	var env, expand []string
 	for _, v := range p.container().Env {
-		value := map[string]string{"metadata.name": p.name, "status.podIP": p.ip}[v.ValueFrom.FieldRef.FieldPath]
+		value := map[string]string{"metadata.name": p.name,
+			"status.podIP": p.ip}[v.ValueFrom.FieldRef.FieldPath]
 		require.NotEmpty(p.t, value, v.Name)
 		env = append(env, v.Name+"="+value)
 		expand = append(expand, "$("+v.Name+")", value)
@@ -192,7 +197,8 @@ func (p *pod) start() {
 // terminate ends the pod as the kubelet does.
 func (p *pod) terminate() {
 	p.t.Helper()
-	grace := time.AfterFunc(time.Duration(p.spec().TerminationGracePeriodSeconds)*time.Second, func() { _ = p.cmd.Process.Kill() })
+	grace := time.AfterFunc(time.Duration(p.spec().TerminationGracePeriodSeconds)*time.Second,
+		func() { _ = p.cmd.Process.Kill() })
 	defer grace.Stop()
 	require.NoError(p.t, p.cmd.Process.Signal(syscall.SIGTERM))
 	require.NoError(p.t, p.cmd.Wait())
@@ -200,7 +206,8 @@ func (p *pod) terminate() {
 
 // passes asks a probe as the kubelet does.
 func (p *pod) passes(pr probe) bool {
-	client := http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	client := http.Client{Timeout: 2 * time.Second,
+		Transport: &http.Transport{DisableKeepAlives: true}}
 	resp, err := client.Get("http://" + p.addr(pr.HTTPGet.Port) + pr.HTTPGet.Path)
 	if err != nil {
 		return false
@@ -245,7 +252,8 @@ func TestThePodsElectALeaderAndKeepTheirNames(t *testing.T) {
 		one.start()
 	}
 	for _, one := range p.all() {
-		p.eventually(one.name+" is ready", func() bool { return one.passes(p.container().ReadinessProbe) })
+		p.eventually(one.name+" is ready",
+			func() bool { return one.passes(p.container().ReadinessProbe) })
 	}
 
 	old := first.leader()
@@ -259,16 +267,24 @@ func TestThePodsElectALeaderAndKeepTheirNames(t *testing.T) {
 	moved.terminate()
 	for _, one := range p.all() {
 		if one != moved {
-			p.eventually(one.name+" has another leader", func() bool { l := one.leader(); return l != "" && l != old })
+			p.eventually(one.name+" has another leader", func() bool {
+				l := one.leader()
+				return l != "" &&
+					l != old
+			})
 		}
 	}
 	p.eventually("the Service reaches the new leader", func() bool {
-		return slices.ContainsFunc(p.all(), func(one *pod) bool { return one != moved && throughService(cluster.NodeID(one.name)) })
+		return slices.ContainsFunc(p.all(), func(one *pod) bool {
+			return one != moved &&
+				throughService(cluster.NodeID(one.name))
+		})
 	})
 	moved.ip = ownLoopback(9)
 	p.resolve()
 	moved.start()
-	p.eventually(moved.name+" is ready again", func() bool { return moved.passes(p.container().ReadinessProbe) })
+	p.eventually(moved.name+" is ready again",
+		func() bool { return moved.passes(p.container().ReadinessProbe) })
 	require.NotEqual(t, old, moved.leader(), "it follows")
 	for _, one := range p.all() {
 		one.terminate()

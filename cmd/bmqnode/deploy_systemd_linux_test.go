@@ -55,7 +55,8 @@ func (n *notified) count(assignment string) (count int) {
 }
 
 func (n *notified) begins(prefix string) bool {
-	return slices.ContainsFunc(n.all(), func(told string) bool { return strings.HasPrefix(told, prefix) })
+	return slices.ContainsFunc(n.all(),
+		func(told string) bool { return strings.HasPrefix(told, prefix) })
 }
 
 func (n *notified) all() []string {
@@ -77,9 +78,12 @@ func TestTheServiceManagerIsTold(t *testing.T) {
 	first, second := ownLoopback(10), ownLoopback(11)
 	dir := t.TempDir()
 	node := func(name, host string) *exec.Cmd {
-		return exec.Command(binary, slices.Concat([]string{"run", "--node", name, "--voters", "a,b", "--data-dir", t.TempDir(),
-			"--join", first + ":7400", "--gossip-addr", host + ":7400", "--mesh-addr", host + ":7401", "--admin-addr", host + ":7402",
-			"--on-leader", "env >" + filepath.Join(dir, "leader"), "--on-follower", "env >" + filepath.Join(dir, "follower")}, quickFlags)...)
+		return exec.Command(binary, slices.Concat([]string{"run", "--node", name, "--voters", "a,b",
+			"--data-dir", t.TempDir(),
+			"--join", first + ":7400", "--gossip-addr", host + ":7400", "--mesh-addr", host + ":7401",
+			"--admin-addr", host + ":7402",
+			"--on-leader", "env >" + filepath.Join(dir, "leader"), "--on-follower", "env >" +
+				filepath.Join(dir, "follower")}, quickFlags)...)
 	}
 	cmd := node("a", first)
 	cmd.Env = append(unmanaged(), "NOTIFY_SOCKET="+socket, "WATCHDOG_USEC=100000")
@@ -90,11 +94,15 @@ func TestTheServiceManagerIsTold(t *testing.T) {
 	}
 
 	eventually("it is ready", func() bool { return told.count("READY=1") == 1 })
-	require.Equal(t, []string{"STATUS=starting", "READY=1", "STATUS=no leader; follower in term 0"}, told.all()[:3], "ready without a leader")
+	require.Equal(t, []string{"STATUS=starting", "READY=1", "STATUS=no leader; follower in term 0"},
+		told.all()[:3], "ready without a leader")
 	other := node("b", second)
 	other.Env = unmanaged()
 	launched(t, other)
-	eventually("it tells of its leader", func() bool { return told.begins("STATUS=leads in term ") || told.begins("STATUS=follows b in term ") })
+	eventually("it tells of its leader", func() bool {
+		return told.begins("STATUS=leads in term ") ||
+			told.begins("STATUS=follows b in term ")
+	})
 
 	signs := told.count("WATCHDOG=1")
 	eventually("signs of life", func() bool { return told.count("WATCHDOG=1") > signs+3 })

@@ -30,13 +30,15 @@ func TestSystemdUnderstandsTheUnit(t *testing.T) {
 	unit := theUnit(t)
 	out, err := exec.Command("systemd-analyze", "verify", "--man=no", unit).CombinedOutput()
 	require.NoError(t, err, string(out))
-	require.NotContains(t, string(out), unit, "it finds something in the unit, if only worth a warning")
+	require.NotContains(t, string(out), unit,
+		"it finds something in the unit, if only worth a warning")
 }
 
 func TestTheUnitExposesLittle(t *testing.T) {
 	t.Parallel()
 	unit := theUnit(t)
-	out, err := exec.Command("systemd-analyze", "security", "--offline=true", "--no-pager", unit).CombinedOutput()
+	out, err := exec.Command("systemd-analyze", "security", "--offline=true", "--no-pager",
+		unit).CombinedOutput()
 	if err != nil && strings.Contains(string(out), "unrecognized option") {
 		t.Skip("this systemd-analyze judges only units that are loaded")
 	}
@@ -63,7 +65,8 @@ func TestTheUnitFitsTheProgram(t *testing.T) {
 	require.NoError(t, err)
 	own := filepath.Join(t.TempDir(), "own.yaml")
 	require.NoError(t, os.WriteFile(own, text, 0o600))
-	_, stderr, code = bmqnode(t, "run", "--config", own, "--data-dir", t.TempDir(), "--admin-addr", "127.0.0.1:0")
+	_, stderr, code = bmqnode(t, "run", "--config", own, "--data-dir", t.TempDir(), "--admin-addr",
+		"127.0.0.1:0")
 	require.Equal(t, 1, code, "its addresses are not this machine's: %s", stderr)
 	require.Contains(t, stderr, "192.0.2.1:7401")
 }

@@ -25,7 +25,8 @@ type diagnosis map[string][]check
 func examine(t testing.TB, args ...string) (found diagnosis, code int) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	cmd := exec.Command(binary, append([]string{"doctor", "--json", "--quiet", "--timeout", "20s"}, args...)...)
+	cmd := exec.Command(binary, append([]string{"doctor", "--json", "--quiet", "--timeout", "20s"},
+		args...)...)
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := cmd.Run(); err != nil {
 		require.ErrorAs(t, err, new(*exec.ExitError))
@@ -72,9 +73,12 @@ func TestTheDoctorOfARunningMesh(t *testing.T) {
 	// voters and timers.
 	second := s.stranger("second", map[string]any{"node": "n1"})
 	wasp := s.stranger("wasp", map[string]any{"node": "wasp", "cluster": "wasps"})
-	s.stranger("odd", map[string]any{"node": "odd", "voters": []string{"n1", "n2", "n9"}, "lease": "1400ms"})
-	asked := []string{"--admin", strings.Join([]string{s.Nodes()[0].AdminAddr, second.AdminAddr, wasp.AdminAddr}, ",")}
-	found := s.tells([]string{"name-twice", "wrong-cluster", "voters-differ", "settings-differ", "never-seen"}, asked...)
+	s.stranger("odd", map[string]any{"node": "odd", "voters": []string{"n1", "n2", "n9"},
+		"lease": "1400ms"})
+	asked := []string{"--admin", strings.Join([]string{s.Nodes()[0].AdminAddr, second.AdminAddr,
+		wasp.AdminAddr}, ",")}
+	found := s.tells([]string{"name-twice", "wrong-cluster", "voters-differ", "settings-differ",
+		"never-seen"}, asked...)
 	require.Contains(t, found["never-seen"][0].Where, "n9")
 	s.eventually("the second is named by its address", func() bool { // once it answers in time
 		found, _ = examine(t, asked...)
@@ -91,7 +95,8 @@ func TestTheDoctorOfARunningMesh(t *testing.T) {
 	require.Equal(t, 1, code)
 
 	// Its text is wrapped, and advice is given once.
-	stdout, _, code := bmqnode(t, append([]string{"doctor", "--timeout", "20s"}, strings.Split(asked[1], ",")...)...)
+	stdout, _, code := bmqnode(t, append([]string{"doctor", "--timeout", "20s"},
+		strings.Split(asked[1], ",")...)...)
 	require.Equal(t, 1, code)
 	problems := strings.Count(stdout, "\nFAIL ") + strings.Count(stdout, "\nWARN ")
 	require.Less(t, strings.Count(stdout, "  see   docs/errors.md#"), problems, stdout)
@@ -125,7 +130,8 @@ func (s *scene) stranger(name string, options map[string]any) *procs.Node {
 	}
 	guest := &scene{t: s.t, dir: s.t.TempDir(), exits: map[string]error{}}
 	var err error
-	guest.Mesh, err = procs.New(procs.Config{Binary: binary, Names: []string{name}, Dir: guest.dir, BasePort: basePort, Options: all})
+	guest.Mesh, err = procs.New(procs.Config{Binary: binary, Names: []string{name}, Dir: guest.dir,
+		BasePort: basePort, Options: all})
 	require.NoError(s.t, err)
 	s.t.Cleanup(guest.end)
 	require.NoError(s.t, guest.Start())
@@ -139,7 +145,8 @@ func TestMistakesInAskingTheDoctor(t *testing.T) {
 		code int
 		want string
 	}{
-		"nobody there":  {[]string{"--admin", "127.0.0.1:1"}, 1, "no node answers; name one that runs with --admin"},
+		"nobody there": {[]string{"--admin", "127.0.0.1:1"}, 1,
+			"no node answers; name one that runs with --admin"},
 		"no time":       {[]string{"--timeout", "0s"}, 2, "--timeout is 0s, but must be positive"},
 		"unknown flag":  {[]string{"--all"}, 2, "unknown flag: --all"},
 		"no token file": {[]string{"--admin-token-file", "/nowhere"}, 2, "/nowhere"},

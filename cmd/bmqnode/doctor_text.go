@@ -3,12 +3,11 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/fatih/color"
-	"golang.org/x/term"
 
+	"github.com/bmqelect/bmqelect/internal/daemon/console"
 	"github.com/bmqelect/bmqelect/internal/daemon/doctor"
 )
 
@@ -24,14 +23,11 @@ var levelColors = map[doctor.Level]*color.Color{
 // printReport writes each check, and below it what to do. Checks with the same advice
 // have it once, below the last of them.
 func printReport(w io.Writer, report doctor.Report) error {
-	width, _, err := term.GetSize(int(os.Stdout.Fd()))
-	if err != nil {
-		width = 100
-	}
-	width = min(max(width, 60), 120)
+	width := screenWidth(100)
 	var b strings.Builder
 	for i, c := range report.Checks {
-		head := levelColors[c.Level].Sprintf("%-*s", subjectAt, c.Level) + fmt.Sprintf("%-*s", textAt-subjectAt, c.Subject)
+		head := levelColors[c.Level].Sprintf("%-*s", subjectAt, c.Level) +
+			fmt.Sprintf("%-*s", textAt-subjectAt, c.Subject)
 		text := c.What
 		if c.Where != "" {
 			text = c.Where + ": " + text
@@ -51,8 +47,9 @@ func printReport(w io.Writer, report doctor.Report) error {
 	if ok := report.Count(doctor.OK); ok > 0 { // --quiet leaves them out
 		fmt.Fprintf(&b, "%d OK, ", ok)
 	}
-	fmt.Fprintf(&b, "%s, %s\n", counted(report.Count(doctor.Warn), "warning"), counted(report.Count(doctor.Fail), "failure"))
-	_, err = io.WriteString(w, b.String())
+	fmt.Fprintf(&b, "%s, %s\n", console.Count(report.Count(doctor.Warn), "warning"),
+		console.Count(report.Count(doctor.Fail), "failure"))
+	_, err := io.WriteString(w, b.String())
 	return err
 }
 

@@ -65,7 +65,8 @@ const (
 func quick() map[string]any {
 	return map[string]any{
 		"faults": true, "initial-wait": "1600ms", "max-random-wait": "500ms", "scouting-result": "500ms",
-		"election-result": "500ms", "heartbeat-broadcast": "250ms", "heartbeat-miss-count": 6, "lease": "1500ms",
+		"election-result": "500ms", "heartbeat-broadcast": "250ms", "heartbeat-miss-count": 6,
+		"lease": "1500ms",
 	}
 }
 
@@ -136,7 +137,8 @@ func (s *scene) others(not ...cluster.NodeID) []*procs.Node {
 }
 
 // agree waits for one leader among nodes that satisfies accept.
-func (s *scene) agree(nodes []*procs.Node, accept func(cluster.GroupStatus) bool) cluster.GroupStatus {
+func (s *scene) agree(nodes []*procs.Node,
+	accept func(cluster.GroupStatus) bool) cluster.GroupStatus {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	g, err := procs.Agree(ctx, nodes, accept)
@@ -209,4 +211,14 @@ func same(g cluster.GroupStatus) func(cluster.GroupStatus) bool {
 
 func above(term lsn.Term) func(cluster.GroupStatus) bool {
 	return func(now cluster.GroupStatus) bool { return now.Term > term }
+}
+
+// linkTo is the state of a node's link to another.
+func linkTo(st cluster.Status, name string) string {
+	for _, m := range st.Members {
+		if string(m.Node) == name {
+			return m.Link
+		}
+	}
+	return "none"
 }

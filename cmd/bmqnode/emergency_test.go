@@ -11,7 +11,6 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/internal/daemon/procs"
-	"github.com/bmqelect/bmqelect/internal/store"
 )
 
 // ran is the data directory of node a of the cluster "bees", and a configuration
@@ -19,9 +18,12 @@ import (
 func ran(t *testing.T) (dir, config string) {
 	t.Helper()
 	dir = t.TempDir()
-	s, err := store.Open(dir, store.Owner{Cluster: "bees", Node: "a"})
+	n, err := cluster.Start(t.Context(), cluster.Config{
+		Cluster: "bees", Node: "a", Voters: []cluster.NodeID{"a", "b", "c"}, DataDir: dir,
+		GossipAddr: "127.0.0.1:0", MeshAddr: "127.0.0.1:0",
+	})
 	require.NoError(t, err)
-	require.NoError(t, s.Close())
+	require.NoError(t, n.Close(t.Context()))
 	config = filepath.Join(t.TempDir(), "c.yaml")
 	text := "node: a\ncluster: bees\nvoters: [a, b, c]\ndata-dir: " + dir + "\n"
 	require.NoError(t, os.WriteFile(config, []byte(text), 0o600))
@@ -36,17 +38,26 @@ func TestEmergencyChangesNothingUnlessItIsConfirmed(t *testing.T) {
 		code int
 		args []string
 	}{
-		"nothing was changed; if all of this is so, add --confirm bees":    {2, lost},
-		`--confirm is "BEES", but must be "bees", the name of the cluster`: {2, append(lost, "--confirm", "BEES")},
-		"say one of --lost, --readmit and --show":                          {2, []string{"emergency", "--data-dir", dir}},
-		"say one of --lost, --readmit and":                                 {2, append(lost, "--show")},
-		"--data-dir is empty, but must be":                                 {2, []string{"emergency", "--show"}},
-		"--voters is empty, but must be":                                   {2, []string{"emergency", "--data-dir", dir, "--lost", "b"}},
-		"add --confirm with the name of the cluster":                       {2, []string{"emergency", "--data-dir", dir, "--readmit", "b"}},
-		"/nowhere.yaml: no such file":                                      {2, []string{"emergency", "--config", "/nowhere.yaml", "--show"}},
-		"not needed: a, b are 2 of 3 voters":                               {1, []string{"emergency", "--config", config, "--lost", "c", "--confirm", "bees"}},
-		`belongs to node "a" of cluster "bees", not to node "b"`:           {1, append(lost, "--node", "b", "--confirm", "bees")},
-		"readmit b in " + dir + ": ":                                       {1, []string{"emergency", "--data-dir", dir, "--readmit", "b", "--confirm", "bees"}},
+		"nothing was changed; if all of this is so, add --confirm bees": {2, lost},
+		`--confirm is "BEES", but must be "bees", the name of the cluster`: {2,
+			append(lost, "--confirm", "BEES")},
+		"say one of --lost, --readmit and --show": {2,
+			[]string{"emergency", "--data-dir", dir}},
+		"say one of --lost, --readmit and": {2, append(lost, "--show")},
+		"--data-dir is empty, but must be": {2,
+			[]string{"emergency", "--show"}},
+		"--voters is empty, but must be": {2,
+			[]string{"emergency", "--data-dir", dir, "--lost", "b"}},
+		"add --confirm with the name of the cluster": {2,
+			[]string{"emergency", "--data-dir", dir, "--readmit", "b"}},
+		"/nowhere.yaml: no such file": {2,
+			[]string{"emergency", "--config", "/nowhere.yaml", "--show"}},
+		"not needed: a, b are 2 of 3 voters": {1,
+			[]string{"emergency", "--config", config, "--lost", "c", "--confirm", "bees"}},
+		`belongs to node "a" of cluster "bees", not to node "b"`: {1,
+			append(lost, "--node", "b", "--confirm", "bees")},
+		"readmit b in " + dir + ": ": {1,
+			[]string{"emergency", "--data-dir", dir, "--readmit", "b", "--confirm", "bees"}},
 	} {
 		_, stderr, code := bmqnode(t, c.args...)
 		require.Equal(t, c.code, code, "%s: %s", want, stderr)
@@ -60,8 +71,10 @@ func TestEmergencyChangesNothingUnlessItIsConfirmed(t *testing.T) {
 func TestEmergencyOfAnotherClusterIsRefused(t *testing.T) {
 	t.Parallel()
 	dir, config := ran(t)
-	require.NoError(t, os.WriteFile(config, []byte("voters: [a, b, c]\ncluster: wasps\ndata-dir: "+dir+"\n"), 0o600))
-	_, stderr, code := bmqnode(t, "emergency", "--config", config, "--lost", "b,c", "--confirm", "bees")
+	require.NoError(t, os.WriteFile(config,
+		[]byte("voters: [a, b, c]\ncluster: wasps\ndata-dir: "+dir+"\n"), 0o600))
+	_, stderr, code := bmqnode(t, "emergency", "--config", config, "--lost", "b,c", "--confirm",
+		"bees")
 	require.Equal(t, 1, code)
 	require.Contains(t, stderr, `belongs to cluster "bees", `+config+` is for cluster "wasps"`)
 }
@@ -69,15 +82,18 @@ func TestEmergencyOfAnotherClusterIsRefused(t *testing.T) {
 func TestEmergencyIsSaidLoudlyAndShown(t *testing.T) {
 	t.Parallel()
 	dir, config := ran(t)
-	stdout, stderr, code := bmqnode(t, "emergency", "--data-dir", dir, "--voters", "a,b,c", "--lost", "b,c", "--reason", "flood", "--confirm", "bees")
+	stdout, stderr, code := bmqnode(t, "emergency", "--data-dir", dir, "--voters", "a,b,c", "--lost",
+		"b,c", "--reason", "flood", "--confirm", "bees")
 	require.Zero(t, code, stderr)
 	for _, want := range []string{
-		"EMERGENCY for node a of cluster bees", "can vote until now     a, b, c   2 needed", "can vote from now on   a         1 needed",
+		"EMERGENCY for node a of cluster bees", "can vote until now     a, b, c   2 needed",
+		"can vote from now on   a         1 needed",
 		"TWO LEADERS", "b, c on record since", "Start node a: it will lead alone.",
 	} {
 		require.Contains(t, stdout, want)
 	}
-	stdout, stderr, code = bmqnode(t, "emergency", "--config", config, "--readmit", "c", "--confirm", "bees")
+	stdout, stderr, code = bmqnode(t, "emergency", "--config", config, "--readmit", "c", "--confirm",
+		"bees")
 	require.Zero(t, code, stderr)
 	require.Contains(t, stdout, "c may vote again, as node a sees it from its next start on.")
 	stdout, stderr, code = bmqnode(t, "emergency", "--data-dir", dir, "--show")
@@ -88,7 +104,8 @@ func TestEmergencyIsSaidLoudlyAndShown(t *testing.T) {
 func TestEmergencyIsDocumentedAsItIs(t *testing.T) {
 	t.Parallel()
 	dir, _ := ran(t)
-	stdout, stderr, code := bmqnode(t, "emergency", "--data-dir", dir, "--voters", "a,b,c,d,e", "--lost", "c,d,e")
+	stdout, stderr, code := bmqnode(t, "emergency", "--data-dir", dir, "--voters", "a,b,c,d,e",
+		"--lost", "c,d,e")
 	require.Equal(t, 2, code)
 	page, err := os.ReadFile("../../docs/emergency.md")
 	require.NoError(t, err)
@@ -102,10 +119,12 @@ func TestEmergencyIsDocumentedAsItIs(t *testing.T) {
 func TestRetiredDirectoryStartsNoNode(t *testing.T) {
 	t.Parallel()
 	_, config := ran(t)
-	stdout, stderr, code := bmqnode(t, "emergency", "--config", config, "--lost", "a,b", "--retire", "--confirm", "bees")
+	stdout, stderr, code := bmqnode(t, "emergency", "--config", config, "--lost", "a,b", "--retire",
+		"--confirm", "bees")
 	require.Zero(t, code, stderr)
 	require.Contains(t, stdout, "This directory is retired: node a does not start on it any more.")
-	_, stderr, code = bmqnode(t, "run", "--config", config, "--admin-addr", "127.0.0.1:0", "--gossip-addr", "127.0.0.1:0", "--mesh-addr", "127.0.0.1:0")
+	_, stderr, code = bmqnode(t, "run", "--config", config, "--admin-addr", "127.0.0.1:0",
+		"--gossip-addr", "127.0.0.1:0", "--mesh-addr", "127.0.0.1:0")
 	require.Equal(t, 1, code)
 	require.Contains(t, stderr, "that of a voter that was declared lost")
 }
@@ -119,7 +138,8 @@ func TestSurvivorOfALostQuorumLeadsAndSaysSoEverAfter(t *testing.T) {
 	for _, n := range s.others("n1") {
 		require.NoError(t, n.Kill())
 	}
-	lost := []string{"emergency", "--config", left.ConfigFile, "--lost", "n2,n3", "--reason", "fire", "--confirm", cluster.DefaultCluster}
+	lost := []string{"emergency", "--config", left.ConfigFile, "--lost", "n2,n3", "--reason", "fire",
+		"--confirm", cluster.DefaultCluster}
 	_, stderr, code := bmqnode(t, lost...)
 	require.Equal(t, 1, code)
 	require.Contains(t, stderr, "stop the node first")

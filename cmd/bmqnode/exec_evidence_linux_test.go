@@ -45,7 +45,10 @@ type mourner struct {
 func (mourner) LinkUp(netmesh.PeerInfo)                          {}
 func (mourner) LinkDown(elector.NodeID, elector.Evidence)        {}
 func (mourner) Received(elector.NodeID, string, elector.Message) {}
-func (m mourner) Died(elector.NodeID, elector.Proof)             { m.proven <- syscall.Kill(m.command, 0) == nil }
+func (m mourner) Died(elector.NodeID, elector.Proof) {
+	m.proven <- syscall.Kill(
+		m.command, 0) == nil
+}
 
 // A member whose evidence connection was made while the command ran learns from its end
 // nothing as long as the command runs, although its firewall refuses the dial after it.
@@ -63,7 +66,8 @@ func TestNodeIsNotProvenDeadWhileItsCommandRuns(t *testing.T) {
 
 	firewall, m := &rejecting{}, mourner{pid, make(chan bool, 1)}
 	mesh, err := netmesh.Listen(netmesh.Config{
-		Cluster: cluster.DefaultCluster, Node: "b", Identity: uuid.New(), Boot: 1, Bind: "127.0.0.1:0", Network: firewall,
+		Cluster: cluster.DefaultCluster, Node: "b", Identity: uuid.New(), Boot: 1, Bind: "127.0.0.1:0",
+		Network: firewall,
 	}, m)
 	require.NoError(t, err)
 	defer func() {

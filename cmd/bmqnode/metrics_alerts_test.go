@@ -64,7 +64,8 @@ func (w ward) showsTheDashboard() {
 		Panels []struct{ Targets []struct{ Expr string } }
 	}
 	require.NoError(w.scene.t, json.Unmarshal(text, &board))
-	variables := strings.NewReplacer("$__rate_interval", "10s", "$cluster", cluster.DefaultCluster, "$group", cluster.DefaultGroup)
+	variables := strings.NewReplacer("$__rate_interval", "10s", "$cluster", cluster.DefaultCluster,
+		"$group", cluster.DefaultGroup)
 	for _, p := range board.Panels {
 		for _, target := range p.Targets {
 			w.query(variables.Replace(target.Expr), "")
@@ -81,7 +82,8 @@ func addresses(nodes []*procs.Node) (addrs []string) {
 
 // calmsDown waits until nothing grave fires; a slow machine may keep up the rest.
 func (w ward) calmsDown() {
-	grave := []string{"NoLeader", "TwoLeaders", "QuorumAtRisk", "NodeDown", "VotersDiffer", "VotersLost", "Misconfigured", "ClockAnomaly", "Flapping"}
+	grave := []string{"NoLeader", "TwoLeaders", "QuorumAtRisk", "NodeDown", "VotersDiffer",
+		"VotersLost", "Misconfigured", "ClockAnomaly", "Flapping"}
 	w.eventually("all nodes are scraped, and nothing grave fires", func() bool {
 		seen := w.query(`bmqelect_has_leader{job="`+job+`"} == 1`, "instance")
 		return len(seen) == len(w.Nodes()) && !slices.ContainsFunc(w.firing(job), func(a string) bool {
@@ -132,7 +134,8 @@ func (w ward) slowsDisk(n *procs.Node) bool {
 		return false
 	}
 	const sync = "fsync,fdatasync"
-	gone := runBeside(w.watchman.t, exec.Command(program, "-qq", "-e", "trace="+sync, "-p", strconv.Itoa(n.Pid()), "-f", "-o", "/dev/null",
+	gone := runBeside(w.watchman.t, exec.Command(program, "-qq", "-e", "trace="+sync, "-p",
+		strconv.Itoa(n.Pid()), "-f", "-o", "/dev/null",
 		"-e", "inject="+sync+":delay_enter=200ms"))
 	return w.traced(n, gone)
 }
@@ -147,7 +150,8 @@ func (w ward) traced(n *procs.Node, gone <-chan struct{}) (yes bool) {
 		default:
 		}
 		status, err := os.ReadFile("/proc/" + strconv.Itoa(n.Pid()) + "/status")
-		yes = err == nil && strings.Contains(string(status), "TracerPid:") && !strings.Contains(string(status), "TracerPid:\t0\n")
+		yes = err == nil && strings.Contains(string(status), "TracerPid:") &&
+			!strings.Contains(string(status), "TracerPid:\t0\n")
 		return yes
 	})
 	return yes
@@ -196,9 +200,11 @@ func (w ward) losesTheQuorumForGood() {
 		lost = append(lost, n.Name)
 		require.NoError(w.scene.t, n.Kill())
 	}
-	w.eventually("nobody leads", func() bool { return slices.Contains(w.firing(job), "BmqelectNoLeader") })
+	w.eventually("nobody leads",
+		func() bool { return slices.Contains(w.firing(job), "BmqelectNoLeader") })
 	w.stop(last)
-	_, stderr, code := bmqnode(w.watchman.t, "emergency", "--config", last.ConfigFile, "--lost", strings.Join(lost, ","), "--confirm", cluster.DefaultCluster)
+	_, stderr, code := bmqnode(w.watchman.t, "emergency", "--config", last.ConfigFile, "--lost",
+		strings.Join(lost, ","), "--confirm", cluster.DefaultCluster)
 	require.Zero(w.scene.t, code, stderr)
 	require.NoError(w.scene.t, last.Start())
 	w.alarms(job, "VotersLost")

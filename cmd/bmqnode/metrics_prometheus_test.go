@@ -44,12 +44,15 @@ func watch(t *testing.T, jobs map[string][]string) *watchman {
 	writeIn(t, dir, "alerts.yml", delays.ReplaceAllString(string(rules), "$1 0s"))
 	config := "global: {scrape_interval: 300ms, scrape_timeout: 250ms, evaluation_interval: 300ms}\nrule_files: [alerts.yml]\nscrape_configs:\n"
 	for job, targets := range jobs {
-		config += fmt.Sprintf("  - {job_name: %s, static_configs: [{targets: [%q]}]}\n", job, strings.Join(targets, `", "`))
+		config += fmt.Sprintf("  - {job_name: %s, static_configs: [{targets: [%q]}]}\n", job,
+			strings.Join(targets, `", "`))
 	}
 	writeIn(t, dir, "prometheus.yml", strings.ReplaceAll(config, `\"`, `"`))
-	w := &watchman{t: t, addr: freeAddr(t), http: http.Client{Transport: &http.Transport{}, Timeout: patience}}
+	w := &watchman{t: t, addr: freeAddr(t), http: http.Client{Transport: &http.Transport{},
+		Timeout: patience}}
 	t.Cleanup(w.http.CloseIdleConnections)
-	runBeside(t, exec.Command(program, "--config.file="+filepath.Join(dir, "prometheus.yml"), "--storage.tsdb.path="+filepath.Join(dir, "data"),
+	runBeside(t, exec.Command(program, "--config.file="+filepath.Join(dir, "prometheus.yml"),
+		"--storage.tsdb.path="+filepath.Join(dir, "data"),
 		"--web.listen-address="+w.addr, "--log.level=warn"))
 	return w
 }
@@ -122,7 +125,8 @@ func (w *watchman) alarms(job string, alerts ...string) {
 	w.t.Helper()
 	begun, missing := time.Now(), alerts
 	require.Eventually(w.t, func() bool {
-		fired := w.query(fmt.Sprintf(`last_over_time(ALERTS{alertstate="firing",job=%q}[1h])`, job), "alertname")
+		fired := w.query(fmt.Sprintf(`last_over_time(ALERTS{alertstate="firing",job=%q}[1h])`, job),
+			"alertname")
 		missing = nil
 		for _, a := range alerts {
 			if !slices.Contains(fired, "Bmqelect"+a) {

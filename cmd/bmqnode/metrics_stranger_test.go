@@ -50,7 +50,8 @@ func TestAFastClockRaisesItsAlert(t *testing.T) {
 	t.Parallel()
 	s := play(t, 1, nil)
 	w := watch(t, map[string][]string{"clocks": addresses(s.Nodes())})
-	intrude(t, s.Nodes()[0], netmesh.Config{Cluster: cluster.DefaultCluster, Clock: fast{clock.System()}})
+	intrude(t, s.Nodes()[0], netmesh.Config{Cluster: cluster.DefaultCluster,
+		Clock: fast{clock.System()}})
 	require.Eventually(t, func() bool {
 		return len(w.query(`bmqelect_link_up{peer="stranger"} == 1`, "peer")) == 1
 	}, patience, 100*time.Millisecond)

@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/bmqelect/bmqelect/cluster"
 )
 
 // TestCommandsDoNotWaitForAFrozenNode freezes a follower. Commands that have less time
@@ -67,7 +65,8 @@ func TestTheTokenGoesOnlyWhereTheOperatorSays(t *testing.T) {
 	options["voters"] = []string{"n1"}
 	s := play(t, 1, options)
 	s.agree(s.Nodes(), nil)
-	s.stranger("evil", map[string]any{"voters": []string{"n1"}, "advertise-admin": strings.TrimPrefix(stranger.URL, "http://")})
+	s.stranger("evil", map[string]any{"voters": []string{"n1"},
+		"advertise-admin": strings.TrimPrefix(stranger.URL, "http://")})
 	at := []string{"--admin", s.Nodes()[0].AdminAddr, "--admin-token-file", token}
 	s.eventually("the stranger is asked", func() bool {
 		stdout, _, _ := bmqnode(t, append([]string{"status"}, at...)...)
@@ -81,14 +80,4 @@ func TestTheTokenGoesOnlyWhereTheOperatorSays(t *testing.T) {
 	defer mu.Unlock()
 	require.Positive(t, asked)
 	require.Empty(t, tokens)
-}
-
-// linkTo is the state of a node's link to another.
-func linkTo(st cluster.Status, name string) string {
-	for _, m := range st.Members {
-		if string(m.Node) == name {
-			return m.Link
-		}
-	}
-	return "none"
 }

@@ -9,10 +9,11 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/internal/daemon/admin"
+	"github.com/bmqelect/bmqelect/internal/daemon/remote"
 )
 
 func transferCommand() *cobra.Command {
-	var r remote
+	var c remote.Cluster
 	var to, group string
 	var timeout time.Duration
 	cmd := &cobra.Command{
@@ -23,26 +24,24 @@ func transferCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
-			leader, err := r.leader(ctx, group)
-			if err != nil {
-				return err
-			}
-			client := r.client(leader)
-			defer client.Close()
-			began := time.Now()
-			st, err := client.Transfer(ctx, admin.TransferRequest{To: cluster.NodeID(to), Group: group})
-			if err != nil {
-				return err
-			}
-			g := groupIn(st, group)
-			fmt.Fprintf(cmd.OutOrStdout(), "%s leads in term %d, handed over by %s in %s\n",
-				g.Leader, g.Term, leader.Node, time.Since(began).Round(time.Millisecond))
-			return nil
+			return c.AtLeader(ctx, group, func(leader cluster.NodeID, client *admin.Client) error {
+				began := time.Now()
+				req := admin.TransferRequest{To: cluster.NodeID(to), Group: group}
+				st, err := client.Transfer(ctx, req)
+				if err != nil {
+					return err
+				}
+				g := remote.GroupIn(st, group)
+				fmt.Fprintf(cmd.OutOrStdout(), "%s leads in term %d, handed over by %s in %s\n",
+					g.Leader, g.Term, leader, time.Since(began).Round(time.Millisecond))
+				return nil
+			})
 		},
 	}
-	r.register(cmd)
-	cmd.Flags().StringVar(&to, "to", "", "node that is to lead (default: the best follower)")
-	cmd.Flags().StringVar(&group, "group", cluster.DefaultGroup, "election whose leader is meant")
-	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Second, "longest wait for the new leader")
+	c.Register(cmd.Flags())
+	f := cmd.Flags()
+	f.StringVar(&to, "to", "", "node that is to lead (default: the best follower)")
+	f.StringVar(&group, "group", cluster.DefaultGroup, "election whose leader is meant")
+	f.DurationVar(&timeout, "timeout", 10*time.Second, "longest wait for the new leader")
 	return cmd
 }

@@ -23,7 +23,8 @@ func versionCommand() *cobra.Command {
 		Short: "Print the version",
 		Args:  usageArgs(cobra.NoArgs),
 		Run: func(cmd *cobra.Command, _ []string) {
-			fmt.Fprintf(cmd.OutOrStdout(), "bmqnode %s, %s %s/%s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			fmt.Fprintf(cmd.OutOrStdout(), "bmqnode %s, %s %s/%s\n",
+				version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 		},
 	}
 }

@@ -45,7 +45,8 @@ func (c *canvasser) Received(_ elector.NodeID, _ string, m elector.Message) {
 }
 
 func (c *canvasser) ask(term lsn.Term) {
-	c.mesh.Send("n1", cluster.DefaultGroup, elector.Message{Kind: elector.ElectionProposal, Term: term, SentAt: 1})
+	c.mesh.Send("n1", cluster.DefaultGroup, elector.Message{Kind: elector.ElectionProposal,
+		Term: term, SentAt: 1})
 }
 
 // got returns the vote for term and the cause of the newest refusal.

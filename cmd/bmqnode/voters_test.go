@@ -140,7 +140,10 @@ func TestVotersAreChangedWithoutALeaderlessMoment(t *testing.T) {
 	require.NoError(t, gone.Stop(ctx))
 	c.healthy()
 
-	for _, e := range c.transitions(func(e admin.Event) bool { return lostOffice(e) || e.To == "CANDIDATE" }) {
+	for _, e := range c.transitions(func(e admin.Event) bool {
+		return lostOffice(e) ||
+			e.To == "CANDIDATE"
+	}) {
 		require.Contains(t, []string{"TRANSFERRED", "PROPOSED", "ELECTED"}, e.Reason, "%+v", e)
 	}
 	led := c.transitions(becameLeader)

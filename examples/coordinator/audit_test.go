@@ -34,7 +34,10 @@ type span struct {
 	begun, last time.Time
 }
 
-func (s *span) String() string { return fmt.Sprintf("%s (partition %d, %s)", s.LSN, s.Partition, s.To) }
+func (s *span) String() string {
+	return fmt.Sprintf("%s (partition %d, %s)", s.LSN, s.Partition,
+		s.To)
+}
 
 // report is what an audit found.
 type report struct {
@@ -49,7 +52,10 @@ type report struct {
 //     the other begins.
 func audit(t *testing.T, logs ...[]byte) (r report) {
 	t.Helper()
-	wrong := func(format string, args ...any) { r.problems = append(r.problems, fmt.Sprintf(format, args...)) }
+	wrong := func(format string, args ...any) {
+		r.problems = append(r.problems,
+			fmt.Sprintf(format, args...))
+	}
 	spans, leaders := map[lsn.LSN]*span{}, map[lsn.Term]cluster.NodeID{}
 	var acts []line
 	for _, log := range logs {
@@ -76,7 +82,8 @@ func audit(t *testing.T, logs ...[]byte) (r report) {
 		s := spans[act.LSN]
 		switch {
 		case s == nil || s.To != act.Node || s.Partition != act.Partition:
-			wrong("%s works on partition %d under %s, which is not its own", act.Node, act.Partition, act.LSN)
+			wrong("%s works on partition %d under %s, which is not its own", act.Node, act.Partition,
+				act.LSN)
 		case act.Event == "begun" && s.begun.IsZero(): // again: its process was started again
 			s.begun = act.Time
 		case act.Event == "begun":
@@ -85,7 +92,8 @@ func audit(t *testing.T, logs ...[]byte) (r report) {
 		}
 	}
 	older := map[int]*span{} // by partition: the assignment that ended last
-	for _, s := range slices.SortedFunc(maps.Values(spans), func(a, b *span) int { return a.LSN.Compare(b.LSN) }) {
+	for _, s := range slices.SortedFunc(maps.Values(spans),
+		func(a, b *span) int { return a.LSN.Compare(b.LSN) }) {
 		old := older[s.Partition]
 		if old != nil && !s.begun.IsZero() && s.begun.Before(old.last) {
 			wrong("%s begins %s before %s ends", s, old.last.Sub(s.begun), old)
@@ -107,14 +115,17 @@ func TestTheAuditFindsWhatMustNotBe(t *testing.T) {
 		return fmt.Sprintf(`{"@timestamp":%q,"@message":%q,"node":%q,"partition":7,"lsn":%q,"to":%q,"at":%q}`+"\n",
 			at, event, node, token, to, at)
 	}
-	begin := write("a", "assigned", "1.1", "b") + write("b", "begun", "1.1", "") + write("b", "worked", "1.1", "")
+	begin := write("a", "assigned", "1.1", "b") + write("b", "begun", "1.1", "") +
+		write("b", "worked", "1.1", "")
 	second := write("a", "assigned", "1.2", "a") + write("a", "begun", "1.2", "")
 	for log, want := range map[string]string{
 		begin + second: "",
-		begin + second + write("b", "worked", "1.1", ""): "1.2 (partition 7, a) begins 1s before 1.1 (partition 7, b) ends",
-		begin + write("c", "assigned", "1.3", "c"):       "both a and c assign in term 1",
-		begin + write("a", "assigned", "1.1", "c"):       "1.1 names two assignments",
-		begin + write("c", "worked", "1.1", ""):          "c works on partition 7 under 1.1, which is not its own",
+		begin + second + write("b", "worked", "1.1",
+			""): "1.2 (partition 7, a) begins 1s before 1.1 (partition 7, b) ends",
+		begin + write("c", "assigned", "1.3", "c"): "both a and c assign in term 1",
+		begin + write("a", "assigned", "1.1", "c"): "1.1 names two assignments",
+		begin + write("c", "worked", "1.1",
+			""): "c works on partition 7 under 1.1, which is not its own",
 	} {
 		problems := audit(t, []byte(log)).problems
 		require.Equal(t, want == "", len(problems) == 0)

@@ -32,7 +32,8 @@ func TestMain(m *testing.M) {
 	t := elector.Article()
 	t.InitialWait, t.MaxRandomWait = t.Promise(), 500*time.Millisecond // faster elections
 	c.Election.Timing = t
-	if err := run(ctx, c, hclog.New(&hclog.LoggerOptions{JSONFormat: true, Output: os.Stdout})); err != nil {
+	if err := run(ctx, c,
+		hclog.New(&hclog.LoggerOptions{JSONFormat: true, Output: os.Stdout})); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -51,7 +52,8 @@ func (s *real) start(i int) {
 	args := []string{string(three[i])}
 	for n, id := range three { // a loopback address of this process: its ports stay free
 		pid := os.Getpid()
-		args = append(args, fmt.Sprintf("%s=127.%d.%d.%d:%d", id, 10+pid>>16&0x7f, pid>>8&0xff, pid&0xff, 7611+n))
+		args = append(args, fmt.Sprintf("%s=127.%d.%d.%d:%d", id, 10+pid>>16&0x7f, pid>>8&0xff, pid&0xff,
+			7611+n))
 	}
 	s.cmds[i] = exec.Command(os.Args[0], args...)
 	s.cmds[i].Env = append(os.Environ(), asProcess+"=1", "TMPDIR="+s.dir)
@@ -127,5 +129,6 @@ func TestTheLeaderIsKilledInALoop(t *testing.T) {
 	r := audit(t, s.texts()...)
 	require.Empty(t, r.problems)
 	require.Greater(t, r.terms, rounds/2)
-	t.Logf("%d leaders killed or stopped: %d terms, %d assignments, %d acts", rounds, r.terms, r.assigned, r.worked)
+	t.Logf("%d leaders killed or stopped: %d terms, %d assignments, %d acts", rounds, r.terms,
+		r.assigned, r.worked)
 }

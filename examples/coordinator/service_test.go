@@ -56,7 +56,8 @@ func inVirtualTime(t *testing.T, story func(t *testing.T, p *processes)) {
 
 // open runs the service on a node that has started.
 func (p *processes) open(id cluster.NodeID) {
-	log := hclog.New(&hclog.LoggerOptions{JSONFormat: true, Output: p.logs[id], Mutex: &p.mu}).With("node", id)
+	log := hclog.New(&hclog.LoggerOptions{JSONFormat: true, Output: p.logs[id], Mutex: &p.mu}).With(
+		"node", id)
 	s, faults := &service{node: p.Node(id), log: log}, p.Faults(id)
 	s.ask = func(leader cluster.NodeID, q Question, granted *Tokens) error {
 		if faults.Blocks(leader) {
@@ -101,7 +102,8 @@ func TestPartitionsAreSharedAndStayWhereTheyAre(t *testing.T) {
 		time.Sleep(time.Minute)
 		after := p.audit()
 		require.Equal(t, before.assigned, after.assigned, "a new leader moves nothing")
-		require.InDelta(t, before.worked+partitions*5*120, after.worked, partitions*10, "and stops nobody")
+		require.InDelta(t, before.worked+partitions*5*120, after.worked, partitions*10,
+			"and stops nobody")
 	})
 }
 
@@ -114,7 +116,8 @@ func TestADeadWorkersPartitionsGoToOthers(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		after := p.audit()
 		require.Greater(t, after.assigned, before.assigned)
-		require.Greater(t, after.worked-before.worked, partitions*5*5, "the others work on all partitions")
+		require.Greater(t, after.worked-before.worked, partitions*5*5,
+			"the others work on all partitions")
 	})
 }
 

@@ -29,7 +29,8 @@ func TestConfigurationsAreValid(t *testing.T) {
 
 // atWork is a cluster in which every node campaigns, in one idiom or the other,
 // and what they write to.
-func atWork(t *testing.T, f func(t *testing.T, c *clustertest.Cluster, d *disk), lead func(*reporter, context.Context, *cluster.Election) error) {
+func atWork(t *testing.T, f func(t *testing.T, c *clustertest.Cluster, d *disk),
+	lead func(*reporter, context.Context, *cluster.Election) error) {
 	t.Helper()
 	clustertest.Run(t, three, func(t *testing.T, c *clustertest.Cluster) {
 		var d disk
@@ -42,7 +43,8 @@ func atWork(t *testing.T, f func(t *testing.T, c *clustertest.Cluster, d *disk),
 }
 
 func TestBothIdiomsHandOverAndGoOn(t *testing.T) {
-	for _, lead := range []func(*reporter, context.Context, *cluster.Election) error{(*reporter).lead, (*reporter).campaign} {
+	for _, lead := range []func(*reporter, context.Context, *cluster.Election) error{(*reporter).lead,
+		(*reporter).campaign} {
 		atWork(t, func(t *testing.T, c *clustertest.Cluster, d *disk) {
 			for range 3 {
 				old := c.AwaitLeader()
@@ -102,7 +104,8 @@ func TestAnUnhealthyNodeDoesNotLead(t *testing.T) {
 		old := c.AwaitLeader()
 		ended := make(chan error, 1)
 		go func() {
-			ended <- watch(t.Context(), c.Node(old).Default(), func(context.Context) error { return errors.New("disk full") })
+			ended <- watch(t.Context(), c.Node(old).Default(),
+				func(context.Context) error { return errors.New("disk full") })
 		}()
 		c.Await("another leader", func() bool { return c.Leader() != "" && c.Leader() != old })
 		require.Equal(t, "disk full", c.Node(old).Default().Status().Unfit)
@@ -116,7 +119,8 @@ func TestEachTenantHasALeader(t *testing.T) {
 	clustertest.Run(t, three, func(t *testing.T, c *clustertest.Cluster) {
 		var d disk
 		r := reporterTo(OpenArchive(lsn.LSN{}, d.save))
-		r.put = func(_ context.Context, token lsn.LSN, text string) error { return d.save(token, text) } // one archive for each is enough
+		// one archive for each is enough
+		r.put = func(_ context.Context, token lsn.LSN, text string) error { return d.save(token, text) }
 		tenants := []string{"x", "y", "z"}
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, len(three))
@@ -170,7 +174,8 @@ func TestServeEndsOnSIGTERM(t *testing.T) {
 	cfg.GossipAddr, cfg.MeshAddr = "127.0.0.1:0", "127.0.0.1:0"
 	ended := make(chan error, 1)
 	go func() { ended <- serve(cfg, reporterTo(OpenArchive(lsn.LSN{}, d.save))) }()
-	require.Eventually(t, func() bool { _, count := d.read(); return count > 0 }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { _, count := d.read(); return count > 0 }, time.Minute,
+		10*time.Millisecond)
 	self, err := os.FindProcess(os.Getpid())
 	require.NoError(t, err)
 	require.NoError(t, self.Signal(syscall.SIGTERM))

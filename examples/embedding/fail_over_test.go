@@ -36,7 +36,8 @@ func (d *disk) read() (newest lsn.LSN, count int) {
 
 // reporterTo writes to an archive.
 func reporterTo(a *Archive) *reporter {
-	return &reporter{every: time.Second, put: func(_ context.Context, token lsn.LSN, text string) error {
+	return &reporter{every: time.Second, put: func(_ context.Context, token lsn.LSN,
+		text string) error {
 		return a.Put(token, text)
 	}}
 }
@@ -44,7 +45,8 @@ func reporterTo(a *Archive) *reporter {
 var three = []cluster.NodeID{"a", "b", "c"}
 
 // awaiting is what our configuration has set for all tests.
-var awaiting = clustertest.Configure(func(c *cluster.Config) { c.Election = configuration().Election })
+var awaiting = clustertest.Configure(
+	func(c *cluster.Config) { c.Election = configuration().Election })
 
 // snippet: test
 func TestReportsGoOnAfterAPause(t *testing.T) {

@@ -37,7 +37,8 @@ func serve(cfg cluster.Config, r *reporter) (err error) {
 func leadEach(ctx context.Context, node *cluster.Node, ranks map[string]int, r *reporter) error {
 	var elections []*cluster.Election
 	for tenant, rank := range ranks {
-		e, err := node.Election("reports/"+tenant, cluster.ElectionConfig{AwaitCampaign: true, Priority: rank})
+		e, err := node.Election("reports/"+tenant, cluster.ElectionConfig{AwaitCampaign: true,
+			Priority: rank})
 		if err != nil {
 			return err
 		}

@@ -24,7 +24,8 @@ func read(t *testing.T, file string) string {
 // gofmt would have them at the margin.
 func snippets(text string) map[string]string {
 	found := map[string]string{}
-	for _, m := range regexp.MustCompile(`(?ms)^(\t*)// snippet: (\S+)\n(.*?)^\t*// end$`).FindAllStringSubmatch(text, -1) {
+	for _, m := range regexp.MustCompile(
+		`(?ms)^(\t*)// snippet: (\S+)\n(.*?)^\t*// end$`).FindAllStringSubmatch(text, -1) {
 		var lines []string
 		for line := range strings.Lines(m[3]) {
 			lines = append(lines, strings.TrimPrefix(line, m[1]))
@@ -38,7 +39,8 @@ func snippets(text string) map[string]string {
 // those without a name are under "".
 func blocks(text string) map[string]string {
 	found := map[string]string{}
-	for _, m := range regexp.MustCompile("(?ms)(?:^<!-- snippet: (\\S+) -->\n)?^```go\n(.*?)^```$").FindAllStringSubmatch(text, -1) {
+	for _, m := range regexp.MustCompile(
+		"(?ms)(?:^<!-- snippet: (\\S+) -->\n)?^```go\n(.*?)^```$").FindAllStringSubmatch(text, -1) {
 		found[m[1]] += m[2]
 	}
 	return found
@@ -71,7 +73,8 @@ func TestSnippetsAndBlocksAreFound(t *testing.T) {
 
 func TestLinksOfThePagesLeadSomewhere(t *testing.T) {
 	for _, page := range []string{"safety.md", "embedding.md"} {
-		for _, m := range regexp.MustCompile(`\]\(([^)#:]+)[)#]`).FindAllStringSubmatch(read(t, docs+page), -1) {
+		for _, m := range regexp.MustCompile(`\]\(([^)#:]+)[)#]`).FindAllStringSubmatch(
+			read(t, docs+page), -1) {
 			_, err := os.Stat(docs + m[1])
 			require.NoError(t, err, page)
 		}

@@ -92,7 +92,8 @@ func serve(ctx context.Context, args []string, log hclog.Logger) error {
 	if err != nil {
 		return err
 	}
-	server := &http.Server{Addr: *addr, Handler: resource, ReadTimeout: patience, WriteTimeout: patience}
+	server := &http.Server{Addr: *addr, Handler: resource, ReadTimeout: patience,
+		WriteTimeout: patience}
 	defer context.AfterFunc(ctx, func() { server.Close() })()
 	log.Info("listening", "addr", *addr)
 	if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
@@ -109,7 +110,8 @@ func parse(args []string) (w writer, cfg cluster.Config, err error) {
 	node := flags.String("node", "a", "name of this node")
 	voters := flags.String("voters", "a", "names of all nodes, the same for every node")
 	join := flags.String("join", "", "gossip `address` of another node")
-	flags.StringVar(&cfg.DataDir, "data", "", "`directory` for this node's state (default: a temporary one, named after it)")
+	flags.StringVar(&cfg.DataDir, "data", "",
+		"`directory` for this node's state (default: a temporary one, named after it)")
 	flags.StringVar(&cfg.GossipAddr, "gossip", "127.0.0.1:0", "gossip `address` of this node")
 	flags.StringVar(&cfg.MeshAddr, "mesh", "127.0.0.1:0", "mesh `address` of this node")
 	if err := flags.Parse(args); err != nil {

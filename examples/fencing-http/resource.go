@@ -71,7 +71,8 @@ func (r *Resource) put(w http.ResponseWriter, req *http.Request) {
 	var stale *lsn.StaleError
 	switch {
 	case errors.As(err, &stale):
-		r.log.Warn("refused: a newer leader has written", "token", stale.Got, "newest", stale.Newest, "peer", req.RemoteAddr)
+		r.log.Warn("refused: a newer leader has written", "token", stale.Got, "newest", stale.Newest,
+			"peer", req.RemoteAddr)
 		refusal(stale).answer(w)
 	case err != nil:
 		r.log.Error("not saved", "token", token, "error", err)

@@ -63,7 +63,8 @@ func TestResourceRefusesAReplacedLeader(t *testing.T) {
 		"detail":"a newer leader has written: got 5.3 after 6.1","token":"5.3","newest":"6.1"}`, w.Body.String())
 	requireValue(t, r, "by the new leader", "6.1")
 
-	require.Equal(t, http.StatusNoContent, send(r, http.MethodPut, "6.1", "again").Code, "the same token may come again")
+	require.Equal(t, http.StatusNoContent, send(r, http.MethodPut, "6.1", "again").Code,
+		"the same token may come again")
 	requireValue(t, r, "again", "6.1")
 }
 
@@ -74,12 +75,16 @@ func TestBadRequests(t *testing.T) {
 		status              int
 		detail              string
 	}{
-		"no token":       {http.MethodPut, "", "x", http.StatusPreconditionRequired, `want a header Fencing-Token such as "5.2"`},
-		"no LSN":         {http.MethodPut, "five", "x", http.StatusBadRequest, `Fencing-Token: lsn: "five"`},
-		"term 0":         {http.MethodPut, "0.1", "x", http.StatusBadRequest, "0.1 is of no leadership"},
-		"absurd term":    {http.MethodPut, "9223372036854775808.1", "x", http.StatusBadRequest, "Fencing-Token: lsn: "},
-		"value too long": {http.MethodPut, "9.1", strings.Repeat("x", maxValue+1), http.StatusRequestEntityTooLarge, "too large"},
-		"other method":   {http.MethodDelete, "9.1", "", http.StatusMethodNotAllowed, "want GET or PUT"},
+		"no token": {http.MethodPut, "", "x", http.StatusPreconditionRequired,
+			`want a header Fencing-Token such as "5.2"`},
+		"no LSN": {http.MethodPut, "five", "x", http.StatusBadRequest,
+			`Fencing-Token: lsn: "five"`},
+		"term 0": {http.MethodPut, "0.1", "x", http.StatusBadRequest, "0.1 is of no leadership"},
+		"absurd term": {http.MethodPut, "9223372036854775808.1", "x", http.StatusBadRequest,
+			"Fencing-Token: lsn: "},
+		"value too long": {http.MethodPut, "9.1", strings.Repeat("x", maxValue+1),
+			http.StatusRequestEntityTooLarge, "too large"},
+		"other method": {http.MethodDelete, "9.1", "", http.StatusMethodNotAllowed, "want GET or PUT"},
 	} {
 		w := send(r, c.method, c.token, c.body)
 		require.Equal(t, c.status, w.Code, name)
@@ -89,7 +94,8 @@ func TestBadRequests(t *testing.T) {
 		require.Equal(t, c.status, p.Status, name)
 	}
 	requireValue(t, r, "", "0.0")
-	require.Equal(t, http.StatusNoContent, send(r, http.MethodPut, "1.1", "x").Code, "none of them moved the fence")
+	require.Equal(t, http.StatusNoContent, send(r, http.MethodPut, "1.1", "x").Code,
+		"none of them moved the fence")
 }
 
 func TestFenceSurvivesARestart(t *testing.T) {
@@ -105,7 +111,8 @@ func TestFenceSurvivesARestart(t *testing.T) {
 
 func TestHalfASaveChangesNothing(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "value.json")
-	require.Equal(t, http.StatusNoContent, send(openResource(t, file), http.MethodPut, "6.1", "kept").Code)
+	require.Equal(t, http.StatusNoContent, send(openResource(t, file), http.MethodPut, "6.1",
+		"kept").Code)
 	require.NoError(t, os.WriteFile(file+".new", []byte(`{"fence":"7.`), 0o600), "power was lost here")
 
 	after := openResource(t, file)

@@ -98,7 +98,8 @@ func parseToken(t *testing.T, text string) lsn.LSN {
 // and sending it, until another node leads and has written.
 func TestAWokenLeaderIsRefused(t *testing.T) {
 	dir, resourceLog := t.TempDir(), &output{}
-	resource, err := OpenResource(filepath.Join(dir, "value.json"), hclog.New(&hclog.LoggerOptions{Output: resourceLog}))
+	resource, err := OpenResource(filepath.Join(dir, "value.json"),
+		hclog.New(&hclog.LoggerOptions{Output: resourceLog}))
 	require.NoError(t, err)
 	server := httptest.NewServer(resource)
 	t.Cleanup(server.Close)
@@ -108,9 +109,11 @@ func TestAWokenLeaderIsRefused(t *testing.T) {
 
 	require.NoError(t, os.WriteFile(pause, nil, 0o600))
 	old, held := waitForPaused(t, nodes)
-	eventually(t, "another leader writes", func() bool { return resource.fence.Newest().Term > held.Term })
+	eventually(t, "another leader writes",
+		func() bool { return resource.fence.Newest().Term > held.Term })
 
-	refused := `refused: a newer leader has written:.* token=` + regexp.QuoteMeta(held.String()) + ` newest=(\S+)\s`
+	refused := `refused: a newer leader has written:.* token=` + regexp.QuoteMeta(held.String()) +
+		` newest=(\S+)\s`
 	require.Nil(t, old.find(refused))
 	eventually(t, "the old leader wakes, writes and is refused", func() bool {
 		_ = old.process.Signal(syscall.SIGCONT) // again and again, lest it came before the stop

@@ -1,5 +1,6 @@
 // Fencing-sql is a service of which one copy writes to a SQL table: the leader.
-// In the folder examples, try it alone, or three times in three terminals, then kill or pause (Ctrl-Z)
+// In the folder examples, try it alone, or three times in three terminals, then kill or pause
+// (Ctrl-Z)
 // the one that writes:
 //
 //	go run ./fencing-sql
@@ -140,11 +141,13 @@ func open(ctx context.Context, file string) (*Table, error) {
 // parse reads the command line: this node, and the database file.
 func parse(args []string) (cfg cluster.Config, file string, err error) {
 	flags := flag.NewFlagSet("fencing-sql", flag.ContinueOnError)
-	flags.StringVar(&file, "db", filepath.Join(os.TempDir(), "fencing.db"), "database `file`, the same for every node")
+	flags.StringVar(&file, "db", filepath.Join(os.TempDir(), "fencing.db"),
+		"database `file`, the same for every node")
 	node := flags.String("node", "a", "name of this node")
 	voters := flags.String("voters", "a", "names of all nodes, the same for every node")
 	join := flags.String("join", "", "gossip `address` of another node")
-	flags.StringVar(&cfg.DataDir, "data", "", "`directory` for this node's state (default: beside the database)")
+	flags.StringVar(&cfg.DataDir, "data", "",
+		"`directory` for this node's state (default: beside the database)")
 	flags.StringVar(&cfg.GossipAddr, "gossip", "127.0.0.1:0", "gossip `address` of this node")
 	flags.StringVar(&cfg.MeshAddr, "mesh", "127.0.0.1:0", "mesh `address` of this node")
 	if err := flags.Parse(args); err != nil {

@@ -44,7 +44,10 @@ func TestARefusalTellsBothTokens(t *testing.T) {
 
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- run(ctx, []string{"-db", file}, hclog.New(&hclog.LoggerOptions{Output: &log})) }()
+	go func() {
+		ended <- run(ctx, []string{"-db", file},
+			hclog.New(&hclog.LoggerOptions{Output: &log}))
+	}()
 	require.Eventually(t, func() bool {
 		return log.has("refused: a newer leader has written: node=a token=") && log.has(" newest=6.1")
 	}, 30*time.Second, 10*time.Millisecond)

@@ -78,7 +78,8 @@ func (t *Table) refusal(ctx context.Context, token lsn.LSN, name string) error {
 // Read returns the value of a row and the token that it was written with.
 func (t *Table) Read(ctx context.Context, name string) (value string, fence lsn.LSN, err error) {
 	var b []byte
-	err = t.db.QueryRowContext(ctx, `SELECT value, fence FROM resource WHERE name = ?`, name).Scan(&value, &b)
+	err = t.db.QueryRowContext(ctx, `SELECT value, fence FROM resource WHERE name = ?`,
+		name).Scan(&value, &b)
 	if err == nil {
 		err = fence.UnmarshalBinary(b)
 	}

@@ -56,7 +56,8 @@ func TestTableRefusesAReplacedLeader(t *testing.T) {
 // wrong order would be another.
 func TestOrderOfBytes(t *testing.T) {
 	table := newTable(t)
-	for _, token := range []lsn.LSN{at(1, 255), at(1, 256), at(2, 0), at(2, 9), at(2, 10), at(256, 1), at(lsn.MaxTerm, 1<<64-1)} {
+	for _, token := range []lsn.LSN{at(1, 255), at(1, 256), at(2, 0), at(2, 9), at(2, 10), at(256, 1),
+		at(lsn.MaxTerm, 1<<64-1)} {
 		require.NoError(t, table.Write(t.Context(), token, row, token.String()))
 		requireRow(t, table, token.String(), token)
 	}
@@ -96,7 +97,8 @@ func TestFenceSurvivesAReopen(t *testing.T) {
 
 // checkThenWrite is how not to do it. pause is what may happen to a process
 // anywhere.
-func checkThenWrite(ctx context.Context, table *Table, token lsn.LSN, value string, pause func()) error {
+func checkThenWrite(ctx context.Context, table *Table, token lsn.LSN, value string,
+	pause func()) error {
 	_, newest, err := table.Read(ctx, row)
 	if err != nil {
 		return err
@@ -109,7 +111,8 @@ func checkThenWrite(ctx context.Context, table *Table, token lsn.LSN, value stri
 	if err != nil {
 		return err
 	}
-	_, err = table.db.ExecContext(ctx, `UPDATE resource SET value = ?, fence = ? WHERE name = ?`, value, fence, row)
+	_, err = table.db.ExecContext(ctx, `UPDATE resource SET value = ?, fence = ? WHERE name = ?`,
+		value, fence, row)
 	return err
 }
 
@@ -119,7 +122,8 @@ func TestCheckThenWriteIsWrong(t *testing.T) {
 	newLeader := func() { require.NoError(t, table.Write(ctx, at(6, 1), row, "by the new leader")) }
 
 	require.NoError(t, checkThenWrite(ctx, table, at(5, 3), "by the old leader", newLeader))
-	requireRow(t, table, "by the old leader", at(5, 3)) // what the new leader wrote is lost, and so is the fence
+	// what the new leader wrote is lost, and so is the fence
+	requireRow(t, table, "by the old leader", at(5, 3))
 
 	newLeader()
 	err := table.Write(ctx, at(5, 3), row, "by the old leader")
@@ -153,7 +157,8 @@ func TestFenceNeverGoesBack(t *testing.T) {
 }
 
 // writeMany writes with tokens that rise, but for some that come late.
-func writeMany(ctx context.Context, table *Table, seed uint64, writes int) (admitted int, err error) {
+func writeMany(ctx context.Context, table *Table, seed uint64, writes int) (admitted int,
+	err error) {
 	random := rand.New(rand.NewPCG(seed, 1))
 	for n := range writes {
 		token := at(lsn.Term(1+max(0, n-random.IntN(10))), random.Uint64N(3))

@@ -41,7 +41,8 @@ func TestAWokenLeaderIsRefused(t *testing.T) {
 		newest := fence()
 		c.Resume(old)
 		write(t.Context(), held, table, log.With("node", old))
-		require.True(t, lines.has("refused: a newer leader has written: node="+string(old)+" token="+held.String()+" newest="+newest.String()))
+		require.True(t, lines.has("refused: a newer leader has written: node="+string(
+			old)+" token="+held.String()+" newest="+newest.String()))
 		require.Equal(t, newest, fence())
 
 		for _, id := range nodes {

@@ -15,7 +15,8 @@ import (
 // These packages run for years beside peers, disks and callbacks that may hang,
 // and are told names by strangers: what waits in them has a bound, and what
 // grows in them shrinks again.
-var bounded = []string{"cluster", "netmesh", "internal/daemon/admin", "internal/daemon/metrics", "internal/store", "internal/daemon/guard", "internal/base/alarm"}
+var bounded = []string{"cluster", "netmesh", "internal/daemon/admin", "internal/daemon/metrics",
+	"internal/daemon/exec", "internal/base/clock"}
 
 // waits are the waits without a select or a context, and what bounds each.
 var waits = map[string]string{
@@ -32,17 +33,19 @@ var waits = map[string]string{
 	`cluster work: <-runCallback("OnStoppedLeading", (func() literal))`:     "the caller's callback",
 	"cluster view: <-n.driven":                                              "the driver has been told to end; a view takes no ctx",
 	"cluster/internal/gossip Shutdown: t.wg.Wait()":                         "its connections are closed, and greetings have a deadline",
-	"cluster/internal/gossip accept: <-t.greets":                            "takes back its own place, and never waits",
+	"cluster/internal/gossip Close: <-t.exchanges":                          "takes back its own place, and never waits",
+	"cluster/internal/gossip pumpStreams: <-t.greets":                       "takes back its own place, and never waits",
 	"cluster/internal/gossip shutDown: g.wg.Wait()":                         "its own goroutine; the caller of Close waits for its ctx",
-	"cluster/internal/gossip try: <-slots":                                  "takes back its own place, and never waits",
-	"cluster/internal/gossip try: wg.Wait()":                                "memberlist's time-out of each dial",
+	"cluster/internal/gossip round: <-slots":                                "takes back its own place, and never waits",
+	"cluster/internal/gossip round: wg.Wait()":                              "memberlist's time-out of each dial",
 	"internal/daemon/admin Close: s.running.Wait()":                         "the listeners are closed, and the journal's subscription",
 	"internal/daemon/admin getEvents: <-s.streams":                          "takes back its own place, and never waits",
-	"internal/daemon/guard Result: <-c.done":                                "the deadline of the command, or the end that its owner asks for",
-	"internal/daemon/guard run: c.cmd.Wait()":                               "the guard has closed its socket: it ends, or was killed",
+	"internal/daemon/exec runOnce: <-x.signals":                             "takes what is there, and never waits",
+	"internal/daemon/exec/supervisor Result: <-c.done":                      "the deadline of the command, or the end that its owner asks for",
+	"internal/daemon/exec/supervisor run: c.cmd.Wait()":                     "the supervisor has closed its socket: it ends, or was killed",
 	"netmesh connect: <-ctx.Done()":                                         "the time-out of a dial",
-	"netmesh finish: <-d.done":                                              "the write deadline of the goodbye; a delay of the fault layer",
-	"netmesh leaveTurn: <-p.turn":                                           "takes back its own turn, and never waits",
+	"netmesh unlock: <-c":                                                   "takes back what it put there, and never waits",
+	"netmesh/fault CloseWrite: <-c.written":                                 "the write deadline of the goodbye; flushTime for late frames",
 	"netmesh run: <-l.written":                                              "the write deadline of the goodbye, which end has set",
 	"netmesh shutdown: m.links.Wait()":                                      "Close's own goroutine; its caller waits no longer than its ctx",
 	"netmesh shutdown: m.others.Wait()":                                     "likewise",
@@ -59,7 +62,6 @@ var tables = map[string]string{
 	"cluster lastAnomaly":            "the kinds of anomalies",
 	"cluster processes":              "the voters",
 	"cluster/internal/gossip failed": "the join addresses of the configuration",
-	"cluster/internal/gossip seen":   "the misconfigurations that are known",
 }
 
 // A wait that nothing bounds is how a hanging disk or peer hangs Close.
@@ -85,7 +87,8 @@ func requireListed(t *testing.T, found []string, listed map[string]string) {
 func libraryFiles(files []goFile) []goFile {
 	return slices.DeleteFunc(files, func(f goFile) bool {
 		in := func(pkg string) bool { return within(f.dir(), pkg) }
-		return f.test || !slices.ContainsFunc(bounded, in) || in("cluster/clustertest")
+		return f.test || !slices.ContainsFunc(bounded, in) || in("cluster/clustertest") ||
+			in("cluster/internal/testprocess")
 	})
 }
 
@@ -232,6 +235,7 @@ func (t *table) f(c, d chan int) {
 	_ = <-d
 	group.Wait()
 }`}))
-	require.Equal(t, []string{"cluster f: <-c", "cluster f: <-d", "cluster f: group.Wait()"}, unboundedWaits(files))
+	require.Equal(t, []string{"cluster f: <-c", "cluster f: <-d", "cluster f: group.Wait()"},
+		unboundedWaits(files))
 	require.Equal(t, []string{"cluster grows"}, growingTables(files))
 }

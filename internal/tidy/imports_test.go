@@ -30,23 +30,36 @@ var (
 		"github.com/cockroachdb/datadriven", "github.com/chromedp/chromedp",
 		"github.com/getkin/kin-openapi",
 	}
-	world = []string{"math/rand", "crypto/rand", "os", "net", "log", "syscall", "sync", "context", "io", "unsafe"}
+	world = []string{"math/rand", "crypto/rand", "os", "net", "log", "syscall", "sync", "context",
+		"io", "unsafe"}
 )
 
 // floors are the house from top to bottom. A package imports what is on its own floor or
 // below; of two folders that hold a package, the longer is its floor.
 var floors = []string{
-	"internal/tidy", "examples", "cmd", "internal/lab", "internal/daemon", "cluster/clustertest", "cluster/recovery", "cluster",
-	"cluster/internal", "internal/store", "netmesh", "elector", "scouting", "lsn", "internal/base",
+	"internal/tidy", "examples", "tests", "cmd", "internal/lab", "internal/daemon", "cluster/clustertest",
+	"cluster/recovery", "cluster",
+	"cluster/internal", "cluster/findings", "netmesh", "elector", "scouting", "lsn", "internal/base",
 }
 
 var bans = []ban{
-	{"scouting", world, "the core is pure: entropy and effects come and go as data, one goroutine owns it", true, ""},
+	{"scouting", world,
+		"the core is pure: entropy and effects come and go as data, one goroutine owns it", true, ""},
 	{"elector", world, "the core is pure: entropy and effects come and go as data, one goroutine owns it", true, ""},
-	{"cluster", []string{"github.com/prometheus"}, "whoever embeds a node chooses the metrics library: Stats has the figures", false, ""},
-	{"cluster", []string{"github.com/spf13"}, "whoever embeds a node embeds no command line", false, ""},
-	{"internal/lab/sim", []string{module + "/netmesh", module + "/cluster", "net", "os"}, "the simulator is the core on a virtual network: nothing real in it", false, ""},
-	{"internal/daemon/guard", []string{module + "/elector", module + "/netmesh", module + "/cluster"}, "the guard knows processes and deadlines: what it must survive it does not import", false, ""},
+	{"cluster", []string{"github.com/prometheus"},
+		"whoever embeds a node chooses the metrics library: Stats has the figures", false, ""},
+	{"cluster", []string{"github.com/spf13"}, "whoever embeds a node embeds no command line", false,
+		""},
+	{"internal/lab/verdict", []string{module + "/internal/lab/report"}, "what judges does not draw",
+		false, ""},
+	{"internal/lab/replay", []string{module + "/internal/lab/report"}, "what plays does not draw",
+		false, ""},
+	{"internal/lab/replay", []string{module + "/internal/daemon"}, "a simulation starts no process",
+		false, "internal/lab/replay/live"},
+	{"internal/lab/sim", []string{module + "/netmesh", module + "/cluster", "net", "os"},
+		"the simulator is the core on a virtual network: nothing real in it", false, ""},
+	{"internal/daemon/exec/supervisor", []string{module + "/elector", module + "/netmesh", module +
+		"/cluster"}, "the supervisor knows processes and deadlines: it does not import what it must survive", false, ""},
 	{"", testLibraries, "users' binaries must not carry test code", false, "cluster/clustertest"},
 }
 
@@ -111,7 +124,8 @@ func (b ban) binds(pkg string) bool {
 // neither standard library nor core.
 func foreignImports(files []goFile) (broken []string) {
 	core := func(imported string) bool {
-		return slices.ContainsFunc(coreOnly, func(c string) bool { return within(imported, module+"/"+c) })
+		return slices.ContainsFunc(coreOnly,
+			func(c string) bool { return within(imported, module+"/"+c) })
 	}
 	for _, f := range files {
 		if f.test || !core(module+"/"+f.dir()) {
@@ -119,7 +133,8 @@ func foreignImports(files []goFile) (broken []string) {
 		}
 		for _, imported := range f.imports {
 			if !core(imported) && !standard(imported) {
-				broken = append(broken, fmt.Sprintf("%s imports %s: the core needs the standard library alone", f.path, imported))
+				broken = append(broken, fmt.Sprintf("%s imports %s: the core needs the standard library alone",
+					f.path, imported))
 			}
 		}
 	}
@@ -207,10 +222,14 @@ func TestBansAreNoticed(t *testing.T) {
 }
 
 func TestUpwardImportsAreNoticed(t *testing.T) {
-	imports := func(path string) string { return "package a; import _ \"" + module + "/" + path + "\"" }
+	imports := func(path string) string {
+		return "package a; import _ \"" + module + "/" + path +
+			"\""
+	}
 	require.Empty(t, upwardImports(goFiles(t, tree(map[string]string{
-		"cluster/a.go": imports("cluster/internal/x"), "internal/lab/a/a.go": imports("internal/daemon/b"),
-		"cluster/a_test.go": imports("cluster/clustertest"),
+		"cluster/a.go":        imports("cluster/internal/x"),
+		"internal/lab/a/a.go": imports("internal/daemon/b"),
+		"cluster/a_test.go":   imports("cluster/clustertest"),
 	}))))
 	for from, to := range map[string]string{
 		"netmesh": "cluster", "cluster/internal/x": "cluster", "cluster": "cluster/clustertest",
@@ -221,11 +240,13 @@ func TestUpwardImportsAreNoticed(t *testing.T) {
 		require.Contains(t, got[0], from+" imports "+module+"/"+to)
 	}
 	got := upwardImports(goFiles(t, tree(map[string]string{"internal/attic/a.go": "package a"})))
-	require.Equal(t, []string{module + "/internal/attic is on no floor: add its folder to floors"}, got)
+	require.Equal(t, []string{module + "/internal/attic is on no floor: add its folder to floors"},
+		got)
 }
 
 func TestForeignImportsAreNoticed(t *testing.T) {
-	source := "package lsn; import (_ \"cmp\"; _ \"github.com/hashicorp/go-hclog\"; _ \"" + module + "/netmesh\")"
+	source := "package lsn; import (_ \"cmp\"; _ \"github.com/hashicorp/go-hclog\"; _ \"" + module +
+		"/netmesh\")"
 	got := foreignImports(goFiles(t, tree(map[string]string{
 		"lsn/a.go": source, "lsn/a_test.go": source, "netmesh/a.go": source,
 	})))
@@ -247,7 +268,8 @@ func TestExceptionIsForThePackageAlone(t *testing.T) {
 		"internal/lab/replay/a.go": "package replay; import _ \"" + module + "/cluster/clustertest\"",
 	})))
 	require.Len(t, got, 1)
-	require.Contains(t, got[0], "internal/lab/replay -> "+module+"/cluster/clustertest -> testing: users' binaries")
+	require.Contains(t, got[0],
+		"internal/lab/replay -> "+module+"/cluster/clustertest -> testing: users' binaries")
 }
 
 func TestTestsMayImportMore(t *testing.T) {

@@ -17,7 +17,8 @@ var (
 	helped = regexp.MustCompile(`(?m)^([a-z][a-z0-9-]*):.*## \S`)
 	// advice is a make command in a code span, or on a line of its own in a
 	// code block; "make" in a sentence is neither.
-	advice = regexp.MustCompile("(?m)(?:`|^\\s*\\$? ?)make ([a-z][a-z0-9-]*)(?:`| [A-Z]|\\s*(?:#.*)?$)")
+	advice = regexp.MustCompile(
+		"(?m)(?:`|^\\s*\\$? ?)make ([a-z][a-z0-9-]*)(?:`| [A-Z]|\\s*(?:#.*)?$)")
 )
 
 func TestMakeTargets(t *testing.T) {
@@ -57,8 +58,9 @@ func matches(pattern *regexp.Regexp, text []byte) (found []string) {
 
 func TestMissingTargetsAreNoticed(t *testing.T) {
 	got := missingTargets(t, tree(map[string]string{
-		"Makefile":  "X = 1\n.PHONY: test\ntest: ## run them\n\tgo test\nbare: test\n",
-		"README.md": strings.ReplaceAll("We make sure.\n'make test' 'make tea'\n    make soup  # hot\n  $ make rice RACE=1\nmake no mistake\n", "'", "`"),
+		"Makefile": "X = 1\n.PHONY: test\ntest: ## run them\n\tgo test\nbare: test\n",
+		"README.md": strings.ReplaceAll(
+			"We make sure.\n'make test' 'make tea'\n    make soup  # hot\n  $ make rice RACE=1\nmake no mistake\n", "'", "`"),
 	}))
 	require.Equal(t, []string{
 		"Makefile: bare has no ## help",

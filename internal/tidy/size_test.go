@@ -41,19 +41,24 @@ func (f goFile) longFunctions() (broken []string) {
 		}
 		first, last := f.tokens.Position(fn.Pos()), f.tokens.Position(fn.End())
 		if lines := last.Line - first.Line + 1; lines > longestFunction {
-			broken = append(broken, fmt.Sprintf("%s: %s has %d lines, limit %d", first, fn.Name.Name, lines, longestFunction))
+			broken = append(broken, fmt.Sprintf("%s: %s has %d lines, limit %d", first, fn.Name.Name, lines,
+				longestFunction))
 		}
 	}
 	return broken
 }
 
 func TestLongOnesAreNoticed(t *testing.T) {
-	body := func(lines int) string { return "package a\n\nfunc f() {\n" + strings.Repeat("\n", lines-2) + "}\n" }
+	body := func(lines int) string {
+		return "package a\n\nfunc f() {\n" +
+			strings.Repeat("\n", lines-2) + "}\n"
+	}
 	require.Empty(t, tooLong(goFiles(t, tree(map[string]string{
 		"a/a.go": body(longestFunction), "a/a_test.go": body(longestFile + 1),
 	}))))
 	got := tooLong(goFiles(t, tree(map[string]string{"a/a.go": body(longestFunction + 1)})))
 	require.Equal(t, []string{"a/a.go:3:1: f has 61 lines, limit 60"}, got)
-	got = tooLong(goFiles(t, tree(map[string]string{"a/a.go": "package a\n" + strings.Repeat("\n", longestFile)})))
+	got = tooLong(goFiles(t,
+		tree(map[string]string{"a/a.go": "package a\n" + strings.Repeat("\n", longestFile)})))
 	require.Equal(t, []string{"a/a.go: 501 lines, limit 500"}, got)
 }

@@ -21,7 +21,8 @@ type stain struct {
 }
 
 var stains = []stain{
-	{regexp.MustCompile(`[^\x00-\x7f\x{a7}]`), isGo, "not ASCII; write \\u escapes, but the section sign for a rule of the protocol"},
+	{regexp.MustCompile(`[^\x00-\x7f\x{a7}]`), isGo,
+		"not ASCII; write \\u escapes, but the section sign for a rule of the protocol"},
 	{regexp.MustCompile(`\b(TO[D]O|FIX[M]E)\b`), isText, "unfinished; do it or leave it out"},
 	{regexp.MustCompile(`(^|[^\w.])/(wor[k]|roo[t]|hom[e])/`), isText, "a path of somebody's machine"},
 }
@@ -64,7 +65,8 @@ func TestStainsAreNoticed(t *testing.T) {
 	}
 	require.Empty(t, stained(t, tree(map[string]string{
 		"a/a.go":    "package a // \u00a74.1",
-		"README.md": "caf\u00e9 http://host/wor" + "k/ ./ro" + "ot/", ".git/x.md": "TO" + "DO", "a.png": "TO" + "DO",
+		"README.md": "caf\u00e9 http://host/wor" + "k/ ./ro" + "ot/", ".git/x.md": "TO" + "DO",
+		"a.png": "TO" + "DO",
 	})))
 }
 
@@ -92,7 +94,8 @@ func unexplained(files []goFile) (broken []string) {
 
 func saysWhat(f goFile) bool {
 	name := f.syntax.Name.Name
-	return f.syntax.Doc != nil && (name == "main" || strings.HasPrefix(f.syntax.Doc.Text(), "Package "+name+" "))
+	return f.syntax.Doc != nil &&
+		(name == "main" || strings.HasPrefix(f.syntax.Doc.Text(), "Package "+name+" "))
 }
 
 func TestUnexplainedPackagesAreNoticed(t *testing.T) {

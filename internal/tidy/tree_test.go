@@ -83,7 +83,8 @@ func parse(t *testing.T, name string, source []byte) goFile {
 	f := goFile{path: name, test: strings.HasSuffix(name, "_test.go"), tokens: token.NewFileSet()}
 	f.lines = strings.Count(string(source), "\n")
 	var err error
-	f.syntax, err = parser.ParseFile(f.tokens, name, source, parser.ParseComments|parser.SkipObjectResolution)
+	f.syntax, err = parser.ParseFile(f.tokens, name, source,
+		parser.ParseComments|parser.SkipObjectResolution)
 	require.NoError(t, err)
 	for _, spec := range f.syntax.Imports {
 		imported, err := strconv.Unquote(spec.Path.Value)

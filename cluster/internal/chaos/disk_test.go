@@ -64,18 +64,18 @@ func (d *disk) write(p *process, write func() error) error {
 	time.Sleep(200*time.Microsecond + p.dice.upTo(3*time.Millisecond))
 	for {
 		mode, free := d.state()
-		if mode != hanging || p.isKilled() {
+		if mode != hanging || p.Killed() {
 			break
 		}
 		select {
 		case <-free:
-		case <-p.life.Done():
+		case <-p.Done():
 		}
 	}
 	if err := d.commit(p, write); err != nil {
 		return err
 	}
-	p.gate.pass()
+	p.Wait()
 	return nil
 }
 
@@ -89,7 +89,7 @@ func (d *disk) commit(p *process, write func() error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch {
-	case p.isKilled():
+	case p.Killed():
 		return errors.New("the process is no more")
 	case d.mode == failing:
 		return syscall.EIO

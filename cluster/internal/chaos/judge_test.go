@@ -137,7 +137,7 @@ func (j *judge) pauses(p *process) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.lookLocked()
-	p.gate.shut()
+	p.Pause()
 }
 
 // begins is told of work that begins, and returns what is to be called at its end.
@@ -161,7 +161,7 @@ func (j *judge) begins(p *process, l *cluster.Leadership) (done func()) {
 func (j *judge) token(p *process, l *cluster.Leadership) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if p.isKilled() || p.isPaused() {
+	if p.Killed() || p.Paused() {
 		return
 	}
 	token, err := l.NextLSN()
@@ -211,12 +211,12 @@ func (j *judge) lookLocked() {
 
 // leads reports whether the process says that it leads. One that is stopped says
 // nothing.
-func (p *process) leads() bool { return !p.isKilled() && !p.isPaused() && p.node.IsLeader() }
+func (p *process) leads() bool { return !p.Killed() && !p.Paused() && p.node.IsLeader() }
 
 // lookAtDeadline demands that a deadline which has passed, or which was told to
 // the work, does not move forward. At the deadline it looks again.
 func (j *judge) lookAtDeadline(w *work, now time.Time) {
-	if w.p.isPaused() || w.p.isKilled() {
+	if w.p.Paused() || w.p.Killed() {
 		return
 	}
 	told := w.l.Context().Err() != nil
@@ -235,7 +235,7 @@ func (j *judge) lookAtDeadline(w *work, now time.Time) {
 func (j *judge) transition(p *process, e cluster.Event) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if p.isKilled() {
+	if p.Killed() {
 		return
 	}
 	j.noteLocked("%s: %s", p.name, e.Transition)
@@ -273,7 +273,7 @@ func (j *judge) lookAtCloses() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for _, c := range j.closing {
-		if late := time.Since(c.end); late > grace && !c.p.isKilled() {
+		if late := time.Since(c.end); late > grace && !c.p.Killed() {
 			j.breaksLocked("Close returns with its context", "that of %s is late by %s", c.p.name, late)
 		}
 	}
@@ -295,7 +295,7 @@ func (j *judge) proof(p *process, peer cluster.NodeID, kind string) {
 	defer j.mu.Unlock()
 	j.noteLocked("%s takes the process of %s for dead: %s", p.name, peer, kind)
 	for _, other := range j.running {
-		if other.m.id == peer && !other.isCopy && other.isUp() && other.boot == j.links[p][peer] && !p.isKilled() {
+		if other.m.id == peer && !other.isCopy && other.isUp() && other.boot == j.links[p][peer] && !p.Killed() {
 			j.breaksLocked("no proof of death of a process that lives", "%s has %s of %s", p.name, kind, other.name)
 		}
 	}

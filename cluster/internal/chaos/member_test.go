@@ -31,7 +31,7 @@ func (m *member) supervise() {
 	case p != nil && p.isGone():
 		m.process, m.last = nil, p.err
 		m.w.endCopies()
-	case p != nil && !p.isPaused() && p.failed():
+	case p != nil && !p.Paused() && p.failed():
 		m.w.endCopies()
 		p.close(5 * time.Second)
 	case p == nil && m.wanted:
@@ -74,17 +74,17 @@ func closing(patience time.Duration) func(*member, time.Duration) {
 // pause stops the process as SIGSTOP does.
 func (m *member) pause(span time.Duration) {
 	p := m.process
-	if p == nil || !p.isUp() || p.isPaused() {
+	if p == nil || !p.isUp() || p.Paused() {
 		return
 	}
 	m.w.endCopies()
-	p.pause()
-	m.later(span, p.resume)
+	p.w.judge.pauses(p)
+	m.later(span, p.Resume)
 }
 
 func (m *member) resume() {
 	if m.process != nil {
-		m.process.resume()
+		m.process.Resume()
 	}
 }
 
@@ -175,7 +175,7 @@ func (m *member) call(do func(ctx context.Context, e *cluster.Election) error) {
 		return
 	}
 	go func() {
-		ctx, cancel := context.WithTimeout(p.life, 10*time.Second)
+		ctx, cancel := context.WithTimeout(p.Life(), 10*time.Second)
 		defer cancel()
 		_ = do(ctx, p.node.Default()) // may fail for many a reason
 	}()
@@ -207,7 +207,7 @@ func (m *member) fit() {
 // status is that of a node which runs and can be asked.
 func (m *member) status() (cluster.Status, bool) {
 	p := m.process
-	if p == nil || !p.isUp() || p.isPaused() || p.node.Err() != nil {
+	if p == nil || !p.isUp() || p.Paused() || p.node.Err() != nil {
 		return cluster.Status{}, false
 	}
 	st := p.node.Status()

@@ -9,12 +9,12 @@ import (
 // work campaigns, and does what only one may do, until the node is closed.
 func (p *process) work() {
 	for {
-		l, err := p.node.Default().Campaign(p.life)
-		p.gate.pass()
+		l, err := p.node.Default().Campaign(p.Life())
+		p.Wait()
 		switch {
 		case err == nil:
 			p.lead(l)
-		case p.isKilled() || p.node.Err() != nil || !p.isUp():
+		case p.Killed() || p.node.Err() != nil || !p.isUp():
 			return
 		default: // refused for now, as when the node resigns
 			time.Sleep(50 * time.Millisecond)
@@ -29,16 +29,16 @@ func (p *process) lead(l *cluster.Leadership) {
 		p.w.judge.token(p, l)
 		select {
 		case <-l.Context().Done():
-		case <-p.life.Done():
+		case <-p.Done():
 			return
 		case <-time.After(10*time.Millisecond + p.dice.upTo(300*time.Millisecond)):
 		}
-		p.gate.pass()
+		p.Wait()
 	}
 	if l.Context().Err() != nil {
 		p.stop(l)
 	}
-	if !p.isKilled() {
+	if !p.Killed() {
 		done()
 		l.Release()
 	}
@@ -70,15 +70,15 @@ func (p *process) stop(l *cluster.Leadership) {
 		p.w.judge.token(p, l)
 		select {
 		case <-until:
-			p.gate.pass()
+			p.Wait()
 			return
 		case <-p.w.calm:
-			p.gate.pass()
+			p.Wait()
 			return
-		case <-p.life.Done():
+		case <-p.Done():
 			return
 		case <-time.After(40*time.Millisecond + p.dice.upTo(20*time.Millisecond)):
 		}
-		p.gate.pass()
+		p.Wait()
 	}
 }

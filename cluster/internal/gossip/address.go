@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strconv"
 	"syscall"
 	"time"
 )
@@ -26,7 +27,7 @@ func resolve(ctx context.Context, hostport string) ([]netip.AddrPort, error) {
 	if err != nil {
 		return nil, fmt.Errorf("resolve %q: %w", hostport, err)
 	}
-	number, err := net.DefaultResolver.LookupPort(ctx, "tcp", port)
+	number, err := strconv.ParseUint(port, 10, 16)
 	if err != nil {
 		return nil, fmt.Errorf("resolve port of %q: %w", hostport, err)
 	}
@@ -42,41 +43,36 @@ func resolve(ctx context.Context, hostport string) ([]netip.AddrPort, error) {
 }
 
 // resolveOne returns the address that a setting stands for, IPv4 first.
-func (g *Gossip) resolveOne(field, hostport string) (netip.AddrPort, error) {
+func (g *Gossip) resolveOne(field, hostport string) (addr netip.AddrPort, err error) {
 	addrs, err := g.cfg.resolve(context.Background(), hostport)
 	if err != nil {
-		return netip.AddrPort{}, fmt.Errorf("%s: %w", field, err)
+		return addr, fmt.Errorf("%s: %w", field, err)
 	}
-	addr := addrs[0]
-	if i := slices.IndexFunc(addrs, func(a netip.AddrPort) bool { return a.Addr().Is4() }); i >= 0 {
-		addr = addrs[i]
-	}
+	isIPv4 := func(a netip.AddrPort) bool { return a.Addr().Is4() }
+	addr = addrs[max(0, slices.IndexFunc(addrs, isIPv4))]
 	if addr.Addr().Zone() != "" {
-		return addr, fmt.Errorf("%s %q has a zone, which gossip cannot pass on: use an address without one", field, hostport)
+		err = fmt.Errorf("%s %q has a zone, which gossip cannot pass on: use an address without one",
+			field, hostport)
 	}
-	return addr, nil
+	return addr, err
 }
 
 // advertised returns what to tell the others, given what was bound.
-func (g *Gossip) advertised(bound netip.AddrPort) (netip.AddrPort, error) {
-	setting := g.cfg.Advertise
-	if setting == "" {
+func (g *Gossip) advertised(bound netip.AddrPort) (addr netip.AddrPort, err error) {
+	if g.cfg.Advertise == "" {
 		if bound.Addr().IsUnspecified() && bound.Addr().Is6() {
-			return netip.AddrPort{}, fmt.Errorf("bind address %s is none that others can reach: advertise another", bound)
+			err = fmt.Errorf("others cannot reach bind address %s: advertise another", bound)
 		}
-		return bound, nil
+		return bound, err
 	}
-	addr, err := g.resolveOne("Advertise", setting)
-	if err != nil {
-		return netip.AddrPort{}, err
-	}
-	if addr.Addr().IsUnspecified() {
-		return netip.AddrPort{}, fmt.Errorf("advertised address %q is none that others can reach: name one interface", setting)
+	addr, err = g.resolveOne("Advertise", g.cfg.Advertise)
+	if err == nil && addr.Addr().IsUnspecified() {
+		err = fmt.Errorf("others cannot reach advertised address %q: name one interface", addr)
 	}
 	if addr.Port() == 0 {
 		addr = netip.AddrPortFrom(addr.Addr(), bound.Port())
 	}
-	return addr, nil
+	return addr, err
 }
 
 // explainBind adds to a failed bind what a person can do about it. memberlist
@@ -88,24 +84,25 @@ func explainBind(bind netip.AddrPort, failure error) error {
 	}
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return fmt.Errorf("bind %s: another process listens there already; stop it or choose another port: %w", bind, err)
+		return fmt.Errorf("bind %s: another process listens there already; "+
+			"stop it or choose another port: %w", bind, err)
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
 		return fmt.Errorf("bind %s: no interface of this machine has that address: %w", bind, err)
 	}
 	return fmt.Errorf("bind %s for TCP and UDP: %w", bind, failure)
 }
 
-// localAddrs returns the addresses of this machine's interfaces.
-func localAddrs() map[netip.Addr]bool {
-	local := map[netip.Addr]bool{}
-	addrs, err := net.InterfaceAddrs()
-	if err != nil {
-		return local
+// isSelf reports whether an address reaches this very process.
+func (j *joiner) isSelf(addr netip.AddrPort) bool {
+	if addr == j.g.addr || addr == j.bound {
+		return true
 	}
-	for _, a := range addrs {
-		if p, err := netip.ParsePrefix(a.String()); err == nil {
-			local[p.Addr().Unmap()] = true
-		}
+	if !j.bound.Addr().IsUnspecified() || addr.Port() != j.bound.Port() {
+		return false
 	}
-	return local
+	locals, _ := net.InterfaceAddrs() // without them this node is tried like any other
+	return slices.ContainsFunc(locals, func(a net.Addr) bool {
+		p, err := netip.ParsePrefix(a.String())
+		return err == nil && p.Addr().Unmap() == addr.Addr()
+	})
 }

@@ -2,11 +2,13 @@ package gossip
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/elector"
@@ -27,9 +29,9 @@ func TestLeaveIsToldFromDeath(t *testing.T) {
 	require.NoError(t, b.Leave(within(t, patience)), "leaving twice does nothing")
 	b.kill()
 	require.NoError(t, b.Leave(within(t, patience)), "leaving after Close does nothing")
-	require.Equal(t, StateLeft, a.requireEvent(Left, "b").Member.State)
+	require.Equal(t, StateLeft, a.requireState(StateLeft, "b").State)
 	c.kill()
-	require.Equal(t, StateDead, a.requireEvent(Failed, "c").Member.State)
+	require.Equal(t, StateDead, a.requireState(StateDead, "c").State)
 
 	b = start(t, "b", joining(a.gossipAddr()), probing(500*time.Millisecond))
 	requireTogether(t, a, b)
@@ -75,8 +77,8 @@ func TestCloseUnderLoad(t *testing.T) {
 		for i := range 4 {
 			wg.Go(func() {
 				for n := range 50 {
-					_ = p.UpdateMeta(Meta{Priority: i*1000 + n})
-					_ = p.Members()
+					p.members.setMeta(wireMeta{Meta: Meta{Priority: i*1000 + n}})
+					_ = p.view()
 				}
 			})
 			wg.Go(func() { _ = p.Close(within(t, patience)) })
@@ -99,14 +101,15 @@ func TestCloseDoesNotWaitForASilentPeer(t *testing.T) {
 	node, err := readHello(conn)
 	require.NoError(t, err)
 	require.Equal(t, elector.NodeID("a"), node)
-	require.NoError(t, a.Close(within(t, patience)), "the stream is open and would stay so for an hour")
+	require.NoError(t, a.Close(within(t, patience)),
+		"the stream is open and would stay so for an hour")
 }
 
 func TestBlockedConsumerHoldsUpNothingButItself(t *testing.T) {
 	release := make(chan struct{})
 	var once sync.Once
 	defer once.Do(func() { close(release) })
-	a := start(t, "a", func(c *Config) { c.OnEvent = func(Event) { <-release } })
+	a := start(t, "a", func(c *Config) { c.OnChange = func(Member) { <-release } })
 	b := start(t, "b", joining(a.gossipAddr()))
 	c := start(t, "c", joining(a.gossipAddr()))
 	requireTogether(t, a, b, c)
@@ -120,38 +123,27 @@ func TestBlockedConsumerHoldsUpNothingButItself(t *testing.T) {
 	require.NoError(t, a.Close(within(t, patience)))
 }
 
-func TestQueueMergesWhatWaits(t *testing.T) {
-	event := func(kind EventKind, node elector.NodeID, priority int) Event {
-		return Event{Kind: kind, Member: Member{Node: node, Meta: Meta{Priority: priority}}}
+func TestChangesThatWaitAreMerged(t *testing.T) {
+	ms := newMembers(&Config{}, hclog.NewNullLogger())
+	put := func(node elector.NodeID, state State, priority int) Member {
+		m := Member{Node: node, State: state, Meta: Meta{Priority: priority}}
+		ms.put(m)
+		return m
 	}
-	for _, c := range []struct {
-		name   string
-		pushed []Event
-		want   []Event
-	}{
-		{"order is kept between members",
-			[]Event{event(Joined, "b", 1), event(Joined, "a", 1)},
-			[]Event{event(Joined, "b", 1), event(Joined, "a", 1)}},
-		{"an update of the unheard is its joining",
-			[]Event{event(Joined, "a", 1), event(Updated, "a", 2)},
-			[]Event{event(Joined, "a", 2)}},
-		{"the latest wins",
-			[]Event{event(Updated, "a", 1), event(Failed, "a", 1), event(Joined, "a", 3)},
-			[]Event{event(Joined, "a", 3)}},
-		{"a conflict hides nothing and is not hidden",
-			[]Event{event(Joined, "a", 1), event(Conflict, "a", 1), event(Left, "a", 1)},
-			[]Event{event(Left, "a", 1), event(Conflict, "a", 1)}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			q := newEventQueue(func(Event) {})
-			for _, e := range c.pushed {
-				q.push(e)
-			}
-			var got []Event
-			for e, ok := q.pop(); ok; e, ok = q.pop() {
-				got = append(got, e)
-			}
-			require.Equal(t, c.want, got)
-		})
+	put("b", StateAlive, 1)
+	a := put("a", StateAlive, 1)
+	put("b", StateDead, 1)
+	b := put("b", StateAlive, 3)
+	for _, want := range []Member{b, a} {
+		m, ok := ms.next()
+		require.True(t, ok)
+		require.Equal(t, want, m, "the order is kept between members, and the latest wins")
 	}
+	_, ok := ms.next()
+	require.False(t, ok)
+	for i := range maxGone + 1 {
+		put(elector.NodeID(fmt.Sprint(i)), StateDead, 1)
+	}
+	m, _ := ms.next()
+	require.Equal(t, Member{Node: "0", State: StateDead}, m, "that it is gone is not forgotten")
 }

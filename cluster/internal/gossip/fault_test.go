@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -20,9 +21,9 @@ type knife struct{ cut atomic.Pointer[string] }
 
 func (k *knife) separate(nodes string) { k.cut.Store(&nodes) }
 func (k *knife) option(c *Config)      { c.Blocked = k.blocked }
-func (k *knife) blocked(peer elector.NodeID, _ string) bool {
+func (k *knife) blocked(peer elector.NodeID) bool {
 	nodes := k.cut.Load()
-	return nodes != nil && peer != "" && strings.Contains(*nodes, string(peer))
+	return nodes != nil && strings.Contains(*nodes, string(peer))
 }
 
 func TestBlockedSplitsAndHeals(t *testing.T) {
@@ -33,14 +34,14 @@ func TestBlockedSplitsAndHeals(t *testing.T) {
 	requireTogether(t, a, b, c)
 
 	k.separate("a b")
-	require.NoError(t, a.UpdateMeta(Meta{Version: "2"}))
+	a.update(Meta{Version: "2"})
 	news := func(p *peer) bool { return p.hears("a", "2") }
 	require.Eventually(t, func() bool { return news(b) }, patience, 5*time.Millisecond)
 	for _, node := range []elector.NodeID{"a", "b"} {
-		c.requireEvent(Failed, node)
+		c.requireState(StateDead, node)
 	}
-	a.requireEvent(Failed, "c")
-	b.requireEvent(Failed, "c")
+	a.requireState(StateDead, "c")
+	b.requireState(StateDead, "c")
 	requireTogether(t, a, b)
 	require.False(t, news(c), "news must not come through a cut")
 
@@ -55,7 +56,8 @@ func TestBlockedHoldsAgainstTheOtherSidesAttempts(t *testing.T) {
 	a := start(t, "a", joining(c.gossipAddr()))
 	b := start(t, "b", joining(c.gossipAddr(), a.gossipAddr()))
 	requireTogether(t, a, b)
-	require.Never(t, func() bool { return len(a.Members()) > 1 || len(c.Members()) > 0 }, 5*fast().Rejoin, 10*time.Millisecond)
+	require.Never(t, func() bool { return len(a.view()) > 1 || len(c.view()) > 0 }, 5*fast().Rejoin,
+		10*time.Millisecond)
 	k.separate("")
 	requireTogether(t, a, b, c)
 }
@@ -107,11 +109,13 @@ func TestJoinFailureIsSaidOnceAndSoIsRecovery(t *testing.T) {
 	var log lines
 	later := freeAddr(t)
 	a := start(t, "a", joining(later), log.option)
-	require.Eventually(t, func() bool { return log.count("does not answer") == 1 }, patience, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return log.count("does not answer") == 1 }, patience,
+		5*time.Millisecond)
 	require.Never(t, func() bool { return log.count("\n") > 1 }, 10*fast().Rejoin, 10*time.Millisecond)
 	b := start(t, "b", bound(later))
 	requireTogether(t, a, b)
-	require.Eventually(t, func() bool { return log.count("answers again") == 1 }, patience, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return log.count("answers again") == 1 }, patience,
+		5*time.Millisecond)
 }
 
 func TestHealthyClusterIsSilentAtInfo(t *testing.T) {
@@ -126,22 +130,55 @@ func TestHealthyClusterIsSilentAtInfo(t *testing.T) {
 
 func TestOwnAddressAmongJoinIsSkipped(t *testing.T) {
 	var log lines
-	var calls atomic.Int64
 	own := freeAddr(t)
 	_, port, err := net.SplitHostPort(own)
 	require.NoError(t, err)
-	host := net.JoinHostPort("127.0.0.1", port)
-	a := start(t, "a", bound("0.0.0.0:"+port), joining(own, host), log.option, func(c *Config) {
+	others := net.JoinHostPort("127.0.0.1", port)
+	a := start(t, "a", bound("0.0.0.0:"+port), joining(own, others), func(c *Config) {
 		c.Advertise = own
-		c.Blocked = func(_ elector.NodeID, addr string) bool {
-			if addr == own || addr == host {
-				calls.Add(1)
-			}
-			return false
-		}
+		c.Logger = hclog.New(&hclog.LoggerOptions{Level: hclog.Debug, Output: &log})
 	})
 	b := start(t, "b", joining(own))
 	requireTogether(t, a, b)
-	require.Never(t, func() bool { return log.count("\n") > 0 }, 5*fast().Rejoin, 10*time.Millisecond)
-	require.Zero(t, calls.Load(), "the node must not talk to itself")
+	time.Sleep(5 * fast().Rejoin)
+	require.Zero(t, log.count("Initiating push/pull sync with:  127."),
+		"the node must not talk to itself")
+}
+
+// A cluster that is not the node's own looks to it like nobody.
+func TestForeignClusterIsToldAsAJoinAddressThatFails(t *testing.T) {
+	var here, there lines
+	a := start(t, "a", here.option)
+	start(t, "s", joining(a.gossipAddr()), there.option, func(c *Config) { c.Cluster = "other" })
+	told := func() bool { return there.count("or belongs to another cluster") > 0 }
+	require.Eventually(t, told, patience, 5*time.Millisecond)
+	require.Equal(t, 1, there.count(a.gossipAddr()+" cluster=other"))
+	require.Zero(t, here.count("\n"))
+}
+
+// A firewall that drops UDP leaves the streams, so members look alive.
+func TestWithoutPacketsOfMembersANodeWarnsOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log lines
+		cfg := valid()
+		cfg.Timing = Timing{}
+		log.option(&cfg)
+		cfg = cfg.withDefaults()
+		packets := uint64(0)
+		j := &joiner{g: &Gossip{cfg: cfg, log: cfg.Logger, arrived: func() uint64 { return packets }}}
+		rounds := func(n int, company bool, each uint64) {
+			for range n {
+				packets += each
+				j.listen(company)
+				time.Sleep(cfg.Timing.Rejoin)
+			}
+		}
+		rounds(20, false, 0)
+		rounds(20, true, 1)
+		rounds(2, true, 0)
+		rounds(20, true, 1)
+		require.Zero(t, log.count("\n"))
+		rounds(20, true, 0)
+		require.Equal(t, 1, log.count("a firewall drops UDP"))
+	})
 }

@@ -1,199 +1,196 @@
 package gossip
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net/netip"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/memberlist"
+)
 
-	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/netmesh"
+const (
+	defaultStreamTimeout = 3 * time.Second // to open a stream, and for each exchange on it
+
+	// maxAnswerTime bounds a probe.
+	maxAnswerTime = 500 * time.Millisecond
+	// suspicionMult and suspicionMax set how long a member that misses a probe may
+	// object: three probe periods if enough others agree, at most three times that.
+	suspicionMult = 3
+	suspicionMax  = 3
+	// reclaimTime is how long a name stays with the address of a dead member. It is
+	// short because a restarted node must be found at once; zero would mean never.
+	reclaimTime = time.Millisecond
+
+	// leaveTimeout bounds a goodbye when the caller's context does not.
+	leaveTimeout = 3 * time.Second
 )
 
 // Gossip is a node's part in the membership of its cluster. Start makes one; its
 // methods may be called from any goroutine.
 type Gossip struct {
-	cfg      Config
-	log      hclog.Logger
-	list     *memberlist.Memberlist
-	table    *table
-	events   *eventQueue
-	listener *listener
-	addr     netip.AddrPort // advertised
-	announce chan struct{}  // wakes the announcer
+	cfg     Config
+	log     hclog.Logger
+	list    *memberlist.Memberlist
+	members *members
+	arrived func() uint64  // counts the packets that came in
+	addr    netip.AddrPort // advertised
 
 	stopJoin context.CancelFunc
 	stop     chan struct{} // closed by Close
 	wg       sync.WaitGroup
 
-	mu      sync.Mutex // serializes Leave, Close and the announcer's use of list
+	mu      sync.Mutex // serializes Leave and Close
 	left    bool
 	closing sync.Once
 	closed  chan struct{} // closed when nothing runs any more
 }
 
-// Start binds, begins to look for the members and returns at once. It fails if
-// the configuration is wrong or the address cannot be bound; an unreachable
-// cluster is no error. The caller must Close what it gets.
+// Start binds, begins to look for the members and returns at once. It fails if the
+// metadata is too large or the address cannot be bound; an unreachable cluster is no
+// error. The caller must Close what it gets.
 func Start(cfg Config) (*Gossip, error) {
-	if err := cfg.Validate(); err != nil {
-		return nil, err
+	if _, err := encodeMeta(wireMeta{cfg.Meta, true}); err != nil {
+		return nil, fmt.Errorf("start gossip of node %q: Meta: %w", cfg.Node, err)
 	}
-	g := newGossip(cfg)
+	cfg = cfg.withDefaults()
+	log := cfg.Logger.With("node", cfg.Node)
+	g := &Gossip{
+		cfg: cfg, log: log, members: newMembers(&cfg, log),
+		stop: make(chan struct{}), closed: make(chan struct{}),
+	}
 	bound, err := g.open()
 	if err != nil {
 		return nil, fmt.Errorf("start gossip of node %q: %w", cfg.Node, err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	g.stopJoin = cancel
-	j := g.newJoiner(bound, g.addr)
+	j := &joiner{g: g, bound: bound, failed: map[string]int{}}
 	g.wg.Go(func() { j.run(ctx) })
-	g.wg.Go(func() { g.watchClashes(g.stop) })
-	g.wg.Go(func() { g.runAnnouncer(g.stop) })
-	g.wg.Go(func() { g.events.run(g.stop) })
+	g.wg.Go(func() { g.members.run(g.stop, g.cfg.OnChange) })
 	return g, nil
 }
 
-func newGossip(cfg Config) *Gossip {
-	cfg.Timing = cfg.Timing.withDefaults()
-	cfg.Join, cfg.KnownPeers = slices.Clone(cfg.Join), slices.Clone(cfg.KnownPeers)
-	cfg.Voters = slices.Clone(cfg.Voters)
-	if cfg.resolve == nil {
-		cfg.resolve = resolve
-	}
-	if cfg.Found == nil {
-		cfg.Found = func(netmesh.FindingKind, elector.NodeID, string) {}
-	}
-	cfg.streamTimeout = cmp.Or(cfg.streamTimeout, defaultStreamTimeout)
-	log := cfg.Logger
-	if log == nil {
-		log = hclog.NewNullLogger()
-	}
-	g := &Gossip{
-		cfg:      cfg,
-		log:      log.With("node", cfg.Node),
-		table:    newTable(),
-		events:   newEventQueue(cfg.OnEvent),
-		announce: make(chan struct{}, 1),
-		stop:     make(chan struct{}),
-		closed:   make(chan struct{}),
-	}
-	g.listener = &listener{
-		self:    cfg.Node,
-		voters:  cfg.Voters,
-		table:   g.table,
-		events:  g.events,
-		log:     g.log,
-		join:    make(chan struct{}, 1),
-		clash:   newClashes(cfg.Found),
-		own:     cfg.Meta.wire(false),
-		refused: map[string]string{},
-	}
-	return g
-}
-
 // open binds the sockets and starts memberlist on them; it returns what was bound.
-func (g *Gossip) open() (netip.AddrPort, error) {
+func (g *Gossip) open() (bound netip.AddrPort, err error) {
 	bind, err := g.resolveOne("Bind", g.cfg.Bind)
 	if err != nil {
 		return bind, err
 	}
-	tr, err := newTransport(&g.cfg, bind, g.table, g.log)
+	tr, err := newTransport(&g.cfg, bind, g.members, g.log)
 	if err != nil {
 		return bind, err
 	}
-	bound := netip.AddrPortFrom(bind.Addr(), uint16(tr.GetAutoBindPort()))
-	g.addr, err = g.advertised(bound)
-	if err == nil {
-		err = g.create(tr, bound)
+	defer func() {
+		if err != nil {
+			_ = tr.Shutdown()
+		}
+	}()
+	bound = netip.AddrPortFrom(bind.Addr(), uint16(tr.GetAutoBindPort()))
+	if g.addr, err = g.advertised(bound); err != nil {
+		return bound, err
 	}
-	if err != nil {
-		_ = tr.Shutdown()
+	host := g.addr.Addr().String()
+	if g.addr.Addr().IsUnspecified() {
+		host = "" // memberlist chooses one of several interfaces
 	}
-	return bound, err
-}
-
-func (g *Gossip) create(tr *transport, bound netip.AddrPort) error {
-	ip, port, err := tr.FinalAdvertiseAddr(advertiseHost(g.addr), int(g.addr.Port()))
+	ip, port, err := tr.FinalAdvertiseAddr(host, int(g.addr.Port()))
 	if err != nil {
-		return fmt.Errorf("find an address to advertise for %s: %w", bound, err)
+		return bound, fmt.Errorf("find an address to advertise for %s: %w", bound, err)
 	}
 	if addr, ok := netip.AddrFromSlice(ip); ok {
 		g.addr = netip.AddrPortFrom(addr.Unmap(), uint16(port))
 	}
-	list, err := memberlist.Create(libraryConfig(g, tr, bound))
-	if err != nil {
-		return fmt.Errorf("start memberlist on %s: %w", bound, err)
+	g.arrived = tr.arrived.Load
+	if g.list, err = memberlist.Create(g.libraryConfig(tr, bound)); err != nil {
+		return bound, fmt.Errorf("start memberlist on %s: %w", bound, err)
 	}
-	g.list = list
-	return nil
+	return bound, nil
 }
 
-// advertiseHost leaves the choice among several interfaces to memberlist.
-func advertiseHost(addr netip.AddrPort) string {
-	if addr.Addr().IsUnspecified() {
-		return ""
-	}
-	return addr.Addr().String()
-}
+// libraryConfig starts from memberlist's settings for a LAN. Its log goes to DEBUG:
+// what matters of it reaches people as events of members and as failures to join.
+func (g *Gossip) libraryConfig(tr *transport, bound netip.AddrPort) *memberlist.Config {
+	c := memberlist.DefaultLANConfig()
+	c.Name = string(g.cfg.Node)
+	c.Label = g.cfg.Cluster
+	c.Transport = tr
+	c.BindAddr, c.BindPort = bound.Addr().String(), int(bound.Port())
+	c.AdvertiseAddr, c.AdvertisePort = g.addr.Addr().String(), int(g.addr.Port())
+	c.Logger = debugLogger(g.log)
 
-// Members returns the other members, alive or remembered, in the order of their
-// names. The slice is the caller's.
-func (g *Gossip) Members() []Member { return g.table.list() }
+	t := g.cfg.Timing
+	c.ProbeInterval, c.ProbeTimeout = t.Probe, min(t.Probe/2, maxAnswerTime)
+	c.GossipInterval = t.Gossip
+	c.PushPullInterval = t.Sync
+	c.TCPTimeout = g.cfg.streamTimeout
+	c.SuspicionMult, c.SuspicionMaxTimeoutMult = suspicionMult, suspicionMax
+	c.DeadNodeReclaimTime = reclaimTime
+
+	c.Delegate, c.Events, c.Conflict, c.Alive = g.members, g.members, g.members, g.members
+	return c
+}
 
 // Local returns what this node tells the others.
 func (g *Gossip) Local() Member {
-	return Member{g.cfg.Node, g.addr.String(), g.listener.meta(), StateAlive}
+	return Member{g.cfg.Node, g.addr.String(), g.cfg.Meta, StateAlive}
 }
 
-func (g *Gossip) member(node elector.NodeID) Member {
-	if node == g.cfg.Node {
-		return g.Local()
+// Leave says goodbye to the others, so that they see this node as left, not as
+// dead. It ends by ctx or after 3 s, whichever is first; an error means that some
+// may not have heard. Leaving twice, or after Close, does nothing. Close must follow.
+func (g *Gossip) Leave(ctx context.Context) error {
+	g.stopJoin()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.left {
+		return nil
 	}
-	for _, m := range g.Members() {
-		if m.Node == node {
-			return m
-		}
+	g.left = true
+	g.members.setMeta(wireMeta{g.cfg.Meta, true})
+	end := time.Now().Add(leaveTimeout)
+	if deadline, ok := ctx.Deadline(); ok && deadline.Before(end) {
+		end = deadline
 	}
-	return Member{Node: node}
-}
-
-// UpdateMeta replaces what this node tells the others, and returns before they
-// have heard. It fails, and changes nothing, if m takes more than 512 bytes.
-func (g *Gossip) UpdateMeta(m Meta) error {
-	if err := g.listener.setMeta(func(w *wireMeta) { *w = m.wire(w.Leaving) }); err != nil {
-		return fmt.Errorf("update metadata of node %q: %w", g.cfg.Node, err)
+	if ctx.Err() != nil {
+		end = time.Now()
 	}
-	signal(g.announce)
+	// memberlist takes zero for no limit.
+	if err := g.list.UpdateNode(max(time.Until(end)/2, time.Millisecond)); err != nil {
+		g.log.Debug("the goodbye is still on its way", "error", err)
+	}
+	if err := g.list.Leave(max(time.Until(end), time.Millisecond)); err != nil {
+		return fmt.Errorf("leave as node %q: %w", g.cfg.Node, err)
+	}
 	return nil
 }
 
-// runAnnouncer passes changed metadata on, apart from UpdateMeta because
-// memberlist waits until it has been sent.
-func (g *Gossip) runAnnouncer(stop <-chan struct{}) {
-	for {
-		select {
-		case <-stop:
-			return
-		case <-g.announce:
-			g.mu.Lock()
-			if !g.left {
-				g.tell(g.cfg.Timing.Gossip)
-			}
-			g.mu.Unlock()
-		}
+// Close stops everything without a goodbye. When it returns nil, no callback runs
+// and none will. It returns ctx's error if ctx ends first, which only a consumer
+// that blocks in OnChange can cause; the rest goes on in the background. Every call
+// after the first waits for the same end.
+func (g *Gossip) Close(ctx context.Context) error {
+	g.closing.Do(func() { go g.shutDown() })
+	select {
+	case <-g.closed:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("close gossip of node %q: %w", g.cfg.Node, ctx.Err())
 	}
 }
 
-// tell queues this node's metadata and waits for at most d until it has been sent.
-func (g *Gossip) tell(d time.Duration) {
-	if err := g.list.UpdateNode(d); err != nil {
-		g.log.Debug("metadata is still on its way", "error", err)
+func (g *Gossip) shutDown() {
+	g.stopJoin()
+	close(g.stop)
+	g.mu.Lock()
+	g.left = true // memberlist panics when told to leave after its shutdown
+	err := g.list.Shutdown()
+	g.mu.Unlock()
+	if err != nil {
+		g.log.Debug("memberlist did not shut down cleanly", "error", err)
 	}
+	g.wg.Wait()
+	close(g.closed)
 }

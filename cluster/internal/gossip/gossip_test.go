@@ -56,7 +56,7 @@ type peer struct {
 	*Gossip
 	t      *testing.T
 	mu     sync.Mutex
-	events []Event
+	events []Member
 }
 
 type option func(*Config)
@@ -72,13 +72,13 @@ func start(t *testing.T, node elector.NodeID, options ...option) *peer {
 	t.Helper()
 	p := &peer{t: t}
 	cfg := Config{
-		Cluster: "test",
-		Node:    node,
-		Bind:    "127.0.0.1:0",
-		Meta:    Meta{MeshAddr: "127.0.0.1:1000", Version: "1.0.0", Voter: true, Candidate: true},
-		Timing:  fast(),
-		OnEvent: p.note,
-		Logger:  hclog.New(&hclog.LoggerOptions{Level: hclog.Info, Output: testWriter{t}}),
+		Cluster:  "test",
+		Node:     node,
+		Bind:     "127.0.0.1:0",
+		Meta:     Meta{MeshAddr: "127.0.0.1:1000", Version: "1.0.0", Voter: true, Candidate: true},
+		Timing:   fast(),
+		OnChange: p.note,
+		Logger:   hclog.New(&hclog.LoggerOptions{Level: hclog.Info, Output: testWriter{t}}),
 	}
 	for _, o := range options {
 		o(&cfg)
@@ -98,17 +98,17 @@ func (w testWriter) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-func (p *peer) note(e Event) {
+func (p *peer) note(m Member) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.events = append(p.events, e)
+	p.events = append(p.events, m)
 }
 
-func (p *peer) seen(kind EventKind, node elector.NodeID) []Event {
+func (p *peer) seen(state State, node elector.NodeID) []Member {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(p.events), func(e Event) bool {
-		return e.Kind != kind || e.Member.Node != node
+	return slices.DeleteFunc(slices.Clone(p.events), func(m Member) bool {
+		return m.State != state || m.Node != node
 	})
 }
 
@@ -116,17 +116,24 @@ func (p *peer) seen(kind EventKind, node elector.NodeID) []Event {
 func (p *peer) hears(node elector.NodeID, version string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.ContainsFunc(p.events, func(e Event) bool {
-		return e.Member.Node == node && e.Member.Version == version
+	return slices.ContainsFunc(p.events, func(m Member) bool {
+		return m.Node == node && m.Version == version
 	})
 }
 
-// requireEvent waits for an event and returns the first of its kind.
-func (p *peer) requireEvent(kind EventKind, node elector.NodeID) Event {
+// requireState waits until p heard that node is in a state, and returns the first time.
+func (p *peer) requireState(state State, node elector.NodeID) Member {
 	p.t.Helper()
-	require.Eventually(p.t, func() bool { return len(p.seen(kind, node)) > 0 }, patience, 5*time.Millisecond,
-		"%s should hear that %s %v", p.Local().Node, node, kind)
-	return p.seen(kind, node)[0]
+	heard := func() bool { return len(p.seen(state, node)) > 0 }
+	require.Eventually(p.t, heard, patience, 5*time.Millisecond,
+		"%s should hear that %s is %v", p.Local().Node, node, state)
+	return p.seen(state, node)[0]
+}
+
+// update changes what p tells the others.
+func (p *peer) update(m Meta) {
+	p.members.setMeta(wireMeta{Meta: m})
+	require.NoError(p.t, p.list.UpdateNode(patience))
 }
 
 // kill ends the node without a goodbye, as a crash would.
@@ -141,7 +148,9 @@ func (p *peer) gossipAddr() string { return p.Local().GossipAddr }
 // view returns the members that p holds for alive, with their addresses.
 func (p *peer) view() map[elector.NodeID]string {
 	alive := map[elector.NodeID]string{}
-	for _, m := range p.Members() {
+	p.members.mu.Lock()
+	defer p.members.mu.Unlock()
+	for _, m := range p.members.byID {
 		if m.State == StateAlive {
 			alive[m.Node] = m.GossipAddr
 		}
@@ -160,7 +169,8 @@ func requireTogether(t *testing.T, peers ...*peer) {
 				want[other.Local().Node] = other.gossipAddr()
 			}
 		}
-		require.Eventually(t, func() bool { return maps.Equal(p.view(), want) }, patience, 10*time.Millisecond,
+		require.Eventually(t, func() bool { return maps.Equal(p.view(), want) }, patience,
+			10*time.Millisecond,
 			"%s should see %v", p.Local().Node, want)
 	}
 }

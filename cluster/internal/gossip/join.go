@@ -11,8 +11,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/bmqelect/bmqelect/netmesh"
 )
 
 const (
@@ -20,45 +18,47 @@ const (
 	maxDials = 8
 	// retryGrowth bounds the back-off of a node that is alone, in units of Timing.Retry.
 	retryGrowth = 8
-	// quietFailures is how often in a row a join address may fail before a person
-	// is told: a cluster that is just being started stays silent.
+	// quietFailures is how often in a row a join address may fail before that is
+	// logged: a cluster that is just being started stays silent.
 	quietFailures = 3
+	// deafProbes is for how many probe periods no packet may come in although there
+	// are members before that is logged.
+	deafProbes = 60
 )
 
 // joiner tries, for as long as the node runs, the addresses at which members may
 // be found and are not.
 type joiner struct {
 	g     *Gossip
-	local func(netip.AddrPort) bool
+	bound netip.AddrPort
 	// failed counts, for each join setting, the rounds in a row that it failed.
 	failed map[string]int
-}
 
-func (g *Gossip) newJoiner(bound, advertised netip.AddrPort) *joiner {
-	return &joiner{g: g, local: ownAddress(bound, advertised), failed: map[string]int{}}
+	packets uint64    // that had come in when they were looked at last
+	deaf    time.Time // since when no packet came in, though there are members
+	warned  bool      // of that
 }
 
 // run tries at once, then with back-off while alone and at a slow pace in company.
+// Waking it again and again does not make it spin.
 func (j *joiner) run(ctx context.Context) {
-	pace := j.g.cfg.Timing.Retry
+	t := j.g.cfg.Timing
+	pace := t.Retry
 	for ctx.Err() == nil {
 		j.round(ctx)
-		wait := j.g.cfg.Timing.Rejoin
-		if len(j.g.table.aliveAt()) == 0 {
+		alive, _ := j.g.members.addresses()
+		wait := t.Rejoin
+		if len(alive) == 0 {
 			wait = pace
-			pace = min(2*pace, retryGrowth*j.g.cfg.Timing.Retry)
+			pace = min(2*pace, retryGrowth*t.Retry)
 		} else {
-			pace = j.g.cfg.Timing.Retry
+			pace = t.Retry
 		}
-		j.sleep(ctx, wait)
+		j.listen(len(alive) > 0)
+		pause(ctx, nil, min(wait, t.Retry)/2)
+		// Nodes that were started together must not try together.
+		pause(ctx, j.g.members.join, wait/2+rand.N(wait/2+1))
 	}
-}
-
-// sleep waits about d, less when woken, but never so short that waking it again
-// and again makes it spin.
-func (j *joiner) sleep(ctx context.Context, d time.Duration) {
-	pause(ctx, nil, min(d, j.g.cfg.Timing.Retry)/2)
-	pause(ctx, j.g.listener.join, jitter(d))
 }
 
 // pause waits for d, for wake, or for ctx.
@@ -72,124 +72,110 @@ func pause(ctx context.Context, wake <-chan struct{}, d time.Duration) {
 	}
 }
 
-// jitter keeps nodes that were started together from trying together.
-func jitter(d time.Duration) time.Duration {
-	return d/2 + rand.N(d/2+1)
-}
-
-// round tries every setting and every lost address once.
+// round tries every setting and every lost address once, some at a time.
 func (j *joiner) round(ctx context.Context) {
-	alive := j.g.table.aliveAt()
-	settings := map[string]lookup{}
-	targets := map[netip.AddrPort]error{}
+	alive, lost := j.g.members.addresses()
+	results := map[netip.AddrPort]error{}
+	aim := func(addrs ...netip.AddrPort) {
+		for _, addr := range addrs {
+			if !j.isSelf(addr) && !slices.Contains(alive, addr.String()) {
+				results[addr] = nil
+			}
+		}
+	}
+	found, unresolved := map[string][]netip.AddrPort{}, map[string]error{}
 	for _, setting := range j.g.cfg.Join {
-		addrs, err := j.g.cfg.resolve(ctx, setting)
-		settings[setting] = lookup{addrs, err}
-		j.aim(targets, alive, addrs...)
+		found[setting], unresolved[setting] = j.g.cfg.resolve(ctx, setting)
+		aim(found[setting]...)
 	}
-	for _, addr := range slices.Concat(j.g.cfg.KnownPeers, j.g.table.lost()) {
+	for _, addr := range slices.Concat(j.g.cfg.KnownPeers, lost) {
 		if at, err := netip.ParseAddrPort(addr); err == nil {
-			j.aim(targets, alive, at)
+			aim(at)
 		}
 	}
-	j.try(targets)
-	if ctx.Err() != nil {
-		return
-	}
-	for setting, found := range settings {
-		j.account(setting, found.outcome(targets))
-	}
-}
 
-// lookup is what a join setting stood for in one round.
-type lookup struct {
-	addrs []netip.AddrPort
-	err   error
-}
-
-// outcome returns nil if one of the addresses is this node, a live member, or
-// has answered.
-func (l lookup) outcome(tried map[netip.AddrPort]error) error {
-	if l.err != nil {
-		return l.err
-	}
-	var failures []string
-	for _, addr := range l.addrs {
-		if tried[addr] == nil {
-			return nil
-		}
-		failures = append(failures, tried[addr].Error())
-	}
-	return errors.New(strings.Join(failures, "; "))
-}
-
-// aim adds the addresses that are neither this node nor a live member.
-func (j *joiner) aim(targets map[netip.AddrPort]error, alive map[string]bool, addrs ...netip.AddrPort) {
-	for _, addr := range addrs {
-		if !j.local(addr) && !alive[addr.String()] {
-			targets[addr] = nil
-		}
-	}
-}
-
-// try exchanges state with all targets, some at once, and notes who failed.
-func (j *joiner) try(targets map[netip.AddrPort]error) {
-	var (
-		mu    sync.Mutex
-		wg    sync.WaitGroup
-		slots = make(chan struct{}, maxDials)
-	)
-	for _, addr := range slices.Collect(maps.Keys(targets)) {
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, maxDials)
+	for _, addr := range slices.Collect(maps.Keys(results)) {
 		slots <- struct{}{}
 		wg.Go(func() {
-			err := j.tryOne(addr)
+			err := j.try(addr)
 			mu.Lock()
-			targets[addr] = err
+			results[addr] = err
 			mu.Unlock()
 			<-slots
 		})
 	}
 	wg.Wait()
-}
-
-func (j *joiner) tryOne(addr netip.AddrPort) error {
-	if _, err := j.g.list.Join([]string{addr.String()}); err != nil {
-		j.g.table.notAt(addr.String())
-		if first := errors.Unwrap(err); first != nil {
-			err = first // the library lists the errors of all addresses on several lines
-		}
-		if by, text, ok := refusedBy(err); ok {
-			j.g.cfg.Found(netmesh.FindingWrongCluster, by, fmt.Sprintf("%s says: %s", addr, text))
-		}
-		j.g.log.Debug("no member found at address", "gossip", addr, "error", err)
-		return fmt.Errorf("exchange state with %s: %w", addr, err)
+	if ctx.Err() != nil {
+		return
 	}
-	return nil
+	for setting, addrs := range found {
+		err := unresolved[setting]
+		if err == nil {
+			err = failure(addrs, results)
+		}
+		j.account(setting, err)
+	}
 }
 
-// account says once that a join setting began to fail, and once that it recovered.
+// try exchanges the state with whoever is at addr.
+func (j *joiner) try(addr netip.AddrPort) error {
+	_, err := j.g.list.Join([]string{addr.String()})
+	if err == nil {
+		return nil
+	}
+	j.g.members.notAt(addr.String())
+	if first := errors.Unwrap(err); first != nil {
+		err = first // the library lists the errors of all addresses on several lines
+	}
+	j.g.log.Debug("no member found at address", "gossip", addr, "error", err)
+	return fmt.Errorf("exchange state with %s: %w", addr, err)
+}
+
+// failure returns nil if one of addrs is this node, a live member, or has answered.
+func failure(addrs []netip.AddrPort, results map[netip.AddrPort]error) error {
+	var texts []string
+	for _, addr := range addrs {
+		if results[addr] == nil {
+			return nil
+		}
+		texts = append(texts, results[addr].Error())
+	}
+	return errors.New(strings.Join(texts, "; "))
+}
+
+// account logs once that a join setting began to fail, and once that it recovered.
 func (j *joiner) account(setting string, err error) {
 	failures := j.failed[setting]
+	j.failed[setting]++
 	switch {
-	case err == nil && failures >= quietFailures:
-		j.g.log.Info("join address answers again", "join", setting)
-	case err != nil && failures+1 == quietFailures:
-		j.g.log.Warn("join address does not answer; it is tried again for as long as this node runs",
-			"join", setting, "error", err)
-	}
-	if err == nil {
+	case err == nil:
 		j.failed[setting] = 0
-	} else {
-		j.failed[setting]++
+		if failures >= quietFailures {
+			j.g.log.Info("join address answers again", "join", setting)
+		}
+	case failures+1 == quietFailures:
+		j.g.log.Warn("join address does not answer, or belongs to another cluster; it is tried again",
+			"join", setting, "cluster", j.g.cfg.Cluster, "error", err)
 	}
 }
 
-// ownAddress returns whether an address reaches this very process.
-func ownAddress(bound, advertised netip.AddrPort) func(netip.AddrPort) bool {
-	return func(addr netip.AddrPort) bool {
-		if addr == advertised || addr == bound {
-			return true
-		}
-		return bound.Addr().IsUnspecified() && addr.Port() == bound.Port() && localAddrs()[addr.Addr()]
+// listen warns once if no packet comes in although there are members. Each of them
+// sends several a second, so then only streams pass.
+func (j *joiner) listen(company bool) {
+	packets := j.g.arrived()
+	if !company || packets != j.packets {
+		j.packets, j.deaf = packets, time.Time{}
+		return
+	}
+	if j.deaf.IsZero() {
+		j.deaf = time.Now()
+	}
+	if !j.warned && time.Since(j.deaf) >= deafProbes*j.g.cfg.Timing.Probe {
+		j.warned = true
+		j.g.log.Warn("no UDP packet of any member arrives: a firewall drops UDP, or the address is wrong",
+			"advertised", j.g.addr)
 	}
 }

@@ -2,10 +2,14 @@ package gossip
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -14,86 +18,99 @@ import (
 	"github.com/bmqelect/bmqelect/elector"
 )
 
-// bindAttempts is how often a port chosen by the system for TCP may turn out to
-// be taken for UDP before Start gives up.
-const bindAttempts = 10
+// A stream begins with a hello: helloMagic, the length of the dialer's name, the
+// name. Its source port means nothing, so only the hello tells the fault layer which
+// peer a stream belongs to. Nodes refuse a stream without one.
+const (
+	helloMagic   = 0xB6
+	helloTimeout = 3 * time.Second
+)
 
-// transport is memberlist's own, with four things added: streams begin with the
-// dialer's name, those of another cluster are told so, Blocked cuts peers off, and
-// Shutdown leaves no stream behind.
+// Anybody who reaches the port can open streams.
+const (
+	// maxGreets bounds the accepted streams that memberlist does not have yet.
+	maxGreets = 64
+	// maxExchanges bounds those that it has. For the number of members that a stream
+	// announces it sets aside up to 112 MB before it reads them.
+	maxExchanges = 2
+	// bindAttempts is how often a port chosen by the system for TCP may turn out to
+	// be taken for UDP before Start gives up.
+	bindAttempts = 10
+)
+
+// transport is memberlist's own, with these things added: streams begin with the
+// dialer's name, Blocked cuts peers off, accepted streams are bounded, and Shutdown
+// leaves no stream behind.
 type transport struct {
 	*memberlist.NetTransport
 	node    elector.NodeID
-	border  *border
-	table   *table
-	blocked func(elector.NodeID, string) bool
+	members *members
+	blocked func(elector.NodeID) bool
 	log     hclog.Logger
+	arrived atomic.Uint64 // packets
 
-	packets chan *memberlist.Packet
-	streams chan net.Conn
-	ctx     context.Context // ends when Shutdown begins: dials and hand-overs give up
-	cancel  context.CancelFunc
-	done    chan struct{} // closed when the listeners have ended: the pumps may end
-	ended   sync.Once
-	wg      sync.WaitGroup
-	conns   connSet
-	greets  chan struct{} // one token for each stream whose hello is awaited
+	packets   chan *memberlist.Packet
+	streams   chan net.Conn
+	greets    chan struct{}   // has an element for each stream that memberlist does not have yet
+	exchanges chan struct{}   // has an element for each accepted stream that it has
+	ctx       context.Context // ends when Shutdown begins: dials and hand-overs give up
+	cancel    context.CancelFunc
+	done      chan struct{} // closed when the listeners have ended: the pumps may end
+	ended     sync.Once
+	wg        sync.WaitGroup
+
+	mu     sync.Mutex
+	open   map[*stream]bool // with whether it takes one of exchanges
+	closed bool
 }
 
-func newTransport(cfg *Config, bind netip.AddrPort, members *table, log hclog.Logger) (*transport, error) {
-	inner, err := listen(bind, log)
+func newTransport(
+	cfg *Config, bind netip.AddrPort, members *members, log hclog.Logger,
+) (*transport, error) {
+	attempts := 1
+	if bind.Port() == 0 {
+		attempts = bindAttempts
+	}
+	var inner *memberlist.NetTransport
+	var err error
+	for range attempts {
+		inner, err = memberlist.NewNetTransport(&memberlist.NetTransportConfig{
+			BindAddrs: []string{bind.Addr().String()}, BindPort: int(bind.Port()),
+			Logger: debugLogger(log),
+		})
+		if err == nil {
+			break
+		}
+	}
 	if err != nil {
-		return nil, err
+		return nil, explainBind(bind, err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	t := &transport{
-		NetTransport: inner,
-		node:         cfg.Node,
-		border:       &border{cluster: cfg.Cluster, node: cfg.Node, found: cfg.Found, log: log},
-		table:        members,
-		blocked:      cfg.Blocked,
-		log:          log,
-		packets:      make(chan *memberlist.Packet),
-		streams:      make(chan net.Conn),
-		ctx:          ctx,
-		cancel:       cancel,
-		done:         make(chan struct{}),
-		greets:       make(chan struct{}, maxGreets),
+		NetTransport: inner, node: cfg.Node, members: members, blocked: cfg.Blocked, log: log,
+		packets: make(chan *memberlist.Packet), streams: make(chan net.Conn),
+		greets: make(chan struct{}, maxGreets), exchanges: make(chan struct{}, maxExchanges),
+		ctx: ctx, cancel: cancel, done: make(chan struct{}), open: map[*stream]bool{},
 	}
 	t.wg.Go(t.pumpPackets)
 	t.wg.Go(t.pumpStreams)
 	return t, nil
 }
 
-func listen(bind netip.AddrPort, log hclog.Logger) (*memberlist.NetTransport, error) {
-	attempts := 1
-	if bind.Port() == 0 {
-		attempts = bindAttempts
-	}
-	var failure error
-	for range attempts {
-		inner, err := memberlist.NewNetTransport(&memberlist.NetTransportConfig{
-			BindAddrs: []string{bind.Addr().String()},
-			BindPort:  int(bind.Port()),
-			Logger:    libraryLogger(log),
-		})
-		if err == nil {
-			return inner, nil
-		}
-		failure = err
-	}
-	return nil, explainBind(bind, failure)
+func debugLogger(to hclog.Logger) *log.Logger {
+	return to.StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug})
 }
 
-// cut reports whether nothing may pass between this node and a peer.
+// cut reports whether nothing may pass between this node and a peer, of which only
+// the address may be known.
 func (t *transport) cut(node elector.NodeID, addr string) bool {
 	if t.blocked == nil {
 		return false
 	}
 	if node == "" {
-		node = t.table.nodeAt(addr)
+		node = t.members.nodeAt(addr)
 	}
-	return t.blocked(node, addr)
+	return node != "" && t.blocked(node)
 }
 
 // PacketCh returns the packets that were not cut.
@@ -101,11 +118,6 @@ func (t *transport) PacketCh() <-chan *memberlist.Packet { return t.packets }
 
 // StreamCh returns the streams that said hello and were not cut.
 func (t *transport) StreamCh() <-chan net.Conn { return t.streams }
-
-// WriteTo sends one packet.
-func (t *transport) WriteTo(b []byte, addr string) (time.Time, error) {
-	return t.WriteToAddress(b, memberlist.Address{Addr: addr})
-}
 
 // WriteToAddress sends one packet; to a cut peer it vanishes, as on a network.
 func (t *transport) WriteToAddress(b []byte, to memberlist.Address) (time.Time, error) {
@@ -115,13 +127,10 @@ func (t *transport) WriteToAddress(b []byte, to memberlist.Address) (time.Time, 
 	return t.NetTransport.WriteToAddress(b, to)
 }
 
-// DialTimeout opens a stream.
-func (t *transport) DialTimeout(addr string, timeout time.Duration) (net.Conn, error) {
-	return t.DialAddressTimeout(memberlist.Address{Addr: addr}, timeout)
-}
-
 // DialAddressTimeout opens a stream and says hello. It ends early at Shutdown.
-func (t *transport) DialAddressTimeout(to memberlist.Address, timeout time.Duration) (net.Conn, error) {
+func (t *transport) DialAddressTimeout(
+	to memberlist.Address, timeout time.Duration,
+) (net.Conn, error) {
 	if t.cut(elector.NodeID(to.Name), to.Addr) {
 		return nil, fmt.Errorf("dial %s: cut by the fault layer", to.String())
 	}
@@ -130,22 +139,32 @@ func (t *transport) DialAddressTimeout(to memberlist.Address, timeout time.Durat
 	if err != nil {
 		return nil, fmt.Errorf("dial %s for gossip: %w", to.String(), err)
 	}
-	tracked, err := t.conns.add(conn)
+	s, err := t.track(conn)
 	if err != nil {
 		return nil, fmt.Errorf("dial %s for gossip: %w", to.String(), err)
 	}
-	if err := sayHello(tracked, t.node, timeout); err != nil {
-		_ = tracked.Close()
+	err = s.SetDeadline(time.Now().Add(timeout))
+	if err == nil {
+		_, err = s.Write(append([]byte{helloMagic, byte(len(t.node))}, t.node...))
+	}
+	if err != nil {
+		_ = s.Close()
 		return nil, fmt.Errorf("say hello to %s: %w", to.String(), err)
 	}
-	return tracked, nil
+	return s, nil
 }
 
 // Shutdown closes the listeners and every stream, and waits for what ran on them.
 // It may be called again.
 func (t *transport) Shutdown() error {
 	t.cancel()
-	t.conns.closeAll()
+	t.mu.Lock()
+	t.closed = true
+	for s := range t.open {
+		_ = s.Conn.Close()
+	}
+	clear(t.open)
+	t.mu.Unlock()
 	err := t.NetTransport.Shutdown() // its listeners may wait for the pumps, so it ends first
 	t.ended.Do(func() { close(t.done) })
 	t.wg.Wait()
@@ -156,8 +175,13 @@ func (t *transport) pumpPackets() {
 	for {
 		select {
 		case p := <-t.NetTransport.PacketCh():
-			if !t.cut("", p.From.String()) {
-				t.handPacket(p)
+			if t.cut("", p.From.String()) {
+				continue
+			}
+			t.arrived.Add(1)
+			select {
+			case t.packets <- p:
+			case <-t.ctx.Done():
 			}
 		case <-t.done:
 			return
@@ -165,60 +189,105 @@ func (t *transport) pumpPackets() {
 	}
 }
 
-func (t *transport) handPacket(p *memberlist.Packet) {
-	select {
-	case t.packets <- p:
-	case <-t.ctx.Done():
-	}
-}
-
 func (t *transport) pumpStreams() {
 	for {
 		select {
 		case conn := <-t.NetTransport.StreamCh():
-			t.accept(conn)
+			s, err := t.track(conn)
+			if err != nil {
+				continue
+			}
+			select {
+			case t.greets <- struct{}{}:
+				t.wg.Go(func() {
+					t.greet(s)
+					<-t.greets
+				})
+			default:
+				t.log.Debug("stream refused: too many wait", "from", conn.RemoteAddr())
+				_ = s.Close()
+			}
 		case <-t.done:
 			return
 		}
 	}
 }
 
-func (t *transport) accept(conn net.Conn) {
-	tracked, err := t.conns.add(conn)
+// greet reads the hello of an incoming stream and hands the stream to memberlist.
+func (t *transport) greet(s *stream) {
+	node, err := readHello(s)
+	if err == nil && t.cut(node, "") {
+		err = fmt.Errorf("%s is cut off by the fault layer", node)
+	}
 	if err != nil {
+		t.log.Debug("stream refused", "from", s.RemoteAddr(), "error", err)
+		_ = s.Close()
 		return
 	}
+	patience := time.NewTimer(helloTimeout)
+	defer patience.Stop()
 	select {
-	case t.greets <- struct{}{}:
-		t.wg.Go(func() {
-			t.greet(tracked)
-			<-t.greets
-		})
-	default:
-		t.log.Debug("stream refused: too many have not said hello", "from", conn.RemoteAddr())
-		_ = tracked.Close()
+	case t.exchanges <- struct{}{}:
+		t.mu.Lock()
+		t.open[s] = true
+		t.mu.Unlock()
+	case <-patience.C:
+		_ = s.Close()
+		return
+	case <-t.ctx.Done():
+		return // Shutdown has closed it
+	}
+	select {
+	case t.streams <- s:
+	case <-t.ctx.Done():
 	}
 }
 
-// greet reads the hello of an incoming stream and hands it on.
-func (t *transport) greet(conn net.Conn) {
-	from := conn.RemoteAddr().String()
-	node, err := readHello(conn)
-	if err != nil {
-		t.log.Debug("stream refused", "from", from, "error", err)
-		_ = conn.Close()
-		return
+func readHello(conn net.Conn) (elector.NodeID, error) {
+	if err := conn.SetDeadline(time.Now().Add(helloTimeout)); err != nil {
+		return "", err
 	}
-	if t.cut(node, from) {
-		_ = conn.Close()
-		return
+	var head [2]byte
+	if _, err := io.ReadFull(conn, head[:]); err != nil {
+		return "", fmt.Errorf("read hello: %w", err)
 	}
-	if conn = t.border.pass(conn, node); conn == nil {
-		return
+	if head[0] != helloMagic {
+		return "", fmt.Errorf("stream begins with byte %#x, not with a hello (%#x)",
+			head[0], helloMagic)
 	}
-	select {
-	case t.streams <- conn:
-	case <-t.ctx.Done():
-		_ = conn.Close()
+	node := make([]byte, head[1])
+	if _, err := io.ReadFull(conn, node); err != nil {
+		return "", fmt.Errorf("read name in hello: %w", err)
 	}
+	return elector.NodeID(node), conn.SetDeadline(time.Time{})
+}
+
+// stream is one that Shutdown closes, so that it does not wait for time-outs.
+type stream struct {
+	net.Conn
+	t *transport
+}
+
+// track notes an open stream, or closes it if Shutdown has begun.
+func (t *transport) track(conn net.Conn) (*stream, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return nil, errors.Join(net.ErrClosed, conn.Close())
+	}
+	s := &stream{conn, t}
+	t.open[s] = false
+	return s, nil
+}
+
+// Close closes the stream, and lets the next one in if it was one of exchanges.
+func (s *stream) Close() error {
+	t := s.t
+	t.mu.Lock()
+	if t.open[s] {
+		<-t.exchanges
+	}
+	delete(t.open, s)
+	t.mu.Unlock()
+	return s.Conn.Close()
 }

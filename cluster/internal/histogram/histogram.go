@@ -54,7 +54,8 @@ type Snapshot struct {
 
 // Snapshot returns the present counts.
 func (h *Histogram) Snapshot() Snapshot {
-	s := Snapshot{Bounds: slices.Clone(h.bounds), Counts: make([]uint64, len(h.counts)), Sum: math.Float64frombits(h.sum.Load())}
+	s := Snapshot{Bounds: slices.Clone(h.bounds), Counts: make([]uint64, len(h.counts)),
+		Sum: math.Float64frombits(h.sum.Load())}
 	for i := range h.counts {
 		s.Counts[i] = h.counts[i].Load()
 	}

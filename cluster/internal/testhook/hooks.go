@@ -6,9 +6,9 @@ import (
 	"context"
 	"math/rand/v2"
 
+	"github.com/bmqelect/bmqelect/cluster/internal/store"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/base/clock"
-	"github.com/bmqelect/bmqelect/internal/store"
 	"github.com/bmqelect/bmqelect/netmesh"
 )
 

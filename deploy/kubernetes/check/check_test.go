@@ -77,7 +77,8 @@ func split(t *testing.T, text []byte) (docs [][]byte) {
 // admit does with a document what the API server does before it stores it.
 func admit(doc []byte) error {
 	scheme := legacyscheme.Scheme
-	strict := json.NewSerializerWithOptions(json.DefaultMetaFactory, scheme, scheme, json.SerializerOptions{Yaml: true, Strict: true})
+	strict := json.NewSerializerWithOptions(json.DefaultMetaFactory, scheme, scheme,
+		json.SerializerOptions{Yaml: true, Strict: true})
 	versioned, _, err := strict.Decode(doc, nil, nil)
 	if err != nil {
 		return err
@@ -109,12 +110,15 @@ func validate(object runtime.Object) field.ErrorList {
 		return appsvalidation.ValidateDeployment(o, corevalidation.PodValidationOptions{})
 	case *policy.PodDisruptionBudget:
 		o.Namespace = "default"
-		return policyvalidation.ValidatePodDisruptionBudget(o, policyvalidation.PodDisruptionBudgetValidationOptions{})
+		return policyvalidation.ValidatePodDisruptionBudget(o,
+			policyvalidation.PodDisruptionBudgetValidationOptions{})
 	case *networking.NetworkPolicy:
 		o.Namespace = "default"
-		return networkingvalidation.ValidateNetworkPolicy(o, networkingvalidation.NetworkPolicyValidationOptions{})
+		return networkingvalidation.ValidateNetworkPolicy(o,
+			networkingvalidation.NetworkPolicyValidationOptions{})
 	}
-	return field.ErrorList{field.NotSupported(field.NewPath("kind"), fmt.Sprintf("%T", object), []string{"what this check knows"})}
+	return field.ErrorList{field.NotSupported(field.NewPath("kind"), fmt.Sprintf("%T", object),
+		[]string{"what this check knows"})}
 }
 
 func TestMistakesAreFound(t *testing.T) {
@@ -123,13 +127,14 @@ func TestMistakesAreFound(t *testing.T) {
 		from, to string
 		schema   bool // the schemas alone find it
 	}{
-		"unknown field":       {"serviceName: bmqnode", "serviceNmae: bmqnode", true},
-		"wrong type":          {"replicas: 3", "replicas: three", true},
-		"nothing of a kind":   {"kind: PodDisruptionBudget", "kind: PodDisruption", true},
-		"no such policy":      {"podManagementPolicy: Parallel", "podManagementPolicy: Sideways", false},
-		"selector and labels": {"matchLabels: {app.kubernetes.io/name: bmqnode}\n  # A volume", "matchLabels: {app: other}\n  # A volume", false},
-		"unknown volume":      {"{name: config, mountPath", "{name: nowhere, mountPath", false},
-		"port out of range":   {"{path: /readyz, port: http}", "{path: /readyz, port: 70000}", false},
+		"unknown field":     {"serviceName: bmqnode", "serviceNmae: bmqnode", true},
+		"wrong type":        {"replicas: 3", "replicas: three", true},
+		"nothing of a kind": {"kind: PodDisruptionBudget", "kind: PodDisruption", true},
+		"no such policy":    {"podManagementPolicy: Parallel", "podManagementPolicy: Sideways", false},
+		"selector and labels": {"matchLabels: {app.kubernetes.io/name: bmqnode}\n  # A volume",
+			"matchLabels: {app: other}\n  # A volume", false},
+		"unknown volume":    {"{name: config, mountPath", "{name: nowhere, mountPath", false},
+		"port out of range": {"{path: /readyz, port: http}", "{path: /readyz, port: 70000}", false},
 	} {
 		for _, doc := range good {
 			changed := bytes.Replace(doc, []byte(c.from), []byte(c.to), 1)

@@ -87,7 +87,8 @@ func readAPI(path string) (map[string]any, error) {
 		return nil, err
 	}
 	for _, s := range schemas(api) {
-		if object := s.(map[string]any); object["properties"] != nil && object["additionalProperties"] == nil {
+		if object := s.(map[string]any); object["properties"] != nil &&
+			object["additionalProperties"] == nil {
 			object["additionalProperties"] = false
 		}
 	}

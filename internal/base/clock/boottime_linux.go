@@ -4,8 +4,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/bmqelect/bmqelect/internal/base/alarm"
 )
 
 // boot reads CLOCK_BOOTTIME.
@@ -28,21 +26,21 @@ func (boot) Now() time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-type sleepless struct{ *alarm.Alarm }
+type sleepless struct{ *BootAlarm }
 
 // bootAlarm fails for other clocks than boot, and where a sandbox forbids it.
 func bootAlarm(c Clock) (Alarm, bool) {
 	if _, counts := c.(boot); !counts {
 		return nil, false
 	}
-	a, err := alarm.New()
+	a, err := NewBootAlarm()
 	return sleepless{a}, err == nil
 }
 
 // Set panics if an alarm that was made cannot be set: nothing else would end a
 // leadership in time.
 func (a sleepless) Set(at time.Duration) {
-	if err := a.Alarm.Set(int64(at)); err != nil {
+	if err := a.BootAlarm.Set(at); err != nil {
 		panic("clock: " + err.Error())
 	}
 }

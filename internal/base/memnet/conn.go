@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -30,12 +31,22 @@ var errReset = errors.New("reset")
 
 // pair connects two hosts.
 func pair(a, b *Host, local, remote string) (near, far *Conn) {
-	there, back := newStream(a, b), newStream(b, a)
-	near = &Conn{host: a, local: addr(local), remote: addr(remote), in: back, out: there}
-	far = &Conn{host: b, local: addr(remote), remote: addr(local), in: there, out: back}
-	near.peer, far.peer = far, near
-	near.way = path{net: a.net, from: a.name, to: b.name}
-	far.way = path{net: a.net, from: b.name, to: a.name}
+	stream := func(from, to *Host) *stream {
+		s := &stream{}
+		s.change = sync.NewCond(&s.mu)
+		s.reader, s.writer = deadline{s: s, host: to}, deadline{s: s, host: from}
+		return s
+	}
+	there, back := stream(a, b), stream(b, a)
+	near = &Conn{
+		host: a, local: addr(local), remote: addr(remote), in: back, out: there,
+		way: path{net: a.net, from: a.name, to: b.name},
+	}
+	far = &Conn{
+		host: b, local: addr(remote), remote: addr(local), in: there, out: back, peer: near,
+		way: path{net: a.net, from: b.name, to: a.name},
+	}
+	near.peer = far
 	return near, far
 }
 
@@ -89,7 +100,7 @@ func (c *Conn) deliver(chunk []byte) {
 func (c *Conn) reset() {
 	c.failure.Store(true)
 	c.out.end(nil, errReset)
-	c.in.abort(errReset)
+	c.in.end(errReset, nil)
 }
 
 func (c *Conn) wrap(op string, err error) error {

@@ -33,7 +33,9 @@ func (h *Host) Listen(address string) (net.Listener, error) {
 	if n.listeners[address] != nil {
 		return nil, opError("listen", address, os.NewSyscallError("bind", syscall.EADDRINUSE))
 	}
-	l := &listener{host: h, address: address, backlog: make(chan *Conn, backlog), closed: make(chan struct{})}
+	l := &listener{
+		host: h, address: address, backlog: make(chan *Conn, backlog), closed: make(chan struct{}),
+	}
 	n.listeners[address] = l
 	return l, nil
 }

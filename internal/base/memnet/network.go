@@ -1,9 +1,21 @@
+// Package memnet is a network in memory, for tests of whole clusters in the
+// virtual time of testing/synctest. It tells apart what a kernel's TCP tells
+// apart: an orderly end (io.EOF), a reset (syscall.ECONNRESET), a refused dial
+// (syscall.ECONNREFUSED) and a deadline (os.ErrDeadlineExceeded). As in a kernel
+// a reset is told once: if a write takes it, a later read returns io.EOF.
+//
+// Data arrives at once, unless Delay says otherwise, and in order. Buffers are
+// bounded: a writer whose reader does not read blocks. Filter puts a firewall
+// between two hosts, Stop stops a process. Everything is safe for concurrent
+// use. There are no goroutines inside.
 package memnet
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -94,4 +106,65 @@ func opError(op, address string, err error) error {
 
 func refused(address string) error {
 	return opError("dial", address, os.NewSyscallError("connect", syscall.ECONNREFUSED))
+}
+
+// Stop stops the process on a host as SIGSTOP does: none of its calls returns,
+// and nothing that has arrived counts as read. Its kernel goes on.
+func (n *Network) Stop(name string) {
+	h := n.Host(name)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.stopped == nil {
+		h.stopped = make(chan struct{})
+	}
+}
+
+// Continue lets a stopped process go on, as SIGCONT does.
+func (n *Network) Continue(name string) { n.Host(name).resume() }
+
+func (h *Host) resume() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.stopped != nil {
+		close(h.stopped)
+		h.stopped = nil
+	}
+}
+
+// pass waits while the process is stopped.
+func (h *Host) pass() {
+	for stopped := h.gate(); stopped != nil; stopped = h.gate() {
+		<-stopped
+	}
+}
+
+func (h *Host) gate() chan struct{} {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.stopped
+}
+
+// Reset lets resets arrive at one host, as if another one had sent them: on
+// every connection between the two. The other ends learn of it when they send.
+func (n *Network) Reset(from, to string) {
+	n.mu.Lock()
+	ends := n.ends(func(c *Conn) bool { return c.host.name == to && c.peer.host.name == from })
+	n.mu.Unlock()
+	for _, c := range ends {
+		c.reset()
+	}
+}
+
+// ends are the open ends for which want returns true, in the same order in every
+// run. Called with mu held.
+func (n *Network) ends(want func(*Conn) bool) (all []*Conn) {
+	for c := range n.conns {
+		if want(c) {
+			all = append(all, c)
+		}
+	}
+	slices.SortFunc(all, func(a, b *Conn) int {
+		return cmp.Or(cmp.Compare(a.local, b.local), cmp.Compare(a.remote, b.remote))
+	})
+	return all
 }

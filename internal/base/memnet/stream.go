@@ -23,13 +23,6 @@ type stream struct {
 	reader, writer deadline
 }
 
-func newStream(from, to *Host) *stream {
-	s := &stream{}
-	s.change = sync.NewCond(&s.mu)
-	s.reader, s.writer = deadline{s: s, host: to}, deadline{s: s, host: from}
-	return s
-}
-
 func (s *stream) read(b []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -37,7 +30,7 @@ func (s *stream) read(b []byte) (int, error) {
 		switch {
 		case s.reader.held():
 			continue // things may have changed
-		case s.reader.passed:
+		case s.reader.passed():
 			return 0, os.ErrDeadlineExceeded
 		case len(s.data) > 0:
 			n := copy(b, s.data)
@@ -63,7 +56,7 @@ func (s *stream) accept(b []byte) (chunk []byte, err error) {
 			continue
 		case s.writeErr != nil:
 			return nil, s.writeErr
-		case s.writer.passed:
+		case s.writer.passed():
 			return nil, os.ErrDeadlineExceeded
 		case room > 0:
 			chunk = bytes.Clone(b[:min(room, len(b))])
@@ -89,26 +82,19 @@ func (s *stream) deliver(chunk []byte) bool {
 	return true
 }
 
-// end makes reads fail after the data, or writes at once. What is set stays.
+// end makes reads fail after the data, or writes at once. What is set stays. A reset
+// loses the data.
 func (s *stream) end(readErr, writeErr error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.readErr == nil {
 		s.readErr = readErr
+		if readErr == errReset {
+			s.data = nil
+		}
 	}
 	if s.writeErr == nil {
 		s.writeErr = writeErr
-	}
-	s.change.Broadcast()
-}
-
-// abort makes reads fail at once with err, unless the stream is at its end; the
-// data is lost.
-func (s *stream) abort(err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.readErr == nil {
-		s.data, s.readErr = nil, err
 	}
 	s.change.Broadcast()
 }
@@ -126,11 +112,10 @@ func (s *stream) shut() (unread bool) {
 
 // deadline is that of a stream's reader or writer. Guarded by stream.mu.
 type deadline struct {
-	s      *stream
-	host   *Host // whose process it is
-	timer  *time.Timer
-	passed bool
-	round  uint64
+	s     *stream
+	host  *Host // whose process it is
+	at    time.Time
+	timer *time.Timer
 }
 
 // held waits while the process is stopped, without the lock, and reports whether
@@ -141,8 +126,11 @@ func (d *deadline) held() bool {
 	}
 	d.s.mu.Unlock()
 	defer d.s.mu.Lock()
-	return d.host.pass()
+	d.host.pass()
+	return true
 }
+
+func (d *deadline) passed() bool { return !d.at.IsZero() && !time.Now().Before(d.at) }
 
 // set arms the deadline; the zero time disarms it.
 func (d *deadline) set(t time.Time) {
@@ -150,23 +138,13 @@ func (d *deadline) set(t time.Time) {
 	defer d.s.mu.Unlock()
 	if d.timer != nil {
 		d.timer.Stop()
-		d.timer = nil
 	}
-	d.round++
-	d.passed = !t.IsZero() && !t.After(time.Now())
-	if d.passed {
-		d.s.change.Broadcast()
-	} else if !t.IsZero() {
-		armed := d.round
-		d.timer = time.AfterFunc(time.Until(t), func() { d.pass(armed) })
+	if d.at = t; !t.IsZero() {
+		d.timer = time.AfterFunc(time.Until(t), func() {
+			d.s.mu.Lock()
+			defer d.s.mu.Unlock()
+			d.s.change.Broadcast()
+		})
 	}
-}
-
-func (d *deadline) pass(armed uint64) {
-	d.s.mu.Lock()
-	defer d.s.mu.Unlock()
-	if d.round == armed {
-		d.passed = true
-		d.s.change.Broadcast()
-	}
+	d.s.change.Broadcast()
 }

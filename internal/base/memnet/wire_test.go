@@ -91,7 +91,8 @@ func TestPacketsTakeTheirTimeAndStayInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := New()
 		slow := time.Second
-		n.Delay(func(string, string) time.Duration { slow /= 2; return slow }, func() time.Duration { return 0 })
+		n.Delay(func(string, string) time.Duration { slow /= 2; return slow },
+			func() time.Duration { return 0 })
 		near, far := connect(t, n)
 		began := time.Now()
 		write(t, near, "one")

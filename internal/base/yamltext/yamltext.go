@@ -16,7 +16,8 @@ const (
 )
 
 // ErrBounds is the error for a text beyond the bounds.
-var ErrBounds = fmt.Errorf("at most %d bytes and %d brackets within each other are read", MaxSize, maxDepth)
+var ErrBounds = fmt.Errorf("at most %d bytes and %d brackets within each other are read", MaxSize,
+	maxDepth)
 
 // Parse parses a text. A text beyond the bounds is not given to the parser: the error
 // is ErrBounds. All other errors are the parser's.

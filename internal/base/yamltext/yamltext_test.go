@@ -9,12 +9,14 @@ import (
 
 func TestAbsurdTextsAreNotParsed(t *testing.T) {
 	for _, text := range []string{
-		"voters: " + strings.Repeat("[", 100_000), strings.Repeat("{a: ", maxDepth+1), strings.Repeat("#", MaxSize+1),
+		"voters: " + strings.Repeat("[", 100_000), strings.Repeat("{a: ", maxDepth+1),
+		strings.Repeat("#", MaxSize+1),
 	} {
 		_, err := Parse([]byte(text))
 		require.Equal(t, ErrBounds, err)
 	}
-	file, err := Parse([]byte("voters: " + strings.Repeat("[", maxDepth) + "a" + strings.Repeat("]", maxDepth)))
+	file, err := Parse([]byte("voters: " + strings.Repeat("[", maxDepth) + "a" +
+		strings.Repeat("]", maxDepth)))
 	require.NoError(t, err)
 	require.Len(t, file.Docs, 1)
 	_, err = Parse([]byte("voters: [a"))

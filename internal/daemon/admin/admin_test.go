@@ -14,13 +14,13 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/bmqelect/bmqelect/cluster"
-	"github.com/bmqelect/bmqelect/netmesh"
+	"github.com/bmqelect/bmqelect/netmesh/fault"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // serve runs a real node, the only voter unless more are named, and its admin side.
-func serve(t *testing.T, faults *netmesh.Faults, voters ...cluster.NodeID) (*cluster.Node, *Client) {
+func serve(t *testing.T, faults *fault.Faults, voters ...cluster.NodeID) (*cluster.Node, *Client) {
 	ln, err := Listen("127.0.0.1:0")
 	require.NoError(t, err)
 	node := start(t, t.TempDir(), ln, faults, voters...)
@@ -28,7 +28,8 @@ func serve(t *testing.T, faults *netmesh.Faults, voters ...cluster.NodeID) (*clu
 }
 
 // start starts node a, whose admin side listens on ln; it ends with the test.
-func start(t *testing.T, dir string, ln net.Listener, faults *netmesh.Faults, voters ...cluster.NodeID) *cluster.Node {
+func start(t *testing.T, dir string, ln net.Listener, faults *fault.Faults,
+	voters ...cluster.NodeID) *cluster.Node {
 	node, err := cluster.Start(t.Context(), cluster.Config{
 		Node: "a", Voters: append(voters, "a"), DataDir: dir, Faults: faults,
 		GossipAddr: "127.0.0.1:0", MeshAddr: "127.0.0.1:0", AdminAddr: ln.Addr().String(),
@@ -65,8 +66,9 @@ func request(t *testing.T, c *Client, method, path, body string, header ...strin
 	return resp.StatusCode, text
 }
 
-// exchange sends a raw request. Its answer must be as openapi.yaml has it.
-func exchange(t *testing.T, c *Client, method, path, body string, header ...string) (*http.Response, string) {
+// exchange sends a raw request.
+func exchange(t *testing.T, c *Client, method, path, body string,
+	header ...string) (*http.Response, string) {
 	req, err := http.NewRequestWithContext(t.Context(), method, c.base+path, strings.NewReader(body))
 	require.NoError(t, err)
 	for i := 0; i+1 < len(header); i += 2 {
@@ -80,7 +82,7 @@ func exchange(t *testing.T, c *Client, method, path, body string, header ...stri
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
 	require.NoError(t, err)
-	conforms(t, req, resp, text)
+	record(t, req, resp, text)
 	return resp, string(text)
 }
 
@@ -124,24 +126,31 @@ func TestBadRequestsGetProblemsWithTheirCause(t *testing.T) {
 		code               int
 		want               string
 	}{
-		"no JSON":        {"POST", "/v1/transfer", "b", 400, "invalid character"},
-		"no body":        {"POST", "/v1/transfer", "", 409, "no follower could take over"},
-		"null":           {"POST", "/v1/transfer", `null`, 400, "it must be one JSON object, or empty"},
-		"a list":         {"POST", "/v1/step-down", `[]`, 400, "cannot unmarshal array"},
-		"two objects":    {"POST", "/v1/transfer", `{"to":""} {"to":"b"}`, 400, "there is more after the JSON object"},
-		"trailing text":  {"POST", "/v1/step-down", `{} please`, 400, "there is more after the JSON object"},
+		"no JSON": {"POST", "/v1/transfer", "b", 400, "invalid character"},
+		"no body": {"POST", "/v1/transfer", "", 409, "no follower could take over"},
+		"null":    {"POST", "/v1/transfer", `null`, 400, "it must be one JSON object, or empty"},
+		"a list":  {"POST", "/v1/step-down", `[]`, 400, "cannot unmarshal array"},
+		"two objects": {"POST", "/v1/transfer", `{"to":""} {"to":"b"}`, 400,
+			"there is more after the JSON object"},
+		"trailing text": {"POST", "/v1/step-down", `{} please`, 400,
+			"there is more after the JSON object"},
 		"unknown field":  {"POST", "/v1/transfer", `{"target":"b"}`, 400, `unknown field \"target\"`},
 		"not a voter":    {"POST", "/v1/transfer", `{"to":"b"}`, 409, `\"b\": not one of the voters`},
 		"nobody to lead": {"POST", "/v1/transfer", `{}`, 409, "no follower could take over"},
 		"no faults":      {"POST", "/v1/faults", `{"heal_all":true}`, 404, "--faults"},
 		"wrong method":   {"GET", "/v1/transfer", "", 405, "the method must be one of POST"},
-		"no such path":   {"GET", "/v2/status", "", 404, "there is no /v2/status; /v1/openapi.yaml lists"},
+		"no such path": {"GET", "/v2/status", "", 404,
+			"there is no /v2/status; /v1/openapi.yaml lists"},
 		"nor its leader": {"GET", "/v1/elections/x/leader", "", 404, `node a has no election \"x\" open`},
-		"nor a transfer": {"POST", "/v1/transfer", `{"group":"x"}`, 404, `node a has no election \"x\" open`},
-		"nor a rest":     {"POST", "/v1/step-down", `{"group":"x"}`, 404, `node a has no election \"x\" open`},
-		"odd rest":       {"POST", "/v1/step-down", `{"for":"soon"}`, 400, `for: time: invalid duration \"soon\"; must be a duration such as 30s`},
-		"endless rest":   {"POST", "/v1/step-down", `{"for":"25h"}`, 409, "it must be between 0 and 24h"},
-		"huge body":      {"POST", "/v1/transfer", `{"to":"` + strings.Repeat("x", maxBody) + `"}`, 400, "too large"},
+		"nor a transfer": {"POST", "/v1/transfer", `{"group":"x"}`, 404,
+			`node a has no election \"x\" open`},
+		"nor a rest": {"POST", "/v1/step-down", `{"group":"x"}`, 404,
+			`node a has no election \"x\" open`},
+		"odd rest": {"POST", "/v1/step-down", `{"for":"soon"}`, 400,
+			`for: time: invalid duration \"soon\"; must be a duration such as 30s`},
+		"endless rest": {"POST", "/v1/step-down", `{"for":"25h"}`, 409, "it must be between 0 and 24h"},
+		"huge body": {"POST", "/v1/transfer", `{"to":"` + strings.Repeat("x", maxBody) + `"}`, 400,
+			"too large"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			resp, text := exchange(t, c, r.method, r.path, r.body)
@@ -157,9 +166,10 @@ func TestBadRequestsGetProblemsWithTheirCause(t *testing.T) {
 }
 
 func TestFaultsAreCutAndHealed(t *testing.T) {
-	faults := netmesh.NewFaults()
+	faults := fault.New()
 	_, c := serve(t, faults)
-	st, err := c.Faults(t.Context(), FaultRequest{Cut: []cluster.NodeID{"b"}, CutIn: []cluster.NodeID{"c"}})
+	st, err := c.Faults(t.Context(), FaultRequest{Cut: []cluster.NodeID{"b"},
+		CutIn: []cluster.NodeID{"c"}})
 	require.NoError(t, err)
 	require.Equal(t, faults.String(), st.Faults)
 	require.True(t, faults.Blocks("b"))

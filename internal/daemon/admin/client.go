@@ -80,7 +80,8 @@ func (c *Client) Forget(ctx context.Context, req ForgetRequest) (cluster.Status,
 
 // status sends a request that is answered with a status. It refuses the answer of a
 // server that is no node.
-func (c *Client) status(ctx context.Context, method, path string, in any) (st cluster.Status, err error) {
+func (c *Client) status(ctx context.Context, method, path string, in any) (st cluster.Status,
+	err error) {
 	err = c.do(ctx, method, path, in, &st)
 	if err == nil && (st.Node == "" || len(st.Groups) == 0) {
 		err = fmt.Errorf("%s: this is no bmqnode: its status names no node and no election", c.addr)
@@ -149,5 +150,6 @@ func (c *Client) problem(resp *http.Response) error {
 	if err := decode(bytes.NewReader(data), &p); err == nil && p.Detail != "" {
 		return fmt.Errorf("%s: %s", c.addr, p.Detail)
 	}
-	return fmt.Errorf("%s: HTTP %s: %s", c.addr, printable(resp.Status), printable(strings.TrimSpace(string(data))))
+	return fmt.Errorf("%s: HTTP %s: %s", c.addr, printable(resp.Status),
+		printable(strings.TrimSpace(string(data))))
 }

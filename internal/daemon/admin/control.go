@@ -17,12 +17,16 @@ type TransferRequest struct {
 }
 
 func (s *Server) postTransfer(w http.ResponseWriter, r *http.Request, req TransferRequest) {
-	s.inElection(w, req.Group, func(e *cluster.Election) error { return e.Transfer(r.Context(), req.To) })
+	s.inElection(w, req.Group, func(e *cluster.Election) error {
+		return e.Transfer(r.Context(),
+			req.To)
+	})
 }
 
 // StepDownRequest is the body of POST /v1/step-down.
 type StepDownRequest struct {
-	For   string `json:"for,omitempty"`   // how long not to stand again, such as "30s"; "" is not at all
+	// how long not to stand again, such as "30s"; "" is not at all
+	For   string `json:"for,omitempty"`
 	Group string `json:"group,omitempty"` // "" is the default election
 }
 
@@ -32,7 +36,10 @@ func (s *Server) postStepDown(w http.ResponseWriter, r *http.Request, req StepDo
 		refuse(w, http.StatusBadRequest, fmt.Errorf("for: %w; must be a duration such as 30s", err))
 		return
 	}
-	s.inElection(w, req.Group, func(e *cluster.Election) error { return e.StepDown(r.Context(), rest) })
+	s.inElection(w, req.Group, func(e *cluster.Election) error {
+		return e.StepDown(r.Context(),
+			rest)
+	})
 }
 
 // inElection does something in the election of that name, "" being the default one.

@@ -22,7 +22,8 @@ type Event struct {
 	Term   lsn.Term       `json:"term"`
 	Leader cluster.NodeID `json:"leader,omitempty"`
 	Peer   cluster.NodeID `json:"peer,omitempty"`
-	Missed int            `json:"missed,omitempty"` // events lost before this one: the node was too busy
+	// events lost before this one: the node was too busy
+	Missed int `json:"missed,omitempty"`
 }
 
 // Reset tells the reader of a stream that events which it has not seen are gone,
@@ -58,8 +59,10 @@ func (s *Server) getEvents(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodHead {
 		return
 	}
-	out := &stream{w: w, control: http.NewResponseController(w), journal: s.journal, status: s.Node.Status}
-	defer func() { _ = out.control.SetWriteDeadline(time.Time{}) }() // for the connection's next request
+	out := &stream{w: w, control: http.NewResponseController(w), journal: s.journal,
+		status: s.Node.Status}
+	// for the connection's next request
+	defer func() { _ = out.control.SetWriteDeadline(time.Time{}) }()
 	// A browser that reconnects sends the header, with the address of the first time.
 	out.begin(cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("after")))
 	idle := time.NewTicker(keepAlive)
@@ -99,7 +102,8 @@ func (o *stream) begin(after string) {
 	case ok:
 		o.place = place
 	default:
-		o.reset(fmt.Sprintf("%q is not of this start of node %s: events before it are gone", after, o.journal.node))
+		o.reset(fmt.Sprintf("%q is not of this start of node %s: events before it are gone", after,
+			o.journal.node))
 	}
 }
 

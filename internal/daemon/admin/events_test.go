@@ -109,7 +109,8 @@ func TestAReaderFromBeforeIsToldThatEventsAreGone(t *testing.T) {
 	d := newDiary("1.0badcafe-7")
 	_ = follow(t, c, &d.Stream, func() bool { return len(d.resets) > 0 })
 	require.Len(t, d.resets, 1)
-	require.Equal(t, `"1.0badcafe-7" is not of this start of node a: events before it are gone`, d.resets[0].Reason)
+	require.Equal(t, `"1.0badcafe-7" is not of this start of node a: events before it are gone`,
+		d.resets[0].Reason)
 	require.Equal(t, cluster.NodeID("a"), d.resets[0].Status.Node)
 	require.NotEmpty(t, d.resets[0].Status.Groups)
 	require.NotEqual(t, "1.0badcafe-7", d.After, "from here it goes on")
@@ -120,11 +121,13 @@ func TestAReaderFromBeforeIsToldThatEventsAreGone(t *testing.T) {
 func TestAReaderThatIsTooSlowIsToldSo(t *testing.T) {
 	var out strings.Builder
 	w := responseTo{&out}
-	o := &stream{w: w, control: http.NewResponseController(w), journal: newTestJournal(3 * journalSize), status: func() cluster.Status { return cluster.Status{Node: "a"} }}
+	o := &stream{w: w, control: http.NewResponseController(w), journal: newTestJournal(
+		3 * journalSize), status: func() cluster.Status { return cluster.Status{Node: "a"} }}
 	o.begin("3.9f86d081-5")
 	o.forward()
 	require.Contains(t, out.String(), "id: 3.9f86d081-3072\nevent: reset\n")
-	require.Contains(t, out.String(), `"reason":"events after \"3.9f86d081-5\" are gone: only the newest are kept"`)
+	require.Contains(t, out.String(),
+		`"reason":"events after \"3.9f86d081-5\" are gone: only the newest are kept"`)
 	require.NotContains(t, out.String(), "event: transition")
 	o.journal.add(cluster.Event{Group: "g"})
 	o.forward()
@@ -155,9 +158,11 @@ func TestABrowsersHeaderCountsBeforeItsAddress(t *testing.T) {
 
 func TestAStreamThatIsNoneIsAnError(t *testing.T) {
 	s := newDiary("")
-	require.ErrorContains(t, s.read(strings.NewReader("id: 1-1\nevent: transition\ndata: {\n\n"), func() {}), `transition "1-1": unexpected EOF`)
+	require.ErrorContains(t, s.read(strings.NewReader("id: 1-1\nevent: transition\ndata: {\n\n"),
+		func() {}), `transition "1-1": unexpected EOF`)
 	require.Empty(t, s.After, "what was not understood was not seen")
-	require.NoError(t, s.read(strings.NewReader(": alive\n\nid: 1-2\n\nevent: news\ndata: 7\n\nid: 1-3\nevent: cut off"), func() {}))
+	require.NoError(t, s.read(strings.NewReader(
+		": alive\n\nid: 1-2\n\nevent: news\ndata: 7\n\nid: 1-3\nevent: cut off"), func() {}))
 	require.Equal(t, "1-2", s.After)
 	require.Empty(t, s.events)
 }
@@ -168,7 +173,10 @@ func TestTooManyStreamsAreRefused(t *testing.T) {
 	ended := make(chan error)
 	for range maxStreams {
 		ready := make(chan struct{})
-		go func() { ended <- c.Follow(ctx, &Stream{Ready: func() { close(ready) }, Event: func(Event) {}}) }()
+		go func() {
+			ended <- c.Follow(ctx, &Stream{Ready: func() { close(ready) },
+				Event: func(Event) {}})
+		}()
 		<-ready
 	}
 	resp, _ := exchange(t, c, "GET", "/v1/status", "")

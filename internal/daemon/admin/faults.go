@@ -5,7 +5,7 @@ import (
 	"net/http"
 
 	"github.com/bmqelect/bmqelect/cluster"
-	"github.com/bmqelect/bmqelect/netmesh"
+	"github.com/bmqelect/bmqelect/netmesh/fault"
 )
 
 // FaultRequest is the body of POST /v1/faults. Healing comes before cutting.
@@ -50,8 +50,8 @@ func (s *Server) postFaults(w http.ResponseWriter, r *http.Request, req FaultReq
 		for _, p := range req.Heal {
 			f.Heal(p)
 		}
-		for dir, peers := range map[netmesh.Direction][]cluster.NodeID{
-			netmesh.Both: req.Cut, netmesh.In: req.CutIn, netmesh.Out: req.CutOut,
+		for dir, peers := range map[fault.Direction][]cluster.NodeID{
+			fault.Both: req.Cut, fault.In: req.CutIn, fault.Out: req.CutOut,
 		} {
 			for _, p := range peers {
 				f.Cut(p, dir)

@@ -42,7 +42,8 @@ func (c *Client) Figures(ctx context.Context) (Figures, error) {
 		}
 		value, err := strconv.ParseFloat(line[at+1:], 64)
 		if err != nil {
-			return f, fmt.Errorf("metrics of %s: a sample is %q, but must be a series and a number", c.addr, line)
+			return f, fmt.Errorf("metrics of %s: a sample is %q, but must be a series and a number", c.addr,
+				line)
 		}
 		values[line[:at]] = value
 	}

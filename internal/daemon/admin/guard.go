@@ -43,7 +43,8 @@ var (
 		"only programs may drive a node")
 	errNoToken = errors.New("this needs the node's token: send 'Authorization: Bearer TOKEN', " +
 		"or give bmqnode --admin-token-file")
-	errWrongToken  = errors.New("the token is not this node's; see the file that its --admin-token-file names")
+	errWrongToken = errors.New(
+		"the token is not this node's; see the file that its --admin-token-file names")
 	errOpenNetwork = errors.New("refused without a token, because this address is not loopback: " +
 		"start the node with --admin-token-file, or ask it over loopback or --admin-socket")
 )
@@ -65,8 +66,9 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 		// To a browser, a page whose name was made to resolve to loopback is of the same
 		// origin as the node.
 		if kind == loopback && !s.isOwnHost(r.Host) {
-			refuse(w, http.StatusMisdirectedRequest, fmt.Errorf("the request is for %q, but this node listens on "+
-				"loopback: ask localhost, 127.0.0.1 or the name in --admin-addr", r.Host))
+			refuse(w, http.StatusMisdirectedRequest,
+				fmt.Errorf("the request is for %q, but this node listens on "+
+					"loopback: ask localhost, 127.0.0.1 or the name in --admin-addr", r.Host))
 			return
 		}
 		authorized.ServeHTTP(w, r)
@@ -82,7 +84,8 @@ func (s *Server) isOwnHost(hostport string) bool {
 	}
 	host = strings.ToLower(host)
 	ip, err := netip.ParseAddr(host)
-	return host == "" || host == "localhost" || err == nil && ip.IsLoopback() || slices.Contains(s.Hosts, host)
+	return host == "" || host == "localhost" || err == nil && ip.IsLoopback() ||
+		slices.Contains(s.Hosts, host)
 }
 
 // authorize demands the token where one is needed; it answers the request itself if that

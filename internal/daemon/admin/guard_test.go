@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/bmqelect/bmqelect/netmesh"
+	"github.com/bmqelect/bmqelect/netmesh/fault"
 )
 
 const secret = "correct-horse-battery-staple"
@@ -20,7 +20,7 @@ const secret = "correct-horse-battery-staple"
 func guardedBy(t *testing.T, cfg Config, at net.Addr) *Client {
 	ln, err := Listen("127.0.0.1:0")
 	require.NoError(t, err)
-	cfg.Faults = netmesh.NewFaults()
+	cfg.Faults = fault.New()
 	cfg.Node = start(t, t.TempDir(), ln, cfg.Faults)
 	return open(t, cfg, seemsAt{ln, at})
 }
@@ -46,9 +46,10 @@ func cut(t *testing.T, c *Client, header ...string) (*http.Response, string) {
 }
 
 func TestABrowserFromElsewhereCannotDriveIt(t *testing.T) {
-	faults := netmesh.NewFaults()
+	faults := fault.New()
 	_, c := serve(t, faults)
-	for _, header := range [][2]string{{"Origin", "https://evil.example"}, {"Origin", "null"}, {"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"}} {
+	for _, header := range [][2]string{{"Origin", "https://evil.example"}, {"Origin", "null"},
+		{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"}} {
 		resp, text := cut(t, c, header[0], header[1])
 		require.Equal(t, http.StatusForbidden, resp.StatusCode, header)
 		require.Contains(t, text, "page of another origin", header)
@@ -62,14 +63,18 @@ func TestABrowserFromElsewhereCannotDriveIt(t *testing.T) {
 func TestANameThatWasMadeToPointHereIsRefused(t *testing.T) {
 	c := guardedBy(t, Config{Hosts: []string{"node1.internal"}}, nil)
 	for host, want := range map[string]int{
-		"evil.example": 421, "evil.example:7402": 421, "localhost.evil.example": 421, "192.0.2.1": 421, "[2001:db8::1]:80": 421,
-		"127.0.0.1.evil.example": 421, "localhost": 200, "LOCALHOST:7402": 200, "127.0.0.2:7402": 200, "[::1]:7402": 200, "[::1]": 200, "node1.internal:7402": 200, "Node1.Internal": 200,
+		"evil.example": 421, "evil.example:7402": 421, "localhost.evil.example": 421, "192.0.2.1": 421,
+		"[2001:db8::1]:80":       421,
+		"127.0.0.1.evil.example": 421, "localhost": 200, "LOCALHOST:7402": 200, "127.0.0.2:7402": 200,
+		"[::1]:7402": 200, "[::1]": 200, "node1.internal:7402": 200, "Node1.Internal": 200,
 	} {
 		resp, text := exchange(t, c, "GET", "/v1/status", "", "Host", host)
 		require.Equal(t, want, resp.StatusCode, "%s: %s", host, text)
 	}
-	resp, text := cut(t, c, "Host", "evil.example", "Origin", "http://evil.example", "Sec-Fetch-Site", "same-origin")
-	require.Equal(t, http.StatusMisdirectedRequest, resp.StatusCode, "though it is of one origin to the browser")
+	resp, text := cut(t, c, "Host", "evil.example", "Origin", "http://evil.example", "Sec-Fetch-Site",
+		"same-origin")
+	require.Equal(t, http.StatusMisdirectedRequest, resp.StatusCode,
+		"though it is of one origin to the browser")
 	require.Contains(t, text, `for \"evil.example\", but this node listens on loopback`)
 }
 
@@ -106,7 +111,8 @@ func TestOnANetworkNothingIsChangedWithoutAToken(t *testing.T) {
 }
 
 func TestAnAddressOfLoopbackIsNoNetwork(t *testing.T) {
-	for addr, want := range map[string]int{"127.0.0.1:1": 200, "127.9.9.9:1": 200, "[::1]:1": 200, "192.0.2.1:1": 403, "[::]:1": 403, "0.0.0.0:1": 403} {
+	for addr, want := range map[string]int{"127.0.0.1:1": 200, "127.9.9.9:1": 200, "[::1]:1": 200,
+		"192.0.2.1:1": 403, "[::]:1": 403, "0.0.0.0:1": 403} {
 		at, err := net.ResolveTCPAddr("tcp", addr)
 		require.NoError(t, err)
 		resp, _ := cut(t, guardedBy(t, Config{}, at))
@@ -115,7 +121,8 @@ func TestAnAddressOfLoopbackIsNoNetwork(t *testing.T) {
 }
 
 func TestATokenIsDemandedOfWhoChangesSomething(t *testing.T) {
-	for name, at := range map[string]net.Addr{"loopback": nil, "network": everywhere, "socket": &net.UnixAddr{Net: "unix", Name: "/x"}} {
+	for name, at := range map[string]net.Addr{"loopback": nil, "network": everywhere,
+		"socket": &net.UnixAddr{Net: "unix", Name: "/x"}} {
 		t.Run(name, func(t *testing.T) {
 			c := guardedBy(t, Config{Token: secret}, at)
 			for _, c2 := range []struct {
@@ -199,7 +206,8 @@ func TestTokensAreReadFromFilesThatAreKept(t *testing.T) {
 		mode os.FileMode
 		want string
 	}{
-		"all may read":  {secret, 0o644, "every user of this machine can get at it (mode 0644); fix it with: chmod o= " + path},
+		"all may read": {secret, 0o644,
+			"every user of this machine can get at it (mode 0644); fix it with: chmod o= " + path},
 		"all may write": {secret, 0o602, "chmod o= " + path},
 		"empty":         {"", 0o600, "must hold one line of 16 to 4096"},
 		"short":         {"password", 0o600, "make one with: openssl rand -hex 32"},

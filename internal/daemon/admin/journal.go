@@ -65,7 +65,10 @@ func (j *journal) add(e cluster.Event) {
 }
 
 // id is the name of the place after the event with that sequence.
-func (j *journal) id(sequence uint64) string { return j.boot + "-" + strconv.FormatUint(sequence, 10) }
+func (j *journal) id(sequence uint64) string {
+	return j.boot + "-" +
+		strconv.FormatUint(sequence, 10)
+}
 
 // place is the sequence that an id names; ok is false if it is not of this boot,
 // or not an id at all.

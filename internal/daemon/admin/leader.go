@@ -19,12 +19,13 @@ const (
 
 // Leader is what a node that leads answers when asked for the leader.
 type Leader struct {
-	Group     string          `json:"group"`
-	Leader    cluster.NodeID  `json:"leader"`
-	AdminAddr string          `json:"admin_addr,omitempty"`
-	Term      lsn.Term        `json:"term"`
-	LSN       lsn.LSN         `json:"lsn"`                    // newest issued
-	LeaseLeft cluster.Seconds `json:"lease_left_s,omitempty"` // absent: the lease has no end, as for an only voter
+	Group     string         `json:"group"`
+	Leader    cluster.NodeID `json:"leader"`
+	AdminAddr string         `json:"admin_addr,omitempty"`
+	Term      lsn.Term       `json:"term"`
+	LSN       lsn.LSN        `json:"lsn"` // newest issued
+	// absent: the lease has no end, as for an only voter
+	LeaseLeft cluster.Seconds `json:"lease_left_s,omitempty"`
 }
 
 // NotLeader is what any other node answers: a problem that names the leader, as
@@ -51,7 +52,8 @@ func (s *Server) getLeader(w http.ResponseWriter, r *http.Request) {
 		own := AddrOf(cluster.MemberStatus{AdminAddr: st.AdminAddr, GossipAddr: st.GossipAddr})
 		setLeader(w, st.Node, own, g.Term)
 		answer(w, Leader{
-			Group: g.Group, Leader: st.Node, AdminAddr: own, Term: g.Term, LSN: g.LSN, LeaseLeft: g.LeaseLeft,
+			Group: g.Group, Leader: st.Node, AdminAddr: own, Term: g.Term, LSN: g.LSN,
+			LeaseLeft: g.LeaseLeft,
 		})
 		return
 	}
@@ -82,7 +84,8 @@ func notLeader(st cluster.Status, g cluster.GroupStatus) NotLeader {
 }
 
 func noElection(node cluster.NodeID, group string) error {
-	return fmt.Errorf("node %s has no election %q open; /v1/status lists those that it has", node, group)
+	return fmt.Errorf("node %s has no election %q open; /v1/status lists those that it has", node,
+		group)
 }
 
 func setLeader(w http.ResponseWriter, leader cluster.NodeID, addr string, term lsn.Term) {

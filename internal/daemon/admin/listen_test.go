@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/bmqelect/bmqelect/netmesh"
+	"github.com/bmqelect/bmqelect/netmesh/fault"
 )
 
 func TestListenNamesTheAddress(t *testing.T) {
@@ -31,7 +31,7 @@ func TestANodeAnswersOnAUnixSocket(t *testing.T) {
 	path := socketPath(t)
 	ln, err := ListenUnix(path, 0o600)
 	require.NoError(t, err)
-	faults := netmesh.NewFaults()
+	faults := fault.New()
 	node := start(t, t.TempDir(), ln, faults)
 	c := open(t, Config{Node: node, Faults: faults}, ln)
 	st, err := c.Status(t.Context())
@@ -63,7 +63,8 @@ func TestASocketInUseIsRefused(t *testing.T) {
 	require.NoError(t, err)
 	defer ln.Close()
 	_, err = ListenUnix(path, 0o600)
-	require.EqualError(t, err, "admin socket "+path+": another process listens there; stop it, or name another path")
+	require.EqualError(t, err,
+		"admin socket "+path+": another process listens there; stop it, or name another path")
 	conn, err := net.Dial("unix", path)
 	require.NoError(t, err, "the first one is unharmed")
 	conn.Close()

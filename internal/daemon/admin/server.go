@@ -15,14 +15,14 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/internal/daemon/metrics"
-	"github.com/bmqelect/bmqelect/netmesh"
+	"github.com/bmqelect/bmqelect/netmesh/fault"
 )
 
 // Config says for which node a server answers, and who may change it.
 type Config struct {
 	Node *cluster.Node
 	// Faults is the node's fault layer; nil if it has none.
-	Faults *netmesh.Faults
+	Faults *fault.Faults
 	// Token, if set, is demanded of every request that changes something. Without
 	// one, only those that come over loopback or a Unix socket may.
 	Token string
@@ -71,7 +71,8 @@ func Serve(cfg Config, listeners ...net.Listener) *Server {
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxBody,
 		BaseContext:       func(ln net.Listener) context.Context { return withListener(ctx, ln) },
-		ErrorLog:          cfg.Logger.StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug}),
+		ErrorLog: cfg.Logger.StandardLogger(
+			&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug}),
 	}
 	for _, ln := range listeners {
 		s.running.Go(func() {

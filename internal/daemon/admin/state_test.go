@@ -36,13 +36,15 @@ func TestTheLeaderSaysSo(t *testing.T) {
 	leads(t, node)
 	for _, path := range []string{"/v1/leader", "/v1/elections/default/leader"} {
 		l := get[Leader](t, c, path)
-		require.Equal(t, Leader{Group: "default", Leader: "a", AdminAddr: c.addr, Term: l.Term, LSN: l.LSN}, l)
+		require.Equal(t, Leader{Group: "default", Leader: "a", AdminAddr: c.addr, Term: l.Term,
+			LSN: l.LSN}, l)
 		require.True(t, l.Term.Led())
 		resp, body := exchange(t, c, "HEAD", path, "")
 		require.Equal(t, http.StatusOK, resp.StatusCode)
 		require.Empty(t, body)
 		require.Equal(t, []string{"a", c.addr, l.Term.String()},
-			[]string{resp.Header.Get(leaderHeader), resp.Header.Get(adminHeader), resp.Header.Get(termHeader)})
+			[]string{resp.Header.Get(leaderHeader), resp.Header.Get(adminHeader),
+				resp.Header.Get(termHeader)})
 	}
 }
 
@@ -67,19 +69,23 @@ func TestAFollowerNamesTheLeader(t *testing.T) {
 	}{
 		"follows": {
 			cluster.GroupStatus{Leader: "b", Term: 7},
-			NotLeader{Problem{"Service Unavailable", 503, "node a does not lead g: node b does in term 7"}, "g", "b", "192.0.2.2:7402", 7},
+			NotLeader{Problem{"Service Unavailable", 503, "node a does not lead g: node b does in term 7"},
+				"g", "b", "192.0.2.2:7402", 7},
 		},
 		"of one that listens everywhere": {
 			cluster.GroupStatus{Leader: "c", Term: 7},
-			NotLeader{Problem{"Service Unavailable", 503, "node a does not lead g: node c does in term 7"}, "g", "c", "192.0.2.3:7402", 7},
+			NotLeader{Problem{"Service Unavailable", 503, "node a does not lead g: node c does in term 7"},
+				"g", "c", "192.0.2.3:7402", 7},
 		},
 		"of one that it has not met": {
 			cluster.GroupStatus{Leader: "d", Term: 7},
-			NotLeader{Problem{"Service Unavailable", 503, "node a does not lead g: node d does in term 7"}, "g", "d", "", 7},
+			NotLeader{Problem{"Service Unavailable", 503, "node a does not lead g: node d does in term 7"},
+				"g", "d", "", 7},
 		},
 		"whose own lease ran out": {
 			cluster.GroupStatus{Leader: "a", Role: "LEADER", Term: 7},
-			NotLeader{Problem{"Service Unavailable", 503, "node a does not lead g: its lease has run out"}, "g", "", "", 0},
+			NotLeader{Problem{"Service Unavailable", 503, "node a does not lead g: its lease has run out"},
+				"g", "", "", 0},
 		},
 	} {
 		c.g.Group = "g"
@@ -89,12 +95,15 @@ func TestAFollowerNamesTheLeader(t *testing.T) {
 
 func TestAddressesOfThoseThatListenEverywhere(t *testing.T) {
 	for admin, want := range map[string]string{
-		"192.0.2.1:80": "192.0.2.1:80", "0.0.0.0:80": "192.0.2.9:80", "[::]:80": "192.0.2.9:80", ":80": "192.0.2.9:80",
+		"192.0.2.1:80": "192.0.2.1:80", "0.0.0.0:80": "192.0.2.9:80", "[::]:80": "192.0.2.9:80",
+		":80":             "192.0.2.9:80",
 		"node.example:80": "node.example:80", "": "",
 	} {
-		require.Equal(t, want, AddrOf(cluster.MemberStatus{AdminAddr: admin, GossipAddr: "192.0.2.9:7400"}), admin)
+		require.Equal(t, want,
+			AddrOf(cluster.MemberStatus{AdminAddr: admin, GossipAddr: "192.0.2.9:7400"}), admin)
 	}
-	require.Equal(t, "0.0.0.0:80", AddrOf(cluster.MemberStatus{AdminAddr: "0.0.0.0:80"}), "nothing better is known")
+	require.Equal(t, "0.0.0.0:80", AddrOf(cluster.MemberStatus{AdminAddr: "0.0.0.0:80"}),
+		"nothing better is known")
 }
 
 func TestTheLSNIsTheLeadersNewest(t *testing.T) {

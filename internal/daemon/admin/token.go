@@ -38,8 +38,9 @@ func ReadToken(path string) (string, error) {
 	token := strings.TrimRight(string(text), "\r\n")
 	invalid := strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' })
 	if len(token) < minToken || len(token) > maxToken || invalid {
-		return "", fmt.Errorf("token file %s: it must hold one line of %d to %d printable ASCII characters "+
-			"without spaces; make one with: openssl rand -hex 32", path, minToken, maxToken)
+		return "", fmt.Errorf(
+			"token file %s: it must hold one line of %d to %d printable ASCII characters "+
+				"without spaces; make one with: openssl rand -hex 32", path, minToken, maxToken)
 	}
 	return token, nil
 }

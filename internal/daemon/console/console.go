@@ -83,5 +83,22 @@ func (p *Printer) Say(format string, args ...any) {
 // Alert colors what needs attention.
 func Alert(text string) string { return color.New(color.FgRed, color.Bold).Sprint(text) }
 
+// List writes names with commas between them.
+func List[T ~string](names []T) string {
+	all := make([]string, len(names))
+	for i, name := range names {
+		all[i] = string(name)
+	}
+	return strings.Join(all, ", ")
+}
+
+// Count writes how many there are of what.
+func Count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
 // Strong colors what to look at, such as a command to type.
 func Strong(text string) string { return color.New(color.Bold).Sprint(text) }

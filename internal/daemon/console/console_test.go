@@ -15,10 +15,14 @@ var noon = time.Date(2026, 1, 2, 12, 0, 0, 345_000_000, time.Local)
 func TestTransitionsAreLinesThatLineUp(t *testing.T) {
 	var out strings.Builder
 	p := New(&out)
-	p.Transition(admin.Event{Time: noon, Node: "n1", From: "DORMANT", To: "FOLLOWER", Reason: "STARTED"})
-	p.Transition(admin.Event{Time: noon, Node: "n1", From: "CANDIDATE", To: "LEADER", Reason: "ELECTED", Term: 7, Leader: "n1"})
-	p.Transition(admin.Event{Time: noon, Node: "n10", From: "FOLLOWER", To: "FOLLOWER", Reason: "LEADER_FOUND", Term: 7, Leader: "n1", Peer: "n1"})
-	p.Transition(admin.Event{Time: noon, Node: "n1", From: "LEADER", To: "FOLLOWER", Reason: "LEADER_PREEMPTED", Term: 8, Peer: "n10", Missed: 3})
+	p.Transition(admin.Event{Time: noon, Node: "n1", From: "DORMANT", To: "FOLLOWER",
+		Reason: "STARTED"})
+	p.Transition(admin.Event{Time: noon, Node: "n1", From: "CANDIDATE", To: "LEADER",
+		Reason: "ELECTED", Term: 7, Leader: "n1"})
+	p.Transition(admin.Event{Time: noon, Node: "n10", From: "FOLLOWER", To: "FOLLOWER",
+		Reason: "LEADER_FOUND", Term: 7, Leader: "n1", Peer: "n1"})
+	p.Transition(admin.Event{Time: noon, Node: "n1", From: "LEADER", To: "FOLLOWER",
+		Reason: "LEADER_PREEMPTED", Term: 8, Peer: "n10", Missed: 3})
 	p.Note(noon, "n1", "gone: %s", "killed")
 	p.Say("a hint\n")
 	require.Equal(t, strings.Join([]string{

@@ -4,11 +4,11 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/bmqelect/bmqelect/netmesh"
+	"github.com/bmqelect/bmqelect/cluster/findings"
 )
 
 // Kind names something that can be wrong; it is its heading in docs/errors.md.
-// The kinds of netmesh.Finding are kinds here, too.
+// The kinds of findings.Finding are kinds here, too.
 type Kind string
 
 // The kinds that are no findings of nodes.
@@ -46,9 +46,6 @@ func See(k Kind) string { return errorsPage + "#" + string(k) }
 
 // Kinds are all kinds, sorted.
 func Kinds() []Kind { return slices.Sorted(maps.Keys(catalogue)) }
-
-// kindOf is a finding's kind.
-func kindOf(k netmesh.FindingKind) Kind { return Kind(k.String()) }
 
 // advice is what is said of a kind. Problems of a start need no reason: the node does
 // not run.
@@ -130,19 +127,18 @@ var catalogue = func() map[Kind]advice {
 		DataDirUnusable: {fix: "use a directory that the service's user can write to"},
 	}
 	// What to do about a finding is said in one place, by the finding itself.
-	for kind, why := range map[netmesh.FindingKind]string{
-		netmesh.FindingVotersDiffer:         "quorums of different lists need not share a voter: two leaders are possible",
-		netmesh.FindingSettingsDiffer:       "leases are safe only if all nodes have the same timers",
-		netmesh.FindingClockRate:            "leases keep leaders apart only while clocks run at nearly one rate",
-		netmesh.FindingProxyBetween:         "a proxy that refuses a connection looks like the death of the process behind it",
-		netmesh.FindingAdvertiseUnreachable: "when this link is lost, only one of the two ends can make the next one",
-		netmesh.FindingWrongCluster:         "clusters never mix: the two do not see each other",
-		netmesh.FindingNameTwice:            "votes are counted by name; the others refuse the younger of the two processes",
-		netmesh.FindingDirectoryCopied:      "a process on a copy does not know the votes of the other, and could vote twice",
-		netmesh.FindingVersion:              "the two cannot talk, so neither counts for the other's quorum",
-		netmesh.FindingWrongNode:            "the member that is meant is not reached",
+	for kind, why := range map[findings.Kind]string{
+		findings.VotersDiffer:    "quorums of different lists need not share a voter: two leaders are possible",
+		findings.SettingsDiffer:  "leases are safe only if all nodes have the same timers",
+		findings.ClockRate:       "leases keep leaders apart only while clocks run at nearly one rate",
+		findings.ProxyBetween:    "a proxy that refuses a connection looks like the death of the process behind it",
+		findings.WrongCluster:    "clusters never mix: the two do not see each other",
+		findings.NameTwice:       "votes are counted by name; the others refuse the younger of the two processes",
+		findings.DirectoryCopied: "a process on a copy does not know the votes of the other, and could vote twice",
+		findings.Version:         "the two cannot talk, so neither counts for the other's quorum",
+		findings.WrongNode:       "the member that is meant is not reached",
 	} {
-		all[kindOf(kind)] = advice{why, kind.Advice()}
+		all[Kind(kind)] = advice{why, kind.Advice()}
 	}
 	return all
 }()

@@ -143,7 +143,10 @@ func (s *survey) silent(id cluster.NodeID) bool { return !slices.Contains(nodes(
 
 // everSeen reports whether any node has ever met that one.
 func (s *survey) everSeen(id cluster.NodeID) bool {
-	return s.seen(id, func(m cluster.MemberStatus) bool { return m.GossipAddr != "" || m.Link != "none" })
+	return s.seen(id, func(m cluster.MemberStatus) bool {
+		return m.GossipAddr != "" ||
+			m.Link != "none"
+	})
 }
 
 // seen reports whether any node sees another one like that.
@@ -166,7 +169,8 @@ func (s *survey) names() {
 		a := s.answered[i]
 		s.problem(Fail, "name-twice", "names", string(a.Node),
 			"two processes have this name: at %s, up for %s, and at %s, up for %s", a.Addr,
-			a.Status.Uptime.Duration().Round(time.Second), b.Addr, b.Status.Uptime.Duration().Round(time.Second))
+			a.Status.Uptime.Duration().Round(time.Second), b.Addr,
+			b.Status.Uptime.Duration().Round(time.Second))
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/bmqelect/bmqelect/cluster"
-	"github.com/bmqelect/bmqelect/netmesh"
+	"github.com/bmqelect/bmqelect/cluster/findings"
 )
 
 // healthy are the answers of three nodes, of which a leads.
@@ -20,18 +20,22 @@ func healthy() []Answer {
 	for _, id := range ids {
 		st := &cluster.Status{
 			Cluster: "bees", Node: id, Identity: "of " + string(id), Version: "v1", Uptime: 60,
-			Groups: []cluster.GroupStatus{{Group: "default", Role: "FOLLOWER", Term: 7, Leader: "a", Voters: ids, Quorum: 2}},
+			Groups: []cluster.GroupStatus{{Group: "default", Role: "FOLLOWER", Term: 7, Leader: "a",
+				Voters: ids, Quorum: 2}},
 		}
 		for _, other := range ids {
 			if other != id {
-				st.Members = append(st.Members, cluster.MemberStatus{Node: other, Voter: true, Gossip: "alive", GossipAddr: "g", Link: "up", RTT: 0.001})
+				st.Members = append(st.Members, cluster.MemberStatus{Node: other, Voter: true, Gossip: "alive",
+					GossipAddr: "g", Link: "up", RTT: 0.001})
 			}
 		}
 		answers = append(answers, Answer{
-			Node: id, Addr: "at " + string(id), Status: st, AheadLeast: -500 * time.Millisecond, AheadMost: 500 * time.Millisecond,
+			Node: id, Addr: "at " + string(id), Status: st, AheadLeast: -500 * time.Millisecond,
+			AheadMost: 500 * time.Millisecond,
 			Figures: map[string]float64{
 				"bmqelect_store_write_seconds_count": 4, "bmqelect_store_write_seconds_sum": 0.02,
-				"bmqelect_lease_left_at_renewal_ratio_count": 1000, `bmqelect_lease_left_at_renewal_ratio_bucket{le="0.2"}`: 2,
+				"bmqelect_lease_left_at_renewal_ratio_count":            1000,
+				`bmqelect_lease_left_at_renewal_ratio_bucket{le="0.2"}`: 2,
 			},
 		})
 	}
@@ -57,7 +61,8 @@ func TestNothingIsWrongWithAHealthyCluster(t *testing.T) {
 		subjects = append(subjects, c.Subject)
 		require.Empty(t, c.Kind)
 	}
-	require.Equal(t, []string{"members", "links", "leader", "findings", "voters", "lease", "disks", "versions", "wall clocks", "messages"}, subjects)
+	require.Equal(t, []string{"members", "links", "leader", "findings", "voters", "lease", "disks",
+		"versions", "wall clocks", "messages"}, subjects)
 }
 
 // faults of a cluster: what is planted, and what must be said of it.
@@ -105,7 +110,10 @@ var faults = map[string]struct {
 		NoAnswer, Warn, "at c", "x; every voter answers elsewhere",
 	},
 	"a link is up one way": {
-		func(a []Answer) { linkAt(a[1], 1).Link, linkAt(a[1], 1).LinkError = "down (timeout)", "i/o timeout" },
+		func(a []Answer) {
+			linkAt(a[1], 1).Link, linkAt(a[1], 1).LinkError = "down (timeout)",
+				"i/o timeout"
+		},
 		LinkDown, Fail, "b - c", "up one way only: b has it down (timeout), i/o timeout; c has it up",
 	},
 	"a link is down": {
@@ -132,7 +140,8 @@ var faults = map[string]struct {
 		LeaderDisputed, Warn, "", "a is followed, and does not lead any more",
 	},
 	"the leader is silent": {
-		func(a []Answer) { silence(&a[0], "x") }, LeaderDisputed, Warn, "", "a is followed, and does not answer here",
+		func(a []Answer) { silence(&a[0], "x") }, LeaderDisputed, Warn, "",
+		"a is followed, and does not answer here",
 	},
 	"a node failed": {
 		func(a []Answer) { a[1].Status.Failure = "not durable" }, NodeFailed, Fail, "b", "not durable",
@@ -147,7 +156,8 @@ var faults = map[string]struct {
 		"name-twice", Fail, "a", "at at a, up for 1m0s, and at at second, up for 3s",
 	},
 	"another cluster": {
-		func(a []Answer) { a[2].Status.Cluster = "wasps" }, "wrong-cluster", Fail, "c", `it is of cluster "wasps", and a of "bees"`,
+		func(a []Answer) { a[2].Status.Cluster = "wasps" }, "wrong-cluster", Fail, "c",
+		`it is of cluster "wasps", and a of "bees"`,
 	},
 	"voters differ": {
 		func(a []Answer) { a[2].Status.Groups[0].Voters = []cluster.NodeID{"a", "b", "d"} },
@@ -167,7 +177,8 @@ var faults = map[string]struct {
 	},
 	"a new voter was not started first": {
 		func(a []Answer) { a[2].Status.Groups[0].Voters = []cluster.NodeID{"a", "b", "c", "d"} },
-		"voters-differ", Fail, "d", "d is added or removed: c count it, a, b do not; and it does not answer",
+		"voters-differ", Fail, "d",
+		"d is added or removed: c count it, a, b do not; and it does not answer",
 	},
 	"an even number of voters": {
 		func(a []Answer) {
@@ -186,7 +197,8 @@ var faults = map[string]struct {
 		NoVoter, Warn, "c", "it takes part without a vote, while cc never came",
 	},
 	"long round trips": {
-		func(a []Answer) { linkAt(a[1], 1).RTT = 0.1 }, LeaseShort, Warn, "a", "800ms are left of it, and a round trip takes 100ms (b - c): it should be 1s at least",
+		func(a []Answer) { linkAt(a[1], 1).RTT = 0.1 }, LeaseShort, Warn, "a",
+		"800ms are left of it, and a round trip takes 100ms (b - c): it should be 1s at least",
 	},
 	"late renewals": {
 		func(a []Answer) { a[0].Figures[`bmqelect_lease_left_at_renewal_ratio_bucket{le="0.2"}`] = 11 },
@@ -205,12 +217,14 @@ var faults = map[string]struct {
 	},
 	"an emergency": {
 		func(a []Answer) {
-			a[1].Status.Emergencies = []cluster.EmergencyStatus{{Lost: []cluster.NodeID{"x"}, Voters: []cluster.NodeID{"b", "x"}}}
+			a[1].Status.Emergencies = []cluster.EmergencyStatus{{Lost: []cluster.NodeID{"x"},
+				Voters: []cluster.NodeID{"b", "x"}}}
 		},
 		EmergencyRecord, Fail, "b", "x declared lost",
 	},
 	"terms are used up": {
-		func(a []Answer) { a[1].Status.Groups[0].Term = 1 << 62 }, TermsUsedUp, Fail, "b", "it is in term 4611686018427387904 of at most 9223372036854775807",
+		func(a []Answer) { a[1].Status.Groups[0].Term = 1 << 62 }, TermsUsedUp, Fail, "b",
+		"it is in term 4611686018427387904 of at most 9223372036854775807",
 	},
 	"an anomaly": {
 		func(a []Answer) { a[1].Status.Anomalies = map[string]int{"absurd-term": 3, "malformed": 0} },
@@ -232,7 +246,8 @@ func TestEachFaultOfARunningClusterIsNamed(t *testing.T) {
 			require.Equal(t, c.level, got[0].Level)
 			require.Equal(t, c.where, got[0].Where)
 			require.Contains(t, got[0].What, c.what)
-			require.False(t, strings.HasPrefix(got[0].What, got[0].Where+": "), "where it is said twice: %s", got[0].What)
+			require.False(t, strings.HasPrefix(got[0].What, got[0].Where+": "),
+				"where it is said twice: %s", got[0].What)
 			require.Equal(t, See(c.kind), got[0].See)
 			require.NotEmpty(t, got[0].Why)
 			require.NotEmpty(t, got[0].Fix)
@@ -256,7 +271,8 @@ func TestAChangeOfTheVotersThatIsDoneIsNoProblem(t *testing.T) {
 	silence(&answers[2], "connection refused")
 	for i := range 2 {
 		answers[i].Status.Groups[0].Voters = []cluster.NodeID{"a"}
-		*linkAt(answers[i], 1) = cluster.MemberStatus{Node: "c", Gossip: "left", GossipAddr: "g", Link: "down (goodbye)"}
+		*linkAt(answers[i], 1) = cluster.MemberStatus{Node: "c", Gossip: "left", GossipAddr: "g",
+			Link: "down (goodbye)"}
 		answers[i].Status.Anomalies = map[string]int{"not-entitled": 7}
 		answers[i].Status.AnomalyAges = map[string]cluster.Seconds{"not-entitled": 61}
 	}
@@ -271,7 +287,8 @@ func TestVotersThatDifferAreToldOnce(t *testing.T) {
 	answers := healthy()
 	answers[2].Status.Groups[0].Voters = []cluster.NodeID{"a", "b", "d", "e"}
 	for i, peer := range []cluster.NodeID{"c", "c", "a"} {
-		answers[i].Status.Findings = []netmesh.Finding{{Kind: netmesh.FindingVotersDiffer, Peer: peer, Detail: "x", Advice: "y"}}
+		answers[i].Status.Findings = []findings.Finding{{Kind: findings.VotersDiffer, Peer: peer,
+			Detail: "x", Advice: "y"}}
 	}
 	require.Len(t, of(Examine(answers), "voters-differ"), 1)
 }
@@ -279,7 +296,8 @@ func TestVotersThatDifferAreToldOnce(t *testing.T) {
 func TestBothEndsFindingsAreOneCheck(t *testing.T) {
 	answers := healthy()
 	for i, peer := range []cluster.NodeID{"b", "a", "b"} {
-		answers[i].Status.Findings = []netmesh.Finding{{Kind: netmesh.FindingClockRate, Peer: peer, Detail: "said by " + string(answers[i].Node), Advice: "fix it"}}
+		answers[i].Status.Findings = []findings.Finding{{Kind: findings.ClockRate, Peer: peer,
+			Detail: "said by " + string(answers[i].Node), Advice: "fix it"}}
 	}
 	got := of(Examine(answers), "clock-rate")
 	require.Len(t, got, 2, "a - b once, b - c once")
@@ -306,7 +324,8 @@ func TestObserversAndPastEmergenciesAreNoProblem(t *testing.T) {
 	for i := range answers {
 		answers[i].Status.Groups[0].Voters = []cluster.NodeID{"a"}
 	}
-	answers[0].Status.Emergencies = []cluster.EmergencyStatus{{Lost: []cluster.NodeID{"x"}, Readmitted: []cluster.ReadmissionStatus{{Node: "x"}}}}
+	answers[0].Status.Emergencies = []cluster.EmergencyStatus{{Lost: []cluster.NodeID{"x"},
+		Readmitted: []cluster.ReadmissionStatus{{Node: "x"}}}}
 	require.Equal(t, OK, Examine(answers).Worst())
 }
 

@@ -38,8 +38,11 @@ func TestAFailedStartIsExplained(t *testing.T) {
 		DataDirInUse:   func(c *cluster.Config) { c.DataDir = used.DataDir },
 		DataDirOwner:   func(c *cluster.Config) { c.DataDir = others.DataDir },
 		// A file where a directory must be, as a directory that may not be entered.
-		DataDirUnusable: func(c *cluster.Config) { c.DataDir = filepath.Join(used.DataDir, "LOCK", "data") },
-		PortTaken:       func(c *cluster.Config) { c.GossipAddr = taken.Addr().String() },
+		DataDirUnusable: func(c *cluster.Config) {
+			c.DataDir = filepath.Join(used.DataDir, "LOCK",
+				"data")
+		},
+		PortTaken: func(c *cluster.Config) { c.GossipAddr = taken.Addr().String() },
 	} {
 		c := config(t, "a")
 		change(&c)

@@ -36,11 +36,14 @@ func (s *survey) leader() {
 		for _, view := range slices.Sorted(maps.Keys(views)) {
 			parts = append(parts, fmt.Sprintf("%s say %s", list(views[view]), view))
 		}
-		s.problem(Warn, LeaderDisputed, "leader", "", "the nodes do not agree: %s", strings.Join(parts, "; "))
+		s.problem(Warn, LeaderDisputed, "leader", "", "the nodes do not agree: %s",
+			strings.Join(parts, "; "))
 	case len(views) == 1 && len(leading) == 0 && s.silent(known.Leader):
-		s.problem(Warn, LeaderDisputed, "leader", "", "%s is followed, and does not answer here", known.Leader)
+		s.problem(Warn, LeaderDisputed, "leader", "", "%s is followed, and does not answer here",
+			known.Leader)
 	case len(views) == 1 && len(leading) == 0:
-		s.problem(Warn, LeaderDisputed, "leader", "", "%s is followed, and does not lead any more", known.Leader)
+		s.problem(Warn, LeaderDisputed, "leader", "", "%s is followed, and does not lead any more",
+			known.Leader)
 	case len(views) == 1:
 		s.good("leader", "", "%s leads in term %d; all that answer agree", known.Leader, known.Term)
 	}
@@ -92,7 +95,8 @@ func (s *survey) voterChange(id cluster.NodeID) {
 	const next = "give the rest the new list and restart them one by one, the leader last"
 	const see = "; docs/operations.md#changing-the-voters"
 	counted, rest := s.countedBy(id)
-	what := fmt.Sprintf("%s is added or removed: %s count it, %s do not", id, list(counted), list(rest))
+	what := fmt.Sprintf("%s is added or removed: %s count it, %s do not", id, list(counted),
+		list(rest))
 	switch {
 	case s.silent(id):
 		s.problem(Fail, "voters-differ", "voters", string(id), "%s; and it does not answer", what).

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/cluster/findings"
 	"github.com/bmqelect/bmqelect/lsn"
 	"github.com/bmqelect/bmqelect/netmesh"
 )
@@ -21,7 +22,8 @@ func (s *survey) eachNode() {
 			s.problem(Fail, NodeFailed, "nodes", where, "%s", a.Status.Failure)
 		}
 		if g := election(a); g.Term > lsn.MaxTerm/2 { // long before the last one is used
-			s.problem(Fail, TermsUsedUp, "terms", where, "it is in term %d of at most %d", g.Term, lsn.MaxTerm)
+			s.problem(Fail, TermsUsedUp, "terms", where, "it is in term %d of at most %d", g.Term,
+				lsn.MaxTerm)
 		}
 		for _, e := range a.Status.Emergencies {
 			if lost := e.Missing(); len(lost) > 0 {
@@ -29,7 +31,8 @@ func (s *survey) eachNode() {
 					"%s declared lost at %s and not readmitted", list(lost), e.Time.Format(time.RFC3339))
 				continue
 			}
-			s.good("emergencies", where, "one of %s is over: all were readmitted", e.Time.Format(time.RFC3339))
+			s.good("emergencies", where, "one of %s is over: all were readmitted",
+				e.Time.Format(time.RFC3339))
 		}
 	}
 }
@@ -38,17 +41,17 @@ func (s *survey) eachNode() {
 // together. Voters that differ are told by votersAgree, if both ends answer.
 func (s *survey) findings() {
 	type finding struct {
-		kind netmesh.FindingKind
+		kind findings.Kind
 		pair string
 	}
-	found := map[finding]netmesh.Finding{}
+	found := map[finding]findings.Finding{}
 	for _, a := range slices.Concat(s.answered, s.duplicates, s.foreign) {
 		for _, f := range a.Status.Findings {
 			ends := []string{string(a.Node), string(f.Peer)}
 			slices.Sort(ends)
 			k := finding{f.Kind, strings.Join(ends, " - ")}
 			both := !s.silent(f.Peer) && !s.silent(a.Node)
-			if _, known := found[k]; !known && !(f.Kind == netmesh.FindingVotersDiffer && both) {
+			if _, known := found[k]; !known && !(f.Kind == findings.VotersDiffer && both) {
 				found[k] = f
 			}
 		}
@@ -56,7 +59,7 @@ func (s *survey) findings() {
 	for _, k := range slices.SortedFunc(maps.Keys(found), func(a, b finding) int {
 		return cmp.Or(cmp.Compare(a.kind, b.kind), strings.Compare(a.pair, b.pair))
 	}) {
-		s.problem(Fail, kindOf(k.kind), "finding", k.pair, "%s", found[k].Detail).Fix = found[k].Advice
+		s.problem(Fail, Kind(k.kind), "finding", k.pair, "%s", found[k].Detail).Fix = found[k].Advice
 	}
 	if len(found) == 0 {
 		s.good("findings", "", "no node finds anything wrong with another")
@@ -80,11 +83,13 @@ func (s *survey) disks() {
 		slowest = max(slowest, mean)
 		if mean > slowWrite {
 			s.problem(Warn, DiskSlow, "disks", string(a.Node),
-				"keeping a term takes %s on average, fsync included; %s is much", mean.Round(time.Millisecond), slowWrite)
+				"keeping a term takes %s on average, fsync included; %s is much", mean.Round(time.Millisecond),
+				slowWrite)
 		}
 	}
 	if known > 0 && s.goodSince(mark) {
-		s.good("disks", "", "keeping a term takes %s at most, on average", slowest.Round(10*time.Microsecond))
+		s.good("disks", "", "keeping a term takes %s at most, on average",
+			slowest.Round(10*time.Microsecond))
 	}
 }
 
@@ -152,7 +157,8 @@ func (s *survey) messages() {
 		// Connections of members are never closed for these reasons.
 		for _, r := range []netmesh.Reason{netmesh.ReasonGarbage, netmesh.ReasonOversized} {
 			if n := a.Status.Refused[r.String()]; n > 0 {
-				s.problem(Warn, Strangers, "messages", where, "%d connections closed for %s since it started", n, r)
+				s.problem(Warn, Strangers, "messages", where, "%d connections closed for %s since it started",
+					n, r)
 			}
 		}
 	}

@@ -118,7 +118,8 @@ func requireKnown(t *testing.T, expr string) {
 		}
 	}
 	for _, name := range ours.FindAllString(expr, -1) {
-		require.True(t, known[name] != nil || name == "bmqelect_cluster", "%s: there is no %s", expr, name)
+		require.True(t, known[name] != nil || name == "bmqelect_cluster", "%s: there is no %s", expr,
+			name)
 	}
 	for _, s := range selector.FindAllStringSubmatch(expr, -1) {
 		for _, m := range matcher.FindAllStringSubmatch(s[2], -1) {
@@ -140,7 +141,8 @@ func requireLabel(t *testing.T, f *dto.MetricFamily, name, values, expr string) 
 		}
 	}
 	require.NotEmpty(t, there, "%s: %s has no label %s", expr, f.GetName(), name)
-	if strings.HasPrefix(values, "$") || name == "reason" && f.GetName() == "bmqelect_leader_changes_total" {
+	if strings.HasPrefix(values, "$") || name == "reason" &&
+		f.GetName() == "bmqelect_leader_changes_total" {
 		return // a variable, or what a busy node does not list in full
 	}
 	for _, v := range strings.Split(values, "|") {
@@ -212,7 +214,8 @@ func TestTheDashboardsQueriesAreValid(t *testing.T) {
 	group.Name = "dashboard"
 	for _, p := range loadBoard(t).Panels {
 		for _, target := range p.Targets {
-			group.Rules = append(group.Rules, map[string]string{"alert": p.Title + target.RefID, "expr": variables.Replace(target.Expr)})
+			group.Rules = append(group.Rules, map[string]string{"alert": p.Title + target.RefID,
+				"expr": variables.Replace(target.Expr)})
 		}
 	}
 	text, err := yaml.Marshal(file)

@@ -15,13 +15,16 @@ import (
 const maxElections = 200
 
 var (
-	role        = gauge("role", "0 DORMANT, 1 FOLLOWER, 2 CANDIDATE, 3 LEADER.", "group")
-	leading     = gauge("leading", "1 while this node leads and its lease is valid.", "group")
-	hasLeader   = gauge("has_leader", "1 while this node leads or follows a leader.", "group")
-	term        = gauge("term", "Term of the leadership held or followed, otherwise the node's own.", "group")
-	newestLSN   = gauge("lsn", "Counter of the newest LSN issued or seen in this term.", "group")
-	leaseLeft   = gauge("lease_left_seconds", "Time until the lease ends; 0 if this node has none.", "group")
-	leaderships = counter("leaderships_total", "Times that this node came to lead, or to follow a leader.", "group")
+	role      = gauge("role", "0 DORMANT, 1 FOLLOWER, 2 CANDIDATE, 3 LEADER.", "group")
+	leading   = gauge("leading", "1 while this node leads and its lease is valid.", "group")
+	hasLeader = gauge("has_leader", "1 while this node leads or follows a leader.", "group")
+	term      = gauge("term", "Term of the leadership held or followed, otherwise the node's own.",
+		"group")
+	newestLSN = gauge("lsn", "Counter of the newest LSN issued or seen in this term.", "group")
+	leaseLeft = gauge("lease_left_seconds", "Time until the lease ends; 0 if this node has none.",
+		"group")
+	leaderships = counter("leaderships_total",
+		"Times that this node came to lead, or to follow a leader.", "group")
 )
 
 func collectElections(out chan<- prometheus.Metric, all []cluster.ElectionStats) {
@@ -40,14 +43,19 @@ func collectElections(out chan<- prometheus.Metric, all []cluster.ElectionStats)
 }
 
 var (
-	elections     = gauge("elections", "Open elections by the node's role.", "role")
-	leaderless    = gauge("elections_without_leader", "Open elections in which the node knows no leader.")
-	unlisted      = gauge("elections_unlisted", "Open elections without series of their own.")
-	overdue       = gauge("guarded_work_overdue", "Elections whose guarded work goes on after the leadership.")
-	leaderChanges = counter("leader_changes_total", "Changes of the leader, to none included, over all elections.", "reason")
-	phases        = histogram("election_phase_seconds", "Time that the phases of elections took on this node.", "phase")
-	gaps          = histogram("leaderless_seconds", "Time from the loss of a leader to the next one.")
-	leaseShare    = histogram("lease_left_at_renewal_ratio", "Share of the lease that was left when it was renewed.")
+	elections  = gauge("elections", "Open elections by the node's role.", "role")
+	leaderless = gauge("elections_without_leader",
+		"Open elections in which the node knows no leader.")
+	unlisted = gauge("elections_unlisted", "Open elections without series of their own.")
+	overdue  = gauge("guarded_work_overdue",
+		"Elections whose guarded work goes on after the leadership.")
+	leaderChanges = counter("leader_changes_total",
+		"Changes of the leader, to none included, over all elections.", "reason")
+	phases = histogram("election_phase_seconds",
+		"Time that the phases of elections took on this node.", "phase")
+	gaps       = histogram("leaderless_seconds", "Time from the loss of a leader to the next one.")
+	leaseShare = histogram("lease_left_at_renewal_ratio",
+		"Share of the lease that was left when it was renewed.")
 )
 
 func collectSums(out chan<- prometheus.Metric, stats *cluster.Stats) {
@@ -78,8 +86,10 @@ func collectSums(out chan<- prometheus.Metric, stats *cluster.Stats) {
 }
 
 var (
-	scoutingAnswers = counter("scouting_answers_total", "Answers to ElectionScouting.", "direction", "answer")
-	voteAnswers     = counter("vote_answers_total", "Answers to ElectionProposal.", "direction", "answer")
+	scoutingAnswers = counter("scouting_answers_total", "Answers to ElectionScouting.", "direction",
+		"answer")
+	voteAnswers = counter("vote_answers_total", "Answers to ElectionProposal.", "direction",
+		"answer")
 )
 
 func collectAnswers(out chan<- prometheus.Metric, stats *cluster.Stats) {

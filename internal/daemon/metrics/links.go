@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/cluster/findings"
 	"github.com/bmqelect/bmqelect/netmesh"
 )
 
@@ -14,11 +15,13 @@ import (
 const maxPeers = 100
 
 var (
-	linkUp        = gauge("link_up", "1 while there is a link to the member.", "peer")
-	linkRTT       = gauge("link_rtt_seconds", "Smoothed round-trip time of pings.", "peer")
-	linkLoss      = gauge("link_loss_ratio", "Share of the recent pings without an answer.", "peer")
-	clockRate     = gauge("link_clock_rate_ratio", "How much faster than this node's clock the peer's runs.", "peer")
-	clockDoubt    = gauge("link_clock_rate_doubt_ratio", "Most by which the clock rate may be wrong.", "peer")
+	linkUp    = gauge("link_up", "1 while there is a link to the member.", "peer")
+	linkRTT   = gauge("link_rtt_seconds", "Smoothed round-trip time of pings.", "peer")
+	linkLoss  = gauge("link_loss_ratio", "Share of the recent pings without an answer.", "peer")
+	clockRate = gauge("link_clock_rate_ratio",
+		"How much faster than this node's clock the peer's runs.", "peer")
+	clockDoubt = gauge("link_clock_rate_doubt_ratio", "Most by which the clock rate may be wrong.",
+		"peer")
 	queued        = gauge("link_queue_messages", "Messages that wait to be sent.", "peer")
 	linkBytes     = counter("link_bytes_total", "Bytes that passed.", "peer", "direction")
 	peersUnlisted = gauge("peers_unlisted", "Members without series of their own.")
@@ -49,16 +52,16 @@ func listedLinks(status *cluster.Status, all []netmesh.LinkStatus) peers {
 	return peers{all[:n], len(all) - n}
 }
 
-func collectLinks(out chan<- prometheus.Metric, p peers) {
+func collectLinks(out chan<- prometheus.Metric, p peers, clocks map[cluster.NodeID]findings.Clock) {
 	send(out, peersUnlisted, p.unlisted)
 	for _, l := range p.links {
 		peer := string(l.Peer.Node)
-		sendTruth(out, linkUp, l.State == netmesh.LinkIsUp, peer)
+		sendTruth(out, linkUp, l.Up, peer)
 		send(out, queued, l.Queued, peer)
 		send(out, linkBytes, l.BytesIn, peer, "in")
 		send(out, linkBytes, l.BytesOut, peer, "out")
-		if l.State == netmesh.LinkIsUp {
-			collectPings(out, peer, l)
+		if l.Up {
+			collectPings(out, peer, l, clocks[l.Peer.Node])
 		}
 	}
 }
@@ -67,13 +70,14 @@ func collectLinks(out chan<- prometheus.Metric, p peers) {
 const perMillion = 1e6
 
 // collectPings puts out what the pings of a link tell.
-func collectPings(out chan<- prometheus.Metric, peer string, l netmesh.LinkStatus) {
+func collectPings(out chan<- prometheus.Metric, peer string, l netmesh.LinkStatus,
+	c findings.Clock) {
 	send(out, linkLoss, l.Loss, peer)
 	if l.RTT > 0 {
 		send(out, linkRTT, l.RTT.Seconds(), peer)
 	}
-	if l.ClockDoubt > 0 {
-		send(out, clockRate, l.ClockRate/perMillion, peer)
-		send(out, clockDoubt, l.ClockDoubt/perMillion, peer)
+	if c.Doubt > 0 {
+		send(out, clockRate, c.Rate/perMillion, peer)
+		send(out, clockDoubt, c.Doubt/perMillion, peer)
 	}
 }

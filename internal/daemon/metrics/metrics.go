@@ -74,5 +74,5 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	collectAnswers(out, &stats)
 	collectProblems(out, &status, &stats)
 	collectDriver(out, &stats)
-	collectLinks(out, listedLinks(&status, stats.Links))
+	collectLinks(out, listedLinks(&status, stats.Links), stats.Clocks)
 }

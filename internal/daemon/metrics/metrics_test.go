@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/cluster/findings"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/lsn"
 	"github.com/bmqelect/bmqelect/netmesh"
@@ -40,25 +41,30 @@ func busy() told {
 			Emergencies: []cluster.EmergencyStatus{{
 				Lost: []cluster.NodeID{"d", "e"}, Readmitted: []cluster.ReadmissionStatus{{Node: "e"}},
 			}},
-			Anomalies: map[string]int{"two-leaders": 1, "malformed": 2}, Refused: map[string]uint64{"garbage": 3},
+			Anomalies: map[string]int{"two-leaders": 1, "malformed": 2},
+			Refused:   map[string]uint64{"garbage": 3},
 		},
 		cluster.Stats{
 			Elections: []cluster.ElectionStats{{
-				Group: "default", Role: elector.Leader, Leader: "a", Term: 5, LSN: lsn.LSN{Term: 5, Counter: 12},
+				Group: "default", Role: elector.Leader, Leader: "a", Term: 5,
+				LSN:     lsn.LSN{Term: 5, Counter: 12},
 				Leading: true, LeaseLeft: .75, Quorum: 2, Leaderships: 4, WorkOverdue: true,
 			}},
 			Links: []netmesh.LinkStatus{{
-				Peer: netmesh.PeerInfo{Node: "b"}, State: netmesh.LinkIsUp, RTT: 3 * time.Millisecond, Loss: .25,
-				ClockRate: 150, ClockDoubt: 20, WallClock: -2 * time.Second, Queued: 9,
+				Peer: netmesh.PeerInfo{Node: "b"}, Up: true, RTT: 3 * time.Millisecond, Loss: .25,
+				Queued:   9,
 				FramesIn: 1, FramesOut: 2, BytesIn: 3, BytesOut: 4,
 			}},
-			Findings: []netmesh.Finding{{Kind: netmesh.FindingClockRate, Peer: "b"}, {Kind: netmesh.FindingClockRate, Peer: "c"}},
-			Voters:   3, VotersReachable: 2,
+			Clocks: map[cluster.NodeID]findings.Clock{"b": {Rate: 150, Doubt: 20}},
+			Findings: []findings.Finding{{Kind: findings.ClockRate, Peer: "b"},
+				{Kind: findings.ClockRate, Peer: "c"}},
+			Voters: 3, VotersReachable: 2,
 			LeaderChanges:    map[elector.Reason]uint64{elector.Elected: 6},
 			ScoutingReceived: cluster.Answers{Yes: 4, No: map[scouting.Cause]uint64{scouting.CauseRank: 2}},
 			VotesGiven:       cluster.Answers{Yes: 1},
-			Phases:           map[cluster.Phase]cluster.Histogram{cluster.PhaseScouting: {Bounds: []float64{.1, 1}, Counts: []uint64{1, 2, 3}, Sum: 7.5}},
-			InboxLength:      11, StoreWriting: 1.5, MissedEvents: 13, Subscriptions: 14,
+			Phases: map[cluster.Phase]cluster.Histogram{
+				cluster.PhaseScouting: {Bounds: []float64{.1, 1}, Counts: []uint64{1, 2, 3}, Sum: 7.5}},
+			InboxLength: 11, StoreWriting: 1.5, MissedEvents: 13, Subscriptions: 14,
 		},
 	}
 }
@@ -122,7 +128,8 @@ func TestFiguresArriveUnderTheirNames(t *testing.T) {
 		require.True(t, slices.Contains(said, line), line)
 	}
 	for _, begin := range []string{"go_goroutines ", "go_build_info{"} {
-		require.True(t, slices.ContainsFunc(said, func(line string) bool { return strings.HasPrefix(line, begin) }), begin)
+		require.True(t, slices.ContainsFunc(said,
+			func(line string) bool { return strings.HasPrefix(line, begin) }), begin)
 	}
 }
 
@@ -136,7 +143,7 @@ func TestWhatIsDeclaredIsWhatIsCollected(t *testing.T) {
 
 func TestALinkThatIsDownHasNoPings(t *testing.T) {
 	s := busy()
-	s.stats.Links[0].State = netmesh.LinkDialing
+	s.stats.Links[0].Up = false
 	said := scrape(t, s)
 	require.Contains(t, said, `bmqelect_link_up{peer="b"} 0`)
 	require.NotContains(t, said, "bmqelect_link_rtt_seconds{")
@@ -146,9 +153,11 @@ func TestALinkThatIsDownHasNoPings(t *testing.T) {
 func TestManyElectionsAreBoundedAndStillInTheSums(t *testing.T) {
 	var s told
 	for i := range maxElections + 50 {
-		s.stats.Elections = append(s.stats.Elections, cluster.ElectionStats{Group: fmt.Sprintf("a%04d", i), Role: elector.Follower})
+		s.stats.Elections = append(s.stats.Elections,
+			cluster.ElectionStats{Group: fmt.Sprintf("a%04d", i), Role: elector.Follower})
 	}
-	s.stats.Elections = append(s.stats.Elections, cluster.ElectionStats{Group: cluster.DefaultGroup, Role: elector.Leader, Leader: "a"})
+	s.stats.Elections = append(s.stats.Elections, cluster.ElectionStats{Group: cluster.DefaultGroup,
+		Role: elector.Leader, Leader: "a"})
 	said := scrape(t, s)
 	require.Equal(t, maxElections, strings.Count(said, "\nbmqelect_role{"))
 	require.Contains(t, said, `bmqelect_role{group="default"} 3`, "whatever its name, it is the first")
@@ -174,7 +183,6 @@ func TestManyMembersAreBoundedAndVotersComeFirst(t *testing.T) {
 
 func TestNothingLacksACounterOfItsOwn(t *testing.T) {
 	require.Contains(t, (netmesh.ReasonCopied + 1).String(), "reason(", "the last reason is put out")
-	require.Contains(t, (netmesh.FindingDirectoryCopied + 1).String(), "finding(", "the last kind is put out")
 	require.Equal(t, "invalid", (elector.AnomalyTermLeap + 1).String(), "the last kind is put out")
 }
 

@@ -4,18 +4,21 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/cluster/findings"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/netmesh"
 )
 
 var (
-	nodeInfo   = gauge("node_info", "Always 1; the labels name the node.", "bmqelect_cluster", "node", "version", "identity")
+	nodeInfo = gauge("node_info", "Always 1; the labels name the node.", "bmqelect_cluster", "node",
+		"version", "identity")
 	boots      = counter("boots_total", "Starts of a node on this data directory.")
 	nodeFailed = gauge("node_failed", "1 if the node failed, so that it takes no part any more.")
 
-	lost      = gauge("voters_lost", "Voters that were declared lost and not readmitted.")
-	voters    = gauge("voters", "Voters that count: without those that were declared lost.")
-	spare     = gauge("spare_voters", "Reachable voters beyond the largest quorum; below 0 there is no quorum.")
+	lost   = gauge("voters_lost", "Voters that were declared lost and not readmitted.")
+	voters = gauge("voters", "Voters that count: without those that were declared lost.")
+	spare  = gauge("spare_voters",
+		"Reachable voters beyond the largest quorum; below 0 there is no quorum.")
 	spareMost = gauge("spare_voters_configured", "Spare voters when every voter is reachable.")
 )
 
@@ -39,30 +42,33 @@ func collectNode(out chan<- prometheus.Metric, status *cluster.Status, stats *cl
 
 var (
 	anomalies = counter("anomalies_total", "Messages that no correct member sends.", "kind")
-	broken    = counter("invariants_broken_total", "Times that the node saw what the protocol excludes.", "invariant")
-	closed    = counter("connections_closed_total", "Connections that were refused, or closed by a rule.", "reason")
-	found     = gauge("findings", "Problems between this node and others now.", "kind")
+	broken    = counter("invariants_broken_total",
+		"Times that the node saw what the protocol excludes.", "invariant")
+	closed = counter("connections_closed_total",
+		"Connections that were refused, or closed by a rule.", "reason")
+	found = gauge("findings", "Problems between this node and others now.", "kind")
 )
 
 // collectProblems puts out what should not be. Each label value is there from the start,
 // at 0, so that a rate sees its first increase.
 func collectProblems(out chan<- prometheus.Metric, status *cluster.Status, stats *cluster.Stats) {
 	for _, k := range []elector.AnomalyKind{
-		elector.AnomalyAbsurdTerm, elector.AnomalyNotEntitled, elector.AnomalyMalformed, elector.AnomalyTermLeap,
+		elector.AnomalyAbsurdTerm, elector.AnomalyNotEntitled, elector.AnomalyMalformed,
+		elector.AnomalyTermLeap,
 	} {
 		send(out, anomalies, status.Anomalies[k.String()], k.String())
 	}
 	two := elector.AnomalyTwoLeaders.String()
 	send(out, broken, status.Anomalies[two], two)
-	for r := netmesh.ReasonSilent; r <= netmesh.ReasonCopied; r++ {
+	for _, r := range netmesh.Reasons() {
 		send(out, closed, status.Refused[r.String()], r.String())
 	}
-	kinds := map[netmesh.FindingKind]int{}
+	kinds := map[findings.Kind]int{}
 	for _, f := range stats.Findings {
 		kinds[f.Kind]++
 	}
-	for k := netmesh.FindingVotersDiffer; k <= netmesh.FindingDirectoryCopied; k++ {
-		send(out, found, kinds[k], k.String())
+	for _, k := range findings.Kinds() {
+		send(out, found, kinds[k], string(k))
 	}
 }
 

@@ -27,9 +27,11 @@ func TestThePageListsEveryMetric(t *testing.T) {
 	}
 	var want []string
 	for _, f := range gather(t) {
-		want = append(want, fmt.Sprintf("%s%s %s\n        %s", f.GetName(), labels(f), strings.ToLower(f.GetType().String()), f.GetHelp()))
+		want = append(want, fmt.Sprintf("%s%s %s\n        %s", f.GetName(), labels(f),
+			strings.ToLower(f.GetType().String()), f.GetHelp()))
 	}
-	require.Equal(t, want, listed, "the list of %s must be\n    %s", page, strings.Join(want, "\n    "))
+	require.Equal(t, want, listed, "the list of %s must be\n    %s", page,
+		strings.Join(want, "\n    "))
 }
 
 // gather returns the families of the node's own metrics, sorted by name.

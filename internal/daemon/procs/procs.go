@@ -1,21 +1,32 @@
-// Package procs runs a mesh of real bmqnode processes on loopback: it finds free
-// ports, writes each node's configuration file, starts, signals and stops the
-// processes and reads what they log. The command `bmqnode mesh`, the end-to-end
-// tests and live scenarios use it.
+// Package procs runs a mesh of real bmqnode processes on loopback: it finds free ports,
+// writes each node's configuration file, starts, signals and stops the processes and reads
+// what they log. The command `bmqnode mesh`, the end-to-end tests and live scenarios use it.
 package procs
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
-	"syscall"
+	"time"
 
-	"github.com/bmqelect/bmqelect/internal/daemon/admin"
+	"github.com/goccy/go-yaml"
+
+	"github.com/bmqelect/bmqelect/cluster"
+)
+
+const (
+	portsPerNode = 3
+	roundNumber  = 100    // of ports: meshes begin at multiples of it from their base port
+	highestPort  = 32_000 // below the range from which kernels give ports away
+	// pollEvery is the pause between two questions to the nodes.
+	pollEvery = 20 * time.Millisecond
 )
 
 // Config describes a mesh.
@@ -23,16 +34,16 @@ type Config struct {
 	Binary string   // of bmqnode
 	Names  []string // of the nodes; see Numbered
 	Dir    string   // holds a directory per node: configuration, state, log
-	// BasePort is where the search for free ports begins: three per node, for
-	// gossip, mesh and administration. It goes on in steps of a hundred; the last
-	// port of a hundred is held to keep other meshes away. At most 31,900.
+	// BasePort is where the search for free ports begins: three per node, for gossip,
+	// mesh and administration. It goes on in steps of a hundred; the last port of a
+	// hundred is held to keep other meshes away. At most 31,900.
 	BasePort int
 	// Options go into every configuration file, NodeOptions into that of one node:
 	// bmqnode's flags without dashes.
 	Options     map[string]any
 	NodeOptions map[string]map[string]any
-	// OnLine gets every line that a process writes; OnExit is told when one has
-	// ended. Both are called from several goroutines; either may be nil.
+	// OnLine gets every line that a process writes; OnExit is told when one has ended.
+	// Both are called from several goroutines; either may be nil.
 	OnLine func(Line)
 	OnExit func(node string, err error)
 }
@@ -44,16 +55,6 @@ type Mesh struct {
 	claim net.Listener // on the mesh's ports, until Stop
 }
 
-// Node is one process of a mesh, or the place for one.
-type Node struct {
-	Name                            string
-	GossipAddr, MeshAddr, AdminAddr string
-	Dir, ConfigFile                 string
-	mesh                            *Mesh
-	mu                              sync.Mutex
-	running                         *process // nil if there is none
-}
-
 // New lays out the mesh; it starts nothing. Ports are the mesh's own until Stop.
 func New(cfg Config) (*Mesh, error) {
 	base, claim, err := claimPorts(cfg.BasePort, portsPerNode*len(cfg.Names))
@@ -61,22 +62,69 @@ func New(cfg Config) (*Mesh, error) {
 		return nil, err
 	}
 	m := &Mesh{cfg: cfg, claim: claim}
+	var join []string
 	for i, name := range cfg.Names {
-		dir := filepath.Join(cfg.Dir, name)
+		dir, port := filepath.Join(cfg.Dir, name), base+portsPerNode*i
 		m.nodes = append(m.nodes, &Node{
 			Name: name, mesh: m, Dir: dir, ConfigFile: filepath.Join(dir, "bmqnode.yaml"),
-			GossipAddr: loopback(base + portsPerNode*i),
-			MeshAddr:   loopback(base + portsPerNode*i + 1),
-			AdminAddr:  loopback(base + portsPerNode*i + 2),
+			GossipAddr: loopback(port), MeshAddr: loopback(port + 1), AdminAddr: loopback(port + 2),
 		})
+		join = append(join, loopback(port))
 	}
 	for _, n := range m.nodes {
-		if err := n.writeConfig(); err != nil {
+		options := map[string]any{
+			"node": n.Name, "voters": cfg.Names, "data-dir": n.Dir + "/state", "join": join,
+			"gossip-addr": n.GossipAddr, "mesh-addr": n.MeshAddr, "admin-addr": n.AdminAddr,
+			"log-format": "json",
+		}
+		maps.Copy(options, cfg.Options)
+		maps.Copy(options, cfg.NodeOptions[n.Name])
+		text, err := yaml.Marshal(options)
+		if err == nil {
+			err = os.MkdirAll(n.Dir, 0o700)
+		}
+		if err == nil {
+			err = os.WriteFile(n.ConfigFile, text, 0o600)
+		}
+		if err != nil {
 			claim.Close()
-			return nil, err
+			return nil, fmt.Errorf("configuration of node %s: %w", n.Name, err)
 		}
 	}
 	return m, nil
+}
+
+func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+
+// claimPorts finds count free ports in a row, for TCP and UDP, from base upward. Nodes
+// that are not up yet, or down for a while, do not hold theirs; the claim does: other
+// searches from the same round numbers meet it, in this process or another, and go on.
+func claimPorts(base, count int) (from int, claim net.Listener, err error) {
+	step := (count + roundNumber) / roundNumber * roundNumber
+	for from = base; from+step-1 <= highestPort; from += step {
+		claim, err = net.Listen("tcp", loopback(from+step-1))
+		if err != nil {
+			continue
+		}
+		free := true
+		for port := from; port < from+count && free; port++ {
+			tcp, err := net.Listen("tcp", loopback(port))
+			if err != nil {
+				free = false
+				break
+			}
+			udp, err := net.ListenPacket("udp", loopback(port))
+			if free = err == nil; free {
+				udp.Close()
+			}
+			tcp.Close()
+		}
+		if free {
+			return from, claim, nil
+		}
+		claim.Close()
+	}
+	return 0, nil, fmt.Errorf("no %d free ports in a row from %d to %d", count, base, highestPort)
 }
 
 // Numbered are the names n1 to nN.
@@ -90,7 +138,7 @@ func Numbered(n int) (names []string) {
 // Nodes are the mesh's nodes, in the order of Config.Names.
 func (m *Mesh) Nodes() []*Node { return m.nodes }
 
-// Node returns the node of that name; the error lists those that there are.
+// Node returns the node of that name; the error lists the names.
 func (m *Mesh) Node(name string) (*Node, error) {
 	for _, n := range m.nodes {
 		if n.Name == name {
@@ -110,8 +158,8 @@ func (m *Mesh) Start() error {
 	return nil
 }
 
-// Stop lets every process hand over and exit; those that have not by the end
-// of ctx are killed. It returns when all are gone; others may have the ports then.
+// Stop lets every process hand over and exit; those that have not by the end of ctx are
+// killed. It returns when all are gone; others may have the ports then.
 func (m *Mesh) Stop(ctx context.Context) error {
 	var wg sync.WaitGroup
 	errs := make([]error, len(m.nodes))
@@ -123,94 +171,41 @@ func (m *Mesh) Stop(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Client returns a client for the node's admin side.
-func (n *Node) Client() *admin.Client { return admin.NewClient(n.AdminAddr) }
-
-// Start starts the node's process; the same command serves every start.
-func (n *Node) Start() error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.running != nil {
-		return fmt.Errorf("node %s runs already, as process %d", n.Name, n.running.pid())
+// Agree waits until the given nodes all report the same leader and term, the leader leads
+// with a valid lease and satisfies accept (nil: any will do), and returns its view. The
+// error tells what they said last.
+func Agree(
+	ctx context.Context, nodes []*Node, accept func(cluster.GroupStatus) bool,
+) (cluster.GroupStatus, error) {
+	for {
+		var leader, first *cluster.GroupStatus
+		agreed, said := true, ""
+		for _, n := range nodes {
+			st, err := n.Status(ctx)
+			if err != nil {
+				said += fmt.Sprintf("\n  %s: %s", n.Name, err)
+				agreed = false
+				continue
+			}
+			g := &st.Groups[0]
+			said += fmt.Sprintf("\n  %s: %s term=%d leader=%s: %s",
+				n.Name, g.Role, g.Term, g.Leader, g.Explanation)
+			if first == nil {
+				first = g
+			}
+			agreed = agreed && g.Leader == first.Leader && g.Term == first.Term
+			if g.Leading {
+				leader = g
+			}
+		}
+		if agreed && leader != nil && (accept == nil || accept(*leader)) {
+			return *leader, nil
+		}
+		select {
+		case <-ctx.Done():
+			return cluster.GroupStatus{},
+				fmt.Errorf("no agreed leader; the nodes said:%s\n%w", said, ctx.Err())
+		case <-time.After(pollEvery):
+		}
 	}
-	p, err := launch(n)
-	if err != nil {
-		return err
-	}
-	n.running = p
-	go n.reap(p)
-	return nil
-}
-
-// reap waits for the end of a process.
-func (n *Node) reap(p *process) {
-	err := p.wait()
-	n.mu.Lock()
-	n.running = nil
-	n.mu.Unlock()
-	if f := n.mesh.cfg.OnExit; f != nil {
-		f(n.Name, err)
-	}
-	close(p.gone)
-}
-
-func (n *Node) process() (*process, error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.running == nil {
-		return nil, fmt.Errorf("node %s does not run", n.Name)
-	}
-	return n.running, nil
-}
-
-// Pid is the process ID, or 0 if the node does not run.
-func (n *Node) Pid() int {
-	p, err := n.process()
-	if err != nil {
-		return 0
-	}
-	return p.pid()
-}
-
-// Signal sends sig to the node's process.
-func (n *Node) Signal(sig syscall.Signal) error {
-	p, err := n.process()
-	if err != nil {
-		return err
-	}
-	return p.signal(sig)
-}
-
-// Kill ends the process as a crash would, and waits until it is gone.
-func (n *Node) Kill() error {
-	p, err := n.process()
-	if err != nil {
-		return err
-	}
-	if err := p.signal(syscall.SIGKILL); err != nil {
-		return err
-	}
-	<-p.gone
-	return nil
-}
-
-// Stop asks the process to hand over and exit, and kills it if it has not by the
-// end of ctx. A process that does not run is stopped already.
-func (n *Node) Stop(ctx context.Context) error {
-	p, err := n.process()
-	if err != nil {
-		return nil
-	}
-	_ = p.signal(syscall.SIGCONT) // a paused one could not obey
-	if err := p.signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return err
-	}
-	select {
-	case <-p.gone:
-		return nil
-	case <-ctx.Done():
-	}
-	_ = p.signal(syscall.SIGKILL)
-	<-p.gone
-	return fmt.Errorf("node %s did not stop in time and was killed", n.Name)
 }

@@ -15,8 +15,9 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestLogLinesAreTakenApart(t *testing.T) {
-	l := parseLine("n1", []byte(`{"@level":"info","@message":"transition","@timestamp":"2026-01-02T12:00:00.345678Z",`+
-		`"from":"FOLLOWER","group":"default","leader":"n2","node":"n1","peer":"n2","reason":"LEADER_FOUND","term":7,"to":"FOLLOWER"}`))
+	l := parseLine("n1",
+		[]byte(`{"@level":"info","@message":"transition","@timestamp":"2026-01-02T12:00:00.345678Z",`+
+			`"from":"FOLLOWER","group":"default","leader":"n2","node":"n1","peer":"n2","reason":"LEADER_FOUND","term":7,"to":"FOLLOWER"}`))
 	e, ok := l.Transition()
 	require.True(t, ok)
 	require.Equal(t, "LEADER_FOUND", e.Reason)
@@ -24,7 +25,8 @@ func TestLogLinesAreTakenApart(t *testing.T) {
 	require.EqualValues(t, "n2", e.Leader)
 	require.Equal(t, 345678000, e.Time.Nanosecond())
 
-	l = parseLine("n1", []byte(`{"@level":"warn","@message":"odd","@module":"mesh","addr":"x:1","node":"n1"}`))
+	l = parseLine("n1",
+		[]byte(`{"@level":"warn","@message":"odd","@module":"mesh","addr":"x:1","node":"n1"}`))
 	_, ok = l.Transition()
 	require.False(t, ok)
 	require.Equal(t, "odd", l.Message)
@@ -75,7 +77,8 @@ func TestEveryNodeGetsItsConfiguration(t *testing.T) {
 	dir := t.TempDir()
 	m, err := New(Config{
 		Binary: "/nowhere", Names: Numbered(2), Dir: dir, BasePort: 21_500,
-		Options: map[string]any{"lease": "2s"}, NodeOptions: map[string]map[string]any{"n2": {"lease": "3s"}},
+		Options:     map[string]any{"lease": "2s"},
+		NodeOptions: map[string]map[string]any{"n2": {"lease": "3s"}},
 	})
 	require.NoError(t, err)
 	for name, lease := range map[string]string{"n1": "lease: 2s", "n2": "lease: 3s"} {
@@ -97,7 +100,8 @@ func TestEveryNodeGetsItsConfiguration(t *testing.T) {
 // sh stands for bmqnode: it gets the arguments that bmqnode would get.
 func TestAProcessIsReadToItsEnd(t *testing.T) {
 	script := filepath.Join(t.TempDir(), "node")
-	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\necho one; echo two >&2; exit 3\n"), 0o700))
+	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\necho one; echo two >&2; exit 3\n"),
+		0o700))
 	lines, exits := make(chan Line, 10), make(chan error, 1)
 	m, err := New(Config{
 		Binary: script, Names: Numbered(1), Dir: t.TempDir(), BasePort: 21_700,

@@ -71,7 +71,8 @@ func TestWithoutAManagerNothingIsSent(t *testing.T) {
 		t.Setenv("WATCHDOG_USEC", env[1])
 		t.Setenv("WATCHDOG_PID", env[2])
 		require.NoError(t, Send("READY=1"))
-		Watch(t.Context(), func() bool { panic("no sign is wanted") }, func(err error) { require.NoError(t, err) })
+		Watch(t.Context(), func() bool { panic("no sign is wanted") },
+			func(err error) { require.NoError(t, err) })
 	}
 	t.Setenv("WATCHDOG_USEC", "soon")
 	Watch(t.Context(), nil, func(err error) { require.ErrorContains(t, err, "WATCHDOG_USEC") })

@@ -16,7 +16,8 @@ func follows(from, to time.Duration, leader NodeID) Span {
 }
 
 func leads(from, to, lease time.Duration, self NodeID) Span {
-	return Span{From: from, To: to, Process: Up, Role: elector.Leader, Term: 1, Leader: self, LeaseUntil: lease}
+	return Span{From: from, To: to, Process: Up, Role: elector.Leader, Term: 1, Leader: self,
+		LeaseUntil: lease}
 }
 
 func lost(from, to time.Duration) Span { return follows(from, to, "") }
@@ -27,7 +28,8 @@ func story() *History {
 	return &History{
 		Quorum: 2, Duration: 30 * s,
 		Lanes: []Lane{
-			{Node: "a", Voter: true, Spans: []Span{leads(-s, 12*s, 10*s, "a"), lost(12*s, 20*s), follows(20*s, 30*s, "b")}},
+			{Node: "a", Voter: true, Spans: []Span{leads(-s, 12*s, 10*s, "a"), lost(12*s, 20*s),
+				follows(20*s, 30*s, "b")}},
 			{Node: "b", Voter: true, Spans: []Span{lost(-s, 15*s), leads(15*s, 30*s, Forever, "b")}},
 			{Node: "c", Voter: true, Spans: []Span{follows(-s, 12*s, "a"), follows(12*s, 30*s, "b")}},
 		},
@@ -47,7 +49,8 @@ func TestALeaderNeedsRoleLeaseAndAQuorum(t *testing.T) {
 }
 
 func TestReignsHaveNoGaps(t *testing.T) {
-	require.Equal(t, []Reign{{0, 10 * s, "a"}, {10 * s, 15 * s, ""}, {15 * s, 30 * s, "b"}}, story().Reigns(0, 30*s))
+	require.Equal(t, []Reign{{0, 10 * s, "a"}, {10 * s, 15 * s, ""}, {15 * s, 30 * s, "b"}},
+		story().Reigns(0, 30*s))
 	require.Equal(t, []Reign{{11 * s, 13 * s, ""}}, story().Reigns(11*s, 13*s))
 }
 

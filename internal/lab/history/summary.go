@@ -9,19 +9,22 @@ import (
 
 // Summary is a run in figures.
 type Summary struct {
-	LeaderChanges int // times that a node led which was not the last to have led; the first leader is no change
-	Demotions     int // times that a running leader lost office otherwise than by a stop, a transfer or a resignation
-	Leaderless    time.Duration
-	Availability  float64 // share of the time with a leader, 0 to 1
-	MaxTerm       lsn.Term
-	Messages      int
+	// times that a node led which was not the last to have led; the first leader is no change
+	LeaderChanges int
+	// times that a running leader lost office otherwise than by a stop, a transfer or a resignation
+	Demotions    int
+	Leaderless   time.Duration
+	Availability float64 // share of the time with a leader, 0 to 1
+	MaxTerm      lsn.Term
+	Messages     int
 	// Failovers are the times without a leader between two different leaders.
 	Failovers []time.Duration
 }
 
 // Summarize computes the figures of a window.
 func (h *History) Summarize(from, to time.Duration) Summary {
-	s := Summary{Messages: h.MessagesIn(from, to), Demotions: h.demotions(from, to), MaxTerm: h.MaxTermIn(from, to)}
+	s := Summary{Messages: h.MessagesIn(from, to), Demotions: h.demotions(from, to),
+		MaxTerm: h.MaxTermIn(from, to)}
 	last, gap := h.lastLeader(from), time.Duration(0)
 	for _, r := range h.Reigns(from, to) {
 		if r.Leader == "" {

@@ -16,38 +16,58 @@ var covered = []struct {
 	files []string
 	has   func(*scenario.Scenario) bool
 }{
-	{"the article's cases with scouting", []string{"non-sticky-leader", "leader-ping-pong"}, func(s *scenario.Scenario) bool {
-		return s.Scouting && s.Begin.Term == 10 && wants[scenario.Changes](s) && wants[scenario.MaxTerm](s)
-	}},
-	{"the article's cases without scouting", []string{"non-sticky-leader-without-scouting", "leader-ping-pong-without-scouting"},
+	{"the article's cases with scouting", []string{"non-sticky-leader", "leader-ping-pong"},
+		func(s *scenario.Scenario) bool {
+			return s.Scouting && s.Begin.Term == 10 && wants[scenario.Changes](s) &&
+				wants[scenario.MaxTerm](s)
+		}},
+	{"the article's cases without scouting", []string{"non-sticky-leader-without-scouting",
+		"leader-ping-pong-without-scouting"},
 		func(s *scenario.Scenario) bool { return !s.Scouting && s.Begin.Term == 10 }},
-	{"cold start", []string{"cold-start", "partial-ring-cold"}, func(s *scenario.Scenario) bool { return s.Begin.Leader == "" }},
-	{"a node starts", []string{"node-start"}, func(s *scenario.Scenario) bool { return anyNode(s, func(n scenario.Node) bool { return n.Absent }) }},
-	{"the leader crashes", []string{"leader-crash", "concurrent-candidates", "partial-hub", "node-order-hub", "lagging-term"}, leaderCrashes},
+	{"cold start", []string{"cold-start", "partial-ring-cold"},
+		func(s *scenario.Scenario) bool { return s.Begin.Leader == "" }},
+	{"a node starts", []string{"node-start"}, func(s *scenario.Scenario) bool {
+		return anyNode(s,
+			func(n scenario.Node) bool { return n.Absent })
+	}},
+	{"the leader crashes", []string{"leader-crash", "concurrent-candidates", "partial-hub",
+		"node-order-hub", "lagging-term"}, leaderCrashes},
 	{"graceful stop", []string{"graceful-stop", "priorities"}, doing("stop")},
 	{"transfer", []string{"transfer"}, doing("transfer")},
-	{"a step-down", []string{"step-down"}, func(s *scenario.Scenario) bool { return first(s, "step-down").Rest > 0 }},
+	{"a step-down", []string{"step-down"},
+		func(s *scenario.Scenario) bool { return first(s, "step-down").Rest > 0 }},
 	{"a leader whose application cannot lead", []string{"unfit-leader"}, doing("unfit")},
-	{"takeover by priority", []string{"takeover", "takeover-of-a-spoke"}, func(s *scenario.Scenario) bool { return s.Election.Takeover > 0 }},
-	{"a majority is lost and comes back", []string{"majority-lost-and-back"}, func(s *scenario.Scenario) bool { return crashed(s) > len(s.Nodes)/2 }},
-	{"a minority crashes and restarts", []string{"minority-crash-and-restart"}, func(s *scenario.Scenario) bool { return 2*crashed(s) < len(s.Nodes) }},
-	{"rolling restart", []string{"rolling-restart"}, func(s *scenario.Scenario) bool { return count(s, "restart") == len(s.Nodes) }},
-	{"full restart", []string{"full-restart"}, func(s *scenario.Scenario) bool { return crashed(s) == len(s.Nodes) && does(s, "restart") }},
-	{"a split into halves", []string{"even-split-2-2", "even-split-3-3"}, func(s *scenario.Scenario) bool {
-		p := first(s, "partition")
-		return len(p.Groups) == 2 && len(p.Groups[0]) == len(p.Groups[1])
-	}},
-	{"a split with the leader in the minority", []string{"minority-partition-with-leader"}, doing("partition")},
+	{"takeover by priority", []string{"takeover", "takeover-of-a-spoke"},
+		func(s *scenario.Scenario) bool { return s.Election.Takeover > 0 }},
+	{"a majority is lost and comes back", []string{"majority-lost-and-back"},
+		func(s *scenario.Scenario) bool { return crashed(s) > len(s.Nodes)/2 }},
+	{"a minority crashes and restarts", []string{"minority-crash-and-restart"},
+		func(s *scenario.Scenario) bool { return 2*crashed(s) < len(s.Nodes) }},
+	{"rolling restart", []string{"rolling-restart"},
+		func(s *scenario.Scenario) bool { return count(s, "restart") == len(s.Nodes) }},
+	{"full restart", []string{"full-restart"},
+		func(s *scenario.Scenario) bool { return crashed(s) == len(s.Nodes) && does(s, "restart") }},
+	{"a split into halves", []string{"even-split-2-2", "even-split-3-3"},
+		func(s *scenario.Scenario) bool {
+			p := first(s, "partition")
+			return len(p.Groups) == 2 && len(p.Groups[0]) == len(p.Groups[1])
+		}},
+	{"a split with the leader in the minority", []string{"minority-partition-with-leader"},
+		doing("partition")},
 	{"one node", []string{"one-node"}, func(s *scenario.Scenario) bool { return len(s.Nodes) == 1 }},
 	{"two nodes", []string{"two-nodes"}, func(s *scenario.Scenario) bool { return len(s.Nodes) == 2 }},
-	{"one-way cuts", []string{"one-way-leader-deaf", "one-way-leader-mute", "one-way-follower-deaf", "one-way-follower-mute"}, cutsOneWay},
+	{"one-way cuts", []string{"one-way-leader-deaf", "one-way-leader-mute", "one-way-follower-deaf",
+		"one-way-follower-mute"}, cutsOneWay},
 	{"partial partitions", []string{
-		"chained", "old-leader-keeps-one-link", "partial-chain", "partial-chain-leader-at-the-end", "partial-hub", "partial-ring",
+		"chained", "old-leader-keeps-one-link", "partial-chain", "partial-chain-leader-at-the-end",
+		"partial-hub", "partial-ring",
 		"partial-ring-cold", "quorum-loss-hub",
 	}, func(s *scenario.Scenario) bool { return does(s, "cut") && !cutsOneWay(s) }},
-	{"flapping", []string{"flapping-link", "flapping-node"}, func(s *scenario.Scenario) bool { return count(s, "heal") > 5 }},
+	{"flapping", []string{"flapping-link", "flapping-node"},
+		func(s *scenario.Scenario) bool { return count(s, "heal") > 5 }},
 	{"a slow leader", []string{"slow-leader-short-pause", "slow-leader-long-pause"}, doing("pause")},
-	{"delay", []string{"delay-spikes", "delay-beyond-the-timeouts", "slow-acknowledgements"}, func(s *scenario.Scenario) bool { return first(s, "link").Link.Delay > s.Network.Delay }},
+	{"delay", []string{"delay-spikes", "delay-beyond-the-timeouts", "slow-acknowledgements"},
+		func(s *scenario.Scenario) bool { return first(s, "link").Link.Delay > s.Network.Delay }},
 	{"loss of 30 %", []string{"loss-30-percent", "loss-30-percent-faster-heartbeats"},
 		func(s *scenario.Scenario) bool { return first(s, "link").Link.Loss == 300_000 }},
 	{"duplicated and reordered messages", []string{"duplicated-and-reordered"},
@@ -57,19 +77,25 @@ var covered = []struct {
 	}},
 	{"a voter restarts between vote and win", []string{"voter-restarts-after-its-vote"},
 		func(s *scenario.Scenario) bool { return does(s, "crash") && does(s, "restart") }},
-	{"a crash loses the vote", []string{"voter-crash-loses-its-vote"}, func(s *scenario.Scenario) bool { return first(s, "crash").Unsynced == "lose" }},
-	{"a crash keeps the vote", []string{"voter-crash-keeps-its-vote"}, func(s *scenario.Scenario) bool { return first(s, "crash").Unsynced == "keep" }},
-	{"a wiped disk", []string{"wiped-disk"}, func(s *scenario.Scenario) bool { return first(s, "restart").Wipe }},
+	{"a crash loses the vote", []string{"voter-crash-loses-its-vote"},
+		func(s *scenario.Scenario) bool { return first(s, "crash").Unsynced == "lose" }},
+	{"a crash keeps the vote", []string{"voter-crash-keeps-its-vote"},
+		func(s *scenario.Scenario) bool { return first(s, "crash").Unsynced == "keep" }},
+	{"a wiped disk", []string{"wiped-disk"},
+		func(s *scenario.Scenario) bool { return first(s, "restart").Wipe }},
 	{"an inflated term", []string{"inflated-term"}, func(s *scenario.Scenario) bool {
 		return anyNode(s, func(n scenario.Node) bool { return n.Term > s.Begin.Term })
 	}},
-	{"observers and non-candidates", []string{"observers-and-non-candidates"}, func(s *scenario.Scenario) bool {
-		return anyNode(s, func(n scenario.Node) bool { return n.Observer }) && anyNode(s, func(n scenario.Node) bool { return n.NotCandidate })
-	}},
+	{"observers and non-candidates", []string{"observers-and-non-candidates"},
+		func(s *scenario.Scenario) bool {
+			return anyNode(s, func(n scenario.Node) bool { return n.Observer }) &&
+				anyNode(s, func(n scenario.Node) bool { return n.NotCandidate })
+		}},
 	{"priorities", []string{"priorities"}, func(s *scenario.Scenario) bool {
 		return anyNode(s, func(n scenario.Node) bool { return n.Priority > 0 })
 	}},
-	{"profile blazingmq", []string{"blazingmq-profile"}, func(s *scenario.Scenario) bool { return s.Profile == "blazingmq" }},
+	{"profile blazingmq", []string{"blazingmq-profile"},
+		func(s *scenario.Scenario) bool { return s.Profile == "blazingmq" }},
 	{"reset links", []string{"reset-links"}, doing("reset")},
 }
 

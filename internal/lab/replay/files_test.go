@@ -13,6 +13,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/internal/lab/report"
 	"github.com/bmqelect/bmqelect/internal/lab/scenario"
+	"github.com/bmqelect/bmqelect/internal/lab/verdict"
 )
 
 var rewrite = flag.Bool("update", false, "rewrite the golden traces")
@@ -82,7 +83,7 @@ func trace(t *testing.T, sc *scenario.Scenario, seed uint64, arrows bool) []byte
 	run, err := Simulate(sc, Options{Seed: seed, Arrows: arrows})
 	require.NoError(t, err)
 	var out bytes.Buffer
-	require.NoError(t, report.JSON(&out, []report.Run{run}))
+	require.NoError(t, report.JSON(&out, []verdict.Run{run}))
 	return out.Bytes()
 }
 
@@ -91,15 +92,18 @@ func TestTheSameSeedGivesTheSameHistory(t *testing.T) {
 		t.Run(sc.Name, func(t *testing.T) {
 			t.Parallel()
 			first := trace(t, sc, sc.Seed, true)
-			require.True(t, bytes.Equal(first, trace(t, sc, sc.Seed, true)), "two runs of seed %d differ", sc.Seed)
-			require.False(t, bytes.Equal(first, trace(t, sc, sc.Seed+1, true)), "the seed makes no difference")
+			require.True(t, bytes.Equal(first, trace(t, sc, sc.Seed, true)), "two runs of seed %d differ",
+				sc.Seed)
+			require.False(t, bytes.Equal(first, trace(t, sc, sc.Seed+1, true)),
+				"the seed makes no difference")
 		})
 	}
 }
 
 // Golden traces are the same on every machine and in every version of Go.
 func TestGoldenTraces(t *testing.T) {
-	for _, name := range []string{"inflated-term", "leader-ping-pong", "voter-restarts-after-its-vote"} {
+	for _, name := range []string{"inflated-term", "leader-ping-pong",
+		"voter-restarts-after-its-vote"} {
 		t.Run(name, func(t *testing.T) {
 			sc, err := scenario.Load(filepath.Join(scenarioFolder, name+".yaml"))
 			require.NoError(t, err)

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -10,12 +11,14 @@ import (
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
-// recorder builds a history from what happens, told in order of time.
-type recorder struct {
-	h     *history.History
+// Recorder builds a history from what happens to a scenario. Its methods are
+// called in order of time; calls for nodes that the scenario does not have are
+// ignored.
+type Recorder struct {
+	History *history.History // complete once Finish has returned it
+
 	lanes map[history.NodeID]*lane
-	cuts  map[scenario.Pair]time.Duration // since when
-	order []scenario.Pair                 // of cuts, for a stable history
+	cuts  []history.Cut // that have not ended
 }
 
 // lane is a node's state now, which becomes a span when it changes.
@@ -24,29 +27,36 @@ type lane struct {
 	now history.Span
 }
 
-func newRecorder(sc *scenario.Scenario, mode string, seed uint64) *recorder {
-	r := &recorder{
-		h: &history.History{
-			Scenario: sc.Name, Mode: mode, Seed: seed, Duration: sc.Duration,
-			Quorum: sc.Election.QuorumSize(), NoLease: sc.Election.UnsafeNoScouting,
-		},
-		lanes: map[history.NodeID]*lane{}, cuts: map[scenario.Pair]time.Duration{},
-	}
-	r.h.Lanes = make([]history.Lane, len(sc.Nodes))
+// longAgo is before everything that happens to a scenario.
+const longAgo = -24 * time.Hour
+
+// NewRecorder begins the history of a run. All nodes are down at first.
+func NewRecorder(sc *scenario.Scenario, mode string, seed uint64) *Recorder {
+	r := &Recorder{lanes: map[history.NodeID]*lane{}, History: &history.History{
+		Scenario: sc.Name, Mode: mode, Seed: seed, Duration: sc.Duration,
+		Quorum: sc.Election.QuorumSize(), NoLease: sc.Election.UnsafeNoScouting,
+		Lanes: make([]history.Lane, len(sc.Nodes)),
+	}}
 	for i, n := range sc.Nodes {
-		r.h.Lanes[i] = history.Lane{Node: n.ID, Voter: !n.Observer, Candidate: !n.Observer && !n.NotCandidate}
-		r.lanes[n.ID] = &lane{Lane: &r.h.Lanes[i], now: history.Span{From: longAgo, Term: n.Term, MaxTerm: n.Term}}
+		l := &r.History.Lanes[i]
+		*l = history.Lane{Node: n.ID, Voter: !n.Observer, Candidate: !n.Observer && !n.NotCandidate}
+		r.lanes[n.ID] = &lane{l, history.Span{From: longAgo, Term: n.Term, MaxTerm: n.Term}}
 	}
 	return r
 }
 
-// longAgo is before everything that happens to a scenario.
-const longAgo = -24 * time.Hour
+// Now is a node's state now, the zero Span if there is no such node.
+func (r *Recorder) Now(id history.NodeID) history.Span {
+	if l := r.lanes[id]; l != nil {
+		return l.now
+	}
+	return history.Span{}
+}
 
-// become changes a node's state at a moment; what it was until then is a span.
-func (r *recorder) become(at time.Duration, id history.NodeID, change func(*history.Span)) {
-	l, ok := r.lanes[id]
-	if !ok {
+// Change changes a node's state at a moment; what it was until then is a span.
+func (r *Recorder) Change(at time.Duration, id history.NodeID, change func(*history.Span)) {
+	l := r.lanes[id]
+	if l == nil {
 		return
 	}
 	next := l.now
@@ -59,101 +69,112 @@ func (r *recorder) become(at time.Duration, id history.NodeID, change func(*hist
 	l.now = next
 }
 
-// started, gone, paused and resumed tell of the process.
-func (r *recorder) started(at time.Duration, id history.NodeID, term lsn.Term) {
-	r.become(at, id, func(s *history.Span) {
+// Start says that a process starts with that term on its disk.
+func (r *Recorder) Start(at time.Duration, id history.NodeID, term lsn.Term) {
+	r.Change(at, id, func(s *history.Span) {
 		*s = history.Span{Process: history.Up, Term: term, MaxTerm: term}
 	})
 }
 
-func (r *recorder) gone(at time.Duration, id history.NodeID) {
-	r.become(at, id, func(s *history.Span) {
+// End says that a process ended; its disk stays.
+func (r *Recorder) End(at time.Duration, id history.NodeID) {
+	r.Change(at, id, func(s *history.Span) {
 		*s = history.Span{Process: history.Down, Term: s.Term, MaxTerm: s.MaxTerm}
 	})
 }
 
-func (r *recorder) process(at time.Duration, id history.NodeID, p history.Process) {
-	r.become(at, id, func(s *history.Span) { s.Process = p })
+// Wipe says that a node lost its disk.
+func (r *Recorder) Wipe(at time.Duration, id history.NodeID) {
+	r.Change(at, id, func(s *history.Span) { *s = history.Span{} })
 }
 
-// transition tells of a change of role or leader.
-func (r *recorder) transition(at time.Duration, id history.NodeID, t elector.Transition) {
-	l, ok := r.lanes[id]
-	if !ok {
+// Transition notes a change of role or leader.
+func (r *Recorder) Transition(at time.Duration, id history.NodeID, t elector.Transition) {
+	l := r.lanes[id]
+	if l == nil {
 		return
 	}
 	l.Transitions = append(l.Transitions, history.Transition{At: at, Transition: t})
-	r.become(at, id, func(s *history.Span) {
+	r.Change(at, id, func(s *history.Span) {
 		s.Role, s.Term, s.Leader = t.To, t.Term, t.Leader
 		s.MaxTerm = max(s.MaxTerm, t.Term)
 		switch {
 		case t.To != elector.Leader:
 			s.LeaseUntil = 0
-		case r.h.NoLease:
+		case r.History.NoLease:
 			s.LeaseUntil = history.Forever
 		}
 	})
 }
 
-// term tells that a node is in that term now, if it was not in a higher one.
-func (r *recorder) term(at time.Duration, id history.NodeID, term lsn.Term) {
-	if l, ok := r.lanes[id]; ok && term > l.now.MaxTerm {
-		r.become(at, id, func(s *history.Span) { s.MaxTerm = term })
-	}
-}
-
-// lease tells that the node's lease, if it leads, runs until then.
-func (r *recorder) lease(id history.NodeID, until time.Duration) {
-	if l, ok := r.lanes[id]; ok && l.now.Role == elector.Leader {
+// Lease says that the node's lease, if it leads, runs until then at least.
+func (r *Recorder) Lease(id history.NodeID, until time.Duration) {
+	if l := r.lanes[id]; l != nil && l.now.Role == elector.Leader {
 		l.now.LeaseUntil = max(l.now.LeaseUntil, until)
 	}
 }
 
-// cut and heal tell of one direction of a link.
-func (r *recorder) cut(at time.Duration, p scenario.Pair) {
-	if _, ok := r.cuts[p]; !ok {
-		r.cuts[p] = at
-		r.order = append(r.order, p)
+// Cut says that a direction is silent from now on, if it was not before.
+func (r *Recorder) Cut(at time.Duration, p scenario.Pair) {
+	if r.openCut(p) < 0 {
+		r.cuts = append(r.cuts, history.Cut{From: p.From, To: p.To, Start: at})
 	}
 }
 
-func (r *recorder) heal(at time.Duration, p scenario.Pair) {
-	start, ok := r.cuts[p]
-	if !ok {
-		return
+// Heal ends a cut, if there is one.
+func (r *Recorder) Heal(at time.Duration, p scenario.Pair) {
+	if i := r.openCut(p); i >= 0 {
+		ended := r.cuts[i]
+		ended.End = at
+		r.History.Cuts = append(r.History.Cuts, ended)
+		r.cuts = slices.Delete(r.cuts, i, i+1)
 	}
-	r.h.Cuts = append(r.h.Cuts, history.Cut{From: p.From, To: p.To, Start: start, End: at})
-	delete(r.cuts, p)
-	r.order = slices.DeleteFunc(r.order, func(q scenario.Pair) bool { return q == p })
 }
 
-func (r *recorder) mark(at time.Duration, text, note string) {
-	r.h.Marks = append(r.h.Marks, history.Mark{At: at, Text: text, Note: note})
+// CutOnly says that exactly these directions are silent from now on.
+func (r *Recorder) CutOnly(at time.Duration, pairs []scenario.Pair) {
+	for _, c := range slices.Clone(r.cuts) {
+		if p := (scenario.Pair{From: c.From, To: c.To}); !slices.Contains(pairs, p) {
+			r.Heal(at, p)
+		}
+	}
+	for _, p := range pairs {
+		r.Cut(at, p)
+	}
 }
 
-// sent counts messages.
-func (r *recorder) sent(at time.Duration) {
+func (r *Recorder) openCut(p scenario.Pair) int {
+	return slices.IndexFunc(r.cuts, func(c history.Cut) bool {
+		return c.From == p.From &&
+			c.To == p.To
+	})
+}
+
+// Mark notes a step of the timeline; note says why it had no effect.
+func (r *Recorder) Mark(at time.Duration, text, note string) {
+	r.History.Marks = append(r.History.Marks, history.Mark{At: at, Text: text, Note: note})
+}
+
+// Sent counts a message.
+func (r *Recorder) Sent(at time.Duration) {
 	if at < 0 {
 		return
 	}
-	bucket := at / history.BucketSize * history.BucketSize
-	if n := len(r.h.Sent); n > 0 && r.h.Sent[n-1].At == bucket {
-		r.h.Sent[n-1].Count++
+	h, bucket := r.History, at/history.BucketSize*history.BucketSize
+	if n := len(h.Sent); n > 0 && h.Sent[n-1].At == bucket {
+		h.Sent[n-1].Count++
 		return
 	}
-	r.h.Sent = append(r.h.Sent, history.Bucket{At: bucket, Count: 1})
+	h.Sent = append(h.Sent, history.Bucket{At: bucket, Count: 1})
 }
 
-// finish ends the history at a moment.
-func (r *recorder) finish(at time.Duration) *history.History {
-	r.h.Duration = at
-	for i := range r.h.Lanes {
-		l := r.lanes[r.h.Lanes[i].Node]
+// Finish ends the history at a moment.
+func (r *Recorder) Finish(at time.Duration) *history.History {
+	r.History.Duration = at
+	for l := range maps.Values(r.lanes) {
 		l.now.To = at + 1 // the last moment belongs to the run
 		l.Spans = append(l.Spans, l.now)
 	}
-	for _, p := range slices.Clone(r.order) {
-		r.heal(at, p)
-	}
-	return r.h
+	r.CutOnly(at, nil)
+	return r.History
 }

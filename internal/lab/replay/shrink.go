@@ -4,8 +4,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/bmqelect/bmqelect/internal/lab/report"
 	"github.com/bmqelect/bmqelect/internal/lab/scenario"
+	"github.com/bmqelect/bmqelect/internal/lab/verdict"
 )
 
 // Reduced is a scenario of which only a part is played.
@@ -48,7 +48,7 @@ func (r Reduced) Apply(sc *scenario.Scenario) *scenario.Scenario {
 
 // breaks reports whether the reduced scenario still violates an invariant, and
 // when.
-func (r Reduced) breaks(sc *scenario.Scenario, seed uint64) (report.Run, bool) {
+func (r Reduced) breaks(sc *scenario.Scenario, seed uint64) (verdict.Run, bool) {
 	run, err := Simulate(r.Apply(sc), Options{Seed: seed})
 	return run, err == nil && len(run.History.Broken) > 0 && len(run.History.Problems) == 0
 }
@@ -57,7 +57,7 @@ func (r Reduced) breaks(sc *scenario.Scenario, seed uint64) (report.Run, bool) {
 // invariant under that seed: it ends the run at the violation, then leaves out
 // nodes and steps one by one as long as something breaks. ok is false if nothing
 // breaks to begin with.
-func Shrink(sc *scenario.Scenario, seed uint64) (r Reduced, run report.Run, ok bool) {
+func Shrink(sc *scenario.Scenario, seed uint64) (r Reduced, run verdict.Run, ok bool) {
 	run, ok = r.breaks(sc, seed)
 	if !ok {
 		return r, run, false

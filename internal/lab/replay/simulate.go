@@ -1,14 +1,19 @@
+// Package replay plays scenarios in the simulator, and shrinks those that break
+// an invariant. Its Recorder makes the history of a run; package live, which
+// plays scenarios on real processes, uses it too, so that expectations, figures
+// and pictures do not know how a run was played.
 package replay
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/lab/history"
-	"github.com/bmqelect/bmqelect/internal/lab/report"
 	"github.com/bmqelect/bmqelect/internal/lab/scenario"
 	"github.com/bmqelect/bmqelect/internal/lab/sim"
+	"github.com/bmqelect/bmqelect/internal/lab/verdict"
 )
 
 // Options say how a scenario is simulated.
@@ -20,64 +25,56 @@ type Options struct {
 // Limits of a simulated disk: a write takes this long.
 const fsyncMin, fsyncMax = 200 * time.Microsecond, 2 * time.Millisecond
 
+// player is one simulated run.
+type player struct {
+	sc      *scenario.Scenario
+	rec     *Recorder
+	sim     *sim.Sim
+	arrows  bool
+	flying  map[scenario.Pair][]int // arrows that have not arrived, by index, oldest first
+	leaders map[elector.NodeID]bool
+}
+
 // Simulate plays a scenario in virtual time. The same scenario and seed give the
 // same history on every machine. The error is about a scenario that cannot be
 // begun; what goes wrong later is in the run.
-func Simulate(sc *scenario.Scenario, o Options) (report.Run, error) {
-	p := &player{sc: sc, rec: newRecorder(sc, "simulated", o.Seed), arrows: o.Arrows}
-	if err := p.play(); err != nil {
-		return report.Run{}, err
+func Simulate(sc *scenario.Scenario, o Options) (verdict.Run, error) {
+	p := &player{
+		sc: sc, rec: NewRecorder(sc, "simulated", o.Seed), arrows: o.Arrows,
+		flying: map[scenario.Pair][]int{}, leaders: map[elector.NodeID]bool{},
 	}
-	h := p.rec.h
-	return report.Run{History: h, Verdicts: Judge(sc, h), About: sc.About}, nil
-}
-
-// player is one simulated run.
-type player struct {
-	sc     *scenario.Scenario
-	rec    *recorder
-	sim    *sim.Sim
-	arrows bool
-	flying map[scenario.Pair][]int // arrows that have not arrived, by index, oldest first
-	leads  map[elector.NodeID]bool
-}
-
-func (p *player) play() error {
-	p.flying, p.leads = map[scenario.Pair][]int{}, map[elector.NodeID]bool{}
-	s, err := sim.New(p.config())
+	config := sim.Config{
+		Seed: o.Seed, Network: faults(sc.Network), FsyncMin: fsyncMin, FsyncMax: fsyncMax,
+		Begin:    sim.Begin{Leader: sc.Begin.Leader, Term: sc.Begin.Term},
+		Observer: p.observe,
+	}
+	for _, n := range sc.Nodes {
+		config.Nodes = append(config.Nodes, sim.NodeConfig{
+			Elector: sc.Config(n), ClockRatePPM: n.ClockRatePPM, Term: n.Term, Absent: n.Absent,
+		})
+	}
+	s, err := sim.New(config)
 	if s == nil {
-		return err
+		return verdict.Run{}, err
 	}
 	p.sim = s
-	for i := range p.sc.Timeline {
-		step := &p.sc.Timeline[i]
+	for i := range sc.Timeline {
+		step := &sc.Timeline[i]
 		s.At(step.At, func(*sim.Sim) error { return p.act(step) })
 	}
 	if err == nil {
-		err = s.RunUntil(p.sc.Duration)
+		err = s.RunUntil(sc.Duration)
 	}
 	p.noteLeases()
-	p.rec.finish(s.Now()) // a violation ends the run early
+	h := p.rec.Finish(s.Now()) // a violation ends the run early
 	var broken *sim.Violation
 	switch {
 	case errors.As(err, &broken):
-		p.rec.h.Broken = append(p.rec.h.Broken, broken.Error())
+		h.Broken = append(h.Broken, broken.Error())
 	case err != nil:
-		p.rec.h.Problems = append(p.rec.h.Problems, err.Error())
+		h.Problems = append(h.Problems, err.Error())
 	}
-	return nil
-}
-
-func (p *player) config() sim.Config {
-	c := sim.Config{
-		Seed: p.rec.h.Seed, Network: faults(p.sc.Network), FsyncMin: fsyncMin, FsyncMax: fsyncMax,
-		Begin:    sim.Begin{Leader: p.sc.Begin.Leader, Term: p.sc.Begin.Term},
-		Observer: p.observe,
-	}
-	for _, n := range p.sc.Nodes {
-		c.Nodes = append(c.Nodes, sim.NodeConfig{Elector: p.sc.Config(n), ClockRatePPM: n.ClockRatePPM, Term: n.Term, Absent: n.Absent})
-	}
-	return c
+	return verdict.New(sc, h), nil
 }
 
 func faults(l scenario.Link) sim.Faults {
@@ -93,69 +90,161 @@ func (p *player) observe(e *sim.Event) {
 	at, pair := e.At, scenario.Pair{From: e.Node, To: e.Peer}
 	switch e.Kind {
 	case sim.EventStarted:
-		p.rec.started(at, e.Node, e.Term)
+		p.rec.Start(at, e.Node, e.Term)
 	case sim.EventCrashed, sim.EventStopped:
-		p.rec.gone(at, e.Node)
-		delete(p.leads, e.Node)
+		p.rec.End(at, e.Node)
+		delete(p.leaders, e.Node)
 	case sim.EventWiped:
-		p.rec.become(at, e.Node, func(s *history.Span) { *s = history.Span{} })
+		p.rec.Wipe(at, e.Node)
 	case sim.EventPaused:
-		p.rec.process(at, e.Node, history.Paused)
+		p.rec.Change(at, e.Node, func(s *history.Span) { s.Process = history.Paused })
 	case sim.EventResumed:
-		p.rec.process(at, e.Node, history.Up)
+		p.rec.Change(at, e.Node, func(s *history.Span) { s.Process = history.Up })
 	case sim.EventCut:
-		p.rec.cut(at, pair)
+		p.rec.Cut(at, pair)
 	case sim.EventHealed:
-		p.rec.heal(at, pair)
+		p.rec.Heal(at, pair)
 	case sim.EventDurable:
-		p.rec.term(at, e.Node, e.Term)
+		if e.Term > p.rec.Now(e.Node).MaxTerm {
+			p.rec.Change(at, e.Node, func(s *history.Span) { s.MaxTerm = e.Term })
+		}
 	case sim.EventTransition:
-		p.rec.transition(at, e.Node, e.Transition)
-		p.leads[e.Node] = e.Transition.To == elector.Leader
+		p.rec.Transition(at, e.Node, e.Transition)
+		if e.Transition.To == elector.Leader {
+			p.leaders[e.Node] = true
+		} else {
+			delete(p.leaders, e.Node)
+		}
 	case sim.EventSent:
-		p.rec.sent(at)
-		p.launch(e)
+		p.rec.Sent(at)
+		p.noteSent(e)
 	case sim.EventDelivered:
-		p.land(e)
+		p.noteDelivered(e)
 	}
 }
 
 // noteLeases looks how long the leaders' leases run by now. It runs before every
 // event, which may be the end of a leader whose lease was renewed just before.
 func (p *player) noteLeases() {
-	if p.sim == nil || p.rec.h.NoLease {
+	if p.sim == nil || p.rec.History.NoLease {
 		return
 	}
-	for id, leads := range p.leads {
-		if leads {
-			p.rec.lease(id, p.sim.LeaseUntil(id))
-		}
+	for id := range p.leaders {
+		p.rec.Lease(id, p.sim.LeaseUntil(id))
 	}
 }
 
-// launch and land keep messages one by one.
-func (p *player) launch(e *sim.Event) {
-	if !p.arrows || len(p.rec.h.Arrows) >= history.MaxArrows || e.At < 0 {
+func (p *player) noteSent(e *sim.Event) {
+	h := p.rec.History
+	if !p.arrows || len(h.Arrows) >= history.MaxArrows || e.At < 0 {
 		return
 	}
 	pair := scenario.Pair{From: e.Node, To: e.Peer}
-	p.flying[pair] = append(p.flying[pair], len(p.rec.h.Arrows))
-	p.rec.h.Arrows = append(p.rec.h.Arrows, history.Arrow{
-		From: e.Node, To: e.Peer, Sent: e.At, Received: history.Forever, Kind: e.Message.Kind, Text: e.Message.String(),
+	p.flying[pair] = append(p.flying[pair], len(h.Arrows))
+	h.Arrows = append(h.Arrows, history.Arrow{
+		From: e.Node, To: e.Peer, Sent: e.At, Received: history.Forever,
+		Kind: e.Message.Kind, Text: e.Message.String(),
 	})
 }
 
-func (p *player) land(e *sim.Event) {
+// noteDelivered ends the oldest arrow of that text: nothing else tells messages
+// apart.
+func (p *player) noteDelivered(e *sim.Event) {
 	if !p.arrows {
 		return
 	}
 	pair := scenario.Pair{From: e.Peer, To: e.Node}
 	text := e.Message.String()
 	for i, arrow := range p.flying[pair] {
-		if a := &p.rec.h.Arrows[arrow]; a.Text == text {
+		if a := &p.rec.History.Arrows[arrow]; a.Text == text {
 			a.Received = e.At
 			p.flying[pair] = append(p.flying[pair][:i:i], p.flying[pair][i+1:]...)
 			return
 		}
 	}
+}
+
+// act does one step of the timeline to the simulated cluster.
+func (p *player) act(step *scenario.Step) error {
+	note, err := p.do(step.Action)
+	p.rec.Mark(step.At, step.Text, note)
+	var broken *sim.Violation
+	if err != nil && !errors.As(err, &broken) {
+		return fmt.Errorf("%s:%d: %s: %w", p.sc.File, step.Pos.Line, step.Text, err)
+	}
+	return err
+}
+
+// do does an action. The note says why it had no effect.
+func (p *player) do(a scenario.Action) (note string, err error) {
+	s := p.sim
+	switch a.Do {
+	case "cut":
+		return "", each(a.Pairs, func(p scenario.Pair) error { return s.Cut(p.From, p.To) })
+	case "reset":
+		return "", errors.Join(
+			each(a.Pairs, func(p scenario.Pair) error { return s.Reset(p.From, p.To) }),
+			each(a.Pairs, func(p scenario.Pair) error { return s.Cut(p.From, p.To) }),
+			each(a.Pairs, func(p scenario.Pair) error { return s.Cut(p.To, p.From) }),
+		)
+	case "partition":
+		return "", s.Partition(a.Groups...)
+	case "heal":
+		if a.All {
+			s.HealAll()
+		}
+		return "", each(a.Pairs, func(p scenario.Pair) error { return s.Heal(p.From, p.To) })
+	case "link":
+		return "", each(a.Pairs, func(p scenario.Pair) error {
+			return s.SetFaults(p.From, p.To,
+				faults(a.Link))
+		})
+	case "transfer":
+		leader, ok := s.Leader()
+		if !ok {
+			return "nobody leads", s.Err()
+		}
+		if err := s.Transfer(leader, a.To); err != nil {
+			note = err.Error()
+		}
+		return note, s.Err()
+	case "crash":
+		how := sim.Crash{Unsynced: unsynced[a.Unsynced]}
+		return "", each(a.Nodes, func(id elector.NodeID) error { return s.Crash(id, how) })
+	case "restart":
+		return "", each(a.Nodes, func(id elector.NodeID) error {
+			if a.Wipe {
+				if err := s.Wipe(id); err != nil {
+					return err
+				}
+			}
+			return s.Restart(id)
+		})
+	case "pause":
+		return "", each(a.Nodes, s.Pause)
+	case "resume":
+		return "", each(a.Nodes, s.Resume)
+	case "stop":
+		return "", each(a.Nodes, s.Stop)
+	case "step-down":
+		return "", each(a.Nodes, func(id elector.NodeID) error { return s.Resign(id, a.Rest) })
+	case "unfit", "fit":
+		return "", each(a.Nodes, func(id elector.NodeID) error { return s.SetFit(id, a.Do == "fit") })
+	}
+	return "", fmt.Errorf("the simulator cannot %s", a.Do)
+}
+
+// unsynced are the ways to crash by their words in the format.
+var unsynced = map[string]sim.Unsynced{
+	"": sim.UnsyncedByChance, "lose": sim.UnsyncedLost, "keep": sim.UnsyncedKept,
+}
+
+// each calls f for all items until one fails.
+func each[T any](items []T, f func(T) error) error {
+	for _, item := range items {
+		if err := f(item); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -45,7 +45,8 @@ func TestHistoryTellsWhatHappened(t *testing.T) {
 	for _, v := range run.Verdicts {
 		require.True(t, v.Held, "%s: %s", v.Text, v.Seen)
 	}
-	require.Equal(t, []history.Reign{{From: 0, To: time.Minute, Leader: "a"}}, h.Reigns(0, time.Minute))
+	require.Equal(t, []history.Reign{{From: 0, To: time.Minute, Leader: "a"}},
+		h.Reigns(0, time.Minute))
 	require.Equal(t, history.NodeID(""), h.Lane("b").At(30*time.Second).Leader)
 	require.Equal(t, elector.Follower, h.Lane("b").At(30*time.Second).Role)
 	require.ElementsMatch(t, []history.Cut{

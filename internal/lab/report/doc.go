@@ -3,6 +3,9 @@
 // self-contained HTML page to explore. It draws what package history holds and
 // judges nothing itself; the same runs give the same bytes.
 //
+// The lanes of the nodes are drawn once, as SVG: the page holds the same picture
+// and its script moves it. The page carries its data as the JSON Lines.
+//
 // Several runs given together are variants of one scenario and are shown side
 // by side on one axis of time. Names and texts come from files and from the
 // network: every form escapes them.
@@ -17,20 +20,25 @@
 // and named with the suffix _s. What is unknown, lost or without end is left
 // out, as are empty strings. Per run, in this order:
 //
-//	{"type":"run", "scenario", "variant", "about", "mode", "seed", "duration_s", "quorum", "no_lease", "nodes": [{"node", "voter", "candidate"}]}
+//	{"type":"run", "scenario", "variant", "about", "mode", "seed", "duration_s",
+//	 "quorum", "no_lease", "nodes": [{"node", "voter", "candidate"}]}
 //
 // then, ordered by at_s, what happened:
 //
-//	{"type":"transition", "at_s", "node", "from", "to", "reason", "term", "leader", "peer"}  roles and reasons as the protocol names them
-//	{"type":"cut", "at_s", "until_s", "from", "to"}          one direction of a link was silent
-//	{"type":"mark", "at_s", "text", "note"}                  what the timeline did; note: why it had no effect
-//	{"type":"message", "at_s", "received_s", "from", "to", "kind", "text"}  no received_s: lost
+//	{"type":"transition", "at_s", "node", "from", "to", "reason", "term", "leader", "peer"}
+//	{"type":"cut", "at_s", "until_s", "from", "to"}
+//	{"type":"mark", "at_s", "text", "note"}
+//	{"type":"message", "at_s", "received_s", "from", "to", "kind", "text"}
 //
-// and last how it ended:
+// A transition has roles and reasons as the protocol names them. A cut is a time
+// in which one direction of a link was silent. A mark is what the timeline did;
+// its note says why it had no effect. A message without received_s was lost.
+// Last comes how the run ended:
 //
 //	{"type":"problem", "kind": "invariant" or "run", "text"}
 //	{"type":"verdict", "held", "text", "seen", "at_s", "from_s", "to_s"}
-//	{"type":"summary", "held", "leader_changes", "needless_demotions", "leaderless_s", "availability", "max_term", "messages", "failovers_s": []}
+//	{"type":"summary", "held", "leader_changes", "needless_demotions", "leaderless_s",
+//	 "availability", "max_term", "messages", "failovers_s": []}
 //
 // Terms are integers below 2^63, availability is a share from 0 to 1, and
 // messages counts all, also those that are not listed one by one.

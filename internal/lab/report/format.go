@@ -55,20 +55,12 @@ func clip(s string, width int) string {
 	return string(r[:max(width-1, 0)]) + "~"
 }
 
-// pad clips s to width runes or fills it up with spaces.
-func pad(s string, width int) string {
-	s = clip(s, width)
-	return s + strings.Repeat(" ", width-utf8.RuneCountInString(s))
-}
-
-// padLeft is pad with the spaces first.
-func padLeft(s string, width int) string {
-	s = clip(s, width)
-	return strings.Repeat(" ", width-utf8.RuneCountInString(s)) + s
-}
+// pad clips s to width runes or fills it up with spaces; padLeft has them first.
+func pad(s string, width int) string     { return fmt.Sprintf("%-*s", width, clip(s, width)) }
+func padLeft(s string, width int) string { return fmt.Sprintf("%*s", width, clip(s, width)) }
 
 // wrap breaks s between words into lines of at most width runes. A word that is
-// longer has a line for itself.
+// longer has a line for itself. There is one line at least.
 func wrap(s string, width int) []string {
 	var lines []string
 	for _, word := range strings.FieldsFunc(s, func(r rune) bool { return r == ' ' }) {
@@ -79,22 +71,28 @@ func wrap(s string, width int) []string {
 		}
 		lines = append(lines, word)
 	}
+	if len(lines) == 0 {
+		return []string{""}
+	}
 	return lines
 }
 
+const ms, day = time.Millisecond, 24 * time.Hour
+
 // steps are distances between ticks that read well.
 var steps = []time.Duration{
-	time.Millisecond, 2 * time.Millisecond, 5 * time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond,
-	50 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond, 500 * time.Millisecond,
-	time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 20 * time.Second, 30 * time.Second,
-	time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 20 * time.Minute, 30 * time.Minute,
-	time.Hour, 2 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour,
+	ms, 2 * ms, 5 * ms, 10 * ms, 20 * ms, 50 * ms, 100 * ms, 200 * ms, 500 * ms,
+	time.Second, 2 * time.Second, 5 * time.Second,
+	10 * time.Second, 20 * time.Second, 30 * time.Second,
+	time.Minute, 2 * time.Minute, 5 * time.Minute,
+	10 * time.Minute, 20 * time.Minute, 30 * time.Minute,
+	time.Hour, 2 * time.Hour, 6 * time.Hour, 12 * time.Hour, day,
 }
 
 // ticks are the times that an axis from 0 to end labels: at most most of them
 // where a day's step is fine enough.
 func ticks(end time.Duration, most int) []time.Duration {
-	step := steps[len(steps)-1]
+	step := day
 	for _, s := range steps {
 		if int((end+s-1)/s) <= most {
 			step = s
@@ -108,7 +106,8 @@ func ticks(end time.Duration, most int) []time.Duration {
 	return at
 }
 
-// tickLabel writes a time of an axis: seconds, or minutes and hours where these are whole.
+// tickLabel writes a time of an axis: seconds, or minutes and hours where these
+// are whole.
 func tickLabel(t time.Duration) string {
 	switch {
 	case t >= time.Hour && t%time.Hour == 0:

@@ -1,92 +1,127 @@
 package report
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"embed"
 	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"html/template"
 	"io"
 	"strings"
+	"time"
+
+	"github.com/bmqelect/bmqelect/internal/lab/history"
+	"github.com/bmqelect/bmqelect/internal/lab/verdict"
 )
 
 //go:embed web
 var web embed.FS
 
+// mostPageEvents bounds the list of what happened on the page.
+const mostPageEvents = 3_000
+
 // page is what the template of the page is filled with.
 type page struct {
-	Title  string
-	Policy string
-	Style  template.CSS
-	Script template.JS
-	Data   template.JS
+	Title, About string
+	First        *history.History // nil if nothing was run
+	Failures     int
+	Policy       string
+	Style        template.CSS
+	Script       template.JS
+	Lanes        template.HTML
+	Data         template.HTML // JSON Lines, whose encoder escapes all that HTML knows
+	Legend       []look
+	Figures      [][]string // a name and a value for each run
+	Runs         []pageRun
+}
+
+// pageRun is what the page writes of a run.
+type pageRun struct {
+	verdict.Run
+	Variant  string // "" for the only one
+	Problems []problem
+	Events   []event
+	More     int // events that are left out
+}
+
+// pageWords are the functions of the template.
+var pageWords = template.FuncMap{
+	"plain": plain, "seconds": seconds, "where": where,
+	"name":   func(l history.Lane) string { return laneName(&l) },
+	"node":   func(l history.Lane) string { return plain(string(l.Node)) },
+	"number": func(t time.Duration) float64 { return t.Seconds() },
+	"column": func(t time.Duration) string { return strings.TrimSuffix(exact(t), "s") },
 }
 
 // HTML writes runs as one page to explore in a browser: lanes to zoom, messages,
 // links at any moment. The page fetches nothing, and a policy in it forbids that
 // and any script but its own. It returns the error of w.
-func HTML(w io.Writer, runs []Run) error {
-	p, err := newPage(runs)
-	if err != nil {
-		return fmt.Errorf("write report: %w", err)
+func HTML(w io.Writer, runs []verdict.Run) error {
+	var style, script, data bytes.Buffer
+	style.WriteString(pictureStyle)
+	for name, to := range map[string]*bytes.Buffer{"web/page.css": &style, "web/page.js": &script} {
+		text, err := web.ReadFile(name)
+		if err != nil {
+			return fmt.Errorf("write report: %w", err)
+		}
+		to.Write(text)
 	}
-	shape, err := template.ParseFS(web, "web/page.html")
-	if err != nil {
-		return fmt.Errorf("write report: %w", err)
+	if err := JSON(&data, runs); err != nil {
+		return err
 	}
-	if err := shape.Execute(w, p); err != nil {
+	s := newSheet(runs)
+	s.page = true
+	for _, r := range runs {
+		s.run(r, len(runs) > 1)
+	}
+	title, about := describeRuns(runs)
+	p := page{
+		Title: plain(title), Legend: s.legend(), Lanes: s.lanes(about),
+		Data:  template.HTML(data.String()),
+		Style: template.CSS(style.String()), Script: template.JS(script.String()),
+		Policy: fmt.Sprintf("default-src 'none'; img-src data:; style-src '%s'; script-src '%s'",
+			digest(style.Bytes()), digest(script.Bytes())),
+	}
+	for i, r := range runs {
+		if i == 0 {
+			p.First, p.About = r.History, plain(r.About)
+		}
+		p.Failures += r.Failures()
+		run := pageRun{Run: r, Problems: problemsOf(r.History), Events: eventsOf(r.History)}
+		if len(runs) > 1 {
+			run.Variant = variant(r.History)
+		}
+		run.More = max(len(run.Events)-mostPageEvents, 0)
+		run.Events = run.Events[:len(run.Events)-run.More]
+		p.Runs = append(p.Runs, run)
+	}
+	for _, f := range figures {
+		row := []string{f.name}
+		for _, r := range runs {
+			row = append(row, f.value(summarize(r.History)))
+		}
+		p.Figures = append(p.Figures, row)
+	}
+	shape, err := template.New("page.html").Funcs(pageWords).ParseFS(web, "web/page.html")
+	if err == nil {
+		err = shape.Execute(w, p)
+	}
+	if err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
 	return nil
 }
 
-func newPage(runs []Run) (page, error) {
-	style, err := web.ReadFile("web/style.css")
-	if err != nil {
-		return page{}, err
-	}
-	script, err := script()
-	if err != nil {
-		return page{}, err
-	}
-	// Marshal escapes what could end the element that the data stand in.
-	data, err := json.Marshal(pageData(runs))
-	if err != nil {
-		return page{}, err
-	}
-	title, _ := pictureTitle(runs)
-	return page{
-		Title:  plain(title),
-		Policy: fmt.Sprintf("default-src 'none'; img-src data:; style-src '%s'; script-src '%s'", digest(string(style)), digest(script)),
-		Style:  template.CSS(style), Script: template.JS(script), Data: template.JS(data),
-	}, nil
-}
-
-// script joins the parts, which are in the order of their names, in one scope.
-func script() (string, error) {
-	entries, err := web.ReadDir("web")
-	if err != nil {
-		return "", err
-	}
-	var b strings.Builder
-	b.WriteString("(() => {\n\"use strict\";\n")
-	for _, e := range entries {
-		if !strings.HasSuffix(e.Name(), ".js") {
-			continue
-		}
-		part, err := web.ReadFile("web/" + e.Name())
-		if err != nil {
-			return "", err
-		}
-		b.Write(part)
-	}
-	b.WriteString("})();\n")
-	return b.String(), nil
-}
-
 // digest is how a policy names the one text that it allows.
-func digest(text string) string {
-	sum := sha256.Sum256([]byte(text))
+func digest(text []byte) string {
+	sum := sha256.Sum256(text)
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
+}
+
+// lanes is the picture as a part of the page.
+func (s *sheet) lanes(about string) template.HTML {
+	return template.HTML(fmt.Sprintf(
+		`<svg class="bmq" id="lanes" role="img" aria-label="%s" viewBox="0 0 %d %d" data-left="%d"%s>
+%s%s</svg>`, safe(about), pictureWidth, s.y, s.left, s.data("end", s.end), hatches, s.body.String()))
 }

@@ -2,6 +2,7 @@ package report
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -10,16 +11,17 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/internal/lab/history"
+	"github.com/bmqelect/bmqelect/internal/lab/verdict"
 )
 
 // JSON writes runs as one event per line, see the package comment. It returns
 // the error of w.
-func JSON(w io.Writer, runs []Run) error {
+func JSON(w io.Writer, runs []verdict.Run) error {
 	out := bufio.NewWriter(w)
 	enc := json.NewEncoder(out)
 	for i, r := range runs {
-		for _, event := range jsonEvents(i, r) {
-			if err := enc.Encode(event); err != nil {
+		for _, o := range jsonRun(i, r) {
+			if err := enc.Encode(o); err != nil {
 				return fmt.Errorf("write report: %w", err)
 			}
 		}
@@ -30,85 +32,103 @@ func JSON(w io.Writer, runs []Run) error {
 	return nil
 }
 
-// jsonEvents are the lines of one run.
-func jsonEvents(index int, r Run) []any {
-	events := []any{jsonHead(index, r)}
-	events = append(events, jsonTimeline(index, r.History)...)
-	for _, text := range r.History.Broken {
-		events = append(events, jsonProblem{head{"problem", index}, "invariant", text})
+// object is a JSON object as pairs of key and value, which keep their order. What
+// is nil or an empty string is left out.
+type object []any
+
+// MarshalJSON writes the object.
+func (o object) MarshalJSON() ([]byte, error) {
+	text := []byte{'{'}
+	for i := 0; i < len(o); i += 2 {
+		value, err := json.Marshal(o[i+1])
+		if err != nil {
+			return nil, err
+		}
+		if bytes.Equal(value, []byte("null")) || bytes.Equal(value, []byte(`""`)) {
+			continue
+		}
+		if len(text) > 1 {
+			text = append(text, ',')
+		}
+		text = append(fmt.Appendf(text, "%q:", o[i]), value...)
 	}
-	for _, text := range r.History.Problems {
-		events = append(events, jsonProblem{head{"problem", index}, "run", text})
-	}
-	for _, v := range r.Verdicts {
-		events = append(events, jsonVerdict{head{"verdict", index}, v.Held, v.Text, v.Seen, v.At.Seconds(), v.From.Seconds(), v.To.Seconds()})
-	}
-	return append(events, jsonFigures(index, r))
+	return append(text, '}'), nil
 }
 
-func jsonHead(index int, r Run) jsonRun {
+// jsonRun are the lines of one run.
+func jsonRun(index int, r verdict.Run) []object {
 	h := r.History
-	run := jsonRun{
-		head: head{"run", index}, Scenario: h.Scenario, Variant: h.Variant, About: r.About, Mode: h.Mode, Seed: h.Seed,
-		DurationS: h.Duration.Seconds(), Quorum: h.Quorum, NoLease: h.NoLease, Nodes: []jsonNode{},
+	line := func(kind string, fields ...any) object {
+		return append(object{"type", kind, "run", index}, fields...)
 	}
+	nodes := []object{}
 	for _, l := range h.Lanes {
-		run.Nodes = append(run.Nodes, jsonNode{l.Node, l.Voter, l.Candidate})
+		nodes = append(nodes, object{"node", l.Node, "voter", l.Voter, "candidate", l.Candidate})
 	}
-	return run
+	lines := []object{line("run", "scenario", h.Scenario, "variant", h.Variant, "about", r.About,
+		"mode", h.Mode, "seed", h.Seed, "duration_s", h.Duration.Seconds(), "quorum", h.Quorum,
+		"no_lease", h.NoLease, "nodes", nodes)}
+	lines = append(lines, jsonTimeline(h, line)...)
+	for _, text := range h.Broken {
+		lines = append(lines, line("problem", "kind", "invariant", "text", text))
+	}
+	for _, text := range h.Problems {
+		lines = append(lines, line("problem", "kind", "run", "text", text))
+	}
+	for _, v := range r.Verdicts {
+		lines = append(lines, line("verdict", "held", v.Held, "text", v.Text, "seen", v.Seen,
+			"at_s", v.At.Seconds(), "from_s", v.From.Seconds(), "to_s", v.To.Seconds()))
+	}
+	sum := summarize(h)
+	failovers := []float64{}
+	for _, d := range sum.Failovers {
+		failovers = append(failovers, d.Seconds())
+	}
+	return append(lines, line("summary", "held", r.Held(), "leader_changes", sum.LeaderChanges,
+		"needless_demotions", sum.Demotions, "leaderless_s", sum.Leaderless.Seconds(),
+		"availability", sum.Availability, "max_term", sum.MaxTerm, "messages", sum.Messages,
+		"failovers_s", failovers))
 }
 
 // jsonTimeline is what happened in order of time; at the same time, in the order
 // marks, cuts, transitions, messages.
-func jsonTimeline(index int, h *history.History) []any {
+func jsonTimeline(h *history.History, line func(kind string, fields ...any) object) []object {
 	type timed struct {
-		at    time.Duration
-		event any
+		at   time.Duration
+		line object
 	}
 	var all []timed
-	add := func(at time.Duration, event any) { all = append(all, timed{at, event}) }
+	add := func(kind string, at time.Duration, fields ...any) {
+		all = append(all, timed{at, line(kind, append([]any{"at_s", at.Seconds()}, fields...)...)})
+	}
 	for _, m := range h.Marks {
-		add(m.At, jsonMark{head{"mark", index}, m.At.Seconds(), m.Text, m.Note})
+		add("mark", m.At, "text", m.Text, "note", m.Note)
 	}
 	for _, c := range h.Cuts {
-		add(c.Start, jsonCut{head{"cut", index}, c.Start.Seconds(), finite(c.End), c.From, c.To})
+		add("cut", c.Start, "until_s", finite(c.End), "from", c.From, "to", c.To)
 	}
 	for _, l := range h.Lanes {
 		for _, t := range l.Transitions {
-			add(t.At, jsonTransition{
-				head{"transition", index}, t.At.Seconds(), l.Node,
-				t.From.String(), t.To.String(), t.Reason.String(), t.Term, t.Leader, t.Peer,
-			})
+			add("transition", t.At, "node", l.Node, "from", t.From.String(), "to", t.To.String(),
+				"reason", t.Reason.String(), "term", t.Term, "leader", t.Leader, "peer", t.Peer)
 		}
 	}
 	for _, a := range h.Arrows {
-		add(a.Sent, jsonMessage{head{"message", index}, a.Sent.Seconds(), finite(a.Received), a.From, a.To, a.Kind.String(), a.Text})
+		add("message", a.Sent, "received_s", finite(a.Received), "from", a.From, "to", a.To,
+			"kind", a.Kind.String(), "text", a.Text)
 	}
 	slices.SortStableFunc(all, func(a, b timed) int { return cmp.Compare(a.at, b.at) })
-	events := make([]any, len(all))
+	lines := make([]object, len(all))
 	for i, t := range all {
-		events[i] = t.event
+		lines[i] = t.line
 	}
-	return events
+	return lines
 }
 
 // finite is a time in seconds, nil for history.Forever.
-func finite(t time.Duration) *float64 {
+func finite(t time.Duration) any {
 	if t == history.Forever {
 		return nil
 	}
-	s := t.Seconds()
-	return &s
-}
-
-func jsonFigures(index int, r Run) jsonSummary {
-	s := r.summary()
-	failovers := make([]float64, len(s.Failovers))
-	for i, d := range s.Failovers {
-		failovers[i] = d.Seconds()
-	}
-	return jsonSummary{
-		head{"summary", index}, r.Held(), s.LeaderChanges, s.Demotions, s.Leaderless.Seconds(),
-		s.Availability, s.MaxTerm, s.Messages, failovers,
-	}
+	return t.Seconds()
 }

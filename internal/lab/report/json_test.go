@@ -9,9 +9,10 @@ import (
 
 	"github.com/bmqelect/bmqelect/internal/lab/history"
 	"github.com/bmqelect/bmqelect/internal/lab/report"
+	"github.com/bmqelect/bmqelect/internal/lab/verdict"
 )
 
-func jsonLines(t *testing.T, runs ...report.Run) []byte {
+func jsonLines(t *testing.T, runs ...verdict.Run) []byte {
 	t.Helper()
 	return written(t, func(b *bytes.Buffer) error { return report.JSON(b, runs) })
 }
@@ -37,10 +38,11 @@ func TestJSONIsOneObjectPerLineInOrderOfTime(t *testing.T) {
 		}
 	}
 	require.Equal(t, map[string]int{
-		"run": 2, "mark": 7, "cut": 8, "transition": 5, "message": 2, "problem": 2, "verdict": 4, "summary": 2,
+		"run": 2, "mark": 7, "cut": 8, "transition": 5, "message": 2, "problem": 2, "verdict": 4,
+		"summary": 2,
 	}, seen)
 }
 
 func TestJSONReturnsTheWritersError(t *testing.T) {
-	require.ErrorIs(t, report.JSON(full{}, []report.Run{takeover()}), errFull)
+	require.ErrorIs(t, report.JSON(full{}, []verdict.Run{takeover()}), errFull)
 }

@@ -12,13 +12,15 @@ import (
 )
 
 func TestPercentSaysAllOnlyOfAll(t *testing.T) {
-	for share, want := range map[float64]string{1: "100.00 %", 0.999999: "99.99 %", 0.5: "50.00 %", 0: "0.00 %"} {
+	for share, want := range map[float64]string{1: "100.00 %", 0.999999: "99.99 %", 0.5: "50.00 %",
+		0: "0.00 %"} {
 		require.Equal(t, want, percent(share))
 	}
 }
 
 func TestCountSeparatesThousands(t *testing.T) {
-	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -1234: "-1,234", -123: "-123"} {
+	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567",
+		-1234: "-1,234", -123: "-123"} {
 		require.Equal(t, want, count(n))
 	}
 	require.Equal(t, "9,223,372,036,854,775,807", count(lsn.MaxTerm))
@@ -32,7 +34,8 @@ func TestClipAndPadCountRunes(t *testing.T) {
 }
 
 func TestTicksAreRoundAndFew(t *testing.T) {
-	for _, end := range []time.Duration{1, 30 * time.Millisecond, time.Second, time.Minute, time.Hour, 20 * 24 * time.Hour} {
+	for _, end := range []time.Duration{1, 30 * time.Millisecond, time.Second, time.Minute, time.Hour,
+		20 * 24 * time.Hour} {
 		at := ticks(end, 20)
 		require.NotEmpty(t, at, end)
 		require.LessOrEqual(t, len(at), 20, end)
@@ -43,14 +46,16 @@ func TestTicksAreRoundAndFew(t *testing.T) {
 
 func TestTickLabels(t *testing.T) {
 	for at, want := range map[time.Duration]string{
-		0: "0s", 1500 * time.Millisecond: "1.5s", 90 * time.Second: "90s", 10 * time.Minute: "10m", 90 * time.Minute: "1h30m", 2 * time.Hour: "2h",
+		0: "0s", 1500 * time.Millisecond: "1.5s", 90 * time.Second: "90s", 10 * time.Minute: "10m",
+		90 * time.Minute: "1h30m", 2 * time.Hour: "2h",
 	} {
 		require.Equal(t, want, tickLabel(at))
 	}
 }
 
 func TestPiecesEndWithTheLeaseAndTheRun(t *testing.T) {
-	led := history.Span{From: -5, To: 30, Process: history.Up, Role: elector.Leader, Leader: "a", LeaseUntil: 20}
+	led := history.Span{From: -5, To: 30, Process: history.Up, Role: elector.Leader, Leader: "a",
+		LeaseUntil: 20}
 	for name, c := range map[string]struct {
 		lease, end time.Duration
 		want       []state
@@ -74,35 +79,20 @@ func TestPiecesEndWithTheLeaseAndTheRun(t *testing.T) {
 	}
 }
 
-func TestStretchesJoinWhatLooksTheSame(t *testing.T) {
-	at := func(from, to time.Duration, st state, term lsn.Term) piece {
-		return piece{history.Span{From: from, To: to, Term: term}, st}
-	}
-	got := stretches([]piece{at(0, 1, follower, 1), at(1, 2, follower, 2), at(2, 3, alone, 2), at(4, 5, alone, 2)})
-	require.Equal(t, []piece{at(0, 2, follower, 1), at(2, 3, alone, 2), at(4, 5, alone, 2)}, got)
-}
-
 func TestStates(t *testing.T) {
 	for want, s := range map[state]history.Span{
-		down:      {},
-		paused:    {Process: history.Paused, Role: elector.Leader, Leader: "a", LeaseUntil: history.Forever},
+		down: {},
+		paused: {Process: history.Paused, Role: elector.Leader, Leader: "a",
+			LeaseUntil: history.Forever},
 		leader:    {Process: history.Up, Role: elector.Leader, Leader: "a"},
 		candidate: {Process: history.Up, Role: elector.Candidate},
 		follower:  {Process: history.Up, Role: elector.Follower, Leader: "a"},
 		alone:     {Process: history.Up, Role: elector.Follower},
 	} {
-		require.Equal(t, want, stateOf(s), looks[want].name)
+		require.Equal(t, want, stateOf(s), looks[want].Name)
 	}
-	require.Equal(t, down, stateOf(history.Span{Process: history.Up, Role: elector.Dormant}), "not started")
-}
-
-func TestLettersDiffer(t *testing.T) {
-	seen := map[rune]bool{busyLetter: true}
-	for _, look := range looks {
-		require.False(t, seen[look.letter], look.name)
-		seen[look.letter] = true
-	}
-	require.Len(t, legend, int(states))
+	require.Equal(t, down, stateOf(history.Span{Process: history.Up, Role: elector.Dormant}),
+		"not started")
 }
 
 func TestBandsNameWhatIsCut(t *testing.T) {
@@ -114,22 +104,26 @@ func TestBandsNameWhatIsCut(t *testing.T) {
 		cuts []history.Cut
 		want []string
 	}{
-		"none":         {nil, nil},
-		"one way":      {[]history.Cut{cut("b", "a", 1, 2)}, []string{"b->a"}},
-		"both ways":    {[]history.Cut{cut("b", "a", 1, 2), cut("a", "b", 1, 2)}, []string{"a-b"}},
-		"one by one":   {[]history.Cut{cut("a", "b", 1, 4), cut("b", "c", 2, 3)}, []string{"a->b", "a->b, b->c", "a->b"}},
-		"with a pause": {[]history.Cut{cut("a", "b", 1, 2), cut("a", "b", 3, history.Forever)}, []string{"a->b", "a->b"}},
-		"twice":        {[]history.Cut{cut("a", "b", 1, 4), cut("a", "b", 2, 3)}, []string{"a->b", "a->b", "a->b"}},
+		"none":      {nil, nil},
+		"one way":   {[]history.Cut{cut("b", "a", 1, 2)}, []string{"b->a"}},
+		"both ways": {[]history.Cut{cut("b", "a", 1, 2), cut("a", "b", 1, 2)}, []string{"a-b"}},
+		"one by one": {[]history.Cut{cut("a", "b", 1, 4), cut("b", "c", 2, 3)},
+			[]string{"a->b", "a->b, b->c", "a->b"}},
+		"with a pause": {[]history.Cut{cut("a", "b", 1, 2), cut("a", "b", 3, history.Forever)},
+			[]string{"a->b", "a->b"}},
+		"twice": {[]history.Cut{cut("a", "b", 1, 4), cut("a", "b", 2, 3)},
+			[]string{"a->b", "a->b", "a->b"}},
 		"of no length": {[]history.Cut{cut("a", "b", 2, 2)}, nil},
 		"before":       {[]history.Cut{cut("a", "b", -2, -1)}, nil},
 		"isolated": {[]history.Cut{
-			cut("a", "b", 1, 2), cut("b", "a", 1, 2), cut("a", "c", 1, 2), cut("c", "a", 1, 2), cut("b", "c", 1, 2),
+			cut("a", "b", 1, 2), cut("b", "a", 1, 2), cut("a", "c", 1, 2), cut("c", "a", 1, 2),
+			cut("b", "c", 1, 2),
 		}, []string{"a-*, b->c"}},
 	} {
 		h := &history.History{Lanes: lanes, Cuts: c.cuts, Duration: 10}
 		var got []string
 		for _, b := range bands(h) {
-			got = append(got, b.describe(lanes))
+			got = append(got, b.text)
 		}
 		require.Equal(t, c.want, got, name)
 	}
@@ -145,37 +139,4 @@ func TestPercentiles(t *testing.T) {
 	}
 	require.Equal(t, 7, percentile([]int{7}, 50))
 	require.Equal(t, 8, percentile([]int{7, 8}, 99))
-}
-
-func TestBusyColumns(t *testing.T) {
-	g := grid{columns: 1, end: 10}
-	for name, c := range map[string]struct {
-		roles string
-		want  rune
-	}{
-		"steady":                {"F", 'F'},
-		"an election":           {"FfCL", 'C'},
-		"leader once more":      {"LfCL", busyLetter},
-		"a follower that flaps": {"FfFfFf", busyLetter},
-	} {
-		var l history.Lane
-		for i, letter := range c.roles {
-			l.Spans = append(l.Spans, spanLike(letter, time.Duration(i)))
-		}
-		require.Equal(t, string(c.want), string(laneCells(g, &l, 10)[0].letter()), name)
-	}
-}
-
-// spanLike is a nanosecond in the state of that letter.
-func spanLike(letter rune, at time.Duration) history.Span {
-	s := history.Span{From: at, To: at + 1, Process: history.Up, Role: elector.Follower}
-	switch letter {
-	case 'F':
-		s.Leader = "x"
-	case 'C':
-		s.Role = elector.Candidate
-	case 'L':
-		s.Role, s.Leader, s.LeaseUntil = elector.Leader, "y", history.Forever
-	}
-	return s
 }

@@ -1,13 +1,17 @@
 package report
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"html"
 	"io"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/bmqelect/bmqelect/internal/lab/verdict"
 )
 
 // pictureStyle holds the colors of the picture, for light and dark.
@@ -15,13 +19,22 @@ import (
 //go:embed picture.css
 var pictureStyle string
 
+// hatches are patterns that tell states apart where color does not.
+//
+//go:embed hatches.svg
+var hatches string
+
 // Sizes of the picture in pixels.
 const (
 	pictureWidth = 960
 	margin       = 16
 	letterWidth  = 7 // at most, of the small font that labels use
-	laneHeight   = 20
-	laneGap      = 5
+	nameLetters  = 24
+	rowHeight    = 20
+	rowGap       = 5
+	leaderHeight = rowHeight - 8
+	cutHeight    = 14
+	leastWidth   = 2 // of what has a time, to be seen however short it is
 )
 
 // sheet is a picture being drawn from top to bottom.
@@ -30,22 +43,45 @@ type sheet struct {
 	y           int // where the next thing goes
 	left, right int // edges of the lanes
 	end         time.Duration
+	occurs      [states]bool
+	page        bool // drawn for a page, whose script moves all that has a time
+}
+
+// newSheet begins a picture in which all runs share one axis of time.
+func newSheet(runs []verdict.Run) *sheet {
+	s := &sheet{right: pictureWidth - margin, end: 1}
+	letters := len("messages")
+	for _, r := range runs {
+		s.end = max(s.end, r.History.Duration)
+		for i := range r.History.Lanes {
+			letters = max(letters, utf8.RuneCountInString(laneName(&r.History.Lanes[i])))
+		}
+	}
+	s.left = margin + min(letters, nameLetters)*letterWidth + 12
+	return s
 }
 
 // SVG writes runs as one picture, one below the other. The picture follows the
 // reader's preference of light or dark and needs nothing from outside. It
 // returns the error of w.
-func SVG(w io.Writer, runs []Run) error {
-	s := &sheet{left: margin, right: pictureWidth - margin, end: max(longest(runs), 1)}
-	s.left += s.labels(runs)
-	title, about := pictureTitle(runs)
-	s.text("title", margin, 28, title)
+func SVG(w io.Writer, runs []verdict.Run) error {
+	s := newSheet(runs)
+	title, about := describeRuns(runs)
+	s.text("title", margin, 28, clip(plain(title), 96), "")
 	s.y = 44
 	for _, r := range runs {
 		s.run(r, len(runs) > 1)
 	}
-	s.legend(runs)
-	_, err := fmt.Fprintf(w, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %[1]d %[2]d" width="%[1]d" height="%[2]d" role="img" class="bmq">
+	s.y += 8
+	x := s.left
+	for _, look := range s.legend() {
+		s.add(`<rect class="%s" x="%d" y="%d" width="14" height="12"/>`, look.Class, x, s.y)
+		s.text("legend", x+19, s.y+10, look.Name, "")
+		x += 19 + len(look.Name)*letterWidth + 8
+	}
+	s.y += 12
+	_, err := fmt.Fprintf(w, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %[1]d %[2]d" `+
+		`width="%[1]d" height="%[2]d" role="img" class="bmq">
 <title>%[3]s</title>
 <desc>%[4]s</desc>
 <style>
@@ -59,57 +95,32 @@ func SVG(w io.Writer, runs []Run) error {
 	return nil
 }
 
-// hatches tell states apart where color does not.
-const hatches = `<defs>
-<pattern id="bmq-up" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><rect class="hatch" width="1.5" height="6"/></pattern>
-<pattern id="bmq-down" width="5" height="5" patternUnits="userSpaceOnUse" patternTransform="rotate(-45)"><rect class="hatch" width="1.5" height="5"/></pattern>
-</defs>
-`
+// mostReigns bounds how many leaderships a description lists one by one.
+const mostReigns = 12
 
-// pictureTitle is what the picture shows, in short and for who cannot see it.
-func pictureTitle(runs []Run) (title, about string) {
+// describeRuns is what a picture shows: in short, and for those who cannot see it.
+func describeRuns(runs []verdict.Run) (title, about string) {
 	if len(runs) == 0 {
 		return "nothing was run", ""
 	}
-	var words []string
-	for _, r := range runs {
-		words = append(words, r.variant()+": "+r.story())
-	}
-	if len(runs) == 1 {
-		words = []string{runs[0].story()}
-	}
-	return runs[0].History.Scenario, strings.Join(words, " ")
-}
-
-// toldReigns bounds how many leaderships a description tells one by one.
-const toldReigns = 12
-
-// story tells who led when.
-func (r Run) story() string {
-	var words []string
-	reigns := r.History.Reigns(0, r.History.Duration)
-	for _, reign := range reigns[:min(len(reigns), toldReigns)] {
-		who := string(reign.Leader) + " leads"
-		if reign.Leader == "" {
-			who = "nobody leads"
+	for i, r := range runs {
+		if len(runs) > 1 {
+			about += variant(r.History) + ": "
 		}
-		words = append(words, fmt.Sprintf("%s from %s to %s", who, seconds(reign.From), seconds(reign.To)))
-	}
-	if more := len(reigns) - toldReigns; more > 0 {
-		words = append(words, fmt.Sprintf("and %s more", count(more)))
-	}
-	return strings.Join(words, ", ") + "."
-}
-
-// labels is the room for the names of nodes, bounded.
-func (s *sheet) labels(runs []Run) int {
-	longest := len("leader")
-	for _, r := range runs {
-		for i := range r.History.Lanes {
-			longest = max(longest, utf8.RuneCountInString(laneName(&r.History.Lanes[i])))
+		reigns := r.History.Reigns(0, r.History.Duration)
+		for _, reign := range reigns[:min(len(reigns), mostReigns)] {
+			who := cmp.Or(string(reign.Leader), "nobody")
+			about += fmt.Sprintf("%s leads from %s to %s, ", who, seconds(reign.From), seconds(reign.To))
+		}
+		if more := len(reigns) - mostReigns; more > 0 {
+			about += fmt.Sprintf("and %s more, ", count(more))
+		}
+		about = strings.TrimSuffix(about, ", ") + "."
+		if i < len(runs)-1 {
+			about += " "
 		}
 	}
-	return min(longest, 24)*letterWidth + 12
+	return runs[0].History.Scenario, about
 }
 
 // x is the place of a moment in tenths of a pixel; moments outside are at the
@@ -120,32 +131,44 @@ func (s *sheet) x(t time.Duration) int {
 	return s.left*10 + int(t.Microseconds()*width/max(s.end.Microseconds(), 1))
 }
 
-// byPixel groups what begins in the same pixel, so that a picture's size is
-// bounded by its width however much happened.
-func byPixel[T any](s *sheet, all []T, at func(T) time.Duration) [][]T {
-	var groups [][]T
-	for _, item := range all {
-		n := len(groups)
-		if n > 0 && s.x(at(groups[n-1][0]))/10 == s.x(at(item))/10 {
-			groups[n-1] = append(groups[n-1], item)
-			continue
-		}
-		groups = append(groups, []T{item})
-	}
-	return groups
-}
-
 // add writes a line of the picture. Arguments that are foreign text go through safe.
 func (s *sheet) add(format string, args ...any) { fmt.Fprintf(&s.body, format+"\n", args...) }
 
-// text writes foreign text.
-func (s *sheet) text(class string, x, y int, text string) {
-	s.add(`<text class="%s" x="%d" y="%d">%s</text>`, class, x, y, safe(text))
+// text writes foreign text at a place that does not move; the tip may be empty.
+func (s *sheet) text(class string, x, y int, text, tip string) {
+	if tip != "" {
+		tip = "<title>" + safe(tip) + "</title>"
+	}
+	s.add(`<text class="%s" x="%d" y="%d">%s%s</text>`, class, x, y, safe(text), tip)
+}
+
+// tip is what an element says on hovering: a title, or an attribute for the script
+// of a page. The element ends with it.
+func (s *sheet) tip(tag, tip string) string {
+	if s.page {
+		return fmt.Sprintf(` data-tip="%s"/>`, safe(tip))
+	}
+	return fmt.Sprintf(`><title>%s</title></%s>`, safe(tip), tag)
+}
+
+// data is an attribute with a time in seconds, for the script of a page.
+func (s *sheet) data(name string, t time.Duration) string {
+	if !s.page {
+		return ""
+	}
+	at := strconv.FormatFloat(float64(t.Microseconds())/1e6, 'f', -1, 64)
+	return fmt.Sprintf(` data-%s="%s"`, name, at)
 }
 
 // safe escapes foreign text for XML, where control characters are not even
-// allowed as entities.
-func safe(text string) string { return html.EscapeString(plain(text)) }
+// allowed as entities. Only the ends of lines stay.
+func safe(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, l := range lines {
+		lines[i] = html.EscapeString(plain(l))
+	}
+	return strings.Join(lines, "\n")
+}
 
 // tenths writes tenths of a pixel.
 func tenths(v int) string {

@@ -10,9 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/internal/lab/report"
+	"github.com/bmqelect/bmqelect/internal/lab/verdict"
 )
 
-func svg(t *testing.T, runs ...report.Run) []byte {
+func svg(t *testing.T, runs ...verdict.Run) []byte {
 	t.Helper()
 	return written(t, func(b *bytes.Buffer) error { return report.SVG(b, runs) })
 }
@@ -55,5 +56,5 @@ func TestThePictureIsBounded(t *testing.T) {
 }
 
 func TestSVGReturnsTheWritersError(t *testing.T) {
-	require.ErrorIs(t, report.SVG(full{}, []report.Run{takeover()}), errFull)
+	require.ErrorIs(t, report.SVG(full{}, []verdict.Run{takeover()}), errFull)
 }

@@ -1,77 +1,109 @@
 package report
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/fatih/color"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/lab/history"
+	"github.com/bmqelect/bmqelect/internal/lab/verdict"
 )
+
+// TextOptions says how text is written.
+type TextOptions struct {
+	// Width is how many columns a line may have; 0 means 80, less than 60 is
+	// taken as 60. A single word that is longer has a line for itself.
+	Width int
+	// Color says that the output is a terminal with color and Unicode. Nothing is
+	// said by color alone.
+	Color bool
+}
 
 // mostEvents bounds the list of what happened. It is for reading; JSON has all.
 const mostEvents = 60
 
-// Text writes runs for a terminal: figures, a lane per node over time, what
-// happened, and the verdicts. Without color it is plain ASCII but for names. It
-// returns the error of w.
-func Text(w io.Writer, runs []Run, o TextOptions) error {
+// Text writes runs for a terminal: figures, what happened, and the verdicts.
+// Without color it is plain ASCII but for names. It returns the error of w.
+func Text(w io.Writer, runs []verdict.Run, o TextOptions) error {
 	p := newPrinter(w, o)
 	if len(runs) > 0 {
-		p.heading(runs)
+		p.heading(runs[0])
 		p.figures(runs)
 	}
 	for _, r := range runs {
-		p.run(r, runs)
+		if r.History.Variant != "" || len(runs) > 1 {
+			p.line()
+			p.line(p.paint("== "+clip(variant(r.History), p.width-6)+" ==", color.Bold))
+		}
+		p.events(r.History, mostEvents/len(runs))
+		for _, problem := range problemsOf(r.History) {
+			p.line()
+			p.line(p.tick(false), p.paint(problem.Kind, color.FgRed, color.Bold))
+			for l := range strings.Lines(problem.Text) {
+				p.line("     ", plain(strings.TrimRight(l, "\r\n")))
+			}
+		}
+		p.verdicts(r)
 	}
 	return p.close()
 }
 
 // heading says which scenario this is and what it teaches.
-func (p *printer) heading(runs []Run) {
-	h := runs[0].History
-	about := fmt.Sprintf("%s, seed %d, %s, quorum %d of %d voters", h.Mode, h.Seed, seconds(h.Duration), h.Quorum, runs[0].voters())
+func (p *printer) heading(r verdict.Run) {
+	h, voters := r.History, 0
+	for _, l := range h.Lanes {
+		if l.Voter {
+			voters++
+		}
+	}
 	p.line(p.paint(plain(h.Scenario), color.Bold))
-	if runs[0].About != "" {
-		p.wrapped("  ", 2, runs[0].About)
+	if r.About != "" {
+		p.wrapped("  ", 2, r.About)
 	}
-	p.wrapped("  ", 2, about)
+	p.wrapped("  ", 2, fmt.Sprintf("%s, seed %d, %s, quorum %d of %d voters",
+		h.Mode, h.Seed, seconds(h.Duration), h.Quorum, voters))
 }
 
-// run writes one of the runs on the axis of all.
-func (p *printer) run(r Run, all []Run) {
+// events lists what happened in order of time; what is beyond most is counted.
+func (p *printer) events(h *history.History, most int) {
+	all := eventsOf(h)
+	if len(all) == 0 {
+		return
+	}
 	p.line()
-	if r.History.Variant != "" || len(all) > 1 {
-		p.line(p.paint("== "+clip(plain(r.variant()), p.width-6)+" ==", color.Bold))
+	p.line("what happened")
+	shown, at, node := all[:min(most, len(all))], 0, 0
+	for _, e := range shown {
+		at = max(at, len(exact(e.At)))
+		node = max(node, min(utf8.RuneCountInString(e.Node), 20))
 	}
-	p.lanes(r.History, all)
-	p.events(r.History, mostEvents/len(all))
-	p.problems(r)
-	p.verdicts(r)
-}
-
-// problems writes invariants that broke and what else went wrong.
-func (p *printer) problems(r Run) {
-	for _, text := range r.History.Broken {
-		p.line()
-		p.line(p.tick(false), p.paint("invariant broken", color.FgRed, color.Bold))
-		p.block(text)
+	for _, e := range shown {
+		text, look := e.Text, []color.Attribute(nil)
+		switch {
+		case e.Node == "":
+			text, look = "* "+text, []color.Attribute{color.Bold}
+		case e.to == elector.Leader:
+			look = []color.Attribute{color.FgGreen, color.Bold}
+		case e.from == elector.Leader:
+			look = []color.Attribute{color.FgMagenta, color.Bold}
+		case e.to == elector.Candidate:
+			look = []color.Attribute{color.FgYellow, color.Bold}
+		}
+		head := "  " + padLeft(exact(e.At), at) + "  " + pad(e.Node, node) + "  "
+		p.wrapped(head, utf8.RuneCountInString(head), text, look...)
 	}
-	for _, text := range r.History.Problems {
-		p.line()
-		p.line(p.tick(false), p.paint("problem with the run", color.FgRed, color.Bold))
-		p.block(text)
-	}
-}
-
-// block writes text of several lines as it is.
-func (p *printer) block(text string) {
-	for l := range strings.Lines(text) {
-		p.line("     ", plain(strings.TrimRight(l, "\r\n")))
+	if len(all) > most {
+		p.line(fmt.Sprintf("  ... and %s more; the json form has all", count(len(all)-most)))
 	}
 }
 
 // verdicts writes each expectation with what was seen.
-func (p *printer) verdicts(r Run) {
+func (p *printer) verdicts(r verdict.Run) {
 	if len(r.Verdicts) == 0 {
 		return
 	}
@@ -79,25 +111,69 @@ func (p *printer) verdicts(r Run) {
 	p.line("expected")
 	for _, v := range r.Verdicts {
 		p.wrapped("  "+p.tick(v.Held), 7, v.Text)
-		p.seen(v)
-	}
-}
-
-// seen writes what was seen, and where if that was not as expected.
-func (p *printer) seen(v Verdict) {
-	if v.Seen == "" {
-		return
-	}
-	p.wrapped("       ", 7, v.where()+": "+v.Seen)
-}
-
-// voters counts the voting nodes.
-func (r Run) voters() int {
-	n := 0
-	for _, l := range r.History.Lanes {
-		if l.Voter {
-			n++
+		if v.Seen != "" {
+			p.wrapped("       ", 7, where(v)+": "+v.Seen)
 		}
 	}
-	return n
+}
+
+// printer writes lines of text. The first error is kept until close.
+type printer struct {
+	out   *bufio.Writer
+	width int
+	color bool
+}
+
+func newPrinter(w io.Writer, o TextOptions) *printer {
+	width := o.Width
+	if width == 0 {
+		width = 80
+	}
+	return &printer{out: bufio.NewWriter(w), width: max(width, 60), color: o.Color}
+}
+
+// close writes what is left and returns the first error.
+func (p *printer) close() error {
+	if err := p.out.Flush(); err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	return nil
+}
+
+// line writes one line, without spaces at its end.
+func (p *printer) line(parts ...string) {
+	p.out.WriteString(strings.TrimRight(strings.Join(parts, ""), " ") + "\n")
+}
+
+// wrapped writes text after a head; its other lines are indented as far.
+func (p *printer) wrapped(head string, indent int, text string, look ...color.Attribute) {
+	for i, l := range wrap(plain(text), p.width-indent) {
+		if i > 0 {
+			head = strings.Repeat(" ", indent)
+		}
+		p.line(head, p.paint(l, look...))
+	}
+}
+
+// paint colors text if the output has color.
+func (p *printer) paint(s string, how ...color.Attribute) string {
+	if !p.color || len(how) == 0 {
+		return s
+	}
+	c := color.New(how...)
+	c.EnableColor()
+	return c.Sprint(s)
+}
+
+// tick is the mark of what held or did not, padded to five columns.
+func (p *printer) tick(held bool) string {
+	switch {
+	case held && p.color:
+		return p.paint("\u2713", color.FgGreen, color.Bold) + "    "
+	case held:
+		return "ok   "
+	case p.color:
+		return p.paint("\u2717", color.FgRed, color.Bold) + "    "
+	}
+	return "FAIL "
 }

@@ -14,10 +14,11 @@ import (
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/lab/history"
 	"github.com/bmqelect/bmqelect/internal/lab/report"
+	"github.com/bmqelect/bmqelect/internal/lab/verdict"
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
-func text(t *testing.T, o report.TextOptions, runs ...report.Run) string {
+func text(t *testing.T, o report.TextOptions, runs ...verdict.Run) string {
 	t.Helper()
 	return string(written(t, func(b *bytes.Buffer) error { return report.Text(b, runs, o) }))
 }
@@ -25,15 +26,15 @@ func text(t *testing.T, o report.TextOptions, runs ...report.Run) string {
 func TestTextGolden(t *testing.T) {
 	for name, c := range map[string]struct {
 		options report.TextOptions
-		runs    []report.Run
+		runs    []verdict.Run
 	}{
-		"single.txt":    {report.TextOptions{}, []report.Run{takeover()}},
-		"wide.txt":      {report.TextOptions{Width: 120}, []report.Run{takeover()}},
-		"color.txt":     {report.TextOptions{Color: true}, []report.Run{takeover()}},
-		"compare.txt":   {report.TextOptions{}, []report.Run{takeover(), steady()}},
-		"hostile.txt":   {report.TextOptions{}, []report.Run{hostile()}},
+		"single.txt":    {report.TextOptions{}, []verdict.Run{takeover()}},
+		"wide.txt":      {report.TextOptions{Width: 120}, []verdict.Run{takeover()}},
+		"color.txt":     {report.TextOptions{Color: true}, []verdict.Run{takeover()}},
+		"compare.txt":   {report.TextOptions{}, []verdict.Run{takeover(), steady()}},
+		"hostile.txt":   {report.TextOptions{}, []verdict.Run{hostile()}},
 		"nothing.txt":   {report.TextOptions{}, nil},
-		"ping-pong.txt": {report.TextOptions{}, []report.Run{pingPong(400)}},
+		"ping-pong.txt": {report.TextOptions{}, []verdict.Run{pingPong(400)}},
 	} {
 		t.Run(name, func(t *testing.T) { golden(t, name, []byte(text(t, c.options, c.runs...))) })
 	}
@@ -41,7 +42,7 @@ func TestTextGolden(t *testing.T) {
 
 // pingPong is a run in which a and b take the leadership from each other, much
 // faster than columns of text go by.
-func pingPong(times int) report.Run {
+func pingPong(times int) verdict.Run {
 	end := time.Duration(times) * sec
 	a, b := node("a", end), node("b", end)
 	for i := range times {
@@ -50,10 +51,11 @@ func pingPong(times int) report.Run {
 		if i%2 == 1 {
 			first, second = b, a
 		}
-		first.leads(at, term, history.Forever).went(at, elector.Transition{From: elector.Candidate, To: elector.Leader, Reason: elector.Elected, Term: term, Leader: first.lane.Node})
+		first.leads(at, term, history.Forever).went(at, elector.Transition{From: elector.Candidate,
+			To: elector.Leader, Reason: elector.Elected, Term: term, Leader: first.lane.Node})
 		second.is(at, elector.Follower, term, first.lane.Node)
 	}
-	return report.Run{History: &history.History{
+	return verdict.Run{History: &history.History{
 		Scenario: "ping-pong", Mode: "simulated", Duration: end, Quorum: 2, NoLease: true,
 		Lanes: []history.Lane{a.lane, b.lane},
 	}}
@@ -75,7 +77,8 @@ func TestColorAddsNothingButColor(t *testing.T) {
 	bare := text(t, report.TextOptions{}, takeover())
 	colored := text(t, report.TextOptions{Color: true}, takeover())
 	require.Contains(t, colored, "\x1b[")
-	require.Equal(t, bare, strings.NewReplacer("\u2713    ", "ok   ", "\u2717    ", "FAIL ").Replace(escapes.ReplaceAllString(colored, "")))
+	require.Equal(t, bare, strings.NewReplacer("\u2713    ", "ok   ", "\u2717    ",
+		"FAIL ").Replace(escapes.ReplaceAllString(colored, "")))
 }
 
 func TestTextLetsNoControlCharacterThrough(t *testing.T) {
@@ -91,7 +94,7 @@ type full struct{}
 func (full) Write([]byte) (int, error) { return 0, errFull }
 
 func TestWritersErrorsComeBack(t *testing.T) {
-	runs := []report.Run{takeover()}
+	runs := []verdict.Run{takeover()}
 	require.ErrorIs(t, report.Text(full{}, runs, report.TextOptions{}), errFull)
 	require.ErrorIs(t, report.Summary(full{}, runs, report.TextOptions{}), errFull)
 	require.ErrorIs(t, report.Distribution(full{}, nil, report.TextOptions{}), errFull)
@@ -102,10 +105,11 @@ func TestSummaryGolden(t *testing.T) {
 	broken.History.Scenario, broken.History.Variant = "broken", ""
 	broken.History.Broken = []string{"I2: a and b hold leases at 3s\ntrace"}
 	stuck.History.Scenario, stuck.History.Problems = "stuck", []string{"node b did not start"}
-	runs := []report.Run{steady(), takeover(), broken, stuck, hostile()}
-	golden(t, "summary.txt", written(t, func(b *bytes.Buffer) error { return report.Summary(b, runs, report.TextOptions{}) }))
+	runs := []verdict.Run{steady(), takeover(), broken, stuck, hostile()}
+	golden(t, "summary.txt",
+		written(t, func(b *bytes.Buffer) error { return report.Summary(b, runs, report.TextOptions{}) }))
 	golden(t, "summary-held.txt", written(t, func(b *bytes.Buffer) error {
-		return report.Summary(b, []report.Run{steady()}, report.TextOptions{Color: true})
+		return report.Summary(b, []verdict.Run{steady()}, report.TextOptions{Color: true})
 	}))
 }
 
@@ -113,11 +117,13 @@ func TestDistributionGolden(t *testing.T) {
 	var all []history.Summary
 	for i := range 200 {
 		all = append(all, history.Summary{
-			LeaderChanges: i / 50, Messages: 1000 * i, Availability: 1 - float64(i)/1000, Leaderless: time.Duration(i) * 10 * time.Millisecond,
-			Failovers: []time.Duration{time.Duration(200-i) * time.Millisecond},
+			LeaderChanges: i / 50, Messages: 1000 * i, Availability: 1 - float64(i)/1000,
+			Leaderless: time.Duration(i) * 10 * time.Millisecond,
+			Failovers:  []time.Duration{time.Duration(200-i) * time.Millisecond},
 		})
 	}
-	golden(t, "distribution.txt", written(t, func(b *bytes.Buffer) error { return report.Distribution(b, all, report.TextOptions{}) }))
+	golden(t, "distribution.txt", written(t,
+		func(b *bytes.Buffer) error { return report.Distribution(b, all, report.TextOptions{}) }))
 	golden(t, "distribution-none.txt", written(t, func(b *bytes.Buffer) error {
 		return report.Distribution(b, []history.Summary{{Availability: 1}}, report.TextOptions{})
 	}))

@@ -52,7 +52,8 @@ func TestNamesAreBounded(t *testing.T) {
 func TestFilesOfAnySizeAreRefusedOrRead(t *testing.T) {
 	long := strings.Repeat("# as long as it gets\n", yamltext.MaxSize/21+1)
 	_, err := Parse("f.yaml", []byte(base+long))
-	require.EqualError(t, err, "f.yaml:1:1: this is no scenario: at most 1048576 bytes and 32 brackets within each other are read")
+	require.EqualError(t, err,
+		"f.yaml:1:1: this is no scenario: at most 1048576 bytes and 32 brackets within each other are read")
 	_, err = Parse("f.yaml", []byte(base+long[:yamltext.MaxSize/2]))
 	require.NoError(t, err)
 	_, err = Parse("f.yaml", []byte(base+strings.Repeat("x", yamltext.MaxSize/2)+": 1"))
@@ -60,16 +61,19 @@ func TestFilesOfAnySizeAreRefusedOrRead(t *testing.T) {
 }
 
 func TestLineEndsAndByteOrderMark(t *testing.T) {
-	_, err := Parse("f.yaml", []byte(strings.ReplaceAll(base, "\n", "\r\n")+"timeline:\r\n  - {at: 1s, cut: [a-x]}\r\n"))
+	_, err := Parse("f.yaml",
+		[]byte(strings.ReplaceAll(base, "\n", "\r\n")+"timeline:\r\n  - {at: 1s, cut: [a-x]}\r\n"))
 	require.EqualError(t, err, `f.yaml:5:20: no node is called "x": there are a, b, c, d`)
 	_, err = Parse("f.yaml", []byte("\ufeff"+base))
 	require.NoError(t, err)
 }
 
 func TestConfigOfEveryNode(t *testing.T) {
-	s, err := Parse("f.yaml", []byte("name: x\nduration: 1s\nnodes: {a: {priority: 3}, b: {candidate: false}, o: {observer: true}}"))
+	s, err := Parse("f.yaml", []byte(
+		"name: x\nduration: 1s\nnodes: {a: {priority: 3}, b: {candidate: false}, o: {observer: true}}"))
 	require.NoError(t, err)
-	want := elector.Config{Self: "a", Voters: []NodeID{"a", "b"}, Priority: 3, Timing: elector.Article()}
+	want := elector.Config{Self: "a", Voters: []NodeID{"a", "b"}, Priority: 3,
+		Timing: elector.Article()}
 	require.Equal(t, want, s.Config(s.Nodes[0]))
 	require.True(t, s.Config(s.Nodes[1]).NotCandidate)
 	require.True(t, s.Config(s.Nodes[2]).Observer())
@@ -86,13 +90,15 @@ func TestFind(t *testing.T) {
 
 	found, err := Find(dir, in("a.yaml"), in("deep/notes.md"), in("deep/./c.yaml"))
 	require.NoError(t, err)
-	require.Equal(t, []string{in("a.yaml"), in("b.yaml"), in("deep/c.yaml"), in("deep/notes.md")}, found)
+	require.Equal(t, []string{in("a.yaml"), in("b.yaml"), in("deep/c.yaml"), in("deep/notes.md")},
+		found)
 
 	_, err = Find(dir, in("nonesuch"))
 	require.ErrorIs(t, err, fs.ErrNotExist)
 	require.ErrorContains(t, err, "find scenarios: ")
 	_, err = Find(in("empty"))
-	require.EqualError(t, err, "find scenarios: no file in "+in("empty")+" has a name that ends in .yaml")
+	require.EqualError(t, err,
+		"find scenarios: no file in "+in("empty")+" has a name that ends in .yaml")
 }
 
 func TestFindReportsFoldersThatCannotBeRead(t *testing.T) {

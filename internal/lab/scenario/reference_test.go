@@ -68,15 +68,19 @@ func TestReferenceHasTheDefaults(t *testing.T) {
 		"heartbeat_broadcast": func(t *elector.Timing) time.Duration { return t.HeartbeatBroadcast },
 		"lease":               func(t *elector.Timing) time.Duration { return t.Lease },
 	} {
-		require.Contains(t, section, fmt.Sprintf("- `%s`: duration; %s, %s.\n", key, of(&article), of(&blazingmq)))
+		require.Contains(t, section, fmt.Sprintf("- `%s`: duration; %s, %s.\n", key, of(&article),
+			of(&blazingmq)))
 	}
-	require.Contains(t, section, fmt.Sprintf("; %d, %d.\n", article.HeartbeatMissCount, blazingmq.HeartbeatMissCount))
-	require.Contains(t, section, fmt.Sprintf("; %s, %s.\n", percent(int(article.ClockDriftPPM)), percent(int(blazingmq.ClockDriftPPM))))
+	require.Contains(t, section, fmt.Sprintf("; %d, %d.\n", article.HeartbeatMissCount,
+		blazingmq.HeartbeatMissCount))
+	require.Contains(t, section, fmt.Sprintf("; %s, %s.\n", percent(int(article.ClockDriftPPM)),
+		percent(int(blazingmq.ClockDriftPPM))))
 	require.Contains(t, reference(t)["Nodes"], fmt.Sprintf("Up to %d nodes vote", scouting.MaxVoters))
 
 	plain, err := Parse("f.yaml", []byte(base))
 	require.NoError(t, err)
-	require.Contains(t, reference(t)["Network"], "every message; default `"+span(plain.Network.Delay)+"`.\n")
+	require.Contains(t, reference(t)["Network"],
+		"every message; default `"+span(plain.Network.Delay)+"`.\n")
 }
 
 func TestReferenceExamplesAreRight(t *testing.T) {

@@ -88,7 +88,8 @@ func show(s *Scenario) string {
 			fields(step.Action))
 	}
 	for _, e := range s.Expect {
-		fmt.Fprintf(&out, "%d:%d %s..%s %s: %T%+v\n", e.Pos.Line, e.Pos.Column, span(e.From), span(e.To), e.Text, e.Want, e.Want)
+		fmt.Fprintf(&out, "%d:%d %s..%s %s: %T%+v\n", e.Pos.Line, e.Pos.Column, span(e.From), span(e.To),
+			e.Text, e.Want, e.Want)
 	}
 	return strings.ReplaceAll(out.String(), "scenario.", "") + "ok\n"
 }

@@ -99,7 +99,8 @@ func TestCheckerSeesTwoLeasesAndTwoLeaders(t *testing.T) {
 	require.Nil(t, c.Lease(3*time.Second, "b", 2, 4*time.Second))
 
 	c = sim.NewChecker(sim.Checks{})
-	beat := elector.Envelope{To: elector.AllMembers, Message: elector.Message{Kind: elector.LeaderHeartbeat, Term: 1}}
+	beat := elector.Envelope{To: elector.AllMembers,
+		Message: elector.Message{Kind: elector.LeaderHeartbeat, Term: 1}}
 	require.Equal(t, "persist", c.Sent("a", &beat).Rule)
 	require.Nil(t, c.Durable("a", 1))
 	require.Nil(t, c.Durable("b", 1))

@@ -33,13 +33,15 @@ func TestTransferToANodeThatCannotWinLeavesTheLeaderInPlace(t *testing.T) {
 		s := start(t, cfg)
 		cutSpoke(t, s)
 		watch.unseated = ""
-		require.ErrorContains(t, s.Transfer("a", "e"), "it is connected to too few voters to win an election")
+		require.ErrorContains(t, s.Transfer("a", "e"),
+			"it is connected to too few voters to win an election")
 		require.NoError(t, s.RunFor(10*time.Second))
 		require.Empty(t, watch.unseated)
 
 		require.NoError(t, s.Stop("a"))
 		require.NoError(t, s.RunFor(time.Second))
-		require.Contains(t, []elector.NodeID{"b", "c", "d"}, leader(t, s), "the successor is one that can win")
+		require.Contains(t, []elector.NodeID{"b", "c", "d"}, leader(t, s),
+			"the successor is one that can win")
 	}
 }
 
@@ -72,7 +74,8 @@ func TestFailedTakeoverIsTriedRarely(t *testing.T) {
 		require.NoError(t, s.SetFaults("e", id, sim.Faults{Delay: time.Millisecond}))
 	}
 	require.NoError(t, s.RunFor(20*time.Minute))
-	require.Equal(t, elector.NodeID("e"), leader(t, s), "it is tried again within the time that the fault lasted")
+	require.Equal(t, elector.NodeID("e"), leader(t, s),
+		"it is tried again within the time that the fault lasted")
 }
 
 // preferring makes e the preferred node and a the only other candidate.

@@ -90,7 +90,8 @@ func calm(s *sim.Sim) error {
 
 func reviveAll(s *sim.Sim) error {
 	for _, id := range s.Nodes() {
-		if err := errors.Join(onPaused(s, id, s.Resume), onDown(s, id, s.Restart), s.SetFit(id, true)); err != nil {
+		if err := errors.Join(onPaused(s, id, s.Resume), onDown(s, id, s.Restart),
+			s.SetFit(id, true)); err != nil {
 			return err
 		}
 	}
@@ -103,7 +104,8 @@ func reviveAll(s *sim.Sim) error {
 // stand, of which each fails only if two nodes collide.
 func bound(cfg sim.Config) time.Duration {
 	t := cfg.Nodes[0].Elector.Timing
-	left := 10*time.Second + cfg.LinkTimeout + time.Second + t.Inactivity() + t.InitialWait + t.Promise()
+	left := 10*time.Second + cfg.LinkTimeout + time.Second + t.Inactivity() + t.InitialWait +
+		t.Promise()
 	attempt := t.MaxRandomWait + t.ScoutingResult + t.ElectionResult + 2*cfg.FsyncMax
 	return 2 * (left + 20*attempt)
 }

@@ -50,10 +50,14 @@ var deeds = map[string]func(*sim.Sim, step) error{
 	"pause":   func(s *sim.Sim, st step) error { return onAwake(s, st.A, s.Pause) },
 	"resume":  func(s *sim.Sim, st step) error { return onPaused(s, st.A, s.Resume) },
 	"transfer": func(s *sim.Sim, st step) error {
-		return onAwake(s, st.A, func(id elector.NodeID) error { _ = s.Transfer(id, st.B); return s.Err() })
+		return onAwake(s, st.A,
+			func(id elector.NodeID) error { _ = s.Transfer(id, st.B); return s.Err() })
 	},
 	"resign": func(s *sim.Sim, st step) error {
-		return onRunning(s, st.A, func(s *sim.Sim, id elector.NodeID) error { return s.Resign(id, st.Rest) })
+		return onRunning(s, st.A, func(s *sim.Sim, id elector.NodeID) error {
+			return s.Resign(id,
+				st.Rest)
+		})
 	},
 	"fit":    func(s *sim.Sim, st step) error { return onRunning(s, st.A, setFit(true)) },
 	"unfit":  func(s *sim.Sim, st step) error { return onRunning(s, st.A, setFit(false)) },
@@ -116,7 +120,10 @@ func drawStep(ids []elector.NodeID, do []string) *rapid.Generator[step] {
 			Do:   rapid.SampledFrom(do).Draw(t, "do"),
 			A:    rapid.SampledFrom(ids).Draw(t, "a"),
 		}
-		st.B = rapid.SampledFrom(ids).Filter(func(b elector.NodeID) bool { return b != st.A && b != theLeader }).Draw(t, "b")
+		st.B = rapid.SampledFrom(ids).Filter(func(b elector.NodeID) bool {
+			return b != st.A &&
+				b != theLeader
+		}).Draw(t, "b")
 		switch st.Do {
 		case "crash", "bounce":
 			st.Crash.Unsynced = sim.Unsynced(rapid.IntRange(0, 2).Draw(t, "unsynced"))
@@ -132,12 +139,14 @@ func drawStep(ids []elector.NodeID, do []string) *rapid.Generator[step] {
 
 // drawWait draws waits of the size of a packet's way as well as of a timer.
 func drawWait(t *rapid.T) time.Duration {
-	unit := rapid.SampledFrom([]time.Duration{time.Millisecond, 30 * time.Millisecond, 300 * time.Millisecond, 2 * time.Second})
+	unit := rapid.SampledFrom([]time.Duration{time.Millisecond, 30 * time.Millisecond,
+		300 * time.Millisecond, 2 * time.Second})
 	return time.Duration(rapid.IntRange(0, 10).Draw(t, "wait")) * unit.Draw(t, "unit") / 2
 }
 
 func drawFaults(t *rapid.T) sim.Faults {
-	delay := rapid.SampledFrom([]time.Duration{0, time.Millisecond, 20 * time.Millisecond, 200 * time.Millisecond, 900 * time.Millisecond})
+	delay := rapid.SampledFrom([]time.Duration{0, time.Millisecond, 20 * time.Millisecond,
+		200 * time.Millisecond, 900 * time.Millisecond})
 	chance := rapid.SampledFrom([]int{0, 0, 10_000, 100_000, 500_000})
 	return sim.Faults{
 		Delay: delay.Draw(t, "delay"), Jitter: delay.Draw(t, "jitter"),
@@ -149,7 +158,8 @@ func drawFaults(t *rapid.T) sim.Faults {
 
 // drawTiming draws a profile, or timers that are all different from it and valid.
 func drawTiming(t *rapid.T) elector.Timing {
-	timing := rapid.SampledFrom([]elector.Timing{elector.Article(), elector.BlazingMQ()}).Draw(t, "profile")
+	timing := rapid.SampledFrom([]elector.Timing{elector.Article(), elector.BlazingMQ()}).Draw(t,
+		"profile")
 	if rapid.Bool().Draw(t, "own timers") {
 		return timing
 	}
@@ -158,7 +168,8 @@ func drawTiming(t *rapid.T) elector.Timing {
 	}
 	timing.HeartbeatBroadcast = ms("heartbeat", 50, 600)
 	timing.HeartbeatMissCount = rapid.IntRange(2, 5).Draw(t, "misses")
-	timing.Lease = timing.HeartbeatBroadcast + ms("lease", 1, int(timing.HeartbeatBroadcast/time.Millisecond))
+	timing.Lease = timing.HeartbeatBroadcast +
+		ms("lease", 1, int(timing.HeartbeatBroadcast/time.Millisecond))
 	timing.ScoutingResult = ms("scouting", 100, 1000)
 	timing.ElectionResult = ms("election", 100, 1000)
 	timing.MaxRandomWait = ms("random", 100, 2000)
@@ -174,15 +185,19 @@ func drawCluster(t *rapid.T) sim.Config {
 	electable := rapid.IntRange(0, n-1).Draw(t, "electable")
 	voters, timing := names(n), drawTiming(t)
 	cfg := sim.Config{
-		Seed:        rapid.Uint64().Draw(t, "seed"),
-		Network:     drawFaults(t),
-		FsyncMax:    rapid.SampledFrom([]time.Duration{0, 20 * time.Millisecond, 800 * time.Millisecond, 3 * time.Second}).Draw(t, "fsync"),
-		ProofMax:    rapid.SampledFrom([]time.Duration{0, 300 * time.Millisecond, 5 * time.Second}).Draw(t, "proof"),
-		LinkTimeout: rapid.SampledFrom([]time.Duration{3 * time.Second, 300 * time.Millisecond}).Draw(t, "link timeout"),
+		Seed:    rapid.Uint64().Draw(t, "seed"),
+		Network: drawFaults(t),
+		FsyncMax: rapid.SampledFrom([]time.Duration{0, 20 * time.Millisecond, 800 * time.Millisecond,
+			3 * time.Second}).Draw(t, "fsync"),
+		ProofMax: rapid.SampledFrom([]time.Duration{0, 300 * time.Millisecond, 5 * time.Second}).Draw(
+			t, "proof"),
+		LinkTimeout: rapid.SampledFrom([]time.Duration{3 * time.Second, 300 * time.Millisecond}).Draw(t,
+			"link timeout"),
 	}
 	ids := names(n + rapid.IntRange(0, 1).Draw(t, "observers"))
 	for i, id := range ids {
-		ppm := rapid.SampledFrom([]int64{0, timing.ClockDriftPPM / 2, timing.ClockDriftPPM}).Draw(t, "ppm")
+		ppm := rapid.SampledFrom([]int64{0, timing.ClockDriftPPM / 2, timing.ClockDriftPPM}).Draw(t,
+			"ppm")
 		cfg.Nodes = append(cfg.Nodes, sim.NodeConfig{
 			ClockRatePPM: ppm, Work: drawWork(t),
 			Elector: elector.Config{
@@ -196,7 +211,8 @@ func drawCluster(t *rapid.T) sim.Config {
 
 // drawWork draws work that stops at once, soon, late, or not by itself.
 func drawWork(t *rapid.T) sim.Work {
-	stops := rapid.SampledFrom([]time.Duration{0, 5 * time.Millisecond, 100 * time.Millisecond, 900 * time.Millisecond, time.Hour})
+	stops := rapid.SampledFrom([]time.Duration{0, 5 * time.Millisecond, 100 * time.Millisecond,
+		900 * time.Millisecond, time.Hour})
 	return sim.Work{Does: rapid.Bool().Draw(t, "works"), Stops: stops.Draw(t, "stops")}
 }
 

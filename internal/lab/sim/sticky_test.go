@@ -28,7 +28,8 @@ func TestStickyWhateverTheRestDoes(t *testing.T) {
 		kept := keep(cfg, s, leads)
 
 		require.NoError(t, startAbsent(s))
-		schedule := rapid.SliceOfN(drawStep(s.Nodes(), everything).Filter(leavesAlone(kept)), 1, 60).Draw(t, "schedule")
+		schedule := rapid.SliceOfN(drawStep(s.Nodes(), everything).Filter(leavesAlone(kept)), 1,
+			60).Draw(t, "schedule")
 		watch.unseated = ""
 		require.NoError(t, play(s, schedule))
 		require.NoError(t, s.RunFor(30*time.Second))
@@ -64,7 +65,8 @@ func quickDisks(cfg *sim.Config) {
 // anotherStands reports whether a voter other than i may stand for election.
 func anotherStands(cfg sim.Config, i int) bool {
 	return slices.ContainsFunc(cfg.Nodes, func(n sim.NodeConfig) bool {
-		return n.Elector.Self != cfg.Nodes[i].Elector.Self && !n.Elector.Observer() && !n.Elector.NotCandidate
+		return n.Elector.Self != cfg.Nodes[i].Elector.Self && !n.Elector.Observer() &&
+			!n.Elector.NotCandidate
 	})
 }
 
@@ -84,7 +86,8 @@ func watchLeaders(cfg *sim.Config) *watched {
 	w := &watched{}
 	cfg.Observer = func(e *sim.Event) {
 		t := e.Transition
-		if e.Kind == sim.EventTransition && t.From != t.To && (t.From == elector.Leader || t.To == elector.Leader) {
+		if e.Kind == sim.EventTransition && t.From != t.To &&
+			(t.From == elector.Leader || t.To == elector.Leader) {
 			w.unseated += e.String() + "\n"
 		}
 	}

@@ -20,7 +20,8 @@ func TestTakeoverIsRareAndComes(t *testing.T) {
 		cfg := drawAbleCluster(t)
 		cfg.Network = sim.Faults{Delay: time.Millisecond, Jitter: time.Millisecond}
 		quickDisks(&cfg)
-		wait := rapid.SampledFrom([]time.Duration{2 * time.Second, 5 * time.Second, 20 * time.Second}).Draw(t, "takeover")
+		wait := rapid.SampledFrom([]time.Duration{2 * time.Second, 5 * time.Second,
+			20 * time.Second}).Draw(t, "takeover")
 		for i := range cfg.Nodes {
 			cfg.Nodes[i].Elector.Takeover = wait
 		}
@@ -40,7 +41,8 @@ func TestTakeoverIsRareAndComes(t *testing.T) {
 
 // failures are what makes nodes come and go; no command moves leadership.
 var failures = []string{
-	"wait", "wait", "wait", "cut", "heal", "healAll", "isolate", "rejoin", "pair", "reset", "crash", "restart", "restart", "pause",
+	"wait", "wait", "wait", "cut", "heal", "healAll", "isolate", "rejoin", "pair", "reset", "crash",
+	"restart", "restart", "pause",
 	"resume", "resume", "bounce", "unfit", "fit",
 }
 

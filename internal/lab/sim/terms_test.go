@@ -59,7 +59,8 @@ func stray(t *rapid.T, s *sim.Sim) error {
 func strays(v sim.View, off lsn.Term) []elector.Message {
 	above := v.Status.Term + 10*off
 	vote := elector.Message{
-		Kind: elector.ElectionProposalResponse, Term: above, ProposedTerm: above, SentAt: v.Now, WillVote: true,
+		Kind: elector.ElectionProposalResponse, Term: above, ProposedTerm: above, SentAt: v.Now,
+		WillVote: true,
 	}
 	ack := elector.Message{Kind: elector.HeartbeatAck, Term: above, SentAt: v.Now, Candidate: true}
 	ms := []elector.Message{vote, ack}
@@ -95,7 +96,8 @@ func TestOneMessageDoesNotUseUpTheTerms(t *testing.T) {
 // highest63 is a message with the highest terms there are, as a yes and as a no.
 func highest63(k elector.Kind) []elector.Message {
 	m := elector.Message{
-		Kind: k, Term: lsn.MaxTerm - 1, ProposedTerm: lsn.MaxTerm - 1, LeaderTerm: lsn.MaxTerm - 1, Leader: "c",
+		Kind: k, Term: lsn.MaxTerm - 1, ProposedTerm: lsn.MaxTerm - 1, LeaderTerm: lsn.MaxTerm - 1,
+		Leader: "c",
 	}
 	yes := m
 	yes.WillVote = true
@@ -144,7 +146,8 @@ func TestLeaderReaffirmsItselfOnceAPeriod(t *testing.T) {
 	s := start(t, cfg)
 	for i := range 5000 {
 		require.NoError(t, s.RunFor(time.Millisecond))
-		require.NoError(t, s.Inject("b", "a", elector.Message{Kind: elector.InvalidHeartbeat, Term: lsn.Term(10 * (i + 1))}))
+		require.NoError(t, s.Inject("b", "a", elector.Message{Kind: elector.InvalidHeartbeat,
+			Term: lsn.Term(10 * (i + 1))}))
 	}
 	require.InDelta(t, 10, reaffirmed, 1, "in five seconds of half a second each")
 }

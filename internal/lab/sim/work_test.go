@@ -20,7 +20,8 @@ func TestWorkNeverOverlaps(t *testing.T) {
 	for range 5 {
 		rapid.Check(t, func(t *rapid.T) {
 			cfg := drawAbleCluster(t)
-			takeover := rapid.SampledFrom([]time.Duration{0, time.Second, 3 * time.Second}).Draw(t, "takeover")
+			takeover := rapid.SampledFrom([]time.Duration{0, time.Second, 3 * time.Second}).Draw(t,
+				"takeover")
 			for i := range cfg.Nodes {
 				cfg.Nodes[i].Work.Does = true
 				if takeover > 0 {
@@ -39,7 +40,8 @@ func TestWorkNeverOverlaps(t *testing.T) {
 
 // handovers are mostly what makes leaders hand over, between some faults.
 var handovers = []string{
-	"wait", "transfer", "transfer", "transfer", "resign", "resign", "unfit", "fit", "fit", "stop", "abrupt", "restart", "restart",
+	"wait", "transfer", "transfer", "transfer", "resign", "resign", "unfit", "fit", "fit", "stop",
+	"abrupt", "restart", "restart",
 	"pause", "resume", "isolate", "pair", "healAll", "crash", "bounce", "reset",
 }
 
@@ -59,7 +61,8 @@ func tale(cfg *sim.Config) *[]string {
 	cfg.Observer = func(e *sim.Event) {
 		switch t := e.Transition; {
 		case e.At <= 0:
-		case e.Kind == sim.EventWork, e.Kind == sim.EventWorkTold, e.Kind == sim.EventWorkStopped, e.Kind == sim.EventStopped:
+		case e.Kind == sim.EventWork, e.Kind == sim.EventWorkTold, e.Kind == sim.EventWorkStopped,
+			e.Kind == sim.EventStopped:
 			told = append(told, string(e.Node)+" "+e.Kind.String())
 		case e.Kind == sim.EventTransition && (t.From == elector.Leader || t.To == elector.Leader):
 			told = append(told, string(e.Node)+" "+t.To.String()+" "+t.Reason.String())

@@ -1,0 +1,82 @@
+// Package findings names what can be wrong between two members of a cluster, as Status and
+// Stats of a node report it.
+package findings
+
+import (
+	"time"
+
+	"github.com/bmqelect/bmqelect/elector"
+)
+
+// Kind says what is wrong between two members. It is the name that logs, metrics and JSON
+// use. A newer release may know more kinds.
+type Kind string
+
+// The kinds. What a link shows is found as long as that link is up; what a refused
+// connection shows, until a minute has passed without one.
+const (
+	VotersDiffer    Kind = "voters-differ"   // the two were given different voters
+	SettingsDiffer  Kind = "settings-differ" // a setting that must be equal is not
+	ClockRate       Kind = "clock-rate"      // the rates of the two clocks differ too much
+	ProxyBetween    Kind = "proxy-between"   // a proxy or NAT rewrites the addresses of a connection
+	WrongCluster    Kind = "wrong-cluster"   // refused: member of another cluster
+	NameTwice       Kind = "name-twice"      // refused: one name, two data directories
+	DirectoryCopied Kind = "data-dir-copied" // refused: another process runs, or ran, on a copy of it
+	Version         Kind = "version"         // refused: no version of the protocol in common
+	WrongNode       Kind = "wrong-node"      // refused: the address leads to another node
+)
+
+// Kinds returns all kinds.
+func Kinds() []Kind {
+	return []Kind{
+		VotersDiffer, SettingsDiffer, ClockRate, ProxyBetween,
+		WrongCluster, NameTwice, DirectoryCopied, Version, WrongNode,
+	}
+}
+
+// Advice says what to do about a finding of this kind; "" for an unknown kind.
+func (k Kind) Advice() string {
+	switch k {
+	case VotersDiffer:
+		return "give every node the same voters, one name changed at a time: " +
+			"start a new voter first, then restart the others one by one"
+	case SettingsDiffer:
+		return "give every node the same value: stop all, change all, start all"
+	case ClockRate:
+		return "compare with a third node: fix the clock of the one that differs from the others " +
+			"(clock source, virtual machine, time daemon), or allow more drift on every node"
+	case ProxyBetween:
+		return "set NoDeathProof on every node, or let members reach each other directly: a refused or " +
+			"ended connection through a proxy or NAT does not prove that a process is gone"
+	case WrongCluster:
+		return "correct the cluster name of one of them, or the address or seed that led here"
+	case NameTwice:
+		return "stop or rename one of the two nodes; if the data directory was replaced, end every " +
+			"process on the old one first, then let the members forget it: bmqnode forget"
+	case DirectoryCopied:
+		return "stop the process on the copied or restored directory, and start it with an empty one; " +
+			"if no other process of that name is left, let the members forget it: bmqnode forget"
+	case Version:
+		return "upgrade the older of the two in steps of releases that have a version in common"
+	case WrongNode:
+		return "correct the address that the node advertises, or the port mapping that leads it here"
+	}
+	return ""
+}
+
+// Finding is one thing that is wrong between this member and another one, and
+// that a person must fix.
+type Finding struct {
+	Kind   Kind           `json:"kind"`
+	Peer   elector.NodeID `json:"peer"`   // the name that the other end goes by
+	Detail string         `json:"detail"` // what differs, with both ends' values; printable, one line
+	Advice string         `json:"advice"` // what to do about it
+	Since  time.Time      `json:"since"`  // when it was found first, without interruption
+}
+
+// Clock is how the clock of a member that is linked compares with that of this node.
+type Clock struct {
+	// Rate is how much faster the member's clock runs, in parts per million, and Doubt by
+	// how much that may be wrong. Both are 0 until some 24 pings were answered.
+	Rate, Doubt float64
+}

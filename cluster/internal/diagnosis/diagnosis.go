@@ -1,0 +1,194 @@
+// Package diagnosis turns what a mesh sees of its peers into findings: what a person must
+// fix. It changes no link and no election.
+package diagnosis
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/bmqelect/bmqelect/cluster/findings"
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/netmesh"
+)
+
+const (
+	maxFindings = 1024        // kept at a time
+	maxRefused  = 64          // of them those that anybody who connects can cause
+	refusedLife = time.Minute // how long a refusal that does not come again counts
+	logEvery    = time.Minute // the same finding about the same peer is logged no sooner
+	maxDetail   = 1 << 10     // bytes of what others report
+)
+
+// Config says what is right on this node.
+type Config struct {
+	Node     elector.NodeID
+	Voters   []elector.NodeID  // compared with those of each peer; none: not compared
+	Settings map[string]string // that must be equal on every node; at most 16
+	// MaxDriftPPM is by how many parts per million the rates of two nodes' clocks
+	// may differ; 0: they are measured and not judged.
+	MaxDriftPPM  int64
+	NoDeathProof bool // a proxy between two members does no harm
+	Logger       hclog.Logger
+}
+
+// Diagnosis knows what is wrong at the moment. It is safe for concurrent use.
+type Diagnosis struct {
+	cfg Config
+
+	mu     sync.Mutex // taken last: under it nothing is called
+	all    map[key]*found
+	logged map[key]time.Time
+	clocks map[elector.NodeID]*clockRate // of the peers that are linked
+}
+
+type key struct {
+	kind findings.Kind
+	peer elector.NodeID
+}
+
+type found struct {
+	findings.Finding
+
+	seen    time.Time
+	refused bool // it expires
+}
+
+// New returns a Diagnosis that has found nothing.
+func New(cfg Config) *Diagnosis {
+	return &Diagnosis{
+		cfg: cfg, all: map[key]*found{}, logged: map[key]time.Time{},
+		clocks: map[elector.NodeID]*clockRate{},
+	}
+}
+
+// Findings returns what is wrong at the moment between this member and others,
+// sorted by peer and kind, at most 1024. It is empty where all is well.
+func (d *Diagnosis) Findings() []findings.Finding {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.expire(time.Now())
+	all := make([]findings.Finding, 0, len(d.all))
+	for _, f := range d.all {
+		all = append(all, f.Finding)
+	}
+	kinds := findings.Kinds()
+	slices.SortFunc(all, func(a, b findings.Finding) int {
+		return cmp.Or(cmp.Compare(a.Peer, b.Peer),
+			cmp.Compare(slices.Index(kinds, a.Kind), slices.Index(kinds, b.Kind)))
+	})
+	return all
+}
+
+// Clocks returns how the clocks of the peers that are linked compare with this node's.
+func (d *Diagnosis) Clocks() map[elector.NodeID]findings.Clock {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	all := make(map[elector.NodeID]findings.Clock, len(d.clocks))
+	for peer, c := range d.clocks {
+		all[peer] = c.clock()
+	}
+	return all
+}
+
+// Report adds what a refused connection, or gossip, shows about a peer. It is forgotten a
+// minute after it was reported last, and when a link to the peer comes up. Name and detail
+// may be a stranger's words: they are made printable and cut to a length for people.
+func (d *Diagnosis) Report(kind findings.Kind, peer elector.NodeID, detail string) {
+	peer = elector.NodeID(printable(string(peer[:min(len(peer), netmesh.MaxNameLength)])))
+	d.raise(kind, peer, printable(detail[:min(len(detail), maxDetail)]), true)
+}
+
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return ' '
+	}, text)
+}
+
+// Forget drops what refused connections have shown about a peer.
+func (d *Diagnosis) Forget(peer elector.NodeID) { d.forget(peer, true) }
+
+// forget drops what refused connections have shown about a peer, or what its link has.
+func (d *Diagnosis) forget(peer elector.NodeID, refused bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	maps.DeleteFunc(d.all, func(k key, f *found) bool {
+		return k.peer == peer && f.refused == refused
+	})
+}
+
+// finds takes note of what a link shows: detail, or "" if that is so no more.
+func (d *Diagnosis) finds(kind findings.Kind, peer elector.NodeID, detail string) {
+	if detail != "" {
+		d.raise(kind, peer, detail, false)
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.all, key{kind, peer})
+}
+
+// raise adds a finding, or renews it, and logs it if it is new.
+func (d *Diagnosis) raise(kind findings.Kind, peer elector.NodeID, detail string, refused bool) {
+	d.mu.Lock()
+	now, at := time.Now(), key{kind, peer}
+	d.expire(now)
+	f := findings.Finding{Kind: kind, Peer: peer, Detail: detail, Advice: kind.Advice(), Since: now}
+	old := d.all[at]
+	if old != nil {
+		f.Since = old.Since
+	} else if refused {
+		d.makeRoom()
+	}
+	if old != nil || len(d.all) < maxFindings {
+		d.all[at] = &found{Finding: f, seen: now, refused: refused}
+	}
+	if refused {
+		at.peer = "" // strangers may choose many names
+	}
+	last, known := d.logged[at]
+	due := old == nil && (!known || now.Sub(last) >= logEvery)
+	if due {
+		if len(d.logged) >= maxFindings {
+			clear(d.logged)
+		}
+		d.logged[at] = now
+	}
+	d.mu.Unlock()
+	if due {
+		d.cfg.Logger.Warn("finding", "peer", peer, "detail", detail, "advice", f.Advice, "reason", kind)
+	}
+}
+
+// expire is called with mu held, as is makeRoom.
+func (d *Diagnosis) expire(now time.Time) {
+	maps.DeleteFunc(d.all, func(_ key, f *found) bool {
+		return f.refused && now.Sub(f.seen) > refusedLife
+	})
+}
+
+// makeRoom drops the refusal that was not seen for longest if there are too many:
+// strangers with names of their own choice must not hide anything else.
+func (d *Diagnosis) makeRoom() {
+	count, oldest := 0, key{}
+	for k, f := range d.all {
+		if !f.refused {
+			continue
+		}
+		if count++; count == 1 || f.seen.Before(d.all[oldest].seen) {
+			oldest = k
+		}
+	}
+	if count >= maxRefused {
+		delete(d.all, oldest)
+	}
+}

@@ -1,0 +1,171 @@
+package diagnosis
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/bmqelect/bmqelect/cluster/findings"
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/netmesh"
+)
+
+// maxVoterText is how many bytes of voters' names travel, as encoded.
+const maxVoterText = 1 << 10
+
+// Facts returns what the mesh is to tell the peers of this node.
+func (d *Diagnosis) Facts() netmesh.Facts {
+	voters := make([]string, len(d.cfg.Voters))
+	for i, v := range d.cfg.Voters {
+		voters[i] = string(v)
+	}
+	slices.Sort(voters)
+	f := netmesh.Facts{VoterCount: uint(len(voters))}
+	room, sum := maxVoterText, sha256.New()
+	for _, v := range voters {
+		sum.Write(binary.BigEndian.AppendUint16(nil, uint16(len(v))))
+		sum.Write([]byte(v))
+		if room -= len(v) + 3; room >= 0 {
+			f.Voters = append(f.Voters, v)
+		}
+	}
+	if len(voters) > 0 {
+		f.VoterSum = sum.Sum(nil)[:16]
+	}
+	for _, name := range slices.Sorted(maps.Keys(d.cfg.Settings)) {
+		f.Settings = append(f.Settings, name, d.cfg.Settings[name])
+	}
+	return f
+}
+
+// Handler returns a Handler for the mesh that hands everything on to next.
+func (d *Diagnosis) Handler(next netmesh.Handler) netmesh.Handler { return watcher{next, d} }
+
+// watcher stands between the mesh and its handler.
+type watcher struct {
+	netmesh.Handler
+	d *Diagnosis
+}
+
+var _ netmesh.Observer = watcher{}
+
+// LinkUp ends what refused connections have shown: the peer was let in.
+func (w watcher) LinkUp(peer netmesh.PeerInfo) {
+	w.d.forget(peer.Node, true)
+	w.d.mu.Lock()
+	w.d.clocks[peer.Node] = &clockRate{}
+	w.d.mu.Unlock()
+	w.Handler.LinkUp(peer)
+}
+
+// LinkDown ends what the link has shown.
+func (w watcher) LinkDown(peer elector.NodeID, ev elector.Evidence) {
+	w.d.forget(peer, false)
+	w.d.mu.Lock()
+	delete(w.d.clocks, peer)
+	w.d.mu.Unlock()
+	w.Handler.LinkDown(peer, ev)
+}
+
+// Died ends what the link to the process has shown.
+func (w watcher) Died(peer elector.NodeID, proof elector.Proof) {
+	w.d.forget(peer, false)
+	w.Handler.Died(peer, proof)
+}
+
+// Told compares what the two ends of a link tell.
+func (w watcher) Told(peer elector.NodeID, mine, theirs netmesh.Facts, direct bool) {
+	me, proxy := w.d.cfg.Node, ""
+	if !direct && !w.d.cfg.NoDeathProof {
+		proxy = fmt.Sprintf("node %q has one end of the connection at %s and sees the other at %s; "+
+			"node %q has it at %s and sees the other at %s",
+			me, mine.Local, mine.Remote, peer, printable(theirs.Local), printable(theirs.Remote))
+	}
+	w.d.finds(findings.VotersDiffer, peer, votersDiffer(me, peer, &mine, &theirs))
+	w.d.finds(findings.SettingsDiffer, peer, settingsDiffer(me, peer, &mine, &theirs))
+	w.d.finds(findings.ProxyBetween, peer, proxy)
+}
+
+// Refused turns the mistakes of a configuration into findings.
+func (w watcher) Refused(peer elector.NodeID, reason netmesh.Reason, why string) {
+	kind, ok := map[netmesh.Reason]findings.Kind{
+		netmesh.ReasonForeignCluster: findings.WrongCluster,
+		netmesh.ReasonDuplicateName:  findings.NameTwice,
+		netmesh.ReasonCopied:         findings.DirectoryCopied,
+		netmesh.ReasonVersion:        findings.Version,
+		netmesh.ReasonSelf:           findings.WrongNode,
+		netmesh.ReasonWrongNode:      findings.WrongNode,
+		netmesh.ReasonProxied:        findings.ProxyBetween,
+	}[reason]
+	if ok {
+		w.d.Report(kind, peer, why)
+	}
+}
+
+// votersDiffer says how the voters of two nodes differ; "" if they do not, or if
+// one end does not tell its own.
+func votersDiffer(me, peer elector.NodeID, mine, theirs *netmesh.Facts) string {
+	if mine.VoterCount == 0 || theirs.VoterCount == 0 || bytes.Equal(mine.VoterSum, theirs.VoterSum) {
+		return ""
+	}
+	var parts []string
+	if only := without(mine.Voters, theirs); len(only) > 0 {
+		parts = append(parts, fmt.Sprintf("only node %q counts %s", me, quoted(only)))
+	}
+	if only := without(theirs.Voters, mine); len(only) > 0 {
+		parts = append(parts, fmt.Sprintf("only node %q counts %s", peer, quoted(only)))
+	}
+	if len(parts) == 0 {
+		parts = []string{"in a name beyond the first ones, which are told"}
+	}
+	return fmt.Sprintf("the voters of nodes %q (%d) and %q (%d) differ: %s",
+		me, mine.VoterCount, peer, theirs.VoterCount, strings.Join(parts, "; "))
+}
+
+// without returns the names that the other end surely does not have: of a list
+// that was cut nothing is known beyond its last name.
+func without(names []string, other *netmesh.Facts) (only []string) {
+	cut := uint(len(other.Voters)) < other.VoterCount
+	for _, name := range names {
+		_, has := slices.BinarySearch(other.Voters, name)
+		beyond := cut && (len(other.Voters) == 0 || name > other.Voters[len(other.Voters)-1])
+		if !has && !beyond {
+			only = append(only, name)
+		}
+	}
+	return only
+}
+
+// quoted lists names, not more than a log line takes.
+func quoted(names []string) string {
+	const most = 12
+	var parts []string
+	for _, name := range names[:min(len(names), most)] {
+		parts = append(parts, fmt.Sprintf("%q", name))
+	}
+	if rest := len(names) - most; rest > 0 {
+		parts = append(parts, fmt.Sprintf("and %d more", rest))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// settingsDiffer compares the settings that both ends tell: a newer build may
+// tell more of them.
+func settingsDiffer(me, peer elector.NodeID, mine, theirs *netmesh.Facts) string {
+	other := map[string]string{}
+	for pair := range slices.Chunk(theirs.Settings, 2) {
+		other[pair[0]] = pair[1]
+	}
+	var parts []string
+	for pair := range slices.Chunk(mine.Settings, 2) {
+		if value, ok := other[pair[0]]; ok && value != pair[1] {
+			parts = append(parts, fmt.Sprintf("%s is %q on node %q and %q on node %q",
+				pair[0], pair[1], me, value, peer))
+		}
+	}
+	return strings.Join(parts, "; ")
+}

@@ -1,0 +1,258 @@
+package gossip
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/memberlist"
+
+	"github.com/bmqelect/bmqelect/elector"
+)
+
+const (
+	// maxGone bounds how many members that left or died are remembered.
+	maxGone = 128
+	// maxOthers bounds how many members without a vote are let in: each is dialed, and
+	// anybody who reaches the port can invent them.
+	maxOthers = 256
+)
+
+// members receives memberlist's callbacks, most of which come under its lock: each
+// only notes what happened and wakes the goroutine that acts on it. So this is the
+// package's own copy of the members: memberlist hands out pointers that it goes on
+// writing to, forgets the dead, and does not say which of them left.
+type members struct {
+	self   elector.NodeID
+	voters []elector.NodeID
+	log    hclog.Logger
+	join   chan struct{} // wakes the joiner
+	wakeUp chan struct{} // wakes run
+
+	mu   sync.Mutex
+	own  wireMeta
+	byID map[elector.NodeID]Member
+	gone []elector.NodeID // left or dead, oldest first
+	// moved holds addresses at which another process with a member's name was
+	// seen, while the member still counted as alive elsewhere.
+	moved   map[elector.NodeID]string
+	changed []elector.NodeID // that deliver is still to hear of, each once
+	warned  time.Time        // when a member that is kept out was logged last
+}
+
+func newMembers(cfg *Config, log hclog.Logger) *members {
+	return &members{
+		self: cfg.Node, voters: cfg.Voters, log: log, own: wireMeta{Meta: cfg.Meta},
+		join: make(chan struct{}, 1), wakeUp: make(chan struct{}, 1),
+		byID: map[elector.NodeID]Member{}, moved: map[elector.NodeID]string{},
+	}
+}
+
+// wake wakes a receiver of c, whose buffer is one, if it is not awake already.
+func wake(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// NotifyJoin hears of a member that appeared or came back.
+func (ms *members) NotifyJoin(n *memberlist.Node) { ms.note(StateAlive, n) }
+
+// NotifyUpdate hears of changed metadata.
+func (ms *members) NotifyUpdate(n *memberlist.Node) { ms.note(StateAlive, n) }
+
+// NotifyLeave hears of a member that left or died.
+func (ms *members) NotifyLeave(n *memberlist.Node) {
+	if w, err := decodeMeta(n.Meta); err == nil && w.Leaving {
+		ms.note(StateLeft, n)
+		return
+	}
+	ms.note(StateDead, n)
+	wake(ms.join)
+}
+
+func (ms *members) note(state State, n *memberlist.Node) {
+	w, err := decodeMeta(n.Meta)
+	if n.Name == string(ms.self) || err != nil { // NotifyAlive lets in no unreadable member
+		return
+	}
+	ms.put(Member{elector.NodeID(n.Name), n.Address(), w.Meta, state})
+	wake(ms.wakeUp)
+	ms.log.Debug("member", "peer", n.Name, "state", state, "gossip", n.Address(), "mesh", w.MeshAddr)
+}
+
+// put replaces what is known of a member.
+func (ms *members) put(m Member) {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	ms.byID[m.Node] = m
+	if !slices.Contains(ms.changed, m.Node) {
+		ms.changed = append(ms.changed, m.Node)
+	}
+	if ms.moved[m.Node] == m.GossipAddr {
+		delete(ms.moved, m.Node)
+	}
+	ms.gone = slices.DeleteFunc(ms.gone, func(n elector.NodeID) bool { return n == m.Node })
+	if m.State != StateAlive {
+		ms.gone = append(ms.gone, m.Node)
+	}
+	if len(ms.gone) > maxGone {
+		delete(ms.moved, ms.gone[0])
+		delete(ms.byID, ms.gone[0])
+		ms.gone = ms.gone[1:]
+	}
+}
+
+// run delivers the changes, those of one member that wait merged into its latest,
+// until stop is closed; what waits then is dropped.
+func (ms *members) run(stop <-chan struct{}, deliver func(Member)) {
+	for {
+		select {
+		case <-stop:
+			return
+		case <-ms.wakeUp:
+		}
+		for m, ok := ms.next(); ok; m, ok = ms.next() {
+			select {
+			case <-stop:
+				return
+			default:
+				deliver(m)
+			}
+		}
+	}
+}
+
+func (ms *members) next() (m Member, ok bool) {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	if len(ms.changed) == 0 {
+		return m, false
+	}
+	node := ms.changed[0]
+	ms.changed = ms.changed[1:]
+	if m, ok = ms.byID[node]; !ok {
+		m = Member{Node: node, State: StateDead} // many others have died since
+	}
+	return m, true
+}
+
+// NotifyAlive keeps out members whose name or metadata is unusable, and those for
+// which there is no room. memberlist asks at every message, and strangers can send
+// many, so the reason is logged at most once a minute.
+func (ms *members) NotifyAlive(n *memberlist.Node) error {
+	_, err := decodeMeta(n.Meta)
+	if bad := elector.NameProblem(elector.NodeID(n.Name)); bad != "" {
+		err = fmt.Errorf("its name is %s", bad)
+	}
+	ms.mu.Lock()
+	if err == nil && !ms.hasRoom(elector.NodeID(n.Name)) {
+		err = errors.New("there are too many members without a vote")
+	}
+	due := err != nil && time.Since(ms.warned) >= time.Minute
+	if due {
+		ms.warned = time.Now()
+	}
+	ms.mu.Unlock()
+	if due {
+		ms.log.Warn("member kept out: bad name or metadata, or too many have no vote",
+			"peer", n.Name, "gossip", n.Address(), "error", err)
+	}
+	return err
+}
+
+// hasRoom reports whether a member may be alive: always if it is this node, votes, or
+// is alive already. The caller holds mu.
+func (ms *members) hasRoom(node elector.NodeID) bool {
+	if node == ms.self || ms.byID[node].State == StateAlive || slices.Contains(ms.voters, node) {
+		return true
+	}
+	others := 0
+	for _, m := range ms.byID {
+		if m.State == StateAlive && !slices.Contains(ms.voters, m.Node) {
+			others++
+		}
+	}
+	return others < maxOthers
+}
+
+// NotifyConflict hears that a process claims the name of a live member at another
+// address. Mostly it is the same node, restarted before its death was noticed, so that
+// address is tried. Two processes of one name are told apart by the mesh's handshake.
+func (ms *members) NotifyConflict(existing, other *memberlist.Node) {
+	ms.mu.Lock()
+	if _, known := ms.byID[elector.NodeID(existing.Name)]; known {
+		ms.moved[elector.NodeID(existing.Name)] = other.Address()
+		wake(ms.join)
+	}
+	ms.mu.Unlock()
+}
+
+// notAt takes back that a member may have moved to addr.
+func (ms *members) notAt(addr string) {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	maps.DeleteFunc(ms.moved, func(_ elector.NodeID, at string) bool { return at == addr })
+}
+
+// nodeAt returns the name of the member at a gossip address, or "".
+func (ms *members) nodeAt(addr string) (node elector.NodeID) {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	for _, m := range ms.byID {
+		if m.GossipAddr == addr && (node == "" || m.State == StateAlive) {
+			node = m.Node
+		}
+	}
+	return node
+}
+
+// addresses returns where members are alive, and where else some may be found.
+func (ms *members) addresses() (alive, lost []string) {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	lost = slices.Collect(maps.Values(ms.moved))
+	for _, m := range ms.byID {
+		if m.State == StateAlive {
+			alive = append(alive, m.GossipAddr)
+		} else {
+			lost = append(lost, m.GossipAddr)
+		}
+	}
+	return alive, lost
+}
+
+// NodeMeta returns what this node tells the others.
+func (ms *members) NodeMeta(int) []byte {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	b, err := encodeMeta(ms.own)
+	if err != nil {
+		panic("gossip: metadata was checked at the start: " + err.Error())
+	}
+	return b
+}
+
+func (ms *members) setMeta(w wireMeta) {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	ms.own = w
+}
+
+// NotifyMsg, GetBroadcasts, LocalState and MergeRemoteState belong to user
+// messages of memberlist, which this package does not use.
+func (ms *members) NotifyMsg([]byte) {}
+
+// GetBroadcasts returns nothing.
+func (ms *members) GetBroadcasts(int, int) [][]byte { return nil }
+
+// LocalState returns nothing.
+func (ms *members) LocalState(bool) []byte { return nil }
+
+// MergeRemoteState ignores what it gets.
+func (ms *members) MergeRemoteState([]byte, bool) {}

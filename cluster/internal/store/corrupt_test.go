@@ -1,0 +1,208 @@
+package store
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/lsn"
+)
+
+const sampleTerm lsn.Term = 1_000_003
+
+// sample returns a state file that has seen some commits, the term of group "a"
+// rising with each, so that its free pages hold whole records of lower terms.
+func sample(t testing.TB) []byte {
+	t.Helper()
+	dir := t.TempDir()
+	s, err := open(dir, alice, options{noSync: true})
+	require.NoError(t, err)
+	for term := sampleTerm - 6; term <= sampleTerm; term++ {
+		require.NoError(t, s.Persist(map[string]lsn.Term{"a": term}))
+	}
+	require.NoError(t, s.Close())
+	content, err := os.ReadFile(filepath.Join(dir, stateFile))
+	require.NoError(t, err)
+	return content
+}
+
+// damaged is a data directory whose state file is rewritten again and again.
+type damaged struct {
+	dir   string
+	reads int // how often the damage did no harm
+}
+
+func newDamaged(t testing.TB) *damaged {
+	t.Helper()
+	d := &damaged{dir: t.TempDir()}
+	require.NoError(t, os.WriteFile(filepath.Join(d.dir, markerFile), nil, 0o600))
+	return d
+}
+
+// try opens content as the state file. Right is either the right term or an
+// error with ErrCorrupt; anything else is returned as the error.
+func (d *damaged) try(content []byte) error {
+	path := filepath.Join(d.dir, stateFile)
+	if err := overwrite(path, content); err != nil {
+		return err
+	}
+	s, err := open(d.dir, alice, options{noSync: true})
+	if errors.Is(err, ErrCorrupt) && bytes.Contains([]byte(err.Error()), []byte(path)) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("not reported as corrupt, or not by name: %w", err)
+	}
+	d.reads++
+	got, err := s.Group("a")
+	if want := sampleTerm; err == nil && got != want {
+		err = fmt.Errorf("read term %d, want %d", got, want)
+	}
+	return errors.Join(err, d.persistMore(s))
+}
+
+// overwrite writes without truncating first, which some file systems answer with a flush.
+func overwrite(path string, content []byte) error {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(content, 0)
+	return errors.Join(err, f.Truncate(int64(len(content))), f.Close())
+}
+
+// persistMore goes on from a file that was read: what is then reported as
+// written must be there the next time.
+func (d *damaged) persistMore(s *Store) error {
+	written := s.Persist(map[string]lsn.Term{"a": sampleTerm + 1})
+	_ = s.Close() // bbolt may have met the damage only now
+	if written != nil {
+		return nil
+	}
+	s, err := open(d.dir, alice, options{noSync: true})
+	if errors.Is(err, ErrCorrupt) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	got, err := s.Group("a")
+	if err == nil && got != sampleTerm+1 {
+		err = fmt.Errorf("persisted term %d, then read %d", sampleTerm+1, got)
+	}
+	_ = s.Close()
+	return err
+}
+
+func TestFlippedByteNeverChangesTheTerm(t *testing.T) {
+	intact, d := sample(t), newDamaged(t)
+	for at := range intact {
+		if intact[at] == 0 && at%61 != 0 {
+			continue // most of the file is unused
+		}
+		for _, mask := range []byte{0x01, 0x80, 0xFF} {
+			content := bytes.Clone(intact)
+			content[at] ^= mask
+			require.NoError(t, d.try(content), "byte %d of %d xor %#x", at, len(intact), mask)
+		}
+	}
+	require.Positive(t, d.reads, "damage to unused bytes is none")
+}
+
+func TestTruncatedFileIsCorruptOrWhole(t *testing.T) {
+	intact, d := sample(t), newDamaged(t)
+	for size := 0; size < len(intact); size += 97 {
+		require.NoError(t, d.try(intact[:size]), "first %d bytes of %d", size, len(intact))
+	}
+}
+
+func TestPageInTheWrongPlaceNeverChangesTheTerm(t *testing.T) {
+	intact, d := sample(t), newDamaged(t)
+	page := func(b []byte, n int) []byte { return b[n*pageSize : (n+1)*pageSize] }
+	for from := range len(intact) / pageSize {
+		for to := range len(intact) / pageSize {
+			content := bytes.Clone(intact)
+			copy(page(content, to), page(intact, from))
+			require.NoError(t, d.try(content), "page %d over page %d", from, to)
+		}
+	}
+}
+
+func TestForeignContentIsCorrupt(t *testing.T) {
+	size := len(sample(t))
+	for name, content := range map[string][]byte{
+		"empty": {}, "zeros": make([]byte, size), "ones": bytes.Repeat([]byte{0xFF}, size),
+		"text": bytes.Repeat([]byte("not a state file\n"), size/17),
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDamaged(t)
+			require.NoError(t, d.try(content))
+			require.Zero(t, d.reads)
+		})
+	}
+}
+
+func TestDamagedNewestMetaIsNotTakenForTheCommitBefore(t *testing.T) {
+	intact, d := sample(t), newDamaged(t)
+	for page := range 2 {
+		content := bytes.Clone(intact)
+		content[page*pageSize+16+56] ^= 1 // its checksum
+		require.NoError(t, d.try(content))
+	}
+	require.Zero(t, d.reads)
+}
+
+func TestLostStateFileIsNoFirstBoot(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, opened(t, dir).Close())
+	require.NoError(t, os.Remove(filepath.Join(dir, stateFile)))
+	_, err := Open(dir, alice)
+	require.ErrorIs(t, err, ErrCorrupt)
+	require.ErrorContains(t, err, filepath.Join(dir, stateFile)+" is gone")
+	require.ErrorContains(t, err, "do not restore an older copy")
+}
+
+func TestUnreadableFileIsNotCalledCorrupt(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, opened(t, dir).Close())
+	path := filepath.Join(dir, stateFile)
+	require.NoError(t, os.Remove(path))
+	require.NoError(t, os.Symlink(path, path), "a link to itself cannot be opened, not even by root")
+	_, err := Open(dir, alice)
+	require.ErrorContains(t, err, path)
+	require.NotErrorIs(t, err, ErrCorrupt)
+}
+
+func TestNewerFormatIsNotMisread(t *testing.T) {
+	s := newState(alice)
+	s.Format = formatForgotten + 1
+	record, err := s.encode()
+	require.NoError(t, err)
+	_, err = decode(record)
+	require.ErrorContains(t, err, "format 4, this program knows formats 1 to 3")
+}
+
+func TestRecordRejects(t *testing.T) {
+	absurd := newState(alice)
+	absurd.Groups["a"] = uint64(lsn.MaxTerm) + 1
+	nameless := newState(alice)
+	nameless.Identity = [16]byte{}
+	for want, s := range map[string]state{"above the highest valid term": absurd,
+		"lacks the identity": nameless} {
+		record, err := s.encode()
+		require.NoError(t, err)
+		_, err = decode(record)
+		require.ErrorContains(t, err, want)
+	}
+	for want, record := range map[string]string{
+		"does not start with a checksum": "0123", "read checksum": "0123456g {}",
+		"its content": "00000000 {}",
+	} {
+		_, err := decode([]byte(record))
+		require.ErrorContains(t, err, want)
+	}
+}

@@ -1,0 +1,96 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// The files in a data directory.
+const (
+	stateFile  = "state.db"     // the bbolt file
+	newFile    = "state.db.new" // the same while it is being made
+	markerFile = "IDENTITY"     // says that there was a state file, and whose
+	lockFile   = "LOCK"         // locked while a process has the directory; holds its pid
+)
+
+// makeDir makes the data directory and what is missing above it, durably.
+func makeDir(dir string) error {
+	if there, err := exists(dir); there || err != nil {
+		return err
+	}
+	parent := filepath.Dir(dir)
+	if err := makeDir(parent); err != nil {
+		return err
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("make data directory: %w", err)
+	}
+	return syncDir(parent)
+}
+
+// hasState tells a first boot from a directory that has lost its state file.
+func hasState(dir string) (bool, error) {
+	state, err := exists(filepath.Join(dir, stateFile))
+	if state || err != nil {
+		return state, err
+	}
+	marker, err := exists(filepath.Join(dir, markerFile))
+	if marker {
+		err = fmt.Errorf("%w: %s is gone, though %s shows that it was there; %s",
+			ErrCorrupt, filepath.Join(dir, stateFile), markerFile, corruptAdvice)
+	}
+	return false, err
+}
+
+func exists(path string) (bool, error) {
+	_, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// create makes the state file under another name first: a crash leaves either
+// no state file or a whole one.
+func create(dir string, owner Owner, noSync bool) error {
+	temporary := filepath.Join(dir, newFile)
+	if err := os.Remove(temporary); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove what an interrupted first boot left: %w", err)
+	}
+	f, err := openFile(temporary, noSync)
+	if err == nil {
+		err = errors.Join(f.write(newState(owner)), f.close())
+	}
+	if err != nil {
+		return fmt.Errorf("%w: make %s: %w", ErrNotDurable, temporary, err)
+	}
+	if err := os.Rename(temporary, filepath.Join(dir, stateFile)); err != nil {
+		return fmt.Errorf("%w: %w", ErrNotDurable, err)
+	}
+	if noSync {
+		return nil
+	}
+	return syncDir(dir)
+}
+
+// mark writes the marker if it is not there yet. It is written after the state
+// file, so a directory with a marker has had a state file.
+func mark(dir string, s *state, noSync bool) error {
+	path := filepath.Join(dir, markerFile)
+	if there, err := exists(path); there || err != nil {
+		return err
+	}
+	text := fmt.Sprintf("This is the data directory of node %q of cluster %q, identity %s.\n"+
+		"%s holds what the node must not forget. Never restore an older copy of it.\n",
+		s.Node, s.Cluster, s.Identity, stateFile)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		return fmt.Errorf("%w: %w", ErrNotDurable, err)
+	}
+	if noSync {
+		return nil
+	}
+	return syncDir(dir)
+}

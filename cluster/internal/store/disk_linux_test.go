@@ -1,0 +1,141 @@
+package store
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/bmqelect/bmqelect/lsn"
+)
+
+// breakDisk makes every later write to the state file fail.
+func breakDisk(t *testing.T, s *Store) {
+	t.Helper()
+	readOnly, err := os.Open(filepath.Join(s.dir, stateFile))
+	require.NoError(t, err)
+	defer readOnly.Close()
+	require.NoError(t, unix.Dup3(int(readOnly.Fd()), int(s.file.raw.Fd()), unix.O_CLOEXEC))
+}
+
+func TestFirstFailedWriteIsFinal(t *testing.T) {
+	for name, write := range map[string]func(*Store) error{
+		"persist": func(s *Store) error { return s.Persist(map[string]lsn.Term{"a": 6}) },
+		"declare": func(s *Store) error { return s.Declare(flood) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			s := opened(t, dir)
+			require.NoError(t, s.Persist(map[string]lsn.Term{"a": 5}))
+			breakDisk(t, s)
+			err := write(s)
+			require.ErrorIs(t, err, ErrNotDurable)
+			require.ErrorContains(t, err, filepath.Join(dir, stateFile))
+			requireRefusal(t, s)
+			require.NoError(t, s.Close())
+			requireGroup(t, opened(t, dir), "a", 5)
+		})
+	}
+}
+
+func TestFullDiskStopsTheNodeAndLosesNothing(t *testing.T) {
+	dir := smallDisk(t)
+	s := opened(t, dir)
+	require.NoError(t, s.Persist(map[string]lsn.Term{"a": 5}))
+	require.NoError(t, fillDisk(dir))
+	// More groups than the pages that the file has already can take.
+	many := map[string]lsn.Term{"a": 6}
+	for i := range 2_000 {
+		many[strings.Repeat("g", i+1)] = 6
+	}
+	err := s.Persist(many)
+	require.ErrorIs(t, err, ErrNotDurable)
+	requireRefusal(t, s)
+	require.NoError(t, s.Close())
+	require.NoError(t, os.Remove(filepath.Join(dir, "filler")))
+	requireGroup(t, opened(t, dir), "a", 5)
+}
+
+// The addresses of peers are a convenience. A disk that is full for a moment, when a
+// member comes, must not cost the node its vote later.
+func TestPeersOnAFullDiskHarmNothingAndAreWrittenLater(t *testing.T) {
+	dir := smallDisk(t)
+	s := opened(t, dir)
+	require.NoError(t, s.Persist(map[string]lsn.Term{"a": 5}))
+	require.NoError(t, s.SavePeers([]string{"one"}))
+	require.NoError(t, fillDisk(dir))
+	long := []string{"one", strings.Repeat("two", 3*pageSize)}
+	require.ErrorIs(t, s.SavePeers(long), unix.ENOSPC)
+	require.NoError(t, os.Remove(filepath.Join(dir, "filler")))
+	require.NoError(t, s.SavePeers(long))
+	require.NoError(t, s.Persist(map[string]lsn.Term{"a": 6}))
+	require.NoError(t, s.Close())
+	s = opened(t, dir)
+	require.Equal(t, long, s.Peers())
+	requireGroup(t, s, "a", 6)
+}
+
+// A vote goes where votes before it were: that takes no room on the disk.
+func TestVotesNeedNoRoom(t *testing.T) {
+	dir := smallDisk(t)
+	s := opened(t, dir)
+	require.NoError(t, fillDisk(dir))
+	for term := range lsn.Term(50) {
+		require.NoError(t, s.Persist(map[string]lsn.Term{"default": term + 1}), "term %d", term+1)
+	}
+	require.NoError(t, s.Close())
+	requireGroup(t, opened(t, dir), "default", 50)
+}
+
+func TestFirstBootOnAFullDiskCanBeRepeated(t *testing.T) {
+	dir := smallDisk(t)
+	require.NoError(t, fillDisk(dir))
+	_, err := Open(dir, alice)
+	require.Error(t, err)
+	require.NoError(t, os.Remove(filepath.Join(dir, "filler")))
+	require.Equal(t, uint64(1), opened(t, dir).Boot())
+}
+
+func TestEmergencyOnAFullDiskIsRefused(t *testing.T) {
+	dir := smallDisk(t)
+	require.NoError(t, opened(t, dir).Close())
+	require.NoError(t, fillDisk(dir))
+	long := flood
+	long.Reason = strings.Repeat("water ", 3*pageSize)
+	s := existing(t, dir)
+	require.ErrorIs(t, s.Declare(long), ErrNotDurable)
+	require.NoError(t, s.Close())
+	require.NoError(t, os.Remove(filepath.Join(dir, "filler")))
+	require.Empty(t, existing(t, dir).Emergencies())
+}
+
+// fillDisk leaves no free block on the disk of dir.
+func fillDisk(dir string) error {
+	f, err := os.Create(filepath.Join(dir, "filler"))
+	if err != nil {
+		return err
+	}
+	for block := bytes.Repeat([]byte{1}, pageSize); err == nil; {
+		_, err = f.Write(block)
+	}
+	if closed := f.Close(); !errors.Is(err, unix.ENOSPC) {
+		return errors.Join(err, closed)
+	}
+	return nil
+}
+
+// smallDisk mounts a file system of 128 KiB for the test.
+func smallDisk(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=128k"); err != nil {
+		t.Skipf("needs the right to mount a small tmpfs: %v", err)
+	}
+	t.Cleanup(func() { require.NoError(t, unix.Unmount(dir, unix.MNT_DETACH)) })
+	return dir
+}

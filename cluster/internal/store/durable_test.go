@@ -1,0 +1,123 @@
+package store
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/lsn"
+)
+
+// requireRefusal demands that s writes no more, not even what is on disk already.
+func requireRefusal(t *testing.T, s *Store) {
+	t.Helper()
+	require.ErrorIs(t, s.Persist(map[string]lsn.Term{"a": 5}), ErrNotDurable)
+	require.ErrorIs(t, s.Declare(flood), ErrNotDurable)
+	requireGroup(t, s, "a", 5)
+}
+
+func TestInterruptedFirstBootStartsOver(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, newFile), []byte("half a"), 0o600))
+	require.Equal(t, uint64(1), opened(t, dir).Boot())
+	require.NoFileExists(t, filepath.Join(dir, newFile))
+}
+
+func TestMarkerIsWrittenAgain(t *testing.T) {
+	dir := t.TempDir()
+	s := opened(t, dir)
+	identity := s.Identity().String()
+	require.NoError(t, s.Close())
+	marker := filepath.Join(dir, markerFile)
+	require.NoError(t, os.Remove(marker), "as if the first boot had been cut short before it")
+	opened(t, dir)
+	text, err := os.ReadFile(marker)
+	require.NoError(t, err)
+	require.Contains(t, string(text), `node "alice" of cluster "bees", identity `+identity)
+}
+
+func TestClosedStoreReadsButWritesNothing(t *testing.T) {
+	s := opened(t, t.TempDir())
+	require.NoError(t, s.Persist(map[string]lsn.Term{"a": 5}))
+	require.NoError(t, s.Close())
+	require.NoError(t, s.Close())
+	requireRefusal(t, s)
+}
+
+func TestBadInputIsRefusedAndHarmless(t *testing.T) {
+	s := opened(t, t.TempDir())
+	require.ErrorContains(t, s.Persist(map[string]lsn.Term{"a": lsn.MaxTerm + 1}),
+		`group "a": term 9223372036854775808 is above`)
+	require.ErrorContains(t, s.Persist(map[string]lsn.Term{"": 1}), "name of a group")
+	require.ErrorContains(t, s.SavePeers([]string{"\xff"}), "name of a peer")
+	_, err := s.Group("\xff")
+	require.ErrorContains(t, err, "name of a group")
+	requireGroup(t, s, "a", 0)
+}
+
+func TestPeersAreCopied(t *testing.T) {
+	s := opened(t, t.TempDir())
+	given := []string{"one"}
+	require.NoError(t, s.SavePeers(given))
+	given[0] = "changed"
+	s.Peers()[0] = "changed too"
+	require.Equal(t, []string{"one"}, s.Peers())
+}
+
+func TestUnchangedStateIsNotWritten(t *testing.T) {
+	dir := t.TempDir()
+	s := opened(t, dir)
+	require.NoError(t, s.Persist(map[string]lsn.Term{"a": 5}))
+	require.NoError(t, s.SavePeers([]string{"one"}))
+	before, err := os.ReadFile(filepath.Join(dir, stateFile))
+	require.NoError(t, err)
+	require.NoError(t, s.Persist(map[string]lsn.Term{"a": 5}))
+	require.NoError(t, s.SavePeers([]string{"one"}))
+	after, err := os.ReadFile(filepath.Join(dir, stateFile))
+	require.NoError(t, err)
+	require.True(t, bytes.Equal(before, after))
+}
+
+func TestConcurrentWritersLoseNothing(t *testing.T) {
+	dir := t.TempDir()
+	s := opened(t, dir)
+	var writers sync.WaitGroup
+	for _, group := range []string{"a", "b", "c"} {
+		writers.Go(func() {
+			for term := range lsn.Term(5) {
+				if err := s.Persist(map[string]lsn.Term{group: term + 1}); err != nil {
+					t.Error(err)
+				}
+				s.Peers()
+			}
+		})
+	}
+	writers.Wait()
+	require.NoError(t, s.Close())
+	s = opened(t, dir)
+	for _, group := range []string{"a", "b", "c"} {
+		requireGroup(t, s, group, 5)
+	}
+}
+
+func BenchmarkPersist(b *testing.B) {
+	for name, groups := range map[string]int{"groups=1": 1, "groups=100": 100, "groups=3000": 3000} {
+		b.Run(name, func(b *testing.B) {
+			s := opened(b, b.TempDir())
+			terms := make(map[string]lsn.Term)
+			for term := lsn.Term(1); b.Loop(); term++ {
+				for i := range groups {
+					terms[strconv.Itoa(i)] = term
+				}
+				if err := s.Persist(terms); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,108 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/lsn"
+)
+
+// Emergency records that voters were given up for good, so that those that were
+// left could go on without them. A record stays for as long as the directory.
+type Emergency struct {
+	Time   time.Time        `json:"time"`
+	Voters []elector.NodeID `json:"voters"` // who could vote until then
+	Lost   []elector.NodeID `json:"lost"`   // those of them that were given up
+	Reason string           `json:"reason,omitempty"`
+	// Floor is below every term of the time after the emergency, in all groups.
+	Floor      uint64        `json:"floor"`
+	Readmitted []Readmission `json:"readmitted,omitempty"`
+}
+
+// Readmission records that a lost voter was replaced and may vote again.
+type Readmission struct {
+	Node elector.NodeID `json:"node"`
+	Time time.Time      `json:"time"`
+	Boot uint64         `json:"boot"` // the boot counter at that time
+}
+
+// FloorStep is how far an emergency lifts the terms. Those that are lost may have
+// held elections that this node never heard of; a term that was used there must
+// not be used again, or fencing tokens would go backwards.
+const FloorStep = 1_000_000_000
+
+// MissesNode reports whether the emergency still keeps node from voting.
+func (e Emergency) MissesNode(node elector.NodeID) bool {
+	back := func(r Readmission) bool { return r.Node == node }
+	return slices.Contains(e.Lost, node) && !slices.ContainsFunc(e.Readmitted, back)
+}
+
+// check demands what every record has, whoever wrote it.
+func (e Emergency) check() error {
+	for _, name := range slices.Concat(e.Voters, e.Lost) {
+		if err := checkName("voter", string(name)); err != nil {
+			return err
+		}
+	}
+	switch {
+	case e.Time.IsZero():
+		return errors.New("an emergency must have a time")
+	case len(e.Lost) == 0:
+		return errors.New("an emergency must name the voters that are lost")
+	case !lsn.Term(e.Floor).Valid():
+		return fmt.Errorf("an emergency lifts the terms to %d, above the highest valid term %d",
+			e.Floor, lsn.MaxTerm)
+	}
+	return nil
+}
+
+// Declare adds e to the emergencies, durably, and lifts the terms of all groups
+// by FloorStep; e.Floor and e.Readmitted are not looked at. Whether it is wise is
+// the caller's to judge. The slices of e are the store's from then on.
+func (s *Store) Declare(e Emergency) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	next := s.state.Load().clone()
+	e.Time, e.Readmitted = e.Time.UTC(), nil
+	e.Floor = max(next.floor(), next.Forgotten)
+	for _, term := range next.Groups {
+		e.Floor = max(e.Floor, term)
+	}
+	e.Floor += FloorStep
+	if err := e.check(); err != nil {
+		return fmt.Errorf("declare an emergency in %s: %w", s.dir, err)
+	}
+	next.Emergencies = append(next.Emergencies, e)
+	return s.commit("record an emergency", next)
+}
+
+// Readmit notes in every emergency that misses node that it may vote again.
+func (s *Store) Readmit(node elector.NodeID, at time.Time) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	next, found := s.state.Load().clone(), false
+	for i := range next.Emergencies {
+		if e := &next.Emergencies[i]; e.MissesNode(node) {
+			e.Readmitted = append(slices.Clip(e.Readmitted), Readmission{node, at.UTC(), next.Boot})
+			found = true
+		}
+	}
+	if !found {
+		return fmt.Errorf("readmit %q in %s: it is not recorded as lost", node, s.dir)
+	}
+	return s.commit(fmt.Sprintf("readmit %q", node), next)
+}
+
+// Emergencies returns the emergencies, oldest first. They must not be changed.
+func (s *Store) Emergencies() []Emergency { return s.state.Load().Emergencies }
+
+// floor is the lowest term at which a group may start.
+func (s state) floor() (term uint64) {
+	for _, e := range s.Emergencies {
+		term = max(term, e.Floor)
+	}
+	return term
+}

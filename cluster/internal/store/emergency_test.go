@@ -1,0 +1,201 @@
+package store
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/lsn"
+)
+
+var (
+	noon  = time.Date(2025, 3, 9, 12, 0, 0, 0, time.UTC)
+	flood = Emergency{Time: noon, Voters: []elector.NodeID{"alice", "bob", "carol"},
+		Lost: []elector.NodeID{"bob", "carol"}, Reason: "flood"}
+)
+
+// declared is the directory of a stopped node that has been through term 7 of
+// group "a" and then the flood.
+func declared(t *testing.T) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	s := opened(t, dir)
+	require.NoError(t, s.Persist(map[string]lsn.Term{"a": 7, "b": 3}))
+	require.NoError(t, s.Close())
+	s = existing(t, dir)
+	require.NoError(t, s.Declare(flood))
+	require.NoError(t, s.Close())
+	return dir
+}
+
+func existing(t *testing.T, dir string) *Store {
+	t.Helper()
+	s, err := OpenExisting(dir)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return s
+}
+
+func TestEmergencyIsThereEverAfter(t *testing.T) {
+	dir := declared(t)
+	want := flood
+	want.Floor = 7 + FloorStep
+	for boot := uint64(2); boot < 4; boot++ {
+		s := opened(t, dir)
+		require.Equal(t, []Emergency{want}, s.Emergencies())
+		require.Equal(t, boot, s.Boot(), "to declare is no boot")
+		require.NoError(t, s.SavePeers([]string{time.Duration(boot).String()}),
+			"what else is written keeps it")
+		require.NoError(t, s.Close())
+	}
+}
+
+func TestEmergencyLiftsTheTermsOfAllGroups(t *testing.T) {
+	dir := declared(t)
+	floor := lsn.Term(7 + FloorStep)
+	s := opened(t, dir)
+	requireGroup(t, s, "b", floor)
+	requireGroup(t, s, "never opened before", floor)
+	require.ErrorContains(t, s.Persist(map[string]lsn.Term{"a": 8}),
+		"term 8 is below the durable term 1000000007")
+	require.NoError(t, s.Persist(map[string]lsn.Term{"a": floor + 2}))
+	requireGroup(t, s, "a", floor+2)
+	require.NoError(t, s.Close())
+
+	s = existing(t, dir)
+	require.NoError(t, s.Declare(Emergency{Time: noon, Lost: []elector.NodeID{"dave"}}))
+	requireGroup(t, s, "a", floor+2+FloorStep)
+	require.Equal(t, Owner{"bees", "alice"}, s.Owner())
+}
+
+func TestReadmittedNodeIsMissedNoMore(t *testing.T) {
+	dir := declared(t)
+	s := existing(t, dir)
+	require.NoError(t, s.Readmit("bob", noon.Add(time.Hour)))
+	require.ErrorContains(t, s.Readmit("bob", noon),
+		`readmit "bob" in `+dir+`: it is not recorded as lost`)
+	require.ErrorContains(t, s.Readmit("zoe", noon), "not recorded as lost")
+	require.NoError(t, s.Close())
+
+	e := opened(t, dir).Emergencies()[0]
+	require.Equal(t, []Readmission{{"bob", noon.Add(time.Hour), 1}}, e.Readmitted)
+	require.False(t, e.MissesNode("bob"))
+	require.True(t, e.MissesNode("carol"))
+	require.False(t, e.MissesNode("alice"))
+}
+
+// What an older program cannot keep it must not open; what it can, it may.
+func TestOnlyAnEmergencyChangesTheFormat(t *testing.T) {
+	dir := t.TempDir()
+	format := func() int {
+		db, err := bolt.Open(filepath.Join(dir, stateFile), 0o600, &bolt.Options{ReadOnly: true})
+		require.NoError(t, err)
+		defer db.Close()
+		s, err := (&file{db: db}).read()
+		require.NoError(t, err)
+		return s.Format
+	}
+	require.NoError(t, opened(t, dir).Close())
+	require.Equal(t, formatPlain, format())
+	require.Empty(t, existing(t, dir).Emergencies(), "a directory of before opens")
+	dir = declared(t)
+	require.Equal(t, formatEmergencies, format())
+}
+
+func TestRecordOfAnEmergencyIsChecked(t *testing.T) {
+	for want, change := range map[string]func(*state){
+		"must have a time":     func(s *state) { s.Emergencies[0].Time = time.Time{} },
+		"must name the voters": func(s *state) { s.Emergencies[0].Lost = nil },
+		"the name of a voter must be": func(s *state) {
+			s.Emergencies[0].Lost = []elector.NodeID{
+				""}
+		},
+		"lifts the terms to 9223372036854": func(s *state) {
+			s.Emergencies[0].Floor = uint64(
+				lsn.MaxTerm) + 1
+		},
+	} {
+		s := newState(alice)
+		s.Emergencies = []Emergency{flood}
+		s.Format = formatEmergencies
+		change(&s)
+		record, err := s.encode()
+		require.NoError(t, err)
+		_, err = decode(record)
+		require.ErrorContains(t, err, want)
+	}
+}
+
+func TestBadEmergencyIsNotWritten(t *testing.T) {
+	s := opened(t, t.TempDir())
+	require.ErrorContains(t, s.Declare(Emergency{Time: noon}), "must name the voters that are lost")
+	require.NoError(t, s.Persist(map[string]lsn.Term{"a": lsn.MaxTerm}))
+	require.ErrorContains(t, s.Declare(flood), "above the highest valid term")
+	require.Empty(t, s.Emergencies())
+}
+
+func TestEmergencyThatIsNotOnDiskIsNotTold(t *testing.T) {
+	s := opened(t, t.TempDir())
+	require.NoError(t, s.Close())
+	require.ErrorIs(t, s.Declare(flood), ErrNotDurable)
+	require.Empty(t, s.Emergencies())
+}
+
+func TestDamageNeverChangesAnEmergency(t *testing.T) {
+	intact, err := os.ReadFile(filepath.Join(declared(t), stateFile))
+	require.NoError(t, err)
+	d, corrupt := newDamaged(t), 0
+	for at := range intact {
+		if intact[at] == 0 {
+			continue // most of the file is unused
+		}
+		content := bytes.Clone(intact)
+		content[at] ^= 0x04
+		require.NoError(t, overwrite(filepath.Join(d.dir, stateFile), content))
+		s, err := OpenExisting(d.dir)
+		if err != nil {
+			require.ErrorIs(t, err, ErrCorrupt, "byte %d", at)
+			corrupt++
+			continue
+		}
+		require.Len(t, s.Emergencies(), 1, "byte %d", at)
+		require.Equal(t, flood.Lost, s.Emergencies()[0].Lost, "byte %d", at)
+		require.NoError(t, s.Close())
+	}
+	require.Greater(t, corrupt, 300, "damage to the record is noticed")
+}
+
+func TestOpenExistingMakesNothing(t *testing.T) {
+	dir := t.TempDir()
+	for _, path := range []string{dir, filepath.Join(dir, "nowhere")} {
+		_, err := OpenExisting(path)
+		require.ErrorContains(t, err, "open data directory "+path+": there is no state.db in it")
+	}
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Empty(t, left)
+
+	require.NoError(t, opened(t, dir).Close())
+	require.NoError(t, os.Remove(filepath.Join(dir, stateFile)))
+	_, err = OpenExisting(dir)
+	require.ErrorIs(t, err, ErrCorrupt, "a state that is gone is no fresh start")
+}
+
+func TestOpenExistingTakesTheDirectoryAlone(t *testing.T) {
+	dir := t.TempDir()
+	running := opened(t, dir)
+	_, err := OpenExisting(dir)
+	require.ErrorIs(t, err, ErrLocked)
+	require.NoError(t, running.Close())
+	mending := existing(t, dir)
+	_, err = Open(dir, alice)
+	require.ErrorIs(t, err, ErrLocked)
+	require.False(t, mending.file.db.NoSync, "what it writes is synced")
+	require.False(t, mending.file.db.NoGrowSync)
+}

@@ -1,0 +1,109 @@
+package store
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/lsn"
+)
+
+func TestForgottenGroupStartsAboveItsVotes(t *testing.T) {
+	dir := t.TempDir()
+	s := opened(t, dir)
+	require.NoError(t, s.Persist(map[string]lsn.Term{"a": 7, "b": 3, "c": 9}))
+	s.Forget("a", "b", "never opened")
+	requireGroup(t, s, "a", 7)
+	requireGroup(t, s, "b", 7)
+	requireGroup(t, s, "c", 9)
+	requireGroup(t, s, "new", 7)
+	require.ErrorContains(t, s.Persist(map[string]lsn.Term{"b": 6}),
+		"term 6 is below the durable term 7")
+	require.NoError(t, s.Persist(map[string]lsn.Term{"b": 8}))
+	s.Forget("c")
+	requireGroup(t, s, "b", 8)
+	require.NoError(t, s.Close())
+	s = opened(t, dir)
+	requireGroup(t, s, "a", 9)
+	requireGroup(t, s, "b", 8)
+	require.NotContains(t, string(record(t, s)), `"c"`, "it is gone from the file, too")
+}
+
+// record is what is in the file.
+func record(t *testing.T, s *Store) []byte {
+	t.Helper()
+	st, err := s.file.read()
+	require.NoError(t, err)
+	text, err := st.encode()
+	require.NoError(t, err)
+	return text
+}
+
+func TestCrashAfterForgetForgetsNothing(t *testing.T) {
+	dir := t.TempDir()
+	s := opened(t, dir)
+	require.NoError(t, s.Persist(map[string]lsn.Term{"a": 7}))
+	s.Forget("a")
+	content, err := os.ReadFile(filepath.Join(dir, stateFile))
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+	require.NoError(t, os.WriteFile(filepath.Join(dir, stateFile), content, 0o600))
+	requireGroup(t, opened(t, dir), "a", 7)
+}
+
+func TestThousandsOfForgottenGroupsLeaveASmallRecord(t *testing.T) {
+	s := opened(t, t.TempDir())
+	for round := range lsn.Term(20) {
+		terms := map[string]lsn.Term{"stays": round + 1}
+		var names []string
+		for i := range 500 {
+			name := fmt.Sprintf("round %d, group %d", round, i)
+			names, terms[name] = append(names, name), round+1
+		}
+		require.NoError(t, s.Persist(terms))
+		s.Forget(names...)
+	}
+	require.NoError(t, s.Persist(map[string]lsn.Term{"stays": 21}))
+	require.Less(t, len(record(t, s)), 1000)
+	requireGroup(t, s, "stays", 21)
+	requireGroup(t, s, "another", 20)
+}
+
+// Elections that ended in a crash, or that are not configured any more, are
+// forgotten in the end; one that is opened now and then is not.
+func TestGroupThatNoStartOpensIsForgotten(t *testing.T) {
+	dir := t.TempDir()
+	s := opened(t, dir)
+	require.NoError(t, s.Persist(map[string]lsn.Term{"left": 7, "rare": 8, "always": 3}))
+	require.NoError(t, s.Close())
+	for start := range 2 * idleStarts {
+		s := opened(t, dir)
+		requireGroup(t, s, "always", 3)
+		if start%idleStarts == idleStarts-1 {
+			requireGroup(t, s, "rare", 8)
+		}
+		require.Equal(t, start < idleStarts, strings.Contains(string(record(t, s)), `"left":`), start)
+		require.NoError(t, s.Close())
+	}
+	s = opened(t, dir)
+	requireGroup(t, s, "left", 7)
+	requireGroup(t, s, "rare", 8)
+}
+
+// The directories of programs before this one have a record of each group that was
+// opened ever, also of those that never had a term.
+func TestGroupsWithoutATermAreDropped(t *testing.T) {
+	dir := t.TempDir()
+	s := opened(t, dir)
+	old := s.state.Load().clone()
+	old.Groups["a"], old.Groups["b"] = 0, 4
+	require.NoError(t, s.file.write(old))
+	require.NoError(t, s.Close())
+	s = opened(t, dir)
+	require.NotContains(t, string(record(t, s)), `"a"`)
+	requireGroup(t, s, "b", 4)
+}

@@ -1,0 +1,38 @@
+package store
+
+import (
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/lsn"
+)
+
+// Whoever asks who and what a node is must be answered while its disk hangs.
+func TestReadersDoNotWaitForADiskThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hang, release := false, make(chan struct{})
+		s, err := OpenOn(filepath.Join(t.TempDir(), "a"), Owner{"c", "a"},
+			func(write func() error) error {
+				if hang {
+					<-release
+				}
+				return write()
+			})
+		require.NoError(t, err)
+		_, err = s.Group("g")
+		require.NoError(t, err)
+		hang = true
+		written := make(chan error)
+		go func() { written <- s.Persist(map[string]lsn.Term{"g": 7}) }()
+		synctest.Wait()
+		read := make(chan uint64, 1)
+		go func() { s.Identity(); s.Peers(); s.Emergencies(); read <- s.Boot() }()
+		require.EqualValues(t, 1, <-read)
+		close(release)
+		require.NoError(t, <-written)
+		require.NoError(t, s.Close())
+	})
+}

@@ -1,0 +1,25 @@
+//go:build unix
+
+package store
+
+import (
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A start waits for nobody at the other end of a pipe, and neither does the cache.
+func TestPipesInPlaceOfTheCacheOfPeersHoldNobodyUp(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{peersFile, peersFile + ".new"} {
+		require.NoError(t, syscall.Mkfifo(filepath.Join(dir, name), 0o600))
+	}
+	s, err := Open(dir, alice)
+	require.NoError(t, err)
+	require.Empty(t, s.Peers())
+	require.NoError(t, s.SavePeers([]string{"b:7400"}))
+	require.NoError(t, s.Close())
+	require.Equal(t, []string{"b:7400"}, opened(t, dir).Peers(), "what was in the way is gone")
+}

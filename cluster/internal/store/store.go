@@ -1,0 +1,282 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/google/uuid"
+	bolterrors "go.etcd.io/bbolt/errors"
+)
+
+var (
+	// ErrNotDurable says that a write did not reach the disk, or that an
+	// earlier one did not. The node must stop taking part in elections.
+	ErrNotDurable = errors.New("not durable")
+
+	// ErrCorrupt says that the state in the data directory is damaged or gone.
+	ErrCorrupt = errors.New("durable state is corrupt")
+
+	// ErrLocked says that another process has the data directory, or another Store
+	// of this one.
+	ErrLocked = errors.New("data directory is in use")
+
+	// ErrOwner says that the data directory belongs to another node.
+	ErrOwner = errors.New("wrong data directory")
+)
+
+// corruptAdvice is part of every error about damaged state, because its reader
+// is tempted to do the one thing that breaks elections: start over at term 0.
+const corruptAdvice = "do not restore an older copy: the node could vote twice in one term; " +
+	"move the data directory away, make sure that the other voters have a leader, " +
+	"then start this node with an empty one"
+
+// Owner names the one node that a data directory belongs to.
+type Owner struct {
+	Cluster string // the cluster's name; not empty
+	Node    string // the node's name in it; not empty
+}
+
+// Store is the durable state of one node. Make one with Open.
+type Store struct {
+	dir  string
+	lock *os.File
+	opts options
+
+	mu     sync.Mutex // held while the disk writes, which may take for ever
+	file   *file
+	ahead  bool  // state says what the file does not yet, and need not
+	failed error // why nothing more can be written; nil while all is well
+
+	state atomic.Pointer[state] // changed with mu held; whoever reads it waits for no disk
+
+	peersMu sync.Mutex // its own, so that asking for a term does not wait for the peers
+	peers   []string   // saved last
+}
+
+// options are for tests.
+type options struct {
+	noSync bool
+	disk   Disk
+}
+
+// Disk stands between a store and its file, for tests of what a disk can do: it
+// gets every write after the file was made, and decides whether and when to call
+// write, and what the store learns. It must not call the store.
+type Disk func(write func() error) error
+
+// Open opens the data directory dir for owner, and makes it on the node's first
+// boot. It returns once the raised boot counter is on disk.
+//
+// The error wraps ErrLocked if another process has the directory, ErrCorrupt if
+// its state is damaged or gone, ErrNotDurable if it cannot be written. A
+// directory that belongs to another node or cluster is an error, too.
+func Open(dir string, owner Owner) (*Store, error) { return open(dir, owner, options{}) }
+
+// OpenOn is Open for tests, on a disk of theirs. Nothing is synced.
+func OpenOn(dir string, owner Owner, disk Disk) (*Store, error) {
+	return open(dir, owner, options{noSync: true, disk: disk})
+}
+
+// OpenExisting opens the data directory of a node that is stopped, for looking
+// at it and for repairing it. It makes nothing: neither a directory nor a state,
+// and the boot counter stays, since no node starts.
+//
+// Its errors are those of Open, and an error that says so if dir is no data directory.
+func OpenExisting(dir string) (*Store, error) {
+	there, err := hasState(dir)
+	if err == nil && !there {
+		err = fmt.Errorf("there is no %s in it, so it is no data directory of a node that has run",
+			stateFile)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open data directory %s: %w", dir, err)
+	}
+	return openWith(dir, options{}, (*Store).load)
+}
+
+// Check returns why no node of that owner could start on dir now, or nil. It makes
+// nothing that lasts: where there is no directory yet, it must be possible to make it.
+// Its errors are those of Open.
+func Check(dir string, owner Owner) error {
+	there, err := hasState(dir)
+	if err != nil && !errors.Is(err, ErrCorrupt) {
+		err = fmt.Errorf("%w: %w", ErrNotDurable, err)
+	}
+	if err != nil {
+		return err
+	}
+	if there {
+		s, err := OpenExisting(dir)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(s.checkOwner(owner), s.Close()); err != nil {
+			return err
+		}
+	}
+	above, err := filepath.Abs(dir)
+	for ; err == nil; above = filepath.Dir(above) {
+		if _, err := os.Stat(above); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+	}
+	trial, err := os.CreateTemp(above, ".check-*")
+	if err == nil {
+		err = errors.Join(trial.Close(), os.Remove(trial.Name()))
+	}
+	if err != nil {
+		return fmt.Errorf("%w: data directory %s: %w", ErrNotDurable, dir, err)
+	}
+	return nil
+}
+
+func open(dir string, owner Owner, opts options) (*Store, error) {
+	err := errors.Join(checkName("cluster", owner.Cluster), checkName("node", owner.Node))
+	if err != nil {
+		return nil, fmt.Errorf("open data directory %s: %w", dir, err)
+	}
+	if err := makeDir(dir); err != nil {
+		return nil, fmt.Errorf("%w: data directory %s: %w", ErrNotDurable, dir, err)
+	}
+	return openWith(dir, opts, func(s *Store) error { return s.start(owner) })
+}
+
+// openWith takes the directory, and then does what is to be done with it.
+func openWith(dir string, opts options, do func(*Store) error) (*Store, error) {
+	lock, err := lockDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{dir: dir, lock: lock, opts: opts}
+	if err := do(s); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// start loads the state, making it first if there never was one, and counts the start.
+func (s *Store) start(owner Owner) error {
+	there, err := hasState(s.dir)
+	if err == nil && !there {
+		err = create(s.dir, owner, s.opts.noSync)
+	}
+	if err == nil {
+		err = s.load()
+	}
+	if err == nil {
+		err = s.checkOwner(owner)
+	}
+	if err == nil {
+		err = mark(s.dir, s.state.Load(), s.opts.noSync)
+	}
+	if err != nil {
+		return err
+	}
+	next := s.state.Load().clone()
+	next.Boot++
+	next.age()
+	s.loadPeers()
+	return s.commit("raise the boot counter", next)
+}
+
+// load reads the state file, which is there. It tells damage from a file that merely
+// could not be read now.
+func (s *Store) load() error {
+	path := filepath.Join(s.dir, stateFile)
+	err := inspect(path)
+	if err == nil {
+		s.file, err = openFile(path, s.opts.noSync)
+	}
+	if err == nil {
+		var st state
+		st, err = s.file.read()
+		s.state.Store(&st)
+	}
+	var refused syscall.Errno
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, bolterrors.ErrTimeout):
+		return fmt.Errorf("%w: %s is locked", ErrLocked, path)
+	case errors.As(err, &refused):
+		return fmt.Errorf("read durable state in %s: %w", path, err)
+	}
+	return fmt.Errorf("%w: %s: %w; %s", ErrCorrupt, path, err, corruptAdvice)
+}
+
+func (s *Store) checkOwner(owner Owner) error {
+	has := s.Owner()
+	if has == owner {
+		return nil
+	}
+	advice := "every node needs one of its own"
+	if has.Node == owner.Node {
+		advice = fmt.Sprintf("if the node never ran in cluster %q as it should, but the name was "+
+			"mistyped, move the directory away: the node makes a new one", has.Cluster)
+	}
+	return fmt.Errorf("%w: %s belongs to node %q of cluster %q, "+
+		"not to node %q of cluster %q: %s", ErrOwner, s.dir, has.Node, has.Cluster, owner.Node,
+		owner.Cluster, advice)
+}
+
+// Owner returns the node that the directory belongs to.
+func (s *Store) Owner() Owner {
+	st := s.state.Load()
+	return Owner{Cluster: st.Cluster, Node: st.Node}
+}
+
+// Identity returns the UUID that was made with the directory.
+func (s *Store) Identity() uuid.UUID { return s.state.Load().Identity }
+
+// Boot returns how often the directory was opened, this time included: 1 on the
+// first boot.
+func (s *Store) Boot() uint64 { return s.state.Load().Boot }
+
+// commit makes next durable, then current. The caller holds mu, or has the
+// store for itself. After the first failure every commit fails.
+func (s *Store) commit(doing string, next state) error {
+	write := func() error { return s.file.write(next) }
+	switch {
+	case s.failed != nil:
+	case s.opts.disk != nil:
+		s.failed = s.opts.disk(write)
+	default:
+		s.failed = write()
+	}
+	if s.failed != nil {
+		return fmt.Errorf("%w: %s in %s: %w",
+			ErrNotDurable, doing, filepath.Join(s.dir, stateFile), s.failed)
+	}
+	s.state.Store(&next)
+	s.ahead = false
+	return nil
+}
+
+// Close releases the directory. It waits for a write that is under way; what was
+// read stays readable, writes fail. Closing again does nothing.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lock == nil {
+		return nil
+	}
+	var err error
+	if s.file != nil {
+		if s.ahead {
+			_ = s.commit("forget elections", *s.state.Load()) // not needed: see Forget
+		}
+		err = s.file.close()
+	}
+	err = errors.Join(err, s.lock.Close())
+	s.lock, s.failed = nil, errors.Join(s.failed, errors.New("the store is closed"))
+	if err != nil {
+		return fmt.Errorf("close data directory %s: %w", s.dir, err)
+	}
+	return nil
+}

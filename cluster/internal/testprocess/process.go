@@ -1,0 +1,130 @@
+// Package testprocess is what a node of a test runs in: a process on a network in
+// memory, which the test stops, lets go on and kills as signals do. It serves every
+// test that runs whole nodes in virtual time.
+package testprocess
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/bmqelect/bmqelect/cluster/internal/testhook"
+	"github.com/bmqelect/bmqelect/internal/base/clock"
+	"github.com/bmqelect/bmqelect/internal/base/memnet"
+)
+
+// Process is one process, from its start to its end. All methods are safe for
+// concurrent use.
+type Process struct {
+	net  *memnet.Network
+	host string
+	life context.Context
+	end  context.CancelFunc
+
+	mu      sync.Mutex
+	resumed chan struct{} // closed by Resume; nil while the process is not paused
+}
+
+// New returns a process that is to run on a host of the network.
+func New(net *memnet.Network, host string) *Process {
+	p := &Process{net: net, host: host}
+	p.life, p.end = context.WithCancel(context.Background())
+	return p
+}
+
+// Context returns the context to start the node of the process with. Of s, Network and
+// Dead are the process's own; a Clock, Disk and Entropy that are nil become the
+// bubble's time, a disk that does not sync, and any; Hold is called while the process
+// is neither paused nor dead.
+func (p *Process) Context(s testhook.Hooks) context.Context {
+	s.Network, s.Dead = p.net.Host(p.host), p.Killed
+	if s.Clock == nil {
+		s.Clock = clock.Process()
+	}
+	if s.Disk == nil {
+		s.Disk = testhook.Unsynced
+	}
+	hold := s.Hold
+	s.Hold = func() {
+		p.Wait()
+		if hold != nil && !p.Killed() {
+			hold()
+		}
+	}
+	return testhook.With(p.life, s)
+}
+
+// Done is closed when the process is killed.
+func (p *Process) Done() <-chan struct{} { return p.life.Done() }
+
+// Life returns a context that ends when the process is killed.
+func (p *Process) Life() context.Context { return p.life }
+
+// Killed reports whether the process was killed.
+func (p *Process) Killed() bool { return p.life.Err() != nil }
+
+// Kill ends the process as SIGKILL does. What is left of its node in the test must
+// still be closed; nobody hears what it says then.
+func (p *Process) Kill() {
+	p.end()
+	p.net.Kill(p.host)
+	p.open()
+}
+
+// Pause stops the process as SIGSTOP does: none of its calls of the network returns,
+// its node decides nothing, and whoever calls Wait waits. Its kernel goes on.
+func (p *Process) Pause() {
+	p.mu.Lock()
+	if p.resumed == nil {
+		p.resumed = make(chan struct{})
+	}
+	p.mu.Unlock()
+	p.net.Stop(p.host)
+}
+
+// Resume lets a paused process go on, as SIGCONT does.
+func (p *Process) Resume() {
+	if p.Paused() {
+		p.net.Continue(p.host)
+		p.open()
+	}
+}
+
+func (p *Process) open() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.resumed != nil {
+		close(p.resumed)
+		p.resumed = nil
+	}
+}
+
+// Paused reports whether the process is paused.
+func (p *Process) Paused() bool { return p.pause() != nil }
+
+func (p *Process) pause() chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.resumed
+}
+
+// Wait waits for as long as the process is paused.
+func (p *Process) Wait() {
+	for resumed := p.pause(); resumed != nil; resumed = p.pause() {
+		<-resumed
+	}
+}
+
+// Clock returns a clock that holds up whoever asks it while the process is paused.
+func (p *Process) Clock() clock.Clock { return pausedClock{clock.Process(), p} }
+
+type pausedClock struct {
+	clock.Clock
+	p *Process
+}
+
+// Now waits while the process is paused.
+func (c pausedClock) Now() time.Duration {
+	c.p.Wait()
+	return c.Clock.Now()
+}

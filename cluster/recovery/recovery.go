@@ -1,0 +1,221 @@
+package recovery
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/cluster/internal/store"
+	"github.com/bmqelect/bmqelect/elector"
+)
+
+// Emergency says that voters are lost for good, so many that those that are left are no
+// quorum. See DeclareLost.
+type Emergency struct {
+	// Cluster is the name of the cluster. It confirms that this is meant: it must
+	// be what the data directory says. Required by DeclareLost.
+	Cluster string
+	// Node, if set, must be the node that the data directory belongs to.
+	Node cluster.NodeID
+	// Voters are those of the configuration. Required.
+	Voters []cluster.NodeID
+	// Lost are those of them that will never come back, at least one. Required.
+	Lost []cluster.NodeID
+	// Reason is kept and shown ever after; any text, may be empty.
+	Reason string
+	// Retire is to be set for the directory of one of the lost, if it turns up again: it
+	// is marked, so that no node ever starts on it as a voter. Without it such a
+	// directory is refused.
+	Retire bool
+}
+
+// Outcome is what an emergency brings about on one node.
+type Outcome struct {
+	Cluster string
+	Node    cluster.NodeID
+	Before  []cluster.NodeID // who could vote until now, sorted
+	Voters  []cluster.NodeID // who votes from the next start on, sorted
+	Quorum  int              // how many of these elect, unless the configuration says otherwise
+}
+
+// DeclareLost lets the voters that are left elect a leader among themselves, although
+// they are no quorum of what the cluster was. It writes to the data directory dir of a
+// node that is stopped, durably, and must be called for the directory of every voter
+// that is left, with the same e. From its next start on the node's voters are those of
+// its configuration without the lost, and its terms are above all that the lost can
+// have used. The data directories of the lost must never be used again.
+//
+// It is refused if it is not needed, if dir belongs to another node or cluster, to
+// one of the lost, or to no voter, and while a node runs on dir.
+func DeclareLost(dir string, e Emergency) error {
+	return inDir(dir, func(s *store.Store) error {
+		outcome, err := e.outcome(s)
+		if err == nil {
+			err = checkName(e.Cluster, outcome.Cluster)
+		}
+		if err != nil {
+			return fmt.Errorf("declare voters lost in %s: %w", dir, err)
+		}
+		return s.Declare(store.Emergency{
+			Time: time.Now(), Voters: outcome.Before, Lost: e.Lost, Reason: e.Reason,
+		})
+	})
+}
+
+// CheckLost returns what DeclareLost would bring about, or why it would be
+// refused; e.Cluster is not looked at. It changes nothing.
+func CheckLost(dir string, e Emergency) (outcome Outcome, err error) {
+	err = inDir(dir, func(s *store.Store) (err error) {
+		if outcome, err = e.outcome(s); err != nil {
+			return fmt.Errorf("declare voters lost in %s: %w", dir, err)
+		}
+		return nil
+	})
+	return outcome, err
+}
+
+// Readmit lets a lost voter vote again, which must have been replaced: its new
+// node has another data directory, empty at first. Like DeclareLost it is for the
+// directory of every voter that is left, confirmed by the cluster's name.
+//
+// One voter at a time: the node must have run since the last one was readmitted.
+// Two at once, and old and new quorums might have no node in common.
+func Readmit(dir, clusterName string, node cluster.NodeID) error {
+	return inDir(dir, func(s *store.Store) error {
+		err := checkName(clusterName, s.Owner().Cluster)
+		for _, e := range s.Emergencies() {
+			for _, r := range e.Readmitted {
+				if err == nil && r.Boot == s.Boot() {
+					err = fmt.Errorf("node %s has not run since %s was readmitted: start every "+
+						"voter that is left, see %s follow, then go on with the next",
+						s.Owner().Node, r.Node, r.Node)
+				}
+			}
+		}
+		if err == nil {
+			err = s.Readmit(node, time.Now())
+		}
+		if err != nil {
+			return fmt.Errorf("readmit %s in %s: %w", node, dir, err)
+		}
+		return nil
+	})
+}
+
+// Emergencies returns the emergencies that are recorded in the data directory of
+// a stopped node, oldest first. Those of a running one are in its Status.
+func Emergencies(dir string) (found []cluster.EmergencyStatus, err error) {
+	err = inDir(dir, func(s *store.Store) error {
+		for _, e := range s.Emergencies() {
+			st := cluster.EmergencyStatus{Time: e.Time, Voters: e.Voters, Lost: e.Lost, Reason: e.Reason}
+			for _, r := range e.Readmitted {
+				st.Readmitted = append(st.Readmitted, cluster.ReadmissionStatus{Node: r.Node, Time: r.Time})
+			}
+			found = append(found, st)
+		}
+		return nil
+	})
+	return found, err
+}
+
+// inDir runs do on the directory of a stopped node.
+func inDir(dir string, do func(*store.Store) error) error {
+	s, err := store.OpenExisting(dir)
+	if errors.Is(err, store.ErrLocked) {
+		return fmt.Errorf("%w; stop the node first", err)
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(s), s.Close())
+}
+
+// checkName checks the cluster's name that confirms a change.
+func checkName(said, is string) error {
+	if said != is {
+		return fmt.Errorf("the cluster's name, which confirms this, is %q, not %q", is, said)
+	}
+	return nil
+}
+
+// outcome returns what e brings about in the directory that s is, or why it is refused.
+func (e Emergency) outcome(s *store.Store) (Outcome, error) {
+	owner := s.Owner()
+	o := Outcome{Cluster: owner.Cluster, Node: cluster.NodeID(owner.Node)}
+	if e.Node != "" && e.Node != o.Node {
+		return o, fmt.Errorf("the directory belongs to node %q of cluster %q, not to node %q",
+			o.Node, o.Cluster, e.Node)
+	}
+	o.Before = slices.Sorted(slices.Values(e.Voters))
+	for _, old := range s.Emergencies() {
+		o.Before = slices.DeleteFunc(o.Before, old.MissesNode)
+	}
+	o.Voters = without(o.Before, e.Lost)
+	o.Quorum = elector.Majority(len(o.Voters))
+	return o, errors.Join(e.checkNames(o), e.checkNode(o), e.checkNeed(o))
+}
+
+func (e Emergency) checkNames(o Outcome) error {
+	if len(e.Lost) == 0 {
+		return errors.New("no voter is named as lost")
+	}
+	for _, names := range [][]cluster.NodeID{e.Voters, e.Lost} {
+		for i, name := range names {
+			if slices.Contains(names[:i], name) {
+				return fmt.Errorf("%s is named twice", name)
+			}
+		}
+	}
+	if unknown := without(e.Lost, e.Voters); len(unknown) > 0 {
+		return fmt.Errorf("%s: not among the voters %s", join(unknown), join(e.Voters))
+	}
+	if known := without(e.Lost, o.Before); len(known) > 0 {
+		return fmt.Errorf("%s: declared lost here already", join(known))
+	}
+	return nil
+}
+
+func (e Emergency) checkNode(o Outcome) error {
+	lost := slices.Contains(e.Lost, o.Node)
+	switch {
+	case !slices.Contains(e.Voters, o.Node):
+		return fmt.Errorf("the directory belongs to node %s, which is not among the voters %s: "+
+			"only voters need this", o.Node, join(e.Voters))
+	case lost && !e.Retire:
+		return fmt.Errorf("the directory belongs to node %s, which is named as lost: "+
+			"move it away, it must never be used again", o.Node)
+	case !lost && e.Retire:
+		return fmt.Errorf("the directory belongs to node %s, which is not named as lost, "+
+			"so it cannot be retired", o.Node)
+	}
+	return nil
+}
+
+func (e Emergency) checkNeed(o Outcome) error {
+	switch needed := elector.Majority(len(o.Before)); {
+	case len(o.Before) > 0 && len(o.Voters) == 0:
+		return errors.New("no voter would be left")
+	case len(o.Voters) >= needed && len(e.Lost) > 0:
+		return fmt.Errorf("not needed: %s are %d of %d voters, and %d elect a leader as it is; "+
+			"start them", join(o.Voters), len(o.Voters), len(o.Before), needed)
+	}
+	return nil
+}
+
+// without returns a copy of ids without those in gone.
+func without(ids, gone []cluster.NodeID) []cluster.NodeID {
+	return slices.DeleteFunc(slices.Clone(ids), func(id cluster.NodeID) bool {
+		return slices.Contains(gone, id)
+	})
+}
+
+func join(ids []cluster.NodeID) string {
+	texts := make([]string, len(ids))
+	for i, id := range ids {
+		texts[i] = string(id)
+	}
+	return strings.Join(texts, ", ")
+}

@@ -1,0 +1,155 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/scouting"
+)
+
+// parsed are the options of a command line, after which a file is applied if there is one.
+func parsed(t *testing.T, file string, args ...string) (o *Options, err error) {
+	t.Helper()
+	o = &Options{}
+	flags := pflag.NewFlagSet("run", pflag.ContinueOnError)
+	o.Register(flags)
+	require.NoError(t, flags.Parse(args))
+	if file == "" {
+		return o, nil
+	}
+	path := filepath.Join(t.TempDir(), "c.yaml")
+	require.NoError(t, os.WriteFile(path, []byte(file), 0o600))
+	return o, ApplyFile(path, flags)
+}
+
+// node are the options that every node must have.
+var node = []string{"--node", "a", "--voters", "a,b", "--data-dir", "d"}
+
+func TestAFileSetsWhatNoFlagDoes(t *testing.T) {
+	o, err := parsed(t, `
+node: a
+voters: [a, b, 007]
+data-dir: d
+lease: 4500ms
+profile: blazingmq
+priority: 3
+admin-socket-mode: 0660
+faults: true
+`, "--priority", "7", "--scouting-rule", "node-order")
+	require.NoError(t, err)
+	cfg, err := o.Resolve()
+	require.NoError(t, err)
+	require.EqualValues(t, "a", cfg.Node)
+	require.Equal(t, NodeIDs([]string{"a", "b", "007"}), cfg.Voters, "the text counts, no number")
+	require.Equal(t, 7, cfg.Election.Priority, "flags win")
+	require.Equal(t, scouting.RuleNodeOrder, cfg.Election.Rule)
+	require.NotNil(t, cfg.Faults)
+	mode, err := o.Admin.SocketMode()
+	require.NoError(t, err)
+	require.EqualValues(t, 0o660, mode)
+
+	want, _ := elector.Profile("blazingmq")
+	want.Lease = 4500 * time.Millisecond
+	require.Equal(t, want, cfg.Election.Timing, "the profile, but what is given")
+}
+
+func TestAnEmptyFileLeavesTheDefaults(t *testing.T) {
+	o, err := parsed(t, "# nothing yet\n", node...)
+	require.NoError(t, err)
+	cfg, err := o.Resolve()
+	require.NoError(t, err)
+	require.Equal(t, elector.Article(), cfg.Election.Timing)
+	require.Equal(t, DefaultAdminAddr, o.Admin.Addr)
+}
+
+func TestMistakesInAFileAreNamedWithTheirPlace(t *testing.T) {
+	for name, c := range map[string]struct {
+		text string
+		want []string
+	}{
+		"key of no option": {"node: a\nprio: 3\n",
+			[]string{`c.yaml:2:1: there is no option "prio"; the options are`}},
+		"no such place": {"config: x\n", []string{`c.yaml:1:1: there is no option "config"`}},
+		"two mistakes": {"lease: soon\nfaults: 2\n", []string{
+			`c.yaml:1:8: option "lease" is "soon", but must be a duration such as`,
+			`c.yaml:2:9: option "faults" is "2", but must be true or false`,
+		}},
+		"no number": {"priority: high\n",
+			[]string{`option "priority" is "high", but must be a whole number`}},
+		"time without unit": {"lease: 2\n", []string{`option "lease" is "2", but must be a duration`}},
+		"no value": {"node:\n",
+			[]string{`c.yaml:1:7: option "node" must be a value or a list of values`}},
+		"mapping for a list": {"voters: {a: b}\n", []string{`option "voters" must be a value`}},
+		"no mapping": {"hello\n",
+			[]string{"c.yaml:1:1: must be lines of the form 'option: value'"}},
+		"broken YAML": {"voters: [a\n", []string{"c.yaml: [1:"}},
+		"a key twice": {"node: a\nnode: b\n", []string{"c.yaml: [2:1]"}},
+		"second document": {"node: a\n---\nprio: 3\n",
+			[]string{`c.yaml:3:1: there is no option "prio"`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := parsed(t, c.text)
+			require.ErrorAs(t, err, new(UsageError))
+			for _, want := range c.want {
+				require.ErrorContains(t, err, want)
+			}
+		})
+	}
+}
+
+func TestMistakesInOptionsAreNamedByTheirFlags(t *testing.T) {
+	for want, args := range map[string][]string{
+		"--lease is 9s, but must be at most":                          {"--lease", "9s"},
+		"--initial-wait is":                                           {"--initial-wait", "1ms"},
+		`--profile is "lan", but must be one of article, blazingmq`:   {"--profile", "lan"},
+		`--scouting-rule is "x", but must be default or node-order`:   {"--scouting-rule", "x"},
+		`--log-level is "loud", but must be trace`:                    {"--log-level", "loud"},
+		`--log-format is "xml", but must be human or json`:            {"--log-format", "xml"},
+		"--hook-timeout is 0s, but must be positive":                  {"--hook-timeout", "0s"},
+		"--takeover is 1ms":                                           {"--takeover", "1ms"},
+		"--quorum is 7":                                               {"--quorum", "7"},
+		"--admin-token-reads is of no use without --admin-token-file": {"--admin-token-reads"},
+		`--admin-socket-mode is "rw", but must be octal permissions`:  {"--admin-socket-mode", "rw"},
+		`--admin-socket-mode is "10600", but must be octal permissions`: {"--admin-socket-mode",
+			"10600"},
+		"--clock-drift-ppm is": {"--clock-drift-ppm", "-1"},
+		"--stop-margin is 2s, but must be positive and shorter than --l": {"--stop-margin", "2s"},
+	} {
+		o, err := parsed(t, "", append(node, args...)...)
+		require.NoError(t, err)
+		_, err = o.Resolve()
+		require.ErrorAs(t, err, new(UsageError), args)
+		require.ErrorContains(t, err, want)
+	}
+	o, _ := parsed(t, "")
+	_, err := o.Resolve()
+	for _, want := range []string{"--node is", "--voters is empty", "--data-dir is empty"} {
+		require.ErrorContains(t, err, want, "all mistakes at once")
+	}
+}
+
+func TestTheLogGoesToTheFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "log")
+	require.NoError(t, os.WriteFile(file, []byte("before\n"), 0o600))
+	o, err := parsed(t, "", "--log-file", file, "--log-format", "json", "--log-level", "warn")
+	require.NoError(t, err)
+	log, err := o.NewLogger()
+	require.NoError(t, err)
+	log.Info("left out")
+	log.Warn("kept")
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Regexp(t, `(?s)^before\n\{[^\n]*"@message":"kept"[^\n]*\}\n$`, string(text))
+
+	o, err = parsed(t, "", "--log-file", "/nowhere/log")
+	require.NoError(t, err)
+	_, err = o.NewLogger()
+	require.ErrorAs(t, err, new(UsageError))
+	require.ErrorContains(t, err, "--log-file: open /nowhere/log")
+}

@@ -1,0 +1,90 @@
+package config
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+	"github.com/spf13/pflag"
+
+	"github.com/bmqelect/bmqelect/internal/base/regular"
+	"github.com/bmqelect/bmqelect/internal/base/yamltext"
+)
+
+// ApplyFile sets every flag that a YAML file names and that was not given: flags win. The
+// keys of the file are the flags' names, and a value is read as after the flag. So there
+// is one list of options, with one set of defaults and checks, and a value such as 0600
+// or 1.0 is the text that was written. The error has a line for every mistake; it is a
+// UsageError.
+func ApplyFile(path string, flags *pflag.FlagSet) error {
+	text, err := regular.Read(path, yamltext.MaxSize)
+	if err != nil {
+		return UsageError{fmt.Errorf("--config: %w", err)}
+	}
+	file, err := yamltext.Parse(text)
+	if err != nil {
+		return UsageError{fmt.Errorf("%s: %w", path, err)}
+	}
+	var errs []error
+	wrong := func(at ast.Node, err error) {
+		p := at.GetToken().Position
+		errs = append(errs, fmt.Errorf("%s:%d:%d: %w", path, p.Line, p.Column, err))
+	}
+	for _, doc := range file.Docs {
+		if doc.Body == nil {
+			continue // an empty file
+		}
+		options, ok := doc.Body.(ast.MapNode)
+		if !ok {
+			wrong(doc.Body, errors.New("must be lines of the form 'option: value'"))
+			continue
+		}
+		for option := options.MapRange(); option.Next(); {
+			name := option.Key().GetToken().Value
+			flag := flags.Lookup(name)
+			if flag == nil || name == "config" || name == "check" || name == "help" {
+				wrong(option.Key(), fmt.Errorf("there is no option %q; the options are the flags "+
+					"that --help lists, without dashes", name))
+				continue
+			}
+			if flag.Changed {
+				continue
+			}
+			value, err := optionText(option.Value())
+			if err != nil {
+				wrong(option.Value(), fmt.Errorf("option %q %w", name, err))
+			} else if err := flags.Set(name, value); err != nil {
+				wrong(option.Value(), fmt.Errorf("option %q is %q, but must be %s", name, value,
+					cmp.Or(wanted[flag.Value.Type()], "a "+flag.Value.Type())))
+			}
+		}
+	}
+	return Usage(errors.Join(errs...))
+}
+
+// wanted says what a value must be, by the type of the flag.
+var wanted = map[string]string{
+	"bool": "true or false", "int": "a whole number", "int64": "a whole number",
+	"duration": "a duration such as 1500ms or 2s",
+}
+
+// optionText is the value as one would type it after the flag.
+func optionText(v ast.Node) (string, error) {
+	switch v := v.(type) {
+	case *ast.SequenceNode:
+		var items []string
+		for _, item := range v.Values {
+			text, err := optionText(item)
+			if err != nil {
+				return "", err
+			}
+			items = append(items, text)
+		}
+		return strings.Join(items, ","), nil
+	case *ast.NullNode, *ast.MappingNode, *ast.MappingValueNode:
+		return "", errors.New("must be a value or a list of values")
+	}
+	return v.GetToken().Value, nil
+}

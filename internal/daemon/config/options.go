@@ -1,0 +1,305 @@
+// Package config holds the options of a node, which come from flags or from a YAML file
+// whose keys are the flags' names, and makes the configuration of package cluster of them.
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+	"unicode"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
+
+	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/netmesh/fault"
+	"github.com/bmqelect/bmqelect/scouting"
+)
+
+// DefaultAdminAddr is where the admin side of a node listens by default.
+const DefaultAdminAddr = "127.0.0.1:7402"
+
+// TokenFlag is the flag for the file of the token, of nodes and of those who ask them.
+const TokenFlag = "admin-token-file"
+
+// UsageError is a mistake in what was typed or configured; nothing was done.
+type UsageError struct{ error }
+
+// Usage makes err a UsageError, unless it is nil.
+func Usage(err error) error {
+	if err == nil {
+		return nil
+	}
+	return UsageError{err}
+}
+
+// Unwrap returns the mistake.
+func (e UsageError) Unwrap() error { return e.error }
+
+// Options are the options of a node. Register fills them in, as the flags are parsed.
+type Options struct {
+	Node     string
+	Voters   []string
+	Cluster  cluster.Config // but what Resolve fills in
+	Shutdown time.Duration
+	Admin    Admin
+	Hooks    Hooks
+
+	profile, rule                string
+	faults                       bool
+	logLevel, logFormat, logFile string
+	timing                       *pflag.FlagSet // the flags that override the profile
+}
+
+// Admin are the options of the admin side, which answers over HTTP.
+type Admin struct {
+	Addr, Advertise string
+	Socket          string
+	TokenFile       string
+	TokenReads      bool
+	socketMode      string
+}
+
+// Hooks are the shell commands that are told which node leads.
+type Hooks struct {
+	OnLeader, OnFollower string
+	Timeout              time.Duration
+}
+
+// Register adds the flags of a node.
+func (o *Options) Register(f *pflag.FlagSet) {
+	c := &o.Cluster
+	f.StringVar(&o.Node, "node", "", "name of this node, unique in the cluster (required)")
+	f.StringSliceVar(&o.Voters, "voters", nil,
+		"names of the nodes that elect, the same on every node (required)")
+	f.StringVar(&c.DataDir, "data-dir", "",
+		"directory of the durable state, made if absent (required)")
+	f.StringSliceVar(&c.Join, "join", nil,
+		"gossip addresses, host:port, of any members to join; tried for ever")
+	f.StringVar(&c.Cluster, "cluster", cluster.DefaultCluster,
+		"name of the cluster; clusters never mix")
+	f.StringVar(&c.GossipAddr, "gossip-addr", cluster.DefaultGossipAddr,
+		"host:port to listen on for membership, TCP and UDP")
+	f.StringVar(&c.MeshAddr, "mesh-addr", cluster.DefaultMeshAddr,
+		"host:port to listen on for the election, TCP")
+	f.StringVar(&c.AdvertiseGossip, "advertise-gossip", "",
+		"host:port that others are told, if not --gossip-addr")
+	f.StringVar(&c.AdvertiseMesh, "advertise-mesh", "",
+		"host:port that others are told, if not --mesh-addr")
+	f.StringVar(&o.Admin.Addr, "admin-addr", DefaultAdminAddr,
+		`host:port of the HTTP side ("": none)`)
+	f.StringVar(&o.Admin.Advertise, "advertise-admin", "",
+		"host:port that others are told, if not --admin-addr")
+	f.StringVar(&o.Admin.Socket, "admin-socket", "",
+		"path of a Unix socket for the HTTP side, beside --admin-addr")
+	f.StringVar(&o.Admin.socketMode, "admin-socket-mode", "0600", "permissions of that socket")
+	f.StringVar(&o.Admin.TokenFile, TokenFlag, "",
+		"file with the token that requests which change something must have")
+	f.BoolVar(&o.Admin.TokenReads, "admin-token-reads", false,
+		"demand the token of requests that only read, too")
+	f.BoolVar(&c.NoDeathProof, "no-death-proof", false, "set this where proxies or NAT sit "+
+		"between members: a refused connection proves nothing there")
+	f.BoolVar(&o.faults, "faults", false, "allow links to be cut on purpose, by 'bmqnode fault'")
+	f.StringVar(&o.logLevel, "log-level", "info", "trace, debug, info, warn or error")
+	f.StringVar(&o.logFormat, "log-format", "human", "human or json")
+	f.StringVar(&o.logFile, "log-file", "",
+		"file to which the log is appended (default: stderr)")
+	f.DurationVar(&o.Shutdown, "shutdown-timeout", 10*time.Second, "longest time for the "+
+		"handover at SIGTERM; the process ends 2s later at the latest")
+	f.StringVar(&o.Hooks.OnLeader, "on-leader", "", "shell command to run when this node has "+
+		"become leader; a notification, not guarded work")
+	f.StringVar(&o.Hooks.OnFollower, "on-follower", "",
+		"shell command to run when another node leads, or none any more")
+	f.DurationVar(&o.Hooks.Timeout, "hook-timeout", 10*time.Second,
+		"time after which such a command is killed")
+	o.registerElection(f)
+}
+
+func (o *Options) registerElection(f *pflag.FlagSet) {
+	e := &o.Cluster.Election
+	f.BoolVar(&e.NotCandidate, "not-candidate", false, "vote, but never stand for election")
+	f.IntVar(&e.Priority, "priority", 0, "ranks nodes that stand at the same moment, higher "+
+		"wins; unseats a leader only with --takeover")
+	f.IntVar(&e.Quorum, "quorum", 0, "voters needed to elect (0: a majority)")
+	f.StringVar(&o.rule, "scouting-rule", scouting.RuleDefault.String(),
+		"how scouting is answered: default, or node-order as the article has it")
+	f.DurationVar(&e.StopMargin, "stop-margin", 0, "how long before the end of its lease a "+
+		"leader's work is told to stop (0: half of what the lease has beyond a heartbeat)")
+	f.DurationVar(&e.Takeover, "takeover", 0, "let a leader hand over to a node of higher "+
+		"priority that was fit for so long (0: never)")
+	f.BoolVar(&e.UnsafeQuorum, "unsafe-quorum", false,
+		"permit a quorum of half the voters or less: two leaders become possible")
+	f.BoolVar(&e.UnsafeNoScouting, "unsafe-no-scouting", false,
+		"the algorithm before its scouting extension, to see what goes wrong")
+	f.StringVar(&o.profile, "profile", "article", "set of timers: "+
+		strings.Join(elector.ProfileNames(), " or ")+"; the flags below override it")
+
+	t, p := &e.Timing, elector.Article()
+	timing := pflag.NewFlagSet("timing", pflag.ContinueOnError)
+	timing.SortFlags = false
+	timing.DurationVar(&t.InitialWait, "initial-wait", p.InitialWait,
+		"after start: time to discover an existing leader first")
+	timing.DurationVar(&t.MaxRandomWait, "max-random-wait", p.MaxRandomWait,
+		"longest back-off before a node stands")
+	timing.DurationVar(&t.ScoutingResult, "scouting-result", p.ScoutingResult,
+		"time after which a scouting round without a quorum has failed")
+	timing.DurationVar(&t.ElectionResult, "election-result", p.ElectionResult,
+		"the same for a proposal")
+	timing.DurationVar(&t.HeartbeatBroadcast, "heartbeat-broadcast", p.HeartbeatBroadcast,
+		"period of the leader's heartbeats")
+	timing.IntVar(&t.HeartbeatMissCount, "heartbeat-miss-count", p.HeartbeatMissCount,
+		"periods of silence after which a leader is inactive")
+	timing.DurationVar(&t.Lease, "lease", p.Lease, "how long a quorum's acks keep a leader")
+	timing.Int64Var(&t.ClockDriftPPM, "clock-drift-ppm", p.ClockDriftPPM,
+		"most by which two nodes' clock rates differ, parts per million")
+	f.AddFlagSet(timing)
+	o.timing = timing
+}
+
+// Resolve returns the node's configuration, or every mistake in the options, as a
+// UsageError.
+func (o *Options) Resolve() (cluster.Config, error) {
+	c := o.Cluster
+	c.Node, c.Voters = cluster.NodeID(o.Node), NodeIDs(o.Voters)
+	if o.faults {
+		c.Faults = fault.New()
+	}
+	var errs []error
+	if err := o.resolveTiming(&c.Election.Timing); err != nil {
+		errs = append(errs, err)
+	}
+	switch o.rule {
+	case scouting.RuleDefault.String():
+		c.Election.Rule = scouting.RuleDefault
+	case scouting.RuleNodeOrder.String():
+		c.Election.Rule = scouting.RuleNodeOrder
+	default:
+		errs = append(errs, fmt.Errorf(
+			"--scouting-rule is %q, but must be default or node-order", o.rule))
+	}
+	if o.Hooks.Timeout <= 0 {
+		errs = append(errs, fmt.Errorf("--hook-timeout is %s, but must be positive", o.Hooks.Timeout))
+	}
+	if o.logFormat != "human" && o.logFormat != "json" {
+		errs = append(errs, fmt.Errorf("--log-format is %q, but must be human or json", o.logFormat))
+	}
+	if hclog.LevelFromString(o.logLevel) == hclog.NoLevel {
+		errs = append(errs, fmt.Errorf(
+			"--log-level is %q, but must be trace, debug, info, warn or error", o.logLevel))
+	}
+	if _, err := o.Admin.SocketMode(); err != nil {
+		errs = append(errs, err)
+	}
+	if o.Admin.TokenReads && o.Admin.TokenFile == "" {
+		errs = append(errs, errors.New("--admin-token-reads is of no use without --"+TokenFlag))
+	}
+	return c, Usage(errors.Join(append(errs, inFlags(c.Validate()))...))
+}
+
+// NodeIDs are names as nodes are called.
+func NodeIDs(names []string) (ids []cluster.NodeID) {
+	for _, name := range names {
+		ids = append(ids, cluster.NodeID(name))
+	}
+	return ids
+}
+
+// resolveTiming takes the timers of the profile, but those that were given.
+func (o *Options) resolveTiming(t *elector.Timing) error {
+	profile, ok := elector.Profile(o.profile)
+	if !ok {
+		return fmt.Errorf("--profile is %q, but must be one of %s",
+			o.profile, strings.Join(elector.ProfileNames(), ", "))
+	}
+	given := map[string]string{}
+	o.timing.VisitAll(func(f *pflag.Flag) {
+		if f.Changed {
+			given[f.Name] = f.Value.String()
+		}
+	})
+	o.Cluster.Election.Timing = profile
+	for name, text := range given {
+		if err := o.timing.Set(name, text); err != nil {
+			return err
+		}
+	}
+	*t = o.Cluster.Election.Timing
+	return nil
+}
+
+// inFlags names the problems of a configuration by the flags behind it.
+func inFlags(err error) error {
+	var bad *cluster.ConfigError
+	if !errors.As(err, &bad) {
+		return err
+	}
+	var fields []string // that a problem may mention
+	for _, field := range []string{
+		"HeartbeatBroadcast", "HeartbeatMissCount", "MaxRandomWait", "UnsafeQuorum", "Lease",
+	} {
+		fields = append(fields, field, flagOf(field))
+	}
+	var errs []error
+	for _, p := range bad.Problems {
+		p.Field, p.Want = flagOf(p.Field), strings.NewReplacer(fields...).Replace(p.Want)
+		errs = append(errs, errors.New(p.String()))
+	}
+	return errors.Join(errs...)
+}
+
+// flagOf is the flag that sets a field: the words of its name with dashes, as in
+// Election.Timing.MaxRandomWait and --max-random-wait.
+func flagOf(field string) string {
+	field = field[strings.LastIndex(field, ".")+1:]
+	switch field {
+	case "ClockDriftPPM":
+		return "--clock-drift-ppm"
+	case "Rule":
+		return "--scouting-rule"
+	}
+	var b strings.Builder
+	for i, r := range field {
+		if unicode.IsUpper(r) && i > 0 {
+			b.WriteByte('-')
+		}
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return "--" + b.String()
+}
+
+// SocketMode is the permissions of the socket of the admin side.
+func (a *Admin) SocketMode() (fs.FileMode, error) {
+	mode, err := strconv.ParseUint(a.socketMode, 8, 32)
+	if err != nil || mode > 0o777 {
+		return 0, fmt.Errorf("--admin-socket-mode is %q, but must be octal permissions "+
+			"such as 0600 or 0660", a.socketMode)
+	}
+	return fs.FileMode(mode), nil
+}
+
+// NewLogger opens the log. The error is a UsageError.
+func (o *Options) NewLogger() (hclog.Logger, error) {
+	out := os.Stderr
+	if o.logFile != "" {
+		// Without blocking: nobody may read the other end of a FIFO.
+		flags := os.O_CREATE | os.O_APPEND | os.O_WRONLY | syscall.O_NONBLOCK
+		var err error
+		if out, err = os.OpenFile(o.logFile, flags, 0o600); err != nil {
+			return nil, UsageError{fmt.Errorf("--log-file: %w", err)}
+		}
+	}
+	options := &hclog.LoggerOptions{
+		Level: hclog.LevelFromString(o.logLevel), Output: out, JSONFormat: o.logFormat == "json",
+	}
+	if term.IsTerminal(int(out.Fd())) && os.Getenv("NO_COLOR") == "" {
+		options.Color, options.ColorHeaderAndFields = hclog.ForceColor, true
+	}
+	return hclog.New(options), nil
+}

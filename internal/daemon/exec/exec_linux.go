@@ -1,0 +1,189 @@
+package exec
+
+import (
+	"context"
+	"fmt"
+	"os"
+	osexec "os/exec"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/internal/daemon/exec/supervisor"
+	"github.com/bmqelect/bmqelect/internal/daemon/service"
+)
+
+// Main is the main function of the process that supervises a command.
+func Main(args []string) int { return supervisor.Main(args) }
+
+// executor runs a command whenever its node leads.
+type executor struct {
+	*service.Daemon
+	o        *Options
+	evidence *supervisor.Evidence // of this node's life
+	signals  chan os.Signal       // for the command
+}
+
+// Run runs the node and the command. It returns when the command has ended for good, with
+// its ExitStatus, when ctx ends, or when the node fails. That there is no such command is
+// found out before the node starts, not when it leads at last.
+func Run(ctx context.Context, cfg cluster.Config, o *Options) error {
+	if _, err := osexec.LookPath(o.Command[0]); err != nil {
+		fmt.Fprintln(os.Stderr, "bmqnode:", err)
+		return ExitStatus(supervisor.CodeOf(err))
+	}
+	var evidence supervisor.Evidence
+	cfg.HoldEvidence = evidence.Hold
+	cfg.Election.AwaitCampaign = o.group == cluster.DefaultGroup
+	return service.Run(ctx, cfg, &o.Options, func(ctx context.Context, d *service.Daemon) error {
+		election := d.Node.Default()
+		if o.group != cluster.DefaultGroup {
+			further := d.Config.Election
+			further.AwaitCampaign = true
+			var err error
+			if election, err = d.Node.Election(o.group, further); err != nil {
+				return err
+			}
+		}
+		d.FollowWithHooks(election)
+		x := &executor{Daemon: d, o: o, evidence: &evidence, signals: make(chan os.Signal, 8)}
+		// SIGHUP ends other commands of bmqnode; here it is for the command.
+		signal.Reset(syscall.SIGHUP)
+		signal.Notify(x.signals, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2)
+		defer signal.Stop(x.signals)
+		return x.campaign(ctx, election)
+	})
+}
+
+// campaign lets the command run in every leadership of this node.
+func (x *executor) campaign(ctx context.Context, e *cluster.Election) error {
+	l, err := e.Campaign(ctx)
+	for err == nil {
+		if status, ended := x.lead(ctx, l); ended {
+			l.Release()
+			return status
+		}
+		l, err = l.Again(ctx)
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// lead runs the command in a leadership, and again if the policy wants it. It reports
+// whether the command has ended for good, and with which status.
+func (x *executor) lead(ctx context.Context, l *cluster.Leadership) (status error, ended bool) {
+	for {
+		result, told := x.runOnce(ctx, l)
+		if ctx.Err() != nil {
+			return nil, true
+		}
+		again := x.o.restart == restartAlways || x.o.restart == restartOnFailure && result.Code != 0
+		if !told && !again {
+			return ExitStatus(result.Code), true
+		}
+		select {
+		case <-l.Context().Done():
+			return nil, false
+		case <-ctx.Done():
+			return nil, true
+		case <-time.After(x.o.delay):
+		}
+	}
+}
+
+// runOnce runs the command once. When it returns, the command and all its descendants are
+// gone; told is whether it was told to end, and did not end by itself.
+func (x *executor) runOnce(
+	ctx context.Context, l *cluster.Leadership,
+) (result supervisor.Result, told bool) {
+	token, err := l.NextLSN()
+	if err != nil {
+		return result, true // the leadership is over already
+	}
+	for len(x.signals) > 0 {
+		<-x.signals // they came while no command ran
+	}
+	about := []any{"group", x.o.group, "term", l.Term()}
+	c, err := x.start(l, append(x.Environment(x.o.group),
+		fmt.Sprintf("BMQ_TERM=%d", token.Term), "BMQ_LSN="+token.String()))
+	if err != nil {
+		x.Log.Error("command not started", append(about, "error", err)...)
+		return supervisor.Result{Code: supervisor.CodeNotExecutable, Err: err}, false
+	}
+	x.Log.Info("command started", about...)
+	told = x.watch(ctx, l, c)
+	result = c.Result()
+	about = append(about, "code", result.Code, "told", told)
+	switch {
+	case result.Err != nil:
+		x.Log.Error("command failed to run under its supervisor", append(about, "error", result.Err)...)
+	case result.Expired:
+		x.Log.Warn("command killed before the end of its lease", about...)
+	default:
+		x.Log.Info("command ended", about...)
+	}
+	return result, told || result.Expired
+}
+
+// start starts the command under its supervisor.
+func (x *executor) start(l *cluster.Leadership, env []string) (*supervisor.Command, error) {
+	held, err := x.Node.ProofFiles()
+	if err != nil {
+		return nil, fmt.Errorf("hold what proves that the command is gone: %w", err)
+	}
+	if end := l.Deadline(); !end.IsZero() {
+		env = append(env, service.LeaseVariable(end))
+	}
+	cfg := supervisor.Config{
+		Self: []string{"/proc/self/exe", "supervisor"}, Args: x.o.Command, Env: env,
+		Deadline: l.Deadline, Margin: x.o.killMargin, Grace: x.o.Shutdown, Held: held,
+	}
+	if x.o.passStdin {
+		cfg.Stdin = os.Stdin
+	}
+	return x.evidence.Start(cfg)
+}
+
+// renewals is how often the supervisor is told the deadline while the time between the
+// two margins passes: often enough that one or two may be late.
+const renewals = 5
+
+// watch moves the command's deadline with the lease, and tells the command to end when
+// the leadership or ctx ends. It returns when all of the command is gone, and reports
+// whether the command was told.
+func (x *executor) watch(
+	ctx context.Context, l *cluster.Leadership, c *supervisor.Command,
+) (told bool) {
+	tick := time.NewTicker((x.Config.Election.StopMargin - x.o.killMargin) / renewals)
+	defer tick.Stop()
+	ending, leaving := l.Context().Done(), ctx.Done()
+	var late <-chan time.Time
+	stop := func() {
+		c.Renew()
+		c.Stop()
+		told, late = true, time.After(x.o.Shutdown)
+	}
+	for {
+		select {
+		case <-c.Done():
+			return told
+		case <-tick.C:
+			c.Renew()
+		case s := <-x.signals:
+			c.Signal(s.(syscall.Signal))
+		case <-ending:
+			ending = nil
+			stop()
+		case <-leaving:
+			leaving = nil
+			stop()
+		case <-late:
+			x.Log.Warn("command killed, since it had not ended within --shutdown-timeout",
+				"group", x.o.group, "term", l.Term())
+			c.Kill()
+		}
+	}
+}

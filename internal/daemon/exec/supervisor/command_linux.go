@@ -1,0 +1,217 @@
+package supervisor
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// tellWithin bounds how long a supervisor may take to read what it is told.
+	tellWithin = 100 * time.Millisecond
+	// worthTelling is by how much a deadline has to move.
+	worthTelling = time.Millisecond
+	// lookAgain is the pause between two looks for processes that were killed.
+	lookAgain = 5 * time.Millisecond
+	// maxMessage is the most bytes of a packet; only the text of an error may be long.
+	maxMessage = 64 << 10
+)
+
+// Command is a command that runs, or has run, under a supervisor.
+type Command struct {
+	cfg  Config
+	cmd  *exec.Cmd // the supervisor
+	conn *net.UnixConn
+	done chan struct{}
+
+	mu      sync.Mutex
+	told    moment // the deadline that the supervisor knows
+	toldAt  moment // since when
+	killing bool   // the supervisor said that it kills
+	gone    bool   // the supervisor said that nothing is left
+	result  Result
+}
+
+// start starts a command that holds files, beside those of the configuration.
+func start(cfg Config, held []*os.File) (c *Command, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("start the supervisor of %s: %w", cfg.Args[0], err)
+		}
+	}()
+	c = &Command{cfg: cfg, done: make(chan struct{})}
+	if c.told, err = momentOf(cfg.Deadline); err != nil {
+		return nil, err
+	}
+	// The kernel closes the end of a process that dies, and keeps packets apart.
+	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("make a pair of sockets: %w", err)
+	}
+	ours, theirs := os.NewFile(uintptr(ends[0]), "owner"), os.NewFile(uintptr(ends[1]), "supervisor")
+	defer ours.Close()
+	defer theirs.Close()
+	conn, err := net.FileConn(ours)
+	if err != nil {
+		return nil, fmt.Errorf("use a pair of sockets: %w", err)
+	}
+	c.conn = conn.(*net.UnixConn)
+	s, err := json.Marshal(settings{
+		Deadline: c.told, Margin: cfg.Margin, Grace: cfg.Grace, Held: len(held),
+	})
+	if err != nil {
+		return nil, err
+	}
+	self := append(append([]string{}, cfg.Self...), string(s))
+	c.cmd = exec.Command(self[0], append(self[1:], cfg.Args...)...)
+	c.cmd.Args[0] = filepath.Base(os.Args[0])
+	c.cmd.Env, c.cmd.Stdout, c.cmd.Stderr = cfg.Env, os.Stdout, os.Stderr
+	if cfg.Stdin != nil {
+		c.cmd.Stdin = cfg.Stdin
+	}
+	c.cmd.ExtraFiles = append([]*os.File{theirs}, held...)
+	// Its own session: Ctrl-C is for the owner, and killSession knows what to look for.
+	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := c.cmd.Start(); err != nil {
+		c.conn.Close()
+		return nil, err
+	}
+	go c.run()
+	return c, nil
+}
+
+// run hears what the supervisor says, until nothing of the command is left.
+func (c *Command) run() {
+	defer close(c.done)
+	packet := make([]byte, maxMessage)
+	for {
+		n, err := c.conn.Read(packet)
+		var m message
+		if err != nil || n == 0 || json.Unmarshal(packet[:n], &m) != nil {
+			break
+		}
+		c.hear(m)
+	}
+	c.conn.Close()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.gone {
+		c.killSession()
+	}
+	err := c.cmd.Wait()
+	if c.gone {
+		return
+	}
+	c.result.Err = fmt.Errorf("the supervisor of %s ended before the command: %w", c.cfg.Args[0], err)
+	if c.result.Code == 0 {
+		c.result.Code = codeSignaled + int(syscall.SIGKILL)
+	}
+}
+
+func (c *Command) hear(m message) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch m.Word {
+	case sayFailed:
+		c.result.Code, c.result.Err = int(m.Number), errors.New(m.Text)
+		c.gone = true // it never was there
+	case sayExited:
+		c.result.Code = int(m.Number)
+	case sayExpired:
+		c.result.Expired = true
+	case sayKilling:
+		c.killing = true
+	case sayGone:
+		c.gone = true
+	}
+}
+
+// killSession kills what the supervisor leaves behind if it dies too early: its session.
+// The session's number is the supervisor's own, and no other process gets it before the
+// supervisor is waited for.
+func (c *Command) killSession() {
+	c.end()
+	id := c.cmd.Process.Pid
+	for errors.Is(unix.Waitid(unix.P_PID, id, nil, unix.WEXITED|unix.WNOWAIT, nil), unix.EINTR) {
+	}
+	left := func(p process) bool { return p.session == id && p.pid != id && !p.dead() }
+	for signalWhere(left, unix.SIGKILL) > 0 {
+		time.Sleep(lookAgain)
+	}
+}
+
+// Renew tells the supervisor the deadline as it is now. Call it more often than the
+// deadline, less the margin, can come near in between.
+func (c *Command) Renew() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	at, err := momentOf(c.cfg.Deadline)
+	now, unread := clockNow()
+	if err != nil || unread != nil {
+		c.end() // without time nothing can be promised
+		return
+	}
+	if by := time.Duration(at - c.told); by.Abs() >= worthTelling {
+		err := c.write(message{Word: tellDeadline, Number: int64(at)})
+		switch {
+		case err == nil:
+			c.told, c.toldAt = at, now
+		case by < 0 && errors.Is(err, os.ErrDeadlineExceeded):
+			c.end() // it would go on for too long
+		}
+	}
+	// A supervisor that does not read goes on by the deadline that it knows. If it does
+	// not kill although it should, and has had time to, something keeps it from running:
+	// then it is ended, and the kernel kills the command.
+	due := max(c.told.after(-c.cfg.Margin), c.toldAt)
+	if !c.killing && now >= due.after(c.cfg.Margin/2) {
+		c.end()
+	}
+}
+
+// Signal sends a signal to the command itself, not to its group.
+func (c *Command) Signal(sig syscall.Signal) {
+	c.tell(message{Word: tellSignal, Number: int64(sig)})
+}
+
+// Stop sends SIGTERM to the command's process group, and SIGCONT. It does not wait.
+func (c *Command) Stop() { c.tell(message{Word: tellStop}) }
+
+// Kill kills the command and all its descendants. It does not wait.
+func (c *Command) Kill() { c.tell(message{Word: tellKill}) }
+
+// tell ends a supervisor that does not listen. If it has ended already, run notices.
+func (c *Command) tell(m message) {
+	if errors.Is(c.write(m), os.ErrDeadlineExceeded) {
+		c.end()
+	}
+}
+
+func (c *Command) write(m message) error {
+	_ = c.conn.SetWriteDeadline(time.Now().Add(tellWithin)) // fails as the write does
+	_, err := c.conn.Write(m.encode())
+	return err
+}
+
+// end kills the supervisor, and the kernel the command with it.
+func (c *Command) end() { _ = c.cmd.Process.Kill() }
+
+// Done is closed when the command and all its descendants are gone.
+func (c *Command) Done() <-chan struct{} { return c.done }
+
+// Result tells how it ended, once Done is closed.
+func (c *Command) Result() Result {
+	<-c.done
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.result
+}

@@ -1,0 +1,88 @@
+package supervisor
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bmqelect/bmqelect/internal/base/clock"
+)
+
+// moment is a time of CLOCK_BOOTTIME in nanoseconds: the clock of the whole machine,
+// which goes on while it sleeps.
+type moment int64
+
+const never = moment(clock.Never)
+
+// clockNow fails where a sandbox forbids the clock.
+func clockNow() (moment, error) {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
+		return 0, fmt.Errorf("read CLOCK_BOOTTIME: %w", err)
+	}
+	return moment(ts.Nano()), nil
+}
+
+// after is m later by d; never stays never.
+func (m moment) after(d time.Duration) moment {
+	if m == never {
+		return never
+	}
+	return m + moment(d)
+}
+
+// momentOf is a deadline by the machine's clock. That is read first: time that passes
+// until the deadline is known makes it earlier, never later.
+func momentOf(deadline func() time.Time) (moment, error) {
+	now, err := clockNow()
+	if err != nil {
+		return 0, err
+	}
+	at := deadline()
+	if at.IsZero() {
+		return never, nil
+	}
+	return now.after(time.Until(at)), nil
+}
+
+// process is what the kernel tells of one.
+type process struct {
+	pid, parent, session int
+	state                byte
+}
+
+// dead reports whether it only waits to be reaped by its parent.
+func (p process) dead() bool { return p.state == 'Z' || p.state == 'X' }
+
+// signalWhere signals every process that is meant, and reports how many those are.
+func signalWhere(meant func(process) bool, sig unix.Signal) (count int) {
+	entries, _ := os.ReadDir("/proc") // as much as can be read
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		if p, err := look(pid); err == nil && meant(p) {
+			count++
+			_ = unix.Kill(pid, sig)
+		}
+	}
+	return count
+}
+
+// look reads the fields after the name, which is in parentheses and may contain some.
+func look(pid int) (p process, err error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return p, err
+	}
+	var group int
+	fields := string(stat[bytes.LastIndexByte(stat, ')')+1:])
+	_, err = fmt.Sscanf(fields, " %c %d %d %d", &p.state, &p.parent, &group, &p.session)
+	p.pid = pid
+	return p, err
+}

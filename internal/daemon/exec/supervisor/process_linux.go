@@ -1,0 +1,256 @@
+package supervisor
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/bmqelect/bmqelect/internal/base/clock"
+)
+
+const (
+	controlFile = 3 // the socket to the owner; held files follow
+	// retryKill is the pause after which what is still there is killed again.
+	retryKill = 20 * time.Millisecond
+)
+
+// supervisor is the process between an owner and a command. One goroutine runs it.
+type supervisor struct {
+	settings
+	owner   int // the socket
+	alarm   *clock.BootAlarm
+	command int    // process ID, and that of its group; 0 once it has ended
+	limit   moment // when everything is killed although the deadline may be later
+	killing bool
+	kept    []int // files that stay open
+}
+
+// Main is the supervisor. It returns its exit code when nothing of the command is left.
+// The arguments are those that Start appended.
+func Main(args []string) int {
+	// The kernel kills the command when the thread that started it ends.
+	runtime.LockOSThread()
+	s := &supervisor{owner: controlFile, limit: never}
+	err := s.start(args)
+	if err != nil {
+		s.say(message{Word: sayFailed, Number: int64(CodeOf(err)), Text: err.Error()})
+		return 1
+	}
+	s.run()
+	s.say(message{Word: sayGone})
+	return 0
+}
+
+// start makes this process one that outlives its owner and that no descendant escapes,
+// and starts the command in a process group of its own.
+func (s *supervisor) start(args []string) (err error) {
+	var command []string
+	if s.settings, command, err = parseArguments(args); err != nil {
+		return err
+	}
+	syscall.CloseOnExec(controlFile) // the command must not have it, nor what is held
+	for fd := controlFile + 1; fd <= controlFile+s.Held; fd++ {
+		syscall.CloseOnExec(fd)
+		s.kept = append(s.kept, fd)
+	}
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("adopt processes that daemonize: %w", err)
+	}
+	if s.alarm, err = clock.NewBootAlarm(); err != nil {
+		return err
+	}
+	path, err := exec.LookPath(command[0])
+	if err != nil {
+		return err
+	}
+	// Whoever signals every process of a service means the owner, which then tells the
+	// supervisor to end the command. The command would inherit that they are ignored.
+	signal.Notify(make(chan os.Signal, 1),
+		syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE)
+	s.command, err = syscall.ForkExec(path, command, &syscall.ProcAttr{
+		Env: os.Environ(), Files: []uintptr{0, 1, 2},
+		Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
+	})
+	if err != nil {
+		return fmt.Errorf("start %s: %w", path, err)
+	}
+	return nil
+}
+
+// run returns when nothing of the command is left.
+func (s *supervisor) run() {
+	defer s.alarm.Close()
+	died := make(chan os.Signal, 1)
+	signal.Notify(died, syscall.SIGCHLD)
+	news := make(chan struct{})
+	go func() {
+		for s.awaitNews() {
+			news <- struct{}{}
+		}
+	}()
+	told := news // nil once the owner has gone
+	for gone := s.reap(); !gone; {
+		if err := s.alarm.Set(time.Duration(min(s.Deadline.after(-s.Margin), s.limit))); err != nil {
+			s.kill() // without a timer nothing can be promised
+		}
+		select {
+		case <-told:
+			if !s.hear() {
+				told = nil
+				s.terminate()
+			}
+		case <-died:
+			gone = s.reap()
+		case <-s.alarm.Rings():
+			s.ring()
+		}
+	}
+}
+
+// awaitNews waits until the owner has said something, or has gone.
+func (s *supervisor) awaitNews() bool {
+	for {
+		fds := []unix.PollFd{{Fd: int32(s.owner), Events: unix.POLLIN}}
+		if _, err := unix.Poll(fds, -1); !errors.Is(err, unix.EINTR) {
+			return err == nil
+		}
+	}
+}
+
+// hear does all that the owner has said so far, and reports whether the owner is there.
+// It does not wait. It takes a packet that is no message for the owner's end.
+func (s *supervisor) hear() (there bool) {
+	packet, control := make([]byte, maxMessage), make([]byte, unix.CmsgSpace(4))
+	for {
+		n, more, _, _, err := unix.Recvmsg(s.owner, packet, control,
+			unix.MSG_DONTWAIT|unix.MSG_CMSG_CLOEXEC)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case errors.Is(err, unix.EAGAIN):
+			return true
+		case err != nil || n == 0:
+			return false
+		}
+		s.keep(control[:more])
+		var m message
+		if err := json.Unmarshal(packet[:n], &m); err != nil {
+			return false
+		}
+		switch m.Word {
+		case tellDeadline:
+			s.Deadline = moment(m.Number)
+		case tellSignal:
+			if s.command != 0 {
+				_ = unix.Kill(s.command, unix.Signal(m.Number))
+			}
+		case tellStop:
+			s.signalGroup(unix.SIGTERM)
+			s.signalGroup(unix.SIGCONT) // a process that was stopped has to go on
+		case tellKill:
+			s.kill()
+		}
+	}
+}
+
+// signalGroup signals the command's group, or what the command left behind.
+func (s *supervisor) signalGroup(sig unix.Signal) {
+	if s.command != 0 {
+		_ = unix.Kill(-s.command, sig)
+		return
+	}
+	signalChildren(sig)
+}
+
+// signalChildren signals every child of this process, those adopted included. They are
+// its own to reap, so that none of the numbers can mean another process by now.
+func signalChildren(sig unix.Signal) {
+	self := os.Getpid()
+	signalWhere(func(p process) bool { return p.parent == self }, sig)
+}
+
+// terminate lets everything end in good order, within the grace.
+func (s *supervisor) terminate() {
+	s.signalGroup(unix.SIGTERM)
+	s.signalGroup(unix.SIGCONT)
+	now, err := clockNow()
+	if err != nil {
+		s.kill()
+		return
+	}
+	s.limit = min(s.limit, now.after(s.Grace))
+}
+
+// ring handles the alarm. A supervisor that got no processor for a while finds the alarm
+// and what it was told meanwhile at the same time: the newer deadline counts.
+func (s *supervisor) ring() {
+	s.hear()
+	now, err := clockNow()
+	near := err != nil || now >= s.Deadline.after(-s.Margin)
+	if !near && now < s.limit {
+		return // the deadline has moved
+	}
+	if near && !s.killing {
+		s.say(message{Word: sayExpired})
+	}
+	s.kill()
+}
+
+// kill kills everything there is, and goes on with it until nothing is left: a process
+// that dies leaves its children to the supervisor.
+func (s *supervisor) kill() {
+	if !s.killing {
+		s.killing = true
+		s.say(message{Word: sayKilling})
+	}
+	if s.command != 0 {
+		_ = unix.Kill(-s.command, unix.SIGKILL)
+	}
+	signalChildren(unix.SIGKILL)
+	if now, err := clockNow(); err == nil {
+		s.Deadline, s.limit = never, now.after(retryKill)
+	}
+}
+
+// reap takes note of the processes that have died, and reports whether none is left.
+func (s *supervisor) reap() (gone bool) {
+	for {
+		var status unix.WaitStatus
+		pid, err := unix.Wait4(-1, &status, unix.WNOHANG, nil)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			return true // there are no children, and so nothing below them
+		case pid == 0:
+			if s.killing {
+				s.kill()
+			}
+			return false
+		case pid == s.command:
+			code := status.ExitStatus()
+			if status.Signaled() {
+				code = codeSignaled + int(status.Signal())
+			}
+			s.say(message{Word: sayExited, Number: int64(code)})
+			s.command = 0
+			s.terminate() // what it leaves behind is to end too
+		}
+	}
+}
+
+// say tells the owner; if that is gone, nobody hears it.
+func (s *supervisor) say(m message) {
+	for {
+		if _, err := unix.Write(s.owner, m.encode()); !errors.Is(err, unix.EINTR) {
+			return
+		}
+	}
+}

@@ -1,0 +1,78 @@
+// Package supervisor runs a command that must not outlive a deadline, whatever happens to
+// the process that started it.
+//
+// Between the two stands a small process of its own, the supervisor: the same program,
+// started again, in which Main runs. It is the command's parent. The process that started
+// it, the owner, tells it over a socket how far the deadline has moved. It kills the
+// command and all its descendants when the deadline comes near. It ends them when the
+// socket closes, which the kernel does if the owner dies. An owner that is stopped
+// (SIGSTOP) moves no deadline.
+//
+// The supervisor is a subreaper: processes that daemonize become its children, and are
+// found. Out of its reach are processes that somebody else starts on the command's behalf
+// (a service manager, a container engine), and those that it may not signal. If the
+// supervisor itself is killed, the kernel kills the command, and the owner kills the rest
+// of the supervisor's session; a process that had left the session goes on.
+//
+// Linux alone has what this needs. A Command is safe for concurrent use.
+package supervisor
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+)
+
+// Exit codes for a command that could not be started, as shells have them.
+const (
+	CodeNotExecutable = 126
+	CodeNotFound      = 127
+	codeSignaled      = 128 // plus the signal's number
+)
+
+// CodeOf is the exit code of a shell that could not start a command for that reason.
+func CodeOf(err error) int {
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
+		return CodeNotFound
+	}
+	return CodeNotExecutable
+}
+
+// Config says what to run. All fields but Stdin and Held are required.
+type Config struct {
+	// Self is how to start this program so that it calls Main with the arguments that
+	// are appended.
+	Self []string
+	// Args are the command's name, looked up in PATH, and its arguments.
+	Args []string
+	Env  []string // of the command, and of the supervisor
+	// Stdin is the command's; nil is an empty one. Its output and errors go where this
+	// process's go.
+	Stdin *os.File
+	// Deadline tells by when everything must be gone; it may change from call to call.
+	// The zero time is never.
+	Deadline func() time.Time
+	// Margin is how long before the deadline everything is killed; positive.
+	Margin time.Duration
+	// Grace is the longest time between SIGTERM and SIGKILL if it was not Stop that sent
+	// SIGTERM: after the death of the owner, and after a command that has ended and left
+	// others behind. Positive.
+	Grace time.Duration
+	// Held are files that stay open for as long as anything of the command may run. If
+	// one of them is closed at the start, the command is not started.
+	Held []syscall.Conn
+}
+
+// Result tells how a command ended.
+type Result struct {
+	// Code is the exit code, or 128 and the number of the signal that ended it;
+	// CodeNotFound or CodeNotExecutable if it did not start.
+	Code int
+	// Expired means that everything was killed because the deadline came near.
+	Expired bool
+	// Err is why the command did not start, or that its supervisor was killed.
+	Err error
+}

@@ -1,0 +1,166 @@
+package procs
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/internal/daemon/admin"
+)
+
+// Node is one process of a mesh, or the place for one.
+type Node struct {
+	Name                            string
+	GossipAddr, MeshAddr, AdminAddr string
+	Dir, ConfigFile                 string
+	mesh                            *Mesh
+	mu                              sync.Mutex
+	running                         *process // nil if there is none
+}
+
+// process is one running child.
+type process struct {
+	*os.Process
+	gone chan struct{} // closed when it has ended and OnExit has been told
+}
+
+// Start starts the node's process; the same command serves every start. The process is a
+// group of its own, so that Ctrl-C on a terminal reaches only this process, which then
+// stops it in good order, and it does not outlive this process.
+func (n *Node) Start() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.running != nil {
+		return fmt.Errorf("node %s runs already, as process %d", n.Name, n.running.Pid)
+	}
+	flags := os.O_CREATE | os.O_APPEND | os.O_WRONLY
+	log, err := os.OpenFile(filepath.Join(n.Dir, "node.log"), flags, 0o600)
+	if err != nil {
+		return fmt.Errorf("log of node %s: %w", n.Name, err)
+	}
+	cmd := exec.Command(n.mesh.cfg.Binary, "run", "--config", n.ConfigFile)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	dieWithParent(cmd.SysProcAttr)
+	r, w, err := os.Pipe()
+	if err == nil {
+		cmd.Stdout, cmd.Stderr = w, w
+		if err = cmd.Start(); err != nil {
+			r.Close()
+		}
+		w.Close()
+	}
+	if err != nil {
+		log.Close()
+		return fmt.Errorf("start of node %s: %w", n.Name, err)
+	}
+	p := &process{Process: cmd.Process, gone: make(chan struct{})}
+	n.running = p
+	go func() {
+		defer close(p.gone)
+		n.readLines(io.TeeReader(r, log))
+		err := cmd.Wait()
+		r.Close()
+		log.Close()
+		n.mu.Lock()
+		n.running = nil
+		n.mu.Unlock()
+		if f := n.mesh.cfg.OnExit; f != nil {
+			f(n.Name, err)
+		}
+	}()
+	return nil
+}
+
+// readLines reads what the process writes, until all that had its output have ended.
+func (n *Node) readLines(r io.Reader) {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		if f := n.mesh.cfg.OnLine; f != nil {
+			f(parseLine(n.Name, lines.Bytes()))
+		}
+	}
+	_, _ = io.Copy(io.Discard, r) // after a line too long to scan: the child must not block
+}
+
+func (n *Node) process() (*process, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.running == nil {
+		return nil, fmt.Errorf("node %s does not run", n.Name)
+	}
+	return n.running, nil
+}
+
+// Pid is the process ID, or 0 if the node does not run.
+func (n *Node) Pid() int {
+	p, err := n.process()
+	if err != nil {
+		return 0
+	}
+	return p.Pid
+}
+
+// Signal sends sig to the node's process.
+func (n *Node) Signal(sig syscall.Signal) error {
+	p, err := n.process()
+	if err != nil {
+		return err
+	}
+	return p.Signal(sig)
+}
+
+// Kill ends the process as a crash would, and waits until it is gone.
+func (n *Node) Kill() error {
+	p, err := n.process()
+	if err != nil {
+		return err
+	}
+	if err := p.Kill(); err != nil {
+		return err
+	}
+	<-p.gone
+	return nil
+}
+
+// Stop asks the process to hand over and exit, and kills it if it has not by the end of
+// ctx. A process that does not run is stopped already.
+func (n *Node) Stop(ctx context.Context) error {
+	p, err := n.process()
+	if err != nil {
+		return nil
+	}
+	_ = p.Signal(syscall.SIGCONT) // a paused one could not stop
+	if err := p.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	select {
+	case <-p.gone:
+		return nil
+	case <-ctx.Done():
+	}
+	_ = p.Kill()
+	<-p.gone
+	return fmt.Errorf("node %s did not stop in time and was killed", n.Name)
+}
+
+// Client returns a client for the node's admin side.
+func (n *Node) Client() *admin.Client { return admin.NewClient(n.AdminAddr) }
+
+// Status asks the node's process for its status.
+func (n *Node) Status(ctx context.Context) (cluster.Status, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	c := n.Client()
+	defer c.Close()
+	return c.Status(ctx)
+}

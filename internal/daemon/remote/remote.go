@@ -1,0 +1,275 @@
+// Package remote asks the nodes of a running cluster, and tells them what to do: the
+// commands of bmqnode that need no node of their own. It finds the nodes through any one of
+// them.
+package remote
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/internal/daemon/admin"
+	"github.com/bmqelect/bmqelect/internal/daemon/config"
+)
+
+const (
+	// askTimeout bounds a question to one node.
+	askTimeout = 3 * time.Second
+	// headStart is what each of the default addresses has before the next one is asked
+	// too: they may be of several clusters, and the first one is meant.
+	headStart = 200 * time.Millisecond
+	// tokenVariable names the token file if the flag does not.
+	tokenVariable = "BMQNODE_TOKEN_FILE"
+	// linkUp is MemberStatus.Link of a link that stands.
+	linkUp = "up"
+)
+
+// DefaultAddrs are where nodes are looked for: the default address of a node, which is
+// also that of the first node of a local mesh, and the next two nodes of such a mesh.
+var DefaultAddrs = []string{config.DefaultAdminAddr, "127.0.0.1:7405", "127.0.0.1:7408"}
+
+// Cluster is how to reach running nodes.
+type Cluster struct {
+	// Addrs are the admin addresses of some nodes, which the user gave.
+	Addrs []string
+
+	tokenFile, token string
+	figures          bool // ask for metrics too
+}
+
+// Register adds the flags.
+func (c *Cluster) Register(f *pflag.FlagSet) {
+	f.StringSliceVar(&c.Addrs, "admin", DefaultAddrs, "admin addresses, host:port or "+
+		"unix:PATH, of any nodes; the others are found through them")
+	f.StringVar(&c.tokenFile, config.TokenFlag, "",
+		"file with the nodes' token (default: the one that $"+tokenVariable+" names)")
+}
+
+// Answer is what a node said of itself, or why it said nothing.
+type Answer struct {
+	Node   cluster.NodeID  `json:"node"`
+	Addr   string          `json:"admin_addr,omitempty"`
+	Status *cluster.Status `json:"status,omitempty"`
+	Error  string          `json:"error,omitempty"`
+
+	via     string        // the address at which it is asked, which may be a socket
+	given   bool          // the user gave that address; no node named it
+	figures admin.Figures // its metrics, if Cluster.figures; zero if they were not to be had
+}
+
+// walk asks the addresses that were given and, as soon as an answer names them, the other
+// members: all at the same time, so that a node that is dead or frozen delays nothing. It
+// hands each answer to heard as it comes, one at a time, and ends when heard has enough or
+// all have answered; questions that are left then are given up. Of the default addresses
+// the first one that answers counts, unless all are wanted.
+func (c *Cluster) walk(ctx context.Context, all bool, heard func(Answer) (enough bool)) error {
+	if file := cmp.Or(c.tokenFile, os.Getenv(tokenVariable)); file != "" {
+		var err error
+		if c.token, err = admin.ReadToken(file); err != nil {
+			return config.Usage(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	all = all || !slices.Equal(c.Addrs, DefaultAddrs)
+	answers, over := make(chan Answer), make(chan struct{})
+	asked, pending := map[cluster.NodeID]bool{}, 0
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer close(over)
+	defer cancel()
+	ask := func(ctx context.Context, a Answer, after time.Duration) {
+		pending++
+		wg.Go(func() {
+			select {
+			case <-ctx.Done():
+			case <-time.After(after):
+			}
+			c.ask(ctx, &a)
+			select {
+			case answers <- a:
+			case <-over:
+			}
+		})
+	}
+	given, found := context.WithCancel(ctx)
+	defer found()
+	for i, addr := range c.Addrs {
+		if all {
+			i = 0
+		}
+		ask(given, Answer{via: addr, given: true}, time.Duration(i)*headStart)
+	}
+	for met := false; pending > 0; pending-- {
+		a := <-answers
+		if a.given && met && !all {
+			continue // another default address
+		}
+		if a.Status != nil {
+			met, asked[a.Node] = true, true
+			if !all {
+				found()
+			}
+			for _, m := range membersOf(*a.Status) {
+				if !asked[m.Node] {
+					asked[m.Node] = true
+					ask(ctx, m, 0)
+				}
+			}
+		}
+		if heard(a) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// ask lets the node at an address say what it is.
+func (c *Cluster) ask(ctx context.Context, a *Answer) {
+	if a.via == "" {
+		return // and Error says why
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	client := c.client(*a)
+	defer client.Close()
+	st, err := client.Status(ctx)
+	switch {
+	case err != nil:
+		a.Error = err.Error()
+		return
+	case a.Node != "" && a.Node != st.Node:
+		a.Error = fmt.Sprintf("%s: node %s answers there", a.via, st.Node)
+		return
+	}
+	a.Node, a.Addr, a.Status, a.Error = st.Node, st.AdminAddr, &st, ""
+	if c.figures {
+		a.figures, _ = client.Figures(ctx) // an old node without metrics is fine
+	}
+}
+
+// client returns a client for a node. The token goes to addresses that the user gave, and
+// to none that a node named: any process that talks to the cluster could name its own.
+func (c *Cluster) client(a Answer) *admin.Client {
+	client := admin.NewClient(a.via)
+	if a.given || slices.Contains(c.Addrs, a.via) {
+		client.UseToken(c.token)
+	} else if c.token != "" {
+		client.WithoutToken("it gets none, since only a node named this address: " +
+			"name it with --admin")
+	}
+	return client
+}
+
+// membersOf are the other members that a node names, to be asked, or why they cannot be.
+func membersOf(st cluster.Status) (all []Answer) {
+	for _, m := range st.Members {
+		a := Answer{Node: m.Node, Addr: admin.AddrOf(m), via: admin.AddrOf(m)}
+		switch {
+		case a.via != "":
+		case m.GossipAddr == "":
+			a.Error = "never seen"
+		default:
+			a.Error = "it has no admin address: ask it at its socket, with " +
+				"--admin unix:PATH on its machine"
+		}
+		all = append(all, a)
+	}
+	return all
+}
+
+// All is what every node of the cluster says, the first one first. A second answer of the
+// same process is left out, and so is the silence at one address of a node that answered
+// at another.
+func (c *Cluster) All(ctx context.Context) ([]Answer, error) {
+	var answers, silent []Answer
+	err := c.walk(ctx, false, func(a Answer) bool {
+		if a.given && a.Status == nil {
+			silent = append(silent, a)
+		} else {
+			answers = append(answers, a)
+		}
+		return false
+	})
+	if err == nil && len(answers) == 0 {
+		err = noAnswer(silent)
+	}
+	identities := map[cluster.NodeID]string{}
+	for _, a := range answers {
+		if a.Status != nil {
+			identities[a.Node] = ""
+		}
+	}
+	return slices.DeleteFunc(answers, func(a Answer) bool {
+		identity, answered := identities[a.Node]
+		if a.Status == nil {
+			return answered
+		}
+		identities[a.Node] = a.Status.Identity
+		return identity == a.Status.Identity
+	}), err
+}
+
+// noAnswer is the error if none of the given addresses answers.
+func noAnswer(silent []Answer) error {
+	if len(silent) == 0 {
+		return errors.New("no node runs that could be asked")
+	}
+	text := "no node answers; name one that runs with --admin:"
+	for _, a := range silent {
+		text += "\n" + a.Error
+	}
+	return errors.New(text)
+}
+
+// AtLeader finds the node that leads an election, without waiting for the others, and
+// calls do with a client for it.
+func (c *Cluster) AtLeader(
+	ctx context.Context, group string, do func(leader cluster.NodeID, client *admin.Client) error,
+) error {
+	var leader, first Answer
+	var silent []Answer
+	err := c.walk(ctx, false, func(a Answer) bool {
+		switch {
+		case a.Status == nil:
+			silent = append(silent, a)
+		case GroupIn(*a.Status, group).Leading:
+			leader = a
+		case first.Status == nil:
+			first = a
+		}
+		return leader.Status != nil
+	})
+	switch {
+	case err != nil:
+		return err
+	case leader.Status != nil:
+		client := c.client(leader)
+		defer client.Close()
+		return do(leader.Node, client)
+	case first.Status == nil:
+		return noAnswer(silent)
+	}
+	why := GroupIn(*first.Status, group).Explanation
+	if why == "" {
+		return config.Usage(fmt.Errorf("%s takes part in no election %q", first.Node, group))
+	}
+	return fmt.Errorf("no node leads now; %s says: %s", first.Node, why)
+}
+
+// GroupIn is a node's part in an election, or the zero value.
+func GroupIn(st cluster.Status, group string) cluster.GroupStatus {
+	for _, g := range st.Groups {
+		if g.Group == group {
+			return g
+		}
+	}
+	return cluster.GroupStatus{}
+}

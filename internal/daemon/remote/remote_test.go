@@ -1,0 +1,215 @@
+package remote
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/internal/daemon/admin"
+	"github.com/bmqelect/bmqelect/internal/daemon/config"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// serve is the admin side of a node that says what status is then. It notes what it is told.
+func serve(t *testing.T, status *cluster.Status, told *[]string) (addr string) {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost && told != nil {
+			*told = append(*told, string(status.Node)+" "+r.URL.Path)
+		}
+		_ = json.NewEncoder(w).Encode(status)
+	}))
+	t.Cleanup(server.Close)
+	status.AdminAddr = strings.TrimPrefix(server.URL, "http://")
+	return status.AdminAddr
+}
+
+// trio are three nodes that know each other; n1 leads.
+func trio(t *testing.T, told *[]string) (nodes []*cluster.Status) {
+	t.Helper()
+	voters := []cluster.NodeID{"n1", "n2", "n3"}
+	for _, id := range voters {
+		nodes = append(nodes, &cluster.Status{
+			Node: id, Identity: "identity of " + string(id),
+			Groups: []cluster.GroupStatus{{
+				Group: cluster.DefaultGroup, Role: "FOLLOWER", Leader: "n1", Leading: id == "n1",
+				Voters: voters, Term: 7, Explanation: "follows n1",
+			}},
+		})
+		serve(t, nodes[len(nodes)-1], told)
+	}
+	for _, n := range nodes {
+		for _, m := range nodes {
+			if m != n {
+				n.Members = append(n.Members, cluster.MemberStatus{
+					Node: m.Node, Voter: true, Link: linkUp, Identity: m.Identity,
+					AdminAddr: m.AdminAddr, GossipAddr: "known", RTT: 0.001,
+				})
+			}
+		}
+	}
+	return nodes
+}
+
+// loses lets a node have no link to another.
+func loses(n *cluster.Status, id cluster.NodeID) *cluster.MemberStatus {
+	for i := range n.Members {
+		if n.Members[i].Node == id {
+			n.Members[i].Link = "down UNAVAILABLE"
+			return &n.Members[i]
+		}
+	}
+	return nil
+}
+
+func at(addrs ...string) *Cluster { return &Cluster{Addrs: addrs} }
+
+func TestOneAddressFindsEveryNode(t *testing.T) {
+	nodes := trio(t, nil)
+	answers, err := at(nodes[1].AdminAddr, nodes[1].AdminAddr, "127.0.0.1:1").All(t.Context())
+	require.NoError(t, err, "silence at one address is no error")
+	require.Len(t, answers, 3, "and nobody is listed twice")
+	for _, a := range answers {
+		require.NotNil(t, a.Status, a.Node)
+	}
+	_, err = at("127.0.0.1:1").All(t.Context())
+	require.ErrorContains(t, err, "no node answers; name one that runs with --admin:\n127.0.0.1:1")
+}
+
+func TestTheLeaderIsFoundOrItIsSaidWhyNot(t *testing.T) {
+	nodes := trio(t, nil)
+	var led cluster.NodeID
+	note := func(leader cluster.NodeID, _ *admin.Client) error { led = leader; return nil }
+	require.NoError(t, at(nodes[2].AdminAddr).AtLeader(t.Context(), cluster.DefaultGroup, note))
+	require.EqualValues(t, "n1", led)
+
+	nodes[0].Groups[0].Leading = false
+	err := at(nodes[2].AdminAddr).AtLeader(t.Context(), cluster.DefaultGroup, note)
+	require.ErrorContains(t, err, "no node leads now; n3 says: follows n1")
+	err = at(nodes[2].AdminAddr).AtLeader(t.Context(), "jobs", note)
+	require.ErrorAs(t, err, new(config.UsageError))
+	require.ErrorContains(t, err, `n3 takes part in no election "jobs"`)
+}
+
+// Two processes of one name can vote twice: a name is given away only if all that can be
+// asked say that its process is gone.
+func TestANameIsGivenAwayOnlyIfItsProcessIsGone(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(nodes []*cluster.Status)
+		here   bool
+		told   []string
+		err    string
+	}{
+		"it answers": {func([]*cluster.Status) {}, false, nil, "there is nothing to forget"},
+		"it answers one": {func(n []*cluster.Status) { loses(n[0], "n3") }, false, nil,
+			"node n3 lives, "},
+		"it answers, here": {func(n []*cluster.Status) { loses(n[0], "n3") }, true, nil,
+			"node n3 lives, "},
+		"one has a link": {func(n []*cluster.Status) { dead(n); loses(n[0], "n3") }, false, nil,
+			"node n3 lives, node n2 has a link to it"},
+		"it is gone":       {gone, false, []string{"n1 /v1/forget", "n2 /v1/forget"}, ""},
+		"it is gone, here": {gone, true, []string{"n1 /v1/forget"}, ""},
+		"another is silent": {func(n []*cluster.Status) { gone(n); silent(n, "n2") }, false, nil,
+			"node n2 runs and cannot be asked"},
+		"silent, but here": {func(n []*cluster.Status) { gone(n); silent(n, "n2") }, true,
+			[]string{"n1 /v1/forget"}, ""},
+		"its successor lives": {func(n []*cluster.Status) {
+			gone(n)
+			n[1].Members[1].Link, n[1].Members[1].Identity = linkUp, "identity of a new n3"
+		}, false, []string{"n1 /v1/forget"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var told []string
+			nodes := trio(t, &told)
+			c.change(nodes)
+			var out bytes.Buffer
+			err := at(nodes[0].AdminAddr).Forget(t.Context(), &out, "n3", c.here)
+			if c.err == "" {
+				require.NoError(t, err)
+			} else {
+				require.ErrorContains(t, err, c.err)
+			}
+			require.ElementsMatch(t, c.told, told)
+			require.Equal(t, len(told),
+				strings.Count(out.String(), "takes in the next process that is called n3\n"))
+		})
+	}
+}
+
+// dead lets n3 answer no more, gone the others have no link to it either.
+func dead(nodes []*cluster.Status) { silent(nodes, "n3") }
+
+func gone(nodes []*cluster.Status) {
+	dead(nodes)
+	loses(nodes[0], "n3")
+	loses(nodes[1], "n3")
+}
+
+// silent moves the address of a node to where nobody listens.
+func silent(nodes []*cluster.Status, id cluster.NodeID) {
+	for _, n := range nodes {
+		for i := range n.Members {
+			if n.Members[i].Node == id {
+				n.Members[i].AdminAddr = "127.0.0.1:1"
+			}
+		}
+	}
+}
+
+func TestLinksAreCutAtBothEndsAndIsolatedAtOne(t *testing.T) {
+	var told []string
+	nodes := trio(t, &told)
+	c := at(nodes[0].AdminAddr)
+	require.NoError(t, c.Cut(t.Context(), "n1", "n3"))
+	require.Equal(t, []string{"n1 /v1/faults", "n3 /v1/faults"}, told)
+	told = nil
+	require.NoError(t, c.Isolate(t.Context(), "n2"))
+	require.Equal(t, []string{"n2 /v1/faults"}, told)
+	told = nil
+	require.NoError(t, c.Heal(t.Context()))
+	require.Len(t, told, 3)
+
+	for want, err := range map[string]error{
+		"a node has no link to itself: name two nodes, not n1 twice": c.Cut(t.Context(), "n1", "n1"),
+		`there is no node "n9", but ["n1"`:                           c.Isolate(t.Context(), "n9"),
+	} {
+		require.ErrorAs(t, err, new(config.UsageError))
+		require.ErrorContains(t, err, want)
+	}
+	silent(nodes, "n3")
+	require.ErrorContains(t, c.Heal(t.Context()), "n3 does not answer: what is cut there stays cut")
+}
+
+func TestTheTableSaysWhatIsWrongBelow(t *testing.T) {
+	nodes := trio(t, nil)
+	nodes[0].Groups[0].Role, nodes[0].Groups[0].LeaseLeft = "LEADER", 1.25
+	nodes[1].Groups[0].Leader, nodes[1].Groups[0].Explanation = "", "waits for a leader"
+	loses(nodes[1], "n1")
+	nodes[0].Emergencies = []cluster.EmergencyStatus{{
+		Voters: nodes[0].Groups[0].Voters, Lost: []cluster.NodeID{"n2", "n3"}, Reason: "fire",
+		Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+	}}
+	answers := []Answer{
+		{Node: "n1", Status: nodes[0]}, {Node: "n2", Status: nodes[1]}, {Node: "n3", Error: "it is off"},
+	}
+	var out bytes.Buffer
+	require.NoError(t, PrintStatus(&out, answers))
+	require.Equal(t, strings.TrimPrefix(`
+NODE  ROLE      LEADER  TERM  LSN  LEASE  LINKS
+n1    LEADER    n1      7     0.0  1.25s  2 up, 1 ms
+n2    FOLLOWER  -       7     0.0  -      1 up, 1 ms; n1 down UNAVAILABLE
+n3    -                                   
+n2: waits for a leader
+n3: it is off
+EMERGENCY: n2, n3 of the voters n1, n2, n3 declared lost at 2026-01-02T03:04:05Z (fire); on record on n1
+`, "\n"), out.String())
+}

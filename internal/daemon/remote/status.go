@@ -1,0 +1,160 @@
+package remote
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/fatih/color"
+
+	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/internal/daemon/console"
+)
+
+// PrintStatus writes a table, a line per node, and below it what needs words.
+func PrintStatus(w io.Writer, answers []Answer) error {
+	var table bytes.Buffer
+	tw := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "NODE\tROLE\tLEADER\tTERM\tLSN\tLEASE\tLINKS")
+	for _, a := range answers {
+		if a.Status == nil {
+			fmt.Fprintf(tw, "%s\t-\t\t\t\t\t\n", a.Node)
+			continue
+		}
+		g := a.Status.Groups[0]
+		role, lease := g.Role, "-"
+		if !slices.Contains(g.Voters, a.Node) {
+			role += " (observer)"
+		}
+		if g.LeaseLeft > 0 {
+			lease = g.LeaseLeft.Duration().Round(time.Millisecond).String()
+		}
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", a.Node, role,
+			cmp.Or(string(g.Leader), "-"), g.Term, g.LSN, lease, links(a.Status.Members))
+	}
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	lines := strings.Split(table.String(), "\n")
+	fmt.Fprintln(w, color.New(color.Bold).Sprint(lines[0]))
+	remarks := []string{}
+	for i, a := range answers {
+		tint := fmt.Sprint
+		remark := a.Error
+		if a.Status != nil {
+			remark = a.Status.Failure
+		}
+		switch {
+		case remark != "" || a.Status == nil:
+			tint = color.New(color.FgRed).Sprint
+		case a.Status.Groups[0].Leader == "":
+			tint, remark = color.New(color.FgRed).Sprint, a.Status.Groups[0].Explanation
+		case a.Status.Groups[0].Leading:
+			tint = color.New(color.FgGreen).Sprint
+		}
+		fmt.Fprintln(w, tint(lines[i+1]))
+		if remark != "" {
+			remarks = append(remarks, fmt.Sprintf("%s: %s", a.Node, remark))
+		}
+	}
+	for _, line := range slices.Concat(remarks, emergencies(answers), findings(answers)) {
+		fmt.Fprintln(w, line)
+	}
+	return nil
+}
+
+// links says in a few columns how many members are connected, at what round-trip times,
+// and which voters are not. --json has each link by itself.
+func links(members []cluster.MemberStatus) string {
+	var up []time.Duration
+	var down []string
+	for _, m := range members {
+		switch {
+		case m.Link == linkUp:
+			up = append(up, m.RTT.Duration())
+		case m.Voter:
+			down = append(down, fmt.Sprintf("%s %s", m.Node, m.Link))
+		}
+	}
+	text := "none"
+	if len(up) > 0 {
+		from, to := milliseconds(slices.Min(up)), milliseconds(slices.Max(up))
+		if from != to {
+			from += "-" + to
+		}
+		text = fmt.Sprintf("%d up, %s ms", len(up), from)
+	}
+	if len(down) > 0 {
+		text += "; " + strings.Join(down, ", ")
+	}
+	return text
+}
+
+func milliseconds(d time.Duration) string {
+	if d >= 10*time.Millisecond {
+		return fmt.Sprint(d.Milliseconds())
+	}
+	return fmt.Sprintf("%.2g", float64(d)/float64(time.Millisecond))
+}
+
+// findings are what nodes find wrong between each other, and how to fix it.
+func findings(answers []Answer) (lines []string) {
+	for _, a := range answers {
+		if a.Status == nil {
+			continue
+		}
+		for _, f := range a.Status.Findings {
+			lines = append(lines, fmt.Sprintf("%s finds %s with %s: %s; %s",
+				a.Node, f.Kind, f.Peer, f.Detail, f.Advice))
+		}
+	}
+	return lines
+}
+
+// emergencies says of each emergency on record which nodes know of it. It was declared on
+// each of them in turn, so the times differ.
+func emergencies(answers []Answer) (lines []string) {
+	var keys []string
+	text, knowing := map[string]string{}, map[string][]cluster.NodeID{}
+	for _, a := range answers {
+		if a.Status == nil {
+			continue
+		}
+		for _, e := range a.Status.Emergencies {
+			key := fmt.Sprint(e.Voters, e.Lost, e.Missing(), e.Reason)
+			if text[key] == "" {
+				mark := "past emergency:"
+				if len(e.Missing()) > 0 {
+					mark = console.Alert("EMERGENCY:")
+				}
+				keys, text[key] = append(keys, key), mark+" "+EmergencyText(e)
+			}
+			knowing[key] = append(knowing[key], a.Node)
+		}
+	}
+	for _, key := range keys {
+		lines = append(lines, text[key]+"; on record on "+console.List(knowing[key]))
+	}
+	return lines
+}
+
+// EmergencyText is one emergency in a line.
+func EmergencyText(e cluster.EmergencyStatus) string {
+	text := fmt.Sprintf("%s of the voters %s declared lost at %s",
+		console.List(e.Lost), console.List(e.Voters), e.Time.Format(time.RFC3339))
+	if e.Reason != "" {
+		text += fmt.Sprintf(" (%s)", e.Reason)
+	}
+	switch missing := e.Missing(); {
+	case len(missing) == 0:
+		return text + "; all readmitted"
+	case len(missing) < len(e.Lost):
+		return text + "; still missing: " + console.List(missing)
+	}
+	return text
+}

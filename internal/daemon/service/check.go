@@ -1,0 +1,156 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/internal/daemon/admin"
+	"github.com/bmqelect/bmqelect/internal/daemon/config"
+	"github.com/bmqelect/bmqelect/internal/daemon/console"
+	"github.com/bmqelect/bmqelect/internal/daemon/doctor"
+)
+
+// resolveTime bounds the look-ups of all join addresses.
+const resolveTime = 5 * time.Second
+
+// CheckFiles does `run --check` for several files: this machine for the first, and the
+// settings that must be the same on every node for all.
+func CheckFiles(ctx context.Context, w io.Writer, files []string) error {
+	problems := 0
+	var reference cluster.Config
+	var referenceFile string
+	for i, file := range files {
+		var o config.Options
+		flags := pflag.NewFlagSet(file, pflag.ContinueOnError)
+		o.Register(flags)
+		flags.StringSlice("groups", nil, "")
+		err := config.ApplyFile(file, flags)
+		cfg, invalid := o.Resolve()
+		err = errors.Join(err, invalid)
+		switch {
+		case err != nil: // what is not there cannot be compared
+		case referenceFile == "":
+			reference, referenceFile = cfg, file
+		default:
+			err = compare(cfg, reference, referenceFile)
+		}
+		if i == 0 && invalid == nil {
+			err = errors.Join(err, checkMachine(ctx, &o, cfg))
+		}
+		problems += printProblems(w, file, err)
+	}
+	return checkResult(w, problems)
+}
+
+// CheckNode does `run --check` for one node, given by flags or by --config.
+func CheckNode(
+	ctx context.Context, w io.Writer, name string, o *config.Options, misread error,
+) error {
+	cfg, err := o.Resolve()
+	if err == nil {
+		err = checkMachine(ctx, o, cfg)
+	}
+	return checkResult(w, printProblems(w, name, errors.Join(misread, err)))
+}
+
+// printProblems writes a line for each of the joined errors.
+func printProblems(w io.Writer, name string, err error) (count int) {
+	if err == nil {
+		return 0
+	}
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		if !strings.HasPrefix(line, name+":") { // a line of a file has its number too
+			line = name + ": " + line
+		}
+		fmt.Fprintln(w, line)
+		count++
+	}
+	return count
+}
+
+func checkResult(w io.Writer, problems int) error {
+	if problems > 0 {
+		return errors.New(console.Count(problems, "problem"))
+	}
+	fmt.Fprintln(w, "no problem found")
+	return nil
+}
+
+// compare returns what must be the same on every node and is not.
+func compare(c, reference cluster.Config, file string) error {
+	var errs []error
+	if c.Node == reference.Node {
+		errs = append(errs, fmt.Errorf("--node is %s, as in %s, but must be unique in the cluster",
+			c.Node, file))
+	}
+	table := func(c cluster.Config) map[string]string {
+		all := c.Agreed()
+		all["cluster"], all["voters"] = c.Cluster, fmt.Sprint(slices.Sorted(slices.Values(c.Voters)))
+		return all
+	}
+	here, there := table(c), table(reference)
+	for _, name := range slices.Sorted(maps.Keys(here)) {
+		if here[name] != there[name] {
+			errs = append(errs, fmt.Errorf("--%s is %s, but %s in %s: it must be the same on every node",
+				name, here[name], there[name], file))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// checkMachine returns what the node would not get from this machine: its data directory,
+// its addresses, the names that it joins.
+func checkMachine(ctx context.Context, o *config.Options, c cluster.Config) error {
+	var errs []error
+	complain := func(flag string, err error) {
+		if err != nil {
+			errs = append(errs, fmt.Errorf("--%s: %w", flag, doctor.Explain(err)))
+		}
+	}
+	complain("data-dir", cluster.CheckDataDir(c))
+	var network net.ListenConfig
+	for _, l := range []struct{ flag, network, addr string }{
+		{"gossip-addr", "tcp", c.GossipAddr}, {"gossip-addr", "udp", c.GossipAddr},
+		{"mesh-addr", "tcp", c.MeshAddr}, {"admin-addr", "tcp", o.Admin.Addr},
+	} {
+		var bound io.Closer
+		var err error
+		switch {
+		case l.addr == "": // there is to be no HTTP side
+			continue
+		case l.network == "udp":
+			bound, err = network.ListenPacket(ctx, l.network, l.addr)
+		default:
+			bound, err = network.Listen(ctx, l.network, l.addr)
+		}
+		complain(l.flag, err)
+		if err == nil {
+			defer bound.Close() // at the end, so that two of one port are found
+		}
+	}
+	if o.Admin.TokenFile != "" {
+		_, err := admin.ReadToken(o.Admin.TokenFile)
+		complain(config.TokenFlag, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, resolveTime)
+	defer cancel()
+	for _, addr := range c.Join {
+		host, _, _ := net.SplitHostPort(addr) // it is valid
+		if _, err := netip.ParseAddr(host); err != nil {
+			_, err := net.DefaultResolver.LookupHost(ctx, host)
+			complain("join", err)
+		}
+	}
+	return errors.Join(errs...)
+}

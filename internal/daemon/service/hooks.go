@@ -1,0 +1,109 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/bmqelect/bmqelect/cluster"
+)
+
+// FollowWithHooks runs the hooks, if there are any, at every change of the leader of an
+// election, one at a time and in order, until the node has ended. While a hook runs
+// changes may be skipped, but never the newest.
+func (d *Daemon) FollowWithHooks(e *cluster.Election) {
+	if d.Options.Hooks.OnLeader == "" && d.Options.Hooks.OnFollower == "" {
+		return
+	}
+	d.watchers.Go(func() {
+		var last cluster.Leader // no leader, at the start, is not told
+		for l := range e.Observe(context.Background()) {
+			if l != last {
+				d.runHook(e, l)
+			}
+			last = l
+		}
+		if last.Node == d.Config.Node {
+			d.runHook(e, cluster.Leader{}) // it ended while it led
+		}
+	})
+}
+
+// runHook runs the hook for a leader, if there is one.
+func (d *Daemon) runHook(e *cluster.Election, l cluster.Leader) {
+	event, script := "follower", d.Options.Hooks.OnFollower
+	if l.Node == d.Config.Node {
+		event, script = "leader", d.Options.Hooks.OnLeader
+	}
+	if script == "" {
+		return
+	}
+	env := append(d.Environment(e.Group()), "BMQ_EVENT="+event, "BMQ_LEADER="+string(l.Node))
+	if l.Node != "" {
+		env = append(env, fmt.Sprintf("BMQ_TERM=%d", l.Term))
+	}
+	if l.Node == d.Config.Node {
+		// It may lead no more, or not yet again: then there is no token.
+		if next, err := e.NextLSN(); err == nil && next.Term == l.Term {
+			env = append(env, "BMQ_LSN="+next.String())
+		}
+		if left := e.Status().LeaseLeft; left > 0 {
+			env = append(env, LeaseVariable(time.Now().Add(left.Duration())))
+		}
+	}
+	began := time.Now()
+	output, err := runScript(script, env, d.Options.Hooks.Timeout)
+	took := time.Since(began).Round(time.Millisecond)
+	about := []any{"group", e.Group(), "event", event, "leader", l.Node, "term", l.Term,
+		"took", took, "output", output}
+	if err != nil {
+		d.Log.Warn("hook failed", append(about, "error", err)...)
+		return
+	}
+	d.Log.Info("hook ran", about...)
+}
+
+// LeaseVariable tells until when a lease lasts; it is renewed, the variable is not.
+func LeaseVariable(end time.Time) string {
+	return "BMQ_LEASE_DEADLINE=" + end.UTC().Format(time.RFC3339Nano)
+}
+
+// outputDelay bounds the wait for the output of what a script left in the background.
+const outputDelay = 200 * time.Millisecond
+
+// runScript runs a shell script, and kills its process group when the time is over. A
+// process that it leaves in the background goes on; its output is not waited for.
+func runScript(script string, env []string, timeout time.Duration) (output string, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	var out tail
+	cmd := exec.CommandContext(ctx, "sh", "-c", script)
+	cmd.Env, cmd.Stdout, cmd.Stderr = env, &out, &out
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = outputDelay
+	err = cmd.Run()
+	switch {
+	case ctx.Err() != nil:
+		err = fmt.Errorf("killed after %s", timeout)
+	case errors.Is(err, exec.ErrWaitDelay):
+		err = nil
+	}
+	return strings.TrimSpace(string(out)), err
+}
+
+// tail keeps the end of what is written to it, for a log line.
+type tail []byte
+
+const tailSize = 4096
+
+// Write never fails.
+func (t *tail) Write(p []byte) (int, error) {
+	*t = append(*t, p...)
+	*t = (*t)[max(len(*t)-tailSize, 0):]
+	return len(p), nil
+}

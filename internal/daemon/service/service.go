@@ -1,0 +1,82 @@
+// Package service runs a node as a daemon: with its log, its admin side and its hooks, under
+// a service manager if there is one, until it is told to stop.
+package service
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/internal/daemon/config"
+	"github.com/bmqelect/bmqelect/internal/daemon/doctor"
+	"github.com/bmqelect/bmqelect/internal/daemon/sdnotify"
+)
+
+// Daemon is a running node with everything that belongs to it.
+type Daemon struct {
+	Options *config.Options
+	Config  cluster.Config
+	Node    *cluster.Node
+	Log     hclog.Logger
+
+	listeners []net.Listener // of the admin side
+	watchers  sync.WaitGroup // they end with the node
+}
+
+// lastPatience is how long after --shutdown-timeout the process ends by itself at the
+// latest: a log that nobody reads may block all that could say what hangs.
+const lastPatience = 2 * time.Second
+
+// Run runs a node for as long as work does. It returns why the node failed, or what work
+// returned otherwise.
+func Run(
+	ctx context.Context, cfg cluster.Config, o *config.Options,
+	work func(context.Context, *Daemon) error,
+) error {
+	log, err := o.NewLogger()
+	if err != nil {
+		return err
+	}
+	cfg.Logger = log
+	if err := sdnotify.Send("STATUS=starting"); err != nil {
+		return fmt.Errorf("notify socket of the service manager, NOTIFY_SOCKET: %w", err)
+	}
+	side, err := openAdmin(&o.Admin)
+	if err != nil {
+		return doctor.Explain(err)
+	}
+	cfg.AdminAddr = side.advertised
+	node, err := cluster.Start(ctx, cfg)
+	if err != nil {
+		side.close()
+		return doctor.Explain(err)
+	}
+	server := side.serve(node, cfg.Faults, log.Named("admin"))
+	stopping := sync.OnceFunc(supervise(node, log))
+	context.AfterFunc(ctx, stopping) // the work may take its time to end
+	d := &Daemon{Options: o, Config: cfg, Node: node, Log: log, listeners: side.listeners}
+	d.watchers.Go(func() { watchForDuplicate(node, log) })
+	outcome := work(ctx, d)
+	defer time.AfterFunc(o.Shutdown+lastPatience, func() { os.Exit(1) }).Stop()
+	stopping()
+	failure := node.Err()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), o.Shutdown)
+	defer cancel()
+	if err := node.Close(ctx); err != nil {
+		log.Warn("not a clean end", "error", err)
+	}
+	if err := server.Close(ctx); err != nil {
+		log.Warn("requests were cut off", "error", err)
+	}
+	d.watchers.Wait()
+	if failure != nil {
+		return failure
+	}
+	return outcome
+}

@@ -1,0 +1,217 @@
+// Package shell runs a whole cluster of bmqnode processes on this machine, shows what they
+// do as one stream, and does what the user types meanwhile.
+package shell
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/daemon/console"
+	"github.com/bmqelect/bmqelect/internal/daemon/procs"
+	"github.com/bmqelect/bmqelect/internal/daemon/remote"
+	"github.com/bmqelect/bmqelect/scouting"
+)
+
+const (
+	// stopTime bounds the end of the mesh: every node may hand over first.
+	stopTime = 10 * time.Second
+	// settling lets the lines of an election come before the hints that follow it.
+	settling = 300 * time.Millisecond
+)
+
+// Config says what to run.
+type Config struct {
+	Nodes      int    // they are named n1, n2, ...
+	Dir        string // of configurations, state and logs, kept; "" is a temporary one
+	BasePort   int    // first of three ports per node
+	Profile    string // set of timers
+	NoScouting bool
+	In         io.Reader
+	Out        io.Writer
+	// Command runs another command of bmqnode and returns what it prints.
+	Command func(ctx context.Context, args ...string) (output string, err error)
+}
+
+// Check names what is wrong, by the flags of the command `mesh`.
+func (c Config) Check() error {
+	if c.Nodes < 1 || c.Nodes > scouting.MaxVoters {
+		return fmt.Errorf("--nodes is %d, but must be 1 to %d", c.Nodes, scouting.MaxVoters)
+	}
+	if _, ok := elector.Profile(c.Profile); !ok {
+		return fmt.Errorf("--profile is %q, but must be one of %s",
+			c.Profile, strings.Join(elector.ProfileNames(), ", "))
+	}
+	if c.BasePort < 1024 || c.BasePort > 30_000 {
+		return fmt.Errorf("--base-port is %d, but must be 1024 to 30000", c.BasePort)
+	}
+	return nil
+}
+
+// shell is a mesh of processes and the terminal in front of it.
+type shell struct {
+	Config
+	out         *console.Printer
+	procs       *procs.Mesh
+	firstLeader chan string   // gets the name of the first leader
+	welcomed    chan struct{} // closed after the first lines: nothing comes before them
+	stopping    atomic.Bool   // the end of a process is expected
+}
+
+// Run runs the mesh until ctx ends.
+func Run(ctx context.Context, cfg Config) (err error) {
+	dir := cfg.Dir
+	if dir == "" {
+		if dir, err = os.MkdirTemp("", "bmqnode-mesh-"); err != nil {
+			return err
+		}
+		defer os.RemoveAll(dir)
+	} else if dir, err = filepath.Abs(dir); err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	s := &shell{
+		Config: cfg, out: console.New(cfg.Out),
+		firstLeader: make(chan string, 1), welcomed: make(chan struct{}),
+	}
+	s.procs, err = procs.New(procs.Config{
+		Binary: self, Names: procs.Numbered(s.Nodes), Dir: dir, BasePort: s.BasePort,
+		Options: map[string]any{
+			"profile": s.Profile, "faults": true, "unsafe-no-scouting": s.NoScouting,
+		},
+		OnLine: s.onLine, OnExit: s.onExit,
+	})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		s.out.Say("stopping %d nodes", s.Nodes)
+		s.stopping.Store(true)
+		ctx, cancel := context.WithTimeout(context.Background(), stopTime)
+		defer cancel()
+		err = errors.Join(err, s.procs.Stop(ctx))
+	}()
+	err = s.procs.Start()
+	s.out.Say("%d nodes in %s:", s.Nodes, dir)
+	for _, n := range s.procs.Nodes() {
+		s.out.Say("  %-4s process %-8d admin %s", n.Name, n.Pid(), n.AdminAddr)
+	}
+	s.out.Say("A leader is due within 8 s: each node first looks for one, then waits at random " +
+		"before it stands.\n")
+	close(s.welcomed)
+	if err != nil {
+		return err
+	}
+	go s.explainWhenReady(ctx)
+	go s.obey(ctx)
+	<-ctx.Done()
+	return nil
+}
+
+// explainWhenReady says what to do once there is something to see.
+func (s *shell) explainWhenReady(ctx context.Context) {
+	var leader string
+	select {
+	case <-ctx.Done():
+		return
+	case leader = <-s.firstLeader:
+	}
+	select {
+	case <-ctx.Done():
+		return
+	case <-time.After(settling):
+	}
+	n, err := s.procs.Node(leader)
+	if err != nil || n.Pid() == 0 {
+		return // the user has killed it already
+	}
+	s.out.Say("\n%s leads. Type here:", leader)
+	for _, hint := range [][2]string{
+		{"kill " + leader, "crash the leader; 'start " + leader + "' brings it back"},
+		{"isolate " + leader, "cut the leader off; 'heal' lets it come back"},
+		{"status", "show every node"},
+		{"help", "list the rest; Ctrl-C stops everything"},
+	} {
+		s.out.Say("  %s  %s", console.Strong(fmt.Sprintf("%-12s", hint[0])), hint[1])
+	}
+	program, err := os.Executable()
+	if err == nil && strings.Contains(program, "go-build") {
+		program = "go run ./cmd/bmqnode" // a temporary binary of go run
+	} else {
+		program = os.Args[0]
+	}
+	var at []string
+	for _, n := range s.procs.Nodes()[:min(s.Nodes, len(remote.DefaultAddrs))] {
+		at = append(at, n.AdminAddr)
+	}
+	flag := " --admin " + strings.Join(at, ",")
+	if at[0] == remote.DefaultAddrs[0] {
+		flag = "" // the commands look there anyway
+	}
+	s.out.Say("Or in another terminal:")
+	for _, typed := range []string{
+		fmt.Sprintf("kill -9 %d", n.Pid()), program + " status" + flag, program + " watch" + flag,
+	} {
+		s.out.Say("  %s", console.Strong(typed))
+	}
+	s.out.Say("")
+}
+
+// onLine shows what a node logs: transitions, and lines above the level info.
+func (s *shell) onLine(l procs.Line) {
+	<-s.welcomed
+	if e, ok := l.Transition(); ok {
+		s.out.Transition(e)
+		if e.To == elector.Leader.String() {
+			select {
+			case s.firstLeader <- l.Node:
+			default:
+			}
+		}
+		return
+	}
+	switch {
+	case l.Level == "": // no log line
+		s.out.Note(l.Time, l.Node, "%s", l.Text)
+	case !slices.Contains([]string{"trace", "debug", "info"}, l.Level):
+		s.out.Note(l.Time, l.Node, "%s %s %s", console.Alert(l.Level), l.Message, l.Detail)
+	}
+}
+
+func (s *shell) onExit(node string, err error) {
+	<-s.welcomed
+	if s.stopping.Load() {
+		return
+	}
+	text := "has stopped"
+	if err != nil {
+		text = console.Alert("gone: " + err.Error())
+	}
+	start := console.Strong("start " + node)
+	s.out.Note(time.Now(), node, "%s; type %s to bring it back", text, start)
+}
+
+// obey runs the commands that are typed, until the input or ctx ends.
+func (s *shell) obey(ctx context.Context) {
+	for lines := bufio.NewScanner(s.In); lines.Scan() && ctx.Err() == nil; {
+		words := strings.Fields(lines.Text())
+		if len(words) == 0 {
+			continue
+		}
+		if err := s.run(ctx, words[0], words[1:]); err != nil {
+			s.out.Say("%s %s", console.Alert("error:"), err)
+		}
+	}
+}

@@ -1,0 +1,70 @@
+package shell
+
+import (
+	"bytes"
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/internal/daemon/console"
+	"github.com/bmqelect/bmqelect/internal/daemon/procs"
+)
+
+func TestMistakesAreNamed(t *testing.T) {
+	good := Config{Nodes: 3, Profile: "article", BasePort: 7400}
+	require.NoError(t, good.Check())
+	for want, change := range map[string]func(*Config){
+		"--nodes is 0, but must be 1 to 32":              func(c *Config) { c.Nodes = 0 },
+		"--nodes is 33, but must be 1 to 32":             func(c *Config) { c.Nodes = 33 },
+		`--profile is "lan", but must be one of article`: func(c *Config) { c.Profile = "lan" },
+		"--base-port is 80, but must be 1024 to 30000":   func(c *Config) { c.BasePort = 80 },
+	} {
+		c := good
+		change(&c)
+		require.ErrorContains(t, c.Check(), want)
+	}
+}
+
+// What is typed becomes a command of bmqnode, at the nodes that it concerns.
+func TestTypedLinesAreRun(t *testing.T) {
+	mesh, err := procs.New(procs.Config{
+		Binary: "/nowhere", Names: procs.Numbered(3), Dir: t.TempDir(), BasePort: 22_100,
+	})
+	require.NoError(t, err)
+	defer mesh.Stop(t.Context())
+	var out bytes.Buffer
+	var ran []string
+	s := &shell{out: console.New(&out), procs: mesh}
+	s.Command = func(_ context.Context, args ...string) (string, error) {
+		ran = args
+		return "done", nil
+	}
+	n2 := mesh.Nodes()[1].AdminAddr
+	for _, c := range []struct {
+		typed []string
+		args  []string
+		err   string
+	}{
+		{[]string{"cut", "n2", "n3"}, []string{"fault", "cut", "n2", "n3", "--admin", n2}, ""},
+		{[]string{"isolate", "n2"}, []string{"fault", "isolate", "n2", "--admin", n2}, ""},
+		{[]string{"transfer", "n3"}, []string{"transfer", "--to", "n3", "--admin", ""}, ""},
+		{[]string{"status"}, []string{"status", "--admin", ""}, ""},
+		{[]string{"fly"}, nil, `there is no command "fly"; help lists the commands`},
+		{[]string{"cut", "n2"}, nil, "type: cut NODE NODE"},
+		{[]string{"kill", "n7"}, nil, `no node "n7" here, but n1, n2, n3`},
+		{[]string{"pause", "n1"}, nil, "node n1 does not run"},
+		{[]string{"stop", "n1"}, nil, ""},
+		{[]string{"help"}, nil, ""},
+	} {
+		ran = nil
+		err := s.run(t.Context(), c.typed[0], c.typed[1:])
+		require.Equal(t, c.args, ran, c.typed)
+		if c.err == "" {
+			require.NoError(t, err)
+		} else {
+			require.EqualError(t, err, c.err)
+		}
+	}
+	require.Contains(t, out.String(), "cut NODE NODE      cut the link between two\n")
+}

@@ -1,0 +1,92 @@
+package shell
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"syscall"
+
+	"github.com/bmqelect/bmqelect/internal/daemon/procs"
+)
+
+// verb is something that one can type.
+type verb struct {
+	name  string
+	args  string // names of the arguments, for help
+	nodes int    // how many there are
+	help  string
+	run   func(s *shell, ctx context.Context, nodes []*procs.Node) error
+}
+
+var verbs = []verb{
+	{"status", "", 0, "show every node", command(everywhere, "status")},
+	{"kill", "NODE", 1, "crash it (SIGKILL)",
+		func(_ *shell, _ context.Context, n []*procs.Node) error { return n[0].Kill() }},
+	{"stop", "NODE", 1, "let it hand over and exit (SIGTERM)",
+		func(_ *shell, ctx context.Context, n []*procs.Node) error { return n[0].Stop(ctx) }},
+	{"start", "NODE", 1, "start it again",
+		func(_ *shell, _ context.Context, n []*procs.Node) error { return n[0].Start() }},
+	{"pause", "NODE", 1, "freeze it (SIGSTOP)", signal(syscall.SIGSTOP)},
+	{"resume", "NODE", 1, "let it go on (SIGCONT)", signal(syscall.SIGCONT)},
+	{"cut", "NODE NODE", 2, "cut the link between two", command(atFirst, "fault", "cut")},
+	{"isolate", "NODE", 1, "cut every link of it", command(atFirst, "fault", "isolate")},
+	{"heal", "", 0, "heal every link", command(everywhere, "fault", "heal")},
+	{"transfer", "NODE", 1, "let the leader hand over to it", command(everywhere, "transfer", "--to")},
+	{"help", "", 0, "show this", nil}, // it would refer to this table
+}
+
+func signal(sig syscall.Signal) func(*shell, context.Context, []*procs.Node) error {
+	return func(_ *shell, _ context.Context, n []*procs.Node) error { return n[0].Signal(sig) }
+}
+
+// Which nodes a command of bmqnode asks.
+const (
+	everywhere = false // every one that runs
+	atFirst    = true  // the first that was named
+)
+
+// command runs a command of bmqnode with the names of the nodes as its arguments.
+func command(first bool, words ...string) func(*shell, context.Context, []*procs.Node) error {
+	return func(s *shell, ctx context.Context, named []*procs.Node) error {
+		args, addrs := append([]string{}, words...), []string{}
+		for _, n := range named {
+			args = append(args, n.Name)
+		}
+		for _, n := range s.procs.Nodes() {
+			if first && n == named[0] || !first && n.Pid() != 0 {
+				addrs = append(addrs, n.AdminAddr)
+			}
+		}
+		output, err := s.Command(ctx, append(args, "--admin", strings.Join(addrs, ","))...)
+		s.out.Say("%s", output)
+		return err
+	}
+}
+
+// run runs one typed command.
+func (s *shell) run(ctx context.Context, name string, args []string) error {
+	for _, v := range verbs {
+		if v.name != name {
+			continue
+		}
+		if len(args) != v.nodes {
+			return fmt.Errorf("type: %s", strings.TrimSpace(name+" "+v.args))
+		}
+		var nodes []*procs.Node
+		for _, arg := range args {
+			n, err := s.procs.Node(arg)
+			if err != nil {
+				return err
+			}
+			nodes = append(nodes, n)
+		}
+		if v.run != nil {
+			return v.run(s, ctx, nodes)
+		}
+		for _, v := range verbs {
+			s.out.Say("  %-18s %s", v.name+" "+v.args, v.help)
+		}
+		return nil
+	}
+	return fmt.Errorf("there is no command %q; help lists the commands", name)
+}

@@ -1,0 +1,214 @@
+// Package batch plays scenario files: one or many, once or under many seeds, in one or
+// several variants, simulated or on real processes. It writes their reports.
+package batch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/bmqelect/bmqelect/internal/lab/history"
+	"github.com/bmqelect/bmqelect/internal/lab/replay"
+	"github.com/bmqelect/bmqelect/internal/lab/replay/live"
+	"github.com/bmqelect/bmqelect/internal/lab/scenario"
+	"github.com/bmqelect/bmqelect/internal/lab/verdict"
+)
+
+// portsPerRun keeps the ports of live runs at the same time apart.
+const portsPerRun = 200
+
+// ErrUnmet says that a scenario did not go as its file expects. The report says which one,
+// and how.
+var ErrUnmet = errors.New("not everything held")
+
+// Options say how to play.
+type Options struct {
+	Live     bool     // on real processes, in real time
+	Seed     *uint64  // of the first run; nil is that of the file
+	Runs     int      // under consecutive seeds, each of which must hold
+	Jobs     int      // files played at the same time
+	Set      []string // settings that override the file's, as in elector.lease=2s
+	Scouting *bool    // overrides the file; nil leaves it
+	Compare  bool     // play Variants side by side, and judge nothing
+	Variants []string // settings as in Set, separated by commas
+	Format   string   // text, json, svg or html
+	Output   string   // a file, or a folder if there are several; "" is Out
+	Reduced  replay.Reduced
+	BasePort int // first to try for a live run
+	Out, Err io.Writer
+}
+
+// Check names everything that is wrong, by the flags of the command `replay`.
+func (o *Options) Check() error {
+	var errs []error
+	want := func(ok bool, text string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf(text, args...))
+		}
+	}
+	want(formats[o.Format] != nil, "--format is %q, but must be text, json, html or svg", o.Format)
+	want(o.Runs >= 1 && o.Runs <= 1_000_000, "--runs is %d, but must be 1 to 1000000", o.Runs)
+	want(o.Jobs >= 1 && o.Jobs <= 32, "--jobs is %d, but must be 1 to 32", o.Jobs)
+	want(o.Runs <= 1 || !o.Live && !o.Compare && o.Format == "text", "--runs goes with the "+
+		"simulator and --format text, not with --live, --compare or another format")
+	want(!o.Live || o.Seed == nil,
+		"--seed has no meaning with --live: real networks do not repeat themselves")
+	return errors.Join(errs...)
+}
+
+// Batch is a set of scenarios that were read.
+type Batch struct {
+	Options
+	jobs []job
+}
+
+// job is one scenario, in one or several variants.
+type job struct {
+	variants []*scenario.Scenario
+	names    []string // of the variants; "" for the only one
+}
+
+// Load reads every file, or those in a folder, in every variant. The error names all that
+// is wrong.
+func Load(o Options, paths ...string) (*Batch, error) {
+	files, err := scenario.Find(paths...)
+	if err != nil {
+		return nil, err
+	}
+	common := overrides(strings.Join(o.Set, ","))
+	if o.Scouting != nil {
+		common = append(common, fmt.Sprintf("scouting=%t", *o.Scouting))
+	}
+	variants := []string{""}
+	if o.Compare {
+		variants = o.Variants
+	}
+	b := &Batch{Options: o}
+	var errs []error
+	for _, file := range files {
+		var it job
+		for _, v := range variants {
+			sc, err := scenario.Load(file, append(slices.Clone(common), overrides(v)...)...)
+			if err != nil {
+				errs = append(errs, err)
+				break
+			}
+			it.variants, it.names = append(it.variants, o.Reduced.Apply(sc)), append(it.names, v)
+		}
+		b.jobs = append(b.jobs, it)
+	}
+	return b, errors.Join(errs...)
+}
+
+// overrides splits a list of key=value.
+func overrides(list string) []string {
+	isEmpty := func(text string) bool { return text == "" }
+	return slices.DeleteFunc(strings.Split(list, ","), isEmpty)
+}
+
+// Files is the number of files.
+func (b *Batch) Files() int { return len(b.jobs) }
+
+// Play plays all and writes the reports. The error is ErrUnmet if an expectation or an
+// invariant did not hold.
+func (b *Batch) Play(ctx context.Context) error {
+	held, err := false, error(nil)
+	if b.Runs > 1 {
+		held, err = b.spreadAll(ctx)
+	} else {
+		held, err = b.playOnce(ctx)
+	}
+	if err == nil && !held {
+		err = ErrUnmet
+	}
+	return err
+}
+
+// playOnce plays every scenario once, several at a time, and writes them in order.
+func (b *Batch) playOnce(ctx context.Context) (held bool, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	results, errs := make([][]verdict.Run, len(b.jobs)), make([]error, len(b.jobs))
+	places := make(chan int, b.Jobs) // they tell live runs at the same time apart
+	for n := range b.Jobs {
+		places <- n
+	}
+	var wg sync.WaitGroup
+	for i, it := range b.jobs {
+		place := <-places
+		wg.Go(func() {
+			if results[i], errs[i] = b.playJob(ctx, it, place); errs[i] != nil {
+				cancel() // the others would only be thrown away
+			}
+			places <- place
+		})
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return false, err
+	}
+	held = true
+	for i, runs := range results {
+		for v, run := range runs {
+			held = held && run.Held()
+			b.shrink(b.jobs[i].variants[v], run)
+		}
+	}
+	return held || b.Compare, b.write(results)
+}
+
+func (b *Batch) playJob(ctx context.Context, it job, place int) (runs []verdict.Run, err error) {
+	for i, sc := range it.variants {
+		if b.Live && sc.SimulatedOnly != "" && len(b.jobs) > 1 {
+			fmt.Fprintf(b.Err, "%s is left out: %s\n", sc.File, sc.SimulatedOnly)
+			continue
+		}
+		if ctx.Err() != nil {
+			return nil, nil // another one failed; it says why
+		}
+		var run verdict.Run
+		if b.Live {
+			run, err = b.playLive(ctx, sc, place)
+		} else {
+			run, err = replay.Simulate(sc, replay.Options{Seed: b.seedOf(sc), Arrows: true})
+		}
+		if err != nil {
+			return nil, err
+		}
+		run.History.Variant = it.names[i]
+		runs = append(runs, run)
+	}
+	return runs, nil
+}
+
+func (b *Batch) playLive(
+	ctx context.Context, sc *scenario.Scenario, place int,
+) (verdict.Run, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return verdict.Run{}, err
+	}
+	fmt.Fprintf(b.Err, "playing %s for %s\n", sc.Name, sc.Duration)
+	run, err := live.Play(ctx, sc, live.Options{
+		Binary: self, BasePort: b.BasePort + portsPerRun*place,
+	})
+	if err != nil && ctx.Err() == nil && len(b.jobs) > 1 {
+		// The others go on; this one is shown with its problem.
+		return verdict.Run{History: &history.History{
+			Scenario: sc.Name, Mode: "live", Duration: sc.Duration, Problems: []string{err.Error()},
+		}}, nil
+	}
+	return run, err
+}
+
+func (b *Batch) seedOf(sc *scenario.Scenario) uint64 {
+	if b.Seed != nil {
+		return *b.Seed
+	}
+	return sc.Seed
+}

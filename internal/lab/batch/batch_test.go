@@ -1,0 +1,186 @@
+package batch
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/internal/lab/scenario"
+)
+
+const scenarios = "../../../testdata/scenarios/"
+
+// write writes a scenario file and returns its path.
+func write(t *testing.T, name, text string) string {
+	path := filepath.Join(t.TempDir(), name+".yaml")
+	head := "name: " + name + "\nabout: a test\nsource: a test\n"
+	require.NoError(t, os.WriteFile(path, []byte(head+text), 0o600))
+	return path
+}
+
+const briefCrash = `
+nodes: [a, b, c]
+elector: {initial_wait: 1600ms, max_random_wait: 500ms, lease: 1500ms}
+begin: {leader: a, term: 5}
+duration: 8s
+timeline:
+  - {at: 2s, crash: [a]}
+  - {at: 4s, restart: [a]}
+expect:
+  - {to: 2s, leader: a, term: 5}
+  - {at: 7900ms, leader: [b, c], followers: [a]}
+`
+
+// play plays files with options that differ from the command's defaults by change.
+func play(t *testing.T, change func(*Options), paths ...string) (out, errs string, err error) {
+	t.Helper()
+	var o, e bytes.Buffer
+	options := Options{Runs: 1, Jobs: 4, Format: "text", Out: &o, Err: &e}
+	options.Variants = []string{"scouting=true", "scouting=false"}
+	change(&options)
+	if err := options.Check(); err != nil {
+		return "", "", err
+	}
+	b, err := Load(options, paths...)
+	if err == nil {
+		err = b.Play(t.Context())
+	}
+	return o.String(), e.String(), err
+}
+
+func plainly(*Options) {}
+
+func TestWhatBecomesOfAReplay(t *testing.T) {
+	t.Parallel()
+	good := write(t, "good", briefCrash)
+	unmet := write(t, "unmet", briefCrash+"  - {to: 8s, leader: a}\n")
+	wrong := write(t, "wrong", strings.Replace(briefCrash, "crash: [a]", "crash: [x]", 1))
+	pingPong, off := scenarios+"leader-ping-pong.yaml", false
+	for name, c := range map[string]struct {
+		change func(*Options)
+		file   string
+		out    string
+		err    string
+	}{
+		"all held":        {plainly, good, "ok   leader a in term 5 throughout 0s..2s", ""},
+		"something unmet": {plainly, unmet, "FAIL leader a throughout 0s..8s", ErrUnmet.Error()},
+		"a wrong file":    {plainly, wrong, "", "wrong.yaml:10:22: "},
+		"no such file":    {plainly, "nowhere.yaml", "", "nowhere.yaml"},
+		"an empty folder": {plainly, t.TempDir(), "", "no file in"},
+		"unknown setting": {func(o *Options) { o.Set = []string{"elector.leas=1s"} }, good, "",
+			"did you mean elector.lease?"},
+		"a setting": {func(o *Options) { o.Set = []string{"elector.max_random_wait=400ms"} },
+			good, "ok ", ""},
+		"without scouting": {func(o *Options) { o.Scouting = &off }, pingPong,
+			"FAIL leader changes exactly 0", ErrUnmet.Error()},
+		"a comparison": {func(o *Options) { o.Compare = true }, pingPong, "needless demotions", ""},
+		"many runs":    {func(o *Options) { o.Runs = 50 }, good, "good: 50 of 50 runs held", ""},
+		"many, one bad": {func(o *Options) { o.Runs = 5 }, unmet, "unmet: 0 of 5 runs held",
+			ErrUnmet.Error()},
+		"unknown format": {func(o *Options) { o.Format = "pdf" }, good, "",
+			`--format is "pdf", but must be text`},
+		"no runs": {func(o *Options) { o.Runs = 0 }, good, "", "--runs is 0, but must be 1 to"},
+		"too many files": {func(o *Options) { o.Jobs = 33 }, good, "",
+			"--jobs is 33, but must be 1 to 32"},
+		"runs of a format": {func(o *Options) { o.Runs, o.Format = 2, "svg" }, good, "",
+			"--runs goes with the simulator"},
+		"a seed, live": {func(o *Options) { o.Live, o.Seed = true, new(uint64) }, good, "",
+			"--seed has no meaning with --live"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			out, _, err := play(t, c.change, c.file)
+			require.Contains(t, out, c.out)
+			if c.err == "" {
+				require.NoError(t, err)
+			} else {
+				require.ErrorContains(t, err, c.err)
+			}
+		})
+	}
+}
+
+func TestTheSameSeedGivesTheSameBytes(t *testing.T) {
+	t.Parallel()
+	for format := range formats {
+		again := func(o *Options) { o.Format, o.Seed = format, ptr(7) }
+		first, _, err := play(t, again, scenarios+"chained.yaml")
+		require.NoError(t, err)
+		second, _, err := play(t, again, scenarios+"chained.yaml")
+		require.NoError(t, err)
+		require.Equal(t, first, second, format)
+	}
+}
+
+func ptr(seed uint64) *uint64 { return &seed }
+
+func TestReportsOfSeveralFiles(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "reports")
+	files := []string{scenarios + "chained.yaml", scenarios + "one-node.yaml"}
+	_, _, err := play(t, func(o *Options) { o.Format, o.Output = "html", dir }, files...)
+	require.NoError(t, err)
+	for _, name := range []string{"chained", "one-node"} {
+		page, err := os.ReadFile(filepath.Join(dir, name+".html"))
+		require.NoError(t, err)
+		require.Contains(t, string(page), "<!doctype html>")
+	}
+	unmet := write(t, "unmet", briefCrash+"  - {to: 8s, leader: a}\n")
+	out, _, err := play(t, plainly, append(files, unmet)...)
+	require.ErrorIs(t, err, ErrUnmet)
+	require.Contains(t, out, "FAIL leader a throughout 0s..8s", "the one that failed is shown in full")
+	require.NotContains(t, out, "ok   leader a throughout", "the others are a line each")
+}
+
+// A lost disk lets a node vote twice: the one thing that breaks the protocol. The least
+// that breaks it is found, and what is printed shows it again.
+func TestABrokenInvariantIsShrunkAndCanBeReplayed(t *testing.T) {
+	t.Parallel()
+	file := write(t, "forgotten-vote", `
+nodes: [a, b, c, d]
+elector: {quorum: 3}
+duration: 120s
+timeline:
+  - {at: 0s, isolate: [d]}
+  - {at: 30s, partition: [[a], [b, c, d]]}
+  - {at: 30s, crash: [b, c]}
+  - {at: 31s, restart: [b, c], wipe: true}
+  - {at: 90s, heal: all}
+`)
+	hint := regexp.MustCompile(
+		`bmqnode replay (\S+) --seed (\d+) --drop ([\d,]+)(?: --without (\S+))?`)
+	for seed := uint64(1); seed < 100; seed++ {
+		_, errs, err := play(t, func(o *Options) { o.Seed = ptr(seed) }, file)
+		if err == nil {
+			continue
+		}
+		require.ErrorIs(t, err, ErrUnmet)
+		require.Contains(t, errs, "an invariant is broken")
+		require.Contains(t, errs, "I1 violated")
+		typed := hint.FindStringSubmatch(errs)
+		require.NotNil(t, typed, errs)
+		require.Equal(t, []string{file, fmt.Sprint(seed)}, typed[1:3])
+		out, _, err := play(t, func(o *Options) {
+			o.Seed = ptr(seed)
+			for n := range strings.SplitSeq(typed[3], ",") {
+				step, err := strconv.Atoi(n)
+				require.NoError(t, err)
+				o.Reduced.Drop = append(o.Reduced.Drop, step)
+			}
+			for n := range strings.FieldsFuncSeq(typed[4], func(r rune) bool { return r == ',' }) {
+				o.Reduced.Without = append(o.Reduced.Without, scenario.NodeID(n))
+			}
+		}, file)
+		require.ErrorIs(t, err, ErrUnmet)
+		require.Contains(t, out, "I1 violated")
+		return
+	}
+	t.Fatal("no seed broke anything")
+}

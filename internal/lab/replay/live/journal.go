@@ -1,0 +1,204 @@
+package live
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/daemon/procs"
+	"github.com/bmqelect/bmqelect/internal/lab/history"
+	"github.com/bmqelect/bmqelect/internal/lab/replay"
+	"github.com/bmqelect/bmqelect/internal/lab/scenario"
+	"github.com/bmqelect/bmqelect/internal/lab/sim"
+	"github.com/bmqelect/bmqelect/lsn"
+)
+
+// journal collects what real processes log and what is done to them, from many
+// goroutines. In the end it is read in order of time and becomes a history. The
+// log is the one source that has a process from its first line to its last,
+// whether it ends by SIGTERM or SIGKILL.
+type journal struct {
+	mu      sync.Mutex
+	entries []entry
+}
+
+// entry is one thing that happened; note enters it into the history.
+type entry struct {
+	at   time.Time
+	note func(r *reader, at time.Duration)
+}
+
+// reader makes a history of the entries.
+type reader struct {
+	*replay.Recorder
+	check *sim.Checker
+	shift int64 // from real terms to those of the scenario
+}
+
+func (j *journal) add(at time.Time, note func(*reader, time.Duration)) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.entries = append(j.entries, entry{at, note})
+}
+
+// history is what the journal says, in order of time, with terms shifted to
+// those of the scenario.
+func (j *journal) history(sc *scenario.Scenario, start time.Time, shift int64) *history.History {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	slices.SortStableFunc(j.entries, func(a, b entry) int { return a.at.Compare(b.at) })
+	r := &reader{
+		Recorder: replay.NewRecorder(sc, "live", 0), shift: shift,
+		check: sim.NewChecker(sim.Checks{
+			NoLeases: sc.Election.UnsafeNoScouting, TwoLeaders: sc.Election.UnsafeQuorum,
+		}),
+	}
+	for _, e := range j.entries {
+		e.note(r, e.at.Sub(start))
+	}
+	h := r.Finish(sc.Duration)
+	h.Broken = append(h.Broken, twoLeases(h)...)
+	return h
+}
+
+// line notes what a process logs: transitions, and what no process should say.
+func (j *journal) line(l procs.Line) {
+	e, ok := l.Transition()
+	if !ok {
+		if l.Level == "" || l.Level == "error" {
+			problem := fmt.Sprintf("%s said: %s", l.Node, l.Text)
+			j.add(l.Time, func(r *reader, _ time.Duration) {
+				r.History.Problems = append(r.History.Problems, problem)
+			})
+		}
+		return
+	}
+	j.transition(e.Time, e.Node, elector.Transition{
+		From: roles[e.From], To: roles[e.To], Reason: reasons[e.Reason],
+		Term: e.Term, Leader: e.Leader, Peer: e.Peer,
+	})
+}
+
+// roles and reasons are what processes write into their logs.
+var roles, reasons = func() (map[string]elector.Role, map[string]elector.Reason) {
+	roles, reasons := map[string]elector.Role{}, map[string]elector.Reason{}
+	for r := elector.Dormant; r <= elector.Leader; r++ {
+		roles[r.String()] = r
+	}
+	for r := elector.ReasonNone; r.Valid(); r++ {
+		reasons[r.String()] = r
+	}
+	return roles, reasons
+}()
+
+// transition notes a change of role or leader. What a process logged as it was
+// killed comes too late to count.
+func (j *journal) transition(at time.Time, id cluster.NodeID, t elector.Transition) {
+	j.add(at, func(r *reader, at time.Duration) {
+		if r.Now(id).Process == history.Down {
+			return
+		}
+		t.Term = lsn.Term(max(int64(t.Term)+r.shift, 0))
+		if t.Reason == elector.Started {
+			r.check.Gone(id)
+			r.violated(at, r.check.Booted(id, t.Term))
+		}
+		r.violated(at, r.check.Transition(id, t))
+		r.Transition(at, id, t)
+		r.Lease(id, history.Forever) // a live leader steps down by itself when its lease ends
+	})
+}
+
+// violated notes a violation, if v is one.
+func (r *reader) violated(at time.Duration, v *sim.Violation) {
+	if v != nil {
+		r.History.Broken = append(r.History.Broken, fmt.Sprintf("%s violated at %s: %s", v.Rule, at,
+			v.Detail))
+	}
+}
+
+// up notes that a process is started or goes on, just before it is. If the lease
+// of a paused one may still run, what it had before holds again: it steps down by
+// itself if it does not.
+func (j *journal) up(id cluster.NodeID) {
+	j.add(time.Now(), func(r *reader, at time.Duration) {
+		if now := r.Now(id); now.Process == history.Down {
+			r.Start(at, id, now.Term)
+			return
+		}
+		r.Change(at, id, func(s *history.Span) {
+			s.Process = history.Up
+			if s.Role == elector.Leader && at < s.LeaseUntil {
+				s.LeaseUntil = history.Forever
+			}
+		})
+	})
+}
+
+// down notes that a process is killed or has stopped.
+func (j *journal) down(id cluster.NodeID) {
+	j.add(time.Now(), func(r *reader, at time.Duration) { r.End(at, id) })
+}
+
+// wiped notes that a node lost its disk.
+func (j *journal) wiped(id cluster.NodeID) {
+	j.add(time.Now(), func(r *reader, at time.Duration) {
+		r.check.Wiped(id)
+		r.Wipe(at, id)
+	})
+}
+
+// paused notes a pause: the lease that the node may hold runs out by itself.
+func (j *journal) paused(id cluster.NodeID, lease time.Duration) {
+	j.add(time.Now(), func(r *reader, at time.Duration) {
+		r.Change(at, id, func(s *history.Span) {
+			s.Process = history.Paused
+			if s.LeaseUntil == history.Forever && !r.History.NoLease {
+				s.LeaseUntil = at + lease
+			}
+		})
+	})
+}
+
+// mark notes a step of the timeline.
+func (j *journal) mark(step *scenario.Step, note string) {
+	j.add(time.Now(), func(r *reader, _ time.Duration) { r.Mark(step.At, step.Text, note) })
+}
+
+// cuts notes which directions are cut from now on.
+func (j *journal) cuts(pairs []scenario.Pair) {
+	j.add(time.Now(), func(r *reader, at time.Duration) { r.CutOnly(at, pairs) })
+}
+
+// twoLeases finds leaders whose time overlaps though the lease of the first did
+// not run out: when that happened is not logged, only when its holder noticed.
+func twoLeases(h *history.History) (broken []string) {
+	if h.NoLease {
+		return nil
+	}
+	var spans []history.Span
+	for _, l := range h.Lanes {
+		for _, s := range l.Spans {
+			expired := slices.ContainsFunc(l.Transitions, func(t history.Transition) bool {
+				return t.At == s.To && t.Reason == elector.LeaseExpired
+			})
+			if s.Role == elector.Leader && !expired {
+				s.To = min(s.To, s.LeaseUntil)
+				spans = append(spans, s)
+			}
+		}
+	}
+	slices.SortFunc(spans, func(a, b history.Span) int { return int(a.From - b.From) })
+	for i, s := range spans {
+		for _, later := range spans[i+1:] {
+			if later.From < s.To && later.Leader != s.Leader {
+				broken = append(broken, fmt.Sprintf("I2 violated: %s led from %s to %s, and %s from %s",
+					s.Leader, s.From, s.To, later.Leader, later.From))
+			}
+		}
+	}
+	return broken
+}

@@ -1,0 +1,105 @@
+package report
+
+import (
+	"time"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/lab/history"
+)
+
+// state is what a lane shows of a node. They are ordered by how much they must
+// not be overlooked: where there is room for one only, the greatest is shown.
+type state uint8
+
+const (
+	follower  state = iota
+	alone           // a follower that follows nobody
+	leader          // with a valid lease
+	paused          // whatever its role
+	down            // no process, or one that has not started its elector
+	expired         // a leader whose lease ran out
+	candidate       // mostly so short that it would be lost otherwise
+	states
+)
+
+// look says how a state is drawn and named.
+type look struct{ Class, Name string }
+
+var looks = [states]look{
+	follower:  {"follower", "follower"},
+	alone:     {"alone", "follower without leader"},
+	leader:    {"leader", "leader"},
+	paused:    {"paused", "paused"},
+	down:      {"down", "down"},
+	expired:   {"expired", "leader without lease"},
+	candidate: {"candidate", "candidate"},
+}
+
+// piece is a part of a lane that is drawn in one way.
+type piece struct {
+	history.Span
+	state state
+}
+
+// pieces cuts a lane where what is drawn of it changes: a leader's span ends
+// early if its lease does. What was before 0 or after end is left out.
+func pieces(l *history.Lane, end time.Duration) []piece {
+	var all []piece
+	for _, s := range l.Spans {
+		s.From, s.To = max(s.From, 0), min(s.To, end)
+		parts := []piece{{s, stateOf(s)}}
+		if parts[0].state == leader {
+			valid, lapsed := s, s
+			valid.To = min(s.To, max(s.From, s.LeaseUntil))
+			lapsed.From = valid.To
+			parts = []piece{{valid, leader}, {lapsed, expired}}
+		}
+		for _, p := range parts {
+			if p.From < p.To {
+				all = append(all, p)
+			}
+		}
+	}
+	return all
+}
+
+// stateOf is the state at the beginning of a span, a leader's lease apart.
+func stateOf(s history.Span) state {
+	switch {
+	case s.Process == history.Down || s.Role == elector.Dormant:
+		return down
+	case s.Process == history.Paused:
+		return paused
+	case s.Role == elector.Leader:
+		return leader
+	case s.Role == elector.Candidate:
+		return candidate
+	case s.Leader == "":
+		return alone
+	}
+	return follower
+}
+
+// legend are the states that any lane shows, in the order in which they are
+// explained.
+func (s *sheet) legend() []look {
+	var known []look
+	for _, st := range []state{leader, expired, candidate, follower, alone, paused, down} {
+		if s.occurs[st] {
+			known = append(known, looks[st])
+		}
+	}
+	return known
+}
+
+// laneName is the node's name; observers and those that never stand are marked.
+func laneName(l *history.Lane) string {
+	name := plain(string(l.Node))
+	switch {
+	case !l.Voter:
+		return name + " (observer)"
+	case !l.Candidate:
+		return name + " (votes only)"
+	}
+	return name
+}

@@ -1,0 +1,60 @@
+package sim_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/lab/sim"
+)
+
+// From a cut on nothing arrives, not even what was under way, and both ends give
+// their connection up after the link timeout.
+func TestCutLosesWhatIsUnderWayAndTheConnectionLater(t *testing.T) {
+	cfg := cluster(1, 3)
+	cfg.Network.Delay = 200 * time.Millisecond
+	var cut, healed, lost time.Duration
+	down := map[elector.NodeID]time.Duration{}
+	cfg.Observer = func(e *sim.Event) {
+		between := min(e.Node, e.Peer) == "a" && max(e.Node, e.Peer) == "b"
+		if cut == 0 || healed != 0 || !between {
+			return
+		}
+		require.NotEqual(t, sim.EventDelivered, e.Kind, "at %s, after the cut at %s", e.At, cut)
+		switch e.Kind {
+		case sim.EventLost:
+			lost = max(lost, e.At)
+		case sim.EventLinkDown:
+			require.Equal(t, elector.EvidenceTimeout, e.Evidence)
+			down[e.Node] = e.At - cut
+		}
+	}
+	s := start(t, cfg)
+	require.NoError(t, s.RunUntil(20*time.Second+100*time.Millisecond))
+	cut = s.Now()
+	require.NoError(t, s.Cut("a", "b"))
+	require.NoError(t, s.Cut("b", "a"))
+	require.NoError(t, s.RunFor(10*time.Second))
+	require.Equal(t, map[elector.NodeID]time.Duration{"a": 3 * time.Second, "b": 3 * time.Second},
+		down)
+	require.Positive(t, lost, "messages were lost before the ends knew")
+	healed = s.Now()
+	s.HealAll()
+	require.NoError(t, s.RunFor(10*time.Second))
+	leader(t, s)
+}
+
+func TestActionsOfTheSameTimeHappenInTheOrderOfTheCalls(t *testing.T) {
+	s := start(t, cluster(1, 3))
+	var order []int
+	for i := range 10 {
+		s.At(time.Second, func(*sim.Sim) error {
+			order = append(order, i)
+			return nil
+		})
+	}
+	require.NoError(t, s.RunUntil(time.Second))
+	require.Equal(t, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, order)
+}

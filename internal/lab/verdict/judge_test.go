@@ -1,0 +1,106 @@
+package verdict
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/lab/history"
+	"github.com/bmqelect/bmqelect/internal/lab/scenario"
+)
+
+const s = time.Second
+
+// story: a leads in term 1 until its lease ends at 10 s, b in term 2 from 15 s on.
+// c follows both.
+func story() *history.History {
+	span := func(from, to time.Duration, role elector.Role, term int,
+		leader history.NodeID) history.Span {
+		sp := history.Span{From: from, To: to, Process: history.Up, Role: role, Leader: leader}
+		sp.Term, sp.MaxTerm = 1, 1
+		if term == 2 {
+			sp.Term, sp.MaxTerm = 2, 2
+		}
+		return sp
+	}
+	a := span(-s, 12*s, elector.Leader, 1, "a")
+	a.LeaseUntil = 10 * s
+	b := span(15*s, 31*s, elector.Leader, 2, "b")
+	b.LeaseUntil = history.Forever
+	return &history.History{Quorum: 2, Duration: 30 * s, Sent: []history.Bucket{{At: 0, Count: 60}},
+		Lanes: []history.Lane{
+			{Node: "a", Voter: true, Spans: []history.Span{a, span(12*s, 31*s, elector.Follower, 1, "")}},
+			{Node: "b", Voter: true, Spans: []history.Span{span(-s, 15*s, elector.Follower, 1, ""), b}},
+			{Node: "c", Voter: true, Spans: []history.Span{
+				span(-s, 12*s, elector.Follower, 1, "a"), span(12*s, 31*s, elector.Follower, 2, "b"),
+			}},
+		}}
+}
+
+func TestExpectationsAreJudged(t *testing.T) {
+	all := func(want scenario.Want) scenario.Expectation {
+		return scenario.Expectation{To: 30 * s,
+			Want: want}
+	}
+	in := func(from, to time.Duration, want scenario.Want) scenario.Expectation {
+		return scenario.Expectation{From: from, To: to, Want: want}
+	}
+	ids := func(ids ...history.NodeID) []history.NodeID { return ids }
+	for name, c := range map[string]struct {
+		e    scenario.Expectation
+		held bool
+		at   time.Duration
+		seen string
+	}{
+		"a leader": {in(0, 10*s, scenario.Leader{AnyOf: ids("a"), Term: 1}), true, 0, "a led"},
+		"without a lease": {in(0, 11*s, scenario.Leader{AnyOf: ids("a")}), false, 10 * s,
+			"nobody led (a LEADER without lease, b FOLLOWER, c follows a)"},
+		"another one": {in(20*s, 30*s, scenario.Leader{AnyOf: ids("a")}), false, 20 * s, "b led"},
+		"another term": {in(20*s, 30*s, scenario.Leader{AnyOf: ids("b"), Term: 1}), false, 20 * s,
+			"b led in term 2"},
+		"a moment": {in(9*s, 9*s, scenario.Leader{AnyOf: ids("a"), Followers: ids("c")}), true,
+			9 * s, "a led"},
+		"without a follower": {in(16*s, 30*s, scenario.Leader{AnyOf: ids("b"), Followers: ids("a")}),
+			false, 16 * s, "a FOLLOWER"},
+		"no leader": {in(12*s, 15*s, scenario.NoLeader{Nodes: ids("a", "b")}), true, 12 * s,
+			"no leader"},
+		"a lease that ended": {in(11*s, 12*s, scenario.NoLeader{Nodes: ids("a")}), true, 11 * s,
+			"no leader"},
+		"a follower": {in(12*s, 15*s, scenario.NoLeader{}), false, 12 * s, "c follows b"},
+		"within": {in(10*s, 30*s, scenario.LeaderWithin{Within: 6 * s}), true, 15 * s,
+			"b led after 5s"},
+		"not within": {in(10*s, 30*s, scenario.LeaderWithin{Within: 4 * s}), false, 14 * s,
+			"nobody led (a FOLLOWER, b FOLLOWER, c follows b)"},
+		"changes": {all(scenario.Changes{Range: scenario.Range{Min: 1, Max: 1}}), true, 0,
+			"1 leader changes"},
+		"too few changes": {all(scenario.Changes{Range: scenario.Range{Min: 2, Max: 9}}), false, 0,
+			"1 leader changes"},
+		"the highest term": {all(scenario.MaxTerm{Term: 1}), false, 0, "highest term 2"},
+		"availability": {all(scenario.Availability{Range: scenario.Range{Min: 0.8, Max: 1}}), true,
+			0, "availability 83.33 %"},
+		"messages": {all(scenario.MessageRate{Range: scenario.Range{Max: 1}}), false, 0,
+			"2.0 messages a second"},
+	} {
+		held, at, seen := judge(story(), c.e)
+		require.Equal(t, c.held, held, name)
+		require.Equal(t, c.at, at, name)
+		require.Equal(t, c.seen, seen, name)
+	}
+}
+
+func TestARunHoldsIfEverythingDoes(t *testing.T) {
+	sc := &scenario.Scenario{About: "a test", Expect: []scenario.Expectation{
+		{Text: "one change", To: 30 * s, Want: scenario.Changes{Range: scenario.Range{Min: 1, Max: 1}}},
+	}}
+	r := New(sc, story())
+	require.True(t, r.Held())
+	require.Equal(t, []Verdict{{Text: "one change", Seen: "1 leader changes", To: 30 * s,
+		Held: true}}, r.Verdicts)
+	r.History.Broken = []string{"I1"}
+	r.History.Problems = []string{"a node did not start"}
+	r.Verdicts[0].Held = false
+	require.Equal(t, 3, r.Failures())
+	require.False(t, r.Held())
+}

@@ -1,0 +1,298 @@
+package netmesh
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"github.com/bmqelect/bmqelect/elector"
+)
+
+const (
+	maxPending = 64                     // handshakes at a time that others began
+	acceptRest = 100 * time.Millisecond // after a failure such as too many open files
+)
+
+// handshake is a connection on its way to be a link:
+//
+//	dialer                                  acceptor
+//	Hello: who I am, whom I want      ->
+//	                                  <-    Welcome: who I am, or Refuse
+//	Join: the link is up on my side   ->
+//	                                  <-    Goodbye, if it is not on mine
+type handshake struct {
+	conn   net.Conn
+	frames *frameReader
+	dec    *decoder
+	enc    *encoder
+}
+
+func newHandshake(conn net.Conn, timeout time.Duration) *handshake {
+	_ = conn.SetDeadline(time.Now().Add(timeout)) // fails on a dead connection, as the next read does
+	return &handshake{
+		conn: conn, frames: newFrameReader(conn, maxHello), dec: newDecoder(), enc: newEncoder(),
+	}
+}
+
+func (h *handshake) send(kind frameKind, body any) error {
+	frame, err := h.enc.encode(kind, body)
+	if err != nil {
+		return err
+	}
+	_, err = h.conn.Write(frame)
+	return err
+}
+
+// expect reads the next frame, which must be of that kind, or a Refuse, which
+// becomes the error.
+func (h *handshake) expect(want frameKind, into any) error {
+	kind, body, err := h.frames.next()
+	switch {
+	case err != nil:
+		return err
+	case kind == want:
+		return h.dec.one(body, into)
+	case kind == frameRefuse:
+		var g goodbye
+		if err := h.dec.one(body, &g); err != nil {
+			return err
+		}
+		return g.refusal()
+	}
+	return refuse(ReasonGarbage, "frame kind %d in a handshake, want %d", kind, want)
+}
+
+// fail closes the connection, after it has told the peer which rule it broke, if any. An
+// acceptor says so by a goodbye once the dialer may have its link up, for which an orderly
+// end without goodbye would look like this process's death.
+func (h *handshake) fail(kind frameKind, cause error) {
+	var broke *refusal
+	if errors.As(cause, &broke) && !broke.byPeer {
+		h.closeWith(kind, broke.goodbye())
+		return
+	}
+	reset(h.conn)
+}
+
+// closeWith says a last thing, and closes so that the peer has a chance to read it.
+func (h *handshake) closeWith(kind frameKind, body any) {
+	if err := h.send(kind, body); err != nil {
+		reset(h.conn)
+		return
+	}
+	if err := closeWrite(h.conn); err == nil {
+		// Closing while unread data waits would reset the connection and take
+		// what was said with it.
+		_ = h.conn.SetReadDeadline(time.Now().Add(goodbyeTime))
+		_, _ = io.CopyN(io.Discard, h.conn, maxHello)
+	}
+	_ = h.conn.Close() // what was said is out, or this end never was a link: it proves nothing
+}
+
+// accept takes connections until the listener is closed.
+func (m *Mesh) accept() {
+	for {
+		conn, err := m.listener.Accept()
+		if err != nil && !errors.Is(err, net.ErrClosed) {
+			m.log.warn("accept", "", "cannot accept connections", "cause", err)
+			time.Sleep(acceptRest)
+			continue
+		}
+		m.mu.Lock()
+		if err != nil {
+			for conn := range m.pending {
+				reset(conn)
+			}
+			m.mu.Unlock()
+			return
+		}
+		crowded := len(m.pending) >= maxPending
+		if !crowded {
+			m.pending[conn] = struct{}{}
+		}
+		m.mu.Unlock()
+		if crowded {
+			m.reject(conn, refuse(reasonCrowded, "%d handshakes at a time", maxPending))
+			reset(conn)
+			continue
+		}
+		m.others.Go(func() {
+			l, err := m.welcome(newHandshake(conn, m.cfg.times.handshake))
+			m.mu.Lock()
+			delete(m.pending, conn)
+			m.mu.Unlock()
+			switch {
+			case err != nil:
+				m.reject(conn, err)
+			case l != nil:
+				go l.run()
+			}
+		})
+	}
+}
+
+// welcome does the acceptor's part of the handshake. Without a link and an error none was
+// asked for. The connection is closed if an error is returned.
+func (m *Mesh) welcome(h *handshake) (*link, error) {
+	var theirs hello
+	if err := h.expect(frameHello, &theirs); err != nil {
+		h.fail(frameRefuse, err)
+		return nil, err
+	}
+	node, at := elector.NodeID(theirs.Node), h.conn.RemoteAddr().String()
+	if refused := m.consider(&theirs); refused != nil {
+		m.refused(node, at, refused)
+		h.fail(frameRefuse, refused)
+		return nil, refused
+	}
+	switch {
+	case m.cfg.Faults != nil && m.cfg.Faults.Cuts(node):
+		pause(m.ctx, m.cfg.times.handshake, nil, nil) // a cut network gives no answer
+		reset(h.conn)
+		return nil, refuse(reasonNone, "cut off by the fault layer")
+	case theirs.Probe:
+		h.closeWith(frameWelcome, m.welcomeTo(&theirs)) // the dialer may close first
+		return nil, nil
+	case len(theirs.Evidence) > 0:
+		return nil, m.acceptEvidence(h, &theirs)
+	}
+	// Close waits for a handshake from its Welcome on: the dialer goes on with the new
+	// link and gives up an older one, so the goodbye must be said on the new one.
+	m.mu.Lock()
+	if m.closing {
+		m.mu.Unlock()
+		refused := m.leaving()
+		h.fail(frameRefuse, refused)
+		return nil, refused
+	}
+	m.links.Add(1)
+	m.mu.Unlock()
+	defer m.links.Done()
+	l, err := m.join(h, &theirs)
+	if err != nil {
+		m.refused(node, at, err)
+		h.fail(frameGoodbye, err)
+		return nil, err
+	}
+	return l, nil
+}
+
+// consider reports why a Hello is to be refused.
+func (m *Mesh) consider(h *hello) *refusal {
+	if refused := m.check(h); refused != nil {
+		return refused
+	}
+	if h.To != string(m.cfg.Node) {
+		return refuse(ReasonWrongNode, "node %q was dialed, and node %q answers", h.To, m.cfg.Node)
+	}
+	m.mu.RLock()
+	closing := m.closing
+	m.mu.RUnlock()
+	switch {
+	case closing:
+		return m.leaving()
+	case h.Probe, len(h.Evidence) > 0:
+		return nil
+	}
+	c := h.connection(elector.NodeID(h.Node))
+	return m.judgeNewcomer(&c)
+}
+
+func (m *Mesh) leaving() *refusal {
+	return refuse(reasonClosing, "node %s is leaving", m.cfg.Node)
+}
+
+// join sends the Welcome, awaits the Join and puts the link in its place.
+func (m *Mesh) join(h *handshake, theirs *hello) (*link, error) {
+	w := m.welcomeTo(theirs)
+	w.Evidence = make([]byte, 16) // strangers do not know it
+	_, _ = rand.Read(w.Evidence)  // never fails
+	if err := h.send(frameWelcome, w); err != nil {
+		return nil, err
+	}
+	if err := h.expect(frameJoin, &ping{}); err != nil {
+		return nil, err
+	}
+	l := m.newLink(h, theirs.info(h.conn), theirs.connection(elector.NodeID(theirs.Node)))
+	l.key = w.Evidence
+	if refused := m.install(l); refused != nil {
+		return nil, refused
+	}
+	return l, nil
+}
+
+// reject counts and logs a connection that did not become a link.
+func (m *Mesh) reject(conn net.Conn, err error) {
+	reason := reasonOf(err)
+	m.countReason(reason)
+	remote := conn.RemoteAddr().String()
+	if reason == reasonAlreadyConnected || reason == reasonNone {
+		m.log.Debug("connection refused", "remote", remote, "reason", reason, "cause", err)
+		return
+	}
+	host, _, splitErr := net.SplitHostPort(remote)
+	if splitErr != nil {
+		host = remote
+	}
+	m.log.warnRefused(reason, host, "connection refused", "remote", remote, "cause", err)
+}
+
+// connect makes a connection to where node is said to listen.
+func (m *Mesh) connect(ctx context.Context, node elector.NodeID, addr string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, m.cfg.times.dial)
+	defer cancel()
+	if m.cfg.Faults != nil && m.cfg.Faults.Cuts(node) {
+		<-ctx.Done() // a cut network gives no answer
+		return nil, ctx.Err()
+	}
+	return m.cfg.Network.Dial(ctx, addr)
+}
+
+// dial makes a connection to p and, if the handshake succeeds, starts the link.
+func (m *Mesh) dial(p *peer, addr string) error {
+	conn, err := m.connect(p.ctx, p.node, addr)
+	if err != nil {
+		return fmt.Errorf("dial %s at %s: %w", p.node, addr, err)
+	}
+	h := newHandshake(conn, m.cfg.times.handshake)
+	interrupt := context.AfterFunc(p.ctx, func() { reset(conn) })
+	mine := m.hello(p.node, m.dials.Add(1))
+	theirs, err := m.introduce(h, mine)
+	interrupt() // a link ends with a goodbye, whatever becomes of the dialer
+	if err == nil {
+		theirs.Dial = mine.Dial
+		l := m.newLink(h, theirs.info(conn), theirs.connection(m.cfg.Node))
+		l.key = theirs.Evidence
+		refused := m.install(l)
+		if refused == nil {
+			go l.run()
+			return nil
+		}
+		err = refused
+	}
+	h.fail(frameRefuse, err)
+	return fmt.Errorf("handshake with %s at %s: %w", p.node, addr, err)
+}
+
+// introduce sends the Hello and returns the Welcome of the node that it is for.
+func (m *Mesh) introduce(h *handshake, mine *hello) (*hello, error) {
+	if err := h.send(frameHello, mine); err != nil {
+		return nil, err
+	}
+	var theirs hello
+	if err := h.expect(frameWelcome, &theirs); err != nil {
+		return nil, err
+	}
+	if refused := m.check(&theirs); refused != nil {
+		return nil, refused
+	}
+	if theirs.Node != mine.To {
+		return nil, refuse(ReasonWrongNode,
+			"node %q was dialed, and node %q answers", mine.To, theirs.Node)
+	}
+	return &theirs, nil
+}
