@@ -33,7 +33,7 @@ type Command struct {
 	conn *net.UnixConn
 	done chan struct{}
 
-	mu      sync.Mutex
+	mu         sync.Mutex
 	known      moment // the deadline that the supervisor knows
 	knownSince moment
 	killing    bool // the supervisor said that it kills
