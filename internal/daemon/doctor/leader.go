@@ -75,7 +75,8 @@ func (s *survey) votersAgree() {
 	case len(lists) > 1:
 		s.problem(Fail, findings.VotersDiffer, "voters", "", "%s", sides(lists, "%[2]s: %[1]s"))
 	case len(s.voters)%2 == 0:
-		s.problem(Warn, EvenVoters, "voters", "", "there are %d: %s", len(s.voters), console.List(s.voters))
+		s.problem(Warn, EvenVoters, "voters", "", "there are %d: %s", len(s.voters),
+			console.List(s.voters))
 	default:
 		s.good("voters", "", "%d: %s", len(s.voters), console.List(s.voters))
 	}
@@ -105,7 +106,8 @@ func (s *survey) voterChange(id cluster.NodeID) {
 		s.problem(Fail, findings.VotersDiffer, "voters", string(id), "%s; and it does not answer", what).
 			Fix = "start it before any other node is restarted" + see
 	case len(counted) == 1 && counted[0] == id && len(rest) > 1:
-		s.problem(Warn, findings.VotersDiffer, "voters", string(id), "nobody but %s itself counts it", id).
+		s.problem(Warn, findings.VotersDiffer, "voters", string(id),
+			"nobody but %s itself counts it", id).
 			Fix = "if it was removed, stop it; if it is new, " + next + see
 	default:
 		s.problem(Warn, findings.VotersDiffer, "voters", string(id), "%s", what).Fix = next + see

@@ -168,7 +168,9 @@ func perElection[T number](
 }
 
 // perLink is a metric of each link that is listed; ok is false if there is no value now.
-func perLink(name, help string, read func(*node, netmesh.LinkStatus) (value float64, ok bool)) metric {
+func perLink(
+	name, help string, read func(*node, netmesh.LinkStatus) (value float64, ok bool),
+) metric {
 	return newMetric(gauge, name, help, []string{"peer"}, func(n *node, out output) {
 		for _, l := range n.links {
 			if value, ok := read(n, l); ok {
