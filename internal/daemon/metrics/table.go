@@ -96,7 +96,7 @@ var metrics = []metric{
 		"Time that the phases of elections took on this node.", []string{"phase"},
 		func(n *node, out output) {
 			for phase, spread := range n.stats.Phases {
-				out.spread(spread, phase.String())
+				out.spread(spread, phase)
 			}
 		}),
 	histogram("leaderless_seconds", "Time from the loss of a leader to the next one.",
