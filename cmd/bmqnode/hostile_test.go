@@ -51,9 +51,8 @@ func hostile(t *testing.T) (addr string) {
 			fmt.Fprint(w, asJSON(t, status))
 		}
 	}
-	server := httptest.NewServer(http.HandlerFunc(serve))
-	t.Cleanup(server.Close)
-	addr = strings.TrimPrefix(server.URL, "http://")
+	server := httptest.NewUnstartedServer(http.HandlerFunc(serve))
+	addr = server.Listener.Addr().String()
 	voters := []cluster.NodeID{"n1" + trap, "n2" + trap}
 	status = cluster.Status{
 		Cluster: trap, Node: voters[0], Version: trap, Identity: trap, AdminAddr: addr, MeshAddr: trap,
@@ -74,6 +73,8 @@ func hostile(t *testing.T) (addr string) {
 		Anomalies: map[string]int{trap: 1}, AnomalyAges: map[string]cluster.Seconds{trap: 1},
 		Refused: map[string]uint64{trap: 1},
 	}
+	server.Start() // not before the status is complete
+	t.Cleanup(server.Close)
 	return addr
 }
 
@@ -105,11 +106,13 @@ func TestNothingThatAServerSaysReachesTheTerminalAsItIs(t *testing.T) {
 		}
 		harmless(command, stdout+stderr)
 	}
-	var out bytes.Buffer
+	var out lockedBuffer
 	watch := exec.Command(binary, "watch", "--admin", addr)
 	watch.Stdout, watch.Stderr = &out, &out
 	require.NoError(t, watch.Start())
-	time.AfterFunc(time.Second, func() { _ = watch.Process.Kill() })
+	shown := func() bool { return bytes.Contains(out.Bytes(), []byte(`\x1b[2J`)) }
+	require.Eventually(t, shown, 30*time.Second, 10*time.Millisecond)
+	require.NoError(t, watch.Process.Kill())
 	require.Error(t, watch.Wait())
-	harmless("watch", out.String())
+	harmless("watch", string(out.Bytes()))
 }
