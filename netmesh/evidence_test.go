@@ -46,8 +46,13 @@ func joins(t *testing.T, a *node, network Network, bind string) *member {
 	require.NoError(t, m.send(frameFacts, &Facts{
 		Local: m.conn.LocalAddr().String(), Remote: m.conn.RemoteAddr().String(),
 	}))
-	known := func() bool { return a.reaches("x") && a.trustsTheEndOf("x") }
-	require.Eventually(t, known, patience, glance)
+	direct := func() bool {
+		a.Mesh.mu.RLock()
+		defer a.Mesh.mu.RUnlock()
+		p := a.peers["x"]
+		return p != nil && p.link != nil && p.link.direct.Load()
+	}
+	require.Eventually(t, direct, patience, glance)
 	return m
 }
 
@@ -87,6 +92,7 @@ func (m *member) evidence() *stranger {
 	m.t.Helper()
 	s := m.dial(m.t.(*testing.T))
 	require.NoError(m.t, m.present(s))
+	require.Eventually(m.t, func() bool { return m.a.trustsTheEndOf("x") }, patience, glance)
 	return s
 }
 
@@ -98,14 +104,6 @@ func (m *member) present(s *stranger) error {
 		return err
 	}
 	return s.expect(frameWelcome, &hello{})
-}
-
-// reaches reports whether n has found out that it can dial a peer.
-func (n *node) reaches(peer nodeID) bool {
-	n.Mesh.mu.RLock()
-	defer n.Mesh.mu.RUnlock()
-	p := n.peers[peer]
-	return p != nil && p.link != nil && p.checked.leads
 }
 
 // evidenceOf is how the evidence connection of a peer ended, and whether there is one.

@@ -32,27 +32,10 @@ type peer struct {
 	copy      uint64    // number of a process on a copy of its directory, as it showed; 0 for none
 	departed  bool      // that process is no more: it said so, or it is proven dead
 	link      *link     // nil if down
-	epoch     uint64    // counts links: evidence about an earlier one is void
 	evidence  *evidence // of the newest link; nil if there is none, or nothing to learn from it
-	proof     proofWanted
-	checked   addressCheck
 	dialLater bool       // the next dial is not at once
 	forgotten bool       // Forget was called since the last link: nothing is known
 	status    peerStatus // for Links alone
-}
-
-// proofWanted asks the dialer to find out whether the process behind an evidence
-// connection that ended by a FIN is gone.
-type proofWanted struct {
-	addr  string // where that process listened; "" if nothing is wanted
-	epoch uint64
-	dials int // made for it already
-}
-
-// addressCheck is what is known about the address of a peer that made the link itself.
-type addressCheck struct {
-	leads bool // to the process behind the link
-	fails int  // dials beside the link that did not lead there
 }
 
 type peerStatus struct {
@@ -162,16 +145,12 @@ func (p *peer) adopt(l *link) (restarted bool) {
 	p.dropEvidence()
 	p.departed, p.forgotten = false, false
 	p.known, p.identity, p.boot, p.process = true, l.identity, l.boot, l.process
-	if l.dialed || old == nil {
-		p.checked = addressCheck{leads: l.dialed}
-	}
-	p.link, p.removed, p.proof = l, false, proofWanted{}
-	p.epoch++
+	p.link, p.removed = l, false
 	p.status.since, p.status.err = time.Now(), ""
 	if old != nil { // of the same process
 		old.retire(l)
 	}
-	p.wake.wake()  // the dialer may have an address to check
+	p.wake.wake()  // the dialer has nothing to do
 	l.ready.wake() // what waits for the old one goes to the new one
 	return restarted
 }
@@ -215,11 +194,7 @@ func (p *peer) unlink(l *link, ev elector.Evidence, err error) bool {
 	p.status = peerStatus{since: time.Now(), loss: ev, err: err.Error()}
 	var said *goodbyeError
 	p.departed = errors.As(err, &said) && said.Reason == reasonClosing
-	if p.evidence != nil {
-		p.evidence.provable = p.provable(l)
-		p.seekProof()
-	}
-	p.checked = addressCheck{}
+	p.seekProof()
 	if p.removed {
 		p.drop()
 	}

@@ -90,7 +90,7 @@ func (n *node) trustsTheEndOf(peer nodeID) bool {
 	n.Mesh.mu.RLock()
 	defer n.Mesh.mu.RUnlock()
 	p := n.peers[peer]
-	return p.provable(p.link)
+	return p.evidence != nil && p.evidence.provable()
 }
 
 // TestPlainConnectionsHaveNoProxy in any of the ways in which a node may listen.
@@ -120,7 +120,8 @@ func TestPlainConnectionsHaveNoProxy(t *testing.T) {
 			for _, n := range []*node{a, b} {
 				require.Eventually(t, func() bool { l := n.Links(); return len(l) > 0 && l[0].FramesIn >= 4 },
 					patience, glance)
-				require.True(t, n.trustsTheEndOf(n.Links()[0].Peer.Node))
+				require.Eventually(t, func() bool { return n.trustsTheEndOf(n.Links()[0].Peer.Node) },
+					patience, glance)
 			}
 		})
 	}

@@ -62,12 +62,12 @@ func TestOldEvidenceProvesNothing(t *testing.T) {
 	a, b := start(t, "a"), start(t, "b")
 	a.knows(b)
 	a.sees(t, "b", "up 1")
-	p := a.peers["b"]
-	p.prove(p.epoch)
-	p.prove(p.epoch - 1)
+	require.Eventually(t, func() bool { return a.evidenceTo("b") != nil }, patience, glance)
+	p, e := a.peers["b"], a.evidenceTo("b")
+	p.prove(e)
 	b.close(t)
 	a.sees(t, "b", "down goodbye")
-	p.prove(p.epoch - 1)
+	p.prove(&evidence{l: e.l})
 	require.Equal(t, []string{"up 1", "down goodbye"}, a.all("b"))
 }
 
