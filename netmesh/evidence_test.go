@@ -46,13 +46,7 @@ func joins(t *testing.T, a *node, network Network, bind string) *member {
 	require.NoError(t, m.send(frameFacts, &Facts{
 		Local: m.conn.LocalAddr().String(), Remote: m.conn.RemoteAddr().String(),
 	}))
-	direct := func() bool {
-		a.Mesh.mu.RLock()
-		defer a.Mesh.mu.RUnlock()
-		p := a.peers["x"]
-		return p != nil && p.link != nil && p.link.direct.Load()
-	}
-	require.Eventually(t, direct, patience, glance)
+	require.Eventually(t, func() bool { return a.directTo("x") }, patience, glance)
 	return m
 }
 
@@ -104,6 +98,14 @@ func (m *member) present(s *stranger) error {
 		return err
 	}
 	return s.expect(frameWelcome, &hello{})
+}
+
+// directTo reports whether n knows that nothing is between it and a peer.
+func (n *node) directTo(peer nodeID) bool {
+	n.Mesh.mu.RLock()
+	defer n.Mesh.mu.RUnlock()
+	p := n.peers[peer]
+	return p != nil && p.link != nil && p.link.direct.Load()
 }
 
 // evidenceOf is how the evidence connection of a peer ended, and whether there is one.

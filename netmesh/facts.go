@@ -7,9 +7,6 @@ import (
 	"slices"
 )
 
-// factsVersion is the first version of the protocol that has Facts.
-const factsVersion = 2
-
 // Facts is what a process tells about itself, and how it sees the link, once a link is up.
 // A newer version may append fields.
 type Facts struct {

@@ -61,32 +61,6 @@ func TestHostileFacts(t *testing.T) {
 	}
 }
 
-// TestPeersOfTheFirstVersion get nothing that they do not know, and miss nothing.
-func TestPeersOfTheFirstVersion(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a := start(t, "a", onHost(memnet.New()), told)
-		conn, err := a.cfg.Network.Dial(t.Context(), "a:7000")
-		require.NoError(t, err)
-		s := &stranger{newHandshake(conn, time.Hour), t}
-		s.link(helloFrom(a))
-		for pings := 0; pings < 40; {
-			kind, body, err := s.frames.next()
-			require.NoError(t, err)
-			require.Equal(t, framePing, kind)
-			var p struct{ Number uint64 }
-			require.NoError(t, s.dec.one(body, &p), "what was appended is skipped")
-			require.NoError(t, s.send(framePong, &p))
-			pings++
-		}
-		synctest.Wait()
-		require.EqualValues(t, 1, a.Links()[0].Peer.Version)
-		require.Zero(t, a.Links()[0].Loss)
-		require.False(t, a.observed("x tells"))
-		require.False(t, a.observed("x answers"), "an old build tells no times")
-		require.NoError(t, conn.Close())
-	})
-}
-
 func TestAnswersBeforeTheirPingsAreGarbage(t *testing.T) {
 	for _, p := range []ping{{Number: 1, Received: 5, Sent: 4}, {Number: 1, Received: -5, Sent: 4}} {
 		l := &link{m: &Mesh{cfg: testConfig("a").withDefaults()}, info: PeerInfo{Version: maxVersion}}

@@ -183,11 +183,11 @@ func (l *link) verdict(err error) (elector.Evidence, error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var told *goodbyeError
+	var told *refusal
 	switch {
 	case l.ended:
 		return l.evidence, l.cause
-	case errors.As(err, &told):
+	case errors.As(err, &told) && told.endsLink:
 		return elector.EvidenceGoodbye, err
 	case eof && errors.Is(l.cause, syscall.ECONNRESET),
 		l.cause != nil && errors.Is(err, os.ErrDeadlineExceeded):

@@ -27,12 +27,12 @@ type peer struct {
 	gone      bool   // no longer in Mesh.peers
 	known     bool   // identity and boot mean something
 	identity  uuid.UUID
-	boot      uint64    // the highest seen
-	process   uint64    // number of the process of that boot; 0 if unknown
-	copy      uint64    // number of a process on a copy of its directory, as it showed; 0 for none
-	departed  bool      // that process is no more: it said so, or it is proven dead
-	link      *link     // nil if down
-	evidence  *evidence // of the newest link; nil if there is none, or nothing to learn from it
+	boot      uint64     // the highest seen
+	process   uint64     // number of the process of that boot; 0 if unknown
+	copy      uint64     // number of a process on a copy of its directory, as it showed; 0 for none
+	departed  bool       // that process is no more: it said so, or it is proven dead
+	link      *link      // nil if down
+	evidence  *evidence  // of the newest link; nil if there is none, or nothing to learn from it
 	dialLater bool       // the next dial is not at once
 	forgotten bool       // Forget was called since the last link: nothing is known
 	status    peerStatus // for Links alone
@@ -192,8 +192,8 @@ func (p *peer) unlink(l *link, ev elector.Evidence, err error) bool {
 	p.dialLater = ev == elector.EvidenceGoodbye || ev == elector.EvidenceLocal ||
 		lived < p.m.cfg.times.redialMin
 	p.status = peerStatus{since: time.Now(), loss: ev, err: err.Error()}
-	var said *goodbyeError
-	p.departed = errors.As(err, &said) && said.Reason == reasonClosing
+	var said *refusal
+	p.departed = errors.As(err, &said) && said.endsLink && said.Reason == reasonClosing
 	p.seekProof()
 	if p.removed {
 		p.drop()
