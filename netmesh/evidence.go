@@ -46,6 +46,9 @@ type evidence struct {
 // proven.
 const checkDials = 3
 
+// proxyRetry is the pause before the next try where a proxy rewrites addresses.
+const proxyRetry = 30 * time.Second
+
 // keepEvidence makes the evidence connection of a link that this side dialed again and
 // again as long as the link stands, and watches it until it ends.
 func (l *link) keepEvidence() {
@@ -63,7 +66,11 @@ func (l *link) keepEvidence() {
 			l.m.log.Info("no evidence connection: the death of this member's process would not be proven",
 				"peer", l.node, "addr", l.info.Remote, "cause", err)
 		}
-		pause(context.Background(), redial.next(), l.stop, nil)
+		again := redial.next()
+		if reasonOf(err) == ReasonProxied {
+			again = proxyRetry
+		}
+		pause(context.Background(), again, l.stop, nil)
 	}
 }
 
@@ -79,6 +86,7 @@ func (l *link) dialEvidence() (e *evidence, err error) {
 	defer func() {
 		if err != nil {
 			reset(conn)
+			m.refused(l.node, l.info.Remote, err)
 		}
 	}()
 	if err := m.cfg.HoldEvidence(conn); err != nil {
@@ -96,7 +104,6 @@ func (l *link) dialEvidence() (e *evidence, err error) {
 			uuid.UUID(theirs.Identity), theirs.Boot, l.identity, l.boot)
 	}
 	if refused := theirs.rewritten(conn); refused != nil {
-		m.refused(l.node, l.info.Remote, refused)
 		return nil, refused
 	}
 	return m.attach(l, h)
@@ -105,13 +112,15 @@ func (l *link) dialEvidence() (e *evidence, err error) {
 // acceptEvidence is the acceptor's part of the handshake, after the Hello.
 func (m *Mesh) acceptEvidence(h *handshake, theirs *hello) error {
 	l, refused := m.owner(theirs)
-	if moved := theirs.rewritten(h.conn); moved != nil && !m.cfg.NoDeathProof {
-		refused = moved
-		m.refused(elector.NodeID(theirs.Node), h.conn.RemoteAddr().String(), refused)
-	} else if refused == nil && !resettable(h.conn) {
+	switch {
+	case refused != nil:
+	case !resettable(h.conn):
 		refused = refuse(reasonNone, "evidence connection on a network without resets")
+	case !m.cfg.NoDeathProof:
+		refused = theirs.rewritten(h.conn)
 	}
 	if refused != nil {
+		m.refused(elector.NodeID(theirs.Node), h.conn.RemoteAddr().String(), refused)
 		h.fail(frameRefuse, refused)
 		return refused
 	}
@@ -257,7 +266,7 @@ func (e *evidence) probe() error {
 // provable reports whether how the connection ends, and a dial after it, says something
 // about the process at the other end. Called with Mesh.mu held.
 func (e *evidence) provable() bool {
-	return !e.l.m.cfg.NoDeathProof && e.l.direct.Load() && e.reached
+	return !e.l.m.cfg.NoDeathProof && e.reached
 }
 
 // seekProof asks the dialer for the refusal that completes a proof, when both the link

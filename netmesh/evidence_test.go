@@ -43,10 +43,8 @@ func joins(t *testing.T, a *node, network Network, bind string) *member {
 	require.NoError(t, m.expect(frameWelcome, &theirs))
 	require.NoError(t, m.send(frameJoin, &ping{}))
 	m.hello.Evidence = theirs.Evidence
-	require.NoError(t, m.send(frameFacts, &Facts{
-		Local: m.conn.LocalAddr().String(), Remote: m.conn.RemoteAddr().String(),
-	}))
-	require.Eventually(t, func() bool { return a.directTo("x") }, patience, glance)
+	require.NoError(t, m.send(frameFacts, &Facts{}))
+	a.sees(t, "x", "up 1")
 	return m
 }
 
@@ -98,14 +96,6 @@ func (m *member) present(s *stranger) error {
 		return err
 	}
 	return s.expect(frameWelcome, &hello{})
-}
-
-// directTo reports whether n knows that nothing is between it and a peer.
-func (n *node) directTo(peer nodeID) bool {
-	n.Mesh.mu.RLock()
-	defer n.Mesh.mu.RUnlock()
-	p := n.peers[peer]
-	return p != nil && p.link != nil && p.link.direct.Load()
 }
 
 // evidenceOf is how the evidence connection of a peer ended, and whether there is one.

@@ -73,15 +73,16 @@ func pump(to, from net.Conn) {
 func TestProxyIsSeenByBothEnds(t *testing.T) {
 	a, b := start(t, "a"), start(t, "b")
 	a.AddPeer("b", forward(t, b.Addr().String()))
-	a.observes(t, "b tells", "direct false")
-	b.observes(t, "a tells", "direct false")
+	a.observes(t, "b refused proxied", "sees the other at")
+	b.observes(t, "a refused proxied", "sees the other at")
+	require.True(t, a.Links()[0].Up)
 }
 
 // TestEndBehindAProxyProvesNothing: the proxy is what ended, and refuses.
 func TestEndBehindAProxyProvesNothing(t *testing.T) {
 	a, b := start(t, "a"), start(t, "b")
 	a.AddPeer("b", forward(t, b.Addr().String()))
-	a.observes(t, "b tells", "direct false")
+	a.observes(t, "b refused proxied")
 	require.False(t, a.trustsTheEndOf("b"))
 }
 

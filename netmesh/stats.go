@@ -62,11 +62,13 @@ func (m *Mesh) Links() []LinkStatus {
 	for _, p := range m.peers {
 		s := LinkStatus{
 			Peer: PeerInfo{Node: p.node}, Addr: p.addr, Forgotten: p.forgotten,
-			Evidence: p.evidence != nil && p.evidence.seen == elector.EvidenceNone,
-			Since:    p.status.since, LastLoss: p.status.loss, LastErr: p.status.err,
+			Since: p.status.since, LastLoss: p.status.loss, LastErr: p.status.err,
 			FramesIn: p.traffic.framesIn.Load(), FramesOut: p.traffic.framesOut.Load(),
 			BytesIn: p.traffic.bytesIn.Load(), BytesOut: p.traffic.bytesOut.Load(),
 			Queued: p.queue.waiting(),
+		}
+		if e := p.evidence; e != nil {
+			s.Evidence = e.seen == elector.EvidenceNone && e.provable()
 		}
 		if p.link != nil {
 			s.Up, s.Peer, s.Dialed = true, p.link.info, p.link.dialed

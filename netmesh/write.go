@@ -15,8 +15,7 @@ func (l *link) write() {
 	defer ticker.Stop()
 	var expired <-chan time.Time
 	retired := l.retired
-	facts := l.facts()
-	err := l.send(frameFacts, &facts)
+	err := l.send(frameFacts, &l.m.cfg.Facts)
 	if err == nil {
 		err = l.sendPing()
 	}
