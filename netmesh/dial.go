@@ -81,7 +81,7 @@ func (p *peer) dialFailed(t dialTask, err error) (again time.Duration) {
 		answered.Reason == reasonClosing {
 		p.m.log.Debug("dial failed", fields...)
 	} else {
-		p.m.log.warnRefused(answered.Reason, string(p.node), "peer not connected", fields...)
+		p.m.log.warn(answered.Reason.String(), string(p.node), "peer not connected", fields...)
 	}
 	p.m.mu.Lock()
 	p.status.err = err.Error()

@@ -22,7 +22,7 @@ type peer struct {
 	traffic   traffic
 
 	// Guarded by Mesh.mu.
-	addr      string // of AddPeer; "" for a stranger, whom nobody dials
+	addr      string // of AddPeer; "" for a peer that came by itself, which nobody dials
 	removed   bool   // RemovePeer was called, the link is on its way out
 	gone      bool   // no longer in Mesh.peers
 	known     bool   // identity and boot mean something
@@ -94,19 +94,19 @@ func (m *Mesh) install(l *link) *refusal {
 			_, _ = conn.Write(frame)
 		}
 	}
-	if outcome == wins {
+	if outcome == keepNew {
 		if restarted {
 			m.handler.Died(p.node, elector.ProofReincarnated)
 		}
 		m.handler.LinkUp(l.info)
 	}
 	m.log.Debug("connected", "peer", p.node, "remote", l.info.Remote,
-		"dialed", l.dialed, "kept", outcome == wins)
+		"dialed", l.dialed, "kept", outcome == keepNew)
 	return nil
 }
 
 // place decides about l and registers it.
-func (p *peer) place(l *link) (outcome standing, restarted bool, refused *refusal) {
+func (p *peer) place(l *link) (outcome decision, restarted bool, refused *refusal) {
 	m := p.m
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -120,10 +120,10 @@ func (p *peer) place(l *link) (outcome standing, restarted bool, refused *refusa
 	switch outcome {
 	case breaksRule, askFirst:
 		return outcome, false, refused
-	case loses:
+	case keepOld:
 		l.retire(p.link)
-	case wins:
-		restarted = p.adopt(l)
+	case keepNew:
+		restarted = p.setLink(l)
 	}
 	if m.cfg.Faults != nil {
 		l.conn = m.cfg.Faults.Wrap(p.node, l.conn, l.frames.r)
@@ -134,11 +134,11 @@ func (p *peer) place(l *link) (outcome standing, restarted bool, refused *refusa
 	return outcome, restarted, nil
 }
 
-// adopt makes l the link and reports whether it shows that an earlier process is
+// setLink makes l the link and reports whether it shows that an earlier process is
 // gone: a later start on its data directory, after its kernel has ended the evidence
 // connection. Without that the directory may be a copy and the process alive.
 // Called with Mesh.mu held.
-func (p *peer) adopt(l *link) (restarted bool) {
+func (p *peer) setLink(l *link) (restarted bool) {
 	old := p.link
 	later := p.known && l.identity == p.identity && l.boot > p.boot
 	restarted = later && p.evidence != nil && p.evidence.seen == elector.EvidenceEOF // §6.6

@@ -44,7 +44,8 @@ var kinds = []struct {
 	{DirectoryCopied, "stop the process on the copied or restored directory, and start it with an " +
 		"empty one; if no other process of that name is left, let the members forget it: bmqnode forget"},
 	{Version, "upgrade the older of the two in steps of releases that have a version in common"},
-	{WrongNode, "correct the address that the node advertises, or the port mapping that leads it here"},
+	{WrongNode, "correct the address that the node advertises, " +
+		"or the port mapping that leads it here"},
 }
 
 // Kinds returns all kinds.

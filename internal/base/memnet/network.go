@@ -129,7 +129,8 @@ func (n *Network) Continue(name string) {
 func (n *Network) Reset(from, to string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for _, c := range n.ends(func(c *Conn) bool { return c.host.name == to && c.peer.host.name == from }) {
+	between := func(c *Conn) bool { return c.host.name == to && c.peer.host.name == from }
+	for _, c := range n.ends(between) {
 		c.reset()
 	}
 }
