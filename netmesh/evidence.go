@@ -232,8 +232,8 @@ func (e *evidence) checkAddress() {
 			return
 		}
 		if fails == checkDials {
-			l.m.log.Info("nobody answers where this member says it listens: the death of its "+
-				"process will not be proven", "peer", l.node, "addr", e.addr, "cause", err)
+			l.m.log.Info("nobody answers where this member says it listens: its death cannot be proven",
+				"peer", l.node, "addr", e.addr, "cause", err)
 			return
 		}
 		pause(l.p.ctx, redial.next(), l.stop, e.dropped)
