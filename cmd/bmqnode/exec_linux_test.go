@@ -201,7 +201,7 @@ func TestExecEndsTheCommandInOrderAndForwardsSignals(t *testing.T) {
 	x.signal(syscall.SIGTERM)
 	require.Zero(t, x.code(), "that the command was told to end is no failure, whatever it says")
 	x.prints("ended in order")
-	require.Contains(t, x.said(), "code=5 told=true")
+	require.Contains(t, x.said(), "code=5 stopped=true")
 }
 
 func TestExecLeavesNothingOfACommandThatForksAndIgnoresSigterm(t *testing.T) {

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime"
+	"runtime/debug"
 	"strings"
 	"syscall"
 
@@ -106,5 +108,26 @@ func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 			return config.Usage(fmt.Errorf("%w; see '%s --help'", err, cmd.CommandPath()))
 		}
 		return nil
+	}
+}
+
+// version is that of the module, or of the commit that this was built from.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	return info.Main.Version
+}
+
+func versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Args:  usageArgs(cobra.NoArgs),
+		Run: func(cmd *cobra.Command, _ []string) {
+			fmt.Fprintf(cmd.OutOrStdout(), "bmqnode %s, %s %s/%s\n",
+				version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+		},
 	}
 }

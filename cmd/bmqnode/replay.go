@@ -23,7 +23,7 @@ func replayCommand() *cobra.Command {
 	var o replayOptions
 	cmd := &cobra.Command{
 		Use:   "replay PATH...",
-		Short: "Play partition scenarios, simulated or on real processes, and judge them",
+		Short: "Play partition scenarios, simulated or real, and judge them",
 		Long: "Play scenario files, or all in a folder. Simulated unless --live: virtual time,\n" +
 			"and the same seed gives the same run everywhere. Exit status: 0 if every\n" +
 			"expectation and invariant held, 1 if not, 2 if a file is wrong.",

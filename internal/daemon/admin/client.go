@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -10,18 +11,24 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
+	"time"
+	"unicode"
 
 	"github.com/bmqelect/bmqelect/cluster"
 )
 
 // Client asks the admin side of one node. Its methods are safe for concurrent use.
 type Client struct {
-	addr    string
-	base    string // of addresses: with a Unix socket, the host says nothing
-	token   string
-	noToken string // why there is no token; see WithoutToken
-	http    http.Client
+	// Token is sent with every request, unless it is empty. NoToken says why this client
+	// has none; the error of a request that needs one has it. Both are to be set before
+	// the first request.
+	Token, NoToken string
+
+	addr string
+	base string // of addresses: with a Unix socket, the host says nothing
+	http http.Client
 }
 
 // maxAnswer bounds what is read of an answer: it may be a stranger's.
@@ -44,14 +51,6 @@ func NewClient(addr string) *Client {
 	}
 	return c
 }
-
-// UseToken lets the client send a token with every request; "" is none. It is to
-// be called before the first request.
-func (c *Client) UseToken(token string) { c.token = token }
-
-// WithoutToken says why this client has no token; the error of a request that needs one
-// has it. It is to be called before the first request.
-func (c *Client) WithoutToken(why string) { c.noToken = why }
 
 // Close drops idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
@@ -121,8 +120,8 @@ func (c *Client) send(ctx context.Context, method, path string, in any) (*http.R
 	if err != nil {
 		return nil, fmt.Errorf("admin address %q: %w", c.addr, err)
 	}
-	if c.token != "" {
-		req.Header.Set("Authorization", "Bearer "+c.token)
+	if c.Token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.Token)
 	}
 	resp, err := c.http.Do(req)
 	var failed *url.Error
@@ -134,8 +133,8 @@ func (c *Client) send(ctx context.Context, method, path string, in any) (*http.R
 	}
 	if resp.StatusCode != http.StatusOK {
 		err := c.problem(resp)
-		if resp.StatusCode == http.StatusUnauthorized && c.noToken != "" {
-			err = fmt.Errorf("%w; %s", err, c.noToken)
+		if resp.StatusCode == http.StatusUnauthorized && c.NoToken != "" {
+			err = fmt.Errorf("%w; %s", err, c.NoToken)
 		}
 		return nil, err
 	}
@@ -152,4 +151,93 @@ func (c *Client) problem(resp *http.Response) error {
 	}
 	return fmt.Errorf("%s: HTTP %s: %s", c.addr, printable(resp.Status),
 		printable(strings.TrimSpace(string(data))))
+}
+
+// Figures are a node's metrics at a moment.
+type Figures struct {
+	// Values are the samples by series, as /metrics writes these: name{label="value"}.
+	Values map[string]float64
+	// AheadLeast and AheadMost bound by how much the node's wall clock is ahead of
+	// this machine's. It tells the time in whole seconds, so they are more than one apart.
+	AheadLeast, AheadMost time.Duration
+}
+
+// Figures asks for the node's metrics.
+func (c *Client) Figures(ctx context.Context) (Figures, error) {
+	var f Figures
+	sent, values := time.Now(), map[string]float64{}
+	resp, err := c.send(ctx, http.MethodGet, "/metrics", nil)
+	if err != nil {
+		return f, err
+	}
+	defer resp.Body.Close()
+	// The clock was read between two moments of ours, and cut to seconds.
+	if told, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
+		f.AheadLeast, f.AheadMost = told.Sub(time.Now()), told.Add(time.Second).Sub(sent)
+	}
+	lines := bufio.NewScanner(io.LimitReader(resp.Body, maxAnswer))
+	for lines.Scan() {
+		line := printable(lines.Text())
+		at := strings.LastIndexByte(line, ' ')
+		if at < 0 || strings.HasPrefix(line, "#") {
+			continue
+		}
+		value, err := strconv.ParseFloat(line[at+1:], 64)
+		if err != nil {
+			return f, fmt.Errorf("metrics of %s: a sample is %q, but must be a series and a number", c.addr,
+				line)
+		}
+		values[line[:at]] = value
+	}
+	f.Values = values
+	return f, lines.Err()
+}
+
+// decode reads a JSON value of a server, which may be a stranger's, into out. Its texts
+// end up on terminals: they are made printable here, all of them in one place.
+func decode(r io.Reader, out any) error {
+	dec := json.NewDecoder(r)
+	dec.UseNumber()
+	var value any
+	if err := dec.Decode(&value); err != nil {
+		return err
+	}
+	text, err := json.Marshal(withPrintable(value))
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, out)
+}
+
+// withPrintable returns a JSON value with all its texts printable.
+func withPrintable(value any) any {
+	switch v := value.(type) {
+	case string:
+		return printable(v)
+	case []any:
+		for i := range v {
+			v[i] = withPrintable(v[i])
+		}
+	case map[string]any:
+		clean := make(map[string]any, len(v))
+		for name, of := range v {
+			clean[printable(name)] = withPrintable(of)
+		}
+		return clean
+	}
+	return value
+}
+
+// printable returns text with what a terminal obeys, or does not show, as escapes of Go:
+// control characters, line breaks among them, and marks that turn the direction of text.
+func printable(text string) string {
+	var b strings.Builder
+	for _, r := range strings.ToValidUTF8(text, string(unicode.ReplacementChar)) {
+		if unicode.IsPrint(r) {
+			b.WriteRune(r)
+		} else {
+			b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
+		}
+	}
+	return b.String()
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/netmesh/fault"
 )
 
 // TransferRequest is the body of POST /v1/transfer.
@@ -18,8 +19,7 @@ type TransferRequest struct {
 
 func (s *Server) postTransfer(w http.ResponseWriter, r *http.Request, req TransferRequest) {
 	s.inElection(w, req.Group, func(e *cluster.Election) error {
-		return e.Transfer(r.Context(),
-			req.To)
+		return e.Transfer(r.Context(), req.To)
 	})
 }
 
@@ -37,8 +37,7 @@ func (s *Server) postStepDown(w http.ResponseWriter, r *http.Request, req StepDo
 		return
 	}
 	s.inElection(w, req.Group, func(e *cluster.Election) error {
-		return e.StepDown(r.Context(),
-			rest)
+		return e.StepDown(r.Context(), rest)
 	})
 }
 
@@ -71,4 +70,64 @@ func (s *Server) answerDone(w http.ResponseWriter, err error) {
 		return
 	}
 	answer(w, s.Node.Status())
+}
+
+// FaultRequest is the body of POST /v1/faults. Healing comes before cutting.
+type FaultRequest struct {
+	HealAll bool             `json:"heal_all,omitempty"`
+	Heal    []cluster.NodeID `json:"heal,omitempty"`    // links without faults again
+	Cut     []cluster.NodeID `json:"cut,omitempty"`     // nothing comes or goes
+	CutIn   []cluster.NodeID `json:"cut_in,omitempty"`  // nothing comes from them
+	CutOut  []cluster.NodeID `json:"cut_out,omitempty"` // nothing goes to them
+	Reset   []cluster.NodeID `json:"reset,omitempty"`   // the connection is reset, once
+	Links   []LinkFault      `json:"links,omitempty"`   // what goes out is late, or lost
+}
+
+// LinkFault makes what goes to a peer late or lost; zeros end that.
+type LinkFault struct {
+	To     cluster.NodeID  `json:"to"`
+	Delay  cluster.Seconds `json:"delay_s"`
+	Jitter cluster.Seconds `json:"jitter_s"` // at most so much more, at random
+	Loss   float64         `json:"loss"`     // share of the frames, 0 to 1
+}
+
+// FaultStatus says what is cut.
+type FaultStatus struct {
+	Faults string `json:"faults"`
+}
+
+var errNoFaults = errors.New("this node has no fault layer: start it with --faults")
+
+func (s *Server) getFaults(w http.ResponseWriter, _ *http.Request) {
+	if s.Faults == nil {
+		refuse(w, http.StatusNotFound, errNoFaults)
+		return
+	}
+	answer(w, FaultStatus{Faults: s.Faults.String()})
+}
+
+func (s *Server) postFaults(w http.ResponseWriter, r *http.Request, req FaultRequest) {
+	if f := s.Faults; f != nil {
+		if req.HealAll {
+			f.HealAll()
+		}
+		for _, p := range req.Heal {
+			f.Heal(p)
+		}
+		for dir, peers := range map[fault.Direction][]cluster.NodeID{
+			fault.Both: req.Cut, fault.In: req.CutIn, fault.Out: req.CutOut,
+		} {
+			for _, p := range peers {
+				f.Cut(p, dir)
+			}
+		}
+		for _, l := range req.Links {
+			f.Delay(l.To, l.Delay.Duration(), l.Jitter.Duration())
+			f.Loss(l.To, l.Loss)
+		}
+		for _, p := range req.Reset {
+			f.Reset(p)
+		}
+	}
+	s.getFaults(w, r)
 }

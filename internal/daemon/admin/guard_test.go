@@ -171,7 +171,7 @@ func TestReadersMayNeedTheTokenToo(t *testing.T) {
 	}
 	_, err := c.Status(t.Context())
 	require.ErrorContains(t, err, "this needs the node's token")
-	c.UseToken(secret)
+	c.Token = secret
 	_, err = c.Status(t.Context())
 	require.NoError(t, err)
 }
@@ -180,10 +180,10 @@ func TestAClientSendsItsToken(t *testing.T) {
 	c := guardedBy(t, Config{Token: secret}, everywhere)
 	_, err := c.Faults(t.Context(), FaultRequest{HealAll: true})
 	require.ErrorContains(t, err, "this needs the node's token")
-	c.UseToken("something-else-altogether")
+	c.Token = "something-else-altogether"
 	_, err = c.Faults(t.Context(), FaultRequest{HealAll: true})
 	require.ErrorContains(t, err, "the token is not this node's")
-	c.UseToken(secret)
+	c.Token = secret
 	_, err = c.Faults(t.Context(), FaultRequest{HealAll: true})
 	require.NoError(t, err)
 }

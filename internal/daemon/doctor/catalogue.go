@@ -1,15 +1,19 @@
 package doctor
 
 import (
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
+	"syscall"
 
+	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/cluster/findings"
 )
 
-// Kind names something that can be wrong; it is its heading in docs/errors.md.
-// The kinds of findings.Finding are kinds here, too.
-type Kind string
+// Kind names something that can be wrong; it is its heading in docs/errors.md. Findings
+// of nodes are among them.
+type Kind = findings.Kind
 
 // The kinds that are no findings of nodes.
 const (
@@ -51,94 +55,137 @@ func Kinds() []Kind { return slices.Sorted(maps.Keys(catalogue)) }
 // not run.
 type advice struct{ why, fix string }
 
-var catalogue = func() map[Kind]advice {
-	all := map[Kind]advice{
-		NoAnswer: {
-			"a voter that does not run is missing from every quorum",
-			"start it; if it runs, name its admin address with --admin, and its token",
-		},
-		NeverSeen: {
-			"a voter that never came is missing from every quorum",
-			"start it, or correct its name, its join addresses or the voters",
-		},
-		LinkDown: {
-			"votes and heartbeats between the two are lost",
-			"check the network in both directions: mesh port, routes, firewalls, and cuts made " +
-				"by 'bmqnode fault'",
-		},
-		NoLeader: {
-			"nobody leads, or this node does not know who",
-			"do what the explanation names; an election takes a few seconds, so ask again first",
-		},
-		LeaderDisputed: {
-			"normal during a change of leaders; if it stays, links work one way only",
-			"ask again; then look at the links",
-		},
-		NodeFailed: {
-			"the node could not keep what it promised, so it does not vote any more",
-			"fix or replace its disk: docs/operations.md#replacing-a-node",
-		},
-		VersionsDiffer: {
-			"fine during a rolling upgrade, and not for longer",
-			"finish the upgrade: docs/operations.md#rolling-upgrade",
-		},
-		WallClock: {
-			"elections do not read wall clocks, but logs of several nodes are hard to compare",
-			"run a time daemon on every machine",
-		},
-		LeaseShort: {
-			"a lease that is renewed at the last moment is lost at the next delay",
-			"set a lease of at least ten of the longest round trips, the same on every node",
-		},
-		DiskSlow: {
-			"a vote counts when it is on disk: slow fsyncs make elections slow",
-			"use a faster disk, or raise election-result and scouting-result on every node",
-		},
-		NoVoter: {
-			"it follows and does not vote; a misspelt name looks the same",
-			"nothing if it is meant; otherwise correct its name or the voters",
-		},
-		EvenVoters: {
-			"an even number survives no more losses than the odd one below it",
-			"add a voter or remove one",
-		},
-		EmergencyRecord: {
-			"the others elect without the lost voters, and must never meet them",
-			"bring the cluster back to full strength: docs/emergency.md",
-		},
-		TermsUsedUp: {
-			"when no terms are left, nobody can be elected any more",
-			"do what docs/errors.md#terms-used-up says",
-		},
-		Anomaly: {
-			"a correct member does not send this",
-			"look for the 'anomaly' lines in its log; compare versions and voters",
-		},
-		Strangers: {
-			"something that is no member talks to the mesh port",
-			"find it by the 'connection refused' lines in its log, and close the port to it",
-		},
-		ConfigInvalid:   {fix: "correct it; 'bmqnode run --help' has every option"},
-		PortTaken:       {fix: "stop the process that has the port, or choose another port"},
-		AddressForeign:  {fix: "listen on an address of this machine or on 0.0.0.0, and advertise the other one"},
-		DataDirOwner:    {fix: "give every node a directory of its own"},
-		DataDirInUse:    {fix: "stop the other process, or choose another directory"},
-		DataDirDamaged:  {fix: "never restore a copy"},
-		DataDirUnusable: {fix: "use a directory that the service's user can write to"},
-	}
+var catalogue = map[Kind]advice{
+	NoAnswer: {
+		"a voter that does not run is missing from every quorum",
+		"start it; if it runs, name its admin address with --admin, and its token",
+	},
+	NeverSeen: {
+		"a voter that never came is missing from every quorum",
+		"start it, or correct its name, its join addresses or the voters",
+	},
+	LinkDown: {
+		"votes and heartbeats between the two are lost",
+		"check the network in both directions: mesh port, routes, firewalls, and cuts made " +
+			"by 'bmqnode fault'",
+	},
+	NoLeader: {
+		"nobody leads, or this node does not know who",
+		"do what the explanation names; an election takes a few seconds, so ask again first",
+	},
+	LeaderDisputed: {
+		"normal during a change of leaders; if it stays, links work one way only",
+		"ask again; then look at the links",
+	},
+	NodeFailed: {
+		"the node could not keep what it promised, so it does not vote any more",
+		"fix or replace its disk: docs/operations.md#replacing-a-node",
+	},
+	VersionsDiffer: {
+		"fine during a rolling upgrade, and not for longer",
+		"finish the upgrade: docs/operations.md#rolling-upgrade",
+	},
+	WallClock: {
+		"elections do not read wall clocks, but logs of several nodes are hard to compare",
+		"run a time daemon on every machine",
+	},
+	LeaseShort: {
+		"a lease that is renewed at the last moment is lost at the next delay",
+		"set a lease of at least ten of the longest round trips, the same on every node",
+	},
+	DiskSlow: {
+		"a vote counts when it is on disk: slow fsyncs make elections slow",
+		"use a faster disk, or raise election-result and scouting-result on every node",
+	},
+	NoVoter: {
+		"it follows and does not vote; a misspelt name looks the same",
+		"nothing if it is meant; otherwise correct its name or the voters",
+	},
+	EvenVoters: {
+		"an even number survives no more losses than the odd one below it",
+		"add a voter or remove one",
+	},
+	EmergencyRecord: {
+		"the others elect without the lost voters, and must never meet them",
+		"bring the cluster back to full strength: docs/emergency.md",
+	},
+	TermsUsedUp: {
+		"when no terms are left, nobody can be elected any more",
+		"do what docs/errors.md#terms-used-up says",
+	},
+	Anomaly: {
+		"a correct member does not send this",
+		"look for the 'anomaly' lines in its log; compare versions and voters",
+	},
+	Strangers: {
+		"something that is no member talks to the mesh port",
+		"find it by the 'connection refused' lines in its log, and close the port to it",
+	},
+	ConfigInvalid: {fix: "correct it; 'bmqnode run --help' has every option"},
+	PortTaken:     {fix: "stop the process that has the port, or choose another port"},
+	AddressForeign: {fix: "listen on an address of this machine or on 0.0.0.0, " +
+		"and advertise the other one"},
+	DataDirOwner:    {fix: "give every node a directory of its own"},
+	DataDirInUse:    {fix: "stop the other process, or choose another directory"},
+	DataDirDamaged:  {fix: "never restore a copy"},
+	DataDirUnusable: {fix: "use a directory that the service's user can write to"},
+
 	// What to do about a finding is said in one place, by the finding itself.
-	for kind, why := range map[findings.Kind]string{
-		findings.VotersDiffer:    "quorums of different lists need not share a voter: two leaders are possible",
-		findings.SettingsDiffer:  "leases are safe only if all nodes have the same timers",
-		findings.ClockRate:       "leases keep leaders apart only while clocks run at nearly one rate",
-		findings.ProxyBetween:    "a proxy that refuses a connection looks like the death of the process behind it",
-		findings.WrongCluster:    "clusters never mix: the two do not see each other",
-		findings.NameTwice:       "votes are counted by name; the others refuse the younger of the two processes",
-		findings.DirectoryCopied: "a process on a copy does not know the votes of the other, and could vote twice",
-		findings.Version:         "the two cannot talk, so neither counts for the other's quorum",
-		findings.WrongNode:       "the member that is meant is not reached",
+	findings.VotersDiffer: {
+		"quorums of different lists need not share a voter: two leaders are possible",
+		findings.VotersDiffer.Advice(),
+	},
+	findings.SettingsDiffer: {
+		"leases are safe only if all nodes have the same timers",
+		findings.SettingsDiffer.Advice(),
+	},
+	findings.ClockRate: {
+		"leases keep leaders apart only while clocks run at nearly one rate",
+		findings.ClockRate.Advice(),
+	},
+	findings.ProxyBetween: {
+		"a proxy that refuses a connection looks like the death of the process behind it",
+		findings.ProxyBetween.Advice(),
+	},
+	findings.WrongCluster: {
+		"clusters never mix: the two do not see each other",
+		findings.WrongCluster.Advice(),
+	},
+	findings.NameTwice: {
+		"votes are counted by name; the others refuse the younger of the two processes",
+		findings.NameTwice.Advice(),
+	},
+	findings.DirectoryCopied: {
+		"a process on a copy does not know the votes of the other, and could vote twice",
+		findings.DirectoryCopied.Advice(),
+	},
+	findings.Version: {
+		"the two cannot talk, so neither counts for the other's quorum",
+		findings.Version.Advice(),
+	},
+	findings.WrongNode: {
+		"the member that is meant is not reached",
+		findings.WrongNode.Advice(),
+	},
+}
+
+// Explain adds to the error of a node that cannot start what to do about it, and the
+// entry of docs/errors.md. It returns an error that it does not know as it is.
+func Explain(err error) error {
+	for _, known := range []struct {
+		err  error
+		kind Kind
+	}{
+		{syscall.EADDRINUSE, PortTaken},
+		{syscall.EADDRNOTAVAIL, AddressForeign},
+		{cluster.ErrDirInUse, DataDirInUse},
+		{cluster.ErrDirDamaged, DataDirDamaged},
+		{cluster.ErrDirOwner, DataDirOwner},
+		{cluster.ErrNotDurable, DataDirUnusable},
 	} {
-		all[Kind(kind)] = advice{why, kind.Advice()}
+		if errors.Is(err, known.err) {
+			return fmt.Errorf("%w; %s; see %s", err, catalogue[known.kind].fix, See(known.kind))
+		}
 	}
-	return all
-}()
+	return err
+}

@@ -1,3 +1,8 @@
+// Package doctor finds what is wrong with a cluster that runs, from what its nodes say
+// (Examine). Each problem names what is wrong and where, why it matters, how to fix it,
+// and the entry of docs/errors.md that says more. Explain does the same for the error of
+// a node that cannot start. The package asks nobody and changes nothing; its functions
+// are safe for concurrent use.
 package doctor
 
 import (
@@ -8,6 +13,9 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/cluster/findings"
+	"github.com/bmqelect/bmqelect/internal/daemon/admin"
+	"github.com/bmqelect/bmqelect/internal/daemon/console"
 )
 
 // Answer is what a node said when it was asked, or that it said nothing.
@@ -69,7 +77,9 @@ func Examine(answers []Answer) Report {
 func (s *survey) add(a Answer) {
 	linksUp := func(a Answer) (n int) {
 		for _, m := range a.Status.Members {
-			n += count(m.Link == "up")
+			if m.Link == "up" {
+				n++
+			}
 		}
 		return n
 	}
@@ -87,15 +97,6 @@ func (s *survey) add(a Answer) {
 
 // election is a node's part in the default election.
 func election(a Answer) cluster.GroupStatus { return a.Status.Groups[0] }
-
-// member is how a node sees another one.
-func member(a Answer, id cluster.NodeID) (cluster.MemberStatus, bool) {
-	i := slices.IndexFunc(a.Status.Members, func(m cluster.MemberStatus) bool { return m.Node == id })
-	if i < 0 {
-		return cluster.MemberStatus{}, false
-	}
-	return a.Status.Members[i], true
-}
 
 // presence names each node that does not answer, and what the others know of it.
 func (s *survey) presence() {
@@ -127,14 +128,14 @@ func (s *survey) presence() {
 			kind = NeverSeen
 		}
 		for _, b := range s.answered {
-			if m, ok := member(b, a.Node); ok && m.Link != "none" {
+			if m := admin.MemberIn(*b.Status, a.Node); m.Node != "" && m.Link != "none" {
 				why += fmt.Sprintf("; %s has its link %s", b.Node, m.Link)
 			}
 		}
 		s.problem(level, kind, "members", where, "%s", why)
 	}
 	if s.goodSince(mark) {
-		s.good("members", "", "all %d answer: %s", len(s.answered), list(nodes(s.answered)))
+		s.good("members", "", "all %d answer: %s", len(s.answered), console.List(nodes(s.answered)))
 	}
 }
 
@@ -144,30 +145,29 @@ func (s *survey) silent(id cluster.NodeID) bool { return !slices.Contains(nodes(
 // everSeen reports whether any node has ever met that one.
 func (s *survey) everSeen(id cluster.NodeID) bool {
 	return s.seen(id, func(m cluster.MemberStatus) bool {
-		return m.GossipAddr != "" ||
-			m.Link != "none"
+		return m.GossipAddr != "" || m.Link != "none"
 	})
 }
 
 // seen reports whether any node sees another one like that.
 func (s *survey) seen(id cluster.NodeID, like func(cluster.MemberStatus) bool) bool {
 	return slices.ContainsFunc(s.answered, func(a Answer) bool {
-		m, ok := member(a, id)
-		return ok && like(m)
+		m := admin.MemberIn(*a.Status, id)
+		return m.Node != "" && like(m)
 	})
 }
 
 // names finds members of other clusters, and names that two processes have.
 func (s *survey) names() {
 	for _, a := range s.foreign {
-		s.problem(Fail, "wrong-cluster", "clusters", string(a.Node),
+		s.problem(Fail, findings.WrongCluster, "clusters", string(a.Node),
 			"it is of cluster %q, and %s of %q: only that one was examined",
 			a.Status.Cluster, s.answered[0].Node, s.answered[0].Status.Cluster)
 	}
 	for _, b := range s.duplicates {
 		i := slices.IndexFunc(s.answered, func(a Answer) bool { return a.Node == b.Node })
 		a := s.answered[i]
-		s.problem(Fail, "name-twice", "names", string(a.Node),
+		s.problem(Fail, findings.NameTwice, "names", string(a.Node),
 			"two processes have this name: at %s, up for %s, and at %s, up for %s", a.Addr,
 			a.Status.Uptime.Duration().Round(time.Second), b.Addr,
 			b.Status.Uptime.Duration().Round(time.Second))
@@ -179,21 +179,4 @@ func nodes(answers []Answer) (ids []cluster.NodeID) {
 		ids = append(ids, a.Node)
 	}
 	return ids
-}
-
-func count(truths ...bool) (n int) {
-	for _, t := range truths {
-		if t {
-			n++
-		}
-	}
-	return n
-}
-
-func list[T ~string](names []T) string {
-	all := make([]string, len(names))
-	for i, n := range names {
-		all[i] = string(n)
-	}
-	return strings.Join(all, ", ")
 }

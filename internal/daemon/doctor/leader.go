@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/cluster/findings"
+	"github.com/bmqelect/bmqelect/internal/daemon/console"
 )
 
 // leader checks that all nodes know one leader, in one term, and that it does lead.
@@ -30,30 +32,35 @@ func (s *survey) leader() {
 	switch {
 	case len(leading) > 1:
 		s.problem(Fail, LeaderDisputed, "leader", "",
-			"more than one node says that it leads: %s", list(leading))
+			"more than one node says that it leads: %s", console.List(leading))
 	case len(views) > 1:
-		var parts []string
-		for _, view := range slices.Sorted(maps.Keys(views)) {
-			parts = append(parts, fmt.Sprintf("%s say %s", list(views[view]), view))
-		}
 		s.problem(Warn, LeaderDisputed, "leader", "", "the nodes do not agree: %s",
-			strings.Join(parts, "; "))
-	case len(views) == 1 && len(leading) == 0 && s.silent(known.Leader):
-		s.problem(Warn, LeaderDisputed, "leader", "", "%s is followed, and does not answer here",
-			known.Leader)
+			sides(views, "%[2]s say %[1]s"))
 	case len(views) == 1 && len(leading) == 0:
-		s.problem(Warn, LeaderDisputed, "leader", "", "%s is followed, and does not lead any more",
-			known.Leader)
+		why := "does not lead any more"
+		if s.silent(known.Leader) {
+			why = "does not answer here"
+		}
+		s.problem(Warn, LeaderDisputed, "leader", "", "%s is followed, and %s", known.Leader, why)
 	case len(views) == 1:
 		s.good("leader", "", "%s leads in term %d; all that answer agree", known.Leader, known.Term)
 	}
+}
+
+// sides says which nodes say what, in the order of what they say.
+func sides(nodes map[string][]cluster.NodeID, format string) string {
+	var parts []string
+	for _, what := range slices.Sorted(maps.Keys(nodes)) {
+		parts = append(parts, fmt.Sprintf(format, what, console.List(nodes[what])))
+	}
+	return strings.Join(parts, "; ")
 }
 
 // votersAgree compares the lists by which nodes elect.
 func (s *survey) votersAgree() {
 	lists := map[string][]cluster.NodeID{}
 	for _, a := range s.answered {
-		voters := list(slices.Sorted(slices.Values(election(a).Voters)))
+		voters := console.List(slices.Sorted(slices.Values(election(a).Voters)))
 		lists[voters] = append(lists[voters], a.Node)
 	}
 	var differ []cluster.NodeID
@@ -66,15 +73,12 @@ func (s *survey) votersAgree() {
 	case len(differ) == 1:
 		s.voterChange(differ[0])
 	case len(lists) > 1:
-		var parts []string
-		for _, l := range slices.Sorted(maps.Keys(lists)) {
-			parts = append(parts, fmt.Sprintf("%s: %s", list(lists[l]), l))
-		}
-		s.problem(Fail, "voters-differ", "voters", "", "%s", strings.Join(parts, "; "))
+		s.problem(Fail, findings.VotersDiffer, "voters", "", "%s", sides(lists, "%[2]s: %[1]s"))
 	case len(s.voters)%2 == 0:
-		s.problem(Warn, EvenVoters, "voters", "", "there are %d: %s", len(s.voters), list(s.voters))
+		s.problem(Warn, EvenVoters, "voters", "", "there are %d: %s", len(s.voters),
+			console.List(s.voters))
 	default:
-		s.good("voters", "", "%d: %s", len(s.voters), list(s.voters))
+		s.good("voters", "", "%d: %s", len(s.voters), console.List(s.voters))
 	}
 }
 
@@ -95,17 +99,18 @@ func (s *survey) voterChange(id cluster.NodeID) {
 	const next = "give the rest the new list and restart them one by one, the leader last"
 	const see = "; docs/operations.md#changing-the-voters"
 	counted, rest := s.countedBy(id)
-	what := fmt.Sprintf("%s is added or removed: %s count it, %s do not", id, list(counted),
-		list(rest))
+	what := fmt.Sprintf("%s is added or removed: %s count it, %s do not", id, console.List(counted),
+		console.List(rest))
 	switch {
 	case s.silent(id):
-		s.problem(Fail, "voters-differ", "voters", string(id), "%s; and it does not answer", what).
+		s.problem(Fail, findings.VotersDiffer, "voters", string(id), "%s; and it does not answer", what).
 			Fix = "start it before any other node is restarted" + see
 	case len(counted) == 1 && counted[0] == id && len(rest) > 1:
-		s.problem(Warn, "voters-differ", "voters", string(id), "nobody but %s itself counts it", id).
+		s.problem(Warn, findings.VotersDiffer, "voters", string(id),
+			"nobody but %s itself counts it", id).
 			Fix = "if it was removed, stop it; if it is new, " + next + see
 	default:
-		s.problem(Warn, "voters-differ", "voters", string(id), "%s", what).Fix = next + see
+		s.problem(Warn, findings.VotersDiffer, "voters", string(id), "%s", what).Fix = next + see
 	}
 }
 
@@ -120,7 +125,7 @@ func (s *survey) observers() {
 		case slices.Contains(s.voters, a.Node):
 		case len(missing) > 0:
 			s.problem(Warn, NoVoter, "observers", string(a.Node),
-				"it takes part without a vote, while %s never came", list(missing))
+				"it takes part without a vote, while %s never came", console.List(missing))
 		default:
 			s.good("observers", string(a.Node), "follows without a vote")
 		}

@@ -6,17 +6,17 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/internal/daemon/admin"
 )
 
 // links looks at the link between every two nodes from both ends.
 func (s *survey) links() {
-	mark, directions, up := len(s.Checks), 0, 0
+	mark, pairs := len(s.Checks), 0
 	for i, a := range s.answered {
 		for _, b := range s.answered[i+1:] {
 			there, back := linkOf(a, b.Node), linkOf(b, a.Node)
-			works := count(there == "up", back == "up")
-			directions, up = directions+2, up+works
-			if works == 2 {
+			pairs++
+			if there == "up" && back == "up" {
 				continue
 			}
 			level := Warn // no quorum needs a link between two observers
@@ -24,22 +24,23 @@ func (s *survey) links() {
 				level = Fail
 			}
 			oneWay := ""
-			if works == 1 {
+			if there == "up" || back == "up" {
 				oneWay = "up one way only: "
 			}
 			s.problem(level, LinkDown, "links", fmt.Sprintf("%s - %s", a.Node, b.Node),
 				"%s%s has it %s; %s has it %s", oneWay, a.Node, there, b.Node, back)
 		}
 	}
-	if s.goodSince(mark) && directions > 0 {
-		s.good("links", "", "every node reaches every other: %d of %d directions are up", up, directions)
+	if s.goodSince(mark) && pairs > 0 {
+		s.good("links", "", "every node reaches every other: %d of %d directions are up",
+			2*pairs, 2*pairs)
 	}
 }
 
 // linkOf is the state of a node's link to another.
 func linkOf(a Answer, to cluster.NodeID) string {
-	m, ok := member(a, to)
-	if !ok || m.Link == "none" {
+	m := admin.MemberIn(*a.Status, to)
+	if m.Node == "" || m.Link == "none" {
 		return "none: it never heard of it"
 	}
 	if m.LinkError != "" && m.Link != "up" {

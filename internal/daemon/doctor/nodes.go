@@ -10,6 +10,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/cluster/findings"
+	"github.com/bmqelect/bmqelect/internal/daemon/console"
 	"github.com/bmqelect/bmqelect/lsn"
 	"github.com/bmqelect/bmqelect/netmesh"
 )
@@ -28,7 +29,7 @@ func (s *survey) eachNode() {
 		for _, e := range a.Status.Emergencies {
 			if lost := e.Missing(); len(lost) > 0 {
 				s.problem(Fail, EmergencyRecord, "emergencies", where,
-					"%s declared lost at %s and not readmitted", list(lost), e.Time.Format(time.RFC3339))
+					"%s declared lost at %s and not readmitted", console.List(lost), e.Time.Format(time.RFC3339))
 				continue
 			}
 			s.good("emergencies", where, "one of %s is over: all were readmitted",
@@ -59,7 +60,7 @@ func (s *survey) findings() {
 	for _, k := range slices.SortedFunc(maps.Keys(found), func(a, b finding) int {
 		return cmp.Or(cmp.Compare(a.kind, b.kind), strings.Compare(a.pair, b.pair))
 	}) {
-		s.problem(Fail, Kind(k.kind), "finding", k.pair, "%s", found[k].Detail).Fix = found[k].Advice
+		s.problem(Fail, k.kind, "finding", k.pair, "%s", found[k].Detail).Fix = found[k].Advice
 	}
 	if len(found) == 0 {
 		s.good("findings", "", "no node finds anything wrong with another")
@@ -96,21 +97,14 @@ func (s *survey) disks() {
 func (s *survey) versions() {
 	on := map[string][]cluster.NodeID{}
 	for _, a := range s.answered {
-		version := a.Status.Version
-		if version == "" {
-			version = "an unknown version"
-		}
+		version := cmp.Or(a.Status.Version, "an unknown version")
 		on[version] = append(on[version], a.Node)
 	}
-	var parts []string
-	for _, v := range slices.Sorted(maps.Keys(on)) {
-		parts = append(parts, fmt.Sprintf("%s on %s", v, list(on[v])))
-	}
-	if len(parts) > 1 {
-		s.problem(Warn, VersionsDiffer, "versions", "", "%s", strings.Join(parts, "; "))
+	if len(on) > 1 {
+		s.problem(Warn, VersionsDiffer, "versions", "", "%s", sides(on, "%s on %s"))
 		return
 	}
-	s.good("versions", "", "%s", strings.Join(parts, "; "))
+	s.good("versions", "", "%s", sides(on, "%s on %s"))
 }
 
 // maxSkew is what wall clocks may surely be apart before logs are hard to compare.

@@ -6,30 +6,14 @@ import (
 )
 
 // Level says how bad a check's outcome is.
-type Level uint8
+type Level string
 
-// The levels; a higher one is worse.
+// The levels.
 const (
-	OK   Level = iota + 1
-	Warn       // works, but should be looked at
-	Fail       // does not work, or is not safe
+	OK   Level = "OK"
+	Warn Level = "WARN" // works, but should be looked at
+	Fail Level = "FAIL" // does not work, or is not safe
 )
-
-// String returns OK, WARN or FAIL.
-func (l Level) String() string {
-	if l < OK || l > Fail {
-		return fmt.Sprintf("level(%d)", uint8(l))
-	}
-	return [...]string{OK: "OK", Warn: "WARN", Fail: "FAIL"}[l]
-}
-
-// MarshalText returns String; an error if l is none of the levels.
-func (l Level) MarshalText() ([]byte, error) {
-	if l < OK || l > Fail {
-		return nil, fmt.Errorf("doctor: %s has no name", l)
-	}
-	return []byte(l.String()), nil
-}
 
 // Check is the outcome of one check.
 type Check struct {
@@ -47,15 +31,6 @@ type Check struct {
 // Report is what was found, in the order of the checks.
 type Report struct {
 	Checks []Check `json:"checks"`
-}
-
-// Worst is the worst level in the report; OK if it is empty.
-func (r Report) Worst() Level {
-	worst := OK
-	for _, c := range r.Checks {
-		worst = max(worst, c.Level)
-	}
-	return worst
 }
 
 // Count is the number of checks of a level.

@@ -76,12 +76,12 @@ func (x *executor) campaign(ctx context.Context, e *cluster.Election) error {
 // whether the command has ended for good, and with which status.
 func (x *executor) lead(ctx context.Context, l *cluster.Leadership) (status error, ended bool) {
 	for {
-		result, told := x.runOnce(ctx, l)
+		result, stopped := x.runOnce(ctx, l)
 		if ctx.Err() != nil {
 			return nil, true
 		}
 		again := x.o.restart == restartAlways || x.o.restart == restartOnFailure && result.Code != 0
-		if !told && !again {
+		if !stopped && !again {
 			return ExitStatus(result.Code), true
 		}
 		select {
@@ -95,10 +95,10 @@ func (x *executor) lead(ctx context.Context, l *cluster.Leadership) (status erro
 }
 
 // runOnce runs the command once. When it returns, the command and all its descendants are
-// gone; told is whether it was told to end, and did not end by itself.
+// gone; stopped is whether this node ended it.
 func (x *executor) runOnce(
 	ctx context.Context, l *cluster.Leadership,
-) (result supervisor.Result, told bool) {
+) (result supervisor.Result, stopped bool) {
 	token, err := l.NextLSN()
 	if err != nil {
 		return result, true // the leadership is over already
@@ -114,9 +114,9 @@ func (x *executor) runOnce(
 		return supervisor.Result{Code: supervisor.CodeNotExecutable, Err: err}, false
 	}
 	x.Log.Info("command started", about...)
-	told = x.watch(ctx, l, c)
+	stopped = x.watch(ctx, l, c)
 	result = c.Result()
-	about = append(about, "code", result.Code, "told", told)
+	about = append(about, "code", result.Code, "stopped", stopped)
 	switch {
 	case result.Err != nil:
 		x.Log.Error("command failed to run under its supervisor", append(about, "error", result.Err)...)
@@ -125,7 +125,7 @@ func (x *executor) runOnce(
 	default:
 		x.Log.Info("command ended", about...)
 	}
-	return result, told || result.Expired
+	return result, stopped || result.Expired
 }
 
 // start starts the command under its supervisor.
@@ -147,16 +147,16 @@ func (x *executor) start(l *cluster.Leadership, env []string) (*supervisor.Comma
 	return x.evidence.Start(cfg)
 }
 
-// renewals is how often the supervisor is told the deadline while the time between the
+// renewals is how often the supervisor gets the deadline while the time between the
 // two margins passes: often enough that one or two may be late.
 const renewals = 5
 
 // watch moves the command's deadline with the lease, and tells the command to end when
 // the leadership or ctx ends. It returns when all of the command is gone, and reports
-// whether the command was told.
+// whether this node ended the command.
 func (x *executor) watch(
 	ctx context.Context, l *cluster.Leadership, c *supervisor.Command,
-) (told bool) {
+) (stopped bool) {
 	tick := time.NewTicker((x.Config.Election.StopMargin - x.o.killMargin) / renewals)
 	defer tick.Stop()
 	ending, leaving := l.Context().Done(), ctx.Done()
@@ -164,12 +164,12 @@ func (x *executor) watch(
 	stop := func() {
 		c.Renew()
 		c.Stop()
-		told, late = true, time.After(x.o.Shutdown)
+		stopped, late = true, time.After(x.o.Shutdown)
 	}
 	for {
 		select {
 		case <-c.Done():
-			return told
+			return stopped
 		case <-tick.C:
 			c.Renew()
 		case s := <-x.signals:

@@ -8,6 +8,7 @@ package metrics
 
 import (
 	"net/http"
+	"slices"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/prometheus/client_golang/prometheus"
@@ -15,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/netmesh"
 )
 
 // Source is a node, such as *cluster.Node. Both methods must
@@ -24,9 +26,17 @@ type Source interface {
 	Stats() cluster.Stats
 }
 
-// maxScrapes bounds the scrapes at a time. A node whose driver hangs answers none,
-// and those that wait must not pile up.
-const maxScrapes = 8
+const (
+	// maxScrapes bounds the scrapes at a time. A node whose driver hangs answers none,
+	// and those that wait must not pile up.
+	maxScrapes = 8
+	// maxElections bounds the elections that have series of their own, seven each: the
+	// default one, and the first of the others by name. All are in the sums.
+	maxElections = 200
+	// maxPeers bounds the members that have series of their own, eight each: the voters,
+	// and the first of the observers by name.
+	maxPeers = 100
+)
 
 // Handler answers scrapes of a node, in the text format or in OpenMetrics as the
 // scraper asks. Each handler has a registry of its own, so that several nodes in
@@ -35,14 +45,6 @@ func Handler(source Source, log hclog.Logger) http.Handler {
 	if log == nil {
 		log = hclog.NewNullLogger()
 	}
-	return promhttp.HandlerFor(newRegistry(source), promhttp.HandlerOpts{
-		ErrorLog:            log.StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Warn}),
-		MaxRequestsInFlight: maxScrapes,
-	})
-}
-
-// newRegistry holds the node's metrics, and those of its process and build.
-func newRegistry(source Source) *prometheus.Registry {
 	r := prometheus.NewRegistry()
 	r.MustRegister(
 		collector{source},
@@ -50,29 +52,143 @@ func newRegistry(source Source) *prometheus.Registry {
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
-	return r
+	return promhttp.HandlerFor(r, promhttp.HandlerOpts{
+		ErrorLog:            log.StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Warn}),
+		MaxRequestsInFlight: maxScrapes,
+	})
 }
 
 // collector is a node as Prometheus sees it.
 type collector struct{ source Source }
 
-var _ prometheus.Collector = collector{}
-
 // Describe lists every metric of the package.
 func (collector) Describe(out chan<- *prometheus.Desc) {
-	for _, f := range families {
-		out <- f.desc
+	for _, m := range metrics {
+		out <- m.desc
 	}
+}
+
+// node is what a scrape has read.
+type node struct {
+	status cluster.Status
+	stats  cluster.Stats
+	quorum int                     // the largest of all elections
+	listed []cluster.ElectionStats // those with series of their own
+	links  []netmesh.LinkStatus    // likewise
 }
 
 // Collect reads the node once.
 func (c collector) Collect(out chan<- prometheus.Metric) {
-	status, stats := c.source.Status(), c.source.Stats()
-	collectNode(out, &status, &stats)
-	collectElections(out, stats.Elections)
-	collectSums(out, &stats)
-	collectAnswers(out, &stats)
-	collectProblems(out, &status, &stats)
-	collectDriver(out, &stats)
-	collectLinks(out, listedLinks(&status, stats.Links), stats.Clocks)
+	n := node{status: c.source.Status(), stats: c.source.Stats()}
+	for _, e := range n.stats.Elections {
+		n.quorum = max(n.quorum, e.Quorum)
+	}
+	n.listed = firstOf(n.stats.Elections, maxElections, func(e cluster.ElectionStats) bool {
+		return e.Group == cluster.DefaultGroup
+	})
+	votes := map[cluster.NodeID]bool{}
+	for _, m := range n.status.Members {
+		votes[m.Node] = m.Voter
+	}
+	n.links = firstOf(n.stats.Links, maxPeers, func(l netmesh.LinkStatus) bool {
+		return votes[l.Peer.Node]
+	})
+	for _, m := range metrics {
+		m.read(&n, output{m, out})
+	}
+}
+
+// firstOf returns at most so many, those that are preferred before the others.
+func firstOf[T any](all []T, most int, preferred func(T) bool) []T {
+	all = slices.Clone(all)
+	slices.SortStableFunc(all, func(a, b T) int { return truth(preferred(b)) - truth(preferred(a)) })
+	return all[:min(len(all), most)]
+}
+
+// metric is one metric, with all values of its labels.
+type metric struct {
+	desc *prometheus.Desc
+	kind prometheus.ValueType // of all but histograms
+	read func(*node, output)
+}
+
+const (
+	gauge   = prometheus.GaugeValue
+	counter = prometheus.CounterValue
+)
+
+func newMetric(
+	kind prometheus.ValueType, name, help string, labels []string, read func(*node, output),
+) metric {
+	return metric{prometheus.NewDesc("bmqelect_"+name, help, labels, nil), kind, read}
+}
+
+// output is where the values of a metric go.
+type output struct {
+	metric
+	to chan<- prometheus.Metric
+}
+
+func (o output) value(v float64, labels ...string) {
+	o.to <- prometheus.MustNewConstMetric(o.desc, o.kind, v, labels...)
+}
+
+// spread has classic buckets, which every Prometheus accepts. There are few of them: no
+// histogram has a label for a peer or an election.
+func (o output) spread(h cluster.Histogram, labels ...string) {
+	count, buckets := uint64(0), map[float64]uint64{}
+	for i, c := range h.Counts {
+		count += c
+		if i < len(h.Bounds) {
+			buckets[h.Bounds[i]] = count
+		}
+	}
+	o.to <- prometheus.MustNewConstHistogram(o.desc, count, h.Sum, buckets, labels...)
+}
+
+// number is what a metric's value is made of.
+type number interface {
+	~int | ~uint8 | ~uint64 | ~float64
+}
+
+// single is a metric without labels.
+func single[T number](kind prometheus.ValueType, name, help string, read func(*node) T) metric {
+	return newMetric(kind, name, help, nil, func(n *node, out output) { out.value(float64(read(n))) })
+}
+
+// perElection is a metric of each election that is listed.
+func perElection[T number](
+	kind prometheus.ValueType, name, help string, read func(cluster.ElectionStats) T,
+) metric {
+	return newMetric(kind, name, help, []string{"group"}, func(n *node, out output) {
+		for _, e := range n.listed {
+			out.value(float64(read(e)), e.Group)
+		}
+	})
+}
+
+// perLink is a metric of each link that is listed; ok is false if there is no value now.
+func perLink(
+	name, help string, read func(*node, netmesh.LinkStatus) (value float64, ok bool),
+) metric {
+	return newMetric(gauge, name, help, []string{"peer"}, func(n *node, out output) {
+		for _, l := range n.links {
+			if value, ok := read(n, l); ok {
+				out.value(value, string(l.Peer.Node))
+			}
+		}
+	})
+}
+
+// histogram is a metric without labels.
+func histogram(name, help string, read func(*node) cluster.Histogram) metric {
+	return newMetric(gauge, name, help, nil, func(n *node, out output) { out.spread(read(n)) })
+}
+
+// truth is 1 or 0.
+func truth(yes bool) int {
+	if yes {
+		return 1
+	}
+	return 0
 }

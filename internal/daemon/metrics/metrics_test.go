@@ -138,7 +138,7 @@ func TestWhatIsDeclaredIsWhatIsCollected(t *testing.T) {
 	require.NoError(t, strict.Register(collector{busy()}))
 	gathered, err := strict.Gather()
 	require.NoError(t, err)
-	require.Len(t, gathered, len(families), "each has something to say")
+	require.Len(t, gathered, len(metrics), "each has something to say")
 }
 
 func TestALinkThatIsDownHasNoPings(t *testing.T) {

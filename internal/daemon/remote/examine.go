@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/internal/daemon/admin"
 	"github.com/bmqelect/bmqelect/internal/daemon/doctor"
 )
 
@@ -52,7 +53,7 @@ func isMissed(id cluster.NodeID, among []Answer) bool {
 		if a.Node == id {
 			return false
 		}
-		m := memberOf(*a.Status, id)
+		m := admin.MemberIn(*a.Status, id)
 		missed = missed || m.Node == id && (m.Voter || m.Gossip == "alive" || m.Link == linkUp)
 	}
 	return missed

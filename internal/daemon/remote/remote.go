@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -48,7 +49,9 @@ type Cluster struct {
 // Register adds the flags.
 func (c *Cluster) Register(f *pflag.FlagSet) {
 	f.StringSliceVar(&c.Addrs, "admin", DefaultAddrs, "admin addresses, host:port or "+
-		"unix:PATH, of any nodes; the others are found through them")
+		"unix:PATH, of any nodes; the others are found through them (default "+
+		strings.Join(DefaultAddrs, ", ")+")")
+	f.Lookup("admin").DefValue = "[]" // a list of defaults is one word, too long for a line
 	f.StringVar(&c.tokenFile, config.TokenFlag, "",
 		"file with the nodes' token (default: the one that $"+tokenVariable+" names)")
 }
@@ -160,10 +163,10 @@ func (c *Cluster) ask(ctx context.Context, a *Answer) {
 func (c *Cluster) client(a Answer) *admin.Client {
 	client := admin.NewClient(a.via)
 	if a.given || slices.Contains(c.Addrs, a.via) {
-		client.UseToken(c.token)
+		client.Token = c.token
 	} else if c.token != "" {
-		client.WithoutToken("it gets none, since only a node named this address: " +
-			"name it with --admin")
+		client.NoToken = "it gets none, since only a node named this address: " +
+			"name it with --admin"
 	}
 	return client
 }
@@ -240,7 +243,7 @@ func (c *Cluster) AtLeader(
 		switch {
 		case a.Status == nil:
 			silent = append(silent, a)
-		case GroupIn(*a.Status, group).Leading:
+		case admin.GroupIn(*a.Status, group).Leading:
 			leader = a
 		case first.Status == nil:
 			first = a
@@ -257,19 +260,9 @@ func (c *Cluster) AtLeader(
 	case first.Status == nil:
 		return noAnswer(silent)
 	}
-	why := GroupIn(*first.Status, group).Explanation
+	why := admin.GroupIn(*first.Status, group).Explanation
 	if why == "" {
 		return config.Usage(fmt.Errorf("%s takes part in no election %q", first.Node, group))
 	}
 	return fmt.Errorf("no node leads now; %s says: %s", first.Node, why)
-}
-
-// GroupIn is a node's part in an election, or the zero value.
-func GroupIn(st cluster.Status, group string) cluster.GroupStatus {
-	for _, g := range st.Groups {
-		if g.Group == group {
-			return g
-		}
-	}
-	return cluster.GroupStatus{}
 }

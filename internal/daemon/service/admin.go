@@ -8,12 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hashicorp/go-hclog"
-
-	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/internal/daemon/admin"
 	"github.com/bmqelect/bmqelect/internal/daemon/config"
-	"github.com/bmqelect/bmqelect/netmesh/fault"
 )
 
 // adminSide is the admin side before there is a node to answer for.
@@ -66,13 +62,6 @@ func (s *adminSide) close() {
 	for _, ln := range s.listeners {
 		ln.Close()
 	}
-}
-
-func (s *adminSide) serve(
-	node *cluster.Node, faults *fault.Faults, log hclog.Logger,
-) *admin.Server {
-	s.config.Node, s.config.Faults, s.config.Logger = node, faults, log
-	return admin.Serve(s.config, s.listeners...)
 }
 
 // ownVariables are not inherited by commands: those that bmqnode sets itself, and those by

@@ -16,12 +16,12 @@ import (
 )
 
 const (
-	// tellWithin bounds how long a supervisor may take to read what it is told.
-	tellWithin = 100 * time.Millisecond
-	// worthTelling is by how much a deadline has to move.
-	worthTelling = time.Millisecond
-	// lookAgain is the pause between two looks for processes that were killed.
-	lookAgain = 5 * time.Millisecond
+	// sendTimeout bounds how long a supervisor may take to read a message.
+	sendTimeout = 100 * time.Millisecond
+	// worthSending is by how much a deadline has to move.
+	worthSending = time.Millisecond
+	// killPause is the pause between two looks for processes that were killed.
+	killPause = 5 * time.Millisecond
 	// maxMessage is the most bytes of a packet; only the text of an error may be long.
 	maxMessage = 64 << 10
 )
@@ -33,12 +33,12 @@ type Command struct {
 	conn *net.UnixConn
 	done chan struct{}
 
-	mu      sync.Mutex
-	told    moment // the deadline that the supervisor knows
-	toldAt  moment // since when
-	killing bool   // the supervisor said that it kills
-	gone    bool   // the supervisor said that nothing is left
-	result  Result
+	mu         sync.Mutex
+	known      moment // the deadline that the supervisor knows
+	knownSince moment
+	killing    bool // the supervisor said that it kills
+	gone       bool // the supervisor said that nothing is left
+	result     Result
 }
 
 // start starts a command that holds files, beside those of the configuration.
@@ -49,7 +49,7 @@ func start(cfg Config, held []*os.File) (c *Command, err error) {
 		}
 	}()
 	c = &Command{cfg: cfg, done: make(chan struct{})}
-	if c.told, err = momentOf(cfg.Deadline); err != nil {
+	if c.known, err = momentOf(cfg.Deadline); err != nil {
 		return nil, err
 	}
 	// The kernel closes the end of a process that dies, and keeps packets apart.
@@ -66,7 +66,7 @@ func start(cfg Config, held []*os.File) (c *Command, err error) {
 	}
 	c.conn = conn.(*net.UnixConn)
 	s, err := json.Marshal(settings{
-		Deadline: c.told, Margin: cfg.Margin, Grace: cfg.Grace, Held: len(held),
+		Deadline: c.known, Margin: cfg.Margin, Grace: cfg.Grace, Held: len(held),
 	})
 	if err != nil {
 		return nil, err
@@ -89,7 +89,7 @@ func start(cfg Config, held []*os.File) (c *Command, err error) {
 	return c, nil
 }
 
-// run hears what the supervisor says, until nothing of the command is left.
+// run receives what the supervisor says, until nothing of the command is left.
 func (c *Command) run() {
 	defer close(c.done)
 	packet := make([]byte, maxMessage)
@@ -99,7 +99,21 @@ func (c *Command) run() {
 		if err != nil || n == 0 || json.Unmarshal(packet[:n], &m) != nil {
 			break
 		}
-		c.hear(m)
+		c.mu.Lock()
+		switch m.Word {
+		case sayFailed:
+			c.result.Code, c.result.Err = int(m.Number), errors.New(m.Text)
+			c.gone = true // it never was there
+		case sayExited:
+			c.result.Code = int(m.Number)
+		case sayExpired:
+			c.result.Expired = true
+		case sayKilling:
+			c.killing = true
+		case sayGone:
+			c.gone = true
+		}
+		c.mu.Unlock()
 	}
 	c.conn.Close()
 	c.mu.Lock()
@@ -117,24 +131,6 @@ func (c *Command) run() {
 	}
 }
 
-func (c *Command) hear(m message) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch m.Word {
-	case sayFailed:
-		c.result.Code, c.result.Err = int(m.Number), errors.New(m.Text)
-		c.gone = true // it never was there
-	case sayExited:
-		c.result.Code = int(m.Number)
-	case sayExpired:
-		c.result.Expired = true
-	case sayKilling:
-		c.killing = true
-	case sayGone:
-		c.gone = true
-	}
-}
-
 // killSession kills what the supervisor leaves behind if it dies too early: its session.
 // The session's number is the supervisor's own, and no other process gets it before the
 // supervisor is waited for.
@@ -145,7 +141,7 @@ func (c *Command) killSession() {
 	}
 	left := func(p process) bool { return p.session == id && p.pid != id && !p.dead() }
 	for signalWhere(left, unix.SIGKILL) > 0 {
-		time.Sleep(lookAgain)
+		time.Sleep(killPause)
 	}
 }
 
@@ -160,11 +156,11 @@ func (c *Command) Renew() {
 		c.end() // without time nothing can be promised
 		return
 	}
-	if by := time.Duration(at - c.told); by.Abs() >= worthTelling {
+	if by := time.Duration(at - c.known); by.Abs() >= worthSending {
 		err := c.write(message{Word: tellDeadline, Number: int64(at)})
 		switch {
 		case err == nil:
-			c.told, c.toldAt = at, now
+			c.known, c.knownSince = at, now
 		case by < 0 && errors.Is(err, os.ErrDeadlineExceeded):
 			c.end() // it would go on for too long
 		}
@@ -172,7 +168,7 @@ func (c *Command) Renew() {
 	// A supervisor that does not read goes on by the deadline that it knows. If it does
 	// not kill although it should, and has had time to, something keeps it from running:
 	// then it is ended, and the kernel kills the command.
-	due := max(c.told.after(-c.cfg.Margin), c.toldAt)
+	due := max(c.known.after(-c.cfg.Margin), c.knownSince)
 	if !c.killing && now >= due.after(c.cfg.Margin/2) {
 		c.end()
 	}
@@ -189,7 +185,7 @@ func (c *Command) Stop() { c.tell(message{Word: tellStop}) }
 // Kill kills the command and all its descendants. It does not wait.
 func (c *Command) Kill() { c.tell(message{Word: tellKill}) }
 
-// tell ends a supervisor that does not listen. If it has ended already, run notices.
+// tell ends a supervisor that does not read. If it has ended already, run notices.
 func (c *Command) tell(m message) {
 	if errors.Is(c.write(m), os.ErrDeadlineExceeded) {
 		c.end()
@@ -197,7 +193,7 @@ func (c *Command) tell(m message) {
 }
 
 func (c *Command) write(m message) error {
-	_ = c.conn.SetWriteDeadline(time.Now().Add(tellWithin)) // fails as the write does
+	_ = c.conn.SetWriteDeadline(time.Now().Add(sendTimeout)) // fails as the write does
 	_, err := c.conn.Write(m.encode())
 	return err
 }

@@ -112,7 +112,7 @@ func appendCopy(copies []*os.File, raw syscall.RawConn) ([]*os.File, error) {
 // waits to be received it belongs to the socket, which ends with the supervisor.
 func (c *Command) hold(raw syscall.RawConn) error {
 	var err error
-	_ = c.conn.SetWriteDeadline(time.Now().Add(tellWithin)) // fails as the write does
+	_ = c.conn.SetWriteDeadline(time.Now().Add(sendTimeout)) // fails as the write does
 	closed := raw.Control(func(fd uintptr) {
 		packet := message{Word: tellHold}.encode()
 		_, _, err = c.conn.WriteMsgUnix(packet, unix.UnixRights(int(fd)), nil)

@@ -96,15 +96,15 @@ func (s *supervisor) run() {
 			news <- struct{}{}
 		}
 	}()
-	told := news // nil once the owner has gone
+	inbox := news // nil once the owner has gone
 	for gone := s.reap(); !gone; {
 		if err := s.alarm.Set(time.Duration(min(s.Deadline.after(-s.Margin), s.limit))); err != nil {
 			s.kill() // without a timer nothing can be promised
 		}
 		select {
-		case <-told:
-			if !s.hear() {
-				told = nil
+		case <-inbox:
+			if !s.receive() {
+				inbox = nil
 				s.terminate()
 			}
 		case <-died:
@@ -125,9 +125,9 @@ func (s *supervisor) awaitNews() bool {
 	}
 }
 
-// hear does all that the owner has said so far, and reports whether the owner is there.
+// receive does all that the owner has said so far, and reports whether the owner is there.
 // It does not wait. It takes a packet that is no message for the owner's end.
-func (s *supervisor) hear() (there bool) {
+func (s *supervisor) receive() (there bool) {
 	packet, control := make([]byte, maxMessage), make([]byte, unix.CmsgSpace(4))
 	for {
 		n, more, _, _, err := unix.Recvmsg(s.owner, packet, control,
@@ -190,9 +190,9 @@ func (s *supervisor) terminate() {
 }
 
 // ring handles the alarm. A supervisor that got no processor for a while finds the alarm
-// and what it was told meanwhile at the same time: the newer deadline counts.
+// and newer messages at the same time: the newer deadline counts.
 func (s *supervisor) ring() {
-	s.hear()
+	s.receive()
 	now, err := clockNow()
 	near := err != nil || now >= s.Deadline.after(-s.Margin)
 	if !near && now < s.limit {
@@ -246,7 +246,7 @@ func (s *supervisor) reap() (gone bool) {
 	}
 }
 
-// say tells the owner; if that is gone, nobody hears it.
+// say tells the owner, if it is there.
 func (s *supervisor) say(m message) {
 	for {
 		if _, err := unix.Write(s.owner, m.encode()); !errors.Is(err, unix.EINTR) {

@@ -239,10 +239,10 @@ func TestRenewalsDoNotEndASupervisorThatIsDelayed(t *testing.T) {
 	pid := pidIn(t, file)
 	require.NoError(t, c.cmd.Process.Signal(syscall.SIGSTOP))
 	for full := false; !full; {
-		at = at.Add(2 * worthTelling)
+		at = at.Add(2 * worthSending)
 		began := time.Now()
 		c.Renew()
-		full = time.Since(began) >= tellWithin
+		full = time.Since(began) >= sendTimeout
 	}
 	time.Sleep(soon / 7)
 	require.True(t, runs(pid), "there is time")
@@ -517,6 +517,6 @@ func TestASupervisorBelievesNothingAfterNonsense(t *testing.T) {
 		_, err := unix.Write(ends[1], []byte(packet))
 		require.NoError(t, err)
 	}
-	require.False(t, s.hear())
+	require.False(t, s.receive())
 	require.EqualValues(t, 7, s.Deadline)
 }

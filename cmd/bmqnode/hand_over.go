@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/internal/daemon/admin"
+	"github.com/bmqelect/bmqelect/internal/daemon/remote"
+)
+
+// leaderOptions are the flags of commands that ask the leader of an election for something.
+type leaderOptions struct {
+	remote.Cluster
+	group   string
+	timeout time.Duration
+}
+
+// register adds the flags to cmd, which then asks the leader and prints what ask returns.
+func (o *leaderOptions) register(
+	cmd *cobra.Command, wait string,
+	ask func(context.Context, cluster.NodeID, *admin.Client) (done string, err error),
+) {
+	o.Register(cmd.Flags())
+	cmd.Flags().StringVar(&o.group, "group", cluster.DefaultGroup, "election whose leader is meant")
+	cmd.Flags().DurationVar(&o.timeout, "timeout", 10*time.Second, "longest wait for "+wait)
+	cmd.Args = usageArgs(cobra.NoArgs)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		ctx, cancel := context.WithTimeout(cmd.Context(), o.timeout)
+		defer cancel()
+		return o.AtLeader(ctx, o.group, func(leader cluster.NodeID, client *admin.Client) error {
+			done, err := ask(ctx, leader, client)
+			if err == nil {
+				fmt.Fprintln(cmd.OutOrStdout(), done)
+			}
+			return err
+		})
+	}
+}
+
+func transferCommand() *cobra.Command {
+	var o leaderOptions
+	var to string
+	cmd := &cobra.Command{
+		Use:     "transfer",
+		Short:   "Hand leadership over to another node",
+		Example: "  bmqnode transfer --to n2\n  bmqnode transfer   # to the best follower",
+	}
+	o.register(cmd, "the new leader",
+		func(ctx context.Context, leader cluster.NodeID, client *admin.Client) (string, error) {
+			began := time.Now()
+			req := admin.TransferRequest{To: cluster.NodeID(to), Group: o.group}
+			st, err := client.Transfer(ctx, req)
+			g := admin.GroupIn(st, o.group)
+			return fmt.Sprintf("%s leads in term %d, handed over by %s in %s",
+				g.Leader, g.Term, leader, time.Since(began).Round(time.Millisecond)), err
+		})
+	cmd.Flags().StringVar(&to, "to", "", "node that is to lead (default: the best follower)")
+	return cmd
+}
+
+func stepDownCommand() *cobra.Command {
+	var o leaderOptions
+	var rest time.Duration
+	cmd := &cobra.Command{
+		Use:   "step-down",
+		Short: "Let the leader step down, and not stand again for a while",
+		Long: "Let the leader step down in favor of the best follower, and not stand again for\n" +
+			"a while: before its machine is worked on, for example. If no follower can take\n" +
+			"over there is no leader afterwards; 'bmqnode transfer' then keeps the old one.",
+		Example: "  bmqnode step-down --for 30s",
+	}
+	o.register(cmd, "its work to stop",
+		func(ctx context.Context, leader cluster.NodeID, client *admin.Client) (string, error) {
+			req := admin.StepDownRequest{For: rest.String(), Group: o.group}
+			st, err := client.StepDown(ctx, req)
+			return fmt.Sprintf("%s leads no more; it says: %s",
+				leader, admin.GroupIn(st, o.group).Explanation), err
+		})
+	cmd.Flags().DurationVar(&rest, "for", 0, "how long it is not to stand again, at most 24h")
+	return cmd
+}

@@ -1,0 +1,203 @@
+package metrics
+
+import (
+	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/cluster/findings"
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/netmesh"
+	"github.com/bmqelect/bmqelect/scouting"
+)
+
+// perMillion is how many parts per million are the whole.
+const perMillion = 1e6
+
+// metrics are all metrics of a node. Each value of a label is there from the start, at 0,
+// so that a rate sees its first increase.
+var metrics = []metric{
+	newMetric(gauge, "node_info", "Always 1; the labels name the node.",
+		[]string{"bmqelect_cluster", "node", "version", "identity"},
+		func(n *node, out output) {
+			st := n.status
+			out.value(1, st.Cluster, string(st.Node), st.Version, st.Identity)
+		}),
+	single(counter, "boots_total", "Starts of a node on this data directory.",
+		func(n *node) uint64 { return n.status.Boot }),
+	single(gauge, "node_failed", "1 if the node failed, so that it takes no part any more.",
+		func(n *node) int { return truth(n.status.Failure != "") }),
+	single(gauge, "voters_lost", "Voters that were declared lost and not readmitted.",
+		func(n *node) (lost int) {
+			for _, e := range n.status.Emergencies {
+				lost += len(e.Lost) - len(e.Readmitted)
+			}
+			return lost
+		}),
+	single(gauge, "voters", "Voters that count: without those that were declared lost.",
+		func(n *node) int { return n.stats.Voters }),
+	single(gauge, "spare_voters",
+		"Reachable voters beyond the largest quorum; below 0 there is no quorum.",
+		func(n *node) int { return n.stats.VotersReachable - n.quorum }),
+	single(gauge, "spare_voters_configured", "Spare voters when every voter is reachable.",
+		func(n *node) int { return n.stats.Voters - n.quorum }),
+
+	perElection(gauge, "role", "0 DORMANT, 1 FOLLOWER, 2 CANDIDATE, 3 LEADER.",
+		func(e cluster.ElectionStats) elector.Role { return e.Role }),
+	perElection(gauge, "leading", "1 while this node leads and its lease is valid.",
+		func(e cluster.ElectionStats) int { return truth(e.Leading) }),
+	perElection(gauge, "has_leader", "1 while this node leads or follows a leader.",
+		func(e cluster.ElectionStats) int { return truth(e.Leader != "") }),
+	perElection(gauge, "term",
+		"Term of the leadership held or followed, otherwise the node's own.",
+		func(e cluster.ElectionStats) uint64 { return uint64(e.Term) }),
+	perElection(gauge, "lsn", "Counter of the newest LSN issued or seen in this term.",
+		func(e cluster.ElectionStats) uint64 { return e.LSN.Counter }),
+	perElection(gauge, "lease_left_seconds",
+		"Time until the lease ends; 0 if this node has none.",
+		func(e cluster.ElectionStats) cluster.Seconds { return e.LeaseLeft }),
+	perElection(counter, "leaderships_total",
+		"Times that this node came to lead, or to follow a leader.",
+		func(e cluster.ElectionStats) uint64 { return e.Leaderships }),
+
+	newMetric(gauge, "elections", "Open elections by the node's role.", []string{"role"},
+		func(n *node, out output) {
+			roles := map[elector.Role]float64{}
+			for _, e := range n.stats.Elections {
+				roles[e.Role]++
+			}
+			for r := elector.Dormant; r <= elector.Leader; r++ {
+				out.value(roles[r], r.String())
+			}
+		}),
+	single(gauge, "elections_without_leader",
+		"Open elections in which the node knows no leader.",
+		func(n *node) (without int) {
+			for _, e := range n.stats.Elections {
+				without += truth(e.Leader == "")
+			}
+			return without
+		}),
+	single(gauge, "elections_unlisted", "Open elections without series of their own.",
+		func(n *node) int { return len(n.stats.Elections) - len(n.listed) }),
+	single(gauge, "guarded_work_overdue",
+		"Elections whose guarded work goes on after the leadership.",
+		func(n *node) (late int) {
+			for _, e := range n.stats.Elections {
+				late += truth(e.WorkOverdue)
+			}
+			return late
+		}),
+	newMetric(counter, "leader_changes_total",
+		"Changes of the leader, to none included, over all elections.", []string{"reason"},
+		func(n *node, out output) {
+			for reason, count := range n.stats.LeaderChanges {
+				out.value(float64(count), reason.String())
+			}
+		}),
+	newMetric(gauge, "election_phase_seconds",
+		"Time that the phases of elections took on this node.", []string{"phase"},
+		func(n *node, out output) {
+			for phase, spread := range n.stats.Phases {
+				out.spread(spread, phase)
+			}
+		}),
+	histogram("leaderless_seconds", "Time from the loss of a leader to the next one.",
+		func(n *node) cluster.Histogram { return n.stats.Leaderless }),
+	histogram("lease_left_at_renewal_ratio",
+		"Share of the lease that was left when it was renewed.",
+		func(n *node) cluster.Histogram { return n.stats.LeaseLeft }),
+	answers("scouting_answers_total", "Answers to ElectionScouting.",
+		func(s *cluster.Stats) (given, received cluster.Answers) {
+			return s.ScoutingGiven, s.ScoutingReceived
+		}),
+	answers("vote_answers_total", "Answers to ElectionProposal.",
+		func(s *cluster.Stats) (given, received cluster.Answers) {
+			return s.VotesGiven, s.VotesReceived
+		}),
+
+	newMetric(counter, "anomalies_total", "Messages that no correct member sends.",
+		[]string{"kind"}, func(n *node, out output) {
+			for _, k := range []elector.AnomalyKind{
+				elector.AnomalyAbsurdTerm, elector.AnomalyNotEntitled, elector.AnomalyMalformed,
+				elector.AnomalyTermLeap,
+			} {
+				out.value(float64(n.status.Anomalies[k.String()]), k.String())
+			}
+		}),
+	newMetric(counter, "invariants_broken_total",
+		"Times that the node saw what the protocol excludes.", []string{"invariant"},
+		func(n *node, out output) {
+			two := elector.AnomalyTwoLeaders.String()
+			out.value(float64(n.status.Anomalies[two]), two)
+		}),
+	newMetric(counter, "connections_closed_total",
+		"Connections that were refused, or closed by a rule.", []string{"reason"},
+		func(n *node, out output) {
+			for _, r := range netmesh.Reasons() {
+				out.value(float64(n.status.Refused[r.String()]), r.String())
+			}
+		}),
+	newMetric(gauge, "findings", "Problems between this node and others now.",
+		[]string{"kind"}, func(n *node, out output) {
+			kinds := map[findings.Kind]float64{}
+			for _, f := range n.stats.Findings {
+				kinds[f.Kind]++
+			}
+			for _, k := range findings.Kinds() {
+				out.value(kinds[k], string(k))
+			}
+		}),
+
+	histogram("inbox_wait_seconds", "Time that events and ticks waited for the driver.",
+		func(n *node) cluster.Histogram { return n.stats.InboxWait }),
+	histogram("store_write_seconds", "Time until terms were on disk, fsync included.",
+		func(n *node) cluster.Histogram { return n.stats.StoreWrite }),
+	single(gauge, "store_writing_seconds", "Age of the write under way; 0 if there is none.",
+		func(n *node) cluster.Seconds { return n.stats.StoreWriting }),
+	single(counter, "events_missed_total", "Events dropped because a subscriber was slow.",
+		func(n *node) uint64 { return n.stats.MissedEvents }),
+
+	single(gauge, "peers_unlisted", "Members without series of their own.",
+		func(n *node) int { return len(n.stats.Links) - len(n.links) }),
+	perLink("link_up", "1 while there is a link to the member.",
+		func(_ *node, l netmesh.LinkStatus) (float64, bool) { return float64(truth(l.Up)), true }),
+	perLink("link_queue_messages", "Messages that wait to be sent.",
+		func(_ *node, l netmesh.LinkStatus) (float64, bool) { return float64(l.Queued), true }),
+	perLink("link_loss_ratio", "Share of the recent pings without an answer.",
+		func(_ *node, l netmesh.LinkStatus) (float64, bool) { return l.Loss, l.Up }),
+	perLink("link_rtt_seconds", "Smoothed round-trip time of pings.",
+		func(_ *node, l netmesh.LinkStatus) (float64, bool) {
+			return l.RTT.Seconds(), l.Up && l.RTT > 0
+		}),
+	perLink("link_clock_rate_ratio", "How much faster than this node's clock the peer's runs.",
+		func(n *node, l netmesh.LinkStatus) (float64, bool) {
+			c := n.stats.Clocks[l.Peer.Node]
+			return c.Rate / perMillion, l.Up && c.Doubt > 0
+		}),
+	perLink("link_clock_rate_doubt_ratio", "Most by which the clock rate may be wrong.",
+		func(n *node, l netmesh.LinkStatus) (float64, bool) {
+			c := n.stats.Clocks[l.Peer.Node]
+			return c.Doubt / perMillion, l.Up && c.Doubt > 0
+		}),
+	newMetric(counter, "link_bytes_total", "Bytes that passed.", []string{"peer", "direction"},
+		func(n *node, out output) {
+			for _, l := range n.links {
+				out.value(float64(l.BytesIn), string(l.Peer.Node), "in")
+				out.value(float64(l.BytesOut), string(l.Peer.Node), "out")
+			}
+		}),
+}
+
+// answers counts a node's answers and those that it got, the refusals by their cause.
+func answers(
+	name, help string, read func(*cluster.Stats) (given, received cluster.Answers),
+) metric {
+	return newMetric(counter, name, help, []string{"direction", "answer"},
+		func(n *node, out output) {
+			given, received := read(&n.stats)
+			for direction, a := range map[string]cluster.Answers{"given": given, "received": received} {
+				out.value(float64(a.Yes), direction, "yes")
+				for c := scouting.CauseLeader; c.Valid(); c++ {
+					out.value(float64(a.No[c]), direction, c.String())
+				}
+			}
+		})
+}
