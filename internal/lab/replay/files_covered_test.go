@@ -142,7 +142,9 @@ func doing(do string) func(*scenario.Scenario) bool {
 }
 
 func wants(s *scenario.Scenario, key string) bool {
-	return slices.ContainsFunc(s.Expect, func(e scenario.Expectation) bool { return e.Want.Key == key })
+	return slices.ContainsFunc(s.Expect, func(e scenario.Expectation) bool {
+		return e.Want.Key == key
+	})
 }
 
 func anyNode(s *scenario.Scenario, is func(scenario.Node) bool) bool {

@@ -36,8 +36,6 @@ type Config struct {
 	// Observer, if not nil, is called for every event, in order. The event is
 	// valid during the call only.
 	Observer func(*Event)
-	// TraceLines is how many of the last events a Violation carries. 0 means 60.
-	TraceLines int
 }
 
 // NodeConfig describes one member.
@@ -89,6 +87,5 @@ func (c Config) withDefaults() Config {
 	c.Network = c.Network.withDefaults()
 	c.LinkTimeout = cmp.Or(c.LinkTimeout, 3*time.Second)
 	c.Redial = cmp.Or(c.Redial, 500*time.Millisecond)
-	c.TraceLines = cmp.Or(c.TraceLines, 60)
 	return c
 }

@@ -20,7 +20,7 @@ type Sim struct {
 	network  *rand.Rand // what the network and the disks do
 	checker  *Checker
 	promises *promises // nil if leases are not checked
-	trace    []Event   // the last TraceLines events, and some before them
+	trace    []Event   // the last traceLines events, and some before them
 	err      error
 }
 
@@ -190,10 +190,13 @@ func (s *Sim) RunUntil(t time.Duration) error {
 	return s.err
 }
 
+// traceLines is how many of the last events a Violation carries.
+const traceLines = 60
+
 // observe tells the trace and the observer of an event.
 func (s *Sim) observe(e *Event) {
 	e.At = s.now
-	if s.trace = append(s.trace, *e); len(s.trace) >= 2*s.cfg.TraceLines {
+	if s.trace = append(s.trace, *e); len(s.trace) >= 2*traceLines {
 		s.trace = s.trace[:copy(s.trace, s.lastEvents())]
 	}
 	if s.cfg.Observer != nil {
@@ -213,7 +216,7 @@ func (s *Sim) check(v *Violation) {
 	s.err = v
 }
 
-func (s *Sim) lastEvents() []Event { return s.trace[max(0, len(s.trace)-s.cfg.TraceLines):] }
+func (s *Sim) lastEvents() []Event { return s.trace[max(0, len(s.trace)-traceLines):] }
 
 // upTo draws a duration from [0, limit].
 func (s *Sim) upTo(limit time.Duration) time.Duration {

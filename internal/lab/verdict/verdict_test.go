@@ -96,7 +96,8 @@ func TestExpectationsAreJudged(t *testing.T) {
 
 func TestARunHoldsIfEverythingDoes(t *testing.T) {
 	sc := &scenario.Scenario{About: "a test", Expect: []scenario.Expectation{
-		{Text: "one change", To: 30 * s, Want: want{Key: "leader_changes", Range: bounds{Min: 1, Max: 1}}},
+		{Text: "one change", To: 30 * s,
+			Want: want{Key: "leader_changes", Range: bounds{Min: 1, Max: 1}}},
 	}}
 	r := New(sc, story())
 	require.True(t, r.Held())
