@@ -10,7 +10,7 @@
 //
 // How a step reaches a link, in the order of the calls, for {cut: [a-b]}:
 //
-//	here       builder.cut makes a Cut of the pairs a->b and b->a
+//	here       builder.cut makes an Action of the pairs a->b and b->a
 //	simulated  replay's player.do calls sim.Cut for each; sim.setCut sets
 //	           direction.cut, and what is sent or arrives there is lost
 //	live       replay's live.act notes the pairs in its faultPlan and sends each
