@@ -114,10 +114,10 @@ func Check(dir string, owner Owner) error {
 	}
 	if there {
 		s, err := OpenExisting(dir)
-		if err != nil {
-			return err
+		if err == nil {
+			err = errors.Join(s.checkOwner(owner), s.Close())
 		}
-		if err := errors.Join(s.checkOwner(owner), s.Close()); err != nil {
+		if err != nil {
 			return err
 		}
 	}
