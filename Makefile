@@ -7,7 +7,7 @@ TESTFLAGS ?= -timeout 5m
 export GORACE ?= atexit_sleep_ms=100
 FUZZTIME ?= 10s
 # What only examples or tests need stays out of the module that users import.
-MODULES = . examples
+MODULES = . examples tests
 each = @for module in $(MODULES); do (cd $$module && $(1)) || exit 1; done
 # The protocol itself, and the least of it that tests must run, in percent.
 PROTOCOL = ./elector ./scouting ./lsn

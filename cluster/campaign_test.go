@@ -14,7 +14,7 @@ import (
 
 func TestCampaignsThatCannotBe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o, l := startedOffice(t)
+		o, l := startedContest(t)
 		leader, follower := l.e, o.nodes[o.others(l.node())[0]].Default()
 
 		_, err := leader.Campaign(t.Context())
@@ -77,7 +77,7 @@ func TestWaitingCampaignsEndWithTheElection(t *testing.T) {
 
 func TestResignHandsOverAndStaysBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o, l := startedOffice(t)
+		o, l := startedContest(t)
 		id := l.node().cfg.Node
 		require.NoError(t, l.e.Resign(t.Context()))
 		require.Equal(t, elector.Resigned, l.Reason())
@@ -138,14 +138,34 @@ func TestACampaignThatIsWithdrawnHoldsNothing(t *testing.T) {
 		w.edit = func(c *Config) { c.Election.AwaitCampaign = true }
 		w.start("a")
 		e := w.nodes["a"].Default()
-		c := &campaign{leadership: newLeadership(t.Context(), e), result: make(chan error, 1)}
-		require.NoError(t, e.do(t.Context(), func() error { return e.n.startCampaign(e.g, c, nil) }))
+		l, err := e.enterCampaign(t.Context(), 0)
+		require.NoError(t, err)
 		time.Sleep(election)
-		require.True(t, c.leadership.Valid())
-		e.withdraw(c)
-		<-c.leadership.Done()
+		require.True(t, l.Valid())
+		l.Release()
+		<-l.Done()
 		require.False(t, e.IsLeader())
 		w.closeAll()
+	})
+}
+
+// A step that was under way when the campaign began knows nothing of what the campaign
+// asks for: it must not grant it.
+func TestACampaignIsNotGrantedByAStepThatBeganBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o, l := startedContest(t)
+		var next *Leadership
+		l.node().call(func() {
+			var err error
+			l.giveUp()
+			next, err = l.e.enterCampaign(t.Context(), l.id)
+			require.NoError(t, err)
+			require.NoError(t, l.e.g.publish(&elector.Effects{}))
+			require.Empty(t, next.answer)
+		})
+		require.NoError(t, <-next.answer)
+		next.Release()
+		o.closeAll()
 	})
 }
 

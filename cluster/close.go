@@ -4,9 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"os"
 	"slices"
+	"sync"
+	"time"
 
-	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/cluster/internal/leadership"
+	"github.com/bmqelect/bmqelect/cluster/internal/store"
 )
 
 // Close ends this node's part in the election. Guarded work is told to stop and
@@ -25,9 +30,12 @@ import (
 func (e *Election) Close(ctx context.Context) error {
 	err := errors.New("it is the node's own and is closed with it, by Node.Close")
 	if e.g.name != DefaultGroup {
-		if err = e.n.beginClose(ctx, e.g); err == nil {
-			err = e.n.awaitEnd(ctx, e.g)
-		}
+		e.g.mu.Lock()
+		e.g.dropped = true
+		e.g.mu.Unlock()
+		e.g.close(ErrClosed, false)
+		e.n.waiting.add(e.g)
+		err = e.n.awaitEnd(ctx, e.g)
 	}
 	if err != nil {
 		return fmt.Errorf("close election %q: %w", e.g.name, err)
@@ -35,55 +43,11 @@ func (e *Election) Close(ctx context.Context) error {
 	return nil
 }
 
-// beginClose asks an election to end for good.
-func (n *Node) beginClose(ctx context.Context, g *group) error {
-	begin := func() {
-		if n.groups[g.name] == g {
-			g.closing = true
-			n.bow(g)
-		}
-	}
-	err := n.callWithin(ctx, begin)
-	if err == nil || n.callBriefly(begin) || n.hasEnded() {
-		return nil
-	}
-	return fmt.Errorf("%w: %w", errHeldUp, err)
-}
-
-// bow asks an election to end when its guarded work has stopped.
-func (n *Node) bow(g *group) {
-	g.refuse(ErrClosed)
-	n.step(g, elector.Stop{})
-}
-
 // errHeldUp means that a node did not do in time what it was asked for.
 var errHeldUp = errors.New("the node is held up and has not answered (does its logger block?)")
 
-// hasEnded reports whether the driver has ended.
-func (n *Node) hasEnded() bool {
-	select {
-	case <-n.driven:
-		return true
-	default:
-		return false
-	}
-}
-
-// halt ends an election at once, for the given reason. Where guarded work goes on
-// nothing is handed over; it reports whether that is so.
-func (n *Node) halt(g *group, why error) (cut bool) {
-	g.refuse(why)
-	working := g.held != nil && g.held.at() != over
-	cut = working && g.leads != 0
-	if working {
-		g.held.stopBy(elector.Stopped, n.now().Add(g.lease))
-		n.warden.add(g.held)
-	}
-	n.step(g, elector.Stop{Abrupt: working})
-	return cut
-}
-
-// awaitEnd waits until an election has ended; it ends it itself when ctx does.
+// awaitEnd waits until an election that is being closed has ended. It ends it itself when
+// ctx does.
 func (n *Node) awaitEnd(ctx context.Context, g *group) error {
 	select {
 	case <-g.gone: // also if ctx has ended
@@ -92,59 +56,238 @@ func (n *Node) awaitEnd(ctx context.Context, g *group) error {
 	}
 	select {
 	case <-g.gone:
+		return nil
 	case <-n.driven:
+		return nil
 	case <-ctx.Done():
-		cut := make(chan bool, 1)
-		n.callBriefly(func() { cut <- n.halt(g, ErrClosed) })
+	}
+	cut := g.close(ErrClosed, true)
+	n.waiting.add(g)
+	select {
+	case <-g.gone:
+	case <-n.driven:
+	case <-time.After(patience):
+		return fmt.Errorf("%w: %w", errHeldUp, context.Cause(ctx))
+	}
+	if cut {
+		return fmt.Errorf("guarded work had not stopped, so nothing was handed over: %w",
+			context.Cause(ctx))
+	}
+	return nil
+}
+
+// Close ends the node. Guarded work is told to stop and waited for, at most until
+// its lease ends; then leadership is handed over to the best follower, and the node says
+// goodbye. It leaves no goroutine behind. Closing twice is harmless; the first ctx to
+// end counts for both.
+//
+// If ctx ends before the work has stopped, nothing is handed over: see Election.Close.
+// The data directory then stays locked until the work is released, or otherwise until its
+// deadline, which the error names: a node that started on it before would prove to the
+// others that this one is gone, and they would elect beside the work that goes on. The
+// same holds for work that goes on after the disk has failed. Work without a lease
+// (a single voter, UnsafeNoScouting) has one lease's time from when it is told to stop.
+//
+// Close returns at most a second after ctx has ended, also if the disk, the logger or
+// the network hangs. The error then says what hangs. The directory stays locked, and
+// the goroutines that wait stay, until that goes on.
+func (n *Node) Close(ctx context.Context) error {
+	n.closing.Do(func() {
+		holders.add(n)
+		go n.close()
+	})
+	stop := context.AfterFunc(ctx, func() { n.cancelClose(context.Cause(ctx)) })
+	defer stop()
+	select {
+	case <-n.gone:
+		return n.closeErr
+	case <-ctx.Done():
+	}
+	select {
+	case <-n.gone:
+		return n.closeErr
+	case <-time.After(2 * patience):
+		return fmt.Errorf("close node %s: %s; data directory %s stays locked until it has: %w",
+			n.cfg.Node, n.stage.Load(), n.cfg.DataDir, context.Cause(ctx))
+	}
+}
+
+func (n *Node) close() {
+	defer close(n.gone)
+	ctx := n.closeCtx
+	n.stage.Store(errHeldUp.Error())
+	var groups []*group
+	n.call(func() {
+		n.leaving = true
+		groups = slices.Collect(maps.Values(n.groups))
+		for _, g := range groups {
+			g.close(ErrClosed, false)
+			n.stepRequests(g)
+		}
+	})
+	var err error
+	for _, g := range groups {
+		err = errors.Join(err, n.awaitEnd(ctx, g))
+	}
+	n.call(func() { n.endElections(ErrClosed) })
+	err = errors.Join(err, n.leaveNetwork(ctx))
+	n.stopDriver()
+	n.closeErr = errors.Join(err, n.releaseDir(ctx))
+	n.cancelClose(nil)
+}
+
+// leaveNetwork takes the node off the network. The listener closes only after the elections
+// have stopped: a refused dial is proof of that.
+func (n *Node) leaveNetwork(ctx context.Context) error {
+	n.stage.Store("its links and its gossip have not ended")
+	err := n.mesh.Close(ctx)
+	if n.gossip != nil {
+		goodbye, cancel := context.WithTimeout(ctx, leaveTime)
+		defer cancel()
+		if err := n.gossip.Leave(goodbye); err != nil {
+			n.log.Debug("left without a goodbye to all", "error", err)
+		}
+		err = errors.Join(err, n.gossip.Close(ctx))
+	}
+	return err
+}
+
+// leaveTime bounds the goodbye to gossip. It is a courtesy: the mesh has said what
+// elections need to know, and where everybody leaves at once nobody answers.
+const leaveTime = 500 * time.Millisecond
+
+// stopDriver stops the driver and the persister and waits for them.
+func (n *Node) stopDriver() {
+	n.stage.Store(errHeldUp.Error())
+	close(n.quit)
+	<-n.driven
+	n.hub.close()
+	n.stage.Store("a write to its disk has not returned")
+	<-n.persisted
+	if n.remember != nil {
+		<-n.remember.done
+	}
+}
+
+// stopWatcher stops the deadline watcher and waits for it.
+func (n *Node) stopWatcher() {
+	close(n.unwatch)
+	<-n.watched
+}
+
+// releaseDir releases the data directory when no guarded work of this node may go on any
+// more. If ctx ends before, that is left to a goroutine, which ends at the latest
+// deadline of that work.
+func (n *Node) releaseDir(ctx context.Context) error {
+	if n.dead() { // and with the process its work
+		for _, l := range n.cutWork {
+			l.e.g.feed(leadership.Release{ID: l.id})
+		}
+	}
+	for _, l := range n.cutWork {
 		select {
-		case cut := <-cut:
-			if cut {
-				return fmt.Errorf("guarded work had not stopped, so nothing was handed over: %w", context.Cause(ctx))
-			}
+		case <-l.Done():
+			continue
 		default:
-			if !n.hasEnded() {
-				return fmt.Errorf("%w: %w", errHeldUp, context.Cause(ctx))
+		}
+		select {
+		case <-l.Done():
+		case <-ctx.Done():
+			var until time.Time
+			for _, l := range n.cutWork {
+				if at := l.Deadline(); !l.over() && at.After(until) {
+					until = at
+				}
 			}
+			n.until.Store(&until)
+			go func() {
+				for _, l := range n.cutWork {
+					<-l.Done()
+				}
+				_ = n.closeDir() // a failure changes nothing now
+			}()
+			return fmt.Errorf("data directory %s stays locked until the guarded work has stopped, "+
+				"at the latest until %s: %w",
+				n.cfg.DataDir, until.Format(time.StampMilli), context.Cause(ctx))
+		}
+	}
+	return n.closeDir()
+}
+
+func (n *Node) closeDir() error {
+	n.stopWatcher()
+	err := n.store.Close()
+	holders.remove(n)
+	close(n.released)
+	return err
+}
+
+// holders are the nodes of this process that were closed and still have their data
+// directory.
+var holders = holderSet{nodes: map[*Node]bool{}}
+
+type holderSet struct {
+	mu    sync.Mutex
+	nodes map[*Node]bool
+}
+
+func (h *holderSet) add(n *Node) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.nodes[n] = true
+}
+
+func (h *holderSet) remove(n *Node) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.nodes, n)
+}
+
+// of returns the closed node that has a data directory; nil if there is none.
+func (h *holderSet) of(dir string) *Node {
+	wanted, err := os.Stat(dir)
+	if err != nil {
+		return nil
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for n := range h.nodes {
+		if has, err := os.Stat(n.cfg.DataDir); err == nil && os.SameFile(has, wanted) {
+			return n
 		}
 	}
 	return nil
 }
 
-// stopped reports whether a step ended the election on this node.
-func stopped(e *elector.Effects) bool {
-	return slices.ContainsFunc(e.Transitions, func(t elector.Transition) bool { return t.To == elector.Dormant })
-}
-
-// depart follows the end of an election on this node.
-func (n *Node) depart(g *group) {
-	g.announceCalm()
-	if g.held != nil && g.held.at() != over {
-		n.cut = slices.DeleteFunc(n.cut, func(l *Leadership) bool { return l.at() == over })
-		n.cut = append(n.cut, g.held)
-	}
-	close(g.gone)
-	if g.closing {
-		delete(n.groups, g.name)
-		n.agenda.remove(g)
-		n.persister.leave(g.name)
-		if g.held != nil {
-			n.closed[g.name] = g
+// openDir opens the data directory. If a closed node of this process has it for
+// guarded work that may go on, it waits until that has stopped or ctx ends.
+func (n *Node) openDir(ctx context.Context, disk store.Disk) (*store.Store, error) {
+	for {
+		old := holders.of(n.cfg.DataDir) // before: it may let go at any moment
+		s, err := n.openStore(disk)
+		if old == nil || !errors.Is(err, store.ErrLocked) {
+			return s, err
+		}
+		until := old.until.Load()
+		if until == nil {
+			return nil, fmt.Errorf("%w: node %s of this process is being closed and has not ended: %s",
+				err, old.cfg.Node, old.stage.Load())
+		}
+		n.log.Info("waiting for the data directory: guarded work of the node that was closed may go on",
+			"until", *until)
+		select {
+		case <-old.released:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w: guarded work of node %s, which was closed in this process, "+
+				"may go on until %s: %w",
+				err, old.cfg.Node, until.Format(time.StampMilli), context.Cause(ctx))
 		}
 	}
 }
 
-// bowOut ends this node's part in every election as Election.Close does.
-func (n *Node) bowOut(ctx context.Context) (err error) {
-	var groups []*group
-	n.call(func() {
-		n.leaving = true
-		for _, g := range n.groups {
-			groups = append(groups, g)
-			n.bow(g)
-		}
-	})
-	for _, g := range groups {
-		err = errors.Join(err, n.awaitEnd(ctx, g))
-	}
-	return err
-}
+// canceled is the context of calls that do not wait.
+var canceled = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()

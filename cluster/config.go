@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -101,9 +102,9 @@ type ElectionConfig struct {
 
 // withDefaults returns c with every default filled in.
 func (c Config) withDefaults() Config {
-	c.Cluster = or(c.Cluster, DefaultCluster)
-	c.GossipAddr = or(c.GossipAddr, DefaultGossipAddr)
-	c.MeshAddr = or(c.MeshAddr, DefaultMeshAddr)
+	c.Cluster = cmp.Or(c.Cluster, DefaultCluster)
+	c.GossipAddr = cmp.Or(c.GossipAddr, DefaultGossipAddr)
+	c.MeshAddr = cmp.Or(c.MeshAddr, DefaultMeshAddr)
 	c.Election = c.Election.withDefaults()
 	if c.Logger == nil {
 		c.Logger = hclog.NewNullLogger()
@@ -139,18 +140,9 @@ func (c Config) Agreed() map[string]string {
 }
 
 func (e ElectionConfig) withDefaults() ElectionConfig {
-	e.Timing = or(e.Timing, elector.Article())
-	e.StopMargin = or(e.StopMargin, (e.Timing.Lease-e.Timing.HeartbeatBroadcast)/2)
+	e.Timing = cmp.Or(e.Timing, elector.Article())
+	e.StopMargin = cmp.Or(e.StopMargin, (e.Timing.Lease-e.Timing.HeartbeatBroadcast)/2)
 	return e
-}
-
-// or returns v, or def if v is zero.
-func or[T comparable](v, def T) T {
-	var zero T
-	if v == zero {
-		return def
-	}
-	return v
 }
 
 // elector is the machine's view of the configuration, for one election.
@@ -158,7 +150,8 @@ func (c Config) elector(e ElectionConfig) elector.Config {
 	return elector.Config{
 		Self: c.Node, Voters: c.Voters,
 		NotCandidate: e.NotCandidate, Priority: e.Priority, Quorum: e.Quorum, Rule: e.Rule,
-		Timing: e.Timing, Takeover: e.Takeover, UnsafeQuorum: e.UnsafeQuorum, UnsafeNoScouting: e.UnsafeNoScouting,
+		Timing: e.Timing, Takeover: e.Takeover,
+		UnsafeQuorum: e.UnsafeQuorum, UnsafeNoScouting: e.UnsafeNoScouting,
 	}
 }
 
@@ -178,110 +171,86 @@ func (e *ConfigError) Error() string {
 // changes nothing and touches neither disk nor network.
 func (c Config) Validate() error {
 	c = c.withDefaults()
-	ps := c.electionProblems()
-	if len(c.Cluster) > netmesh.MaxNameLength || strings.ContainsFunc(c.Cluster, isSpace) {
-		ps = append(ps, elector.Problem{
-			Field: "Cluster", Value: strconv.Quote(c.Cluster), Want: fmt.Sprintf("1 to %d bytes without spaces", netmesh.MaxNameLength),
-		})
-	}
-	ps = append(ps, c.Election.marginProblems()...)
-	ps = append(ps, c.unreachable()...)
-	if c.DataDir == "" {
-		ps = append(ps, elector.Problem{Field: "DataDir", Value: "empty", Want: "a directory for the durable state"})
-	}
-	for field, addr := range map[string]string{"GossipAddr": c.GossipAddr, "MeshAddr": c.MeshAddr} {
-		ps = append(ps, checkAddr(field, addr)...)
-	}
-	for field, addr := range map[string]string{"AdvertiseGossip": c.AdvertiseGossip, "AdvertiseMesh": c.AdvertiseMesh} {
-		if addr != "" {
-			ps = append(ps, checkAddr(field, addr)...)
+	var ps problems
+	var bad *elector.ConfigError
+	if errors.As(c.elector(c.Election).Validate(), &bad) { // in the names of this configuration
+		for _, p := range bad.Problems {
+			switch p.Field {
+			case "Voters":
+			case "Self":
+				p.Field = "Node"
+			default:
+				p.Field = "Election." + p.Field
+			}
+			ps = append(ps, p)
 		}
 	}
-	for _, addr := range c.Join {
-		ps = append(ps, checkAddr("Join", addr)...)
+	if len(c.Cluster) > netmesh.MaxNameLength || strings.ContainsFunc(c.Cluster, isSpace) {
+		ps.add("Cluster", strconv.Quote(c.Cluster), "1 to %d bytes without spaces", netmesh.MaxNameLength)
 	}
+	if c.DataDir == "" {
+		ps.add("DataDir", "empty", "a directory for the durable state")
+	}
+	// Right before a heartbeat renews the lease no more than most is left of it: a leader
+	// must have time for work then. If most is not positive, the timers have said so.
+	margin, most := c.Election.StopMargin, c.Election.Timing.Lease-c.Election.Timing.HeartbeatBroadcast
+	if most > 0 && (margin <= 0 || margin >= most) {
+		ps.add("Election.StopMargin", margin.String(),
+			"positive and shorter than Lease - HeartbeatBroadcast, %s", most)
+	}
+	c.checkAddresses(&ps)
 	if len(ps) == 0 {
 		return nil
 	}
-	slices.SortStableFunc(ps, func(a, b elector.Problem) int { return strings.Compare(a.Field, b.Field) })
+	slices.SortStableFunc(ps, func(a, b elector.Problem) int { return cmp.Compare(a.Field, b.Field) })
 	return &ConfigError{ps}
 }
 
-// unreachable finds a node that is to join others on the network but tells them an
-// address at which only its own machine reaches it.
-func (c Config) unreachable() []elector.Problem {
-	abroad := func(addr string) bool {
-		ip := ipOf(addr)
-		return ip != nil && !ip.IsLoopback()
-	}
-	i := slices.IndexFunc(c.Join, abroad)
-	if i < 0 {
-		return nil
-	}
-	var ps []elector.Problem
-	for _, a := range []struct{ field, told string }{
-		{"GossipAddr", or(c.AdvertiseGossip, c.GossipAddr)}, {"MeshAddr", or(c.AdvertiseMesh, c.MeshAddr)},
-	} {
-		if ip := ipOf(a.told); ip != nil && ip.IsLoopback() {
-			ps = append(ps, elector.Problem{
-				Field: a.field, Value: a.told, Want: fmt.Sprintf("an address that other machines reach, since %s is to be joined", c.Join[i]),
-			})
+// problems are what Validate has found.
+type problems []elector.Problem
+
+func (ps *problems) add(field, value, format string, args ...any) {
+	*ps = append(*ps, elector.Problem{Field: field, Value: value, Want: fmt.Sprintf(format, args...)})
+}
+
+func (c Config) checkAddresses(ps *problems) {
+	check := func(field, addr string) {
+		host, port, err := net.SplitHostPort(addr)
+		if err == nil {
+			_, err = strconv.ParseUint(port, 10, 16)
+		}
+		if err != nil || host == "" {
+			ps.add(field, strconv.Quote(addr), "host:port with a port from 0 to 65535, "+
+				"such as 192.0.2.1:7400, [2001:db8::1]:7400, or 0.0.0.0:7400 for every interface")
 		}
 	}
-	return ps
+	gossip, mesh := cmp.Or(c.AdvertiseGossip, c.GossipAddr), cmp.Or(c.AdvertiseMesh, c.MeshAddr)
+	check("GossipAddr", c.GossipAddr)
+	check("MeshAddr", c.MeshAddr)
+	if c.AdvertiseGossip != "" {
+		check("AdvertiseGossip", gossip)
+	}
+	if c.AdvertiseMesh != "" {
+		check("AdvertiseMesh", mesh)
+	}
+	remote := "" // a join address on another machine
+	for _, addr := range c.Join {
+		check("Join", addr)
+		if ip := ipOf(addr); remote == "" && ip != nil && !ip.IsLoopback() {
+			remote = addr
+		}
+	}
+	for field, addr := range map[string]string{"GossipAddr": gossip, "MeshAddr": mesh} {
+		if remote != "" && ipOf(addr).IsLoopback() {
+			ps.add(field, addr, "an address that other machines reach, since %s is to be joined", remote)
+		}
+	}
 }
 
 // ipOf is the IP address in host:port; nil if the host is a name.
 func ipOf(addr string) net.IP {
-	host, _, err := net.SplitHostPort(addr)
-	if err != nil {
-		return nil
-	}
+	host, _, _ := net.SplitHostPort(addr)
 	return net.ParseIP(host)
 }
 
-// electionProblems are the machine's, under this configuration's names.
-func (c Config) electionProblems() (ps []elector.Problem) {
-	var bad *elector.ConfigError
-	if errors.As(c.elector(c.Election).Validate(), &bad) {
-		ps = bad.Problems
-	}
-	for i := range ps {
-		switch ps[i].Field {
-		case "Voters":
-		case "Self":
-			ps[i].Field = "Node"
-		default:
-			ps[i].Field = "Election." + ps[i].Field
-		}
-	}
-	return ps
-}
-
-// marginProblems says whether a leader could ever have time for work: right before
-// a heartbeat renews it, the lease has no more than that left.
-func (e ElectionConfig) marginProblems() []elector.Problem {
-	most := e.Timing.Lease - e.Timing.HeartbeatBroadcast
-	if most <= 0 || e.StopMargin > 0 && e.StopMargin < most {
-		return nil // the timers' own problem, or none
-	}
-	return []elector.Problem{{
-		Field: "Election.StopMargin", Value: e.StopMargin.String(),
-		Want: fmt.Sprintf("positive and shorter than Lease - HeartbeatBroadcast, %s", most),
-	}}
-}
-
-// checkAddr accepts host:port with a numeric port.
-func checkAddr(field, addr string) []elector.Problem {
-	host, port, err := net.SplitHostPort(addr)
-	if err == nil {
-		_, err = strconv.ParseUint(port, 10, 16)
-	}
-	if err == nil && host != "" {
-		return nil
-	}
-	return []elector.Problem{{
-		Field: field, Value: strconv.Quote(addr),
-		Want: "host:port with a port from 0 to 65535, such as 192.0.2.1:7400, [2001:db8::1]:7400, or 0.0.0.0:7400 for every interface",
-	}}
-}
+func isSpace(r rune) bool { return r <= ' ' || r == 0x7f }

@@ -19,16 +19,31 @@
 //
 // There are three idioms over one mechanism: callbacks (Election.Run), handles
 // (Election.Campaign, which returns a Leadership, and Observe), and asking
-// (Node.IsLeader, Node.Subscribe), for programs that keep their own books. With the
+// (Node.IsLeader, Node.Subscribe), for programs that keep track themselves. With the
 // first two, work that is told to stop and does so in time never overlaps with that
 // of another node, whatever ends the leadership.
 //
 // One goroutine, the driver, owns every election of the process. It never waits:
-// not for a peer, the disk or a subscriber. Another, the warden, tells guarded work
-// in time to stop even if the driver is held up. All methods of Node are safe for
-// concurrent use.
+// not for a peer, the disk or a subscriber. Another, the deadline watcher, tells
+// guarded work in time to stop even if the driver is held up. All methods of Node are
+// safe for concurrent use.
 //
 // What the package is not: it does not replicate data, and membership by gossip
 // never decides who votes; voters come from the configuration, so that a
 // partition cannot shrink a quorum.
+//
+// # How to read the package
+//
+// What decides is elsewhere, in machines without goroutines: package elector decides
+// who leads, internal/leadership how long guarded work may go on. In order of reading:
+//
+//   - config.go: what a node is told, and what is wrong with it
+//   - node.go, close.go: what it consists of, its start and its end
+//   - group.go: one election, and the two machines of it
+//   - driver.go, timers.go: the goroutines that step these machines
+//   - persister.go: the disk beside the driver
+//   - election.go, leadership.go, handover.go, run.go: what an application calls
+//   - observe.go, status.go, explain.go: what others are told
+//   - measure.go, stats.go: what is counted
+//   - members.go, links.go: who is there, and whom this node has links to
 package cluster

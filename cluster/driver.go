@@ -2,6 +2,8 @@ package cluster
 
 import (
 	"context"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -81,38 +83,52 @@ func (n *Node) callWithin(ctx context.Context, f func()) error {
 // milliseconds unless something hangs. No call takes more than two such steps.
 const patience = 500 * time.Millisecond
 
-// callBriefly runs f on the driver whatever happens. It waits for that no longer than
-// patience; a driver that hangs runs f when it goes on. It reports whether f has run.
-func (n *Node) callBriefly(f func()) bool {
-	ran := make(chan bool, 1)
-	go func() { ran <- n.call(f) }()
-	select {
-	case ok := <-ran:
-		return ok
-	case <-time.After(patience):
-		return false
-	}
+// waitingGroups are elections with requests for the driver. Adding one never waits.
+type waitingGroups struct {
+	mu     sync.Mutex
+	groups []*group
+	ready  chan struct{} // has an element if groups is not empty
+}
+
+func (w *waitingGroups) add(g *group) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.groups = append(w.groups, g)
+	wake(w.ready)
+}
+
+func (w *waitingGroups) take() []*group {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	groups := w.groups
+	w.groups = nil
+	return groups
 }
 
 // drive owns the elections until quit.
 func (n *Node) drive() {
 	defer close(n.driven)
-	timer := time.NewTimer(time.Hour)
-	defer timer.Stop()
+	alarm := time.NewTimer(time.Hour)
+	defer alarm.Stop()
 	for {
-		wait := n.untilWake()
+		wait := n.untilTick()
 		if wait <= 0 {
 			n.measure.waits.Observe(-wait.Seconds())
 			n.tick()
-			wait = n.untilWake()
+			wait = n.untilTick()
 		}
 		due := n.age() + wait
-		timer.Reset(wait)
+		alarm.Reset(wait)
 		select {
 		case e := <-n.inbox:
 			n.taken(&e, due)
 			n.handle(&e)
-		case <-timer.C: // the loop ticks
+		case <-n.waiting.ready:
+			n.hold()
+			for _, g := range n.waiting.take() {
+				n.stepRequests(g)
+			}
+		case <-alarm.C: // the loop ticks
 		case <-n.quit:
 			return
 		}
@@ -130,63 +146,91 @@ func (n *Node) handle(e *event) {
 	}
 }
 
-// untilWake is how long the driver may sleep; not positive if a tick is due.
-func (n *Node) untilWake() time.Duration {
-	wake := n.agenda.next()
-	if wake == elector.Never {
+// untilTick is how long the driver may sleep; not positive if a tick is due.
+func (n *Node) untilTick() time.Duration {
+	at := n.ticks.next()
+	if at == elector.Never {
 		return time.Hour
 	}
-	return wake.Sub(n.now())
+	return at.Sub(n.now())
 }
 
-// tick steps every machine whose time has come.
+// tick steps every machine whose time has come. A leader's machine first learns what the
+// application issued, so that the next heartbeat carries it.
 func (n *Node) tick() {
 	n.hold()
-	for now := n.now(); n.agenda.next() <= now; {
-		g := n.agenda[0]
-		n.tell(g)
+	for now := n.now(); n.ticks.next() <= now; {
+		g := n.ticks[0].g
+		if newest := g.sequencer.Newest(); newest.Term == g.leads && newest != g.issued {
+			g.issued = newest
+			n.step(g, elector.Issued{LSN: newest})
+		}
 		n.step(g, elector.Tick{})
 	}
 }
 
-// tell lets a leader's machine know what the application issued, so that the
-// next heartbeat carries it.
-func (n *Node) tell(g *group) {
-	if newest := g.sequencer.Newest(); g.leads != 0 && newest.Term == g.leads && newest != g.told {
-		g.told = newest
-		n.step(g, elector.Issued{LSN: newest})
+// stepAll steps every machine with the same input, in an order that a replay repeats.
+func (n *Node) stepAll(in elector.Input) {
+	for _, t := range slices.Clone(n.ticks) {
+		n.step(t.g, in)
 	}
 }
 
-// stepAll steps every machine with the same input.
-func (n *Node) stepAll(in elector.Input) {
-	for _, g := range n.groups {
+// stepRequests steps a machine with what its leaderships ask of it.
+func (n *Node) stepRequests(g *group) {
+	if in, ok := g.nextRequest(); ok {
 		n.step(g, in)
 	}
 }
 
-// step steps one machine and acts on the effects.
+// step steps one machine, and then with whatever its leaderships ask of it, until nothing
+// is left: what a step asks for is never done within that step, because its effects are
+// in buffers that the next one reuses. A step has these duties, in this order:
+//
+//  1. Set the next tick.
+//  2. Publish the lease and tell guarded work that it must stop. This is before anything
+//     is sent: no other node may learn that this one gave up while it still says that it
+//     leads, and no successor may be named before the work knows.
+//  3. Report transitions and anomalies, and count. An anomaly may close a link, over
+//     which nothing is to be sent any more.
+//  4. Ask for the term to be written, before the messages are encoded: the disk is slow.
+//     The machine itself holds messages back that the write must precede.
+//  5. Send.
+//  6. If the machine has stopped, leave the election. This is after the goodbye is sent.
+//  7. Let those go on who wait for a handover to end.
 func (n *Node) step(g *group, in elector.Input) {
-	now, entropy := n.now(), n.entropy()
-	e := g.machine.Step(now, entropy, in)
-	g.wake = e.Wake
-	n.agenda.moved(g)
-	if err := g.publish(); err != nil {
-		n.fail(err)
-		return
+	for more := true; more; in, more = g.nextRequest() {
+		now, entropy := n.now(), n.entropy()
+		e := g.machine.Step(now, entropy, in)
+		if g.tick.index >= 0 { // it was not left
+			n.ticks.set(&g.tick, e.Wake)
+		}
+		if err := g.publish(&e); err != nil {
+			n.fail(err)
+			return
+		}
+		n.report(g, &e)
+		n.measure.stepped(g, in, &e, now)
+		if e.Persist != 0 {
+			n.persister.request(g.name, e.Persist)
+		}
+		for i := range e.Messages {
+			n.send(e.Messages[i].To, g.name, e.Messages[i].Message)
+		}
+		if hasStopped(&e) {
+			n.leaveElection(g)
+		}
+		g.signalHandoverEnd()
 	}
-	n.tellWork(g, &e)
-	n.report(g, &e)
-	n.measure.stepped(g, in, &e, now)
-	if e.Persist != 0 {
-		n.persister.request(g.name, e.Persist)
+	if l := g.overdue.Swap(nil); l != nil {
+		n.log.Warn("guarded work has not stopped in time",
+			"group", g.name, "term", l.Term(), "reason", l.Reason().String())
 	}
-	for i := range e.Messages {
-		n.mesh.Send(e.Messages[i].To, g.name, e.Messages[i].Message)
-	}
-	if stopped(&e) {
-		n.depart(g)
-		return
-	}
-	n.attend(g)
+}
+
+// hasStopped reports whether a step ended the election on this node.
+func hasStopped(e *elector.Effects) bool {
+	return slices.ContainsFunc(e.Transitions, func(t elector.Transition) bool {
+		return t.To == elector.Dormant
+	})
 }

@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
+	"github.com/bmqelect/bmqelect/cluster/internal/leadership"
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/lsn"
 	"github.com/bmqelect/bmqelect/netmesh"
 )
 
@@ -34,7 +35,8 @@ var ErrOpen = errors.New("the election is open already")
 // within ten seconds is an error, too; the election then is not opened.
 func (n *Node) Election(name string, cfg ElectionConfig) (*Election, error) {
 	if name == "" || len(name) > netmesh.MaxNameLength || strings.ContainsFunc(name, isSpace) {
-		return nil, fmt.Errorf("open election %q: the name must have 1 to %d bytes and no spaces", name, netmesh.MaxNameLength)
+		return nil, fmt.Errorf("open election %q: the name must have 1 to %d bytes and no spaces",
+			name, netmesh.MaxNameLength)
 	}
 	all := n.cfg
 	all.Election = cfg.withDefaults()
@@ -61,34 +63,19 @@ const openTime = 10 * time.Second
 // open takes part in an election whose name is reserved. If the disk does not answer
 // before ctx ends, the name stays reserved until it does.
 func (n *Node) open(ctx context.Context, name string, cfg ElectionConfig) (*group, error) {
-	type opened struct {
-		g     *group
-		start elector.Start
-		err   error
-	}
-	ready := make(chan opened, 1)
+	var g *group
+	ready := make(chan error, 1)
 	go func() {
 		// An election of that name may just have been closed: its last term must be
 		// on disk before it is read, or a vote could be given twice.
-		n.persister.settle()
-		g, start, err := n.newGroup(name, cfg)
-		ready <- opened{g, start, err}
+		n.persister.flush()
+		var err error
+		g, err = n.newGroup(name, cfg)
+		ready <- err
 	}()
+	var err error
 	select {
-	case o := <-ready:
-		err := o.err
-		if !n.call(func() {
-			delete(n.opening, name)
-			if err == nil && n.Err() != nil {
-				err = n.Err()
-			}
-			if err == nil {
-				n.enter(o.g, o.start)
-			}
-		}) {
-			err = ErrClosed
-		}
-		return o.g, err
+	case err = <-ready:
 	case <-ctx.Done():
 		go func() {
 			<-ready
@@ -96,6 +83,19 @@ func (n *Node) open(ctx context.Context, name string, cfg ElectionConfig) (*grou
 		}()
 		return nil, fmt.Errorf("the disk has not answered within %s", openTime)
 	}
+	entered := n.call(func() {
+		delete(n.opening, name)
+		if err == nil {
+			err = n.Err()
+		}
+		if err == nil {
+			n.enterElection(g)
+		}
+	})
+	if !entered {
+		return nil, ErrClosed
+	}
+	return g, err
 }
 
 // ErrNotOpen means that no election of that name is open on this node.
@@ -103,30 +103,31 @@ var ErrNotOpen = errors.New("no election of that name is open")
 
 // Lookup returns the election of that name that is open on this node, the default
 // one by DefaultGroup. The error wraps ErrNotOpen, or is why the node has ended.
-func (n *Node) Lookup(group string) (*Election, error) {
+func (n *Node) Lookup(name string) (*Election, error) {
 	err := ErrClosed
-	var e *Election
+	var g *group
 	n.call(func() {
-		g := n.groups[group]
+		g = n.groups[name]
 		switch {
 		case n.Err() != nil:
 			err = n.Err()
-		case g == nil || g.closing:
+		case g == nil || g.whyEnded() != nil:
 			err = ErrNotOpen
 		default:
-			e, err = &Election{n, g}, nil
+			err = nil
 		}
 	})
 	if err != nil {
-		return nil, fmt.Errorf("election %q on node %s: %w", group, n.cfg.Node, err)
+		return nil, fmt.Errorf("election %q on node %s: %w", name, n.cfg.Node, err)
 	}
-	return e, nil
+	return &Election{n, g}, nil
 }
 
 // reserve keeps a name for an election that is being opened.
 func (n *Node) reserve(ctx context.Context, group string) error {
 	outcome := ErrClosed
 	err := n.callWithin(ctx, func() {
+		n.forgetReleased()
 		switch {
 		case n.Err() != nil:
 			outcome = n.Err()
@@ -146,39 +147,6 @@ func (n *Node) reserve(ctx context.Context, group string) error {
 	return outcome
 }
 
-func isSpace(r rune) bool { return r <= ' ' || r == 0x7f }
-
-// newGroup returns an election and the input that starts it.
-func (n *Node) newGroup(name string, cfg ElectionConfig) (*group, elector.Start, error) {
-	machine, err := elector.New(n.cfg.elector(cfg))
-	if err != nil {
-		return nil, elector.Start{}, err
-	}
-	term, err := n.store.Group(name)
-	if err != nil {
-		return nil, elector.Start{}, err
-	}
-	n.log.Debug("election opened", "group", name, "term", term)
-	g := &group{
-		name: name, machine: machine, wake: elector.Never, place: nowhere,
-		measure: groupMeasure{lease: cfg.Timing.Lease},
-		lease:   cfg.Timing.Lease, promise: cfg.Timing.Promise(), margin: cfg.StopMargin, notCandidate: cfg.NotCandidate || !slices.Contains(n.cfg.Voters, n.cfg.Node),
-		able: true, campaigns: cfg.AwaitCampaign, gone: make(chan struct{}),
-	}
-	return g, elector.Start{Term: term}, nil
-}
-
-// enter begins to take part in an election. It runs on the driver, or before it.
-func (n *Node) enter(g *group, start elector.Start) {
-	n.groups[g.name] = g
-	n.agenda.add(g)
-	n.review(g) // before the start, which elects a lone voter at once
-	n.step(g, start)
-	for peer := range n.up {
-		n.step(g, elector.LinkUp{Peer: peer})
-	}
-}
-
 // Group is the election's name.
 func (e *Election) Group() string { return e.g.name }
 
@@ -187,4 +155,57 @@ func (e *Election) Status() (st GroupStatus) {
 	members := e.n.memberStatus()
 	e.n.view(func() { st = e.n.groupStatus(e.g, members) })
 	return st
+}
+
+// ErrNotLeader means that this node does not lead, or that its lease has run out.
+var ErrNotLeader = elector.ErrNotLeader
+
+// IsLeader reports whether this node leads and its lease is valid at this very
+// moment: the clock is read at every call, so a process that was paused finds
+// out before it does anything. At no moment do two nodes report true, as long as
+// their clocks' rates differ by no more than the configured drift.
+//
+// The answer is old as soon as it is given. What must not be done by two nodes
+// in turn needs a fencing token as well: see NextLSN.
+func (e *Election) IsLeader() bool { return e.g.leading(e.n.now()) }
+
+// IsLeader is Election.IsLeader of the default election.
+func (n *Node) IsLeader() bool { return n.election.IsLeader() }
+
+// NextLSN issues the next Leader Sequence Number, a fencing token: a resource
+// that keeps an lsn.Fence refuses what an older leader sends. It returns an
+// error that wraps ErrNotLeader if this node does not lead.
+func (e *Election) NextLSN() (lsn.LSN, error) {
+	next, err := e.g.sequencer.Next()
+	if errors.Is(err, lsn.ErrNotLeading) || err == nil && !e.IsLeader() {
+		return lsn.LSN{}, fmt.Errorf("next LSN of node %s in election %q: %w",
+			e.n.cfg.Node, e.g.name, ErrNotLeader)
+	}
+	return next, err
+}
+
+// NextLSN is Election.NextLSN of the default election.
+func (n *Node) NextLSN() (lsn.LSN, error) { return n.election.NextLSN() }
+
+// do runs f on the driver if the election is open, and returns its error, why the
+// election is not open, or the cause of ctx, as callWithin does.
+func (e *Election) do(ctx context.Context, f func() error) error {
+	var outcome error
+	err := e.n.callWithin(ctx, func() {
+		if outcome = e.g.whyEnded(); outcome == nil {
+			outcome = f()
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return outcome
+}
+
+// feed tells the life of an election's leaderships that something happened. Any goroutine
+// may call it; it does not wait for the driver.
+func (n *Node) feed(g *group, in leadership.Input) {
+	if e := g.feed(in); len(e.Requests) > 0 {
+		n.waiting.add(g)
+	}
 }

@@ -6,77 +6,75 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bmqelect/bmqelect/cluster/internal/leadership"
 	"github.com/bmqelect/bmqelect/elector"
 )
 
-// explain says in a sentence why the election stands as it does; aside is why this
+// explain says in a sentence why the election stands as it does; notStanding is why this
 // node does not stand, "" if it does.
-func explain(s elector.Status, aside string, cfg Config, members []MemberStatus, now elector.Time) string {
-	switch {
+func explain(
+	s elector.Status, notStanding string, cfg Config, members []MemberStatus, now elector.Time,
+) string {
+	text := ""
+	switch h := s.Handover; {
 	case s.Role == elector.Dormant:
 		return "this node takes no part"
-	case s.Role == elector.Leader:
-		return leads(s, cfg) + reluctantly(s, aside) + lastTerm(s)
-	case s.Leader != "":
-		return fmt.Sprintf("follows %s, last heard %s ago", s.Leader, short(now.Sub(s.HeardAt))) + lastTerm(s)
+	case s.Role != elector.Leader && s.Leader == "":
+		return "no leader: " + whyNoLeader(s, notStanding, cfg, members, now)
+	case s.Role != elector.Leader:
+		text = fmt.Sprintf("follows %s, last heard %s ago", s.Leader, short(now.Sub(s.HeardAt)))
+	default:
+		text = "this node leads, as the only voter"
+		if len(cfg.Voters) > 1 {
+			text = fmt.Sprintf("this node leads, backed by %d of %d voters (%d needed)",
+				len(s.Supporters), len(cfg.Voters), s.Quorum)
+		}
+		switch {
+		case h.Stopping:
+			text += fmt.Sprintf(", and hands over (%s) when its guarded work has stopped", h.Cause)
+		case h != elector.Handover{}:
+			text += fmt.Sprintf(", and asks %s to take over (%s)", h.To, h.Cause)
+		case notStanding != "":
+			text += ", until another node can take over: " + notStanding
+		}
 	}
-	return "no leader: " + whyNone(s, aside, cfg, members, now)
-}
-
-func leads(s elector.Status, cfg Config) string {
-	if len(cfg.Voters) == 1 {
-		return "this node leads, as the only voter"
-	}
-	return fmt.Sprintf("this node leads, backed by %d of %d voters (%d needed)", len(s.Supporters), len(cfg.Voters), s.Quorum)
-}
-
-// reluctantly says what a leader is about to do other than to lead.
-func reluctantly(s elector.Status, aside string) string {
-	h := s.Handover
-	switch {
-	case h.Stopping:
-		return fmt.Sprintf(", and hands over (%s) when its guarded work has stopped", h.Cause)
-	case h != elector.Handover{}:
-		return fmt.Sprintf(", and asks %s to take over (%s)", h.To, h.Cause)
-	case aside != "":
-		return ", until another node can take over: " + aside
-	}
-	return ""
-}
-
-// lastTerm warns while there is a leader that there can be no other.
-func lastTerm(s elector.Status) string {
 	if s.NoTermsLeft {
-		return ", but no terms are left: nobody can be elected after it; " + noTermsAdvice
+		text += ", but no terms are left: nobody can be elected after it; " + noTermsAdvice
 	}
-	return ""
+	return text
 }
 
 // noTermsAdvice is where the way out is.
 const noTermsAdvice = "see docs/errors.md#terms-used-up"
 
-// whyNone names what keeps the node leaderless, the gravest first.
-func whyNone(s elector.Status, aside string, cfg Config, members []MemberStatus, now elector.Time) string {
+// whyNoLeader names what keeps the node leaderless, the gravest first.
+func whyNoLeader(
+	s elector.Status, notStanding string, cfg Config, members []MemberStatus, now elector.Time,
+) string {
 	reachable, missing := reach(cfg, members)
 	switch {
 	case s.NoTermsLeft:
-		return fmt.Sprintf("no terms are left: %d is the highest there is, so nobody can be elected; %s", s.Term, noTermsAdvice)
+		return fmt.Sprintf("no terms are left: %d is the highest there is, so nobody can be elected; %s",
+			s.Term, noTermsAdvice)
 	case reachable < s.Quorum:
-		return fmt.Sprintf("%d of %d voters needed, %d reachable%s", s.Quorum, len(cfg.Voters), reachable, missing)
+		return fmt.Sprintf("%d of %d voters needed, %d reachable%s",
+			s.Quorum, len(cfg.Voters), reachable, missing)
 	case s.Role == elector.Candidate && s.Writing:
 		return fmt.Sprintf("this node writes term %d to its disk, to stand for election in it", s.Term)
 	case s.Role == elector.Candidate:
 		return fmt.Sprintf("this node stands for election in term %d", s.Term)
 	case s.Tentative != "":
-		return fmt.Sprintf("voted for %s in term %d, waiting for its first heartbeat", s.Tentative, s.Term)
+		return fmt.Sprintf("voted for %s in term %d, waiting for its first heartbeat",
+			s.Tentative, s.Term)
 	case s.Scouting:
 		return "asking the voters whether they would elect this node"
-	case aside != "":
-		return "this node does not stand: " + aside
+	case notStanding != "":
+		return "this node does not stand: " + notStanding
 	case s.EmbargoEnd > now:
 		return fmt.Sprintf("just started, supports nobody for another %s", short(s.EmbargoEnd.Sub(now)))
 	case s.PromisedTo != "":
-		return fmt.Sprintf("the lease of %s may run for another %s", s.PromisedTo, short(s.PromiseEnd.Sub(now)))
+		return fmt.Sprintf("the lease of %s may run for another %s",
+			s.PromisedTo, short(s.PromiseEnd.Sub(now)))
 	case s.IndirectLeader != "":
 		return fmt.Sprintf("others follow %s, which this node does not hear", s.IndirectLeader)
 	case s.StandAt > now:
@@ -85,29 +83,22 @@ func whyNone(s elector.Status, aside string, cfg Config, members []MemberStatus,
 	return "waiting for another node to stand"
 }
 
-// aside is why this node does not want to lead; "" if it does.
-func (g *group) aside(s elector.Status, now elector.Time) string {
+// notStanding is why this node does not want to lead; "" if it does.
+func (g *group) notStanding(s elector.Status, now elector.Time) string {
+	life := g.state()
 	switch {
 	case g.notCandidate:
 		return "it is not a candidate"
-	case g.stuck():
+	case life.Phase == leadership.Overdue:
 		return "its guarded work has not stopped in time"
-	case g.unfit != "":
-		return fmt.Sprintf("it is not fit (%s)", g.unfit)
+	case life.Unfit != "":
+		return fmt.Sprintf("it is not fit (%s)", life.Unfit)
 	case s.RestEnd > now:
 		return fmt.Sprintf("it stepped down, for another %s", short(s.RestEnd.Sub(now)))
-	case !g.wanted():
+	case !life.Wanted():
 		return "nobody campaigns on it"
 	}
 	return ""
-}
-
-// work is the state of guarded work.
-func (g *group) work() string {
-	if g.held == nil {
-		return ""
-	}
-	return map[phase]string{serving: "held", stopping: "stopping", over: "overdue"}[g.held.at()]
 }
 
 // reach counts the voters that this node can reach, itself included if it is

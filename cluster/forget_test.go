@@ -39,7 +39,7 @@ func TestClosedElectionsAreForgotten(t *testing.T) {
 			n.view(func() {
 				require.Empty(t, n.closed)
 				require.Len(t, n.groups, 1)
-				require.Len(t, n.agenda, 1)
+				require.Len(t, n.ticks, 1)
 			})
 			require.Len(t, n.Stats().Elections, 1)
 			require.Len(t, n.Status().Groups, 1)

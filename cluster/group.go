@@ -1,63 +1,243 @@
 package cluster
 
 import (
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/bmqelect/bmqelect/cluster/internal/leadership"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
-// group is one election of this node. The driver owns it; what others read
-// without asking the driver is atomic.
+// group is one election of this node. The driver owns what is neither atomic nor guarded
+// by the lock.
 type group struct {
 	name      string
+	term      lsn.Term // that the disk knew at first
 	machine   *elector.Machine
-	wake      elector.Time // when the machine wants a tick
-	place     int          // on the agenda
-	leads     lsn.Term     // the term that the sequencer issues for; 0 if this node does not lead
-	told      lsn.LSN      // newest issued LSN that the machine knows of
+	tick      timer    // when the machine wants a tick
+	leads     lsn.Term // the term that the sequencer issues for; 0 if this node does not lead
+	issued    lsn.LSN  // newest issued LSN that the machine knows of
 	sequencer lsn.Sequencer
-	since     time.Time    // of the newest transition, by the wall clock
-	leaseEnd  atomic.Int64 // elector.Time before which this node may say that it leads; 0 if it does not
-	lastLease atomic.Int64 // what leaseEnd was before it became 0
+	since     time.Time // of the newest transition, by the wall clock
+	measure   groupMeasure
 
-	measure groupMeasure
-
-	lease        time.Duration // of the configuration
 	promise      time.Duration // how long a promise to a leader binds
-	margin       time.Duration // how long before the end of its lease guarded work must stop
 	notCandidate bool          // never stands
-	able         bool          // what the machine was told: whether it is to stand
-	unfit        string        // why the application is not fit to lead; "" if it is
-	campaigns    bool          // stands only while somebody campaigns or holds a leadership
-	campaign     *campaign     // that waits; nil for none
-	held         *Leadership   // whose work has not been released; nil for none
-	calm         *calm         // when no handover is under way; nil while nobody waits
-	closing      bool          // is to be dropped
+	handoverEnd  *handoverEnd  // of the handover that is under way; nil while nobody waits
 	gone         chan struct{} // closed when this node takes no part in it any more
+
+	now     func() elector.Time
+	watcher *deadlineWatcher
+	// leaseEnd is the elector.Time before which this node may say that it leads; 0 if it
+	// does not lead. It and the ends of the leaderships are copies of what the machine below
+	// knows, for those who ask without the lock.
+	leaseEnd atomic.Int64
+	overdue  atomic.Pointer[Leadership] // whose work is to be reported
+
+	mu       sync.Mutex
+	life     *leadership.Machine // of this node's leaderships
+	holder   *Leadership         // that campaigns, serves, or was not released; nil for none
+	lastID   leadership.ID
+	requests []elector.Input // what life asks of the machine
+	deadline timer           // the watcher's lock guards it
+	ended    error           // why the election is closed on this node; nil while it is open
+	dropped  bool            // it is to be forgotten once it has ended
+}
+
+// newGroup returns an election that is still to be entered.
+func (n *Node) newGroup(name string, cfg ElectionConfig) (*group, error) {
+	machine, err := elector.New(n.cfg.elector(cfg))
+	if err != nil {
+		return nil, err
+	}
+	term, err := n.store.Group(name)
+	if err != nil {
+		return nil, err
+	}
+	n.log.Debug("election opened", "group", name, "term", term)
+	g := &group{
+		name: name, term: term, machine: machine,
+		measure: groupMeasure{lease: cfg.Timing.Lease}, promise: cfg.Timing.Promise(),
+		notCandidate: cfg.NotCandidate || !slices.Contains(n.cfg.Voters, n.cfg.Node),
+		gone:         make(chan struct{}),
+		now:          n.now, watcher: n.watcher,
+	}
+	g.life = leadership.New(leadership.Config{
+		Candidate: !g.notCandidate, AwaitCampaign: cfg.AwaitCampaign,
+		Margin: cfg.StopMargin, Lease: cfg.Timing.Lease,
+	})
+	g.tick, g.deadline = timer{g: g, index: -1}, timer{g: g, index: -1}
+	return g, nil
+}
+
+// enterElection begins to take part in an election. It runs on the driver, or before it.
+func (n *Node) enterElection(g *group) {
+	n.groups[g.name] = g
+	n.ticks.set(&g.tick, elector.Never)
+	g.feed(leadership.Tick{}) // a lone voter that awaits its campaign is not to stand at once
+	n.stepRequests(g)
+	n.step(g, elector.Start{Term: g.term})
+	for _, peer := range slices.Sorted(maps.Keys(n.up)) {
+		n.step(g, elector.LinkUp{Peer: peer})
+	}
+}
+
+// leaveElection follows the end of an election on this node.
+func (n *Node) leaveElection(g *group) {
+	g.mu.Lock()
+	state, holder, dropped := g.life.State(), g.holder, g.dropped
+	g.mu.Unlock()
+	if state.Phase.Working() {
+		n.cutWork = append(slices.DeleteFunc(n.cutWork, (*Leadership).over), holder)
+	}
+	close(g.gone)
+	if dropped {
+		delete(n.groups, g.name)
+		n.ticks.remove(&g.tick)
+		n.persister.close(g.name)
+		n.closed[g.name] = g
+		n.forgetReleased()
+	}
+}
+
+// forgetReleased forgets the elections that were closed and whose work has been released.
+func (n *Node) forgetReleased() {
+	maps.DeleteFunc(n.closed, func(_ string, g *group) bool {
+		return g.state().Phase == leadership.Idle
+	})
 }
 
 // leading reports whether the lease is valid at now. It is safe for concurrent use.
 func (g *group) leading(now elector.Time) bool { return now < elector.Time(g.leaseEnd.Load()) }
 
-// publish lets other goroutines see the lease as the last step left it. It runs
-// before anything that the step sends: nobody may learn that this node gave up
-// while it still says that it leads.
-func (g *group) publish() error {
-	lease := g.machine.Lease()
-	if last := g.leaseEnd.Load(); last != 0 {
-		g.lastLease.Store(last)
+// state is where this node's leadership of the election stands.
+func (g *group) state() leadership.State {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.life.State()
+}
+
+// publish lets everybody on this node know how the last step left the lease.
+func (g *group) publish(e *elector.Effects) error {
+	lease, handover := g.machine.Lease(), g.machine.Handover()
+	var err error
+	if lease.Term != g.leads {
+		g.leads, g.issued = lease.Term, lsn.LSN{Term: lease.Term}
+		if lease.Term == 0 {
+			g.sequencer.End()
+		} else {
+			err = g.sequencer.Begin(lease.Term)
+		}
 	}
-	g.leaseEnd.Store(int64(lease.End))
-	if lease.Term == g.leads {
-		return nil
-	}
-	g.leads = lease.Term
+	now := g.now()
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	if lease.Term == 0 {
-		g.sequencer.End()
-		return nil
+		g.advance(now, leadership.Lost{Why: lossReason(e)})
+		return err
 	}
-	g.told = lsn.LSN{Term: lease.Term}
-	return g.sequencer.Begin(lease.Term)
+	g.advance(now, leadership.Lease{
+		Term: lease.Term, End: lease.End,
+		Handover: handover != (elector.Handover{}), Pending: len(g.requests) > 0,
+	})
+	if e.StopWork {
+		g.advance(now, leadership.StopWork{By: handover.End, Why: handover.Why})
+	}
+	return err
+}
+
+// lossReason is why a step ended this node's leadership.
+func lossReason(e *elector.Effects) elector.Reason {
+	for _, t := range e.Transitions {
+		if t.From == elector.Leader && t.To != elector.Leader {
+			return t.Reason
+		}
+	}
+	return elector.LeaseExpired
+}
+
+// feed is advance for those who do not hold the lock.
+func (g *group) feed(in leadership.Input) leadership.Effects {
+	now := g.now()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.advance(now, in)
+}
+
+// advance gives an input to the life of the leaderships, and does at once what is about
+// the work: a driver that is held up makes nobody late. What is for the elector waits for
+// the driver. It runs under the lock; the caller reads the clock before it takes the lock,
+// because the clock of a test may block.
+func (g *group) advance(now elector.Time, in leadership.Input) leadership.Effects {
+	e := g.life.Step(now, in)
+	s := g.life.State()
+	g.leaseEnd.Store(int64(s.LeaseEnd))
+	g.requests = append(g.requests, e.Requests...)
+	g.watcher.arm(&g.deadline, e.Wake)
+	l := g.holder
+	if l == nil {
+		return e
+	}
+	if e.Overdue {
+		g.overdue.Store(l)
+	}
+	l.follow(&e, &s)
+	if s.ID != l.id {
+		g.holder = nil
+	}
+	return e
+}
+
+// nextRequest takes what the leaderships ask of the machine next.
+func (g *group) nextRequest() (elector.Input, bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.requests) == 0 {
+		g.requests = nil
+		return nil, false
+	}
+	in := g.requests[0]
+	g.requests = g.requests[1:]
+	return in, true
+}
+
+// close ends the election on this node, for the given reason. It reports whether guarded
+// work goes on although nothing is handed over.
+func (g *group) close(why error, abrupt bool) (cut bool) {
+	now := g.now()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.ended == nil {
+		g.ended = why
+	}
+	s := g.life.State()
+	g.advance(now, leadership.Close{Abrupt: abrupt})
+	return abrupt && s.Phase.Working() && s.Term != 0
+}
+
+// whyEnded is nil while the election is open on this node.
+func (g *group) whyEnded() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.ended
+}
+
+// refused is the error for a campaign that comes to nothing. It runs under the lock.
+func (g *group) refused(r leadership.Refusal) error {
+	switch r {
+	case leadership.Busy:
+		return ErrCampaigning
+	case leadership.NotCandidate:
+		return ErrNotCandidate
+	case leadership.Resigned:
+		return ErrResigned
+	case leadership.Closed:
+		return g.ended
+	}
+	return fmt.Errorf("refused (%s)", r)
 }

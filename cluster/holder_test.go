@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/bmqelect/bmqelect/elector"
 )
 
 // Only who holds a leadership can say that its work has stopped: a second Run, as a
@@ -83,7 +81,7 @@ func TestAnElectionIsClosedAsSoonAsTheWorkOfItsRunHasStopped(t *testing.T) {
 
 func TestNothingIsHandedOverForAContextThatHasEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o, l := startedOffice(t)
+		o, l := startedContest(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		require.ErrorIs(t, l.e.Transfer(ctx, ""), context.Canceled)
@@ -109,7 +107,7 @@ func TestDoneIsClosedWithoutALease(t *testing.T) {
 				w := newWorld(t, "a")
 				w.start("a")
 				l := w.campaign("a").next()
-				l.stop(elector.Resigned) // as the end of Run's ctx does; the work is stuck
+				l.giveUp() // as the end of Run's ctx does; the work is stuck
 				end(w.nodes["a"])
 				select {
 				case <-l.Done():
@@ -122,27 +120,10 @@ func TestDoneIsClosedWithoutALease(t *testing.T) {
 	}
 }
 
-// The driver has published the loss, and is about to say so: whoever tells the work to
-// stop right then ends the leadership.
-func TestALeadershipThatIsLostJustNowIsOver(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		o, l := startedOffice(t)
-		l.node().call(func() {
-			renewed := l.e.g.leaseEnd.Swap(0)
-			l.stop(elector.Resigned)
-			l.e.g.leaseEnd.Store(renewed)
-		})
-		<-l.Done()
-		require.False(t, l.Valid())
-		l.Release()
-		o.closeAll()
-	})
-}
-
 func TestStuckWorkIsWaitedForOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o, l := startedOffice(t)
-		l.stop(elector.Resigned)
+		o, l := startedContest(t)
+		l.giveUp()
 		<-l.Done()
 		began := time.Now()
 		next := o.next()
@@ -237,7 +218,7 @@ func TestAnElectionIsNotOpenedAgainBesideItsOldWork(t *testing.T) {
 
 func TestASecondCloseCanHurryTheFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o, l := startedOffice(t)
+		o, l := startedContest(t)
 		first := make(chan error, 1)
 		go func() { first <- l.node().Close(context.Background()) }()
 		<-l.Context().Done()

@@ -2,13 +2,27 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/bmqelect/bmqelect/cluster/internal/leadership"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/lsn"
+)
+
+// Errors of Campaign and Run.
+var (
+	// ErrCampaigning means that a Campaign or Run of this election waits on this node
+	// already, or that the work of its last leadership has not been said to have
+	// stopped: work of one election never runs twice in one process.
+	ErrCampaigning = errors.New("this node campaigns in the election already, or leads it")
+	// ErrResigned is what a waiting Campaign gets when Resign is called.
+	ErrResigned = errors.New("this node resigned")
+	// ErrNotCandidate means that this node never stands in the election: it is no
+	// voter, or NotCandidate is set.
+	ErrNotCandidate = errors.New("this node is not a candidate")
 )
 
 // Leadership is leadership of one election by this node, from when Campaign
@@ -24,41 +38,140 @@ import (
 // A new term in which the same node goes on (REAFFIRMED) does not end it.
 type Leadership struct {
 	e      *Election
+	id     leadership.ID
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	done   chan struct{}
+	answer chan error    // to the campaign: nil if it leads; holds one
 	term   atomic.Uint64 // the newest
-	// fixed is the deadline once it moves no more; elector.Never while it is the
-	// lease's, which heartbeats renew, and 0 when the leadership is over.
-	fixed atomic.Int64
+	end    atomic.Int64  // the elector.Time before which it is valid; 0 if it is over
 
-	dismissed bool  // Resign was called: it is not followed by another; the driver's
-	watch     watch // the warden's
-
-	mu       sync.Mutex
-	phase    phase
+	// The lock of the group guards what follows.
 	reason   elector.Reason
-	deadline elector.Time // when the phase is not serving: what fixed was set to first
-	told     time.Time    // what Deadline said since then; it never says anything later
+	deadline elector.Time
+	told     time.Time // what Deadline said since the context was cancelled
 }
 
-// phase is how far a leadership has come; it only ever grows.
-type phase uint8
+// Campaign waits until this node leads the election with time left on its lease,
+// and returns the leadership. Do what only one may do under its Context, and then
+// call Release, or Again to campaign on.
+//
+// From its first Campaign on, the node stands for election only while somebody
+// campaigns or holds a leadership; ElectionConfig.AwaitCampaign lets it wait for
+// that from the start.
+//
+// The error wraps ErrCampaigning, ErrNotCandidate, ErrResigned or ErrClosed, or is
+// the cause of ctx or of the node's failure.
+func (e *Election) Campaign(ctx context.Context) (*Leadership, error) { return e.campaign(ctx, 0) }
 
-const (
-	serving  phase = iota // the work may go on
-	stopping              // the work was told to stop
-	over                  // another node may lead
-)
+// Again says that the work of this leadership, whose Context has been cancelled, has
+// stopped, as Release does, and campaigns again. Unlike Release followed by
+// Campaign it gives nothing up: a node whose lease only seemed to run out, or whose
+// transfer came to nothing, leads on. If it fails, the leadership is released
+// anyway; its errors are those of Campaign, and ErrCampaigning for a leadership
+// that still serves, which it leaves as it is.
+func (l *Leadership) Again(ctx context.Context) (*Leadership, error) {
+	next, err := l.e.campaign(ctx, l.id)
+	if err != nil && l.ctx.Err() != nil {
+		l.Release()
+	}
+	return next, err
+}
 
-// newLeadership returns a leadership that is still to begin. Its context has the
-// values of ctx, but ends only with the leadership.
-func newLeadership(ctx context.Context, e *Election) *Leadership {
-	l := &Leadership{e: e, done: make(chan struct{}), watch: watch{place: nowhere}}
+// campaign campaigns, after the given leadership if it is not 0.
+func (e *Election) campaign(ctx context.Context, after leadership.ID) (*Leadership, error) {
+	l, err := e.enterCampaign(ctx, after)
+	if err == nil {
+		select {
+		case err = <-l.answer:
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+			l.Release() // if it was granted meanwhile, too
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("campaign of node %s in election %q: %w", e.n.cfg.Node, e.g.name, err)
+	}
+	return l, nil
+}
+
+// enterCampaign returns a leadership that is still to begin. Its context has the values
+// of ctx, but ends only with the leadership.
+func (e *Election) enterCampaign(
+	ctx context.Context, after leadership.ID,
+) (*Leadership, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	g := e.g
+	l := &Leadership{e: e, done: make(chan struct{}), answer: make(chan error, 1)}
 	l.ctx, l.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
-	l.fixed.Store(int64(elector.Never))
-	return l
+	now := g.now()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.lastID++
+	l.id = g.lastID
+	if eff := g.advance(now, leadership.Campaign{ID: l.id, After: after}); eff.Refused == l.id {
+		return nil, g.refused(eff.Refusal)
+	}
+	g.holder = l
+	e.n.waiting.add(g)
+	return l, nil
 }
+
+// follow does what a step of the life of the leaderships wants of this one. It runs under
+// the lock of the group.
+func (l *Leadership) follow(e *leadership.Effects, s *leadership.State) {
+	if e.Refused == l.id {
+		l.answer <- l.e.g.refused(e.Refusal)
+	}
+	if e.Holder != l.id {
+		return
+	}
+	if s.Term != 0 {
+		l.term.Store(uint64(s.Term))
+	}
+	l.deadline = e.Deadline
+	if s.ID == l.id && s.Phase.Working() {
+		l.end.Store(int64(e.Deadline))
+	} else {
+		l.end.Store(0)
+	}
+	if e.Granted == l.id {
+		l.answer <- nil
+	}
+	if e.Stop != elector.ReasonNone {
+		l.reason = e.Stop
+		l.cancel(&EndedError{
+			Node: l.e.n.cfg.Node, Group: l.e.g.name, Term: l.Term(), Reason: e.Stop,
+		})
+	}
+	if e.Over {
+		close(l.done)
+	}
+}
+
+// Release says that the work guarded by this leadership has stopped. If this node
+// still leads it hands over to the best follower, and it does not stand again
+// before the next Campaign. Releasing again does nothing.
+func (l *Leadership) Release() {
+	n, g := l.e.n, l.e.g
+	n.feed(g, leadership.Release{ID: l.id})
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	// A driver that hangs does the rest when it goes on.
+	_ = n.callWithin(ctx, func() {
+		n.stepRequests(g)
+		n.forgetReleased()
+	})
+}
+
+// giveUp tells the work to stop by the end of the lease as it stands, unless it was
+// told before.
+func (l *Leadership) giveUp() { l.e.n.feed(l.e.g, leadership.GiveUp{ID: l.id}) }
+
+// over reports whether Done is closed.
+func (l *Leadership) over() bool { return l.end.Load() == 0 }
 
 // Context is cancelled when the guarded work must stop. Its cause is an
 // *EndedError.
@@ -75,25 +188,7 @@ func (l *Leadership) Term() lsn.Term { return lsn.Term(l.term.Load()) }
 // Valid reports whether this leadership excludes every other at this very
 // moment: the clock is read at every call. It stays true after Context is
 // cancelled until Deadline, so that the work can stop in order.
-func (l *Leadership) Valid() bool { return l.e.n.now() < l.end() }
-
-// end is when the leadership ends unless it is renewed; 0 if it is over. The lease is
-// read first: if this leadership is not over afterwards, it was not the lease of a
-// later one.
-func (l *Leadership) end() elector.Time {
-	lease := elector.Time(l.e.g.leaseEnd.Load())
-	if fixed := elector.Time(l.fixed.Load()); fixed != elector.Never {
-		return fixed
-	}
-	return lease
-}
-
-// state is the leadership's phase and its end at one moment.
-func (l *Leadership) state() (phase, elector.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.phase, l.end()
-}
+func (l *Leadership) Valid() bool { return l.e.n.now() < elector.Time(l.end.Load()) }
 
 // Deadline is when the leadership ends by the clock: heartbeats move it on until
 // Context is cancelled, then it never becomes later. If Context was cancelled because
@@ -102,38 +197,30 @@ func (l *Leadership) state() (phase, elector.Time) {
 // the leadership needs no lease, as that of a single voter. For people and timers; what
 // decides is Valid.
 func (l *Leadership) Deadline() time.Time {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.phase == serving {
-		if end := l.end(); end != 0 {
-			return l.wallTime(end)
-		}
-		return l.wallTime(l.lastEnd()) // lost, and the driver is about to say so
+	wall := time.Now() // first: what is said is never later than the deadline
+	now := l.e.n.now()
+	l.e.g.mu.Lock()
+	defer l.e.g.mu.Unlock()
+	if l.deadline == elector.Never {
+		return time.Time{}
+	}
+	at := wall.Add(l.deadline.Sub(now))
+	if l.reason == elector.ReasonNone {
+		return at
 	}
 	// Two clocks are read, and the machine may sleep: what was said first is the limit.
-	at := l.wallTime(l.deadline)
 	if l.told.IsZero() || at.Before(l.told) {
 		l.told = at
 	}
 	return l.told
 }
 
-// wallTime is when t comes, never later than that; the zero time for Never.
-func (l *Leadership) wallTime(t elector.Time) time.Time {
-	if t == elector.Never {
-		return time.Time{}
-	}
-	return time.Now().Add(t.Sub(l.e.n.now()))
-}
-
-// lastEnd is the end of a leadership that nobody was told to stop: that of its lease,
-// or now if that comes first.
-func (l *Leadership) lastEnd() elector.Time {
-	end := l.end()
-	if end == 0 { // the lease is lost, and this was it
-		end = elector.Time(l.e.g.lastLease.Load())
-	}
-	return min(end, l.e.n.now())
+// Reason is why the leadership ends or has ended: LEASE_EXPIRED, TRANSFERRED,
+// RESIGNED, LEADER_PREEMPTED or STOPPED; elector.ReasonNone while Context lives.
+func (l *Leadership) Reason() elector.Reason {
+	l.e.g.mu.Lock()
+	defer l.e.g.mu.Unlock()
+	return l.reason
 }
 
 // NextLSN issues the next fencing token of this leadership. Tokens rise strictly,
@@ -144,20 +231,13 @@ func (l *Leadership) NextLSN() (lsn.LSN, error) {
 	// Asked afterwards: if this leadership is valid now, it was when the token was
 	// issued, so the token is not a later leadership's.
 	if err == nil && !l.Valid() {
-		err = fmt.Errorf("next LSN of an ended leadership of node %s in election %q: %w", l.e.n.cfg.Node, l.e.g.name, ErrNotLeader)
+		err = fmt.Errorf("next LSN of an ended leadership of node %s in election %q: %w",
+			l.e.n.cfg.Node, l.e.g.name, ErrNotLeader)
 	}
 	if err != nil {
 		return lsn.LSN{}, err
 	}
 	return next, nil
-}
-
-// Reason is why the leadership ends or has ended: LEASE_EXPIRED, TRANSFERRED,
-// RESIGNED, LEADER_PREEMPTED or STOPPED; elector.ReasonNone while Context lives.
-func (l *Leadership) Reason() elector.Reason {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.reason
 }
 
 // EndedError is the cause of a leadership's cancelled context.
@@ -170,63 +250,6 @@ type EndedError struct {
 
 // Error says which leadership ended, and why.
 func (e *EndedError) Error() string {
-	return fmt.Sprintf("leadership of node %s in election %q, term %d, ends: %s", e.Node, e.Group, e.Term, e.Reason)
-}
-
-// stop tells the work to stop by the end of the lease as it stands, unless it was
-// told before.
-func (l *Leadership) stop(why elector.Reason) { l.stopBy(why, elector.Never) }
-
-// stopBy is stop with a deadline, if that is earlier. Work that was told before, when
-// there was no lease and so no deadline, gets one now.
-func (l *Leadership) stopBy(why elector.Reason, deadline elector.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	switch end := l.end(); {
-	case l.phase == serving && end == 0: // lost, and the driver is about to say so
-		l.tell(why, l.lastEnd())
-		l.close()
-	case l.phase == serving:
-		l.phase = stopping
-		l.tell(why, min(end, deadline))
-	case l.phase == stopping && end == elector.Never:
-		l.deadline = deadline
-		l.fixed.Store(int64(deadline))
-	}
-}
-
-// tell cancels the context. It runs under the lock.
-func (l *Leadership) tell(why elector.Reason, deadline elector.Time) {
-	l.reason, l.deadline = why, deadline
-	l.fixed.Store(int64(deadline))
-	l.cancel(&EndedError{Node: l.e.n.cfg.Node, Group: l.e.g.name, Term: l.Term(), Reason: why})
-}
-
-// finish ends the leadership; why counts if nobody told the work before. It may be
-// called again.
-func (l *Leadership) finish(why elector.Reason) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.phase == over {
-		return
-	}
-	if l.phase == serving {
-		l.tell(why, l.lastEnd())
-	}
-	l.close()
-}
-
-// close ends the leadership for good. It runs under the lock.
-func (l *Leadership) close() {
-	l.phase = over
-	l.deadline = min(l.deadline, l.e.n.now()) // released work has ended before it
-	l.fixed.Store(0)
-	close(l.done)
-}
-
-// at is the leadership's phase.
-func (l *Leadership) at() phase {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.phase
+	return fmt.Sprintf("leadership of node %s in election %q, term %d, ends: %s",
+		e.Node, e.Group, e.Term, e.Reason)
 }

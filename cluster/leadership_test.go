@@ -19,22 +19,22 @@ var article = elector.Article()
 // articleMargin is the default stop margin of the article's timers.
 const articleMargin = 250 * time.Millisecond
 
-// office is a world whose nodes all campaign.
-type office struct {
+// contest is a world whose nodes all campaign.
+type contest struct {
 	*world
 	won chan *Leadership // in the order in which they came
 }
 
 // campaign lets nodes campaign, once each.
-func (w *world) campaign(ids ...NodeID) *office {
-	o := &office{w, make(chan *Leadership, 100)}
+func (w *world) campaign(ids ...NodeID) *contest {
+	o := &contest{w, make(chan *Leadership, 100)}
 	for _, id := range ids {
 		o.join(w.nodes[id])
 	}
 	return o
 }
 
-func (o *office) join(n *Node) {
+func (o *contest) join(n *Node) {
 	go func() {
 		if l, err := n.Default().Campaign(context.Background()); err == nil {
 			o.won <- l
@@ -44,7 +44,7 @@ func (o *office) join(n *Node) {
 
 // started is a cluster of three in which every node campaigns, and the first
 // leadership.
-func startedOffice(t *testing.T) (*office, *Leadership) {
+func startedContest(t *testing.T) (*contest, *Leadership) {
 	w := newWorld(t, "a", "b", "c")
 	w.start("a", "b", "c")
 	o := w.campaign("a", "b", "c")
@@ -54,7 +54,7 @@ func startedOffice(t *testing.T) (*office, *Leadership) {
 }
 
 // next is the next leadership that anybody gets.
-func (o *office) next() *Leadership {
+func (o *contest) next() *Leadership {
 	o.t.Helper()
 	select {
 	case l := <-o.won:
@@ -69,7 +69,7 @@ func (l *Leadership) node() *Node { return l.e.n }
 
 func TestCampaignReturnsALeadershipThatExcludesAllOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o, l := startedOffice(t)
+		o, l := startedContest(t)
 		require.True(t, l.Valid())
 		require.NoError(t, l.Context().Err())
 		require.Equal(t, elector.ReasonNone, l.Reason())
@@ -95,14 +95,14 @@ func TestCampaignReturnsALeadershipThatExcludesAllOthers(t *testing.T) {
 }
 
 // cutOff isolates the leader, and waits until its work is told to stop.
-func cutOff(o *office, l *Leadership) {
+func cutOff(o *contest, l *Leadership) {
 	o.isolate(l.node().cfg.Node)
 	<-l.Context().Done()
 }
 
 func TestTheContextEndsTheMarginBeforeTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o, l := startedOffice(t)
+		o, l := startedContest(t)
 		cutOff(o, l)
 		deadline := l.Deadline()
 		require.Equal(t, articleMargin, time.Until(deadline))
@@ -175,7 +175,7 @@ func TestWorkOfTwoNodesNeverOverlapsInAHandover(t *testing.T) {
 	for name, h := range handovers {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				o, l := startedOffice(t)
+				o, l := startedContest(t)
 				ended := make(chan error, 1)
 				go func() { ended <- h.end(l) }()
 				<-l.Context().Done()
@@ -203,7 +203,7 @@ func TestWorkThatDoesNotStopIsWaitedForUntilTheLeaseEnds(t *testing.T) {
 	for name, h := range handovers {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				o, l := startedOffice(t)
+				o, l := startedContest(t)
 				go h.end(l)
 				<-l.Context().Done()
 				deadline := l.Deadline()
@@ -220,7 +220,7 @@ func TestWorkThatDoesNotStopIsWaitedForUntilTheLeaseEnds(t *testing.T) {
 
 func TestANodeWhoseWorkIsStuckDoesNotStandAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o, l := startedOffice(t)
+		o, l := startedContest(t)
 		id := l.node().cfg.Node
 		cutOff(o, l)
 		next := o.next()
@@ -243,7 +243,7 @@ func TestANodeWhoseWorkIsStuckDoesNotStandAgain(t *testing.T) {
 }
 
 // A lease that was about to end and was renewed after all costs an interruption,
-// not the office.
+// not the leadership.
 func TestAfterABlinkTheSameNodeGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "a", "b", "c")
@@ -276,7 +276,7 @@ func TestAfterABlinkTheSameNodeGoesOn(t *testing.T) {
 
 func TestReaffirmationRaisesTheTermOfALeadership(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o, l := startedOffice(t)
+		o, l := startedContest(t)
 		old := l.Term()
 		n := l.node()
 		n.call(func() {
@@ -293,11 +293,37 @@ func TestReaffirmationRaisesTheTermOfALeadership(t *testing.T) {
 	})
 }
 
+// No other node may learn that this one gives up while it still says that it leads.
+func TestALeadershipIsOverBeforeTheOthersLearnIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o, l := startedContest(t)
+		n, ceded := l.node(), false
+		n.call(func() {
+			send := n.send
+			n.send = func(to NodeID, group string, m elector.Message) bool {
+				if m.Kind == elector.LeadershipCession {
+					ceded = true
+					require.False(t, n.IsLeader())
+					require.False(t, l.Valid())
+					require.Error(t, l.Context().Err())
+				}
+				return send(to, group, m)
+			}
+		})
+		go l.Release()
+		<-l.Done()
+		time.Sleep(time.Millisecond)
+		n.call(func() { require.True(t, ceded) })
+		l.Release()
+		o.closeAll()
+	})
+}
+
 // Should another node lead in a higher term, against all promises, the work ends at
 // once.
 func TestAPreemptedLeadershipEndsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o, l := startedOffice(t)
+		o, l := startedContest(t)
 		n := l.node()
 		n.call(func() {
 			n.step(l.e.g, elector.Received{From: o.others(n)[0], Message: elector.Message{Kind: elector.LeaderHeartbeat, Term: l.Term() + 1, SentAt: 1}})
@@ -315,7 +341,7 @@ func TestAPreemptedLeadershipEndsAtOnce(t *testing.T) {
 // alone until its lease has ended.
 func TestACloseThatMayNotWaitHandsNothingOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o, l := startedOffice(t)
+		o, l := startedContest(t)
 		n := l.node()
 		deadline := make(chan time.Time, 1)
 		go func() {
@@ -337,7 +363,7 @@ func TestACloseThatMayNotWaitHandsNothingOver(t *testing.T) {
 
 func TestAFailedDiskEndsALeadershipWithoutHandingOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o, l := startedOffice(t)
+		o, l := startedContest(t)
 		n := l.node()
 		n.call(func() { n.fail(errors.New("input/output error")) })
 		<-l.Context().Done()

@@ -1,7 +1,11 @@
 package cluster
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -9,37 +13,37 @@ import (
 	"github.com/bmqelect/bmqelect/netmesh"
 )
 
-// inlet hands what the mesh reports to the driver. It may wait for room in the
+// meshHandler hands what the mesh reports to the driver. It may wait for room in the
 // inbox, which holds up that one link.
-type inlet struct{ n *Node }
+type meshHandler struct{ n *Node }
 
-var _ netmesh.Handler = inlet{}
+var _ netmesh.Handler = meshHandler{}
 
-func (i inlet) LinkUp(peer netmesh.PeerInfo) {
-	i.n.log.Debug("link up", "peer", peer.Node, "boot", peer.Boot, "addr", peer.Remote)
-	i.n.post(event{do: func() {
-		i.n.up[peer.Node] = true
-		i.n.meet(&peer)
-		i.n.heedReturn(peer.Node)
-		i.n.stepAll(elector.LinkUp{Peer: peer.Node})
+func (h meshHandler) LinkUp(peer netmesh.PeerInfo) {
+	h.n.log.Debug("link up", "peer", peer.Node, "boot", peer.Boot, "addr", peer.Remote)
+	h.n.post(event{do: func() {
+		h.n.up[peer.Node] = true
+		h.n.noteProcess(&peer)
+		h.n.heedReturn(peer.Node)
+		h.n.stepAll(elector.LinkUp{Peer: peer.Node})
 	}})
 }
 
-func (i inlet) LinkDown(peer NodeID, ev elector.Evidence) {
-	i.n.log.Debug("link down", "peer", peer, "evidence", ev.String())
-	i.n.post(event{do: func() {
-		delete(i.n.up, peer)
-		i.n.stepAll(elector.LinkDown{Peer: peer, Evidence: ev})
+func (h meshHandler) LinkDown(peer NodeID, ev elector.Evidence) {
+	h.n.log.Debug("link down", "peer", peer, "evidence", ev.String())
+	h.n.post(event{do: func() {
+		delete(h.n.up, peer)
+		h.n.stepAll(elector.LinkDown{Peer: peer, Evidence: ev})
 	}})
 }
 
-func (i inlet) Died(peer NodeID, proof elector.Proof) {
-	i.n.log.Debug("process proven dead", "peer", peer, "proof", proof.String())
-	i.n.post(event{do: func() { i.n.died(peer, proof) }})
+func (h meshHandler) Died(peer NodeID, proof elector.Proof) {
+	h.n.log.Debug("process proven dead", "peer", peer, "proof", proof.String())
+	h.n.post(event{do: func() { h.n.died(peer, proof) }})
 }
 
-func (i inlet) Received(peer NodeID, group string, m elector.Message) {
-	i.n.post(event{from: peer, group: group, msg: m})
+func (h meshHandler) Received(peer NodeID, group string, m elector.Message) {
+	h.n.post(event{from: peer, group: group, msg: m})
 }
 
 // process is the newest process of a voter's name that this node had a link to.
@@ -52,8 +56,8 @@ type process struct {
 	since elector.Time
 }
 
-// meet takes note of which process a new link leads to. It runs on the driver.
-func (n *Node) meet(peer *netmesh.PeerInfo) {
+// noteProcess notes which process a new link leads to. It runs on the driver.
+func (n *Node) noteProcess(peer *netmesh.PeerInfo) {
 	if !slices.Contains(n.cfg.Voters, peer.Node) {
 		return // nobody promises anything to it
 	}
@@ -75,9 +79,54 @@ func (n *Node) died(peer NodeID, proof elector.Proof) {
 		p.dead = true
 		n.processes[peer] = p
 	}
-	for _, g := range n.groups {
-		if p.since == 0 || n.now() >= p.since.Add(g.promise) { // §6.9
-			n.step(g, elector.Died{Peer: peer, Proof: proof})
+	for _, t := range slices.Clone(n.ticks) {
+		if p.since == 0 || n.now() >= p.since.Add(t.g.promise) { // §6.9
+			n.step(t.g, elector.Died{Peer: peer, Proof: proof})
 		}
 	}
+}
+
+// Forget makes this node take in the next process of another node's name, whatever
+// its data directory: it is for a machine that is gone for good and whose end the
+// network did not show. Without it, a new data directory under the old name is
+// refused for as long as the old process may live.
+//
+// It fails, and changes nothing, if id is this node or no member, if there is a
+// link to id, or if the last one was lost, or this node was started, a shorter time
+// ago than the longest promise of its elections binds: lease x (1 + drift). Two processes
+// of one name can vote twice, so call it on every node, and only when the old
+// process is gone and its data directory is never used again.
+func (n *Node) Forget(ctx context.Context, id NodeID) error {
+	err := context.Cause(ctx)
+	if err == nil {
+		err = n.forget(ctx, id)
+	}
+	if err != nil {
+		return fmt.Errorf("node %s forgets node %s: %w", n.cfg.Node, id, err)
+	}
+	return nil
+}
+
+func (n *Node) forget(ctx context.Context, id NodeID) error {
+	if id == n.cfg.Node {
+		return errors.New("that is this node")
+	}
+	known := func(m MemberStatus) bool { return m.Node == id }
+	if !slices.ContainsFunc(n.memberStatus(), known) {
+		return errors.New("no member has that name")
+	}
+	var promise time.Duration
+	err := n.callWithin(ctx, func() {
+		for _, g := range n.groups {
+			promise = max(promise, g.promise)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if err := n.mesh.Forget(id, promise); err != nil {
+		return err
+	}
+	n.diagnosis.Forget(id)
+	return nil
 }

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -13,17 +14,20 @@ import (
 // measure is what a node counts about itself. The driver owns it, but for the
 // histograms and what is atomic; the path of a heartbeat takes no memory for it.
 type measure struct {
-	changes  [lastReason + 1]uint64 // of the leader, by reason
-	answers  [questions][directions][lastAnswer + 1]uint64
-	phases   [phaseEnd]*histogram.Histogram
-	gaps     *histogram.Histogram // without a leader
-	renewals *histogram.Histogram // of what was left of the lease, as a share
-	waits    *histogram.Histogram // of events in the inbox
-	writes   *histogram.Histogram // of terms to the disk
-	writing  atomic.Int64         // age of the node at which the write under way began; 0 for none
+	changes         map[elector.Reason]uint64 // of the leader; every reason is there
+	scouting, votes struct{ given, received Answers }
+	phases          [phaseEnd]*histogram.Histogram
+	gaps            *histogram.Histogram // without a leader
+	renewals        *histogram.Histogram // of what was left of the lease, as a share
+	waits           *histogram.Histogram // of events in the inbox
+	writes          *histogram.Histogram // of terms to the disk
+	writing         atomic.Int64         // age at which the write under way began; 0 for none
 }
 
-const lastReason = elector.Resigned
+const (
+	lastReason = elector.Resigned
+	lastAnswer = scouting.CauseRank
+)
 
 // Buckets, in seconds. What takes part in an election is compared with timers of
 // 100 ms to 10 s, an event with the heartbeat's period, a write with the time
@@ -37,10 +41,22 @@ var (
 
 func newMeasure() *measure {
 	m := &measure{
+		changes:  map[elector.Reason]uint64{},
 		gaps:     histogram.New(phaseBounds...),
 		renewals: histogram.New(shareBounds...),
 		waits:    histogram.New(waitBounds...),
 		writes:   histogram.New(writeBounds...),
+	}
+	for r := elector.Started; r <= lastReason; r++ {
+		m.changes[r] = 0
+	}
+	for _, a := range []*Answers{
+		&m.scouting.given, &m.scouting.received, &m.votes.given, &m.votes.received,
+	} {
+		a.No = map[scouting.Cause]uint64{}
+		for c := scouting.CauseLeader; c <= lastAnswer; c++ {
+			a.No[c] = 0
+		}
 	}
 	for p := range m.phases {
 		m.phases[p] = histogram.New(phaseBounds...)
@@ -91,60 +107,58 @@ func (n *Node) timed(write func(map[string]lsn.Term) error) func(map[string]lsn.
 // stepped counts what a step met and brought about. It runs on the driver.
 func (m *measure) stepped(g *group, in elector.Input, e *elector.Effects, now elector.Time) {
 	if r, ok := in.(elector.Received); ok {
-		m.answered(received, &r.Message)
+		m.answered(&r.Message, &m.scouting.received, &m.votes.received)
 	}
 	for i := range e.Messages {
-		m.answered(given, &e.Messages[i].Message)
+		m.answered(&e.Messages[i].Message, &m.scouting.given, &m.votes.given)
 	}
+	s := &g.measure
 	for i := range e.Transitions {
-		m.moved(&g.measure, &e.Transitions[i], now)
+		m.changed(s, &e.Transitions[i], now)
 	}
-	m.renewed(&g.measure, elector.Time(g.leaseEnd.Load()), now)
-	m.inPhase(g, now)
+	// How near its end the lease came before it was renewed.
+	if end := elector.Time(g.leaseEnd.Load()); end != s.leaseEnd {
+		if end != 0 && end != elector.Never && s.leaseEnd != 0 && s.leaseEnd != elector.Never {
+			m.renewals.Observe(float64(max(s.leaseEnd.Sub(now), 0)) / float64(s.lease))
+		}
+		s.leaseEnd = end
+	}
+	// Where there is a leader and no phase to end, it looks no further: that is the path
+	// of a heartbeat.
+	if s.leader != "" && s.phase == PhaseNone {
+		return
+	}
+	if next := s.phaseOf(g.machine.Status()); next != s.phase {
+		if s.phase != PhaseNone {
+			m.phases[s.phase].Observe(now.Sub(s.phaseBegan).Seconds())
+		}
+		s.phase, s.phaseBegan = next, now
+	}
 }
 
-// The questions of the protocol, and which way their answers go.
-const (
-	scoutingQuestion = iota
-	voteQuestion
-	questions
-)
-
-const (
-	given = iota
-	received
-	directions
-)
-
-// lastAnswer is the last cause of a no; scouting.CauseNone stands for yes.
-const lastAnswer = scouting.CauseRank
-
-func (m *measure) answered(direction int, msg *elector.Message) {
-	question := scoutingQuestion
+// answered counts the answer to a question of the protocol, if that is what msg is.
+func (m *measure) answered(msg *elector.Message, scouting, votes *Answers) {
+	a := scouting
 	switch msg.Kind {
 	case elector.ElectionScoutingResponse:
 	case elector.ElectionProposalResponse:
-		question = voteQuestion
+		a = votes
 	default:
 		return
 	}
-	cause := msg.Cause
 	if msg.WillVote {
-		cause = scouting.CauseNone
-	}
-	if cause <= lastAnswer && msg.WillVote == (cause == scouting.CauseNone) {
-		m.answers[question][direction][cause]++
+		a.Yes++
+	} else if _, known := a.No[msg.Cause]; known {
+		a.No[msg.Cause]++
 	}
 }
 
-// moved follows the leader that the node is or follows.
-func (m *measure) moved(g *groupMeasure, t *elector.Transition, now elector.Time) {
+// changed follows the leader that the node is or follows.
+func (m *measure) changed(g *groupMeasure, t *elector.Transition, now elector.Time) {
 	if t.Leader == g.leader {
 		return
 	}
-	if t.Reason <= lastReason {
-		m.changes[t.Reason]++
-	}
+	m.changes[t.Reason]++
 	if g.leader == "" && g.lost != 0 {
 		m.gaps.Observe(now.Sub(g.lost).Seconds())
 	}
@@ -156,13 +170,51 @@ func (m *measure) moved(g *groupMeasure, t *elector.Transition, now elector.Time
 	}
 }
 
-// renewed measures how near its end the lease came before it was renewed.
-func (m *measure) renewed(g *groupMeasure, end, now elector.Time) {
-	if end == g.leaseEnd {
-		return
+// Phase is a part of an election, as one node goes through it while it has no
+// leader.
+type Phase uint8
+
+// The phases, in the order of an election that succeeds.
+const (
+	PhaseNone           Phase = iota
+	PhaseDiscovery            // after the start: listens for a leader that there may be
+	PhaseBackOff              // waits before it may stand, for a promise to lapse too
+	PhaseScouting             // asks whether it would be elected
+	PhaseProposal             // stands for election, its own write to the disk included
+	PhaseFirstHeartbeat       // has voted for another, and waits for it to lead
+	phaseEnd
+)
+
+var phaseNames = [phaseEnd]string{
+	"none", "discovery", "back-off", "scouting", "proposal", "first-heartbeat",
+}
+
+// String returns the phase's name, as used in metrics.
+func (p Phase) String() string {
+	if p < phaseEnd {
+		return phaseNames[p]
 	}
-	if end != 0 && end != elector.Never && g.leaseEnd != 0 && g.leaseEnd != elector.Never {
-		m.renewals.Observe(float64(max(g.leaseEnd.Sub(now), 0)) / float64(g.lease))
+	return fmt.Sprintf("phase(%d)", uint8(p))
+}
+
+func (g *groupMeasure) phaseOf(st elector.Status) Phase {
+	switch {
+	case st.Role == elector.Dormant || st.Leader != "":
+		return PhaseNone
+	case st.Role == elector.Candidate:
+		return PhaseProposal
+	case st.Tentative != "":
+		return PhaseFirstHeartbeat
+	case st.Scouting:
+		return PhaseScouting
+	case st.StandAt == 0:
+		return PhaseNone // it does not stand
 	}
-	g.leaseEnd = end
+	if g.discovery == 0 {
+		g.discovery = st.StandAt
+	}
+	if st.StandAt == g.discovery {
+		return PhaseDiscovery
+	}
+	return PhaseBackOff
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,8 +14,9 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster/internal/diagnosis"
 	"github.com/bmqelect/bmqelect/cluster/internal/gossip"
-	"github.com/bmqelect/bmqelect/cluster/internal/seam"
+	"github.com/bmqelect/bmqelect/cluster/internal/leadership"
 	"github.com/bmqelect/bmqelect/cluster/internal/store"
+	"github.com/bmqelect/bmqelect/cluster/internal/testhook"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/base/clock"
 	"github.com/bmqelect/bmqelect/lsn"
@@ -22,61 +25,62 @@ import (
 
 // Node is a running member of a cluster.
 type Node struct {
-	cfg       Config
-	log       hclog.Logger
-	clock     clock.Clock
+	cfg     Config
+	log     hclog.Logger
+	started time.Time
+	clock   clock.Clock
+	hold    func()        // of a test, before the driver does anything
+	entropy func() uint64 // of a test, or the global source
+	dead    func() bool   // of a test: the process counts as killed
+
 	store     *store.Store
+	persister *persister
 	mesh      *netmesh.Mesh
 	diagnosis *diagnosis.Diagnosis
-	gossip    *gossip.Gossip // nil where the seam names the peers
-	persister *persister
-	election  *Election         // the default one
-	groups    map[string]*group // owned by the driver, as are opening, agenda and up
-	opening   map[string]bool   // names of elections that are being opened
-	closed    map[string]*group // elections that were closed while their work goes on
-	agenda    agenda
-	up        map[NodeID]bool    // peers to which there is a link
-	processes map[NodeID]process // of voters; owned by the driver
-	warden    *warden
-	leaving   bool // owned by the driver: Close has begun
+	gossip    *gossip.Gossip // nil where a test names the peers
+	members   members        // as gossip knows them
+	remember  *rememberer    // nil where a test names the peers
+	watcher   *deadlineWatcher
 	hub       hub
-	started   time.Time
+	measure   *measure
+	election  *Election // the default one
 
 	emergencies []EmergencyStatus // as at the start
 	lost        []NodeID          // whom they keep from voting
 
-	// cut are the leaderships whose work may go on although their election has ended on
-	// this node; owned by the driver, and by close when that has ended.
-	cut []*Leadership
-
-	members  members
-	remember *rememberer // nil where the seam names the peers
-
-	anomalies map[string]int       // by kind; owned by the driver, as is logged
-	logged    map[string]time.Time // when an anomaly was last logged
-	// lastAnomaly is when each kind came last; owned by the driver.
-	lastAnomaly map[string]time.Time
-
-	measure   *measure
-	hold      func()        // the seam's
-	entropy   func() uint64 // likewise, or the global source
-	dead      func() bool   // likewise
 	inbox     chan event
+	waiting   waitingGroups // elections with requests for the driver
 	quit      chan struct{} // closed to end driver and persister
 	driven    chan struct{} // closed when the driver has ended
 	persisted chan struct{} // closed when the persister has ended
-	unwatch   chan struct{} // closed to end the warden
-	watched   chan struct{} // closed when the warden has ended
+	unwatch   chan struct{} // closed to end the deadline watcher
+	watched   chan struct{} // closed when it has ended
 
-	finished sync.Once
-	done     chan struct{} // closed when the node takes part no longer
-	why      error         // why that is; set before done is closed
-	closing  sync.Once
-	hurry    context.Context         // ends when Close is to wait no longer
-	urge     context.CancelCauseFunc // ends it
-	closeErr error
-	gone     chan struct{} // closed when Close is done
-	stage    atomic.Value  // a string: what Close waits for
+	// The driver owns what follows.
+	groups      map[string]*group                                     // the elections that are open, by name
+	opening     map[string]bool                                       // names of elections that are being opened
+	closed      map[string]*group                                     // elections that were closed while their work goes on
+	ticks       timerQueue                                            // of groups
+	send        func(to NodeID, group string, m elector.Message) bool // the mesh's
+	up          map[NodeID]bool                                       // peers to which there is a link
+	processes   map[NodeID]process                                    // of voters
+	anomalies   map[string]int                                        // by kind
+	lastAnomaly map[string]time.Time                                  // by kind
+	logged      map[string]time.Time                                  // when an anomaly was last logged
+	leaving     bool                                                  // Close has begun
+	// cutWork are the leaderships whose work may go on although their election has ended
+	// on this node. When the driver has ended, close owns it.
+	cutWork []*Leadership
+
+	ending      sync.Once
+	done        chan struct{} // closed when the node takes part no longer
+	why         error         // why that is; set before done is closed
+	closing     sync.Once
+	closeCtx    context.Context // ends when Close is to wait no longer
+	cancelClose context.CancelCauseFunc
+	closeErr    error
+	gone        chan struct{} // closed when Close is done
+	stage       atomic.Value  // a string: what Close waits for
 	// until is when the guarded work that a closed node left behind must have stopped;
 	// nil if there is none.
 	until    atomic.Pointer[time.Time]
@@ -102,7 +106,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("start of node %s: %w", cfg.Node, err)
 	}
-	n := newNode(cfg.withDefaults(), seam.From(ctx))
+	n := newNode(cfg.withDefaults(), testhook.From(ctx))
 	started := make(chan error, 1)
 	go func() { started <- n.start(ctx) }()
 	var err error
@@ -112,8 +116,8 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		select {
 		case err = <-started:
 		case <-time.After(patience):
-			err = fmt.Errorf("%w: the disk or the network has not answered; the start goes on, and is undone as soon as it can be",
-				context.Cause(ctx))
+			err = fmt.Errorf("%w: the disk or the network has not answered; the start goes on, "+
+				"and is undone as soon as it can be", context.Cause(ctx))
 			go func() {
 				if <-started == nil {
 					_ = n.Close(canceled)
@@ -127,45 +131,32 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	return n, nil
 }
 
-func newNode(cfg Config, s seam.Seam) *Node {
+func newNode(cfg Config, hooks testhook.Hooks) *Node {
 	n := &Node{
-		cfg:       cfg,
-		log:       cfg.Logger.With("node", cfg.Node),
-		clock:     s.Clock,
-		groups:    map[string]*group{},
-		opening:   map[string]bool{},
-		closed:    map[string]*group{},
-		up:        map[NodeID]bool{},
-		processes: map[NodeID]process{},
-		started:   time.Now(),
+		cfg: cfg, log: cfg.Logger.With("node", cfg.Node), started: time.Now(),
+		clock: hooks.Clock, hold: hooks.Hold, entropy: hooks.Entropy, dead: hooks.Dead,
+		measure: newMeasure(),
+		inbox:   make(chan event, inboxSize), waiting: waitingGroups{ready: make(chan struct{}, 1)},
+		quit: make(chan struct{}), driven: make(chan struct{}), persisted: make(chan struct{}),
+		unwatch: make(chan struct{}), watched: make(chan struct{}),
+		groups: map[string]*group{}, opening: map[string]bool{}, closed: map[string]*group{},
+		up: map[NodeID]bool{}, processes: map[NodeID]process{},
 		anomalies: map[string]int{}, lastAnomaly: map[string]time.Time{},
-		logged:    map[string]time.Time{},
-		measure:   newMeasure(),
-		hold:      s.Hold,
-		entropy:   s.Entropy,
-		dead:      s.Dead,
-		inbox:     make(chan event, inboxSize),
-		quit:      make(chan struct{}),
-		driven:    make(chan struct{}),
-		persisted: make(chan struct{}),
-		unwatch:   make(chan struct{}),
-		watched:   make(chan struct{}),
-		gone:      make(chan struct{}),
-		released:  make(chan struct{}),
-		done:      make(chan struct{}),
+		logged: map[string]time.Time{},
+		done:   make(chan struct{}), gone: make(chan struct{}), released: make(chan struct{}),
 	}
 	if n.clock == nil {
 		n.clock = clock.System()
 	}
-	n.warden = newWarden(n.clock)
-	n.hurry, n.urge = context.WithCancelCause(context.Background())
+	n.watcher = newDeadlineWatcher(n.clock)
+	n.closeCtx, n.cancelClose = context.WithCancelCause(context.Background())
 	return n
 }
 
 // start acquires what the node runs on; what it has it releases if the rest
 // cannot be had.
 func (n *Node) start(ctx context.Context) (err error) {
-	s := seam.From(ctx)
+	s := testhook.From(ctx)
 	var undo []func()
 	defer func() {
 		if err != nil {
@@ -181,7 +172,7 @@ func (n *Node) start(ctx context.Context) (err error) {
 	if err := n.heedEmergencies(); err != nil {
 		return err
 	}
-	g, start, err := n.newGroup(DefaultGroup, n.cfg.Election)
+	g, err := n.newGroup(DefaultGroup, n.cfg.Election)
 	if err != nil {
 		return err
 	}
@@ -192,16 +183,17 @@ func (n *Node) start(ctx context.Context) (err error) {
 		Node: n.cfg.Node, Voters: n.cfg.Voters, Settings: n.cfg.Agreed(), Logger: n.log.Named("mesh"),
 		MaxDriftPPM: n.cfg.Election.Timing.ClockDriftPPM, NoDeathProof: n.cfg.NoDeathProof,
 	})
-	n.mesh, err = netmesh.Listen(n.meshConfig(s.Network), n.diagnosis.Handler(inlet{n}))
+	n.mesh, err = netmesh.Listen(n.meshConfig(s.Network), n.diagnosis.Handler(meshHandler{n}))
 	if err != nil {
 		return err
 	}
 	undo = append(undo, func() { n.mesh.Close(canceled) })
-	n.enter(g, start)
+	n.send = n.mesh.Send
+	n.enterElection(g)
 	go n.drive()
 	go func() { defer close(n.persisted); n.persister.run(n.quit) }()
-	go func() { defer close(n.watched); n.warden.run(n.inbox, n.unwatch) }()
-	undo = append(undo, n.endWatch, n.end)
+	go func() { defer close(n.watched); n.watcher.run(n.expired, n.unwatch) }()
+	undo = append(undo, n.stopWatcher, n.stopDriver)
 	return n.join(s.Peers)
 }
 
@@ -228,6 +220,9 @@ func (n *Node) meshConfig(network netmesh.Network) netmesh.Config {
 	return cfg
 }
 
+// expired runs on the watcher's goroutine.
+func (n *Node) expired(g *group) { n.feed(g, leadership.Tick{}) }
+
 // onPersisted runs on the persister's goroutine.
 func (n *Node) onPersisted(terms map[string]lsn.Term, err error) {
 	if err != nil {
@@ -235,9 +230,9 @@ func (n *Node) onPersisted(terms map[string]lsn.Term, err error) {
 		return
 	}
 	n.post(event{do: func() {
-		for name, term := range terms {
+		for _, name := range slices.Sorted(maps.Keys(terms)) {
 			if g := n.groups[name]; g != nil {
-				n.step(g, elector.Persisted{Term: term})
+				n.step(g, elector.Persisted{Term: terms[name]})
 			}
 		}
 	}})
@@ -247,14 +242,15 @@ func (n *Node) onPersisted(terms map[string]lsn.Term, err error) {
 // what it would promise. It runs on the driver.
 func (n *Node) fail(err error) {
 	n.log.Error("this node takes no part any more", "error", err)
-	n.finish(fmt.Errorf("node %s takes no part any more: %w", n.cfg.Node, err))
+	n.endElections(fmt.Errorf("node %s takes no part any more: %w", n.cfg.Node, err))
 }
 
-// finish ends every election at once. It runs on the driver.
-func (n *Node) finish(why error) {
-	n.finished.Do(func() {
-		for _, g := range n.groups {
-			n.halt(g, why)
+// endElections ends every election at once. It runs on the driver.
+func (n *Node) endElections(why error) {
+	n.ending.Do(func() {
+		for _, t := range slices.Clone(n.ticks) {
+			t.g.close(why, true)
+			n.stepRequests(t.g)
 		}
 		n.why = why
 		close(n.done)
@@ -265,7 +261,7 @@ func (n *Node) finish(why error) {
 // tells which.
 func (n *Node) Done() <-chan struct{} { return n.done }
 
-// Err returns nil while the node runs, ErrClosed after Close, and else why the
+// Err returns nil while the node runs, ErrClosed after Close, and otherwise why the
 // node failed: its durable state can no longer be trusted, so it stopped voting.
 // A failed node must still be closed.
 func (n *Node) Err() error {

@@ -4,9 +4,128 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
+	"sync"
+	"time"
 
+	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/lsn"
 )
+
+// Subscribe returns a subscription to the events of all elections of this node from now
+// on, of which up to buffer wait for the subscriber. Subscribe before reading Status to
+// miss nothing.
+func (n *Node) Subscribe(buffer int) *Subscription { return n.hub.subscribe("", buffer) }
+
+// Subscribe is Node.Subscribe for the events of this election alone.
+func (e *Election) Subscribe(buffer int) *Subscription {
+	return e.n.hub.subscribe(e.g.name, buffer)
+}
+
+// Event is a change of what a node is in an election, or of whom it follows.
+type Event struct {
+	Group string
+	Time  time.Time // wall clock of this node, for people
+	elector.Transition
+	// Missed is how many older events were dropped since the last one that told
+	// of any, because the subscriber did not keep up: this one or those that
+	// still waited came after a gap.
+	Missed int
+}
+
+// Subscription delivers a node's events in order. A subscriber that is slow
+// loses the oldest ones, never the newest: the last event that it gets is never stale.
+type Subscription struct {
+	events chan Event
+	group  string // whose events; "" for all
+	hub    *hub
+	missed int // owned by the hub's publisher
+}
+
+// Events is the channel of events. It is closed when the subscription or the
+// node is closed.
+func (s *Subscription) Events() <-chan Event { return s.events }
+
+// Close ends the subscription. It may be called more than once.
+func (s *Subscription) Close() { s.hub.remove(s) }
+
+// hub hands events to subscribers without ever waiting for one.
+type hub struct {
+	mu     sync.Mutex
+	subs   []*Subscription
+	closed bool
+	missed uint64 // events dropped for slow subscribers, of all
+}
+
+// subscribe returns a subscription to the events of a group, or of all if it is
+// "", that holds up to buffer events, at least one.
+func (h *hub) subscribe(group string, buffer int) *Subscription {
+	s := &Subscription{events: make(chan Event, max(buffer, 1)), group: group, hub: h}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		close(s.events)
+		return s
+	}
+	h.subs = append(h.subs, s)
+	return s
+}
+
+func (h *hub) publish(e Event) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, s := range h.subs {
+		if s.group == "" || s.group == e.Group {
+			s.push(e)
+		}
+	}
+}
+
+// push delivers e, at the cost of the oldest event if the buffer is full.
+func (s *Subscription) push(e Event) {
+	for {
+		e.Missed = s.missed
+		select {
+		case s.events <- e:
+			s.missed = 0
+			return
+		default:
+		}
+		select {
+		case old := <-s.events:
+			s.missed += 1 + old.Missed
+			if cap(s.events) > 1 { // with room for one it asked for the newest alone
+				s.hub.missed++
+			}
+		default: // the subscriber made room meanwhile
+		}
+	}
+}
+
+func (h *hub) remove(s *Subscription) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if i := slices.Index(h.subs, s); i >= 0 {
+		h.subs = slices.Delete(h.subs, i, i+1)
+		close(s.events)
+	}
+}
+
+// counts are how many events were missed, and how many subscriptions are open.
+func (h *hub) counts() (missed uint64, open int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.missed, len(h.subs)
+}
+
+func (h *hub) close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, s := range h.subs {
+		close(s.events)
+	}
+	h.subs, h.closed = nil, true
+}
 
 // Leader is a leadership as a node perceives it: who leads, in which term.
 type Leader struct {
@@ -26,7 +145,8 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	if err == nil {
 		err = ErrClosed
 	}
-	return Leader{}, fmt.Errorf("leader of election %q as node %s sees it: %w", e.g.name, e.n.cfg.Node, err)
+	return Leader{}, fmt.Errorf("leader of election %q as node %s sees it: %w",
+		e.g.name, e.n.cfg.Node, err)
 }
 
 // Observe yields the leader that this node is or follows, at first the present one,
@@ -37,54 +157,91 @@ func (e *Election) Observe(ctx context.Context) iter.Seq[Leader] {
 	return func(yield func(Leader) bool) {
 		sub := e.Subscribe(1) // holds the newest event
 		defer sub.Close()
-		now, open := e.leader(ctx)
-		if !open || !yield(now) {
+		var now Leader
+		err := e.do(ctx, func() error {
+			s := e.g.machine.Status()
+			now = asLeader(s.Leader, s.Term)
+			return nil
+		})
+		if err != nil || !yield(now) {
 			return
 		}
 		for {
-			next, ok := e.next(ctx, sub)
-			switch {
-			case !ok:
+			select {
+			case event, ok := <-sub.Events():
+				if !ok || ctx.Err() != nil {
+					return
+				}
+				next := asLeader(event.Leader, event.Term)
+				if next != now && !yield(next) {
+					return
+				}
+				now = next
+			case <-e.g.gone:
 				return
-			case next == now:
-			case !yield(next):
+			case <-ctx.Done():
 				return
 			}
-			now = next
 		}
 	}
 }
 
-// leader is the leader as of now; open is false if the election is closed, or ctx
-// has ended.
-func (e *Election) leader(ctx context.Context) (now Leader, open bool) {
-	var l Leader
-	err := e.do(ctx, func() error {
-		s := e.g.machine.Status()
-		l = perceived(s.Leader, s.Term)
-		return nil
-	})
-	if err != nil {
-		return Leader{}, false
-	}
-	return l, true
-}
-
-// next waits for the next event of an open election.
-func (e *Election) next(ctx context.Context, sub *Subscription) (Leader, bool) {
-	select {
-	case event, ok := <-sub.Events():
-		return perceived(event.Leader, event.Term), ok && ctx.Err() == nil
-	case <-e.g.gone:
-	case <-ctx.Done():
-	}
-	return Leader{}, false
-}
-
-// perceived forgets the term of no leader, which is nobody's.
-func perceived(id NodeID, term lsn.Term) Leader {
+// asLeader leaves the term out if there is no leader.
+func asLeader(id NodeID, term lsn.Term) Leader {
 	if id == "" {
 		return Leader{}
 	}
 	return Leader{id, term}
+}
+
+// report logs what a step led to, and lets subscribers know.
+func (n *Node) report(g *group, e *elector.Effects) {
+	for _, t := range e.Transitions {
+		fields := []any{
+			"group", g.name, "term", t.Term,
+			"from", t.From.String(), "to", t.To.String(), "reason", t.Reason.String(),
+		}
+		if t.Leader != "" {
+			fields = append(fields, "leader", t.Leader)
+		}
+		if t.Peer != "" {
+			fields = append(fields, "peer", t.Peer)
+		}
+		n.log.Info("transition", fields...)
+		g.since = time.Now()
+		n.hub.publish(Event{Group: g.name, Time: g.since, Transition: t})
+	}
+	if e.Anomaly != (elector.Anomaly{}) {
+		n.reportAnomaly(g, e.Anomaly)
+	}
+}
+
+// anomalyQuiet is how long one kind of anomaly from one peer is not logged
+// again: a peer that goes on and on must not fill the disk.
+const anomalyQuiet = time.Minute
+
+// maxLogged bounds the anomalies that are remembered for that.
+const maxLogged = 1024
+
+// reportAnomaly counts, logs, and closes the link to a peer whose terms cannot
+// be right.
+func (n *Node) reportAnomaly(g *group, a elector.Anomaly) {
+	n.anomalies[a.Kind.String()]++
+	n.lastAnomaly[a.Kind.String()] = time.Now()
+	key := fmt.Sprint(a.Kind, a.Peer)
+	if len(n.logged) >= maxLogged { // peers come and go, under names of their own choice
+		clear(n.logged)
+	}
+	if now := time.Now(); now.Sub(n.logged[key]) >= anomalyQuiet {
+		n.logged[key] = now
+		log := n.log.Warn
+		if a.Kind == elector.AnomalyTwoLeaders {
+			log = n.log.Error
+		}
+		log("anomaly", "group", g.name, "kind", a.Kind.String(), "peer", a.Peer,
+			"term", a.Term, "message", a.Msg.String())
+	}
+	if a.Kind == elector.AnomalyAbsurdTerm { // §2.2
+		n.mesh.Disconnect(a.Peer, fmt.Sprintf("%s with the absurd term %d", a.Msg, a.Term))
+	}
 }

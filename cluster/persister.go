@@ -10,23 +10,25 @@ import (
 // write runs goes into one transaction after it.
 type persister struct {
 	write func(terms map[string]lsn.Term) error      // durable when it returns
-	done  func(terms map[string]lsn.Term, err error) // called after each write, on the persister's goroutine
+	done  func(terms map[string]lsn.Term, err error) // called here after each write
 	// forget drops the terms of elections that were closed, after all that was asked
 	// for them before is written; it does not wait for the disk.
 	forget func(groups ...string)
 
 	mu      sync.Mutex
 	wanted  map[string]lsn.Term
-	left    []string      // elections that were closed
+	closed  []string      // elections that were closed
 	busy    bool          // what was wanted before is being written
 	ended   bool          // nothing is written any more
-	settled sync.Cond     // of the four above
-	pending chan struct{} // has an element if wanted or left is not empty
+	changed sync.Cond     // of the four above
+	pending chan struct{} // has an element if wanted or closed is not empty
 }
 
-func newPersister(write func(map[string]lsn.Term) error, done func(map[string]lsn.Term, error)) *persister {
+func newPersister(
+	write func(map[string]lsn.Term) error, done func(map[string]lsn.Term, error),
+) *persister {
 	p := &persister{write: write, done: done, pending: make(chan struct{}, 1)}
-	p.settled.L = &p.mu
+	p.changed.L = &p.mu
 	return p
 }
 
@@ -38,71 +40,50 @@ func (p *persister) request(group string, term lsn.Term) {
 		p.wanted = map[string]lsn.Term{}
 	}
 	p.wanted[group] = max(p.wanted[group], term)
-	p.signal()
+	wake(p.pending)
 }
 
-// leave says that group was closed: nothing more is asked for it before settle
-// has returned. It never waits.
-func (p *persister) leave(group string) {
+// close says that group was closed: nothing more is asked for it before flush has
+// returned. It never waits.
+func (p *persister) close(group string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.left = append(p.left, group)
-	p.signal()
+	p.closed = append(p.closed, group)
+	wake(p.pending)
 }
 
-func (p *persister) signal() {
-	select {
-	case p.pending <- struct{}{}:
-	default:
-	}
-}
-
-// take returns what is wanted and who has left, and wants nothing more.
-func (p *persister) take() (terms map[string]lsn.Term, left []string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	terms, left = p.wanted, p.left
-	p.wanted, p.left, p.busy = nil, nil, len(terms)+len(left) > 0
-	return terms, left
-}
-
-// written says that what was taken is on disk; over, that nothing more will be.
-func (p *persister) written(over bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.busy, p.ended = false, p.ended || over
-	p.settled.Broadcast()
-}
-
-// settle waits until all that was asked for is on disk and what was closed is
+// flush waits until all that was asked for is on disk and what was closed is
 // forgotten, or nothing is written any more.
-func (p *persister) settle() {
+func (p *persister) flush() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for !p.ended && (p.busy || len(p.wanted)+len(p.left) > 0) {
-		p.settled.Wait()
+	for !p.ended && (p.busy || len(p.wanted)+len(p.closed) > 0) {
+		p.changed.Wait()
 	}
 }
 
 // run writes until quit, or until a write fails: after a failed fsync nobody
 // knows what the disk holds, so nothing is written any more.
 func (p *persister) run(quit <-chan struct{}) {
-	defer p.written(true)
+	defer p.finishWrite(true)
 	for {
 		select {
 		case <-p.pending:
 		case <-quit:
 			return
 		}
-		terms, left := p.take()
+		p.mu.Lock()
+		terms, closed := p.wanted, p.closed
+		p.wanted, p.closed, p.busy = nil, nil, len(terms)+len(closed) > 0
+		p.mu.Unlock()
 		var err error
 		if len(terms) > 0 {
 			err = p.write(terms)
 		}
-		if err == nil && len(left) > 0 {
-			p.forget(left...)
+		if err == nil && len(closed) > 0 {
+			p.forget(closed...)
 		}
-		p.written(err != nil)
+		p.finishWrite(err != nil)
 		if len(terms) > 0 {
 			p.done(terms, err)
 		}
@@ -110,4 +91,12 @@ func (p *persister) run(quit <-chan struct{}) {
 			return
 		}
 	}
+}
+
+// finishWrite says that what was taken is on disk; last, that nothing more will be.
+func (p *persister) finishWrite(last bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.busy, p.ended = false, p.ended || last
+	p.changed.Broadcast()
 }

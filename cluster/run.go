@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"runtime/debug"
 	"sync"
-
-	"github.com/bmqelect/bmqelect/elector"
 )
 
 // Callbacks are what Run calls. Nil ones are left out.
@@ -18,7 +16,7 @@ type Callbacks struct {
 	// still leads. ctx is the leadership's context.
 	OnStartedLeading func(ctx context.Context, l *Leadership)
 	// OnStoppedLeading is called once for each OnStartedLeading, after that has
-	// returned and the leadership has begun to end. A hand-over waits for it, too.
+	// returned and the leadership has begun to end. A handover waits for it, too.
 	OnStoppedLeading func(l *Leadership)
 	// OnNewLeader is called with each new leadership that this node perceives, its
 	// own included, never twice with the same. It runs beside the other two.
@@ -55,7 +53,7 @@ func (e *Election) Run(ctx context.Context, cb Callbacks) error {
 	defer news.Wait()
 	if cb.OnNewLeader != nil {
 		news.Go(func() {
-			if err := e.tellLeaders(ctx, cb); err != nil {
+			if err := e.reportLeaders(ctx, cb); err != nil {
 				cancel(err)
 			}
 		})
@@ -65,11 +63,11 @@ func (e *Election) Run(ctx context.Context, cb Callbacks) error {
 	return fmt.Errorf("run of node %s in election %q: %w", e.n.cfg.Node, e.g.name, err)
 }
 
-// campaignAgain takes turns in leading until something is wrong.
+// campaignAgain leads again and again until something is wrong.
 func (e *Election) campaignAgain(ctx context.Context, cb Callbacks) error {
 	l, err := e.Campaign(ctx)
 	for err == nil {
-		err = l.turn(ctx, cb)
+		err = l.work(ctx, cb)
 		if err == nil {
 			err = context.Cause(ctx)
 		}
@@ -82,68 +80,55 @@ func (e *Election) campaignAgain(ctx context.Context, cb Callbacks) error {
 	return err
 }
 
-// turn runs the callbacks of one leadership. It ends when the leadership has begun
-// to end and the callbacks have returned; the next Campaign releases it.
-func (l *Leadership) turn(ctx context.Context, cb Callbacks) error {
-	err := l.attendWork(ctx, guarded("OnStartedLeading", func() {
+// work runs the callbacks of one leadership. It ends when the leadership has begun to end,
+// which the end of ctx and a panic bring about, and the callbacks have returned; the next
+// campaign releases it.
+func (l *Leadership) work(ctx context.Context, cb Callbacks) (err error) {
+	started := runCallback("OnStartedLeading", func() {
 		if cb.OnStartedLeading != nil {
 			cb.OnStartedLeading(l.ctx, l)
 		}
-	}))
-	return errors.Join(err, <-guarded("OnStoppedLeading", func() {
+	})
+	var ending <-chan struct{} // of the leadership, once the callback has returned
+	for started != nil || l.ctx.Err() == nil {
+		select {
+		case err = <-started:
+			started, ending = nil, l.ctx.Done()
+			if err != nil {
+				l.giveUp()
+			}
+		case <-ctx.Done():
+			l.giveUp()
+			ctx = context.WithoutCancel(ctx) // once is enough
+		case <-ending:
+		}
+	}
+	return errors.Join(err, <-runCallback("OnStoppedLeading", func() {
 		if cb.OnStoppedLeading != nil {
 			cb.OnStoppedLeading(l)
 		}
 	}))
 }
 
-// attendWork waits until the leadership has begun to end, which the end of ctx and
-// a panic bring about, and the work has returned.
-func (l *Leadership) attendWork(ctx context.Context, worked <-chan error) (err error) {
-	returned := false
-	for !returned || l.ctx.Err() == nil {
-		select {
-		case err = <-worked:
-			returned, worked = true, nil
-			if err != nil {
-				l.stop(elector.Resigned)
-			}
-		case <-ctx.Done():
-			l.stop(elector.Resigned)
-			ctx = context.WithoutCancel(ctx) // once is enough
-		case <-endOf(l.ctx, returned):
-		}
-	}
-	return err
-}
-
-// endOf is when a context ends, if that is to be waited for.
-func endOf(ctx context.Context, wait bool) <-chan struct{} {
-	if wait {
-		return ctx.Done()
-	}
-	return nil
-}
-
-// tellLeaders calls OnNewLeader, never twice with the same.
-func (e *Election) tellLeaders(ctx context.Context, cb Callbacks) error {
+// reportLeaders calls OnNewLeader, never twice with the same.
+func (e *Election) reportLeaders(ctx context.Context, cb Callbacks) error {
 	var last Leader
 	for l := range e.Observe(ctx) {
 		if l.Node == "" || l == last {
 			continue
 		}
 		last = l
-		if err := <-guarded("OnNewLeader", func() { cb.OnNewLeader(l) }); err != nil {
+		if err := <-runCallback("OnNewLeader", func() { cb.OnNewLeader(l) }); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// guarded runs a callback on a goroutine of its own, and gives its panic as an error
+// runCallback runs a callback on a goroutine of its own, and gives its panic as an error
 // when it has ended. A callback that ends its goroutine by runtime.Goexit, as
 // t.FailNow does, has ended as well.
-func guarded(name string, f func()) <-chan error {
+func runCallback(name string, f func()) <-chan error {
 	ended := make(chan error, 1)
 	go func() {
 		defer func() {

@@ -168,7 +168,7 @@ func TestACallbackThatBlocksForEver(t *testing.T) {
 }
 
 // A callback that panics ends its own Run, which returns the panic after handing
-// over; OnStoppedLeading is called all the same.
+// over; OnStoppedLeading is still called.
 func TestACallbackThatPanics(t *testing.T) {
 	for name, panics := range map[string]func(cb *Callbacks){
 		"OnStartedLeading": func(cb *Callbacks) { cb.OnStartedLeading = func(context.Context, *Leadership) { panic("oops") } },
@@ -289,7 +289,7 @@ func TestALeaderFoundAgainIsNotNew(t *testing.T) {
 // old one stays ended.
 func TestLeadershipLostAndRegainedBetweenTwoLooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o, l := startedOffice(t)
+		o, l := startedContest(t)
 		e := l.e
 		before, err := e.Leader(t.Context())
 		require.NoError(t, err)

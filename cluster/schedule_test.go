@@ -3,16 +3,12 @@ package cluster
 import (
 	"context"
 	"errors"
-	"fmt"
-	"math/rand/v2"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/bmqelect/bmqelect/cluster/internal/seam"
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
@@ -124,39 +120,26 @@ func (w *world) trouble(pick func(n int) int) {
 // nodes never overlaps.
 func TestCallbacksArePairedUnderRandomSchedules(t *testing.T) {
 	const schedules, steps = 8, 60
-	seeds, err := seam.Seeds(schedules)
-	require.NoError(t, err)
-	for _, seed := range seeds {
-		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { playSchedule(t, seed, steps) })
-		})
-	}
+	playSeeds(t, schedules, func(w *seededWorld) { playSchedule(w, steps) })
 }
 
-func playSchedule(t *testing.T, seed uint64, steps int) {
-	random := rand.New(rand.NewPCG(seed, 0))
-	defer func() {
-		if t.Failed() {
-			t.Logf("run it again: %s=%d go test -run %s ./cluster", seam.SeedVariable, seed, "UnderRandomSchedules")
-		}
-	}()
-	var mu sync.Mutex
-	upTo := func(d time.Duration) time.Duration {
-		mu.Lock()
-		defer mu.Unlock()
-		return time.Duration(random.Int64N(int64(d)))
-	}
-	w := newWorld(t, "a", "b", "c")
-	w.seed = seed
+func playSchedule(w *seededWorld, steps int) {
+	t := w.t
 	w.edit = func(c *Config) { c.Election.AwaitCampaign = true }
 	w.start("a", "b", "c")
-	r := &referee{t: t, works: map[NodeID]*Leadership{}, began: map[NodeID]int{}, ended: map[NodeID]int{}, heard: map[NodeID]Leader{}}
+	w.record()
+	r := &referee{
+		t: t, works: map[NodeID]*Leadership{}, began: map[NodeID]int{}, ended: map[NodeID]int{},
+		heard: map[NodeID]Leader{},
+	}
 	ctx, cancel := context.WithCancel(t.Context())
-	results := w.run(ctx, func(id NodeID) Callbacks { return r.callbacks(id, upTo) })
+	results := w.run(ctx, func(id NodeID) Callbacks {
+		return r.callbacks(id, newDice(w.seed, "work of "+string(id)).upTo)
+	})
 	time.Sleep(election)
 	for range steps {
-		w.trouble(func(n int) int { return int(upTo(time.Duration(n))) })
-		time.Sleep(upTo(3 * time.Second))
+		w.trouble(w.dice.pick)
+		time.Sleep(w.dice.upTo(3 * time.Second))
 	}
 	for _, id := range w.voters {
 		w.faults[id].HealAll()
@@ -164,6 +147,7 @@ func playSchedule(t *testing.T, seed uint64, steps int) {
 	}
 	time.Sleep(2 * election)
 	w.leader() // and they find together again
+	w.endRecord()
 	cancel()
 	for _, result := range results {
 		require.ErrorIs(t, <-result, context.Canceled)

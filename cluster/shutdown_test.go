@@ -111,7 +111,7 @@ func (w *world) config(id NodeID) Config {
 
 func TestAStartThatMayNotWaitSaysHowLongTheDirectoryIsHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o, l := startedOffice(t)
+		o, l := startedContest(t)
 		n := l.node()
 		err := n.Close(canceled)
 		until := l.Deadline().Format(time.StampMilli)
@@ -133,7 +133,7 @@ func TestAStartThatMayNotWaitSaysHowLongTheDirectoryIsHeld(t *testing.T) {
 
 func TestReleasedWorkFreesTheDirectoryAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o, l := startedOffice(t)
+		o, l := startedContest(t)
 		id := l.node().cfg.Node
 		closeAtOnce(t, l.node())
 		require.True(t, time.Now().Before(l.Deadline()))
@@ -264,7 +264,7 @@ func TestEveryCallReturnsWithItsContextAlthoughTheNodeHangs(t *testing.T) {
 		for _, full := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, inbox full: %t", name, full), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					o, l := startedOffice(t)
+					o, l := startedContest(t)
 					other, err := l.node().Election("other", ElectionConfig{})
 					require.NoError(t, err)
 					goOn := hang(t, l.node(), full)
@@ -378,7 +378,7 @@ func TestWorkThatWasCutOffAndHasStoppedIsForgotten(t *testing.T) {
 			require.ErrorContains(t, e.Close(canceled), "guarded work had not stopped")
 			l.Release()
 		}
-		w.nodes["a"].call(func() { require.Len(t, w.nodes["a"].cut, 1) })
+		w.nodes["a"].call(func() { require.Len(t, w.nodes["a"].cutWork, 1) })
 		w.closeAll()
 	})
 }

@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/bmqelect/bmqelect/cluster/internal/seam"
 	"github.com/bmqelect/bmqelect/cluster/internal/store"
+	"github.com/bmqelect/bmqelect/cluster/internal/testhook"
 )
 
 // A disk that does not answer ends no start, and the directory stays held until it has.
@@ -18,7 +18,7 @@ func TestAStartOnADiskThatHangsEndsWithItsContext(t *testing.T) {
 		GossipAddr: "127.0.0.1:0", MeshAddr: "127.0.0.1:0",
 	}
 	answers := make(chan struct{})
-	hangs := seam.With(t.Context(), seam.Seam{Disk: func(write func() error) error {
+	hangs := testhook.With(t.Context(), testhook.Hooks{Disk: func(write func() error) error {
 		<-answers
 		return write()
 	}})

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster/findings"
+	"github.com/bmqelect/bmqelect/cluster/internal/leadership"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/lsn"
 	"github.com/bmqelect/bmqelect/netmesh"
@@ -30,7 +31,7 @@ type Status struct {
 	// Emergencies are recorded in the data directory for good, oldest first.
 	Emergencies []EmergencyStatus `json:"emergencies,omitempty"`
 	// Findings are what is wrong between this node and others at the moment, and
-	// how to mend it.
+	// how to fix it.
 	Findings []findings.Finding `json:"findings,omitempty"`
 	// Anomalies and Refused count what should not happen: odd messages by kind,
 	// and connections that the mesh closed by reason.
@@ -44,7 +45,7 @@ type Status struct {
 type GroupStatus struct {
 	Group     string   `json:"group"`
 	Role      string   `json:"role"`
-	Term      lsn.Term `json:"term"` // of the leadership held or followed, or else the node's own
+	Term      lsn.Term `json:"term"` // of the leadership held or followed, otherwise the node's own
 	Leader    NodeID   `json:"leader,omitempty"`
 	LSN       lsn.LSN  `json:"lsn"` // newest issued or heard of
 	LeaseLeft Seconds  `json:"lease_left_s,omitempty"`
@@ -179,20 +180,35 @@ func (n *Node) refused() map[string]uint64 {
 	return counts
 }
 
+var workNames = map[leadership.Phase]string{
+	leadership.Serving: "held", leadership.Stopping: "stopping", leadership.Overdue: "overdue",
+}
+
 func (n *Node) groupStatus(g *group, members []MemberStatus) GroupStatus {
-	s, now := g.machine.Status(), n.now()
-	st := GroupStatus{
-		Group: g.name, Role: s.Role.String(), Term: s.Term, Leader: s.Leader, LSN: s.LSN,
+	s, life, now := g.machine.Status(), g.state(), n.now()
+	return GroupStatus{
+		Group: g.name, Role: s.Role.String(), Term: s.Term, Leader: s.Leader, LSN: g.newestLSN(s),
 		Supporters: s.Supporters, Voters: n.cfg.Voters, Quorum: s.Quorum,
-		Since: seconds(time.Since(g.since)), Leading: g.leading(now),
-		Explanation: n.withEmergencies(explain(s, g.aside(s, now), n.cfg, members, now)),
-		Work:        g.work(), Unfit: g.unfit, RestLeft: seconds(max(s.RestEnd.Sub(now), 0)),
+		Since: seconds(time.Since(g.since)), Leading: g.leading(now), LeaseLeft: g.leaseLeft(now),
+		Explanation: n.withEmergencies(explain(s, g.notStanding(s, now), n.cfg, members, now)),
+		Work:        workNames[life.Phase], Unfit: life.Unfit,
+		RestLeft: seconds(max(s.RestEnd.Sub(now), 0)),
 	}
-	if newest := g.sequencer.Newest(); newest.Compare(st.LSN) > 0 {
-		st.LSN = newest
+}
+
+// newestLSN is the newest that was issued here or heard of.
+func (g *group) newestLSN(s elector.Status) lsn.LSN {
+	if newest := g.sequencer.Newest(); newest.Compare(s.LSN) > 0 {
+		return newest
 	}
-	if st.Leading && s.LeaseEnd != elector.Never {
-		st.LeaseLeft = seconds(s.LeaseEnd.Sub(now))
+	return s.LSN
+}
+
+// leaseLeft is what is left of a valid lease; 0 if this node does not lead or needs none.
+func (g *group) leaseLeft(now elector.Time) Seconds {
+	end := elector.Time(g.leaseEnd.Load())
+	if end <= now || end == elector.Never {
+		return 0
 	}
-	return st
+	return seconds(end.Sub(now))
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/bmqelect/bmqelect/cluster/internal/seam"
+	"github.com/bmqelect/bmqelect/cluster/internal/testhook"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/base/clock"
 	"github.com/bmqelect/bmqelect/internal/base/memnet"
@@ -64,9 +64,9 @@ func (w *world) start(ids ...NodeID) {
 }
 
 func (w *world) context(id NodeID) context.Context {
-	return seam.With(context.Background(), seam.Seam{
+	return testhook.With(context.Background(), testhook.Hooks{
 		Network: w.net.Host(string(id)), Clock: clock.Process(), Peers: w.peers,
-		Hold: func() { w.hold(id) }, Entropy: w.entropy(), Disk: seam.Unsynced,
+		Hold: func() { w.hold(id) }, Entropy: w.entropy(), Disk: testhook.Unsynced,
 	})
 }
 

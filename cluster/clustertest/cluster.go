@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster"
-	"github.com/bmqelect/bmqelect/cluster/internal/seam"
+	"github.com/bmqelect/bmqelect/cluster/internal/testhook"
 	"github.com/bmqelect/bmqelect/cluster/internal/testprocess"
 	"github.com/bmqelect/bmqelect/internal/base/memnet"
 	"github.com/bmqelect/bmqelect/netmesh/fault"
@@ -26,7 +26,7 @@ type Cluster struct {
 	members map[cluster.NodeID]*member
 	story   *story
 	told    string // what Explain said in the test's log already
-	hooks   func(cluster.NodeID, *seam.Seam)
+	hooks   func(cluster.NodeID, *testhook.Hooks)
 	seed    uint64 // of what the nodes draw
 	starts  uint64 // of all nodes
 }
@@ -95,7 +95,7 @@ func (c *Cluster) Start(id cluster.NodeID) {
 	m := c.member(id)
 	c.demand(m, "start", stopped, crashed)
 	c.starts++
-	s := seam.Seam{Peers: c.peers, Entropy: rand.New(rand.NewPCG(c.seed, c.starts)).Uint64}
+	s := testhook.Hooks{Peers: c.peers, Entropy: rand.New(rand.NewPCG(c.seed, c.starts)).Uint64}
 	c.hooks(id, &s)
 	m.process = testprocess.New(c.net, string(id))
 	m.config = c.configure(m)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster"
-	"github.com/bmqelect/bmqelect/cluster/internal/seam"
+	"github.com/bmqelect/bmqelect/cluster/internal/testhook"
 	"github.com/bmqelect/bmqelect/internal/base/memnet"
 	"github.com/bmqelect/bmqelect/netmesh/fault"
 )
@@ -27,7 +27,7 @@ func Configure(edit func(cfg *cluster.Config)) Option {
 
 // Hooks lets edit replace the clock, the disk and other things of each node before
 // every one of its starts. It is for this module's own tests: others cannot make edit.
-func Hooks(edit func(id cluster.NodeID, s *seam.Seam)) Option {
+func Hooks(edit func(id cluster.NodeID, s *testhook.Hooks)) Option {
 	return func(c *Cluster) { c.hooks = edit }
 }
 
@@ -66,13 +66,13 @@ func newCluster(t *testing.T, nodes []cluster.NodeID) *Cluster {
 	if len(nodes) == 0 {
 		t.Fatal("clustertest: a cluster needs at least one node")
 	}
-	seeds, err := seam.Seeds(1)
+	seeds, err := testhook.Seeds(1)
 	if err != nil {
 		t.Fatalf("clustertest: %v", err)
 	}
 	c := &Cluster{
 		t: t, net: memnet.New(), ids: slices.Clone(nodes), story: newStory(), seed: seeds[0],
-		hooks: func(cluster.NodeID, *seam.Seam) {},
+		hooks: func(cluster.NodeID, *testhook.Hooks) {},
 		peers: map[cluster.NodeID]string{}, members: map[cluster.NodeID]*member{},
 	}
 	for _, id := range nodes {
@@ -92,7 +92,7 @@ func newCluster(t *testing.T, nodes []cluster.NodeID) *Cluster {
 func (c *Cluster) end() {
 	if c.t.Failed() {
 		c.t.Logf("clustertest: what happened, with %s=%d\n%s%s",
-			seam.SeedVariable, c.seed, c.story, c.news())
+			testhook.SeedVariable, c.seed, c.story, c.news())
 	}
 	for _, id := range c.ids {
 		if m := c.members[id]; m.up() {

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/bmqelect/bmqelect/cluster/internal/seam"
+	"github.com/bmqelect/bmqelect/cluster/internal/testhook"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -24,7 +24,7 @@ const stepsOfASchedule = 40
 // TestRandomSchedules plays random schedules; CHAOS_SEEDS says how many.
 func TestRandomSchedules(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // so that a seed gives one run
-	seeds, err := seam.Seeds(number(t, "CHAOS_SEEDS", 16))
+	seeds, err := testhook.Seeds(number(t, "CHAOS_SEEDS", 16))
 	require.NoError(t, err)
 	broken := map[string][]uint64{}
 	for _, seed := range seeds {
@@ -53,7 +53,7 @@ func TestASeedGivesOneRun(t *testing.T) {
 		t.Skip("with the race detector goroutines run in random order")
 	}
 	const schedules, least = 10, 5
-	seeds, err := seam.Seeds(schedules)
+	seeds, err := testhook.Seeds(schedules)
 	require.NoError(t, err)
 	equal, differ := 0, ""
 	for _, seed := range seeds {
@@ -100,7 +100,7 @@ func report(t *testing.T, s schedule, v *violation, log []string) string {
 	const lines = 60
 	return fmt.Sprintf("%s: %s\nrun it again: %s=%d go test -run %s ./cluster/internal/chaos\n"+
 		"%d of %d steps are enough:\n%v\nthe end of the log:\n%s",
-		v.rule, v.text, seam.SeedVariable, s.seed, "TestRandomSchedules", len(least.steps), len(s.steps), least,
+		v.rule, v.text, testhook.SeedVariable, s.seed, "TestRandomSchedules", len(least.steps), len(s.steps), least,
 		strings.Join(log[max(0, len(log)-lines):], "\n"))
 }
 

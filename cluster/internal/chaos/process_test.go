@@ -9,7 +9,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/bmqelect/bmqelect/cluster"
-	"github.com/bmqelect/bmqelect/cluster/internal/seam"
+	"github.com/bmqelect/bmqelect/cluster/internal/testhook"
 	"github.com/bmqelect/bmqelect/cluster/internal/testprocess"
 )
 
@@ -51,7 +51,7 @@ func (p *process) run() {
 	for _, id := range p.w.voters {
 		peers[id] = string(id) + ":7401"
 	}
-	ctx := p.Context(seam.Seam{
+	ctx := p.Context(testhook.Hooks{
 		Clock: p.Clock(), Peers: peers, Hold: p.w.judge.look,
 		Disk:    func(write func() error) error { return p.disk.write(p, write) },
 		Entropy: p.w.dice(p.name + " entropy").uint64,

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/bmqelect/bmqelect/cluster/internal/seam"
+	"github.com/bmqelect/bmqelect/cluster/internal/testhook"
 	"github.com/bmqelect/bmqelect/internal/base/clock"
 	"github.com/bmqelect/bmqelect/internal/base/memnet"
 )
@@ -36,13 +36,13 @@ func New(net *memnet.Network, host string) *Process {
 // Dead are the process's own; a Clock, Disk and Entropy that are nil become the
 // bubble's time, a disk that does not sync, and any; Hold is called while the process
 // is neither paused nor dead.
-func (p *Process) Context(s seam.Seam) context.Context {
+func (p *Process) Context(s testhook.Hooks) context.Context {
 	s.Network, s.Dead = p.net.Host(p.host), p.Killed
 	if s.Clock == nil {
 		s.Clock = clock.Process()
 	}
 	if s.Disk == nil {
-		s.Disk = seam.Unsynced
+		s.Disk = testhook.Unsynced
 	}
 	hold := s.Hold
 	s.Hold = func() {
@@ -51,7 +51,7 @@ func (p *Process) Context(s seam.Seam) context.Context {
 			hold()
 		}
 	}
-	return seam.With(p.life, s)
+	return testhook.With(p.life, s)
 }
 
 // Done is closed when the process is killed.

@@ -1,139 +1,51 @@
 package admin
 
 import (
-	"context"
-	"maps"
+	"encoding/json"
 	"net/http"
-	"reflect"
-	"slices"
+	"os"
 	"strings"
-	"sync"
 	"testing"
 
-	"github.com/getkin/kin-openapi/openapi3"
-	"github.com/getkin/kin-openapi/openapi3filter"
-	"github.com/getkin/kin-openapi/routers"
+	"github.com/goccy/go-yaml"
 	"github.com/stretchr/testify/require"
-
-	"github.com/bmqelect/bmqelect/cluster"
-	"github.com/bmqelect/bmqelect/cluster/findings"
 )
 
-// contract is openapi.yaml, made strict: what it does not name must not be there.
-// Users get the lenient form, so that a node may say more to them one day.
-var contract = sync.OnceValues(func() (*openapi3.T, error) {
-	doc, err := openapi3.NewLoader().LoadFromData(openAPI)
-	if err != nil {
-		return nil, err
-	}
-	openapi3filter.RegisterBodyDecoder("text/event-stream", openapi3filter.PlainBodyDecoder)
-	for _, schema := range doc.Components.Schemas {
-		if len(schema.Value.Properties) > 0 {
-			no := false
-			schema.Value.AdditionalProperties.Has = &no
-		}
-	}
-	return doc, doc.Validate(context.Background())
-})
-
-// conforms checks that an answer is one of those that openapi.yaml has for the
-// request. A request that is not for one of its routes gets a problem.
-func conforms(t *testing.T, req *http.Request, resp *http.Response, body []byte) {
-	doc, err := contract()
-	require.NoError(t, err)
-	path, params := pathOf(doc, req.URL.EscapedPath())
-	if path == "" || doc.Paths.Value(path).GetOperation(strings.Replace(req.Method, "HEAD", "GET",
-		1)) == nil {
-		require.GreaterOrEqual(t, resp.StatusCode, 400)
-		require.Equal(t, "application/problem+json", resp.Header.Get("Content-Type"))
+// record appends an exchange to the file that tests/openapi names, which compares all of
+// them with openapi.yaml: that needs a library that users of this module must not get.
+func record(t *testing.T, req *http.Request, resp *http.Response, body []byte) {
+	t.Helper()
+	name := os.Getenv("ADMIN_EXCHANGES")
+	if name == "" {
 		return
 	}
-	item := doc.Paths.Value(path)
-	method := strings.Replace(req.Method, "HEAD", "GET", 1)
-	input := &openapi3filter.ResponseValidationInput{
-		RequestValidationInput: &openapi3filter.RequestValidationInput{
-			Request: req, PathParams: params,
-			Route: &routers.Route{Spec: doc, Path: path, PathItem: item, Method: method,
-				Operation: item.GetOperation(method)},
-		},
-		Status: resp.StatusCode, Header: resp.Header,
-		Options: &openapi3filter.Options{IncludeResponseStatus: true, MultiError: true},
-	}
-	input.SetBodyBytes(body)
-	require.NoError(t, openapi3filter.ValidateResponse(t.Context(), input), "%s %s: %s", req.Method,
-		req.URL, body)
-}
-
-// pathOf finds the path of the document that a request is for.
-func pathOf(doc *openapi3.T, path string) (string, map[string]string) {
-	for _, pattern := range doc.Paths.InMatchingOrder() {
-		if params, ok := match(strings.Split(pattern, "/"), strings.Split(path, "/")); ok {
-			return pattern, params
-		}
-	}
-	return "", nil
-}
-
-func match(pattern, path []string) (map[string]string, bool) {
-	params := map[string]string{}
-	return params, slices.EqualFunc(pattern, path, func(want, got string) bool {
-		if name, ok := strings.CutPrefix(want, "{"); ok {
-			params[strings.TrimSuffix(name, "}")] = got
-			return true
-		}
-		return want == got
+	text, err := json.Marshal(map[string]any{
+		"Method": req.Method, "URL": req.URL.String(), "Status": resp.StatusCode,
+		"Header": resp.Header, "Body": body,
 	})
+	require.NoError(t, err)
+	file, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	require.NoError(t, err)
+	defer file.Close()
+	_, err = file.Write(append(text, '\n'))
+	require.NoError(t, err)
 }
 
 func TestDocumentAndRoutesAreTheSame(t *testing.T) {
-	doc, err := contract()
-	require.NoError(t, err)
-	require.True(t, doc.IsOpenAPI31OrLater())
+	var doc struct{ Paths map[string]map[string]any }
+	require.NoError(t, yaml.Unmarshal(openAPI, &doc))
 	var documented, served []string
-	for path, item := range doc.Paths.Map() {
-		for method := range item.Operations() {
-			documented = append(documented, method+" "+path)
+	for path, item := range doc.Paths {
+		for method := range item {
+			if method != "parameters" {
+				documented = append(documented, strings.ToUpper(method)+" "+path)
+			}
 		}
 	}
 	for _, r := range (&Server{}).routes() {
 		served = append(served, r.method+" "+r.path)
 	}
 	require.ElementsMatch(t, served, documented)
-}
-
-// TestDocumentNamesEveryField looks at the types, because a field that is absent
-// when it is empty may be missing from every answer of a test.
-func TestDocumentNamesEveryField(t *testing.T) {
-	doc, err := contract()
-	require.NoError(t, err)
-	for name, v := range map[string]any{
-		"Status": cluster.Status{}, "Election": cluster.GroupStatus{}, "Member": cluster.MemberStatus{},
-		"Leader": Leader{}, "NotLeader": NotLeader{}, "Problem": Problem{},
-		"Event": Event{}, "Reset": Reset{}, "TransferRequest": TransferRequest{},
-		"StepDownRequest": StepDownRequest{},
-		"ForgetRequest":   ForgetRequest{},
-		"Emergency":       cluster.EmergencyStatus{}, "Readmission": cluster.ReadmissionStatus{},
-		"Finding":      findings.Finding{},
-		"FaultRequest": FaultRequest{}, "LinkFault": LinkFault{}, "FaultStatus": FaultStatus{},
-	} {
-		documented := slices.Sorted(maps.Keys(doc.Components.Schemas[name].Value.Properties))
-		require.ElementsMatch(t, fieldsOf(reflect.TypeOf(v)), documented,
-			"fields of %T, and the schema %s in openapi.yaml", v, name)
-	}
-}
-
-// fieldsOf lists the names that a struct's fields have in JSON.
-func fieldsOf(typ reflect.Type) (names []string) {
-	for i := range typ.NumField() {
-		f := typ.Field(i)
-		if f.Anonymous {
-			names = append(names, fieldsOf(f.Type)...)
-			continue
-		}
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		names = append(names, name)
-	}
-	return names
 }
 
 func TestANodeServesItsDocument(t *testing.T) {

@@ -1,7 +1,7 @@
-// Package browsertest opens the HTML page of a report in a real browser. It uses
+// Package browser opens the HTML page of a report in a real browser. It uses
 // nothing of the other tests, so that a browser's library need not be in the
 // module that the packages are in.
-package browsertest
+package browser
 
 import (
 	"bytes"

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster/findings"
+	"github.com/bmqelect/bmqelect/cluster/internal/leadership"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/lsn"
 	"github.com/bmqelect/bmqelect/netmesh"
@@ -51,7 +52,7 @@ type ElectionStats struct {
 	Group       string
 	Role        elector.Role
 	Leader      NodeID   // that the node is or follows; "" for none
-	Term        lsn.Term // of that leadership, or else the node's own
+	Term        lsn.Term // of that leadership, or otherwise the node's own
 	LSN         lsn.LSN  // newest issued or heard of
 	Leading     bool     // IsLeader
 	LeaseLeft   Seconds  // of a valid lease; 0 if this node does not lead or needs none
@@ -65,6 +66,9 @@ type Answers struct {
 	Yes uint64
 	No  map[scouting.Cause]uint64 // by cause; every cause is there
 }
+
+// clone returns a copy that shares nothing.
+func (a Answers) clone() Answers { return Answers{a.Yes, maps.Clone(a.No)} }
 
 // Histogram is how values are spread over buckets.
 type Histogram struct {
@@ -85,7 +89,7 @@ func (n *Node) Stats() Stats {
 		InboxLength: len(n.inbox), StoreWrite: Histogram(m.writes.Snapshot()),
 	}
 	st.VotersReachable, _ = reach(n.cfg, n.memberStatus())
-	st.MissedEvents, st.Subscriptions = n.hub.figures()
+	st.MissedEvents, st.Subscriptions = n.hub.counts()
 	if began := time.Duration(m.writing.Load()); began != 0 {
 		st.StoreWriting = seconds(n.age() - began)
 	}
@@ -93,9 +97,9 @@ func (n *Node) Stats() Stats {
 		st.Phases[p] = Histogram(m.phases[p].Snapshot())
 	}
 	n.view(func() {
-		st.LeaderChanges = m.leaderChanges()
-		st.ScoutingGiven, st.ScoutingReceived = m.tally(scoutingQuestion, given), m.tally(scoutingQuestion, received)
-		st.VotesGiven, st.VotesReceived = m.tally(voteQuestion, given), m.tally(voteQuestion, received)
+		st.LeaderChanges = maps.Clone(m.changes)
+		st.ScoutingGiven, st.ScoutingReceived = m.scouting.given.clone(), m.scouting.received.clone()
+		st.VotesGiven, st.VotesReceived = m.votes.given.clone(), m.votes.received.clone()
 		for _, name := range slices.Sorted(maps.Keys(n.groups)) {
 			st.Elections = append(st.Elections, n.electionStats(n.groups[name]))
 		}
@@ -105,32 +109,9 @@ func (n *Node) Stats() Stats {
 
 func (n *Node) electionStats(g *group) ElectionStats {
 	s, now := g.machine.Status(), n.now()
-	st := ElectionStats{
-		Group: g.name, Role: s.Role, Leader: s.Leader, Term: s.Term, LSN: s.LSN, Quorum: s.Quorum,
-		Leading: g.leading(now), Leaderships: g.measure.leaderships, WorkOverdue: g.stuck(),
+	return ElectionStats{
+		Group: g.name, Role: s.Role, Leader: s.Leader, Term: s.Term, LSN: g.newestLSN(s),
+		Quorum: s.Quorum, Leading: g.leading(now), LeaseLeft: g.leaseLeft(now),
+		Leaderships: g.measure.leaderships, WorkOverdue: g.state().Phase == leadership.Overdue,
 	}
-	if newest := g.sequencer.Newest(); newest.Compare(st.LSN) > 0 {
-		st.LSN = newest
-	}
-	if st.Leading && s.LeaseEnd != elector.Never {
-		st.LeaseLeft = seconds(s.LeaseEnd.Sub(now))
-	}
-	return st
-}
-
-func (m *measure) leaderChanges() map[elector.Reason]uint64 {
-	all := map[elector.Reason]uint64{}
-	for r := elector.Started; r <= lastReason; r++ {
-		all[r] = m.changes[r]
-	}
-	return all
-}
-
-func (m *measure) tally(question, direction int) Answers {
-	counts := &m.answers[question][direction]
-	a := Answers{Yes: counts[scouting.CauseNone], No: map[scouting.Cause]uint64{}}
-	for c := scouting.CauseLeader; c <= lastAnswer; c++ {
-		a.No[c] = counts[c]
-	}
-	return a
 }

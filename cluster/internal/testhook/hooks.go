@@ -1,6 +1,6 @@
-// Package seam lets this module's own tests run nodes on another network, clock
+// Package testhook lets this module's own tests run nodes on another network, clock
 // and membership than the machine's. Programs cannot reach it.
-package seam
+package testhook
 
 import (
 	"context"
@@ -12,8 +12,8 @@ import (
 	"github.com/bmqelect/bmqelect/netmesh"
 )
 
-// Seam replaces what touches the outside. A nil field means the real thing.
-type Seam struct {
+// Hooks replace what touches the outside. A nil field means the real thing.
+type Hooks struct {
 	Network netmesh.Network
 	Clock   clock.Clock
 	// Peers are the mesh addresses of all members; if set, there is no gossip.
@@ -36,22 +36,22 @@ func Unsynced(write func() error) error { return write() }
 
 type key struct{}
 
-// With returns a context that makes cluster.Start use s.
-func With(ctx context.Context, s Seam) context.Context {
-	return context.WithValue(ctx, key{}, s)
+// With returns a context that makes cluster.Start use h.
+func With(ctx context.Context, h Hooks) context.Context {
+	return context.WithValue(ctx, key{}, h)
 }
 
-// From returns the context's seam, with functions that can be called.
-func From(ctx context.Context) Seam {
-	s, _ := ctx.Value(key{}).(Seam)
-	if s.Hold == nil {
-		s.Hold = func() {}
+// From returns the hooks of the context, with functions that can be called.
+func From(ctx context.Context) Hooks {
+	h, _ := ctx.Value(key{}).(Hooks)
+	if h.Hold == nil {
+		h.Hold = func() {}
 	}
-	if s.Entropy == nil {
-		s.Entropy = rand.Uint64
+	if h.Entropy == nil {
+		h.Entropy = rand.Uint64
 	}
-	if s.Dead == nil {
-		s.Dead = func() bool { return false }
+	if h.Dead == nil {
+		h.Dead = func() bool { return false }
 	}
-	return s
+	return h
 }

@@ -1,0 +1,261 @@
+package leadership
+
+import (
+	"time"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/lsn"
+)
+
+// Phase is how far a campaign, and then its leadership, has come.
+type Phase uint8
+
+// The phases.
+const (
+	Idle     Phase = iota // nobody campaigns, and no work is held
+	Waiting               // a campaign waits for the leadership
+	Serving               // the work may go on
+	Stopping              // the work was told to stop; the node keeps others from leading
+	Overdue               // another node may lead, and the work has not been released
+)
+
+// String returns the phase's name in lower case.
+func (p Phase) String() string {
+	return [...]string{"idle", "waiting", "serving", "stopping", "overdue"}[p]
+}
+
+// Working reports whether work that excludes that of other nodes may go on.
+func (p Phase) Working() bool { return p == Serving || p == Stopping }
+
+// Config is what a machine needs to know.
+type Config struct {
+	Candidate     bool          // the node stands for election
+	AwaitCampaign bool          // but not before the first Campaign
+	Margin        time.Duration // how long before the end of the lease work must stop
+	Lease         time.Duration // the time that work without a lease has to stop
+}
+
+// State is what a machine remembers.
+type State struct {
+	Phase Phase
+	ID    ID // who waits, or holds the leadership; 0 in Idle
+
+	Term     lsn.Term     // that the node leads; 0 if it does not lead
+	LeaseEnd elector.Time // until when the node may say that it leads; 0 if it does not lead
+	// Deadline is until when the work may go on. It is LeaseEnd while the phase is Serving;
+	// from then on it never becomes later.
+	Deadline elector.Time
+
+	OnDemand bool   // the node stands only while somebody campaigns or holds a leadership
+	Unfit    string // why the application is not fit to lead; "" if it is
+	Able     bool   // what the elector was told
+	Resigned bool   // no campaign may follow the present leadership
+	Closed   bool
+}
+
+// Wanted reports whether anybody wants this node to lead.
+func (s *State) Wanted() bool { return !s.OnDemand || s.Phase != Idle }
+
+// Machine is the life of the leaderships of one election.
+type Machine struct {
+	cfg   Config
+	state State
+	eff   Effects
+}
+
+// New returns a machine that is Idle. The elector counts as able, as a new one is.
+func New(cfg Config) *Machine {
+	return &Machine{cfg: cfg, state: State{OnDemand: cfg.AwaitCampaign, Able: true}}
+}
+
+// State returns what the machine remembers.
+func (m *Machine) State() State { return m.state }
+
+// Step tells the machine that in happened at the given time, and returns what to do
+// about it.
+func (m *Machine) Step(now elector.Time, in Input) Effects {
+	m.eff = Effects{}
+	if s := &m.state; s.Phase >= Serving {
+		m.eff.Holder = s.ID
+		m.eff.Deadline = s.Deadline
+	}
+	switch in := in.(type) {
+	case Campaign:
+		m.campaign(now, in)
+	case GiveUp:
+		if m.state.Phase == Serving && m.state.ID == in.ID {
+			m.stop(elector.Resigned, elector.Never)
+		}
+	case Release:
+		if m.state.Phase != Idle && m.state.ID == in.ID {
+			m.release(now)
+			m.request(elector.Resign{})
+		}
+	case Resign:
+		m.resign()
+	case Fit:
+		m.state.Unfit = in.Why
+	case Close:
+		m.close(now, in.Abrupt)
+	case Lease:
+		m.lease(now, in)
+	case StopWork:
+		m.stop(in.Why, in.By)
+	case Lost:
+		m.lost(now, in.Why)
+	}
+	m.expire(now)
+	m.updateEligible()
+	m.eff.Wake = m.wake()
+	return m.eff
+}
+
+// campaign begins a campaign. It is granted only after the elector has answered what is
+// requested here: the elector alone knows whether it is about to hand over.
+func (m *Machine) campaign(now elector.Time, in Campaign) {
+	s := &m.state
+	refusal := NotRefused
+	switch {
+	case s.Closed:
+		refusal = Closed
+	case s.Phase == Waiting, s.Phase == Serving, s.Phase != Idle && s.ID != in.After:
+		refusal = Busy
+	case !m.cfg.Candidate:
+		refusal = NotCandidate
+	case s.Resigned:
+		refusal = Resigned
+	}
+	if refusal != NotRefused {
+		m.eff.Refused, m.eff.Refusal = in.ID, refusal
+		return
+	}
+	m.release(now)
+	s.Phase, s.ID, s.OnDemand = Waiting, in.ID, true
+	m.request(elector.Tick{})
+}
+
+// release ends what the present holder has.
+func (m *Machine) release(now elector.Time) {
+	s := &m.state
+	m.stop(elector.Resigned, elector.Never)
+	if s.Phase == Stopping {
+		m.end(now)
+	}
+	s.Phase, s.ID, s.Resigned, s.Deadline = Idle, 0, false, 0
+}
+
+func (m *Machine) resign() {
+	s := &m.state
+	s.OnDemand = true
+	if s.Phase == Waiting {
+		m.refuse(Resigned)
+	}
+	s.Resigned = s.Phase != Idle
+	m.request(elector.Resign{})
+}
+
+func (m *Machine) refuse(why Refusal) {
+	m.eff.Refused, m.eff.Refusal = m.state.ID, why
+	m.state.Phase, m.state.ID = Idle, 0
+}
+
+// close ends the election. Work that goes on keeps the elector from handing over.
+func (m *Machine) close(now elector.Time, abrupt bool) {
+	s := &m.state
+	s.Closed = true
+	if s.Phase == Waiting {
+		m.refuse(Closed)
+	}
+	abrupt = abrupt && s.Phase.Working()
+	if abrupt {
+		m.stop(elector.Stopped, now.Add(m.cfg.Lease))
+	}
+	m.request(elector.Stop{Abrupt: abrupt})
+}
+
+// lease notes how far the elector leads, and grants the campaign that waits if there is
+// time for work.
+func (m *Machine) lease(now elector.Time, in Lease) {
+	s := &m.state
+	s.Term, s.LeaseEnd = in.Term, in.End
+	switch {
+	case s.Phase == Serving:
+		m.setDeadline(in.End)
+	case s.Phase == Waiting && !in.Pending && !in.Handover && now.Add(m.cfg.Margin) < in.End:
+		s.Phase = Serving
+		m.eff.Granted, m.eff.Holder = s.ID, s.ID
+		m.setDeadline(in.End)
+		m.request(elector.Guard{Held: true})
+	}
+}
+
+// lost ends work that was not told to stop before, at once. Work that was told has until
+// its deadline, unless it has none.
+func (m *Machine) lost(now elector.Time, why elector.Reason) {
+	s := &m.state
+	s.Term, s.LeaseEnd = 0, 0
+	if s.Phase == Serving || s.Phase == Stopping && s.Deadline == elector.Never {
+		m.stop(why, now)
+		m.end(now)
+	}
+}
+
+// expire tells the work to stop when its lease is about to end, and ends it at its
+// deadline: it can do so however late the elector learns of it.
+func (m *Machine) expire(now elector.Time) {
+	s := &m.state
+	if s.Phase == Serving && now >= s.Deadline.Add(-m.cfg.Margin) {
+		m.stop(elector.LeaseExpired, elector.Never)
+	}
+	if s.Phase == Stopping && now >= s.Deadline {
+		m.end(now)
+		m.eff.Overdue = true
+	}
+}
+
+// stop tells the work to stop by its deadline, and that by the given time at the latest.
+func (m *Machine) stop(why elector.Reason, by elector.Time) {
+	s := &m.state
+	if !s.Phase.Working() {
+		return
+	}
+	if s.Phase == Serving {
+		s.Phase = Stopping
+		m.eff.Stop = why
+	}
+	m.setDeadline(min(s.Deadline, by))
+}
+
+// end ends the leadership: the elector waits for its work no longer.
+func (m *Machine) end(now elector.Time) {
+	m.state.Phase = Overdue
+	m.setDeadline(min(m.state.Deadline, now))
+	m.eff.Over = true
+	m.request(elector.Guard{})
+}
+
+func (m *Machine) setDeadline(at elector.Time) {
+	m.state.Deadline, m.eff.Deadline = at, at
+}
+
+// updateEligible tells the elector whether this node is to stand. A node whose work goes
+// on although it should have stopped is not to.
+func (m *Machine) updateEligible() {
+	s := &m.state
+	if able := s.Wanted() && s.Unfit == "" && s.Phase != Overdue; able != s.Able {
+		s.Able = able
+		m.request(elector.Eligible{Able: able})
+	}
+}
+
+func (m *Machine) request(in elector.Input) { m.eff.Requests = append(m.eff.Requests, in) }
+
+func (m *Machine) wake() elector.Time {
+	switch s := &m.state; {
+	case s.Phase == Serving && s.Deadline != elector.Never:
+		return s.Deadline.Add(-m.cfg.Margin)
+	case s.Phase == Stopping:
+		return s.Deadline
+	}
+	return elector.Never
+}
