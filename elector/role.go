@@ -62,6 +62,9 @@ var reasonNames = [...]string{
 	"LEADER_FOUND", "LEADER_CEDED", "PROPOSED", "ELECTED", "REAFFIRMED", "RESIGNED",
 }
 
+// Valid reports whether r is one of the reasons, ReasonNone among them.
+func (r Reason) Valid() bool { return int(r) < len(reasonNames) }
+
 // String returns the reason in capitals with underscores.
 func (r Reason) String() string { return nameOf(reasonNames[:], r, "REASON") }
 
