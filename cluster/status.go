@@ -144,7 +144,7 @@ func (n *Node) memberStatus() []MemberStatus {
 	}
 	for _, g := range n.members.all() {
 		m := at(g.Node)
-		m.Gossip, m.Version = g.State.String(), g.Version
+		m.Gossip, m.Version = string(g.State), g.Version
 		m.GossipAddr, m.MeshAddr, m.AdminAddr = g.GossipAddr, meshAddrOf(g), g.AdminAddr
 		byID[g.Node] = m
 	}
