@@ -307,7 +307,8 @@ type behavior struct {
 	turns   map[string]bool // the kinds of transitions, but how a candidate fails: rare ones differ
 	leaders int             // in the end
 	// Of the crashes of a leader with all links up: whether nobody followed it proofTime
-	// later, and whether there was another leader within a random wait and a round.
+	// later, and whether another led so soon that it did not wait for any promise to lapse.
+	// The second is asked where a random wait is too short to hide that.
 	believed, replaced []bool
 }
 
@@ -336,7 +337,11 @@ func behaviorOf(sc *scenario.Scenario, h *history.History) behavior {
 		}
 		later := step.At + proofTime
 		b.believed = append(b.believed, h.FollowersAt(old, later) == 0)
-		bound := step.At + sc.Election.Timing.MaxRandomWait + sc.Election.Timing.ScoutingResult
+		timing := sc.Election.Timing
+		if timing.MaxRandomWait+2*proofTime > timing.Lease-timing.HeartbeatBroadcast {
+			continue
+		}
+		bound := later + timing.MaxRandomWait + proofTime
 		b.replaced = append(b.replaced, slices.ContainsFunc(h.Reigns(later-proofTime, bound),
 			func(r history.Reign) bool { return r.Leader != "" }))
 	}
