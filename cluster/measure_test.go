@@ -43,10 +43,10 @@ func TestAnElectionIsCountedOnEverySide(t *testing.T) {
 		require.GreaterOrEqual(t, st.VotesReceived.Yes, uint64(1))
 		require.Equal(t, 3, st.VotersReachable)
 		require.Equal(t, 3, st.Voters)
-		for _, p := range []Phase{PhaseDiscovery, PhaseBackOff, PhaseScouting, PhaseProposal} {
+		for _, p := range []string{"discovery", "back-off", "scouting", "proposal"} {
 			require.NotZero(t, st.Phases[p].count(), p)
 		}
-		require.InDelta(t, 4, st.Phases[PhaseDiscovery].Sum, 0.001, "the initial wait, not the back-off")
+		require.InDelta(t, 4, st.Phases["discovery"].Sum, 0.001, "the initial wait, not the back-off")
 		require.NotZero(t, st.StoreWrite.count(), "its own term")
 		require.Zero(t, st.Leaderless.count(), "none was lost yet")
 		requireLeading(t, st.Elections[0], leader)
@@ -59,7 +59,7 @@ func TestAnElectionIsCountedOnEverySide(t *testing.T) {
 			require.Equal(t, leader.cfg.Node, st.Elections[0].Leader)
 			require.Equal(t, elector.Follower, st.Elections[0].Role)
 			require.Zero(t, st.Elections[0].LeaseLeft)
-			require.Equal(t, uint64(1), st.Phases[PhaseFirstHeartbeat].count())
+			require.Equal(t, uint64(1), st.Phases["first-heartbeat"].count())
 		}
 	})
 }
@@ -98,7 +98,7 @@ func TestALostLeaderLeavesAGap(t *testing.T) {
 		require.Empty(t, st.Elections[0].Leader)
 		require.False(t, st.Elections[0].Leading)
 		require.Zero(t, st.Leaderless.count(), "it is not over")
-		require.NotZero(t, st.Phases[PhaseScouting].count(), "it asks, and nobody answers")
+		require.NotZero(t, st.Phases["scouting"].count(), "it asks, and nobody answers")
 		for _, id := range w.others(first) {
 			st := w.nodes[id].Stats()
 			require.Equal(t, uint64(1), st.Leaderless.count())
@@ -256,7 +256,6 @@ func TestAPauseShowsWhateverComesFirstAfterIt(t *testing.T) {
 func TestEveryReasonAndAnswerHasItsCounter(t *testing.T) {
 	require.Contains(t, (lastReason + 1).String(), "REASON(", "no reason after it")
 	require.False(t, (lastAnswer + 1).Valid())
-	require.Contains(t, phaseEnd.String(), "phase(")
 }
 
 // fed is a node that follows b, which is not there, and the heartbeat that it

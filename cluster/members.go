@@ -81,8 +81,8 @@ func (n *Node) onMember(m gossip.Member) {
 		n.mesh.AddPeer(m.Node, meshAddrOf(m))
 		n.remember.wake()
 	case !slices.Contains(n.cfg.Voters, m.Node):
-		// An observer that left or died is forgotten, lest those with names of the
-		// day fill the mesh; one that only seemed to be dead joins again.
+		// Forget an observer that left or died: otherwise names that change every
+		// day fill the mesh. One that only seemed to be dead joins again.
 		n.mesh.RemovePeer(m.Node)
 		n.members.drop(m.Node)
 		n.remember.wake()

@@ -181,7 +181,7 @@ func (n *Node) start(ctx context.Context) (err error) {
 	n.persister.forget = n.store.Forget
 	n.diagnosis = diagnosis.New(diagnosis.Config{
 		Node: n.cfg.Node, Voters: n.cfg.Voters, Settings: n.cfg.Agreed(), Logger: n.log.Named("mesh"),
-		MaxDriftPPM: n.cfg.Election.Timing.ClockDriftPPM, NoDeathProof: n.cfg.NoDeathProof,
+		MaxDriftPPM: n.cfg.Election.Timing.ClockDriftPPM,
 	})
 	n.mesh, err = netmesh.Listen(n.meshConfig(s.Network), n.diagnosis.Handler(meshHandler{n}))
 	if err != nil {

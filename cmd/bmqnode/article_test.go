@@ -38,8 +38,8 @@ func TestIsolatedNodeComesBackAndTheLeaderStays(t *testing.T) {
 	lonely := s.others(first.Leader)[0]
 	s.isolate(cluster.NodeID(lonely.Name))
 	s.eventually("it loses its leader", func() bool { return s.lostLeader(lonely) })
-	s.hold(func() bool { return len(s.transitions(lostOffice)) == 0 },
-		"the leader lost office while a follower was away")
+	s.hold(func() bool { return len(s.transitions(lostLeadership)) == 0 },
+		"the leader lost leadership while a follower was away")
 	s.heal()
 	s.agree(s.Nodes(), same(first))
 	require.Len(t, s.transitions(becameLeader), 1)
@@ -58,8 +58,8 @@ func TestWithoutScoutingAnIsolatedNodeUnseatsTheLeader(t *testing.T) {
 		})) > 0
 	})
 	s.heal()
-	s.eventually("the healthy leader loses office",
-		func() bool { return len(s.transitions(lostOffice)) > 0 })
+	s.eventually("the healthy leader loses leadership",
+		func() bool { return len(s.transitions(lostLeadership)) > 0 })
 	s.agree(s.Nodes(), above(first.Term))
 }
 
@@ -71,7 +71,7 @@ func TestCutLinkToTheLeaderAndTheLeaderStays(t *testing.T) {
 	first := s.agree(s.Nodes(), nil)
 	deaf := s.cutFromLeader(first)
 	s.eventually("it loses its leader", func() bool { return s.lostLeader(deaf) })
-	s.hold(func() bool { return len(s.transitions(lostOffice)) == 0 }, "the leader lost office")
+	s.hold(func() bool { return len(s.transitions(lostLeadership)) == 0 }, "the leader lost leadership")
 	s.heal()
 	s.agree(s.Nodes(), same(first))
 	require.Len(t, s.transitions(becameLeader), 1)
@@ -96,7 +96,7 @@ func TestLeaderThatNobodyHearsStepsDown(t *testing.T) {
 	s.fault(mute, admin.FaultRequest{CutOut: names(s.others(first.Leader))})
 	second := s.agree(s.others(first.Leader), above(first.Term))
 	s.eventually("the mute leader has stepped down",
-		func() bool { return len(s.transitions(lostOffice)) > 0 })
+		func() bool { return len(s.transitions(lostLeadership)) > 0 })
 	s.heal()
 	s.agree(s.Nodes(), same(second))
 }
@@ -107,7 +107,7 @@ func TestFollowerThatCannotHearUnseatsNobody(t *testing.T) {
 	first := s.agree(s.Nodes(), nil)
 	deaf := s.others(first.Leader)[0]
 	s.fault(deaf, admin.FaultRequest{CutIn: names(s.others(cluster.NodeID(deaf.Name)))})
-	s.hold(func() bool { return len(s.transitions(lostOffice)) == 0 }, "the leader lost office")
+	s.hold(func() bool { return len(s.transitions(lostLeadership)) == 0 }, "the leader lost leadership")
 	s.heal()
 	s.agree(s.Nodes(), same(first))
 }

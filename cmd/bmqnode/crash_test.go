@@ -97,7 +97,7 @@ func TestFollowersRestartInTurnUnderALeaderThatStays(t *testing.T) {
 		require.NoError(t, n.Start())
 		s.agree(s.Nodes(), same(first))
 	}
-	require.Empty(t, s.transitions(lostOffice))
+	require.Empty(t, s.transitions(lostLeadership))
 }
 
 func TestSingleVoterLeadsAtOnceAndAfterEveryRestart(t *testing.T) {

@@ -60,7 +60,7 @@ func BenchmarkTransfer(b *testing.B) {
 		c.Close()
 		next := s.agree(s.Nodes(), above(leader.Term))
 		gaps = append(gaps, s.moment(began, slices.MaxFunc, becameLeader).Sub(s.moment(began,
-			slices.MinFunc, lostOffice)))
+			slices.MinFunc, lostLeadership)))
 		leader = next
 	}
 	b.ReportMetric(0, "ns/op")

@@ -141,13 +141,13 @@ func TestVotersAreChangedWithoutALeaderlessMoment(t *testing.T) {
 	c.healthy()
 
 	for _, e := range c.transitions(func(e admin.Event) bool {
-		return lostOffice(e) ||
+		return lostLeadership(e) ||
 			e.To == "CANDIDATE"
 	}) {
 		require.Contains(t, []string{"TRANSFERRED", "PROPOSED", "ELECTED"}, e.Reason, "%+v", e)
 	}
 	led := c.transitions(becameLeader)
-	lost := c.transitions(lostOffice)
+	lost := c.transitions(lostLeadership)
 	require.Len(t, led, len(lost)+1)
 	for i, e := range lost {
 		t.Logf("no leader for %s", led[i+1].Time.Sub(e.Time))

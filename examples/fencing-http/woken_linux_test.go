@@ -116,7 +116,7 @@ func TestAWokenLeaderIsRefused(t *testing.T) {
 		` newest=(\S+)\s`
 	require.Nil(t, old.find(refused))
 	eventually(t, "the old leader wakes, writes and is refused", func() bool {
-		_ = old.process.Signal(syscall.SIGCONT) // again and again, lest it came before the stop
+		_ = old.process.Signal(syscall.SIGCONT) // again and again, in case it came before the stop
 		return old.find(refused) != nil
 	})
 	newest := parseToken(t, old.find(refused)[1])

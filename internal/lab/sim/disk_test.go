@@ -12,7 +12,7 @@ import (
 )
 
 // TestSlowDisksElect: where each write takes longer than an election may, and
-// longer than the lease, a leader is elected all the same, and keeps its office.
+// longer than the lease, a leader is elected anyway, and it stays leader.
 func TestSlowDisksElect(t *testing.T) {
 	for _, fsync := range []time.Duration{1100 * time.Millisecond, 3 * time.Second, 8 * time.Second} {
 		for n := 1; n <= 5; n++ {
@@ -45,7 +45,7 @@ func TestSingleVoterLeadsAsSoonAsItsTermIsDurable(t *testing.T) {
 }
 
 // TestLeaderBeginsWithALease: where votes take nearly as long as the lease nobody is
-// elected only to lose the office before the first ack comes. Where the way is slow it
+// elected only to lose leadership before the first ack comes. Where the way is slow it
 // could not be kept; where only the disk is, the repeated votes are quick.
 func TestLeaderBeginsWithALease(t *testing.T) {
 	for name, c := range map[string]struct{ way, fsync time.Duration }{

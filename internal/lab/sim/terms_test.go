@@ -14,7 +14,7 @@ import (
 
 // TestWhatIsOfAnotherTermCountsForNothing: votes and acks of terms that are not
 // the receiver's open ones, and cessions of terms that are past, as a late message
-// or a node that lost its disk may bring them, elect nobody, keep nobody in office
+// or a node that lost its disk may bring them, elect nobody, keep nobody leader
 // and release nobody. The simulator checks that every leader has a quorum's votes
 // of its own term, that its lease ends before a quorum's promises, and that nobody
 // votes against a promise.
