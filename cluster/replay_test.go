@@ -21,7 +21,9 @@ import (
 // of two things at one moment, so most histories are equal; if anything drew from another
 // source, hardly any would be.
 func playSeeds(t *testing.T, count int, play func(w *seededWorld)) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	if !raceDetector { // it lets goroutines run in random order in any case
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	}
 	seeds, err := testhook.Seeds(count)
 	require.NoError(t, err)
 	equal := 0
@@ -32,7 +34,11 @@ func playSeeds(t *testing.T, count int, play func(w *seededWorld)) {
 					t.Logf("run it again: %s=%d go test -run '%s' ./cluster", testhook.SeedVariable, seed, t.Name())
 				}
 			}()
-			one, two := playSeed(t, seed, play), playSeed(t, seed, play)
+			one := playSeed(t, seed, play)
+			if raceDetector {
+				return
+			}
+			two := playSeed(t, seed, play)
 			at := 0
 			for at < min(len(one), len(two)) && one[at] == two[at] {
 				at++
@@ -44,7 +50,7 @@ func playSeeds(t *testing.T, count int, play func(w *seededWorld)) {
 			}
 		})
 	}
-	if len(seeds) == count && !raceDetector { // it lets goroutines run in random order
+	if len(seeds) == count && !raceDetector {
 		require.GreaterOrEqual(t, 2*equal, count, "two runs of one seed differ too often")
 	}
 }
@@ -54,9 +60,11 @@ func playSeed(t *testing.T, seed uint64, play func(w *seededWorld)) (history []s
 	synctest.Test(t, func(t *testing.T) {
 		w := &seededWorld{world: newWorld(t, "a", "b", "c"), dice: newDice(seed, "schedule")}
 		w.seed = seed
-		// Packets of different nodes do not meet at one moment.
-		lag := newDice(seed, "lag")
-		w.net.Delay(w.latency(), func() time.Duration { return lag.upTo(time.Millisecond) })
+		if !raceDetector { // which crashes in a bubble of synctest with that many timers
+			// Packets of different nodes do not meet at one moment.
+			lag := newDice(seed, "lag")
+			w.net.Delay(w.latency(), func() time.Duration { return lag.upTo(time.Millisecond) })
+		}
 		play(w)
 		history = w.history
 	})
