@@ -23,10 +23,11 @@ type NodeID = elector.NodeID
 
 // Defaults of Config.
 const (
-	DefaultCluster    = "bmqelect"
-	DefaultGroup      = "default"
-	DefaultGossipAddr = "127.0.0.1:7400"
-	DefaultMeshAddr   = "127.0.0.1:7401"
+	DefaultCluster = "bmqelect"
+	DefaultGroup   = "default"
+
+	defaultGossipAddr = "127.0.0.1:7400"
+	defaultMeshAddr   = "127.0.0.1:7401"
 )
 
 // Config is what a node needs to know. The same configuration serves its first
@@ -49,7 +50,7 @@ type Config struct {
 	// resolved again at every try. May be empty on a node that others join.
 	Join []string
 	// GossipAddr and MeshAddr are where this node listens (host:port, port 0
-	// picks one). Defaults DefaultGossipAddr (TCP and UDP) and DefaultMeshAddr (TCP).
+	// picks one). Defaults 127.0.0.1:7400 (TCP and UDP) and 127.0.0.1:7401 (TCP).
 	GossipAddr, MeshAddr string
 	// AdvertiseGossip and AdvertiseMesh are the addresses that others are told,
 	// where they differ from those above. Default: the bound address.
@@ -103,8 +104,8 @@ type ElectionConfig struct {
 // withDefaults returns c with every default filled in.
 func (c Config) withDefaults() Config {
 	c.Cluster = cmp.Or(c.Cluster, DefaultCluster)
-	c.GossipAddr = cmp.Or(c.GossipAddr, DefaultGossipAddr)
-	c.MeshAddr = cmp.Or(c.MeshAddr, DefaultMeshAddr)
+	c.GossipAddr = cmp.Or(c.GossipAddr, defaultGossipAddr)
+	c.MeshAddr = cmp.Or(c.MeshAddr, defaultMeshAddr)
 	c.Election = c.Election.withDefaults()
 	if c.Logger == nil {
 		c.Logger = hclog.NewNullLogger()

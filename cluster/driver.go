@@ -128,7 +128,7 @@ func (n *Node) drive() {
 			for _, g := range n.waiting.take() {
 				n.stepRequests(g)
 			}
-		case <-alarm.C: // the loop ticks
+		case <-alarm.C: // the next iteration ticks
 		case <-n.quit:
 			return
 		}

@@ -186,7 +186,7 @@ func (g *group) advance(now elector.Time, in leadership.Input) leadership.Effect
 	if e.Overdue {
 		g.overdue.Store(l)
 	}
-	l.follow(&e, &s)
+	l.apply(&e, &s)
 	if s.ID != l.id {
 		g.holder = nil
 	}

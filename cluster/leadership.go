@@ -119,9 +119,9 @@ func (e *Election) enterCampaign(
 	return l, nil
 }
 
-// follow does what a step of the life of the leaderships wants of this one. It runs under
+// apply does what a step of the life of the leaderships wants of this one. It runs under
 // the lock of the group.
-func (l *Leadership) follow(e *leadership.Effects, s *leadership.State) {
+func (l *Leadership) apply(e *leadership.Effects, s *leadership.State) {
 	if e.Refused == l.id {
 		l.answer <- l.e.g.refused(e.Refusal)
 	}

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -71,7 +70,7 @@ type groupMeasure struct {
 	leader      NodeID        // that the node is or follows
 	lost        elector.Time  // when there was a leader last; 0 if never, or if there is one
 	leaderships uint64        // how often there came to be a leader
-	phase       Phase
+	phase       phase
 	phaseBegan  elector.Time
 	discovery   elector.Time // when the wait after the start ends
 }
@@ -125,11 +124,11 @@ func (m *measure) stepped(g *group, in elector.Input, e *elector.Effects, now el
 	}
 	// Where there is a leader and no phase to end, it looks no further: that is the path
 	// of a heartbeat.
-	if s.leader != "" && s.phase == PhaseNone {
+	if s.leader != "" && s.phase == phaseNone {
 		return
 	}
 	if next := s.phaseOf(g.machine.Status()); next != s.phase {
-		if s.phase != PhaseNone {
+		if s.phase != phaseNone {
 			m.phases[s.phase].Observe(now.Sub(s.phaseBegan).Seconds())
 		}
 		s.phase, s.phaseBegan = next, now
@@ -170,18 +169,17 @@ func (m *measure) changed(g *groupMeasure, t *elector.Transition, now elector.Ti
 	}
 }
 
-// Phase is a part of an election, as one node goes through it while it has no
-// leader.
-type Phase uint8
+// phase is a part of an election, as one node goes through it while it has no leader.
+type phase uint8
 
 // The phases, in the order of an election that succeeds.
 const (
-	PhaseNone           Phase = iota
-	PhaseDiscovery            // after the start: listens for a leader that there may be
-	PhaseBackOff              // waits before it may stand, for a promise to lapse too
-	PhaseScouting             // asks whether it would be elected
-	PhaseProposal             // stands for election, its own write to the disk included
-	PhaseFirstHeartbeat       // has voted for another, and waits for it to lead
+	phaseNone           phase = iota
+	phaseDiscovery            // after the start: listens for a leader that there may be
+	phaseBackOff              // waits before it may stand, for a promise to lapse too
+	phaseScouting             // asks whether it would be elected
+	phaseProposal             // stands for election, its own write to the disk included
+	phaseFirstHeartbeat       // has voted for another, and waits for it to lead
 	phaseEnd
 )
 
@@ -189,32 +187,24 @@ var phaseNames = [phaseEnd]string{
 	"none", "discovery", "back-off", "scouting", "proposal", "first-heartbeat",
 }
 
-// String returns the phase's name, as used in metrics.
-func (p Phase) String() string {
-	if p < phaseEnd {
-		return phaseNames[p]
-	}
-	return fmt.Sprintf("phase(%d)", uint8(p))
-}
-
-func (g *groupMeasure) phaseOf(st elector.Status) Phase {
+func (g *groupMeasure) phaseOf(st elector.Status) phase {
 	switch {
 	case st.Role == elector.Dormant || st.Leader != "":
-		return PhaseNone
+		return phaseNone
 	case st.Role == elector.Candidate:
-		return PhaseProposal
+		return phaseProposal
 	case st.Tentative != "":
-		return PhaseFirstHeartbeat
+		return phaseFirstHeartbeat
 	case st.Scouting:
-		return PhaseScouting
+		return phaseScouting
 	case st.StandAt == 0:
-		return PhaseNone // it does not stand
+		return phaseNone // it does not stand
 	}
 	if g.discovery == 0 {
 		g.discovery = st.StandAt
 	}
 	if st.StandAt == g.discovery {
-		return PhaseDiscovery
+		return phaseDiscovery
 	}
-	return PhaseBackOff
+	return phaseBackOff
 }

@@ -32,8 +32,8 @@ type Stats struct {
 	ScoutingGiven, ScoutingReceived Answers
 	VotesGiven, VotesReceived       Answers
 
-	Phases     map[Phase]Histogram // seconds that each phase of an election took
-	Leaderless Histogram           // seconds from the loss of a leader to the next one
+	Phases     map[string]Histogram // seconds that each phase of an election took, by its name
+	Leaderless Histogram            // seconds from the loss of a leader to the next one
 	// LeaseLeft is how much of the lease was left when it was renewed, as a share
 	// of its whole length, 0 to 1, over all elections that this node leads.
 	LeaseLeft Histogram
@@ -84,7 +84,7 @@ func (n *Node) Stats() Stats {
 	st := Stats{
 		Links: n.mesh.Links(), Findings: n.diagnosis.Findings(), Voters: len(n.cfg.Voters),
 		Clocks: n.diagnosis.Clocks(),
-		Phases: map[Phase]Histogram{}, Leaderless: Histogram(m.gaps.Snapshot()),
+		Phases: map[string]Histogram{}, Leaderless: Histogram(m.gaps.Snapshot()),
 		LeaseLeft: Histogram(m.renewals.Snapshot()), InboxWait: Histogram(m.waits.Snapshot()),
 		InboxLength: len(n.inbox), StoreWrite: Histogram(m.writes.Snapshot()),
 	}
@@ -93,8 +93,8 @@ func (n *Node) Stats() Stats {
 	if began := time.Duration(m.writing.Load()); began != 0 {
 		st.StoreWriting = seconds(n.age() - began)
 	}
-	for p := PhaseDiscovery; p < phaseEnd; p++ {
-		st.Phases[p] = Histogram(m.phases[p].Snapshot())
+	for p := phaseDiscovery; p < phaseEnd; p++ {
+		st.Phases[phaseNames[p]] = Histogram(m.phases[p].Snapshot())
 	}
 	n.view(func() {
 		st.LeaderChanges = maps.Clone(m.changes)

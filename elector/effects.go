@@ -8,9 +8,10 @@ import (
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
-// Effects is what a step asks its driver to do, in this order: persist,
-// send, report, stop work, and call again by Wake. Its slices belong to the machine and are
-// valid until its next step.
+// Effects is what a step asks its driver to do. StopWork comes first: no other node may
+// learn that this one gives up before the guarded work knows. Persist and Messages may be
+// carried out in any order. Its slices belong to the machine and are valid until its next
+// step.
 type Effects struct {
 	// Persist is the term to write to disk; 0 for none. When it is durable the
 	// driver steps the machine with Persisted. The machine goes on meanwhile but

@@ -37,7 +37,7 @@ func (c handoverCause) String() string {
 }
 
 // Handover is a leader's handover that is under way. It waits for the target's
-// word that it is there, then for the guarded work to stop. The zero Handover is
+// ack of a new heartbeat, then for the guarded work to stop. The zero Handover is
 // none.
 type Handover struct {
 	// To is the successor. After Resign and Stop it is only a preference, "" for

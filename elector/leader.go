@@ -149,7 +149,7 @@ func (m *Machine) onInvalidHeartbeat(from NodeID, msg *Message) {
 
 // reaffirmAbove proposes this leader in a term above the one of msg: §7.9. It leads on in
 // its old term until a quorum has voted. It does so once a heartbeat period at most: the
-// sender repeats itself, and to the application each time is a new leadership.
+// sender repeats itself, and each new term starts the LSNs again.
 func (m *Machine) reaffirmAbove(from NodeID, msg *Message) {
 	l := &m.state.Leader
 	term, now := msg.Term, m.state.Now
@@ -161,8 +161,8 @@ func (m *Machine) reaffirmAbove(from NodeID, msg *Message) {
 	l.RaisedAt, l.Reaffirm = now, ballot{Term: term + 1}
 }
 
-// reaffirmed goes on under the new term. To the application it is a new
-// leadership of the same node, whose LSNs start again: §7.11.
+// reaffirmed goes on under the new term, in which LSNs start again: §7.11. Guarded work
+// goes on.
 func (m *Machine) reaffirmed(term lsn.Term) {
 	l := &m.state.Leader
 	l.Term, l.Reaffirm = term, ballot{}

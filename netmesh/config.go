@@ -42,7 +42,7 @@ type Config struct {
 	Facts     Facts        // told to each peer; Local and Remote are the mesh's to set
 	Clock     Clock        // whose times pings carry; nil: the time of package time
 
-	// NoDeathProof switches proof (a) off: where L4 proxies sit between members
+	// NoDeathProof switches the proof of §6.5 off: where L4 proxies sit between members
 	// an end of stream and a refused dial prove nothing.
 	NoDeathProof bool
 	// HoldEvidence, if set, gets each connection whose end could prove the death of this

@@ -132,8 +132,8 @@ func (p *peer) checkAddress(t dialTask) time.Duration {
 	}
 	p.checked.fails++
 	if p.checked.fails == checkDials {
-		p.m.log.Info("nobody answers where this member says it listens: "+
-			"the death of its process will not be proven", "peer", p.node, "addr", t.addr, "cause", err)
+		p.m.log.Info("nobody answers where this member says it listens: its death cannot be proven",
+			"peer", p.node, "addr", t.addr, "cause", err)
 	}
 	return p.m.cfg.times.redialMin << p.checked.fails
 }

@@ -17,10 +17,10 @@
 //     connection when it cannot.
 //   - Beside each link stands an evidence connection, on which nobody writes and which a
 //     living process ends by a reset alone. Its end of stream comes from the kernel of a
-//     dead process, and a refused redial confirms it: that is proof (a) of
-//     docs/protocol.md. How a link ends proves nothing. The same identity with a higher boot
-//     counter, after such an end of stream, is proof (b).
-//   - Proof (a) is drawn only where both ends name the addresses of the connection alike,
+//     dead process, and a refused redial confirms it (§6.5). How a link ends
+//     proves nothing. The same identity with a higher boot counter, after such an end of
+//     stream, is the other proof (§6.6).
+//   - A refused redial counts only where both ends name the addresses of the connection alike,
 //     so that no proxy is between, and where the address did not refuse a living process.
 //   - A process on a copy of a data directory does not replace the process that is
 //     linked and answers. Peers remember the newest start that they met, in memory.

@@ -80,7 +80,7 @@ type Answer struct {
 func (r Rule) Answer(s Stance, asker Rank, proposed lsn.Term) Answer {
 	switch {
 	case s.Leader != "" && s.Leader != asker.Node:
-		// §4.1. A question from the very leader is its word that it leads no longer.
+		// §4.1. The leader itself asks when it leads no longer, or to be re-affirmed.
 		return Answer{Cause: CauseLeader}
 	case s.EmbargoLeft > 0: // §4.2
 		return Answer{Cause: CauseEmbargo, RetryAfter: s.EmbargoLeft}

@@ -202,8 +202,8 @@ func (s *scene) exit(n *procs.Node) (how error) {
 	return how
 }
 
-func becameLeader(e admin.Event) bool { return e.To == "LEADER" && e.From != "LEADER" }
-func lostLeadership(e admin.Event) bool   { return e.From == "LEADER" && e.To != "LEADER" }
+func becameLeader(e admin.Event) bool   { return e.To == "LEADER" && e.From != "LEADER" }
+func lostLeadership(e admin.Event) bool { return e.From == "LEADER" && e.To != "LEADER" }
 
 func same(g cluster.GroupStatus) func(cluster.GroupStatus) bool {
 	return func(now cluster.GroupStatus) bool { return now.Leader == g.Leader && now.Term == g.Term }

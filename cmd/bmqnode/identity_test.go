@@ -82,9 +82,11 @@ func TestACloneOfTheLeaderTakesNoPart(t *testing.T) {
 	leader := s.node(g.Leader)
 	clone := s.stranger("clone", map[string]any{"node": leader.Name, "data-dir": s.copyState(leader)})
 	s.eventually("all say so", func() bool {
-		said := s.logged(clone, `"error"`, "peer not connected", "data-dir-copied", "bmqnode forget")
+		said := s.logged(clone, `"error"`, "peer not connected", "data-dir-copied") &&
+			s.logged(clone, `"finding"`, "data-dir-copied", "bmqnode forget")
 		for _, n := range s.others(g.Leader) {
-			said = said && s.logged(n, `"error"`, "connection refused", "data-dir-copied", "bmqnode forget")
+			said = said && s.logged(n, `"error"`, "connection refused", "data-dir-copied") &&
+				s.logged(n, `"finding"`, "data-dir-copied", "bmqnode forget")
 		}
 		return said
 	})

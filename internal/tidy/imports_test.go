@@ -46,6 +46,7 @@ var bans = []ban{
 	{"scouting", world,
 		"the core is pure: entropy and effects come and go as data, one goroutine owns it", true, ""},
 	{"elector", world, "the core is pure: entropy and effects come and go as data, one goroutine owns it", true, ""},
+	{"cluster/internal/leadership", world, "the core is pure: entropy and effects come and go as data, one goroutine owns it", true, ""},
 	{"cluster", []string{"github.com/prometheus"},
 		"whoever embeds a node chooses the metrics library: Stats has the figures", false, ""},
 	{"cluster", []string{"github.com/spf13"}, "whoever embeds a node embeds no command line", false,

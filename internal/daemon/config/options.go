@@ -85,9 +85,9 @@ func (o *Options) Register(f *pflag.FlagSet) {
 		"gossip addresses, host:port, of any members to join; tried for ever")
 	f.StringVar(&c.Cluster, "cluster", cluster.DefaultCluster,
 		"name of the cluster; clusters never mix")
-	f.StringVar(&c.GossipAddr, "gossip-addr", cluster.DefaultGossipAddr,
+	f.StringVar(&c.GossipAddr, "gossip-addr", "127.0.0.1:7400",
 		"host:port to listen on for membership, TCP and UDP")
-	f.StringVar(&c.MeshAddr, "mesh-addr", cluster.DefaultMeshAddr,
+	f.StringVar(&c.MeshAddr, "mesh-addr", "127.0.0.1:7401",
 		"host:port to listen on for the election, TCP")
 	f.StringVar(&c.AdvertiseGossip, "advertise-gossip", "",
 		"host:port that others are told, if not --gossip-addr")

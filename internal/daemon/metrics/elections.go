@@ -79,7 +79,7 @@ func collectSums(out chan<- prometheus.Metric, stats *cluster.Stats) {
 		send(out, leaderChanges, count, reason.String())
 	}
 	for phase, spread := range stats.Phases {
-		sendSpread(out, phases, spread, phase.String())
+		sendSpread(out, phases, spread, phase)
 	}
 	sendSpread(out, gaps, stats.Leaderless)
 	sendSpread(out, leaseShare, stats.LeaseLeft)

@@ -62,8 +62,8 @@ func busy() told {
 			LeaderChanges:    map[elector.Reason]uint64{elector.Elected: 6},
 			ScoutingReceived: cluster.Answers{Yes: 4, No: map[scouting.Cause]uint64{scouting.CauseRank: 2}},
 			VotesGiven:       cluster.Answers{Yes: 1},
-			Phases: map[cluster.Phase]cluster.Histogram{
-				cluster.PhaseScouting: {Bounds: []float64{.1, 1}, Counts: []uint64{1, 2, 3}, Sum: 7.5}},
+			Phases: map[string]cluster.Histogram{
+				"scouting": {Bounds: []float64{.1, 1}, Counts: []uint64{1, 2, 3}, Sum: 7.5}},
 			InboxLength: 11, StoreWriting: 1.5, MissedEvents: 13, Subscriptions: 14,
 		},
 	}
