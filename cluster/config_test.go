@@ -44,7 +44,7 @@ func TestZeroElectionIsTheArticles(t *testing.T) {
 
 func TestTheStopMarginLeavesTimeToWork(t *testing.T) {
 	c := Config{Node: "a", Voters: []NodeID{"a"}, DataDir: "d"}
-	require.Equal(t, articleMargin, c.withDefaults().Election.StopMargin)
+	require.Equal(t, 250*time.Millisecond, c.withDefaults().Election.StopMargin)
 	for _, margin := range []time.Duration{-1, 500 * time.Millisecond, time.Hour} {
 		c.Election.StopMargin = margin
 		require.ErrorContains(t, c.Validate(), "Election.StopMargin is "+margin.String()+", but must be positive and shorter than Lease - HeartbeatBroadcast, 500ms")
