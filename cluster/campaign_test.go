@@ -215,7 +215,8 @@ func TestStepDownRests(t *testing.T) {
 		require.Contains(t, old.Status().Groups[0].Explanation, "stepped down")
 		time.Sleep(20 * time.Second)
 		require.True(t, old.IsLeader())
-	}, clustertest.Configure(func(cfg *cluster.Config) { cfg.Election.NotCandidate = cfg.Node == "c" }))
+	}, clustertest.Configure(
+		func(cfg *cluster.Config) { cfg.Election.NotCandidate = cfg.Node == "c" }))
 }
 
 func TestAPreferredNodeTakesOverOnlyIfThatIsOn(t *testing.T) {

@@ -106,7 +106,8 @@ func (j *judge) look() {
 	defer j.mu.Unlock()
 	for l, before := range j.past {
 		now := l.Deadline()
-		require.False(j.t, now.After(before), "the deadline of %s has moved by %s", l.Node().ID(), now.Sub(before))
+		require.False(j.t, now.After(before), "the deadline of %s has moved by %s", l.Node().ID(),
+			now.Sub(before))
 		j.past[l] = now
 	}
 }

@@ -131,7 +131,8 @@ func TestAReopenedElectionKnowsItsLastVote(t *testing.T) {
 			return func(terms map[string]lsn.Term) error { <-slow; return write(terms) }
 		})
 		e.Hear("b", elector.Message{Kind: elector.ElectionProposal, Term: 7, SentAt: 1}, nil)
-		require.NoError(t, e.Close(t.Context())) // while the term of that vote is still on its way to the disk
+		// while the term of that vote is still on its way to the disk
+		require.NoError(t, e.Close(t.Context()))
 		opened := make(chan *cluster.Election)
 		go func() {
 			again, err := n.Election("x", cluster.ElectionConfig{})

@@ -21,7 +21,8 @@ func TestASecondRunWaitsForTheFirst(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		working, returned := make(chan struct{}), make(chan error, 1)
 		go func() {
-			returned <- e.Run(ctx, cluster.Callbacks{OnStartedLeading: func(ctx context.Context, _ *cluster.Leadership) {
+			returned <- e.Run(ctx, cluster.Callbacks{OnStartedLeading: func(ctx context.Context,
+				_ *cluster.Leadership) {
 				close(working)
 				<-ctx.Done()
 				time.Sleep(300 * time.Millisecond)
@@ -152,11 +153,12 @@ func TestResignFromOutsideWaitsForTheWorkAndEndsRun(t *testing.T) {
 			result := make(chan error, 1)
 			ended[id] = result
 			go func() {
-				result <- n.Default().Run(t.Context(), cluster.Callbacks{OnStartedLeading: func(ctx context.Context, _ *cluster.Leadership) {
-					<-ctx.Done()
-					time.Sleep(100 * time.Millisecond)
-					stopped <- time.Now()
-				}})
+				result <- n.Default().Run(t.Context(),
+					cluster.Callbacks{OnStartedLeading: func(ctx context.Context, _ *cluster.Leadership) {
+						<-ctx.Done()
+						time.Sleep(100 * time.Millisecond)
+						stopped <- time.Now()
+					}})
 			}()
 		}
 		time.Sleep(election)

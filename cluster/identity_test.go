@@ -169,7 +169,8 @@ func TestALostMachineIsForgottenAndReplaced(t *testing.T) {
 			for member(c.Node(n), id).Link == "up" {
 				time.Sleep(100 * time.Millisecond)
 			}
-			require.ErrorContains(t, c.Node(n).Forget(t.Context(), id), "after 1.02s nothing that was promised")
+			require.ErrorContains(t, c.Node(n).Forget(t.Context(), id),
+				"after 1.02s nothing that was promised")
 		}
 		c.Crash(id)
 		time.Sleep(election)
@@ -210,7 +211,8 @@ func TestForgetNamesWhatItCannotDo(t *testing.T) {
 		time.Sleep(election)
 		a := c.Node("a")
 		require.EqualError(t, a.Forget(t.Context(), "a"), "node a forgets node a: that is this node")
-		require.EqualError(t, a.Forget(t.Context(), "x"), "node a forgets node x: no member has that name")
+		require.EqualError(t, a.Forget(t.Context(), "x"),
+			"node a forgets node x: no member has that name")
 		require.NoError(t, a.Forget(t.Context(), "b"), "nothing is known of it")
 		require.ErrorIs(t, a.Forget(cluster.Canceled, "b"), cluster.Canceled.Err())
 		c.stopAll()

@@ -105,13 +105,16 @@ func TestEveryReasonAndAnswerHasItsCounter(t *testing.T) {
 // gets from it.
 func fed(tb testing.TB) (*Node, event) {
 	n, err := Start(tb.Context(), Config{
-		Node: "a", Voters: []NodeID{"a", "b"}, DataDir: tb.TempDir(), GossipAddr: "127.0.0.1:0", MeshAddr: "127.0.0.1:0",
+		Node: "a", Voters: []NodeID{"a", "b"}, DataDir: tb.TempDir(), GossipAddr: "127.0.0.1:0",
+		MeshAddr: "127.0.0.1:0",
 	})
 	require.NoError(tb, err)
 	tb.Cleanup(func() { require.NoError(tb, n.Close(context.Background())) })
-	e := event{from: "b", group: DefaultGroup, msg: elector.Message{Kind: elector.LeaderHeartbeat, Term: 7, Sequence: 1, SentAt: 1}}
+	e := event{from: "b", group: DefaultGroup, msg: elector.Message{Kind: elector.LeaderHeartbeat,
+		Term: 7, Sequence: 1, SentAt: 1}}
 	n.post(e)
-	require.Eventually(tb, func() bool { return n.Stats().Elections[0].Leader == "b" }, time.Minute, time.Millisecond)
+	require.Eventually(tb, func() bool { return n.Stats().Elections[0].Leader == "b" }, time.Minute,
+		time.Millisecond)
 	return n, e
 }
 

@@ -55,7 +55,8 @@ func TestTheContextEndsTheMarginBeforeTheLease(t *testing.T) {
 		require.Equal(t, elector.LeaseExpired, l.Reason())
 		var why *cluster.EndedError
 		require.ErrorAs(t, context.Cause(l.Context()), &why)
-		require.Equal(t, cluster.EndedError{l.Node().ID(), cluster.DefaultGroup, l.Term(), elector.LeaseExpired}, *why)
+		require.Equal(t, cluster.EndedError{l.Node().ID(), cluster.DefaultGroup, l.Term(),
+			elector.LeaseExpired}, *why)
 		require.True(t, l.Valid(), "the work may stop in order")
 		_, err := l.NextLSN()
 		require.NoError(t, err)
@@ -110,10 +111,20 @@ var handovers = map[string]struct {
 	end  func(l *cluster.Leadership) error
 	want elector.Reason
 }{
-	"transfer":  {func(l *cluster.Leadership) error { return l.Election().Transfer(context.Background(), "") }, elector.Transferred},
-	"step-down": {func(l *cluster.Leadership) error { return l.Election().StepDown(context.Background(), time.Minute) }, elector.Resigned},
-	"unfit":     {func(l *cluster.Leadership) error { return l.Election().SetFit(errors.New("disk full")) }, elector.Resigned},
-	"close":     {func(l *cluster.Leadership) error { return l.Node().Close(context.Background()) }, elector.Stopped},
+	"transfer": {func(l *cluster.Leadership) error {
+		return l.Election().Transfer(
+			context.Background(), "")
+	}, elector.Transferred},
+	"step-down": {func(l *cluster.Leadership) error {
+		return l.Election().StepDown(
+			context.Background(), time.Minute)
+	}, elector.Resigned},
+	"unfit": {func(l *cluster.Leadership) error {
+		return l.Election().SetFit(
+			errors.New("disk full"))
+	}, elector.Resigned},
+	"close": {func(l *cluster.Leadership) error { return l.Node().Close(context.Background()) },
+		elector.Stopped},
 }
 
 func TestWorkOfTwoNodesNeverOverlapsInAHandover(t *testing.T) {
@@ -132,7 +143,8 @@ func TestWorkOfTwoNodesNeverOverlapsInAHandover(t *testing.T) {
 				began := time.Now()
 				l.Release()
 				next := o.next()
-				require.Less(t, time.Since(began), article.MaxRandomWait/10, "then it is ceded at once, to a named successor")
+				require.Less(t, time.Since(began), article.MaxRandomWait/10,
+					"then it is ceded at once, to a named successor")
 				require.NotEqual(t, l.Node(), next.Node())
 				require.NoError(t, <-ended)
 				require.False(t, l.Valid())

@@ -106,7 +106,8 @@ func TestWhatIsLeftOfTheLeaseShrinksWithTheLinks(t *testing.T) {
 		time.Sleep(election)
 		leader, before := c.leader(), c.leader().Stats().LeaseLeft
 		require.NotZero(t, before.Count())
-		require.Equal(t, before.Count()-1, before.Below(.5), "half of it, twice the heartbeat's period, but for the first")
+		require.Equal(t, before.Count()-1, before.Below(.5),
+			"half of it, twice the heartbeat's period, but for the first")
 		require.Zero(t, before.Below(.4))
 		for _, id := range c.others(leader) {
 			c.Faults(id).Delay(leader.ID(), 420*time.Millisecond, 0) // of 1 s

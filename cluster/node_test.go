@@ -74,7 +74,8 @@ func TestTransferMakesTheTargetLead(t *testing.T) {
 		to := c.others(old)[0]
 		began := time.Now()
 		require.NoError(t, old.Transfer(t.Context(), to))
-		require.Less(t, time.Since(began), elector.Article().HeartbeatBroadcast, "no timer was waited for")
+		require.Less(t, time.Since(began), elector.Article().HeartbeatBroadcast,
+			"no timer was waited for")
 		require.True(t, c.Node(to).IsLeader(), "nil means that the target leads")
 		require.False(t, old.IsLeader())
 	})
@@ -109,7 +110,8 @@ func TestTransferToANodeThatCannotWinLeavesTheLeaderInPlace(t *testing.T) {
 			c.Faults(spoke).Cut(id, fault.Both)
 		}
 		time.Sleep(election)
-		require.ErrorContains(t, leader.Transfer(t.Context(), spoke), "it is connected to too few voters to win an election")
+		require.ErrorContains(t, leader.Transfer(t.Context(), spoke),
+			"it is connected to too few voters to win an election")
 		time.Sleep(election)
 		require.Equal(t, leader, c.leader())
 	})
@@ -126,7 +128,8 @@ func TestTransferToANodeThatDoesNotAnswerLeavesTheLeaderInPlace(t *testing.T) {
 		require.ErrorContains(t, err, "node "+string(leader.ID())+" leads on")
 		require.True(t, leader.IsLeader())
 		require.Equal(t, term, leader.Status().Groups[0].Term)
-		require.NoError(t, leader.Transfer(t.Context(), c.others(leader)[1]), "it can still hand over to somebody else")
+		require.NoError(t, leader.Transfer(t.Context(), c.others(leader)[1]),
+			"it can still hand over to somebody else")
 	})
 }
 
@@ -186,7 +189,8 @@ func TestObserverFollowsAndNeverVotes(t *testing.T) {
 		c.Crash(c.others(leader)[0])
 		time.Sleep(time.Minute)
 		require.False(t, leader.IsLeader(), "an observer is no quorum")
-		require.Contains(t, leader.Status().Groups[0].Explanation, "no leader: 2 of 2 voters needed, 1 reachable")
+		require.Contains(t, leader.Status().Groups[0].Explanation,
+			"no leader: 2 of 2 voters needed, 1 reachable")
 	}, clustertest.Configure(func(cfg *cluster.Config) { cfg.Voters = voters }))
 }
 
@@ -266,7 +270,8 @@ func TestStartNamesWhatIsWrong(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = cluster.Start(ctx, cluster.Config{Node: "a", Voters: []cluster.NodeID{"a"}, DataDir: t.TempDir()})
+	_, err = cluster.Start(ctx, cluster.Config{Node: "a", Voters: []cluster.NodeID{"a"},
+		DataDir: t.TempDir()})
 	require.ErrorIs(t, err, context.Canceled)
 }
 
@@ -294,7 +299,8 @@ func TestRestartedVoterSupportsNobodyForAWhile(t *testing.T) {
 		g := c.Node(id).Status().Groups[0]
 		require.Empty(t, g.Leader)
 		require.NotZero(t, g.Term, "the term was on disk")
-		require.Positive(t, c.Node(id).Machine().EmbargoEnd, "it may have promised its vote before the crash")
+		require.Positive(t, c.Node(id).Machine().EmbargoEnd,
+			"it may have promised its vote before the crash")
 	})
 }
 
@@ -324,7 +330,8 @@ func TestAnAbsurdTermClosesTheLink(t *testing.T) {
 		leader := c.leader()
 		liar := c.Node(c.others(leader)[0])
 		liar.Do(func() {
-			liar.Mesh().Send(leader.ID(), cluster.DefaultGroup, elector.Message{Kind: elector.LeaderHeartbeat, Term: lsn.MaxTerm + 1, Sequence: 1})
+			liar.Mesh().Send(leader.ID(), cluster.DefaultGroup,
+				elector.Message{Kind: elector.LeaderHeartbeat, Term: lsn.MaxTerm + 1, Sequence: 1})
 		})
 		synctest.Wait()
 		st := leader.Status()

@@ -36,7 +36,8 @@ func playSeeds(
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			defer func() {
 				if t.Failed() {
-					t.Logf("run it again: %s=%d go test -run '%s' ./cluster", testhook.SeedVariable, seed, t.Name())
+					t.Logf("run it again: %s=%d go test -run '%s' ./cluster", testhook.SeedVariable, seed,
+						t.Name())
 				}
 			}()
 			one := playSeed(t, seed, play, options)
@@ -51,7 +52,8 @@ func playSeeds(
 			if at == len(one) && at == len(two) {
 				equal++
 			} else {
-				t.Logf("the histories differ:\n%q\n%q", one[at:min(at+1, len(one))], two[at:min(at+1, len(two))])
+				t.Logf("the histories differ:\n%q\n%q", one[at:min(at+1, len(one))],
+					two[at:min(at+1, len(two))])
 			}
 		})
 	}
@@ -104,7 +106,8 @@ func (c *seededCluster) endRecord() {
 	for i, sub := range c.subs {
 		sub.Close()
 		for e := range sub.Events() {
-			c.history = append(c.history, fmt.Sprintf("%s %s %s", three[i], e.Time.Format(time.StampMicro), e.Transition))
+			c.history = append(c.history, fmt.Sprintf("%s %s %s", three[i], e.Time.Format(time.StampMicro),
+				e.Transition))
 		}
 	}
 }

@@ -55,7 +55,8 @@ func untilToldToStop(ctx context.Context, _ *cluster.Leadership) { <-ctx.Done() 
 
 // run lets every node of a world run callbacks of its own; the results come by
 // the channels when ctx has ended.
-func (c *testCluster) run(ctx context.Context, callbacks func(cluster.NodeID) cluster.Callbacks) map[cluster.NodeID]<-chan error {
+func (c *testCluster) run(ctx context.Context,
+	callbacks func(cluster.NodeID) cluster.Callbacks) map[cluster.NodeID]<-chan error {
 	results := map[cluster.NodeID]<-chan error{}
 	for id, n := range c.nodes() {
 		result := make(chan error, 1)
@@ -84,13 +85,15 @@ func TestRunCampaignsAgainAfterALoss(t *testing.T) {
 		require.False(t, c.Node("a").IsLeader(), "Run has resigned")
 		require.Len(t, d.leaders, 2, "%v", d.leaders)
 		require.Less(t, d.leaders[0].Term, d.leaders[1].Term)
-	}, clustertest.Configure(func(cfg *cluster.Config) { cfg.Election.NotCandidate = cfg.Node != "a" }))
+	}, clustertest.Configure(
+		func(cfg *cluster.Config) { cfg.Election.NotCandidate = cfg.Node != "a" }))
 }
 
 func TestRunEndsWithTheNode(t *testing.T) {
 	withCluster(t, one, func(t *testing.T, c *testCluster) {
 		var d diary
-		results := c.run(t.Context(), func(cluster.NodeID) cluster.Callbacks { return d.callbacks(untilToldToStop) })
+		results := c.run(t.Context(),
+			func(cluster.NodeID) cluster.Callbacks { return d.callbacks(untilToldToStop) })
 		time.Sleep(time.Second)
 		c.Stop("a")
 		require.ErrorIs(t, <-results["a"], cluster.ErrClosed)
@@ -163,8 +166,18 @@ func TestACallbackThatPanics(t *testing.T) {
 		"OnStartedLeading": func(cb *cluster.Callbacks) {
 			cb.OnStartedLeading = func(context.Context, *cluster.Leadership) { panic("oops") }
 		},
-		"OnStoppedLeading": func(cb *cluster.Callbacks) { cb.OnStoppedLeading = func(*cluster.Leadership) { panic("oops") } },
-		"OnNewLeader":      func(cb *cluster.Callbacks) { cb.OnNewLeader = func(cluster.Leader) { panic("oops") } },
+		"OnStoppedLeading": func(cb *cluster.Callbacks) {
+			cb.OnStoppedLeading = func(
+				*cluster.Leadership) {
+				panic("oops")
+			}
+		},
+		"OnNewLeader": func(cb *cluster.Callbacks) {
+			cb.OnNewLeader = func(
+				cluster.Leader) {
+				panic("oops")
+			}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			withCluster(t, three, func(t *testing.T, c *testCluster) {
@@ -190,7 +203,8 @@ func TestACallbackThatPanics(t *testing.T) {
 				next, err := c.Node("b").Default().Campaign(t.Context())
 				require.NoError(t, err, "somebody else can lead")
 				next.Release()
-			}, clustertest.Configure(func(cfg *cluster.Config) { cfg.Election.NotCandidate = cfg.Node == "c" }))
+			}, clustertest.Configure(
+				func(cfg *cluster.Config) { cfg.Election.NotCandidate = cfg.Node == "c" }))
 		})
 	}
 }

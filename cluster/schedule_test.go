@@ -76,7 +76,8 @@ func (r *referee) newLeader(id cluster.NodeID, l cluster.Leader) {
 
 // callbacks work in steps, and take their time to stop: now and then longer than
 // the lease lasts.
-func (r *referee) callbacks(id cluster.NodeID, random func(time.Duration) time.Duration) cluster.Callbacks {
+func (r *referee) callbacks(id cluster.NodeID,
+	random func(time.Duration) time.Duration) cluster.Callbacks {
 	return cluster.Callbacks{
 		OnStartedLeading: func(ctx context.Context, l *cluster.Leadership) {
 			r.start(id, l)
@@ -88,7 +89,8 @@ func (r *referee) callbacks(id cluster.NodeID, random func(time.Duration) time.D
 				case <-time.After(random(300 * time.Millisecond)):
 				}
 			}
-			for stop := time.Now().Add(random(1500 * time.Millisecond)); time.Now().Before(stop); time.Sleep(20 * time.Millisecond) {
+			for stop := time.Now().Add(random(1500 * time.Millisecond)); time.Now().Before(stop); time.Sleep(
+				20 * time.Millisecond) {
 				r.write(l)
 			}
 		},
@@ -131,7 +133,8 @@ func playSchedule(c *seededCluster, steps int) {
 	t := c.t
 	c.record()
 	r := &referee{
-		t: t, works: map[cluster.NodeID]*cluster.Leadership{}, began: map[cluster.NodeID]int{}, ended: map[cluster.NodeID]int{},
+		t: t, works: map[cluster.NodeID]*cluster.Leadership{}, began: map[cluster.NodeID]int{},
+		ended: map[cluster.NodeID]int{},
 		heard: map[cluster.NodeID]cluster.Leader{},
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -107,7 +107,8 @@ func TestAStartThatMayNotWaitSaysHowLongTheDirectoryIsHeld(t *testing.T) {
 		n := l.Node()
 		err := n.Close(cluster.Canceled)
 		until := l.Deadline().Format(time.StampMilli)
-		require.ErrorContains(t, err, "stays locked until the guarded work has stopped, at the latest until "+until)
+		require.ErrorContains(t, err,
+			"stays locked until the guarded work has stopped, at the latest until "+until)
 		o.Closed(n.ID())
 		ctx, cancel := context.WithTimeout(o.context(n.ID()), 10*time.Millisecond)
 		defer cancel()
@@ -149,7 +150,8 @@ func TestTheDirectoryIsHeldForTheWorkOfEveryElection(t *testing.T) {
 			require.NoError(t, err)
 			works = append(works, l)
 		}
-		require.ErrorContains(t, works[0].Election().Close(cluster.Canceled), "guarded work had not stopped")
+		require.ErrorContains(t, works[0].Election().Close(cluster.Canceled),
+			"guarded work had not stopped")
 		time.Sleep(100 * time.Millisecond)
 		closeAtOnce(t, n)
 		c.Closed("a")
@@ -219,7 +221,8 @@ func returnsWithin[T any](t *testing.T, limit time.Duration, f func() T) (got T)
 // Whatever takes a ctx returns with it, also if the node hangs, as it does when its
 // logger blocks: with room in the driver's inbox and without.
 func TestEveryCallReturnsWithItsContextAlthoughTheNodeHangs(t *testing.T) {
-	for name, call := range map[string]func(ctx context.Context, l *cluster.Leadership, other *cluster.Election) error{
+	for name, call := range map[string]func(ctx context.Context, l *cluster.Leadership,
+		other *cluster.Election) error{
 		"Campaign": func(ctx context.Context, _ *cluster.Leadership, other *cluster.Election) error {
 			_, err := other.Campaign(ctx)
 			return err
@@ -244,7 +247,8 @@ func TestEveryCallReturnsWithItsContextAlthoughTheNodeHangs(t *testing.T) {
 			_, err := other.Leader(ctx)
 			return err
 		},
-		"Election.Close": func(ctx context.Context, _ *cluster.Leadership, other *cluster.Election) error {
+		"Election.Close": func(ctx context.Context, _ *cluster.Leadership,
+			other *cluster.Election) error {
 			return other.Close(ctx)
 		},
 		"Node.Close": func(ctx context.Context, l *cluster.Leadership, _ *cluster.Election) error {
@@ -264,7 +268,8 @@ func TestEveryCallReturnsWithItsContextAlthoughTheNodeHangs(t *testing.T) {
 					goOn := hang(t, l.Node(), full)
 					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 					defer cancel()
-					err = returnsWithin(t, time.Second+2*cluster.Patience, func() error { return call(ctx, l, other) })
+					err = returnsWithin(t, time.Second+2*cluster.Patience,
+						func() error { return call(ctx, l, other) })
 					require.Error(t, err)
 					goOn()
 					time.Sleep(election)
