@@ -10,7 +10,8 @@ import (
 
 func leadingAlone(b *testing.B) *Node {
 	n, err := Start(b.Context(), Config{
-		Node: "a", Voters: []NodeID{"a"}, DataDir: b.TempDir(), GossipAddr: "127.0.0.1:0", MeshAddr: "127.0.0.1:0",
+		Node: "a", Voters: []NodeID{"a"}, DataDir: b.TempDir(), GossipAddr: "127.0.0.1:0",
+		MeshAddr: "127.0.0.1:0",
 	})
 	require.NoError(b, err)
 	b.Cleanup(func() { require.NoError(b, n.Close(context.Background())) })

@@ -1,4 +1,4 @@
-package cluster
+package cluster_test
 
 import (
 	"context"
@@ -9,18 +9,19 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/cluster/clustertest"
 	"github.com/bmqelect/bmqelect/elector"
 )
 
 func TestCampaignsThatCannotBe(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		o, l := startedContest(t)
-		leader, follower := l.e, o.nodes[o.others(l.node())[0]].Default()
+	withContest(t, func(t *testing.T, o *contest, l *cluster.Leadership) {
+		leader, follower := l.Election(), o.Node(o.others(l.Node())[0]).Default()
 
 		_, err := leader.Campaign(t.Context())
-		require.ErrorIs(t, err, ErrCampaigning, "it holds a leadership that serves")
+		require.ErrorIs(t, err, cluster.ErrCampaigning, "it holds a leadership that serves")
 		_, err = follower.Campaign(t.Context())
-		require.ErrorIs(t, err, ErrCampaigning, "one waits already")
+		require.ErrorIs(t, err, cluster.ErrCampaigning, "one waits already")
 
 		require.NoError(t, follower.Resign(t.Context()))
 		ctx, cancel := context.WithCancelCause(t.Context())
@@ -32,35 +33,32 @@ func TestCampaignsThatCannotBe(t *testing.T) {
 		_, err = follower.Campaign(ctx)
 		require.ErrorIs(t, err, context.DeadlineExceeded, "another node leads")
 
-		never, err := l.node().Election("never", ElectionConfig{NotCandidate: true})
+		never, err := l.Node().Election("never", cluster.ElectionConfig{NotCandidate: true})
 		require.NoError(t, err)
 		_, err = never.Campaign(t.Context())
-		require.ErrorIs(t, err, ErrNotCandidate)
+		require.ErrorIs(t, err, cluster.ErrNotCandidate)
 
 		require.NoError(t, never.Close(t.Context()))
 		_, err = never.Campaign(t.Context())
-		require.ErrorIs(t, err, ErrClosed)
+		require.ErrorIs(t, err, cluster.ErrClosed)
 		l.Release()
-		o.closeAll()
 	})
 }
 
-func find(t *testing.T, n *Node, group string) *Election {
+func find(t *testing.T, n *cluster.Node, group string) *cluster.Election {
 	e, err := n.Lookup(group)
 	require.NoError(t, err)
 	return e
 }
 
 func TestWaitingCampaignsEndWithTheElection(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, "a", "b", "c")
-		w.start("a", "b") // and never a leader, since both only wait
-		for id, end := range map[NodeID]func(*Node){
-			"a": func(n *Node) { require.NoError(t, n.Close(t.Context())) },
-			"b": func(n *Node) { require.NoError(t, find(t, n, "own").Close(t.Context())) },
+	withCluster(t, three, func(t *testing.T, c *testCluster) {
+		for id, end := range map[cluster.NodeID]func(*cluster.Node){
+			"a": func(n *cluster.Node) { require.NoError(t, n.Close(t.Context())) },
+			"b": func(n *cluster.Node) { require.NoError(t, find(t, n, "own").Close(t.Context())) },
 		} {
-			n := w.nodes[id]
-			e, err := n.Election("own", ElectionConfig{})
+			n := c.Node(id)
+			e, err := n.Election("own", cluster.ElectionConfig{})
 			require.NoError(t, err)
 			got := make(chan error, 1)
 			go func() {
@@ -69,162 +67,136 @@ func TestWaitingCampaignsEndWithTheElection(t *testing.T) {
 			}()
 			synctest.Wait()
 			end(n)
-			require.ErrorIs(t, <-got, ErrClosed)
+			require.ErrorIs(t, <-got, cluster.ErrClosed)
 		}
-		w.closeAll()
-	})
+	}, clustertest.Down("c")) // and never a leader, since both only wait
 }
 
 func TestResignHandsOverAndStaysBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		o, l := startedContest(t)
-		id := l.node().cfg.Node
-		require.NoError(t, l.e.Resign(t.Context()))
+	withContest(t, func(t *testing.T, o *contest, l *cluster.Leadership) {
+		id := l.Node().ID()
+		require.NoError(t, l.Election().Resign(t.Context()))
 		require.Equal(t, elector.Resigned, l.Reason())
 		next := o.next()
-		require.NotEqual(t, id, next.node().cfg.Node)
-		for _, other := range o.others(l.node()) {
-			require.NoError(t, o.nodes[other].Default().Resign(t.Context()))
+		require.NotEqual(t, id, next.Node().ID())
+		for _, other := range o.others(l.Node()) {
+			require.NoError(t, o.Node(other).Default().Resign(t.Context()))
 		}
-		_, err := l.e.Campaign(t.Context())
-		require.ErrorIs(t, err, ErrCampaigning, "its work has not been said to have stopped")
+		_, err := l.Election().Campaign(t.Context())
+		require.ErrorIs(t, err, cluster.ErrCampaigning, "its work has not been said to have stopped")
 		l.Release()
 		next.Release()
 		time.Sleep(time.Minute)
-		for _, n := range o.nodes {
+		for _, n := range o.nodes() {
 			require.False(t, n.IsLeader(), "whoever resigned stays back, even if nobody leads then")
 			require.Contains(t, n.Status().Groups[0].Explanation, "nobody campaigns")
 		}
-		again, err := l.e.Campaign(t.Context())
+		again, err := l.Election().Campaign(t.Context())
 		require.NoError(t, err)
 		again.Release()
 		again.Release()
-		o.closeAll()
 	})
 }
 
 func TestANodeThatAwaitsItsCampaignDoesNotStand(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, "a", "b", "c")
-		w.edit = func(c *Config) { c.Election.AwaitCampaign = true }
-		w.start("a", "b", "c")
+	withCluster(t, three, func(t *testing.T, c *testCluster) {
 		time.Sleep(time.Minute)
-		for _, n := range w.nodes {
+		for _, n := range c.nodes() {
 			require.False(t, n.IsLeader())
 		}
-		o := w.campaign("b")
-		require.Equal(t, w.nodes["b"], o.next().node())
-		w.closeAll()
-	})
+		o := c.campaign("b")
+		require.Equal(t, c.Node("b"), o.next().Node())
+	}, clustertest.Configure(func(cfg *cluster.Config) { cfg.Election.AwaitCampaign = true }))
 }
 
 func TestALoneVoterThatAwaitsItsCampaignLeadsByThatAlone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, "a")
-		w.edit = func(c *Config) { c.Election.AwaitCampaign = true }
-		w.start("a")
-		l := w.campaign("a").next()
+	withCluster(t, one, func(t *testing.T, c *testCluster) {
+		l := c.campaign("a").next()
 		require.EqualValues(t, 1, l.Term(), "it had not led before")
 		l.Release()
-		w.closeAll()
-	})
+	}, clustertest.Configure(func(cfg *cluster.Config) { cfg.Election.AwaitCampaign = true }))
 }
 
 // A campaign whose context ends just when it succeeds leaves no leadership that
 // nobody holds.
 func TestACampaignThatIsWithdrawnHoldsNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, "a")
-		w.edit = func(c *Config) { c.Election.AwaitCampaign = true }
-		w.start("a")
-		e := w.nodes["a"].Default()
-		l, err := e.enterCampaign(t.Context(), 0)
+	withCluster(t, one, func(t *testing.T, c *testCluster) {
+		e := c.Node("a").Default()
+		l, err := e.EnterCampaign(t.Context(), nil)
 		require.NoError(t, err)
 		time.Sleep(election)
 		require.True(t, l.Valid())
 		l.Release()
 		<-l.Done()
 		require.False(t, e.IsLeader())
-		w.closeAll()
-	})
+	}, clustertest.Configure(func(cfg *cluster.Config) { cfg.Election.AwaitCampaign = true }))
 }
 
 // A step that was under way when the campaign began knows nothing of what the campaign
 // asks for: it must not grant it.
 func TestACampaignIsNotGrantedByAStepThatBeganBefore(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		o, l := startedContest(t)
-		var next *Leadership
-		l.node().call(func() {
+	withContest(t, func(t *testing.T, o *contest, l *cluster.Leadership) {
+		var next *cluster.Leadership
+		l.Node().Do(func() {
 			var err error
-			l.giveUp()
-			next, err = l.e.enterCampaign(t.Context(), l.id)
+			l.GiveUp()
+			next, err = l.Election().EnterCampaign(t.Context(), l)
 			require.NoError(t, err)
-			require.NoError(t, l.e.g.publish(&elector.Effects{}))
-			require.Empty(t, next.answer)
+			require.NoError(t, l.Election().PublishNothing())
+			require.Empty(t, next.Answer())
 		})
-		require.NoError(t, <-next.answer)
+		require.NoError(t, <-next.Answer())
 		next.Release()
-		o.closeAll()
 	})
 }
 
 // Who releases a leadership that serves gives it up, even if nobody else wants it.
 func TestReleaseGivesUpWithoutASuccessor(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, "a", "b", "c")
-		w.edit = func(c *Config) { c.Election.AwaitCampaign = true }
-		w.start("a", "b", "c")
-		l := w.campaign("b").next()
+	withCluster(t, three, func(t *testing.T, c *testCluster) {
+		l := c.campaign("b").next()
 		time.Sleep(time.Second)
 		l.Release()
-		require.False(t, l.e.IsLeader())
+		require.False(t, l.Election().IsLeader())
 		require.Equal(t, elector.Resigned, l.Reason())
-		w.closeAll()
-	})
+	}, clustertest.Configure(func(cfg *cluster.Config) { cfg.Election.AwaitCampaign = true }))
 }
 
 func TestAnUnfitNodeNeitherStandsNorLeads(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, "a", "b", "c")
-		w.start("a", "b", "c")
+	withCluster(t, three, func(t *testing.T, c *testCluster) {
 		time.Sleep(election)
-		old := w.leader()
+		old := c.leader()
 		require.NoError(t, old.Default().SetFit(errors.New("no database")))
 		time.Sleep(time.Second)
-		next := w.leader()
+		next := c.leader()
 		require.NotEqual(t, old, next)
 		require.Equal(t, "no database", old.Status().Groups[0].Unfit)
 
-		third := w.others(old)
-		w.nodes[third[0]].Default().SetFit(errors.New("no database"))
-		w.nodes[third[1]].Default().SetFit(errors.New("no database"))
+		third := c.others(old)
+		c.Node(third[0]).Default().SetFit(errors.New("no database"))
+		c.Node(third[1]).Default().SetFit(errors.New("no database"))
 		time.Sleep(time.Minute)
-		last := w.leader() // an unfit one leads on while nobody else is fit
+		last := c.leader() // an unfit one leads on while nobody else is fit
 		require.NoError(t, old.Default().SetFit(nil))
 		time.Sleep(time.Second)
-		require.Equal(t, old, w.leader(), "handed over as soon as there is somebody")
+		require.Equal(t, old, c.leader(), "handed over as soon as there is somebody")
 		require.NotEqual(t, old, last)
-		w.crash(old.cfg.Node)
+		c.Crash(old.ID())
 		time.Sleep(time.Minute)
-		for _, n := range w.nodes {
+		for _, n := range c.nodes() {
 			require.False(t, n.IsLeader())
 			require.Contains(t, n.Status().Groups[0].Explanation, "no database")
 		}
-		w.closeAll()
-		require.ErrorIs(t, next.Default().SetFit(nil), ErrClosed)
+		c.stopAll()
+		require.ErrorIs(t, next.Default().SetFit(nil), cluster.ErrClosed)
 	})
 }
 
 func TestStepDownRests(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, "a", "b", "c")
-		w.edit = func(c *Config) { c.Election.NotCandidate = c.Node == "c" }
-		w.start("a", "b", "c")
+	withCluster(t, three, func(t *testing.T, c *testCluster) {
 		time.Sleep(election)
-		old := w.leader()
-		other := w.nodes[map[NodeID]NodeID{"a": "b", "b": "a"}[old.cfg.Node]]
-		require.ErrorIs(t, other.Default().StepDown(t.Context(), 0), ErrNotLeader)
+		old := c.leader()
+		other := c.Node(map[cluster.NodeID]cluster.NodeID{"a": "b", "b": "a"}[old.ID()])
+		require.ErrorIs(t, other.Default().StepDown(t.Context(), 0), cluster.ErrNotLeader)
 		require.ErrorContains(t, old.Default().StepDown(t.Context(), -time.Second), "between 0 and 24h")
 		require.True(t, old.IsLeader())
 		began := time.Now()
@@ -237,37 +209,33 @@ func TestStepDownRests(t *testing.T) {
 		time.Sleep(time.Second)
 		require.True(t, other.IsLeader())
 		require.InDelta(t, 59, float64(old.Status().Groups[0].RestLeft), 1)
-		w.crash(other.cfg.Node)
+		c.Crash(other.ID())
 		time.Sleep(50 * time.Second)
 		require.False(t, old.IsLeader(), "it rests, even if nobody else could lead")
 		require.Contains(t, old.Status().Groups[0].Explanation, "stepped down")
 		time.Sleep(20 * time.Second)
 		require.True(t, old.IsLeader())
-		w.closeAll()
-	})
+	}, clustertest.Configure(
+		func(cfg *cluster.Config) { cfg.Election.NotCandidate = cfg.Node == "c" }))
 }
 
 func TestAPreferredNodeTakesOverOnlyIfThatIsOn(t *testing.T) {
 	for _, takeover := range []time.Duration{0, 30 * time.Second} {
 		t.Run(takeover.String(), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, "a", "b", "c")
-				w.edit = func(c *Config) {
-					c.Election.Takeover = takeover
-					c.Election.Priority = map[NodeID]int{"a": 9}[c.Node]
-				}
-				w.start("b", "c")
+			withCluster(t, three, func(t *testing.T, c *testCluster) {
 				time.Sleep(election)
-				old := w.leader()
-				w.start("a")
+				old := c.leader()
+				c.Start("a")
 				began := time.Now()
 				time.Sleep(25 * time.Second)
-				require.Equal(t, old, w.leader(), "not before it was healthy for so long")
+				require.Equal(t, old, c.leader(), "not before it was healthy for so long")
 				time.Sleep(time.Minute)
-				preferred := w.leader().cfg.Node == "a"
+				preferred := c.leader().ID() == "a"
 				require.Equal(t, takeover != 0, preferred, "after %s", time.Since(began))
-				w.closeAll()
-			})
+			}, clustertest.Configure(func(cfg *cluster.Config) {
+				cfg.Election.Takeover = takeover
+				cfg.Election.Priority = map[cluster.NodeID]int{"a": 9}[cfg.Node]
+			}), clustertest.Down("a"))
 		})
 	}
 }

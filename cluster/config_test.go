@@ -26,7 +26,8 @@ func TestValidateNamesEveryMistakeAtOnce(t *testing.T) {
 func TestANodeThatJoinsOthersMustBeReachable(t *testing.T) {
 	c := Config{Node: "a", Voters: []NodeID{"a", "b"}, DataDir: "d", Join: []string{"192.0.2.7:7400"}}
 	err := c.Validate()
-	require.ErrorContains(t, err, "GossipAddr is 127.0.0.1:7400, but must be an address that other machines reach, since 192.0.2.7:7400 is to be joined")
+	require.ErrorContains(t, err,
+		"GossipAddr is 127.0.0.1:7400, but must be an address that other machines reach, since 192.0.2.7:7400 is to be joined")
 	require.ErrorContains(t, err, "MeshAddr is 127.0.0.1:7401")
 	c.GossipAddr, c.AdvertiseMesh = "0.0.0.0:7400", "192.0.2.1:7401"
 	require.NoError(t, c.Validate())
@@ -44,7 +45,7 @@ func TestZeroElectionIsTheArticles(t *testing.T) {
 
 func TestTheStopMarginLeavesTimeToWork(t *testing.T) {
 	c := Config{Node: "a", Voters: []NodeID{"a"}, DataDir: "d"}
-	require.Equal(t, articleMargin, c.withDefaults().Election.StopMargin)
+	require.Equal(t, 250*time.Millisecond, c.withDefaults().Election.StopMargin)
 	for _, margin := range []time.Duration{-1, 500 * time.Millisecond, time.Hour} {
 		c.Election.StopMargin = margin
 		require.ErrorContains(t, c.Validate(), "Election.StopMargin is "+margin.String()+", but must be positive and shorter than Lease - HeartbeatBroadcast, 500ms")
@@ -80,8 +81,9 @@ func TestWhatIsAgreedIsWhatIsInForce(t *testing.T) {
 func TestAnOlderProcessAgreesIfItIsConfiguredAlike(t *testing.T) {
 	agreed := Config{Node: "a", Voters: []NodeID{"a", "b", "c"}}.Agreed()
 	for name, value := range map[string]string{
-		"heartbeat-broadcast": "500ms", "heartbeat-miss-count": "3", "lease": "1s", "clock-drift-ppm": "20000",
-		"quorum": "2", "scouting-rule": "default", "unsafe-no-scouting": "false",
+		"heartbeat-broadcast": "500ms", "heartbeat-miss-count": "3", "lease": "1s",
+		"clock-drift-ppm": "20000",
+		"quorum":          "2", "scouting-rule": "default", "unsafe-no-scouting": "false",
 	} {
 		if mine, compared := agreed[name]; compared {
 			require.Equal(t, value, mine, name)

@@ -32,7 +32,8 @@ func TestADataDirectoryIsCheckedWithoutAStart(t *testing.T) {
 
 	for name, want := range map[string]error{
 		"free": nil, "new": nil, "deep/new": nil,
-		"used": ErrDirInUse, "other": ErrDirOwner, "lost": ErrDirDamaged, "file": ErrNotDurable, "file/new": ErrNotDurable,
+		"used": ErrDirInUse, "other": ErrDirOwner, "lost": ErrDirDamaged, "file": ErrNotDurable,
+		"file/new": ErrNotDurable,
 	} {
 		err := CheckDataDir(Config{Node: "a", DataDir: path(name)})
 		require.ErrorIs(t, err, want, name)

@@ -1,4 +1,4 @@
-package cluster
+package cluster_test
 
 import (
 	"bytes"
@@ -7,12 +7,13 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
 
+	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/cluster/clustertest"
 	"github.com/bmqelect/bmqelect/cluster/internal/testhook"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/base/clock"
@@ -27,75 +28,69 @@ type leaping struct {
 
 func (c *leaping) Now() time.Duration { return c.Clock.Now() + time.Duration(c.ahead.Load()) }
 
-// startLeaping starts nodes with clocks that can leap.
-func (w *world) startLeaping(ids ...NodeID) map[NodeID]*leaping {
-	clocks := map[NodeID]*leaping{}
+// leapingClocks are clocks for nodes, and the option that makes the nodes use them.
+func leapingClocks(ids []cluster.NodeID) (map[cluster.NodeID]*leaping, clustertest.Option) {
+	clocks := map[cluster.NodeID]*leaping{}
 	for _, id := range ids {
-		clocks[id] = &leaping{Clock: clock.Process()}
-		s := testhook.From(w.context(id))
-		s.Clock = clocks[id]
-		n, err := Start(testhook.With(context.Background(), s), w.config(id))
-		require.NoError(w.t, err)
-		w.nodes[id] = n
+		clocks[id] = &leaping{}
 	}
-	return clocks
+	return clocks, clustertest.Hooks(func(id cluster.NodeID, h *testhook.Hooks) {
+		clocks[id].Clock = clock.Process() // of the bubble
+		h.Clock = clocks[id]
+	})
 }
 
 // A process that was stopped beyond the end of its lease finds out late. Its deadline
 // is still the end of the lease, not the moment of its waking.
 func TestTheDeadlineOfAPausedLeaderIsTheEndOfItsLease(t *testing.T) {
-	playSeeds(t, 20, func(w *seededWorld) { // who wakes first, driver or watcher, is chance
-		clocks := w.startLeaping("a", "b", "c")
-		w.record()
-		o := w.campaign("a", "b", "c")
+	playSeeds(t, 20, func(c *seededCluster) { // who wakes first, driver or watcher, is chance
+		c.record()
+		o := c.campaign("a", "b", "c")
 		l := o.next()
-		time.Sleep(time.Second + w.dice.upTo(time.Second))
+		time.Sleep(time.Second + c.dice.upTo(time.Second))
 		const pause = 4 * time.Second
 		before := l.Deadline()
-		clocks[l.node().cfg.Node].ahead.Add(int64(pause))
+		c.clocks[l.Node().ID()].ahead.Add(int64(pause))
 		<-l.Context().Done()
-		require.LessOrEqual(w.t, l.Deadline(), before.Add(-pause), "the lease ended during the pause")
-		require.False(w.t, l.Valid())
-		w.endRecord()
+		require.LessOrEqual(c.t, l.Deadline(), before.Add(-pause), "the lease ended during the pause")
+		require.False(c.t, l.Valid())
+		c.endRecord()
 		l.Release()
-		o.closeAll()
 	})
 }
 
 // The lease of a node is renewed while its work stops, but not the time of the work: it is
 // over at its deadline, before anybody has looked at the clock.
 func TestStoppingWorkIsNotValidAfterItsDeadline(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, "a", "b", "c")
-		clocks := w.startLeaping("a", "b", "c")
-		o := w.campaign("a", "b", "c")
+	clocks, useClocks := leapingClocks(three)
+	withCluster(t, three, func(t *testing.T, c *testCluster) {
+		o := c.campaign("a", "b", "c")
 		l := o.next()
-		l.giveUp()
+		l.GiveUp()
 		end := l.Deadline()
 		time.Sleep(600 * time.Millisecond)
 		require.True(t, l.Valid())
-		clocks[l.node().cfg.Node].ahead.Add(int64(time.Until(end)))
-		require.True(t, l.e.IsLeader(), "its lease was renewed")
+		clocks[l.Node().ID()].ahead.Add(int64(time.Until(end)))
+		require.True(t, l.Election().IsLeader(), "its lease was renewed")
 		require.False(t, l.Valid())
 		l.Release()
-		o.closeAll()
-	})
+	}, useClocks)
 }
 
 // judge holds deadlines against each other.
 type judge struct {
 	t    *testing.T
 	mu   sync.Mutex
-	past map[*Leadership]time.Time // what the deadline of an ended leadership was at last
+	past map[*cluster.Leadership]time.Time // what the deadline of an ended leadership was at last
 }
 
 // begins is told of each leadership right after it was won.
-func (j *judge) begins(l *Leadership) {
+func (j *judge) begins(l *cluster.Leadership) {
 	j.mu.Lock()
 	now := time.Now()
 	for old := range j.past {
 		require.False(j.t, old.Deadline().After(now), "%s begins %s before the deadline of %s",
-			l.node().cfg.Node, old.Deadline().Sub(now), old.node().cfg.Node)
+			l.Node().ID(), old.Deadline().Sub(now), old.Node().ID())
 	}
 	j.mu.Unlock()
 	go func() {
@@ -111,7 +106,8 @@ func (j *judge) look() {
 	defer j.mu.Unlock()
 	for l, before := range j.past {
 		now := l.Deadline()
-		require.False(j.t, now.After(before), "the deadline of %s has moved by %s", l.node().cfg.Node, now.Sub(before))
+		require.False(j.t, now.After(before), "the deadline of %s has moved by %s", l.Node().ID(),
+			now.Sub(before))
 		j.past[l] = now
 	}
 }
@@ -119,33 +115,30 @@ func (j *judge) look() {
 // Whatever ends a leadership, its deadline never becomes later once its context has
 // ended, and no work of another node begins before it.
 func TestDeadlinesNeverMoveOnAndNeverOverlap(t *testing.T) {
-	playSeeds(t, 6, func(w *seededWorld) { playDeadlines(w, 60) })
+	playSeeds(t, 6, func(c *seededCluster) { playDeadlines(c, 60) })
 }
 
-func playDeadlines(w *seededWorld, steps int) {
-	t := w.t
-	clocks := w.startLeaping("a", "b", "c")
-	w.record()
-	j := &judge{t: t, past: map[*Leadership]time.Time{}}
-	o := w.campaign("a", "b", "c")
+func playDeadlines(c *seededCluster, steps int) {
+	t := c.t
+	c.record()
+	j := &judge{t: t, past: map[*cluster.Leadership]time.Time{}}
+	o := c.campaign("a", "b", "c")
 	for range steps {
 		l := o.next()
 		j.begins(l)
-		time.Sleep(w.dice.upTo(2 * time.Second))
-		ctx, cancel := context.WithTimeout(t.Context(), w.dice.upTo(time.Second))
-		id := l.node().cfg.Node
-		switch w.dice.pick(5) {
+		time.Sleep(c.dice.upTo(2 * time.Second))
+		ctx, cancel := context.WithTimeout(t.Context(), c.dice.upTo(time.Second))
+		id := l.Node().ID()
+		switch c.dice.pick(5) {
 		case 0:
-			clocks[id].ahead.Add(int64(w.dice.upTo(5 * time.Second)))
+			c.clocks[id].ahead.Add(int64(c.dice.upTo(5 * time.Second)))
 		case 1:
-			l.e.Transfer(ctx, "")
+			l.Election().Transfer(ctx, "")
 		case 2:
-			l.e.Resign(ctx)
+			l.Election().Resign(ctx)
 		case 3:
-			l.node().call(func() {
-				heard := elector.Message{Kind: elector.LeaderHeartbeat, Term: l.Term() + 1, SentAt: 1}
-				l.node().step(l.e.g, elector.Received{From: o.others(l.node())[0], Message: heard})
-			})
+			heard := elector.Message{Kind: elector.LeaderHeartbeat, Term: l.Term() + 1, SentAt: 1}
+			l.Election().Hear(o.others(l.Node())[0], heard, nil)
 		}
 		cancel()
 		for range 100 {
@@ -153,13 +146,13 @@ func playDeadlines(w *seededWorld, steps int) {
 			time.Sleep(10 * time.Millisecond)
 		}
 		l.Release()
-		o.join(l.node())
+		o.join(l.Node())
 	}
-	w.endRecord()
-	for _, n := range w.nodes {
-		n.Default().Resign(canceled)
+	c.endRecord()
+	for _, n := range c.nodes() {
+		n.Default().Resign(cluster.Canceled)
 	}
-	w.closeAll()
+	c.stopAll()
 	for len(o.won) > 0 {
 		(<-o.won).Release()
 	}
@@ -184,13 +177,13 @@ func (l *lockedBuffer) count(text string) int {
 }
 
 func TestWorkThatIsOverdueIsReportedOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, "a", "b", "c")
-		var log lockedBuffer
-		w.edit = func(c *Config) { c.Logger = hclog.New(&hclog.LoggerOptions{Output: &log}) }
-		w.start("a", "b", "c")
+	var log lockedBuffer
+	logged := clustertest.Configure(func(cfg *cluster.Config) {
+		cfg.Logger = hclog.New(&hclog.LoggerOptions{Output: &log})
+	})
+	withCluster(t, three, func(t *testing.T, c *testCluster) {
 		time.Sleep(election)
-		leader := w.leader()
+		leader := c.leader()
 		l, err := leader.Default().Campaign(t.Context())
 		require.NoError(t, err)
 		time.Sleep(time.Second)
@@ -199,29 +192,20 @@ func TestWorkThatIsOverdueIsReportedOnce(t *testing.T) {
 		time.Sleep(time.Second)
 		require.Equal(t, 1, log.count("guarded work has not stopped in time"))
 		l.Release()
-		w.closeAll()
-	})
+	}, logged)
 }
 
 // Whoever waits for a hand-over may be late: what counts is how it ended, not who leads
 // by then.
 func TestAHandoverIsJudgedByHowItEnded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, "a", "b", "c")
-		w.start("a", "b", "c")
+	withCluster(t, three, func(t *testing.T, c *testCluster) {
 		time.Sleep(election)
-		n := w.leader()
-		to, g := w.others(n)[0], n.Default().g
-		var ended *handoverEnd
-		n.call(func() {
-			n.step(g, elector.Transfer{To: to})
-			ended = g.awaitHandoverEnd()
-		})
-		<-ended.reached
+		n := c.leader()
+		to := c.others(n)[0]
+		leads := n.BeginTransfer(to)()
 		time.Sleep(time.Second)
-		require.NoError(t, w.nodes[to].Transfer(t.Context(), n.cfg.Node))
+		require.NoError(t, c.Node(to).Transfer(t.Context(), n.ID()))
 		require.True(t, n.IsLeader(), "it leads again")
-		require.False(t, ended.leads, "but it had handed over")
-		w.closeAll()
+		require.False(t, leads, "but it had handed over")
 	})
 }

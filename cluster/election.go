@@ -135,7 +135,8 @@ func (n *Node) reserve(ctx context.Context, group string) error {
 		case n.groups[group] != nil || n.opening[group]:
 			outcome = ErrOpen
 		case n.closed[group] != nil:
-			outcome = fmt.Errorf("the work of its last leadership here has not been released: %w", ErrCampaigning)
+			outcome = fmt.Errorf("the work of its last leadership here has not been released: %w",
+				ErrCampaigning)
 		default:
 			n.opening[group] = true
 			outcome = nil

@@ -1,4 +1,4 @@
-package cluster
+package cluster_test
 
 import (
 	"fmt"
@@ -8,94 +8,56 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/cluster/clustertest"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
-// open opens an election on every node, with a rank of its own on each.
-func (w *world) open(group string, priority map[NodeID]int) map[NodeID]*Election {
-	elections := map[NodeID]*Election{}
-	for id, n := range w.nodes {
-		e, err := n.Election(group, ElectionConfig{Priority: priority[id]})
-		require.NoError(w.t, err)
-		elections[id] = e
-	}
-	return elections
-}
-
-// leaders are the nodes that lead in an election.
-func leaders(elections map[NodeID]*Election) (ids []NodeID) {
-	for id, e := range elections {
-		if e.IsLeader() {
-			ids = append(ids, id)
-		}
-	}
-	return ids
-}
-
-// leaderOf is the one node that leads in an election on which all agree.
-func leaderOf(t *testing.T, elections map[NodeID]*Election) NodeID {
-	t.Helper()
-	ids := leaders(elections)
-	require.Len(t, ids, 1)
-	for id, e := range elections {
-		require.Equal(t, ids[0], e.Status().Leader, "leader of %s as %s sees it", e.Group(), id)
-	}
-	return ids[0]
-}
-
 func TestAHundredElectionsRunBesideEachOther(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, "a", "b", "c")
-		w.start("a", "b", "c")
-		var all []map[NodeID]*Election
+	withCluster(t, three, func(t *testing.T, c *testCluster) {
+		var all []map[cluster.NodeID]*cluster.Election
 		for i := range 100 {
-			all = append(all, w.open(fmt.Sprintf("g%d", i), nil))
+			all = append(all, c.open(fmt.Sprintf("g%d", i), nil))
 		}
 		time.Sleep(election)
-		led := map[NodeID]int{}
+		led := map[cluster.NodeID]int{}
 		for _, elections := range all {
 			led[leaderOf(t, elections)]++
 		}
 		require.Greater(t, len(led), 1, "chance spreads the leaders")
 		victim := leaderOf(t, all[0])
-		w.crash(victim)
+		c.Crash(victim)
 		time.Sleep(election)
 		for _, elections := range all {
 			delete(elections, victim)
 			leaderOf(t, elections)
 		}
-		w.closeAll()
 	})
 }
 
 func TestElectionsDoNotTouchEachOther(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, "a", "b", "c")
-		w.start("a", "b", "c")
-		x, y := w.open("x", nil), w.open("y", nil)
+	withCluster(t, three, func(t *testing.T, c *testCluster) {
+		x, y := c.open("x", nil), c.open("y", nil)
 		time.Sleep(election)
 		from, other := leaderOf(t, x), leaderOf(t, y)
-		byDefault := w.leader().cfg.Node
-		to := w.others(w.nodes[from])[0]
+		byDefault := c.leader().ID()
+		to := c.others(c.Node(from))[0]
 		require.NoError(t, x[from].Transfer(t.Context(), to))
 		time.Sleep(time.Second)
 		require.Equal(t, to, leaderOf(t, x))
 		require.Equal(t, other, leaderOf(t, y))
-		require.Equal(t, byDefault, w.leader().cfg.Node)
+		require.Equal(t, byDefault, c.leader().ID())
 
 		token, err := x[to].NextLSN()
 		require.NoError(t, err)
 		require.Equal(t, x[to].Status().Term, token.Term)
-		w.closeAll()
 	})
 }
 
 func TestAnElectionIsClosedAndOpenedAgainOnARunningNode(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, "a", "b", "c")
-		w.start("a", "b", "c")
-		x := w.open("x", nil)
+	withCluster(t, three, func(t *testing.T, c *testCluster) {
+		x := c.open("x", nil)
 		time.Sleep(election)
 		leader := leaderOf(t, x)
 		term := x[leader].Status().Term
@@ -104,95 +66,84 @@ func TestAnElectionIsClosedAndOpenedAgainOnARunningNode(t *testing.T) {
 		require.NoError(t, x[leader].Close(t.Context()))
 		require.False(t, x[leader].IsLeader())
 		require.Equal(t, "DORMANT", x[leader].Status().Role)
-		require.ErrorIs(t, x[leader].Transfer(t.Context(), ""), ErrClosed)
+		require.ErrorIs(t, x[leader].Transfer(t.Context(), ""), cluster.ErrClosed)
 		time.Sleep(elector.Article().HeartbeatBroadcast)
 		delete(x, leader)
 		require.Len(t, leaders(x), 1, "it handed over")
 
-		_, err := w.nodes[leader].Lookup("x")
-		require.ErrorIs(t, err, ErrNotOpen)
-		again, err := w.nodes[leader].Election("x", ElectionConfig{})
+		_, err := c.Node(leader).Lookup("x")
+		require.ErrorIs(t, err, cluster.ErrNotOpen)
+		again, err := c.Node(leader).Election("x", cluster.ElectionConfig{})
 		require.NoError(t, err)
-		found, err := w.nodes[leader].Lookup("x")
+		found, err := c.Node(leader).Lookup("x")
 		require.NoError(t, err)
 		require.Equal(t, again, found)
-		_, err = w.nodes[leader].Election("x", ElectionConfig{})
-		require.ErrorIs(t, err, ErrOpen)
+		_, err = c.Node(leader).Election("x", cluster.ElectionConfig{})
+		require.ErrorIs(t, err, cluster.ErrOpen)
 		time.Sleep(election)
 		require.Greater(t, again.Status().Term, term, "the term was on disk, and rose")
 		require.NotEqual(t, leader, again.Status().Leader, "who comes back follows")
 		require.NotEmpty(t, again.Status().Leader)
-		w.closeAll()
 	})
 }
 
 func TestAnElectionHasCandidatesOfItsOwn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, "a", "b", "c")
-		w.start("a", "b", "c")
-		only := map[NodeID]*Election{}
-		for id, n := range w.nodes {
-			e, err := n.Election("only-b", ElectionConfig{NotCandidate: id != "b"})
+	withCluster(t, three, func(t *testing.T, c *testCluster) {
+		only := map[cluster.NodeID]*cluster.Election{}
+		for id, n := range c.nodes() {
+			e, err := n.Election("only-b", cluster.ElectionConfig{NotCandidate: id != "b"})
 			require.NoError(t, err)
 			only[id] = e
 		}
 		time.Sleep(2 * election)
-		require.Equal(t, NodeID("b"), leaderOf(t, only))
-		w.closeAll()
+		require.Equal(t, cluster.NodeID("b"), leaderOf(t, only))
 	})
 }
 
 func TestBadElectionsAreRefused(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, "a")
-		w.start("a")
-		n := w.nodes["a"]
+	withCluster(t, one, func(t *testing.T, c *testCluster) {
+		n := c.Node("a")
 		for _, name := range []string{"", "a b", "x\n", string(make([]byte, 256))} {
-			_, err := n.Election(name, ElectionConfig{})
+			_, err := n.Election(name, cluster.ElectionConfig{})
 			require.ErrorContains(t, err, "1 to 255 bytes and no spaces")
 		}
-		_, err := n.Election("x", ElectionConfig{Quorum: 5})
-		require.ErrorAs(t, err, new(*ConfigError))
+		_, err := n.Election("x", cluster.ElectionConfig{Quorum: 5})
+		require.ErrorAs(t, err, new(*cluster.ConfigError))
 		require.ErrorContains(t, err, "Quorum is 5")
-		_, err = n.Election(DefaultGroup, ElectionConfig{})
-		require.ErrorIs(t, err, ErrOpen)
-		w.close("a")
-		_, err = n.Election("x", ElectionConfig{})
-		require.ErrorIs(t, err, ErrClosed)
+		_, err = n.Election(cluster.DefaultGroup, cluster.ElectionConfig{})
+		require.ErrorIs(t, err, cluster.ErrOpen)
+		c.Stop("a")
+		_, err = n.Election("x", cluster.ElectionConfig{})
+		require.ErrorIs(t, err, cluster.ErrClosed)
 	})
 }
 
 // An election that is closed and opened again at once must not start from an
 // older term than the one that it voted in: it would vote twice.
 func TestAReopenedElectionKnowsItsLastVote(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, "a", "b", "c")
-		w.start("a")
-		n := w.nodes["a"]
-		e, err := n.Election("x", ElectionConfig{})
+	withCluster(t, three, func(t *testing.T, c *testCluster) {
+		n := c.Node("a")
+		e, err := n.Election("x", cluster.ElectionConfig{})
 		require.NoError(t, err)
 		time.Sleep(election) // past the embargo
 		slow := make(chan struct{})
-		write := n.persister.write
-		n.persister.mu.Lock()
-		n.persister.write = func(terms map[string]lsn.Term) error { <-slow; return write(terms) }
-		n.persister.mu.Unlock()
-		n.call(func() {
-			n.step(e.g, elector.Received{From: "b", Message: elector.Message{Kind: elector.ElectionProposal, Term: 7, SentAt: 1}})
+		n.WrapWrites(func(write cluster.Write) cluster.Write {
+			return func(terms map[string]lsn.Term) error { <-slow; return write(terms) }
 		})
-		require.NoError(t, e.Close(t.Context())) // while the term of that vote is still on its way to the disk
-		opened := make(chan *Election)
+		e.Hear("b", elector.Message{Kind: elector.ElectionProposal, Term: 7, SentAt: 1}, nil)
+		// while the term of that vote is still on its way to the disk
+		require.NoError(t, e.Close(t.Context()))
+		opened := make(chan *cluster.Election)
 		go func() {
-			again, err := n.Election("x", ElectionConfig{})
+			again, err := n.Election("x", cluster.ElectionConfig{})
 			require.NoError(t, err)
 			opened <- again
 		}()
 		synctest.Wait()
-		_, err = n.Election("x", ElectionConfig{})
-		require.ErrorIs(t, err, ErrOpen, "its name is taken while it is being opened")
+		_, err = n.Election("x", cluster.ElectionConfig{})
+		require.ErrorIs(t, err, cluster.ErrOpen, "its name is taken while it is being opened")
 		close(slow)
 		again := <-opened
 		require.EqualValues(t, 7, again.Status().Term)
-		w.closeAll()
-	})
+	}, clustertest.Down("b", "c"))
 }

@@ -1,14 +1,14 @@
-package cluster
+package cluster_test
 
 import (
 	"fmt"
 	"runtime"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/elector"
 )
 
@@ -20,22 +20,20 @@ func TestThreeThousandElectionsOnOneCPU(t *testing.T) {
 	if raceDetector { // which takes ten times as long, and as many as this overflowed, too
 		count, window = 1500, 20*time.Second
 	}
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, "a", "b", "c")
-		w.start("a", "b", "c")
+	withCluster(t, three, func(t *testing.T, c *testCluster) {
 		for i := range count {
-			for id, n := range w.nodes {
-				_, err := n.Election(fmt.Sprintf("g%d", i), ElectionConfig{NotCandidate: id != "a"})
+			for id, n := range c.nodes() {
+				_, err := n.Election(fmt.Sprintf("g%d", i), cluster.ElectionConfig{NotCandidate: id != "a"})
 				require.NoError(t, err)
 			}
 		}
 		time.Sleep(window)
-		for id, n := range w.nodes {
+		for id, n := range c.nodes() {
 			st := n.Stats()
 			require.Len(t, st.Elections, count+1)
 			higher, without := 0, 0
 			for _, e := range st.Elections {
-				if e.Group == DefaultGroup {
+				if e.Group == cluster.DefaultGroup {
 					continue // in which all three stand
 				}
 				if e.Term > 1 {

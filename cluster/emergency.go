@@ -61,15 +61,18 @@ func (n *Node) checkLeft(left []NodeID) error {
 		return fmt.Errorf("all voters of the configuration, %s, were declared lost: name those that are left, or readmit one", join(all))
 	case quorum > len(left):
 		return fmt.Errorf("the configured quorum is %d, but must be at most %d: of the voters %s were declared lost, and %s are left; "+
-			"configure no quorum (0: a majority of these)", quorum, len(left), join(without(all, left)), join(left))
+			"configure no quorum (0: a majority of these)", quorum, len(left), join(without(all, left)),
+			join(left))
 	}
 	return nil
 }
 
 func (n *Node) logEmergency(e EmergencyStatus) {
-	fields := []any{"lost", join(e.Lost), "declared", e.Time.Format(time.RFC3339), "reason", e.Reason, "voters", join(n.cfg.Voters)}
+	fields := []any{"lost", join(e.Lost), "declared", e.Time.Format(time.RFC3339), "reason", e.Reason,
+		"voters", join(n.cfg.Voters)}
 	if gone := e.Missing(); len(gone) > 0 {
-		n.log.Error("voters were declared lost: the others elect without them", append(fields, "missing", join(gone))...)
+		n.log.Error("voters were declared lost: the others elect without them",
+			append(fields, "missing", join(gone))...)
 		return
 	}
 	n.log.Warn("voters were declared lost once; all have been readmitted", fields...)
@@ -105,7 +108,8 @@ func emergencyNote(es []EmergencyStatus) string {
 	var notes []string
 	for _, e := range es {
 		if gone := e.Missing(); len(gone) > 0 {
-			notes = append(notes, fmt.Sprintf("%s declared lost at %s", join(gone), e.Time.Format(time.RFC3339)))
+			notes = append(notes, fmt.Sprintf("%s declared lost at %s", join(gone),
+				e.Time.Format(time.RFC3339)))
 		}
 	}
 	return strings.Join(notes, "; ")
@@ -133,7 +137,8 @@ func emergencyStatus(es []store.Emergency) (all []EmergencyStatus) {
 
 // without returns a copy of ids without those in gone.
 func without(ids, gone []NodeID) []NodeID {
-	return slices.DeleteFunc(slices.Clone(ids), func(id NodeID) bool { return slices.Contains(gone, id) })
+	return slices.DeleteFunc(slices.Clone(ids),
+		func(id NodeID) bool { return slices.Contains(gone, id) })
 }
 
 func join(ids []NodeID) string {

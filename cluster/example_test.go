@@ -58,7 +58,8 @@ func alone() (node *cluster.Node, end func()) {
 		panic(err)
 	}
 	node, err = cluster.Start(context.Background(), cluster.Config{
-		Node: "a", Voters: []cluster.NodeID{"a"}, DataDir: dir, GossipAddr: "127.0.0.1:0", MeshAddr: "127.0.0.1:0",
+		Node: "a", Voters: []cluster.NodeID{"a"}, DataDir: dir, GossipAddr: "127.0.0.1:0",
+		MeshAddr: "127.0.0.1:0",
 	})
 	if err != nil {
 		panic(err)

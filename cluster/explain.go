@@ -78,7 +78,8 @@ func whyNoLeader(
 	case s.IndirectLeader != "":
 		return fmt.Sprintf("others follow %s, which this node does not hear", s.IndirectLeader)
 	case s.StandAt > now:
-		return fmt.Sprintf("stands for election in %s, unless a leader shows up", short(s.StandAt.Sub(now)))
+		return fmt.Sprintf("stands for election in %s, unless a leader shows up",
+			short(s.StandAt.Sub(now)))
 	}
 	return "waiting for another node to stand"
 }

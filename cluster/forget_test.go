@@ -1,15 +1,15 @@
-package cluster
+package cluster_test
 
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/cluster/clustertest"
 	"github.com/bmqelect/bmqelect/cluster/internal/store"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/lsn"
@@ -18,16 +18,14 @@ import (
 // A node that opens and closes elections for as long as it runs keeps nothing of
 // those that are closed: neither in memory nor on disk.
 func TestClosedElectionsAreForgotten(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	withCluster(t, one, func(t *testing.T, c *testCluster) {
 		const rounds, each = 5, 50
-		w := newWorld(t, "a")
-		w.start("a")
 		time.Sleep(election)
-		n := w.nodes["a"]
+		n := c.Node("a")
 		for round := range rounds {
-			var open []*Election
+			var open []*cluster.Election
 			for i := range each {
-				e, err := n.Election(fmt.Sprintf("round%d-%d", round, i), ElectionConfig{})
+				e, err := n.Election(fmt.Sprintf("round%d-%d", round, i), cluster.ElectionConfig{})
 				require.NoError(t, err)
 				open = append(open, e)
 			}
@@ -36,16 +34,12 @@ func TestClosedElectionsAreForgotten(t *testing.T) {
 				require.True(t, e.Status().Leading)
 				require.NoError(t, e.Close(t.Context()))
 			}
-			n.view(func() {
-				require.Empty(t, n.closed)
-				require.Len(t, n.groups, 1)
-				require.Len(t, n.ticks, 1)
-			})
+			require.Equal(t, [3]int{0, 1, 1}, n.Kept(), "the default election alone")
 			require.Len(t, n.Stats().Elections, 1)
 			require.Len(t, n.Status().Groups, 1)
 		}
-		w.closeAll()
-		s, err := store.OpenExisting(filepath.Join(w.dir, "a"))
+		c.Stop("a")
+		s, err := store.OpenExisting(c.DataDir("a"))
 		require.NoError(t, err)
 		defer func() { require.NoError(t, s.Close()) }()
 		never, err := s.Group("never opened")
@@ -64,61 +58,51 @@ func TestClosedElectionsAreForgotten(t *testing.T) {
 // A vote of an election that was closed is never given again, whatever was
 // forgotten meanwhile.
 func TestAVoteOfAForgottenElectionIsNotGivenAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, "a", "b", "c")
-		w.start("a")
-		n := w.nodes["a"]
-		vote := func(e *Election, candidate NodeID, term lsn.Term) (given elector.State) {
+	withCluster(t, three, func(t *testing.T, c *testCluster) {
+		n := c.Node("a")
+		vote := func(e *cluster.Election, candidate cluster.NodeID, term lsn.Term) (given elector.State) {
 			time.Sleep(election) // past the embargo
-			n.call(func() {
-				n.step(e.g, elector.Received{From: candidate, Message: elector.Message{
-					Kind: elector.ElectionProposal, Term: term, SentAt: 1,
-				}})
-				given = e.g.machine.State()
-			})
+			e.Hear(candidate, elector.Message{Kind: elector.ElectionProposal, Term: term, SentAt: 1},
+				func(s elector.State) { given = s })
 			return given
 		}
-		open := func(name string) *Election {
-			e, err := n.Election(name, ElectionConfig{NotCandidate: true})
+		open := func(name string) *cluster.Election {
+			e, err := n.Election(name, cluster.ElectionConfig{NotCandidate: true})
 			require.NoError(t, err)
 			return e
 		}
 		x := open("x")
-		require.Equal(t, NodeID("b"), vote(x, "b", 7).Vote)
+		require.Equal(t, cluster.NodeID("b"), vote(x, "b", 7).Vote)
 		require.NoError(t, x.Close(t.Context()))
 		x = open("x")
 		require.Empty(t, vote(x, "c", 7).Vote, "it went to b")
-		require.Equal(t, NodeID("c"), vote(x, "c", 8).Vote)
+		require.Equal(t, cluster.NodeID("c"), vote(x, "c", 8).Vote)
 		require.NoError(t, x.Close(t.Context()))
-		w.close("a")
-		w.start("a")
-		n = w.nodes["a"]
+		c.Stop("a")
+		c.Start("a")
+		n = c.Node("a")
 		x = open("x")
 		require.Empty(t, vote(x, "b", 8).Vote, "it went to c, before the restart")
-		require.Equal(t, NodeID("b"), vote(x, "b", 9).Vote)
-		w.closeAll()
-	})
+		require.Equal(t, cluster.NodeID("b"), vote(x, "b", 9).Vote)
+	}, clustertest.Down("b", "c"))
 }
 
 func TestAClosedElectionIsKnownUntilItsWorkIsReleased(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, "a", "b", "c")
-		w.start("a", "b", "c")
-		x := w.open("x", nil)
+	withCluster(t, three, func(t *testing.T, c *testCluster) {
+		x := c.open("x", nil)
 		time.Sleep(election)
 		leader := leaderOf(t, x)
 		work, err := x[leader].Campaign(t.Context())
 		require.NoError(t, err)
-		require.ErrorContains(t, x[leader].Close(canceled), "guarded work had not stopped")
-		n := w.nodes[leader]
+		require.ErrorContains(t, x[leader].Close(cluster.Canceled), "guarded work had not stopped")
+		n := c.Node(leader)
 		time.Sleep(election)
-		_, err = n.Election("x", ElectionConfig{})
-		require.ErrorIs(t, err, ErrCampaigning)
+		_, err = n.Election("x", cluster.ElectionConfig{})
+		require.ErrorIs(t, err, cluster.ErrCampaigning)
 		work.Release()
-		n.view(func() { require.Empty(t, n.closed) })
-		again, err := n.Election("x", ElectionConfig{})
+		require.Zero(t, n.Kept()[0])
+		again, err := n.Election("x", cluster.ElectionConfig{})
 		require.NoError(t, err)
 		require.NoError(t, again.Close(context.Background()))
-		w.closeAll()
 	})
 }

@@ -26,7 +26,8 @@ func measureElections(b *testing.B, count int) {
 	var nodes []*Node
 	voters := []NodeID{"a", "b", "c"}
 	for _, id := range voters {
-		cfg := Config{Node: id, Voters: voters, DataDir: b.TempDir(), GossipAddr: "127.0.0.1:0", MeshAddr: "127.0.0.1:0"}
+		cfg := Config{Node: id, Voters: voters, DataDir: b.TempDir(), GossipAddr: "127.0.0.1:0",
+			MeshAddr: "127.0.0.1:0"}
 		if len(nodes) > 0 {
 			cfg.Join = []string{nodes[0].Status().GossipAddr}
 		}

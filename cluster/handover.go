@@ -132,7 +132,10 @@ func (e *Election) Transfer(ctx context.Context, to NodeID) error {
 }
 
 // Transfer is Election.Transfer of the default election.
-func (n *Node) Transfer(ctx context.Context, to NodeID) error { return n.election.Transfer(ctx, to) }
+func (n *Node) Transfer(ctx context.Context, to NodeID) error {
+	return n.election.Transfer(ctx,
+		to)
+}
 
 // successor is the voter to hand over to: the one asked for, or the best.
 func successor(m *elector.Machine, to NodeID) (NodeID, error) {
@@ -140,7 +143,8 @@ func successor(m *elector.Machine, to NodeID) (NodeID, error) {
 		to = m.BestSuccessor()
 	}
 	if to == "" && m.Lease() != (elector.Lease{}) {
-		return "", errors.New("no follower could take over: none is connected, a candidate, and acks heartbeats")
+		return "", errors.New(
+			"no follower could take over: none is connected, a candidate, and acks heartbeats")
 	}
 	return to, m.Transferable(to)
 }

@@ -1,198 +1,203 @@
-package cluster
+package cluster_test
 
 import (
+	"context"
 	"os"
-	"path/filepath"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/cluster/clustertest"
 	"github.com/bmqelect/bmqelect/cluster/findings"
+	"github.com/bmqelect/bmqelect/cluster/internal/testhook"
+	"github.com/bmqelect/bmqelect/cluster/internal/testprocess"
+	"github.com/bmqelect/bmqelect/netmesh"
 	"github.com/bmqelect/bmqelect/netmesh/fault"
 )
 
 // copyDir copies the data directory of a node, which may run, and returns the copy's path.
-func (w *world) copyDir(id NodeID) string {
+func (c *testCluster) copyDir(id cluster.NodeID) string {
 	synctest.Wait()
-	dir := w.t.TempDir()
-	require.NoError(w.t, os.CopyFS(dir, os.DirFS(filepath.Join(w.dir, string(id)))))
+	dir := c.t.TempDir()
+	require.NoError(c.t, os.CopyFS(dir, os.DirFS(c.DataDir(id))))
 	return dir
 }
 
+// twin is a process of a node's name beside that of the cluster, or instead of it.
+type twin struct {
+	*cluster.Node
+	process *testprocess.Process
+}
+
 // startOn starts a process of a node's name on a host and a data directory of its own.
-func (w *world) startOn(host string, id NodeID, dir string) *Node {
-	cfg := Config{Node: id, Voters: w.voters, DataDir: dir, MeshAddr: host + ":7401"}
-	w.edit(&cfg)
-	n, err := Start(w.context(NodeID(host)), cfg)
-	require.NoError(w.t, err)
-	w.nodes[NodeID(host)] = n
-	return n
+func (c *testCluster) startOn(
+	host string, id cluster.NodeID, dir string, edits ...func(*cluster.Config),
+) twin {
+	cfg := cluster.Config{Node: id, Voters: c.ids, DataDir: dir, MeshAddr: host + ":7401"}
+	for _, edit := range edits {
+		edit(&cfg)
+	}
+	process := testprocess.New(c.net, host)
+	n, err := cluster.Start(process.Context(testhook.Hooks{Peers: c.peers()}), cfg)
+	require.NoError(c.t, err)
+	c.t.Cleanup(func() { _ = n.Close(context.Background()) })
+	return twin{n, process}
+}
+
+func (w twin) crash() {
+	w.process.Kill()
+	_ = w.Close(context.Background())
 }
 
 // found reports whether a node's status has a finding of that kind about a peer.
-func (n *Node) found(kind findings.Kind, peer NodeID) bool {
-	for _, f := range n.diagnosis.Findings() {
-		if f.Kind == kind && f.Peer == peer {
-			return true
-		}
-	}
-	return false
+func found(n *cluster.Node, kind findings.Kind, peer cluster.NodeID) bool {
+	return slices.ContainsFunc(n.Status().Findings, func(f findings.Finding) bool {
+		return f.Kind == kind && f.Peer == peer
+	})
 }
 
 // linked reports whether a node has a link to any other.
-func (n *Node) linked() bool {
-	for _, l := range n.mesh.Links() {
-		if l.Up {
-			return true
-		}
-	}
-	return false
+func linked(n *cluster.Node) bool {
+	return slices.ContainsFunc(n.Mesh().Links(), func(l netmesh.LinkStatus) bool { return l.Up })
 }
 
 // A copy of the leader's data directory, started beside it, never leads and never
 // unseats the leader, also when one of the leader's links breaks.
 func TestACopyOfTheLeadersDirectoryDoesNotUnseatIt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, "a", "b", "c")
-		w.start("a", "b", "c")
+	withCluster(t, three, func(t *testing.T, c *testCluster) {
 		time.Sleep(election)
-		leader := w.leader()
-		id, term := leader.cfg.Node, leader.Status().Groups[0].Term
-		clone := w.startOn("clone", id, w.copyDir(id))
+		leader := c.leader()
+		id, term := leader.ID(), leader.Status().Groups[0].Term
+		clone := c.startOn("clone", id, c.copyDir(id))
 		for i := range 3000 {
 			time.Sleep(10 * time.Millisecond)
 			require.True(t, leader.IsLeader())
 			require.False(t, clone.IsLeader())
-			for _, other := range w.others(leader) {
-				require.False(t, w.nodes[other].IsLeader())
+			for _, other := range c.others(leader) {
+				require.False(t, c.Node(other).IsLeader())
 			}
 			if i == 1500 {
-				w.breakLink(w.others(leader)[0], id)
+				c.breakLink(c.others(leader)[0], id)
 			}
 		}
 		require.Equal(t, term, leader.Status().Groups[0].Term)
-		require.Equal(t, w.voters, leader.machine().Supporters)
-		require.False(t, clone.linked())
-		for _, other := range w.others(leader) {
-			require.True(t, w.nodes[other].found(findings.DirectoryCopied, id), other)
-			require.True(t, clone.found(findings.DirectoryCopied, other), other)
+		require.Equal(t, c.ids, leader.Machine().Supporters)
+		require.False(t, linked(clone.Node))
+		for _, other := range c.others(leader) {
+			require.True(t, found(c.Node(other), findings.DirectoryCopied, id), other)
+			require.True(t, found(clone.Node, findings.DirectoryCopied, other), other)
 		}
-		w.closeAll()
 	})
 }
 
 // breakLink resets the link between two nodes, as a firewall may.
-func (w *world) breakLink(a, b NodeID) { w.faults[a].Reset(b) }
+func (c *testCluster) breakLink(a, b cluster.NodeID) { c.Faults(a).Reset(b) }
 
 // A copy of a follower's data directory, made while it was down, comes with the
 // boot counter of the process on the original.
 func TestACopyOfAFollowersDirectoryTakesNoPart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, "a", "b", "c")
-		w.start("a", "b", "c")
+	withCluster(t, three, func(t *testing.T, c *testCluster) {
 		time.Sleep(election)
-		leader := w.leader()
-		id := w.others(leader)[0]
-		w.close(id)
-		dir := w.copyDir(id)
-		w.start(id)
+		leader := c.leader()
+		id := c.others(leader)[0]
+		c.Stop(id)
+		dir := c.copyDir(id)
+		c.Start(id)
 		time.Sleep(election)
-		clone := w.startOn("clone", id, dir)
+		clone := c.startOn("clone", id, dir)
 		for range 1000 {
 			time.Sleep(10 * time.Millisecond)
 			require.True(t, leader.IsLeader())
-			require.Equal(t, w.voters, leader.machine().Supporters)
+			require.Equal(t, c.ids, leader.Machine().Supporters)
 		}
-		require.False(t, clone.linked())
-		require.True(t, leader.found(findings.DirectoryCopied, id))
-		require.True(t, clone.found(findings.DirectoryCopied, leader.cfg.Node))
-		w.closeAll()
+		require.False(t, linked(clone.Node))
+		require.True(t, found(leader, findings.DirectoryCopied, id))
+		require.True(t, found(clone.Node, findings.DirectoryCopied, leader.ID()))
 	})
 }
 
 // A node that comes back on a copy of its data directory does not know what it voted
 // since. It takes no part until its directory is empty.
 func TestARestoredCopyTakesNoPart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, "a", "b", "c")
-		w.start("a", "b", "c")
+	withCluster(t, three, func(t *testing.T, c *testCluster) {
 		time.Sleep(election)
-		leader := w.leader()
-		id := w.others(leader)[0]
-		w.close(id)
-		dir := w.copyDir(id)
-		w.start(id) // at boot 2
+		leader := c.leader()
+		id := c.others(leader)[0]
+		c.Stop(id)
+		dir := c.copyDir(id)
+		c.Start(id) // at boot 2
 		time.Sleep(election)
-		w.close(id)
+		c.Stop(id)
 
-		restored := w.startOn(string(id), id, dir) // at boot 2, too
+		restored := c.startOn(string(id), id, dir) // at boot 2, too
 		time.Sleep(election)
-		require.False(t, restored.linked())
-		require.True(t, leader.found(findings.DirectoryCopied, id))
-		require.True(t, restored.found(findings.DirectoryCopied, leader.cfg.Node))
-		w.close(id)
+		require.False(t, linked(restored.Node))
+		require.True(t, found(leader, findings.DirectoryCopied, id))
+		require.True(t, found(restored.Node, findings.DirectoryCopied, leader.ID()))
+		require.NoError(t, restored.Close(context.Background()))
 
-		emptied := w.startOn(string(id), id, t.TempDir())
+		c.Replace(id)
+		c.Start(id)
+		emptied := c.Node(id)
 		time.Sleep(election)
-		require.True(t, emptied.linked())
-		require.Equal(t, leader.cfg.Node, emptied.Status().Groups[0].Leader)
-		require.False(t, leader.found(findings.DirectoryCopied, id))
-		w.closeAll()
+		require.True(t, linked(emptied))
+		require.Equal(t, leader.ID(), emptied.Status().Groups[0].Leader)
+		require.False(t, found(leader, findings.DirectoryCopied, id))
 	})
 }
 
 // A machine that was lost with its disk, and of whose end nobody has proof, is
 // replaced without a restart of those that are well.
 func TestALostMachineIsForgottenAndReplaced(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, "a", "b", "c")
-		w.start("a", "b", "c")
+	withCluster(t, three, func(t *testing.T, c *testCluster) {
 		time.Sleep(election)
-		leader := w.leader()
-		id := w.others(leader)[0]
-		healthy := w.others(w.nodes[id])
+		leader := c.leader()
+		id := c.others(leader)[0]
+		healthy := c.others(c.Node(id))
 		for _, n := range healthy {
-			require.ErrorContains(t, w.nodes[n].Forget(t.Context(), id), "there is a link to it")
-			require.Equal(t, w.nodes[id].Status().Identity, w.nodes[n].member(id).Identity)
+			require.ErrorContains(t, c.Node(n).Forget(t.Context(), id), "there is a link to it")
+			require.Equal(t, c.Node(id).Status().Identity, member(c.Node(n), id).Identity)
 		}
 		for _, n := range healthy {
-			w.faults[n].Cut(id, fault.Both) // as a cable that is pulled
+			c.Faults(n).Cut(id, fault.Both) // as a cable that is pulled
 		}
 		for _, n := range healthy {
-			for w.nodes[n].member(id).Link == "up" {
+			for member(c.Node(n), id).Link == "up" {
 				time.Sleep(100 * time.Millisecond)
 			}
-			require.ErrorContains(t, w.nodes[n].Forget(t.Context(), id), "after 1.02s nothing that was promised")
+			require.ErrorContains(t, c.Node(n).Forget(t.Context(), id),
+				"after 1.02s nothing that was promised")
 		}
-		w.crash(id)
+		c.Crash(id)
 		time.Sleep(election)
 
-		successor := w.startOn(string(id), id, t.TempDir())
+		c.Replace(id)
+		c.Start(id)
+		successor := c.Node(id)
+		c.Heal()
+		time.Sleep(election)
+		require.False(t, linked(successor))
 		for _, n := range healthy {
-			w.faults[n].HealAll()
+			require.True(t, found(c.Node(n), findings.NameTwice, id))
+			require.NoError(t, c.Node(n).Forget(t.Context(), id))
+			require.True(t, member(c.Node(n), id).Forgotten)
+			require.Empty(t, member(c.Node(n), id).Identity)
 		}
 		time.Sleep(election)
-		require.False(t, successor.linked())
+		require.Same(t, leader, c.leader(), "and nobody was disturbed")
 		for _, n := range healthy {
-			require.True(t, w.nodes[n].found(findings.NameTwice, id))
-			require.NoError(t, w.nodes[n].Forget(t.Context(), id))
-			require.True(t, w.nodes[n].member(id).Forgotten)
-			require.Empty(t, w.nodes[n].member(id).Identity)
+			require.Equal(t, successor.Status().Identity, member(c.Node(n), id).Identity)
+			require.False(t, member(c.Node(n), id).Forgotten)
 		}
-		time.Sleep(election)
-		require.Same(t, leader, w.leader(), "and nobody was disturbed")
-		for _, n := range healthy {
-			require.Equal(t, successor.Status().Identity, w.nodes[n].member(id).Identity)
-			require.False(t, w.nodes[n].member(id).Forgotten)
-		}
-		w.closeAll()
 	})
 }
 
 // member is another member as this node's status has it.
-func (n *Node) member(id NodeID) (found MemberStatus) {
+func member(n *cluster.Node, id cluster.NodeID) (found cluster.MemberStatus) {
 	for _, m := range n.Status().Members {
 		if m.Node == id {
 			found = m
@@ -202,16 +207,15 @@ func (n *Node) member(id NodeID) (found MemberStatus) {
 }
 
 func TestForgetNamesWhatItCannotDo(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, "a", "b")
-		w.start("a")
+	withCluster(t, []cluster.NodeID{"a", "b"}, func(t *testing.T, c *testCluster) {
 		time.Sleep(election)
-		a := w.nodes["a"]
+		a := c.Node("a")
 		require.EqualError(t, a.Forget(t.Context(), "a"), "node a forgets node a: that is this node")
-		require.EqualError(t, a.Forget(t.Context(), "x"), "node a forgets node x: no member has that name")
+		require.EqualError(t, a.Forget(t.Context(), "x"),
+			"node a forgets node x: no member has that name")
 		require.NoError(t, a.Forget(t.Context(), "b"), "nothing is known of it")
-		require.ErrorIs(t, a.Forget(canceled, "b"), canceled.Err())
-		w.closeAll()
-		require.ErrorIs(t, a.Forget(t.Context(), "b"), ErrClosed)
-	})
+		require.ErrorIs(t, a.Forget(cluster.Canceled, "b"), cluster.Canceled.Err())
+		c.stopAll()
+		require.ErrorIs(t, a.Forget(t.Context(), "b"), cluster.ErrClosed)
+	}, clustertest.Down("b"))
 }

@@ -57,17 +57,21 @@ type Node struct {
 	watched   chan struct{} // closed when it has ended
 
 	// The driver owns what follows.
-	groups      map[string]*group                                     // the elections that are open, by name
-	opening     map[string]bool                                       // names of elections that are being opened
-	closed      map[string]*group                                     // elections that were closed while their work goes on
+	// the elections that are open, by name
+	groups map[string]*group
+	// names of elections that are being opened
+	opening map[string]bool
+	// elections that were closed while their work goes on
+	closed      map[string]*group
 	ticks       timerQueue                                            // of groups
 	send        func(to NodeID, group string, m elector.Message) bool // the mesh's
 	up          map[NodeID]bool                                       // peers to which there is a link
 	processes   map[NodeID]process                                    // of voters
 	anomalies   map[string]int                                        // by kind
 	lastAnomaly map[string]time.Time                                  // by kind
-	logged      map[string]time.Time                                  // when an anomaly was last logged
-	leaving     bool                                                  // Close has begun
+	// when an anomaly was last logged
+	logged  map[string]time.Time
+	leaving bool // Close has begun
 	// cutWork are the leaderships whose work may go on although their election has ended
 	// on this node. When the driver has ended, close owns it.
 	cutWork []*Leadership
@@ -181,7 +185,7 @@ func (n *Node) start(ctx context.Context) (err error) {
 	n.persister.forget = n.store.Forget
 	n.diagnosis = diagnosis.New(diagnosis.Config{
 		Node: n.cfg.Node, Voters: n.cfg.Voters, Settings: n.cfg.Agreed(), Logger: n.log.Named("mesh"),
-		MaxDriftPPM: n.cfg.Election.Timing.ClockDriftPPM, NoDeathProof: n.cfg.NoDeathProof,
+		MaxDriftPPM: n.cfg.Election.Timing.ClockDriftPPM,
 	})
 	n.mesh, err = netmesh.Listen(n.meshConfig(s.Network), n.diagnosis.Handler(meshHandler{n}))
 	if err != nil {

@@ -17,7 +17,8 @@ func BenchmarkNotification(b *testing.B) {
 	timing := elector.Article()
 	timing.MaxRandomWait = time.Millisecond
 	n, err := Start(b.Context(), Config{
-		Node: "a", Voters: []NodeID{"a"}, DataDir: b.TempDir(), GossipAddr: "127.0.0.1:0", MeshAddr: "127.0.0.1:0",
+		Node: "a", Voters: []NodeID{"a"}, DataDir: b.TempDir(), GossipAddr: "127.0.0.1:0",
+		MeshAddr: "127.0.0.1:0",
 		Election: ElectionConfig{Timing: timing, AwaitCampaign: true},
 	})
 	require.NoError(b, err)

@@ -40,7 +40,8 @@ func TestTermsAskedForDuringAWriteShareTheNextOne(t *testing.T) {
 	p.request("y", 4)
 	d.result <- nil
 	require.NoError(t, <-done)
-	require.Equal(t, map[string]lsn.Term{"x": 9, "y": 4}, <-d.writes, "one transaction, the newest terms")
+	require.Equal(t, map[string]lsn.Term{"x": 9, "y": 4}, <-d.writes,
+		"one transaction, the newest terms")
 	d.result <- nil
 	require.NoError(t, <-done)
 }

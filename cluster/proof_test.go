@@ -1,71 +1,64 @@
-package cluster
+package cluster_test
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/cluster/clustertest"
 	"github.com/bmqelect/bmqelect/internal/base/memnet"
 )
 
 // The death of a process on a copy of the leader's directory proves nothing about the
 // leader, which a firewall keeps from the others while its lease lasts.
 func TestTheDeathOfACopyIsNoProofOfTheLeaders(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, "a", "b", "c")
-		w.edit = func(c *Config) {
-			c.Election.Timing = elector.Article()
-			c.Election.Timing.MaxRandomWait = 10 * time.Millisecond
-			c.Election.Timing.InitialWait = 1500 * time.Millisecond
-		}
-		w.start("a", "b", "c")
+	hasty := func(cfg *cluster.Config) {
+		cfg.Election.Timing = article
+		cfg.Election.Timing.MaxRandomWait = 10 * time.Millisecond
+		cfg.Election.Timing.InitialWait = 1500 * time.Millisecond
+	}
+	withCluster(t, three, func(t *testing.T, c *testCluster) {
 		time.Sleep(election)
-		leader := w.leader()
-		id := leader.cfg.Node
-		dir := w.copyDir(id)
-		for _, other := range w.others(leader) {
-			w.net.Filter(string(id), string(other), memnet.Reject)
-			w.net.Filter(string(other), string(id), memnet.Reject)
-			w.net.Reset(string(id), string(other))
+		leader := c.leader()
+		id := leader.ID()
+		dir := c.copyDir(id)
+		for _, other := range c.others(leader) {
+			c.net.Filter(string(id), string(other), memnet.Reject)
+			c.net.Filter(string(other), string(id), memnet.Reject)
+			c.net.Reset(string(id), string(other))
 		}
 		for _, host := range []string{"clone", "clone again"} {
-			clone := w.startOn(host, id, dir)
+			clone := c.startOn(host, id, dir, hasty)
 			time.Sleep(50 * time.Millisecond)
-			require.True(t, clone.linked(), "the others have no reason to refuse it")
-			w.crash(NodeID(host))
+			require.True(t, linked(clone.Node), "the others have no reason to refuse it")
+			clone.crash()
 		}
 		for leader.IsLeader() {
-			for _, other := range w.others(leader) {
-				require.False(t, w.nodes[other].IsLeader(), "beside the leader, %s before its lease ends",
+			for _, other := range c.others(leader) {
+				require.False(t, c.Node(other).IsLeader(), "beside the leader, %s before its lease ends",
 					time.Duration(leader.Status().Groups[0].LeaseLeft*1e9))
 			}
 			time.Sleep(time.Millisecond)
 		}
-		w.closeAll()
-	})
+	}, clustertest.Configure(hasty))
 }
 
 // A process that was proven dead holds no promise any more: the death of the one after it
 // counts at once.
 func TestARestartAfterAProvenDeathCastsNoDoubt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, "a", "b", "c")
-		w.start("a", "b", "c")
+	withCluster(t, three, func(t *testing.T, c *testCluster) {
 		time.Sleep(election)
-		leader := w.leader()
-		for _, id := range w.others(leader) {
-			w.crash(id)
+		leader := c.leader()
+		for _, id := range c.others(leader) {
+			c.Crash(id)
 			time.Sleep(election)
-			w.start(id)
+			c.Start(id)
 			time.Sleep(election)
-			leader.call(func() {
-				require.Equal(t, uint64(2), leader.processes[id].boot)
-				require.Zero(t, leader.processes[id].since)
-			})
+			boot, since := leader.ProcessOf(id)
+			require.Equal(t, uint64(2), boot)
+			require.Zero(t, since)
 		}
-		w.closeAll()
 	})
 }

@@ -1,5 +1,5 @@
 //go:build !race
 
-package cluster
+package cluster_test
 
 const raceDetector = false

@@ -34,7 +34,8 @@ type rememberer struct {
 }
 
 func newRememberer(save func([]string) error, addrs func() []string, log hclog.Logger) *rememberer {
-	return &rememberer{save: save, addrs: addrs, log: log, changed: make(chan struct{}, 1), done: make(chan struct{})}
+	return &rememberer{save: save, addrs: addrs, log: log, changed: make(chan struct{}, 1),
+		done: make(chan struct{})}
 }
 
 // wake says that the members may have changed. It never waits.

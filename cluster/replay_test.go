@@ -1,18 +1,21 @@
-package cluster
+package cluster_test
 
 import (
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
 	"runtime"
+	"strconv"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/cluster/clustertest"
 	"github.com/bmqelect/bmqelect/cluster/internal/testhook"
+	"github.com/bmqelect/bmqelect/internal/base/memnet"
 )
 
 // playSeeds plays a random schedule in virtual time for each of several seeds, or for the
@@ -20,8 +23,12 @@ import (
 // failed test prints is to show the failure again. The runtime alone draws what comes first
 // of two things at one moment, so most histories are equal; if anything drew from another
 // source, hardly any would be.
-func playSeeds(t *testing.T, count int, play func(w *seededWorld)) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+func playSeeds(
+	t *testing.T, count int, play func(c *seededCluster), options ...clustertest.Option,
+) {
+	if !raceDetector { // it lets goroutines run in random order in any case
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	}
 	seeds, err := testhook.Seeds(count)
 	require.NoError(t, err)
 	equal := 0
@@ -29,10 +36,15 @@ func playSeeds(t *testing.T, count int, play func(w *seededWorld)) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			defer func() {
 				if t.Failed() {
-					t.Logf("run it again: %s=%d go test -run '%s' ./cluster", testhook.SeedVariable, seed, t.Name())
+					t.Logf("run it again: %s=%d go test -run '%s' ./cluster", testhook.SeedVariable, seed,
+						t.Name())
 				}
 			}()
-			one, two := playSeed(t, seed, play), playSeed(t, seed, play)
+			one := playSeed(t, seed, play, options)
+			if raceDetector {
+				return
+			}
+			two := playSeed(t, seed, play, options)
 			at := 0
 			for at < min(len(one), len(two)) && one[at] == two[at] {
 				at++
@@ -40,60 +52,72 @@ func playSeeds(t *testing.T, count int, play func(w *seededWorld)) {
 			if at == len(one) && at == len(two) {
 				equal++
 			} else {
-				t.Logf("the histories differ:\n%q\n%q", one[at:min(at+1, len(one))], two[at:min(at+1, len(two))])
+				t.Logf("the histories differ:\n%q\n%q", one[at:min(at+1, len(one))],
+					two[at:min(at+1, len(two))])
 			}
 		})
 	}
-	if len(seeds) == count && !raceDetector { // it lets goroutines run in random order
+	if len(seeds) == count && !raceDetector {
 		require.GreaterOrEqual(t, 2*equal, count, "two runs of one seed differ too often")
 	}
 }
 
 // playSeed plays a schedule once, and returns what happened.
-func playSeed(t *testing.T, seed uint64, play func(w *seededWorld)) (history []string) {
-	synctest.Test(t, func(t *testing.T) {
-		w := &seededWorld{world: newWorld(t, "a", "b", "c"), dice: newDice(seed, "schedule")}
-		w.seed = seed
-		// Packets of different nodes do not meet at one moment.
-		lag := newDice(seed, "lag")
-		w.net.Delay(w.latency(), func() time.Duration { return lag.upTo(time.Millisecond) })
-		play(w)
-		history = w.history
+func playSeed(
+	t *testing.T, seed uint64, play func(c *seededCluster), options []clustertest.Option,
+) (history []string) {
+	t.Setenv(testhook.SeedVariable, strconv.FormatUint(seed, 10)) // of what the nodes draw
+	s := &seededCluster{dice: newDice(seed, "schedule"), seed: seed}
+	clocks, useClocks := leapingClocks(three)
+	s.clocks = clocks
+	// Packets of different nodes do not meet at one moment.
+	lag := newDice(seed, "lag")
+	delays := clustertest.Network(func(net *memnet.Network) {
+		if !raceDetector { // which crashes in a bubble of synctest with that many timers
+			net.Delay(s.latency(), func() time.Duration { return lag.upTo(time.Millisecond) })
+		}
 	})
-	return history
+	withCluster(t, three, func(_ *testing.T, c *testCluster) {
+		s.testCluster = c
+		play(s)
+	}, append(options, useClocks, delays)...)
+	return s.history
 }
 
-// seededWorld is a world in which all that is random follows from the seed.
-type seededWorld struct {
-	*world
+// seededCluster is a cluster in which all that is random follows from the seed.
+type seededCluster struct {
+	*testCluster
+	seed    uint64
 	dice    *dice
-	subs    []*Subscription // by voter
-	history []string        // what the nodes did, one node after the other
+	clocks  map[cluster.NodeID]*leaping
+	subs    []*cluster.Subscription // by voter
+	history []string                // what the nodes did, one node after the other
 }
 
 // record keeps the events of the nodes for the history.
-func (w *seededWorld) record() {
-	for _, id := range w.voters {
-		w.subs = append(w.subs, w.nodes[id].Subscribe(10_000))
+func (c *seededCluster) record() {
+	for _, id := range three {
+		c.subs = append(c.subs, c.Node(id).Subscribe(10_000))
 	}
 }
 
 // endRecord ends the history: what follows is not to be compared.
-func (w *seededWorld) endRecord() {
-	for i, sub := range w.subs {
+func (c *seededCluster) endRecord() {
+	for i, sub := range c.subs {
 		sub.Close()
 		for e := range sub.Events() {
-			w.history = append(w.history, fmt.Sprintf("%s %s %s", w.voters[i], e.Time.Format(time.StampMicro), e.Transition))
+			c.history = append(c.history, fmt.Sprintf("%s %s %s", three[i], e.Time.Format(time.StampMicro),
+				e.Transition))
 		}
 	}
 }
 
 // latency is what packets take from host to host.
-func (w *seededWorld) latency() func(from, to string) time.Duration {
+func (c *seededCluster) latency() func(from, to string) time.Duration {
 	pairs := map[string]*dice{}
-	for _, from := range w.voters {
-		for _, to := range w.voters {
-			pairs[string(from+to)] = newDice(w.seed, string(from+to))
+	for _, from := range three {
+		for _, to := range three {
+			pairs[string(from+to)] = newDice(c.seed, string(from+to))
 		}
 	}
 	return func(from, to string) time.Duration {

@@ -1,4 +1,4 @@
-package cluster
+package cluster_test
 
 import (
 	"context"
@@ -6,11 +6,12 @@ import (
 	"runtime"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/cluster/clustertest"
 	"github.com/bmqelect/bmqelect/elector"
 )
 
@@ -18,7 +19,7 @@ import (
 type diary struct {
 	mu      sync.Mutex
 	entries []string
-	leaders []Leader
+	leaders []cluster.Leader
 }
 
 func (d *diary) add(entry string) {
@@ -34,15 +35,15 @@ func (d *diary) read() []string {
 }
 
 // callbacks write a diary; work runs within OnStartedLeading.
-func (d *diary) callbacks(work func(context.Context, *Leadership)) Callbacks {
-	return Callbacks{
-		OnStartedLeading: func(ctx context.Context, l *Leadership) {
+func (d *diary) callbacks(work func(context.Context, *cluster.Leadership)) cluster.Callbacks {
+	return cluster.Callbacks{
+		OnStartedLeading: func(ctx context.Context, l *cluster.Leadership) {
 			d.add("started")
 			defer d.add("returned")
 			work(ctx, l)
 		},
-		OnStoppedLeading: func(l *Leadership) { d.add("stopped " + l.Reason().String()) },
-		OnNewLeader: func(l Leader) {
+		OnStoppedLeading: func(l *cluster.Leadership) { d.add("stopped " + l.Reason().String()) },
+		OnNewLeader: func(l cluster.Leader) {
 			d.mu.Lock()
 			defer d.mu.Unlock()
 			d.leaders = append(d.leaders, l)
@@ -50,13 +51,14 @@ func (d *diary) callbacks(work func(context.Context, *Leadership)) Callbacks {
 	}
 }
 
-func untilToldToStop(ctx context.Context, _ *Leadership) { <-ctx.Done() }
+func untilToldToStop(ctx context.Context, _ *cluster.Leadership) { <-ctx.Done() }
 
 // run lets every node of a world run callbacks of its own; the results come by
 // the channels when ctx has ended.
-func (w *world) run(ctx context.Context, callbacks func(NodeID) Callbacks) map[NodeID]<-chan error {
-	results := map[NodeID]<-chan error{}
-	for id, n := range w.nodes {
+func (c *testCluster) run(ctx context.Context,
+	callbacks func(cluster.NodeID) cluster.Callbacks) map[cluster.NodeID]<-chan error {
+	results := map[cluster.NodeID]<-chan error{}
+	for id, n := range c.nodes() {
 		result := make(chan error, 1)
 		go func() { result <- n.Default().Run(ctx, callbacks(id)) }()
 		results[id] = result
@@ -65,103 +67,93 @@ func (w *world) run(ctx context.Context, callbacks func(NodeID) Callbacks) map[N
 }
 
 func TestRunCampaignsAgainAfterALoss(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, "a", "b", "c")
-		w.edit = func(c *Config) { c.Election.NotCandidate = c.Node != "a" }
-		w.start("a", "b", "c")
+	withCluster(t, three, func(t *testing.T, c *testCluster) {
 		var d diary
 		ctx, cancel := context.WithCancelCause(t.Context())
 		result := make(chan error, 1)
-		go func() { result <- w.nodes["a"].Default().Run(ctx, d.callbacks(untilToldToStop)) }()
+		go func() { result <- c.Node("a").Default().Run(ctx, d.callbacks(untilToldToStop)) }()
 		time.Sleep(election)
 		require.Equal(t, []string{"started"}, d.read())
-		w.isolate("a")
+		c.Isolate("a")
 		time.Sleep(election)
-		w.faults["a"].HealAll()
+		c.Heal()
 		time.Sleep(election)
 		require.Equal(t, []string{"started", "returned", "stopped LEASE_EXPIRED", "started"}, d.read())
 		cancel(errors.New("deploy"))
 		require.ErrorContains(t, <-result, "deploy")
 		require.Equal(t, []string{"returned", "stopped RESIGNED"}, d.read()[4:])
-		require.False(t, w.nodes["a"].IsLeader(), "Run has resigned")
+		require.False(t, c.Node("a").IsLeader(), "Run has resigned")
 		require.Len(t, d.leaders, 2, "%v", d.leaders)
 		require.Less(t, d.leaders[0].Term, d.leaders[1].Term)
-		w.closeAll()
-	})
+	}, clustertest.Configure(
+		func(cfg *cluster.Config) { cfg.Election.NotCandidate = cfg.Node != "a" }))
 }
 
 func TestRunEndsWithTheNode(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, "a")
-		w.start("a")
+	withCluster(t, one, func(t *testing.T, c *testCluster) {
 		var d diary
-		results := w.run(t.Context(), func(NodeID) Callbacks { return d.callbacks(untilToldToStop) })
+		results := c.run(t.Context(),
+			func(cluster.NodeID) cluster.Callbacks { return d.callbacks(untilToldToStop) })
 		time.Sleep(time.Second)
-		w.close("a")
-		require.ErrorIs(t, <-results["a"], ErrClosed)
+		c.Stop("a")
+		require.ErrorIs(t, <-results["a"], cluster.ErrClosed)
 		require.Equal(t, []string{"started", "returned", "stopped STOPPED"}, d.read())
 	})
 }
 
 // Work may return before its leadership ends: the node leads on.
 func TestWorkThatReturnsEarlyDoesNotEndTheLeadership(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, "a", "b", "c")
-		w.start("a", "b", "c")
+	withCluster(t, three, func(t *testing.T, c *testCluster) {
 		var d diary
 		ctx, cancel := context.WithCancel(t.Context())
-		results := w.run(ctx, func(NodeID) Callbacks {
-			return d.callbacks(func(context.Context, *Leadership) {})
+		results := c.run(ctx, func(cluster.NodeID) cluster.Callbacks {
+			return d.callbacks(func(context.Context, *cluster.Leadership) {})
 		})
 		time.Sleep(time.Minute)
 		require.Equal(t, []string{"started", "returned"}, d.read())
-		w.leader()
+		c.leader()
 		cancel()
 		for _, result := range results {
 			require.ErrorIs(t, <-result, context.Canceled)
 		}
-		w.closeAll()
 	})
 }
 
 // A callback that blocks for ever keeps its own Run, and nobody else: another node
 // leads when the lease has ended.
 func TestACallbackThatBlocksForEver(t *testing.T) {
-	for name, blocks := range map[string]func(cb *Callbacks, forever <-chan struct{}){
-		"OnStartedLeading": func(cb *Callbacks, forever <-chan struct{}) {
-			cb.OnStartedLeading = func(context.Context, *Leadership) { <-forever }
+	for name, blocks := range map[string]func(cb *cluster.Callbacks, forever <-chan struct{}){
+		"OnStartedLeading": func(cb *cluster.Callbacks, forever <-chan struct{}) {
+			cb.OnStartedLeading = func(context.Context, *cluster.Leadership) { <-forever }
 		},
-		"OnStoppedLeading": func(cb *Callbacks, forever <-chan struct{}) {
-			cb.OnStoppedLeading = func(*Leadership) { <-forever }
+		"OnStoppedLeading": func(cb *cluster.Callbacks, forever <-chan struct{}) {
+			cb.OnStoppedLeading = func(*cluster.Leadership) { <-forever }
 		},
-		"OnNewLeader": func(cb *Callbacks, forever <-chan struct{}) {
-			cb.OnNewLeader = func(Leader) { <-forever }
+		"OnNewLeader": func(cb *cluster.Callbacks, forever <-chan struct{}) {
+			cb.OnNewLeader = func(cluster.Leader) { <-forever }
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, "a", "b", "c")
-				w.start("a", "b", "c")
+			withCluster(t, three, func(t *testing.T, c *testCluster) {
 				forever := make(chan struct{})
 				var d diary
 				ctx, cancel := context.WithCancel(t.Context())
-				results := w.run(ctx, func(NodeID) Callbacks {
+				results := c.run(ctx, func(cluster.NodeID) cluster.Callbacks {
 					cb := d.callbacks(untilToldToStop)
 					blocks(&cb, forever)
 					return cb
 				})
 				time.Sleep(election)
-				old := w.leader()
+				old := c.leader()
 				require.NoError(t, old.Transfer(t.Context(), ""))
 				require.False(t, old.IsLeader())
 				time.Sleep(time.Minute)
-				require.NotEqual(t, old, w.leader())
+				require.NotEqual(t, old, c.leader())
 				close(forever)
 				cancel()
 				for _, result := range results {
 					require.ErrorIs(t, <-result, context.Canceled)
 				}
-				w.closeAll()
 			})
 		})
 	}
@@ -170,28 +162,37 @@ func TestACallbackThatBlocksForEver(t *testing.T) {
 // A callback that panics ends its own Run, which returns the panic after handing
 // over; OnStoppedLeading is still called.
 func TestACallbackThatPanics(t *testing.T) {
-	for name, panics := range map[string]func(cb *Callbacks){
-		"OnStartedLeading": func(cb *Callbacks) { cb.OnStartedLeading = func(context.Context, *Leadership) { panic("oops") } },
-		"OnStoppedLeading": func(cb *Callbacks) { cb.OnStoppedLeading = func(*Leadership) { panic("oops") } },
-		"OnNewLeader":      func(cb *Callbacks) { cb.OnNewLeader = func(Leader) { panic("oops") } },
+	for name, panics := range map[string]func(cb *cluster.Callbacks){
+		"OnStartedLeading": func(cb *cluster.Callbacks) {
+			cb.OnStartedLeading = func(context.Context, *cluster.Leadership) { panic("oops") }
+		},
+		"OnStoppedLeading": func(cb *cluster.Callbacks) {
+			cb.OnStoppedLeading = func(
+				*cluster.Leadership) {
+				panic("oops")
+			}
+		},
+		"OnNewLeader": func(cb *cluster.Callbacks) {
+			cb.OnNewLeader = func(
+				cluster.Leader) {
+				panic("oops")
+			}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, "a", "b", "c")
-				w.edit = func(c *Config) { c.Election.NotCandidate = c.Node == "c" }
-				w.start("a", "b", "c")
-				n := w.nodes["a"].Default()
+			withCluster(t, three, func(t *testing.T, c *testCluster) {
+				n := c.Node("a").Default()
 				var d diary
 				cb := d.callbacks(untilToldToStop)
 				panics(&cb)
 				result := make(chan error, 1)
 				go func() { result <- n.Run(t.Context(), cb) }()
-				require.NoError(t, w.nodes["b"].Default().Resign(t.Context()))
+				require.NoError(t, c.Node("b").Default().Resign(t.Context()))
 				if name == "OnStoppedLeading" {
 					time.Sleep(election)
 					require.NoError(t, n.StepDown(t.Context(), 0))
 				}
-				var p *PanicError
+				var p *cluster.PanicError
 				require.ErrorAs(t, <-result, &p)
 				require.Equal(t, name, p.Callback)
 				require.Equal(t, "oops", p.Value)
@@ -199,40 +200,35 @@ func TestACallbackThatPanics(t *testing.T) {
 				if name == "OnStartedLeading" {
 					require.Equal(t, []string{"stopped RESIGNED"}, d.read())
 				}
-				next, err := w.nodes["b"].Default().Campaign(t.Context())
+				next, err := c.Node("b").Default().Campaign(t.Context())
 				require.NoError(t, err, "somebody else can lead")
 				next.Release()
-				w.closeAll()
-			})
+			}, clustertest.Configure(
+				func(cfg *cluster.Config) { cfg.Election.NotCandidate = cfg.Node == "c" }))
 		})
 	}
 }
 
 func TestACallbackThatEndsItsGoroutineHasReturned(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, "a")
-		w.start("a")
+	withCluster(t, one, func(t *testing.T, c *testCluster) {
 		var d diary
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		cb := d.callbacks(func(context.Context, *Leadership) { runtime.Goexit() })
-		require.ErrorIs(t, w.nodes["a"].Default().Run(ctx, cb), context.DeadlineExceeded)
+		cb := d.callbacks(func(context.Context, *cluster.Leadership) { runtime.Goexit() })
+		require.ErrorIs(t, c.Node("a").Default().Run(ctx, cb), context.DeadlineExceeded)
 		require.Equal(t, []string{"started", "returned", "stopped RESIGNED"}, d.read())
-		w.closeAll()
 	})
 }
 
 func TestObserversOfEveryPaceEndWithTheNewestLeader(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, "a", "b", "c")
-		w.start("a", "b", "c")
+	withCluster(t, three, func(t *testing.T, c *testCluster) {
 		ctx, cancel := context.WithCancel(t.Context())
 		paces := []time.Duration{0, 3 * time.Second, 2 * time.Minute}
-		seen := make([][]Leader, len(paces))
+		seen := make([][]cluster.Leader, len(paces))
 		var all sync.WaitGroup
 		for i, pace := range paces {
 			all.Go(func() {
-				for l := range w.nodes["a"].Default().Observe(ctx) {
+				for l := range c.nodes()["a"].Default().Observe(ctx) {
 					seen[i] = append(seen[i], l)
 					time.Sleep(pace)
 				}
@@ -240,10 +236,10 @@ func TestObserversOfEveryPaceEndWithTheNewestLeader(t *testing.T) {
 		}
 		time.Sleep(election)
 		for range 5 {
-			require.NoError(t, w.leader().Transfer(t.Context(), ""))
+			require.NoError(t, c.leader().Transfer(t.Context(), ""))
 			time.Sleep(time.Second)
 		}
-		now, err := w.nodes["a"].Default().Leader(t.Context())
+		now, err := c.Node("a").Default().Leader(t.Context())
 		require.NoError(t, err)
 		time.Sleep(3 * time.Minute)
 		cancel()
@@ -255,50 +251,45 @@ func TestObserversOfEveryPaceEndWithTheNewestLeader(t *testing.T) {
 			}
 		}
 		require.Len(t, seen[2], 2, "the slow one saw the first and the last word: %v", seen[2])
-		w.closeAll()
 	})
 }
 
 // A follower that loses sight of a leader and finds it again in the same term has
 // no new leader.
 func TestALeaderFoundAgainIsNotNew(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, "a", "b", "c")
-		w.start("a", "b", "c")
+	withCluster(t, three, func(t *testing.T, c *testCluster) {
 		time.Sleep(election)
-		leader := w.leader()
-		id := w.others(leader)[0]
+		leader := c.leader()
+		id := c.others(leader)[0]
 		var d diary
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
-		go func() { ended <- w.nodes[id].Default().Run(ctx, d.callbacks(untilToldToStop)) }()
-		w.isolate(id)
+		go func() { ended <- c.Node(id).Default().Run(ctx, d.callbacks(untilToldToStop)) }()
+		c.Isolate(id)
 		time.Sleep(election)
-		require.Empty(t, w.nodes[id].Status().Groups[0].Leader)
-		w.faults[id].HealAll()
+		require.Empty(t, c.Node(id).Status().Groups[0].Leader)
+		c.Heal()
 		time.Sleep(election)
-		require.Equal(t, leader, w.leader())
+		require.Equal(t, leader, c.leader())
 		cancel()
 		<-ended
-		require.Equal(t, []Leader{{leader.cfg.Node, leader.Status().Groups[0].Term}}, d.leaders)
-		w.closeAll()
+		require.Equal(t, []cluster.Leader{{leader.ID(), leader.Status().Groups[0].Term}}, d.leaders)
 	})
 }
 
 // Leadership that was lost and won back between two looks shows by its term, and the
 // old one stays ended.
 func TestLeadershipLostAndRegainedBetweenTwoLooks(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		o, l := startedContest(t)
-		e := l.e
+	withContest(t, func(t *testing.T, o *contest, l *cluster.Leadership) {
+		e := l.Election()
 		before, err := e.Leader(t.Context())
 		require.NoError(t, err)
 		l.Release()
 		next := o.next()
-		o.join(l.node())
+		o.join(l.Node())
 		next.Release()
-		for again := o.next(); again.node() != l.node(); again = o.next() {
-			o.join(next.node())
+		for again := o.next(); again.Node() != l.Node(); again = o.next() {
+			o.join(next.Node())
 			again.Release()
 		}
 		after, err := e.Leader(t.Context())
@@ -308,29 +299,26 @@ func TestLeadershipLostAndRegainedBetweenTwoLooks(t *testing.T) {
 		require.True(t, e.IsLeader())
 		require.False(t, l.Valid())
 		_, err = l.NextLSN()
-		require.ErrorIs(t, err, ErrNotLeader)
+		require.ErrorIs(t, err, cluster.ErrNotLeader)
 		require.Equal(t, elector.Resigned, l.Reason())
-		o.closeAll()
 	})
 }
 
 func TestLeaderWaitsForOne(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, "a", "b", "c")
-		w.start("a")
+	withCluster(t, three, func(t *testing.T, c *testCluster) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		_, err := w.nodes["a"].Default().Leader(ctx)
+		_, err := c.Node("a").Default().Leader(ctx)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		w.start("b", "c")
-		l, err := w.nodes["a"].Default().Leader(t.Context())
+		c.Start("b")
+		c.Start("c")
+		l, err := c.Node("a").Default().Leader(t.Context())
 		require.NoError(t, err)
 		time.Sleep(time.Second) // the others hear of it
-		require.Equal(t, w.leader().cfg.Node, l.Node)
-		n := w.nodes["a"]
-		w.close("a")
+		require.Equal(t, c.leader().ID(), l.Node)
+		n := c.Node("a")
+		c.Stop("a")
 		_, err = n.Default().Leader(t.Context())
-		require.ErrorIs(t, err, ErrClosed)
-		w.closeAll()
-	})
+		require.ErrorIs(t, err, cluster.ErrClosed)
+	}, clustertest.Down("b", "c"))
 }

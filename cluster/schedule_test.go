@@ -1,4 +1,4 @@
-package cluster
+package cluster_test
 
 import (
 	"context"
@@ -9,24 +9,27 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/cluster/clustertest"
 	"github.com/bmqelect/bmqelect/lsn"
+	"github.com/bmqelect/bmqelect/netmesh/fault"
 )
 
 // referee watches the work of all nodes of a world.
 type referee struct {
 	t     *testing.T
 	mu    sync.Mutex
-	works map[NodeID]*Leadership // whose OnStartedLeading runs
-	began map[NodeID]int
-	ended map[NodeID]int
-	heard map[NodeID]Leader
+	works map[cluster.NodeID]*cluster.Leadership // whose OnStartedLeading runs
+	began map[cluster.NodeID]int
+	ended map[cluster.NodeID]int
+	heard map[cluster.NodeID]cluster.Leader
 	fence lsn.Fence
 	turns int
 }
 
 // start is told of every OnStartedLeading: no work that is still valid may run
 // anywhere else, and none at all on the same node.
-func (r *referee) start(id NodeID, l *Leadership) {
+func (r *referee) start(id cluster.NodeID, l *cluster.Leadership) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.turns++
@@ -38,14 +41,14 @@ func (r *referee) start(id NodeID, l *Leadership) {
 	r.works[id] = l
 }
 
-func (r *referee) stop(id NodeID) {
+func (r *referee) stop(id cluster.NodeID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.works, id)
 }
 
 // stopped is told of every OnStoppedLeading: once for each start, after the work.
-func (r *referee) stopped(id NodeID) {
+func (r *referee) stopped(id cluster.NodeID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.ended[id]++
@@ -54,7 +57,7 @@ func (r *referee) stopped(id NodeID) {
 }
 
 // write is guarded work: tokens that valid leaders issue rise, whoever leads.
-func (r *referee) write(l *Leadership) {
+func (r *referee) write(l *cluster.Leadership) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if token, err := l.NextLSN(); err == nil {
@@ -64,7 +67,7 @@ func (r *referee) write(l *Leadership) {
 
 // newLeader is told of every OnNewLeader: never twice of the same leadership, never
 // of an older one.
-func (r *referee) newLeader(id NodeID, l Leader) {
+func (r *referee) newLeader(id cluster.NodeID, l cluster.Leader) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	require.Greater(r.t, l.Term, r.heard[id].Term, "as %s sees it", id)
@@ -73,9 +76,10 @@ func (r *referee) newLeader(id NodeID, l Leader) {
 
 // callbacks work in steps, and take their time to stop: now and then longer than
 // the lease lasts.
-func (r *referee) callbacks(id NodeID, random func(time.Duration) time.Duration) Callbacks {
-	return Callbacks{
-		OnStartedLeading: func(ctx context.Context, l *Leadership) {
+func (r *referee) callbacks(id cluster.NodeID,
+	random func(time.Duration) time.Duration) cluster.Callbacks {
+	return cluster.Callbacks{
+		OnStartedLeading: func(ctx context.Context, l *cluster.Leadership) {
 			r.start(id, l)
 			defer r.stop(id)
 			for ctx.Err() == nil {
@@ -85,26 +89,27 @@ func (r *referee) callbacks(id NodeID, random func(time.Duration) time.Duration)
 				case <-time.After(random(300 * time.Millisecond)):
 				}
 			}
-			for stop := time.Now().Add(random(1500 * time.Millisecond)); time.Now().Before(stop); time.Sleep(20 * time.Millisecond) {
+			for stop := time.Now().Add(random(1500 * time.Millisecond)); time.Now().Before(stop); time.Sleep(
+				20 * time.Millisecond) {
 				r.write(l)
 			}
 		},
-		OnStoppedLeading: func(*Leadership) { r.stopped(id) },
-		OnNewLeader:      func(l Leader) { r.newLeader(id, l) },
+		OnStoppedLeading: func(*cluster.Leadership) { r.stopped(id) },
+		OnNewLeader:      func(l cluster.Leader) { r.newLeader(id, l) },
 	}
 }
 
 // trouble does one thing at random to a running node.
-func (w *world) trouble(pick func(n int) int) {
-	id := w.voters[pick(len(w.voters))]
-	e := w.nodes[id].Default()
+func (c *testCluster) trouble(pick func(n int) int) {
+	id := c.ids[pick(len(c.ids))]
+	e := c.Node(id).Default()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	switch pick(7) {
 	case 0, 1:
-		w.isolate(id)
+		c.Faults(id).Cut("*", fault.Both)
 	case 2:
-		w.faults[id].HealAll()
+		c.Faults(id).HealAll()
 	case 3:
 		e.Transfer(ctx, "")
 	case 4:
@@ -120,34 +125,34 @@ func (w *world) trouble(pick func(n int) int) {
 // nodes never overlaps.
 func TestCallbacksArePairedUnderRandomSchedules(t *testing.T) {
 	const schedules, steps = 8, 60
-	playSeeds(t, schedules, func(w *seededWorld) { playSchedule(w, steps) })
+	playSeeds(t, schedules, func(c *seededCluster) { playSchedule(c, steps) },
+		clustertest.Configure(awaitCampaign))
 }
 
-func playSchedule(w *seededWorld, steps int) {
-	t := w.t
-	w.edit = func(c *Config) { c.Election.AwaitCampaign = true }
-	w.start("a", "b", "c")
-	w.record()
+func playSchedule(c *seededCluster, steps int) {
+	t := c.t
+	c.record()
 	r := &referee{
-		t: t, works: map[NodeID]*Leadership{}, began: map[NodeID]int{}, ended: map[NodeID]int{},
-		heard: map[NodeID]Leader{},
+		t: t, works: map[cluster.NodeID]*cluster.Leadership{}, began: map[cluster.NodeID]int{},
+		ended: map[cluster.NodeID]int{},
+		heard: map[cluster.NodeID]cluster.Leader{},
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	results := w.run(ctx, func(id NodeID) Callbacks {
-		return r.callbacks(id, newDice(w.seed, "work of "+string(id)).upTo)
+	results := c.run(ctx, func(id cluster.NodeID) cluster.Callbacks {
+		return r.callbacks(id, newDice(c.seed, "work of "+string(id)).upTo)
 	})
 	time.Sleep(election)
 	for range steps {
-		w.trouble(w.dice.pick)
-		time.Sleep(w.dice.upTo(3 * time.Second))
+		c.trouble(c.dice.pick)
+		time.Sleep(c.dice.upTo(3 * time.Second))
 	}
-	for _, id := range w.voters {
-		w.faults[id].HealAll()
-		require.NoError(t, w.nodes[id].Default().SetFit(nil))
+	c.Heal()
+	for _, id := range c.ids {
+		require.NoError(t, c.Node(id).Default().SetFit(nil))
 	}
 	time.Sleep(2 * election)
-	w.leader() // and they find together again
-	w.endRecord()
+	c.leader() // and they find together again
+	c.endRecord()
 	cancel()
 	for _, result := range results {
 		require.ErrorIs(t, <-result, context.Canceled)
@@ -155,5 +160,4 @@ func playSchedule(w *seededWorld, steps int) {
 	require.Equal(t, r.began, r.ended)
 	require.Empty(t, r.works)
 	require.Greater(t, r.turns, 1, "the schedule never moved the leadership")
-	w.closeAll()
 }

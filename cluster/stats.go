@@ -39,12 +39,13 @@ type Stats struct {
 	LeaseLeft Histogram
 	// InboxWait is the seconds that events, due ticks among them, waited for the
 	// driver. A long wait means that the process or its machine was held up.
-	InboxWait     Histogram
-	InboxLength   int       // events that wait now
-	StoreWrite    Histogram // seconds that terms took to be on disk
-	StoreWriting  Seconds   // how long the write under way has taken so far; 0 if there is none
-	MissedEvents  uint64    // dropped because a subscriber was slow; not for those who have room for one
-	Subscriptions int       // that are open
+	InboxWait    Histogram
+	InboxLength  int       // events that wait now
+	StoreWrite   Histogram // seconds that terms took to be on disk
+	StoreWriting Seconds   // how long the write under way has taken so far; 0 if there is none
+	// dropped because a subscriber was slow; not for those who have room for one
+	MissedEvents  uint64
+	Subscriptions int // that are open
 }
 
 // ElectionStats are the figures of one election on a node.

@@ -16,18 +16,19 @@ import (
 // Status is a snapshot of a node for people and programs. In JSON, durations
 // are seconds.
 type Status struct {
-	Cluster    string         `json:"cluster"`
-	Node       NodeID         `json:"node"`
-	Version    string         `json:"version,omitempty"`
-	Identity   string         `json:"identity"` // of the data directory
-	Boot       uint64         `json:"boot"`     // starts on that directory, this one included
-	Uptime     Seconds        `json:"uptime_s"`
-	GossipAddr string         `json:"gossip_addr,omitempty"`
-	MeshAddr   string         `json:"mesh_addr"`
-	AdminAddr  string         `json:"admin_addr,omitempty"`
-	Failure    string         `json:"failure,omitempty"` // why the node takes no part any more
-	Groups     []GroupStatus  `json:"groups"`
-	Members    []MemberStatus `json:"members"` // the others, sorted by name; voters never heard of included
+	Cluster    string        `json:"cluster"`
+	Node       NodeID        `json:"node"`
+	Version    string        `json:"version,omitempty"`
+	Identity   string        `json:"identity"` // of the data directory
+	Boot       uint64        `json:"boot"`     // starts on that directory, this one included
+	Uptime     Seconds       `json:"uptime_s"`
+	GossipAddr string        `json:"gossip_addr,omitempty"`
+	MeshAddr   string        `json:"mesh_addr"`
+	AdminAddr  string        `json:"admin_addr,omitempty"`
+	Failure    string        `json:"failure,omitempty"` // why the node takes no part any more
+	Groups     []GroupStatus `json:"groups"`
+	// the others, sorted by name; voters never heard of included
+	Members []MemberStatus `json:"members"`
 	// Emergencies are recorded in the data directory for good, oldest first.
 	Emergencies []EmergencyStatus `json:"emergencies,omitempty"`
 	// Findings are what is wrong between this node and others at the moment, and
@@ -77,7 +78,8 @@ type MemberStatus struct {
 	LinkFor    Seconds `json:"link_for_s"`      // time in that state
 	RTT        Seconds `json:"rtt_s,omitempty"` // smoothed round-trip time
 	LinkError  string  `json:"link_error,omitempty"`
-	Identity   string  `json:"identity,omitempty"` // of the data directory that the mesh knows by that name
+	// of the data directory that the mesh knows by that name
+	Identity string `json:"identity,omitempty"`
 	// Forgotten says that Forget was called since the last link: whichever process
 	// comes by that name is taken in.
 	Forgotten bool `json:"forgotten,omitempty"`
@@ -87,7 +89,10 @@ type MemberStatus struct {
 type Seconds float64
 
 // Duration returns s as a time.Duration.
-func (s Seconds) Duration() time.Duration { return time.Duration(float64(s) * float64(time.Second)) }
+func (s Seconds) Duration() time.Duration {
+	return time.Duration(
+		float64(s) * float64(time.Second))
+}
 
 func seconds(d time.Duration) Seconds {
 	return Seconds(float64(d.Round(time.Microsecond)) / float64(time.Second))
@@ -137,14 +142,15 @@ func (n *Node) memberStatus() []MemberStatus {
 		if m, ok := byID[id]; ok {
 			return m
 		}
-		return MemberStatus{Node: id, Voter: slices.Contains(n.cfg.Voters, id), Gossip: "unknown", Link: "none"}
+		return MemberStatus{Node: id, Voter: slices.Contains(n.cfg.Voters, id), Gossip: "unknown",
+			Link: "none"}
 	}
 	for _, id := range n.cfg.Voters {
 		byID[id] = at(id)
 	}
 	for _, g := range n.members.all() {
 		m := at(g.Node)
-		m.Gossip, m.Version = g.State.String(), g.Version
+		m.Gossip, m.Version = string(g.State), g.Version
 		m.GossipAddr, m.MeshAddr, m.AdminAddr = g.GossipAddr, meshAddrOf(g), g.AdminAddr
 		byID[g.Node] = m
 	}

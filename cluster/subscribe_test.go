@@ -63,7 +63,8 @@ func TestClosingEndsTheChannelOnce(t *testing.T) {
 	b.Close()
 	_, ok := <-a.Events()
 	require.False(t, ok)
-	require.Equal(t, lsn.Term(1), (<-b.Events()).Term, "what was published before the end still arrives")
+	require.Equal(t, lsn.Term(1), (<-b.Events()).Term,
+		"what was published before the end still arrives")
 	_, ok = <-b.Events()
 	require.False(t, ok)
 	_, ok = <-h.subscribe("", 1).Events()

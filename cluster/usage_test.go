@@ -21,4 +21,7 @@ func measureUsage() usage {
 	return usage{time.Duration(r.Utime.Nano() + r.Stime.Nano()), r.Nvcsw}
 }
 
-func (u usage) since(before usage) usage { return usage{u.cpu - before.cpu, u.waits - before.waits} }
+func (u usage) since(before usage) usage {
+	return usage{u.cpu - before.cpu,
+		u.waits - before.waits}
+}

@@ -90,13 +90,8 @@ func ProfileNames() []string { return []string{"article", "blazingmq"} }
 
 // Profile returns the timers of the named profile; ok is false if there is none.
 func Profile(name string) (t Timing, ok bool) {
-	switch name {
-	case "article":
-		return Article(), true
-	case "blazingmq":
-		return BlazingMQ(), true
-	}
-	return Timing{}, false
+	t, ok = map[string]Timing{"article": Article(), "blazingmq": BlazingMQ()}[name]
+	return t, ok
 }
 
 // Inactivity is how long a follower goes without a heartbeat before it takes

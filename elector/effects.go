@@ -64,12 +64,7 @@ var anomalyNames = [...]string{
 }
 
 // String returns the anomaly's name.
-func (k AnomalyKind) String() string {
-	if int(k) < len(anomalyNames) {
-		return anomalyNames[k]
-	}
-	return "invalid"
-}
+func (k AnomalyKind) String() string { return nameOf(anomalyNames[:], k, "anomaly") }
 
 // Anomaly is one odd thing that a step met.
 type Anomaly struct {

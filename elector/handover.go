@@ -1,7 +1,5 @@
 package elector
 
-import "fmt"
-
 // handoverCause says what makes a leader hand over. A stronger cause replaces a
 // weaker one that is under way; they are in ascending order. §9.1
 type handoverCause uint8
@@ -13,10 +11,9 @@ const (
 	handoverTransfer               // Transfer
 	handoverResign                 // Resign
 	handoverStop                   // Stop, not abrupt
-	handoverEnd
 )
 
-var handovers = [handoverEnd]struct {
+var handovers = [...]struct {
 	name string
 	why  Reason
 }{
@@ -29,12 +26,7 @@ var handovers = [handoverEnd]struct {
 }
 
 // String returns the cause's name in lower case.
-func (c handoverCause) String() string {
-	if c < handoverEnd {
-		return handovers[c].name
-	}
-	return fmt.Sprintf("handover(%d)", uint8(c))
-}
+func (c handoverCause) String() string { return handovers[c].name }
 
 // Handover is a leader's handover that is under way. It waits for the target's
 // ack of a new heartbeat, then for the guarded work to stop. The zero Handover is

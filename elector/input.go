@@ -1,7 +1,6 @@
 package elector
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/bmqelect/bmqelect/lsn"
@@ -117,20 +116,14 @@ const (
 	EvidenceTimeout          // silence for too long, or a dial without answer
 	EvidenceGoodbye          // the peer said goodbye
 	EvidenceLocal            // this node closed it
-	evidenceEnd
 )
 
-var evidenceNames = [evidenceEnd]string{
+var evidenceNames = [...]string{
 	"none", "eof", "reset", "refused", "timeout", "goodbye", "local",
 }
 
 // String returns the evidence's name in lower case.
-func (e Evidence) String() string {
-	if e < evidenceEnd {
-		return evidenceNames[e]
-	}
-	return fmt.Sprintf("evidence(%d)", uint8(e))
-}
+func (e Evidence) String() string { return nameOf(evidenceNames[:], e, "evidence") }
 
 // Proof is a proof that a peer's process is gone. Its zero is invalid.
 type Proof uint8
@@ -147,9 +140,4 @@ const (
 var proofNames = [...]string{"none", "refused-after-eof", "reincarnated"}
 
 // String returns the proof's name.
-func (p Proof) String() string {
-	if int(p) < len(proofNames) {
-		return proofNames[p]
-	}
-	return fmt.Sprintf("proof(%d)", uint8(p))
-}
+func (p Proof) String() string { return nameOf(proofNames[:], p, "proof") }

@@ -1,6 +1,8 @@
 package elector
 
 import (
+	"slices"
+
 	"github.com/bmqelect/bmqelect/lsn"
 	"github.com/bmqelect/bmqelect/scouting"
 )
@@ -65,27 +67,14 @@ func (s *support) ack(voter int, sentAt, since, now Time) bool {
 	return true
 }
 
-// quorumAt is the send time of the newest message that a quorum has acked, self
-// included: the (quorum-1)-th newest ack of the others; 0 if so many have not
-// acked at all. A quorum of one needs nobody's.
+// quorumAt is the send time of the newest message that a quorum of n voters has acked:
+// the quorum-th newest ack, self's own, which never ends, among them; 0 if so many have
+// not acked at all.
 func (s *support) quorumAt(self, n, quorum int) Time {
-	if quorum <= 1 {
-		return Never
-	}
-	// newest holds the quorum-1 highest acks so far in descending order.
-	var newest [scouting.MaxVoters]Time
-	for voter := range n {
-		if voter == self {
-			continue
-		}
-		at := s[voter]
-		for i := range newest[:quorum-1] {
-			if at > newest[i] {
-				at, newest[i] = newest[i], at // the lowest drops out
-			}
-		}
-	}
-	return newest[quorum-2]
+	acks := *s
+	acks[self] = Never
+	slices.Sort(acks[:n])
+	return acks[n-quorum]
 }
 
 // supported counts voter's support as of sentAt, an echo of this leader's own

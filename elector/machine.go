@@ -179,23 +179,15 @@ func due(at, now Time) bool { return at != 0 && at <= now }
 // nextDeadline is when expire has something to do again.
 func (m *Machine) nextDeadline() Time {
 	s := &m.state
-	switch s.Role {
-	case Follower:
-		f := &s.Follower
-		return earliest(f.SilentAt, f.RoundEnd, f.StandAt, s.RestEnd)
-	case Candidate:
-		return earliest(s.Candidate.ProposeAt, s.Candidate.End)
-	case Leader:
-		return earliest(s.Leader.BroadcastAt, s.Leader.LeaseEnd, s.Leader.Handover.End, s.RestEnd)
-	default:
+	if s.Role == Dormant {
 		return Never
 	}
-}
-
-// earliest is the first of the armed deadlines; Never if none is armed.
-func earliest(deadlines ...Time) Time {
 	first := Never
-	for _, d := range deadlines {
+	for _, d := range [...]Time{ // what belongs to another role is zero
+		s.Follower.SilentAt, s.Follower.RoundEnd, s.Follower.StandAt,
+		s.Candidate.ProposeAt, s.Candidate.End,
+		s.Leader.BroadcastAt, s.Leader.LeaseEnd, s.Leader.Handover.End, s.RestEnd,
+	} {
 		if d != 0 {
 			first = min(first, d)
 		}

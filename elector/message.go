@@ -50,12 +50,7 @@ var kindNames = [kindEnd]string{
 }
 
 // String returns the protocol's name of the message.
-func (k Kind) String() string {
-	if k < kindEnd {
-		return kindNames[k]
-	}
-	return fmt.Sprintf("Kind(%d)", uint8(k))
-}
+func (k Kind) String() string { return nameOf(kindNames[:], k, "Kind") }
 
 // Valid reports whether k is a message of the protocol.
 func (k Kind) Valid() bool { return k > kindInvalid && k < kindEnd }

@@ -34,7 +34,7 @@ func TestEnumNames(t *testing.T) {
 		"proof(66)":                elector.Proof(66),
 		"RESIGNED":                 elector.Resigned,
 		"two-leaders":              elector.AnomalyTwoLeaders,
-		"invalid":                  elector.AnomalyKind(55),
+		"anomaly(55)":              elector.AnomalyKind(55),
 		"1.5s":                     elector.Time(1_500_000_000),
 	} {
 		require.Equal(t, want, value.String())

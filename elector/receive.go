@@ -2,25 +2,6 @@ package elector
 
 import "github.com/bmqelect/bmqelect/lsn"
 
-// checks says what must hold for a message of a kind before anything acts on it.
-type checks struct {
-	fromVoter  bool // only voters may send it
-	meansTerm  bool // Term 0 makes no sense
-	meansOther bool // ProposedTerm 0 makes no sense
-}
-
-var checksOf = [kindEnd]checks{
-	ElectionScouting:         {fromVoter: true, meansOther: true},
-	ElectionScoutingResponse: {fromVoter: true, meansOther: true},
-	ElectionProposal:         {fromVoter: true, meansTerm: true},
-	ElectionProposalResponse: {fromVoter: true, meansOther: true},
-	LeaderHeartbeat:          {fromVoter: true, meansTerm: true},
-	HeartbeatAck:             {fromVoter: true, meansTerm: true},
-	InvalidHeartbeat:         {fromVoter: true, meansTerm: true},
-	LeadershipCession:        {fromVoter: true, meansTerm: true},
-	NodeUnavailable:          {},
-}
-
 // receive acts on a message from a peer, after the checks that every message must pass.
 func (m *Machine) receive(from NodeID, msg *Message) {
 	if m.state.Role == Dormant {
@@ -57,13 +38,16 @@ func (m *Machine) check(from NodeID, msg *Message) AnomalyKind {
 	if !msg.Kind.Valid() || !msg.Cause.Valid() || from == m.cfg.Self {
 		return AnomalyMalformed
 	}
-	must := checksOf[msg.Kind]
+	term := msg.Term // the one that the message is about
+	switch msg.Kind {
+	case ElectionScouting, ElectionScoutingResponse, ElectionProposalResponse:
+		term = msg.ProposedTerm
+	}
 	_, isVoter := m.voter(from)
 	switch {
-	case highestTerm(msg) > lsn.MaxTerm, // §2.2
-		must.meansTerm && msg.Term == 0, must.meansOther && msg.ProposedTerm == 0:
+	case highestTerm(msg) > lsn.MaxTerm, term == 0 && msg.Kind != NodeUnavailable: // §2.2
 		return AnomalyAbsurdTerm
-	case must.fromVoter && !isVoter: // §2.1
+	case !isVoter && msg.Kind != NodeUnavailable: // §2.1: observers say nothing else
 		return AnomalyNotEntitled
 	case msg.LSN.Term > msg.Term && (msg.Kind == LeaderHeartbeat || msg.Kind == HeartbeatAck):
 		return AnomalyMalformed // §2.3: nobody has seen an LSN of a leadership to come

@@ -22,11 +22,14 @@ const (
 var roleNames = [...]string{"DORMANT", "FOLLOWER", "CANDIDATE", "LEADER"}
 
 // String returns the role in capitals.
-func (r Role) String() string {
-	if int(r) < len(roleNames) {
-		return roleNames[r]
+func (r Role) String() string { return nameOf(roleNames[:], r, "ROLE") }
+
+// nameOf returns the name of a value of an enum, or what and its number if it has none.
+func nameOf[T ~uint8](names []string, value T, what string) string {
+	if int(value) < len(names) {
+		return names[value]
 	}
-	return fmt.Sprintf("ROLE(%d)", uint8(r))
+	return fmt.Sprintf("%s(%d)", what, uint8(value))
 }
 
 // Reason says why a transition happened. It is part of the API.
@@ -51,25 +54,19 @@ const (
 	Elected     // a quorum voted: the node leads
 	Reaffirmed  // a quorum voted again: the leader goes on in a higher term
 	Resigned    // the leader or candidate gave up: told to, or its application cannot lead
-	reasonEnd
 )
 
-var reasonNames = [reasonEnd]string{
+var reasonNames = [...]string{
 	"NONE", "STARTED", "LEADER_NO_HEARTBEAT", "LEADER_UNAVAILABLE", "LEADER_PREEMPTED",
 	"ELECTION_PREEMPTED", "QUORUM_NOT_ACHIEVED", "LEASE_EXPIRED", "TRANSFERRED", "STOPPED",
 	"LEADER_FOUND", "LEADER_CEDED", "PROPOSED", "ELECTED", "REAFFIRMED", "RESIGNED",
 }
 
 // Valid reports whether r is one of the reasons, ReasonNone among them.
-func (r Reason) Valid() bool { return r < reasonEnd }
+func (r Reason) Valid() bool { return int(r) < len(reasonNames) }
 
 // String returns the reason in capitals with underscores.
-func (r Reason) String() string {
-	if r.Valid() {
-		return reasonNames[r]
-	}
-	return fmt.Sprintf("REASON(%d)", uint8(r))
-}
+func (r Reason) String() string { return nameOf(reasonNames[:], r, "REASON") }
 
 // Transition is a change of what the node is, or of the leadership that it
 // holds or follows.

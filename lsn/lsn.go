@@ -19,8 +19,6 @@ package lsn
 import (
 	"cmp"
 	"errors"
-	"fmt"
-	"math"
 	"strconv"
 )
 
@@ -51,15 +49,6 @@ func (l LSN) Less(o LSN) bool { return l.Compare(o) < 0 }
 
 // IsZero reports whether l is the zero LSN, which no leader issues.
 func (l LSN) IsZero() bool { return l == LSN{} }
-
-// Next returns the LSN that follows l in the same term; an error that wraps
-// ErrOverflow if the counter is at its end.
-func (l LSN) Next() (LSN, error) {
-	if l.Counter == math.MaxUint64 {
-		return LSN{}, fmt.Errorf("lsn: next of %s: %w", l, ErrOverflow)
-	}
-	return LSN{Term: l.Term, Counter: l.Counter + 1}, nil
-}
 
 // Term counts leaderships. It starts at 0 ("never took part in an election")
 // and only ever rises; every leader has a term of its own.

@@ -28,18 +28,6 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-func TestNextStaysInTheTerm(t *testing.T) {
-	next, err := lsn.LSN{Term: 5, Counter: 2}.Next()
-	require.NoError(t, err)
-	require.Equal(t, lsn.LSN{Term: 5, Counter: 3}, next)
-}
-
-func TestNextDoesNotWrapAround(t *testing.T) {
-	_, err := lsn.LSN{Term: 5, Counter: math.MaxUint64}.Next()
-	require.ErrorIs(t, err, lsn.ErrOverflow)
-	require.ErrorContains(t, err, "5.18446744073709551615")
-}
-
 func TestTermBounds(t *testing.T) {
 	for _, c := range []struct {
 		term       lsn.Term

@@ -43,19 +43,6 @@ func TestOrderIsTotal(t *testing.T) {
 	})
 }
 
-func TestNextIsTheVeryNext(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		a, between := anyLSN().Draw(t, "a"), anyLSN().Draw(t, "between")
-		next, err := a.Next()
-		if err != nil {
-			require.ErrorIs(t, err, lsn.ErrOverflow)
-			return
-		}
-		require.True(t, a.Less(next))
-		require.False(t, a.Less(between) && between.Less(next))
-	})
-}
-
 func TestEveryFormReadsBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := anyLSN().Draw(t, "lsn")

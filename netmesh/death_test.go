@@ -78,8 +78,8 @@ func (c *child) line(t *testing.T) string {
 func (c *child) settles(t *testing.T, n *node) {
 	t.Helper()
 	require.Equal(t, "linked", c.line(t))
-	require.Eventually(t, func() bool { return n.Links()[0].RTT > 0 && n.stands("child") }, patience,
-		glance)
+	whole := func() bool { l := n.Links()[0]; return l.RTT > 0 && (l.Evidence || n.cfg.NoDeathProof) }
+	require.Eventually(t, whole, patience, glance)
 }
 
 func (c *child) signal(t *testing.T, sig syscall.Signal) {

@@ -20,8 +20,9 @@
 //     dead process, and a refused redial confirms it (§6.5). How a link ends
 //     proves nothing. The same identity with a higher boot counter, after such an end of
 //     stream, is the other proof (§6.6).
-//   - A refused redial counts only where both ends name the addresses of the connection alike,
-//     so that no proxy is between, and where the address did not refuse a living process.
+//   - A refused redial counts only where both ends name the addresses of the evidence
+//     connection alike, so that no proxy is between, and where the address once led to the
+//     process.
 //   - A process on a copy of a data directory does not replace the process that is
 //     linked and answers. Peers remember the newest start that they met, in memory.
 //   - Nothing that arrives from the network disturbs any link but its own.

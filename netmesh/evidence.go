@@ -27,6 +27,7 @@ const evidenceVersion = 3
 // unread turns the FIN of a death into a reset.
 type evidence struct {
 	l       *link
+	addr    string // where a refused dial completes the proof
 	conn    net.Conn
 	in      io.Reader     // from conn, by the buffer of its handshake
 	dropped chan struct{} // closed by dropEvidence
@@ -35,9 +36,18 @@ type evidence struct {
 	// Guarded by Mesh.mu.
 	// seen is how it ended: EvidenceEOF by a FIN and EvidenceReset by a reset from the other
 	// end, EvidenceTimeout if this kernel gave it up, EvidenceNone while it stands.
-	seen     elector.Evidence
-	provable bool // as it was when the link ended
+	seen        elector.Evidence
+	reached     bool // addr led to the living process: a refusal there means something
+	proofWanted bool // the dialer is to find out whether addr refuses
+	dials       int  // made for that already
 }
+
+// checkDials is how many dials in a row may fail before the log says that no death will be
+// proven.
+const checkDials = 3
+
+// proxyRetry is the pause before the next try where a proxy rewrites addresses.
+const proxyRetry = 30 * time.Second
 
 // keepEvidence makes the evidence connection of a link that this side dialed again and
 // again as long as the link stands, and watches it until it ends.
@@ -56,7 +66,11 @@ func (l *link) keepEvidence() {
 			l.m.log.Info("no evidence connection: the death of this member's process would not be proven",
 				"peer", l.node, "addr", l.info.Remote, "cause", err)
 		}
-		pause(context.Background(), redial.next(), l.stop, nil)
+		again := redial.next()
+		if reasonOf(err) == ReasonProxied {
+			again = proxyRetry
+		}
+		pause(context.Background(), again, l.stop, nil)
 	}
 }
 
@@ -72,6 +86,7 @@ func (l *link) dialEvidence() (e *evidence, err error) {
 	defer func() {
 		if err != nil {
 			reset(conn)
+			m.refused(l.node, l.info.Remote, err)
 		}
 	}()
 	if err := m.cfg.HoldEvidence(conn); err != nil {
@@ -89,7 +104,6 @@ func (l *link) dialEvidence() (e *evidence, err error) {
 			uuid.UUID(theirs.Identity), theirs.Boot, l.identity, l.boot)
 	}
 	if refused := theirs.rewritten(conn); refused != nil {
-		m.refused(l.node, l.info.Remote, refused)
 		return nil, refused
 	}
 	return m.attach(l, h)
@@ -98,13 +112,15 @@ func (l *link) dialEvidence() (e *evidence, err error) {
 // acceptEvidence is the acceptor's part of the handshake, after the Hello.
 func (m *Mesh) acceptEvidence(h *handshake, theirs *hello) error {
 	l, refused := m.owner(theirs)
-	if moved := theirs.rewritten(h.conn); moved != nil && !m.cfg.NoDeathProof {
-		refused = moved
-		m.refused(elector.NodeID(theirs.Node), h.conn.RemoteAddr().String(), refused)
-	} else if refused == nil && !resettable(h.conn) {
+	switch {
+	case refused != nil:
+	case !resettable(h.conn):
 		refused = refuse(reasonNone, "evidence connection on a network without resets")
+	case !m.cfg.NoDeathProof:
+		refused = theirs.rewritten(h.conn)
 	}
 	if refused != nil {
+		m.refused(elector.NodeID(theirs.Node), h.conn.RemoteAddr().String(), refused)
 		h.fail(frameRefuse, refused)
 		return refused
 	}
@@ -117,6 +133,7 @@ func (m *Mesh) acceptEvidence(h *handshake, theirs *hello) error {
 	if err == nil {
 		var e *evidence
 		if e, err = m.attach(l, h); err == nil {
+			m.others.Go(e.checkAddress)
 			m.others.Go(func() { m.watch(e) })
 			return nil
 		}
@@ -152,7 +169,11 @@ func (m *Mesh) attach(l *link, h *handshake) (*evidence, error) {
 	}
 	p.dropEvidence()
 	e := &evidence{
-		l: l, conn: h.conn, in: h.frames.r, dropped: make(chan struct{}), over: make(chan struct{}),
+		l: l, addr: l.info.Address, conn: h.conn, in: h.frames.r,
+		dropped: make(chan struct{}), over: make(chan struct{}),
+	}
+	if l.dialed {
+		e.addr, e.reached = l.info.Remote, true
 	}
 	if m.cfg.Faults != nil {
 		e.conn = m.cfg.Faults.Wrap(p.node, h.conn, h.frames.r)
@@ -190,41 +211,80 @@ func (m *Mesh) watch(e *evidence) {
 	}
 	e.seen = how
 	close(e.over)
-	if how == elector.EvidenceEOF && p.link != nil && p.provable(e.l) {
+	if how == elector.EvidenceEOF && p.link != nil && e.provable() {
 		// The link has nobody at its other end: what that sent before is still read.
 		e.l.failed(fmt.Errorf("evidence connection: %w", io.EOF))
 	}
 	p.seekProof()
 }
 
-// provable reports whether how the evidence connection of l ends, and a dial after it,
-// says something about the process at the other end: it is known that nothing stands
-// between, and its address is not one that refused while it lived. Called with Mesh.mu
-// held.
-func (p *peer) provable(l *link) bool {
-	return !p.m.cfg.NoDeathProof && l.direct.Load() && p.checked.fails < checkDials
+// checkAddress dials the address of a process that made the link itself: a refusal there
+// proves nothing about the process if the address never led to it.
+func (e *evidence) checkAddress() {
+	l, redial := e.l, e.l.p.newBackoff()
+	for fails := 1; !l.m.cfg.NoDeathProof; fails++ {
+		err := e.probe()
+		if err == nil || isClosed(l.stop) || isClosed(e.dropped) || isClosed(e.over) {
+			l.m.mu.Lock()
+			defer l.m.mu.Unlock()
+			e.reached = err == nil
+			l.p.seekProof() // it may have died meanwhile
+			return
+		}
+		if fails == checkDials {
+			l.m.log.Info("nobody answers where this member says it listens: its death cannot be proven",
+				"peer", l.node, "addr", e.addr, "cause", err)
+			return
+		}
+		pause(l.p.ctx, redial.next(), l.stop, e.dropped)
+	}
+}
+
+// probe asks who answers at the address, and is content with the process behind the link.
+func (e *evidence) probe() error {
+	l, m := e.l, e.l.m
+	conn, err := m.connect(l.p.ctx, l.node, e.addr)
+	if err != nil {
+		return err
+	}
+	defer context.AfterFunc(l.p.ctx, func() { reset(conn) })()
+	defer func() { _ = conn.Close() }() // no link: how it ends proves nothing
+	mine := m.hello(l.node, 0)
+	mine.Probe = true
+	theirs, err := m.introduce(newHandshake(conn, m.cfg.times.handshake), mine)
+	if err != nil {
+		return err
+	}
+	c := theirs.connection(l.dialer)
+	if c.identity != l.identity || c.boot != l.boot || c.twin(l.process) {
+		return fmt.Errorf("another process called %q answers, at boot %d of identity %s and not %d of %s",
+			l.node, c.boot, c.identity, l.boot, l.identity)
+	}
+	return nil
+}
+
+// provable reports whether how the connection ends, and a dial after it, says something
+// about the process at the other end. Called with Mesh.mu held.
+func (e *evidence) provable() bool {
+	return !e.l.m.cfg.NoDeathProof && e.reached
 }
 
 // seekProof asks the dialer for the refusal that completes a proof, when both the link
 // and its evidence connection have ended, that one by a FIN. Called with Mesh.mu held.
 func (p *peer) seekProof() {
-	if e := p.evidence; e != nil && p.link == nil && e.seen == elector.EvidenceEOF && e.provable {
-		p.proof = proofWanted{addr: e.l.info.Address, epoch: p.epoch}
-		if e.l.dialed {
-			p.proof.addr = e.l.info.Remote // it was reached there
-		}
-		p.dialLater = false
+	if e := p.evidence; e != nil && p.link == nil && e.seen == elector.EvidenceEOF && e.provable() {
+		e.proofWanted, p.dialLater = true, false
 		p.wake.wake()
 	}
 }
 
-// prove tells the handler that the process behind the link of that epoch is
-// gone: its kernel ended the evidence connection, and now a dial was refused.
-func (p *peer) prove(epoch uint64) {
+// prove tells the handler that the process behind an evidence connection is gone: its
+// kernel ended the connection, and now a dial was refused.
+func (p *peer) prove(e *evidence) {
 	p.callbacks.lock()
 	defer p.callbacks.unlock()
 	p.m.mu.Lock()
-	valid := p.epoch == epoch && p.link == nil && !p.gone && !p.m.closing
+	valid := p.evidence == e && p.link == nil && !p.gone && !p.m.closing
 	p.departed = p.departed || valid
 	p.m.mu.Unlock()
 	if valid { // §6.5

@@ -249,7 +249,6 @@ func TestNoEvidenceWithoutResets(t *testing.T) {
 		a, b := start(t, "a", wrap), start(t, "b", wrap)
 		a.knows(b)
 		a.sees(t, "b", "up 1")
-		require.Eventually(t, func() bool { return a.trustsTheEndOf("b") }, patience, glance)
 		time.Sleep(10 * a.cfg.times.redialMin)
 		require.False(t, a.Links()[0].Evidence)
 		require.False(t, b.Links()[0].Evidence)

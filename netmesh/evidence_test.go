@@ -43,11 +43,8 @@ func joins(t *testing.T, a *node, network Network, bind string) *member {
 	require.NoError(t, m.expect(frameWelcome, &theirs))
 	require.NoError(t, m.send(frameJoin, &ping{}))
 	m.hello.Evidence = theirs.Evidence
-	require.NoError(t, m.send(frameFacts, &Facts{
-		Local: m.conn.LocalAddr().String(), Remote: m.conn.RemoteAddr().String(),
-	}))
-	known := func() bool { return a.reaches("x") && a.trustsTheEndOf("x") }
-	require.Eventually(t, known, patience, glance)
+	require.NoError(t, m.send(frameFacts, &Facts{}))
+	a.sees(t, "x", "up 1")
 	return m
 }
 
@@ -87,6 +84,7 @@ func (m *member) evidence() *stranger {
 	m.t.Helper()
 	s := m.dial(m.t.(*testing.T))
 	require.NoError(m.t, m.present(s))
+	require.Eventually(m.t, func() bool { return m.a.trustsTheEndOf("x") }, patience, glance)
 	return s
 }
 
@@ -98,14 +96,6 @@ func (m *member) present(s *stranger) error {
 		return err
 	}
 	return s.expect(frameWelcome, &hello{})
-}
-
-// reaches reports whether n has found out that it can dial a peer.
-func (n *node) reaches(peer nodeID) bool {
-	n.Mesh.mu.RLock()
-	defer n.Mesh.mu.RUnlock()
-	p := n.peers[peer]
-	return p != nil && p.link != nil && p.checked.leads
 }
 
 // evidenceOf is how the evidence connection of a peer ended, and whether there is one.

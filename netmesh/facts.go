@@ -7,18 +7,13 @@ import (
 	"slices"
 )
 
-// factsVersion is the first version of the protocol that has Facts.
-const factsVersion = 2
-
-// Facts is what a process tells about itself, and how it sees the link, once a link is up.
-// A newer version may append fields.
+// Facts is what a process tells about itself once a link is up. A newer version may append
+// fields, but for two addresses that older builds append.
 type Facts struct {
 	Voters     []string // sorted; the first of them if not all fit; at most 255 bytes each
 	VoterCount uint     // of all voters
 	VoterSum   []byte   // fingerprint of all voters
 	Settings   []string // key, value, key, value; at most 16 pairs, 255 bytes each
-	Local      string   // the sender's end of the connection
-	Remote     string   // the receiver's end, as the sender sees it
 }
 
 const (
@@ -38,8 +33,6 @@ func (f *Facts) check() error {
 		slices.ContainsFunc(f.Settings, long):
 		return fmt.Errorf("%d words of settings; want at most %d pairs, of at most %d bytes",
 			len(f.Settings), maxSettings, MaxNameLength)
-	case max(len(f.Local), len(f.Remote)) > maxAddress:
-		return fmt.Errorf("an address above %d bytes", maxAddress)
 	}
 	return nil
 }
@@ -47,13 +40,6 @@ func (f *Facts) check() error {
 // isVoter reports whether a node is one of the voters as far as they are told.
 func (f *Facts) isVoter(node string) bool {
 	return uint(len(f.Voters)) < f.VoterCount || f.VoterCount == 0 || slices.Contains(f.Voters, node)
-}
-
-// facts returns what to tell the peer.
-func (l *link) facts() Facts {
-	f := l.m.cfg.Facts
-	f.Local, f.Remote = endsOf(l.conn)
-	return f
 }
 
 // learn takes what the peer tells.
@@ -66,13 +52,10 @@ func (l *link) learn(theirs *Facts) error {
 	if !l.current() {
 		return nil
 	}
-	mine := l.facts()
-	direct := sameEnd(mine.Local, theirs.Remote) && sameEnd(mine.Remote, theirs.Local)
-	l.direct.Store(direct)
 	if l.m.observer != nil {
-		l.m.observer.Told(l.p.node, mine, *theirs, direct)
+		l.m.observer.Told(l.p.node, *theirs)
 	}
-	if l.dialed && direct && !l.evidenceWanted && l.info.Version >= evidenceVersion &&
+	if l.dialed && !l.evidenceWanted && l.info.Version >= evidenceVersion &&
 		!l.m.cfg.NoDeathProof && l.resettable {
 		l.evidenceWanted = true
 		l.m.others.Go(l.keepEvidence)

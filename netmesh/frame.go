@@ -25,7 +25,7 @@ const (
 	framePong                         // body: the number of the ping, and when it was
 	frameGoodbye                      // either: I live and close this link, and why
 	frameBatch                        // messages, one after the other
-	frameFacts                        // what the sender tells of itself; since version 2
+	frameFacts                        // what the sender tells of itself
 	frameEnd
 )
 

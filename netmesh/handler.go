@@ -33,9 +33,8 @@ type Handler interface {
 // Observer is a Handler that is told what the mesh sees of its peers beside that. The mesh
 // draws no conclusions from it.
 type Observer interface {
-	// Told hands over what each end of the link tells. direct is false if the two do not
-	// name the addresses of their connection alike. It comes in turn with Handler's calls.
-	Told(peer elector.NodeID, mine, theirs Facts, direct bool)
+	// Told hands over what the peer tells. It comes in turn with Handler's calls.
+	Told(peer elector.NodeID, theirs Facts)
 	// Answered hands over a ping that was answered. It comes in turn with Handler's calls.
 	Answered(peer elector.NodeID, ping Ping)
 	// Refused says that this end or the other has refused a connection. peer is the name

@@ -238,7 +238,7 @@ func (m *Mesh) reject(conn net.Conn, err error) {
 	if splitErr != nil {
 		host = remote
 	}
-	m.log.warnRefused(reason, host, "connection refused", "remote", remote, "cause", err)
+	m.log.warn(reason.String(), host, "connection refused", "remote", remote, "cause", err)
 }
 
 // connect makes a connection to where node is said to listen.

@@ -13,7 +13,7 @@ import (
 
 // The versions of the protocol that this build speaks.
 const (
-	minVersion = 1
+	minVersion = 2 // it has no evidence connections
 	maxVersion = 3
 )
 
@@ -32,7 +32,7 @@ type hello struct {
 	Address    string // host:port that it listens on
 	To         string // the node that it means to talk to
 	Dial       uint64 // counts the dials of this process
-	Probe      bool   // no link is wanted, only the Welcome; since version 2
+	Probe      bool   // no link is wanted, only the Welcome
 	// Evidence is, in the Welcome of a link, the key of its evidence connection; in a
 	// Hello that it is that connection, and in no other. Since version 3.
 	Evidence []byte
@@ -70,7 +70,7 @@ func printable(text string) string {
 	}, text)
 }
 
-// ping is the body of Ping, of Join and, since version 2 with the times, of Pong.
+// ping is the body of Ping, of Join and, with the times, of Pong.
 type ping struct {
 	Number   uint64
 	Received int64 // when the ping came, by the answerer's clock; ns

@@ -58,9 +58,8 @@ func (r *recorder) observe(format string, args ...any) {
 	r.seen = append(r.seen, fmt.Sprintf(format, args...))
 }
 
-func (r *recorder) Told(p elector.NodeID, _, theirs Facts, direct bool) {
-	r.observe("%s tells %v %d %v, direct %t", p, theirs.Voters, theirs.VoterCount, theirs.Settings,
-		direct)
+func (r *recorder) Told(p elector.NodeID, theirs Facts) {
+	r.observe("%s tells %v %d %v", p, theirs.Voters, theirs.VoterCount, theirs.Settings)
 }
 func (r *recorder) Answered(p elector.NodeID, ping Ping) {
 	r.observe("%s answers %t", p, ping.Back >= ping.Sent && ping.Answered >= ping.Received)

@@ -25,12 +25,12 @@ func intrude(t testing.TB, n *node) *stranger {
 	return &stranger{newHandshake(conn, patience), t}
 }
 
-// helloFrom is a right Hello of a member "x" to n that speaks the first version
-// of the protocol.
+// helloFrom is a right Hello of a member "x" to n that speaks the oldest version
+// of the protocol that is accepted.
 func helloFrom(n *node) *hello {
 	id := uuid.NewSHA1(uuid.Nil, []byte("x"))
 	return &hello{
-		Magic: magic, MinVersion: 1, MaxVersion: 1, Cluster: n.cfg.Cluster, Node: "x",
+		Magic: magic, MinVersion: minVersion, MaxVersion: minVersion, Cluster: n.cfg.Cluster, Node: "x",
 		Identity: id[:], Boot: 1, Address: "127.0.0.1:1", To: string(n.cfg.Node), Dial: 1,
 	}
 }

@@ -25,12 +25,12 @@ func (h *hello) connection(dialer elector.NodeID) connection {
 	}
 }
 
-// standing is what becomes of a new connection.
-type standing uint8
+// decision is what becomes of a new connection.
+type decision uint8
 
 const (
-	wins       standing = iota // it becomes the link
-	loses                      // the link that is up is kept
+	keepNew    decision = iota // it becomes the link
+	keepOld                    // the link that is up is kept
 	breaksRule                 // it breaks a rule
 	askFirst                   // the process that is linked can be asked whether it is gone
 )
@@ -38,13 +38,13 @@ const (
 // judge decides about a connection to p, the record of its node or nil. It is the
 // one place where identities, boots and connections are compared. Called with
 // Mesh.mu held.
-func (p *peer) judge(c *connection) (standing, *refusal) {
+func (p *peer) judge(c *connection) (decision, *refusal) {
 	if p == nil || !p.known {
-		return wins, nil
+		return keepNew, nil
 	}
 	switch {
 	case c.identity != p.identity && p.departed:
-		return wins, nil // a new data directory, and nobody runs on the old one
+		return keepNew, nil // a new data directory, and nobody runs on the old one
 	case c.identity != p.identity: // §6.9
 		// A second process under one name, or a data directory that was lost:
 		// a misconfiguration, and no proof that the first one is gone.
@@ -61,18 +61,18 @@ func (p *peer) judge(c *connection) (standing, *refusal) {
 			"node %q is connected at boot %d%s, and boot %d must wait until that ends",
 			c.node, p.boot, p.where(), c.boot)
 	case c.boot > p.boot, p.link == nil, isClosed(p.link.stop):
-		return wins, nil
+		return keepNew, nil
 	}
 	// Both are of the same two processes, and both ends come to the same result.
 	kept := &p.link.connection
 	switch {
 	case c.dialer == kept.dialer && c.dial > kept.dial, c.dialer < kept.dialer:
-		return wins, nil
+		return keepNew, nil
 	case c.dialer == kept.dialer:
-		return loses, refuse(reasonStale, "dial %d of node %q, and dial %d is connected",
+		return keepOld, refuse(reasonStale, "dial %d of node %q, and dial %d is connected",
 			c.dial, c.dialer, kept.dial)
 	}
-	return loses, refuse(reasonAlreadyConnected,
+	return keepOld, refuse(reasonAlreadyConnected,
 		"the connection that node %q dialed is kept, not that of node %q", kept.dialer, c.dialer)
 }
 
@@ -103,7 +103,7 @@ func (p *peer) where() string {
 // to be refused. A newcomer that says that the linked process is gone is believed
 // only if that process does not contradict it.
 func (m *Mesh) judgeNewcomer(c *connection) *refusal {
-	judge := func() (standing, *refusal, *link) {
+	judge := func() (decision, *refusal, *link) {
 		m.mu.RLock()
 		defer m.mu.RUnlock()
 		p := m.peers[c.node]
@@ -115,7 +115,7 @@ func (m *Mesh) judgeNewcomer(c *connection) *refusal {
 	}
 	outcome, refused, kept := judge()
 	switch outcome {
-	case loses:
+	case keepOld:
 		// It would not dial if it had the link that is up: a ping finds out.
 		kept.pingNow.wake()
 		return refused

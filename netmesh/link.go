@@ -7,7 +7,6 @@ import (
 	"net"
 	"os"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -42,9 +41,8 @@ type link struct {
 	stop    chan struct{} // closed by end
 	written chan struct{} // the writer has ended
 
-	direct         atomic.Bool // both ends name the connection's addresses alike
-	key            []byte      // of the evidence connection; made by the acceptor
-	evidenceWanted bool        // the evidence connection is being made; the reader's
+	key            []byte // of the evidence connection; made by the acceptor
+	evidenceWanted bool   // the evidence connection is being made; the reader's
 
 	writing  sync.Mutex // held while a write is under way, and until its error is noted
 	mu       sync.Mutex
@@ -183,11 +181,11 @@ func (l *link) verdict(err error) (elector.Evidence, error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var told *goodbyeError
+	var told *refusal
 	switch {
 	case l.ended:
 		return l.evidence, l.cause
-	case errors.As(err, &told):
+	case errors.As(err, &told) && told.endsLink:
 		return elector.EvidenceGoodbye, err
 	case eof && errors.Is(l.cause, syscall.ECONNRESET),
 		l.cause != nil && errors.Is(err, os.ErrDeadlineExceeded):

@@ -28,22 +28,13 @@ type repeats struct {
 	count int       // that were not logged since
 }
 
-// warn logs unless the same was logged a short while ago.
+// warn logs unless the same was logged a short while ago. Two processes that may both vote
+// by one name are an error.
 func (l *logger) warn(kind, who, msg string, args ...any) {
-	l.limited(l.Warn, kind, who, msg, args...)
-}
-
-// warnRefused is warn for a handshake that failed. Two processes that may both vote by one
-// name are an error.
-func (l *logger) warnRefused(r Reason, who, msg string, args ...any) {
 	log := l.Warn
-	if r == ReasonCopied {
+	if kind == ReasonCopied.String() {
 		log = l.Error
 	}
-	l.limited(log, r.String(), who, msg, args...)
-}
-
-func (l *logger) limited(log func(string, ...any), kind, who, msg string, args ...any) {
 	if n, due := l.due(warning{kind, who}, time.Now()); due {
 		log(msg, append(args, "reason", kind, "repeats", n)...)
 	}

@@ -93,7 +93,7 @@ func (m *Mesh) AddPeer(node elector.NodeID, addr string) {
 	if p == nil || m.closing || p.addr == addr && !p.removed {
 		return
 	}
-	p.addr, p.removed, p.checked = addr, false, addressCheck{}
+	p.addr, p.removed = addr, false
 	p.wake.wake()
 }
 
@@ -107,7 +107,7 @@ func (m *Mesh) RemovePeer(node elector.NodeID) {
 	if p == nil {
 		return
 	}
-	p.addr, p.removed, p.known, p.proof = "", true, false, proofWanted{}
+	p.addr, p.removed, p.known = "", true, false
 	if p.link == nil {
 		p.drop()
 		return

@@ -22,37 +22,20 @@ type peer struct {
 	traffic   traffic
 
 	// Guarded by Mesh.mu.
-	addr      string // of AddPeer; "" for a stranger, whom nobody dials
+	addr      string // of AddPeer; "" for a peer that came by itself, which nobody dials
 	removed   bool   // RemovePeer was called, the link is on its way out
 	gone      bool   // no longer in Mesh.peers
 	known     bool   // identity and boot mean something
 	identity  uuid.UUID
-	boot      uint64    // the highest seen
-	process   uint64    // number of the process of that boot; 0 if unknown
-	copy      uint64    // number of a process on a copy of its directory, as it showed; 0 for none
-	departed  bool      // that process is no more: it said so, or it is proven dead
-	link      *link     // nil if down
-	epoch     uint64    // counts links: evidence about an earlier one is void
-	evidence  *evidence // of the newest link; nil if there is none, or nothing to learn from it
-	proof     proofWanted
-	checked   addressCheck
+	boot      uint64     // the highest seen
+	process   uint64     // number of the process of that boot; 0 if unknown
+	copy      uint64     // number of a process on a copy of its directory, as it showed; 0 for none
+	departed  bool       // that process is no more: it said so, or it is proven dead
+	link      *link      // nil if down
+	evidence  *evidence  // of the newest link; nil if there is none, or nothing to learn from it
 	dialLater bool       // the next dial is not at once
 	forgotten bool       // Forget was called since the last link: nothing is known
 	status    peerStatus // for Links alone
-}
-
-// proofWanted asks the dialer to find out whether the process behind an evidence
-// connection that ended by a FIN is gone.
-type proofWanted struct {
-	addr  string // where that process listened; "" if nothing is wanted
-	epoch uint64
-	dials int // made for it already
-}
-
-// addressCheck is what is known about the address of a peer that made the link itself.
-type addressCheck struct {
-	leads bool // to the process behind the link
-	fails int  // dials beside the link that did not lead there
 }
 
 type peerStatus struct {
@@ -111,19 +94,19 @@ func (m *Mesh) install(l *link) *refusal {
 			_, _ = conn.Write(frame)
 		}
 	}
-	if outcome == wins {
+	if outcome == keepNew {
 		if restarted {
 			m.handler.Died(p.node, elector.ProofReincarnated)
 		}
 		m.handler.LinkUp(l.info)
 	}
 	m.log.Debug("connected", "peer", p.node, "remote", l.info.Remote,
-		"dialed", l.dialed, "kept", outcome == wins)
+		"dialed", l.dialed, "kept", outcome == keepNew)
 	return nil
 }
 
 // place decides about l and registers it.
-func (p *peer) place(l *link) (outcome standing, restarted bool, refused *refusal) {
+func (p *peer) place(l *link) (outcome decision, restarted bool, refused *refusal) {
 	m := p.m
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -137,10 +120,10 @@ func (p *peer) place(l *link) (outcome standing, restarted bool, refused *refusa
 	switch outcome {
 	case breaksRule, askFirst:
 		return outcome, false, refused
-	case loses:
+	case keepOld:
 		l.retire(p.link)
-	case wins:
-		restarted = p.adopt(l)
+	case keepNew:
+		restarted = p.setLink(l)
 	}
 	if m.cfg.Faults != nil {
 		l.conn = m.cfg.Faults.Wrap(p.node, l.conn, l.frames.r)
@@ -151,27 +134,23 @@ func (p *peer) place(l *link) (outcome standing, restarted bool, refused *refusa
 	return outcome, restarted, nil
 }
 
-// adopt makes l the link and reports whether it shows that an earlier process is
+// setLink makes l the link and reports whether it shows that an earlier process is
 // gone: a later start on its data directory, after its kernel has ended the evidence
 // connection. Without that the directory may be a copy and the process alive.
 // Called with Mesh.mu held.
-func (p *peer) adopt(l *link) (restarted bool) {
+func (p *peer) setLink(l *link) (restarted bool) {
 	old := p.link
 	later := p.known && l.identity == p.identity && l.boot > p.boot
 	restarted = later && p.evidence != nil && p.evidence.seen == elector.EvidenceEOF // §6.6
 	p.dropEvidence()
 	p.departed, p.forgotten = false, false
 	p.known, p.identity, p.boot, p.process = true, l.identity, l.boot, l.process
-	if l.dialed || old == nil {
-		p.checked = addressCheck{leads: l.dialed}
-	}
-	p.link, p.removed, p.proof = l, false, proofWanted{}
-	p.epoch++
+	p.link, p.removed = l, false
 	p.status.since, p.status.err = time.Now(), ""
 	if old != nil { // of the same process
 		old.retire(l)
 	}
-	p.wake.wake()  // the dialer may have an address to check
+	p.wake.wake()  // the dialer has nothing to do
 	l.ready.wake() // what waits for the old one goes to the new one
 	return restarted
 }
@@ -213,13 +192,9 @@ func (p *peer) unlink(l *link, ev elector.Evidence, err error) bool {
 	p.dialLater = ev == elector.EvidenceGoodbye || ev == elector.EvidenceLocal ||
 		lived < p.m.cfg.times.redialMin
 	p.status = peerStatus{since: time.Now(), loss: ev, err: err.Error()}
-	var said *goodbyeError
-	p.departed = errors.As(err, &said) && said.Reason == reasonClosing
-	if p.evidence != nil {
-		p.evidence.provable = p.provable(l)
-		p.seekProof()
-	}
-	p.checked = addressCheck{}
+	var said *refusal
+	p.departed = errors.As(err, &said) && said.endsLink && said.Reason == reasonClosing
+	p.seekProof()
 	if p.removed {
 		p.drop()
 	}

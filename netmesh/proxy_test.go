@@ -73,15 +73,16 @@ func pump(to, from net.Conn) {
 func TestProxyIsSeenByBothEnds(t *testing.T) {
 	a, b := start(t, "a"), start(t, "b")
 	a.AddPeer("b", forward(t, b.Addr().String()))
-	a.observes(t, "b tells", "direct false")
-	b.observes(t, "a tells", "direct false")
+	a.observes(t, "b refused proxied", "sees the other at")
+	b.observes(t, "a refused proxied", "sees the other at")
+	require.True(t, a.Links()[0].Up)
 }
 
 // TestEndBehindAProxyProvesNothing: the proxy is what ended, and refuses.
 func TestEndBehindAProxyProvesNothing(t *testing.T) {
 	a, b := start(t, "a"), start(t, "b")
 	a.AddPeer("b", forward(t, b.Addr().String()))
-	a.observes(t, "b tells", "direct false")
+	a.observes(t, "b refused proxied")
 	require.False(t, a.trustsTheEndOf("b"))
 }
 
@@ -90,7 +91,7 @@ func (n *node) trustsTheEndOf(peer nodeID) bool {
 	n.Mesh.mu.RLock()
 	defer n.Mesh.mu.RUnlock()
 	p := n.peers[peer]
-	return p.provable(p.link)
+	return p.evidence != nil && p.evidence.provable()
 }
 
 // TestPlainConnectionsHaveNoProxy in any of the ways in which a node may listen.
@@ -120,7 +121,8 @@ func TestPlainConnectionsHaveNoProxy(t *testing.T) {
 			for _, n := range []*node{a, b} {
 				require.Eventually(t, func() bool { l := n.Links(); return len(l) > 0 && l[0].FramesIn >= 4 },
 					patience, glance)
-				require.True(t, n.trustsTheEndOf(n.Links()[0].Peer.Node))
+				require.Eventually(t, func() bool { return n.trustsTheEndOf(n.Links()[0].Peer.Node) },
+					patience, glance)
 			}
 		})
 	}

@@ -2,18 +2,11 @@ package netmesh
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
 )
-
-// goodbyeError is a peer's goodbye.
-type goodbyeError struct{ refusal }
-
-// Error says why the peer left.
-func (g *goodbyeError) Error() string { return fmt.Sprintf("goodbye (%s): %s", g.Reason, g.Text) }
 
 // read reads until the link ends and returns why.
 func (l *link) read() error {
@@ -37,22 +30,19 @@ func (l *link) handle(kind frameKind, body []byte) error {
 	switch kind {
 	case frameBatch:
 		return l.deliver(body)
-	case framePing:
+	case framePing, framePong:
 		var p ping
 		if err := l.dec.one(body, &p); err != nil {
 			return err
+		}
+		if kind == framePong {
+			return l.ponged(&p)
 		}
 		select {
 		case l.pongs <- ping{Number: p.Number, Received: int64(l.m.cfg.Clock.Now())}:
 		default: // a flood of pings is not worth a queue
 		}
 		return nil
-	case framePong:
-		var p ping
-		if err := l.dec.one(body, &p); err != nil {
-			return err
-		}
-		return l.ponged(&p)
 	case frameFacts:
 		var f Facts
 		if err := l.dec.one(body, &f); err != nil {
@@ -64,7 +54,9 @@ func (l *link) handle(kind frameKind, body []byte) error {
 		if err := l.dec.one(body, &g); err != nil {
 			return err
 		}
-		return &goodbyeError{*g.refusal()}
+		said := g.refusal()
+		said.endsLink = true
+		return said
 	}
 	return refuse(ReasonGarbage, "frame kind %d on an established link", kind)
 }
@@ -92,9 +84,6 @@ func (l *link) ponged(p *ping) error {
 		return nil // nobody asked
 	}
 	l.answer(p.Number)
-	if l.info.Version < factsVersion {
-		return nil
-	}
 	if p.Received < 0 || p.Sent < p.Received {
 		return refuse(ReasonGarbage, "ping received at %d and answered at %d", p.Received, p.Sent)
 	}
@@ -114,7 +103,7 @@ func (l *link) ponged(p *ping) error {
 // countViolation counts and logs a peer that broke the rules.
 func (l *link) countViolation(err error) {
 	var broke *refusal
-	if errors.As(err, &broke) {
+	if errors.As(err, &broke) && !broke.endsLink {
 		l.m.countReason(broke.Reason)
 		l.m.log.warn(broke.Reason.String(), string(l.p.node), "closing the link", "peer", l.p.node,
 			"remote", l.info.Remote, "cause", broke.Text)

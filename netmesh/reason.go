@@ -64,14 +64,18 @@ type refusal struct {
 	Reason Reason
 	Text   string // names both sides' values
 	byPeer bool
+
+	endsLink bool // no handshake failed: the peer has ended its link
 }
 
 func (r *refusal) Error() string {
-	who := "refused"
-	if r.byPeer {
-		who = "refused by the peer"
+	what := "refused"
+	if r.endsLink {
+		what = "goodbye"
+	} else if r.byPeer {
+		what = "refused by the peer"
 	}
-	return fmt.Sprintf("%s (%s): %s", who, r.Reason, r.Text)
+	return fmt.Sprintf("%s (%s): %s", what, r.Reason, r.Text)
 }
 
 func refuse(reason Reason, format string, args ...any) *refusal {

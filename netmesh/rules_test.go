@@ -23,20 +23,20 @@ func TestJudge(t *testing.T) {
 		boot   uint64
 		dialer elector.NodeID
 		dial   uint64
-		want   standing
+		want   decision
 	}{
-		"nothing known":               {nil, 5, "b", 1, wins},
-		"smaller dialer against us":   {kept("b"), 5, "a", 1, wins},
-		"larger dialer against us":    {kept("a"), 5, "b", 99, loses},
-		"newer of the same dialer":    {kept("b"), 5, "b", 8, wins},
-		"older of the same dialer":    {kept("b"), 5, "b", 6, loses},
+		"nothing known":               {nil, 5, "b", 1, keepNew},
+		"smaller dialer against us":   {kept("b"), 5, "a", 1, keepNew},
+		"larger dialer against us":    {kept("a"), 5, "b", 99, keepOld},
+		"newer of the same dialer":    {kept("b"), 5, "b", 8, keepNew},
+		"older of the same dialer":    {kept("b"), 5, "b", 6, keepOld},
 		"next boot, whoever dialed":   {kept("a"), 6, "b", 1, askFirst},
 		"earlier boot, older process": {kept("b"), 4, "a", 99, breaksRule},
 	} {
 		got, refused := c.kept.judge(&connection{node: "b", identity: id, boot: c.boot, dialer: c.dialer,
 			dial: c.dial})
 		require.Equal(t, c.want, got, name)
-		require.Equal(t, c.want == wins, refused == nil, name)
+		require.Equal(t, c.want == keepNew, refused == nil, name)
 	}
 }
 
@@ -62,12 +62,12 @@ func TestOldEvidenceProvesNothing(t *testing.T) {
 	a, b := start(t, "a"), start(t, "b")
 	a.knows(b)
 	a.sees(t, "b", "up 1")
-	p := a.peers["b"]
-	p.prove(p.epoch)
-	p.prove(p.epoch - 1)
+	require.Eventually(t, func() bool { return a.evidenceTo("b") != nil }, patience, glance)
+	p, e := a.peers["b"], a.evidenceTo("b")
+	p.prove(e)
 	b.close(t)
 	a.sees(t, "b", "down goodbye")
-	p.prove(p.epoch - 1)
+	p.prove(&evidence{l: e.l})
 	require.Equal(t, []string{"up 1", "down goodbye"}, a.all("b"))
 }
 

@@ -15,11 +15,7 @@ func (l *link) write() {
 	defer ticker.Stop()
 	var expired <-chan time.Time
 	retired := l.retired
-	var err error
-	if l.info.Version >= factsVersion {
-		facts := l.facts()
-		err = l.send(frameFacts, &facts)
-	}
+	err := l.send(frameFacts, &l.m.cfg.Facts)
 	if err == nil {
 		err = l.sendPing()
 	}

@@ -29,6 +29,7 @@ type Cluster struct {
 	hooks   func(cluster.NodeID, *testhook.Hooks)
 	seed    uint64 // of what the nodes draw
 	starts  uint64 // of all nodes
+	down    []cluster.NodeID
 }
 
 // member is a node through all of its starts.
@@ -87,6 +88,25 @@ func (c *Cluster) demand(m *member, action string, states ...state) {
 func (c *Cluster) Node(id cluster.NodeID) *cluster.Node {
 	c.t.Helper()
 	return c.member(id).node
+}
+
+// Running returns the nodes that run and are not paused, in the order given to Run.
+func (c *Cluster) Running() (ids []cluster.NodeID) {
+	for _, id := range c.ids {
+		if c.members[id].state == running {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// Closed notes that the test itself closed a node, with Node.Close: it counts as
+// stopped, and can be started again.
+func (c *Cluster) Closed(id cluster.NodeID) {
+	c.t.Helper()
+	m := c.member(id)
+	c.demand(m, "note the close of", running)
+	c.become(m, stopped)
 }
 
 // Start starts a node that is stopped or crashed, on the disk that it left.

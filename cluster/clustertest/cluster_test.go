@@ -63,7 +63,8 @@ func TestCrashIsProvenAndTakesNoTime(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 			for _, id := range others(old) {
 				why := c.Node(id).Status().Groups[0].Explanation
-				require.NotContains(t, why, "the lease of "+string(old), "its death is proven, so its lease is over")
+				require.NotContains(t, why, "the lease of "+string(old),
+					"its death is proven, so its lease is over")
 			}
 			next := c.AwaitLeader()
 			require.NotEqual(t, old, next)
@@ -152,7 +153,8 @@ func TestPartitionLeavesTheLargerSideALeader(t *testing.T) {
 		require.False(t, c.Node(old).IsLeader())
 		c.Heal()
 		c.Await("all to follow one", func() bool {
-			return c.Node(old).Status().Groups[0].Leader == next && c.Node(mate).Status().Groups[0].Leader == next
+			return c.Node(old).Status().Groups[0].Leader == next &&
+				c.Node(mate).Status().Groups[0].Leader == next
 		})
 	})
 }

@@ -31,8 +31,19 @@ func Hooks(edit func(id cluster.NodeID, s *testhook.Hooks)) Option {
 	return func(c *Cluster) { c.hooks = edit }
 }
 
-// Run runs f as a test with a cluster of the given nodes, all of them just
-// started, in virtual time. It must not be called within a bubble of
+// Network lets edit set up the network in memory before the first node starts. It is for
+// this module's own tests, like Hooks.
+func Network(edit func(*memnet.Network)) Option {
+	return func(c *Cluster) { edit(c.net) }
+}
+
+// Down lets nodes be down until the test calls Start.
+func Down(ids ...cluster.NodeID) Option {
+	return func(c *Cluster) { c.down = append(c.down, ids...) }
+}
+
+// Run runs f as a test with a cluster of the given nodes, just started unless they are
+// Down, in virtual time. It must not be called within a bubble of
 // testing/synctest. When f has returned, or failed, the nodes are closed; if the
 // test failed, its log tells what happened to the cluster.
 //
@@ -55,7 +66,9 @@ func Run(
 		}
 		t.Cleanup(c.end)
 		for _, id := range nodes {
-			c.Start(id)
+			if !slices.Contains(c.down, id) {
+				c.Start(id)
+			}
 		}
 		f(t, c)
 	})

@@ -26,40 +26,43 @@ const (
 	WrongNode       Kind = "wrong-node"      // refused: the address leads to another node
 )
 
+// kinds are all kinds, with what to do about a finding of each.
+var kinds = []struct {
+	kind   Kind
+	advice string
+}{
+	{VotersDiffer, "give every node the same voters, one name changed at a time: " +
+		"start a new voter first, then restart the others one by one"},
+	{SettingsDiffer, "give every node the same value: stop all, change all, start all"},
+	{ClockRate, "compare with a third node: fix the clock of the one that differs from the others " +
+		"(clock source, virtual machine, time daemon), or allow more drift on every node"},
+	{ProxyBetween, "set NoDeathProof on every node, or let members reach each other directly: a " +
+		"refused or ended connection through a proxy or NAT does not prove that a process is gone"},
+	{WrongCluster, "correct the cluster name of one of them, or the address or seed that led here"},
+	{NameTwice, "stop or rename one of the two nodes; if the data directory was replaced, end every " +
+		"process on the old one first, then let the members forget it: bmqnode forget"},
+	{DirectoryCopied, "stop the process on the copied or restored directory, and start it with an " +
+		"empty one; if no other process of that name is left, let the members forget it: bmqnode forget"},
+	{Version, "upgrade the older of the two in steps of releases that have a version in common"},
+	{WrongNode, "correct the address that the node advertises, " +
+		"or the port mapping that leads it here"},
+}
+
 // Kinds returns all kinds.
 func Kinds() []Kind {
-	return []Kind{
-		VotersDiffer, SettingsDiffer, ClockRate, ProxyBetween,
-		WrongCluster, NameTwice, DirectoryCopied, Version, WrongNode,
+	all := make([]Kind, len(kinds))
+	for i, k := range kinds {
+		all[i] = k.kind
 	}
+	return all
 }
 
 // Advice says what to do about a finding of this kind; "" for an unknown kind.
 func (k Kind) Advice() string {
-	switch k {
-	case VotersDiffer:
-		return "give every node the same voters, one name changed at a time: " +
-			"start a new voter first, then restart the others one by one"
-	case SettingsDiffer:
-		return "give every node the same value: stop all, change all, start all"
-	case ClockRate:
-		return "compare with a third node: fix the clock of the one that differs from the others " +
-			"(clock source, virtual machine, time daemon), or allow more drift on every node"
-	case ProxyBetween:
-		return "set NoDeathProof on every node, or let members reach each other directly: a refused or " +
-			"ended connection through a proxy or NAT does not prove that a process is gone"
-	case WrongCluster:
-		return "correct the cluster name of one of them, or the address or seed that led here"
-	case NameTwice:
-		return "stop or rename one of the two nodes; if the data directory was replaced, end every " +
-			"process on the old one first, then let the members forget it: bmqnode forget"
-	case DirectoryCopied:
-		return "stop the process on the copied or restored directory, and start it with an empty one; " +
-			"if no other process of that name is left, let the members forget it: bmqnode forget"
-	case Version:
-		return "upgrade the older of the two in steps of releases that have a version in common"
-	case WrongNode:
-		return "correct the address that the node advertises, or the port mapping that leads it here"
+	for _, known := range kinds {
+		if known.kind == k {
+			return known.advice
+		}
 	}
 	return ""
 }

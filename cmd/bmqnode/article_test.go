@@ -71,7 +71,8 @@ func TestCutLinkToTheLeaderAndTheLeaderStays(t *testing.T) {
 	first := s.agree(s.Nodes(), nil)
 	deaf := s.cutFromLeader(first)
 	s.eventually("it loses its leader", func() bool { return s.lostLeader(deaf) })
-	s.hold(func() bool { return len(s.transitions(lostLeadership)) == 0 }, "the leader lost leadership")
+	s.hold(func() bool { return len(s.transitions(lostLeadership)) == 0 },
+		"the leader lost leadership")
 	s.heal()
 	s.agree(s.Nodes(), same(first))
 	require.Len(t, s.transitions(becameLeader), 1)
@@ -107,7 +108,8 @@ func TestFollowerThatCannotHearUnseatsNobody(t *testing.T) {
 	first := s.agree(s.Nodes(), nil)
 	deaf := s.others(first.Leader)[0]
 	s.fault(deaf, admin.FaultRequest{CutIn: names(s.others(cluster.NodeID(deaf.Name)))})
-	s.hold(func() bool { return len(s.transitions(lostLeadership)) == 0 }, "the leader lost leadership")
+	s.hold(func() bool { return len(s.transitions(lostLeadership)) == 0 },
+		"the leader lost leadership")
 	s.heal()
 	s.agree(s.Nodes(), same(first))
 }

@@ -32,7 +32,8 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	binary = filepath.Join(dir, "bmqnode")
-	if out, err := exec.Command("go", append(buildArgs, "-o", binary, ".")...).CombinedOutput(); err != nil {
+	build := exec.Command("go", append(buildArgs, "-o", binary, ".")...)
+	if out, err := build.CombinedOutput(); err != nil {
 		panic(fmt.Sprintf("%s: %s", err, out))
 	}
 	// A child in which a race is found ends at once, and no other waits at its end

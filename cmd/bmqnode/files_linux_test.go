@@ -36,7 +36,7 @@ func TestFilesThatAreNoneAreNamed(t *testing.T) {
 		"an endless configuration": {[]string{"run", "--config", "/dev/zero"},
 			"/dev/zero is no regular file, but a device"},
 		"a configuration of brackets": {[]string{"run", "--config", brackets},
-			"at most 1048576 bytes and 32 brackets within each other are read"},
+			"at most 1048576 bytes and 32 lists or mappings within each other are read"},
 		"a pipe for a token": {append(node, "--data-dir", filepath.Join(dir, "new"),
 			"--admin-token-file", fifo), "is no regular file, but a pipe"},
 		"a pipe for a node's state": {append(node, "--data-dir", used),

@@ -147,7 +147,8 @@ func TestWhatIsNotSavedIsNotConfirmed(t *testing.T) {
 
 	require.Equal(t, http.StatusInternalServerError, send(r, http.MethodPut, "6.1", "x").Code)
 	requireValue(t, r, "", "0.0")
-	require.Equal(t, http.StatusPreconditionFailed, send(r, http.MethodPut, "5.1", "late").Code, "the fence stays on the safe side")
+	require.Equal(t, http.StatusPreconditionFailed, send(r, http.MethodPut, "5.1", "late").Code,
+		"the fence stays on the safe side")
 
 	require.NoError(t, os.Mkdir(dir, 0o700))
 	require.Equal(t, http.StatusNoContent, send(r, http.MethodPut, "6.1", "tried again").Code)

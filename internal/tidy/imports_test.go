@@ -37,7 +37,8 @@ var (
 // floors are the house from top to bottom. A package imports what is on its own floor or
 // below; of two folders that hold a package, the longer is its floor.
 var floors = []string{
-	"internal/tidy", "examples", "tests", "cmd", "internal/lab", "internal/daemon", "cluster/clustertest",
+	"internal/tidy", "examples", "tests", "cmd", "internal/lab", "internal/daemon",
+	"cluster/clustertest",
 	"cluster/recovery", "cluster",
 	"cluster/internal", "cluster/findings", "netmesh", "elector", "scouting", "lsn", "internal/base",
 }
@@ -46,7 +47,8 @@ var bans = []ban{
 	{"scouting", world,
 		"the core is pure: entropy and effects come and go as data, one goroutine owns it", true, ""},
 	{"elector", world, "the core is pure: entropy and effects come and go as data, one goroutine owns it", true, ""},
-	{"cluster/internal/leadership", world, "the core is pure: entropy and effects come and go as data, one goroutine owns it", true, ""},
+	{"cluster/internal/leadership", world,
+		"the core is pure: entropy and effects come and go as data, one goroutine owns it", true, ""},
 	{"cluster", []string{"github.com/prometheus"},
 		"whoever embeds a node chooses the metrics library: Stats has the figures", false, ""},
 	{"cluster", []string{"github.com/spf13"}, "whoever embeds a node embeds no command line", false,

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 )
@@ -68,6 +69,50 @@ func TestStainsAreNoticed(t *testing.T) {
 		"README.md": "caf\u00e9 http://host/wor" + "k/ ./ro" + "ot/", ".git/x.md": "TO" + "DO",
 		"a.png": "TO" + "DO",
 	})))
+}
+
+const widest = 100 // characters of a line of code or text; a tab is one
+
+// unbreakable is what may make a line longer: a row of a table, a link, a command, a long
+// string.
+var unbreakable = regexp.MustCompile(`^\s*\|.*\||https?://|^    \S|"(\\.|[^"\\]){40,}"` +
+	"|`[^`]{40,}")
+
+func TestLinesAreNotTooWide(t *testing.T) {
+	require.Empty(t, tooWide(t, repository()))
+}
+
+// tooWide returns each line of Go or Markdown that is too long and could be broken.
+func tooWide(t *testing.T, root fs.FS) (broken []string) {
+	t.Helper()
+	isProse := func(name string) bool { return isGo(name) || path.Ext(name) == ".md" }
+	for _, name := range paths(t, root, isProse) {
+		text, err := fs.ReadFile(root, name)
+		require.NoError(t, err)
+		raw := false // within a raw string, or a block of code
+		for i, line := range strings.Split(string(text), "\n") {
+			began := raw
+			if strings.Count(line, "`")%2 == 1 {
+				raw = !raw
+			}
+			broad := utf8.RuneCountInString(line) > widest
+			if broad && !began && !raw && !unbreakable.MatchString(line) {
+				broken = append(broken, fmt.Sprintf("%s:%d: %d characters, limit %d",
+					name, i+1, utf8.RuneCountInString(line), widest))
+			}
+		}
+	}
+	return broken
+}
+
+func TestWideLinesAreNoticed(t *testing.T) {
+	words := strings.Repeat("word ", 21)
+	want := []string{"a.go:2: 108 characters, limit 100", "b.md:1: 105 characters, limit 100"}
+	require.Equal(t, want,
+		tooWide(t, tree(map[string]string{
+			"a.go": "package a\n// " + words + "\nvar a = \"" + words + "\"\n",
+			"b.md": words + "\n| " + words + "|\nhttps://" + words + "\n    " + words + "\n",
+		})))
 }
 
 func TestEveryPackageSaysWhatItIs(t *testing.T) {

@@ -155,7 +155,12 @@ func (c *conn) write() {
 			if !more {
 				return
 			}
-			for due := time.After(time.Until(late.due)); late.frame != nil && c.err == nil; {
+			wait := time.Until(late.due)
+			if wait <= 0 { // most frames; a timer that is due at once costs more than the frame
+				_, c.err = c.Conn.Write(late.frame)
+				continue
+			}
+			for due := time.After(wait); late.frame != nil && c.err == nil; {
 				select {
 				case <-due:
 					_, c.err = c.Conn.Write(late.frame)

@@ -136,7 +136,8 @@ func TestDocumentNamesEveryField(t *testing.T) {
 		"ForgetRequest":   admin.ForgetRequest{},
 		"Emergency":       cluster.EmergencyStatus{}, "Readmission": cluster.ReadmissionStatus{},
 		"Finding":      findings.Finding{},
-		"FaultRequest": admin.FaultRequest{}, "LinkFault": admin.LinkFault{}, "FaultStatus": admin.FaultStatus{},
+		"FaultRequest": admin.FaultRequest{}, "LinkFault": admin.LinkFault{},
+		"FaultStatus": admin.FaultStatus{},
 	} {
 		documented := slices.Sorted(maps.Keys(doc.Components.Schemas[name].Value.Properties))
 		require.ElementsMatch(t, fieldsOf(reflect.TypeOf(v)), documented,

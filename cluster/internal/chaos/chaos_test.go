@@ -78,7 +78,8 @@ func TestASeedGivesOneRun(t *testing.T) {
 
 func raced() bool {
 	build, _ := debug.ReadBuildInfo()
-	return build != nil && slices.Contains(build.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
+	return build != nil && slices.Contains(build.Settings, debug.BuildSetting{Key: "-race",
+		Value: "true"})
 }
 
 func number(t *testing.T, variable string, otherwise int) int {
@@ -100,7 +101,8 @@ func report(t *testing.T, s schedule, v *violation, log []string) string {
 	const lines = 60
 	return fmt.Sprintf("%s: %s\nrun it again: %s=%d go test -run %s ./cluster/internal/chaos\n"+
 		"%d of %d steps are enough:\n%v\nthe end of the log:\n%s",
-		v.rule, v.text, testhook.SeedVariable, s.seed, "TestRandomSchedules", len(least.steps), len(s.steps), least,
+		v.rule, v.text, testhook.SeedVariable, s.seed, "TestRandomSchedules", len(least.steps),
+		len(s.steps), least,
 		strings.Join(log[max(0, len(log)-lines):], "\n"))
 }
 

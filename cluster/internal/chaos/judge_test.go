@@ -295,8 +295,10 @@ func (j *judge) proof(p *process, peer cluster.NodeID, kind string) {
 	defer j.mu.Unlock()
 	j.noteLocked("%s takes the process of %s for dead: %s", p.name, peer, kind)
 	for _, other := range j.running {
-		if other.m.id == peer && !other.isCopy && other.isUp() && other.boot == j.links[p][peer] && !p.Killed() {
-			j.breaksLocked("no proof of death of a process that lives", "%s has %s of %s", p.name, kind, other.name)
+		if other.m.id == peer && !other.isCopy && other.isUp() && other.boot == j.links[p][peer] &&
+			!p.Killed() {
+			j.breaksLocked("no proof of death of a process that lives", "%s has %s of %s", p.name, kind,
+				other.name)
 		}
 	}
 }

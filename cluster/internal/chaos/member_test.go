@@ -136,8 +136,14 @@ func anyDown(st cluster.Status) bool {
 	return slices.ContainsFunc(st.Members, func(o cluster.MemberStatus) bool { return o.Link != "up" })
 }
 
-func drop(w *world, from, to *member, span time.Duration)   { w.filter(from, to, memnet.Drop, span) }
-func reject(w *world, from, to *member, span time.Duration) { w.filter(from, to, memnet.Reject, span) }
+func drop(w *world, from, to *member, span time.Duration) {
+	w.filter(from, to, memnet.Drop,
+		span)
+}
+func reject(w *world, from, to *member, span time.Duration) {
+	w.filter(from, to, memnet.Reject,
+		span)
+}
 
 // rules are those of the firewall: which change set the one that holds.
 type rules struct {
@@ -190,7 +196,10 @@ func (m *member) stepDown(span time.Duration) {
 }
 
 func (m *member) unfit(span time.Duration) {
-	m.call(func(_ context.Context, e *cluster.Election) error { return e.SetFit(errors.New("by chance")) })
+	m.call(func(_ context.Context,
+		e *cluster.Election) error {
+		return e.SetFit(errors.New("by chance"))
+	})
 	m.fitTurn++
 	turn := m.fitTurn
 	m.later(span, func() {

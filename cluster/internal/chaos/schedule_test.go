@@ -82,7 +82,8 @@ var ops = []struct {
 // draw returns the schedule of a seed.
 func draw(seed uint64, steps int) schedule {
 	random := rand.New(rand.NewPCG(seed, 0))
-	s := schedule{seed: seed, voters: []cluster.NodeID{"a", "b", "c", "d", "e"}, timing: elector.Article()}
+	s := schedule{seed: seed, voters: []cluster.NodeID{"a", "b", "c", "d", "e"},
+		timing: elector.Article()}
 	if random.IntN(2) == 0 {
 		s.voters = s.voters[:3]
 	}

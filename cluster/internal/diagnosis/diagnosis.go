@@ -33,9 +33,8 @@ type Config struct {
 	Settings map[string]string // that must be equal on every node; at most 16
 	// MaxDriftPPM is by how many parts per million the rates of two nodes' clocks
 	// may differ; 0: they are measured and not judged.
-	MaxDriftPPM  int64
-	NoDeathProof bool // a proxy between two members does no harm
-	Logger       hclog.Logger
+	MaxDriftPPM int64
+	Logger      hclog.Logger
 }
 
 // Diagnosis knows what is wrong at the moment. It is safe for concurrent use.

@@ -78,16 +78,10 @@ func (w watcher) Died(peer elector.NodeID, proof elector.Proof) {
 }
 
 // Told compares what the two ends of a link tell.
-func (w watcher) Told(peer elector.NodeID, mine, theirs netmesh.Facts, direct bool) {
-	me, proxy := w.d.cfg.Node, ""
-	if !direct && !w.d.cfg.NoDeathProof {
-		proxy = fmt.Sprintf("node %q has one end of the connection at %s and sees the other at %s; "+
-			"node %q has it at %s and sees the other at %s",
-			me, mine.Local, mine.Remote, peer, printable(theirs.Local), printable(theirs.Remote))
-	}
+func (w watcher) Told(peer elector.NodeID, theirs netmesh.Facts) {
+	me, mine := w.d.cfg.Node, w.d.Facts()
 	w.d.finds(findings.VotersDiffer, peer, votersDiffer(me, peer, &mine, &theirs))
 	w.d.finds(findings.SettingsDiffer, peer, settingsDiffer(me, peer, &mine, &theirs))
-	w.d.finds(findings.ProxyBetween, peer, proxy)
 }
 
 // Refused turns the mistakes of a configuration into findings.

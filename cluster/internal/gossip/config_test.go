@@ -145,8 +145,3 @@ func TestABoundedNumberOfTheGoneIsRemembered(t *testing.T) {
 	require.Empty(t, ms.nodeAt("addr0"), "the oldest is forgotten")
 	require.Equal(t, elector.NodeID("137"), ms.nodeAt("addr137"))
 }
-
-func TestNamesOfStates(t *testing.T) {
-	require.Equal(t, "alive left dead invalid(0)", fmt.Sprint(StateAlive, StateLeft, StateDead,
-		State(0)))
-}

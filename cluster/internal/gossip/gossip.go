@@ -13,19 +13,7 @@ import (
 
 const (
 	defaultStreamTimeout = 3 * time.Second // to open a stream, and for each exchange on it
-
-	// maxAnswerTime bounds a probe.
-	maxAnswerTime = 500 * time.Millisecond
-	// suspicionMult and suspicionMax set how long a member that misses a probe may
-	// object: three probe periods if enough others agree, at most three times that.
-	suspicionMult = 3
-	suspicionMax  = 3
-	// reclaimTime is how long a name stays with the address of a dead member. It is
-	// short because a restarted node must be found at once; zero would mean never.
-	reclaimTime = time.Millisecond
-
-	// leaveTimeout bounds a goodbye when the caller's context does not.
-	leaveTimeout = 3 * time.Second
+	leaveTimeout         = 3 * time.Second // of a goodbye, if the caller's context has none
 )
 
 // Gossip is a node's part in the membership of its cluster. Start makes one; its
@@ -122,12 +110,15 @@ func (g *Gossip) libraryConfig(tr *transport, bound netip.AddrPort) *memberlist.
 	c.Logger = debugLogger(g.log)
 
 	t := g.cfg.Timing
-	c.ProbeInterval, c.ProbeTimeout = t.Probe, min(t.Probe/2, maxAnswerTime)
-	c.GossipInterval = t.Gossip
-	c.PushPullInterval = t.Sync
+	c.ProbeInterval, c.ProbeTimeout = t.Probe, min(t.Probe/2, 500*time.Millisecond)
+	c.GossipInterval, c.PushPullInterval = t.Gossip, t.Sync
 	c.TCPTimeout = g.cfg.streamTimeout
-	c.SuspicionMult, c.SuspicionMaxTimeoutMult = suspicionMult, suspicionMax
-	c.DeadNodeReclaimTime = reclaimTime
+	// A member that misses a probe may object for three probe periods if enough others
+	// agree that it is gone, and for at most three times that.
+	c.SuspicionMult, c.SuspicionMaxTimeoutMult = 3, 3
+	// For so long a name stays with the address of a dead member: a restarted node must
+	// be found at once. Zero would mean for ever.
+	c.DeadNodeReclaimTime = time.Millisecond
 
 	c.Delegate, c.Events, c.Conflict, c.Alive = g.members, g.members, g.members, g.members
 	return c
@@ -150,10 +141,9 @@ func (g *Gossip) Leave(ctx context.Context) error {
 	}
 	g.left = true
 	g.members.setMeta(wireMeta{g.cfg.Meta, true})
-	end := time.Now().Add(leaveTimeout)
-	if deadline, ok := ctx.Deadline(); ok && deadline.Before(end) {
-		end = deadline
-	}
+	ctx, cancel := context.WithTimeout(ctx, leaveTimeout)
+	defer cancel()
+	end, _ := ctx.Deadline()
 	if ctx.Err() != nil {
 		end = time.Now()
 	}

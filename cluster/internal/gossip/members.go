@@ -76,6 +76,7 @@ func (ms *members) NotifyLeave(n *memberlist.Node) {
 	wake(ms.join)
 }
 
+// note takes in what memberlist believes of n, except of this node itself.
 func (ms *members) note(state State, n *memberlist.Node) {
 	w, err := decodeMeta(n.Meta)
 	if n.Name == string(ms.self) || err != nil { // NotifyAlive lets in no unreadable member

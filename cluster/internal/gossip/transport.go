@@ -2,7 +2,6 @@ package gossip
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -53,15 +52,11 @@ type transport struct {
 	streams   chan net.Conn
 	greets    chan struct{}   // has an element for each stream that memberlist does not have yet
 	exchanges chan struct{}   // has an element for each accepted stream that it has
-	ctx       context.Context // ends when Shutdown begins: dials and hand-overs give up
+	ctx       context.Context // ends when Shutdown begins: dials and streams end
 	cancel    context.CancelFunc
 	done      chan struct{} // closed when the listeners have ended: the pumps may end
 	ended     sync.Once
 	wg        sync.WaitGroup
-
-	mu     sync.Mutex
-	open   map[*stream]bool // with whether it takes one of exchanges
-	closed bool
 }
 
 func newTransport(
@@ -90,7 +85,7 @@ func newTransport(
 		NetTransport: inner, node: cfg.Node, members: members, blocked: cfg.Blocked, log: log,
 		packets: make(chan *memberlist.Packet), streams: make(chan net.Conn),
 		greets: make(chan struct{}, maxGreets), exchanges: make(chan struct{}, maxExchanges),
-		ctx: ctx, cancel: cancel, done: make(chan struct{}), open: map[*stream]bool{},
+		ctx: ctx, cancel: cancel, done: make(chan struct{}),
 	}
 	t.wg.Go(t.pumpPackets)
 	t.wg.Go(t.pumpStreams)
@@ -139,10 +134,7 @@ func (t *transport) DialAddressTimeout(
 	if err != nil {
 		return nil, fmt.Errorf("dial %s for gossip: %w", to.String(), err)
 	}
-	s, err := t.track(conn)
-	if err != nil {
-		return nil, fmt.Errorf("dial %s for gossip: %w", to.String(), err)
-	}
+	s := t.track(conn)
 	err = s.SetDeadline(time.Now().Add(timeout))
 	if err == nil {
 		_, err = s.Write(append([]byte{helloMagic, byte(len(t.node))}, t.node...))
@@ -158,13 +150,6 @@ func (t *transport) DialAddressTimeout(
 // It may be called again.
 func (t *transport) Shutdown() error {
 	t.cancel()
-	t.mu.Lock()
-	t.closed = true
-	for s := range t.open {
-		_ = s.Conn.Close()
-	}
-	clear(t.open)
-	t.mu.Unlock()
 	err := t.NetTransport.Shutdown() // its listeners may wait for the pumps, so it ends first
 	t.ended.Do(func() { close(t.done) })
 	t.wg.Wait()
@@ -193,10 +178,7 @@ func (t *transport) pumpStreams() {
 	for {
 		select {
 		case conn := <-t.NetTransport.StreamCh():
-			s, err := t.track(conn)
-			if err != nil {
-				continue
-			}
+			s := t.track(conn)
 			select {
 			case t.greets <- struct{}{}:
 				t.wg.Go(func() {
@@ -228,9 +210,7 @@ func (t *transport) greet(s *stream) {
 	defer patience.Stop()
 	select {
 	case t.exchanges <- struct{}{}:
-		t.mu.Lock()
-		t.open[s] = true
-		t.mu.Unlock()
+		s.release = sync.OnceFunc(func() { <-t.exchanges })
 	case <-patience.C:
 		_ = s.Close()
 		return
@@ -265,29 +245,20 @@ func readHello(conn net.Conn) (elector.NodeID, error) {
 // stream is one that Shutdown closes, so that it does not wait for time-outs.
 type stream struct {
 	net.Conn
-	t *transport
+	untrack func() bool
+	release func() // gives up its place among exchanges; nil if it has none
 }
 
-// track notes an open stream, or closes it if Shutdown has begun.
-func (t *transport) track(conn net.Conn) (*stream, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.closed {
-		return nil, errors.Join(net.ErrClosed, conn.Close())
-	}
-	s := &stream{conn, t}
-	t.open[s] = false
-	return s, nil
+// track makes conn end with the transport, at once if that has ended.
+func (t *transport) track(conn net.Conn) *stream {
+	return &stream{Conn: conn, untrack: context.AfterFunc(t.ctx, func() { _ = conn.Close() })}
 }
 
 // Close closes the stream, and lets the next one in if it was one of exchanges.
 func (s *stream) Close() error {
-	t := s.t
-	t.mu.Lock()
-	if t.open[s] {
-		<-t.exchanges
+	s.untrack()
+	if s.release != nil {
+		s.release()
 	}
-	delete(t.open, s)
-	t.mu.Unlock()
 	return s.Conn.Close()
 }

@@ -26,69 +26,69 @@ type row struct {
 var table = []row{
 	{
 		"Campaign", leadership.Campaign{ID: 2},
-		"waits; asks the elector whether it leads",
-		"is refused: busy", "is refused: busy", "is refused: busy", "is refused: busy",
+		"waits; asks the elector",
+		"busy", "busy", "busy", "busy",
 	},
 	{
 		"Campaign after the holder", leadership.Campaign{ID: 2, After: 1},
-		"waits; asks the elector whether it leads",
-		"is refused: busy", "is refused: busy",
-		"the leadership is over; waits; asks the elector", "waits; asks the elector",
+		"waits; asks the elector",
+		"busy", "busy",
+		"it is over; waits; asks the elector", "waits; asks the elector",
 	},
-	{"GiveUp", leadership.GiveUp{ID: 1}, "", "", "tells the work to stop by its deadline", "", ""},
+	{"GiveUp", leadership.GiveUp{ID: 1}, "", "", "work must stop by its deadline", "", ""},
 	{
 		"Release", leadership.Release{ID: 1}, "",
-		"withdraws the campaign; the elector resigns",
-		"tells the work to stop; the leadership is over; the elector resigns",
-		"the leadership is over; the elector resigns", "the elector resigns",
+		"campaign withdrawn; elector resigns",
+		"work must stop; it is over; elector resigns",
+		"it is over; elector resigns", "elector resigns",
 	},
 	{
 		"Resign", leadership.Resign{},
-		"the elector resigns", "refuses the campaign; the elector resigns",
-		"the elector resigns; no campaign may follow", "the elector resigns; no campaign may follow",
-		"the elector resigns; no campaign may follow",
+		"elector resigns", "campaign refused; elector resigns",
+		"elector resigns; no campaign may follow", "elector resigns; no campaign may follow",
+		"elector resigns; no campaign may follow",
 	},
 	{
 		"Fit (not fit)", leadership.Fit{Why: "disk full"},
-		"the node is not to stand", "the node is not to stand",
-		"the node is not to lead, as soon as another can",
-		"the node is not to lead, as soon as another can",
+		"may not stand", "may not stand",
+		"is to hand over",
+		"is to hand over",
 		"notes it",
 	},
 	{
 		"Close", leadership.Close{},
-		"the elector stops", "refuses the campaign; the elector stops",
-		"the elector stops, after the work", "the elector stops, after the work", "the elector stops",
+		"elector stops", "campaign refused; elector stops",
+		"elector stops, after the work", "elector stops, after the work", "elector stops",
 	},
 	{
 		"Close (abrupt)", leadership.Close{Abrupt: true},
-		"the elector stops", "refuses the campaign; the elector stops",
-		"tells the work to stop; the elector stops without handing over",
-		"the elector stops without handing over", "the elector stops",
+		"elector stops", "campaign refused; elector stops",
+		"work must stop; elector stops without handing over",
+		"elector stops without handing over", "elector stops",
 	},
 	{
 		"Lease", leadership.Lease{Term: 3, End: leaseLasts},
-		"notes it", "grants the campaign, unless a handover or a request is open or time is short",
-		"moves the deadline to its end", "notes it; the deadline stays", "notes it",
+		"notes it", "grants it, unless a handover or request is open or time is short",
+		"its end is the deadline", "notes it; the deadline stays", "notes it",
 	},
 	{
 		"StopWork", leadership.StopWork{By: elector.Time(2 * time.Second), Why: elector.Transferred},
-		"", "", "tells the work to stop, by that time at the latest",
-		"the deadline is that time, if it was later", "",
+		"", "", "work must stop, by that time",
+		"deadline not after that time", "",
 	},
 	{
 		"Lost", leadership.Lost{Why: elector.LeaderPreempted},
-		"notes it", "notes it", "tells the work to stop; the leadership is over",
-		"the work has until its deadline; without one the leadership is over", "notes it",
+		"notes it", "notes it", "work must stop; it is over",
+		"goes on to the deadline; without one it is over", "notes it",
 	},
 	{
 		"Tick (margin before the deadline)", leadership.Tick{},
-		"", "", "tells the work to stop by its deadline", "", "",
+		"", "", "work must stop by its deadline", "", "",
 	},
 	{
 		"Tick (deadline)", leadership.Tick{},
-		"", "", "tells the work to stop; the leadership is over; it is overdue",
-		"the leadership is over; it is overdue", "",
+		"", "", "work must stop; it is over; it is overdue",
+		"it is over; it is overdue", "",
 	},
 }
 
@@ -142,18 +142,18 @@ func TestTable(t *testing.T) {
 					is   bool
 					text string
 				}{
-					{e.Refused == 2, "is refused: busy"},
-					{e.Refused == 1, "refuses the campaign"},
-					{e.Stop != elector.ReasonNone, "tells the work to stop"},
+					{e.Refused == 2, "busy"},
+					{e.Refused == 1, "campaign refused"},
+					{e.Stop != elector.ReasonNone, "work must stop"},
 					{e.Overdue, "it is overdue"},
 					{e.Granted != 0, "grants"},
-					{asked(e, elector.Resign{}), "the elector resigns"},
-					{asked(e, elector.Stop{}) || asked(e, elector.Stop{Abrupt: true}), "the elector stops"},
+					{asked(e, elector.Resign{}), "elector resigns"},
+					{asked(e, elector.Stop{}) || asked(e, elector.Stop{Abrupt: true}), "elector stops"},
 					{asked(e, elector.Stop{Abrupt: true}), "without handing over"},
 				} {
 					require.Equal(t, say.is, strings.Contains(text, say.text), "%q: %+v", say.text, e)
 				}
-				require.Equal(t, e.Over, strings.Contains(text, "leadership is over") &&
+				require.Equal(t, e.Over, strings.Contains(text, "it is over") &&
 					!strings.Contains(text, "without one"))
 			})
 		}
@@ -174,13 +174,11 @@ func TestTablePage(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(`# Life of a leadership: input x phase
 
-What each input does with the campaign and the leadership that a node has in one election. A dash
-means that it does nothing. A node is idle while nobody campaigns on it, waiting until a campaign is
-granted, serving while guarded work may go on, stopping once the work was told to stop, and overdue
-when its deadline has passed, or the leadership was lost, and the work has not been released.
-Whether the node is to stand follows from phase and fitness; the elector is told when that changes.
-The tests of package cluster/internal/leadership write this page, from the table that they check the
-machine against (` + "`go test ./cluster/internal/leadership -run TestTable -rewrite`" + `).
+A node is idle while nobody campaigns on it, waiting until a campaign is granted, serving while
+guarded work may go on, stopping once the work was told to stop, and overdue when its deadline has
+passed, or the leadership was lost, and the work was not released. "It" is the leadership. A dash:
+nothing happens. Tests check and write this page:
+` + "`go test ./cluster/internal/leadership -run TestTable -rewrite`" + `.
 
 | input | idle | waiting | serving | stopping | overdue |
 | --- | --- | --- | --- | --- | --- |

@@ -20,7 +20,7 @@ const sampleTerm lsn.Term = 1_000_003
 func sample(t testing.TB) []byte {
 	t.Helper()
 	dir := t.TempDir()
-	s, err := open(dir, alice, options{noSync: true})
+	s, err := OpenOn(dir, alice, unsynced)
 	require.NoError(t, err)
 	for term := sampleTerm - 6; term <= sampleTerm; term++ {
 		require.NoError(t, s.Persist(map[string]lsn.Term{"a": term}))
@@ -51,7 +51,7 @@ func (d *damaged) try(content []byte) error {
 	if err := overwrite(path, content); err != nil {
 		return err
 	}
-	s, err := open(d.dir, alice, options{noSync: true})
+	s, err := OpenOn(d.dir, alice, unsynced)
 	if errors.Is(err, ErrCorrupt) && bytes.Contains([]byte(err.Error()), []byte(path)) {
 		return nil
 	}
@@ -84,7 +84,7 @@ func (d *damaged) persistMore(s *Store) error {
 	if written != nil {
 		return nil
 	}
-	s, err := open(d.dir, alice, options{noSync: true})
+	s, err := OpenOn(d.dir, alice, unsynced)
 	if errors.Is(err, ErrCorrupt) {
 		return nil
 	} else if err != nil {
@@ -198,11 +198,8 @@ func TestRecordRejects(t *testing.T) {
 		_, err = decode(record)
 		require.ErrorContains(t, err, want)
 	}
-	for want, record := range map[string]string{
-		"does not start with a checksum": "0123", "read checksum": "0123456g {}",
-		"its content": "00000000 {}",
-	} {
+	for _, record := range []string{"", "0123", "0123456g {}", "00000000 {}"} {
 		_, err := decode([]byte(record))
-		require.ErrorContains(t, err, want)
+		require.ErrorContains(t, err, "checksum", record)
 	}
 }

@@ -55,42 +55,44 @@ func exists(path string) (bool, error) {
 
 // create makes the state file under another name first: a crash leaves either
 // no state file or a whole one.
-func create(dir string, owner Owner, noSync bool) error {
-	temporary := filepath.Join(dir, newFile)
+func (s *Store) create(owner Owner) error {
+	temporary := filepath.Join(s.dir, newFile)
 	if err := os.Remove(temporary); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove what an interrupted first boot left: %w", err)
 	}
-	f, err := openFile(temporary, noSync)
+	f, err := openFile(temporary, s.disk != nil)
 	if err == nil {
 		err = errors.Join(f.write(newState(owner)), f.close())
 	}
 	if err != nil {
 		return fmt.Errorf("%w: make %s: %w", ErrNotDurable, temporary, err)
 	}
-	if err := os.Rename(temporary, filepath.Join(dir, stateFile)); err != nil {
+	if err := os.Rename(temporary, filepath.Join(s.dir, stateFile)); err != nil {
 		return fmt.Errorf("%w: %w", ErrNotDurable, err)
 	}
-	if noSync {
-		return nil
-	}
-	return syncDir(dir)
+	return s.syncNames()
 }
 
 // mark writes the marker if it is not there yet. It is written after the state
 // file, so a directory with a marker has had a state file.
-func mark(dir string, s *state, noSync bool) error {
-	path := filepath.Join(dir, markerFile)
+func (s *Store) mark() error {
+	path := filepath.Join(s.dir, markerFile)
 	if there, err := exists(path); there || err != nil {
 		return err
 	}
 	text := fmt.Sprintf("This is the data directory of node %q of cluster %q, identity %s.\n"+
 		"%s holds what the node must not forget. Never restore an older copy of it.\n",
-		s.Node, s.Cluster, s.Identity, stateFile)
+		s.Owner().Node, s.Owner().Cluster, s.Identity(), stateFile)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		return fmt.Errorf("%w: %w", ErrNotDurable, err)
 	}
-	if noSync {
+	return s.syncNames()
+}
+
+// syncNames makes the names in the directory durable.
+func (s *Store) syncNames() error {
+	if s.disk != nil {
 		return nil
 	}
-	return syncDir(dir)
+	return syncDir(s.dir)
 }

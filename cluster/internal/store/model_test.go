@@ -57,7 +57,7 @@ func reopen(t *rapid.T, s *Store, dir string) *Store {
 	if s != nil {
 		require.NoError(t, s.Close())
 	}
-	s, err := open(dir, alice, options{noSync: true})
+	s, err := OpenOn(dir, alice, unsynced)
 	require.NoError(t, err)
 	return s
 }

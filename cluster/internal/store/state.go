@@ -1,13 +1,13 @@
 package store
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/crc32"
 	"maps"
 	"slices"
-	"strconv"
 
 	"github.com/google/uuid"
 
@@ -58,13 +58,18 @@ func (s state) clone() state {
 	return s
 }
 
-// encode returns the record: CRC-32C in hexadecimal, a space, JSON.
+// encode returns the record: the checksum of the JSON after it, and that JSON.
 func (s state) encode() ([]byte, error) {
 	text, err := json.Marshal(s)
 	if err != nil {
 		return nil, fmt.Errorf("encode durable state: %w", err)
 	}
-	return append(fmt.Appendf(nil, "%08x ", crc32.Checksum(text, castagnoli)), text...), nil
+	return append(checksum(text), text...), nil
+}
+
+// checksum is the CRC-32C of text in hexadecimal, and a space.
+func checksum(text []byte) []byte {
+	return fmt.Appendf(nil, "%08x ", crc32.Checksum(text, castagnoli))
 }
 
 func (s state) wantFormat() int {
@@ -80,15 +85,17 @@ func (s state) wantFormat() int {
 // decode is the inverse of encode. It checks all that can be checked without
 // knowing the directory's owner.
 func decode(record []byte) (state, error) {
-	text, err := verify(record)
-	if err != nil {
-		return state{}, err
+	const sumSize = 9
+	text := record[min(sumSize, len(record)):]
+	if has, want := record[:len(record)-len(text)], checksum(text); !bytes.Equal(has, want) {
+		return state{}, fmt.Errorf("record of %d bytes has checksum %q, its content %q",
+			len(record), has, want)
 	}
 	var s state
-	if err := json.Unmarshal(text, &s); err != nil {
-		return state{}, fmt.Errorf("decode record: %w", err)
-	}
+	err := json.Unmarshal(text, &s)
 	switch {
+	case err != nil:
+		return state{}, fmt.Errorf("decode record: %w", err)
 	case s.Format < formatPlain || s.Format > formatForgotten:
 		err = fmt.Errorf("record has format %d, this program knows formats %d to %d",
 			s.Format, formatPlain, formatForgotten)
@@ -108,21 +115,4 @@ func decode(record []byte) (state, error) {
 		err = errors.Join(err, e.check())
 	}
 	return s, err
-}
-
-// verify returns the JSON part of a record whose checksum is right.
-func verify(record []byte) ([]byte, error) {
-	const digits = 8
-	if len(record) <= digits || record[digits] != ' ' {
-		return nil, fmt.Errorf("record of %d bytes does not start with a checksum", len(record))
-	}
-	want, err := strconv.ParseUint(string(record[:digits]), 16, 32)
-	if err != nil {
-		return nil, fmt.Errorf("read checksum of record: %w", err)
-	}
-	text := record[digits+1:]
-	if got := crc32.Checksum(text, castagnoli); got != uint32(want) {
-		return nil, fmt.Errorf("record has checksum %08x, its content %08x", want, got)
-	}
-	return text, nil
 }

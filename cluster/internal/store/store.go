@@ -46,7 +46,7 @@ type Owner struct {
 type Store struct {
 	dir  string
 	lock *os.File
-	opts options
+	disk Disk // of a test; nil is the real one, to which everything is synced
 
 	mu     sync.Mutex // held while the disk writes, which may take for ever
 	file   *file
@@ -57,12 +57,6 @@ type Store struct {
 
 	peersMu sync.Mutex // its own, so that asking for a term does not wait for the peers
 	peers   []string   // saved last
-}
-
-// options are for tests.
-type options struct {
-	noSync bool
-	disk   Disk
 }
 
 // Disk stands between a store and its file, for tests of what a disk can do: it
@@ -76,11 +70,18 @@ type Disk func(write func() error) error
 // The error wraps ErrLocked if another process has the directory, ErrCorrupt if
 // its state is damaged or gone, ErrNotDurable if it cannot be written. A
 // directory that belongs to another node or cluster is an error, too.
-func Open(dir string, owner Owner) (*Store, error) { return open(dir, owner, options{}) }
+func Open(dir string, owner Owner) (*Store, error) { return OpenOn(dir, owner, nil) }
 
 // OpenOn is Open for tests, on a disk of theirs. Nothing is synced.
 func OpenOn(dir string, owner Owner, disk Disk) (*Store, error) {
-	return open(dir, owner, options{noSync: true, disk: disk})
+	err := errors.Join(checkName("cluster", owner.Cluster), checkName("node", owner.Node))
+	if err != nil {
+		return nil, fmt.Errorf("open data directory %s: %w", dir, err)
+	}
+	if err := makeDir(dir); err != nil {
+		return nil, fmt.Errorf("%w: data directory %s: %w", ErrNotDurable, dir, err)
+	}
+	return openWith(dir, disk, func(s *Store) error { return s.start(owner) })
 }
 
 // OpenExisting opens the data directory of a node that is stopped, for looking
@@ -97,7 +98,7 @@ func OpenExisting(dir string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open data directory %s: %w", dir, err)
 	}
-	return openWith(dir, options{}, (*Store).load)
+	return openWith(dir, nil, (*Store).load)
 }
 
 // Check returns why no node of that owner could start on dir now, or nil. It makes
@@ -113,10 +114,10 @@ func Check(dir string, owner Owner) error {
 	}
 	if there {
 		s, err := OpenExisting(dir)
-		if err != nil {
-			return err
+		if err == nil {
+			err = errors.Join(s.checkOwner(owner), s.Close())
 		}
-		if err := errors.Join(s.checkOwner(owner), s.Close()); err != nil {
+		if err != nil {
 			return err
 		}
 	}
@@ -136,24 +137,13 @@ func Check(dir string, owner Owner) error {
 	return nil
 }
 
-func open(dir string, owner Owner, opts options) (*Store, error) {
-	err := errors.Join(checkName("cluster", owner.Cluster), checkName("node", owner.Node))
-	if err != nil {
-		return nil, fmt.Errorf("open data directory %s: %w", dir, err)
-	}
-	if err := makeDir(dir); err != nil {
-		return nil, fmt.Errorf("%w: data directory %s: %w", ErrNotDurable, dir, err)
-	}
-	return openWith(dir, opts, func(s *Store) error { return s.start(owner) })
-}
-
 // openWith takes the directory, and then does what is to be done with it.
-func openWith(dir string, opts options, do func(*Store) error) (*Store, error) {
+func openWith(dir string, disk Disk, do func(*Store) error) (*Store, error) {
 	lock, err := lockDir(dir)
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{dir: dir, lock: lock, opts: opts}
+	s := &Store{dir: dir, lock: lock, disk: disk}
 	if err := do(s); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -164,7 +154,7 @@ func openWith(dir string, opts options, do func(*Store) error) (*Store, error) {
 func (s *Store) start(owner Owner) error {
 	there, err := hasState(s.dir)
 	if err == nil && !there {
-		err = create(s.dir, owner, s.opts.noSync)
+		err = s.create(owner)
 	}
 	if err == nil {
 		err = s.load()
@@ -173,7 +163,7 @@ func (s *Store) start(owner Owner) error {
 		err = s.checkOwner(owner)
 	}
 	if err == nil {
-		err = mark(s.dir, s.state.Load(), s.opts.noSync)
+		err = s.mark()
 	}
 	if err != nil {
 		return err
@@ -191,7 +181,7 @@ func (s *Store) load() error {
 	path := filepath.Join(s.dir, stateFile)
 	err := inspect(path)
 	if err == nil {
-		s.file, err = openFile(path, s.opts.noSync)
+		s.file, err = openFile(path, s.disk != nil)
 	}
 	if err == nil {
 		var st state
@@ -241,13 +231,12 @@ func (s *Store) Boot() uint64 { return s.state.Load().Boot }
 // commit makes next durable, then current. The caller holds mu, or has the
 // store for itself. After the first failure every commit fails.
 func (s *Store) commit(doing string, next state) error {
-	write := func() error { return s.file.write(next) }
 	switch {
 	case s.failed != nil:
-	case s.opts.disk != nil:
-		s.failed = s.opts.disk(write)
+	case s.disk != nil:
+		s.failed = s.disk(func() error { return s.file.write(next) })
 	default:
-		s.failed = write()
+		s.failed = s.file.write(next)
 	}
 	if s.failed != nil {
 		return fmt.Errorf("%w: %s in %s: %w",

@@ -89,3 +89,6 @@ func TestFilesAreForTheOwnerOnly(t *testing.T) {
 		require.Equal(t, mode, info.Mode().Perm(), name)
 	}
 }
+
+// unsynced is a Disk that only saves the time of fsync.
+func unsynced(write func() error) error { return write() }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net"
 	"os"
-	"sync"
 	"syscall"
 )
 
@@ -12,10 +11,28 @@ import (
 type Host struct {
 	net  *Network
 	name string
-	dead bool // guarded by net.mu
+	dead bool
 
-	mu      sync.Mutex
 	stopped chan struct{} // closed when the process goes on; nil while it runs
+}
+
+// pass waits while the process is stopped. Called with net.mu held, which it gives up
+// meanwhile.
+func (h *Host) pass() {
+	for h.stopped != nil {
+		stopped := h.stopped
+		h.net.mu.Unlock()
+		<-stopped
+		h.net.mu.Lock()
+	}
+}
+
+// resume is called with net.mu held.
+func (h *Host) resume() {
+	if h.stopped != nil {
+		close(h.stopped)
+		h.stopped = nil
+	}
 }
 
 // Listen listens on address, host:port; port 0 picks one.
@@ -43,40 +60,35 @@ func (h *Host) Listen(address string) (net.Listener, error) {
 // Dial connects to whoever listens on address, or fails with
 // syscall.ECONNREFUSED: at once, if nothing delays it.
 func (h *Host) Dial(ctx context.Context, address string) (net.Conn, error) {
-	h.pass()
-	defer h.pass()
-	if err := ctx.Err(); err != nil {
-		return nil, opError("dial", address, err)
-	}
 	n := h.net
-	to, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return nil, opError("dial", address, err)
-	}
-	if rejected, err := n.shakeHands(ctx, h.name, to); err != nil {
-		return nil, opError("dial", address, err)
-	} else if rejected {
-		return nil, refused(address)
-	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if h.dead {
-		return nil, opError("dial", address, net.ErrClosed)
+	h.pass()
+	defer h.pass()
+	to, _, err := net.SplitHostPort(address)
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err == nil {
+		n.mu.Unlock()
+		err = n.shakeHands(ctx, h.name, to)
+		n.mu.Lock()
 	}
 	l := n.listeners[address]
-	if l == nil {
-		return nil, refused(address)
+	switch {
+	case err != nil:
+		return nil, opError("dial", address, err)
+	case h.dead:
+		return nil, opError("dial", address, net.ErrClosed)
+	case l == nil || len(l.backlog) == cap(l.backlog):
+		return nil, opError("dial", address, errRefused)
 	}
 	local, err := n.pick(net.JoinHostPort(h.name, "0"))
 	if err != nil {
 		return nil, err
 	}
 	near, far := pair(h, l.host, local, address)
-	select {
-	case l.backlog <- far:
-	default:
-		return nil, refused(address)
-	}
+	l.backlog <- far // there is room
 	n.conns[near], n.conns[far] = struct{}{}, struct{}{}
 	return near, nil
 }
@@ -94,15 +106,12 @@ type listener struct {
 // Accept waits for a connection. It fails with net.ErrClosed after Close.
 func (l *listener) Accept() (net.Conn, error) {
 	select {
-	case <-l.closed:
-		return nil, opError("accept", l.address, net.ErrClosed)
-	default:
-	}
-	select {
 	case c := <-l.backlog:
+		l.host.net.mu.Lock()
+		defer l.host.net.mu.Unlock()
 		l.host.pass()
 		return c, nil
-	case <-l.closed:
+	case <-l.closed: // closeLocked has emptied the backlog
 		return nil, opError("accept", l.address, net.ErrClosed)
 	}
 }

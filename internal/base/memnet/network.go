@@ -24,15 +24,14 @@ import (
 
 // Network is a set of hosts that reach each other by name.
 type Network struct {
-	mu        sync.Mutex
+	mu        sync.Mutex           // guards everything in this package
 	listeners map[string]*listener // by host:port
 	conns     map[*Conn]struct{}   // open ends
 	hosts     map[string]*Host     // the process that runs on each host
 	port      int                  // last one picked
+	rules     map[[2]string]Rule
+	lost      []packet // dropped, to be sent again
 
-	wire    sync.Mutex // guards what follows; taken after mu
-	rules   map[[2]string]Rule
-	lost    []packet // dropped, to be sent again
 	latency func(from, to string) time.Duration
 	lag     func() time.Duration
 }
@@ -104,53 +103,34 @@ func opError(op, address string, err error) error {
 	return &net.OpError{Op: op, Net: "mem", Addr: addr(address), Err: err}
 }
 
-func refused(address string) error {
-	return opError("dial", address, os.NewSyscallError("connect", syscall.ECONNREFUSED))
-}
+var errRefused = os.NewSyscallError("connect", syscall.ECONNREFUSED)
 
 // Stop stops the process on a host as SIGSTOP does: none of its calls returns,
 // and nothing that has arrived counts as read. Its kernel goes on.
 func (n *Network) Stop(name string) {
 	h := n.Host(name)
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	if h.stopped == nil {
 		h.stopped = make(chan struct{})
 	}
 }
 
 // Continue lets a stopped process go on, as SIGCONT does.
-func (n *Network) Continue(name string) { n.Host(name).resume() }
-
-func (h *Host) resume() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.stopped != nil {
-		close(h.stopped)
-		h.stopped = nil
-	}
-}
-
-// pass waits while the process is stopped.
-func (h *Host) pass() {
-	for stopped := h.gate(); stopped != nil; stopped = h.gate() {
-		<-stopped
-	}
-}
-
-func (h *Host) gate() chan struct{} {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.stopped
+func (n *Network) Continue(name string) {
+	h := n.Host(name)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	h.resume()
 }
 
 // Reset lets resets arrive at one host, as if another one had sent them: on
 // every connection between the two. The other ends learn of it when they send.
 func (n *Network) Reset(from, to string) {
 	n.mu.Lock()
-	ends := n.ends(func(c *Conn) bool { return c.host.name == to && c.peer.host.name == from })
-	n.mu.Unlock()
-	for _, c := range ends {
+	defer n.mu.Unlock()
+	between := func(c *Conn) bool { return c.host.name == to && c.peer.host.name == from }
+	for _, c := range n.ends(between) {
 		c.reset()
 	}
 }

@@ -2,7 +2,6 @@ package memnet
 
 import (
 	"context"
-	"slices"
 	"time"
 )
 
@@ -20,25 +19,16 @@ const (
 // Filter sets the rule for all packets from one host to another, from now on.
 // What was dropped before is sent again.
 func (n *Network) Filter(from, to string, rule Rule) {
-	n.wire.Lock()
-	if rule == Pass {
-		delete(n.rules, [2]string{from, to})
-	} else {
-		n.rules[[2]string{from, to}] = rule
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.rules[[2]string{from, to}] = rule
+	if rule == Drop {
+		return
 	}
-	var again []packet
-	if rule != Drop {
-		n.lost = slices.DeleteFunc(n.lost, func(p packet) bool {
-			back := p.path.from == from && p.path.to == to
-			if back {
-				again = append(again, p)
-			}
-			return back
-		})
-	}
-	n.wire.Unlock()
+	again := n.lost
+	n.lost = nil
 	for _, p := range again {
-		p.path.send(p)
+		p.send() // elsewhere it is lost again
 	}
 }
 
@@ -51,76 +41,64 @@ func (n *Network) Delay(latency func(from, to string) time.Duration, lag func() 
 	n.latency, n.lag = latency, lag
 }
 
-func (n *Network) rule(from, to string) Rule {
-	n.wire.Lock()
-	defer n.wire.Unlock()
-	return n.rules[[2]string{from, to}]
-}
-
-// path is one direction of a connection. Guarded by Network.wire.
-type path struct {
-	net      *Network
-	from, to string
-	sent     time.Time // when the newest packet left
-	last     time.Time // when it arrives
-}
-
-// packet is what travels on a path.
+// packet is what travels from one end of a connection to the other.
 type packet struct {
-	path   *path
+	from   *Conn
 	arrive func()
 	reset  func() // what a reset in answer does to the sender
 }
 
-// send sends a packet: at once if nothing delays it.
-func (p *path) send(packet packet) {
-	n := p.net
-	n.wire.Lock()
-	switch n.rules[[2]string{p.from, p.to}] {
-	case Drop:
-		n.lost = append(n.lost, packet)
-		n.wire.Unlock()
+// send sends a packet: at once if nothing delays it. Called with Network.mu held.
+func (p packet) send() {
+	c, n := p.from, p.from.host.net
+	from, to := c.host.name, c.peer.host.name
+	switch rule := n.rules[[2]string{from, to}]; {
+	case rule == Drop:
+		n.lost = append(n.lost, p)
 		return
-	case Reject:
-		n.wire.Unlock()
-		packet.reset()
+	case rule == Reject:
+		p.reset()
 		return
-	}
-	if n.latency == nil {
-		n.wire.Unlock()
-		packet.arrive()
+	case n.latency == nil:
+		p.arrive()
 		return
 	}
 	now := time.Now()
-	at := p.last.Add(time.Nanosecond)
-	if now != p.sent { // what leaves at one moment stays together
-		if then := now.Add(n.latency(p.from, p.to)); then.After(at) {
+	at := c.last.Add(time.Nanosecond)
+	if now != c.sent { // what leaves at one moment stays together
+		if then := now.Add(n.latency(from, to)); then.After(at) {
 			at = then
 		}
 	}
-	p.sent, p.last = now, at
-	time.AfterFunc(at.Sub(now), packet.arrive)
-	n.wire.Unlock()
+	c.sent, c.last = now, at
+	time.AfterFunc(at.Sub(now), func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		p.arrive()
+	})
 }
 
 // shakeHands waits for as long as a connection takes to be made, for ever if a
-// packet of it is lost, and reports whether it is refused on the way.
-func (n *Network) shakeHands(ctx context.Context, from, to string) (rejected bool, err error) {
+// packet of it is lost.
+func (n *Network) shakeHands(ctx context.Context, from, to string) error {
 	if n.latency != nil {
 		timer := time.NewTimer(n.latency(from, to) + n.latency(to, from))
 		defer timer.Stop()
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
-			return false, ctx.Err()
+			return ctx.Err()
 		}
 	}
+	n.mu.Lock()
+	there, back := n.rules[[2]string{from, to}], n.rules[[2]string{to, from}]
+	n.mu.Unlock()
 	switch {
-	case n.rule(from, to) == Reject:
-		return true, nil
-	case n.rule(from, to) == Drop || n.rule(to, from) != Pass:
+	case there == Reject:
+		return errRefused
+	case there == Drop || back != Pass:
 		<-ctx.Done()
-		return false, ctx.Err()
+		return ctx.Err()
 	}
-	return false, nil
+	return nil
 }

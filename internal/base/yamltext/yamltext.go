@@ -3,6 +3,7 @@
 package yamltext
 
 import (
+	"bytes"
 	"fmt"
 
 	"github.com/goccy/go-yaml/ast"
@@ -12,12 +13,12 @@ import (
 // Bounds of a YAML text. Nobody writes more by hand.
 const (
 	MaxSize  = 1 << 20 // bytes
-	maxDepth = 32      // lists and mappings within each other, in brackets
+	maxDepth = 32      // lists and mappings within each other, in brackets or indented
 )
 
 // ErrBounds is the error for a text beyond the bounds.
-var ErrBounds = fmt.Errorf("at most %d bytes and %d brackets within each other are read", MaxSize,
-	maxDepth)
+var ErrBounds = fmt.Errorf("at most %d bytes and %d lists or mappings within each other are read",
+	MaxSize, maxDepth)
 
 // Parse parses a text. A text beyond the bounds is not given to the parser: the error
 // is ErrBounds. All other errors are the parser's.
@@ -28,19 +29,36 @@ func Parse(text []byte, options ...parser.Option) (*ast.File, error) {
 	return parser.ParseBytes(text, 0, options...)
 }
 
-// tooDeep counts brackets wherever they are: a text that has so many within quotes is
-// refused too.
+// tooDeep counts what opens a list or mapping: brackets, dashes, question marks and
+// deeper indentation. It counts them wherever they are: a text that has so many within
+// quotes is refused too.
 func tooDeep(text []byte) bool {
-	depth := 0
-	for _, b := range text {
-		switch b {
-		case '[', '{':
-			depth++
-		case ']', '}':
-			depth = max(depth-1, 0)
+	brackets := 0
+	var open []int // columns of the blocks that the line is within
+	for line := range bytes.Lines(text) {
+		content := bytes.TrimLeft(line, " \t\r\n")
+		if len(content) == 0 || content[0] == '#' {
+			continue
 		}
-		if depth > maxDepth {
-			return true
+		indent := len(line) - len(content)
+		for len(open) > 0 && open[len(open)-1] >= indent {
+			open = open[:len(open)-1]
+		}
+		for i, b := range content {
+			next := content[i+1 : min(i+2, len(content))]
+			entry := (b == '-' || b == '?') && bytes.ContainsAny(next, " \t\r\n")
+			if i == 0 || entry {
+				open = append(open, indent+i)
+			}
+			switch b {
+			case '[', '{':
+				brackets++
+			case ']', '}':
+				brackets = max(brackets-1, 0)
+			}
+			if max(brackets, len(open)) > maxDepth {
+				return true
+			}
 		}
 	}
 	return false

@@ -8,9 +8,14 @@ import (
 )
 
 func TestAbsurdTextsAreNotParsed(t *testing.T) {
+	var stairs strings.Builder
+	for depth := range maxDepth + 1 {
+		stairs.WriteString(strings.Repeat(" ", depth) + "a:\n")
+	}
 	for _, text := range []string{
 		"voters: " + strings.Repeat("[", 100_000), strings.Repeat("{a: ", maxDepth+1),
-		strings.Repeat("#", MaxSize+1),
+		strings.Repeat("#", MaxSize+1), strings.Repeat("- ", 100_000), strings.Repeat("? ", 100_000),
+		"a: " + strings.Repeat("-\t", maxDepth+1), strings.Repeat("- !!a ", maxDepth+1), stairs.String(),
 	} {
 		_, err := Parse([]byte(text))
 		require.Equal(t, ErrBounds, err)
@@ -19,6 +24,9 @@ func TestAbsurdTextsAreNotParsed(t *testing.T) {
 		strings.Repeat("]", maxDepth)))
 	require.NoError(t, err)
 	require.Len(t, file.Docs, 1)
+	_, err = Parse([]byte(strings.Repeat("- a: 1\n  b: 2\n# - -\n", 2*maxDepth) +
+		strings.Repeat("- ", maxDepth) + "a"))
+	require.NoError(t, err)
 	_, err = Parse([]byte("voters: [a"))
 	require.ErrorContains(t, err, "[1:")
 }

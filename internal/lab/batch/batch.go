@@ -51,7 +51,8 @@ func (o *Options) Check() error {
 			errs = append(errs, fmt.Errorf(text, args...))
 		}
 	}
-	want(formats[o.Format] != nil, "--format is %q, but must be text, json, html or svg", o.Format)
+	want(slices.Contains(formats, o.Format),
+		"--format is %q, but must be text, json, html or svg", o.Format)
 	want(o.Runs >= 1 && o.Runs <= 1_000_000, "--runs is %d, but must be 1 to 1000000", o.Runs)
 	want(o.Jobs >= 1 && o.Jobs <= 32, "--jobs is %d, but must be 1 to 32", o.Jobs)
 	want(o.Runs <= 1 || !o.Live && !o.Compare && o.Format == "text", "--runs goes with the "+

@@ -109,7 +109,7 @@ func TestWhatBecomesOfAReplay(t *testing.T) {
 
 func TestTheSameSeedGivesTheSameBytes(t *testing.T) {
 	t.Parallel()
-	for format := range formats {
+	for _, format := range formats {
 		again := func(o *Options) { o.Format, o.Seed = format, ptr(7) }
 		first, _, err := play(t, again, scenarios+"chained.yaml")
 		require.NoError(t, err)

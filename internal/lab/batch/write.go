@@ -17,37 +17,39 @@ import (
 	"github.com/bmqelect/bmqelect/internal/lab/verdict"
 )
 
-var formats = map[string]func(io.Writer, []verdict.Run, report.TextOptions) error{
-	"text": report.Text,
-	"json": plain(report.JSON),
-	"svg":  plain(report.SVG),
-	"html": plain(report.HTML),
-}
+// formats are the forms of a report.
+var formats = []string{"text", "json", "svg", "html"}
 
-func plain(
-	f func(io.Writer, []verdict.Run) error,
-) func(io.Writer, []verdict.Run, report.TextOptions) error {
-	return func(w io.Writer, runs []verdict.Run, _ report.TextOptions) error { return f(w, runs) }
+// format writes runs in the form that was asked for.
+func (b *Batch) format(w io.Writer, runs []verdict.Run) error {
+	switch b.Format {
+	case "json":
+		return report.JSON(w, runs)
+	case "svg":
+		return report.SVG(w, runs)
+	case "html":
+		return report.HTML(w, runs)
+	}
+	return report.Text(w, runs, b.textOptions())
 }
 
 // write writes the runs of all jobs. A single scenario is shown in full; several are a
 // line each, those that failed in full before them, or a file each if they are pictures.
 func (b *Batch) write(results [][]verdict.Run) error {
-	format := formats[b.Format]
 	var all []verdict.Run
 	for _, runs := range results {
 		all = append(all, runs...)
 	}
 	switch {
 	case len(b.jobs) == 1, b.Format == "json":
-		return b.to(b.Output, func(w io.Writer) error { return format(w, all, b.textOptions()) })
+		return b.to(b.Output, func(w io.Writer) error { return b.format(w, all) })
 	case b.Format == "text":
 		return b.to(b.Output, func(w io.Writer) error {
 			for _, r := range all {
 				if r.Held() || b.Compare {
 					continue
 				}
-				if err := report.Text(w, []verdict.Run{r}, b.textOptions()); err != nil {
+				if err := b.format(w, []verdict.Run{r}); err != nil {
 					return err
 				}
 				fmt.Fprintln(w)
@@ -61,7 +63,7 @@ func (b *Batch) write(results [][]verdict.Run) error {
 		}
 		name := filepath.Base(b.jobs[i].variants[0].File)
 		path := filepath.Join(b.Output, strings.TrimSuffix(name, filepath.Ext(name))+"."+b.Format)
-		err := b.to(path, func(w io.Writer) error { return format(w, runs, b.textOptions()) })
+		err := b.to(path, func(w io.Writer) error { return b.format(w, runs) })
 		if err != nil {
 			return err
 		}

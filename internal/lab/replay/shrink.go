@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -73,29 +74,22 @@ func Shrink(sc *scenario.Scenario, seed uint64) (r Reduced, run verdict.Run, ok 
 		improved = false
 		for _, n := range sc.Nodes {
 			if !slices.Contains(r.Without, n.ID) {
-				improved = try(r.without(n.ID)) || improved
+				improved = try(Reduced{r.Drop, with(r.Without, n.ID), r.Until}) || improved
 			}
 		}
 		for i := range sc.Timeline {
 			if !slices.Contains(r.Drop, i+1) {
-				improved = try(r.drop(i+1)) || improved
+				improved = try(Reduced{with(r.Drop, i+1), r.Without, r.Until}) || improved
 			}
 		}
 		if at := run.History.Duration; r.Until == 0 || at < r.Until {
-			improved = try(Reduced{Drop: r.Drop, Without: r.Without, Until: at}) || improved
+			improved = try(Reduced{r.Drop, r.Without, at}) || improved
 		}
 	}
 	return r, run, true
 }
 
-func (r Reduced) drop(step int) Reduced {
-	r.Drop = append(slices.Clone(r.Drop), step)
-	slices.Sort(r.Drop)
-	return r
-}
-
-func (r Reduced) without(id scenario.NodeID) Reduced {
-	r.Without = append(slices.Clone(r.Without), id)
-	slices.Sort(r.Without)
-	return r
+// with returns a sorted copy of a list with one more item.
+func with[T cmp.Ordered](list []T, item T) []T {
+	return slices.Sorted(slices.Values(append(slices.Clip(list), item)))
 }

@@ -19,7 +19,8 @@ import (
 // Options say how a scenario is simulated.
 type Options struct {
 	Seed   uint64
-	Arrows bool // keep messages one by one, for pictures
+	Arrows bool     // keep messages one by one, for pictures
+	Work   sim.Work // that every node does whenever it leads; none by default
 }
 
 // Limits of a simulated disk: a write takes this long.
@@ -51,6 +52,7 @@ func Simulate(sc *scenario.Scenario, o Options) (verdict.Run, error) {
 	for _, n := range sc.Nodes {
 		config.Nodes = append(config.Nodes, sim.NodeConfig{
 			Elector: sc.Config(n), ClockRatePPM: n.ClockRatePPM, Term: n.Term, Absent: n.Absent,
+			Work: o.Work,
 		})
 	}
 	s, err := sim.New(config)

@@ -2,7 +2,10 @@ package report_test
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -37,6 +40,23 @@ func TestNamesAddNoElementsToThePage(t *testing.T) {
 
 func TestThePageRefersToNothingOutside(t *testing.T) {
 	require.Empty(t, loads.FindAllString(local.ReplaceAllString(page(t, takeover()), ""), -1))
+}
+
+// TestThePageRunsItsOwnTextsOnly computes what the policy must allow from what a browser
+// would run.
+func TestThePageRunsItsOwnTextsOnly(t *testing.T) {
+	html := page(t, hostile())
+	digest := func(tag string) string {
+		_, rest, _ := strings.Cut(html, "<"+tag+">")
+		text, _, ok := strings.Cut(rest, "</"+tag+">")
+		require.True(t, ok, tag)
+		sum := sha256.Sum256([]byte(text))
+		return "&#39;sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "&#39;"
+	}
+	_, policy, _ := strings.Cut(html, `"Content-Security-Policy" content="`)
+	policy, _, _ = strings.Cut(policy, `"`)
+	require.Equal(t, "default-src &#39;none&#39;; img-src data:; style-src "+digest("style")+
+		"; script-src "+digest("script"), strings.ReplaceAll(policy, "&#43;", "+"))
 }
 
 func TestThePageCarriesTheJSONLines(t *testing.T) {

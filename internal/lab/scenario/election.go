@@ -88,15 +88,10 @@ func inFormat(text string) string {
 }
 
 func parseProfile(text string) (string, string) {
-	_, ok := elector.Profile(text)
-	today := strings.Join(elector.ProfileNames(), " or ")
-	switch {
-	case ok:
-		return text, ""
-	case text == "lan" || text == "wan":
-		return "", today + " today: lan and wan are for a later version"
+	if _, ok := elector.Profile(text); !ok {
+		return "", strings.Join(elector.ProfileNames(), " or ")
 	}
-	return "", today
+	return text, ""
 }
 
 func parseRule(text string) (scouting.Rule, string) {

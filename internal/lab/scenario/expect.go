@@ -53,7 +53,7 @@ func (f *bounds) UnmarshalYAML(ctx context.Context, unmarshal func(any) error) e
 func (b *builder) expectations(all []mapping[expectKeys]) {
 	for _, m := range all {
 		e := Expectation{Pos: m.pos, To: b.s.Duration}
-		if text := b.want(&m.keys, m.place, &e); e.Want != nil {
+		if text, ok := b.want(&m.keys, m.place, &e.Want); ok {
 			b.window(&m.keys, &e)
 			e.Text = text + e.when()
 			b.s.Expect = append(b.s.Expect, e)
@@ -64,105 +64,95 @@ func (b *builder) expectations(all []mapping[expectKeys]) {
 // wantNames are the keys of what can be wanted.
 func wantNames() []string { return keyNames(reflect.TypeFor[expectKeys]())[3:10] }
 
-// want reads the one thing that an expectation wants, and returns its text; the Want
-// stays nil if a problem was reported that leaves nothing to check.
-func (b *builder) want(k *expectKeys, at place, e *Expectation) (text string) {
-	key, ok := b.one(k, wantNames(), at, "an expectation wants")
-	if !ok {
-		return ""
+// want reads the one thing that an expectation wants, and returns its text; false if a
+// problem was reported that leaves nothing to check.
+func (b *builder) want(k *expectKeys, at place, w *Want) (text string, ok bool) {
+	if w.Key, ok = b.one(k, wantNames(), at, "an expectation wants"); !ok {
+		return "", false
 	}
 	for _, with := range []place{k.Term.place, k.Followers.place} {
 		if with.there() && !k.Leader.there() {
-			b.at(with, "%s does not go with %s", with.key, key)
+			b.at(with, "%s does not go with %s", with.key, w.Key)
 		}
 	}
-	switch key {
+	switch w.Key {
 	case "leader":
-		e.Want, text = b.leader(k)
+		text = b.leader(k, w)
 	case "no_leader":
-		if e.Want, text = (NoLeader{}), "no leader at any node"; k.NoLeader.word != "all" {
-			ids := b.list(k.NoLeader, b.known)
-			e.Want, text = NoLeader{ids}, phrase("no leader at", texts(ids))
+		if text = "no leader at any node"; k.NoLeader.word != "all" {
+			w.Nodes = b.list(k.NoLeader, b.known)
+			text = phrase("no leader at", texts(w.Nodes))
 		}
 	case "leader_within":
-		var l LeaderWithin
-		if read(b, k.LeaderWithin, &l.Within, parsePositive) {
-			e.Want, text = l, "leader within "+span(l.Within)
-		}
+		ok = read(b, k.LeaderWithin, &w.Within, parsePositive)
+		text = "leader within " + span(w.Within)
 	case "leader_changes":
-		r, within := b.bounds(k.LeaderChanges, parseCount, number)
-		e.Want, text = Changes{r}, "leader changes "+within
+		text = "leader changes " + b.bounds(k.LeaderChanges, &w.Range, parseCount, number)
 	case "max_term":
-		var m MaxTerm
-		if read(b, k.MaxTerm, &m.Term, parseTerm) {
-			e.Want, text = m, "highest term at most "+m.Term.String()
-		}
+		ok = read(b, k.MaxTerm, &w.Term, parseTerm)
+		text = "highest term at most " + w.Term.String()
 	case "availability":
 		show := func(f float64) string { return percent(int(math.Round(f * million))) }
-		r, within := b.bounds(k.Availability, parsePart, show)
-		e.Want, text = Availability{r}, "availability "+within
+		text = "availability " + b.bounds(k.Availability, &w.Range, parsePart, show)
 	case "messages_per_second":
-		r, within := b.bounds(k.MessagesPerSecond, parseFigure, number)
-		e.Want, text = MessageRate{r}, "messages per second "+within
+		text = "messages per second " + b.bounds(k.MessagesPerSecond, &w.Range, parseFigure, number)
+	}
+	return text, ok
+}
+
+// leader reads who must lead, in which term, and who must follow.
+func (b *builder) leader(k *expectKeys, w *Want) (text string) {
+	if text = "any leader"; k.Leader.word == "any" {
+		for _, n := range b.s.Nodes {
+			if !n.Observer && !n.NotCandidate {
+				w.Nodes = append(w.Nodes, n.ID)
+			}
+		}
+		if len(w.Nodes) == 0 {
+			b.at(k.Leader.place, "no node can lead: all are observers or no candidates")
+		}
+	} else {
+		w.Nodes = b.list(k.Leader, b.candidate)
+		text = "leader " + strings.Join(texts(w.Nodes), " or ")
+	}
+	if read(b, k.Term, &w.Term, parseTerm) {
+		text += " in term " + w.Term.String()
+	}
+	if k.Followers.there() {
+		w.Followers = b.list(k.Followers, b.known)
+		text += phrase(" with followers", texts(w.Followers))
+	}
+	for _, item := range k.Followers.items {
+		if slices.Contains(w.Nodes, NodeID(item.text)) {
+			b.at(item.place, "%s cannot lead and follow at a time: name it in one of the two", item.text)
+		}
 	}
 	return text
 }
 
-// leader reads who must lead, in which term, and who must follow.
-func (b *builder) leader(k *expectKeys) (Want, string) {
-	var l Leader
-	text := "any leader"
-	if k.Leader.word == "any" {
-		for _, n := range b.s.Nodes {
-			if !n.Observer && !n.NotCandidate {
-				l.AnyOf = append(l.AnyOf, n.ID)
-			}
-		}
-		if len(l.AnyOf) == 0 {
-			b.at(k.Leader.place, "no node can lead: all are observers or no candidates")
-		}
-	} else {
-		l.AnyOf = b.list(k.Leader, b.candidate)
-		text = "leader " + strings.Join(texts(l.AnyOf), " or ")
-	}
-	if read(b, k.Term, &l.Term, parseTerm) {
-		text += " in term " + l.Term.String()
-	}
-	if k.Followers.there() {
-		l.Followers = b.list(k.Followers, b.known)
-		text += phrase(" with followers", texts(l.Followers))
-	}
-	for _, item := range k.Followers.items {
-		if slices.Contains(l.AnyOf, NodeID(item.text)) {
-			b.at(item.place, "%s cannot lead and follow at a time: name it in one of the two", item.text)
-		}
-	}
-	return l, text
-}
-
 // bounds reads an exact figure or {min, max}, and writes it with show.
 func (b *builder) bounds(
-	f bounds, parse func(string) (float64, string), show func(float64) string,
-) (Range, string) {
-	r := Range{math.Inf(-1), math.Inf(1)}
+	f bounds, r *Range, parse func(string) (float64, string), show func(float64) string,
+) (text string) {
+	*r = Range{math.Inf(-1), math.Inf(1)}
 	if read(b, f.exact, &r.Min, parse) {
 		r.Max = r.Min
-		return r, "exactly " + show(r.Min)
+		return "exactly " + show(r.Min)
 	}
 	low, high := read(b, f.keys.Min, &r.Min, parse), read(b, f.keys.Max, &r.Max, parse)
 	switch {
 	case low && high && r.Min > r.Max:
 		b.at(f.place, "min is %s, but must be at most max, %s", show(r.Min), show(r.Max))
 	case low && high:
-		return r, fmt.Sprintf("from %s to %s", show(r.Min), show(r.Max))
+		return fmt.Sprintf("from %s to %s", show(r.Min), show(r.Max))
 	case low:
-		return r, "at least " + show(r.Min)
+		return "at least " + show(r.Min)
 	case high:
-		return r, "at most " + show(r.Max)
+		return "at most " + show(r.Max)
 	case f.exact == scalar{} && f.keys == boundKeys{}:
 		b.at(f.place, "%s bounds nothing: give a figure, or min, or max", f.key)
 	}
-	return r, ""
+	return ""
 }
 
 // window reads when an expectation must hold: at a moment, or from and to, which
@@ -170,7 +160,7 @@ func (b *builder) bounds(
 // ends when its time is over.
 func (b *builder) window(k *expectKeys, e *Expectation) {
 	end := b.s.Duration
-	if within, ok := e.Want.(LeaderWithin); ok {
+	if e.Want.Key == "leader_within" {
 		for _, wrong := range []place{k.At.place, k.To.place} {
 			if wrong.there() {
 				b.at(wrong, "%s does not go with leader_within: it counts from from, for as long as it says",
@@ -178,14 +168,12 @@ func (b *builder) window(k *expectKeys, e *Expectation) {
 			}
 		}
 		read(b, k.From, &e.From, parseDuration)
-		e.To = e.From + within.Within
+		e.To = e.From + e.Want.Within
 		b.notAfterEnd(k.LeaderWithin.place, e.To)
 		return
 	}
 	if k.At.there() {
-		switch e.Want.(type) {
-		case Leader, NoLeader:
-		default:
+		if !e.Want.throughout() {
 			b.at(k.At.place, "this cannot be seen at one moment: write from and to")
 		}
 		if k.From.there() || k.To.there() {
@@ -208,17 +196,18 @@ func (b *builder) window(k *expectKeys, e *Expectation) {
 	}
 }
 
+// throughout reports whether it must be seen at every moment of a window.
+func (w Want) throughout() bool { return w.Key == "leader" || w.Key == "no_leader" }
+
 // when ends an expectation's text.
 func (e Expectation) when() string {
-	within := "in"
-	switch e.Want.(type) {
-	case LeaderWithin:
+	switch {
+	case e.Want.Key == "leader_within":
 		return " of " + span(e.From)
-	case Leader, NoLeader:
-		within = "throughout"
-	}
-	if e.Moment() {
+	case e.Moment():
 		return " at " + span(e.From)
+	case e.Want.throughout():
+		return fmt.Sprintf(" throughout %s..%s", span(e.From), span(e.To))
 	}
-	return fmt.Sprintf(" %s %s..%s", within, span(e.From), span(e.To))
+	return fmt.Sprintf(" in %s..%s", span(e.From), span(e.To))
 }

@@ -219,33 +219,26 @@ func (s *Scenario) Config(n Node) elector.Config {
 // notLive says what of the scenario real processes on a real network cannot be
 // made to do; "" if nothing.
 func (s *Scenario) notLive() string {
-	var duplicate, reorder, clocks, terms, unfit, unsynced bool
+	var why []string
+	cannot := func(found bool, what string) {
+		if found && !slices.Contains(why, what) {
+			why = append(why, what)
+		}
+	}
 	look := func(l Link) {
-		duplicate, reorder = duplicate || l.Duplicate > 0, reorder || l.Reorder > 0
+		cannot(l.Duplicate > 0, "duplicate messages")
+		cannot(l.Reorder > 0, "reorder messages")
 	}
 	look(s.Network)
 	for _, n := range s.Nodes {
-		clocks, terms = clocks || n.ClockRatePPM != 0, terms || n.Term != 0
+		cannot(n.ClockRatePPM != 0, "run clocks at different rates")
+		cannot(n.Term != 0, "start with a term on disk")
 	}
+	cannot(s.Election.Takeover != 0, "take over by priority")
 	for _, step := range s.Timeline {
-		a := step.Action
-		look(a.Link)
-		unfit = unfit || a.Do == "unfit" || a.Do == "fit"
-		unsynced = unsynced || a.Unsynced != ""
-	}
-	var why []string
-	for _, c := range []struct {
-		found bool
-		what  string
-	}{
-		{duplicate, "duplicate messages"}, {reorder, "reorder messages"},
-		{clocks, "run clocks at different rates"}, {terms, "start with a term on disk"},
-		{s.Election.Takeover != 0, "take over by priority"}, {unfit, "be unfit"},
-		{unsynced, "choose what a crash leaves of an unfinished write"},
-	} {
-		if c.found {
-			why = append(why, c.what)
-		}
+		look(step.Action.Link)
+		cannot(step.Action.Do == "unfit" || step.Action.Do == "fit", "be unfit")
+		cannot(step.Action.Unsynced != "", "choose what a crash leaves of an unfinished write")
 	}
 	if why == nil {
 		return ""

@@ -53,7 +53,8 @@ func TestFilesOfAnySizeAreRefusedOrRead(t *testing.T) {
 	long := strings.Repeat("# as long as it gets\n", yamltext.MaxSize/21+1)
 	_, err := Parse("f.yaml", []byte(base+long))
 	require.EqualError(t, err,
-		"f.yaml:1:1: this is no scenario: at most 1048576 bytes and 32 brackets within each other are read")
+		"f.yaml:1:1: this is no scenario: at most 1048576 bytes and "+
+			"32 lists or mappings within each other are read")
 	_, err = Parse("f.yaml", []byte(base+long[:yamltext.MaxSize/2]))
 	require.NoError(t, err)
 	_, err = Parse("f.yaml", []byte(base+strings.Repeat("x", yamltext.MaxSize/2)+": 1"))

@@ -10,7 +10,7 @@
 //
 // How a step reaches a link, in the order of the calls, for {cut: [a-b]}:
 //
-//	here       builder.cut makes a Cut of the pairs a->b and b->a
+//	here       builder.cut makes an Action of the pairs a->b and b->a
 //	simulated  replay's player.do calls sim.Cut for each; sim.setCut sets
 //	           direction.cut, and what is sent or arrives there is lost
 //	live       replay's live.act notes the pairs in its faultPlan and sends each
@@ -120,47 +120,24 @@ type Expectation struct {
 // Moment reports whether the expectation is about one moment.
 func (e Expectation) Moment() bool { return e.From == e.To }
 
-// Want is one of Leader, NoLeader, LeaderWithin, Changes, MaxTerm,
-// Availability, MessageRate.
-type Want interface{ isWant() }
-
-// Leader wants one of these to lead throughout, in this term if it is not 0, and
-// all of Followers to follow it.
-type Leader struct {
-	AnyOf     []NodeID
-	Term      lsn.Term
-	Followers []NodeID
+// Want is what must be seen. Key is the word of the format, which says which fields
+// mean something.
+type Want struct {
+	Key string
+	// Nodes are those of which one leads throughout (leader), or which follow and hold
+	// no leadership throughout (no_leader; all nodes if empty).
+	Nodes     []NodeID
+	Followers []NodeID      // leader: all of them follow it
+	Term      lsn.Term      // leader: it leads in this one, if not 0; max_term: the highest
+	Within    time.Duration // leader_within: so long after From somebody must lead
+	// Range bounds leader_changes (a node leads that was not the last to lead),
+	// availability (the share of the time with a leader, from 0 to 1) and
+	// messages_per_second (one per receiver).
+	Range Range
 }
-
-// NoLeader wants these nodes to follow and hold no leadership throughout; all
-// nodes if empty.
-type NoLeader struct{ Nodes []NodeID }
-
-// LeaderWithin wants some moment in the time after From at which somebody leads.
-type LeaderWithin struct{ Within time.Duration }
 
 // Range bounds a figure; a missing bound is infinite.
 type Range struct{ Min, Max float64 }
 
 // Holds reports whether v is within the range, bounds included.
 func (r Range) Holds(v float64) bool { return r.Min <= v && v <= r.Max }
-
-// Changes wants so many leader changes: a node leads that was not the last to lead.
-type Changes struct{ Range Range }
-
-// MaxTerm wants no node's term above it.
-type MaxTerm struct{ Term lsn.Term }
-
-// Availability wants that share of the time with a leader, from 0 to 1.
-type Availability struct{ Range Range }
-
-// MessageRate wants so many messages a second, one per receiver.
-type MessageRate struct{ Range Range }
-
-func (Leader) isWant()       {}
-func (NoLeader) isWant()     {}
-func (LeaderWithin) isWant() {}
-func (Changes) isWant()      {}
-func (MaxTerm) isWant()      {}
-func (Availability) isWant() {}
-func (MessageRate) isWant()  {}

@@ -88,14 +88,14 @@ func show(s *Scenario) string {
 			fields(step.Action))
 	}
 	for _, e := range s.Expect {
-		fmt.Fprintf(&out, "%d:%d %s..%s %s: %T%+v\n", e.Pos.Line, e.Pos.Column, span(e.From), span(e.To),
-			e.Text, e.Want, e.Want)
+		fmt.Fprintf(&out, "%d:%d %s..%s %s: %s\n", e.Pos.Line, e.Pos.Column, span(e.From), span(e.To),
+			e.Text, fields(e.Want))
 	}
-	return strings.ReplaceAll(out.String(), "scenario.", "") + "ok\n"
+	return out.String() + "ok\n"
 }
 
-// fields prints what an action says, less what it leaves out.
-func fields(a Action) string {
+// fields prints what an action or a want says, less what it leaves out.
+func fields(a any) string {
 	said, v := "", reflect.ValueOf(a)
 	for i := range v.NumField() {
 		if !v.Field(i).IsZero() {

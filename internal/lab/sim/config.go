@@ -2,8 +2,6 @@ package sim
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
@@ -38,8 +36,6 @@ type Config struct {
 	// Observer, if not nil, is called for every event, in order. The event is
 	// valid during the call only.
 	Observer func(*Event)
-	// TraceLines is how many of the last events a Violation carries. 0 means 60.
-	TraceLines int
 }
 
 // NodeConfig describes one member.
@@ -91,50 +87,5 @@ func (c Config) withDefaults() Config {
 	c.Network = c.Network.withDefaults()
 	c.LinkTimeout = cmp.Or(c.LinkTimeout, 3*time.Second)
 	c.Redial = cmp.Or(c.Redial, 500*time.Millisecond)
-	c.TraceLines = cmp.Or(c.TraceLines, 60)
 	return c
-}
-
-// validate names everything that is wrong with c but for the electors' own
-// configurations, which New checks.
-func (c Config) validate() error {
-	var errs []error
-	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	seen := map[elector.NodeID]bool{}
-	for _, n := range c.Nodes {
-		if seen[n.Elector.Self] {
-			wrong("node %q is there twice", n.Elector.Self)
-		}
-		seen[n.Elector.Self] = true
-		if n.ClockRatePPM <= -million/2 || n.ClockRatePPM > million {
-			wrong("ClockRatePPM of %q is %d, but must be above -500000 and at most 1000000",
-				n.Elector.Self, n.ClockRatePPM)
-		}
-		if n.Work.Stops < 0 {
-			wrong("Work.Stops of %q is %s, but must not be negative", n.Elector.Self, n.Work.Stops)
-		}
-	}
-	if len(c.Nodes) == 0 {
-		wrong("Nodes is empty, but must have at least one node")
-	}
-	if b := c.Begin; b.Leader != "" && (!seen[b.Leader] || b.Term == 0) {
-		wrong("Begin is leader %q in term %d, but must be one of the nodes in term 1 or higher",
-			b.Leader, b.Term)
-	}
-	if c.FsyncMin < 0 || c.FsyncMax < c.FsyncMin {
-		wrong("FsyncMin %s and FsyncMax %s must be ordered and not negative", c.FsyncMin, c.FsyncMax)
-	}
-	if min(c.LinkTimeout, c.Redial, c.ProofMax) < 0 || c.TraceLines < 0 {
-		wrong("LinkTimeout, Redial, ProofMax and TraceLines must not be negative")
-	}
-	return errors.Join(append(errs, c.Network.validate())...)
-}
-
-func (f Faults) validate() error {
-	least := min(f.LossPPM, f.DuplicatePPM, f.ReorderPPM, f.LatePPM)
-	most := max(f.LossPPM, f.DuplicatePPM, f.ReorderPPM, f.LatePPM)
-	if min(f.Delay, f.Jitter, f.ExtraMax, f.LateMax) < 0 || least < 0 || most > million {
-		return fmt.Errorf("faults %+v: times must not be negative, and PPM must be from 0 to 1000000", f)
-	}
-	return nil
 }

@@ -8,8 +8,8 @@
 //   - link.go: connections, how their ends find out that they are gone, and the proof
 //     of a process's death;
 //   - network.go: what happens to a message on its way, and to a cut direction;
-//   - process.go: processes, their disks, and what a crash leaves of a write;
-//   - work.go: guarded work, and when it stops.
+//   - node.go: a process with its disk, and its guarded work;
+//   - process.go: how processes start and end, and what a crash leaves of a write.
 //
 // The same scenarios run on real processes too (bmqnode replay --live): that holds
 // the model against the real code.

@@ -52,12 +52,7 @@ var eventNames = [eventKindEnd]string{
 }
 
 // String returns the kind's name in lower case.
-func (k EventKind) String() string {
-	if k < eventKindEnd {
-		return eventNames[k]
-	}
-	return fmt.Sprintf("event(%d)", uint8(k))
-}
+func (k EventKind) String() string { return eventNames[k] }
 
 // Event is something that happened at a node. Kind says which fields mean something.
 type Event struct {

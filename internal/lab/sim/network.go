@@ -105,17 +105,10 @@ func (s *Sim) SetFaults(from, to elector.NodeID, f Faults) error {
 	if err != nil {
 		return err
 	}
-	if err := f.validate(); err != nil {
-		return fmt.Errorf("%s->%s: %w", from, to, err)
-	}
 	l.dirs[i].Faults = f.withDefaults()
 	s.observe(&Event{Kind: EventLinkFaults, Node: from, Peer: to, Faults: l.dirs[i].Faults})
 	return nil
 }
-
-// SetFsync replaces the bounds of how long a write takes, for writes that begin
-// from now on.
-func (s *Sim) SetFsync(least, most time.Duration) { s.cfg.FsyncMin, s.cfg.FsyncMax = least, most }
 
 // send puts a message on the way to whom it is for, as far as connected.
 func (s *Sim) send(n *node, e *elector.Envelope) {

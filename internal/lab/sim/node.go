@@ -191,3 +191,66 @@ func (s *Sim) durable(n *node, term lsn.Term) {
 	n.disk.term = term
 	s.observe(&Event{Kind: EventDurable, Node: n.id, Term: term})
 }
+
+// Work is guarded work that a node's application does whenever the node leads:
+// work that no two nodes may do at the same time. It lasts until it has stopped,
+// after the word to stop or after leadership was lost, but never beyond what it
+// was given: its node's lease as it stood then.
+type Work struct {
+	Does  bool          // the application does such work
+	Stops time.Duration // how long it takes to stop; only the lease's end stops it if that is sooner
+}
+
+// work is what a node's application is at.
+type work struct {
+	number uint64        // counts what was begun
+	going  bool          // begun, and not about to stop
+	over   time.Duration // when what was begun last has ended, at the latest
+}
+
+// tendWork lets the application do its work after a step. told says that the
+// step told it to stop.
+func (s *Sim) tendWork(n *node, told bool) {
+	w := &n.work
+	switch {
+	case w.going && told:
+		s.observe(&Event{Kind: EventWorkTold, Node: n.id})
+		s.endWork(n, n.clock.when(n.machine.Handover().End))
+	case w.going && !s.leads(n):
+		s.endWork(n, w.over)
+	case w.going:
+		s.workUntil(n, n.leaseUntil)
+	case n.Work.Does && s.leads(n) && w.over <= s.now && n.machine.Handover() == (elector.Handover{}):
+		w.number++
+		w.going = true
+		s.observe(&Event{Kind: EventWork, Node: n.id})
+		s.workUntil(n, n.leaseUntil)
+		s.step(n, elector.Guard{Held: true})
+	}
+}
+
+// endWork lets work stop in its time, and at the deadline at the latest. The
+// application says so, unless it is at something else by then.
+func (s *Sim) endWork(n *node, deadline time.Duration) {
+	n.work.going = false
+	stopped, boot, number := s.now+n.Work.Stops, n.boots, n.work.number
+	s.workUntil(n, min(stopped, deadline))
+	s.queue.at(stopped, func() {
+		if n.boots == boot && n.running() && n.work.number == number {
+			s.observe(&Event{Kind: EventWorkStopped, Node: n.id})
+			s.hear(n, elector.Guard{})
+		}
+	})
+}
+
+// workUntil notes when the work ends, at the latest.
+func (s *Sim) workUntil(n *node, end time.Duration) {
+	n.work.over = end
+	s.check(s.checker.Work(s.now, n.id, end))
+}
+
+// endProcessWork ends the work with the process that does it.
+func (s *Sim) endProcessWork(n *node) {
+	n.work.going = false
+	s.workUntil(n, min(n.work.over, s.now))
+}

@@ -20,7 +20,7 @@ type Sim struct {
 	network  *rand.Rand // what the network and the disks do
 	checker  *Checker
 	promises *promises // nil if leases are not checked
-	trace    []Event   // the last TraceLines events, and some before them
+	trace    []Event   // the last traceLines events, and some before them
 	err      error
 }
 
@@ -28,13 +28,10 @@ type Sim struct {
 type Action func(*Sim) error
 
 // New makes a cluster whose present nodes start at time 0, or, with cfg.Begin,
-// one that has a leader at time 0. It returns an error that names everything
-// wrong with cfg, or the violation that the election before time 0 met.
+// one that has a leader at time 0. It returns an error about an elector's
+// configuration, or the violation that the election before time 0 met.
 func New(cfg Config) (*Sim, error) {
 	cfg = cfg.withDefaults()
-	if err := cfg.validate(); err != nil {
-		return nil, fmt.Errorf("simulator config: %w", err)
-	}
 	s := &Sim{
 		cfg:     cfg,
 		byName:  map[elector.NodeID]*node{},
@@ -85,6 +82,43 @@ func (s *Sim) addNodes() error {
 	return nil
 }
 
+// begin elects the leader that time 0 is to find, by the protocol's own means:
+// the disks of all nodes that are there have the term before, and the leader
+// starts an initial wait ahead of the others, so that they vote before they would
+// stand. The network has no faults but its delay before time 0.
+func (s *Sim) begin() error {
+	b, t := s.cfg.Begin, s.byName[s.cfg.Begin.Leader].Elector.Timing
+	s.now = -(t.InitialWait + t.MaxRandomWait + t.ScoutingResult + t.ElectionResult + s.cfg.Redial)
+	s.setAllFaults(Faults{Delay: s.cfg.Network.Delay})
+	for _, n := range s.nodes {
+		if n.Absent {
+			continue
+		}
+		n.disk.term = b.Term - 1
+		start := s.now
+		if n.id != b.Leader {
+			start += t.InitialWait - s.cfg.Redial
+		}
+		s.At(start, func(s *Sim) error { return s.Restart(n.id) })
+	}
+	if err := s.RunUntil(0); err != nil {
+		return fmt.Errorf("before time 0: %w", err)
+	}
+	s.setAllFaults(s.cfg.Network)
+	n := s.byName[b.Leader]
+	if is := n.machine.State(); !s.leads(n) || is.Term != b.Term {
+		return fmt.Errorf("begin: %s cannot be made leader in term %d: at time 0 it is %s in term %d",
+			b.Leader, b.Term, is.Role, is.Term)
+	}
+	return nil
+}
+
+func (s *Sim) setAllFaults(f Faults) {
+	for _, l := range s.links {
+		l.dirs[0].Faults, l.dirs[1].Faults = f, f
+	}
+}
+
 // checks is what may be asked of machines so configured: where a safety feature
 // is off, what it is there for need not hold.
 func (s *Sim) checks() Checks {
@@ -101,6 +135,35 @@ func (s *Sim) Now() time.Duration { return s.now }
 
 // Err returns the first violation or failed action, nil if there was none.
 func (s *Sim) Err() error { return s.err }
+
+// leads reports whether n holds a valid lease.
+func (s *Sim) leads(n *node) bool { return n.running() && s.now < n.leaseUntil }
+
+// Leader returns the node that leads: it has the role, its lease is valid, and
+// as many voters as it needs, itself included, follow it. ok is false if none
+// does.
+func (s *Sim) Leader() (id elector.NodeID, ok bool) {
+	for _, n := range s.nodes {
+		followers := 0
+		for _, v := range s.nodes {
+			if !v.running() || v.Elector.Observer() {
+				continue
+			}
+			st := v.machine.State()
+			if v == n || st.Role != elector.Leader && st.Follower.Leader == n.id {
+				followers++
+			}
+		}
+		if s.leads(n) && followers >= n.Elector.QuorumSize() {
+			return n.id, true
+		}
+	}
+	return "", false
+}
+
+// LeaseUntil is the end of a node's lease in simulated time, without allocation;
+// before time 0 began if it has none.
+func (s *Sim) LeaseUntil(id elector.NodeID) time.Duration { return s.byName[id].leaseUntil }
 
 // At lets an action happen at a simulated time: now, if t is in the past. Actions
 // of the same time happen in the order of the calls.
@@ -127,13 +190,13 @@ func (s *Sim) RunUntil(t time.Duration) error {
 	return s.err
 }
 
-// RunFor is RunUntil d from now.
-func (s *Sim) RunFor(d time.Duration) error { return s.RunUntil(s.now + d) }
+// traceLines is how many of the last events a Violation carries.
+const traceLines = 60
 
 // observe tells the trace and the observer of an event.
 func (s *Sim) observe(e *Event) {
 	e.At = s.now
-	if s.trace = append(s.trace, *e); len(s.trace) >= 2*s.cfg.TraceLines {
+	if s.trace = append(s.trace, *e); len(s.trace) >= 2*traceLines {
 		s.trace = s.trace[:copy(s.trace, s.lastEvents())]
 	}
 	if s.cfg.Observer != nil {
@@ -153,7 +216,7 @@ func (s *Sim) check(v *Violation) {
 	s.err = v
 }
 
-func (s *Sim) lastEvents() []Event { return s.trace[max(0, len(s.trace)-s.cfg.TraceLines):] }
+func (s *Sim) lastEvents() []Event { return s.trace[max(0, len(s.trace)-traceLines):] }
 
 // upTo draws a duration from [0, limit].
 func (s *Sim) upTo(limit time.Duration) time.Duration {

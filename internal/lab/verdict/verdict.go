@@ -3,8 +3,12 @@
 package verdict
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/lab/history"
 	"github.com/bmqelect/bmqelect/internal/lab/scenario"
 )
@@ -50,4 +54,136 @@ func (r Run) Failures() int {
 		}
 	}
 	return n
+}
+
+// judge returns whether e held, where it first did not (or the beginning of its
+// window), and what was seen.
+func judge(h *history.History, e scenario.Expectation) (held bool, at time.Duration, seen string) {
+	want := e.Want
+	switch want.Key {
+	case "leader":
+		return judgeLeader(h, e)
+	case "no_leader":
+		return judgeNoLeader(h, e)
+	case "leader_within":
+		end := e.From + want.Within
+		for _, r := range h.Reigns(e.From, end+1) {
+			if r.Leader != "" {
+				after := (r.From - e.From).Round(time.Millisecond)
+				return true, r.From, fmt.Sprintf("%s led after %s", r.Leader, after)
+			}
+		}
+		return false, end, whoLed(h, history.Reign{From: end})
+	case "leader_changes":
+		n := h.Summarize(e.From, e.To).LeaderChanges
+		return want.Range.Holds(float64(n)), e.From, fmt.Sprintf("%d leader changes", n)
+	case "max_term":
+		end := e.To
+		if e.Moment() {
+			end++
+		}
+		highest := h.MaxTermIn(e.From, end)
+		return highest <= want.Term, e.From, fmt.Sprintf("highest term %d", highest)
+	case "availability":
+		share := h.Summarize(e.From, e.To).Availability
+		return want.Range.Holds(share), e.From, fmt.Sprintf("availability %.2f %%", 100*share)
+	case "messages_per_second":
+		rate := float64(h.MessagesIn(e.From, e.To)) / (e.To - e.From).Seconds()
+		return want.Range.Holds(rate), e.From, fmt.Sprintf("%.1f messages a second", rate)
+	}
+	return false, e.From, fmt.Sprintf("this program cannot judge %q", want.Key)
+}
+
+// judgeLeader wants every reign of the window to be of one of these leaders, in
+// the term that is wanted, and with all the followers that are wanted.
+func judgeLeader(h *history.History, e scenario.Expectation) (bool, time.Duration, string) {
+	want, reigns := e.Want, h.Reigns(e.From, e.To)
+	if e.Moment() {
+		reigns = []history.Reign{{From: e.From, To: e.From, Leader: h.LeaderAt(e.From)}}
+	}
+	for _, r := range reigns {
+		if !slices.Contains(want.Nodes, r.Leader) {
+			return false, r.From, whoLed(h, r)
+		}
+		if leader := h.Lane(r.Leader); want.Term != 0 && leader != nil {
+			for _, s := range during(leader, r) {
+				if s.Term != want.Term {
+					return false, s.From, fmt.Sprintf("%s led in term %d", r.Leader, s.Term)
+				}
+			}
+		}
+		for _, id := range want.Followers {
+			follower := h.Lane(id)
+			for _, s := range during(follower, r) {
+				if s.Leader != r.Leader {
+					return false, s.From, describe(follower, s.From)
+				}
+			}
+		}
+	}
+	return true, e.From, fmt.Sprintf("%s led", reigns[len(reigns)-1].Leader)
+}
+
+// during are the spans of a lane in a reign. The first one begins with it.
+func during(l *history.Lane, r history.Reign) []history.Span {
+	first := l.At(r.From)
+	first.From = r.From
+	spans := []history.Span{first}
+	for _, s := range l.Spans {
+		if s.From > r.From && s.From < r.To {
+			spans = append(spans, s)
+		}
+	}
+	return spans
+}
+
+// whoLed describes a reign that should have been another.
+func whoLed(h *history.History, r history.Reign) string {
+	if r.Leader != "" {
+		return fmt.Sprintf("%s led", r.Leader)
+	}
+	var views []string
+	for i := range h.Lanes {
+		views = append(views, describe(&h.Lanes[i], r.From))
+	}
+	return "nobody led (" + strings.Join(views, ", ") + ")"
+}
+
+// describe says in a few words what a node was at a moment.
+func describe(l *history.Lane, t time.Duration) string {
+	s := l.At(t)
+	switch {
+	case s.Process != history.Up:
+		return fmt.Sprintf("%s %s", l.Node, s.Process)
+	case s.Role == elector.Leader && t >= s.LeaseUntil:
+		return fmt.Sprintf("%s LEADER without lease", l.Node)
+	case s.Role == elector.Follower && s.Leader != "":
+		return fmt.Sprintf("%s follows %s", l.Node, s.Leader)
+	}
+	return fmt.Sprintf("%s %s", l.Node, s.Role)
+}
+
+// judgeNoLeader wants none of the nodes to follow anybody or to hold a lease.
+func judgeNoLeader(h *history.History, e scenario.Expectation) (bool, time.Duration, string) {
+	want := e.Want
+	for i := range h.Lanes {
+		l := &h.Lanes[i]
+		if len(want.Nodes) > 0 && !slices.Contains(want.Nodes, l.Node) {
+			continue
+		}
+		for _, s := range l.Spans {
+			overlaps := s.From < e.To && s.To > e.From
+			if e.Moment() {
+				overlaps = s.From <= e.From && e.From < s.To
+			}
+			if !overlaps || s.Process == history.Down || s.Leader == "" {
+				continue
+			}
+			from := max(s.From, e.From)
+			if s.Role != elector.Leader || from < s.LeaseUntil {
+				return false, from, describe(l, from)
+			}
+		}
+	}
+	return true, e.From, "no leader"
 }

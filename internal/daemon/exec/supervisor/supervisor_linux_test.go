@@ -307,7 +307,8 @@ func TestTheCommandEndsWithItsOwner(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			owner := owned(t, "("+daemon+dir+"/daemon &); trap 'echo >"+dir+"/told' TERM; echo $$ >"+dir+"/pid; while :; do sleep 0.01; done")
+			owner := owned(t, "("+daemon+dir+"/daemon &); trap 'echo >"+dir+"/told' TERM; "+
+				"echo $$ >"+dir+"/pid; while :; do sleep 0.01; done")
 			pids := []int{pidIn(t, dir+"/pid"), pidIn(t, dir+"/daemon")}
 			for _, pid := range pids {
 				require.True(t, runs(pid))

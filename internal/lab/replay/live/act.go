@@ -1,11 +1,14 @@
 package live
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -21,41 +24,50 @@ func (r *run) act(ctx context.Context, a scenario.Action) (note string, err erro
 	switch a.Do {
 	case "cut":
 		r.faults.setCut(a.Pairs, true)
+		return "", r.pushFaults(ctx)
 	case "partition":
 		r.faults.partition(a.Groups)
+		return "", r.pushFaults(ctx)
 	case "heal":
-		pairs := a.Pairs
 		if a.All {
-			pairs = r.faults.pairs()
+			clear(r.faults.cut)
 		}
-		r.faults.setCut(pairs, false)
+		r.faults.setCut(a.Pairs, false)
+		return "", r.pushFaults(ctx)
 	case "link":
 		for _, p := range a.Pairs {
 			r.faults.links[p] = a.Link
 		}
+		return "", r.pushFaults(ctx)
 	case "reset":
-		if err := r.reset(ctx, a.Pairs); err != nil {
-			return "", err
-		}
+		return "", errors.Join(r.reset(ctx, a.Pairs), r.pushFaults(ctx))
 	case "transfer":
 		return r.transferFromLeader(ctx, a.To), nil
 	case "step-down":
-		ctx, cancel := context.WithTimeout(ctx, stopTimeout)
-		defer cancel()
 		err := r.each(a.Nodes, func(n *procs.Node) error {
-			c := n.Client()
-			defer c.Close()
-			_, err := c.StepDown(ctx, admin.StepDownRequest{For: a.Rest.String()})
-			return err
+			return ask(ctx, n, stopTimeout, func(ctx context.Context, c *admin.Client) error {
+				_, err := c.StepDown(ctx, admin.StepDownRequest{For: a.Rest.String()})
+				return err
+			})
 		})
 		if err != nil {
-			return err.Error(), nil
+			note = err.Error()
 		}
-		return "", nil
-	default:
-		return "", r.actOnProcesses(ctx, a)
+		return note, nil
 	}
-	return "", r.pushFaults(ctx)
+	return "", r.each(a.Nodes, func(n *procs.Node) error { return r.actOnProcess(ctx, a, n) })
+}
+
+// ask calls a process by its admin API.
+func ask(
+	ctx context.Context, n *procs.Node, timeout time.Duration,
+	call func(context.Context, *admin.Client) error,
+) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	c := n.Client()
+	defer c.Close()
+	return call(ctx, c)
 }
 
 // transferFromLeader asks the leader to hand over; it returns why that had no
@@ -78,49 +90,37 @@ func (r *run) transferFromLeader(ctx context.Context, to cluster.NodeID) string 
 	return "nobody leads"
 }
 
-func (r *run) actOnProcesses(ctx context.Context, a scenario.Action) error {
+func (r *run) actOnProcess(ctx context.Context, a scenario.Action, n *procs.Node) error {
+	id := cluster.NodeID(n.Name)
 	switch a.Do {
 	case "crash":
-		return r.each(a.Nodes, func(n *procs.Node) error {
-			r.journal.down(cluster.NodeID(n.Name))
-			return n.Kill()
-		})
+		r.journal.down(id)
+		return n.Kill()
 	case "restart":
-		return r.each(a.Nodes, func(n *procs.Node) error {
-			id := cluster.NodeID(n.Name)
-			if a.Wipe {
-				if err := os.RemoveAll(filepath.Join(n.Dir, "state")); err != nil {
-					return err
-				}
-				r.journal.wiped(id)
-			}
-			if _, err := r.launch(id); err != nil || r.faults.none() {
+		if a.Wipe {
+			if err := os.RemoveAll(filepath.Join(n.Dir, "state")); err != nil {
 				return err
 			}
-			return r.sendFaults(ctx, n)
-		})
-	case "pause":
-		return r.each(a.Nodes, func(n *procs.Node) error {
-			id := cluster.NodeID(n.Name)
-			r.journal.paused(id, r.sc.Election.Timing.Lease)
-			r.paused[id] = true
-			return n.Signal(syscall.SIGSTOP)
-		})
-	case "resume":
-		return r.each(a.Nodes, func(n *procs.Node) error {
-			id := cluster.NodeID(n.Name)
-			r.journal.up(id)
-			delete(r.paused, id)
-			return errors.Join(n.Signal(syscall.SIGCONT), r.sendFaults(ctx, n))
-		})
-	case "stop":
-		return r.each(a.Nodes, func(n *procs.Node) error {
-			ctx, cancel := context.WithTimeout(ctx, stopTimeout)
-			defer cancel()
-			err := n.Stop(ctx)
-			r.journal.down(cluster.NodeID(n.Name))
+			r.journal.wiped(id)
+		}
+		if _, err := r.launch(id); err != nil || r.faults.none() {
 			return err
-		})
+		}
+		return r.sendFaults(ctx, n)
+	case "pause":
+		r.journal.paused(id, r.sc.Election.Timing.Lease)
+		r.paused[id] = true
+		return n.Signal(syscall.SIGSTOP)
+	case "resume":
+		r.journal.up(id)
+		delete(r.paused, id)
+		return errors.Join(n.Signal(syscall.SIGCONT), r.sendFaults(ctx, n))
+	case "stop":
+		ctx, cancel := context.WithTimeout(ctx, stopTimeout)
+		defer cancel()
+		err := n.Stop(ctx)
+		r.journal.down(id)
+		return err
 	}
 	return fmt.Errorf("real processes cannot %s", a.Do)
 }
@@ -150,7 +150,7 @@ func (r *run) sendFaults(ctx context.Context, n *procs.Node) error {
 	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
 	for {
-		err := request(ctx, n, r.faults.request(cluster.NodeID(n.Name)))
+		err := setFaults(ctx, n, r.faults.request(cluster.NodeID(n.Name)))
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
@@ -158,14 +158,11 @@ func (r *run) sendFaults(ctx context.Context, n *procs.Node) error {
 	}
 }
 
-// request asks one process for faults.
-func request(ctx context.Context, n *procs.Node, req admin.FaultRequest) error {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
-	c := n.Client()
-	defer c.Close()
-	_, err := c.Faults(ctx, req)
-	return err
+func setFaults(ctx context.Context, n *procs.Node, req admin.FaultRequest) error {
+	return ask(ctx, n, askTimeout, func(ctx context.Context, c *admin.Client) error {
+		_, err := c.Faults(ctx, req)
+		return err
+	})
 }
 
 // reset breaks connections, and cuts the links.
@@ -178,7 +175,7 @@ func (r *run) reset(ctx context.Context, pairs []scenario.Pair) error {
 			if !r.answers(n) {
 				return nil
 			}
-			return request(ctx, n, admin.FaultRequest{Reset: []cluster.NodeID{p.To}})
+			return setFaults(ctx, n, admin.FaultRequest{Reset: []cluster.NodeID{p.To}})
 		})
 		if err != nil {
 			return err
@@ -186,3 +183,89 @@ func (r *run) reset(ctx context.Context, pairs []scenario.Pair) error {
 	}
 	return nil
 }
+
+// faultPlan is what is wrong with the network by now: all of it is sent to a
+// process that was started again.
+type faultPlan struct {
+	nodes []cluster.NodeID
+	cut   map[scenario.Pair]bool
+	links map[scenario.Pair]scenario.Link // other than perfect
+}
+
+func newFaultPlan(sc *scenario.Scenario) *faultPlan {
+	f := &faultPlan{cut: map[scenario.Pair]bool{}, links: map[scenario.Pair]scenario.Link{}}
+	for _, n := range sc.Nodes {
+		f.nodes = append(f.nodes, n.ID)
+	}
+	if sc.Network != (scenario.Link{}) {
+		for _, p := range f.pairs() {
+			f.links[p] = sc.Network
+		}
+	}
+	return f
+}
+
+// pairs are all directions.
+func (f *faultPlan) pairs() (all []scenario.Pair) {
+	for _, a := range f.nodes {
+		for _, b := range f.nodes {
+			if a != b {
+				all = append(all, scenario.Pair{From: a, To: b})
+			}
+		}
+	}
+	return all
+}
+
+func (f *faultPlan) setCut(pairs []scenario.Pair, cut bool) {
+	for _, p := range pairs {
+		if cut {
+			f.cut[p] = true
+		} else {
+			delete(f.cut, p)
+		}
+	}
+}
+
+// partition cuts what is between groups, and heals what is within one.
+func (f *faultPlan) partition(groups [][]cluster.NodeID) {
+	group := func(id cluster.NodeID) int {
+		return slices.IndexFunc(groups, func(g []cluster.NodeID) bool { return slices.Contains(g, id) })
+	}
+	for _, p := range f.pairs() {
+		g := group(p.From)
+		f.setCut([]scenario.Pair{p}, g < 0 || g != group(p.To))
+	}
+}
+
+// request is what one node is sent. Both ends of a cut direction drop it, so that
+// it is cut also while one of them starts again.
+func (f *faultPlan) request(id cluster.NodeID) admin.FaultRequest {
+	r := admin.FaultRequest{HealAll: true}
+	for _, p := range sortedPairs(f.cut) {
+		switch id {
+		case p.From:
+			r.CutOut = append(r.CutOut, p.To)
+		case p.To:
+			r.CutIn = append(r.CutIn, p.From)
+		}
+	}
+	for _, p := range sortedPairs(f.links) {
+		if l := f.links[p]; p.From == id {
+			r.Links = append(r.Links, admin.LinkFault{
+				To: p.To, Loss: float64(l.Loss) / 1e6,
+				Delay: cluster.Seconds(l.Delay.Seconds()), Jitter: cluster.Seconds(l.Jitter.Seconds()),
+			})
+		}
+	}
+	return r
+}
+
+func sortedPairs[V any](m map[scenario.Pair]V) []scenario.Pair {
+	return slices.SortedFunc(maps.Keys(m), func(a, b scenario.Pair) int {
+		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To))
+	})
+}
+
+// none reports whether the network is perfect.
+func (f *faultPlan) none() bool { return len(f.cut) == 0 && len(f.links) == 0 }

@@ -13,6 +13,11 @@ import (
 
 const s = time.Second
 
+type (
+	want   = scenario.Want
+	bounds = scenario.Range
+)
+
 // story: a leads in term 1 until its lease ends at 10 s, b in term 2 from 15 s on.
 // c follows both.
 func story() *history.History {
@@ -40,12 +45,11 @@ func story() *history.History {
 }
 
 func TestExpectationsAreJudged(t *testing.T) {
-	all := func(want scenario.Want) scenario.Expectation {
-		return scenario.Expectation{To: 30 * s,
-			Want: want}
+	all := func(w want) scenario.Expectation {
+		return scenario.Expectation{To: 30 * s, Want: w}
 	}
-	in := func(from, to time.Duration, want scenario.Want) scenario.Expectation {
-		return scenario.Expectation{From: from, To: to, Want: want}
+	in := func(from, to time.Duration, w want) scenario.Expectation {
+		return scenario.Expectation{From: from, To: to, Want: w}
 	}
 	ids := func(ids ...history.NodeID) []history.NodeID { return ids }
 	for name, c := range map[string]struct {
@@ -54,33 +58,33 @@ func TestExpectationsAreJudged(t *testing.T) {
 		at   time.Duration
 		seen string
 	}{
-		"a leader": {in(0, 10*s, scenario.Leader{AnyOf: ids("a"), Term: 1}), true, 0, "a led"},
-		"without a lease": {in(0, 11*s, scenario.Leader{AnyOf: ids("a")}), false, 10 * s,
+		"a leader": {in(0, 10*s, want{Key: "leader", Nodes: ids("a"), Term: 1}), true, 0, "a led"},
+		"without a lease": {in(0, 11*s, want{Key: "leader", Nodes: ids("a")}), false, 10 * s,
 			"nobody led (a LEADER without lease, b FOLLOWER, c follows a)"},
-		"another one": {in(20*s, 30*s, scenario.Leader{AnyOf: ids("a")}), false, 20 * s, "b led"},
-		"another term": {in(20*s, 30*s, scenario.Leader{AnyOf: ids("b"), Term: 1}), false, 20 * s,
+		"another one": {in(20*s, 30*s, want{Key: "leader", Nodes: ids("a")}), false, 20 * s, "b led"},
+		"another term": {in(20*s, 30*s, want{Key: "leader", Nodes: ids("b"), Term: 1}), false, 20 * s,
 			"b led in term 2"},
-		"a moment": {in(9*s, 9*s, scenario.Leader{AnyOf: ids("a"), Followers: ids("c")}), true,
+		"a moment": {in(9*s, 9*s, want{Key: "leader", Nodes: ids("a"), Followers: ids("c")}), true,
 			9 * s, "a led"},
-		"without a follower": {in(16*s, 30*s, scenario.Leader{AnyOf: ids("b"), Followers: ids("a")}),
+		"without a follower": {in(16*s, 30*s, want{Key: "leader", Nodes: ids("b"), Followers: ids("a")}),
 			false, 16 * s, "a FOLLOWER"},
-		"no leader": {in(12*s, 15*s, scenario.NoLeader{Nodes: ids("a", "b")}), true, 12 * s,
+		"no leader": {in(12*s, 15*s, want{Key: "no_leader", Nodes: ids("a", "b")}), true, 12 * s,
 			"no leader"},
-		"a lease that ended": {in(11*s, 12*s, scenario.NoLeader{Nodes: ids("a")}), true, 11 * s,
+		"a lease that ended": {in(11*s, 12*s, want{Key: "no_leader", Nodes: ids("a")}), true, 11 * s,
 			"no leader"},
-		"a follower": {in(12*s, 15*s, scenario.NoLeader{}), false, 12 * s, "c follows b"},
-		"within": {in(10*s, 30*s, scenario.LeaderWithin{Within: 6 * s}), true, 15 * s,
+		"a follower": {in(12*s, 15*s, want{Key: "no_leader"}), false, 12 * s, "c follows b"},
+		"within": {in(10*s, 30*s, want{Key: "leader_within", Within: 6 * s}), true, 15 * s,
 			"b led after 5s"},
-		"not within": {in(10*s, 30*s, scenario.LeaderWithin{Within: 4 * s}), false, 14 * s,
+		"not within": {in(10*s, 30*s, want{Key: "leader_within", Within: 4 * s}), false, 14 * s,
 			"nobody led (a FOLLOWER, b FOLLOWER, c follows b)"},
-		"changes": {all(scenario.Changes{Range: scenario.Range{Min: 1, Max: 1}}), true, 0,
+		"changes": {all(want{Key: "leader_changes", Range: bounds{Min: 1, Max: 1}}), true, 0,
 			"1 leader changes"},
-		"too few changes": {all(scenario.Changes{Range: scenario.Range{Min: 2, Max: 9}}), false, 0,
+		"too few changes": {all(want{Key: "leader_changes", Range: bounds{Min: 2, Max: 9}}), false, 0,
 			"1 leader changes"},
-		"the highest term": {all(scenario.MaxTerm{Term: 1}), false, 0, "highest term 2"},
-		"availability": {all(scenario.Availability{Range: scenario.Range{Min: 0.8, Max: 1}}), true,
+		"the highest term": {all(want{Key: "max_term", Term: 1}), false, 0, "highest term 2"},
+		"availability": {all(want{Key: "availability", Range: bounds{Min: 0.8, Max: 1}}), true,
 			0, "availability 83.33 %"},
-		"messages": {all(scenario.MessageRate{Range: scenario.Range{Max: 1}}), false, 0,
+		"messages": {all(want{Key: "messages_per_second", Range: bounds{Max: 1}}), false, 0,
 			"2.0 messages a second"},
 	} {
 		held, at, seen := judge(story(), c.e)
@@ -92,7 +96,8 @@ func TestExpectationsAreJudged(t *testing.T) {
 
 func TestARunHoldsIfEverythingDoes(t *testing.T) {
 	sc := &scenario.Scenario{About: "a test", Expect: []scenario.Expectation{
-		{Text: "one change", To: 30 * s, Want: scenario.Changes{Range: scenario.Range{Min: 1, Max: 1}}},
+		{Text: "one change", To: 30 * s,
+			Want: want{Key: "leader_changes", Range: bounds{Min: 1, Max: 1}}},
 	}}
 	r := New(sc, story())
 	require.True(t, r.Held())

@@ -1,0 +1,391 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/cluster/clustertest"
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/lab/history"
+	"github.com/bmqelect/bmqelect/internal/lab/replay"
+	"github.com/bmqelect/bmqelect/internal/lab/scenario"
+	"github.com/bmqelect/bmqelect/internal/lab/sim"
+	"github.com/bmqelect/bmqelect/internal/lab/verdict"
+	"github.com/bmqelect/bmqelect/netmesh/fault"
+)
+
+const (
+	workStops = 50 * time.Millisecond // that guarded work takes to stop, in model and nodes
+	look      = 10 * time.Millisecond // how often who leads is looked at
+	modelRuns = 10                    // what the model may do is what it does with so many seeds
+)
+
+// virtualPlay plays a scenario on real nodes, in virtual time.
+type virtualPlay struct {
+	*testing.T
+	sc      *scenario.Scenario
+	c       *clustertest.Cluster
+	journal journal
+	faults  *faultPlan
+	up      map[cluster.NodeID]bool // with a process, paused or not
+
+	mu      sync.Mutex
+	working map[*cluster.Node]cluster.NodeID // whose guarded work goes on
+	wrong   []string
+}
+
+// playVirtual returns how a run on real nodes went, all of which do guarded work.
+func playVirtual(t *testing.T, sc *scenario.Scenario) (run verdict.Run) {
+	var ids []cluster.NodeID
+	nodes := map[cluster.NodeID]scenario.Node{}
+	for _, n := range sc.Nodes {
+		ids, nodes[n.ID] = append(ids, n.ID), n
+	}
+	e := sc.Election
+	configure := func(cfg *cluster.Config) {
+		n := nodes[cfg.Node]
+		cfg.Voters = e.Voters
+		cfg.Election = cluster.ElectionConfig{
+			Timing: e.Timing, NotCandidate: n.NotCandidate, Priority: n.Priority, Quorum: e.Quorum,
+			Rule: e.Rule, AwaitCampaign: true, Takeover: e.Takeover,
+			UnsafeQuorum: e.UnsafeQuorum, UnsafeNoScouting: e.UnsafeNoScouting,
+		}
+	}
+	clustertest.Run(t, ids, func(t *testing.T, c *clustertest.Cluster) {
+		p := &virtualPlay{T: t, sc: sc, c: c, faults: newFaultPlan(sc),
+			up: map[cluster.NodeID]bool{}, working: map[*cluster.Node]cluster.NodeID{}}
+		start, shift := p.begin(ids, nodes)
+		for i := range sc.Timeline {
+			step := &sc.Timeline[i]
+			p.passUntil(start.Add(step.At))
+			p.journal.mark(step, p.act(step.Action))
+		}
+		p.passUntil(start.Add(sc.Duration))
+		h := p.journal.history(sc, start, shift)
+		p.mu.Lock()
+		h.Problems = append(h.Problems, p.wrong...)
+		p.mu.Unlock()
+		run = verdict.New(withoutRates(sc, h), h)
+		if !run.Held() {
+			t.Errorf("%s", failures(run)) // now, so that the cluster tells its story
+		}
+	}, clustertest.Configure(configure))
+	return run
+}
+
+// begin lets the scenario's leader lead. Terms are shifted, as in a live run.
+func (p *virtualPlay) begin(
+	ids []cluster.NodeID, nodes map[cluster.NodeID]scenario.Node,
+) (start time.Time, shift int64) {
+	start = time.Now()
+	for _, id := range ids {
+		if nodes[id].Absent {
+			p.c.Crash(id)
+		} else {
+			p.started(id)
+		}
+	}
+	if want := p.sc.Begin.Leader; want != "" {
+		if first := p.c.AwaitLeader(); first != want {
+			p.NoError(p.c.Node(first).Transfer(p.Context(), want))
+		}
+		p.c.Await("all to follow "+string(want), func() bool {
+			return !slices.ContainsFunc(ids, func(id cluster.NodeID) bool {
+				return p.up[id] && p.c.Node(id).Default().Status().Leader != want
+			})
+		})
+		time.Sleep(look) // a transfer takes no time here, and is no part of the scenario
+		term := p.c.Node(want).Default().Status().Term
+		start, shift = time.Now(), int64(p.sc.Begin.Term)-int64(term)
+	}
+	p.setLinks(p.faults.pairs())
+	return start, shift
+}
+
+func (p *virtualPlay) NoError(err error) { p.Helper(); require.NoError(p.T, err) }
+
+// started follows a node that was started just now, and lets it do its work.
+func (p *virtualPlay) started(id cluster.NodeID) {
+	n := p.c.Node(id)
+	events := n.Subscribe(1 << 10)
+	synctest.Wait()
+	p.up[id] = true
+	p.journal.up(id)
+	p.journal.transition(time.Now(), id, elector.Transition{To: elector.Follower,
+		Reason: elector.Started, Term: n.Default().Status().Term})
+	go func() {
+		for e := range events.Events() {
+			if e.Transition.Reason != elector.Started {
+				p.journal.transition(e.Time, id, e.Transition)
+			}
+		}
+	}()
+	go n.Default().Run(context.Background(), cluster.Callbacks{
+		OnStartedLeading: func(ctx context.Context, l *cluster.Leadership) { p.work(ctx, n, id, l) },
+	})
+}
+
+// work is what no two nodes may do at once. It stops in its time once it is told to.
+func (p *virtualPlay) work(
+	ctx context.Context, n *cluster.Node, id cluster.NodeID, l *cluster.Leadership,
+) {
+	p.mu.Lock()
+	if len(p.working) > 0 && !p.sc.Election.UnsafeNoScouting {
+		p.wrong = append(p.wrong, fmt.Sprintf("%s begins to work beside %v", id, p.working))
+	}
+	p.working[n] = id
+	p.mu.Unlock()
+	<-ctx.Done()
+	select {
+	case <-time.After(workStops):
+	case <-l.Done():
+	}
+	p.ended(n)
+}
+
+func (p *virtualPlay) ended(n *cluster.Node) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.working, n)
+}
+
+// passUntil lets time pass, and sees that never more than one node leads.
+func (p *virtualPlay) passUntil(end time.Time) {
+	for left := time.Until(end); left > 0; left = time.Until(end) {
+		time.Sleep(min(look, left))
+		var leading []cluster.NodeID
+		for id := range p.up {
+			if p.c.Node(id).IsLeader() {
+				leading = append(leading, id)
+			}
+		}
+		if len(leading) > 1 && !p.sc.Election.UnsafeNoScouting {
+			p.Fatalf("%v lead at one moment", leading)
+		}
+	}
+	synctest.Wait()
+}
+
+// setLinks sets what is wrong with these directions, at both of their ends.
+func (p *virtualPlay) setLinks(pairs []scenario.Pair) {
+	for _, d := range pairs {
+		from, to, back := p.c.Faults(d.From), p.c.Faults(d.To), scenario.Pair{From: d.To, To: d.From}
+		if !p.faults.cut[d] && !p.faults.cut[back] {
+			from.Heal(d.To)
+			to.Heal(d.From)
+		}
+		if p.faults.cut[d] {
+			from.Cut(d.To, fault.Out)
+			to.Cut(d.From, fault.In)
+		}
+		for _, way := range []scenario.Pair{d, back} {
+			l := p.faults.links[way]
+			p.c.Faults(way.From).Delay(way.To, l.Delay, l.Jitter)
+			p.c.Faults(way.From).Loss(way.To, float64(l.Loss)/1e6)
+		}
+	}
+	p.journal.cuts(sortedPairs(p.faults.cut))
+}
+
+// act does one step of the timeline. The note says why it had no effect.
+func (p *virtualPlay) act(a scenario.Action) (note string) {
+	ctx, pairs := p.Context(), a.Pairs
+	switch a.Do {
+	case "cut", "reset":
+		for _, d := range pairs {
+			p.faults.setCut([]scenario.Pair{d}, true)
+			if a.Do == "reset" {
+				back := scenario.Pair{From: d.To, To: d.From}
+				p.faults.setCut([]scenario.Pair{back}, true)
+				p.c.Faults(d.From).Reset(d.To)
+			}
+		}
+	case "heal":
+		if a.All {
+			pairs = p.faults.pairs()
+		}
+		p.faults.setCut(pairs, false)
+	case "partition":
+		p.faults.partition(a.Groups)
+		pairs = p.faults.pairs()
+	case "link":
+		for _, d := range pairs {
+			p.faults.links[d] = a.Link
+		}
+	case "transfer":
+		leader := p.c.Leader()
+		if leader == "" {
+			return "nobody leads"
+		}
+		if err := p.c.Node(leader).Transfer(ctx, a.To); err != nil {
+			return err.Error()
+		}
+		return ""
+	}
+	if len(pairs) > 0 || a.Do == "partition" {
+		p.setLinks(p.faults.pairs())
+	}
+	nodes := a.Nodes
+	if i := slices.Index(nodes, p.c.Leader()); a.Do == "crash" && i >= 0 {
+		// In the model they die at one moment, so that none sees that the leader is dead.
+		nodes = append(slices.Delete(slices.Clone(nodes), i, i+1), nodes[i])
+	}
+	for _, id := range nodes {
+		switch n := p.c.Node(id); a.Do {
+		case "crash":
+			p.journal.down(id)
+			delete(p.up, id)
+			p.ended(n)
+			p.c.Crash(id)
+		case "stop":
+			p.c.Stop(id)
+			synctest.Wait() // until its last event is in the journal
+			p.journal.down(id)
+			delete(p.up, id)
+		case "restart":
+			if a.Wipe {
+				p.c.Replace(id)
+				p.journal.wiped(id)
+			}
+			p.c.Start(id)
+			p.started(id)
+		case "pause":
+			p.journal.paused(id, p.sc.Election.Timing.Lease)
+			p.c.Pause(id)
+		case "resume":
+			p.journal.up(id)
+			p.c.Resume(id)
+		case "step-down":
+			p.NoError(n.Default().StepDown(ctx, a.Rest))
+		case "unfit":
+			p.NoError(n.Default().SetFit(errors.New("the scenario says so")))
+		case "fit":
+			p.NoError(n.Default().SetFit(nil))
+		default:
+			p.Fatalf("real nodes in virtual time cannot %s", a.Do)
+		}
+	}
+	return note
+}
+
+func failures(run verdict.Run) (text string) {
+	for _, what := range append(slices.Clone(run.History.Broken), run.History.Problems...) {
+		text += what + "\n"
+	}
+	for _, v := range run.Verdicts {
+		if !v.Held {
+			text += fmt.Sprintf("expected %s, but at %s: %s\n", v.Text, v.At, v.Seen)
+		}
+	}
+	return text
+}
+
+// notVirtual are the files that real nodes in virtual time cannot play.
+var notVirtual = map[string]string{
+	"clock-rates":                   "all clocks of a cluster in virtual time run at one rate",
+	"one-node":                      "a lone voter whose campaign begins late waits a random time",
+	"inflated-term":                 "a node cannot be started with a term on its disk",
+	"duplicated-and-reordered":      "the fault layer neither duplicates nor reorders frames",
+	"voter-restarts-after-its-vote": "a message does not outlive the connection it was sent on",
+	"voter-crash-keeps-its-vote":    "a write takes no virtual time, so that none is unfinished",
+	"voter-crash-loses-its-vote":    "a write takes no virtual time, so that none is unfinished",
+}
+
+// behavior is what model and nodes must have in common beyond the verdict.
+type behavior struct {
+	turns   map[string]bool // the kinds of transitions, but how a candidate fails: rare ones differ
+	leaders int             // in the end
+	// Of the crashes of a leader with all links up: whether nobody followed it proofTime
+	// later, and whether another led so soon that it did not wait for any promise to lapse.
+	// The second is asked where a random wait is too short to hide that.
+	believed, replaced []bool
+}
+
+const proofTime = 200 * time.Millisecond // above every delay of a file in which a leader crashes
+
+func behaviorOf(sc *scenario.Scenario, h *history.History) behavior {
+	b := behavior{turns: map[string]bool{}}
+	for i, l := range h.Lanes {
+		for _, t := range l.Transitions {
+			if t.At >= 0 && t.From != elector.Candidate {
+				b.turns[fmt.Sprintf("%s -> %s: %s", t.From, t.To, t.Reason)] = true
+			}
+		}
+		last := h.Lanes[i].At(h.Duration)
+		if last.Process == history.Up && last.Role == elector.Leader {
+			b.leaders++
+		}
+	}
+	for _, step := range sc.Timeline {
+		old := h.LeaderAt(step.At - 1)
+		isCut := slices.ContainsFunc(h.Cuts, func(c history.Cut) bool {
+			return c.Start <= step.At && step.At < c.End
+		})
+		if step.Action.Do != "crash" || isCut || !slices.Contains(step.Action.Nodes, old) {
+			continue
+		}
+		later := step.At + proofTime
+		b.believed = append(b.believed, h.FollowersAt(old, later) == 0)
+		timing := sc.Election.Timing
+		if timing.MaxRandomWait+2*proofTime > timing.Lease-timing.HeartbeatBroadcast {
+			continue
+		}
+		bound := later + timing.MaxRandomWait + proofTime
+		b.replaced = append(b.replaced, slices.ContainsFunc(h.Reigns(later-proofTime, bound),
+			func(r history.Reign) bool { return r.Leader != "" }))
+	}
+	return b
+}
+
+// TestModelAndNodesAgree plays the files in the simulator and on real nodes, and holds both
+// to the same expectations: so it tests the simulator's model of links, of proofs of death
+// and of guarded work.
+func TestModelAndNodesAgree(t *testing.T) {
+	files, err := scenario.Find("../../../../testdata/scenarios")
+	require.NoError(t, err)
+	for _, file := range files {
+		sc, err := scenario.Load(file)
+		require.NoError(t, err)
+		t.Run(sc.Name, func(t *testing.T) {
+			if why := notVirtual[sc.Name]; why != "" {
+				t.Skip(why)
+			}
+			t.Parallel()
+			turns := map[string]bool{}
+			var model []behavior
+			for seed := sc.Seed; seed < sc.Seed+modelRuns; seed++ {
+				work := sim.Work{Does: true, Stops: workStops}
+				run, err := replay.Simulate(sc, replay.Options{Seed: seed, Work: work})
+				require.NoError(t, err)
+				require.Empty(t, failures(run), "the model with seed %d", seed)
+				b := behaviorOf(sc, run.History)
+				maps.Copy(turns, b.turns)
+				model = append(model, b)
+			}
+			nodes := behaviorOf(sc, playVirtual(t, sc).History)
+			for turn := range nodes.turns {
+				require.Contains(t, turns, turn, "the model never does that")
+			}
+			like := func(get func(behavior) any) {
+				t.Helper()
+				require.True(t, slices.ContainsFunc(model, func(b behavior) bool {
+					return reflect.DeepEqual(get(b), get(nodes))
+				}), "no run of the model has %v", get(nodes))
+			}
+			like(func(b behavior) any { return b.leaders })
+			like(func(b behavior) any { return b.believed })
+			like(func(b behavior) any { return b.replaced })
+		})
+	}
+}

@@ -1,0 +1,88 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/lsn"
+)
+
+// What follows is what the tests do to a simulation and ask of it, and no scenario does.
+
+// RunFor is RunUntil d from now.
+func (s *Sim) RunFor(d time.Duration) error { return s.RunUntil(s.now + d) }
+
+// SetFsync replaces the bounds of how long a write takes, for writes that begin
+// from now on.
+func (s *Sim) SetFsync(least, most time.Duration) { s.cfg.FsyncMin, s.cfg.FsyncMax = least, most }
+
+// StopAbruptly is Stop without waiting for guarded work, which goes on without
+// the elector until it has stopped or its deadline ends it.
+func (s *Sim) StopAbruptly(id elector.NodeID) error {
+	return s.stop(id, elector.Stop{Abrupt: true})
+}
+
+// Nodes returns the names of all nodes in the order of Config.Nodes.
+func (s *Sim) Nodes() []elector.NodeID {
+	ids := make([]elector.NodeID, len(s.nodes))
+	for i, n := range s.nodes {
+		ids[i] = n.id
+	}
+	return ids
+}
+
+// View is one node as an omniscient onlooker sees it.
+type View struct {
+	Node       elector.NodeID
+	Running    bool // a process is there; the fields below Durable mean something
+	Paused     bool
+	Durable    lsn.Term
+	Status     elector.Status // times are the node's own
+	Now        elector.Time   // the node's clock
+	LeaseValid bool           // it is the leader, and would say so if asked now
+	LeaseUntil time.Duration  // the end of its lease in simulated time
+}
+
+// View returns how a node stands now.
+func (s *Sim) View(id elector.NodeID) (View, error) {
+	n, err := s.find("view", id)
+	if err != nil {
+		return View{}, err
+	}
+	v := View{Node: id, Running: n.running(), Paused: n.paused, Durable: n.disk.term}
+	if n.running() {
+		v.Status, v.Now = n.machine.Status(), n.clock.at(s.now)
+		v.LeaseValid, v.LeaseUntil = s.leads(n), n.leaseUntil
+	}
+	return v, nil
+}
+
+// Issue lets the application at a node issue the next LSN, as it may while the
+// node's lease is valid; ok is false if it is not.
+func (s *Sim) Issue(id elector.NodeID) (issued lsn.LSN, ok bool, err error) {
+	n, err := s.find("issue", id)
+	if err != nil {
+		return lsn.LSN{}, false, err
+	}
+	if !n.awake() || s.now >= n.leaseUntil {
+		return lsn.LSN{}, false, nil
+	}
+	issued = n.machine.State().SeenLSN
+	issued.Counter++
+	s.step(n, elector.Issued{LSN: issued})
+	s.check(s.checker.Issued(id, issued))
+	return issued, true, s.err
+}
+
+// Inject delivers a message that no node sent, whoever it says it is from. What
+// is paused or does not run hears nothing.
+func (s *Sim) Inject(from, to elector.NodeID, m elector.Message) error {
+	n, err := s.find("inject", to)
+	if err != nil {
+		return err
+	}
+	if n.awake() {
+		s.deliver(n, from, &m)
+	}
+	return s.err
+}
