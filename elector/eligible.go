@@ -50,6 +50,8 @@ func (m *Machine) ableAgain() {
 	}
 	idle := f.Leader == "" && f.Tentative == "" && f.StandAt == 0 && !f.Round.IsOpen()
 	switch {
+	case s.Role == Follower && idle && len(m.cfg.voters) == 1: // §3.3
+		m.stand()
 	case s.Role == Follower && idle:
 		m.backOff()
 	case s.Role == Leader && h.Cause == handoverUnable && !h.Stopping:

@@ -294,7 +294,6 @@ func failures(run verdict.Run) (text string) {
 // notVirtual are the files that real nodes in virtual time cannot play.
 var notVirtual = map[string]string{
 	"clock-rates":                   "all clocks of a cluster in virtual time run at one rate",
-	"one-node":                      "a lone voter whose campaign begins late waits a random time",
 	"inflated-term":                 "a node cannot be started with a term on its disk",
 	"duplicated-and-reordered":      "the fault layer neither duplicates nor reorders frames",
 	"voter-restarts-after-its-vote": "a message does not outlive the connection it was sent on",
