@@ -130,8 +130,8 @@ func protocolTable() string {
 
 What a node does with every input, by role; a dash means that it ignores the input on purpose. An
 observer is a FOLLOWER that never votes, answers, acks, rejects or stands. A term leaps if it is
-more than 2^32 above the node's own ([protocol](protocol.md), 8.1). The tests of package elector check
-the machine against this table, and write it:
+more than 2^32 above the node's own ([protocol](protocol.md), 8.1). The tests of package elector
+check the machine against this table, and write it:
 ` + "`go test ./elector -run ProtocolTable -rewrite`" + `.
 
 ## Messages
