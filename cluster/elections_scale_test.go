@@ -18,7 +18,7 @@ func TestThreeThousandElectionsOnOneCPU(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	count, window := 3000, 20*time.Second
 	if raceDetector { // which takes ten times as long
-		count, window = 300, 5*time.Second
+		count, window = 300, 10*time.Second
 	}
 	withCluster(t, three, func(t *testing.T, c *testCluster) {
 		for i := range count {
