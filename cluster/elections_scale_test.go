@@ -16,9 +16,9 @@ import (
 // sent, and so do the answers: whatever is dropped then costs leaders.
 func TestThreeThousandElectionsOnOneCPU(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	count, window := 3000, 20*time.Second
+	count, window := 3000, time.Minute
 	if raceDetector { // which takes ten times as long
-		count, window = 300, 10*time.Second
+		count, window = 1500, 20*time.Second
 	}
 	withCluster(t, three, func(t *testing.T, c *testCluster) {
 		for i := range count {
