@@ -173,7 +173,7 @@ func (c *Client) Figures(ctx context.Context) (Figures, error) {
 	defer resp.Body.Close()
 	// The clock was read between two moments of ours, and cut to seconds.
 	if told, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
-		f.AheadLeast, f.AheadMost = told.Sub(time.Now()), told.Add(time.Second).Sub(sent)
+		f.AheadLeast, f.AheadMost = time.Until(told), told.Add(time.Second).Sub(sent)
 	}
 	lines := bufio.NewScanner(io.LimitReader(resp.Body, maxAnswer))
 	for lines.Scan() {
