@@ -125,6 +125,9 @@ func (g *group) state() leadership.State {
 // publish lets everybody on this node know how the last step left the lease.
 func (g *group) publish(e *elector.Effects) error {
 	lease, handover := g.machine.Lease(), g.machine.Handover()
+	if lease.Term == 0 && g.leads == 0 {
+		return nil // as before: most steps are a follower's
+	}
 	var err error
 	if lease.Term != g.leads {
 		g.leads, g.issued = lease.Term, lsn.LSN{Term: lease.Term}
