@@ -125,7 +125,7 @@ var catalogue = map[Kind]advice{
 	PortTaken:     {fix: "stop the process that has the port, or choose another port"},
 	AddressForeign: {fix: "listen on an address of this machine or on 0.0.0.0, " +
 		"and advertise the other one"},
-	DataDirOwner:    {fix: "give every node a directory of its own"},
+	DataDirOwner:    {fix: "use the right one; a renamed node begins with an empty one"},
 	DataDirInUse:    {fix: "stop the other process, or choose another directory"},
 	DataDirDamaged:  {fix: "never restore a copy"},
 	DataDirUnusable: {fix: "use a directory that the service's user can write to"},
