@@ -101,8 +101,9 @@ func election(a Answer) cluster.GroupStatus { return a.Status.Groups[0] }
 // presence names each node that does not answer, and what the others know of it.
 func (s *survey) presence() {
 	mark := len(s.Checks)
+	nameless := s.nameless()
 	for _, a := range s.answers {
-		if a.Status != nil {
+		if a.Status != nil || a.Node == "" && nameless != "" {
 			continue
 		}
 		where := string(a.Node)
@@ -132,11 +133,30 @@ func (s *survey) presence() {
 				why += fmt.Sprintf("; %s has its link %s", b.Node, m.Link)
 			}
 		}
+		if level == Fail {
+			why += nameless
+		}
 		s.problem(level, kind, "members", where, "%s", why)
 	}
 	if s.goodSince(mark) {
 		s.good("members", "", "all %d answer: %s", len(s.answered), console.List(nodes(s.answered)))
 	}
+}
+
+// nameless is what is known of addresses at which nobody answers, so that nobody knows who
+// should, if a voter is silent: they are told with that voter, which is missing only once.
+func (s *survey) nameless() (text string) {
+	if !slices.ContainsFunc(s.answers, func(a Answer) bool {
+		return a.Status == nil && slices.Contains(s.voters, a.Node)
+	}) {
+		return ""
+	}
+	for _, a := range s.answers {
+		if a.Status == nil && a.Node == "" {
+			text += "; " + a.Error
+		}
+	}
+	return text
 }
 
 // silent reports whether no node of that name answered.

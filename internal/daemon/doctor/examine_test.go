@@ -265,6 +265,19 @@ func of(r Report, k Kind) (found []Check) {
 	return found
 }
 
+// Its address was named, and no node knows that it is its own.
+func TestAVoterThatIsMissingIsToldOnce(t *testing.T) {
+	answers := healthy()
+	silence(&answers[2], "never seen")
+	answers[2].Addr = ""
+	for i := range 2 {
+		*linkAt(answers[i], 1) = cluster.MemberStatus{Node: "c", Voter: true, Link: "none"}
+	}
+	r := Examine(append(answers, Answer{Addr: "10.0.0.3:7402", Error: "10.0.0.3:7402: refused"}))
+	require.Equal(t, 1, r.Count(Fail), "%+v", r)
+	require.Equal(t, "never seen; 10.0.0.3:7402: refused", of(r, NeverSeen)[0].What)
+}
+
 // A voter that was removed and stopped is not missed, and what it sent meanwhile is over.
 func TestAChangeOfTheVotersThatIsDoneIsNoProblem(t *testing.T) {
 	answers := healthy()
