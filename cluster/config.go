@@ -88,7 +88,7 @@ type ElectionConfig struct {
 	Quorum       int            // 0: a majority of the voters
 	Rule         scouting.Rule  // how ElectionScouting is answered
 	// StopMargin is how long before the end of the lease the context of a
-	// Leadership is cancelled, for the work to stop; below Lease - HeartbeatBroadcast.
+	// Leadership is canceled, for the work to stop; below Lease - HeartbeatBroadcast.
 	// Default half of that. Unused where there is no lease.
 	StopMargin time.Duration
 	// AwaitCampaign lets the node not stand before Campaign or Run is called.

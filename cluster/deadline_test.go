@@ -195,7 +195,7 @@ func TestWorkThatIsOverdueIsReportedOnce(t *testing.T) {
 	}, logged)
 }
 
-// Whoever waits for a hand-over may be late: what counts is how it ended, not who leads
+// Whoever waits for a handover may be late: what counts is how it ended, not who leads
 // by then.
 func TestAHandoverIsJudgedByHowItEnded(t *testing.T) {
 	withCluster(t, three, func(t *testing.T, c *testCluster) {

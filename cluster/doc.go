@@ -10,7 +10,7 @@
 //	...
 //	err = node.Default().Run(ctx, cluster.Callbacks{
 //		OnStartedLeading: func(ctx context.Context, l *cluster.Leadership) {
-//			for ctx.Err() == nil { // cancelled before the lease ends
+//			for ctx.Err() == nil { // canceled before the lease ends
 //				token, err := l.NextLSN() // a fencing token for what is done now
 //				...
 //			}

@@ -101,7 +101,7 @@ func ExampleElection_Run() {
 		OnStartedLeading: func(ctx context.Context, l *cluster.Leadership) {
 			fmt.Println("started")
 			cancel()     // in earnest: at SIGTERM
-			<-ctx.Done() // the work must stop: a hand-over waits for it
+			<-ctx.Done() // the work must stop: a handover waits for it
 		},
 		OnStoppedLeading: func(l *cluster.Leadership) { fmt.Println("stopped:", l.Reason()) },
 	})

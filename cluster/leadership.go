@@ -29,7 +29,7 @@ var (
 // returned it: the right to do what only one node may do. It is safe for
 // concurrent use.
 //
-// It ends in two steps. First its context is cancelled, the stop margin before
+// It ends in two steps. First its context is canceled, the stop margin before
 // the lease ends or as soon as the node is to hand over: the work must stop now.
 // Then, once the work said by Release that it has stopped, or at Deadline, Done is
 // closed: from then on another node may lead. Work that stops in time never
@@ -49,7 +49,7 @@ type Leadership struct {
 	// The lock of the group guards what follows.
 	reason   elector.Reason
 	deadline elector.Time
-	told     time.Time // what Deadline said since the context was cancelled
+	told     time.Time // what Deadline said since the context was canceled
 }
 
 // Campaign waits until this node leads the election with time left on its lease,
@@ -64,7 +64,7 @@ type Leadership struct {
 // the cause of ctx or of the node's failure.
 func (e *Election) Campaign(ctx context.Context) (*Leadership, error) { return e.campaign(ctx, 0) }
 
-// Again says that the work of this leadership, whose Context has been cancelled, has
+// Again says that the work of this leadership, whose Context has been canceled, has
 // stopped, as Release does, and campaigns again. Unlike Release followed by
 // Campaign it gives nothing up: a node whose lease only seemed to run out, or whose
 // transfer came to nothing, leads on. If it fails, the leadership is released
@@ -119,7 +119,7 @@ func (e *Election) enterCampaign(
 	return l, nil
 }
 
-// apply does what a step of the life of the leaderships wants of this one. It runs under
+// apply does what a step of the leaderships' machine wants of this one. It runs under
 // the lock of the group.
 func (l *Leadership) apply(e *leadership.Effects, s *leadership.State) {
 	if e.Refused == l.id {
@@ -157,7 +157,7 @@ func (l *Leadership) apply(e *leadership.Effects, s *leadership.State) {
 func (l *Leadership) Release() {
 	n, g := l.e.n, l.e.g
 	n.feed(g, leadership.Release{ID: l.id})
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), cleanupTimeout)
 	defer cancel()
 	// A driver that hangs does the rest when it goes on.
 	_ = n.callWithin(ctx, func() {
@@ -173,7 +173,7 @@ func (l *Leadership) giveUp() { l.e.n.feed(l.e.g, leadership.GiveUp{ID: l.id}) }
 // over reports whether Done is closed.
 func (l *Leadership) over() bool { return l.end.Load() == 0 }
 
-// Context is cancelled when the guarded work must stop. Its cause is an
+// Context is canceled when the guarded work must stop. Its cause is an
 // *EndedError.
 func (l *Leadership) Context() context.Context { return l.ctx }
 
@@ -187,11 +187,11 @@ func (l *Leadership) Term() lsn.Term { return lsn.Term(l.term.Load()) }
 
 // Valid reports whether this leadership excludes every other at this very
 // moment: the clock is read at every call. It stays true after Context is
-// cancelled until Deadline, so that the work can stop in order.
+// canceled until Deadline, so that the work can stop in order.
 func (l *Leadership) Valid() bool { return l.e.n.now() < elector.Time(l.end.Load()) }
 
 // Deadline is when the leadership ends by the clock: heartbeats move it on until
-// Context is cancelled, then it never becomes later. If Context was cancelled because
+// Context is canceled, then it never becomes later. If Context was canceled because
 // the lease had ended or was lost, it is when that happened, however late this process
 // noticed; once the work is released, it is not later than that. It is the zero time if
 // the leadership needs no lease, as that of a single voter. For people and timers; what
@@ -240,7 +240,7 @@ func (l *Leadership) NextLSN() (lsn.LSN, error) {
 	return next, nil
 }
 
-// EndedError is the cause of a leadership's cancelled context.
+// EndedError is the cause of a leadership's canceled context.
 type EndedError struct {
 	Node   NodeID
 	Group  string

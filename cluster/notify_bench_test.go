@@ -12,7 +12,7 @@ import (
 
 // BenchmarkNotification is how long after a change of leadership an application
 // knows of it, from the moment at which the driver tells: a subscriber, and the
-// guarded work whose context is cancelled when the node is to step down.
+// guarded work whose context is canceled when the node is to step down.
 func BenchmarkNotification(b *testing.B) {
 	timing := elector.Article()
 	timing.MaxRandomWait = time.Millisecond

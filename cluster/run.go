@@ -10,7 +10,7 @@ import (
 
 // Callbacks are what Run calls. Nil ones are left out.
 type Callbacks struct {
-	// OnStartedLeading does what only the leader may do. When ctx is cancelled it
+	// OnStartedLeading does what only the leader may do. When ctx is canceled it
 	// must stop and return: leadership is handed over, or lost, and another node's
 	// work waits for that until the lease ends. It may return before; the node then
 	// still leads. ctx is the leadership's context.

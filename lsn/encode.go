@@ -35,7 +35,7 @@ func (l LSN) AppendText(b []byte) ([]byte, error) {
 	return l.write(b), nil
 }
 
-// MarshalText returns the text of l, as encoding.TextMarshaler; JSON thereby
+// MarshalText returns the text of l, as encoding.TextMarshaler. So JSON
 // holds a string, since a number of 64 bits is not safe in JavaScript. It
 // refuses a term above MaxTerm.
 func (l LSN) MarshalText() ([]byte, error) { return l.AppendText(nil) }
@@ -62,7 +62,7 @@ func (l LSN) AppendBinary(b []byte) ([]byte, error) {
 }
 
 // MarshalBinary returns the 16 bytes of AppendBinary, as
-// encoding.BinaryMarshaler; msgpack thereby holds a byte string.
+// encoding.BinaryMarshaler; so msgpack holds a byte string.
 func (l LSN) MarshalBinary() ([]byte, error) {
 	return l.AppendBinary(make([]byte, 0, binarySize))
 }

@@ -14,7 +14,7 @@ const look = 10 * time.Millisecond
 // Await lets virtual time pass until met returns true, which is asked at once and
 // then every 10 ms. It fails the test, and says what every node makes of it, if
 // that takes longer than a cluster of this configuration needs for an election,
-// with much to spare: about 90 s for elector.Article. what completes "waited for".
+// with much to spare: about 90 s for elector.Article. what completes "waited so long for".
 func (c *Cluster) Await(what string, met func() bool) {
 	c.t.Helper()
 	began, patience := time.Now(), c.patience()
@@ -24,8 +24,8 @@ func (c *Cluster) Await(what string, met func() bool) {
 			return
 		}
 		if waited := time.Since(began); waited >= patience {
-			c.t.Fatalf("clustertest: waited for %s, in vain for %s of virtual time\n%s",
-				what, waited, c.news())
+			c.t.Fatalf("clustertest: waited %s of virtual time for %s, which did not come\n%s",
+				waited, what, c.news())
 		}
 		time.Sleep(look)
 	}

@@ -203,7 +203,7 @@ func TestFaultsOfOneDirection(t *testing.T) {
 		require.Equal(t, mute, c.Leader(), "nobody has missed it yet")
 		c.Await("another leader", func() bool { return c.Leader() != "" && c.Leader() != mute })
 		c.Restart(mute)
-		require.Equal(t, "*: cut out", c.Faults(mute).String(), "a restart mends no network")
+		require.Equal(t, "*: cut out", c.Faults(mute).String(), "a restart repairs no network")
 		c.Heal()
 		require.Equal(t, "none", c.Faults(mute).String())
 	})

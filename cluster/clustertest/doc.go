@@ -1,5 +1,5 @@
 // Package clustertest runs a whole cluster within one test, in virtual time, so
-// that a program's own fail-over code can be tested without sleeping:
+// that a program's own failover code can be tested without sleeping:
 //
 //	func TestFailOver(t *testing.T) {
 //		clustertest.Run(t, []cluster.NodeID{"a", "b", "c"}, func(t *testing.T, c *clustertest.Cluster) {

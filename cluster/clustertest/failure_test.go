@@ -28,7 +28,7 @@ var failures = []struct {
 		c.Cut("a", "c")
 		c.AwaitLeader()
 	}, []string{
-		"waited for a leader that a quorum follows, in vain for 1m25.5s of virtual time",
+		"waited 1m25.5s of virtual time for a leader that a quorum follows, which did not come",
 		"failure_test.go:", // the line of the caller
 		"at 1m25.5s:",
 		"a  FOLLOWER in term 0: no leader: 2 of 3 voters needed, 1 reachable (b: down (",

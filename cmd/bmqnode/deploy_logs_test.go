@@ -37,7 +37,7 @@ var ofBmqnode = []string{"cluster", "netmesh", "internal", "cmd"}
 // A line explains itself if its message has two parts, what is wrong and what follows,
 // or if it has advice.
 func TestTheGuideExplainsTheLogLinesThatDoNotExplainThemselves(t *testing.T) {
-	unclear := map[string]bool{} // every message; true if it needs a row
+	unclear := map[string]bool{} // every message; true if it needs an entry
 	for _, folder := range ofBmqnode {
 		maps.Copy(unclear, messagesIn(t, folder))
 	}
@@ -45,7 +45,7 @@ func TestTheGuideExplainsTheLogLinesThatDoNotExplainThemselves(t *testing.T) {
 	rows := explainedIn(t, "Log lines")
 	for _, message := range slices.Sorted(maps.Keys(unclear)) {
 		require.True(t, rows[message] || !unclear[message],
-			"docs/operations.md, Log lines, has no row for %q: say what to do", message)
+			"docs/operations.md, Log lines, has no entry for %q: say what to do", message)
 	}
 	for message := range rows {
 		_, logged := unclear[message]
@@ -68,8 +68,8 @@ func TestTheGuideExplainsEveryReason(t *testing.T) {
 	}
 }
 
-// explainedIn are the first cells of the table below a heading of the guide, those
-// that are code.
+// explainedIn are the messages that begin the entries of the list below a heading of the
+// guide.
 func explainedIn(t *testing.T, heading string) map[string]bool {
 	text, err := os.ReadFile("../../docs/operations.md")
 	require.NoError(t, err)
@@ -77,7 +77,7 @@ func explainedIn(t *testing.T, heading string) map[string]bool {
 	require.True(t, found, heading)
 	section, _, _ = strings.Cut(section, "\n## ")
 	rows := map[string]bool{}
-	for _, m := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\|.+\\|$").FindAllStringSubmatch(
+	for _, m := range regexp.MustCompile("(?m)^- `([^`]+)`: .").FindAllStringSubmatch(
 		section, -1) {
 		require.False(t, rows[m[1]], "twice: %s", m[1])
 		rows[m[1]] = true

@@ -32,7 +32,7 @@ const job = "mesh"
 func TestEachFaultRaisesItsAlert(t *testing.T) {
 	t.Parallel()
 	// A vote of the node with the slow disk takes 400 ms, and longer on a busy machine:
-	// it must be able to win the elections of the hand-overs to it.
+	// it must be able to win the elections of the handovers to it.
 	options := quick()
 	options["election-result"] = "2s"
 	s, lone, alone := play(t, 3, options), play(t, 1, nil), play(t, 1, nil)

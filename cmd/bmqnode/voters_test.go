@@ -103,7 +103,7 @@ func (c *voterChange) healthy() {
 
 // TestVotersAreChangedWithoutALeaderlessMoment goes from three voters to four and to
 // five, and takes one of the first three away: n4 replaces n3. Leadership moves by the
-// hand-overs of the page alone, each of which ends within a few round trips.
+// handovers of the page alone, each of which ends within a few round trips.
 func TestVotersAreChangedWithoutALeaderlessMoment(t *testing.T) {
 	t.Parallel()
 	options := quick()

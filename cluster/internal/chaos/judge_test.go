@@ -49,7 +49,7 @@ type work struct {
 	p        *process
 	l        *cluster.Leadership
 	deadline time.Time // as last seen
-	told     bool      // its context was cancelled
+	told     bool      // its context was canceled
 	timer    *time.Timer
 }
 

@@ -157,7 +157,7 @@ func (f *file) write(s state) error {
 
 // close lets go of the file. A db that panicked cannot be closed: it did not return from
 // Open, or Close could wait for ever. Its memory map stays until the process ends and
-// would keep bbolt's lock alive, hence the unlock.
+// would keep bbolt's lock alive: so it unlocks the file.
 func (f *file) close() error {
 	if f.panicked {
 		return errors.Join(unlock(f.raw), f.raw.Close())

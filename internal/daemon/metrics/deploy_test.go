@@ -57,7 +57,7 @@ func TestEveryAlertIsTestedAndSaysWhatToDo(t *testing.T) {
 	require.NoError(t, err)
 	for _, a := range alerts(t) {
 		require.Contains(t, string(tests), `alertname="`+a.Alert+`"`, "no series of the tests raise it")
-		require.Contains(t, string(about), "| `"+a.Alert+"` |", "the page has no row for it")
+		require.Contains(t, string(about), "\n- `"+a.Alert+"`", "the page has no entry for it")
 		require.NotEmpty(t, a.Annotations.Summary, a.Alert)
 		require.Contains(t, []string{"critical", "warning"}, a.Labels["severity"], a.Alert)
 		links := docLink.FindAllString(a.Annotations.Description, -1)

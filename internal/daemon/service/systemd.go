@@ -19,7 +19,7 @@ const statusBuffer = 64
 
 // supervise tells the service manager, if there is one, that the node has started, what
 // it is in the default election, and that it lives. The returned function says that the
-// node is about to stop; signs of life go on until the process ends, since a hand-over
+// node is about to stop; signs of life go on until the process ends, since a handover
 // takes time.
 func supervise(node *cluster.Node, log hclog.Logger) (stopping func()) {
 	warn := func(err error) {

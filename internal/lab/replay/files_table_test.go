@@ -20,28 +20,39 @@ Written by ` + "`go test ./internal/lab/replay -run Table -update`" + ` from the
 each file's ` + "`about`" + `. The files say more: where the case comes from, and what must be seen.
 Real processes cannot play those that are marked "simulated". How to run them:
 [scenarios.md](scenarios.md).
-
-| scenario | what it is about | |
-| --- | --- | --- |
 `
 
-// table has one line for every scenario.
+// table has one paragraph for every scenario.
 func table(t *testing.T) string {
 	var b strings.Builder
 	b.WriteString(tableHead)
 	for _, sc := range scenarios(t) {
 		live := ""
 		if sc.SimulatedOnly != "" {
-			live = "simulated"
+			live = " (simulated)"
 		}
 		about, _, _ := strings.Cut(sc.About, ". ")
-		fmt.Fprintf(&b, "| [%s](../testdata/scenarios/%s.yaml) | %s | %s |\n",
-			sc.Name, sc.Name, cell(strings.TrimSuffix(about, ".")), live)
+		b.WriteString("\n" + wrap(fmt.Sprintf("[%s](../testdata/scenarios/%s.yaml)%s: %s.",
+			sc.Name, sc.Name, live, strings.TrimSuffix(about, "."))))
 	}
 	return b.String()
 }
 
-func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
+// wrap breaks a paragraph into lines of at most 100 characters.
+func wrap(text string) string {
+	var b strings.Builder
+	width := -1
+	for word := range strings.FieldsSeq(text) {
+		if width += 1 + len(word); width > 100 {
+			b.WriteByte('\n')
+			width = len(word)
+		} else if b.Len() > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(word)
+	}
+	return b.String() + "\n"
+}
 
 func TestTableOfScenariosIsComplete(t *testing.T) {
 	got := table(t)

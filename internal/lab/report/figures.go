@@ -92,7 +92,7 @@ func Distribution(w io.Writer, all []history.Summary, o TextOptions) error {
 		demotions = append(demotions, s.Demotions)
 		messages = append(messages, s.Messages)
 	}
-	spread(p, "fail-over time", failovers, seconds)
+	spread(p, "failover time", failovers, seconds)
 	spread(p, "time without leader", leaderless, seconds)
 	spread(p, "availability", lost, func(f float64) string { return percent(-f) })
 	spread(p, "leader changes", changes, count)
