@@ -43,7 +43,7 @@ func letInputWait(r *rig, v *voter, _ []*voter) {
 	time.Sleep(250 * time.Millisecond)
 }
 
-// renew lets connections be made anew.
+// renew lets connections be made again.
 func renew(r *rig, v *voter, others []*voter) {
 	for _, o := range others {
 		r.sever(v, o, idle)
