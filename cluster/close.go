@@ -57,7 +57,7 @@ func (n *Node) awaitEnd(ctx context.Context, g *group) error {
 	select {
 	case <-g.gone:
 		return nil
-	case <-n.driven:
+	case <-n.driverDone:
 		return nil
 	case <-ctx.Done():
 	}
@@ -65,8 +65,8 @@ func (n *Node) awaitEnd(ctx context.Context, g *group) error {
 	n.waiting.add(g)
 	select {
 	case <-g.gone:
-	case <-n.driven:
-	case <-time.After(patience):
+	case <-n.driverDone:
+	case <-time.After(cleanupTimeout):
 		return fmt.Errorf("%w: %w", errHeldUp, context.Cause(ctx))
 	}
 	if cut {
@@ -106,7 +106,7 @@ func (n *Node) Close(ctx context.Context) error {
 	select {
 	case <-n.gone:
 		return n.closeErr
-	case <-time.After(2 * patience):
+	case <-time.After(2 * cleanupTimeout):
 		return fmt.Errorf("close node %s: %s; data directory %s stays locked until it has: %w",
 			n.cfg.Node, n.stage.Load(), n.cfg.DataDir, context.Cause(ctx))
 	}
@@ -160,10 +160,10 @@ const leaveTime = 500 * time.Millisecond
 func (n *Node) stopDriver() {
 	n.stage.Store(errHeldUp.Error())
 	close(n.quit)
-	<-n.driven
+	<-n.driverDone
 	n.hub.close()
 	n.stage.Store("a write to its disk has not returned")
-	<-n.persisted
+	<-n.persisterDone
 	if n.remember != nil {
 		<-n.remember.done
 	}
@@ -172,7 +172,7 @@ func (n *Node) stopDriver() {
 // stopWatcher stops the deadline watcher and waits for it.
 func (n *Node) stopWatcher() {
 	close(n.unwatch)
-	<-n.watched
+	<-n.watcherDone
 }
 
 // releaseDir releases the data directory when no guarded work of this node may go on any

@@ -38,7 +38,7 @@ func (n *Node) postWithin(ctx context.Context, e event) error {
 	select {
 	case n.inbox <- e:
 		return nil
-	case <-n.driven:
+	case <-n.driverDone:
 		return ErrClosed
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -71,7 +71,7 @@ func (n *Node) callWithin(ctx context.Context, f func()) error {
 	select {
 	case <-ran:
 		return nil
-	case <-n.driven:
+	case <-n.driverDone:
 		return ErrClosed
 	case <-ctx.Done():
 		taken.Store(true)
@@ -79,9 +79,9 @@ func (n *Node) callWithin(ctx context.Context, f func()) error {
 	}
 }
 
-// patience is how long a step of cleaning up may take after ctx has ended. It takes
+// cleanupTimeout is how long a step of cleaning up may take after ctx has ended. It takes
 // milliseconds unless something hangs. No call takes more than two such steps.
-const patience = 500 * time.Millisecond
+const cleanupTimeout = 500 * time.Millisecond
 
 // waitingGroups are elections with requests for the driver. Adding one never waits.
 type waitingGroups struct {
@@ -107,7 +107,7 @@ func (w *waitingGroups) take() []*group {
 
 // drive owns the elections until quit.
 func (n *Node) drive() {
-	defer close(n.driven)
+	defer close(n.driverDone)
 	alarm := time.NewTimer(time.Hour)
 	defer alarm.Stop()
 	for {
@@ -124,7 +124,7 @@ func (n *Node) drive() {
 			n.taken(&e, due)
 			n.handle(&e)
 		case <-n.waiting.ready:
-			n.hold()
+			n.testGate()
 			for _, g := range n.waiting.take() {
 				n.stepRequests(g)
 			}
@@ -136,7 +136,7 @@ func (n *Node) drive() {
 }
 
 func (n *Node) handle(e *event) {
-	n.hold()
+	n.testGate()
 	if e.do != nil {
 		e.do()
 		return
@@ -158,10 +158,10 @@ func (n *Node) untilTick() time.Duration {
 // tick steps every machine whose time has come. A leader's machine first learns what the
 // application issued, so that the next heartbeat carries it.
 func (n *Node) tick() {
-	n.hold()
+	n.testGate()
 	for now := n.now(); n.ticks.next() <= now; {
 		g := n.ticks[0].g
-		if newest := g.sequencer.Newest(); newest.Term == g.leads && newest != g.issued {
+		if newest := g.sequencer.Newest(); newest.Term == g.leadTerm && newest != g.issued {
 			g.issued = newest
 			n.step(g, elector.Issued{LSN: newest})
 		}
@@ -201,7 +201,7 @@ func (n *Node) stepRequests(g *group) {
 func (n *Node) step(g *group, in elector.Input) {
 	for more := true; more; in, more = g.nextRequest() {
 		now, entropy := n.now(), n.entropy()
-		e := g.machine.Step(now, entropy, in)
+		e := g.elector.Step(now, entropy, in)
 		if g.tick.index >= 0 { // it was not left
 			n.ticks.set(&g.tick, e.Wake)
 		}

@@ -203,7 +203,7 @@ func (e *Election) do(ctx context.Context, f func() error) error {
 	return outcome
 }
 
-// feed tells the life of an election's leaderships that something happened. Any goroutine
+// feed tells the machine of an election's leaderships that something happened. Any goroutine
 // may call it; it does not wait for the driver.
 func (n *Node) feed(g *group, in leadership.Input) {
 	if e := g.feed(in); len(e.Requests) > 0 {

@@ -63,9 +63,9 @@ func whyNoLeader(
 		return fmt.Sprintf("this node writes term %d to its disk, to stand for election in it", s.Term)
 	case s.Role == elector.Candidate:
 		return fmt.Sprintf("this node stands for election in term %d", s.Term)
-	case s.Tentative != "":
+	case s.AwaitedLeader != "":
 		return fmt.Sprintf("voted for %s in term %d, waiting for its first heartbeat",
-			s.Tentative, s.Term)
+			s.AwaitedLeader, s.Term)
 	case s.Scouting:
 		return "asking the voters whether they would elect this node"
 	case notStanding != "":
@@ -75,8 +75,8 @@ func whyNoLeader(
 	case s.PromisedTo != "":
 		return fmt.Sprintf("the lease of %s may run for another %s",
 			s.PromisedTo, short(s.PromiseEnd.Sub(now)))
-	case s.IndirectLeader != "":
-		return fmt.Sprintf("others follow %s, which this node does not hear", s.IndirectLeader)
+	case s.HintedLeader != "":
+		return fmt.Sprintf("others follow %s, which this node does not hear", s.HintedLeader)
 	case s.StandAt > now:
 		return fmt.Sprintf("stands for election in %s, unless a leader shows up",
 			short(s.StandAt.Sub(now)))
@@ -86,17 +86,17 @@ func whyNoLeader(
 
 // notStanding is why this node does not want to lead; "" if it does.
 func (g *group) notStanding(s elector.Status, now elector.Time) string {
-	life := g.state()
+	state := g.state()
 	switch {
 	case g.notCandidate:
 		return "it is not a candidate"
-	case life.Phase == leadership.Overdue:
+	case state.Phase == leadership.Overdue:
 		return "its guarded work has not stopped in time"
-	case life.Unfit != "":
-		return fmt.Sprintf("it is not fit (%s)", life.Unfit)
+	case state.Unfit != "":
+		return fmt.Sprintf("it is not fit (%s)", state.Unfit)
 	case s.RestEnd > now:
 		return fmt.Sprintf("it stepped down, for another %s", short(s.RestEnd.Sub(now)))
-	case !life.Wanted():
+	case !state.Wanted():
 		return "nobody campaigns on it"
 	}
 	return ""

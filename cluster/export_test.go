@@ -16,7 +16,7 @@ var (
 )
 
 const (
-	Patience = patience
+	Patience = cleanupTimeout
 	OpenTime = openTime
 )
 
@@ -48,7 +48,7 @@ func (n *Node) FillInbox() {
 
 // Machine is the state of the default election's machine.
 func (n *Node) Machine() (st elector.Status) {
-	n.view(func() { st = n.groups[DefaultGroup].machine.Status() })
+	n.view(func() { st = n.groups[DefaultGroup].elector.Status() })
 	return st
 }
 
@@ -78,7 +78,7 @@ func (e *Election) Hear(from NodeID, m elector.Message, then func(elector.State)
 	e.n.call(func() {
 		e.n.step(e.g, elector.Received{From: from, Message: m})
 		if then != nil {
-			then(e.g.machine.State())
+			then(e.g.elector.State())
 		}
 	})
 }

@@ -18,9 +18,9 @@ import (
 type group struct {
 	name      string
 	term      lsn.Term // that the disk knew at first
-	machine   *elector.Machine
+	elector   *elector.Machine
 	tick      timer    // when the machine wants a tick
-	leads     lsn.Term // the term that the sequencer issues for; 0 if this node does not lead
+	leadTerm  lsn.Term // the term that the sequencer issues for; 0 if this node does not lead
 	issued    lsn.LSN  // newest issued LSN that the machine knows of
 	sequencer lsn.Sequencer
 	since     time.Time // of the newest transition, by the wall clock
@@ -39,14 +39,14 @@ type group struct {
 	leaseEnd atomic.Int64
 	overdue  atomic.Pointer[Leadership] // whose work is to be reported
 
-	mu       sync.Mutex
-	life     *leadership.Machine // of this node's leaderships
-	holder   *Leadership         // that campaigns, serves, or was not released; nil for none
-	lastID   leadership.ID
-	requests []elector.Input // what life asks of the machine
-	deadline timer           // the watcher's lock guards it
-	ended    error           // why the election is closed on this node; nil while it is open
-	dropped  bool            // it is to be forgotten once it has ended
+	mu         sync.Mutex
+	leadership *leadership.Machine // of this node's leaderships
+	holder     *Leadership         // that campaigns, serves, or was not released; nil for none
+	lastID     leadership.ID
+	requests   []elector.Input // what leadership asks of elector
+	deadline   timer           // the watcher's lock guards it
+	ended      error           // why the election is closed on this node; nil while it is open
+	dropped    bool            // it is to be forgotten once it has ended
 }
 
 // newGroup returns an election that is still to be entered.
@@ -61,14 +61,14 @@ func (n *Node) newGroup(name string, cfg ElectionConfig) (*group, error) {
 	}
 	n.log.Debug("election opened", "group", name, "term", term)
 	g := &group{
-		name: name, term: term, machine: machine,
+		name: name, term: term, elector: machine,
 		measure: groupMeasure{lease: cfg.Timing.Lease}, promise: cfg.Timing.Promise(),
 		notCandidate: cfg.NotCandidate || !slices.Contains(n.cfg.Voters, n.cfg.Node),
 		gone:         make(chan struct{}),
 		now:          n.now, watcher: n.watcher,
 	}
-	g.life = leadership.New(leadership.Config{
-		Candidate: !g.notCandidate, AwaitCampaign: cfg.AwaitCampaign,
+	g.leadership = leadership.New(leadership.Config{
+		MayStand: !g.notCandidate, AwaitCampaign: cfg.AwaitCampaign,
 		Margin: cfg.StopMargin, Lease: cfg.Timing.Lease,
 	})
 	g.tick, g.deadline = timer{g: g, index: -1}, timer{g: g, index: -1}
@@ -90,7 +90,7 @@ func (n *Node) enterElection(g *group) {
 // leaveElection follows the end of an election on this node.
 func (n *Node) leaveElection(g *group) {
 	g.mu.Lock()
-	state, holder, dropped := g.life.State(), g.holder, g.dropped
+	state, holder, dropped := g.leadership.State(), g.holder, g.dropped
 	g.mu.Unlock()
 	if state.Phase.Working() {
 		n.cutWork = append(slices.DeleteFunc(n.cutWork, (*Leadership).over), holder)
@@ -119,15 +119,18 @@ func (g *group) leading(now elector.Time) bool { return now < elector.Time(g.lea
 func (g *group) state() leadership.State {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.life.State()
+	return g.leadership.State()
 }
 
 // publish lets everybody on this node know how the last step left the lease.
 func (g *group) publish(e *elector.Effects) error {
-	lease, handover := g.machine.Lease(), g.machine.Handover()
+	lease, handover := g.elector.Lease(), g.elector.Handover()
+	if lease.Term == 0 && g.leadTerm == 0 {
+		return nil // as before: most steps are a follower's
+	}
 	var err error
-	if lease.Term != g.leads {
-		g.leads, g.issued = lease.Term, lsn.LSN{Term: lease.Term}
+	if lease.Term != g.leadTerm {
+		g.leadTerm, g.issued = lease.Term, lsn.LSN{Term: lease.Term}
 		if lease.Term == 0 {
 			g.sequencer.End()
 		} else {
@@ -169,13 +172,13 @@ func (g *group) feed(in leadership.Input) leadership.Effects {
 	return g.advance(now, in)
 }
 
-// advance gives an input to the life of the leaderships, and does at once what is about
+// advance steps the machine of the leaderships, and does at once what is about
 // the work: a driver that is held up makes nobody late. What is for the elector waits for
 // the driver. It runs under the lock; the caller reads the clock before it takes the lock,
 // because the clock of a test may block.
 func (g *group) advance(now elector.Time, in leadership.Input) leadership.Effects {
-	e := g.life.Step(now, in)
-	s := g.life.State()
+	e := g.leadership.Step(now, in)
+	s := g.leadership.State()
 	g.leaseEnd.Store(int64(s.LeaseEnd))
 	g.requests = append(g.requests, e.Requests...)
 	g.watcher.arm(&g.deadline, e.Wake)
@@ -215,7 +218,7 @@ func (g *group) close(why error, abrupt bool) (cut bool) {
 	if g.ended == nil {
 		g.ended = why
 	}
-	s := g.life.State()
+	s := g.leadership.State()
 	g.advance(now, leadership.Close{Abrupt: abrupt})
 	return abrupt && s.Phase.Working() && s.Term != 0
 }

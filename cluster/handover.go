@@ -19,9 +19,9 @@ import (
 func (e *Election) SetFit(unfit error) error {
 	why, now := textOf(unfit), e.g.now()
 	e.g.mu.Lock()
-	before, err := e.g.life.State().Unfit, e.g.ended
+	before, err := e.g.leadership.State().Unfit, e.g.ended
 	if err == nil {
-		e.g.advance(now, leadership.Fit{Why: why})
+		e.g.advance(now, leadership.Fitness{Unfit: why})
 	}
 	e.g.mu.Unlock()
 	if err != nil {
@@ -78,7 +78,7 @@ func (e *Election) StepDown(ctx context.Context, rest time.Duration) error {
 	err := fmt.Errorf("a rest of %s, but it must be between 0 and %s", rest, maxRest)
 	if rest >= 0 && rest <= maxRest {
 		_, err = e.handOver(ctx, func() error {
-			if e.g.leads == 0 && rest == 0 {
+			if e.g.leadTerm == 0 && rest == 0 {
 				return ErrNotLeader
 			}
 			e.n.step(e.g, elector.Resign{Rest: rest})
@@ -107,7 +107,7 @@ func (e *Election) Transfer(ctx context.Context, to NodeID) error {
 	defer sub.Close()
 	named := make(chan NodeID, 1)
 	leads, err := e.handOver(ctx, func() error {
-		best, err := successor(e.g.machine, to)
+		best, err := successor(e.g.elector, to)
 		named <- best
 		if err == nil {
 			e.n.step(e.g, elector.Transfer{To: best})
@@ -191,7 +191,7 @@ func (e *Election) handOver(ctx context.Context, begin func() error) (leads bool
 	select {
 	case <-end.reached:
 		return end.leads, nil
-	case <-e.n.driven:
+	case <-e.n.driverDone:
 		return false, ErrClosed
 	case <-ctx.Done():
 		return false, fmt.Errorf("under way, and going on: %w", context.Cause(ctx))
@@ -216,8 +216,8 @@ func (g *group) awaitHandoverEnd() *handoverEnd {
 
 // signalHandoverEnd lets those go on who wait for the end of a handover.
 func (g *group) signalHandoverEnd() {
-	if g.handoverEnd != nil && g.machine.Handover() == (elector.Handover{}) {
-		g.handoverEnd.leads = g.leads != 0
+	if g.handoverEnd != nil && g.elector.Handover() == (elector.Handover{}) {
+		g.handoverEnd.leads = g.leadTerm != 0
 		close(g.handoverEnd.reached)
 		g.handoverEnd = nil
 	}

@@ -119,7 +119,7 @@ func (e *Election) enterCampaign(
 	return l, nil
 }
 
-// apply does what a step of the life of the leaderships wants of this one. It runs under
+// apply does what a step of the leaderships' machine wants of this one. It runs under
 // the lock of the group.
 func (l *Leadership) apply(e *leadership.Effects, s *leadership.State) {
 	if e.Refused == l.id {
@@ -157,7 +157,7 @@ func (l *Leadership) apply(e *leadership.Effects, s *leadership.State) {
 func (l *Leadership) Release() {
 	n, g := l.e.n, l.e.g
 	n.feed(g, leadership.Release{ID: l.id})
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), cleanupTimeout)
 	defer cancel()
 	// A driver that hangs does the rest when it goes on.
 	_ = n.callWithin(ctx, func() {

@@ -73,7 +73,7 @@ func TestADriverThatIsHeldUpMakesNobodyLate(t *testing.T) {
 	var stuck atomic.Pointer[cluster.NodeID]
 	var release chan struct{}
 	hold := clustertest.Hooks(func(id cluster.NodeID, h *testhook.Hooks) {
-		h.Hold = func() {
+		h.Gate = func() {
 			if s := stuck.Load(); s != nil && *s == id {
 				<-release
 			}

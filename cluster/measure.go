@@ -127,7 +127,7 @@ func (m *measure) stepped(g *group, in elector.Input, e *elector.Effects, now el
 	if s.leader != "" && s.phase == phaseNone {
 		return
 	}
-	if next := s.phaseOf(g.machine.Status()); next != s.phase {
+	if next := s.phaseOf(g.elector.Status()); next != s.phase {
 		if s.phase != phaseNone {
 			m.phases[s.phase].Observe(now.Sub(s.phaseBegan).Seconds())
 		}
@@ -193,7 +193,7 @@ func (g *groupMeasure) phaseOf(st elector.Status) phase {
 		return phaseNone
 	case st.Role == elector.Candidate:
 		return phaseProposal
-	case st.Tentative != "":
+	case st.AwaitedLeader != "":
 		return phaseFirstHeartbeat
 	case st.Scouting:
 		return phaseScouting

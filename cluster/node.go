@@ -25,13 +25,13 @@ import (
 
 // Node is a running member of a cluster.
 type Node struct {
-	cfg     Config
-	log     hclog.Logger
-	started time.Time
-	clock   clock.Clock
-	hold    func()        // of a test, before the driver does anything
-	entropy func() uint64 // of a test, or the global source
-	dead    func() bool   // of a test: the process counts as killed
+	cfg      Config
+	log      hclog.Logger
+	started  time.Time
+	clock    clock.Clock
+	testGate func()        // of a test, before the driver does anything
+	entropy  func() uint64 // of a test, or the global source
+	dead     func() bool   // of a test: the process counts as killed
 
 	store     *store.Store
 	persister *persister
@@ -48,13 +48,13 @@ type Node struct {
 	emergencies []EmergencyStatus // as at the start
 	lost        []NodeID          // whom they keep from voting
 
-	inbox     chan event
-	waiting   waitingGroups // elections with requests for the driver
-	quit      chan struct{} // closed to end driver and persister
-	driven    chan struct{} // closed when the driver has ended
-	persisted chan struct{} // closed when the persister has ended
-	unwatch   chan struct{} // closed to end the deadline watcher
-	watched   chan struct{} // closed when it has ended
+	inbox         chan event
+	waiting       waitingGroups // elections with requests for the driver
+	quit          chan struct{} // closed to end driver and persister
+	driverDone    chan struct{} // closed when the driver has ended
+	persisterDone chan struct{} // closed when the persister has ended
+	unwatch       chan struct{} // closed to end the deadline watcher
+	watcherDone   chan struct{} // closed when it has ended
 
 	// The driver owns what follows.
 	// the elections that are open, by name
@@ -119,7 +119,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	case <-ctx.Done():
 		select {
 		case err = <-started:
-		case <-time.After(patience):
+		case <-time.After(cleanupTimeout):
 			err = fmt.Errorf("%w: the disk or the network has not answered; the start goes on, "+
 				"and is undone as soon as it can be", context.Cause(ctx))
 			go func() {
@@ -138,11 +138,11 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 func newNode(cfg Config, hooks testhook.Hooks) *Node {
 	n := &Node{
 		cfg: cfg, log: cfg.Logger.With("node", cfg.Node), started: time.Now(),
-		clock: hooks.Clock, hold: hooks.Hold, entropy: hooks.Entropy, dead: hooks.Dead,
+		clock: hooks.Clock, testGate: hooks.Gate, entropy: hooks.Entropy, dead: hooks.Dead,
 		measure: newMeasure(),
 		inbox:   make(chan event, inboxSize), waiting: waitingGroups{ready: make(chan struct{}, 1)},
-		quit: make(chan struct{}), driven: make(chan struct{}), persisted: make(chan struct{}),
-		unwatch: make(chan struct{}), watched: make(chan struct{}),
+		quit: make(chan struct{}), driverDone: make(chan struct{}), persisterDone: make(chan struct{}),
+		unwatch: make(chan struct{}), watcherDone: make(chan struct{}),
 		groups: map[string]*group{}, opening: map[string]bool{}, closed: map[string]*group{},
 		up: map[NodeID]bool{}, processes: map[NodeID]process{},
 		anomalies: map[string]int{}, lastAnomaly: map[string]time.Time{},
@@ -195,8 +195,8 @@ func (n *Node) start(ctx context.Context) (err error) {
 	n.send = n.mesh.Send
 	n.enterElection(g)
 	go n.drive()
-	go func() { defer close(n.persisted); n.persister.run(n.quit) }()
-	go func() { defer close(n.watched); n.watcher.run(n.expired, n.unwatch) }()
+	go func() { defer close(n.persisterDone); n.persister.run(n.quit) }()
+	go func() { defer close(n.watcherDone); n.watcher.run(n.expired, n.unwatch) }()
 	undo = append(undo, n.stopWatcher, n.stopDriver)
 	return n.join(s.Peers)
 }

@@ -159,7 +159,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq[Leader] {
 		defer sub.Close()
 		var now Leader
 		err := e.do(ctx, func() error {
-			s := e.g.machine.Status()
+			s := e.g.elector.Status()
 			now = asLeader(s.Leader, s.Term)
 			return nil
 		})

@@ -109,7 +109,7 @@ func (n *Node) Stats() Stats {
 }
 
 func (n *Node) electionStats(g *group) ElectionStats {
-	s, now := g.machine.Status(), n.now()
+	s, now := g.elector.Status(), n.now()
 	return ElectionStats{
 		Group: g.name, Role: s.Role, Leader: s.Leader, Term: s.Term, LSN: g.newestLSN(s),
 		Quorum: s.Quorum, Leading: g.leading(now), LeaseLeft: g.leaseLeft(now),

@@ -129,7 +129,7 @@ func (n *Node) Status() Status {
 // view runs f, which changes nothing, on the driver, or here if the driver has ended.
 func (n *Node) view(f func()) {
 	if !n.call(f) {
-		<-n.driven
+		<-n.driverDone
 		f()
 	}
 }
@@ -191,13 +191,13 @@ var workNames = map[leadership.Phase]string{
 }
 
 func (n *Node) groupStatus(g *group, members []MemberStatus) GroupStatus {
-	s, life, now := g.machine.Status(), g.state(), n.now()
+	s, state, now := g.elector.Status(), g.state(), n.now()
 	return GroupStatus{
 		Group: g.name, Role: s.Role.String(), Term: s.Term, Leader: s.Leader, LSN: g.newestLSN(s),
 		Supporters: s.Supporters, Voters: n.cfg.Voters, Quorum: s.Quorum,
 		Since: seconds(time.Since(g.since)), Leading: g.leading(now), LeaseLeft: g.leaseLeft(now),
 		Explanation: n.withEmergencies(explain(s, g.notStanding(s, now), n.cfg, members, now)),
-		Work:        workNames[life.Phase], Unfit: life.Unfit,
+		Work:        workNames[state.Phase], Unfit: state.Unfit,
 		RestLeft: seconds(max(s.RestEnd.Sub(now), 0)),
 	}
 }

@@ -31,7 +31,7 @@ func heartbeatStep(t testing.TB) func() {
 func ackStep(t testing.TB, voters int) func() {
 	d := leader(t, voters)
 	var in elector.Input = elector.Received{From: "c", Message: elector.Message{
-		Kind: elector.HeartbeatAck, Term: 3, Sequence: 1, SentAt: d.now, Candidate: true,
+		Kind: elector.HeartbeatAck, Term: 3, Sequence: 1, SentAt: d.now, MayStand: true,
 	}}
 	return func() {
 		if d.Step(d.now, 0, in).Anomaly != (elector.Anomaly{}) {

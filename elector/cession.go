@@ -41,7 +41,7 @@ func (m *Machine) onLeadershipCession(from NodeID, msg *Message) {
 	f := &s.Follower
 	// A cession of an older leadership comes too late.
 	followed := f.Leader == from && f.LeaderTerm <= msg.Term
-	expected := f.Leader == "" && f.Tentative == from && s.Term <= msg.Term
+	expected := f.Leader == "" && f.AwaitedLeader == from && s.Term <= msg.Term
 	switch {
 	case followed && msg.Successor != "":
 		m.loseLeader(Transferred, from)

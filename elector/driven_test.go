@@ -70,7 +70,7 @@ func follower(t testing.TB) *driven {
 func voter(t testing.TB) *driven {
 	d := boot(t, 3, 2)
 	d.hear("b", elector.Message{Kind: elector.ElectionProposal, Term: 3})
-	require.Equal(t, elector.NodeID("b"), d.Status().Tentative)
+	require.Equal(t, elector.NodeID("b"), d.Status().AwaitedLeader)
 	return d
 }
 

@@ -65,7 +65,7 @@ func acked(d *driven, from elector.NodeID, able bool) elector.Input {
 	l := d.State().Leader
 	return elector.Received{From: from, Message: elector.Message{
 		Kind: elector.HeartbeatAck, Term: max(l.Term, 1), Sequence: l.Sequence, SentAt: d.now,
-		Priority: 1, Candidate: able,
+		Priority: 1, MayStand: able,
 	}}
 }
 

@@ -48,7 +48,7 @@ func (m *Machine) ableAgain() {
 	if !m.mayStand() {
 		return
 	}
-	idle := f.Leader == "" && f.Tentative == "" && f.StandAt == 0 && !f.Round.IsOpen()
+	idle := f.Leader == "" && f.AwaitedLeader == "" && f.StandAt == 0 && !f.Round.IsOpen()
 	switch {
 	case s.Role == Follower && idle && len(m.cfg.voters) == 1: // §3.3
 		m.stand()

@@ -36,7 +36,7 @@ func (m *Machine) expects(id NodeID) bool {
 	if f.Leader != "" {
 		return f.Leader == id
 	}
-	return f.Tentative == "" || f.Tentative == id
+	return f.AwaitedLeader == "" || f.AwaitedLeader == id
 }
 
 // onDuplicateLeader steps down because of a second leader in the same term: §7.5. A disk
@@ -84,7 +84,7 @@ func (m *Machine) follow(from NodeID, msg *Message) {
 		m.send(from, Message{
 			Kind: HeartbeatAck, Term: msg.Term,
 			Sequence: msg.Sequence, SentAt: msg.SentAt, LSN: s.SeenLSN,
-			Priority: m.cfg.Priority, Candidate: m.mayStand(), Reach: uint8(m.reach()),
+			Priority: m.cfg.Priority, MayStand: m.mayStand(), Reach: uint8(m.reach()),
 		})
 	}
 }
@@ -109,7 +109,7 @@ func (m *Machine) loseLeader(why Reason, peer NodeID) {
 func (m *Machine) forgetLeader() {
 	f := &m.state.Follower
 	f.Leader, f.LeaderTerm, f.HeardAt = "", lsn.Term(0), 0
-	f.Tentative, f.SilentAt = "", 0
+	f.AwaitedLeader, f.SilentAt = "", 0
 }
 
 // linkUp tells the other end of a new link what it has missed (§7.8): a heartbeat, the
@@ -183,7 +183,7 @@ func (m *Machine) died(peer NodeID) {
 	}
 	m.held = slices.DeleteFunc(m.held, func(e Envelope) bool { return e.To == peer })
 	m.unavailable(peer)
-	if s.Role == Follower && s.Follower.Tentative == peer {
+	if s.Role == Follower && s.Follower.AwaitedLeader == peer {
 		m.forgetLeader()
 		m.backOff()
 	}

@@ -48,7 +48,7 @@ func FuzzReceived(f *testing.F) {
 			Leader:     elector.NodeID(hint),
 			LeaderTerm: lsn.Term(hintTerm), RetryAfter: time.Duration(retry), Sequence: seq,
 			SentAt: elector.Time(sentAt), LSN: lsn.LSN{Term: lsn.Term(lsnTerm), Counter: counter},
-			Candidate: mayStand, Successor: elector.NodeID(successor), Reach: uint8(round),
+			MayStand: mayStand, Successor: elector.NodeID(successor), Reach: uint8(round),
 		}}
 		for _, s := range all {
 			endure(t, &driven{Machine: s.Clone(), now: s.now}, in)

@@ -71,7 +71,7 @@ func TestTransferable(t *testing.T) {
 	require.ErrorContains(t, d.Transferable("b"), "not a candidate")
 
 	d.hear("b", elector.Message{Kind: elector.HeartbeatAck, Term: 3, Sequence: 1, SentAt: d.now,
-		Candidate: true})
+		MayStand: true})
 	require.NoError(t, d.Transferable("b"))
 	d.step(elector.LinkDown{Peer: "b"})
 	require.ErrorContains(t, d.Transferable("b"), "not connected")
@@ -82,7 +82,7 @@ func TestHandoverIsToldInFull(t *testing.T) {
 	d := leader(t, 3)
 	require.Zero(t, d.Handover())
 	ack := elector.Message{Kind: elector.HeartbeatAck, Term: 3, Sequence: 1, SentAt: d.now,
-		Candidate: true}
+		MayStand: true}
 	d.hear("b", ack)
 	d.step(elector.Guard{Held: true})
 	d.step(elector.Transfer{To: "b"})

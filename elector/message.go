@@ -79,10 +79,10 @@ type Message struct {
 	// LeaderHeartbeat, HeartbeatAck; SentAt also in ElectionProposal and its
 	// response, where it is echoed. SentAt is a reading of the clock of the node
 	// that first sent it and means nothing to others.
-	Sequence  uint64
-	SentAt    Time
-	LSN       lsn.LSN // newest issued (heartbeat), newest seen (ack)
-	Candidate bool    // HeartbeatAck: the sender may stand for election
+	Sequence uint64
+	SentAt   Time
+	LSN      lsn.LSN // newest issued (heartbeat), newest seen (ack)
+	MayStand bool    // HeartbeatAck: the sender may stand for election
 	// Reach is in HeartbeatAck the number of voters that the sender has links to,
 	// itself included; 0 from an older build, which does not say.
 	Reach uint8
@@ -126,7 +126,7 @@ func (m Message) String() string {
 	case HeartbeatAck:
 		w.add("lsn=%d.%d seq=%d sent=%s", m.LSN.Term, m.LSN.Counter, m.Sequence, m.SentAt)
 		w.nonzero("priority", m.Priority)
-		if !m.Candidate {
+		if !m.MayStand {
 			w.add("not-candidate")
 		}
 		w.nonzero("reach", int(m.Reach))

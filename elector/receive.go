@@ -93,9 +93,9 @@ func (m *Machine) climb() {
 // leap a refusal at most: §8.3.
 func (m *Machine) learn(from NodeID, msg *Message) {
 	s := &m.state
-	limit := max(s.Term, s.Learnt) + maxLeap
+	limit := max(s.Term, s.RefusedTerm) + maxLeap
 	if msg.Term > limit {
 		m.report(AnomalyTermLeap, from, msg)
 	}
-	s.Learnt = max(s.Learnt, min(msg.Term, limit, lsn.MaxTerm))
+	s.RefusedTerm = max(s.RefusedTerm, min(msg.Term, limit, lsn.MaxTerm))
 }

@@ -49,7 +49,7 @@ const (
 	Transferred
 	Stopped
 	LeaderFound // a heartbeat made this node follow its sender
-	LeaderCeded // the leader or the tentative gave up, naming no successor
+	LeaderCeded // the leader or the awaited one gave up, naming no successor
 	Proposed    // a quorum would vote (or nobody is asked): the node proposes
 	Elected     // a quorum voted: the node leads
 	Reaffirmed  // a quorum voted again: the leader goes on in a higher term

@@ -95,7 +95,7 @@ func (s *script) received(words []string) elector.Input {
 		hb := s.newest(from, elector.LeaderHeartbeat)
 		m = elector.Message{
 			Kind: elector.HeartbeatAck, Term: hb.Term, Sequence: hb.Sequence,
-			SentAt: hb.SentAt, LSN: hb.LSN, Candidate: true,
+			SentAt: hb.SentAt, LSN: hb.LSN, MayStand: true,
 		}
 	default:
 		m.Kind = s.kind(words[1])
@@ -161,7 +161,7 @@ func (s *script) field(m *elector.Message, word string) {
 	case "yes":
 		m.WillVote = true
 	case "not-candidate":
-		m.Candidate = false
+		m.MayStand = false
 	case "reach":
 		m.Reach = uint8(s.atoi(val))
 	case "successor":

@@ -11,11 +11,11 @@ func (s *script) status() string {
 	st := s.m.Status()
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s term=%d leader=%s", st.Role, st.Term, orNone(st.Leader))
-	if st.IndirectLeader != "" {
-		fmt.Fprintf(&b, " indirect=%s", st.IndirectLeader)
+	if st.HintedLeader != "" {
+		fmt.Fprintf(&b, " hinted=%s", st.HintedLeader)
 	}
-	if st.Tentative != "" {
-		fmt.Fprintf(&b, " tentative=%s", st.Tentative)
+	if st.AwaitedLeader != "" {
+		fmt.Fprintf(&b, " awaited=%s", st.AwaitedLeader)
 	}
 	fmt.Fprintf(&b, " lsn=%d.%d", st.LSN.Term, st.LSN.Counter)
 	if st.PromisedTo != "" {

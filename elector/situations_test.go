@@ -88,7 +88,7 @@ func leaders(t testing.TB) []*driven {
 	raising.Step(raising.now, 0, elector.Received{From: "c", Message: stale})
 	acked := leader(t, 3)
 	acked.hear("b", elector.Message{
-		Kind: elector.HeartbeatAck, Term: 3, Sequence: 1, SentAt: acked.now, Candidate: true,
+		Kind: elector.HeartbeatAck, Term: 3, Sequence: 1, SentAt: acked.now, MayStand: true,
 	})
 	return append(workers(acked),
 		leader(t, 3), leader(t, 5), reaffirming, raising, acked, veteran(t).toScout().toCandidate(t,
@@ -173,7 +173,7 @@ func messages(k elector.Kind, s *driven, from elector.NodeID, term lsn.Term) []e
 		for _, successor := range []elector.NodeID{"", "a", "c"} {
 			ins = append(ins, elector.Received{From: from, Message: elector.Message{
 				Kind: k, Term: term, ProposedTerm: max(term, 3), Round: s.State().Follower.Round.ID,
-				WillVote: yes, Candidate: yes, Successor: successor, Sequence: 1, SentAt: s.now,
+				WillVote: yes, MayStand: yes, Successor: successor, Sequence: 1, SentAt: s.now,
 			}})
 		}
 	}

@@ -41,7 +41,7 @@ func (m *Machine) stand() {
 	s := &m.state
 	f := &s.Follower
 	f.StandAt, f.Discovering, f.Postponed = 0, false, false
-	if !m.mayStand() || f.Leader != "" || f.Tentative != "" {
+	if !m.mayStand() || f.Leader != "" || f.AwaitedLeader != "" {
 		return
 	}
 	// §3.6: a candidate votes for itself, so it must be free to vote.
@@ -69,8 +69,8 @@ func (m *Machine) retryStand() {
 
 // nextTerm is the term that this node would propose: §3.7.
 func (m *Machine) nextTerm() lsn.Term {
-	if m.state.Learnt < lsn.MaxTerm {
-		return max(m.state.Term, m.state.Learnt) + 1
+	if m.state.RefusedTerm < lsn.MaxTerm {
+		return max(m.state.Term, m.state.RefusedTerm) + 1
 	}
 	return m.state.Term + 1 // one refusal must not silence this node for ever
 }
@@ -78,7 +78,7 @@ func (m *Machine) nextTerm() lsn.Term {
 // openRound asks every voter whether it would vote for this node: §3.8.
 func (m *Machine) openRound(term lsn.Term) {
 	f := &m.state.Follower
-	f.IndirectLeader, f.IndirectTerm = "", 0
+	f.HintedLeader, f.HintedTerm = "", 0
 	f.Round = scouting.Open(m.draw(), term, m.cfg.self)
 	f.RoundEnd = m.state.Now.Add(m.cfg.Timing.ScoutingResult)
 	for i := range m.cfg.voters {
@@ -112,8 +112,8 @@ func (m *Machine) onElectionScoutingResponse(from NodeID, msg *Message) {
 	if !a.WillVote {
 		m.learn(from, msg)
 		// §3.13: the hint is for status only, and never a reason not to scout.
-		if msg.Leader != "" && msg.Leader != m.cfg.Self && msg.LeaderTerm >= f.IndirectTerm {
-			f.IndirectLeader, f.IndirectTerm = msg.Leader, msg.LeaderTerm
+		if msg.Leader != "" && msg.Leader != m.cfg.Self && msg.LeaderTerm >= f.HintedTerm {
+			f.HintedLeader, f.HintedTerm = msg.Leader, msg.LeaderTerm
 		}
 		// §3.12: if the next round cannot ask for a term that is high enough, it would
 		// get the same no, at once and again and again.

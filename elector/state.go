@@ -12,11 +12,11 @@ type State struct {
 	Now  Time
 	Role Role
 
-	Term    lsn.Term // highest voted in, proposed or followed; never goes down
-	Durable lsn.Term // highest term known to be on disk
-	Learnt  lsn.Term // highest term heard of in a refusal: the floor of the next round
-	Vote    NodeID   // whom this node voted for in Term, itself included; "" if none or unknown
-	SeenLSN lsn.LSN  // newest LSN issued (leader) or heard of
+	Term        lsn.Term // highest voted in, proposed or followed; never goes down
+	Durable     lsn.Term // highest term known to be on disk
+	RefusedTerm lsn.Term // highest term heard of in a refusal: the floor of the next round
+	Vote        NodeID   // whom this node voted for in Term, itself included; "" if none or unknown
+	SeenLSN     lsn.LSN  // newest LSN issued (leader) or heard of
 
 	Promise    promise
 	Ceded      scouting.Voters // gave up Term: no heartbeat of theirs in it is followed any more
@@ -52,14 +52,14 @@ type attempts struct {
 
 // followerState is what only a FOLLOWER has. A deadline of 0 is not armed.
 type followerState struct {
-	Leader     NodeID   // whose heartbeats it follows; "" for none
-	LeaderTerm lsn.Term // the term of the newest heartbeat of that leader
-	HeardAt    Time     // when it came
-	Tentative  NodeID   // whom it voted for and has not heard a heartbeat from yet
-	SilentAt   Time     // when the leader, or without one the tentative, is given up
+	Leader        NodeID   // whose heartbeats it follows; "" for none
+	LeaderTerm    lsn.Term // the term of the newest heartbeat of that leader
+	HeardAt       Time     // when it came
+	AwaitedLeader NodeID   // whom it voted for and has not heard a heartbeat from yet
+	SilentAt      Time     // when the leader, or without one the awaited one, is given up
 
-	IndirectLeader NodeID // known from a refusal only; never followed
-	IndirectTerm   lsn.Term
+	HintedLeader NodeID // known from a refusal only; never followed
+	HintedTerm   lsn.Term
 
 	StandAt        Time // when to stand for election, unless something hinders it then
 	Discovering    bool // StandAt is the end of the initial wait; a random wait follows
@@ -86,8 +86,8 @@ type leaderState struct {
 	BroadcastAt Time
 	LeaseEnd    Time
 	Support     support
-	Fit         scouting.Voters           // whose newest ack said that it may stand
-	Short       scouting.Voters           // whose newest ack said that it reaches no quorum
+	MayStand    scouting.Voters           // whose newest ack said that it may stand
+	LacksQuorum scouting.Voters           // whose newest ack said that it reaches no quorum
 	Priority    [scouting.MaxVoters]int32 // by voter, from its newest ack; saturated
 	Reaffirm    ballot                    // the proposal of a higher term; zero if none is open
 	// when it last raised its term to re-affirm itself; 0 for never
@@ -163,26 +163,26 @@ type Status struct {
 	Role   Role
 	Term   lsn.Term // of the leadership that the node holds or follows; without one its own
 	Leader NodeID   // the leader that it is or follows; "" for none
-	// IndirectLeader is a leader that the node knows only from another node's
+	// HintedLeader is a leader that the node knows only from another node's
 	// refusal; it does not follow it. "" for none.
-	IndirectLeader NodeID
-	Tentative      NodeID   // whom it voted for and has not heard a heartbeat from yet
-	LSN            lsn.LSN  // newest issued (leader) or heard of
-	LeaseEnd       Time     // leader: its lease is valid before this; Never if it needs none
-	HeardAt        Time     // follower: when the leader's newest heartbeat came
-	PromisedTo     NodeID   // holder of the outstanding promise; "" for none
-	PromiseEnd     Time     // when that promise ends
-	EmbargoEnd     Time     // until when a voter that has just started supports nobody
-	Scouting       bool     // a scouting round is open
-	StandAt        Time     // when it intends to stand for election
-	Supporters     []NodeID // leader: the voters whose acks back its lease, itself included; sorted
-	Linked         []NodeID // voters to which a link is up; sorted
-	Quorum         int      // voters needed
-	Able           bool     // the node may stand for election, as its acks say
-	RestEnd        Time     // it does not stand before: Resign told it so
-	Handover       Handover // leader: the handover that is under way
-	Writing        bool     // its term is not on disk yet; a candidate has not proposed itself yet
-	NoTermsLeft    bool     // its term is the last there is: it can never be elected again
+	HintedLeader  NodeID
+	AwaitedLeader NodeID   // whom it voted for and has not heard a heartbeat from yet
+	LSN           lsn.LSN  // newest issued (leader) or heard of
+	LeaseEnd      Time     // leader: its lease is valid before this; Never if it needs none
+	HeardAt       Time     // follower: when the leader's newest heartbeat came
+	PromisedTo    NodeID   // holder of the outstanding promise; "" for none
+	PromiseEnd    Time     // when that promise ends
+	EmbargoEnd    Time     // until when a voter that has just started supports nobody
+	Scouting      bool     // a scouting round is open
+	StandAt       Time     // when it intends to stand for election
+	Supporters    []NodeID // leader: the voters whose acks back its lease, itself included; sorted
+	Linked        []NodeID // voters to which a link is up; sorted
+	Quorum        int      // voters needed
+	Able          bool     // the node may stand for election, as its acks say
+	RestEnd       Time     // it does not stand before: Resign told it so
+	Handover      Handover // leader: the handover that is under way
+	Writing       bool     // its term is not on disk yet; a candidate has not proposed itself yet
+	NoTermsLeft   bool     // its term is the last there is: it can never be elected again
 }
 
 // Status returns a snapshot as of the last step.
@@ -191,7 +191,7 @@ func (m *Machine) Status() Status {
 	p := m.promise()
 	st := Status{
 		Role: s.Role, Term: m.leadershipTerm(), Leader: m.perceivedLeader(),
-		IndirectLeader: s.Follower.IndirectLeader, Tentative: s.Follower.Tentative,
+		HintedLeader: s.Follower.HintedLeader, AwaitedLeader: s.Follower.AwaitedLeader,
 		LSN: s.SeenLSN, LeaseEnd: s.Leader.LeaseEnd, HeardAt: s.Follower.HeardAt,
 		PromisedTo: p.To, PromiseEnd: p.Until,
 		Scouting: s.Follower.Round.IsOpen(), StandAt: s.Follower.StandAt,

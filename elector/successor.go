@@ -48,9 +48,9 @@ func (m *Machine) ineligible(voter int) error {
 		return errNotConnected
 	case !m.supports(voter):
 		return errNoAck
-	case !l.Fit.Has(voter):
+	case !l.MayStand.Has(voter):
 		return errNotCandidate
-	case l.Short.Has(voter):
+	case l.LacksQuorum.Has(voter):
 		return errShort
 	}
 	return nil
@@ -60,17 +60,17 @@ func (m *Machine) ineligible(voter int) error {
 // acks had stayed away for as long as the lease.
 func (m *Machine) noteFitness(voter int, msg *Message, lapsed bool) {
 	l := &m.state.Leader
-	l.Fit, l.Short = l.Fit.Without(voter), l.Short.Without(voter)
+	l.MayStand, l.LacksQuorum = l.MayStand.Without(voter), l.LacksQuorum.Without(voter)
 	// An older build does not say what it reaches; that does not count against it.
 	short := msg.Reach != 0 && int(msg.Reach) < m.cfg.quorum
 	if short {
-		l.Short = l.Short.With(voter)
+		l.LacksQuorum = l.LacksQuorum.With(voter)
 	}
-	if msg.Candidate {
-		l.Fit = l.Fit.With(voter)
+	if msg.MayStand {
+		l.MayStand = l.MayStand.With(voter)
 	}
 	switch {
-	case !msg.Candidate || short:
+	case !msg.MayStand || short:
 		l.FitSince[voter] = 0
 	case lapsed || l.FitSince[voter] == 0:
 		l.FitSince[voter] = m.state.Now

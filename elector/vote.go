@@ -126,7 +126,7 @@ func (m *Machine) vote(id NodeID, term lsn.Term) {
 	}
 	m.closeRound()
 	f := &s.Follower
-	f.Tentative = id
+	f.AwaitedLeader = id
 	f.StandAt, f.Discovering, f.Postponed = 0, false, false
 	// §4.9: a candidate that fails must not idle its voters. A leader that re-affirms
 	// itself has given a sign of life, no less than by a heartbeat.

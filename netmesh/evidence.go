@@ -99,7 +99,7 @@ func (l *link) dialEvidence() (e *evidence, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if theirs.connection(m.cfg.Node) != l.connection {
+	if theirs.connKey(m.cfg.Node) != l.connKey {
 		return nil, fmt.Errorf("identity %s and boot %d answer, and the link leads to %s and %d",
 			uuid.UUID(theirs.Identity), theirs.Boot, l.identity, l.boot)
 	}
@@ -152,7 +152,7 @@ func (m *Mesh) owner(h *hello) (*link, *refusal) {
 			"evidence connection without a link: node %q has none here", h.Node)
 	}
 	l := p.link
-	if h.connection(l.node) != l.connection || subtle.ConstantTimeCompare(h.Evidence, l.key) == 0 {
+	if h.connKey(l.node) != l.connKey || subtle.ConstantTimeCompare(h.Evidence, l.key) == 0 {
 		return nil, refuse(reasonAlreadyConnected,
 			"evidence connection of another link than is up to node %q", h.Node)
 	}
@@ -255,7 +255,7 @@ func (e *evidence) probe() error {
 	if err != nil {
 		return err
 	}
-	c := theirs.connection(l.dialer)
+	c := theirs.connKey(l.dialer)
 	if c.identity != l.identity || c.boot != l.boot || c.twin(l.process) {
 		return fmt.Errorf("another process called %q answers, at boot %d of identity %s and not %d of %s",
 			l.node, c.boot, c.identity, l.boot, l.identity)
@@ -284,8 +284,8 @@ func (p *peer) prove(e *evidence) {
 	p.callbacks.lock()
 	defer p.callbacks.unlock()
 	p.m.mu.Lock()
-	valid := p.evidence == e && p.link == nil && !p.gone && !p.m.closing
-	p.departed = p.departed || valid
+	valid := p.evidence == e && p.link == nil && !p.m.closing
+	p.processGone = p.processGone || valid
 	p.m.mu.Unlock()
 	if valid { // §6.5
 		p.m.log.Info("peer is dead", "peer", p.node, "proof", elector.ProofRefusedAfterEOF.String())

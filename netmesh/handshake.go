@@ -198,7 +198,7 @@ func (m *Mesh) consider(h *hello) *refusal {
 	case h.Probe, len(h.Evidence) > 0:
 		return nil
 	}
-	c := h.connection(elector.NodeID(h.Node))
+	c := h.connKey(elector.NodeID(h.Node))
 	return m.judgeNewcomer(&c)
 }
 
@@ -217,7 +217,7 @@ func (m *Mesh) join(h *handshake, theirs *hello) (*link, error) {
 	if err := h.expect(frameJoin, &ping{}); err != nil {
 		return nil, err
 	}
-	l := m.newLink(h, theirs.info(h.conn), theirs.connection(elector.NodeID(theirs.Node)))
+	l := m.newLink(h, theirs.info(h.conn), theirs.connKey(elector.NodeID(theirs.Node)))
 	l.key = w.Evidence
 	if refused := m.install(l); refused != nil {
 		return nil, refused
@@ -265,7 +265,7 @@ func (m *Mesh) dial(p *peer, addr string) error {
 	interrupt() // a link ends with a goodbye, whatever becomes of the dialer
 	if err == nil {
 		theirs.Dial = mine.Dial
-		l := m.newLink(h, theirs.info(conn), theirs.connection(m.cfg.Node))
+		l := m.newLink(h, theirs.info(conn), theirs.connKey(m.cfg.Node))
 		l.key = theirs.Evidence
 		refused := m.install(l)
 		if refused == nil {

@@ -3,12 +3,11 @@ package netmesh
 import (
 	"net"
 	"net/netip"
-	"strings"
-	"unicode"
 
 	"github.com/google/uuid"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/base/printable"
 )
 
 // The versions of the protocol that this build speaks.
@@ -54,20 +53,9 @@ func (r *refusal) goodbye() *goodbye {
 	return &goodbye{Reason: uint8(r.Reason), Text: r.Text[:min(len(r.Text), maxText)]}
 }
 
-// refusal returns what the peer said. The text goes to logs: no line breaks or
-// other control characters of a stranger's choice.
+// refusal returns what the peer said.
 func (g *goodbye) refusal() *refusal {
-	text := printable(g.Text[:min(len(g.Text), maxText)])
-	return &refusal{Reason: Reason(g.Reason), Text: text, byPeer: true}
-}
-
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return ' '
-	}, text)
+	return &refusal{Reason: Reason(g.Reason), Text: printable.Text(g.Text, maxText), byPeer: true}
 }
 
 // ping is the body of Ping, of Join and, with the times, of Pong.

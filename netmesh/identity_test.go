@@ -123,11 +123,11 @@ func TestOnlyAPongToALaterPingAnswersAQuestion(t *testing.T) {
 
 // An older build tells no number: what is refused then is what its boot says.
 func TestAProcessWithoutANumberIsNoTwin(t *testing.T) {
-	known := &connection{process: 7}
+	known := &connKey{process: 7}
 	for process, twin := range map[uint64]bool{0: false, 7: false, 8: true} {
 		require.Equal(t, twin, known.twin(process))
 	}
-	require.False(t, (&connection{}).twin(7))
+	require.False(t, (&connKey{}).twin(7))
 }
 
 func TestForget(t *testing.T) {

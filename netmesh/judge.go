@@ -6,8 +6,8 @@ import (
 	"github.com/bmqelect/bmqelect/elector"
 )
 
-// connection is what decides between two connections to one peer.
-type connection struct {
+// connKey is what decides between two connections to one peer.
+type connKey struct {
 	node     elector.NodeID
 	identity uuid.UUID
 	boot     uint64
@@ -16,10 +16,10 @@ type connection struct {
 	dial     uint64 // counts the dials of the dialer's process
 }
 
-// connection returns what decides between the connection of this handshake and
+// connKey returns what decides between the connKey of this handshake and
 // another one.
-func (h *hello) connection(dialer elector.NodeID) connection {
-	return connection{
+func (h *hello) connKey(dialer elector.NodeID) connKey {
+	return connKey{
 		node: elector.NodeID(h.Node), identity: [16]byte(h.Identity), boot: h.Boot, process: h.Process,
 		dialer: dialer, dial: h.Dial,
 	}
@@ -38,12 +38,12 @@ const (
 // judge decides about a connection to p, the record of its node or nil. It is the
 // one place where identities, boots and connections are compared. Called with
 // Mesh.mu held.
-func (p *peer) judge(c *connection) (decision, *refusal) {
+func (p *peer) judge(c *connKey) (decision, *refusal) {
 	if p == nil || !p.known {
 		return keepNew, nil
 	}
 	switch {
-	case c.identity != p.identity && p.departed:
+	case c.identity != p.identity && p.processGone:
 		return keepNew, nil // a new data directory, and nobody runs on the old one
 	case c.identity != p.identity: // §6.9
 		// A second process under one name, or a data directory that was lost:
@@ -64,7 +64,7 @@ func (p *peer) judge(c *connection) (decision, *refusal) {
 		return keepNew, nil
 	}
 	// Both are of the same two processes, and both ends come to the same result.
-	kept := &p.link.connection
+	kept := &p.link.connKey
 	switch {
 	case c.dialer == kept.dialer && c.dial > kept.dial, c.dialer < kept.dialer:
 		return keepNew, nil
@@ -78,13 +78,13 @@ func (p *peer) judge(c *connection) (decision, *refusal) {
 
 // twin reports whether c surely leads to another process than the one of that
 // number. Old builds tell no number.
-func (c *connection) twin(process uint64) bool {
+func (c *connKey) twin(process uint64) bool {
 	return c.process != 0 && process != 0 && c.process != process
 }
 
 // copied refuses c because its data directory cannot be the one that the known
 // process runs on: each start on a directory raises its boot counter.
-func (p *peer) copied(c *connection) *refusal {
+func (p *peer) copied(c *connKey) *refusal {
 	return refuse(ReasonCopied,
 		"node %q comes at boot %d of identity %s, and another process was seen at boot %d of it%s: "+
 			"the data directory was copied, or restored from a copy",
@@ -102,7 +102,7 @@ func (p *peer) where() string {
 // judgeNewcomer judges a connection whose handshake has just begun, and reports why it is
 // to be refused. A newcomer that says that the linked process is gone is believed
 // only if that process does not contradict it.
-func (m *Mesh) judgeNewcomer(c *connection) *refusal {
+func (m *Mesh) judgeNewcomer(c *connKey) *refusal {
 	judge := func() (decision, *refusal, *link) {
 		m.mu.RLock()
 		defer m.mu.RUnlock()
@@ -175,7 +175,7 @@ func (l *link) answer(number uint64) {
 // awaitEnd waits for the end of the evidence connection that has outlived its link, if c
 // is of a later start: it proves that the process before is gone, and may be on its way.
 // If it stands that process may live, and has time to make its link again.
-func (m *Mesh) awaitEnd(c *connection) {
+func (m *Mesh) awaitEnd(c *connKey) {
 	m.mu.RLock()
 	p := m.peers[c.node]
 	if p == nil || !p.known || c.boot <= p.boot || p.link != nil || p.evidence == nil {

@@ -20,7 +20,7 @@ const goodbyeTime = 500 * time.Millisecond
 // link is one connection whose handshake is complete. One goroutine reads,
 // another writes; run owns both.
 type link struct {
-	connection
+	connKey
 	m          *Mesh
 	p          *peer // set by Mesh.install
 	conn       net.Conn
@@ -55,9 +55,9 @@ type link struct {
 	questions []question // whether the process at the other end lives
 }
 
-func (m *Mesh) newLink(h *handshake, info PeerInfo, c connection) *link {
+func (m *Mesh) newLink(h *handshake, info PeerInfo, c connKey) *link {
 	l := &link{
-		connection: c, m: m, conn: h.conn, info: info, dialed: c.dialer == m.cfg.Node,
+		connKey: c, m: m, conn: h.conn, info: info, dialed: c.dialer == m.cfg.Node,
 		resettable: resettable(h.conn), frames: h.frames, dec: h.dec, enc: h.enc,
 		ready: newWaker(), pingNow: newWaker(), pongs: make(chan ping, 4),
 		retired: make(chan struct{}), stop: make(chan struct{}), written: make(chan struct{}),

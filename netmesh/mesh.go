@@ -138,7 +138,7 @@ func (m *Mesh) Forget(node elector.NodeID, quiet time.Duration) error {
 		m.log.Info("member forgotten: the next process of its name is taken in",
 			"peer", node, "identity", p.identity, "boot", p.boot)
 	}
-	p.known, p.departed, p.copy, p.forgotten = false, false, 0, true
+	p.known, p.processGone, p.copy, p.forgotten = false, false, 0, true
 	return nil
 }
 

@@ -134,7 +134,7 @@ func TestNames(t *testing.T) {
 
 func TestHostileTextDoesNotReachTheLogRaw(t *testing.T) {
 	f := goodbye{Reason: 200, Text: "line\nbreak \x1b[31m"}
-	require.Equal(t, "line break  [31m", f.refusal().Text)
+	require.Equal(t, `line\nbreak \x1b[31m`, f.refusal().Text)
 }
 
 // The names of as many elections as a node may well have take memory once; a peer

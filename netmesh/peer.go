@@ -22,20 +22,19 @@ type peer struct {
 	traffic   traffic
 
 	// Guarded by Mesh.mu.
-	addr      string // of AddPeer; "" for a peer that came by itself, which nobody dials
-	removed   bool   // RemovePeer was called, the link is on its way out
-	gone      bool   // no longer in Mesh.peers
-	known     bool   // identity and boot mean something
-	identity  uuid.UUID
-	boot      uint64     // the highest seen
-	process   uint64     // number of the process of that boot; 0 if unknown
-	copy      uint64     // number of a process on a copy of its directory, as it showed; 0 for none
-	departed  bool       // that process is no more: it said so, or it is proven dead
-	link      *link      // nil if down
-	evidence  *evidence  // of the newest link; nil if there is none, or nothing to learn from it
-	dialLater bool       // the next dial is not at once
-	forgotten bool       // Forget was called since the last link: nothing is known
-	status    peerStatus // for Links alone
+	addr        string // of AddPeer; "" for a peer that came by itself, which nobody dials
+	removed     bool   // RemovePeer was called, the link is on its way out
+	known       bool   // identity and boot mean something
+	identity    uuid.UUID
+	boot        uint64     // the highest seen
+	process     uint64     // number of the process of that boot; 0 if unknown
+	copy        uint64     // number of a process on a copy of its directory, as it showed; 0 for none
+	processGone bool       // that process is no more: it said so, or it is proven dead
+	link        *link      // nil if down
+	evidence    *evidence  // of the newest link; nil if there is none, or nothing to learn from it
+	dialLater   bool       // the next dial is not at once
+	forgotten   bool       // Forget was called since the last link: nothing is known
+	status      peerStatus // for Links alone
 }
 
 type peerStatus struct {
@@ -64,7 +63,6 @@ func (p *peer) sameProcess(l *link) bool {
 
 // drop forgets a peer that has no link. Called with Mesh.mu held.
 func (p *peer) drop() {
-	p.gone = true
 	p.dropEvidence()
 	p.cancel()
 	delete(p.m.peers, p.node)
@@ -113,10 +111,10 @@ func (p *peer) place(l *link) (outcome decision, restarted bool, refused *refusa
 	if m.closing {
 		return breaksRule, false, m.leaving()
 	}
-	if p.gone || p.removed && l.dialed {
+	if m.peers[p.node] != p || p.removed && l.dialed {
 		return breaksRule, false, refuse(reasonRemoved, "node %s was removed meanwhile", p.node)
 	}
-	outcome, refused = p.judge(&l.connection)
+	outcome, refused = p.judge(&l.connKey)
 	switch outcome {
 	case breaksRule, askFirst:
 		return outcome, false, refused
@@ -143,7 +141,7 @@ func (p *peer) setLink(l *link) (restarted bool) {
 	later := p.known && l.identity == p.identity && l.boot > p.boot
 	restarted = later && p.evidence != nil && p.evidence.seen == elector.EvidenceEOF // §6.6
 	p.dropEvidence()
-	p.departed, p.forgotten = false, false
+	p.processGone, p.forgotten = false, false
 	p.known, p.identity, p.boot, p.process = true, l.identity, l.boot, l.process
 	p.link, p.removed = l, false
 	p.status.since, p.status.err = time.Now(), ""
@@ -193,7 +191,7 @@ func (p *peer) unlink(l *link, ev elector.Evidence, err error) bool {
 		lived < p.m.cfg.times.redialMin
 	p.status = peerStatus{since: time.Now(), loss: ev, err: err.Error()}
 	var said *refusal
-	p.departed = errors.As(err, &said) && said.endsLink && said.Reason == reasonClosing
+	p.processGone = errors.As(err, &said) && said.endsLink && said.Reason == reasonClosing
 	p.seekProof()
 	if p.removed {
 		p.drop()

@@ -14,7 +14,7 @@ import (
 func TestJudge(t *testing.T) {
 	id := uuid.NewSHA1(uuid.Nil, []byte("b"))
 	kept := func(dialer elector.NodeID) *peer {
-		l := &link{connection: connection{node: "b", identity: id, boot: 5, dialer: dialer, dial: 7},
+		l := &link{connKey: connKey{node: "b", identity: id, boot: 5, dialer: dialer, dial: 7},
 			stop: make(chan struct{})}
 		return &peer{known: true, identity: id, boot: 5, link: l}
 	}
@@ -33,7 +33,7 @@ func TestJudge(t *testing.T) {
 		"next boot, whoever dialed":   {kept("a"), 6, "b", 1, askFirst},
 		"earlier boot, older process": {kept("b"), 4, "a", 99, breaksRule},
 	} {
-		got, refused := c.kept.judge(&connection{node: "b", identity: id, boot: c.boot, dialer: c.dialer,
+		got, refused := c.kept.judge(&connKey{node: "b", identity: id, boot: c.boot, dialer: c.dialer,
 			dial: c.dial})
 		require.Equal(t, c.want, got, name)
 		require.Equal(t, c.want == keepNew, refused == nil, name)

@@ -29,7 +29,7 @@ type wireItem struct {
 	SentAt       int64
 	LSNTerm      uint64
 	LSNCounter   uint64
-	Candidate    bool
+	MayStand     bool
 	Successor    []byte
 	Reach        uint8
 }
@@ -48,7 +48,7 @@ func (w *wireItem) set(group string, m *elector.Message) {
 	w.RetryAfter = int64(m.RetryAfter)
 	w.Sequence, w.SentAt = m.Sequence, int64(m.SentAt)
 	w.LSNTerm, w.LSNCounter = uint64(m.LSN.Term), m.LSN.Counter
-	w.Candidate = m.Candidate
+	w.MayStand = m.MayStand
 	w.Successor = append(w.Successor[:0], m.Successor...)
 	w.Reach = m.Reach
 }
@@ -93,7 +93,7 @@ func (w *wireItem) message(names *interner) (group string, m elector.Message) {
 		Sequence:     w.Sequence,
 		SentAt:       elector.Time(w.SentAt),
 		LSN:          lsn.LSN{Term: lsn.Term(w.LSNTerm), Counter: w.LSNCounter},
-		Candidate:    w.Candidate,
+		MayStand:     w.MayStand,
 		Successor:    elector.NodeID(names.of(w.Successor)),
 		Reach:        w.Reach,
 	}

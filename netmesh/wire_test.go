@@ -41,7 +41,7 @@ var anyMessage = rapid.Custom(func(t *rapid.T) elector.Message {
 		SentAt:       elector.Time(rapid.Int64().Draw(t, "sent")),
 		LSN: lsn.LSN{Term: anyTerm().Draw(t, "lsn term"), Counter: rapid.Uint64().Draw(t,
 			"lsn")},
-		Candidate: rapid.Bool().Draw(t, "candidate"),
+		MayStand:  rapid.Bool().Draw(t, "candidate"),
 		Successor: elector.NodeID(anyName().Draw(t, "successor")),
 	}
 })
@@ -76,7 +76,7 @@ func largest() queued {
 		Priority: math.MinInt,
 		WillVote: true, Cause: scouting.CauseRank, Leader: elector.NodeID(name), LeaderTerm: all,
 		RetryAfter: math.MaxInt64, Sequence: math.MaxUint64, SentAt: math.MinInt64,
-		LSN: lsn.LSN{Term: all, Counter: math.MaxUint64}, Candidate: true,
+		LSN: lsn.LSN{Term: all, Counter: math.MaxUint64}, MayStand: true,
 		Successor: elector.NodeID(name),
 	}}
 }

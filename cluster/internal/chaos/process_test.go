@@ -52,7 +52,7 @@ func (p *process) run() {
 		peers[id] = string(id) + ":7401"
 	}
 	ctx := p.Context(testhook.Hooks{
-		Clock: p.Clock(), Peers: peers, Hold: p.w.judge.look,
+		Clock: p.Clock(), Peers: peers, Gate: p.w.judge.look,
 		Disk:    func(write func() error) error { return p.disk.write(p, write) },
 		Entropy: p.w.dice(p.name + " entropy").uint64,
 	})

@@ -6,15 +6,14 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
-	"unicode"
 
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/bmqelect/bmqelect/cluster/findings"
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/base/printable"
 	"github.com/bmqelect/bmqelect/netmesh"
 )
 
@@ -100,17 +99,8 @@ func (d *Diagnosis) Clocks() map[elector.NodeID]findings.Clock {
 // minute after it was reported last, and when a link to the peer comes up. Name and detail
 // may be a stranger's words: they are made printable and cut to a length for people.
 func (d *Diagnosis) Report(kind findings.Kind, peer elector.NodeID, detail string) {
-	peer = elector.NodeID(printable(string(peer[:min(len(peer), netmesh.MaxNameLength)])))
-	d.raise(kind, peer, printable(detail[:min(len(detail), maxDetail)]), true)
-}
-
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return ' '
-	}, text)
+	peer = elector.NodeID(printable.Text(string(peer), netmesh.MaxNameLength))
+	d.raise(kind, peer, printable.Text(detail, maxDetail), true)
 }
 
 // Forget drops what refused connections have shown about a peer.

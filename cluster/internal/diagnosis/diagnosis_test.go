@@ -52,9 +52,9 @@ func TestWordsOfStrangersAreMadePrintable(t *testing.T) {
 	d.Report(findings.WrongCluster, "b\x1b"+elector.NodeID(strings.Repeat("n", 300)),
 		"line\nbreak"+strings.Repeat("d", 1<<20))
 	f := d.Findings()[0]
-	require.True(t, strings.HasPrefix(string(f.Peer), "b n") && len(f.Peer) <= netmesh.MaxNameLength,
+	require.True(t, strings.HasPrefix(string(f.Peer), `b\x1bn`) && len(f.Peer) <= netmesh.MaxNameLength,
 		f.Peer)
-	require.True(t, strings.HasPrefix(f.Detail, "line break") && len(f.Detail) <= maxDetail)
+	require.True(t, strings.HasPrefix(f.Detail, `line\nbreak`) && len(f.Detail) <= maxDetail)
 
 	evil, w := "\x1b[31m\n", watcher{nothing{}, d}
 	d.cfg.Voters, d.cfg.Settings = []elector.NodeID{"a"}, map[string]string{"lease": "2s"}

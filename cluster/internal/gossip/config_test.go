@@ -66,7 +66,7 @@ func TestLocalhostIsResolved(t *testing.T) {
 
 var full = Meta{
 	MeshAddr: "[2001:db8::1]:65535", AdminAddr: "h:1", Version: "v1.2.3-x",
-	Voter: true, Candidate: true, Priority: -1 << 62,
+	Voter: true, MayStand: true, Priority: -1 << 62,
 }
 
 // Nodes of different versions read each other's metadata.

@@ -39,9 +39,9 @@ type Meta struct {
 	AdminAddr string `codec:"a,omitempty"` // host:port of its admin server; may be empty
 	Version   string `codec:"v,omitempty"` // software version, for people
 	// Voter is what the node believes of itself: a claim, not an authority.
-	Voter     bool `codec:"o,omitempty"`
-	Candidate bool `codec:"c,omitempty"`
-	Priority  int  `codec:"p,omitempty"`
+	Voter    bool `codec:"o,omitempty"`
+	MayStand bool `codec:"c,omitempty"`
+	Priority int  `codec:"p,omitempty"`
 }
 
 // wireMeta is Meta as it travels.

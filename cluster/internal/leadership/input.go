@@ -5,7 +5,7 @@ import (
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
-// Input is something that happened: one of Campaign, GiveUp, Release, Resign, Fit, Close,
+// Input is something that happened: one of Campaign, GiveUp, Release, Resign, Fitness, Close,
 // Lease, StopWork, Lost, Tick.
 type Input interface{ isInput() }
 
@@ -27,8 +27,8 @@ type Release struct{ ID ID }
 // Resign gives up what the node has, whoever holds it.
 type Resign struct{}
 
-// Fit says whether the application is fit to lead: Why not, "" if it is.
-type Fit struct{ Why string }
+// Fitness says whether the application is fit to lead: Why not, "" if it is.
+type Fitness struct{ Unfit string }
 
 // Close ends the election on this node. Abrupt does not wait for guarded work.
 type Close struct{ Abrupt bool }
@@ -58,7 +58,7 @@ func (Campaign) isInput() {}
 func (GiveUp) isInput()   {}
 func (Release) isInput()  {}
 func (Resign) isInput()   {}
-func (Fit) isInput()      {}
+func (Fitness) isInput()  {}
 func (Close) isInput()    {}
 func (Lease) isInput()    {}
 func (StopWork) isInput() {}

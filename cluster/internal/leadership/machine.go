@@ -29,7 +29,7 @@ func (p Phase) Working() bool { return p == Serving || p == Stopping }
 
 // Config is what a machine needs to know.
 type Config struct {
-	Candidate     bool          // the node stands for election
+	MayStand      bool          // the node stands for election
 	AwaitCampaign bool          // but not before the first Campaign
 	Margin        time.Duration // how long before the end of the lease work must stop
 	Lease         time.Duration // the time that work without a lease has to stop
@@ -93,8 +93,8 @@ func (m *Machine) Step(now elector.Time, in Input) Effects {
 		}
 	case Resign:
 		m.resign()
-	case Fit:
-		m.state.Unfit = in.Why
+	case Fitness:
+		m.state.Unfit = in.Unfit
 	case Close:
 		m.close(now, in.Abrupt)
 	case Lease:
@@ -120,7 +120,7 @@ func (m *Machine) campaign(now elector.Time, in Campaign) {
 		refusal = Closed
 	case s.Phase == Waiting, s.Phase == Serving, s.Phase != Idle && s.ID != in.After:
 		refusal = Busy
-	case !m.cfg.Candidate:
+	case !m.cfg.MayStand:
 		refusal = NotCandidate
 	case s.Resigned:
 		refusal = Resigned

@@ -37,7 +37,7 @@ type referee struct {
 func TestInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := leadership.New(leadership.Config{
-			Candidate: true, AwaitCampaign: rapid.Bool().Draw(t, "await"),
+			MayStand: true, AwaitCampaign: rapid.Bool().Draw(t, "await"),
 			Margin: margin, Lease: time.Second,
 		})
 		r := &referee{
@@ -70,7 +70,7 @@ func (r *referee) draw(t *rapid.T) leadership.Input {
 	case 4:
 		return leadership.Resign{}
 	case 5:
-		return leadership.Fit{Why: rapid.SampledFrom([]string{"", "disk full"}).Draw(t, "fit")}
+		return leadership.Fitness{Unfit: rapid.SampledFrom([]string{"", "disk full"}).Draw(t, "fit")}
 	case 6:
 		if rapid.IntRange(0, 4).Draw(t, "close") > 0 {
 			return leadership.Tick{}

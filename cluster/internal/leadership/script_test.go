@@ -30,7 +30,7 @@ func TestScripts(t *testing.T) {
 			switch d.Cmd {
 			case "machine":
 				m = leadership.New(leadership.Config{
-					Candidate: !d.HasArg("not-candidate"), AwaitCampaign: d.HasArg("await-campaign"),
+					MayStand: !d.HasArg("not-candidate"), AwaitCampaign: d.HasArg("await-campaign"),
 					Margin: 250 * time.Millisecond, Lease: time.Second,
 				})
 				return describe(m.State())
@@ -110,9 +110,9 @@ func parse(t *testing.T, words []string) leadership.Input {
 	case "resign":
 		return leadership.Resign{}
 	case "fit":
-		return leadership.Fit{}
+		return leadership.Fitness{}
 	case "unfit":
-		return leadership.Fit{Why: "disk full"}
+		return leadership.Fitness{Unfit: "disk full"}
 	case "close":
 		return leadership.Close{Abrupt: has("abrupt")}
 	case "lease":

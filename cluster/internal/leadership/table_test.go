@@ -49,7 +49,7 @@ var table = []row{
 		"elector resigns; no campaign may follow",
 	},
 	{
-		"Fit (not fit)", leadership.Fit{Why: "disk full"},
+		"Fitness (unfit)", leadership.Fitness{Unfit: "disk full"},
 		"may not stand", "may not stand",
 		"is to hand over",
 		"is to hand over",
@@ -99,7 +99,7 @@ func (r *row) cells() []string {
 // inPhase is a machine at 1 s whose node leads, by a lease to 3 s, in the given phase.
 func inPhase(p leadership.Phase) *leadership.Machine {
 	m := leadership.New(leadership.Config{
-		Candidate: true, AwaitCampaign: true, Margin: 250 * time.Millisecond, Lease: time.Second,
+		MayStand: true, AwaitCampaign: true, Margin: 250 * time.Millisecond, Lease: time.Second,
 	})
 	now := elector.Time(time.Second)
 	lease := leadership.Lease{Term: 2, End: elector.Time(3 * time.Second)}

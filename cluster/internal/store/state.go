@@ -8,6 +8,8 @@ import (
 	"hash/crc32"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -37,19 +39,19 @@ type state struct {
 	Boot     uint64    `json:"boot"`
 	// Groups holds the term of every group that has one. Plain integers, so that
 	// the file does not depend on how lsn prints a term.
-	Groups map[string]uint64 `json:"groups"`
+	Groups numbers `json:"groups"`
 	// Forgotten is the highest term of any group that was removed from Groups.
 	Forgotten uint64 `json:"forgotten,omitempty"`
 	// Idle counts, for each of Groups that was not opened since, the starts of the
 	// node after the last one that opened it.
-	Idle map[string]uint64 `json:"idle,omitempty"`
+	Idle numbers `json:"idle,omitempty"`
 	// Emergencies are never removed.
 	Emergencies []Emergency `json:"emergencies,omitempty"`
 }
 
 func newState(owner Owner) state {
 	return state{Format: formatPlain, Identity: uuid.New(), Cluster: owner.Cluster, Node: owner.Node,
-		Groups: map[string]uint64{}}
+		Groups: numbers{}}
 }
 
 func (s state) clone() state {
@@ -57,6 +59,34 @@ func (s state) clone() state {
 	s.Emergencies = slices.Clone(s.Emergencies)
 	return s
 }
+
+// numbers are by the name of a group. There can be thousands, and each commit writes
+// all of them: without reflection and unsorted, it takes less than half of the time.
+type numbers map[string]uint64
+
+// MarshalJSON returns the same as package json does for a map, but in any order.
+func (n numbers) MarshalJSON() ([]byte, error) {
+	text := append(make([]byte, 0, 32*len(n)+2), '{')
+	for name, number := range n {
+		if len(text) > 1 {
+			text = append(text, ',')
+		}
+		if strings.ContainsFunc(name, mayBeEscaped) {
+			quoted, err := json.Marshal(name)
+			if err != nil {
+				return nil, err
+			}
+			text = append(text, quoted...)
+		} else {
+			text = append(append(append(text, '"'), name...), '"')
+		}
+		text = strconv.AppendUint(append(text, ':'), number, 10)
+	}
+	return append(text, '}'), nil
+}
+
+// mayBeEscaped reports whether JSON may write r in another way than as itself.
+func mayBeEscaped(r rune) bool { return r < ' ' || r > '~' || r == '"' || r == '\\' }
 
 // encode returns the record: the checksum of the JSON after it, and that JSON.
 func (s state) encode() ([]byte, error) {

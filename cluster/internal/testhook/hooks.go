@@ -18,9 +18,9 @@ type Hooks struct {
 	Clock   clock.Clock
 	// Peers are the mesh addresses of all members; if set, there is no gossip.
 	Peers map[elector.NodeID]string
-	// Hold is called by the driver before everything that it does. While it
+	// Gate is called by the driver before everything that it does. While it
 	// blocks, the node decides nothing: so tests pause a node.
-	Hold func()
+	Gate func()
 	// Disk gets the writes of the durable state. If set, nothing is synced.
 	Disk store.Disk
 	// Entropy is called by the driver, and once for the mesh at the start.
@@ -44,8 +44,8 @@ func With(ctx context.Context, h Hooks) context.Context {
 // From returns the hooks of the context, with functions that can be called.
 func From(ctx context.Context) Hooks {
 	h, _ := ctx.Value(key{}).(Hooks)
-	if h.Hold == nil {
-		h.Hold = func() {}
+	if h.Gate == nil {
+		h.Gate = func() {}
 	}
 	if h.Entropy == nil {
 		h.Entropy = rand.Uint64

@@ -44,8 +44,8 @@ func (p *Process) Context(s testhook.Hooks) context.Context {
 	if s.Disk == nil {
 		s.Disk = testhook.Unsynced
 	}
-	hold := s.Hold
-	s.Hold = func() {
+	hold := s.Gate
+	s.Gate = func() {
 		p.Wait()
 		if hold != nil && !p.Killed() {
 			hold()

@@ -14,9 +14,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/internal/base/printable"
 )
 
 // Client asks the admin side of one node. Its methods are safe for concurrent use.
@@ -149,8 +149,8 @@ func (c *Client) problem(resp *http.Response) error {
 	if err := decode(bytes.NewReader(data), &p); err == nil && p.Detail != "" {
 		return fmt.Errorf("%s: %s", c.addr, p.Detail)
 	}
-	return fmt.Errorf("%s: HTTP %s: %s", c.addr, printable(resp.Status),
-		printable(strings.TrimSpace(string(data))))
+	return fmt.Errorf("%s: HTTP %s: %s", c.addr, printable.Text(resp.Status, maxBody),
+		printable.Text(strings.TrimSpace(string(data)), maxBody))
 }
 
 // Figures are a node's metrics at a moment.
@@ -177,7 +177,7 @@ func (c *Client) Figures(ctx context.Context) (Figures, error) {
 	}
 	lines := bufio.NewScanner(io.LimitReader(resp.Body, maxAnswer))
 	for lines.Scan() {
-		line := printable(lines.Text())
+		line := printable.Text(lines.Text(), maxAnswer)
 		at := strings.LastIndexByte(line, ' ')
 		if at < 0 || strings.HasPrefix(line, "#") {
 			continue
@@ -213,7 +213,7 @@ func decode(r io.Reader, out any) error {
 func withPrintable(value any) any {
 	switch v := value.(type) {
 	case string:
-		return printable(v)
+		return printable.Text(v, maxAnswer)
 	case []any:
 		for i := range v {
 			v[i] = withPrintable(v[i])
@@ -221,23 +221,9 @@ func withPrintable(value any) any {
 	case map[string]any:
 		clean := make(map[string]any, len(v))
 		for name, of := range v {
-			clean[printable(name)] = withPrintable(of)
+			clean[printable.Text(name, maxAnswer)] = withPrintable(of)
 		}
 		return clean
 	}
 	return value
-}
-
-// printable returns text with what a terminal obeys, or does not show, as escapes of Go:
-// control characters, line breaks among them, and marks that turn the direction of text.
-func printable(text string) string {
-	var b strings.Builder
-	for _, r := range strings.ToValidUTF8(text, string(unicode.ReplacementChar)) {
-		if unicode.IsPrint(r) {
-			b.WriteRune(r)
-		} else {
-			b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
-		}
-	}
-	return b.String()
 }

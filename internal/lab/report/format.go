@@ -2,11 +2,13 @@ package report
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
+
+	"github.com/bmqelect/bmqelect/internal/base/printable"
 )
 
 // seconds writes a time to the millisecond without needless zeros: "12.05s".
@@ -35,16 +37,8 @@ func count[T ~int | ~uint64](n T) string {
 	return s
 }
 
-// plain makes foreign text safe to print on one line: what is not printable, for
-// example the escape sequences of a terminal, becomes a question mark.
-func plain(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r == utf8.RuneError || !unicode.IsPrint(r) {
-			return '?'
-		}
-		return r
-	}, s)
-}
+// plain makes foreign text safe to print on one line, however long.
+func plain(s string) string { return printable.Text(s, math.MaxInt) }
 
 // clip shortens s to width runes.
 func clip(s string, width int) string {

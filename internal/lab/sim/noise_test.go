@@ -54,7 +54,7 @@ func drawNoise(ids []elector.NodeID) *rapid.Generator[noise] {
 				Cause:      scouting.Cause(rapid.IntRange(0, 7).Draw(t, "cause")),
 				RetryAfter: time.Duration(rapid.Int64().Draw(t, "retry")),
 				SentAt:     elector.Time(rapid.Int64().Draw(t, "sent")),
-				Candidate:  rapid.Bool().Draw(t, "candidate"),
+				MayStand:   rapid.Bool().Draw(t, "candidate"),
 				Leader:     anybody.Draw(t, "leader"), Successor: anybody.Draw(t, "successor"),
 			},
 		}

@@ -62,7 +62,7 @@ func strays(v sim.View, off lsn.Term) []elector.Message {
 		Kind: elector.ElectionProposalResponse, Term: above, ProposedTerm: above, SentAt: v.Now,
 		WillVote: true,
 	}
-	ack := elector.Message{Kind: elector.HeartbeatAck, Term: above, SentAt: v.Now, Candidate: true}
+	ack := elector.Message{Kind: elector.HeartbeatAck, Term: above, SentAt: v.Now, MayStand: true}
 	ms := []elector.Message{vote, ack}
 	if v.Status.Term > off {
 		past := v.Status.Term - off
