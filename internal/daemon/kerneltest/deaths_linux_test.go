@@ -105,7 +105,7 @@ func (r *rig) hog() {
 func (r *rig) killEach() {
 	var s strings.Builder
 	w := tabwriter.NewWriter(&s, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(w, "\ndeath\ttrials\tproven to\tof\tfail-over, median\tworst")
+	fmt.Fprintln(w, "\ndeath\ttrials\tproven to\tof\tfailover, median\tworst")
 	var all verdict
 	for _, d := range deaths {
 		if _, err := os.Stat(filepath.Dir(cgroup(""))); err != nil && d.name == "OOM killer" {
