@@ -84,12 +84,9 @@ func (n *Node) heedReturn(peer NodeID) {
 		return
 	}
 	n.anomalies[anomalyLostIsBack]++
-	key := anomalyLostIsBack + " " + string(peer)
-	if time.Since(n.logged[key]) < anomalyQuiet {
-		return
+	if _, due := n.logged.Due(anomalyOf{anomalyLostIsBack, peer}); due {
+		n.log.Error("a node that was declared lost is back; stop it, or readmit it if its data directory is new", "peer", peer)
 	}
-	n.logged[key] = time.Now()
-	n.log.Error("a node that was declared lost is back; stop it, or readmit it if its data directory is new", "peer", peer)
 }
 
 // anomalyLostIsBack counts the links to nodes that were declared lost.

@@ -230,7 +230,7 @@ func (g *group) whyEnded() error {
 	return g.ended
 }
 
-// refused is the error for a campaign that comes to nothing. It runs under the lock.
+// refused is the error for a campaign that fails. It runs under the lock.
 func (g *group) refused(r leadership.Refusal) error {
 	switch r {
 	case leadership.Busy:

@@ -67,7 +67,7 @@ func (e *Election) Campaign(ctx context.Context) (*Leadership, error) { return e
 // Again says that the work of this leadership, whose Context has been canceled, has
 // stopped, as Release does, and campaigns again. Unlike Release followed by
 // Campaign it gives nothing up: a node whose lease only seemed to run out, or whose
-// transfer came to nothing, leads on. If it fails, the leadership is released
+// transfer failed, leads on. If it fails, the leadership is released
 // anyway; its errors are those of Campaign, and ErrCampaigning for a leadership
 // that still serves, which it leaves as it is.
 func (l *Leadership) Again(ctx context.Context) (*Leadership, error) {

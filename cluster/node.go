@@ -19,6 +19,7 @@ import (
 	"github.com/bmqelect/bmqelect/cluster/internal/testhook"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/base/clock"
+	"github.com/bmqelect/bmqelect/internal/base/loglimit"
 	"github.com/bmqelect/bmqelect/lsn"
 	"github.com/bmqelect/bmqelect/netmesh"
 )
@@ -69,9 +70,8 @@ type Node struct {
 	processes   map[NodeID]process                                    // of voters
 	anomalies   map[string]int                                        // by kind
 	lastAnomaly map[string]time.Time                                  // by kind
-	// when an anomaly was last logged
-	logged  map[string]time.Time
-	leaving bool // Close has begun
+	logged      loglimit.Limiter[anomalyOf]                           // anomalies
+	leaving     bool                                                  // Close has begun
 	// cutWork are the leaderships whose work may go on although their election has ended
 	// on this node. When the driver has ended, close owns it.
 	cutWork []*Leadership
@@ -146,8 +146,7 @@ func newNode(cfg Config, hooks testhook.Hooks) *Node {
 		groups: map[string]*group{}, opening: map[string]bool{}, closed: map[string]*group{},
 		up: map[NodeID]bool{}, processes: map[NodeID]process{},
 		anomalies: map[string]int{}, lastAnomaly: map[string]time.Time{},
-		logged: map[string]time.Time{},
-		done:   make(chan struct{}), gone: make(chan struct{}), released: make(chan struct{}),
+		done: make(chan struct{}), gone: make(chan struct{}), released: make(chan struct{}),
 	}
 	if n.clock == nil {
 		n.clock = clock.System()

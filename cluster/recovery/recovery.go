@@ -24,7 +24,7 @@ type Emergency struct {
 	Voters []cluster.NodeID
 	// Lost are those of them that will never come back, at least one. Required.
 	Lost []cluster.NodeID
-	// Reason is kept and shown ever after; any text, may be empty.
+	// Reason is kept, and shown from then on; any text, may be empty.
 	Reason string
 	// Retire is to be set for the directory of one of the lost, if it turns up again: it
 	// is marked, so that no node ever starts on it as a voter. Without it such a

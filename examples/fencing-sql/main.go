@@ -24,7 +24,7 @@
 // Two things to know. The table learns of a new leader by its first write:
 // a leader that decides by what it reads writes before it reads. And the fence
 // remembers terms as long as the row lives: if every node has lost its data
-// directory, terms begin again and the row must be made anew.
+// directory, terms begin again and the row must be made again.
 package main
 
 import (

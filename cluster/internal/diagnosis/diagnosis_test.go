@@ -86,7 +86,6 @@ func TestStrangersCannotHideFindings(t *testing.T) {
 			d.finds(findings.ClockRate, elector.NodeID(fmt.Sprint("y", i)), "so")
 		}
 		require.Len(t, d.Findings(), maxFindings)
-		require.LessOrEqual(t, len(d.logged), maxFindings)
 	})
 }
 

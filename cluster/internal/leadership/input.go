@@ -68,7 +68,7 @@ func (Tick) isInput()     {}
 // Effects is what a step asks for, in this order: answer campaigns, tell the holder,
 // hand over the requests, and call again by Wake.
 type Effects struct {
-	// Refused is a campaign that comes to nothing, Refusal is why.
+	// Refused is a campaign that fails, Refusal is why.
 	Refused ID
 	Refusal Refusal
 	// Granted is a campaign that has got its leadership.
@@ -92,7 +92,7 @@ type Effects struct {
 	Wake elector.Time
 }
 
-// Refusal says why a campaign comes to nothing.
+// Refusal says why a campaign fails.
 type Refusal uint8
 
 // The refusals. NotRefused is the invalid zero.
