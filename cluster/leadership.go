@@ -97,9 +97,7 @@ func (e *Election) campaign(ctx context.Context, after leadership.ID) (*Leadersh
 
 // enterCampaign returns a leadership that is still to begin. Its context has the values
 // of ctx, but ends only with the leadership.
-func (e *Election) enterCampaign(
-	ctx context.Context, after leadership.ID,
-) (*Leadership, error) {
+func (e *Election) enterCampaign(ctx context.Context, after leadership.ID) (*Leadership, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}

@@ -195,7 +195,10 @@ func (n *Node) start(ctx context.Context) (err error) {
 	n.enterElection(g)
 	go n.drive()
 	go func() { defer close(n.persisterDone); n.persister.run(n.quit) }()
-	go func() { defer close(n.watcherDone); n.watcher.run(n.expired, n.unwatch) }()
+	go func() {
+		defer close(n.watcherDone)
+		n.watcher.run(func(g *group) { n.feed(g, leadership.Tick{}) }, n.unwatch)
+	}()
 	undo = append(undo, n.stopWatcher, n.stopDriver)
 	return n.join(s.Peers)
 }
@@ -222,9 +225,6 @@ func (n *Node) meshConfig(network netmesh.Network) netmesh.Config {
 	}
 	return cfg
 }
-
-// expired runs on the watcher's goroutine.
-func (n *Node) expired(g *group) { n.feed(g, leadership.Tick{}) }
 
 // onPersisted runs on the persister's goroutine.
 func (n *Node) onPersisted(terms map[string]lsn.Term, err error) {

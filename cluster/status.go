@@ -90,8 +90,7 @@ type Seconds float64
 
 // Duration returns s as a time.Duration.
 func (s Seconds) Duration() time.Duration {
-	return time.Duration(
-		float64(s) * float64(time.Second))
+	return time.Duration(float64(s) * float64(time.Second))
 }
 
 func seconds(d time.Duration) Seconds {

@@ -95,10 +95,10 @@ func (d *Diagnosis) Clocks() map[elector.NodeID]findings.Clock {
 	return all
 }
 
-// Report adds what a refused connection, or gossip, shows about a peer. It is forgotten a
+// report adds what a refused connection shows about a peer. It is forgotten a
 // minute after it was reported last, and when a link to the peer comes up. Name and detail
 // may be a stranger's words: they are made printable and cut to a length for people.
-func (d *Diagnosis) Report(kind findings.Kind, peer elector.NodeID, detail string) {
+func (d *Diagnosis) report(kind findings.Kind, peer elector.NodeID, detail string) {
 	peer = elector.NodeID(printable.Text(string(peer), netmesh.MaxNameLength))
 	d.raise(kind, peer, printable.Text(detail, maxDetail), true)
 }
