@@ -67,8 +67,9 @@ func playSeed(
 	s := &seededCluster{dice: testhook.NewDice(seed, "schedule"), seed: seed}
 	clocks, useClocks := leapingClocks(three)
 	s.clocks = clocks
+	// Packets of different nodes do not meet at one moment.
 	delays := clustertest.Network(func(net *memnet.Network) {
-		if !raceDetector { // which crashes in a bubble of synctest with that many timers
+		if !raceDetector { // for which they are to meet
 			net.Delay(testhook.Delays(seed))
 		}
 	})
