@@ -11,6 +11,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/cluster/clustertest"
+	"github.com/bmqelect/bmqelect/cluster/internal/testhook"
 	"github.com/bmqelect/bmqelect/lsn"
 	"github.com/bmqelect/bmqelect/netmesh/fault"
 )
@@ -139,12 +140,12 @@ func playSchedule(c *seededCluster, steps int) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	results := c.run(ctx, func(id cluster.NodeID) cluster.Callbacks {
-		return r.callbacks(id, newDice(c.seed, "work of "+string(id)).upTo)
+		return r.callbacks(id, testhook.NewDice(c.seed, "work of "+string(id)).UpTo)
 	})
 	time.Sleep(election)
 	for range steps {
-		c.trouble(c.dice.pick)
-		time.Sleep(c.dice.upTo(3 * time.Second))
+		c.trouble(c.dice.Below)
+		time.Sleep(c.dice.UpTo(3 * time.Second))
 	}
 	c.Heal()
 	for _, id := range c.ids {

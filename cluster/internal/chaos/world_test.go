@@ -3,16 +3,14 @@ package chaos
 import (
 	"container/heap"
 	"fmt"
-	"hash/fnv"
-	"math/rand/v2"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/cluster/internal/testhook"
 	"github.com/bmqelect/bmqelect/internal/base/memnet"
 )
 
@@ -54,7 +52,7 @@ func newWorld(s schedule, dir string) *world {
 		schedule: s, dir: dir, net: memnet.New(), judge: newJudge(dir),
 		rules: rules{set: map[[2]string]int{}}, calm: make(chan struct{}),
 	}
-	w.net.Delay(w.latency(), w.dice("lag").half(time.Millisecond))
+	w.net.Delay(testhook.Delays(s.seed))
 	for i, id := range s.voters {
 		m := &member{w: w, id: id, disk: newDisk(dir, string(id)), wanted: true}
 		w.members = append(w.members, m)
@@ -223,70 +221,6 @@ func (w *world) leader() *member {
 		}
 	}
 	return nil
-}
-
-// latency is what packets take from host to host: each pair draws for itself, so
-// that the order in which others draw does not matter.
-func (w *world) latency() func(from, to string) time.Duration {
-	var mu sync.Mutex
-	pairs := map[[2]string]*dice{}
-	return func(from, to string) time.Duration {
-		mu.Lock()
-		defer mu.Unlock()
-		pair := [2]string{from, to}
-		if pairs[pair] == nil {
-			pairs[pair] = w.dice(from + ">" + to)
-		}
-		if pairs[pair].below(500) == 0 {
-			return 20*time.Millisecond + pairs[pair].upTo(200*time.Millisecond)
-		}
-		return 100*time.Microsecond + pairs[pair].upTo(2*time.Millisecond)
-	}
-}
-
-// dice is a source of chance of its own, for each purpose one. What it shows
-// depends on the microsecond, and not on what was drawn before: two runs that
-// differ in the order of two things at one moment stay together.
-type dice struct {
-	mu      sync.Mutex
-	seed    uint64
-	purpose uint64
-	now     int64
-	draws   uint64 // in that microsecond
-}
-
-func (s schedule) dice(purpose string) *dice {
-	hash := fnv.New64a()
-	hash.Write([]byte(purpose))
-	return &dice{seed: s.seed, purpose: hash.Sum64()}
-}
-
-func (d *dice) uint64() uint64 {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if now := time.Now().UnixMicro(); now != d.now {
-		d.now, d.draws = now, 0
-	}
-	d.draws++
-	return rand.NewPCG(d.seed^d.draws, d.purpose^uint64(d.now)).Uint64()
-}
-
-// below is a number below limit.
-func (d *dice) below(limit int) int { return int(d.uint64() % uint64(limit)) }
-
-// upTo is a time below limit, in microseconds.
-func (d *dice) upTo(limit time.Duration) time.Duration {
-	return time.Duration(d.uint64() % uint64(limit)).Truncate(time.Microsecond)
-}
-
-// half is 0 in one of two cases, or else a time below limit.
-func (d *dice) half(limit time.Duration) func() time.Duration {
-	return func() time.Duration {
-		if d.below(2) == 0 {
-			return 0
-		}
-		return d.upTo(limit)
-	}
 }
 
 // item is something to be done; agenda is a heap, the earliest first.
