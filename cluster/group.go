@@ -47,6 +47,7 @@ type group struct {
 	deadline   timer           // the watcher's lock guards it
 	ended      error           // why the election is closed on this node; nil while it is open
 	dropped    bool            // it is to be forgotten once it has ended
+	workEnds   workEnds
 }
 
 // newGroup returns an election that is still to be entered.
@@ -221,6 +222,13 @@ func (g *group) close(why error, abrupt bool) (cut bool) {
 	s := g.leadership.State()
 	g.advance(now, leadership.Close{Abrupt: abrupt})
 	return abrupt && s.Phase.Working() && s.Term != 0
+}
+
+// workEnded is about work of this election that ended by itself.
+func (g *group) workEnded() workEnds {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.workEnds
 }
 
 // whyEnded is nil while the election is open on this node.

@@ -152,9 +152,12 @@ func (l *Leadership) apply(e *leadership.Effects, s *leadership.State) {
 // Release says that the work guarded by this leadership has stopped. If this node
 // still leads it hands over to the best follower, and it does not stand again
 // before the next Campaign. Releasing again does nothing.
-func (l *Leadership) Release() {
+func (l *Leadership) Release() { l.release(0) }
+
+// release is Release, after which the node does not stand for the given time.
+func (l *Leadership) release(rest time.Duration) {
 	n, g := l.e.n, l.e.g
-	n.feed(g, leadership.Release{ID: l.id})
+	n.feed(g, leadership.Release{ID: l.id, Rest: rest})
 	ctx, cancel := context.WithTimeout(context.Background(), cleanupTimeout)
 	defer cancel()
 	// A driver that hangs does the rest when it goes on.

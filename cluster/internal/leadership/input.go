@@ -1,6 +1,8 @@
 package leadership
 
 import (
+	"time"
+
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/lsn"
 )
@@ -22,7 +24,10 @@ type GiveUp struct{ ID ID }
 
 // Release says that the work of a leadership has stopped, or that nobody waits for its
 // campaign any more.
-type Release struct{ ID ID }
+type Release struct {
+	ID   ID
+	Rest time.Duration // for which the node does not stand, whoever campaigns
+}
 
 // Resign gives up what the node has, whoever holds it.
 type Resign struct{}
