@@ -186,7 +186,7 @@ func (c Config) Validate() error {
 			ps = append(ps, p)
 		}
 	}
-	if len(c.Cluster) > netmesh.MaxNameLength || strings.ContainsFunc(c.Cluster, isSpace) {
+	if netmesh.NameProblem(c.Cluster) != "" {
 		ps.add("Cluster", strconv.Quote(c.Cluster), "1 to %d bytes without spaces", netmesh.MaxNameLength)
 	}
 	if c.DataDir == "" {
@@ -253,5 +253,3 @@ func ipOf(addr string) net.IP {
 	host, _, _ := net.SplitHostPort(addr)
 	return net.ParseIP(host)
 }
-
-func isSpace(r rune) bool { return r <= ' ' || r == 0x7f }

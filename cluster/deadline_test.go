@@ -47,7 +47,7 @@ func TestTheDeadlineOfAPausedLeaderIsTheEndOfItsLease(t *testing.T) {
 		c.record()
 		o := c.campaign("a", "b", "c")
 		l := o.next()
-		time.Sleep(time.Second + c.dice.upTo(time.Second))
+		time.Sleep(time.Second + c.dice.UpTo(time.Second))
 		const pause = 4 * time.Second
 		before := l.Deadline()
 		c.clocks[l.Node().ID()].ahead.Add(int64(pause))
@@ -126,12 +126,12 @@ func playDeadlines(c *seededCluster, steps int) {
 	for range steps {
 		l := o.next()
 		j.begins(l)
-		time.Sleep(c.dice.upTo(2 * time.Second))
-		ctx, cancel := context.WithTimeout(t.Context(), c.dice.upTo(time.Second))
+		time.Sleep(c.dice.UpTo(2 * time.Second))
+		ctx, cancel := context.WithTimeout(t.Context(), c.dice.UpTo(time.Second))
 		id := l.Node().ID()
-		switch c.dice.pick(5) {
+		switch c.dice.Below(5) {
 		case 0:
-			c.clocks[id].ahead.Add(int64(c.dice.upTo(5 * time.Second)))
+			c.clocks[id].ahead.Add(int64(c.dice.UpTo(5 * time.Second)))
 		case 1:
 			l.Election().Transfer(ctx, "")
 		case 2:

@@ -9,11 +9,12 @@
 //	})
 //	...
 //	err = node.Default().Run(ctx, cluster.Callbacks{
-//		OnStartedLeading: func(ctx context.Context, l *cluster.Leadership) {
+//		OnStartedLeading: func(ctx context.Context, l *cluster.Leadership) error {
 //			for ctx.Err() == nil { // canceled before the lease ends
 //				token, err := l.NextLSN() // a fencing token for what is done now
 //				...
 //			}
+//			return nil
 //		},
 //	})
 //

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster/internal/leadership"
@@ -34,7 +33,7 @@ var ErrOpen = errors.New("the election is open already")
 // or ErrClosed, or says why the disk did not take it. A disk that has not answered
 // within ten seconds is an error, too; the election then is not opened.
 func (n *Node) Election(name string, cfg ElectionConfig) (*Election, error) {
-	if name == "" || len(name) > netmesh.MaxNameLength || strings.ContainsFunc(name, isSpace) {
+	if netmesh.NameProblem(name) != "" {
 		return nil, fmt.Errorf("open election %q: the name must have 1 to %d bytes and no spaces",
 			name, netmesh.MaxNameLength)
 	}

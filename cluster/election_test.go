@@ -103,7 +103,7 @@ func TestAnElectionHasCandidatesOfItsOwn(t *testing.T) {
 func TestBadElectionsAreRefused(t *testing.T) {
 	withCluster(t, one, func(t *testing.T, c *testCluster) {
 		n := c.Node("a")
-		for _, name := range []string{"", "a b", "x\n", string(make([]byte, 256))} {
+		for _, name := range []string{"", "a b", "a\u00a0b", "x\n", string(make([]byte, 256))} {
 			_, err := n.Election(name, cluster.ElectionConfig{})
 			require.ErrorContains(t, err, "1 to 255 bytes and no spaces")
 		}

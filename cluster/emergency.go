@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster/internal/store"
+	"github.com/bmqelect/bmqelect/internal/base/printable"
 )
 
 // EmergencyStatus is the record of an emergency: voters were declared lost for good, see
@@ -58,21 +59,21 @@ func (n *Node) checkLeft(left []NodeID) error {
 			"start node %s on an empty directory, after it was readmitted on every voter that is left",
 			n.cfg.DataDir, emergencyNote(n.emergencies), n.cfg.Node)
 	case len(left) == 0:
-		return fmt.Errorf("all voters of the configuration, %s, were declared lost: name those that are left, or readmit one", join(all))
+		return fmt.Errorf("all voters of the configuration, %s, were declared lost: name those that are left, or readmit one", printable.List(all))
 	case quorum > len(left):
 		return fmt.Errorf("the configured quorum is %d, but must be at most %d: of the voters %s were declared lost, and %s are left; "+
-			"configure no quorum (0: a majority of these)", quorum, len(left), join(without(all, left)),
-			join(left))
+			"configure no quorum (0: a majority of these)", quorum, len(left), printable.List(without(all, left)),
+			printable.List(left))
 	}
 	return nil
 }
 
 func (n *Node) logEmergency(e EmergencyStatus) {
-	fields := []any{"lost", join(e.Lost), "declared", e.Time.Format(time.RFC3339), "reason", e.Reason,
-		"voters", join(n.cfg.Voters)}
+	fields := []any{"lost", printable.List(e.Lost), "declared", e.Time.Format(time.RFC3339),
+		"reason", e.Reason, "voters", printable.List(n.cfg.Voters)}
 	if gone := e.Missing(); len(gone) > 0 {
 		n.log.Error("voters were declared lost: the others elect without them",
-			append(fields, "missing", join(gone))...)
+			append(fields, "missing", printable.List(gone))...)
 		return
 	}
 	n.log.Warn("voters were declared lost once; all have been readmitted", fields...)
@@ -84,12 +85,9 @@ func (n *Node) heedReturn(peer NodeID) {
 		return
 	}
 	n.anomalies[anomalyLostIsBack]++
-	key := anomalyLostIsBack + " " + string(peer)
-	if time.Since(n.logged[key]) < anomalyQuiet {
-		return
+	if _, due := n.logged.Due(anomalyOf{anomalyLostIsBack, peer}); due {
+		n.log.Error("a node that was declared lost is back; stop it, or readmit it if its data directory is new", "peer", peer)
 	}
-	n.logged[key] = time.Now()
-	n.log.Error("a node that was declared lost is back; stop it, or readmit it if its data directory is new", "peer", peer)
 }
 
 // anomalyLostIsBack counts the links to nodes that were declared lost.
@@ -108,7 +106,7 @@ func emergencyNote(es []EmergencyStatus) string {
 	var notes []string
 	for _, e := range es {
 		if gone := e.Missing(); len(gone) > 0 {
-			notes = append(notes, fmt.Sprintf("%s declared lost at %s", join(gone),
+			notes = append(notes, fmt.Sprintf("%s declared lost at %s", printable.List(gone),
 				e.Time.Format(time.RFC3339)))
 		}
 	}
@@ -139,12 +137,4 @@ func emergencyStatus(es []store.Emergency) (all []EmergencyStatus) {
 func without(ids, gone []NodeID) []NodeID {
 	return slices.DeleteFunc(slices.Clone(ids),
 		func(id NodeID) bool { return slices.Contains(gone, id) })
-}
-
-func join(ids []NodeID) string {
-	texts := make([]string, len(ids))
-	for i, id := range ids {
-		texts[i] = string(id)
-	}
-	return strings.Join(texts, ", ")
 }

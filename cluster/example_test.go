@@ -98,10 +98,11 @@ func ExampleElection_Run() {
 
 	ctx, cancel := context.WithCancel(context.Background())
 	err := node.Default().Run(ctx, cluster.Callbacks{
-		OnStartedLeading: func(ctx context.Context, l *cluster.Leadership) {
+		OnStartedLeading: func(ctx context.Context, l *cluster.Leadership) error {
 			fmt.Println("started")
 			cancel()     // in earnest: at SIGTERM
 			<-ctx.Done() // the work must stop: a handover waits for it
+			return nil
 		},
 		OnStoppedLeading: func(l *cluster.Leadership) { fmt.Println("stopped:", l.Reason()) },
 	})
@@ -109,7 +110,7 @@ func ExampleElection_Run() {
 	// Output:
 	// started
 	// stopped: RESIGNED
-	// run of node a in election "default": context canceled
+	// <nil>
 }
 
 // Every node can follow who leads.

@@ -94,6 +94,14 @@ func (g *group) notStanding(s elector.Status, now elector.Time) string {
 		return "its guarded work has not stopped in time"
 	case state.Unfit != "":
 		return fmt.Sprintf("it is not fit (%s)", state.Unfit)
+	case g.workEnded().restEnd > now:
+		ends := g.workEnded()
+		why := ""
+		if ends.err != "" {
+			why = fmt.Sprintf(" (%s)", ends.err)
+		}
+		return fmt.Sprintf("its work ended by itself%s, it rests for another %s", why,
+			short(ends.restEnd.Sub(now)))
 	case s.RestEnd > now:
 		return fmt.Sprintf("it stepped down, for another %s", short(s.RestEnd.Sub(now)))
 	case !state.Wanted():

@@ -47,6 +47,7 @@ type group struct {
 	deadline   timer           // the watcher's lock guards it
 	ended      error           // why the election is closed on this node; nil while it is open
 	dropped    bool            // it is to be forgotten once it has ended
+	workEnds   workEnds
 }
 
 // newGroup returns an election that is still to be entered.
@@ -223,6 +224,13 @@ func (g *group) close(why error, abrupt bool) (cut bool) {
 	return abrupt && s.Phase.Working() && s.Term != 0
 }
 
+// workEnded is about work of this election that ended by itself.
+func (g *group) workEnded() workEnds {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.workEnds
+}
+
 // whyEnded is nil while the election is open on this node.
 func (g *group) whyEnded() error {
 	g.mu.Lock()
@@ -230,7 +238,7 @@ func (g *group) whyEnded() error {
 	return g.ended
 }
 
-// refused is the error for a campaign that comes to nothing. It runs under the lock.
+// refused is the error for a campaign that fails. It runs under the lock.
 func (g *group) refused(r leadership.Refusal) error {
 	switch r {
 	case leadership.Busy:

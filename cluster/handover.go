@@ -133,8 +133,7 @@ func (e *Election) Transfer(ctx context.Context, to NodeID) error {
 
 // Transfer is Election.Transfer of the default election.
 func (n *Node) Transfer(ctx context.Context, to NodeID) error {
-	return n.election.Transfer(ctx,
-		to)
+	return n.election.Transfer(ctx, to)
 }
 
 // successor is the voter to hand over to: the one asked for, or the best.

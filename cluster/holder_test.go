@@ -22,10 +22,11 @@ func TestASecondRunWaitsForTheFirst(t *testing.T) {
 		working, returned := make(chan struct{}), make(chan error, 1)
 		go func() {
 			returned <- e.Run(ctx, cluster.Callbacks{OnStartedLeading: func(ctx context.Context,
-				_ *cluster.Leadership) {
+				_ *cluster.Leadership) error {
 				close(working)
 				<-ctx.Done()
 				time.Sleep(300 * time.Millisecond)
+				return nil
 			}})
 		}()
 		<-working
@@ -33,7 +34,7 @@ func TestASecondRunWaitsForTheFirst(t *testing.T) {
 		cancel()
 		synctest.Wait() // the work is stopping
 		require.ErrorIs(t, e.Run(t.Context(), cluster.Callbacks{}), cluster.ErrCampaigning)
-		require.Error(t, <-returned)
+		require.NoError(t, <-returned)
 		l, err := e.Campaign(t.Context())
 		require.NoError(t, err)
 		l.Release()
@@ -154,10 +155,11 @@ func TestResignFromOutsideWaitsForTheWorkAndEndsRun(t *testing.T) {
 			ended[id] = result
 			go func() {
 				result <- n.Default().Run(t.Context(),
-					cluster.Callbacks{OnStartedLeading: func(ctx context.Context, _ *cluster.Leadership) {
+					cluster.Callbacks{OnStartedLeading: func(ctx context.Context, _ *cluster.Leadership) error {
 						<-ctx.Done()
 						time.Sleep(100 * time.Millisecond)
 						stopped <- time.Now()
+						return nil
 					}})
 			}()
 		}

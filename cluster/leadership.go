@@ -67,7 +67,7 @@ func (e *Election) Campaign(ctx context.Context) (*Leadership, error) { return e
 // Again says that the work of this leadership, whose Context has been canceled, has
 // stopped, as Release does, and campaigns again. Unlike Release followed by
 // Campaign it gives nothing up: a node whose lease only seemed to run out, or whose
-// transfer came to nothing, leads on. If it fails, the leadership is released
+// transfer failed, leads on. If it fails, the leadership is released
 // anyway; its errors are those of Campaign, and ErrCampaigning for a leadership
 // that still serves, which it leaves as it is.
 func (l *Leadership) Again(ctx context.Context) (*Leadership, error) {
@@ -97,9 +97,7 @@ func (e *Election) campaign(ctx context.Context, after leadership.ID) (*Leadersh
 
 // enterCampaign returns a leadership that is still to begin. Its context has the values
 // of ctx, but ends only with the leadership.
-func (e *Election) enterCampaign(
-	ctx context.Context, after leadership.ID,
-) (*Leadership, error) {
+func (e *Election) enterCampaign(ctx context.Context, after leadership.ID) (*Leadership, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -154,9 +152,12 @@ func (l *Leadership) apply(e *leadership.Effects, s *leadership.State) {
 // Release says that the work guarded by this leadership has stopped. If this node
 // still leads it hands over to the best follower, and it does not stand again
 // before the next Campaign. Releasing again does nothing.
-func (l *Leadership) Release() {
+func (l *Leadership) Release() { l.release(0) }
+
+// release is Release, after which the node does not stand for the given time.
+func (l *Leadership) release(rest time.Duration) {
 	n, g := l.e.n, l.e.g
-	n.feed(g, leadership.Release{ID: l.id})
+	n.feed(g, leadership.Release{ID: l.id, Rest: rest})
 	ctx, cancel := context.WithTimeout(context.Background(), cleanupTimeout)
 	defer cancel()
 	// A driver that hangs does the rest when it goes on.

@@ -42,14 +42,19 @@ func TestCampaignReturnsALeadershipThatExcludesAllOthers(t *testing.T) {
 }
 
 // cutOff isolates the leader, and waits until its work is told to stop.
-func cutOff(o *contest, l *cluster.Leadership) {
+func cutOff(t *testing.T, o *contest, l *cluster.Leadership) {
+	t.Helper()
 	o.Isolate(l.Node().ID())
-	<-l.Context().Done()
+	select {
+	case <-l.Context().Done():
+	case <-time.After(time.Minute): // of virtual time
+		require.Fail(t, "the work was not told to stop")
+	}
 }
 
 func TestTheContextEndsTheMarginBeforeTheLease(t *testing.T) {
 	withContest(t, func(t *testing.T, o *contest, l *cluster.Leadership) {
-		cutOff(o, l)
+		cutOff(t, o, l)
 		deadline := l.Deadline()
 		require.Equal(t, articleMargin, time.Until(deadline))
 		require.Equal(t, elector.LeaseExpired, l.Reason())
@@ -174,7 +179,7 @@ func TestWorkThatDoesNotStopIsWaitedForUntilTheLeaseEnds(t *testing.T) {
 func TestANodeWhoseWorkIsStuckDoesNotStandAgain(t *testing.T) {
 	withContest(t, func(t *testing.T, o *contest, l *cluster.Leadership) {
 		id := l.Node().ID()
-		cutOff(o, l)
+		cutOff(t, o, l)
 		next := o.next()
 		o.Heal()
 		time.Sleep(election)
@@ -200,7 +205,7 @@ func TestAfterABlinkTheSameNodeGoesOn(t *testing.T) {
 		o := c.campaign("a")
 		l := o.next()
 		time.Sleep(time.Second)
-		cutOff(o, l)
+		cutOff(t, o, l)
 		o.Heal() // within the margin
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()

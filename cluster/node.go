@@ -19,6 +19,7 @@ import (
 	"github.com/bmqelect/bmqelect/cluster/internal/testhook"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/base/clock"
+	"github.com/bmqelect/bmqelect/internal/base/loglimit"
 	"github.com/bmqelect/bmqelect/lsn"
 	"github.com/bmqelect/bmqelect/netmesh"
 )
@@ -69,9 +70,8 @@ type Node struct {
 	processes   map[NodeID]process                                    // of voters
 	anomalies   map[string]int                                        // by kind
 	lastAnomaly map[string]time.Time                                  // by kind
-	// when an anomaly was last logged
-	logged  map[string]time.Time
-	leaving bool // Close has begun
+	logged      loglimit.Limiter[anomalyOf]                           // anomalies
+	leaving     bool                                                  // Close has begun
 	// cutWork are the leaderships whose work may go on although their election has ended
 	// on this node. When the driver has ended, close owns it.
 	cutWork []*Leadership
@@ -146,8 +146,7 @@ func newNode(cfg Config, hooks testhook.Hooks) *Node {
 		groups: map[string]*group{}, opening: map[string]bool{}, closed: map[string]*group{},
 		up: map[NodeID]bool{}, processes: map[NodeID]process{},
 		anomalies: map[string]int{}, lastAnomaly: map[string]time.Time{},
-		logged: map[string]time.Time{},
-		done:   make(chan struct{}), gone: make(chan struct{}), released: make(chan struct{}),
+		done: make(chan struct{}), gone: make(chan struct{}), released: make(chan struct{}),
 	}
 	if n.clock == nil {
 		n.clock = clock.System()
@@ -196,7 +195,10 @@ func (n *Node) start(ctx context.Context) (err error) {
 	n.enterElection(g)
 	go n.drive()
 	go func() { defer close(n.persisterDone); n.persister.run(n.quit) }()
-	go func() { defer close(n.watcherDone); n.watcher.run(n.expired, n.unwatch) }()
+	go func() {
+		defer close(n.watcherDone)
+		n.watcher.run(func(g *group) { n.feed(g, leadership.Tick{}) }, n.unwatch)
+	}()
 	undo = append(undo, n.stopWatcher, n.stopDriver)
 	return n.join(s.Peers)
 }
@@ -223,9 +225,6 @@ func (n *Node) meshConfig(network netmesh.Network) netmesh.Config {
 	}
 	return cfg
 }
-
-// expired runs on the watcher's goroutine.
-func (n *Node) expired(g *group) { n.feed(g, leadership.Tick{}) }
 
 // onPersisted runs on the persister's goroutine.
 func (n *Node) onPersisted(terms map[string]lsn.Term, err error) {

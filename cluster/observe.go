@@ -216,24 +216,18 @@ func (n *Node) report(g *group, e *elector.Effects) {
 	}
 }
 
-// anomalyQuiet is how long one kind of anomaly from one peer is not logged
-// again: a peer that goes on and on must not fill the disk.
-const anomalyQuiet = time.Minute
-
-// maxLogged bounds the anomalies that are remembered for that.
-const maxLogged = 1024
+// anomalyOf is a kind of anomaly, of one peer.
+type anomalyOf struct {
+	kind string
+	peer NodeID
+}
 
 // reportAnomaly counts, logs, and closes the link to a peer whose terms cannot
 // be right.
 func (n *Node) reportAnomaly(g *group, a elector.Anomaly) {
 	n.anomalies[a.Kind.String()]++
 	n.lastAnomaly[a.Kind.String()] = time.Now()
-	key := fmt.Sprint(a.Kind, a.Peer)
-	if len(n.logged) >= maxLogged { // peers come and go, under names of their own choice
-		clear(n.logged)
-	}
-	if now := time.Now(); now.Sub(n.logged[key]) >= anomalyQuiet {
-		n.logged[key] = now
+	if _, due := n.logged.Due(anomalyOf{a.Kind.String(), a.Peer}); due {
 		log := n.log.Warn
 		if a.Kind == elector.AnomalyTwoLeaders {
 			log = n.log.Error

@@ -7,7 +7,7 @@ import (
 
 // ProofFiles are the listener of the mesh and the lock of the data directory. Other
 // members take it as proof of this process's death that the listener is closed, or that
-// the directory is used anew. A program whose work outlives its process has the work keep
+// the directory is used again. A program whose work outlives its process has the work keep
 // them open, as with Config.HoldEvidence. They are not to be used otherwise. The error
 // says that the network of this node has no files.
 func (n *Node) ProofFiles() ([]syscall.Conn, error) {

@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/bmqelect/bmqelect/cluster/internal/gossip"
+	"github.com/bmqelect/bmqelect/internal/base/loglimit"
 )
 
 const (
@@ -15,8 +16,6 @@ const (
 	rememberFirst = time.Second
 	// rememberEvery is the least time between two writes.
 	rememberEvery = 10 * time.Second
-	// rememberQuiet is how long a failure that was logged is not logged again.
-	rememberQuiet = time.Minute
 	// maxOtherPeers is how many addresses of members without a vote are written.
 	maxOtherPeers = 64
 )
@@ -30,20 +29,12 @@ type rememberer struct {
 	log     hclog.Logger
 	changed chan struct{} // has an element if there may be something to save
 	done    chan struct{} // closed when run has returned
-	warned  time.Time
+	warned  loglimit.Limiter[struct{}]
 }
 
 func newRememberer(save func([]string) error, addrs func() []string, log hclog.Logger) *rememberer {
 	return &rememberer{save: save, addrs: addrs, log: log, changed: make(chan struct{}, 1),
 		done: make(chan struct{})}
-}
-
-// wake says that the members may have changed. It never waits.
-func (r *rememberer) wake() {
-	select {
-	case r.changed <- struct{}{}:
-	default:
-	}
 }
 
 // run writes until quit, and once more then if something is left to be written.
@@ -72,12 +63,14 @@ func (r *rememberer) run(quit <-chan struct{}) {
 
 func (r *rememberer) write() bool {
 	err := r.save(r.addrs())
-	if err != nil && time.Since(r.warned) >= rememberQuiet {
-		r.warned = time.Now()
+	if err == nil {
+		return true
+	}
+	if _, due := r.warned.Due(struct{}{}); due {
 		r.log.Warn("cannot write the members' addresses to disk; elections do not need them, and it is tried again",
 			"error", err, "every", rememberEvery.String())
 	}
-	return err == nil
+	return false
 }
 
 // peerAddresses are where gossip reaches the other members: all voters, and as many

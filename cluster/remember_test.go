@@ -59,7 +59,7 @@ func TestAddressesAreWrittenNoMoreThanOnceInTenSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := remember()
 		for range 100 * 60 { // a minute
-			r.wake()
+			wake(r.changed)
 			time.Sleep(10 * time.Millisecond)
 		}
 		r.end()
@@ -74,7 +74,7 @@ func TestAddressesThatCannotBeWrittenAreTriedAgainQuietly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := remember()
 		r.breaks(errors.New("no space left"))
-		r.wake()
+		wake(r.changed)
 		time.Sleep(5*time.Minute - time.Second)
 		synctest.Wait()
 		require.Equal(t, 30, r.tries)

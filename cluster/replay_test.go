@@ -2,11 +2,8 @@ package cluster_test
 
 import (
 	"fmt"
-	"hash/fnv"
-	"math/rand/v2"
 	"runtime"
 	"strconv"
-	"sync"
 	"testing"
 	"time"
 
@@ -67,14 +64,13 @@ func playSeed(
 	t *testing.T, seed uint64, play func(c *seededCluster), options []clustertest.Option,
 ) (history []string) {
 	t.Setenv(testhook.SeedVariable, strconv.FormatUint(seed, 10)) // of what the nodes draw
-	s := &seededCluster{dice: newDice(seed, "schedule"), seed: seed}
+	s := &seededCluster{dice: testhook.NewDice(seed, "schedule"), seed: seed}
 	clocks, useClocks := leapingClocks(three)
 	s.clocks = clocks
 	// Packets of different nodes do not meet at one moment.
-	lag := newDice(seed, "lag")
 	delays := clustertest.Network(func(net *memnet.Network) {
-		if !raceDetector { // which crashes in a bubble of synctest with that many timers
-			net.Delay(s.latency(), func() time.Duration { return lag.upTo(time.Millisecond) })
+		if !raceDetector { // for which they are to meet
+			net.Delay(testhook.Delays(seed))
 		}
 	})
 	withCluster(t, three, func(_ *testing.T, c *testCluster) {
@@ -88,7 +84,7 @@ func playSeed(
 type seededCluster struct {
 	*testCluster
 	seed    uint64
-	dice    *dice
+	dice    *testhook.Dice
 	clocks  map[cluster.NodeID]*leaping
 	subs    []*cluster.Subscription // by voter
 	history []string                // what the nodes did, one node after the other
@@ -110,50 +106,4 @@ func (c *seededCluster) endRecord() {
 				e.Transition))
 		}
 	}
-}
-
-// latency is what packets take from host to host.
-func (c *seededCluster) latency() func(from, to string) time.Duration {
-	pairs := map[string]*dice{}
-	for _, from := range three {
-		for _, to := range three {
-			pairs[string(from+to)] = newDice(c.seed, string(from+to))
-		}
-	}
-	return func(from, to string) time.Duration {
-		return 100*time.Microsecond + pairs[from+to].upTo(2*time.Millisecond)
-	}
-}
-
-// dice is a source of chance for one purpose. What it shows depends on the microsecond, so
-// that two runs stay together that differ in the order of two things at one moment.
-type dice struct {
-	mu            sync.Mutex
-	seed, purpose uint64
-	now           int64
-	draws         uint64 // in that microsecond
-}
-
-func newDice(seed uint64, purpose string) *dice {
-	hash := fnv.New64a()
-	hash.Write([]byte(purpose))
-	return &dice{seed: seed, purpose: hash.Sum64()}
-}
-
-func (d *dice) uint64() uint64 {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if now := time.Now().UnixMicro(); now != d.now {
-		d.now, d.draws = now, 0
-	}
-	d.draws++
-	return rand.NewPCG(d.seed^d.draws, d.purpose^uint64(d.now)).Uint64()
-}
-
-// pick is a number below n.
-func (d *dice) pick(n int) int { return int(d.uint64() % uint64(n)) }
-
-// upTo is a time below limit, in microseconds.
-func (d *dice) upTo(limit time.Duration) time.Duration {
-	return time.Duration(d.uint64() % uint64(limit)).Truncate(time.Microsecond)
 }

@@ -6,15 +6,25 @@ import (
 	"fmt"
 	"runtime/debug"
 	"sync"
+	"time"
+
+	"github.com/bmqelect/bmqelect/elector"
 )
 
 // Callbacks are what Run calls. Nil ones are left out.
 type Callbacks struct {
 	// OnStartedLeading does what only the leader may do. When ctx is canceled it
 	// must stop and return: leadership is handed over, or lost, and another node's
-	// work waits for that until the lease ends. It may return before; the node then
-	// still leads. ctx is the leadership's context.
-	OnStartedLeading func(ctx context.Context, l *Leadership)
+	// work waits for that until the lease ends. ctx is the leadership's context.
+	//
+	// If it returns before that, or with an error, the node gives leadership up and
+	// does not stand again for a rest of a second, which doubles up to a minute each time
+	// unless the work went on for a minute. The error is logged, counted, and shown in
+	// GroupStatus; that of ctx is none.
+	OnStartedLeading func(ctx context.Context, l *Leadership) error
+	// WorkElsewhere says that OnStartedLeading only starts the work: if it returns nil
+	// the node leads on. OnStoppedLeading then has to stop the work.
+	WorkElsewhere bool
 	// OnStoppedLeading is called once for each OnStartedLeading, after that has
 	// returned and the leadership has begun to end. A handover waits for it, too.
 	OnStoppedLeading func(l *Leadership)
@@ -35,66 +45,109 @@ func (e *PanicError) Error() string { return fmt.Sprintf("%s panicked: %v", e.Ca
 
 // Run campaigns in the election, lets the callbacks work while this node leads,
 // and campaigns again whenever it has lost leadership, until ctx ends, the election
-// is closed, Resign is called, or a callback panics. Then it gives up what it leads
-// and returns: the cause of ctx, an error that wraps ErrClosed or ErrResigned or is the
-// node's failure, or a *PanicError. On a node that never stands it returns
-// ErrNotCandidate at once (use Observe there), and beside another Run ErrCampaigning.
+// is closed, Resign is called, or a callback panics. Then it gives up what it leads.
+// From the first Run on, the node stands only while one campaigns, as with Campaign.
+//
+// It returns nil if ctx has ended, and otherwise an error that wraps ErrClosed or
+// ErrResigned, is the node's failure, or a *PanicError; beside another Run
+// ErrCampaigning. On a node that never stands it calls OnNewLeader only, so that the same
+// program can run there.
 //
 // Callbacks must not call Transfer, StepDown, Resign or Close and wait for it: these
-// wait for the callbacks. To give up from within, end the ctx of Run.
+// wait for the callbacks. To give up from within, return.
 //
 // Callbacks run on goroutines of their own, OnStartedLeading and OnStoppedLeading
 // strictly in turn. Run returns after they have; a callback that blocks for ever
 // keeps Run, and nothing else: the node hands over when the lease ends.
 func (e *Election) Run(ctx context.Context, cb Callbacks) error {
-	ctx, cancel := context.WithCancelCause(ctx)
+	both, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var news sync.WaitGroup
 	defer news.Wait()
 	if cb.OnNewLeader != nil {
 		news.Go(func() {
-			if err := e.reportLeaders(ctx, cb); err != nil {
+			if err := e.reportLeaders(both, cb); err != nil {
 				cancel(err)
 			}
 		})
 	}
-	err := e.campaignAgain(ctx, cb)
+	err := e.campaignAgain(both, cb)
+	if errors.Is(err, ErrNotCandidate) {
+		select {
+		case <-both.Done():
+			err = context.Cause(both)
+		case <-e.g.gone:
+			err = e.g.whyEnded()
+		}
+	}
 	cancel(err)
+	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
+		return nil
+	}
 	return fmt.Errorf("run of node %s in election %q: %w", e.n.cfg.Node, e.g.name, err)
 }
 
-// campaignAgain leads again and again until something is wrong.
+// After work that ended by itself the node does not stand for a while, so that others have
+// their turn, and work that fails at once is not begun again without a pause.
+const (
+	shortestRest = time.Second
+	longestRest  = time.Minute
+)
+
+// campaignAgain leads again and again until something is wrong, or ctx ends.
 func (e *Election) campaignAgain(ctx context.Context, cb Callbacks) error {
+	var rest time.Duration
 	l, err := e.Campaign(ctx)
 	for err == nil {
-		err = l.work(ctx, cb)
+		began := e.n.now()
+		var ended bool
+		var result error
+		ended, result, err = l.work(ctx, cb)
+		if e.n.now().Sub(began) >= longestRest {
+			rest = 0
+		}
+		if ended {
+			rest = min(max(2*rest, shortestRest), longestRest)
+			l.noteEnd(result, rest)
+		}
 		if err == nil {
 			err = context.Cause(ctx)
 		}
-		if err != nil {
+		switch {
+		case err != nil:
 			l.Release()
-			return err
+		case ended:
+			l.release(rest)
+			l, err = e.Campaign(ctx)
+		default:
+			l, err = l.Again(ctx)
 		}
-		l, err = l.Again(ctx)
 	}
 	return err
 }
 
-// work runs the callbacks of one leadership. It ends when the leadership has begun to end,
-// which the end of ctx and a panic bring about, and the callbacks have returned; the next
-// campaign releases it.
-func (l *Leadership) work(ctx context.Context, cb Callbacks) (err error) {
-	started := runCallback("OnStartedLeading", func() {
-		if cb.OnStartedLeading != nil {
-			cb.OnStartedLeading(l.ctx, l)
+// work runs the callbacks of one leadership. It returns when the leadership has begun to
+// end, which the end of ctx, a panic and work that ended by itself bring about, and the
+// callbacks have returned; the next campaign releases it. The work has ended by itself if
+// nobody told it to stop, or with a result that is an error; err is a panic.
+func (l *Leadership) work(ctx context.Context, cb Callbacks) (ended bool, result, err error) {
+	started := runCallback("OnStartedLeading", func() error {
+		if cb.OnStartedLeading == nil {
+			return nil
 		}
+		return cb.OnStartedLeading(l.ctx, l)
 	})
 	var ending <-chan struct{} // of the leadership, once the callback has returned
 	for started != nil || l.ctx.Err() == nil {
 		select {
-		case err = <-started:
+		case result = <-started:
 			started, ending = nil, l.ctx.Done()
-			if err != nil {
+			told := l.ctx.Err() != nil
+			if told && (errors.Is(result, l.ctx.Err()) || errors.Is(result, context.Cause(l.ctx))) {
+				result = nil
+			}
+			elsewhere := cb.WorkElsewhere || cb.OnStartedLeading == nil
+			if ended = result != nil || !told && !elsewhere; ended {
 				l.giveUp()
 			}
 		case <-ctx.Done():
@@ -103,11 +156,37 @@ func (l *Leadership) work(ctx context.Context, cb Callbacks) (err error) {
 		case <-ending:
 		}
 	}
-	return errors.Join(err, <-runCallback("OnStoppedLeading", func() {
+	if panicked := (*PanicError)(nil); errors.As(result, &panicked) {
+		ended, err = false, result
+	}
+	return ended, result, errors.Join(err, <-runCallback("OnStoppedLeading", func() error {
 		if cb.OnStoppedLeading != nil {
 			cb.OnStoppedLeading(l)
 		}
+		return nil
 	}))
+}
+
+// workEnds is about work that ended by itself. The lock of the group guards it.
+type workEnds struct {
+	count   uint64
+	err     string       // of the newest; "" for none
+	restEnd elector.Time // of the rest after it
+}
+
+// noteEnd logs and counts that the work of this leadership ended by itself, before the
+// node does not stand for the given time.
+func (l *Leadership) noteEnd(err error, rest time.Duration) {
+	log, text := l.e.n.log.Info, ""
+	if err != nil {
+		log, text = l.e.n.log.Warn, err.Error()
+	}
+	g := l.e.g
+	log("work ended by itself", "group", g.name, "term", l.Term(), "error", text, "rest", rest)
+	now := g.now()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.workEnds = workEnds{count: g.workEnds.count + 1, err: text, restEnd: now.Add(rest)}
 }
 
 // reportLeaders calls OnNewLeader, never twice with the same.
@@ -118,27 +197,31 @@ func (e *Election) reportLeaders(ctx context.Context, cb Callbacks) error {
 			continue
 		}
 		last = l
-		if err := <-runCallback("OnNewLeader", func() { cb.OnNewLeader(l) }); err != nil {
+		err := <-runCallback("OnNewLeader", func() error {
+			cb.OnNewLeader(l)
+			return nil
+		})
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// runCallback runs a callback on a goroutine of its own, and gives its panic as an error
-// when it has ended. A callback that ends its goroutine by runtime.Goexit, as
-// t.FailNow does, has ended as well.
-func runCallback(name string, f func()) <-chan error {
+// runCallback runs a callback on a goroutine of its own, and gives what it returned, or its
+// panic as an error, when it has ended. A callback that ends its goroutine by
+// runtime.Goexit, as t.FailNow does, has ended as well.
+func runCallback(name string, f func() error) <-chan error {
 	ended := make(chan error, 1)
 	go func() {
+		var err error
 		defer func() {
-			var err error
 			if v := recover(); v != nil {
 				err = &PanicError{Callback: name, Value: v, Stack: debug.Stack()}
 			}
 			ended <- err
 		}()
-		f()
+		err = f()
 	}()
 	return ended
 }

@@ -35,12 +35,14 @@ func (d *diary) read() []string {
 }
 
 // callbacks write a diary; work runs within OnStartedLeading.
-func (d *diary) callbacks(work func(context.Context, *cluster.Leadership)) cluster.Callbacks {
+func (d *diary) callbacks(
+	work func(context.Context, *cluster.Leadership) error,
+) cluster.Callbacks {
 	return cluster.Callbacks{
-		OnStartedLeading: func(ctx context.Context, l *cluster.Leadership) {
+		OnStartedLeading: func(ctx context.Context, l *cluster.Leadership) error {
 			d.add("started")
 			defer d.add("returned")
-			work(ctx, l)
+			return work(ctx, l)
 		},
 		OnStoppedLeading: func(l *cluster.Leadership) { d.add("stopped " + l.Reason().String()) },
 		OnNewLeader: func(l cluster.Leader) {
@@ -51,7 +53,10 @@ func (d *diary) callbacks(work func(context.Context, *cluster.Leadership)) clust
 	}
 }
 
-func untilToldToStop(ctx context.Context, _ *cluster.Leadership) { <-ctx.Done() }
+func untilToldToStop(ctx context.Context, _ *cluster.Leadership) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
 
 // run lets every node of a world run callbacks of its own; the results come by
 // the channels when ctx has ended.
@@ -80,7 +85,7 @@ func TestRunCampaignsAgainAfterALoss(t *testing.T) {
 		time.Sleep(election)
 		require.Equal(t, []string{"started", "returned", "stopped LEASE_EXPIRED", "started"}, d.read())
 		cancel(errors.New("deploy"))
-		require.ErrorContains(t, <-result, "deploy")
+		require.NoError(t, <-result, "its own context has ended")
 		require.Equal(t, []string{"returned", "stopped RESIGNED"}, d.read()[4:])
 		require.False(t, c.Node("a").IsLeader(), "Run has resigned")
 		require.Len(t, d.leaders, 2, "%v", d.leaders)
@@ -101,22 +106,119 @@ func TestRunEndsWithTheNode(t *testing.T) {
 	})
 }
 
-// Work may return before its leadership ends: the node leads on.
-func TestWorkThatReturnsEarlyDoesNotEndTheLeadership(t *testing.T) {
+// A leader without work is of no use: each node whose work ends by itself gives leadership
+// up, so that the others have their turn, and rests ever longer.
+func TestWorkThatEndsByItselfGivesLeadershipUp(t *testing.T) {
+	withCluster(t, three, func(t *testing.T, c *testCluster) {
+		ctx, cancel := context.WithCancel(t.Context())
+		began := map[cluster.NodeID][]time.Time{}
+		var mu sync.Mutex
+		results := c.run(ctx, func(id cluster.NodeID) cluster.Callbacks {
+			return cluster.Callbacks{OnStartedLeading: func(context.Context, *cluster.Leadership) error {
+				mu.Lock()
+				defer mu.Unlock()
+				began[id] = append(began[id], time.Now())
+				return errors.New("the token is old")
+			}}
+		})
+		time.Sleep(10 * time.Minute)
+		mu.Lock()
+		defer mu.Unlock()
+		for id, at := range began {
+			require.LessOrEqual(t, len(at), 6+10, "%s: rests of 1 to 32 s, then of a minute", id)
+			require.Greater(t, at[3].Sub(at[2]), 4*time.Second)
+			st := c.Node(id).Default().Status()
+			require.False(t, st.Leading)
+			require.EqualValues(t, len(at), st.WorkEnds)
+			require.Equal(t, "the token is old", st.WorkError)
+			require.Equal(t, st.WorkEnds, c.Node(id).Stats().Elections[0].WorkEnds)
+			if st.RestLeft > 0 {
+				require.Equal(t, "ended", st.Work)
+				require.Contains(t, st.Explanation, "its work ended by itself (the token is old)")
+			} else {
+				require.Empty(t, st.Work)
+			}
+		}
+		require.Len(t, began, 3, "each had its turn")
+		cancel()
+		for _, result := range results {
+			require.NoError(t, <-result)
+		}
+	})
+}
+
+// The rest doubles up to a minute, and begins anew after work that went on for a minute.
+func TestRestsAfterWorkThatEnds(t *testing.T) {
+	withCluster(t, one, func(t *testing.T, c *testCluster) {
+		ctx, cancel := context.WithCancel(t.Context())
+		var rests []time.Duration
+		var stopped time.Time
+		results := c.run(ctx, func(cluster.NodeID) cluster.Callbacks {
+			return cluster.Callbacks{
+				OnStartedLeading: func(context.Context, *cluster.Leadership) error {
+					if !stopped.IsZero() {
+						rests = append(rests, time.Since(stopped).Truncate(time.Second))
+					}
+					if len(rests) == 8 {
+						time.Sleep(time.Minute)
+					}
+					stopped = time.Now()
+					return nil
+				},
+			}
+		})
+		time.Sleep(10 * time.Minute)
+		cancel()
+		require.NoError(t, <-results["a"])
+		for i, want := range []time.Duration{1, 2, 4, 8, 16, 32, 60, 60, 1, 2} {
+			require.InDelta(t, want*time.Second, rests[i], float64(3*time.Second), "%d: %v", i, rests)
+		}
+	})
+}
+
+// Work may run elsewhere: then the node leads on when the callback has returned.
+func TestWorkElsewhereKeepsLeadership(t *testing.T) {
 	withCluster(t, three, func(t *testing.T, c *testCluster) {
 		var d diary
 		ctx, cancel := context.WithCancel(t.Context())
 		results := c.run(ctx, func(cluster.NodeID) cluster.Callbacks {
-			return d.callbacks(func(context.Context, *cluster.Leadership) {})
+			cb := d.callbacks(func(context.Context, *cluster.Leadership) error { return nil })
+			cb.WorkElsewhere = true
+			return cb
 		})
 		time.Sleep(time.Minute)
 		require.Equal(t, []string{"started", "returned"}, d.read())
 		c.leader()
 		cancel()
 		for _, result := range results {
-			require.ErrorIs(t, <-result, context.Canceled)
+			require.NoError(t, <-result)
 		}
+		require.Equal(t, "stopped RESIGNED", d.read()[2])
 	})
+}
+
+// One more replica of the same program works where nobody is to lead.
+func TestRunWhereTheNodeNeverStands(t *testing.T) {
+	withCluster(t, three, func(t *testing.T, c *testCluster) {
+		var d diary
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		ended := make(chan error, 2)
+		for range 2 {
+			go func() { ended <- c.Node("a").Default().Run(ctx, d.callbacks(untilToldToStop)) }()
+		}
+		time.Sleep(election)
+		require.Empty(t, d.read())
+		require.NotEmpty(t, d.leaders)
+		cancel()
+		require.NoError(t, <-ended)
+		require.NoError(t, <-ended)
+		go func() { ended <- c.Node("a").Default().Run(t.Context(), cluster.Callbacks{}) }()
+		time.Sleep(time.Second)
+		c.Stop("a")
+		require.ErrorIs(t, <-ended, cluster.ErrClosed)
+	}, clustertest.Configure(
+		func(cfg *cluster.Config) { cfg.Election.NotCandidate = cfg.Node == "a" }))
 }
 
 // A callback that blocks for ever keeps its own Run, and nobody else: another node
@@ -124,7 +226,10 @@ func TestWorkThatReturnsEarlyDoesNotEndTheLeadership(t *testing.T) {
 func TestACallbackThatBlocksForEver(t *testing.T) {
 	for name, blocks := range map[string]func(cb *cluster.Callbacks, forever <-chan struct{}){
 		"OnStartedLeading": func(cb *cluster.Callbacks, forever <-chan struct{}) {
-			cb.OnStartedLeading = func(context.Context, *cluster.Leadership) { <-forever }
+			cb.OnStartedLeading = func(context.Context, *cluster.Leadership) error {
+				<-forever
+				return nil
+			}
 		},
 		"OnStoppedLeading": func(cb *cluster.Callbacks, forever <-chan struct{}) {
 			cb.OnStoppedLeading = func(*cluster.Leadership) { <-forever }
@@ -152,7 +257,7 @@ func TestACallbackThatBlocksForEver(t *testing.T) {
 				close(forever)
 				cancel()
 				for _, result := range results {
-					require.ErrorIs(t, <-result, context.Canceled)
+					require.NoError(t, <-result)
 				}
 			})
 		})
@@ -164,7 +269,7 @@ func TestACallbackThatBlocksForEver(t *testing.T) {
 func TestACallbackThatPanics(t *testing.T) {
 	for name, panics := range map[string]func(cb *cluster.Callbacks){
 		"OnStartedLeading": func(cb *cluster.Callbacks) {
-			cb.OnStartedLeading = func(context.Context, *cluster.Leadership) { panic("oops") }
+			cb.OnStartedLeading = func(context.Context, *cluster.Leadership) error { panic("oops") }
 		},
 		"OnStoppedLeading": func(cb *cluster.Callbacks) {
 			cb.OnStoppedLeading = func(
@@ -214,9 +319,12 @@ func TestACallbackThatEndsItsGoroutineHasReturned(t *testing.T) {
 		var d diary
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		cb := d.callbacks(func(context.Context, *cluster.Leadership) { runtime.Goexit() })
-		require.ErrorIs(t, c.Node("a").Default().Run(ctx, cb), context.DeadlineExceeded)
-		require.Equal(t, []string{"started", "returned", "stopped RESIGNED"}, d.read())
+		cb := d.callbacks(func(context.Context, *cluster.Leadership) error {
+			runtime.Goexit()
+			return nil
+		})
+		require.NoError(t, c.Node("a").Default().Run(ctx, cb))
+		require.Equal(t, []string{"started", "returned", "stopped RESIGNED"}, d.read()[:3])
 	})
 }
 

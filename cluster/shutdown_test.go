@@ -232,7 +232,9 @@ func TestEveryCallReturnsWithItsContextAlthoughTheNodeHangs(t *testing.T) {
 			return err
 		},
 		"Run": func(ctx context.Context, _ *cluster.Leadership, other *cluster.Election) error {
-			return other.Run(ctx, cluster.Callbacks{OnNewLeader: func(cluster.Leader) {}})
+			err := other.Run(ctx, cluster.Callbacks{OnNewLeader: func(cluster.Leader) {}})
+			require.NoError(t, err, "the end of its context is none")
+			return ctx.Err()
 		},
 		"Resign": func(ctx context.Context, l *cluster.Leadership, _ *cluster.Election) error {
 			return l.Election().Resign(ctx)

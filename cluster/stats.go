@@ -60,6 +60,7 @@ type ElectionStats struct {
 	Quorum      int      // voters needed
 	Leaderships uint64   // how often this node came to lead or to follow a leader
 	WorkOverdue bool     // guarded work goes on although its leadership is over
+	WorkEnds    uint64   // how often the work of Run ended by itself
 }
 
 // Answers counts the answers to a question of the protocol.
@@ -114,5 +115,6 @@ func (n *Node) electionStats(g *group) ElectionStats {
 		Group: g.name, Role: s.Role, Leader: s.Leader, Term: s.Term, LSN: g.newestLSN(s),
 		Quorum: s.Quorum, Leading: g.leading(now), LeaseLeft: g.leaseLeft(now),
 		Leaderships: g.measure.leaderships, WorkOverdue: g.state().Phase == leadership.Overdue,
+		WorkEnds: g.workEnded().count,
 	}
 }

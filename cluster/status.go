@@ -57,10 +57,13 @@ type GroupStatus struct {
 	Quorum     int      `json:"quorum"`
 	Since      Seconds  `json:"since_s"` // time since the newest transition
 	// Work is the state of guarded work on this node: "" for none, held, stopping
-	// (it was told to stop), or overdue (its deadline has passed, and it goes on).
-	Work     string  `json:"work,omitempty"`
-	Unfit    string  `json:"unfit,omitempty"`       // why the application is not fit to lead
-	RestLeft Seconds `json:"rest_left_s,omitempty"` // for how long it stands back after a step-down
+	// (it was told to stop), overdue (its deadline has passed, and it goes on), or ended
+	// (it ended by itself, so this node does not stand for RestLeft).
+	Work      string  `json:"work,omitempty"`
+	WorkEnds  uint64  `json:"work_ends,omitempty"`   // how often the work of Run ended by itself
+	WorkError string  `json:"work_error,omitempty"`  // with which error the last time
+	Unfit     string  `json:"unfit,omitempty"`       // why the application is not fit to lead
+	RestLeft  Seconds `json:"rest_left_s,omitempty"` // for how long it stands back after a step-down
 	// Explanation says in a sentence why things are as they are.
 	Explanation string `json:"explanation"`
 }
@@ -90,8 +93,7 @@ type Seconds float64
 
 // Duration returns s as a time.Duration.
 func (s Seconds) Duration() time.Duration {
-	return time.Duration(
-		float64(s) * float64(time.Second))
+	return time.Duration(float64(s) * float64(time.Second))
 }
 
 func seconds(d time.Duration) Seconds {
@@ -192,12 +194,17 @@ var workNames = map[leadership.Phase]string{
 
 func (n *Node) groupStatus(g *group, members []MemberStatus) GroupStatus {
 	s, state, now := g.elector.Status(), g.state(), n.now()
+	ends := g.workEnded()
+	work := workNames[state.Phase]
+	if work == "" && now < ends.restEnd {
+		work = "ended"
+	}
 	return GroupStatus{
 		Group: g.name, Role: s.Role.String(), Term: s.Term, Leader: s.Leader, LSN: g.newestLSN(s),
 		Supporters: s.Supporters, Voters: n.cfg.Voters, Quorum: s.Quorum,
 		Since: seconds(time.Since(g.since)), Leading: g.leading(now), LeaseLeft: g.leaseLeft(now),
 		Explanation: n.withEmergencies(explain(s, g.notStanding(s, now), n.cfg, members, now)),
-		Work:        workNames[state.Phase], Unfit: state.Unfit,
+		Work:        work, WorkEnds: ends.count, WorkError: ends.err, Unfit: state.Unfit,
 		RestLeft: seconds(max(s.RestEnd.Sub(now), 0)),
 	}
 }

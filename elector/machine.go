@@ -41,17 +41,8 @@ func New(cfg Config) (*Machine, error) {
 	}}, nil
 }
 
-// Clone returns a machine in the same state that shares nothing mutable with m.
-func (m *Machine) Clone() *Machine {
-	return &Machine{cfg: m.cfg, state: m.state, held: slices.Clone(m.held)}
-}
-
 // State returns what the machine remembers, for hashing and comparing.
 func (m *Machine) State() State { return m.state }
-
-// Held returns the messages that wait for their term to be durable. The slice
-// is the machine's own.
-func (m *Machine) Held() []Envelope { return m.held }
 
 // Step tells the machine that in happened at now, a reading of the node's monotonic
 // clock: positive, and never earlier than in the step before. Entropy is a uniformly

@@ -231,6 +231,3 @@ type Lease struct {
 func (m *Machine) Lease() Lease {
 	return Lease{Term: m.state.Leader.Term, End: m.state.Leader.LeaseEnd} // zero unless LEADER
 }
-
-// Valid reports whether the lease is valid at now.
-func (l Lease) Valid(now Time) bool { return now < l.End }

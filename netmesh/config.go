@@ -95,7 +95,7 @@ func (c Config) Validate() error {
 			broken = append(broken, fmt.Errorf(format, args...))
 		}
 	}
-	problem := badName(c.Cluster)
+	problem := NameProblem(c.Cluster)
 	check(problem == "", "Cluster: %s; want 1 to %d bytes", problem, MaxNameLength)
 	problem = elector.NameProblem(c.Node)
 	check(problem == "", "Node: %q: the name is %s", c.Node, problem)
@@ -155,13 +155,16 @@ func (c Config) advertised(listener net.Addr) string {
 	return net.JoinHostPort(host, port)
 }
 
-func badName(name string) string {
+// NameProblem says what is wrong with the name of a group or cluster, to go after "its name
+// is"; "" if nothing is.
+func NameProblem(name string) string {
+	unfit := func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }
 	switch {
 	case name == "":
 		return "empty"
 	case len(name) > MaxNameLength:
 		return fmt.Sprintf("%d bytes long", len(name))
-	case strings.ContainsFunc(name, unicode.IsSpace), strings.ContainsFunc(name, unicode.IsControl):
+	case strings.ContainsFunc(name, unfit):
 		return "one with spaces or control characters" // terminals and logs would obey them
 	}
 	return ""

@@ -103,7 +103,7 @@ func (p *peer) dialFailed(t dialTask, err error) (again time.Duration) {
 // random, so that members that lost each other do not dial in step.
 type backoff struct {
 	min, max time.Duration
-	current  time.Duration // 0: begin anew
+	current  time.Duration // 0: begin again
 	random   *rand.Rand
 }
 

@@ -77,9 +77,6 @@ func (m *Mesh) Addr() net.Addr { return m.listener.Addr() }
 // another process. It is not to be used otherwise.
 func (m *Mesh) Listener() net.Listener { return m.listener }
 
-// Advertised returns the host:port that the mesh tells its peers to reach it by.
-func (m *Mesh) Advertised() string { return m.advertised }
-
 // AddPeer makes node a member that is dialed at addr, at once and for ever, or
 // changes its address; a link that is up stays. An empty addr, this node itself
 // and a closed mesh are ignored.
@@ -159,7 +156,7 @@ func (m *Mesh) Disconnect(peer elector.NodeID, why string) {
 // peer for AllMembers: false if there is no link, or if group or a name in msg is longer
 // than MaxNameLength. True is no promise that it arrives.
 func (m *Mesh) Send(to elector.NodeID, group string, msg elector.Message) bool {
-	if badName(group) != "" || max(len(msg.Leader), len(msg.Successor)) > MaxNameLength {
+	if NameProblem(group) != "" || max(len(msg.Leader), len(msg.Successor)) > MaxNameLength {
 		return false
 	}
 	m.mu.RLock()

@@ -167,7 +167,7 @@ func (m *Mesh) lose(l *link, ev elector.Evidence, err error) {
 	} else if !m.cfg.Facts.isVoter(string(p.node)) {
 		// Whoever is no voter may come and go, under one name or many: one line a
 		// minute tells of all of them.
-		if _, due := m.log.due(warning{"link down", ""}, time.Now()); !due {
+		if _, due := m.log.limit.Due(warning{"link down", ""}); !due {
 			log = m.log.Debug
 		}
 	}

@@ -106,7 +106,7 @@ type interner struct {
 }
 
 // maxInterned bounds what a peer that invents names can make us keep: more than that
-// is forgotten, and learned anew. It holds the names of ten thousand elections.
+// is forgotten, and learned again. It holds the names of ten thousand elections.
 const (
 	maxInterned  = 1 << 20
 	internedCost = 64 // bytes of one name but for its text, about

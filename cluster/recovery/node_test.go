@@ -219,7 +219,7 @@ func TestReadmittedNodeVotesAgain(t *testing.T) {
 		st := d.Node("a").Status()
 		require.Equal(d.t, five, st.Groups[0].Voters)
 		require.NotContains(d.t, st.Groups[0].Explanation, "EMERGENCY")
-		require.Len(d.t, st.Emergencies, 1, "it is on record ever after")
+		require.Len(d.t, st.Emergencies, 1, "it stays on record")
 		require.Empty(d.t, st.Emergencies[0].Missing())
 	})
 }

@@ -4,12 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/cluster/internal/store"
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/base/printable"
 )
 
 // Emergency says that voters are lost for good, so many that those that are left are no
@@ -24,7 +24,7 @@ type Emergency struct {
 	Voters []cluster.NodeID
 	// Lost are those of them that will never come back, at least one. Required.
 	Lost []cluster.NodeID
-	// Reason is kept and shown ever after; any text, may be empty.
+	// Reason is kept, and shown from then on; any text, may be empty.
 	Reason string
 	// Retire is to be set for the directory of one of the lost, if it turns up again: it
 	// is marked, so that no node ever starts on it as a voter. Without it such a
@@ -170,10 +170,11 @@ func (e Emergency) checkNames(o Outcome) error {
 		}
 	}
 	if unknown := without(e.Lost, e.Voters); len(unknown) > 0 {
-		return fmt.Errorf("%s: not among the voters %s", join(unknown), join(e.Voters))
+		return fmt.Errorf("%s: not among the voters %s",
+			printable.List(unknown), printable.List(e.Voters))
 	}
 	if known := without(e.Lost, o.Before); len(known) > 0 {
-		return fmt.Errorf("%s: declared lost here already", join(known))
+		return fmt.Errorf("%s: declared lost here already", printable.List(known))
 	}
 	return nil
 }
@@ -183,7 +184,7 @@ func (e Emergency) checkNode(o Outcome) error {
 	switch {
 	case !slices.Contains(e.Voters, o.Node):
 		return fmt.Errorf("the directory belongs to node %s, which is not among the voters %s: "+
-			"only voters need this", o.Node, join(e.Voters))
+			"only voters need this", o.Node, printable.List(e.Voters))
 	case lost && !e.Retire:
 		return fmt.Errorf("the directory belongs to node %s, which is named as lost: "+
 			"move it away, it must never be used again", o.Node)
@@ -200,7 +201,7 @@ func (e Emergency) checkNeed(o Outcome) error {
 		return errors.New("no voter would be left")
 	case len(o.Voters) >= needed && len(e.Lost) > 0:
 		return fmt.Errorf("not needed: %s are %d of %d voters, and %d elect a leader as it is; "+
-			"start them", join(o.Voters), len(o.Voters), len(o.Before), needed)
+			"start them", printable.List(o.Voters), len(o.Voters), len(o.Before), needed)
 	}
 	return nil
 }
@@ -210,12 +211,4 @@ func without(ids, gone []cluster.NodeID) []cluster.NodeID {
 	return slices.DeleteFunc(slices.Clone(ids), func(id cluster.NodeID) bool {
 		return slices.Contains(gone, id)
 	})
-}
-
-func join(ids []cluster.NodeID) string {
-	texts := make([]string, len(ids))
-	for i, id := range ids {
-		texts[i] = string(id)
-	}
-	return strings.Join(texts, ", ")
 }

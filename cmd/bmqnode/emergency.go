@@ -15,6 +15,7 @@ import (
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/cluster/recovery"
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/base/printable"
 	"github.com/bmqelect/bmqelect/internal/daemon/config"
 	"github.com/bmqelect/bmqelect/internal/daemon/console"
 	"github.com/bmqelect/bmqelect/internal/daemon/exec"
@@ -138,7 +139,7 @@ func (o *emergencyOptions) declare(w io.Writer) error {
 	if err := recovery.DeclareLost(o.dir, e); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "\n%s on record since %s. %s\n", console.List(e.Lost),
+	fmt.Fprintf(w, "\n%s on record since %s. %s\n", printable.List(e.Lost),
 		time.Now().UTC().Format(time.RFC3339), nextStep(e, outcome))
 	return nil
 }
@@ -160,7 +161,7 @@ func (o *emergencyOptions) readmitOne(w io.Writer) error {
 
 // explainEmergency says loudly what is about to happen and what must be true for it.
 func explainEmergency(w io.Writer, dir string, e recovery.Emergency, o recovery.Outcome) {
-	lost, before, voters := console.List(e.Lost), console.List(o.Before), console.List(o.Voters)
+	lost, before, voters := printable.List(e.Lost), printable.List(o.Before), printable.List(o.Voters)
 	fmt.Fprintf(w, "%s for node %s of cluster %s, data directory %s\n\n",
 		console.Alert("EMERGENCY"), o.Node, o.Cluster, dir)
 	tw := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
@@ -191,7 +192,7 @@ func nextStep(e recovery.Emergency, o recovery.Outcome) string {
 	if len(others) == 0 {
 		return fmt.Sprintf("Start node %s: it will lead alone.", o.Node)
 	}
-	return fmt.Sprintf("Now the same on %s, then start them all.", console.List(others))
+	return fmt.Sprintf("Now the same on %s, then start them all.", printable.List(others))
 }
 
 // showEmergencies prints what is on record in a data directory.

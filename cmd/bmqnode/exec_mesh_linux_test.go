@@ -144,7 +144,11 @@ func TestExecCommandsNeverOverlapInARollingRestart(t *testing.T) {
 	hooks := filepath.Join(t.TempDir(), "hooks")
 	hook := fmt.Sprintf(
 		`echo "$BMQ_NODE begin $BMQ_EVENT $BMQ_LEADER" >>%[1]s; sleep 0.05; echo "$BMQ_NODE end" >>%[1]s`, hooks)
-	c := muster(t, orderly, "--on-leader", hook, "--on-follower", hook)
+	// Between SIGTERM and SIGKILL, a busy machine may let the command wait for longer than
+	// the 312 ms that quick's margins leave it: here it has 2.2 s.
+	c := muster(t, orderly, "--on-leader", hook, "--on-follower", hook, "--initial-wait", "4100ms",
+		"--heartbeat-miss-count", "16", "--lease", "4s", "--stop-margin", "2500ms",
+		"--kill-margin", "300ms")
 
 	// SIGTERM comes before the lease ends: the command has the time to stop in order.
 	first := c.next(1)

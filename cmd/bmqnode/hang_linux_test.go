@@ -15,7 +15,7 @@ import (
 )
 
 // Whoever reads the log stops reading: the node hangs at the next line. SIGTERM ends it
-// in time all the same.
+// in time nevertheless.
 func TestANodeWhoseLogIsNotReadEndsInTime(t *testing.T) {
 	t.Parallel()
 	log := filepath.Join(t.TempDir(), "log")

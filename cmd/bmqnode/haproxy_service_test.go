@@ -18,7 +18,7 @@ import (
 )
 
 // service is a copy of a service beside each node of a mesh. A copy serves a
-// request only if its own node leads, which it asks anew for each.
+// request only if its own node leads, which it asks for each.
 type service struct {
 	addrs   map[string]string // of the copies, by node
 	client  http.Client

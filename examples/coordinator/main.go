@@ -87,11 +87,12 @@ func (s *service) run(ctx context.Context) error {
 	ran := make(chan error, 1)
 	go func() {
 		ran <- s.node.Default().Run(ctx, cluster.Callbacks{
-			OnStartedLeading: func(ctx context.Context, l *cluster.Leadership) {
+			OnStartedLeading: func(ctx context.Context, l *cluster.Leadership) error {
 				opens, asked := time.Now().Add(expiry), map[cluster.NodeID]time.Time{}
 				s.leader.Store(&leader{token: l.NextLSN, log: s.log, opens: opens, asked: asked})
 				<-ctx.Done()
 				s.leader.Store(nil)
+				return nil
 			},
 		})
 	}()
@@ -103,9 +104,6 @@ func (s *service) run(ctx context.Context) error {
 			}
 			w.work()
 		case err := <-ran:
-			if errors.Is(err, context.Canceled) {
-				err = nil
-			}
 			return err
 		}
 	}

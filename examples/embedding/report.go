@@ -20,37 +20,33 @@ type reporter struct {
 // snippet: run
 // lead lets the reporter work on this node whenever it leads, until ctx ends.
 func (r *reporter) lead(ctx context.Context, e *cluster.Election) error {
-	err := e.Run(ctx, cluster.Callbacks{
+	return e.Run(ctx, cluster.Callbacks{
 		OnStartedLeading: r.work,
 		OnStoppedLeading: func(l *cluster.Leadership) { fmt.Println("no more:", l.Reason()) },
 		OnNewLeader:      func(l cluster.Leader) { fmt.Println("leader:", l.Node) },
 	})
-	if errors.Is(err, context.Canceled) {
-		return nil // that is how it is to end
-	}
-	return err // the node was closed or has failed, or a callback panicked
 }
 
 // end
 
 // snippet: work
 // work is what only one node may do. ctx is canceled in time for it to stop.
-func (r *reporter) work(ctx context.Context, l *cluster.Leadership) {
+func (r *reporter) work(ctx context.Context, l *cluster.Leadership) error {
 	for ctx.Err() == nil {
 		token, err := l.NextLSN()
 		if err != nil {
-			return // the lease has run out
+			return err // the lease has run out
 		}
 		var stale *lsn.StaleError
 		if err := r.put(ctx, token, "all is well"); errors.As(err, &stale) {
-			fmt.Println("too late, a newer leader has written:", stale)
-			return
+			return err // too late: a newer leader has written
 		}
 		select {
 		case <-time.After(r.every):
 		case <-ctx.Done():
 		}
 	}
+	return nil
 }
 
 // end

@@ -29,7 +29,7 @@
 // Two things to know. The resource learns of a new leader by its first write:
 // a leader that decides by what it reads writes before it reads. And the fence
 // outlives the cluster: if every node has lost its data directory, terms begin
-// again and the resource's file must be made anew.
+// again and the resource's file must be made again.
 package main
 
 import (

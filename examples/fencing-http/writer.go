@@ -35,16 +35,13 @@ func (w writer) run(ctx context.Context, cfg cluster.Config, log hclog.Logger) e
 	}
 	w.log.Info("started", "gossip", node.Status().GossipAddr)
 	err = node.Default().Run(ctx, cluster.Callbacks{OnStartedLeading: w.lead})
-	if errors.Is(err, context.Canceled) {
-		err = nil // that is how it is to end
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
 	return errors.Join(err, node.Close(ctx))
 }
 
 // lead writes at every tick of a leadership. ctx ends before another node leads.
-func (w writer) lead(ctx context.Context, l *cluster.Leadership) {
+func (w writer) lead(ctx context.Context, l *cluster.Leadership) error {
 	ticks := time.NewTicker(w.every)
 	defer ticks.Stop()
 	for ctx.Err() == nil {
@@ -54,6 +51,7 @@ func (w writer) lead(ctx context.Context, l *cluster.Leadership) {
 		case <-ctx.Done():
 		}
 	}
+	return nil
 }
 
 // write takes a token, sends it along, and minds the refusal.

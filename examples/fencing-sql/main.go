@@ -24,7 +24,7 @@
 // Two things to know. The table learns of a new leader by its first write:
 // a leader that decides by what it reads writes before it reads. And the fence
 // remembers terms as long as the row lives: if every node has lost its data
-// directory, terms begin again and the row must be made anew.
+// directory, terms begin again and the row must be made again.
 package main
 
 import (
@@ -81,9 +81,6 @@ func run(ctx context.Context, args []string, log hclog.Logger) error {
 	}
 	log.Info("started", "gossip", node.Status().GossipAddr)
 	err = node.Default().Run(ctx, callbacks(table, log))
-	if errors.Is(err, context.Canceled) {
-		err = nil // that is how it is to end
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
 	return errors.Join(err, node.Close(ctx))
@@ -92,7 +89,7 @@ func run(ctx context.Context, args []string, log hclog.Logger) error {
 // callbacks write at every tick of a leadership. Its ctx ends before another node
 // leads.
 func callbacks(table *Table, log hclog.Logger) cluster.Callbacks {
-	return cluster.Callbacks{OnStartedLeading: func(ctx context.Context, l *cluster.Leadership) {
+	return cluster.Callbacks{OnStartedLeading: func(ctx context.Context, l *cluster.Leadership) error {
 		ticks := time.NewTicker(period)
 		defer ticks.Stop()
 		for ctx.Err() == nil {
@@ -105,6 +102,7 @@ func callbacks(table *Table, log hclog.Logger) cluster.Callbacks {
 			case <-ctx.Done():
 			}
 		}
+		return nil
 	}}
 }
 

@@ -61,7 +61,7 @@ func (d *disk) repair(turn int) {
 
 // write is a write of a process.
 func (d *disk) write(p *process, write func() error) error {
-	time.Sleep(200*time.Microsecond + p.dice.upTo(3*time.Millisecond))
+	time.Sleep(200*time.Microsecond + p.dice.UpTo(3*time.Millisecond))
 	for {
 		mode, free := d.state()
 		if mode != hanging || p.Killed() {

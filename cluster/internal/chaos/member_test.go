@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster"
@@ -21,7 +22,8 @@ type member struct {
 	process *process // nil: none
 	started int
 	fitTurn int
-	last    error // of the last start
+	unfitBy atomic.Pointer[error] // what the application says of itself
+	last    error                 // of the last start
 }
 
 // supervise starts the member if it is not there, and again if it failed.
@@ -174,13 +176,17 @@ func (w *world) reset(from, to *member, _ time.Duration) {
 	w.net.Reset(string(from.id), string(to.id))
 }
 
-// call has a running node do something that takes its time.
+// call has a running node do something that takes its time. A process that is stopped
+// calls when it goes on.
 func (m *member) call(do func(ctx context.Context, e *cluster.Election) error) {
 	p := m.process
 	if p == nil || !p.isUp() {
 		return
 	}
+	m.w.calls.Add(1)
 	go func() {
+		defer m.w.calls.Add(-1)
+		p.Wait()
 		ctx, cancel := context.WithTimeout(p.Life(), 10*time.Second)
 		defer cancel()
 		_ = do(ctx, p.node.Default()) // may fail for many a reason
@@ -196,10 +202,7 @@ func (m *member) stepDown(span time.Duration) {
 }
 
 func (m *member) unfit(span time.Duration) {
-	m.call(func(_ context.Context,
-		e *cluster.Election) error {
-		return e.SetFit(errors.New("by chance"))
-	})
+	m.setFit(errors.New("by chance"))
 	m.fitTurn++
 	turn := m.fitTurn
 	m.later(span, func() {
@@ -209,8 +212,13 @@ func (m *member) unfit(span time.Duration) {
 	})
 }
 
-func (m *member) fit() {
-	m.call(func(_ context.Context, e *cluster.Election) error { return e.SetFit(nil) })
+func (m *member) fit() { m.setFit(nil) }
+
+// setFit lets the application say how it is at the moment of the call: goroutines come in
+// any order, and what holds no more must not be said last.
+func (m *member) setFit(unfit error) {
+	m.unfitBy.Store(&unfit)
+	m.call(func(_ context.Context, e *cluster.Election) error { return e.SetFit(*m.unfitBy.Load()) })
 }
 
 // status is that of a node which runs and can be asked.

@@ -21,7 +21,7 @@ type process struct {
 	host   string
 	name   string // unique
 	disk   *disk
-	dice   *dice
+	dice   *testhook.Dice
 	isCopy bool
 
 	mu      sync.Mutex
@@ -35,7 +35,7 @@ type process struct {
 func (w *world) newProcess(m *member, host, name string, d *disk) *process {
 	return &process{
 		Process: testprocess.New(w.net, host),
-		m:       m, w: w, host: host, name: name, disk: d, dice: w.dice(name),
+		m:       m, w: w, host: host, name: name, disk: d, dice: testhook.NewDice(w.seed, name),
 	}
 }
 
@@ -54,7 +54,7 @@ func (p *process) run() {
 	ctx := p.Context(testhook.Hooks{
 		Clock: p.Clock(), Peers: peers, Gate: p.w.judge.look,
 		Disk:    func(write func() error) error { return p.disk.write(p, write) },
-		Entropy: p.w.dice(p.name + " entropy").uint64,
+		Entropy: testhook.NewDice(p.w.seed, p.name+" entropy").Uint64,
 	})
 	n, err := cluster.Start(ctx, cfg)
 	if err != nil {

@@ -31,7 +31,7 @@ func (p *process) lead(l *cluster.Leadership) {
 		case <-l.Context().Done():
 		case <-p.Done():
 			return
-		case <-time.After(10*time.Millisecond + p.dice.upTo(300*time.Millisecond)):
+		case <-time.After(10*time.Millisecond + p.dice.UpTo(300*time.Millisecond)):
 		}
 		p.Wait()
 	}
@@ -50,7 +50,7 @@ func (p *process) givesUp() bool {
 	case <-p.w.calm:
 		return false
 	default:
-		return p.dice.below(200) == 0
+		return p.dice.Below(200) == 0
 	}
 }
 
@@ -58,13 +58,13 @@ func (p *process) givesUp() bool {
 func (p *process) stop(l *cluster.Leadership) {
 	left := max(time.Until(l.Deadline()), time.Millisecond)
 	var until <-chan time.Time
-	switch how := p.dice.below(20); {
+	switch how := p.dice.Below(20); {
 	case how < 10:
-		until = time.After(p.dice.upTo(20 * time.Millisecond))
+		until = time.After(p.dice.UpTo(20 * time.Millisecond))
 	case how < 14:
-		until = time.After(p.dice.upTo(left))
+		until = time.After(p.dice.UpTo(left))
 	case how < 18:
-		until = time.After(left + p.dice.upTo(2*time.Second))
+		until = time.After(left + p.dice.UpTo(2*time.Second))
 	}
 	for {
 		p.w.judge.token(p, l)
@@ -77,7 +77,7 @@ func (p *process) stop(l *cluster.Leadership) {
 			return
 		case <-p.Done():
 			return
-		case <-time.After(40*time.Millisecond + p.dice.upTo(20*time.Millisecond)):
+		case <-time.After(40*time.Millisecond + p.dice.UpTo(20*time.Millisecond)):
 		}
 		p.Wait()
 	}

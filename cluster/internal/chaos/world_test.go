@@ -3,15 +3,14 @@ package chaos
 import (
 	"container/heap"
 	"fmt"
-	"hash/fnv"
-	"math/rand/v2"
 	"slices"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/cluster/internal/testhook"
 	"github.com/bmqelect/bmqelect/internal/base/memnet"
 )
 
@@ -29,6 +28,7 @@ type world struct {
 	rules   rules
 	calm    chan struct{} // closed when all faults have ended
 	beside  []*process    // copies that run
+	calls   atomic.Int64  // of the applications, that have not returned
 }
 
 // play runs a schedule, and returns what happened: the violation of a rule, if
@@ -52,7 +52,7 @@ func newWorld(s schedule, dir string) *world {
 		schedule: s, dir: dir, net: memnet.New(), judge: newJudge(dir),
 		rules: rules{set: map[[2]string]int{}}, calm: make(chan struct{}),
 	}
-	w.net.Delay(w.latency(), w.dice("lag").half(time.Millisecond))
+	w.net.Delay(testhook.Delays(s.seed))
 	for i, id := range s.voters {
 		m := &member{w: w, id: id, disk: newDisk(dir, string(id)), wanted: true}
 		w.members = append(w.members, m)
@@ -84,12 +84,14 @@ func (w *world) at(after time.Duration, do func()) {
 	heap.Push(&w.agenda, item{time.Now().Add(after), w.items, do})
 }
 
-// run does what is on the agenda for so long, or until a rule is broken.
+// run does what is on the agenda for so long, or until a rule is broken. When it returns,
+// all that it began has been done, but for what waits.
 func (w *world) run(long time.Duration) {
 	until := time.Now().Add(long)
 	for w.judge.calm() {
 		if len(w.agenda) == 0 || w.agenda[0].at.After(until) {
 			time.Sleep(time.Until(until))
+			synctest.Wait()
 			return
 		}
 		next := heap.Pop(&w.agenda).(item)
@@ -111,9 +113,9 @@ func (w *world) endFaults() {
 		}
 	}
 	for _, m := range w.members {
+		m.fit() // first: a process that goes on is not to say what held before
 		m.resume()
 		m.disk.set(healthy)
-		m.fit()
 		m.wanted = true
 	}
 }
@@ -150,8 +152,11 @@ func (w *world) bound() time.Duration {
 }
 
 // agreed is the leader that all members follow; "" if they do not agree, or if a
-// link is down.
+// link is down, or while a call may still end in a handover.
 func (w *world) agreed() (leader cluster.NodeID) {
+	if w.calls.Load() != 0 {
+		return ""
+	}
 	for _, m := range w.members {
 		st, ok := m.status()
 		if !ok {
@@ -216,70 +221,6 @@ func (w *world) leader() *member {
 		}
 	}
 	return nil
-}
-
-// latency is what packets take from host to host: each pair draws for itself, so
-// that the order in which others draw does not matter.
-func (w *world) latency() func(from, to string) time.Duration {
-	var mu sync.Mutex
-	pairs := map[[2]string]*dice{}
-	return func(from, to string) time.Duration {
-		mu.Lock()
-		defer mu.Unlock()
-		pair := [2]string{from, to}
-		if pairs[pair] == nil {
-			pairs[pair] = w.dice(from + ">" + to)
-		}
-		if pairs[pair].below(500) == 0 {
-			return 20*time.Millisecond + pairs[pair].upTo(200*time.Millisecond)
-		}
-		return 100*time.Microsecond + pairs[pair].upTo(2*time.Millisecond)
-	}
-}
-
-// dice is a source of chance of its own, for each purpose one. What it shows
-// depends on the microsecond, and not on what was drawn before: two runs that
-// differ in the order of two things at one moment stay together.
-type dice struct {
-	mu      sync.Mutex
-	seed    uint64
-	purpose uint64
-	now     int64
-	draws   uint64 // in that microsecond
-}
-
-func (s schedule) dice(purpose string) *dice {
-	hash := fnv.New64a()
-	hash.Write([]byte(purpose))
-	return &dice{seed: s.seed, purpose: hash.Sum64()}
-}
-
-func (d *dice) uint64() uint64 {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if now := time.Now().UnixMicro(); now != d.now {
-		d.now, d.draws = now, 0
-	}
-	d.draws++
-	return rand.NewPCG(d.seed^d.draws, d.purpose^uint64(d.now)).Uint64()
-}
-
-// below is a number below limit.
-func (d *dice) below(limit int) int { return int(d.uint64() % uint64(limit)) }
-
-// upTo is a time below limit, in microseconds.
-func (d *dice) upTo(limit time.Duration) time.Duration {
-	return time.Duration(d.uint64() % uint64(limit)).Truncate(time.Microsecond)
-}
-
-// half is 0 in one of two cases, or else a time below limit.
-func (d *dice) half(limit time.Duration) func() time.Duration {
-	return func() time.Duration {
-		if d.below(2) == 0 {
-			return 0
-		}
-		return d.upTo(limit)
-	}
 }
 
 // item is something to be done; agenda is a heap, the earliest first.

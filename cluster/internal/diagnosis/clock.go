@@ -54,7 +54,7 @@ func (c *clockRate) add(p netmesh.Ping) (renewed bool) {
 	c.count = 0
 	if n := len(c.kept); n > 0 {
 		// A clock that was set, or stood still with its machine, makes a gap of another rate
-		// than those before: all begins anew.
+		// than those before: all begins again.
 		low, high, ok := rateBetween(c.kept[n-1], c.best)
 		if ok && n > 1 {
 			var before, after float64

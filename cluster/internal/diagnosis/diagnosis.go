@@ -13,6 +13,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster/findings"
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/base/loglimit"
 	"github.com/bmqelect/bmqelect/internal/base/printable"
 	"github.com/bmqelect/bmqelect/netmesh"
 )
@@ -21,7 +22,6 @@ const (
 	maxFindings = 1024        // kept at a time
 	maxRefused  = 64          // of them those that anybody who connects can cause
 	refusedLife = time.Minute // how long a refusal that does not come again counts
-	logEvery    = time.Minute // the same finding about the same peer is logged no sooner
 	maxDetail   = 1 << 10     // bytes of what others report
 )
 
@@ -42,7 +42,7 @@ type Diagnosis struct {
 
 	mu     sync.Mutex // taken last: under it nothing is called
 	all    map[key]*found
-	logged map[key]time.Time
+	logged loglimit.Limiter[key]
 	clocks map[elector.NodeID]*clockRate // of the peers that are linked
 }
 
@@ -61,7 +61,7 @@ type found struct {
 // New returns a Diagnosis that has found nothing.
 func New(cfg Config) *Diagnosis {
 	return &Diagnosis{
-		cfg: cfg, all: map[key]*found{}, logged: map[key]time.Time{},
+		cfg: cfg, all: map[key]*found{},
 		clocks: map[elector.NodeID]*clockRate{},
 	}
 }
@@ -95,10 +95,10 @@ func (d *Diagnosis) Clocks() map[elector.NodeID]findings.Clock {
 	return all
 }
 
-// Report adds what a refused connection, or gossip, shows about a peer. It is forgotten a
+// report adds what a refused connection shows about a peer. It is forgotten a
 // minute after it was reported last, and when a link to the peer comes up. Name and detail
 // may be a stranger's words: they are made printable and cut to a length for people.
-func (d *Diagnosis) Report(kind findings.Kind, peer elector.NodeID, detail string) {
+func (d *Diagnosis) report(kind findings.Kind, peer elector.NodeID, detail string) {
 	peer = elector.NodeID(printable.Text(string(peer), netmesh.MaxNameLength))
 	d.raise(kind, peer, printable.Text(detail, maxDetail), true)
 }
@@ -144,16 +144,11 @@ func (d *Diagnosis) raise(kind findings.Kind, peer elector.NodeID, detail string
 	if refused {
 		at.peer = "" // strangers may choose many names
 	}
-	last, known := d.logged[at]
-	due := old == nil && (!known || now.Sub(last) >= logEvery)
-	if due {
-		if len(d.logged) >= maxFindings {
-			clear(d.logged)
-		}
-		d.logged[at] = now
-	}
 	d.mu.Unlock()
-	if due {
+	if old != nil {
+		return
+	}
+	if _, due := d.logged.Due(at); due {
 		d.cfg.Logger.Warn("finding", "peer", peer, "detail", detail, "advice", f.Advice, "reason", kind)
 	}
 }

@@ -24,7 +24,7 @@ func TestFindingsComeAndGo(t *testing.T) {
 		d.finds(findings.ClockRate, "b", "1")
 		time.Sleep(5 * time.Second)
 		d.finds(findings.ClockRate, "b", "2")
-		d.Report(findings.NameTwice, "b", "3")
+		d.report(findings.NameTwice, "b", "3")
 		d.finds(findings.VotersDiffer, "a", "4")
 		var all []string
 		for _, f := range d.Findings() {
@@ -39,7 +39,7 @@ func TestFindingsComeAndGo(t *testing.T) {
 		require.Len(t, d.Findings(), 2,
 			"a refusal that does not come again expires, what a link shows does not")
 		d.finds(findings.VotersDiffer, "a", "")
-		d.Report(findings.NameTwice, "b", "5")
+		d.report(findings.NameTwice, "b", "5")
 		d.Forget("b")
 		require.Equal(t, findings.ClockRate, d.Findings()[0].Kind)
 		watcher{nothing{}, d}.LinkDown("b", elector.EvidenceGoodbye)
@@ -49,7 +49,7 @@ func TestFindingsComeAndGo(t *testing.T) {
 
 func TestWordsOfStrangersAreMadePrintable(t *testing.T) {
 	d := quiet()
-	d.Report(findings.WrongCluster, "b\x1b"+elector.NodeID(strings.Repeat("n", 300)),
+	d.report(findings.WrongCluster, "b\x1b"+elector.NodeID(strings.Repeat("n", 300)),
 		"line\nbreak"+strings.Repeat("d", 1<<20))
 	f := d.Findings()[0]
 	require.True(t, strings.HasPrefix(string(f.Peer), `b\x1bn`) && len(f.Peer) <= netmesh.MaxNameLength,
@@ -75,7 +75,7 @@ func TestStrangersCannotHideFindings(t *testing.T) {
 		d := quiet()
 		d.finds(findings.ClockRate, "b", "so")
 		for i := range 10 * maxRefused {
-			d.Report(findings.WrongCluster, elector.NodeID(fmt.Sprint("x", i)), "so")
+			d.report(findings.WrongCluster, elector.NodeID(fmt.Sprint("x", i)), "so")
 			time.Sleep(time.Nanosecond)
 		}
 		all := d.Findings()
@@ -86,7 +86,6 @@ func TestStrangersCannotHideFindings(t *testing.T) {
 			d.finds(findings.ClockRate, elector.NodeID(fmt.Sprint("y", i)), "so")
 		}
 		require.Len(t, d.Findings(), maxFindings)
-		require.LessOrEqual(t, len(d.logged), maxFindings)
 	})
 }
 
@@ -97,7 +96,7 @@ func TestFindingsAreLoggedOnceAMinute(t *testing.T) {
 		for range 5 {
 			d.finds(findings.VotersDiffer, "b", "so")
 			d.finds(findings.VotersDiffer, "b", "")
-			d.Report(findings.WrongCluster, elector.NodeID(fmt.Sprint(time.Now())), "so")
+			d.report(findings.WrongCluster, elector.NodeID(fmt.Sprint(time.Now())), "so")
 			time.Sleep(time.Second)
 		}
 		d.finds(findings.VotersDiffer, "c", "so")

@@ -96,7 +96,7 @@ func (w watcher) Refused(peer elector.NodeID, reason netmesh.Reason, why string)
 		netmesh.ReasonProxied:        findings.ProxyBetween,
 	}[reason]
 	if ok {
-		w.d.Report(kind, peer, why)
+		w.d.report(kind, peer, why)
 	}
 }
 

@@ -154,7 +154,7 @@ func TestRefusalsAreFindingsForAMinute(t *testing.T) {
 		time.Sleep(11 * time.Second)
 		require.Empty(t, a.Findings())
 
-		a.Report(findings.NameTwice, "b", "two of them")
+		a.report(findings.NameTwice, "b", "two of them")
 		b = start(t, net, "b", nil)
 		b.mesh.AddPeer("a", "a:7000")
 		synctest.Wait()

@@ -6,12 +6,12 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/memberlist"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/base/loglimit"
 )
 
 const (
@@ -40,8 +40,8 @@ type members struct {
 	// moved holds addresses at which another process with a member's name was
 	// seen, while the member still counted as alive elsewhere.
 	moved   map[elector.NodeID]string
-	changed []elector.NodeID // that deliver is still to hear of, each once
-	warned  time.Time        // when a member that is kept out was logged last
+	changed []elector.NodeID           // that deliver is still to hear of, each once
+	warned  loglimit.Limiter[struct{}] // of members that are kept out
 }
 
 func newMembers(cfg *Config, log hclog.Logger) *members {
@@ -151,16 +151,13 @@ func (ms *members) NotifyAlive(n *memberlist.Node) error {
 	if bad := elector.NameProblem(elector.NodeID(n.Name)); bad != "" {
 		err = fmt.Errorf("its name is %s", bad)
 	}
-	ms.mu.Lock()
 	if err == nil && !ms.hasRoom(elector.NodeID(n.Name)) {
 		err = errors.New("there are too many members without a vote")
 	}
-	due := err != nil && time.Since(ms.warned) >= time.Minute
-	if due {
-		ms.warned = time.Now()
+	if err == nil {
+		return nil
 	}
-	ms.mu.Unlock()
-	if due {
+	if _, due := ms.warned.Due(struct{}{}); due {
 		ms.log.Warn("member kept out: bad name or metadata, or too many have no vote",
 			"peer", n.Name, "gossip", n.Address(), "error", err)
 	}
@@ -168,8 +165,10 @@ func (ms *members) NotifyAlive(n *memberlist.Node) error {
 }
 
 // hasRoom reports whether a member may be alive: always if it is this node, votes, or
-// is alive already. The caller holds mu.
+// is alive already.
 func (ms *members) hasRoom(node elector.NodeID) bool {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
 	if node == ms.self || ms.byID[node].State == StateAlive || slices.Contains(ms.voters, node) {
 		return true
 	}

@@ -61,11 +61,3 @@ func (h *Histogram) Snapshot() Snapshot {
 	}
 	return s
 }
-
-// Count is the number of values.
-func (s Snapshot) Count() (n uint64) {
-	for _, c := range s.Counts {
-		n += c
-	}
-	return n
-}

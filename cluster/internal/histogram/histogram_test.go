@@ -61,3 +61,11 @@ func BenchmarkObserve(b *testing.B) {
 		h.Observe(2e-4)
 	}
 }
+
+// Count is the number of values.
+func (s Snapshot) Count() (n uint64) {
+	for _, c := range s.Counts {
+		n += c
+	}
+	return n
+}

@@ -1,6 +1,8 @@
 package leadership
 
 import (
+	"time"
+
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/lsn"
 )
@@ -22,7 +24,10 @@ type GiveUp struct{ ID ID }
 
 // Release says that the work of a leadership has stopped, or that nobody waits for its
 // campaign any more.
-type Release struct{ ID ID }
+type Release struct {
+	ID   ID
+	Rest time.Duration // for which the node does not stand, whoever campaigns
+}
 
 // Resign gives up what the node has, whoever holds it.
 type Resign struct{}
@@ -68,7 +73,7 @@ func (Tick) isInput()     {}
 // Effects is what a step asks for, in this order: answer campaigns, tell the holder,
 // hand over the requests, and call again by Wake.
 type Effects struct {
-	// Refused is a campaign that comes to nothing, Refusal is why.
+	// Refused is a campaign that fails, Refusal is why.
 	Refused ID
 	Refusal Refusal
 	// Granted is a campaign that has got its leadership.
@@ -92,7 +97,7 @@ type Effects struct {
 	Wake elector.Time
 }
 
-// Refusal says why a campaign comes to nothing.
+// Refusal says why a campaign fails.
 type Refusal uint8
 
 // The refusals. NotRefused is the invalid zero.

@@ -89,7 +89,7 @@ func (m *Machine) Step(now elector.Time, in Input) Effects {
 	case Release:
 		if m.state.Phase != Idle && m.state.ID == in.ID {
 			m.release(now)
-			m.request(elector.Resign{})
+			m.request(elector.Resign{Rest: in.Rest})
 		}
 	case Resign:
 		m.resign()

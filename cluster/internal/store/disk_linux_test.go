@@ -139,3 +139,10 @@ func smallDisk(t *testing.T) string {
 	t.Cleanup(func() { require.NoError(t, unix.Unmount(dir, unix.MNT_DETACH)) })
 	return dir
 }
+
+// A file whose name is lost in a crash is lost with all that it says.
+func TestNamesThatCannotBeSyncedAreAnError(t *testing.T) {
+	gone := filepath.Join(t.TempDir(), "gone")
+	require.ErrorIs(t, (&Store{dir: gone}).syncNames(), ErrNotDurable)
+	require.NoError(t, (&Store{dir: filepath.Dir(gone)}).syncNames())
+}

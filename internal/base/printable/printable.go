@@ -1,4 +1,4 @@
-// Package printable makes text that may be a stranger's fit for terminals and logs.
+// Package printable makes text for terminals and logs, also of what may be a stranger's.
 package printable
 
 import (
@@ -23,4 +23,13 @@ func Text(text string, most int) string {
 		b.WriteString(shown)
 	}
 	return b.String()
+}
+
+// List writes names with commas between them.
+func List[T ~string](names []T) string {
+	all := make([]string, len(names))
+	for i, name := range names {
+		all[i] = string(name)
+	}
+	return strings.Join(all, ", ")
 }

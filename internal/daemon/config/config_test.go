@@ -90,8 +90,8 @@ func TestMistakesInAFileAreNamedWithTheirPlace(t *testing.T) {
 			[]string{"c.yaml:1:1: must be lines of the form 'option: value'"}},
 		"broken YAML": {"voters: [a\n", []string{"c.yaml: [1:"}},
 		"a key twice": {"node: a\nnode: b\n", []string{"c.yaml: [2:1]"}},
-		"second document": {"node: a\n---\nprio: 3\n",
-			[]string{`c.yaml:3:1: there is no option "prio"`}},
+		"second document": {"node: a\n---\nnode: b\n",
+			[]string{"c.yaml:3:5: a second document: one file is one node"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := parsed(t, c.text)

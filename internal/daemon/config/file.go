@@ -32,6 +32,7 @@ func ApplyFile(path string, flags *pflag.FlagSet) error {
 		p := at.GetToken().Position
 		errs = append(errs, fmt.Errorf("%s:%d:%d: %w", path, p.Line, p.Column, err))
 	}
+	documents := 0
 	for _, doc := range file.Docs {
 		if doc.Body == nil {
 			continue // an empty file
@@ -40,6 +41,10 @@ func ApplyFile(path string, flags *pflag.FlagSet) error {
 		if !ok {
 			wrong(doc.Body, errors.New("must be lines of the form 'option: value'"))
 			continue
+		}
+		if documents++; documents > 1 {
+			wrong(doc.Body, errors.New("a second document: one file is one node"))
+			break // an option that both name would be that of the first
 		}
 		for option := options.MapRange(); option.Next(); {
 			name := option.Key().GetToken().Value

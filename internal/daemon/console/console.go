@@ -83,15 +83,6 @@ func (p *Printer) Say(format string, args ...any) {
 // Alert colors what needs attention.
 func Alert(text string) string { return color.New(color.FgRed, color.Bold).Sprint(text) }
 
-// List writes names with commas between them.
-func List[T ~string](names []T) string {
-	all := make([]string, len(names))
-	for i, name := range names {
-		all[i] = string(name)
-	}
-	return strings.Join(all, ", ")
-}
-
 // Count writes how many there are of what.
 func Count(n int, what string) string {
 	if n == 1 {

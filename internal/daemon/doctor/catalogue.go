@@ -3,8 +3,6 @@ package doctor
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"syscall"
 
 	"github.com/bmqelect/bmqelect/cluster"
@@ -45,11 +43,8 @@ const (
 // errorsPage is where each kind has an entry.
 const errorsPage = "docs/errors.md"
 
-// See is where docs/errors.md tells more of a kind.
-func See(k Kind) string { return errorsPage + "#" + string(k) }
-
-// Kinds are all kinds, sorted.
-func Kinds() []Kind { return slices.Sorted(maps.Keys(catalogue)) }
+// see is where docs/errors.md tells more of a kind.
+func see(k Kind) string { return errorsPage + "#" + string(k) }
 
 // advice is what is said of a kind. Problems of a start need no reason: the node does
 // not run.
@@ -132,40 +127,31 @@ var catalogue = map[Kind]advice{
 
 	// What to do about a finding is said in one place, by the finding itself.
 	findings.VotersDiffer: {
-		"quorums of different lists need not share a voter: two leaders are possible",
-		findings.VotersDiffer.Advice(),
+		why: "quorums of different lists need not share a voter: two leaders are possible",
 	},
 	findings.SettingsDiffer: {
-		"leases are safe only if all nodes have the same timers",
-		findings.SettingsDiffer.Advice(),
+		why: "leases are safe only if all nodes have the same timers",
 	},
 	findings.ClockRate: {
-		"leases keep leaders apart only while clocks run at nearly one rate",
-		findings.ClockRate.Advice(),
+		why: "leases keep leaders apart only while clocks run at nearly one rate",
 	},
 	findings.ProxyBetween: {
-		"a proxy that refuses a connection looks like the death of the process behind it",
-		findings.ProxyBetween.Advice(),
+		why: "a proxy that refuses a connection looks like the death of the process behind it",
 	},
 	findings.WrongCluster: {
-		"clusters never mix: the two do not see each other",
-		findings.WrongCluster.Advice(),
+		why: "clusters never mix: the two do not see each other",
 	},
 	findings.NameTwice: {
-		"votes are counted by name; the others refuse the younger of the two processes",
-		findings.NameTwice.Advice(),
+		why: "votes are counted by name; the others refuse the younger of the two processes",
 	},
 	findings.DirectoryCopied: {
-		"a process on a copy does not know the votes of the other, and could vote twice",
-		findings.DirectoryCopied.Advice(),
+		why: "a process on a copy does not know the votes of the other, and could vote twice",
 	},
 	findings.Version: {
-		"the two cannot talk, so neither counts for the other's quorum",
-		findings.Version.Advice(),
+		why: "the two cannot talk, so neither counts for the other's quorum",
 	},
 	findings.WrongNode: {
-		"the member that is meant is not reached",
-		findings.WrongNode.Advice(),
+		why: "the member that is meant is not reached",
 	},
 }
 
@@ -184,7 +170,7 @@ func Explain(err error) error {
 		{cluster.ErrNotDurable, DataDirUnusable},
 	} {
 		if errors.Is(err, known.err) {
-			return fmt.Errorf("%w; %s; see %s", err, catalogue[known.kind].fix, See(known.kind))
+			return fmt.Errorf("%w; %s; see %s", err, catalogue[known.kind].fix, see(known.kind))
 		}
 	}
 	return err

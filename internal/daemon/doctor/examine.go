@@ -14,8 +14,8 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/cluster/findings"
+	"github.com/bmqelect/bmqelect/internal/base/printable"
 	"github.com/bmqelect/bmqelect/internal/daemon/admin"
-	"github.com/bmqelect/bmqelect/internal/daemon/console"
 )
 
 // Answer is what a node said when it was asked, or that it said nothing.
@@ -139,7 +139,7 @@ func (s *survey) presence() {
 		s.problem(level, kind, "members", where, "%s", why)
 	}
 	if s.goodSince(mark) {
-		s.good("members", "", "all %d answer: %s", len(s.answered), console.List(nodes(s.answered)))
+		s.good("members", "", "all %d answer: %s", len(s.answered), printable.List(nodes(s.answered)))
 	}
 }
 

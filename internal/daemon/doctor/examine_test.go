@@ -248,7 +248,7 @@ func TestEachFaultOfARunningClusterIsNamed(t *testing.T) {
 			require.Contains(t, got[0].What, c.what)
 			require.False(t, strings.HasPrefix(got[0].What, got[0].Where+": "),
 				"where it is said twice: %s", got[0].What)
-			require.Equal(t, See(c.kind), got[0].See)
+			require.Equal(t, see(c.kind), got[0].See)
 			require.NotEmpty(t, got[0].Why)
 			require.NotEmpty(t, got[0].Fix)
 		})

@@ -8,7 +8,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/cluster/findings"
-	"github.com/bmqelect/bmqelect/internal/daemon/console"
+	"github.com/bmqelect/bmqelect/internal/base/printable"
 )
 
 // leader checks that all nodes know one leader, in one term, and that it does lead.
@@ -32,7 +32,7 @@ func (s *survey) leader() {
 	switch {
 	case len(leading) > 1:
 		s.problem(Fail, LeaderDisputed, "leader", "",
-			"more than one node says that it leads: %s", console.List(leading))
+			"more than one node says that it leads: %s", printable.List(leading))
 	case len(views) > 1:
 		s.problem(Warn, LeaderDisputed, "leader", "", "the nodes do not agree: %s",
 			sides(views, "%[2]s say %[1]s"))
@@ -51,7 +51,7 @@ func (s *survey) leader() {
 func sides(nodes map[string][]cluster.NodeID, format string) string {
 	var parts []string
 	for _, what := range slices.Sorted(maps.Keys(nodes)) {
-		parts = append(parts, fmt.Sprintf(format, what, console.List(nodes[what])))
+		parts = append(parts, fmt.Sprintf(format, what, printable.List(nodes[what])))
 	}
 	return strings.Join(parts, "; ")
 }
@@ -60,7 +60,7 @@ func sides(nodes map[string][]cluster.NodeID, format string) string {
 func (s *survey) votersAgree() {
 	lists := map[string][]cluster.NodeID{}
 	for _, a := range s.answered {
-		voters := console.List(slices.Sorted(slices.Values(election(a).Voters)))
+		voters := printable.List(slices.Sorted(slices.Values(election(a).Voters)))
 		lists[voters] = append(lists[voters], a.Node)
 	}
 	var differ []cluster.NodeID
@@ -76,9 +76,9 @@ func (s *survey) votersAgree() {
 		s.problem(Fail, findings.VotersDiffer, "voters", "", "%s", sides(lists, "%[2]s: %[1]s"))
 	case len(s.voters)%2 == 0:
 		s.problem(Warn, EvenVoters, "voters", "", "there are %d: %s", len(s.voters),
-			console.List(s.voters))
+			printable.List(s.voters))
 	default:
-		s.good("voters", "", "%d: %s", len(s.voters), console.List(s.voters))
+		s.good("voters", "", "%d: %s", len(s.voters), printable.List(s.voters))
 	}
 }
 
@@ -99,8 +99,8 @@ func (s *survey) voterChange(id cluster.NodeID) {
 	const next = "give the rest the new list and restart them one by one, the leader last"
 	const see = "; docs/operations.md#changing-the-voters"
 	counted, rest := s.countedBy(id)
-	what := fmt.Sprintf("%s is added or removed: %s count it, %s do not", id, console.List(counted),
-		console.List(rest))
+	what := fmt.Sprintf("%s is added or removed: %s count it, %s do not", id, printable.List(counted),
+		printable.List(rest))
 	switch {
 	case s.silent(id):
 		s.problem(Fail, findings.VotersDiffer, "voters", string(id), "%s; and it does not answer", what).
@@ -125,7 +125,7 @@ func (s *survey) observers() {
 		case slices.Contains(s.voters, a.Node):
 		case len(missing) > 0:
 			s.problem(Warn, NoVoter, "observers", string(a.Node),
-				"it takes part without a vote, while %s never came", console.List(missing))
+				"it takes part without a vote, while %s never came", printable.List(missing))
 		default:
 			s.good("observers", string(a.Node), "follows without a vote")
 		}

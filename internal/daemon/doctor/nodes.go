@@ -10,7 +10,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/cluster/findings"
-	"github.com/bmqelect/bmqelect/internal/daemon/console"
+	"github.com/bmqelect/bmqelect/internal/base/printable"
 	"github.com/bmqelect/bmqelect/lsn"
 	"github.com/bmqelect/bmqelect/netmesh"
 )
@@ -29,7 +29,7 @@ func (s *survey) eachNode() {
 		for _, e := range a.Status.Emergencies {
 			if lost := e.Missing(); len(lost) > 0 {
 				s.problem(Fail, EmergencyRecord, "emergencies", where,
-					"%s declared lost at %s and not readmitted", console.List(lost), e.Time.Format(time.RFC3339))
+					"%s declared lost at %s and not readmitted", printable.List(lost), e.Time.Format(time.RFC3339))
 				continue
 			}
 			s.good("emergencies", where, "one of %s is over: all were readmitted",

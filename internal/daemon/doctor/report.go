@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -56,7 +57,7 @@ func (r *Report) problem(l Level, kind Kind, subject, where, format string, args
 	a := catalogue[kind]
 	r.Checks = append(r.Checks, Check{
 		Level: l, Subject: subject, Where: where, What: fmt.Sprintf(format, args...),
-		Kind: kind, Why: a.why, Fix: a.fix, See: See(kind),
+		Kind: kind, Why: a.why, Fix: cmp.Or(a.fix, kind.Advice()), See: see(kind),
 	})
 	return &r.Checks[len(r.Checks)-1]
 }

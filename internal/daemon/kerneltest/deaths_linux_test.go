@@ -43,7 +43,7 @@ func letInputWait(r *rig, v *voter, _ []*voter) {
 	time.Sleep(250 * time.Millisecond)
 }
 
-// renew lets connections be made anew.
+// renew lets connections be made again.
 func renew(r *rig, v *voter, others []*voter) {
 	for _, o := range others {
 		r.sever(v, o, idle)
@@ -105,7 +105,7 @@ func (r *rig) hog() {
 func (r *rig) killEach() {
 	var s strings.Builder
 	w := tabwriter.NewWriter(&s, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(w, "\ndeath\ttrials\tproven to\tof\tfail-over, median\tworst")
+	fmt.Fprintln(w, "\ndeath\ttrials\tproven to\tof\tfailover, median\tworst")
 	var all verdict
 	for _, d := range deaths {
 		if _, err := os.Stat(filepath.Dir(cgroup(""))); err != nil && d.name == "OOM killer" {

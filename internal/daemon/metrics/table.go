@@ -85,6 +85,14 @@ var metrics = []metric{
 			}
 			return late
 		}),
+	single(counter, "work_ends_total",
+		"Times that the work of an election ended although nobody told it to stop.",
+		func(n *node) (ends uint64) {
+			for _, e := range n.stats.Elections {
+				ends += e.WorkEnds
+			}
+			return ends
+		}),
 	newMetric(counter, "leader_changes_total",
 		"Changes of the leader, to none included, over all elections.", []string{"reason"},
 		func(n *node, out output) {

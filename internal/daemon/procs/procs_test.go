@@ -58,7 +58,7 @@ func TestTakenPortsAreStepped(t *testing.T) {
 	require.ErrorContains(t, err, "no 9 free ports in a row")
 }
 
-// Neither has started a process: the ports are told apart all the same.
+// Neither has started a process: the ports are told apart nevertheless.
 func TestMeshesLaidOutAtOnceHaveDifferentPorts(t *testing.T) {
 	layOut := func() *Mesh {
 		m, err := New(Config{Binary: "/nowhere", Names: Numbered(5), Dir: t.TempDir(), BasePort: 21_300})

@@ -13,6 +13,7 @@ import (
 	"github.com/fatih/color"
 
 	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/internal/base/printable"
 	"github.com/bmqelect/bmqelect/internal/daemon/console"
 )
 
@@ -138,7 +139,7 @@ func emergencies(answers []Answer) (lines []string) {
 		}
 	}
 	for _, key := range keys {
-		lines = append(lines, text[key]+"; on record on "+console.List(knowing[key]))
+		lines = append(lines, text[key]+"; on record on "+printable.List(knowing[key]))
 	}
 	return lines
 }
@@ -146,7 +147,7 @@ func emergencies(answers []Answer) (lines []string) {
 // EmergencyText is one emergency in a line.
 func EmergencyText(e cluster.EmergencyStatus) string {
 	text := fmt.Sprintf("%s of the voters %s declared lost at %s",
-		console.List(e.Lost), console.List(e.Voters), e.Time.Format(time.RFC3339))
+		printable.List(e.Lost), printable.List(e.Voters), e.Time.Format(time.RFC3339))
 	if e.Reason != "" {
 		text += fmt.Sprintf(" (%s)", e.Reason)
 	}
@@ -154,7 +155,7 @@ func EmergencyText(e cluster.EmergencyStatus) string {
 	case len(missing) == 0:
 		return text + "; all readmitted"
 	case len(missing) < len(e.Lost):
-		return text + "; still missing: " + console.List(missing)
+		return text + "; still missing: " + printable.List(missing)
 	}
 	return text
 }

@@ -118,3 +118,16 @@ func TestNoSignWhileTheServiceHangs(t *testing.T) {
 	require.Empty(t, m.read(silence))
 	close(answer)
 }
+
+func TestASignThatCannotBeSentIsTold(t *testing.T) {
+	errs, begun := make(chan error, 1), make(chan struct{})
+	m := watch(t, func() bool { <-begun; return true }, func(err error) {
+		select {
+		case errs <- err:
+		default:
+		}
+	})
+	require.NoError(t, m.conn.Close())
+	close(begun)
+	require.ErrorContains(t, <-errs, "dial unixgram")
+}

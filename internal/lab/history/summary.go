@@ -50,7 +50,7 @@ func (h *History) Summarize(from, to time.Duration) Summary {
 // lastLeader is who led last before a moment; "" if nobody ever did.
 func (h *History) lastLeader(before time.Duration) NodeID {
 	last := NodeID("")
-	for _, r := range h.Reigns(h.Beginning(), before) {
+	for _, r := range h.Reigns(h.beginning(), before) {
 		if r.Leader != "" {
 			last = r.Leader
 		}
@@ -58,8 +58,8 @@ func (h *History) lastLeader(before time.Duration) NodeID {
 	return last
 }
 
-// Beginning is the time of the first thing that is known, at or before 0.
-func (h *History) Beginning() time.Duration {
+// beginning is the time of the first thing that is known, at or before 0.
+func (h *History) beginning() time.Duration {
 	first := time.Duration(0)
 	for _, l := range h.Lanes {
 		for _, t := range l.Transitions {

@@ -198,8 +198,7 @@ func (p *player) do(a scenario.Action) (note string, err error) {
 		return "", each(a.Pairs, func(p scenario.Pair) error { return s.Heal(p.From, p.To) })
 	case "link":
 		return "", each(a.Pairs, func(p scenario.Pair) error {
-			return s.SetFaults(p.From, p.To,
-				faults(a.Link))
+			return s.SetFaults(p.From, p.To, faults(a.Link))
 		})
 	case "transfer":
 		leader, ok := s.Leader()

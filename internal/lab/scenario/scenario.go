@@ -94,7 +94,7 @@ type Step struct {
 // how: reset, and cut or reset for an isolation. It says which fields mean something.
 type Action struct {
 	Do string
-	// Pairs are the directions that are cut, healed or linked anew. A reset, which
+	// Pairs are the directions that are cut, healed or linked again. A reset, which
 	// breaks connections and cuts both ways, has each link once.
 	Pairs  []Pair
 	All    bool       // heal: everything, in place of Pairs

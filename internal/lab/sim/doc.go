@@ -2,7 +2,7 @@
 // clock and a virtual network.
 //
 // What is the real code, unchanged: the election itself, package elector with all
-// that it imports. What is modelled anew here, in a few hundred lines, and may differ
+// that it imports. What is modelled again here, in a few hundred lines, and may differ
 // from what package netmesh and package cluster do:
 //
 //   - link.go: connections, how their ends find out that they are gone, and the proof

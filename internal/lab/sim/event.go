@@ -14,7 +14,7 @@ type EventKind uint8
 
 // The kinds of events, with the fields of Event that they use besides At.
 const (
-	EventInvalid     EventKind = iota
+	_                EventKind = iota
 	EventStarted               // Node, Term: what its disk knows
 	EventCrashed               // Node, Term: what its disk keeps
 	EventWiped                 // Node: its disk is lost

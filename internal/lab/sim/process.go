@@ -161,7 +161,7 @@ func (s *Sim) Resume(id elector.NodeID) error {
 	}
 	for _, l := range n.links {
 		s.probe(l, l.side(n))
-		l.ends[l.side(n)].silent = false // its read deadlines begin anew
+		l.ends[l.side(n)].silent = false // its read deadlines begin again
 		s.refresh(l)
 	}
 	return s.err

@@ -72,7 +72,9 @@ func begin(t *testing.T, cfg Config) *Command {
 	t.Helper()
 	c, err := new(Evidence).Start(cfg)
 	require.NoError(t, err)
+	bound := time.AfterFunc(2*patience, c.end) // Result waits for a supervisor that never kills
 	t.Cleanup(func() {
+		bound.Stop()
 		c.Kill()
 		end := time.AfterFunc(patience, c.end) // a supervisor that hangs hears nothing
 		defer end.Stop()

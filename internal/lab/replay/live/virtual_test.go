@@ -132,7 +132,10 @@ func (p *virtualPlay) started(id cluster.NodeID) {
 		}
 	}()
 	go n.Default().Run(context.Background(), cluster.Callbacks{
-		OnStartedLeading: func(ctx context.Context, l *cluster.Leadership) { p.work(ctx, n, id, l) },
+		OnStartedLeading: func(ctx context.Context, l *cluster.Leadership) error {
+			p.work(ctx, n, id, l)
+			return nil
+		},
 	})
 }
 

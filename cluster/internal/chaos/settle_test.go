@@ -1,0 +1,53 @@
+package chaos
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What an application says last holds, in whatever order its goroutines run: when all
+// faults end right after the last step, and when its process is stopped meanwhile.
+func TestWhatIsSaidLastHolds(t *testing.T) {
+	for seed := range uint64(9) {
+		s := draw(seed, 1)
+		s.voters = s.voters[:3]
+		s.steps = []step{
+			{time.Second, "unfit", "rest", "", time.Second},
+			{time.Second / 2, "unfit", "leader", "", time.Second},
+		}
+		if v, log := play(t, s); v != nil {
+			t.Errorf("seed %d: %s: %s\n%q", seed, v.rule, v.text, log)
+		}
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(s, t.TempDir())
+			defer w.end()
+			w.run(bootTime)
+			for _, m := range w.members {
+				m.pause(2 * time.Second)
+				m.unfit(time.Second)
+			}
+			w.run(3 * time.Second)
+			for _, m := range w.members {
+				st, ok := m.status()
+				require.True(t, ok)
+				require.Empty(t, st.Groups[0].Unfit)
+			}
+		})
+	}
+}
+
+// A leader may hand over for a while after the faults have ended, to a node whose ack takes
+// long. It stays if what it hands over for is over.
+func TestAHandoverMayOutlastTheFaults(t *testing.T) {
+	for _, op := range []string{"transfer", "unfit"} {
+		s := draw(482, 1) // the seed of the slow ack
+		s.voters = s.voters[:3]
+		s.steps = []step{{700 * time.Millisecond, op, "leader", "", time.Second}}
+		if v, log := play(t, s); v != nil {
+			t.Errorf("%s: %s: %s\n%q", op, v.rule, v.text, log)
+		}
+	}
+}
