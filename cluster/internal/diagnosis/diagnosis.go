@@ -29,6 +29,7 @@ const (
 type Config struct {
 	Node     elector.NodeID
 	Voters   []elector.NodeID  // compared with those of each peer; none: not compared
+	Lost     []elector.NodeID  // declared lost on this node: not compared
 	Settings map[string]string // that must be equal on every node; at most 16
 	// MaxDriftPPM is by how many parts per million the rates of two nodes' clocks
 	// may differ; 0: they are measured and not judged.

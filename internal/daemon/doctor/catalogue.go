@@ -102,7 +102,7 @@ var catalogue = map[Kind]advice{
 	},
 	EmergencyRecord: {
 		"the others elect without the lost voters, and must never meet them",
-		"bring the cluster back to full strength: docs/emergency.md",
+		"bring the cluster back to full strength: docs/emergency.md#back-to-full-strength",
 	},
 	TermsUsedUp: {
 		"when no terms are left, nobody can be elected any more",

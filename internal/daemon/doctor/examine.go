@@ -38,7 +38,8 @@ type survey struct {
 	answered   []Answer         // one of each node
 	duplicates []Answer         // further processes of a name that answered
 	foreign    []Answer         // of another cluster than the first that answered
-	voters     []cluster.NodeID // that any node counts, sorted
+	voters     []cluster.NodeID // that any node counts, sorted, without the lost
+	lost       []cluster.NodeID // declared lost on a node and not readmitted there
 }
 
 // Examine reports what is wrong with a cluster that runs, given the answers of all
@@ -61,6 +62,12 @@ func Examine(answers []Answer) Report {
 		for _, id := range election(a).Voters {
 			voters[id] = true
 		}
+		for _, e := range a.Status.Emergencies {
+			s.lost = append(s.lost, e.Missing()...)
+		}
+	}
+	for _, id := range s.lost { // what is to be done is said with the emergency
+		delete(voters, id)
 	}
 	s.voters = slices.Sorted(maps.Keys(voters))
 	for _, check := range []func(){
@@ -119,6 +126,9 @@ func (s *survey) presence() {
 			continue
 		case a.Node == "" || slices.Contains(s.voters, a.Node):
 			level = Fail
+		case slices.Contains(s.lost, a.Node):
+			s.good("members", where, "it does not run: it was declared lost")
+			continue
 		case !s.seen(a.Node, func(m cluster.MemberStatus) bool {
 			return m.Voter || m.Gossip == "alive" || m.Link == "up"
 		}):

@@ -295,6 +295,31 @@ func TestAChangeOfTheVotersThatIsDoneIsNoProblem(t *testing.T) {
 	require.Len(t, of(Examine(answers), Anomaly), 1)
 }
 
+// Of a, b, c only a was left. It readmitted b, whose new directory has no record, not yet c.
+func TestOnTheWayBackFromAnEmergencyNothingElseIsAdvised(t *testing.T) {
+	answers := healthy()
+	silence(&answers[2], "never seen")
+	answers[2].Addr = ""
+	ids := answers[1].Status.Groups[0].Voters
+	answers[0].Status.Groups[0].Voters = ids[:2]
+	answers[0].Status.Emergencies = []cluster.EmergencyStatus{{Voters: ids, Lost: ids[1:],
+		Readmitted: []cluster.ReadmissionStatus{{Node: "b"}}}}
+	for i := range 2 {
+		*linkAt(answers[i], 1) = cluster.MemberStatus{Node: "c", Voter: i == 1, Link: "none"}
+	}
+	r := Examine(answers)
+	require.Zero(t, r.Count(Warn), "%+v", r)
+	require.Equal(t, 1, r.Count(Fail), "%+v", r)
+	require.Contains(t, of(r, EmergencyRecord)[0].Fix, "docs/emergency.md#back-to-full-strength")
+
+	// Here b was left, too, and nobody declared it there.
+	answers[0].Status.Emergencies[0].Lost = ids[2:]
+	r = Examine(answers)
+	require.Equal(t, 2, r.Count(Fail), "%+v", r)
+	require.Equal(t, "it counts c, and does not know that others declared them lost",
+		of(r, EmergencyRecord)[1].What)
+}
+
 // Both the links and the lists show a change of the voters.
 func TestVotersThatDifferAreToldOnce(t *testing.T) {
 	answers := healthy()
