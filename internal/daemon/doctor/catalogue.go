@@ -130,7 +130,7 @@ var catalogue = map[Kind]advice{
 		why: "quorums of different lists need not share a voter: two leaders are possible",
 	},
 	findings.SettingsDiffer: {
-		why: "leases are safe only if all nodes have the same timers",
+		why: "with leases of two lengths, two leaders are possible",
 	},
 	findings.ClockRate: {
 		why: "leases keep leaders apart only while clocks run at nearly one rate",

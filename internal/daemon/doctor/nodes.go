@@ -53,7 +53,8 @@ func (s *survey) unrecorded(a Answer) (lost []cluster.NodeID) {
 				return loses(e) && slices.Contains(e.Voters, a.Node) && !slices.Contains(e.Lost, a.Node)
 			})
 		}
-		if !slices.ContainsFunc(a.Status.Emergencies, loses) && slices.ContainsFunc(s.answered, concernsIt) {
+		if !slices.ContainsFunc(a.Status.Emergencies, loses) &&
+			slices.ContainsFunc(s.answered, concernsIt) {
 			lost = append(lost, id)
 		}
 	}
