@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"net"
 	"net/http"
 	"os"
@@ -92,7 +93,15 @@ func TestFurtherElectionsAreLedAndHandedOverEachByItself(t *testing.T) {
 		func() bool { return leaders()["jobs"] != before["jobs"] })
 	require.Equal(t, before["mail"], leaders()["mail"])
 	require.Equal(t, before["default"], leaders()["default"])
-	_, stderr, code := bmqnode(t, "step-down", "--group", "post", "--admin", at)
+	stdout, stderr, code := bmqnode(t, "status", "--json", "--group", "jobs", "--admin", at)
+	require.Zero(t, code, stderr)
+	var answers []struct{ Status cluster.Status }
+	require.NoError(t, json.Unmarshal([]byte(stdout), &answers))
+	for _, a := range answers {
+		require.Len(t, a.Status.Groups, 1)
+		require.Equal(t, "jobs", a.Status.Groups[0].Group)
+	}
+	_, stderr, code = bmqnode(t, "step-down", "--group", "post", "--admin", at)
 	require.Equal(t, 2, code)
 	require.Contains(t, stderr, `takes part in no election "post"`)
 }

@@ -58,6 +58,7 @@ func TestMistakesAreNamedAndExitWith2(t *testing.T) {
 			[]string{`c.yaml:2:1: there is no option "prio"`}},
 		"mesh of none": {[]string{"mesh", "--nodes", "0"},
 			[]string{"--nodes is 0, but must be 1 to 32"}},
+		"two heirs":  {[]string{"transfer", "n1", "--to", "n2"}, []string{"say NODE or --to, not both"}},
 		"half a cut": {[]string{"fault", "cut", "n1"}, []string{"accepts 2 arg(s)"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -167,7 +168,7 @@ func TestStatusWatchAndTransferOfARunningMesh(t *testing.T) {
 		if g.Leader == to {
 			to = cluster.NodeID(s.others(to)[0].Name)
 		}
-		stdout, stderr, code = bmqnode(t, "transfer", "--to", string(to), "--admin", admin)
+		stdout, stderr, code = bmqnode(t, "transfer", string(to), "--admin", admin)
 		require.Zero(t, code, stderr)
 		require.Contains(t, stdout, string(to)+" leads in term")
 		return bytes.Contains(seen.Bytes(), []byte("ELECTED"))
