@@ -93,6 +93,17 @@ func TestFurtherElectionsAreLedAndHandedOverEachByItself(t *testing.T) {
 		func() bool { return leaders()["jobs"] != before["jobs"] })
 	require.Equal(t, before["mail"], leaders()["mail"])
 	require.Equal(t, before["default"], leaders()["default"])
+	nodes, none := "n1\nn2\nn3\n:4\n", ":4\n"
+	for _, c := range [][2]string{
+		{"transfer AT ", nodes}, {"transfer AT --to ", nodes}, {"transfer AT n1 ", none},
+		{"forget AT ", nodes}, {"fault cut AT n1 ", nodes}, {"fault heal AT ", none},
+		{"leader AT --group ", "default\njobs\nmail\n:4\n"}, {"status AT ", none},
+	} {
+		words := strings.Split(strings.Replace("__complete "+c[0], "AT", "--admin "+at, 1), " ")
+		stdout, stderr, code := bmqnode(t, words...)
+		require.Zero(t, code, stderr)
+		require.Equal(t, c[1], stdout, c[0])
+	}
 	stdout, stderr, code := bmqnode(t, "status", "--json", "--group", "jobs", "--admin", at)
 	require.Zero(t, code, stderr)
 	var answers []struct{ Status cluster.Status }

@@ -98,6 +98,28 @@ func TestTheHelpOfEveryCommandFitsATerminal(t *testing.T) {
 	}
 }
 
+func TestTheShellIsOfferedWhatAFlagTakes(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{
+		"run --profile ":                     "article\nblazingmq\n:4\n",
+		"exec --restart ":                    "never\non-failure\nalways\n:4\n",
+		"replay --format ":                   "text\njson\nhtml\nsvg\n:4\n",
+		"run --lease ":                       ":4\n",  // nothing, and no files
+		"run --data-dir ":                    ":16\n", // folders
+		"run --config ":                      ":0\n",  // files
+		"transfer --admin 127.0.0.1:1 --to ": ":4\n",  // no node answers
+	} {
+		stdout, stderr, code := bmqnode(t, append([]string{"__complete"}, strings.Split(args, " ")...)...)
+		require.Zero(t, code, stderr)
+		require.Equal(t, want, stdout, args)
+	}
+	for _, shell := range []string{"bash", "zsh", "fish"} {
+		stdout, stderr, code := bmqnode(t, "completion", shell)
+		require.Zero(t, code, stderr)
+		require.Contains(t, stdout, "__complete")
+	}
+}
+
 func TestWhatCannotBeDoneExitsWith1(t *testing.T) {
 	t.Parallel()
 	_, stderr, code := bmqnode(t, "status", "--admin", "127.0.0.1:1")

@@ -37,6 +37,8 @@ func doctorCommand() *cobra.Command {
 			"Before a node is started, 'bmqnode run --check' examines its configuration.",
 		Example: "  bmqnode doctor 10.0.0.1:7402",
 		RunE:    o.run,
+
+		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	f := cmd.Flags()
 	o.Register(f)

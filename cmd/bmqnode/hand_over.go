@@ -30,6 +30,7 @@ func (o *leaderOptions) register(
 	o.Register(cmd.Flags())
 	cmd.Flags().StringVar(&o.group, "group", cluster.DefaultGroup, "election whose leader is meant")
 	cmd.Flags().DurationVar(&o.timeout, "timeout", 10*time.Second, "longest wait for "+wait)
+	completeNodes(cmd, &o.Cluster, 0)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx, cancel := context.WithTimeout(cmd.Context(), o.timeout)
 		defer cancel()
@@ -75,6 +76,7 @@ func transferCommand() *cobra.Command {
 			g.Leader, g.Term, leader, time.Since(began).Round(time.Millisecond)), err
 	})
 	cmd.Flags().StringVar(&to, "to", "", "the same as NODE (default: the best follower)")
+	completeNodes(cmd, &o.Cluster, 1)
 	return cmd
 }
 

@@ -35,5 +35,6 @@ func leaderCommand() *cobra.Command {
 	}
 	c.Register(cmd.Flags())
 	cmd.Flags().StringVar(&group, "group", cluster.DefaultGroup, "election whose leader is meant")
+	completeNodes(cmd, &c, 0)
 	return cmd
 }

@@ -39,6 +39,7 @@ func statusCommand() *cobra.Command {
 	c.Register(cmd.Flags())
 	cmd.Flags().StringVar(&group, "group", "",
 		"show this election alone (default: in the table "+cluster.DefaultGroup+", as JSON all)")
+	completeNodes(cmd, &c, 0)
 	return cmd
 }
 
@@ -72,5 +73,6 @@ func watchCommand() *cobra.Command {
 		},
 	}
 	c.Register(cmd.Flags())
+	completeNodes(cmd, &c, 0)
 	return cmd
 }

@@ -235,3 +235,22 @@ func noAnswer(silent []Answer) error {
 	}
 	return errors.New(text)
 }
+
+// Names are the names of the nodes and elections that the first node to answer knows.
+func (c *Cluster) Names(ctx context.Context) (nodes, groups []string, err error) {
+	err = c.walk(ctx, false, func(a Answer) bool {
+		if a.Status == nil {
+			return false
+		}
+		nodes = append(nodes, string(a.Node))
+		for _, m := range a.Status.Members {
+			nodes = append(nodes, string(m.Node))
+		}
+		for _, g := range a.Status.Groups {
+			groups = append(groups, g.Group)
+		}
+		return true
+	})
+	slices.Sort(nodes)
+	return nodes, groups, err
+}

@@ -119,10 +119,13 @@ type lines struct {
 	to *json.Encoder
 }
 
-func (l *lines) begun()                                   {}
-func (l *lines) event(e admin.Event)                      { l.write(e) }
+func (l *lines) begun() {}
+
+func (l *lines) event(e admin.Event) { l.write(e) }
+
 func (l *lines) reset(_ cluster.NodeID, gone admin.Reset) { l.write(gone) }
-func (l *lines) back(a Answer)                            { l.write(Answer{Node: a.Node, Addr: a.Addr}) }
+
+func (l *lines) back(a Answer) { l.write(Answer{Node: a.Node, Addr: a.Addr}) }
 
 func (l *lines) lost(a Answer, why string) {
 	l.write(Answer{Node: a.Node, Addr: a.Addr, Error: why})
