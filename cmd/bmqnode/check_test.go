@@ -104,7 +104,13 @@ func TestRunCheckNamesEveryProblem(t *testing.T) {
 			require.Contains(t, stdout, want, name)
 		}
 	}
-	_, stderr, code := bmqnode(t, "run", a)
+	stdout, stderr, code := bmqnode(t, "run", "--check", "--config", a, "--min-term", "37")
+	require.Zero(t, code, stderr)
+	require.Equal(t, a+": --min-term is 37: no term is below it\nno problem found\n", stdout)
+	stdout, stderr, code = bmqnode(t, "run", "--check", a, configOf(t, other, "b", "min-term: 9"), c)
+	require.Zero(t, code, "it may differ: %s", stderr)
+	require.Contains(t, stdout, "b.yaml: --min-term is 9: no term is below it\n")
+	_, stderr, code = bmqnode(t, "run", a)
 	require.Equal(t, 2, code, stderr)
 	_, stderr, code = bmqnode(t, "run", "--check", "--lease", "1s", a)
 	require.Equal(t, 2, code)

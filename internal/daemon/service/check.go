@@ -48,7 +48,7 @@ func CheckFiles(ctx context.Context, w io.Writer, files []string) error {
 		if i == 0 && invalid == nil {
 			err = errors.Join(err, checkMachine(ctx, &o, cfg))
 		}
-		problems += printProblems(w, file, err)
+		problems += printProblems(w, file, cfg, err)
 	}
 	return checkResult(w, problems)
 }
@@ -61,12 +61,15 @@ func CheckNode(
 	if err == nil {
 		err = checkMachine(ctx, o, cfg)
 	}
-	return checkResult(w, printProblems(w, name, errors.Join(misread, err)))
+	return checkResult(w, printProblems(w, name, cfg, errors.Join(misread, err)))
 }
 
-// printProblems writes a line for each of the joined errors.
-func printProblems(w io.Writer, name string, err error) (count int) {
+// printProblems writes a line for each of the joined errors, or else for what is unusual.
+func printProblems(w io.Writer, name string, c cluster.Config, err error) (count int) {
 	if err == nil {
+		if c.MinTerm > 0 {
+			fmt.Fprintf(w, "%s: --min-term is %d: no term is below it\n", name, c.MinTerm)
+		}
 		return 0
 	}
 	for line := range strings.SplitSeq(err.Error(), "\n") {
