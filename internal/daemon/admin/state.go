@@ -88,6 +88,7 @@ const (
 type Leader struct {
 	Group     string         `json:"group"`
 	Leader    cluster.NodeID `json:"leader"`
+	Meta      string         `json:"meta,omitempty"` // cluster.Config.Meta
 	AdminAddr string         `json:"admin_addr,omitempty"`
 	Term      lsn.Term       `json:"term"`
 	LSN       lsn.LSN        `json:"lsn"` // newest issued
@@ -101,6 +102,7 @@ type NotLeader struct {
 	Problem
 	Group     string         `json:"group"`
 	Leader    cluster.NodeID `json:"leader,omitempty"`
+	Meta      string         `json:"meta,omitempty"`       // of the leader
 	AdminAddr string         `json:"admin_addr,omitempty"` // of the leader
 	Term      lsn.Term       `json:"term,omitempty"`
 }
@@ -113,8 +115,8 @@ func LeaderIn(st cluster.Status, group string) Leader {
 		m = cluster.MemberStatus{AdminAddr: st.AdminAddr, GossipAddr: st.GossipAddr}
 	}
 	return Leader{
-		Group: group, Leader: g.Leader, AdminAddr: AddrOf(m), Term: g.Term, LSN: g.LSN,
-		LeaseLeft: g.LeaseLeft,
+		Group: group, Leader: g.Leader, Meta: g.LeaderMeta, AdminAddr: AddrOf(m), Term: g.Term,
+		LSN: g.LSN, LeaseLeft: g.LeaseLeft,
 	}
 }
 
@@ -146,7 +148,7 @@ func notLeader(st cluster.Status, g cluster.GroupStatus) NotLeader {
 	case st.Node:
 		why = "its lease has run out"
 	default:
-		n.Leader, n.Term = g.Leader, g.Term
+		n.Leader, n.Meta, n.Term = g.Leader, g.LeaderMeta, g.Term
 		n.AdminAddr = AddrOf(MemberIn(st, g.Leader))
 		why = fmt.Sprintf("node %s does in term %d", g.Leader, g.Term)
 	}
