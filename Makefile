@@ -13,7 +13,7 @@ each = @for module in $(MODULES); do (cd $$module && $(1)) || exit 1; done
 PROTOCOL = ./elector ./scouting ./lsn
 COVER = 95
 
-.PHONY: help build bmqnode test race vet lint image fuzz bench cover scenarios-live article-live coordinator alerts kernel soak chaos clean
+.PHONY: help build bmqnode man test race vet lint image fuzz bench cover scenarios-live article-live coordinator alerts kernel soak chaos clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -23,6 +23,9 @@ build: ## compile everything; bin/bmqnode is the command
 
 bmqnode: ## compile the command alone, to bin/
 	go build $(RACEFLAG) -o bin/ ./cmd/bmqnode
+
+man: bmqnode ## write manual pages to bin/man: man -l bin/man/bmqnode.1
+	bin/bmqnode man bin/man
 
 test: ## run all tests (RACE=1: with the race detector)
 	$(call each,go test $(RACEFLAG) $(TESTFLAGS) ./...)

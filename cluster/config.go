@@ -82,7 +82,7 @@ type Config struct {
 	// Version of the program, told to the other members. Default none.
 	Version string
 	// Logger gets what the node has to say, from its driver too: one that blocks holds
-	// up the node. Default: nothing is logged.
+	// up the node. LoggerFromSlog makes one of log/slog. Default: nothing is logged.
 	Logger hclog.Logger
 }
 

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"net"
 	"net/http"
 	"os"
@@ -92,7 +93,26 @@ func TestFurtherElectionsAreLedAndHandedOverEachByItself(t *testing.T) {
 		func() bool { return leaders()["jobs"] != before["jobs"] })
 	require.Equal(t, before["mail"], leaders()["mail"])
 	require.Equal(t, before["default"], leaders()["default"])
-	_, stderr, code := bmqnode(t, "step-down", "--group", "post", "--admin", at)
+	nodes, none := "n1\nn2\nn3\n:4\n", ":4\n"
+	for _, c := range [][2]string{
+		{"transfer AT ", nodes}, {"transfer AT --to ", nodes}, {"transfer AT n1 ", none},
+		{"forget AT ", nodes}, {"fault cut AT n1 ", nodes}, {"fault heal AT ", none},
+		{"leader AT --group ", "default\njobs\nmail\n:4\n"}, {"status AT ", none},
+	} {
+		words := strings.Split(strings.Replace("__complete "+c[0], "AT", "--admin "+at, 1), " ")
+		stdout, stderr, code := bmqnode(t, words...)
+		require.Zero(t, code, stderr)
+		require.Equal(t, c[1], stdout, c[0])
+	}
+	stdout, stderr, code := bmqnode(t, "status", "--json", "--group", "jobs", "--admin", at)
+	require.Zero(t, code, stderr)
+	var answers []struct{ Status cluster.Status }
+	require.NoError(t, json.Unmarshal([]byte(stdout), &answers))
+	for _, a := range answers {
+		require.Len(t, a.Status.Groups, 1)
+		require.Equal(t, "jobs", a.Status.Groups[0].Group)
+	}
+	_, stderr, code = bmqnode(t, "step-down", "--group", "post", "--admin", at)
 	require.Equal(t, 2, code)
 	require.Contains(t, stderr, `takes part in no election "post"`)
 }

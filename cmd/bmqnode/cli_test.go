@@ -58,6 +58,7 @@ func TestMistakesAreNamedAndExitWith2(t *testing.T) {
 			[]string{`c.yaml:2:1: there is no option "prio"`}},
 		"mesh of none": {[]string{"mesh", "--nodes", "0"},
 			[]string{"--nodes is 0, but must be 1 to 32"}},
+		"two heirs":  {[]string{"transfer", "n1", "--to", "n2"}, []string{"say NODE or --to, not both"}},
 		"half a cut": {[]string{"fault", "cut", "n1"}, []string{"accepts 2 arg(s)"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -94,6 +95,28 @@ func TestTheHelpOfEveryCommandFitsATerminal(t *testing.T) {
 		if command == nil {
 			require.Greater(t, len(commands), 12, "the list is not read right")
 		}
+	}
+}
+
+func TestTheShellIsOfferedWhatAFlagTakes(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{
+		"run --profile ":                     "article\nblazingmq\n:4\n",
+		"exec --restart ":                    "never\non-failure\nalways\n:4\n",
+		"replay --format ":                   "text\njson\nhtml\nsvg\n:4\n",
+		"run --lease ":                       ":4\n",  // nothing, and no files
+		"run --data-dir ":                    ":16\n", // folders
+		"run --config ":                      ":0\n",  // files
+		"transfer --admin 127.0.0.1:1 --to ": ":4\n",  // no node answers
+	} {
+		stdout, stderr, code := bmqnode(t, append([]string{"__complete"}, strings.Split(args, " ")...)...)
+		require.Zero(t, code, stderr)
+		require.Equal(t, want, stdout, args)
+	}
+	for _, shell := range []string{"bash", "zsh", "fish"} {
+		stdout, stderr, code := bmqnode(t, "completion", shell)
+		require.Zero(t, code, stderr)
+		require.Contains(t, stdout, "__complete")
 	}
 }
 
@@ -167,7 +190,7 @@ func TestStatusWatchAndTransferOfARunningMesh(t *testing.T) {
 		if g.Leader == to {
 			to = cluster.NodeID(s.others(to)[0].Name)
 		}
-		stdout, stderr, code = bmqnode(t, "transfer", "--to", string(to), "--admin", admin)
+		stdout, stderr, code = bmqnode(t, "transfer", string(to), "--admin", admin)
 		require.Zero(t, code, stderr)
 		require.Contains(t, stdout, string(to)+" leads in term")
 		return bytes.Contains(seen.Bytes(), []byte("ELECTED"))

@@ -21,8 +21,8 @@ import (
 // doctorOptions are the flags of `doctor`.
 type doctorOptions struct {
 	remote.Cluster
-	asJSON, strict, quiet bool
-	timeout               time.Duration
+	strict, quiet bool
+	timeout       time.Duration
 }
 
 func doctorCommand() *cobra.Command {
@@ -37,13 +37,14 @@ func doctorCommand() *cobra.Command {
 			"Before a node is started, 'bmqnode run --check' examines its configuration.",
 		Example: "  bmqnode doctor 10.0.0.1:7402",
 		RunE:    o.run,
+
+		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	f := cmd.Flags()
 	o.Register(f)
 	f.DurationVar(&o.timeout, "timeout", 5*time.Second, "most time for the answers of all nodes")
 	f.BoolVar(&o.strict, "strict", false, "exit with 1 on warnings, too")
 	f.BoolVar(&o.quiet, "quiet", false, "leave out what is in order")
-	f.BoolVar(&o.asJSON, "json", false, "print the report as JSON")
 	return cmd
 }
 
@@ -64,7 +65,7 @@ func (o *doctorOptions) run(cmd *cobra.Command, args []string) error {
 		inOrder := func(c doctor.Check) bool { return c.Level == doctor.OK }
 		report.Checks = slices.DeleteFunc(report.Checks, inOrder)
 	}
-	if o.asJSON {
+	if o.JSON {
 		err = printJSON(cmd.OutOrStdout(), report)
 	} else {
 		err = printReport(cmd.OutOrStdout(), report)

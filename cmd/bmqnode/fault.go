@@ -21,35 +21,41 @@ func faultCommand() *cobra.Command {
 	}
 	add := func(
 		nodes int, use, short, example string,
-		do func(context.Context, *remote.Cluster, []string) (done string, err error),
+		do func(context.Context, *remote.Cluster, []string) (string, []remote.Answer, error),
 	) {
 		var c remote.Cluster
 		sub := &cobra.Command{
 			Use: use, Short: short, Example: "  bmqnode fault " + example,
 			Args: usageArgs(cobra.ExactArgs(nodes)),
 			RunE: func(cmd *cobra.Command, args []string) error {
-				done, err := do(cmd.Context(), &c, args)
-				if err == nil {
+				done, told, err := do(cmd.Context(), &c, args)
+				switch {
+				case c.JSON:
+					return printTold(cmd.OutOrStdout(), told, err)
+				case err == nil:
 					fmt.Fprintln(cmd.OutOrStdout(), done)
 				}
 				return err
 			},
 		}
 		c.Register(sub.Flags())
+		completeNodes(sub, &c, nodes)
 		cmd.AddCommand(sub)
 	}
 	add(2, "cut NODE NODE", "Cut the link between two nodes, in both directions", "cut n1 n2",
-		func(ctx context.Context, c *remote.Cluster, n []string) (string, error) {
-			return n[0] + " and " + n[1] + " do not hear each other",
-				c.Cut(ctx, cluster.NodeID(n[0]), cluster.NodeID(n[1]))
+		func(ctx context.Context, c *remote.Cluster, n []string) (string, []remote.Answer, error) {
+			told, err := c.Cut(ctx, cluster.NodeID(n[0]), cluster.NodeID(n[1]))
+			return n[0] + " and " + n[1] + " do not hear each other", told, err
 		})
 	add(1, "isolate NODE", "Cut every link of a node, in both directions", "isolate n3",
-		func(ctx context.Context, c *remote.Cluster, n []string) (string, error) {
-			return n[0] + " hears nobody and nobody hears it", c.Isolate(ctx, cluster.NodeID(n[0]))
+		func(ctx context.Context, c *remote.Cluster, n []string) (string, []remote.Answer, error) {
+			told, err := c.Isolate(ctx, cluster.NodeID(n[0]))
+			return n[0] + " hears nobody and nobody hears it", told, err
 		})
 	add(0, "heal", "Heal every link", "heal",
-		func(ctx context.Context, c *remote.Cluster, _ []string) (string, error) {
-			return "every link is healed", c.Heal(ctx)
+		func(ctx context.Context, c *remote.Cluster, _ []string) (string, []remote.Answer, error) {
+			told, err := c.Heal(ctx)
+			return "every link is healed", told, err
 		})
 	return cmd
 }

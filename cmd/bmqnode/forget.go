@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -27,12 +28,21 @@ func forgetCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
-			return c.Forget(ctx, cmd.OutOrStdout(), cluster.NodeID(args[0]), here)
+			told, err := c.Forget(ctx, cluster.NodeID(args[0]), here)
+			if c.JSON {
+				return printTold(cmd.OutOrStdout(), told, err)
+			}
+			for _, a := range told {
+				fmt.Fprintf(cmd.OutOrStdout(), "%s takes in the next process that is called %s\n",
+					a.Node, args[0])
+			}
+			return err
 		},
 	}
 	c.Register(cmd.Flags())
 	cmd.Flags().BoolVar(&here, "here", false, "only at the node that answers at --admin, if the "+
 		"others cannot be asked from this machine")
 	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Second, "longest wait for all answers")
+	completeNodes(cmd, &c, 1)
 	return cmd
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -19,23 +20,29 @@ type leaderOptions struct {
 	timeout time.Duration
 }
 
-// register adds the flags to cmd, which then asks the leader and prints what ask returns.
+// register adds the flags to cmd, which then asks the leader and prints what ask returns:
+// the status of the node that led, or a sentence.
 func (o *leaderOptions) register(
 	cmd *cobra.Command, wait string,
-	ask func(context.Context, cluster.NodeID, *admin.Client) (done string, err error),
+	ask func(ctx context.Context, leader cluster.NodeID, client *admin.Client, args []string) (
+		st cluster.Status, done string, err error),
 ) {
 	o.Register(cmd.Flags())
 	cmd.Flags().StringVar(&o.group, "group", cluster.DefaultGroup, "election whose leader is meant")
 	cmd.Flags().DurationVar(&o.timeout, "timeout", 10*time.Second, "longest wait for "+wait)
-	cmd.Args = usageArgs(cobra.NoArgs)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+	completeNodes(cmd, &o.Cluster, 0)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx, cancel := context.WithTimeout(cmd.Context(), o.timeout)
 		defer cancel()
 		return o.AtLeader(ctx, o.group, func(leader cluster.NodeID, client *admin.Client) error {
-			done, err := ask(ctx, leader, client)
-			if err == nil {
-				fmt.Fprintln(cmd.OutOrStdout(), done)
+			st, done, err := ask(ctx, leader, client, args)
+			switch {
+			case err != nil:
+				return err
+			case o.JSON:
+				return printJSON(cmd.OutOrStdout(), st)
 			}
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), done)
 			return err
 		})
 	}
@@ -45,20 +52,31 @@ func transferCommand() *cobra.Command {
 	var o leaderOptions
 	var to string
 	cmd := &cobra.Command{
-		Use:     "transfer",
+		Use:     "transfer [NODE]",
 		Short:   "Hand leadership over to another node",
-		Example: "  bmqnode transfer --to n2\n  bmqnode transfer   # to the best follower",
+		Example: "  bmqnode transfer n2\n  bmqnode transfer   # to the best follower",
+		Args: usageArgs(func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 && cmd.Flags().Changed("to") {
+				return errors.New("say NODE or --to, not both")
+			}
+			return cobra.MaximumNArgs(1)(cmd, args)
+		}),
 	}
-	o.register(cmd, "the new leader",
-		func(ctx context.Context, leader cluster.NodeID, client *admin.Client) (string, error) {
-			began := time.Now()
-			req := admin.TransferRequest{To: cluster.NodeID(to), Group: o.group}
-			st, err := client.Transfer(ctx, req)
-			g := admin.GroupIn(st, o.group)
-			return fmt.Sprintf("%s leads in term %d, handed over by %s in %s",
-				g.Leader, g.Term, leader, time.Since(began).Round(time.Millisecond)), err
-		})
-	cmd.Flags().StringVar(&to, "to", "", "node that is to lead (default: the best follower)")
+	o.register(cmd, "the new leader", func(
+		ctx context.Context, leader cluster.NodeID, client *admin.Client, args []string,
+	) (cluster.Status, string, error) {
+		if len(args) > 0 {
+			to = args[0]
+		}
+		began := time.Now()
+		req := admin.TransferRequest{To: cluster.NodeID(to), Group: o.group}
+		st, err := client.Transfer(ctx, req)
+		g := admin.GroupIn(st, o.group)
+		return st, fmt.Sprintf("%s leads in term %d, handed over by %s in %s",
+			g.Leader, g.Term, leader, time.Since(began).Round(time.Millisecond)), err
+	})
+	cmd.Flags().StringVar(&to, "to", "", "the same as NODE (default: the best follower)")
+	completeNodes(cmd, &o.Cluster, 1)
 	return cmd
 }
 
@@ -72,14 +90,16 @@ func stepDownCommand() *cobra.Command {
 			"a while: before its machine is worked on, for example. If no follower can take\n" +
 			"over there is no leader afterwards; 'bmqnode transfer' then keeps the old one.",
 		Example: "  bmqnode step-down --for 30s",
+		Args:    usageArgs(cobra.NoArgs),
 	}
-	o.register(cmd, "its work to stop",
-		func(ctx context.Context, leader cluster.NodeID, client *admin.Client) (string, error) {
-			req := admin.StepDownRequest{For: rest.String(), Group: o.group}
-			st, err := client.StepDown(ctx, req)
-			return fmt.Sprintf("%s leads no more; it says: %s",
-				leader, admin.GroupIn(st, o.group).Explanation), err
-		})
+	o.register(cmd, "its work to stop", func(
+		ctx context.Context, leader cluster.NodeID, client *admin.Client, _ []string,
+	) (cluster.Status, string, error) {
+		req := admin.StepDownRequest{For: rest.String(), Group: o.group}
+		st, err := client.StepDown(ctx, req)
+		return st, fmt.Sprintf("%s leads no more; it says: %s",
+			leader, admin.GroupIn(st, o.group).Explanation), err
+	})
 	cmd.Flags().DurationVar(&rest, "for", 0, "how long it is not to stand again, at most 24h")
 	return cmd
 }

@@ -19,12 +19,14 @@ import (
 	"github.com/bmqelect/bmqelect/internal/daemon/config"
 	"github.com/bmqelect/bmqelect/internal/daemon/console"
 	"github.com/bmqelect/bmqelect/internal/daemon/exec"
+	"github.com/bmqelect/bmqelect/internal/daemon/remote"
 )
 
 // Exit codes.
 const (
-	exitFailure = 1 // it could not be done, or the node failed
-	exitUsage   = 2 // flags or configuration are wrong; nothing was done
+	exitFailure  = 1 // it could not be done, or the node failed
+	exitUsage    = 2 // flags or configuration are wrong; nothing was done
+	exitNoLeader = 3 // no node leads
 )
 
 func main() { os.Exit(execute()) }
@@ -41,8 +43,11 @@ func execute() int {
 		return int(status)
 	}
 	fmt.Fprintln(os.Stderr, console.Alert("bmqnode:"), err)
-	if errors.As(err, new(config.UsageError)) {
+	switch {
+	case errors.As(err, new(config.UsageError)):
 		return exitUsage
+	case errors.As(err, new(remote.NoLeaderError)):
+		return exitNoLeader
 	}
 	return exitFailure
 }
@@ -52,7 +57,9 @@ func root() *cobra.Command {
 		Use:   "bmqnode",
 		Short: "A leader that stays put: run, watch and hand over an elected leader",
 		Long: "bmqnode runs a member of a bmqelect cluster: nodes that elect one leader and\n" +
-			"keep it, whatever the network does. Try it: bmqnode mesh --nodes 5",
+			"keep it, whatever the network does. Try it: bmqnode mesh --nodes 5\n\n" +
+			"Exit status: 0 done; 1 it could not be done; 2 the command or the configuration\n" +
+			"is wrong; 3 it needs a leader and there is none. 'exec' has that of its command.",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          usageArgs(noSuchCommand),
@@ -72,10 +79,12 @@ func root() *cobra.Command {
 		return config.Usage(fmt.Errorf("%w; see '%s --help'", err, c.CommandPath()))
 	})
 	cmd.AddCommand(
-		runCommand(), execCommand(), supervisorCommand(), meshCommand(), statusCommand(),
-		watchCommand(), transferCommand(), stepDownCommand(), forgetCommand(), doctorCommand(),
-		faultCommand(), emergencyCommand(), replayCommand(), versionCommand(),
+		runCommand(), execCommand(), supervisorCommand(), meshCommand(), leaderCommand(),
+		statusCommand(), watchCommand(), transferCommand(), stepDownCommand(), forgetCommand(),
+		doctorCommand(), faultCommand(), emergencyCommand(), replayCommand(), manCommand(),
+		versionCommand(),
 	)
+	completeFlags(cmd)
 	return cmd
 }
 

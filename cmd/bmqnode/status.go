@@ -3,36 +3,43 @@ package main
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"io"
 	"slices"
 
 	"github.com/spf13/cobra"
 
-	"github.com/bmqelect/bmqelect/internal/daemon/console"
+	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/internal/daemon/remote"
 )
 
 func statusCommand() *cobra.Command {
 	var c remote.Cluster
-	var asJSON bool
+	var group string
 	cmd := &cobra.Command{
-		Use:   "status",
-		Short: "Show every node: role, leader, term, LSN, lease, links",
-		Args:  usageArgs(cobra.NoArgs),
+		Use:     "status",
+		Short:   "Show every node: role, leader, term, LSN, lease, links",
+		Example: "  bmqnode status --group jobs",
+		Args:    usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			answers, err := c.All(cmd.Context())
 			if err != nil {
 				return err
 			}
 			slices.SortFunc(answers, func(a, b remote.Answer) int { return cmp.Compare(a.Node, b.Node) })
-			if asJSON {
+			if answers, err = remote.OfGroup(answers, group); err != nil {
+				return err
+			}
+			if c.JSON {
 				return printJSON(cmd.OutOrStdout(), answers)
 			}
 			return remote.PrintStatus(cmd.OutOrStdout(), answers)
 		},
 	}
 	c.Register(cmd.Flags())
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print everything, as JSON")
+	cmd.Flags().StringVar(&group, "group", "",
+		"show this election alone (default: in the table "+cluster.DefaultGroup+", as JSON all)")
+	completeNodes(cmd, &c, 0)
 	return cmd
 }
 
@@ -42,16 +49,30 @@ func printJSON(w io.Writer, v any) error {
 	return enc.Encode(v)
 }
 
+// printTold prints the nodes that did what they were told, if any, and returns why others
+// did not.
+func printTold(w io.Writer, told []remote.Answer, err error) error {
+	if len(told) == 0 {
+		return err
+	}
+	return errors.Join(err, printJSON(w, told))
+}
+
 func watchCommand() *cobra.Command {
 	var c remote.Cluster
 	cmd := &cobra.Command{
 		Use:   "watch",
 		Short: "Print the transitions of every node as they happen, until Ctrl-C",
-		Args:  usageArgs(cobra.NoArgs),
+		Long: "Print the transitions of every node as they happen, until Ctrl-C. With --json a\n" +
+			"line is an Event, a Reset where events are gone, or an Answer with an error from\n" +
+			"a node that was lost, and without one when it is back.",
+		Example: "  bmqnode watch --json | jq -r 'select(.to == \"LEADER\").node'",
+		Args:    usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.Watch(cmd.Context(), console.New(cmd.OutOrStdout()))
+			return c.Watch(cmd.Context(), cmd.OutOrStdout())
 		},
 	}
 	c.Register(cmd.Flags())
+	completeNodes(cmd, &c, 0)
 	return cmd
 }

@@ -25,6 +25,8 @@ import (
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/cluster/findings"
 	"github.com/bmqelect/bmqelect/internal/daemon/admin"
+	"github.com/bmqelect/bmqelect/internal/daemon/doctor"
+	"github.com/bmqelect/bmqelect/internal/daemon/remote"
 )
 
 const folder = "../../internal/daemon/admin"
@@ -138,6 +140,7 @@ func TestDocumentNamesEveryField(t *testing.T) {
 		"Finding":      findings.Finding{},
 		"FaultRequest": admin.FaultRequest{}, "LinkFault": admin.LinkFault{},
 		"FaultStatus": admin.FaultStatus{},
+		"Answer":      remote.Answer{}, "Report": doctor.Report{}, "Check": doctor.Check{},
 	} {
 		documented := slices.Sorted(maps.Keys(doc.Components.Schemas[name].Value.Properties))
 		require.ElementsMatch(t, fieldsOf(reflect.TypeOf(v)), documented,
@@ -153,8 +156,10 @@ func fieldsOf(typ reflect.Type) (names []string) {
 			names = append(names, fieldsOf(f.Type)...)
 			continue
 		}
-		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		names = append(names, name)
+		if f.IsExported() {
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			names = append(names, name)
+		}
 	}
 	return names
 }

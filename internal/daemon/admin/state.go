@@ -83,7 +83,8 @@ const (
 	termHeader   = "Bmqelect-Term"
 )
 
-// Leader is what a node that leads answers when asked for the leader.
+// Leader is what a node that leads answers when asked for the leader, and what the command
+// `leader` prints.
 type Leader struct {
 	Group     string         `json:"group"`
 	Leader    cluster.NodeID `json:"leader"`
@@ -91,7 +92,7 @@ type Leader struct {
 	AdminAddr string         `json:"admin_addr,omitempty"`
 	Term      lsn.Term       `json:"term"`
 	LSN       lsn.LSN        `json:"lsn"` // newest issued
-	// absent: the lease has no end, as for an only voter
+	// absent: the lease has no end, as for an only voter, or a follower tells
 	LeaseLeft cluster.Seconds `json:"lease_left_s,omitempty"`
 }
 
@@ -106,6 +107,19 @@ type NotLeader struct {
 	Term      lsn.Term       `json:"term,omitempty"`
 }
 
+// LeaderIn is who leads an election as far as a node knows; Leader is "" if it knows none.
+func LeaderIn(st cluster.Status, group string) Leader {
+	g := GroupIn(st, group)
+	m := MemberIn(st, g.Leader)
+	if g.Leader == st.Node {
+		m = cluster.MemberStatus{AdminAddr: st.AdminAddr, GossipAddr: st.GossipAddr}
+	}
+	return Leader{
+		Group: group, Leader: g.Leader, Meta: g.LeaderMeta, AdminAddr: AddrOf(m), Term: g.Term,
+		LSN: g.LSN, LeaseLeft: g.LeaseLeft,
+	}
+}
+
 // getLeader answers with 200 on the leader while its lease is valid and with 503
 // anywhere else, so that a load balancer can route by it.
 func (s *Server) getLeader(w http.ResponseWriter, r *http.Request) {
@@ -116,12 +130,9 @@ func (s *Server) getLeader(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if g.Leading {
-		own := AddrOf(cluster.MemberStatus{AdminAddr: st.AdminAddr, GossipAddr: st.GossipAddr})
-		setLeader(w, st.Node, own, g.Term)
-		answer(w, Leader{
-			Group: g.Group, Leader: st.Node, Meta: g.LeaderMeta, AdminAddr: own, Term: g.Term,
-			LSN: g.LSN, LeaseLeft: g.LeaseLeft,
-		})
+		l := LeaderIn(st, group)
+		setLeader(w, l.Leader, l.AdminAddr, l.Term)
+		answer(w, l)
 		return
 	}
 	n := notLeader(st, g)

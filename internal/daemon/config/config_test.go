@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 
@@ -147,15 +148,18 @@ func TestMistakesInOptionsAreNamedByTheirFlags(t *testing.T) {
 func TestTheLogGoesToTheFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "log")
 	require.NoError(t, os.WriteFile(file, []byte("before\n"), 0o600))
-	o, err := parsed(t, "", "--log-file", file, "--log-format", "json", "--log-level", "warn")
+	o, err := parsed(t, "", "--log-file", file, "--log-format", "json", "--log-level", "trace")
 	require.NoError(t, err)
 	log, err := o.NewLogger()
 	require.NoError(t, err)
+	log.Named("mesh").Trace("kept", "peer", "b")
+	log.SetLevel(hclog.Warn)
 	log.Info("left out")
 	log.Warn("kept")
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
-	require.Regexp(t, `(?s)^before\n\{[^\n]*"@message":"kept"[^\n]*\}\n$`, string(text))
+	require.Regexp(t, `^before\n\{"time":"[^"]+","level":"trace","msg":"kept","logger":"mesh","peer":"b"\}\n`+
+		`\{"time":"[^"]+","level":"warn","msg":"kept"\}\n$`, string(text))
 
 	o, err = parsed(t, "", "--log-file", "/nowhere/log")
 	require.NoError(t, err)

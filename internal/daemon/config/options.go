@@ -5,7 +5,10 @@ package config
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"log/slog"
+	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -299,11 +302,35 @@ func (o *Options) NewLogger() (hclog.Logger, error) {
 			return nil, UsageError{fmt.Errorf("--log-file: %w", err)}
 		}
 	}
-	options := &hclog.LoggerOptions{
-		Level: hclog.LevelFromString(o.logLevel), Output: out, JSONFormat: o.logFormat == "json",
+	level := hclog.LevelFromString(o.logLevel)
+	if o.logFormat == "json" {
+		return jsonLogger(out, level), nil
 	}
+	options := &hclog.LoggerOptions{Level: level, Output: out}
 	if term.IsTerminal(int(out.Fd())) && os.Getenv("NO_COLOR") == "" {
 		options.Color, options.ColorHeaderAndFields = hclog.ForceColor, true
 	}
 	return hclog.New(options), nil
+}
+
+// jsonLogger writes a JSON object a line, with the keys that log/slog has: time, level, msg.
+// The level is one of those that --log-level takes.
+func jsonLogger(out io.Writer, level hclog.Level) hclog.Logger {
+	name := func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key != slog.LevelKey {
+			return a
+		}
+		if of, ok := a.Value.Any().(slog.Level); ok {
+			a.Value = slog.StringValue(strings.ToLower(of.String()))
+			if of < slog.LevelDebug {
+				a.Value = slog.StringValue(hclog.Trace.String())
+			}
+		}
+		return a
+	}
+	// The logger leaves out what is below the level.
+	log := cluster.LoggerFromSlog(slog.New(slog.NewJSONHandler(out,
+		&slog.HandlerOptions{Level: slog.Level(math.MinInt), ReplaceAttr: name})))
+	log.SetLevel(level)
+	return log
 }

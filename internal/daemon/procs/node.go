@@ -186,13 +186,13 @@ type Line struct {
 // something else.
 func (l Line) Transition() (e admin.Event, ok bool) { return l.event, l.Message == "transition" }
 
-// parseLine reads a line as hclog writes JSON.
+// parseLine reads a line as a node logs JSON.
 func parseLine(node string, text []byte) Line {
 	line := Line{Node: node, Text: string(text), Time: time.Now()}
 	var log struct {
-		Level   string    `json:"@level"`
-		Message string    `json:"@message"`
-		Time    time.Time `json:"@timestamp"`
+		Level   string    `json:"level"`
+		Message string    `json:"msg"`
+		Time    time.Time `json:"time"`
 	}
 	if err := json.Unmarshal(text, &log); err != nil || log.Message == "" {
 		return line
@@ -207,7 +207,7 @@ func parseLine(node string, text []byte) Line {
 	_ = dec.Decode(&fields)
 	var parts []string
 	for _, k := range slices.Sorted(maps.Keys(fields)) {
-		if !strings.HasPrefix(k, "@") && k != "node" {
+		if !slices.Contains([]string{"time", "level", "msg", "logger", "node"}, k) {
 			parts = append(parts, fmt.Sprintf("%s=%v", k, fields[k]))
 		}
 	}

@@ -16,7 +16,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestLogLinesAreTakenApart(t *testing.T) {
 	l := parseLine("n1",
-		[]byte(`{"@level":"info","@message":"transition","@timestamp":"2026-01-02T12:00:00.345678Z",`+
+		[]byte(`{"time":"2026-01-02T12:00:00.345678Z","level":"info","msg":"transition",`+
 			`"from":"FOLLOWER","group":"default","leader":"n2","node":"n1","peer":"n2","reason":"LEADER_FOUND","term":7,"to":"FOLLOWER"}`))
 	e, ok := l.Transition()
 	require.True(t, ok)
@@ -26,7 +26,7 @@ func TestLogLinesAreTakenApart(t *testing.T) {
 	require.Equal(t, 345678000, e.Time.Nanosecond())
 
 	l = parseLine("n1",
-		[]byte(`{"@level":"warn","@message":"odd","@module":"mesh","addr":"x:1","node":"n1"}`))
+		[]byte(`{"level":"warn","msg":"odd","logger":"mesh","addr":"x:1","node":"n1"}`))
 	_, ok = l.Transition()
 	require.False(t, ok)
 	require.Equal(t, "odd", l.Message)

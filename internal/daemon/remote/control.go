@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 
 	"github.com/bmqelect/bmqelect/cluster"
@@ -12,31 +11,31 @@ import (
 	"github.com/bmqelect/bmqelect/internal/daemon/config"
 )
 
-// Cut cuts the link between two nodes, in both directions.
-func (c *Cluster) Cut(ctx context.Context, a, b cluster.NodeID) error {
+// Cut cuts the link between two nodes, in both directions, and returns those that did.
+func (c *Cluster) Cut(ctx context.Context, a, b cluster.NodeID) ([]Answer, error) {
 	if a == b {
-		return config.Usage(fmt.Errorf(
+		return nil, config.Usage(fmt.Errorf(
 			"a node has no link to itself: name two nodes, not %s twice", a))
 	}
 	answers, err := c.members(ctx, a, b)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	// Both ends drop, so that even frames on their way are lost. One end alone is enough
 	// for the link.
-	one := c.fault(ctx, answers, a, admin.FaultRequest{Cut: []cluster.NodeID{b}})
-	other := c.fault(ctx, answers, b, admin.FaultRequest{Cut: []cluster.NodeID{a}})
+	told, one := c.fault(ctx, answers, a, admin.FaultRequest{Cut: []cluster.NodeID{b}})
+	also, other := c.fault(ctx, answers, b, admin.FaultRequest{Cut: []cluster.NodeID{a}})
 	if one != nil && other != nil {
-		return errors.Join(one, other)
+		return nil, errors.Join(one, other)
 	}
-	return nil
+	return append(told, also...), nil
 }
 
-// Isolate cuts every link of a node, in both directions.
-func (c *Cluster) Isolate(ctx context.Context, id cluster.NodeID) error {
+// Isolate cuts every link of a node, in both directions, and returns that node.
+func (c *Cluster) Isolate(ctx context.Context, id cluster.NodeID) ([]Answer, error) {
 	answers, err := c.members(ctx, id)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var others []cluster.NodeID
 	for _, a := range answers {
@@ -47,11 +46,11 @@ func (c *Cluster) Isolate(ctx context.Context, id cluster.NodeID) error {
 	return c.fault(ctx, answers, id, admin.FaultRequest{Cut: others})
 }
 
-// Heal heals every link.
-func (c *Cluster) Heal(ctx context.Context) error {
+// Heal heals every link, and returns the nodes that did.
+func (c *Cluster) Heal(ctx context.Context) (told []Answer, err error) {
 	answers, err := c.All(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var errs []error
 	for _, a := range answers {
@@ -60,9 +59,10 @@ func (c *Cluster) Heal(ctx context.Context) error {
 				a.Node, a.Error))
 			continue
 		}
-		errs = append(errs, c.fault(ctx, answers, a.Node, admin.FaultRequest{HealAll: true}))
+		one, err := c.fault(ctx, answers, a.Node, admin.FaultRequest{HealAll: true})
+		told, errs = append(told, one...), append(errs, err)
 	}
-	return errors.Join(errs...)
+	return told, errors.Join(errs...)
 }
 
 // members are the answers of all nodes, of which some must be.
@@ -83,27 +83,32 @@ func (c *Cluster) members(ctx context.Context, some ...cluster.NodeID) ([]Answer
 	return answers, nil
 }
 
-// fault changes the faults of one node.
+// fault changes the faults of one node, and returns it.
 func (c *Cluster) fault(
 	ctx context.Context, answers []Answer, id cluster.NodeID, req admin.FaultRequest,
-) error {
+) ([]Answer, error) {
 	at := answers[slices.IndexFunc(answers, func(a Answer) bool { return a.Node == id })]
 	if at.via == "" {
-		return fmt.Errorf("%s: its admin address is not known", id)
+		return nil, fmt.Errorf("%s: its admin address is not known", id)
 	}
 	client := c.client(at)
 	defer client.Close()
-	_, err := client.Faults(ctx, req)
-	return err
+	st, err := client.Faults(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	return []Answer{{Node: id, Addr: at.Addr, Faults: st.Faults}}, nil
 }
 
-// Forget lets the members take in the next process that has a node's name. It does nothing
+// Forget lets the members take in the next process that has a node's name, and returns those
+// that do, each with its status then. It does nothing
 // if a member shows that the present process lives, or if one that runs cannot be asked.
 // With here only the node at the given address is told, and the others may be silent.
-func (c *Cluster) Forget(ctx context.Context, out io.Writer, id cluster.NodeID, here bool) error {
+func (c *Cluster) Forget(ctx context.Context, id cluster.NodeID, here bool) (told []Answer,
+	err error) {
 	answers, err := c.All(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	silent := func(a Answer) bool { return a.Status == nil }
 	answered := slices.DeleteFunc(slices.Clone(answers), silent)
@@ -112,27 +117,27 @@ func (c *Cluster) Forget(ctx context.Context, out io.Writer, id cluster.NodeID, 
 		err = allAnswered(answers, answered, id)
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if here {
 		elsewhere := func(a Answer) bool { return a.Node != answered[0].Node }
 		targets = slices.DeleteFunc(targets, elsewhere)
 	}
 	if len(targets) == 0 {
-		return fmt.Errorf("there is nothing to forget: every node that was asked has a link "+
+		return nil, fmt.Errorf("there is nothing to forget: every node that was asked has a link "+
 			"to node %s", id)
 	}
 	var errs []error
 	for _, a := range targets {
 		client := c.client(a)
-		_, err := client.Forget(ctx, admin.ForgetRequest{Node: id})
+		st, err := client.Forget(ctx, admin.ForgetRequest{Node: id})
 		client.Close()
 		if err == nil {
-			fmt.Fprintf(out, "%s takes in the next process that is called %s\n", a.Node, id)
+			told = append(told, Answer{Node: a.Node, Addr: a.Addr, Status: &st})
 		}
 		errs = append(errs, err)
 	}
-	return errors.Join(errs...)
+	return told, errors.Join(errs...)
 }
 
 // withoutLink are the nodes that have no link to id. It fails if one of them knows a

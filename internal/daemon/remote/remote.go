@@ -41,6 +41,8 @@ var DefaultAddrs = []string{config.DefaultAdminAddr, "127.0.0.1:7405", "127.0.0.
 type Cluster struct {
 	// Addrs are the admin addresses of some nodes, which the user gave.
 	Addrs []string
+	// JSON asks for the output that openapi.yaml describes.
+	JSON bool
 
 	tokenFile, token string
 	figures          bool // ask for metrics too
@@ -54,6 +56,7 @@ func (c *Cluster) Register(f *pflag.FlagSet) {
 	f.Lookup("admin").DefValue = "[]" // a list of defaults is one word, too long for a line
 	f.StringVar(&c.tokenFile, config.TokenFlag, "",
 		"file with the nodes' token (default: the one that $"+tokenVariable+" names)")
+	f.BoolVar(&c.JSON, "json", false, "print JSON, as /v1/openapi.yaml describes it")
 }
 
 // Answer is what a node said of itself, or why it said nothing.
@@ -61,6 +64,7 @@ type Answer struct {
 	Node   cluster.NodeID  `json:"node"`
 	Addr   string          `json:"admin_addr,omitempty"`
 	Status *cluster.Status `json:"status,omitempty"`
+	Faults string          `json:"faults,omitempty"` // in words, if it was told to change them
 	Error  string          `json:"error,omitempty"`
 
 	via     string        // the address at which it is asked, which may be a socket
@@ -232,37 +236,21 @@ func noAnswer(silent []Answer) error {
 	return errors.New(text)
 }
 
-// AtLeader finds the node that leads an election, without waiting for the others, and
-// calls do with a client for it.
-func (c *Cluster) AtLeader(
-	ctx context.Context, group string, do func(leader cluster.NodeID, client *admin.Client) error,
-) error {
-	var leader, first Answer
-	var silent []Answer
-	err := c.walk(ctx, false, func(a Answer) bool {
-		switch {
-		case a.Status == nil:
-			silent = append(silent, a)
-		case admin.GroupIn(*a.Status, group).Leading:
-			leader = a
-		case first.Status == nil:
-			first = a
+// Names are the names of the nodes and elections that the first node to answer knows.
+func (c *Cluster) Names(ctx context.Context) (nodes, groups []string, err error) {
+	err = c.walk(ctx, false, func(a Answer) bool {
+		if a.Status == nil {
+			return false
 		}
-		return leader.Status != nil
+		nodes = append(nodes, string(a.Node))
+		for _, m := range a.Status.Members {
+			nodes = append(nodes, string(m.Node))
+		}
+		for _, g := range a.Status.Groups {
+			groups = append(groups, g.Group)
+		}
+		return true
 	})
-	switch {
-	case err != nil:
-		return err
-	case leader.Status != nil:
-		client := c.client(leader)
-		defer client.Close()
-		return do(leader.Node, client)
-	case first.Status == nil:
-		return noAnswer(silent)
-	}
-	why := admin.GroupIn(*first.Status, group).Explanation
-	if why == "" {
-		return config.Usage(fmt.Errorf("%s takes part in no election %q", first.Node, group))
-	}
-	return fmt.Errorf("no node leads now; %s says: %s", first.Node, why)
+	slices.Sort(nodes)
+	return nodes, groups, err
 }

@@ -2,9 +2,12 @@ package remote
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +18,7 @@ import (
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/internal/daemon/admin"
 	"github.com/bmqelect/bmqelect/internal/daemon/config"
+	"github.com/bmqelect/bmqelect/lsn"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -100,6 +104,63 @@ func TestTheLeaderIsFoundOrItIsSaidWhyNot(t *testing.T) {
 	require.ErrorContains(t, err, `n3 takes part in no election "jobs"`)
 }
 
+// A frozen node is one that takes the question and says nothing.
+func frozen(t *testing.T) (addr string) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { ln.Close() })
+	return ln.Addr().String()
+}
+
+func TestTheLeaderIsToldWithoutWaitingForASilentNode(t *testing.T) {
+	nodes := trio(t, nil)
+	nodes[0].Groups[0].LSN = lsn.LSN{Term: 7, Counter: 3}
+	began := time.Now()
+	l, err := at(frozen(t), "127.0.0.1:1", nodes[2].AdminAddr).Leader(t.Context(), "default")
+	require.NoError(t, err)
+	require.Equal(t, admin.Leader{Group: "default", Leader: "n1", AdminAddr: nodes[0].AdminAddr,
+		Term: 7, LSN: lsn.LSN{Term: 7, Counter: 3}}, l)
+	require.Less(t, time.Since(began), askTimeout)
+}
+
+func TestALeaderThatCannotBeAskedIsTheOneThatOthersFollow(t *testing.T) {
+	nodes := trio(t, nil)
+	silent(nodes, "n1")
+	nodes[1].Groups[0].Leader, nodes[1].Groups[0].Term = "n3", 6 // old news, and n3 denies it
+	l, err := at(nodes[1].AdminAddr).Leader(t.Context(), "default")
+	require.NoError(t, err)
+	require.EqualValues(t, "n1", l.Leader)
+	require.Equal(t, "127.0.0.1:1", l.AdminAddr)
+
+	var none NoLeaderError
+	nodes[2].Groups[0].Leader = ""
+	_, err = at(nodes[1].AdminAddr).Leader(t.Context(), "default")
+	require.ErrorAs(t, err, &none)
+	_, err = at(nodes[1].AdminAddr).Leader(t.Context(), "jobs")
+	require.ErrorAs(t, err, new(config.UsageError))
+	_, err = at("127.0.0.1:1").Leader(t.Context(), "default")
+	require.ErrorContains(t, err, "no node answers")
+}
+
+func TestOneElectionOfManyIsShown(t *testing.T) {
+	nodes := trio(t, nil)
+	nodes[0].Groups = append(nodes[0].Groups, cluster.GroupStatus{
+		Group: "jobs", Role: "LEADER", Leader: "n1", Leading: true, Term: 9,
+		Voters: nodes[0].Groups[0].Voters,
+	})
+	all, err := at(nodes[0].AdminAddr).All(t.Context())
+	require.NoError(t, err)
+	_, err = OfGroup(slices.Clone(all), "mail")
+	require.ErrorAs(t, err, new(config.UsageError))
+	answers, err := OfGroup(all, "jobs")
+	require.NoError(t, err)
+	slices.SortFunc(answers, func(a, b Answer) int { return cmp.Compare(a.Node, b.Node) })
+	var out bytes.Buffer
+	require.NoError(t, PrintStatus(&out, answers))
+	require.Contains(t, out.String(), "n1    LEADER  n1      9 ")
+	require.Contains(t, out.String(), `n2: it takes part in no election "jobs"`)
+}
+
 // Two processes of one name can vote twice: a name is given away only if all that can be
 // asked say that its process is gone.
 func TestANameIsGivenAwayOnlyIfItsProcessIsGone(t *testing.T) {
@@ -131,16 +192,14 @@ func TestANameIsGivenAwayOnlyIfItsProcessIsGone(t *testing.T) {
 			var told []string
 			nodes := trio(t, &told)
 			c.change(nodes)
-			var out bytes.Buffer
-			err := at(nodes[0].AdminAddr).Forget(t.Context(), &out, "n3", c.here)
+			answers, err := at(nodes[0].AdminAddr).Forget(t.Context(), "n3", c.here)
 			if c.err == "" {
 				require.NoError(t, err)
 			} else {
 				require.ErrorContains(t, err, c.err)
 			}
 			require.ElementsMatch(t, c.told, told)
-			require.Equal(t, len(told),
-				strings.Count(out.String(), "takes in the next process that is called n3\n"))
+			require.Len(t, answers, len(told))
 		})
 	}
 }
@@ -169,24 +228,31 @@ func TestLinksAreCutAtBothEndsAndIsolatedAtOne(t *testing.T) {
 	var told []string
 	nodes := trio(t, &told)
 	c := at(nodes[0].AdminAddr)
-	require.NoError(t, c.Cut(t.Context(), "n1", "n3"))
+	both, err := c.Cut(t.Context(), "n1", "n3")
+	require.NoError(t, err)
+	require.Len(t, both, 2)
 	require.Equal(t, []string{"n1 /v1/faults", "n3 /v1/faults"}, told)
 	told = nil
-	require.NoError(t, c.Isolate(t.Context(), "n2"))
+	_, err = c.Isolate(t.Context(), "n2")
+	require.NoError(t, err)
 	require.Equal(t, []string{"n2 /v1/faults"}, told)
 	told = nil
-	require.NoError(t, c.Heal(t.Context()))
+	_, err = c.Heal(t.Context())
+	require.NoError(t, err)
 	require.Len(t, told, 3)
 
+	_, twice := c.Cut(t.Context(), "n1", "n1")
+	_, unknown := c.Isolate(t.Context(), "n9")
 	for want, err := range map[string]error{
-		"a node has no link to itself: name two nodes, not n1 twice": c.Cut(t.Context(), "n1", "n1"),
-		`there is no node "n9", but ["n1"`:                           c.Isolate(t.Context(), "n9"),
+		"a node has no link to itself: name two nodes, not n1 twice": twice,
+		`there is no node "n9", but ["n1"`:                           unknown,
 	} {
 		require.ErrorAs(t, err, new(config.UsageError))
 		require.ErrorContains(t, err, want)
 	}
 	silent(nodes, "n3")
-	require.ErrorContains(t, c.Heal(t.Context()), "n3 does not answer: what is cut there stays cut")
+	_, err = c.Heal(t.Context())
+	require.ErrorContains(t, err, "n3 does not answer: what is cut there stays cut")
 }
 
 func TestTheTableSaysWhatIsWrongBelow(t *testing.T) {

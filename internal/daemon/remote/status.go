@@ -14,8 +14,39 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/internal/base/printable"
+	"github.com/bmqelect/bmqelect/internal/daemon/admin"
+	"github.com/bmqelect/bmqelect/internal/daemon/config"
 	"github.com/bmqelect/bmqelect/internal/daemon/console"
 )
+
+// OfGroup leaves in each status one election alone, and no status where there is none of
+// that name; "" leaves all.
+func OfGroup(answers []Answer, group string) ([]Answer, error) {
+	if group == "" {
+		return answers, nil
+	}
+	found := false
+	for i, a := range answers {
+		if a.Status == nil {
+			continue
+		}
+		g := admin.GroupIn(*a.Status, group)
+		if g.Group == "" {
+			answers[i].Status = nil
+			answers[i].Error = fmt.Sprintf("it takes part in no election %q", group)
+			continue
+		}
+		found = true
+		st := *a.Status
+		st.Groups = []cluster.GroupStatus{g}
+		answers[i].Status = &st
+	}
+	if !found {
+		return nil, config.Usage(fmt.Errorf("no node that answers takes part in an election %q",
+			group))
+	}
+	return answers, nil
+}
 
 // PrintStatus writes a table, a line per node, and below it what needs words.
 func PrintStatus(w io.Writer, answers []Answer) error {

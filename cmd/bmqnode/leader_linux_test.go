@@ -1,0 +1,59 @@
+package main_test
+
+import (
+	"encoding/json"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/internal/daemon/admin"
+)
+
+// TestScriptsLearnWhoLeads freezes and kills what a script asks, until there is no leader.
+func TestScriptsLearnWhoLeads(t *testing.T) {
+	t.Parallel()
+	s := play(t, 3, quick())
+	first := s.agree(s.Nodes(), nil)
+	leader, others := s.node(first.Leader), s.others(first.Leader)
+	for _, n := range s.Nodes() {
+		stdout, stderr, code := bmqnode(t, "leader", "--admin", n.AdminAddr)
+		require.Zero(t, code, stderr)
+		require.Equal(t, leader.Name+"\n", stdout)
+	}
+	stdout, stderr, code := bmqnode(t, "leader", "--json", "--admin", others[0].AdminAddr)
+	require.Zero(t, code, stderr)
+	var l admin.Leader
+	require.NoError(t, json.Unmarshal([]byte(stdout), &l))
+	require.Equal(t, first.Leader, l.Leader)
+	require.Equal(t, first.Term, l.Term)
+	require.Equal(t, leader.AdminAddr, l.AdminAddr)
+	require.Positive(t, l.LeaseLeft)
+
+	_, stderr, code = bmqnode(t, "leader", "--group", "jobs", "--admin", leader.AdminAddr)
+	require.Equal(t, 2, code)
+	require.Contains(t, stderr, `no election "jobs"`)
+	_, stderr, code = bmqnode(t, "leader", "--admin", "127.0.0.1:1")
+	require.Equal(t, 1, code)
+	require.Contains(t, stderr, "no node answers")
+
+	// Another one leads while the old leader is frozen: it is found, and not the old one.
+	require.NoError(t, leader.Signal(syscall.SIGSTOP))
+	at := strings.Join([]string{leader.AdminAddr, others[0].AdminAddr, others[1].AdminAddr}, ",")
+	s.eventually("the next leader is told", func() bool {
+		stdout, _, code = bmqnode(t, "leader", "--admin", at)
+		return code == 0 && stdout != leader.Name+"\n"
+	})
+	require.NoError(t, leader.Kill())
+	next := s.node(s.agree(others, nil).Leader)
+	require.NoError(t, next.Kill())
+	s.eventually("there is none", func() bool {
+		stdout, stderr, code = bmqnode(t, "leader", "--admin", at)
+		return code == 3
+	})
+	require.Empty(t, stdout)
+	require.Contains(t, stderr, "no node leads now; n")
+	_, _, code = bmqnode(t, "transfer", "--admin", at)
+	require.Equal(t, 3, code)
+}

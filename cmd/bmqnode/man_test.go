@@ -1,0 +1,44 @@
+package main_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The pages are the help; what formats them finds nothing wrong with them.
+func TestEveryCommandHasAManualPage(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "man")
+	_, stderr, code := bmqnode(t, "man", dir)
+	require.Zero(t, code, stderr)
+	for _, name := range []string{"bmqnode", "bmqnode-run", "bmqnode-fault-cut", "bmqnode-leader"} {
+		require.FileExists(t, filepath.Join(dir, name+".1"))
+	}
+	require.NoFileExists(t, filepath.Join(dir, "bmqnode-supervisor.1"), "it is none for people")
+	text, err := os.ReadFile(filepath.Join(dir, "bmqnode-leader.1"))
+	require.NoError(t, err)
+	for _, want := range []string{
+		".TH BMQNODE\\-LEADER 1", "bmqnode\\-leader \\- Print the name of the node that leads\n",
+		".B bmqnode leader [flags]", "leader, 3 if there is none, 1 if no node answers.\n",
+		".TP\n.B \\-\\-group string\nelection whose leader is meant (default default)\n",
+		".SH SEE ALSO\nbmqnode(1)\n",
+	} {
+		require.Contains(t, string(text), want)
+	}
+	groff, err := exec.LookPath("groff")
+	if err != nil {
+		t.Skip("groff is not installed")
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*.1"))
+	require.NoError(t, err)
+	require.Greater(t, len(files), 15)
+	for _, file := range files {
+		_, stderr, code := ended(t, exec.Command(groff, "-man", "-ww", "-Tascii", file))
+		require.Zero(t, code, file)
+		require.Empty(t, stderr, file)
+	}
+}

@@ -1,0 +1,105 @@
+package remote
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/internal/daemon/admin"
+	"github.com/bmqelect/bmqelect/internal/daemon/config"
+)
+
+// NoLeaderError is the error if no node leads an election.
+type NoLeaderError struct {
+	Node cluster.NodeID // a node that was asked
+	Why  string         // what it says
+}
+
+// Error has what the node says.
+func (e NoLeaderError) Error() string {
+	return fmt.Sprintf("no node leads now; %s says: %s", e.Node, e.Why)
+}
+
+// search looks for the node that leads an election, by its own word, and ends as soon as
+// it is found. The others are those that answered before.
+func (c *Cluster) search(ctx context.Context, group string) (leader Answer, others []Answer,
+	err error) {
+	var silent []Answer
+	err = c.walk(ctx, false, func(a Answer) bool {
+		switch {
+		case a.Status == nil:
+			silent = append(silent, a)
+		case admin.GroupIn(*a.Status, group).Leading:
+			leader = a
+		default:
+			others = append(others, a)
+		}
+		return leader.Status != nil
+	})
+	if err == nil && leader.Status == nil && len(others) == 0 {
+		err = noAnswer(silent)
+	}
+	return leader, others, err
+}
+
+// AtLeader finds the node that leads an election, without waiting for the others, and
+// calls do with a client for it.
+func (c *Cluster) AtLeader(
+	ctx context.Context, group string, do func(leader cluster.NodeID, client *admin.Client) error,
+) error {
+	leader, others, err := c.search(ctx, group)
+	if err != nil {
+		return err
+	}
+	if leader.Status == nil {
+		return noLeader(others, group)
+	}
+	client := c.client(leader)
+	defer client.Close()
+	return do(leader.Node, client)
+}
+
+// Leader is who leads an election: the node that says so itself, or else the one that a
+// node follows whose leader could not be asked from here.
+func (c *Cluster) Leader(ctx context.Context, group string) (admin.Leader, error) {
+	leader, others, err := c.search(ctx, group)
+	switch {
+	case err != nil:
+		return admin.Leader{}, err
+	case leader.Status != nil:
+		return admin.LeaderIn(*leader.Status, group), nil
+	}
+	answered := map[cluster.NodeID]bool{}
+	for _, a := range others {
+		answered[a.Node] = true
+	}
+	var named admin.Leader
+	for _, a := range others {
+		// The silence of another took time: what this one said may be old.
+		now := Answer{Node: a.Node, via: a.via, given: a.given}
+		if c.ask(ctx, &now); now.Status == nil {
+			continue
+		}
+		l := admin.LeaderIn(*now.Status, group)
+		if admin.GroupIn(*now.Status, group).Leading {
+			return l, nil
+		}
+		if l.Leader != "" && !answered[l.Leader] && l.Term >= named.Term {
+			named = l
+		}
+	}
+	if named.Leader == "" {
+		return named, noLeader(others, group)
+	}
+	return named, nil
+}
+
+// noLeader is the error if none of those that answered leads.
+func noLeader(others []Answer, group string) error {
+	first := others[0]
+	why := admin.GroupIn(*first.Status, group).Explanation
+	if why == "" {
+		return config.Usage(fmt.Errorf("%s takes part in no election %q", first.Node, group))
+	}
+	return NoLeaderError{Node: first.Node, Why: why}
+}
