@@ -104,7 +104,10 @@ func TestRunCheckNamesEveryProblem(t *testing.T) {
 			require.Contains(t, stdout, want, name)
 		}
 	}
-	_, stderr, code := bmqnode(t, "run", a)
+	stdout, stderr, code := bmqnode(t, "run", "--check", configOf(t, t.TempDir(), "d"))
+	require.Zero(t, code, stderr)
+	require.Contains(t, stdout, "d.yaml: observer: d is not among the voters a, b, c\nno problem found\n")
+	_, stderr, code = bmqnode(t, "run", a)
 	require.Equal(t, 2, code, stderr)
 	_, stderr, code = bmqnode(t, "run", "--check", "--lease", "1s", a)
 	require.Equal(t, 2, code)

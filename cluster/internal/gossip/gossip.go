@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -25,6 +26,7 @@ type Gossip struct {
 	members *members
 	arrived func() uint64  // counts the packets that came in
 	addr    netip.AddrPort // advertised
+	joined  atomic.Pointer[[]Joined]
 
 	stopJoin context.CancelFunc
 	stop     chan struct{} // closed by Close

@@ -46,6 +46,7 @@ func CheckFiles(ctx context.Context, w io.Writer, files []string) error {
 			err = compare(cfg, reference, referenceFile)
 		}
 		if i == 0 && invalid == nil {
+			printRole(w, file, cfg)
 			err = errors.Join(err, checkMachine(ctx, &o, cfg))
 		}
 		problems += printProblems(w, file, err)
@@ -59,9 +60,17 @@ func CheckNode(
 ) error {
 	cfg, err := o.Resolve()
 	if err == nil {
+		printRole(w, name, cfg)
 		err = checkMachine(ctx, o, cfg)
 	}
 	return checkResult(w, printProblems(w, name, errors.Join(misread, err)))
+}
+
+// printRole says that a node is no voter: it is no problem, but may be a misspelt name.
+func printRole(w io.Writer, name string, c cluster.Config) {
+	if !slices.Contains(c.Voters, c.Node) {
+		fmt.Fprintf(w, "%s: %s\n", name, c.Role())
+	}
 }
 
 // printProblems writes a line for each of the joined errors.
