@@ -69,6 +69,7 @@ func Examine(answers []Answer) Report {
 	} {
 		check()
 	}
+	s.dropDerived()
 	return s.Report
 }
 
