@@ -14,6 +14,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/base/printable"
+	"github.com/bmqelect/bmqelect/lsn"
 	"github.com/bmqelect/bmqelect/netmesh"
 	"github.com/bmqelect/bmqelect/netmesh/fault"
 	"github.com/bmqelect/bmqelect/scouting"
@@ -46,6 +47,10 @@ type Config struct {
 	// DataDir holds the durable state: identity, boot counter, term. One process
 	// at a time may use it. It is made if absent. Required.
 	DataDir string
+	// MinTerm is the lowest term that this node has as a voter: if the data directories of
+	// all nodes were lost, one above all that fences have seen, on every node. It lowers no
+	// term. Default 0: what the disk says.
+	MinTerm lsn.Term
 
 	// Join are addresses (host:port) of any other members' gossip; names are
 	// resolved again at every try. May be empty on a node that others join.
@@ -204,6 +209,9 @@ func (c Config) Validate() error {
 	}
 	if c.DataDir == "" {
 		ps.add("DataDir", "empty", "a directory for the durable state")
+	}
+	if c.MinTerm >= lsn.MaxTerm {
+		ps.add("MinTerm", c.MinTerm.String(), "below %d, the highest term", lsn.MaxTerm)
 	}
 	// Right before a heartbeat renews the lease no more than most is left of it: a leader
 	// must have time for work then. If most is not positive, the timers have said so.

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/lsn"
 )
 
 func TestValidateNamesEveryMistakeAtOnce(t *testing.T) {
@@ -35,6 +36,16 @@ func TestANodeThatJoinsOthersMustBeReachable(t *testing.T) {
 	require.NoError(t, c.Validate(), "on one machine loopback will do")
 	c.Cluster = "two words"
 	require.ErrorContains(t, c.Validate(), `Cluster is "two words"`)
+}
+
+func TestATermIsLeftAboveTheMinimum(t *testing.T) {
+	c := Config{Node: "a", Voters: []NodeID{"a"}, DataDir: "d", MinTerm: lsn.MaxTerm - 1}
+	require.NoError(t, c.Validate())
+	for range 2 {
+		c.MinTerm++
+		require.ErrorContains(t, c.Validate(), "MinTerm is "+c.MinTerm.String()+
+			", but must be below 9223372036854775807, the highest term")
+	}
 }
 
 func TestZeroElectionIsTheArticles(t *testing.T) {

@@ -82,7 +82,7 @@ func (n *Node) enterElection(g *group) {
 	n.ticks.set(&g.tick, elector.Never)
 	g.feed(leadership.Tick{}) // a lone voter that awaits its campaign is not to stand at once
 	n.stepRequests(g)
-	n.step(g, elector.Start{Term: g.term})
+	n.step(g, elector.Start{Term: g.term, Min: n.cfg.MinTerm})
 	for _, peer := range slices.Sorted(maps.Keys(n.up)) {
 		n.step(g, elector.LinkUp{Peer: peer})
 	}

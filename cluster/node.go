@@ -175,6 +175,9 @@ func (n *Node) start(ctx context.Context) (err error) {
 	if err := n.heedEmergencies(); err != nil {
 		return err
 	}
+	if n.cfg.MinTerm > 0 {
+		n.log.Info("minimum term configured", "min-term", n.cfg.MinTerm)
+	}
 	g, err := n.newGroup(DefaultGroup, n.cfg.Election)
 	if err != nil {
 		return err

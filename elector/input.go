@@ -13,6 +13,7 @@ type Input interface{ isInput() }
 // Start begins taking part, with what the disk knows.
 type Start struct {
 	Term lsn.Term // the durable term; 0 on first boot
+	Min  lsn.Term // a voter enters this term, if it is higher
 }
 
 // Tick says that time has passed.

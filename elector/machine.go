@@ -96,6 +96,9 @@ func (m *Machine) start(in Start) {
 		return
 	}
 	s.Term, s.Durable, s.Vote = in.Term, in.Term, ""
+	if m.cfg.mayVote { // §3.1: an observer above the voters' terms would follow nobody
+		m.enterTerm(in.Min)
+	}
 	// §3.3: a single voter has nobody to discover or to have promised anything to.
 	alone := m.cfg.mayVote && len(m.cfg.voters) == 1
 	if !alone {

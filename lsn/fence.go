@@ -30,9 +30,14 @@ type StaleError struct {
 	Newest LSN // the newest admitted
 }
 
-// Error names both LSNs.
+// Error names both LSNs, and what to do if terms began again.
 func (e *StaleError) Error() string {
-	return fmt.Sprintf("lsn: stale: got %s after %s", e.Got, e.Newest)
+	text := fmt.Sprintf("lsn: stale: got %s after %s", e.Got, e.Newest)
+	if e.Got.Term < e.Newest.Term {
+		text += fmt.Sprintf("; if every data directory was lost, start the nodes with a minimum term "+
+			"above %d (MinTerm, --min-term): docs/operations.md#all-disks-are-gone", e.Newest.Term)
+	}
+	return text
 }
 
 // Admit admits l unless the fence has admitted a newer one. The same LSN may

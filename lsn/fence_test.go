@@ -3,6 +3,7 @@ package lsn_test
 import (
 	"errors"
 	"math"
+	"os"
 	"sync"
 	"testing"
 
@@ -22,7 +23,12 @@ func TestFenceRefusesAReplacedLeader(t *testing.T) {
 	var stale *lsn.StaleError
 	require.ErrorAs(t, err, &stale)
 	require.Equal(t, lsn.StaleError{Got: at(3, 10), Newest: at(4, 1)}, *stale)
-	require.EqualError(t, err, "lsn: stale: got 3.10 after 4.1")
+	require.EqualError(t, err, "lsn: stale: got 3.10 after 4.1; if every data directory was lost, "+
+		"start the nodes with a minimum term above 4 (MinTerm, --min-term): "+
+		"docs/operations.md#all-disks-are-gone")
+	page, err := os.ReadFile("../docs/operations.md")
+	require.NoError(t, err)
+	require.Contains(t, string(page), "\n## All disks are gone\n")
 	require.Equal(t, at(4, 1), f.Newest(), "a refusal changes nothing")
 }
 
@@ -36,6 +42,7 @@ func TestFenceAndRepeats(t *testing.T) {
 	require.Equal(t, stale.Got, stale.Newest)
 	require.NoError(t, f.AdmitNew(at(3, 2)))
 	require.ErrorAs(t, f.Admit(at(3, 1)), &stale)
+	require.EqualError(t, stale, "lsn: stale: got 3.1 after 3.2", "its own leadership went on")
 }
 
 func TestFenceRefusesWhatIsOfNoLeadership(t *testing.T) {

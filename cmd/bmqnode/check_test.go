@@ -104,7 +104,13 @@ func TestRunCheckNamesEveryProblem(t *testing.T) {
 			require.Contains(t, stdout, want, name)
 		}
 	}
-	stdout, stderr, code := bmqnode(t, "run", "--check", configOf(t, t.TempDir(), "d"))
+	stdout, stderr, code := bmqnode(t, "run", "--check", "--config", a, "--min-term", "37")
+	require.Zero(t, code, stderr)
+	require.Equal(t, a+": --min-term is 37: no term is below it\nno problem found\n", stdout)
+	stdout, stderr, code = bmqnode(t, "run", "--check", a, configOf(t, other, "b", "min-term: 9"), c)
+	require.Zero(t, code, "it may differ: %s", stderr)
+	require.Contains(t, stdout, "b.yaml: --min-term is 9: no term is below it\n")
+	stdout, stderr, code = bmqnode(t, "run", "--check", configOf(t, t.TempDir(), "d"))
 	require.Zero(t, code, stderr)
 	require.Contains(t, stdout, "d.yaml: observer: d is not among the voters a, b, c\nno problem found\n")
 	_, stderr, code = bmqnode(t, "run", a)

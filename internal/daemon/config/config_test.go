@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/lsn"
 	"github.com/bmqelect/bmqelect/scouting"
 )
 
@@ -41,6 +42,7 @@ profile: blazingmq
 priority: 3
 admin-socket-mode: 0660
 faults: true
+min-term: 37
 `, "--priority", "7", "--scouting-rule", "node-order")
 	require.NoError(t, err)
 	cfg, err := o.Resolve()
@@ -48,6 +50,7 @@ faults: true
 	require.EqualValues(t, "a", cfg.Node)
 	require.Equal(t, NodeIDs([]string{"a", "b", "007"}), cfg.Voters, "the text counts, no number")
 	require.Equal(t, 7, cfg.Election.Priority, "flags win")
+	require.Equal(t, lsn.Term(37), cfg.MinTerm)
 	require.Equal(t, scouting.RuleNodeOrder, cfg.Election.Rule)
 	require.NotNil(t, cfg.Faults)
 	mode, err := o.Admin.SocketMode()
@@ -82,6 +85,11 @@ func TestMistakesInAFileAreNamedWithTheirPlace(t *testing.T) {
 		}},
 		"no number": {"priority: high\n",
 			[]string{`option "priority" is "high", but must be a whole number`}},
+		"no term": {"min-term: 37.5\n",
+			[]string{`option "min-term" is "37.5", but must be a whole number below 2^64`}},
+		"a negative term": {"min-term: -1\n", []string{`option "min-term" is "-1", but must be`}},
+		"a term of 65 bits": {"min-term: 18446744073709551616\n",
+			[]string{`option "min-term" is "18446744073709551616", but must be`}},
 		"time without unit": {"lease: 2\n", []string{`option "lease" is "2", but must be a duration`}},
 		"no value": {"node:\n",
 			[]string{`c.yaml:1:7: option "node" must be a value or a list of values`}},
@@ -118,6 +126,8 @@ func TestMistakesInOptionsAreNamedByTheirFlags(t *testing.T) {
 		`--admin-socket-mode is "rw", but must be octal permissions`:  {"--admin-socket-mode", "rw"},
 		`--admin-socket-mode is "10600", but must be octal permissions`: {"--admin-socket-mode",
 			"10600"},
+		"--min-term is 9223372036854775808, but must be below 9223372036854775807": {
+			"--min-term", "9223372036854775808"},
 		"--clock-drift-ppm is": {"--clock-drift-ppm", "-1"},
 		"--stop-margin is 2s, but must be positive and shorter than --l": {"--stop-margin", "2s"},
 	} {

@@ -72,7 +72,7 @@ func ApplyFile(path string, flags *pflag.FlagSet) error {
 // wanted says what a value must be, by the type of the flag.
 var wanted = map[string]string{
 	"bool": "true or false", "int": "a whole number", "int64": "a whole number",
-	"duration": "a duration such as 1500ms or 2s",
+	"uint64": "a whole number below 2^64", "duration": "a duration such as 1500ms or 2s",
 }
 
 // optionText is the value as one would type it after the flag.

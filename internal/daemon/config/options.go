@@ -81,6 +81,8 @@ func (o *Options) Register(f *pflag.FlagSet) {
 		"names of the nodes that elect, the same on every node (required)")
 	f.StringVar(&c.DataDir, "data-dir", "",
 		"directory of the durable state, made if absent (required)")
+	f.Uint64Var((*uint64)(&c.MinTerm), "min-term", 0, "lowest term of this node: for a cluster "+
+		"that has lost all data directories, above what any fence has seen")
 	f.StringSliceVar(&c.Join, "join", nil,
 		"gossip addresses, host:port, of any members to join; tried for ever")
 	f.StringVar(&c.Cluster, "cluster", cluster.DefaultCluster,

@@ -46,10 +46,9 @@ func CheckFiles(ctx context.Context, w io.Writer, files []string) error {
 			err = compare(cfg, reference, referenceFile)
 		}
 		if i == 0 && invalid == nil {
-			printRole(w, file, cfg)
 			err = errors.Join(err, checkMachine(ctx, &o, cfg))
 		}
-		problems += printProblems(w, file, err)
+		problems += printProblems(w, file, cfg, err)
 	}
 	return checkResult(w, problems)
 }
@@ -60,22 +59,20 @@ func CheckNode(
 ) error {
 	cfg, err := o.Resolve()
 	if err == nil {
-		printRole(w, name, cfg)
 		err = checkMachine(ctx, o, cfg)
 	}
-	return checkResult(w, printProblems(w, name, errors.Join(misread, err)))
+	return checkResult(w, printProblems(w, name, cfg, errors.Join(misread, err)))
 }
 
-// printRole says that a node is no voter: it is no problem, but may be a misspelt name.
-func printRole(w io.Writer, name string, c cluster.Config) {
-	if !slices.Contains(c.Voters, c.Node) {
-		fmt.Fprintf(w, "%s: %s\n", name, c.Role())
-	}
-}
-
-// printProblems writes a line for each of the joined errors.
-func printProblems(w io.Writer, name string, err error) (count int) {
+// printProblems writes a line for each of the joined errors, or else for what is unusual.
+func printProblems(w io.Writer, name string, c cluster.Config, err error) (count int) {
 	if err == nil {
+		if !slices.Contains(c.Voters, c.Node) { // a misspelt name looks the same
+			fmt.Fprintf(w, "%s: %s\n", name, c.Role())
+		}
+		if c.MinTerm > 0 {
+			fmt.Fprintf(w, "%s: --min-term is %d: no term is below it\n", name, c.MinTerm)
+		}
 		return 0
 	}
 	for line := range strings.SplitSeq(err.Error(), "\n") {

@@ -38,7 +38,7 @@ type virtualPlay struct {
 	c       *clustertest.Cluster
 	journal journal
 	faults  *faultPlan
-	up      map[cluster.NodeID]bool // with a process, paused or not
+	up      map[cluster.NodeID]*cluster.Node // with a process, paused or not
 
 	mu      sync.Mutex
 	working map[*cluster.Node]cluster.NodeID // whose guarded work goes on
@@ -64,7 +64,7 @@ func playVirtual(t *testing.T, sc *scenario.Scenario) (run verdict.Run) {
 	}
 	clustertest.Run(t, ids, func(t *testing.T, c *clustertest.Cluster) {
 		p := &virtualPlay{T: t, sc: sc, c: c, faults: newFaultPlan(sc),
-			up: map[cluster.NodeID]bool{}, working: map[*cluster.Node]cluster.NodeID{}}
+			up: map[cluster.NodeID]*cluster.Node{}, working: map[*cluster.Node]cluster.NodeID{}}
 		start, shift := p.begin(ids, nodes)
 		for i := range sc.Timeline {
 			step := &sc.Timeline[i]
@@ -102,7 +102,7 @@ func (p *virtualPlay) begin(
 		}
 		p.c.Await("all to follow "+string(want), func() bool {
 			return !slices.ContainsFunc(ids, func(id cluster.NodeID) bool {
-				return p.up[id] && p.c.Node(id).Default().Status().Leader != want
+				return p.up[id] != nil && p.c.Node(id).Default().Status().Leader != want
 			})
 		})
 		time.Sleep(look) // a transfer takes no time here, and is no part of the scenario
@@ -120,7 +120,7 @@ func (p *virtualPlay) started(id cluster.NodeID) {
 	n := p.c.Node(id)
 	events := n.Subscribe(1 << 10)
 	synctest.Wait()
-	p.up[id] = true
+	p.up[id] = n
 	p.journal.up(id)
 	p.journal.transition(time.Now(), id, elector.Transition{To: elector.Follower,
 		Reason: elector.Started, Term: n.Default().Status().Term})
@@ -168,8 +168,8 @@ func (p *virtualPlay) passUntil(end time.Time) {
 	for left := time.Until(end); left > 0; left = time.Until(end) {
 		time.Sleep(min(look, left))
 		var leading []cluster.NodeID
-		for id := range p.up {
-			if p.c.Node(id).IsLeader() {
+		for id, n := range p.up {
+			if n.IsLeader() {
 				leading = append(leading, id)
 			}
 		}
