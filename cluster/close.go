@@ -142,19 +142,13 @@ func (n *Node) leaveNetwork(ctx context.Context) error {
 	n.stage.Store("its links and its gossip have not ended")
 	err := n.mesh.Close(ctx)
 	if n.gossip != nil {
-		goodbye, cancel := context.WithTimeout(ctx, leaveTime)
-		defer cancel()
-		if err := n.gossip.Leave(goodbye); err != nil {
-			n.log.Debug("left without a goodbye to all", "error", err)
+		if ctx.Err() == nil {
+			n.gossip.Leave() // a courtesy: the mesh has said what elections need to know
 		}
 		err = errors.Join(err, n.gossip.Close(ctx))
 	}
 	return err
 }
-
-// leaveTime bounds the goodbye to gossip. It is a courtesy: the mesh has said what
-// elections need to know, and where everybody leaves at once nobody answers.
-const leaveTime = 500 * time.Millisecond
 
 // stopDriver stops the driver and the persister and waits for them.
 func (n *Node) stopDriver() {

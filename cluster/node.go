@@ -186,8 +186,8 @@ func (n *Node) start(ctx context.Context) (err error) {
 	n.persister = newPersister(n.timed(n.store.Persist), n.onPersisted)
 	n.persister.forget = n.store.Forget
 	n.diagnosis = diagnosis.New(diagnosis.Config{
-		Node: n.cfg.Node, Voters: n.cfg.Voters, Settings: n.cfg.Agreed(), Logger: n.log.Named("mesh"),
-		MaxDriftPPM: n.cfg.Election.Timing.ClockDriftPPM,
+		Node: n.cfg.Node, Voters: n.cfg.Voters, Lost: n.lost, Settings: n.cfg.Agreed(),
+		MaxDriftPPM: n.cfg.Election.Timing.ClockDriftPPM, Logger: n.log.Named("mesh"),
 	})
 	n.mesh, err = netmesh.Listen(n.meshConfig(s.Network), n.diagnosis.Handler(meshHandler{n}))
 	if err != nil {

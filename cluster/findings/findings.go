@@ -34,7 +34,8 @@ var kinds = []struct {
 }{
 	{VotersDiffer, "give every node the same voters, one name changed at a time: " +
 		"start a new voter first, then restart the others one by one"},
-	{SettingsDiffer, "give every node the same value: stop all, change all, start all"},
+	{SettingsDiffer, "give every node the same value: if it is the lease, a heartbeat timer or unsafe, " +
+		"stop all, change all, start all; otherwise restart them one by one"},
 	{ClockRate, "compare with a third node: fix the clock of the one that differs from the others " +
 		"(clock source, virtual machine, time daemon), or allow more drift on every node"},
 	{ProxyBetween, "set NoDeathProof on every node, or let members reach each other directly: a " +

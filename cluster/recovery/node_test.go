@@ -211,6 +211,9 @@ func TestReadmittedNodeVotesAgain(t *testing.T) {
 				g := d.Node(d.Leader()).Status().Groups[0]
 				return slices.Contains(g.Voters, back) && slices.Contains(g.Supporters, back)
 			})
+			for _, id := range up { // whose lists differ as they are to
+				require.Empty(d.t, d.Node(id).Status().Findings, "%s", id)
+			}
 			for _, id := range up {
 				d.Stop(id)
 			}

@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"bytes"
 	"fmt"
 	"net"
 	"os"
@@ -40,6 +41,11 @@ func TestRunCheckNamesEveryProblem(t *testing.T) {
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	require.NoError(t, free.Close())
+	wider := configOf(t, t.TempDir(), "b", "quorum: 4")
+	text, err := os.ReadFile(wider)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(wider, bytes.Replace(text, []byte("b, c]"), []byte("b, c, d]"), 1),
+		0o600))
 	for name, c := range map[string]struct {
 		args []string
 		want []string // one for each line
@@ -60,11 +66,12 @@ func TestRunCheckNamesEveryProblem(t *testing.T) {
 			[]string{a, configOf(t, other, "b", "lease: 900ms", "cluster: wasps", "quorum: 3")},
 			[]string{
 				"--cluster is wasps, but bmqelect in " + a, "--lease is 900ms, but 1s in " + a,
-				"--quorum-rule is 3, but a majority in " + a,
+				"--quorum is 3, but a majority in " + a,
 			},
 		},
 		"defaults that are spelled out": {[]string{a, configOf(t, t.TempDir(), "b", "quorum: 2",
 			"lease: 1s")}, nil},
+		"voters differ": {[]string{a, wider}, []string{"--voters is [a b c d], but [a b c] in " + a}},
 		"one name twice": {[]string{a, configOf(t, again, "a")},
 			[]string{"--node is a, as in " + a}},
 		"a port that is taken": {

@@ -34,6 +34,7 @@ var waits = map[string]string{
 	"cluster view: <-n.driverDone":                                                "the driver has been told to end; a view takes no ctx",
 	"cluster/internal/gossip Shutdown: t.wg.Wait()":                               "its connections are closed, and greetings have a deadline",
 	"cluster/internal/gossip greet: <-t.exchanges":                                "takes back its own place, and never waits",
+	"cluster/internal/gossip ping: pings.Wait()":                                  "memberlist's time-out of each ping",
 	"cluster/internal/gossip pumpStreams: <-t.greets":                             "takes back its own place, and never waits",
 	"cluster/internal/gossip shutDown: g.wg.Wait()":                               "its own goroutine; the caller of Close waits for its ctx",
 	"cluster/internal/gossip round: <-slots":                                      "takes back its own place, and never waits",

@@ -29,7 +29,8 @@ const (
 type Config struct {
 	Node     elector.NodeID
 	Voters   []elector.NodeID  // compared with those of each peer; none: not compared
-	Settings map[string]string // that must be equal on every node; at most 15
+	Lost     []elector.NodeID  // declared lost on this node: not compared
+	Settings map[string]string // that must be equal on every node; at most 14
 	// MaxDriftPPM is by how many parts per million the rates of two nodes' clocks
 	// may differ; 0: they are measured and not judged.
 	MaxDriftPPM int64
@@ -105,7 +106,9 @@ func (d *Diagnosis) NotStanding() map[elector.NodeID]string {
 }
 
 // Alone takes note of why no other member was found; "" if one was, or none is looked for.
-func (d *Diagnosis) Alone(why string) { d.finds(findings.Alone, "", printable.Text(why, maxDetail)) }
+func (d *Diagnosis) Alone(why string) {
+	d.finds(findings.Alone, "", printable.Text(why, maxDetail))
+}
 
 // report adds what a refused connection shows about a peer. It is forgotten a
 // minute after it was reported last, and when a link to the peer comes up. Name and detail

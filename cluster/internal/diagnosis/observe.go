@@ -15,8 +15,13 @@ import (
 	"github.com/bmqelect/bmqelect/netmesh"
 )
 
-// maxVoterText is how many bytes of voters' names travel, as encoded.
-const maxVoterText = 1 << 10
+const (
+	// maxVoterText is how many bytes of voters' names travel, as encoded.
+	maxVoterText = 1 << 10
+	// lostVoters travels among the settings, and is none: the names of voters that were
+	// declared lost, with spaces between, as many as fit.
+	lostVoters = "lost"
+)
 
 // notStanding is the name under which a node tells why it does not stand. It is none of
 // Config.Settings, so peers do not compare it.
@@ -53,6 +58,15 @@ func (d *Diagnosis) facts() netmesh.Facts {
 	}
 	for _, name := range slices.Sorted(maps.Keys(d.cfg.Settings)) {
 		f.Settings = append(f.Settings, name, d.cfg.Settings[name])
+	}
+	lost := ""
+	for _, v := range d.cfg.Lost {
+		if more := strings.TrimPrefix(lost+" "+string(v), " "); len(more) <= netmesh.MaxNameLength {
+			lost = more
+		}
+	}
+	if lost != "" {
+		f.Settings = append(f.Settings, lostVoters, lost)
 	}
 	return f
 }
@@ -126,19 +140,27 @@ func (w watcher) Refused(peer elector.NodeID, reason netmesh.Reason, why string)
 }
 
 // votersDiffer says how the voters of two nodes differ; "" if they do not, or if
-// one end does not tell its own.
+// one end does not tell its own. Voters that one end declared lost may differ: after an
+// emergency, new nodes, observers and those where a voter is not readmitted yet do not count
+// the same ones. What is to be done then is said with the emergency.
 func votersDiffer(me, peer elector.NodeID, mine, theirs *netmesh.Facts) string {
 	if mine.VoterCount == 0 || theirs.VoterCount == 0 || bytes.Equal(mine.VoterSum, theirs.VoterSum) {
 		return ""
 	}
+	lost := append(strings.Fields(settingsOf(mine)[lostVoters]),
+		strings.Fields(settingsOf(theirs)[lostVoters])...)
+	isLost := func(name string) bool { return slices.Contains(lost, name) }
 	var parts []string
-	if only := without(mine.Voters, theirs); len(only) > 0 {
+	if only := slices.DeleteFunc(without(mine.Voters, theirs), isLost); len(only) > 0 {
 		parts = append(parts, fmt.Sprintf("only node %q counts %s", me, quoted(only)))
 	}
-	if only := without(theirs.Voters, mine); len(only) > 0 {
+	if only := slices.DeleteFunc(without(theirs.Voters, mine), isLost); len(only) > 0 {
 		parts = append(parts, fmt.Sprintf("only node %q counts %s", peer, quoted(only)))
 	}
 	if len(parts) == 0 {
+		if len(lost) > 0 && !isCut(mine) && !isCut(theirs) {
+			return ""
+		}
 		parts = []string{"in a name beyond the first ones, which are told"}
 	}
 	return fmt.Sprintf("the voters of nodes %q (%d) and %q (%d) differ: %s",
@@ -148,7 +170,7 @@ func votersDiffer(me, peer elector.NodeID, mine, theirs *netmesh.Facts) string {
 // without returns the names that the other end surely does not have: of a list
 // that was cut nothing is known beyond its last name.
 func without(names []string, other *netmesh.Facts) (only []string) {
-	cut := uint(len(other.Voters)) < other.VoterCount
+	cut := isCut(other)
 	for _, name := range names {
 		_, has := slices.BinarySearch(other.Voters, name)
 		beyond := cut && (len(other.Voters) == 0 || name > other.Voters[len(other.Voters)-1])
@@ -158,6 +180,9 @@ func without(names []string, other *netmesh.Facts) (only []string) {
 	}
 	return only
 }
+
+// isCut reports whether not all voters are told.
+func isCut(f *netmesh.Facts) bool { return uint(len(f.Voters)) < f.VoterCount }
 
 // quoted lists names, not more than a log line takes.
 func quoted(names []string) string {
@@ -173,11 +198,12 @@ func quoted(names []string) string {
 }
 
 // settingsDiffer compares the settings that both ends tell: a newer build may
-// tell more of them.
+// tell more of them. That voters differ is not told again as a quorum that does.
 func settingsDiffer(me, peer elector.NodeID, mine, theirs *netmesh.Facts) string {
-	other := map[string]string{}
-	for pair := range slices.Chunk(theirs.Settings, 2) {
-		other[pair[0]] = pair[1]
+	other := settingsOf(theirs)
+	delete(other, lostVoters)
+	if mine.VoterCount != theirs.VoterCount {
+		delete(other, "quorum-rule")
 	}
 	var parts []string
 	for pair := range slices.Chunk(mine.Settings, 2) {
@@ -187,4 +213,12 @@ func settingsDiffer(me, peer elector.NodeID, mine, theirs *netmesh.Facts) string
 		}
 	}
 	return strings.Join(parts, "; ")
+}
+
+func settingsOf(f *netmesh.Facts) map[string]string {
+	all := map[string]string{}
+	for pair := range slices.Chunk(f.Settings, 2) {
+		all[pair[0]] = pair[1]
+	}
+	return all
 }

@@ -111,6 +111,47 @@ func TestVotersThatDifferAreNamedOnBothSides(t *testing.T) {
 	})
 }
 
+// TestVotersThatWereDeclaredLostMayDiffer: a is left of a, b, c, d; b was readmitted, and its
+// new directory has no record.
+func TestVotersThatWereDeclaredLostMayDiffer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := pair(t, func(c *Config, _ *netmesh.Config) {
+			c.Voters = []elector.NodeID{"a", "b", "c", "d"}
+			if c.Node == "a" {
+				c.Voters, c.Lost = []elector.NodeID{"a", "b"}, []elector.NodeID{"c", "d"}
+			}
+		})
+		require.True(t, a.mesh.Links()[0].Up)
+		require.Empty(t, append(a.Findings(), b.Findings()...))
+	})
+	synctest.Test(t, func(t *testing.T) { // the other end, where c is readmitted already
+		a, b := pair(t, func(c *Config, _ *netmesh.Config) {
+			c.Voters = []elector.NodeID{"a", "b", "c"}
+			c.Lost = []elector.NodeID{"d"}
+			if c.Node == "a" {
+				c.Voters, c.Lost = []elector.NodeID{"a", "b", "x"}, []elector.NodeID{"c", "d"}
+			}
+		})
+		f := a.mustFind(t, findings.VotersDiffer, "b", `only node "a" counts "x"`)
+		require.NotContains(t, f.Detail, `"c"`)
+		b.mustFind(t, findings.VotersDiffer, "a", `only node "a" counts "x"`)
+	})
+}
+
+// TestVotersThatDifferAreNotToldAsAQuorum: "quorum: 3" is a majority of four voters.
+func TestVotersThatDifferAreNotToldAsAQuorum(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, _ := pair(t, func(c *Config, _ *netmesh.Config) {
+			c.Voters, c.Settings = []elector.NodeID{"a", "b", "c"}, map[string]string{"quorum-rule": "3"}
+			if c.Node == "a" {
+				c.Voters = append(c.Voters, "d")
+				c.Settings["quorum-rule"] = "a majority"
+			}
+		})
+		a.mustFind(t, findings.VotersDiffer, "b")
+	})
+}
+
 func TestSettingsThatDifferAreNamedOneByOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		settings := map[elector.NodeID]map[string]string{

@@ -3,6 +3,7 @@ package gossip
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/netip"
 	"sync"
 	"sync/atomic"
@@ -12,10 +13,7 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-const (
-	defaultStreamTimeout = 3 * time.Second // to open a stream, and for each exchange on it
-	leaveTimeout         = 3 * time.Second // of a goodbye, if the caller's context has none
-)
+const defaultStreamTimeout = 3 * time.Second // to open a stream, and for each exchange on it
 
 // Gossip is a node's part in the membership of its cluster. Start makes one; its
 // methods may be called from any goroutine.
@@ -131,32 +129,46 @@ func (g *Gossip) Local() Member {
 	return Member{g.cfg.Node, g.addr.String(), g.cfg.Meta, StateAlive}
 }
 
-// Leave says goodbye to the others, so that they see this node as left, not as
-// dead. It ends by ctx or after 3 s, whichever is first; an error means that some
-// may not have heard. Leaving twice, or after Close, does nothing. Close must follow.
-func (g *Gossip) Leave(ctx context.Context) error {
+// Leave says goodbye to the others, so that they see this node as left, not as dead. It
+// takes a round trip, or half a probe period if a member does not answer. Leaving twice,
+// or after Close, does nothing. Close must follow.
+func (g *Gossip) Leave() {
 	g.stopJoin()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.left {
-		return nil
+		return
 	}
 	g.left = true
 	g.members.setMeta(wireMeta{g.cfg.Meta, true})
-	ctx, cancel := context.WithTimeout(ctx, leaveTimeout)
-	defer cancel()
-	end, _ := ctx.Deadline()
-	if ctx.Err() != nil {
-		end = time.Now()
+	// memberlist would wait until its rounds of gossip have sent the one and then the other,
+	// which takes several of their periods. It puts what is to be sent into pings, too.
+	_ = g.list.UpdateNode(time.Nanosecond) // zero would be no limit
+	others := g.ping(g.members.alive())
+	_ = g.list.Leave(time.Nanosecond)
+	g.ping(others)
+}
+
+// ping pings members, all at the same time, and returns those that answer.
+func (g *Gossip) ping(members []Member) (answered []Member) {
+	var mu sync.Mutex
+	var pings sync.WaitGroup
+	for _, m := range members {
+		pings.Go(func() {
+			addr, err := netip.ParseAddrPort(m.GossipAddr)
+			if err == nil {
+				_, err = g.list.Ping(string(m.Node), net.UDPAddrFromAddrPort(addr))
+			}
+			if err != nil {
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			answered = append(answered, m)
+		})
 	}
-	// memberlist takes zero for no limit.
-	if err := g.list.UpdateNode(max(time.Until(end)/2, time.Millisecond)); err != nil {
-		g.log.Debug("the goodbye is still on its way", "error", err)
-	}
-	if err := g.list.Leave(max(time.Until(end), time.Millisecond)); err != nil {
-		return fmt.Errorf("leave as node %q: %w", g.cfg.Node, err)
-	}
-	return nil
+	pings.Wait()
+	return answered
 }
 
 // Close stops everything without a goodbye. When it returns nil, no callback runs

@@ -134,8 +134,9 @@ func (j *joiner) round(ctx context.Context) {
 			err = failure(addrs, results)
 		}
 		j.account(setting, err)
-		others := err != nil || slices.ContainsFunc(addrs, func(a netip.AddrPort) bool { return !j.isSelf(a) })
-		outcomes = append(outcomes, Joined{setting, !others, err})
+		isOther := func(a netip.AddrPort) bool { return !j.isSelf(a) }
+		self := err == nil && !slices.ContainsFunc(addrs, isOther)
+		outcomes = append(outcomes, Joined{setting, self, err})
 	}
 	j.g.joined.Store(&outcomes)
 }

@@ -212,6 +212,18 @@ func (ms *members) nodeAt(addr string) (node elector.NodeID) {
 	return node
 }
 
+// alive returns the members that are alive.
+func (ms *members) alive() (all []Member) {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	for _, m := range ms.byID {
+		if m.State == StateAlive {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
 // addresses returns where members are alive, and where else some may be found.
 func (ms *members) addresses() (alive, lost []string) {
 	ms.mu.Lock()

@@ -175,6 +175,8 @@ func TestUnreadableFileIsNotCalledCorrupt(t *testing.T) {
 	_, err := Open(dir, alice)
 	require.ErrorContains(t, err, path)
 	require.NotErrorIs(t, err, ErrCorrupt)
+	require.ErrorIs(t, err, ErrNotDurable, "so it is told that the directory cannot be used")
+	require.ErrorIs(t, Check(dir, alice), ErrNotDurable)
 }
 
 func TestNewerFormatIsNotMisread(t *testing.T) {

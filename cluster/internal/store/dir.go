@@ -89,6 +89,15 @@ func (s *Store) mark() error {
 	return s.syncNames()
 }
 
+// unmark removes the marker, which names another cluster; mark is to follow.
+func (s *Store) unmark() error {
+	err := os.Remove(filepath.Join(s.dir, markerFile))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: %w", ErrNotDurable, err)
+	}
+	return nil
+}
+
 // syncNames makes the names in the directory durable.
 func (s *Store) syncNames() error {
 	if s.disk != nil {

@@ -5,8 +5,12 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/lsn"
 )
 
 func TestDirectoryIsForOneProcessAtATime(t *testing.T) {
@@ -29,19 +33,58 @@ func TestBoltLockHoldsWhenTheLockFileWasDeleted(t *testing.T) {
 }
 
 func TestDirectoryIsForOneNodeOfOneCluster(t *testing.T) {
+	wasp := Owner{Cluster: "wasps", Node: alice.Node}
+	refused := func(dir string, other Owner) {
+		for _, err := range []error{Check(dir, other), errorOf(Open(dir, other))} {
+			require.ErrorIs(t, err, ErrOwner)
+			require.ErrorContains(t, err, fmt.Sprintf(`%s belongs to node "alice" of cluster "bees", `+
+				`not to node %q of cluster %q: every node needs one of its own`, dir, other.Node,
+				other.Cluster))
+		}
+	}
 	dir := t.TempDir()
 	require.NoError(t, opened(t, dir).Close())
-	for other, advice := range map[Owner]string{
-		{Cluster: "bees", Node: "bob"}:    "every node needs one of its own",
-		{Cluster: "wasps", Node: "alice"}: `if the node never ran in cluster "bees" as it should`,
-	} {
-		_, err := Open(dir, other)
-		require.ErrorContains(t, err, advice)
-		require.ErrorContains(t, err, fmt.Sprintf(
-			`%s belongs to node "alice" of cluster "bees", not to node %q of cluster %q`, dir, other.Node,
-			other.Cluster))
-	}
-	require.Equal(t, uint64(2), opened(t, dir).Boot(), "a stranger's attempt was no boot")
+	refused(dir, Owner{Cluster: "bees", Node: "bob"})
+	s := opened(t, dir)
+	require.Equal(t, uint64(2), s.Boot(), "a stranger's attempt was no boot")
+	require.NoError(t, s.Persist(map[string]lsn.Term{"a": 1}))
+	require.NoError(t, s.Close())
+	refused(dir, wasp)
+
+	s = opened(t, dir)
+	s.Forget("a")
+	require.NoError(t, s.Close())
+	refused(dir, wasp)
+
+	dir = t.TempDir()
+	s = opened(t, dir)
+	require.NoError(t, s.Declare(Emergency{Time: time.Now(), Lost: []elector.NodeID{"bob"}}))
+	require.NoError(t, s.Close())
+	refused(dir, wasp)
+}
+
+func errorOf(_ *Store, err error) error { return err }
+
+// TestAWrongNameOfTheClusterIsCorrected: no term is in the directory, so no vote was given.
+func TestAWrongNameOfTheClusterIsCorrected(t *testing.T) {
+	dir := t.TempDir()
+	first, err := Open(dir, Owner{Cluster: "beees", Node: alice.Node})
+	require.NoError(t, err)
+	require.NoError(t, first.Persist(map[string]lsn.Term{"a": 0}))
+	require.NoError(t, first.Close())
+	require.NoError(t, Check(dir, alice))
+
+	s := opened(t, dir)
+	require.Equal(t, alice, s.Owner())
+	require.Equal(t, first.Identity(), s.Identity())
+	require.Equal(t, uint64(2), s.Boot(), "who met the first process knows this one as later")
+	text, err := os.ReadFile(filepath.Join(dir, markerFile))
+	require.NoError(t, err)
+	require.Contains(t, string(text), `node "alice" of cluster "bees"`)
+	require.NoError(t, s.Persist(map[string]lsn.Term{"a": 1}))
+	require.NoError(t, s.Close())
+	_, err = Open(dir, first.Owner())
+	require.ErrorIs(t, err, ErrOwner, "there is no way back")
 }
 
 func TestOwnerNeedsNames(t *testing.T) {

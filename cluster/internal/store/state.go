@@ -54,6 +54,15 @@ func newState(owner Owner) state {
 		Groups: numbers{}}
 }
 
+// blank reports whether no group has, or had, a term above 0.
+func (s state) blank() bool {
+	highest := max(s.Forgotten, s.floor())
+	for _, term := range s.Groups {
+		highest = max(highest, term)
+	}
+	return highest == 0
+}
+
 func (s state) clone() state {
 	s.Groups, s.Idle = maps.Clone(s.Groups), maps.Clone(s.Idle)
 	s.Emergencies = slices.Clone(s.Emergencies)

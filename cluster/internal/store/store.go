@@ -15,8 +15,8 @@ import (
 )
 
 var (
-	// ErrNotDurable says that a write did not reach the disk, or that an
-	// earlier one did not. The node must stop taking part in elections.
+	// ErrNotDurable says that a write did not reach the disk, that an earlier one did not,
+	// or that the directory cannot be used. The node must stop taking part in elections.
 	ErrNotDurable = errors.New("not durable")
 
 	// ErrCorrupt says that the state in the data directory is damaged or gone.
@@ -141,13 +141,24 @@ func Check(dir string, owner Owner) error {
 func openWith(dir string, disk Disk, do func(*Store) error) (*Store, error) {
 	lock, err := lockDir(dir)
 	if err != nil {
-		return nil, err
+		return nil, unusable(err)
 	}
 	s := &Store{dir: dir, lock: lock, disk: disk}
 	if err := do(s); err != nil {
-		return nil, errors.Join(err, s.Close())
+		return nil, errors.Join(unusable(err), s.Close())
 	}
 	return s, nil
+}
+
+// unusable makes an error of the system, such as a permission that is missing, one that
+// says what it means for the directory.
+func unusable(err error) error {
+	for _, known := range []error{ErrNotDurable, ErrCorrupt, ErrLocked, ErrOwner} {
+		if errors.Is(err, known) {
+			return err
+		}
+	}
+	return fmt.Errorf("%w: %w", ErrNotDurable, err)
 }
 
 // start loads the state, making it first if there never was one, and counts the start.
@@ -162,17 +173,21 @@ func (s *Store) start(owner Owner) error {
 	if err == nil {
 		err = s.checkOwner(owner)
 	}
-	if err == nil {
-		err = s.mark()
+	if err == nil && s.Owner() != owner {
+		err = s.unmark()
 	}
 	if err != nil {
 		return err
 	}
 	next := s.state.Load().clone()
 	next.Boot++
+	next.Cluster = owner.Cluster
 	next.age()
 	s.loadPeers()
-	return s.commit("raise the boot counter", next)
+	if err := s.commit("raise the boot counter", next); err != nil {
+		return err
+	}
+	return s.mark()
 }
 
 // load reads the state file, which is there. It tells damage from a file that merely
@@ -200,19 +215,18 @@ func (s *Store) load() error {
 	return fmt.Errorf("%w: %s: %w; %s", ErrCorrupt, path, err, corruptAdvice)
 }
 
+// checkOwner refuses another node's directory. A node that was started with a wrong name
+// of its cluster may correct it as long as no term is in its directory. A vote, and a
+// promise to a leader, leave a node only when their term is on disk: it has given none in
+// any cluster, so the directory says no more than an empty one.
 func (s *Store) checkOwner(owner Owner) error {
 	has := s.Owner()
-	if has == owner {
+	if has == owner || has.Node == owner.Node && s.state.Load().blank() {
 		return nil
 	}
-	advice := "every node needs one of its own"
-	if has.Node == owner.Node {
-		advice = fmt.Sprintf("if the node never ran in cluster %q as it should, but the name was "+
-			"mistyped, move the directory away: the node makes a new one", has.Cluster)
-	}
 	return fmt.Errorf("%w: %s belongs to node %q of cluster %q, "+
-		"not to node %q of cluster %q: %s", ErrOwner, s.dir, has.Node, has.Cluster, owner.Node,
-		owner.Cluster, advice)
+		"not to node %q of cluster %q: every node needs one of its own",
+		ErrOwner, s.dir, has.Node, has.Cluster, owner.Node, owner.Cluster)
 }
 
 // Owner returns the node that the directory belongs to.

@@ -128,6 +128,10 @@ func (c *Client) send(ctx context.Context, method, path string, in any) (*http.R
 	if errors.As(err, &failed) {
 		err = failed.Err // without the path, which says nothing to people
 	}
+	var dial *net.OpError
+	if errors.As(err, &dial) && dial.Op == "dial" {
+		err = dial.Err // without the address, which is said below
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", c.addr, err)
 	}

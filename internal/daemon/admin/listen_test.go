@@ -27,6 +27,19 @@ func socketPath(t *testing.T) string {
 	return filepath.Join(dir, "admin.sock")
 }
 
+// TestTheAddressThatDoesNotAnswerIsSaidOnce: Go says it, too, when it dials.
+func TestTheAddressThatDoesNotAnswerIsSaidOnce(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, ln.Close())
+	for _, addr := range []string{ln.Addr().String(), "unix:" + filepath.Join(t.TempDir(), "none")} {
+		client := NewClient(addr)
+		_, err = client.Status(t.Context())
+		require.ErrorContains(t, err, addr+": connect: ")
+		client.Close()
+	}
+}
+
 func TestANodeAnswersOnAUnixSocket(t *testing.T) {
 	path := socketPath(t)
 	ln, err := ListenUnix(path, 0o600)

@@ -102,7 +102,7 @@ var catalogue = map[Kind]advice{
 	},
 	EmergencyRecord: {
 		"the others elect without the lost voters, and must never meet them",
-		"bring the cluster back to full strength: docs/emergency.md",
+		"bring the cluster back to full strength: docs/emergency.md#back-to-full-strength",
 	},
 	TermsUsedUp: {
 		"when no terms are left, nobody can be elected any more",
@@ -120,7 +120,7 @@ var catalogue = map[Kind]advice{
 	PortTaken:     {fix: "stop the process that has the port, or choose another port"},
 	AddressForeign: {fix: "listen on an address of this machine or on 0.0.0.0, " +
 		"and advertise the other one"},
-	DataDirOwner:    {fix: "give every node a directory of its own"},
+	DataDirOwner:    {fix: "use the right one; a renamed node begins with an empty one"},
 	DataDirInUse:    {fix: "stop the other process, or choose another directory"},
 	DataDirDamaged:  {fix: "never restore a copy"},
 	DataDirUnusable: {fix: "use a directory that the service's user can write to"},
@@ -130,7 +130,7 @@ var catalogue = map[Kind]advice{
 		why: "quorums of different lists need not share a voter: two leaders are possible",
 	},
 	findings.SettingsDiffer: {
-		why: "leases are safe only if all nodes have the same timers",
+		why: "with leases of two lengths, two leaders are possible",
 	},
 	findings.ClockRate: {
 		why: "leases keep leaders apart only while clocks run at nearly one rate",

@@ -2,14 +2,17 @@ package doctor
 
 import (
 	"cmp"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/cluster/findings"
 )
 
@@ -45,6 +48,27 @@ func TestEveryFindingIsAKind(t *testing.T) {
 	for _, k := range findings.Kinds() {
 		require.Contains(t, catalogue, k)
 	}
+}
+
+// TestEverySettingHasItsWayToBeChanged: what is right for a timer is an outage without need
+// for others.
+func TestEverySettingHasItsWayToBeChanged(t *testing.T) {
+	_, text, _ := strings.Cut(page(t, "docs/operations.md"), "\n**Changing them**\n")
+	text, _, _ = strings.Cut(text, "\n## ")
+	atOnce, oneByOne, _ := strings.Cut(text, "leaders possible.")
+	require.NotEmpty(t, oneByOne)
+	var settings []string
+	for _, m := range regexp.MustCompile("`([a-z-]+)`").FindAllStringSubmatch(text, -1) {
+		settings = append(settings, m[1])
+	}
+	agreed := cluster.Config{}.Agreed()
+	agreed["quorum"] = agreed["quorum-rule"] // the flag's name
+	delete(agreed, "quorum-rule")
+	require.ElementsMatch(t, slices.Collect(maps.Keys(agreed)), settings)
+	require.Contains(t, atOnce, "`lease`", "leases exclude each other only if they are equal")
+	advice := findings.SettingsDiffer.Advice()
+	require.Contains(t, advice, "if it is the lease, a heartbeat timer or unsafe, stop all")
+	require.Contains(t, advice, "otherwise restart them one by one")
 }
 
 // heading turns a heading into the anchor that it gets.

@@ -38,7 +38,8 @@ type survey struct {
 	answered   []Answer         // one of each node
 	duplicates []Answer         // further processes of a name that answered
 	foreign    []Answer         // of another cluster than the first that answered
-	voters     []cluster.NodeID // that any node counts, sorted
+	voters     []cluster.NodeID // that any node counts, sorted, without the lost
+	lost       []cluster.NodeID // declared lost on a node and not readmitted there
 }
 
 // Examine reports what is wrong with a cluster that runs, given the answers of all
@@ -61,6 +62,12 @@ func Examine(answers []Answer) Report {
 		for _, id := range election(a).Voters {
 			voters[id] = true
 		}
+		for _, e := range a.Status.Emergencies {
+			s.lost = append(s.lost, e.Missing()...)
+		}
+	}
+	for _, id := range s.lost { // what is to be done is said with the emergency
+		delete(voters, id)
 	}
 	s.voters = slices.Sorted(maps.Keys(voters))
 	for _, check := range []func(){
@@ -102,8 +109,9 @@ func election(a Answer) cluster.GroupStatus { return a.Status.Groups[0] }
 // presence names each node that does not answer, and what the others know of it.
 func (s *survey) presence() {
 	mark := len(s.Checks)
+	nameless := s.nameless()
 	for _, a := range s.answers {
-		if a.Status != nil {
+		if a.Status != nil || a.Node == "" && nameless != "" {
 			continue
 		}
 		where := string(a.Node)
@@ -119,6 +127,9 @@ func (s *survey) presence() {
 			continue
 		case a.Node == "" || slices.Contains(s.voters, a.Node):
 			level = Fail
+		case slices.Contains(s.lost, a.Node):
+			s.good("members", where, "it does not run: it was declared lost")
+			continue
 		case !s.seen(a.Node, func(m cluster.MemberStatus) bool {
 			return m.Voter || m.Gossip == "alive" || m.Link == "up"
 		}):
@@ -133,11 +144,30 @@ func (s *survey) presence() {
 				why += fmt.Sprintf("; %s has its link %s", b.Node, m.Link)
 			}
 		}
+		if level == Fail {
+			why += nameless
+		}
 		s.problem(level, kind, "members", where, "%s", why)
 	}
 	if s.goodSince(mark) {
 		s.good("members", "", "all %d answer: %s", len(s.answered), printable.List(nodes(s.answered)))
 	}
+}
+
+// nameless is what is known of addresses at which nobody answers, so that nobody knows who
+// should, if a voter is silent: they are told with that voter, which is missing only once.
+func (s *survey) nameless() (text string) {
+	if !slices.ContainsFunc(s.answers, func(a Answer) bool {
+		return a.Status == nil && slices.Contains(s.voters, a.Node)
+	}) {
+		return ""
+	}
+	for _, a := range s.answers {
+		if a.Status == nil && a.Node == "" {
+			text += "; " + a.Error
+		}
+	}
+	return text
 }
 
 // silent reports whether no node of that name answered.

@@ -265,6 +265,19 @@ func of(r Report, k Kind) (found []Check) {
 	return found
 }
 
+// Its address was named, and no node knows that it is its own.
+func TestAVoterThatIsMissingIsToldOnce(t *testing.T) {
+	answers := healthy()
+	silence(&answers[2], "never seen")
+	answers[2].Addr = ""
+	for i := range 2 {
+		*linkAt(answers[i], 1) = cluster.MemberStatus{Node: "c", Voter: true, Link: "none"}
+	}
+	r := Examine(append(answers, Answer{Addr: "10.0.0.3:7402", Error: "10.0.0.3:7402: refused"}))
+	require.Equal(t, 1, r.Count(Fail), "%+v", r)
+	require.Equal(t, "never seen; 10.0.0.3:7402: refused", of(r, NeverSeen)[0].What)
+}
+
 // A voter that was removed and stopped is not missed, and what it sent meanwhile is over.
 func TestAChangeOfTheVotersThatIsDoneIsNoProblem(t *testing.T) {
 	answers := healthy()
@@ -280,6 +293,31 @@ func TestAChangeOfTheVotersThatIsDoneIsNoProblem(t *testing.T) {
 	require.Len(t, r.Checks, r.Count(OK), "%+v", r)
 	answers[0].Status.AnomalyAges["not-entitled"] = 59
 	require.Len(t, of(Examine(answers), Anomaly), 1)
+}
+
+// Of a, b, c only a was left. It readmitted b, whose new directory has no record, not yet c.
+func TestOnTheWayBackFromAnEmergencyNothingElseIsAdvised(t *testing.T) {
+	answers := healthy()
+	silence(&answers[2], "never seen")
+	answers[2].Addr = ""
+	ids := answers[1].Status.Groups[0].Voters
+	answers[0].Status.Groups[0].Voters = ids[:2]
+	answers[0].Status.Emergencies = []cluster.EmergencyStatus{{Voters: ids, Lost: ids[1:],
+		Readmitted: []cluster.ReadmissionStatus{{Node: "b"}}}}
+	for i := range 2 {
+		*linkAt(answers[i], 1) = cluster.MemberStatus{Node: "c", Voter: i == 1, Link: "none"}
+	}
+	r := Examine(answers)
+	require.Zero(t, r.Count(Warn), "%+v", r)
+	require.Equal(t, 1, r.Count(Fail), "%+v", r)
+	require.Contains(t, of(r, EmergencyRecord)[0].Fix, "docs/emergency.md#back-to-full-strength")
+
+	// Here b was left, too, and nobody declared it there.
+	answers[0].Status.Emergencies[0].Lost = ids[2:]
+	r = Examine(answers)
+	require.Equal(t, 2, r.Count(Fail), "%+v", r)
+	require.Equal(t, "it counts c, and does not know that others declared them lost",
+		of(r, EmergencyRecord)[1].What)
 }
 
 // Both the links and the lists show a change of the voters.

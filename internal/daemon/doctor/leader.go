@@ -64,7 +64,9 @@ func sides(nodes map[string][]cluster.NodeID, format string) string {
 func (s *survey) votersAgree() {
 	lists := map[string][]cluster.NodeID{}
 	for _, a := range s.answered {
-		voters := printable.List(slices.Sorted(slices.Values(election(a).Voters)))
+		counted := slices.DeleteFunc(slices.Sorted(slices.Values(election(a).Voters)),
+			func(id cluster.NodeID) bool { return slices.Contains(s.lost, id) })
+		voters := printable.List(counted)
 		lists[voters] = append(lists[voters], a.Node)
 	}
 	var differ []cluster.NodeID
@@ -78,7 +80,7 @@ func (s *survey) votersAgree() {
 		s.voterChange(differ[0])
 	case len(lists) > 1:
 		s.problem(Fail, findings.VotersDiffer, "voters", "", "%s", sides(lists, "%[2]s: %[1]s"))
-	case len(s.voters)%2 == 0:
+	case len(s.voters)%2 == 0 && len(s.lost) == 0:
 		s.problem(Warn, EvenVoters, "voters", "", "there are %d: %s", len(s.voters),
 			printable.List(s.voters))
 	default:
@@ -126,7 +128,7 @@ func (s *survey) observers() {
 	})
 	for _, a := range s.answered {
 		switch {
-		case slices.Contains(s.voters, a.Node):
+		case slices.Contains(s.voters, a.Node), slices.Contains(s.lost, a.Node):
 		case len(missing) > 0:
 			s.problem(Warn, NoVoter, "observers", string(a.Node),
 				"it takes part without a vote, while %s never came", printable.List(missing))

@@ -34,7 +34,30 @@ func (s *survey) eachNode() {
 			s.good("emergencies", where, "one of %s is over: all were readmitted",
 				e.Time.Format(time.RFC3339))
 		}
+		if lost := s.unrecorded(a); len(lost) > 0 {
+			s.problem(Fail, EmergencyRecord, "emergencies", where,
+				"it counts %s, and does not know that others declared them lost", printable.List(lost)).
+				Fix = "stop it, declare the same there, start it: docs/emergency.md#steps"
+		}
 	}
+}
+
+// unrecorded are the voters that a node counts although an emergency that was to be declared
+// on it, too, has lost them. Nodes that were lost themselves, and observers, have no record.
+func (s *survey) unrecorded(a Answer) (lost []cluster.NodeID) {
+	for _, id := range election(a).Voters {
+		loses := func(e cluster.EmergencyStatus) bool { return slices.Contains(e.Lost, id) }
+		concernsIt := func(b Answer) bool {
+			return slices.ContainsFunc(b.Status.Emergencies, func(e cluster.EmergencyStatus) bool {
+				return loses(e) && slices.Contains(e.Voters, a.Node) && !slices.Contains(e.Lost, a.Node)
+			})
+		}
+		if !slices.ContainsFunc(a.Status.Emergencies, loses) &&
+			slices.ContainsFunc(s.answered, concernsIt) {
+			lost = append(lost, id)
+		}
+	}
+	return lost
 }
 
 // findings tells what nodes found, a line for each cause. Voters that differ are told by

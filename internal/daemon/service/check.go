@@ -102,10 +102,16 @@ func compare(c, reference cluster.Config, file string) error {
 	}
 	table := func(c cluster.Config) map[string]string {
 		all := c.Agreed()
+		all["quorum"] = all["quorum-rule"]
+		delete(all, "quorum-rule")
 		all["cluster"], all["voters"] = c.Cluster, fmt.Sprint(slices.Sorted(slices.Values(c.Voters)))
 		return all
 	}
 	here, there := table(c), table(reference)
+	if len(c.Voters) != len(reference.Voters) { // a majority is another number then
+		delete(here, "quorum")
+		delete(there, "quorum")
+	}
 	for _, name := range slices.Sorted(maps.Keys(here)) {
 		if here[name] != there[name] {
 			errs = append(errs, fmt.Errorf("--%s is %s, but %s in %s: it must be the same on every node",
