@@ -87,9 +87,9 @@ func whyNoLeader(
 }
 
 // notStanding is why this node does not want to lead, "" if it does; and when it will
-// again, 0 if that is not a matter of time.
+// again, 0 if that is not a matter of time. Any goroutine may ask.
 func (g *group) notStanding(now elector.Time) (why string, until elector.Time) {
-	state, ends, restEnd := g.state(), g.workEnded(), g.elector.Status().RestEnd
+	state, ends, restEnd := g.state(), g.workEnded(), elector.Time(g.restEnd.Load())
 	switch {
 	case g.notCandidate:
 		return "it is not a candidate", 0

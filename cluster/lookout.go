@@ -36,10 +36,7 @@ func (n *Node) lookout() {
 				n.diagnosis.Alone(n.whyAlone())
 			}
 		}
-		why := ""
-		if !n.call(func() { why, _ = n.election.g.notStanding(n.now()) }) {
-			return
-		}
+		why, _ := n.election.g.notStanding(n.now())
 		if why != told && n.mesh.Tell(n.diagnosis.Facts(why)) == nil {
 			told = why
 		}
