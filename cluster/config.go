@@ -77,6 +77,9 @@ type Config struct {
 	// AdminAddr is told to the other members, so that one node can name the
 	// administration address of every other. The package does not listen there.
 	AdminAddr string
+	// Meta is told to the other members with this node's name when it leads, such as its
+	// address for clients: printable text of at most netmesh.MaxMeta bytes. Default none.
+	Meta string
 	// Version of the program, told to the other members. Default none.
 	Version string
 	// Logger gets what the node has to say, from its driver too: one that blocks holds
@@ -206,6 +209,10 @@ func (c Config) Validate() error {
 	}
 	if netmesh.NameProblem(c.Cluster) != "" {
 		ps.add("Cluster", strconv.Quote(c.Cluster), "1 to %d bytes without spaces", netmesh.MaxNameLength)
+	}
+	if !netmesh.MetaFits(c.Meta) {
+		ps.add("Meta", fmt.Sprintf("%.80q", c.Meta), "printable text of at most %d bytes, in UTF-8",
+			netmesh.MaxMeta)
 	}
 	if c.DataDir == "" {
 		ps.add("DataDir", "empty", "a directory for the durable state")

@@ -16,15 +16,16 @@ import (
 // group is one election of this node. The driver owns what is neither atomic nor guarded
 // by the lock.
 type group struct {
-	name      string
-	term      lsn.Term // that the disk knew at first
-	elector   *elector.Machine
-	tick      timer    // when the machine wants a tick
-	leadTerm  lsn.Term // the term that the sequencer issues for; 0 if this node does not lead
-	issued    lsn.LSN  // newest issued LSN that the machine knows of
-	sequencer lsn.Sequencer
-	since     time.Time // of the newest transition, by the wall clock
-	measure   groupMeasure
+	name       string
+	term       lsn.Term // that the disk knew at first
+	elector    *elector.Machine
+	tick       timer    // when the machine wants a tick
+	leadTerm   lsn.Term // the term that the sequencer issues for; 0 if this node does not lead
+	issued     lsn.LSN  // newest issued LSN that the machine knows of
+	sequencer  lsn.Sequencer
+	since      time.Time // of the newest transition, by the wall clock
+	leaderMeta string    // of the leader that it had
+	measure    groupMeasure
 
 	promise      time.Duration // how long a promise to a leader binds
 	notCandidate bool          // never stands

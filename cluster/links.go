@@ -22,7 +22,7 @@ var _ netmesh.Handler = meshHandler{}
 func (h meshHandler) LinkUp(peer netmesh.PeerInfo) {
 	h.n.log.Debug("link up", "peer", peer.Node, "boot", peer.Boot, "addr", peer.Remote)
 	h.n.post(event{do: func() {
-		h.n.up[peer.Node] = true
+		h.n.up[peer.Node] = peer.Meta
 		h.n.noteProcess(&peer)
 		h.n.heedReturn(peer.Node)
 		h.n.stepAll(elector.LinkUp{Peer: peer.Node})

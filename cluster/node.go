@@ -66,12 +66,13 @@ type Node struct {
 	closed      map[string]*group
 	ticks       timerQueue                                            // of groups
 	send        func(to NodeID, group string, m elector.Message) bool // the mesh's
-	up          map[NodeID]bool                                       // peers to which there is a link
 	processes   map[NodeID]process                                    // of voters
 	anomalies   map[string]int                                        // by kind
 	lastAnomaly map[string]time.Time                                  // by kind
 	logged      loglimit.Limiter[anomalyOf]                           // anomalies
 	leaving     bool                                                  // Close has begun
+	// Meta of the peers to which there is a link
+	up map[NodeID]string
 	// cutWork are the leaderships whose work may go on although their election has ended
 	// on this node. When the driver has ended, close owns it.
 	cutWork []*Leadership
@@ -144,7 +145,7 @@ func newNode(cfg Config, hooks testhook.Hooks) *Node {
 		quit: make(chan struct{}), driverDone: make(chan struct{}), persisterDone: make(chan struct{}),
 		unwatch: make(chan struct{}), watcherDone: make(chan struct{}),
 		groups: map[string]*group{}, opening: map[string]bool{}, closed: map[string]*group{},
-		up: map[NodeID]bool{}, processes: map[NodeID]process{},
+		up: map[NodeID]string{}, processes: map[NodeID]process{},
 		anomalies: map[string]int{}, lastAnomaly: map[string]time.Time{},
 		done: make(chan struct{}), gone: make(chan struct{}), released: make(chan struct{}),
 	}
@@ -236,7 +237,7 @@ func (n *Node) meshConfig(network netmesh.Network) netmesh.Config {
 		Bind: n.cfg.MeshAddr, Advertise: n.cfg.AdvertiseMesh, Network: network,
 		Logger: n.log.Named("mesh"), NoDeathProof: n.cfg.NoDeathProof,
 		Facts: n.diagnosis.Facts(""), Inactivity: n.cfg.Election.Timing.Inactivity(),
-		Clock: n.clock, Seed: n.entropy(), HoldEvidence: n.cfg.HoldEvidence,
+		Clock: n.clock, Seed: n.entropy(), HoldEvidence: n.cfg.HoldEvidence, Meta: n.cfg.Meta,
 	}
 	if n.cfg.Faults != nil {
 		cfg.Faults = n.cfg.Faults

@@ -27,6 +27,7 @@ type Event struct {
 	Group string
 	Time  time.Time // wall clock of this node, for people
 	elector.Transition
+	LeaderMeta string // Config.Meta of that leader
 	// Missed is how many older events were dropped since the last one that told
 	// of any, because the subscriber did not keep up: this one or those that
 	// still waited came after a gap.
@@ -127,10 +128,13 @@ func (h *hub) close() {
 	h.subs, h.closed = nil, true
 }
 
-// Leader is a leadership as a node perceives it: who leads, in which term.
+// Leader is a leadership as a node perceives it: who leads, in which term. Leaders can be
+// compared.
 type Leader struct {
 	Node NodeID // "" for none
 	Term lsn.Term
+	// Meta is Config.Meta of the process that leads; "" if that is of an older version.
+	Meta string
 }
 
 // Leader returns the leader that this node is or follows. If there is none it
@@ -160,7 +164,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq[Leader] {
 		var now Leader
 		err := e.do(ctx, func() error {
 			s := e.g.elector.Status()
-			now = asLeader(s.Leader, s.Term)
+			now = asLeader(s.Leader, s.Term, e.g.leaderMeta)
 			return nil
 		})
 		if err != nil || !yield(now) {
@@ -172,7 +176,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq[Leader] {
 				if !ok || ctx.Err() != nil {
 					return
 				}
-				next := asLeader(event.Leader, event.Term)
+				next := asLeader(event.Leader, event.Term, event.LeaderMeta)
 				if next != now && !yield(next) {
 					return
 				}
@@ -186,12 +190,21 @@ func (e *Election) Observe(ctx context.Context) iter.Seq[Leader] {
 	}
 }
 
-// asLeader leaves the term out if there is no leader.
-func asLeader(id NodeID, term lsn.Term) Leader {
+// asLeader leaves the rest out if there is no leader.
+func asLeader(id NodeID, term lsn.Term, meta string) Leader {
 	if id == "" {
 		return Leader{}
 	}
-	return Leader{id, term}
+	return Leader{id, term, meta}
+}
+
+// metaOf is what the leader of a transition told of itself. A node begins to follow when a
+// heartbeat comes, so the newest link is that of the process which leads.
+func (n *Node) metaOf(leader NodeID) string {
+	if leader == n.cfg.Node {
+		return n.cfg.Meta
+	}
+	return n.up[leader]
 }
 
 // report logs what a step led to, and lets subscribers know.
@@ -209,7 +222,10 @@ func (n *Node) report(g *group, e *elector.Effects) {
 		}
 		n.log.Info("transition", fields...)
 		g.since = time.Now()
-		n.hub.publish(Event{Group: g.name, Time: g.since, Transition: t})
+		g.leaderMeta = n.metaOf(t.Leader)
+		n.hub.publish(Event{
+			Group: g.name, Time: g.since, Transition: t, LeaderMeta: g.leaderMeta,
+		})
 	}
 	if e.Anomaly != (elector.Anomaly{}) {
 		n.reportAnomaly(g, e.Anomaly)

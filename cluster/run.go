@@ -182,7 +182,8 @@ func (l *Leadership) noteEnd(err error, rest time.Duration) {
 		log, text = l.e.n.log.Warn, err.Error()
 	}
 	g := l.e.g
-	log("work ended by itself", "group", g.name, "term", l.Term(), "error", text, "rest", rest)
+	log("work ended by itself: this node gives leadership up, and rests",
+		"group", g.name, "term", l.Term(), "error", text, "rest", rest)
 	now := g.now()
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -381,7 +381,8 @@ func TestALeaderFoundAgainIsNotNew(t *testing.T) {
 		require.Equal(t, leader, c.leader())
 		cancel()
 		<-ended
-		require.Equal(t, []cluster.Leader{{leader.ID(), leader.Status().Groups[0].Term}}, d.leaders)
+		term := leader.Status().Groups[0].Term
+		require.Equal(t, []cluster.Leader{{Node: leader.ID(), Term: term}}, d.leaders)
 	})
 }
 

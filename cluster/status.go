@@ -44,12 +44,14 @@ type Status struct {
 
 // GroupStatus is a node's view of one election.
 type GroupStatus struct {
-	Group     string   `json:"group"`
-	Role      string   `json:"role"`
-	Term      lsn.Term `json:"term"` // of the leadership held or followed, otherwise the node's own
-	Leader    NodeID   `json:"leader,omitempty"`
-	LSN       lsn.LSN  `json:"lsn"` // newest issued or heard of
-	LeaseLeft Seconds  `json:"lease_left_s,omitempty"`
+	Group  string   `json:"group"`
+	Role   string   `json:"role"`
+	Term   lsn.Term `json:"term"` // of the leadership held or followed, otherwise the node's own
+	Leader NodeID   `json:"leader,omitempty"`
+	// LeaderMeta is Config.Meta of the leader.
+	LeaderMeta string  `json:"leader_meta,omitempty"`
+	LSN        lsn.LSN `json:"lsn"` // newest issued or heard of
+	LeaseLeft  Seconds `json:"lease_left_s,omitempty"`
 	// Leading is IsLeader at the moment of the snapshot.
 	Leading    bool     `json:"leading"`
 	Supporters []NodeID `json:"supporters,omitempty"` // leader: whose acks back the lease
@@ -220,6 +222,7 @@ func (n *Node) groupStatus(g *group, members []MemberStatus) GroupStatus {
 	}
 	return GroupStatus{
 		Group: g.name, Role: s.Role.String(), Term: s.Term, Leader: s.Leader, LSN: g.newestLSN(s),
+		LeaderMeta: g.leaderMeta,
 		Supporters: s.Supporters, Voters: n.cfg.Voters, Quorum: s.Quorum,
 		Since: seconds(time.Since(g.since)), Leading: g.leading(now), LeaseLeft: g.leaseLeft(now),
 		Explanation: n.withEmergencies(explain(s, why, n.cfg, members, now)),

@@ -13,12 +13,16 @@ import (
 
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/base/clock"
+	"github.com/bmqelect/bmqelect/internal/base/printable"
 )
 
 const (
 	// MaxNameLength is the longest group or cluster name, in bytes. Names of nodes have the
 	// elector's limit.
 	MaxNameLength = 255
+
+	// MaxMeta is the longest Config.Meta, in bytes.
+	MaxMeta = 512
 
 	maxFrame = 64 << 10 // bytes of the largest frame, either way
 )
@@ -40,6 +44,7 @@ type Config struct {
 	Faults    FaultLayer   // nil: no fault layer in the path
 	Seed      uint64       // of the random part of pauses between redials; 0: any
 	Facts     Facts        // told to each peer; see Mesh.Tell
+	Meta      string       // told to each peer in the handshake; printable, at most MaxMeta bytes
 	Clock     Clock        // whose times pings carry; nil: the time of package time
 
 	// NoDeathProof switches the proof of §6.5 off: where L4 proxies sit between members
@@ -108,6 +113,7 @@ func (c Config) Validate() error {
 		check(err == nil, "Advertise: %q is not host:port: %v", c.Advertise, err)
 	}
 	check(c.Inactivity >= 0, "Inactivity: %s; want 0 or more", c.Inactivity)
+	check(MetaFits(c.Meta), "Meta: %q; want printable text of at most %d bytes", c.Meta, MaxMeta)
 	err = c.Facts.check()
 	check(err == nil, "Facts: %v", err)
 	if err := errors.Join(broken...); err != nil {
@@ -154,6 +160,9 @@ func (c Config) advertised(listener net.Addr) string {
 	}
 	return net.JoinHostPort(host, port)
 }
+
+// MetaFits reports whether text may be a Config.Meta.
+func MetaFits(text string) bool { return printable.Text(text, MaxMeta) == text }
 
 // NameProblem says what is wrong with the name of a group or cluster, to go after "its name
 // is"; "" if nothing is.

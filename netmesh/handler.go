@@ -51,6 +51,9 @@ type PeerInfo struct {
 	Remote   string    // address of its end of the connection
 	Address  string    // host:port that it listens on, as seen from here
 	Version  uint      // of the mesh's protocol, agreed between the two
+	// Meta is its Config.Meta, made printable and cut to MaxMeta bytes; "" if it is of an
+	// older build.
+	Meta string
 }
 
 // Ping is when a ping and its answer passed, by Config.Clock of both ends.

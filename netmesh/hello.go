@@ -38,6 +38,7 @@ type hello struct {
 	// Local and Remote are the ends of an evidence connection as the sender sees them.
 	Local, Remote string
 	Process       uint64 // random number of this process; 0: an older build, which tells none
+	Meta          string // Config.Meta
 }
 
 // goodbye is the body of Refuse and Goodbye.
@@ -72,6 +73,7 @@ func (m *Mesh) hello(to elector.NodeID, dial uint64) *hello {
 		Magic: magic, MinVersion: minVersion, MaxVersion: maxVersion,
 		Cluster: m.cfg.Cluster, Node: string(m.cfg.Node), Identity: m.cfg.Identity[:], Boot: m.cfg.Boot,
 		Address: m.advertised, To: string(to), Dial: dial, Process: m.process,
+		Meta: m.cfg.Meta,
 	}
 }
 
@@ -120,6 +122,7 @@ func (h *hello) info(conn net.Conn) PeerInfo {
 		Remote:   conn.RemoteAddr().String(),
 		Address:  reachable(h.Address, conn.RemoteAddr()),
 		Version:  min(h.MaxVersion, maxVersion),
+		Meta:     printable.Text(h.Meta, MaxMeta),
 	}
 }
 

@@ -40,6 +40,7 @@ func (r *recorder) note(format string, args ...any) {
 }
 
 func (r *recorder) LinkUp(p PeerInfo) {
+	r.observe("%s has the meta %q", p.Node, p.Meta)
 	r.note("%s up %d", p.Node,
 		p.Boot)
 }

@@ -161,8 +161,8 @@ func TestExecRestartsAlwaysInOneLeadershipWithNewTokens(t *testing.T) {
 func TestExecTellsTheCommandWhatItIsPartOf(t *testing.T) {
 	t.Parallel()
 	socket := filepath.Join(shortDir(t), "admin.sock")
-	x := beginExec(t, append(soleFlags(t), "--group", "jobs", "--cluster", "c1", "--admin-socket",
-		socket), sh("env | grep ^BMQ_ | sort; echo .; sleep 60"))
+	x := beginExec(t, append(soleFlags(t), "--group", "jobs", "--cluster", "c1", "--meta",
+		"http://a.example", "--admin-socket", socket), sh("env | grep ^BMQ_ | sort; echo .; sleep 60"))
 	x.cmd.Env = append(os.Environ(), "BMQ_LEADER=of another bmqnode", "BMQ_MINE=kept")
 	x.start()
 	x.prints("\n.\n")
@@ -183,7 +183,7 @@ func TestExecTellsTheCommandWhatItIsPartOf(t *testing.T) {
 	delete(env, "BMQ_TERM")
 	require.Equal(t, map[string]string{
 		"BMQ_NODE": "a", "BMQ_CLUSTER": "c1", "BMQ_GROUP": "jobs", "BMQ_ADMIN_SOCKET": socket,
-		"BMQ_MINE": "kept",
+		"BMQ_MINE": "kept", "BMQ_LEADER_META": "http://a.example",
 	}, env, "a single voter has no lease")
 }
 

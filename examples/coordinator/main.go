@@ -61,14 +61,13 @@ func run(ctx context.Context, c cluster.Config, log hclog.Logger) error {
 		return err
 	}
 	defer listener.Close()
-	c.AdminAddr = listener.Addr().String() // every member learns it
-	c.Election.AwaitCampaign = true        // a node that cannot answer yet must not lead
+	c.Meta = listener.Addr().String() // where the workers find the leader
+	c.Election.AwaitCampaign = true   // a node that cannot answer yet must not lead
 	node, err := cluster.Start(ctx, c)
 	if err != nil {
 		return err
 	}
-	s := &service{node: node, log: log.With("node", c.Node)}
-	s.ask = s.askByNetwork
+	s := &service{node: node, ask: askByNetwork, log: log.With("node", c.Node)}
 	err = rpc.RegisterName("leader", s)
 	go rpc.Accept(listener)
 	return errors.Join(err, s.run(ctx), node.Close(context.Background()))
@@ -77,7 +76,7 @@ func run(ctx context.Context, c cluster.Config, log hclog.Logger) error {
 type service struct {
 	node   *cluster.Node
 	leader atomic.Pointer[leader] // nil while this node does not lead
-	ask    func(leader cluster.NodeID, q Question, granted *Tokens) error
+	ask    func(leader cluster.Leader, q Question, granted *Tokens) error
 	log    hclog.Logger
 }
 
@@ -116,7 +115,7 @@ func (s *service) consult(ctx context.Context, w *worker) error {
 	defer cancel()
 	leader, err := s.node.Default().Leader(ctx)
 	if err == nil {
-		err = s.ask(leader.Node, q, &granted)
+		err = s.ask(leader, q, &granted)
 	}
 	if err == nil {
 		w.follow(granted, asked.Add(grant))
@@ -124,15 +123,8 @@ func (s *service) consult(ctx context.Context, w *worker) error {
 	return err
 }
 
-func (s *service) askByNetwork(leader cluster.NodeID, q Question, granted *Tokens) error {
-	st := s.node.Status()
-	address := st.AdminAddr
-	for _, m := range st.Members {
-		if m.Node == leader {
-			address = m.AdminAddr
-		}
-	}
-	conn, err := net.DialTimeout("tcp", address, grant/5)
+func askByNetwork(leader cluster.Leader, q Question, granted *Tokens) error {
+	conn, err := net.DialTimeout("tcp", leader.Meta, grant/5)
 	if err != nil {
 		return err
 	}

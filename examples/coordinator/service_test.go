@@ -59,13 +59,13 @@ func (p *processes) open(id cluster.NodeID) {
 	log := hclog.New(&hclog.LoggerOptions{JSONFormat: true, Output: p.logs[id], Mutex: &p.mu}).With(
 		"node", id)
 	s, faults := &service{node: p.Node(id), log: log}, p.Faults(id)
-	s.ask = func(leader cluster.NodeID, q Question, granted *Tokens) error {
-		if faults.Blocks(leader) {
+	s.ask = func(leader cluster.Leader, q Question, granted *Tokens) error {
+		if faults.Blocks(leader.Node) {
 			time.Sleep(grant / 5)
 			return errors.New("time-out")
 		}
 		p.mu.Lock()
-		to := p.services[leader]
+		to := p.services[leader.Node]
 		p.mu.Unlock()
 		return to.Answer(q, granted)
 	}

@@ -98,7 +98,7 @@ func follow(ctx context.Context, e *cluster.Election) {
 			fmt.Println("nobody leads")
 			continue
 		}
-		fmt.Printf("%s leads in term %d\n", leader.Node, leader.Term)
+		fmt.Printf("%s leads in term %d: %s\n", leader.Node, leader.Term, leader.Meta)
 	}
 	// end
 }

@@ -33,6 +33,7 @@ func start(t *testing.T, dir string, ln net.Listener, faults *fault.Faults,
 	node, err := cluster.Start(t.Context(), cluster.Config{
 		Node: "a", Voters: append(voters, "a"), DataDir: dir, Faults: faults,
 		GossipAddr: "127.0.0.1:0", MeshAddr: "127.0.0.1:0", AdminAddr: ln.Addr().String(),
+		Meta: "http://a.example",
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, node.Close(context.Background())) })

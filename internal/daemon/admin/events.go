@@ -24,7 +24,9 @@ type Event struct {
 	Reason string         `json:"reason"`
 	Term   lsn.Term       `json:"term"`
 	Leader cluster.NodeID `json:"leader,omitempty"`
-	Peer   cluster.NodeID `json:"peer,omitempty"`
+	// cluster.Config.Meta of the leader
+	LeaderMeta string         `json:"leader_meta,omitempty"`
+	Peer       cluster.NodeID `json:"peer,omitempty"`
 	// events lost before this one: the node was too busy
 	Missed int `json:"missed,omitempty"`
 }
@@ -44,9 +46,9 @@ const (
 	stall = 10 * time.Second
 )
 
-// getEvents streams events until the reader, the node or the server goes. A
-// reader that comes back with the id of the last event that it saw gets what came
-// since; if that is not complete any more, it gets a reset first.
+// getEvents streams events until the reader, the node or the server goes. A new reader
+// gets the status first. A reader that comes back with the id of the last event that it
+// saw gets what came since; if that is not complete any more, it gets a reset first.
 func (s *Server) getEvents(w http.ResponseWriter, r *http.Request) {
 	select {
 	case s.streams <- struct{}{}:
@@ -99,9 +101,7 @@ func (o *stream) begin(after string) {
 	place, ok := o.journal.place(after)
 	switch {
 	case after == "":
-		o.place = o.journal.newest()
-		// Without data it is no event, but the reader has an id before the first event.
-		o.write("id: %s\n\n", o.journal.id(o.place))
+		o.now("status", func(now cluster.Status) any { return now })
 	case ok:
 		o.place = place
 	default:
@@ -124,11 +124,16 @@ func (o *stream) forward() extract {
 	return x
 }
 
-// reset goes on from the newest event, with the status. The place is taken before the
-// status is: a change in between is told twice, not never.
+// reset goes on from the newest event, with the status.
 func (o *stream) reset(reason string) {
+	o.now("reset", func(now cluster.Status) any { return Reset{Reason: reason, Status: now} })
+}
+
+// now goes on from the newest event, with an event about the status. The place is taken
+// before the status is: a change in between is told twice, not never.
+func (o *stream) now(kind string, about func(cluster.Status) any) {
 	o.place = o.journal.newest()
-	o.event("reset", Reset{Reason: reason, Status: o.status()})
+	o.event(kind, about(o.status()))
 }
 
 func (o *stream) event(kind string, v any) {
@@ -192,7 +197,8 @@ func (j *journal) add(e cluster.Event) {
 	}
 	j.events = append(j.events, Event{
 		Time: e.Time, Node: j.node, Group: e.Group, From: e.From.String(), To: e.To.String(),
-		Reason: e.Reason.String(), Term: e.Term, Leader: e.Leader, Peer: e.Peer, Missed: e.Missed,
+		Reason: e.Reason.String(), Term: e.Term, Leader: e.Leader, LeaderMeta: e.LeaderMeta, Peer: e.Peer,
+		Missed: e.Missed,
 	})
 	j.last++
 	close(j.more)

@@ -3,6 +3,7 @@ package admin
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
@@ -59,6 +60,32 @@ func TestEventsStreamUntilTheNodeEnds(t *testing.T) {
 	require.Equal(t, "DORMANT", last.To)
 	require.Equal(t, cluster.NodeID("a"), last.Node)
 	require.Empty(t, d.resets)
+}
+
+func TestANewReaderBeginsWithThePresentState(t *testing.T) {
+	node, c := serve(t, nil)
+	leads(t, node)
+	resp, err := c.send(t.Context(), http.MethodGet, "/v1/events", nil)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	lines := bufio.NewScanner(resp.Body)
+	var first []string
+	for lines.Scan() && lines.Text() != "" {
+		first = append(first, lines.Text())
+	}
+	require.Len(t, first, 3)
+	require.Regexp(t, "^id: 1\\.[0-9a-f]{8}-[0-9]+$", first[0])
+	require.Equal(t, "event: status", first[1])
+	var st cluster.Status
+	require.NoError(t, json.Unmarshal([]byte(strings.TrimPrefix(first[2], "data: ")), &st))
+	require.Equal(t, "LEADER", st.Groups[0].Role)
+	require.Equal(t, "http://a.example", st.Groups[0].LeaderMeta)
+
+	require.NoError(t, node.Close(t.Context()))
+	boot, _, _ := strings.Cut(strings.TrimPrefix(first[0], "id: "), "-")
+	_, text := exchange(t, c, "GET", "/v1/events?after="+boot+"-0", "")
+	require.NotContains(t, text, "event: status", "who comes back has it")
+	require.Contains(t, text, `"leader":"a","leader_meta":"http://a.example"`)
 }
 
 func TestEventsEndWithTheirReader(t *testing.T) {

@@ -87,6 +87,7 @@ const (
 type Leader struct {
 	Group     string         `json:"group"`
 	Leader    cluster.NodeID `json:"leader"`
+	Meta      string         `json:"meta,omitempty"` // cluster.Config.Meta
 	AdminAddr string         `json:"admin_addr,omitempty"`
 	Term      lsn.Term       `json:"term"`
 	LSN       lsn.LSN        `json:"lsn"` // newest issued
@@ -100,6 +101,7 @@ type NotLeader struct {
 	Problem
 	Group     string         `json:"group"`
 	Leader    cluster.NodeID `json:"leader,omitempty"`
+	Meta      string         `json:"meta,omitempty"`       // of the leader
 	AdminAddr string         `json:"admin_addr,omitempty"` // of the leader
 	Term      lsn.Term       `json:"term,omitempty"`
 }
@@ -117,8 +119,8 @@ func (s *Server) getLeader(w http.ResponseWriter, r *http.Request) {
 		own := AddrOf(cluster.MemberStatus{AdminAddr: st.AdminAddr, GossipAddr: st.GossipAddr})
 		setLeader(w, st.Node, own, g.Term)
 		answer(w, Leader{
-			Group: g.Group, Leader: st.Node, AdminAddr: own, Term: g.Term, LSN: g.LSN,
-			LeaseLeft: g.LeaseLeft,
+			Group: g.Group, Leader: st.Node, Meta: g.LeaderMeta, AdminAddr: own, Term: g.Term,
+			LSN: g.LSN, LeaseLeft: g.LeaseLeft,
 		})
 		return
 	}
@@ -135,7 +137,7 @@ func notLeader(st cluster.Status, g cluster.GroupStatus) NotLeader {
 	case st.Node:
 		why = "its lease has run out"
 	default:
-		n.Leader, n.Term = g.Leader, g.Term
+		n.Leader, n.Meta, n.Term = g.Leader, g.LeaderMeta, g.Term
 		n.AdminAddr = AddrOf(MemberIn(st, g.Leader))
 		why = fmt.Sprintf("node %s does in term %d", g.Leader, g.Term)
 	}

@@ -36,8 +36,8 @@ func TestTheLeaderSaysSo(t *testing.T) {
 	leads(t, node)
 	for _, path := range []string{"/v1/leader", "/v1/elections/default/leader"} {
 		l := get[Leader](t, c, path)
-		require.Equal(t, Leader{Group: "default", Leader: "a", AdminAddr: c.addr, Term: l.Term,
-			LSN: l.LSN}, l)
+		require.Equal(t, Leader{Group: "default", Leader: "a", Meta: "http://a.example",
+			AdminAddr: c.addr, Term: l.Term, LSN: l.LSN}, l)
 		require.True(t, l.Term.Led())
 		resp, body := exchange(t, c, "HEAD", path, "")
 		require.Equal(t, http.StatusOK, resp.StatusCode)
@@ -68,24 +68,24 @@ func TestAFollowerNamesTheLeader(t *testing.T) {
 		want NotLeader
 	}{
 		"follows": {
-			cluster.GroupStatus{Leader: "b", Term: 7},
+			cluster.GroupStatus{Leader: "b", LeaderMeta: "http://b", Term: 7},
 			NotLeader{Problem{"Service Unavailable", 503, "node a does not lead g: node b does in term 7"},
-				"g", "b", "192.0.2.2:7402", 7},
+				"g", "b", "http://b", "192.0.2.2:7402", 7},
 		},
 		"of one that listens everywhere": {
 			cluster.GroupStatus{Leader: "c", Term: 7},
 			NotLeader{Problem{"Service Unavailable", 503, "node a does not lead g: node c does in term 7"},
-				"g", "c", "192.0.2.3:7402", 7},
+				"g", "c", "", "192.0.2.3:7402", 7},
 		},
 		"of one that it has not met": {
 			cluster.GroupStatus{Leader: "d", Term: 7},
 			NotLeader{Problem{"Service Unavailable", 503, "node a does not lead g: node d does in term 7"},
-				"g", "d", "", 7},
+				"g", "d", "", "", 7},
 		},
 		"whose own lease ran out": {
 			cluster.GroupStatus{Leader: "a", Role: "LEADER", Term: 7},
 			NotLeader{Problem{"Service Unavailable", 503, "node a does not lead g: its lease has run out"},
-				"g", "", "", 0},
+				"g", "", "", "", 0},
 		},
 	} {
 		c.g.Group = "g"

@@ -99,6 +99,8 @@ func (o *Options) Register(f *pflag.FlagSet) {
 		`host:port of the HTTP side ("": none)`)
 	f.StringVar(&o.Admin.Advertise, "advertise-admin", "",
 		"host:port that others are told, if not --admin-addr")
+	f.StringVar(&c.Meta, "meta", "", "text of at most 512 bytes that others are told of this "+
+		"node when it leads, such as its address for clients")
 	f.StringVar(&o.Admin.Socket, "admin-socket", "",
 		"path of a Unix socket for the HTTP side, beside --admin-addr")
 	f.StringVar(&o.Admin.socketMode, "admin-socket-mode", "0600", "permissions of that socket")

@@ -108,7 +108,8 @@ func (x *executor) runOnce(
 	}
 	about := []any{"group", x.o.group, "term", l.Term()}
 	c, err := x.start(l, append(x.Environment(x.o.group),
-		fmt.Sprintf("BMQ_TERM=%d", token.Term), "BMQ_LSN="+token.String()))
+		fmt.Sprintf("BMQ_TERM=%d", token.Term), "BMQ_LSN="+token.String(),
+		"BMQ_LEADER_META="+x.Config.Meta))
 	if err != nil {
 		x.Log.Error("command not started", append(about, "error", err)...)
 		return supervisor.Result{Code: supervisor.CodeNotExecutable, Err: err}, false

@@ -68,7 +68,7 @@ func (s *adminSide) close() {
 // which the service manager speaks to bmqnode alone.
 var ownVariables = []string{
 	"BMQ_NODE", "BMQ_CLUSTER", "BMQ_GROUP", "BMQ_TERM", "BMQ_LSN", "BMQ_LEASE_DEADLINE",
-	"BMQ_ADMIN_ADDR", "BMQ_ADMIN_SOCKET", "BMQ_EVENT", "BMQ_LEADER",
+	"BMQ_ADMIN_ADDR", "BMQ_ADMIN_SOCKET", "BMQ_EVENT", "BMQ_LEADER", "BMQ_LEADER_META",
 	"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID",
 }
 

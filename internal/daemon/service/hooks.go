@@ -42,7 +42,8 @@ func (d *Daemon) runHook(e *cluster.Election, l cluster.Leader) {
 	if script == "" {
 		return
 	}
-	env := append(d.Environment(e.Group()), "BMQ_EVENT="+event, "BMQ_LEADER="+string(l.Node))
+	env := append(d.Environment(e.Group()), "BMQ_EVENT="+event, "BMQ_LEADER="+string(l.Node),
+		"BMQ_LEADER_META="+l.Meta)
 	if l.Node != "" {
 		env = append(env, fmt.Sprintf("BMQ_TERM=%d", l.Term))
 	}
