@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/base/printable"
 	"github.com/bmqelect/bmqelect/lsn"
 	"github.com/bmqelect/bmqelect/netmesh"
 	"github.com/bmqelect/bmqelect/netmesh/fault"
@@ -146,6 +147,18 @@ func (c Config) Agreed() map[string]string {
 		"unsafe-no-scouting":   strconv.FormatBool(e.UnsafeNoScouting),
 		"no-death-proof":       strconv.FormatBool(c.NoDeathProof),
 	}
+}
+
+// Role says in a few words what the node is to its cluster: a candidate, a voter, or an
+// observer, and then why.
+func (c Config) Role() string {
+	switch {
+	case !slices.Contains(c.Voters, c.Node):
+		return fmt.Sprintf("observer: %s is not among the voters %s", c.Node, printable.List(c.Voters))
+	case c.Election.NotCandidate:
+		return "voter, not a candidate"
+	}
+	return "voter and candidate"
 }
 
 func (e ElectionConfig) withDefaults() ElectionConfig {

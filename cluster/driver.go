@@ -202,6 +202,9 @@ func (n *Node) step(g *group, in elector.Input) {
 	for more := true; more; in, more = g.nextRequest() {
 		now, entropy := n.now(), n.entropy()
 		e := g.elector.Step(now, entropy, in)
+		if _, resigned := in.(elector.Resign); resigned {
+			g.restEnd.Store(int64(g.elector.Status().RestEnd))
+		}
 		if g.tick.index >= 0 { // it was not left
 			n.ticks.set(&g.tick, e.Wake)
 		}

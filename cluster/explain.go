@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -69,7 +70,8 @@ func whyNoLeader(
 	case s.Scouting:
 		return "asking the voters whether they would elect this node"
 	case notStanding != "":
-		return "this node does not stand: " + notStanding
+		return cmp.Or(noCandidate(notStanding, cfg, members),
+			"this node does not stand: "+notStanding)
 	case s.EmbargoEnd > now:
 		return fmt.Sprintf("just started, supports nobody for another %s", short(s.EmbargoEnd.Sub(now)))
 	case s.PromisedTo != "":
@@ -84,30 +86,55 @@ func whyNoLeader(
 	return "waiting for another node to stand"
 }
 
-// notStanding is why this node does not want to lead; "" if it does.
-func (g *group) notStanding(s elector.Status, now elector.Time) string {
-	state := g.state()
+// notStanding is why this node does not want to lead, "" if it does; and when it will
+// again, 0 if that is not a matter of time. Any goroutine may ask.
+func (g *group) notStanding(now elector.Time) (why string, until elector.Time) {
+	state, ends, restEnd := g.state(), g.workEnded(), elector.Time(g.restEnd.Load())
 	switch {
 	case g.notCandidate:
-		return "it is not a candidate"
+		return "it is not a candidate", 0
 	case state.Phase == leadership.Overdue:
-		return "its guarded work has not stopped in time"
+		return "its guarded work has not stopped in time", 0
 	case state.Unfit != "":
-		return fmt.Sprintf("it is not fit (%s)", state.Unfit)
-	case g.workEnded().restEnd > now:
-		ends := g.workEnded()
-		why := ""
+		return fmt.Sprintf("it is not fit (%s)", state.Unfit), 0
+	case ends.restEnd > now:
 		if ends.err != "" {
 			why = fmt.Sprintf(" (%s)", ends.err)
 		}
-		return fmt.Sprintf("its work ended by itself%s, it rests for another %s", why,
-			short(ends.restEnd.Sub(now)))
-	case s.RestEnd > now:
-		return fmt.Sprintf("it stepped down, for another %s", short(s.RestEnd.Sub(now)))
+		return "its work ended by itself" + why + ", it rests", ends.restEnd
+	case restEnd > now:
+		return "it stepped down, and rests", restEnd
 	case !state.Wanted():
-		return "nobody campaigns on it"
+		return "nobody campaigns on it", 0
 	}
-	return ""
+	return "", 0
+}
+
+// noCandidate says of every voter that is up why it does not stand; "" if not all of them
+// say so. All nodes say it in the same words.
+func noCandidate(own string, cfg Config, members []MemberStatus) string {
+	voters := slices.Sorted(slices.Values(cfg.Voters))
+	var idle, away []string
+	for _, v := range voters {
+		i := slices.IndexFunc(members, func(m MemberStatus) bool { return m.Node == v })
+		why := own
+		if v != cfg.Node {
+			if i < 0 || members[i].Link != "up" {
+				away = append(away, string(v))
+				continue
+			}
+			why = members[i].NotStanding
+		}
+		if why == "" {
+			return ""
+		}
+		idle = append(idle, fmt.Sprintf("%s: %s", v, why))
+	}
+	text := "no eligible candidate is up (" + strings.Join(idle, "; ")
+	if len(away) > 0 {
+		text += "; not connected: " + strings.Join(away, ", ")
+	}
+	return text + ")"
 }
 
 // reach counts the voters that this node can reach, itself included if it is

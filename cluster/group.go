@@ -29,6 +29,7 @@ type group struct {
 
 	promise      time.Duration // how long a promise to a leader binds
 	notCandidate bool          // never stands
+	restEnd      atomic.Int64  // of the rest after a step-down, as of the last step
 	handoverEnd  *handoverEnd  // of the handover that is under way; nil while nobody waits
 	gone         chan struct{} // closed when this node takes no part in it any more
 

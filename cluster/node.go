@@ -204,7 +204,22 @@ func (n *Node) start(ctx context.Context) (err error) {
 		n.watcher.run(func(g *group) { n.feed(g, leadership.Tick{}) }, n.unwatch)
 	}()
 	undo = append(undo, n.stopWatcher, n.stopDriver)
-	return n.join(s.Peers)
+	if err := n.join(s.Peers); err != nil {
+		return err
+	}
+	n.logStart()
+	go n.lookout()
+	return nil
+}
+
+// logStart says in one line what this node is and where it can be reached.
+func (n *Node) logStart() {
+	fields := []any{"version", n.cfg.Version, "mesh", n.mesh.Addr().String()}
+	if n.gossip != nil {
+		fields = append(fields, "gossip", n.gossip.Local().GossipAddr)
+	}
+	n.log.Info("node started", append(fields, "admin", n.cfg.AdminAddr, "data-dir", n.cfg.DataDir,
+		"voters", n.cfg.Voters, "role", n.cfg.Role())...)
 }
 
 func (n *Node) openStore(disk store.Disk) (*store.Store, error) {
@@ -221,7 +236,7 @@ func (n *Node) meshConfig(network netmesh.Network) netmesh.Config {
 		Identity: n.store.Identity(), Boot: n.store.Boot(),
 		Bind: n.cfg.MeshAddr, Advertise: n.cfg.AdvertiseMesh, Network: network,
 		Logger: n.log.Named("mesh"), NoDeathProof: n.cfg.NoDeathProof,
-		Facts: n.diagnosis.Facts(), Inactivity: n.cfg.Election.Timing.Inactivity(),
+		Facts: n.diagnosis.Facts(""), Inactivity: n.cfg.Election.Timing.Inactivity(),
 		Clock: n.clock, Seed: n.entropy(), HoldEvidence: n.cfg.HoldEvidence, Meta: n.cfg.Meta,
 	}
 	if n.cfg.Faults != nil {

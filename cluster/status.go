@@ -83,6 +83,9 @@ type MemberStatus struct {
 	LinkFor    Seconds `json:"link_for_s"`      // time in that state
 	RTT        Seconds `json:"rtt_s,omitempty"` // smoothed round-trip time
 	LinkError  string  `json:"link_error,omitempty"`
+	// NotStanding is why it does not want to lead the default election, as it says itself
+	// while the link is up; "" if it does.
+	NotStanding string `json:"not_standing,omitempty"`
 	// of the data directory that the mesh knows by that name
 	Identity string `json:"identity,omitempty"`
 	// Forgotten says that Forget was called since the last link: whichever process
@@ -163,6 +166,12 @@ func (n *Node) memberStatus() []MemberStatus {
 		m.link(l)
 		byID[m.Node] = m
 	}
+	for id, why := range n.diagnosis.NotStanding() {
+		if m, ok := byID[id]; ok {
+			m.NotStanding = why
+			byID[id] = m
+		}
+	}
 	delete(byID, n.cfg.Node)
 	return slices.SortedFunc(maps.Values(byID), func(a, b MemberStatus) int {
 		return strings.Compare(string(a.Node), string(b.Node))
@@ -201,12 +210,22 @@ func (n *Node) groupStatus(g *group, members []MemberStatus) GroupStatus {
 	if work == "" && now < ends.restEnd {
 		work = "ended"
 	}
+	why, until := g.notStanding(now)
+	if until != 0 {
+		why += " for another " + short(until.Sub(now)).String()
+	}
+	if g.name != DefaultGroup && s.Leader == "" {
+		members = slices.Clone(members)
+		for i := range members {
+			members[i].NotStanding = "" // it is of the default election
+		}
+	}
 	return GroupStatus{
 		Group: g.name, Role: s.Role.String(), Term: s.Term, Leader: s.Leader, LSN: g.newestLSN(s),
 		LeaderMeta: g.leaderMeta,
 		Supporters: s.Supporters, Voters: n.cfg.Voters, Quorum: s.Quorum,
 		Since: seconds(time.Since(g.since)), Leading: g.leading(now), LeaseLeft: g.leaseLeft(now),
-		Explanation: n.withEmergencies(explain(s, g.notStanding(s, now), n.cfg, members, now)),
+		Explanation: n.withEmergencies(explain(s, why, n.cfg, members, now)),
 		Work:        work, WorkEnds: ends.count, WorkError: ends.err, Unfit: state.Unfit,
 		RestLeft: seconds(max(s.RestEnd.Sub(now), 0)),
 	}

@@ -43,7 +43,7 @@ type Config struct {
 	Logger    hclog.Logger // nil: no logs
 	Faults    FaultLayer   // nil: no fault layer in the path
 	Seed      uint64       // of the random part of pauses between redials; 0: any
-	Facts     Facts        // told to each peer
+	Facts     Facts        // told to each peer; see Mesh.Tell
 	Meta      string       // told to each peer in the handshake; printable, at most MaxMeta bytes
 	Clock     Clock        // whose times pings carry; nil: the time of package time
 

@@ -27,6 +27,18 @@ func TestWhatPeersTellReachesTheObserver(t *testing.T) {
 	})
 }
 
+func TestWhatIsToldAnewReachesTheObserver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := pairOn(t, memnet.New(), told)
+		time.Sleep(time.Second)
+		require.NoError(t, b.Tell(Facts{Settings: []string{"mood", "idle"}}))
+		require.ErrorContains(t, b.Tell(Facts{Settings: []string{"mood"}}), "1 words of settings")
+		time.Sleep(a.cfg.times.ping + time.Second)
+		require.True(t, a.observed("b tells [] 0 [mood idle]"))
+		require.False(t, b.observed("a tells [] 0 [mood idle]"))
+	})
+}
+
 // TestHostileFacts: a member that tells nonsense loses its link, and nothing else happens.
 func TestHostileFacts(t *testing.T) {
 	long := strings.Repeat("x", 300)

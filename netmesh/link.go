@@ -33,6 +33,7 @@ type link struct {
 	dec    *decoder
 	enc    *encoder // the writer's; before it starts, the handshake's
 	spare  []queued
+	told   *Facts // the writer's: the newest that were sent
 
 	ready   waker         // messages wait
 	pingNow waker         // ping now

@@ -26,6 +26,7 @@ type Mesh struct {
 	listener   net.Listener
 	advertised string
 	process    uint64 // tells this process from others on copies of its data directory; not 0
+	facts      atomic.Pointer[Facts]
 	closed     [reasonEnd]atomic.Uint64
 	log        logger
 	dials      atomic.Uint64
@@ -64,6 +65,7 @@ func Listen(cfg Config, h Handler) (*Mesh, error) {
 		done: make(chan struct{}), peers: make(map[elector.NodeID]*peer),
 		live: make(map[*link]struct{}), pending: make(map[net.Conn]struct{}),
 	}
+	m.facts.Store(&cfg.Facts)
 	m.observer, _ = h.(Observer)
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.others.Go(m.accept)
@@ -76,6 +78,16 @@ func (m *Mesh) Addr() net.Addr { return m.listener.Addr() }
 // Listener is the listener of the mesh, for a program that has its file held open by
 // another process. It is not to be used otherwise.
 func (m *Mesh) Listener() net.Listener { return m.listener }
+
+// Tell replaces Config.Facts. Peers learn of it with the next ping. What no correct peer
+// tells is an error, and changes nothing.
+func (m *Mesh) Tell(f Facts) error {
+	if err := f.check(); err != nil {
+		return fmt.Errorf("netmesh: Facts: %w", err)
+	}
+	m.facts.Store(&f)
+	return nil
+}
 
 // AddPeer makes node a member that is dialed at addr, at once and for ever, or
 // changes its address; a link that is up stays. An empty addr, this node itself

@@ -15,10 +15,7 @@ func (l *link) write() {
 	defer ticker.Stop()
 	var expired <-chan time.Time
 	retired := l.retired
-	err := l.send(frameFacts, &l.m.cfg.Facts)
-	if err == nil {
-		err = l.sendPing()
-	}
+	err := l.sendPing()
 	for err == nil {
 		select {
 		case <-l.stop:
@@ -63,7 +60,14 @@ func (l *link) sendBatch() error {
 	return nil
 }
 
+// sendPing also tells what was not told yet.
 func (l *link) sendPing() error {
+	if facts := l.m.facts.Load(); facts != l.told {
+		if err := l.send(frameFacts, facts); err != nil {
+			return err
+		}
+		l.told = facts
+	}
 	return l.send(framePing, &ping{Number: l.meter.next(time.Now(), l.m.cfg.Clock.Now())})
 }
 

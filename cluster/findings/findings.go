@@ -1,5 +1,5 @@
-// Package findings names what can be wrong between two members of a cluster, as Status and
-// Stats of a node report it.
+// Package findings names what can be wrong between a member of a cluster and the others, as
+// Status and Stats of a node report it.
 package findings
 
 import (
@@ -8,7 +8,7 @@ import (
 	"github.com/bmqelect/bmqelect/elector"
 )
 
-// Kind says what is wrong between two members. It is the name that logs, metrics and JSON
+// Kind says what is wrong. It is the name that logs, metrics and JSON
 // use. A newer release may know more kinds.
 type Kind string
 
@@ -24,6 +24,7 @@ const (
 	DirectoryCopied Kind = "data-dir-copied" // refused: another process runs, or ran, on a copy of it
 	Version         Kind = "version"         // refused: no version of the protocol in common
 	WrongNode       Kind = "wrong-node"      // refused: the address leads to another node
+	Alone           Kind = "alone"           // no other member was found since the start; no Peer
 )
 
 // kinds are all kinds, with what to do about a finding of each.
@@ -47,6 +48,7 @@ var kinds = []struct {
 	{Version, "upgrade the older of the two in steps of releases that have a version in common"},
 	{WrongNode, "correct the address that the node advertises, " +
 		"or the port mapping that leads it here"},
+	{Alone, "correct the addresses to join: at least one must be that of another member that runs"},
 }
 
 // Kinds returns all kinds.
@@ -72,7 +74,7 @@ func (k Kind) Advice() string {
 // that a person must fix.
 type Finding struct {
 	Kind   Kind           `json:"kind"`
-	Peer   elector.NodeID `json:"peer"`   // the name that the other end goes by
+	Peer   elector.NodeID `json:"peer"`   // the name that the other end goes by; "" of Alone
 	Detail string         `json:"detail"` // what differs, with both ends' values; printable, one line
 	Advice string         `json:"advice"` // what to do about it
 	Since  time.Time      `json:"since"`  // when it was found first, without interruption

@@ -30,7 +30,7 @@ type Config struct {
 	Node     elector.NodeID
 	Voters   []elector.NodeID  // compared with those of each peer; none: not compared
 	Lost     []elector.NodeID  // declared lost on this node: not compared
-	Settings map[string]string // that must be equal on every node; at most 16
+	Settings map[string]string // that must be equal on every node; at most 14
 	// MaxDriftPPM is by how many parts per million the rates of two nodes' clocks
 	// may differ; 0: they are measured and not judged.
 	MaxDriftPPM int64
@@ -45,6 +45,7 @@ type Diagnosis struct {
 	all    map[key]*found
 	logged loglimit.Limiter[key]
 	clocks map[elector.NodeID]*clockRate // of the peers that are linked
+	idle   map[elector.NodeID]string     // why a peer that is linked does not stand
 }
 
 type key struct {
@@ -63,7 +64,7 @@ type found struct {
 func New(cfg Config) *Diagnosis {
 	return &Diagnosis{
 		cfg: cfg, all: map[key]*found{},
-		clocks: map[elector.NodeID]*clockRate{},
+		clocks: map[elector.NodeID]*clockRate{}, idle: map[elector.NodeID]string{},
 	}
 }
 
@@ -94,6 +95,19 @@ func (d *Diagnosis) Clocks() map[elector.NodeID]findings.Clock {
 		all[peer] = c.clock()
 	}
 	return all
+}
+
+// NotStanding returns why each peer that is linked does not want to lead the default
+// election, as it says itself. Those that do are not in it.
+func (d *Diagnosis) NotStanding() map[elector.NodeID]string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return maps.Clone(d.idle)
+}
+
+// Alone takes note of why no other member was found; "" if one was, or none is looked for.
+func (d *Diagnosis) Alone(why string) {
+	d.finds(findings.Alone, "", printable.Text(why, maxDetail))
 }
 
 // report adds what a refused connection shows about a peer. It is forgotten a

@@ -116,7 +116,7 @@ func TestOfListsThatWereCutNothingIsClaimed(t *testing.T) {
 		long = append(long, elector.NodeID(fmt.Sprintf("n%02d-%s", i, strings.Repeat("x", 60))))
 	}
 	facts := func(voters []elector.NodeID) *netmesh.Facts {
-		f := New(Config{Voters: voters}).Facts()
+		f := New(Config{Voters: voters}).Facts("")
 		return &f
 	}
 	say := func(mine, theirs []elector.NodeID) string {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster/findings"
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/base/printable"
 	"github.com/bmqelect/bmqelect/netmesh"
 )
 
@@ -22,8 +23,22 @@ const (
 	lostVoters = "lost"
 )
 
-// Facts returns what the mesh is to tell the peers of this node.
-func (d *Diagnosis) Facts() netmesh.Facts {
+// notStanding is the name under which a node tells why it does not stand. It is none of
+// Config.Settings, so peers do not compare it.
+const notStanding = "not-standing"
+
+// Facts returns what the mesh is to tell the peers of this node: why says why it does not
+// want to lead the default election; "" if it does.
+func (d *Diagnosis) Facts(why string) netmesh.Facts {
+	f := d.facts()
+	if why != "" {
+		f.Settings = append(f.Settings, notStanding, printable.Text(why, netmesh.MaxNameLength))
+	}
+	return f
+}
+
+// facts are those that do not change.
+func (d *Diagnosis) facts() netmesh.Facts {
 	voters := make([]string, len(d.cfg.Voters))
 	for i, v := range d.cfg.Voters {
 		voters[i] = string(v)
@@ -72,6 +87,7 @@ func (w watcher) LinkUp(peer netmesh.PeerInfo) {
 	w.d.forget(peer.Node, true)
 	w.d.mu.Lock()
 	w.d.clocks[peer.Node] = &clockRate{}
+	delete(w.d.idle, peer.Node)
 	w.d.mu.Unlock()
 	w.Handler.LinkUp(peer)
 }
@@ -81,6 +97,7 @@ func (w watcher) LinkDown(peer elector.NodeID, ev elector.Evidence) {
 	w.d.forget(peer, false)
 	w.d.mu.Lock()
 	delete(w.d.clocks, peer)
+	delete(w.d.idle, peer)
 	w.d.mu.Unlock()
 	w.Handler.LinkDown(peer, ev)
 }
@@ -93,9 +110,17 @@ func (w watcher) Died(peer elector.NodeID, proof elector.Proof) {
 
 // Told compares what the two ends of a link tell.
 func (w watcher) Told(peer elector.NodeID, theirs netmesh.Facts) {
-	me, mine := w.d.cfg.Node, w.d.Facts()
+	me, mine := w.d.cfg.Node, w.d.facts()
 	w.d.finds(findings.VotersDiffer, peer, votersDiffer(me, peer, &mine, &theirs))
 	w.d.finds(findings.SettingsDiffer, peer, settingsDiffer(me, peer, &mine, &theirs))
+	w.d.mu.Lock()
+	defer w.d.mu.Unlock()
+	delete(w.d.idle, peer)
+	for pair := range slices.Chunk(theirs.Settings, 2) {
+		if pair[0] == notStanding {
+			w.d.idle[peer] = printable.Text(pair[1], netmesh.MaxNameLength)
+		}
+	}
 }
 
 // Refused turns the mistakes of a configuration into findings.

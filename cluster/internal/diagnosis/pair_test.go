@@ -49,7 +49,7 @@ func start(t *testing.T, net *memnet.Network, name string,
 		edit(&cfg, &mesh)
 	}
 	n.Diagnosis = New(cfg)
-	mesh.Facts = n.Facts()
+	mesh.Facts = n.Facts("")
 	var err error
 	n.mesh, err = netmesh.Listen(mesh, n.Handler(nothing{}))
 	require.NoError(t, err)

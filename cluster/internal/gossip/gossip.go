@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -23,6 +24,7 @@ type Gossip struct {
 	members *members
 	arrived func() uint64  // counts the packets that came in
 	addr    netip.AddrPort // advertised
+	joined  atomic.Pointer[[]Joined]
 
 	stopJoin context.CancelFunc
 	stop     chan struct{} // closed by Close

@@ -26,6 +26,22 @@ const (
 	deafProbes = 60
 )
 
+// Joined is how the newest try of a join setting went.
+type Joined struct {
+	Setting string
+	Self    bool  // it leads to this node alone
+	Err     error // why no member was found there; nil if one was, or if Self
+}
+
+// Joined returns how the newest try of each join setting went, sorted by the setting; nil
+// before the first try.
+func (g *Gossip) Joined() []Joined {
+	if all := g.joined.Load(); all != nil {
+		return *all
+	}
+	return nil
+}
+
 // joiner tries, for as long as the node runs, the addresses at which members may
 // be found and are not.
 type joiner struct {
@@ -111,13 +127,18 @@ func (j *joiner) round(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
-	for setting, addrs := range found {
-		err := unresolved[setting]
+	var outcomes []Joined
+	for _, setting := range slices.Sorted(maps.Keys(found)) {
+		addrs, err := found[setting], unresolved[setting]
 		if err == nil {
 			err = failure(addrs, results)
 		}
 		j.account(setting, err)
+		isOther := func(a netip.AddrPort) bool { return !j.isSelf(a) }
+		self := err == nil && !slices.ContainsFunc(addrs, isOther)
+		outcomes = append(outcomes, Joined{setting, self, err})
 	}
+	j.g.joined.Store(&outcomes)
 }
 
 // try exchanges the state with whoever is at addr.

@@ -153,6 +153,9 @@ var catalogue = map[Kind]advice{
 	findings.WrongNode: {
 		why: "the member that is meant is not reached",
 	},
+	findings.Alone: {
+		why: "a node that finds nobody counts for nobody's quorum",
+	},
 }
 
 // Explain adds to the error of a node that cannot start what to do about it, and the

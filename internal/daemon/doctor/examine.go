@@ -76,6 +76,7 @@ func Examine(answers []Answer) Report {
 	} {
 		check()
 	}
+	s.dropDerived()
 	return s.Report
 }
 

@@ -331,19 +331,58 @@ func TestVotersThatDifferAreToldOnce(t *testing.T) {
 	require.Len(t, of(Examine(answers), "voters-differ"), 1)
 }
 
-func TestBothEndsFindingsAreOneCheck(t *testing.T) {
+func TestOneCauseIsOneCheck(t *testing.T) {
 	answers := healthy()
 	for i, peer := range []cluster.NodeID{"b", "a", "b"} {
 		answers[i].Status.Findings = []findings.Finding{{Kind: findings.ClockRate, Peer: peer,
 			Detail: "said by " + string(answers[i].Node), Advice: "fix it"}}
 	}
 	got := of(Examine(answers), "clock-rate")
-	require.Len(t, got, 2, "a - b once, b - c once")
-	require.Equal(t, "a - b", got[0].Where)
-	require.Equal(t, "b - c", got[1].Where)
+	require.Len(t, got, 1, "both ends of a - b, and b - c: b is the cause")
+	require.Equal(t, "b - a, c", got[0].Where)
 	require.Equal(t, "said by a", got[0].What)
 	require.Equal(t, "fix it", got[0].Fix)
 	require.NotEmpty(t, got[0].Why)
+
+	for i := range answers {
+		answers[i].Status.Findings = nil
+		g := &answers[i].Status.Groups[0]
+		g.Leader, g.Leading, g.Explanation = "", false, "nobody stands"
+	}
+	for _, i := range []int{0, 1} { // c is cut off
+		linkAt(answers[i], 1).Link = "down (timeout)"
+		linkAt(answers[2], i).Link = "down (timeout)"
+	}
+	r := Examine(answers)
+	require.Equal(t, 2, r.Count(Fail), "%+v", r)
+	require.Equal(t, "a, b, c", of(r, NoLeader)[0].Where)
+	require.Equal(t, "c - a, b", of(r, LinkDown)[0].Where)
+	require.Equal(t, "a - c: a has it down (timeout); c has it down (timeout); "+
+		"b - c: b has it down (timeout); c has it down (timeout)", of(r, LinkDown)[0].What)
+}
+
+// What only follows from another problem is not told beside it.
+func TestWhatFollowsIsNotTold(t *testing.T) {
+	answers := healthy()[:1]
+	st := answers[0].Status
+	st.Findings = []findings.Finding{{Kind: findings.Alone, Detail: "nobody", Advice: "join"}}
+	st.Groups[0].Leader, st.Groups[0].Leading, st.Groups[0].Explanation = "", false, "2 needed"
+	for i, id := range []cluster.NodeID{"b", "c"} {
+		st.Members[i] = cluster.MemberStatus{Node: id, Voter: true, Link: "none"}
+		answers = append(answers, Answer{Node: id, Error: "never seen"})
+	}
+	r := Examine(answers)
+	require.Equal(t, 2, r.Count(Fail), "%+v", r)
+	require.Equal(t, "a", of(r, findings.Alone)[0].Where)
+	require.Len(t, of(r, NoLeader), 1)
+
+	answers = healthy() // a knows of d, which does not run
+	answers[0].Status.Groups[0].Voters = []cluster.NodeID{"a", "b", "c", "d"}
+	answers[0].Status.Anomalies = map[string]int{"not-entitled": 7}
+	r = Examine(append(answers, Answer{Node: "d", Error: "never seen"}))
+	require.Equal(t, 1, r.Count(Fail), "%+v", r)
+	require.Zero(t, r.Count(Warn), "%+v", r)
+	require.Contains(t, of(r, findings.VotersDiffer)[0].What, "and it does not answer")
 }
 
 func TestADuplicateIsNotTakenForTheMember(t *testing.T) {

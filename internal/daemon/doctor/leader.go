@@ -16,19 +16,23 @@ func (s *survey) leader() {
 	views := map[string][]cluster.NodeID{}
 	var leading []string
 	var known cluster.GroupStatus
+	var leaderless Remarks
 	for _, a := range s.answered {
 		g := election(a)
 		if g.Leading {
 			leading = append(leading, fmt.Sprintf("%s in term %d", a.Node, g.Term))
 		}
 		if g.Leader == "" {
-			s.problem(Fail, NoLeader, "leader", string(a.Node), "%s", g.Explanation)
+			leaderless.Add(a.Node, g.Explanation)
 			continue
 		}
 		known = g
 		view := fmt.Sprintf("%s in term %d", g.Leader, g.Term)
 		views[view] = append(views[view], a.Node)
 	}
+	leaderless.Each(func(nodes, text string) {
+		s.problem(Fail, NoLeader, "leader", nodes, "%s", text)
+	})
 	switch {
 	case len(leading) > 1:
 		s.problem(Fail, LeaderDisputed, "leader", "",

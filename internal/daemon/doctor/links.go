@@ -3,37 +3,54 @@ package doctor
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/internal/daemon/admin"
 )
 
-// links looks at the link between every two nodes from both ends.
+// links looks at the link between every two nodes from both ends: a line for each node that
+// may be the cause.
 func (s *survey) links() {
-	mark, pairs := len(s.Checks), 0
+	all := 0
+	what, level, down := map[pair]string{}, map[pair]Level{}, []pair{}
 	for i, a := range s.answered {
 		for _, b := range s.answered[i+1:] {
 			there, back := linkOf(a, b.Node), linkOf(b, a.Node)
-			pairs++
+			all++
 			if there == "up" && back == "up" {
 				continue
 			}
-			level := Warn // no quorum needs a link between two observers
+			at := pair{a.Node, b.Node}
+			down, level[at] = append(down, at), Warn // no quorum needs a link between two observers
 			if slices.Contains(s.voters, a.Node) || slices.Contains(s.voters, b.Node) {
-				level = Fail
+				level[at] = Fail
 			}
 			oneWay := ""
 			if there == "up" || back == "up" {
 				oneWay = "up one way only: "
 			}
-			s.problem(level, LinkDown, "links", fmt.Sprintf("%s - %s", a.Node, b.Node),
-				"%s%s has it %s; %s has it %s", oneWay, a.Node, there, b.Node, back)
+			what[at] = fmt.Sprintf("%s%s has it %s; %s has it %s", oneWay, a.Node, there, b.Node, back)
 		}
 	}
-	if s.goodSince(mark) && pairs > 0 {
+	for _, cause := range stars(down) {
+		worst, parts := Warn, []string{}
+		for _, at := range cause.pairs {
+			if level[at] == Fail {
+				worst = Fail
+			}
+			text := what[at]
+			if len(cause.pairs) > 1 {
+				text = fmt.Sprintf("%s - %s: %s", at[0], at[1], text)
+			}
+			parts = append(parts, text)
+		}
+		s.problem(worst, LinkDown, "links", cause.where(), "%s", strings.Join(parts, "; "))
+	}
+	if len(down) == 0 && all > 0 {
 		s.good("links", "", "every node reaches every other: %d of %d directions are up",
-			2*pairs, 2*pairs)
+			2*all, 2*all)
 	}
 }
 

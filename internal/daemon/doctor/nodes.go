@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster"
@@ -61,34 +60,29 @@ func (s *survey) unrecorded(a Answer) (lost []cluster.NodeID) {
 	return lost
 }
 
-// findings merges what the two ends of a pair found: one line for both, those of one kind
-// together. Voters that differ are told by votersAgree, if both ends answer.
+// findings tells what nodes found, a line for each cause. Voters that differ are told by
+// votersAgree, and a name that two processes have by names, if all that it takes answer.
 func (s *survey) findings() {
-	type finding struct {
-		kind findings.Kind
-		pair string
-	}
-	found := map[finding]findings.Finding{}
+	var statuses []*cluster.Status
 	for _, a := range slices.Concat(s.answered, s.duplicates, s.foreign) {
-		for _, f := range a.Status.Findings {
-			ends := []string{string(a.Node), string(f.Peer)}
-			slices.Sort(ends)
-			k := finding{f.Kind, strings.Join(ends, " - ")}
-			both := !s.silent(f.Peer) && !s.silent(a.Node)
-			if _, known := found[k]; !known && !(f.Kind == findings.VotersDiffer && both) {
-				found[k] = f
-			}
-		}
+		st := *a.Status
+		st.Findings = slices.DeleteFunc(slices.Clone(st.Findings), func(f findings.Finding) bool {
+			return f.Kind == findings.VotersDiffer && !s.silent(f.Peer) && !s.silent(st.Node) ||
+				f.Kind == findings.NameTwice && (s.twice(f.Peer) || s.twice(st.Node))
+		})
+		statuses = append(statuses, &st)
 	}
-	for _, k := range slices.SortedFunc(maps.Keys(found), func(a, b finding) int {
-		return cmp.Or(cmp.Compare(a.kind, b.kind), strings.Compare(a.pair, b.pair))
-	}) {
-		s.problem(Fail, k.kind, "finding", k.pair, "%s", found[k].Detail).Fix = found[k].Advice
+	causes := Causes(statuses)
+	for _, c := range causes {
+		s.problem(Fail, c.Kind, "finding", c.Where, "%s", c.Detail).Fix = c.Advice
 	}
-	if len(found) == 0 {
+	if len(causes) == 0 {
 		s.good("findings", "", "no node finds anything wrong with another")
 	}
 }
+
+// twice reports whether two processes of that name answered.
+func (s *survey) twice(id cluster.NodeID) bool { return slices.Contains(nodes(s.duplicates), id) }
 
 // slowWrite is the most that a write to the state should take, fsync included, as the
 // alert has it.

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/cluster/findings"
 	"github.com/bmqelect/bmqelect/internal/daemon/admin"
 	"github.com/bmqelect/bmqelect/internal/daemon/config"
 	"github.com/bmqelect/bmqelect/lsn"
@@ -264,8 +265,16 @@ func TestTheTableSaysWhatIsWrongBelow(t *testing.T) {
 		Voters: nodes[0].Groups[0].Voters, Lost: []cluster.NodeID{"n2", "n3"}, Reason: "fire",
 		Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 	}}
+	for i, peer := range []cluster.NodeID{"n2", "n1"} {
+		nodes[i].Findings = []findings.Finding{
+			{Kind: findings.VotersDiffer, Peer: peer, Detail: "theirs differ", Advice: "give all the same"},
+			{Kind: findings.VotersDiffer, Peer: "n3", Detail: "differs", Advice: "give all the same"},
+		}
+	}
+	nodes[1].Findings = nodes[1].Findings[:1]
 	answers := []Answer{
 		{Node: "n1", Status: nodes[0]}, {Node: "n2", Status: nodes[1]}, {Node: "n3", Error: "it is off"},
+		{Node: "n4", Error: "it is off"},
 	}
 	var out bytes.Buffer
 	require.NoError(t, PrintStatus(&out, answers))
@@ -274,8 +283,10 @@ NODE  ROLE      LEADER  TERM  LSN  LEASE  LINKS
 n1    LEADER    n1      7     0.0  1.25s  2 up, 1 ms
 n2    FOLLOWER  -       7     0.0  -      1 up, 1 ms; n1 down UNAVAILABLE
 n3    -                                   
+n4    -                                   
 n2: waits for a leader
-n3: it is off
+n3, n4: it is off
 EMERGENCY: n2, n3 of the voters n1, n2, n3 declared lost at 2026-01-02T03:04:05Z (fire); on record on n1
+voters-differ (n1 - n2, n3): theirs differ; give all the same
 `, "\n"), out.String())
 }

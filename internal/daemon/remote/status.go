@@ -17,6 +17,7 @@ import (
 	"github.com/bmqelect/bmqelect/internal/daemon/admin"
 	"github.com/bmqelect/bmqelect/internal/daemon/config"
 	"github.com/bmqelect/bmqelect/internal/daemon/console"
+	"github.com/bmqelect/bmqelect/internal/daemon/doctor"
 )
 
 // OfGroup leaves in each status one election alone, and no status where there is none of
@@ -74,7 +75,7 @@ func PrintStatus(w io.Writer, answers []Answer) error {
 	}
 	lines := strings.Split(table.String(), "\n")
 	fmt.Fprintln(w, color.New(color.Bold).Sprint(lines[0]))
-	remarks := []string{}
+	var remarks doctor.Remarks
 	for i, a := range answers {
 		tint := fmt.Sprint
 		remark := a.Error
@@ -91,10 +92,11 @@ func PrintStatus(w io.Writer, answers []Answer) error {
 		}
 		fmt.Fprintln(w, tint(lines[i+1]))
 		if remark != "" {
-			remarks = append(remarks, fmt.Sprintf("%s: %s", a.Node, remark))
+			remarks.Add(a.Node, remark)
 		}
 	}
-	for _, line := range slices.Concat(remarks, emergencies(answers), findings(answers)) {
+	remarks.Each(func(nodes, text string) { fmt.Fprintf(w, "%s: %s\n", nodes, text) })
+	for _, line := range slices.Concat(emergencies(answers), causes(answers)) {
 		fmt.Fprintln(w, line)
 	}
 	return nil
@@ -134,16 +136,16 @@ func milliseconds(d time.Duration) string {
 	return fmt.Sprintf("%.2g", float64(d)/float64(time.Millisecond))
 }
 
-// findings are what nodes find wrong between each other, and how to fix it.
-func findings(answers []Answer) (lines []string) {
+// causes are what nodes find wrong, a line for each cause, and how to fix it.
+func causes(answers []Answer) (lines []string) {
+	var statuses []*cluster.Status
 	for _, a := range answers {
-		if a.Status == nil {
-			continue
+		if a.Status != nil {
+			statuses = append(statuses, a.Status)
 		}
-		for _, f := range a.Status.Findings {
-			lines = append(lines, fmt.Sprintf("%s finds %s with %s: %s; %s",
-				a.Node, f.Kind, f.Peer, f.Detail, f.Advice))
-		}
+	}
+	for _, c := range doctor.Causes(statuses) {
+		lines = append(lines, fmt.Sprintf("%s (%s): %s; %s", c.Kind, c.Where, c.Detail, c.Advice))
 	}
 	return lines
 }

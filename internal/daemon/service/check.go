@@ -67,6 +67,9 @@ func CheckNode(
 // printProblems writes a line for each of the joined errors, or else for what is unusual.
 func printProblems(w io.Writer, name string, c cluster.Config, err error) (count int) {
 	if err == nil {
+		if !slices.Contains(c.Voters, c.Node) { // a misspelt name looks the same
+			fmt.Fprintf(w, "%s: %s\n", name, c.Role())
+		}
 		if c.MinTerm > 0 {
 			fmt.Fprintf(w, "%s: --min-term is %d: no term is below it\n", name, c.MinTerm)
 		}

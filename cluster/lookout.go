@@ -1,0 +1,86 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bmqelect/bmqelect/cluster/internal/gossip"
+)
+
+const (
+	lookEvery  = time.Second
+	aloneAfter = 30 * time.Second // without any other member a node finds that it is alone
+)
+
+// lookout looks at what comes with no event, until the node ends: that no other member is
+// found, and that this node does not want to lead the default election, which the others
+// are told.
+func (n *Node) lookout() {
+	ticker := time.NewTicker(lookEvery)
+	defer ticker.Stop()
+	met, told := false, ""
+	for {
+		select {
+		case <-ticker.C:
+		case <-n.quit:
+			return
+		}
+		if !met {
+			met = n.hasMet()
+			switch {
+			case met:
+				n.diagnosis.Alone("")
+			case time.Since(n.started) >= aloneAfter:
+				n.diagnosis.Alone(n.whyAlone())
+			}
+		}
+		why, _ := n.election.g.notStanding(n.now())
+		if why != told && n.mesh.Tell(n.diagnosis.Facts(why)) == nil {
+			told = why
+		}
+	}
+}
+
+// hasMet reports whether any other member was ever found.
+func (n *Node) hasMet() bool {
+	for _, m := range n.members.all() {
+		if m.State == gossip.StateAlive {
+			return true
+		}
+	}
+	for _, l := range n.mesh.Links() {
+		if l.Up || l.Peer.Boot > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// whyAlone says why no other member was found; "" if none is looked for, as by the only
+// voter that joins nobody.
+func (n *Node) whyAlone() string {
+	var tries []gossip.Joined
+	if n.gossip != nil {
+		tries = n.gossip.Joined()
+	}
+	others := slices.ContainsFunc(tries, func(j gossip.Joined) bool { return !j.Self })
+	if !others && slices.Equal(n.cfg.Voters, []NodeID{n.cfg.Node}) {
+		return ""
+	}
+	var why []string
+	for _, j := range tries {
+		if j.Err != nil {
+			why = append(why, fmt.Sprintf("%s: %v", j.Setting, j.Err))
+		}
+	}
+	switch {
+	case len(n.cfg.Join) == 0:
+		why = []string{"it has no address to join"}
+	case !others:
+		why = []string{fmt.Sprintf("the addresses to join (%s) lead only to this node itself",
+			strings.Join(n.cfg.Join, ", "))}
+	}
+	return fmt.Sprintf("node %q has found no other member: %s", n.cfg.Node, strings.Join(why, "; "))
+}
