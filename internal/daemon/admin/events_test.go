@@ -81,6 +81,9 @@ func TestANewReaderBeginsWithThePresentState(t *testing.T) {
 	require.Equal(t, "LEADER", st.Groups[0].Role)
 	require.Equal(t, "http://a.example", st.Groups[0].LeaderMeta)
 
+	// It may have led before the journal began, so it is to lead once more.
+	require.NoError(t, node.Default().StepDown(t.Context(), 0))
+	leads(t, node)
 	require.NoError(t, node.Close(t.Context()))
 	boot, _, _ := strings.Cut(strings.TrimPrefix(first[0], "id: "), "-")
 	_, text := exchange(t, c, "GET", "/v1/events?after="+boot+"-0", "")
