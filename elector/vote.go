@@ -36,6 +36,9 @@ func (m *Machine) promise() promise {
 func (m *Machine) promiseTo(id NodeID, term lsn.Term) {
 	if m.cfg.mayVote && !m.cfg.UnsafeNoScouting {
 		until := m.state.Now.Add(m.cfg.Timing.Promise())
+		if p := m.promise(); p.To == id {
+			term = max(term, p.Term) // §7.10: the vote for the new term binds on
+		}
 		m.state.Promise = promise{To: id, Term: term, Until: until}
 	}
 }
