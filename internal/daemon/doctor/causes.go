@@ -123,18 +123,18 @@ func (r *Remarks) Each(f func(nodes, text string)) {
 
 // dropDerived leaves out what only follows from something that is told: that nobody is seen
 // by nodes that have found nobody at all, that a voter is missing which is being added or
-// removed, and messages of nodes whose voters differ.
+// removed, and, of nodes whose voters differ, what they found and their messages.
 func (s *survey) dropDerived() {
 	alone := !slices.ContainsFunc(s.answered, func(a Answer) bool {
 		return !slices.ContainsFunc(a.Status.Findings, func(f findings.Finding) bool {
 			return f.Kind == findings.Alone
 		})
 	})
-	differ, changed := false, ""
+	differ, told, changed := false, false, ""
 	for _, c := range s.Checks {
 		differ = differ || c.Kind == findings.VotersDiffer
 		if c.Kind == findings.VotersDiffer && c.Subject == "voters" {
-			changed = c.Where
+			told, changed = true, c.Where
 		}
 	}
 	s.Checks = slices.DeleteFunc(s.Checks, func(c Check) bool {
@@ -143,6 +143,8 @@ func (s *survey) dropDerived() {
 			return alone || c.Where == changed && changed != ""
 		case NoAnswer:
 			return c.Level == Fail && c.Where == changed && changed != ""
+		case findings.VotersDiffer:
+			return told && c.Subject == "finding"
 		case Anomaly:
 			return differ && strings.HasPrefix(c.What, notEntitled+":")
 		}

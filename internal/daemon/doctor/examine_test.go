@@ -329,6 +329,11 @@ func TestVotersThatDifferAreToldOnce(t *testing.T) {
 			Detail: "x", Advice: "y"}}
 	}
 	require.Len(t, of(Examine(answers), "voters-differ"), 1)
+
+	// b, which does not answer, differs as well.
+	silence(&answers[1], "no answer")
+	answers[2].Status.Findings[0].Peer = "b"
+	require.Len(t, of(Examine(answers), "voters-differ"), 1)
 }
 
 func TestOneCauseIsOneCheck(t *testing.T) {

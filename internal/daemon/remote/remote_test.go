@@ -159,7 +159,7 @@ func TestOneElectionOfManyIsShown(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, PrintStatus(&out, answers))
 	require.Contains(t, out.String(), "n1    LEADER  n1      9 ")
-	require.Contains(t, out.String(), `n2: it takes part in no election "jobs"`)
+	require.Contains(t, out.String(), `n2, n3: it takes part in no election "jobs"`)
 }
 
 // Two processes of one name can vote twice: a name is given away only if all that can be
