@@ -148,10 +148,14 @@ func value[T any](b *tab, expression string) T {
 	return v
 }
 
-// eventually waits until an expression of the page is as wanted.
-func eventually[T comparable](b *tab, want T, expression string) {
+// eventually waits until an expression of the page is as wanted, and does the given things
+// before it looks.
+func eventually[T comparable](b *tab, want T, expression string, first ...func()) {
 	b.t.Helper()
 	require.EventuallyWithT(b.t, func(c *assert.CollectT) {
+		for _, do := range first {
+			do()
+		}
 		got, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression))
 		require.NoError(c, err)
 		require.Equal(c, want, got)
