@@ -58,7 +58,7 @@ func (r *reporter) campaign(ctx context.Context, e *cluster.Election) error {
 	for err == nil {
 		work, cancel := context.WithCancel(l.Context()) // ends with the leadership
 		stop := context.AfterFunc(ctx, cancel)          // and with ctx
-		r.work(work, l)
+		failed := r.work(work, l)
 		stop()
 		cancel()
 		if ctx.Err() == nil && l.Context().Err() != nil {
@@ -66,6 +66,9 @@ func (r *reporter) campaign(ctx context.Context, e *cluster.Election) error {
 			continue
 		}
 		l.Release() // it has stopped: now, and not before, others may lead
+		if failed != nil {
+			return failed // to campaign again at once would gain nothing
+		}
 		l, err = e.Campaign(ctx)
 	}
 	return err // ctx has ended, or the node has
