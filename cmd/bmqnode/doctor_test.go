@@ -101,7 +101,10 @@ func TestTheDoctorOfARunningMesh(t *testing.T) {
 	advised := map[string]bool{}
 	for line := range strings.Lines(stdout) {
 		if _, see, ok := strings.Cut(line, "  see   docs/errors.md#"); ok {
-			require.False(t, advised[see], "one cause, one problem: %s", stdout)
+			// A second name that two processes have, as when a node of another test's mesh
+			// comes by, is a second cause.
+			once := !advised[see] || strings.TrimSpace(see) == "name-twice"
+			require.True(t, once, "one cause, one problem: %s", stdout)
 			advised[see] = true
 		}
 		require.LessOrEqual(t, len(line), 101, "a line is wrapped: %s", line)
