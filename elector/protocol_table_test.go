@@ -102,6 +102,8 @@ var inputTable = []reaction{
 		"unable, cedes and becomes FOLLOWER",
 		"unable, asks the best successor and then hands over, as soon as there is one",
 	},
+	{"Prefer", "notes its priority", "notes its priority", "notes its priority",
+		"notes its priority"},
 	{"Guard", "", "", "",
 		"notes that guarded work is held or has stopped; hands over, if it waits for that"},
 	{"Transfer", "", "", "",
@@ -111,6 +113,12 @@ var inputTable = []reaction{
 		"does not stand during the rest; ends its open round",
 		"with a rest, cedes and becomes FOLLOWER",
 		"lets guarded work stop, cedes to the best successor or to nobody and becomes FOLLOWER",
+	},
+	{
+		"Pause", "notes it",
+		"unless it led last, ends its open round and does not stand; resumed, stands after a random wait",
+		"unless it led last, cedes and becomes FOLLOWER",
+		"gives up a handover that nobody asked for, and begins none",
 	},
 	{
 		"Stop", "",
