@@ -30,10 +30,12 @@ type group struct {
 	promise      time.Duration // how long a promise to a leader binds
 	notCandidate bool          // never stands
 	restEnd      atomic.Int64  // of the rest after a step-down, as of the last step
+	ledLast      atomic.Bool   // while elections are paused: as of the last transition
 	handoverEnd  *handoverEnd  // of the handover that is under way; nil while nobody waits
 	gone         chan struct{} // closed when this node takes no part in it any more
 
 	now     func() elector.Time
+	paused  func() error // until when elections are paused on this node; nil if they are not
 	watcher *deadlineWatcher
 	// leaseEnd is the elector.Time before which this node may say that it leads; 0 if it
 	// does not lead. It and the ends of the leaderships are copies of what the machine below
@@ -68,7 +70,7 @@ func (n *Node) newGroup(name string, cfg ElectionConfig) (*group, error) {
 		measure: groupMeasure{lease: cfg.Timing.Lease}, promise: cfg.Timing.Promise(),
 		notCandidate: cfg.NotCandidate || !slices.Contains(n.cfg.Voters, n.cfg.Node),
 		gone:         make(chan struct{}),
-		now:          n.now, watcher: n.watcher,
+		now:          n.now, paused: n.pauseError, watcher: n.watcher,
 	}
 	g.leadership = leadership.New(leadership.Config{
 		MayStand: !g.notCandidate, AwaitCampaign: cfg.AwaitCampaign,
@@ -84,7 +86,7 @@ func (n *Node) enterElection(g *group) {
 	n.ticks.set(&g.tick, elector.Never)
 	g.feed(leadership.Tick{}) // a lone voter that awaits its campaign is not to stand at once
 	n.stepRequests(g)
-	n.step(g, elector.Start{Term: g.term, Min: n.cfg.MinTerm})
+	n.step(g, elector.Start{Term: g.term, Min: n.cfg.MinTerm, Led: n.enterPaused(g)})
 	for _, peer := range slices.Sorted(maps.Keys(n.up)) {
 		n.step(g, elector.LinkUp{Peer: peer})
 	}

@@ -72,7 +72,8 @@ const maxRest = 24 * time.Hour
 // StepDown lets this node step down, in favor of the best follower if there is
 // one, and not stand again for the given time (at most 24 h; 0 is none). Guarded work is
 // told to stop and waited for, at most until the lease ends. On a node that does not
-// lead only the time counts; without one the error wraps ErrNotLeader. It returns
+// lead only the time counts; without one the error wraps ErrNotLeader, and on a leader
+// whose elections are paused ErrPaused. It returns
 // when the node leads no more, or when ctx ends, and then the handover goes on.
 func (e *Election) StepDown(ctx context.Context, rest time.Duration) error {
 	err := fmt.Errorf("a rest of %s, but it must be between 0 and %s", rest, maxRest)
@@ -80,6 +81,11 @@ func (e *Election) StepDown(ctx context.Context, rest time.Duration) error {
 		_, err = e.handOver(ctx, func() error {
 			if e.g.leadTerm == 0 && rest == 0 {
 				return ErrNotLeader
+			}
+			if e.g.leadTerm != 0 {
+				if err := e.n.refuseUnnamed(); err != nil {
+					return err
+				}
 			}
 			e.n.step(e.g, elector.Resign{Rest: rest})
 			return nil
@@ -107,7 +113,7 @@ func (e *Election) Transfer(ctx context.Context, to NodeID) error {
 	defer sub.Close()
 	named := make(chan NodeID, 1)
 	leads, err := e.handOver(ctx, func() error {
-		best, err := successor(e.g.elector, to)
+		best, err := e.successor(to)
 		named <- best
 		if err == nil {
 			e.n.step(e.g, elector.Transfer{To: best})
@@ -137,8 +143,12 @@ func (n *Node) Transfer(ctx context.Context, to NodeID) error {
 }
 
 // successor is the voter to hand over to: the one asked for, or the best.
-func successor(m *elector.Machine, to NodeID) (NodeID, error) {
-	if to == "" {
+func (e *Election) successor(to NodeID) (NodeID, error) {
+	m := e.g.elector
+	if to == "" && e.g.leadTerm != 0 {
+		if err := e.n.refuseUnnamed(); err != nil {
+			return "", err
+		}
 		to = m.BestSuccessor()
 	}
 	if to == "" && m.Lease() != (elector.Lease{}) {

@@ -16,17 +16,19 @@ import (
 // Status is a snapshot of a node for people and programs. In JSON, durations
 // are seconds.
 type Status struct {
-	Cluster    string        `json:"cluster"`
-	Node       NodeID        `json:"node"`
-	Version    string        `json:"version,omitempty"`
-	Identity   string        `json:"identity"` // of the data directory
-	Boot       uint64        `json:"boot"`     // starts on that directory, this one included
-	Uptime     Seconds       `json:"uptime_s"`
-	GossipAddr string        `json:"gossip_addr,omitempty"`
-	MeshAddr   string        `json:"mesh_addr"`
-	AdminAddr  string        `json:"admin_addr,omitempty"`
-	Failure    string        `json:"failure,omitempty"` // why the node takes no part any more
-	Groups     []GroupStatus `json:"groups"`
+	Cluster    string  `json:"cluster"`
+	Node       NodeID  `json:"node"`
+	Version    string  `json:"version,omitempty"`
+	Identity   string  `json:"identity"` // of the data directory
+	Boot       uint64  `json:"boot"`     // starts on that directory, this one included
+	Uptime     Seconds `json:"uptime_s"`
+	GossipAddr string  `json:"gossip_addr,omitempty"`
+	MeshAddr   string  `json:"mesh_addr"`
+	AdminAddr  string  `json:"admin_addr,omitempty"`
+	Failure    string  `json:"failure,omitempty"` // why the node takes no part any more
+	// PausedUntil is the end of its pause, by its wall clock; zero if there is none.
+	PausedUntil time.Time     `json:"paused_until,omitzero"`
+	Groups      []GroupStatus `json:"groups"`
 	// the others, sorted by name; voters never heard of included
 	Members []MemberStatus `json:"members"`
 	// Emergencies are recorded in the data directory for good, oldest first.
@@ -113,7 +115,7 @@ func (n *Node) Status() Status {
 		Uptime:   seconds(time.Since(n.started)),
 		MeshAddr: n.mesh.Addr().String(), AdminAddr: n.cfg.AdminAddr,
 		Emergencies: slices.Clone(n.emergencies), Members: n.memberStatus(),
-		Findings: n.diagnosis.Findings(), Refused: n.refused(),
+		Findings: n.diagnosis.Findings(), Refused: n.refused(), PausedUntil: n.pausedUntil(),
 	}
 	if n.gossip != nil {
 		st.GossipAddr = n.gossip.Local().GossipAddr

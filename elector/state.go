@@ -184,8 +184,6 @@ type Status struct {
 	Quorum        int      // voters needed
 	Able          bool     // the node may stand for election, as its acks say
 	RestEnd       Time     // it does not stand before: Resign told it so
-	PauseEnd      Time     // elections are paused until then; 0 if they are not
-	LedLast       bool     // it led, and has followed nobody since
 	Handover      Handover // leader: the handover that is under way
 	Writing       bool     // its term is not on disk yet; a candidate has not proposed itself yet
 	NoTermsLeft   bool     // its term is the last there is: it can never be elected again
@@ -202,8 +200,7 @@ func (m *Machine) Status() Status {
 		PromisedTo: p.To, PromiseEnd: p.Until,
 		Scouting: s.Follower.Round.IsOpen(), StandAt: s.Follower.StandAt,
 		Linked: m.names(s.Linked.Has), Quorum: m.cfg.quorum,
-		Able: m.mayStand(), RestEnd: s.RestEnd, PauseEnd: s.PauseEnd, LedLast: s.LedLast,
-		Handover: s.Leader.Handover,
+		Able: m.mayStand(), RestEnd: s.RestEnd, Handover: s.Leader.Handover,
 		Writing:  s.Term > s.Durable, NoTermsLeft: s.Term >= lsn.MaxTerm,
 	}
 	if s.EmbargoEnd > s.Now {
