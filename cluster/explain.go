@@ -93,7 +93,7 @@ func (g *group) notStanding(now elector.Time) (why string, until elector.Time) {
 	state, ends, restEnd := g.state(), g.workEnded(), elector.Time(g.restEnd.Load())
 	paused := g.paused()
 	switch {
-	case g.notCandidate:
+	case !state.MayStand:
 		return "it is not a candidate", 0
 	case state.Phase == leadership.Overdue:
 		return "its guarded work has not stopped in time", 0

@@ -17,20 +17,66 @@ import (
 // on until then. It votes in any case. Call it whenever a health check changes its
 // mind, or always: that costs little.
 func (e *Election) SetFit(unfit error) error {
-	why, now := textOf(unfit), e.g.now()
-	e.g.mu.Lock()
-	before, err := e.g.leadership.State().Unfit, e.g.ended
-	if err == nil {
+	why, before := textOf(unfit), ""
+	err := e.change("fitness", func(now elector.Time) {
+		before = e.g.leadership.State().Unfit
 		e.g.advance(now, leadership.Fitness{Unfit: why})
+	})
+	if err == nil && (why == "") != (before == "") {
+		e.n.log.Info("fitness", "group", e.g.name, "fit", why == "", "why", why)
+	}
+	return err
+}
+
+// SetCandidate says whether the node is a candidate from now on; ElectionConfig.NotCandidate
+// holds until then. One that is no candidate any more does what one does that is not fit,
+// for which see SetFit; a campaign waits. On an observer the error wraps ErrNotCandidate.
+func (e *Election) SetCandidate(candidate bool) error {
+	if candidate && e.n.cfg.elector(ElectionConfig{}).Observer() {
+		return fmt.Errorf("candidacy of node %s in election %q: it has no vote: %w",
+			e.n.cfg.Node, e.g.name, ErrNotCandidate)
+	}
+	changed := false
+	err := e.change("candidacy", func(now elector.Time) {
+		before := e.g.leadership.State()
+		changed = before.MayStand != candidate
+		e.g.advance(now, leadership.Candidacy{MayStand: candidate})
+		if candidate && !before.Stood {
+			close(e.g.stood)
+		}
+	})
+	if err == nil && changed {
+		e.n.log.Info("candidacy", "group", e.g.name, "candidate", candidate)
+	}
+	return err
+}
+
+// SetPriority replaces ElectionConfig.Priority. The others learn of it within a heartbeat
+// period.
+func (e *Election) SetPriority(priority int) error {
+	err := e.change("priority", func(elector.Time) {
+		e.g.requests = append(e.g.requests, elector.Prefer{Priority: priority})
+	})
+	if err == nil {
+		e.n.log.Info("priority", "group", e.g.name, "priority", priority)
+	}
+	return err
+}
+
+// change changes what the election is on this node, unless it has ended. It does not wait
+// for the driver.
+func (e *Election) change(what string, f func(now elector.Time)) error {
+	now := e.g.now()
+	e.g.mu.Lock()
+	err := e.g.ended
+	if err == nil {
+		f(now)
 	}
 	e.g.mu.Unlock()
 	if err != nil {
-		return fmt.Errorf("fitness of node %s in election %q: %w", e.n.cfg.Node, e.g.name, err)
+		return fmt.Errorf("%s of node %s in election %q: %w", what, e.n.cfg.Node, e.g.name, err)
 	}
 	e.n.waiting.add(e.g)
-	if (why == "") != (before == "") {
-		e.n.log.Info("fitness", "group", e.g.name, "fit", why == "", "why", why)
-	}
 	return nil
 }
 

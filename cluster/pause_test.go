@@ -130,6 +130,8 @@ func TestAPausedLeaderHandsOverToANamedNodeOnly(t *testing.T) {
 		require.ErrorIs(t, err, cluster.ErrPaused)
 		require.ErrorContains(t, err, advice)
 		require.Equal(t, leader, c.Leader())
+		require.Equal(t, "this node leads, backed by 3 of 3 voters (2 needed)",
+			c.Node(leader).Status().Groups[0].Explanation)
 		require.NoError(t, c.Node(leader).Default().SetFit(fmt.Errorf("ill")))
 		time.Sleep(time.Minute)
 		require.Equal(t, leader, c.Leader())

@@ -59,6 +59,8 @@ type GroupStatus struct {
 	Supporters []NodeID `json:"supporters,omitempty"` // leader: whose acks back the lease
 	Voters     []NodeID `json:"voters"`               // those of the configuration that are not lost
 	Quorum     int      `json:"quorum"`
+	Candidate  bool     `json:"candidate"` // a voter that is to stand
+	Priority   int      `json:"priority"`
 	Since      Seconds  `json:"since_s"` // time since the newest transition
 	// Work is the state of guarded work on this node: "" for none, held, stopping
 	// (it was told to stop), overdue (its deadline has passed, and it goes on), or ended
@@ -229,7 +231,8 @@ func (n *Node) groupStatus(g *group, members []MemberStatus) GroupStatus {
 		Since: seconds(time.Since(g.since)), Leading: g.leading(now), LeaseLeft: g.leaseLeft(now),
 		Explanation: n.withEmergencies(explain(s, why, n.cfg, members, now)),
 		Work:        work, WorkEnds: ends.count, WorkError: ends.err, Unfit: state.Unfit,
-		RestLeft: seconds(max(s.RestEnd.Sub(now), 0)),
+		RestLeft:  seconds(max(s.RestEnd.Sub(now), 0)),
+		Candidate: state.MayStand, Priority: g.elector.State().Priority,
 	}
 }
 

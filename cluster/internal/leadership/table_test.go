@@ -56,6 +56,13 @@ var table = []row{
 		"notes it",
 	},
 	{
+		"Candidacy (none)", leadership.Candidacy{},
+		"may not stand", "may not stand",
+		"is to hand over",
+		"is to hand over",
+		"notes it",
+	},
+	{
 		"Close", leadership.Close{},
 		"elector stops", "campaign refused; elector stops",
 		"elector stops, after the work", "elector stops, after the work", "elector stops",
