@@ -30,6 +30,7 @@ type group struct {
 	promise     time.Duration // how long a promise to a leader binds
 	restEnd     atomic.Int64  // of the rest after a step-down, as of the last step
 	ledLast     atomic.Bool   // while elections are paused: as of the last transition
+	priority    atomic.Int64  // that this node has, or is about to have
 	handoverEnd *handoverEnd  // of the handover that is under way; nil while nobody waits
 	stood       chan struct{} // closed when this node is a candidate, or was
 	gone        chan struct{} // closed when this node takes no part in it any more
@@ -77,6 +78,7 @@ func (n *Node) newGroup(name string, cfg ElectionConfig) (*group, error) {
 		MayStand: mayStand, AwaitCampaign: cfg.AwaitCampaign,
 		Margin: cfg.StopMargin, Lease: cfg.Timing.Lease,
 	})
+	g.priority.Store(int64(cfg.Priority))
 	if mayStand {
 		close(g.stood)
 	}

@@ -55,6 +55,7 @@ func (e *Election) SetCandidate(candidate bool) error {
 // period.
 func (e *Election) SetPriority(priority int) error {
 	err := e.change("priority", func(elector.Time) {
+		e.g.priority.Store(int64(priority))
 		e.g.requests = append(e.g.requests, elector.Prefer{Priority: priority})
 	})
 	if err == nil {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
+
 	"github.com/bmqelect/bmqelect/cluster/findings"
 	"github.com/bmqelect/bmqelect/cluster/internal/leadership"
 	"github.com/bmqelect/bmqelect/elector"
@@ -19,8 +21,9 @@ type Status struct {
 	Cluster    string  `json:"cluster"`
 	Node       NodeID  `json:"node"`
 	Version    string  `json:"version,omitempty"`
-	Identity   string  `json:"identity"` // of the data directory
-	Boot       uint64  `json:"boot"`     // starts on that directory, this one included
+	LogLevel   string  `json:"log_level,omitempty"` // of Config.Logger
+	Identity   string  `json:"identity"`            // of the data directory
+	Boot       uint64  `json:"boot"`                // starts on that directory, this one included
 	Uptime     Seconds `json:"uptime_s"`
 	GossipAddr string  `json:"gossip_addr,omitempty"`
 	MeshAddr   string  `json:"mesh_addr"`
@@ -118,6 +121,9 @@ func (n *Node) Status() Status {
 		MeshAddr: n.mesh.Addr().String(), AdminAddr: n.cfg.AdminAddr,
 		Emergencies: slices.Clone(n.emergencies), Members: n.memberStatus(),
 		Findings: n.diagnosis.Findings(), Refused: n.refused(), PausedUntil: n.pausedUntil(),
+	}
+	if level := n.log.GetLevel(); level != hclog.NoLevel {
+		st.LogLevel = level.String()
 	}
 	if n.gossip != nil {
 		st.GossipAddr = n.gossip.Local().GossipAddr
@@ -232,7 +238,7 @@ func (n *Node) groupStatus(g *group, members []MemberStatus) GroupStatus {
 		Explanation: n.withEmergencies(explain(s, why, n.cfg, members, now)),
 		Work:        work, WorkEnds: ends.count, WorkError: ends.err, Unfit: state.Unfit,
 		RestLeft:  seconds(max(s.RestEnd.Sub(now), 0)),
-		Candidate: state.MayStand, Priority: g.elector.State().Priority,
+		Candidate: state.MayStand, Priority: int(g.priority.Load()),
 	}
 }
 

@@ -102,8 +102,7 @@ var inputTable = []reaction{
 		"unable, cedes and becomes FOLLOWER",
 		"unable, asks the best successor and then hands over, as soon as there is one",
 	},
-	{"Prefer", "notes its priority", "notes its priority", "notes its priority",
-		"notes its priority"},
+	{"Prefer", "notes it", "notes it", "notes it", "notes it"},
 	{"Guard", "", "", "",
 		"notes that guarded work is held or has stopped; hands over, if it waits for that"},
 	{"Transfer", "", "", "",
@@ -116,9 +115,9 @@ var inputTable = []reaction{
 	},
 	{
 		"Pause", "notes it",
-		"unless it led last, ends its open round and does not stand; resumed, stands after a random wait",
-		"unless it led last, cedes and becomes FOLLOWER",
-		"gives up a handover that nobody asked for, and begins none",
+		"does not stand, unless it led last",
+		"becomes FOLLOWER, unless it led last",
+		"hands over by transfer only",
 	},
 	{
 		"Stop", "",

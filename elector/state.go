@@ -201,7 +201,7 @@ func (m *Machine) Status() Status {
 		Scouting: s.Follower.Round.IsOpen(), StandAt: s.Follower.StandAt,
 		Linked: m.names(s.Linked.Has), Quorum: m.cfg.quorum,
 		Able: m.mayStand(), RestEnd: s.RestEnd, Handover: s.Leader.Handover,
-		Writing:  s.Term > s.Durable, NoTermsLeft: s.Term >= lsn.MaxTerm,
+		Writing: s.Term > s.Durable, NoTermsLeft: s.Term >= lsn.MaxTerm,
 	}
 	if s.EmbargoEnd > s.Now {
 		st.EmbargoEnd = s.EmbargoEnd
