@@ -22,8 +22,8 @@ var ErrPaused = errors.New("elections are paused")
 // most 24 h): during maintenance, for example. It replaces the pause before. Call it on
 // every voter. Until it ends, the node does not stand, unless it led last: then it leads
 // again after a loss of its quorum or a restart. It still votes, and a leader whose lease
-// ends still steps down. A leader hands over to the target of a Transfer only: it does not
-// step down, its takeovers and its unfitness wait, and when it is closed it names no
+// ends still steps down. A leader hands over to the target of a Transfer only: StepDown
+// fails, takeovers and unfitness wait, and when it resigns or is closed it names no
 // successor.
 //
 // When Pause returns nil the pause is on disk and outlives the process, by the wall clock,
