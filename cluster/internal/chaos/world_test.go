@@ -148,7 +148,8 @@ func (w *world) bound() time.Duration {
 	t := w.timing
 	inactive := time.Duration(t.HeartbeatMissCount) * t.HeartbeatBroadcast
 	restart := t.InitialWait + 2*t.Lease
-	return links + restart + longestMaintenance + inactive + rounds*(t.MaxRandomWait+t.ScoutingResult+t.ElectionResult)
+	restart += longestMaintenance // before it nobody stands
+	return links + restart + inactive + rounds*(t.MaxRandomWait+t.ScoutingResult+t.ElectionResult)
 }
 
 // agreed is the leader that all members follow; "" if they do not agree, or if a
