@@ -221,6 +221,7 @@ func (n *Node) report(g *group, e *elector.Effects) {
 			fields = append(fields, "peer", t.Peer)
 		}
 		n.log.Info("transition", fields...)
+		n.recordTransition(g.name, &t)
 		g.since = time.Now()
 		g.leaderMeta = n.metaOf(t.Leader)
 		n.hub.publish(Event{
