@@ -3,6 +3,7 @@ package cluster
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -116,7 +117,7 @@ func (n *Node) recordTransition(group string, t *elector.Transition) {
 // recordLink records what happened to a link, and what a rehearsal had cut then.
 func (n *Node) recordLink(r recording.Record) {
 	if n.cfg.Faults != nil {
-		r.Faults = n.cfg.Faults.String()
+		r.Faults = strings.TrimPrefix(n.cfg.Faults.String(), "none")
 	}
 	n.record(r)
 }
