@@ -57,11 +57,11 @@ type Incident struct {
 	absent map[string]bool             // nodes that do not run at the start
 }
 
-// Seen is one thing that a node recorded.
+// Seen is one thing that nodes recorded, within a second of each other.
 type Seen struct {
-	At   time.Time
-	Node string
-	Text string
+	At    time.Time // of the first
+	Nodes []string
+	Text  string
 }
 
 // Step is a step of the scenario.
@@ -221,16 +221,25 @@ func (in *inference) findLeaders() {
 
 // tell makes sentences of the records of the window.
 func (in *inference) tell() {
+	var all []Seen
 	for _, s := range in.sources {
 		for _, r := range s.Records {
 			if text := in.sentence(&r); text != "" && !r.Time.Before(in.Start) && !r.Time.After(in.End) {
-				in.Seen = append(in.Seen, Seen{r.Time, s.Node, text})
+				all = append(all, Seen{r.Time, []string{s.Node}, text})
 			}
 		}
 	}
-	slices.SortStableFunc(in.Seen, func(a, b Seen) int {
-		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Node, b.Node))
-	})
+	slices.SortStableFunc(all, func(a, b Seen) int { return a.At.Compare(b.At) })
+	latest := map[string]int{} // place of a text
+	for _, s := range all {
+		at, known := latest[s.Text]
+		if known && s.At.Sub(in.Seen[at].At) < soon && !slices.Contains(in.Seen[at].Nodes, s.Nodes[0]) {
+			in.Seen[at].Nodes = append(in.Seen[at].Nodes, s.Nodes[0])
+			continue
+		}
+		latest[s.Text] = len(in.Seen)
+		in.Seen = append(in.Seen, s)
+	}
 }
 
 // sentence says in words what a record tells; "" if that is of another election.

@@ -1,8 +1,8 @@
 package incident
 
 import (
-	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/bmqelect/bmqelect/internal/base/recording"
@@ -75,6 +75,13 @@ func (in *inference) outages(a, b string) (all []outage) {
 	return all
 }
 
+// What an outage follows from.
+const (
+	bothWays = "both ends worked, and heard nothing of each other"
+	oneWay   = "both ends worked; one heard nothing, the other heard it say goodbye"
+	broke    = "both ends worked, and the connection broke"
+)
+
 // addOutage adds an outage unless the end or a pause of a process explains the loss. An end
 // that gives up hears nothing: the way to it is cut. The other end then hears its goodbye,
 // if the way to that one is open.
@@ -87,34 +94,29 @@ func (in *inference) addOutage(all []outage, a, b string, here, there *loss) []o
 	if there != nil && !there.to.IsZero() && (o.to.IsZero() || there.to.Before(o.to)) {
 		o.to = there.to
 	}
-	until := here.from
-	if silent(here) || silent(there) {
-		o.from = o.from.Add(-in.silence)
-	}
-	if !in.worked(a, o.from, until.Add(soon)) || !in.worked(b, o.from, until.Add(soon)) {
-		return all
-	}
+	goodbye := func(l *loss) bool { return l != nil && l.why == "goodbye" }
+	hither, thither := scenario.Pair{From: id(b), To: id(a)}, scenario.Pair{From: id(a), To: id(b)}
+	worked := func(from, to time.Time) bool { return in.worked(a, from, to) && in.worked(b, from, to) }
 	switch {
-	case silent(here) && silent(there), silent(here) && there == nil:
-		o.pairs = []scenario.Pair{{From: id(a), To: id(b)}, {From: id(b), To: id(a)}}
-		o.why = fmt.Sprintf("%s and %s heard nothing of each other, and both worked", a, b)
-		if there == nil {
-			o.why = fmt.Sprintf("%s heard nothing of %s, of which there is no record", a, b)
+	case silent(here) || silent(there):
+		o.from = o.from.Add(-in.silence)
+		o.pairs, o.why = []scenario.Pair{hither, thither}, bothWays
+		if goodbye(there) {
+			o.pairs, o.why = []scenario.Pair{hither}, oneWay
+		} else if goodbye(here) {
+			o.pairs, o.why = []scenario.Pair{thither}, oneWay
 		}
-	case silent(here):
-		o.pairs = []scenario.Pair{{From: id(b), To: id(a)}}
-		o.why = fmt.Sprintf("%s heard nothing of %s, which heard it say goodbye", a, b)
-	case silent(there):
-		o.pairs = []scenario.Pair{{From: id(a), To: id(b)}}
-		o.why = fmt.Sprintf("%s heard nothing of %s, which heard it say goodbye", b, a)
-	default:
-		if !o.to.IsZero() && o.to.Sub(o.from) < soon {
-			in.doubt("the link between %s and %s broke (%s) at %s, and came back at once",
-				a, b, here.why, o.from.Format(clockTime))
+		if !worked(o.from, here.from) {
 			return all
 		}
-		o.pairs, o.reset = []scenario.Pair{{From: id(a), To: id(b)}}, true
-		o.why = fmt.Sprintf("the link between %s and %s broke (%s), and both worked", a, b, here.why)
+	case here.why == "goodbye", here.why == "local", !worked(here.from.Add(-soon), here.from.Add(soon)):
+		return all // one end closed it, or its process ended
+	case !o.to.IsZero() && o.to.Sub(o.from) < soon:
+		in.doubt("the link between %s and %s broke (%s) at %s, and came back at once",
+			a, b, here.why, o.from.Format(clockTime))
+		return all
+	default:
+		o.pairs, o.reset, o.why = []scenario.Pair{hither, thither}, true, broke
 	}
 	return append(all, o)
 }
@@ -139,7 +141,9 @@ func (in *inference) stepsOf(all []outage) {
 			case o.reset != reset:
 			case cut != nil && o.from.Sub(cut.At) <= sameCut:
 				cut.Pairs = append(cut.Pairs, o.pairs...)
-				cut.Why += "; " + o.why
+				if !strings.Contains(cut.Why, o.why) {
+					cut.Why += "; " + o.why
+				}
 			default:
 				in.step(Step{At: o.from, Do: "cut", Pairs: o.pairs, Reset: reset, Why: o.why})
 				cut = &in.all[len(in.all)-1]

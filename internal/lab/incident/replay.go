@@ -21,7 +21,8 @@ type Replay struct {
 	Seed  uint64
 	Tried int // seeds
 	// Same says that the same nodes led in the same order, and lost it for the same reasons;
-	// Alike is how many of the first leaderships are the same, of Of.
+	// Alike is how many of the first leaderships are the same, of Of. Whether they also led
+	// at the moments that the scenario expects, Run says.
 	Same      bool
 	Alike, Of int
 	Led       []string // what the simulator shows: leader and reason
@@ -63,20 +64,20 @@ func (in *Incident) Replay(ctx context.Context, seeds int) (best Replay, err err
 	if err != nil {
 		return best, fmt.Errorf("the scenario that was written is wrong: %w", err)
 	}
-	tried := 0
-	for ; tried < seeds && !best.Same && (tried == 0 || ctx.Err() == nil); tried++ {
+	tried, held := 0, false
+	for ; tried < seeds && !held && (tried == 0 || ctx.Err() == nil); tried++ {
 		seed := uint64(tried + 1)
 		run, err := replay.Simulate(sc, replay.Options{Seed: seed})
 		if err != nil {
 			return best, err
 		}
-		led := in.simulated(run.History)
-		alike := 0
+		led, alike := in.simulated(run.History), 0
 		for alike < min(len(led), len(want)) && in.same(led[alike], want[alike]) {
 			alike++
 		}
-		same := alike == len(want) && alike == len(led) && run.Held()
-		if alike > best.Alike || same {
+		same := alike == len(want) && alike == len(led)
+		held = same && run.Held()
+		if alike > best.Alike || same && !best.Same || held {
 			best.Seed, best.Alike, best.Same = seed, alike, same
 		}
 	}

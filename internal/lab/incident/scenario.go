@@ -323,15 +323,15 @@ func (in *Incident) action(s *Step) string {
 func (in *Incident) linkAction(s *Step) string {
 	do, links := s.Do, []string(nil)
 	both := func(p scenario.Pair) bool {
-		return s.Reset || slices.Contains(s.Pairs, scenario.Pair{From: p.To, To: p.From})
+		return slices.Contains(s.Pairs, scenario.Pair{From: p.To, To: p.From})
 	}
-	for i, p := range s.Pairs {
-		back := slices.Index(s.Pairs, scenario.Pair{From: p.To, To: p.From})
+	place := func(n scenario.NodeID) int { return slices.Index(in.nodes, string(n)) }
+	for _, p := range s.Pairs {
 		from, to := in.name(string(p.From)), in.name(string(p.To))
 		switch {
 		case !both(p):
 			links = append(links, from+"->"+to)
-		case back < 0 || back > i:
+		case place(p.From) < place(p.To):
 			links = append(links, from+"-"+to)
 		}
 	}
@@ -364,6 +364,16 @@ func (in *Incident) allLinksOf(pairs []scenario.Pair) (string, bool) {
 	return "", false
 }
 
+// paused reports whether a node is paused at a moment.
+func (in *Incident) paused(node string, at time.Time) (paused bool) {
+	for _, s := range in.Steps {
+		if s.At.Before(at) && slices.Contains(s.Nodes, node) {
+			paused = s.Do == "pause" || paused && s.Do != "resume"
+		}
+	}
+	return paused
+}
+
 // expectations say who led: each leader right before the step that ended its leadership, or
 // at the end.
 func (in *Incident) expectations() (all []string) {
@@ -375,7 +385,8 @@ func (in *Incident) expectations() (all []string) {
 		}
 		for _, s := range slices.Backward(in.Steps) {
 			at := s.At.Add(-10 * time.Millisecond)
-			if !s.At.After(l.to) && at.After(l.from.Add(settled/2)) && at.After(in.Start) {
+			if !s.At.After(l.to) && at.After(l.from.Add(settled/2)) && at.After(in.Start) &&
+				!in.paused(l.leader, at) {
 				all = append(all, fmt.Sprintf("at: %s, leader: %s", in.since(at), in.name(l.leader)))
 				break
 			}

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/bmqelect/bmqelect/internal/base/printable"
 )
 
 // maxSeen bounds how many records the report shows one by one.
@@ -26,7 +28,7 @@ func (in *Incident) Report(w io.Writer, r *Replay) error {
 			p.line("  and %d more", len(in.Seen)-maxSeen)
 			break
 		}
-		p.line("  %s %s: %s", s.At.Format(clockTime), s.Node, s.Text)
+		p.line("  %s %s: %s", s.At.Format(clockTime), printable.List(s.Nodes), s.Text)
 	}
 	p.line("\nWhat follows from it")
 	for i := range in.Steps {
@@ -53,6 +55,9 @@ func (in *Incident) Report(w io.Writer, r *Replay) error {
 func (p *printer) verdict(in *Incident, r *Replay) {
 	if r.Same {
 		p.line("\nThe simulator shows the same leaders for the same reasons, with seed %d.", r.Seed)
+		if !r.Run.Held() {
+			p.line("With none of %d seeds they also led at all moments that the file expects.", r.Tried)
+		}
 		return
 	}
 	p.line("\nNOT the same in the simulator: none of %d seeds shows these leaders for these reasons.",
