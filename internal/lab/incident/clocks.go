@@ -12,7 +12,7 @@ const ignoredOffset = 50 * time.Millisecond
 
 // compareClocks puts all records on the clock of the first source. Two clocks are compared
 // by what both nodes saw at nearly the same time: the link between them comes up, and the
-// one follows the other in a term. The median counts, so a few wrong pairs do no harm.
+// one follows the other in a term.
 func (in *inference) compareClocks() {
 	known := []*Source{&in.sources[0]}
 	for todo := true; todo; {
@@ -70,8 +70,10 @@ func offset(a, b *Source) (ahead time.Duration, ok bool) {
 	var diffs []time.Duration
 	for k, times := range here {
 		others := there[k]
-		for i := 1; i <= min(len(times), len(others)); i++ { // the oldest may be gone
-			diffs = append(diffs, others[len(others)-i].Sub(times[len(times)-i]))
+		for _, at := range times[max(len(times)-newestLinks, 0):] {
+			for _, other := range others[max(len(others)-newestLinks, 0):] {
+				diffs = append(diffs, other.Sub(at))
+			}
 		}
 	}
 	for _, d := range following(a, b) {
@@ -80,11 +82,32 @@ func offset(a, b *Source) (ahead time.Duration, ok bool) {
 	for _, d := range following(b, a) {
 		diffs = append(diffs, -d)
 	}
-	if len(diffs) == 0 {
-		return 0, false
-	}
+	return densest(diffs)
+}
+
+const (
+	// newestLinks is how many times that a link came up are compared.
+	newestLinks = 50
+	// sameMoment is within how long of each other the ends of a link see it come up.
+	sameMoment = 200 * time.Millisecond
+)
+
+// densest is the difference near which most are: which time on one side belongs to which on
+// the other is not known, and of all pairs the right ones alone agree. Of as many the one
+// nearest to 0 counts.
+func densest(diffs []time.Duration) (best time.Duration, ok bool) {
 	slices.Sort(diffs)
-	return diffs[len(diffs)/2], true
+	most, first := 0, 0
+	for i, d := range diffs {
+		for d-diffs[first] > sameMoment {
+			first++
+		}
+		middle := diffs[(first+i)/2]
+		if n := i - first + 1; n > most || n == most && middle.Abs() < best.Abs() {
+			most, best = n, middle
+		}
+	}
+	return best, most > 0
 }
 
 // following is how long after a node was elected, each by its own clock, another followed it.
