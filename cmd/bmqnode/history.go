@@ -16,7 +16,7 @@ func historyCommand() *cobra.Command {
 	var group string
 	cmd := &cobra.Command{
 		Use:   "history",
-		Short: "Show past leaderships: who, in which term, from, to, and why it ended",
+		Short: "Show past leaderships, and why they ended",
 		Long: "Show past leaderships: who, in which term, from, to, and why it ended. Every\n" +
 			"node keeps on disk what it has seen, the newest 256 KiB of it; this is what those\n" +
 			"that answer know together. The reason is the leader's own, if it could say one.",

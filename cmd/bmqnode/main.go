@@ -81,7 +81,8 @@ func root() *cobra.Command {
 	cmd.AddCommand(
 		runCommand(), execCommand(), supervisorCommand(), meshCommand(), leaderCommand(),
 		statusCommand(), watchCommand(), transferCommand(), stepDownCommand(), forgetCommand(),
-		historyCommand(), recordIncidentCommand(), doctorCommand(), faultCommand(), emergencyCommand(), replayCommand(), manCommand(),
+		historyCommand(), recordIncidentCommand(),
+		doctorCommand(), faultCommand(), emergencyCommand(), replayCommand(), manCommand(),
 		versionCommand(),
 	)
 	completeFlags(cmd)

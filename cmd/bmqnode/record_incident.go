@@ -63,17 +63,17 @@ func recordIncidentCommand() *cobra.Command {
 			return o.run(cmd.Context())
 		},
 	}
+	o.Cluster.Register(cmd.Flags())
+	cmd.Flags().StringVar(&o.Group, "group", cluster.DefaultGroup, "the election that is meant")
+	completeNodes(cmd, &o.Cluster, 0) // before --to, which takes no node here
 	o.register(cmd.Flags())
-	completeNodes(cmd, &o.Cluster, 0)
 	return cmd
 }
 
 func (o *incidentOptions) register(f *pflag.FlagSet) {
-	o.Cluster.Register(f)
 	f.DurationVar(&o.since, "since", 30*time.Minute, "how far back to look")
 	f.StringVar(&o.from, "from", "", "begin, instead of --since: RFC 3339, or '2006-01-02 15:04' here")
 	f.StringVar(&o.to, "to", "", "end, likewise (default: now)")
-	f.StringVar(&o.Group, "group", cluster.DefaultGroup, "the election that is meant")
 	f.StringSliceVar(&o.dirs, "data-dir", nil,
 		"data directory of a node that does not answer; may be repeated")
 	f.StringVarP(&o.output, "output", "o", ".", "folder to write to")

@@ -72,17 +72,17 @@ func PrintHistory(w io.Writer, all []recording.Leadership) error {
 	for _, l := range all {
 		to, lasted, reason := "now", "-", "-"
 		if !l.To.IsZero() {
-			to, lasted, reason = l.To.Format(stamp), l.To.Sub(l.From).Round(time.Millisecond).String(),
+			to, lasted, reason = stampOf(l.To), l.To.Sub(l.From).Round(time.Millisecond).String(),
 				"unknown: "+l.Node+" did not run"
 		}
 		if l.Reason != "" {
 			reason = l.Reason
 		}
-		fmt.Fprintf(tw, "%s\t%d\t%s\t%s\t%s\t%s\n", l.Leader, l.Term, l.From.Format(stamp), to, lasted,
+		fmt.Fprintf(tw, "%s\t%d\t%s\t%s\t%s\t%s\n", l.Leader, l.Term, stampOf(l.From), to, lasted,
 			reason)
 	}
 	return tw.Flush()
 }
 
-// stamp is how tables write a time.
-const stamp = "2006-01-02 15:04:05.000"
+// stampOf writes a time in the time zone of this machine.
+func stampOf(at time.Time) string { return at.Local().Format("2006-01-02 15:04:05.000") }

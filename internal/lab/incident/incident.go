@@ -35,7 +35,7 @@ type Source struct {
 // Options say which incident is meant.
 type Options struct {
 	Group    string    // the election
-	From, To time.Time // on the clock of the first source
+	From, To time.Time // on the clock of the first source; all is told in the time zone of To
 }
 
 // Incident is what follows from the recordings. Its times are on the clock of the first
@@ -92,6 +92,9 @@ func Infer(sources []Source, o Options) (*Incident, error) {
 			in.doubt("%d records of %s are damaged", s.Damaged, s.Node)
 		}
 		s.Records = slices.Clone(s.Records)
+		for i := range s.Records {
+			s.Records[i].Time = s.Records[i].Time.In(o.To.Location())
+		}
 		in.sources = append(in.sources, s)
 	}
 	if len(in.sources) == 0 {

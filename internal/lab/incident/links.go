@@ -109,7 +109,8 @@ func (in *inference) addOutage(all []outage, a, b string, here, there *loss) []o
 		if !worked(o.from, here.from) {
 			return all
 		}
-	case here.why == "goodbye", here.why == "local", !worked(here.from.Add(-soon), here.from.Add(soon)):
+	case here.why == "goodbye", here.why == "local",
+		!worked(here.from.Add(-soon), here.from.Add(soon)):
 		return all // one end closed it, or its process ended
 	case !o.to.IsZero() && o.to.Sub(o.from) < soon:
 		in.doubt("the link between %s and %s broke (%s) at %s, and came back at once",

@@ -35,7 +35,9 @@ type reign struct {
 }
 
 // String names the leader, and why it lost leadership if it did.
-func (r reign) String() string { return fmt.Sprintf("%s %s", r.leader, cmp.Or(r.reason, "goes on")) }
+func (r reign) String() string {
+	return fmt.Sprintf("%s %s", r.leader, cmp.Or(r.reason, "goes on"))
+}
 
 // collapse makes one of a leader's terms that followed each other, and lets go on what goes
 // on at the end.
