@@ -221,12 +221,12 @@ func (n *Node) report(g *group, e *elector.Effects) {
 			fields = append(fields, "peer", t.Peer)
 		}
 		n.log.Info("transition", fields...)
-		n.recordTransition(g.name, &t)
 		g.since = time.Now()
 		g.leaderMeta = n.metaOf(t.Leader)
 		n.hub.publish(Event{
 			Group: g.name, Time: g.since, Transition: t, LeaderMeta: g.leaderMeta,
 		})
+		n.recordTransition(g.name, &t)
 	}
 	if e.Anomaly != (elector.Anomaly{}) {
 		n.reportAnomaly(g, e.Anomaly)

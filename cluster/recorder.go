@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -52,6 +53,7 @@ func (r *recorder) run(quit <-chan struct{}) {
 	for {
 		select {
 		case record := <-r.records:
+			runtime.Gosched() // subscribers that were woken with it go first
 			r.write(&record)
 		case <-quit:
 			for len(r.records) > 0 {

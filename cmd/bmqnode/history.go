@@ -17,11 +17,11 @@ func historyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "history",
 		Short: "Show past leaderships, and why they ended",
-		Long: "Show past leaderships: who, in which term, from, to, and why it ended. Every\n" +
-			"node keeps on disk what it has seen, the newest 256 KiB of it; this is what those\n" +
-			"that answer know together. The reason is the leader's own, if it could say one.",
+		Long: "Show past leaderships: who, in which term, from, to, and why each ended. A node\n" +
+			"keeps the newest 256 KiB of what it has seen on disk; this is what all that\n" +
+			"answer know together. The reason is the leader's own, if it could say one.",
 		Example: "  bmqnode history --group jobs\n" +
-			"  bmqnode history --json | jq '.leaderships[] | select(.reason == \"LEASE_EXPIRED\")'",
+			"  bmqnode history --json | jq '.leaderships[] | select(.term > 7)'",
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			all, answers, err := c.History(cmd.Context(), group)
