@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/bmqelect/bmqelect/internal/base/recording"
@@ -174,7 +175,8 @@ func (in *inference) readSetup() error {
 		}
 	}
 	in.heartbeat, _ = time.ParseDuration(in.setup.Elector["heartbeat_broadcast"])
-	in.silence = silence // what the mesh derives is shorter where heartbeats are very fast
+	misses, _ := strconv.Atoi(in.setup.Elector["heartbeat_miss_count"])
+	in.silence = min(2*time.Duration(misses)*in.heartbeat, silence) // as netmesh derives it
 	for _, n := range in.nodes {
 		in.name(n)
 	}
@@ -186,8 +188,8 @@ func (in *inference) readSetup() error {
 	return nil
 }
 
-// silence is after how long without a sign of life an end of a link gives it up: of the
-// mesh with the profiles' timers, and of the simulator.
+// silence is the longest time without a sign of life after which an end of a link gives it
+// up: of the mesh, and always of the simulator.
 const silence = 3 * time.Second
 
 // findCommands finds what nodes were told.
