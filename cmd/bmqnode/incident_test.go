@@ -29,10 +29,17 @@ func TestAnIncidentIsReplayed(t *testing.T) {
 	cut := s.agree(s.Nodes(), lasting)
 	s.isolate(cut.Leader)
 	paused := s.agree(s.others(cut.Leader), above(cut.Term))
-	s.eventually("the link is given up", func() bool {
-		st, err := s.node(paused.Leader).Status(t.Context())
+	s.eventually("both ends give each link up", func() bool {
+		own, err := s.node(cut.Leader).Status(t.Context())
 		require.NoError(t, err)
-		return linkTo(st, string(cut.Leader)) != "up"
+		for _, n := range s.others(cut.Leader) {
+			st, err := n.Status(t.Context())
+			require.NoError(t, err)
+			if linkTo(st, string(cut.Leader)) == "up" || linkTo(own, n.Name) == "up" {
+				return false
+			}
+		}
+		return true
 	})
 	s.heal()
 	paused = s.agree(s.Nodes(), lasting)
