@@ -18,7 +18,7 @@ import (
 	"github.com/bmqelect/bmqelect/internal/daemon/config"
 	"github.com/bmqelect/bmqelect/internal/daemon/remote"
 	"github.com/bmqelect/bmqelect/internal/lab/incident"
-	"github.com/bmqelect/bmqelect/internal/lab/report"
+	labreport "github.com/bmqelect/bmqelect/internal/lab/report"
 	"github.com/bmqelect/bmqelect/internal/lab/verdict"
 )
 
@@ -200,5 +200,5 @@ func (o *incidentOptions) write(to *outcome, in *incident.Incident, run verdict.
 	if err != nil {
 		return err
 	}
-	return errors.Join(report.HTML(page, []verdict.Run{run}), page.Close())
+	return errors.Join(labreport.HTML(page, []verdict.Run{run}), page.Close())
 }
