@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,7 +15,7 @@ import (
 )
 
 const (
-	// maxMembers bounds the records that this process keeps, but those of voters.
+	// maxMembers bounds the records that this process keeps.
 	maxMembers = 1024
 	// maxStrangers bounds those of them that strangers with a right handshake can make.
 	maxStrangers = 256
@@ -262,8 +261,7 @@ func (m *Mesh) record(node elector.NodeID, invited bool) *peer {
 	return p
 }
 
-// hasRoom reports whether there is room for one more record. Voters always have it.
-// Called with mu held.
+// hasRoom reports whether there is room for one more record. Called with mu held.
 func (m *Mesh) hasRoom(node elector.NodeID, invited bool) bool {
 	strangers := 0
 	for _, p := range m.peers {
@@ -271,7 +269,7 @@ func (m *Mesh) hasRoom(node elector.NodeID, invited bool) bool {
 			strangers++
 		}
 	}
-	return slices.Contains(m.cfg.Facts.Voters, string(node)) || len(m.peers) < maxMembers &&
+	return len(m.peers) < maxMembers &&
 		(invited || m.cfg.Facts.isVoter(string(node)) || strangers < maxStrangers)
 }
 
