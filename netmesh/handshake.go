@@ -109,7 +109,7 @@ func (m *Mesh) accept() {
 			return
 		}
 		// Who is honest is soon done: what has been here for longest is silent.
-		if silent, crowded := m.pending.Enter(conn, conn.RemoteAddr()); crowded {
+		if silent, crowded := m.pending.Enter(conn, conn.RemoteAddr().String()); crowded {
 			m.reject(silent, refuse(reasonCrowded, "%d handshakes at a time", maxPending))
 			reset(silent)
 		}

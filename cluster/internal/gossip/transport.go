@@ -179,7 +179,7 @@ func (t *transport) pumpStreams() {
 		case conn := <-t.NetTransport.StreamCh():
 			s := t.track(conn)
 			s.leave = func() { t.accepted.Leave(s) }
-			if old, crowded := t.accepted.Enter(s, conn.RemoteAddr()); crowded {
+			if old, crowded := t.accepted.Enter(s, conn.RemoteAddr().String()); crowded {
 				t.log.Debug("stream closed: there are too many", "from", old.RemoteAddr())
 				_ = old.Close()
 			}

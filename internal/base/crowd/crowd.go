@@ -28,9 +28,9 @@ type guest[Guest comparable] struct {
 // New returns a Crowd with that room, at least 1.
 func New[Guest comparable](room int) *Crowd[Guest] { return &Crowd[Guest]{room: room} }
 
-// Enter lets a guest in that comes from an address. If the crowd was full, out is the one
+// Enter lets a guest in that comes from host:port. If the crowd was full, out is the one
 // that has lost its place, which the caller has to end; it never is the newcomer.
-func (c *Crowd[Guest]) Enter(it Guest, from net.Addr) (out Guest, full bool) {
+func (c *Crowd[Guest]) Enter(it Guest, from string) (out Guest, full bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if full = len(c.guests) >= c.room; full {
@@ -56,6 +56,14 @@ func (c *Crowd[Guest]) victim() (first int) {
 	return first
 }
 
+// OwnPlace reports whether a guest from host:port would take the place of one of its own
+// source.
+func (c *Crowd[Guest]) OwnPlace(from string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.guests) >= c.room && c.guests[c.victim()].source == sourceOf(from)
+}
+
 // Leave gives up a guest's place; it does nothing if the guest has lost it.
 func (c *Crowd[Guest]) Leave(it Guest) {
 	c.mu.Lock()
@@ -76,10 +84,10 @@ func (c *Crowd[Guest]) All() []Guest {
 
 // sourceOf is what counts as one source: a host, or the /64 network of an IPv6 address, of
 // which one machine has all addresses.
-func sourceOf(addr net.Addr) string {
-	host, _, err := net.SplitHostPort(addr.String())
+func sourceOf(addr string) string {
+	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
-		return addr.String() // a Unix socket
+		return addr // a Unix socket
 	}
 	ip, err := netip.ParseAddr(host)
 	switch ip = ip.Unmap(); {
