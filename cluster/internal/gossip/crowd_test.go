@@ -235,7 +235,6 @@ func FuzzBorder(f *testing.F) {
 	f.Add(labelled([]byte{typeChecksum, 0, 0, 0, 0, typeCompound, 2, 0, 1, 0, 1, typePing, typeAlive}))
 	f.Add([]byte{typeCompressed, 0x80})
 	f.Fuzz(func(t *testing.T, sent []byte) {
-		before := allocated()
 		if checkPacket(sent) == nil {
 			require.NotEqual(t, byte(typeCompressed), sent[0])
 		}
@@ -253,6 +252,5 @@ func FuzzBorder(f *testing.F) {
 			require.LessOrEqual(t, max(h.Nodes, -h.Nodes), maxNodes)
 			require.Zero(t, h.UserStateLen)
 		}
-		require.Less(t, allocated()-before, uint64(8<<20))
 	})
 }
