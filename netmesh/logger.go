@@ -29,8 +29,8 @@ func (l *logger) warn(kind, who, msg string, args ...any) {
 	}
 }
 
-// logPeer logs what befalls a peer: args begin with "peer" and its name. Whoever is no voter may come and
-// go, under one name or many: one line a minute tells of all of them.
+// logPeer logs what befalls a peer: args begin with "peer" and its name. Whoever is no voter
+// may come and go, under one name or many: one line a minute tells of all of them.
 func (m *Mesh) logPeer(msg string, args ...any) {
 	log := m.log.Info
 	if node, _ := args[1].(elector.NodeID); !m.cfg.Facts.isVoter(string(node)) {

@@ -44,7 +44,9 @@ func NewClient(addr string) *Client {
 	transport := &http.Transport{}
 	c := &Client{addr: addr, base: "http://" + addr, http: http.Client{Transport: transport}}
 	// No node redirects. Who does may want the token, or a request, somewhere else.
-	c.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	c.http.CheckRedirect = func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse
+	}
 	if path, ok := strings.CutPrefix(addr, unixPrefix); ok {
 		c.base = "http://localhost"
 		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
