@@ -133,7 +133,7 @@ func TestConfigureAgreesWithItself(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 5))
 	between := func(low, high float64) float64 { return low * math.Pow(high/low, rng.Float64()) }
 	feasible, advice := 0, 0
-	for range 2000 {
+	for range 400 {
 		q := QoS{Detect: duration(between(0.02, 10)), Accuracy: 1 - between(1e-7, 0.1)}
 		q.Mistakes = Recurrence(float64(q.Detect) * between(10, 1e7))
 		link := Quality{Loss: between(1e-4, 0.5), Delay: duration(between(1e-4, 0.2)),
@@ -161,6 +161,6 @@ func TestConfigureAgreesWithItself(t *testing.T) {
 		require.GreaterOrEqual(t, float64(plan.Recurrence)*(1+1e-9), float64(q.Mistakes))
 		require.GreaterOrEqual(t, plan.Accuracy+1e-9, q.Accuracy)
 	}
-	require.Greater(t, feasible, 1000)
-	require.Greater(t, advice, 100)
+	require.Greater(t, feasible, 200)
+	require.Greater(t, advice, 20)
 }

@@ -10,10 +10,11 @@ import (
 )
 
 // A wire brings heartbeats over a link, in virtual time: each is lost with a probability, and
-// delayed by a time that is exponential.
+// delayed by a time that is exponential, or mostly nothing and now and then a stall.
 type wire struct {
 	loss    float64
 	mean    time.Duration
+	stalls  float64 // how probable a stall is; 0 for exponential delays
 	ordered bool
 	rng     *rand.Rand
 
@@ -32,7 +33,12 @@ func newWire(seed uint64, q Quality) *wire {
 
 func (w *wire) send(hb Heartbeat) {
 	lost := w.rng.Float64() < w.loss
-	at := hb.Scheduled + time.Duration(w.rng.ExpFloat64()*float64(w.mean))
+	at := hb.Scheduled
+	if w.stalls == 0 {
+		at += time.Duration(w.rng.ExpFloat64() * float64(w.mean))
+	} else if w.rng.Float64() < w.stalls {
+		at += time.Duration(float64(w.mean) / w.stalls)
+	}
 	if lost {
 		return
 	}
