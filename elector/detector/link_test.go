@@ -24,6 +24,12 @@ func TestLinkEstimates(t *testing.T) {
 		require.InEpsilon(t, q.Loss, got.Loss, 0.1, "%+v", q)
 		if !q.Ordered { // there, the queue behind a late one adds to delays
 			require.InEpsilon(t, q.Delay, got.Deviation, 0.05, "%+v", q)
+			q.Deviation, got.Delay = q.Delay, q.Delay
+			want, err := Configure(dailyMistake, q, anyPeriod)
+			require.NoError(t, err)
+			plan, err := Configure(dailyMistake, got, anyPeriod)
+			require.NoError(t, err)
+			require.InEpsilon(t, want.Period, plan.Period, 0.05, "%+v", q)
 		}
 		require.Equal(t, q.Ordered, got.Ordered)
 	}

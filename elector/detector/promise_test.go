@@ -75,3 +75,17 @@ func TestOrderBreaksTheProductForm(t *testing.T) {
 		require.ErrorAs(t, err, new(*Infeasible))
 	}
 }
+
+// TCP makes a delay of each loss: of 200 ms at least, which holds up all behind it.
+func TestRetransmissionBreaksThePromise(t *testing.T) {
+	link := Quality{Loss: 0.1, Delay: 10 * ms, Deviation: 10 * ms}
+	ask := QoS{Detect: 160 * ms, Mistakes: Recurrence(1000 * time.Second), Accuracy: 0.5}
+	plan, err := Configure(ask, link, anyPeriod)
+	require.NoError(t, err)
+	link.Ordered = true
+	w := newWire(1, link)
+	w.resend = 200 * ms
+	var r record
+	r.watch(NewNFDE(plan.Detection()), w, plan.Period, time.Hour)
+	require.InDelta(t, 0.5, r.recurrence(), 0.2, "%+v", r)
+}

@@ -14,7 +14,8 @@ import (
 type wire struct {
 	loss    float64
 	mean    time.Duration
-	stalls  float64 // how probable a stall is; 0 for exponential delays
+	stalls  float64       // how probable a stall is; 0 for exponential delays
+	resend  time.Duration // by which a lost one comes later, as over TCP; 0 if it never comes
 	ordered bool
 	rng     *rand.Rand
 
@@ -39,8 +40,11 @@ func (w *wire) send(hb Heartbeat) {
 	} else if w.rng.Float64() < w.stalls {
 		at += time.Duration(float64(w.mean) / w.stalls)
 	}
-	if lost {
+	if lost && w.resend == 0 {
 		return
+	}
+	if lost {
+		at += w.resend
 	}
 	if w.ordered {
 		at = max(at, w.last)
@@ -92,35 +96,51 @@ func (r *record) accuracy() float64   { return 1 - r.wrong.Seconds()/r.up.Second
 
 // watch lets a detector watch one life of a sender.
 func (r *record) watch(d Detector, w *wire, period, crash time.Duration) {
-	var deadline, since time.Duration
-	trusts, heard := true, false
-	suspected := func(until time.Duration) {
-		if since < crash {
-			r.mistakes++
-			r.wrong += min(until, crash) - since
-		}
-	}
+	watched := watcher{Detector: d, record: r, crash: crash, trusts: true}
 	for arrived := range w.deliveries(period, crash) {
-		if heard && trusts && deadline <= arrived.at {
-			trusts, since = false, deadline
-		}
-		deadline = d.Observe(arrived.at, arrived.hb)
-		switch heard = true; {
-		case deadline > arrived.at && !trusts:
-			suspected(arrived.at)
-			trusts = true
-		case deadline <= arrived.at && trusts:
-			trusts, since = false, arrived.at
-		}
+		watched.take(arrived)
 	}
-	if trusts {
-		since = deadline
+	watched.end()
+}
+
+// A watcher measures a detector over one life of a sender, and adds to its record.
+type watcher struct {
+	Detector
+	*record
+	crash, deadline, since time.Duration // suspected since
+	trusts, heard          bool
+}
+
+func (w *watcher) take(arrived delivery) {
+	if w.heard && w.trusts && w.deadline <= arrived.at {
+		w.trusts, w.since = false, w.deadline
 	}
-	suspected(crash)
-	r.up += crash
-	r.crashes++
-	r.detected += max(since-crash, 0)
-	r.slowest = max(r.slowest, since-crash)
+	w.deadline = w.Observe(arrived.at, arrived.hb)
+	switch w.heard = true; {
+	case w.deadline > arrived.at && !w.trusts:
+		w.suspected(arrived.at)
+		w.trusts = true
+	case w.deadline <= arrived.at && w.trusts:
+		w.trusts, w.since = false, arrived.at
+	}
+}
+
+func (w *watcher) suspected(until time.Duration) {
+	if w.since < w.crash {
+		w.mistakes++
+		w.wrong += min(until, w.crash) - w.since
+	}
+}
+
+func (w *watcher) end() {
+	if w.trusts {
+		w.since = w.deadline
+	}
+	w.suspected(w.crash)
+	w.up += w.crash
+	w.crashes++
+	w.detected += max(w.since-w.crash, 0)
+	w.slowest = max(w.slowest, w.since-w.crash)
 }
 
 // naiveNFDE is NFD-E as [CTA] writes it: numbers x eta, and all of the last n arrivals.
