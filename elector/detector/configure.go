@@ -100,23 +100,12 @@ func Configure(ask QoS, link Quality, limits Limits) (Plan, error) {
 		recurrence: time.Duration(ask.Mistakes).Seconds(), duration: ask.duration(),
 		shortest: limits.Shortest.Seconds(), longest: limits.Longest.Seconds(),
 	}
-	for eta, ok := p.solve(); ok; eta, ok = p.solve() {
-		// A period that is a little shorter may mistake more often: see solve.
-		eta = max(math.Floor(eta/grain)*grain, p.shortest)
-		if p.keeps(eta) {
-			return p.plan(eta), nil
-		}
-		p.longest = eta
+	if eta, ok := p.solve(); ok {
+		return p.plan(max(math.Floor(eta*1e6)/1e6, p.shortest)), nil // whole microseconds
 	}
-	p.longest = limits.Longest.Seconds()
 	e := p.infeasible(link.Delay)
 	return e.Best, e
 }
-
-const (
-	grain  = 1e-6 // seconds: what periods are rounded down to
-	finest = 1e-4 // seconds: no sender keeps a shorter period, so none is advised
-)
 
 // problem is one question to the configurator, in seconds.
 type problem struct {
@@ -133,9 +122,6 @@ type problem struct {
 // steps of 1 %, and only within a step it bisects.
 func (p problem) solve() (eta float64, ok bool) {
 	eta = min(p.t, p.longest)
-	if !p.ordered {
-		eta = min(eta, p.gamma()*p.duration)
-	}
 	above := eta
 	for !p.keeps(eta) {
 		if eta <= p.shortest {
@@ -184,7 +170,7 @@ func (p problem) logRecurrence(eta, enough float64) float64 {
 		return math.Log(eta / p.orderedMistake(eta))
 	}
 	const most = 10_000 // to count fewer promises less, never more
-	chances := min(math.Ceil(p.t/eta-1e-12)-1, most)
+	chances := min(math.Ceil(p.t/eta)-1, most)
 	sum, product := 0.0, eta
 	for j := 1.0; j <= chances && sum < enough; j++ {
 		x2 := square(p.t - j*eta)
@@ -235,7 +221,7 @@ func (p problem) infeasible(delay time.Duration) *Infeasible {
 			e.Violated = "accuracy"
 		}
 		finer := p
-		finer.shortest = finest
+		finer.shortest = 1e-4 // no sender keeps a shorter one, so none is advised
 		if eta, ok := finer.solve(); ok {
 			e.Period = seconds(eta)
 		}
