@@ -237,7 +237,7 @@ func (n *Node) meshConfig(network netmesh.Network) netmesh.Config {
 		Bind: n.cfg.MeshAddr, Advertise: n.cfg.AdvertiseMesh, Network: network,
 		Logger: n.log.Named("mesh"), NoDeathProof: n.cfg.NoDeathProof,
 		Facts: n.diagnosis.Facts(""), Inactivity: n.cfg.Election.Timing.Inactivity(),
-		Clock: n.clock, Seed: n.entropy(), HoldEvidence: n.cfg.HoldEvidence, Meta: n.cfg.Meta,
+		Clock: n.clock, HoldEvidence: n.cfg.HoldEvidence, Meta: n.cfg.Meta,
 	}
 	if n.cfg.Faults != nil {
 		cfg.Faults = n.cfg.Faults

@@ -3,7 +3,6 @@ package netmesh
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"strings"
 	"time"
@@ -42,7 +41,6 @@ type Config struct {
 	Network   Network      // nil: TCP
 	Logger    hclog.Logger // nil: no logs
 	Faults    FaultLayer   // nil: no fault layer in the path
-	Seed      uint64       // of the random part of pauses between redials; 0: any
 	Facts     Facts        // told to each peer; see Mesh.Tell
 	Meta      string       // told to each peer in the handshake; printable, at most MaxMeta bytes
 	Clock     Clock        // whose times pings carry; nil: the time of package time
@@ -124,7 +122,6 @@ func (c Config) Validate() error {
 
 func (c Config) withDefaults() Config {
 	c.times = c.derivedTimes()
-	setDefault(&c.Seed, rand.Uint64())
 	if c.Network == nil {
 		c.Network = tcpNetwork{}
 	}

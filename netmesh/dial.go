@@ -100,7 +100,8 @@ func (p *peer) dialFailed(t dialTask, err error) (again time.Duration) {
 }
 
 // backoff makes pauses that double up to a limit, each cut by up to half at
-// random, so that members that lost each other do not dial in step.
+// random, so that members that lost each other do not dial in step. The pair of names and
+// the boot counter fix the random part: it differs between members, and runs can be repeated.
 type backoff struct {
 	min, max time.Duration
 	current  time.Duration // 0: begin again
@@ -109,9 +110,9 @@ type backoff struct {
 
 // newBackoff returns the pauses between redials of the peer.
 func (p *peer) newBackoff() backoff {
-	name := fnv.New64a()
-	name.Write([]byte(p.node)) // never fails
-	random := rand.New(rand.NewPCG(p.m.cfg.Seed, name.Sum64()))
+	pair := fnv.New64a()
+	pair.Write([]byte(p.m.cfg.Node + "\x00" + p.node)) // never fails
+	random := rand.New(rand.NewPCG(p.m.cfg.Boot, pair.Sum64()))
 	return backoff{min: p.m.cfg.times.redialMin, max: p.m.cfg.times.redialMax, random: random}
 }
 

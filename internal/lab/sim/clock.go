@@ -64,25 +64,21 @@ type queue struct {
 
 func (q *queue) Len() int      { return len(q.items) }
 func (q *queue) Swap(i, j int) { q.items[i], q.items[j] = q.items[j], q.items[i] }
-func (q *queue) Push(it any)   { q.items = append(q.items, it.(item)) }
 
 func (q *queue) Less(i, j int) bool {
 	a, b := &q.items[i], &q.items[j]
 	return a.at < b.at || a.at == b.at && a.seq < b.seq
 }
 
-func (q *queue) Pop() any {
-	last := len(q.items) - 1
-	it := q.items[last]
-	q.items[last] = item{}
-	q.items = q.items[:last]
-	return it
-}
+// Push and Pop are for package heap alone, and would allocate a box for each item.
+func (q *queue) Push(any) { panic("sim: use at") }
+func (q *queue) Pop() any { panic("sim: use next") }
 
 // at queues what happens at time t, after all that is queued for the same time.
 func (q *queue) at(t time.Duration, do func()) {
 	q.seq++
-	heap.Push(q, item{t, q.seq, do})
+	q.items = append(q.items, item{t, q.seq, do})
+	heap.Fix(q, len(q.items)-1)
 }
 
 // next removes and returns what happens next, if that is not after limit.
@@ -90,5 +86,13 @@ func (q *queue) next(limit time.Duration) (it item, ok bool) {
 	if len(q.items) == 0 || q.items[0].at > limit {
 		return item{}, false
 	}
-	return heap.Pop(q).(item), true
+	last := len(q.items) - 1
+	q.Swap(0, last)
+	it = q.items[last]
+	q.items[last] = item{}
+	q.items = q.items[:last]
+	if last > 0 {
+		heap.Fix(q, 0)
+	}
+	return it, true
 }

@@ -46,7 +46,7 @@ func (s *Sim) setCut(l *link, i int, cut bool) {
 	if cut {
 		kind = EventCut
 	}
-	s.observe(&Event{Kind: kind, Node: l.nodes[1-i].id, Peer: l.nodes[i].id})
+	s.observe(Event{Kind: kind, Node: l.nodes[1-i].id, Peer: l.nodes[i].id})
 	s.refresh(l)
 }
 
@@ -87,7 +87,7 @@ func (s *Sim) Partition(groups ...[]elector.NodeID) error {
 func (s *Sim) Reset(a, b elector.NodeID) error {
 	l, _, err := s.pair("reset", a, b)
 	if err == nil {
-		s.observe(&Event{Kind: EventReset, Node: a, Peer: b})
+		s.observe(Event{Kind: EventReset, Node: a, Peer: b})
 		s.reset(l)
 	}
 	return err
@@ -106,7 +106,7 @@ func (s *Sim) SetFaults(from, to elector.NodeID, f Faults) error {
 		return err
 	}
 	l.dirs[i].Faults = f.withDefaults()
-	s.observe(&Event{Kind: EventLinkFaults, Node: from, Peer: to, Faults: l.dirs[i].Faults})
+	s.observe(Event{Kind: EventLinkFaults, Node: from, Peer: to, Faults: l.dirs[i].Faults})
 	return nil
 }
 
@@ -131,7 +131,7 @@ func (s *Sim) transmit(from, to *node, m *elector.Message) {
 	if !l.ends[1-i].up {
 		return
 	}
-	s.observe(&Event{Kind: EventSent, Node: from.id, Peer: to.id, Message: *m})
+	s.observe(Event{Kind: EventSent, Node: from.id, Peer: to.id, Message: *m})
 	d := &l.dirs[i]
 	if d.cut || s.chance(d.LossPPM) {
 		s.lost(from, to, m)
@@ -171,10 +171,10 @@ func (s *Sim) arrival(d *direction) time.Duration {
 }
 
 func (s *Sim) lost(from, to *node, m *elector.Message) {
-	s.observe(&Event{Kind: EventLost, Node: from.id, Peer: to.id, Message: *m})
+	s.observe(Event{Kind: EventLost, Node: from.id, Peer: to.id, Message: *m})
 }
 
 func (s *Sim) deliver(n *node, from elector.NodeID, m *elector.Message) {
-	s.observe(&Event{Kind: EventDelivered, Node: n.id, Peer: from, Message: *m})
+	s.observe(Event{Kind: EventDelivered, Node: n.id, Peer: from, Message: *m})
 	s.hear(n, elector.Received{From: from, Message: *m})
 }

@@ -81,14 +81,14 @@ func (s *Sim) step(n *node, in elector.Input) {
 		s.persist(n, eff.Persist)
 	}
 	for _, t := range eff.Transitions {
-		s.observe(&Event{Kind: EventTransition, Node: n.id, Transition: t})
+		s.observe(Event{Kind: EventTransition, Node: n.id, Transition: t})
 		s.check(s.checker.Transition(n.id, t))
 		if t.To == elector.Leader && s.promises != nil {
 			s.check(s.promises.elected(n.id, t.Term))
 		}
 	}
 	if eff.Anomaly != (elector.Anomaly{}) {
-		s.observe(&Event{Kind: EventAnomaly, Node: n.id, Peer: eff.Anomaly.Peer, Anomaly: eff.Anomaly})
+		s.observe(Event{Kind: EventAnomaly, Node: n.id, Peer: eff.Anomaly.Peer, Anomaly: eff.Anomaly})
 	}
 	for i := range eff.Messages {
 		s.send(n, &eff.Messages[i])
@@ -189,7 +189,7 @@ func (s *Sim) write(n *node) {
 func (s *Sim) durable(n *node, term lsn.Term) {
 	s.check(s.checker.Durable(n.id, term))
 	n.disk.term = term
-	s.observe(&Event{Kind: EventDurable, Node: n.id, Term: term})
+	s.observe(Event{Kind: EventDurable, Node: n.id, Term: term})
 }
 
 // Work is guarded work that a node's application does whenever the node leads:
@@ -214,7 +214,7 @@ func (s *Sim) tendWork(n *node, told bool) {
 	w := &n.work
 	switch {
 	case w.going && told:
-		s.observe(&Event{Kind: EventWorkTold, Node: n.id})
+		s.observe(Event{Kind: EventWorkTold, Node: n.id})
 		s.endWork(n, n.clock.when(n.machine.Handover().End))
 	case w.going && !s.leads(n):
 		s.endWork(n, w.over)
@@ -223,7 +223,7 @@ func (s *Sim) tendWork(n *node, told bool) {
 	case n.Work.Does && s.leads(n) && w.over <= s.now && n.machine.Handover() == (elector.Handover{}):
 		w.number++
 		w.going = true
-		s.observe(&Event{Kind: EventWork, Node: n.id})
+		s.observe(Event{Kind: EventWork, Node: n.id})
 		s.workUntil(n, n.leaseUntil)
 		s.step(n, elector.Guard{Held: true})
 	}
@@ -237,7 +237,7 @@ func (s *Sim) endWork(n *node, deadline time.Duration) {
 	s.workUntil(n, min(stopped, deadline))
 	s.queue.at(stopped, func() {
 		if n.boots == boot && n.running() && n.work.number == number {
-			s.observe(&Event{Kind: EventWorkStopped, Node: n.id})
+			s.observe(Event{Kind: EventWorkStopped, Node: n.id})
 			s.hear(n, elector.Guard{})
 		}
 	})

@@ -51,7 +51,7 @@ func (s *Sim) Crash(id elector.NodeID, how Crash) error {
 	}
 	s.endProcessWork(n)
 	s.settleWrites(n, how.Unsynced)
-	s.observe(&Event{Kind: EventCrashed, Node: id, Term: n.disk.term})
+	s.observe(Event{Kind: EventCrashed, Node: id, Term: n.disk.term})
 	s.vanish(n, elector.EvidenceEOF, how.Silent)
 	return s.err
 }
@@ -100,7 +100,7 @@ func (s *Sim) Restart(id elector.NodeID) error {
 	n.clock = clock{boot: s.now, zero: zero, ppm: n.ClockRatePPM}
 	n.wakeQueued = forever
 	s.check(s.checker.Booted(n.id, n.disk.term))
-	s.observe(&Event{Kind: EventStarted, Node: n.id, Term: n.disk.term})
+	s.observe(Event{Kind: EventStarted, Node: n.id, Term: n.disk.term})
 	s.step(n, elector.Start{Term: n.disk.term})
 	for _, l := range n.links {
 		s.refresh(l)
@@ -117,7 +117,7 @@ func (s *Sim) Wipe(id elector.NodeID) error {
 	}
 	n.disk = disk{identity: n.disk.identity + 1}
 	s.checker.Wiped(id)
-	s.observe(&Event{Kind: EventWiped, Node: id})
+	s.observe(Event{Kind: EventWiped, Node: id})
 	return nil
 }
 
@@ -129,7 +129,7 @@ func (s *Sim) Pause(id elector.NodeID) error {
 		return err
 	}
 	n.paused = true
-	s.observe(&Event{Kind: EventPaused, Node: id})
+	s.observe(Event{Kind: EventPaused, Node: id})
 	for _, l := range n.links {
 		s.refresh(l)
 	}
@@ -147,7 +147,7 @@ func (s *Sim) Resume(id elector.NodeID) error {
 		return fmt.Errorf("resume %s: it is not paused", id)
 	}
 	n.paused, n.wakeQueued = false, forever
-	s.observe(&Event{Kind: EventResumed, Node: id})
+	s.observe(Event{Kind: EventResumed, Node: id})
 	clockFirst, waiting := s.chance(million/2), n.backlog
 	n.backlog = nil
 	if clockFirst {
@@ -189,7 +189,7 @@ func (s *Sim) stop(id elector.NodeID, how elector.Stop) error {
 func (s *Sim) leave(n *node) {
 	if n.running() && n.machine.State().Role == elector.Dormant {
 		s.settleWrites(n, UnsyncedKept)
-		s.observe(&Event{Kind: EventStopped, Node: n.id})
+		s.observe(Event{Kind: EventStopped, Node: n.id})
 		s.vanish(n, elector.EvidenceGoodbye, false)
 	}
 }
@@ -207,7 +207,7 @@ func (s *Sim) Transfer(from, to elector.NodeID) error {
 	if err := n.machine.Transferable(to); err != nil {
 		return fmt.Errorf("transfer from %s: %w", from, err)
 	}
-	s.observe(&Event{Kind: EventCommand, Node: from, Peer: to})
+	s.observe(Event{Kind: EventCommand, Node: from, Peer: to})
 	s.hear(n, elector.Transfer{To: to})
 	return s.err
 }
@@ -233,7 +233,7 @@ func (s *Sim) command(do string, kind EventKind, id elector.NodeID, in elector.I
 	if err != nil {
 		return err
 	}
-	s.observe(&Event{Kind: kind, Node: id})
+	s.observe(Event{Kind: kind, Node: id})
 	s.hear(n, in)
 	return s.err
 }

@@ -194,13 +194,14 @@ func (s *Sim) RunUntil(t time.Duration) error {
 const traceLines = 60
 
 // observe tells the trace and the observer of an event.
-func (s *Sim) observe(e *Event) {
+func (s *Sim) observe(e Event) {
 	e.At = s.now
-	if s.trace = append(s.trace, *e); len(s.trace) >= 2*traceLines {
+	if len(s.trace) >= 2*traceLines {
 		s.trace = s.trace[:copy(s.trace, s.lastEvents())]
 	}
+	s.trace = append(s.trace, e)
 	if s.cfg.Observer != nil {
-		s.cfg.Observer(e)
+		s.cfg.Observer(&s.trace[len(s.trace)-1])
 	}
 }
 
