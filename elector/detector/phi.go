@@ -43,21 +43,33 @@ type Phi struct {
 	squares   uint128 // exact: the years leave no rounding behind
 }
 
-// NewPhi returns a detector, or an error that names the parameter that is out of range. The
-// window begins with two invented intervals, 3/4 and 5/4 of the announced period: they stand
-// for a deviation of a quarter.
-func NewPhi(c PhiConfig) (*Phi, error) {
+// Check returns the first field that is out of range, its value, and what would be right; the
+// field is "" if all are right.
+func (c PhiConfig) Check() (field string, value any, want string) {
 	switch {
 	case !(c.Threshold > 0 && c.Threshold <= 100):
-		return nil, fmt.Errorf("phi: Threshold is %g, but must be above 0 and at most 100", c.Threshold)
+		return "Threshold", c.Threshold, "above 0 and at most 100"
 	case c.Window < 2 || c.Window > 10_000:
-		return nil, fmt.Errorf("phi: Window is %d, but must be between 2 and 10000", c.Window)
+		return "Window", c.Window, "between 2 and 10000"
 	case c.MinDeviation <= 0 || c.MinDeviation > longestInterval:
-		return nil, fmt.Errorf("phi: MinDeviation is %s, but must be above 0s and at most %s",
-			c.MinDeviation, longestInterval)
+		return "MinDeviation", c.MinDeviation, "above 0s and at most " + longestInterval.String()
 	case c.Pause < 0 || c.Pause > longestInterval:
-		return nil, fmt.Errorf("phi: Pause is %s, but must be between 0s and %s", c.Pause,
-			longestInterval)
+		return "Pause", c.Pause, "between 0s and " + longestInterval.String()
+	}
+	return "", nil, ""
+}
+
+// Least is how long Phi waits at least after a heartbeat: pause + least deviation x y.
+func (c PhiConfig) Least() time.Duration {
+	return c.Pause + time.Duration(normalQuantile(c.Threshold)*float64(c.MinDeviation))
+}
+
+// NewPhi returns a detector, or an error that says what is wrong with c. The window begins
+// with two invented intervals, 3/4 and 5/4 of the announced period: they stand for a
+// deviation of a quarter.
+func NewPhi(c PhiConfig) (*Phi, error) {
+	if field, value, want := c.Check(); field != "" {
+		return nil, fmt.Errorf("phi: %s is %v, but must be %s", field, value, want)
 	}
 	return &Phi{PhiConfig: c, y: normalQuantile(c.Threshold),
 		intervals: make([]time.Duration, 0, c.Window)}, nil
