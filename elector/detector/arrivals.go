@@ -33,6 +33,8 @@ type arrival struct{ at, late time.Duration }
 // than what is kept.
 func (a *arrivals) note(now time.Duration, hb Heartbeat) bool {
 	switch {
+	case hb.Number == 0:
+		return false
 	case a.beginsWith(hb):
 		*a = arrivals{newest: hb, base: now - hb.Scheduled}
 		for i := range a.seen { // what this link did not bring before, it did not lose
@@ -43,7 +45,7 @@ func (a *arrivals) note(now time.Duration, hb Heartbeat) bool {
 			a.seen[n/64%uint64(len(a.seen))] &^= 1 << (n % 64)
 		}
 		a.newest = hb
-	case hb.Number+numbersKept <= a.newest.Number || a.has(hb.Number):
+	case a.newest.Number-hb.Number >= numbersKept || a.has(hb.Number):
 		return false
 	}
 	a.seen[hb.Number/64%uint64(len(a.seen))] |= 1 << (hb.Number % 64)
@@ -53,7 +55,8 @@ func (a *arrivals) note(now time.Duration, hb Heartbeat) bool {
 
 // beginsWith reports whether hb is the first heartbeat, or the first after an outage.
 func (a *arrivals) beginsWith(hb Heartbeat) bool {
-	return a.newest.Number == 0 || hb.Number >= a.newest.Number+numbersKept
+	newest := a.newest.Number
+	return newest == 0 || hb.Number > newest && hb.Number-newest >= numbersKept
 }
 
 // has reports whether a number that is kept has arrived.

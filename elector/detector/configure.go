@@ -144,42 +144,38 @@ func (p problem) keeps(eta float64) bool {
 	if !(eta >= p.shortest && eta <= p.t && eta <= p.longest) {
 		return false
 	}
-	need := math.Log(p.recurrence)
+	need := p.recurrence
 	switch {
 	case p.ordered: // P_A >= 1 - eta/E(T_MR), and P_A^L = 1 - T_M^U/T_MR^L
-		need = max(need, math.Log(eta*p.recurrence/p.duration))
+		need = max(need, eta*p.recurrence/p.duration)
 	case eta > p.gamma()*p.duration: // E(T_M) <= eta/gamma
 		return false
 	}
-	return p.logRecurrence(eta, need) >= need
+	return p.f(eta, need) >= need
 }
 
 // gamma is the paper's gamma' = (1 - p_L) T^2/(V(D) + T^2): at least so many mistakes end
 // with the next heartbeat.
 func (p problem) gamma() float64 { return (1 - p.loss) * p.t * p.t / (p.v + p.t*p.t) }
 
-// logRecurrence is the logarithm of a lower bound of E(T_MR). It goes on until it has shown
-// enough.
+// f is a lower bound of E(T_MR), in seconds. It goes on until it has shown enough.
 //
 // If heartbeats are independent, that is the paper's f(eta): a mistake needs that each of
 // the ceil(T/eta) - 1 heartbeats which can still come in time is lost or late, and each is
-// late with at most the probability of Cantelli's inequality. f passes the greatest float64
-// where there are many.
-func (p problem) logRecurrence(eta, enough float64) float64 {
+// late with at most the probability of Cantelli's inequality. Every factor is 1 at least, so
+// a product that passes the greatest float64 is +Inf, and that is enough.
+func (p problem) f(eta, enough float64) float64 {
 	if p.ordered {
-		return math.Log(eta / p.orderedMistake(eta))
+		return eta / p.orderedMistake(eta)
 	}
 	const most = 10_000 // to count fewer promises less, never more
 	chances := min(math.Ceil(p.t/eta)-1, most)
-	sum, product := 0.0, eta
-	for j := 1.0; j <= chances && sum < enough; j++ {
+	product := eta
+	for j := 1.0; j <= chances && product < enough; j++ {
 		x2 := square(p.t - j*eta)
 		product *= (p.v + x2) / (p.v + p.loss*x2)
-		if product > 1e9 {
-			sum, product = sum+math.Log(product), 1
-		}
 	}
-	return sum + math.Log(product)
+	return product
 }
 
 // orderedMistake bounds the probability of a mistake at a freshness point, if no heartbeat
@@ -199,7 +195,7 @@ func (p problem) orderedMistake(eta float64) float64 {
 
 // plan is what the period gives.
 func (p problem) plan(eta float64) Plan {
-	recurrence := math.Exp(p.logRecurrence(eta, math.Inf(1)))
+	recurrence := p.f(eta, math.Inf(1))
 	plan := Plan{
 		Period: seconds(eta), Margin: seconds(p.t) - seconds(eta),
 		Recurrence: seconds(recurrence), Accuracy: max(1-eta/recurrence, 0),
@@ -217,7 +213,7 @@ func (p problem) infeasible(delay time.Duration) *Infeasible {
 		eta := p.safest()
 		e.Best = p.plan(eta)
 		e.Violated = "mistakes"
-		if p.logRecurrence(eta, math.Inf(1)) >= math.Log(p.recurrence) {
+		if p.f(eta, p.recurrence) >= p.recurrence {
 			e.Violated = "accuracy"
 		}
 		finer := p
@@ -237,7 +233,7 @@ func (p problem) infeasible(delay time.Duration) *Infeasible {
 func (p problem) safest() (best float64) {
 	least := math.Inf(1)
 	for eta := min(p.t, p.longest); ; eta = max(eta*0.99, p.shortest) {
-		if beta := math.Log(eta) - p.logRecurrence(eta, math.Inf(1)); beta <= least {
+		if beta := eta / p.f(eta, math.Inf(1)); beta <= least {
 			best, least = eta, beta
 		}
 		if eta == p.shortest {

@@ -50,12 +50,13 @@ func TestConfiguratorVectors(t *testing.T) {
 	}
 }
 
-// 2e17 seconds: the product of the factors would soon overflow, their logarithms do not.
-func TestConfiguratorSumsLogarithms(t *testing.T) {
+// Where many heartbeats count, the bound passes the greatest float64, and is never exceeded.
+func TestConfiguratorBoundsCanBeInfinite(t *testing.T) {
 	p := problem{t: 1, v: 0.01, loss: 0.05, recurrence: 1000, duration: 0.05}
-	require.InEpsilon(t, math.Log(2.22315e17), p.logRecurrence(0.0470297, math.Inf(1)), 1e-5)
-	require.Greater(t, p.logRecurrence(1e-4, math.Inf(1)), 709.0, "the greatest float64 is e^709.8")
-	require.Equal(t, time.Duration(math.MaxInt64), p.plan(1e-4).Recurrence)
+	require.InEpsilon(t, 2.22315e17, p.f(0.0470297, math.Inf(1)), 1e-5)
+	require.Equal(t, math.Inf(1), p.f(1e-4, math.Inf(1)))
+	require.Equal(t, Plan{Period: ms / 10, Margin: time.Second - ms/10, Recurrence: math.MaxInt64,
+		Accuracy: 1, Duration: 106316}, p.plan(1e-4))
 }
 
 // The bound is not monotone in eta, and a search that halves it would often stop at a period
@@ -191,7 +192,7 @@ func TestOrderedBound(t *testing.T) {
 		}
 		require.InEpsilon(t, c.known, c.eta/sum, 1e-3)
 		p := problem{t: c.delta - c.mean + c.eta, v: c.mean * c.mean, ordered: true}
-		require.InEpsilon(t, c.cantelli, math.Exp(p.logRecurrence(c.eta, 0)), 3e-3)
+		require.InEpsilon(t, c.cantelli, p.f(c.eta, 0), 3e-3)
 		require.Less(t, c.eta/p.orderedMistake(c.eta), c.eta/sum)
 	}
 }

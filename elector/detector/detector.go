@@ -4,7 +4,8 @@ import "time"
 
 // Heartbeat is what detectors read of a message that says "I am alive".
 type Heartbeat struct {
-	// Number is i of [CTA]: 1 for the first heartbeat of a process, and one more for each.
+	// Number is i of [CTA]: 1 for the first heartbeat of a process, and one more for each. What
+	// has the number 0 is no heartbeat; Phi, NFDE and Link ignore it.
 	Number uint64
 	// Scheduled is sigma_i, on the sender's monotonic clock: when its schedule, not its
 	// timer, wanted it to be sent. So a late timer and a long queue count as delay.

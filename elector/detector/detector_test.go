@@ -85,6 +85,41 @@ func TestNFDEOutlivesDrift(t *testing.T) {
 	}
 }
 
+// A peer may send any numbers and times. They can make nobody panic or loop, and what is not
+// newer than the newest moves no deadline.
+func FuzzHeartbeats(f *testing.F) {
+	f.Add(uint64(1), int64(0), int64(500*ms), uint64(2), int64(500*ms), int64(500*ms))
+	f.Add(uint64(7), int64(9), int64(-1), uint64(math.MaxUint64), int64(math.MinInt64), int64(1))
+	f.Add(uint64(0), int64(0), int64(0), uint64(1<<63), int64(math.MaxInt64), int64(math.MaxInt64))
+	f.Fuzz(func(t *testing.T, number uint64, at, period int64, number2 uint64, at2, period2 int64) {
+		phi, err := NewPhi(PhiConfig{Threshold: 8, Window: 3, MinDeviation: ms})
+		require.NoError(t, err)
+		nfde, link := NewNFDE(time.Second), Link{}
+		heartbeats := []Heartbeat{
+			{number, time.Duration(at), time.Duration(period)},
+			{number2, time.Duration(at2), time.Duration(period2)},
+		}
+		now, highest := time.Duration(0), uint64(0)
+		var deadlines [2]time.Duration
+		for i := range 12 {
+			hb := heartbeats[i%2]
+			hb.Number += uint64(i) * (number2 % 700)
+			now += time.Duration(period2 & math.MaxInt32)
+			for d, detector := range []Detector{phi, nfde} {
+				deadline := detector.Observe(now, hb)
+				if i > 0 && hb.Number <= highest {
+					require.Equal(t, deadlines[d], deadline)
+				}
+				deadlines[d] = deadline
+			}
+			highest = max(highest, hb.Number)
+			link.Observe(now, hb)
+			q, _ := link.Quality()
+			require.True(t, q.Loss > 0 && q.Loss <= mostLoss, q.Loss)
+		}
+	})
+}
+
 func TestObserveAllocatesNothing(t *testing.T) {
 	for name, observe := range observers(t) {
 		require.Zero(t, testing.AllocsPerRun(1000, observe), name)

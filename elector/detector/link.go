@@ -52,7 +52,10 @@ type Link struct {
 // variance, but every stall is.
 func (l *Link) Observe(now time.Duration, hb Heartbeat) {
 	a := &l.arrivals
-	if a.beginsWith(hb) {
+	switch {
+	case hb.Number == 0:
+		return
+	case a.beginsWith(hb):
 		a.note(now, hb)
 		l.judged = hb.Number
 		return
@@ -81,7 +84,7 @@ func (l *Link) judge(now time.Duration, newest uint64) {
 		switch {
 		case a.has(n):
 			l.lost.add(0, lossMemory)
-		case wait > 0 && n+numbersKept > newest:
+		case wait > 0 && newest-n < numbersKept:
 			return
 		default:
 			l.lost.add(1, lossMemory)
@@ -98,7 +101,8 @@ func (l *Link) RoundTrip(d time.Duration) { l.trip.add(float64(d), lossMemory) }
 // The link is the same.
 func (l *Link) Restart() { l.arrivals, l.judged = arrivals{}, 0 }
 
-// Quality returns the estimates. Known is false before 128 delays were seen.
+// Quality returns the estimates. Until 128 delays were seen, isKnown is false, and the loss is
+// what is taken for it before anything is known.
 func (l *Link) Quality() (q Quality, isKnown bool) {
 	q = Quality{
 		Loss: startLoss, Delay: time.Duration(l.trip.value / 2),
