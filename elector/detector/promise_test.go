@@ -16,7 +16,7 @@ func TestThePromiseIsKept(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))
 	between := func(low, high float64) float64 { return low * math.Pow(high/low, rng.Float64()) }
 	tried, mistakes := map[bool]int{}, map[bool]int{}
-	for seed := range uint64(300) {
+	for seed := range uint64(200) {
 		mean := duration(between(0.0001, 0.1))
 		link := Quality{Loss: between(0.001, 0.3), Delay: mean, Deviation: mean, Ordered: seed%2 == 1}
 		w := newWire(seed, link)
@@ -43,10 +43,10 @@ func TestThePromiseIsKept(t *testing.T) {
 			require.Less(t, r.slowest, ask.Detect+link.Deviation/2, "%d: %+v %+v", seed, ask, link)
 		}
 	}
-	require.Greater(t, tried[false], 50)
-	require.Greater(t, tried[true], 20)
-	require.Greater(t, mistakes[false], 500, "else the test could not fail")
-	require.Greater(t, mistakes[true], 300)
+	require.Greater(t, tried[false], 40)
+	require.Greater(t, tried[true], 10)
+	require.Greater(t, mistakes[false], 250, "else the test could not fail")
+	require.Greater(t, mistakes[true], 100)
 }
 
 // An ordered link breaks the promise of the independent form, where the delay is not small
