@@ -37,7 +37,7 @@ type exploration struct {
 	known     map[situation][]outcome
 }
 
-const round = elector.Time(time.Second)
+const quantum = elector.Time(time.Second)
 
 type machineKey struct {
 	node  int
@@ -70,7 +70,7 @@ type member struct {
 	vote    [maxTerms]uint8 // by term: for whom it voted, its number + 1
 }
 
-// situation is all that decides what a voter may make of a round.
+// situation is all that decides what a voter may make of a quantum.
 type situation struct {
 	node int
 	member
@@ -79,7 +79,7 @@ type situation struct {
 	now      elector.Time
 }
 
-// outcome is what a voter makes of one round.
+// outcome is what a voter makes of one quantum.
 type outcome struct {
 	member
 	sent    string
@@ -95,7 +95,7 @@ func (x *exploration) explore(w world, rounds int) (visited int) {
 		for w := range layer {
 			x.expand(w, next)
 		}
-		x.now += round
+		x.now += quantum
 		visited += len(next)
 		layer = next
 	}
@@ -105,14 +105,14 @@ func (x *exploration) explore(w world, rounds int) (visited int) {
 
 // begin starts the voters in term 1.
 func (x *exploration) begin() (w world) {
-	x.now, x.numbers, x.parcelNos = round, map[machineKey]int32{}, map[parcel]uint16{}
+	x.now, x.numbers, x.parcelNos = quantum, map[machineKey]int32{}, map[parcel]uint16{}
 	x.known = map[situation][]outcome{}
 	for i := range x.voters {
 		n := &w.nodes[i]
 		n.disk = elector.Terms{Entered: 1, Reserved: 1}
 		w.traffic += x.boot(i, n)
 	}
-	x.now += round
+	x.now += quantum
 	return w
 }
 
@@ -126,7 +126,7 @@ func (x *exploration) pass(w world, node int, is func(elector.State) bool) world
 		require.Less(x.t, rounds, maxPasses)
 		next := map[world]bool{}
 		x.expand(w, next)
-		x.now += round
+		x.now += quantum
 		require.Len(x.t, next, 1)
 		for w = range next { // the only one
 		}
@@ -150,9 +150,9 @@ func (x *exploration) answered(w world, node int, willVote bool, term lsn.Term) 
 			}})
 		}
 	}
-	x.now -= round // it is still the round before
+	x.now -= quantum // it is still the round before
 	w.traffic += x.step(node, n, m, ins...)
-	x.now += round
+	x.now += quantum
 	return w
 }
 
@@ -285,7 +285,7 @@ func (x *exploration) check(w *world) {
 	}
 }
 
-// outcomes are all that a voter may make of a round: it may have crashed before, of what is
+// outcomes are all that a voter may make of a quantum: it may have crashed before, of what is
 // on its way to it some may be lost, and its write may end.
 func (x *exploration) outcomes(in situation) []outcome {
 	known, ok := x.known[in]
@@ -367,7 +367,7 @@ func always(int, int) bool { return true }
 
 // exploredTiming counts in rounds. From scouting to an election it takes four.
 func exploredTiming(lease int) elector.Timing {
-	rounds := func(n int) time.Duration { return time.Duration(n) * time.Duration(round) }
+	rounds := func(n int) time.Duration { return time.Duration(n) * time.Duration(quantum) }
 	return elector.Timing{
 		InitialWait: rounds(lease), MaxRandomWait: 1, ScoutingResult: rounds(3),
 		ElectionResult: rounds(2 * lease), HeartbeatBroadcast: rounds(1), HeartbeatMissCount: lease,
