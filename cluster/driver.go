@@ -195,7 +195,7 @@ func (n *Node) stepRequests(g *group) {
 //     leads, and no successor may be named before the work knows.
 //  3. Report transitions and anomalies, and count. An anomaly may close a link, over
 //     which nothing is to be sent any more.
-//  4. Ask for the term to be written, before the messages are encoded: the disk is slow.
+//  4. Ask for terms to be written, before the messages are encoded: the disk is slow.
 //     The machine itself holds messages back that the write must precede.
 //  5. Send.
 //  6. If the machine has stopped, leave the election. This is after the goodbye is sent.
@@ -218,7 +218,7 @@ func (n *Node) step(g *group, in elector.Input) {
 		}
 		n.report(g, &e)
 		n.measure.stepped(g, in, &e, now)
-		if e.Persist != 0 {
+		if e.Persist != (elector.Terms{}) {
 			n.persister.request(g.name, e.Persist)
 		}
 		for i := range e.Messages {

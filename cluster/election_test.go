@@ -11,7 +11,6 @@ import (
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/cluster/clustertest"
 	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/lsn"
 )
 
 func TestAHundredElectionsRunBesideEachOther(t *testing.T) {
@@ -128,7 +127,7 @@ func TestAReopenedElectionKnowsItsLastVote(t *testing.T) {
 		time.Sleep(election) // past the embargo
 		slow := make(chan struct{})
 		n.WrapWrites(func(write cluster.Write) cluster.Write {
-			return func(terms map[string]lsn.Term) error { <-slow; return write(terms) }
+			return func(terms map[string]elector.Terms) error { <-slow; return write(terms) }
 		})
 		e.Hear("b", elector.Message{Kind: elector.ElectionProposal, Term: 7, SentAt: 1}, nil)
 		// while the term of that vote is still on its way to the disk

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/lsn"
 	"github.com/bmqelect/bmqelect/netmesh"
 )
 
@@ -21,7 +20,7 @@ const (
 )
 
 // Write makes terms durable.
-type Write = func(terms map[string]lsn.Term) error
+type Write = func(terms map[string]elector.Terms) error
 
 // ID is the node's name, also while its driver is held up.
 func (n *Node) ID() NodeID { return n.cfg.Node }
@@ -59,8 +58,8 @@ func (n *Node) WrapWrites(wrap func(Write) Write) {
 	n.persister.write = wrap(n.persister.write)
 }
 
-// RequestWrite asks for a term of the default election to be written.
-func (n *Node) RequestWrite(term lsn.Term) { n.persister.request(DefaultGroup, term) }
+// RequestWrite asks for terms of the default election to be written.
+func (n *Node) RequestWrite(t elector.Terms) { n.persister.request(DefaultGroup, t) }
 
 // OnSend calls f with all that the node sends, before it does.
 func (n *Node) OnSend(f func(m elector.Message)) {

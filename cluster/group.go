@@ -17,7 +17,7 @@ import (
 // by the lock.
 type group struct {
 	name       string
-	term       lsn.Term // that the disk knew at first
+	terms      elector.Terms // that the disk knew at first
 	config     elector.Config
 	elector    *elector.Machine
 	tick       timer    // when the machine wants a tick
@@ -65,13 +65,14 @@ func (n *Node) newGroup(name string, cfg ElectionConfig) (*group, error) {
 	if err != nil {
 		return nil, err
 	}
-	term, err := n.store.Group(name)
+	terms, err := n.store.Group(name)
 	if err != nil {
 		return nil, err
 	}
-	n.log.Debug("election opened", "group", name, "term", term)
+	n.log.Debug("election opened", "group", name, "term", terms.Entered,
+		"reserved", terms.Reserved)
 	g := &group{
-		name: name, term: term, config: config, elector: machine,
+		name: name, terms: terms, config: config, elector: machine,
 		measure: groupMeasure{lease: cfg.Timing.Lease}, promise: cfg.Timing.Promise(),
 		stood: make(chan struct{}), gone: make(chan struct{}),
 		now: n.now, paused: n.pauseError, watcher: n.watcher,
@@ -94,7 +95,10 @@ func (n *Node) enterElection(g *group) {
 	n.ticks.set(&g.tick, elector.Never)
 	g.feed(leadership.Tick{}) // a lone voter that awaits its campaign is not to stand at once
 	n.stepRequests(g)
-	n.step(g, elector.Start{Term: g.term, Min: n.cfg.MinTerm, Led: n.enterPaused(g)})
+	n.step(g, elector.Start{
+		Term: g.terms.Entered, Reserved: g.terms.Reserved, Min: n.cfg.MinTerm,
+		Led: n.enterPaused(g),
+	})
 	for _, peer := range slices.Sorted(maps.Keys(n.up)) {
 		n.step(g, elector.LinkUp{Peer: peer})
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/bmqelect/bmqelect/cluster/internal/testprocess"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/base/memnet"
-	"github.com/bmqelect/bmqelect/lsn"
 )
 
 // leadsAlone is a node that has led for a while, as the only voter, in virtual time.
@@ -53,7 +52,7 @@ func TestAWriteIsTimedWhileItRunsAndAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := leadsAlone(t)
 		before := n.Stats().StoreWrite
-		write := n.timed(func(map[string]lsn.Term) error { time.Sleep(time.Minute); return nil })
+		write := n.timed(func(map[string]elector.Terms) error { time.Sleep(time.Minute); return nil })
 		go func() { _ = write(nil) }()
 		time.Sleep(40 * time.Second)
 		require.InDelta(t, 40, float64(n.Stats().StoreWriting), 1e-6)

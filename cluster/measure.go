@@ -6,7 +6,6 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster/internal/histogram"
 	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/lsn"
 	"github.com/bmqelect/bmqelect/scouting"
 )
 
@@ -93,8 +92,10 @@ func (n *Node) taken(e *event, due time.Duration) {
 }
 
 // timed returns a write that measures how long it takes.
-func (n *Node) timed(write func(map[string]lsn.Term) error) func(map[string]lsn.Term) error {
-	return func(terms map[string]lsn.Term) error {
+func (n *Node) timed(
+	write func(map[string]elector.Terms) error,
+) func(map[string]elector.Terms) error {
+	return func(terms map[string]elector.Terms) error {
 		began := max(n.age(), 1)
 		n.measure.writing.Store(int64(began))
 		defer n.measure.writing.Store(0)

@@ -21,7 +21,6 @@ import (
 	"github.com/bmqelect/bmqelect/internal/base/clock"
 	"github.com/bmqelect/bmqelect/internal/base/loglimit"
 	"github.com/bmqelect/bmqelect/internal/base/recording"
-	"github.com/bmqelect/bmqelect/lsn"
 	"github.com/bmqelect/bmqelect/netmesh"
 )
 
@@ -255,7 +254,7 @@ func (n *Node) meshConfig(network netmesh.Network) netmesh.Config {
 }
 
 // onPersisted runs on the persister's goroutine.
-func (n *Node) onPersisted(terms map[string]lsn.Term, err error) {
+func (n *Node) onPersisted(terms map[string]elector.Terms, err error) {
 	if err != nil {
 		n.call(func() { n.fail(err) })
 		return
@@ -263,7 +262,7 @@ func (n *Node) onPersisted(terms map[string]lsn.Term, err error) {
 	n.post(event{do: func() {
 		for _, name := range slices.Sorted(maps.Keys(terms)) {
 			if g := n.groups[name]; g != nil {
-				n.step(g, elector.Persisted{Term: terms[name]})
+				n.step(g, elector.Persisted{Term: terms[name].Reserved})
 			}
 		}
 	}})

@@ -215,9 +215,12 @@ func TestNodeThatCannotWriteTakesNoPartAndSaysWhy(t *testing.T) {
 		victim := c.Node(c.others(leader)[0])
 		full := errors.New("no space left")
 		victim.WrapWrites(func(cluster.Write) cluster.Write {
-			return func(map[string]lsn.Term) error { return full }
+			return func(map[string]elector.Terms) error { return full }
 		})
-		c.Crash(leader.ID()) // the next election raises the term
+		victim.Default().Hear(leader.ID(), elector.Message{ // above all that is reserved
+			Kind: elector.LeaderHeartbeat, Term: 1000, Sequence: 1, SentAt: 1,
+		}, nil)
+		c.Crash(leader.ID())
 		time.Sleep(time.Minute)
 		<-victim.Done()
 		require.ErrorIs(t, victim.Err(), full)

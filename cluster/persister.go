@@ -3,20 +3,20 @@ package cluster
 import (
 	"sync"
 
-	"github.com/bmqelect/bmqelect/lsn"
+	"github.com/bmqelect/bmqelect/elector"
 )
 
 // persister writes terms to disk beside the driver. What is asked for while a
 // write runs goes into one transaction after it.
 type persister struct {
-	write func(terms map[string]lsn.Term) error      // durable when it returns
-	done  func(terms map[string]lsn.Term, err error) // called here after each write
+	write func(terms map[string]elector.Terms) error      // durable when it returns
+	done  func(terms map[string]elector.Terms, err error) // called here after each write
 	// forget drops the terms of elections that were closed, after all that was asked
 	// for them before is written; it does not wait for the disk.
 	forget func(groups ...string)
 
 	mu      sync.Mutex
-	wanted  map[string]lsn.Term
+	wanted  map[string]elector.Terms
 	notes   []func() error
 	closed  []string      // elections that were closed
 	busy    bool          // what was wanted before is being written
@@ -26,21 +26,22 @@ type persister struct {
 }
 
 func newPersister(
-	write func(map[string]lsn.Term) error, done func(map[string]lsn.Term, error),
+	write func(map[string]elector.Terms) error, done func(map[string]elector.Terms, error),
 ) *persister {
 	p := &persister{write: write, done: done, pending: make(chan struct{}, 1)}
 	p.changed.L = &p.mu
 	return p
 }
 
-// request asks for term of group to be written; it never waits.
-func (p *persister) request(group string, term lsn.Term) {
+// request asks for the terms of group to be written, in place of those that it was asked
+// for before; it never waits.
+func (p *persister) request(group string, terms elector.Terms) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.wanted == nil {
-		p.wanted = map[string]lsn.Term{}
+		p.wanted = map[string]elector.Terms{}
 	}
-	p.wanted[group] = max(p.wanted[group], term)
+	p.wanted[group] = terms
 	wake(p.pending)
 }
 
@@ -72,15 +73,15 @@ func (p *persister) flush() {
 	}
 }
 
-// run writes until quit, or until a write fails: after a failed fsync nobody
-// knows what the disk holds, so nothing is written any more.
+// run writes until quit, and then what was asked for before it; or until a write fails:
+// after a failed fsync nobody knows what the disk holds, so nothing is written any more.
 func (p *persister) run(quit <-chan struct{}) {
 	defer p.finishWrite(true)
-	for {
+	for last := false; !last; {
 		select {
 		case <-p.pending:
 		case <-quit:
-			return
+			last = true
 		}
 		p.mu.Lock()
 		terms, notes, closed := p.wanted, p.notes, p.closed

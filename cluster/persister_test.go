@@ -6,24 +6,30 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
+type terms = map[string]elector.Terms
+
+// up reserves the terms up to n.
+func up(n lsn.Term) elector.Terms { return elector.Terms{Reserved: n} }
+
 // disk records writes; each waits until the test lets it go.
 type disk struct {
-	writes chan map[string]lsn.Term
+	writes chan terms
 	result chan error
 }
 
-func (d *disk) write(terms map[string]lsn.Term) error {
+func (d *disk) write(terms terms) error {
 	d.writes <- terms
 	return <-d.result
 }
 
 func startPersister(t *testing.T) (p *persister, d *disk, done chan error, ended chan struct{}) {
-	d = &disk{writes: make(chan map[string]lsn.Term), result: make(chan error)}
+	d = &disk{writes: make(chan terms), result: make(chan error)}
 	done, ended = make(chan error, 16), make(chan struct{})
-	p = newPersister(d.write, func(_ map[string]lsn.Term, err error) { done <- err })
+	p = newPersister(d.write, func(_ terms, err error) { done <- err })
 	quit := make(chan struct{})
 	go func() { defer close(ended); p.run(quit) }()
 	t.Cleanup(func() { close(quit); <-ended })
@@ -32,15 +38,15 @@ func startPersister(t *testing.T) (p *persister, d *disk, done chan error, ended
 
 func TestTermsAskedForDuringAWriteShareTheNextOne(t *testing.T) {
 	p, d, done, _ := startPersister(t)
-	p.request("x", 1)
-	require.Equal(t, map[string]lsn.Term{"x": 1}, <-d.writes)
+	p.request("x", up(1))
+	require.Equal(t, terms{"x": up(1)}, <-d.writes)
 	for term := lsn.Term(2); term <= 9; term++ {
-		p.request("x", term)
+		p.request("x", up(term))
 	}
-	p.request("y", 4)
+	p.request("y", up(4))
 	d.result <- nil
 	require.NoError(t, <-done)
-	require.Equal(t, map[string]lsn.Term{"x": 9, "y": 4}, <-d.writes,
+	require.Equal(t, terms{"x": up(9), "y": up(4)}, <-d.writes,
 		"one transaction, the newest terms")
 	d.result <- nil
 	require.NoError(t, <-done)
@@ -48,12 +54,12 @@ func TestTermsAskedForDuringAWriteShareTheNextOne(t *testing.T) {
 
 func TestNothingIsWrittenAfterAFailure(t *testing.T) {
 	p, d, done, ended := startPersister(t)
-	p.request("x", 1)
+	p.request("x", up(1))
 	<-d.writes
 	full := errors.New("disk full")
 	d.result <- full
 	require.ErrorIs(t, <-done, full)
-	p.request("x", 2)
+	p.request("x", up(2))
 	select {
 	case w := <-d.writes:
 		t.Fatalf("wrote %v after a failed fsync", w)
@@ -63,7 +69,7 @@ func TestNothingIsWrittenAfterAFailure(t *testing.T) {
 
 func TestANoteIsWrittenInItsTurnAndItsFailureIsFinal(t *testing.T) {
 	p, d, done, ended := startPersister(t)
-	p.request("x", 1)
+	p.request("x", up(1))
 	<-d.writes
 	full := errors.New("disk full")
 	var order []string

@@ -13,7 +13,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/cluster/internal/store"
-	"github.com/bmqelect/bmqelect/lsn"
+	"github.com/bmqelect/bmqelect/elector"
 )
 
 func closeAtOnce(t *testing.T, n *cluster.Node) {
@@ -170,7 +170,7 @@ func TestTheDirectoryIsHeldForTheWorkOfEveryElection(t *testing.T) {
 func hangWrites(t *testing.T, n *cluster.Node) (goOn func()) {
 	block := make(chan struct{})
 	n.WrapWrites(func(write cluster.Write) cluster.Write {
-		return func(terms map[string]lsn.Term) error {
+		return func(terms map[string]elector.Terms) error {
 			<-block
 			return write(terms)
 		}
@@ -320,7 +320,7 @@ func TestAnElectionIsNotOpenedForEverOnADiskThatHangs(t *testing.T) {
 		time.Sleep(time.Second)
 		n := c.Node("a")
 		goOn := hangWrites(t, n)
-		n.RequestWrite(1000)
+		n.RequestWrite(elector.Terms{Entered: 1000, Reserved: 1000})
 		err := returnsWithin(t, cluster.OpenTime, func() error {
 			_, err := n.Election("x", cluster.ElectionConfig{})
 			return err

@@ -2,13 +2,14 @@ package elector
 
 import "github.com/bmqelect/bmqelect/lsn"
 
-// becomeCandidate raises the term. The proposal, which is also a vote for
-// oneself, waits for the term to be durable: §5.1.
+// becomeCandidate raises the term. The proposal, which is also a vote for oneself, waits
+// if the term is not reserved on disk: §5.1.
 func (m *Machine) becomeCandidate(term lsn.Term) {
 	m.enterTerm(term)
 	m.become(Candidate, Proposed, "")
 	m.state.Candidate.Ballot.Term = term
 	m.state.Candidate.Began = m.state.Now
+	m.proposeIfDurable()
 }
 
 // ballot is the proposal that this node has made or is about to make; its Term
@@ -25,7 +26,7 @@ func (m *Machine) ballot() *ballot {
 const slowestDisk = 10
 
 // proposeIfDurable votes for this node and proposes it to all voters, once the
-// term of its ballot is on disk.
+// term of its ballot is reserved on disk.
 func (m *Machine) proposeIfDurable() {
 	s, b := &m.state, m.ballot()
 	if b.Term == 0 || b.Sent || b.Term > s.Durable {

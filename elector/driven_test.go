@@ -30,7 +30,7 @@ func bootWith(t testing.TB, cfg elector.Config, n int, term lsn.Term) *driven {
 	}
 	m, err := elector.New(cfg)
 	require.NoError(t, err)
-	d := &driven{Machine: m, now: elector.Time(time.Second)}
+	d := &driven{Machine: m.ReserveOnly(0), now: elector.Time(time.Second)}
 	d.step(elector.Start{Term: term})
 	for _, id := range cfg.Voters[1:] {
 		d.step(elector.LinkUp{Peer: id})
@@ -41,8 +41,8 @@ func bootWith(t testing.TB, cfg elector.Config, n int, term lsn.Term) *driven {
 
 func (d *driven) step(in elector.Input) elector.Effects {
 	e := d.Step(d.now, 7, in)
-	if e.Persist != 0 {
-		e = d.Step(d.now, 7, elector.Persisted{Term: e.Persist})
+	if e.Persist != (elector.Terms{}) {
+		e = d.Step(d.now, 7, elector.Persisted{Term: e.Persist.Reserved})
 	}
 	return e
 }

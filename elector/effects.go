@@ -13,11 +13,11 @@ import (
 // carried out in any order. Its slices belong to the machine and are valid until its next
 // step.
 type Effects struct {
-	// Persist is the term to write to disk; 0 for none. When it is durable the
-	// driver steps the machine with Persisted. The machine goes on meanwhile but
-	// keeps back every message that speaks for a term that is not durable yet, so
-	// a driver need not order anything itself.
-	Persist lsn.Term
+	// Persist is what to write to disk, in place of what was asked for before; the zero
+	// Terms for nothing. When it is durable the driver steps the machine with Persisted. The
+	// machine goes on meanwhile but keeps back every message that speaks for a term above
+	// those that are reserved on disk, so a driver need not order anything itself.
+	Persist Terms
 	// Messages may leave at once.
 	Messages []Envelope
 	// Transitions are the changes of role and of the leadership that the node
@@ -32,6 +32,12 @@ type Effects struct {
 	// Wake is when the machine wants the next Tick at the latest; Never if it
 	// has no deadline.
 	Wake Time
+}
+
+// Terms is what a disk must know of a node's terms.
+type Terms struct {
+	Entered  lsn.Term // one that the node has been in: it starts there after a crash
+	Reserved lsn.Term // it has voted in none above; Entered or more
 }
 
 // Never is later than any time.
@@ -88,8 +94,12 @@ func (e Effects) String() string {
 	if e.Anomaly != (Anomaly{}) {
 		fmt.Fprintf(&b, "anomaly %s\n", e.Anomaly)
 	}
-	if e.Persist != 0 {
-		fmt.Fprintf(&b, "persist term=%d\n", e.Persist)
+	if p := e.Persist; p != (Terms{}) {
+		fmt.Fprintf(&b, "persist term=%d", p.Entered)
+		if p.Reserved > p.Entered {
+			fmt.Fprintf(&b, " reserved=%d", p.Reserved)
+		}
+		b.WriteString("\n")
 	}
 	for _, m := range e.Messages {
 		fmt.Fprintln(&b, m)

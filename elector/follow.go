@@ -80,7 +80,7 @@ func (m *Machine) follow(from NodeID, msg *Message) {
 	if news {
 		m.transition(Follower, why, from)
 	}
-	if m.cfg.mayVote {
+	if m.cfg.mayVote && !m.mayHaveMoved(msg.Term) {
 		m.promiseTo(from, msg.Term)
 		m.send(from, Message{
 			Kind: HeartbeatAck, Term: msg.Term,
@@ -119,6 +119,9 @@ func (m *Machine) linkUp(peer NodeID) {
 	s := &m.state
 	voter, isVoter := m.voter(peer)
 	m.notePresent(peer)
+	if isVoter && s.Role != Dormant {
+		m.tellFloor(peer)
+	}
 	switch {
 	case s.Role == Leader:
 		m.heartbeat(peer)

@@ -188,7 +188,9 @@ func (m *Machine) leave() {
 
 // becomeDormant stops taking part without releasing any promise.
 func (m *Machine) becomeDormant() {
-	m.send(AllMembers, Message{Kind: NodeUnavailable, Term: m.state.Durable})
+	s := &m.state
+	m.send(AllMembers, Message{Kind: NodeUnavailable, Term: min(s.Term, s.Durable)})
+	m.giveBack()
 	m.become(Dormant, Stopped, "")
 	m.state.Leaving = false
 	m.held = m.held[:0]

@@ -13,9 +13,10 @@ type Input interface{ isInput() }
 
 // Start begins taking part, with what the disk knows.
 type Start struct {
-	Term lsn.Term // the durable term; 0 on first boot
-	Min  lsn.Term // a voter enters this term, if it is higher
-	Led  bool     // before it ended it led last, as far as it knew: see Pause
+	Term     lsn.Term // Terms.Entered; 0 on first boot
+	Reserved lsn.Term // Terms.Reserved; below Term it counts as Term
+	Min      lsn.Term // a voter enters this term, if it is higher
+	Led      bool     // before it ended it led last, as far as it knew: see Pause
 }
 
 // Tick says that time has passed.
@@ -49,7 +50,7 @@ type Died struct {
 	Proof Proof
 }
 
-// Persisted says that Term, and every term below it, is on disk.
+// Persisted says that the terms up to Term are reserved on disk: Terms.Reserved.
 type Persisted struct{ Term lsn.Term }
 
 // Issued says that the application, as leader, has issued LSNs up to LSN.

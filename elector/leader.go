@@ -148,6 +148,7 @@ func (m *Machine) reaffirmAbove(from NodeID, msg *Message) {
 	}
 	m.enterTerm(term + 1)
 	l.RaisedAt, l.Reaffirm = now, ballot{Term: term + 1}
+	m.proposeIfDurable()
 }
 
 // reaffirmed goes on under the new term, in which LSNs start again: §7.11. Guarded work

@@ -23,7 +23,8 @@ type resolved struct {
 	voters  []NodeID // sorted; a voter's index here is its number in sets of voters
 	self    int      // this node's index; -1 for an observer
 	quorum  int
-	mayVote bool // is a voter
+	mayVote bool     // is a voter
+	reserve lsn.Term // reserveAhead, but for tests
 }
 
 // New returns a DORMANT machine; step it with Start. It returns a *ConfigError
@@ -39,6 +40,7 @@ func New(cfg Config) (*Machine, error) {
 	}
 	return &Machine{state: State{Priority: cfg.Priority}, cfg: &resolved{
 		Config: cfg, voters: cfg.Voters, self: self, quorum: cfg.QuorumSize(), mayVote: mayVote,
+		reserve: reserveAhead,
 	}}, nil
 }
 
@@ -100,9 +102,16 @@ func (m *Machine) start(in Start) {
 	if s.Role != Dormant {
 		return
 	}
-	s.Term, s.Durable, s.Vote, s.LedLast = in.Term, in.Term, "", in.Led
+	s.Term, s.Durable, s.Vote = in.Term, max(in.Term, in.Reserved), ""
+	s.Asked, s.Floor, s.LedLast = s.Durable, 0, in.Led
+	if in.Reserved > in.Term {
+		s.Floor = in.Reserved
+	}
 	if m.cfg.mayVote { // §3.1: an observer above the voters' terms would follow nobody
 		m.enterTerm(in.Min)
+	}
+	if m.floor() > 0 { // a node that has been in no term yet has made no difference
+		m.reserve()
 	}
 	// §3.3: a single voter has nobody to discover or to have promised anything to.
 	alone := m.cfg.mayVote && len(m.cfg.voters) == 1

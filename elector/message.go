@@ -60,8 +60,9 @@ func (k Kind) Valid() bool { return k > kindInvalid && k < kindEnd }
 // the fields mean something; the others are zero.
 type Message struct {
 	Kind Kind
-	// Term is the term that the message speaks for: the sender's own, except
-	// that a leader which re-affirms itself goes on under its old one.
+	// Term is the term that the message speaks for: the sender's own, except that a leader
+	// which re-affirms itself goes on under its old one, and that an answer tells the highest
+	// term in which the sender may have voted.
 	Term lsn.Term
 
 	// ElectionScouting and its response.

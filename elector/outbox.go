@@ -6,8 +6,8 @@ import (
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
-// send puts a message among the effects. §2.4: a message that speaks for a term which is
-// not on disk yet is held back until it is. No other code puts messages there.
+// send puts a message among the effects. §2.4: a message that speaks for a term above those
+// reserved on disk is held back until it is reserved. No other code puts messages there.
 func (m *Machine) send(to NodeID, msg Message) {
 	if msg.Term > m.state.Durable {
 		m.hold(Envelope{to, msg})
@@ -48,7 +48,7 @@ func (m *Machine) outdated(e *Envelope) bool {
 // persisted releases what waited for term, in the order in which it was held.
 func (m *Machine) persisted(term lsn.Term) {
 	s := &m.state
-	if s.Role == Dormant || term <= s.Durable || term > s.Term {
+	if s.Role == Dormant || term <= s.Durable || term > s.Asked {
 		return
 	}
 	s.Durable = term

@@ -30,7 +30,7 @@ var messageTable = []reaction{
 	{
 		"ElectionScoutingResponse", "",
 		"counts the answer to its open round; a quorum of yes makes it CANDIDATE; learns the term of a no",
-		"", "",
+		"learns the term of a no", "learns the term of a no",
 	},
 	{
 		"ElectionProposal", "",

@@ -98,4 +98,5 @@ func (m *Machine) learn(from NodeID, msg *Message) {
 		m.report(AnomalyTermLeap, from, msg)
 	}
 	s.RefusedTerm = max(s.RefusedTerm, min(msg.Term, limit, lsn.MaxTerm))
+	m.reserve()
 }

@@ -80,6 +80,9 @@ func (s *script) start(words []string) elector.Input {
 		if v, ok := strings.CutPrefix(w, "term="); ok {
 			in.Term = lsn.Term(s.atoi(v))
 		}
+		if v, ok := strings.CutPrefix(w, "reserved="); ok {
+			in.Reserved = lsn.Term(s.atoi(v))
+		}
 		if v, ok := strings.CutPrefix(w, "min="); ok {
 			in.Min = lsn.Term(s.atoi(v))
 		}

@@ -41,6 +41,7 @@ type script struct {
 	steps     uint64
 	random    uint64 // per cent: what every random draw comes to
 	slowDisk  bool   // Persisted comes by hand
+	reserve   lsn.Term
 	role      string // the machine begins in this role ...
 	term0     int    // ... and this term
 	unpersist lsn.Term
@@ -73,7 +74,7 @@ func (s *script) machine() string {
 	if err != nil {
 		return strings.ReplaceAll(err.Error(), "; ", ";\n  ") + "\n"
 	}
-	s.m = m
+	s.m = m.ReserveOnly(s.reserve)
 	return s.cast(cfg)
 }
 
@@ -105,6 +106,8 @@ func (s *script) configure(cfg *elector.Config, key string, vals []string) {
 		cfg.UnsafeNoScouting = true
 	case "rule":
 		cfg.Rule = scouting.RuleNodeOrder
+	case "reserve":
+		s.reserve = lsn.Term(s.atoi(val))
 	case "slow-disk":
 		s.slowDisk = true
 	case "as":
@@ -168,8 +171,8 @@ func (s *script) step(in elector.Input) string {
 	}
 	text := s.nameRounds(e.String())
 	require.Truef(s.t, legal(e.Transitions), "illegal transition in %s", e)
-	if e.Persist != 0 {
-		s.unpersist = e.Persist
+	if e.Persist != (elector.Terms{}) {
+		s.unpersist = e.Persist.Reserved
 	}
 	if s.unpersist != 0 && !s.slowDisk {
 		done := elector.Persisted{Term: s.unpersist}

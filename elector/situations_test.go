@@ -24,7 +24,7 @@ func acts(s *driven, in elector.Input) bool {
 	e := m.Step(at, 7, in)
 	after := m.State()
 	before.Now, after.Now = 0, 0
-	quiet := e.Persist == 0 && len(e.Messages) == 0 && len(e.Transitions) == 0 &&
+	quiet := e.Persist == (elector.Terms{}) && len(e.Messages) == 0 && len(e.Transitions) == 0 &&
 		e.Anomaly == elector.Anomaly{}
 	return !quiet || after != before || e.Wake != wake || !reflect.DeepEqual(m.Clone().Held(), held)
 }

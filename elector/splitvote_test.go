@@ -86,8 +86,8 @@ func (r *round) step(i int, now elector.Time, in elector.Input) {
 	r.wakes[i] = e.Wake
 	r.led = r.led || m.Status().Role == elector.Leader
 	r.term = max(r.term, m.State().Term)
-	if e.Persist != 0 {
-		r.step(i, now, elector.Persisted{Term: e.Persist})
+	if e.Persist != (elector.Terms{}) {
+		r.step(i, now, elector.Persisted{Term: e.Persist.Reserved})
 	}
 }
 

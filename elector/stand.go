@@ -64,7 +64,7 @@ func (m *Machine) stand() {
 	case !term.Valid():
 		return // out of terms: nobody may propose one
 	case m.cfg.UnsafeNoScouting:
-		m.becomeCandidate(s.Term + 1)
+		m.becomeCandidate(m.floor() + 1)
 	default:
 		m.openRound(term)
 	}
@@ -80,9 +80,9 @@ func (m *Machine) retryStand() {
 // nextTerm is the term that this node would propose: §3.7.
 func (m *Machine) nextTerm() lsn.Term {
 	if m.state.RefusedTerm < lsn.MaxTerm {
-		return max(m.state.Term, m.state.RefusedTerm) + 1
+		return max(m.floor(), m.state.RefusedTerm) + 1
 	}
-	return m.state.Term + 1 // one refusal must not silence this node for ever
+	return m.floor() + 1 // one refusal must not silence this node for ever
 }
 
 // openRound asks every voter whether it would vote for this node: §3.8.
@@ -110,17 +110,19 @@ func (m *Machine) scout(voter int) {
 }
 
 // onElectionScoutingResponse counts an answer to the open round; answers to any
-// other count for nothing. §3.9
+// other count for nothing, but teach the term to exceed. §3.9, §8.3
 func (m *Machine) onElectionScoutingResponse(from NodeID, msg *Message) {
 	f := &m.state.Follower
 	voter, _ := m.voter(from)
+	if !msg.WillVote {
+		m.learn(from, msg)
+	}
 	if m.state.Role != Follower || !f.Round.Answers(msg.Round, msg.ProposedTerm) ||
 		f.Round.Answered(voter) {
 		return
 	}
 	a := scouting.Answer{WillVote: msg.WillVote, Cause: msg.Cause, RetryAfter: msg.RetryAfter}
 	if !a.WillVote {
-		m.learn(from, msg)
 		// §3.13: the hint is for status only, and never a reason not to scout.
 		if msg.Leader != "" && msg.Leader != m.cfg.Self && msg.LeaderTerm >= f.HintedTerm {
 			f.HintedLeader, f.HintedTerm = msg.Leader, msg.LeaderTerm

@@ -13,7 +13,9 @@ type State struct {
 	Role Role
 
 	Term        lsn.Term // highest voted in, proposed or followed; never goes down
-	Durable     lsn.Term // highest term known to be on disk
+	Durable     lsn.Term // highest term known to be reserved on disk
+	Asked       lsn.Term // highest term that it asked the disk to reserve
+	Floor       lsn.Term // it may have voted up to this term before it crashed; 0 if it knows
 	RefusedTerm lsn.Term // highest term heard of in a refusal: the floor of the next round
 	Vote        NodeID   // whom this node voted for in Term, itself included; "" if none or unknown
 	SeenLSN     lsn.LSN  // newest LSN issued (leader) or heard of
@@ -139,7 +141,7 @@ func (m *Machine) enterTerm(t lsn.Term) {
 	}
 	m.state.Term = t
 	m.state.Vote, m.state.Ceded = "", 0
-	m.eff.Persist = t
+	m.reserve()
 }
 
 // perceivedLeader is the leader that this node is or follows; "" for none.
@@ -201,7 +203,7 @@ func (m *Machine) Status() Status {
 		Scouting: s.Follower.Round.IsOpen(), StandAt: s.Follower.StandAt,
 		Linked: m.names(s.Linked.Has), Quorum: m.cfg.quorum,
 		Able: m.mayStand(), RestEnd: s.RestEnd, Handover: s.Leader.Handover,
-		Writing: s.Term > s.Durable, NoTermsLeft: s.Term >= lsn.MaxTerm,
+		Writing: s.Term > s.Durable, NoTermsLeft: m.floor() >= lsn.MaxTerm,
 	}
 	if s.EmbargoEnd > s.Now {
 		st.EmbargoEnd = s.EmbargoEnd

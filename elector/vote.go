@@ -11,7 +11,7 @@ func (m *Machine) stance() scouting.Stance {
 	p := m.promise()
 	return scouting.Stance{
 		Self:        scouting.Rank{Priority: s.Priority, Node: m.cfg.Self},
-		Term:        s.Term,
+		Term:        m.floor(),
 		Leader:      m.perceivedLeader(),
 		PromisedTo:  p.To,
 		PromiseLeft: p.Until.Sub(s.Now),
@@ -57,10 +57,11 @@ func (m *Machine) onElectionScouting(from NodeID, msg *Message) {
 	m.send(from, reply)
 }
 
-// reply is what both responses have in common: §4.10.
+// reply is what both responses have in common: §4.10. The asker learns from a no which term
+// it must exceed.
 func (m *Machine) reply(kind Kind, a scouting.Answer, proposed lsn.Term) Message {
 	reply := Message{
-		Kind: kind, Term: m.state.Term, ProposedTerm: proposed,
+		Kind: kind, Term: m.floor(), ProposedTerm: proposed,
 		WillVote: a.WillVote, Cause: a.Cause, RetryAfter: a.RetryAfter,
 	}
 	if leader := m.perceivedLeader(); !a.WillVote && leader != "" {
@@ -92,7 +93,7 @@ func (m *Machine) onElectionProposal(from NodeID, msg *Message) {
 // wouldVote decides on a proposal by the rule of scouting, without rank: §4.6.
 func (m *Machine) wouldVote(from NodeID, term lsn.Term) scouting.Answer {
 	if m.cfg.UnsafeNoScouting { // any higher term gets the vote, whoever leads
-		if term <= m.state.Term {
+		if term <= m.floor() {
 			return scouting.Answer{Cause: scouting.CauseTerm}
 		}
 		return scouting.Answer{WillVote: true}

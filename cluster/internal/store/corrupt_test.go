@@ -23,7 +23,7 @@ func sample(t testing.TB) []byte {
 	s, err := OpenOn(dir, alice, unsynced)
 	require.NoError(t, err)
 	for term := sampleTerm - 6; term <= sampleTerm; term++ {
-		require.NoError(t, s.Persist(map[string]lsn.Term{"a": term}))
+		require.NoError(t, s.Persist(exact{"a": term}.terms()))
 	}
 	require.NoError(t, s.Close())
 	content, err := os.ReadFile(filepath.Join(dir, stateFile))
@@ -60,7 +60,7 @@ func (d *damaged) try(content []byte) error {
 	}
 	d.reads++
 	got, err := s.Group("a")
-	if want := sampleTerm; err == nil && got != want {
+	if want := sampleTerm; err == nil && got.Entered != want {
 		err = fmt.Errorf("read term %d, want %d", got, want)
 	}
 	return errors.Join(err, d.persistMore(s))
@@ -79,7 +79,7 @@ func overwrite(path string, content []byte) error {
 // persistMore goes on from a file that was read: what is then reported as
 // written must be there the next time.
 func (d *damaged) persistMore(s *Store) error {
-	written := s.Persist(map[string]lsn.Term{"a": sampleTerm + 1})
+	written := s.Persist(exact{"a": sampleTerm + 1}.terms())
 	_ = s.Close() // bbolt may have met the damage only now
 	if written != nil {
 		return nil
@@ -91,7 +91,7 @@ func (d *damaged) persistMore(s *Store) error {
 		return err
 	}
 	got, err := s.Group("a")
-	if err == nil && got != sampleTerm+1 {
+	if err == nil && got.Entered != sampleTerm+1 {
 		err = fmt.Errorf("persisted term %d, then read %d", sampleTerm+1, got)
 	}
 	_ = s.Close()

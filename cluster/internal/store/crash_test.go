@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/bmqelect/bmqelect/lsn"
+	"github.com/bmqelect/bmqelect/elector"
 )
 
 // crashDir is the environment variable that turns the test binary into a
@@ -33,8 +33,9 @@ func writeUntilKilled(dir string) error {
 	if _, err := fmt.Println("boot", s.Boot()); err != nil {
 		return err
 	}
-	for term := record + 1; ; term++ {
-		if err := s.Persist(map[string]lsn.Term{"a": term, "b": term}); err != nil {
+	for term := record.Entered + 1; ; term++ {
+		t := elector.Terms{Entered: term, Reserved: term + 64}
+		if err := s.Persist(map[string]elector.Terms{"a": t, "b": t}); err != nil {
 			return err
 		}
 		if _, err := fmt.Println("term", uint64(term)); err != nil {
@@ -90,7 +91,8 @@ func TestKilledProcessForgetsNothing(t *testing.T) {
 		for _, group := range []string{"a", "b"} {
 			got, err := s.Group(group)
 			require.NoError(t, err)
-			require.GreaterOrEqual(t, uint64(got), before.term)
+			require.GreaterOrEqual(t, uint64(got.Entered), before.term)
+			require.GreaterOrEqual(t, uint64(got.Reserved), before.term)
 		}
 		require.NoError(t, s.Close())
 	}

@@ -25,13 +25,13 @@ func breakDisk(t *testing.T, s *Store) {
 
 func TestFirstFailedWriteIsFinal(t *testing.T) {
 	for name, write := range map[string]func(*Store) error{
-		"persist": func(s *Store) error { return s.Persist(map[string]lsn.Term{"a": 6}) },
+		"persist": func(s *Store) error { return s.Persist(exact{"a": 6}.terms()) },
 		"declare": func(s *Store) error { return s.Declare(flood) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			s := opened(t, dir)
-			require.NoError(t, s.Persist(map[string]lsn.Term{"a": 5}))
+			require.NoError(t, s.Persist(exact{"a": 5}.terms()))
 			breakDisk(t, s)
 			err := write(s)
 			require.ErrorIs(t, err, ErrNotDurable)
@@ -46,14 +46,14 @@ func TestFirstFailedWriteIsFinal(t *testing.T) {
 func TestFullDiskStopsTheNodeAndLosesNothing(t *testing.T) {
 	dir := smallDisk(t)
 	s := opened(t, dir)
-	require.NoError(t, s.Persist(map[string]lsn.Term{"a": 5}))
+	require.NoError(t, s.Persist(exact{"a": 5}.terms()))
 	require.NoError(t, fillDisk(dir))
 	// More groups than the pages that the file has already can take.
 	many := map[string]lsn.Term{"a": 6}
 	for i := range 2_000 {
 		many[strings.Repeat("g", i+1)] = 6
 	}
-	err := s.Persist(many)
+	err := s.Persist(exact(many).terms())
 	require.ErrorIs(t, err, ErrNotDurable)
 	requireRefusal(t, s)
 	require.NoError(t, s.Close())
@@ -66,14 +66,14 @@ func TestFullDiskStopsTheNodeAndLosesNothing(t *testing.T) {
 func TestPeersOnAFullDiskHarmNothingAndAreWrittenLater(t *testing.T) {
 	dir := smallDisk(t)
 	s := opened(t, dir)
-	require.NoError(t, s.Persist(map[string]lsn.Term{"a": 5}))
+	require.NoError(t, s.Persist(exact{"a": 5}.terms()))
 	require.NoError(t, s.SavePeers([]string{"one"}))
 	require.NoError(t, fillDisk(dir))
 	long := []string{"one", strings.Repeat("two", 3*pageSize)}
 	require.ErrorIs(t, s.SavePeers(long), unix.ENOSPC)
 	require.NoError(t, os.Remove(filepath.Join(dir, "filler")))
 	require.NoError(t, s.SavePeers(long))
-	require.NoError(t, s.Persist(map[string]lsn.Term{"a": 6}))
+	require.NoError(t, s.Persist(exact{"a": 6}.terms()))
 	require.NoError(t, s.Close())
 	s = opened(t, dir)
 	require.Equal(t, long, s.Peers())
@@ -86,7 +86,7 @@ func TestVotesNeedNoRoom(t *testing.T) {
 	s := opened(t, dir)
 	require.NoError(t, fillDisk(dir))
 	for term := range lsn.Term(50) {
-		require.NoError(t, s.Persist(map[string]lsn.Term{"default": term + 1}), "term %d", term+1)
+		require.NoError(t, s.Persist(exact{"default": term + 1}.terms()), "term %d", term+1)
 	}
 	require.NoError(t, s.Close())
 	requireGroup(t, opened(t, dir), "default", 50)

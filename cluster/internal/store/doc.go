@@ -1,10 +1,10 @@
 // Package store keeps what a node must not forget, in one bbolt file in the
 // node's data directory: the directory's identity, how often it was opened, and
-// the term of every election group. Emergencies, once declared, are recorded for
+// the terms of every election group. Emergencies, once declared, are recorded for
 // good. The addresses of peers are cached in a file beside it, PEERS, whose loss
 // costs nothing.
 //
-// A vote is cast once per term only if the term is on disk before the vote is
+// A vote is cast once per term only if the term is reserved on disk before the vote is
 // sent, so the package prefers an error to a doubt:
 //
 //   - What a method reports as written has been fsynced. The first failure to
@@ -12,7 +12,7 @@
 //     the kernel now calls clean, so the store refuses to write again. The next
 //     Open rewrites the record whole, and so trusts nothing that only the page
 //     cache held.
-//   - A term never goes down.
+//   - An entered term never goes down.
 //   - A file that is damaged, or gone from a directory that had one, is an error
 //     (ErrCorrupt) and never a fresh start at term 0.
 //   - A directory belongs to one node of one cluster and to one process at a
@@ -22,7 +22,7 @@
 // copied to another machine, and a disk that reports an fsync it did not do.
 //
 // The whole state is one record under one checksum, rewritten at each commit. It is
-// small: about 30 bytes a group, and groups that were closed are forgotten. A record
+// small: about 50 bytes a group, and groups that were closed are forgotten. A record
 // that can be lost alone, as one key of many can, would be a group silently back at
 // term 0.
 //

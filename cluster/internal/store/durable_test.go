@@ -16,7 +16,7 @@ import (
 // requireRefusal demands that s writes no more, not even what is on disk already.
 func requireRefusal(t *testing.T, s *Store) {
 	t.Helper()
-	require.ErrorIs(t, s.Persist(map[string]lsn.Term{"a": 5}), ErrNotDurable)
+	require.ErrorIs(t, s.Persist(exact{"a": 5}.terms()), ErrNotDurable)
 	require.ErrorIs(t, s.Declare(flood), ErrNotDurable)
 	requireGroup(t, s, "a", 5)
 }
@@ -43,7 +43,7 @@ func TestMarkerIsWrittenAgain(t *testing.T) {
 
 func TestClosedStoreReadsButWritesNothing(t *testing.T) {
 	s := opened(t, t.TempDir())
-	require.NoError(t, s.Persist(map[string]lsn.Term{"a": 5}))
+	require.NoError(t, s.Persist(exact{"a": 5}.terms()))
 	require.NoError(t, s.Close())
 	require.NoError(t, s.Close())
 	requireRefusal(t, s)
@@ -51,9 +51,9 @@ func TestClosedStoreReadsButWritesNothing(t *testing.T) {
 
 func TestBadInputIsRefusedAndHarmless(t *testing.T) {
 	s := opened(t, t.TempDir())
-	require.ErrorContains(t, s.Persist(map[string]lsn.Term{"a": lsn.MaxTerm + 1}),
+	require.ErrorContains(t, s.Persist(exact{"a": lsn.MaxTerm + 1}.terms()),
 		`group "a": term 9223372036854775808 is above`)
-	require.ErrorContains(t, s.Persist(map[string]lsn.Term{"": 1}), "name of a group")
+	require.ErrorContains(t, s.Persist(exact{"": 1}.terms()), "name of a group")
 	require.ErrorContains(t, s.SavePeers([]string{"\xff"}), "name of a peer")
 	_, err := s.Group("\xff")
 	require.ErrorContains(t, err, "name of a group")
@@ -72,11 +72,11 @@ func TestPeersAreCopied(t *testing.T) {
 func TestUnchangedStateIsNotWritten(t *testing.T) {
 	dir := t.TempDir()
 	s := opened(t, dir)
-	require.NoError(t, s.Persist(map[string]lsn.Term{"a": 5}))
+	require.NoError(t, s.Persist(exact{"a": 5}.terms()))
 	require.NoError(t, s.SavePeers([]string{"one"}))
 	before, err := os.ReadFile(filepath.Join(dir, stateFile))
 	require.NoError(t, err)
-	require.NoError(t, s.Persist(map[string]lsn.Term{"a": 5}))
+	require.NoError(t, s.Persist(exact{"a": 5}.terms()))
 	require.NoError(t, s.SavePeers([]string{"one"}))
 	after, err := os.ReadFile(filepath.Join(dir, stateFile))
 	require.NoError(t, err)
@@ -90,7 +90,7 @@ func TestConcurrentWritersLoseNothing(t *testing.T) {
 	for _, group := range []string{"a", "b", "c"} {
 		writers.Go(func() {
 			for term := range lsn.Term(5) {
-				if err := s.Persist(map[string]lsn.Term{group: term + 1}); err != nil {
+				if err := s.Persist(exact{group: term + 1}.terms()); err != nil {
 					t.Error(err)
 				}
 				s.Peers()
@@ -114,7 +114,7 @@ func BenchmarkPersist(b *testing.B) {
 				for i := range groups {
 					terms[strconv.Itoa(i)] = term
 				}
-				if err := s.Persist(terms); err != nil {
+				if err := s.Persist(exact(terms).terms()); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -26,7 +26,7 @@ func declared(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	s := opened(t, dir)
-	require.NoError(t, s.Persist(map[string]lsn.Term{"a": 7, "b": 3}))
+	require.NoError(t, s.Persist(exact{"a": 7, "b": 3}.terms()))
 	require.NoError(t, s.Close())
 	s = existing(t, dir)
 	require.NoError(t, s.Declare(flood))
@@ -62,9 +62,9 @@ func TestEmergencyLiftsTheTermsOfAllGroups(t *testing.T) {
 	s := opened(t, dir)
 	requireGroup(t, s, "b", floor)
 	requireGroup(t, s, "never opened before", floor)
-	require.ErrorContains(t, s.Persist(map[string]lsn.Term{"a": 8}),
+	require.ErrorContains(t, s.Persist(exact{"a": 8}.terms()),
 		"term 8 is below the durable term 1000000007")
-	require.NoError(t, s.Persist(map[string]lsn.Term{"a": floor + 2}))
+	require.NoError(t, s.Persist(exact{"a": floor + 2}.terms()))
 	requireGroup(t, s, "a", floor+2)
 	require.NoError(t, s.Close())
 
@@ -135,7 +135,7 @@ func TestRecordOfAnEmergencyIsChecked(t *testing.T) {
 func TestBadEmergencyIsNotWritten(t *testing.T) {
 	s := opened(t, t.TempDir())
 	require.ErrorContains(t, s.Declare(Emergency{Time: noon}), "must name the voters that are lost")
-	require.NoError(t, s.Persist(map[string]lsn.Term{"a": lsn.MaxTerm}))
+	require.NoError(t, s.Persist(exact{"a": lsn.MaxTerm}.terms()))
 	require.ErrorContains(t, s.Declare(flood), "above the highest valid term")
 	require.Empty(t, s.Emergencies())
 }

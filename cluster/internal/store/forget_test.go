@@ -15,15 +15,15 @@ import (
 func TestForgottenGroupStartsAboveItsVotes(t *testing.T) {
 	dir := t.TempDir()
 	s := opened(t, dir)
-	require.NoError(t, s.Persist(map[string]lsn.Term{"a": 7, "b": 3, "c": 9}))
+	require.NoError(t, s.Persist(exact{"a": 7, "b": 3, "c": 9}.terms()))
 	s.Forget("a", "b", "never opened")
 	requireGroup(t, s, "a", 7)
 	requireGroup(t, s, "b", 7)
 	requireGroup(t, s, "c", 9)
 	requireGroup(t, s, "new", 7)
-	require.ErrorContains(t, s.Persist(map[string]lsn.Term{"b": 6}),
+	require.ErrorContains(t, s.Persist(exact{"b": 6}.terms()),
 		"term 6 is below the durable term 7")
-	require.NoError(t, s.Persist(map[string]lsn.Term{"b": 8}))
+	require.NoError(t, s.Persist(exact{"b": 8}.terms()))
 	s.Forget("c")
 	requireGroup(t, s, "b", 8)
 	require.NoError(t, s.Close())
@@ -46,7 +46,7 @@ func record(t *testing.T, s *Store) []byte {
 func TestCrashAfterForgetForgetsNothing(t *testing.T) {
 	dir := t.TempDir()
 	s := opened(t, dir)
-	require.NoError(t, s.Persist(map[string]lsn.Term{"a": 7}))
+	require.NoError(t, s.Persist(exact{"a": 7}.terms()))
 	s.Forget("a")
 	content, err := os.ReadFile(filepath.Join(dir, stateFile))
 	require.NoError(t, err)
@@ -64,10 +64,10 @@ func TestThousandsOfForgottenGroupsLeaveASmallRecord(t *testing.T) {
 			name := fmt.Sprintf("round %d, group %d", round, i)
 			names, terms[name] = append(names, name), round+1
 		}
-		require.NoError(t, s.Persist(terms))
+		require.NoError(t, s.Persist(exact(terms).terms()))
 		s.Forget(names...)
 	}
-	require.NoError(t, s.Persist(map[string]lsn.Term{"stays": 21}))
+	require.NoError(t, s.Persist(exact{"stays": 21}.terms()))
 	require.Less(t, len(record(t, s)), 1000)
 	requireGroup(t, s, "stays", 21)
 	requireGroup(t, s, "another", 20)
@@ -78,7 +78,7 @@ func TestThousandsOfForgottenGroupsLeaveASmallRecord(t *testing.T) {
 func TestGroupThatNoStartOpensIsForgotten(t *testing.T) {
 	dir := t.TempDir()
 	s := opened(t, dir)
-	require.NoError(t, s.Persist(map[string]lsn.Term{"left": 7, "rare": 8, "always": 3}))
+	require.NoError(t, s.Persist(exact{"left": 7, "rare": 8, "always": 3}.terms()))
 	require.NoError(t, s.Close())
 	for start := range 2 * idleStarts {
 		s := opened(t, dir)

@@ -6,21 +6,21 @@ import (
 	"slices"
 	"unicode/utf8"
 
+	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
-// Group returns the term at which the group called name starts, and remembers that
-// it was opened in this run. It is the highest term that was persisted for the
-// group or, if that is higher, an emergency's floor. A group that has none may be
-// one that was forgotten: it starts at the highest term of any that was. So no
-// group ever starts below a term in which this node has voted. A node must treat
-// the term that it starts at as one in which it has voted.
+// Group returns the terms at which the group called name starts, and remembers that
+// it was opened in this run. They are those that were persisted for the group or, if that
+// is higher, an emergency's floor. A group that has none may be one that was forgotten: it
+// starts at the highest reserved term of any that was. So this node has never voted in the
+// group above Reserved, and it must vote in no other term.
 //
 // The name must be UTF-8 and not empty. It never waits for the disk but for a write
 // that is under way.
-func (s *Store) Group(name string) (lsn.Term, error) {
+func (s *Store) Group(name string) (elector.Terms, error) {
 	if err := checkName("group", name); err != nil {
-		return 0, fmt.Errorf("start a group: %w", err)
+		return elector.Terms{}, fmt.Errorf("start a group: %w", err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -30,7 +30,7 @@ func (s *Store) Group(name string) (lsn.Term, error) {
 		s.state.Store(&next)
 		s.ahead = true
 	}
-	return lsn.Term(s.state.Load().term(name)), nil
+	return s.state.Load().terms(name), nil
 }
 
 // Forget removes groups that are open on this node no longer; if one is opened
@@ -52,6 +52,7 @@ func (s *Store) Forget(groups ...string) {
 func (s *state) forget(group string) {
 	s.Forgotten = max(s.Forgotten, s.Groups[group])
 	delete(s.Groups, group)
+	delete(s.Entered, group)
 	delete(s.Idle, group)
 }
 
@@ -74,54 +75,73 @@ func (s *state) age() {
 
 // Persist makes the terms of the groups in terms durable, all or none, in one
 // transaction. When it returns nil they are on disk; terms that already were
-// cost no write.
+// cost no write. Reserved may go down: a node that stops gives back what it did not use.
 //
-// A term that is above lsn.MaxTerm or below the group's durable one is an
-// error and nothing is written. An error that wraps ErrNotDurable is final: the
+// A reserved term that is above lsn.MaxTerm or below the entered one, and an entered one
+// below the group's durable one, is an error and nothing is written. An error that wraps
+// ErrNotDurable is final: the
 // terms may or may not be on disk, every later write fails likewise, and the
 // node must stop taking part.
-func (s *Store) Persist(terms map[string]lsn.Term) error {
+func (s *Store) Persist(terms map[string]elector.Terms) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.state.Load()
 	next := now.clone()
 	for _, group := range slices.Sorted(maps.Keys(terms)) {
-		if err := next.raise(group, terms[group]); err != nil {
+		if err := next.set(group, terms[group]); err != nil {
 			return fmt.Errorf("persist terms in %s: %w", s.dir, err)
 		}
 	}
-	if s.failed == nil && maps.Equal(next.Groups, now.Groups) {
+	same := maps.Equal(next.Groups, now.Groups) && maps.Equal(next.Entered, now.Entered)
+	if s.failed == nil && same {
 		return nil
 	}
 	return s.commit(fmt.Sprintf("persist the terms of %d groups", len(terms)), next)
 }
 
-// raise sets the term of group in a state that is not current yet.
-func (s state) raise(group string, term lsn.Term) error {
+// set sets the terms of group in a state that is not current yet.
+func (s *state) set(group string, t elector.Terms) error {
 	if err := checkName("group", group); err != nil {
 		return err
 	}
-	if !term.Valid() {
+	switch durable := s.terms(group); {
+	case !t.Reserved.Valid():
 		return fmt.Errorf("group %q: term %d is above the highest valid term %d",
-			group, term, lsn.MaxTerm)
-	}
-	if durable := s.term(group); uint64(term) < durable {
+			group, t.Reserved, lsn.MaxTerm)
+	case t.Entered > t.Reserved:
+		return fmt.Errorf("group %q: term %d is above the highest reserved term %d",
+			group, t.Entered, t.Reserved)
+	case t.Entered < durable.Entered:
 		return fmt.Errorf("group %q: term %d is below the durable term %d: a term never goes down",
-			group, term, durable)
+			group, t.Entered, durable.Entered)
 	}
-	if term > 0 {
-		s.Groups[group] = uint64(term)
+	delete(s.Entered, group)
+	if t.Reserved > 0 {
+		s.Groups[group] = uint64(t.Reserved)
+	}
+	if t.Entered < t.Reserved {
+		if s.Entered == nil {
+			s.Entered = numbers{}
+		}
+		s.Entered[group] = uint64(t.Entered)
 	}
 	return nil
 }
 
-// term is the lowest term that group may have.
-func (s state) term(group string) uint64 {
-	term, ok := s.Groups[group]
+// terms are those at which group starts.
+func (s state) terms(group string) elector.Terms {
+	reserved, ok := s.Groups[group]
 	if !ok {
-		term = s.Forgotten
+		reserved = s.Forgotten
 	}
-	return max(term, s.floor())
+	entered, ok := s.Entered[group]
+	if !ok {
+		entered = reserved
+	}
+	floor := s.floor()
+	return elector.Terms{
+		Entered: lsn.Term(max(entered, floor)), Reserved: lsn.Term(max(reserved, floor)),
+	}
 }
 
 // checkName demands what JSON stores unchanged: two names that differ in bytes

@@ -6,8 +6,6 @@ import (
 	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/bmqelect/bmqelect/lsn"
 )
 
 // Whoever asks who and what a node is must be answered while its disk hangs.
@@ -26,7 +24,7 @@ func TestReadersDoNotWaitForADiskThatHangs(t *testing.T) {
 		require.NoError(t, err)
 		hang = true
 		written := make(chan error)
-		go func() { written <- s.Persist(map[string]lsn.Term{"g": 7}) }()
+		go func() { written <- s.Persist(exact{"g": 7}.terms()) }()
 		synctest.Wait()
 		read := make(chan uint64, 1)
 		go func() { s.Identity(); s.Peers(); s.Emergencies(); read <- s.Boot() }()

@@ -8,8 +8,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	bolt "go.etcd.io/bbolt"
-
-	"github.com/bmqelect/bmqelect/lsn"
 )
 
 // bbolt believes its list of free pages, and writes to them.
@@ -47,13 +45,13 @@ func TestDamagedFreelistNeverChangesTheTerm(t *testing.T) {
 func TestRecordOfAnEarlierCommitIsCorrupt(t *testing.T) {
 	dir := t.TempDir()
 	s := opened(t, dir)
-	require.NoError(t, s.Persist(map[string]lsn.Term{"a": 7}))
+	require.NoError(t, s.Persist(exact{"a": 7}.terms()))
 	var earlier []byte
 	require.NoError(t, s.file.db.View(func(tx *bolt.Tx) error {
 		earlier = bytes.Clone(tx.Bucket(bucketName).Get(recordName))
 		return nil
 	}))
-	require.NoError(t, s.Persist(map[string]lsn.Term{"a": 8}))
+	require.NoError(t, s.Persist(exact{"a": 8}.terms()))
 	require.NoError(t, s.file.db.Update(func(tx *bolt.Tx) error {
 		return tx.Bucket(bucketName).Put(recordName, earlier)
 	}))

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/lsn"
 )
 
 func TestDirectoryIsForOneProcessAtATime(t *testing.T) {
@@ -47,7 +46,7 @@ func TestDirectoryIsForOneNodeOfOneCluster(t *testing.T) {
 	refused(dir, Owner{Cluster: "bees", Node: "bob"})
 	s := opened(t, dir)
 	require.Equal(t, uint64(2), s.Boot(), "a stranger's attempt was no boot")
-	require.NoError(t, s.Persist(map[string]lsn.Term{"a": 1}))
+	require.NoError(t, s.Persist(exact{"a": 1}.terms()))
 	require.NoError(t, s.Close())
 	refused(dir, wasp)
 
@@ -70,7 +69,7 @@ func TestAWrongNameOfTheClusterIsCorrected(t *testing.T) {
 	dir := t.TempDir()
 	first, err := Open(dir, Owner{Cluster: "beees", Node: alice.Node})
 	require.NoError(t, err)
-	require.NoError(t, first.Persist(map[string]lsn.Term{"a": 0}))
+	require.NoError(t, first.Persist(exact{"a": 0}.terms()))
 	require.NoError(t, first.Close())
 	require.NoError(t, Check(dir, alice))
 
@@ -81,7 +80,7 @@ func TestAWrongNameOfTheClusterIsCorrected(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(dir, markerFile))
 	require.NoError(t, err)
 	require.Contains(t, string(text), `node "alice" of cluster "bees"`)
-	require.NoError(t, s.Persist(map[string]lsn.Term{"a": 1}))
+	require.NoError(t, s.Persist(exact{"a": 1}.terms()))
 	require.NoError(t, s.Close())
 	_, err = Open(dir, first.Owner())
 	require.ErrorIs(t, err, ErrOwner, "there is no way back")

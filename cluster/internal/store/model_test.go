@@ -9,15 +9,16 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
 // model is what a store should hold.
 type model struct {
-	boot   uint64
-	groups map[string]lsn.Term
-	voted  map[string]lsn.Term // the same, of groups that were forgotten too
-	peers  []string
+	boot      uint64
+	groups    map[string]elector.Terms
+	forgotten lsn.Term // the highest reserved term of the groups that were forgotten
+	peers     []string
 }
 
 // TestStoreDoesWhatItsModelDoes runs random calls and restarts against a map.
@@ -26,8 +27,7 @@ func TestStoreDoesWhatItsModelDoes(t *testing.T) {
 		dir, err := os.MkdirTemp("", "store")
 		require.NoError(t, err)
 		defer os.RemoveAll(dir)
-		s, want := reopen(t, nil, dir), model{boot: 1, groups: map[string]lsn.Term{},
-			voted: map[string]lsn.Term{}}
+		s, want := reopen(t, nil, dir), model{boot: 1, groups: map[string]elector.Terms{}}
 		defer func() { require.NoError(t, s.Close()) }()
 		group := rapid.SampledFrom([]string{"a", "b", "group with \"quotes\"", "\u00e9"})
 		t.Repeat(map[string]func(*rapid.T){
@@ -47,9 +47,12 @@ func TestStoreDoesWhatItsModelDoes(t *testing.T) {
 	})
 }
 
-func terms() *rapid.Generator[lsn.Term] {
-	return rapid.Map(rapid.OneOf(rapid.Uint64Range(0, 9), rapid.Uint64()),
+func terms() *rapid.Generator[elector.Terms] {
+	term := rapid.Map(rapid.OneOf(rapid.Uint64Range(0, 9), rapid.Uint64()),
 		func(n uint64) lsn.Term { return lsn.Term(n) })
+	return rapid.Custom(func(t *rapid.T) elector.Terms {
+		return elector.Terms{Entered: term.Draw(t, "entered"), Reserved: term.Draw(t, "reserved")}
+	})
 }
 
 // reopen closes s, if there is one, and opens dir.
@@ -62,39 +65,40 @@ func reopen(t *rapid.T, s *Store, dir string) *Store {
 	return s
 }
 
+// terms are those at which a group starts.
+func (m *model) terms(name string) elector.Terms {
+	if t, ok := m.groups[name]; ok {
+		return t
+	}
+	return elector.Terms{Entered: m.forgotten, Reserved: m.forgotten}
+}
+
 func (m *model) group(t *rapid.T, s *Store, name string) {
 	got, err := s.Group(name)
 	require.NoError(t, err)
-	require.GreaterOrEqual(t, got, m.voted[name], "a vote could be given twice")
-	if term, ok := m.groups[name]; ok {
-		require.Equal(t, term, got)
-		return
-	}
-	highest := slices.Max(append(slices.Collect(maps.Values(m.voted)), 0))
-	require.LessOrEqual(t, got, highest)
+	require.Equal(t, m.terms(name), got)
 }
 
 func (m *model) forget(s *Store, name string) {
 	s.Forget(name)
+	m.forgotten = max(m.forgotten, m.groups[name].Reserved)
 	delete(m.groups, name)
 }
 
-func (m *model) persist(t *rapid.T, s *Store, raised map[string]lsn.Term) {
-	starts := map[string]lsn.Term{}
-	for name := range raised {
-		starts[name], _ = s.Group(name)
-	}
-	err := s.Persist(raised)
-	for name, term := range raised {
-		if term > lsn.MaxTerm || term < starts[name] {
+func (m *model) persist(t *rapid.T, s *Store, terms map[string]elector.Terms) {
+	next := maps.Clone(m.groups)
+	err := s.Persist(terms)
+	for name, to := range terms {
+		legal := to.Reserved <= lsn.MaxTerm && to.Entered <= to.Reserved &&
+			to.Entered >= m.terms(name).Entered
+		if !legal {
 			require.Error(t, err)
 			return
 		}
-	}
-	require.NoError(t, err)
-	for name, term := range raised {
-		if term > 0 {
-			m.groups[name], m.voted[name] = term, term
+		if to.Reserved > 0 {
+			next[name] = to
 		}
 	}
+	require.NoError(t, err)
+	m.groups = next
 }

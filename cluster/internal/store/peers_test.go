@@ -7,8 +7,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/bmqelect/bmqelect/lsn"
 )
 
 func TestPeersThatCannotBeWrittenHarmNothing(t *testing.T) {
@@ -20,7 +18,7 @@ func TestPeersThatCannotBeWrittenHarmNothing(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(obstacle, "x"), nil, 0o600))
 	require.ErrorContains(t, s.SavePeers([]string{"two"}), "save the addresses of peers")
 	require.Equal(t, []string{"one"}, s.Peers())
-	require.NoError(t, s.Persist(map[string]lsn.Term{"a": 5}))
+	require.NoError(t, s.Persist(exact{"a": 5}.terms()))
 	require.NoError(t, os.RemoveAll(obstacle))
 	require.NoError(t, s.SavePeers([]string{"two"}))
 	require.NoError(t, s.Close())

@@ -37,9 +37,13 @@ type state struct {
 	Cluster  string    `json:"cluster"`
 	Node     string    `json:"node"`
 	Boot     uint64    `json:"boot"`
-	// Groups holds the term of every group that has one. Plain integers, so that
-	// the file does not depend on how lsn prints a term.
+	// Groups holds the highest reserved term of every group that has one: this node has
+	// voted in none above. A program that knows no Entered starts there. Plain integers, so
+	// that the file does not depend on how lsn prints a term.
 	Groups numbers `json:"groups"`
+	// Entered holds, for each of Groups where that is lower, a term that the node has
+	// been in.
+	Entered numbers `json:"entered,omitempty"`
 	// Forgotten is the highest term of any group that was removed from Groups.
 	Forgotten uint64 `json:"forgotten,omitempty"`
 	// Idle counts, for each of Groups that was not opened since, the starts of the
@@ -66,7 +70,8 @@ func (s state) blank() bool {
 }
 
 func (s state) clone() state {
-	s.Groups, s.Idle = maps.Clone(s.Groups), maps.Clone(s.Idle)
+	s.Groups, s.Entered = maps.Clone(s.Groups), maps.Clone(s.Entered)
+	s.Idle = maps.Clone(s.Idle)
 	s.Emergencies = slices.Clone(s.Emergencies)
 	return s
 }
@@ -150,6 +155,12 @@ func decode(record []byte) (state, error) {
 		if !lsn.Term(term).Valid() {
 			err = fmt.Errorf("group %q has term %d, above the highest valid term %d",
 				group, term, lsn.MaxTerm)
+		}
+	}
+	for group, term := range s.Entered {
+		if term >= s.Groups[group] {
+			err = fmt.Errorf("group %q has entered term %d, not one below the reserved %d",
+				group, term, s.Groups[group])
 		}
 	}
 	for _, e := range s.Emergencies {

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
@@ -35,7 +37,7 @@ func TestStateOutlivesTheProcess(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "made", "by", "open")
 	s := opened(t, dir)
 	require.Equal(t, uint64(1), s.Boot())
-	require.NoError(t, s.Persist(map[string]lsn.Term{"a": 7, "b": lsn.MaxTerm}))
+	require.NoError(t, s.Persist(exact{"a": 7, "b": lsn.MaxTerm}.terms()))
 	require.NoError(t, s.SavePeers([]string{"127.0.0.1:1", "[::1]:2"}))
 	identity := s.Identity()
 	require.NoError(t, s.Close())
@@ -52,7 +54,18 @@ func requireGroup(t *testing.T, s *Store, name string, want lsn.Term) {
 	t.Helper()
 	got, err := s.Group(name)
 	require.NoError(t, err)
-	require.Equal(t, want, got)
+	require.Equal(t, elector.Terms{Entered: want, Reserved: want}, got)
+}
+
+// exact are terms of which nothing is reserved.
+type exact map[string]lsn.Term
+
+func (e exact) terms() map[string]elector.Terms {
+	all := map[string]elector.Terms{}
+	for group, term := range e {
+		all[group] = elector.Terms{Entered: term, Reserved: term}
+	}
+	return all
 }
 
 func TestOpeningAGroupWritesNothing(t *testing.T) {
@@ -68,15 +81,71 @@ func TestOpeningAGroupWritesNothing(t *testing.T) {
 
 func TestTermNeverGoesDown(t *testing.T) {
 	s := opened(t, t.TempDir())
-	require.NoError(t, s.Persist(map[string]lsn.Term{"a": 7}))
-	require.NoError(t, s.Persist(map[string]lsn.Term{"a": 7}), "the same term is no step down")
-	err := s.Persist(map[string]lsn.Term{"0": 1, "a": 6})
+	require.NoError(t, s.Persist(exact{"a": 7}.terms()))
+	require.NoError(t, s.Persist(exact{"a": 7}.terms()), "the same term is no step down")
+	err := s.Persist(exact{"0": 1, "a": 6}.terms())
 	require.ErrorContains(t, err, `group "a": term 6 is below the durable term 7`)
 	require.NotErrorIs(t, err, ErrNotDurable)
 	requireGroup(t, s, "a", 7)
 	requireGroup(t, s, "0", 0)
-	require.NoError(t, s.Persist(map[string]lsn.Term{"a": 8}),
+	require.NoError(t, s.Persist(exact{"a": 8}.terms()),
 		"a refused term is no failure of the disk")
+}
+
+// What is reserved ahead is kept beside the term that was entered, and goes down when a node
+// stops and gives back the rest.
+func TestReservedTermsAreKept(t *testing.T) {
+	dir := t.TempDir()
+	running, stopped := elector.Terms{Entered: 5, Reserved: 69}, elector.Terms{Entered: 7, Reserved: 7}
+	for _, want := range []elector.Terms{running, stopped} {
+		s := opened(t, dir)
+		require.NoError(t, s.Persist(map[string]elector.Terms{"a": want}))
+		require.NoError(t, s.Close())
+		s = opened(t, dir)
+		got, err := s.Group("a")
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+		require.NoError(t, s.Close())
+	}
+	s := opened(t, dir)
+	require.ErrorContains(t, s.Persist(map[string]elector.Terms{"a": {Entered: 6, Reserved: 90}}),
+		"term 6 is below the durable term 7")
+	require.ErrorContains(t, s.Persist(map[string]elector.Terms{"a": {Entered: 8, Reserved: 7}}),
+		"term 8 is above the highest reserved term 7")
+	requireGroup(t, s, "a", 7)
+}
+
+// A program of the version before reads the highest reserved term as the term of the group,
+// and so votes above it only. What it leaves is an exact term.
+func TestTheProgramBeforeStartsAboveWhatIsReserved(t *testing.T) {
+	dir := t.TempDir()
+	s := opened(t, dir)
+	require.NoError(t, s.Persist(map[string]elector.Terms{"a": {Entered: 5, Reserved: 69}}))
+	var before struct {
+		Format int
+		Groups map[string]uint64
+	}
+	require.NoError(t, json.Unmarshal(record(t, s)[len("crc32sum "):], &before))
+	require.Equal(t, map[string]uint64{"a": 69}, before.Groups)
+	require.Equal(t, formatPlain, before.Format)
+
+	left := s.state.Load().clone()
+	left.Entered = nil // it does not know that field
+	require.NoError(t, s.file.write(left))
+	require.NoError(t, s.Close())
+	requireGroup(t, opened(t, dir), "a", 69)
+}
+
+func TestEnteredTermThatIsNotBelowTheReservedIsCorrupt(t *testing.T) {
+	dir := t.TempDir()
+	s := opened(t, dir)
+	wrong := s.state.Load().clone()
+	wrong.Groups["a"], wrong.Entered = 5, numbers{"a": 6}
+	require.NoError(t, s.file.write(wrong))
+	require.NoError(t, s.Close())
+	_, err := Open(dir, alice)
+	require.ErrorIs(t, err, ErrCorrupt)
+	require.ErrorContains(t, err, `group "a" has entered term 6, not one below the reserved 5`)
 }
 
 func TestFilesAreForTheOwnerOnly(t *testing.T) {

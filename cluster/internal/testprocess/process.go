@@ -5,6 +5,7 @@ package testprocess
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -34,8 +35,8 @@ func New(net *memnet.Network, host string) *Process {
 
 // Context returns the context to start the node of the process with. Of s, Network and
 // Dead are the process's own; a Clock, Disk and Entropy that are nil become the
-// bubble's time, a disk that does not sync, and any; Hold is called while the process
-// is neither paused nor dead.
+// bubble's time, a disk that does not sync, and any; nothing is written once the process
+// is dead; Hold is called while the process is neither paused nor dead.
 func (p *Process) Context(s testhook.Hooks) context.Context {
 	s.Network, s.Dead = p.net.Host(p.host), p.Killed
 	if s.Clock == nil {
@@ -43,6 +44,13 @@ func (p *Process) Context(s testhook.Hooks) context.Context {
 	}
 	if s.Disk == nil {
 		s.Disk = testhook.Unsynced
+	}
+	disk := s.Disk
+	s.Disk = func(write func() error) error {
+		if p.Killed() {
+			return errors.New("the process is no more")
+		}
+		return disk(write)
 	}
 	hold := s.Gate
 	s.Gate = func() {

@@ -106,7 +106,7 @@ func (p *player) observe(e *sim.Event) {
 		p.rec.Cut(at, pair)
 	case sim.EventHealed:
 		p.rec.Heal(at, pair)
-	case sim.EventDurable:
+	case sim.EventTerm:
 		if e.Term > p.rec.Now(e.Node).MaxTerm {
 			p.rec.Change(at, e.Node, func(s *history.Span) { s.MaxTerm = e.Term })
 		}

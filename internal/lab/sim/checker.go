@@ -32,7 +32,8 @@ type record struct {
 	id         elector.NodeID
 	role       elector.Role
 	term       lsn.Term // newest told by the running process
-	durable    lsn.Term
+	durable    elector.Terms
+	said       lsn.Term // highest that it spoke for, over its whole life
 	voteTerm   lsn.Term // newest term in which it voted, over its whole life
 	vote       elector.NodeID
 	leaseUntil time.Duration
@@ -77,12 +78,12 @@ func (c *Checker) node(id elector.NodeID) *record {
 	return r
 }
 
-// Booted notes that a process started on a disk that holds term, which must be
+// Booted notes that a process started on a disk that holds terms, which must be
 // what the disk had before (I3).
-func (c *Checker) Booted(id elector.NodeID, term lsn.Term) *Violation {
+func (c *Checker) Booted(id elector.NodeID, terms elector.Terms) *Violation {
 	r := c.node(id)
-	r.role, r.term, r.leaseUntil = elector.Dormant, term, longAgo
-	return c.Durable(id, term)
+	r.role, r.term, r.leaseUntil = elector.Dormant, terms.Entered, longAgo
+	return c.Durable(id, terms)
 }
 
 // Gone notes that the process of a node is no more, and its lease with it.
@@ -160,13 +161,15 @@ func (c *Checker) Work(now time.Duration, id elector.NodeID, until time.Duration
 	return nil
 }
 
-// Durable checks I3 for a term that reached the disk of a node.
-func (c *Checker) Durable(id elector.NodeID, term lsn.Term) *Violation {
+// Durable checks I3 for terms that reached the disk of a node: the entered one does not go
+// down, and all that the node spoke for stay reserved.
+func (c *Checker) Durable(id elector.NodeID, terms elector.Terms) *Violation {
 	r := c.node(id)
-	if term < r.durable {
-		return violation("I3", "the disk of %s had term %d and got %d", id, r.durable, term)
+	if terms.Entered < r.durable.Entered || terms.Reserved < max(terms.Entered, r.said) {
+		return violation("I3", "the disk of %s had %+v and got %+v after it spoke for term %d",
+			id, r.durable, terms, r.said)
 	}
-	r.durable = term
+	r.durable = terms
 	return nil
 }
 
@@ -181,13 +184,14 @@ func (c *Checker) Issued(id elector.NodeID, n lsn.LSN) *Violation {
 	return nil
 }
 
-// Sent checks a message that leaves a node: its term is durable, a vote is the
+// Sent checks a message that leaves a node: its term is reserved on disk, a vote is the
 // only one of its term, and a heartbeat that of the only leader.
 func (c *Checker) Sent(id elector.NodeID, e *elector.Envelope) *Violation {
 	m, r := &e.Message, c.node(id)
-	if m.Term > r.durable {
-		return violation("persist", "%s sent %q, but its disk has term %d", id, e, r.durable)
+	if m.Term > r.durable.Reserved {
+		return violation("persist", "%s sent %q, but its disk has %+v", id, e, r.durable)
 	}
+	r.said = max(r.said, m.Term)
 	switch {
 	case m.Kind == elector.ElectionProposal:
 		return c.voted(r, id, m.Term)

@@ -15,8 +15,8 @@ type EventKind uint8
 // The kinds of events, with the fields of Event that they use besides At.
 const (
 	_                EventKind = iota
-	EventStarted               // Node, Term: what its disk knows
-	EventCrashed               // Node, Term: what its disk keeps
+	EventStarted               // Node, Term: the one that its disk says it entered
+	EventCrashed               // Node, Term: likewise
 	EventWiped                 // Node: its disk is lost
 	EventStopped               // Node: gracefully
 	EventPaused                // Node
@@ -31,7 +31,8 @@ const (
 	EventSent                  // Node to Peer, Message
 	EventDelivered             // Node from Peer, Message
 	EventLost                  // Node to Peer, Message
-	EventDurable               // Node, Term
+	EventTerm                  // Node, Term: it entered that
+	EventDurable               // Node, Term: reserved on its disk, with all below it
 	EventTransition            // Node, Transition
 	EventAnomaly               // Node, Anomaly
 	EventCommand               // Node, Peer: told to transfer to Peer
@@ -46,7 +47,7 @@ const (
 
 var eventNames = [eventKindEnd]string{
 	"invalid", "started", "crashed", "wiped", "stopped", "paused", "resumed", "cut", "healed",
-	"faults", "reset", "link-up", "link-down", "died", "sent", "delivered", "lost", "durable",
+	"faults", "reset", "link-up", "link-down", "died", "sent", "delivered", "lost", "term", "durable",
 	"transition", "anomaly", "transfer",
 	"resign", "fit", "unfit", "work", "work-told", "work-stopped",
 }
@@ -76,7 +77,7 @@ func (e *Event) String() string {
 		fmt.Fprintf(&b, " %s", e.Peer)
 	}
 	switch e.Kind {
-	case EventStarted, EventCrashed, EventDurable:
+	case EventStarted, EventCrashed, EventTerm, EventDurable:
 		fmt.Fprintf(&b, " term=%d", e.Term)
 	case EventLinkDown:
 		fmt.Fprintf(&b, " %s", e.Evidence)

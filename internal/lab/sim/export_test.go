@@ -34,9 +34,9 @@ func (s *Sim) Nodes() []elector.NodeID {
 // View is one node as an omniscient onlooker sees it.
 type View struct {
 	Node       elector.NodeID
-	Running    bool // a process is there; the fields below Durable mean something
+	Running    bool // a process is there; the fields below Disk mean something
 	Paused     bool
-	Durable    lsn.Term
+	Disk       elector.Terms
 	Status     elector.Status // times are the node's own
 	Now        elector.Time   // the node's clock
 	LeaseValid bool           // it is the leader, and would say so if asked now
@@ -49,7 +49,7 @@ func (s *Sim) View(id elector.NodeID) (View, error) {
 	if err != nil {
 		return View{}, err
 	}
-	v := View{Node: id, Running: n.running(), Paused: n.paused, Durable: n.disk.term}
+	v := View{Node: id, Running: n.running(), Paused: n.paused, Disk: n.disk.terms}
 	if n.running() {
 		v.Status, v.Now = n.machine.Status(), n.clock.at(s.now)
 		v.LeaseValid, v.LeaseUntil = s.leads(n), n.leaseUntil

@@ -32,7 +32,8 @@ func TestBeginEstablishesTheLeader(t *testing.T) {
 		for _, id := range s.Nodes() {
 			v, err := s.View(id)
 			require.NoError(t, err)
-			require.EqualValues(t, 7, v.Durable)
+			require.EqualValues(t, 7, v.Status.Term)
+			require.Greater(t, v.Disk.Reserved, lsn.Term(7))
 		}
 	}
 }
@@ -46,10 +47,10 @@ func TestBeginLeavesTheDisksOfAbsentNodesAlone(t *testing.T) {
 		cfg.Nodes[i].Elector.Voters = names(3)
 	}
 	s := start(t, cfg)
-	for id, want := range map[elector.NodeID]lsn.Term{"b": 7, "c": 1000, "d": 0} {
+	for id, want := range map[elector.NodeID]lsn.Term{"b": 6, "c": 1000, "d": 0} {
 		v, err := s.View(id)
 		require.NoError(t, err)
-		require.Equal(t, want, v.Durable, id)
+		require.Equal(t, want, v.Disk.Entered, id)
 	}
 }
 
@@ -102,9 +103,17 @@ func TestCheckerSeesTwoLeasesAndTwoLeaders(t *testing.T) {
 	beat := elector.Envelope{To: elector.AllMembers,
 		Message: elector.Message{Kind: elector.LeaderHeartbeat, Term: 1}}
 	require.Equal(t, "persist", c.Sent("a", &beat).Rule)
-	require.Nil(t, c.Durable("a", 1))
-	require.Nil(t, c.Durable("b", 1))
+	require.Nil(t, c.Durable("a", exact(1)))
+	require.Nil(t, c.Durable("b", exact(1)))
 	require.Nil(t, c.Sent("a", &beat))
 	require.Equal(t, "I1", c.Sent("b", &beat).Rule)
-	require.Equal(t, "I3", c.Booted("a", 0).Rule)
+	require.Equal(t, "I3", c.Booted("a", exact(0)).Rule)
+
+	require.Nil(t, c.Durable("a", elector.Terms{Entered: 1, Reserved: 9}))
+	beat.Message.Term = 9
+	require.Nil(t, c.Sent("a", &beat))
+	require.Equal(t, "I3", c.Durable("a", exact(8)).Rule)
+	require.Nil(t, c.Durable("a", exact(9)))
 }
+
+func exact(term lsn.Term) elector.Terms { return elector.Terms{Entered: term, Reserved: term} }

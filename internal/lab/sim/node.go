@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/lsn"
 )
 
 // node is a member: its disk, and while it runs the process with its machine.
@@ -38,9 +37,9 @@ type node struct {
 // disk is what outlives the process.
 type disk struct {
 	identity int // which disk it is: 0 for the first, then the one after the first wipe
-	term     lsn.Term
-	unsynced []lsn.Term // asked for and not durable yet, oldest first
-	writing  int        // how many of them the write under way covers
+	terms    elector.Terms
+	unsynced []elector.Terms // asked for and not durable yet, oldest first
+	writing  int             // how many of them the write under way covers
 }
 
 // link is the link to another node.
@@ -75,9 +74,12 @@ func (s *Sim) step(n *node, in elector.Input) {
 	if s.promises != nil {
 		s.promises.hears(s.now, n.id, in, s.promise(n))
 	}
-	now := n.clock.at(s.now)
+	now, before := n.clock.at(s.now), n.machine.State().Term
 	eff := n.machine.Step(now, n.entropy.Uint64(), in)
-	if eff.Persist != 0 {
+	if term := n.machine.State().Term; term != before {
+		s.observe(Event{Kind: EventTerm, Node: n.id, Term: term})
+	}
+	if eff.Persist != (elector.Terms{}) {
 		s.persist(n, eff.Persist)
 	}
 	for _, t := range eff.Transitions {
@@ -157,10 +159,10 @@ func (s *Sim) queueTick(n *node) {
 	})
 }
 
-// persist asks for a term to be written. What is asked for while a write runs is
+// persist asks for terms to be written. What is asked for while a write runs is
 // joined into one write after it.
-func (s *Sim) persist(n *node, term lsn.Term) {
-	n.disk.unsynced = append(n.disk.unsynced, term)
+func (s *Sim) persist(n *node, terms elector.Terms) {
+	n.disk.unsynced = append(n.disk.unsynced, terms)
 	if n.disk.writing == 0 {
 		s.write(n)
 	}
@@ -171,7 +173,7 @@ func (s *Sim) persist(n *node, term lsn.Term) {
 func (s *Sim) write(n *node) {
 	d, boot := &n.disk, n.boots
 	d.writing = len(d.unsynced)
-	term := d.unsynced[d.writing-1]
+	terms := d.unsynced[d.writing-1]
 	took := s.cfg.FsyncMin + s.upTo(s.cfg.FsyncMax-s.cfg.FsyncMin)
 	s.queue.at(s.now+took, func() {
 		if n.boots != boot || !n.running() {
@@ -181,15 +183,15 @@ func (s *Sim) write(n *node) {
 		if len(d.unsynced) > 0 {
 			s.write(n)
 		}
-		s.durable(n, term)
-		s.hear(n, elector.Persisted{Term: term})
+		s.durable(n, terms)
+		s.hear(n, elector.Persisted{Term: terms.Reserved})
 	})
 }
 
-func (s *Sim) durable(n *node, term lsn.Term) {
-	s.check(s.checker.Durable(n.id, term))
-	n.disk.term = term
-	s.observe(Event{Kind: EventDurable, Node: n.id, Term: term})
+func (s *Sim) durable(n *node, terms elector.Terms) {
+	s.check(s.checker.Durable(n.id, terms))
+	n.disk.terms = terms
+	s.observe(Event{Kind: EventDurable, Node: n.id, Term: terms.Reserved})
 }
 
 // Work is guarded work that a node's application does whenever the node leads:

@@ -51,7 +51,7 @@ func (s *Sim) Crash(id elector.NodeID, how Crash) error {
 	}
 	s.endProcessWork(n)
 	s.settleWrites(n, how.Unsynced)
-	s.observe(Event{Kind: EventCrashed, Node: id, Term: n.disk.term})
+	s.observe(Event{Kind: EventCrashed, Node: id, Term: n.disk.terms.Entered})
 	s.vanish(n, elector.EvidenceEOF, how.Silent)
 	return s.err
 }
@@ -65,8 +65,8 @@ func (s *Sim) settleWrites(n *node, u Unsynced) {
 	case UnsyncedByChance:
 		keep = int(s.network.Uint64N(uint64(keep) + 1))
 	}
-	for _, term := range n.disk.unsynced[:keep] {
-		s.durable(n, term)
+	for _, terms := range n.disk.unsynced[:keep] {
+		s.durable(n, terms)
 	}
 	n.disk.unsynced, n.disk.writing = nil, 0
 }
@@ -99,9 +99,10 @@ func (s *Sim) Restart(id elector.NodeID) error {
 	zero := elector.Time(time.Second) + elector.Time(s.network.Uint64N(uint64(1000*time.Hour)))
 	n.clock = clock{boot: s.now, zero: zero, ppm: n.ClockRatePPM}
 	n.wakeQueued = forever
-	s.check(s.checker.Booted(n.id, n.disk.term))
-	s.observe(Event{Kind: EventStarted, Node: n.id, Term: n.disk.term})
-	s.step(n, elector.Start{Term: n.disk.term})
+	disk := n.disk.terms
+	s.check(s.checker.Booted(n.id, disk))
+	s.observe(Event{Kind: EventStarted, Node: n.id, Term: disk.Entered})
+	s.step(n, elector.Start{Term: disk.Entered, Reserved: disk.Reserved})
 	for _, l := range n.links {
 		s.refresh(l)
 	}

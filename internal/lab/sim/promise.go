@@ -90,7 +90,9 @@ func (v *voter) receives(
 		return
 	}
 	h := heard{from: from, kind: m.Kind, sentAt: m.SentAt, until: until}
-	if v.bound.to != from && v.bound.until > now {
+	// The candidate of a term that another leads in is not elected in it.
+	harmless := m.Kind == elector.LeaderHeartbeat && v.bound.term == m.Term
+	if v.bound.to != from && v.bound.until > now && !harmless {
 		h.conflict = v.bound
 	}
 	v.heard = slices.DeleteFunc(v.heard, func(h heard) bool { return h.until <= now })
@@ -121,7 +123,7 @@ func (v *voter) promises(
 		if h.from != to || h.kind != asked || h.sentAt != m.SentAt {
 			continue
 		}
-		if asked == elector.ElectionProposal && h.conflict != (pledge{}) {
+		if h.conflict != (pledge{}) {
 			broken = h.conflict
 			continue
 		}
@@ -130,7 +132,7 @@ func (v *voter) promises(
 		return nil
 	}
 	if broken != (pledge{}) {
-		return violation("promise", "%s voted for %s in term %d, "+
+		return violation("promise", "%s supported %s in term %d, "+
 			"but was bound to %s of term %d until %s, and it is %s",
 			v.id, to, m.Term, broken.to, broken.term, broken.until, now)
 	}

@@ -64,7 +64,8 @@ func (s *Sim) addNodes() error {
 		n := &node{
 			NodeConfig: nc, id: nc.Elector.Self, index: i, wakeQueued: forever, leaseUntil: longAgo,
 			entropy: rand.New(rand.NewPCG(s.cfg.Seed, uint64(i)+1)),
-			disk:    disk{term: nc.Term}, work: work{over: longAgo},
+			disk:    disk{terms: elector.Terms{Entered: nc.Term, Reserved: nc.Term}},
+			work:    work{over: longAgo},
 		}
 		s.nodes = append(s.nodes, n)
 		s.byName[n.id] = n
@@ -94,7 +95,7 @@ func (s *Sim) begin() error {
 		if n.Absent {
 			continue
 		}
-		n.disk.term = b.Term - 1
+		n.disk.terms = elector.Terms{Entered: b.Term - 1, Reserved: b.Term - 1}
 		start := s.now
 		if n.id != b.Leader {
 			start += t.InitialWait - s.cfg.Redial

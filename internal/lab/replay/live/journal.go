@@ -104,7 +104,8 @@ func (j *journal) transition(at time.Time, id cluster.NodeID, t elector.Transiti
 		t.Term = lsn.Term(max(int64(t.Term)+r.shift, 0))
 		if t.Reason == elector.Started {
 			r.check.Gone(id)
-			r.violated(at, r.check.Booted(id, t.Term))
+			disk := elector.Terms{Entered: t.Term, Reserved: t.Term} // at least
+			r.violated(at, r.check.Booted(id, disk))
 		}
 		r.violated(at, r.check.Transition(id, t))
 		r.Transition(at, id, t)

@@ -1,0 +1,80 @@
+package elector
+
+import (
+	"github.com/bmqelect/bmqelect/lsn"
+	"github.com/bmqelect/bmqelect/scouting"
+)
+
+// Why a node may vote without a write, and after a crash may follow the leader of a lower
+// term than the one in which it voted last (§2.4, §3.1). L is the term on disk, R the highest
+// that is reserved there; before the crash the node voted in terms up to some T, L <= T <= R.
+//
+// One vote a term: no vote above R left before the crash, and none at R or below leaves after.
+//
+// Disjoint leases: let B be elected in t, at a moment when its lease backed by the votes of a
+// quorum still runs (§5.4), and C lead in a term below t. Some voter u of that quorum is one
+// of any quorum that backs C. If u acknowledged C before it voted for B, it was free of that
+// promise when it voted, so the lease that it backed had ended. If u acknowledged C after
+// that, it has crashed between, since it was in t, and it waited for one promise's time. B
+// had been elected by then, because u's vote backs no lease that long, and u votes in t no
+// more. So at the moment of B's election no quorum backs C any more, and C steps down before
+// it does anything else. It leads again in a term that it proposes, and that is above t, as
+// a quorum has voted in t. If B is not elected by then, it is not by u's vote.
+//
+// Rising tokens follow: leases are disjoint, and a later leader's term is higher.
+//
+// Which leaders a restarted node may follow: those of any term from L on. A heartbeat of a
+// leader that has been replaced is an old one, whose acknowledgement comes too late: C has
+// stepped down. A leader of R or above was elected after all votes that the node forgot, or by
+// them; it is acknowledged at once.
+
+// reserveAhead is how many terms a node reserves on disk above its own. It asks for more
+// when half of them are used; a failover uses one or two, so one in several has a write in
+// the background. A crash skips the rest, and each crash as many again until the next
+// election: §8.1 calls it a leap after some hundred million crashes.
+const reserveAhead = 16
+
+// maxAhead bounds how far above its own terms a node reserves because of what others say.
+const maxAhead = 1 << 20
+
+// reserve asks for more terms to be reserved as soon as less than half of the reserve is
+// left above the term that the next election is about, so that no vote waits for the disk:
+// §2.4.
+func (m *Machine) reserve() {
+	s, last := &m.state, m.floor()
+	if m.cfg.reserve > 0 && s.RefusedTerm <= last+maxAhead {
+		last = max(last, s.RefusedTerm)
+	}
+	if last+m.cfg.reserve/2 <= s.Asked {
+		return
+	}
+	s.Asked = min(last+m.cfg.reserve, lsn.MaxTerm)
+	m.eff.Persist = Terms{Entered: s.Term, Reserved: s.Asked}
+}
+
+// giveBack asks for what was reserved and not used to be forgotten: §2.4. Otherwise the
+// next start would be that of a node that crashed.
+func (m *Machine) giveBack() {
+	if floor := m.floor(); m.state.Asked > floor {
+		m.eff.Persist = Terms{Entered: m.state.Term, Reserved: floor}
+	}
+}
+
+// tellFloor tells a voter what it would be refused for, so that the next election begins
+// above that, and all have reserved so much by then: §3.1. It is an answer to no round.
+func (m *Machine) tellFloor(to NodeID) {
+	if m.cfg.mayVote && m.state.Floor > m.state.Term {
+		no := scouting.Answer{Cause: scouting.CauseTerm}
+		m.send(to, m.reply(ElectionScoutingResponse, no, m.state.Floor))
+	}
+}
+
+// floor is the highest term in which this node may have voted: §3.1.
+func (m *Machine) floor() lsn.Term { return max(m.state.Term, m.state.Floor) }
+
+// mayHaveMoved reports whether this node may have voted above term a moment ago, before it
+// crashed. It must not support the leader of term then: a vote that it gave somebody may
+// be about to elect that node, and both would count on this one. §3.1
+func (m *Machine) mayHaveMoved(term lsn.Term) bool {
+	return term < m.state.Floor && m.state.Now < m.state.EmbargoEnd
+}
