@@ -7,7 +7,7 @@ import (
 )
 
 // Input is something that happened to the node: one of Start, Tick, Received,
-// LinkUp, LinkDown, Died, Persisted, Issued, Eligible, Guard, Transfer, Resign, Stop.
+// LinkUp, LinkDown, Died, Measured, Persisted, Issued, Eligible, Guard, Transfer, Resign, Stop.
 type Input interface{ isInput() }
 
 // Start begins taking part, with what the disk knows.
@@ -46,6 +46,11 @@ type Died struct {
 	Peer  NodeID
 	Proof Proof
 }
+
+// Measured says how long a round trip takes to the farthest of the voters that the node has
+// links to, by the newest measurements; 0 if that is not known. Only a machine with
+// Timing.MinRandomWait heeds it.
+type Measured struct{ RoundTrip time.Duration }
 
 // Persisted says that Term, and every term below it, is on disk.
 type Persisted struct{ Term lsn.Term }
@@ -96,6 +101,7 @@ func (Received) isInput()  {}
 func (LinkUp) isInput()    {}
 func (LinkDown) isInput()  {}
 func (Died) isInput()      {}
+func (Measured) isInput()  {}
 func (Persisted) isInput() {}
 func (Issued) isInput()    {}
 func (Eligible) isInput()  {}
