@@ -67,7 +67,7 @@ func Article() Timing {
 		ElectionResult:     time.Second,
 		HeartbeatBroadcast: 500 * time.Millisecond,
 		HeartbeatMissCount: 3,
-		Lease:              time.Second,
+		Lease:              1400 * time.Millisecond,
 		ClockDriftPPM:      20_000,
 	}
 }
