@@ -29,6 +29,7 @@ type group struct {
 
 	promise      time.Duration // how long a promise to a leader binds
 	notCandidate bool          // never stands
+	inTurn       bool          // stands by rank and round trips
 	restEnd      atomic.Int64  // of the rest after a step-down, as of the last step
 	handoverEnd  *handoverEnd  // of the handover that is under way; nil while nobody waits
 	gone         chan struct{} // closed when this node takes no part in it any more
@@ -67,6 +68,7 @@ func (n *Node) newGroup(name string, cfg ElectionConfig) (*group, error) {
 		name: name, term: term, elector: machine,
 		measure: groupMeasure{lease: cfg.Timing.Lease}, promise: cfg.Timing.Promise(),
 		notCandidate: cfg.NotCandidate || !slices.Contains(n.cfg.Voters, n.cfg.Node),
+		inTurn:       cfg.Timing.MinRandomWait != 0,
 		gone:         make(chan struct{}),
 		now:          n.now, watcher: n.watcher,
 	}
@@ -87,6 +89,9 @@ func (n *Node) enterElection(g *group) {
 	n.step(g, elector.Start{Term: g.term, Min: n.cfg.MinTerm})
 	for _, peer := range slices.Sorted(maps.Keys(n.up)) {
 		n.step(g, elector.LinkUp{Peer: peer})
+	}
+	if g.inTurn && n.roundTrip != 0 {
+		n.step(g, elector.Measured{RoundTrip: n.roundTrip})
 	}
 }
 

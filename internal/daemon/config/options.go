@@ -153,6 +153,8 @@ func (o *Options) registerElection(f *pflag.FlagSet) {
 	timing.SortFlags = false
 	timing.DurationVar(&t.InitialWait, "initial-wait", p.InitialWait,
 		"after start: time to discover an existing leader first")
+	timing.DurationVar(&t.MinRandomWait, "min-random-wait", p.MinRandomWait,
+		"nodes stand in turn, so much or two round trips apart (0: at random)")
 	timing.DurationVar(&t.MaxRandomWait, "max-random-wait", p.MaxRandomWait,
 		"longest back-off before a node stands")
 	timing.DurationVar(&t.ScoutingResult, "scouting-result", p.ScoutingResult,
@@ -249,7 +251,8 @@ func inFlags(err error) error {
 	}
 	var fields []string // that a problem may mention
 	for _, field := range []string{
-		"HeartbeatBroadcast", "HeartbeatMissCount", "MaxRandomWait", "UnsafeQuorum", "Lease",
+		"HeartbeatBroadcast", "HeartbeatMissCount", "MinRandomWait", "MaxRandomWait",
+		"UnsafeQuorum", "Lease",
 	} {
 		fields = append(fields, field, flagOf(field))
 	}
