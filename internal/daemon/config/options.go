@@ -146,7 +146,7 @@ func (o *Options) registerElection(f *pflag.FlagSet) {
 	f.BoolVar(&e.UnsafeNoScouting, "unsafe-no-scouting", false,
 		"the algorithm before its scouting extension, to see what goes wrong")
 	f.StringVar(&o.profile, "profile", "article", "set of timers: "+
-		strings.Join(elector.ProfileNames(), " or ")+"; the flags below override it")
+		strings.Join(elector.ProfileNames(), ", ")+"; the flags below override it")
 
 	t, p := &e.Timing, elector.Article()
 	timing := pflag.NewFlagSet("timing", pflag.ContinueOnError)

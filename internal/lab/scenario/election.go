@@ -91,7 +91,7 @@ func inFormat(text string) string {
 
 func parseProfile(text string) (string, string) {
 	if _, ok := elector.Profile(text); !ok {
-		return "", strings.Join(elector.ProfileNames(), " or ")
+		return "", "one of " + strings.Join(elector.ProfileNames(), ", ")
 	}
 	return text, ""
 }
