@@ -154,7 +154,7 @@ func (o *Options) registerElection(f *pflag.FlagSet) {
 	timing.DurationVar(&t.InitialWait, "initial-wait", p.InitialWait,
 		"after start: time to discover an existing leader first")
 	timing.DurationVar(&t.MinRandomWait, "min-random-wait", p.MinRandomWait,
-		"nodes stand in turn, so much or two round trips apart (0: at random)")
+		"nodes stand in turn, so long or two round trips apart (0: at random)")
 	timing.DurationVar(&t.MaxRandomWait, "max-random-wait", p.MaxRandomWait,
 		"longest back-off before a node stands")
 	timing.DurationVar(&t.ScoutingResult, "scouting-result", p.ScoutingResult,
