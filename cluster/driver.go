@@ -197,7 +197,8 @@ func (n *Node) stepRequests(g *group) {
 //     The machine itself holds messages back that the write must precede.
 //  5. Send.
 //  6. If the machine has stopped, leave the election. This is after the goodbye is sent.
-//  7. Let those go on who wait for a handover to end.
+//  7. While elections are paused, keep on disk which of them this node led last.
+//  8. Let those go on who wait for a handover to end.
 func (n *Node) step(g *group, in elector.Input) {
 	for more := true; more; in, more = g.nextRequest() {
 		now, entropy := n.now(), n.entropy()
@@ -222,6 +223,9 @@ func (n *Node) step(g *group, in elector.Input) {
 		}
 		if hasStopped(&e) {
 			n.leaveElection(g)
+		}
+		if len(e.Transitions) > 0 {
+			n.noteLed()
 		}
 		g.signalHandoverEnd()
 	}

@@ -45,6 +45,7 @@ type Node struct {
 	hub       hub
 	measure   *measure
 	election  *Election // the default one
+	paused    atomic.Pointer[pause]
 
 	emergencies []EmergencyStatus // as at the start
 	lost        []NodeID          // whom they keep from voting
@@ -178,6 +179,7 @@ func (n *Node) start(ctx context.Context) (err error) {
 	if err := n.heedEmergencies(); err != nil {
 		return err
 	}
+	n.loadPause()
 	if n.cfg.MinTerm > 0 {
 		n.log.Info("minimum term configured", "min-term", n.cfg.MinTerm)
 	}

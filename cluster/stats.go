@@ -22,6 +22,8 @@ type Stats struct {
 	Findings  []findings.Finding        // what is wrong between members now
 	Clocks    map[NodeID]findings.Clock // of the members that are linked
 
+	PauseLeft Seconds // for how long elections are paused; 0 if they are not
+
 	Voters          int // that count: those of the configuration that are not lost
 	VotersReachable int // of these, with a link that is up; this node included
 
@@ -85,7 +87,7 @@ func (n *Node) Stats() Stats {
 	m := n.measure
 	st := Stats{
 		Links: n.mesh.Links(), Findings: n.diagnosis.Findings(), Voters: len(n.cfg.Voters),
-		Clocks: n.diagnosis.Clocks(),
+		Clocks: n.diagnosis.Clocks(), PauseLeft: seconds(n.pauseLeft()),
 		Phases: map[string]Histogram{}, Leaderless: Histogram(m.gaps.Snapshot()),
 		LeaseLeft: Histogram(m.renewals.Snapshot()), InboxWait: Histogram(m.waits.Snapshot()),
 		InboxLength: len(n.inbox), StoreWrite: Histogram(m.writes.Snapshot()),

@@ -12,8 +12,8 @@ func (m *Machine) becomeLeader(b ballot) {
 	m.become(Leader, Elected, "")
 	s := &m.state
 	s.Leader.Since, s.Leader.Support = b.SentAt, b.Support
-	s.SeenLSN = lsn.LSN{Term: b.Term}
-	s.LastLeader, s.Heir, s.Failed = m.cfg.Self, "", 0
+	s.SeenLSN, s.LedLast = lsn.LSN{Term: b.Term}, true
+	s.LastLeader, s.Heir, s.Failed = "", "", 0
 	m.renewLease()
 	m.heartbeatAll()
 }

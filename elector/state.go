@@ -26,13 +26,17 @@ type State struct {
 	Linked     scouting.Voters // to which a link is up
 
 	RoundTrip  time.Duration // the longest to a linked voter; 0 if unknown
-	LastLeader NodeID        // that this node followed or was; "" for none
+	LastLeader NodeID        // that this node followed, unless it led since; "" for none
 	Heir       NodeID        // whom that leader would have handed over to; "" for none or unknown
 	Failed     uint8         // attempts to be elected that failed since there was a leader
 
 	Unable  bool // the application cannot lead here
 	RestEnd Time // it does not stand before; 0 for no rest
-	Leaving bool // LEADER told to stop: it leaves when it leads no more
+	// PauseEnd is until when leadership is to stay where it is; 0 if it is not.
+	PauseEnd Time
+	LedLast  bool // it led, and has followed nobody since
+	Priority int  // Config.Priority, or what replaced it
+	Leaving  bool // LEADER told to stop: it leaves when it leads no more
 
 	Takeover attempts
 

@@ -30,7 +30,7 @@ func (m *Machine) standInTurn() {
 func (m *Machine) rank() int {
 	s, rank := &m.state, 0
 	for voter, id := range m.cfg.voters {
-		first := s.LastLeader == m.cfg.Self || id == s.Heir ||
+		first := s.LedLast || id == s.Heir ||
 			s.Heir != m.cfg.Self && voter > m.cfg.self
 		if first && voter != m.cfg.self && s.Linked.Has(voter) && id != s.LastLeader {
 			rank++

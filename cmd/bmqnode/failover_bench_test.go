@@ -72,7 +72,7 @@ func failover(b *testing.B, nodes int, profile string, signal syscall.Signal) {
 	b.ReportMetric(float64(slices.Max(total))/float64(time.Millisecond), "worst-ms")
 }
 
-// BenchmarkTransfer hands leadership to and fro among three processes, and tells
+// BenchmarkTransfer hands leadership back and forth among three processes, and tells
 // how long nobody leads: from the old leader's last moment until the new one is
 // elected. Median, in milliseconds.
 func BenchmarkTransfer(b *testing.B) {

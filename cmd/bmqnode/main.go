@@ -80,9 +80,9 @@ func root() *cobra.Command {
 	})
 	cmd.AddCommand(
 		runCommand(), execCommand(), supervisorCommand(), meshCommand(), leaderCommand(),
-		statusCommand(), watchCommand(), transferCommand(), stepDownCommand(), forgetCommand(),
-		doctorCommand(), faultCommand(), emergencyCommand(), replayCommand(), manCommand(),
-		versionCommand(),
+		statusCommand(), watchCommand(), transferCommand(), stepDownCommand(), pauseCommand(),
+		resumeCommand(), setCommand(), forgetCommand(), doctorCommand(), faultCommand(),
+		emergencyCommand(), replayCommand(), manCommand(), versionCommand(),
 	)
 	completeFlags(cmd)
 	return cmd

@@ -59,6 +59,7 @@ func TestTheJSONOfEveryCommandIsDescribed(t *testing.T) {
 	for _, c := range []struct{ schema, args string }{
 		{"Leader", "leader"}, {"[Answer", "status"}, {"[Answer", "status --group default"},
 		{"[Answer", "fault cut n2 n3"}, {"[Answer", "fault isolate n3"}, {"[Answer", "fault heal"},
+		{"[Answer", "pause --for 1m"}, {"[Answer", "resume"}, {"[Answer", "set n2 --priority 1"},
 		{"Report", "doctor"}, {"Status", "transfer"}, {"Status", "step-down"},
 	} {
 		var out []byte

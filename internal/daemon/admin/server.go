@@ -39,7 +39,8 @@ type Config struct {
 	// Hosts are further names under which a listener on loopback may be asked,
 	// beside localhost and the addresses of loopback.
 	Hosts []string
-	// Logger gets what goes wrong. Default: nothing is logged.
+	// Logger gets what goes wrong. Its level, which the node's logger must share, can be
+	// changed. Default: nothing is logged.
 	Logger hclog.Logger
 }
 
@@ -118,6 +119,9 @@ func (s *Server) routes() []route {
 		{"GET", "/v1/events", s.getEvents},
 		{"POST", "/v1/transfer", posted(s.postTransfer)},
 		{"POST", "/v1/step-down", posted(s.postStepDown)},
+		{"POST", "/v1/pause", posted(s.postPause)},
+		{"POST", "/v1/resume", posted(s.postResume)},
+		{"POST", "/v1/settings", posted(s.postSettings)},
 		{"POST", "/v1/forget", posted(s.postForget)},
 		{"GET", "/v1/faults", s.getFaults},
 		{"POST", "/v1/faults", posted(s.postFaults)},

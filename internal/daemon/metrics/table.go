@@ -24,6 +24,8 @@ var metrics = []metric{
 		func(n *node) uint64 { return n.status.Boot }),
 	single(gauge, "node_failed", "1 if the node failed, so that it takes no part any more.",
 		func(n *node) int { return truth(n.status.Failure != "") }),
+	single(gauge, "pause_left_seconds", "Time for which elections are paused; 0 if they are not.",
+		func(n *node) cluster.Seconds { return n.stats.PauseLeft }),
 	single(gauge, "voters_lost", "Voters that were declared lost and not readmitted.",
 		func(n *node) (lost int) {
 			for _, e := range n.status.Emergencies {

@@ -96,7 +96,11 @@ func PrintStatus(w io.Writer, answers []Answer) error {
 		}
 	}
 	remarks.Each(func(nodes, text string) { fmt.Fprintf(w, "%s: %s\n", nodes, text) })
-	for _, line := range slices.Concat(emergencies(answers), causes(answers)) {
+	statuses := statusesOf(answers)
+	if text, _ := doctor.Pauses(statuses); text != "" {
+		fmt.Fprintln(w, text)
+	}
+	for _, line := range slices.Concat(emergencies(answers), causes(statuses)) {
 		fmt.Fprintln(w, line)
 	}
 	return nil
@@ -136,14 +140,18 @@ func milliseconds(d time.Duration) string {
 	return fmt.Sprintf("%.2g", float64(d)/float64(time.Millisecond))
 }
 
-// causes are what nodes find wrong, a line for each cause, and how to fix it.
-func causes(answers []Answer) (lines []string) {
-	var statuses []*cluster.Status
+// statusesOf are those of the nodes that answered.
+func statusesOf(answers []Answer) (all []*cluster.Status) {
 	for _, a := range answers {
 		if a.Status != nil {
-			statuses = append(statuses, a.Status)
+			all = append(all, a.Status)
 		}
 	}
+	return all
+}
+
+// causes are what nodes find wrong, a line for each cause, and how to fix it.
+func causes(statuses []*cluster.Status) (lines []string) {
 	for _, c := range doctor.Causes(statuses) {
 		lines = append(lines, fmt.Sprintf("%s (%s): %s; %s", c.Kind, c.Where, c.Detail, c.Advice))
 	}
