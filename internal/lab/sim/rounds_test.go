@@ -164,8 +164,8 @@ func TestTheFormulaHoldsInTheSimulator(t *testing.T) {
 		require.InDelta(t, p, split, 3*math.Sqrt(p*(1-p)/seeds)+.01, "%d voters", n)
 		turns := play(inTurn, seeds/4)
 		require.Equal(t, 1., share(turns, alone), "%d voters: %s", n, attempts(turns))
-		table += fmt.Sprintf("%d  %4.1f %4.1f  %s  %s\n", n, 100*p, 100*split, attempts(play(atRandom, seeds/4)),
-			attempts(turns))
+		table += fmt.Sprintf("%d  %4.1f %4.1f  %s  %s\n", n, 100*p, 100*split,
+			attempts(play(atRandom, seeds/4)), attempts(turns))
 	}
 	t.Log(table)
 }
