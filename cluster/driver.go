@@ -114,10 +114,12 @@ func (n *Node) drive() {
 		wait := n.untilTick()
 		if wait <= 0 {
 			n.measure.waits.Observe(-wait.Seconds())
+			n.held(-wait)
 			n.tick()
 			wait = n.untilTick()
 		}
-		due := n.age() + wait
+		n.rested = n.age()
+		due := n.rested + wait
 		alarm.Reset(wait)
 		select {
 		case e := <-n.inbox:
@@ -202,6 +204,7 @@ func (n *Node) stepRequests(g *group) {
 func (n *Node) step(g *group, in elector.Input) {
 	for more := true; more; in, more = g.nextRequest() {
 		now, entropy := n.now(), n.entropy()
+		n.recordStep(g, in)
 		e := g.elector.Step(now, entropy, in)
 		if _, resigned := in.(elector.Resign); resigned {
 			g.restEnd.Store(int64(g.elector.Status().RestEnd))

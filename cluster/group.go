@@ -18,6 +18,7 @@ import (
 type group struct {
 	name       string
 	term       lsn.Term // that the disk knew at first
+	config     elector.Config
 	elector    *elector.Machine
 	tick       timer    // when the machine wants a tick
 	leadTerm   lsn.Term // the term that the sequencer issues for; 0 if this node does not lead
@@ -59,6 +60,7 @@ type group struct {
 // newGroup returns an election that is still to be entered.
 func (n *Node) newGroup(name string, cfg ElectionConfig) (*group, error) {
 	mayStand := !cfg.NotCandidate && slices.Contains(n.cfg.Voters, n.cfg.Node)
+	config := n.cfg.elector(cfg)
 	cfg.NotCandidate = false // it may change: leadership tells the machine
 	machine, err := elector.New(n.cfg.elector(cfg))
 	if err != nil {
@@ -70,7 +72,7 @@ func (n *Node) newGroup(name string, cfg ElectionConfig) (*group, error) {
 	}
 	n.log.Debug("election opened", "group", name, "term", term)
 	g := &group{
-		name: name, term: term, elector: machine,
+		name: name, term: term, config: config, elector: machine,
 		measure: groupMeasure{lease: cfg.Timing.Lease}, promise: cfg.Timing.Promise(),
 		inTurn: cfg.Timing.MinRandomWait != 0,
 		stood:  make(chan struct{}), gone: make(chan struct{}),

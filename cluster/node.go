@@ -20,6 +20,7 @@ import (
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/base/clock"
 	"github.com/bmqelect/bmqelect/internal/base/loglimit"
+	"github.com/bmqelect/bmqelect/internal/base/recording"
 	"github.com/bmqelect/bmqelect/lsn"
 	"github.com/bmqelect/bmqelect/netmesh"
 )
@@ -41,6 +42,7 @@ type Node struct {
 	gossip    *gossip.Gossip // nil where a test names the peers
 	members   members        // as gossip knows them
 	remember  *rememberer    // nil where a test names the peers
+	recorder  *recorder
 	watcher   *deadlineWatcher
 	hub       hub
 	measure   *measure
@@ -72,6 +74,8 @@ type Node struct {
 	lastAnomaly map[string]time.Time                                  // by kind
 	logged      loglimit.Limiter[anomalyOf]                           // anomalies
 	leaving     bool                                                  // Close has begun
+	// the age at which the driver began to wait for what comes next
+	rested time.Duration
 	// Meta of the peers to which there is a link
 	up map[NodeID]string
 	// the longest to a voter, as the elections were told; 0 if unknown
@@ -190,6 +194,8 @@ func (n *Node) start(ctx context.Context) (err error) {
 	n.election = &Election{n, g}
 	n.persister = newPersister(n.timed(n.store.Persist), n.onPersisted)
 	n.persister.forget = n.store.Forget
+	n.recorder = n.newRecorder()
+	n.record(recording.Record{Kind: recording.Started, Identity: n.store.Identity().String()})
 	n.diagnosis = diagnosis.New(diagnosis.Config{
 		Node: n.cfg.Node, Voters: n.cfg.Voters, Lost: n.lost, Settings: n.cfg.Agreed(),
 		MaxDriftPPM: n.cfg.Election.Timing.ClockDriftPPM, Logger: n.log.Named("mesh"),
@@ -202,6 +208,7 @@ func (n *Node) start(ctx context.Context) (err error) {
 	n.send = n.mesh.Send
 	n.enterElection(g)
 	go n.drive()
+	go n.recorder.run(n.quit)
 	go func() { defer close(n.persisterDone); n.persister.run(n.quit) }()
 	go func() {
 		defer close(n.watcherDone)

@@ -45,6 +45,8 @@ type Stats struct {
 	InboxLength  int       // events that wait now
 	StoreWrite   Histogram // seconds that terms took to be on disk
 	StoreWriting Seconds   // how long the write under way has taken so far; 0 if there is none
+	// what happened and could not be recorded, since the disk was full, failed, or was slow
+	RecordsLost uint64
 	// dropped because a subscriber was slow; not for those who have room for one
 	MissedEvents  uint64
 	Subscriptions int // that are open
@@ -94,6 +96,7 @@ func (n *Node) Stats() Stats {
 	}
 	st.VotersReachable, _ = reach(n.cfg, n.memberStatus())
 	st.MissedEvents, st.Subscriptions = n.hub.counts()
+	st.RecordsLost = n.recorder.lost.Load()
 	if began := time.Duration(m.writing.Load()); began != 0 {
 		st.StoreWriting = seconds(n.age() - began)
 	}
