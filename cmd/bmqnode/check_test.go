@@ -65,7 +65,7 @@ func TestRunCheckNamesEveryProblem(t *testing.T) {
 		"settings differ": {
 			[]string{a, configOf(t, other, "b", "lease: 900ms", "cluster: wasps", "quorum: 3")},
 			[]string{
-				"--cluster is wasps, but bmqelect in " + a, "--lease is 900ms, but 1s in " + a,
+				"--cluster is wasps, but bmqelect in " + a, "--lease is 900ms, but 1.4s in " + a,
 				"--quorum is 3, but a majority in " + a,
 			},
 		},
