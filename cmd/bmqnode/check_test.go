@@ -70,7 +70,7 @@ func TestRunCheckNamesEveryProblem(t *testing.T) {
 			},
 		},
 		"defaults that are spelled out": {[]string{a, configOf(t, t.TempDir(), "b", "quorum: 2",
-			"lease: 1s")}, nil},
+			"lease: 1.4s")}, nil},
 		"voters differ": {[]string{a, wider}, []string{"--voters is [a b c d], but [a b c] in " + a}},
 		"one name twice": {[]string{a, configOf(t, again, "a")},
 			[]string{"--node is a, as in " + a}},
