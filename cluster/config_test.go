@@ -56,12 +56,12 @@ func TestZeroElectionIsTheArticles(t *testing.T) {
 
 func TestTheStopMarginLeavesTimeToWork(t *testing.T) {
 	c := Config{Node: "a", Voters: []NodeID{"a"}, DataDir: "d"}
-	require.Equal(t, 250*time.Millisecond, c.withDefaults().Election.StopMargin)
-	for _, margin := range []time.Duration{-1, 500 * time.Millisecond, time.Hour} {
+	require.Equal(t, 450*time.Millisecond, c.withDefaults().Election.StopMargin)
+	for _, margin := range []time.Duration{-1, 900 * time.Millisecond, time.Hour} {
 		c.Election.StopMargin = margin
-		require.ErrorContains(t, c.Validate(), "Election.StopMargin is "+margin.String()+", but must be positive and shorter than Lease - HeartbeatBroadcast, 500ms")
+		require.ErrorContains(t, c.Validate(), "Election.StopMargin is "+margin.String()+", but must be positive and shorter than Lease - HeartbeatBroadcast, 900ms")
 	}
-	c.Election.StopMargin = 499 * time.Millisecond
+	c.Election.StopMargin = 899 * time.Millisecond
 	require.NoError(t, c.Validate())
 }
 
@@ -88,9 +88,14 @@ func TestWhatIsAgreedIsWhatIsInForce(t *testing.T) {
 }
 
 // During a rolling upgrade nothing differs between an old and a new process that are
-// configured alike. What a process before protocol version 3 tells is written out here.
+// configured alike. What a process before protocol version 3 tells is written out here: its
+// default lease was 1 s, which another default must not be taken for.
 func TestAnOlderProcessAgreesIfItIsConfiguredAlike(t *testing.T) {
-	agreed := Config{Node: "a", Voters: []NodeID{"a", "b", "c"}}.Agreed()
+	c := Config{Node: "a", Voters: []NodeID{"a", "b", "c"}}
+	require.NotEqual(t, "1s", c.Agreed()["lease"])
+	c.Election.Timing = elector.Article()
+	c.Election.Timing.Lease = time.Second
+	agreed := c.Agreed()
 	for name, value := range map[string]string{
 		"heartbeat-broadcast": "500ms", "heartbeat-miss-count": "3", "lease": "1s",
 		"clock-drift-ppm": "20000",

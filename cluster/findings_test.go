@@ -20,7 +20,7 @@ func TestStatusNamesWhatDiffersBetweenMembers(t *testing.T) {
 		require.Equal(t, cluster.NodeID("b"), found[0].Peer)
 		require.Contains(t, found[0].Detail, "d")
 		require.Equal(t, findings.SettingsDiffer, found[1].Kind)
-		require.Contains(t, found[1].Detail, "1.4s")
+		require.Contains(t, found[1].Detail, "1.2s")
 		require.NotEmpty(t, c.Node("b").Status().Findings)
 		require.NotEmpty(t, c.Node("c").Status().Findings)
 	}, clustertest.Configure(func(cfg *cluster.Config) {
@@ -29,7 +29,7 @@ func TestStatusNamesWhatDiffersBetweenMembers(t *testing.T) {
 			cfg.Voters = []cluster.NodeID{"a", "b", "d"}
 		case "c":
 			cfg.Election.Timing = article
-			cfg.Election.Timing.Lease = 1400 * time.Millisecond
+			cfg.Election.Timing.Lease = 1200 * time.Millisecond
 		}
 	}))
 }

@@ -29,6 +29,7 @@ type group struct {
 	measure    groupMeasure
 
 	promise     time.Duration // how long a promise to a leader binds
+	inTurn      bool          // stands by rank and round trips
 	restEnd     atomic.Int64  // of the rest after a step-down, as of the last step
 	ledLast     atomic.Bool   // while elections are paused: as of the last transition
 	priority    atomic.Int64  // that this node has, or is about to have
@@ -74,7 +75,8 @@ func (n *Node) newGroup(name string, cfg ElectionConfig) (*group, error) {
 	g := &group{
 		name: name, terms: terms, config: config, elector: machine,
 		measure: groupMeasure{lease: cfg.Timing.Lease}, promise: cfg.Timing.Promise(),
-		stood: make(chan struct{}), gone: make(chan struct{}),
+		inTurn: cfg.Timing.MinRandomWait != 0,
+		stood:  make(chan struct{}), gone: make(chan struct{}),
 		now: n.now, paused: n.pauseError, watcher: n.watcher,
 	}
 	g.leadership = leadership.New(leadership.Config{
@@ -101,6 +103,9 @@ func (n *Node) enterElection(g *group) {
 	})
 	for _, peer := range slices.Sorted(maps.Keys(n.up)) {
 		n.step(g, elector.LinkUp{Peer: peer})
+	}
+	if g.inTurn && n.roundTrip != 0 {
+		n.step(g, elector.Measured{RoundTrip: n.roundTrip})
 	}
 }
 

@@ -171,7 +171,7 @@ func TestALostMachineIsForgottenAndReplaced(t *testing.T) {
 					return false
 				}
 				require.ErrorContains(t, c.Node(n).Forget(t.Context(), id),
-					"after 1.02s nothing that was promised")
+					"after 1.428s nothing that was promised")
 				return true
 			})
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster/internal/gossip"
+	"github.com/bmqelect/bmqelect/elector"
 )
 
 const (
@@ -15,12 +16,13 @@ const (
 )
 
 // lookout looks at what comes with no event, until the node ends: that no other member is
-// found, and that this node does not want to lead the default election, which the others
-// are told.
+// found, how long round trips take, and that this node does not want to lead the default
+// election, which the others are told.
 func (n *Node) lookout() {
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
 	met, told := false, ""
+	var roundTrip time.Duration
 	for {
 		select {
 		case <-ticker.C:
@@ -36,9 +38,35 @@ func (n *Node) lookout() {
 				n.diagnosis.Alone(n.whyAlone())
 			}
 		}
+		// The elections need the order of magnitude: small changes are not worth a step.
+		if now := n.longestRoundTrip(); (now - roundTrip).Abs() > roundTrip/4 {
+			roundTrip = now
+			n.post(event{do: func() { n.tellRoundTrip(now) }})
+		}
 		why, _ := n.election.g.notStanding(n.now())
 		if why != told && n.mesh.Tell(n.diagnosis.Facts(why)) == nil {
 			told = why
+		}
+	}
+}
+
+// longestRoundTrip is that to the farthest voter that this node is linked to; 0 if no ping was
+// answered yet.
+func (n *Node) longestRoundTrip() (longest time.Duration) {
+	for _, l := range n.mesh.Links() {
+		if l.Up && slices.Contains(n.cfg.Voters, l.Peer.Node) {
+			longest = max(longest, l.RTT)
+		}
+	}
+	return longest
+}
+
+// tellRoundTrip steps the elections whose nodes stand in turn. It runs on the driver.
+func (n *Node) tellRoundTrip(longest time.Duration) {
+	n.roundTrip = longest
+	for _, t := range slices.Clone(n.ticks) {
+		if t.g.inTurn {
+			n.step(t.g, elector.Measured{RoundTrip: longest})
 		}
 	}
 }

@@ -77,6 +77,8 @@ type Node struct {
 	rested time.Duration
 	// Meta of the peers to which there is a link
 	up map[NodeID]string
+	// the longest to a voter, as the elections were told; 0 if unknown
+	roundTrip time.Duration
 	// cutWork are the leaderships whose work may go on although their election has ended
 	// on this node. When the driver has ended, close owns it.
 	cutWork []*Leadership

@@ -27,7 +27,7 @@ var article = elector.Article()
 
 const (
 	// articleMargin is the default stop margin of the article's timers.
-	articleMargin = 250 * time.Millisecond
+	articleMargin = 450 * time.Millisecond
 	// election is longer than the initial wait, a back-off and an election take.
 	election = 10 * time.Second
 )

@@ -136,5 +136,6 @@ func (m *Machine) decideBallot() {
 func (m *Machine) electionFailed() {
 	m.cede("")
 	m.become(Follower, QuorumNotAchieved, "")
+	m.state.Failed = min(m.state.Failed+1, maxFailed)
 	m.backOff()
 }

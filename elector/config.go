@@ -53,7 +53,8 @@ type Config struct {
 // Timing holds the timers of the protocol, each on the node's own clock: §10.
 type Timing struct {
 	InitialWait        time.Duration // after start: discover an existing leader first
-	MaxRandomWait      time.Duration // the back-off before a scouting round is uniform up to this
+	MinRandomWait      time.Duration // least step of waits by rank and round trip; 0: none such
+	MaxRandomWait      time.Duration // the longest wait before a scouting round; uniform by default
 	ScoutingResult     time.Duration // a scouting round without a quorum by then has failed
 	ElectionResult     time.Duration // likewise a proposal
 	HeartbeatBroadcast time.Duration // period of the leader's heartbeats
@@ -71,7 +72,7 @@ func Article() Timing {
 		ElectionResult:     time.Second,
 		HeartbeatBroadcast: 500 * time.Millisecond,
 		HeartbeatMissCount: 3,
-		Lease:              time.Second,
+		Lease:              1400 * time.Millisecond,
 		ClockDriftPPM:      20_000,
 	}
 }
@@ -90,12 +91,45 @@ func BlazingMQ() Timing {
 	}
 }
 
+// LAN returns timers for one room: round trips of a millisecond, no loss, and processes
+// that are never paused for as long as the lease.
+func LAN() Timing {
+	return Timing{
+		InitialWait:        500 * time.Millisecond,
+		MinRandomWait:      2 * time.Millisecond,
+		MaxRandomWait:      200 * time.Millisecond,
+		ScoutingResult:     100 * time.Millisecond,
+		ElectionResult:     250 * time.Millisecond,
+		HeartbeatBroadcast: 15 * time.Millisecond,
+		HeartbeatMissCount: 4,
+		Lease:              56 * time.Millisecond,
+		ClockDriftPPM:      20_000,
+	}
+}
+
+// WAN returns timers for round trips of up to 300 ms with a loss of 2 %.
+func WAN() Timing {
+	return Timing{
+		InitialWait:        6 * time.Second,
+		MinRandomWait:      10 * time.Millisecond,
+		MaxRandomWait:      6 * time.Second,
+		ScoutingResult:     1500 * time.Millisecond,
+		ElectionResult:     2 * time.Second,
+		HeartbeatBroadcast: 500 * time.Millisecond,
+		HeartbeatMissCount: 7,
+		Lease:              3250 * time.Millisecond,
+		ClockDriftPPM:      20_000,
+	}
+}
+
 // ProfileNames are the names that Profile knows.
-func ProfileNames() []string { return []string{"article", "blazingmq"} }
+func ProfileNames() []string { return []string{"article", "blazingmq", "lan", "wan"} }
 
 // Profile returns the timers of the named profile; ok is false if there is none.
 func Profile(name string) (t Timing, ok bool) {
-	t, ok = map[string]Timing{"article": Article(), "blazingmq": BlazingMQ()}[name]
+	t, ok = map[string]Timing{
+		"article": Article(), "blazingmq": BlazingMQ(), "lan": LAN(), "wan": WAN(),
+	}[name]
 	return t, ok
 }
 

@@ -43,6 +43,13 @@ func TestValidateNamesTheFault(t *testing.T) {
 		}},
 		{"Timing.InitialWait", func(c *elector.Config) { c.Timing.InitialWait = 25 * time.Hour }},
 		{"Timing.MaxRandomWait", func(c *elector.Config) { c.Timing.MaxRandomWait = 0 }},
+		{"Timing.MinRandomWait", func(c *elector.Config) { c.Timing.MinRandomWait = -1 }},
+		{"Timing.MinRandomWait", func(c *elector.Config) {
+			c.Timing.MinRandomWait = c.Timing.MaxRandomWait + 1
+		}},
+		{"Timing.Lease", func(c *elector.Config) { // the promise lasts longer than the silence
+			c.Timing.MinRandomWait, c.Timing.Lease = 1, c.Timing.Inactivity()
+		}},
 		{"Timing.ScoutingResult", func(c *elector.Config) { c.Timing.ScoutingResult = -1 }},
 		{"Timing.ElectionResult", func(c *elector.Config) { c.Timing.ElectionResult = 0 }},
 		{"Timing.HeartbeatBroadcast", func(c *elector.Config) {
@@ -110,6 +117,7 @@ func TestValidConfigs(t *testing.T) {
 		func(c *elector.Config) { c.Timing = elector.BlazingMQ() },
 		func(c *elector.Config) { c.Timing.ClockDriftPPM = 0 },
 		func(c *elector.Config) { c.Timing.ClockDriftPPM = 500_000 },
+		func(c *elector.Config) { c.Timing.MinRandomWait = c.Timing.MaxRandomWait },
 		func(c *elector.Config) { c.Timing.HeartbeatMissCount = 1000 },
 		func(c *elector.Config) { c.Timing.ScoutingResult, c.Timing.ElectionResult = 24*time.Hour, 1 },
 		func(c *elector.Config) { c.Timing.Lease = c.Timing.Inactivity() },
@@ -141,6 +149,10 @@ func TestProfiles(t *testing.T) {
 		cfg := valid()
 		cfg.Timing = timing
 		require.NoError(t, cfg.Validate(), name)
+		// Silence, lease and promise are tied: who gives its leader up is bound no more, and a
+		// lease outlives the loss of a heartbeat.
+		require.Less(t, timing.Promise(), timing.Inactivity(), name)
+		require.Greater(t, timing.Lease, 2*timing.HeartbeatBroadcast, name)
 	}
 	_, ok := elector.Profile("nonesuch")
 	require.False(t, ok)
@@ -148,7 +160,7 @@ func TestProfiles(t *testing.T) {
 
 func TestDerivedTimes(t *testing.T) {
 	require.Equal(t, 1500*time.Millisecond, elector.Article().Inactivity())
-	require.Equal(t, 1020*time.Millisecond, elector.Article().Promise())
+	require.Equal(t, 1428*time.Millisecond, elector.Article().Promise())
 	require.Equal(t, 20*time.Second, elector.BlazingMQ().Inactivity())
 	require.Equal(t, 5100*time.Millisecond, elector.BlazingMQ().Promise())
 	for n, want := range map[int]int{1: 1, 2: 2, 3: 2, 4: 3, 5: 3} {

@@ -65,6 +65,7 @@ func (m *Machine) follow(from NodeID, msg *Message) {
 	if t := &s.Takeover; t.To == from {
 		t.To, t.Failed = "", 0 // §9.12: the target leads
 	}
+	s.LastLeader, s.Heir, s.Failed = from, msg.Successor, 0
 	f := &s.Follower
 	news, why := f.Leader != from, LeaderFound
 	if !news && f.LeaderTerm < msg.Term {

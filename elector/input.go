@@ -7,8 +7,8 @@ import (
 )
 
 // Input is something that happened to the node: one of Start, Tick, Received,
-// LinkUp, LinkDown, Died, Persisted, Issued, Eligible, Prefer, Guard, Transfer, Resign,
-// Pause, Stop.
+// LinkUp, LinkDown, Died, Measured, Persisted, Issued, Eligible, Prefer, Guard, Transfer,
+// Resign, Pause, Stop.
 type Input interface{ isInput() }
 
 // Start begins taking part, with what the disk knows.
@@ -49,6 +49,11 @@ type Died struct {
 	Peer  NodeID
 	Proof Proof
 }
+
+// Measured says how long a round trip takes to the farthest of the voters that the node has
+// links to, by the newest measurements; 0 if that is not known. Only a machine with
+// Timing.MinRandomWait uses it.
+type Measured struct{ RoundTrip time.Duration }
 
 // Persisted says that the terms up to Term are reserved on disk: Terms.Reserved.
 type Persisted struct{ Term lsn.Term }
@@ -108,6 +113,7 @@ func (Received) isInput()  {}
 func (LinkUp) isInput()    {}
 func (LinkDown) isInput()  {}
 func (Died) isInput()      {}
+func (Measured) isInput()  {}
 func (Persisted) isInput() {}
 func (Issued) isInput()    {}
 func (Eligible) isInput()  {}

@@ -13,6 +13,7 @@ func (m *Machine) becomeLeader(b ballot) {
 	s := &m.state
 	s.Leader.Since, s.Leader.Support = b.SentAt, b.Support
 	s.SeenLSN, s.LedLast = lsn.LSN{Term: b.Term}, true
+	s.LastLeader, s.Heir, s.Failed = "", "", 0
 	m.renewLease()
 	m.heartbeatAll()
 }
@@ -31,7 +32,7 @@ func (m *Machine) heartbeat(to NodeID) {
 	l.Sequence++
 	m.send(to, Message{
 		Kind: LeaderHeartbeat, Term: l.Term,
-		Sequence: l.Sequence, SentAt: m.state.Now, LSN: m.state.SeenLSN,
+		Sequence: l.Sequence, SentAt: m.state.Now, LSN: m.state.SeenLSN, Successor: m.heir(),
 	})
 }
 

@@ -69,6 +69,8 @@ func (m *Machine) Step(now Time, entropy uint64, in Input) Effects {
 		m.linkDown(in.Peer)
 	case Died:
 		m.died(in.Peer)
+	case Measured:
+		m.state.RoundTrip = in.RoundTrip
 	case Persisted:
 		m.persisted(in.Term)
 	case Issued:

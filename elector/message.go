@@ -88,7 +88,9 @@ type Message struct {
 	// itself included; 0 from an older build, which does not say.
 	Reach uint8
 
-	Successor NodeID // LeadershipCession: who should stand next; "" for anyone
+	// Successor is in LeadershipCession who should stand next, "" for anyone; in
+	// LeaderHeartbeat who is first in line (§3.14), "" for nobody or from an older build.
+	Successor NodeID
 }
 
 // Envelope is a message on its way to one member, or to all.
@@ -124,6 +126,7 @@ func (m Message) String() string {
 		w.verdict(m)
 	case LeaderHeartbeat:
 		w.add("lsn=%d.%d seq=%d sent=%s", m.LSN.Term, m.LSN.Counter, m.Sequence, m.SentAt)
+		w.name("successor", m.Successor)
 	case HeartbeatAck:
 		w.add("lsn=%d.%d seq=%d sent=%s", m.LSN.Term, m.LSN.Counter, m.Sequence, m.SentAt)
 		w.nonzero("priority", m.Priority)
@@ -132,9 +135,7 @@ func (m Message) String() string {
 		}
 		w.nonzero("reach", int(m.Reach))
 	case LeadershipCession:
-		if m.Successor != "" {
-			w.add("successor=%s", m.Successor)
-		}
+		w.name("successor", m.Successor)
 	}
 	return w.String()
 }
@@ -147,6 +148,12 @@ func (w *words) add(format string, args ...any) { *w = append(*w, fmt.Sprintf(fo
 func (w *words) nonzero(name string, v int) {
 	if v != 0 {
 		w.add("%s=%d", name, v)
+	}
+}
+
+func (w *words) name(name string, id NodeID) {
+	if id != "" {
+		w.add("%s=%s", name, id)
 	}
 }
 

@@ -89,6 +89,7 @@ var inputTable = []reaction{
 		"ends the promise to the peer and gives it up as leader or candidate",
 		"forgets an old promise to the peer", "forgets an old promise to the peer",
 	},
+	{"Measured", "notes it", "notes it", "notes it", "notes it"},
 	{
 		"Persisted", "",
 		"sends what waited for the term and still holds",

@@ -65,6 +65,7 @@ func (s *script) command() string {
 // machine makes a new machine: self=a voters=(a,b,c) and any configuration.
 func (s *script) machine() string {
 	cfg := elector.Config{Timing: elector.Article()}
+	cfg.Timing.Lease = time.Second // round moments are easier to read
 	*s = script{t: s.t, d: s.d, random: 50, term0: 3,
 		sent: map[elector.NodeID]map[elector.Kind]elector.Message{}}
 	for _, arg := range s.d.CmdArgs {
@@ -121,7 +122,8 @@ func (s *script) configure(cfg *elector.Config, key string, vals []string) {
 
 func (s *script) configureTimer(t *elector.Timing, key, val string) {
 	timers := map[string]*time.Duration{
-		"initial-wait": &t.InitialWait, "max-random-wait": &t.MaxRandomWait,
+		"initial-wait":    &t.InitialWait,
+		"min-random-wait": &t.MinRandomWait, "max-random-wait": &t.MaxRandomWait,
 		"scouting-result": &t.ScoutingResult, "election-result": &t.ElectionResult,
 		"heartbeat-broadcast": &t.HeartbeatBroadcast, "lease": &t.Lease,
 	}

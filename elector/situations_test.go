@@ -145,6 +145,7 @@ func samples(name string, s *driven) []elector.Input {
 // commands are the samples that speak of no peer and no term.
 var commands = map[string][]elector.Input{
 	"Tick":     {elector.Tick{}},
+	"Measured": {elector.Measured{RoundTrip: time.Millisecond}},
 	"Eligible": {elector.Eligible{}, elector.Eligible{Able: true}},
 	"Guard":    {elector.Guard{}, elector.Guard{Held: true}},
 	"Resign":   {elector.Resign{}, elector.Resign{Rest: time.Minute}, elector.Resign{Rest: -1}},

@@ -8,8 +8,15 @@ import (
 	"github.com/bmqelect/bmqelect/scouting"
 )
 
-// backOff arms the random wait that precedes every attempt to stand.
-func (m *Machine) backOff() { m.standIn(m.randomWait()) }
+// backOff arms the wait that precedes every attempt to stand: the node's turn if it goes by
+// ranks and this is the first attempt, a random time otherwise. §3.4
+func (m *Machine) backOff() {
+	if m.step() != 0 && m.state.Failed == 0 {
+		m.standInTurn()
+		return
+	}
+	m.standIn(m.randomWait())
+}
 
 // standIn lets the node stand after d, and not at any moment that was armed before.
 func (m *Machine) standIn(d time.Duration) {
@@ -18,13 +25,17 @@ func (m *Machine) standIn(d time.Duration) {
 	f.Discovering, f.Postponed = false, false
 }
 
-// randomWait is uniform in [0, MaxRandomWait]: §3.4. The successor that a leader named
-// waits a hundredth of it: the others stay back for it, and refuse only until the
-// cession has reached them as well. §9.7
+// randomWait is uniform in [0, MaxRandomWait] or, if the node goes by ranks, in a window that
+// doubles with each failed attempt: §3.4. The successor that a leader named waits a
+// hundredth of the longest: the others stay back for it, and refuse only until the cession
+// has reached them as well. §9.7
 func (m *Machine) randomWait() time.Duration {
 	limit := m.cfg.Timing.MaxRandomWait
+	if window := m.step() << m.state.Failed; window != 0 {
+		limit = min(window, limit)
+	}
 	if m.state.Now < m.state.Follower.SuccessorUntil {
-		limit /= 100
+		limit = min(limit, m.cfg.Timing.MaxRandomWait/100)
 	}
 	hi, _ := bits.Mul64(m.draw(), uint64(limit)+1)
 	return time.Duration(hi)
@@ -54,9 +65,8 @@ func (m *Machine) stand() {
 	if !m.mayStand() || m.keptBack() || f.Leader != "" || f.AwaitedLeader != "" {
 		return
 	}
-	// §3.6: a candidate votes for itself, so it must be free to vote.
-	if end := max(s.EmbargoEnd, m.promise().Until); end > s.Now {
-		f.StandAt, f.Postponed = end, true
+	if m.bound() > s.Now {
+		m.standInTurn()
 		return
 	}
 	term := m.nextTerm()
@@ -70,10 +80,13 @@ func (m *Machine) stand() {
 	}
 }
 
-// retryStand lets a node that waited only for a promise to end stand at once.
+// bound is until when this node may not vote, not even for itself as a candidate must: §3.6.
+func (m *Machine) bound() Time { return max(m.state.EmbargoEnd, m.promise().Until) }
+
+// retryStand lets a node that waited only for a promise to end stand in its turn.
 func (m *Machine) retryStand() {
 	if m.state.Role == Follower && m.state.Follower.Postponed {
-		m.stand()
+		m.standInTurn()
 	}
 }
 
@@ -160,9 +173,10 @@ func (m *Machine) outOfReach(yes, no scouting.Voters) bool {
 // scoutingFailed closes the round and waits: a random time, or only until a
 // quorum can be had, if that is sooner. §3.12
 func (m *Machine) scoutingFailed() {
+	m.state.Failed = min(m.state.Failed+1, maxFailed)
 	wait := m.randomWait()
 	if retry, ok := m.state.Follower.Round.RetryAfter(m.cfg.quorum); ok {
-		wait = min(wait, m.cfg.Timing.stretch(min(retry, maxTimer)))
+		wait = min(wait, m.cfg.Timing.stretch(min(retry, maxTimer))+m.turn())
 	}
 	m.closeRound()
 	m.standIn(wait)

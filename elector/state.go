@@ -1,6 +1,8 @@
 package elector
 
 import (
+	"time"
+
 	"github.com/bmqelect/bmqelect/lsn"
 	"github.com/bmqelect/bmqelect/scouting"
 )
@@ -24,6 +26,11 @@ type State struct {
 	Ceded      scouting.Voters // gave up Term: no heartbeat of theirs in it is followed any more
 	EmbargoEnd Time            // a voter that has just started supports nobody before; 0 for none
 	Linked     scouting.Voters // to which a link is up
+
+	RoundTrip  time.Duration // the longest to a linked voter; 0 if unknown
+	LastLeader NodeID        // that this node followed, unless it led since; "" for none
+	Heir       NodeID        // whom that leader would have handed over to; "" for none or unknown
+	Failed     uint8         // attempts to be elected that failed since there was a leader
 
 	Unable  bool // the application cannot lead here
 	RestEnd Time // it does not stand before; 0 for no rest
@@ -69,7 +76,7 @@ type followerState struct {
 
 	StandAt        Time // when to stand for election, unless something hinders it then
 	Discovering    bool // StandAt is the end of the initial wait; a random wait follows
-	Postponed      bool // StandAt is when a promise or the embargo ends
+	Postponed      bool // StandAt follows from when a promise or the embargo ends
 	SuccessorUntil Time // named successor: back-offs are short before this
 
 	Round    scouting.Round

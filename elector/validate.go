@@ -114,6 +114,14 @@ func (ps *problems) timers(t Timing) {
 		"at most HeartbeatMissCount x HeartbeatBroadcast, %s", t.Inactivity())
 	ps.want(t.InitialWait >= t.Promise(), "Timing.InitialWait", t.InitialWait,
 		"at least Lease x (1 + drift), %s", t.Promise())
+	ps.want(t.MinRandomWait == 0 || t.MinRandomWait > 0 && t.MinRandomWait <= t.MaxRandomWait,
+		"Timing.MinRandomWait", t.MinRandomWait, "0, or positive and at most MaxRandomWait, %s",
+		t.MaxRandomWait)
+	// Whoever finds its leader silent must be free to stand and to vote: a promise that
+	// lasted longer would be waited for by all, and the order among them lost.
+	ps.want(t.MinRandomWait == 0 || t.Promise() <= t.Inactivity(), "Timing.Lease", t.Lease,
+		"with drift at most HeartbeatMissCount x HeartbeatBroadcast, %s, since MinRandomWait is set",
+		t.Inactivity())
 	ps.want(t.InitialWait >= t.MaxRandomWait, "Timing.InitialWait", t.InitialWait,
 		"at least MaxRandomWait, %s", t.MaxRandomWait)
 }

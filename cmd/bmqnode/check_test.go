@@ -65,12 +65,12 @@ func TestRunCheckNamesEveryProblem(t *testing.T) {
 		"settings differ": {
 			[]string{a, configOf(t, other, "b", "lease: 900ms", "cluster: wasps", "quorum: 3")},
 			[]string{
-				"--cluster is wasps, but bmqelect in " + a, "--lease is 900ms, but 1s in " + a,
+				"--cluster is wasps, but bmqelect in " + a, "--lease is 900ms, but 1.4s in " + a,
 				"--quorum is 3, but a majority in " + a,
 			},
 		},
 		"defaults that are spelled out": {[]string{a, configOf(t, t.TempDir(), "b", "quorum: 2",
-			"lease: 1s")}, nil},
+			"lease: 1.4s")}, nil},
 		"voters differ": {[]string{a, wider}, []string{"--voters is [a b c d], but [a b c] in " + a}},
 		"one name twice": {[]string{a, configOf(t, again, "a")},
 			[]string{"--node is a, as in " + a}},

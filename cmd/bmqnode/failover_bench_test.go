@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 
@@ -10,39 +11,65 @@ import (
 	"github.com/bmqelect/bmqelect/internal/daemon/admin"
 )
 
-// BenchmarkFailover kills the leader of five processes in profile article, and
-// tells how long it takes until the next one leads: until the first follower
-// knows (detection), until one has waited its random 0 to 3 s and asked the
-// others (back-off), until it is elected and all follow it (election). Medians,
-// in milliseconds.
+// BenchmarkFailover kills or stops the leader of processes on one machine, and tells how long
+// it takes until the next one leads: until the first follower knows (detection), until one has
+// waited for its turn or a random time and asked the others (back-off), until it is elected
+// and all follow it (election). Medians and the worst, in milliseconds.
 func BenchmarkFailover(b *testing.B) {
-	s := play(b, 5, nil)
+	for _, c := range []struct {
+		profile string
+		nodes   int
+		signal  syscall.Signal
+	}{
+		{"article", 5, syscall.SIGKILL},
+		{"lan", 3, syscall.SIGKILL},
+		{"lan", 3, syscall.SIGSTOP},
+	} {
+		b.Run(c.profile+"/"+c.signal.String(), func(b *testing.B) {
+			failover(b, c.nodes, c.profile, c.signal)
+		})
+	}
+}
+
+func failover(b *testing.B, nodes int, profile string, signal syscall.Signal) {
+	s := play(b, nodes, map[string]any{"profile": profile})
 	leader := s.agree(s.Nodes(), nil)
 	var detection, backOff, election, total []time.Duration
 	for b.Loop() {
-		killed := time.Now()
-		require.NoError(b, s.node(leader.Leader).Kill())
+		time.Sleep(3 * time.Second) // round trips are measured once a second
+		leader = s.agree(s.Nodes(), nil)
+		old, lost := s.node(leader.Leader), time.Now()
+		if signal == syscall.SIGKILL {
+			require.NoError(b, old.Kill())
+		} else {
+			require.NoError(b, old.Signal(signal))
+		}
 		next := s.agree(s.others(leader.Leader), above(leader.Term))
-		known := s.moment(killed, slices.MinFunc, func(e admin.Event) bool {
+		known := s.moment(lost, slices.MinFunc, func(e admin.Event) bool {
 			return e.Leader == "" &&
 				e.From == "FOLLOWER"
 		})
-		stands := s.moment(killed, slices.MaxFunc,
+		stands := s.moment(lost, slices.MaxFunc,
 			func(e admin.Event) bool { return e.Reason == "PROPOSED" })
-		followed := s.moment(killed, slices.MaxFunc,
+		followed := s.moment(lost, slices.MaxFunc,
 			func(e admin.Event) bool { return e.Term == next.Term && e.Reason == "LEADER_FOUND" })
-		detection = append(detection, known.Sub(killed))
+		detection = append(detection, known.Sub(lost))
 		backOff = append(backOff, stands.Sub(known))
 		election = append(election, followed.Sub(stands))
-		total = append(total, followed.Sub(killed))
-		require.NoError(b, s.node(leader.Leader).Start())
-		leader = s.agree(s.Nodes(), same(next))
+		total = append(total, followed.Sub(lost))
+		if signal == syscall.SIGKILL {
+			require.NoError(b, old.Start())
+		} else {
+			require.NoError(b, old.Signal(syscall.SIGCONT))
+		}
+		leader = s.agree(s.Nodes(), nil)
 	}
 	b.ReportMetric(0, "ns/op") // the loop also restarts the killed node
 	b.ReportMetric(median(detection), "detection-ms")
 	b.ReportMetric(median(backOff), "back-off-ms")
 	b.ReportMetric(median(election), "election-ms")
 	b.ReportMetric(median(total), "total-ms")
+	b.ReportMetric(float64(slices.Max(total))/float64(time.Millisecond), "worst-ms")
 }
 
 // BenchmarkTransfer hands leadership back and forth among three processes, and tells

@@ -39,7 +39,7 @@ func meshCommand() *cobra.Command {
 	f.IntVar(&c.BasePort, "base-port", 7400,
 		"first of three ports per node; the next free ones are taken if these are not")
 	f.StringVar(&c.Profile, "profile", "article",
-		"set of timers: "+strings.Join(elector.ProfileNames(), " or "))
+		"set of timers: "+strings.Join(elector.ProfileNames(), ", "))
 	f.BoolVar(&c.NoScouting, "unsafe-no-scouting", false,
 		"the algorithm before its scouting extension, to see what goes wrong")
 	return cmd

@@ -116,7 +116,7 @@ func TestMistakesInOptionsAreNamedByTheirFlags(t *testing.T) {
 	for want, args := range map[string][]string{
 		"--lease is 9s, but must be at most":                          {"--lease", "9s"},
 		"--initial-wait is":                                           {"--initial-wait", "1ms"},
-		`--profile is "lan", but must be one of article, blazingmq`:   {"--profile", "lan"},
+		`--profile is "nil", but must be one of article, blazingmq`:   {"--profile", "nil"},
 		`--scouting-rule is "x", but must be default or node-order`:   {"--scouting-rule", "x"},
 		`--log-level is "loud", but must be trace`:                    {"--log-level", "loud"},
 		`--log-format is "xml", but must be human or json`:            {"--log-format", "xml"},

@@ -146,13 +146,15 @@ func (o *Options) registerElection(f *pflag.FlagSet) {
 	f.BoolVar(&e.UnsafeNoScouting, "unsafe-no-scouting", false,
 		"the algorithm before its scouting extension, to see what goes wrong")
 	f.StringVar(&o.profile, "profile", "article", "set of timers: "+
-		strings.Join(elector.ProfileNames(), " or ")+"; the flags below override it")
+		strings.Join(elector.ProfileNames(), ", ")+"; the flags below override it")
 
 	t, p := &e.Timing, elector.Article()
 	timing := pflag.NewFlagSet("timing", pflag.ContinueOnError)
 	timing.SortFlags = false
 	timing.DurationVar(&t.InitialWait, "initial-wait", p.InitialWait,
 		"after start: time to discover an existing leader first")
+	timing.DurationVar(&t.MinRandomWait, "min-random-wait", p.MinRandomWait,
+		"nodes stand in turn, so long or two round trips apart (0: at random)")
 	timing.DurationVar(&t.MaxRandomWait, "max-random-wait", p.MaxRandomWait,
 		"longest back-off before a node stands")
 	timing.DurationVar(&t.ScoutingResult, "scouting-result", p.ScoutingResult,
@@ -249,7 +251,8 @@ func inFlags(err error) error {
 	}
 	var fields []string // that a problem may mention
 	for _, field := range []string{
-		"HeartbeatBroadcast", "HeartbeatMissCount", "MaxRandomWait", "UnsafeQuorum", "Lease",
+		"HeartbeatBroadcast", "HeartbeatMissCount", "MinRandomWait", "MaxRandomWait",
+		"UnsafeQuorum", "Lease",
 	} {
 		fields = append(fields, field, flagOf(field))
 	}

@@ -17,7 +17,7 @@ func TestMistakesAreNamed(t *testing.T) {
 	for want, change := range map[string]func(*Config){
 		"--nodes is 0, but must be 1 to 32":              func(c *Config) { c.Nodes = 0 },
 		"--nodes is 33, but must be 1 to 32":             func(c *Config) { c.Nodes = 33 },
-		`--profile is "lan", but must be one of article`: func(c *Config) { c.Profile = "lan" },
+		`--profile is "nil", but must be one of article`: func(c *Config) { c.Profile = "nil" },
 		"--base-port is 80, but must be 1024 to 30000":   func(c *Config) { c.BasePort = 80 },
 	} {
 		c := good

@@ -13,6 +13,7 @@ import (
 // electorKeys replace what the profile says.
 type electorKeys struct {
 	InitialWait        scalar `yaml:"initial_wait"`
+	MinRandomWait      scalar `yaml:"min_random_wait"`
 	MaxRandomWait      scalar `yaml:"max_random_wait"`
 	ScoutingResult     scalar `yaml:"scouting_result"`
 	ElectionResult     scalar `yaml:"election_result"`
@@ -35,6 +36,7 @@ func (b *builder) election(k *fileKeys) {
 	b.s.Scouting, e.UnsafeNoScouting = scout, !scout
 	read(b, k.Rule, &e.Rule, parseRule)
 	read(b, own.InitialWait, &e.Timing.InitialWait, parsePositive)
+	read(b, own.MinRandomWait, &e.Timing.MinRandomWait, parseDuration)
 	read(b, own.MaxRandomWait, &e.Timing.MaxRandomWait, parsePositive)
 	read(b, own.ScoutingResult, &e.Timing.ScoutingResult, parsePositive)
 	read(b, own.ElectionResult, &e.Timing.ElectionResult, parsePositive)
@@ -89,7 +91,7 @@ func inFormat(text string) string {
 
 func parseProfile(text string) (string, string) {
 	if _, ok := elector.Profile(text); !ok {
-		return "", strings.Join(elector.ProfileNames(), " or ")
+		return "", "one of " + strings.Join(elector.ProfileNames(), ", ")
 	}
 	return text, ""
 }

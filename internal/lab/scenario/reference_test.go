@@ -6,7 +6,6 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -59,22 +58,24 @@ func rows(section string) (keys []string) {
 
 func TestReferenceHasTheDefaults(t *testing.T) {
 	section := reference(t)["Elector"]
-	article, blazingmq := elector.Article(), elector.BlazingMQ()
-	for key, of := range map[string]func(*elector.Timing) time.Duration{
-		"initial_wait":        func(t *elector.Timing) time.Duration { return t.InitialWait },
-		"max_random_wait":     func(t *elector.Timing) time.Duration { return t.MaxRandomWait },
-		"scouting_result":     func(t *elector.Timing) time.Duration { return t.ScoutingResult },
-		"election_result":     func(t *elector.Timing) time.Duration { return t.ElectionResult },
-		"heartbeat_broadcast": func(t *elector.Timing) time.Duration { return t.HeartbeatBroadcast },
-		"lease":               func(t *elector.Timing) time.Duration { return t.Lease },
+	for key, of := range map[string]func(*elector.Timing) any{
+		"initial_wait":         func(t *elector.Timing) any { return t.InitialWait },
+		"min_random_wait":      func(t *elector.Timing) any { return t.MinRandomWait },
+		"max_random_wait":      func(t *elector.Timing) any { return t.MaxRandomWait },
+		"scouting_result":      func(t *elector.Timing) any { return t.ScoutingResult },
+		"election_result":      func(t *elector.Timing) any { return t.ElectionResult },
+		"heartbeat_broadcast":  func(t *elector.Timing) any { return t.HeartbeatBroadcast },
+		"heartbeat_miss_count": func(t *elector.Timing) any { return t.HeartbeatMissCount },
+		"lease":                func(t *elector.Timing) any { return t.Lease },
 	} {
-		require.Contains(t, section, fmt.Sprintf("- `%s`: duration; %s, %s.\n", key, of(&article),
-			of(&blazingmq)))
+		var values []string
+		for _, name := range elector.ProfileNames() {
+			timing, _ := elector.Profile(name)
+			require.Contains(t, section, fmt.Sprintf("differ; %s.\n", percent(int(timing.ClockDriftPPM))))
+			values = append(values, fmt.Sprint(of(&timing)))
+		}
+		require.Regexp(t, "- `"+key+"`: [^;]*; "+strings.Join(values, ", ")+`\.\n`, section)
 	}
-	require.Contains(t, section, fmt.Sprintf("; %d, %d.\n", article.HeartbeatMissCount,
-		blazingmq.HeartbeatMissCount))
-	require.Contains(t, section, fmt.Sprintf("; %s, %s.\n", percent(int(article.ClockDriftPPM)),
-		percent(int(blazingmq.ClockDriftPPM))))
 	require.Contains(t, reference(t)["Nodes"], fmt.Sprintf("Up to %d nodes vote", scouting.MaxVoters))
 
 	plain, err := Parse("f.yaml", []byte(base))

@@ -20,13 +20,13 @@ type Config struct {
 	// draws its own. 0 <= FsyncMin <= FsyncMax.
 	FsyncMin, FsyncMax time.Duration
 	// LinkTimeout is the silence after which an end of a connection gives it up.
-	// 0 means 3 s.
+	// 0 means twice the inactivity interval, at most 3 s, as in the mesh.
 	LinkTimeout time.Duration
 	// ProofMax is the most that the proof of a death takes after the dial that was
 	// refused. It comes before the link to the next process in any case.
 	ProofMax time.Duration
 	// Redial is the longest time from when a connection becomes possible to when
-	// it is made; each draws its own. 0 means 500 ms.
+	// it is made; each draws its own. 0 means half the inactivity interval, at most 500 ms.
 	Redial time.Duration
 	// Begin, if it names a leader, lets time 0 find that leader established.
 	Begin Begin
@@ -85,7 +85,8 @@ func (f Faults) withDefaults() Faults {
 
 func (c Config) withDefaults() Config {
 	c.Network = c.Network.withDefaults()
-	c.LinkTimeout = cmp.Or(c.LinkTimeout, 3*time.Second)
-	c.Redial = cmp.Or(c.Redial, 500*time.Millisecond)
+	inactive := c.Nodes[0].Elector.Timing.Inactivity()
+	c.LinkTimeout = cmp.Or(c.LinkTimeout, min(2*inactive, 3*time.Second))
+	c.Redial = cmp.Or(c.Redial, min(inactive/2, 500*time.Millisecond))
 	return c
 }

@@ -195,4 +195,21 @@ func (s *Sim) connected(l *link, i int) {
 	}
 	s.observe(Event{Kind: EventLinkUp, Node: n.id, Peer: peer.id})
 	s.hear(n, elector.LinkUp{Peer: peer.id})
+	s.measure(n)
+}
+
+// measure tells a machine that wants to know it the longest round trip to a voter that its
+// process is connected with. Pings would find it out within seconds.
+func (s *Sim) measure(n *node) {
+	longest := time.Duration(0)
+	for _, l := range n.links {
+		if i := l.side(n); l.ends[i].up && !l.nodes[1-i].Elector.Observer() {
+			there, back := &l.dirs[1-i].Faults, &l.dirs[i].Faults
+			longest = max(longest, there.Delay+there.Jitter+back.Delay+back.Jitter)
+		}
+	}
+	if n.running() && n.Elector.Timing.MinRandomWait != 0 && longest != n.roundTrip {
+		n.roundTrip = longest
+		s.hear(n, elector.Measured{RoundTrip: longest})
+	}
 }

@@ -107,6 +107,9 @@ func (s *Sim) SetFaults(from, to elector.NodeID, f Faults) error {
 	}
 	l.dirs[i].Faults = f.withDefaults()
 	s.observe(Event{Kind: EventLinkFaults, Node: from, Peer: to, Faults: l.dirs[i].Faults})
+	for _, n := range l.nodes {
+		s.measure(n)
+	}
 	return nil
 }
 

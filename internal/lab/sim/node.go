@@ -28,6 +28,8 @@ type node struct {
 	wakeQueued time.Duration
 	spins      int // steps in a row that left something due
 
+	roundTrip time.Duration // that the machine was told of
+
 	lease      elector.Lease
 	leaseUntil time.Duration // lease.End in simulated time
 

@@ -75,7 +75,7 @@ func (s *Sim) settleWrites(n *node, u Unsynced) {
 // ended after all that it had sent.
 func (s *Sim) vanish(n *node, why elector.Evidence, silent bool) {
 	n.machine, n.paused, n.leaving, n.backlog = nil, false, false, nil
-	n.lease, n.leaseUntil = elector.Lease{}, longAgo
+	n.lease, n.leaseUntil, n.roundTrip = elector.Lease{}, longAgo, 0
 	s.checker.Gone(n.id)
 	for _, l := range n.links {
 		i := l.side(n)

@@ -158,8 +158,8 @@ func drawFaults(t *rapid.T) sim.Faults {
 
 // drawTiming draws a profile, or timers that are all different from it and valid.
 func drawTiming(t *rapid.T) elector.Timing {
-	timing := rapid.SampledFrom([]elector.Timing{elector.Article(), elector.BlazingMQ()}).Draw(t,
-		"profile")
+	name := rapid.SampledFrom(elector.ProfileNames()).Draw(t, "profile")
+	timing, _ := elector.Profile(name)
 	if rapid.Bool().Draw(t, "own timers") {
 		return timing
 	}
@@ -175,6 +175,11 @@ func drawTiming(t *rapid.T) elector.Timing {
 	timing.MaxRandomWait = ms("random", 100, 2000)
 	timing.ClockDriftPPM = int64(rapid.IntRange(0, 100_000).Draw(t, "drift"))
 	timing.InitialWait = max(timing.MaxRandomWait, timing.Promise()) + ms("initial", 0, 1000)
+	timing.MinRandomWait = 0
+	if timing.Promise() <= timing.Inactivity() {
+		timing.MinRandomWait = rapid.SampledFrom([]time.Duration{0, 1, 50 * time.Millisecond}).Draw(t,
+			"least random")
+	}
 	return timing
 }
 

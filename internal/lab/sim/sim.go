@@ -118,6 +118,9 @@ func (s *Sim) setAllFaults(f Faults) {
 	for _, l := range s.links {
 		l.dirs[0].Faults, l.dirs[1].Faults = f, f
 	}
+	for _, n := range s.nodes {
+		s.measure(n)
+	}
 }
 
 // checks is what may be asked of machines so configured: where a safety feature

@@ -95,6 +95,7 @@ func (r *run) config(dir string, o Options) procs.Config {
 			"faults": true, "voters": e.Voters, "quorum": e.Quorum, "unsafe-quorum": e.UnsafeQuorum,
 			"unsafe-no-scouting": e.UnsafeNoScouting, "scouting-rule": e.Rule.String(),
 			"initial-wait":         e.Timing.InitialWait.String(),
+			"min-random-wait":      e.Timing.MinRandomWait.String(),
 			"max-random-wait":      e.Timing.MaxRandomWait.String(),
 			"scouting-result":      e.Timing.ScoutingResult.String(),
 			"election-result":      e.Timing.ElectionResult.String(),
