@@ -15,6 +15,7 @@ import (
 
 // Whoever is no voter may come and go as it likes, and fills no log.
 func TestLinksOfStrangersThatComeAndGoFillNoLog(t *testing.T) {
+	plainOnly(t)
 	var log bytes.Buffer
 	a := start(t, "a", func(c *Config) {
 		c.Facts = Facts{Voters: []string{"a", "b"}, VoterCount: 2}
