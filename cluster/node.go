@@ -45,6 +45,8 @@ type Node struct {
 	hub       hub
 	measure   *measure
 	election  *Election // the default one
+	// nil without TLS
+	credentials *credentials
 
 	emergencies []EmergencyStatus // as at the start
 	lost        []NodeID          // whom they keep from voting
@@ -190,6 +192,12 @@ func (n *Node) start(ctx context.Context) (err error) {
 		Node: n.cfg.Node, Voters: n.cfg.Voters, Lost: n.lost, Settings: n.cfg.Agreed(),
 		MaxDriftPPM: n.cfg.Election.Timing.ClockDriftPPM, Logger: n.log.Named("mesh"),
 	})
+	if n.cfg.TLS != nil {
+		n.credentials = &credentials{cfg: &n.cfg}
+		if _, err := n.credentials.read(); err != nil {
+			return err
+		}
+	}
 	n.mesh, err = netmesh.Listen(n.meshConfig(s.Network), n.diagnosis.Handler(meshHandler{n}))
 	if err != nil {
 		return err
@@ -209,6 +217,9 @@ func (n *Node) start(ctx context.Context) (err error) {
 	}
 	n.logStart()
 	go n.lookout()
+	if n.cfg.TLS != nil {
+		go n.watchCredentials()
+	}
 	return nil
 }
 
@@ -241,6 +252,9 @@ func (n *Node) meshConfig(network netmesh.Network) netmesh.Config {
 	}
 	if n.cfg.Faults != nil {
 		cfg.Faults = n.cfg.Faults
+	}
+	if n.credentials != nil {
+		cfg.TLS = n.credentials.newest.Load
 	}
 	return cfg
 }

@@ -21,25 +21,27 @@ type Credentials struct {
 	Roots       *x509.CertPool  // of the certificates of members; not nil
 }
 
-// Check returns until when the members take the credentials for those of node, as long as
-// their roots are the same. The error is why they would not now.
-func (c *Credentials) Check(cluster string, node elector.NodeID) (until time.Time, err error) {
+// Check returns from and until when members of the same roots take the credentials for those
+// of node. The error is why they would not now.
+func (c *Credentials) Check(
+	cluster string, node elector.NodeID,
+) (from, until time.Time, err error) {
 	if len(c.Certificate.Certificate) == 0 || c.Roots == nil {
-		return until, errors.New("a certificate or the roots are missing")
+		return from, until, errors.New("a certificate or the roots are missing")
 	}
 	chain := make([]*x509.Certificate, len(c.Certificate.Certificate))
 	for i, der := range c.Certificate.Certificate {
 		if chain[i], err = x509.ParseCertificate(der); err != nil {
-			return until, err
+			return from, until, err
 		}
 	}
 	if problem := certs.Problem(chain[0], cluster, string(node)); problem != "" {
-		return until, errors.New(problem)
+		return from, until, errors.New(problem)
 	}
 	for _, usage := range []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth} {
 		paths, err := verifyChain(chain, c.Roots, usage)
 		if err != nil {
-			return until, err
+			return from, until, err
 		}
 		until = time.Time{}
 		for _, path := range paths {
@@ -54,7 +56,7 @@ func (c *Credentials) Check(cluster string, node elector.NodeID) (until time.Tim
 			}
 		}
 	}
-	return until, nil
+	return chain[0].NotBefore, until, nil
 }
 
 // verifyChain returns the ways from a certificate to a root.

@@ -419,7 +419,7 @@ func TestNewCredentialsAreForNewLinks(t *testing.T) {
 func TestCredentialsAreCheckedBeforeUse(t *testing.T) {
 	_, all := claims(t)
 	for name, c := range all {
-		until, err := c.Check("test", "b")
+		from, until, err := c.Check("test", "b")
 		want := c.dialing
 		if want == "" {
 			want = c.accepting
@@ -427,11 +427,12 @@ func TestCredentialsAreCheckedBeforeUse(t *testing.T) {
 		if want == "" {
 			require.NoError(t, err, name)
 			require.WithinDuration(t, time.Now().Add(90*time.Minute), until, time.Hour, name)
+			require.WithinDuration(t, time.Now().Add(-time.Hour), from, time.Minute, name)
 			continue
 		}
 		require.ErrorContains(t, err, want, name)
 	}
-	_, err := (&Credentials{}).Check("test", elector.NodeID("b"))
+	_, _, err := (&Credentials{}).Check("test", elector.NodeID("b"))
 	require.ErrorContains(t, err, "a certificate or the roots are missing")
 }
 

@@ -81,7 +81,7 @@ func root() *cobra.Command {
 	cmd.AddCommand(
 		runCommand(), execCommand(), supervisorCommand(), meshCommand(), leaderCommand(),
 		statusCommand(), watchCommand(), transferCommand(), stepDownCommand(), forgetCommand(),
-		doctorCommand(), faultCommand(), emergencyCommand(), replayCommand(), manCommand(),
+		doctorCommand(), faultCommand(), emergencyCommand(), certsCommand(), replayCommand(), manCommand(),
 		versionCommand(),
 	)
 	completeFlags(cmd)

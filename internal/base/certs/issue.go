@@ -1,6 +1,7 @@
 package certs
 
 import (
+	"cmp"
 	"crypto/ed25519"
 	"crypto/rand"
 	"crypto/tls"
@@ -17,6 +18,9 @@ import (
 )
 
 const (
+	// DefaultCluster is that of a new CA if no other is named, as of a node.
+	DefaultCluster = "bmqelect"
+
 	caKeyFile = "ca.key" // beside ca.crt, in the directory of all nodes'
 
 	caValid = 10 * 365 * 24 * time.Hour
@@ -35,7 +39,7 @@ type Issued struct {
 
 // Issue makes, for each node, a key and a certificate of that cluster in the node's
 // directory below dir, in place of what is there. dir has the CA, which is made if it is
-// not there. An empty cluster is that of the CA; no nodes are those that have a directory. A
+// not there. An empty cluster is that of the CA, or DefaultCluster for a new one; no nodes are those that have a directory. A
 // certificate holds for valid, or as long as its CA. All files have the permissions 0600.
 func Issue(dir, cluster string, nodes []string, valid time.Duration) ([]Issued, error) {
 	if err := check(cluster, nodes); err != nil {
@@ -137,10 +141,7 @@ func openCA(dir, cluster string) (*authority, error) {
 }
 
 func makeCA(dir, cluster string) error {
-	if cluster == "" {
-		return errors.New("no cluster is named")
-	}
-	now := time.Now()
+	now, cluster := time.Now(), cmp.Or(cluster, DefaultCluster)
 	template := &x509.Certificate{
 		Subject:   pkix.Name{CommonName: "CA of bmqelect cluster " + cluster},
 		NotBefore: now.Add(-backdated), NotAfter: now.Add(caValid),

@@ -96,7 +96,7 @@ func PrintStatus(w io.Writer, answers []Answer) error {
 		}
 	}
 	remarks.Each(func(nodes, text string) { fmt.Fprintf(w, "%s: %s\n", nodes, text) })
-	for _, line := range slices.Concat(emergencies(answers), causes(answers)) {
+	for _, line := range slices.Concat(emergencies(answers), certificates(answers), causes(answers)) {
 		fmt.Fprintln(w, line)
 	}
 	return nil
@@ -134,6 +134,22 @@ func milliseconds(d time.Duration) string {
 		return fmt.Sprint(d.Milliseconds())
 	}
 	return fmt.Sprintf("%.2g", float64(d)/float64(time.Millisecond))
+}
+
+// certificates tells the certificate that ends first, if there are any.
+func certificates(answers []Answer) []string {
+	var first *cluster.Status
+	for _, a := range answers {
+		if st := a.Status; st != nil && !st.CertificateEnd.IsZero() &&
+			(first == nil || st.CertificateEnd.Before(first.CertificateEnd)) {
+			first = st
+		}
+	}
+	if first == nil {
+		return nil
+	}
+	return []string{fmt.Sprintf("TLS: the certificate that ends first is that of %s, at %s",
+		first.Node, first.CertificateEnd.UTC().Format(time.RFC3339))}
 }
 
 // causes are what nodes find wrong, a line for each cause, and how to fix it.
