@@ -45,8 +45,8 @@ type Node struct {
 	hub       hub
 	measure   *measure
 	election  *Election // the default one
-	// nil without TLS
-	credentials *credentials
+
+	credentials *credentials // nil without TLS
 
 	emergencies []EmergencyStatus // as at the start
 	lost        []NodeID          // whom they keep from voting
@@ -192,11 +192,8 @@ func (n *Node) start(ctx context.Context) (err error) {
 		Node: n.cfg.Node, Voters: n.cfg.Voters, Lost: n.lost, Settings: n.cfg.Agreed(),
 		MaxDriftPPM: n.cfg.Election.Timing.ClockDriftPPM, Logger: n.log.Named("mesh"),
 	})
-	if n.cfg.TLS != nil {
-		n.credentials = &credentials{cfg: &n.cfg}
-		if _, err := n.credentials.read(); err != nil {
-			return err
-		}
+	if n.credentials, err = openCredentials(&n.cfg); err != nil {
+		return err
 	}
 	n.mesh, err = netmesh.Listen(n.meshConfig(s.Network), n.diagnosis.Handler(meshHandler{n}))
 	if err != nil {
@@ -217,9 +214,7 @@ func (n *Node) start(ctx context.Context) (err error) {
 	}
 	n.logStart()
 	go n.lookout()
-	if n.cfg.TLS != nil {
-		go n.watchCredentials()
-	}
+	go n.watchCredentials()
 	return nil
 }
 

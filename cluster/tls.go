@@ -45,6 +45,16 @@ type credentials struct {
 	from, until time.Time
 }
 
+// openCredentials returns the first credentials; nil without TLS.
+func openCredentials(cfg *Config) (*credentials, error) {
+	if cfg.TLS == nil {
+		return nil, nil
+	}
+	c := &credentials{cfg: cfg}
+	_, err := c.read()
+	return c, err
+}
+
 // read asks Config.TLS, and reports whether it has another certificate than before.
 func (c *credentials) read() (renewed bool, err error) {
 	c.reading.Lock()
@@ -74,11 +84,8 @@ func (c *credentials) end() (until time.Time, soon bool) {
 
 // CheckTLS reports what is wrong with the credentials that c.TLS gives now; nil without TLS.
 func CheckTLS(c Config) error {
-	if c.TLS == nil {
-		return nil
-	}
 	c = c.withDefaults()
-	_, err := (&credentials{cfg: &c}).read()
+	_, err := openCredentials(&c)
 	return err
 }
 
@@ -105,8 +112,11 @@ func (n *Node) ReloadTLS() error {
 	return err
 }
 
-// watchCredentials looks for new ones until the node ends.
+// watchCredentials looks for new ones, if there are any, until the node ends.
 func (n *Node) watchCredentials() {
+	if n.credentials == nil {
+		return
+	}
 	ticker := time.NewTicker(credentialsEvery)
 	defer ticker.Stop()
 	for {

@@ -25,7 +25,7 @@ const (
 	Version         Kind = "version"         // refused: no version of the protocol in common
 	WrongNode       Kind = "wrong-node"      // refused: the address leads to another node
 	TLS             Kind = "tls"             // refused: no accepted certificate, or one end has no TLS
-	Certificate     Kind = "certificate"     // that of this node ends soon, or a new one is wrong; no Peer
+	Certificate     Kind = "certificate"     // this node's ends soon, or a new one is wrong; no Peer
 	Alone           Kind = "alone"           // no other member was found since the start; no Peer
 )
 

@@ -18,9 +18,9 @@ func certsCommand() *cobra.Command {
 		Use:   "certs --dir DIR [NODE ...]",
 		Short: "Make the certificates that nodes show to each other, or renew them",
 		Long: "Make a key and a certificate for each NODE, in DIR/NODE, the --tls-dir of that\n" +
-			"node, and in DIR a CA that signs them, if there is none. What is there already is\n" +
-			"renewed; without a NODE, all of it. Nodes that run take new certificates in by\n" +
-			"themselves. Whoever has DIR/ca.key can make members: keep it off the nodes.",
+			"node, and in DIR a CA that signs them, if there is none. What is there already\n" +
+			"is renewed; without a NODE, all of it. Nodes that run take new certificates in\n" +
+			"by themselves. Who has DIR/ca.key can make members: keep it off the nodes.",
 		Example: "  bmqnode certs --dir pki --cluster bees n1 n2 n3\n" +
 			"  bmqnode certs --dir pki",
 		Args: usageArgs(cobra.ArbitraryArgs),

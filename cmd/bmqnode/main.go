@@ -81,8 +81,8 @@ func root() *cobra.Command {
 	cmd.AddCommand(
 		runCommand(), execCommand(), supervisorCommand(), meshCommand(), leaderCommand(),
 		statusCommand(), watchCommand(), transferCommand(), stepDownCommand(), forgetCommand(),
-		doctorCommand(), faultCommand(), emergencyCommand(), certsCommand(), replayCommand(), manCommand(),
-		versionCommand(),
+		doctorCommand(), faultCommand(), emergencyCommand(), certsCommand(), replayCommand(),
+		manCommand(), versionCommand(),
 	)
 	completeFlags(cmd)
 	return cmd

@@ -86,7 +86,8 @@ func TestClusterWithTLS(t *testing.T) {
 	require.NoError(t, follower.Start())
 	s.agree(s.Nodes(), same(second))
 	for _, n := range s.Nodes() {
-		require.Zero(t, s.said(n.Name, "link down", "peer="+string(second.Leader)), "%s: it stayed", n.Name)
+		lost := s.said(n.Name, "link down", "peer="+string(second.Leader))
+		require.Zero(t, lost, "%s kept its link to the leader", n.Name)
 	}
 	out, _, code = bmqnode(t, "status", "--admin", s.Nodes()[0].AdminAddr)
 	require.Zero(t, code)
@@ -136,7 +137,7 @@ func TestNodeThatIsToldToReloadWhatIsWrongGoesOn(t *testing.T) {
 	require.NoError(t, os.Truncate(filepath.Join(pki, n.Name, "tls.crt"), 0))
 	require.NoError(t, n.Signal(syscall.SIGHUP))
 	s.eventually("it says so", func() bool {
-		return s.said(n.Name, "certificate not read again", "tls.crt") > 0 &&
+		return s.said(n.Name, "certificate not read again: the node goes on with the one before", "tls.crt") > 0 &&
 			s.said(n.Name, "finding", "goes on with the certificate") > 0
 	})
 	s.agree(s.Nodes(), same(leader))

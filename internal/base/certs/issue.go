@@ -37,10 +37,11 @@ type Issued struct {
 	Until     time.Time
 }
 
-// Issue makes, for each node, a key and a certificate of that cluster in the node's
-// directory below dir, in place of what is there. dir has the CA, which is made if it is
-// not there. An empty cluster is that of the CA, or DefaultCluster for a new one; no nodes are those that have a directory. A
-// certificate holds for valid, or as long as its CA. All files have the permissions 0600.
+// Issue makes, for each node, a key and a certificate of that cluster in the node's directory
+// below dir, in place of what is there. dir has the CA, which is made if it is not there. An
+// empty cluster is that of the CA, or DefaultCluster for a new one; no nodes are those that
+// have a directory. A certificate holds for valid, or as long as its CA. All files have the
+// permissions 0600.
 func Issue(dir, cluster string, nodes []string, valid time.Duration) ([]Issued, error) {
 	if err := check(cluster, nodes); err != nil {
 		return nil, err

@@ -101,7 +101,7 @@ func (d *Daemon) ReloadAtHangup() {
 				return
 			}
 			if err := d.Node.ReloadTLS(); err != nil {
-				d.Log.Error("certificate not read again", "error", err)
+				d.Log.Error("certificate not read again: the node goes on with the one before", "error", err)
 			}
 		}
 	})
