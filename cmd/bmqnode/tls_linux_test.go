@@ -7,9 +7,11 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/internal/daemon/admin"
+	"github.com/bmqelect/bmqelect/internal/daemon/procs"
 )
 
 // playWithTLS starts a mesh of three with the certificates that the command makes.
@@ -19,14 +21,19 @@ func playWithTLS(t *testing.T) (s *scene, pki string) {
 	require.Zero(t, code)
 	require.Regexp(t, `^n1: \S+/pki/n1, valid until [-\dT:]+Z\nn2: [^\n]+\nn3: [^\n]+\n$`, out)
 	for _, n := range s.Nodes() {
-		f, err := os.OpenFile(n.ConfigFile, os.O_APPEND|os.O_WRONLY, 0)
-		require.NoError(t, err)
-		_, err = fmt.Fprintf(f, "tls-dir: %s\n", filepath.Join(pki, n.Name))
-		require.NoError(t, err)
-		require.NoError(t, f.Close())
+		encrypt(t, n, filepath.Join(pki, n.Name))
 	}
 	require.NoError(t, s.Start())
 	return s, pki
+}
+
+// encrypt writes into a node's file where its certificate is.
+func encrypt(t *testing.T, n *procs.Node, dir string) {
+	f, err := os.OpenFile(n.ConfigFile, os.O_APPEND|os.O_WRONLY, 0)
+	require.NoError(t, err)
+	_, err = fmt.Fprintf(f, "tls-dir: %s\n", dir)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
 }
 
 // said counts the lines of a node's log with that message and detail.
@@ -47,17 +54,16 @@ func TestClusterWithTLS(t *testing.T) {
 	t.Parallel()
 	s, pki := playWithTLS(t)
 	first := s.agree(s.Nodes(), nil)
-	whole := func() bool {
+	s.eventually("all have had links to the leader for a second, and evidence connections", func() bool {
 		for _, n := range s.others(first.Leader) {
 			st, err := n.Status(t.Context())
-			if err != nil || linkTo(st, string(first.Leader)) != "up" {
+			m := admin.MemberIn(st, first.Leader)
+			if err != nil || m.Link != "up" || m.LinkFor < 1 {
 				return false
 			}
 		}
 		return true
-	}
-	s.eventually("all links are up", whole)
-	time.Sleep(time.Second) // and their evidence connections
+	})
 	require.NoError(t, s.node(first.Leader).Kill())
 	second := s.agree(s.others(first.Leader), above(first.Term))
 	for _, n := range s.others(first.Leader) {
