@@ -352,6 +352,32 @@ func (c *tapped) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
+// TestAFrameIsOneRecord, and so one write and one packet.
+func TestAFrameIsOneRecord(t *testing.T) {
+	a := start(t, "a", encrypted)
+	conn, err := net.Dial("tcp", a.Addr().String())
+	require.NoError(t, err)
+	defer reset(conn)
+	raw := &counted{Conn: conn}
+	h := newHandshake(raw, patience)
+	require.NoError(t, h.secure(asX(), "a"))
+	raw.writes = 0
+	_, err = h.conn.Write(make([]byte, 10_000))
+	require.NoError(t, err)
+	require.Equal(t, 1, raw.writes)
+}
+
+// counted is a connection that counts what is written to it.
+type counted struct {
+	net.Conn
+	writes int
+}
+
+func (c *counted) Write(b []byte) (int, error) {
+	c.writes++
+	return c.Conn.Write(b)
+}
+
 // TestSlowGreetingEnds: TLS has no more time than a handshake has in all.
 func TestSlowGreetingEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
