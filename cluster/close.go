@@ -12,6 +12,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster/internal/leadership"
 	"github.com/bmqelect/bmqelect/cluster/internal/store"
+	"github.com/bmqelect/bmqelect/internal/base/recording"
 )
 
 // Close ends this node's part in the election. Guarded work is told to stop and
@@ -131,6 +132,9 @@ func (n *Node) close() {
 	}
 	n.call(func() { n.endElections(ErrClosed) })
 	err = errors.Join(err, n.leaveNetwork(ctx))
+	if n.why == ErrClosed && !n.dead() {
+		n.record(recording.Record{Kind: recording.Ended})
+	}
 	n.stopDriver()
 	n.closeErr = errors.Join(err, n.releaseDir(ctx))
 	n.cancelClose(nil)
@@ -158,6 +162,7 @@ func (n *Node) stopDriver() {
 	n.hub.close()
 	n.stage.Store("a write to its disk has not returned")
 	<-n.persisterDone
+	<-n.recorder.done
 	if n.remember != nil {
 		<-n.remember.done
 	}

@@ -98,7 +98,7 @@ type Config struct {
 // and what is unsafe must be the same on every node.
 type ElectionConfig struct {
 	Timing       elector.Timing // zero: elector.Article()
-	NotCandidate bool           // votes, but never stands
+	NotCandidate bool           // votes, but does not stand
 	Priority     int            // ranks nodes that stand at the same moment; higher wins
 	Quorum       int            // 0: a majority of the voters
 	Rule         scouting.Rule  // how ElectionScouting is answered

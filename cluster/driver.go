@@ -114,10 +114,12 @@ func (n *Node) drive() {
 		wait := n.untilTick()
 		if wait <= 0 {
 			n.measure.waits.Observe(-wait.Seconds())
+			n.held(-wait)
 			n.tick()
 			wait = n.untilTick()
 		}
-		due := n.age() + wait
+		n.rested = n.age()
+		due := n.rested + wait
 		alarm.Reset(wait)
 		select {
 		case e := <-n.inbox:
@@ -197,10 +199,12 @@ func (n *Node) stepRequests(g *group) {
 //     The machine itself holds messages back that the write must precede.
 //  5. Send.
 //  6. If the machine has stopped, leave the election. This is after the goodbye is sent.
-//  7. Let those go on who wait for a handover to end.
+//  7. While elections are paused, keep on disk which of them this node led last.
+//  8. Let those go on who wait for a handover to end.
 func (n *Node) step(g *group, in elector.Input) {
 	for more := true; more; in, more = g.nextRequest() {
 		now, entropy := n.now(), n.entropy()
+		n.recordStep(g, in)
 		e := g.elector.Step(now, entropy, in)
 		if _, resigned := in.(elector.Resign); resigned {
 			g.restEnd.Store(int64(g.elector.Status().RestEnd))
@@ -222,6 +226,9 @@ func (n *Node) step(g *group, in elector.Input) {
 		}
 		if hasStopped(&e) {
 			n.leaveElection(g)
+		}
+		if len(e.Transitions) > 0 {
+			n.noteLed()
 		}
 		g.signalHandoverEnd()
 	}

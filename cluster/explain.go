@@ -9,6 +9,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster/internal/leadership"
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/base/printable"
 )
 
 // explain says in a sentence why the election stands as it does; notStanding is why this
@@ -90,8 +91,9 @@ func whyNoLeader(
 // again, 0 if that is not a matter of time. Any goroutine may ask.
 func (g *group) notStanding(now elector.Time) (why string, until elector.Time) {
 	state, ends, restEnd := g.state(), g.workEnded(), elector.Time(g.restEnd.Load())
+	paused := g.paused()
 	switch {
-	case g.notCandidate:
+	case !state.MayStand:
 		return "it is not a candidate", 0
 	case state.Phase == leadership.Overdue:
 		return "its guarded work has not stopped in time", 0
@@ -102,6 +104,8 @@ func (g *group) notStanding(now elector.Time) (why string, until elector.Time) {
 			why = fmt.Sprintf(" (%s)", ends.err)
 		}
 		return "its work ended by itself" + why + ", it rests", ends.restEnd
+	case paused != nil && !g.ledLast.Load():
+		return paused.Error(), 0
 	case restEnd > now:
 		return "it stepped down, and rests", restEnd
 	case !state.Wanted():
@@ -114,7 +118,8 @@ func (g *group) notStanding(now elector.Time) (why string, until elector.Time) {
 // say so. All nodes say it in the same words.
 func noCandidate(own string, cfg Config, members []MemberStatus) string {
 	voters := slices.Sorted(slices.Values(cfg.Voters))
-	var idle, away []string
+	var reasons, away []string
+	idle := map[string][]NodeID{} // by the reason
 	for _, v := range voters {
 		i := slices.IndexFunc(members, func(m MemberStatus) bool { return m.Node == v })
 		why := own
@@ -128,9 +133,15 @@ func noCandidate(own string, cfg Config, members []MemberStatus) string {
 		if why == "" {
 			return ""
 		}
-		idle = append(idle, fmt.Sprintf("%s: %s", v, why))
+		if idle[why] == nil {
+			reasons = append(reasons, why)
+		}
+		idle[why] = append(idle[why], v)
 	}
-	text := "no eligible candidate is up (" + strings.Join(idle, "; ")
+	for i, why := range reasons {
+		reasons[i] = fmt.Sprintf("%s: %s", printable.List(idle[why]), why)
+	}
+	text := "no eligible candidate is up (" + strings.Join(reasons, "; ")
 	if len(away) > 0 {
 		text += "; not connected: " + strings.Join(away, ", ")
 	}

@@ -18,6 +18,7 @@ import (
 type group struct {
 	name       string
 	term       lsn.Term // that the disk knew at first
+	config     elector.Config
 	elector    *elector.Machine
 	tick       timer    // when the machine wants a tick
 	leadTerm   lsn.Term // the term that the sequencer issues for; 0 if this node does not lead
@@ -27,13 +28,16 @@ type group struct {
 	leaderMeta string    // of the leader that it had
 	measure    groupMeasure
 
-	promise      time.Duration // how long a promise to a leader binds
-	notCandidate bool          // never stands
-	restEnd      atomic.Int64  // of the rest after a step-down, as of the last step
-	handoverEnd  *handoverEnd  // of the handover that is under way; nil while nobody waits
-	gone         chan struct{} // closed when this node takes no part in it any more
+	promise     time.Duration // how long a promise to a leader binds
+	restEnd     atomic.Int64  // of the rest after a step-down, as of the last step
+	ledLast     atomic.Bool   // while elections are paused: as of the last transition
+	priority    atomic.Int64  // that this node has, or is about to have
+	handoverEnd *handoverEnd  // of the handover that is under way; nil while nobody waits
+	stood       chan struct{} // closed when this node is a candidate, or was
+	gone        chan struct{} // closed when this node takes no part in it any more
 
 	now     func() elector.Time
+	paused  func() error // until when elections are paused on this node; nil if they are not
 	watcher *deadlineWatcher
 	// leaseEnd is the elector.Time before which this node may say that it leads; 0 if it
 	// does not lead. It and the ends of the leaderships are copies of what the machine below
@@ -54,6 +58,9 @@ type group struct {
 
 // newGroup returns an election that is still to be entered.
 func (n *Node) newGroup(name string, cfg ElectionConfig) (*group, error) {
+	mayStand := !cfg.NotCandidate && slices.Contains(n.cfg.Voters, n.cfg.Node)
+	config := n.cfg.elector(cfg)
+	cfg.NotCandidate = false // it may change: leadership tells the machine
 	machine, err := elector.New(n.cfg.elector(cfg))
 	if err != nil {
 		return nil, err
@@ -64,16 +71,19 @@ func (n *Node) newGroup(name string, cfg ElectionConfig) (*group, error) {
 	}
 	n.log.Debug("election opened", "group", name, "term", term)
 	g := &group{
-		name: name, term: term, elector: machine,
+		name: name, term: term, config: config, elector: machine,
 		measure: groupMeasure{lease: cfg.Timing.Lease}, promise: cfg.Timing.Promise(),
-		notCandidate: cfg.NotCandidate || !slices.Contains(n.cfg.Voters, n.cfg.Node),
-		gone:         make(chan struct{}),
-		now:          n.now, watcher: n.watcher,
+		stood: make(chan struct{}), gone: make(chan struct{}),
+		now: n.now, paused: n.pauseError, watcher: n.watcher,
 	}
 	g.leadership = leadership.New(leadership.Config{
-		MayStand: !g.notCandidate, AwaitCampaign: cfg.AwaitCampaign,
+		MayStand: mayStand, AwaitCampaign: cfg.AwaitCampaign,
 		Margin: cfg.StopMargin, Lease: cfg.Timing.Lease,
 	})
+	g.priority.Store(int64(cfg.Priority))
+	if mayStand {
+		close(g.stood)
+	}
 	g.tick, g.deadline = timer{g: g, index: -1}, timer{g: g, index: -1}
 	return g, nil
 }
@@ -84,7 +94,7 @@ func (n *Node) enterElection(g *group) {
 	n.ticks.set(&g.tick, elector.Never)
 	g.feed(leadership.Tick{}) // a lone voter that awaits its campaign is not to stand at once
 	n.stepRequests(g)
-	n.step(g, elector.Start{Term: g.term, Min: n.cfg.MinTerm})
+	n.step(g, elector.Start{Term: g.term, Min: n.cfg.MinTerm, Led: n.enterPaused(g)})
 	for _, peer := range slices.Sorted(maps.Keys(n.up)) {
 		n.step(g, elector.LinkUp{Peer: peer})
 	}

@@ -17,20 +17,67 @@ import (
 // on until then. It votes in any case. Call it whenever a health check changes its
 // mind, or always: that costs little.
 func (e *Election) SetFit(unfit error) error {
-	why, now := textOf(unfit), e.g.now()
-	e.g.mu.Lock()
-	before, err := e.g.leadership.State().Unfit, e.g.ended
-	if err == nil {
+	why, before := textOf(unfit), ""
+	err := e.change("fitness", func(now elector.Time) {
+		before = e.g.leadership.State().Unfit
 		e.g.advance(now, leadership.Fitness{Unfit: why})
+	})
+	if err == nil && (why == "") != (before == "") {
+		e.n.log.Info("fitness", "group", e.g.name, "fit", why == "", "why", why)
+	}
+	return err
+}
+
+// SetCandidate says whether the node is a candidate from now on; ElectionConfig.NotCandidate
+// holds until then. One that is no candidate any more does what one does that is not fit,
+// for which see SetFit; a campaign waits. On an observer the error wraps ErrNotCandidate.
+func (e *Election) SetCandidate(candidate bool) error {
+	if candidate && e.n.cfg.elector(ElectionConfig{}).Observer() {
+		return fmt.Errorf("candidacy of node %s in election %q: it has no vote: %w",
+			e.n.cfg.Node, e.g.name, ErrNotCandidate)
+	}
+	changed := false
+	err := e.change("candidacy", func(now elector.Time) {
+		before := e.g.leadership.State()
+		changed = before.MayStand != candidate
+		e.g.advance(now, leadership.Candidacy{MayStand: candidate})
+		if candidate && !before.Stood {
+			close(e.g.stood)
+		}
+	})
+	if err == nil && changed {
+		e.n.log.Info("candidacy", "group", e.g.name, "candidate", candidate)
+	}
+	return err
+}
+
+// SetPriority replaces ElectionConfig.Priority. The others learn of it within a heartbeat
+// period.
+func (e *Election) SetPriority(priority int) error {
+	err := e.change("priority", func(elector.Time) {
+		e.g.priority.Store(int64(priority))
+		e.g.requests = append(e.g.requests, elector.Prefer{Priority: priority})
+	})
+	if err == nil {
+		e.n.log.Info("priority", "group", e.g.name, "priority", priority)
+	}
+	return err
+}
+
+// change changes what the election is on this node, unless it has ended. It does not wait
+// for the driver.
+func (e *Election) change(what string, f func(now elector.Time)) error {
+	now := e.g.now()
+	e.g.mu.Lock()
+	err := e.g.ended
+	if err == nil {
+		f(now)
 	}
 	e.g.mu.Unlock()
 	if err != nil {
-		return fmt.Errorf("fitness of node %s in election %q: %w", e.n.cfg.Node, e.g.name, err)
+		return fmt.Errorf("%s of node %s in election %q: %w", what, e.n.cfg.Node, e.g.name, err)
 	}
 	e.n.waiting.add(e.g)
-	if (why == "") != (before == "") {
-		e.n.log.Info("fitness", "group", e.g.name, "fit", why == "", "why", why)
-	}
 	return nil
 }
 
@@ -72,7 +119,8 @@ const maxRest = 24 * time.Hour
 // StepDown lets this node step down, in favor of the best follower if there is
 // one, and not stand again for the given time (at most 24 h; 0 is none). Guarded work is
 // told to stop and waited for, at most until the lease ends. On a node that does not
-// lead only the time counts; without one the error wraps ErrNotLeader. It returns
+// lead only the time counts; without one the error wraps ErrNotLeader, and on a leader
+// whose elections are paused ErrPaused. It returns
 // when the node leads no more, or when ctx ends, and then the handover goes on.
 func (e *Election) StepDown(ctx context.Context, rest time.Duration) error {
 	err := fmt.Errorf("a rest of %s, but it must be between 0 and %s", rest, maxRest)
@@ -80,6 +128,11 @@ func (e *Election) StepDown(ctx context.Context, rest time.Duration) error {
 		_, err = e.handOver(ctx, func() error {
 			if e.g.leadTerm == 0 && rest == 0 {
 				return ErrNotLeader
+			}
+			if e.g.leadTerm != 0 {
+				if err := e.n.refuseUnnamed(); err != nil {
+					return err
+				}
 			}
 			e.n.step(e.g, elector.Resign{Rest: rest})
 			return nil
@@ -107,7 +160,7 @@ func (e *Election) Transfer(ctx context.Context, to NodeID) error {
 	defer sub.Close()
 	named := make(chan NodeID, 1)
 	leads, err := e.handOver(ctx, func() error {
-		best, err := successor(e.g.elector, to)
+		best, err := e.successor(to)
 		named <- best
 		if err == nil {
 			e.n.step(e.g, elector.Transfer{To: best})
@@ -137,8 +190,12 @@ func (n *Node) Transfer(ctx context.Context, to NodeID) error {
 }
 
 // successor is the voter to hand over to: the one asked for, or the best.
-func successor(m *elector.Machine, to NodeID) (NodeID, error) {
-	if to == "" {
+func (e *Election) successor(to NodeID) (NodeID, error) {
+	m := e.g.elector
+	if to == "" && e.g.leadTerm != 0 {
+		if err := e.n.refuseUnnamed(); err != nil {
+			return "", err
+		}
 		to = m.BestSuccessor()
 	}
 	if to == "" && m.Lease() != (elector.Lease{}) {

@@ -20,8 +20,8 @@ var (
 	ErrCampaigning = errors.New("this node campaigns in the election already, or leads it")
 	// ErrResigned is what a waiting Campaign gets when Resign is called.
 	ErrResigned = errors.New("this node resigned")
-	// ErrNotCandidate means that this node never stands in the election: it is no
-	// voter, or NotCandidate is set.
+	// ErrNotCandidate means that this node has never been a candidate in the election: it
+	// is no voter, or NotCandidate is set.
 	ErrNotCandidate = errors.New("this node is not a candidate")
 )
 

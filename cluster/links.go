@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/base/recording"
 	"github.com/bmqelect/bmqelect/netmesh"
 )
 
@@ -21,6 +22,10 @@ var _ netmesh.Handler = meshHandler{}
 
 func (h meshHandler) LinkUp(peer netmesh.PeerInfo) {
 	h.n.log.Debug("link up", "peer", peer.Node, "boot", peer.Boot, "addr", peer.Remote)
+	h.n.recordLink(recording.Record{
+		Kind: recording.LinkUp, Peer: string(peer.Node), PeerBoot: peer.Boot,
+		Identity: peer.Identity.String(),
+	})
 	h.n.post(event{do: func() {
 		h.n.up[peer.Node] = peer.Meta
 		h.n.noteProcess(&peer)
@@ -31,6 +36,9 @@ func (h meshHandler) LinkUp(peer netmesh.PeerInfo) {
 
 func (h meshHandler) LinkDown(peer NodeID, ev elector.Evidence) {
 	h.n.log.Debug("link down", "peer", peer, "evidence", ev.String())
+	h.n.recordLink(recording.Record{
+		Kind: recording.LinkDown, Peer: string(peer), Why: ev.String(),
+	})
 	h.n.post(event{do: func() {
 		delete(h.n.up, peer)
 		h.n.stepAll(elector.LinkDown{Peer: peer, Evidence: ev})
@@ -39,6 +47,9 @@ func (h meshHandler) LinkDown(peer NodeID, ev elector.Evidence) {
 
 func (h meshHandler) Died(peer NodeID, proof elector.Proof) {
 	h.n.log.Debug("process proven dead", "peer", peer, "proof", proof.String())
+	h.n.recordLink(recording.Record{
+		Kind: recording.Died, Peer: string(peer), Why: proof.String(),
+	})
 	h.n.post(event{do: func() { h.n.died(peer, proof) }})
 }
 

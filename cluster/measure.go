@@ -88,6 +88,7 @@ func (n *Node) taken(e *event, due time.Duration) {
 	}
 	if now > due {
 		n.measure.waits.Observe((now - due).Seconds())
+		n.held(now - due)
 	}
 }
 

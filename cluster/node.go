@@ -20,6 +20,7 @@ import (
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/base/clock"
 	"github.com/bmqelect/bmqelect/internal/base/loglimit"
+	"github.com/bmqelect/bmqelect/internal/base/recording"
 	"github.com/bmqelect/bmqelect/lsn"
 	"github.com/bmqelect/bmqelect/netmesh"
 )
@@ -41,10 +42,12 @@ type Node struct {
 	gossip    *gossip.Gossip // nil where a test names the peers
 	members   members        // as gossip knows them
 	remember  *rememberer    // nil where a test names the peers
+	recorder  *recorder
 	watcher   *deadlineWatcher
 	hub       hub
 	measure   *measure
 	election  *Election // the default one
+	paused    atomic.Pointer[pause]
 
 	credentials *credentials // nil without TLS
 
@@ -73,6 +76,8 @@ type Node struct {
 	lastAnomaly map[string]time.Time                                  // by kind
 	logged      loglimit.Limiter[anomalyOf]                           // anomalies
 	leaving     bool                                                  // Close has begun
+	// the age at which the driver began to wait for what comes next
+	rested time.Duration
 	// Meta of the peers to which there is a link
 	up map[NodeID]string
 	// cutWork are the leaderships whose work may go on although their election has ended
@@ -178,6 +183,7 @@ func (n *Node) start(ctx context.Context) (err error) {
 	if err := n.heedEmergencies(); err != nil {
 		return err
 	}
+	n.loadPause()
 	if n.cfg.MinTerm > 0 {
 		n.log.Info("minimum term configured", "min-term", n.cfg.MinTerm)
 	}
@@ -188,6 +194,8 @@ func (n *Node) start(ctx context.Context) (err error) {
 	n.election = &Election{n, g}
 	n.persister = newPersister(n.timed(n.store.Persist), n.onPersisted)
 	n.persister.forget = n.store.Forget
+	n.recorder = n.newRecorder()
+	n.record(recording.Record{Kind: recording.Started, Identity: n.store.Identity().String()})
 	n.diagnosis = diagnosis.New(diagnosis.Config{
 		Node: n.cfg.Node, Voters: n.cfg.Voters, Lost: n.lost, Settings: n.cfg.Agreed(),
 		MaxDriftPPM: n.cfg.Election.Timing.ClockDriftPPM, Logger: n.log.Named("mesh"),
@@ -203,6 +211,7 @@ func (n *Node) start(ctx context.Context) (err error) {
 	n.send = n.mesh.Send
 	n.enterElection(g)
 	go n.drive()
+	go n.recorder.run(n.quit)
 	go func() { defer close(n.persisterDone); n.persister.run(n.quit) }()
 	go func() {
 		defer close(n.watcherDone)

@@ -226,6 +226,7 @@ func (n *Node) report(g *group, e *elector.Effects) {
 		n.hub.publish(Event{
 			Group: g.name, Time: g.since, Transition: t, LeaderMeta: g.leaderMeta,
 		})
+		n.recordTransition(g.name, &t)
 	}
 	if e.Anomaly != (elector.Anomaly{}) {
 		n.reportAnomaly(g, e.Anomaly)

@@ -17,11 +17,12 @@ type persister struct {
 
 	mu      sync.Mutex
 	wanted  map[string]lsn.Term
+	notes   []func() error
 	closed  []string      // elections that were closed
 	busy    bool          // what was wanted before is being written
 	ended   bool          // nothing is written any more
-	changed sync.Cond     // of the four above
-	pending chan struct{} // has an element if wanted or closed is not empty
+	changed sync.Cond     // of the five above
+	pending chan struct{} // has an element if anything waits
 }
 
 func newPersister(
@@ -43,6 +44,15 @@ func (p *persister) request(group string, term lsn.Term) {
 	wake(p.pending)
 }
 
+// note asks for something else to be written, by write, after what was asked for before;
+// it never waits.
+func (p *persister) note(write func() error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.notes = append(p.notes, write)
+	wake(p.pending)
+}
+
 // close says that group was closed: nothing more is asked for it before flush has
 // returned. It never waits.
 func (p *persister) close(group string) {
@@ -57,7 +67,7 @@ func (p *persister) close(group string) {
 func (p *persister) flush() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for !p.ended && (p.busy || len(p.wanted)+len(p.closed) > 0) {
+	for !p.ended && (p.busy || len(p.wanted)+len(p.notes)+len(p.closed) > 0) {
 		p.changed.Wait()
 	}
 }
@@ -73,18 +83,24 @@ func (p *persister) run(quit <-chan struct{}) {
 			return
 		}
 		p.mu.Lock()
-		terms, closed := p.wanted, p.closed
-		p.wanted, p.closed, p.busy = nil, nil, len(terms)+len(closed) > 0
+		terms, notes, closed := p.wanted, p.notes, p.closed
+		p.wanted, p.notes, p.closed = nil, nil, nil
+		p.busy = len(terms)+len(notes)+len(closed) > 0
 		p.mu.Unlock()
 		var err error
 		if len(terms) > 0 {
 			err = p.write(terms)
 		}
+		for _, write := range notes {
+			if err == nil {
+				err = write()
+			}
+		}
 		if err == nil && len(closed) > 0 {
 			p.forget(closed...)
 		}
 		p.finishWrite(err != nil)
-		if len(terms) > 0 {
+		if len(terms) > 0 || err != nil {
 			p.done(terms, err)
 		}
 		if err != nil {

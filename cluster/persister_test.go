@@ -60,3 +60,19 @@ func TestNothingIsWrittenAfterAFailure(t *testing.T) {
 	case <-ended:
 	}
 }
+
+func TestANoteIsWrittenInItsTurnAndItsFailureIsFinal(t *testing.T) {
+	p, d, done, ended := startPersister(t)
+	p.request("x", 1)
+	<-d.writes
+	full := errors.New("disk full")
+	var order []string
+	p.note(func() error { order = append(order, "one"); return nil })
+	p.note(func() error { order = append(order, "two"); return full })
+	p.note(func() error { order = append(order, "three"); return nil })
+	d.result <- nil
+	require.NoError(t, <-done)
+	require.ErrorIs(t, <-done, full)
+	<-ended
+	require.Equal(t, []string{"one", "two"}, order)
+}

@@ -50,8 +50,8 @@ func (e *PanicError) Error() string { return fmt.Sprintf("%s panicked: %v", e.Ca
 //
 // It returns nil if ctx has ended, and otherwise an error that wraps ErrClosed or
 // ErrResigned, is the node's failure, or a *PanicError; beside another Run
-// ErrCampaigning. On a node that never stands it calls OnNewLeader only, so that the same
-// program can run there.
+// ErrCampaigning. On a node that is no candidate it calls OnNewLeader only, so that the same
+// program can run there, until SetCandidate makes it one.
 //
 // Callbacks must not call Transfer, StepDown, Resign or Close and wait for it: these
 // wait for the callbacks. To give up from within, return.
@@ -74,6 +74,8 @@ func (e *Election) Run(ctx context.Context, cb Callbacks) error {
 	err := e.campaignAgain(both, cb)
 	if errors.Is(err, ErrNotCandidate) {
 		select {
+		case <-e.g.stood:
+			err = e.campaignAgain(both, cb)
 		case <-both.Done():
 			err = context.Cause(both)
 		case <-e.g.gone:

@@ -22,6 +22,8 @@ type Stats struct {
 	Findings  []findings.Finding        // what is wrong between members now
 	Clocks    map[NodeID]findings.Clock // of the members that are linked
 
+	PauseLeft Seconds // for how long elections are paused; 0 if they are not
+
 	Voters          int // that count: those of the configuration that are not lost
 	VotersReachable int // of these, with a link that is up; this node included
 
@@ -43,6 +45,8 @@ type Stats struct {
 	InboxLength  int       // events that wait now
 	StoreWrite   Histogram // seconds that terms took to be on disk
 	StoreWriting Seconds   // how long the write under way has taken so far; 0 if there is none
+	// what happened and could not be recorded, since the disk was full, failed, or was slow
+	RecordsLost uint64
 	// dropped because a subscriber was slow; not for those who have room for one
 	MissedEvents  uint64
 	Subscriptions int // that are open
@@ -85,13 +89,14 @@ func (n *Node) Stats() Stats {
 	m := n.measure
 	st := Stats{
 		Links: n.mesh.Links(), Findings: n.diagnosis.Findings(), Voters: len(n.cfg.Voters),
-		Clocks: n.diagnosis.Clocks(),
+		Clocks: n.diagnosis.Clocks(), PauseLeft: seconds(n.pauseLeft()),
 		Phases: map[string]Histogram{}, Leaderless: Histogram(m.gaps.Snapshot()),
 		LeaseLeft: Histogram(m.renewals.Snapshot()), InboxWait: Histogram(m.waits.Snapshot()),
 		InboxLength: len(n.inbox), StoreWrite: Histogram(m.writes.Snapshot()),
 	}
 	st.VotersReachable, _ = reach(n.cfg, n.memberStatus())
 	st.MissedEvents, st.Subscriptions = n.hub.counts()
+	st.RecordsLost = n.recorder.lost.Load()
 	if began := time.Duration(m.writing.Load()); began != 0 {
 		st.StoreWriting = seconds(n.age() - began)
 	}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
+
 	"github.com/bmqelect/bmqelect/cluster/findings"
 	"github.com/bmqelect/bmqelect/cluster/internal/leadership"
 	"github.com/bmqelect/bmqelect/elector"
@@ -16,17 +18,20 @@ import (
 // Status is a snapshot of a node for people and programs. In JSON, durations
 // are seconds.
 type Status struct {
-	Cluster    string        `json:"cluster"`
-	Node       NodeID        `json:"node"`
-	Version    string        `json:"version,omitempty"`
-	Identity   string        `json:"identity"` // of the data directory
-	Boot       uint64        `json:"boot"`     // starts on that directory, this one included
-	Uptime     Seconds       `json:"uptime_s"`
-	GossipAddr string        `json:"gossip_addr,omitempty"`
-	MeshAddr   string        `json:"mesh_addr"`
-	AdminAddr  string        `json:"admin_addr,omitempty"`
-	Failure    string        `json:"failure,omitempty"` // why the node takes no part any more
-	Groups     []GroupStatus `json:"groups"`
+	Cluster    string  `json:"cluster"`
+	Node       NodeID  `json:"node"`
+	Version    string  `json:"version,omitempty"`
+	LogLevel   string  `json:"log_level,omitempty"` // of Config.Logger
+	Identity   string  `json:"identity"`            // of the data directory
+	Boot       uint64  `json:"boot"`                // starts on that directory, this one included
+	Uptime     Seconds `json:"uptime_s"`
+	GossipAddr string  `json:"gossip_addr,omitempty"`
+	MeshAddr   string  `json:"mesh_addr"`
+	AdminAddr  string  `json:"admin_addr,omitempty"`
+	Failure    string  `json:"failure,omitempty"` // why the node takes no part any more
+	// PausedUntil is the end of its pause, by its wall clock; zero if there is none.
+	PausedUntil time.Time     `json:"paused_until,omitzero"`
+	Groups      []GroupStatus `json:"groups"`
 	// the others, sorted by name; voters never heard of included
 	Members []MemberStatus `json:"members"`
 	// Emergencies are recorded in the data directory for good, oldest first.
@@ -60,6 +65,8 @@ type GroupStatus struct {
 	Supporters []NodeID `json:"supporters,omitempty"` // leader: whose acks back the lease
 	Voters     []NodeID `json:"voters"`               // those of the configuration that are not lost
 	Quorum     int      `json:"quorum"`
+	Candidate  bool     `json:"candidate"` // a voter that is to stand
+	Priority   int      `json:"priority"`
 	Since      Seconds  `json:"since_s"` // time since the newest transition
 	// Work is the state of guarded work on this node: "" for none, held, stopping
 	// (it was told to stop), overdue (its deadline has passed, and it goes on), or ended
@@ -116,7 +123,10 @@ func (n *Node) Status() Status {
 		Uptime:   seconds(time.Since(n.started)),
 		MeshAddr: n.mesh.Addr().String(), AdminAddr: n.cfg.AdminAddr,
 		Emergencies: slices.Clone(n.emergencies), Members: n.memberStatus(),
-		Findings: n.diagnosis.Findings(), Refused: n.refused(),
+		Findings: n.diagnosis.Findings(), Refused: n.refused(), PausedUntil: n.pausedUntil(),
+	}
+	if level := n.log.GetLevel(); level != hclog.NoLevel {
+		st.LogLevel = level.String()
 	}
 	if n.gossip != nil {
 		st.GossipAddr = n.gossip.Local().GossipAddr
@@ -233,7 +243,8 @@ func (n *Node) groupStatus(g *group, members []MemberStatus) GroupStatus {
 		Since: seconds(time.Since(g.since)), Leading: g.leading(now), LeaseLeft: g.leaseLeft(now),
 		Explanation: n.withEmergencies(explain(s, why, n.cfg, members, now)),
 		Work:        work, WorkEnds: ends.count, WorkError: ends.err, Unfit: state.Unfit,
-		RestLeft: seconds(max(s.RestEnd.Sub(now), 0)),
+		RestLeft:  seconds(max(s.RestEnd.Sub(now), 0)),
+		Candidate: state.MayStand, Priority: int(g.priority.Load()),
 	}
 }
 

@@ -28,7 +28,7 @@ func FuzzCommands(f *testing.F) {
 			d := &driven{Machine: s.Clone(), now: s.now}
 			for _, b := range story[:min(len(story), 50)] {
 				d.now = d.now.Add(time.Duration(b>>4) * 70 * time.Millisecond)
-				check(t, d, said(d, b&15))
+				check(t, d, said(d, b&15, b>>4))
 				check(t, d, elector.Persisted{Term: d.State().Term})
 			}
 		}
@@ -36,8 +36,12 @@ func FuzzCommands(f *testing.F) {
 }
 
 // said is what one number in a story means.
-func said(d *driven, n byte) elector.Input {
+func said(d *driven, n, more byte) elector.Input {
 	switch n {
+	case 0:
+		if more < 3 {
+			return elector.Pause{For: time.Duration(more) * time.Second}
+		}
 	case 1, 2:
 		return elector.Eligible{Able: n == 2}
 	case 3, 4:
@@ -81,6 +85,12 @@ func checkDuty(t *testing.T, in elector.Input, before, after elector.State, e el
 	if after.Unable || after.RestEnd > after.Now {
 		require.NotEqual(t, elector.Candidate, after.Role, "it stands")
 		require.False(t, after.Follower.Round.IsOpen(), "it scouts")
+	}
+	named := max(before.Follower.SuccessorUntil, after.Follower.SuccessorUntil) > after.Now
+	if after.PauseEnd > after.Now && !after.LedLast && !named {
+		require.False(t, before.Role == elector.Follower && after.Role == elector.Candidate, "it stands")
+		opened := !before.Follower.Round.IsOpen() && after.Follower.Round.IsOpen()
+		require.False(t, opened, "it scouts")
 	}
 	for _, tr := range e.Transitions {
 		if before.Leader.Working && tr.From == elector.Leader && handedOver(tr.Reason) && !abrupt(in) {

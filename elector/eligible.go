@@ -23,7 +23,8 @@ func (m *Machine) eligible(able bool) {
 // unableSuccessor is to whom a leader whose application cannot lead hands over; "" for
 // nobody. Without a successor it leads on: a cession would help nobody.
 func (m *Machine) unableSuccessor() NodeID {
-	if m.state.Role == Leader && m.state.Unable && m.state.Leader.Handover.Cause < handoverUnable {
+	s := &m.state
+	if s.Role == Leader && s.Unable && !m.paused() && s.Leader.Handover.Cause < handoverUnable {
 		return m.BestSuccessor()
 	}
 	return ""
@@ -45,7 +46,7 @@ func (m *Machine) withdraw() {
 func (m *Machine) ableAgain() {
 	s := &m.state
 	f, h := &s.Follower, &s.Leader.Handover
-	if !m.mayStand() {
+	if !m.mayStand() || m.keptBack() {
 		return
 	}
 	idle := f.Leader == "" && f.AwaitedLeader == "" && f.StandAt == 0 && !f.Round.IsOpen()
@@ -57,6 +58,24 @@ func (m *Machine) ableAgain() {
 	case s.Role == Leader && h.Cause == handoverUnable && !h.Stopping:
 		*h = Handover{}
 	}
+}
+
+// pause keeps leadership where it is for a while, or ends that: §9.13. A handover that
+// nobody asked for is given up, unless its work was told to stop.
+func (m *Machine) pause(d time.Duration) {
+	s := &m.state
+	s.PauseEnd = 0
+	if d > 0 {
+		s.PauseEnd = s.Now.Add(min(d, maxTimer))
+	}
+	if m.keptBack() {
+		m.withdraw()
+	}
+	h := &s.Leader.Handover
+	if m.paused() && h.Cause < handoverTransfer && !h.Stopping {
+		*h = Handover{}
+	}
+	m.ableAgain()
 }
 
 // resign steps down, and rests: §9.10.

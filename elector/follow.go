@@ -61,6 +61,7 @@ func (m *Machine) follow(from NodeID, msg *Message) {
 		m.stepDown(LeaderPreempted, from, "")
 	}
 	m.enterTerm(msg.Term)
+	s.LedLast = false
 	if t := &s.Takeover; t.To == from {
 		t.To, t.Failed = "", 0 // §9.12: the target leads
 	}
@@ -84,7 +85,7 @@ func (m *Machine) follow(from NodeID, msg *Message) {
 		m.send(from, Message{
 			Kind: HeartbeatAck, Term: msg.Term,
 			Sequence: msg.Sequence, SentAt: msg.SentAt, LSN: s.SeenLSN,
-			Priority: m.cfg.Priority, MayStand: m.mayStand(), Reach: uint8(m.reach()),
+			Priority: s.Priority, MayStand: m.mayStand(), Reach: uint8(m.reach()),
 		})
 	}
 }

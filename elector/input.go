@@ -7,13 +7,15 @@ import (
 )
 
 // Input is something that happened to the node: one of Start, Tick, Received,
-// LinkUp, LinkDown, Died, Persisted, Issued, Eligible, Guard, Transfer, Resign, Stop.
+// LinkUp, LinkDown, Died, Persisted, Issued, Eligible, Prefer, Guard, Transfer, Resign,
+// Pause, Stop.
 type Input interface{ isInput() }
 
 // Start begins taking part, with what the disk knows.
 type Start struct {
 	Term lsn.Term // the durable term; 0 on first boot
 	Min  lsn.Term // a voter enters this term, if it is higher
+	Led  bool     // before it ended it led last, as far as it knew: see Pause
 }
 
 // Tick says that time has passed.
@@ -60,6 +62,9 @@ type Issued struct{ LSN lsn.LSN }
 // and leads on until then.
 type Eligible struct{ Able bool }
 
+// Prefer replaces Config.Priority. Peers learn of it with the next ack or question.
+type Prefer struct{ Priority int }
+
 // Guard says that guarded work of the application began (Held) or has stopped:
 // work that no two nodes may do at a time. A leader asks for it to stop
 // (Effects.StopWork) and waits for that before it cedes. It belongs to one
@@ -81,6 +86,12 @@ type Transfer struct{ To NodeID }
 // and leaves its rest as it is.
 type Resign struct{ Rest time.Duration }
 
+// Pause keeps leadership where it is for the given time, at most 24h (§9.13): the node
+// does not stand, unless it led last as far as it knows or a leader names it its
+// successor; a leader hands over only by Transfer. A pause replaces the one before, also
+// on a node that has not started; For of 0 or less ends it.
+type Pause struct{ For time.Duration }
+
 // Stop asks the node to stop taking part. A leader cedes to the best follower,
 // after its guarded work has stopped; a second Stop changes nothing meanwhile.
 type Stop struct {
@@ -99,9 +110,11 @@ func (Died) isInput()      {}
 func (Persisted) isInput() {}
 func (Issued) isInput()    {}
 func (Eligible) isInput()  {}
+func (Prefer) isInput()    {}
 func (Guard) isInput()     {}
 func (Transfer) isInput()  {}
 func (Resign) isInput()    {}
+func (Pause) isInput()     {}
 func (Stop) isInput()      {}
 
 // Evidence says how a link ended, or why it could not be made.

@@ -12,7 +12,7 @@ func (m *Machine) becomeLeader(b ballot) {
 	m.become(Leader, Elected, "")
 	s := &m.state
 	s.Leader.Since, s.Leader.Support = b.SentAt, b.Support
-	s.SeenLSN = lsn.LSN{Term: b.Term}
+	s.SeenLSN, s.LedLast = lsn.LSN{Term: b.Term}, true
 	m.renewLease()
 	m.heartbeatAll()
 }

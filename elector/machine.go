@@ -36,7 +36,7 @@ func New(cfg Config) (*Machine, error) {
 	if !mayVote {
 		self = -1
 	}
-	return &Machine{cfg: &resolved{
+	return &Machine{state: State{Priority: cfg.Priority}, cfg: &resolved{
 		Config: cfg, voters: cfg.Voters, self: self, quorum: cfg.QuorumSize(), mayVote: mayVote,
 	}}, nil
 }
@@ -72,12 +72,16 @@ func (m *Machine) Step(now Time, entropy uint64, in Input) Effects {
 		m.issued(in.LSN)
 	case Eligible:
 		m.eligible(in.Able)
+	case Prefer:
+		m.state.Priority = in.Priority
 	case Guard:
 		m.guard(in.Held)
 	case Transfer:
 		m.transfer(in.To)
 	case Resign:
 		m.resign(in.Rest)
+	case Pause:
+		m.pause(in.For)
 	case Stop:
 		m.stop(in.Abrupt)
 	}
@@ -95,7 +99,7 @@ func (m *Machine) start(in Start) {
 	if s.Role != Dormant {
 		return
 	}
-	s.Term, s.Durable, s.Vote = in.Term, in.Term, ""
+	s.Term, s.Durable, s.Vote, s.LedLast = in.Term, in.Term, "", in.Led
 	if m.cfg.mayVote { // §3.1: an observer above the voters' terms would follow nobody
 		m.enterTerm(in.Min)
 	}
@@ -126,9 +130,11 @@ func (m *Machine) issued(n lsn.LSN) {
 // expire acts on every deadline that has come.
 func (m *Machine) expire() {
 	s := &m.state
-	if s.Role != Dormant && due(s.RestEnd, s.Now) {
-		s.RestEnd = 0
-		m.ableAgain()
+	for _, end := range [...]*Time{&s.RestEnd, &s.PauseEnd} {
+		if s.Role != Dormant && due(*end, s.Now) {
+			*end = 0
+			m.ableAgain()
+		}
 	}
 	switch s.Role {
 	case Follower:
@@ -181,6 +187,7 @@ func (m *Machine) nextDeadline() Time {
 		s.Follower.SilentAt, s.Follower.RoundEnd, s.Follower.StandAt,
 		s.Candidate.ProposeAt, s.Candidate.End,
 		s.Leader.BroadcastAt, s.Leader.LeaseEnd, s.Leader.Handover.End, s.RestEnd,
+		s.PauseEnd,
 	} {
 		if d != 0 {
 			first = min(first, d)

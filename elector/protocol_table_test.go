@@ -102,6 +102,7 @@ var inputTable = []reaction{
 		"unable, cedes and becomes FOLLOWER",
 		"unable, asks the best successor and then hands over, as soon as there is one",
 	},
+	{"Prefer", "notes it", "notes it", "notes it", "notes it"},
 	{"Guard", "", "", "",
 		"notes that guarded work is held or has stopped; hands over, if it waits for that"},
 	{"Transfer", "", "", "",
@@ -111,6 +112,12 @@ var inputTable = []reaction{
 		"does not stand during the rest; ends its open round",
 		"with a rest, cedes and becomes FOLLOWER",
 		"lets guarded work stop, cedes to the best successor or to nobody and becomes FOLLOWER",
+	},
+	{
+		"Pause", "notes it",
+		"does not stand, unless it led last",
+		"becomes FOLLOWER, unless it led last",
+		"hands over by transfer only",
 	},
 	{
 		"Stop", "",

@@ -41,6 +41,12 @@ func (s *script) input(words []string) elector.Input {
 		return elector.Guard{Held: words[0] == "guard"}
 	case "resign":
 		return s.resign(arg(1))
+	case "pause":
+		return elector.Pause{For: s.duration(arg(1))}
+	case "resume":
+		return elector.Pause{}
+	case "prefer":
+		return elector.Prefer{Priority: s.atoi(strings.TrimPrefix(arg(1), "priority="))}
 	case "stop":
 		return elector.Stop{Abrupt: arg(1) == "abrupt"}
 	}
@@ -77,6 +83,7 @@ func (s *script) start(words []string) elector.Input {
 		if v, ok := strings.CutPrefix(w, "min="); ok {
 			in.Min = lsn.Term(s.atoi(v))
 		}
+		in.Led = in.Led || w == "led"
 	}
 	return in
 }

@@ -45,6 +45,9 @@ func (s *script) duty(st elector.Status) string {
 	if st.RestEnd != 0 {
 		fmt.Fprintf(&b, " rests until %s", st.RestEnd)
 	}
+	if end := s.m.State().PauseEnd; end != 0 {
+		fmt.Fprintf(&b, " paused until %s", end)
+	}
 	if s.m.State().Leader.Working {
 		b.WriteString(" guarded")
 	}

@@ -67,8 +67,10 @@ func followers(t testing.TB) []*driven {
 	unable.step(elector.Eligible{})
 	resting := follower(t)
 	resting.step(elector.Resign{Rest: time.Minute})
+	paused := follower(t)
+	paused.step(elector.Pause{For: time.Minute})
 	return []*driven{boot(t, 3, 2), follower(t), voter(t), scout(t, 3), bound, waiting, adopting,
-		unable, resting}
+		unable, resting, paused}
 }
 
 // undurable makes a candidate of a scout; its term is not on disk yet.
@@ -106,6 +108,7 @@ func workers(from *driven) []*driven {
 		{elector.Eligible{}},
 		{elector.Resign{}},
 		{elector.Resign{Rest: time.Minute}},
+		{elector.Pause{For: time.Minute}},
 		{elector.Stop{}},
 	} {
 		d := &driven{Machine: from.Clone(), now: from.now}
@@ -145,6 +148,8 @@ var commands = map[string][]elector.Input{
 	"Eligible": {elector.Eligible{}, elector.Eligible{Able: true}},
 	"Guard":    {elector.Guard{}, elector.Guard{Held: true}},
 	"Resign":   {elector.Resign{}, elector.Resign{Rest: time.Minute}, elector.Resign{Rest: -1}},
+	"Prefer":   {elector.Prefer{Priority: 7}},
+	"Pause":    {elector.Pause{}, elector.Pause{For: time.Minute}, elector.Pause{For: -1}},
 	"Stop":     {elector.Stop{}, elector.Stop{Abrupt: true}},
 }
 

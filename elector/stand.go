@@ -30,10 +30,20 @@ func (m *Machine) randomWait() time.Duration {
 	return time.Duration(hi)
 }
 
-// mayStand reports whether this node may stand for election now: §3.5.
+// mayStand reports whether this node may stand for election now, were it not for a
+// pause: §3.5.
 func (m *Machine) mayStand() bool {
 	s := &m.state
 	return m.cfg.mayVote && !m.cfg.NotCandidate && !s.Unable && s.RestEnd <= s.Now
+}
+
+// paused reports whether leadership is to stay where it is.
+func (m *Machine) paused() bool { return m.state.PauseEnd > m.state.Now }
+
+// keptBack reports whether a pause keeps this node from standing: §9.13.
+func (m *Machine) keptBack() bool {
+	s := &m.state
+	return m.paused() && !s.LedLast && s.Follower.SuccessorUntil <= s.Now
 }
 
 // stand opens an election. If this node is bound, it waits until it is free.
@@ -41,7 +51,7 @@ func (m *Machine) stand() {
 	s := &m.state
 	f := &s.Follower
 	f.StandAt, f.Discovering, f.Postponed = 0, false, false
-	if !m.mayStand() || f.Leader != "" || f.AwaitedLeader != "" {
+	if !m.mayStand() || m.keptBack() || f.Leader != "" || f.AwaitedLeader != "" {
 		return
 	}
 	// §3.6: a candidate votes for itself, so it must be free to vote.
@@ -95,7 +105,7 @@ func (m *Machine) scout(voter int) {
 	}
 	m.send(m.cfg.voters[voter], Message{
 		Kind: ElectionScouting, Term: m.state.Term,
-		ProposedTerm: r.ProposedTerm, Round: r.ID, Priority: m.cfg.Priority,
+		ProposedTerm: r.ProposedTerm, Round: r.ID, Priority: m.state.Priority,
 	})
 }
 

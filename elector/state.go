@@ -25,7 +25,11 @@ type State struct {
 
 	Unable  bool // the application cannot lead here
 	RestEnd Time // it does not stand before; 0 for no rest
-	Leaving bool // LEADER told to stop: it leaves when it leads no more
+	// PauseEnd is until when leadership is to stay where it is; 0 if it is not.
+	PauseEnd Time
+	LedLast  bool // it led, and has followed nobody since
+	Priority int  // Config.Priority, or what replaced it
+	Leaving  bool // LEADER told to stop: it leaves when it leads no more
 
 	Takeover attempts
 

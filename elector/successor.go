@@ -105,10 +105,14 @@ func (m *Machine) BestSuccessor() NodeID {
 }
 
 // successor is the voter that this leader names when it cedes: the target of its
-// handover if that is still fit, otherwise the best; "" for nobody.
+// handover if that is still fit, otherwise the best; "" for nobody. While elections are
+// paused nobody is chosen for those who asked for no change: §9.13.
 func (m *Machine) successor() NodeID {
 	if to := m.state.Leader.Handover.To; to != "" && m.Transferable(to) == nil {
 		return to
+	}
+	if m.paused() {
+		return ""
 	}
 	return m.BestSuccessor()
 }
@@ -121,6 +125,9 @@ const maxFailed = 16
 func (m *Machine) considerHandover() {
 	s := &m.state
 	l := &s.Leader
+	if m.paused() {
+		return
+	}
 	if to := m.unableSuccessor(); to != "" {
 		m.askTarget(to, handoverUnable)
 		return
@@ -132,7 +139,7 @@ func (m *Machine) considerHandover() {
 	}
 	// §9.11: fitness counts from this leader's election, so that nodes that come and go do
 	// not make leadership flap.
-	own := saturate(m.cfg.Priority)
+	own := saturate(s.Priority)
 	to := m.best(func(voter int) bool {
 		since := l.FitSince[voter]
 		return l.Priority[voter] > own && since != 0 && s.Now >= since.Add(wait)

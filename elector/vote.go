@@ -10,7 +10,7 @@ func (m *Machine) stance() scouting.Stance {
 	s := &m.state
 	p := m.promise()
 	return scouting.Stance{
-		Self:        scouting.Rank{Priority: m.cfg.Priority, Node: m.cfg.Self},
+		Self:        scouting.Rank{Priority: s.Priority, Node: m.cfg.Self},
 		Term:        s.Term,
 		Leader:      m.perceivedLeader(),
 		PromisedTo:  p.To,

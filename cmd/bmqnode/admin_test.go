@@ -51,7 +51,7 @@ func TestCommandsReachANodeByItsSocketWithItsToken(t *testing.T) {
 	_, err := net.Dial("tcp", s.Nodes()[0].AdminAddr)
 	require.ErrorIs(t, err, syscall.ECONNREFUSED, "there is the socket alone")
 	for _, command := range [][]string{{"fault", "heal"}, {"transfer"}, {"step-down"},
-		{"forget", "n9"}} {
+		{"forget", "n9"}, {"pause"}, {"resume"}, {"set", "n1", "--priority", "1"}} {
 		_, stderr, code := bmqnode(t, append(command, "--admin", socket)...)
 		require.Equal(t, 1, code)
 		require.Contains(t, stderr, "this needs the node's token")

@@ -60,6 +60,11 @@ func TestMistakesAreNamedAndExitWith2(t *testing.T) {
 			[]string{"--nodes is 0, but must be 1 to 32"}},
 		"two heirs":  {[]string{"transfer", "n1", "--to", "n2"}, []string{"say NODE or --to, not both"}},
 		"half a cut": {[]string{"fault", "cut", "n1"}, []string{"accepts 2 arg(s)"}},
+		"no time": {[]string{"record-incident", "--from", "last night"},
+			[]string{`--from is "last night", but must be a time such as`}},
+		"an end before the beginning": {[]string{"record-incident", "--from", "2026-01-02T03:00:00Z",
+			"--to", "2026-01-02T02:00:00Z"}, []string{"but must begin before its end"}},
+		"no seeds": {[]string{"record-incident", "--seeds", "0"}, []string{"--seeds is 0, but"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			stdout, stderr, code := bmqnode(t, c.args...)
@@ -108,6 +113,7 @@ func TestTheShellIsOfferedWhatAFlagTakes(t *testing.T) {
 		"run --data-dir ":                    ":16\n", // folders
 		"run --config ":                      ":0\n",  // files
 		"transfer --admin 127.0.0.1:1 --to ": ":4\n",  // no node answers
+		"record-incident --data-dir ":        ":16\n",
 	} {
 		stdout, stderr, code := bmqnode(t, append([]string{"__complete"}, strings.Split(args, " ")...)...)
 		require.Zero(t, code, stderr)

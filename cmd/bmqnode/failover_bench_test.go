@@ -45,7 +45,7 @@ func BenchmarkFailover(b *testing.B) {
 	b.ReportMetric(median(total), "total-ms")
 }
 
-// BenchmarkTransfer hands leadership to and fro among three processes, and tells
+// BenchmarkTransfer hands leadership back and forth among three processes, and tells
 // how long nobody leads: from the old leader's last moment until the new one is
 // elected. Median, in milliseconds.
 func BenchmarkTransfer(b *testing.B) {

@@ -80,9 +80,10 @@ func root() *cobra.Command {
 	})
 	cmd.AddCommand(
 		runCommand(), execCommand(), supervisorCommand(), meshCommand(), leaderCommand(),
-		statusCommand(), watchCommand(), transferCommand(), stepDownCommand(), forgetCommand(),
-		doctorCommand(), faultCommand(), emergencyCommand(), certsCommand(), replayCommand(),
-		manCommand(), versionCommand(),
+		statusCommand(), watchCommand(), historyCommand(), recordIncidentCommand(),
+		transferCommand(), stepDownCommand(), pauseCommand(), resumeCommand(), setCommand(),
+		forgetCommand(), doctorCommand(), faultCommand(), emergencyCommand(), certsCommand(),
+		replayCommand(), manCommand(), versionCommand(),
 	)
 	completeFlags(cmd)
 	return cmd

@@ -34,7 +34,7 @@ func (b *lockedBuffer) Bytes() []byte {
 
 var (
 	processLine = regexp.MustCompile(`(?m)^  (n\d) +process (\d+) `)
-	directory   = regexp.MustCompile(`nodes in (\S+):`)
+	directory   = regexp.MustCompile(`nodes? in (\S+):`)
 	leads       = regexp.MustCompile(`(?m)^(n\d) leads\. Type here:`)
 )
 

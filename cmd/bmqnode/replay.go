@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bmqelect/bmqelect/internal/daemon/config"
+	"github.com/bmqelect/bmqelect/internal/daemon/console"
 	"github.com/bmqelect/bmqelect/internal/lab/batch"
 	"github.com/bmqelect/bmqelect/internal/lab/scenario"
 )
@@ -58,7 +59,7 @@ func (o *replayOptions) run(cmd *cobra.Command, paths []string) error {
 		return config.Usage(err)
 	}
 	if o.check {
-		fmt.Fprintf(o.Out, "%d files are right\n", b.Files())
+		fmt.Fprintln(o.Out, console.Count(b.Files(), "file"), "without a mistake")
 		return nil
 	}
 	return b.Play(cmd.Context())

@@ -49,7 +49,7 @@ func TestExitStatusTellsWhatBecameOfAReplay(t *testing.T) {
 		"all held":             {[]string{good}, 0, "ok   leader a in term 5 throughout 0s..2s"},
 		"something did not":    {[]string{unmet}, 1, "FAIL leader a throughout 0s..8s"},
 		"a wrong file":         {[]string{wrong}, 2, `wrong.yaml:10:22: `},
-		"check of a good file": {[]string{"--check", good}, 0, "1 files are right"},
+		"check of a good file": {[]string{"--check", good}, 0, "1 file without a mistake"},
 		"check of a wrong one": {[]string{"--check", wrong}, 2, "wrong.yaml:10:22: "},
 		"without scouting": {[]string{scenarios + "leader-ping-pong.yaml", "--scouting=false"}, 1,
 			"FAIL leader changes exactly 0"},

@@ -62,7 +62,7 @@ func watchCommand() *cobra.Command {
 	var c remote.Cluster
 	cmd := &cobra.Command{
 		Use:   "watch",
-		Short: "Print the transitions of every node as they happen, until Ctrl-C",
+		Short: "Print every node's transitions as they happen, until Ctrl-C",
 		Long: "Print the transitions of every node as they happen, until Ctrl-C. With --json a\n" +
 			"line is an Event, a Reset where events are gone, or an Answer with an error from\n" +
 			"a node that was lost, and without one when it is back.",

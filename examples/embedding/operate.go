@@ -31,14 +31,15 @@ func serve(cfg cluster.Config, r *reporter) (err error) {
 
 // end
 
-// snippet: groups
 // leadEach runs an election for each tenant, beside each other. Each node has the
 // same tenants; where it ranks first, rank is higher than elsewhere.
 func leadEach(ctx context.Context, node *cluster.Node, ranks map[string]int, r *reporter) error {
 	var elections []*cluster.Election
 	for tenant, rank := range ranks {
+		// snippet: groups
 		e, err := node.Election("reports/"+tenant, cluster.ElectionConfig{AwaitCampaign: true,
-			Priority: rank})
+			Priority: rank}) // higher where this tenant's leader should be
+		// end
 		if err != nil {
 			return err
 		}
@@ -54,8 +55,6 @@ func leadEach(ctx context.Context, node *cluster.Node, ranks map[string]int, r *
 	}
 	return err
 }
-
-// end
 
 // beforeDeploy lets another node lead while this one is replaced.
 func beforeDeploy(ctx context.Context, e *cluster.Election) error {
@@ -73,13 +72,14 @@ func handOver(ctx context.Context, e *cluster.Election) error {
 	return err
 }
 
-// snippet: fit
 // watch lets a node lead only while its check finds nothing wrong.
 func watch(ctx context.Context, e *cluster.Election, check func(context.Context) error) error {
 	for ctx.Err() == nil {
-		if err := e.SetFit(check(ctx)); err != nil {
+		// snippet: fit
+		if err := e.SetFit(check(ctx)); err != nil { // now and then
 			return err // the node was closed, or has failed
 		}
+		// end
 		select {
 		case <-time.After(time.Second):
 		case <-ctx.Done():
@@ -87,8 +87,6 @@ func watch(ctx context.Context, e *cluster.Election, check func(context.Context)
 	}
 	return nil
 }
-
-// end
 
 // follow tells of every leader.
 func follow(ctx context.Context, e *cluster.Election) {

@@ -50,6 +50,8 @@ func TestInABrowser(t *testing.T) {
 		"verdicts and events lead there": verdictsLeadThere,
 		"names are text":                 namesAreText,
 		"the page fits the screen":       pageFitsScreen,
+		"lines are behind names":         linesAreBehind,
+		"what is compared is not judged": comparedIsNotJudged,
 		"a long run":                     longRun,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -74,7 +74,7 @@ func leads(from, to time.Duration, term lsn.Term, self history.NodeID) history.S
 }
 
 // laneA is the middle of lane a.
-const laneA = 106
+const laneA = 100
 
 // shownBoxes are the boxes of lane a on screen, as class, x and width.
 const shownBoxes = `[...document.querySelectorAll("#lanes [data-node=a] rect:not([display])")]
@@ -226,20 +226,59 @@ func namesAreText(b *tab) {
 	require.Zero(b.t, value[int](b, `document.images.length`))
 }
 
-// The page must not be wider than the screen, on any.
+// The page must not be wider than the screen, on any; on a narrow one the timeline comes
+// first. Every mark of the timeline has its name there, and no name covers another.
 func pageFitsScreen(b *tab) {
-	b.open(b.simulated(), b.simulated("scouting=false"))
+	with, without := b.simulated(), b.simulated("scouting=false")
+	with.History.Variant, without.History.Variant = "scouting=true", "scouting=false"
+	b.open(with, without)
 	for _, scheme := range []string{"light", "dark"} {
-		for _, width := range []int64{1280, 480} {
+		for _, width := range []int64{1280, 400} {
 			media := emulation.SetEmulatedMediaParams{
 				Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
 			}
 			b.do(call(emulation.SetEmulatedMedia, media), chromedp.EmulateViewport(width, 900))
 			eventually(b, true, fmt.Sprintf(`document.documentElement.clientWidth === %d &&
-				document.documentElement.scrollWidth <= %[1]d`, width))
+				document.documentElement.scrollWidth <= %[1]d &&
+				document.querySelector("#lanes").viewBox.baseVal.width ===
+					document.querySelector("#lanes").clientWidth`, width))
+			top := `document.querySelector("%s").getBoundingClientRect().top`
+			first := value[bool](b, fmt.Sprintf(top+" > "+top, "#figures", "#lanes"))
+			require.Equal(b.t, width == 400, first, "the timeline is first")
+			require.True(b.t, value[bool](b, `(e => e.scrollWidth <= e.clientWidth)(
+				document.querySelector("#figures").parentElement)`), "figures")
+			require.Equal(b.t, 14, value[int](b, marksShown+".length"))
+			require.Empty(b.t, value[[]string](b, marksThatMeet))
 			b.shoot(fmt.Sprintf("%s-%d.png", scheme, width))
 		}
 	}
+}
+
+const (
+	marksShown    = `[...document.querySelectorAll("#lanes .marktext:not([display])")]`
+	marksThatMeet = `(boxes => boxes.filter((a, i) => boxes.some((b, j) => i !== j &&
+		a.left < b.right && b.left < a.right && a.top + 2 < b.bottom && b.top + 2 < a.bottom))
+		.map(a => a.name))(` + marksShown + `.map(e => {
+			const { left, right, top, bottom } = e.getBoundingClientRect();
+			return { left, right, top, bottom, name: e.textContent };
+		}))`
+)
+
+// The lines of marks run behind what has a name in the lanes.
+func linesAreBehind(b *tab) {
+	b.open(b.simulated())
+	require.True(b.t, value[bool](b, `[...document.querySelectorAll("#lanes .row")].every(row =>
+		document.querySelector("#lanes .marks").compareDocumentPosition(row) &
+			Node.DOCUMENT_POSITION_FOLLOWING)`))
+}
+
+// What is compared is not judged: each variant says for itself what did not hold.
+func comparedIsNotJudged(b *tab) {
+	b.open(b.simulated(), b.simulated("scouting=false"))
+	require.Equal(b.t, "2 variants compared",
+		value[string](b, `document.querySelector("#verdict").textContent`))
+	require.Equal(b.t, []string{"as written: 1 did not hold", "as written: 1 did not hold"},
+		value[[]string](b, `[...document.querySelectorAll("#expected h3")].map(e => e.textContent)`))
 }
 
 // requireOnScreen clicks at both edges of the lanes: that chooses the first and

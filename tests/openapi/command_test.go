@@ -59,7 +59,9 @@ func TestTheJSONOfEveryCommandIsDescribed(t *testing.T) {
 	for _, c := range []struct{ schema, args string }{
 		{"Leader", "leader"}, {"[Answer", "status"}, {"[Answer", "status --group default"},
 		{"[Answer", "fault cut n2 n3"}, {"[Answer", "fault isolate n3"}, {"[Answer", "fault heal"},
-		{"Report", "doctor"}, {"Status", "transfer"}, {"Status", "step-down"},
+		{"[Answer", "pause --for 1m"}, {"[Answer", "resume"}, {"[Answer", "set n2 --priority 1"},
+		{"Report", "doctor"}, {"Status", "transfer"}, {"Status", "step-down"}, {"History", "history"},
+		{"Incident", "record-incident --seeds 1 -o " + t.TempDir()},
 	} {
 		var out []byte
 		require.Eventually(t, func() bool { // there may be no leader for a moment

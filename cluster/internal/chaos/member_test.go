@@ -201,6 +201,12 @@ func (m *member) stepDown(span time.Duration) {
 	m.call(func(ctx context.Context, e *cluster.Election) error { return e.StepDown(ctx, span) })
 }
 
+// maintain pauses elections on one member, which keeps them paused when it restarts.
+func (m *member) maintain(span time.Duration) {
+	p := m.process
+	m.call(func(ctx context.Context, _ *cluster.Election) error { return p.node.Pause(ctx, span+1) })
+}
+
 func (m *member) unfit(span time.Duration) {
 	m.setFit(errors.New("by chance"))
 	m.fitTurn++

@@ -77,7 +77,11 @@ var ops = []struct {
 	{"transfer", op{5, false, 0, each((*member).transfer)}},
 	{"step-down", op{4, false, 4 * time.Second, each((*member).stepDown)}},
 	{"unfit", op{4, false, 5 * time.Second, each((*member).unfit)}},
+	{"maintenance", op{4, false, longestMaintenance, each((*member).maintain)}},
 }
+
+// longestMaintenance is the longest pause of elections.
+const longestMaintenance = 8 * time.Second
 
 // draw returns the schedule of a seed.
 func draw(seed uint64, steps int) schedule {

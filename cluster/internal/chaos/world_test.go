@@ -148,6 +148,7 @@ func (w *world) bound() time.Duration {
 	t := w.timing
 	inactive := time.Duration(t.HeartbeatMissCount) * t.HeartbeatBroadcast
 	restart := t.InitialWait + 2*t.Lease
+	restart += longestMaintenance // before it nobody stands
 	return links + restart + inactive + rounds*(t.MaxRandomWait+t.ScoutingResult+t.ElectionResult)
 }
 

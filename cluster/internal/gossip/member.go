@@ -39,7 +39,8 @@ type Meta struct {
 	AdminAddr string `codec:"a,omitempty"` // host:port of its admin server; may be empty
 	Version   string `codec:"v,omitempty"` // software version, for people
 	// Voter is what the node believes of itself: a claim, not an authority.
-	Voter    bool `codec:"o,omitempty"`
+	Voter bool `codec:"o,omitempty"`
+	// As configured; elections go by what messages say, which may have changed.
 	MayStand bool `codec:"c,omitempty"`
 	Priority int  `codec:"p,omitempty"`
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
-// Input is something that happened: one of Campaign, GiveUp, Release, Resign, Fitness, Close,
-// Lease, StopWork, Lost, Tick.
+// Input is something that happened: one of Campaign, GiveUp, Release, Resign, Fitness, Candidacy,
+// Close, Lease, StopWork, Lost, Tick.
 type Input interface{ isInput() }
 
 // ID names a campaign and the leadership that it gets. 0 is none.
@@ -35,6 +35,9 @@ type Resign struct{}
 // Fitness says whether the application is fit to lead: Why not, "" if it is.
 type Fitness struct{ Unfit string }
 
+// Candidacy says whether the node is to stand for election.
+type Candidacy struct{ MayStand bool }
+
 // Close ends the election on this node. Abrupt does not wait for guarded work.
 type Close struct{ Abrupt bool }
 
@@ -59,16 +62,17 @@ type Lost struct{ Why elector.Reason }
 // Tick says that time has passed.
 type Tick struct{}
 
-func (Campaign) isInput() {}
-func (GiveUp) isInput()   {}
-func (Release) isInput()  {}
-func (Resign) isInput()   {}
-func (Fitness) isInput()  {}
-func (Close) isInput()    {}
-func (Lease) isInput()    {}
-func (StopWork) isInput() {}
-func (Lost) isInput()     {}
-func (Tick) isInput()     {}
+func (Campaign) isInput()  {}
+func (GiveUp) isInput()    {}
+func (Release) isInput()   {}
+func (Resign) isInput()    {}
+func (Fitness) isInput()   {}
+func (Candidacy) isInput() {}
+func (Close) isInput()     {}
+func (Lease) isInput()     {}
+func (StopWork) isInput()  {}
+func (Lost) isInput()      {}
+func (Tick) isInput()      {}
 
 // Effects is what a step asks for, in this order: answer campaigns, tell the holder,
 // hand over the requests, and call again by Wake.
@@ -104,7 +108,7 @@ type Refusal uint8
 const (
 	NotRefused   Refusal = iota
 	Busy                 // another campaign waits, or work has not been released
-	NotCandidate         // this node never stands
+	NotCandidate         // this node has never been a candidate
 	Resigned             // Resign
 	Closed               // the election is closed on this node
 )

@@ -29,7 +29,7 @@ func (p Phase) Working() bool { return p == Serving || p == Stopping }
 
 // Config is what a machine needs to know.
 type Config struct {
-	MayStand      bool          // the node stands for election
+	MayStand      bool          // the node stands for election, until Candidacy says otherwise
 	AwaitCampaign bool          // but not before the first Campaign
 	Margin        time.Duration // how long before the end of the lease work must stop
 	Lease         time.Duration // the time that work without a lease has to stop
@@ -48,6 +48,8 @@ type State struct {
 
 	OnDemand bool   // the node stands only while somebody campaigns or holds a leadership
 	Unfit    string // why the application is not fit to lead; "" if it is
+	MayStand bool   // the node is to stand
+	Stood    bool   // it was to stand at some time
 	Able     bool   // what the elector was told
 	Resigned bool   // no campaign may follow the present leadership
 	Closed   bool
@@ -65,7 +67,9 @@ type Machine struct {
 
 // New returns a machine that is Idle. The elector counts as able, as a new one is.
 func New(cfg Config) *Machine {
-	return &Machine{cfg: cfg, state: State{OnDemand: cfg.AwaitCampaign, Able: true}}
+	return &Machine{cfg: cfg, state: State{
+		OnDemand: cfg.AwaitCampaign, MayStand: cfg.MayStand, Stood: cfg.MayStand, Able: true,
+	}}
 }
 
 // State returns what the machine remembers.
@@ -95,6 +99,8 @@ func (m *Machine) Step(now elector.Time, in Input) Effects {
 		m.resign()
 	case Fitness:
 		m.state.Unfit = in.Unfit
+	case Candidacy:
+		m.state.MayStand, m.state.Stood = in.MayStand, m.state.Stood || in.MayStand
 	case Close:
 		m.close(now, in.Abrupt)
 	case Lease:
@@ -120,7 +126,7 @@ func (m *Machine) campaign(now elector.Time, in Campaign) {
 		refusal = Closed
 	case s.Phase == Waiting, s.Phase == Serving, s.Phase != Idle && s.ID != in.After:
 		refusal = Busy
-	case !m.cfg.MayStand:
+	case !s.Stood:
 		refusal = NotCandidate
 	case s.Resigned:
 		refusal = Resigned
@@ -242,7 +248,7 @@ func (m *Machine) setDeadline(at elector.Time) {
 // on although it should have stopped is not to.
 func (m *Machine) updateEligible() {
 	s := &m.state
-	if able := s.Wanted() && s.Unfit == "" && s.Phase != Overdue; able != s.Able {
+	if able := s.MayStand && s.Wanted() && s.Unfit == "" && s.Phase != Overdue; able != s.Able {
 		s.Able = able
 		m.request(elector.Eligible{Able: able})
 	}

@@ -70,6 +70,9 @@ func (r *referee) draw(t *rapid.T) leadership.Input {
 	case 4:
 		return leadership.Resign{}
 	case 5:
+		if rapid.Bool().Draw(t, "candidacy") {
+			return leadership.Candidacy{MayStand: rapid.Bool().Draw(t, "stand")}
+		}
 		return leadership.Fitness{Unfit: rapid.SampledFrom([]string{"", "disk full"}).Draw(t, "fit")}
 	case 6:
 		if rapid.IntRange(0, 4).Draw(t, "close") > 0 {
@@ -145,7 +148,8 @@ func (r *referee) judge(
 	}
 	require.Equal(t, r.guarded, r.holder != 0, "what the elector knows of guarded work")
 	require.Equal(t, r.holder != 0, after.Phase.Working())
-	able := after.Wanted() && after.Unfit == "" && after.Phase != leadership.Overdue
+	able := after.MayStand && after.Wanted() && after.Unfit == "" &&
+		after.Phase != leadership.Overdue
 	require.Equal(t, able, r.able, "what the elector knows of eligibility")
 	require.Greater(t, e.Wake, r.now, "a wake-up that is due already")
 	require.Equal(t, r.lease, after.LeaseEnd)

@@ -113,6 +113,8 @@ func parse(t *testing.T, words []string) leadership.Input {
 		return leadership.Fitness{}
 	case "unfit":
 		return leadership.Fitness{Unfit: "disk full"}
+	case "candidate", "no-candidate":
+		return leadership.Candidacy{MayStand: words[0] == "candidate"}
 	case "close":
 		return leadership.Close{Abrupt: has("abrupt")}
 	case "lease":
@@ -165,6 +167,7 @@ func describe(s leadership.State) string {
 	add(s.Term != 0 && s.LeaseEnd != elector.Never, "leads term=%d until=%s", s.Term, s.LeaseEnd)
 	add(!s.Able, "unable")
 	add(s.Unfit != "", "unfit")
+	add(!s.MayStand, "no-candidate")
 	add(s.Resigned, "resigned")
 	add(s.Closed, "closed")
 	return b.String() + "\n"

@@ -49,7 +49,7 @@ var table = []row{
 		"elector resigns; no campaign may follow",
 	},
 	{
-		"Fitness (unfit)", leadership.Fitness{Unfit: "disk full"},
+		"Fitness (unfit), Candidacy (no)", leadership.Fitness{Unfit: "disk full"},
 		"may not stand", "may not stand",
 		"is to hand over",
 		"is to hand over",
@@ -157,6 +157,15 @@ func TestTable(t *testing.T) {
 					!strings.Contains(text, "without one"))
 			})
 		}
+	}
+}
+
+// One row of the table is about two inputs.
+func TestANodeThatIsNoCandidateDoesWhatAnUnfitOneDoes(t *testing.T) {
+	for p := leadership.Idle; p <= leadership.Overdue; p++ {
+		now := elector.Time(3 * time.Second)
+		unfit := inPhase(p).Step(now, leadership.Fitness{Unfit: "disk full"})
+		require.Equal(t, unfit, inPhase(p).Step(now, leadership.Candidacy{}), p)
 	}
 }
 

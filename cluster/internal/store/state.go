@@ -45,6 +45,8 @@ type state struct {
 	// Idle counts, for each of Groups that was not opened since, the starts of the
 	// node after the last one that opened it.
 	Idle numbers `json:"idle,omitempty"`
+	// Pause is kept when it is over. An older program drops it: its elections go on.
+	Pause *Pause `json:"pause,omitempty"`
 	// Emergencies are never removed.
 	Emergencies []Emergency `json:"emergencies,omitempty"`
 }

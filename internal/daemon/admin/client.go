@@ -71,6 +71,22 @@ func (c *Client) StepDown(ctx context.Context, req StepDownRequest) (cluster.Sta
 	return c.status(ctx, http.MethodPost, "/v1/step-down", req)
 }
 
+// Pause pauses all elections of the node, and returns its status then: see
+// cluster.Node.Pause.
+func (c *Client) Pause(ctx context.Context, req PauseRequest) (cluster.Status, error) {
+	return c.status(ctx, http.MethodPost, "/v1/pause", req)
+}
+
+// Resume ends a pause, and returns the node's status then.
+func (c *Client) Resume(ctx context.Context) (cluster.Status, error) {
+	return c.status(ctx, http.MethodPost, "/v1/resume", nil)
+}
+
+// Set changes settings of the node until it restarts, and returns its status then.
+func (c *Client) Set(ctx context.Context, req SettingsRequest) (cluster.Status, error) {
+	return c.status(ctx, http.MethodPost, "/v1/settings", req)
+}
+
 // Forget makes the node accept the next process of another node's name, and returns its
 // status then: see cluster.Node.Forget.
 func (c *Client) Forget(ctx context.Context, req ForgetRequest) (cluster.Status, error) {

@@ -28,6 +28,8 @@ import (
 // Config says for which node a server answers, and who may change it.
 type Config struct {
 	Node *cluster.Node
+	// DataDir is the node's, for what it has recorded; "" if that is not to be had.
+	DataDir string
 	// Faults is the node's fault layer; nil if it has none.
 	Faults *fault.Faults
 	// Token, if set, is demanded of every request that changes something. Without
@@ -39,7 +41,8 @@ type Config struct {
 	// Hosts are further names under which a listener on loopback may be asked,
 	// beside localhost and the addresses of loopback.
 	Hosts []string
-	// Logger gets what goes wrong. Default: nothing is logged.
+	// Logger gets what goes wrong. Its level, which the node's logger must share, can be
+	// changed. Default: nothing is logged.
 	Logger hclog.Logger
 }
 
@@ -118,7 +121,12 @@ func (s *Server) routes() []route {
 		{"GET", "/v1/events", s.getEvents},
 		{"POST", "/v1/transfer", posted(s.postTransfer)},
 		{"POST", "/v1/step-down", posted(s.postStepDown)},
+		{"POST", "/v1/pause", posted(s.postPause)},
+		{"POST", "/v1/resume", posted(s.postResume)},
+		{"POST", "/v1/settings", posted(s.postSettings)},
 		{"POST", "/v1/forget", posted(s.postForget)},
+		{"GET", "/v1/history", s.getHistory},
+		{"GET", "/v1/recording", s.getRecording},
 		{"GET", "/v1/faults", s.getFaults},
 		{"POST", "/v1/faults", posted(s.postFaults)},
 		{"GET", "/v1/openapi.yaml", getOpenAPI},

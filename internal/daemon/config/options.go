@@ -88,7 +88,7 @@ func (o *Options) Register(f *pflag.FlagSet) {
 	f.Uint64Var((*uint64)(&c.MinTerm), "min-term", 0, "lowest term of this node: for a cluster "+
 		"that has lost all data directories, above what any fence has seen")
 	f.StringSliceVar(&c.Join, "join", nil,
-		"gossip addresses, host:port, of any members to join; tried for ever")
+		"gossip addresses, host:port, of any members to join; retried forever")
 	f.StringVar(&c.Cluster, "cluster", cluster.DefaultCluster,
 		"name of the cluster; clusters never mix")
 	f.StringVar(&c.GossipAddr, "gossip-addr", "127.0.0.1:7400",

@@ -47,7 +47,7 @@ func (p *Printer) Transition(e admin.Event) {
 		text += " " + string(e.Peer)
 	}
 	if e.Missed > 0 {
-		text += fmt.Sprintf(" (%d events missed before)", e.Missed)
+		text += fmt.Sprintf(" (missed before: %d)", e.Missed)
 	}
 	switch e.Reason {
 	case "ELECTED", "REAFFIRMED":

@@ -29,7 +29,7 @@ func TestTransitionsAreLinesThatLineUp(t *testing.T) {
 		"12:00:00.345  n1  DORMANT -> FOLLOWER    term 0    STARTED",
 		"12:00:00.345  n1  CANDIDATE -> LEADER    term 7    ELECTED",
 		"12:00:00.345  n10  FOLLOWER               term 7    LEADER_FOUND n1",
-		"12:00:00.345  n1   LEADER -> FOLLOWER     term 8    LEADER_PREEMPTED n10 (3 events missed before)",
+		"12:00:00.345  n1   LEADER -> FOLLOWER     term 8    LEADER_PREEMPTED n10 (missed before: 3)",
 		"12:00:00.345  n1   gone: killed",
 		"a hint",
 		"",

@@ -21,6 +21,7 @@ const (
 	LinkDown        Kind = "link-down"
 	NoLeader        Kind = "no-leader"
 	LeaderDisputed  Kind = "leader-disputed"
+	PausedInPart    Kind = "paused-in-part"
 	NodeFailed      Kind = "node-failed"
 	VersionsDiffer  Kind = "versions-differ"
 	WallClock       Kind = "wall-clock"
@@ -72,6 +73,10 @@ var catalogue = map[Kind]advice{
 	LeaderDisputed: {
 		"normal during a change of leaders; if it stays, links work one way only",
 		"ask again; then look at the links",
+	},
+	PausedInPart: {
+		"a voter that was not told of the pause stands as soon as the leader is lost",
+		"tell all of them: 'bmqnode pause', or 'bmqnode resume'",
 	},
 	NodeFailed: {
 		"the node could not keep what it promised, so it does not vote any more",

@@ -72,7 +72,7 @@ func Examine(answers []Answer) Report {
 	s.voters = slices.Sorted(maps.Keys(voters))
 	for _, check := range []func(){
 		s.presence, s.links, s.leader, s.findings, s.names, s.votersAgree, s.observers,
-		s.lease, s.disks, s.versions, s.wallClocks, s.eachNode, s.messages,
+		s.pauses, s.lease, s.disks, s.versions, s.wallClocks, s.eachNode, s.messages,
 	} {
 		check()
 	}

@@ -127,6 +127,13 @@ var faults = map[string]struct {
 		},
 		NoLeader, Fail, "b", "2 of 3 needed",
 	},
+	"one is not paused": {
+		func(a []Answer) {
+			until := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+			a[0].Status.PausedUntil, a[2].Status.PausedUntil = until.Add(time.Minute), until
+		},
+		PausedInPart, Warn, "", "paused on a, c until 2026-01-02T12:00:00Z, but not on b",
+	},
 	"two lead": {
 		func(a []Answer) { g := &a[1].Status.Groups[0]; g.Leading, g.Leader, g.Term = true, "b", 8 },
 		LeaderDisputed, Fail, "", "more than one node says that it leads: a in term 7, b in term 8",

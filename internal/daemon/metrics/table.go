@@ -31,6 +31,8 @@ var metrics = []metric{
 				out.value(float64(end.Unix()))
 			}
 		}),
+	single(gauge, "pause_left_seconds", "Time for which elections are paused; 0 if they are not.",
+		func(n *node) cluster.Seconds { return n.stats.PauseLeft }),
 	single(gauge, "voters_lost", "Voters that were declared lost and not readmitted.",
 		func(n *node) (lost int) {
 			for _, e := range n.status.Emergencies {
@@ -167,6 +169,8 @@ var metrics = []metric{
 		func(n *node) cluster.Histogram { return n.stats.StoreWrite }),
 	single(gauge, "store_writing_seconds", "Age of the write under way; 0 if there is none.",
 		func(n *node) cluster.Seconds { return n.stats.StoreWriting }),
+	single(counter, "records_lost_total", "Events that could not be recorded on disk.",
+		func(n *node) uint64 { return n.stats.RecordsLost }),
 	single(counter, "events_missed_total", "Events dropped because a subscriber was slow.",
 		func(n *node) uint64 { return n.stats.MissedEvents }),
 

@@ -96,7 +96,11 @@ func PrintStatus(w io.Writer, answers []Answer) error {
 		}
 	}
 	remarks.Each(func(nodes, text string) { fmt.Fprintf(w, "%s: %s\n", nodes, text) })
-	for _, line := range slices.Concat(emergencies(answers), certificates(answers), causes(answers)) {
+	statuses := statusesOf(answers)
+	if text, _ := doctor.Pauses(statuses); text != "" {
+		fmt.Fprintln(w, text)
+	}
+	for _, line := range slices.Concat(emergencies(answers), certificates(statuses), causes(statuses)) {
 		fmt.Fprintln(w, line)
 	}
 	return nil
@@ -136,11 +140,21 @@ func milliseconds(d time.Duration) string {
 	return fmt.Sprintf("%.2g", float64(d)/float64(time.Millisecond))
 }
 
-// certificates tells the certificate that ends first, if there are any.
-func certificates(answers []Answer) []string {
-	var first *cluster.Status
+// statusesOf are those of the nodes that answered.
+func statusesOf(answers []Answer) (all []*cluster.Status) {
 	for _, a := range answers {
-		if st := a.Status; st != nil && !st.CertificateEnd.IsZero() &&
+		if a.Status != nil {
+			all = append(all, a.Status)
+		}
+	}
+	return all
+}
+
+// certificates tells the certificate that ends first, if there are any.
+func certificates(statuses []*cluster.Status) []string {
+	var first *cluster.Status
+	for _, st := range statuses {
+		if !st.CertificateEnd.IsZero() &&
 			(first == nil || st.CertificateEnd.Before(first.CertificateEnd)) {
 			first = st
 		}
@@ -153,13 +167,7 @@ func certificates(answers []Answer) []string {
 }
 
 // causes are what nodes find wrong, a line for each cause, and how to fix it.
-func causes(answers []Answer) (lines []string) {
-	var statuses []*cluster.Status
-	for _, a := range answers {
-		if a.Status != nil {
-			statuses = append(statuses, a.Status)
-		}
-	}
+func causes(statuses []*cluster.Status) (lines []string) {
 	for _, c := range doctor.Causes(statuses) {
 		lines = append(lines, fmt.Sprintf("%s (%s): %s; %s", c.Kind, c.Where, c.Detail, c.Advice))
 	}

@@ -62,6 +62,7 @@ func Run(
 		return doctor.Explain(err)
 	}
 	side.config.Node, side.config.Faults, side.config.Logger = node, cfg.Faults, log.Named("admin")
+	side.config.DataDir = cfg.DataDir
 	server := admin.Serve(side.config, side.listeners...)
 	stopping := sync.OnceFunc(supervise(node, log))
 	context.AfterFunc(ctx, stopping) // the work may take its time to end

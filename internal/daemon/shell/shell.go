@@ -97,14 +97,14 @@ func Run(ctx context.Context, cfg Config) (err error) {
 		return err
 	}
 	defer func() {
-		s.out.Say("stopping %d nodes", s.Nodes)
+		s.out.Say("stopping %s", console.Count(s.Nodes, "node"))
 		s.stopping.Store(true)
 		ctx, cancel := context.WithTimeout(context.Background(), stopTime)
 		defer cancel()
 		err = errors.Join(err, s.procs.Stop(ctx))
 	}()
 	err = s.procs.Start()
-	s.out.Say("%d nodes in %s:", s.Nodes, dir)
+	s.out.Say("%s in %s:", console.Count(s.Nodes, "node"), dir)
 	for _, n := range s.procs.Nodes() {
 		s.out.Say("  %-4s process %-8d admin %s", n.Name, n.Pid(), n.AdminAddr)
 	}

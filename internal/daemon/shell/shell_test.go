@@ -49,6 +49,7 @@ func TestTypedLinesAreRun(t *testing.T) {
 		{[]string{"cut", "n2", "n3"}, []string{"fault", "cut", "n2", "n3", "--admin", n2}, ""},
 		{[]string{"isolate", "n2"}, []string{"fault", "isolate", "n2", "--admin", n2}, ""},
 		{[]string{"transfer", "n3"}, []string{"transfer", "--to", "n3", "--admin", ""}, ""},
+		{[]string{"step-down"}, []string{"step-down", "--for", "30s", "--admin", ""}, ""},
 		{[]string{"status"}, []string{"status", "--admin", ""}, ""},
 		{[]string{"fly"}, nil, `there is no command "fly"; help lists the commands`},
 		{[]string{"cut", "n2"}, nil, "type: cut NODE NODE"},

@@ -32,6 +32,8 @@ var verbs = []verb{
 	{"isolate", "NODE", 1, "cut every link of it", command(atFirst, "fault", "isolate")},
 	{"heal", "", 0, "heal every link", command(everywhere, "fault", "heal")},
 	{"transfer", "NODE", 1, "let the leader hand over to it", command(everywhere, "transfer", "--to")},
+	{"step-down", "", 0, "let the leader step down for 30 s",
+		command(everywhere, "step-down", "--for", "30s")},
 	{"help", "", 0, "show this", nil}, // it would refer to this table
 }
 

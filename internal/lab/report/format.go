@@ -13,7 +13,8 @@ import (
 
 // seconds writes a time to the millisecond without needless zeros: "12.05s".
 func seconds(d time.Duration) string {
-	return strconv.FormatFloat(d.Round(time.Millisecond).Seconds(), 'f', -1, 64) + "s"
+	whole := float64(d.Round(time.Millisecond).Milliseconds())
+	return strconv.FormatFloat(whole/1e3, 'f', -1, 64) + "s"
 }
 
 // exact writes a time to the millisecond, always with three digits, for columns.

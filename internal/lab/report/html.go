@@ -48,6 +48,7 @@ type pageRun struct {
 // pageWords are the functions of the template.
 var pageWords = template.FuncMap{
 	"plain": plain, "seconds": seconds, "where": where,
+	"tally":  func(r pageRun) string { return tally(r.Run) },
 	"name":   func(l history.Lane) string { return laneName(&l) },
 	"node":   func(l history.Lane) string { return plain(string(l.Node)) },
 	"number": func(t time.Duration) float64 { return t.Seconds() },
@@ -70,8 +71,7 @@ func HTML(w io.Writer, runs []verdict.Run) error {
 	if err := JSON(&data, runs); err != nil {
 		return err
 	}
-	s := newSheet(runs)
-	s.page = true
+	s := newSheet(runs, true)
 	for _, r := range runs {
 		s.run(r, len(runs) > 1)
 	}

@@ -18,6 +18,13 @@ func TestPercentSaysAllOnlyOfAll(t *testing.T) {
 	}
 }
 
+func TestSecondsAreWrittenAsShortAsTheyAre(t *testing.T) {
+	for d, want := range map[time.Duration]string{0: "0s", 2538 * time.Millisecond: "2.538s",
+		12050 * time.Millisecond: "12.05s", time.Hour: "3600s", 1499 * time.Microsecond: "0.001s"} {
+		require.Equal(t, want, seconds(d))
+	}
+}
+
 func TestCountSeparatesThousands(t *testing.T) {
 	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567",
 		-1234: "-1,234", -123: "-123"} {

@@ -41,15 +41,20 @@ const (
 type sheet struct {
 	body        strings.Builder
 	y           int // where the next thing goes
+	edge        int // where names begin
 	left, right int // edges of the lanes
 	end         time.Duration
 	occurs      [states]bool
 	page        bool // drawn for a page, whose script moves all that has a time
 }
 
-// newSheet begins a picture in which all runs share one axis of time.
-func newSheet(runs []verdict.Run) *sheet {
-	s := &sheet{right: pictureWidth - margin, end: 1}
+// newSheet begins a picture in which all runs share one axis of time. On a page, the
+// margin is that of the page.
+func newSheet(runs []verdict.Run, page bool) *sheet {
+	s := &sheet{edge: margin, right: pictureWidth - margin, end: 1, page: page}
+	if page {
+		s.edge = 0
+	}
 	letters := len("messages")
 	for _, r := range runs {
 		s.end = max(s.end, r.History.Duration)
@@ -57,7 +62,7 @@ func newSheet(runs []verdict.Run) *sheet {
 			letters = max(letters, utf8.RuneCountInString(laneName(&r.History.Lanes[i])))
 		}
 	}
-	s.left = margin + min(letters, nameLetters)*letterWidth + 12
+	s.left = s.edge + min(letters, nameLetters)*letterWidth + 12
 	return s
 }
 
@@ -65,7 +70,7 @@ func newSheet(runs []verdict.Run) *sheet {
 // reader's preference of light or dark and needs nothing from outside. It
 // returns the error of w.
 func SVG(w io.Writer, runs []verdict.Run) error {
-	s := newSheet(runs)
+	s := newSheet(runs, false)
 	title, about := describeRuns(runs)
 	s.text("title", margin, 28, clip(plain(title), 96), "")
 	s.y = 44

@@ -18,43 +18,40 @@ func (s *sheet) run(r verdict.Run, compared bool) {
 	s.add(`<g class="run">`)
 	if compared {
 		s.y += 20
-		s.text("variant", margin, s.y, clip(variant(h), 110), "")
+		s.text("variant", s.edge, s.y, clip(variant(h), 110), "")
 		s.y += 4
 	}
 	s.y += 6
 	if !s.page { // which has them as a table
-		s.text("figures", margin, s.y+6, pictureFigures(r), "")
+		s.text("figures", s.edge, s.y+6, pictureFigures(r), "")
 		s.y += 20
 	}
-	rows := min(len(h.Marks), 1)
-	marks, placed := s.placeMarks(rows, h.Marks)
-	for !placed && rows < markRows {
-		rows++
-		marks, placed = s.placeMarks(rows, h.Marks)
+	marks, rows := s.placeMarks(h.Marks, markRows)
+	if s.page { // whose script takes away the rows that it does not need
+		rows = min(len(h.Marks), pageRows)
 	}
 	axis := s.y + markHeight*rows
 	height := 18 + (len(h.Lanes)+1)*(rowHeight+rowGap)
 	if len(h.Cuts) > 0 {
 		height += rowHeight
 	}
-	s.add(`<g class="axis" data-y="%d" data-height="%d">`, axis, height)
+	s.add(`<g class="axis" data-y="%d" data-height="%d" data-rows="%d">`, axis, height, rows)
 	for _, t := range ticks(s.end, 10) {
 		x := tenths(s.x(t))
 		s.add(`<line class="grid" x1="%s" y1="%d" x2="%s" y2="%d"/>`, x, axis+18, x, axis+height)
 		s.add(`<text class="tick" x="%s" y="%d">%s</text>`, x, axis+12, tickLabel(t))
 	}
 	s.add(`</g>`)
+	s.drawMarks(marks, axis, axis+height-rowGap) // behind all that has a name
 	s.y = axis + 18
 	s.cutRow(h)
 	s.leaderRow(h)
 	for i := range h.Lanes {
 		s.lane(&h.Lanes[i], h.Duration)
 	}
-	bottom := s.y - rowGap
 	if s.page {
 		s.messageRow(h)
 	}
-	s.drawMarks(marks, rows, axis, bottom)
 	s.add(`</g>`)
 	s.y += 8
 }
@@ -65,15 +62,24 @@ func pictureFigures(r verdict.Run) string {
 	for _, f := range figures {
 		text += f.name + " " + f.value(summarize(r.History)) + ", "
 	}
-	if n := r.Failures(); n > 0 {
-		return text + count(n) + " did not hold"
+	return text + tally(r)
+}
+
+// tally says how many expectations and invariants of a run did not hold.
+func tally(r verdict.Run) string {
+	switch n := r.Failures(); {
+	case n > 0:
+		return count(n) + " did not hold"
+	case len(r.Verdicts) == 0:
+		return "invariants held"
 	}
-	return text + "all held"
+	return "all held"
 }
 
 // Marks have labels above the axis, in a few rows.
 const (
 	markRows    = 3
+	pageRows    = 6 // a page may be narrow
 	markLetters = 28
 	markHeight  = 12
 )
@@ -81,62 +87,102 @@ const (
 // mark is a mark of the timeline with the place of its label.
 type mark struct {
 	history.Mark
-	label     string
-	row       int  // from the lowest; -1 if there was no room
-	toTheLeft bool // of its line, since there is no room to the right
+	label    string
+	row      int // from the lowest; -1 if there was no room
+	from, to int // of the label
+	x        int // of the line, which goes down from the label
 }
 
-// placeMarks finds places for labels in n rows. A label takes the highest row from
-// which its line, going down, meets no other label.
-func (s *sheet) placeMarks(n int, all []history.Mark) (marks []mark, placed bool) {
-	free := make([]int, n)
-	for _, m := range all {
-		it := mark{Mark: m, row: -1, label: clip(plain(m.Text), markLetters)}
-		begin, width := s.x(m.At), (utf8.RuneCountInString(it.label)*letterWidth+8)*10
-		end := begin + width
-		if end > (s.right+margin)*10 {
-			begin, end, it.toTheLeft = begin-width, begin+10, true
+// placeMarks finds places for labels, in as few rows as those need that say something new,
+// and in most at most. What says the same as a mark before it gets what room is left.
+func (s *sheet) placeMarks(all []history.Mark, most int) (marks []mark, rows int) {
+	marks = make([]mark, len(all))
+	var first, again []*mark
+	said := map[string]bool{}
+	for i, m := range all {
+		marks[i] = mark{Mark: m, row: -1, label: clip(plain(m.Text), markLetters), x: s.x(m.At)}
+		if said[m.Text] {
+			again = append(again, &marks[i])
+		} else {
+			first = append(first, &marks[i])
 		}
-		for it.row+1 < n && free[it.row+1] <= begin {
-			it.row++
-		}
-		if it.row >= 0 {
-			free[it.row] = end
-		}
-		marks = append(marks, it)
+		said[m.Text] = true
 	}
-	return marks, !slices.ContainsFunc(marks, func(m mark) bool { return m.row < 0 })
+	var labels []*mark
+	for len(labels) < len(first) && rows < most {
+		rows++
+		labels = s.placeIn(rows, false, nil, first)
+	}
+	labels = s.placeIn(rows, true, labels, first)
+	s.placeIn(rows, false, labels, again)
+	return marks, rows
+}
+
+// placeIn adds to labels those of more for which it finds a place in n rows.
+func (s *sheet) placeIn(n int, crossing bool, labels, more []*mark) []*mark {
+	for _, m := range more {
+		if !slices.Contains(labels, m) && s.placeMark(m, n, crossing, labels) {
+			labels = append(labels, m)
+		}
+	}
+	return labels
+}
+
+// placeMark gives a label the highest of n rows in which it meets no other label and no
+// line: right of its own line, or else left of it. With crossing it may cover lines.
+func (s *sheet) placeMark(m *mark, n int, crossing bool, others []*mark) bool {
+	width, quarters := (utf8.RuneCountInString(m.label)*letterWidth+8)*10, []int{0, 4}
+	if crossing {
+		quarters = []int{0, 4, 3, 2, 1} // of the label that are left of its line
+	}
+	for m.row = n - 1; m.row >= 0; m.row-- {
+		for _, left := range quarters {
+			m.from = m.x - left*width/4
+			m.to = m.from + width
+			meets := func(o *mark) bool {
+				return o.row == m.row && m.from < o.to && o.from < m.to ||
+					!crossing && o.row > m.row && m.from < o.x && o.x < m.to ||
+					!crossing && o.row < m.row && o.from < m.x && m.x < o.to
+			}
+			inside := m.from >= s.edge*10 && m.to <= (s.right+margin)*10
+			if inside && !slices.ContainsFunc(others, meets) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // drawMarks draws a line for each mark through all lanes, from its label if that
-// has found room, and otherwise from the axis. A page has all labels, in the
-// lowest row if there is no room yet.
-func (s *sheet) drawMarks(marks []mark, rows, axis, bottom int) {
-	for row := range max(rows, 1) {
-		s.add(`<g class="row marks">`)
-		covered := -1
-		for _, m := range marks {
-			x, y := s.x(m.At), axis-2-markHeight*row
-			if max(m.row, 0) != row || m.row < 0 && x <= covered && !s.page {
-				continue
-			}
-			covered = x + 10*leastWidth
-			top, shift, attributes := y-9, 30, s.data("t", m.At)
-			if m.toTheLeft {
-				shift, attributes = -30, attributes+` text-anchor="end"`
-			}
-			if m.row < 0 {
-				top, attributes = axis+16, attributes+` display="none"`
-			}
-			s.add(`<line class="mark" x1="%[1]s" y1="%[2]d" x2="%[1]s" y2="%[3]d"%[4]s%[5]s`,
-				tenths(x), top, bottom, s.data("t", m.At), s.tip("line", markText(m.Mark)+"\n"+seconds(m.At)))
-			if m.row >= 0 || s.page {
-				s.add(`<text class="marktext" x="%s" y="%d"%s>%s</text>`, tenths(x+shift), y, attributes,
-					safe(m.label))
-			}
+// has found room, and otherwise from the axis. A page has all labels.
+func (s *sheet) drawMarks(marks []mark, axis, bottom int) {
+	s.add(`<g class="marks">`)
+	covered := -1
+	for _, m := range marks {
+		top := axis + 16
+		if m.row >= 0 {
+			top = axis - 11 - markHeight*m.row
+		} else if m.x <= covered && !s.page {
+			continue
 		}
-		s.add(`</g>`)
+		covered = m.x + 10*leastWidth
+		s.add(`<line class="mark" x1="%[1]s" y1="%[2]d" x2="%[1]s" y2="%[3]d"%[4]s%[5]s`,
+			tenths(m.x), top, bottom, s.data("t", m.At), s.tip("line", markText(m.Mark)+"\n"+seconds(m.At)))
 	}
+	for _, m := range marks {
+		x, attributes := m.from+30, s.data("t", m.At)
+		switch {
+		case m.row < 0 && !s.page:
+			continue
+		case m.row < 0:
+			attributes += ` display="none"`
+		case m.to == m.x:
+			x, attributes = m.x-30, attributes+` text-anchor="end"`
+		}
+		s.add(`<text class="marktext" x="%s" y="%d"%s>%s</text>`, tenths(x),
+			axis-2-markHeight*max(m.row, 0), attributes, safe(m.label))
+	}
+	s.add(`</g>`)
 }
 
 // item is a time in a row.
@@ -202,7 +248,7 @@ func (s *sheet) cutRow(h *history.History) {
 		items = append(items, item{from: b.from, to: b.to, class: "cut", height: cutHeight,
 			labelClass: "cutname", label: b.text, tip: "cut: " + b.text + "\n" + during(b.from, b.to)})
 	}
-	s.text("node", margin, s.y+11, "cuts", "")
+	s.text("node", s.edge, s.y+11, "cuts", "")
 	s.row("", s.y, cutHeight, items)
 	s.y += rowHeight
 }
@@ -222,7 +268,7 @@ func (s *sheet) leaderRow(h *history.History) {
 		it.tip += " leads\n" + during(r.From, r.To)
 		items = append(items, it)
 	}
-	s.text("node strong", margin, s.y+14, "leader", "")
+	s.text("node strong", s.edge, s.y+14, "leader", "")
 	s.row("", s.y+4, leaderHeight, items)
 	s.y += rowHeight + rowGap
 }
@@ -252,7 +298,7 @@ func (s *sheet) lane(l *history.Lane, end time.Duration) {
 	if s.page {
 		data = fmt.Sprintf(`" data-node="%s" data-y="%d`, safe(string(l.Node)), s.y+rowHeight/2)
 	}
-	s.text("node", margin, s.y+14, clip(name, nameLetters), tip)
+	s.text("node", s.edge, s.y+14, clip(name, nameLetters), tip)
 	s.row(" lane"+data, s.y, rowHeight, items)
 	s.y += rowHeight + rowGap
 }
@@ -295,7 +341,7 @@ func (s *sheet) messageRow(h *history.History) {
 		items = append(items, item{from: b.At, to: b.At + history.BucketSize, class: "volume",
 			height: max(1, rowHeight*b.Count/most), tip: tip})
 	}
-	s.text("node", margin, s.y+14, "messages", "")
+	s.text("node", s.edge, s.y+14, "messages", "")
 	s.row("", s.y, rowHeight, items)
 	s.y += rowHeight + rowGap
 }

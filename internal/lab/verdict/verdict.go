@@ -76,7 +76,7 @@ func judge(h *history.History, e scenario.Expectation) (held bool, at time.Durat
 		return false, end, whoLed(h, history.Reign{From: end})
 	case "leader_changes":
 		n := h.Summarize(e.From, e.To).LeaderChanges
-		return want.Range.Holds(float64(n)), e.From, fmt.Sprintf("%d leader changes", n)
+		return want.Range.Holds(float64(n)), e.From, fmt.Sprintf("leader changes: %d", n)
 	case "max_term":
 		end := e.To
 		if e.Moment() {

@@ -78,9 +78,9 @@ func TestExpectationsAreJudged(t *testing.T) {
 		"not within": {in(10*s, 30*s, want{Key: "leader_within", Within: 4 * s}), false, 14 * s,
 			"nobody led (a FOLLOWER, b FOLLOWER, c follows b)"},
 		"changes": {all(want{Key: "leader_changes", Range: bounds{Min: 1, Max: 1}}), true, 0,
-			"1 leader changes"},
+			"leader changes: 1"},
 		"too few changes": {all(want{Key: "leader_changes", Range: bounds{Min: 2, Max: 9}}), false, 0,
-			"1 leader changes"},
+			"leader changes: 1"},
 		"the highest term": {all(want{Key: "max_term", Term: 1}), false, 0, "highest term 2"},
 		"availability": {all(want{Key: "availability", Range: bounds{Min: 0.8, Max: 1}}), true,
 			0, "availability 83.33 %"},
@@ -101,7 +101,7 @@ func TestARunHoldsIfEverythingDoes(t *testing.T) {
 	}}
 	r := New(sc, story())
 	require.True(t, r.Held())
-	require.Equal(t, []Verdict{{Text: "one change", Seen: "1 leader changes", To: 30 * s,
+	require.Equal(t, []Verdict{{Text: "one change", Seen: "leader changes: 1", To: 30 * s,
 		Held: true}}, r.Verdicts)
 	r.History.Broken = []string{"I1"}
 	r.History.Problems = []string{"a node did not start"}

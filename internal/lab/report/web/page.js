@@ -9,8 +9,8 @@
     end = Number(lanes.dataset.end),
     left = Number(lanes.dataset.left);
   const margin = 8,
-    letterWidth = 7,
-    leastWidth = 2;
+    leastWidth = 2,
+    markHeight = 12;
   const seconds = t => parseFloat(t.toFixed(3)) + "s";
 
   // svg makes an element of a picture.
@@ -19,6 +19,14 @@
     for (const [name, value] of Object.entries(attributes)) e.setAttribute(name, value);
     parent?.append(e);
     return e;
+  }
+
+  // widthOf is the width of a text, also of one that is not on screen.
+  const pen = document.createElement("canvas").getContext("2d"),
+    fonts = {};
+  function widthOf(e) {
+    pen.font = fonts[e.classList] ??= getComputedStyle(e).font;
+    return pen.measureText(e.textContent).width;
   }
 
   // timed wraps an element that has a time.
@@ -31,7 +39,7 @@
       lasts: "to" in e.dataset,
       kind: e.classList[0],
       shown: !e.hasAttribute("display"),
-      letters: e.textContent.length,
+      width: e.tagName === "text" ? widthOf(e) : 0,
       term: e.classList.contains("term") && e.textContent,
     };
   }
@@ -44,12 +52,17 @@
     .map(line => JSON.parse(line));
   const runs = all("g.run", lanes).map((g, i) => {
     const mine = events.filter(e => e.run === i),
-      card = all(".moment")[i];
+      card = all(".moment")[i],
+      labels = all(".marks text", g);
     const run = {
+      g,
       duration: mine[0].duration_s,
       axis: g.querySelector(".axis"),
-      // A mark's label follows its line.
       rows: all(".row", g).map(row => all(":scope > [data-t]", row).map(timed)),
+      marks: all(".marks line", g).map((line, i) => ({
+        line: timed(line),
+        label: timed(labels[i]),
+      })),
       nodes: all(".lane", g).map(lane => ({
         name: lane.dataset.node,
         y: Number(lane.dataset.y),
@@ -141,64 +154,122 @@
     changed(false);
   }
 
+  // resize leaves as many rows for the labels of marks as the whole run needs at this width.
+  const height = lanes.viewBox.baseVal.height;
+  function resize() {
+    if (!lanes.clientWidth) return; // not on screen yet
+    const { from, to } = view;
+    Object.assign(view, { from: 0, to: end });
+    right = lanes.clientWidth - margin;
+    let up = 0;
+    for (const run of runs) {
+      const most = Number(run.axis.dataset.rows);
+      run.rowsOfMarks = placeMarks(run, most);
+      up += (most - run.rowsOfMarks) * markHeight;
+      run.up = up;
+      run.g.setAttribute("transform", `translate(0 ${-up})`);
+    }
+    lanes.setAttribute("viewBox", `0 0 ${lanes.clientWidth} ${height - up}`);
+    Object.assign(view, { from, to });
+    changed(true);
+  }
+
   // place gives everything that has a time its place.
   function place() {
-    const width = lanes.clientWidth,
-      height = lanes.viewBox.baseVal.height;
-    lanes.setAttribute("viewBox", `0 0 ${width} ${height}`);
-    right = width - margin;
     for (const run of runs) {
-      for (const row of run.rows) placeRow(row, Number(run.axis.dataset.y) + 16);
+      for (const row of run.rows) placeRow(row);
+      placeMarks(run, run.rowsOfMarks);
       placeAxis(run.axis);
-      placeArrows(run, height);
+      placeArrows(run);
     }
     byId("zoomhint").hidden = !runs.some(r => r.hidesMessages);
     shade.setAttribute("x", view.from * scale);
     shade.setAttribute("width", (view.to - view.from) * scale);
   }
 
-  // placeRow places lines and boxes, and those labels for which there is room: the
-  // label of a box within it, a mark's label right of its line, or left of it where
-  // the picture ends. A term is written where it changes and wherever a leader begins.
-  function placeRow(row, axis) {
+  // placeRow places boxes, and those labels that fit into their box. A term is written
+  // where it changes and wherever a leader begins.
+  function placeRow(row) {
     const covered = {};
-    let free = left,
-      term = "",
-      mark;
+    let term = "";
     for (const b of row) {
-      const begin = x(b.from),
-        from = Math.max(begin, left),
+      const from = Math.max(x(b.from), left),
         to = Math.min(x(b.to), right);
       let shown = b.to >= view.from && b.from <= view.to;
-      if (shown && b.tag === "line") {
-        b.e.setAttribute("x1", begin);
-        b.e.setAttribute("x2", begin);
-        mark = b;
-      } else if (shown && b.tag === "rect") {
-        shown = !(to <= covered[b.kind]); // by the one before it of its kind
-        if (shown) covered[b.kind] = Math.max(to, from + leastWidth);
-      }
-      if (shown && b.tag === "rect") {
-        b.e.setAttribute("x", from);
-        b.e.setAttribute("width", Math.max(to - from, leastWidth));
-      } else if (b.tag === "text" && b.lasts) {
-        shown &&= b.letters * letterWidth + 6 <= to - from && b.term !== term;
+      if (b.tag === "rect") {
+        shown &&= !(to <= covered[b.kind]); // by the one before it of its kind
+        if (shown) {
+          covered[b.kind] = Math.max(to, from + leastWidth);
+          b.e.setAttribute("x", from);
+          b.e.setAttribute("width", Math.max(to - from, leastWidth));
+        }
+      } else {
+        shown &&= b.width + 5 <= to - from && b.term !== term;
         if (shown) b.e.setAttribute("x", from + 4);
         if (shown && b.term) term = b.term.replace("term ", "");
-      } else if (b.tag === "text") {
-        const width = b.letters * letterWidth + 8,
-          flips = begin + width > right + margin,
-          place = flips ? begin - width : begin;
-        shown &&= place >= free;
-        if (shown) {
-          b.e.setAttribute("x", flips ? begin - 3 : begin + 3);
-          b.e.setAttribute("text-anchor", flips ? "end" : "start");
-          free = place + width;
-        }
-        if (mark) mark.e.setAttribute("y1", shown ? b.e.getAttribute("y") - 9 : axis);
       }
       reveal(b, shown);
     }
+  }
+
+  // placeMarks draws the line of each mark, and gives labels places in as few rows as those
+  // need that say something new, of most; it returns how many. What says the same as a mark
+  // before it gets what is left.
+  function placeMarks(run, most) {
+    const y = Number(run.axis.dataset.y),
+      first = [],
+      again = [],
+      said = new Set();
+    for (const { line, label } of run.marks) {
+      const inView = line.from >= view.from && line.from <= view.to,
+        text = label.e.textContent,
+        at = x(line.from);
+      reveal(line, inView);
+      reveal(label, false);
+      if (!inView) continue;
+      (said.has(text) ? again : first).push({ line, label, x: at });
+      said.add(text);
+      for (const [name, value] of [["x1", at], ["x2", at], ["y1", y + 16]])
+        line.e.setAttribute(name, value);
+    }
+    let n = 0,
+      labels = [];
+    while (labels.length < first.length && n < most) labels = placeIn(++n, false, [], first);
+    labels = placeIn(n, true, labels, first);
+    for (const { line, label, from, row } of placeIn(n, false, labels, again)) {
+      const top = y - 2 - markHeight * row;
+      reveal(label, true);
+      line.e.setAttribute("y1", top - 9);
+      label.e.setAttribute("x", from + 3);
+      label.e.setAttribute("y", top);
+      label.e.setAttribute("text-anchor", "start");
+    }
+    return n;
+  }
+
+  // placeIn adds to labels those of more for which it finds a place in n rows.
+  function placeIn(n, crossing, labels, more) {
+    for (const mark of more)
+      if (!labels.includes(mark) && findPlace(mark, n, crossing, labels)) labels.push(mark);
+    return labels;
+  }
+
+  // findPlace gives a label the highest of n rows in which it meets no other label and no
+  // line: right of its own line, or else left of it. With crossing it may cover lines.
+  function findPlace(mark, n, crossing, others) {
+    const width = mark.label.width + 6,
+      shares = crossing ? [0, 1, 0.75, 0.5, 0.25] : [0, 1];
+    for (mark.row = n - 1; mark.row >= 0; mark.row--)
+      for (const share of shares) {
+        mark.from = mark.x - share * width;
+        mark.to = mark.from + width;
+        const meets = o =>
+          (o.row === mark.row && mark.from < o.to && o.from < mark.to) ||
+          (!crossing && o.row > mark.row && mark.from < o.x && o.x < mark.to) ||
+          (!crossing && o.row < mark.row && o.from < mark.x && mark.x < o.to);
+        if (mark.from >= 0 && mark.to <= right + margin && !others.some(meets)) return true;
+      }
+    return false;
   }
 
   function reveal(b, shown) {
@@ -208,11 +279,11 @@
     else b.e.setAttribute("display", "none");
   }
 
-  // placeAxis draws round times with about 90 pixels between them.
+  // placeAxis draws round times with 90 pixels between them, or fewer on a narrow screen.
   function placeAxis(axis) {
     const top = Number(axis.dataset.y),
       height = Number(axis.dataset.height);
-    const least = ((view.to - view.from) * 90) / Math.max(right - left, 90);
+    const least = (view.to - view.from) * Math.min(90 / Math.max(right - left, 90), 1 / 4);
     const round = [
       1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600,
       1200, 1800, 3600, 7200, 21600, 43200, 86400,
@@ -231,7 +302,7 @@
   const mostArrows = 1500,
     leastPixelsPerSecond = 30;
 
-  function placeArrows(run, height) {
+  function placeArrows(run) {
     run.arrows.replaceChildren();
     run.arrows.setAttribute("width", right - left);
     run.arrows.setAttribute("height", height);
@@ -310,18 +381,10 @@
   function showMoment() {
     const at = x(view.cursor),
       t = view.cursor;
-    cursor.setAttribute(
-      "d",
-      runs
-        .map(
-          ({
-            axis: {
-              dataset: { y, height },
-            },
-          }) => `M${at} ${Number(y) + 16}v${height - 16}`,
-        )
-        .join(""),
-    );
+    const lines = runs.map(({ up, axis: { dataset } }) => {
+      return `M${at} ${dataset.y - up + 16}v${dataset.height - 16}`;
+    });
+    cursor.setAttribute("d", lines.join(""));
     cursor.setAttribute("display", at >= left && at <= right + 1 ? "inline" : "none");
     hand.setAttribute("x", view.cursor * scale - 1);
     byId("slider").value = t;
@@ -512,10 +575,8 @@
     bar = 18 / runs.length;
   runs.forEach((run, i) => {
     let covered = -1;
-    for (const { kind, from, to, tag } of run.rows.flat()) {
-      const known = { reign: "follower", noreign: "noreign", mark: tag === "line" && "volume" }[
-        kind
-      ];
+    for (const { kind, from, to } of [...run.rows.flat(), ...run.marks.map(m => m.line)]) {
+      const known = { reign: "follower", noreign: "noreign", mark: "volume" }[kind];
       if (!known || (kind === "reign" && to * scale <= covered)) continue;
       const at =
         kind === "mark" ? { y: 0, height: 4 } : { y: 4 + i * bar, height: Math.max(bar - 1, 1) };
@@ -527,6 +588,5 @@
   const shade = svg("rect", { class: "shade", y: 0, height: 26 }, byId("overview"));
   const hand = svg("rect", { class: "hand", y: 0, height: 26, width: 2 }, byId("overview"));
   const cursor = svg("path", { class: "cursor" }, lanes);
-  new ResizeObserver(() => changed(true)).observe(document.body);
-  changed(true);
+  new ResizeObserver(resize).observe(document.body); // which calls it once at first
 })();

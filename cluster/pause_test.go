@@ -1,0 +1,205 @@
+package cluster_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/cluster"
+)
+
+// pauseOn pauses elections on nodes for an hour.
+func pauseOn(t *testing.T, c *testCluster, ids ...cluster.NodeID) {
+	t.Helper()
+	for _, id := range ids {
+		require.NoError(t, c.Node(id).Pause(t.Context(), time.Hour))
+	}
+}
+
+// without are the nodes of three but one.
+func without(id cluster.NodeID) (rest []cluster.NodeID) {
+	for _, other := range three {
+		if other != id {
+			rest = append(rest, other)
+		}
+	}
+	return rest
+}
+
+func TestNobodyStandsUntilElectionsAreResumed(t *testing.T) {
+	withCluster(t, three, func(t *testing.T, c *testCluster) {
+		old := c.AwaitLeader()
+		rest := without(old)
+		pauseOn(t, c, three...)
+		c.Crash(old)
+		time.Sleep(50 * time.Minute)
+		require.Empty(t, c.Leader())
+		for _, id := range rest {
+			st := c.Node(id).Status()
+			require.WithinDuration(t, time.Now().Add(10*time.Minute), st.PausedUntil, time.Second)
+			require.Equal(t, fmt.Sprintf("no leader: no eligible candidate is up (%s, %s: elections are "+
+				"paused until %s; not connected: %s)", rest[0], rest[1],
+				st.PausedUntil.Format(time.RFC3339), old), st.Groups[0].Explanation)
+			require.InDelta(t, 600, float64(c.Node(id).Stats().PauseLeft), 1)
+		}
+		began := time.Now()
+		for _, id := range rest {
+			require.NoError(t, c.Node(id).Resume(t.Context()))
+			require.Zero(t, c.Node(id).Status().PausedUntil)
+		}
+		c.AwaitLeader()
+		t.Logf("a leader %s after the pause was ended", time.Since(began))
+		require.Less(t, time.Since(began), 2*article.MaxRandomWait)
+	})
+}
+
+func TestAPauseEndsByItself(t *testing.T) {
+	withCluster(t, three, func(t *testing.T, c *testCluster) {
+		old := c.AwaitLeader()
+		pauseOn(t, c, three...)
+		c.Crash(old)
+		time.Sleep(time.Hour - 10*time.Second)
+		require.Empty(t, c.Leader())
+		time.Sleep(20 * time.Second)
+		require.NotEmpty(t, c.Leader())
+		require.Zero(t, c.Node(c.Leader()).Stats().PauseLeft)
+	})
+}
+
+func TestTheSameLeaderIsBackAfterAPartition(t *testing.T) {
+	withCluster(t, three, func(t *testing.T, c *testCluster) {
+		old := c.AwaitLeader()
+		pauseOn(t, c, three...)
+		c.Isolate(old)
+		time.Sleep(time.Minute)
+		require.False(t, c.Node(old).IsLeader(), "its lease is over")
+		require.Empty(t, c.Leader())
+		c.Heal()
+		require.Equal(t, old, c.AwaitLeader())
+	})
+}
+
+// TestTheSameLeaderIsBackAfterItsRestart, by SIGKILL and by SIGTERM, and after all nodes
+// were restarted. Then leadership is moved, and the other node is restarted.
+func TestTheSameLeaderIsBackAfterItsRestart(t *testing.T) {
+	withCluster(t, three, func(t *testing.T, c *testCluster) {
+		leader := c.AwaitLeader()
+		pauseOn(t, c, three...)
+		restarted := func(stop func(cluster.NodeID), ids ...cluster.NodeID) {
+			t.Helper()
+			for _, id := range ids {
+				stop(id)
+			}
+			time.Sleep(time.Minute)
+			require.Empty(t, c.Leader())
+			for _, id := range ids {
+				c.Start(id)
+				require.NotZero(t, c.Node(id).Status().PausedUntil)
+			}
+			require.Equal(t, leader, c.AwaitLeader())
+		}
+		restarted(c.Crash, leader)
+		restarted(c.Stop, leader)
+		restarted(c.Crash, three...)
+		restarted(c.Stop, three...)
+
+		next := without(leader)[0]
+		require.NoError(t, c.Node(leader).Transfer(t.Context(), next))
+		time.Sleep(time.Second) // it is written beside the driver
+		old := leader
+		leader = next
+		restarted(c.Crash, leader)
+		restarted(c.Stop, three...)
+		require.NotEqual(t, old, leader)
+	})
+}
+
+func TestAPausedLeaderHandsOverToANamedNodeOnly(t *testing.T) {
+	withCluster(t, three, func(t *testing.T, c *testCluster) {
+		leader := c.AwaitLeader()
+		pauseOn(t, c, three...)
+		advice := "paused until " + c.Node(leader).Status().PausedUntil.Format(time.RFC3339) +
+			": resume them, or transfer to a named node"
+		err := c.Node(leader).Transfer(t.Context(), "")
+		require.ErrorIs(t, err, cluster.ErrPaused)
+		require.ErrorContains(t, err, advice)
+		err = c.Node(leader).Default().StepDown(t.Context(), 0)
+		require.ErrorIs(t, err, cluster.ErrPaused)
+		require.ErrorContains(t, err, advice)
+		require.Equal(t, leader, c.Leader())
+		require.Equal(t, "this node leads, backed by 3 of 3 voters (2 needed)",
+			c.Node(leader).Status().Groups[0].Explanation)
+		require.NoError(t, c.Node(leader).Default().SetFit(fmt.Errorf("ill")))
+		time.Sleep(time.Minute)
+		require.Equal(t, leader, c.Leader())
+		next := without(leader)[1]
+		require.NoError(t, c.Node(leader).Transfer(t.Context(), next))
+		require.Equal(t, next, c.AwaitLeader())
+		require.ErrorIs(t, c.Node(leader).Transfer(t.Context(), ""), cluster.ErrNotLeader)
+		require.NoError(t, c.Node(leader).Default().StepDown(t.Context(), time.Second))
+	})
+}
+
+// TestWhoIsNotPausedStands: a pause binds the node that was told of it.
+func TestWhoIsNotPausedStands(t *testing.T) {
+	withCluster(t, three, func(t *testing.T, c *testCluster) {
+		old := c.AwaitLeader()
+		rest := without(old)
+		pauseOn(t, c, old, rest[0])
+		c.Crash(old)
+		require.Equal(t, rest[1], c.AwaitLeader())
+	})
+}
+
+func TestElectionsThatAreOpenedLaterArePausedToo(t *testing.T) {
+	withCluster(t, three, func(t *testing.T, c *testCluster) {
+		open := func(id cluster.NodeID) *cluster.Election {
+			e, err := c.Node(id).Election("jobs", cluster.ElectionConfig{})
+			require.NoError(t, err)
+			return e
+		}
+		jobs := map[cluster.NodeID]*cluster.Election{}
+		for _, id := range three {
+			jobs[id] = open(id)
+		}
+		leads := func() (leader cluster.NodeID) {
+			for id, e := range jobs {
+				if e.IsLeader() {
+					leader = id
+				}
+			}
+			return leader
+		}
+		c.Await("a leader of jobs", func() bool { return leads() != "" })
+		c.AwaitLeader()
+		leader := leads()
+		pauseOn(t, c, three...)
+		for _, id := range three {
+			c.Restart(id)
+			time.Sleep(20 * time.Second) // events of the default election pass meanwhile
+			jobs[id] = open(id)
+		}
+		c.Await("a leader of jobs", func() bool { return leads() != "" })
+		require.Equal(t, leader, leads())
+	})
+}
+
+func TestPausesThatCannotBe(t *testing.T) {
+	withCluster(t, three, func(t *testing.T, c *testCluster) {
+		n := c.Node("a")
+		for _, d := range []time.Duration{0, -1, 24*time.Hour + 1} {
+			require.ErrorContains(t, n.Pause(t.Context(), d), "it must be positive and at most 24h0m0s")
+		}
+		require.NoError(t, n.Resume(t.Context()))
+		ended, end := context.WithCancel(t.Context())
+		end()
+		require.ErrorIs(t, n.Pause(ended, time.Hour), context.Canceled)
+		require.Zero(t, n.Status().PausedUntil)
+		c.Stop("a")
+		require.ErrorIs(t, n.Pause(t.Context(), time.Hour), cluster.ErrClosed)
+		require.ErrorIs(t, n.Resume(t.Context()), cluster.ErrClosed)
+	})
+}

@@ -1,0 +1,121 @@
+package recording
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Leadership is a node's time as leader of an election in one term, as one node saw it.
+type Leadership struct {
+	Group  string    `json:"group"`
+	Leader string    `json:"leader"`
+	Term   uint64    `json:"term"`
+	From   time.Time `json:"from"`
+	To     time.Time `json:"to,omitzero"` // none while it goes on
+	// Reason is why it ended; "" while it goes on, or if the node that tells of it ended.
+	Reason string `json:"reason,omitempty"`
+	Node   string `json:"seen_by"` // the leader itself, unless its own word is missing
+}
+
+// Leaderships are those that one node has seen, by the beginning.
+func Leaderships(records []Record) (all []Leadership) {
+	current := map[string]int{} // index of the one that goes on, by group
+	for i := range records {
+		r := &records[i]
+		switch at, on := current[r.Group]; {
+		case r.Kind == Started:
+			for _, at := range current {
+				all[at].To = r.Time
+			}
+			clear(current)
+		case r.Kind != Transition || on && all[at].Leader == r.Leader && all[at].Term == r.Term:
+		default:
+			if on {
+				all[at].To, all[at].Reason = r.Time, r.Reason
+				delete(current, r.Group)
+			}
+			if r.Leader != "" {
+				current[r.Group] = len(all)
+				all = append(all, Leadership{Group: r.Group, Leader: r.Leader, Term: r.Term,
+					From: r.Time, Node: r.Node})
+			}
+		}
+	}
+	return all
+}
+
+// Merge makes one list of what several nodes have seen, by group, term and beginning. The
+// leader's own word counts; the others say how it ended if it cannot. A leadership ends when
+// the next one begins at the latest: a leader that was paused says so afterwards.
+func Merge(seen ...[]Leadership) (all []Leadership) {
+	type key struct {
+		group, leader string
+		term          uint64
+	}
+	views, keys := map[key][]Leadership{}, []key(nil)
+	for _, l := range slices.Concat(seen...) {
+		k := key{l.Group, l.Leader, l.Term}
+		if views[k] == nil {
+			keys = append(keys, k)
+		}
+		views[k] = append(views[k], l)
+	}
+	slices.SortStableFunc(keys, func(a, b key) int {
+		return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.term, b.term))
+	})
+	for i, k := range keys {
+		next := time.Time{}
+		if i+1 < len(keys) && keys[i+1].group == k.group {
+			next = beginning(views[keys[i+1]]).From
+		}
+		all = append(all, merge(views[k], next))
+	}
+	return all
+}
+
+// beginning is the view that tells of the beginning: the leader's own, or the first.
+func beginning(views []Leadership) Leadership {
+	return slices.MinFunc(views, func(a, b Leadership) int {
+		return cmp.Or(-cmp.Compare(a.own(), b.own()), a.From.Compare(b.From))
+	})
+}
+
+// own is 1 if the leader itself tells.
+func (l *Leadership) own() int {
+	if l.Node == l.Leader {
+		return 1
+	}
+	return 0
+}
+
+// merge makes one of all views of a leadership. The next one began at that time, zero if
+// there was none: then it goes on if anybody says so.
+func merge(views []Leadership, next time.Time) Leadership {
+	is, end := beginning(views), views[0]
+	for _, v := range views[1:] {
+		if cmp.Or(cmp.Compare(v.rank(next), end.rank(next)), v.To.Compare(end.To)) > 0 {
+			end = v
+		}
+	}
+	is.To, is.Reason = end.To, end.Reason
+	if !next.IsZero() && (is.To.IsZero() || is.To.After(next)) {
+		is.To = next
+	}
+	return is
+}
+
+// rank is how well a view tells the end of a leadership: by the leader's own reason best,
+// then by that of another. Of the same rank the last one counts: a follower that was cut
+// off lost its leader before the others did.
+func (l *Leadership) rank(next time.Time) int {
+	switch {
+	case l.own() == 1 && l.Reason != "":
+		return 3
+	case l.To.IsZero() && next.IsZero():
+		return 2
+	case l.Reason != "":
+		return 1
+	}
+	return 0
+}

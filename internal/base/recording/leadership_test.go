@@ -1,0 +1,59 @@
+package recording
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+var zero = time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
+
+func at(s int) time.Time { return zero.Add(time.Duration(s) * time.Second) }
+
+func change(node string, s int, leader string, term uint64, reason string) Record {
+	return Record{Time: at(s), Node: node, Kind: Transition, Group: "g", Leader: leader, Term: term,
+		Reason: reason, To: "FOLLOWER"}
+}
+
+func started(node string, s int) Record { return Record{Time: at(s), Node: node, Kind: Started} }
+
+func TestLeadershipsAreMergedFromWhatNodesSaw(t *testing.T) {
+	lead := func(leader string, term uint64, from, to int, reason, by string) Leadership {
+		l := Leadership{Group: "g", Leader: leader, Term: term, From: at(from), Reason: reason, Node: by}
+		if to != 0 {
+			l.To = at(to)
+		}
+		return l
+	}
+	for name, c := range map[string]struct {
+		nodes [][]Record
+		want  []Leadership
+	}{
+		"nothing": {nil, nil},
+		"it goes on although one has lost it": {[][]Record{
+			{started("a", 0), change("a", 1, "a", 1, "ELECTED")},
+			{change("b", 2, "a", 1, "LEADER_FOUND"), change("b", 5, "", 1, "LEADER_NO_HEARTBEAT")},
+		}, []Leadership{lead("a", 1, 1, 0, "", "a")}},
+		"the leader's own reason": {[][]Record{
+			{change("a", 1, "a", 1, "ELECTED"), change("a", 30, "", 1, "LEASE_EXPIRED")},
+			{change("b", 2, "a", 1, "LEADER_FOUND"), change("b", 5, "", 1, "LEADER_NO_HEARTBEAT"),
+				change("b", 7, "b", 2, "ELECTED")},
+		}, []Leadership{lead("a", 1, 1, 7, "LEASE_EXPIRED", "a"), lead("b", 2, 7, 0, "", "b")}},
+		"a leader that was killed": {[][]Record{
+			{change("a", 1, "a", 1, "ELECTED"), started("a", 20)},
+			{change("b", 1, "a", 1, "LEADER_FOUND"), change("b", 4, "", 1, "LEADER_NO_HEARTBEAT"),
+				change("b", 6, "a", 1, "LEADER_FOUND"), change("b", 9, "", 1, "LEADER_UNAVAILABLE")},
+			{change("c", 10, "c", 2, "ELECTED")},
+		}, []Leadership{lead("a", 1, 1, 9, "LEADER_UNAVAILABLE", "a"), lead("c", 2, 10, 0, "", "c")}},
+		"nobody knows how it ended": {[][]Record{
+			{change("b", 1, "a", 1, "LEADER_FOUND"), started("b", 20), change("b", 25, "b", 2, "ELECTED")},
+		}, []Leadership{lead("a", 1, 1, 20, "", "b"), lead("b", 2, 25, 0, "", "b")}},
+	} {
+		var views [][]Leadership
+		for _, records := range c.nodes {
+			views = append(views, Leaderships(records))
+		}
+		require.Equal(t, c.want, Merge(views...), name)
+	}
+}

@@ -1,0 +1,307 @@
+package incident
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/internal/base/recording"
+	"github.com/bmqelect/bmqelect/internal/lab/scenario"
+)
+
+var zero = time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
+
+func at(s float64) time.Time { return zero.Add(seconds(s)) }
+
+// cluster is what the nodes of a cluster recorded.
+type cluster map[string]*Source
+
+// quietCluster has nodes that started a minute ago and follow the first one in term 7.
+func quietCluster(nodes ...string) cluster {
+	c := cluster{}
+	settings := map[string]string{
+		"initial_wait": "4s", "max_random_wait": "3s", "scouting_result": "1s", "election_result": "1s",
+		"heartbeat_broadcast": "500ms", "heartbeat_miss_count": "3", "lease": "1s", "clock_drift": "0.02",
+	}
+	for _, n := range nodes {
+		c[n] = &Source{Node: n, Alive: true}
+		c.add(n, -60, recording.Record{Kind: recording.Started, Identity: "of " + n, Boot: 3})
+		c.add(n, -60, recording.Record{Kind: recording.Opened, Group: "g", Boot: 3,
+			Setup: &recording.Setup{Voters: nodes, Scouting: true, Rule: "default", Elector: settings}})
+		for _, peer := range nodes {
+			if peer != n {
+				c.up(n, -59, peer, 3)
+			}
+		}
+		reason := "LEADER_FOUND"
+		if n == nodes[0] {
+			reason = "ELECTED"
+		}
+		c.leader(n, -50, nodes[0], 7, reason)
+	}
+	return c
+}
+
+// add adds a record, of the boot of the one before unless it has one.
+func (c cluster) add(node string, s float64, r recording.Record) {
+	r.Time, r.Node = at(s), node
+	if n := len(c[node].Records); r.Boot == 0 && n > 0 {
+		r.Boot = c[node].Records[n-1].Boot
+	}
+	c[node].Records = append(c[node].Records, r)
+}
+
+func (c cluster) up(node string, s float64, peer string, boot uint64) {
+	c.add(node, s, recording.Record{Kind: recording.LinkUp, Peer: peer, PeerBoot: boot,
+		Identity: "of " + peer})
+}
+
+func (c cluster) down(node string, s float64, peer, why string) {
+	c.add(node, s, recording.Record{Kind: recording.LinkDown, Peer: peer, Why: why})
+}
+
+func (c cluster) leader(node string, s float64, leader string, term uint64, reason string) {
+	to := "FOLLOWER"
+	if node == leader {
+		to = "LEADER"
+	}
+	c.add(node, s, recording.Record{Kind: recording.Transition, Group: "g", To: to, Leader: leader,
+		Term: term, Reason: reason})
+}
+
+func (c cluster) start(node string, s float64, boot uint64, identity string) {
+	c.add(node, s, recording.Record{Kind: recording.Started, Identity: identity, Boot: boot})
+}
+
+func (c cluster) sources() (all []Source) {
+	for _, s := range c {
+		all = append(all, *s)
+	}
+	slices.SortFunc(all, func(a, b Source) int { return strings.Compare(a.Node, b.Node) })
+	return all
+}
+
+func (c cluster) infer(t *testing.T) *Incident {
+	t.Helper()
+	in, err := Infer(c.sources(), Options{Group: "g", From: at(-10), To: at(60)})
+	require.NoError(t, err)
+	return in
+}
+
+// steps are the steps by the time of the records.
+func steps(in *Incident) (all []string) {
+	for i := range in.Steps {
+		s := &in.Steps[i]
+		all = append(all, fmt.Sprintf("%s %s", s.At.Sub(zero).Round(10*time.Millisecond), in.action(s)))
+	}
+	return all
+}
+
+func TestStepsFollowFromRecords(t *testing.T) {
+	for name, c := range map[string]struct {
+		happen func(c cluster)
+		steps  []string
+		doubt  string
+	}{
+		"nothing": {func(cluster) {}, nil, ""},
+		"a cut": {func(c cluster) {
+			c.down("a", 13, "b", "timeout")
+			c.down("b", 13.2, "a", "timeout")
+			c.up("a", 20, "b", 3)
+			c.up("b", 20, "a", 3)
+		}, []string{"10s cut: [a-b]", "19.75s heal: [a-b]"}, ""},
+		"a cut in one direction": {func(c cluster) {
+			c.down("a", 13, "b", "timeout")
+			c.down("b", 13, "a", "goodbye")
+		}, []string{"10s cut: [b->a]"}, ""},
+		"the other direction": {func(c cluster) {
+			c.down("a", 13, "b", "goodbye")
+			c.down("b", 13, "a", "timeout")
+		}, []string{"10s cut: [a->b]"}, ""},
+		"a node is cut off": {func(c cluster) {
+			for _, n := range []string{"a", "b"} {
+				c.down(n, 13.1, "c", "timeout")
+				c.down("c", 13, n, "timeout")
+				c.up("c", 20.6, n, 3)
+			}
+			c.up("a", 20, "c", 3)
+			c.up("b", 21, "c", 3)
+		}, []string{"10s isolate: [c]", "19.75s heal: [c]"}, ""},
+		"connections break": {func(c cluster) {
+			c.down("a", 10, "b", "reset")
+			c.down("b", 10, "a", "reset")
+			c.up("a", 15, "b", 3)
+		}, []string{"10s cut: [a-b], how: reset", "14.75s heal: [a-b]"}, ""},
+		"a connection breaks": {func(c cluster) {
+			c.down("a", 10, "b", "reset")
+			c.up("a", 10.2, "b", 3)
+		}, nil, "the link between a and b broke (reset) at 03:00:10.000, and came back at once"},
+		"a crash": {func(c cluster) {
+			c.down("b", 10, "a", "eof")
+			c.down("c", 10.1, "a", "eof")
+			c.start("a", 30, 4, "of a")
+		}, []string{"10s crash: [a]", "30s restart: [a]"}, ""},
+		"a crash that nobody saw": {func(c cluster) {
+			c.add("a", 5, recording.Record{Kind: recording.LinkUp, Peer: "z"})
+			c.start("a", 30, 4, "of a")
+		}, []string{"29s crash: [a]", "30s restart: [a]"}, ""},
+		"a loss of power": {func(c cluster) {
+			c["c"].Alive = false
+			c.down("a", 13, "c", "timeout")
+			c.down("b", 13, "c", "timeout")
+		}, []string{"10s crash: [c]"}, ""},
+		"a node that does not answer": {func(c cluster) { c["c"].Alive = false }, nil,
+			"c does not answer, but nobody has lost it: it is taken to run"},
+		"a stop": {func(c cluster) {
+			c.add("c", 10, recording.Record{Kind: recording.Transition, Group: "g", To: "DORMANT"})
+			c.down("a", 10, "c", "goodbye")
+			c.down("c", 10, "b", "local")
+			c.add("c", 10.1, recording.Record{Kind: recording.Ended})
+			c.start("c", 20, 4, "of c")
+		}, []string{"10s stop: [c]", "20s restart: [c]"}, ""},
+		"an empty directory": {func(c cluster) {
+			c["c"].Records = nil // they were on the old one
+			c.down("a", 10, "c", "eof")
+			c.down("b", 10, "c", "eof")
+			c.start("c", 20, 1, "new")
+		}, []string{"20s restart: [c], wipe: true"}, ""},
+		"a pause": {func(c cluster) {
+			c.add("a", 16, recording.Record{Kind: recording.Held, Seconds: 5.8, AtMost: 6.2})
+			c.down("b", 13, "a", "timeout")
+			c.down("a", 16, "b", "goodbye")
+			c.up("b", 16.1, "a", 3)
+		}, []string{"10s pause: [a]", "16s resume: [a]"}, ""},
+		"a pause of no account": {func(c cluster) {
+			c.add("a", 16, recording.Record{Kind: recording.Held, Seconds: .3, AtMost: .4})
+		}, nil, ""},
+		"commands": {func(c cluster) {
+			c.add("a", 10, recording.Record{Kind: recording.Transfer, Group: "g", To: "b"})
+			c.add("a", 10.5, recording.Record{Kind: recording.Transfer, Group: "g"})
+			c.add("a", 10.7, recording.Record{Kind: recording.Transfer, Group: "other"})
+			c.add("b", 11, recording.Record{Kind: recording.StepDown, Group: "g", Seconds: 30})
+			c.add("b", 12, recording.Record{Kind: recording.Unfit, Group: "g"})
+			c.add("b", 13, recording.Record{Kind: recording.Fit, Group: "g"})
+		}, []string{"10s transfer: {to: b}", "10.5s transfer: {}", "11s step-down: [b], for: 30s",
+			"12s unfit: [b]", "13s fit: [b]"}, ""},
+		"trouble that was there before": {func(c cluster) {
+			c.down("a", -17, "b", "timeout")
+			c.down("b", -17, "a", "timeout")
+			c.add("b", -12, recording.Record{Kind: recording.Unfit, Group: "g"})
+			c.add("c", 15, recording.Record{Kind: recording.Transfer, Group: "g", To: "b"})
+		}, []string{"5s unfit: [b]", "5s cut: [a-b]", "15s transfer: {to: b}"}, ""},
+		"no recording": {func(c cluster) {
+			delete(c, "c")
+			c.down("a", 10, "c", "eof")
+			c.down("b", 10.1, "c", "eof")
+			c.up("a", 20, "c", 4)
+		}, []string{"10.1s crash: [c]", "19.75s restart: [c]"}, "there is no recording of c"},
+		"no recording, and cut": {func(c cluster) {
+			delete(c, "c")
+			c.down("a", 13, "c", "timeout")
+			c.up("a", 20, "c", 3)
+		}, []string{"10s cut: [a-c]", "19.75s heal: [a-c]"}, "there is no recording of c"},
+		"damage": {func(c cluster) { c["b"].Damaged = 2 }, nil, "2 records of b are damaged"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c1 := quietCluster("a", "b", "c")
+			c.happen(c1)
+			in := c1.infer(t)
+			require.Equal(t, c.steps, steps(in), "%s", in.Doubts)
+			require.Contains(t, strings.Join(in.Doubts, "\n"), c.doubt)
+			sc, err := scenario.Parse("incident.yaml", in.Text)
+			require.NoError(t, err, "%s", in.Text)
+			require.Len(t, sc.Timeline, len(c.steps))
+
+			ahead := quietCluster("a", "b", "c") // the clock of b, by a minute and a half
+			c.happen(ahead)
+			for i := range ahead["b"].Records {
+				r := &ahead["b"].Records[i]
+				r.Time = r.Time.Add(90 * time.Second)
+			}
+			again := ahead.infer(t)
+			require.Equal(t, steps(in), steps(again))
+			require.Equal(t, map[string]time.Duration{"b": 90 * time.Second}, again.Clocks)
+		})
+	}
+}
+
+func TestNodesAreWrittenAsTheFormatHasThem(t *testing.T) {
+	c := quietCluster("n-1", "n_1", "all")
+	c["n_1"].Records[1].Setup.NotCandidate = true
+	c["n_1"].Records[1].Setup.Priority = 5
+	c["watcher"] = &Source{Node: "watcher", Alive: true}
+	c.start("watcher", -5, 1, "of watcher")
+	c.up("watcher", -4, "n-1", 3)
+	c.up("n-1", -4, "watcher", 1)
+	c.add("n-1", 10, recording.Record{Kind: recording.Transfer, Group: "g", To: "all"})
+	in := c.infer(t)
+	text := string(in.Text)
+	for _, want := range []string{
+		"# n-1 is n_1_2 here", "  n_1_2: {}\n  n_1: {candidate: false, priority: 5}\n  all_2: {}\n" +
+			"  watcher: {observer: true, absent: true}\n", "begin: {leader: n_1_2, term: 7}", "transfer: {to: all_2}",
+	} {
+		require.Contains(t, text, want)
+	}
+	_, err := scenario.Parse("incident.yaml", in.Text)
+	require.NoError(t, err)
+}
+
+func TestWhatCannotBecomeAScenario(t *testing.T) {
+	for want, c := range map[string]struct {
+		sources []Source
+		group   string
+	}{
+		"no node has recorded anything":                             {nil, "g"},
+		`no node has recorded that it took part in election "jobs"`: {quietCluster("a").sources(), "jobs"},
+	} {
+		_, err := Infer(c.sources, Options{Group: c.group, From: at(0), To: at(60)})
+		require.ErrorContains(t, err, want)
+	}
+	_, err := Infer(quietCluster("a", "b").sources(), Options{Group: "g", From: at(-90), To: at(-70)})
+	require.ErrorContains(t, err, "nobody led in that time")
+}
+
+// The leader crashes, and c is elected: not every seed does the same.
+func TestASeedIsFoundOrItIsSaid(t *testing.T) {
+	c := quietCluster("a", "b", "c")
+	for _, n := range []string{"b", "c"} {
+		c.down(n, 10, "a", "eof")
+		c.leader(n, 10, "", 7, "LEADER_UNAVAILABLE")
+		reason := "LEADER_FOUND"
+		if n == "c" {
+			reason = "ELECTED"
+		}
+		c.leader(n, 11, "c", 8, reason)
+	}
+	c["a"].Alive = false
+	in := c.infer(t)
+	r, err := in.Replay(t.Context(), 100)
+	require.NoError(t, err)
+	require.True(t, r.Same)
+	require.True(t, r.Run.Held())
+	require.Equal(t, []string{"a LEADER_UNAVAILABLE", "c goes on"}, r.Led)
+	require.Contains(t, string(in.Text), fmt.Sprintf("seed: %d\n", r.Seed))
+	var out strings.Builder
+	require.NoError(t, in.Report(&out, &r))
+	require.Contains(t, out.String(), "03:00:10.000 b, c: link to a down: eof\n")
+	require.Contains(t, out.String(), "same leaders for the same reasons, with seed ")
+
+	c = quietCluster("a", "b", "c") // without the crash there is no reason for a change
+	for _, n := range []string{"b", "c"} {
+		c.leader(n, 10, "", 7, "LEADER_UNAVAILABLE")
+		c.leader(n, 11, "c", 8, "LEADER_FOUND")
+	}
+	in = c.infer(t)
+	r, err = in.Replay(t.Context(), 3)
+	require.NoError(t, err)
+	require.False(t, r.Same)
+	require.Equal(t, 3, r.Tried)
+	out.Reset()
+	require.NoError(t, in.Report(&out, &r))
+	require.Contains(t, out.String(), "NOT the same in the simulator: none of 3 seeds")
+	require.Contains(t, out.String(), "shows the first 0 of 2 leaderships:\n  a goes on\n")
+}

@@ -1,0 +1,137 @@
+package incident
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/base/recording"
+	"github.com/bmqelect/bmqelect/internal/lab/history"
+	"github.com/bmqelect/bmqelect/internal/lab/replay"
+	"github.com/bmqelect/bmqelect/internal/lab/scenario"
+	"github.com/bmqelect/bmqelect/internal/lab/verdict"
+)
+
+// Replay is how the simulator shows an incident.
+type Replay struct {
+	Run   verdict.Run // under Seed
+	Seed  uint64
+	Tried int // seeds
+	// Same says that the same nodes led in the same order, and lost it for the same reasons;
+	// Alike is how many of the first leaderships are the same, of Of. Whether they also led
+	// at the moments that the scenario expects, Run says.
+	Same      bool
+	Alike, Of int
+	Led       []string // what the simulator shows: leader and reason
+}
+
+// reign is a leader over the terms in which it was re-affirmed.
+type reign struct {
+	leader, reason string
+	from, to       time.Time // to is zero if it goes on
+}
+
+// String names the leader, and why it lost leadership if it did.
+func (r reign) String() string {
+	return fmt.Sprintf("%s %s", r.leader, cmp.Or(r.reason, "goes on"))
+}
+
+// collapse makes one of a leader's terms that followed each other, and lets go on what goes
+// on at the end.
+func collapse(led []recording.Leadership, end time.Time) (all []reign) {
+	for _, l := range led {
+		last := len(all) - 1
+		if last >= 0 && all[last].leader == l.Leader && all[last].reason == elector.Reaffirmed.String() {
+			all[last].to, all[last].reason = l.To, l.Reason
+		} else {
+			all = append(all, reign{l.Leader, l.Reason, l.From, l.To})
+		}
+	}
+	if last := len(all) - 1; last >= 0 && all[last].to.After(end) {
+		all[last].to, all[last].reason = time.Time{}, ""
+	}
+	return all
+}
+
+// Replay looks for a seed under which the simulator shows the same leaders for the same
+// reasons, among the first seeds and until ctx ends, and writes the best one into Text.
+// Who wins an election is chance: a real one took its random waits from elsewhere.
+func (in *Incident) Replay(ctx context.Context, seeds int) (best Replay, err error) {
+	want := collapse(in.Led, in.End)
+	best = Replay{Alike: -1, Of: len(want)}
+	sc, err := scenario.Parse("incident.yaml", in.Text)
+	if err != nil {
+		return best, fmt.Errorf("the scenario that was written is wrong: %w", err)
+	}
+	tried, held := 0, false
+	for ; tried < seeds && !held && (tried == 0 || ctx.Err() == nil); tried++ {
+		seed := uint64(tried + 1)
+		run, err := replay.Simulate(sc, replay.Options{Seed: seed})
+		if err != nil {
+			return best, err
+		}
+		led, alike := in.simulated(run.History), 0
+		for alike < min(len(led), len(want)) && in.same(led[alike], want[alike]) {
+			alike++
+		}
+		same := alike == len(want) && alike == len(led)
+		held = same && run.Held()
+		if alike > best.Alike || same && !best.Same || held {
+			best.Seed, best.Alike, best.Same = seed, alike, same
+		}
+	}
+	best.Tried = tried
+	in.Text = in.write(best.Seed)
+	if sc, err = scenario.Parse("incident.yaml", in.Text); err != nil {
+		return best, err
+	}
+	best.Run, err = replay.Simulate(sc, replay.Options{Seed: best.Seed, Arrows: true})
+	if err == nil {
+		for _, r := range in.simulated(best.Run.History) {
+			best.Led = append(best.Led, r.String())
+		}
+	}
+	return best, err
+}
+
+func (in *Incident) same(simulated, seen reign) bool {
+	return simulated.leader == in.name(seen.leader) && simulated.reason == seen.reason
+}
+
+// simulated is who led in a run, found out as from recordings.
+func (in *Incident) simulated(h *history.History) []reign {
+	var views [][]recording.Leadership
+	for i := range h.Lanes {
+		views = append(views, recording.Leaderships(in.recordsOf(&h.Lanes[i])))
+	}
+	end := in.Start.Add(h.Duration)
+	past := func(l recording.Leadership) bool {
+		return !l.To.IsZero() && l.To.Before(in.Start)
+	}
+	return collapse(slices.DeleteFunc(recording.Merge(views...), past), end)
+}
+
+// recordsOf are the records that a node of a run would have made.
+func (in *Incident) recordsOf(l *history.Lane) (records []recording.Record) {
+	add := func(at time.Duration, r recording.Record) {
+		r.Time, r.Node, r.Group = in.Start.Add(at), string(l.Node), ""
+		records = append(records, r)
+	}
+	down := true
+	for _, s := range l.Spans {
+		if now := s.Process == history.Down; now != down {
+			if down = now; !down {
+				add(s.From, recording.Record{Kind: recording.Started})
+			}
+		}
+	}
+	for _, t := range l.Transitions {
+		add(t.At, recording.Record{Kind: recording.Transition, To: t.To.String(),
+			Reason: t.Reason.String(), Term: uint64(t.Term), Leader: string(t.Leader)})
+	}
+	slices.SortStableFunc(records, func(a, b recording.Record) int { return a.Time.Compare(b.Time) })
+	return records
+}
