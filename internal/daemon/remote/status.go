@@ -100,7 +100,8 @@ func PrintStatus(w io.Writer, answers []Answer) error {
 	if text, _ := doctor.Pauses(statuses); text != "" {
 		fmt.Fprintln(w, text)
 	}
-	for _, line := range slices.Concat(emergencies(answers), certificates(statuses), causes(statuses)) {
+	lines := slices.Concat(emergencies(answers), certificates(statuses), causes(statuses))
+	for _, line := range lines {
 		fmt.Fprintln(w, line)
 	}
 	return nil
