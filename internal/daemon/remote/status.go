@@ -100,8 +100,9 @@ func PrintStatus(w io.Writer, answers []Answer) error {
 	if text, _ := doctor.Pauses(statuses); text != "" {
 		fmt.Fprintln(w, text)
 	}
-	lines := slices.Concat(emergencies(answers), certificates(statuses), causes(statuses))
-	for _, line := range lines {
+	for _, line := range slices.Concat(
+		emergencies(answers), certificates(statuses), causes(statuses),
+	) {
 		fmt.Fprintln(w, line)
 	}
 	return nil
