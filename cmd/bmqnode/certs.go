@@ -16,7 +16,7 @@ func certsCommand() *cobra.Command {
 	var valid time.Duration
 	cmd := &cobra.Command{
 		Use:   "certs --dir DIR [NODE ...]",
-		Short: "Make the certificates that nodes show to each other, or renew them",
+		Short: "Make or renew the certificates that nodes show to each other",
 		Long: "Make a key and a certificate for each NODE, in DIR/NODE, the --tls-dir of that\n" +
 			"node, and in DIR a CA that signs them, if there is none. What is there already\n" +
 			"is renewed; without a NODE, all of it. Nodes that run take new certificates in\n" +
