@@ -58,6 +58,9 @@ func (p *peer) nextTask() dialTask {
 		return dialTask{}
 	}
 	t := dialTask{addr: p.addr, later: p.dialLater}
+	if p.elsewhere && p.addr != "" {
+		t.addr = p.reached
+	}
 	if e := p.evidence; e != nil && e.proofWanted {
 		t.addr, t.proof = e.addr, e
 	}
@@ -85,6 +88,7 @@ func (p *peer) dialFailed(t dialTask, err error) (again time.Duration) {
 	}
 	p.m.mu.Lock()
 	p.status.err = err.Error()
+	p.elsewhere = !p.elsewhere && p.reached != "" // addr may be a lie, or old
 	if e := t.proof; e != nil {
 		e.dials++
 		again = time.Millisecond << e.dials

@@ -63,7 +63,7 @@ func (l *link) keepEvidence() {
 				redial.current = 0
 			}
 		} else if fails++; fails == checkDials {
-			l.m.log.Info("no evidence connection: the death of this member's process would not be proven",
+			l.m.logPeer("no evidence connection: the death of this member's process would not be proven",
 				"peer", l.node, "addr", l.info.Remote, "cause", err)
 		}
 		again := redial.next()
@@ -235,7 +235,7 @@ func (e *evidence) checkAddress() {
 			return
 		}
 		if fails == checkDials {
-			l.m.log.Info("nobody answers where this member says it listens: its death cannot be proven",
+			l.m.logPeer("nobody answers where this member says it listens: its death cannot be proven",
 				"peer", l.node, "addr", e.addr, "cause", err)
 			return
 		}
@@ -291,7 +291,7 @@ func (p *peer) prove(e *evidence) {
 	p.processGone = p.processGone || valid
 	p.m.mu.Unlock()
 	if valid { // §6.5
-		p.m.log.Info("peer is dead", "peer", p.node, "proof", elector.ProofRefusedAfterEOF.String())
+		p.m.logPeer("peer is dead", "peer", p.node, "proof", elector.ProofRefusedAfterEOF.String())
 		p.m.handler.Died(p.node, elector.ProofRefusedAfterEOF)
 	}
 }

@@ -101,7 +101,7 @@ type decoder struct {
 }
 
 func newDecoder() *decoder {
-	return &decoder{codec: codec.NewDecoderBytes(nil, msgpack)}
+	return &decoder{codec: codec.NewDecoderBytes(nil, msgpack), names: interner{most: maxInterned}}
 }
 
 // one decodes a body that is a single value.

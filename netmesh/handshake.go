@@ -111,29 +111,20 @@ func (m *Mesh) accept() {
 			time.Sleep(acceptRest)
 			continue
 		}
-		m.mu.Lock()
 		if err != nil {
-			for conn := range m.pending {
+			for _, conn := range m.pending.All() {
 				reset(conn)
 			}
-			m.mu.Unlock()
 			return
 		}
-		crowded := len(m.pending) >= maxPending
-		if !crowded {
-			m.pending[conn] = struct{}{}
-		}
-		m.mu.Unlock()
-		if crowded {
-			m.reject(conn, refuse(reasonCrowded, "%d handshakes at a time", maxPending))
-			reset(conn)
-			continue
+		// Who is honest is soon done: what has been here for longest is silent.
+		if silent, crowded := m.pending.Enter(conn, conn.RemoteAddr().String()); crowded {
+			m.reject(silent, refuse(reasonCrowded, "%d handshakes at a time", maxPending))
+			reset(silent)
 		}
 		m.others.Go(func() {
 			l, err := m.welcome(newHandshake(conn, m.cfg.times.handshake))
-			m.mu.Lock()
-			delete(m.pending, conn)
-			m.mu.Unlock()
+			m.pending.Leave(conn)
 			switch {
 			case err != nil:
 				m.reject(conn, err)

@@ -192,12 +192,7 @@ func TestHandshakesAtATimeAreLimited(t *testing.T) {
 	for range maxPending {
 		intrude(t, a)
 	}
-	require.Eventually(t, func() bool {
-		a.Mesh.mu.RLock()
-		defer a.Mesh.mu.RUnlock()
-		return len(
-			a.pending) == maxPending
-	}, patience, glance)
+	require.Eventually(t, func() bool { return len(a.pending.All()) == maxPending }, patience, glance)
 	if conn, err := net.Dial("tcp", a.Addr().String()); err == nil {
 		// or it was reset as fast as it was made
 		defer func() { _ = conn.Close() }()

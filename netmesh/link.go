@@ -64,6 +64,9 @@ func (m *Mesh) newLink(h *handshake, info PeerInfo, c connKey) *link {
 		retired: make(chan struct{}), stop: make(chan struct{}), written: make(chan struct{}),
 	}
 	l.frames.max = maxFrame
+	if !m.cfg.Facts.isVoter(string(l.node)) {
+		l.dec.names.most = maxInternedGuest
+	}
 	// In place of the handshake's deadline; fails on a dead connection, as the next read does.
 	_ = l.conn.SetDeadline(time.Now().Add(m.cfg.times.idle))
 	return l

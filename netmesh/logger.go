@@ -3,6 +3,7 @@ package netmesh
 import (
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/base/loglimit"
 )
 
@@ -26,4 +27,16 @@ func (l *logger) warn(kind, who, msg string, args ...any) {
 	if n, due := l.limit.Due(warning{kind, who}); due {
 		log(msg, append(args, "reason", kind, "repeats", n)...)
 	}
+}
+
+// logPeer logs what befalls a peer: args begin with "peer" and its name. Whoever is no voter
+// may come and go, under one name or many: one line a minute tells of all of them.
+func (m *Mesh) logPeer(msg string, args ...any) {
+	log := m.log.Info
+	if node, _ := args[1].(elector.NodeID); !m.cfg.Facts.isVoter(string(node)) {
+		if _, due := m.log.limit.Due(warning{msg, ""}); !due {
+			log = m.log.Debug
+		}
+	}
+	log(msg, args...)
 }

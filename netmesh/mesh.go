@@ -11,11 +11,15 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/base/crowd"
 )
 
-// maxMembers bounds the records that strangers with a right handshake can make
-// this process keep.
-const maxMembers = 1024
+const (
+	// maxMembers bounds the records that this process keeps.
+	maxMembers = 1024
+	// maxStrangers bounds those of them that strangers with a right handshake can make.
+	maxStrangers = 256
+)
 
 // Mesh is this process's end of all links. All methods are safe for concurrent
 // use and, but for Close, return at once.
@@ -30,6 +34,7 @@ type Mesh struct {
 	closed     [reasonEnd]atomic.Uint64
 	log        logger
 	dials      atomic.Uint64
+	pending    *crowd.Crowd[net.Conn] // accepted, not links yet
 
 	ctx    context.Context // of dialers and handshakes; ends when Close begins
 	cancel context.CancelFunc
@@ -40,8 +45,7 @@ type Mesh struct {
 	mu      sync.RWMutex // guards what follows and the fields of peer that say so
 	closing bool
 	peers   map[elector.NodeID]*peer
-	live    map[*link]struct{}    // also those that are being closed
-	pending map[net.Conn]struct{} // accepted, not links yet
+	live    map[*link]struct{} // also those that are being closed
 }
 
 // Listen checks cfg, starts to listen and accepts members from then on. It
@@ -63,7 +67,7 @@ func Listen(cfg Config, h Handler) (*Mesh, error) {
 		cfg: cfg, handler: h, listener: listener, advertised: cfg.advertised(listener.Addr()),
 		process: max(rand.Uint64(), 1), log: logger{Logger: cfg.Logger.With("node", cfg.Node)},
 		done: make(chan struct{}), peers: make(map[elector.NodeID]*peer),
-		live: make(map[*link]struct{}), pending: make(map[net.Conn]struct{}),
+		live: make(map[*link]struct{}), pending: crowd.New[net.Conn](maxPending),
 	}
 	m.facts.Store(&cfg.Facts)
 	m.observer, _ = h.(Observer)
@@ -98,11 +102,11 @@ func (m *Mesh) AddPeer(node elector.NodeID, addr string) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	p := m.record(node)
+	p := m.record(node, true)
 	if p == nil || m.closing || p.addr == addr && !p.removed {
 		return
 	}
-	p.addr, p.removed = addr, false
+	p.addr, p.removed, p.elsewhere = addr, false, false
 	p.wake.wake()
 }
 
@@ -116,7 +120,7 @@ func (m *Mesh) RemovePeer(node elector.NodeID) {
 	if p == nil {
 		return
 	}
-	p.addr, p.removed, p.known = "", true, false
+	p.addr, p.reached, p.removed, p.known = "", "", true, false
 	if p.link == nil {
 		p.drop()
 		return
@@ -147,7 +151,7 @@ func (m *Mesh) Forget(node elector.NodeID, quiet time.Duration) error {
 		m.log.Info("member forgotten: the next process of its name is taken in",
 			"peer", node, "identity", p.identity, "boot", p.boot)
 	}
-	p.known, p.processGone, p.copy, p.forgotten = false, false, 0, true
+	p.known, p.processGone, p.copy, p.forgotten, p.reached = false, false, 0, true, ""
 	return nil
 }
 
@@ -208,7 +212,7 @@ func (m *Mesh) Close(ctx context.Context) error {
 	for l := range m.live {
 		l.breakOff()
 	}
-	for conn := range m.pending {
+	for _, conn := range m.pending.All() {
 		reset(conn)
 	}
 	_ = m.listener.Close()
@@ -223,7 +227,7 @@ func (m *Mesh) shutdown() {
 	for l := range m.live {
 		l.end(elector.EvidenceLocal, refuse(reasonClosing, "node %s is leaving", m.cfg.Node))
 	}
-	for conn := range m.pending {
+	for _, conn := range m.pending.All() {
 		_ = conn.SetReadDeadline(time.Now().Add(goodbyeTime)) // fails as the next read does
 	}
 	m.mu.RUnlock()
@@ -239,12 +243,12 @@ func (m *Mesh) shutdown() {
 }
 
 // record returns node's record, a new one if there is none, or nil if the mesh
-// is closing or full. Called with mu held.
-func (m *Mesh) record(node elector.NodeID) *peer {
+// is closing or has no room. Invited is who does not come by itself. Called with mu held.
+func (m *Mesh) record(node elector.NodeID, invited bool) *peer {
 	if p := m.peers[node]; p != nil {
 		return p
 	}
-	if m.closing || len(m.peers) >= maxMembers {
+	if m.closing || !m.hasRoom(node, invited) {
 		return nil
 	}
 	p := &peer{
@@ -255,6 +259,18 @@ func (m *Mesh) record(node elector.NodeID) *peer {
 	m.peers[node] = p
 	m.others.Go(p.dialLoop)
 	return p
+}
+
+// hasRoom reports whether there is room for one more record. Called with mu held.
+func (m *Mesh) hasRoom(node elector.NodeID, invited bool) bool {
+	strangers := 0
+	for _, p := range m.peers {
+		if p.isStranger() {
+			strangers++
+		}
+	}
+	return len(m.peers) < maxMembers &&
+		(invited || m.cfg.Facts.isVoter(string(node)) || strangers < maxStrangers)
 }
 
 // refused tells the observer of a handshake that failed by a rule.

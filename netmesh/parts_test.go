@@ -140,7 +140,7 @@ func TestHostileTextDoesNotReachTheLogRaw(t *testing.T) {
 // The names of as many elections as a node may well have take memory once; a peer
 // that invents names makes this node keep a bounded number of bytes.
 func TestNamesAreKeptOnceAndBounded(t *testing.T) {
-	var n interner
+	n := interner{most: maxInterned}
 	names := make([][]byte, 5000)
 	for i := range names {
 		names[i] = []byte("election-" + strconv.Itoa(i))

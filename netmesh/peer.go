@@ -23,6 +23,8 @@ type peer struct {
 
 	// Guarded by Mesh.mu.
 	addr        string // of AddPeer; "" for a peer that came by itself, which nobody dials
+	reached     string // where the process behind the newest link listens, as that showed; "": unknown
+	elsewhere   bool   // the next dial is to reached: the one to addr has failed
 	removed     bool   // RemovePeer was called, the link is on its way out
 	known       bool   // identity and boot mean something
 	identity    uuid.UUID
@@ -61,6 +63,12 @@ func (p *peer) sameProcess(l *link) bool {
 	return p.link != nil && p.link.info.Boot == l.info.Boot
 }
 
+// isStranger reports whether the peer came by itself and surely has no vote. Called with
+// Mesh.mu held.
+func (p *peer) isStranger() bool {
+	return p.addr == "" && !p.m.cfg.Facts.isVoter(string(p.node))
+}
+
 // drop forgets a peer that has no link. Called with Mesh.mu held.
 func (p *peer) drop() {
 	p.dropEvidence()
@@ -72,11 +80,11 @@ func (p *peer) drop() {
 // run out beside the one that is kept. A refusal means that l was not started.
 func (m *Mesh) install(l *link) *refusal {
 	m.mu.Lock()
-	p := m.record(l.info.Node)
+	p := m.record(l.info.Node, false)
 	m.mu.Unlock()
 	if p == nil {
 		return refuse(reasonCrowded,
-			"node %s is leaving or knows %d members already", m.cfg.Node, maxMembers)
+			"node %s is leaving, or has no room for more members without a vote", m.cfg.Node)
 	}
 	l.p = p
 	conn := l.conn // not through the fault layer
@@ -144,6 +152,10 @@ func (p *peer) setLink(l *link) (restarted bool) {
 	p.processGone, p.forgotten = false, false
 	p.known, p.identity, p.boot, p.process = true, l.identity, l.boot, l.process
 	p.link, p.removed = l, false
+	p.reached, p.elsewhere = l.info.Address, false
+	if l.dialed {
+		p.reached = l.info.Remote
+	}
 	p.status.since, p.status.err = time.Now(), ""
 	if old != nil { // of the same process
 		old.retire(l)
@@ -161,19 +173,18 @@ func (m *Mesh) lose(l *link, ev elector.Evidence, err error) {
 	if !p.unlink(l, ev, err) {
 		return
 	}
-	log := m.log.Info
+	log := m.logPeer
 	if ev == elector.EvidenceGoodbye || ev == elector.EvidenceLocal {
 		log = m.log.Debug // on purpose, at one end or the other
-	} else if !m.cfg.Facts.isVoter(string(p.node)) {
-		// Whoever is no voter may come and go, under one name or many: one line a
-		// minute tells of all of them.
-		if _, due := m.log.limit.Due(warning{"link down", ""}); !due {
-			log = m.log.Debug
-		}
 	}
 	log("link down", "peer", p.node, "evidence", ev.String(), "cause", err)
 	m.handler.LinkDown(p.node, ev)
 	p.wake.wake()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if p.link == nil && p.isStranger() && m.peers[p.node] == p {
+		p.drop() // or names that strangers invent would stay
+	}
 }
 
 // unlink reports whether l was the link.

@@ -103,13 +103,14 @@ func (w *wireItem) message(names *interner) (group string, m elector.Message) {
 type interner struct {
 	known map[string]string
 	size  int // of all, in bytes
+	most  int // size above which all are forgotten, and learned again
 }
 
-// maxInterned bounds what a peer that invents names can make us keep: more than that
-// is forgotten, and learned again. It holds the names of ten thousand elections.
+// Bounds of what a peer that invents names can make us keep, in bytes.
 const (
-	maxInterned  = 1 << 20
-	internedCost = 64 // bytes of one name but for its text, about
+	maxInterned      = 1 << 20 // the names of ten thousand elections
+	maxInternedGuest = 1 << 16 // of who has no vote, of whom there may be many
+	internedCost     = 64      // of one name but for its text, about
 )
 
 func (n *interner) of(b []byte) string {
@@ -120,7 +121,7 @@ func (n *interner) of(b []byte) string {
 	if n.known == nil {
 		n.known = make(map[string]string)
 	}
-	if n.size += len(s) + internedCost; n.size > maxInterned {
+	if n.size += len(s) + internedCost; n.size > n.most {
 		n.known, n.size = make(map[string]string), len(s)+internedCost
 	}
 	n.known[s] = s

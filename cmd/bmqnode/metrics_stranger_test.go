@@ -13,6 +13,7 @@ import (
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/base/clock"
 	"github.com/bmqelect/bmqelect/internal/daemon/procs"
+	"github.com/bmqelect/bmqelect/lsn"
 	"github.com/bmqelect/bmqelect/netmesh"
 )
 
@@ -25,7 +26,7 @@ func (stranger) Died(elector.NodeID, elector.Proof)               {}
 func (stranger) Received(elector.NodeID, string, elector.Message) {}
 
 // intrude lets a stranger connect to a node until the test ends.
-func intrude(t *testing.T, at *procs.Node, as netmesh.Config) {
+func intrude(t *testing.T, at *procs.Node, as netmesh.Config) *netmesh.Mesh {
 	as.Node, as.Identity, as.Boot, as.Bind = "stranger", uuid.New(), 1, "127.0.0.1:0"
 	m, err := netmesh.Listen(as, stranger{})
 	require.NoError(t, err)
@@ -35,6 +36,26 @@ func intrude(t *testing.T, at *procs.Node, as netmesh.Config) {
 		require.NoError(t, m.Close(ctx))
 	})
 	m.AddPeer(elector.NodeID(at.Name), at.MeshAddr)
+	return m
+}
+
+// A stranger that says to every node that the terms are used up is heard by none.
+func TestAStrangerDoesNotUseUpTheTerms(t *testing.T) {
+	t.Parallel()
+	s := play(t, 3, quick())
+	before := s.agree(s.Nodes(), nil)
+	for _, n := range s.Nodes() {
+		m := intrude(t, n, netmesh.Config{Cluster: cluster.DefaultCluster})
+		for kind := elector.ElectionScouting; kind.Valid(); kind++ {
+			msg := elector.Message{Kind: kind, Term: lsn.MaxTerm - 1, ProposedTerm: lsn.MaxTerm - 1}
+			require.Eventually(t, func() bool {
+				return m.Send(elector.NodeID(n.Name), cluster.DefaultGroup, msg)
+			}, patience, 10*time.Millisecond)
+		}
+	}
+	require.NoError(t, s.node(before.Leader).Kill())
+	after := s.agree(s.others(before.Leader), above(before.Term))
+	require.Less(t, after.Term, before.Term+1000)
 }
 
 // fast is a clock that gains a twentieth.

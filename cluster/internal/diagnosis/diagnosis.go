@@ -156,7 +156,7 @@ func (d *Diagnosis) raise(kind findings.Kind, peer elector.NodeID, detail string
 	if old != nil || len(d.all) < maxFindings {
 		d.all[at] = &found{Finding: f, seen: now, refused: refused}
 	}
-	if refused {
+	if refused || len(d.cfg.Voters) > 0 && !slices.Contains(d.cfg.Voters, peer) {
 		at.peer = "" // strangers may choose many names
 	}
 	d.mu.Unlock()

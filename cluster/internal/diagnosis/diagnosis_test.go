@@ -110,6 +110,19 @@ func TestFindingsAreLoggedOnceAMinute(t *testing.T) {
 	})
 }
 
+// Whoever comes under ever new names and tells other voters fills no log.
+func TestFindingsOfStrangersAreLoggedOnceAMinute(t *testing.T) {
+	var out bytes.Buffer
+	d := New(Config{Voters: []elector.NodeID{"me", "b"}, Logger: hclog.New(&hclog.LoggerOptions{
+		Output: &out})})
+	for i := range 100 {
+		d.finds(findings.VotersDiffer, elector.NodeID(fmt.Sprint("guest", i)), "so")
+	}
+	d.finds(findings.VotersDiffer, "b", "so")
+	require.Equal(t, 2, strings.Count(out.String(), "reason=voters-differ"), out.String())
+	require.Contains(t, out.String(), "peer=b ")
+}
+
 func TestOfListsThatWereCutNothingIsClaimed(t *testing.T) {
 	var long []elector.NodeID
 	for i := range 60 {

@@ -2,9 +2,12 @@ package gossip
 
 import (
 	"bytes"
+	"compress/lzw"
 	"fmt"
+	"io"
 	"net"
-	"net/netip"
+	"os"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -28,23 +31,50 @@ type aliveMessage struct {
 	Vsn         []uint8
 }
 
+// right are the versions that members speak.
+var right = []uint8{1, 5, 2, 0, 0, 0}
+
 // invent tells p of a member that does not exist.
-func invent(t *testing.T, p *peer, node string) {
+func invent(t *testing.T, p *peer, node string, versions []uint8) {
 	t.Helper()
 	meta, err := encodeMeta(wireMeta{Meta: Meta{MeshAddr: "127.0.0.1:9"}})
 	require.NoError(t, err)
-	var body []byte
-	require.NoError(t, codec.NewEncoderBytes(&body, metaHandle()).Encode(aliveMessage{
-		Incarnation: 1, Node: node, Addr: []byte{127, 0, 0, 1}, Port: 9, Meta: meta,
-		Vsn: []uint8{1, 5, 5, 0, 0, 0},
+	sendPacket(t, p, encoded(t, typeAlive, aliveMessage{
+		Incarnation: 1, Node: node, Addr: []byte{127, 0, 0, 1}, Port: 9, Meta: meta, Vsn: versions,
 	}))
-	const labelled, alive = 244, 4
+}
+
+// encoded is a message as memberlist writes it.
+func encoded(t testing.TB, kind byte, body any) []byte {
+	text := []byte{}
+	require.NoError(t, codec.NewEncoderBytes(&text, &codec.MsgpackHandle{}).Encode(body))
+	return append([]byte{kind}, text...)
+}
+
+// labelled is a message of the tests' cluster.
+func labelled(message []byte) []byte {
+	return append([]byte("\xf4\x04test"), message...)
+}
+
+// sendPacket sends a message to p by UDP.
+func sendPacket(t *testing.T, p *peer, message []byte) {
+	t.Helper()
 	conn, err := net.Dial("udp", p.gossipAddr())
 	require.NoError(t, err)
 	defer conn.Close()
-	packet := append([]byte{labelled, byte(len("test"))}, "test"...)
-	_, err = conn.Write(append(append(packet, alive), body...))
+	_, err = conn.Write(labelled(message))
 	require.NoError(t, err)
+}
+
+// openTo opens a stream to p, says hello, and sends a message.
+func openTo(t *testing.T, p *peer, message []byte) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", p.gossipAddr())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	_, err = conn.Write(append([]byte{helloMagic, 1, 'x'}, labelled(message)...))
+	require.NoError(t, err)
+	return conn
 }
 
 func TestInventedMembersAreBoundedAndKeepNoVoterOut(t *testing.T) {
@@ -54,12 +84,12 @@ func TestInventedMembersAreBoundedAndKeepNoVoterOut(t *testing.T) {
 	}
 	a := start(t, "a", slow)
 	for i := range 2 * maxOthers {
-		invent(t, a, fmt.Sprint("invented", i))
+		invent(t, a, fmt.Sprint("invented", i), right)
 		time.Sleep(time.Millisecond) // UDP drops what comes too fast
 	}
 	require.Eventually(t, func() bool { return len(a.view()) >= maxOthers }, patience,
 		10*time.Millisecond)
-	invent(t, a, "one more")
+	invent(t, a, "onemore", right)
 	start(t, "b", slow, joining(a.gossipAddr()))
 	a.requireState(StateAlive, "b")
 	require.Len(t, a.view(), maxOthers+1)
@@ -86,42 +116,141 @@ func TestRefusalsAreLoggedOnceAMinute(t *testing.T) {
 func TestNamesWithControlCharactersAreKeptOut(t *testing.T) {
 	a := start(t, "a")
 	meta := a.members.NodeMeta(0)
-	require.NoError(t, a.members.NotifyAlive(&memberlist.Node{Name: "b", Meta: meta}))
+	require.NoError(t, a.members.NotifyAlive(&memberlist.Node{Name: "b", Meta: meta, PMin: 1, PMax: 5,
+		PCur: 2}))
 	for _, name := range []string{"\x1b[2Jevil", "a b", "", "*"} {
 		err := a.members.NotifyAlive(&memberlist.Node{Name: name, Meta: meta})
 		require.ErrorContains(t, err, "its name is")
 	}
 }
 
-// For each stream that announces many members memberlist sets 112 MB aside.
-func TestFewStreamsAreReadAtATime(t *testing.T) {
-	cfg := valid().withDefaults()
-	tr, err := newTransport(&cfg, netip.MustParseAddrPort("127.0.0.1:0"),
-		newMembers(&cfg, cfg.Logger), cfg.Logger)
+// Names that come and die do not fill memberlist's table, which remembers the dead.
+func TestNamesThatComeAndDieAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ms := newMembers(&Config{Voters: []elector.NodeID{"v"}}, hclog.NewNullLogger())
+		begin, last := time.Now(), time.Time{}
+		admitted := 0
+		for i := range 10_000 {
+			n := elector.NodeID(fmt.Sprint("n", i))
+			if ms.hasRoom(n) {
+				admitted, last = admitted+1, time.Now()
+				ms.put(Member{Node: n, State: StateAlive})
+				ms.put(Member{Node: n, State: StateDead})
+			}
+			time.Sleep(newcomersEvery / 10_000)
+		}
+		require.Equal(t, maxNewcomers, admitted)
+		require.Less(t, last.Sub(begin), newcomersEvery/2)
+		require.True(t, ms.hasRoom("v"))
+		require.True(t, ms.hasRoom("n255"), "who is back is no newcomer")
+		require.False(t, ms.hasRoom("new"))
+		time.Sleep(time.Second)
+		require.True(t, ms.hasRoom("new"))
+	})
+}
+
+func allocated() uint64 {
+	var s runtime.MemStats
+	runtime.ReadMemStats(&s)
+	return s.TotalAlloc
+}
+
+// A few bytes cost a few bytes, whoever opens the stream.
+func TestClaimsAndBombsAreNotRead(t *testing.T) {
+	var packed bytes.Buffer
+	w := lzw.NewWriter(&packed, lzw.LSB, 8)
+	_, err := w.Write(make([]byte, 30<<20))
 	require.NoError(t, err)
-	defer func() { require.NoError(t, tr.Shutdown()) }()
-	for range 3 * maxExchanges {
-		conn, err := net.Dial("tcp", fmt.Sprint("127.0.0.1:", tr.GetAutoBindPort()))
+	require.NoError(t, w.Close())
+	require.Less(t, packed.Len(), 60_000)
+	compressed := encoded(t, typeCompressed, struct {
+		Algo uint8
+		Buf  []byte
+	}{0, packed.Bytes()})
+	compound := append([]byte{typeCompound, 1, byte(len(compressed) >> 8), byte(len(compressed))},
+		compressed...)
+	claim := encoded(t, typePushPull, pushPull{Nodes: 1 << 20, Join: true})
+	userClaim := encoded(t, typePushPull, pushPull{UserStateLen: 20 << 20})
+	a := start(t, "a")
+	before := allocated()
+	for range 3 {
+		for _, message := range [][]byte{claim, userClaim, compressed} {
+			conn := openTo(t, a, message)
+			_ = conn.SetReadDeadline(time.Now().Add(patience))
+			_, err := io.ReadAll(conn)
+			require.NotErrorIs(t, err, os.ErrDeadlineExceeded, "it is still open")
+		}
+		sendPacket(t, a, compressed)
+		sendPacket(t, a, compound)
+	}
+
+	// Also where members are dialed.
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer ln.Close()
+	start(t, "b", joining(ln.Addr().String()))
+	for range 3 {
+		conn, err := ln.Accept()
 		require.NoError(t, err)
-		defer func() { _ = conn.Close() }()
-		_, err = conn.Write([]byte{helloMagic, 1, 'x'})
+		_, err = conn.Write(claim)
 		require.NoError(t, err)
+		_, _ = io.Copy(io.Discard, conn)
+		_ = conn.Close()
 	}
-	var handed []net.Conn
-	for range maxExchanges {
-		handed = append(handed, <-tr.StreamCh())
+	start(t, "c", joining(a.gossipAddr()))
+	a.requireState(StateAlive, "c")
+	require.Less(t, allocated()-before, uint64(8<<20))
+}
+
+// Streams on which an exchange begins and does not go on keep no member out.
+func TestSilentStreamsKeepNobodyOut(t *testing.T) {
+	a := start(t, "a", func(c *Config) { c.streamTimeout = time.Hour })
+	for range 3 * maxStreams {
+		openTo(t, a, encoded(t, typePushPull, pushPull{Nodes: 1}))
 	}
-	select {
-	case <-tr.StreamCh():
-		require.Fail(t, "one more is handed on")
-	case <-time.After(50 * time.Millisecond):
+	start(t, "b", joining(a.gossipAddr()))
+	a.requireState(StateAlive, "b")
+}
+
+// A member whose versions fit nobody's would make every exchange of states fail.
+func TestImpossibleVersionsKeepNobodyOut(t *testing.T) {
+	a := start(t, "a")
+	for i, versions := range [][]uint8{
+		{5, 5, 5, 9, 9, 9}, {1, 5, 5, 0, 0, 0}, {3, 5, 5, 0, 0, 0}, {1, 1, 1, 0, 0, 0},
+		{1, 5, 2, 1, 1, 1}, {1, 5, 2, 0, 0, 3},
+	} {
+		invent(t, a, fmt.Sprint("poison", i), versions)
 	}
-	require.NoError(t, handed[0].Close())
-	_ = handed[0].Close() // makes room once only
-	select {
-	case <-tr.StreamCh():
-	case <-time.After(patience):
-		require.Fail(t, "no other has the place that is free")
-	}
-	require.Len(t, tr.exchanges, maxExchanges)
+	invent(t, a, "harmless", right)
+	a.requireState(StateAlive, "harmless")
+	start(t, "b", joining(a.gossipAddr()))
+	a.requireState(StateAlive, "b")
+	require.Len(t, a.view(), 2)
+}
+
+// What passes the border is a message that members send, within the bounds.
+func FuzzBorder(f *testing.F) {
+	f.Add(labelled(encoded(f, typePushPull, pushPull{Nodes: 3, Join: true})))
+	f.Add(encoded(f, typePushPull, pushPull{Nodes: 1 << 20}))
+	f.Add(labelled([]byte{typeChecksum, 0, 0, 0, 0, typeCompound, 2, 0, 1, 0, 1, typePing, typeAlive}))
+	f.Add([]byte{typeCompressed, 0x80})
+	f.Fuzz(func(t *testing.T, sent []byte) {
+		if checkPacket(sent) == nil {
+			require.NotEqual(t, byte(typeCompressed), sent[0])
+		}
+		in, err := openStream(bytes.NewReader(sent))
+		if err == nil {
+			text, err := io.ReadAll(in)
+			require.NoError(t, err)
+			if text[0] == typeLabel {
+				text = text[2+int(text[1]):]
+			}
+			var h pushPull
+			if text[0] == typePushPull {
+				require.NoError(t, codec.NewDecoderBytes(text[1:], &codec.MsgpackHandle{}).Decode(&h))
+			}
+			require.LessOrEqual(t, max(h.Nodes, -h.Nodes), maxNodes)
+			require.Zero(t, h.UserStateLen)
+		}
+	})
 }

@@ -64,7 +64,7 @@ func TestBlockedHoldsAgainstTheOtherSidesAttempts(t *testing.T) {
 
 func TestGarbageAndSilentStreamsDisturbNothing(t *testing.T) {
 	a := start(t, "a")
-	for i := range 2 * maxGreets {
+	for i := range 4 * maxStreams {
 		conn, err := net.Dial("tcp", a.gossipAddr())
 		require.NoError(t, err)
 		defer func() { _ = conn.Close() }()

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/memberlist"
@@ -20,6 +21,11 @@ const (
 	// maxOthers bounds how many members without a vote are let in: each is dialed, and
 	// anybody who reaches the port can invent them.
 	maxOthers = 256
+	// maxNewcomers bounds how many of them with new names are let in within
+	// newcomersEvery. memberlist keeps the dead for less than that, so its table holds at
+	// most 32 voters, twice maxOthers and twice maxNewcomers: less than fits in an exchange.
+	maxNewcomers   = 256
+	newcomersEvery = 5 * time.Minute
 )
 
 // members receives memberlist's callbacks, most of which come under its lock: each
@@ -39,7 +45,11 @@ type members struct {
 	gone []elector.NodeID // left or dead, oldest first
 	// moved holds addresses at which another process with a member's name was
 	// seen, while the member still counted as alive elsewhere.
-	moved   map[elector.NodeID]string
+	moved map[elector.NodeID]string
+	// newcomers counts the new names without a vote since the time.
+	newcomers      int
+	newcomersSince time.Time
+
 	changed []elector.NodeID           // that deliver is still to hear of, each once
 	warned  loglimit.Limiter[struct{}] // of members that are kept out
 }
@@ -151,6 +161,9 @@ func (ms *members) NotifyAlive(n *memberlist.Node) error {
 	if bad := elector.NameProblem(elector.NodeID(n.Name)); bad != "" {
 		err = fmt.Errorf("its name is %s", bad)
 	}
+	if err == nil {
+		err = checkVersions(n)
+	}
 	if err == nil && !ms.hasRoom(elector.NodeID(n.Name)) {
 		err = errors.New("there are too many members without a vote")
 	}
@@ -158,7 +171,7 @@ func (ms *members) NotifyAlive(n *memberlist.Node) error {
 		return nil
 	}
 	if _, due := ms.warned.Due(struct{}{}); due {
-		ms.log.Warn("member kept out: bad name or metadata, or too many have no vote",
+		ms.log.Warn("member kept out: bad name, metadata or version, or too many have no vote",
 			"peer", n.Name, "gossip", n.Address(), "error", err)
 	}
 	return err
@@ -178,7 +191,15 @@ func (ms *members) hasRoom(node elector.NodeID) bool {
 			others++
 		}
 	}
-	return others < maxOthers
+	_, known := ms.byID[node]
+	if others >= maxOthers || known {
+		return others < maxOthers
+	}
+	if time.Since(ms.newcomersSince) > newcomersEvery {
+		ms.newcomers, ms.newcomersSince = 0, time.Now()
+	}
+	ms.newcomers++
+	return ms.newcomers <= maxNewcomers
 }
 
 // NotifyConflict hears that a process claims the name of a live member at another

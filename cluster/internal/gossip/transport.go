@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/memberlist"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/base/crowd"
 )
 
 // A stream begins with a hello: helloMagic, the length of the dialer's name, the
@@ -25,21 +26,17 @@ const (
 	helloTimeout = 3 * time.Second
 )
 
-// Anybody who reaches the port can open streams.
 const (
-	// maxGreets bounds the accepted streams that memberlist does not have yet.
-	maxGreets = 64
-	// maxExchanges bounds those that it has. For the number of members that a stream
-	// announces it sets aside up to 112 MB before it reads them.
-	maxExchanges = 2
+	// maxStreams bounds the accepted streams: anybody who reaches the port can open some.
+	maxStreams = 32
 	// bindAttempts is how often a port chosen by the system for TCP may turn out to
 	// be taken for UDP before Start gives up.
 	bindAttempts = 10
 )
 
 // transport is memberlist's own, with these things added: streams begin with the
-// dialer's name, Blocked cuts peers off, accepted streams are bounded, and Shutdown
-// leaves no stream behind.
+// dialer's name, Blocked cuts peers off, accepted streams are bounded, so is what
+// memberlist makes of what comes in (see border.go), and Shutdown leaves no stream behind.
 type transport struct {
 	*memberlist.NetTransport
 	node    elector.NodeID
@@ -48,15 +45,14 @@ type transport struct {
 	log     hclog.Logger
 	arrived atomic.Uint64 // packets
 
-	packets   chan *memberlist.Packet
-	streams   chan net.Conn
-	greets    chan struct{}   // has an element for each stream that memberlist does not have yet
-	exchanges chan struct{}   // has an element for each accepted stream that it has
-	ctx       context.Context // ends when Shutdown begins: dials and streams end
-	cancel    context.CancelFunc
-	done      chan struct{} // closed when the listeners have ended: the pumps may end
-	ended     sync.Once
-	wg        sync.WaitGroup
+	packets  chan *memberlist.Packet
+	streams  chan net.Conn
+	accepted *crowd.Crowd[*stream]
+	ctx      context.Context // ends when Shutdown begins: dials and streams end
+	cancel   context.CancelFunc
+	done     chan struct{} // closed when the listeners have ended: the pumps may end
+	ended    sync.Once
+	wg       sync.WaitGroup
 }
 
 func newTransport(
@@ -84,8 +80,7 @@ func newTransport(
 	t := &transport{
 		NetTransport: inner, node: cfg.Node, members: members, blocked: cfg.Blocked, log: log,
 		packets: make(chan *memberlist.Packet), streams: make(chan net.Conn),
-		greets: make(chan struct{}, maxGreets), exchanges: make(chan struct{}, maxExchanges),
-		ctx: ctx, cancel: cancel, done: make(chan struct{}),
+		accepted: crowd.New[*stream](maxStreams), ctx: ctx, cancel: cancel, done: make(chan struct{}),
 	}
 	t.wg.Go(t.pumpPackets)
 	t.wg.Go(t.pumpStreams)
@@ -163,6 +158,10 @@ func (t *transport) pumpPackets() {
 			if t.cut("", p.From.String()) {
 				continue
 			}
+			if err := checkPacket(p.Buf); err != nil {
+				t.log.Debug("packet refused", "from", p.From, "error", err)
+				continue
+			}
 			t.arrived.Add(1)
 			select {
 			case t.packets <- p:
@@ -179,16 +178,12 @@ func (t *transport) pumpStreams() {
 		select {
 		case conn := <-t.NetTransport.StreamCh():
 			s := t.track(conn)
-			select {
-			case t.greets <- struct{}{}:
-				t.wg.Go(func() {
-					t.greet(s)
-					<-t.greets
-				})
-			default:
-				t.log.Debug("stream refused: too many wait", "from", conn.RemoteAddr())
-				_ = s.Close()
+			s.leave = func() { t.accepted.Leave(s) }
+			if old, crowded := t.accepted.Enter(s, conn.RemoteAddr().String()); crowded {
+				t.log.Debug("stream closed: there are too many", "from", old.RemoteAddr())
+				_ = old.Close()
 			}
+			t.wg.Go(func() { t.greet(s) })
 		case <-t.done:
 			return
 		}
@@ -197,7 +192,7 @@ func (t *transport) pumpStreams() {
 
 // greet reads the hello of an incoming stream and hands the stream to memberlist.
 func (t *transport) greet(s *stream) {
-	node, err := readHello(s)
+	node, err := readHello(s.Conn)
 	if err == nil && t.cut(node, "") {
 		err = fmt.Errorf("%s is cut off by the fault layer", node)
 	}
@@ -205,17 +200,6 @@ func (t *transport) greet(s *stream) {
 		t.log.Debug("stream refused", "from", s.RemoteAddr(), "error", err)
 		_ = s.Close()
 		return
-	}
-	patience := time.NewTimer(helloTimeout)
-	defer patience.Stop()
-	select {
-	case t.exchanges <- struct{}{}:
-		s.release = sync.OnceFunc(func() { <-t.exchanges })
-	case <-patience.C:
-		_ = s.Close()
-		return
-	case <-t.ctx.Done():
-		return // Shutdown has closed it
 	}
 	select {
 	case t.streams <- s:
@@ -242,23 +226,36 @@ func readHello(conn net.Conn) (elector.NodeID, error) {
 	return elector.NodeID(node), conn.SetDeadline(time.Time{})
 }
 
-// stream is one that Shutdown closes, so that it does not wait for time-outs.
+// stream is one that Shutdown closes, so that it does not wait for time-outs, and of which
+// memberlist reads what may pass the border. One goroutine reads it.
 type stream struct {
 	net.Conn
 	untrack func() bool
-	release func() // gives up its place among exchanges; nil if it has none
+	leave   func()    // gives up its place among those that were accepted
+	in      io.Reader // what may pass; nil before the first Read
 }
 
 // track makes conn end with the transport, at once if that has ended.
 func (t *transport) track(conn net.Conn) *stream {
-	return &stream{Conn: conn, untrack: context.AfterFunc(t.ctx, func() { _ = conn.Close() })}
+	untrack := context.AfterFunc(t.ctx, func() { _ = conn.Close() })
+	return &stream{Conn: conn, untrack: untrack, leave: func() {}}
 }
 
-// Close closes the stream, and lets the next one in if it was one of exchanges.
+// Read returns what may pass.
+func (s *stream) Read(b []byte) (int, error) {
+	if s.in == nil {
+		in, err := openStream(s.Conn)
+		if err != nil {
+			return 0, err
+		}
+		s.in = in
+	}
+	return s.in.Read(b)
+}
+
+// Close closes the stream, and gives up its place.
 func (s *stream) Close() error {
 	s.untrack()
-	if s.release != nil {
-		s.release()
-	}
+	s.leave()
 	return s.Conn.Close()
 }

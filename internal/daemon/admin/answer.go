@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"time"
 )
 
 // Problem is an error as RFC 9457 has it. Its type is about:blank: the status
@@ -34,6 +35,8 @@ func respond(w http.ResponseWriter, kind string, code int, v any) {
 	h.Set("Content-Type", kind)
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
+	// The server's own deadline is gone if what was asked for has taken a while.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(stall))
 	w.WriteHeader(code)
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")

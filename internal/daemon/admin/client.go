@@ -43,6 +43,10 @@ func NewClient(addr string) *Client {
 	// A transport of its own: closing idle connections must not touch others'.
 	transport := &http.Transport{}
 	c := &Client{addr: addr, base: "http://" + addr, http: http.Client{Transport: transport}}
+	// No node redirects. Who does may want the token, or a request, somewhere else.
+	c.http.CheckRedirect = func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse
+	}
 	if path, ok := strings.CutPrefix(addr, unixPrefix); ok {
 		c.base = "http://localhost"
 		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {

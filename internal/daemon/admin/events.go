@@ -2,6 +2,7 @@ package admin
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -50,10 +51,7 @@ const (
 // gets the status first. A reader that comes back with the id of the last event that it
 // saw gets what came since; if that is not complete any more, it gets a reset first.
 func (s *Server) getEvents(w http.ResponseWriter, r *http.Request) {
-	select {
-	case s.streams <- struct{}{}:
-		defer func() { <-s.streams }()
-	default:
+	if s.streams.OwnPlace(r.RemoteAddr) {
 		w.Header().Set("Retry-After", "5")
 		refuse(w, http.StatusServiceUnavailable,
 			fmt.Errorf("%d event streams are open, which is the limit; close some", maxStreams))
@@ -64,10 +62,14 @@ func (s *Server) getEvents(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodHead {
 		return
 	}
+	ctx, end := context.WithCancel(r.Context())
+	defer end()
 	out := &stream{w: w, control: http.NewResponseController(w), journal: s.journal,
-		status: s.Node.Status}
-	// for the connection's next request
-	defer func() { _ = out.control.SetWriteDeadline(time.Time{}) }()
+		status: s.Node.Status, end: end}
+	if old, full := s.streams.Enter(out, r.RemoteAddr); full {
+		old.end() // its source has most of them
+	}
+	defer s.streams.Leave(out)
 	// A browser that reconnects sends the header, with the address of the first time.
 	out.begin(cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("after")))
 	idle := time.NewTicker(keepAlive)
@@ -81,7 +83,7 @@ func (s *Server) getEvents(w http.ResponseWriter, r *http.Request) {
 		case <-x.more:
 		case <-idle.C:
 			out.write(": alive\n\n")
-		case <-r.Context().Done():
+		case <-ctx.Done():
 			return
 		}
 	}
@@ -93,6 +95,7 @@ type stream struct {
 	control *http.ResponseController
 	journal *journal
 	status  func() cluster.Status
+	end     func() // lets it end
 	place   uint64
 }
 

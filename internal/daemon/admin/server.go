@@ -21,6 +21,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/internal/base/crowd"
 	"github.com/bmqelect/bmqelect/internal/daemon/metrics"
 	"github.com/bmqelect/bmqelect/netmesh/fault"
 )
@@ -49,9 +50,10 @@ type Config struct {
 // Server answers for one node.
 type Server struct {
 	Config
-	http    http.Server
+	http    *http.Server
 	journal *journal
-	streams chan struct{} // holds an item for each event stream
+	conns   *crowd.Crowd[net.Conn]
+	streams *crowd.Crowd[*stream]
 	running sync.WaitGroup
 	stop    context.CancelFunc // ends the event streams
 }
@@ -59,9 +61,11 @@ type Server struct {
 // Limits of a request. Answers may take longer: an event stream never ends.
 const (
 	headerTimeout = 5 * time.Second
+	bodyTimeout   = 10 * time.Second // from the first byte of the request
 	idleTimeout   = time.Minute
 	maxBody       = 64 << 10
-	maxStreams    = 256
+	maxStreams    = 256 // of events
+	maxConns      = 512
 )
 
 // Serve answers on the listeners until Close, which also closes them.
@@ -70,20 +74,14 @@ func Serve(cfg Config, listeners ...net.Listener) *Server {
 		cfg.Logger = hclog.NewNullLogger()
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	s := &Server{Config: cfg, streams: make(chan struct{}, maxStreams), stop: stop}
+	s := &Server{Config: cfg, stop: stop,
+		conns: crowd.New[net.Conn](maxConns), streams: crowd.New[*stream](maxStreams)}
 	events := cfg.Node.Subscribe(eventBuffer)
 	s.journal = newJournal(cfg.Node.Status())
 	s.running.Go(func() { s.journal.keep(events.Events()) })
 	context.AfterFunc(ctx, events.Close)
-	s.http = http.Server{
-		Handler:           s.guarded(s.mux()),
-		ReadHeaderTimeout: headerTimeout,
-		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    maxBody,
-		BaseContext:       func(ln net.Listener) context.Context { return withListener(ctx, ln) },
-		ErrorLog: cfg.Logger.StandardLogger(
-			&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug}),
-	}
+	s.http = s.limited(s.guarded(s.mux()))
+	s.http.BaseContext = func(ln net.Listener) context.Context { return withListener(ctx, ln) }
 	for _, ln := range listeners {
 		s.running.Go(func() {
 			if err := s.http.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
@@ -92,6 +90,33 @@ func Serve(cfg Config, listeners ...net.Listener) *Server {
 		})
 	}
 	return s
+}
+
+// limited serves within the limits: who sends or reads slowly loses the connection.
+func (s *Server) limited(handler http.Handler) *http.Server {
+	return &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: headerTimeout,
+		ReadTimeout:       bodyTimeout,
+		WriteTimeout:      stall,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxBody,
+		ConnState:         s.count,
+		ErrorLog: s.Logger.StandardLogger(
+			&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug}),
+	}
+}
+
+// count closes the oldest connection of the source that has the most when there are too many.
+func (s *Server) count(conn net.Conn, state http.ConnState) {
+	switch state {
+	case http.StateNew:
+		if old, full := s.conns.Enter(conn, conn.RemoteAddr().String()); full {
+			_ = old.Close()
+		}
+	case http.StateClosed, http.StateHijacked:
+		s.conns.Leave(conn)
+	}
 }
 
 // Close cancels the requests under way, event streams among them, waits for their

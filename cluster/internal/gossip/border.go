@@ -1,0 +1,139 @@
+package gossip
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/hashicorp/go-msgpack/v2/codec"
+	"github.com/hashicorp/memberlist"
+)
+
+// What memberlist makes of a few bytes can be large: it sets memory aside for the number
+// of members that a stream announces, and unpacks 31 KB to 39 MB. Its numbers for what it
+// sends are not exported; they are part of its protocol.
+const (
+	typePing = iota
+	typeIndirectPing
+	typeAck
+	typeSuspect
+	typeAlive
+	typeDead
+	typePushPull
+	typeCompound
+	typeUser
+	typeCompressed
+	typeEncrypted
+	typeNack
+	typeChecksum
+	typeError
+	typeLabel = 244
+)
+
+// Bounds of a stream. A full table of members takes less: see maxNewcomers.
+const (
+	maxNodes       = 2048    // members in one exchange of states
+	maxStreamBytes = 1 << 20 // of all that is read
+)
+
+// checkPacket reports why memberlist must not see a packet.
+func checkPacket(b []byte) error {
+	if len(b) > 1 && b[0] == typeLabel {
+		b = b[min(2+int(b[1]), len(b)):]
+	}
+	if len(b) >= 5 && b[0] == typeChecksum {
+		b = b[5:]
+	}
+	if len(b) < 2 || b[0] != typeCompound {
+		return checkMessage(b)
+	}
+	lengths, parts := b[2:], int(b[1])
+	if len(lengths) < 2*parts {
+		return errors.New("compound packet is cut off")
+	}
+	messages := lengths[2*parts:]
+	for i := range parts {
+		n := min(int(lengths[2*i])<<8|int(lengths[2*i+1]), len(messages))
+		if err := checkMessage(messages[:n]); err != nil {
+			return err
+		}
+		messages = messages[n:]
+	}
+	return nil
+}
+
+// checkMessage lets pass what members send each other in packets.
+func checkMessage(b []byte) error {
+	if len(b) == 0 {
+		return errors.New("empty message")
+	}
+	switch b[0] {
+	case typePing, typeIndirectPing, typeAck, typeNack, typeSuspect, typeAlive, typeDead:
+		return nil
+	}
+	return fmt.Errorf("message of type %d", b[0])
+}
+
+// pushPull is the header of an exchange of states, as memberlist has it.
+type pushPull struct {
+	Nodes        int
+	UserStateLen int
+	Join         bool
+}
+
+// openStream returns what of a stream memberlist may read: a ping, an answer, or an
+// exchange of states within the bounds.
+func openStream(r io.Reader) (io.Reader, error) {
+	in := bufio.NewReader(io.LimitReader(r, maxStreamBytes))
+	kind, err := in.ReadByte()
+	var head []byte
+	if err == nil && kind == typeLabel {
+		var size byte
+		if size, err = in.ReadByte(); err == nil {
+			head = append(make([]byte, 0, 3+int(size)), kind, size)
+			head = head[:2+int(size)]
+			_, err = io.ReadFull(in, head[2:])
+		}
+		if err == nil {
+			kind, err = in.ReadByte()
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	head = append(head, kind)
+	switch kind {
+	case typePing, typeAck, typeError:
+	case typePushPull:
+		var h pushPull
+		if err := codec.NewDecoder(in, &codec.MsgpackHandle{}).Decode(&h); err != nil {
+			return nil, fmt.Errorf("header of an exchange of states: %w", err)
+		}
+		if h.Nodes < 0 || h.Nodes > maxNodes || h.UserStateLen != 0 {
+			return nil, fmt.Errorf("exchange of %d members, and %d bytes of others: at most %d and 0 are read",
+				h.Nodes, h.UserStateLen, maxNodes)
+		}
+		// Written anew: memberlist must not read something else from it.
+		text := bytes.NewBuffer(head)
+		if err := codec.NewEncoder(text, &codec.MsgpackHandle{}).Encode(h); err != nil {
+			return nil, fmt.Errorf("header of an exchange of states: %w", err)
+		}
+		head = text.Bytes()
+	default:
+		return nil, fmt.Errorf("stream of type %d", kind)
+	}
+	return io.MultiReader(bytes.NewReader(head), in), nil
+}
+
+// checkVersions reports why a member's versions of memberlist's protocol would make every
+// exchange of states fail: each member of a table must speak what all speak.
+func checkVersions(n *memberlist.Node) error {
+	const current = memberlist.ProtocolVersion2Compatible
+	if n.PMin > current || n.PMax < current || n.PCur != current || n.DMin > 0 || n.DCur > 0 {
+		return fmt.Errorf("it speaks versions %d and %d of %d to %d and %d to %d, not %d and 0",
+			n.PCur, n.DCur, n.PMin, n.PMax, n.DMin, n.DMax, current)
+	}
+	return nil
+}
