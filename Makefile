@@ -10,7 +10,7 @@ FUZZTIME ?= 10s
 MODULES = . examples tests
 each = @for module in $(MODULES); do (cd $$module && $(1)) || exit 1; done
 # The protocol itself, and the least of it that tests must run, in percent.
-PROTOCOL = ./elector ./scouting ./lsn
+PROTOCOL = ./elector ./elector/detector ./scouting ./lsn
 COVER = 95
 
 .PHONY: help build bmqnode man test race vet lint image fuzz bench cover scenarios-live article-live coordinator alerts kernel soak chaos clean

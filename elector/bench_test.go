@@ -15,16 +15,31 @@ import (
 // again: an input in an interface variable costs the driver's allocation, not
 // the machine's.
 
-func heartbeatStep(t testing.TB) func() {
-	d := follower(t)
-	var in elector.Input = elector.Received{From: "b", Message: elector.Message{
-		Kind: elector.LeaderHeartbeat, Term: 3, Sequence: 2, SentAt: 9, LSN: lsn.LSN{Term: 3, Counter: 5},
-	}}
+func heartbeatStep(t testing.TB) func() { return heartbeats(t, follower(t), 1) }
+
+// phiStep is a heartbeat to a node that learns from each.
+func phiStep(t testing.TB) func() {
+	d := bootWith(t, elector.Config{Phi: accrual}, 3, 2)
+	d.beat(0, 3, 1)
+	return heartbeats(t, d, 1000)
+}
+
+// heartbeats brings so many different ones, and the last of them again and again.
+func heartbeats(t testing.TB, d *driven, different int) func() {
+	var inputs []elector.Input
+	for i := range different {
+		inputs = append(inputs, elector.Received{From: "b", Message: elector.Message{
+			Kind: elector.LeaderHeartbeat, Term: 3, Sequence: uint64(i) + 2, SentAt: 9,
+			LSN: lsn.LSN{Term: 3, Counter: 5},
+		}})
+	}
+	next := 0
 	return func() {
 		d.now += 1000
-		if len(d.Step(d.now, 0, in).Messages) != 1 {
+		if len(d.Step(d.now, 0, inputs[next]).Messages) != 1 {
 			t.Fatal("the heartbeat was not acked")
 		}
+		next = min(next+1, different-1)
 	}
 }
 
@@ -63,6 +78,7 @@ func idleStep(t testing.TB) func() {
 func TestHeartbeatPathAllocatesNothing(t *testing.T) {
 	for name, step := range map[string]func(){
 		"heartbeat": heartbeatStep(t),
+		"phi":       phiStep(t),
 		"ack":       ackStep(t, 3),
 		"broadcast": broadcastStep(t, elector.Config{}),
 		"takeover":  broadcastStep(t, elector.Config{Takeover: time.Second}),

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/bmqelect/bmqelect/elector/detector"
 	"github.com/bmqelect/bmqelect/scouting"
 )
 
@@ -35,6 +36,10 @@ type Config struct {
 	Rule scouting.Rule
 	// Timing holds the protocol's timers; see Article and BlazingMQ. Required.
 	Timing Timing
+	// Phi replaces the miss count by the phi accrual detector: a follower then learns how
+	// regular its leader's heartbeats are. PhiConfig.Least must be at least Timing.Lease. Its
+	// zero, the default, is the miss count.
+	Phi detector.PhiConfig
 
 	// UnsafeQuorum permits a Quorum of half the voters or less: two leaders at
 	// once become possible.
@@ -94,8 +99,8 @@ func Profile(name string) (t Timing, ok bool) {
 	return t, ok
 }
 
-// Inactivity is how long a follower goes without a heartbeat before it takes
-// the leader for inactive: miss count x broadcast period.
+// Inactivity is how long a follower goes without a heartbeat before it takes the leader for
+// inactive, by miss count: miss count x broadcast period.
 func (t Timing) Inactivity() time.Duration {
 	return time.Duration(t.HeartbeatMissCount) * t.HeartbeatBroadcast
 }

@@ -54,6 +54,11 @@ func TestValidateNamesTheFault(t *testing.T) {
 		{"Timing.Lease", func(c *elector.Config) { c.Timing.Lease = c.Timing.Inactivity() + 1 }},
 		{"Timing.ClockDriftPPM", func(c *elector.Config) { c.Timing.ClockDriftPPM = -1 }},
 		{"Timing.ClockDriftPPM", func(c *elector.Config) { c.Timing.ClockDriftPPM = 500_001 }},
+		{"Phi.Window", func(c *elector.Config) { c.Phi.Threshold = 8 }},
+		{"Phi", func(c *elector.Config) {
+			c.Phi = accrual
+			c.Phi.Pause = c.Timing.Lease - 113*millis // 5.612 x 20 ms is 112 ms
+		}},
 	} {
 		cfg := valid()
 		tc.change(&cfg)

@@ -72,7 +72,7 @@ func (m *Machine) follow(from NodeID, msg *Message) {
 	}
 	*f = followerState{
 		Leader: from, LeaderTerm: msg.Term, HeardAt: s.Now,
-		SilentAt: s.Now.Add(m.cfg.Timing.Inactivity()),
+		SilentAt: m.silentAt(from, msg),
 	}
 	if msg.LSN.Compare(s.SeenLSN) > 0 {
 		s.SeenLSN = msg.LSN

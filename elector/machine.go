@@ -12,6 +12,7 @@ type Machine struct {
 	cfg    *resolved
 	state  State
 	held   []Envelope // speak for a term that is not durable yet
+	watch  watch      // of the leader that is followed, or was
 	eff    Effects
 	random uint64 // entropy of the running step
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/bmqelect/bmqelect/elector/detector"
 	"github.com/bmqelect/bmqelect/scouting"
 )
 
@@ -53,6 +54,7 @@ func (c Config) Validate() error {
 	ps.nodes(c)
 	ps.quorum(c)
 	ps.timers(c.Timing)
+	ps.phi(c.Phi, c.Timing.Lease)
 	beat := c.Timing.HeartbeatBroadcast
 	ps.want(c.Takeover == 0 || c.Takeover >= beat && c.Takeover <= maxTimer, "Takeover", c.Takeover,
 		"0, or between HeartbeatBroadcast, %s, and %s", beat, maxTimer)
@@ -114,6 +116,18 @@ func (ps *problems) timers(t Timing) {
 		"at least Lease x (1 + drift), %s", t.Promise())
 	ps.want(t.InitialWait >= t.MaxRandomWait, "Timing.InitialWait", t.InitialWait,
 		"at least MaxRandomWait, %s", t.MaxRandomWait)
+}
+
+func (ps *problems) phi(c detector.PhiConfig, lease time.Duration) {
+	if c == (detector.PhiConfig{}) {
+		return
+	}
+	if field, value, want := c.Check(); field != "" {
+		ps.want(false, "Phi."+field, value, "%s", want)
+		return
+	}
+	ps.want(c.Least() >= lease, "Phi", fmt.Sprintf("one that may suspect after %s", c.Least()),
+		"one that waits for at least Timing.Lease, %s: a longer Pause", lease)
 }
 
 func quote(id NodeID) string { return fmt.Sprintf("%q", string(id)) }

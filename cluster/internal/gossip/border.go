@@ -3,6 +3,7 @@ package gossip
 import (
 	"bufio"
 	"bytes"
+	"compress/lzw"
 	"errors"
 	"fmt"
 	"io"
@@ -32,10 +33,11 @@ const (
 	typeLabel = 244
 )
 
-// Bounds of a stream. A full table of members takes less: see maxNewcomers.
+// Bounds of a stream, and of a packet. A full table of members takes less: see maxNewcomers.
 const (
 	maxNodes       = 2048    // members in one exchange of states
-	maxStreamBytes = 1 << 20 // of all that is read
+	maxStreamBytes = 1 << 20 // of all that is read, also of what is unpacked
+	maxPacket      = 1 << 16 // unpacked
 )
 
 // checkPacket reports why memberlist must not see a packet.
@@ -72,8 +74,40 @@ func checkMessage(b []byte) error {
 	switch b[0] {
 	case typePing, typeIndirectPing, typeAck, typeNack, typeSuspect, typeAlive, typeDead:
 		return nil
+	case typeCompressed: // by members of the version before
+		unpacked, err := unpack(bytes.NewReader(b[1:]), maxPacket)
+		if err == nil && len(unpacked) > 0 && unpacked[0] == typeCompressed {
+			err = errors.New("compressed twice")
+		}
+		if err != nil {
+			return err
+		}
+		return checkPacket(unpacked)
 	}
 	return fmt.Errorf("message of type %d", b[0])
+}
+
+// unpack returns what is compressed, if it is no longer than limit.
+func unpack(r io.Reader, limit int) ([]byte, error) {
+	var c struct {
+		Algo uint8
+		Buf  []byte
+	}
+	if err := codec.NewDecoder(r, &codec.MsgpackHandle{}).Decode(&c); err != nil {
+		return nil, fmt.Errorf("compressed message: %w", err)
+	}
+	text := func() io.Reader { return lzw.NewReader(bytes.NewReader(c.Buf), lzw.LSB, 8) }
+	// Read twice: no memory is set aside before the length is known.
+	n, err := io.Copy(io.Discard, io.LimitReader(text(), int64(limit)+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("compressed message: %w", err)
+	case n > int64(limit):
+		return nil, fmt.Errorf("compressed message of more than %d bytes", limit)
+	}
+	unpacked := make([]byte, n)
+	_, err = io.ReadFull(text(), unpacked)
+	return unpacked, err
 }
 
 // pushPull is the header of an exchange of states, as memberlist has it.
@@ -97,6 +131,13 @@ func openStream(r io.Reader) (io.Reader, error) {
 			_, err = io.ReadFull(in, head[2:])
 		}
 		if err == nil {
+			kind, err = in.ReadByte()
+		}
+	}
+	if err == nil && kind == typeCompressed { // by a member of the version before
+		var unpacked []byte
+		if unpacked, err = unpack(in, maxStreamBytes); err == nil {
+			in = bufio.NewReader(bytes.NewReader(unpacked))
 			kind, err = in.ReadByte()
 		}
 	}

@@ -53,6 +53,7 @@ type Config struct {
 	// For tests: resolve replaces DNS, streamTimeout the constant.
 	resolve       func(ctx context.Context, hostport string) ([]netip.AddrPort, error)
 	streamTimeout time.Duration
+	compress      bool // as members of the version before do
 }
 
 // Timing holds the periods of membership. The defaults suit loopback and a local network:

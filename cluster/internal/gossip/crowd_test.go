@@ -202,6 +202,16 @@ func TestClaimsAndBombsAreNotRead(t *testing.T) {
 	require.Less(t, allocated()-before, uint64(8<<20))
 }
 
+// Members of the version before compress what they send.
+func TestMembersThatCompressAreRead(t *testing.T) {
+	a := start(t, "a")
+	b := start(t, "b", joining(a.gossipAddr()), func(c *Config) { c.compress = true })
+	start(t, "c", joining(b.gossipAddr()))
+	a.requireState(StateAlive, "b")
+	a.requireState(StateAlive, "c")
+	b.requireState(StateAlive, "a")
+}
+
 // Streams on which an exchange begins and does not go on keep no member out.
 func TestSilentStreamsKeepNobodyOut(t *testing.T) {
 	a := start(t, "a", func(c *Config) { c.streamTimeout = time.Hour })
@@ -235,8 +245,10 @@ func FuzzBorder(f *testing.F) {
 	f.Add(labelled([]byte{typeChecksum, 0, 0, 0, 0, typeCompound, 2, 0, 1, 0, 1, typePing, typeAlive}))
 	f.Add([]byte{typeCompressed, 0x80})
 	f.Fuzz(func(t *testing.T, sent []byte) {
-		if checkPacket(sent) == nil {
-			require.NotEqual(t, byte(typeCompressed), sent[0])
+		if checkPacket(sent) == nil && sent[0] == typeCompressed {
+			unpacked, err := unpack(bytes.NewReader(sent[1:]), maxPacket)
+			require.NoError(t, err)
+			require.NotEqual(t, byte(typeCompressed), unpacked[0])
 		}
 		in, err := openStream(bytes.NewReader(sent))
 		if err == nil {

@@ -108,7 +108,7 @@ func (g *Gossip) libraryConfig(tr *transport, bound netip.AddrPort) *memberlist.
 	c.BindAddr, c.BindPort = bound.Addr().String(), int(bound.Port())
 	c.AdvertiseAddr, c.AdvertisePort = g.addr.Addr().String(), int(g.addr.Port())
 	c.Logger = debugLogger(g.log)
-	c.EnableCompression = false // a member refuses what is compressed
+	c.EnableCompression = g.cfg.compress
 
 	t := g.cfg.Timing
 	c.ProbeInterval, c.ProbeTimeout = t.Probe, min(t.Probe/2, 500*time.Millisecond)

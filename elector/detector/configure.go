@@ -1,0 +1,280 @@
+package detector
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// Limits are the periods that a sender can keep.
+type Limits struct {
+	// Shortest is eta_min: of the sender's CPU, of timers, and of the link's stalls. If
+	// heartbeats are closer together than the link stalls, one stall delays several, and
+	// Configure would take them for independent. At least 1us.
+	Shortest time.Duration
+	// Longest is the longest period that is of use. At least Shortest.
+	Longest time.Duration
+}
+
+// Plan is how often to send and how long to wait, with what follows for a link of the
+// quality that it was made for.
+type Plan struct {
+	Period time.Duration // eta
+	Margin time.Duration // alpha of NFDE: from the expected arrival to the freshness point
+	// Recurrence is a lower bound of E(T_MR), and at most 292 years: more cannot be said.
+	Recurrence time.Duration
+	// Accuracy is a lower bound of P_A.
+	Accuracy float64
+	// Duration is an upper bound of E(T_M); 0 for an ordered link: there is none.
+	Duration time.Duration
+}
+
+// Detection is T_D^u = eta + alpha, for NewNFDE: a crash is detected within Detection + E(D).
+func (p Plan) Detection() time.Duration { return p.Period + p.Margin }
+
+// Infeasible says that no period within the limits gives what was asked.
+type Infeasible struct {
+	// Violated is the bound that is in the way: "detect", "mistakes", or "accuracy" (which
+	// stands for duration as well).
+	Violated string
+	// Best is what can be had with the same Detect, at the period that is right most often;
+	// zero if Detect is no longer than the mean delay and the shortest period.
+	Best Plan
+	// Detect is the least T_D^U for which the rest can be had; 0 if there is none.
+	Detect time.Duration
+	// Period is the eta that would be needed; 0 if none of 100us or more would do.
+	Period time.Duration
+}
+
+// Error says what can be had instead, in figures of three digits that are on the safe side.
+func (e *Infeasible) Error() string {
+	text := fmt.Sprintf("qos: %s cannot be met on this link", e.Violated)
+	if best := e.Best; best.Period > 0 {
+		text += fmt.Sprintf("; with the same detect: a mistake every %s, accuracy %.7g, period %s",
+			best.Recurrence.Truncate(digit(best.Recurrence)), best.Accuracy, best.Period)
+	}
+	if e.Detect > 0 {
+		up := digit(e.Detect)
+		text += fmt.Sprintf("; with the same mistakes and accuracy: detect %s",
+			(e.Detect + up - 1).Truncate(up))
+	}
+	if e.Period > 0 {
+		text += fmt.Sprintf("; or with a period of %s", e.Period.Truncate(digit(e.Period)))
+	}
+	return text
+}
+
+// digit is the place value of the third digit of d.
+func digit(d time.Duration) time.Duration {
+	place := time.Duration(1)
+	for d/place >= 1000 {
+		place *= 10
+	}
+	return place
+}
+
+// Configure computes the cheapest plan, with the longest period, that gives what is asked on
+// a link of which only p_L, E(D) and V(D) are known: the configurator of [CTA] for NFD-U and
+// NFD-E. Only the delay's moments are used, so the plan keeps its promise for any
+// distribution of the delay, if delays and losses are independent, or the link is Ordered
+// and each loss is one by itself.
+//
+// The error is an *Infeasible if the limits are in the way; the plan is then Infeasible.Best,
+// for want of a better one. Any other error says which argument is wrong.
+func Configure(ask QoS, link Quality, limits Limits) (Plan, error) {
+	if err := ask.Validate(); err != nil {
+		return Plan{}, fmt.Errorf("qos: %w", err)
+	}
+	switch {
+	case !(link.Loss > 0 && link.Loss <= mostLoss) || link.Deviation <= 0 || link.Delay < 0:
+		return Plan{}, fmt.Errorf("qos: loss %v, deviation %s, delay %s: the loss must be above 0 "+
+			"and at most %v, the deviation positive, the delay 0s or more",
+			link.Loss, link.Deviation, link.Delay, mostLoss)
+	case limits.Shortest < time.Microsecond || limits.Longest < limits.Shortest:
+		return Plan{}, fmt.Errorf("qos: the shortest period is %s and the longest %s, but must be "+
+			"at least 1us, and no shorter than the shortest", limits.Shortest, limits.Longest)
+	}
+	p := problem{
+		t: (ask.Detect - link.Delay).Seconds(), v: square(link.Deviation.Seconds()),
+		loss: link.Loss, ordered: link.Ordered,
+		recurrence: time.Duration(ask.Mistakes).Seconds(), duration: ask.duration(),
+		shortest: limits.Shortest.Seconds(), longest: limits.Longest.Seconds(),
+	}
+	if eta, ok := p.solve(); ok {
+		return p.plan(max(math.Floor(eta*1e6)/1e6, p.shortest)), nil // whole microseconds
+	}
+	e := p.infeasible(link.Delay)
+	return e.Best, e
+}
+
+// problem is one question to the configurator, in seconds.
+type problem struct {
+	t                    float64 // T_D^u = T_D^U - E(D)
+	v, loss              float64 // V(D), p_L
+	ordered              bool
+	recurrence, duration float64 // T_MR^L, T_M^U
+	shortest, longest    float64 // eta
+}
+
+// solve returns the longest period that keeps the promise, to a millionth. What it promises
+// is not monotone in eta: where T is just above a multiple of eta, the last heartbeat that
+// counts is worth nothing, and a slightly longer eta does without it. So it goes down in
+// steps of 1 %, and only within a step it bisects.
+func (p problem) solve() (eta float64, ok bool) {
+	eta = min(p.t, p.longest)
+	above := eta
+	for !p.keeps(eta) {
+		if eta <= p.shortest {
+			return 0, false
+		}
+		above, eta = eta, max(eta*0.99, p.shortest)
+	}
+	for above-eta > 1e-6*eta {
+		if mid := (above + eta) / 2; p.keeps(mid) {
+			eta = mid
+		} else {
+			above = mid
+		}
+	}
+	return eta, true
+}
+
+// keeps reports whether the period gives what was asked.
+func (p problem) keeps(eta float64) bool {
+	if !(eta >= p.shortest && eta <= p.t && eta <= p.longest) {
+		return false
+	}
+	need := p.recurrence
+	switch {
+	case p.ordered: // P_A >= 1 - eta/E(T_MR), and P_A^L = 1 - T_M^U/T_MR^L
+		need = max(need, eta*p.recurrence/p.duration)
+	case eta > p.gamma()*p.duration: // E(T_M) <= eta/gamma
+		return false
+	}
+	return p.f(eta, need) >= need
+}
+
+// gamma is the paper's gamma' = (1 - p_L) T^2/(V(D) + T^2): at least so many mistakes end
+// with the next heartbeat.
+func (p problem) gamma() float64 { return (1 - p.loss) * p.t * p.t / (p.v + p.t*p.t) }
+
+// f is a lower bound of E(T_MR), in seconds. It goes on until it has shown enough.
+//
+// If heartbeats are independent, that is the paper's f(eta): a mistake needs that each of
+// the ceil(T/eta) - 1 heartbeats which can still come in time is lost or late, and each is
+// late with at most the probability of Cantelli's inequality. Every factor is 1 at least, so
+// a product that passes the greatest float64 is +Inf, and that is enough.
+func (p problem) f(eta, enough float64) float64 {
+	if p.ordered {
+		return eta / p.orderedMistake(eta)
+	}
+	const most = 10_000 // to count fewer promises less, never more
+	chances := min(math.Ceil(p.t/eta)-1, most)
+	product := eta
+	for j := 1.0; j <= chances && product < enough; j++ {
+		x2 := square(p.t - j*eta)
+		product *= (p.v + x2) / (p.v + p.loss*x2)
+	}
+	return product
+}
+
+// orderedMistake bounds the probability of a mistake at a freshness point, if no heartbeat
+// overtakes another: the first that is awaited was lost, or it or any one before it was so
+// late that it held up the rest. By Cantelli's inequality the one m periods before is with
+// at most V/(V + (alpha + m eta)^2). The integral stands for all m that are not summed.
+func (p problem) orderedMistake(eta float64) float64 {
+	const summed = 64
+	alpha := p.t - eta
+	sum := p.loss
+	for m := range summed + 1 {
+		sum += p.v / (p.v + square(alpha+float64(m)*eta))
+	}
+	sigma := math.Sqrt(p.v)
+	return sum + sigma/eta*math.Atan2(sigma, alpha+summed*eta)
+}
+
+// plan is what the period gives.
+func (p problem) plan(eta float64) Plan {
+	recurrence := p.f(eta, math.Inf(1))
+	plan := Plan{
+		Period: seconds(eta), Margin: seconds(p.t) - seconds(eta),
+		Recurrence: seconds(recurrence), Accuracy: max(1-eta/recurrence, 0),
+	}
+	if !p.ordered {
+		plan.Duration = seconds(eta / p.gamma())
+	}
+	return plan
+}
+
+// infeasible says why solve failed, and what can be had instead.
+func (p problem) infeasible(delay time.Duration) *Infeasible {
+	e := &Infeasible{Violated: "detect"}
+	if p.t >= p.shortest {
+		eta := p.safest()
+		e.Best = p.plan(eta)
+		e.Violated = "mistakes"
+		if p.f(eta, p.recurrence) >= p.recurrence {
+			e.Violated = "accuracy"
+		}
+		finer := p
+		finer.shortest = 1e-4 // no sender keeps a shorter one, so none is advised
+		if eta, ok := finer.solve(); ok {
+			e.Period = seconds(eta)
+		}
+	}
+	if t, ok := p.leastDetection(); ok {
+		e.Detect = seconds(t) + delay
+	}
+	return e
+}
+
+// safest returns the period within the limits whose output is right most often: that of the
+// least beta = eta/E(T_MR).
+func (p problem) safest() (best float64) {
+	least := math.Inf(1)
+	for eta := min(p.t, p.longest); ; eta = max(eta*0.99, p.shortest) {
+		if beta := eta / p.f(eta, math.Inf(1)); beta <= least {
+			best, least = eta, beta
+		}
+		if eta == p.shortest {
+			return best
+		}
+	}
+}
+
+// leastDetection returns the least T_D^u with which the rest can be had. It grows until it
+// suffices, and bisects. On an ordered link the shortest period need not be the best.
+func (p problem) leastDetection() (t float64, ok bool) {
+	suffices := func(t float64) bool {
+		p.t = t
+		if !p.ordered {
+			return p.keeps(p.shortest)
+		}
+		_, ok := p.solve()
+		return ok
+	}
+	low, high := max(p.t, 0), max(p.t, p.shortest)
+	for ; !suffices(high); low, high = high, 2*high {
+		if high > time.Hour.Seconds() {
+			return 0, false
+		}
+	}
+	for high-low > 1e-6*high {
+		if mid := (low + high) / 2; suffices(mid) {
+			high = mid
+		} else {
+			low = mid
+		}
+	}
+	return high, true
+}
+
+func square(x float64) float64 { return x * x }
+
+// seconds returns x seconds; the longest duration if x is longer.
+func seconds(x float64) time.Duration {
+	if ns := x * 1e9; ns < math.MaxInt64 {
+		return time.Duration(math.Round(ns))
+	}
+	return math.MaxInt64
+}

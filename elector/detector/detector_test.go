@@ -1,0 +1,170 @@
+package detector
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+var (
+	_ Detector = MissCount(3)
+	_ Detector = (*Phi)(nil)
+	_ Detector = (*NFDE)(nil)
+)
+
+func TestMissCount(t *testing.T) {
+	var d Detector = MissCount(3)
+	require.Equal(t, 1600*ms, d.Observe(100*ms, Heartbeat{Number: 1, Period: 500 * ms}))
+	require.Equal(t, 1500*ms, d.Observe(900*ms, Heartbeat{Number: 2, Period: 200 * ms}))
+}
+
+// A miss count of m forgives m - 1 losses in a row, and half of the m-th: what is sent m
+// periods after a heartbeat is late if it takes a microsecond longer. Half a period more
+// forgives m.
+func TestMissCountQuality(t *testing.T) {
+	const eta, loss = 100 * ms, 0.1
+	measure := func(d Detector, want float64) {
+		var r record
+		r.watch(d, newWire(1, Quality{Loss: loss, Delay: 10 * time.Microsecond}), eta,
+			duration(1500*want))
+		require.InEpsilon(t, want, r.recurrence(), 0.1, "%+v", r)
+	}
+	for m := range 3 {
+		inARow := math.Pow(loss, float64(m)) * (1 - loss) / eta.Seconds()
+		measure(MissCount(m+1), 1/(inARow*(loss+(1-loss)/2)))
+		measure(timeout(eta*time.Duration(m+1)+eta/2), 1/(inARow*loss))
+	}
+}
+
+// A timeout counts from the newest arrival: a miss count that need not be whole.
+type timeout time.Duration
+
+func (d timeout) Observe(now time.Duration, _ Heartbeat) time.Duration {
+	return now + time.Duration(d)
+}
+
+// A step is a heartbeat that arrives, in ms: its number, when it was scheduled, what period
+// it announces; and the freshness point that follows.
+type step struct {
+	name                              string
+	at                                time.Duration
+	number                            uint64
+	scheduled, period, freshnessPoint time.Duration
+}
+
+func TestNFDESteps(t *testing.T) {
+	const zero = 77 * time.Hour // the sender's clock is another one
+	d := NewNFDE(250 * ms)
+	for _, s := range []step{
+		{"10 ms late: expected again at 110", 10, 1, 0, 100, 260},
+		{"30 ms late: the mean is 20 ms", 130, 2, 100, 100, 370},
+		{"4 comes before 3", 320, 4, 300, 100, 570},
+		{"3 is old: it counts in the mean only", 340, 3, 200, 100, 570},
+		{"a duplicate counts in nothing", 350, 4, 300, 100, 570},
+		{"the next one: the mean of 10, 30, 20, 140, 50", 450, 5, 400, 100, 700},
+		{"the period is halved, and the time to detect stays", 550, 6, 500, 50, 800},
+		{"too old to restore trust", 5050, 7, 550, 50, 550 + 250 + (300+4500)/7},
+	} {
+		hb := Heartbeat{Number: s.number, Scheduled: zero + s.scheduled*ms, Period: s.period * ms}
+		require.InDelta(t, s.freshnessPoint*ms, d.Observe(s.at*ms, hb), float64(ms), s.name)
+	}
+}
+
+// Clocks whose rates differ by 10^-4 for hours: the window forgets, and the expected arrival
+// stays within what ten seconds of drift make.
+func TestNFDEOutlivesDrift(t *testing.T) {
+	d := NewNFDE(time.Second)
+	hb := Heartbeat{Period: time.Second}
+	for hb.Scheduled < 3*time.Hour {
+		hb.Number++
+		hb.Scheduled += hb.Period
+		now := hb.Scheduled + hb.Scheduled/10_000
+		require.InDelta(t, now+time.Second, d.Observe(now, hb), float64(ms))
+	}
+}
+
+// A peer may send any numbers and times. They can make nobody panic or loop, and what is not
+// newer than the newest moves no deadline.
+func FuzzHeartbeats(f *testing.F) {
+	f.Add(uint64(1), int64(0), int64(500*ms), uint64(2), int64(500*ms), int64(500*ms))
+	f.Add(uint64(7), int64(9), int64(-1), uint64(math.MaxUint64), int64(math.MinInt64), int64(1))
+	f.Add(uint64(0), int64(0), int64(0), uint64(1<<63), int64(math.MaxInt64), int64(math.MaxInt64))
+	f.Add(uint64(0), int64(0), int64(500*ms), uint64(0), int64(500*ms), int64(500*ms))
+	f.Add(uint64(math.MaxUint64-500), int64(0), int64(500*ms), uint64(701), int64(500*ms),
+		int64(500*ms)) // the sum with the kept numbers wraps
+	f.Fuzz(func(t *testing.T, number uint64, at, period int64, number2 uint64, at2, period2 int64) {
+		phi, err := NewPhi(PhiConfig{Threshold: 8, Window: 3, MinDeviation: ms})
+		require.NoError(t, err)
+		nfde, link := NewNFDE(time.Second), Link{}
+		heartbeats := []Heartbeat{
+			{number, time.Duration(at), time.Duration(period)},
+			{number2, time.Duration(at2), time.Duration(period2)},
+		}
+		now, highest := time.Duration(0), uint64(0)
+		var deadlines [2]time.Duration
+		for i := range 12 {
+			hb := heartbeats[i%2]
+			hb.Number += uint64(i) * (number2 % 700)
+			now += time.Duration(period2 & math.MaxInt32)
+			for d, detector := range []Detector{phi, nfde} {
+				deadline := detector.Observe(now, hb)
+				if i > 0 && hb.Number <= highest {
+					require.Equal(t, deadlines[d], deadline)
+				}
+				deadlines[d] = deadline
+			}
+			highest = max(highest, hb.Number)
+			link.Observe(now, hb)
+			q, _ := link.Quality()
+			require.True(t, q.Loss > 0 && q.Loss <= mostLoss, q.Loss)
+		}
+	})
+}
+
+func TestObserveAllocatesNothing(t *testing.T) {
+	for name, observe := range observers(t) {
+		require.Zero(t, testing.AllocsPerRun(1000, observe), name)
+	}
+}
+
+func BenchmarkObserve(b *testing.B) {
+	for name, observe := range observers(b) {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				observe()
+			}
+		})
+	}
+}
+
+// observers are a heartbeat and its deadline, or its estimates, at steady state.
+func observers(t testing.TB) map[string]func() {
+	phi, err := NewPhi(PhiConfig{Threshold: 8, Window: 1000, MinDeviation: 10 * ms, Pause: 300 * ms})
+	require.NoError(t, err)
+	var link Link
+	steps := map[string]func(now time.Duration, hb Heartbeat){
+		"link": func(now time.Duration, hb Heartbeat) { link.Observe(now, hb); link.Quality() },
+	}
+	for name, d := range map[string]Detector{
+		"misscount": MissCount(3), "phi": phi, "nfde": NewNFDE(time.Second),
+	} {
+		steps[name] = func(now time.Duration, hb Heartbeat) { d.Observe(now, hb) }
+	}
+	observers := map[string]func(){}
+	for name, step := range steps {
+		hb := Heartbeat{Period: 50 * ms}
+		next := func() {
+			hb.Number += 1 + hb.Number%10/9 // one in ten is lost
+			hb.Scheduled = time.Duration(hb.Number) * hb.Period
+			step(hb.Scheduled+time.Duration(hb.Number%7)*ms, hb)
+		}
+		for range 2000 {
+			next()
+		}
+		observers[name] = next
+	}
+	return observers
+}

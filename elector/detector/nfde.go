@@ -1,0 +1,32 @@
+package detector
+
+import "time"
+
+// NFDE is the detector NFD-E of [CTA], with freshness points. The heartbeat after the newest
+// one, number l, is expected at EA = mean(A_k - S_k) + S_{l+1}, the mean over the newest
+// arrivals, and the freshness point is tau = EA + alpha. Only a number above l moves tau: a
+// heartbeat that was sent too long ago does not restore trust, and a fast one does not
+// shorten the wait for the next.
+//
+// The paper has i x eta for S_i; with schedule times, the period may change at any time. And
+// alpha = T_D^u - eta, with the period that the newest heartbeat announces, so that T_D stays
+// what was asked when the sender changes its period for somebody else's sake. Then
+// tau = mean(A_k - S_k) + S_l + T_D^u: eta has gone.
+type NFDE struct {
+	detection time.Duration // T_D^u
+	arrivals  arrivals
+	tau       time.Duration
+}
+
+// NewNFDE returns a detector that detects a crash within detection + E(D), where detection
+// is T_D^u = eta + alpha; see Plan.Detection. A detection that is not longer than the period
+// suspects a living sender in every period.
+func NewNFDE(detection time.Duration) *NFDE { return &NFDE{detection: detection} }
+
+// Observe returns the freshness point.
+func (d *NFDE) Observe(now time.Duration, hb Heartbeat) time.Duration {
+	if d.arrivals.note(now, hb) && d.arrivals.newest == hb {
+		d.tau = d.arrivals.lateness() + hb.Scheduled + d.detection
+	}
+	return d.tau
+}

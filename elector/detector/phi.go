@@ -1,0 +1,185 @@
+package detector
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"time"
+)
+
+// PhiConfig are the parameters of Phi, under the names of the implementation that most
+// users know (Akka).
+type PhiConfig struct {
+	// Threshold is the suspicion from which on the sender is suspected, in (0, 100]: in the
+	// model, 10^-Threshold of the suspicions are wrong. Usual: 8 to 12.
+	Threshold float64
+	// Window is how many intervals between heartbeats are remembered, 2 to 10000. Usual:
+	// 200 to 1000. Two invented ones come first: see NewPhi.
+	Window int
+	// MinDeviation is the least standard deviation of the intervals that is believed. A
+	// quiet link would otherwise make one hiccup a suspicion. Positive.
+	MinDeviation time.Duration
+	// Pause is added to the mean of the intervals: a silence to put up with. Lost heartbeats
+	// need it, because a loss shows as one long interval. 0 or more.
+	Pause time.Duration
+}
+
+// Phi is the accrual detector of [phi]. Its suspicion is
+//
+//	phi(t) = -log10 P(the next interval is longer than t)
+//
+// for intervals that are normal with mean and deviation of a window. It inverts phi once per
+// heartbeat: phi reaches the threshold at mean + pause + deviation x y, where y is the
+// quantile of the normal distribution that belongs to the threshold.
+type Phi struct {
+	PhiConfig
+	y         float64 // phiNormal(y) = Threshold
+	newest    Heartbeat
+	at        time.Duration // when newest came
+	deadline  time.Duration
+	intervals []time.Duration // a ring; next is the oldest once it is full
+	next      int
+	sum       time.Duration
+	squares   uint128 // exact: the years leave no rounding behind
+}
+
+// Check returns the first field that is out of range, its value, and what would be right; the
+// field is "" if all are right.
+func (c PhiConfig) Check() (field string, value any, want string) {
+	switch {
+	case !(c.Threshold > 0 && c.Threshold <= 100):
+		return "Threshold", c.Threshold, "above 0 and at most 100"
+	case c.Window < 2 || c.Window > 10_000:
+		return "Window", c.Window, "between 2 and 10000"
+	case c.MinDeviation <= 0 || c.MinDeviation > longestInterval:
+		return "MinDeviation", c.MinDeviation, "above 0s and at most " + longestInterval.String()
+	case c.Pause < 0 || c.Pause > longestInterval:
+		return "Pause", c.Pause, "between 0s and " + longestInterval.String()
+	}
+	return "", nil, ""
+}
+
+// Least is how long Phi waits at least after a heartbeat: pause + least deviation x y.
+func (c PhiConfig) Least() time.Duration {
+	return c.Pause + time.Duration(normalQuantile(c.Threshold)*float64(c.MinDeviation))
+}
+
+// NewPhi returns a detector, or an error that says what is wrong with c. The window begins
+// with two invented intervals, 3/4 and 5/4 of the announced period: they stand for a
+// deviation of a quarter.
+func NewPhi(c PhiConfig) (*Phi, error) {
+	if field, value, want := c.Check(); field != "" {
+		return nil, fmt.Errorf("phi: %s is %v, but must be %s", field, value, want)
+	}
+	return &Phi{PhiConfig: c, y: normalQuantile(c.Threshold),
+		intervals: make([]time.Duration, 0, c.Window)}, nil
+}
+
+// longestInterval keeps sums and squares of a window far from overflow.
+const longestInterval = 24 * time.Hour
+
+// Observe learns the interval since the heartbeat before, unless that one had been suspected
+// by now: an outage is no sample of the intervals. A new period makes the window begin
+// again. A heartbeat that is not newer than the newest one changes nothing.
+func (p *Phi) Observe(now time.Duration, hb Heartbeat) time.Duration {
+	switch {
+	case hb.Number <= p.newest.Number:
+		return p.deadline
+	case hb.Period != p.newest.Period:
+		p.begin(hb.Period)
+	case now < p.deadline:
+		p.learn(now - p.at)
+	}
+	p.newest, p.at = hb, now
+	mean, deviation := p.moments()
+	p.deadline = now + time.Duration(math.Ceil(mean+float64(p.Pause)+deviation*p.y))
+	return p.deadline
+}
+
+// Suspicion returns phi at now; 0 before the first heartbeat.
+func (p *Phi) Suspicion(now time.Duration) float64 {
+	if p.newest.Number == 0 {
+		return 0
+	}
+	mean, deviation := p.moments()
+	return phiNormal((float64(now-p.at-p.Pause) - mean) / deviation)
+}
+
+func (p *Phi) begin(period time.Duration) {
+	p.intervals, p.next, p.sum, p.squares = p.intervals[:0], 0, 0, uint128{}
+	p.learn(period - period/4)
+	p.learn(period + period/4)
+}
+
+func (p *Phi) learn(interval time.Duration) {
+	interval = min(max(interval, 0), longestInterval)
+	if len(p.intervals) < cap(p.intervals) {
+		p.intervals = append(p.intervals, interval)
+	} else {
+		oldest := p.intervals[p.next]
+		p.intervals[p.next] = interval
+		p.next = (p.next + 1) % len(p.intervals)
+		p.sum -= oldest
+		p.squares = p.squares.minus(product(uint64(oldest), uint64(oldest)))
+	}
+	p.sum += interval
+	p.squares = p.squares.plus(product(uint64(interval), uint64(interval)))
+}
+
+// moments are the mean and the deviation of the window, in nanoseconds. The variance is
+// (n x sum of squares - square of the sum) / n^2, whose difference is exact here.
+func (p *Phi) moments() (mean, deviation float64) {
+	n := float64(len(p.intervals))
+	spread := p.squares.times(uint64(len(p.intervals))).minus(product(uint64(p.sum), uint64(p.sum)))
+	deviation = math.Sqrt(spread.float()) / n
+	return float64(p.sum) / n, max(deviation, float64(p.MinDeviation))
+}
+
+// phiNormal is -log10 of the upper tail of the standard normal distribution at y, exact to
+// about 1e-8. Where Erfc gets too small for a float64, its asymptotic series takes over.
+func phiNormal(y float64) float64 {
+	if y <= 37 {
+		return -math.Log10(math.Erfc(y/math.Sqrt2) / 2)
+	}
+	series := 1 - 1/(y*y) + 3/(y*y*y*y)
+	return (y*y/2 + math.Log(y*math.Sqrt(2*math.Pi)) - math.Log(series)) / math.Ln10
+}
+
+// normalQuantile returns the y at which phiNormal is phi. It bisects, because math.Erfcinv
+// knows nothing of tails below 1e-16.
+func normalQuantile(phi float64) float64 {
+	low, high := -10.0, math.Sqrt(2*math.Ln10*phi) // the tail at y is below exp(-y^2/2)
+	for range 100 {
+		if mid := (low + high) / 2; phiNormal(mid) < phi {
+			low = mid
+		} else {
+			high = mid
+		}
+	}
+	return high
+}
+
+// uint128 holds what is exact in 128 bits.
+type uint128 struct{ high, low uint64 }
+
+func product(a, b uint64) uint128 {
+	high, low := bits.Mul64(a, b)
+	return uint128{high, low}
+}
+
+func (u uint128) plus(v uint128) uint128 {
+	low, carry := bits.Add64(u.low, v.low, 0)
+	return uint128{u.high + v.high + carry, low}
+}
+
+func (u uint128) minus(v uint128) uint128 {
+	low, borrow := bits.Sub64(u.low, v.low, 0)
+	return uint128{u.high - v.high - borrow, low}
+}
+
+func (u uint128) times(n uint64) uint128 {
+	p := product(u.low, n)
+	return uint128{p.high + u.high*n, p.low}
+}
+
+func (u uint128) float() float64 { return math.Ldexp(float64(u.high), 64) + float64(u.low) }

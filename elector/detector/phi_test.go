@@ -1,0 +1,149 @@
+package detector
+
+import (
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+const ms = time.Millisecond
+
+// phiLogistic is the approximation of the tail in use elsewhere. It is good near 0 only.
+func phiLogistic(y float64) float64 {
+	w := y * (1.5976 + 0.070566*y*y)
+	if w > 700 {
+		return w / math.Ln10
+	}
+	return math.Log1p(math.Exp(w)) / math.Ln10
+}
+
+func TestPhiNormal(t *testing.T) {
+	for _, c := range []struct{ y, exact, logistic float64 }{
+		{-1, 0.075026, 0.075033}, {0, 0.301030, 0.301030}, {1, 0.799546, 0.799508},
+		{2, 1.643016, 1.642828}, {3, 2.869699, 2.909475}, {4, 4.499335, 4.736695},
+		{5, 6.542646, 7.299947}, {6, 9.005864, 10.782601}, {8, 15.206143, 21.241600},
+		{10, 23.118053, 37.584713}, {20, 88.560095, 259.047973}, {40, 349.437006, 1989.124},
+	} {
+		require.InEpsilon(t, c.exact, phiNormal(c.y), 1e-5, "y %v", c.y)
+		require.InEpsilon(t, c.logistic, phiLogistic(c.y), 1e-5, "y %v", c.y)
+	}
+	require.InEpsilon(t, phiNormal(37), phiNormal(math.Nextafter(37, 38)), 1e-8, "the two forms meet")
+}
+
+func TestNormalQuantile(t *testing.T) {
+	for _, c := range []struct{ phi, y, logistic float64 }{
+		{1, 1.281552, 1.282215}, {2, 2.326348, 2.322746}, {3, 3.090232, 3.058938},
+		{5, 4.264891, 4.119191}, {8, 5.612001, 5.225987}, {10, 6.361341, 5.799025},
+		{12, 7.034484, 6.292124}, {16, 8.222082, 7.119681},
+	} {
+		require.InDelta(t, c.y, normalQuantile(c.phi), 1e-6, "phi %v", c.phi)
+		require.InDelta(t, c.phi, phiLogistic(c.logistic), 1e-5, "phi %v", c.phi)
+	}
+	require.InDelta(t, 100, phiNormal(normalQuantile(100)), 1e-9)
+	require.InDelta(t, 0.1, phiNormal(normalQuantile(0.1)), 1e-9)
+}
+
+// Users of other systems know what phi is for a mean of 1 s and a deviation of 100 ms. Up to
+// two deviations the exact form says the same.
+func TestSuspicion(t *testing.T) {
+	p, err := NewPhi(PhiConfig{Threshold: 8, Window: 2, MinDeviation: 100 * ms})
+	require.NoError(t, err)
+	require.Zero(t, p.Suspicion(time.Hour), "nobody was heard of yet")
+	hb := Heartbeat{Period: time.Second}
+	for i := range 4 { // the invented intervals leave the window
+		hb.Number++
+		hb.Scheduled = time.Duration(i) * time.Second
+		p.Observe(hb.Scheduled, hb)
+	}
+	for since, want := range map[time.Duration]float64{
+		500 * ms: 0, 1000 * ms: 0.3, 1200 * ms: 1.6, 1400 * ms: 4.5, 1600 * ms: 9, 1700 * ms: 11.9,
+	} {
+		require.InDelta(t, want, p.Suspicion(3*time.Second+since), 0.1, since)
+	}
+}
+
+func TestPhiDeadlines(t *testing.T) {
+	p, err := NewPhi(PhiConfig{Threshold: 8, Window: 4, MinDeviation: 10 * ms, Pause: 300 * ms})
+	require.NoError(t, err)
+	after := func(mean, deviation float64) time.Duration { // in ms
+		return time.Duration((mean + 300 + 5.612001*deviation) * 1e6)
+	}
+	for _, step := range []struct {
+		name     string
+		number   uint64
+		at       time.Duration
+		period   time.Duration
+		deadline time.Duration
+	}{
+		{"75 ms and 125 ms are invented", 1, 0, 100 * ms, after(100, 25)},
+		{"100 ms is learnt", 2, 100 * ms, 100 * ms, 100*ms + after(100, math.Sqrt(1250./3))},
+		{"a duplicate says nothing", 2, 150 * ms, 100 * ms, 100*ms + after(100, math.Sqrt(1250./3))},
+		{"the window is full", 3, 200 * ms, 100 * ms, 200*ms + after(100, math.Sqrt(1250./4))},
+		{"75 ms leaves", 4, 300 * ms, 100 * ms, 300*ms + after(106.25, math.Sqrt(117.1875))},
+		{"125 ms leaves; at least 10 ms", 5, 400 * ms, 100 * ms, 400*ms + after(100, 10)},
+		{"an outage is no interval", 9, 9000 * ms, 100 * ms, 9000*ms + after(100, 10)},
+		{"a loss is one", 11, 9200 * ms, 100 * ms, 9200*ms + after(125, math.Sqrt(1875))},
+		{"a new period begins again", 12, 9300 * ms, 200 * ms, 9300*ms + after(200, 50)},
+	} {
+		got := p.Observe(step.at, Heartbeat{Number: step.number, Period: step.period})
+		require.InDelta(t, step.deadline, got, float64(time.Microsecond), step.name)
+		require.Less(t, p.Suspicion(got-1), 8.0)
+		require.InDelta(t, 8.0, p.Suspicion(got), 1e-3)
+	}
+}
+
+// After a million intervals the sums are still those of the window, to the last bit.
+func TestPhiSumsAreExact(t *testing.T) {
+	p, err := NewPhi(PhiConfig{Threshold: 8, Window: 200, MinDeviation: 1, Pause: time.Hour})
+	require.NoError(t, err)
+	rng := rand.New(rand.NewPCG(1, 1))
+	now := time.Duration(0)
+	for i := range 1_000_000 {
+		now += time.Duration(rng.Uint64N(uint64(time.Second)) + 5)
+		p.Observe(now, Heartbeat{Number: uint64(i) + 1, Period: time.Second})
+	}
+	sum, squares := new(big.Int), new(big.Int)
+	for _, interval := range p.intervals {
+		x := big.NewInt(int64(interval))
+		sum.Add(sum, x)
+		squares.Add(squares, x.Mul(x, x))
+	}
+	require.Equal(t, sum.Int64(), int64(p.sum))
+	got := new(big.Int).SetUint64(p.squares.high)
+	got.Lsh(got, 64).Add(got, new(big.Int).SetUint64(p.squares.low))
+	require.Equal(t, squares, got)
+}
+
+// A constant interval of a day has no variance; in float64 the difference would have one.
+func TestPhiOfLongEqualIntervals(t *testing.T) {
+	p, err := NewPhi(PhiConfig{Threshold: 8, Window: 10_000, MinDeviation: 1})
+	require.NoError(t, err)
+	for range 20_000 {
+		p.learn(longestInterval - 1)
+	}
+	mean, deviation := p.moments()
+	require.Equal(t, float64(longestInterval-1), mean)
+	require.Equal(t, 1.0, deviation)
+}
+
+func TestPhiConfigIsChecked(t *testing.T) {
+	good := PhiConfig{Threshold: 8, Window: 200, MinDeviation: 100 * ms}
+	_, err := NewPhi(good)
+	require.NoError(t, err)
+	for want, change := range map[string]func(*PhiConfig){
+		"Threshold is 0, but must be above 0 and at most 100": func(c *PhiConfig) { c.Threshold = 0 },
+		"Threshold is NaN": func(c *PhiConfig) { c.Threshold = math.NaN() },
+		"Window is 1, but must be between 2 and 10000":                 func(c *PhiConfig) { c.Window = 1 },
+		"MinDeviation is 0s, but must be above 0s and at most 24h0m0s": func(c *PhiConfig) { c.MinDeviation = 0 },
+		"Pause is -1ns, but must be between 0s and 24h0m0s":            func(c *PhiConfig) { c.Pause = -1 },
+	} {
+		c := good
+		change(&c)
+		_, err := NewPhi(c)
+		require.ErrorContains(t, err, want)
+	}
+}
