@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/base/certs"
 	"github.com/bmqelect/bmqelect/internal/base/printable"
 	"github.com/bmqelect/bmqelect/lsn"
 	"github.com/bmqelect/bmqelect/netmesh"
@@ -25,7 +26,7 @@ type NodeID = elector.NodeID
 
 // Defaults of Config.
 const (
-	DefaultCluster = "bmqelect"
+	DefaultCluster = certs.DefaultCluster
 	DefaultGroup   = "default"
 
 	defaultGossipAddr = "127.0.0.1:7400"
@@ -72,6 +73,11 @@ type Config struct {
 	// has the work keep it open. An error refuses the connection; it is tried again. It is
 	// called from several goroutines and must return soon. Default none.
 	HoldEvidence func(net.Conn) error `json:"-"`
+	// TLS, if set, makes this node and its peers prove to each other by certificates who
+	// they are, and encrypts what passes between them, with TLS 1.3: all nodes have it or
+	// none. It gives this node's credentials, at the start and every ten seconds from then
+	// on, in one call at a time; see TLSDir. Gossip is not part of it. Default none.
+	TLS func() (netmesh.Credentials, error) `json:"-"`
 	// Faults, if set, is a fault layer under the mesh, for rehearsals. Default none.
 	Faults *fault.Faults
 	// AdminAddr is told to the other members, so that one node can name the

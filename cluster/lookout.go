@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bmqelect/bmqelect/cluster/findings"
 	"github.com/bmqelect/bmqelect/cluster/internal/gossip"
 	"github.com/bmqelect/bmqelect/elector"
 )
@@ -33,9 +34,9 @@ func (n *Node) lookout() {
 			met = n.hasMet()
 			switch {
 			case met:
-				n.diagnosis.Alone("")
+				n.diagnosis.OfNode(findings.Alone, "")
 			case time.Since(n.started) >= aloneAfter:
-				n.diagnosis.Alone(n.whyAlone())
+				n.diagnosis.OfNode(findings.Alone, n.whyAlone())
 			}
 		}
 		// The elections need the order of magnitude: small changes are not worth a step.

@@ -48,6 +48,8 @@ type Node struct {
 	election  *Election // the default one
 	paused    atomic.Pointer[pause]
 
+	credentials *credentials // nil without TLS
+
 	emergencies []EmergencyStatus // as at the start
 	lost        []NodeID          // whom they keep from voting
 
@@ -199,6 +201,9 @@ func (n *Node) start(ctx context.Context) (err error) {
 		Node: n.cfg.Node, Voters: n.cfg.Voters, Lost: n.lost, Settings: n.cfg.Agreed(),
 		MaxDriftPPM: n.cfg.Election.Timing.ClockDriftPPM, Logger: n.log.Named("mesh"),
 	})
+	if n.credentials, err = openCredentials(&n.cfg); err != nil {
+		return err
+	}
 	n.mesh, err = netmesh.Listen(n.meshConfig(s.Network), n.diagnosis.Handler(meshHandler{n}))
 	if err != nil {
 		return err
@@ -219,6 +224,7 @@ func (n *Node) start(ctx context.Context) (err error) {
 	}
 	n.logStart()
 	go n.lookout()
+	go n.watchCredentials()
 	return nil
 }
 
@@ -251,6 +257,9 @@ func (n *Node) meshConfig(network netmesh.Network) netmesh.Config {
 	}
 	if n.cfg.Faults != nil {
 		cfg.Faults = n.cfg.Faults
+	}
+	if n.credentials != nil {
+		cfg.TLS = n.credentials.newest.Load
 	}
 	return cfg
 }

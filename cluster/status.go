@@ -45,6 +45,9 @@ type Status struct {
 	// AnomalyAges is how long ago the newest odd message of each kind came.
 	AnomalyAges map[string]Seconds `json:"anomaly_ages_s,omitempty"`
 	Refused     map[string]uint64  `json:"refused,omitempty"`
+	// CertificateEnd is until when the other members accept this node's certificate; zero
+	// without TLS.
+	CertificateEnd time.Time `json:"certificate_end,omitzero"`
 }
 
 // GroupStatus is a node's view of one election.
@@ -127,6 +130,9 @@ func (n *Node) Status() Status {
 	}
 	if n.gossip != nil {
 		st.GossipAddr = n.gossip.Local().GossipAddr
+	}
+	if n.credentials != nil {
+		st.CertificateEnd, _ = n.credentials.end()
 	}
 	if err := n.Err(); err != nil {
 		st.Failure = err.Error()

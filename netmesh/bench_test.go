@@ -33,10 +33,12 @@ func (b *echo) Received(p elector.NodeID, g string, m elector.Message) {
 	b.got <- struct{}{}
 }
 
-func echoing(b *testing.B, name elector.NodeID) (*Mesh, *echo) {
+func echoing(b testing.TB, name elector.NodeID, edit func(*Config)) (*Mesh, *echo) {
 	b.Helper()
 	h := &echo{mesh: make(chan *Mesh, 1), got: make(chan struct{}, 2*benchWindow)}
-	m, err := Listen(testConfig(name), h)
+	cfg := testConfig(name)
+	edit(&cfg)
+	m, err := Listen(cfg, h)
 	require.NoError(b, err)
 	h.mesh <- m
 	b.Cleanup(func() { require.NoError(b, m.Close(context.Background())) })
@@ -46,16 +48,18 @@ func echoing(b *testing.B, name elector.NodeID) (*Mesh, *echo) {
 // BenchmarkRoundTrip is a heartbeat to a peer on loopback TCP and its ack back:
 // all of the mesh, twice.
 func BenchmarkRoundTrip(b *testing.B) {
-	x, here := echoing(b, "x")
-	y, there := echoing(b, "y")
-	x.AddPeer("y", y.Addr().String())
-	<-here.got
-	<-there.got
-	b.ReportAllocs()
-	for b.Loop() {
-		x.Send("y", "default", heartbeat(1))
+	plainAndTLS(b, func(b *testing.B, edit func(*Config)) {
+		x, here := echoing(b, "x", edit)
+		y, there := echoing(b, "y", edit)
+		x.AddPeer("y", y.Addr().String())
 		<-here.got
-	}
+		<-there.got
+		b.ReportAllocs()
+		for b.Loop() {
+			x.Send("y", "default", heartbeat(1))
+			<-here.got
+		}
+	})
 }
 
 // benchWindow is how many messages BenchmarkThroughput has under way.
@@ -63,9 +67,11 @@ const benchWindow = 512
 
 // BenchmarkThroughput keeps the queue of one link filled, with acks of as many
 // elections.
-func BenchmarkThroughput(b *testing.B) {
-	x, here := echoing(b, "x")
-	y, there := echoing(b, "y")
+func BenchmarkThroughput(b *testing.B) { plainAndTLS(b, throughput) }
+
+func throughput(b *testing.B, edit func(*Config)) {
+	x, here := echoing(b, "x", edit)
+	y, there := echoing(b, "y", edit)
 	x.AddPeer("y", y.Addr().String())
 	<-here.got
 	<-there.got

@@ -45,6 +45,11 @@ type Config struct {
 	Meta      string       // told to each peer in the handshake; printable, at most MaxMeta bytes
 	Clock     Clock        // whose times pings carry; nil: the time of package time
 
+	// TLS, if set, gives the credentials of this member for the next connection: no frame
+	// passes without TLS 1.3, to or from anybody who is not a member by its certificate. It
+	// is called from several goroutines and must return at once, and never nil. nil: no TLS.
+	TLS func() *Credentials
+
 	// NoDeathProof switches the proof of §6.5 off: where L4 proxies sit between members
 	// an end of stream and a refused dial prove nothing.
 	NoDeathProof bool

@@ -19,12 +19,17 @@ import (
 const (
 	childAddr = "NETMESH_TEST_CHILD_DIALS"
 	childBusy = "NETMESH_TEST_CHILD_BUSY"
+	childTLS  = "NETMESH_TEST_CHILD_TLS" // its certificates' directory
 )
 
 // beChild runs a member "child" until it is killed. It prints its address, and
 // a line more when its first ping was answered and its evidence connection stands.
 func beChild(peer string) int {
-	m, err := Listen(testConfig("child"), &recorder{})
+	cfg := testConfig("child")
+	if dir := os.Getenv(childTLS); dir != "" {
+		shows(load(dir))(&cfg)
+	}
+	m, err := Listen(cfg, &recorder{})
 	if err != nil {
 		fmt.Println("error:", err)
 		return 1
@@ -50,11 +55,15 @@ type child struct {
 	addr string
 }
 
-// spawn starts a child process that dials peer.
-func spawn(t *testing.T, peer string, env ...string) *child {
+// spawn starts a child process that dials peer, with TLS if a has it.
+func spawn(t *testing.T, a *node, peer string, env ...string) *child {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(append(os.Environ(), childAddr+"="+peer), env...)
+	if a.cfg.TLS != nil {
+		credentialsOf("child")
+		cmd.Env = append(cmd.Env, childTLS+"="+directoryOf("child"))
+	}
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
@@ -89,18 +98,22 @@ func (c *child) signal(t *testing.T, sig syscall.Signal) {
 
 // TestKilledProcessIsProvenDead is proof (a), with a real process and a real
 // kernel. The survivor accepted the connection and nobody told it an address.
-func TestKilledProcessIsProvenDead(t *testing.T) {
-	a := start(t, "a")
-	c := spawn(t, a.Addr().String())
+func TestKilledProcessIsProvenDead(t *testing.T) { plainAndTLS(t, killedProcess) }
+
+func killedProcess(t *testing.T, encrypt func(*Config)) {
+	a := start(t, "a", encrypt)
+	c := spawn(t, a, a.Addr().String())
 	c.settles(t, a)
 	c.signal(t, syscall.SIGKILL)
 	a.sees(t, "child", "died refused-after-eof")
 	require.Len(t, a.all("child"), 3, "up, down, died")
 }
 
-func TestKilledProcessIsProvenDeadToItsDialer(t *testing.T) {
-	a := start(t, "z") // not the "a" that the child dials
-	c := spawn(t, "127.0.0.1:1")
+func TestKilledProcessIsProvenDeadToItsDialer(t *testing.T) { plainAndTLS(t, killedForDialer) }
+
+func killedForDialer(t *testing.T, encrypt func(*Config)) {
+	a := start(t, "z", encrypt) // not the "a" that the child dials
+	c := spawn(t, a, "127.0.0.1:1")
 	a.AddPeer("child", c.addr)
 	c.settles(t, a)
 	require.True(t, a.Links()[0].Dialed)
@@ -110,9 +123,11 @@ func TestKilledProcessIsProvenDeadToItsDialer(t *testing.T) {
 }
 
 // TestProcessKilledWithDataUnreadIsProvenDead: its kernel ends the link with a reset.
-func TestProcessKilledWithDataUnreadIsProvenDead(t *testing.T) {
-	a := start(t, "a", quiet) // nobody writes but once
-	c := spawn(t, a.Addr().String())
+func TestProcessKilledWithDataUnreadIsProvenDead(t *testing.T) { plainAndTLS(t, killedBusy) }
+
+func killedBusy(t *testing.T, encrypt func(*Config)) {
+	a := start(t, "a", encrypt, quiet) // nobody writes but once
+	c := spawn(t, a, a.Addr().String())
 	c.settles(t, a)
 	c.signal(t, syscall.SIGSTOP)
 	stopped := func() bool {
@@ -129,10 +144,12 @@ func TestProcessKilledWithDataUnreadIsProvenDead(t *testing.T) {
 }
 
 // TestEveryKillUnderTrafficIsProven, whatever is on its way at that moment.
-func TestEveryKillUnderTrafficIsProven(t *testing.T) {
+func TestEveryKillUnderTrafficIsProven(t *testing.T) { plainAndTLS(t, kills) }
+
+func kills(t *testing.T, encrypt func(*Config)) {
 	for i := range 20 {
-		a := start(t, "a")
-		c := spawn(t, a.Addr().String(), childBusy+"=1")
+		a := start(t, "a", encrypt)
+		c := spawn(t, a, a.Addr().String(), childBusy+"=1")
 		c.settles(t, a)
 		for range 10 + i {
 			a.Send("child", "g", ack(1))
@@ -147,7 +164,7 @@ func TestEveryKillUnderTrafficIsProven(t *testing.T) {
 // TestProofCanBeSwitchedOff: behind an L4 proxy an end of stream is the proxy's.
 func TestProofCanBeSwitchedOff(t *testing.T) {
 	a := start(t, "a", func(c *Config) { c.NoDeathProof = true })
-	c := spawn(t, a.Addr().String())
+	c := spawn(t, a, a.Addr().String())
 	c.settles(t, a)
 	a.AddPeer("child", c.addr)
 	c.signal(t, syscall.SIGKILL)
@@ -157,9 +174,11 @@ func TestProofCanBeSwitchedOff(t *testing.T) {
 }
 
 // TestStoppedProcessTimesOut: a process that hangs is not dead.
-func TestStoppedProcessTimesOut(t *testing.T) {
-	a := start(t, "a", func(c *Config) { c.times.idle = time.Second })
-	c := spawn(t, a.Addr().String())
+func TestStoppedProcessTimesOut(t *testing.T) { plainAndTLS(t, stopped) }
+
+func stopped(t *testing.T, encrypt func(*Config)) {
+	a := start(t, "a", encrypt, func(c *Config) { c.times.idle = time.Second })
+	c := spawn(t, a, a.Addr().String())
 	c.settles(t, a)
 	c.signal(t, syscall.SIGSTOP)
 	a.sees(t, "child", "down timeout")

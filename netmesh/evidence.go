@@ -29,7 +29,7 @@ type evidence struct {
 	l       *link
 	addr    string // where a refused dial completes the proof
 	conn    net.Conn
-	in      io.Reader     // from conn, by the buffer of its handshake
+	in      io.Reader     // from conn, by the buffer of its handshake if there is no TLS
 	dropped chan struct{} // closed by dropEvidence
 	over    chan struct{} // closed when the peer has ended it
 
@@ -114,7 +114,7 @@ func (m *Mesh) acceptEvidence(h *handshake, theirs *hello) error {
 	l, refused := m.owner(theirs)
 	switch {
 	case refused != nil:
-	case !resettable(h.conn):
+	case !resettable(h.raw):
 		refused = refuse(reasonNone, "evidence connection on a network without resets")
 	case !m.cfg.NoDeathProof:
 		refused = theirs.rewritten(h.conn)
@@ -126,7 +126,7 @@ func (m *Mesh) acceptEvidence(h *handshake, theirs *hello) error {
 	}
 	w := m.welcomeTo(theirs)
 	w.Local, w.Remote = endsOf(h.conn)
-	err := m.cfg.HoldEvidence(h.conn)
+	err := m.cfg.HoldEvidence(h.raw)
 	if err == nil {
 		err = h.send(frameWelcome, w)
 	}
@@ -169,14 +169,17 @@ func (m *Mesh) attach(l *link, h *handshake) (*evidence, error) {
 	}
 	p.dropEvidence()
 	e := &evidence{
-		l: l, addr: l.info.Address, conn: h.conn, in: h.frames.r,
+		l: l, addr: l.info.Address, conn: h.raw, in: h.frames.r,
 		dropped: make(chan struct{}), over: make(chan struct{}),
+	}
+	if h.shown != nil {
+		e.in = h.raw // what counts is how the kernel ends it: TLS has nothing to say any more
 	}
 	if l.dialed {
 		e.addr, e.reached = l.info.Remote, true
 	}
 	if m.cfg.Faults != nil {
-		e.conn = m.cfg.Faults.Wrap(p.node, h.conn, h.frames.r)
+		e.conn = m.cfg.Faults.Wrap(p.node, h.raw, e.in)
 		e.in = e.conn
 	}
 	_ = e.conn.SetReadDeadline(time.Time{}) // fails on a dead connection, as the next read does

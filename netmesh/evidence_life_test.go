@@ -182,6 +182,7 @@ func TestEvidenceHandshakeThatFailsEndsByAReset(t *testing.T) {
 		require.Error(t, m.present(m.dial(t)), "its link is gone")
 	})
 	t.Run("acceptor whose link ends meanwhile", func(t *testing.T) {
+		plainOnly(t) // the network here sees frames
 		n := &ends{eofs: map[net.Conn]bool{}}
 		a := start(t, "a", func(c *Config) { c.Network = n })
 		m := inKernel(t, a)

@@ -56,7 +56,7 @@ func (m *member) dial(t *testing.T) *stranger {
 	conn, err := m.network.Dial(t.Context(), m.a.Addr().String())
 	require.NoError(t, err)
 	t.Cleanup(func() { reset(conn) })
-	return &stranger{newHandshake(conn, patience), t}
+	return &stranger{shake(t, conn, m.a, patience), t}
 }
 
 // answer says to everybody who dials that it is x, until the listener is closed.
@@ -72,6 +72,9 @@ func (m *member) answer(w *hello) {
 			return
 		}
 		g := newHandshake(conn, patience)
+		if m.a.cfg.TLS != nil && g.secure(asX(), "") != nil {
+			continue
+		}
 		if err := g.expect(frameHello, &hello{}); err == nil {
 			g.closeWith(frameWelcome, w)
 		}
@@ -167,7 +170,9 @@ func (n *node) broken(peer nodeID) bool {
 
 // TestEvidenceEnds: what becomes of a peer whose evidence connection, or link, ends in
 // one way or the other.
-func TestEvidenceEnds(t *testing.T) {
+func TestEvidenceEnds(t *testing.T) { plainAndTLS(t, evidenceEnds) }
+
+func evidenceEnds(t *testing.T, encrypt func(*Config)) {
 	died := "died refused-after-eof"
 	for name, c := range map[string]struct {
 		act  func(m *member, e *stranger)
@@ -210,7 +215,7 @@ func TestEvidenceEnds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			a := start(t, "a")
+			a := start(t, "a", encrypt)
 			m := inKernel(t, a)
 			e := m.evidence()
 			require.Eventually(t, func() bool { return a.stands("x") }, patience, glance)

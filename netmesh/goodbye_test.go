@@ -57,7 +57,7 @@ func TestGoodbyeIsSaidByABusyMachine(t *testing.T) {
 		go func() {
 			conn, err := net.Host("x").Dial(t.Context(), "b:7000")
 			require.NoError(t, err)
-			s := &stranger{newHandshake(conn, time.Hour), t}
+			s := &stranger{shake(t, conn, a, time.Hour), t}
 			s.link(helloFrom(a))
 			for kind := frameKind(0); kind != frameGoodbye && said == nil; {
 				kind, _, said = s.frames.next()
@@ -95,6 +95,9 @@ func TestGoodbyeIsSaidByWhoLeavesWhileItDials(t *testing.T) {
 		a, b := start(t, "a", onHost(net)), &brief{recorder: &recorder{}}
 		cfg := testConfig("b")
 		onHost(net)(&cfg)
+		if a.cfg.TLS != nil {
+			encrypted(&cfg)
+		}
 		m, err := Listen(cfg, b)
 		require.NoError(t, err)
 		b.m.Store(m)

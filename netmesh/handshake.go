@@ -3,6 +3,7 @@ package netmesh
 import (
 	"context"
 	"crypto/rand"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -25,16 +26,20 @@ const (
 //	Join: the link is up on my side   ->
 //	                                  <-    Goodbye, if it is not on mine
 type handshake struct {
-	conn   net.Conn
+	raw    net.Conn // of the network
+	conn   net.Conn // on which the frames pass: raw, or TLS on it
 	frames *frameReader
 	dec    *decoder
 	enc    *encoder
+	shown  *x509.Certificate // of the other end; nil without TLS
+	silent bool              // no frame can say any more what is wrong
 }
 
 func newHandshake(conn net.Conn, timeout time.Duration) *handshake {
 	_ = conn.SetDeadline(time.Now().Add(timeout)) // fails on a dead connection, as the next read does
 	return &handshake{
-		conn: conn, frames: newFrameReader(conn, maxHello), dec: newDecoder(), enc: newEncoder(),
+		raw: conn, conn: conn, frames: newFrameReader(conn, maxHello),
+		dec: newDecoder(), enc: newEncoder(),
 	}
 }
 
@@ -52,8 +57,10 @@ func (h *handshake) send(kind frameKind, body any) error {
 func (h *handshake) expect(want frameKind, into any) error {
 	kind, body, err := h.frames.next()
 	switch {
+	case err != nil && h.frames.header[0] == firstOfTLS:
+		return refuse(ReasonTLS, "the other end speaks TLS, and this node does not")
 	case err != nil:
-		return err
+		return tlsAlert(err)
 	case kind == want:
 		return h.dec.one(body, into)
 	case kind == frameRefuse:
@@ -80,9 +87,11 @@ func (h *handshake) fail(kind frameKind, cause error) {
 
 // closeWith says a last thing, and closes so that the peer has a chance to read it.
 func (h *handshake) closeWith(kind frameKind, body any) {
-	if err := h.send(kind, body); err != nil {
-		reset(h.conn)
-		return
+	if !h.silent {
+		if err := h.send(kind, body); err != nil {
+			reset(h.conn)
+			return
+		}
 	}
 	if err := closeWrite(h.conn); err == nil {
 		// Closing while unread data waits would reset the connection and take
@@ -130,12 +139,20 @@ func (m *Mesh) accept() {
 // asked for. The connection is closed if an error is returned.
 func (m *Mesh) welcome(h *handshake) (*link, error) {
 	var theirs hello
-	if err := h.expect(frameHello, &theirs); err != nil {
+	err := h.secure(m, "")
+	if err == nil {
+		err = h.expect(frameHello, &theirs)
+	}
+	if err != nil {
 		h.fail(frameRefuse, err)
 		return nil, err
 	}
 	node, at := elector.NodeID(theirs.Node), h.conn.RemoteAddr().String()
-	if refused := m.consider(&theirs); refused != nil {
+	refused := h.vouch(&theirs)
+	if refused == nil {
+		refused = m.consider(&theirs)
+	}
+	if refused != nil {
 		m.refused(node, at, refused)
 		h.fail(frameRefuse, refused)
 		return nil, refused
@@ -271,12 +288,18 @@ func (m *Mesh) dial(p *peer, addr string) error {
 
 // introduce sends the Hello and returns the Welcome of the node that it is for.
 func (m *Mesh) introduce(h *handshake, mine *hello) (*hello, error) {
+	if err := h.secure(m, elector.NodeID(mine.To)); err != nil {
+		return nil, err
+	}
 	if err := h.send(frameHello, mine); err != nil {
 		return nil, err
 	}
 	var theirs hello
 	if err := h.expect(frameWelcome, &theirs); err != nil {
 		return nil, err
+	}
+	if refused := h.vouch(&theirs); refused != nil {
+		return nil, refused
 	}
 	if refused := m.check(&theirs); refused != nil {
 		return nil, refused

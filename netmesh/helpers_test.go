@@ -145,6 +145,9 @@ func startWith(t testing.TB, name elector.NodeID, r *recorder, edit ...func(*Con
 	for _, e := range edit {
 		e(&cfg)
 	}
+	if *allEncrypted && cfg.TLS == nil {
+		encrypted(&cfg)
+	}
 	n := &node{recorder: r, cfg: cfg}
 	var err error
 	n.Mesh, err = Listen(cfg, n.recorder)

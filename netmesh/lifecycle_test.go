@@ -161,6 +161,7 @@ func TestAddressOfAPeerCanChange(t *testing.T) {
 }
 
 func TestConnectionToOneselfIsRecognised(t *testing.T) {
+	plainOnly(t)
 	a := start(t, "a")
 	a.AddPeer("b", a.Addr().String())
 	a.counts(t, ReasonSelf)

@@ -59,7 +59,7 @@ type link struct {
 func (m *Mesh) newLink(h *handshake, info PeerInfo, c connKey) *link {
 	l := &link{
 		connKey: c, m: m, conn: h.conn, info: info, dialed: c.dialer == m.cfg.Node,
-		resettable: resettable(h.conn), frames: h.frames, dec: h.dec, enc: h.enc,
+		resettable: resettable(h.raw), frames: h.frames, dec: h.dec, enc: h.enc,
 		ready: newWaker(), pingNow: newWaker(), pongs: make(chan ping, 4),
 		retired: make(chan struct{}), stop: make(chan struct{}), written: make(chan struct{}),
 	}

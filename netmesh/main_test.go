@@ -11,5 +11,8 @@ func TestMain(m *testing.M) {
 	if peer := os.Getenv(childAddr); peer != "" {
 		os.Exit(beChild(peer))
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		_ = os.RemoveAll(pki.dir)
+		os.Exit(code)
+	}))
 }

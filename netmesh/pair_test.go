@@ -123,7 +123,7 @@ func TestReincarnation(t *testing.T) {
 			newest, err := hosts.Host("x").Dial(t.Context(), "a:7000")
 			require.NoError(t, err)
 			t.Cleanup(func() { _ = newest.Close() })
-			g := newHandshake(newest, time.Hour)
+			g := shake(t, newest, a, time.Hour)
 			require.NoError(t, g.send(frameHello, h))
 			if err := g.expect(frameWelcome, &hello{}); err != nil {
 				return err
@@ -176,7 +176,7 @@ func TestLastFramesOfAReplacedConnectionArrive(t *testing.T) {
 			conn, err := net.Host("x").Dial(t.Context(), "a:7000")
 			require.NoError(t, err)
 			t.Cleanup(func() { _ = conn.Close() })
-			s := &stranger{newHandshake(conn, time.Hour), t}
+			s := &stranger{shake(t, conn, a, time.Hour), t}
 			s.link(h)
 			synctest.Wait()
 			return s

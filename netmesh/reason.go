@@ -33,6 +33,7 @@ const (
 	reasonTimeout                 // silent or blocked for too long
 	ReasonProxied                 // a proxy or NAT rewrites the addresses of an evidence connection
 	ReasonCopied                  // another process runs, or ran, on a copy of its data directory
+	ReasonTLS                     // no certificate that is accepted, or TLS at one end only
 	reasonEnd
 )
 
@@ -40,6 +41,7 @@ var reasonNames = [reasonEnd]string{
 	"none", "silent", "vanished", "garbage", "oversized", "version", "foreign-cluster",
 	"duplicate-name", "self", "wrong-node", "stale", "already-connected", "crowded", "closing",
 	"removed", "requested", "superseded", "timeout", "proxied", "data-dir-copied",
+	"tls",
 }
 
 // Reasons returns every reason for which connections are counted.

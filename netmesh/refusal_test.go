@@ -10,6 +10,7 @@ import (
 
 // TestRefusedHandshakesAreObservedByBothEnds: each names both ends' values.
 func TestRefusedHandshakesAreObservedByBothEnds(t *testing.T) {
+	plainOnly(t)
 	own := []string{`two nodes are called "a"`}
 	elsewhere := []string{`"c" was dialed`, `"a" answers`}
 	twice := []string{`"b" has identity`, "connected at 127.0.0.1:"}
@@ -54,6 +55,7 @@ func TestVersionsWithNothingInCommon(t *testing.T) {
 // TestAcceptorIsToldWhyItsWelcomeIsRefused: without a word the dialer would look
 // like a health check.
 func TestAcceptorIsToldWhyItsWelcomeIsRefused(t *testing.T) {
+	plainOnly(t)
 	a := start(t, "a")
 	acceptor, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -63,6 +65,9 @@ func TestAcceptorIsToldWhyItsWelcomeIsRefused(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { _ = conn.Close() }()
 	g, w := newHandshake(conn, patience), helloFrom(a)
+	if a.cfg.TLS != nil {
+		require.NoError(t, g.secure(asX(), ""))
+	}
 	require.NoError(t, g.expect(frameHello, &hello{}))
 	w.Cluster = "elsewhere"
 	require.NoError(t, g.send(frameWelcome, w))

@@ -32,6 +32,7 @@ func records(a *node) int { return len(a.Links()) }
 
 // Names that come and go leave nothing behind, and fill no log.
 func TestNamesThatComeAndGoFillNothing(t *testing.T) {
+	plainOnly(t)
 	var log bytes.Buffer
 	a := start(t, "a", votersAB, func(c *Config) {
 		c.Logger = hclog.New(&hclog.LoggerOptions{Level: hclog.Info, Output: &log})
@@ -57,6 +58,7 @@ func TestNamesThatComeAndGoFillNothing(t *testing.T) {
 // Strangers that stay take the places of strangers, not those of voters and of members
 // that were invited.
 func TestStrangersTakeNoVotersPlace(t *testing.T) {
+	plainOnly(t)
 	a := start(t, "a", votersAB, func(c *Config) { c.times.idle = time.Hour })
 	for i := range maxStrangers {
 		name := fmt.Sprint("guest", i)
@@ -75,6 +77,7 @@ func TestStrangersTakeNoVotersPlace(t *testing.T) {
 
 // That a stranger listens nowhere is worth a line, and not one for each name.
 func TestStrangersThatListenNowhereFillNoLog(t *testing.T) {
+	plainOnly(t)
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		network := memnet.New()

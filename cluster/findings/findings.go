@@ -24,6 +24,8 @@ const (
 	DirectoryCopied Kind = "data-dir-copied" // refused: another process runs, or ran, on a copy of it
 	Version         Kind = "version"         // refused: no version of the protocol in common
 	WrongNode       Kind = "wrong-node"      // refused: the address leads to another node
+	TLS             Kind = "tls"             // refused: no accepted certificate, or one end has no TLS
+	Certificate     Kind = "certificate"     // this node's ends soon, or a new one is wrong; no Peer
 	Alone           Kind = "alone"           // no other member was found since the start; no Peer
 )
 
@@ -48,6 +50,9 @@ var kinds = []struct {
 	{Version, "upgrade the older of the two in steps of releases that have a version in common"},
 	{WrongNode, "correct the address that the node advertises, " +
 		"or the port mapping that leads it here"},
+	{TLS, "give every node a certificate of its name and cluster that all accept, or none: " +
+		"bmqnode certs makes them"},
+	{Certificate, "renew it: the node takes the new one from its files by itself"},
 	{Alone, "correct the addresses to join: at least one must be that of another member that runs"},
 }
 
@@ -74,7 +79,7 @@ func (k Kind) Advice() string {
 // that a person must fix.
 type Finding struct {
 	Kind   Kind           `json:"kind"`
-	Peer   elector.NodeID `json:"peer"`   // the name that the other end goes by; "" of Alone
+	Peer   elector.NodeID `json:"peer"`   // the name that the other end goes by; "" if there is none
 	Detail string         `json:"detail"` // what differs, with both ends' values; printable, one line
 	Advice string         `json:"advice"` // what to do about it
 	Since  time.Time      `json:"since"`  // when it was found first, without interruption

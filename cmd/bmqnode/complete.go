@@ -34,6 +34,7 @@ var paths = map[string]cobra.ShellCompDirective{
 	"on-follower":      cobra.ShellCompDirectiveDefault,
 	"output":           cobra.ShellCompDirectiveDefault,
 	"data-dir":         cobra.ShellCompDirectiveFilterDirs,
+	"tls-dir":          cobra.ShellCompDirectiveFilterDirs,
 	"dir":              cobra.ShellCompDirectiveFilterDirs,
 }
 

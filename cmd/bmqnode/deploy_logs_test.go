@@ -23,7 +23,7 @@ import (
 // messageAt tells which argument of a call that logs at info or above is the
 // message. A local log is one of the others, chosen by what happened.
 var messageAt = map[string]int{"Info": 0, "Warn": 0, "Error": 0, "log": 0, "warn": 2,
-	"warnRefused": 2}
+	"warnRefused": 2, "logPeer": 0}
 
 // passedOn are the calls whose message comes from elsewhere, and the package-level
 // map that it comes from; "" if the callers are looked at themselves.

@@ -54,8 +54,25 @@ func (m mourner) Died(elector.NodeID, elector.Proof) {
 // nothing as long as the command runs, although its firewall refuses the dial after it.
 func TestNodeIsNotProvenDeadWhileItsCommandRuns(t *testing.T) {
 	t.Parallel()
+	t.Run("plain", func(t *testing.T) { notProvenDead(t, "") })
+	t.Run("TLS", func(t *testing.T) {
+		pki := t.TempDir()
+		_, _, code := bmqnode(t, "certs", "--dir", pki, "n1", "b")
+		require.Zero(t, code)
+		notProvenDead(t, pki)
+	})
+}
+
+func notProvenDead(t *testing.T, pki string) {
 	file := filepath.Join(t.TempDir(), "pid")
 	n := layOut(t, 1, quick()).Nodes()[0]
+	var own func() *netmesh.Credentials
+	if pki != "" {
+		encrypt(t, n, filepath.Join(pki, n.Name))
+		c, err := cluster.TLSDir(filepath.Join(pki, "b"))()
+		require.NoError(t, err)
+		own = func() *netmesh.Credentials { return &c }
+	}
 	x := startExec(t, []string{"--config", n.ConfigFile, "--shutdown-timeout", "1s"},
 		sh("trap '' TERM; echo $$ >"+file+"; echo ready; while :; do sleep 0.01; done"))
 	x.prints("ready")
@@ -67,7 +84,7 @@ func TestNodeIsNotProvenDeadWhileItsCommandRuns(t *testing.T) {
 	firewall, m := &rejecting{}, mourner{pid, make(chan bool, 1)}
 	mesh, err := netmesh.Listen(netmesh.Config{
 		Cluster: cluster.DefaultCluster, Node: "b", Identity: uuid.New(), Boot: 1, Bind: "127.0.0.1:0",
-		Network: firewall,
+		Network: firewall, TLS: own,
 	}, m)
 	require.NoError(t, err)
 	defer func() {

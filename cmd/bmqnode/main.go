@@ -82,8 +82,8 @@ func root() *cobra.Command {
 		runCommand(), execCommand(), supervisorCommand(), meshCommand(), leaderCommand(),
 		statusCommand(), watchCommand(), historyCommand(), recordIncidentCommand(),
 		transferCommand(), stepDownCommand(), pauseCommand(), resumeCommand(), setCommand(),
-		forgetCommand(), doctorCommand(), faultCommand(), emergencyCommand(), replayCommand(),
-		manCommand(), versionCommand(),
+		forgetCommand(), doctorCommand(), faultCommand(), emergencyCommand(), certsCommand(),
+		replayCommand(), manCommand(), versionCommand(),
 	)
 	completeFlags(cmd)
 	return cmd

@@ -84,6 +84,9 @@ func (o *runOptions) run(cmd *cobra.Command, args []string) error {
 				return fmt.Errorf("--groups: %w", err)
 			}
 		}
+		if d.Config.TLS != nil {
+			d.ReloadAtHangup()
+		}
 		d.FollowWithHooks(d.Node.Default())
 		select {
 		case <-ctx.Done():

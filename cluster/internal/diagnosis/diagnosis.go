@@ -105,9 +105,9 @@ func (d *Diagnosis) NotStanding() map[elector.NodeID]string {
 	return maps.Clone(d.idle)
 }
 
-// Alone takes note of why no other member was found; "" if one was, or none is looked for.
-func (d *Diagnosis) Alone(why string) {
-	d.finds(findings.Alone, "", printable.Text(why, maxDetail))
+// OfNode takes note of what is wrong with this node by itself; "" if that is so no more.
+func (d *Diagnosis) OfNode(kind findings.Kind, why string) {
+	d.finds(kind, "", printable.Text(why, maxDetail))
 }
 
 // report adds what a refused connection shows about a peer. It is forgotten a

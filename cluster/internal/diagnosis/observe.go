@@ -133,6 +133,7 @@ func (w watcher) Refused(peer elector.NodeID, reason netmesh.Reason, why string)
 		netmesh.ReasonSelf:           findings.WrongNode,
 		netmesh.ReasonWrongNode:      findings.WrongNode,
 		netmesh.ReasonProxied:        findings.ProxyBetween,
+		netmesh.ReasonTLS:            findings.TLS,
 	}[reason]
 	if ok {
 		w.d.report(kind, peer, why)

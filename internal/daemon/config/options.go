@@ -57,6 +57,7 @@ type Options struct {
 
 	profile, rule                string
 	faults                       bool
+	tlsDir                       string
 	logLevel, logFormat, logFile string
 	timing                       *pflag.FlagSet // the flags that override the profile
 }
@@ -98,6 +99,8 @@ func (o *Options) Register(f *pflag.FlagSet) {
 		"host:port that others are told, if not --gossip-addr")
 	f.StringVar(&c.AdvertiseMesh, "advertise-mesh", "",
 		"host:port that others are told, if not --mesh-addr")
+	f.StringVar(&o.tlsDir, "tls-dir", "", "directory of ca.crt, tls.crt and tls.key: encrypt the "+
+		"election, with members alone; on all nodes or none; see 'bmqnode certs'")
 	f.StringVar(&o.Admin.Addr, "admin-addr", DefaultAdminAddr,
 		`host:port of the HTTP side ("": none)`)
 	f.StringVar(&o.Admin.Advertise, "advertise-admin", "",
@@ -177,6 +180,9 @@ func (o *Options) registerElection(f *pflag.FlagSet) {
 func (o *Options) Resolve() (cluster.Config, error) {
 	c := o.Cluster
 	c.Node, c.Voters = cluster.NodeID(o.Node), NodeIDs(o.Voters)
+	if o.tlsDir != "" {
+		c.TLS = cluster.TLSDir(o.tlsDir)
+	}
 	if o.faults {
 		c.Faults = fault.New()
 	}

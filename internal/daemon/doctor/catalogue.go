@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"syscall"
@@ -158,6 +159,12 @@ var catalogue = map[Kind]advice{
 	findings.WrongNode: {
 		why: "the member that is meant is not reached",
 	},
+	findings.TLS: {
+		why: "without a link neither counts for the other's quorum",
+	},
+	findings.Certificate: {
+		why: "with a certificate that has ended a node makes no new links",
+	},
 	findings.Alone: {
 		why: "a node that finds nobody counts for nobody's quorum",
 	},
@@ -176,9 +183,11 @@ func Explain(err error) error {
 		{cluster.ErrDirDamaged, DataDirDamaged},
 		{cluster.ErrDirOwner, DataDirOwner},
 		{cluster.ErrNotDurable, DataDirUnusable},
+		{cluster.ErrCredentials, findings.Certificate},
 	} {
 		if errors.Is(err, known.err) {
-			return fmt.Errorf("%w; %s; see %s", err, catalogue[known.kind].fix, see(known.kind))
+			fix := cmp.Or(catalogue[known.kind].fix, known.kind.Advice())
+			return fmt.Errorf("%w; %s; see %s", err, fix, see(known.kind))
 		}
 	}
 	return err

@@ -48,8 +48,7 @@ func Run(ctx context.Context, cfg cluster.Config, o *Options) error {
 		}
 		d.FollowWithHooks(election)
 		x := &executor{Daemon: d, o: o, evidence: &evidence, signals: make(chan os.Signal, 8)}
-		// SIGHUP ends other commands of bmqnode; here it is for the command.
-		signal.Reset(syscall.SIGHUP)
+		d.ReloadAtHangup() // and here SIGHUP is for the command, too
 		signal.Notify(x.signals, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2)
 		defer signal.Stop(x.signals)
 		return x.campaign(ctx, election)

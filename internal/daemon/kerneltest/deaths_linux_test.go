@@ -73,14 +73,20 @@ var deaths = []death{
 // TestTheDeadAreProvenDead ends the leader in every way, and demands that each follower
 // finds the proof.
 func TestTheDeadAreProvenDead(t *testing.T) {
-	for _, load := range []string{"idle", "traffic", "CPU hogs"} {
+	for _, load := range []string{"idle", "traffic", "traffic with TLS", "CPU hogs"} {
 		t.Run(load, func(t *testing.T) {
 			if load == "CPU hogs" && rounds == 0 {
 				t.Skip("only for make kernel")
 			}
 			r := build(t, seed(t), brisk())
 			for _, v := range r.voters {
-				v.cfg.Groups = map[string]int{"idle": 0, "traffic": 30, "CPU hogs": 3}[load]
+				v.cfg.Groups = map[string]int{"idle": 0, "CPU hogs": 3}[load]
+				if strings.HasPrefix(load, "traffic") {
+					v.cfg.Groups = 30
+				}
+			}
+			if load == "traffic with TLS" {
+				r.encrypt()
 			}
 			if load == "CPU hogs" {
 				r.hog()

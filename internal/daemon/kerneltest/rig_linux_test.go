@@ -20,6 +20,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/base/certs"
 )
 
 const (
@@ -98,7 +99,20 @@ func build(t *testing.T, seed uint64, timing elector.Timing) *rig {
 		r.voters = append(r.voters, v)
 		r.connect(v, bridge)
 	}
+	if os.Getenv("KERNELTEST_TLS") != "" {
+		r.encrypt()
+	}
 	return r
+}
+
+// encrypt gives all voters TLS.
+func (r *rig) encrypt() {
+	for _, v := range r.voters {
+		made, err := certs.Issue(fmt.Sprintf("/run/rig%d/pki", r.number), cluster.DefaultCluster,
+			[]string{v.name}, time.Hour)
+		require.NoError(r.t, err)
+		v.cfg.TLSDir = made[0].Dir
+	}
 }
 
 // keepLogs copies out of the sandbox what explains a failure.

@@ -52,6 +52,7 @@ type voterConfig struct {
 	Config cluster.Config
 	Groups int    // further elections, for their traffic
 	Log    string // a file
+	TLSDir string // of its certificate; "" for none
 }
 
 // speaker is a voter's process: it reports, and does as it is told.
@@ -71,6 +72,9 @@ func beVoter(text string) {
 	s.cfg.Config.Logger = hclog.New(&hclog.LoggerOptions{
 		JSONFormat: true, Output: s, Level: hclog.Debug,
 	})
+	if s.cfg.TLSDir != "" {
+		s.cfg.Config.TLS = cluster.TLSDir(s.cfg.TLSDir)
+	}
 	s.open()
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
 		s.obey(strings.Fields(in.Text()))

@@ -37,7 +37,8 @@ func busy() told {
 	return told{
 		cluster.Status{
 			Cluster: "prod", Node: "a", Version: "v1.2.3", Identity: "id", Boot: 7, Failure: "disk full",
-			Members: []cluster.MemberStatus{{Node: "b", Voter: true}},
+			Members:        []cluster.MemberStatus{{Node: "b", Voter: true}},
+			CertificateEnd: time.Unix(1_800_000_000, 0),
 			Emergencies: []cluster.EmergencyStatus{{
 				Lost: []cluster.NodeID{"d", "e"}, Readmitted: []cluster.ReadmissionStatus{{Node: "e"}},
 			}},
@@ -182,7 +183,7 @@ func TestManyMembersAreBoundedAndVotersComeFirst(t *testing.T) {
 }
 
 func TestNothingLacksACounterOfItsOwn(t *testing.T) {
-	require.Contains(t, (netmesh.ReasonCopied + 1).String(), "reason(", "the last reason is put out")
+	require.Contains(t, (netmesh.ReasonTLS + 1).String(), "reason(", "the last reason is put out")
 	require.Contains(t, (elector.AnomalyTermLeap + 1).String(), "anomaly(", "the last kind is put out")
 }
 

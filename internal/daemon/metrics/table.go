@@ -24,6 +24,13 @@ var metrics = []metric{
 		func(n *node) uint64 { return n.status.Boot }),
 	single(gauge, "node_failed", "1 if the node failed, so that it takes no part any more.",
 		func(n *node) int { return truth(n.status.Failure != "") }),
+	newMetric(gauge, "certificate_end_timestamp_seconds",
+		"When this node's certificate ends, or its CA's before it; absent without TLS.", nil,
+		func(n *node, out output) {
+			if end := n.status.CertificateEnd; !end.IsZero() {
+				out.value(float64(end.Unix()))
+			}
+		}),
 	single(gauge, "pause_left_seconds", "Time for which elections are paused; 0 if they are not.",
 		func(n *node) cluster.Seconds { return n.stats.PauseLeft }),
 	single(gauge, "voters_lost", "Voters that were declared lost and not readmitted.",

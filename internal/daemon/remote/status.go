@@ -100,7 +100,9 @@ func PrintStatus(w io.Writer, answers []Answer) error {
 	if text, _ := doctor.Pauses(statuses); text != "" {
 		fmt.Fprintln(w, text)
 	}
-	for _, line := range slices.Concat(emergencies(answers), causes(statuses)) {
+	for _, line := range slices.Concat(
+		emergencies(answers), certificates(statuses), causes(statuses),
+	) {
 		fmt.Fprintln(w, line)
 	}
 	return nil
@@ -148,6 +150,22 @@ func statusesOf(answers []Answer) (all []*cluster.Status) {
 		}
 	}
 	return all
+}
+
+// certificates tells the certificate that ends first, if there are any.
+func certificates(statuses []*cluster.Status) []string {
+	var first *cluster.Status
+	for _, st := range statuses {
+		if !st.CertificateEnd.IsZero() &&
+			(first == nil || st.CertificateEnd.Before(first.CertificateEnd)) {
+			first = st
+		}
+	}
+	if first == nil {
+		return nil
+	}
+	return []string{fmt.Sprintf("TLS: the certificate that ends first is that of %s, at %s",
+		first.Node, first.CertificateEnd.UTC().Format(time.RFC3339))}
 }
 
 // causes are what nodes find wrong, a line for each cause, and how to fix it.

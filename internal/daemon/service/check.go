@@ -108,6 +108,10 @@ func compare(c, reference cluster.Config, file string) error {
 		return all
 	}
 	here, there := table(c), table(reference)
+	if (c.TLS == nil) != (reference.TLS == nil) {
+		errs = append(errs, fmt.Errorf("--tls-dir is set here or in %s, and not in the other: nodes "+
+			"with TLS have no link to nodes without", file))
+	}
 	if len(c.Voters) != len(reference.Voters) { // a majority is another number then
 		delete(here, "quorum")
 		delete(there, "quorum")
@@ -151,6 +155,7 @@ func checkMachine(ctx context.Context, o *config.Options, c cluster.Config) erro
 			defer bound.Close() // at the end, so that two of one port are found
 		}
 	}
+	complain("tls-dir", cluster.CheckTLS(c))
 	if o.Admin.TokenFile != "" {
 		_, err := admin.ReadToken(o.Admin.TokenFile)
 		complain(config.TokenFlag, err)

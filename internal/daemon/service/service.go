@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/signal"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -83,6 +85,27 @@ func Run(
 		return failure
 	}
 	return outcome
+}
+
+// ReloadAtHangup makes the node read its certificate again at SIGHUP, which ends other
+// commands of bmqnode.
+func (d *Daemon) ReloadAtHangup() {
+	signal.Reset(syscall.SIGHUP)
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	d.watchers.Go(func() {
+		defer signal.Stop(hangups)
+		for {
+			select {
+			case <-hangups:
+			case <-d.Node.Done():
+				return
+			}
+			if err := d.Node.ReloadTLS(); err != nil {
+				d.Log.Error("certificate not read again: the node goes on with the one before", "error", err)
+			}
+		}
+	})
 }
 
 // The time between two looks for a duplicate name, and between two log lines about it.

@@ -1,0 +1,130 @@
+package cluster
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/bmqelect/bmqelect/cluster/findings"
+	"github.com/bmqelect/bmqelect/internal/base/certs"
+	"github.com/bmqelect/bmqelect/netmesh"
+)
+
+// ErrCredentials is in the error of a start whose Config.TLS gives nothing that other
+// members would accept.
+var ErrCredentials = errors.New("no usable certificate")
+
+const (
+	credentialsEvery = 10 * time.Second // between two looks at Config.TLS
+	// A certificate ends soon when less than a tenth of its time is left, and at most
+	// endsSoon: automatic renewal comes before that.
+	endsSoon = 14 * 24 * time.Hour
+)
+
+// TLSDir returns a Config.TLS that reads a directory: tls.crt and tls.key are the
+// certificate and the key of this node, ca.crt has the CAs that sign those of members, all
+// in PEM. Others than the key's owner and readers of its group must not have access to it.
+func TLSDir(dir string) func() (netmesh.Credentials, error) {
+	return func() (c netmesh.Credentials, err error) {
+		c.Certificate, c.Roots, err = certs.Load(dir)
+		return c, err
+	}
+}
+
+// credentials are the newest of Config.TLS that are right. Those before stay if it gives
+// wrong ones.
+type credentials struct {
+	cfg     *Config
+	newest  atomic.Pointer[netmesh.Credentials]
+	reading sync.Mutex
+
+	mu          sync.Mutex // not held while a file is read
+	from, until time.Time
+}
+
+// openCredentials returns the first credentials; nil without TLS.
+func openCredentials(cfg *Config) (*credentials, error) {
+	if cfg.TLS == nil {
+		return nil, nil
+	}
+	c := &credentials{cfg: cfg}
+	_, err := c.read()
+	return c, err
+}
+
+// read asks Config.TLS, and reports whether it has another certificate than before.
+func (c *credentials) read() (renewed bool, err error) {
+	c.reading.Lock()
+	defer c.reading.Unlock()
+	next, err := c.cfg.TLS()
+	if err != nil {
+		return false, fmt.Errorf("%w: %w", ErrCredentials, err)
+	}
+	from, until, err := next.Check(c.cfg.Cluster, c.cfg.Node)
+	if err != nil {
+		return false, fmt.Errorf("%w: %w", ErrCredentials, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	old := c.newest.Swap(&next)
+	c.from, c.until = from, until
+	return old != nil &&
+		!bytes.Equal(old.Certificate.Certificate[0], next.Certificate.Certificate[0]), nil
+}
+
+// end is until when the other members accept the certificate, and whether that is soon.
+func (c *credentials) end() (until time.Time, soon bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.until, time.Until(c.until) < min(c.until.Sub(c.from)/10, endsSoon)
+}
+
+// CheckTLS reports what is wrong with the credentials that c.TLS gives now; nil without TLS.
+func CheckTLS(c Config) error {
+	c = c.withDefaults()
+	_, err := openCredentials(&c)
+	return err
+}
+
+// ReloadTLS asks Config.TLS for new credentials at once; a node does so by itself every ten
+// seconds. New links use them, and those that stand stay. If they are wrong the error says
+// why, and the node goes on with those before. Without TLS it does nothing.
+func (n *Node) ReloadTLS() error {
+	if n.credentials == nil {
+		return nil
+	}
+	renewed, err := n.credentials.read()
+	until, soon := n.credentials.end()
+	at, why := until.UTC().Format(time.RFC3339), ""
+	switch {
+	case err != nil:
+		why = fmt.Sprintf("node %q goes on with the certificate that ends at %s: %v", n.cfg.Node, at, err)
+	case soon:
+		why = fmt.Sprintf("the certificate of node %q ends at %s", n.cfg.Node, at)
+	}
+	n.diagnosis.OfNode(findings.Certificate, why)
+	if renewed {
+		n.log.Info("new certificate in use", "until", at)
+	}
+	return err
+}
+
+// watchCredentials looks for new ones, if there are any, until the node ends.
+func (n *Node) watchCredentials() {
+	if n.credentials == nil {
+		return
+	}
+	ticker := time.NewTicker(credentialsEvery)
+	defer ticker.Stop()
+	for {
+		_ = n.ReloadTLS() // the finding says it
+		select {
+		case <-ticker.C:
+		case <-n.quit:
+			return
+		}
+	}
+}

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bmqelect/bmqelect/internal/base/certs"
+	"github.com/bmqelect/bmqelect/internal/daemon/config"
+)
+
+func certsCommand() *cobra.Command {
+	var dir, cluster string
+	var valid time.Duration
+	cmd := &cobra.Command{
+		Use:   "certs --dir DIR [NODE ...]",
+		Short: "Make or renew the certificates that nodes show to each other",
+		Long: "Make a key and a certificate for each NODE, in DIR/NODE, the --tls-dir of that\n" +
+			"node, and in DIR a CA that signs them, if there is none. What is there already\n" +
+			"is renewed; without a NODE, all of it. Nodes that run take new certificates in\n" +
+			"by themselves. Who has DIR/ca.key can make members: keep it off the nodes.",
+		Example: "  bmqnode certs --dir pki --cluster bees n1 n2 n3\n" +
+			"  bmqnode certs --dir pki",
+		Args: usageArgs(cobra.ArbitraryArgs),
+		RunE: func(cmd *cobra.Command, nodes []string) error {
+			switch {
+			case dir == "":
+				return config.Usage(errors.New("--dir is empty, but must be a directory"))
+			case valid <= 0:
+				return config.Usage(fmt.Errorf("--valid is %s, but must be positive", valid))
+			}
+			made, err := certs.Issue(dir, cluster, nodes, valid)
+			for _, m := range made {
+				fmt.Fprintf(cmd.OutOrStdout(), "%s: %s, valid until %s\n",
+					m.Node, m.Dir, m.Until.UTC().Format(time.RFC3339))
+			}
+			return err
+		},
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVar(&dir, "dir", "",
+		"directory of the CA and of the nodes' directories, made if absent (required)")
+	f.StringVar(&cluster, "cluster", "", "name of the cluster (default: that of the CA; for a "+
+		"new one \""+certs.DefaultCluster+"\")")
+	f.DurationVar(&valid, "valid", 365*24*time.Hour,
+		"for how long certificates are valid; a new CA is for ten years")
+	return cmd
+}

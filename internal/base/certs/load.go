@@ -1,0 +1,88 @@
+package certs
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"github.com/bmqelect/bmqelect/internal/base/regular"
+)
+
+// The files of a node's directory.
+const (
+	caFile   = "ca.crt"  // those who sign the certificates of members; several while they change
+	certFile = "tls.crt" // the node's certificate, then those between it and the CA
+	keyFile  = "tls.key"
+
+	maxFile = 1 << 20 // bytes
+)
+
+// Load reads a node's directory: its certificate with the key, and the CAs of its peers. It
+// does not look at names and dates. The error names the file, and what would be right.
+func Load(dir string) (own tls.Certificate, roots *x509.CertPool, err error) {
+	cas, err := readCerts(filepath.Join(dir, caFile))
+	if err != nil {
+		return own, nil, err
+	}
+	roots = x509.NewCertPool()
+	for _, ca := range cas {
+		roots.AddCert(ca)
+	}
+	certPath, keyPath := filepath.Join(dir, certFile), filepath.Join(dir, keyFile)
+	cert, err := regular.Read(certPath, maxFile)
+	if err != nil {
+		return own, nil, err
+	}
+	key, err := readKey(keyPath)
+	if err != nil {
+		return own, nil, err
+	}
+	if own, err = tls.X509KeyPair(cert, key); err != nil {
+		return own, nil, fmt.Errorf("%s with %s: %w", certPath, keyPath, err)
+	}
+	return own, roots, nil
+}
+
+// readKey reads the PEM of a key that nobody but its owner, and readers of its group, can
+// read.
+func readKey(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	const foreign = fs.FileMode(0o027)
+	if mode := info.Mode().Perm(); mode&foreign != 0 && runtime.GOOS != "windows" {
+		return nil, fmt.Errorf("%s has the permissions %04o: want 0600, or 0640 at most", path, mode)
+	}
+	return regular.Read(path, maxFile)
+}
+
+// readCerts reads a PEM file of at least one certificate.
+func readCerts(path string) (all []*x509.Certificate, err error) {
+	rest, err := regular.Read(path, maxFile)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		var block *pem.Block
+		block, rest = pem.Decode(rest)
+		switch {
+		case block == nil && len(all) == 0:
+			return nil, fmt.Errorf("%s has no certificate; want PEM", path)
+		case block == nil:
+			return all, nil
+		case block.Type != "CERTIFICATE":
+			return nil, fmt.Errorf("%s: a PEM block is %.40q, want CERTIFICATE", path, block.Type)
+		}
+		cert, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		all = append(all, cert)
+	}
+}

@@ -1,0 +1,70 @@
+// Package certs makes, renews and reads the certificates by which the members of a cluster
+// know each other. A node's directory has the names of files that others use, too: ca.crt,
+// tls.crt and tls.key, in PEM. No function prints a key or puts one into an error.
+package certs
+
+import (
+	"crypto/x509"
+	"fmt"
+	"net/url"
+	"slices"
+)
+
+// scheme is that of the URI by which a certificate names a member.
+const scheme = "bmqelect"
+
+// uri names a member, or a cluster if node is "".
+func uri(cluster, node string) *url.URL {
+	u := &url.URL{Scheme: scheme, Host: cluster}
+	if node != "" {
+		u.Path = "/" + node
+	}
+	return u
+}
+
+// clusterOf is the cluster that a certificate of Issue is bound to; "" if it is of another
+// origin.
+func clusterOf(cert *x509.Certificate) string {
+	for _, u := range cert.URIs {
+		if u.Scheme == scheme {
+			return u.Host
+		}
+	}
+	return ""
+}
+
+// Problem says why a certificate is not that of a node of a cluster, or of any of its nodes
+// if node is ""; "" if it is. The URI bmqelect://CLUSTER/NODE binds a certificate to both.
+// One without such a URI is bound by its DNS names, each the name of a node, exactly: then
+// nothing but its CA tells the cluster.
+func Problem(cert *x509.Certificate, cluster, node string) string {
+	bound := false
+	for _, u := range cert.URIs {
+		bound = bound || u.Scheme == scheme
+		if u.Scheme == scheme && u.Host == cluster && len(u.Path) > 1 &&
+			(node == "" || u.Path == "/"+node) {
+			return ""
+		}
+	}
+	if !bound && len(cert.DNSNames) > 0 && (node == "" || slices.Contains(cert.DNSNames, node)) {
+		return ""
+	}
+	if node == "" {
+		node = "NODE"
+	}
+	return fmt.Sprintf("the certificate is for %s, but must be for %s, or have the DNS name %q",
+		names(cert), uri(cluster, node), node)
+}
+
+// names lists whom a certificate is for, at most a log line of them.
+func names(cert *x509.Certificate) string {
+	var all []string
+	for _, u := range cert.URIs {
+		all = append(all, u.String())
+	}
+	all = append(all, cert.DNSNames...)
+	if len(all) == 0 {
+		return "nobody: it has neither URI nor DNS name"
+	}
+	return fmt.Sprintf("%.300q", all)
+}

@@ -1,0 +1,188 @@
+package netmesh
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net"
+	"time"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/base/certs"
+)
+
+// Credentials are what a member shows to the others, and by what it knows them. A
+// certificate is bound to a cluster and a node by the URI bmqelect://CLUSTER/NODE. One
+// without such a URI is bound to a node by a DNS name that equals the node's name; then the
+// CA alone binds it to the cluster. It must be fit for both ends of a connection.
+type Credentials struct {
+	Certificate tls.Certificate // with the certificates between it and its root
+	Roots       *x509.CertPool  // of the certificates of members; not nil
+}
+
+// Check returns from and until when members of the same roots take the credentials for those
+// of node. The error is why they would not now.
+func (c *Credentials) Check(
+	cluster string, node elector.NodeID,
+) (from, until time.Time, err error) {
+	if len(c.Certificate.Certificate) == 0 || c.Roots == nil {
+		return from, until, errors.New("a certificate or the roots are missing")
+	}
+	chain := make([]*x509.Certificate, len(c.Certificate.Certificate))
+	for i, der := range c.Certificate.Certificate {
+		if chain[i], err = x509.ParseCertificate(der); err != nil {
+			return from, until, err
+		}
+	}
+	if problem := certs.Problem(chain[0], cluster, string(node)); problem != "" {
+		return from, until, errors.New(problem)
+	}
+	for _, usage := range []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth} {
+		paths, err := verifyChain(chain, c.Roots, usage)
+		if err != nil {
+			return from, until, err
+		}
+		until = time.Time{}
+		for _, path := range paths {
+			end := path[0].NotAfter
+			for _, cert := range path {
+				if cert.NotAfter.Before(end) {
+					end = cert.NotAfter
+				}
+			}
+			if end.After(until) {
+				until = end
+			}
+		}
+	}
+	return chain[0].NotBefore, until, nil
+}
+
+// verifyChain returns the ways from a certificate to a root.
+func verifyChain(
+	chain []*x509.Certificate, roots *x509.CertPool, usage x509.ExtKeyUsage,
+) ([][]*x509.Certificate, error) {
+	between := x509.NewCertPool()
+	for _, cert := range chain[1:] {
+		between.AddCert(cert)
+	}
+	return chain[0].Verify(x509.VerifyOptions{
+		Roots: roots, Intermediates: between, KeyUsages: []x509.ExtKeyUsage{usage},
+	})
+}
+
+// secured is a connection with TLS. Its ends are those of the connection below: a member
+// says goodbye by a frame, and what ends the stream must be the kernel, not an alert (§6.8).
+type secured struct {
+	*tls.Conn
+
+	raw net.Conn
+}
+
+func (s *secured) Close() error      { return s.raw.Close() }
+func (s *secured) CloseWrite() error { return closeWrite(s.raw) }
+
+// SetLinger with 0 makes Close reset the connection.
+func (s *secured) SetLinger(sec int) error {
+	if l, ok := s.raw.(lingering); ok {
+		return l.SetLinger(sec)
+	}
+	return nil
+}
+
+// secure puts TLS under the frames, if this node has credentials. The other end shows a
+// certificate of node, or of any member of the cluster if node is "": then it dialed, and is
+// still to say who it is. Before that no byte of a frame is read. The deadline of the
+// handshake holds.
+func (h *handshake) secure(m *Mesh, node elector.NodeID) error {
+	if m.cfg.TLS == nil {
+		return nil
+	}
+	config := m.cfg.TLS().config(m.cfg.Cluster, string(node))
+	conn := tls.Server(h.raw, config)
+	if node != "" {
+		conn = tls.Client(h.raw, config)
+	}
+	if err := conn.Handshake(); err != nil {
+		var plain tls.RecordHeaderError
+		errors.As(err, &plain)
+		// An alert has told the other end, unless it speaks no TLS: then a frame tells it.
+		h.silent = node != "" || plain.Conn == nil
+		return tlsRefusal(err)
+	}
+	h.conn = &secured{conn, h.raw}
+	h.frames = newFrameReader(h.conn, maxHello)
+	h.shown = conn.ConnectionState().PeerCertificates[0]
+	return nil
+}
+
+// config is that of a connection with a certain node, or with any.
+func (c *Credentials) config(cluster, node string) *tls.Config {
+	return &tls.Config{
+		MinVersion:   tls.VersionTLS13,
+		Certificates: []tls.Certificate{c.Certificate},
+		// Whoever has signed it: then the other end says what is wrong.
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			return &c.Certificate, nil
+		},
+		ClientAuth: tls.RequireAndVerifyClientCert,
+		ClientCAs:  c.Roots,
+		// A dialer tells no server name, which anybody could read: it verifies what follows.
+		InsecureSkipVerify: true,
+		VerifyConnection: func(s tls.ConnectionState) error {
+			if len(s.VerifiedChains) == 0 {
+				_, err := verifyChain(s.PeerCertificates, c.Roots, x509.ExtKeyUsageServerAuth)
+				if err != nil {
+					return err
+				}
+			}
+			if problem := certs.Problem(s.PeerCertificates[0], cluster, node); problem != "" {
+				return errors.New(problem)
+			}
+			return nil
+		},
+		SessionTicketsDisabled:      true, // nobody writes on an evidence connection, TLS included
+		DynamicRecordSizingDisabled: true, // a frame is one record, and one write
+	}
+}
+
+// vouch compares what the other end says of itself with the certificate that it showed.
+func (h *handshake) vouch(theirs *hello) *refusal {
+	if h.shown == nil {
+		return nil
+	}
+	if problem := certs.Problem(h.shown, theirs.Cluster, theirs.Node); problem != "" {
+		return refuse(ReasonTLS, "node %.260q: %s", theirs.Node, problem)
+	}
+	return nil
+}
+
+// firstOfTLS is the first byte of a connection with TLS. That of a first frame is 0.
+const firstOfTLS = 0x16
+
+// tlsRefusal makes a refusal of what TLS finds wrong. That a connection fails stays as it is.
+func tlsRefusal(err error) error {
+	var op *net.OpError
+	var plain tls.RecordHeaderError
+	switch {
+	case errors.As(err, &op) && op.Op != "local error", errors.Is(err, io.EOF),
+		errors.Is(err, io.ErrUnexpectedEOF):
+		return tlsAlert(err)
+	case errors.As(err, &plain):
+		return refuse(ReasonTLS, "this node demands TLS, and the other end speaks none")
+	}
+	return refuse(ReasonTLS, "%v", err)
+}
+
+// tlsAlert makes a refusal of an alert from the other end.
+func tlsAlert(err error) error {
+	var op *net.OpError
+	if !errors.As(err, &op) || op.Op != "remote error" {
+		return err
+	}
+	refused := refuse(ReasonTLS, "the other end does not accept this node's certificate, and its "+
+		"log says why: %v", op.Err)
+	refused.byPeer = true
+	return refused
+}
