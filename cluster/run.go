@@ -30,7 +30,8 @@ type Callbacks struct {
 	// returned and the leadership has begun to end. A handover waits for it, too.
 	OnStoppedLeading func(l *Leadership)
 	// OnNewLeader is called with each new leadership that this node perceives, its
-	// own included, never twice with the same. It runs beside the other two.
+	// own included, never twice with the same, and not if nobody leads. It runs beside the
+	// other two, before or after them; if it is slow it gets the newest.
 	OnNewLeader func(Leader)
 }
 
