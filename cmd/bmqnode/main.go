@@ -42,7 +42,9 @@ func execute() int {
 	if err == nil || errors.As(err, &status) {
 		return int(status)
 	}
-	fmt.Fprintln(os.Stderr, console.Alert("bmqnode:"), err)
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		fmt.Fprintln(os.Stderr, console.Alert("bmqnode:"), line)
+	}
 	switch {
 	case errors.As(err, new(config.UsageError)):
 		return exitUsage
