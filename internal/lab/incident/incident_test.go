@@ -274,7 +274,8 @@ func TestStepsFollowFromRecords(t *testing.T) {
 				c.up(n, 10.1, "c", 4)
 				c.down(n, 20, "c", "eof")
 			}
-		}, []string{"10s crash: [c]", "10s restart: [c]", "20s crash: [c]"}, "there is no recording of c"},
+		},
+			[]string{"10s crash: [c]", "10s restart: [c]", "20s crash: [c]"}, "there is no recording of c"},
 		"no recording, and cut": {func(c cluster) {
 			delete(c, "c")
 			c.down("a", 13, "c", "timeout")
