@@ -100,6 +100,11 @@ func PrintStatus(w io.Writer, answers []Answer) error {
 	if text, _ := doctor.Pauses(statuses); text != "" {
 		fmt.Fprintln(w, text)
 	}
+	for _, st := range statuses {
+		if st.Faults != "" {
+			fmt.Fprintf(w, "%s: cut on purpose: %s\n", st.Node, st.Faults)
+		}
+	}
 	for _, line := range slices.Concat(
 		emergencies(answers), certificates(statuses), causes(statuses),
 	) {
