@@ -100,13 +100,8 @@ func PrintStatus(w io.Writer, answers []Answer) error {
 	if text, _ := doctor.Pauses(statuses); text != "" {
 		fmt.Fprintln(w, text)
 	}
-	for _, st := range statuses {
-		if st.Faults != "" {
-			fmt.Fprintf(w, "%s: cut on purpose: %s\n", st.Node, st.Faults)
-		}
-	}
 	for _, line := range slices.Concat(
-		emergencies(answers), certificates(statuses), causes(statuses),
+		faults(statuses), emergencies(answers), certificates(statuses), causes(statuses),
 	) {
 		fmt.Fprintln(w, line)
 	}
@@ -155,6 +150,16 @@ func statusesOf(answers []Answer) (all []*cluster.Status) {
 		}
 	}
 	return all
+}
+
+// faults are the failures that were made on purpose, a line for each node.
+func faults(statuses []*cluster.Status) (lines []string) {
+	for _, st := range statuses {
+		if st.Faults != "" {
+			lines = append(lines, fmt.Sprintf("%s: cut on purpose: %s", st.Node, st.Faults))
+		}
+	}
+	return lines
 }
 
 // certificates tells the certificate that ends first, if there are any.
