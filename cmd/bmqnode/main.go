@@ -42,7 +42,9 @@ func execute() int {
 	if err == nil || errors.As(err, &status) {
 		return int(status)
 	}
-	fmt.Fprintln(os.Stderr, console.Alert("bmqnode:"), err)
+	for line := range strings.Lines(err.Error()) {
+		fmt.Fprintln(os.Stderr, console.Alert("bmqnode:"), strings.TrimSuffix(line, "\n"))
+	}
 	switch {
 	case errors.As(err, new(config.UsageError)):
 		return exitUsage

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -101,6 +102,11 @@ func TestTheLeaderIsFoundOrItIsSaidWhyNot(t *testing.T) {
 	nodes[0].Groups[0].Leading = false
 	err := at(nodes[2].AdminAddr).AtLeader(t.Context(), cluster.DefaultGroup, note)
 	require.ErrorContains(t, err, "no node leads now; n3 says: follows n1")
+	silent(nodes, "n1")
+	err = at(nodes[2].AdminAddr).AtLeader(t.Context(), cluster.DefaultGroup, note)
+	require.ErrorContains(t, err, "n1 leads, as n")
+	require.ErrorContains(t, err, "its admin side cannot be asked at 127.0.0.1:1: name it with --admin")
+	require.False(t, errors.As(err, new(NoLeaderError)), "there is a leader")
 	err = at(nodes[2].AdminAddr).AtLeader(t.Context(), "jobs", note)
 	require.ErrorAs(t, err, new(config.UsageError))
 	require.ErrorContains(t, err, `n3 takes part in no election "jobs"`)
