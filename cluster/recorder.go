@@ -118,9 +118,7 @@ func (n *Node) recordTransition(group string, t *elector.Transition) {
 
 // recordLink records what happened to a link, and what a rehearsal had cut then.
 func (n *Node) recordLink(r recording.Record) {
-	if n.cfg.Faults != nil {
-		r.Faults = strings.TrimPrefix(n.cfg.Faults.String(), "none")
-	}
+	r.Faults = n.faults()
 	n.record(r)
 }
 
@@ -162,4 +160,12 @@ func setupOf(c elector.Config) *recording.Setup {
 		s.Elector["takeover"] = c.Takeover.String()
 	}
 	return s
+}
+
+// faults are the failures that were made on purpose, in words; "" if there are none.
+func (n *Node) faults() string {
+	if n.cfg.Faults == nil {
+		return ""
+	}
+	return strings.TrimPrefix(n.cfg.Faults.String(), "none")
 }

@@ -50,6 +50,8 @@ type Status struct {
 	// CertificateEnd is until when the other members accept this node's certificate; zero
 	// without TLS.
 	CertificateEnd time.Time `json:"certificate_end,omitzero"`
+	// Faults are the failures of Config.Faults that are in effect, in words.
+	Faults string `json:"faults,omitempty"`
 }
 
 // GroupStatus is a node's view of one election.
@@ -126,6 +128,7 @@ func (n *Node) Status() Status {
 		MeshAddr: n.mesh.Addr().String(), AdminAddr: n.cfg.AdminAddr,
 		Emergencies: slices.Clone(n.emergencies), Members: n.memberStatus(),
 		Findings: n.diagnosis.Findings(), Refused: n.refused(), PausedUntil: n.pausedUntil(),
+		Faults: n.faults(),
 	}
 	if level := n.log.GetLevel(); level != hclog.NoLevel {
 		st.LogLevel = level.String()

@@ -11,8 +11,11 @@ import (
 // write sends what waits until the link ends, and says goodbye.
 func (l *link) write() {
 	defer close(l.written)
-	ticker := time.NewTicker(l.m.cfg.times.ping)
-	defer ticker.Stop()
+	// No ticker: a select on one that is due crashes Go 1.26's race detector in a bubble of
+	// testing/synctest (golang/go 78156).
+	period := l.m.cfg.times.ping
+	timer := time.AfterFunc(period, l.pingNow.wake)
+	defer timer.Stop()
 	var expired <-chan time.Time
 	retired := l.retired
 	err := l.sendPing()
@@ -26,9 +29,8 @@ func (l *link) write() {
 		case pong := <-l.pongs:
 			pong.Sent, pong.Wall = int64(l.m.cfg.Clock.Now()), time.Now().UnixNano()
 			err = l.send(framePong, &pong)
-		case <-ticker.C:
-			err = l.sendPing()
 		case <-l.pingNow:
+			timer.Reset(period)
 			err = l.sendPing()
 		case <-retired:
 			retired, expired = nil, time.After(l.m.cfg.times.handshake)

@@ -34,10 +34,12 @@ var kinds = []struct {
 	kind   Kind
 	advice string
 }{
-	{VotersDiffer, "give every node the same voters, one name changed at a time: " +
-		"start a new voter first, then restart the others one by one"},
-	{SettingsDiffer, "give every node the same value: if it is the lease, a heartbeat timer or unsafe, " +
-		"stop all, change all, start all; otherwise restart them one by one"},
+	{VotersDiffer, "give every node the same voters: if more than one name differs, stop the node " +
+		"whose list is wrong, and correct it; if one name does, start the new voter first, then " +
+		"restart the others one by one, or take the name out, if it is mistyped"},
+	{SettingsDiffer, "if one node is wrong, correct it and restart it alone; to change the value on " +
+		"purpose, stop all, change all, start all (lease, heartbeat timers, unsafe), otherwise " +
+		"restart one by one"},
 	{ClockRate, "compare with a third node: fix the clock of the one that differs from the others " +
 		"(clock source, virtual machine, time daemon), or allow more drift on every node"},
 	{ProxyBetween, "set NoDeathProof on every node, or let members reach each other directly: a " +
@@ -48,8 +50,8 @@ var kinds = []struct {
 	{DirectoryCopied, "stop the process on the copied or restored directory, and start it with an " +
 		"empty one; if no other process of that name is left, let the members forget it: bmqnode forget"},
 	{Version, "upgrade the older of the two in steps of releases that have a version in common"},
-	{WrongNode, "correct the address that the node advertises, " +
-		"or the port mapping that leads it here"},
+	{WrongNode, "correct the name of the node at that address, if it is mistyped, the address that " +
+		"the node advertises, or the port mapping that leads it here"},
 	{TLS, "give every node a certificate of its name and cluster that all accept, or none: " +
 		"bmqnode certs makes them"},
 	{Certificate, "renew it: the node takes the new one from its files by itself"},

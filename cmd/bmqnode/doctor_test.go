@@ -77,9 +77,10 @@ func TestTheDoctorOfARunningMesh(t *testing.T) {
 		"lease": "1400ms"})
 	asked := []string{"--admin", strings.Join([]string{s.Nodes()[0].AdminAddr, second.AdminAddr,
 		wasp.AdminAddr}, ",")}
-	found := s.tells([]string{"name-twice", "wrong-cluster", "voters-differ", "settings-differ",
-		"never-seen"}, asked...)
-	require.Contains(t, found["never-seen"][0].Where, "n9")
+	found := s.tells([]string{"name-twice", "wrong-cluster", "voters-differ",
+		"settings-differ"}, asked...)
+	require.Contains(t, found["voters-differ"][0].What, "n9")
+	require.Empty(t, found["never-seen"], "one list alone has n9")
 	s.eventually("the second is named by its address", func() bool { // once it answers in time
 		found, _ = examine(t, asked...)
 		return slices.ContainsFunc(found["name-twice"], func(c check) bool {
@@ -180,5 +181,8 @@ func TestMistakesInAskingTheDoctor(t *testing.T) {
 		_, stderr, code := bmqnode(t, append([]string{"doctor"}, c.args...)...)
 		require.Equal(t, c.code, code, "%s: %s", name, stderr)
 		require.Contains(t, stderr, c.want, name)
+		for line := range strings.Lines(stderr) {
+			require.True(t, strings.HasPrefix(line, "bmqnode: "), line)
+		}
 	}
 }

@@ -34,6 +34,7 @@ func TestLinksAreCutAndHealedByCommand(t *testing.T) {
 
 	ask(0, lonely+" and "+string(other)+" do not hear each other", "fault", "cut", lonely,
 		string(other))
+	ask(0, lonely+": cut on purpose: "+string(other)+": cut both", "status")
 	s.eventually("the link goes down", func() bool { return !linked(other, cluster.NodeID(lonely)) })
 	ask(0, "every link is healed", "fault", "heal")
 	s.eventually("it comes up", func() bool { return linked(other, cluster.NodeID(lonely)) })

@@ -19,7 +19,9 @@ func historyCommand() *cobra.Command {
 		Short: "Show past leaderships, and why they ended",
 		Long: "Show past leaderships: who, in which term, from, to, and why each ended. A node\n" +
 			"keeps the newest 256 KiB of what it has seen on disk; this is what all that\n" +
-			"answer know together. The reason is the leader's own, if it could say one.",
+			"answer know together. SAID BY is whose word the reason is: the leader's own if\n" +
+			"it can be asked, else that of a node that saw the end, which may call a stop a\n" +
+			"TRANSFERRED or LEADER_CEDED. Between TO and the next FROM nobody led.",
 		Example: "  bmqnode history --group jobs\n" +
 			"  bmqnode history --json | jq '.leaderships[] | select(.term > 7)'",
 		Args: usageArgs(cobra.NoArgs),

@@ -56,7 +56,7 @@ func hostile(t *testing.T) (addr string) {
 	voters := []cluster.NodeID{"n1" + trap, "n2" + trap}
 	status = cluster.Status{
 		Cluster: trap, Node: voters[0], Version: trap, Identity: trap, AdminAddr: addr, MeshAddr: trap,
-		GossipAddr: trap, Failure: trap,
+		GossipAddr: trap, Failure: trap, Faults: trap,
 		Groups: []cluster.GroupStatus{{
 			Group: cluster.DefaultGroup, Role: trap, Leader: voters[0], Leading: true, Voters: voters,
 			Quorum:      2,

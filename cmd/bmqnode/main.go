@@ -42,8 +42,8 @@ func execute() int {
 	if err == nil || errors.As(err, &status) {
 		return int(status)
 	}
-	for line := range strings.SplitSeq(err.Error(), "\n") {
-		fmt.Fprintln(os.Stderr, console.Alert("bmqnode:"), line)
+	for line := range strings.Lines(err.Error()) {
+		fmt.Fprintln(os.Stderr, console.Alert("bmqnode:"), strings.TrimSuffix(line, "\n"))
 	}
 	switch {
 	case errors.As(err, new(config.UsageError)):

@@ -28,6 +28,9 @@ func pauseCommand() *cobra.Command {
 		Example: "  bmqnode pause --for 30m",
 		Args:    usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if span <= 0 || span > 24*time.Hour {
+				return config.Usage(fmt.Errorf("--for is %s, but must be positive and at most 24h", span))
+			}
 			told, err := c.Pause(cmd.Context(), span)
 			return report(cmd.OutOrStdout(), &c, told, err)
 		},

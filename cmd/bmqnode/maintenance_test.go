@@ -70,6 +70,15 @@ func TestAPauseKeepsLeadershipThroughRestarts(t *testing.T) {
 	require.Equal(t, cluster.NodeID(to), s.agree(s.Nodes(), above(back.Term)).Leader)
 }
 
+func TestAPauseOfNoLengthIsRefusedBeforeAnybodyIsAsked(t *testing.T) {
+	t.Parallel()
+	for _, span := range []string{"0s", "-1s", "25h"} {
+		_, stderr, code := bmqnode(t, "pause", "--for", span, "--admin", "127.0.0.1:1")
+		require.Equal(t, 2, code, stderr)
+		require.Contains(t, stderr, "must be positive and at most 24h")
+	}
+}
+
 func TestSettingsOfARunningNodeLastUntilItRestarts(t *testing.T) {
 	t.Parallel()
 	options := quick()

@@ -52,9 +52,11 @@ func recordIncidentCommand() *cobra.Command {
 		Short: "Make a scenario of what happened lately, and replay it",
 		Long: "Collect what the nodes recorded, find out what went wrong, and write a scenario\n" +
 			"that shows it again: incident.yaml for 'bmqnode replay', incident.html for a\n" +
-			"browser. Cuts and pauses follow from what the nodes saw of each other.\n\n" +
+			"browser. Cuts and pauses follow from what the nodes saw of each other. The file\n" +
+			"is written for the simulator: with --live, real processes may elect others.\n\n" +
 			"A node that does not answer: copy its data directory's recording.log* and name\n" +
-			"the folder. Exit status: 1 if the simulator shows other leaders or reasons.",
+			"the folder. Exit status: 1 if the simulator shows other leaders, reasons or\n" +
+			"ends.",
 		Example: "  bmqnode record-incident --since 2h -o /tmp/last-night\n" +
 			"  bmqnode record-incident --from '2026-01-02 02:10' --to '2026-01-02 02:20'",
 		Args: usageArgs(cobra.NoArgs),

@@ -15,7 +15,10 @@ type Leadership struct {
 	To     time.Time `json:"to,omitzero"` // none while it goes on
 	// Reason is why it ended; "" while it goes on, or if the node that tells of it ended.
 	Reason string `json:"reason,omitempty"`
-	Node   string `json:"seen_by"` // the leader itself, unless its own word is missing
+	// ReasonBy is the node that gives the reason, in what Merge returns. Another than the
+	// leader only saw the end: of a leader that was stopped it may say LEADER_CEDED.
+	ReasonBy string `json:"reason_by,omitempty"`
+	Node     string `json:"seen_by"` // the leader itself, unless its own word is missing
 }
 
 // Leaderships are those that one node has seen, by the beginning.
@@ -46,8 +49,9 @@ func Leaderships(records []Record) (all []Leadership) {
 }
 
 // Merge makes one list of what several nodes have seen, by group, term and beginning. The
-// leader's own word counts; the others say how it ended if it cannot. A leadership ends when
-// the next one begins at the latest: a leader that was paused says so afterwards.
+// leader's own word counts; the others say how it ended if it cannot. A leadership ends
+// before the next one begins: a leader that was paused says so too late, and it ended when
+// the others gave it up.
 func Merge(seen ...[]Leadership) (all []Leadership) {
 	type key struct {
 		group, leader string
@@ -90,7 +94,8 @@ func (l *Leadership) own() int {
 }
 
 // merge makes one of all views of a leadership. The next one began at that time, zero if
-// there was none: then it goes on if anybody says so.
+// there was none: then it goes on if anybody says so. The end is the last that a view tells
+// from before the next one.
 func merge(views []Leadership, next time.Time) Leadership {
 	is, end := beginning(views), views[0]
 	for _, v := range views[1:] {
@@ -99,7 +104,20 @@ func merge(views []Leadership, next time.Time) Leadership {
 		}
 	}
 	is.To, is.Reason = end.To, end.Reason
-	if !next.IsZero() && (is.To.IsZero() || is.To.After(next)) {
+	if is.Reason != "" {
+		is.ReasonBy = end.Node
+	}
+	early := func(to time.Time) bool { return !to.IsZero() && !to.After(next) }
+	if next.IsZero() || early(is.To) {
+		return is
+	}
+	is.To = time.Time{}
+	for _, v := range views {
+		if early(v.To) && v.To.After(is.To) {
+			is.To = v.To
+		}
+	}
+	if is.To.IsZero() {
 		is.To = next
 	}
 	return is

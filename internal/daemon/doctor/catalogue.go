@@ -29,6 +29,7 @@ const (
 	DiskSlow        Kind = "disk-slow"
 	NoVoter         Kind = "no-voter"
 	EvenVoters      Kind = "even-voters"
+	NoSuccessor     Kind = "no-successor"
 	EmergencyRecord Kind = "emergency-record"
 	TermsUsedUp     Kind = "terms-used-up"
 	Anomaly         Kind = "anomaly"
@@ -63,8 +64,7 @@ var catalogue = map[Kind]advice{
 	},
 	LinkDown: {
 		"votes and heartbeats between the two are lost",
-		"check the network in both directions: mesh port, routes, firewalls, and cuts made " +
-			"by 'bmqnode fault'",
+		"check the network in both directions: mesh port, routes, firewalls",
 	},
 	NoLeader: {
 		"nobody leads, or this node does not know who",
@@ -106,6 +106,10 @@ var catalogue = map[Kind]advice{
 		"an even number survives no more losses than the odd one below it",
 		"add a voter or remove one",
 	},
+	NoSuccessor: {
+		"if the leader is lost, nobody leads",
+		"'bmqnode set NODE --not-candidate=false', or correct not-candidate in its file",
+	},
 	EmergencyRecord: {
 		"the others elect without the lost voters, and must never meet them",
 		"bring the cluster back to full strength: docs/emergency.md#back-to-full-strength",
@@ -136,7 +140,7 @@ var catalogue = map[Kind]advice{
 		why: "quorums of different lists need not share a voter: two leaders are possible",
 	},
 	findings.SettingsDiffer: {
-		why: "with leases of two lengths, two leaders are possible",
+		why: "with two values of it, two leaders are possible",
 	},
 	findings.ClockRate: {
 		why: "leases keep leaders apart only while clocks run at nearly one rate",

@@ -67,8 +67,9 @@ func TestEverySettingHasItsWayToBeChanged(t *testing.T) {
 	require.ElementsMatch(t, slices.Collect(maps.Keys(agreed)), settings)
 	require.Contains(t, atOnce, "`lease`", "leases exclude each other only if they are equal")
 	advice := findings.SettingsDiffer.Advice()
-	require.Contains(t, advice, "if it is the lease, a heartbeat timer or unsafe, stop all")
-	require.Contains(t, advice, "otherwise restart them one by one")
+	require.Contains(t, advice, "if one node is wrong, correct it and restart it alone")
+	require.Contains(t, advice, "stop all, change all, start all (lease, heartbeat timers, unsafe)")
+	require.Contains(t, advice, "otherwise restart one by one")
 }
 
 // heading turns a heading into the anchor that it gets.

@@ -123,7 +123,8 @@ func (r *Remarks) Each(f func(nodes, text string)) {
 
 // dropDerived leaves out what only follows from something that is told: that nobody is seen
 // by nodes that have found nobody at all, that a voter is missing which is being added or
-// removed, and, of nodes whose voters differ, what they found and their messages.
+// removed or was never met and is not in all lists, and, of nodes whose voters differ, what
+// they found and their messages.
 func (s *survey) dropDerived() {
 	alone := !slices.ContainsFunc(s.answered, func(a Answer) bool {
 		return !slices.ContainsFunc(a.Status.Findings, func(f findings.Finding) bool {
@@ -140,7 +141,8 @@ func (s *survey) dropDerived() {
 	s.Checks = slices.DeleteFunc(s.Checks, func(c Check) bool {
 		switch c.Kind {
 		case NeverSeen:
-			return alone || c.Where == changed && changed != ""
+			counted, _ := s.countedBy(cluster.NodeID(c.Where))
+			return alone || len(counted) > 0 && len(counted) < len(s.answered)
 		case NoAnswer:
 			return c.Level == Fail && c.Where == changed && changed != ""
 		case findings.VotersDiffer:

@@ -71,7 +71,7 @@ func Examine(answers []Answer) Report {
 	}
 	s.voters = slices.Sorted(maps.Keys(voters))
 	for _, check := range []func(){
-		s.presence, s.links, s.leader, s.findings, s.names, s.votersAgree, s.observers,
+		s.findings, s.names, s.votersAgree, s.presence, s.links, s.leader, s.successors, s.observers,
 		s.pauses, s.lease, s.disks, s.versions, s.wallClocks, s.eachNode, s.messages,
 	} {
 		check()
@@ -136,6 +136,12 @@ func (s *survey) presence() {
 			s.good("members", where, "it does not run, and nobody counts it as a voter")
 			continue
 		}
+		if s.runs(a.Node) {
+			s.problem(Warn, NoAnswer, "members", where,
+				"it runs (link up), but its admin side cannot be asked: %s", why).
+				Fix = "name its address with --admin, or give it an admin-addr that others reach"
+			continue
+		}
 		if a.Addr == "" && !s.everSeen(a.Node) {
 			kind = NeverSeen
 		}
@@ -172,6 +178,13 @@ func (s *survey) nameless() (text string) {
 
 // silent reports whether no node of that name answered.
 func (s *survey) silent(id cluster.NodeID) bool { return !slices.Contains(nodes(s.answered), id) }
+
+// runs reports whether every node that answers has a link to that one.
+func (s *survey) runs(id cluster.NodeID) bool {
+	return !slices.ContainsFunc(s.answered, func(a Answer) bool {
+		return a.Node != id && admin.MemberIn(*a.Status, id).Link != "up"
+	})
+}
 
 // everSeen reports whether any node has ever met that one.
 func (s *survey) everSeen(id cluster.NodeID) bool {

@@ -21,7 +21,7 @@ func healthy() []Answer {
 		st := &cluster.Status{
 			Cluster: "bees", Node: id, Identity: "of " + string(id), Version: "v1", Uptime: 60,
 			Groups: []cluster.GroupStatus{{Group: "default", Role: "FOLLOWER", Term: 7, Leader: "a",
-				Voters: ids, Quorum: 2}},
+				Voters: ids, Quorum: 2, Candidate: true}},
 		}
 		for _, other := range ids {
 			if other != id {
@@ -61,7 +61,7 @@ func TestNothingIsWrongWithAHealthyCluster(t *testing.T) {
 		subjects = append(subjects, c.Subject)
 		require.Empty(t, c.Kind)
 	}
-	require.Equal(t, []string{"members", "links", "leader", "findings", "voters", "lease", "disks",
+	require.Equal(t, []string{"findings", "voters", "members", "links", "leader", "lease", "disks",
 		"versions", "wall clocks", "messages"}, subjects)
 }
 
@@ -76,6 +76,27 @@ var faults = map[string]struct {
 	"a voter does not answer": {
 		func(a []Answer) { silence(&a[2], "connection refused"); linkAt(a[0], 1).Link = "down (reset)" },
 		NoAnswer, Fail, "c", "connection refused; a has its link down (reset); b has its link up",
+	},
+	"a voter runs, and its admin side cannot be asked": {
+		func(a []Answer) { silence(&a[1], "at b: node a answers there") }, NoAnswer, Warn, "b",
+		"it runs (link up), but its admin side cannot be asked: at b: node a answers there",
+	},
+	"a voter that does not answer has lost its links": {
+		func(a []Answer) {
+			silence(&a[2], "refused")
+			linkAt(a[0], 1).Link, linkAt(a[1], 1).Link = "down (reset)", "down (reset)"
+		},
+		NoAnswer, Fail, "c", "refused; a has its link down (reset); b has its link down (reset)",
+	},
+	"nobody may stand": {
+		func(a []Answer) {
+			a[1].Status.Groups[0].Candidate, a[2].Status.Groups[0].Candidate = false, false
+		},
+		NoSuccessor, Warn, "", "no other node can take over: not a candidate: b, c",
+	},
+	"a cut made on purpose": {
+		func(a []Answer) { a[1].Status.Faults = "c: cut both" }, LinkDown, Warn, "b",
+		"cut on purpose: c: cut both",
 	},
 	"a voter never came": {
 		func(a []Answer) {
@@ -140,7 +161,7 @@ var faults = map[string]struct {
 	},
 	"terms differ": {
 		func(a []Answer) { a[2].Status.Groups[0].Term = 6 },
-		LeaderDisputed, Warn, "", "c say a in term 6; a, b say a in term 7",
+		LeaderDisputed, Warn, "", "c: a in term 6; a, b: a in term 7",
 	},
 	"the leader stopped to lead": {
 		func(a []Answer) { a[0].Status.Groups[0].Leading = false },
@@ -172,7 +193,7 @@ var faults = map[string]struct {
 	},
 	"a voter is being added": {
 		func(a []Answer) { a[2].Status.Groups[0].Voters = []cluster.NodeID{"a", "b"} },
-		"voters-differ", Warn, "c", "c is added or removed: a, b count it, c do not",
+		"voters-differ", Warn, "c", "c is added or removed: counted by a, b; not by c",
 	},
 	"a new voter is alone with it": {
 		func(a []Answer) {
@@ -185,7 +206,7 @@ var faults = map[string]struct {
 	"a new voter was not started first": {
 		func(a []Answer) { a[2].Status.Groups[0].Voters = []cluster.NodeID{"a", "b", "c", "d"} },
 		"voters-differ", Fail, "d",
-		"d is added or removed: c count it, a, b do not; and it does not answer",
+		"d is added or removed: counted by c; not by a, b; and it does not answer",
 	},
 	"an even number of voters": {
 		func(a []Answer) {
@@ -201,7 +222,16 @@ var faults = map[string]struct {
 				a[i].Status.Groups[0].Voters = []cluster.NodeID{"a", "b", "cc"}
 			}
 		},
-		NoVoter, Warn, "c", "it takes part without a vote, while cc never came",
+		NoVoter, Warn, "c", "it takes part without a vote, while cc is missing",
+	},
+	"a misspelt name at the address of a voter": {
+		func(a []Answer) {
+			a[2].Node, a[2].Status.Node = "cx", "cx"
+			linkAt(a[0], 1).MeshAddr = "10.0.0.3:7401"
+			a[0].Status.Members = append(a[0].Status.Members,
+				cluster.MemberStatus{Node: "cx", Link: "up", MeshAddr: "10.0.0.3:7401"})
+		},
+		NoVoter, Warn, "cx", "it takes part without a vote, while c is missing",
 	},
 	"long round trips": {
 		func(a []Answer) { linkAt(a[1], 1).RTT = 0.1 }, LeaseShort, Warn, "a",
@@ -327,6 +357,16 @@ func TestOnTheWayBackFromAnEmergencyNothingElseIsAdvised(t *testing.T) {
 		of(r, EmergencyRecord)[1].What)
 }
 
+func TestALostNodeThatRunsIsToBeStopped(t *testing.T) {
+	answers := healthy()
+	answers[0].Status.Emergencies = []cluster.EmergencyStatus{{Lost: []cluster.NodeID{"c"}}}
+	got := of(Examine(answers), EmergencyRecord)
+	require.Len(t, got, 2, "the record of a, and c")
+	require.Equal(t, "c", got[1].Where)
+	require.Equal(t, "it runs, and was declared lost: it is not counted", got[1].What)
+	require.True(t, strings.HasPrefix(got[1].Fix, "stop it"), got[1].Fix)
+}
+
 // Both the links and the lists show a change of the voters.
 func TestVotersThatDifferAreToldOnce(t *testing.T) {
 	answers := healthy()
@@ -427,4 +467,47 @@ func TestReportsAreJSON(t *testing.T) {
 	require.JSONEq(t, `{"checks":[{"level":"WARN","subject":"versions","what":"v1 on a, c; v2 on b","kind":"versions-differ",
 		"why":"fine during a rolling upgrade, and not for longer",
 		"fix":"finish the upgrade: docs/operations.md#rolling-upgrade","see":"docs/errors.md#versions-differ"}]}`, string(data))
+}
+
+// A process on a copy of c's directory is refused: its links and its view follow from that.
+func TestWhatARefusalExplainsIsNotTold(t *testing.T) {
+	answers := healthy()
+	for i := range 2 {
+		linkAt(answers[i], 1).Link, linkAt(answers[2], i).Link = "down (refused)", "down (refused)"
+		answers[i].Status.Findings = []findings.Finding{{Kind: findings.DirectoryCopied, Peer: "c",
+			Detail: "a copy", Advice: "stop it"}}
+	}
+	g := &answers[2].Status.Groups[0]
+	g.Leader, g.Explanation = "", "2 of 3 needed"
+	r := Examine(answers)
+	require.Equal(t, 1, r.Count(Fail), "%+v", r)
+	require.Zero(t, r.Count(Warn), "%+v", r)
+	require.Equal(t, findings.DirectoryCopied, r.Checks[0].Kind, "the cause comes first")
+
+	answers[1].Status.Findings = nil // what it has with b is told
+	r = Examine(answers)
+	require.Equal(t, "b - c", of(r, LinkDown)[0].Where)
+	require.Equal(t, "c", of(r, NoLeader)[0].Where)
+}
+
+// Two names of c's list are mistyped: nobody is to start them.
+func TestNamesOfOneListAloneAreNotToBeStarted(t *testing.T) {
+	answers := healthy()
+	answers[2].Status.Groups[0].Voters = []cluster.NodeID{"c", "x", "y"}
+	for _, id := range []cluster.NodeID{"x", "y"} {
+		answers = append(answers, Answer{Node: id, Error: "never seen"})
+	}
+	r := Examine(answers)
+	require.Equal(t, 1, r.Count(Fail), "%+v", r)
+	differ := of(r, findings.VotersDiffer)[0]
+	require.Contains(t, differ.Fix, "stop the node whose list is wrong, and correct it")
+	require.Contains(t, differ.Fix, "take the name out, if it is mistyped")
+}
+
+func TestTheSettingThatDiffersIsTheReason(t *testing.T) {
+	answers := healthy()
+	answers[0].Status.Findings = []findings.Finding{{Kind: findings.SettingsDiffer, Peer: "b",
+		Detail: `heartbeat-broadcast is "1s" on node "a" and "2s" on node "b"`}}
+	require.Equal(t, "with two values of heartbeat-broadcast, two leaders are possible",
+		of(Examine(answers), findings.SettingsDiffer)[0].Why)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/cluster/findings"
 	"github.com/bmqelect/bmqelect/internal/base/printable"
+	"github.com/bmqelect/bmqelect/internal/daemon/admin"
 )
 
 // leader checks that all nodes know one leader, in one term, and that it does lead.
@@ -23,7 +24,9 @@ func (s *survey) leader() {
 			leading = append(leading, fmt.Sprintf("%s in term %d", a.Node, g.Term))
 		}
 		if g.Leader == "" {
-			leaderless.Add(a.Node, g.Explanation)
+			if !s.shutOut(a.Node) {
+				leaderless.Add(a.Node, g.Explanation)
+			}
 			continue
 		}
 		known = g
@@ -39,7 +42,7 @@ func (s *survey) leader() {
 			"more than one node says that it leads: %s", printable.List(leading))
 	case len(views) > 1:
 		s.problem(Warn, LeaderDisputed, "leader", "", "the nodes do not agree: %s",
-			sides(views, "%[2]s say %[1]s"))
+			sides(views, "%[2]s: %[1]s"))
 	case len(views) == 1 && len(leading) == 0:
 		why := "does not lead any more"
 		if s.silent(known.Leader) {
@@ -48,6 +51,40 @@ func (s *survey) leader() {
 		s.problem(Warn, LeaderDisputed, "leader", "", "%s is followed, and %s", known.Leader, why)
 	case len(views) == 1:
 		s.good("leader", "", "%s leads in term %d; all that answer agree", known.Leader, known.Term)
+	}
+}
+
+// shutOut reports whether a node that knows no leader is refused by all the others, one of
+// which knows one: then a finding says it.
+func (s *survey) shutOut(id cluster.NodeID) bool {
+	led := false
+	for _, a := range s.answered {
+		if a.Node != id && !s.refuses(a.Node, id) {
+			return false
+		}
+		led = led || election(a).Leader != ""
+	}
+	return led
+}
+
+// successors warns of a leader that no other node can follow.
+func (s *survey) successors() {
+	var idle []cluster.NodeID
+	for _, id := range s.voters {
+		i := slices.IndexFunc(s.answered, func(a Answer) bool { return a.Node == id })
+		switch {
+		case i < 0: // it may be one that can
+			return
+		case election(s.answered[i]).Leading:
+		case election(s.answered[i]).Candidate:
+			return
+		default:
+			idle = append(idle, id)
+		}
+	}
+	if len(idle) > 0 {
+		s.problem(Warn, NoSuccessor, "successors", "", "no other node can take over: not a candidate: %s",
+			printable.List(idle))
 	}
 }
 
@@ -105,12 +142,13 @@ func (s *survey) voterChange(id cluster.NodeID) {
 	const next = "give the rest the new list and restart them one by one, the leader last"
 	const see = "; docs/operations.md#changing-the-voters"
 	counted, rest := s.countedBy(id)
-	what := fmt.Sprintf("%s is added or removed: %s count it, %s do not", id, printable.List(counted),
-		printable.List(rest))
+	what := fmt.Sprintf("%s is added or removed: counted by %s; not by %s", id,
+		printable.List(counted), printable.List(rest))
 	switch {
 	case s.silent(id):
 		s.problem(Fail, findings.VotersDiffer, "voters", string(id), "%s; and it does not answer", what).
-			Fix = "start it before any other node is restarted" + see
+			Fix = "start it before any other node is restarted, or take the name out, if it is " +
+			"mistyped" + see
 	case len(counted) == 1 && counted[0] == id && len(rest) > 1:
 		s.problem(Warn, findings.VotersDiffer, "voters", string(id),
 			"nobody but %s itself counts it", id).
@@ -120,18 +158,22 @@ func (s *survey) voterChange(id cluster.NodeID) {
 	}
 }
 
-// observers warns of members that are no voters if a voter never came: one may be
-// the other, misspelt.
+// observers warns of members that are no voters if a voter never came, or came from the same
+// address: one may be the other, misspelt.
 func (s *survey) observers() {
-	missing := slices.DeleteFunc(slices.Clone(s.voters), func(id cluster.NodeID) bool {
-		return !s.silent(id) || s.everSeen(id)
-	})
 	for _, a := range s.answered {
+		missing := slices.DeleteFunc(slices.Clone(s.voters), func(id cluster.NodeID) bool {
+			sharesAddr := func(b Answer) bool {
+				addr := admin.MemberIn(*b.Status, id).MeshAddr
+				return addr != "" && addr == admin.MemberIn(*b.Status, a.Node).MeshAddr
+			}
+			return !s.silent(id) || s.everSeen(id) && !slices.ContainsFunc(s.answered, sharesAddr)
+		})
 		switch {
 		case slices.Contains(s.voters, a.Node), slices.Contains(s.lost, a.Node):
 		case len(missing) > 0:
 			s.problem(Warn, NoVoter, "observers", string(a.Node),
-				"it takes part without a vote, while %s never came", printable.List(missing))
+				"it takes part without a vote, while %s is missing", printable.List(missing))
 		default:
 			s.good("observers", string(a.Node), "follows without a vote")
 		}

@@ -7,19 +7,24 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/cluster/findings"
 	"github.com/bmqelect/bmqelect/internal/daemon/admin"
 )
 
 // links looks at the link between every two nodes from both ends: a line for each node that
 // may be the cause.
 func (s *survey) links() {
-	all := 0
+	all, explained := 0, false
 	what, level, down := map[pair]string{}, map[pair]Level{}, []pair{}
 	for i, a := range s.answered {
 		for _, b := range s.answered[i+1:] {
 			there, back := linkOf(a, b.Node), linkOf(b, a.Node)
 			all++
 			if there == "up" && back == "up" {
+				continue
+			}
+			if s.refuses(a.Node, b.Node) { // the finding says so
+				explained = true
 				continue
 			}
 			at := pair{a.Node, b.Node}
@@ -48,10 +53,28 @@ func (s *survey) links() {
 		}
 		s.problem(worst, LinkDown, "links", cause.where(), "%s", strings.Join(parts, "; "))
 	}
-	if len(down) == 0 && all > 0 {
+	for _, a := range s.answered {
+		if faults := a.Status.Faults; faults != "" {
+			s.problem(Warn, LinkDown, "faults", string(a.Node), "cut on purpose: %s", faults).
+				Fix = "'bmqnode fault heal' ends that"
+		}
+	}
+	if len(down) == 0 && !explained && all > 0 {
 		s.good("links", "", "every node reaches every other: %d of %d directions are up",
 			2*all, 2*all)
 	}
+}
+
+// refuses reports whether one of two nodes found that it must refuse the other.
+func (s *survey) refuses(a, b cluster.NodeID) bool {
+	return slices.ContainsFunc(s.answered, func(n Answer) bool {
+		return slices.ContainsFunc(n.Status.Findings, func(f findings.Finding) bool {
+			ends := n.Node == a && f.Peer == b || n.Node == b && f.Peer == a
+			return ends && slices.Contains([]Kind{
+				findings.DirectoryCopied, findings.Version, findings.TLS,
+			}, f.Kind)
+		})
+	})
 }
 
 // linkOf is the state of a node's link to another.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster"
@@ -33,6 +34,12 @@ func (s *survey) eachNode() {
 			}
 			s.good("emergencies", where, "one of %s is over: all were readmitted",
 				e.Time.Format(time.RFC3339))
+		}
+		if slices.Contains(s.lost, a.Node) {
+			s.problem(Fail, EmergencyRecord, "emergencies", where,
+				"it runs, and was declared lost: it is not counted").
+				Fix = "stop it, and retire its data directory: docs/emergency.md; if it is the new one, " +
+				"readmit it on every voter that is left"
 		}
 		if lost := s.unrecorded(a); len(lost) > 0 {
 			s.problem(Fail, EmergencyRecord, "emergencies", where,
@@ -74,7 +81,11 @@ func (s *survey) findings() {
 	}
 	causes := Causes(statuses)
 	for _, c := range causes {
-		s.problem(Fail, c.Kind, "finding", c.Where, "%s", c.Detail).Fix = c.Advice
+		told := s.problem(Fail, c.Kind, "finding", c.Where, "%s", c.Detail)
+		told.Fix = c.Advice
+		if key, _, named := strings.Cut(c.Detail, " is "); named && c.Kind == findings.SettingsDiffer {
+			told.Why = "with two values of " + key + ", two leaders are possible"
+		}
 	}
 	if len(causes) == 0 {
 		s.good("findings", "", "no node finds anything wrong with another")

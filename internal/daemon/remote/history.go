@@ -65,21 +65,22 @@ func (c *Cluster) History(ctx context.Context, group string) (
 	return slices.DeleteFunc(recording.Merge(views...), other), answers, err
 }
 
-// PrintHistory writes a table, a line per leadership.
+// PrintHistory writes a table, a line per leadership. Whose word the reason is has a column:
+// another than the leader only saw the end.
 func PrintHistory(w io.Writer, all []recording.Leadership) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, "LEADER\tTERM\tFROM\tTO\tLASTED\tREASON")
+	fmt.Fprintln(tw, "LEADER\tTERM\tFROM\tTO\tLASTED\tREASON\tSAID BY")
 	for _, l := range all {
-		to, lasted, reason := "now", "-", "-"
+		to, lasted, reason, by := "now", "-", "-", "-"
 		if !l.To.IsZero() {
 			to, lasted, reason = stampOf(l.To), l.To.Sub(l.From).Round(time.Millisecond).String(),
 				"unknown: "+l.Node+" did not run"
 		}
 		if l.Reason != "" {
-			reason = l.Reason
+			reason, by = l.Reason, l.ReasonBy
 		}
-		fmt.Fprintf(tw, "%s\t%d\t%s\t%s\t%s\t%s\n", l.Leader, l.Term, stampOf(l.From), to, lasted,
-			reason)
+		fmt.Fprintf(tw, "%s\t%d\t%s\t%s\t%s\t%s\t%s\n", l.Leader, l.Term, stampOf(l.From), to,
+			lasted, reason, by)
 	}
 	return tw.Flush()
 }

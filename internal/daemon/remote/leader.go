@@ -1,8 +1,10 @@
 package remote
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/internal/daemon/admin"
@@ -52,11 +54,29 @@ func (c *Cluster) AtLeader(
 		return err
 	}
 	if leader.Status == nil {
+		if err := unasked(others, group); err != nil {
+			return err
+		}
 		return noLeader(others, group)
 	}
 	client := c.client(leader)
 	defer client.Close()
 	return do(leader.Node, client)
+}
+
+// unasked is the error if a node that answered follows a leader that did not.
+func unasked(others []Answer, group string) error {
+	for _, a := range others {
+		l := admin.LeaderIn(*a.Status, group)
+		isLeader := func(b Answer) bool { return b.Node == l.Leader }
+		if l.Leader == "" || slices.ContainsFunc(others, isLeader) {
+			continue
+		}
+		return fmt.Errorf("%s leads, as %s says, but its admin side cannot be asked at %s: name it "+
+			"with --admin, or give it an admin-addr that others reach", l.Leader, a.Node,
+			cmp.Or(l.AdminAddr, "any address that is known"))
+	}
+	return nil
 }
 
 // Leader is who leads an election: the node that says so itself, or else the one that a

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -101,6 +102,11 @@ func TestTheLeaderIsFoundOrItIsSaidWhyNot(t *testing.T) {
 	nodes[0].Groups[0].Leading = false
 	err := at(nodes[2].AdminAddr).AtLeader(t.Context(), cluster.DefaultGroup, note)
 	require.ErrorContains(t, err, "no node leads now; n3 says: follows n1")
+	silent(nodes, "n1")
+	err = at(nodes[2].AdminAddr).AtLeader(t.Context(), cluster.DefaultGroup, note)
+	require.ErrorContains(t, err, "n1 leads, as n")
+	require.ErrorContains(t, err, "its admin side cannot be asked at 127.0.0.1:1: name it with --admin")
+	require.False(t, errors.As(err, new(NoLeaderError)), "there is a leader")
 	err = at(nodes[2].AdminAddr).AtLeader(t.Context(), "jobs", note)
 	require.ErrorAs(t, err, new(config.UsageError))
 	require.ErrorContains(t, err, `n3 takes part in no election "jobs"`)
@@ -261,15 +267,16 @@ func TestTheHistoryIsATable(t *testing.T) {
 	from := time.Date(2026, 1, 2, 3, 4, 5, 0, time.Local)
 	var out bytes.Buffer
 	require.NoError(t, PrintHistory(&out, []recording.Leadership{
-		{Leader: "n1", Term: 7, From: from, To: from.Add(time.Minute), Reason: "LEASE_EXPIRED"},
+		{Leader: "n1", Term: 7, From: from, To: from.Add(time.Minute), Reason: "LEASE_EXPIRED",
+			ReasonBy: "n1"},
 		{Leader: "n2", Term: 8, From: from, To: from.Add(time.Second), Node: "n3"},
 		{Leader: "n3", Term: 9, From: from},
 	}))
 	require.Equal(t, strings.TrimPrefix(`
-LEADER  TERM  FROM                     TO                       LASTED  REASON
-n1      7     2026-01-02 03:04:05.000  2026-01-02 03:05:05.000  1m0s    LEASE_EXPIRED
-n2      8     2026-01-02 03:04:05.000  2026-01-02 03:04:06.000  1s      unknown: n3 did not run
-n3      9     2026-01-02 03:04:05.000  now                      -       -
+LEADER  TERM  FROM                     TO                       LASTED  REASON                   SAID BY
+n1      7     2026-01-02 03:04:05.000  2026-01-02 03:05:05.000  1m0s    LEASE_EXPIRED            n1
+n2      8     2026-01-02 03:04:05.000  2026-01-02 03:04:06.000  1s      unknown: n3 did not run  -
+n3      9     2026-01-02 03:04:05.000  now                      -       -                        -
 `, "\n"), out.String())
 }
 

@@ -101,7 +101,7 @@ func PrintStatus(w io.Writer, answers []Answer) error {
 		fmt.Fprintln(w, text)
 	}
 	for _, line := range slices.Concat(
-		emergencies(answers), certificates(statuses), causes(statuses),
+		faults(statuses), emergencies(answers), certificates(statuses), causes(statuses),
 	) {
 		fmt.Fprintln(w, line)
 	}
@@ -150,6 +150,16 @@ func statusesOf(answers []Answer) (all []*cluster.Status) {
 		}
 	}
 	return all
+}
+
+// faults are the failures that were made on purpose, a line for each node.
+func faults(statuses []*cluster.Status) (lines []string) {
+	for _, st := range statuses {
+		if st.Faults != "" {
+			lines = append(lines, fmt.Sprintf("%s: cut on purpose: %s", st.Node, st.Faults))
+		}
+	}
+	return lines
 }
 
 // certificates tells the certificate that ends first, if there are any.

@@ -56,6 +56,7 @@ type Incident struct {
 	nodes  []string                    // all, voters first
 	setups map[string]*recording.Setup // of the nodes
 	absent map[string]bool             // nodes that do not run at the start
+	period time.Duration               // of the heartbeats
 }
 
 // Seen is one thing that nodes recorded, within a second of each other.
@@ -121,12 +122,11 @@ func Infer(sources []Source, o Options) (*Incident, error) {
 // inference is an Incident that is being made.
 type inference struct {
 	*Incident
-	o         Options
-	sources   []Source
-	lives     map[string][]life
-	heartbeat time.Duration
-	silence   time.Duration // after which an end of a link gives it up
-	all       []Step
+	o       Options
+	sources []Source
+	lives   map[string][]life
+	silence time.Duration // after which an end of a link gives it up
+	all     []Step
 }
 
 func (in *inference) doubt(format string, args ...any) {
@@ -174,9 +174,9 @@ func (in *inference) readSetup() error {
 			in.nodes = append(in.nodes, s.Node) // an observer
 		}
 	}
-	in.heartbeat, _ = time.ParseDuration(in.setup.Elector["heartbeat_broadcast"])
+	in.period, _ = time.ParseDuration(in.setup.Elector["heartbeat_broadcast"])
 	misses, _ := strconv.Atoi(in.setup.Elector["heartbeat_miss_count"])
-	in.silence = min(2*time.Duration(misses)*in.heartbeat, silence) // as netmesh derives it
+	in.silence = min(2*time.Duration(misses)*in.period, silence) // as netmesh derives it
 	for _, n := range in.nodes {
 		in.name(n)
 	}

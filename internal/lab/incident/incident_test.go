@@ -77,6 +77,22 @@ func (c cluster) start(node string, s float64, boot uint64, identity string) {
 	c.add(node, s, recording.Record{Kind: recording.Started, Identity: identity, Boot: boot})
 }
 
+// wakes lets a node be paused between two moments, as its process is that is stopped: when it
+// goes on it finds all links timed out, notes that first, and makes them again.
+func (c cluster) wakes(node string, from, to float64) {
+	held := recording.Record{Kind: recording.Held, Seconds: to - from - .2, AtMost: to - from + .2}
+	for peer := range c {
+		if peer == node {
+			continue
+		}
+		c.down(peer, from+3, node, "timeout")
+		c.down(node, to-.001, peer, "timeout")
+		defer c.up(peer, to+.01, node, 3)
+		defer c.up(node, to+.02, peer, 3)
+	}
+	c.add(node, to, held)
+}
+
 func (c cluster) sources() (all []Source) {
 	for _, s := range c {
 		all = append(all, *s)
@@ -178,6 +194,52 @@ func TestStepsFollowFromRecords(t *testing.T) {
 		"a pause of no account": {func(c cluster) {
 			c.add("a", 16, recording.Record{Kind: recording.Held, Seconds: .3, AtMost: .4})
 		}, nil, ""},
+		"another node is killed after one woke up": {func(c cluster) {
+			c.wakes("b", 10, 16)
+			c["c"].Alive = false
+			for _, n := range []string{"a", "b"} {
+				c.down(n, 20, "c", "eof")
+				c.add(n, 20.1, recording.Record{Kind: recording.Died, Peer: "c", Why: "refused-after-eof"})
+			}
+		}, []string{"10s pause: [b]", "16s resume: [b]", "20s crash: [c]"}, ""},
+		"the proof of death alone tells when": {func(c cluster) {
+			c.wakes("b", 10, 16)
+			c["c"].Alive = false
+			c.add("a", 20, recording.Record{Kind: recording.Died, Peer: "c", Why: "refused-after-eof"})
+		}, []string{"10s pause: [b]", "16s resume: [b]", "20s crash: [c]"}, ""},
+		"the return of a node is not its death": {func(c cluster) {
+			c.down("a", 13, "c", "timeout")
+			c.add("a", 30, recording.Record{Kind: recording.Died, Peer: "c", Why: "reincarnated"})
+			c.start("c", 30, 4, "of c")
+		}, []string{"10s crash: [c]", "30s restart: [c]"}, ""},
+		"only a node that did not listen lost it": {func(c cluster) {
+			c["c"].Alive = false
+			c.down("b", 15.99, "c", "timeout")
+			c.add("b", 16, recording.Record{Kind: recording.Held, Seconds: 5.8, AtMost: 6.2})
+		}, []string{"10s pause: [b]", "16s resume: [b]"}, "nobody has lost it: it is taken to run"},
+		"a time-out of a link, and later the end of the other": {func(c cluster) {
+			c["c"].Alive = false
+			c.down("a", 13, "c", "timeout")
+			c.down("b", 20, "c", "eof")
+		}, []string{"10s cut: [a-c]", "20s crash: [c]"}, ""},
+		"a cut, and later a loss of power": {func(c cluster) {
+			c["c"].Alive = false
+			c.down("a", 13, "c", "timeout")
+			c.down("b", 23, "c", "timeout")
+		}, []string{"10s cut: [a-c]", "20s crash: [c]"}, ""},
+		"a connection breaks, and later the node is killed": {func(c cluster) {
+			c["c"].Alive = false
+			c.down("a", 10, "c", "eof")
+			c.up("a", 10.3, "c", 3)
+			c.down("a", 20, "c", "eof")
+		}, []string{"20s crash: [c]"}, "the link between a and c broke (eof)"},
+		"a connection breaks, and others follow its node": {func(c cluster) {
+			c["a"].Alive = false
+			c.down("b", 10, "a", "eof")
+			c.leader("c", 14, "", 7, "LEADER_NO_HEARTBEAT")
+			c.leader("c", 15, "a", 7, "LEADER_FOUND")
+			c.down("c", 20, "a", "eof")
+		}, []string{"10s cut: [a-b], how: reset", "20s crash: [a]"}, ""},
 		"commands": {func(c cluster) {
 			c.add("a", 10, recording.Record{Kind: recording.Transfer, Group: "g", To: "b"})
 			c.add("a", 10.5, recording.Record{Kind: recording.Transfer, Group: "g"})
@@ -199,6 +261,21 @@ func TestStepsFollowFromRecords(t *testing.T) {
 			c.down("b", 10.1, "c", "eof")
 			c.up("a", 20, "c", 4)
 		}, []string{"10.1s crash: [c]", "19.75s restart: [c]"}, "there is no recording of c"},
+		"no recording, and killed while another was paused": {func(c cluster) {
+			delete(c, "c")
+			c.down("a", 12, "c", "eof")
+			c.down("b", 19.99, "c", "timeout")
+			c.add("b", 20, recording.Record{Kind: recording.Held, Seconds: 9.8, AtMost: 10.2})
+		}, []string{"10s pause: [b]", "12s crash: [c]", "20s resume: [b]"}, "there is no recording of c"},
+		"no recording, and back at once": {func(c cluster) {
+			delete(c, "c")
+			for _, n := range []string{"a", "b"} {
+				c.down(n, 10, "c", "eof")
+				c.up(n, 10.1, "c", 4)
+				c.down(n, 20, "c", "eof")
+			}
+		},
+			[]string{"10s crash: [c]", "10s restart: [c]", "20s crash: [c]"}, "there is no recording of c"},
 		"no recording, and cut": {func(c cluster) {
 			delete(c, "c")
 			c.down("a", 13, "c", "timeout")
@@ -283,12 +360,21 @@ func TestASeedIsFoundOrItIsSaid(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, r.Same)
 	require.True(t, r.Run.Held())
-	require.Equal(t, []string{"a LEADER_UNAVAILABLE", "c goes on"}, r.Led)
+	require.Equal(t, []string{"a until 03:00:10.001: LEADER_UNAVAILABLE", "c goes on"}, r.Led)
 	require.Contains(t, string(in.Text), fmt.Sprintf("seed: %d\n", r.Seed))
 	var out strings.Builder
 	require.NoError(t, in.Report(&out, &r))
 	require.Contains(t, out.String(), "03:00:10.000 b, c: link to a down: eof\n")
 	require.Contains(t, out.String(), "same leaders for the same reasons, with seed ")
+
+	for i := range in.Led { // as if the crash were placed too early
+		if l := &in.Led[i]; l.Leader == "a" {
+			l.To = l.To.Add(4 * time.Second)
+		}
+	}
+	r, err = in.Replay(t.Context(), int(r.Seed))
+	require.NoError(t, err)
+	require.False(t, r.Same)
 
 	c = quietCluster("a", "b", "c") // without the crash there is no reason for a change
 	for _, n := range []string{"b", "c"} {

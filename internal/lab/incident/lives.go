@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/base/recording"
 )
 
@@ -51,7 +52,7 @@ func (in *inference) livesOf(s *Source) (all []life) {
 		r := &s.Records[i]
 		if i == 0 || r.Boot != s.Records[i-1].Boot {
 			if i > 0 {
-				in.endProcess(s, &all[len(all)-1], s.Records[i-1].Time, r.Time)
+				in.endProcess(s, &all[len(all)-1], &s.Records[i-1], r.Time)
 			}
 			started := r.Kind == recording.Started
 			all = append(all, life{from: r.Time, started: started,
@@ -63,7 +64,7 @@ func (in *inference) livesOf(s *Source) (all []life) {
 			now.to, now.ended, now.why = r.Time, "stop", s.Node+" ended in good order"
 		case r.Kind == recording.Transition && r.Group == in.o.Group && r.To == "DORMANT":
 			now.to, now.ended, now.why = r.Time, "stop", s.Node+" ended in good order"
-		case r.Kind == recording.Held && now.ended == "" && seconds(r.Seconds) >= in.heartbeat:
+		case r.Kind == recording.Held && now.ended == "" && seconds(r.Seconds) >= in.period:
 			began := r.Time.Add(-(seconds(r.Seconds) + seconds(max(r.AtMost, r.Seconds))) / 2)
 			if began.After(now.from) {
 				now.to, now.ended = began, "pause"
@@ -73,7 +74,7 @@ func (in *inference) livesOf(s *Source) (all []life) {
 		}
 	}
 	if last := &all[len(all)-1]; last.ended == "" && !s.Alive {
-		in.endProcess(s, last, s.Records[len(s.Records)-1].Time, time.Time{})
+		in.endProcess(s, last, &s.Records[len(s.Records)-1], time.Time{})
 	}
 	return all
 }
@@ -94,13 +95,15 @@ func (in *inference) seenBefore(node string, start *recording.Record) bool {
 	return false
 }
 
-// endProcess finds out when a process ended that did not say so: after its last record and
-// before the next start, which is zero if there was none.
-func (in *inference) endProcess(s *Source, l *life, last, next time.Time) {
+// endProcess finds out when a process ended that did not say so: after its last record, and
+// after others last saw it work, and before the next start, which is zero if there was none.
+func (in *inference) endProcess(s *Source, l *life, final *recording.Record, next time.Time) {
 	if l.ended != "" {
 		return
 	}
-	end, why := in.lossOf(s.Node, last, cmp.Or(next, in.o.To))
+	before := cmp.Or(next, in.o.To)
+	last := in.lastSeen(s.Node, final.Boot, final.Time, before)
+	end, why := in.lossOf(s.Node, last, before)
 	switch {
 	case !end.IsZero():
 	case next.IsZero():
@@ -115,28 +118,79 @@ func (in *inference) endProcess(s *Source, l *life, last, next time.Time) {
 	l.to, l.ended, l.why = end, "crash", s.Node+" ended without a word: "+why
 }
 
-// lossOf is when the others lost a node between two moments; zero if they did not. A
-// connection that ended counts, since a kernel ends those of a dead process; else silence.
+// lossOf is when the others lost a node between two moments; zero if they did not. Of what
+// weighs most the first end of a connection counts, or the end of the last sign of life.
 func (in *inference) lossOf(node string, after, before time.Time) (at time.Time, why string) {
-	after, before = after.Add(-soon), before.Add(soon)
+	after, before = after.Add(-sameMoment), before.Add(soon)
+	heaviest := 0
 	for _, s := range in.sources {
 		for _, r := range s.Records {
 			if r.Peer != node || r.Time.Before(after) || r.Time.After(before) {
 				continue
 			}
-			lost := r.Time
-			switch {
-			case r.Kind != recording.LinkDown, r.Why == "goodbye", r.Why == "local":
-				continue
-			case r.Why == "timeout":
-				lost = lost.Add(-in.silence)
+			lost, weight := in.evidence(&r)
+			better := lost.After(at)
+			if weight == streamEnd {
+				better = lost.Before(at)
 			}
-			if at.IsZero() || lost.Before(at) {
-				at, why = lost, fmt.Sprintf("%s lost the link (%s)", s.Node, r.Why)
+			if weight > heaviest || weight == heaviest && weight > nothing && better {
+				heaviest, at = weight, lost
+				why = fmt.Sprintf("%s lost the link (%s)", s.Node, r.Why)
 			}
 		}
 	}
 	return at, why
+}
+
+// How much evidence of the end of a process weighs.
+const (
+	nothing   = iota // a goodbye, or silence for a node that did not listen
+	unheard          // a node that listened heard nothing
+	streamEnd        // a kernel ends the connections of a dead process
+)
+
+// evidence is when the process at the other end of a link ended, if it did, by a record of
+// this end, and how much that weighs.
+func (in *inference) evidence(r *recording.Record) (at time.Time, weight int) {
+	switch {
+	case r.Kind == recording.Died && r.Why == elector.ProofRefusedAfterEOF.String():
+		return r.Time, streamEnd
+	case r.Kind != recording.LinkDown, r.Why == "goodbye", r.Why == "local":
+		return r.Time, nothing
+	case r.Why != "timeout":
+		return r.Time, streamEnd
+	case in.heldUp(r.Node, r.Time):
+		return r.Time, nothing
+	}
+	return r.Time.Add(-in.silence), unheard
+}
+
+// heldUp reports whether a node was held up at a moment, or right before it. Of its peers
+// it knows nothing then: it did not listen, and what it reads first is old.
+func (in *inference) heldUp(node string, at time.Time) bool {
+	s := in.source(node)
+	return s != nil && slices.ContainsFunc(s.Records, func(r recording.Record) bool {
+		began := r.Time.Add(-seconds(max(r.AtMost, r.Seconds)))
+		return r.Kind == recording.Held && seconds(r.Seconds) >= in.period &&
+			!at.Before(began) && !at.After(r.Time.Add(soon))
+	})
+}
+
+// lastSeen is when a process last worked for sure: when it recorded something last, or later,
+// when another had a link to it made or began to follow it.
+func (in *inference) lastSeen(node string, boot uint64, own, before time.Time) time.Time {
+	last := own
+	for _, s := range in.sources {
+		for _, r := range s.Records {
+			linked := r.Kind == recording.LinkUp && r.Peer == node && r.PeerBoot == boot
+			followed := r.Kind == recording.Transition && r.Leader == node && s.Node != node
+			if (linked || followed) && r.Time.After(last) && r.Time.Before(before) &&
+				!in.heldUp(s.Node, r.Time) {
+				last = r.Time
+			}
+		}
+	}
+	return last
 }
 
 // livesBySight are the lives of a node without a recording, by what the others saw: it ran
@@ -158,8 +212,11 @@ func (in *inference) livesBySight(node string) (all []life) {
 			if boot != r.PeerBoot {
 				started := r.Time.Add(-dialTime)
 				if n := len(all); n > 0 && all[n-1].ended == "" {
-					all[n-1].to, all[n-1].ended = started.Add(-soon), "crash"
-					all[n-1].why = node + " came back as another process"
+					all[n-1].to = later(started.Add(-soon), all[n-1].from)
+					all[n-1].ended, all[n-1].why = "crash", node+" came back as another process"
+				}
+				if n := len(all); n > 0 {
+					started = later(started, all[n-1].to) // it was linked again at once
 				}
 				all = append(all, life{from: started, started: true})
 			} else if n := len(all); n > 0 && all[n-1].ended != "" {
@@ -172,13 +229,16 @@ func (in *inference) livesBySight(node string) (all []life) {
 			all = append(all, life{from: r.Time.Add(-time.Hour)})
 		}
 		if delete(linked, r.Node); len(linked) == 0 {
-			end := r.Time
-			if r.Why == "timeout" {
-				end = end.Add(-in.silence)
-			}
 			last := &all[len(all)-1]
-			last.to, last.ended = end, "crash"
-			last.why = fmt.Sprintf("all have lost %s (%s)", node, r.Why)
+			last.ended, last.why = "crash", fmt.Sprintf("all have lost %s (%s)", node, r.Why)
+			end, weight := in.evidence(&r)
+			if r.Why == "timeout" && weight == nothing {
+				seen := in.lastSeen(node, boot, last.from, r.Time)
+				if at, why := in.lossOf(node, seen, r.Time); !at.IsZero() {
+					end, last.why = at, why
+				}
+			}
+			last.to = end
 		}
 	}
 	return all

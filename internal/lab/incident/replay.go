@@ -1,7 +1,6 @@
 package incident
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -20,12 +19,12 @@ type Replay struct {
 	Run   verdict.Run // under Seed
 	Seed  uint64
 	Tried int // seeds
-	// Same says that the same nodes led in the same order, and lost it for the same reasons;
-	// Alike is how many of the first leaderships are the same, of Of. Whether they also led
-	// at the moments that the scenario expects, Run says.
+	// Same says that the same nodes led in the same order, and lost it for the same reasons
+	// at about the same times; Alike is how many of the first leaderships are the same, of
+	// Of. Whether they also led at the moments that the scenario expects, Run says.
 	Same      bool
 	Alike, Of int
-	Led       []string // what the simulator shows: leader and reason
+	Led       []string // what the simulator shows: leader, end and reason
 }
 
 // reign is a leader over the terms in which it was re-affirmed.
@@ -34,9 +33,12 @@ type reign struct {
 	from, to       time.Time // to is zero if it goes on
 }
 
-// String names the leader, and why it lost leadership if it did.
+// String names the leader, and when and why it lost leadership if it did.
 func (r reign) String() string {
-	return fmt.Sprintf("%s %s", r.leader, cmp.Or(r.reason, "goes on"))
+	if r.to.IsZero() {
+		return r.leader + " goes on"
+	}
+	return fmt.Sprintf("%s until %s: %s", r.leader, r.to.Format(clockTime), r.reason)
 }
 
 // collapse makes one of a leader's terms that followed each other, and lets go on what goes
@@ -97,8 +99,13 @@ func (in *Incident) Replay(ctx context.Context, seeds int) (best Replay, err err
 	return best, err
 }
 
+// same reports whether a leadership is the one that was seen. When that of an unknown reason
+// ended is not known. Other ends are seen to about a second on both sides, and up to a
+// heartbeat after what they are owed to.
 func (in *Incident) same(simulated, seen reign) bool {
-	return simulated.leader == in.name(seen.leader) && simulated.reason == seen.reason
+	near := simulated.to.Sub(seen.to).Abs() <= 2*soon+in.period
+	return simulated.leader == in.name(seen.leader) && simulated.reason == seen.reason &&
+		(near || seen.reason == "")
 }
 
 // simulated is who led in a run, found out as from recordings.
