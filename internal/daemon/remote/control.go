@@ -76,6 +76,7 @@ func (c *Cluster) members(ctx context.Context, some ...cluster.NodeID) ([]Answer
 	for _, a := range answers {
 		members = append(members, a.Node)
 	}
+	slices.Sort(members)
 	for _, id := range some {
 		if !slices.Contains(members, id) {
 			return nil, config.Usage(fmt.Errorf("there is no node %q, but %s", id,
