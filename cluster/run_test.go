@@ -153,12 +153,13 @@ func TestWorkThatLostItsLeaseHasNotEndedByItself(t *testing.T) {
 	withCluster(t, three, func(t *testing.T, c *testCluster) {
 		ctx, cancel := context.WithCancel(t.Context())
 		results := c.run(ctx, func(cluster.NodeID) cluster.Callbacks {
-			return cluster.Callbacks{OnStartedLeading: func(ctx context.Context, l *cluster.Leadership) error {
+			work := func(ctx context.Context, l *cluster.Leadership) error {
 				<-ctx.Done()
 				time.Sleep(3 * time.Second)
 				_, err := l.NextLSN()
 				return fmt.Errorf("write: %w", err)
-			}}
+			}
+			return cluster.Callbacks{OnStartedLeading: work}
 		})
 		time.Sleep(election)
 		old := c.leader()
