@@ -109,8 +109,8 @@ type ElectionConfig struct {
 	// AwaitCampaign lets the node not stand before Campaign or Run is called.
 	AwaitCampaign bool
 	// Takeover, if not 0, lets a leader hand over to a node of higher priority once
-	// that node was fit for so long, and this one led for so long. Default 0: a
-	// leader stays (sticky).
+	// that node was fit for so long, whatever its priority was, and this one led for so
+	// long. Default 0: a leader stays (sticky).
 	Takeover         time.Duration
 	UnsafeQuorum     bool // permits a quorum of half the voters or less
 	UnsafeNoScouting bool // the article's algorithm before its extension; no lease
@@ -255,8 +255,12 @@ func (c Config) checkAddresses(ps *problems) {
 			_, err = strconv.ParseUint(port, 10, 16)
 		}
 		if err != nil || host == "" {
+			listen := ""
+			if field == "GossipAddr" || field == "MeshAddr" {
+				listen = ", or 0.0.0.0:7400 for every interface"
+			}
 			ps.add(field, strconv.Quote(addr), "host:port with a port from 0 to 65535, "+
-				"such as 192.0.2.1:7400, [2001:db8::1]:7400, or 0.0.0.0:7400 for every interface")
+				"such as 192.0.2.1:7400 or [2001:db8::1]:7400%s", listen)
 		}
 	}
 	gossip, mesh := cmp.Or(c.AdvertiseGossip, c.GossipAddr), cmp.Or(c.AdvertiseMesh, c.MeshAddr)
@@ -269,8 +273,8 @@ func (c Config) checkAddresses(ps *problems) {
 		check("AdvertiseMesh", mesh)
 	}
 	remote := "" // a join address on another machine
-	for _, addr := range c.Join {
-		check("Join", addr)
+	for i, addr := range c.Join {
+		check(fmt.Sprintf("Join[%d]", i), addr)
 		if ip := ipOf(addr); remote == "" && ip != nil && !ip.IsLoopback() {
 			remote = addr
 		}

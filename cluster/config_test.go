@@ -17,7 +17,7 @@ func TestValidateNamesEveryMistakeAtOnce(t *testing.T) {
 	}.Validate()
 	for _, part := range []string{
 		`Node is "a b"`, `"x" twice`, "Election.Quorum is 9", "DataDir is empty, but must be",
-		`GossipAddr is "7400"`, `MeshAddr is "host:http"`, `Join is "b.example"`,
+		`GossipAddr is "7400"`, `MeshAddr is "host:http"`, `Join[0] is "b.example"`,
 	} {
 		require.ErrorContains(t, err, part)
 	}

@@ -15,7 +15,7 @@ import (
 // node is at first, or otherwise why it is not. A node that is not fit does not stand;
 // as leader it hands over to the best follower as soon as there is one, and leads
 // on until then. It votes in any case. Call it whenever a health check changes its
-// mind, or always: that costs little.
+// mind, or always: that costs little. The error wraps ErrClosed, or is the node's failure.
 func (e *Election) SetFit(unfit error) error {
 	why, before := textOf(unfit), ""
 	err := e.change("fitness", func(now elector.Time) {
@@ -51,8 +51,9 @@ func (e *Election) SetCandidate(candidate bool) error {
 	return err
 }
 
-// SetPriority replaces ElectionConfig.Priority. The others learn of it within a heartbeat
-// period.
+// SetPriority replaces ElectionConfig.Priority until the process ends; any int is legal, and
+// on an observer it changes nothing. The others learn of it within a heartbeat period. The
+// error wraps ErrClosed, or is the node's failure.
 func (e *Election) SetPriority(priority int) error {
 	err := e.change("priority", func(elector.Time) {
 		e.g.priority.Store(int64(priority))

@@ -193,7 +193,9 @@ func (n *Node) start(ctx context.Context) (err error) {
 		return err
 	}
 	n.election = &Election{n, g}
-	n.persister = newPersister(n.timed(n.store.Persist), n.onPersisted)
+	n.persister = newPersister(func(terms map[string]elector.Terms) error {
+		return n.timed(func() error { return n.store.Persist(terms) })
+	}, n.onPersisted)
 	n.persister.forget, n.persister.check = n.store.Forget, n.store.Check
 	n.recorder = n.newRecorder()
 	n.record(recording.Record{Kind: recording.Started, Identity: n.store.Identity().String()})

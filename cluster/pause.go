@@ -94,7 +94,7 @@ func (n *Node) setPause(p pause, saved chan<- error) {
 		if p.For == 0 {
 			record = nil
 		}
-		err := n.store.SavePause(record)
+		err := n.timed(func() error { return n.store.SavePause(record) })
 		saved <- err
 		return err
 	})

@@ -90,7 +90,7 @@ func TestANodeRecordsItsLife(t *testing.T) {
 		}, told)
 		setup := records[1].Setup
 		require.Equal(t, []string{"a"}, setup.Voters)
-		require.Equal(t, "1s", setup.Elector["lease"])
+		require.Equal(t, "1.4s", setup.Elector["lease"])
 		require.InDelta(t, 5, records[5].Seconds, 0)
 
 		past, _, err := recording.Read(n.cfg.DataDir, recording.History)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -29,7 +30,8 @@ type Callbacks struct {
 	// returned and the leadership has begun to end. A handover waits for it, too.
 	OnStoppedLeading func(l *Leadership)
 	// OnNewLeader is called with each new leadership that this node perceives, its
-	// own included, never twice with the same. It runs beside the other two.
+	// own included, never twice with the same, and not if nobody leads. It runs beside the
+	// other two, before or after them; if it is slow it gets the newest.
 	OnNewLeader func(Leader)
 }
 
@@ -108,12 +110,14 @@ func (e *Election) campaignAgain(ctx context.Context, cb Callbacks) error {
 		if e.n.now().Sub(began) >= longestRest {
 			rest = 0
 		}
-		if ended {
-			rest = min(max(2*rest, shortestRest), longestRest)
-			l.noteEnd(result, rest)
-		}
 		if err == nil {
 			err = context.Cause(ctx)
+		}
+		if ended {
+			if rest = min(max(2*rest, shortestRest), longestRest); err != nil {
+				rest = 0 // nobody campaigns again
+			}
+			l.noteEnd(result, rest)
 		}
 		switch {
 		case err != nil:
@@ -144,8 +148,8 @@ func (l *Leadership) work(ctx context.Context, cb Callbacks) (ended bool, result
 		select {
 		case result = <-started:
 			started, ending = nil, l.ctx.Done()
-			told := l.ctx.Err() != nil
-			if told && (errors.Is(result, l.ctx.Err()) || errors.Is(result, context.Cause(l.ctx))) {
+			told := l.ctx.Err() != nil || !l.Valid()
+			if told && isOf(result, l.ctx.Err(), context.Cause(l.ctx), ErrNotLeader) {
 				result = nil
 			}
 			elsewhere := cb.WorkElsewhere || cb.OnStartedLeading == nil
@@ -167,6 +171,11 @@ func (l *Leadership) work(ctx context.Context, cb Callbacks) (ended bool, result
 		}
 		return nil
 	}))
+}
+
+// isOf reports whether err is one of those, or says so.
+func isOf(err error, those ...error) bool {
+	return slices.ContainsFunc(those, func(one error) bool { return errors.Is(err, one) })
 }
 
 // workEnds is about work that ended by itself. The lock of the group guards it.

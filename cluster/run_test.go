@@ -3,6 +3,7 @@ package cluster_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"sync"
 	"testing"
@@ -144,6 +145,52 @@ func TestWorkThatEndsByItselfGivesLeadershipUp(t *testing.T) {
 		for _, result := range results {
 			require.NoError(t, <-result)
 		}
+	})
+}
+
+// Work whose write outlasted the lease has not failed: it was told to stop.
+func TestWorkThatLostItsLeaseHasNotEndedByItself(t *testing.T) {
+	withCluster(t, three, func(t *testing.T, c *testCluster) {
+		ctx, cancel := context.WithCancel(t.Context())
+		results := c.run(ctx, func(cluster.NodeID) cluster.Callbacks {
+			work := func(ctx context.Context, l *cluster.Leadership) error {
+				<-ctx.Done()
+				time.Sleep(3 * time.Second)
+				_, err := l.NextLSN()
+				return fmt.Errorf("write: %w", err)
+			}
+			return cluster.Callbacks{OnStartedLeading: work}
+		})
+		time.Sleep(election)
+		old := c.leader()
+		c.Isolate(old.ID())
+		time.Sleep(election)
+		require.Zero(t, old.Default().Status().WorkEnds)
+		require.Empty(t, old.Default().Status().WorkError)
+		cancel()
+		for _, result := range results {
+			require.NoError(t, <-result)
+		}
+	})
+}
+
+// Work that fails because it was canceled leaves no rest: nobody campaigns, and whoever does
+// next is not told of one.
+func TestWorkThatFailsWhileItIsCanceledLeavesNoRest(t *testing.T) {
+	withCluster(t, one, func(t *testing.T, c *testCluster) {
+		ctx, cancel := context.WithCancel(t.Context())
+		results := c.run(ctx, func(cluster.NodeID) cluster.Callbacks {
+			return cluster.Callbacks{OnStartedLeading: func(context.Context, *cluster.Leadership) error {
+				cancel()
+				return errors.New("the disk is full")
+			}}
+		})
+		require.NoError(t, <-results["a"])
+		st := c.Node("a").Default().Status()
+		require.EqualValues(t, 1, st.WorkEnds)
+		require.Equal(t, "the disk is full", st.WorkError)
+		require.Empty(t, st.Work)
+		require.NotContains(t, st.Explanation, "rests")
 	})
 }
 

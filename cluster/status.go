@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -30,8 +31,9 @@ type Status struct {
 	AdminAddr  string  `json:"admin_addr,omitempty"`
 	Failure    string  `json:"failure,omitempty"` // why the node takes no part any more
 	// PausedUntil is the end of its pause, by its wall clock; zero if there is none.
-	PausedUntil time.Time     `json:"paused_until,omitzero"`
-	Groups      []GroupStatus `json:"groups"`
+	PausedUntil time.Time `json:"paused_until,omitzero"`
+	// Groups are the open elections: the default one first, then the others by name.
+	Groups []GroupStatus `json:"groups"`
 	// the others, sorted by name; voters never heard of included
 	Members []MemberStatus `json:"members"`
 	// Emergencies are recorded in the data directory for good, oldest first.
@@ -75,7 +77,7 @@ type GroupStatus struct {
 	WorkEnds  uint64  `json:"work_ends,omitempty"`   // how often the work of Run ended by itself
 	WorkError string  `json:"work_error,omitempty"`  // with which error the last time
 	Unfit     string  `json:"unfit,omitempty"`       // why the application is not fit to lead
-	RestLeft  Seconds `json:"rest_left_s,omitempty"` // for how long it stands back after a step-down
+	RestLeft  Seconds `json:"rest_left_s,omitempty"` // of a rest after a step-down, or after work that ended
 	// Explanation says in a sentence why things are as they are.
 	Explanation string `json:"explanation"`
 }
@@ -142,7 +144,15 @@ func (n *Node) Status() Status {
 		for kind, at := range n.lastAnomaly {
 			st.AnomalyAges[kind] = seconds(time.Since(at))
 		}
-		for _, name := range slices.Sorted(maps.Keys(n.groups)) {
+		names := slices.SortedFunc(maps.Keys(n.groups), func(a, b string) int {
+			if a == DefaultGroup {
+				return -1
+			} else if b == DefaultGroup {
+				return 1
+			}
+			return cmp.Compare(a, b)
+		})
+		for _, name := range names {
 			st.Groups = append(st.Groups, n.groupStatus(n.groups[name], st.Members))
 		}
 	})

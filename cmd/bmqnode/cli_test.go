@@ -106,7 +106,7 @@ func TestTheHelpOfEveryCommandFitsATerminal(t *testing.T) {
 func TestTheShellIsOfferedWhatAFlagTakes(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]string{
-		"run --profile ":                     "article\nblazingmq\n:4\n",
+		"run --profile ":                     "article\nblazingmq\nlan\nwan\n:4\n",
 		"exec --restart ":                    "never\non-failure\nalways\n:4\n",
 		"replay --format ":                   "text\njson\nhtml\nsvg\n:4\n",
 		"run --lease ":                       ":4\n",  // nothing, and no files

@@ -107,7 +107,8 @@ func (w ward) cutsOneAndSlowsTheOther() {
 // one of the nodes has a slow disk.
 func (w ward) changesTheLeaderAgainAndAgain() {
 	leader := w.agree(w.Nodes(), nil).Leader
-	slow := w.slowsDisk(w.others(leader)[0])
+	follower := w.others(leader)[0]
+	slow := w.slowsDisk(follower)
 	for range 6 {
 		ctx, cancel := context.WithTimeout(w.scene.t.Context(), patience)
 		c := w.node(leader).Client()
@@ -122,8 +123,21 @@ func (w ward) changesTheLeaderAgainAndAgain() {
 	}
 	w.alarms(job, "Flapping")
 	if slow {
+		pauseAndResume(w.scene.t, follower) // a vote needs no write
 		w.alarms(job, "StoreSlow")
 	}
+}
+
+// pauseAndResume lets a node write to its disk.
+func pauseAndResume(t testing.TB, n *procs.Node) {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	c := n.Client()
+	defer c.Close()
+	_, err := c.Pause(ctx, admin.PauseRequest{For: "1s"})
+	require.NoError(t, err)
+	_, err = c.Resume(ctx)
+	require.NoError(t, err)
 }
 
 // slowsDisk delays every write of a node to its disk, if strace can be had.

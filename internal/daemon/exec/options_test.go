@@ -24,7 +24,7 @@ func resolve(t *testing.T, flags string) (o *Options, err error) {
 func TestMistakesAreNamed(t *testing.T) {
 	for flags, want := range map[string]string{
 		"--restart sometimes":    `--restart is "sometimes", but must be never, on-failure, always`,
-		"--kill-margin 2s":       "--kill-margin is 2s, but must be positive and shorter than --stop-margin, 250ms",
+		"--kill-margin 2s":       "--kill-margin is 2s, but must be positive and shorter than --stop-margin, 450ms",
 		"--kill-margin -1s":      "--kill-margin is -1s, but must be positive",
 		"--restart-delay -1s":    "--restart-delay is -1s, but must not be negative",
 		"--shutdown-timeout 0s":  "--shutdown-timeout is 0s, but must be positive",
