@@ -136,10 +136,9 @@ func protocolTable() string {
 	var b strings.Builder
 	b.WriteString(`# Role x input
 
-What a node does with every input, by role; a dash means that it ignores the input on purpose. An
-observer is a FOLLOWER that never votes, answers, acks, rejects or stands. A term leaps if it is
-more than 2^32 above the node's own ([protocol](protocol.md), 8.1). The tests of package elector
-check the machine against this table, and write it:
+What a node does with every input, by role; a dash: it ignores the input on purpose. An observer is
+a FOLLOWER that never votes, answers, acks, rejects or stands. A term leaps if it is more than 2^32
+above the node's own ([protocol](protocol.md), 8.1). Tests check and write this page:
 ` + "`go test ./elector -run ProtocolTable -rewrite`" + `.
 
 ## Messages

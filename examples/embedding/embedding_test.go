@@ -78,6 +78,17 @@ func TestACampaignEndsWithItsContext(t *testing.T) {
 	}, awaiting)
 }
 
+// A leader that cannot write does not pretend to work.
+func TestWorkEndsWithTheErrorOfPut(t *testing.T) {
+	full := errors.New("disk full")
+	clustertest.Run(t, three, func(t *testing.T, c *clustertest.Cluster) {
+		r := reporterTo(OpenArchive(lsn.LSN{}, func(lsn.LSN, string) error { return full }))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		require.ErrorIs(t, r.campaign(ctx, c.Node("a").Default()), full)
+	}, awaiting)
+}
+
 func TestHandovers(t *testing.T) {
 	for name, act := range map[string]func(context.Context, *cluster.Election) error{
 		"deploy": beforeDeploy, "transfer": handOver,

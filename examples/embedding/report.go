@@ -2,7 +2,6 @@ package embedding
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -37,9 +36,8 @@ func (r *reporter) work(ctx context.Context, l *cluster.Leadership) error {
 		if err != nil {
 			return err // the lease has run out
 		}
-		var stale *lsn.StaleError
-		if err := r.put(ctx, token, "all is well"); errors.As(err, &stale) {
-			return err // too late: a newer leader has written
+		if err := r.put(ctx, token, "all is well"); err != nil {
+			return err // a *lsn.StaleError means that a newer leader has written
 		}
 		select {
 		case <-time.After(r.every):

@@ -184,9 +184,8 @@ func TestTablePage(t *testing.T) {
 	b.WriteString(`# Life of a leadership: input x phase
 
 A node is idle while nobody campaigns on it, waiting until a campaign is granted, serving while
-guarded work may go on, stopping once the work was told to stop, and overdue when its deadline has
-passed, or the leadership was lost, and the work was not released. "It" is the leadership. A dash:
-nothing happens. Tests check and write this page:
+guarded work may go on, stopping once it was told to stop, and overdue if it was not released by its
+deadline or the loss of leadership. "It" is the leadership. A dash: nothing happens. Written by
 ` + "`go test ./cluster/internal/leadership -run TestTable -rewrite`" + `.
 
 | input | idle | waiting | serving | stopping | overdue |

@@ -16,10 +16,8 @@ const tableFile = "../../../docs/scenarios-table.md"
 
 const tableHead = `# All scenarios
 
-Written by ` + "`go test ./internal/lab/replay -run Table -update`" + ` from the first sentence of
-each file's ` + "`about`" + `. The files say more: where the case comes from, and what must be seen.
-Real processes cannot play those that are marked "simulated". How to run them:
-[scenarios.md](scenarios.md).
+The first sentence of each file's ` + "`about`" + `; "simulated": real processes cannot play it. [How
+to run them](scenarios.md). Written by ` + "`go test ./internal/lab/replay -run Table -update`" + `.
 `
 
 // table has one paragraph for every scenario.
