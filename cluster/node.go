@@ -193,9 +193,7 @@ func (n *Node) start(ctx context.Context) (err error) {
 		return err
 	}
 	n.election = &Election{n, g}
-	n.persister = newPersister(func(terms map[string]elector.Terms) error {
-		return n.timed(func() error { return n.store.Persist(terms) })
-	}, n.onPersisted)
+	n.persister = newPersister(n.persist, n.onPersisted)
 	n.persister.forget, n.persister.check = n.store.Forget, n.store.Check
 	n.recorder = n.newRecorder()
 	n.record(recording.Record{Kind: recording.Started, Identity: n.store.Identity().String()})
@@ -264,6 +262,11 @@ func (n *Node) meshConfig(network netmesh.Network) netmesh.Config {
 		cfg.TLS = n.credentials.newest.Load
 	}
 	return cfg
+}
+
+// persist runs on the persister's goroutine.
+func (n *Node) persist(terms map[string]elector.Terms) error {
+	return n.timed(func() error { return n.store.Persist(terms) })
 }
 
 // onPersisted runs on the persister's goroutine.
