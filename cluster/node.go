@@ -194,7 +194,7 @@ func (n *Node) start(ctx context.Context) (err error) {
 	}
 	n.election = &Election{n, g}
 	n.persister = newPersister(n.persist, n.onPersisted)
-	n.persister.forget = n.store.Forget
+	n.persister.forget, n.persister.check = n.store.Forget, n.store.Check
 	n.recorder = n.newRecorder()
 	n.record(recording.Record{Kind: recording.Started, Identity: n.store.Identity().String()})
 	n.diagnosis = diagnosis.New(diagnosis.Config{

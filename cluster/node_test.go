@@ -3,6 +3,8 @@ package cluster_test
 import (
 	"context"
 	"errors"
+	"os"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -230,6 +232,27 @@ func TestNodeThatCannotWriteTakesNoPartAndSaysWhy(t *testing.T) {
 		require.ErrorIs(t, victim.Transfer(t.Context(), ""), full, "the cause, not that it is closed")
 		for _, n := range c.nodes() {
 			require.False(t, n.IsLeader(), "one of three voters is no quorum")
+		}
+	})
+}
+
+// Whoever leads after its directory was deleted would start blank after the next crash.
+func TestANodeWhoseDirectoryIsDeletedTakesNoPart(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("it does not let go of open files")
+	}
+	withCluster(t, three, func(t *testing.T, c *testCluster) {
+		time.Sleep(election)
+		victim := c.leader()
+		require.NoError(t, os.RemoveAll(c.DataDir(victim.ID())))
+		time.Sleep(2 * time.Second) // nothing is written meanwhile: it looks every second
+		require.ErrorIs(t, victim.Err(), cluster.ErrNotDurable)
+		require.Contains(t, victim.Status().Failure, "state.db: the file was deleted or moved")
+		require.False(t, victim.IsLeader())
+		time.Sleep(election)
+		for _, id := range c.others(victim) {
+			leader := c.Node(id).Status().Groups[0].Leader
+			require.Contains(t, c.others(victim), leader, "the others go on")
 		}
 	})
 }

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"sync"
+	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
 )
@@ -14,6 +15,7 @@ type persister struct {
 	// forget drops the terms of elections that were closed, after all that was asked
 	// for them before is written; it does not wait for the disk.
 	forget func(groups ...string)
+	check  func() error // finds out every second whether what was written is still there
 
 	mu      sync.Mutex
 	wanted  map[string]elector.Terms
@@ -73,13 +75,18 @@ func (p *persister) flush() {
 	}
 }
 
-// run writes until quit, and then what was asked for before it; or until a write fails:
-// after a failed fsync nobody knows what the disk holds, so nothing is written any more.
+// run writes until quit, and then what was asked for before it; or until a write or a
+// check fails: then nobody knows what the disk holds, so nothing is written any more.
 func (p *persister) run(quit <-chan struct{}) {
 	defer p.finishWrite(true)
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
 	for last := false; !last; {
+		var err error
 		select {
 		case <-p.pending:
+		case <-look.C:
+			err = p.check()
 		case <-quit:
 			last = true
 		}
@@ -88,8 +95,7 @@ func (p *persister) run(quit <-chan struct{}) {
 		p.wanted, p.notes, p.closed = nil, nil, nil
 		p.busy = len(terms)+len(notes)+len(closed) > 0
 		p.mu.Unlock()
-		var err error
-		if len(terms) > 0 {
+		if err == nil && len(terms) > 0 {
 			err = p.write(terms)
 		}
 		for _, write := range notes {

@@ -30,6 +30,7 @@ func startPersister(t *testing.T) (p *persister, d *disk, done chan error, ended
 	d = &disk{writes: make(chan terms), result: make(chan error)}
 	done, ended = make(chan error, 16), make(chan struct{})
 	p = newPersister(d.write, func(_ terms, err error) { done <- err })
+	p.check = func() error { return nil }
 	quit := make(chan struct{})
 	go func() { defer close(ended); p.run(quit) }()
 	t.Cleanup(func() { close(quit); <-ended })

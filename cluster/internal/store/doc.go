@@ -11,7 +11,8 @@
 //     write is final (ErrNotDurable): a failed fsync may have lost pages that
 //     the kernel now calls clean, so the store refuses to write again. The next
 //     Open rewrites the record whole, and so trusts nothing that only the page
-//     cache held.
+//     cache held. Nor is anything written that the next Open would not find: a state
+//     file that was deleted or replaced is a failure to write.
 //   - An entered term never goes down.
 //   - A file that is damaged, or gone from a directory that had one, is an error
 //     (ErrCorrupt) and never a fresh start at term 0.

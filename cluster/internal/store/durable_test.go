@@ -2,8 +2,10 @@ package store
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"sync"
 	"testing"
@@ -47,6 +49,41 @@ func TestClosedStoreReadsButWritesNothing(t *testing.T) {
 	require.NoError(t, s.Close())
 	require.NoError(t, s.Close())
 	requireRefusal(t, s)
+}
+
+// The kernel writes on to a file that nobody will find any more.
+func TestADirectoryThatIsNotThereAnyMoreIsFinal(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("it does not let go of open files")
+	}
+	for name, lose := range map[string]func(dir string) error{
+		"was deleted": os.RemoveAll,
+		"was moved":   func(dir string) error { return os.Rename(dir, dir+".old") },
+		"was replaced": func(dir string) error {
+			return errors.Join(os.Rename(dir, dir+".old"), os.CopyFS(dir, os.DirFS(dir+".old")))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "data")
+			s := opened(t, dir)
+			require.NoError(t, s.Persist(exact{"a": 5}.terms()))
+			require.NoError(t, s.Check())
+			require.NoError(t, lose(dir))
+			err := s.Persist(exact{"a": 6}.terms())
+			require.ErrorIs(t, err, ErrNotDurable)
+			require.ErrorContains(t, err, filepath.Join(dir, stateFile)+": the file was ")
+			require.ErrorIs(t, s.Check(), ErrNotDurable)
+			requireRefusal(t, s)
+		})
+	}
+}
+
+func TestADirectoryIsFoundFromAnyWorkingDirectory(t *testing.T) {
+	t.Chdir(t.TempDir())
+	s := opened(t, "data")
+	t.Chdir(t.TempDir())
+	require.NoError(t, s.Check())
+	require.NoError(t, s.Persist(exact{"a": 5}.terms()))
 }
 
 func TestBadInputIsRefusedAndHarmless(t *testing.T) {

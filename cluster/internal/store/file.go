@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
+	"io/fs"
 	"os"
 	"runtime/debug"
 	"time"
@@ -153,6 +154,27 @@ func (f *file) write(s state) error {
 			return bucket.Put(recordName, record)
 		})
 	})
+}
+
+// checkAt returns an error unless the file is the one at path. The kernel writes on to a
+// file that was deleted, and no start would ever find what it wrote.
+func (f *file) checkAt(path string) error {
+	ours, err := f.raw.Stat()
+	if err != nil {
+		return err
+	}
+	there, err := os.Stat(path)
+	what := "replaced by another file"
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		what = "deleted or moved"
+	case err != nil:
+		return err
+	case os.SameFile(ours, there):
+		return nil
+	}
+	return fmt.Errorf("the file was %s while the node ran; if it was moved, stop the node "+
+		"and move it back; otherwise %s", what, corruptAdvice)
 }
 
 // close lets go of the file. A db that panicked cannot be closed: it did not return from

@@ -141,7 +141,11 @@ func Check(dir string, owner Owner) error {
 
 // openWith takes the directory, and then does what is to be done with it.
 func openWith(dir string, disk Disk, do func(*Store) error) (*Store, error) {
-	lock, err := lockDir(dir)
+	dir, err := filepath.Abs(dir) // the process may change its working directory
+	var lock *os.File
+	if err == nil {
+		lock, err = lockDir(dir)
+	}
 	if err != nil {
 		return nil, unusable(err)
 	}
@@ -254,12 +258,32 @@ func (s *Store) commit(doing string, next state) error {
 	default:
 		s.failed = s.file.write(next)
 	}
-	if s.failed != nil {
-		return fmt.Errorf("%w: %s in %s: %w",
-			ErrNotDurable, doing, filepath.Join(s.dir, stateFile), s.failed)
+	if err := s.stands(doing); err != nil {
+		return err
 	}
 	s.state.Store(&next)
 	s.ahead = false
+	return nil
+}
+
+// Check returns nil as long as the next start will find what was written. A state file
+// that was deleted, moved or replaced is final, like a failed write (ErrNotDurable).
+func (s *Store) Check() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stands("find the state again")
+}
+
+// stands returns why nothing more can be written; the caller holds mu, or has the store
+// for itself.
+func (s *Store) stands(doing string) error {
+	path := filepath.Join(s.dir, stateFile)
+	if s.failed == nil {
+		s.failed = s.file.checkAt(path)
+	}
+	if s.failed != nil {
+		return fmt.Errorf("%w: %s in %s: %w", ErrNotDurable, doing, path, s.failed)
+	}
 	return nil
 }
 
