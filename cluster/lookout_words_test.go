@@ -35,7 +35,8 @@ func TestWhyNoOtherMemberIsFound(t *testing.T) {
 			[]NodeID{"a", "b"}, []string{own}},
 		"nowhere.invalid:7400: resolve host of \"nowhere.invalid:7400\": lookup nowhere.invalid": {
 			[]NodeID{"a"}, []string{own, "nowhere.invalid:7400"}},
-		"127.0.0.1:1: exchange state with 127.0.0.1:1: ": {[]NodeID{"a", "b"}, []string{"127.0.0.1:1"}},
+		"127.0.0.1:1: exchange state with 127.0.0.1:1: connect: connection refused": {
+			[]NodeID{"a", "b"}, []string{"127.0.0.1:1"}},
 	} {
 		n := start(c.voters, c.join...)
 		require.False(t, n.hasMet())

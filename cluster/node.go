@@ -234,6 +234,9 @@ func (n *Node) logStart() {
 	if n.gossip != nil {
 		fields = append(fields, "gossip", n.gossip.Local().GossipAddr)
 	}
+	if n.gossip != nil {
+		fields = append(fields, "join", n.cfg.Join)
+	}
 	n.log.Info("node started", append(fields, "admin", n.cfg.AdminAddr, "data-dir", n.cfg.DataDir,
 		"voters", n.cfg.Voters, "role", n.cfg.Role())...)
 }

@@ -65,7 +65,7 @@ func TestTransferable(t *testing.T) {
 	require.ErrorIs(t, follower(t).Transferable("b"), elector.ErrNotLeader)
 
 	d := leader(t, 3)
-	require.ErrorContains(t, d.Transferable("x"), `"x": not one of the voters ["a" "b" "c"]`)
+	require.ErrorContains(t, d.Transferable("x"), `"x": not one of the voters a, b, c`)
 	require.ErrorContains(t, d.Transferable("a"), `"a": it leads already`)
 	require.ErrorContains(t, d.Transferable("c"), "has not acked")
 	require.ErrorContains(t, d.Transferable("b"), "not a candidate")

@@ -19,7 +19,8 @@ func (m *Machine) Transferable(to NodeID) error {
 	}
 	voter, ok := m.voter(to)
 	if !ok {
-		return fmt.Errorf("cannot hand over to %q: not one of the voters %q", to, m.cfg.voters)
+		return fmt.Errorf("cannot hand over to %q: not one of the voters %s", to,
+			list(m.cfg.voters))
 	}
 	if err := m.ineligible(voter); err != nil {
 		return fmt.Errorf("cannot hand over to %q: %w", to, err)

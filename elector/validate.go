@@ -140,6 +140,17 @@ func (ps *problems) phi(c detector.PhiConfig, lease time.Duration) {
 
 func quote(id NodeID) string { return fmt.Sprintf("%q", string(id)) }
 
+// list writes names with commas between them.
+func list(ids []NodeID) (text string) {
+	for i, id := range ids {
+		if i > 0 {
+			text += ", "
+		}
+		text += string(id)
+	}
+	return text
+}
+
 // MaxNameLength is the length of the longest node name, in bytes: it travels in every
 // handshake.
 const MaxNameLength = 128

@@ -67,7 +67,7 @@ func TestCommandsReachANodeByItsSocketWithItsToken(t *testing.T) {
 	stdout, stderr, code := bmqnodeWith(t, []string{"BMQNODE_TOKEN_FILE=" + token}, "step-down",
 		"--for", "1h", "--admin", socket)
 	require.Zero(t, code, stderr)
-	require.Contains(t, stdout, "n1 leads no more; it says: no leader")
+	require.Contains(t, stdout, "n1 leads no more; no successor yet")
 }
 
 func TestFurtherElectionsAreLedAndHandedOverEachByItself(t *testing.T) {

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -119,10 +121,43 @@ func TestRunCheckNamesEveryProblem(t *testing.T) {
 	require.Contains(t, stdout, "b.yaml: --min-term is 9: no term is below it\n")
 	stdout, stderr, code = bmqnode(t, "run", "--check", configOf(t, t.TempDir(), "d"))
 	require.Zero(t, code, stderr)
-	require.Contains(t, stdout, "d.yaml: observer: d is not among the voters a, b, c\nno problem found\n")
+	require.Contains(t, stdout, "d.yaml: observer: d is not among the voters a, b, c: "+
+		"this node will have no vote\nno problem found\n")
 	_, stderr, code = bmqnode(t, "run", a)
 	require.Equal(t, 2, code, stderr)
 	_, stderr, code = bmqnode(t, "run", "--check", "--lease", "1s", a)
 	require.Equal(t, 2, code)
 	require.Contains(t, stderr, "--check takes files or flags, not both")
+}
+
+func TestRunCheckOfANodeThatRunsShowsItsRealFaults(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	text := "node: a\nvoters: [a, b, c]\ndata-dir: " + filepath.Join(dir, "data") + "\n"
+	for i, flag := range []string{"gossip-addr", "mesh-addr", "admin-addr"} {
+		text += fmt.Sprintf("%s: 127.0.0.1:%d\n", flag, 21_930+i)
+	}
+	file := filepath.Join(dir, "a.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+	alone := ": no address to join: this node waits until another joins it\n"
+	stdout, stderr, code := bmqnode(t, "run", "--check", "--config", file)
+	require.Zero(t, code, stderr)
+	require.Equal(t, file+alone+"no problem found\n", stdout)
+
+	node := exec.Command(binary, "run", "--config", file)
+	require.NoError(t, node.Start())
+	t.Cleanup(func() { _ = node.Process.Kill(); _ = node.Wait() })
+	require.Eventually(t, func() bool {
+		_, _, code = bmqnode(t, "status", "--admin", "127.0.0.1:21932")
+		return code == 0
+	}, patience, 50*time.Millisecond)
+	stdout, stderr, code = bmqnode(t, "run", "--check", "--config", file)
+	require.Zero(t, code, stdout+stderr)
+	require.Contains(t, stdout, "a.yaml: node a runs now")
+	require.Equal(t, 3, strings.Count(stdout, "\n"), stdout)
+	stdout, _, code = bmqnode(t, "run", "--check", "--config", file, "--node", "b")
+	require.Equal(t, 1, code)
+	require.Contains(t, stdout, "in use")
+	require.Equal(t, 1, strings.Count(stdout, "--gossip-addr:"), "TCP and UDP are one: %s", stdout)
+	require.Equal(t, 4, strings.Count(stdout, "\n"), stdout)
 }

@@ -89,7 +89,7 @@ func stepDownCommand() *cobra.Command {
 		Long: "Let the leader step down in favor of the best follower, and not stand again for\n" +
 			"a while: before its machine is worked on, for example. If no follower can take\n" +
 			"over there is no leader afterwards; 'bmqnode transfer' then keeps the old one.",
-		Example: "  bmqnode step-down --for 30s",
+		Example: "  bmqnode step-down --for 10m",
 		Args:    usageArgs(cobra.NoArgs),
 	}
 	o.register(cmd, "its work to stop", func(
@@ -97,9 +97,37 @@ func stepDownCommand() *cobra.Command {
 	) (cluster.Status, string, error) {
 		req := admin.StepDownRequest{For: rest.String(), Group: o.group}
 		st, err := client.StepDown(ctx, req)
-		return st, fmt.Sprintf("%s leads no more; it says: %s",
-			leader, admin.GroupIn(st, o.group).Explanation), err
+		if err != nil || o.JSON {
+			return st, "", err
+		}
+		next := "no successor yet"
+		if g := successor(ctx, client, o.group, leader); g.Leader != "" {
+			next = fmt.Sprintf("%s leads in term %d", g.Leader, g.Term)
+		}
+		return st, fmt.Sprintf("%s leads no more; %s", leader, next), nil
 	})
-	cmd.Flags().DurationVar(&rest, "for", 0, "how long it is not to stand again, at most 24h")
+	cmd.Flags().DurationVar(&rest, "for", 30*time.Second,
+		"how long it is not to stand again, at most 24h")
 	return cmd
+}
+
+// successor waits shortly until the node that led an election follows another leader, and
+// returns its view of the election; its Leader is "" if there is none by then.
+func successor(
+	ctx context.Context, client *admin.Client, group string, old cluster.NodeID,
+) cluster.GroupStatus {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	for {
+		st, err := client.Status(ctx)
+		g := admin.GroupIn(st, group)
+		if err == nil && g.Leader != "" && g.Leader != old {
+			return g
+		}
+		select {
+		case <-ctx.Done():
+			return cluster.GroupStatus{}
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
 }

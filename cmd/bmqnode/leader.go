@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -23,11 +24,11 @@ func leaderCommand() *cobra.Command {
 		Args:    usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			leader, err := c.Leader(cmd.Context(), group)
+			if c.JSON && (err == nil || errors.As(err, new(remote.NoLeaderError))) {
+				return errors.Join(err, printJSON(cmd.OutOrStdout(), leader))
+			}
 			if err != nil {
 				return err
-			}
-			if c.JSON {
-				return printJSON(cmd.OutOrStdout(), leader)
 			}
 			_, err = fmt.Fprintln(cmd.OutOrStdout(), leader.Leader)
 			return err

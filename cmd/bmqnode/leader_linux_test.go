@@ -54,6 +54,12 @@ func TestScriptsLearnWhoLeads(t *testing.T) {
 	})
 	require.Empty(t, stdout)
 	require.Contains(t, stderr, "no node leads now; n")
+	stdout, _, code = bmqnode(t, "leader", "--json", "--admin", at)
+	require.Equal(t, 3, code)
+	l = admin.Leader{}
+	require.NoError(t, json.Unmarshal([]byte(stdout), &l), stdout)
+	require.Empty(t, l.Leader)
+	require.NotEmpty(t, l.Reason)
 	_, _, code = bmqnode(t, "transfer", "--admin", at)
 	require.Equal(t, 3, code)
 }

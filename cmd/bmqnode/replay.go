@@ -76,7 +76,7 @@ func (o *replayOptions) register(f *pflag.FlagSet) {
 	f.StringArrayVar(&o.Set, "set", nil,
 		"override a setting of the file, as in elector.lease=2s; may be repeated")
 	f.BoolVar(&o.Compare, "compare", false,
-		"play variants side by side; says what differs and judges nothing")
+		"play variants side by side, to see what differs; exits with 0 whatever did not hold")
 	f.StringArrayVar(&o.Variants, "variant", []string{"scouting=true", "scouting=false"},
 		"a variant for --compare: settings as for --set, separated by commas")
 	f.StringVar(&o.Format, "format", "text",

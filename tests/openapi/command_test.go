@@ -51,10 +51,16 @@ func TestTheJSONOfEveryCommandIsDescribed(t *testing.T) {
 		t.Logf("%s: %s", strings.Join(args, " "), &errs)
 		return out, err
 	}
+	var none []byte
 	require.Eventually(t, func() bool {
-		_, err := run("leader")
+		out, err := run("leader")
+		if err != nil && len(out) > 0 {
+			none = out
+		}
 		return err == nil
 	}, patience, 100*time.Millisecond)
+	require.Contains(t, string(none), `"leader": ""`)
+	fits(t, "Leader", none)
 	require.NoError(t, watch.Start())
 	for _, c := range []struct{ schema, args string }{
 		{"Leader", "leader"}, {"[Answer", "status"}, {"[Answer", "status --group default"},

@@ -152,7 +152,10 @@ func (j *joiner) try(addr netip.AddrPort) error {
 		err = first // the library lists the errors of all addresses on several lines
 	}
 	j.g.log.Debug("no member found at address", "gossip", addr, "error", err)
-	return fmt.Errorf("exchange state with %s: %w", addr, err)
+	text := strings.NewReplacer( // the address once
+		fmt.Sprintf("failed to join %s: ", addr), "", fmt.Sprintf("dial %s for gossip: ", addr), "",
+	).Replace(err.Error())
+	return fmt.Errorf("exchange state with %s: %s", addr, text)
 }
 
 // failure returns nil if one of addrs is this node, a live member, or has answered.

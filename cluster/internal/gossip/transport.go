@@ -2,6 +2,7 @@ package gossip
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -126,6 +127,10 @@ func (t *transport) DialAddressTimeout(
 	}
 	dialer := net.Dialer{Timeout: timeout}
 	conn, err := dialer.DialContext(t.ctx, "tcp", to.Addr)
+	var failed *net.OpError
+	if errors.As(err, &failed) {
+		err = failed.Err // without the address
+	}
 	if err != nil {
 		return nil, fmt.Errorf("dial %s for gossip: %w", to.String(), err)
 	}

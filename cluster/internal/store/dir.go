@@ -1,11 +1,14 @@
 package store
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/bmqelect/bmqelect/internal/base/regular"
 )
 
 // The files in a data directory.
@@ -80,13 +83,23 @@ func (s *Store) mark() error {
 	if there, err := exists(path); there || err != nil {
 		return err
 	}
-	text := fmt.Sprintf("This is the data directory of node %q of cluster %q, identity %s.\n"+
+	text := fmt.Sprintf(markerStart+"identity %s.\n"+
 		"%s holds what the node must not forget. Never restore an older copy of it.\n",
 		s.Owner().Node, s.Owner().Cluster, s.Identity(), stateFile)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		return fmt.Errorf("%w: %w", ErrNotDurable, err)
 	}
 	return s.syncNames()
+}
+
+// markerStart is how a marker begins, with the names of a node and its cluster.
+const markerStart = "This is the data directory of node %q of cluster %q, "
+
+// marked reports whether the marker of a directory, which may be locked, names the owner.
+func marked(dir string, owner Owner) bool {
+	text, err := regular.Read(filepath.Join(dir, markerFile), 64<<10)
+	return err == nil &&
+		bytes.HasPrefix(text, fmt.Appendf(nil, markerStart, owner.Node, owner.Cluster))
 }
 
 // unmark removes the marker, which names another cluster; mark is to follow.

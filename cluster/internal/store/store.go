@@ -103,7 +103,7 @@ func OpenExisting(dir string) (*Store, error) {
 
 // Check returns why no node of that owner could start on dir now, or nil. It makes
 // nothing that lasts: where there is no directory yet, it must be possible to make it.
-// Its errors are those of Open.
+// Its errors are those of Open; with ErrLocked alone it is a node of that owner that runs.
 func Check(dir string, owner Owner) error {
 	there, err := hasState(dir)
 	if err != nil && !errors.Is(err, ErrCorrupt) {
@@ -114,7 +114,9 @@ func Check(dir string, owner Owner) error {
 	}
 	if there {
 		s, err := OpenExisting(dir)
-		if err == nil {
+		if errors.Is(err, ErrLocked) && !marked(dir, owner) {
+			err = fmt.Errorf("%w: %w", ErrOwner, err)
+		} else if err == nil {
 			err = errors.Join(s.checkOwner(owner), s.Close())
 		}
 		if err != nil {

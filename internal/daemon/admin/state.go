@@ -94,6 +94,7 @@ type Leader struct {
 	LSN       lsn.LSN        `json:"lsn"` // newest issued
 	// absent: the lease has no end, as for an only voter, or a follower tells
 	LeaseLeft cluster.Seconds `json:"lease_left_s,omitempty"`
+	Reason    string          `json:"reason,omitempty"` // why Leader is "", for people
 }
 
 // NotLeader is what any other node answers: a problem that names the leader, as

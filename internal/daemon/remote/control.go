@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/internal/base/printable"
 	"github.com/bmqelect/bmqelect/internal/daemon/admin"
 	"github.com/bmqelect/bmqelect/internal/daemon/config"
 )
@@ -75,9 +76,11 @@ func (c *Cluster) members(ctx context.Context, some ...cluster.NodeID) ([]Answer
 	for _, a := range answers {
 		members = append(members, a.Node)
 	}
+	slices.Sort(members)
 	for _, id := range some {
 		if !slices.Contains(members, id) {
-			return nil, config.Usage(fmt.Errorf("there is no node %q, but %q", id, members))
+			return nil, config.Usage(fmt.Errorf("there is no node %q, but %s", id,
+				printable.List(members)))
 		}
 	}
 	return answers, nil

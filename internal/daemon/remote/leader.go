@@ -80,7 +80,8 @@ func unasked(others []Answer, group string) error {
 }
 
 // Leader is who leads an election: the node that says so itself, or else the one that a
-// node follows whose leader could not be asked from here.
+// node follows whose leader could not be asked from here. With a NoLeaderError it says
+// what is known of the election.
 func (c *Cluster) Leader(ctx context.Context, group string) (admin.Leader, error) {
 	leader, others, err := c.search(ctx, group)
 	switch {
@@ -109,6 +110,8 @@ func (c *Cluster) Leader(ctx context.Context, group string) (admin.Leader, error
 		}
 	}
 	if named.Leader == "" {
+		g := admin.GroupIn(*others[0].Status, group)
+		named = admin.Leader{Group: group, Term: g.Term, LSN: g.LSN, Reason: g.Explanation}
 		return named, noLeader(others, group)
 	}
 	return named, nil

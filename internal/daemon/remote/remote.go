@@ -143,12 +143,15 @@ func (c *Cluster) ask(ctx context.Context, a *Answer) {
 	if a.via == "" {
 		return // and Error says why
 	}
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	bounded, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	client := c.client(*a)
 	defer client.Close()
-	st, err := client.Status(ctx)
+	st, err := client.Status(bounded)
 	switch {
+	case ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
+		a.Error = fmt.Sprintf("%s: does not answer within %s", a.via, askTimeout)
+		return
 	case err != nil:
 		a.Error = err.Error()
 		return
@@ -158,7 +161,7 @@ func (c *Cluster) ask(ctx context.Context, a *Answer) {
 	}
 	a.Node, a.Addr, a.Status, a.Error = st.Node, st.AdminAddr, &st, ""
 	if c.figures {
-		a.figures, _ = client.Figures(ctx) // an old node without metrics is fine
+		a.figures, _ = client.Figures(bounded) // an old node without metrics is fine
 	}
 }
 

@@ -253,7 +253,7 @@ func TestLinksAreCutAtBothEndsAndIsolatedAtOne(t *testing.T) {
 	_, unknown := c.Isolate(t.Context(), "n9")
 	for want, err := range map[string]error{
 		"a node has no link to itself: name two nodes, not n1 twice": twice,
-		`there is no node "n9", but ["n1"`:                           unknown,
+		`there is no node "n9", but n1, n2, n3`:                      unknown,
 	} {
 		require.ErrorAs(t, err, new(config.UsageError))
 		require.ErrorContains(t, err, want)

@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -46,7 +47,7 @@ func CheckFiles(ctx context.Context, w io.Writer, files []string) error {
 			err = compare(cfg, reference, referenceFile)
 		}
 		if i == 0 && invalid == nil {
-			err = errors.Join(err, checkMachine(ctx, &o, cfg))
+			err = errors.Join(err, checkMachine(ctx, w, file, &o, cfg))
 		}
 		problems += printProblems(w, file, cfg, err)
 	}
@@ -59,7 +60,7 @@ func CheckNode(
 ) error {
 	cfg, err := o.Resolve()
 	if err == nil {
-		err = checkMachine(ctx, o, cfg)
+		err = checkMachine(ctx, w, name, o, cfg)
 	}
 	return checkResult(w, printProblems(w, name, cfg, errors.Join(misread, err)))
 }
@@ -68,7 +69,10 @@ func CheckNode(
 func printProblems(w io.Writer, name string, c cluster.Config, err error) (count int) {
 	if err == nil {
 		if !slices.Contains(c.Voters, c.Node) { // a misspelt name looks the same
-			fmt.Fprintf(w, "%s: %s\n", name, c.Role())
+			fmt.Fprintf(w, "%s: %s: this node will have no vote\n", name, c.Role())
+		}
+		if len(c.Join) == 0 && len(c.Voters) > 1 {
+			fmt.Fprintf(w, "%s: no address to join: this node waits until another joins it\n", name)
 		}
 		if c.MinTerm > 0 {
 			fmt.Fprintf(w, "%s: --min-term is %d: no term is below it\n", name, c.MinTerm)
@@ -126,35 +130,26 @@ func compare(c, reference cluster.Config, file string) error {
 }
 
 // checkMachine returns what the node would not get from this machine: its data directory,
-// its addresses, the names that it joins.
-func checkMachine(ctx context.Context, o *config.Options, c cluster.Config) error {
+// its addresses, the names that it joins. What this very node has because it runs now is a
+// note, written to w.
+func checkMachine(
+	ctx context.Context, w io.Writer, name string, o *config.Options, c cluster.Config,
+) error {
 	var errs []error
 	complain := func(flag string, err error) {
 		if err != nil {
 			errs = append(errs, fmt.Errorf("--%s: %w", flag, doctor.Explain(err)))
 		}
 	}
-	complain("data-dir", cluster.CheckDataDir(c))
-	var network net.ListenConfig
-	for _, l := range []struct{ flag, network, addr string }{
-		{"gossip-addr", "tcp", c.GossipAddr}, {"gossip-addr", "udp", c.GossipAddr},
-		{"mesh-addr", "tcp", c.MeshAddr}, {"admin-addr", "tcp", o.Admin.Addr},
-	} {
-		var bound io.Closer
-		var err error
-		switch {
-		case l.addr == "": // there is to be no HTTP side
-			continue
-		case l.network == "udp":
-			bound, err = network.ListenPacket(ctx, l.network, l.addr)
-		default:
-			bound, err = network.Listen(ctx, l.network, l.addr)
-		}
-		complain(l.flag, err)
-		if err == nil {
-			defer bound.Close() // at the end, so that two of one port are found
-		}
+	inUse := cluster.CheckDataDir(c)
+	runs := errors.Is(inUse, cluster.ErrDirInUse) && !errors.Is(inUse, cluster.ErrDirOwner)
+	if runs {
+		fmt.Fprintf(w, "%s: node %s runs now: its data directory, and ports in use, are taken to be "+
+			"its own (%s)\n", name, c.Node, inUse)
+	} else {
+		complain("data-dir", inUse)
 	}
+	errs = append(errs, checkAddresses(ctx, o, c, runs))
 	complain("tls-dir", cluster.CheckTLS(c))
 	if o.Admin.TokenFile != "" {
 		_, err := admin.ReadToken(o.Admin.TokenFile)
@@ -167,6 +162,39 @@ func checkMachine(ctx context.Context, o *config.Options, c cluster.Config) erro
 		if _, err := netip.ParseAddr(host); err != nil {
 			_, err := net.DefaultResolver.LookupHost(ctx, host)
 			complain("join", err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// checkAddresses returns which addresses the node could not listen on. Those of a node
+// that runs are in use.
+func checkAddresses(
+	ctx context.Context, o *config.Options, c cluster.Config, runs bool,
+) error {
+	var errs []error
+	var network net.ListenConfig
+	failed := ""
+	for _, l := range []struct{ flag, network, addr string }{
+		{"gossip-addr", "tcp", c.GossipAddr}, {"gossip-addr", "udp", c.GossipAddr},
+		{"mesh-addr", "tcp", c.MeshAddr}, {"admin-addr", "tcp", o.Admin.Addr},
+	} {
+		var bound io.Closer
+		var err error
+		switch {
+		case l.addr == "", l.flag == failed: // there is to be no HTTP side; said for TCP
+			continue
+		case l.network == "udp":
+			bound, err = network.ListenPacket(ctx, l.network, l.addr)
+		default:
+			bound, err = network.Listen(ctx, l.network, l.addr)
+		}
+		switch {
+		case err == nil:
+			defer bound.Close() // at the end, so that two of one port are found
+		case !runs || !errors.Is(err, syscall.EADDRINUSE):
+			failed = l.flag
+			errs = append(errs, fmt.Errorf("--%s: %w", l.flag, doctor.Explain(err)))
 		}
 	}
 	return errors.Join(errs...)

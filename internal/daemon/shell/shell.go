@@ -65,9 +65,10 @@ type shell struct {
 	firstLeader chan string   // gets the name of the first leader
 	welcomed    chan struct{} // closed after the first lines: nothing comes before them
 	stopping    atomic.Bool   // the end of a process is expected
+	quit        func()        // ends Run
 }
 
-// Run runs the mesh until ctx ends.
+// Run runs the mesh until ctx ends, or the user quits.
 func Run(ctx context.Context, cfg Config) (err error) {
 	dir := cfg.Dir
 	if dir == "" {
@@ -82,8 +83,10 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	if err != nil {
 		return err
 	}
+	ctx, quit := context.WithCancel(ctx)
+	defer quit()
 	s := &shell{
-		Config: cfg, out: console.New(cfg.Out),
+		Config: cfg, out: console.New(cfg.Out), quit: quit,
 		firstLeader: make(chan string, 1), welcomed: make(chan struct{}),
 	}
 	s.procs, err = procs.New(procs.Config{

@@ -35,7 +35,8 @@ func TestTypedLinesAreRun(t *testing.T) {
 	defer mesh.Stop(t.Context())
 	var out bytes.Buffer
 	var ran []string
-	s := &shell{out: console.New(&out), procs: mesh}
+	ended := false
+	s := &shell{out: console.New(&out), procs: mesh, quit: func() { ended = true }}
 	s.Command = func(_ context.Context, args ...string) (string, error) {
 		ran = args
 		return "done", nil
@@ -47,12 +48,14 @@ func TestTypedLinesAreRun(t *testing.T) {
 		err   string
 	}{
 		{[]string{"cut", "n2", "n3"}, []string{"fault", "cut", "n2", "n3", "--admin", n2}, ""},
+		{[]string{"cut", "n2-n3"}, []string{"fault", "cut", "n2", "n3", "--admin", n2}, ""},
+		{[]string{"quit"}, nil, ""},
 		{[]string{"isolate", "n2"}, []string{"fault", "isolate", "n2", "--admin", n2}, ""},
 		{[]string{"transfer", "n3"}, []string{"transfer", "--to", "n3", "--admin", ""}, ""},
-		{[]string{"step-down"}, []string{"step-down", "--for", "30s", "--admin", ""}, ""},
+		{[]string{"step-down"}, []string{"step-down", "--admin", ""}, ""},
 		{[]string{"status"}, []string{"status", "--admin", ""}, ""},
 		{[]string{"fly"}, nil, `there is no command "fly"; help lists the commands`},
-		{[]string{"cut", "n2"}, nil, "type: cut NODE NODE"},
+		{[]string{"cut", "n2"}, nil, "usage: cut NODE NODE"},
 		{[]string{"kill", "n7"}, nil, `no node "n7" here, but n1, n2, n3`},
 		{[]string{"pause", "n1"}, nil, "node n1 does not run"},
 		{[]string{"stop", "n1"}, nil, ""},
@@ -67,5 +70,6 @@ func TestTypedLinesAreRun(t *testing.T) {
 			require.EqualError(t, err, c.err)
 		}
 	}
+	require.True(t, ended)
 	require.Contains(t, out.String(), "cut NODE NODE      cut the link between two\n")
 }

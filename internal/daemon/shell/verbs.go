@@ -32,8 +32,9 @@ var verbs = []verb{
 	{"isolate", "NODE", 1, "cut every link of it", command(atFirst, "fault", "isolate")},
 	{"heal", "", 0, "heal every link", command(everywhere, "fault", "heal")},
 	{"transfer", "NODE", 1, "let the leader hand over to it", command(everywhere, "transfer", "--to")},
-	{"step-down", "", 0, "let the leader step down for 30 s",
-		command(everywhere, "step-down", "--for", "30s")},
+	{"step-down", "", 0, "let the leader step down for a while", command(everywhere, "step-down")},
+	{"quit", "", 0, "stop everything, as Ctrl-C does",
+		func(s *shell, _ context.Context, _ []*procs.Node) error { s.quit(); return nil }},
 	{"help", "", 0, "show this", nil}, // it would refer to this table
 }
 
@@ -71,8 +72,11 @@ func (s *shell) run(ctx context.Context, name string, args []string) error {
 		if v.name != name {
 			continue
 		}
+		if v.nodes == 2 && len(args) == 1 { // as scenarios name a link
+			args = strings.Split(args[0], "-")
+		}
 		if len(args) != v.nodes {
-			return fmt.Errorf("type: %s", strings.TrimSpace(name+" "+v.args))
+			return fmt.Errorf("usage: %s", strings.TrimSpace(name+" "+v.args))
 		}
 		var nodes []*procs.Node
 		for _, arg := range args {

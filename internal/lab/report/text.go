@@ -43,7 +43,7 @@ func Text(w io.Writer, runs []verdict.Run, o TextOptions) error {
 			p.line()
 			p.line(p.paint("== "+clip(variant(r.History), p.width-6)+" ==", color.Bold))
 		}
-		p.events(r.History, mostEvents/len(runs))
+		p.events(r, mostEvents/len(runs))
 		for _, problem := range problemsOf(r.History) {
 			p.line()
 			p.line(p.tick(false), p.paint(problem.Kind, color.FgRed, color.Bold))
@@ -72,15 +72,20 @@ func (p *printer) heading(r verdict.Run) {
 		h.Mode, h.Seed, seconds(h.Duration), h.Quorum, voters))
 }
 
-// events lists what happened in order of time; what is beyond most is counted.
-func (p *printer) events(h *history.History, most int) {
-	all := eventsOf(h)
+// events lists what happened in order of time: the first events, or those around the first
+// failure if it comes later. What is beyond most is counted.
+func (p *printer) events(r verdict.Run, most int) {
+	all := eventsOf(r.History)
 	if len(all) == 0 {
 		return
 	}
 	p.line()
 	p.line("what happened")
-	shown, at, node := all[:min(most, len(all))], 0, 0
+	first := firstShown(all, r.Verdicts, most)
+	if first > 0 {
+		p.line(fmt.Sprintf("  ... %s earlier; the json form has all", count(first)))
+	}
+	shown, at, node := all[first:min(first+most, len(all))], 0, 0
 	for _, e := range shown {
 		at = max(at, len(exact(e.At)))
 		node = max(node, min(utf8.RuneCountInString(e.Node), 20))
@@ -100,9 +105,28 @@ func (p *printer) events(h *history.History, most int) {
 		head := "  " + padLeft(exact(e.At), at) + "  " + pad(e.Node, node) + "  "
 		p.wrapped(head, utf8.RuneCountInString(head), text, look...)
 	}
-	if len(all) > most {
-		p.line(fmt.Sprintf("  ... and %s more; the json form has all", count(len(all)-most)))
+	if rest := len(all) - first - len(shown); rest > 0 {
+		p.line(fmt.Sprintf("  ... and %s more; the json form has all", count(rest)))
 	}
+}
+
+// firstShown is the index of the first event to show, of most at a time: 0 unless the
+// first failure is beyond them or among their last quarter.
+func firstShown(all []event, verdicts []verdict.Verdict, most int) int {
+	failure := time.Duration(-1)
+	for _, v := range verdicts {
+		if !v.Held && (failure < 0 || v.At < failure) {
+			failure = v.At
+		}
+	}
+	after := slices.IndexFunc(all, func(e event) bool { return e.At > failure })
+	if after < 0 {
+		after = len(all)
+	}
+	if failure < 0 || after <= most*3/4 {
+		return 0
+	}
+	return max(0, min(after-most/2, len(all)-most))
 }
 
 // verdicts writes each expectation with what was seen.
@@ -225,10 +249,13 @@ func markText(m history.Mark) string {
 }
 
 // where says where an expectation broke. What is judged by its window as a whole,
-// as a count is, broke at no moment.
+// as a count is, broke at no moment: its window begins then.
 func where(v verdict.Verdict) string {
-	if v.Held || v.At == v.From && v.To > v.From {
+	switch {
+	case v.Held:
 		return "seen"
+	case v.At == v.From && v.To > v.From:
+		return "seen from " + seconds(v.At) + " on"
 	}
 	return "seen at " + seconds(v.At)
 }

@@ -128,3 +128,21 @@ func TestDistributionGolden(t *testing.T) {
 		return report.Distribution(b, []history.Summary{{Availability: 1}}, report.TextOptions{})
 	}))
 }
+
+// A failure late in a long run is among the events that are shown.
+func TestTextShowsTheEventsAroundTheFirstFailure(t *testing.T) {
+	run := pingPong(400)
+	run.Verdicts = []verdict.Verdict{
+		{Text: "leader b", Seen: "a led", At: 300 * sec, From: 170 * sec, To: 340 * sec},
+		{Text: "leader a", Seen: "b led", At: 201 * sec, From: 201 * sec, To: 340 * sec},
+	}
+	out := text(t, report.TextOptions{}, run)
+	require.Contains(t, out, "201.000s")
+	require.Contains(t, out, "... 172 earlier; the json form has all\n")
+	require.Contains(t, out, "... and 168 more; the json form has all\n")
+	require.Contains(t, out, "seen from 201s on: b led\n")
+	require.Contains(t, out, "seen at 300s: a led\n")
+	run.Verdicts[1].At = 399 * sec
+	run.Verdicts[0].At = 399 * sec
+	require.Contains(t, text(t, report.TextOptions{}, run), "  399.000s  b", "none is after it")
+}

@@ -124,7 +124,11 @@ func (b *builder) leader(k *expectKeys, w *Want) (text string) {
 	}
 	for _, item := range k.Followers.items {
 		if slices.Contains(w.Nodes, NodeID(item.text)) {
-			b.at(item.place, "%s cannot lead and follow at a time: name it in one of the two", item.text)
+			hint := "name it in one of the two"
+			if k.Leader.word == "any" {
+				hint = "leader: any includes it"
+			}
+			b.at(item.place, "%s cannot lead and follow at a time: %s", item.text, hint)
 		}
 	}
 	return text

@@ -268,10 +268,17 @@ func (m *mapping[T]) UnmarshalYAML(ctx context.Context, unmarshal func(any) erro
 		r.library(m.place, err)
 		return nil
 	}
-	known := keyNames(reflect.TypeFor[T]())
+	known, list := keyNames(reflect.TypeFor[T]()), ""
 	for it := entries.MapRange(); it.Next(); { // the library names one of them, by chance
 		if key := it.Key().GetToken(); !slices.Contains(known, key.Value) {
-			r.at(place{pos: position(key)}, "unknown key %q: %s", key.Value, suggest(key.Value, known))
+			hint := suggest(key.Value, known)
+			switch {
+			case hint == list:
+				hint = "it is not in that list either" // of another kind of file all keys are unknown
+			case strings.HasPrefix(hint, "there"):
+				list = hint
+			}
+			r.at(place{pos: position(key)}, "unknown key %q: %s", key.Value, hint)
 		}
 	}
 	return nil
