@@ -57,7 +57,7 @@ bench: ## run the benchmarks, with allocations
 	go test -run '^$$' -bench . -benchmem ./...
 
 cover: ## statement coverage of the protocol's packages; fails below 95 %
-	@go test $(RACEFLAG) -cover $(PROTOCOL) | awk -v least=$(COVER) '{ print } /^FAIL/ { low = 1 } \
+	@go test -cover $(PROTOCOL) | awk -v least=$(COVER) '{ print } /^FAIL/ { low = 1 } \
 		match($$0, /[0-9.]+% of statements/) { n++; if (substr($$0, RSTART) + 0 < least) low = 1 } \
 		END { if (low || n < $(words $(PROTOCOL))) { print "want at least " least " % of each package"; exit 1 } }'
 
