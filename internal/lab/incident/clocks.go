@@ -76,9 +76,7 @@ func offset(a, b *Source) (ahead time.Duration, ok bool) {
 			}
 		}
 	}
-	for _, d := range following(a, b) {
-		diffs = append(diffs, d)
-	}
+	diffs = append(diffs, following(a, b)...)
 	for _, d := range following(b, a) {
 		diffs = append(diffs, -d)
 	}
