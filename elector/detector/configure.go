@@ -80,7 +80,7 @@ func digit(d time.Duration) time.Duration {
 // and each loss is one by itself.
 //
 // The error is an *Infeasible if the limits are in the way; the plan is then Infeasible.Best,
-// for want of a better one. Any other error says which argument is wrong.
+// the best plan within them. Any other error says which argument is wrong.
 func Configure(ask QoS, link Quality, limits Limits) (Plan, error) {
 	if err := ask.Validate(); err != nil {
 		return Plan{}, fmt.Errorf("qos: %w", err)
