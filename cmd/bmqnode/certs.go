@@ -13,15 +13,16 @@ import (
 
 func certsCommand() *cobra.Command {
 	var dir, cluster string
+	var operators []string
 	var valid time.Duration
 	cmd := &cobra.Command{
 		Use:   "certs --dir DIR [NODE ...]",
-		Short: "Make or renew the certificates that nodes show to each other",
+		Short: "Make or renew the certificates of nodes and operators",
 		Long: "Make a key and a certificate for each NODE, in DIR/NODE, the --tls-dir of that\n" +
 			"node, and in DIR a CA that signs them, if there is none. What is there already\n" +
 			"is renewed; without a NODE, all of it. Nodes that run take new certificates in\n" +
 			"by themselves. Who has DIR/ca.key can make members: keep it off the nodes.",
-		Example: "  bmqnode certs --dir pki --cluster bees n1 n2 n3\n" +
+		Example: "  bmqnode certs --dir pki --cluster bees n1 n2 n3 --operator alice\n" +
 			"  bmqnode certs --dir pki",
 		Args: usageArgs(cobra.ArbitraryArgs),
 		RunE: func(cmd *cobra.Command, nodes []string) error {
@@ -30,6 +31,9 @@ func certsCommand() *cobra.Command {
 				return config.Usage(errors.New("--dir is empty, but must be a directory"))
 			case valid <= 0:
 				return config.Usage(fmt.Errorf("--valid is %s, but must be positive", valid))
+			}
+			for _, name := range operators {
+				nodes = append(nodes, certs.Operators+name)
 			}
 			made, err := certs.Issue(dir, cluster, nodes, valid)
 			for _, m := range made {
@@ -45,6 +49,8 @@ func certsCommand() *cobra.Command {
 		"directory of the CA and of the nodes' directories, made if absent (required)")
 	f.StringVar(&cluster, "cluster", "", "name of the cluster (default: that of the CA; for a "+
 		"new one \""+certs.DefaultCluster+"\")")
+	f.StringSliceVar(&operators, "operator", nil, "names of people or programs that may operate "+
+		"nodes with 'bmqnode --tls-dir DIR/operator/NAME'")
 	f.DurationVar(&valid, "valid", 365*24*time.Hour,
 		"for how long certificates are valid; a new CA is for ten years")
 	return cmd

@@ -42,7 +42,7 @@ lease: 4500ms
 profile: blazingmq
 priority: 3
 admin-socket-mode: 0660
-faults: true
+rehearsal: true
 min-term: 37
 `, "--priority", "7", "--scouting-rule", "node-order")
 	require.NoError(t, err)
@@ -80,9 +80,9 @@ func TestMistakesInAFileAreNamedWithTheirPlace(t *testing.T) {
 		"key of no option": {"node: a\nprio: 3\n",
 			[]string{`c.yaml:2:1: there is no option "prio"; the options are`}},
 		"no such place": {"config: x\n", []string{`c.yaml:1:1: there is no option "config"`}},
-		"two mistakes": {"lease: soon\nfaults: 2\n", []string{
+		"two mistakes": {"lease: soon\nrehearsal: 2\n", []string{
 			`c.yaml:1:8: option "lease" is "soon", but must be a duration such as`,
-			`c.yaml:2:9: option "faults" is "2", but must be true or false`,
+			`c.yaml:2:12: option "rehearsal" is "2", but must be true or false`,
 		}},
 		"no number": {"priority: high\n",
 			[]string{`option "priority" is "high", but must be a whole number`}},

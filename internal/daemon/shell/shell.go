@@ -92,7 +92,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	s.procs, err = procs.New(procs.Config{
 		Binary: self, Names: procs.Numbered(s.Nodes), Dir: dir, BasePort: s.BasePort,
 		Options: map[string]any{
-			"profile": s.Profile, "faults": true, "unsafe-no-scouting": s.NoScouting,
+			"profile": s.Profile, "rehearsal": true, "unsafe-no-scouting": s.NoScouting,
 		},
 		OnLine: s.onLine, OnExit: s.onExit,
 	})
