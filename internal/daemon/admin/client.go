@@ -170,18 +170,19 @@ func (c *Client) problem(resp *http.Response) error {
 	defer resp.Body.Close()
 	data, _ := io.ReadAll(io.LimitReader(resp.Body, maxBody))
 	var p Problem
+	withheld := ""
+	denied := resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden
+	if denied && c.withheld != "" {
+		withheld = "; " + c.withheld
+	}
 	if err := decode(bytes.NewReader(data), &p); err == nil && p.Detail != "" {
-		if denied := p.Status == http.StatusUnauthorized || p.Status == http.StatusForbidden; denied &&
-			c.withheld != "" {
-			p.Detail += "; " + c.withheld
-		}
-		return fmt.Errorf("%s: %s", c.addr, p.Detail)
+		return fmt.Errorf("%s: %s%s", c.addr, p.Detail, withheld)
 	}
 	if strings.Contains(string(data), refusedPlain) {
 		return fmt.Errorf("%s: it speaks TLS: give --tls-dir", c.addr)
 	}
-	return fmt.Errorf("%s: HTTP %s: %s", c.addr, printable.Text(resp.Status, maxBody),
-		printable.Text(strings.TrimSpace(string(data)), maxBody))
+	return fmt.Errorf("%s: HTTP %s: %s%s", c.addr, printable.Text(resp.Status, maxBody),
+		printable.Text(strings.TrimSpace(string(data)), maxBody), withheld)
 }
 
 // Figures are a node's metrics at a moment.

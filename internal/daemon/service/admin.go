@@ -100,18 +100,24 @@ func (d *Daemon) watchTokens() {
 		case <-d.Node.Done():
 			return
 		}
-		why := ""
-		if err := d.tokens.Reload(); err != nil {
-			why = err.Error()
-		}
-		if why != "" && why != said {
-			d.Log.Error(tokensKept, "error", why)
-		}
-		said = why
+		said = d.reloadTokens(said)
 	}
 }
 
-const tokensKept = "tokens not read again: the node goes on with those before"
+// reloadTokens reads the tokens again, if there are any. It returns what is wrong with them,
+// and logs it unless that was said.
+func (d *Daemon) reloadTokens(said string) (why string) {
+	if d.tokens == nil {
+		return ""
+	}
+	if err := d.tokens.Reload(); err != nil {
+		why = err.Error()
+	}
+	if why != "" && why != said {
+		d.Log.Error("tokens not read again: the node goes on with those before", "error", why)
+	}
+	return why
+}
 
 // close is for a side that never served.
 func (s *adminSide) close() {

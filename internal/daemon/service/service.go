@@ -111,12 +111,7 @@ func (d *Daemon) ReloadAtHangup() {
 			if err := d.Node.ReloadTLS(); err != nil {
 				d.Log.Error("certificate not read again: the node goes on with the one before", "error", err)
 			}
-			if d.tokens == nil {
-				continue
-			}
-			if err := d.tokens.Reload(); err != nil {
-				d.Log.Error(tokensKept, "error", err)
-			}
+			d.reloadTokens("")
 		}
 	})
 }
