@@ -31,7 +31,7 @@ func faultCommand() *cobra.Command {
 				done, told, err := do(cmd.Context(), &c, args)
 				switch {
 				case c.JSON:
-					return printTold(cmd.OutOrStdout(), told, err)
+					return printTold(cmd.OutOrStdout(), &c, told, err, nil)
 				case err == nil:
 					fmt.Fprintln(cmd.OutOrStdout(), done)
 				}

@@ -29,14 +29,9 @@ func forgetCommand() *cobra.Command {
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
 			told, err := c.Forget(ctx, cluster.NodeID(args[0]), here)
-			if c.JSON {
-				return printTold(cmd.OutOrStdout(), told, err)
-			}
-			for _, a := range told {
-				fmt.Fprintf(cmd.OutOrStdout(), "%s takes in the next process that is called %s\n",
-					a.Node, args[0])
-			}
-			return err
+			return printTold(cmd.OutOrStdout(), &c, told, err, func(a remote.Answer) string {
+				return fmt.Sprintf("%s takes in the next process that is called %s", a.Node, args[0])
+			})
 		},
 	}
 	c.Register(cmd.Flags())

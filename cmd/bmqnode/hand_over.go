@@ -10,6 +10,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/internal/daemon/admin"
+	"github.com/bmqelect/bmqelect/internal/daemon/console"
 	"github.com/bmqelect/bmqelect/internal/daemon/remote"
 )
 
@@ -40,7 +41,7 @@ func (o *leaderOptions) register(
 			case err != nil:
 				return err
 			case o.JSON:
-				return printJSON(cmd.OutOrStdout(), st)
+				return console.JSON(cmd.OutOrStdout(), st)
 			}
 			_, err = fmt.Fprintln(cmd.OutOrStdout(), done)
 			return err

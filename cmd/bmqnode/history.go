@@ -8,6 +8,7 @@ import (
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/internal/base/recording"
 	"github.com/bmqelect/bmqelect/internal/daemon/admin"
+	"github.com/bmqelect/bmqelect/internal/daemon/console"
 	"github.com/bmqelect/bmqelect/internal/daemon/remote"
 )
 
@@ -37,7 +38,7 @@ func historyCommand() *cobra.Command {
 			}
 			if c.JSON {
 				all := append([]recording.Leadership{}, all...) // a list also if there is none
-				return printJSON(cmd.OutOrStdout(), admin.History{Leaderships: all})
+				return console.JSON(cmd.OutOrStdout(), admin.History{Leaderships: all})
 			}
 			return remote.PrintHistory(cmd.OutOrStdout(), all)
 		},
