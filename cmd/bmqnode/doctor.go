@@ -33,14 +33,12 @@ func doctorCommand() *cobra.Command {
 			"Before a node is started, 'bmqnode run --check' examines its configuration.",
 		Example: "  bmqnode doctor 10.0.0.1:7402",
 		RunE:    o.run,
-
-		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	f := cmd.Flags()
-	o.Register(f)
 	f.DurationVar(&o.timeout, "timeout", 5*time.Second, "most time for the answers of all nodes")
 	f.BoolVar(&o.strict, "strict", false, "exit with 1 on warnings, too")
 	f.BoolVar(&o.quiet, "quiet", false, "leave out what is in order")
+	reach(cmd, &o.Cluster, 0)
 	return cmd
 }
 

@@ -38,8 +38,7 @@ func faultCommand() *cobra.Command {
 				return err
 			},
 		}
-		c.Register(sub.Flags())
-		completeNodes(sub, &c, nodes)
+		reach(sub, &c, nodes)
 		cmd.AddCommand(sub)
 	}
 	add(2, "cut NODE NODE", "Cut the link between two nodes, in both directions", "cut n1 n2",

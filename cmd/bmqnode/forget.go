@@ -34,10 +34,9 @@ func forgetCommand() *cobra.Command {
 			})
 		},
 	}
-	c.Register(cmd.Flags())
 	cmd.Flags().BoolVar(&here, "here", false, "only at the node that answers at --admin, if the "+
 		"others cannot be asked from this machine")
 	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Second, "longest wait for all answers")
-	completeNodes(cmd, &c, 1)
+	reach(cmd, &c, 1)
 	return cmd
 }

@@ -43,8 +43,7 @@ func historyCommand() *cobra.Command {
 			return remote.PrintHistory(cmd.OutOrStdout(), all)
 		},
 	}
-	c.Register(cmd.Flags())
 	cmd.Flags().StringVar(&group, "group", cluster.DefaultGroup, "the election that is meant")
-	completeNodes(cmd, &c, 0)
+	reach(cmd, &c, 0)
 	return cmd
 }

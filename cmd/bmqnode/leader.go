@@ -35,8 +35,7 @@ func leaderCommand() *cobra.Command {
 			return err
 		},
 	}
-	c.Register(cmd.Flags())
 	cmd.Flags().StringVar(&group, "group", cluster.DefaultGroup, "election whose leader is meant")
-	completeNodes(cmd, &c, 0)
+	reach(cmd, &c, 0)
 	return cmd
 }

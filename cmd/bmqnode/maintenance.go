@@ -34,9 +34,8 @@ func pauseCommand() *cobra.Command {
 			return printTold(cmd.OutOrStdout(), &c, told, err, paused)
 		},
 	}
-	c.Register(cmd.Flags())
 	cmd.Flags().DurationVar(&span, "for", time.Hour, "how long at most, up to 24h")
-	completeNodes(cmd, &c, 0)
+	reach(cmd, &c, 0)
 	return cmd
 }
 
@@ -53,8 +52,7 @@ func resumeCommand() *cobra.Command {
 			return printTold(cmd.OutOrStdout(), &c, told, err, paused)
 		},
 	}
-	c.Register(cmd.Flags())
-	completeNodes(cmd, &c, 0)
+	reach(cmd, &c, 0)
 	return cmd
 }
 
@@ -82,7 +80,6 @@ func setCommand() *cobra.Command {
 			"  bmqnode set n2 --log-level debug",
 		Args: usageArgs(cobra.ExactArgs(1)),
 	}
-	c.Register(cmd.Flags())
 	f := cmd.Flags()
 	f.IntVar(&priority, "priority", 0, "ranks nodes that stand at the same moment, higher first")
 	f.BoolVar(&notCandidate, "not-candidate", false,
@@ -106,7 +103,7 @@ func setCommand() *cobra.Command {
 				a.Node, g.Priority, standing(g.Candidate), a.Status.LogLevel)
 		})
 	}
-	completeNodes(cmd, &c, 1)
+	reach(cmd, &c, 1)
 	return cmd
 }
 

@@ -29,9 +29,8 @@ func recordIncidentCommand() *cobra.Command {
 			return o.Run(cmd.Context())
 		},
 	}
-	o.Cluster.Register(cmd.Flags())
 	cmd.Flags().StringVar(&o.Group, "group", cluster.DefaultGroup, "the election that is meant")
-	completeNodes(cmd, &o.Cluster, 0) // before --to, which takes no node here
+	reach(cmd, &o.Cluster, 0) // before --to, which takes no node here
 	f := cmd.Flags()
 	f.DurationVar(&o.Since, "since", 30*time.Minute, "how far back to look")
 	f.StringVar(&o.From, "from", "", "begin, instead of --since: RFC 3339, or '2006-01-02 15:04' here")

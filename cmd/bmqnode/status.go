@@ -37,10 +37,9 @@ func statusCommand() *cobra.Command {
 			return remote.PrintStatus(cmd.OutOrStdout(), answers)
 		},
 	}
-	c.Register(cmd.Flags())
 	cmd.Flags().StringVar(&group, "group", "",
 		"show this election alone (default: in the table "+cluster.DefaultGroup+", as JSON all)")
-	completeNodes(cmd, &c, 0)
+	reach(cmd, &c, 0)
 	return cmd
 }
 
@@ -72,7 +71,6 @@ func watchCommand() *cobra.Command {
 			return c.Watch(cmd.Context(), cmd.OutOrStdout())
 		},
 	}
-	c.Register(cmd.Flags())
-	completeNodes(cmd, &c, 0)
+	reach(cmd, &c, 0)
 	return cmd
 }
