@@ -32,10 +32,7 @@ func certsCommand() *cobra.Command {
 			case valid <= 0:
 				return config.Usage(fmt.Errorf("--valid is %s, but must be positive", valid))
 			}
-			for _, name := range operators {
-				nodes = append(nodes, certs.Operators+name)
-			}
-			made, err := certs.Issue(dir, cluster, nodes, valid)
+			made, err := certs.Issue(dir, cluster, append(nodes, certs.Operators(operators)...), valid)
 			for _, m := range made {
 				fmt.Fprintf(cmd.OutOrStdout(), "%s: %s, valid until %s\n",
 					m.Node, m.Dir, m.Until.UTC().Format(time.RFC3339))
@@ -45,13 +42,10 @@ func certsCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVar(&dir, "dir", "",
-		"directory of the CA and of the nodes' directories, made if absent (required)")
-	f.StringVar(&cluster, "cluster", "", "name of the cluster (default: that of the CA; for a "+
-		"new one \""+certs.DefaultCluster+"\")")
+	f.StringVar(&dir, "dir", "", "directory of the CA and of all others' directories (required)")
+	f.StringVar(&cluster, "cluster", "", "its name (default: the CA's, or "+certs.DefaultCluster+")")
 	f.StringSliceVar(&operators, "operator", nil, "names of people or programs that may operate "+
 		"nodes with 'bmqnode --tls-dir DIR/operator/NAME'")
-	f.DurationVar(&valid, "valid", 365*24*time.Hour,
-		"for how long certificates are valid; a new CA is for ten years")
+	f.DurationVar(&valid, "valid", 365*24*time.Hour, "time after which they end; a CA has ten years")
 	return cmd
 }

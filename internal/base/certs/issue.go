@@ -40,10 +40,10 @@ type Issued struct {
 }
 
 // Issue makes, for each node, a key and a certificate of that cluster in the node's directory
-// below dir, in place of what is there. Operators + NAME is an operator in place of a node.
-// dir has the CA, which is made if it is not there. An empty cluster is that of the CA, or
-// DefaultCluster for a new one; no nodes are all that have a directory. A certificate holds for valid, or as long as its CA. All files have the
-// permissions 0600.
+// below dir, in place of what is there; a name of Operators is that of an operator. dir has the
+// CA, which is made if it is not there. An empty cluster is that of the CA, or DefaultCluster
+// for a new one; no nodes are all that have a directory. A certificate holds for valid, or as
+// long as its CA. All files have the permissions 0600.
 func Issue(dir, cluster string, nodes []string, valid time.Duration) ([]Issued, error) {
 	if err := check(cluster, nodes); err != nil {
 		return nil, err
@@ -74,8 +74,8 @@ func check(cluster string, nodes []string) error {
 			"and single dots only", cluster)
 	}
 	for _, node := range nodes {
-		name, isOperator := strings.CutPrefix(node, Operators)
-		reserved := []string{".", caFile, caKeyFile, strings.TrimSuffix(Operators, "/")}
+		name, isOperator := strings.CutPrefix(node, operators)
+		reserved := []string{".", caFile, caKeyFile, strings.TrimSuffix(operators, "/")}
 		if name != filepath.Base(name) || !filepath.IsLocal(name) ||
 			!isOperator && slices.Contains(reserved, name) {
 			return fmt.Errorf("node %q: it cannot be the name of a directory", node)
@@ -86,7 +86,7 @@ func check(cluster string, nodes []string) error {
 
 // issuedBefore are the nodes and the operators that have a certificate.
 func issuedBefore(dir string) (nodes []string, err error) {
-	for _, kind := range []string{"", Operators} {
+	for _, kind := range []string{"", operators} {
 		var found []string
 		found, err = filepath.Glob(filepath.Join(dir, kind, "*", certFile))
 		for _, path := range found {
@@ -181,7 +181,7 @@ func (ca *authority) issue(dir, node string, valid time.Duration) (Issued, error
 	}
 	template.URIs = append(template.URIs, uri(ca.cluster, node))
 	switch {
-	case strings.HasPrefix(node, Operators):
+	case strings.HasPrefix(node, operators):
 		template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 	case hostName.MatchString(node): // for clients that look for a name
 		template.DNSNames = []string{node}

@@ -14,9 +14,17 @@ import (
 // scheme is that of the URI by which a certificate names a member.
 const scheme = "bmqelect"
 
-// Operators begins the names of operators, as Issue takes them and as URIs have them:
+// operators begins the names of operators, as Issue takes them and as URIs have them:
 // bmqelect://CLUSTER/operator/NAME. No node has such a name.
-const Operators = "operator/"
+const operators = "operator/"
+
+// Operators are the names of operators as Issue takes them.
+func Operators(names []string) (full []string) {
+	for _, name := range names {
+		full = append(full, operators+name)
+	}
+	return full
+}
 
 // uri names a member, or a cluster if node is "".
 func uri(cluster, node string) *url.URL {
@@ -69,7 +77,7 @@ func IsOperator(cert *x509.Certificate, cluster string) bool {
 }
 
 func ofOperator(u *url.URL) bool {
-	name, is := strings.CutPrefix(u.Path, "/"+Operators)
+	name, is := strings.CutPrefix(u.Path, "/"+operators)
 	return is && name != ""
 }
 

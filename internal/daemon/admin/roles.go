@@ -162,8 +162,8 @@ func (s *Server) byCertificate(state *tls.ConnectionState) (role, string, error)
 		return operate, "the operator's certificate", nil
 	}
 	if problem := certs.Problem(chain[0], cluster, ""); problem != "" {
-		return nobody, "", fmt.Errorf("%s; that of an operator is for bmqelect://%s/%sNAME", problem,
-			cluster, certs.Operators)
+		return nobody, "", fmt.Errorf("%s; that of an operator is for bmqelect://%s/operator/NAME",
+			problem, cluster)
 	}
 	return read, "the certificate of a node", nil
 }
