@@ -145,8 +145,8 @@ func TestOperatorsOverANetwork(t *testing.T) {
 // renewsTokens takes the right to operate from a token, while a node runs.
 func (s *scene) renewsTokens(file, addr, tlsDir, token string) {
 	transfer := func() string {
-		_, stderr, _ := bmqnodeWith(s.t.(*testing.T), nil, "transfer", "--admin", addr, "--tls-dir", tlsDir,
-			"--admin-token-file", token)
+		_, stderr, _ := bmqnodeWith(s.t.(*testing.T), nil, "transfer", "--admin", addr,
+			"--tls-dir", tlsDir, "--admin-token-file", token)
 		return stderr
 	}
 	require.NoError(s.t, os.WriteFile(file, []byte("operate"), 0o600))

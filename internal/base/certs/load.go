@@ -49,7 +49,9 @@ func Load(dir string) (own tls.Certificate, roots *x509.CertPool, err error) {
 
 // LoadClient reads a directory as Load does, but ca.crt may be alone there: then own is nil.
 // cluster is the one that the certificate names, or else a CA; "" if none does.
-func LoadClient(dir string) (own *tls.Certificate, roots *x509.CertPool, cluster string, err error) {
+func LoadClient(dir string) (
+	own *tls.Certificate, roots *x509.CertPool, cluster string, err error,
+) {
 	cas, err := readCerts(filepath.Join(dir, caFile))
 	if err != nil {
 		return nil, nil, "", err

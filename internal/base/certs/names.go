@@ -1,6 +1,7 @@
 // Package certs makes, renews and reads the certificates by which the members of a cluster
-// know each other, and their operators. A node's directory has the names of files that others use, too: ca.crt,
-// tls.crt and tls.key, in PEM. No function prints a key or puts one into an error.
+// know each other, and their operators. A node's directory has the names of files that others
+// use, too: ca.crt, tls.crt and tls.key, in PEM. No function prints a key or puts one into an
+// error.
 package certs
 
 import (

@@ -129,15 +129,16 @@ func TestMistakesInOptionsAreNamedByTheirFlags(t *testing.T) {
 			"10600"},
 		"--min-term is 9223372036854775808, but must be below 9223372036854775807": {
 			"--min-term", "9223372036854775808"},
-		"--tls-dir is not set, but must be set, since other machines may reach --gossip-addr 0.0.0.0:7400": {
+		"--tls-dir is not set, but must be set, since other machines may reach --gossip-addr 0.0.0.0:7": {
 			"--gossip-addr", "0.0.0.0:7400"},
 		"reach --advertise-mesh n1:7401: make certificates with 'bmqnode certs --dir DIR NODE...'; or set " +
 			"--insecure": {"--advertise-mesh", "n1:7401"},
 		"--admin-addr is [::]:7402, where other machines may reach it without TLS, but must be on " +
 			"loopback or unix:PATH: otherwise make certificates with 'bmqnode certs --dir DIR NODE...' and " +
 			"set --tls-dir, or --insecure": {"--admin-addr", "[::]:7402"},
-		"--advertise-admin is n1:7402, where":                            {"--advertise-admin", "n1:7402"},
-		`--admin-open is "all", but must be some of leader, h`:           {"--admin-open", "leader,all"},
+		"--advertise-admin is n1:7402, where": {
+			"--advertise-admin", "n1:7402"},
+		`--admin-open is "all", but must be some of lead`:                {"--admin-open", "leader,all"},
 		"--clock-drift-ppm is":                                           {"--clock-drift-ppm", "-1"},
 		"--stop-margin is 2s, but must be positive and shorter than --l": {"--stop-margin", "2s"},
 	} {
