@@ -46,8 +46,9 @@ type Config struct {
 	Clock     Clock        // whose times pings carry; nil: the time of package time
 
 	// TLS, if set, gives the credentials of this member for the next connection: no frame
-	// passes without TLS 1.3, to or from anybody who is not a member by its certificate. It
-	// is called from several goroutines and must return at once, and never nil. nil: no TLS.
+	// passes without TLS 1.3, to or from anybody who is not a member by its certificate, unless
+	// Credentials.AcceptPlain. It is called from several goroutines and must return at once,
+	// and never nil. nil: no TLS.
 	TLS func() *Credentials
 
 	// NoDeathProof switches the proof of §6.5 off: where L4 proxies sit between members

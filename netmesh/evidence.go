@@ -93,7 +93,7 @@ func (l *link) dialEvidence() (e *evidence, err error) {
 		return nil, fmt.Errorf("hold it: %w", err)
 	}
 	h, mine := newHandshake(conn, m.cfg.times.handshake), m.hello(l.node, l.dial)
-	mine.Evidence = l.key
+	h.plain, mine.Evidence = !l.encrypted, l.key
 	mine.Local, mine.Remote = endsOf(conn)
 	theirs, err := m.introduce(h, mine)
 	if err != nil {
@@ -254,7 +254,9 @@ func (e *evidence) probe() error {
 	defer func() { _ = conn.Close() }() // no link: how it ends proves nothing
 	mine := m.hello(l.node, 0)
 	mine.Probe = true
-	theirs, err := m.introduce(newHandshake(conn, m.cfg.times.handshake), mine)
+	h := newHandshake(conn, m.cfg.times.handshake)
+	h.plain = !l.encrypted
+	theirs, err := m.introduce(h, mine)
 	if err != nil {
 		return err
 	}

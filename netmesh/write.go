@@ -31,6 +31,10 @@ func (l *link) write() {
 			err = l.send(framePong, &pong)
 		case <-l.pingNow:
 			timer.Reset(period)
+			if l.mustEnd() {
+				l.end(elector.EvidenceLocal, refuse(ReasonTLS, "node %s demands TLS by now", l.m.cfg.Node))
+				continue
+			}
 			err = l.sendPing()
 		case <-retired:
 			retired, expired = nil, time.After(l.m.cfg.times.handshake)
