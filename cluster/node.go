@@ -235,7 +235,7 @@ func (n *Node) logStart() {
 		fields = append(fields, "gossip", n.gossip.Local().GossipAddr)
 	}
 	if n.gossip != nil {
-		fields = append(fields, "join", n.cfg.Join)
+		fields = append(fields, "gossip-encryption", n.gossipEncryption(), "join", n.cfg.Join)
 	}
 	n.log.Info("node started", append(fields, "admin", n.cfg.AdminAddr, "data-dir", n.cfg.DataDir,
 		"voters", n.cfg.Voters, "role", n.cfg.Role())...)
@@ -262,7 +262,7 @@ func (n *Node) meshConfig(network netmesh.Network) netmesh.Config {
 		cfg.Faults = n.cfg.Faults
 	}
 	if n.credentials != nil {
-		cfg.TLS = n.credentials.newest.Load
+		cfg.TLS = n.credentials.ofMesh
 	}
 	return cfg
 }

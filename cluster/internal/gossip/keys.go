@@ -83,24 +83,25 @@ func (k Keys) change(ring *memberlist.Keyring, old Keys) (done bool) {
 	return len(ring.GetKeys()) == len(keys)
 }
 
-// SetKeys replaces the keys; members stay. The error is that of Check, or says why it cannot
-// be done; then the keys before are in use.
-func (g *Gossip) SetKeys(keys Keys) error {
+// SetKeys replaces the keys; members stay. It reports whether they are others than before. The
+// error is that of Check, or says why it cannot be done; then the keys before are in use.
+func (g *Gossip) SetKeys(keys Keys) (changed bool, err error) {
 	if err := keys.Check(); err != nil {
-		return err
+		return false, err
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.now.Load()
 	if g.left || keys.equal(now.keys) {
-		return nil
+		return false, nil
 	}
 	if keys.change(now.ring, now.keys) {
 		g.now.Store(&session{now.list, now.events, now.ring, keys})
 		g.transport.keys.Store(&keys)
-		return nil
+		return true, nil
 	}
-	return g.reopen(keys)
+	err = g.reopen(keys)
+	return err == nil, err
 }
 
 // reopen goes on with another memberlist on the same sockets. To the others this node is
@@ -118,9 +119,9 @@ func (g *Gossip) reopen(keys Keys) error {
 		return fmt.Errorf("change the encryption of gossip: %w", err)
 	}
 	g.now.Store(next)
-	err = old.list.Shutdown() // the sockets stay
+	_ = old.list.Shutdown() // never fails: the sockets stay
 	wake(g.members.join)
-	return err
+	return nil
 }
 
 // session is a memberlist, with the keys that it has.

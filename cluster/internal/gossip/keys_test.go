@@ -191,7 +191,9 @@ func TestKeysChangeWithoutAGap(t *testing.T) {
 		"plain A", "A plain", "A", "A B", "B A", "B", "B C A", "C B A", "C A", "C", "C plain", "plain C", "plain",
 	} {
 		for i, p := range nodes {
-			require.NoError(t, p.SetKeys(keysOf(next)))
+			changed, err := p.SetKeys(keysOf(next))
+			require.NoError(t, err)
+			require.True(t, changed)
 			require.Equal(t, keysOf(next), p.Keys())
 			for _, from := range nodes {
 				news++
@@ -228,18 +230,22 @@ func TestMemberThatDiesWhileKeysChangeIsMissed(t *testing.T) {
 	b := start(t, "b", joining(a.gossipAddr()), encrypting("A plain"))
 	requireTogether(t, a, b)
 	b.kill()
-	require.NoError(t, a.SetKeys(keysOf("A")))
+	_, err := a.SetKeys(keysOf("A"))
+	require.NoError(t, err)
 	a.requireState(StateDead, "b")
 	require.Empty(t, a.view())
 }
 
 func TestWrongKeysAreRefused(t *testing.T) {
 	a := start(t, "a", encrypting("A"))
-	require.EqualError(t, a.SetKeys(Keys{make([]byte, KeySize), make([]byte, 16)}),
-		"gossip key 1 has 16 bytes; want 32, or 0 for no encryption")
+	_, err := a.SetKeys(Keys{make([]byte, KeySize), make([]byte, 16)})
+	require.EqualError(t, err, "gossip key 1 has 16 bytes; want 32, or 0 for no encryption")
 	require.Equal(t, keysOf("A"), a.Keys())
+	changed, err := a.SetKeys(keysOf("A"))
+	require.NoError(t, err)
+	require.False(t, changed)
 	cfg := valid()
 	cfg.Keys = Keys{{1}}
-	_, err := Start(cfg)
+	_, err = Start(cfg)
 	require.ErrorContains(t, err, `node "a": gossip key 0 has 1 bytes`)
 }
