@@ -143,7 +143,7 @@ func TestNodeThatIsToldToReloadWhatIsWrongGoesOn(t *testing.T) {
 	require.NoError(t, os.Truncate(filepath.Join(pki, n.Name, "tls.crt"), 0))
 	require.NoError(t, n.Signal(syscall.SIGHUP))
 	s.eventually("it says so", func() bool {
-		return s.said(n.Name, "certificate not read again: the node goes on with the one before", "tls.crt") > 0 &&
+		return s.said(n.Name, "--tls-dir not read again: the node goes on with what it had", "tls.crt") > 0 &&
 			s.said(n.Name, "finding", "goes on with the certificate") > 0
 	})
 	s.agree(s.Nodes(), same(leader))

@@ -93,6 +93,9 @@ const (
 	GossipRemove GossipStep = "remove" // all others
 )
 
+// GossipSteps are all steps, in order.
+var GossipSteps = []GossipStep{GossipAdd, GossipUse, GossipRemove}
+
 // ChangeGossipKeys takes a step in a directory's file.
 func ChangeGossipKeys(dir string, step GossipStep, key GossipKey) error {
 	keys, err := GossipKeys(dir)
@@ -109,8 +112,8 @@ func ChangeGossipKeys(dir string, step GossipStep, key GossipKey) error {
 			"encrypts with", filepath.Join(dir, gossipFile), len(keys))
 	case step == GossipAdd:
 		keys = append(keys, key)
-	case step != GossipUse && step != GossipRemove:
-		return fmt.Errorf("step %.40q: want %q, %q or %q", step, GossipAdd, GossipUse, GossipRemove)
+	case !slices.Contains(GossipSteps, step):
+		return step.Problem()
 	case !known:
 		return fmt.Errorf("%s does not have that key: add it first", filepath.Join(dir, gossipFile))
 	case step == GossipUse:
@@ -130,6 +133,14 @@ func writeGossipKeys(dir string, keys []GossipKey) error {
 		text.WriteString(key.Text() + "\n")
 	}
 	return writeFiles(dir, map[string][]byte{gossipFile: text.Bytes()})
+}
+
+// Problem reports what is no step.
+func (s GossipStep) Problem() error {
+	if slices.Contains(GossipSteps, s) {
+		return nil
+	}
+	return fmt.Errorf("step is %.40q, but must be one of %q", string(s), GossipSteps)
 }
 
 // ChangeIssuedGossipKeys takes a step in the files of the CA's directory and of all nodes'

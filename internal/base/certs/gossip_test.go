@@ -89,7 +89,7 @@ func TestRotation(t *testing.T) {
 		{"add", plain, "B plain"},
 		{"use", plain, "plain B"},
 		{"remove", plain, "plain"},
-		{"drop", plain, `step "drop": want "add", "use" or "remove"`},
+		{"drop", plain, `step is "drop", but must be one of ["add" "use" "remove"]`},
 	} {
 		err := ChangeIssuedGossipKeys(dir, c.step, c.key)
 		if err != nil {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/base/certs"
 	"github.com/bmqelect/bmqelect/internal/daemon/console"
 	"github.com/bmqelect/bmqelect/internal/daemon/procs"
 	"github.com/bmqelect/bmqelect/internal/daemon/remote"
@@ -27,6 +28,8 @@ const (
 	stopTime = 10 * time.Second
 	// settling lets the lines of an election come before the hints that follow it.
 	settling = 300 * time.Millisecond
+	// certificateTime is for how long a mesh can run.
+	certificateTime = 365 * 24 * time.Hour
 )
 
 // Config says what to run.
@@ -89,8 +92,16 @@ func Run(ctx context.Context, cfg Config) (err error) {
 		Config: cfg, out: console.New(cfg.Out), quit: quit,
 		firstLeader: make(chan string, 1), welcomed: make(chan struct{}),
 	}
+	names, encrypted := procs.Numbered(s.Nodes), map[string]map[string]any{}
+	issued, err := certs.Issue(filepath.Join(dir, "pki"), "", names, certificateTime)
+	if err != nil {
+		return err
+	}
+	for _, own := range issued {
+		encrypted[own.Node] = map[string]any{"tls-dir": own.Dir}
+	}
 	s.procs, err = procs.New(procs.Config{
-		Binary: self, Names: procs.Numbered(s.Nodes), Dir: dir, BasePort: s.BasePort,
+		Binary: self, Names: names, Dir: dir, BasePort: s.BasePort, NodeOptions: encrypted,
 		Options: map[string]any{
 			"profile": s.Profile, "faults": true, "unsafe-no-scouting": s.NoScouting,
 		},

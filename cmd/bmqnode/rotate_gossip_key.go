@@ -1,0 +1,62 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bmqelect/bmqelect/internal/base/certs"
+	"github.com/bmqelect/bmqelect/internal/daemon/config"
+	"github.com/bmqelect/bmqelect/internal/daemon/remote"
+)
+
+func rotateGossipKeyCommand() *cobra.Command {
+	var c remote.Cluster
+	var dir string
+	var plain bool
+	cmd := &cobra.Command{
+		Use:   "rotate-gossip-key --dir DIR",
+		Short: "Give all nodes a new key of gossip while they run",
+		Long: "Give all nodes a new key of gossip while they run, without a gap: all add it, then\n" +
+			"all use it, then all remove the others. Gossip that is not encrypted yet is so\n" +
+			"then. Each node writes its key into gossip.key in its --tls-dir, and this command\n" +
+			"does so in DIR, that of 'bmqnode certs'. A node that cannot be told stops it\n" +
+			"before the next step; nothing is lost then, and the command can be repeated.",
+		Example: "  bmqnode rotate-gossip-key --dir pki",
+		Args:    usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if dir == "" {
+				return config.Usage(errors.New("--dir is empty, but must be that of 'bmqnode certs'"))
+			}
+			key := certs.NewGossipKey()
+			if plain {
+				key = certs.GossipKey{}
+			}
+			var all []remote.Answer
+			done := map[certs.GossipStep]string{
+				certs.GossipAdd: "accepts the new key, too", certs.GossipUse: "encrypts with it",
+				certs.GossipRemove: "accepts nothing else",
+			}
+			if plain {
+				done[certs.GossipAdd], done[certs.GossipUse] = "accepts gossip without encryption, too",
+					"encrypts nothing"
+			}
+			err := c.RotateGossipKey(cmd.Context(), dir, key, func(step certs.GossipStep, a remote.Answer) {
+				all = append(all, a)
+				if !c.JSON {
+					fmt.Fprintf(cmd.OutOrStdout(), "%s %s\n", a.Node, done[step])
+				}
+			})
+			if c.JSON {
+				return printTold(cmd.OutOrStdout(), all, err)
+			}
+			return err
+		},
+	}
+	c.Register(cmd.Flags())
+	cmd.Flags().StringVar(&dir, "dir", "", "directory of the CA and of the nodes' directories (required)")
+	cmd.Flags().BoolVar(&plain, "plain", false, "stop encrypting gossip instead")
+	completeNodes(cmd, &c, 0)
+	return cmd
+}
