@@ -118,7 +118,7 @@ func TestCertificateCommandLeavesNoKeyOpen(t *testing.T) {
 		require.Equal(t, want, info.Mode().Perm(), path)
 		return err
 	}))
-	require.Equal(t, 5, files, "ca.crt and ca.key; ca.crt, tls.crt and tls.key of n1")
+	require.Equal(t, 7, files, "ca.crt, ca.key and gossip.key; and ca.crt, tls.crt, tls.key, gossip.key of n1")
 	for want, args := range map[string][]string{
 		"--dir is empty":                              {"n1"},
 		"--valid is 0s":                               {"--dir", pki, "--valid", "0s"},
