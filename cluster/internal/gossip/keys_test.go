@@ -141,14 +141,16 @@ func TestWhoHasNoKeyStaysOut(t *testing.T) {
 				return len(tries) == 1 && tries[0].Err != nil && strings.Contains(tries[0].Err.Error(), c.want)
 			}
 			require.Eventually(t, why, patience, 5*time.Millisecond, "%v", s.Joined())
-			require.Eventually(t, func() bool { return there.count("[WARN]") > 0 }, patience, 5*time.Millisecond)
+			warned := func() bool { return there.count("[WARN]") > 0 }
+			require.Eventually(t, warned, patience, 5*time.Millisecond)
 			require.NotZero(t, there.count(c.want))
 			require.Empty(t, a.view())
 			require.Empty(t, s.view())
 			for name := range strings.FieldsSeq("A B C") {
 				for _, key := range keysOf(name) {
 					for _, form := range []string{
-						string(key), fmt.Sprintf("%x", key), fmt.Sprint(key), base64.StdEncoding.EncodeToString(key),
+						string(key), fmt.Sprintf("%x", key), fmt.Sprint(key),
+						base64.StdEncoding.EncodeToString(key),
 					} {
 						require.Zero(t, here.count(form)+there.count(form), "no key is logged")
 					}
@@ -188,7 +190,8 @@ func TestKeysChangeWithoutAGap(t *testing.T) {
 	requireTogether(t, nodes...)
 	news := 0
 	for _, next := range []string{
-		"plain A", "A plain", "A", "A B", "B A", "B", "B C A", "C B A", "C A", "C", "C plain", "plain C", "plain",
+		"plain A", "A plain", "A", "A B", "B A", "B", "B C A", "C B A", "C A", "C",
+		"C plain", "plain C", "plain",
 	} {
 		for i, p := range nodes {
 			changed, err := p.SetKeys(keysOf(next))

@@ -59,13 +59,14 @@ func (c *Cluster) takeGossipStep(
 		return fmt.Errorf("%w\nStart it, or name its address with --admin, too", err)
 	}
 	req := admin.GossipKeyRequest{Step: step, Key: key.Text()}
+	take := func(ctx context.Context, client *admin.Client) (cluster.Status, error) {
+		return client.GossipKey(ctx, req)
+	}
 	for _, a := range answers {
 		if a.Status == nil {
 			continue // an observer that is down
 		}
-		st, err := c.tell(ctx, a, func(ctx context.Context, client *admin.Client) (cluster.Status, error) {
-			return client.GossipKey(ctx, req)
-		})
+		st, err := c.tell(ctx, a, take)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("node %s: %w", a.Node, err))
 			continue

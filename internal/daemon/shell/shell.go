@@ -92,16 +92,13 @@ func Run(ctx context.Context, cfg Config) (err error) {
 		Config: cfg, out: console.New(cfg.Out), quit: quit,
 		firstLeader: make(chan string, 1), welcomed: make(chan struct{}),
 	}
-	names, encrypted := procs.Numbered(s.Nodes), map[string]map[string]any{}
-	issued, err := certs.Issue(filepath.Join(dir, "pki"), "", names, certificateTime)
+	names := procs.Numbered(s.Nodes)
+	own, err := certificates(dir, names)
 	if err != nil {
 		return err
 	}
-	for _, own := range issued {
-		encrypted[own.Node] = map[string]any{"tls-dir": own.Dir}
-	}
 	s.procs, err = procs.New(procs.Config{
-		Binary: self, Names: names, Dir: dir, BasePort: s.BasePort, NodeOptions: encrypted,
+		Binary: self, Names: names, Dir: dir, BasePort: s.BasePort, NodeOptions: own,
 		Options: map[string]any{
 			"profile": s.Profile, "faults": true, "unsafe-no-scouting": s.NoScouting,
 		},
@@ -132,6 +129,16 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	go s.obey(ctx)
 	<-ctx.Done()
 	return nil
+}
+
+// certificates makes one for each node, and returns the options of each that name it.
+func certificates(dir string, names []string) (map[string]map[string]any, error) {
+	options := map[string]map[string]any{}
+	issued, err := certs.Issue(filepath.Join(dir, "pki"), "", names, certificateTime)
+	for _, made := range issued {
+		options[made.Node] = map[string]any{"tls-dir": made.Dir}
+	}
+	return options, err
 }
 
 // explainWhenReady says what to do once there is something to see.
