@@ -174,6 +174,7 @@ func TestForgedMembersAreIgnored(t *testing.T) {
 			}
 			b := start(t, "b", joining(a.gossipAddr()), encrypting(keys))
 			requireTogether(t, a, b)
+			require.Empty(t, a.seen(StateAlive, "ghost"))
 		})
 	}
 }
@@ -194,9 +195,13 @@ func TestKeysChangeWithoutAGap(t *testing.T) {
 		"C plain", "plain C", "plain",
 	} {
 		for i, p := range nodes {
+			before := p.now.Load().list
 			changed, err := p.SetKeys(keysOf(next))
 			require.NoError(t, err)
 			require.True(t, changed)
+			if keysOf(now).Demands() && keysOf(next).Demands() && next != "C A" {
+				require.Same(t, before, p.now.Load().list, "it goes on")
+			}
 			require.Equal(t, keysOf(next), p.Keys())
 			for _, from := range nodes {
 				news++
