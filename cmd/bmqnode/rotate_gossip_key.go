@@ -8,6 +8,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/internal/base/certs"
 	"github.com/bmqelect/bmqelect/internal/daemon/config"
+	"github.com/bmqelect/bmqelect/internal/daemon/console"
 	"github.com/bmqelect/bmqelect/internal/daemon/remote"
 )
 
@@ -33,7 +34,6 @@ func rotateGossipKeyCommand() *cobra.Command {
 			if plain {
 				key = certs.GossipKey{}
 			}
-			var all []remote.Answer
 			done := map[certs.GossipStep]string{
 				certs.GossipAdd: "accepts the new key, too", certs.GossipUse: "encrypts with it",
 				certs.GossipRemove: "accepts nothing else",
@@ -42,21 +42,21 @@ func rotateGossipKeyCommand() *cobra.Command {
 				done[certs.GossipAdd], done[certs.GossipUse] = "accepts gossip without encryption, too",
 					"encrypts nothing"
 			}
+			var all []remote.Answer
 			err := c.RotateGossipKey(cmd.Context(), dir, key, func(step certs.GossipStep, a remote.Answer) {
 				all = append(all, a)
 				if !c.JSON {
-					fmt.Fprintf(cmd.OutOrStdout(), "%s %s\n", a.Node, done[step])
+					fmt.Fprintln(cmd.OutOrStdout(), a.Node, done[step])
 				}
 			})
-			if c.JSON {
-				return printTold(cmd.OutOrStdout(), all, err)
+			if c.JSON && len(all) > 0 {
+				err = errors.Join(err, console.JSON(cmd.OutOrStdout(), all))
 			}
 			return err
 		},
 	}
-	c.Register(cmd.Flags())
 	cmd.Flags().StringVar(&dir, "dir", "", "directory of the CA and of the nodes' directories (required)")
 	cmd.Flags().BoolVar(&plain, "plain", false, "stop encrypting gossip instead")
-	completeNodes(cmd, &c, 0)
+	reach(cmd, &c, 0)
 	return cmd
 }

@@ -66,12 +66,13 @@ func (c *Cluster) takeGossipStep(
 		if a.Status == nil {
 			continue // an observer that is down
 		}
-		st, err := c.tell(ctx, a, take)
+		done, err := c.tell(ctx, a, take)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("node %s: %w", a.Node, err))
-			continue
 		}
-		told(step, Answer{Node: a.Node, Addr: a.Addr, Status: &st})
+		for _, a := range done {
+			told(step, a)
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -114,7 +114,7 @@ func compare(c, reference cluster.Config, file string) error {
 	here, there := table(c), table(reference)
 	if (c.TLS == nil) != (reference.TLS == nil) {
 		errs = append(errs, fmt.Errorf("--tls-dir is set here or in %s, and not in the other: nodes "+
-			"with TLS have no link to nodes without", file))
+			"with TLS have no link to nodes without, unless they accept-plain", file))
 	}
 	if len(c.Voters) != len(reference.Voters) { // a majority is another number then
 		delete(here, "quorum")
