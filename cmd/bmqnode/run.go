@@ -24,7 +24,7 @@ func runCommand() *cobra.Command {
 	var o runOptions
 	cmd := &cobra.Command{
 		Use:   "run [--check [FILE ...]]",
-		Short: "Run one node until SIGTERM or Ctrl-C, then hand over and exit",
+		Short: "Run a node until SIGTERM or Ctrl-C, then hand over and exit",
 		Long: "Run one node until SIGTERM or Ctrl-C, then hand over and exit.\n" +
 			"The same command serves every start. Options come from flags or from a YAML\n" +
 			"file whose keys are the flags' names; flags win.\n\n" +
