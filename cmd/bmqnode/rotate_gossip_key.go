@@ -22,8 +22,8 @@ func rotateGossipKeyCommand() *cobra.Command {
 		Long: "Give all nodes a new key of gossip while they run, without a gap: all add it,\n" +
 			"then all use it, then all remove the others. Gossip that is not encrypted yet is\n" +
 			"so then. Each node writes its key into gossip.key in its --tls-dir, and this\n" +
-			"command does so in DIR, that of 'bmqnode certs'. A node that cannot be told stops\n" +
-			"it before the next step; nothing is lost then, and the command can be repeated.",
+			"command does so in DIR, that of 'bmqnode certs'. If a node cannot be told, it\n" +
+			"stops before the next step; nothing is lost then, and it can be repeated.",
 		Example: "  bmqnode rotate-gossip-key --dir pki",
 		Args:    usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
