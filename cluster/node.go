@@ -237,6 +237,9 @@ func (n *Node) logStart() {
 	if n.gossip != nil {
 		fields = append(fields, "gossip-encryption", n.gossipEncryption(), "join", n.cfg.Join)
 	}
+	if n.credentials != nil {
+		fields = append(fields, "accept-plain", n.credentials.ofMesh().AcceptPlain)
+	}
 	n.log.Info("node started", append(fields, "admin", n.cfg.AdminAddr, "data-dir", n.cfg.DataDir,
 		"voters", n.cfg.Voters, "role", n.cfg.Role())...)
 }

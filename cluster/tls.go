@@ -90,27 +90,26 @@ func openCredentials(cfg *Config) (*credentials, error) {
 	return c, err
 }
 
-// read asks Config.TLS, and reports whether it has another certificate than before.
-func (c *credentials) read() (renewed bool, err error) {
+// read asks Config.TLS, and returns the credentials that were the newest before; nil if there
+// were none.
+func (c *credentials) read() (old *Credentials, err error) {
 	c.reading.Lock()
 	defer c.reading.Unlock()
 	next, err := c.cfg.TLS()
 	if err != nil {
-		return false, fmt.Errorf("%w: %w", ErrCredentials, err)
+		return nil, fmt.Errorf("%w: %w", ErrCredentials, err)
 	}
 	from, until, err := next.Check(c.cfg.Cluster, c.cfg.Node)
 	if err == nil {
 		err = gossip.Keys(next.GossipKeys).Check()
 	}
 	if err != nil {
-		return false, fmt.Errorf("%w: %w", ErrCredentials, err)
+		return nil, fmt.Errorf("%w: %w", ErrCredentials, err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	old := c.newest.Swap(&next)
 	c.from, c.until = from, until
-	return old != nil &&
-		!bytes.Equal(old.Certificate.Certificate[0], next.Certificate.Certificate[0]), nil
+	return c.newest.Swap(&next), nil
 }
 
 // end is until when the other members accept the certificate, and whether that is soon.
@@ -135,7 +134,7 @@ func (n *Node) ReloadTLS() error {
 	if n.credentials == nil {
 		return nil
 	}
-	renewed, err := n.credentials.read()
+	old, err := n.credentials.read()
 	until, soon := n.credentials.end()
 	at, why := until.UTC().Format(time.RFC3339), ""
 	switch {
@@ -145,11 +144,18 @@ func (n *Node) ReloadTLS() error {
 		why = fmt.Sprintf("the certificate of node %q ends at %s", n.cfg.Node, at)
 	}
 	n.diagnosis.OfNode(findings.Certificate, why)
-	if renewed {
+	if err != nil {
+		return err
+	}
+	now := n.credentials.newest.Load()
+	if !bytes.Equal(old.Certificate.Certificate[0], now.Certificate.Certificate[0]) {
 		n.log.Info("new certificate in use", "until", at)
 	}
-	if err != nil || n.gossip == nil {
-		return err
+	if now.AcceptPlain != old.AcceptPlain {
+		n.log.Info("the need for TLS has changed", "accept-plain", now.AcceptPlain)
+	}
+	if n.gossip == nil {
+		return nil
 	}
 	return n.reloadGossipKeys()
 }

@@ -141,3 +141,17 @@ func TestKeyIsNeverShown(t *testing.T) {
 		require.Equal(t, "a gossip key", fmt.Sprintf(verb, key), verb)
 	}
 }
+
+// FuzzParseGossipKey: what is a key is written as it was read, and an error shows nothing.
+func FuzzParseGossipKey(f *testing.F) {
+	f.Add("plain")
+	f.Add(GossipKey(make([]byte, 32)).Text())
+	f.Fuzz(func(t *testing.T, text string) {
+		key, err := ParseGossipKey(text)
+		if err == nil {
+			require.Equal(t, strings.NewReplacer("\r", "", "\n", "").Replace(text), key.Text())
+		} else {
+			require.EqualError(t, err, `it is neither 32 bytes in base64 nor the word "plain"`)
+		}
+	})
+}
