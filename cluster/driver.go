@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -110,6 +111,7 @@ func (n *Node) drive() {
 	defer close(n.driverDone)
 	alarm := time.NewTimer(time.Hour)
 	defer alarm.Stop()
+	rings := n.age() + time.Hour
 	for {
 		wait := n.untilTick()
 		if wait <= 0 {
@@ -120,7 +122,10 @@ func (n *Node) drive() {
 		}
 		n.rested = n.age()
 		due := n.rested + wait
-		alarm.Reset(wait)
+		if due < rings { // one that is put off, as by every heartbeat, may ring too early
+			alarm.Reset(wait)
+			rings = due
+		}
 		select {
 		case e := <-n.inbox:
 			n.taken(&e, due)
@@ -130,7 +135,8 @@ func (n *Node) drive() {
 			for _, g := range n.waiting.take() {
 				n.stepRequests(g)
 			}
-		case <-alarm.C: // the next iteration ticks
+		case <-alarm.C: // the next iteration ticks, or sets it again
+			rings = math.MaxInt64
 		case <-n.quit:
 			return
 		}
