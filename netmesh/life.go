@@ -27,10 +27,10 @@ type life struct {
 	writing atomic.Int64 // the write under way began; 0: there is none
 }
 
-// begin takes note of a write.
-func (l *life) begin(now int64) {
+// begin takes note of a write. Pongs ask nothing: two peers would go on pinging each other.
+func (l *life) begin(now int64, kind frameKind) {
 	l.writing.Store(now)
-	if l.asked.Load() == 0 {
+	if kind != framePong && l.asked.Load() == 0 {
 		l.asked.Store(now)
 	}
 }

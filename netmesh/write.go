@@ -86,7 +86,7 @@ func (l *link) put(frame []byte) error {
 	l.mu.Unlock()
 	l.writing.Lock()
 	defer l.writing.Unlock()
-	l.life.begin(l.m.age())
+	l.life.begin(l.m.age(), frameKind(frame[frameHeader-1]))
 	_, err := l.conn.Write(frame)
 	l.life.writing.Store(0)
 	if err != nil {
