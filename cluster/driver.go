@@ -2,13 +2,13 @@ package cluster
 
 import (
 	"context"
-	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/base/clock"
 )
 
 // event is what the driver takes from its inbox: a message from a peer or, if
@@ -109,9 +109,9 @@ func (w *waitingGroups) take() []*group {
 // drive owns the elections until quit.
 func (n *Node) drive() {
 	defer close(n.driverDone)
-	alarm := time.NewTimer(time.Hour)
-	defer alarm.Stop()
-	rings := n.age() + time.Hour
+	alarm := clock.NewAlarm(n.clock)
+	defer alarm.Close()
+	var rings elector.Time
 	for {
 		wait := n.untilTick()
 		if wait <= 0 {
@@ -122,9 +122,9 @@ func (n *Node) drive() {
 		}
 		n.rested = n.age()
 		due := n.rested + wait
-		if due < rings { // one that is put off, as by every heartbeat, may ring too early
-			alarm.Reset(wait)
-			rings = due
+		if next := n.ticks.next(); next != rings {
+			alarm.Set(time.Duration(next))
+			rings = next
 		}
 		select {
 		case e := <-n.inbox:
@@ -135,8 +135,8 @@ func (n *Node) drive() {
 			for _, g := range n.waiting.take() {
 				n.stepRequests(g)
 			}
-		case <-alarm.C: // the next iteration ticks, or sets it again
-			rings = math.MaxInt64
+		case <-alarm.Rings(): // the next iteration ticks
+			rings = 0
 		case <-n.quit:
 			return
 		}

@@ -4,6 +4,8 @@ import (
 	"math"
 	"sync/atomic"
 	"time"
+
+	"github.com/bmqelect/bmqelect/internal/base/clock"
 )
 
 const (
@@ -22,7 +24,7 @@ const (
 // frame costs a timer.
 type life struct {
 	heard   atomic.Int64 // the newest frame came
-	asked   atomic.Int64 // the first frame left that nothing has followed from the peer; 0: none
+	asked   atomic.Bool  // something left since then
 	pinged  atomic.Int64 // the newest ping left
 	writing atomic.Int64 // the write under way began; 0: there is none
 }
@@ -30,8 +32,8 @@ type life struct {
 // begin takes note of a write. Pongs ask nothing: two peers would go on pinging each other.
 func (l *life) begin(now int64, kind frameKind) {
 	l.writing.Store(now)
-	if kind != framePong && l.asked.Load() == 0 {
-		l.asked.Store(now)
+	if kind != framePong {
+		l.asked.Store(true)
 	}
 }
 
@@ -39,21 +41,21 @@ func (l *life) begin(now int64, kind frameKind) {
 func (m *Mesh) age() int64 { return max(int64(time.Since(m.started)), 1) }
 
 // watchLinks ends links whose peers do not answer, and sends pings, until the mesh closes.
-// One timer serves all links.
+// One alarm serves all links.
 func (m *Mesh) watchLinks() {
-	timer := time.NewTimer(m.cfg.times.ping)
-	defer timer.Stop()
-	due := m.age() + int64(m.cfg.times.ping)
+	alarm := clock.NewAlarm(m.cfg.Clock)
+	defer alarm.Close()
+	pause := m.cfg.times.ping
 	for {
+		due := m.age() + int64(pause)
+		alarm.Set(m.cfg.Clock.Now() + pause)
 		select {
-		case <-timer.C:
+		case <-alarm.Rings():
 		case <-m.ctx.Done():
 			return
 		}
 		now := m.age()
-		next := m.checkLinks(now, now-due >= int64(m.cfg.times.ping))
-		due = m.age() + next
-		timer.Reset(time.Duration(next))
+		pause = time.Duration(m.checkLinks(now, now-due >= int64(m.cfg.times.ping)))
 	}
 }
 
@@ -61,12 +63,12 @@ func (m *Mesh) watchLinks() {
 // was held up, what came meanwhile is not read yet: the peers have the time for an answer
 // once more.
 func (m *Mesh) checkLinks(now int64, heldUp bool) (next int64) {
-	next = int64(m.cfg.times.ping)
+	next = 2 * int64(m.cfg.times.ping)
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	for l := range m.live {
 		if heldUp {
-			l.life.excuse(now)
+			l.excuse(now)
 		}
 		next = min(next, l.check(now))
 	}
@@ -74,37 +76,42 @@ func (m *Mesh) checkLinks(now int64, heldUp bool) (next int64) {
 }
 
 // excuse lets the time for an answer and for a write begin anew.
-func (l *life) excuse(now int64) {
-	for _, since := range [...]*atomic.Int64{&l.asked, &l.writing} {
-		if old := since.Load(); old != 0 {
-			since.CompareAndSwap(old, now)
-		}
+func (l *link) excuse(now int64) {
+	l.life.pinged.Store(now)
+	l.pingNow.wake()
+	if began := l.life.writing.Load(); began != 0 {
+		l.life.writing.CompareAndSwap(began, now)
 	}
 }
 
 // check ends the link if the peer is silent or takes nothing, or pings it if that is due.
-// It returns the time until the link may have to end; the greatest if nothing is due.
+// It returns the time until it has to be called again, as far as this link is concerned.
 func (l *link) check(now int64) (next int64) {
-	t := &l.m.cfg.times
-	asked, heard, writing := l.life.asked.Load(), l.life.heard.Load(), l.life.writing.Load()
-	next = math.MaxInt64
-	if writing != 0 {
-		if next = writing + int64(t.idle) - now; next <= 0 {
-			l.expire(l.conn.SetWriteDeadline)
-			return math.MaxInt64
+	idle, ping := int64(l.m.cfg.times.idle), int64(l.m.cfg.times.ping)
+	heard, pinged, writing := l.life.heard.Load(), l.life.pinged.Load(), l.life.writing.Load()
+	next = 2 * ping
+	if writing != 0 && now-writing >= idle {
+		l.expire(l.conn.SetWriteDeadline)
+		return next
+	}
+	missing := false // an answer
+	if l.life.asked.Load() && heard != handling {
+		if missing = now-heard >= ping; !missing {
+			next = heard + 2*ping - now
+		} else if pinged > heard { // the ping has its time for an answer, too
+			if next = max(heard+idle, pinged+ping) - now; next <= 0 {
+				l.expire(l.conn.SetReadDeadline)
+				return 2 * ping
+			}
 		}
 	}
-	if asked != 0 && heard != handling {
-		// Silent for the idle time-out, and asked for two ping intervals.
-		end := max(heard+int64(t.idle), asked+2*int64(t.ping)) - now
-		if end <= 0 {
-			l.expire(l.conn.SetReadDeadline)
-			return math.MaxInt64
-		}
-		next = min(next, end)
-	}
-	if now-l.life.pinged.Load() >= l.pingEvery(asked != 0 && now-asked >= int64(t.ping)) {
+	every := l.pingEvery(missing)
+	if now-pinged >= every {
 		l.pingNow.wake()
+		pinged = now
+	}
+	if every == ping {
+		next = min(next, pinged+ping-now)
 	}
 	return next
 }
