@@ -1,7 +1,6 @@
 package netmesh
 
 import (
-	"math"
 	"sync/atomic"
 	"time"
 
@@ -16,15 +15,13 @@ const (
 	firstPings = 8
 	// restPing is the ping interval of a link on which nothing is missing.
 	restPing = time.Second
-	// handling is life.heard while the handler has what came last.
-	handling = math.MaxInt64
 )
 
 // life is what shows whether the peer of a link lives. The times are ages of the mesh; no
 // frame costs a timer.
 type life struct {
-	heard   atomic.Int64 // the newest frame came
-	asked   atomic.Bool  // something left since then
+	busy    atomic.Bool  // the handler has the newest frame that came
+	asked   atomic.Int64 // the first frame left since then; 0: none did
 	pinged  atomic.Int64 // the newest ping left
 	writing atomic.Int64 // the write under way began; 0: there is none
 }
@@ -32,8 +29,8 @@ type life struct {
 // begin takes note of a write. Pongs ask nothing: two peers would go on pinging each other.
 func (l *life) begin(now int64, kind frameKind) {
 	l.writing.Store(now)
-	if kind != framePong {
-		l.asked.Store(true)
+	if kind != framePong && l.asked.Load() == 0 {
+		l.asked.Store(now)
 	}
 }
 
@@ -77,32 +74,33 @@ func (m *Mesh) checkLinks(now int64, heldUp bool) (next int64) {
 
 // excuse lets the time for an answer and for a write begin anew.
 func (l *link) excuse(now int64) {
-	l.life.pinged.Store(now)
-	l.pingNow.wake()
-	if began := l.life.writing.Load(); began != 0 {
-		l.life.writing.CompareAndSwap(began, now)
+	for _, since := range [...]*atomic.Int64{&l.life.asked, &l.life.writing} {
+		if old := since.Load(); old != 0 {
+			since.CompareAndSwap(old, now)
+		}
 	}
 }
 
-// check ends the link if the peer is silent or takes nothing, or pings it if that is due.
-// It returns the time until it has to be called again, as far as this link is concerned.
+// check ends the link if the peer answers or takes nothing, or pings it if that is due. It
+// returns the time until it has to be called again, as far as this link is concerned.
 func (l *link) check(now int64) (next int64) {
 	idle, ping := int64(l.m.cfg.times.idle), int64(l.m.cfg.times.ping)
-	heard, pinged, writing := l.life.heard.Load(), l.life.pinged.Load(), l.life.writing.Load()
+	asked, pinged, writing := l.life.asked.Load(), l.life.pinged.Load(), l.life.writing.Load()
 	next = 2 * ping
 	if writing != 0 && now-writing >= idle {
 		l.expire(l.conn.SetWriteDeadline)
 		return next
 	}
 	missing := false // an answer
-	if l.life.asked.Load() && heard != handling {
-		if missing = now-heard >= ping; !missing {
-			next = heard + 2*ping - now
-		} else if pinged > heard { // the ping has its time for an answer, too
-			if next = max(heard+idle, pinged+ping) - now; next <= 0 {
-				l.expire(l.conn.SetReadDeadline)
-				return 2 * ping
-			}
+	if asked != 0 && !l.life.busy.Load() {
+		if now-asked >= idle {
+			l.expire(l.conn.SetReadDeadline)
+			return next
+		}
+		if missing = now-asked >= ping; missing {
+			next = asked + idle - now
+		} else {
+			next = asked + 2*ping - now
 		}
 	}
 	every := l.pingEvery(missing)

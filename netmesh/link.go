@@ -69,7 +69,6 @@ func (m *Mesh) newLink(h *handshake, info PeerInfo, c connKey) *link {
 	if !m.cfg.Facts.isVoter(string(l.node)) {
 		l.dec.names.most = maxInternedGuest
 	}
-	l.life.heard.Store(m.age())
 	// In place of the handshake's deadlines; fails on a dead connection, as the next read does.
 	_ = l.conn.SetDeadline(time.Time{})
 	return l
