@@ -15,6 +15,11 @@ func (l *link) write() {
 	retired := l.retired
 	err := l.sendPing()
 	for err == nil {
+		if len(l.ready) > 0 { // a heartbeat does not wait for pings
+			<-l.ready
+			err = l.sendBatch()
+			continue
+		}
 		select {
 		case <-l.stop:
 			l.sayGoodbye()
