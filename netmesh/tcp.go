@@ -17,32 +17,13 @@ var keepAlive = net.KeepAliveConfig{
 // Listen listens on addr.
 func (tcpNetwork) Listen(addr string) (net.Listener, error) {
 	lc := net.ListenConfig{KeepAliveConfig: keepAlive}
-	l, err := lc.Listen(context.Background(), "tcp", addr)
-	if err != nil {
-		return nil, err
-	}
-	return tcpListener{l.(*net.TCPListener)}, nil
-}
-
-type tcpListener struct{ *net.TCPListener }
-
-// Accept waits for the next connection.
-func (l tcpListener) Accept() (net.Conn, error) {
-	conn, err := l.TCPListener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	return cheap(conn), nil
+	return lc.Listen(context.Background(), "tcp", addr)
 }
 
 // Dial connects to addr.
 func (tcpNetwork) Dial(ctx context.Context, addr string) (net.Conn, error) {
 	d := net.Dialer{KeepAliveConfig: keepAlive}
-	conn, err := d.DialContext(ctx, "tcp", addr)
-	if err != nil {
-		return nil, err
-	}
-	return cheap(conn), nil
+	return d.DialContext(ctx, "tcp", addr)
 }
 
 // reset closes conn so that the peer sees a reset and no orderly end, if it is resettable.
