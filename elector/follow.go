@@ -2,6 +2,7 @@ package elector
 
 import (
 	"slices"
+	"time"
 
 	"github.com/bmqelect/bmqelect/lsn"
 )
@@ -106,6 +107,19 @@ func (m *Machine) leaderSilent() {
 func (m *Machine) loseLeader(why Reason, peer NodeID) {
 	m.forgetLeader()
 	m.transition(Follower, why, peer)
+}
+
+// heldUp puts off what is due because nothing was heard: §7.12. A leader's lease ends in time.
+func (m *Machine) heldUp(late time.Duration) {
+	s := &m.state
+	until := s.Now.Add(min(late, m.cfg.Timing.HeartbeatBroadcast))
+	for _, d := range [...]*Time{ // what belongs to another role is zero
+		&s.Follower.SilentAt, &s.Follower.RoundEnd, &s.Follower.StandAt, &s.Candidate.End,
+	} {
+		if due(*d, s.Now) {
+			*d = until
+		}
+	}
 }
 
 func (m *Machine) forgetLeader() {

@@ -13,7 +13,7 @@ import (
 // The versions of the protocol that this build speaks.
 const (
 	minVersion = 2 // it has no evidence connections
-	maxVersion = 3
+	maxVersion = 4 // see askVersion
 )
 
 const magic = "bmqelect"
