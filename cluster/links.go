@@ -41,6 +41,7 @@ func (h meshHandler) LinkDown(peer NodeID, ev elector.Evidence) {
 	})
 	h.n.post(event{do: func() {
 		delete(h.n.up, peer)
+		delete(h.n.unentitled, peer)
 		h.n.stepAll(elector.LinkDown{Peer: peer, Evidence: ev})
 	}})
 }
