@@ -40,6 +40,7 @@ type evidence struct {
 	reached     bool // addr led to the living process: a refusal there means something
 	proofWanted bool // the dialer is to find out whether addr refuses
 	dials       int  // made for that already
+	refused     bool // addr refused, and the handler has not been told that the process is gone
 }
 
 // checkDials is how many dials in a row may fail before the log says that no death will be
@@ -219,6 +220,7 @@ func (m *Mesh) watch(e *evidence) {
 		e.l.failed(fmt.Errorf("evidence connection: %w", io.EOF))
 	}
 	p.seekProof()
+	p.wake.wake() // the dialer may await this end
 }
 
 // checkAddress dials the address of a process that made the link itself: a refusal there
@@ -272,28 +274,35 @@ func (e *evidence) provable() bool {
 	return !e.l.m.cfg.NoDeathProof && e.reached
 }
 
-// seekProof asks the dialer for the refusal that completes a proof, when both the link
-// and its evidence connection have ended, that one by a FIN. Called with Mesh.mu held.
+// seekProof asks the dialer for the refusal that completes a proof, when the evidence
+// connection has ended by a FIN. What its process sent before may still be read on the link.
+// Called with Mesh.mu held.
 func (p *peer) seekProof() {
-	if e := p.evidence; e != nil && p.link == nil && e.seen == elector.EvidenceEOF && e.provable() {
-		e.proofWanted, p.dialLater = true, false
+	if e := p.evidence; e != nil && e.seen == elector.EvidenceEOF && e.provable() {
+		e.proofWanted = true
 		p.wake.wake()
 	}
 }
 
-// prove tells the handler that the process behind an evidence connection is gone: its
-// kernel ended the connection, and now a dial was refused.
-func (p *peer) prove(e *evidence) {
-	p.callbacks.lock()
-	defer p.callbacks.unlock()
+// prove tells the handler that the process behind an evidence connection is gone, if its
+// kernel ended the connection, a dial was refused after that, and the link has ended, too.
+// Called with callbacks held, after each of the last two. No log line delays it.
+func (p *peer) prove() (dead bool) {
 	p.m.mu.Lock()
-	valid := p.evidence == e && p.link == nil && !p.m.closing
-	p.processGone = p.processGone || valid
+	e := p.evidence
+	dead = e != nil && e.refused && p.link == nil && !p.m.closing
+	if dead {
+		e.refused, p.processGone = false, true
+	}
 	p.m.mu.Unlock()
-	if valid { // §6.5
-		p.m.logPeer("peer is dead", "peer", p.node, "proof", elector.ProofRefusedAfterEOF.String())
+	if dead { // §6.5
 		p.m.handler.Died(p.node, elector.ProofRefusedAfterEOF)
 	}
+	return dead
+}
+
+func (p *peer) logDeath() {
+	p.m.logPeer("peer is dead", "peer", p.node, "proof", elector.ProofRefusedAfterEOF.String())
 }
 
 // dropEvidence ends an evidence connection that nothing is to be learned from any more.

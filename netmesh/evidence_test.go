@@ -158,6 +158,32 @@ func resetBeforeWrite(t *testing.T, a *node, m *member) {
 	require.Equal(t, []string{"up 1", "g HeartbeatAck 1", "down reset"}, a.all("x"))
 }
 
+// TestDeathIsProvenWhileTheLinkIsRead: the port of the dead process is asked at once, and what
+// it said before is still handed over first.
+func TestDeathIsProvenWhileTheLinkIsRead(t *testing.T) {
+	a := startWith(t, "a", &recorder{slow: "x", release: make(chan struct{})})
+	m := inKernel(t, a)
+	e := m.evidence()
+	require.Eventually(t, func() bool { return a.stands("x") }, patience, glance)
+	_, frame, err := m.enc.batch([]queued{{"g", ack(1)}}, smallFrame)
+	require.NoError(t, err)
+	m.write(frame...)
+	require.Eventually(t, func() bool { return a.busy("x") }, patience, glance)
+	_ = m.listener.Close()
+	_ = closeWrite(m.conn)
+	_ = e.conn.Close()
+	refused := func() bool {
+		a.Mesh.mu.RLock()
+		defer a.Mesh.mu.RUnlock()
+		return a.peers["x"].evidence.refused
+	}
+	require.Eventually(t, refused, patience, glance, "the handler still holds the reader up")
+	require.Equal(t, []string{"up 1"}, a.all("x"))
+	close(a.release)
+	a.sees(t, "x", "died refused-after-eof")
+	require.Equal(t, []string{"up 1", "g HeartbeatAck 1", "down eof", "died refused-after-eof"}, a.all("x"))
+}
+
 // broken reports whether the writer of a link has met an error.
 func (n *node) broken(peer nodeID) bool {
 	n.Mesh.mu.RLock()
