@@ -57,7 +57,12 @@ type Config struct {
 	// process, before the peer can take it for that, so that work which outlives the
 	// process can keep it open. An error refuses the connection; it is tried again. It is
 	// called from several goroutines and must return within 100 ms.
-	HoldEvidence func(net.Conn) error
+	//
+	// Whoever knows that this process is dead, as its parent does when it has waited for it,
+	// may write the certificate to the connection: the peer then believes it at once. nil:
+	// the peer does not know certificates. A certificate that is shown earlier breaks the
+	// promise that no two lead.
+	HoldEvidence func(conn net.Conn, certificate []byte) error
 
 	// Inactivity is the time after which the election takes a leader for lost. The mesh
 	// derives its times from it, so that they never outweigh those of the election. 0 or
@@ -134,7 +139,7 @@ func (c Config) withDefaults() Config {
 		c.Clock = clock.Process()
 	}
 	if c.HoldEvidence == nil {
-		c.HoldEvidence = func(net.Conn) error { return nil }
+		c.HoldEvidence = func(net.Conn, []byte) error { return nil }
 	}
 	if c.Logger == nil {
 		c.Logger = hclog.NewNullLogger()

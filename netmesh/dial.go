@@ -98,16 +98,15 @@ func (p *peer) dialFailed(t dialTask, err error) (again time.Duration) {
 		again = proofRetry << e.dials
 		e.dials++
 		if refused || answered != nil || e.dials >= proofDials {
-			e.proofWanted, e.refused, again = false, refused, 0
+			e.proofWanted, again = false, 0
+		}
+		if refused {
+			e.proof = elector.ProofRefusedAfterEOF
 		}
 	}
 	p.m.mu.Unlock()
 	if t.proof != nil && refused {
-		p.callbacks.lock()
-		if p.prove() {
-			p.logDeath()
-		}
-		p.callbacks.unlock()
+		p.conclude()
 	}
 	fields := []any{"peer", p.node, "addr", t.addr, "cause", err}
 	if answered == nil || answered.Reason == reasonAlreadyConnected ||

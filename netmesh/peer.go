@@ -180,11 +180,9 @@ func (m *Mesh) lose(l *link, ev elector.Evidence, err error) {
 	}
 	p.wake.wake()
 	m.handler.LinkDown(p.node, ev)
-	dead := p.prove()
+	proof := p.prove()
 	log("link down", "peer", p.node, "evidence", ev.String(), "cause", err)
-	if dead {
-		p.logDeath()
-	}
+	p.logDeath(proof)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if p.link == nil && p.isStranger() && m.peers[p.node] == p {
