@@ -73,7 +73,7 @@ type Config struct {
 	// has the work keep it open. An error refuses the connection; it is tried again. It is
 	// called from several goroutines and must return soon. Who knows that this process is
 	// dead may write the certificate to the connection, and is believed: see
-	// netmesh.Config.HoldEvidence. Default none.
+	// netmesh.DeathProof. Default none.
 	HoldEvidence func(conn net.Conn, certificate []byte) error `json:"-"`
 	// TLS, if set, makes this node and its peers prove to each other by certificates who
 	// they are, and encrypts what passes between them, with TLS 1.3: all nodes have it or

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/binary"
 )
 
 // certificateVersion is the first version of the protocol that has certificates.
@@ -11,11 +12,13 @@ const certificateVersion = 4
 
 // certificate is a secret of one process about one evidence connection. The handshake tells
 // its hash. Who shows the certificate itself on that connection has it from the process, and
-// says that the process is dead: Config.HoldEvidence.
-type certificate [32]byte
+// says that the process is dead: DeathProof.Hold.
+// It has the form of a frame, which is what a fault layer lets through.
+type certificate [frameHeader + 32]byte
 
 func newCertificate() (c certificate) {
-	_, _ = rand.Read(c[:]) // never fails
+	binary.BigEndian.PutUint32(c[:frameHeader], uint32(len(c)-frameHeader))
+	_, _ = rand.Read(c[frameHeader:]) // never fails
 	return c
 }
 
@@ -30,7 +33,7 @@ func (c *certificate) fulfils(commitment []byte) bool {
 	return subtle.ConstantTimeCompare(c.commitment(), commitment) == 1
 }
 
-// held is what Config.HoldEvidence gets: nil where the peer would not understand it.
+// held is what DeathProof.Hold gets: nil where the peer would not understand it.
 func (c *certificate) held(version uint) []byte {
 	if version < certificateVersion {
 		return nil

@@ -191,7 +191,8 @@ func TestDeathIsProvenWhileTheLinkIsRead(t *testing.T) {
 	require.Equal(t, []string{"up 1"}, a.all("x"))
 	close(a.release)
 	a.sees(t, "x", "died refused-after-eof")
-	require.Equal(t, []string{"up 1", "g HeartbeatAck 1", "down eof", "died refused-after-eof"}, a.all("x"))
+	require.Equal(t, []string{"up 1", "g HeartbeatAck 1", "down eof", "died refused-after-eof"},
+		a.all("x"))
 }
 
 // broken reports whether the writer of a link has met an error.

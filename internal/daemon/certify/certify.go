@@ -1,8 +1,8 @@
 // Package certify lets the parent of a node tell the other members that the node is dead.
 //
 // The parent starts the same program again as its child. The child hands each evidence
-// connection over, with the certificate that the other end believes: see HoldEvidence of
-// netmesh.Config. When the kernel says that the child is gone, the parent writes each
+// connection over, with the certificate that the other end believes: see
+// netmesh.DeathProof. When the kernel says that the child is gone, the parent writes each
 // certificate to its connection. That works where a firewall keeps the other members from
 // dialing the dead process. A parent that is killed says nothing, and its child stops.
 //

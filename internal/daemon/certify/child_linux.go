@@ -34,7 +34,9 @@ func Hold() (hold func(conn net.Conn, certificate []byte) error, err error) {
 	if !ok {
 		return nil, fmt.Errorf("socket of the parent: it is a %T", conn)
 	}
-	return func(conn net.Conn, certificate []byte) error { return send(parent, conn, certificate) }, nil
+	return func(conn net.Conn, certificate []byte) error {
+		return send(parent, conn, certificate)
+	}, nil
 }
 
 // send lets the parent have a connection. What it has not read yet, it reads before it
