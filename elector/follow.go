@@ -202,6 +202,7 @@ func (m *Machine) died(peer NodeID) {
 	}
 	m.held = slices.DeleteFunc(m.held, func(e Envelope) bool { return e.To == peer })
 	m.unavailable(peer)
+	s.Follower.LeaderDied = s.Role == Follower && (s.Follower.LeaderDied || s.LastLeader == peer)
 	if s.Role == Follower && s.Follower.AwaitedLeader == peer {
 		m.forgetLeader()
 		m.backOff()

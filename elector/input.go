@@ -163,9 +163,12 @@ const (
 	// ProofReincarnated is the proof of §6.6: the same identity came back with a higher
 	// boot counter, after its kernel had ended the evidence connection by a FIN.
 	ProofReincarnated
+	// ProofCertified is the other proof of §6.5: the parent of the process has waited for its
+	// end, and sent the certificate of that over the evidence connection.
+	ProofCertified
 )
 
-var proofNames = [...]string{"none", "refused-after-eof", "reincarnated"}
+var proofNames = [...]string{"none", "refused-after-eof", "reincarnated", "certified"}
 
 // String returns the proof's name.
 func (p Proof) String() string { return nameOf(proofNames[:], p, "proof") }

@@ -81,7 +81,12 @@ type DeathProof struct {
 	// before the peer can take it for that, so that work which outlives the process can keep
 	// it open. An error refuses the connection; it is tried again. It is called from several
 	// goroutines and must return within 100 ms.
-	Hold func(net.Conn) error
+	//
+	// Whoever knows that this process is dead, as its parent does when it has waited for it,
+	// may write the certificate to the connection: the peer believes it at once. nil: the peer
+	// does not know certificates. One that is shown earlier breaks the promise that no two
+	// lead.
+	Hold func(conn net.Conn, certificate []byte) error
 }
 
 // times are the times of a mesh; see Config.Inactivity.
@@ -144,7 +149,7 @@ func (c Config) withDefaults() Config {
 		c.Clock = clock.Process()
 	}
 	if c.DeathProof.Hold == nil {
-		c.DeathProof.Hold = func(net.Conn) error { return nil }
+		c.DeathProof.Hold = func(net.Conn, []byte) error { return nil }
 	}
 	if c.Logger == nil {
 		c.Logger = hclog.NewNullLogger()

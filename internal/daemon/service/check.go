@@ -36,6 +36,7 @@ func CheckFiles(ctx context.Context, w io.Writer, files []string) error {
 		flags := pflag.NewFlagSet(file, pflag.ContinueOnError)
 		o.Register(flags)
 		flags.StringSlice("groups", nil, "")
+		flags.Bool("supervised", false, "")
 		err := config.ApplyFile(file, flags)
 		cfg, invalid := o.Resolve()
 		err = errors.Join(err, invalid)
