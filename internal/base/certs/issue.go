@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -41,9 +42,10 @@ type Issued struct {
 
 // Issue makes, for each node, a key and a certificate of that cluster in the node's directory
 // below dir, in place of what is there; a name of Operators is that of an operator. dir has the
-// CA, which is made if it is not there. An empty cluster is that of the CA, or DefaultCluster
-// for a new one; no nodes are all that have a directory. A certificate holds for valid, or as
-// long as its CA. All files have the permissions 0600.
+// CA, which is made if it is not there, with a key of gossip; every node gets a copy of that.
+// An empty cluster is that of the CA, or DefaultCluster for a new one; no nodes are all that
+// have a directory. A certificate holds for valid, or as long as its CA. All files have the
+// permissions 0600.
 func Issue(dir, cluster string, nodes []string, valid time.Duration) ([]Issued, error) {
 	if err := check(cluster, nodes); err != nil {
 		return nil, err
@@ -75,7 +77,9 @@ func check(cluster string, nodes []string) error {
 	}
 	for _, node := range nodes {
 		name, isOperator := strings.CutPrefix(node, operators)
-		reserved := []string{".", caFile, caKeyFile, strings.TrimSuffix(operators, "/")}
+		reserved := []string{
+			".", caFile, caKeyFile, gossipFile, plainFile, strings.TrimSuffix(operators, "/"),
+		}
 		if name != filepath.Base(name) || !filepath.IsLocal(name) ||
 			!isOperator && slices.Contains(reserved, name) {
 			return fmt.Errorf("node %q: it cannot be the name of a directory", node)
@@ -104,7 +108,8 @@ type authority struct {
 	tls.Certificate
 
 	cluster string
-	bundle  []byte // what nodes get as ca.crt
+	bundle  []byte            // what nodes get as ca.crt
+	shared  map[string][]byte // what else all nodes get
 }
 
 // openCA reads the CA of a directory, or makes one for a cluster.
@@ -145,7 +150,8 @@ func openCA(dir, cluster string) (*authority, error) {
 	if ca.cluster == "" {
 		return nil, fmt.Errorf("%s names no cluster: name it", certPath)
 	}
-	return ca, nil
+	ca.shared, err = readShared(dir)
+	return ca, err
 }
 
 func makeCA(dir, cluster string) error {
@@ -165,9 +171,17 @@ func makeCA(dir, cluster string) error {
 	if err != nil {
 		return err
 	}
-	return writeFiles(dir, map[string][]byte{
+	err = writeFiles(dir, map[string][]byte{
 		caFile: pemOf("CERTIFICATE", cert), caKeyFile: text,
 	})
+	if err != nil {
+		return err
+	}
+	keys := []GossipKey{NewGossipKey()}
+	if plain, err := AcceptsPlain(dir); plain || err != nil {
+		keys = append([]GossipKey{{}}, keys...)
+	}
+	return writeGossipKeys(dir, keys)
 }
 
 // issue makes the files of one node.
@@ -180,8 +194,10 @@ func (ca *authority) issue(dir, node string, valid time.Duration) (Issued, error
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
 	template.URIs = append(template.URIs, uri(ca.cluster, node))
+	files := maps.Clone(ca.shared)
 	switch {
 	case strings.HasPrefix(node, operators):
+		clear(files) // they take no part in gossip
 		template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 	case hostName.MatchString(node): // for clients that look for a name
 		template.DNSNames = []string{node}
@@ -197,9 +213,8 @@ func (ca *authority) issue(dir, node string, valid time.Duration) (Issued, error
 	if err != nil {
 		return Issued{}, err
 	}
-	err = writeFiles(dir, map[string][]byte{
-		caFile: ca.bundle, certFile: pemOf("CERTIFICATE", cert), keyFile: text,
-	})
+	files[caFile], files[certFile], files[keyFile] = ca.bundle, pemOf("CERTIFICATE", cert), text
+	err = writeFiles(dir, files)
 	return Issued{Node: node, Dir: dir, Until: template.NotAfter}, err
 }
 

@@ -54,13 +54,13 @@ type Options struct {
 	Node     string
 	Voters   []string
 	Cluster  cluster.Config // but what Resolve fills in
+	TLSDir   string
 	Shutdown time.Duration
 	Admin    Admin
 	Hooks    Hooks
 
 	profile, rule                string
 	rehearsal                    bool
-	tlsDir                       string
 	logLevel, logFormat, logFile string
 	timing                       *pflag.FlagSet // the flags that override the profile
 }
@@ -93,8 +93,8 @@ func (o *Options) Register(f *pflag.FlagSet) {
 		"host:port that others are told, if not --gossip-addr")
 	f.StringVar(&c.AdvertiseMesh, "advertise-mesh", "",
 		"host:port that others are told, if not --mesh-addr")
-	f.StringVar(&o.tlsDir, TLSFlag, "", "directory of ca.crt, tls.crt and tls.key: encrypt the "+
-		"election, with members alone, and HTTP; on all nodes or none; see 'bmqnode certs'")
+	f.StringVar(&o.TLSDir, TLSFlag, "", "directory of ca.crt, tls.crt, tls.key and "+
+		"gossip.key: speak to members alone, and encrypted; see 'bmqnode certs'")
 	f.BoolVar(&c.Insecure, "insecure", false, "listen off loopback without --tls-dir: whoever "+
 		"reaches an address can join, vote, and end elections")
 	f.StringVar(&o.Admin.Addr, "admin-addr", DefaultAdminAddr,
@@ -180,8 +180,8 @@ func (o *Options) registerElection(f *pflag.FlagSet) {
 func (o *Options) Resolve() (cluster.Config, error) {
 	c := o.Cluster
 	c.Node, c.Voters = cluster.NodeID(o.Node), NodeIDs(o.Voters)
-	if o.tlsDir != "" {
-		c.TLS = cluster.TLSDir(o.tlsDir)
+	if o.TLSDir != "" {
+		c.TLS = cluster.TLSDir(o.TLSDir)
 	}
 	if o.rehearsal {
 		c.Faults = fault.New()

@@ -101,7 +101,9 @@ func PrintStatus(w io.Writer, answers []Answer) error {
 		fmt.Fprintln(w, text)
 	}
 	for _, line := range slices.Concat(
-		faults(statuses), emergencies(statuses), certificates(statuses), causes(statuses),
+		stalls(statuses), faults(statuses), emergencies(statuses), certificates(statuses),
+		unencrypted(statuses),
+		causes(statuses),
 	) {
 		fmt.Fprintln(w, line)
 	}
@@ -162,6 +164,17 @@ func faults(statuses []*cluster.Status) (lines []string) {
 	return lines
 }
 
+// stalls names the nodes whose processes were held up.
+func stalls(statuses []*cluster.Status) (lines []string) {
+	for _, st := range statuses {
+		if st.Stalls > 0 {
+			lines = append(lines, fmt.Sprintf("%s: its process was held up %d times in %s", st.Node,
+				st.Stalls, st.Uptime.Duration().Round(time.Second)))
+		}
+	}
+	return lines
+}
+
 // certificates tells the certificate that ends first, if there are any.
 func certificates(statuses []*cluster.Status) []string {
 	var first *cluster.Status
@@ -176,6 +189,37 @@ func certificates(statuses []*cluster.Status) []string {
 	}
 	return []string{fmt.Sprintf("TLS: the certificate that ends first is that of %s, at %s",
 		first.Node, first.CertificateEnd.UTC().Format(time.RFC3339))}
+}
+
+// unencrypted tells what is not encrypted, or need not be, in a cluster with TLS: what is left
+// to be done to move to it.
+func unencrypted(statuses []*cluster.Status) (lines []string) {
+	var plain, gossip, links []string
+	for _, st := range statuses {
+		if st.CertificateEnd.IsZero() {
+			continue
+		}
+		if st.AcceptsPlain {
+			plain = append(plain, string(st.Node))
+		}
+		if st.GossipEncryption != "required" && st.GossipEncryption != "" {
+			gossip = append(gossip, fmt.Sprintf("%s (%s)", st.Node, st.GossipEncryption))
+		}
+		for _, m := range st.Members {
+			if m.Link == linkUp && !m.LinkTLS {
+				links = append(links, fmt.Sprintf("%s-%s", st.Node, m.Node))
+			}
+		}
+	}
+	tell := func(text string, what []string) {
+		if len(what) > 0 {
+			lines = append(lines, text+strings.Join(what, ", "))
+		}
+	}
+	tell("TLS: members without it are accepted by ", plain)
+	tell("TLS: links without it: ", links)
+	tell("gossip: encryption is not required by ", gossip)
+	return lines
 }
 
 // causes are what nodes find wrong, a line for each cause, and how to fix it.

@@ -72,11 +72,11 @@ func newestTLS(c *cluster.Config) (newest func() *netmesh.Credentials) {
 	}
 	var kept atomic.Pointer[netmesh.Credentials]
 	name, node := c.Cluster, c.Node
-	c.TLS = func() (netmesh.Credentials, error) {
+	c.TLS = func() (cluster.Credentials, error) {
 		got, err := give()
 		if err == nil {
 			if _, _, wrong := got.Check(name, node); wrong == nil { // otherwise the node says it
-				kept.Store(&got)
+				kept.Store(&got.Credentials)
 			}
 		}
 		return got, err

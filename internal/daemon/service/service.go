@@ -64,7 +64,7 @@ func Run(
 		return doctor.Explain(err)
 	}
 	side.config.Node, side.config.Faults, side.config.Logger = node, cfg.Faults, log.Named("admin")
-	side.config.DataDir = cfg.DataDir
+	side.config.DataDir, side.config.TLSDir = cfg.DataDir, o.TLSDir
 	server := admin.Serve(side.config, side.listeners...)
 	stopping := sync.OnceFunc(supervise(node, log))
 	context.AfterFunc(ctx, stopping) // the work may take its time to end
@@ -91,10 +91,10 @@ func Run(
 	return outcome
 }
 
-// Reloads reports whether there are files that the node reads again: a certificate or tokens.
+// Reloads reports whether there are files that the node reads again: --tls-dir or tokens.
 func (d *Daemon) Reloads() bool { return d.Config.TLS != nil || d.tokens != nil }
 
-// ReloadAtHangup makes the node read these files again at SIGHUP, which ends other commands of
+// ReloadAtHangup makes the node read these again at SIGHUP, which ends other commands of
 // bmqnode.
 func (d *Daemon) ReloadAtHangup() {
 	signal.Reset(syscall.SIGHUP)
@@ -109,7 +109,7 @@ func (d *Daemon) ReloadAtHangup() {
 				return
 			}
 			if err := d.Node.ReloadTLS(); err != nil {
-				d.Log.Error("certificate not read again: the node goes on with the one before", "error", err)
+				d.Log.Error("--tls-dir not read again: the node goes on with what it had", "error", err)
 			}
 			d.reloadTokens("")
 		}
