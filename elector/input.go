@@ -7,7 +7,7 @@ import (
 )
 
 // Input is something that happened to the node: one of Start, Tick, Received,
-// LinkUp, LinkDown, Died, Measured, Persisted, Issued, Eligible, Prefer, Guard, Transfer,
+// LinkUp, LinkDown, Died, Measured, Tuned, Persisted, Issued, Eligible, Prefer, Guard, Transfer,
 // Resign, Pause, Stop.
 type Input interface{ isInput() }
 
@@ -54,6 +54,15 @@ type Died struct {
 // links to, by the newest measurements; 0 if that is not known. Only a machine with
 // Timing.MinRandomWait uses it.
 type Measured struct{ RoundTrip time.Duration }
+
+// Tuned says what the link from Peer needs for Config.QoS, by the newest estimates (§14.2).
+// It belongs to Peer's leaderships; what was said of another peer is forgotten. A plan that
+// breaks §14.5 is not followed. Only a machine with Config.QoS uses it.
+type Tuned struct {
+	Peer      NodeID
+	Period    time.Duration // of Peer's heartbeats, that this node needs
+	Detection time.Duration // T_D^u: how long after a scheduled heartbeat Peer is suspected
+}
 
 // Persisted says that the terms up to Term are reserved on disk: Terms.Reserved.
 type Persisted struct{ Term lsn.Term }
@@ -114,6 +123,7 @@ func (LinkUp) isInput()    {}
 func (LinkDown) isInput()  {}
 func (Died) isInput()      {}
 func (Measured) isInput()  {}
+func (Tuned) isInput()     {}
 func (Persisted) isInput() {}
 func (Issued) isInput()    {}
 func (Eligible) isInput()  {}

@@ -14,6 +14,9 @@ type Limits struct {
 	Shortest time.Duration
 	// Longest is the longest period that is of use. At least Shortest.
 	Longest time.Duration
+	// Detection is the least T_D^u that is of use: a suspicion that comes before the lease of
+	// a leader has ended elects nobody. 0 or more.
+	Detection time.Duration
 }
 
 // Plan is how often to send and how long to wait, with what follows for a link of the
@@ -38,7 +41,7 @@ type Infeasible struct {
 	// stands for duration as well).
 	Violated string
 	// Best is what can be had with the same Detect, at the period that is right most often;
-	// zero if Detect is no longer than the mean delay and the shortest period.
+	// zero if what Detect leaves beyond the mean delay is below the limits.
 	Best Plan
 	// Detect is the least T_D^U for which the rest can be had; 0 if there is none.
 	Detect time.Duration
@@ -94,14 +97,9 @@ func Configure(ask QoS, link Quality, limits Limits) (Plan, error) {
 		return Plan{}, fmt.Errorf("qos: the shortest period is %s and the longest %s, but must be "+
 			"at least 1us, and no shorter than the shortest", limits.Shortest, limits.Longest)
 	}
-	p := problem{
-		t: (ask.Detect - link.Delay).Seconds(), v: square(link.Deviation.Seconds()),
-		loss: link.Loss, ordered: link.Ordered,
-		recurrence: time.Duration(ask.Mistakes).Seconds(), duration: ask.duration(),
-		shortest: limits.Shortest.Seconds(), longest: limits.Longest.Seconds(),
-	}
+	p := newProblem(ask, link, limits)
 	if eta, ok := p.solve(); ok {
-		return p.plan(max(math.Floor(eta*1e6)/1e6, p.shortest)), nil // whole microseconds
+		return p.plan(p.round(eta)), nil
 	}
 	e := p.infeasible(link.Delay)
 	return e.Best, e
@@ -114,6 +112,17 @@ type problem struct {
 	ordered              bool
 	recurrence, duration float64 // T_MR^L, T_M^U
 	shortest, longest    float64 // eta
+	least                float64 // T_D^u
+}
+
+func newProblem(ask QoS, link Quality, limits Limits) problem {
+	return problem{
+		t: (ask.Detect - link.Delay).Seconds(), v: square(link.Deviation.Seconds()),
+		loss: link.Loss, ordered: link.Ordered,
+		recurrence: time.Duration(ask.Mistakes).Seconds(), duration: ask.duration(),
+		shortest: limits.Shortest.Seconds(), longest: limits.Longest.Seconds(),
+		least: limits.Detection.Seconds(),
+	}
 }
 
 // solve returns the longest period that keeps the promise, to a millionth. What it promises
@@ -141,7 +150,7 @@ func (p problem) solve() (eta float64, ok bool) {
 
 // keeps reports whether the period gives what was asked.
 func (p problem) keeps(eta float64) bool {
-	if !(eta >= p.shortest && eta <= p.t && eta <= p.longest) {
+	if !(eta >= p.shortest && eta <= p.t && eta <= p.longest && p.t >= p.least) {
 		return false
 	}
 	need := p.recurrence
@@ -193,6 +202,14 @@ func (p problem) orderedMistake(eta float64) float64 {
 	return sum + sigma/eta*math.Atan2(sigma, alpha+summed*eta)
 }
 
+// round rounds a period that solve found down to whole microseconds, if that does as well.
+func (p problem) round(eta float64) float64 {
+	if whole := math.Floor(eta*1e6) / 1e6; p.keeps(whole) {
+		return whole
+	}
+	return eta
+}
+
 // plan is what the period gives.
 func (p problem) plan(eta float64) Plan {
 	recurrence := p.f(eta, math.Inf(1))
@@ -209,7 +226,7 @@ func (p problem) plan(eta float64) Plan {
 // infeasible says why solve failed, and what can be had instead.
 func (p problem) infeasible(delay time.Duration) *Infeasible {
 	e := &Infeasible{Violated: "detect"}
-	if p.t >= p.shortest {
+	if p.t >= max(p.shortest, p.least) {
 		eta := p.safest()
 		e.Best = p.plan(eta)
 		e.Violated = "mistakes"
@@ -253,7 +270,7 @@ func (p problem) leastDetection() (t float64, ok bool) {
 		_, ok := p.solve()
 		return ok
 	}
-	low, high := max(p.t, 0), max(p.t, p.shortest)
+	low, high := max(p.t, 0), max(p.t, p.shortest, p.least)
 	for ; !suffices(high); low, high = high, 2*high {
 		if high > time.Hour.Seconds() {
 			return 0, false

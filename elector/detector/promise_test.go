@@ -26,7 +26,7 @@ func TestThePromiseIsKept(t *testing.T) {
 		}
 		ask := QoS{Detect: duration(between(0.1, 3)), Accuracy: 1 - between(0.001, 0.1)}
 		ask.Mistakes = Recurrence(float64(ask.Detect) * between(2, 20))
-		plan, err := Configure(ask, link, Limits{ms, time.Minute})
+		plan, err := Configure(ask, link, Limits{Shortest: ms, Longest: time.Minute})
 		if err != nil {
 			continue
 		}

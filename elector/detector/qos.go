@@ -24,14 +24,11 @@ type QoS struct {
 	Duration time.Duration
 }
 
-// Validate returns an error that says of each field that is wrong what would be right; nil
-// if none is.
-func (q QoS) Validate() error {
-	var wrong []error
+// Check calls wrong for each field that is out of range, with its value and what would be right.
+func (q QoS) Check(wrong func(field string, value any, want string)) {
 	want := func(ok bool, field string, value any, want string, args ...any) {
 		if !ok {
-			wrong = append(wrong,
-				fmt.Errorf("%s is %v, but must be %s", field, value, fmt.Sprintf(want, args...)))
+			wrong(field, value, fmt.Sprintf(want, args...))
 		}
 	}
 	want(q.Detect >= time.Millisecond && q.Detect <= time.Hour, "detect", q.Detect,
@@ -47,6 +44,14 @@ func (q QoS) Validate() error {
 		want(q.Duration > 0 && q.Duration < time.Duration(q.Mistakes), "duration", q.Duration,
 			"positive, and shorter than the time between mistakes, %s", time.Duration(q.Mistakes))
 	}
+}
+
+// Validate returns an error with all that Check says; nil if that is nothing.
+func (q QoS) Validate() error {
+	var wrong []error
+	q.Check(func(field string, value any, want string) {
+		wrong = append(wrong, fmt.Errorf("%s is %v, but must be %s", field, value, want))
+	})
 	return errors.Join(wrong...)
 }
 
