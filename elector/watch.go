@@ -14,13 +14,17 @@ type watch struct {
 	leader NodeID
 	term   lsn.Term
 	detector.Detector
+
+	tunedFor NodeID // see Machine.Tune
+	tuning   detector.Tuning
+	tuneAt   Time
 }
 
 // silentAt is when the leader that sent this heartbeat is given up, without another one: §7.6.
 func (m *Machine) silentAt(from NodeID, msg *Message) Time {
 	w := &m.watch
 	if w.leader != from || w.term != msg.Term {
-		*w = watch{from, msg.Term, m.cfg.newDetector(msg)}
+		w.leader, w.term, w.Detector = from, msg.Term, m.cfg.newDetector(msg)
 	}
 	detection := m.detection(from, msg.Period)
 	if nfde, ok := w.Detector.(*detector.NFDE); ok {

@@ -95,7 +95,7 @@ func (l *Link) judge(now time.Duration, newest uint64) {
 
 // RoundTrip notes that a message and its answer took d together. The delay of one direction
 // is taken for half of it: nobody can do better without clocks that agree.
-func (l *Link) RoundTrip(d time.Duration) { l.trip.add(float64(d), lossMemory) }
+func (l *Link) RoundTrip(d time.Duration) { l.trip.add(float64(d), known) }
 
 // Restart prepares for a new process of the sender, which counts from 1 on another clock.
 // The link is the same.

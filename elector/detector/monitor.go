@@ -64,7 +64,8 @@ func (m *Monitor) RoundTrip(d time.Duration) { m.link.RoundTrip(d) }
 type Tuning struct {
 	// Quality is what was measured.
 	Quality Quality
-	// Known says that enough was measured. Until then the period is the longest.
+	// Known says that enough was measured. Until then the period is a quarter of the longest,
+	// so that this is soon and losses do little harm.
 	Known bool
 	// Period is the eta that the leader should keep.
 	Period time.Duration
@@ -82,7 +83,7 @@ func (m *Monitor) Tune(last Tuning, ask QoS, limits Limits) Tuning {
 		return last
 	}
 	t := Tuning{
-		Quality: q, Known: known, Period: limits.Longest,
+		Quality: q, Known: known, Period: max(limits.Longest/4, limits.Shortest),
 		Detection: max(ask.Detect-q.Delay, limits.Detection),
 	}
 	if !known {

@@ -55,6 +55,63 @@ func (q QoS) Validate() error {
 	return errors.Join(wrong...)
 }
 
+// MarshalText returns the fields that are set, as UnmarshalText reads them; nothing for the zero
+// QoS.
+func (q QoS) MarshalText() ([]byte, error) { return []byte(q.String()), nil }
+
+// String returns the same text.
+func (q QoS) String() string {
+	if q == (QoS{}) {
+		return ""
+	}
+	text := fmt.Sprintf("detect: %s, mistakes: %s", q.Detect, q.Mistakes)
+	if q.Duration != 0 {
+		return text + fmt.Sprintf(", duration: %s", q.Duration)
+	}
+	return text + ", accuracy: " + strconv.FormatFloat(q.Accuracy, 'f', -1, 64)
+}
+
+// UnmarshalText reads fields in any order, with commas or semicolons between them, such as
+// "detect: 200ms, mistakes: 1/30d, accuracy: 0.99999"; braces around them may be there. Without
+// any field it is the zero QoS. It does not check them.
+func (q *QoS) UnmarshalText(text []byte) error {
+	var read QoS
+	inner := strings.TrimSpace(string(text))
+	if open, ok := strings.CutPrefix(inner, "{"); ok {
+		inner = strings.TrimSuffix(open, "}")
+	}
+	if inner == "" {
+		*q = read
+		return nil
+	}
+	seen := map[string]bool{}
+	for field := range strings.FieldsFuncSeq(inner, func(r rune) bool { return r == ',' || r == ';' }) {
+		key, value, _ := strings.Cut(field, ":")
+		key, value = strings.TrimSpace(key), strings.TrimSpace(value)
+		var err error
+		switch key {
+		case "detect":
+			read.Detect, err = time.ParseDuration(value)
+		case "mistakes":
+			err = read.Mistakes.UnmarshalText([]byte(value))
+		case "accuracy":
+			read.Accuracy, err = strconv.ParseFloat(value, 64)
+		case "duration":
+			read.Duration, err = time.ParseDuration(value)
+		default:
+			return fmt.Errorf("%q is no field: there are detect, mistakes, accuracy and duration", key)
+		}
+		if err != nil || seen[key] {
+			return fmt.Errorf("%s is %q, but must be written as in %s, and once", key, value, example)
+		}
+		seen[key] = true
+	}
+	*q = read
+	return nil
+}
+
+const example = "detect: 200ms, mistakes: 1/30d, accuracy: 0.99999"
+
 // duration returns T_M^U in seconds. E(T_MR) >= T_MR^L and E(T_M) <= (1 - P_A^L) x T_MR^L
 // together make P_A >= P_A^L.
 func (q QoS) duration() float64 {
