@@ -1,5 +1,8 @@
 # `make` alone lists the targets.
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
+GOVULNCHECK = golang.org/x/vuln/cmd/govulncheck@v1.8.0
+# A copy of the Go vulnerability database: file:///DIRECTORY, or the address of a mirror.
+VULNDB ?=
 RACE ?=
 RACEFLAG = $(if $(RACE),-race)
 TESTFLAGS ?= -timeout 5m
@@ -13,7 +16,7 @@ each = @for module in $(MODULES); do (cd $$module && $(1)) || exit 1; done
 PROTOCOL = ./elector ./elector/detector ./scouting ./lsn
 COVER = 95
 
-.PHONY: help build bmqnode man test race vet lint image fuzz bench cover scenarios-live article-live coordinator alerts kernel soak chaos clean
+.PHONY: help build bmqnode man test race vet lint vuln image fuzz bench cover scenarios-live article-live coordinator alerts kernel soak chaos clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -42,6 +45,10 @@ lint: vet ## gofmt, go vet, staticcheck, go mod tidy
 	CGO_ENABLED=0 GOBIN=$(CURDIR)/bin go install -trimpath $(STATICCHECK)
 	$(call each,GOFLAGS="$$(go env GOFLAGS) $(RACEFLAG)" $(CURDIR)/bin/staticcheck ./...)
 	$(call each,go mod tidy -diff)
+
+vuln: ## look for known vulnerabilities in what is called (VULNDB=file:///DIRECTORY: offline)
+	GOBIN=$(CURDIR)/bin go install -trimpath $(GOVULNCHECK)
+	$(call each,$(CURDIR)/bin/govulncheck $(if $(VULNDB),-db $(VULNDB)) ./...)
 
 image: ## make the file system of deploy/docker's image, and run a node in it
 	BMQNODE_IMAGE=1 go test $(RACEFLAG) $(TESTFLAGS) -run 'TheImage|ThePods' ./cmd/bmqnode
