@@ -166,7 +166,7 @@ func (t Timing) Inactivity() time.Duration {
 // it before a promise to it can have ended.
 func (t Timing) Periods() detector.Limits {
 	return detector.Limits{
-		Shortest:  max(t.HeartbeatBroadcast/16, time.Microsecond),
+		Shortest:  max((t.HeartbeatBroadcast / 16).Truncate(time.Microsecond), time.Microsecond),
 		Longest:   t.HeartbeatBroadcast,
 		Detection: t.Promise(),
 	}

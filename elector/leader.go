@@ -25,7 +25,7 @@ func (m *Machine) heartbeatAll() {
 	l, now := &m.state.Leader, m.state.Now
 	late := time.Duration(0)
 	if due(l.BroadcastAt, now) {
-		late = now.Sub(l.BroadcastAt)
+		late = now.Sub(l.BroadcastAt).Truncate(time.Microsecond)
 	}
 	m.slowDown()
 	l.Sequence++

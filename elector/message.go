@@ -87,7 +87,7 @@ type Message struct {
 	// Reach is in HeartbeatAck the number of voters that the sender has links to,
 	// itself included; 0 from an older build, which does not say.
 	Reach uint8
-	// Period is in LeaderHeartbeat how long after this heartbeat was scheduled the next one is,
+	// Period and Late are whole microseconds. Period is in LeaderHeartbeat how long after this heartbeat was scheduled the next one is,
 	// at most; in HeartbeatAck the period that the sender needs (§14.3), 0 for none. 0 from an
 	// older build.
 	Period time.Duration
