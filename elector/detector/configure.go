@@ -109,7 +109,7 @@ func Configure(ask QoS, link Quality, limits Limits) (Plan, error) {
 type problem struct {
 	t                    float64 // T_D^u = T_D^U - E(D)
 	v, loss              float64 // V(D), p_L
-	ordered              bool
+	ordered, gaps        bool
 	recurrence, duration float64 // T_MR^L, T_M^U
 	shortest, longest    float64 // eta
 	least                float64 // T_D^u
@@ -118,7 +118,7 @@ type problem struct {
 func newProblem(ask QoS, link Quality, limits Limits) problem {
 	return problem{
 		t: (ask.Detect - link.Delay).Seconds(), v: square(link.Deviation.Seconds()),
-		loss: link.Loss, ordered: link.Ordered,
+		loss: link.Loss, ordered: link.Ordered, gaps: link.Gaps,
 		recurrence: time.Duration(ask.Mistakes).Seconds(), duration: ask.duration(),
 		shortest: limits.Shortest.Seconds(), longest: limits.Longest.Seconds(),
 		least: limits.Detection.Seconds(),
@@ -191,9 +191,18 @@ func (p problem) f(eta, enough float64) float64 {
 // overtakes another: the first that is awaited was lost, or it or any one before it was so
 // late that it held up the rest. By Cantelli's inequality the one m periods before is with
 // at most V/(V + (alpha + m eta)^2). The integral stands for all m that are not summed.
+//
+// If Quality.Gaps, one term says all, whatever depends on what: at freshness point i the sender is
+// suspected if what comes first of heartbeat i and those after it comes alpha later than i is
+// expected. The square of how much later that is has the mean V, so Markov's inequality bounds
+// the probability by V/alpha^2. (Cantelli's holds about the mean of what is measured alone, and
+// heartbeats that come with the next are later on the mean than those that arrive.)
 func (p problem) orderedMistake(eta float64) float64 {
 	const summed = 64
 	alpha := p.t - eta
+	if p.gaps {
+		return p.v / square(alpha)
+	}
 	sum := p.loss
 	for m := range summed + 1 {
 		sum += p.v / (p.v + square(alpha+float64(m)*eta))
