@@ -128,8 +128,12 @@ func WAN() Timing {
 
 // ForQoS returns timers for a quality of service (§14.6): the lease leaves a fifth of Detect to
 // the delay of the network and to the drift of clocks, and what is no use below the times that
-// disks and schedulers take is not derived of a Detect that is shorter than those.
+// disks and schedulers take is not derived of a Detect that is shorter than those. Of a QoS
+// that is not valid they are those of Article: then that is the one thing that is wrong.
 func ForQoS(ask detector.QoS) Timing {
+	if ask.Validate() != nil {
+		return Article()
+	}
 	d := ask.Detect.Truncate(60 * time.Microsecond) // so that all of these are whole
 	return Timing{
 		InitialWait:        max(4*d, 500*time.Millisecond),

@@ -80,11 +80,24 @@ func (m *Machine) Tune(l *Links) (in Tuned, changed bool) {
 	return in, in.Period != 0 && in != m.state.Tuned
 }
 
-// Tuning is what was measured of the link to the leader that this node follows, and what
-// Config.QoS needs there; zero if it follows none, or asks for nothing.
-func (m *Machine) Tuning() detector.Tuning {
-	if m.watch.tunedFor != m.state.Follower.Leader {
-		return detector.Tuning{}
+// Quality is what was measured of the link to the leader that this node follows and what
+// Config.QoS needs there, what holds by that with the period that the leader announces, and an
+// error that says why that is less than was asked; nil if it is not. ok is false if it follows
+// nobody, or asks for nothing.
+func (m *Machine) Quality() (t detector.Tuning, plan detector.Plan, err error, ok bool) {
+	w, f := &m.watch, &m.state.Follower
+	if f.Leader == "" || w.tunedFor != f.Leader || !m.cfg.asksQuality() {
+		return t, plan, nil, false
 	}
-	return m.watch.tuning
+	if now := (promised{w.tuning, f.Period}); w.promised != now {
+		w.promised = now // to say what can be had instead takes milliseconds
+		w.plan, w.unmet = w.tuning.Promise(m.cfg.QoS, m.cfg.Timing.Periods(), f.Period)
+	}
+	return w.tuning, w.plan, w.unmet, true
+}
+
+// promised is what a promise follows from.
+type promised struct {
+	detector.Tuning
+	period time.Duration
 }

@@ -18,6 +18,9 @@ type watch struct {
 	tunedFor NodeID // see Machine.Tune
 	tuning   detector.Tuning
 	tuneAt   Time
+	promised promised // see Machine.Quality
+	plan     detector.Plan
+	unmet    error
 }
 
 // silentAt is when the leader that sent this heartbeat is given up, without another one: §7.6.

@@ -1,6 +1,7 @@
 package detector
 
 import (
+	"errors"
 	"fmt"
 	"time"
 )
@@ -119,9 +120,11 @@ func (t Tuning) problem(ask QoS, limits Limits) problem {
 // within the limits would do.
 func (t Tuning) Promise(ask QoS, limits Limits, period time.Duration) (Plan, error) {
 	p := t.problem(ask, limits)
-	if !t.Known {
-		return Plan{}, fmt.Errorf("qos: too few heartbeats have come to know the link: %d are needed",
-			known)
+	switch {
+	case period <= 0:
+		return Plan{}, errors.New("qos: the leader runs an older version, which says no period")
+	case !t.Known:
+		return Plan{}, fmt.Errorf("qos: the link is not known before %d heartbeats have come", known)
 	}
 	plan := p.plan(period.Seconds())
 	need, err := Configure(ask, t.Quality, limits)

@@ -43,4 +43,7 @@ func (s *Sim) tune(n *node) {
 }
 
 // Tuning is what a running node measures of the link to its leader, and needs there.
-func (s *Sim) Tuning(id elector.NodeID) detector.Tuning { return s.byName[id].machine.Tuning() }
+func (s *Sim) Tuning(id elector.NodeID) detector.Tuning {
+	tuning, _, _, _ := s.byName[id].machine.Quality()
+	return tuning
+}
