@@ -40,7 +40,7 @@ type Infeasible struct {
 	// Violated is the bound that is in the way: "detect", "mistakes", or "accuracy" (which
 	// stands for duration as well).
 	Violated string
-	// Best is what can be had with the same Detect, at the period that is right most often;
+	// Best is what can be had with the same Detect, at the best period there is;
 	// zero if what Detect leaves beyond the mean delay is below the limits.
 	Best Plan
 	// Detect is the least T_D^U for which the rest can be had; 0 if there is none.
@@ -255,11 +255,16 @@ func (p problem) infeasible(delay time.Duration) *Infeasible {
 }
 
 // safest returns the period within the limits whose output is right most often: that of the
-// least beta = eta/E(T_MR).
+// least beta = eta/E(T_MR). If there is one term only it is that of the longest E(T_MR), since
+// then more heartbeats are hardly ever right where fewer are wrong: three in T_D^u.
 func (p problem) safest() (best float64) {
 	least := math.Inf(1)
 	for eta := min(p.t, p.longest); ; eta = max(eta*0.99, p.shortest) {
-		if beta := eta / p.f(eta, math.Inf(1)); beta <= least {
+		beta := eta / p.f(eta, math.Inf(1))
+		if p.gaps {
+			beta /= eta
+		}
+		if beta <= least {
 			best, least = eta, beta
 		}
 		if eta == p.shortest {
