@@ -87,9 +87,9 @@ type Message struct {
 	// Reach is in HeartbeatAck the number of voters that the sender has links to,
 	// itself included; 0 from an older build, which does not say.
 	Reach uint8
-	// Period and Late are whole microseconds. Period is in LeaderHeartbeat how long after this heartbeat was scheduled the next one is,
-	// at most; in HeartbeatAck the period that the sender needs (§14.3), 0 for none. 0 from an
-	// older build.
+	// Period is in LeaderHeartbeat how long after this one was scheduled the next one is, at
+	// most; in HeartbeatAck the period that the sender needs (§14.3), 0 for none. It is 0 from an
+	// older build. Period and Late travel as whole microseconds.
 	Period time.Duration
 	// Late is in LeaderHeartbeat how long before SentAt it was scheduled to be sent (§14.1).
 	Late time.Duration

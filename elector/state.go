@@ -104,7 +104,8 @@ type leaderState struct {
 	BroadcastAt Time
 	Period      time.Duration                     // of the broadcasts
 	Wanted      [scouting.MaxVoters]time.Duration // by voter, the period of its newest ack; 0 for none
-	SlowSince   Time                              // since when a longer period would do; 0 if it would not
+	// since when a longer period would do; 0 if it would not
+	SlowSince   Time
 	LeaseEnd    Time
 	Support     support
 	MayStand    scouting.Voters           // whose newest ack said that it may stand

@@ -232,8 +232,8 @@ func FuzzMessages(f *testing.F) {
 // requireSane fails on a message that the elector should never see.
 func requireSane(t *testing.T) func(string, elector.Message) {
 	return func(group string, m elector.Message) {
-		if !m.Kind.Valid() || !m.Cause.Valid() || min(m.RetryAfter, m.Period, m.Late) < 0 || group == "" ||
-			len(group) > MaxNameLength {
+		if !m.Kind.Valid() || !m.Cause.Valid() || min(m.RetryAfter, m.Period, m.Late) < 0 ||
+			group == "" || len(group) > MaxNameLength {
 			t.Fatalf("accepted %q %+v", group, m)
 		}
 	}

@@ -81,7 +81,8 @@ func TestThePromiseIsKeptByWhatIsMeasured(t *testing.T) {
 			quality, isKnown := measured.Quality()
 			require.True(t, isKnown)
 			var plan Plan
-			if plan, err = Configure(ask, quality, Limits{Shortest: ms, Longest: ask.Detect / 3}); err != nil {
+			limits := Limits{Shortest: ms, Longest: ask.Detect / 3}
+			if plan, err = Configure(ask, quality, limits); err != nil {
 				break
 			}
 			period = plan.Period
@@ -98,7 +99,6 @@ func TestThePromiseIsKeptByWhatIsMeasured(t *testing.T) {
 	}
 	require.Greater(t, kept, 40)
 	require.Greater(t, mistakes, 100, "else the test could not fail")
-	t.Log(kept, mistakes)
 }
 
 // An ordered link breaks the promise of the independent form, where the delay is not small

@@ -85,7 +85,8 @@ func (q *QoS) UnmarshalText(text []byte) error {
 		return nil
 	}
 	seen := map[string]bool{}
-	for field := range strings.FieldsFuncSeq(inner, func(r rune) bool { return r == ',' || r == ';' }) {
+	separates := func(r rune) bool { return r == ',' || r == ';' }
+	for field := range strings.FieldsFuncSeq(inner, separates) {
 		key, value, _ := strings.Cut(field, ":")
 		key, value = strings.TrimSpace(key), strings.TrimSpace(value)
 		var err error

@@ -72,13 +72,13 @@ var metrics = []metric{
 				value(float64(truth(q.Met)))
 			}
 		}),
-	perQoS("qos_loss_ratio", "Share of the leader's heartbeats that do not arrive.",
+	perQoS("qos_loss_ratio", "Share of heartbeats that are lost.",
 		nil, func(q *cluster.QoSStatus, value func(float64, ...string)) {
 			if q.Detect > 0 {
 				value(q.Loss)
 			}
 		}),
-	perQoS("qos_seconds", "Times of heartbeats: measured, needed, kept, and promised by that.",
+	perQoS("qos_seconds", "Times measured, needed, kept and promised.",
 		[]string{"time"}, func(q *cluster.QoSStatus, value func(float64, ...string)) {
 			for _, t := range []struct {
 				name string
