@@ -31,6 +31,7 @@ func qualityStep(t testing.TB) func() {
 	in := &elector.Received{From: "b", Message: elector.Message{
 		Kind: elector.LeaderHeartbeat, Term: 3, Sequence: 1, Period: 500 * millis,
 	}}
+	d.hear("b", in.Message)
 	return func() {
 		d.now = d.now.Add(500 * millis)
 		in.Message.Sequence++
