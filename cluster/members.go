@@ -35,8 +35,7 @@ func (n *Node) gossipConfig() gossip.Config {
 		Logger: n.log.Named("gossip"), OnChange: n.onMember, Keys: n.credentials.ofGossip(),
 		Meta: gossip.Meta{
 			MeshAddr: n.advertisedMesh(), AdminAddr: n.cfg.AdminAddr, Version: n.cfg.Version,
-			Voter: slices.Contains(n.cfg.Voters, n.cfg.Node), MayStand: !n.cfg.Election.NotCandidate,
-			Priority: n.cfg.Election.Priority,
+			Voter: slices.Contains(n.cfg.Voters, n.cfg.Node),
 		},
 	}
 	if n.cfg.Faults != nil {

@@ -79,6 +79,8 @@ type Node struct {
 	rested time.Duration
 	// Meta of the peers to which there is a link
 	up map[NodeID]string
+	// those of them that act as voters without being any, which was logged
+	unentitled map[NodeID]bool
 	// the longest to a voter, as the elections were told; 0 if unknown
 	roundTrip time.Duration
 	// cutWork are the leaderships whose work may go on although their election has ended
@@ -153,7 +155,7 @@ func newNode(cfg Config, hooks testhook.Hooks) *Node {
 		quit: make(chan struct{}), driverDone: make(chan struct{}), persisterDone: make(chan struct{}),
 		unwatch: make(chan struct{}), watcherDone: make(chan struct{}),
 		groups: map[string]*group{}, opening: map[string]bool{}, closed: map[string]*group{},
-		up: map[NodeID]string{}, processes: map[NodeID]process{},
+		up: map[NodeID]string{}, unentitled: map[NodeID]bool{}, processes: map[NodeID]process{},
 		anomalies: map[string]int{}, lastAnomaly: map[string]time.Time{},
 		done: make(chan struct{}), gone: make(chan struct{}), released: make(chan struct{}),
 	}

@@ -27,6 +27,7 @@ type Status struct {
 	Boot       uint64  `json:"boot"`                // starts on that directory, this one included
 	Uptime     Seconds `json:"uptime_s"`
 	GossipAddr string  `json:"gossip_addr,omitempty"`
+	Stalls     uint64  `json:"stalls"` // timers that fired late by half a heartbeat period or more
 	MeshAddr   string  `json:"mesh_addr"`
 	AdminAddr  string  `json:"admin_addr,omitempty"`
 	Failure    string  `json:"failure,omitempty"` // why the node takes no part any more
@@ -130,7 +131,7 @@ func (n *Node) Status() Status {
 	st := Status{
 		Cluster: n.cfg.Cluster, Node: n.cfg.Node, Version: n.cfg.Version,
 		Identity: n.store.Identity().String(), Boot: n.store.Boot(),
-		Uptime:   seconds(time.Since(n.started)),
+		Uptime: seconds(time.Since(n.started)), Stalls: n.measure.stalls.Load(),
 		MeshAddr: n.mesh.Addr().String(), AdminAddr: n.cfg.AdminAddr,
 		Emergencies: slices.Clone(n.emergencies), Members: n.memberStatus(),
 		Findings: n.diagnosis.Findings(), Refused: n.refused(), PausedUntil: n.pausedUntil(),

@@ -75,7 +75,7 @@ func start(t *testing.T, node elector.NodeID, options ...option) *peer {
 		Cluster:  "test",
 		Node:     node,
 		Bind:     "127.0.0.1:0",
-		Meta:     Meta{MeshAddr: "127.0.0.1:1000", Version: "1.0.0", Voter: true, MayStand: true},
+		Meta:     Meta{MeshAddr: "127.0.0.1:1000", Version: "1.0.0", Voter: true},
 		Timing:   fast(),
 		OnChange: p.note,
 		Logger:   hclog.New(&hclog.LoggerOptions{Level: hclog.Info, Output: testWriter{t}}),

@@ -101,7 +101,8 @@ func PrintStatus(w io.Writer, answers []Answer) error {
 		fmt.Fprintln(w, text)
 	}
 	for _, line := range slices.Concat(
-		faults(statuses), emergencies(statuses), certificates(statuses), unencrypted(statuses),
+		stalls(statuses), faults(statuses), emergencies(statuses), certificates(statuses),
+		unencrypted(statuses),
 		causes(statuses),
 	) {
 		fmt.Fprintln(w, line)
@@ -158,6 +159,17 @@ func faults(statuses []*cluster.Status) (lines []string) {
 	for _, st := range statuses {
 		if st.Faults != "" {
 			lines = append(lines, fmt.Sprintf("%s: cut on purpose: %s", st.Node, st.Faults))
+		}
+	}
+	return lines
+}
+
+// stalls names the nodes whose processes were held up.
+func stalls(statuses []*cluster.Status) (lines []string) {
+	for _, st := range statuses {
+		if st.Stalls > 0 {
+			lines = append(lines, fmt.Sprintf("%s: its process was held up %d times in %s", st.Node,
+				st.Stalls, st.Uptime.Duration().Round(time.Second)))
 		}
 	}
 	return lines
