@@ -99,6 +99,7 @@ func (h *handshake) secure(m *Mesh, node elector.NodeID) error {
 	if m.cfg.TLS == nil {
 		return nil
 	}
+	h.raw = ordinary(h.raw)
 	config := m.cfg.TLS().config(m.cfg.Cluster, string(node))
 	conn := tls.Server(h.raw, config)
 	if node != "" {
