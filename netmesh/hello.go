@@ -39,6 +39,9 @@ type hello struct {
 	Local, Remote string
 	Process       uint64 // random number of this process; 0: an older build, which tells none
 	Meta          string // Config.Meta
+	// Commitment is, in both directions of the handshake of an evidence connection, the hash
+	// of the sender's certificate. Since version 4.
+	Commitment []byte
 }
 
 // goodbye is the body of Refuse and Goodbye.

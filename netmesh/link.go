@@ -27,6 +27,7 @@ type link struct {
 	info       PeerInfo
 	dialed     bool // by this side
 	resettable bool
+	encrypted  bool // by TLS
 	meter      meter
 
 	frames *frameReader
@@ -61,7 +62,8 @@ type link struct {
 func (m *Mesh) newLink(h *handshake, info PeerInfo, c connKey) *link {
 	l := &link{
 		connKey: c, m: m, conn: h.conn, info: info, dialed: c.dialer == m.cfg.Node,
-		resettable: resettable(h.raw), frames: h.frames, dec: h.dec, enc: h.enc,
+		resettable: resettable(h.raw), encrypted: h.shown != nil,
+		frames: h.frames, dec: h.dec, enc: h.enc,
 		ready: newWaker(), pingNow: newWaker(), pongs: make(chan ping, 4),
 		retired: make(chan struct{}), stop: make(chan struct{}), written: make(chan struct{}),
 	}

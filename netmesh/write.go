@@ -30,6 +30,10 @@ func (l *link) write() {
 			pong.Sent, pong.Wall = int64(l.m.cfg.Clock.Now()), time.Now().UnixNano()
 			err = l.send(framePong, &pong)
 		case <-l.pingNow:
+			if l.mustEnd() {
+				l.end(elector.EvidenceLocal, refuse(ReasonTLS, "node %s demands TLS by now", l.m.cfg.Node))
+				continue
+			}
 			err = l.sendPing()
 		case <-retired:
 			retired, expired = nil, time.After(l.m.cfg.times.handshake)
