@@ -72,13 +72,16 @@ type Config struct {
 	// HoldEvidence, if set, gets each connection whose end could prove to another member
 	// that this process is dead, before it can. A program whose work outlives its process
 	// has the work keep it open. An error refuses the connection; it is tried again. It is
-	// called from several goroutines and must return soon. Default none.
-	HoldEvidence func(net.Conn) error `json:"-"`
+	// called from several goroutines and must return soon. Who knows that this process is
+	// dead may write the certificate to the connection, and is believed: see
+	// netmesh.DeathProof. Default none.
+	HoldEvidence func(conn net.Conn, certificate []byte) error `json:"-"`
 	// TLS, if set, makes this node and its peers prove to each other by certificates who
-	// they are, and encrypts what passes between them, with TLS 1.3: all nodes have it or
-	// none. It gives this node's credentials, at the start and every ten seconds from then
-	// on, in one call at a time; see TLSDir. Gossip is not part of it. Default none.
-	TLS func() (netmesh.Credentials, error) `json:"-"`
+	// they are, and encrypts what passes between them, with TLS 1.3; gossip by keys that they
+	// share. All nodes have it or none, but for Credentials.AcceptPlain. It gives this node's
+	// credentials, at the start and every ten seconds from then on, in one call at a time;
+	// see TLSDir. Default none.
+	TLS func() (Credentials, error) `json:"-"`
 	// Faults, if set, is a fault layer under the mesh, for rehearsals. Default none.
 	Faults *fault.Faults
 	// AdminAddr is told to the other members, so that one node can name the

@@ -123,9 +123,12 @@ func (n *Node) recordLink(r recording.Record) {
 	n.record(r)
 }
 
-// held records that the driver is late, as a process is that was stopped. It runs on the
-// driver.
+// held counts and records that the driver is late, as a process is that was stopped. It runs
+// on the driver.
 func (n *Node) held(late time.Duration) {
+	if len(n.ticks) > 0 && late >= n.ticks[0].g.config.Timing.HeartbeatBroadcast/2 {
+		n.measure.stalls.Add(1)
+	}
 	if late >= heldFrom {
 		n.record(recording.Record{
 			Kind: recording.Held, Seconds: late.Seconds(), AtMost: (n.age() - n.rested).Seconds(),

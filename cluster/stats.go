@@ -43,6 +43,7 @@ type Stats struct {
 	// driver. A long wait means that the process or its machine was held up.
 	InboxWait    Histogram
 	InboxLength  int       // events that wait now
+	Stalls       uint64    // see Status
 	StoreWrite   Histogram // seconds that terms took to be on disk
 	StoreWriting Seconds   // how long the write under way has taken so far; 0 if there is none
 	// what happened and could not be recorded, since the disk was full, failed, or was slow
@@ -93,7 +94,7 @@ func (n *Node) Stats() Stats {
 		Clocks: n.diagnosis.Clocks(), PauseLeft: seconds(n.pauseLeft()),
 		Phases: map[string]Histogram{}, Leaderless: Histogram(m.gaps.Snapshot()),
 		LeaseLeft: Histogram(m.renewals.Snapshot()), InboxWait: Histogram(m.waits.Snapshot()),
-		InboxLength: len(n.inbox), StoreWrite: Histogram(m.writes.Snapshot()),
+		InboxLength: len(n.inbox), Stalls: m.stalls.Load(), StoreWrite: Histogram(m.writes.Snapshot()),
 	}
 	st.VotersReachable, _ = reach(n.cfg, n.memberStatus())
 	st.MissedEvents, st.Subscriptions = n.hub.counts()

@@ -2,6 +2,7 @@ package elector
 
 import (
 	"slices"
+	"time"
 
 	"github.com/bmqelect/bmqelect/lsn"
 )
@@ -110,6 +111,19 @@ func (m *Machine) loseLeader(why Reason, peer NodeID) {
 	m.transition(Follower, why, peer)
 }
 
+// heldUp puts off what is due because nothing was heard: §7.12. A leader's lease ends in time.
+func (m *Machine) heldUp(late time.Duration) {
+	s := &m.state
+	until := s.Now.Add(min(late, m.cfg.Timing.HeartbeatBroadcast))
+	for _, d := range [...]*Time{ // what belongs to another role is zero
+		&s.Follower.SilentAt, &s.Follower.RoundEnd, &s.Follower.StandAt, &s.Candidate.End,
+	} {
+		if due(*d, s.Now) {
+			*d = until
+		}
+	}
+}
+
 func (m *Machine) forgetLeader() {
 	f := &m.state.Follower
 	f.Leader, f.LeaderTerm, f.HeardAt = "", lsn.Term(0), 0
@@ -190,6 +204,7 @@ func (m *Machine) died(peer NodeID) {
 	}
 	m.held = slices.DeleteFunc(m.held, func(e Envelope) bool { return e.To == peer })
 	m.unavailable(peer)
+	s.Follower.LeaderDied = s.Role == Follower && (s.Follower.LeaderDied || s.LastLeader == peer)
 	if s.Role == Follower && s.Follower.AwaitedLeader == peer {
 		m.forgetLeader()
 		m.backOff()

@@ -64,6 +64,12 @@ type Tuned struct {
 	Detection time.Duration // T_D^u: how long after a scheduled heartbeat Peer is suspected
 }
 
+// HeldUp says that the driver steps the machine later than it asked for, by that much: the
+// process did not run, and messages may wait that nobody has read. Before it judges by
+// silence, the machine gives them as long again, at most a heartbeat period (§7.12). Say it
+// before any other input, and not again for the deadline that it has put off.
+type HeldUp struct{ For time.Duration }
+
 // Persisted says that the terms up to Term are reserved on disk: Terms.Reserved.
 type Persisted struct{ Term lsn.Term }
 
@@ -124,6 +130,7 @@ func (LinkDown) isInput()  {}
 func (Died) isInput()      {}
 func (Measured) isInput()  {}
 func (Tuned) isInput()     {}
+func (HeldUp) isInput()    {}
 func (Persisted) isInput() {}
 func (Issued) isInput()    {}
 func (Eligible) isInput()  {}
@@ -166,9 +173,12 @@ const (
 	// ProofReincarnated is the proof of §6.6: the same identity came back with a higher
 	// boot counter, after its kernel had ended the evidence connection by a FIN.
 	ProofReincarnated
+	// ProofCertified is the other proof of §6.5: the parent of the process has waited for its
+	// end, and sent the certificate of that over the evidence connection.
+	ProofCertified
 )
 
-var proofNames = [...]string{"none", "refused-after-eof", "reincarnated"}
+var proofNames = [...]string{"none", "refused-after-eof", "reincarnated", "certified"}
 
 // String returns the proof's name.
 func (p Proof) String() string { return nameOf(proofNames[:], p, "proof") }

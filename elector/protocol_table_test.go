@@ -91,6 +91,7 @@ var inputTable = []reaction{
 	},
 	{"Measured", "notes it", "notes it", "notes it", "notes it"},
 	{"Tuned", "notes it", "notes it for its leader", "notes it", "notes it"},
+	{"HeldUp", "", "puts off what is due for silence", "puts off the end of its election", ""},
 	{
 		"Persisted", "",
 		"sends what waited for the term and still holds",

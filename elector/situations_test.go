@@ -16,6 +16,9 @@ import (
 // changes what it remembers. What is due anyway does not count; a tick is what
 // makes something due.
 func acts(s *driven, in elector.Input) bool {
+	if _, ok := in.(elector.HeldUp); ok {
+		return muchLater(s, in) != muchLater(s, elector.Tick{})
+	}
 	m, at := s.Clone(), s.now
 	if _, ok := in.(elector.Tick); ok {
 		at = min(m.Clone().Step(at, 7, nil).Wake, s.now.Add(time.Hour))
@@ -28,6 +31,13 @@ func acts(s *driven, in elector.Input) bool {
 	quiet := e.Persist == (elector.Terms{}) && len(e.Messages) == 0 && len(e.Transitions) == 0 &&
 		e.Anomaly == elector.Anomaly{}
 	return !quiet || after != before || e.Wake != wake || !reflect.DeepEqual(m.Clone().Held(), held)
+}
+
+// muchLater is what becomes of s by an input that comes after all deadlines.
+func muchLater(s *driven, in elector.Input) elector.State {
+	m := s.Clone()
+	m.Step(s.now.Add(time.Hour), 7, in)
+	return m.State()
 }
 
 // situations are machines in the given role, with everything open that can be.
@@ -157,6 +167,7 @@ func samples(name string, s *driven) []elector.Input {
 var commands = map[string][]elector.Input{
 	"Tick":     {elector.Tick{}},
 	"Measured": {elector.Measured{RoundTrip: time.Millisecond}},
+	"HeldUp":   {elector.HeldUp{For: time.Second}},
 	"Eligible": {elector.Eligible{}, elector.Eligible{Able: true}},
 	"Guard":    {elector.Guard{}, elector.Guard{Held: true}},
 	"Resign":   {elector.Resign{}, elector.Resign{Rest: time.Minute}, elector.Resign{Rest: -1}},

@@ -86,6 +86,10 @@ type followerState struct {
 
 	Round    scouting.Round
 	RoundEnd Time
+
+	LeaderDied bool            // the leader that it followed last is proven dead
+	Unaware    scouting.Voters // in the open round: whose no speaks for a leader that may be that one
+	Early      uint8           // rounds lost to such noes
 }
 
 // candidateState is what only a CANDIDATE has.

@@ -52,7 +52,7 @@ func claims(t *testing.T) (a *Credentials, all map[string]claim) {
 		return handmade(t, filepath.Join(dir, "test"), right, edit)
 	}
 	both := func(c *Credentials, text string) claim {
-		return claim{&Credentials{c.Certificate, a.Roots}, text, text}
+		return claim{&Credentials{Certificate: c.Certificate, Roots: a.Roots}, text, text}
 	}
 	dated := "certificate has expired or is not yet valid"
 	uri := func(text string) []*url.URL {
@@ -105,7 +105,7 @@ func handmade(
 	require.NoError(t, err)
 	made := key.Certificate
 	made.Certificate, made.Leaf = [][]byte{der}, nil
-	return &Credentials{made, key.Roots}
+	return &Credentials{Certificate: made, Roots: key.Roots}
 }
 
 // member reports whether the certificate is that of somebody in the cluster "test", as far

@@ -14,13 +14,15 @@ import (
 func certsCommand() *cobra.Command {
 	var dir, cluster string
 	var valid time.Duration
+	var plain bool
 	cmd := &cobra.Command{
 		Use:   "certs --dir DIR [NODE ...]",
 		Short: "Make or renew the certificates that nodes show to each other",
 		Long: "Make a key and a certificate for each NODE, in DIR/NODE, the --tls-dir of that\n" +
-			"node, and in DIR a CA that signs them, if there is none. What is there already\n" +
-			"is renewed; without a NODE, all of it. Nodes that run take new certificates in\n" +
-			"by themselves. Who has DIR/ca.key can make members: keep it off the nodes.",
+			"node, and in DIR a CA that signs them and a key of gossip, if there is no CA.\n" +
+			"Certificates that are there are renewed; without a NODE, all of them. Nodes that\n" +
+			"run take new ones in by themselves. Who has DIR/ca.key can make members: keep it\n" +
+			"off the nodes.",
 		Example: "  bmqnode certs --dir pki --cluster bees n1 n2 n3\n" +
 			"  bmqnode certs --dir pki",
 		Args: usageArgs(cobra.ArbitraryArgs),
@@ -30,6 +32,11 @@ func certsCommand() *cobra.Command {
 				return config.Usage(errors.New("--dir is empty, but must be a directory"))
 			case valid <= 0:
 				return config.Usage(fmt.Errorf("--valid is %s, but must be positive", valid))
+			}
+			if plain {
+				if err := certs.AcceptPlain(dir); err != nil {
+					return err
+				}
 			}
 			made, err := certs.Issue(dir, cluster, nodes, valid)
 			for _, m := range made {
@@ -47,5 +54,7 @@ func certsCommand() *cobra.Command {
 		"new one \""+certs.DefaultCluster+"\")")
 	f.DurationVar(&valid, "valid", 365*24*time.Hour,
 		"for how long certificates are valid; a new CA is for ten years")
+	f.BoolVar(&plain, "accept-plain", false, "for a cluster that runs without TLS and moves to it: "+
+		"let nodes accept those that have none, by a file of that name in their directories")
 	return cmd
 }

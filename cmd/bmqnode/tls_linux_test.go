@@ -118,7 +118,7 @@ func TestCertificateCommandLeavesNoKeyOpen(t *testing.T) {
 		require.Equal(t, want, info.Mode().Perm(), path)
 		return err
 	}))
-	require.Equal(t, 5, files, "ca.crt and ca.key; ca.crt, tls.crt and tls.key of n1")
+	require.Equal(t, 7, files, "ca.crt, ca.key and gossip.key; and ca.crt, tls.crt, tls.key, gossip.key of n1")
 	for want, args := range map[string][]string{
 		"--dir is empty":                              {"n1"},
 		"--valid is 0s":                               {"--dir", pki, "--valid", "0s"},
@@ -143,7 +143,7 @@ func TestNodeThatIsToldToReloadWhatIsWrongGoesOn(t *testing.T) {
 	require.NoError(t, os.Truncate(filepath.Join(pki, n.Name, "tls.crt"), 0))
 	require.NoError(t, n.Signal(syscall.SIGHUP))
 	s.eventually("it says so", func() bool {
-		return s.said(n.Name, "certificate not read again: the node goes on with the one before", "tls.crt") > 0 &&
+		return s.said(n.Name, "--tls-dir not read again: the node goes on with what it had", "tls.crt") > 0 &&
 			s.said(n.Name, "finding", "goes on with the certificate") > 0
 	})
 	s.agree(s.Nodes(), same(leader))

@@ -11,9 +11,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"time"
 )
 
@@ -38,7 +40,8 @@ type Issued struct {
 }
 
 // Issue makes, for each node, a key and a certificate of that cluster in the node's directory
-// below dir, in place of what is there. dir has the CA, which is made if it is not there. An
+// below dir, in place of what is there. dir has the CA, which is made if it is not there, with
+// a key of gossip; every node gets a copy of that. An
 // empty cluster is that of the CA, or DefaultCluster for a new one; no nodes are those that
 // have a directory. A certificate holds for valid, or as long as its CA. All files have the
 // permissions 0600.
@@ -73,7 +76,7 @@ func check(cluster string, nodes []string) error {
 	}
 	for _, node := range nodes {
 		if node != filepath.Base(node) || !filepath.IsLocal(node) || node == "." ||
-			node == caFile || node == caKeyFile {
+			slices.Contains([]string{caFile, caKeyFile, gossipFile, plainFile}, node) {
 			return fmt.Errorf("node %q: it cannot be the name of a directory", node)
 		}
 	}
@@ -97,7 +100,8 @@ type authority struct {
 	tls.Certificate
 
 	cluster string
-	bundle  []byte // what nodes get as ca.crt
+	bundle  []byte            // what nodes get as ca.crt
+	shared  map[string][]byte // what else all nodes get
 }
 
 // openCA reads the CA of a directory, or makes one for a cluster.
@@ -138,7 +142,8 @@ func openCA(dir, cluster string) (*authority, error) {
 	if ca.cluster == "" {
 		return nil, fmt.Errorf("%s names no cluster: name it", certPath)
 	}
-	return ca, nil
+	ca.shared, err = readShared(dir)
+	return ca, err
 }
 
 func makeCA(dir, cluster string) error {
@@ -158,9 +163,17 @@ func makeCA(dir, cluster string) error {
 	if err != nil {
 		return err
 	}
-	return writeFiles(dir, map[string][]byte{
+	err = writeFiles(dir, map[string][]byte{
 		caFile: pemOf("CERTIFICATE", cert), caKeyFile: text,
 	})
+	if err != nil {
+		return err
+	}
+	keys := []GossipKey{NewGossipKey()}
+	if plain, err := AcceptsPlain(dir); plain || err != nil {
+		keys = append([]GossipKey{{}}, keys...)
+	}
+	return writeGossipKeys(dir, keys)
 }
 
 // issue makes the files of one node.
@@ -184,9 +197,9 @@ func (ca *authority) issue(dir, node string, valid time.Duration) (Issued, error
 	if err != nil {
 		return Issued{}, err
 	}
-	err = writeFiles(dir, map[string][]byte{
-		caFile: ca.bundle, certFile: pemOf("CERTIFICATE", cert), keyFile: text,
-	})
+	files := maps.Clone(ca.shared)
+	files[caFile], files[certFile], files[keyFile] = ca.bundle, pemOf("CERTIFICATE", cert), text
+	err = writeFiles(dir, files)
 	return Issued{Node: node, Dir: dir, Until: template.NotAfter}, err
 }
 

@@ -150,6 +150,12 @@ func TestBadRequestsGetProblemsWithTheirCause(t *testing.T) {
 		"odd rest": {"POST", "/v1/step-down", `{"for":"soon"}`, 400,
 			`for: time: invalid duration \"soon\"; must be a duration such as 30s`},
 		"endless rest": {"POST", "/v1/step-down", `{"for":"25h"}`, 409, "it must be between 0 and 24h"},
+		"no keys of gossip": {"POST", "/v1/gossip-key", `{"step":"add","key":"plain"}`, 409,
+			"this node has no keys of gossip: start it with --tls-dir"},
+		"no such step": {"POST", "/v1/gossip-key", `{"step":"drop","key":"plain"}`, 400,
+			`step is \"drop\", but must be one of [\"add\" \"use\" \"remove\"]`},
+		"no key": {"POST", "/v1/gossip-key", `{"step":"add","key":"c2VjcmV0"}`, 400,
+			`key: it is neither 32 bytes in base64 nor the word \"plain\"`},
 		"huge body": {"POST", "/v1/transfer", `{"to":"` + strings.Repeat("x", maxBody) + `"}`, 400,
 			"too large"},
 	} {

@@ -97,6 +97,11 @@ func (c *Client) Forget(ctx context.Context, req ForgetRequest) (cluster.Status,
 	return c.status(ctx, http.MethodPost, "/v1/forget", req)
 }
 
+// GossipKey makes the node take a step of a rotation, and returns its status then.
+func (c *Client) GossipKey(ctx context.Context, req GossipKeyRequest) (cluster.Status, error) {
+	return c.status(ctx, http.MethodPost, "/v1/gossip-key", req)
+}
+
 // status sends a request that is answered with a status. It refuses the answer of a
 // server that is no node.
 func (c *Client) status(ctx context.Context, method, path string, in any) (st cluster.Status,

@@ -31,6 +31,8 @@ type Config struct {
 	Node *cluster.Node
 	// DataDir is the node's, for what it has recorded; "" if that is not to be had.
 	DataDir string
+	// TLSDir has the node's keys, which POST /v1/gossip-key changes; "" if it has none.
+	TLSDir string
 	// Faults is the node's fault layer; nil if it has none.
 	Faults *fault.Faults
 	// Token, if set, is demanded of every request that changes something. Without
@@ -56,6 +58,7 @@ type Server struct {
 	streams *crowd.Crowd[*stream]
 	running sync.WaitGroup
 	stop    context.CancelFunc // ends the event streams
+	keys    sync.Mutex         // held while the file of gossip keys is changed
 }
 
 // Limits of a request. Answers may take longer: an event stream never ends.
@@ -150,6 +153,7 @@ func (s *Server) routes() []route {
 		{"POST", "/v1/resume", posted(s.postResume)},
 		{"POST", "/v1/settings", posted(s.postSettings)},
 		{"POST", "/v1/forget", posted(s.postForget)},
+		{"POST", "/v1/gossip-key", posted(s.postGossipKey)},
 		{"GET", "/v1/history", s.getHistory},
 		{"GET", "/v1/recording", s.getRecording},
 		{"GET", "/v1/faults", s.getFaults},

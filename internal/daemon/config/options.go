@@ -57,13 +57,13 @@ type Options struct {
 	Node     string
 	Voters   []string
 	Cluster  cluster.Config // but what Resolve fills in
+	TLSDir   string
 	Shutdown time.Duration
 	Admin    Admin
 	Hooks    Hooks
 
 	profile, rule                string
 	faults                       bool
-	tlsDir                       string
 	logLevel, logFormat, logFile string
 	timing                       *pflag.FlagSet // the flags that override the profile
 }
@@ -105,8 +105,8 @@ func (o *Options) Register(f *pflag.FlagSet) {
 		"host:port that others are told, if not --gossip-addr")
 	f.StringVar(&c.AdvertiseMesh, "advertise-mesh", "",
 		"host:port that others are told, if not --mesh-addr")
-	f.StringVar(&o.tlsDir, "tls-dir", "", "directory of ca.crt, tls.crt and tls.key: encrypt the "+
-		"election, with members alone; on all nodes or none; see 'bmqnode certs'")
+	f.StringVar(&o.TLSDir, "tls-dir", "", "directory of ca.crt, tls.crt, tls.key and "+
+		"gossip.key: speak to members alone, and encrypted; see 'bmqnode certs'")
 	f.StringVar(&o.Admin.Addr, "admin-addr", DefaultAdminAddr,
 		`host:port of the HTTP side ("": none)`)
 	f.StringVar(&o.Admin.Advertise, "advertise-admin", "",
@@ -200,8 +200,8 @@ func (v qosValue) Type() string { return qosType }
 func (o *Options) Resolve() (cluster.Config, error) {
 	c := o.Cluster
 	c.Node, c.Voters = cluster.NodeID(o.Node), NodeIDs(o.Voters)
-	if o.tlsDir != "" {
-		c.TLS = cluster.TLSDir(o.tlsDir)
+	if o.TLSDir != "" {
+		c.TLS = cluster.TLSDir(o.TLSDir)
 	}
 	if o.faults {
 		c.Faults = fault.New()

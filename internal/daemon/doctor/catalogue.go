@@ -81,7 +81,7 @@ var catalogue = map[Kind]advice{
 	},
 	NodeFailed: {
 		"the node could not keep what it promised, so it does not vote any more",
-		"fix or replace its disk: docs/operations.md#replacing-a-node",
+		"do what it says, or replace its disk: docs/operations.md#replacing-a-node",
 	},
 	VersionsDiffer: {
 		"fine during a rolling upgrade, and not for longer",
@@ -138,7 +138,7 @@ var catalogue = map[Kind]advice{
 	DataDirOwner:    {fix: "use the right one; a renamed node begins with an empty one"},
 	DataDirInUse:    {fix: "stop the other process, or choose another directory"},
 	DataDirDamaged:  {fix: "never restore a copy"},
-	DataDirUnusable: {fix: "use a directory that the service's user can write to"},
+	DataDirUnusable: {fix: "use a directory that the service's user can write to, with 2 MiB of room"},
 
 	// What to do about a finding is said in one place, by the finding itself.
 	findings.VotersDiffer: {

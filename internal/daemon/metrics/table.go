@@ -192,6 +192,8 @@ var metrics = []metric{
 
 	histogram("inbox_wait_seconds", "Time that events and ticks waited for the driver.",
 		func(n *node) cluster.Histogram { return n.stats.InboxWait }),
+	single(counter, "stalls_total", "Timers that fired late by half a heartbeat period or more.",
+		func(n *node) uint64 { return n.stats.Stalls }),
 	histogram("store_write_seconds", "Time until terms were on disk, fsync included.",
 		func(n *node) cluster.Histogram { return n.stats.StoreWrite }),
 	single(gauge, "store_writing_seconds", "Age of the write under way; 0 if there is none.",

@@ -62,7 +62,7 @@ func Run(
 		return doctor.Explain(err)
 	}
 	side.config.Node, side.config.Faults, side.config.Logger = node, cfg.Faults, log.Named("admin")
-	side.config.DataDir = cfg.DataDir
+	side.config.DataDir, side.config.TLSDir = cfg.DataDir, o.TLSDir
 	server := admin.Serve(side.config, side.listeners...)
 	stopping := sync.OnceFunc(supervise(node, log))
 	context.AfterFunc(ctx, stopping) // the work may take its time to end
@@ -87,7 +87,7 @@ func Run(
 	return outcome
 }
 
-// ReloadAtHangup makes the node read its certificate again at SIGHUP, which ends other
+// ReloadAtHangup makes the node read --tls-dir again at SIGHUP, which ends other
 // commands of bmqnode.
 func (d *Daemon) ReloadAtHangup() {
 	signal.Reset(syscall.SIGHUP)
@@ -102,7 +102,7 @@ func (d *Daemon) ReloadAtHangup() {
 				return
 			}
 			if err := d.Node.ReloadTLS(); err != nil {
-				d.Log.Error("certificate not read again: the node goes on with the one before", "error", err)
+				d.Log.Error("--tls-dir not read again: the node goes on with what it had", "error", err)
 			}
 		}
 	})
