@@ -15,6 +15,7 @@ import (
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/elector/detector"
 	"github.com/bmqelect/bmqelect/internal/base/certs"
+	"github.com/bmqelect/bmqelect/internal/base/loopback"
 	"github.com/bmqelect/bmqelect/internal/base/printable"
 	"github.com/bmqelect/bmqelect/lsn"
 	"github.com/bmqelect/bmqelect/netmesh"
@@ -82,6 +83,9 @@ type Config struct {
 	// credentials, at the start and every ten seconds from then on, in one call at a time;
 	// see TLSDir. Default none.
 	TLS func() (Credentials, error) `json:"-"`
+	// Insecure permits addresses off loopback without TLS: whoever reaches them can join,
+	// vote, and end elections. Default: they are refused.
+	Insecure bool
 	// Faults, if set, is a fault layer under the mesh, for rehearsals. Default none.
 	Faults *fault.Faults
 	// AdminAddr is told to the other members, so that one node can name the
@@ -246,6 +250,7 @@ func (c Config) Validate() error {
 			"positive and shorter than Lease - HeartbeatBroadcast, %s", most)
 	}
 	c.checkAddresses(&ps)
+	c.checkExposed(&ps)
 	if len(ps) == 0 {
 		return nil
 	}
@@ -295,6 +300,27 @@ func (c Config) checkAddresses(ps *problems) {
 		if remote != "" && ipOf(addr).IsLoopback() {
 			ps.add(field, addr, "an address that other machines reach, since %s is to be joined", remote)
 		}
+	}
+}
+
+// checkExposed demands TLS where strangers may reach this node.
+func (c Config) checkExposed(ps *problems) {
+	if c.TLS != nil || c.Insecure {
+		return
+	}
+	var exposed []string
+	for _, a := range []struct{ field, addr string }{
+		{"GossipAddr", c.GossipAddr}, {"MeshAddr", c.MeshAddr},
+		{"AdvertiseGossip", c.AdvertiseGossip}, {"AdvertiseMesh", c.AdvertiseMesh},
+	} {
+		if _, _, err := net.SplitHostPort(a.addr); err == nil && !loopback.Is(a.addr) {
+			exposed = append(exposed, a.field+" "+a.addr)
+		}
+	}
+	if len(exposed) > 0 {
+		ps.add("TLS", "not set", "set, since other machines may reach %s: make certificates with "+
+			"'bmqnode certs --dir DIR NODE...'; or set Insecure, and let only members reach them",
+			strings.Join(exposed, ", "))
 	}
 }
 

@@ -156,7 +156,7 @@ func TestStartWithoutUsableCertificateSaysWhatIsWrong(t *testing.T) {
 			`gossip.key: line 1: it is neither 32 bytes in base64 nor the word "plain"`},
 		"another node's all": {func() error {
 			return errors.Join(os.RemoveAll(dir+"/a"), os.Rename(dir+"/c", dir+"/a"))
-		}, `for ["bmqelect://bmqelect/c"], but must be for bmqelect://bmqelect/a`},
+		}, `for ["bmqelect://bmqelect/c" "c"], but must be for bmqelect://bmqelect/a`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.NoError(t, os.RemoveAll(dir+"/a"))

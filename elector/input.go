@@ -55,6 +55,12 @@ type Died struct {
 // Timing.MinRandomWait uses it.
 type Measured struct{ RoundTrip time.Duration }
 
+// HeldUp says that the driver steps the machine later than it asked for, by that much: the
+// process did not run, and messages may wait that nobody has read. Before it judges by
+// silence, the machine gives them as long again, at most a heartbeat period (§7.12). Say it
+// before any other input, and not again for the deadline that it has put off.
+type HeldUp struct{ For time.Duration }
+
 // Tuned says what the link from Peer needs for Config.QoS, by the newest estimates (§14.2).
 // It belongs to Peer's leaderships; what was said of another peer is forgotten. A plan that
 // breaks §14.5 is not followed. Only a machine with Config.QoS uses it.
@@ -63,12 +69,6 @@ type Tuned struct {
 	Period    time.Duration // of Peer's heartbeats, that this node needs
 	Detection time.Duration // T_D^u: how long after a scheduled heartbeat Peer is suspected
 }
-
-// HeldUp says that the driver steps the machine later than it asked for, by that much: the
-// process did not run, and messages may wait that nobody has read. Before it judges by
-// silence, the machine gives them as long again, at most a heartbeat period (§7.12). Say it
-// before any other input, and not again for the deadline that it has put off.
-type HeldUp struct{ For time.Duration }
 
 // Persisted says that the terms up to Term are reserved on disk: Terms.Reserved.
 type Persisted struct{ Term lsn.Term }
@@ -129,8 +129,8 @@ func (LinkUp) isInput()    {}
 func (LinkDown) isInput()  {}
 func (Died) isInput()      {}
 func (Measured) isInput()  {}
-func (Tuned) isInput()     {}
 func (HeldUp) isInput()    {}
+func (Tuned) isInput()     {}
 func (Persisted) isInput() {}
 func (Issued) isInput()    {}
 func (Eligible) isInput()  {}

@@ -90,8 +90,8 @@ var inputTable = []reaction{
 		"forgets an old promise to the peer", "forgets an old promise to the peer",
 	},
 	{"Measured", "notes it", "notes it", "notes it", "notes it"},
-	{"Tuned", "notes it", "notes it for its leader", "notes it", "notes it"},
 	{"HeldUp", "", "puts off what is due for silence", "puts off the end of its election", ""},
+	{"Tuned", "notes it", "notes it for its leader", "notes it", "notes it"},
 	{
 		"Persisted", "",
 		"sends what waited for the term and still holds",

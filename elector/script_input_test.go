@@ -31,11 +31,11 @@ func (s *script) input(words []string) elector.Input {
 		return elector.Died{Peer: elector.NodeID(arg(1)), Proof: elector.ProofRefusedAfterEOF}
 	case "measured":
 		return elector.Measured{RoundTrip: s.duration(arg(1))}
+	case "held-up":
+		return elector.HeldUp{For: s.duration(arg(1))}
 	case "tuned":
 		return elector.Tuned{Peer: elector.NodeID(arg(1)), Period: s.duration(arg(2)),
 			Detection: s.duration(arg(3))}
-	case "held-up":
-		return elector.HeldUp{For: s.duration(arg(1))}
 	case "persisted":
 		return elector.Persisted{Term: lsn.Term(s.atoi(arg(1)))}
 	case "issued":

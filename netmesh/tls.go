@@ -45,7 +45,7 @@ func (c *Credentials) Check(
 		return from, until, errors.New(problem)
 	}
 	for _, usage := range []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth} {
-		paths, err := verifyChain(chain, c.Roots, usage)
+		paths, err := certs.Verify(chain, c.Roots, usage)
 		if err != nil {
 			return from, until, err
 		}
@@ -63,19 +63,6 @@ func (c *Credentials) Check(
 		}
 	}
 	return chain[0].NotBefore, until, nil
-}
-
-// verifyChain returns the ways from a certificate to a root.
-func verifyChain(
-	chain []*x509.Certificate, roots *x509.CertPool, usage x509.ExtKeyUsage,
-) ([][]*x509.Certificate, error) {
-	between := x509.NewCertPool()
-	for _, cert := range chain[1:] {
-		between.AddCert(cert)
-	}
-	return chain[0].Verify(x509.VerifyOptions{
-		Roots: roots, Intermediates: between, KeyUsages: []x509.ExtKeyUsage{usage},
-	})
 }
 
 // secured is a connection with TLS. Its ends are those of the connection below: a member
@@ -173,7 +160,7 @@ func (c *Credentials) config(cluster, node string) *tls.Config {
 		InsecureSkipVerify: true,
 		VerifyConnection: func(s tls.ConnectionState) error {
 			if len(s.VerifiedChains) == 0 {
-				_, err := verifyChain(s.PeerCertificates, c.Roots, x509.ExtKeyUsageServerAuth)
+				_, err := certs.Verify(s.PeerCertificates, c.Roots, x509.ExtKeyUsageServerAuth)
 				if err != nil {
 					return err
 				}

@@ -62,8 +62,8 @@ func claims(t *testing.T) (a *Credentials, all map[string]claim) {
 	}
 	return a, map[string]claim{
 		"right":           both(right, ""),
-		"another node":    both(issue("test", "c", time.Hour), `for ["bmqelect://test/c"], but must be for bmq`),
-		"another cluster": both(foreign, `for ["bmqelect://other/b"], but must be for bmqelect://test/`),
+		"another node":    both(issue("test", "c", time.Hour), `for ["bmqelect://test/c" "c"], but must be for bmq`),
+		"another cluster": both(foreign, `for ["bmqelect://other/b" "b"], but must be for bmqelect://test/`),
 		"unknown CA":      both(other, "certificate signed by unknown authority"),
 		"expired":         both(issue("test", "b", -time.Minute), dated),
 		"not yet valid": both(made(func(c *x509.Certificate) {
@@ -78,6 +78,9 @@ func claims(t *testing.T) (a *Credentials, all map[string]claim) {
 		"DNS name in another cluster": both(made(func(c *x509.Certificate) {
 			c.DNSNames, c.URIs = []string{"b"}, uri("bmqelect://other/b")
 		}), `for ["bmqelect://other/b" "b"]`),
+		"operator": both(made(func(c *x509.Certificate) {
+			c.URIs = uri("bmqelect://test/operator/b")
+		}), `for ["bmqelect://test/operator/b"], but must be for bmqelect://test/`),
 		"for dialing only": {made(func(c *x509.Certificate) {
 			c.DNSNames, c.ExtKeyUsage = []string{"b"}, []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 		}), "", "incompatible key usage"},
@@ -298,7 +301,7 @@ func TestNoMemberSpeaksForAnother(t *testing.T) {
 			change(h)
 			require.NoError(t, s.send(frameHello, h))
 			require.ErrorContains(t, s.expect(frameWelcome, &hello{}),
-				`refused by the peer (tls): node "`+h.Node+`": the certificate is for ["bmqelect://test/x"]`)
+				`refused by the peer (tls): node "`+h.Node+`": the certificate is for ["bmqelect://test/x" "x"]`)
 			a.counts(t, ReasonTLS)
 			a.observes(t, h.Node+" refused tls")
 		})

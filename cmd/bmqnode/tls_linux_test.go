@@ -16,6 +16,13 @@ import (
 
 // playWithTLS starts a mesh of three with the certificates that the command makes.
 func playWithTLS(t *testing.T) (s *scene, pki string) {
+	s, pki = layOutWithTLS(t)
+	require.NoError(t, s.Start())
+	return s, pki
+}
+
+// layOutWithTLS prepares it.
+func layOutWithTLS(t *testing.T) (s *scene, pki string) {
 	s, pki = layOut(t, 3, quick()), filepath.Join(t.TempDir(), "pki")
 	out, _, code := bmqnode(t, "certs", "--dir", pki, "n1", "n2", "n3")
 	require.Zero(t, code)
@@ -23,7 +30,6 @@ func playWithTLS(t *testing.T) (s *scene, pki string) {
 	for _, n := range s.Nodes() {
 		encrypt(t, n, filepath.Join(pki, n.Name))
 	}
-	require.NoError(t, s.Start())
 	return s, pki
 }
 

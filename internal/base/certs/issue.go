@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -30,8 +31,8 @@ const (
 	backdated = time.Hour
 )
 
-// clusterName is what the host of a URI in a certificate may be.
-var clusterName = regexp.MustCompile(`^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$`)
+// hostName is what the host of a URI in a certificate may be, and a DNS name.
+var hostName = regexp.MustCompile(`^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$`)
 
 // Issued is a certificate that was made.
 type Issued struct {
@@ -40,9 +41,9 @@ type Issued struct {
 }
 
 // Issue makes, for each node, a key and a certificate of that cluster in the node's directory
-// below dir, in place of what is there. dir has the CA, which is made if it is not there, with
-// a key of gossip; every node gets a copy of that. An
-// empty cluster is that of the CA, or DefaultCluster for a new one; no nodes are those that
+// below dir, in place of what is there; a name of Operators is that of an operator. dir has the
+// CA, which is made if it is not there, with a key of gossip; every node gets a copy of that.
+// An empty cluster is that of the CA, or DefaultCluster for a new one; no nodes are all that
 // have a directory. A certificate holds for valid, or as long as its CA. All files have the
 // permissions 0600.
 func Issue(dir, cluster string, nodes []string, valid time.Duration) ([]Issued, error) {
@@ -70,24 +71,31 @@ func Issue(dir, cluster string, nodes []string, valid time.Duration) ([]Issued, 
 }
 
 func check(cluster string, nodes []string) error {
-	if cluster != "" && !clusterName.MatchString(cluster) {
+	if cluster != "" && !hostName.MatchString(cluster) {
 		return fmt.Errorf("cluster %q: a certificate can name one of letters, digits, '-', '_' "+
 			"and single dots only", cluster)
 	}
 	for _, node := range nodes {
-		if node != filepath.Base(node) || !filepath.IsLocal(node) || node == "." ||
-			slices.Contains([]string{caFile, caKeyFile, gossipFile, plainFile}, node) {
+		name, isOperator := strings.CutPrefix(node, operators)
+		reserved := []string{
+			".", caFile, caKeyFile, gossipFile, plainFile, strings.TrimSuffix(operators, "/"),
+		}
+		if name != filepath.Base(name) || !filepath.IsLocal(name) ||
+			!isOperator && slices.Contains(reserved, name) {
 			return fmt.Errorf("node %q: it cannot be the name of a directory", node)
 		}
 	}
 	return nil
 }
 
-// issuedBefore are the nodes that have a certificate.
+// issuedBefore are the nodes and the operators that have a certificate.
 func issuedBefore(dir string) (nodes []string, err error) {
-	found, err := filepath.Glob(filepath.Join(dir, "*", certFile))
-	for _, path := range found {
-		nodes = append(nodes, filepath.Base(filepath.Dir(path)))
+	for _, kind := range []string{"", operators} {
+		var found []string
+		found, err = filepath.Glob(filepath.Join(dir, kind, "*", certFile))
+		for _, path := range found {
+			nodes = append(nodes, kind+filepath.Base(filepath.Dir(path)))
+		}
 	}
 	if err == nil && len(nodes) == 0 {
 		err = fmt.Errorf("%s has no certificate to renew: name the nodes", dir)
@@ -186,6 +194,12 @@ func (ca *authority) issue(dir, node string, valid time.Duration) (Issued, error
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
 	template.URIs = append(template.URIs, uri(ca.cluster, node))
+	switch {
+	case strings.HasPrefix(node, operators):
+		template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+	case hostName.MatchString(node): // for clients that look for a name
+		template.DNSNames = []string{node}
+	}
 	if template.NotAfter.After(ca.Leaf.NotAfter) {
 		template.NotAfter = ca.Leaf.NotAfter
 	}

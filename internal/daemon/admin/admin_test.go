@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // serve runs a real node, the only voter unless more are named, and its admin side.
 func serve(t *testing.T, faults *fault.Faults, voters ...cluster.NodeID) (*cluster.Node, *Client) {
-	ln, err := Listen("127.0.0.1:0")
+	ln, err := Listen("127.0.0.1:0", 0)
 	require.NoError(t, err)
 	node := start(t, t.TempDir(), ln, faults, voters...)
 	return node, open(t, Config{Node: node, Faults: faults}, ln)
@@ -45,7 +45,7 @@ func open(t *testing.T, cfg Config, ln net.Listener) *Client {
 	server := Serve(cfg, ln)
 	addr := cfg.Node.Status().AdminAddr
 	if strings.HasPrefix(addr, "/") {
-		addr = unixPrefix + addr
+		addr = UnixPrefix + addr
 	}
 	client := NewClient(addr)
 	t.Cleanup(func() {
@@ -138,7 +138,7 @@ func TestBadRequestsGetProblemsWithTheirCause(t *testing.T) {
 		"unknown field":  {"POST", "/v1/transfer", `{"target":"b"}`, 400, `unknown field \"target\"`},
 		"not a voter":    {"POST", "/v1/transfer", `{"to":"b"}`, 409, `\"b\": not one of the voters`},
 		"nobody to lead": {"POST", "/v1/transfer", `{}`, 409, "no follower could take over"},
-		"no faults":      {"POST", "/v1/faults", `{"heal_all":true}`, 404, "--faults"},
+		"no faults":      {"POST", "/v1/faults", `{"heal_all":true}`, 404, "--rehearsal"},
 		"wrong method":   {"GET", "/v1/transfer", "", 405, "the method must be one of POST"},
 		"no such path": {"GET", "/v2/status", "", 404,
 			"there is no /v2/status; /v1/openapi.yaml lists"},

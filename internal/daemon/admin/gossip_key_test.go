@@ -13,7 +13,7 @@ import (
 
 // TestGossipKeysChangeStepByStep: the file has them, and no answer.
 func TestGossipKeysChangeStepByStep(t *testing.T) {
-	ln, err := Listen("127.0.0.1:0")
+	ln, err := Listen("127.0.0.1:0", 0)
 	require.NoError(t, err)
 	dir, key := t.TempDir(), certs.NewGossipKey().Text()
 	c := open(t, Config{Node: start(t, t.TempDir(), ln, nil), TLSDir: dir}, ln)

@@ -6,11 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
 	"math"
 	"os"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -23,6 +21,7 @@ import (
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/elector/detector"
+	"github.com/bmqelect/bmqelect/internal/daemon/admin"
 	"github.com/bmqelect/bmqelect/netmesh/fault"
 	"github.com/bmqelect/bmqelect/scouting"
 )
@@ -30,13 +29,17 @@ import (
 // DefaultAdminAddr is where the admin side of a node listens by default.
 const DefaultAdminAddr = "127.0.0.1:7402"
 
+// TokenFlag and TLSFlag are the flags for the file of tokens and for the directory of the
+// certificate, of nodes and of those who ask them.
+const (
+	TokenFlag = "admin-token-file"
+	TLSFlag   = "tls-dir"
+)
+
 const (
 	defaultProfile = "article"
 	exampleQoS     = "detect: 200ms, mistakes: 1/30d, accuracy: 0.99999"
 )
-
-// TokenFlag is the flag for the file of the token, of nodes and of those who ask them.
-const TokenFlag = "admin-token-file"
 
 // UsageError is a mistake in what was typed or configured; nothing was done.
 type UsageError struct{ error }
@@ -63,18 +66,9 @@ type Options struct {
 	Hooks    Hooks
 
 	profile, rule                string
-	faults                       bool
+	rehearsal                    bool
 	logLevel, logFormat, logFile string
 	timing                       *pflag.FlagSet // the flags that override the profile
-}
-
-// Admin are the options of the admin side, which answers over HTTP.
-type Admin struct {
-	Addr, Advertise string
-	Socket          string
-	TokenFile       string
-	TokenReads      bool
-	socketMode      string
 }
 
 // Hooks are the shell commands that are told which node leads.
@@ -105,10 +99,12 @@ func (o *Options) Register(f *pflag.FlagSet) {
 		"host:port that others are told, if not --gossip-addr")
 	f.StringVar(&c.AdvertiseMesh, "advertise-mesh", "",
 		"host:port that others are told, if not --mesh-addr")
-	f.StringVar(&o.TLSDir, "tls-dir", "", "directory of ca.crt, tls.crt, tls.key and "+
-		"gossip.key: speak to members alone, and encrypted; see 'bmqnode certs'")
+	f.StringVar(&o.TLSDir, TLSFlag, "", "directory of ca.crt, tls.crt, tls.key and gossip.key: "+
+		"encrypt the election, with members alone, and HTTP; see 'bmqnode certs'")
+	f.BoolVar(&c.Insecure, "insecure", false, "listen off loopback without --tls-dir: whoever "+
+		"reaches an address can join, vote, and end elections")
 	f.StringVar(&o.Admin.Addr, "admin-addr", DefaultAdminAddr,
-		`host:port of the HTTP side ("": none)`)
+		`host:port or unix:PATH of the HTTP side ("": none)`)
 	f.StringVar(&o.Admin.Advertise, "advertise-admin", "",
 		"host:port that others are told, if not --admin-addr")
 	f.StringVar(&c.Meta, "meta", "", "text of at most 512 bytes that others are told of this "+
@@ -117,12 +113,16 @@ func (o *Options) Register(f *pflag.FlagSet) {
 		"path of a Unix socket for the HTTP side, beside --admin-addr")
 	f.StringVar(&o.Admin.socketMode, "admin-socket-mode", "0600", "permissions of that socket")
 	f.StringVar(&o.Admin.TokenFile, TokenFlag, "",
-		"file with the token that requests which change something must have")
+		"file of tokens, a line each: 'read TOKEN' or 'operate TOKEN'; without a certificate, "+
+			"requests need one over a network, and everywhere if they change something")
 	f.BoolVar(&o.Admin.TokenReads, "admin-token-reads", false,
-		"demand the token of requests that only read, too")
+		"demand a token of requests that only read, everywhere")
+	f.StringSliceVar(&o.Admin.Open, "admin-open", nil, "what over a network needs neither "+
+		"certificate nor token: "+strings.Join(admin.Openable, ", "))
 	f.BoolVar(&c.NoDeathProof, "no-death-proof", false, "set this where proxies or NAT sit "+
 		"between members: a refused connection proves nothing there")
-	f.BoolVar(&o.faults, "faults", false, "allow links to be cut on purpose, by 'bmqnode fault'")
+	f.BoolVar(&o.rehearsal, "rehearsal", false,
+		"allow links to be cut on purpose, by 'bmqnode fault'")
 	f.StringVar(&o.logLevel, "log-level", "info", "trace, debug, info, warn or error")
 	f.StringVar(&o.logFormat, "log-format", "human", "human or json")
 	f.StringVar(&o.logFile, "log-file", "",
@@ -203,7 +203,7 @@ func (o *Options) Resolve() (cluster.Config, error) {
 	if o.TLSDir != "" {
 		c.TLS = cluster.TLSDir(o.TLSDir)
 	}
-	if o.faults {
+	if o.rehearsal {
 		c.Faults = fault.New()
 	}
 	var errs []error
@@ -229,12 +229,7 @@ func (o *Options) Resolve() (cluster.Config, error) {
 		errs = append(errs, fmt.Errorf(
 			"--log-level is %q, but must be trace, debug, info, warn or error", o.logLevel))
 	}
-	if _, err := o.Admin.SocketMode(); err != nil {
-		errs = append(errs, err)
-	}
-	if o.Admin.TokenReads && o.Admin.TokenFile == "" {
-		errs = append(errs, errors.New("--admin-token-reads is of no use without --"+TokenFlag))
-	}
+	errs = append(errs, o.Admin.validate(c.TLS == nil && !c.Insecure)...)
 	return c, Usage(errors.Join(append(errs, inFlags(c.Validate()))...))
 }
 
@@ -284,7 +279,8 @@ func inFlags(err error) error {
 	var fields []string // that a problem may mention
 	for _, field := range []string{
 		"HeartbeatBroadcast", "HeartbeatMissCount", "MinRandomWait", "MaxRandomWait",
-		"UnsafeQuorum", "Lease", "QoS",
+		"UnsafeQuorum", "Lease", "AdvertiseGossip", "AdvertiseMesh", "GossipAddr", "MeshAddr", "Insecure",
+		"QoS",
 	} {
 		fields = append(fields, field, flagOf(field))
 	}
@@ -308,6 +304,8 @@ func flagOf(field string) string {
 		return "--clock-drift-ppm"
 	case "Rule":
 		return "--scouting-rule"
+	case "TLS":
+		return "--" + TLSFlag
 	}
 	var b strings.Builder
 	for i, r := range field {
@@ -317,16 +315,6 @@ func flagOf(field string) string {
 		b.WriteRune(unicode.ToLower(r))
 	}
 	return "--" + b.String()
-}
-
-// SocketMode is the permissions of the socket of the admin side.
-func (a *Admin) SocketMode() (fs.FileMode, error) {
-	mode, err := strconv.ParseUint(a.socketMode, 8, 32)
-	if err != nil || mode > 0o777 {
-		return 0, fmt.Errorf("--admin-socket-mode is %q, but must be octal permissions "+
-			"such as 0600 or 0660", a.socketMode)
-	}
-	return fs.FileMode(mode), nil
 }
 
 // NewLogger opens the log. The error is a UsageError.

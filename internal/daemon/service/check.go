@@ -153,7 +153,7 @@ func checkMachine(
 	errs = append(errs, checkAddresses(ctx, o, c, runs))
 	complain("tls-dir", cluster.CheckTLS(c))
 	if o.Admin.TokenFile != "" {
-		_, err := admin.ReadToken(o.Admin.TokenFile)
+		_, err := admin.OpenTokens(o.Admin.TokenFile)
 		complain(config.TokenFlag, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, resolveTime)

@@ -100,7 +100,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	s.procs, err = procs.New(procs.Config{
 		Binary: self, Names: names, Dir: dir, BasePort: s.BasePort, NodeOptions: own,
 		Options: map[string]any{
-			"profile": s.Profile, "faults": true, "unsafe-no-scouting": s.NoScouting,
+			"profile": s.Profile, "rehearsal": true, "unsafe-no-scouting": s.NoScouting,
 		},
 		OnLine: s.onLine, OnExit: s.onExit,
 	})
