@@ -16,7 +16,7 @@ each = @for module in $(MODULES); do (cd $$module && $(1)) || exit 1; done
 PROTOCOL = ./elector ./elector/detector ./scouting ./lsn
 COVER = 95
 
-.PHONY: help build bmqnode man test race vet lint vuln image fuzz bench kills cover scenarios-live article-live coordinator alerts kernel soak chaos clean
+.PHONY: help build bmqnode man test race vet lint vuln image fuzz bench bench-peers bench-peers-long kills cover scenarios-live article-live coordinator alerts kernel soak chaos study clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -102,6 +102,10 @@ soak: ## replay every scenario under many seeds (SOAK_SEEDS=1000), for SOAK_TIME
 CHAOS_SEEDS ?= 1000
 chaos: ## play random schedules of faults with whole nodes in virtual time (CHAOS_SEEDS=1000)
 	CHAOS_SEEDS=$(CHAOS_SEEDS) go test $(RACEFLAG) -count=1 -run TestRandomSchedules -v -timeout 0 ./cluster/internal/chaos
+
+study: ## measure the failure detectors anew, for docs/detectors.md
+	go test ./elector/detector -run TestStudy -rewrite
+	go test ./internal/lab/report -run TestDetectorsPlot -update
 
 clean: ## remove what was built
 	rm -rf bin coverage.out

@@ -40,7 +40,7 @@ func TestThePromiseIsKept(t *testing.T) {
 			link)
 		// The mean of a window is off by a part of the deviation; an ordered link queues.
 		if !link.Ordered {
-			require.Less(t, r.slowest, ask.Detect+link.Deviation/2, "%d: %+v %+v", seed, ask, link)
+			require.Less(t, r.slowest(), ask.Detect+link.Deviation/2, "%d: %+v %+v", seed, ask, link)
 		}
 	}
 	require.Greater(t, tried[false], 40)
