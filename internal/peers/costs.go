@@ -20,13 +20,10 @@ type costs struct {
 	packets float64 // sent, per second
 }
 
-// settling is how long a cluster is left alone before its costs are measured.
-const settling = 2 * time.Second
-
-// measure watches a cluster that has a leader for the given time. If nothing else uses
-// the network, traffic is measured, too.
+// measure watches a cluster that has a leader for the given time, after a fifth of that
+// to calm down. If nothing else uses the network, traffic is measured, too.
 func measure(ctx context.Context, c *cluster, lasts time.Duration, traffic bool) (costs, error) {
-	if err := c.pause(ctx, settling); err != nil {
+	if err := c.pause(ctx, lasts/5); err != nil {
 		return costs{}, err
 	}
 	before, err := c.usage()

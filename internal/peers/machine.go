@@ -34,7 +34,7 @@ func describe(dir string) (machine, error) {
 	if err := unix.Uname(&uts); err != nil {
 		return m, err
 	}
-	m.kernel = unix.ByteSliceToString(uts.Release[:])
+	m.kernel, _, _ = strings.Cut(unix.ByteSliceToString(uts.Release[:]), "-")
 	var err error
 	if m.flush, err = flushTime(dir); err != nil {
 		return m, err

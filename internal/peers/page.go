@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -11,20 +13,14 @@ import (
 func (r result) page() string {
 	speed, cost := r.speed(), r.cost()
 	m := r.machine
-	worse := append(slices.Clone(speed.worse), cost.worse...)
-	if len(worse) == 0 {
-		worse = []string{"nowhere in this run"}
-	}
-	for i, w := range worse {
-		worse[i] = "- " + w
-	}
 	replace := strings.NewReplacer(
 		"{speed}", speed.String(), "{cost}", cost.String(),
-		"{worse}", strings.Join(worse, "\n"), "{failures}", r.failures(),
-		"{machine}", fmt.Sprintf("%s, %d cores, Linux %s, %s; a flush to disk takes %s ms", m.cpu,
-			m.cores, m.kernel, m.golang, figure(float64(m.flush)/1e6)),
+		"{worse}", r.worse(speed.losses, cost.losses), "{failures}", r.failures(),
+		"{machine}", fmt.Sprintf("%s, %d cores, Linux %s, %s, %s ms a flush to disk", m.cpu, m.cores,
+			m.kernel, m.golang, figure(float64(m.flush)/1e6)),
 		"{date}", m.date.UTC().Format(time.DateOnly), "{load}", r.load.String(),
-		"{trials}", fmt.Sprint(r.trials), "{minutes}", fmt.Sprintf("%.0f", time.Since(began).Minutes()),
+		"{trials}", fmt.Sprint(r.trials),
+		"{minutes}", fmt.Sprintf("%.0f", math.Ceil(time.Since(began).Minutes())),
 		"{raft}", m.versions["github.com/hashicorp/raft"],
 		"{disk}", m.versions["github.com/hashicorp/raft-boltdb/v2"],
 		"{etcd}", m.versions["go.etcd.io/etcd/server/v3"])
@@ -33,43 +29,60 @@ func (r result) page() string {
 
 const text = `# Benchmarks
 
-Written by ` + "`make bench-peers`" + `, not by hand: {date}, {machine}.
+Written by ` + "`make bench-peers`" + `, {date}: {machine}.
 
-- bmqelect: this repository, profile ` + "`lan`" + `, 5 voters
-- raft: hashicorp/raft {raft} on raft-boltdb {disk}, 5 voters: default timers, and time-outs of 50 ms
-  and of 5 ms, its floor
-- etcd: {etcd}, embedded, 3 members, default timers: the leader of its own Raft
-- etcd-session: ` + "`concurrency.Election`" + ` in such members, with sessions of 1 s, the shortest
-
-Every node is a process, and flushes to disk what it must not forget.
+- bmqelect: profile ` + "`lan`" + `, 5 voters
+- raft: hashicorp/raft {raft}, raft-boltdb {disk}, 5 voters; default timers, 50 ms, and its floor
+- etcd: {etcd}, embedded, 3 members; the leader of its Raft
+- etcd-session: ` + "`concurrency.Election`" + ` there, with the shortest sessions, 1 s
 
 {speed}
-First and last: until the first and the last survivor see the new leader; median/p90/p99 of {trials}
-trials. Times of bmqelect are in ms, those of others are multiples of them. **Bold**: bmqelect is
-worse.
+Times until the first and the last survivor see the new leader: median/p90/p99 of {trials} trials,
+for bmqelect in ms, for others as multiples of that. **Bold**: bmqelect is worse.
 
-- crash: SIGKILL to the leader
-- hang: SIGSTOP; after SIGCONT the old leader, asked if it leads, says yes (woken claims): by its
-  answer without a round trip, such as ` + "`IsLeader()` or `State()`" + `
-- cold start: all processes, with their old directories
-- overlap: how often two nodes said during a handover that they lead, and the longest time
+- crash, hang: SIGKILL, SIGSTOP to the leader
+- cold start: of all processes, on their old directories
+- woken claims: after SIGCONT the old leader, asked without a round trip, says that it leads
+- overlap: handovers in which two nodes say so at once, and the longest time
 - load: changes of the leader in {load} beside two busy processes a core
 
-Costs per node at rest, with equal heartbeat periods and numbers of nodes: bmqelect's figure, and
-the other's as its multiple. Bytes and packets are those sent, with headers, over loopback.
+At rest, per node, with equal heartbeat periods: bmqelect's figure, and the other's as its multiple.
+Traffic is what is sent, with headers.
 
 {cost}
-Where bmqelect is worse:
+bmqelect is worse than
 
 {worse}
 {failures}
-raft and etcd also replicate data, which bmqelect does not.
+But raft and etcd also replicate data.
 
-To run it again (Linux; root for bytes and packets; {minutes} minutes): ` + "`make bench-peers`" + `.
-` + "`TRIALS=5 LOAD=10s SYSTEMS=\"raft etcd\"`" + ` does less and only prints.
+Again, in {minutes} minutes (Linux; traffic needs root): ` + "`make bench-peers`" + `. With
+` + "`TRIALS=5 LOAD=10s SYSTEMS=\"raft etcd\"`" + ` it only prints.
 `
 
-// of returns the outcome of ours.
+// worse lists by system in what ours is worse. The systems are the columns of the table of
+// elections, and the rows of that of costs.
+func (r result) worse(speed, cost []loss) string {
+	in := map[string][]string{}
+	for _, l := range speed {
+		fault, _, _ := strings.Cut(l.row, ",") // the first and the last survivor are one
+		if !slices.Contains(in[l.column], fault) {
+			in[l.column] = append(in[l.column], fault)
+		}
+	}
+	for _, l := range cost {
+		in[l.row] = append(in[l.row], l.column)
+	}
+	var b strings.Builder
+	for _, o := range r.outcomes {
+		if len(in[o.name]) > 0 {
+			fmt.Fprintf(&b, "- %s: %s\n", o.name, strings.Join(in[o.name], ", "))
+		}
+	}
+	return cmp.Or(b.String(), "- none, in this run\n")
+}
+
+// ours is the outcome that others are compared with.
 func (r result) ours() outcome {
 	for _, o := range r.outcomes {
 		if o.name == own {

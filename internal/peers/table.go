@@ -6,16 +6,19 @@ import (
 	"time"
 )
 
-// table is a table of a page, and what is to be said about its cells.
+// table is a table of a page.
 type table struct {
-	rows  [][]string
-	worse []string // "row: column" where a figure of ours is worse than another's
+	rows   [][]string
+	losses []loss
 }
+
+// loss names a cell in which ours is worse.
+type loss struct{ row, column string }
 
 func (t *table) String() string {
 	var b strings.Builder
 	for i, row := range t.rows {
-		fmt.Fprintf(&b, "| %s |\n", strings.Join(row, " | "))
+		fmt.Fprintf(&b, "|%s|\n", strings.Join(row, "| "))
 		if i == 0 {
 			b.WriteString("|" + strings.Repeat("---|", len(row)) + "\n")
 		}
@@ -23,28 +26,23 @@ func (t *table) String() string {
 	return b.String()
 }
 
+// cell is a figure.
+type cell struct {
+	text  string
+	worse bool // ours is worse than this one
+}
+
 // add adds a row. A cell in which ours is worse is set in bold type.
 func (t *table) add(name string, cells []cell) {
 	row := []string{name}
-	var losses []string
 	for i, c := range cells {
-		text := c.text
 		if c.worse {
-			text = "**" + text + "**"
-			losses = append(losses, t.rows[0][i+1])
+			c.text = "**" + c.text + "**"
+			t.losses = append(t.losses, loss{name, t.rows[0][i+1]})
 		}
-		row = append(row, text)
-	}
-	if len(losses) > 0 {
-		t.worse = append(t.worse, name+": "+strings.Join(losses, ", "))
+		row = append(row, c.text)
 	}
 	t.rows = append(t.rows, row)
-}
-
-// cell is a figure. In worse, ours is worse than this one.
-type cell struct {
-	text  string
-	worse bool
 }
 
 const missing = "-"
