@@ -67,7 +67,7 @@ func (p plan) one(ctx context.Context, o *outcome, dir string) error {
 			return err
 		}
 	}
-	if p.rest == 0 || o.name == own {
+	if p.rest == 0 || o.name == own || o.heartbeat < shortest {
 		return nil
 	}
 	o.equal, err = p.atRest(ctx, equal(o.system), filepath.Join(dir, "equal"))

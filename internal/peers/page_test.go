@@ -64,8 +64,8 @@ func TestPageIsShort(t *testing.T) {
 			all[f.name] = tries(n, n, n)
 		}
 		all["handover"][0].overlap = time.Duration(n)
-		dear, cheap := costs{2, 2, true, 2, 2}, costs{1, 1, true, 1, 1}
-		r.outcomes = append(r.outcomes, outcome{system: s, trials: all, changes: n, costs: cheap, equal: dear})
+		r.outcomes = append(r.outcomes, outcome{system: s, trials: all, changes: n,
+			costs: costs{1, 1, true, 1, 1}, equal: costs{2, 2, true, 2, 2}})
 	}
 	require.LessOrEqual(t, len(strings.Fields(r.page())), 500)
 }

@@ -31,6 +31,10 @@ var systems = []system{
 	{"etcd-session", "etcd", "session", 10 * time.Millisecond, 3, 4, 10 * time.Millisecond},
 }
 
+// shortest is the least heartbeat period at which ours can be measured: its lease, of less
+// than three periods, does not outlast how long a process waits for a core.
+const shortest = time.Millisecond
+
 // equal is ours with as many nodes as another system, and its heartbeat period.
 func equal(other system) system {
 	return system{own, "", "article", other.heartbeat, other.nodes, 1, other.heartbeat}

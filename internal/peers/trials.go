@@ -75,7 +75,7 @@ func (c *cluster) hang(ctx context.Context) (trial, error) {
 
 // handover has the leader hand over while all nodes sample whether they lead.
 func (c *cluster) handover(ctx context.Context) (trial, error) {
-	c.refused, c.watched, c.spans = nil, 0, make([][]span, c.nodes)
+	c.watched, c.spans = 0, make([][]span, c.nodes)
 	if err := c.commandAll(node.Watch); err != nil {
 		return trial{}, err
 	}
@@ -126,6 +126,7 @@ func (c *cluster) newLeader(ctx context.Context, began int64, survivors []int, o
 		leader := c.beliefs[survivors[0]].leader
 		return leader != old && c.agree(survivors, leader) && c.names(survivors, leader)
 	}
+	c.refused = nil
 	refused := func() bool { return c.refused != nil }
 	if err := c.await(ctx, "a new leader", func() bool { return found() || refused() }); err != nil {
 		return t, err

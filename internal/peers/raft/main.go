@@ -66,8 +66,8 @@ func start(spec node.Spec, saw func(leader string)) (node.Member, error) {
 }
 
 // bootstrap writes the members to a directory that has none yet.
-func bootstrap(spec node.Spec, cfg *raft.Config, log *raftboltdb.BoltStore, snapshots raft.SnapshotStore,
-	transport raft.Transport) error {
+func bootstrap(spec node.Spec, cfg *raft.Config, log *raftboltdb.BoltStore,
+	snapshots raft.SnapshotStore, transport raft.Transport) error {
 	exists, err := raft.HasExistingState(log, log, snapshots)
 	if err != nil || exists {
 		return err
