@@ -1,5 +1,8 @@
 # `make` alone lists the targets.
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
+GOVULNCHECK = golang.org/x/vuln/cmd/govulncheck@v1.8.0
+# A copy of the Go vulnerability database: file:///DIRECTORY, or the address of a mirror.
+VULNDB ?=
 RACE ?=
 RACEFLAG = $(if $(RACE),-race)
 TESTFLAGS ?= -timeout 5m
@@ -16,7 +19,7 @@ each = @for module in $(MODULES); do (cd $$module && packages=./... && \
 PROTOCOL = ./elector ./elector/detector ./scouting ./lsn
 COVER = 95
 
-.PHONY: help build bmqnode man test race vet lint lint-peers image fuzz bench bench-peers cover scenarios-live article-live coordinator alerts kernel soak chaos clean
+.PHONY: help build bmqnode man test race vet lint lint-peers vuln image fuzz bench bench-peers cover scenarios-live article-live coordinator alerts kernel soak chaos clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -48,6 +51,10 @@ lint: vet ## gofmt, go vet, staticcheck, go mod tidy
 
 lint-peers: lint ## lint what bench-peers compares with, too
 	cd internal/peers && go vet ./... && $(CURDIR)/bin/staticcheck ./... && go mod tidy -diff
+
+vuln: ## look for known vulnerabilities in what is called (VULNDB=file:///DIRECTORY: offline)
+	GOBIN=$(CURDIR)/bin go install -trimpath $(GOVULNCHECK)
+	$(call each,$(CURDIR)/bin/govulncheck $(if $(VULNDB),-db $(VULNDB)) $$packages)
 
 image: ## make the file system of deploy/docker's image, and run a node in it
 	BMQNODE_IMAGE=1 go test $(RACEFLAG) $(TESTFLAGS) -run 'TheImage|ThePods' ./cmd/bmqnode

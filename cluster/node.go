@@ -254,9 +254,9 @@ func (n *Node) meshConfig(network netmesh.Network) netmesh.Config {
 		Cluster: n.cfg.Cluster, Node: n.cfg.Node,
 		Identity: n.store.Identity(), Boot: n.store.Boot(),
 		Bind: n.cfg.MeshAddr, Advertise: n.cfg.AdvertiseMesh, Network: network,
-		Logger: n.log.Named("mesh"), NoDeathProof: n.cfg.NoDeathProof,
+		Logger: n.log.Named("mesh"), Clock: n.clock, Meta: n.cfg.Meta,
 		Facts: n.diagnosis.Facts(""), Inactivity: n.cfg.Election.Timing.Inactivity(),
-		Clock: n.clock, HoldEvidence: n.cfg.HoldEvidence, Meta: n.cfg.Meta,
+		DeathProof: netmesh.DeathProof{Off: n.cfg.NoDeathProof, Hold: n.cfg.HoldEvidence},
 	}
 	if n.cfg.Faults != nil {
 		cfg.Faults = n.cfg.Faults

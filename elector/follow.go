@@ -23,7 +23,7 @@ func (m *Machine) onLeaderHeartbeat(from NodeID, msg *Message) {
 		}
 	case m.hasCeded(from, msg.Term): // §7.3: sent before the cession, arrived after it
 	case m.leaps(from, msg):
-		m.climb()
+		m.climb(msg.Term)
 	case msg.Term > s.Term || s.Role != Follower || m.expects(from):
 		m.follow(from, msg)
 	}

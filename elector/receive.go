@@ -64,39 +64,3 @@ func highestTerm(msg *Message) lsn.Term {
 func (m *Machine) report(kind AnomalyKind, from NodeID, msg *Message) {
 	m.eff.Anomaly = Anomaly{Kind: kind, Peer: from, Msg: msg.Kind, Term: highestTerm(msg)}
 }
-
-// maxLeap is by how much one message may raise this node's term. An emergency
-// raises it by 10^9. Terms end at 2^63: at one leap in every heartbeat period of half a
-// second they last for more than thirty years.
-const maxLeap = 1 << 32
-
-// leaps reports, also to the driver, that the term of a message is too far above this
-// node's own to be believed at once: §8.1.
-func (m *Machine) leaps(from NodeID, msg *Message) bool {
-	if msg.Term <= m.state.Term+maxLeap {
-		return false
-	}
-	m.report(AnomalyTermLeap, from, msg)
-	return true
-}
-
-// climb goes one leap towards the term of a heartbeat or proposal that leaps. It neither
-// follows nor votes yet: leaders and candidates repeat themselves. A node that leads,
-// stands or follows need not climb. §8.2
-func (m *Machine) climb() {
-	if m.state.Role == Follower && m.state.Follower.Leader == "" {
-		m.enterTerm(m.state.Term + maxLeap)
-	}
-}
-
-// learn notes the term of a refusal as the floor of the next round, which rises by one
-// leap a refusal at most: §8.3.
-func (m *Machine) learn(from NodeID, msg *Message) {
-	s := &m.state
-	limit := max(s.Term, s.RefusedTerm) + maxLeap
-	if msg.Term > limit {
-		m.report(AnomalyTermLeap, from, msg)
-	}
-	s.RefusedTerm = max(s.RefusedTerm, min(msg.Term, limit, lsn.MaxTerm))
-	m.reserve()
-}

@@ -22,6 +22,9 @@ type State struct {
 	Vote        NodeID   // whom this node voted for in Term, itself included; "" if none or unknown
 	SeenLSN     lsn.LSN  // newest LSN issued (leader) or heard of
 
+	ClimbedFrom lsn.Term // where it was when the minute began that ends at ClimbEnd: §8.1
+	ClimbEnd    Time
+
 	Promise    promise
 	Ceded      scouting.Voters // gave up Term: no heartbeat of theirs in it is followed any more
 	EmbargoEnd Time            // a voter that has just started supports nobody before; 0 for none

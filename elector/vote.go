@@ -79,7 +79,7 @@ func (m *Machine) onElectionProposal(from NodeID, msg *Message) {
 	m.notePresent(from)
 	a := m.wouldVote(from, msg.Term)
 	if a.WillVote && m.leaps(from, msg) {
-		m.climb()
+		m.climb(msg.Term)
 		return
 	}
 	if a.WillVote {

@@ -50,14 +50,8 @@ type Config struct {
 	// is called from several goroutines and must return at once, and never nil. nil: no TLS.
 	TLS func() *Credentials
 
-	// NoDeathProof switches the proof of §6.5 off: where L4 proxies sit between members
-	// an end of stream and a refused dial prove nothing.
-	NoDeathProof bool
-	// HoldEvidence, if set, gets each connection whose end could prove the death of this
-	// process, before the peer can take it for that, so that work which outlives the
-	// process can keep it open. An error refuses the connection; it is tried again. It is
-	// called from several goroutines and must return within 100 ms.
-	HoldEvidence func(net.Conn) error
+	// DeathProof says how this member takes part in proofs of death.
+	DeathProof DeathProof
 
 	// Inactivity is the time after which the election takes a leader for lost. The mesh
 	// derives its times from it, so that they never outweigh those of the election. 0 or
@@ -72,6 +66,19 @@ type Config struct {
 	Inactivity time.Duration
 
 	times times // what is not zero replaces what Inactivity says; for tests
+}
+
+// DeathProof is about the proof of §6.5, that a process has ended. Zero: members prove it to
+// each other.
+type DeathProof struct {
+	// Off switches it off: where L4 proxies sit between members an end of stream and a refused
+	// dial prove nothing.
+	Off bool
+	// Hold, if set, gets each connection whose end could prove the death of this process,
+	// before the peer can take it for that, so that work which outlives the process can keep
+	// it open. An error refuses the connection; it is tried again. It is called from several
+	// goroutines and must return within 100 ms.
+	Hold func(net.Conn) error
 }
 
 // times are the times of a mesh; see Config.Inactivity.
@@ -133,8 +140,8 @@ func (c Config) withDefaults() Config {
 	if c.Clock == nil {
 		c.Clock = clock.Process()
 	}
-	if c.HoldEvidence == nil {
-		c.HoldEvidence = func(net.Conn) error { return nil }
+	if c.DeathProof.Hold == nil {
+		c.DeathProof.Hold = func(net.Conn) error { return nil }
 	}
 	if c.Logger == nil {
 		c.Logger = hclog.NewNullLogger()

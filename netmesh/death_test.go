@@ -87,7 +87,7 @@ func (c *child) line(t *testing.T) string {
 func (c *child) settles(t *testing.T, n *node) {
 	t.Helper()
 	require.Equal(t, "linked", c.line(t))
-	whole := func() bool { l := n.Links()[0]; return l.RTT > 0 && (l.Evidence || n.cfg.NoDeathProof) }
+	whole := func() bool { l := n.Links()[0]; return l.RTT > 0 && (l.Evidence || n.cfg.DeathProof.Off) }
 	require.Eventually(t, whole, patience, glance)
 }
 
@@ -163,7 +163,7 @@ func kills(t *testing.T, encrypt func(*Config)) {
 
 // TestProofCanBeSwitchedOff: behind an L4 proxy an end of stream is the proxy's.
 func TestProofCanBeSwitchedOff(t *testing.T) {
-	a := start(t, "a", func(c *Config) { c.NoDeathProof = true })
+	a := start(t, "a", func(c *Config) { c.DeathProof.Off = true })
 	c := spawn(t, a, a.Addr().String())
 	c.settles(t, a)
 	a.AddPeer("child", c.addr)

@@ -89,7 +89,7 @@ func (l *link) dialEvidence() (e *evidence, err error) {
 			m.refused(l.node, l.info.Remote, err)
 		}
 	}()
-	if err := m.cfg.HoldEvidence(conn); err != nil {
+	if err := m.cfg.DeathProof.Hold(conn); err != nil {
 		return nil, fmt.Errorf("hold it: %w", err)
 	}
 	h, mine := newHandshake(conn, m.cfg.times.handshake), m.hello(l.node, l.dial)
@@ -116,7 +116,7 @@ func (m *Mesh) acceptEvidence(h *handshake, theirs *hello) error {
 	case refused != nil:
 	case !resettable(h.raw):
 		refused = refuse(reasonNone, "evidence connection on a network without resets")
-	case !m.cfg.NoDeathProof:
+	case !m.cfg.DeathProof.Off:
 		refused = theirs.rewritten(h.conn)
 	}
 	if refused != nil {
@@ -126,7 +126,7 @@ func (m *Mesh) acceptEvidence(h *handshake, theirs *hello) error {
 	}
 	w := m.welcomeTo(theirs)
 	w.Local, w.Remote = endsOf(h.conn)
-	err := m.cfg.HoldEvidence(h.raw)
+	err := m.cfg.DeathProof.Hold(h.raw)
 	if err == nil {
 		err = h.send(frameWelcome, w)
 	}
@@ -225,7 +225,7 @@ func (m *Mesh) watch(e *evidence) {
 // proves nothing about the process if the address never led to it.
 func (e *evidence) checkAddress() {
 	l, redial := e.l, e.l.p.newBackoff()
-	for fails := 1; !l.m.cfg.NoDeathProof; fails++ {
+	for fails := 1; !l.m.cfg.DeathProof.Off; fails++ {
 		err := e.probe()
 		if err == nil || isClosed(l.stop) || isClosed(e.dropped) || isClosed(e.over) {
 			l.m.mu.Lock()
@@ -269,7 +269,7 @@ func (e *evidence) probe() error {
 // provable reports whether how the connection ends, and a dial after it, says something
 // about the process at the other end. Called with Mesh.mu held.
 func (e *evidence) provable() bool {
-	return !e.l.m.cfg.NoDeathProof && e.reached
+	return !e.l.m.cfg.DeathProof.Off && e.reached
 }
 
 // seekProof asks the dialer for the refusal that completes a proof, when both the link

@@ -58,7 +58,7 @@ func (l *link) learn(theirs *Facts) error {
 		l.m.observer.Told(l.p.node, *theirs)
 	}
 	if l.dialed && !l.evidenceWanted && l.info.Version >= evidenceVersion &&
-		!l.m.cfg.NoDeathProof && l.resettable {
+		!l.m.cfg.DeathProof.Off && l.resettable {
 		l.evidenceWanted = true
 		l.m.others.Go(l.keepEvidence)
 	}

@@ -151,7 +151,7 @@ func TestEndsAreComparedAsKernelsNameThem(t *testing.T) {
 // been told not to care.
 func TestEvidenceOnAnotherPathThanItsLinkIsRefused(t *testing.T) {
 	a := start(t, "a")
-	b := start(t, "b", func(c *Config) { c.NoDeathProof = true })
+	b := start(t, "b", func(c *Config) { c.DeathProof.Off = true })
 	a.knows(b)
 	require.Eventually(t, func() bool { return a.evidenceTo("b") != nil }, patience, glance)
 	a.Mesh.mu.RLock()

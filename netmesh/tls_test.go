@@ -311,7 +311,7 @@ func TestNothingReadablePasses(t *testing.T) {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(t, err)
 		tape := &lines{}
-		noProof := func(c *Config) { c.NoDeathProof, c.Meta = true, "readable-meta" }
+		noProof := func(c *Config) { c.DeathProof.Off, c.Meta = true, "readable-meta" }
 		a, child := start(t, "a", edit, noProof), start(t, "child", edit, noProof)
 		forwardFrom(t, l, func() (net.Conn, error) {
 			c, err := net.Dial("tcp", child.Addr().String())

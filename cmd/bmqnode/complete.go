@@ -56,9 +56,11 @@ func completeFlags(cmd *cobra.Command) {
 	}
 }
 
-// completeNodes lets the shell offer the names of the nodes that run, for the first
-// arguments of cmd and for the flag --to, and those of elections for --group.
-func completeNodes(cmd *cobra.Command, c *remote.Cluster, arguments int) {
+// reach adds the flags that say how nodes are reached to a command that has its own flags. It
+// lets the shell offer the names of the nodes that run, for the first arguments of cmd and
+// for the flag --to, and those of elections for --group.
+func reach(cmd *cobra.Command, c *remote.Cluster, arguments int) {
+	c.Register(cmd.Flags())
 	nodes := func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		names, _ := namesOf(cmd, c)
 		return names, cobra.ShellCompDirectiveNoFileComp

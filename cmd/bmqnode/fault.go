@@ -31,15 +31,14 @@ func faultCommand() *cobra.Command {
 				done, told, err := do(cmd.Context(), &c, args)
 				switch {
 				case c.JSON:
-					return printTold(cmd.OutOrStdout(), told, err)
+					return printTold(cmd.OutOrStdout(), &c, told, err, nil)
 				case err == nil:
 					fmt.Fprintln(cmd.OutOrStdout(), done)
 				}
 				return err
 			},
 		}
-		c.Register(sub.Flags())
-		completeNodes(sub, &c, nodes)
+		reach(sub, &c, nodes)
 		cmd.AddCommand(sub)
 	}
 	add(2, "cut NODE NODE", "Cut the link between two nodes, in both directions", "cut n1 n2",

@@ -29,20 +29,14 @@ func forgetCommand() *cobra.Command {
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
 			told, err := c.Forget(ctx, cluster.NodeID(args[0]), here)
-			if c.JSON {
-				return printTold(cmd.OutOrStdout(), told, err)
-			}
-			for _, a := range told {
-				fmt.Fprintf(cmd.OutOrStdout(), "%s takes in the next process that is called %s\n",
-					a.Node, args[0])
-			}
-			return err
+			return printTold(cmd.OutOrStdout(), &c, told, err, func(a remote.Answer) string {
+				return fmt.Sprintf("%s takes in the next process that is called %s", a.Node, args[0])
+			})
 		},
 	}
-	c.Register(cmd.Flags())
 	cmd.Flags().BoolVar(&here, "here", false, "only at the node that answers at --admin, if the "+
 		"others cannot be asked from this machine")
 	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Second, "longest wait for all answers")
-	completeNodes(cmd, &c, 1)
+	reach(cmd, &c, 1)
 	return cmd
 }

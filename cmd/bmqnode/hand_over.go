@@ -10,6 +10,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/internal/daemon/admin"
+	"github.com/bmqelect/bmqelect/internal/daemon/console"
 	"github.com/bmqelect/bmqelect/internal/daemon/remote"
 )
 
@@ -20,17 +21,16 @@ type leaderOptions struct {
 	timeout time.Duration
 }
 
-// register adds the flags to cmd, which then asks the leader and prints what ask returns:
-// the status of the node that led, or a sentence.
+// register adds the flags to cmd, whose first arguments are names of nodes. It then asks the
+// leader and prints what ask returns: the status of the node that led, or a sentence.
 func (o *leaderOptions) register(
-	cmd *cobra.Command, wait string,
+	cmd *cobra.Command, arguments int, wait string,
 	ask func(ctx context.Context, leader cluster.NodeID, client *admin.Client, args []string) (
 		st cluster.Status, done string, err error),
 ) {
-	o.Register(cmd.Flags())
 	cmd.Flags().StringVar(&o.group, "group", cluster.DefaultGroup, "election whose leader is meant")
 	cmd.Flags().DurationVar(&o.timeout, "timeout", 10*time.Second, "longest wait for "+wait)
-	completeNodes(cmd, &o.Cluster, 0)
+	reach(cmd, &o.Cluster, arguments)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx, cancel := context.WithTimeout(cmd.Context(), o.timeout)
 		defer cancel()
@@ -40,7 +40,7 @@ func (o *leaderOptions) register(
 			case err != nil:
 				return err
 			case o.JSON:
-				return printJSON(cmd.OutOrStdout(), st)
+				return console.JSON(cmd.OutOrStdout(), st)
 			}
 			_, err = fmt.Fprintln(cmd.OutOrStdout(), done)
 			return err
@@ -62,7 +62,8 @@ func transferCommand() *cobra.Command {
 			return cobra.MaximumNArgs(1)(cmd, args)
 		}),
 	}
-	o.register(cmd, "the new leader", func(
+	cmd.Flags().StringVar(&to, "to", "", "the same as NODE (default: the best follower)")
+	o.register(cmd, 1, "the new leader", func(
 		ctx context.Context, leader cluster.NodeID, client *admin.Client, args []string,
 	) (cluster.Status, string, error) {
 		if len(args) > 0 {
@@ -75,8 +76,6 @@ func transferCommand() *cobra.Command {
 		return st, fmt.Sprintf("%s leads in term %d, handed over by %s in %s",
 			g.Leader, g.Term, leader, time.Since(began).Round(time.Millisecond)), err
 	})
-	cmd.Flags().StringVar(&to, "to", "", "the same as NODE (default: the best follower)")
-	completeNodes(cmd, &o.Cluster, 1)
 	return cmd
 }
 
@@ -92,7 +91,7 @@ func stepDownCommand() *cobra.Command {
 		Example: "  bmqnode step-down --for 10m",
 		Args:    usageArgs(cobra.NoArgs),
 	}
-	o.register(cmd, "its work to stop", func(
+	o.register(cmd, 0, "its work to stop", func(
 		ctx context.Context, leader cluster.NodeID, client *admin.Client, _ []string,
 	) (cluster.Status, string, error) {
 		req := admin.StepDownRequest{For: rest.String(), Group: o.group}

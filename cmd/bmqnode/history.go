@@ -8,6 +8,7 @@ import (
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/internal/base/recording"
 	"github.com/bmqelect/bmqelect/internal/daemon/admin"
+	"github.com/bmqelect/bmqelect/internal/daemon/console"
 	"github.com/bmqelect/bmqelect/internal/daemon/remote"
 )
 
@@ -37,13 +38,12 @@ func historyCommand() *cobra.Command {
 			}
 			if c.JSON {
 				all := append([]recording.Leadership{}, all...) // a list also if there is none
-				return printJSON(cmd.OutOrStdout(), admin.History{Leaderships: all})
+				return console.JSON(cmd.OutOrStdout(), admin.History{Leaderships: all})
 			}
 			return remote.PrintHistory(cmd.OutOrStdout(), all)
 		},
 	}
-	c.Register(cmd.Flags())
 	cmd.Flags().StringVar(&group, "group", cluster.DefaultGroup, "the election that is meant")
-	completeNodes(cmd, &c, 0)
+	reach(cmd, &c, 0)
 	return cmd
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/internal/daemon/console"
 	"github.com/bmqelect/bmqelect/internal/daemon/remote"
 )
 
@@ -25,7 +26,7 @@ func leaderCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			leader, err := c.Leader(cmd.Context(), group)
 			if c.JSON && (err == nil || errors.As(err, new(remote.NoLeaderError))) {
-				return errors.Join(err, printJSON(cmd.OutOrStdout(), leader))
+				return errors.Join(err, console.JSON(cmd.OutOrStdout(), leader))
 			}
 			if err != nil {
 				return err
@@ -34,8 +35,7 @@ func leaderCommand() *cobra.Command {
 			return err
 		},
 	}
-	c.Register(cmd.Flags())
 	cmd.Flags().StringVar(&group, "group", cluster.DefaultGroup, "election whose leader is meant")
-	completeNodes(cmd, &c, 0)
+	reach(cmd, &c, 0)
 	return cmd
 }

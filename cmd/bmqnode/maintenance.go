@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -32,12 +31,11 @@ func pauseCommand() *cobra.Command {
 				return config.Usage(fmt.Errorf("--for is %s, but must be positive and at most 24h", span))
 			}
 			told, err := c.Pause(cmd.Context(), span)
-			return report(cmd.OutOrStdout(), &c, told, err)
+			return printTold(cmd.OutOrStdout(), &c, told, err, paused)
 		},
 	}
-	c.Register(cmd.Flags())
 	cmd.Flags().DurationVar(&span, "for", time.Hour, "how long at most, up to 24h")
-	completeNodes(cmd, &c, 0)
+	reach(cmd, &c, 0)
 	return cmd
 }
 
@@ -51,27 +49,20 @@ func resumeCommand() *cobra.Command {
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			told, err := c.Resume(cmd.Context())
-			return report(cmd.OutOrStdout(), &c, told, err)
+			return printTold(cmd.OutOrStdout(), &c, told, err, paused)
 		},
 	}
-	c.Register(cmd.Flags())
-	completeNodes(cmd, &c, 0)
+	reach(cmd, &c, 0)
 	return cmd
 }
 
-// report prints a line for each node that was told of a pause, or of its end.
-func report(w io.Writer, c *remote.Cluster, told []remote.Answer, err error) error {
-	if c.JSON {
-		return printTold(w, told, err)
+// paused says whether elections are paused on a node that was told so, or told their end.
+func paused(a remote.Answer) string {
+	text := "elections go on"
+	if until := a.Status.PausedUntil; !until.IsZero() {
+		text = "elections are paused until " + until.Format(time.RFC3339)
 	}
-	for _, a := range told {
-		text := "elections go on"
-		if until := a.Status.PausedUntil; !until.IsZero() {
-			text = "elections are paused until " + until.Format(time.RFC3339)
-		}
-		fmt.Fprintf(w, "%s: %s\n", a.Node, text)
-	}
-	return err
+	return fmt.Sprintf("%s: %s", a.Node, text)
 }
 
 func setCommand() *cobra.Command {
@@ -89,7 +80,6 @@ func setCommand() *cobra.Command {
 			"  bmqnode set n2 --log-level debug",
 		Args: usageArgs(cobra.ExactArgs(1)),
 	}
-	c.Register(cmd.Flags())
 	f := cmd.Flags()
 	f.IntVar(&priority, "priority", 0, "ranks nodes that stand at the same moment, higher first")
 	f.BoolVar(&notCandidate, "not-candidate", false,
@@ -107,16 +97,13 @@ func setCommand() *cobra.Command {
 			return config.Usage(errors.New("name what is to be set; see 'bmqnode set --help'"))
 		}
 		told, err := c.Set(cmd.Context(), cluster.NodeID(args[0]), req)
-		if err != nil || c.JSON {
-			return printTold(cmd.OutOrStdout(), told, err)
-		}
-		st := told[0].Status
-		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s has priority %d, is %s and logs at level %s, "+
-			"until it restarts\n", st.Node, st.Groups[0].Priority, standing(st.Groups[0].Candidate),
-			st.LogLevel)
-		return err
+		return printTold(cmd.OutOrStdout(), &c, told, err, func(a remote.Answer) string {
+			g := a.Status.Groups[0]
+			return fmt.Sprintf("%s has priority %d, is %s and logs at level %s, until it restarts",
+				a.Node, g.Priority, standing(g.Candidate), a.Status.LogLevel)
+		})
 	}
-	completeNodes(cmd, &c, 1)
+	reach(cmd, &c, 1)
 	return cmd
 }
 

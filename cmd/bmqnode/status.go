@@ -2,14 +2,15 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/internal/daemon/console"
 	"github.com/bmqelect/bmqelect/internal/daemon/remote"
 )
 
@@ -31,31 +32,29 @@ func statusCommand() *cobra.Command {
 				return err
 			}
 			if c.JSON {
-				return printJSON(cmd.OutOrStdout(), answers)
+				return console.JSON(cmd.OutOrStdout(), answers)
 			}
 			return remote.PrintStatus(cmd.OutOrStdout(), answers)
 		},
 	}
-	c.Register(cmd.Flags())
 	cmd.Flags().StringVar(&group, "group", "",
 		"show this election alone (default: in the table "+cluster.DefaultGroup+", as JSON all)")
-	completeNodes(cmd, &c, 0)
+	reach(cmd, &c, 0)
 	return cmd
 }
 
-func printJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	return enc.Encode(v)
-}
-
-// printTold prints the nodes that did what they were told, if any, and returns why others
-// did not.
-func printTold(w io.Writer, told []remote.Answer, err error) error {
-	if len(told) == 0 {
-		return err
+// printTold prints the nodes that did what they were told, a line each, and returns why
+// others did not.
+func printTold(
+	w io.Writer, c *remote.Cluster, told []remote.Answer, err error, line func(remote.Answer) string,
+) error {
+	if c.JSON && len(told) > 0 {
+		return errors.Join(err, console.JSON(w, told))
 	}
-	return errors.Join(err, printJSON(w, told))
+	for _, a := range told {
+		fmt.Fprintln(w, line(a))
+	}
+	return err
 }
 
 func watchCommand() *cobra.Command {
@@ -72,7 +71,6 @@ func watchCommand() *cobra.Command {
 			return c.Watch(cmd.Context(), cmd.OutOrStdout())
 		},
 	}
-	c.Register(cmd.Flags())
-	completeNodes(cmd, &c, 0)
+	reach(cmd, &c, 0)
 	return cmd
 }

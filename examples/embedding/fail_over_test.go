@@ -48,7 +48,6 @@ var three = []cluster.NodeID{"a", "b", "c"}
 var awaiting = clustertest.Configure(
 	func(c *cluster.Config) { c.Election = configuration().Election })
 
-// snippet: test
 func TestReportsGoOnAfterAPause(t *testing.T) {
 	clustertest.Run(t, three, func(t *testing.T, c *clustertest.Cluster) {
 		var d disk
@@ -70,5 +69,3 @@ func TestReportsGoOnAfterAPause(t *testing.T) {
 		require.Equal(t, next, c.Leader())
 	}, awaiting)
 }
-
-// end

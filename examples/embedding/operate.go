@@ -12,7 +12,6 @@ import (
 	"github.com/bmqelect/bmqelect/cluster"
 )
 
-// snippet: main
 // serve is a process of the service, from its start to SIGTERM.
 func serve(cfg cluster.Config, r *reporter) (err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -28,8 +27,6 @@ func serve(cfg cluster.Config, r *reporter) (err error) {
 	defer cancel()
 	return errors.Join(err, node.Close(ctx)) // hands over, if that is still to be done
 }
-
-// end
 
 // leadEach runs an election for each tenant, beside each other. Each node has the
 // same tenants; where it ranks first, rank is higher than elsewhere.

@@ -49,8 +49,7 @@ func (r *reporter) work(ctx context.Context, l *cluster.Leadership) error {
 
 // end
 
-// snippet: campaign
-// campaign does the same with a handle.
+// campaign does with a handle what lead does with callbacks.
 func (r *reporter) campaign(ctx context.Context, e *cluster.Election) error {
 	l, err := e.Campaign(ctx)
 	for err == nil {
@@ -71,8 +70,6 @@ func (r *reporter) campaign(ctx context.Context, e *cluster.Election) error {
 	}
 	return err // ctx has ended, or the node has
 }
-
-// end
 
 // snippet: fence
 // Archive is the resource: it takes reports from the newest leader alone.

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 
 	"github.com/bmqelect/bmqelect/internal/base/regular"
 )
@@ -32,6 +33,24 @@ func makeDir(dir string) error {
 		return fmt.Errorf("make data directory: %w", err)
 	}
 	return syncDir(parent)
+}
+
+// checkModes refuses a directory, or a state in it, that every user of the machine may
+// change: whoever puts back an older state makes the node vote twice in one term. The group
+// may: storage drivers demand it. In a sticky directory nobody replaces another's file.
+func checkModes(dir string) error {
+	for _, path := range []string{dir, filepath.Join(dir, stateFile)} {
+		info, err := os.Stat(path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			return err
+		case info.Mode()&fs.ModeSticky == 0 && info.Mode()&0o002 != 0 && runtime.GOOS != "windows":
+			return fmt.Errorf("every user may change %s, mode %s: run 'chmod o-w %s'",
+				path, info.Mode(), path)
+		}
+	}
+	return nil
 }
 
 // hasState tells a first boot from a directory that has lost its state file.

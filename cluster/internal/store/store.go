@@ -142,6 +142,9 @@ func Check(dir string, owner Owner) error {
 // openWith takes the directory, and then does what is to be done with it.
 func openWith(dir string, disk Disk, do func(*Store) error) (*Store, error) {
 	dir, err := filepath.Abs(dir) // the process may change its working directory
+	if err == nil {
+		err = checkModes(dir)
+	}
 	var lock *os.File
 	if err == nil {
 		lock, err = lockDir(dir)

@@ -148,6 +148,21 @@ func TestEnteredTermThatIsNotBelowTheReservedIsCorrupt(t *testing.T) {
 	require.ErrorContains(t, err, `group "a" has entered term 6, not one below the reserved 5`)
 }
 
+func TestADirectoryThatEverybodyMayChangeIsRefused(t *testing.T) {
+	for _, name := range []string{".", stateFile} {
+		dir := t.TempDir()
+		require.NoError(t, opened(t, dir).Close())
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.Chmod(path, 0o702))
+		for _, err := range []error{Check(dir, alice), errorOf(Open(dir, alice))} {
+			require.ErrorIs(t, err, ErrNotDurable)
+			require.ErrorContains(t, err, "run 'chmod o-w "+path+"'")
+		}
+		require.NoError(t, os.Chmod(path, 0o770), "the group may")
+		opened(t, dir)
+	}
+}
+
 func TestFilesAreForTheOwnerOnly(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	opened(t, dir)

@@ -3,6 +3,7 @@
 package console
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -78,6 +79,13 @@ func (p *Printer) Say(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	fmt.Fprintln(p.out, strings.TrimRight(fmt.Sprintf(format, args...), "\n"))
+}
+
+// JSON writes a value for programs, indented so that people can read it too.
+func JSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
 }
 
 // Alert colors what needs attention.

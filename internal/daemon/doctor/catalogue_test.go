@@ -31,7 +31,7 @@ func TestEveryKindHasAnEntryAndEveryEntryAKind(t *testing.T) {
 			continue
 		}
 		entries = append(entries, name)
-		for _, word := range []string{"- **Seen**: ", "- **Cause**: ", "- **Fix**: "} {
+		for _, word := range []string{"\n**Seen**: ", "**Cause**:", "\n\n**Fix**: "} {
 			require.Equal(t, 1, strings.Count(body, word), "%s, %s", name, word)
 		}
 	}

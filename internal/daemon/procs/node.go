@@ -27,6 +27,7 @@ type Node struct {
 	Name                            string
 	GossipAddr, MeshAddr, AdminAddr string
 	Dir, ConfigFile                 string
+	Binary                          string // what Start runs; at first Config.Binary
 	mesh                            *Mesh
 	mu                              sync.Mutex
 	running                         *process // nil if there is none
@@ -52,7 +53,7 @@ func (n *Node) Start() error {
 	if err != nil {
 		return fmt.Errorf("log of node %s: %w", n.Name, err)
 	}
-	cmd := exec.Command(n.mesh.cfg.Binary, "run", "--config", n.ConfigFile)
+	cmd := exec.Command(n.Binary, "run", "--config", n.ConfigFile)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	dieWithParent(cmd.SysProcAttr)
 	r, w, err := os.Pipe()

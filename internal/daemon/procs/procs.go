@@ -66,7 +66,8 @@ func New(cfg Config) (*Mesh, error) {
 	for i, name := range cfg.Names {
 		dir, port := filepath.Join(cfg.Dir, name), base+portsPerNode*i
 		m.nodes = append(m.nodes, &Node{
-			Name: name, mesh: m, Dir: dir, ConfigFile: filepath.Join(dir, "bmqnode.yaml"),
+			Name: name, mesh: m, Binary: cfg.Binary,
+			Dir: dir, ConfigFile: filepath.Join(dir, "bmqnode.yaml"),
 			GossipAddr: loopback(port), MeshAddr: loopback(port + 1), AdminAddr: loopback(port + 2),
 		})
 		join = append(join, loopback(port))

@@ -132,13 +132,12 @@ func (c *Cluster) Forget(ctx context.Context, id cluster.NodeID, here bool) (tol
 	}
 	var errs []error
 	for _, a := range targets {
-		client := c.client(a)
-		st, err := client.Forget(ctx, admin.ForgetRequest{Node: id})
-		client.Close()
-		if err == nil {
-			told = append(told, Answer{Node: a.Node, Addr: a.Addr, Status: &st})
-		}
-		errs = append(errs, err)
+		one, err := c.tell(ctx, a, func(ctx context.Context, client *admin.Client) (
+			cluster.Status, error,
+		) {
+			return client.Forget(ctx, admin.ForgetRequest{Node: id})
+		})
+		told, errs = append(told, one...), append(errs, err)
 	}
 	return told, errors.Join(errs...)
 }

@@ -39,10 +39,9 @@ func (c *Cluster) tellAll(
 	for _, a := range answers {
 		why := errors.New(a.Error)
 		if a.Status != nil {
-			var st cluster.Status
-			if st, why = c.tell(ctx, a, tell); why == nil {
-				told = append(told, Answer{Node: a.Node, Addr: a.Addr, Status: &st})
-			}
+			var done []Answer
+			done, why = c.tell(ctx, a, tell)
+			told = append(told, done...)
 		}
 		if why != nil && isVoter(a.Node, answers) {
 			errs = append(errs, fmt.Errorf("voter %s was not told: %w", a.Node, why))
@@ -51,16 +50,20 @@ func (c *Cluster) tellAll(
 	return told, errors.Join(errs...)
 }
 
-// tell tells one node that has answered.
+// tell tells one node that has answered, and returns it with its status then.
 func (c *Cluster) tell(
 	ctx context.Context, a Answer,
 	tell func(context.Context, *admin.Client) (cluster.Status, error),
-) (cluster.Status, error) {
+) ([]Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	client := c.client(a)
 	defer client.Close()
-	return tell(ctx, client)
+	st, err := tell(ctx, client)
+	if err != nil {
+		return nil, err
+	}
+	return []Answer{{Node: a.Node, Addr: a.Addr, Status: &st}}, nil
 }
 
 // isVoter reports whether any node counts that one as a voter.
@@ -82,11 +85,7 @@ func (c *Cluster) Set(ctx context.Context, id cluster.NodeID, req admin.Settings
 	if a.Status == nil {
 		return nil, fmt.Errorf("%s does not answer: %s", id, a.Error)
 	}
-	st, err := c.tell(ctx, a, func(ctx context.Context, client *admin.Client) (cluster.Status, error) {
+	return c.tell(ctx, a, func(ctx context.Context, client *admin.Client) (cluster.Status, error) {
 		return client.Set(ctx, req)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return []Answer{{Node: id, Addr: a.Addr, Status: &st}}, nil
 }

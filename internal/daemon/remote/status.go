@@ -101,7 +101,7 @@ func PrintStatus(w io.Writer, answers []Answer) error {
 		fmt.Fprintln(w, text)
 	}
 	for _, line := range slices.Concat(
-		faults(statuses), emergencies(answers), certificates(statuses), causes(statuses),
+		faults(statuses), emergencies(statuses), certificates(statuses), causes(statuses),
 	) {
 		fmt.Fprintln(w, line)
 	}
@@ -188,14 +188,11 @@ func causes(statuses []*cluster.Status) (lines []string) {
 
 // emergencies says of each emergency on record which nodes know of it. It was declared on
 // each of them in turn, so the times differ.
-func emergencies(answers []Answer) (lines []string) {
+func emergencies(statuses []*cluster.Status) (lines []string) {
 	var keys []string
 	text, knowing := map[string]string{}, map[string][]cluster.NodeID{}
-	for _, a := range answers {
-		if a.Status == nil {
-			continue
-		}
-		for _, e := range a.Status.Emergencies {
+	for _, st := range statuses {
+		for _, e := range st.Emergencies {
 			key := fmt.Sprint(e.Voters, e.Lost, e.Missing(), e.Reason)
 			if text[key] == "" {
 				mark := "past emergency:"
@@ -204,7 +201,7 @@ func emergencies(answers []Answer) (lines []string) {
 				}
 				keys, text[key] = append(keys, key), mark+" "+EmergencyText(e)
 			}
-			knowing[key] = append(knowing[key], a.Node)
+			knowing[key] = append(knowing[key], st.Node)
 		}
 	}
 	for _, key := range keys {

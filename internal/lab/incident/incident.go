@@ -10,6 +10,8 @@
 //   - scenario.go: which part of it is the incident, and its text as a scenario
 //   - replay.go: under which seed the simulator shows the same leaders for the same reasons
 //   - text.go: the report for people
+//
+// Package record collects the records and writes the files.
 package incident
 
 import (

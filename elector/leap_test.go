@@ -1,0 +1,68 @@
+package elector
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/lsn"
+)
+
+// TestAMemberCannotUseUpTheTerms lets a broken member say for an hour, forty times a second,
+// the highest term that one message may raise this node to. Heartbeats and proposals raise
+// it by a minute's bound each minute. Refusals raise the floor by one such bound in all.
+func TestAMemberCannotUseUpTheTerms(t *testing.T) {
+	receive := func(kind Kind) func(*Machine, lsn.Term) {
+		return func(m *Machine, term lsn.Term) {
+			m.Step(m.state.Now, 1, Received{From: "b", Message: Message{Kind: kind, Term: term}})
+		}
+	}
+	for _, c := range []struct {
+		name        string
+		say         func(*Machine, lsn.Term)
+		least, most lsn.Term
+	}{
+		{"heartbeat", receive(LeaderHeartbeat), 59 * maxClimb, 61 * maxClimb},
+		{"proposal", receive(ElectionProposal), 59 * maxClimb, 61 * maxClimb},
+		{"refusal", func(m *Machine, term lsn.Term) { m.learn("b", &Message{Term: term}) },
+			maxClimb, maxClimb},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := started(t)
+			height := func() lsn.Term { return max(m.state.Term, m.state.RefusedTerm) }
+			for range 3600 {
+				m.Step(m.state.Now.Add(time.Second), 1, Tick{})
+				for range 40 {
+					c.say(m, height()+maxLeap)
+				}
+			}
+			require.GreaterOrEqual(t, height(), c.least)
+			require.LessOrEqual(t, height(), c.most)
+			require.False(t, m.leaps("c", &Message{Term: m.state.Term + 1}), "elections go on")
+		})
+	}
+}
+
+// TestAFloorIsInReach: a node whose floor a broken member has raised as far as it can is
+// elected within a minute by a node that has not heard of that.
+func TestAFloorIsInReach(t *testing.T) {
+	m := started(t)
+	proposal := Message{Kind: ElectionProposal, Term: maxClimb}
+	for range maxClimb/maxLeap - 1 {
+		m.Step(m.state.Now.Add(time.Second), 1, Received{From: "c", Message: proposal})
+		require.Zero(t, m.state.Vote)
+	}
+	m.Step(m.state.Now.Add(time.Second), 1, Received{From: "c", Message: proposal})
+	require.Equal(t, NodeID("c"), m.state.Vote)
+}
+
+// started returns a machine that has waited for a leader in vain.
+func started(t *testing.T) *Machine {
+	m, err := New(Config{Self: "a", Voters: []NodeID{"a", "b", "c"}, Timing: Article()})
+	require.NoError(t, err)
+	m.Step(Time(time.Second), 1, Start{})
+	m.Step(Time(time.Minute), 1, LinkUp{Peer: "b"})
+	m.Step(Time(time.Minute), 1, LinkUp{Peer: "c"})
+	return m
+}

@@ -1,0 +1,193 @@
+// Package emergency is the command of that name: it says what it means to give voters up,
+// records it in the data directory of a stopped node if that is confirmed, and shows what is
+// on record.
+package emergency
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/cluster/recovery"
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/base/printable"
+	"github.com/bmqelect/bmqelect/internal/daemon/config"
+	"github.com/bmqelect/bmqelect/internal/daemon/console"
+	"github.com/bmqelect/bmqelect/internal/daemon/exec"
+	"github.com/bmqelect/bmqelect/internal/daemon/remote"
+)
+
+// Options say which emergency is meant. Exactly one of Lost, Readmit and Show is to be set.
+type Options struct {
+	File      string   // options of the node, for Dir, Node and Voters where these are empty
+	Dir, Node string   // the data directory, and its node
+	Voters    []string // as they are configured
+	Lost      []string // those of them that will never come back
+	Reason    string   // kept on record
+	Confirm   string   // name of the cluster; "" explains, and changes nothing
+	Readmit   string   // a lost voter that was replaced
+	Retire    bool     // the directory is that of a lost voter
+	Show      bool     // what is on record
+
+	cluster string // its name in File
+}
+
+// Run does what is asked, and writes what it did, or would do, to w. An error of the options
+// is a config.UsageError; nothing was changed then.
+func (o *Options) Run(w io.Writer) error {
+	if err := o.resolve(); err != nil {
+		return config.Usage(err)
+	}
+	switch {
+	case o.Show:
+		return show(w, o.Dir)
+	case o.Readmit != "":
+		return o.readmit(w)
+	}
+	return o.declare(w)
+}
+
+// resolve takes from the file what the flags leave open, and names what is missing.
+func (o *Options) resolve() error {
+	if o.File != "" {
+		var node exec.Options // a file for 'exec' or for 'run'
+		flags := pflag.NewFlagSet("file", pflag.ContinueOnError)
+		node.Register(flags)
+		flags.StringSlice("groups", nil, "")
+		if err := config.ApplyFile(o.File, flags); err != nil {
+			return err
+		}
+		o.Dir, o.Node = cmp.Or(o.Dir, node.Cluster.DataDir), cmp.Or(o.Node, node.Node)
+		if len(o.Voters) == 0 {
+			o.Voters = node.Voters
+		}
+		o.cluster = node.Cluster.Cluster
+	}
+	asked := 0
+	for _, is := range []bool{len(o.Lost) > 0, o.Readmit != "", o.Show} {
+		if is {
+			asked++
+		}
+	}
+	var errs []error
+	if asked != 1 {
+		errs = append(errs, errors.New("say one of --lost, --readmit and --show"))
+	}
+	if o.Dir == "" {
+		errs = append(errs, errors.New(
+			"--data-dir is empty, but must be the directory of the node's durable state"))
+	}
+	if len(o.Lost) > 0 && len(o.Voters) == 0 {
+		errs = append(errs, errors.New(
+			"--voters is empty, but must be the voters as they are configured"))
+	}
+	return errors.Join(errs...)
+}
+
+// declare says what the emergency means, and records it if it is confirmed.
+func (o *Options) declare(w io.Writer) error {
+	e := recovery.Emergency{
+		Cluster: o.Confirm, Node: cluster.NodeID(o.Node), Voters: config.NodeIDs(o.Voters),
+		Lost: config.NodeIDs(o.Lost), Reason: o.Reason, Retire: o.Retire,
+	}
+	outcome, err := recovery.CheckLost(o.Dir, e)
+	if err != nil {
+		return err
+	}
+	if o.cluster != "" && o.cluster != outcome.Cluster {
+		return fmt.Errorf("data directory %s belongs to cluster %q, %s is for cluster %q",
+			o.Dir, outcome.Cluster, o.File, o.cluster)
+	}
+	explain(w, o.Dir, e, outcome)
+	switch o.Confirm {
+	case outcome.Cluster:
+	case "":
+		return config.Usage(fmt.Errorf("nothing was changed; if all of this is so, "+
+			"add --confirm %s", outcome.Cluster))
+	default:
+		return config.Usage(fmt.Errorf("nothing was changed: --confirm is %q, but must be %q, "+
+			"the name of the cluster", o.Confirm, outcome.Cluster))
+	}
+	if err := recovery.DeclareLost(o.Dir, e); err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "\n%s on record since %s. %s\n", printable.List(e.Lost),
+		time.Now().UTC().Format(time.RFC3339), nextStep(e, outcome))
+	return nil
+}
+
+func (o *Options) readmit(w io.Writer) error {
+	if o.Confirm == "" {
+		return config.Usage(errors.New(
+			"nothing was changed; add --confirm with the name of the cluster"))
+	}
+	if err := recovery.Readmit(o.Dir, o.Confirm, cluster.NodeID(o.Readmit)); err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "%s may vote again, as node %s sees it from its next start on.\n"+
+		"Do the same on every voter that is left, start them, and only then start %s, "+
+		"on an empty data directory.\n",
+		o.Readmit, cmp.Or(o.Node, "in "+o.Dir), o.Readmit)
+	return nil
+}
+
+// explain says loudly what is about to happen and what must be true for it.
+func explain(w io.Writer, dir string, e recovery.Emergency, o recovery.Outcome) {
+	lost, before, voters := printable.List(e.Lost), printable.List(o.Before), printable.List(o.Voters)
+	fmt.Fprintf(w, "%s for node %s of cluster %s, data directory %s\n\n",
+		console.Alert("EMERGENCY"), o.Node, o.Cluster, dir)
+	tw := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
+	fmt.Fprintf(tw, "  lost for good\t%s\n", lost)
+	fmt.Fprintf(tw, "  can vote until now\t%s\t%d needed to elect\n",
+		before, elector.Majority(len(o.Before)))
+	fmt.Fprintf(tw, "  can vote from now on\t%s\t%d needed to elect\n", voters, o.Quorum)
+	tw.Flush()
+	fmt.Fprintf(w, `
+This gives up what keeps two leaders apart. Be sure that it is true:
+  - %[1]s will never run again on their data directories: machines off, disks
+    wiped or out. If they run, unseen by %[2]s, there can be TWO LEADERS.
+    (A directory that turns up: mark it with --retire.)
+  - The same is declared, with the same names, on every voter that is left: %[2]s.
+  - Nobody has declared %[2]s lost on the other side of a partition.
+It stays on record: in the status, the metrics and the log of every start. Fencing
+tokens from now on are above all that %[1]s can have used.
+`, lost, voters)
+}
+
+// nextStep is what to do after the record was written.
+func nextStep(e recovery.Emergency, o recovery.Outcome) string {
+	if e.Retire {
+		return fmt.Sprintf("This directory is retired: node %s does not start on it any more.", o.Node)
+	}
+	isThis := func(id cluster.NodeID) bool { return id == o.Node }
+	others := slices.DeleteFunc(slices.Clone(o.Voters), isThis)
+	if len(others) == 0 {
+		return fmt.Sprintf("Start node %s: it will lead alone.", o.Node)
+	}
+	return fmt.Sprintf("Now the same on %s, then start them all.", printable.List(others))
+}
+
+// show prints what is on record in a data directory.
+func show(w io.Writer, dir string) error {
+	all, err := recovery.Emergencies(dir)
+	if err != nil {
+		return err
+	}
+	if len(all) == 0 {
+		fmt.Fprintf(w, "no emergency on record in %s\n", dir)
+	}
+	for _, e := range all {
+		fmt.Fprintln(w, remote.EmergencyText(e))
+		for _, r := range e.Readmitted {
+			fmt.Fprintf(w, "  %s readmitted at %s\n", r.Node, r.Time.Format(time.RFC3339))
+		}
+	}
+	return nil
+}
