@@ -55,6 +55,13 @@ func TestPageSaysWhereOursIsWorse(t *testing.T) {
 	require.NotContains(t, page, "{")
 }
 
+func TestOnePercentileIsEnoughToLose(t *testing.T) {
+	ours, theirs := times(tries(10, 20, 40), first), times(tries(5, 40, 400), first)
+	require.Equal(t, cell{"2.0/10/10", false}, ratios(theirs, ours))
+	theirs[1] = 8 * time.Millisecond
+	require.Equal(t, cell{"0.4/10/10", true}, ratios(theirs, ours))
+}
+
 func TestPageIsShort(t *testing.T) {
 	r := result{plan: plan{load: time.Minute}}
 	for i, s := range systems { // ours is worse than each in all
