@@ -71,10 +71,11 @@ bench: ## run the benchmarks, with allocations
 
 TRIALS ?= 30
 LOAD ?= 60s
+QUIET ?= 200ms
 SYSTEMS ?=
-bench-peers: ## compare with hashicorp/raft and etcd in about 12 minutes, write docs/benchmarks.md (TRIALS=30 LOAD=60s SYSTEMS="raft etcd")
+bench-peers: ## compare with hashicorp/raft and etcd in about 12 minutes, write docs/benchmarks.md (TRIALS=30 LOAD=60s QUIET=200ms SYSTEMS="raft etcd")
 	cd internal/peers && go build -o $(CURDIR)/bin/peers/ ./...
-	bin/peers/peers -page docs/benchmarks.md -trials $(TRIALS) -load $(LOAD) -systems "$(SYSTEMS)"
+	bin/peers/peers -page docs/benchmarks.md -trials $(TRIALS) -load $(LOAD) -quiet $(QUIET) -systems "$(SYSTEMS)"
 
 cover: ## statement coverage of the protocol's packages; fails below 95 %
 	@go test -cover $(PROTOCOL) | awk -v least=$(COVER) '{ print } /^FAIL/ { low = 1 } \

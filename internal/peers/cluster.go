@@ -205,8 +205,9 @@ func (c *cluster) agree(nodes []int, leader string) bool {
 	return leader != ""
 }
 
-// quiet is how long a cluster must have been without news before the next trial.
-const quiet = 200 * time.Millisecond
+// quiet is how long a cluster must have been without news before the next trial. In a
+// cluster that rests for longer, ours knows the round trips to a node that has come back.
+var quiet = 200 * time.Millisecond
 
 // settle waits until all nodes follow one leader and have done so for a while.
 func (c *cluster) settle(ctx context.Context) error {

@@ -72,6 +72,7 @@ func run() error {
 	flag.IntVar(&p.trials, "trials", enough, "trials of each fault")
 	flag.DurationVar(&p.rest, "rest", 10*time.Second, "how long costs are measured; 0: not")
 	flag.DurationVar(&p.load, "load", time.Minute, "how long all cores are kept busy; 0: not")
+	flag.DurationVar(&quiet, "quiet", quiet, "how long all must have been as it is before a trial")
 	flag.StringVar(&names, "systems", "", "what to measure, separated by spaces; all by default")
 	flag.StringVar(&p.dir, "dir", os.TempDir(), "where the nodes' disks are, for a while")
 	flag.StringVar(&page, "page", "", "the file to write, if all is measured, with 30 trials or more")
@@ -80,7 +81,7 @@ func run() error {
 	if p.systems, err = choose(strings.Fields(names)); err != nil {
 		return err
 	}
-	if p.trials < 1 || p.rest < 0 || p.load < 0 || flag.NArg() > 0 {
+	if p.trials < 1 || p.rest < 0 || p.load < 0 || quiet < 0 || flag.NArg() > 0 {
 		return errors.New("want at least one trial, times of 0 or more, and no arguments beside flags")
 	}
 	if err := isolate(); err != nil {

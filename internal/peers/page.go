@@ -19,7 +19,7 @@ func (r result) page() string {
 		"{machine}", fmt.Sprintf("%s, %d cores, Linux %s, %s, %s ms a flush to disk", m.cpu, m.cores,
 			m.kernel, m.golang, figure(float64(m.flush)/1e6)),
 		"{date}", m.date.UTC().Format(time.DateOnly), "{load}", fmt.Sprintf("%.0f s", r.load.Seconds()),
-		"{trials}", fmt.Sprint(r.trials),
+		"{quiet}", quiet.String(), "{trials}", fmt.Sprint(r.trials),
 		"{minutes}", fmt.Sprintf("%.0f", math.Ceil(time.Since(began).Minutes())),
 		"{raft}", m.versions["github.com/hashicorp/raft"],
 		"{disk}", m.versions["github.com/hashicorp/raft-boltdb/v2"],
@@ -39,7 +39,8 @@ Written by ` + "`make bench-peers`" + `, {date}, on
 
 {speed}
 Times until the first and the last survivor see the new leader: median/p90/p99 of {trials} trials,
-for bmqelect in ms, for others as multiples of that. **Bold**: bmqelect is worse.
+each after {quiet} without a change; for bmqelect in ms, for others as multiples of that. **Bold**:
+bmqelect is worse.
 
 - crash, hang: SIGKILL, SIGSTOP to the leader
 - cold start: of all processes, on their old directories
