@@ -19,7 +19,7 @@ each = @for module in $(MODULES); do (cd $$module && packages=./... && \
 PROTOCOL = ./elector ./elector/detector ./scouting ./lsn
 COVER = 95
 
-.PHONY: help build bmqnode man test race vet lint lint-peers vuln image fuzz bench bench-peers cover scenarios-live article-live coordinator alerts kernel soak chaos clean
+.PHONY: help build bmqnode man test race vet lint lint-peers vuln image fuzz bench bench-peers kills cover scenarios-live article-live coordinator alerts kernel soak chaos clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -76,6 +76,10 @@ SYSTEMS ?=
 bench-peers: ## compare with hashicorp/raft and etcd in about 12 minutes, write docs/benchmarks.md (TRIALS=30 LOAD=60s QUIET=200ms SYSTEMS="raft etcd")
 	cd internal/peers && go build -o $(CURDIR)/bin/peers/ ./...
 	bin/peers/peers -page docs/benchmarks.md -trials $(TRIALS) -load $(LOAD) -quiet $(QUIET) -systems "$(SYSTEMS)"
+
+KILLS ?= 200
+kills: ## kill the leader of five busy processes KILLS=200 times: proof of death, failover
+	go test -run '^$$' -bench 'Failover/lan/killed/nodes=5/busy=2' -benchtime $(KILLS)x -timeout 0 ./cmd/bmqnode
 
 cover: ## statement coverage of the protocol's packages; fails below 95 %
 	@go test -cover $(PROTOCOL) | awk -v least=$(COVER) '{ print } /^FAIL/ { low = 1 } \

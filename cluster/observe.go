@@ -244,6 +244,15 @@ type anomalyOf struct {
 func (n *Node) reportAnomaly(g *group, a elector.Anomaly) {
 	n.anomalies[a.Kind.String()]++
 	n.lastAnomaly[a.Kind.String()] = time.Now()
+	if a.Kind == elector.AnomalyNotEntitled { // usual while the voters are changed
+		if !n.unentitled[a.Peer] {
+			n.unentitled[a.Peer] = true
+			n.log.Info("a node that is no voter here acts as one", "peer", a.Peer, "group", g.name,
+				"advice", "finish the change of the voters, or stop that node: "+
+					"docs/operations.md#changing-the-voters")
+		}
+		return
+	}
 	if _, due := n.logged.Due(anomalyOf{a.Kind.String(), a.Peer}); due {
 		log := n.log.Warn
 		if a.Kind == elector.AnomalyTwoLeaders {

@@ -87,7 +87,10 @@ func (c *child) line(t *testing.T) string {
 func (c *child) settles(t *testing.T, n *node) {
 	t.Helper()
 	require.Equal(t, "linked", c.line(t))
-	whole := func() bool { l := n.Links()[0]; return l.RTT > 0 && (l.Evidence || n.cfg.DeathProof.Off) }
+	whole := func() bool {
+		l := n.Links()[0]
+		return l.RTT > 0 && (l.Evidence || n.cfg.DeathProof.Off)
+	}
 	require.Eventually(t, whole, patience, glance)
 }
 

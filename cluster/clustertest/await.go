@@ -33,23 +33,31 @@ func (c *Cluster) Await(what string, met func() bool) {
 
 // AwaitLeader lets virtual time pass until there is a leader, and returns it: see
 // Leader. It fails the test, and says what every node makes of it, if none comes.
-func (c *Cluster) AwaitLeader() (leader cluster.NodeID) {
+func (c *Cluster) AwaitLeader(group ...string) (leader cluster.NodeID) {
 	c.t.Helper()
 	c.Await("a leader that a quorum follows", func() bool {
-		leader = c.Leader()
+		leader = c.Leader(group...)
 		return leader != ""
 	})
 	return leader
 }
 
-// Leader returns the node that leads the default election now, "" if none does: it runs,
-// its lease is valid, and a quorum of voters that run and are not cut off from
-// it follow it. So a leader that was just paused, isolated or crashed is none,
+// Leader returns the node that leads an election now, the default one if none is named, or
+// "" if none does: it runs, its lease is valid, and a quorum of voters that run and are not
+// cut off from it follow it. So a leader that was just paused, isolated or crashed is none,
 // although its lease may not have run out yet.
-func (c *Cluster) Leader() cluster.NodeID {
+func (c *Cluster) Leader(group ...string) cluster.NodeID {
 	synctest.Wait()
+	name := cluster.DefaultGroup
+	if len(group) > 0 {
+		name = group[0]
+	}
 	for _, id := range c.ids {
-		if m := c.members[id]; m.state == running && m.node.IsLeader() && c.backed(m) {
+		m := c.members[id]
+		if m.state != running {
+			continue
+		}
+		if e, err := m.node.Lookup(name); err == nil && e.IsLeader() && c.backed(m, name) {
 			return id
 		}
 	}
@@ -57,22 +65,23 @@ func (c *Cluster) Leader() cluster.NodeID {
 }
 
 // backed reports whether a quorum follows a leader, and can do so for longer.
-func (c *Cluster) backed(leader *member) bool {
-	own := election(leader.node)
+func (c *Cluster) backed(leader *member, group string) bool {
+	own := election(leader.node, group)
 	support := 0
 	for _, id := range own.Voters {
 		m := c.members[id]
-		if m != nil && m.state == running && !apart(m, leader) && election(m.node).Leader == leader.id {
+		if m != nil && m.state == running && !apart(m, leader) &&
+			election(m.node, group).Leader == leader.id {
 			support++
 		}
 	}
 	return support >= own.Quorum
 }
 
-// election returns what a node says of the default election.
-func election(n *cluster.Node) (own cluster.GroupStatus) {
+// election returns what a node says of an election.
+func election(n *cluster.Node, group string) (own cluster.GroupStatus) {
 	for _, g := range n.Status().Groups {
-		if g.Group == cluster.DefaultGroup {
+		if g.Group == group {
 			own = g
 		}
 	}

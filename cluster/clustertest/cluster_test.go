@@ -46,6 +46,26 @@ func TestLeaderComesAndStays(t *testing.T) {
 	})
 }
 
+func TestEveryElectionHasALeaderOfItsOwn(t *testing.T) {
+	clustertest.Run(t, three, func(t *testing.T, c *clustertest.Cluster) {
+		require.Empty(t, c.Leader("jobs"), "nobody has opened it")
+		for _, id := range three {
+			_, err := c.Node(id).Election("jobs", cluster.ElectionConfig{})
+			require.NoError(t, err)
+		}
+		leader := c.AwaitLeader("jobs")
+		for _, to := range others(leader) {
+			require.NoError(t, c.Node(c.AwaitLeader()).Transfer(t.Context(), to))
+			require.Equal(t, to, c.AwaitLeader())
+			require.Equal(t, leader, c.AwaitLeader("jobs"))
+		}
+		require.Contains(t, c.Explain(), "; jobs: LEADER in term 1")
+		c.Isolate(leader)
+		require.Empty(t, c.Leader("jobs"))
+		require.Contains(t, others(leader), c.AwaitLeader("jobs"))
+	})
+}
+
 func TestCrashIsProvenAndTakesNoTime(t *testing.T) {
 	clustertest.Run(t, three, func(t *testing.T, c *clustertest.Cluster) {
 		for i := range 10 {

@@ -65,7 +65,7 @@ func (s *story) String() string {
 }
 
 // Explain says how the cluster stands: each node, what the test did to it, and
-// what it makes of the election; then the links that are cut.
+// what it makes of its elections; then the links that are cut.
 func (c *Cluster) Explain() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "at %s:\n", round(time.Since(c.story.began)))
@@ -93,8 +93,13 @@ func (m *member) explain() string {
 	if m.state != running {
 		return fmt.Sprintf("%s for %s", m.state, round(time.Since(m.since)))
 	}
-	own := election(m.node)
-	text := fmt.Sprintf("%s in term %d: %s", own.Role, own.Term, own.Explanation)
+	var text string
+	for _, g := range m.node.Status().Groups {
+		if g.Group != cluster.DefaultGroup {
+			text += fmt.Sprintf("; %s: ", g.Group)
+		}
+		text += fmt.Sprintf("%s in term %d: %s", g.Role, g.Term, g.Explanation)
+	}
 	if err := m.node.Err(); err != nil {
 		text += fmt.Sprintf(" (%v)", err)
 	}

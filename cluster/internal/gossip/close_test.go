@@ -76,7 +76,7 @@ func TestCloseUnderLoad(t *testing.T) {
 		for i := range 4 {
 			wg.Go(func() {
 				for n := range 50 {
-					p.members.setMeta(wireMeta{Meta: Meta{Priority: i*1000 + n}})
+					p.members.setMeta(wireMeta{Meta: Meta{Version: fmt.Sprint(i, n)}})
 					_ = p.view()
 				}
 			})
@@ -97,7 +97,7 @@ func TestCloseDoesNotWaitForASilentPeer(t *testing.T) {
 	conn, err := ln.Accept()
 	require.NoError(t, err)
 	defer func() { _ = conn.Close() }()
-	node, err := readHello(conn)
+	node, err := a.transport.readHello(conn)
 	require.NoError(t, err)
 	require.Equal(t, elector.NodeID("a"), node)
 	require.NoError(t, a.Close(within(t, patience)),
@@ -124,15 +124,15 @@ func TestBlockedConsumerHoldsUpNothingButItself(t *testing.T) {
 
 func TestChangesThatWaitAreMerged(t *testing.T) {
 	ms := newMembers(&Config{}, hclog.NewNullLogger())
-	put := func(node elector.NodeID, state State, priority int) Member {
-		m := Member{Node: node, State: state, Meta: Meta{Priority: priority}}
+	put := func(node elector.NodeID, state State, version string) Member {
+		m := Member{Node: node, State: state, Meta: Meta{Version: version}}
 		ms.put(m)
 		return m
 	}
-	put("b", StateAlive, 1)
-	a := put("a", StateAlive, 1)
-	put("b", StateDead, 1)
-	b := put("b", StateAlive, 3)
+	put("b", StateAlive, "1")
+	a := put("a", StateAlive, "1")
+	put("b", StateDead, "1")
+	b := put("b", StateAlive, "3")
 	for _, want := range []Member{b, a} {
 		m, ok := ms.next()
 		require.True(t, ok)
@@ -141,7 +141,7 @@ func TestChangesThatWaitAreMerged(t *testing.T) {
 	_, ok := ms.next()
 	require.False(t, ok)
 	for i := range maxGone + 1 {
-		put(elector.NodeID(fmt.Sprint(i)), StateDead, 1)
+		put(elector.NodeID(fmt.Sprint(i)), StateDead, "1")
 	}
 	m, _ := ms.next()
 	require.Equal(t, Member{Node: "0", State: StateDead}, m, "that it is gone is not forgotten")

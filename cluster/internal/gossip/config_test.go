@@ -66,22 +66,27 @@ func TestLocalhostIsResolved(t *testing.T) {
 
 var full = Meta{
 	MeshAddr: "[2001:db8::1]:65535", AdminAddr: "h:1", Version: "v1.2.3-x",
-	Voter: true, MayStand: true, Priority: -1 << 62,
+	Voter: true,
 }
 
-// Nodes of different versions read each other's metadata.
+// Nodes of different versions read each other's metadata. Older ones say candidacy and
+// priority, too.
 func TestMetadataIsWhatItWasOnTheWire(t *testing.T) {
 	b, err := encodeMeta(wireMeta{full, true})
 	require.NoError(t, err)
-	require.Equal(t, "\x01\x87\xa1a\xa3h:1\xa1c\xc3\xa1l\xc3\xa1m\xb3[2001:db8::1]:65535"+
-		"\xa1o\xc3\xa1p\xd3\xc0\x00\x00\x00\x00\x00\x00\x00\xa1v\xa8v1.2.3-x", string(b))
+	require.Equal(t, "\x01\x85\xa1a\xa3h:1\xa1l\xc3\xa1m\xb3[2001:db8::1]:65535"+
+		"\xa1o\xc3\xa1v\xa8v1.2.3-x", string(b))
+	old, err := decodeMeta([]byte("\x01\x87\xa1a\xa3h:1\xa1c\xc3\xa1l\xc3\xa1m\xb3[2001:db8::1]:65535" +
+		"\xa1o\xc3\xa1p\xd3\xc0\x00\x00\x00\x00\x00\x00\x00\xa1v\xa8v1.2.3-x"))
+	require.NoError(t, err)
+	require.Equal(t, wireMeta{full, true}, old)
 }
 
 func TestMetaRoundTrip(t *testing.T) {
 	for _, w := range []wireMeta{
 		{},
 		{Meta: full},
-		{Meta{Priority: 1 << 62}, true},
+		{Meta{Version: "v2"}, true},
 	} {
 		b, err := encodeMeta(w)
 		require.NoError(t, err)
@@ -116,7 +121,7 @@ func TestUnreadableMetaIsRefused(t *testing.T) {
 }
 
 func FuzzDecodeMeta(f *testing.F) {
-	good, err := encodeMeta(wireMeta{Meta: Meta{MeshAddr: "a:1", Voter: true, Priority: 3}})
+	good, err := encodeMeta(wireMeta{Meta: Meta{MeshAddr: "a:1", Voter: true}})
 	require.NoError(f, err)
 	f.Add(good)
 	f.Add([]byte{metaFormat, 0x81})

@@ -183,7 +183,7 @@ func TestChangedMetadataReachesEverybody(t *testing.T) {
 	b := start(t, "b", joining(a.gossipAddr()))
 	c := start(t, "c", joining(a.gossipAddr()))
 	requireTogether(t, a, b, c)
-	next := Meta{MeshAddr: "[::1]:2000", AdminAddr: "127.0.0.1:3", Version: "2", Priority: -7}
+	next := Meta{MeshAddr: "[::1]:2000", AdminAddr: "127.0.0.1:3", Version: "2"}
 	b.update(next)
 	for _, p := range []*peer{a, c} {
 		require.Eventually(t, func() bool { return p.hears("b", "2") }, patience, 5*time.Millisecond)

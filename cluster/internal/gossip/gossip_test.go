@@ -75,7 +75,7 @@ func start(t *testing.T, node elector.NodeID, options ...option) *peer {
 		Cluster:  "test",
 		Node:     node,
 		Bind:     "127.0.0.1:0",
-		Meta:     Meta{MeshAddr: "127.0.0.1:1000", Version: "1.0.0", Voter: true, MayStand: true},
+		Meta:     Meta{MeshAddr: "127.0.0.1:1000", Version: "1.0.0", Voter: true},
 		Timing:   fast(),
 		OnChange: p.note,
 		Logger:   hclog.New(&hclog.LoggerOptions{Level: hclog.Info, Output: testWriter{t}}),
@@ -133,7 +133,7 @@ func (p *peer) requireState(state State, node elector.NodeID) Member {
 // update changes what p tells the others.
 func (p *peer) update(m Meta) {
 	p.members.setMeta(wireMeta{Meta: m})
-	require.NoError(p.t, p.list.UpdateNode(patience))
+	require.NoError(p.t, p.now.Load().list.UpdateNode(patience))
 }
 
 // kill ends the node without a goodbye, as a crash would.

@@ -33,16 +33,13 @@ type Member struct {
 const metaFormat = 1
 
 // Meta is what a node tells the others about itself. Encoded it takes at most
-// 512 bytes, which Start checks.
+// 512 bytes, which Start checks. The keys c and p are taken: older nodes send them.
 type Meta struct {
 	MeshAddr  string `codec:"m"`           // host:port of the node's mesh listener
 	AdminAddr string `codec:"a,omitempty"` // host:port of its admin server; may be empty
 	Version   string `codec:"v,omitempty"` // software version, for people
 	// Voter is what the node believes of itself: a claim, not an authority.
 	Voter bool `codec:"o,omitempty"`
-	// As configured; elections go by what messages say, which may have changed.
-	MayStand bool `codec:"c,omitempty"`
-	Priority int  `codec:"p,omitempty"`
 }
 
 // wireMeta is Meta as it travels.

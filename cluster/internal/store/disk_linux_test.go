@@ -55,6 +55,8 @@ func TestFullDiskStopsTheNodeAndLosesNothing(t *testing.T) {
 	}
 	err := s.Persist(exact(many).terms())
 	require.ErrorIs(t, err, ErrNotDurable)
+	require.ErrorContains(t, err, "the disk is full: free 2 MiB in the file system of "+dir+
+		" and start the node again; until then it does not vote")
 	requireRefusal(t, s)
 	require.NoError(t, s.Close())
 	require.NoError(t, os.Remove(filepath.Join(dir, "filler")))
@@ -96,7 +98,8 @@ func TestFirstBootOnAFullDiskCanBeRepeated(t *testing.T) {
 	dir := smallDisk(t)
 	require.NoError(t, fillDisk(dir))
 	_, err := Open(dir, alice)
-	require.Error(t, err)
+	require.ErrorContains(t, err, "the disk is full: free 2 MiB in the file system of "+dir)
+	require.Equal(t, 1, strings.Count(err.Error(), "free 2 MiB"), err)
 	require.NoError(t, os.Remove(filepath.Join(dir, "filler")))
 	require.Equal(t, uint64(1), opened(t, dir).Boot())
 }

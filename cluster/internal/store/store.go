@@ -154,7 +154,7 @@ func openWith(dir string, disk Disk, do func(*Store) error) (*Store, error) {
 	}
 	s := &Store{dir: dir, lock: lock, disk: disk}
 	if err := do(s); err != nil {
-		return nil, errors.Join(unusable(err), s.Close())
+		return nil, errors.Join(withRoom(dir, unusable(err)), s.Close())
 	}
 	return s, nil
 }
@@ -168,6 +168,20 @@ func unusable(err error) error {
 		}
 	}
 	return fmt.Errorf("%w: %w", ErrNotDurable, err)
+}
+
+// errFull is in the chain of an error to which withRoom has added what to do.
+var errFull = errors.New("the disk is full")
+
+// withRoom adds to an error of a disk without room where room is needed, and how much: the
+// recordings and the state are less than 2 MiB.
+func withRoom(dir string, err error) error {
+	isFull := errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+	if !isFull || errors.Is(err, errFull) {
+		return err
+	}
+	return fmt.Errorf("%w; %w: free 2 MiB in the file system of %s and start the node again; until "+
+		"then it does not vote, and it has lost nothing", err, errFull, dir)
 }
 
 // start loads the state, making it first if there never was one, and counts the start.
@@ -285,7 +299,7 @@ func (s *Store) stands(doing string) error {
 		s.failed = s.file.checkAt(path)
 	}
 	if s.failed != nil {
-		return fmt.Errorf("%w: %s in %s: %w", ErrNotDurable, doing, path, s.failed)
+		return withRoom(s.dir, fmt.Errorf("%w: %s in %s: %w", ErrNotDurable, doing, path, s.failed))
 	}
 	return nil
 }

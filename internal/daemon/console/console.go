@@ -42,10 +42,18 @@ func (p *Printer) Transition(e admin.Event) {
 		role = e.To
 	}
 	text := fmt.Sprintf("%-22s term %-4d %s", role, e.Term, e.Reason)
-	if e.Leader != "" && e.Leader != e.Node {
-		text += " " + string(e.Leader)
-	} else if e.Peer != "" {
-		text += " " + string(e.Peer)
+	other := e.Leader
+	if other == "" || other == e.Node {
+		other = e.Peer
+	}
+	switch {
+	case other == "":
+	case e.Reason != "TRANSFERRED":
+		text += " " + string(other)
+	case e.From == "LEADER":
+		text += " to " + string(other)
+	default:
+		text += " by " + string(other)
 	}
 	if e.Missed > 0 {
 		text += fmt.Sprintf(" (missed before: %d)", e.Missed)

@@ -27,6 +27,7 @@ const (
 	WallClock       Kind = "wall-clock"
 	LeaseShort      Kind = "lease-short"
 	DiskSlow        Kind = "disk-slow"
+	QoSNotMet       Kind = "qos-not-met"
 	NoVoter         Kind = "no-voter"
 	EvenVoters      Kind = "even-voters"
 	NoSuccessor     Kind = "no-successor"
@@ -80,7 +81,7 @@ var catalogue = map[Kind]advice{
 	},
 	NodeFailed: {
 		"the node could not keep what it promised, so it does not vote any more",
-		"fix or replace its disk: docs/operations.md#replacing-a-node",
+		"do what it says, or replace its disk: docs/operations.md#replacing-a-node",
 	},
 	VersionsDiffer: {
 		"fine during a rolling upgrade, and not for longer",
@@ -97,6 +98,10 @@ var catalogue = map[Kind]advice{
 	DiskSlow: {
 		"a vote counts when it is on disk: slow fsyncs make elections slow",
 		"use a faster disk, or raise election-result and scouting-result on every node",
+	},
+	QoSNotMet: {
+		"a leader that lives may be suspected more often than was asked, or found dead later",
+		"ask for what can be had, the same on every node, or improve the network",
 	},
 	NoVoter: {
 		"it follows and does not vote; a misspelt name looks the same",
@@ -133,7 +138,7 @@ var catalogue = map[Kind]advice{
 	DataDirOwner:    {fix: "use the right one; a renamed node begins with an empty one"},
 	DataDirInUse:    {fix: "stop the other process, or choose another directory"},
 	DataDirDamaged:  {fix: "never restore a copy"},
-	DataDirUnusable: {fix: "use a directory that the service's user can write to"},
+	DataDirUnusable: {fix: "use a directory that the service's user can write to, with 2 MiB of room"},
 
 	// What to do about a finding is said in one place, by the finding itself.
 	findings.VotersDiffer: {

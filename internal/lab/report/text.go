@@ -231,13 +231,25 @@ func eventsOf(h *history.History) []event {
 				text += " leader=" + string(t.Leader)
 			}
 			if t.Peer != "" && t.Peer != t.Leader {
-				text += " peer=" + string(t.Peer)
+				text += " " + roleOfPeer(t.Transition) + "=" + string(t.Peer)
 			}
 			all = append(all, event{t.At, plain(string(l.Node)), plain(text), t.From, t.To})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b event) int { return cmp.Compare(a.At, b.At) })
 	return all
+}
+
+// roleOfPeer says what the other node of a transition is: of a transfer, the successor, or
+// the leader that handed over.
+func roleOfPeer(t elector.Transition) string {
+	switch {
+	case t.Reason != elector.Transferred:
+		return "peer"
+	case t.From == elector.Leader:
+		return "to"
+	}
+	return "by"
 }
 
 // markText is what the timeline did, and why it had no effect.

@@ -3,6 +3,7 @@ package report_test
 import (
 	"bytes"
 	"errors"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -85,6 +86,28 @@ func TestTextLetsNoControlCharacterThrough(t *testing.T) {
 	for _, r := range text(t, report.TextOptions{}, hostile()) {
 		require.True(t, r == '\n' || r >= ' ' && r != 0x7f && r != 0x202e && r != 0x2028, "%q", r)
 	}
+}
+
+// A transfer concerns another node on both sides, so the line says which.
+func TestATransferSaysWhoHandedOverAndToWhom(t *testing.T) {
+	a, b := node("a", 9*sec), node("b", 9*sec)
+	a.leads(0, 3, 5*sec).is(4*sec, elector.Follower, 3, "").went(4*sec, elector.Transition{
+		From: elector.Leader, To: elector.Follower, Reason: elector.Transferred, Term: 3, Peer: "b"})
+	b.is(0, elector.Follower, 3, "a").went(5*sec, elector.Transition{
+		From: elector.Follower, To: elector.Follower, Reason: elector.Transferred, Term: 3, Peer: "a"})
+	out := text(t, report.TextOptions{}, verdict.Run{History: &history.History{
+		Scenario: "transfer", Mode: "simulated", Duration: 9 * sec, Quorum: 2,
+		Lanes: []history.Lane{a.lane, b.lane},
+	}})
+	require.Contains(t, out, "LEADER -> FOLLOWER TRANSFERRED term=3 to=b")
+	require.Contains(t, out, "FOLLOWER TRANSFERRED term=3 by=a")
+}
+
+func TestTheGlossarySaysWhatANeedlessDemotionIs(t *testing.T) {
+	require.Contains(t, text(t, report.TextOptions{}, takeover()), "needless demotions")
+	page, err := os.ReadFile("../../../docs/glossary.md")
+	require.NoError(t, err)
+	require.Contains(t, string(page), "\n- **needless demotion**: ")
 }
 
 var errFull = errors.New("disk full")
