@@ -16,7 +16,7 @@ each = @for module in $(MODULES); do (cd $$module && $(1)) || exit 1; done
 PROTOCOL = ./elector ./elector/detector ./scouting ./lsn
 COVER = 95
 
-.PHONY: help build bmqnode man test race vet lint vuln image fuzz bench cover scenarios-live article-live coordinator alerts kernel soak chaos clean
+.PHONY: help build bmqnode man test race vet lint vuln image fuzz bench kills cover scenarios-live article-live coordinator alerts kernel soak chaos clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -62,6 +62,10 @@ fuzz: ## run every fuzz target for a while (FUZZTIME=10s each)
 
 bench: ## run the benchmarks, with allocations
 	go test -run '^$$' -bench . -benchmem ./...
+
+KILLS ?= 200
+kills: ## kill the leader of five busy processes KILLS=200 times: proof of death, failover
+	go test -run '^$$' -bench 'Failover/lan/killed/nodes=5/busy=2' -benchtime $(KILLS)x -timeout 0 ./cmd/bmqnode
 
 cover: ## statement coverage of the protocol's packages; fails below 95 %
 	@go test -cover $(PROTOCOL) | awk -v least=$(COVER) '{ print } /^FAIL/ { low = 1 } \

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/elector"
 )
 
 func leadingAlone(b *testing.B) *Node {
@@ -39,4 +41,32 @@ func BenchmarkNextLSN(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// BenchmarkHeartbeatPath is the whole path of a heartbeat between two nodes on loopback, and of
+// its ack: machine, driver and mesh of both. The times are those of the period; what counts
+// is what is allocated, pings and gossip of the same time included.
+func BenchmarkHeartbeatPath(b *testing.B) {
+	timing := elector.LAN()
+	voters := []NodeID{"a", "b"}
+	var nodes []*Node
+	for _, id := range voters {
+		cfg := Config{
+			Node: id, Voters: voters, DataDir: b.TempDir(), GossipAddr: "127.0.0.1:0",
+			MeshAddr: "127.0.0.1:0", Election: ElectionConfig{Timing: timing},
+		}
+		if len(nodes) > 0 {
+			cfg.Join = []string{nodes[0].Status().GossipAddr}
+		}
+		n, err := Start(b.Context(), cfg)
+		require.NoError(b, err)
+		b.Cleanup(func() { require.NoError(b, n.Close(context.Background())) })
+		nodes = append(nodes, n)
+	}
+	leads := func() bool { return nodes[0].IsLeader() || nodes[1].IsLeader() }
+	require.Eventually(b, leads, 20*time.Second, time.Millisecond)
+	time.Sleep(time.Second) // the first pings
+	b.ReportAllocs()
+	b.ResetTimer()
+	time.Sleep(time.Duration(b.N) * timing.HeartbeatBroadcast)
 }

@@ -13,7 +13,9 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/elector/detector"
 	"github.com/bmqelect/bmqelect/internal/base/certs"
+	"github.com/bmqelect/bmqelect/internal/base/loopback"
 	"github.com/bmqelect/bmqelect/internal/base/printable"
 	"github.com/bmqelect/bmqelect/lsn"
 	"github.com/bmqelect/bmqelect/netmesh"
@@ -71,13 +73,19 @@ type Config struct {
 	// HoldEvidence, if set, gets each connection whose end could prove to another member
 	// that this process is dead, before it can. A program whose work outlives its process
 	// has the work keep it open. An error refuses the connection; it is tried again. It is
-	// called from several goroutines and must return soon. Default none.
-	HoldEvidence func(net.Conn) error `json:"-"`
+	// called from several goroutines and must return soon. Who knows that this process is
+	// dead may write the certificate to the connection, and is believed: see
+	// netmesh.DeathProof. Default none.
+	HoldEvidence func(conn net.Conn, certificate []byte) error `json:"-"`
 	// TLS, if set, makes this node and its peers prove to each other by certificates who
-	// they are, and encrypts what passes between them, with TLS 1.3: all nodes have it or
-	// none. It gives this node's credentials, at the start and every ten seconds from then
-	// on, in one call at a time; see TLSDir. Gossip is not part of it. Default none.
-	TLS func() (netmesh.Credentials, error) `json:"-"`
+	// they are, and encrypts what passes between them, with TLS 1.3; gossip by keys that they
+	// share. All nodes have it or none, but for Credentials.AcceptPlain. It gives this node's
+	// credentials, at the start and every ten seconds from then on, in one call at a time;
+	// see TLSDir. Default none.
+	TLS func() (Credentials, error) `json:"-"`
+	// Insecure permits addresses off loopback without TLS: whoever reaches them can join,
+	// vote, and end elections. Default: they are refused.
+	Insecure bool
 	// Faults, if set, is a fault layer under the mesh, for rehearsals. Default none.
 	Faults *fault.Faults
 	// AdminAddr is told to the other members, so that one node can name the
@@ -97,11 +105,15 @@ type Config struct {
 // candidate-capable voter with the timers of elector.Article. Timing, Quorum, Rule
 // and what is unsafe must be the same on every node.
 type ElectionConfig struct {
-	Timing       elector.Timing // zero: elector.Article()
-	NotCandidate bool           // votes, but does not stand
-	Priority     int            // ranks nodes that stand at the same moment; higher wins
-	Quorum       int            // 0: a majority of the voters
-	Rule         scouting.Rule  // how ElectionScouting is answered
+	Timing elector.Timing // zero: elector.Article(), or with QoS elector.ForQoS
+	// QoS, if set, says how fast and how surely the crash of a leader is to be detected, the
+	// same on every node. Heartbeats then come as often as the links need for that, and
+	// Status says what is met. Default none: timers are as they are.
+	QoS          detector.QoS
+	NotCandidate bool          // votes, but does not stand
+	Priority     int           // ranks nodes that stand at the same moment; higher wins
+	Quorum       int           // 0: a majority of the voters
+	Rule         scouting.Rule // how ElectionScouting is answered
 	// StopMargin is how long before the end of the lease the context of a
 	// Leadership is canceled, for the work to stop; below Lease - HeartbeatBroadcast.
 	// Default half of that. Unused where there is no lease.
@@ -149,6 +161,7 @@ func (c Config) Agreed() map[string]string {
 		"lease":                t.Lease.String(),
 		"clock-drift-ppm":      strconv.FormatInt(t.ClockDriftPPM, 10),
 		"quorum-rule":          quorum, // older processes tell "quorum", always as a number
+		"qos":                  e.QoS.String(),
 		"scouting-rule":        e.Rule.String(),
 		"unsafe-no-scouting":   strconv.FormatBool(e.UnsafeNoScouting),
 		"no-death-proof":       strconv.FormatBool(c.NoDeathProof),
@@ -168,6 +181,9 @@ func (c Config) Role() string {
 }
 
 func (e ElectionConfig) withDefaults() ElectionConfig {
+	if e.Timing == (elector.Timing{}) && e.QoS != (detector.QoS{}) {
+		e.Timing = elector.ForQoS(e.QoS)
+	}
 	e.Timing = cmp.Or(e.Timing, elector.Article())
 	e.StopMargin = cmp.Or(e.StopMargin, (e.Timing.Lease-e.Timing.HeartbeatBroadcast)/2)
 	return e
@@ -178,7 +194,7 @@ func (c Config) elector(e ElectionConfig) elector.Config {
 	return elector.Config{
 		Self: c.Node, Voters: c.Voters,
 		NotCandidate: e.NotCandidate, Priority: e.Priority, Quorum: e.Quorum, Rule: e.Rule,
-		Timing: e.Timing, Takeover: e.Takeover,
+		Timing: e.Timing, QoS: e.QoS, Takeover: e.Takeover,
 		UnsafeQuorum: e.UnsafeQuorum, UnsafeNoScouting: e.UnsafeNoScouting,
 	}
 }
@@ -234,6 +250,7 @@ func (c Config) Validate() error {
 			"positive and shorter than Lease - HeartbeatBroadcast, %s", most)
 	}
 	c.checkAddresses(&ps)
+	c.checkExposed(&ps)
 	if len(ps) == 0 {
 		return nil
 	}
@@ -283,6 +300,27 @@ func (c Config) checkAddresses(ps *problems) {
 		if remote != "" && ipOf(addr).IsLoopback() {
 			ps.add(field, addr, "an address that other machines reach, since %s is to be joined", remote)
 		}
+	}
+}
+
+// checkExposed demands TLS where strangers may reach this node.
+func (c Config) checkExposed(ps *problems) {
+	if c.TLS != nil || c.Insecure {
+		return
+	}
+	var exposed []string
+	for _, a := range []struct{ field, addr string }{
+		{"GossipAddr", c.GossipAddr}, {"MeshAddr", c.MeshAddr},
+		{"AdvertiseGossip", c.AdvertiseGossip}, {"AdvertiseMesh", c.AdvertiseMesh},
+	} {
+		if _, _, err := net.SplitHostPort(a.addr); err == nil && !loopback.Is(a.addr) {
+			exposed = append(exposed, a.field+" "+a.addr)
+		}
+	}
+	if len(exposed) > 0 {
+		ps.add("TLS", "not set", "set, since other machines may reach %s: make certificates with "+
+			"'bmqnode certs --dir DIR NODE...'; or set Insecure, and let only members reach them",
+			strings.Join(exposed, ", "))
 	}
 }
 

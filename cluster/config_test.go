@@ -31,11 +31,42 @@ func TestANodeThatJoinsOthersMustBeReachable(t *testing.T) {
 		"GossipAddr is 127.0.0.1:7400, but must be an address that other machines reach, since 192.0.2.7:7400 is to be joined")
 	require.ErrorContains(t, err, "MeshAddr is 127.0.0.1:7401")
 	c.GossipAddr, c.AdvertiseMesh = "0.0.0.0:7400", "192.0.2.1:7401"
+	c.Insecure = true
 	require.NoError(t, c.Validate())
 	c = Config{Node: "a", Voters: []NodeID{"a"}, DataDir: "d", Join: []string{"127.0.0.1:7500"}}
 	require.NoError(t, c.Validate(), "on one machine loopback will do")
 	c.Cluster = "two words"
 	require.ErrorContains(t, c.Validate(), `Cluster is "two words"`)
+}
+
+// TestOffLoopbackTLSIsDemanded, or the word that none is wanted.
+func TestOffLoopbackTLSIsDemanded(t *testing.T) {
+	for name, c := range map[string]Config{
+		"":                              {},
+		"GossipAddr 0.0.0.0:7400":       {GossipAddr: "0.0.0.0:7400"},
+		"MeshAddr [2001:db8::1]:7401":   {MeshAddr: "[2001:db8::1]:7401"},
+		"MeshAddr n1.example:7401":      {MeshAddr: "n1.example:7401"},
+		"AdvertiseGossip 192.0.2.1:1":   {AdvertiseGossip: "192.0.2.1:1"},
+		"AdvertiseMesh n1.localhost:1":  {AdvertiseMesh: "n1.localhost:1"},
+		"GossipAddr a:1, MeshAddr b:2:": {GossipAddr: "a:1", MeshAddr: "b:2"},
+	} {
+		c.Node, c.Voters, c.DataDir = "a", []NodeID{"a"}, "d"
+		err := c.Validate()
+		if name == "" {
+			require.NoError(t, err)
+			c.GossipAddr, c.MeshAddr = "localhost:7400", "[::1]:7401"
+			require.NoError(t, c.Validate())
+			continue
+		}
+		require.ErrorContains(t, err, "TLS is not set, but must be set, since other machines may reach "+
+			name)
+		require.ErrorContains(t, err, "'bmqnode certs --dir DIR NODE...'; or set Insecure")
+		secure := c
+		secure.TLS = TLSDir("d")
+		require.NoError(t, secure.Validate(), name)
+		c.Insecure = true
+		require.NoError(t, c.Validate(), name)
+	}
 }
 
 func TestATermIsLeftAboveTheMinimum(t *testing.T) {

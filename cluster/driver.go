@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/base/clock"
 )
 
 // event is what the driver takes from its inbox: a message from a peer or, if
@@ -108,29 +109,44 @@ func (w *waitingGroups) take() []*group {
 // drive owns the elections until quit.
 func (n *Node) drive() {
 	defer close(n.driverDone)
-	alarm := time.NewTimer(time.Hour)
-	defer alarm.Stop()
+	alarm := clock.NewAlarm(n.clock)
+	defer alarm.Close()
+	var rings elector.Time
 	for {
 		wait := n.untilTick()
 		if wait <= 0 {
+			n.testGate()
+			wait = n.untilTick()
 			n.measure.waits.Observe(-wait.Seconds())
 			n.held(-wait)
+			n.listenFirst()
 			n.tick()
 			wait = n.untilTick()
 		}
 		n.rested = n.age()
 		due := n.rested + wait
-		alarm.Reset(wait)
+		if next := n.ticks.next(); next != rings {
+			alarm.Set(time.Duration(next))
+			rings = next
+		}
 		select {
 		case e := <-n.inbox:
+			n.testGate()
 			n.taken(&e, due)
+			if n.age() > due {
+				n.listenFirst()
+			}
 			n.handle(&e)
 		case <-n.waiting.ready:
 			n.testGate()
+			if n.age() > due {
+				n.listenFirst()
+			}
 			for _, g := range n.waiting.take() {
 				n.stepRequests(g)
 			}
-		case <-alarm.C: // the next iteration ticks
+		case <-alarm.Rings(): // the next iteration ticks
+			rings = 0
 		case <-n.quit:
 			return
 		}
@@ -138,13 +154,14 @@ func (n *Node) drive() {
 }
 
 func (n *Node) handle(e *event) {
-	n.testGate()
 	if e.do != nil {
 		e.do()
 		return
 	}
 	if g := n.groups[e.group]; g != nil {
+		n.estimate(g, e)
 		n.step(g, elector.Received{From: e.from, Message: e.msg})
+		n.tune(g)
 	}
 }
 
@@ -157,10 +174,28 @@ func (n *Node) untilTick() time.Duration {
 	return at.Sub(n.now())
 }
 
+// lateFrom is how late a tick must be to count as held up: above what timers are late by.
+const lateFrom = time.Millisecond
+
+// listenFirst tells the elections whose ticks are late, but those that this node leads, that
+// it was held up: what came meanwhile is to be read before they judge. It does so once for a
+// deadline, so that an inbox that is never empty puts nothing off for ever.
+func (n *Node) listenFirst() {
+	now := n.now()
+	if now.Sub(n.ticks.next()) < lateFrom {
+		return
+	}
+	for _, t := range slices.Clone(n.ticks) {
+		if late := now.Sub(t.at); late >= lateFrom && t.at != t.g.putOff && t.g.leadTerm == 0 {
+			n.step(t.g, elector.HeldUp{For: late})
+			t.g.putOff = t.at
+		}
+	}
+}
+
 // tick steps every machine whose time has come. A leader's machine first learns what the
 // application issued, so that the next heartbeat carries it.
 func (n *Node) tick() {
-	n.testGate()
 	for now := n.now(); n.ticks.next() <= now; {
 		g := n.ticks[0].g
 		if newest := g.sequencer.Newest(); newest.Term == g.leadTerm && newest != g.issued {

@@ -20,9 +20,10 @@ type group struct {
 	terms      elector.Terms // that the disk knew at first
 	config     elector.Config
 	elector    *elector.Machine
-	tick       timer    // when the machine wants a tick
-	leadTerm   lsn.Term // the term that the sequencer issues for; 0 if this node does not lead
-	issued     lsn.LSN  // newest issued LSN that the machine knows of
+	tick       timer        // when the machine wants a tick
+	putOff     elector.Time // the deadline that the machine has put off by HeldUp
+	leadTerm   lsn.Term     // the term that the sequencer issues for; 0 if this node does not lead
+	issued     lsn.LSN      // newest issued LSN that the machine knows of
 	sequencer  lsn.Sequencer
 	since      time.Time // of the newest transition, by the wall clock
 	leaderMeta string    // of the leader that it had

@@ -37,7 +37,8 @@ type twin struct {
 func (c *testCluster) startOn(
 	host string, id cluster.NodeID, dir string, edits ...func(*cluster.Config),
 ) twin {
-	cfg := cluster.Config{Node: id, Voters: c.ids, DataDir: dir, MeshAddr: host + ":7401"}
+	cfg := c.config(id)
+	cfg.DataDir, cfg.MeshAddr = dir, host+":7401"
 	for _, edit := range edits {
 		edit(&cfg)
 	}

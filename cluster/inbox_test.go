@@ -19,7 +19,7 @@ func leadsAlone(t *testing.T) *Node {
 	process := testprocess.New(memnet.New(), "a")
 	hooks := testhook.Hooks{Peers: map[NodeID]string{"a": "a:7401"}}
 	n, err := Start(process.Context(hooks), Config{
-		Node: "a", Voters: []NodeID{"a"}, DataDir: t.TempDir(), MeshAddr: "a:7401",
+		Node: "a", Voters: []NodeID{"a"}, DataDir: t.TempDir(), MeshAddr: "a:7401", Insecure: true,
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, n.Close(context.Background())) })

@@ -28,6 +28,7 @@ func (h meshHandler) LinkUp(peer netmesh.PeerInfo) {
 	})
 	h.n.post(event{do: func() {
 		h.n.up[peer.Node] = peer.Meta
+		h.n.quality.Up(peer.Node)
 		h.n.noteProcess(&peer)
 		h.n.heedReturn(peer.Node)
 		h.n.stepAll(elector.LinkUp{Peer: peer.Node})
@@ -35,7 +36,6 @@ func (h meshHandler) LinkUp(peer netmesh.PeerInfo) {
 }
 
 func (h meshHandler) LinkDown(peer NodeID, ev elector.Evidence) {
-	h.n.log.Debug("link down", "peer", peer, "evidence", ev.String())
 	h.n.recordLink(recording.Record{
 		Kind: recording.LinkDown, Peer: string(peer), Why: ev.String(),
 	})
@@ -44,14 +44,15 @@ func (h meshHandler) LinkDown(peer NodeID, ev elector.Evidence) {
 		delete(h.n.unentitled, peer)
 		h.n.stepAll(elector.LinkDown{Peer: peer, Evidence: ev})
 	}})
+	h.n.log.Debug("link down", "peer", peer, "evidence", ev.String())
 }
 
 func (h meshHandler) Died(peer NodeID, proof elector.Proof) {
-	h.n.log.Debug("process proven dead", "peer", peer, "proof", proof.String())
 	h.n.recordLink(recording.Record{
 		Kind: recording.Died, Peer: string(peer), Why: proof.String(),
 	})
 	h.n.post(event{do: func() { h.n.died(peer, proof) }})
+	h.n.log.Debug("process proven dead", "peer", peer, "proof", proof.String())
 }
 
 func (h meshHandler) Received(peer NodeID, group string, m elector.Message) {

@@ -19,6 +19,7 @@ type measure struct {
 	renewals        *histogram.Histogram // of what was left of the lease, as a share
 	waits           *histogram.Histogram // of events in the inbox
 	writes          *histogram.Histogram // of terms to the disk
+	stalls          atomic.Uint64        // ticks that were late by half a heartbeat period
 	writing         atomic.Int64         // age at which the write under way began; 0 for none
 }
 

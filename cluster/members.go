@@ -32,7 +32,7 @@ func (n *Node) gossipConfig() gossip.Config {
 		Cluster: n.cfg.Cluster, Node: n.cfg.Node,
 		Bind: n.cfg.GossipAddr, Advertise: n.cfg.AdvertiseGossip,
 		Join: n.cfg.Join, KnownPeers: n.store.Peers(), Voters: n.cfg.Voters,
-		Logger: n.log.Named("gossip"), OnChange: n.onMember,
+		Logger: n.log.Named("gossip"), OnChange: n.onMember, Keys: n.credentials.ofGossip(),
 		Meta: gossip.Meta{
 			MeshAddr: n.advertisedMesh(), AdminAddr: n.cfg.AdminAddr, Version: n.cfg.Version,
 			Voter: slices.Contains(n.cfg.Voters, n.cfg.Node),

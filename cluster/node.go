@@ -83,6 +83,8 @@ type Node struct {
 	unentitled map[NodeID]bool
 	// the longest to a voter, as the elections were told; 0 if unknown
 	roundTrip time.Duration
+	// of the links from the voters, which all elections share
+	quality *elector.Links
 	// cutWork are the leaderships whose work may go on although their election has ended
 	// on this node. When the driver has ended, close owns it.
 	cutWork []*Leadership
@@ -151,6 +153,8 @@ func newNode(cfg Config, hooks testhook.Hooks) *Node {
 		cfg: cfg, log: cfg.Logger.With("node", cfg.Node), started: time.Now(),
 		clock: hooks.Clock, testGate: hooks.Gate, entropy: hooks.Entropy, dead: hooks.Dead,
 		measure: newMeasure(),
+		// TCP keeps order: a heartbeat that is late holds up those behind it.
+		quality: elector.NewLinks(cfg.Voters, true),
 		inbox:   make(chan event, inboxSize), waiting: waitingGroups{ready: make(chan struct{}, 1)},
 		quit: make(chan struct{}), driverDone: make(chan struct{}), persisterDone: make(chan struct{}),
 		unwatch: make(chan struct{}), watcherDone: make(chan struct{}),
@@ -237,7 +241,10 @@ func (n *Node) logStart() {
 		fields = append(fields, "gossip", n.gossip.Local().GossipAddr)
 	}
 	if n.gossip != nil {
-		fields = append(fields, "join", n.cfg.Join)
+		fields = append(fields, "gossip-encryption", n.gossipEncryption(), "join", n.cfg.Join)
+	}
+	if n.credentials != nil {
+		fields = append(fields, "accept-plain", n.credentials.ofMesh().AcceptPlain)
 	}
 	n.log.Info("node started", append(fields, "admin", n.cfg.AdminAddr, "data-dir", n.cfg.DataDir,
 		"voters", n.cfg.Voters, "role", n.cfg.Role())...)
@@ -264,7 +271,7 @@ func (n *Node) meshConfig(network netmesh.Network) netmesh.Config {
 		cfg.Faults = n.cfg.Faults
 	}
 	if n.credentials != nil {
-		cfg.TLS = n.credentials.newest.Load
+		cfg.TLS = n.credentials.ofMesh
 	}
 	return cfg
 }

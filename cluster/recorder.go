@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/elector/detector"
 	"github.com/bmqelect/bmqelect/internal/base/loglimit"
 	"github.com/bmqelect/bmqelect/internal/base/recording"
 )
@@ -122,9 +123,12 @@ func (n *Node) recordLink(r recording.Record) {
 	n.record(r)
 }
 
-// held records that the driver is late, as a process is that was stopped. It runs on the
-// driver.
+// held counts and records that the driver is late, as a process is that was stopped. It runs
+// on the driver.
 func (n *Node) held(late time.Duration) {
+	if len(n.ticks) > 0 && late >= n.ticks[0].g.config.Timing.HeartbeatBroadcast/2 {
+		n.measure.stalls.Add(1)
+	}
 	if late >= heldFrom {
 		n.record(recording.Record{
 			Kind: recording.Held, Seconds: late.Seconds(), AtMost: (n.age() - n.rested).Seconds(),
@@ -155,6 +159,9 @@ func setupOf(c elector.Config) *recording.Setup {
 	}
 	if c.UnsafeQuorum {
 		s.Elector["unsafe_quorum"] = "true"
+	}
+	if c.QoS != (detector.QoS{}) {
+		s.Elector["qos"] = "{" + c.QoS.String() + "}"
 	}
 	if c.Takeover != 0 {
 		s.Elector["takeover"] = c.Takeover.String()

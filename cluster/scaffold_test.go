@@ -56,7 +56,7 @@ func withCluster(t *testing.T, ids []cluster.NodeID, f func(*testing.T, *testClu
 // config is how a node is configured that a test itself starts, within context.
 func (c *testCluster) config(id cluster.NodeID) cluster.Config {
 	return cluster.Config{
-		Node: id, Voters: c.ids, DataDir: c.DataDir(id), MeshAddr: c.peers()[id],
+		Node: id, Voters: c.ids, DataDir: c.DataDir(id), MeshAddr: c.peers()[id], Insecure: true,
 	}
 }
 

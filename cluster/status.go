@@ -27,6 +27,7 @@ type Status struct {
 	Boot       uint64  `json:"boot"`                // starts on that directory, this one included
 	Uptime     Seconds `json:"uptime_s"`
 	GossipAddr string  `json:"gossip_addr,omitempty"`
+	Stalls     uint64  `json:"stalls"` // timers that fired late by half a heartbeat period or more
 	MeshAddr   string  `json:"mesh_addr"`
 	AdminAddr  string  `json:"admin_addr,omitempty"`
 	Failure    string  `json:"failure,omitempty"` // why the node takes no part any more
@@ -50,6 +51,11 @@ type Status struct {
 	// CertificateEnd is until when the other members accept this node's certificate; zero
 	// without TLS.
 	CertificateEnd time.Time `json:"certificate_end,omitzero"`
+	// AcceptsPlain says that members without TLS are accepted, as Credentials.AcceptPlain.
+	AcceptsPlain bool `json:"accepts_plain,omitempty"`
+	// GossipEncryption is none, accepted (gossip is sent without, but may come with it),
+	// preferred (sent with, and may come without) or required.
+	GossipEncryption string `json:"gossip_encryption,omitempty"`
 	// Faults are the failures of Config.Faults that are in effect, in words.
 	Faults string `json:"faults,omitempty"`
 }
@@ -80,6 +86,8 @@ type GroupStatus struct {
 	WorkError string  `json:"work_error,omitempty"`  // with which error the last time
 	Unfit     string  `json:"unfit,omitempty"`       // why the application is not fit to lead
 	RestLeft  Seconds `json:"rest_left_s,omitempty"` // of a rest after a step-down, or after work that ended
+	// QoS is what becomes of ElectionConfig.QoS; nil if nothing is asked.
+	QoS *QoSStatus `json:"qos,omitempty"`
 	// Explanation says in a sentence why things are as they are.
 	Explanation string `json:"explanation"`
 }
@@ -97,6 +105,7 @@ type MemberStatus struct {
 	LinkFor    Seconds `json:"link_for_s"`      // time in that state
 	RTT        Seconds `json:"rtt_s,omitempty"` // smoothed round-trip time
 	LinkError  string  `json:"link_error,omitempty"`
+	LinkTLS    bool    `json:"link_tls,omitempty"` // the link is encrypted
 	// NotStanding is why it does not want to lead the default election, as it says itself
 	// while the link is up; "" if it does.
 	NotStanding string `json:"not_standing,omitempty"`
@@ -124,7 +133,7 @@ func (n *Node) Status() Status {
 	st := Status{
 		Cluster: n.cfg.Cluster, Node: n.cfg.Node, Version: n.cfg.Version,
 		Identity: n.store.Identity().String(), Boot: n.store.Boot(),
-		Uptime:   seconds(time.Since(n.started)),
+		Uptime: seconds(time.Since(n.started)), Stalls: n.measure.stalls.Load(),
 		MeshAddr: n.mesh.Addr().String(), AdminAddr: n.cfg.AdminAddr,
 		Emergencies: slices.Clone(n.emergencies), Members: n.memberStatus(),
 		Findings: n.diagnosis.Findings(), Refused: n.refused(), PausedUntil: n.pausedUntil(),
@@ -134,10 +143,11 @@ func (n *Node) Status() Status {
 		st.LogLevel = level.String()
 	}
 	if n.gossip != nil {
-		st.GossipAddr = n.gossip.Local().GossipAddr
+		st.GossipAddr, st.GossipEncryption = n.gossip.Local().GossipAddr, n.gossipEncryption()
 	}
 	if n.credentials != nil {
 		st.CertificateEnd, _ = n.credentials.end()
+		st.AcceptsPlain = n.credentials.ofMesh().AcceptPlain
 	}
 	if err := n.Err(); err != nil {
 		st.Failure = err.Error()
@@ -209,7 +219,7 @@ func (n *Node) memberStatus() []MemberStatus {
 
 func (m *MemberStatus) link(l netmesh.LinkStatus) {
 	m.LinkFor, m.RTT, m.LinkError = seconds(time.Since(l.Since)), seconds(l.RTT), l.LastErr
-	m.Forgotten = l.Forgotten
+	m.Forgotten, m.LinkTLS = l.Forgotten, l.Encrypted
 	if l.Peer.Boot > 0 {
 		m.Identity = l.Peer.Identity.String()
 	}
@@ -257,7 +267,7 @@ func (n *Node) groupStatus(g *group, members []MemberStatus) GroupStatus {
 		Explanation: n.withEmergencies(explain(s, why, n.cfg, members, now)),
 		Work:        work, WorkEnds: ends.count, WorkError: ends.err, Unfit: state.Unfit,
 		RestLeft:  seconds(max(s.RestEnd.Sub(now), 0)),
-		Candidate: state.MayStand, Priority: int(g.priority.Load()),
+		Candidate: state.MayStand, Priority: int(g.priority.Load()), QoS: g.qosStatus(&s),
 	}
 }
 

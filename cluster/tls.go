@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster/findings"
+	"github.com/bmqelect/bmqelect/cluster/internal/gossip"
 	"github.com/bmqelect/bmqelect/internal/base/certs"
 	"github.com/bmqelect/bmqelect/netmesh"
 )
@@ -24,12 +25,35 @@ const (
 	endsSoon = 14 * 24 * time.Hour
 )
 
+// Credentials are by what a node takes part in a cluster with TLS.
+type Credentials struct {
+	netmesh.Credentials
+
+	// GossipKeys, of 32 bytes each, encrypt gossip with AES-256-GCM: the first what this node
+	// sends, and each decrypts what it gets. An empty one stands for no encryption. To
+	// change keys without a gap, first put the new one behind the first on all nodes, then in
+	// the first place, and drop the old one last. Default: gossip is not encrypted.
+	GossipKeys [][]byte
+}
+
 // TLSDir returns a Config.TLS that reads a directory: tls.crt and tls.key are the
 // certificate and the key of this node, ca.crt has the CAs that sign those of members, all
-// in PEM. Others than the key's owner and readers of its group must not have access to it.
-func TLSDir(dir string) func() (netmesh.Credentials, error) {
-	return func() (c netmesh.Credentials, err error) {
+// in PEM. gossip.key, if it is there, has the keys of gossip, one a line, in base64, or the
+// word plain for no encryption. If there is a file accept-plain, AcceptPlain is set. Others
+// than the owner of the files of keys and readers of their group must not have access to them.
+func TLSDir(dir string) func() (Credentials, error) {
+	return func() (c Credentials, err error) {
 		c.Certificate, c.Roots, err = certs.Load(dir)
+		if err == nil {
+			c.AcceptPlain, err = certs.AcceptsPlain(dir)
+		}
+		var keys []certs.GossipKey
+		if err == nil {
+			keys, err = certs.GossipKeys(dir)
+		}
+		for _, key := range keys {
+			c.GossipKeys = append(c.GossipKeys, key)
+		}
 		return c, err
 	}
 }
@@ -38,11 +62,22 @@ func TLSDir(dir string) func() (netmesh.Credentials, error) {
 // wrong ones.
 type credentials struct {
 	cfg     *Config
-	newest  atomic.Pointer[netmesh.Credentials]
+	newest  atomic.Pointer[Credentials]
 	reading sync.Mutex
 
 	mu          sync.Mutex // not held while a file is read
 	from, until time.Time
+}
+
+// ofMesh are those that the mesh needs.
+func (c *credentials) ofMesh() *netmesh.Credentials { return &c.newest.Load().Credentials }
+
+// ofGossip are the keys of gossip; none without TLS.
+func (c *credentials) ofGossip() gossip.Keys {
+	if c == nil {
+		return nil
+	}
+	return c.newest.Load().GossipKeys
 }
 
 // openCredentials returns the first credentials; nil without TLS.
@@ -55,24 +90,26 @@ func openCredentials(cfg *Config) (*credentials, error) {
 	return c, err
 }
 
-// read asks Config.TLS, and reports whether it has another certificate than before.
-func (c *credentials) read() (renewed bool, err error) {
+// read asks Config.TLS, and returns the credentials that were the newest before; nil if there
+// were none.
+func (c *credentials) read() (old *Credentials, err error) {
 	c.reading.Lock()
 	defer c.reading.Unlock()
 	next, err := c.cfg.TLS()
 	if err != nil {
-		return false, fmt.Errorf("%w: %w", ErrCredentials, err)
+		return nil, fmt.Errorf("%w: %w", ErrCredentials, err)
 	}
 	from, until, err := next.Check(c.cfg.Cluster, c.cfg.Node)
+	if err == nil {
+		err = gossip.Keys(next.GossipKeys).Check()
+	}
 	if err != nil {
-		return false, fmt.Errorf("%w: %w", ErrCredentials, err)
+		return nil, fmt.Errorf("%w: %w", ErrCredentials, err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	old := c.newest.Swap(&next)
 	c.from, c.until = from, until
-	return old != nil &&
-		!bytes.Equal(old.Certificate.Certificate[0], next.Certificate.Certificate[0]), nil
+	return c.newest.Swap(&next), nil
 }
 
 // end is until when the other members accept the certificate, and whether that is soon.
@@ -90,13 +127,14 @@ func CheckTLS(c Config) error {
 }
 
 // ReloadTLS asks Config.TLS for new credentials at once; a node does so by itself every ten
-// seconds. New links use them, and those that stand stay. If they are wrong the error says
-// why, and the node goes on with those before. Without TLS it does nothing.
+// seconds. New links use them, and those that stand stay, but such without TLS that are accepted
+// no more. If the credentials are wrong the error says why, and the node goes on with those
+// before. Without TLS it does nothing.
 func (n *Node) ReloadTLS() error {
 	if n.credentials == nil {
 		return nil
 	}
-	renewed, err := n.credentials.read()
+	old, err := n.credentials.read()
 	until, soon := n.credentials.end()
 	at, why := until.UTC().Format(time.RFC3339), ""
 	switch {
@@ -106,10 +144,43 @@ func (n *Node) ReloadTLS() error {
 		why = fmt.Sprintf("the certificate of node %q ends at %s", n.cfg.Node, at)
 	}
 	n.diagnosis.OfNode(findings.Certificate, why)
-	if renewed {
+	if err != nil {
+		return err
+	}
+	now := n.credentials.newest.Load()
+	if !bytes.Equal(old.Certificate.Certificate[0], now.Certificate.Certificate[0]) {
 		n.log.Info("new certificate in use", "until", at)
 	}
+	if now.AcceptPlain != old.AcceptPlain {
+		n.log.Info("the need for TLS has changed", "accept-plain", now.AcceptPlain)
+	}
+	if n.gossip == nil {
+		return nil
+	}
+	return n.reloadGossipKeys()
+}
+
+// reloadGossipKeys lets gossip use the newest keys.
+func (n *Node) reloadGossipKeys() error {
+	before := n.gossipEncryption()
+	changed, err := n.gossip.SetKeys(n.credentials.ofGossip())
+	if changed {
+		n.log.Info("new gossip keys in use", "encryption", n.gossipEncryption(), "before", before)
+	}
 	return err
+}
+
+// gossipEncryption is Status.GossipEncryption.
+func (n *Node) gossipEncryption() string {
+	switch keys := n.gossip.Keys(); {
+	case keys.Demands():
+		return "required"
+	case keys.Sends():
+		return "preferred"
+	case len(keys) > 1:
+		return "accepted"
+	}
+	return "none"
 }
 
 // watchCredentials looks for new ones, if there are any, until the node ends.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -149,9 +150,13 @@ func TestStartWithoutUsableCertificateSaysWhatIsWrong(t *testing.T) {
 			"ca.crt has no certificate; want PEM"},
 		"another node": {func() error { return os.Rename(dir+"/c/tls.crt", own("tls.crt")) },
 			"tls.key: tls: private key does not match"},
+		"short gossip key": {func() error {
+			return os.WriteFile(own("gossip.key"), []byte("c2hvcnQ="), 0o600)
+		},
+			`gossip.key: line 1: it is neither 32 bytes in base64 nor the word "plain"`},
 		"another node's all": {func() error {
 			return errors.Join(os.RemoveAll(dir+"/a"), os.Rename(dir+"/c", dir+"/a"))
-		}, `for ["bmqelect://bmqelect/c"], but must be for bmqelect://bmqelect/a`},
+		}, `for ["bmqelect://bmqelect/c" "c"], but must be for bmqelect://bmqelect/a`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.NoError(t, os.RemoveAll(dir+"/a"))
@@ -168,4 +173,46 @@ func TestStartWithoutUsableCertificateSaysWhatIsWrong(t *testing.T) {
 			require.ErrorContains(t, cluster.CheckTLS(cfg), c.want)
 		})
 	}
+}
+
+// TestCredentialsFromElsewhere than a directory: gossip is as encrypted as they say, and
+// changes while the node runs.
+func TestCredentialsFromElsewhere(t *testing.T) {
+	dir := t.TempDir()
+	issue(t, dir, time.Hour)
+	made, err := cluster.TLSDir(filepath.Join(dir, "a"))()
+	require.NoError(t, err)
+	require.Len(t, made.GossipKeys, 1)
+	var mu sync.Mutex
+	keys := func(change ...[]byte) {
+		mu.Lock()
+		defer mu.Unlock()
+		made.GossipKeys = change
+	}
+	key, plain := made.GossipKeys[0], []byte{}
+	node, err := cluster.Start(t.Context(), cluster.Config{
+		Node: "a", Voters: []cluster.NodeID{"a"}, DataDir: t.TempDir(),
+		GossipAddr: "127.0.0.1:0", MeshAddr: "127.0.0.1:0",
+		TLS: func() (cluster.Credentials, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			return made, nil
+		},
+	})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, node.Close(t.Context())) }()
+	require.Equal(t, "required", node.Status().GossipEncryption)
+	for want, now := range map[string][][]byte{
+		"none": nil, "accepted": {plain, key}, "preferred": {key, plain}, "required": {key},
+	} {
+		keys(now...)
+		require.NoError(t, node.ReloadTLS())
+		require.Equal(t, want, node.Status().GossipEncryption)
+	}
+	before := node.Status().GossipEncryption
+	keys(key[:16])
+	err = node.ReloadTLS()
+	require.ErrorIs(t, err, cluster.ErrCredentials)
+	require.ErrorContains(t, err, "gossip key 0 has 16 bytes; want 32, or 0 for no encryption")
+	require.Equal(t, before, node.Status().GossipEncryption)
 }

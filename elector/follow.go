@@ -2,6 +2,7 @@ package elector
 
 import (
 	"slices"
+	"time"
 
 	"github.com/bmqelect/bmqelect/lsn"
 )
@@ -73,7 +74,7 @@ func (m *Machine) follow(from NodeID, msg *Message) {
 	}
 	*f = followerState{
 		Leader: from, LeaderTerm: msg.Term, HeardAt: s.Now,
-		SilentAt: m.silentAt(from, msg),
+		SilentAt: m.silentAt(from, msg), Period: msg.Period,
 	}
 	if msg.LSN.Compare(s.SeenLSN) > 0 {
 		s.SeenLSN = msg.LSN
@@ -87,6 +88,7 @@ func (m *Machine) follow(from NodeID, msg *Message) {
 			Kind: HeartbeatAck, Term: msg.Term,
 			Sequence: msg.Sequence, SentAt: msg.SentAt, LSN: s.SeenLSN,
 			Priority: s.Priority, MayStand: m.mayStand(), Reach: uint8(m.reach()),
+			Period: m.wantedPeriod(from),
 		})
 	}
 }
@@ -95,6 +97,7 @@ func (m *Machine) follow(from NodeID, msg *Message) {
 // heartbeats stay away: §7.6.
 func (m *Machine) leaderSilent() {
 	if m.state.Follower.Leader != "" {
+		m.watch.suspected()
 		m.loseLeader(LeaderNoHeartbeat, "")
 	}
 	m.forgetLeader()
@@ -106,6 +109,19 @@ func (m *Machine) leaderSilent() {
 func (m *Machine) loseLeader(why Reason, peer NodeID) {
 	m.forgetLeader()
 	m.transition(Follower, why, peer)
+}
+
+// heldUp puts off what is due because nothing was heard: §7.12. A leader's lease ends in time.
+func (m *Machine) heldUp(late time.Duration) {
+	s := &m.state
+	until := s.Now.Add(min(late, m.cfg.Timing.HeartbeatBroadcast))
+	for _, d := range [...]*Time{ // what belongs to another role is zero
+		&s.Follower.SilentAt, &s.Follower.RoundEnd, &s.Follower.StandAt, &s.Candidate.End,
+	} {
+		if due(*d, s.Now) {
+			*d = until
+		}
+	}
 }
 
 func (m *Machine) forgetLeader() {
@@ -125,7 +141,7 @@ func (m *Machine) linkUp(peer NodeID) {
 	}
 	switch {
 	case s.Role == Leader:
-		m.heartbeat(peer)
+		m.heartbeat(peer, 0)
 		if isVoter && s.Leader.Reaffirm.Sent {
 			m.propose(voter)
 		}
@@ -188,6 +204,7 @@ func (m *Machine) died(peer NodeID) {
 	}
 	m.held = slices.DeleteFunc(m.held, func(e Envelope) bool { return e.To == peer })
 	m.unavailable(peer)
+	s.Follower.LeaderDied = s.Role == Follower && (s.Follower.LeaderDied || s.LastLeader == peer)
 	if s.Role == Follower && s.Follower.AwaitedLeader == peer {
 		m.forgetLeader()
 		m.backOff()

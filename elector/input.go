@@ -7,7 +7,7 @@ import (
 )
 
 // Input is something that happened to the node: one of Start, Tick, Received,
-// LinkUp, LinkDown, Died, Measured, Persisted, Issued, Eligible, Prefer, Guard, Transfer,
+// LinkUp, LinkDown, Died, Measured, Tuned, Persisted, Issued, Eligible, Prefer, Guard, Transfer,
 // Resign, Pause, Stop.
 type Input interface{ isInput() }
 
@@ -54,6 +54,21 @@ type Died struct {
 // links to, by the newest measurements; 0 if that is not known. Only a machine with
 // Timing.MinRandomWait uses it.
 type Measured struct{ RoundTrip time.Duration }
+
+// HeldUp says that the driver steps the machine later than it asked for, by that much: the
+// process did not run, and messages may wait that nobody has read. Before it judges by
+// silence, the machine gives them as long again, at most a heartbeat period (§7.12). Say it
+// before any other input, and not again for the deadline that it has put off.
+type HeldUp struct{ For time.Duration }
+
+// Tuned says what the link from Peer needs for Config.QoS, by the newest estimates (§14.2).
+// It belongs to Peer's leaderships; what was said of another peer is forgotten. A plan that
+// breaks §14.5 is not followed. Only a machine with Config.QoS uses it.
+type Tuned struct {
+	Peer      NodeID
+	Period    time.Duration // of Peer's heartbeats, that this node needs
+	Detection time.Duration // T_D^u: how long after a scheduled heartbeat Peer is suspected
+}
 
 // Persisted says that the terms up to Term are reserved on disk: Terms.Reserved.
 type Persisted struct{ Term lsn.Term }
@@ -114,6 +129,8 @@ func (LinkUp) isInput()    {}
 func (LinkDown) isInput()  {}
 func (Died) isInput()      {}
 func (Measured) isInput()  {}
+func (HeldUp) isInput()    {}
+func (Tuned) isInput()     {}
 func (Persisted) isInput() {}
 func (Issued) isInput()    {}
 func (Eligible) isInput()  {}
@@ -156,9 +173,12 @@ const (
 	// ProofReincarnated is the proof of §6.6: the same identity came back with a higher
 	// boot counter, after its kernel had ended the evidence connection by a FIN.
 	ProofReincarnated
+	// ProofCertified is the other proof of §6.5: the parent of the process has waited for its
+	// end, and sent the certificate of that over the evidence connection.
+	ProofCertified
 )
 
-var proofNames = [...]string{"none", "refused-after-eof", "reincarnated"}
+var proofNames = [...]string{"none", "refused-after-eof", "reincarnated", "certified"}
 
 // String returns the proof's name.
 func (p Proof) String() string { return nameOf(proofNames[:], p, "proof") }

@@ -71,6 +71,10 @@ func (m *Machine) Step(now Time, entropy uint64, in Input) Effects {
 		m.died(in.Peer)
 	case Measured:
 		m.state.RoundTrip = in.RoundTrip
+	case HeldUp:
+		m.heldUp(in.For)
+	case Tuned:
+		m.tuned(in)
 	case Persisted:
 		m.persisted(in.Term)
 	case Issued:

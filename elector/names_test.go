@@ -31,6 +31,7 @@ func TestEnumNames(t *testing.T) {
 		"none":                     elector.Proof(0),
 		"refused-after-eof":        elector.ProofRefusedAfterEOF,
 		"reincarnated":             elector.ProofReincarnated,
+		"certified":                elector.ProofCertified,
 		"proof(66)":                elector.Proof(66),
 		"RESIGNED":                 elector.Resigned,
 		"two-leaders":              elector.AnomalyTwoLeaders,

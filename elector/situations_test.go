@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/elector/detector"
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
@@ -15,6 +16,9 @@ import (
 // changes what it remembers. What is due anyway does not count; a tick is what
 // makes something due.
 func acts(s *driven, in elector.Input) bool {
+	if _, ok := in.(elector.HeldUp); ok {
+		return muchLater(s, in) != muchLater(s, elector.Tick{})
+	}
 	m, at := s.Clone(), s.now
 	if _, ok := in.(elector.Tick); ok {
 		at = min(m.Clone().Step(at, 7, nil).Wake, s.now.Add(time.Hour))
@@ -27,6 +31,13 @@ func acts(s *driven, in elector.Input) bool {
 	quiet := e.Persist == (elector.Terms{}) && len(e.Messages) == 0 && len(e.Transitions) == 0 &&
 		e.Anomaly == elector.Anomaly{}
 	return !quiet || after != before || e.Wake != wake || !reflect.DeepEqual(m.Clone().Held(), held)
+}
+
+// muchLater is what becomes of s by an input that comes after all deadlines.
+func muchLater(s *driven, in elector.Input) elector.State {
+	m := s.Clone()
+	m.Step(s.now.Add(time.Hour), 7, in)
+	return m.State()
 }
 
 // situations are machines in the given role, with everything open that can be.
@@ -69,8 +80,16 @@ func followers(t testing.TB) []*driven {
 	resting.step(elector.Resign{Rest: time.Minute})
 	paused := follower(t)
 	paused.step(elector.Pause{For: time.Minute})
+	asking := bootWith(t, elector.Config{QoS: quality}, 3, 2)
+	asking.hear("b", elector.Message{Kind: elector.LeaderHeartbeat, Term: 3, Sequence: 1,
+		Period: 500 * millis})
 	return []*driven{boot(t, 3, 2), follower(t), voter(t), scout(t, 3), bound, waiting, adopting,
-		unable, resting, paused}
+		unable, resting, paused, asking}
+}
+
+// quality is one that the timers of article allow.
+var quality = detector.QoS{
+	Detect: 2 * time.Second, Mistakes: detector.Recurrence(time.Hour), Accuracy: 0.999,
 }
 
 // undurable makes a candidate of a scout; its term is not on disk yet.
@@ -130,6 +149,8 @@ func samples(name string, s *driven) []elector.Input {
 			ins = append(ins, elector.LinkUp{Peer: peer})
 		case "LinkDown":
 			ins = append(ins, elector.LinkDown{Peer: peer})
+		case "Tuned":
+			ins = append(ins, elector.Tuned{Peer: peer, Period: 100 * millis, Detection: 2000 * millis})
 		case "Died":
 			ins = append(ins, elector.Died{Peer: peer})
 		case "Transfer":
@@ -146,6 +167,7 @@ func samples(name string, s *driven) []elector.Input {
 var commands = map[string][]elector.Input{
 	"Tick":     {elector.Tick{}},
 	"Measured": {elector.Measured{RoundTrip: time.Millisecond}},
+	"HeldUp":   {elector.HeldUp{For: time.Second}},
 	"Eligible": {elector.Eligible{}, elector.Eligible{Able: true}},
 	"Guard":    {elector.Guard{}, elector.Guard{Held: true}},
 	"Resign":   {elector.Resign{}, elector.Resign{Rest: time.Minute}, elector.Resign{Rest: -1}},

@@ -146,6 +146,10 @@ func (m *Machine) onElectionScoutingResponse(from NodeID, msg *Message) {
 			a.Cause = scouting.CauseNone
 		}
 	}
+	if a.Cause == scouting.CauseLeader && msg.Leader == m.state.LastLeader ||
+		a.Cause == scouting.CausePromise {
+		f.Unaware = f.Unaware.With(voter)
+	}
 	f.Round.Record(voter, a)
 	m.decideRound()
 }
@@ -173,6 +177,12 @@ func (m *Machine) outOfReach(yes, no scouting.Voters) bool {
 // scoutingFailed closes the round and waits: a random time, or only until a
 // quorum can be had, if that is sooner. §3.12
 func (m *Machine) scoutingFailed() {
+	if wait, ok := m.tooEarly(); ok {
+		m.state.Follower.Early++
+		m.closeRound()
+		m.standIn(wait)
+		return
+	}
 	m.state.Failed = min(m.state.Failed+1, maxFailed)
 	wait := m.randomWait()
 	if retry, ok := m.state.Follower.Round.RetryAfter(m.cfg.quorum); ok {
@@ -184,5 +194,5 @@ func (m *Machine) scoutingFailed() {
 
 func (m *Machine) closeRound() {
 	f := &m.state.Follower
-	f.Round, f.RoundEnd = scouting.Round{}, 0
+	f.Round, f.RoundEnd, f.Unaware = scouting.Round{}, 0, 0
 }

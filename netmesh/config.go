@@ -46,8 +46,9 @@ type Config struct {
 	Clock     Clock        // whose times pings carry; nil: the time of package time
 
 	// TLS, if set, gives the credentials of this member for the next connection: no frame
-	// passes without TLS 1.3, to or from anybody who is not a member by its certificate. It
-	// is called from several goroutines and must return at once, and never nil. nil: no TLS.
+	// passes without TLS 1.3, to or from anybody who is not a member by its certificate, unless
+	// Credentials.AcceptPlain. It is called from several goroutines and must return at once,
+	// and never nil. nil: no TLS.
 	TLS func() *Credentials
 
 	// DeathProof says how this member takes part in proofs of death.
@@ -58,7 +59,9 @@ type Config struct {
 	// 4 s and more: the greatest times. With I for Inactivity:
 	//
 	//	idle time-out     2 I               100 ms to 3 s    a silent or blocked link ends
-	//	ping interval     idle time-out / 3                  two pings may be late or lost
+	//	ping interval     idle time-out / 3                  while an answer is missing, or
+	//	                                                     round trips are little known
+	//	                  at least 1 s                       otherwise
 	//	dial time-out     I / 2              50 ms to 2 s    with the pause after it, a
 	//	longest redial    I / 2              10 ms to 2 s    network that heals is in use after I
 	//	shortest redial   longest / 10     at most 50 ms
@@ -78,7 +81,12 @@ type DeathProof struct {
 	// before the peer can take it for that, so that work which outlives the process can keep
 	// it open. An error refuses the connection; it is tried again. It is called from several
 	// goroutines and must return within 100 ms.
-	Hold func(net.Conn) error
+	//
+	// Whoever knows that this process is dead, as its parent does when it has waited for it,
+	// may write the certificate to the connection: the peer believes it at once. nil: the peer
+	// does not know certificates. One that is shown earlier breaks the promise that no two
+	// lead.
+	Hold func(conn net.Conn, certificate []byte) error
 }
 
 // times are the times of a mesh; see Config.Inactivity.
@@ -141,7 +149,7 @@ func (c Config) withDefaults() Config {
 		c.Clock = clock.Process()
 	}
 	if c.DeathProof.Hold == nil {
-		c.DeathProof.Hold = func(net.Conn) error { return nil }
+		c.DeathProof.Hold = func(net.Conn, []byte) error { return nil }
 	}
 	if c.Logger == nil {
 		c.Logger = hclog.NewNullLogger()

@@ -9,13 +9,21 @@ import (
 	"github.com/bmqelect/bmqelect/elector"
 )
 
-const proofDials = 8 // at most, to an address of a process that seems dead
+const (
+	// proofDials are made at most to an address of a process that seems dead.
+	proofDials = 12
+	// proofRetry is the pause after the first of them, doubled after each.
+	proofRetry = 100 * time.Microsecond
+	// evidenceRest is how long the end of an evidence connection may come after its link's.
+	evidenceRest = 2 * time.Millisecond
+)
 
 // dialTask is what the dialer is to do next.
 type dialTask struct {
 	addr  string    // "" for nothing
 	proof *evidence // whose process seems dead; nil for none
 	later bool      // not at once
+	rest  bool      // once it is known whether the process has died
 }
 
 // dialLoop dials the peer whenever there is an address and no link, for ever.
@@ -33,6 +41,8 @@ func (p *peer) dialLoop() {
 			if time.Since(began) >= redial.max { // a link that lasted
 				redial.current = 0
 			}
+		case t.rest:
+			pause(p.ctx, evidenceRest, p.wake, nil)
 		case t.later:
 			pause(p.ctx, redial.next(), p.wake, nil)
 		default:
@@ -54,17 +64,19 @@ func (p *peer) dialLoop() {
 func (p *peer) nextTask() dialTask {
 	p.m.mu.Lock()
 	defer p.m.mu.Unlock()
-	if p.link != nil {
+	e := p.evidence
+	switch {
+	case e != nil && e.proofWanted:
+		return dialTask{addr: e.addr, proof: e}
+	case p.link != nil:
 		return dialTask{}
 	}
 	t := dialTask{addr: p.addr, later: p.dialLater}
 	if p.elsewhere && p.addr != "" {
 		t.addr = p.reached
 	}
-	if e := p.evidence; e != nil && e.proofWanted {
-		t.addr, t.proof = e.addr, e
-	}
-	p.dialLater = false
+	t.rest = !p.dialLater && p.lostNow && e != nil && e.seen == elector.EvidenceNone && e.provable()
+	p.dialLater, p.lostNow = false, false
 	return t
 }
 
@@ -79,26 +91,29 @@ func (p *peer) dialFailed(t dialTask, err error) (again time.Duration) {
 		p.m.countReason(answered.Reason)
 		p.m.refused(p.node, t.addr, answered)
 	}
+	p.m.mu.Lock()
+	p.status.err = err.Error()
+	p.elsewhere = !p.elsewhere && p.reached != "" // addr may be a lie, or old
+	if e := t.proof; e != nil {
+		again = proofRetry << e.dials
+		e.dials++
+		if refused || answered != nil || e.dials >= proofDials {
+			e.proofWanted, again = false, 0
+		}
+		if refused {
+			e.proof = elector.ProofRefusedAfterEOF
+		}
+	}
+	p.m.mu.Unlock()
+	if t.proof != nil && refused {
+		p.conclude()
+	}
 	fields := []any{"peer", p.node, "addr", t.addr, "cause", err}
 	if answered == nil || answered.Reason == reasonAlreadyConnected ||
 		answered.Reason == reasonClosing {
 		p.m.log.Debug("dial failed", fields...)
 	} else {
 		p.m.log.warn(answered.Reason.String(), string(p.node), "peer not connected", fields...)
-	}
-	p.m.mu.Lock()
-	p.status.err = err.Error()
-	p.elsewhere = !p.elsewhere && p.reached != "" // addr may be a lie, or old
-	if e := t.proof; e != nil {
-		e.dials++
-		again = time.Millisecond << e.dials
-		if refused || answered != nil || e.dials >= proofDials {
-			e.proofWanted, again = false, 0
-		}
-	}
-	p.m.mu.Unlock()
-	if t.proof != nil && refused {
-		p.prove(t.proof)
 	}
 	return again
 }

@@ -20,7 +20,8 @@ import (
 const evidenceVersion = 3
 
 // evidence is the second connection to the process behind a link, whose end shows that
-// this process is gone. After its handshake nobody writes on it. So no writer takes the
+// this process is gone. After its handshake no living process writes on it, and after its
+// process has died at most its parent, the certificate. So no writer takes the
 // error that the reader needs, and no data is unread when the process dies: its kernel
 // ends the connection by a FIN. A living process ends it by a reset, always. The link
 // cannot show that: of a reset on it the reader may see an end of stream, and data that is
@@ -32,6 +33,8 @@ type evidence struct {
 	in      io.Reader     // from conn, by the buffer of its handshake if there is no TLS
 	dropped chan struct{} // closed by dropEvidence
 	over    chan struct{} // closed when the peer has ended it
+	// commitment is the hash of the peer's certificate; empty if it has none.
+	commitment []byte
 
 	// Guarded by Mesh.mu.
 	// seen is how it ended: EvidenceEOF by a FIN and EvidenceReset by a reset from the other
@@ -40,6 +43,9 @@ type evidence struct {
 	reached     bool // addr led to the living process: a refusal there means something
 	proofWanted bool // the dialer is to find out whether addr refuses
 	dials       int  // made for that already
+	// proof is what the handler is still to be told, 0 for nothing: addr refused after a
+	// FIN, or the certificate came.
+	proof elector.Proof
 }
 
 // checkDials is how many dials in a row may fail before the log says that no death will be
@@ -89,11 +95,13 @@ func (l *link) dialEvidence() (e *evidence, err error) {
 			m.refused(l.node, l.info.Remote, err)
 		}
 	}()
-	if err := m.cfg.DeathProof.Hold(conn); err != nil {
+	c := newCertificate()
+	if err := m.cfg.DeathProof.Hold(conn, c.held(l.info.Version)); err != nil {
 		return nil, fmt.Errorf("hold it: %w", err)
 	}
 	h, mine := newHandshake(conn, m.cfg.times.handshake), m.hello(l.node, l.dial)
-	mine.Evidence = l.key
+	h.plain = !l.encrypted
+	mine.Evidence, mine.Commitment = l.key, c.commitment()
 	mine.Local, mine.Remote = endsOf(conn)
 	theirs, err := m.introduce(h, mine)
 	if err != nil {
@@ -106,7 +114,7 @@ func (l *link) dialEvidence() (e *evidence, err error) {
 	if refused := theirs.rewritten(conn); refused != nil {
 		return nil, refused
 	}
-	return m.attach(l, h)
+	return m.attach(l, h, theirs.Commitment)
 }
 
 // acceptEvidence is the acceptor's part of the handshake, after the Hello.
@@ -124,15 +132,17 @@ func (m *Mesh) acceptEvidence(h *handshake, theirs *hello) error {
 		h.fail(frameRefuse, refused)
 		return refused
 	}
+	c := newCertificate()
 	w := m.welcomeTo(theirs)
 	w.Local, w.Remote = endsOf(h.conn)
-	err := m.cfg.DeathProof.Hold(h.raw)
+	w.Commitment = c.commitment()
+	err := m.cfg.DeathProof.Hold(h.raw, c.held(w.MaxVersion))
 	if err == nil {
 		err = h.send(frameWelcome, w)
 	}
 	if err == nil {
 		var e *evidence
-		if e, err = m.attach(l, h); err == nil {
+		if e, err = m.attach(l, h, theirs.Commitment); err == nil {
 			m.others.Go(e.checkAddress)
 			m.others.Go(func() { m.watch(e) })
 			return nil
@@ -160,7 +170,7 @@ func (m *Mesh) owner(h *hello) (*link, *refusal) {
 }
 
 // attach makes the connection of a handshake the evidence connection of l.
-func (m *Mesh) attach(l *link, h *handshake) (*evidence, error) {
+func (m *Mesh) attach(l *link, h *handshake, commitment []byte) (*evidence, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	p := l.p
@@ -170,7 +180,7 @@ func (m *Mesh) attach(l *link, h *handshake) (*evidence, error) {
 	p.dropEvidence()
 	e := &evidence{
 		l: l, addr: l.info.Address, conn: h.raw, in: h.frames.r,
-		dropped: make(chan struct{}), over: make(chan struct{}),
+		dropped: make(chan struct{}), over: make(chan struct{}), commitment: commitment,
 	}
 	if h.shown != nil {
 		e.in = h.raw // what counts is how the kernel ends it: TLS has nothing to say any more
@@ -191,10 +201,13 @@ func (m *Mesh) attach(l *link, h *handshake) (*evidence, error) {
 // otherwise than by a reset.
 func (m *Mesh) watch(e *evidence) {
 	defer reset(e.conn)
-	var b [1]byte
-	n, err := e.in.Read(b[:])
+	var shown certificate
+	n, err := e.in.Read(shown[:]) // so few bytes come as one
+	certified := n == len(shown) && shown.fulfils(e.commitment)
 	how := elector.EvidenceTimeout // this kernel has given it up
 	switch {
+	case certified: // §6.5: its parent has waited for its end
+		how = elector.EvidenceEOF
 	case n > 0:
 		how, err = elector.EvidenceLocal, refuse(ReasonGarbage, "data on an evidence connection")
 		e.l.countViolation(err)
@@ -206,19 +219,32 @@ func (m *Mesh) watch(e *evidence) {
 	case errors.Is(err, net.ErrClosed):
 		how = elector.EvidenceLocal
 	}
+	if m.ended(e, how, certified) && certified {
+		e.l.p.conclude()
+	}
+}
+
+// ended takes note of how an evidence connection ended, unless it was dropped here.
+func (m *Mesh) ended(e *evidence, how elector.Evidence, certified bool) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	p := e.l.p
 	if p.evidence != e {
-		return // dropped here
+		return false
 	}
 	e.seen = how
 	close(e.over)
-	if how == elector.EvidenceEOF && p.link != nil && e.provable() {
+	if how == elector.EvidenceEOF && p.link != nil && (certified || e.provable()) {
 		// The link has nobody at its other end: what that sent before is still read.
 		e.l.failed(fmt.Errorf("evidence connection: %w", io.EOF))
 	}
-	p.seekProof()
+	if certified {
+		e.proof = elector.ProofCertified
+	} else {
+		p.seekProof()
+	}
+	p.wake.wake() // the dialer may await this end
+	return true
 }
 
 // checkAddress dials the address of a process that made the link itself: a refusal there
@@ -254,7 +280,9 @@ func (e *evidence) probe() error {
 	defer func() { _ = conn.Close() }() // no link: how it ends proves nothing
 	mine := m.hello(l.node, 0)
 	mine.Probe = true
-	theirs, err := m.introduce(newHandshake(conn, m.cfg.times.handshake), mine)
+	h := newHandshake(conn, m.cfg.times.handshake)
+	h.plain = !l.encrypted
+	theirs, err := m.introduce(h, mine)
 	if err != nil {
 		return err
 	}
@@ -272,27 +300,42 @@ func (e *evidence) provable() bool {
 	return !e.l.m.cfg.DeathProof.Off && e.reached
 }
 
-// seekProof asks the dialer for the refusal that completes a proof, when both the link
-// and its evidence connection have ended, that one by a FIN. Called with Mesh.mu held.
+// seekProof asks the dialer for the refusal that completes a proof, when the evidence
+// connection has ended by a FIN. What its process sent before may still be read on the link.
+// Called with Mesh.mu held.
 func (p *peer) seekProof() {
-	if e := p.evidence; e != nil && p.link == nil && e.seen == elector.EvidenceEOF && e.provable() {
-		e.proofWanted, p.dialLater = true, false
+	if e := p.evidence; e != nil && e.seen == elector.EvidenceEOF && e.provable() {
+		e.proofWanted = true
 		p.wake.wake()
 	}
 }
 
-// prove tells the handler that the process behind an evidence connection is gone: its
-// kernel ended the connection, and now a dial was refused.
-func (p *peer) prove(e *evidence) {
+// prove tells the handler that the process behind an evidence connection is gone, if there is
+// proof of it and the link has ended, too. The result is the proof, or 0. Called with
+// callbacks held, after each of the two. No log line delays it.
+func (p *peer) prove() (proof elector.Proof) {
+	p.m.mu.Lock()
+	if e := p.evidence; e != nil && p.link == nil && !p.m.closing {
+		proof, e.proof = e.proof, 0
+		p.processGone = p.processGone || proof != 0
+	}
+	p.m.mu.Unlock()
+	if proof != 0 { // §6.5
+		p.m.handler.Died(p.node, proof)
+	}
+	return proof
+}
+
+// conclude is prove after there is proof.
+func (p *peer) conclude() {
 	p.callbacks.lock()
 	defer p.callbacks.unlock()
-	p.m.mu.Lock()
-	valid := p.evidence == e && p.link == nil && !p.m.closing
-	p.processGone = p.processGone || valid
-	p.m.mu.Unlock()
-	if valid { // §6.5
-		p.m.logPeer("peer is dead", "peer", p.node, "proof", elector.ProofRefusedAfterEOF.String())
-		p.m.handler.Died(p.node, elector.ProofRefusedAfterEOF)
+	p.logDeath(p.prove())
+}
+
+func (p *peer) logDeath(proof elector.Proof) {
+	if proof != 0 {
+		p.m.logPeer("peer is dead", "peer", p.node, "proof", proof.String())
 	}
 }
 

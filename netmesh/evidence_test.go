@@ -23,6 +23,7 @@ type member struct {
 	listener  net.Listener
 	hello     *hello
 	dying     atomic.Bool // the next to dial meets a listener that goes away
+	secret    certificate // of the evidence connection
 }
 
 // joins makes a member of the newest version, once both ends know that nothing is between.
@@ -30,7 +31,9 @@ func joins(t *testing.T, a *node, network Network, bind string) *member {
 	t.Helper()
 	l, err := network.Listen(bind)
 	require.NoError(t, err)
-	m := &member{a: a, network: network, listener: l, hello: helloFrom(a)}
+	m := &member{
+		a: a, network: network, listener: l, hello: helloFrom(a), secret: newCertificate(),
+	}
 	m.hello.MaxVersion, m.hello.Address = maxVersion, l.Addr().String()
 	answered := make(chan struct{})
 	w := *m.hello
@@ -95,10 +98,17 @@ func (m *member) evidence() *stranger {
 func (m *member) present(s *stranger) error {
 	h := *m.hello
 	h.Local, h.Remote = endsOf(s.conn)
+	h.Commitment = m.secret.commitment()
 	if err := s.send(frameHello, &h); err != nil {
 		return err
 	}
 	return s.expect(frameWelcome, &hello{})
+}
+
+// shows writes to the connection as the parent of its process can: below TLS.
+func (s *stranger) shows(certificate []byte) {
+	_, err := s.raw.Write(certificate)
+	require.NoError(s.t, err)
 }
 
 // evidenceOf is how the evidence connection of a peer ended, and whether there is one.
@@ -158,6 +168,33 @@ func resetBeforeWrite(t *testing.T, a *node, m *member) {
 	require.Equal(t, []string{"up 1", "g HeartbeatAck 1", "down reset"}, a.all("x"))
 }
 
+// TestDeathIsProvenWhileTheLinkIsRead: the port of the dead process is asked at once, and what
+// it said before is still handed over first.
+func TestDeathIsProvenWhileTheLinkIsRead(t *testing.T) {
+	a := startWith(t, "a", &recorder{slow: "x", release: make(chan struct{})})
+	m := inKernel(t, a)
+	e := m.evidence()
+	require.Eventually(t, func() bool { return a.stands("x") }, patience, glance)
+	_, frame, err := m.enc.batch([]queued{{"g", ack(1)}}, smallFrame)
+	require.NoError(t, err)
+	m.write(frame...)
+	require.Eventually(t, func() bool { return a.busy("x") }, patience, glance)
+	_ = m.listener.Close()
+	_ = closeWrite(m.conn)
+	_ = e.conn.Close()
+	refused := func() bool {
+		a.Mesh.mu.RLock()
+		defer a.Mesh.mu.RUnlock()
+		return a.peers["x"].evidence.proof != 0
+	}
+	require.Eventually(t, refused, patience, glance, "the handler still holds the reader up")
+	require.Equal(t, []string{"up 1"}, a.all("x"))
+	close(a.release)
+	a.sees(t, "x", "died refused-after-eof")
+	require.Equal(t, []string{"up 1", "g HeartbeatAck 1", "down eof", "died refused-after-eof"},
+		a.all("x"))
+}
+
 // broken reports whether the writer of a link has met an error.
 func (n *node) broken(peer nodeID) bool {
 	n.Mesh.mu.RLock()
@@ -208,6 +245,29 @@ func evidenceEnds(t *testing.T, encrypt func(*Config)) {
 			_ = closeWrite(m.conn)
 			_ = e.conn.Close()
 		}, []string{"up 1", "down eof", "up 1"}},
+		"the certificate, answered": {func(m *member, e *stranger) {
+			e.shows(m.secret[:])
+			_ = closeWrite(m.conn)
+		}, []string{"up 1", "down eof", "died certified"}},
+		"the certificate alone": {func(m *member, e *stranger) {
+			e.shows(m.secret[:])
+		}, []string{"up 1", "down eof", "died certified"}},
+		"the certificate, after the link": {func(m *member, e *stranger) {
+			reset(m.conn)
+			m.a.sees(m.t, "x", "down reset")
+			e.shows(m.secret[:])
+		}, []string{"up 1", "down reset", "died certified"}},
+		"another certificate": {func(m *member, e *stranger) {
+			forged := newCertificate()
+			e.shows(forged[:])
+		}, []string{"up 1", "down local"}},
+		"a part of the certificate": {func(m *member, e *stranger) {
+			e.shows(m.secret[:31])
+			_ = e.conn.Close()
+		}, []string{"up 1", "down local"}},
+		"the commitment": {func(m *member, e *stranger) {
+			e.shows(m.secret.commitment())
+		}, []string{"up 1", "down local"}},
 		"the link alone": {func(m *member, _ *stranger) {
 			_ = m.listener.Close()
 			_ = closeWrite(m.conn)

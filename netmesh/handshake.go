@@ -33,10 +33,12 @@ type handshake struct {
 	enc    *encoder
 	shown  *x509.Certificate // of the other end; nil without TLS
 	silent bool              // no frame can say any more what is wrong
+	plain  bool              // without TLS, if that is accepted: the other end has none
 }
 
 func newHandshake(conn net.Conn, timeout time.Duration) *handshake {
 	_ = conn.SetDeadline(time.Now().Add(timeout)) // fails on a dead connection, as the next read does
+	conn = cheap(conn)
 	return &handshake{
 		raw: conn, conn: conn, frames: newFrameReader(conn, maxHello),
 		dec: newDecoder(), enc: newEncoder(),
@@ -260,13 +262,23 @@ func (m *Mesh) connect(ctx context.Context, node elector.NodeID, addr string) (n
 	return m.cfg.Network.Dial(ctx, addr)
 }
 
-// dial makes a connection to p and, if the handshake succeeds, starts the link.
+// dial makes a connection to p and, if the handshake succeeds, starts the link: with TLS if
+// this node has it, and without only if the other end has none and that is accepted.
 func (m *Mesh) dial(p *peer, addr string) error {
+	err := m.dialOnce(p, addr, false)
+	if errors.Is(err, errPlain) {
+		return m.dialOnce(p, addr, true)
+	}
+	return err
+}
+
+func (m *Mesh) dialOnce(p *peer, addr string, plain bool) error {
 	conn, err := m.connect(p.ctx, p.node, addr)
 	if err != nil {
 		return fmt.Errorf("dial %s at %s: %w", p.node, addr, err)
 	}
 	h := newHandshake(conn, m.cfg.times.handshake)
+	h.plain = plain
 	interrupt := context.AfterFunc(p.ctx, func() { reset(conn) })
 	mine := m.hello(p.node, m.dials.Add(1))
 	theirs, err := m.introduce(h, mine)

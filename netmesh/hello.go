@@ -13,7 +13,7 @@ import (
 // The versions of the protocol that this build speaks.
 const (
 	minVersion = 2 // it has no evidence connections
-	maxVersion = 3
+	maxVersion = 4 // see askVersion
 )
 
 const magic = "bmqelect"
@@ -39,6 +39,9 @@ type hello struct {
 	Local, Remote string
 	Process       uint64 // random number of this process; 0: an older build, which tells none
 	Meta          string // Config.Meta
+	// Commitment is, in both directions of the handshake of an evidence connection, the hash
+	// of the sender's certificate. Since version 4.
+	Commitment []byte
 }
 
 // goodbye is the body of Refuse and Goodbye.

@@ -27,6 +27,7 @@ type link struct {
 	info       PeerInfo
 	dialed     bool // by this side
 	resettable bool
+	encrypted  bool // by TLS
 	meter      meter
 
 	frames *frameReader
@@ -45,6 +46,8 @@ type link struct {
 	key            []byte // of the evidence connection; made by the acceptor
 	evidenceWanted bool   // the evidence connection is being made; the reader's
 
+	life life
+
 	writing  sync.Mutex // held while a write is under way, and until its error is noted
 	mu       sync.Mutex
 	endsSoon bool // deadlines are set for the end; nobody moves them any more
@@ -59,7 +62,8 @@ type link struct {
 func (m *Mesh) newLink(h *handshake, info PeerInfo, c connKey) *link {
 	l := &link{
 		connKey: c, m: m, conn: h.conn, info: info, dialed: c.dialer == m.cfg.Node,
-		resettable: resettable(h.raw), frames: h.frames, dec: h.dec, enc: h.enc,
+		resettable: resettable(h.raw), encrypted: h.shown != nil,
+		frames: h.frames, dec: h.dec, enc: h.enc,
 		ready: newWaker(), pingNow: newWaker(), pongs: make(chan ping, 4),
 		retired: make(chan struct{}), stop: make(chan struct{}), written: make(chan struct{}),
 	}
@@ -67,15 +71,14 @@ func (m *Mesh) newLink(h *handshake, info PeerInfo, c connKey) *link {
 	if !m.cfg.Facts.isVoter(string(l.node)) {
 		l.dec.names.most = maxInternedGuest
 	}
-	// In place of the handshake's deadline; fails on a dead connection, as the next read does.
-	_ = l.conn.SetDeadline(time.Now().Add(m.cfg.times.idle))
+	// In place of the handshake's deadlines; fails on a dead connection, as the next read does.
+	_ = l.conn.SetDeadline(time.Time{})
 	return l
 }
 
 // run keeps the link until it ends and leaves nothing of it.
 func (l *link) run() {
 	defer l.m.links.Done()
-	l.extend()
 	go l.write()
 	ev, err := l.verdict(l.read())
 	l.m.lose(l, ev, err)
@@ -141,16 +144,6 @@ func (l *link) current() bool {
 	l.m.mu.RLock()
 	defer l.m.mu.RUnlock()
 	return l.p.link == l
-}
-
-// extend puts the read deadline off: the peer lives.
-func (l *link) extend() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.endsSoon {
-		// Fails on a dead connection, as the next read does.
-		_ = l.conn.SetReadDeadline(time.Now().Add(l.m.cfg.times.idle))
-	}
 }
 
 // endSoon makes the reader end soon, whatever comes in.

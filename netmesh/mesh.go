@@ -26,6 +26,7 @@ const (
 type Mesh struct {
 	cfg        Config
 	handler    Handler
+	started    time.Time
 	observer   Observer // nil if the handler is none
 	listener   net.Listener
 	advertised string
@@ -64,7 +65,7 @@ func Listen(cfg Config, h Handler) (*Mesh, error) {
 		return nil, fmt.Errorf("netmesh: node %s: listen on %s: %w", cfg.Node, cfg.Bind, err)
 	}
 	m := &Mesh{
-		cfg: cfg, handler: h, listener: listener, advertised: cfg.advertised(listener.Addr()),
+		cfg: cfg, handler: h, started: time.Now(), listener: listener, advertised: cfg.advertised(listener.Addr()),
 		process: max(rand.Uint64(), 1), log: logger{Logger: cfg.Logger.With("node", cfg.Node)},
 		done: make(chan struct{}), peers: make(map[elector.NodeID]*peer),
 		live: make(map[*link]struct{}), pending: crowd.New[net.Conn](maxPending),
@@ -73,6 +74,7 @@ func Listen(cfg Config, h Handler) (*Mesh, error) {
 	m.observer, _ = h.(Observer)
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.others.Go(m.accept)
+	m.others.Go(m.watchLinks)
 	return m, nil
 }
 
@@ -83,13 +85,18 @@ func (m *Mesh) Addr() net.Addr { return m.listener.Addr() }
 // another process. It is not to be used otherwise.
 func (m *Mesh) Listener() net.Listener { return m.listener }
 
-// Tell replaces Config.Facts. Peers learn of it with the next ping. What no correct peer
-// tells is an error, and changes nothing.
+// Tell replaces Config.Facts, and tells the peers. What no correct peer tells is an error,
+// and changes nothing.
 func (m *Mesh) Tell(f Facts) error {
 	if err := f.check(); err != nil {
 		return fmt.Errorf("netmesh: Facts: %w", err)
 	}
 	m.facts.Store(&f)
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	for l := range m.live {
+		l.pingNow.wake() // facts go with pings
+	}
 	return nil
 }
 

@@ -35,6 +35,7 @@ type peer struct {
 	link        *link      // nil if down
 	evidence    *evidence  // of the newest link; nil if there is none, or nothing to learn from it
 	dialLater   bool       // the next dial is not at once
+	lostNow     bool       // the link was lost since the dialer looked last
 	forgotten   bool       // Forget was called since the last link: nothing is known
 	status      peerStatus // for Links alone
 }
@@ -177,9 +178,11 @@ func (m *Mesh) lose(l *link, ev elector.Evidence, err error) {
 	if ev == elector.EvidenceGoodbye || ev == elector.EvidenceLocal {
 		log = m.log.Debug // on purpose, at one end or the other
 	}
-	log("link down", "peer", p.node, "evidence", ev.String(), "cause", err)
-	m.handler.LinkDown(p.node, ev)
 	p.wake.wake()
+	m.handler.LinkDown(p.node, ev)
+	proof := p.prove()
+	log("link down", "peer", p.node, "evidence", ev.String(), "cause", err)
+	p.logDeath(proof)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if p.link == nil && p.isStranger() && m.peers[p.node] == p {
@@ -195,7 +198,7 @@ func (p *peer) unlink(l *link, ev elector.Evidence, err error) bool {
 		return false
 	}
 	lived := time.Since(p.status.since)
-	p.link = nil
+	p.link, p.lostNow = nil, true
 	p.queue.clear()
 	// A loss is looked into at once; who left on purpose, or comes and goes, is not pressed.
 	p.dialLater = ev == elector.EvidenceGoodbye || ev == elector.EvidenceLocal ||
@@ -203,7 +206,6 @@ func (p *peer) unlink(l *link, ev elector.Evidence, err error) bool {
 	p.status = peerStatus{since: time.Now(), loss: ev, err: err.Error()}
 	var said *refusal
 	p.processGone = errors.As(err, &said) && said.endsLink && said.Reason == reasonClosing
-	p.seekProof()
 	if p.removed {
 		p.drop()
 	}

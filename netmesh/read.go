@@ -15,8 +15,11 @@ func (l *link) read() error {
 		if err == nil {
 			l.p.traffic.framesIn.Add(1)
 			l.p.traffic.bytesIn.Add(uint64(frameHeader + len(body)))
+			l.life.asked.Store(0)
+			l.life.busy.Store(true) // the time that the handler takes is not the peer's silence
 			err = l.handle(kind, body)
-			l.extend() // not before: time that the handler takes is not the peer's silence
+			l.life.asked.Store(0)
+			l.life.busy.Store(false)
 		}
 		if err != nil {
 			l.countViolation(err)

@@ -3,6 +3,7 @@ package netmesh
 import (
 	"context"
 	"net"
+	"syscall"
 	"testing"
 	"time"
 
@@ -63,11 +64,15 @@ func TestOldEvidenceProvesNothing(t *testing.T) {
 	a.knows(b)
 	a.sees(t, "b", "up 1")
 	require.Eventually(t, func() bool { return a.evidenceTo("b") != nil }, patience, glance)
-	p, e := a.peers["b"], a.evidenceTo("b")
-	p.prove(e)
+	p := a.peers["b"]
+	dial := func(e *evidence) {
+		p.dialFailed(dialTask{addr: e.addr, proof: e}, syscall.ECONNREFUSED)
+	}
+	e := a.evidenceTo("b")
+	dial(&evidence{l: e.l})
 	b.close(t)
 	a.sees(t, "b", "down goodbye")
-	p.prove(&evidence{l: e.l})
+	dial(&evidence{l: e.l})
 	require.Equal(t, []string{"up 1", "down goodbye"}, a.all("b"))
 }
 

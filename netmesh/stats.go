@@ -44,6 +44,7 @@ type LinkStatus struct {
 	Up        bool          //
 	Since     time.Time     // of the link's last going up or down
 	Dialed    bool          // this side made the connection
+	Encrypted bool          // by TLS
 	RTT       time.Duration // smoothed round-trip time of pings; 0 if unknown
 	Loss      float64       // share of pings without answer, 0 to 1
 	Forgotten bool          // Forget was called since the last link
@@ -74,6 +75,7 @@ func (m *Mesh) Links() []LinkStatus {
 		}
 		if p.link != nil {
 			s.Up, s.Peer, s.Dialed = true, p.link.info, p.link.dialed
+			s.Encrypted = p.link.encrypted
 			s.RTT, s.Loss = p.link.meter.read()
 		}
 		if p.known {

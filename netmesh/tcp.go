@@ -17,6 +17,7 @@ var keepAlive = net.KeepAliveConfig{
 // Listen listens on addr.
 func (tcpNetwork) Listen(addr string) (net.Listener, error) {
 	lc := net.ListenConfig{KeepAliveConfig: keepAlive}
+	lc.SetMultipathTCP(false) // the kernel of a dead process closes plain TCP sooner
 	return lc.Listen(context.Background(), "tcp", addr)
 }
 

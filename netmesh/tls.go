@@ -19,6 +19,12 @@ import (
 type Credentials struct {
 	Certificate tls.Certificate // with the certificates between it and its root
 	Roots       *x509.CertPool  // of the certificates of members; not nil
+
+	// AcceptPlain is for a cluster that moves to TLS, or away from it. Members without TLS
+	// are accepted, and links to them are not encrypted: who can change what passes on the
+	// network can make a member look like one of them, and join. Without it none is, and
+	// links that are not encrypted end.
+	AcceptPlain bool
 }
 
 // Check returns from and until when members of the same roots take the credentials for those
@@ -39,7 +45,7 @@ func (c *Credentials) Check(
 		return from, until, errors.New(problem)
 	}
 	for _, usage := range []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth} {
-		paths, err := verifyChain(chain, c.Roots, usage)
+		paths, err := certs.Verify(chain, c.Roots, usage)
 		if err != nil {
 			return from, until, err
 		}
@@ -57,19 +63,6 @@ func (c *Credentials) Check(
 		}
 	}
 	return chain[0].NotBefore, until, nil
-}
-
-// verifyChain returns the ways from a certificate to a root.
-func verifyChain(
-	chain []*x509.Certificate, roots *x509.CertPool, usage x509.ExtKeyUsage,
-) ([][]*x509.Certificate, error) {
-	between := x509.NewCertPool()
-	for _, cert := range chain[1:] {
-		between.AddCert(cert)
-	}
-	return chain[0].Verify(x509.VerifyOptions{
-		Roots: roots, Intermediates: between, KeyUsages: []x509.ExtKeyUsage{usage},
-	})
 }
 
 // secured is a connection with TLS. Its ends are those of the connection below: a member
@@ -91,30 +84,65 @@ func (s *secured) SetLinger(sec int) error {
 	return nil
 }
 
+// errPlain is that the other end of a connection that was dialed speaks no TLS, and need not.
+var errPlain = errors.New("the other end speaks no TLS")
+
 // secure puts TLS under the frames, if this node has credentials. The other end shows a
 // certificate of node, or of any member of the cluster if node is "": then it dialed, and is
-// still to say who it is. Before that no byte of a frame is read. The deadline of the
-// handshake holds.
+// still to say who it is. Before that no byte of a frame is read, but of a member that has no
+// TLS if those are accepted. The deadline of the handshake holds.
 func (h *handshake) secure(m *Mesh, node elector.NodeID) error {
 	if m.cfg.TLS == nil {
 		return nil
 	}
-	config := m.cfg.TLS().config(m.cfg.Cluster, string(node))
-	conn := tls.Server(h.raw, config)
+	own, under := m.cfg.TLS(), h.raw
+	if own.AcceptPlain && h.plain {
+		return nil
+	}
+	if own.AcceptPlain && node == "" {
+		again := &rereading{Conn: h.raw}
+		if _, err := io.ReadFull(h.raw, again.first[:]); err != nil {
+			return err
+		}
+		under, h.frames = again, newFrameReader(again, maxHello)
+		if again.first[0] != firstOfTLS {
+			return nil
+		}
+	}
+	config := own.config(m.cfg.Cluster, string(node))
+	conn := tls.Server(under, config)
 	if node != "" {
-		conn = tls.Client(h.raw, config)
+		conn = tls.Client(under, config)
 	}
 	if err := conn.Handshake(); err != nil {
 		var plain tls.RecordHeaderError
 		errors.As(err, &plain)
 		// An alert has told the other end, unless it speaks no TLS: then a frame tells it.
 		h.silent = node != "" || plain.Conn == nil
+		if own.AcceptPlain && node != "" && plain.Conn != nil && plain.RecordHeader[0] == firstOfFrame {
+			return errPlain
+		}
 		return tlsRefusal(err)
 	}
 	h.conn = &secured{conn, h.raw}
 	h.frames = newFrameReader(h.conn, maxHello)
 	h.shown = conn.ConnectionState().PeerCertificates[0]
 	return nil
+}
+
+// rereading is a connection whose first byte was read, and is read again.
+type rereading struct {
+	net.Conn
+	first [1]byte
+	done  bool
+}
+
+func (c *rereading) Read(b []byte) (int, error) {
+	if !c.done && len(b) > 0 {
+		c.done = true
+		return copy(b, c.first[:]), nil
+	}
+	return c.Conn.Read(b)
 }
 
 // config is that of a connection with a certain node, or with any.
@@ -132,7 +160,7 @@ func (c *Credentials) config(cluster, node string) *tls.Config {
 		InsecureSkipVerify: true,
 		VerifyConnection: func(s tls.ConnectionState) error {
 			if len(s.VerifiedChains) == 0 {
-				_, err := verifyChain(s.PeerCertificates, c.Roots, x509.ExtKeyUsageServerAuth)
+				_, err := certs.Verify(s.PeerCertificates, c.Roots, x509.ExtKeyUsageServerAuth)
 				if err != nil {
 					return err
 				}
@@ -158,8 +186,12 @@ func (h *handshake) vouch(theirs *hello) *refusal {
 	return nil
 }
 
-// firstOfTLS is the first byte of a connection with TLS. That of a first frame is 0.
-const firstOfTLS = 0x16
+// The first byte that an end sends with TLS, and without: there it begins the length of a
+// frame.
+const (
+	firstOfTLS   = 0x16
+	firstOfFrame = 0
+)
 
 // tlsRefusal makes a refusal of what TLS finds wrong. That a connection fails stays as it is.
 func tlsRefusal(err error) error {
@@ -185,4 +217,9 @@ func tlsAlert(err error) error {
 		"log says why: %v", op.Err)
 	refused.byPeer = true
 	return refused
+}
+
+// mustEnd reports whether the link is not encrypted, and has to be by now.
+func (l *link) mustEnd() bool {
+	return !l.encrypted && l.m.cfg.TLS != nil && !l.m.cfg.TLS().AcceptPlain
 }

@@ -52,7 +52,7 @@ func claims(t *testing.T) (a *Credentials, all map[string]claim) {
 		return handmade(t, filepath.Join(dir, "test"), right, edit)
 	}
 	both := func(c *Credentials, text string) claim {
-		return claim{&Credentials{c.Certificate, a.Roots}, text, text}
+		return claim{&Credentials{Certificate: c.Certificate, Roots: a.Roots}, text, text}
 	}
 	dated := "certificate has expired or is not yet valid"
 	uri := func(text string) []*url.URL {
@@ -62,8 +62,8 @@ func claims(t *testing.T) (a *Credentials, all map[string]claim) {
 	}
 	return a, map[string]claim{
 		"right":           both(right, ""),
-		"another node":    both(issue("test", "c", time.Hour), `for ["bmqelect://test/c"], but must be for bmq`),
-		"another cluster": both(foreign, `for ["bmqelect://other/b"], but must be for bmqelect://test/`),
+		"another node":    both(issue("test", "c", time.Hour), `for ["bmqelect://test/c" "c"], but must be for bmq`),
+		"another cluster": both(foreign, `for ["bmqelect://other/b" "b"], but must be for bmqelect://test/`),
 		"unknown CA":      both(other, "certificate signed by unknown authority"),
 		"expired":         both(issue("test", "b", -time.Minute), dated),
 		"not yet valid": both(made(func(c *x509.Certificate) {
@@ -78,6 +78,9 @@ func claims(t *testing.T) (a *Credentials, all map[string]claim) {
 		"DNS name in another cluster": both(made(func(c *x509.Certificate) {
 			c.DNSNames, c.URIs = []string{"b"}, uri("bmqelect://other/b")
 		}), `for ["bmqelect://other/b" "b"]`),
+		"operator": both(made(func(c *x509.Certificate) {
+			c.URIs = uri("bmqelect://test/operator/b")
+		}), `for ["bmqelect://test/operator/b"], but must be for bmqelect://test/`),
 		"for dialing only": {made(func(c *x509.Certificate) {
 			c.DNSNames, c.ExtKeyUsage = []string{"b"}, []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 		}), "", "incompatible key usage"},
@@ -105,7 +108,7 @@ func handmade(
 	require.NoError(t, err)
 	made := key.Certificate
 	made.Certificate, made.Leaf = [][]byte{der}, nil
-	return &Credentials{made, key.Roots}
+	return &Credentials{Certificate: made, Roots: key.Roots}
 }
 
 // member reports whether the certificate is that of somebody in the cluster "test", as far
@@ -298,7 +301,7 @@ func TestNoMemberSpeaksForAnother(t *testing.T) {
 			change(h)
 			require.NoError(t, s.send(frameHello, h))
 			require.ErrorContains(t, s.expect(frameWelcome, &hello{}),
-				`refused by the peer (tls): node "`+h.Node+`": the certificate is for ["bmqelect://test/x"]`)
+				`refused by the peer (tls): node "`+h.Node+`": the certificate is for ["bmqelect://test/x" "x"]`)
 			a.counts(t, ReasonTLS)
 			a.observes(t, h.Node+" refused tls")
 		})

@@ -11,15 +11,15 @@ import (
 // write sends what waits until the link ends, and says goodbye.
 func (l *link) write() {
 	defer close(l.written)
-	// No ticker: a select on one that is due crashes Go 1.26's race detector in a bubble of
-	// testing/synctest (golang/go 78156).
-	period := l.m.cfg.times.ping
-	timer := time.AfterFunc(period, l.pingNow.wake)
-	defer timer.Stop()
 	var expired <-chan time.Time
 	retired := l.retired
 	err := l.sendPing()
 	for err == nil {
+		if len(l.ready) > 0 { // a heartbeat does not wait for pings
+			<-l.ready
+			err = l.sendBatch()
+			continue
+		}
 		select {
 		case <-l.stop:
 			l.sayGoodbye()
@@ -30,7 +30,10 @@ func (l *link) write() {
 			pong.Sent, pong.Wall = int64(l.m.cfg.Clock.Now()), time.Now().UnixNano()
 			err = l.send(framePong, &pong)
 		case <-l.pingNow:
-			timer.Reset(period)
+			if l.mustEnd() {
+				l.end(elector.EvidenceLocal, refuse(ReasonTLS, "node %s demands TLS by now", l.m.cfg.Node))
+				continue
+			}
 			err = l.sendPing()
 		case <-retired:
 			retired, expired = nil, time.After(l.m.cfg.times.handshake)
@@ -70,6 +73,7 @@ func (l *link) sendPing() error {
 		}
 		l.told = facts
 	}
+	l.life.pinged.Store(l.m.age())
 	return l.send(framePing, &ping{Number: l.meter.next(time.Now(), l.m.cfg.Clock.Now())})
 }
 
@@ -84,17 +88,17 @@ func (l *link) send(kind frameKind, value any) error {
 // put writes one frame to the connection.
 func (l *link) put(frame []byte) error {
 	l.mu.Lock()
-	if !l.endsSoon {
-		limit := l.m.cfg.times.idle
-		if l.ended {
-			limit = goodbyeTime // from now on: the time since the end may be used up already
-		}
-		_ = l.conn.SetWriteDeadline(time.Now().Add(limit)) // fails as the write does
+	if l.ended && !l.endsSoon {
+		// From now on: the time since the end may be used up already. Fails as the write does.
+		_ = l.conn.SetWriteDeadline(time.Now().Add(goodbyeTime))
 	}
 	l.mu.Unlock()
 	l.writing.Lock()
 	defer l.writing.Unlock()
-	if _, err := l.conn.Write(frame); err != nil {
+	l.life.begin(l.m.age(), frameKind(frame[frameHeader-1]))
+	_, err := l.conn.Write(frame)
+	l.life.writing.Store(0)
+	if err != nil {
 		err = fmt.Errorf("write %d bytes to %s: %w", len(frame), l.info.Node, err)
 		l.failed(err)
 		return err

@@ -133,6 +133,7 @@ func (c *Cluster) configure(m *member) cluster.Config {
 	own := cluster.Config{
 		Node: m.id, Voters: slices.Clone(c.ids),
 		DataDir: m.dir, MeshAddr: c.peers[m.id], Faults: m.faults,
+		Insecure: true, // nobody else is in this network
 	}
 	cfg := own
 	for _, edit := range c.edits {

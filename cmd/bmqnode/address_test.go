@@ -84,7 +84,7 @@ func TestMeshOverIPv6(t *testing.T) {
 func TestNodesAreToldReachableMeshAddresses(t *testing.T) {
 	t.Parallel()
 	options := quick()
-	maps.Copy(options, map[string]any{"mesh-addr": "0.0.0.0:0"})
+	maps.Copy(options, map[string]any{"mesh-addr": "0.0.0.0:0", "insecure": true})
 	s := layOut(t, 3, options)
 	// Nobody reaches n1 there; it reaches the others, which is enough for a link.
 	require.NoError(t, appendLine(s.Nodes()[0].ConfigFile, `advertise-mesh: "127.0.0.1:9"`))

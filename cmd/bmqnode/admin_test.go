@@ -131,7 +131,7 @@ func bmqnodeWith(t *testing.T, env []string, args ...string) (stdout, stderr str
 
 func TestTheAdvertisedAdminAddressIsToldAndAnswered(t *testing.T) {
 	t.Parallel()
-	s := play(t, 1, map[string]any{"advertise-admin": "n1.example:7402"})
+	s := play(t, 1, map[string]any{"advertise-admin": "n1.example:7402", "insecure": true})
 	n := s.Nodes()[0]
 	s.eventually("it answers", func() bool {
 		st, err := n.Status(t.Context())
@@ -160,10 +160,10 @@ func TestMistakesAboutTheAdminSideAreNamed(t *testing.T) {
 		args []string
 		want string
 	}{
-		"token that all may read": {append(node, "--admin-token-file", open), "fix it with: chmod o= " +
-			open},
+		"token that all may read": {append(node, "--admin-token-file", open),
+			"fix it with: chmod 0600 " + open},
 		"the same for a client": {[]string{"transfer", "--admin-token-file", open},
-			"fix it with: chmod o= " + open},
+			"fix it with: chmod 0600 " + open},
 		"no such token": {append(node, "--admin-token-file", "/nowhere"),
 			"open /nowhere: no such file"},
 	} {

@@ -13,15 +13,18 @@ import (
 
 func certsCommand() *cobra.Command {
 	var dir, cluster string
+	var operators []string
 	var valid time.Duration
+	var plain bool
 	cmd := &cobra.Command{
 		Use:   "certs --dir DIR [NODE ...]",
-		Short: "Make or renew the certificates that nodes show to each other",
+		Short: "Make or renew the certificates of nodes and operators",
 		Long: "Make a key and a certificate for each NODE, in DIR/NODE, the --tls-dir of that\n" +
-			"node, and in DIR a CA that signs them, if there is none. What is there already\n" +
-			"is renewed; without a NODE, all of it. Nodes that run take new certificates in\n" +
-			"by themselves. Who has DIR/ca.key can make members: keep it off the nodes.",
-		Example: "  bmqnode certs --dir pki --cluster bees n1 n2 n3\n" +
+			"node, and in DIR a CA that signs them and a key of gossip, if there is no CA.\n" +
+			"What is there already is renewed; without a NODE, all of it. Nodes that run take\n" +
+			"new certificates in by themselves. Who has DIR/ca.key can make members: keep it\n" +
+			"off the nodes.",
+		Example: "  bmqnode certs --dir pki --cluster bees n1 n2 n3 --operator alice\n" +
 			"  bmqnode certs --dir pki",
 		Args: usageArgs(cobra.ArbitraryArgs),
 		RunE: func(cmd *cobra.Command, nodes []string) error {
@@ -31,7 +34,12 @@ func certsCommand() *cobra.Command {
 			case valid <= 0:
 				return config.Usage(fmt.Errorf("--valid is %s, but must be positive", valid))
 			}
-			made, err := certs.Issue(dir, cluster, nodes, valid)
+			if plain {
+				if err := certs.AcceptPlain(dir); err != nil {
+					return err
+				}
+			}
+			made, err := certs.Issue(dir, cluster, append(nodes, certs.Operators(operators)...), valid)
 			for _, m := range made {
 				fmt.Fprintf(cmd.OutOrStdout(), "%s: %s, valid until %s\n",
 					m.Node, m.Dir, m.Until.UTC().Format(time.RFC3339))
@@ -41,11 +49,12 @@ func certsCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVar(&dir, "dir", "",
-		"directory of the CA and of the nodes' directories, made if absent (required)")
-	f.StringVar(&cluster, "cluster", "", "name of the cluster (default: that of the CA; for a "+
-		"new one \""+certs.DefaultCluster+"\")")
-	f.DurationVar(&valid, "valid", 365*24*time.Hour,
-		"for how long certificates are valid; a new CA is for ten years")
+	f.StringVar(&dir, "dir", "", "directory of the CA and of all others' directories (required)")
+	f.StringVar(&cluster, "cluster", "", "its name (default: the CA's, or "+certs.DefaultCluster+")")
+	f.StringSliceVar(&operators, "operator", nil, "names of people or programs that may operate "+
+		"nodes with 'bmqnode --tls-dir DIR/operator/NAME'")
+	f.DurationVar(&valid, "valid", 365*24*time.Hour, "time after which they end; a CA has ten years")
+	f.BoolVar(&plain, "accept-plain", false, "for a cluster that runs without TLS and moves to it: "+
+		"let nodes accept those that have none, by a file of that name in their directories")
 	return cmd
 }

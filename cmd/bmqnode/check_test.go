@@ -86,7 +86,7 @@ func TestRunCheckNamesEveryProblem(t *testing.T) {
 			[]string{"--admin-addr: listen tcp"},
 		},
 		"an address of another machine": {
-			[]string{configOf(t, again, "c", "admin-addr: 192.0.2.7:7402")},
+			[]string{configOf(t, again, "c", "admin-addr: 192.0.2.7:7402", "insecure: true")},
 			[]string{"docs/errors.md#address-foreign"},
 		},
 		"a name that leads nowhere": {

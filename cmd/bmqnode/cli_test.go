@@ -134,7 +134,7 @@ func TestWhatCannotBeDoneExitsWith1(t *testing.T) {
 	require.Contains(t, stderr, "connection refused")
 
 	_, stderr, code = bmqnode(t, "run", "--node", "a", "--voters", "a", "--data-dir", t.TempDir(),
-		"--admin-addr", "192.0.2.1:1")
+		"--insecure", "--admin-addr", "192.0.2.1:1")
 	require.Equal(t, 1, code)
 	require.Contains(t, stderr, "admin address 192.0.2.1:1")
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/bmqelect/bmqelect/cluster"
 )
 
-// leaderService runs the proxy of leader.yaml, as it stands but for the addresses,
+// leaderService runs the proxy of leader.yaml, as it stands but for the addresses and TLS,
 // and returns what tells whether a node is whom it reaches, and that node leads.
 // Without a proxy on this machine it is not looked at, and always so.
 func (p *pods) leaderService() (reaches func(cluster.NodeID) bool) {
@@ -22,6 +22,9 @@ func (p *pods) leaderService() (reaches func(cluster.NodeID) bool) {
 	host := ownLoopback(8)
 	config := theManifest(p.t, "leader.yaml")["ConfigMap"].Data["haproxy.cfg"]
 	config = strings.ReplaceAll(config, "bind :", "bind "+host+":")
+	const secure = " check-ssl verify required ca-file /etc/haproxy-ca/ca.crt"
+	require.Contains(p.t, config, secure)
+	config = strings.ReplaceAll(config, secure, "") // on loopback nodes speak no TLS
 	for _, one := range p.all() {
 		name := one.name + "." + p.set.Spec.ServiceName + ".default.svc.cluster.local"
 		require.Contains(p.t, config, " "+name+":7402\n")

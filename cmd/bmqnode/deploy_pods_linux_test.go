@@ -1,7 +1,9 @@
 package main_test
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"net"
 	"net/http"
@@ -47,8 +49,8 @@ type securityContext struct {
 type container struct {
 	Args []string
 	Env  []struct {
-		Name      string
-		ValueFrom struct {
+		Name, Value string
+		ValueFrom   struct {
 			FieldRef struct {
 				FieldPath string `yaml:"fieldPath"`
 			} `yaml:"fieldRef"`
@@ -90,6 +92,7 @@ type pods struct {
 	image  image
 	set    manifest
 	config map[string]string
+	pki    string
 	byName map[string]*pod
 }
 
@@ -102,7 +105,7 @@ type pod struct {
 func schedule(t *testing.T, img image) *pods {
 	kinds := theManifest(t, "bmqnode.yaml")
 	p := &pods{t: t, image: img, set: kinds["StatefulSet"], config: kinds["ConfigMap"].Data,
-		byName: map[string]*pod{}}
+		pki: t.TempDir(), byName: map[string]*pod{}}
 	require.Equal(t, p.spec().SecurityContext, securityContext{img.uid, img.gid},
 		"the image's user owns its files")
 	for i := range p.set.Spec.Replicas {
@@ -154,6 +157,10 @@ func (p *pod) furnish() {
 	for _, mount := range p.container().VolumeMounts {
 		dir := filepath.Join(p.root, mount.MountPath)
 		require.NoError(p.t, os.MkdirAll(dir, 0o755))
+		if mount.Name == "tls" {
+			p.secret(dir)
+			continue
+		}
 		if mount.Name != "config" {
 			require.NoError(p.t, os.Chown(dir, os.Getuid(), os.Getgid()))
 			if os.Getuid() == 0 {
@@ -167,6 +174,19 @@ func (p *pod) furnish() {
 	}
 }
 
+// secret fills the volume of certificates, as the commands at the head of the manifest do.
+func (p *pod) secret(dir string) {
+	_, stderr, code := bmqnode(p.t, "certs", "--dir", p.pki, "--cluster", "bmqnode", p.name)
+	require.Zero(p.t, code, stderr)
+	out, err := exec.Command("cp", "-r", filepath.Join(p.pki, p.name), dir).CombinedOutput()
+	require.NoError(p.t, err, "%s", out)
+	if os.Getuid() == 0 {
+		require.NoError(p.t, filepath.WalkDir(dir, func(name string, _ fs.DirEntry, err error) error {
+			return errors.Join(err, os.Chown(name, int(p.image.uid), int(p.image.gid)))
+		}))
+	}
+}
+
 func (p *pod) write(name, text string) {
 	name = filepath.Join(p.root, name)
 	require.NoError(p.t, os.MkdirAll(filepath.Dir(name), 0o755))
@@ -177,8 +197,8 @@ func (p *pod) write(name, text string) {
 func (p *pod) start() {
 	var env, expand []string
 	for _, v := range p.container().Env {
-		value := map[string]string{"metadata.name": p.name,
-			"status.podIP": p.ip}[v.ValueFrom.FieldRef.FieldPath]
+		value := map[string]string{"metadata.name": p.name, "status.podIP": p.ip,
+			"": strings.NewReplacer(expand...).Replace(v.Value)}[v.ValueFrom.FieldRef.FieldPath]
 		require.NotEmpty(p.t, value, v.Name)
 		env = append(env, v.Name+"="+value)
 		expand = append(expand, "$("+v.Name+")", value)
@@ -204,7 +224,7 @@ func (p *pod) terminate() {
 	require.NoError(p.t, p.cmd.Wait())
 }
 
-// passes asks a probe as the kubelet does.
+// passes asks a probe as the kubelet does, but on loopback, where nodes speak no TLS.
 func (p *pod) passes(pr probe) bool {
 	client := http.Client{Timeout: 2 * time.Second,
 		Transport: &http.Transport{DisableKeepAlives: true}}

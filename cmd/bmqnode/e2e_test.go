@@ -65,7 +65,8 @@ const (
 // quick are timers that a slow machine still keeps, and a test waits for gladly.
 func quick() map[string]any {
 	return map[string]any{
-		"faults": true, "initial-wait": "1600ms", "max-random-wait": "500ms", "scouting-result": "500ms",
+		"rehearsal": true, "initial-wait": "1600ms", "max-random-wait": "500ms",
+		"scouting-result": "500ms",
 		"election-result": "500ms", "heartbeat-broadcast": "250ms", "heartbeat-miss-count": 6,
 		"lease": "1500ms",
 	}

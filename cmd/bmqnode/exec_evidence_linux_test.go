@@ -71,7 +71,7 @@ func notProvenDead(t *testing.T, pki string) {
 		encrypt(t, n, filepath.Join(pki, n.Name))
 		c, err := cluster.TLSDir(filepath.Join(pki, "b"))()
 		require.NoError(t, err)
-		own = func() *netmesh.Credentials { return &c }
+		own = func() *netmesh.Credentials { return &c.Credentials }
 	}
 	x := startExec(t, []string{"--config", n.ConfigFile, "--shutdown-timeout", "1s"},
 		sh("trap '' TERM; echo $$ >"+file+"; echo ready; while :; do sleep 0.01; done"))

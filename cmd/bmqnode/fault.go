@@ -13,7 +13,7 @@ import (
 func faultCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fault",
-		Short: "Cut and heal links between nodes that run with --faults",
+		Short: "Cut and heal links between nodes that run with --rehearsal",
 		Args:  usageArgs(noSuchCommand),
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 

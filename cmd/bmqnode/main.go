@@ -85,6 +85,7 @@ func root() *cobra.Command {
 		statusCommand(), watchCommand(), historyCommand(), recordIncidentCommand(),
 		transferCommand(), stepDownCommand(), pauseCommand(), resumeCommand(), setCommand(),
 		forgetCommand(), doctorCommand(), faultCommand(), emergencyCommand(), certsCommand(),
+		rotateGossipKeyCommand(),
 		replayCommand(), manCommand(), versionCommand(),
 	)
 	completeFlags(cmd)

@@ -67,6 +67,8 @@ func TestMeshShowsALeaderObeysAndLeavesNothingBehind(t *testing.T) {
 	leader := string(leads.FindSubmatch(out.Bytes())[1])
 	typed("status")
 	s.eventually("the table", shows(`(?m)^`+leader+` +LEADER +`+leader))
+	s.eventually("all is encrypted", shows(`TLS: the certificate that ends first`))
+	require.NotContains(t, string(out.Bytes()), "encryption is not required")
 	typed("kill " + leader)
 	s.eventually("its end is noticed", shows(leader+`  gone: signal: killed; type start `+leader))
 	s.eventually("another is elected", shows(`(?s)gone.*CANDIDATE -> LEADER`))

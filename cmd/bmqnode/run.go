@@ -5,10 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
 
+	"github.com/bmqelect/bmqelect/internal/daemon/certify"
 	"github.com/bmqelect/bmqelect/internal/daemon/config"
+	"github.com/bmqelect/bmqelect/internal/daemon/exec"
 	"github.com/bmqelect/bmqelect/internal/daemon/service"
 )
 
@@ -18,13 +21,15 @@ type runOptions struct {
 	file   string
 	groups []string
 	check  bool
+
+	supervised bool
 }
 
 func runCommand() *cobra.Command {
 	var o runOptions
 	cmd := &cobra.Command{
 		Use:   "run [--check [FILE ...]]",
-		Short: "Run one node until SIGTERM or Ctrl-C, then hand over and exit",
+		Short: "Run a node until SIGTERM or Ctrl-C, then hand over and exit",
 		Long: "Run one node until SIGTERM or Ctrl-C, then hand over and exit.\n" +
 			"The same command serves every start. Options come from flags or from a YAML\n" +
 			"file whose keys are the flags' names; flags win.\n\n" +
@@ -33,7 +38,7 @@ func runCommand() *cobra.Command {
 			"there is any. Of several FILEs, one for each node, it compares what must be the\n" +
 			"same on every node; the first is the one of this machine.",
 		Example: "  bmqnode run --node a --voters a,b,c --data-dir /var/lib/bmqnode \\\n" +
-			"    --join b.example:7400 --gossip-addr 0.0.0.0:7400 --mesh-addr 0.0.0.0:7401\n" +
+			"    --tls-dir tls --join b:7400 --gossip-addr 0.0.0.0:7400 --mesh-addr 0.0.0.0:7401\n" +
 			"  bmqnode run --config /etc/bmqnode.yaml\n" +
 			"  bmqnode run --check a.yaml b.yaml c.yaml",
 		Args: usageArgs(func(cmd *cobra.Command, args []string) error {
@@ -49,6 +54,8 @@ func runCommand() *cobra.Command {
 	f.StringVar(&o.file, "config", "", "YAML file of options")
 	f.BoolVar(&o.check, "check", false,
 		"name what is wrong with the options and this machine, and start nothing")
+	f.BoolVar(&o.supervised, "supervised", false, "run the node as a child, and tell the other "+
+		"members at once if it dies; signals and exit status are passed on")
 	o.Register(f)
 	f.StringSliceVar(&o.groups, "groups", nil,
 		"further elections to take part in, by name, the same on every node")
@@ -78,13 +85,25 @@ func (o *runOptions) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	cfg.Version = version()
+	switch {
+	case o.supervised && !certify.IsChild():
+		code, err := certify.Run(os.Args[1:])
+		if err != nil {
+			return err
+		}
+		return exec.ExitStatus(code)
+	case o.supervised:
+		if cfg.HoldEvidence, err = certify.Hold(); err != nil {
+			return err
+		}
+	}
 	return service.Run(ctx, cfg, &o.Options, func(ctx context.Context, d *service.Daemon) error {
 		for _, group := range o.groups {
 			if _, err := d.Node.Election(group, d.Config.Election); err != nil {
 				return fmt.Errorf("--groups: %w", err)
 			}
 		}
-		if d.Config.TLS != nil {
+		if d.Reloads() {
 			d.ReloadAtHangup()
 		}
 		d.FollowWithHooks(d.Node.Default())

@@ -16,6 +16,13 @@ import (
 
 // playWithTLS starts a mesh of three with the certificates that the command makes.
 func playWithTLS(t *testing.T) (s *scene, pki string) {
+	s, pki = layOutWithTLS(t)
+	require.NoError(t, s.Start())
+	return s, pki
+}
+
+// layOutWithTLS prepares it.
+func layOutWithTLS(t *testing.T) (s *scene, pki string) {
 	s, pki = layOut(t, 3, quick()), filepath.Join(t.TempDir(), "pki")
 	out, _, code := bmqnode(t, "certs", "--dir", pki, "n1", "n2", "n3")
 	require.Zero(t, code)
@@ -23,7 +30,6 @@ func playWithTLS(t *testing.T) (s *scene, pki string) {
 	for _, n := range s.Nodes() {
 		encrypt(t, n, filepath.Join(pki, n.Name))
 	}
-	require.NoError(t, s.Start())
 	return s, pki
 }
 
@@ -118,7 +124,7 @@ func TestCertificateCommandLeavesNoKeyOpen(t *testing.T) {
 		require.Equal(t, want, info.Mode().Perm(), path)
 		return err
 	}))
-	require.Equal(t, 5, files, "ca.crt and ca.key; ca.crt, tls.crt and tls.key of n1")
+	require.Equal(t, 7, files, "ca.crt, ca.key and gossip.key; and ca.crt, tls.crt, tls.key, gossip.key of n1")
 	for want, args := range map[string][]string{
 		"--dir is empty":                              {"n1"},
 		"--valid is 0s":                               {"--dir", pki, "--valid", "0s"},
@@ -143,7 +149,7 @@ func TestNodeThatIsToldToReloadWhatIsWrongGoesOn(t *testing.T) {
 	require.NoError(t, os.Truncate(filepath.Join(pki, n.Name, "tls.crt"), 0))
 	require.NoError(t, n.Signal(syscall.SIGHUP))
 	s.eventually("it says so", func() bool {
-		return s.said(n.Name, "certificate not read again: the node goes on with the one before", "tls.crt") > 0 &&
+		return s.said(n.Name, "--tls-dir not read again: the node goes on with what it had", "tls.crt") > 0 &&
 			s.said(n.Name, "finding", "goes on with the certificate") > 0
 	})
 	s.agree(s.Nodes(), same(leader))

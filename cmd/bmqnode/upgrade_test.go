@@ -30,7 +30,7 @@ func TestARollingUpgradeAndBack(t *testing.T) {
 		t.Run(version, func(t *testing.T) {
 			old := buildRelease(t, commit)
 			options := quick()
-			delete(options, "faults")
+			delete(options, "rehearsal")
 			s := layOut(t, 3, options)
 			for _, n := range s.Nodes() {
 				n.Binary = old

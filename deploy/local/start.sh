@@ -12,7 +12,8 @@
 #   kill -9 $(cat data/a.pid)                    # a crash ...
 #   bmqnode run --config deploy/local/a.yaml     # ... and the return
 #
-# Where the machines are three, change the addresses, and start one file on each.
+# Where the machines are three, change the addresses, add tls-dir (bmqnode certs), and
+# start one file on each.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 command -v bmqnode >/dev/null || { echo "start.sh: no bmqnode in PATH; see the head of this file" >&2; exit 1; }

@@ -15,8 +15,9 @@ func configuration() cluster.Config {
 		Voters:     []cluster.NodeID{"a", "b", "c"}, // the same on every node
 		DataDir:    "/var/lib/reports/elector",      // on a disk that is kept
 		Join:       []string{"a.example:7400", "b.example:7400", "c.example:7400"},
-		GossipAddr: "10.0.0.1:7400", // TCP and UDP
-		MeshAddr:   "10.0.0.1:7401", // TCP
+		GossipAddr: "10.0.0.1:7400",                    // TCP and UDP
+		MeshAddr:   "10.0.0.1:7401",                    // TCP
+		TLS:        cluster.TLSDir("/etc/reports/tls"), // bmqnode certs makes it
 		Election:   cluster.ElectionConfig{AwaitCampaign: true},
 	}
 	// end

@@ -182,7 +182,7 @@ func TestServeEndsOnSIGTERM(t *testing.T) {
 	var d disk
 	cfg := configuration()
 	cfg.Voters, cfg.Join, cfg.DataDir = cfg.Voters[:1], nil, t.TempDir()
-	cfg.GossipAddr, cfg.MeshAddr = "127.0.0.1:0", "127.0.0.1:0"
+	cfg.GossipAddr, cfg.MeshAddr, cfg.TLS = "127.0.0.1:0", "127.0.0.1:0", nil
 	ended := make(chan error, 1)
 	go func() { ended <- serve(cfg, reporterTo(OpenArchive(lsn.LSN{}, d.save))) }()
 	require.Eventually(t, func() bool { _, count := d.read(); return count > 0 }, time.Minute,

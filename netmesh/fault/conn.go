@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -31,9 +32,11 @@ type conn struct {
 	peer  elector.NodeID
 	in    io.Reader
 	frame []byte // of the newest frame what has not been read yet
+	buf   []byte // in which it is
 	reset atomic.Bool
 
 	late    chan lateFrame
+	waiting atomic.Int32  // frames that are late
 	lost    bool          // the newest frame to the peer
 	flush   chan struct{} // closed by CloseWrite
 	closing sync.Once
@@ -89,8 +92,9 @@ func (c *conn) next() error {
 	if size > maxFrame {
 		size = 0 // the mesh ends the connection as soon as it reads the length
 	}
-	c.frame = make([]byte, 4+size)
-	copy(c.frame, length[:])
+	c.buf = append(c.buf[:0], length[:]...)
+	c.frame = slices.Grow(c.buf, int(size))[:4+size]
+	c.buf = c.frame
 	_, err := io.ReadFull(c.in, c.frame[4:])
 	if err == io.EOF {
 		err = io.ErrUnexpectedEOF
@@ -129,7 +133,8 @@ func (c *conn) hear(err error) error {
 	}
 }
 
-// Write takes one frame. The error may be that of an earlier one.
+// Write takes one frame: one that is not late leaves at once, as without a fault layer. The
+// error may be that of an earlier one.
 func (c *conn) Write(frame []byte) (int, error) {
 	x := c.f.of(c.peer)
 	if c.lost = x.lost(); c.lost {
@@ -138,6 +143,10 @@ func (c *conn) Write(frame []byte) (int, error) {
 	if x.jitter > 0 {
 		x.delay += rand.N(x.jitter)
 	}
+	if x.delay <= 0 && c.waiting.Load() == 0 {
+		return c.Conn.Write(frame)
+	}
+	c.waiting.Add(1)
 	select {
 	case c.late <- lateFrame{time.Now().Add(x.delay), bytes.Clone(frame)}:
 		return len(frame), nil
@@ -156,15 +165,12 @@ func (c *conn) write() {
 				return
 			}
 			wait := time.Until(late.due)
-			if wait <= 0 { // most frames; a timer that is due at once costs more than the frame
-				_, c.err = c.Conn.Write(late.frame)
-				continue
-			}
 			for due := time.After(wait); late.frame != nil && c.err == nil; {
 				select {
 				case <-due:
 					_, c.err = c.Conn.Write(late.frame)
 					late.frame = nil
+					c.waiting.Add(-1)
 				case <-flush:
 					flush, end = nil, time.After(flushTime)
 				case <-end:

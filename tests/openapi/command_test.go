@@ -31,7 +31,7 @@ func TestTheJSONOfEveryCommandIsDescribed(t *testing.T) {
 	require.NoError(t, err, "%s", text)
 	mesh, err := procs.New(procs.Config{
 		Binary: binary, Names: procs.Numbered(3), Dir: t.TempDir(), BasePort: 23_100,
-		Options: map[string]any{"faults": true, "initial-wait": "1600ms", "max-random-wait": "500ms",
+		Options: map[string]any{"rehearsal": true, "initial-wait": "1600ms", "max-random-wait": "500ms",
 			"scouting-result": "500ms", "election-result": "500ms", "heartbeat-broadcast": "250ms",
 			"heartbeat-miss-count": 6, "lease": "1500ms"},
 	})

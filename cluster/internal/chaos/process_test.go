@@ -45,7 +45,7 @@ func (p *process) run() {
 	log.RegisterSink(ear{p})
 	cfg := cluster.Config{
 		Node: p.m.id, Voters: p.w.voters, DataDir: p.disk.dir, MeshAddr: p.host + ":7401", Logger: log,
-		Election: cluster.ElectionConfig{Timing: p.w.timing},
+		Insecure: true, Election: cluster.ElectionConfig{Timing: p.w.timing},
 	}
 	peers := map[cluster.NodeID]string{}
 	for _, id := range p.w.voters {

@@ -94,10 +94,10 @@ func explainBind(bind netip.AddrPort, failure error) error {
 
 // isSelf reports whether an address reaches this very process.
 func (j *joiner) isSelf(addr netip.AddrPort) bool {
-	if addr == j.g.addr || addr == j.bound {
+	if addr == j.g.addr || addr == j.g.bound {
 		return true
 	}
-	if !j.bound.Addr().IsUnspecified() || addr.Port() != j.bound.Port() {
+	if !j.g.bound.Addr().IsUnspecified() || addr.Port() != j.g.bound.Port() {
 		return false
 	}
 	locals, _ := net.InterfaceAddrs() // without them this node is tried like any other

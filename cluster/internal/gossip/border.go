@@ -40,7 +40,9 @@ const (
 	maxPacket      = 1 << 16 // unpacked
 )
 
-// checkPacket reports why memberlist must not see a packet.
+// checkPacket reports why memberlist must not see a packet. One that is encrypted begins with
+// the version of that, 0 or 1, as a ping does, and memberlist looks into it: who has the key is
+// a member.
 func checkPacket(b []byte) error {
 	if len(b) > 1 && b[0] == typeLabel {
 		b = b[min(2+int(b[1]), len(b)):]
@@ -118,7 +120,7 @@ type pushPull struct {
 }
 
 // openStream returns what of a stream memberlist may read: a ping, an answer, or an
-// exchange of states within the bounds.
+// exchange of states within the bounds; or what is encrypted.
 func openStream(r io.Reader) (io.Reader, error) {
 	in := bufio.NewReader(io.LimitReader(r, maxStreamBytes))
 	kind, err := in.ReadByte()
@@ -146,7 +148,7 @@ func openStream(r io.Reader) (io.Reader, error) {
 	}
 	head = append(head, kind)
 	switch kind {
-	case typePing, typeAck, typeError:
+	case typePing, typeAck, typeError, typeEncrypted:
 	case typePushPull:
 		var h pushPull
 		if err := codec.NewDecoder(in, &codec.MsgpackHandle{}).Decode(&h); err != nil {

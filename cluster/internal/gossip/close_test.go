@@ -97,7 +97,7 @@ func TestCloseDoesNotWaitForASilentPeer(t *testing.T) {
 	conn, err := ln.Accept()
 	require.NoError(t, err)
 	defer func() { _ = conn.Close() }()
-	node, err := readHello(conn)
+	node, err := a.transport.readHello(conn)
 	require.NoError(t, err)
 	require.Equal(t, elector.NodeID("a"), node)
 	require.NoError(t, a.Close(within(t, patience)),

@@ -34,6 +34,8 @@ type Config struct {
 	KnownPeers []string
 	// Voters are let in however many members there are; of others at most 256 are.
 	Voters []elector.NodeID
+	// Keys encrypt what passes; see SetKeys. Default none.
+	Keys Keys
 	// Meta is told to the others. Encoded it takes at most 512 bytes.
 	Meta Meta
 	// Timing holds the periods; zero fields get their default.

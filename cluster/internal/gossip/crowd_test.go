@@ -244,6 +244,7 @@ func FuzzBorder(f *testing.F) {
 	f.Add(encoded(f, typePushPull, pushPull{Nodes: 1 << 20}))
 	f.Add(labelled([]byte{typeChecksum, 0, 0, 0, 0, typeCompound, 2, 0, 1, 0, 1, typePing, typeAlive}))
 	f.Add([]byte{typeCompressed, 0x80})
+	f.Add(labelled([]byte{typeEncrypted, 0, 0, 0, 9}))
 	f.Fuzz(func(t *testing.T, sent []byte) {
 		if checkPacket(sent) == nil && sent[0] == typeCompressed {
 			unpacked, err := unpack(bytes.NewReader(sent[1:]), maxPacket)

@@ -50,16 +50,22 @@ func TestBlockedSplitsAndHeals(t *testing.T) {
 }
 
 func TestBlockedHoldsAgainstTheOtherSidesAttempts(t *testing.T) {
-	var k knife
-	k.separate("a b")
-	c := start(t, "c", k.option)
-	a := start(t, "a", joining(c.gossipAddr()))
-	b := start(t, "b", joining(c.gossipAddr(), a.gossipAddr()))
-	requireTogether(t, a, b)
-	require.Never(t, func() bool { return len(a.view()) > 1 || len(c.view()) > 0 }, 5*fast().Rejoin,
-		10*time.Millisecond)
-	k.separate("")
-	requireTogether(t, a, b, c)
+	for _, keys := range []string{"plain", "A"} {
+		t.Run(keys, func(t *testing.T) {
+			var k knife
+			c := start(t, "c", k.option, encrypting(keys))
+			a := start(t, "a", joining(c.gossipAddr()), encrypting(keys))
+			b := start(t, "b", joining(c.gossipAddr(), a.gossipAddr()), encrypting(keys))
+			requireTogether(t, a, b, c)
+			k.separate("a b")
+			for _, p := range []*peer{a, b} {
+				_, err := p.now.Load().list.Join([]string{c.gossipAddr()})
+				require.Error(t, err)
+			}
+			k.separate("")
+			requireTogether(t, a, b, c)
+		})
+	}
 }
 
 func TestGarbageAndSilentStreamsDisturbNothing(t *testing.T) {

@@ -2,6 +2,7 @@ package gossip
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -20,9 +21,10 @@ const defaultStreamTimeout = 3 * time.Second // to open a stream, and for each e
 type Gossip struct {
 	cfg     Config
 	log     hclog.Logger
-	list    *memberlist.Memberlist
+	now     atomic.Pointer[session]
 	members *members
-	arrived func() uint64  // counts the packets that came in
+	arrived func() uint64 // counts the packets that came in
+	bound   netip.AddrPort
 	addr    netip.AddrPort // advertised
 	joined  atomic.Pointer[[]Joined]
 
@@ -30,7 +32,9 @@ type Gossip struct {
 	stop     chan struct{} // closed by Close
 	wg       sync.WaitGroup
 
-	mu      sync.Mutex // serializes Leave and Close
+	transport *transport
+
+	mu      sync.Mutex // serializes SetKeys, Leave and Close
 	left    bool
 	closing sync.Once
 	closed  chan struct{} // closed when nothing runs any more
@@ -43,42 +47,44 @@ func Start(cfg Config) (*Gossip, error) {
 	if _, err := encodeMeta(wireMeta{cfg.Meta, true}); err != nil {
 		return nil, fmt.Errorf("start gossip of node %q: Meta: %w", cfg.Node, err)
 	}
+	if err := cfg.Keys.Check(); err != nil {
+		return nil, fmt.Errorf("start gossip of node %q: %w", cfg.Node, err)
+	}
 	cfg = cfg.withDefaults()
 	log := cfg.Logger.With("node", cfg.Node)
 	g := &Gossip{
 		cfg: cfg, log: log, members: newMembers(&cfg, log),
 		stop: make(chan struct{}), closed: make(chan struct{}),
 	}
-	bound, err := g.open()
-	if err != nil {
+	if err := g.open(); err != nil {
 		return nil, fmt.Errorf("start gossip of node %q: %w", cfg.Node, err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	g.stopJoin = cancel
-	j := &joiner{g: g, bound: bound, failed: map[string]int{}}
+	j := &joiner{g: g, failed: map[string]int{}}
 	g.wg.Go(func() { j.run(ctx) })
 	g.wg.Go(func() { g.members.run(g.stop, g.cfg.OnChange) })
 	return g, nil
 }
 
-// open binds the sockets and starts memberlist on them; it returns what was bound.
-func (g *Gossip) open() (bound netip.AddrPort, err error) {
+// open binds the sockets and starts memberlist on them.
+func (g *Gossip) open() error {
 	bind, err := g.resolveOne("Bind", g.cfg.Bind)
 	if err != nil {
-		return bind, err
+		return err
 	}
 	tr, err := newTransport(&g.cfg, bind, g.members, g.log)
 	if err != nil {
-		return bind, err
+		return err
 	}
 	defer func() {
 		if err != nil {
 			_ = tr.Shutdown()
 		}
 	}()
-	bound = netip.AddrPortFrom(bind.Addr(), uint16(tr.GetAutoBindPort()))
-	if g.addr, err = g.advertised(bound); err != nil {
-		return bound, err
+	g.bound = netip.AddrPortFrom(bind.Addr(), uint16(tr.GetAutoBindPort()))
+	if g.addr, err = g.advertised(g.bound); err != nil {
+		return err
 	}
 	host := g.addr.Addr().String()
 	if g.addr.Addr().IsUnspecified() {
@@ -86,26 +92,30 @@ func (g *Gossip) open() (bound netip.AddrPort, err error) {
 	}
 	ip, port, err := tr.FinalAdvertiseAddr(host, int(g.addr.Port()))
 	if err != nil {
-		return bound, fmt.Errorf("find an address to advertise for %s: %w", bound, err)
+		return fmt.Errorf("find an address to advertise for %s: %w", g.bound, err)
 	}
 	if addr, ok := netip.AddrFromSlice(ip); ok {
 		g.addr = netip.AddrPortFrom(addr.Unmap(), uint16(port))
 	}
-	g.arrived = tr.arrived.Load
-	if g.list, err = memberlist.Create(g.libraryConfig(tr, bound)); err != nil {
-		return bound, fmt.Errorf("start memberlist on %s: %w", bound, err)
+	g.arrived, g.transport = tr.arrived.Load, tr
+	first, err := g.newSession(g.cfg.Keys)
+	if err != nil {
+		return fmt.Errorf("start memberlist on %s: %w", g.bound, err)
 	}
-	return bound, nil
+	g.now.Store(first)
+	return nil
 }
 
 // libraryConfig starts from memberlist's settings for a LAN. Its log goes to DEBUG:
 // what matters of it reaches people as events of members and as failures to join.
-func (g *Gossip) libraryConfig(tr *transport, bound netip.AddrPort) *memberlist.Config {
+func (g *Gossip) libraryConfig(s *session) *memberlist.Config {
 	c := memberlist.DefaultLANConfig()
 	c.Name = string(g.cfg.Node)
 	c.Label = g.cfg.Cluster
-	c.Transport = tr
-	c.BindAddr, c.BindPort = bound.Addr().String(), int(bound.Port())
+	c.Transport = keptTransport{g.transport}
+	c.Keyring = s.ring
+	c.GossipVerifyOutgoing, c.GossipVerifyIncoming = s.keys.Sends(), s.keys.Demands()
+	c.BindAddr, c.BindPort = g.bound.Addr().String(), int(g.bound.Port())
 	c.AdvertiseAddr, c.AdvertisePort = g.addr.Addr().String(), int(g.addr.Port())
 	c.Logger = debugLogger(g.log)
 	c.EnableCompression = g.cfg.compress
@@ -121,7 +131,7 @@ func (g *Gossip) libraryConfig(tr *transport, bound netip.AddrPort) *memberlist.
 	// be found at once. Zero would mean for ever.
 	c.DeadNodeReclaimTime = time.Millisecond
 
-	c.Delegate, c.Events, c.Conflict, c.Alive = g.members, g.members, g.members, g.members
+	c.Delegate, c.Events, c.Conflict, c.Alive = s.events, s.events, s.events, s.events
 	return c
 }
 
@@ -144,9 +154,10 @@ func (g *Gossip) Leave() {
 	g.members.setMeta(wireMeta{g.cfg.Meta, true})
 	// memberlist would wait until its rounds of gossip have sent the one and then the other,
 	// which takes several of their periods. It puts what is to be sent into pings, too.
-	_ = g.list.UpdateNode(time.Nanosecond) // zero would be no limit
+	list := g.now.Load().list
+	_ = list.UpdateNode(time.Nanosecond) // zero would be no limit
 	others := g.ping(g.members.alive())
-	_ = g.list.Leave(time.Nanosecond)
+	_ = list.Leave(time.Nanosecond)
 	g.ping(others)
 }
 
@@ -158,7 +169,7 @@ func (g *Gossip) ping(members []Member) (answered []Member) {
 		pings.Go(func() {
 			addr, err := netip.ParseAddrPort(m.GossipAddr)
 			if err == nil {
-				_, err = g.list.Ping(string(m.Node), net.UDPAddrFromAddrPort(addr))
+				_, err = g.now.Load().list.Ping(string(m.Node), net.UDPAddrFromAddrPort(addr))
 			}
 			if err != nil {
 				return
@@ -191,7 +202,7 @@ func (g *Gossip) shutDown() {
 	close(g.stop)
 	g.mu.Lock()
 	g.left = true // memberlist panics when told to leave after its shutdown
-	err := g.list.Shutdown()
+	err := errors.Join(g.transport.Shutdown(), g.now.Load().list.Shutdown())
 	g.mu.Unlock()
 	if err != nil {
 		g.log.Debug("memberlist did not shut down cleanly", "error", err)

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -50,6 +51,11 @@ type members struct {
 	newcomers      int
 	newcomersSince time.Time
 
+	// asked are those of which a memberlist before this one said that they are alive, since
+	// askedAt.
+	asked   map[elector.NodeID]bool
+	askedAt time.Time
+
 	changed []elector.NodeID           // that deliver is still to hear of, each once
 	warned  loglimit.Limiter[struct{}] // of members that are kept out
 }
@@ -59,7 +65,73 @@ func newMembers(cfg *Config, log hclog.Logger) *members {
 		self: cfg.Node, voters: cfg.Voters, log: log, own: wireMeta{Meta: cfg.Meta},
 		join: make(chan struct{}, 1), wakeUp: make(chan struct{}, 1),
 		byID: map[elector.NodeID]Member{}, moved: map[elector.NodeID]string{},
+		asked: map[elector.NodeID]bool{},
 	}
+}
+
+// events are what a memberlist says, until another one takes its place.
+type events struct {
+	*members
+	stale atomic.Bool
+}
+
+// NotifyJoin hears of a member that appeared or came back.
+func (e *events) NotifyJoin(n *memberlist.Node) {
+	if !e.stale.Load() {
+		e.members.NotifyJoin(n)
+	}
+}
+
+// NotifyUpdate hears of changed metadata.
+func (e *events) NotifyUpdate(n *memberlist.Node) {
+	if !e.stale.Load() {
+		e.members.NotifyUpdate(n)
+	}
+}
+
+// NotifyLeave hears of a member that left or died.
+func (e *events) NotifyLeave(n *memberlist.Node) {
+	if !e.stale.Load() {
+		e.members.NotifyLeave(n)
+	}
+}
+
+// ask lets the members that are alive be asked whether they are, since a new memberlist knows
+// nobody. With a zero time nobody is asked any more.
+func (ms *members) ask(now time.Time) {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	clear(ms.asked)
+	for _, m := range ms.byID {
+		if m.State == StateAlive && !now.IsZero() {
+			ms.asked[m.Node] = true
+		}
+	}
+	ms.askedAt = now
+}
+
+// giveUp takes those for dead that have not answered for so long.
+func (ms *members) giveUp(after time.Duration) {
+	ms.mu.Lock()
+	var silent []Member
+	for node := range ms.asked {
+		if time.Since(ms.askedAt) >= after {
+			silent = append(silent, ms.byID[node])
+		}
+	}
+	ms.mu.Unlock()
+	for _, m := range silent {
+		m.State = StateDead
+		ms.put(m)
+		wake(ms.wakeUp)
+	}
+}
+
+// names are those of all members that are known.
+func (ms *members) names() []elector.NodeID {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	return slices.Collect(maps.Keys(ms.byID))
 }
 
 // wake wakes a receiver of c, whose buffer is one, if it is not awake already.
@@ -102,6 +174,7 @@ func (ms *members) put(m Member) {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
 	ms.byID[m.Node] = m
+	delete(ms.asked, m.Node)
 	if !slices.Contains(ms.changed, m.Node) {
 		ms.changed = append(ms.changed, m.Node)
 	}
@@ -251,7 +324,7 @@ func (ms *members) addresses() (alive, lost []string) {
 	defer ms.mu.Unlock()
 	lost = slices.Collect(maps.Values(ms.moved))
 	for _, m := range ms.byID {
-		if m.State == StateAlive {
+		if m.State == StateAlive && !ms.asked[m.Node] {
 			alive = append(alive, m.GossipAddr)
 		} else {
 			lost = append(lost, m.GossipAddr)

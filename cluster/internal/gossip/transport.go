@@ -2,6 +2,7 @@ package gossip
 
 import (
 	"context"
+	"crypto/hmac"
 	"errors"
 	"fmt"
 	"io"
@@ -21,9 +22,12 @@ import (
 
 // A stream begins with a hello: helloMagic, the length of the dialer's name, the
 // name. Its source port means nothing, so only the hello tells the fault layer which
-// peer a stream belongs to. Nodes refuse a stream without one.
+// peer a stream belongs to. Nodes refuse a stream without one. If gossip is encrypted it
+// is markMagic, and a mark in place of the name.
 const (
 	helloMagic   = 0xB6
+	markMagic    = 0xB7
+	markSize     = 16
 	helloTimeout = 3 * time.Second
 )
 
@@ -45,6 +49,7 @@ type transport struct {
 	blocked func(elector.NodeID) bool
 	log     hclog.Logger
 	arrived atomic.Uint64 // packets
+	keys    atomic.Pointer[Keys]
 
 	packets  chan *memberlist.Packet
 	streams  chan net.Conn
@@ -83,6 +88,7 @@ func newTransport(
 		packets: make(chan *memberlist.Packet), streams: make(chan net.Conn),
 		accepted: crowd.New[*stream](maxStreams), ctx: ctx, cancel: cancel, done: make(chan struct{}),
 	}
+	t.keys.Store(&cfg.Keys)
 	t.wg.Go(t.pumpPackets)
 	t.wg.Go(t.pumpStreams)
 	return t, nil
@@ -137,7 +143,7 @@ func (t *transport) DialAddressTimeout(
 	s := t.track(conn)
 	err = s.SetDeadline(time.Now().Add(timeout))
 	if err == nil {
-		_, err = s.Write(append([]byte{helloMagic, byte(len(t.node))}, t.node...))
+		_, err = s.Write(t.hello())
 	}
 	if err != nil {
 		_ = s.Close()
@@ -145,6 +151,19 @@ func (t *transport) DialAddressTimeout(
 	}
 	return s, nil
 }
+
+func (t *transport) hello() []byte {
+	if keys := *t.keys.Load(); keys.Sends() {
+		return append([]byte{markMagic}, mark(keys[0], string(t.node))...)
+	}
+	return append([]byte{helloMagic, byte(len(t.node))}, t.node...)
+}
+
+// keptTransport is what a memberlist gets, which may end while the transport goes on.
+type keptTransport struct{ *transport }
+
+// Shutdown leaves the transport as it is.
+func (keptTransport) Shutdown() error { return nil }
 
 // Shutdown closes the listeners and every stream, and waits for what ran on them.
 // It may be called again.
@@ -197,7 +216,7 @@ func (t *transport) pumpStreams() {
 
 // greet reads the hello of an incoming stream and hands the stream to memberlist.
 func (t *transport) greet(s *stream) {
-	node, err := readHello(s.Conn)
+	node, err := t.readHello(s.Conn)
 	if err == nil && t.cut(node, "") {
 		err = fmt.Errorf("%s is cut off by the fault layer", node)
 	}
@@ -212,23 +231,49 @@ func (t *transport) greet(s *stream) {
 	}
 }
 
-func readHello(conn net.Conn) (elector.NodeID, error) {
+func (t *transport) readHello(conn net.Conn) (node elector.NodeID, err error) {
 	if err := conn.SetDeadline(time.Now().Add(helloTimeout)); err != nil {
 		return "", err
 	}
-	var head [2]byte
-	if _, err := io.ReadFull(conn, head[:]); err != nil {
+	var magic, size [1]byte
+	if _, err := io.ReadFull(conn, magic[:]); err != nil {
 		return "", fmt.Errorf("read hello: %w", err)
 	}
-	if head[0] != helloMagic {
+	switch magic[0] {
+	case helloMagic:
+		_, err = io.ReadFull(conn, size[:])
+	case markMagic:
+		size[0] = markSize
+	default:
 		return "", fmt.Errorf("stream begins with byte %#x, not with a hello (%#x)",
-			head[0], helloMagic)
+			magic[0], helloMagic)
 	}
-	node := make([]byte, head[1])
-	if _, err := io.ReadFull(conn, node); err != nil {
+	name := make([]byte, size[0])
+	if err == nil {
+		_, err = io.ReadFull(conn, name)
+	}
+	if err != nil {
 		return "", fmt.Errorf("read name in hello: %w", err)
 	}
-	return elector.NodeID(node), conn.SetDeadline(time.Time{})
+	if magic[0] == markMagic {
+		name = []byte(t.marked(name))
+	}
+	return elector.NodeID(name), conn.SetDeadline(time.Time{})
+}
+
+// marked returns the member for which a mark stands, or "". Only the fault layer asks.
+func (t *transport) marked(hello []byte) elector.NodeID {
+	if t.blocked == nil {
+		return ""
+	}
+	for _, key := range t.keys.Load().real() {
+		for _, node := range t.members.names() {
+			if hmac.Equal(hello, mark(key, string(node))) {
+				return node
+			}
+		}
+	}
+	return ""
 }
 
 // stream is one that Shutdown closes, so that it does not wait for time-outs, and of which

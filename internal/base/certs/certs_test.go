@@ -55,6 +55,55 @@ func TestCertificatesAreMadeAndRenewed(t *testing.T) {
 	require.Less(t, time.Until(made[0].Until), caValid, "not longer than the CA")
 }
 
+// TestOperatorsAreNoNodes, and are renewed with these.
+func TestOperatorsAreNoNodes(t *testing.T) {
+	dir := t.TempDir()
+	_, err := Issue(dir, "bees", []string{"n1", "operator/alice"}, time.Hour)
+	require.NoError(t, err)
+	for range 2 {
+		own, roots, cluster, err := LoadClient(dir + "/operator/alice")
+		require.NoError(t, err)
+		require.Equal(t, "bees", cluster)
+		chain := []*x509.Certificate{own.Leaf}
+		_, err = Verify(chain, roots, x509.ExtKeyUsageClientAuth)
+		require.NoError(t, err)
+		_, err = Verify(chain, roots, x509.ExtKeyUsageServerAuth)
+		require.Error(t, err)
+		require.True(t, IsOperator(own.Leaf, "bees"))
+		require.False(t, IsOperator(own.Leaf, "wasps"))
+		for _, node := range []string{"", "alice", "operator", "operator/alice"} {
+			require.NotEmpty(t, Problem(own.Leaf, "bees", node), node)
+		}
+		_, err = Issue(dir, "", nil, 2*time.Hour)
+		require.NoError(t, err)
+		renewed, _, _, err := LoadClient(dir + "/operator/alice")
+		require.NoError(t, err)
+		require.NotEqual(t, own.Leaf.PublicKey, renewed.Leaf.PublicKey)
+	}
+	node := leaf(t, dir+"/n1")
+	require.False(t, IsOperator(node, "bees"))
+	require.NoError(t, node.VerifyHostname("n1"), "for clients that look for a name")
+	for _, name := range []string{"operator", "operator/", "operator/a/b", "operator/.."} {
+		_, err := Issue(dir, "", []string{name}, time.Hour)
+		require.ErrorContains(t, err, "cannot be the name of a directory", name)
+	}
+}
+
+// TestClientMayHaveNoCertificate, but the CA alone, which names the cluster.
+func TestClientMayHaveNoCertificate(t *testing.T) {
+	dir := t.TempDir()
+	_, err := Issue(dir, "bees", []string{"n1"}, time.Hour)
+	require.NoError(t, err)
+	own, roots, cluster, err := LoadClient(dir)
+	require.NoError(t, err)
+	require.Nil(t, own)
+	require.Equal(t, "bees", cluster)
+	_, err = Verify([]*x509.Certificate{leaf(t, dir+"/n1")}, roots, x509.ExtKeyUsageServerAuth)
+	require.NoError(t, err)
+	_, _, _, err = LoadClient(t.TempDir())
+	require.ErrorContains(t, err, "ca.crt: no such file")
+}
+
 // TestCAsChange: the file of CAs has two meanwhile, and the one with the key signs.
 func TestCAsChange(t *testing.T) {
 	old, next := filepath.Join(t.TempDir(), "old"), filepath.Join(t.TempDir(), "next")

@@ -11,9 +11,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -28,8 +31,8 @@ const (
 	backdated = time.Hour
 )
 
-// clusterName is what the host of a URI in a certificate may be.
-var clusterName = regexp.MustCompile(`^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$`)
+// hostName is what the host of a URI in a certificate may be, and a DNS name.
+var hostName = regexp.MustCompile(`^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$`)
 
 // Issued is a certificate that was made.
 type Issued struct {
@@ -38,8 +41,9 @@ type Issued struct {
 }
 
 // Issue makes, for each node, a key and a certificate of that cluster in the node's directory
-// below dir, in place of what is there. dir has the CA, which is made if it is not there. An
-// empty cluster is that of the CA, or DefaultCluster for a new one; no nodes are those that
+// below dir, in place of what is there; a name of Operators is that of an operator. dir has the
+// CA, which is made if it is not there, with a key of gossip; every node gets a copy of that.
+// An empty cluster is that of the CA, or DefaultCluster for a new one; no nodes are all that
 // have a directory. A certificate holds for valid, or as long as its CA. All files have the
 // permissions 0600.
 func Issue(dir, cluster string, nodes []string, valid time.Duration) ([]Issued, error) {
@@ -67,24 +71,31 @@ func Issue(dir, cluster string, nodes []string, valid time.Duration) ([]Issued, 
 }
 
 func check(cluster string, nodes []string) error {
-	if cluster != "" && !clusterName.MatchString(cluster) {
+	if cluster != "" && !hostName.MatchString(cluster) {
 		return fmt.Errorf("cluster %q: a certificate can name one of letters, digits, '-', '_' "+
 			"and single dots only", cluster)
 	}
 	for _, node := range nodes {
-		if node != filepath.Base(node) || !filepath.IsLocal(node) || node == "." ||
-			node == caFile || node == caKeyFile {
+		name, isOperator := strings.CutPrefix(node, operators)
+		reserved := []string{
+			".", caFile, caKeyFile, gossipFile, plainFile, strings.TrimSuffix(operators, "/"),
+		}
+		if name != filepath.Base(name) || !filepath.IsLocal(name) ||
+			!isOperator && slices.Contains(reserved, name) {
 			return fmt.Errorf("node %q: it cannot be the name of a directory", node)
 		}
 	}
 	return nil
 }
 
-// issuedBefore are the nodes that have a certificate.
+// issuedBefore are the nodes and the operators that have a certificate.
 func issuedBefore(dir string) (nodes []string, err error) {
-	found, err := filepath.Glob(filepath.Join(dir, "*", certFile))
-	for _, path := range found {
-		nodes = append(nodes, filepath.Base(filepath.Dir(path)))
+	for _, kind := range []string{"", operators} {
+		var found []string
+		found, err = filepath.Glob(filepath.Join(dir, kind, "*", certFile))
+		for _, path := range found {
+			nodes = append(nodes, kind+filepath.Base(filepath.Dir(path)))
+		}
 	}
 	if err == nil && len(nodes) == 0 {
 		err = fmt.Errorf("%s has no certificate to renew: name the nodes", dir)
@@ -97,7 +108,8 @@ type authority struct {
 	tls.Certificate
 
 	cluster string
-	bundle  []byte // what nodes get as ca.crt
+	bundle  []byte            // what nodes get as ca.crt
+	shared  map[string][]byte // what else all nodes get
 }
 
 // openCA reads the CA of a directory, or makes one for a cluster.
@@ -138,7 +150,8 @@ func openCA(dir, cluster string) (*authority, error) {
 	if ca.cluster == "" {
 		return nil, fmt.Errorf("%s names no cluster: name it", certPath)
 	}
-	return ca, nil
+	ca.shared, err = readShared(dir)
+	return ca, err
 }
 
 func makeCA(dir, cluster string) error {
@@ -158,9 +171,17 @@ func makeCA(dir, cluster string) error {
 	if err != nil {
 		return err
 	}
-	return writeFiles(dir, map[string][]byte{
+	err = writeFiles(dir, map[string][]byte{
 		caFile: pemOf("CERTIFICATE", cert), caKeyFile: text,
 	})
+	if err != nil {
+		return err
+	}
+	keys := []GossipKey{NewGossipKey()}
+	if plain, err := AcceptsPlain(dir); plain || err != nil {
+		keys = append([]GossipKey{{}}, keys...)
+	}
+	return writeGossipKeys(dir, keys)
 }
 
 // issue makes the files of one node.
@@ -173,6 +194,12 @@ func (ca *authority) issue(dir, node string, valid time.Duration) (Issued, error
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
 	template.URIs = append(template.URIs, uri(ca.cluster, node))
+	switch {
+	case strings.HasPrefix(node, operators):
+		template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+	case hostName.MatchString(node): // for clients that look for a name
+		template.DNSNames = []string{node}
+	}
 	if template.NotAfter.After(ca.Leaf.NotAfter) {
 		template.NotAfter = ca.Leaf.NotAfter
 	}
@@ -184,9 +211,9 @@ func (ca *authority) issue(dir, node string, valid time.Duration) (Issued, error
 	if err != nil {
 		return Issued{}, err
 	}
-	err = writeFiles(dir, map[string][]byte{
-		caFile: ca.bundle, certFile: pemOf("CERTIFICATE", cert), keyFile: text,
-	})
+	files := maps.Clone(ca.shared)
+	files[caFile], files[certFile], files[keyFile] = ca.bundle, pemOf("CERTIFICATE", cert), text
+	err = writeFiles(dir, files)
 	return Issued{Node: node, Dir: dir, Until: template.NotAfter}, err
 }
 

@@ -1,9 +1,11 @@
 package certs
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -29,10 +31,7 @@ func Load(dir string) (own tls.Certificate, roots *x509.CertPool, err error) {
 	if err != nil {
 		return own, nil, err
 	}
-	roots = x509.NewCertPool()
-	for _, ca := range cas {
-		roots.AddCert(ca)
-	}
+	roots = poolOf(cas)
 	certPath, keyPath := filepath.Join(dir, certFile), filepath.Join(dir, keyFile)
 	cert, err := regular.Read(certPath, maxFile)
 	if err != nil {
@@ -46,6 +45,54 @@ func Load(dir string) (own tls.Certificate, roots *x509.CertPool, err error) {
 		return own, nil, fmt.Errorf("%s with %s: %w", certPath, keyPath, err)
 	}
 	return own, roots, nil
+}
+
+// LoadClient reads a directory as Load does, but ca.crt may be alone there: then own is nil.
+// cluster is the one that the certificate names, or else a CA; "" if none does.
+func LoadClient(dir string) (
+	own *tls.Certificate, roots *x509.CertPool, cluster string, err error,
+) {
+	cas, err := readCerts(filepath.Join(dir, caFile))
+	if err != nil {
+		return nil, nil, "", err
+	}
+	if _, none := os.Lstat(filepath.Join(dir, certFile)); errors.Is(none, fs.ErrNotExist) {
+		return nil, poolOf(cas), cmp.Or(clustersOf(cas)...), nil
+	}
+	pair, roots, err := Load(dir)
+	if err != nil {
+		return nil, nil, "", err
+	}
+	return &pair, roots, cmp.Or(clustersOf(append([]*x509.Certificate{pair.Leaf}, cas...))...), nil
+}
+
+func poolOf(cas []*x509.Certificate) *x509.CertPool {
+	pool := x509.NewCertPool()
+	for _, ca := range cas {
+		pool.AddCert(ca)
+	}
+	return pool
+}
+
+func clustersOf(all []*x509.Certificate) (names []string) {
+	for _, cert := range all {
+		names = append(names, clusterOf(cert))
+	}
+	return names
+}
+
+// Verify returns the ways from the first certificate of a chain to a root, if it is fit for
+// that use now.
+func Verify(
+	chain []*x509.Certificate, roots *x509.CertPool, usage x509.ExtKeyUsage,
+) ([][]*x509.Certificate, error) {
+	between := x509.NewCertPool()
+	for _, cert := range chain[1:] {
+		between.AddCert(cert)
+	}
+	return chain[0].Verify(x509.VerifyOptions{
+		Roots: roots, Intermediates: between, KeyUsages: []x509.ExtKeyUsage{usage},
+	})
 }
 
 // readKey reads the PEM of a key that nobody but its owner, and readers of its group, can

@@ -1,6 +1,8 @@
 // Package certs makes, renews and reads the certificates by which the members of a cluster
-// know each other. A node's directory has the names of files that others use, too: ca.crt,
-// tls.crt and tls.key, in PEM. No function prints a key or puts one into an error.
+// know each other, and their operators, and the keys of gossip. A node's directory has the
+// names of files that others use, too: ca.crt, tls.crt and tls.key, in PEM. Beside them are
+// gossip.key, which has the keys of gossip, and accept-plain, which is there while the cluster
+// moves to TLS. No function prints a key or puts one into an error.
 package certs
 
 import (
@@ -8,10 +10,23 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strings"
 )
 
 // scheme is that of the URI by which a certificate names a member.
 const scheme = "bmqelect"
+
+// operators begins the names of operators, as Issue takes them and as URIs have them:
+// bmqelect://CLUSTER/operator/NAME. No node has such a name.
+const operators = "operator/"
+
+// Operators are the names of operators as Issue takes them.
+func Operators(names []string) (full []string) {
+	for _, name := range names {
+		full = append(full, operators+name)
+	}
+	return full
+}
 
 // uri names a member, or a cluster if node is "".
 func uri(cluster, node string) *url.URL {
@@ -41,7 +56,7 @@ func Problem(cert *x509.Certificate, cluster, node string) string {
 	bound := false
 	for _, u := range cert.URIs {
 		bound = bound || u.Scheme == scheme
-		if u.Scheme == scheme && u.Host == cluster && len(u.Path) > 1 &&
+		if u.Scheme == scheme && u.Host == cluster && len(u.Path) > 1 && !ofOperator(u) &&
 			(node == "" || u.Path == "/"+node) {
 			return ""
 		}
@@ -54,6 +69,18 @@ func Problem(cert *x509.Certificate, cluster, node string) string {
 	}
 	return fmt.Sprintf("the certificate is for %s, but must be for %s, or have the DNS name %q",
 		names(cert), uri(cluster, node), node)
+}
+
+// IsOperator reports whether a certificate is that of an operator of a cluster.
+func IsOperator(cert *x509.Certificate, cluster string) bool {
+	return slices.ContainsFunc(cert.URIs, func(u *url.URL) bool {
+		return u.Scheme == scheme && u.Host == cluster && ofOperator(u)
+	})
+}
+
+func ofOperator(u *url.URL) bool {
+	name, is := strings.CutPrefix(u.Path, "/"+operators)
+	return is && name != ""
 }
 
 // names lists whom a certificate is for, at most a log line of them.

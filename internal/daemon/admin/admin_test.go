@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // serve runs a real node, the only voter unless more are named, and its admin side.
 func serve(t *testing.T, faults *fault.Faults, voters ...cluster.NodeID) (*cluster.Node, *Client) {
-	ln, err := Listen("127.0.0.1:0")
+	ln, err := Listen("127.0.0.1:0", 0)
 	require.NoError(t, err)
 	node := start(t, t.TempDir(), ln, faults, voters...)
 	return node, open(t, Config{Node: node, Faults: faults}, ln)
@@ -45,7 +45,7 @@ func open(t *testing.T, cfg Config, ln net.Listener) *Client {
 	server := Serve(cfg, ln)
 	addr := cfg.Node.Status().AdminAddr
 	if strings.HasPrefix(addr, "/") {
-		addr = unixPrefix + addr
+		addr = UnixPrefix + addr
 	}
 	client := NewClient(addr)
 	t.Cleanup(func() {
@@ -138,7 +138,7 @@ func TestBadRequestsGetProblemsWithTheirCause(t *testing.T) {
 		"unknown field":  {"POST", "/v1/transfer", `{"target":"b"}`, 400, `unknown field \"target\"`},
 		"not a voter":    {"POST", "/v1/transfer", `{"to":"b"}`, 409, `\"b\": not one of the voters`},
 		"nobody to lead": {"POST", "/v1/transfer", `{}`, 409, "no follower could take over"},
-		"no faults":      {"POST", "/v1/faults", `{"heal_all":true}`, 404, "--faults"},
+		"no faults":      {"POST", "/v1/faults", `{"heal_all":true}`, 404, "--rehearsal"},
 		"wrong method":   {"GET", "/v1/transfer", "", 405, "the method must be one of POST"},
 		"no such path": {"GET", "/v2/status", "", 404,
 			"there is no /v2/status; /v1/openapi.yaml lists"},
@@ -150,6 +150,12 @@ func TestBadRequestsGetProblemsWithTheirCause(t *testing.T) {
 		"odd rest": {"POST", "/v1/step-down", `{"for":"soon"}`, 400,
 			`for: time: invalid duration \"soon\"; must be a duration such as 30s`},
 		"endless rest": {"POST", "/v1/step-down", `{"for":"25h"}`, 409, "it must be between 0 and 24h"},
+		"no keys of gossip": {"POST", "/v1/gossip-key", `{"step":"add","key":"plain"}`, 409,
+			"this node has no keys of gossip: start it with --tls-dir"},
+		"no such step": {"POST", "/v1/gossip-key", `{"step":"drop","key":"plain"}`, 400,
+			`step is \"drop\", but must be one of [\"add\" \"use\" \"remove\"]`},
+		"no key": {"POST", "/v1/gossip-key", `{"step":"add","key":"c2VjcmV0"}`, 400,
+			`key: it is neither 32 bytes in base64 nor the word \"plain\"`},
 		"huge body": {"POST", "/v1/transfer", `{"to":"` + strings.Repeat("x", maxBody) + `"}`, 400,
 			"too large"},
 	} {

@@ -21,35 +21,34 @@ import (
 
 // Client asks the admin side of one node. Its methods are safe for concurrent use.
 type Client struct {
-	// Token is sent with every request, unless it is empty. NoToken says why this client
-	// has none; the error of a request that needs one has it. Both are to be set before
-	// the first request.
-	Token, NoToken string
-
-	addr string
-	base string // of addresses: with a Unix socket, the host says nothing
-	http http.Client
+	addr      string
+	base      string // of addresses: with a Unix socket, the host says nothing
+	http      http.Client
+	transport *http.Transport // its own: closing idle connections must not touch others'
+	token     string          // sent with every request, unless it is empty
+	withheld  string          // why it is empty although the user has one
 }
 
 // maxAnswer bounds what is read of an answer: it may be a stranger's.
 const maxAnswer = 16 << 20 // bytes
 
-// unixPrefix begins the address of a Unix socket; its path follows.
-const unixPrefix = "unix:"
+// UnixPrefix begins the address of a Unix socket; its path follows.
+const UnixPrefix = "unix:"
 
-// NewClient returns a client for the admin side at addr: host:port, or
+// NewClient returns a client without credentials for the admin side at addr: host:port, or
 // unix:PATH for a Unix socket.
-func NewClient(addr string) *Client {
-	// A transport of its own: closing idle connections must not touch others'.
-	transport := &http.Transport{}
-	c := &Client{addr: addr, base: "http://" + addr, http: http.Client{Transport: transport}}
+func NewClient(addr string) *Client { return Credentials{}.Client(addr, "", true) }
+
+func newClient(addr string) *Client {
+	c := &Client{addr: addr, base: "http://" + addr, transport: &http.Transport{}}
+	c.http.Transport = c.transport
 	// No node redirects. Who does may want the token, or a request, somewhere else.
 	c.http.CheckRedirect = func(*http.Request, []*http.Request) error {
 		return http.ErrUseLastResponse
 	}
-	if path, ok := strings.CutPrefix(addr, unixPrefix); ok {
+	if path, ok := strings.CutPrefix(addr, UnixPrefix); ok {
 		c.base = "http://localhost"
-		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+		c.transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "unix", path)
 		}
 	}
@@ -97,6 +96,11 @@ func (c *Client) Forget(ctx context.Context, req ForgetRequest) (cluster.Status,
 	return c.status(ctx, http.MethodPost, "/v1/forget", req)
 }
 
+// GossipKey makes the node take a step of a rotation, and returns its status then.
+func (c *Client) GossipKey(ctx context.Context, req GossipKeyRequest) (cluster.Status, error) {
+	return c.status(ctx, http.MethodPost, "/v1/gossip-key", req)
+}
+
 // status sends a request that is answered with a status. It refuses the answer of a
 // server that is no node.
 func (c *Client) status(ctx context.Context, method, path string, in any) (st cluster.Status,
@@ -140,8 +144,8 @@ func (c *Client) send(ctx context.Context, method, path string, in any) (*http.R
 	if err != nil {
 		return nil, fmt.Errorf("admin address %q: %w", c.addr, err)
 	}
-	if c.Token != "" {
-		req.Header.Set("Authorization", "Bearer "+c.Token)
+	if c.token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.token)
 	}
 	resp, err := c.http.Do(req)
 	var failed *url.Error
@@ -152,29 +156,38 @@ func (c *Client) send(ctx context.Context, method, path string, in any) (*http.R
 	if errors.As(err, &dial) && dial.Op == "dial" {
 		err = dial.Err // without the address, which is said below
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, http.ErrSchemeMismatch):
+		return nil, fmt.Errorf("%s: it speaks no TLS: leave --tls-dir out, if it is to be so", c.addr)
+	case err != nil:
 		return nil, fmt.Errorf("%s: %w", c.addr, err)
-	}
-	if resp.StatusCode != http.StatusOK {
-		err := c.problem(resp)
-		if resp.StatusCode == http.StatusUnauthorized && c.NoToken != "" {
-			err = fmt.Errorf("%w; %s", err, c.NoToken)
-		}
-		return nil, err
+	case resp.StatusCode != http.StatusOK:
+		return nil, c.problem(resp)
 	}
 	return resp, nil
 }
+
+// refusedPlain is what the server of package http says, and no node, to a request without TLS.
+const refusedPlain = "HTTP request to an HTTPS server"
 
 // problem is the error that a node answered with.
 func (c *Client) problem(resp *http.Response) error {
 	defer resp.Body.Close()
 	data, _ := io.ReadAll(io.LimitReader(resp.Body, maxBody))
 	var p Problem
-	if err := decode(bytes.NewReader(data), &p); err == nil && p.Detail != "" {
-		return fmt.Errorf("%s: %s", c.addr, p.Detail)
+	withheld := ""
+	denied := resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden
+	if denied && c.withheld != "" {
+		withheld = "; " + c.withheld
 	}
-	return fmt.Errorf("%s: HTTP %s: %s", c.addr, printable.Text(resp.Status, maxBody),
-		printable.Text(strings.TrimSpace(string(data)), maxBody))
+	if err := decode(bytes.NewReader(data), &p); err == nil && p.Detail != "" {
+		return fmt.Errorf("%s: %s%s", c.addr, p.Detail, withheld)
+	}
+	if strings.Contains(string(data), refusedPlain) {
+		return fmt.Errorf("%s: it speaks TLS: give --tls-dir", c.addr)
+	}
+	return fmt.Errorf("%s: HTTP %s: %s%s", c.addr, printable.Text(resp.Status, maxBody),
+		printable.Text(strings.TrimSpace(string(data)), maxBody), withheld)
 }
 
 // Figures are a node's metrics at a moment.

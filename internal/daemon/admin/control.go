@@ -96,7 +96,7 @@ type FaultStatus struct {
 	Faults string `json:"faults"`
 }
 
-var errNoFaults = errors.New("this node has no fault layer: start it with --faults")
+var errNoFaults = errors.New("this node makes no faults: it was not started with --rehearsal")
 
 func (s *Server) getFaults(w http.ResponseWriter, _ *http.Request) {
 	if s.Faults == nil {

@@ -7,13 +7,19 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
+
+	"github.com/bmqelect/bmqelect/internal/base/loopback"
 )
 
-// Listen binds addr (host:port). It is apart from Serve so that a node can tell
-// the others its admin address before it starts.
-func Listen(addr string) (net.Listener, error) {
+// Listen binds addr, host:port or unix:PATH; mode is for the socket. It is apart from Serve
+// so that a node can tell the others its admin address before it starts.
+func Listen(addr string, mode fs.FileMode) (net.Listener, error) {
+	if path, ok := strings.CutPrefix(addr, UnixPrefix); ok {
+		return listenUnix(filepath.Clean(path), mode)
+	}
 	ln, err := net.Listen("tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("admin address %s: %w", addr, err)
@@ -21,13 +27,18 @@ func Listen(addr string) (net.Listener, error) {
 	return ln, nil
 }
 
-// maxSocketPath is the longest path of a Unix socket, less what ListenUnix adds for a moment.
+// IsHere reports whether addr is a Unix socket or on loopback: no other machine reaches it.
+func IsHere(addr string) bool {
+	return strings.HasPrefix(addr, UnixPrefix) || loopback.Is(addr)
+}
+
+// maxSocketPath is the longest path of a Unix socket, less what listenUnix adds for a moment.
 const maxSocketPath = 80
 
-// ListenUnix binds a Unix socket at path, with the given permissions from the first
+// listenUnix binds a Unix socket at path, with the given permissions from the first
 // moment on. It replaces a socket that a dead process left behind; a socket on which a
 // process listens, or a file of another kind, is an error.
-func ListenUnix(path string, mode fs.FileMode) (net.Listener, error) {
+func listenUnix(path string, mode fs.FileMode) (net.Listener, error) {
 	if len(path) > maxSocketPath {
 		return nil, fmt.Errorf("admin socket %s: the path has %d bytes, but must have at most %d",
 			path, len(path), maxSocketPath)

@@ -14,7 +14,7 @@ import (
 
 func TestListenNamesTheAddress(t *testing.T) {
 	_, c := serve(t, nil)
-	_, err := Listen(c.addr)
+	_, err := Listen(c.addr, 0)
 	require.ErrorContains(t, err, "admin address "+c.addr)
 	require.ErrorContains(t, err, "in use")
 }
@@ -42,7 +42,7 @@ func TestTheAddressThatDoesNotAnswerIsSaidOnce(t *testing.T) {
 
 func TestANodeAnswersOnAUnixSocket(t *testing.T) {
 	path := socketPath(t)
-	ln, err := ListenUnix(path, 0o600)
+	ln, err := Listen(UnixPrefix+path, 0o600)
 	require.NoError(t, err)
 	faults := fault.New()
 	node := start(t, t.TempDir(), ln, faults)
@@ -58,7 +58,7 @@ func TestANodeAnswersOnAUnixSocket(t *testing.T) {
 
 func TestASocketIsPrivateAndGoesWithItsListener(t *testing.T) {
 	path := socketPath(t)
-	ln, err := ListenUnix(path, 0o660)
+	ln, err := Listen(UnixPrefix+path, 0o660)
 	require.NoError(t, err)
 	info, err := os.Lstat(path)
 	require.NoError(t, err)
@@ -72,10 +72,10 @@ func TestASocketIsPrivateAndGoesWithItsListener(t *testing.T) {
 
 func TestASocketInUseIsRefused(t *testing.T) {
 	path := socketPath(t)
-	ln, err := ListenUnix(path, 0o600)
+	ln, err := Listen(UnixPrefix+path, 0o600)
 	require.NoError(t, err)
 	defer ln.Close()
-	_, err = ListenUnix(path, 0o600)
+	_, err = Listen(UnixPrefix+path, 0o600)
 	require.EqualError(t, err,
 		"admin socket "+path+": another process listens there; stop it, or name another path")
 	conn, err := net.Dial("unix", path)
@@ -89,7 +89,7 @@ func TestASocketThatACrashLeftIsReplaced(t *testing.T) {
 	require.NoError(t, err)
 	dead.SetUnlinkOnClose(false)
 	require.NoError(t, dead.Close())
-	ln, err := ListenUnix(path, 0o600)
+	ln, err := Listen(UnixPrefix+path, 0o600)
 	require.NoError(t, err)
 	defer ln.Close()
 	conn, err := net.Dial("unix", path)
@@ -99,10 +99,10 @@ func TestASocketThatACrashLeftIsReplaced(t *testing.T) {
 
 func TestASocketOfAnotherIsNotRemoved(t *testing.T) {
 	path := socketPath(t)
-	old, err := ListenUnix(path, 0o600)
+	old, err := Listen(UnixPrefix+path, 0o600)
 	require.NoError(t, err)
 	require.NoError(t, os.Remove(path))
-	next, err := ListenUnix(path, 0o600)
+	next, err := Listen(UnixPrefix+path, 0o600)
 	require.NoError(t, err)
 	defer next.Close()
 	require.NoError(t, old.Close())
@@ -114,17 +114,17 @@ func TestASocketOfAnotherIsNotRemoved(t *testing.T) {
 func TestPathsOfNoSocketAreNamed(t *testing.T) {
 	path := socketPath(t)
 	require.NoError(t, os.WriteFile(path, []byte("precious"), 0o600))
-	_, err := ListenUnix(path, 0o600)
+	_, err := Listen(UnixPrefix+path, 0o600)
 	require.ErrorContains(t, err, "admin socket "+path+": there is a file that is no socket")
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, "precious", string(text))
 
-	_, err = ListenUnix("/nowhere/admin.sock", 0o600)
+	_, err = Listen("unix:///nowhere/admin.sock", 0o600)
 	require.ErrorContains(t, err, "admin socket /nowhere/admin.sock: ")
 	require.ErrorContains(t, err, "no such file")
 
 	long := "/tmp/" + strings.Repeat("x", 200)
-	_, err = ListenUnix(long, 0o600)
+	_, err = Listen(UnixPrefix+long, 0o600)
 	require.ErrorContains(t, err, "the path has 205 bytes, but must have at most 80")
 }

@@ -2,9 +2,10 @@
 // it, and the client that bmqnode's own commands use. Server.routes lists what there is;
 // the node serves its description, openapi.yaml, at /v1/openapi.yaml.
 //
-// Errors are RFC 9457 problem details. A request that changes something needs the token,
-// if there is one; without a token it must come over loopback or a Unix socket. Nothing
-// is encrypted. A page in a browser can neither read nor change anything.
+// Errors are RFC 9457 problem details. Who asks must have the role read, and who changes
+// something the role operate: over loopback and Unix sockets everybody has them, but for a
+// token that the node demands; other machines, by TLS, need a certificate or a token. A page
+// in a browser can neither read nor change anything.
 package admin
 
 import (
@@ -23,6 +24,7 @@ import (
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/internal/base/crowd"
 	"github.com/bmqelect/bmqelect/internal/daemon/metrics"
+	"github.com/bmqelect/bmqelect/netmesh"
 	"github.com/bmqelect/bmqelect/netmesh/fault"
 )
 
@@ -31,14 +33,21 @@ type Config struct {
 	Node *cluster.Node
 	// DataDir is the node's, for what it has recorded; "" if that is not to be had.
 	DataDir string
+	// TLSDir has the node's keys, which POST /v1/gossip-key changes; "" if it has none.
+	TLSDir string
 	// Faults is the node's fault layer; nil if it has none.
 	Faults *fault.Faults
-	// Token, if set, is demanded of every request that changes something. Without
-	// one, only those that come over loopback or a Unix socket may.
-	Token string
-	// TokenReads demands the token of requests that change nothing, too; /healthz
-	// and /readyz stay open.
+	// Tokens, if not nil, give roles to requests. Over loopback and Unix sockets one is
+	// demanded of every request that changes something; with TokenReads also of those that
+	// change nothing, but /healthz and /readyz.
+	Tokens     *Tokens
 	TokenReads bool
+	// TLS gives the newest credentials of the node: other machines are answered by TLS, and
+	// need a token, or the certificate of an operator, or, to read, of a node. Without it they
+	// may read, and no more.
+	TLS func() *netmesh.Credentials
+	// Open are those of Openable for which other machines need nothing.
+	Open []string
 	// Hosts are further names under which a listener on loopback may be asked,
 	// beside localhost and the addresses of loopback.
 	Hosts []string
@@ -56,6 +65,7 @@ type Server struct {
 	streams *crowd.Crowd[*stream]
 	running sync.WaitGroup
 	stop    context.CancelFunc // ends the event streams
+	keys    sync.Mutex         // held while the file of gossip keys is changed
 }
 
 // Limits of a request. Answers may take longer: an event stream never ends.
@@ -81,8 +91,12 @@ func Serve(cfg Config, listeners ...net.Listener) *Server {
 	s.running.Go(func() { s.journal.keep(events.Events()) })
 	context.AfterFunc(ctx, events.Close)
 	s.http = s.limited(s.guarded(s.mux()))
-	s.http.BaseContext = func(ln net.Listener) context.Context { return withListener(ctx, ln) }
+	s.http.BaseContext = func(net.Listener) context.Context { return ctx }
+	s.http.ConnContext = withOrigin
 	for _, ln := range listeners {
+		if cfg.TLS != nil {
+			ln = withTLS(ln, cfg.TLS)
+		}
 		s.running.Go(func() {
 			if err := s.http.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
 				s.Logger.Error("the admin side is gone", "addr", ln.Addr(), "error", err)
@@ -112,7 +126,7 @@ func (s *Server) count(conn net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
 		if old, full := s.conns.Enter(conn, conn.RemoteAddr().String()); full {
-			_ = old.Close()
+			closeNow(old)
 		}
 	case http.StateClosed, http.StateHijacked:
 		s.conns.Leave(conn)
@@ -150,6 +164,7 @@ func (s *Server) routes() []route {
 		{"POST", "/v1/resume", posted(s.postResume)},
 		{"POST", "/v1/settings", posted(s.postSettings)},
 		{"POST", "/v1/forget", posted(s.postForget)},
+		{"POST", "/v1/gossip-key", posted(s.postGossipKey)},
 		{"GET", "/v1/history", s.getHistory},
 		{"GET", "/v1/recording", s.getRecording},
 		{"GET", "/v1/faults", s.getFaults},

@@ -35,7 +35,7 @@ func TestElectionsArePausedAndResumed(t *testing.T) {
 }
 
 func TestSettingsChangeAtRunTime(t *testing.T) {
-	ln, err := Listen("127.0.0.1:0")
+	ln, err := Listen("127.0.0.1:0", 0)
 	require.NoError(t, err)
 	var out bytes.Buffer
 	log := hclog.New(&hclog.LoggerOptions{Output: &out, Level: hclog.Info})
@@ -69,7 +69,7 @@ func TestSettingsChangeAtRunTime(t *testing.T) {
 }
 
 func TestAnObserverCannotBeMadeACandidate(t *testing.T) {
-	ln, err := Listen("127.0.0.1:0")
+	ln, err := Listen("127.0.0.1:0", 0)
 	require.NoError(t, err)
 	node, err := cluster.Start(t.Context(), cluster.Config{
 		Node: "o", Voters: []cluster.NodeID{"a"}, DataDir: t.TempDir(),

@@ -161,9 +161,8 @@ func TestARedirectGetsNoToken(t *testing.T) {
 	defer thief.Close()
 	named := httptest.NewServer(http.RedirectHandler(thief.URL, http.StatusTemporaryRedirect))
 	defer named.Close()
-	c := NewClient(named.Listener.Addr().String())
+	c := Credentials{token: "0123456789abcdef"}.Client(named.Listener.Addr().String(), "", true)
 	defer c.Close()
-	c.Token = "0123456789abcdef"
 	_, err := c.Status(t.Context())
 	require.ErrorContains(t, err, "307")
 	require.Empty(t, asked)

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/elector/detector"
 	"github.com/bmqelect/bmqelect/lsn"
 	"github.com/bmqelect/bmqelect/scouting"
 )
@@ -42,7 +43,7 @@ lease: 4500ms
 profile: blazingmq
 priority: 3
 admin-socket-mode: 0660
-faults: true
+rehearsal: true
 min-term: 37
 `, "--priority", "7", "--scouting-rule", "node-order")
 	require.NoError(t, err)
@@ -63,6 +64,25 @@ min-term: 37
 	require.Equal(t, want, cfg.Election.Timing, "the profile, but what is given")
 }
 
+func TestAQualityOfServiceSetsTheTimers(t *testing.T) {
+	want := detector.QoS{Detect: 200 * time.Millisecond, Accuracy: 0.99999,
+		Mistakes: detector.Recurrence(30 * 24 * time.Hour)}
+	for _, text := range []string{
+		"qos: {detect: 200ms, mistakes: 1/30d, accuracy: 0.99999}",
+		"qos:\n  accuracy: 0.99999\n  detect: 200ms\n  mistakes: 1/30d",
+		"qos: 'detect: 200ms; mistakes: 1/30d; accuracy: 0.99999'",
+	} {
+		o, err := parsed(t, text, append(node, "--lease", "150ms")...)
+		require.NoError(t, err)
+		cfg, err := o.Resolve()
+		require.NoError(t, err)
+		require.Equal(t, want, cfg.Election.QoS)
+		timing := elector.ForQoS(want)
+		timing.Lease = 150 * time.Millisecond
+		require.Equal(t, timing, cfg.Election.Timing, "but what is given")
+	}
+}
+
 func TestAnEmptyFileLeavesTheDefaults(t *testing.T) {
 	o, err := parsed(t, "# nothing yet\n", node...)
 	require.NoError(t, err)
@@ -80,10 +100,14 @@ func TestMistakesInAFileAreNamedWithTheirPlace(t *testing.T) {
 		"key of no option": {"node: a\nprio: 3\n",
 			[]string{`c.yaml:2:1: there is no option "prio"; the options are`}},
 		"no such place": {"config: x\n", []string{`c.yaml:1:1: there is no option "config"`}},
-		"two mistakes": {"lease: soon\nfaults: 2\n", []string{
+		"two mistakes": {"lease: soon\nrehearsal: 2\n", []string{
 			`c.yaml:1:8: option "lease" is "soon", but must be a duration such as`,
-			`c.yaml:2:9: option "faults" is "2", but must be true or false`,
+			`c.yaml:2:12: option "rehearsal" is "2", but must be true or false`,
 		}},
+		"a quality of two": {"qos: [1, 2]\n", []string{
+			`c.yaml:1:6: option "qos" is "1,2", but must be fields such as {detect: 200ms, mistakes`}},
+		"a quality within": {"qos: {detect: {a: b}}\n",
+			[]string{`c.yaml:1:6: option "qos" must be a value or a list of values`}},
 		"no number": {"priority: high\n",
 			[]string{`option "priority" is "high", but must be a whole number`}},
 		"no term": {"min-term: 37.5\n",
@@ -129,6 +153,24 @@ func TestMistakesInOptionsAreNamedByTheirFlags(t *testing.T) {
 			"10600"},
 		"--min-term is 9223372036854775808, but must be below 9223372036854775807": {
 			"--min-term", "9223372036854775808"},
+		"--tls-dir is not set, but must be set, since other machines may reach --gossip-addr 0.0.0.0:7": {
+			"--gossip-addr", "0.0.0.0:7400"},
+		"reach --advertise-mesh n1:7401: make certificates with 'bmqnode certs --dir DIR NODE...'; or set " +
+			"--insecure": {"--advertise-mesh", "n1:7401"},
+		"--admin-addr is [::]:7402, where other machines may reach it without TLS, but must be on " +
+			"loopback or unix:PATH: otherwise make certificates with 'bmqnode certs --dir DIR NODE...' and " +
+			"set --tls-dir, or --insecure": {"--admin-addr", "[::]:7402"},
+		"--advertise-admin is n1:7402, where": {
+			"--advertise-admin", "n1:7402"},
+		`--admin-open is "all", but must be some of lead`: {"--admin-open", "leader,all"},
+		`--profile is "lan", but must be left out: --qos has its own timers`: {"--profile", "lan",
+			"--qos", exampleQoS},
+		"--qos accuracy is 7, but must be at least 0.5 and below 1": {"--qos",
+			"detect: 1s, mistakes: 1/1h, accuracy: 7"},
+		"--lease is 199ms, but must be with drift shorter than --qos": {"--qos", exampleQoS,
+			"--lease", "199ms"},
+		"--heartbeat-broadcast is 90ms, but must be below half of": {"--qos", exampleQoS,
+			"--heartbeat-broadcast", "90ms"},
 		"--clock-drift-ppm is": {"--clock-drift-ppm", "-1"},
 		"--stop-margin is 2s, but must be positive and shorter than --l": {"--stop-margin", "2s"},
 	} {
@@ -142,6 +184,20 @@ func TestMistakesInOptionsAreNamedByTheirFlags(t *testing.T) {
 	_, err := o.Resolve()
 	for _, want := range []string{"--node is", "--voters is empty", "--data-dir is empty"} {
 		require.ErrorContains(t, err, want, "all mistakes at once")
+	}
+}
+
+func TestOffLoopbackIsAMatterOfChoice(t *testing.T) {
+	exposed := []string{"--gossip-addr", "0.0.0.0:7400", "--mesh-addr", "n1:7401", "--admin-addr",
+		"10.0.0.1:7402", "--advertise-admin", "n1:7402"}
+	for _, args := range [][]string{
+		{"--admin-addr", "unix:///run/x"}, {"--admin-addr", ""}, {"--admin-addr", "[::1]:1"},
+		append(exposed, "--insecure"), append(exposed, "--tls-dir", "tls"),
+	} {
+		o, err := parsed(t, "", append(node, args...)...)
+		require.NoError(t, err)
+		_, err = o.Resolve()
+		require.NoError(t, err, args)
 	}
 }
 

@@ -6,11 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
 	"math"
 	"os"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -22,6 +20,8 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/elector/detector"
+	"github.com/bmqelect/bmqelect/internal/daemon/admin"
 	"github.com/bmqelect/bmqelect/netmesh/fault"
 	"github.com/bmqelect/bmqelect/scouting"
 )
@@ -29,8 +29,17 @@ import (
 // DefaultAdminAddr is where the admin side of a node listens by default.
 const DefaultAdminAddr = "127.0.0.1:7402"
 
-// TokenFlag is the flag for the file of the token, of nodes and of those who ask them.
-const TokenFlag = "admin-token-file"
+// TokenFlag and TLSFlag are the flags for the file of tokens and for the directory of the
+// certificate, of nodes and of those who ask them.
+const (
+	TokenFlag = "admin-token-file"
+	TLSFlag   = "tls-dir"
+)
+
+const (
+	defaultProfile = "article"
+	exampleQoS     = "detect: 200ms, mistakes: 1/30d, accuracy: 0.99999"
+)
 
 // UsageError is a mistake in what was typed or configured; nothing was done.
 type UsageError struct{ error }
@@ -51,24 +60,15 @@ type Options struct {
 	Node     string
 	Voters   []string
 	Cluster  cluster.Config // but what Resolve fills in
+	TLSDir   string
 	Shutdown time.Duration
 	Admin    Admin
 	Hooks    Hooks
 
 	profile, rule                string
-	faults                       bool
-	tlsDir                       string
+	rehearsal                    bool
 	logLevel, logFormat, logFile string
 	timing                       *pflag.FlagSet // the flags that override the profile
-}
-
-// Admin are the options of the admin side, which answers over HTTP.
-type Admin struct {
-	Addr, Advertise string
-	Socket          string
-	TokenFile       string
-	TokenReads      bool
-	socketMode      string
 }
 
 // Hooks are the shell commands that are told which node leads.
@@ -99,10 +99,12 @@ func (o *Options) Register(f *pflag.FlagSet) {
 		"host:port that others are told, if not --gossip-addr")
 	f.StringVar(&c.AdvertiseMesh, "advertise-mesh", "",
 		"host:port that others are told, if not --mesh-addr")
-	f.StringVar(&o.tlsDir, "tls-dir", "", "directory of ca.crt, tls.crt and tls.key: encrypt the "+
-		"election, with members alone; on all nodes or none; see 'bmqnode certs'")
+	f.StringVar(&o.TLSDir, TLSFlag, "", "directory of ca.crt, tls.crt, tls.key and gossip.key: "+
+		"encrypt the election, with members alone, and HTTP; see 'bmqnode certs'")
+	f.BoolVar(&c.Insecure, "insecure", false, "listen off loopback without --tls-dir: whoever "+
+		"reaches an address can join, vote, and end elections")
 	f.StringVar(&o.Admin.Addr, "admin-addr", DefaultAdminAddr,
-		`host:port of the HTTP side ("": none)`)
+		`host:port or unix:PATH of the HTTP side ("": none)`)
 	f.StringVar(&o.Admin.Advertise, "advertise-admin", "",
 		"host:port that others are told, if not --admin-addr")
 	f.StringVar(&c.Meta, "meta", "", "text of at most 512 bytes that others are told of this "+
@@ -111,12 +113,16 @@ func (o *Options) Register(f *pflag.FlagSet) {
 		"path of a Unix socket for the HTTP side, beside --admin-addr")
 	f.StringVar(&o.Admin.socketMode, "admin-socket-mode", "0600", "permissions of that socket")
 	f.StringVar(&o.Admin.TokenFile, TokenFlag, "",
-		"file with the token that requests which change something must have")
+		"file of tokens, a line each: 'read TOKEN' or 'operate TOKEN'; without a certificate, "+
+			"requests need one over a network, and everywhere if they change something")
 	f.BoolVar(&o.Admin.TokenReads, "admin-token-reads", false,
-		"demand the token of requests that only read, too")
+		"demand a token of requests that only read, everywhere")
+	f.StringSliceVar(&o.Admin.Open, "admin-open", nil, "what over a network needs neither "+
+		"certificate nor token: "+strings.Join(admin.Openable, ", "))
 	f.BoolVar(&c.NoDeathProof, "no-death-proof", false, "set this where proxies or NAT sit "+
 		"between members: a refused connection proves nothing there")
-	f.BoolVar(&o.faults, "faults", false, "allow links to be cut on purpose, by 'bmqnode fault'")
+	f.BoolVar(&o.rehearsal, "rehearsal", false,
+		"allow links to be cut on purpose, by 'bmqnode fault'")
 	f.StringVar(&o.logLevel, "log-level", "info", "trace, debug, info, warn or error")
 	f.StringVar(&o.logFormat, "log-format", "human", "human or json")
 	f.StringVar(&o.logFile, "log-file", "",
@@ -148,7 +154,9 @@ func (o *Options) registerElection(f *pflag.FlagSet) {
 		"permit a quorum of half the voters or less: two leaders become possible")
 	f.BoolVar(&e.UnsafeNoScouting, "unsafe-no-scouting", false,
 		"the algorithm before its scouting extension, to see what goes wrong")
-	f.StringVar(&o.profile, "profile", "article", "set of timers: "+
+	f.Var(qosValue{&e.QoS}, "qos", "how fast and surely the crash of a leader is detected, "+
+		"such as '"+exampleQoS+"'; timers follow from it (default: from the profile)")
+	f.StringVar(&o.profile, "profile", defaultProfile, "set of timers: "+
 		strings.Join(elector.ProfileNames(), ", ")+"; the flags below override it")
 
 	t, p := &e.Timing, elector.Article()
@@ -175,15 +183,27 @@ func (o *Options) registerElection(f *pflag.FlagSet) {
 	o.timing = timing
 }
 
+// qosValue reads the quality of service, for package pflag.
+type qosValue struct{ *detector.QoS }
+
+// qosType is the type of flags whose values may be mappings in a file.
+const qosType = "qos"
+
+// Set reads what was typed.
+func (v qosValue) Set(text string) error { return v.UnmarshalText([]byte(text)) }
+
+// Type is what usage messages call the value.
+func (v qosValue) Type() string { return qosType }
+
 // Resolve returns the node's configuration, or every mistake in the options, as a
 // UsageError.
 func (o *Options) Resolve() (cluster.Config, error) {
 	c := o.Cluster
 	c.Node, c.Voters = cluster.NodeID(o.Node), NodeIDs(o.Voters)
-	if o.tlsDir != "" {
-		c.TLS = cluster.TLSDir(o.tlsDir)
+	if o.TLSDir != "" {
+		c.TLS = cluster.TLSDir(o.TLSDir)
 	}
-	if o.faults {
+	if o.rehearsal {
 		c.Faults = fault.New()
 	}
 	var errs []error
@@ -209,12 +229,7 @@ func (o *Options) Resolve() (cluster.Config, error) {
 		errs = append(errs, fmt.Errorf(
 			"--log-level is %q, but must be trace, debug, info, warn or error", o.logLevel))
 	}
-	if _, err := o.Admin.SocketMode(); err != nil {
-		errs = append(errs, err)
-	}
-	if o.Admin.TokenReads && o.Admin.TokenFile == "" {
-		errs = append(errs, errors.New("--admin-token-reads is of no use without --"+TokenFlag))
-	}
+	errs = append(errs, o.Admin.validate(c.TLS == nil && !c.Insecure)...)
 	return c, Usage(errors.Join(append(errs, inFlags(c.Validate()))...))
 }
 
@@ -232,6 +247,12 @@ func (o *Options) resolveTiming(t *elector.Timing) error {
 	if !ok {
 		return fmt.Errorf("--profile is %q, but must be one of %s",
 			o.profile, strings.Join(elector.ProfileNames(), ", "))
+	}
+	if ask := o.Cluster.Election.QoS; ask != (detector.QoS{}) {
+		if o.profile != defaultProfile {
+			return fmt.Errorf("--profile is %q, but must be left out: --qos has its own timers", o.profile)
+		}
+		profile = elector.ForQoS(ask)
 	}
 	given := map[string]string{}
 	o.timing.VisitAll(func(f *pflag.Flag) {
@@ -258,7 +279,8 @@ func inFlags(err error) error {
 	var fields []string // that a problem may mention
 	for _, field := range []string{
 		"HeartbeatBroadcast", "HeartbeatMissCount", "MinRandomWait", "MaxRandomWait",
-		"UnsafeQuorum", "Lease",
+		"UnsafeQuorum", "Lease", "AdvertiseGossip", "AdvertiseMesh", "GossipAddr", "MeshAddr", "Insecure",
+		"QoS",
 	} {
 		fields = append(fields, field, flagOf(field))
 	}
@@ -273,12 +295,17 @@ func inFlags(err error) error {
 // flagOf is the flag that sets a field: the words of its name with dashes, as in
 // Election.Timing.MaxRandomWait and --max-random-wait.
 func flagOf(field string) string {
+	if _, part, ok := strings.Cut(field, "QoS"); ok { // of a flag that sets several fields
+		return strings.TrimSpace("--qos " + strings.TrimPrefix(part, "."))
+	}
 	field = field[strings.LastIndex(field, ".")+1:]
 	switch field {
 	case "ClockDriftPPM":
 		return "--clock-drift-ppm"
 	case "Rule":
 		return "--scouting-rule"
+	case "TLS":
+		return "--" + TLSFlag
 	}
 	var b strings.Builder
 	for i, r := range field {
@@ -288,16 +315,6 @@ func flagOf(field string) string {
 		b.WriteRune(unicode.ToLower(r))
 	}
 	return "--" + b.String()
-}
-
-// SocketMode is the permissions of the socket of the admin side.
-func (a *Admin) SocketMode() (fs.FileMode, error) {
-	mode, err := strconv.ParseUint(a.socketMode, 8, 32)
-	if err != nil || mode > 0o777 {
-		return 0, fmt.Errorf("--admin-socket-mode is %q, but must be octal permissions "+
-			"such as 0600 or 0660", a.socketMode)
-	}
-	return fs.FileMode(mode), nil
 }
 
 // NewLogger opens the log. The error is a UsageError.

@@ -34,7 +34,7 @@ func TestAFailedStartIsExplained(t *testing.T) {
 	require.NoError(t, zoe.Close(t.Context()))
 
 	for kind, change := range map[Kind]func(*cluster.Config){
-		AddressForeign: func(c *cluster.Config) { c.MeshAddr = "192.0.2.7:7401" },
+		AddressForeign: func(c *cluster.Config) { c.MeshAddr, c.Insecure = "192.0.2.7:7401", true },
 		DataDirInUse:   func(c *cluster.Config) { c.DataDir = used.DataDir },
 		DataDirOwner:   func(c *cluster.Config) { c.DataDir = others.DataDir },
 		// A file where a directory must be, as a directory that may not be entered.

@@ -3,6 +3,7 @@ package exec
 import (
 	"context"
 	"fmt"
+	"net"
 	"os"
 	osexec "os/exec"
 	"os/signal"
@@ -34,7 +35,7 @@ func Run(ctx context.Context, cfg cluster.Config, o *Options) error {
 		return ExitStatus(supervisor.CodeOf(err))
 	}
 	var evidence supervisor.Evidence
-	cfg.HoldEvidence = evidence.Hold
+	cfg.HoldEvidence = func(conn net.Conn, _ []byte) error { return evidence.Hold(conn) }
 	cfg.Election.AwaitCampaign = o.group == cluster.DefaultGroup
 	return service.Run(ctx, cfg, &o.Options, func(ctx context.Context, d *service.Daemon) error {
 		election := d.Node.Default()

@@ -90,6 +90,7 @@ func build(t *testing.T, seed uint64, timing elector.Timing) *rig {
 			DataDir: filepath.Join(dir, name), Election: cluster.ElectionConfig{Timing: timing},
 			GossipAddr: fmt.Sprintf("%s:%d", v.ip, gossipPort),
 			MeshAddr:   fmt.Sprintf("%s:%d", v.ip, meshPort),
+			Insecure:   true, // only voters are in this network
 		}
 		for j := range quorate {
 			if at := fmt.Sprintf("%s:%d", r.address(j+1), gossipPort); j != i {

@@ -23,10 +23,10 @@ func (e NoLeaderError) Error() string {
 }
 
 // search looks for the node that leads an election, by its own word, and ends as soon as
-// it is found. The others are those that answered before.
-func (c *Cluster) search(ctx context.Context, group string) (leader Answer, others []Answer,
-	err error) {
-	var silent []Answer
+// it is found. The others are those that answered before, or were silent.
+func (c *Cluster) search(
+	ctx context.Context, group string,
+) (leader Answer, others, silent []Answer, err error) {
 	err = c.walk(ctx, false, func(a Answer) bool {
 		switch {
 		case a.Status == nil:
@@ -41,7 +41,7 @@ func (c *Cluster) search(ctx context.Context, group string) (leader Answer, othe
 	if err == nil && leader.Status == nil && len(others) == 0 {
 		err = noAnswer(silent)
 	}
-	return leader, others, err
+	return leader, others, silent, err
 }
 
 // AtLeader finds the node that leads an election, without waiting for the others, and
@@ -49,12 +49,12 @@ func (c *Cluster) search(ctx context.Context, group string) (leader Answer, othe
 func (c *Cluster) AtLeader(
 	ctx context.Context, group string, do func(leader cluster.NodeID, client *admin.Client) error,
 ) error {
-	leader, others, err := c.search(ctx, group)
+	leader, others, silent, err := c.search(ctx, group)
 	if err != nil {
 		return err
 	}
 	if leader.Status == nil {
-		if err := unasked(others, group); err != nil {
+		if err := unasked(others, silent, group); err != nil {
 			return err
 		}
 		return noLeader(others, group)
@@ -65,16 +65,19 @@ func (c *Cluster) AtLeader(
 }
 
 // unasked is the error if a node that answered follows a leader that did not.
-func unasked(others []Answer, group string) error {
+func unasked(others, silent []Answer, group string) error {
 	for _, a := range others {
 		l := admin.LeaderIn(*a.Status, group)
 		isLeader := func(b Answer) bool { return b.Node == l.Leader }
 		if l.Leader == "" || slices.ContainsFunc(others, isLeader) {
 			continue
 		}
-		return fmt.Errorf("%s leads, as %s says, but its admin side cannot be asked at %s: name it "+
-			"with --admin, or give it an admin-addr that others reach", l.Leader, a.Node,
-			cmp.Or(l.AdminAddr, "any address that is known"))
+		why := cmp.Or(l.AdminAddr, "no address of it is known")
+		if i := slices.IndexFunc(silent, isLeader); i >= 0 {
+			why = silent[i].Error
+		}
+		return fmt.Errorf("%s leads, as %s says, but its admin side cannot be asked (%s): name it "+
+			"with --admin, or give it an admin-addr that others reach", l.Leader, a.Node, why)
 	}
 	return nil
 }
@@ -83,7 +86,7 @@ func unasked(others []Answer, group string) error {
 // node follows whose leader could not be asked from here. With a NoLeaderError it says
 // what is known of the election.
 func (c *Cluster) Leader(ctx context.Context, group string) (admin.Leader, error) {
-	leader, others, err := c.search(ctx, group)
+	leader, others, _, err := c.search(ctx, group)
 	switch {
 	case err != nil:
 		return admin.Leader{}, err

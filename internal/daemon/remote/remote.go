@@ -27,8 +27,9 @@ const (
 	// headStart is what each of the default addresses has before the next one is asked
 	// too: they may be of several clusters, and the first one is meant.
 	headStart = 200 * time.Millisecond
-	// tokenVariable names the token file if the flag does not.
+	// They name the token file and the directory of the certificate if the flags do not.
 	tokenVariable = "BMQNODE_TOKEN_FILE"
+	tlsVariable   = "BMQNODE_TLS_DIR"
 	// linkUp is MemberStatus.Link of a link that stands.
 	linkUp = "up"
 )
@@ -44,8 +45,9 @@ type Cluster struct {
 	// JSON asks for the output that openapi.yaml describes.
 	JSON bool
 
-	tokenFile, token string
-	figures          bool // ask for metrics too
+	tokenFile, tlsDir string
+	credentials       admin.Credentials
+	figures           bool // ask for metrics too
 }
 
 // Register adds the flags.
@@ -54,8 +56,10 @@ func (c *Cluster) Register(f *pflag.FlagSet) {
 		"unix:PATH, of any nodes; the others are found through them (default "+
 		strings.Join(DefaultAddrs, ", ")+")")
 	f.Lookup("admin").DefValue = "[]" // a list of defaults is one word, too long for a line
+	f.StringVar(&c.tlsDir, config.TLSFlag, "", "directory of ca.crt, and of tls.crt and tls.key of "+
+		"an operator (default: $"+tlsVariable+")")
 	f.StringVar(&c.tokenFile, config.TokenFlag, "",
-		"file with the nodes' token (default: the one that $"+tokenVariable+" names)")
+		"file with a token of the nodes (default: $"+tokenVariable+")")
 	f.BoolVar(&c.JSON, "json", false, "print JSON, as /v1/openapi.yaml describes it")
 }
 
@@ -78,11 +82,11 @@ type Answer struct {
 // all have answered; questions that are left then are given up. Of the default addresses
 // the first one that answers counts, unless all are wanted.
 func (c *Cluster) walk(ctx context.Context, all bool, heard func(Answer) (enough bool)) error {
-	if file := cmp.Or(c.tokenFile, os.Getenv(tokenVariable)); file != "" {
-		var err error
-		if c.token, err = admin.ReadToken(file); err != nil {
-			return config.Usage(err)
-		}
+	var err error
+	c.credentials, err = admin.ReadCredentials(cmp.Or(c.tlsDir, os.Getenv(tlsVariable)),
+		cmp.Or(c.tokenFile, os.Getenv(tokenVariable)))
+	if err != nil {
+		return config.Usage(err)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	all = all || !slices.Equal(c.Addrs, DefaultAddrs)
@@ -165,17 +169,9 @@ func (c *Cluster) ask(ctx context.Context, a *Answer) {
 	}
 }
 
-// client returns a client for a node. The token goes to addresses that the user gave, and
-// to none that a node named: any process that talks to the cluster could name its own.
+// client returns a client for a node, which is "" before it has answered.
 func (c *Cluster) client(a Answer) *admin.Client {
-	client := admin.NewClient(a.via)
-	if a.given || slices.Contains(c.Addrs, a.via) {
-		client.Token = c.token
-	} else if c.token != "" {
-		client.NoToken = "it gets none, since only a node named this address: " +
-			"name it with --admin"
-	}
-	return client
+	return c.credentials.Client(a.via, a.Node, a.given || slices.Contains(c.Addrs, a.via))
 }
 
 // membersOf are the other members that a node names, to be asked, or why they cannot be.

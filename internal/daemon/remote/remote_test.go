@@ -105,7 +105,7 @@ func TestTheLeaderIsFoundOrItIsSaidWhyNot(t *testing.T) {
 	silent(nodes, "n1")
 	err = at(nodes[2].AdminAddr).AtLeader(t.Context(), cluster.DefaultGroup, note)
 	require.ErrorContains(t, err, "n1 leads, as n")
-	require.ErrorContains(t, err, "its admin side cannot be asked at 127.0.0.1:1: name it with --admin")
+	require.ErrorContains(t, err, "its admin side cannot be asked (127.0.0.1:1: connect: connection refused): name it with --admin")
 	require.False(t, errors.As(err, new(NoLeaderError)), "there is a leader")
 	err = at(nodes[2].AdminAddr).AtLeader(t.Context(), "jobs", note)
 	require.ErrorAs(t, err, new(config.UsageError))

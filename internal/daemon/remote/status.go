@@ -101,7 +101,9 @@ func PrintStatus(w io.Writer, answers []Answer) error {
 		fmt.Fprintln(w, text)
 	}
 	for _, line := range slices.Concat(
-		faults(statuses), emergencies(statuses), certificates(statuses), causes(statuses),
+		stalls(statuses), qualities(statuses), faults(statuses), emergencies(statuses),
+		certificates(statuses), unencrypted(statuses),
+		causes(statuses),
 	) {
 		fmt.Fprintln(w, line)
 	}
@@ -162,6 +164,61 @@ func faults(statuses []*cluster.Status) (lines []string) {
 	return lines
 }
 
+// stalls names the nodes whose processes were held up.
+func stalls(statuses []*cluster.Status) (lines []string) {
+	for _, st := range statuses {
+		if st.Stalls > 0 {
+			lines = append(lines, fmt.Sprintf("%s: its process was held up %d times in %s", st.Node,
+				st.Stalls, st.Uptime.Duration().Round(time.Second)))
+		}
+	}
+	return lines
+}
+
+// qualities tell what becomes of the quality of service that is asked: a line for what that is,
+// and one for each node.
+func qualities(statuses []*cluster.Status) (lines []string) {
+	for _, st := range statuses {
+		g := st.Groups[0]
+		q := g.QoS
+		if q == nil {
+			continue
+		}
+		if len(lines) == 0 {
+			lines = append(lines, fmt.Sprintf("qos: %s", q.Asked))
+		}
+		short := func(s cluster.Seconds) string { return milliseconds(s.Duration()) + " ms" }
+		switch {
+		case g.Leading:
+			lines = append(lines, fmt.Sprintf("%s: leads, with a heartbeat every %s (%s needed)", st.Node,
+				short(q.Period), short(q.Wanted)))
+		case q.Detect > 0:
+			promise := console.Alert("not met:") + " " + strings.TrimPrefix(q.Unmet, "qos: ")
+			if q.Met {
+				promise = fmt.Sprintf("met: a mistake every %s, accuracy %.9g", span(q.Mistakes.Duration()),
+					q.Accuracy)
+			}
+			lines = append(lines, fmt.Sprintf("%s: link from %s: loss %.2g %%, delay %s, deviation %s; "+
+				"heartbeats every %s (%s needed); crash detected within %s; %s",
+				st.Node, g.Leader, 100*q.Loss, short(q.Delay), short(q.Deviation), short(q.Period),
+				short(q.Wanted), short(q.Detect), promise))
+		}
+	}
+	return lines
+}
+
+// span writes a time of any length in its greatest unit.
+func span(d time.Duration) string {
+	const day = 24 * time.Hour
+	switch {
+	case d >= 365*day:
+		return fmt.Sprintf("%.3g years", float64(d)/float64(365*day))
+	case d >= day:
+		return fmt.Sprintf("%.3g days", float64(d)/float64(day))
+	}
+	return d.Round(time.Second).String()
+}
+
 // certificates tells the certificate that ends first, if there are any.
 func certificates(statuses []*cluster.Status) []string {
 	var first *cluster.Status
@@ -176,6 +233,37 @@ func certificates(statuses []*cluster.Status) []string {
 	}
 	return []string{fmt.Sprintf("TLS: the certificate that ends first is that of %s, at %s",
 		first.Node, first.CertificateEnd.UTC().Format(time.RFC3339))}
+}
+
+// unencrypted tells what is not encrypted, or need not be, in a cluster with TLS: what is left
+// to be done to move to it.
+func unencrypted(statuses []*cluster.Status) (lines []string) {
+	var plain, gossip, links []string
+	for _, st := range statuses {
+		if st.CertificateEnd.IsZero() {
+			continue
+		}
+		if st.AcceptsPlain {
+			plain = append(plain, string(st.Node))
+		}
+		if st.GossipEncryption != "required" && st.GossipEncryption != "" {
+			gossip = append(gossip, fmt.Sprintf("%s (%s)", st.Node, st.GossipEncryption))
+		}
+		for _, m := range st.Members {
+			if m.Link == linkUp && !m.LinkTLS {
+				links = append(links, fmt.Sprintf("%s-%s", st.Node, m.Node))
+			}
+		}
+	}
+	tell := func(text string, what []string) {
+		if len(what) > 0 {
+			lines = append(lines, text+strings.Join(what, ", "))
+		}
+	}
+	tell("TLS: members without it are accepted by ", plain)
+	tell("TLS: links without it: ", links)
+	tell("gossip: encryption is not required by ", gossip)
+	return lines
 }
 
 // causes are what nodes find wrong, a line for each cause, and how to fix it.

@@ -7,9 +7,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
+	"time"
 
+	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/internal/daemon/admin"
 	"github.com/bmqelect/bmqelect/internal/daemon/config"
+	"github.com/bmqelect/bmqelect/netmesh"
 )
 
 // adminSide is the admin side before there is a node to answer for.
@@ -19,9 +23,11 @@ type adminSide struct {
 	config     admin.Config
 }
 
-// openAdmin reads the token, and listens.
+// openAdmin reads the tokens, and listens.
 func openAdmin(o *config.Admin) (side *adminSide, err error) {
-	side = &adminSide{advertised: o.Advertise, config: admin.Config{TokenReads: o.TokenReads}}
+	side = &adminSide{advertised: o.Advertise, config: admin.Config{
+		TokenReads: o.TokenReads, Open: o.Open,
+	}}
 	for _, addr := range []string{o.Addr, o.Advertise} {
 		if host, _, err := net.SplitHostPort(addr); err == nil && host != "" {
 			side.config.Hosts = append(side.config.Hosts, strings.ToLower(host))
@@ -32,29 +38,85 @@ func openAdmin(o *config.Admin) (side *adminSide, err error) {
 		return nil, config.Usage(err)
 	}
 	if o.TokenFile != "" {
-		if side.config.Token, err = admin.ReadToken(o.TokenFile); err != nil {
+		if side.config.Tokens, err = admin.OpenTokens(o.TokenFile); err != nil {
 			return nil, config.Usage(err)
 		}
 	}
-	if o.Addr != "" {
-		ln, err := admin.Listen(o.Addr)
-		if err != nil {
-			return nil, err
-		}
-		side.listeners = append(side.listeners, ln)
-		if side.advertised == "" {
-			side.advertised = ln.Addr().String()
-		}
-	}
+	addrs := []string{o.Addr}
 	if o.Socket != "" {
-		ln, err := admin.ListenUnix(o.Socket, mode)
+		addrs = append(addrs, admin.UnixPrefix+o.Socket)
+	}
+	for _, addr := range addrs {
+		if addr == "" {
+			continue
+		}
+		ln, err := admin.Listen(addr, mode)
 		if err != nil {
 			side.close()
 			return nil, err
 		}
 		side.listeners = append(side.listeners, ln)
+		if side.advertised == "" && ln.Addr().Network() == "tcp" {
+			side.advertised = ln.Addr().String()
+		}
 	}
 	return side, nil
+}
+
+// newestTLS makes c.TLS keep the newest credentials that are right, and returns these; nil
+// without TLS.
+func newestTLS(c *cluster.Config) (newest func() *netmesh.Credentials) {
+	give := c.TLS
+	if give == nil {
+		return nil
+	}
+	var kept atomic.Pointer[netmesh.Credentials]
+	name, node := c.Cluster, c.Node
+	c.TLS = func() (cluster.Credentials, error) {
+		got, err := give()
+		if err == nil {
+			if _, _, wrong := got.Check(name, node); wrong == nil { // otherwise the node says it
+				kept.Store(&got.Credentials)
+			}
+		}
+		return got, err
+	}
+	return kept.Load
+}
+
+// tokensEvery is the time between two looks at the file of tokens.
+const tokensEvery = 10 * time.Second
+
+// watchTokens looks for new tokens, if there are any, until the node ends.
+func (d *Daemon) watchTokens() {
+	if d.tokens == nil {
+		return
+	}
+	ticker := time.NewTicker(tokensEvery)
+	defer ticker.Stop()
+	for said := ""; ; {
+		select {
+		case <-ticker.C:
+		case <-d.Node.Done():
+			return
+		}
+		said = d.reloadTokens(said)
+	}
+}
+
+// reloadTokens reads the tokens again, if there are any. It returns what is wrong with them,
+// and logs it unless that was said.
+func (d *Daemon) reloadTokens(said string) (why string) {
+	if d.tokens == nil {
+		return ""
+	}
+	if err := d.tokens.Reload(); err != nil {
+		why = err.Error()
+	}
+	if why != "" && why != said {
+		d.Log.Error("tokens not read again: the node goes on with those before", "error", why)
+	}
+	return why
 }
 
 // close is for a side that never served.

@@ -36,6 +36,7 @@ func CheckFiles(ctx context.Context, w io.Writer, files []string) error {
 		flags := pflag.NewFlagSet(file, pflag.ContinueOnError)
 		o.Register(flags)
 		flags.StringSlice("groups", nil, "")
+		flags.Bool("supervised", false, "")
 		err := config.ApplyFile(file, flags)
 		cfg, invalid := o.Resolve()
 		err = errors.Join(err, invalid)
@@ -114,7 +115,7 @@ func compare(c, reference cluster.Config, file string) error {
 	here, there := table(c), table(reference)
 	if (c.TLS == nil) != (reference.TLS == nil) {
 		errs = append(errs, fmt.Errorf("--tls-dir is set here or in %s, and not in the other: nodes "+
-			"with TLS have no link to nodes without", file))
+			"with TLS have no link to nodes without, unless they accept-plain", file))
 	}
 	if len(c.Voters) != len(reference.Voters) { // a majority is another number then
 		delete(here, "quorum")
@@ -152,7 +153,7 @@ func checkMachine(
 	errs = append(errs, checkAddresses(ctx, o, c, runs))
 	complain("tls-dir", cluster.CheckTLS(c))
 	if o.Admin.TokenFile != "" {
-		_, err := admin.ReadToken(o.Admin.TokenFile)
+		_, err := admin.OpenTokens(o.Admin.TokenFile)
 		complain(config.TokenFlag, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, resolveTime)

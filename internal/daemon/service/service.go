@@ -30,6 +30,7 @@ type Daemon struct {
 	Log     hclog.Logger
 
 	listeners []net.Listener // of the admin side
+	tokens    *admin.Tokens  // nil: none
 	watchers  sync.WaitGroup // they end with the node
 }
 
@@ -56,18 +57,21 @@ func Run(
 		return doctor.Explain(err)
 	}
 	cfg.AdminAddr = side.advertised
+	side.config.TLS = newestTLS(&cfg)
 	node, err := cluster.Start(ctx, cfg)
 	if err != nil {
 		side.close()
 		return doctor.Explain(err)
 	}
 	side.config.Node, side.config.Faults, side.config.Logger = node, cfg.Faults, log.Named("admin")
-	side.config.DataDir = cfg.DataDir
+	side.config.DataDir, side.config.TLSDir = cfg.DataDir, o.TLSDir
 	server := admin.Serve(side.config, side.listeners...)
 	stopping := sync.OnceFunc(supervise(node, log))
 	context.AfterFunc(ctx, stopping) // the work may take its time to end
-	d := &Daemon{Options: o, Config: cfg, Node: node, Log: log, listeners: side.listeners}
+	d := &Daemon{Options: o, Config: cfg, Node: node, Log: log, listeners: side.listeners,
+		tokens: side.config.Tokens}
 	d.watchers.Go(func() { watchForDuplicate(node, log) })
+	d.watchers.Go(d.watchTokens)
 	outcome := work(ctx, d)
 	defer time.AfterFunc(o.Shutdown+lastPatience, func() { os.Exit(1) }).Stop()
 	stopping()
@@ -87,8 +91,11 @@ func Run(
 	return outcome
 }
 
-// ReloadAtHangup makes the node read its certificate again at SIGHUP, which ends other
-// commands of bmqnode.
+// Reloads reports whether there are files that the node reads again: a certificate or tokens.
+func (d *Daemon) Reloads() bool { return d.Config.TLS != nil || d.tokens != nil }
+
+// ReloadAtHangup makes the node read these files again at SIGHUP, which ends other commands of
+// bmqnode.
 func (d *Daemon) ReloadAtHangup() {
 	signal.Reset(syscall.SIGHUP)
 	hangups := make(chan os.Signal, 1)
@@ -102,8 +109,9 @@ func (d *Daemon) ReloadAtHangup() {
 				return
 			}
 			if err := d.Node.ReloadTLS(); err != nil {
-				d.Log.Error("certificate not read again: the node goes on with the one before", "error", err)
+				d.Log.Error("--tls-dir not read again: the node goes on with what it had", "error", err)
 			}
+			d.reloadTokens("")
 		}
 	})
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/base/certs"
 	"github.com/bmqelect/bmqelect/internal/daemon/console"
 	"github.com/bmqelect/bmqelect/internal/daemon/procs"
 	"github.com/bmqelect/bmqelect/internal/daemon/remote"
@@ -27,6 +28,8 @@ const (
 	stopTime = 10 * time.Second
 	// settling lets the lines of an election come before the hints that follow it.
 	settling = 300 * time.Millisecond
+	// certificateTime is for how long a mesh can run.
+	certificateTime = 365 * 24 * time.Hour
 )
 
 // Config says what to run.
@@ -89,10 +92,15 @@ func Run(ctx context.Context, cfg Config) (err error) {
 		Config: cfg, out: console.New(cfg.Out), quit: quit,
 		firstLeader: make(chan string, 1), welcomed: make(chan struct{}),
 	}
+	names := procs.Numbered(s.Nodes)
+	own, err := certificates(dir, names)
+	if err != nil {
+		return err
+	}
 	s.procs, err = procs.New(procs.Config{
-		Binary: self, Names: procs.Numbered(s.Nodes), Dir: dir, BasePort: s.BasePort,
+		Binary: self, Names: names, Dir: dir, BasePort: s.BasePort, NodeOptions: own,
 		Options: map[string]any{
-			"profile": s.Profile, "faults": true, "unsafe-no-scouting": s.NoScouting,
+			"profile": s.Profile, "rehearsal": true, "unsafe-no-scouting": s.NoScouting,
 		},
 		OnLine: s.onLine, OnExit: s.onExit,
 	})
@@ -121,6 +129,16 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	go s.obey(ctx)
 	<-ctx.Done()
 	return nil
+}
+
+// certificates makes one for each node, and returns the options of each that name it.
+func certificates(dir string, names []string) (map[string]map[string]any, error) {
+	options := map[string]map[string]any{}
+	issued, err := certs.Issue(filepath.Join(dir, "pki"), "", names, certificateTime)
+	for _, made := range issued {
+		options[made.Node] = map[string]any{"tls-dir": made.Dir}
+	}
+	return options, err
 }
 
 // explainWhenReady says what to do once there is something to see.

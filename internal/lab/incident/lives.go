@@ -153,7 +153,7 @@ const (
 // this end, and how much that weighs.
 func (in *inference) evidence(r *recording.Record) (at time.Time, weight int) {
 	switch {
-	case r.Kind == recording.Died && r.Why == elector.ProofRefusedAfterEOF.String():
+	case r.Kind == recording.Died && r.Why != elector.ProofReincarnated.String():
 		return r.Time, streamEnd
 	case r.Kind != recording.LinkDown, r.Why == "goodbye", r.Why == "local":
 		return r.Time, nothing

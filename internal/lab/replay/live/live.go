@@ -92,7 +92,7 @@ func (r *run) config(dir string, o Options) procs.Config {
 		Binary: o.Binary, Dir: dir, BasePort: o.BasePort, OnLine: r.journal.line,
 		NodeOptions: map[string]map[string]any{},
 		Options: map[string]any{
-			"faults": true, "voters": e.Voters, "quorum": e.Quorum, "unsafe-quorum": e.UnsafeQuorum,
+			"rehearsal": true, "voters": e.Voters, "quorum": e.Quorum, "unsafe-quorum": e.UnsafeQuorum,
 			"unsafe-no-scouting": e.UnsafeNoScouting, "scouting-rule": e.Rule.String(),
 			"initial-wait":         e.Timing.InitialWait.String(),
 			"min-random-wait":      e.Timing.MinRandomWait.String(),
@@ -103,6 +103,7 @@ func (r *run) config(dir string, o Options) procs.Config {
 			"heartbeat-miss-count": e.Timing.HeartbeatMissCount,
 			"lease":                e.Timing.Lease.String(),
 			"clock-drift-ppm":      e.Timing.ClockDriftPPM,
+			"qos":                  e.QoS.String(),
 		},
 	}
 	for _, n := range r.sc.Nodes {

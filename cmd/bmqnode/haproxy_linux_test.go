@@ -22,7 +22,10 @@ import (
 	"github.com/bmqelect/bmqelect/internal/daemon/procs"
 )
 
-const haproxyConfig = "../../deploy/haproxy/haproxy.cfg"
+const (
+	haproxyConfig = "../../deploy/haproxy/haproxy.cfg"
+	haproxyCA     = "/etc/haproxy/bmqnode-ca.crt"
+)
 
 // haproxyBinary skips the test where there is none.
 func haproxyBinary(t *testing.T) string {
@@ -37,7 +40,13 @@ func haproxyBinary(t *testing.T) string {
 
 func TestTheHAProxyExampleIsValid(t *testing.T) {
 	t.Parallel()
-	out, err := exec.Command(haproxyBinary(t), "-c", "-f", haproxyConfig).CombinedOutput()
+	_, pki := layOutWithTLS(t)
+	text, err := os.ReadFile(haproxyConfig)
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), "haproxy.cfg")
+	require.NoError(t, os.WriteFile(path, []byte(strings.Replace(string(text), haproxyCA,
+		pki+"/ca.crt", 1)), 0o600))
+	out, err := exec.Command(haproxyBinary(t), "-c", "-f", path).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 }
 
@@ -45,10 +54,14 @@ func TestTheHAProxyExampleIsValid(t *testing.T) {
 // example's configuration, kills the leader, and later lets its heir hand over.
 func TestHAProxyFindsTheLeader(t *testing.T) {
 	t.Parallel()
-	binary := haproxyBinary(t)
-	s := play(t, 3, quick())
+	binary, host := haproxyBinary(t), ownAddress(t)
+	s, pki := layOutWithTLS(t)
+	for _, n := range s.Nodes() {
+		publish(t, n, host, "admin-open: [leader]")
+	}
+	require.NoError(t, s.Start())
 	service := newService(t, s)
-	load := newLoad(t, startHAProxy(t, binary, s, service))
+	load := newLoad(t, startHAProxy(t, binary, s, service, host, pki))
 	first := s.agree(s.Nodes(), nil)
 	load.flows("to the first leader", s.Nodes())
 
@@ -58,7 +71,8 @@ func TestHAProxyFindsTheLeader(t *testing.T) {
 	load.flows("after the kill", rest)
 
 	heir := s.others(first.Leader, second.Leader)[:1]
-	_, stderr, code := bmqnode(t, "transfer", "--to", heir[0].Name, "--admin", rest[0].AdminAddr)
+	_, stderr, code := bmqnode(t, "transfer", "--to", heir[0].Name, "--admin",
+		rest[0].AdminAddr+","+rest[1].AdminAddr)
 	require.Zero(t, code, stderr)
 	load.flows("after the transfer", heir)
 
@@ -70,16 +84,18 @@ func TestHAProxyFindsTheLeader(t *testing.T) {
 
 // startHAProxy runs HAProxy on the example's configuration, with the addresses of
 // the mesh and the service in it, and returns the socket on which it listens.
-func startHAProxy(t *testing.T, binary string, s *scene, service *service) (socket string) {
+func startHAProxy(
+	t *testing.T, binary string, s *scene, service *service, host, pki string,
+) (socket string) {
 	dir, err := os.MkdirTemp("", "bmq") // short: a socket's path is bounded
 	require.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	socket = filepath.Join(dir, "front.sock")
 	config, err := os.ReadFile(haproxyConfig)
 	require.NoError(t, err)
-	pairs := []string{"bind :8080", "bind unix@" + socket}
+	pairs := []string{"bind :8080", "bind unix@" + socket, haproxyCA, pki + "/ca.crt"}
 	for i, n := range s.Nodes() {
-		host, port, err := net.SplitHostPort(n.AdminAddr)
+		_, port, err := net.SplitHostPort(n.AdminAddr)
 		require.NoError(t, err)
 		example := "10.0.0." + strconv.Itoa(i+1)
 		pairs = append(pairs, example+":8081 addr "+example+" port 7402",

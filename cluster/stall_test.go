@@ -1,0 +1,68 @@
+package cluster_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/elector"
+)
+
+// A follower that was stopped for longer than the inactivity interval reads the heartbeats
+// that waited for it before it judges: it neither gives its leader up nor scouts. Its links
+// stay, too: how long they were silent is not judged before they are read.
+func TestAStoppedFollowerListensBeforeItJudges(t *testing.T) {
+	withCluster(t, three, func(t *testing.T, c *testCluster) {
+		time.Sleep(election)
+		leader := c.leader()
+		follower := c.Node(c.others(leader)[0])
+		events := follower.Subscribe(10)
+		before := follower.Stats()
+		require.Zero(t, before.Stalls)
+		// The idle time-out is 3 s. It is over for the ack that the follower sent at 10 s, and
+		// not for what the leader sent after 10.1 s.
+		time.Sleep(100 * time.Millisecond)
+		for _, pause := range []time.Duration{2950 * time.Millisecond, 1800 * time.Millisecond} {
+			c.Pause(follower.ID())
+			time.Sleep(pause)
+			c.Resume(follower.ID())
+			time.Sleep(election)
+		}
+		events.Close()
+		for e := range events.Events() {
+			require.Fail(t, "a transition", "%+v", e.Transition)
+		}
+		after := follower.Stats()
+		require.Equal(t, before.ScoutingReceived, after.ScoutingReceived)
+		require.Equal(t, uint64(2), after.Stalls)
+		require.Equal(t, uint64(2), follower.Status().Stalls)
+	})
+}
+
+// A leader that hangs is given up by a follower that was stopped, too, although what fills
+// its inbox makes it late again and again.
+func TestAFloodPutsNoJudgementOff(t *testing.T) {
+	withCluster(t, three, func(t *testing.T, c *testCluster) {
+		time.Sleep(election)
+		leader := c.leader()
+		follower := c.Node(c.others(leader)[0])
+		c.Pause(follower.ID())
+		c.Pause(leader.ID())
+		time.Sleep(2 * time.Second)
+		c.Resume(follower.ID())
+		woke := time.Now()
+		var flood func()
+		flood = func() {
+			if time.Since(woke) < 5*time.Second {
+				time.Sleep(400 * time.Millisecond) // each event holds the driver up
+				go follower.Do(flood)
+			}
+		}
+		go follower.Do(flood)
+		time.Sleep(2 * time.Second)
+		require.NotZero(t, follower.Stats().LeaderChanges[elector.LeaderNoHeartbeat])
+		time.Sleep(5 * time.Second)
+		c.Resume(leader.ID())
+	})
+}

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bmqelect/bmqelect/internal/base/certs"
+	"github.com/bmqelect/bmqelect/internal/daemon/config"
+	"github.com/bmqelect/bmqelect/internal/daemon/console"
+	"github.com/bmqelect/bmqelect/internal/daemon/remote"
+)
+
+func rotateGossipKeyCommand() *cobra.Command {
+	var c remote.Cluster
+	var dir string
+	var plain bool
+	cmd := &cobra.Command{
+		Use:   "rotate-gossip-key --dir DIR",
+		Short: "Give all nodes a new key of gossip while they run",
+		Long: "Give all nodes a new key of gossip while they run, without a gap: all add it,\n" +
+			"then all use it, then all remove the others. Gossip that is not encrypted yet is\n" +
+			"so then. Each node writes its key into gossip.key in its --tls-dir, and this\n" +
+			"command does so in DIR, that of 'bmqnode certs'. If a node cannot be told, it\n" +
+			"stops before the next step; nothing is lost then, and it can be repeated.",
+		Example: "  bmqnode rotate-gossip-key --dir pki",
+		Args:    usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if dir == "" {
+				return config.Usage(errors.New("--dir is empty, but must be that of 'bmqnode certs'"))
+			}
+			key := certs.NewGossipKey()
+			if plain {
+				key = certs.GossipKey{}
+			}
+			done := map[certs.GossipStep]string{
+				certs.GossipAdd: "accepts the new key, too", certs.GossipUse: "encrypts with it",
+				certs.GossipRemove: "accepts nothing else",
+			}
+			if plain {
+				done[certs.GossipAdd], done[certs.GossipUse] = "accepts gossip without encryption, too",
+					"encrypts nothing"
+			}
+			var all []remote.Answer
+			err := c.RotateGossipKey(cmd.Context(), dir, key, func(step certs.GossipStep, a remote.Answer) {
+				all = append(all, a)
+				if !c.JSON {
+					fmt.Fprintln(cmd.OutOrStdout(), a.Node, done[step])
+				}
+			})
+			if c.JSON && len(all) > 0 {
+				err = errors.Join(err, console.JSON(cmd.OutOrStdout(), all))
+			}
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&dir, "dir", "", "directory of the CA and of the nodes' directories (required)")
+	cmd.Flags().BoolVar(&plain, "plain", false, "stop encrypting gossip instead")
+	reach(cmd, &c, 0)
+	return cmd
+}

@@ -1,0 +1,86 @@
+package admin
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+
+	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/internal/base/certs"
+)
+
+// Credentials are what a client shows to nodes, and by what it knows them. The zero value has
+// none: enough for loopback and Unix sockets.
+type Credentials struct {
+	token   string
+	own     *tls.Certificate // nil: none
+	roots   *x509.CertPool   // of nodes; nil: no TLS
+	cluster string
+}
+
+// ReadCredentials reads a directory of ca.crt and, if the client has a certificate, tls.crt
+// and tls.key; and the first token of a file. Either may be "". The errors have no secrets.
+func ReadCredentials(tlsDir, tokenFile string) (c Credentials, err error) {
+	if tlsDir != "" {
+		if c.own, c.roots, c.cluster, err = certs.LoadClient(tlsDir); err != nil {
+			return c, err
+		}
+	}
+	if tokenFile != "" {
+		c.token, err = readToken(tokenFile)
+	}
+	return c, err
+}
+
+// Client returns a client for the admin side at addr, host:port or unix:PATH, of a node; ""
+// is any node of the cluster. With a directory it speaks TLS with other machines, and only
+// with that node.
+//
+// The token goes over loopback, Unix sockets and TLS alone, and only to an address that the
+// user has named or where TLS proves that it is the node's: who talks to the cluster can name
+// an address of his own.
+func (c Credentials) Client(addr string, node cluster.NodeID, named bool) *Client {
+	here := IsHere(addr)
+	secure := !here && c.roots != nil
+	client := newClient(addr)
+	if secure {
+		client.base = "https://" + addr
+		client.transport.TLSClientConfig = c.config(string(node))
+	}
+	switch {
+	case c.token == "":
+	case !here && !secure:
+		client.withheld = "the token is not sent without TLS: give --tls-dir with the ca.crt of " +
+			"the cluster"
+	case named, secure && node != "":
+		client.token = c.token
+	default:
+		client.withheld = "it gets none, since only a node named this address: name it with --admin"
+	}
+	return client
+}
+
+// config is that of connections to a node, or to any.
+func (c Credentials) config(node string) *tls.Config {
+	config := &tls.Config{
+		MinVersion:         tls.VersionTLS13,
+		InsecureSkipVerify: true, // certificates name nodes, not addresses: what follows verifies them
+		VerifyConnection: func(s tls.ConnectionState) error {
+			_, err := certs.Verify(s.PeerCertificates, c.roots, x509.ExtKeyUsageServerAuth)
+			if err != nil {
+				return err
+			}
+			if problem := certs.Problem(s.PeerCertificates[0], c.cluster, node); problem != "" {
+				return errors.New(problem)
+			}
+			return nil
+		},
+	}
+	if c.own != nil {
+		// Whoever has signed it: then the node says what is wrong.
+		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			return c.own, nil
+		}
+	}
+	return config
+}

@@ -1,0 +1,48 @@
+package admin
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/internal/base/certs"
+)
+
+// TestGossipKeysChangeStepByStep: the file has them, and no answer.
+func TestGossipKeysChangeStepByStep(t *testing.T) {
+	ln, err := Listen("127.0.0.1:0", 0)
+	require.NoError(t, err)
+	dir, key := t.TempDir(), certs.NewGossipKey().Text()
+	c := open(t, Config{Node: start(t, t.TempDir(), ln, nil), TLSDir: dir}, ln)
+	for _, r := range []struct {
+		step string
+		code int
+		want string // of the file, or of the answer
+	}{
+		{"use", http.StatusConflict, "does not have that key: add it first"},
+		{"add", http.StatusOK, "plain\n" + key + "\n"},
+		{"remove", http.StatusConflict, "encrypts with another key: use that one first"},
+		{"use", http.StatusOK, key + "\nplain\n"},
+		{"remove", http.StatusOK, key + "\n"},
+	} {
+		resp, text := exchange(t, c, "POST", "/v1/gossip-key", `{"step":"`+r.step+`","key":"`+key+`"}`)
+		require.Equal(t, r.code, resp.StatusCode, text)
+		require.NotContains(t, text, key)
+		if r.code != http.StatusOK {
+			require.Contains(t, text, r.want)
+			continue
+		}
+		file, err := os.ReadFile(filepath.Join(dir, "gossip.key"))
+		require.NoError(t, err)
+		require.Equal(t, r.want, string(file))
+	}
+	file := filepath.Join(dir, "gossip.key")
+	require.NoError(t, os.Remove(file))
+	require.NoError(t, os.Mkdir(file, 0o700))
+	code, text := request(t, c, "POST", "/v1/gossip-key", `{"step":"add","key":"plain"}`)
+	require.Equal(t, http.StatusConflict, code)
+	require.Contains(t, text, file+" is no regular file, but a directory")
+}

@@ -1,0 +1,76 @@
+package admin
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// tokenFile writes a file of tokens.
+func tokenFile(t *testing.T, text string, mode os.FileMode) (path string) {
+	path = filepath.Join(t.TempDir(), "tokens")
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	require.NoError(t, os.Chmod(path, mode))
+	return path
+}
+
+func tokensOf(t *testing.T, text string) *Tokens {
+	tokens, err := OpenTokens(tokenFile(t, text, 0o600))
+	require.NoError(t, err)
+	return tokens
+}
+
+func TestTokensHaveRoles(t *testing.T) {
+	for text, want := range map[string][2]role{
+		secret:                    {operate, nobody},
+		secret + "\n":             {operate, nobody},
+		"read " + secret + "\r\n": {read, nobody},
+		"\nread " + secret + "\n\noperate\t" + another: {read, operate},
+		"read " + secret + "\noperate " + secret:       {operate, nobody},
+	} {
+		tokens := tokensOf(t, text)
+		require.Equal(t, want, [2]role{tokens.roleOf(secret), tokens.roleOf(another)}, "%q", text)
+		require.Equal(t, nobody, tokens.roleOf(""))
+		first, err := readToken(tokens.path)
+		require.NoError(t, err)
+		require.Equal(t, secret, first, "that of a client")
+	}
+}
+
+func TestTokensAreReadFromFilesThatAreKept(t *testing.T) {
+	for name, c := range map[string]struct {
+		text string
+		mode os.FileMode
+		want string
+	}{
+		"all may read":    {secret, 0o644, "other users of this machine can get at it (mode 0644); fix"},
+		"all may write":   {secret, 0o602, "chmod 0600 "},
+		"group may write": {secret, 0o660, "chmod 0600 "},
+		"empty":           {"", 0o600, "line 1 must be 'read TOKEN', 'operate TOKEN', or TOKEN alone"},
+		"short":           {"password", 0o600, "make one with: openssl rand -hex 32"},
+		"no such role":    {secret + "\nadmin " + secret, 0o600, "line 2 must be"},
+		"three words":     {"correct horse battery", 0o600, "without spaces"},
+		"not ASCII":       {"korrektes-pf\u00e4rdchen", 0o600, "ASCII"},
+		"endless":         {string(make([]byte, 1<<21)), 0o600, "line 1 must be"},
+	} {
+		path := tokenFile(t, c.text, c.mode)
+		_, err := OpenTokens(path)
+		require.ErrorContains(t, err, "token file "+path, name)
+		require.ErrorContains(t, err, c.want, name)
+		require.NotContains(t, err.Error(), secret, name)
+	}
+	_, err := OpenTokens("/nowhere")
+	require.ErrorContains(t, err, "token file: open /nowhere: no such file")
+}
+
+func TestTokensBeforeStayIfTheNewOnesAreWrong(t *testing.T) {
+	tokens := tokensOf(t, secret)
+	require.NoError(t, os.WriteFile(tokens.path, []byte("nonsense"), 0o600))
+	require.Error(t, tokens.Reload())
+	require.Equal(t, operate, tokens.roleOf(secret))
+	require.NoError(t, os.WriteFile(tokens.path, []byte(another), 0o600))
+	require.NoError(t, tokens.Reload())
+	require.Equal(t, [2]role{nobody, operate}, [2]role{tokens.roleOf(secret), tokens.roleOf(another)})
+}

@@ -1,0 +1,131 @@
+package certify
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+const (
+	patience    = 20 * time.Second
+	certificate = "the child is dead"
+)
+
+// TestMain is also the child: see beChild.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 4 && os.Args[1] == "child" {
+		beChild(os.Args[2], os.Args[3])
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// beChild has two connections to addr held, of which it resets the first, says on the second
+// who it is, and ends as the order says.
+func beChild(addr, order string) {
+	hold, err := Hold()
+	check(err)
+	conns := [2]net.Conn{}
+	for i := range conns {
+		conns[i], err = net.Dial("tcp", addr)
+		check(err)
+		check(hold(conns[i], []byte(certificate)))
+		if i == 0 {
+			check(conns[0].(*net.TCPConn).SetLinger(0))
+			check(conns[0].Close())
+		}
+	}
+	unheld, err := net.Dial("tcp", addr)
+	check(err)
+	check(hold(unheld, nil))
+	_, err = fmt.Fprintf(conns[1], "%d %t\n", os.Getpid(), IsChild())
+	check(err)
+	if order == "exit" {
+		os.Exit(7)
+	}
+	select {}
+}
+
+func check(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// family is a parent that runs, and the other ends of its child's connections.
+type family struct {
+	t                  *testing.T
+	reset, held, alone net.Conn
+	pid                int
+	code               chan int
+}
+
+func start(t *testing.T, order string) *family {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	f := &family{t: t, code: make(chan int, 1)}
+	go func() {
+		code, err := Run([]string{"child", l.Addr().String(), order})
+		if err != nil {
+			t.Error(err)
+		}
+		f.code <- code
+	}()
+	for _, conn := range []*net.Conn{&f.reset, &f.held, &f.alone} {
+		*conn, err = l.Accept()
+		require.NoError(t, err)
+		require.NoError(t, (*conn).SetDeadline(time.Now().Add(patience)))
+		t.Cleanup(func() { _ = (*conn).Close() })
+	}
+	said := make([]byte, 0, 32)
+	for b := [1]byte{}; b[0] != '\n'; said = append(said, b[0]) {
+		_, err := io.ReadFull(f.held, b[:])
+		require.NoError(t, err)
+	}
+	number, child, _ := strings.Cut(strings.TrimSpace(string(said)), " ")
+	require.Equal(t, "false", child, "what the child starts is no child of its parent")
+	f.pid, err = strconv.Atoi(number)
+	require.NoError(t, err)
+	return f
+}
+
+// ends checks what the other ends see of the end of the child.
+func (f *family) ends(code int) {
+	said, err := io.ReadAll(f.held)
+	require.NoError(f.t, err)
+	require.Equal(f.t, certificate, string(said))
+	said, err = io.ReadAll(f.alone)
+	require.NoError(f.t, err)
+	require.Empty(f.t, said, "it was not handed over")
+	_, err = io.ReadAll(f.reset)
+	require.ErrorIs(f.t, err, syscall.ECONNRESET)
+	require.Equal(f.t, code, <-f.code)
+}
+
+func TestADeadChildIsCertified(t *testing.T) {
+	f := start(t, "wait")
+	require.NoError(t, syscall.Kill(f.pid, syscall.SIGSTOP))
+	require.NoError(t, f.held.SetReadDeadline(time.Now().Add(50*time.Millisecond)))
+	_, err := f.held.Read(make([]byte, 1))
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded, "a process that hangs is not dead")
+	require.NoError(t, f.held.SetReadDeadline(time.Now().Add(patience)))
+	require.NoError(t, syscall.Kill(f.pid, syscall.SIGKILL))
+	f.ends(128 + int(syscall.SIGKILL))
+}
+
+func TestSignalsAndTheExitCodeArePassedOn(t *testing.T) {
+	start(t, "exit").ends(7)
+	f := start(t, "wait")
+	require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGTERM))
+	f.ends(128 + int(syscall.SIGTERM))
+}

@@ -1,0 +1,64 @@
+package certify
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// sendTimeout bounds how long a parent may take to read a message.
+const sendTimeout = 100 * time.Millisecond
+
+// IsChild reports whether this process was started by Run.
+func IsChild() bool { return os.Getenv(variable) != "" }
+
+// Hold returns what hands evidence connections to the parent of this process, which was
+// started by Run. It is to be called once, before other processes are started.
+func Hold() (hold func(conn net.Conn, certificate []byte) error, err error) {
+	number, err := strconv.Atoi(os.Getenv(variable))
+	os.Unsetenv(variable)
+	if err != nil {
+		return nil, fmt.Errorf("socket of the parent: %w", err)
+	}
+	syscall.CloseOnExec(number)
+	file := os.NewFile(uintptr(number), "parent")
+	defer file.Close()
+	conn, err := net.FileConn(file)
+	if err != nil {
+		return nil, fmt.Errorf("socket of the parent: %w", err)
+	}
+	parent, ok := conn.(*net.UnixConn)
+	if !ok {
+		return nil, fmt.Errorf("socket of the parent: it is a %T", conn)
+	}
+	return func(conn net.Conn, certificate []byte) error {
+		return send(parent, conn, certificate)
+	}, nil
+}
+
+// send lets the parent have a connection. What it has not read yet, it reads before it
+// says that this process is dead.
+func send(parent *net.UnixConn, conn net.Conn, certificate []byte) error {
+	source, ok := conn.(syscall.Conn)
+	if certificate == nil || !ok {
+		return nil // the end of this process closes it, which is proof enough
+	}
+	raw, err := source.SyscallConn()
+	if err != nil {
+		return fmt.Errorf("file of a connection to %s: %w", conn.RemoteAddr(), err)
+	}
+	closed := raw.Control(func(fd uintptr) {
+		_ = parent.SetWriteDeadline(time.Now().Add(sendTimeout)) // fails as the write does
+		_, _, err = parent.WriteMsgUnix(certificate, syscall.UnixRights(int(fd)), nil)
+	})
+	if closed != nil {
+		return closed
+	}
+	if err != nil {
+		return fmt.Errorf("let the parent hold a connection to %s: %w", conn.RemoteAddr(), err)
+	}
+	return nil
+}

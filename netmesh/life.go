@@ -1,0 +1,133 @@
+package netmesh
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/bmqelect/bmqelect/internal/base/clock"
+)
+
+const (
+	// askVersion is the first version of the protocol whose links end only if an answer is
+	// missing. Older ones end them if nothing comes for the idle time-out: they need pings.
+	askVersion = 4
+	// firstPings are sent at the ping interval, so that round trips are soon known.
+	firstPings = 8
+	// restPing is the ping interval of a link on which nothing is missing.
+	restPing = time.Second
+)
+
+// life is what shows whether the peer of a link lives. The times are ages of the mesh; no
+// frame costs a timer.
+type life struct {
+	busy    atomic.Bool  // the handler has the newest frame that came
+	asked   atomic.Int64 // the first frame left since then; 0: none did
+	pinged  atomic.Int64 // the newest ping left
+	writing atomic.Int64 // the write under way began; 0: there is none
+}
+
+// begin takes note of a write. Pongs ask nothing: two peers would go on pinging each other.
+func (l *life) begin(now int64, kind frameKind) {
+	l.writing.Store(now)
+	if kind != framePong && l.asked.Load() == 0 {
+		l.asked.Store(now)
+	}
+}
+
+// age is the time since the mesh was made, in nanoseconds, at least 1.
+func (m *Mesh) age() int64 { return max(int64(time.Since(m.started)), 1) }
+
+// watchLinks ends links whose peers do not answer, and sends pings, until the mesh closes.
+// One alarm serves all links.
+func (m *Mesh) watchLinks() {
+	alarm := clock.NewAlarm(m.cfg.Clock)
+	defer alarm.Close()
+	pause := m.cfg.times.ping
+	for {
+		due := m.age() + int64(pause)
+		alarm.Set(m.cfg.Clock.Now() + pause)
+		select {
+		case <-alarm.Rings():
+		case <-m.ctx.Done():
+			return
+		}
+		now := m.age()
+		pause = time.Duration(m.checkLinks(now, now-due >= int64(m.cfg.times.ping)))
+	}
+}
+
+// checkLinks looks at all links, and returns after what time to do so again. If this process
+// was held up, what came meanwhile is not read yet: the peers have the time for an answer
+// once more.
+func (m *Mesh) checkLinks(now int64, heldUp bool) (next int64) {
+	next = 2 * int64(m.cfg.times.ping)
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	for l := range m.live {
+		if heldUp {
+			l.excuse(now)
+		}
+		next = min(next, l.check(now))
+	}
+	return next
+}
+
+// excuse lets the time for an answer and for a write begin anew.
+func (l *link) excuse(now int64) {
+	for _, since := range [...]*atomic.Int64{&l.life.asked, &l.life.writing} {
+		if old := since.Load(); old != 0 {
+			since.CompareAndSwap(old, now)
+		}
+	}
+}
+
+// check ends the link if the peer answers or takes nothing, or pings it if that is due. It
+// returns the time until it has to be called again, as far as this link is concerned.
+func (l *link) check(now int64) (next int64) {
+	idle, ping := int64(l.m.cfg.times.idle), int64(l.m.cfg.times.ping)
+	asked, pinged, writing := l.life.asked.Load(), l.life.pinged.Load(), l.life.writing.Load()
+	next = 2 * ping
+	if writing != 0 && now-writing >= idle {
+		l.expire(l.conn.SetWriteDeadline)
+		return next
+	}
+	missing := false // an answer
+	if asked != 0 && !l.life.busy.Load() {
+		if now-asked >= idle {
+			l.expire(l.conn.SetReadDeadline)
+			return next
+		}
+		if missing = now-asked >= ping; missing {
+			next = asked + idle - now
+		} else {
+			next = asked + 2*ping - now
+		}
+	}
+	every := l.pingEvery(missing)
+	if now-pinged >= every {
+		l.pingNow.wake()
+		pinged = now
+	}
+	if every == ping {
+		next = min(next, pinged+ping-now)
+	}
+	return next
+}
+
+// expire lets reads or writes fail from now on, unless the link is at its end anyway.
+func (l *link) expire(setDeadline func(time.Time) error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.ended && !l.endsSoon {
+		_ = setDeadline(time.Now()) // fails on a dead connection, as the read or write does
+	}
+}
+
+// pingEvery is the pause between two pings, in nanoseconds.
+func (l *link) pingEvery(answerMissing bool) int64 {
+	t := &l.m.cfg.times
+	if answerMissing || l.info.Version < askVersion || l.meter.newest() < firstPings {
+		return int64(t.ping)
+	}
+	return int64(max(t.ping, restPing))
+}

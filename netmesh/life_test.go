@@ -1,0 +1,93 @@
+package netmesh
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/internal/base/memnet"
+)
+
+// fast are the times that a mesh takes from the timers of one room.
+func fast(c *Config) { c.times, c.Inactivity = times{}, 60*time.Millisecond }
+
+// framesIn is what came over the link of n to peer so far.
+func (n *node) framesIn() uint64 { return n.Links()[0].FramesIn }
+
+// A link on which nothing is missing carries a ping a second, and its answer, each way.
+func TestAnIdleLinkIsQuiet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := pairOn(t, memnet.New(), fast)
+		time.Sleep(10 * time.Second)
+		before := a.framesIn()
+		time.Sleep(100 * time.Second)
+		require.InDelta(t, 2*100, a.framesIn()-before, 2*10)
+		require.Equal(t, []string{"up 1"}, b.all("a"))
+	})
+}
+
+// Whoever says something to a silent peer learns within the idle time-out that it is silent;
+// so does, a second later, who says nothing.
+func TestSilenceCountsFromTheFirstWordWithoutAnswer(t *testing.T) {
+	for says, most := range map[bool]time.Duration{true: 0, false: restPing + 80*time.Millisecond} {
+		synctest.Test(t, func(t *testing.T) {
+			net := memnet.New()
+			a, b := pairOn(t, net, fast)
+			time.Sleep(10 * time.Second)
+			cut(net, "a", "b", memnet.Drop)
+			if says {
+				require.True(t, a.Send("b", "g", ack(1))) // by itself it would get no answer
+			}
+			time.Sleep(a.cfg.Inactivity * 2)
+			if says {
+				time.Sleep(time.Millisecond)
+			} else {
+				require.True(t, a.Links()[0].Up)
+				time.Sleep(most)
+			}
+			require.Equal(t, "down timeout", last(a.all("b"), 1)[0])
+			time.Sleep(restPing + 80*time.Millisecond)
+			require.Equal(t, "down timeout", last(b.all("a"), 1)[0])
+		})
+	}
+}
+
+// A peer that answers stays, however seldom anything is said: what it says last, which may
+// need no answer, is followed by a ping.
+func TestALinkOnWhichSomebodySpeaksStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := pairOn(t, memnet.New(), fast)
+		for range 50 {
+			require.True(t, a.Send("b", "g", ack(1)))
+			time.Sleep(333 * time.Millisecond)
+		}
+		require.NotContains(t, append(a.all("b"), b.all("a")...), "down timeout")
+	})
+}
+
+// A peer of an older build takes a link for silent on which nothing comes for the idle
+// time-out: it gets a ping in every third of that.
+func TestAnOlderPeerIsPingedAllTheTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := memnet.New()
+		a := start(t, "a", onHost(net), fast)
+		conn, err := net.Host("x").Dial(t.Context(), "a:7000")
+		require.NoError(t, err)
+		defer func() { _ = conn.Close() }()
+		s, h := &stranger{shake(t, conn, a, time.Hour), t}, helloFrom(a)
+		h.MaxVersion = askVersion - 1
+		s.link(h)
+		for range 100 {
+			require.NoError(t, conn.SetReadDeadline(time.Now().Add(2*a.cfg.Inactivity)))
+			kind, body, err := s.frames.next()
+			require.NoError(t, err)
+			if kind == framePing {
+				var p ping
+				require.NoError(t, s.dec.one(body, &p))
+				require.NoError(t, s.send(framePong, &p))
+			}
+		}
+	})
+}
