@@ -13,12 +13,12 @@ const certificateVersion = 4
 // certificate is a secret of one process about one evidence connection. The handshake tells
 // its hash. Who shows the certificate itself on that connection has it from the process, and
 // says that the process is dead: DeathProof.Hold.
-// It has the form of a frame, which is what a fault layer lets through.
-type certificate [frameHeader + 32]byte
+// It has the form of a frame, its length first: a fault layer lets nothing else through.
+type certificate [4 + 32]byte
 
 func newCertificate() (c certificate) {
-	binary.BigEndian.PutUint32(c[:frameHeader], uint32(len(c)-frameHeader))
-	_, _ = rand.Read(c[frameHeader:]) // never fails
+	binary.BigEndian.PutUint32(c[:4], uint32(len(c)-4))
+	_, _ = rand.Read(c[4:]) // never fails
 	return c
 }
 

@@ -21,8 +21,8 @@ func certsCommand() *cobra.Command {
 		Short: "Make or renew the certificates of nodes and operators",
 		Long: "Make a key and a certificate for each NODE, in DIR/NODE, the --tls-dir of that\n" +
 			"node, and in DIR a CA that signs them and a key of gossip, if there is no CA.\n" +
-			"Certificates that are there are renewed; without a NODE, all of them. Nodes that\n" +
-			"run take new ones in by themselves. Who has DIR/ca.key can make members: keep it\n" +
+			"What is there already is renewed; without a NODE, all of it. Nodes that run take\n" +
+			"new certificates in by themselves. Who has DIR/ca.key can make members: keep it\n" +
 			"off the nodes.",
 		Example: "  bmqnode certs --dir pki --cluster bees n1 n2 n3 --operator alice\n" +
 			"  bmqnode certs --dir pki",

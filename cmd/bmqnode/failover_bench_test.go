@@ -1,7 +1,10 @@
 package main_test
 
 import (
+	"fmt"
+	"os/exec"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -14,27 +17,45 @@ import (
 // BenchmarkFailover kills or stops the leader of processes on one machine, and tells how long
 // it takes until the next one leads: until the first follower knows (detection), until one has
 // waited for its turn or a random time and asked the others (back-off), until it is elected
-// and all follow it (election). Medians and the worst, in milliseconds.
+// and all follow it (election). Of a kill it also tells when each follower has proof of it.
+// Medians and the worst, in milliseconds. Busy is how many loops compete for the cores.
 func BenchmarkFailover(b *testing.B) {
 	for _, c := range []struct {
 		profile string
 		nodes   int
 		signal  syscall.Signal
+		busy    int
 	}{
-		{"article", 5, syscall.SIGKILL},
-		{"lan", 3, syscall.SIGKILL},
-		{"lan", 3, syscall.SIGSTOP},
+		{"article", 5, syscall.SIGKILL, 0},
+		{"lan", 3, syscall.SIGKILL, 0},
+		{"lan", 5, syscall.SIGKILL, 0},
+		{"lan", 5, syscall.SIGKILL, 2},
+		{"lan", 3, syscall.SIGSTOP, 0},
 	} {
-		b.Run(c.profile+"/"+c.signal.String(), func(b *testing.B) {
+		name := fmt.Sprintf("%s/%s/nodes=%d/busy=%d", c.profile, c.signal, c.nodes, c.busy)
+		b.Run(name, func(b *testing.B) {
+			for range c.busy {
+				keepBusy(b)
+			}
 			failover(b, c.nodes, c.profile, c.signal)
 		})
 	}
 }
 
+// keepBusy runs a loop in a process of its own until b ends.
+func keepBusy(b *testing.B) {
+	loop := exec.Command("sh", "-c", "while :; do :; done")
+	require.NoError(b, loop.Start())
+	b.Cleanup(func() {
+		_ = loop.Process.Kill()
+		_ = loop.Wait()
+	})
+}
+
 func failover(b *testing.B, nodes int, profile string, signal syscall.Signal) {
 	s := play(b, nodes, map[string]any{"profile": profile})
 	leader := s.agree(s.Nodes(), nil)
-	var detection, backOff, election, total []time.Duration
+	var detection, proof, backOff, election, total []time.Duration
 	for b.Loop() {
 		time.Sleep(3 * time.Second) // round trips are measured once a second
 		leader = s.agree(s.Nodes(), nil)
@@ -51,6 +72,7 @@ func failover(b *testing.B, nodes int, profile string, signal syscall.Signal) {
 		})
 		stands := s.moment(lost, slices.MaxFunc,
 			func(e admin.Event) bool { return e.Reason == "PROPOSED" })
+		proof = append(proof, s.proofs(old.Name, lost)...)
 		followed := s.moment(lost, slices.MaxFunc,
 			func(e admin.Event) bool { return e.Term == next.Term && e.Reason == "LEADER_FOUND" })
 		detection = append(detection, known.Sub(lost))
@@ -66,6 +88,10 @@ func failover(b *testing.B, nodes int, profile string, signal syscall.Signal) {
 	}
 	b.ReportMetric(0, "ns/op") // the loop also restarts the killed node
 	b.ReportMetric(median(detection), "detection-ms")
+	if len(proof) > 0 {
+		b.ReportMetric(median(proof), "proof-ms")
+		b.ReportMetric(float64(slices.Max(proof))/float64(time.Millisecond), "worst-proof-ms")
+	}
 	b.ReportMetric(median(backOff), "back-off-ms")
 	b.ReportMetric(median(election), "election-ms")
 	b.ReportMetric(median(total), "total-ms")
@@ -92,6 +118,19 @@ func BenchmarkTransfer(b *testing.B) {
 	}
 	b.ReportMetric(0, "ns/op")
 	b.ReportMetric(median(gaps), "gap-ms")
+}
+
+// proofs are how long it took from then on until each of the others knew a node to be dead.
+func (s *scene) proofs(dead string, since time.Time) (after []time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range s.lines {
+		if l.Message == "peer is dead" && strings.Contains(l.Detail, "peer="+dead) &&
+			l.Time.After(since) {
+			after = append(after, l.Time.Sub(since))
+		}
+	}
+	return after
 }
 
 // moment is when the first or last wanted transition since then happened.

@@ -15,7 +15,7 @@ import (
 )
 
 // TestASupervisedNodesDeathIsCertified by its parent, so that nobody needs a refused dial. If
-// the parent dies nobody is told, and the child leaves in good order.
+// the parent dies nobody is told, and the child hands over and leaves.
 func TestASupervisedNodesDeathIsCertified(t *testing.T) {
 	t.Parallel()
 	options := quick()
@@ -37,7 +37,7 @@ func TestASupervisedNodesDeathIsCertified(t *testing.T) {
 	require.NoError(t, parent.Signal(syscall.SIGKILL))
 	s.agree(s.others(leader.Leader), above(leader.Term))
 	for _, n := range s.others(leader.Leader) {
-		s.says(n, "transition", "peer="+parent.Name, "reason=LEADER_CEDED")
+		s.says(n, "transition", "peer="+parent.Name, "reason=TRANSFERRED")
 	}
 }
 

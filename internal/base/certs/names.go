@@ -1,8 +1,8 @@
 // Package certs makes, renews and reads the certificates by which the members of a cluster
-// know each other, and their operators, and the keys of gossip. A node's directory has the names
-// of files that others use, too: ca.crt, tls.crt and tls.key, in PEM. Beside them are gossip.key,
-// which has the keys of gossip, and accept-plain, which is there while the cluster moves to TLS.
-// No function prints a key or puts one into an error.
+// know each other, and their operators, and the keys of gossip. A node's directory has the
+// names of files that others use, too: ca.crt, tls.crt and tls.key, in PEM. Beside them are
+// gossip.key, which has the keys of gossip, and accept-plain, which is there while the cluster
+// moves to TLS. No function prints a key or puts one into an error.
 package certs
 
 import (
