@@ -44,7 +44,7 @@ func TestAMoveToTLSAndBack(t *testing.T) {
 
 func moveToTLSAndBack(t *testing.T, old string) {
 	options := quick()
-	delete(options, "faults")
+	delete(options, "rehearsal")
 	s, pki := layOut(t, 3, options), filepath.Join(t.TempDir(), "pki")
 	plain := map[string][]byte{}
 	for _, n := range s.Nodes() {

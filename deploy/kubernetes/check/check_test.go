@@ -134,7 +134,7 @@ func TestMistakesAreFound(t *testing.T) {
 		"selector and labels": {"matchLabels: {app.kubernetes.io/name: bmqnode}\n  # A volume",
 			"matchLabels: {app: other}\n  # A volume", false},
 		"unknown volume":    {"{name: config, mountPath", "{name: nowhere, mountPath", false},
-		"port out of range": {"{path: /readyz, port: http}", "{path: /readyz, port: 70000}", false},
+		"port out of range": {"{path: /readyz, port: http,", "{path: /readyz, port: 70000,", false},
 	} {
 		for _, doc := range good {
 			changed := bytes.Replace(doc, []byte(c.from), []byte(c.to), 1)

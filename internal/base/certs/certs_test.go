@@ -79,6 +79,9 @@ func TestOperatorsAreNoNodes(t *testing.T) {
 		renewed, _, _, err := LoadClient(dir + "/operator/alice")
 		require.NoError(t, err)
 		require.NotEqual(t, own.Leaf.PublicKey, renewed.Leaf.PublicKey)
+		require.NoFileExists(t, dir+"/operator/alice/gossip.key")
+		require.NoError(t, ChangeIssuedGossipKeys(dir, GossipAdd, NewGossipKey()))
+		require.NoFileExists(t, dir+"/operator/alice/gossip.key")
 	}
 	node := leaf(t, dir+"/n1")
 	require.False(t, IsOperator(node, "bees"))

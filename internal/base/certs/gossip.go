@@ -152,6 +152,9 @@ func ChangeIssuedGossipKeys(dir string, step GossipStep, key GossipKey) error {
 	}
 	err = ChangeGossipKeys(dir, step, key)
 	for _, node := range nodes {
+		if strings.HasPrefix(node, operators) {
+			continue // operators take no part in gossip
+		}
 		err = errors.Join(err, ChangeGossipKeys(filepath.Join(dir, node), step, key))
 	}
 	return err

@@ -194,8 +194,10 @@ func (ca *authority) issue(dir, node string, valid time.Duration) (Issued, error
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
 	template.URIs = append(template.URIs, uri(ca.cluster, node))
+	files := maps.Clone(ca.shared)
 	switch {
 	case strings.HasPrefix(node, operators):
+		clear(files) // they take no part in gossip
 		template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 	case hostName.MatchString(node): // for clients that look for a name
 		template.DNSNames = []string{node}
@@ -211,7 +213,6 @@ func (ca *authority) issue(dir, node string, valid time.Duration) (Issued, error
 	if err != nil {
 		return Issued{}, err
 	}
-	files := maps.Clone(ca.shared)
 	files[caFile], files[certFile], files[keyFile] = ca.bundle, pemOf("CERTIFICATE", cert), text
 	err = writeFiles(dir, files)
 	return Issued{Node: node, Dir: dir, Until: template.NotAfter}, err
