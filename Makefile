@@ -10,13 +10,16 @@ TESTFLAGS ?= -timeout 5m
 export GORACE ?= atexit_sleep_ms=100
 FUZZTIME ?= 10s
 # What only examples or tests need stays out of the module that users import.
-MODULES = . examples tests
-each = @for module in $(MODULES); do (cd $$module && $(1)) || exit 1; done
+MODULES = . examples tests internal/peers
+# etcd takes a minute to compile: only lint-peers and bench-peers do.
+PEERS_WITHOUT_OTHERS = . ./node ./ours
+each = @for module in $(MODULES); do (cd $$module && packages=./... && \
+	if [ $$module = internal/peers ]; then packages="$(PEERS_WITHOUT_OTHERS)"; fi && $(1)) || exit 1; done
 # The protocol itself, and the least of it that tests must run, in percent.
 PROTOCOL = ./elector ./elector/detector ./scouting ./lsn
 COVER = 95
 
-.PHONY: help build bmqnode man test race vet lint vuln image fuzz bench kills cover scenarios-live article-live coordinator alerts kernel soak chaos clean
+.PHONY: help build bmqnode man test race vet lint lint-peers vuln image fuzz bench bench-peers kills cover scenarios-live article-live coordinator alerts kernel soak chaos study clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -31,24 +34,27 @@ man: bmqnode ## write manual pages to bin/man: man -l bin/man/bmqnode.1
 	bin/bmqnode man bin/man
 
 test: ## run all tests (RACE=1: with the race detector)
-	$(call each,go test $(RACEFLAG) $(TESTFLAGS) ./...)
+	$(call each,go test $(RACEFLAG) $(TESTFLAGS) $$packages)
 
 race: ## run all tests with the race detector
 	@$(MAKE) test RACE=1
 
 vet: ## gofmt, go vet
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "not gofmt-ed: $$unformatted"; exit 1; fi
-	$(call each,go vet $(RACEFLAG) ./...)
+	$(call each,go vet $(RACEFLAG) $$packages)
 
 # Under RACE, what is compiled for the tests is what is looked at.
 lint: vet ## gofmt, go vet, staticcheck, go mod tidy
 	CGO_ENABLED=0 GOBIN=$(CURDIR)/bin go install -trimpath $(STATICCHECK)
-	$(call each,GOFLAGS="$$(go env GOFLAGS) $(RACEFLAG)" $(CURDIR)/bin/staticcheck ./...)
-	$(call each,go mod tidy -diff)
+	$(call each,GOFLAGS="$$(go env GOFLAGS) $(RACEFLAG)" $(CURDIR)/bin/staticcheck $$packages)
+	$(call each,[ $$module = internal/peers ] || go mod tidy -diff)
+
+lint-peers: lint ## lint what bench-peers compares with, too
+	cd internal/peers && go vet ./... && $(CURDIR)/bin/staticcheck ./... && go mod tidy -diff
 
 vuln: ## look for known vulnerabilities in what is called (VULNDB=file:///DIRECTORY: offline)
 	GOBIN=$(CURDIR)/bin go install -trimpath $(GOVULNCHECK)
-	$(call each,$(CURDIR)/bin/govulncheck $(if $(VULNDB),-db $(VULNDB)) ./...)
+	$(call each,$(CURDIR)/bin/govulncheck $(if $(VULNDB),-db $(VULNDB)) $$packages)
 
 image: ## make the file system of deploy/docker's image, and run a node in it
 	BMQNODE_IMAGE=1 go test $(RACEFLAG) $(TESTFLAGS) -run 'TheImage|ThePods' ./cmd/bmqnode
@@ -62,6 +68,14 @@ fuzz: ## run every fuzz target for a while (FUZZTIME=10s each)
 
 bench: ## run the benchmarks, with allocations
 	go test -run '^$$' -bench . -benchmem ./...
+
+TRIALS ?= 30
+LOAD ?= 60s
+QUIET ?= 200ms
+SYSTEMS ?=
+bench-peers: ## compare with hashicorp/raft and etcd in about 12 minutes, write docs/benchmarks.md (TRIALS=30 LOAD=60s QUIET=200ms SYSTEMS="raft etcd")
+	cd internal/peers && go build -o $(CURDIR)/bin/peers/ ./...
+	bin/peers/peers -page docs/benchmarks.md -trials $(TRIALS) -load $(LOAD) -quiet $(QUIET) -systems "$(SYSTEMS)"
 
 KILLS ?= 200
 kills: ## kill the leader of five busy processes KILLS=200 times: proof of death, failover
@@ -102,6 +116,10 @@ soak: ## replay every scenario under many seeds (SOAK_SEEDS=1000), for SOAK_TIME
 CHAOS_SEEDS ?= 1000
 chaos: ## play random schedules of faults with whole nodes in virtual time (CHAOS_SEEDS=1000)
 	CHAOS_SEEDS=$(CHAOS_SEEDS) go test $(RACEFLAG) -count=1 -run TestRandomSchedules -v -timeout 0 ./cluster/internal/chaos
+
+study: ## measure the failure detectors anew, for docs/detectors.md
+	go test ./elector/detector -run TestStudy -rewrite
+	go test ./internal/lab/report -run TestDetectorsPlot -update
 
 clean: ## remove what was built
 	rm -rf bin coverage.out

@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/elector/detector"
 	"github.com/bmqelect/bmqelect/internal/base/certs"
 	"github.com/bmqelect/bmqelect/internal/base/loopback"
 	"github.com/bmqelect/bmqelect/internal/base/printable"
@@ -104,11 +105,15 @@ type Config struct {
 // candidate-capable voter with the timers of elector.Article. Timing, Quorum, Rule
 // and what is unsafe must be the same on every node.
 type ElectionConfig struct {
-	Timing       elector.Timing // zero: elector.Article()
-	NotCandidate bool           // votes, but does not stand
-	Priority     int            // ranks nodes that stand at the same moment; higher wins
-	Quorum       int            // 0: a majority of the voters
-	Rule         scouting.Rule  // how ElectionScouting is answered
+	Timing elector.Timing // zero: elector.Article(), or with QoS elector.ForQoS
+	// QoS, if set, says how fast and how surely the crash of a leader is to be detected, the
+	// same on every node. Heartbeats then come as often as the links need for that, and
+	// Status says what is met. Default none: timers are as they are.
+	QoS          detector.QoS
+	NotCandidate bool          // votes, but does not stand
+	Priority     int           // ranks nodes that stand at the same moment; higher wins
+	Quorum       int           // 0: a majority of the voters
+	Rule         scouting.Rule // how ElectionScouting is answered
 	// StopMargin is how long before the end of the lease the context of a
 	// Leadership is canceled, for the work to stop; below Lease - HeartbeatBroadcast.
 	// Default half of that. Unused where there is no lease.
@@ -156,6 +161,7 @@ func (c Config) Agreed() map[string]string {
 		"lease":                t.Lease.String(),
 		"clock-drift-ppm":      strconv.FormatInt(t.ClockDriftPPM, 10),
 		"quorum-rule":          quorum, // older processes tell "quorum", always as a number
+		"qos":                  e.QoS.String(),
 		"scouting-rule":        e.Rule.String(),
 		"unsafe-no-scouting":   strconv.FormatBool(e.UnsafeNoScouting),
 		"no-death-proof":       strconv.FormatBool(c.NoDeathProof),
@@ -175,6 +181,9 @@ func (c Config) Role() string {
 }
 
 func (e ElectionConfig) withDefaults() ElectionConfig {
+	if e.Timing == (elector.Timing{}) && e.QoS != (detector.QoS{}) {
+		e.Timing = elector.ForQoS(e.QoS)
+	}
 	e.Timing = cmp.Or(e.Timing, elector.Article())
 	e.StopMargin = cmp.Or(e.StopMargin, (e.Timing.Lease-e.Timing.HeartbeatBroadcast)/2)
 	return e
@@ -185,7 +194,7 @@ func (c Config) elector(e ElectionConfig) elector.Config {
 	return elector.Config{
 		Self: c.Node, Voters: c.Voters,
 		NotCandidate: e.NotCandidate, Priority: e.Priority, Quorum: e.Quorum, Rule: e.Rule,
-		Timing: e.Timing, Takeover: e.Takeover,
+		Timing: e.Timing, QoS: e.QoS, Takeover: e.Takeover,
 		UnsafeQuorum: e.UnsafeQuorum, UnsafeNoScouting: e.UnsafeNoScouting,
 	}
 }

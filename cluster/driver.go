@@ -159,7 +159,9 @@ func (n *Node) handle(e *event) {
 		return
 	}
 	if g := n.groups[e.group]; g != nil {
+		n.estimate(g, e)
 		n.step(g, elector.Received{From: e.from, Message: e.msg})
+		n.tune(g)
 	}
 }
 

@@ -28,6 +28,7 @@ func (h meshHandler) LinkUp(peer netmesh.PeerInfo) {
 	})
 	h.n.post(event{do: func() {
 		h.n.up[peer.Node] = peer.Meta
+		h.n.quality.Up(peer.Node)
 		h.n.noteProcess(&peer)
 		h.n.heedReturn(peer.Node)
 		h.n.stepAll(elector.LinkUp{Peer: peer.Node})

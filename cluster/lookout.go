@@ -44,6 +44,7 @@ func (n *Node) lookout() {
 			roundTrip = now
 			n.post(event{do: func() { n.tellRoundTrip(now) }})
 		}
+		n.post(event{do: n.noteRoundTrips})
 		why, _ := n.election.g.notStanding(n.now())
 		if why != told && n.mesh.Tell(n.diagnosis.Facts(why)) == nil {
 			told = why

@@ -83,6 +83,8 @@ type Node struct {
 	unentitled map[NodeID]bool
 	// the longest to a voter, as the elections were told; 0 if unknown
 	roundTrip time.Duration
+	// of the links from the voters, which all elections share
+	quality *elector.Links
 	// cutWork are the leaderships whose work may go on although their election has ended
 	// on this node. When the driver has ended, close owns it.
 	cutWork []*Leadership
@@ -151,6 +153,8 @@ func newNode(cfg Config, hooks testhook.Hooks) *Node {
 		cfg: cfg, log: cfg.Logger.With("node", cfg.Node), started: time.Now(),
 		clock: hooks.Clock, testGate: hooks.Gate, entropy: hooks.Entropy, dead: hooks.Dead,
 		measure: newMeasure(),
+		// TCP keeps order: a heartbeat that is late holds up those behind it.
+		quality: elector.NewLinks(cfg.Voters, true),
 		inbox:   make(chan event, inboxSize), waiting: waitingGroups{ready: make(chan struct{}, 1)},
 		quit: make(chan struct{}), driverDone: make(chan struct{}), persisterDone: make(chan struct{}),
 		unwatch: make(chan struct{}), watcherDone: make(chan struct{}),

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/elector/detector"
 	"github.com/bmqelect/bmqelect/internal/base/loglimit"
 	"github.com/bmqelect/bmqelect/internal/base/recording"
 )
@@ -158,6 +159,9 @@ func setupOf(c elector.Config) *recording.Setup {
 	}
 	if c.UnsafeQuorum {
 		s.Elector["unsafe_quorum"] = "true"
+	}
+	if c.QoS != (detector.QoS{}) {
+		s.Elector["qos"] = "{" + c.QoS.String() + "}"
 	}
 	if c.Takeover != 0 {
 		s.Elector["takeover"] = c.Takeover.String()

@@ -57,15 +57,16 @@ type Stats struct {
 type ElectionStats struct {
 	Group       string
 	Role        elector.Role
-	Leader      NodeID   // that the node is or follows; "" for none
-	Term        lsn.Term // of that leadership, or otherwise the node's own
-	LSN         lsn.LSN  // newest issued or heard of
-	Leading     bool     // IsLeader
-	LeaseLeft   Seconds  // of a valid lease; 0 if this node does not lead or needs none
-	Quorum      int      // voters needed
-	Leaderships uint64   // how often this node came to lead or to follow a leader
-	WorkOverdue bool     // guarded work goes on although its leadership is over
-	WorkEnds    uint64   // how often the work of Run ended by itself
+	Leader      NodeID     // that the node is or follows; "" for none
+	Term        lsn.Term   // of that leadership, or otherwise the node's own
+	LSN         lsn.LSN    // newest issued or heard of
+	Leading     bool       // IsLeader
+	LeaseLeft   Seconds    // of a valid lease; 0 if this node does not lead or needs none
+	Quorum      int        // voters needed
+	Leaderships uint64     // how often this node came to lead or to follow a leader
+	WorkOverdue bool       // guarded work goes on although its leadership is over
+	WorkEnds    uint64     // how often the work of Run ended by itself
+	QoS         *QoSStatus // nil if ElectionConfig.QoS asks for nothing
 }
 
 // Answers counts the answers to a question of the protocol.
@@ -121,6 +122,6 @@ func (n *Node) electionStats(g *group) ElectionStats {
 		Group: g.name, Role: s.Role, Leader: s.Leader, Term: s.Term, LSN: g.newestLSN(s),
 		Quorum: s.Quorum, Leading: g.leading(now), LeaseLeft: g.leaseLeft(now),
 		Leaderships: g.measure.leaderships, WorkOverdue: g.state().Phase == leadership.Overdue,
-		WorkEnds: g.workEnded().count,
+		WorkEnds: g.workEnded().count, QoS: g.qosStatus(&s),
 	}
 }

@@ -86,6 +86,8 @@ type GroupStatus struct {
 	WorkError string  `json:"work_error,omitempty"`  // with which error the last time
 	Unfit     string  `json:"unfit,omitempty"`       // why the application is not fit to lead
 	RestLeft  Seconds `json:"rest_left_s,omitempty"` // of a rest after a step-down, or after work that ended
+	// QoS is what becomes of ElectionConfig.QoS; nil if nothing is asked.
+	QoS *QoSStatus `json:"qos,omitempty"`
 	// Explanation says in a sentence why things are as they are.
 	Explanation string `json:"explanation"`
 }
@@ -265,7 +267,7 @@ func (n *Node) groupStatus(g *group, members []MemberStatus) GroupStatus {
 		Explanation: n.withEmergencies(explain(s, why, n.cfg, members, now)),
 		Work:        work, WorkEnds: ends.count, WorkError: ends.err, Unfit: state.Unfit,
 		RestLeft:  seconds(max(s.RestEnd.Sub(now), 0)),
-		Candidate: state.MayStand, Priority: int(g.priority.Load()),
+		Candidate: state.MayStand, Priority: int(g.priority.Load()), QoS: g.qosStatus(&s),
 	}
 }
 

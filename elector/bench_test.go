@@ -24,6 +24,27 @@ func phiStep(t testing.TB) func() {
 	return heartbeats(t, d, 1000)
 }
 
+// qualityStep is a heartbeat to a node that asks for a quality of service, and measures.
+func qualityStep(t testing.TB) func() {
+	d := bootWith(t, elector.Config{QoS: quality}, 3, 2)
+	links := elector.NewLinks([]elector.NodeID{"a", "b", "c"}, true)
+	in := &elector.Received{From: "b", Message: elector.Message{
+		Kind: elector.LeaderHeartbeat, Term: 3, Sequence: 1, Period: 500 * millis,
+	}}
+	d.hear("b", in.Message)
+	return func() {
+		d.now = d.now.Add(500 * millis)
+		in.Message.Sequence++
+		in.Message.SentAt = d.now
+		links.Received(d.now, "g", in.From, &in.Message)
+		var e elector.Input = *in // the driver's allocation
+		if len(d.Step(d.now, 0, e).Messages) != 1 {
+			t.Fatal("the heartbeat was not acked")
+		}
+		d.Tune(links)
+	}
+}
+
 // heartbeats brings so many different ones, and the last of them again and again.
 func heartbeats(t testing.TB, d *driven, different int) func() {
 	var inputs []elector.Input
@@ -86,9 +107,11 @@ func TestHeartbeatPathAllocatesNothing(t *testing.T) {
 	} {
 		require.Zero(t, testing.AllocsPerRun(100, step), name)
 	}
+	require.LessOrEqual(t, testing.AllocsPerRun(100, qualityStep(t)), 1.0, "the input")
 }
 
 func BenchmarkStepHeartbeat(b *testing.B) { run(b, heartbeatStep(b)) }
+func BenchmarkStepQuality(b *testing.B)   { run(b, qualityStep(b)) }
 func BenchmarkStepBroadcast(b *testing.B) { run(b, broadcastStep(b, elector.Config{})) }
 func BenchmarkStepTickIdle(b *testing.B)  { run(b, idleStep(b)) }
 

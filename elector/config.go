@@ -36,6 +36,10 @@ type Config struct {
 	Rule scouting.Rule
 	// Timing holds the protocol's timers; see Article and BlazingMQ. Required.
 	Timing Timing
+	// QoS, if set, is how fast and how surely a follower finds out that its leader is dead:
+	// the detector NFD-E replaces the miss count, and the leader sends heartbeats as often as
+	// its followers need for that, within Timing.Periods. ForQoS has timers that fit.
+	QoS detector.QoS
 	// Phi replaces the miss count by the phi accrual detector: a follower then learns how
 	// regular its leader's heartbeats are. PhiConfig.Least must be at least Timing.Lease. Its
 	// zero, the default, is the miss count.
@@ -122,6 +126,28 @@ func WAN() Timing {
 	}
 }
 
+// ForQoS returns timers for a quality of service (§14.6): the lease leaves a fifth of Detect to
+// the delay of the network and to the drift of clocks, and what is no use below the times that
+// disks and schedulers take is not derived of a Detect that is shorter than those. Of a QoS
+// that is not valid they are those of Article: then that is the one thing that is wrong.
+func ForQoS(ask detector.QoS) Timing {
+	if ask.Validate() != nil {
+		return Article()
+	}
+	d := ask.Detect.Truncate(60 * time.Microsecond) // so that all of these are whole
+	return Timing{
+		InitialWait:        max(4*d, 500*time.Millisecond),
+		MinRandomWait:      max(d/100, 2*time.Millisecond),
+		MaxRandomWait:      max(2*d, 200*time.Millisecond),
+		ScoutingResult:     max(d, 100*time.Millisecond),
+		ElectionResult:     max(2*d, 250*time.Millisecond),
+		HeartbeatBroadcast: d / 3,
+		HeartbeatMissCount: 3,
+		Lease:              d / 5 * 4,
+		ClockDriftPPM:      20_000,
+	}
+}
+
 // ProfileNames are the names that Profile knows.
 func ProfileNames() []string { return []string{"article", "blazingmq", "lan", "wan"} }
 
@@ -137,6 +163,23 @@ func Profile(name string) (t Timing, ok bool) {
 // inactive, by miss count: miss count x broadcast period.
 func (t Timing) Inactivity() time.Duration {
 	return time.Duration(t.HeartbeatMissCount) * t.HeartbeatBroadcast
+}
+
+// Periods are the limits of what Config.QoS is given: a leader sends no heartbeats more rarely
+// than every HeartbeatBroadcast and not more often than 16 times as fast, and nobody suspects
+// it before a promise to it can have ended.
+func (t Timing) Periods() detector.Limits {
+	return detector.Limits{
+		Shortest:  max((t.HeartbeatBroadcast / 16).Truncate(time.Microsecond), time.Microsecond),
+		Longest:   t.HeartbeatBroadcast,
+		Detection: t.Promise(),
+	}
+}
+
+// possible is the period nearest to d that a leader keeps.
+func (t *Timing) possible(d time.Duration) time.Duration {
+	limits := t.Periods()
+	return min(max(d, limits.Shortest), limits.Longest)
 }
 
 // Promise is how long a voter's promise binds: lease x (1 + drift), counted on

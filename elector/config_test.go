@@ -61,6 +61,17 @@ func TestValidateNamesTheFault(t *testing.T) {
 		{"Timing.Lease", func(c *elector.Config) { c.Timing.Lease = c.Timing.Inactivity() + 1 }},
 		{"Timing.ClockDriftPPM", func(c *elector.Config) { c.Timing.ClockDriftPPM = -1 }},
 		{"Timing.ClockDriftPPM", func(c *elector.Config) { c.Timing.ClockDriftPPM = 500_001 }},
+		{"QoS.accuracy", func(c *elector.Config) { c.QoS = quality; c.QoS.Accuracy = 1 }},
+		{"QoS.detect", func(c *elector.Config) { c.QoS.Accuracy = 0.9 }},
+		{"Timing.Lease", func(c *elector.Config) { // 1.4s and its drift
+			c.QoS = quality
+			c.QoS.Detect = 1428 * millis
+		}},
+		{"Timing.HeartbeatBroadcast", func(c *elector.Config) {
+			c.QoS = quality
+			c.Timing.HeartbeatBroadcast = 700 * millis
+		}},
+		{"Phi", func(c *elector.Config) { c.QoS, c.Phi = quality, accrual }},
 		{"Phi.Window", func(c *elector.Config) { c.Phi.Threshold = 8 }},
 		{"Phi", func(c *elector.Config) {
 			c.Phi = accrual

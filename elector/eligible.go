@@ -16,7 +16,7 @@ func (m *Machine) eligible(able bool) {
 	m.withdraw()
 	if to := m.unableSuccessor(); to != "" {
 		m.askTarget(to, handoverUnable)
-		m.heartbeat(to)
+		m.heartbeat(to, 0)
 	}
 }
 

@@ -74,7 +74,7 @@ func (m *Machine) follow(from NodeID, msg *Message) {
 	}
 	*f = followerState{
 		Leader: from, LeaderTerm: msg.Term, HeardAt: s.Now,
-		SilentAt: m.silentAt(from, msg),
+		SilentAt: m.silentAt(from, msg), Period: msg.Period,
 	}
 	if msg.LSN.Compare(s.SeenLSN) > 0 {
 		s.SeenLSN = msg.LSN
@@ -88,6 +88,7 @@ func (m *Machine) follow(from NodeID, msg *Message) {
 			Kind: HeartbeatAck, Term: msg.Term,
 			Sequence: msg.Sequence, SentAt: msg.SentAt, LSN: s.SeenLSN,
 			Priority: s.Priority, MayStand: m.mayStand(), Reach: uint8(m.reach()),
+			Period: m.wantedPeriod(from),
 		})
 	}
 }
@@ -96,6 +97,7 @@ func (m *Machine) follow(from NodeID, msg *Message) {
 // heartbeats stay away: §7.6.
 func (m *Machine) leaderSilent() {
 	if m.state.Follower.Leader != "" {
+		m.watch.suspected()
 		m.loseLeader(LeaderNoHeartbeat, "")
 	}
 	m.forgetLeader()
@@ -139,7 +141,7 @@ func (m *Machine) linkUp(peer NodeID) {
 	}
 	switch {
 	case s.Role == Leader:
-		m.heartbeat(peer)
+		m.heartbeat(peer, 0)
 		if isVoter && s.Leader.Reaffirm.Sent {
 			m.propose(voter)
 		}

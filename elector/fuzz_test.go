@@ -49,6 +49,7 @@ func FuzzReceived(f *testing.F) {
 			LeaderTerm: lsn.Term(hintTerm), RetryAfter: time.Duration(retry), Sequence: seq,
 			SentAt: elector.Time(sentAt), LSN: lsn.LSN{Term: lsn.Term(lsnTerm), Counter: counter},
 			MayStand: mayStand, Successor: elector.NodeID(successor), Reach: uint8(round),
+			Period: time.Duration(retry), Late: time.Duration(counter),
 		}}
 		for _, s := range all {
 			endure(t, &driven{Machine: s.Clone(), now: s.now}, in)

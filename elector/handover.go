@@ -57,7 +57,7 @@ func (m *Machine) transfer(to NodeID) {
 	}
 	if m.Transferable(to) == nil && m.mayReplace(handoverTransfer) {
 		m.askTarget(to, handoverTransfer)
-		m.heartbeat(to)
+		m.heartbeat(to, 0)
 	}
 }
 

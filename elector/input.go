@@ -7,7 +7,7 @@ import (
 )
 
 // Input is something that happened to the node: one of Start, Tick, Received,
-// LinkUp, LinkDown, Died, Measured, Persisted, Issued, Eligible, Prefer, Guard, Transfer,
+// LinkUp, LinkDown, Died, Measured, Tuned, Persisted, Issued, Eligible, Prefer, Guard, Transfer,
 // Resign, Pause, Stop.
 type Input interface{ isInput() }
 
@@ -60,6 +60,15 @@ type Measured struct{ RoundTrip time.Duration }
 // silence, the machine gives them as long again, at most a heartbeat period (§7.12). Say it
 // before any other input, and not again for the deadline that it has put off.
 type HeldUp struct{ For time.Duration }
+
+// Tuned says what the link from Peer needs for Config.QoS, by the newest estimates (§14.2).
+// It belongs to Peer's leaderships; what was said of another peer is forgotten. A plan that
+// breaks §14.5 is not followed. Only a machine with Config.QoS uses it.
+type Tuned struct {
+	Peer      NodeID
+	Period    time.Duration // of Peer's heartbeats, that this node needs
+	Detection time.Duration // T_D^u: how long after a scheduled heartbeat Peer is suspected
+}
 
 // Persisted says that the terms up to Term are reserved on disk: Terms.Reserved.
 type Persisted struct{ Term lsn.Term }
@@ -121,6 +130,7 @@ func (LinkDown) isInput()  {}
 func (Died) isInput()      {}
 func (Measured) isInput()  {}
 func (HeldUp) isInput()    {}
+func (Tuned) isInput()     {}
 func (Persisted) isInput() {}
 func (Issued) isInput()    {}
 func (Eligible) isInput()  {}

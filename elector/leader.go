@@ -2,6 +2,7 @@ package elector
 
 import (
 	"slices"
+	"time"
 
 	"github.com/bmqelect/bmqelect/lsn"
 	"github.com/bmqelect/bmqelect/scouting"
@@ -12,27 +13,34 @@ func (m *Machine) becomeLeader(b ballot) {
 	m.become(Leader, Elected, "")
 	s := &m.state
 	s.Leader.Since, s.Leader.Support = b.SentAt, b.Support
+	s.Leader.Period = m.cfg.Timing.HeartbeatBroadcast
 	s.SeenLSN, s.LedLast = lsn.LSN{Term: b.Term}, true
 	s.LastLeader, s.Heir, s.Failed = "", "", 0
 	m.renewLease()
 	m.heartbeatAll()
 }
 
-// heartbeatAll asserts leadership to every member and arms the next broadcast, at the
-// next multiple of the period on the node's clock: §7.1.
+// heartbeatAll asserts leadership to every member and arms the next broadcast: §7.1.
 func (m *Machine) heartbeatAll() {
-	period := Time(m.cfg.Timing.HeartbeatBroadcast)
-	m.state.Leader.BroadcastAt = (m.state.Now/period + 1) * period
-	m.heartbeat(AllMembers)
+	l, now := &m.state.Leader, m.state.Now
+	late := time.Duration(0)
+	if due(l.BroadcastAt, now) {
+		late = now.Sub(l.BroadcastAt).Truncate(time.Microsecond)
+	}
+	m.slowDown()
+	l.Sequence++
+	l.BroadcastAt = m.nextBroadcast()
+	m.heartbeat(AllMembers, late)
 }
 
-// heartbeat asserts leadership to one node, or to all.
-func (m *Machine) heartbeat(to NodeID) {
+// heartbeat asserts leadership to one node, or to all. To one node it repeats the newest
+// broadcast, which that node may have missed; if it has not, this is no news to its detector.
+func (m *Machine) heartbeat(to NodeID, late time.Duration) {
 	l := &m.state.Leader
-	l.Sequence++
 	m.send(to, Message{
 		Kind: LeaderHeartbeat, Term: l.Term,
 		Sequence: l.Sequence, SentAt: m.state.Now, LSN: m.state.SeenLSN, Successor: m.heir(),
+		Period: l.Period, Late: late,
 	})
 }
 
@@ -50,6 +58,7 @@ func (m *Machine) onHeartbeatAck(from NodeID, msg *Message) {
 	}
 	m.notePresent(from)
 	m.noteFitness(voter, msg, lapsed)
+	m.notePeriod(voter, msg.Period)
 	m.handoverAcked(from, msg.SentAt)
 }
 

@@ -73,6 +73,8 @@ func (m *Machine) Step(now Time, entropy uint64, in Input) Effects {
 		m.state.RoundTrip = in.RoundTrip
 	case HeldUp:
 		m.heldUp(in.For)
+	case Tuned:
+		m.tuned(in)
 	case Persisted:
 		m.persisted(in.Term)
 	case Issued:

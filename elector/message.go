@@ -87,6 +87,12 @@ type Message struct {
 	// Reach is in HeartbeatAck the number of voters that the sender has links to,
 	// itself included; 0 from an older build, which does not say.
 	Reach uint8
+	// Period is in LeaderHeartbeat how long after this one was scheduled the next one is, at
+	// most; in HeartbeatAck the period that the sender needs (§14.3), 0 for none. It is 0 from an
+	// older build. Period and Late travel as whole microseconds.
+	Period time.Duration
+	// Late is in LeaderHeartbeat how long before SentAt it was scheduled to be sent (§14.1).
+	Late time.Duration
 
 	// Successor is in LeadershipCession who should stand next, "" for anyone; in
 	// LeaderHeartbeat who is first in line (§3.14), "" for nobody or from an older build.
@@ -127,6 +133,8 @@ func (m Message) String() string {
 	case LeaderHeartbeat:
 		w.add("lsn=%d.%d seq=%d sent=%s", m.LSN.Term, m.LSN.Counter, m.Sequence, m.SentAt)
 		w.name("successor", m.Successor)
+		w.duration("period", m.Period)
+		w.duration("late", m.Late)
 	case HeartbeatAck:
 		w.add("lsn=%d.%d seq=%d sent=%s", m.LSN.Term, m.LSN.Counter, m.Sequence, m.SentAt)
 		w.nonzero("priority", m.Priority)
@@ -134,6 +142,7 @@ func (m Message) String() string {
 			w.add("not-candidate")
 		}
 		w.nonzero("reach", int(m.Reach))
+		w.duration("period", m.Period)
 	case LeadershipCession:
 		w.name("successor", m.Successor)
 	}
@@ -148,6 +157,12 @@ func (w *words) add(format string, args ...any) { *w = append(*w, fmt.Sprintf(fo
 func (w *words) nonzero(name string, v int) {
 	if v != 0 {
 		w.add("%s=%d", name, v)
+	}
+}
+
+func (w *words) duration(name string, d time.Duration) {
+	if d != 0 {
+		w.add("%s=%s", name, d)
 	}
 }
 
@@ -167,9 +182,7 @@ func (w *words) verdict(m Message) {
 	if m.Leader != "" {
 		w.add("leader=%s leader-term=%d", m.Leader, m.LeaderTerm)
 	}
-	if m.RetryAfter != 0 {
-		w.add("retry-after=%s", m.RetryAfter)
-	}
+	w.duration("retry-after", m.RetryAfter)
 }
 
 func (w words) String() string { return strings.Join(w, " ") }

@@ -51,7 +51,7 @@ var messageTable = []reaction{
 		"cedes to a higher term, unless it leaps; at its own term, reports two leaders and steps down; a lower term gets InvalidHeartbeat",
 	},
 	{"HeartbeatAck", "", "", "",
-		"renews the lease; notes the priority, whether the sender may stand and whether it reaches a quorum"},
+		"renews the lease; notes the priority, whether the sender may stand and whether it reaches a quorum; may speed up"},
 	{"InvalidHeartbeat", "", "", "",
 		"re-affirms itself in a term above a higher one that does not leap, once a heartbeat period at most"},
 	{
@@ -91,6 +91,7 @@ var inputTable = []reaction{
 	},
 	{"Measured", "notes it", "notes it", "notes it", "notes it"},
 	{"HeldUp", "", "puts off what is due for silence", "puts off the end of its election", ""},
+	{"Tuned", "notes it", "notes it for its leader", "notes it", "notes it"},
 	{
 		"Persisted", "",
 		"sends what waited for the term and still holds",

@@ -33,6 +33,9 @@ func (s *script) input(words []string) elector.Input {
 		return elector.Measured{RoundTrip: s.duration(arg(1))}
 	case "held-up":
 		return elector.HeldUp{For: s.duration(arg(1))}
+	case "tuned":
+		return elector.Tuned{Peer: elector.NodeID(arg(1)), Period: s.duration(arg(2)),
+			Detection: s.duration(arg(3))}
 	case "persisted":
 		return elector.Persisted{Term: lsn.Term(s.atoi(arg(1)))}
 	case "issued":
@@ -181,6 +184,10 @@ func (s *script) field(m *elector.Message, word string) {
 		m.MayStand = false
 	case "reach":
 		m.Reach = uint8(s.atoi(val))
+	case "period":
+		m.Period = s.duration(val)
+	case "late":
+		m.Late = s.duration(val)
 	case "successor":
 		m.Successor = elector.NodeID(val)
 	default:

@@ -2,7 +2,9 @@ package elector_test
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -12,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/elector/detector"
 	"github.com/bmqelect/bmqelect/lsn"
 	"github.com/bmqelect/bmqelect/scouting"
 )
@@ -40,6 +43,7 @@ type script struct {
 	now       elector.Time
 	steps     uint64
 	random    uint64 // per cent: what every random draw comes to
+	period    string // of heartbeats, as configured: it is not shown
 	slowDisk  bool   // Persisted comes by hand
 	reserve   lsn.Term
 	role      string // the machine begins in this role ...
@@ -55,6 +59,8 @@ func (s *script) command() string {
 		return s.machine()
 	case "do":
 		return s.do()
+	case "pass":
+		return s.pass()
 	case "status":
 		return s.status()
 	}
@@ -76,6 +82,7 @@ func (s *script) machine() string {
 		return strings.ReplaceAll(err.Error(), "; ", ";\n  ") + "\n"
 	}
 	s.m = m.ReserveOnly(s.reserve)
+	s.period = fmt.Sprintf(" period=%s", cfg.Timing.HeartbeatBroadcast)
 	return s.cast(cfg)
 }
 
@@ -97,6 +104,10 @@ func (s *script) configure(cfg *elector.Config, key string, vals []string) {
 		cfg.Priority = s.atoi(val)
 	case "quorum":
 		cfg.Quorum = s.atoi(val)
+	case "qos":
+		cfg.QoS = detector.QoS{Detect: s.duration(val), Accuracy: 0.99999,
+			Mistakes: detector.Recurrence(24 * time.Hour)}
+		cfg.Timing = elector.ForQoS(cfg.QoS)
 	case "takeover":
 		cfg.Takeover = s.duration(val)
 	case "unsafe-quorum":
@@ -157,6 +168,35 @@ func (s *script) do() string {
 	return out.String()
 }
 
+// pass lets a leader's time pass, with followers that ack each heartbeat at once and ask for
+// the given periods. It shows the heartbeats with a new period.
+func (s *script) pass() string {
+	var out strings.Builder
+	until, wanted := elector.Time(0), map[elector.NodeID]time.Duration{}
+	for _, arg := range s.d.CmdArgs {
+		if arg.Key == "until" {
+			until = elector.Time(s.duration(arg.Vals[0]))
+			continue
+		}
+		wanted[elector.NodeID(arg.Key)] = s.duration(arg.Vals[0])
+	}
+	for period := s.m.Status().Period; ; {
+		wake := s.m.Clone().Step(s.now, 0, elector.Tick{}).Wake
+		if wake > until {
+			return out.String()
+		}
+		s.now = wake
+		text := s.step(elector.Tick{})
+		if p := s.m.Status().Period; p != period {
+			fmt.Fprintf(&out, "%s\n  %s", s.now, cutWake(text))
+			period = p
+		}
+		for _, id := range slices.Sorted(maps.Keys(wanted)) {
+			s.line(fmt.Sprintf("%s %s: ack period=%s", s.now, id, wanted[id]))
+		}
+	}
+}
+
 // line does what one line says, and returns the effects.
 func (s *script) line(text string) string {
 	words := strings.Fields(text)
@@ -171,7 +211,7 @@ func (s *script) step(in elector.Input) string {
 	for _, m := range e.Messages {
 		s.remember(m)
 	}
-	text := s.nameRounds(e.String())
+	text := strings.ReplaceAll(s.nameRounds(e.String()), s.period, "")
 	require.Truef(s.t, legal(e.Transitions), "illegal transition in %s", e)
 	if e.Persist != (elector.Terms{}) {
 		s.unpersist = e.Persist.Reserved

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/elector/detector"
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
@@ -79,8 +80,16 @@ func followers(t testing.TB) []*driven {
 	resting.step(elector.Resign{Rest: time.Minute})
 	paused := follower(t)
 	paused.step(elector.Pause{For: time.Minute})
+	asking := bootWith(t, elector.Config{QoS: quality}, 3, 2)
+	asking.hear("b", elector.Message{Kind: elector.LeaderHeartbeat, Term: 3, Sequence: 1,
+		Period: 500 * millis})
 	return []*driven{boot(t, 3, 2), follower(t), voter(t), scout(t, 3), bound, waiting, adopting,
-		unable, resting, paused}
+		unable, resting, paused, asking}
+}
+
+// quality is one that the timers of article allow.
+var quality = detector.QoS{
+	Detect: 2 * time.Second, Mistakes: detector.Recurrence(time.Hour), Accuracy: 0.999,
 }
 
 // undurable makes a candidate of a scout; its term is not on disk yet.
@@ -140,6 +149,8 @@ func samples(name string, s *driven) []elector.Input {
 			ins = append(ins, elector.LinkUp{Peer: peer})
 		case "LinkDown":
 			ins = append(ins, elector.LinkDown{Peer: peer})
+		case "Tuned":
+			ins = append(ins, elector.Tuned{Peer: peer, Period: 100 * millis, Detection: 2000 * millis})
 		case "Died":
 			ins = append(ins, elector.Died{Peer: peer})
 		case "Transfer":

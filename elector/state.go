@@ -30,6 +30,7 @@ type State struct {
 	EmbargoEnd Time            // a voter that has just started supports nobody before; 0 for none
 	Linked     scouting.Voters // to which a link is up
 
+	Tuned      Tuned         // of the newest leader; zero for none
 	RoundTrip  time.Duration // the longest to a linked voter; 0 if unknown
 	LastLeader NodeID        // that this node followed, unless it led since; "" for none
 	Heir       NodeID        // whom that leader would have handed over to; "" for none or unknown
@@ -68,11 +69,12 @@ type attempts struct {
 
 // followerState is what only a FOLLOWER has. A deadline of 0 is not armed.
 type followerState struct {
-	Leader        NodeID   // whose heartbeats it follows; "" for none
-	LeaderTerm    lsn.Term // the term of the newest heartbeat of that leader
-	HeardAt       Time     // when it came
-	AwaitedLeader NodeID   // whom it voted for and has not heard a heartbeat from yet
-	SilentAt      Time     // when the leader, or without one the awaited one, is given up
+	Leader        NodeID        // whose heartbeats it follows; "" for none
+	LeaderTerm    lsn.Term      // the term of the newest heartbeat of that leader
+	HeardAt       Time          // when it came
+	Period        time.Duration // that it announced; 0 by an older build
+	AwaitedLeader NodeID        // whom it voted for and has not heard a heartbeat from yet
+	SilentAt      Time          // when the leader, or without one the awaited one, is given up
 
 	HintedLeader NodeID // known from a refusal only; never followed
 	HintedTerm   lsn.Term
@@ -102,8 +104,12 @@ type candidateState struct {
 type leaderState struct {
 	Term        lsn.Term // the term that it leads in; below State.Term while it re-affirms
 	Since       Time     // send time of the proposal that elected it: no echo is older
-	Sequence    uint64   // of the newest heartbeat
+	Sequence    uint64   // of the newest broadcast
 	BroadcastAt Time
+	Period      time.Duration                     // of the broadcasts
+	Wanted      [scouting.MaxVoters]time.Duration // by voter, the period of its newest ack; 0 for none
+	// since when a longer period would do; 0 if it would not
+	SlowSince   Time
 	LeaseEnd    Time
 	Support     support
 	MayStand    scouting.Voters           // whose newest ack said that it may stand
@@ -186,23 +192,29 @@ type Status struct {
 	// HintedLeader is a leader that the node knows only from another node's
 	// refusal; it does not follow it. "" for none.
 	HintedLeader  NodeID
-	AwaitedLeader NodeID   // whom it voted for and has not heard a heartbeat from yet
-	LSN           lsn.LSN  // newest issued (leader) or heard of
-	LeaseEnd      Time     // leader: its lease is valid before this; Never if it needs none
-	HeardAt       Time     // follower: when the leader's newest heartbeat came
-	PromisedTo    NodeID   // holder of the outstanding promise; "" for none
-	PromiseEnd    Time     // when that promise ends
-	EmbargoEnd    Time     // until when a voter that has just started supports nobody
-	Scouting      bool     // a scouting round is open
-	StandAt       Time     // when it intends to stand for election
-	Supporters    []NodeID // leader: the voters whose acks back its lease, itself included; sorted
-	Linked        []NodeID // voters to which a link is up; sorted
-	Quorum        int      // voters needed
-	Able          bool     // the node may stand for election, as its acks say
-	RestEnd       Time     // it does not stand before: Resign told it so
-	Handover      Handover // leader: the handover that is under way
-	Writing       bool     // its term is not on disk yet; a candidate has not proposed itself yet
-	NoTermsLeft   bool     // its term is the last there is: it can never be elected again
+	AwaitedLeader NodeID  // whom it voted for and has not heard a heartbeat from yet
+	LSN           lsn.LSN // newest issued (leader) or heard of
+	LeaseEnd      Time    // leader: its lease is valid before this; Never if it needs none
+	HeardAt       Time    // follower: when the leader's newest heartbeat came
+	// Period is that of the heartbeats: this leader's, or as the leader that is followed
+	// announces; 0 for none, and for a leader of an older build.
+	Period time.Duration
+	// Wanted is, for a leader, the shortest period that a follower needs, and otherwise what
+	// this node needs of the leader that it follows (Config.QoS); 0 for none.
+	Wanted      time.Duration
+	PromisedTo  NodeID   // holder of the outstanding promise; "" for none
+	PromiseEnd  Time     // when that promise ends
+	EmbargoEnd  Time     // until when a voter that has just started supports nobody
+	Scouting    bool     // a scouting round is open
+	StandAt     Time     // when it intends to stand for election
+	Supporters  []NodeID // leader: the voters whose acks back its lease, itself included; sorted
+	Linked      []NodeID // voters to which a link is up; sorted
+	Quorum      int      // voters needed
+	Able        bool     // the node may stand for election, as its acks say
+	RestEnd     Time     // it does not stand before: Resign told it so
+	Handover    Handover // leader: the handover that is under way
+	Writing     bool     // its term is not on disk yet; a candidate has not proposed itself yet
+	NoTermsLeft bool     // its term is the last there is: it can never be elected again
 }
 
 // Status returns a snapshot as of the last step.
@@ -218,6 +230,12 @@ func (m *Machine) Status() Status {
 		Linked: m.names(s.Linked.Has), Quorum: m.cfg.quorum,
 		Able: m.mayStand(), RestEnd: s.RestEnd, Handover: s.Leader.Handover,
 		Writing: s.Term > s.Durable, NoTermsLeft: m.floor() >= lsn.MaxTerm,
+	}
+	switch {
+	case s.Role == Leader:
+		st.Period, st.Wanted = s.Leader.Period, m.fastest()
+	case st.Leader != "":
+		st.Period, st.Wanted = s.Follower.Period, m.wantedPeriod(st.Leader)
 	}
 	if s.EmbargoEnd > s.Now {
 		st.EmbargoEnd = s.EmbargoEnd

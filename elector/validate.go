@@ -55,6 +55,7 @@ func (c Config) Validate() error {
 	ps.quorum(c)
 	ps.timers(c.Timing)
 	ps.phi(c.Phi, c.Timing.Lease)
+	ps.qos(c)
 	beat := c.Timing.HeartbeatBroadcast
 	ps.want(c.Takeover == 0 || c.Takeover >= beat && c.Takeover <= maxTimer, "Takeover", c.Takeover,
 		"0, or between HeartbeatBroadcast, %s, and %s", beat, maxTimer)
@@ -136,6 +137,27 @@ func (ps *problems) phi(c detector.PhiConfig, lease time.Duration) {
 	}
 	ps.want(c.Least() >= lease, "Phi", fmt.Sprintf("one that may suspect after %s", c.Least()),
 		"one that waits for at least Timing.Lease, %s: a longer Pause", lease)
+}
+
+// qos checks that the lease cannot outlast the detector, and that two heartbeats fit into it:
+// §14.5.
+func (ps *problems) qos(c Config) {
+	t := c.Timing
+	if c.QoS == (detector.QoS{}) {
+		return
+	}
+	before := len(*ps)
+	c.QoS.Check(func(field string, value any, want string) {
+		ps.want(false, "QoS."+field, value, "%s", want)
+	})
+	if len(*ps) > before {
+		return
+	}
+	ps.want(c.Phi == (detector.PhiConfig{}), "Phi", "set", "left out: QoS has its own detector")
+	ps.want(t.Promise() < c.QoS.Detect, "Timing.Lease", t.Lease,
+		"with drift shorter than QoS.Detect, %s", c.QoS.Detect)
+	ps.want(2*t.HeartbeatBroadcast < t.Lease, "Timing.HeartbeatBroadcast", t.HeartbeatBroadcast,
+		"below half of the lease, %s, since QoS is set", t.Lease/2)
 }
 
 func quote(id NodeID) string { return fmt.Sprintf("%q", string(id)) }

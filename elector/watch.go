@@ -1,6 +1,7 @@
 package elector
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector/detector"
@@ -13,24 +14,53 @@ type watch struct {
 	leader NodeID
 	term   lsn.Term
 	detector.Detector
+
+	tunedFor NodeID // see Machine.Tune
+	tuning   detector.Tuning
+	tuneAt   Time
+	promised promised // see Machine.Quality
+	plan     detector.Plan
+	unmet    error
 }
 
 // silentAt is when the leader that sent this heartbeat is given up, without another one: §7.6.
 func (m *Machine) silentAt(from NodeID, msg *Message) Time {
 	w := &m.watch
 	if w.leader != from || w.term != msg.Term {
-		*w = watch{from, msg.Term, m.cfg.newDetector()}
+		w.leader, w.term, w.Detector = from, msg.Term, m.cfg.newDetector(msg)
 	}
-	now := m.state.Now
-	deadline := w.Observe(time.Duration(now), detector.Heartbeat{
-		Number: msg.Sequence, Scheduled: time.Duration(msg.SentAt),
-		Period: m.cfg.Timing.HeartbeatBroadcast,
-	})
-	return max(Time(deadline), now) // 0 would be no deadline at all
+	detection := m.detection(from, msg.Period)
+	if nfde, ok := w.Detector.(*detector.NFDE); ok {
+		nfde.Adjust(detection)
+	}
+	deadline := w.Observe(time.Duration(m.state.Now), msg.heartbeat(m.cfg.Timing.HeartbeatBroadcast))
+	return m.soon(Time(deadline), detection)
 }
 
-// newDetector returns the detector that the configuration selects.
-func (c *resolved) newDetector() detector.Detector {
+// soon is the deadline of a detector, not in the past, since 0 would be no deadline at all.
+// With NFD-E no leader is trusted for long because its clock is wrong.
+func (m *Machine) soon(deadline Time, detection time.Duration) Time {
+	now := m.state.Now
+	if m.cfg.asksQuality() {
+		deadline = min(deadline, now.Add(2*detection))
+	}
+	return max(deadline, now)
+}
+
+// heartbeat is what detectors read of a heartbeat; an older build does not say its period.
+func (m *Message) heartbeat(usual time.Duration) detector.Heartbeat {
+	return detector.Heartbeat{
+		Number: m.Sequence, Scheduled: time.Duration(m.SentAt.Add(-m.Late)),
+		Period: cmp.Or(m.Period, usual),
+	}
+}
+
+// newDetector returns the detector that the configuration selects. NFD-E needs a leader that
+// says its period.
+func (c *resolved) newDetector(msg *Message) detector.Detector {
+	if c.asksQuality() && msg.Period > 0 {
+		return detector.NewNFDE(c.QoS.Detect)
+	}
 	if c.Phi == (detector.PhiConfig{}) {
 		return detector.MissCount(c.Timing.HeartbeatMissCount)
 	}
@@ -39,4 +69,11 @@ func (c *resolved) newDetector() detector.Detector {
 		panic(err) // New has validated it
 	}
 	return phi
+}
+
+// suspected is to be called when the leader is given up for its silence.
+func (w *watch) suspected() {
+	if nfde, ok := w.Detector.(*detector.NFDE); ok {
+		nfde.Forget()
+	}
 }

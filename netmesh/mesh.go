@@ -65,7 +65,8 @@ func Listen(cfg Config, h Handler) (*Mesh, error) {
 		return nil, fmt.Errorf("netmesh: node %s: listen on %s: %w", cfg.Node, cfg.Bind, err)
 	}
 	m := &Mesh{
-		cfg: cfg, handler: h, started: time.Now(), listener: listener, advertised: cfg.advertised(listener.Addr()),
+		cfg: cfg, handler: h, started: time.Now(),
+		listener: listener, advertised: cfg.advertised(listener.Addr()),
 		process: max(rand.Uint64(), 1), log: logger{Logger: cfg.Logger.With("node", cfg.Node)},
 		done: make(chan struct{}), peers: make(map[elector.NodeID]*peer),
 		live: make(map[*link]struct{}), pending: crowd.New[net.Conn](maxPending),

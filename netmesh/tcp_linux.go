@@ -27,3 +27,11 @@ func cheap(conn net.Conn) net.Conn {
 
 func (c *tcpConn) Read(b []byte) (int, error)  { return c.in.Read(b) }
 func (c *tcpConn) Write(b []byte) (int, error) { return c.out.Write(b) }
+
+// ordinary undoes cheap.
+func ordinary(conn net.Conn) net.Conn {
+	if c, ok := conn.(*tcpConn); ok {
+		return c.TCPConn
+	}
+	return conn
+}

@@ -95,6 +95,7 @@ func (h *handshake) secure(m *Mesh, node elector.NodeID) error {
 	if m.cfg.TLS == nil {
 		return nil
 	}
+	h.raw = ordinary(h.raw)
 	own, under := m.cfg.TLS(), h.raw
 	if own.AcceptPlain && h.plain {
 		return nil

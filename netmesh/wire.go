@@ -2,6 +2,7 @@ package netmesh
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
@@ -32,10 +33,15 @@ type wireItem struct {
 	MayStand     bool
 	Successor    []byte
 	Reach        uint8
+	Period       int64 // in microseconds, as Late
+	Late         int64
 }
 
 // maxItem is the most bytes that one encoded message takes.
-const maxItem = 3*(MaxNameLength+3) + 14*9 + 5
+const maxItem = 3*(MaxNameLength+3) + 16*9 + 5
+
+// maxMicros is the longest duration, in microseconds.
+const maxMicros = math.MaxInt64 / uint64(time.Microsecond)
 
 // set makes w the wire form of m.
 func (w *wireItem) set(group string, m *elector.Message) {
@@ -51,6 +57,7 @@ func (w *wireItem) set(group string, m *elector.Message) {
 	w.MayStand = m.MayStand
 	w.Successor = append(w.Successor[:0], m.Successor...)
 	w.Reach = m.Reach
+	w.Period, w.Late = m.Period.Microseconds(), m.Late.Microseconds()
 }
 
 // clear makes every field zero and keeps the buffers.
@@ -67,6 +74,9 @@ func (w *wireItem) check() error {
 		return fmt.Errorf("cause %d", w.Cause)
 	case w.RetryAfter < 0:
 		return fmt.Errorf("negative retryAfter, %s", time.Duration(w.RetryAfter))
+	case uint64(w.Period) > maxMicros || uint64(w.Late) > maxMicros:
+		return fmt.Errorf("period of %d us or lateness of %d us, negative or above %d", w.Period, w.Late,
+			maxMicros)
 	case int64(int(w.Priority)) != w.Priority:
 		return fmt.Errorf("priority %d out of range", w.Priority)
 	case len(w.Group) == 0:
@@ -96,6 +106,8 @@ func (w *wireItem) message(names *interner) (group string, m elector.Message) {
 		MayStand:     w.MayStand,
 		Successor:    elector.NodeID(names.of(w.Successor)),
 		Reach:        w.Reach,
+		Period:       time.Duration(w.Period) * time.Microsecond,
+		Late:         time.Duration(w.Late) * time.Microsecond,
 	}
 }
 

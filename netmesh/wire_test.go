@@ -23,6 +23,10 @@ func anyTerm() *rapid.Generator[lsn.Term] {
 
 func anyName() *rapid.Generator[string] { return rapid.StringN(0, 20, 60) }
 
+func anyMicros(t *rapid.T, name string) time.Duration {
+	return time.Duration(rapid.Int64Min(0).Draw(t, name)).Truncate(time.Microsecond)
+}
+
 // anyMessage draws every message that Send takes.
 var anyMessage = rapid.Custom(func(t *rapid.T) elector.Message {
 	return elector.Message{
@@ -43,6 +47,9 @@ var anyMessage = rapid.Custom(func(t *rapid.T) elector.Message {
 			"lsn")},
 		MayStand:  rapid.Bool().Draw(t, "candidate"),
 		Successor: elector.NodeID(anyName().Draw(t, "successor")),
+		Reach:     rapid.Uint8().Draw(t, "reach"),
+		Period:    anyMicros(t, "period"),
+		Late:      anyMicros(t, "late"),
 	}
 })
 
@@ -77,7 +84,8 @@ func largest() queued {
 		WillVote: true, Cause: scouting.CauseRank, Leader: elector.NodeID(name), LeaderTerm: all,
 		RetryAfter: math.MaxInt64, Sequence: math.MaxUint64, SentAt: math.MinInt64,
 		LSN: lsn.LSN{Term: all, Counter: math.MaxUint64}, MayStand: true,
-		Successor: elector.NodeID(name),
+		Successor: elector.NodeID(name), Reach: math.MaxUint8,
+		Period: math.MaxInt64 / 1000 * 1000, Late: math.MaxInt64 / 1000 * 1000,
 	}}
 }
 
@@ -104,7 +112,7 @@ func TestBatchesStayBelowTheLimit(t *testing.T) {
 
 func TestHeartbeatIsSmall(t *testing.T) {
 	m := elector.Message{Kind: elector.LeaderHeartbeat, Term: 300, Sequence: 100_000, SentAt: 1 << 50,
-		LSN: lsn.LSN{Term: 300, Counter: 1 << 40}}
+		LSN: lsn.LSN{Term: 300, Counter: 1 << 40}, Period: 66_660_000, Late: 100_000}
 	_, frame, err := newEncoder().batch([]queued{{"default", m}}, maxFrame)
 	require.NoError(t, err)
 	t.Logf("a heartbeat frame takes %d bytes", len(frame))
@@ -138,6 +146,9 @@ func TestMalformedMessagesAreRefused(t *testing.T) {
 		"unknown kind":     func(w *wireItem) { w.Kind = 200 },
 		"unknown cause":    func(w *wireItem) { w.Cause = 99 },
 		"negative wait":    func(w *wireItem) { w.RetryAfter = -1 },
+		"negative period":  func(w *wireItem) { w.Period = -1 },
+		"negative late":    func(w *wireItem) { w.Late = -1 },
+		"endless period":   func(w *wireItem) { w.Period = math.MaxInt64/1000 + 1 },
 		"no group":         func(w *wireItem) { w.Group = nil },
 		"endless group":    func(w *wireItem) { w.Group = make([]byte, 256) },
 		"endless leader":   func(w *wireItem) { w.Leader = make([]byte, 256) },
@@ -221,8 +232,8 @@ func FuzzMessages(f *testing.F) {
 // requireSane fails on a message that the elector should never see.
 func requireSane(t *testing.T) func(string, elector.Message) {
 	return func(group string, m elector.Message) {
-		if !m.Kind.Valid() || !m.Cause.Valid() || m.RetryAfter < 0 || group == "" ||
-			len(group) > MaxNameLength {
+		if !m.Kind.Valid() || !m.Cause.Valid() || min(m.RetryAfter, m.Period, m.Late) < 0 ||
+			group == "" || len(group) > MaxNameLength {
 			t.Fatalf("accepted %q %+v", group, m)
 		}
 	}

@@ -61,10 +61,7 @@ func completeFlags(cmd *cobra.Command) {
 // for the flag --to, and those of elections for --group.
 func reach(cmd *cobra.Command, c *remote.Cluster, arguments int) {
 	c.Register(cmd.Flags())
-	nodes := func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-		names, _ := namesOf(cmd, c)
-		return names, cobra.ShellCompDirectiveNoFileComp
-	}
+	nodes := offer(func(ctx context.Context) []string { names, _, _ := c.Names(ctx); return names })
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, begun string) (
 		[]string, cobra.ShellCompDirective,
 	) {
@@ -73,23 +70,18 @@ func reach(cmd *cobra.Command, c *remote.Cluster, arguments int) {
 		}
 		return nodes(cmd, args, begun)
 	}
-	if cmd.Flags().Lookup("to") != nil {
-		_ = cmd.RegisterFlagCompletionFunc("to", nodes)
-	}
-	if cmd.Flags().Lookup("group") != nil {
-		_ = cmd.RegisterFlagCompletionFunc("group", func(cmd *cobra.Command, _ []string, _ string) (
-			[]string, cobra.ShellCompDirective,
-		) {
-			_, groups := namesOf(cmd, c)
-			return groups, cobra.ShellCompDirectiveNoFileComp
-		})
-	}
+	// It fails if cmd has no such flag.
+	_ = cmd.RegisterFlagCompletionFunc("to", nodes)
+	_ = cmd.RegisterFlagCompletionFunc("group",
+		offer(func(ctx context.Context) []string { _, groups, _ := c.Names(ctx); return groups }))
 }
 
-// namesOf asks the first node that answers.
-func namesOf(cmd *cobra.Command, c *remote.Cluster) (nodes, groups []string) {
-	ctx, cancel := context.WithTimeout(cmd.Context(), completeTime)
-	defer cancel()
-	nodes, groups, _ = c.Names(ctx) // at a prompt there is no place for an error
-	return nodes, groups
+// offer lets the shell offer names that a node is asked for. At a prompt there is no place for
+// an error.
+func offer(names func(context.Context) []string) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		ctx, cancel := context.WithTimeout(cmd.Context(), completeTime)
+		defer cancel()
+		return names(ctx), cobra.ShellCompDirectiveNoFileComp
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -62,9 +63,19 @@ func (s *scene) roll(g cluster.GroupStatus, binary string) cluster.GroupStatus {
 	return next
 }
 
+// building is held while a release is built: two tests need it, and the second finds it.
+var building sync.Mutex
+
 // buildRelease builds bmqnode of an earlier commit, if the history is there.
 func buildRelease(t *testing.T, commit string) string {
-	dir := t.TempDir()
+	building.Lock()
+	defer building.Unlock()
+	dir := filepath.Join(filepath.Dir(binary), commit)
+	built := filepath.Join(dir, "released")
+	if _, err := os.Stat(built); err == nil {
+		return built
+	}
+	require.NoError(t, os.MkdirAll(dir, 0o700))
 	archive := exec.Command("git", "archive", "--output", filepath.Join(dir, "tree.tar"), commit)
 	archive.Dir = "../.."
 	if out, err := archive.CombinedOutput(); err != nil {
@@ -79,5 +90,5 @@ func buildRelease(t *testing.T, commit string) string {
 	build.Dir = dir
 	out, err = build.CombinedOutput()
 	require.NoError(t, err, string(out))
-	return filepath.Join(dir, "released")
+	return built
 }

@@ -14,6 +14,9 @@ type Limits struct {
 	Shortest time.Duration
 	// Longest is the longest period that is of use. At least Shortest.
 	Longest time.Duration
+	// Detection is the least T_D^u that is of use: a suspicion that comes before the lease of
+	// a leader has ended elects nobody. 0 or more.
+	Detection time.Duration
 }
 
 // Plan is how often to send and how long to wait, with what follows for a link of the
@@ -37,8 +40,8 @@ type Infeasible struct {
 	// Violated is the bound that is in the way: "detect", "mistakes", or "accuracy" (which
 	// stands for duration as well).
 	Violated string
-	// Best is what can be had with the same Detect, at the period that is right most often;
-	// zero if Detect is no longer than the mean delay and the shortest period.
+	// Best is what can be had with the same Detect, at the best period there is;
+	// zero if what Detect leaves beyond the mean delay is below the limits.
 	Best Plan
 	// Detect is the least T_D^U for which the rest can be had; 0 if there is none.
 	Detect time.Duration
@@ -94,14 +97,9 @@ func Configure(ask QoS, link Quality, limits Limits) (Plan, error) {
 		return Plan{}, fmt.Errorf("qos: the shortest period is %s and the longest %s, but must be "+
 			"at least 1us, and no shorter than the shortest", limits.Shortest, limits.Longest)
 	}
-	p := problem{
-		t: (ask.Detect - link.Delay).Seconds(), v: square(link.Deviation.Seconds()),
-		loss: link.Loss, ordered: link.Ordered,
-		recurrence: time.Duration(ask.Mistakes).Seconds(), duration: ask.duration(),
-		shortest: limits.Shortest.Seconds(), longest: limits.Longest.Seconds(),
-	}
+	p := newProblem(ask, link, limits)
 	if eta, ok := p.solve(); ok {
-		return p.plan(max(math.Floor(eta*1e6)/1e6, p.shortest)), nil // whole microseconds
+		return p.plan(p.round(eta)), nil
 	}
 	e := p.infeasible(link.Delay)
 	return e.Best, e
@@ -111,9 +109,20 @@ func Configure(ask QoS, link Quality, limits Limits) (Plan, error) {
 type problem struct {
 	t                    float64 // T_D^u = T_D^U - E(D)
 	v, loss              float64 // V(D), p_L
-	ordered              bool
+	ordered, gaps        bool
 	recurrence, duration float64 // T_MR^L, T_M^U
 	shortest, longest    float64 // eta
+	least                float64 // T_D^u
+}
+
+func newProblem(ask QoS, link Quality, limits Limits) problem {
+	return problem{
+		t: (ask.Detect - link.Delay).Seconds(), v: square(link.Deviation.Seconds()),
+		loss: link.Loss, ordered: link.Ordered, gaps: link.Gaps,
+		recurrence: time.Duration(ask.Mistakes).Seconds(), duration: ask.duration(),
+		shortest: limits.Shortest.Seconds(), longest: limits.Longest.Seconds(),
+		least: limits.Detection.Seconds(),
+	}
 }
 
 // solve returns the longest period that keeps the promise, to a millionth. What it promises
@@ -141,7 +150,7 @@ func (p problem) solve() (eta float64, ok bool) {
 
 // keeps reports whether the period gives what was asked.
 func (p problem) keeps(eta float64) bool {
-	if !(eta >= p.shortest && eta <= p.t && eta <= p.longest) {
+	if !(eta >= p.shortest && eta <= p.t && eta <= p.longest && p.t >= p.least) {
 		return false
 	}
 	need := p.recurrence
@@ -182,15 +191,32 @@ func (p problem) f(eta, enough float64) float64 {
 // overtakes another: the first that is awaited was lost, or it or any one before it was so
 // late that it held up the rest. By Cantelli's inequality the one m periods before is with
 // at most V/(V + (alpha + m eta)^2). The integral stands for all m that are not summed.
+//
+// If Quality.Gaps, one term says all, whatever depends on what: at freshness point i the sender is
+// suspected if what comes first of heartbeat i and those after it comes alpha later than i is
+// expected. The square of how much later that is has the mean V, so Markov's inequality bounds
+// the probability by V/alpha^2. (Cantelli's holds about the mean of what is measured alone, and
+// heartbeats that come with the next are later on the mean than those that arrive.)
 func (p problem) orderedMistake(eta float64) float64 {
 	const summed = 64
 	alpha := p.t - eta
+	if p.gaps {
+		return p.v / square(alpha)
+	}
 	sum := p.loss
 	for m := range summed + 1 {
 		sum += p.v / (p.v + square(alpha+float64(m)*eta))
 	}
 	sigma := math.Sqrt(p.v)
 	return sum + sigma/eta*math.Atan2(sigma, alpha+summed*eta)
+}
+
+// round rounds a period that solve found down to whole microseconds, if that does as well.
+func (p problem) round(eta float64) float64 {
+	if whole := math.Floor(eta*1e6) / 1e6; p.keeps(whole) {
+		return whole
+	}
+	return eta
 }
 
 // plan is what the period gives.
@@ -209,7 +235,7 @@ func (p problem) plan(eta float64) Plan {
 // infeasible says why solve failed, and what can be had instead.
 func (p problem) infeasible(delay time.Duration) *Infeasible {
 	e := &Infeasible{Violated: "detect"}
-	if p.t >= p.shortest {
+	if p.t >= max(p.shortest, p.least) {
 		eta := p.safest()
 		e.Best = p.plan(eta)
 		e.Violated = "mistakes"
@@ -229,11 +255,16 @@ func (p problem) infeasible(delay time.Duration) *Infeasible {
 }
 
 // safest returns the period within the limits whose output is right most often: that of the
-// least beta = eta/E(T_MR).
+// least beta = eta/E(T_MR). If there is one term only it is that of the longest E(T_MR), since
+// then more heartbeats are hardly ever right where fewer are wrong: three in T_D^u.
 func (p problem) safest() (best float64) {
 	least := math.Inf(1)
 	for eta := min(p.t, p.longest); ; eta = max(eta*0.99, p.shortest) {
-		if beta := eta / p.f(eta, math.Inf(1)); beta <= least {
+		beta := eta / p.f(eta, math.Inf(1))
+		if p.gaps {
+			beta /= eta
+		}
+		if beta <= least {
 			best, least = eta, beta
 		}
 		if eta == p.shortest {
@@ -253,7 +284,7 @@ func (p problem) leastDetection() (t float64, ok bool) {
 		_, ok := p.solve()
 		return ok
 	}
-	low, high := max(p.t, 0), max(p.t, p.shortest)
+	low, high := max(p.t, 0), max(p.t, p.shortest, p.least)
 	for ; !suffices(high); low, high = high, 2*high {
 		if high > time.Hour.Seconds() {
 			return 0, false

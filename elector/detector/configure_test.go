@@ -159,7 +159,7 @@ func TestInfeasible(t *testing.T) {
 // What is in the way is named, and what can be had is said in figures that can be had.
 func TestInfeasibleText(t *testing.T) {
 	link := Quality{Loss: 0.1, Delay: ms, Deviation: 100 * ms}
-	limits := Limits{5 * ms, time.Second}
+	limits := Limits{Shortest: 5 * ms, Longest: time.Second}
 	detect := QoS{Detect: 101 * ms, Mistakes: Recurrence(day), Duration: 864 * ms}
 	for name, c := range map[string]struct {
 		ask  QoS
@@ -198,7 +198,7 @@ func TestOrderedBound(t *testing.T) {
 }
 
 func BenchmarkConfigure(b *testing.B) {
-	limits := Limits{5 * ms, time.Minute}
+	limits := Limits{Shortest: 5 * ms, Longest: time.Minute}
 	for name, link := range map[string]Quality{
 		"lan":                {Loss: 0.01, Delay: ms, Deviation: ms},
 		"wan":                {Loss: 0.1, Delay: 100 * ms, Deviation: 100 * ms},

@@ -6,7 +6,7 @@
 // (the accrual detector) and NFDE (freshness points). Link estimates how good a link is.
 // Configure takes what a user asks (QoS) and how good the link is (Quality), and returns
 // the period of the heartbeats and the margin of NFDE (Plan). What each detector makes of the
-// same heartbeats is in testdata/study.txt.
+// same heartbeats is in testdata/study.csv.
 //
 // # Papers and symbols
 //

@@ -16,6 +16,10 @@ type Quality struct {
 	// Ordered says that no heartbeat overtakes another, as in a TCP connection: one that is
 	// late holds up all behind it, and Configure may not count on each of them by itself.
 	Ordered bool
+	// Gaps says, of an ordered link, that a heartbeat which was lost counts in Deviation as one
+	// that came with the next. Then Deviation says all, and Configure needs neither Loss nor
+	// that anything is independent. Link measures so.
+	Gaps bool
 }
 
 const (
@@ -61,13 +65,19 @@ func (l *Link) Observe(now time.Duration, hb Heartbeat) {
 		return
 	}
 	l.judge(now, hb.Number)
-	n, usual := float64(a.count), a.lateness()
+	n, usual, last := float64(a.count), a.lateness(), a.newest.Number
 	if !a.note(now, hb) {
 		return
 	}
 	// The mean of n delays varies as well, by V(D)/n.
-	x := float64(now - hb.Scheduled - usual)
-	l.variance.add(x*x*n/(n+1), delayMemory)
+	x := now - hb.Scheduled - usual
+	if l.Ordered && hb.Number > last { // those between will not come any more: they came with it
+		for i := range hb.Number - last - 1 {
+			gap := float64(x + time.Duration(i+1)*hb.Period)
+			l.variance.add(gap*gap*n/(n+1), delayMemory)
+		}
+	}
+	l.variance.add(float64(x)*float64(x)*n/(n+1), delayMemory)
 	if hb.Number <= l.judged { // it was counted as lost
 		l.lost.value = max(l.lost.value-1/l.lost.n, 0)
 	}
@@ -95,7 +105,7 @@ func (l *Link) judge(now time.Duration, newest uint64) {
 
 // RoundTrip notes that a message and its answer took d together. The delay of one direction
 // is taken for half of it: nobody can do better without clocks that agree.
-func (l *Link) RoundTrip(d time.Duration) { l.trip.add(float64(d), lossMemory) }
+func (l *Link) RoundTrip(d time.Duration) { l.trip.add(float64(d), known) }
 
 // Restart prepares for a new process of the sender, which counts from 1 on another clock.
 // The link is the same.
@@ -106,7 +116,7 @@ func (l *Link) Restart() { l.arrivals, l.judged = arrivals{}, 0 }
 func (l *Link) Quality() (q Quality, isKnown bool) {
 	q = Quality{
 		Loss: startLoss, Delay: time.Duration(l.trip.value / 2),
-		Deviation: time.Duration(l.deviation()), Ordered: l.Ordered,
+		Deviation: time.Duration(l.deviation()), Ordered: l.Ordered, Gaps: l.Ordered,
 	}
 	if l.variance.n < known {
 		return q, false

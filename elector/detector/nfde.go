@@ -30,3 +30,16 @@ func (d *NFDE) Observe(now time.Duration, hb Heartbeat) time.Duration {
 	}
 	return d.tau
 }
+
+// Adjust changes T_D^u, because the estimate of E(D) has moved, and returns the freshness point
+// as it is from now on.
+func (d *NFDE) Adjust(detection time.Duration) time.Duration {
+	d.tau += detection - d.detection
+	d.detection = detection
+	return d.tau
+}
+
+// Forget forgets the lateness of what has arrived, not the numbers: after a suspicion, the next
+// new heartbeat shows what is usual now. Otherwise a link that has got slower for good would
+// have its sender suspected in every period until the mean has followed.
+func (d *NFDE) Forget() { d.arrivals.count, d.arrivals.sum = 0, 0 }

@@ -24,14 +24,11 @@ type QoS struct {
 	Duration time.Duration
 }
 
-// Validate returns an error that says of each field that is wrong what would be right; nil
-// if none is.
-func (q QoS) Validate() error {
-	var wrong []error
+// Check calls wrong for each field that is out of range, with its value and what would be right.
+func (q QoS) Check(wrong func(field string, value any, want string)) {
 	want := func(ok bool, field string, value any, want string, args ...any) {
 		if !ok {
-			wrong = append(wrong,
-				fmt.Errorf("%s is %v, but must be %s", field, value, fmt.Sprintf(want, args...)))
+			wrong(field, value, fmt.Sprintf(want, args...))
 		}
 	}
 	want(q.Detect >= time.Millisecond && q.Detect <= time.Hour, "detect", q.Detect,
@@ -47,8 +44,74 @@ func (q QoS) Validate() error {
 		want(q.Duration > 0 && q.Duration < time.Duration(q.Mistakes), "duration", q.Duration,
 			"positive, and shorter than the time between mistakes, %s", time.Duration(q.Mistakes))
 	}
+}
+
+// Validate returns an error with all that Check says; nil if that is nothing.
+func (q QoS) Validate() error {
+	var wrong []error
+	q.Check(func(field string, value any, want string) {
+		wrong = append(wrong, fmt.Errorf("%s is %v, but must be %s", field, value, want))
+	})
 	return errors.Join(wrong...)
 }
+
+// MarshalText returns the fields that are set, as UnmarshalText reads them; nothing for the zero
+// QoS.
+func (q QoS) MarshalText() ([]byte, error) { return []byte(q.String()), nil }
+
+// String returns the same text.
+func (q QoS) String() string {
+	if q == (QoS{}) {
+		return ""
+	}
+	text := fmt.Sprintf("detect: %s, mistakes: %s", q.Detect, q.Mistakes)
+	if q.Duration != 0 {
+		return text + fmt.Sprintf(", duration: %s", q.Duration)
+	}
+	return text + ", accuracy: " + strconv.FormatFloat(q.Accuracy, 'f', -1, 64)
+}
+
+// UnmarshalText reads fields in any order, with commas or semicolons between them, such as
+// "detect: 200ms, mistakes: 1/30d, accuracy: 0.99999"; braces around them may be there. Without
+// any field it is the zero QoS. It does not check them.
+func (q *QoS) UnmarshalText(text []byte) error {
+	var read QoS
+	inner := strings.TrimSpace(string(text))
+	if open, ok := strings.CutPrefix(inner, "{"); ok {
+		inner = strings.TrimSuffix(open, "}")
+	}
+	if inner == "" {
+		*q = read
+		return nil
+	}
+	seen := map[string]bool{}
+	separates := func(r rune) bool { return r == ',' || r == ';' }
+	for field := range strings.FieldsFuncSeq(inner, separates) {
+		key, value, _ := strings.Cut(field, ":")
+		key, value = strings.TrimSpace(key), strings.TrimSpace(value)
+		var err error
+		switch key {
+		case "detect":
+			read.Detect, err = time.ParseDuration(value)
+		case "mistakes":
+			err = read.Mistakes.UnmarshalText([]byte(value))
+		case "accuracy":
+			read.Accuracy, err = strconv.ParseFloat(value, 64)
+		case "duration":
+			read.Duration, err = time.ParseDuration(value)
+		default:
+			return fmt.Errorf("%q is no field: there are detect, mistakes, accuracy and duration", key)
+		}
+		if err != nil || seen[key] {
+			return fmt.Errorf("%s is %q, but must be written as in %s, and once", key, value, example)
+		}
+		seen[key] = true
+	}
+	*q = read
+	return nil
+}
+
+const example = "detect: 200ms, mistakes: 1/30d, accuracy: 0.99999"
 
 // duration returns T_M^U in seconds. E(T_MR) >= T_MR^L and E(T_M) <= (1 - P_A^L) x T_MR^L
 // together make P_A >= P_A^L.

@@ -106,7 +106,7 @@ func TestConfigureChecksTheLink(t *testing.T) {
 		"no deviation":   {Quality{Loss: 0.1}, anyPeriod},
 		"delay":          {Quality{Loss: 0.1, Deviation: ms, Delay: -1}, anyPeriod},
 		"no period":      {Quality{Loss: 0.1, Deviation: ms}, Limits{Longest: time.Second}},
-		"no range":       {Quality{Loss: 0.1, Deviation: ms}, Limits{time.Second, ms}},
+		"no range":       {Quality{Loss: 0.1, Deviation: ms}, Limits{Shortest: time.Second, Longest: ms}},
 	} {
 		_, err := Configure(dailyMistake, c.link, c.limits)
 		require.ErrorContains(t, err, "must be", name)
@@ -138,7 +138,10 @@ func TestConfigureAgreesWithItself(t *testing.T) {
 		q.Mistakes = Recurrence(float64(q.Detect) * between(10, 1e7))
 		link := Quality{Loss: between(1e-4, 0.5), Delay: duration(between(1e-4, 0.2)),
 			Deviation: duration(between(1e-4, 0.2)), Ordered: rng.IntN(4) == 0}
-		limits := Limits{duration(between(1e-3, 0.05)), duration(between(0.1, 2))}
+		limits := Limits{Shortest: duration(between(1e-3, 0.05)), Longest: duration(between(0.1, 2))}
+		if rng.IntN(2) == 0 {
+			limits.Detection = duration(between(0.01, 5))
+		}
 		plan, err := Configure(q, link, limits)
 		var missed *Infeasible
 		if errors.As(err, &missed) {
@@ -157,6 +160,7 @@ func TestConfigureAgreesWithItself(t *testing.T) {
 		require.NoError(t, err, "%+v %+v", q, link)
 		feasible++
 		require.Equal(t, q.Detect-link.Delay, plan.Detection())
+		require.GreaterOrEqual(t, plan.Detection(), limits.Detection)
 		require.True(t, plan.Period >= limits.Shortest && plan.Period <= limits.Longest, plan.Period)
 		require.GreaterOrEqual(t, float64(plan.Recurrence)*(1+1e-9), float64(q.Mistakes))
 		require.GreaterOrEqual(t, plan.Accuracy+1e-9, q.Accuracy)

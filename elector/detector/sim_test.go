@@ -3,6 +3,7 @@ package detector
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -84,15 +85,15 @@ func (w *wire) deliveries(period, crash time.Duration) func(yield func(delivery)
 type record struct {
 	up       time.Duration
 	mistakes int
-	wrong    time.Duration // suspected while up
-	crashes  int
-	detected time.Duration // the sum of T_D
-	slowest  time.Duration // T_D
+	wrong    time.Duration   // suspected while up
+	detected []time.Duration // T_D of each crash
 }
 
 func (r *record) recurrence() float64 { return r.up.Seconds() / float64(r.mistakes) }
 func (r *record) duration() float64   { return r.wrong.Seconds() / float64(r.mistakes) }
 func (r *record) accuracy() float64   { return 1 - r.wrong.Seconds()/r.up.Seconds() }
+
+func (r *record) slowest() time.Duration { return slices.Max(r.detected) }
 
 // watch lets a detector watch one life of a sender.
 func (r *record) watch(d Detector, w *wire, period, crash time.Duration) {
@@ -138,9 +139,7 @@ func (w *watcher) end() {
 	}
 	w.suspected(w.crash)
 	w.up += w.crash
-	w.crashes++
-	w.detected += max(w.since-w.crash, 0)
-	w.slowest = max(w.slowest, w.since-w.crash)
+	w.detected = append(w.detected, max(w.since-w.crash, 0))
 }
 
 // naiveNFDE is NFD-E as [CTA] writes it: numbers x eta, and all of the last n arrivals.

@@ -37,7 +37,7 @@ var (
 // floors are the house from top to bottom. A package imports what is on its own floor or
 // below; of two folders that hold a package, the longer is its floor.
 var floors = []string{
-	"internal/tidy", "examples", "tests", "cmd", "internal/lab", "internal/daemon",
+	"internal/tidy", "examples", "tests", "internal/peers", "cmd", "internal/lab", "internal/daemon",
 	"cluster/clustertest",
 	"cluster/recovery", "cluster",
 	"cluster/internal", "cluster/findings", "netmesh", "elector", "elector/detector",

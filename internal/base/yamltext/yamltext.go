@@ -5,6 +5,7 @@ package yamltext
 import (
 	"bytes"
 	"fmt"
+	"strings"
 
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
@@ -27,6 +28,20 @@ func Parse(text []byte, options ...parser.Option) (*ast.File, error) {
 		return nil, ErrBounds
 	}
 	return parser.ParseBytes(text, 0, options...)
+}
+
+// Inline returns a mapping of single values on one line, "key: value, key: value"; ok is false
+// if a value is a list or a mapping.
+func Inline(m ast.MapNode) (text string, ok bool) {
+	var fields []string
+	for it := m.MapRange(); it.Next(); {
+		value, single := it.Value().(ast.ScalarNode)
+		if !single {
+			return "", false
+		}
+		fields = append(fields, it.Key().GetToken().Value+": "+value.GetToken().Value)
+	}
+	return strings.Join(fields, ", "), true
 }
 
 // tooDeep counts what opens a list or mapping: brackets, dashes, question marks and

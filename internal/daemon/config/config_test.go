@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/elector/detector"
 	"github.com/bmqelect/bmqelect/lsn"
 	"github.com/bmqelect/bmqelect/scouting"
 )
@@ -63,6 +64,25 @@ min-term: 37
 	require.Equal(t, want, cfg.Election.Timing, "the profile, but what is given")
 }
 
+func TestAQualityOfServiceSetsTheTimers(t *testing.T) {
+	want := detector.QoS{Detect: 200 * time.Millisecond, Accuracy: 0.99999,
+		Mistakes: detector.Recurrence(30 * 24 * time.Hour)}
+	for _, text := range []string{
+		"qos: {detect: 200ms, mistakes: 1/30d, accuracy: 0.99999}",
+		"qos:\n  accuracy: 0.99999\n  detect: 200ms\n  mistakes: 1/30d",
+		"qos: 'detect: 200ms; mistakes: 1/30d; accuracy: 0.99999'",
+	} {
+		o, err := parsed(t, text, append(node, "--lease", "150ms")...)
+		require.NoError(t, err)
+		cfg, err := o.Resolve()
+		require.NoError(t, err)
+		require.Equal(t, want, cfg.Election.QoS)
+		timing := elector.ForQoS(want)
+		timing.Lease = 150 * time.Millisecond
+		require.Equal(t, timing, cfg.Election.Timing, "but what is given")
+	}
+}
+
 func TestAnEmptyFileLeavesTheDefaults(t *testing.T) {
 	o, err := parsed(t, "# nothing yet\n", node...)
 	require.NoError(t, err)
@@ -84,6 +104,10 @@ func TestMistakesInAFileAreNamedWithTheirPlace(t *testing.T) {
 			`c.yaml:1:8: option "lease" is "soon", but must be a duration such as`,
 			`c.yaml:2:12: option "rehearsal" is "2", but must be true or false`,
 		}},
+		"a quality of two": {"qos: [1, 2]\n", []string{
+			`c.yaml:1:6: option "qos" is "1,2", but must be fields such as {detect: 200ms, mistakes`}},
+		"a quality within": {"qos: {detect: {a: b}}\n",
+			[]string{`c.yaml:1:6: option "qos" must be a value or a list of values`}},
 		"no number": {"priority: high\n",
 			[]string{`option "priority" is "high", but must be a whole number`}},
 		"no term": {"min-term: 37.5\n",
@@ -138,8 +162,16 @@ func TestMistakesInOptionsAreNamedByTheirFlags(t *testing.T) {
 			"set --tls-dir, or --insecure": {"--admin-addr", "[::]:7402"},
 		"--advertise-admin is n1:7402, where": {
 			"--advertise-admin", "n1:7402"},
-		`--admin-open is "all", but must be some of lead`:                {"--admin-open", "leader,all"},
-		"--clock-drift-ppm is":                                           {"--clock-drift-ppm", "-1"},
+		`--admin-open is "all", but must be some of lead`: {"--admin-open", "leader,all"},
+		`--profile is "lan", but must be left out: --qos has its own timers`: {"--profile", "lan",
+			"--qos", exampleQoS},
+		"--qos accuracy is 7, but must be at least 0.5 and below 1": {"--qos",
+			"detect: 1s, mistakes: 1/1h, accuracy: 7"},
+		"--lease is 199ms, but must be with drift shorter than --qos": {"--qos", exampleQoS,
+			"--lease", "199ms"},
+		"--heartbeat-broadcast is 90ms, but must be below half of": {"--qos", exampleQoS,
+			"--heartbeat-broadcast", "90ms"},
+		"--clock-drift-ppm is": {"--clock-drift-ppm", "-1"},
 		"--stop-margin is 2s, but must be positive and shorter than --l": {"--stop-margin", "2s"},
 	} {
 		o, err := parsed(t, "", append(node, args...)...)

@@ -57,7 +57,7 @@ func ApplyFile(path string, flags *pflag.FlagSet) error {
 			if flag.Changed {
 				continue
 			}
-			value, err := optionText(option.Value())
+			value, err := optionText(option.Value(), flag.Value.Type())
 			if err != nil {
 				wrong(option.Value(), fmt.Errorf("option %q %w", name, err))
 			} else if err := flags.Set(name, value); err != nil {
@@ -73,15 +73,21 @@ func ApplyFile(path string, flags *pflag.FlagSet) error {
 var wanted = map[string]string{
 	"bool": "true or false", "int": "a whole number", "int64": "a whole number",
 	"uint64": "a whole number below 2^64", "duration": "a duration such as 1500ms or 2s",
+	qosType: "fields such as {" + exampleQoS + "}",
 }
 
-// optionText is the value as one would type it after the flag.
-func optionText(v ast.Node) (string, error) {
+// optionText is the value as one would type it after a flag of the given type.
+func optionText(v ast.Node, of string) (string, error) {
+	if m, ok := v.(ast.MapNode); ok && of == qosType {
+		if text, ok := yamltext.Inline(m); ok {
+			return text, nil
+		}
+	}
 	switch v := v.(type) {
 	case *ast.SequenceNode:
 		var items []string
 		for _, item := range v.Values {
-			text, err := optionText(item)
+			text, err := optionText(item, of)
 			if err != nil {
 				return "", err
 			}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/elector/detector"
 	"github.com/bmqelect/bmqelect/internal/daemon/admin"
 	"github.com/bmqelect/bmqelect/netmesh/fault"
 	"github.com/bmqelect/bmqelect/scouting"
@@ -33,6 +34,11 @@ const DefaultAdminAddr = "127.0.0.1:7402"
 const (
 	TokenFlag = "admin-token-file"
 	TLSFlag   = "tls-dir"
+)
+
+const (
+	defaultProfile = "article"
+	exampleQoS     = "detect: 200ms, mistakes: 1/30d, accuracy: 0.99999"
 )
 
 // UsageError is a mistake in what was typed or configured; nothing was done.
@@ -148,7 +154,9 @@ func (o *Options) registerElection(f *pflag.FlagSet) {
 		"permit a quorum of half the voters or less: two leaders become possible")
 	f.BoolVar(&e.UnsafeNoScouting, "unsafe-no-scouting", false,
 		"the algorithm before its scouting extension, to see what goes wrong")
-	f.StringVar(&o.profile, "profile", "article", "set of timers: "+
+	f.Var(qosValue{&e.QoS}, "qos", "how fast and surely the crash of a leader is detected, "+
+		"such as '"+exampleQoS+"'; timers follow from it (default: from the profile)")
+	f.StringVar(&o.profile, "profile", defaultProfile, "set of timers: "+
 		strings.Join(elector.ProfileNames(), ", ")+"; the flags below override it")
 
 	t, p := &e.Timing, elector.Article()
@@ -174,6 +182,18 @@ func (o *Options) registerElection(f *pflag.FlagSet) {
 	f.AddFlagSet(timing)
 	o.timing = timing
 }
+
+// qosValue reads the quality of service, for package pflag.
+type qosValue struct{ *detector.QoS }
+
+// qosType is the type of flags whose values may be mappings in a file.
+const qosType = "qos"
+
+// Set reads what was typed.
+func (v qosValue) Set(text string) error { return v.UnmarshalText([]byte(text)) }
+
+// Type is what usage messages call the value.
+func (v qosValue) Type() string { return qosType }
 
 // Resolve returns the node's configuration, or every mistake in the options, as a
 // UsageError.
@@ -228,6 +248,12 @@ func (o *Options) resolveTiming(t *elector.Timing) error {
 		return fmt.Errorf("--profile is %q, but must be one of %s",
 			o.profile, strings.Join(elector.ProfileNames(), ", "))
 	}
+	if ask := o.Cluster.Election.QoS; ask != (detector.QoS{}) {
+		if o.profile != defaultProfile {
+			return fmt.Errorf("--profile is %q, but must be left out: --qos has its own timers", o.profile)
+		}
+		profile = elector.ForQoS(ask)
+	}
 	given := map[string]string{}
 	o.timing.VisitAll(func(f *pflag.Flag) {
 		if f.Changed {
@@ -254,6 +280,7 @@ func inFlags(err error) error {
 	for _, field := range []string{
 		"HeartbeatBroadcast", "HeartbeatMissCount", "MinRandomWait", "MaxRandomWait",
 		"UnsafeQuorum", "Lease", "AdvertiseGossip", "AdvertiseMesh", "GossipAddr", "MeshAddr", "Insecure",
+		"QoS",
 	} {
 		fields = append(fields, field, flagOf(field))
 	}
@@ -268,6 +295,9 @@ func inFlags(err error) error {
 // flagOf is the flag that sets a field: the words of its name with dashes, as in
 // Election.Timing.MaxRandomWait and --max-random-wait.
 func flagOf(field string) string {
+	if _, part, ok := strings.Cut(field, "QoS"); ok { // of a flag that sets several fields
+		return strings.TrimSpace("--qos " + strings.TrimPrefix(part, "."))
+	}
 	field = field[strings.LastIndex(field, ".")+1:]
 	switch field {
 	case "ClockDriftPPM":

@@ -27,6 +27,7 @@ const (
 	WallClock       Kind = "wall-clock"
 	LeaseShort      Kind = "lease-short"
 	DiskSlow        Kind = "disk-slow"
+	QoSNotMet       Kind = "qos-not-met"
 	NoVoter         Kind = "no-voter"
 	EvenVoters      Kind = "even-voters"
 	NoSuccessor     Kind = "no-successor"
@@ -97,6 +98,10 @@ var catalogue = map[Kind]advice{
 	DiskSlow: {
 		"a vote counts when it is on disk: slow fsyncs make elections slow",
 		"use a faster disk, or raise election-result and scouting-result on every node",
+	},
+	QoSNotMet: {
+		"a leader that lives may be suspected more often than was asked, or found dead later",
+		"ask for what can be had, the same on every node, or improve the network",
 	},
 	NoVoter: {
 		"it follows and does not vote; a misspelt name looks the same",

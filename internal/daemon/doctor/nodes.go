@@ -15,6 +15,10 @@ import (
 	"github.com/bmqelect/bmqelect/netmesh"
 )
 
+// qosKnown is for how long a leader must be followed before what is not met counts: at first
+// the link is not known.
+const qosKnown = cluster.Seconds(60)
+
 // eachNode looks at what a node says of itself alone.
 func (s *survey) eachNode() {
 	for _, a := range s.answered {
@@ -25,6 +29,9 @@ func (s *survey) eachNode() {
 		if g := election(a); g.Term > lsn.MaxTerm/2 { // long before the last one is used
 			s.problem(Fail, TermsUsedUp, "terms", where, "it is in term %d of at most %d", g.Term,
 				lsn.MaxTerm)
+		}
+		if q := election(a).QoS; q != nil && q.Unmet != "" && election(a).Since > qosKnown {
+			s.problem(Warn, QoSNotMet, "quality", where, "%s", q.Unmet)
 		}
 		for _, e := range a.Status.Emergencies {
 			if lost := e.Missing(); len(lost) > 0 {

@@ -30,7 +30,7 @@ const (
 	// maxScrapes bounds the scrapes at a time. A node whose driver hangs answers none,
 	// and those that wait must not pile up.
 	maxScrapes = 8
-	// maxElections bounds the elections that have series of their own, seven each: the
+	// maxElections bounds the elections that have series of their own, at most fifteen each: the
 	// default one, and the first of the others by name. All are in the sums.
 	maxElections = 200
 	// maxPeers bounds the members that have series of their own, eight each: the voters,
@@ -165,6 +165,23 @@ func perElection[T number](
 			out.value(float64(read(e)), e.Group)
 		}
 	})
+}
+
+// perQoS is a metric of each election that is listed and asks for a quality of service.
+func perQoS(
+	name, help string, labels []string,
+	read func(q *cluster.QoSStatus, value func(v float64, labels ...string)),
+) metric {
+	return newMetric(gauge, name, help, append([]string{"group"}, labels...),
+		func(n *node, out output) {
+			for _, e := range n.listed {
+				if e.QoS != nil {
+					read(e.QoS, func(v float64, labels ...string) {
+						out.value(v, append([]string{e.Group}, labels...)...)
+					})
+				}
+			}
+		})
 }
 
 // perLink is a metric of each link that is listed; ok is false if there is no value now.

@@ -66,6 +66,33 @@ var metrics = []metric{
 		"Times that this node came to lead, or to follow a leader.",
 		func(e cluster.ElectionStats) uint64 { return e.Leaderships }),
 
+	perQoS("qos_met", "1 if the leader's crash is detected as asked, 0 if not.",
+		nil, func(q *cluster.QoSStatus, value func(float64, ...string)) {
+			if q.Detect > 0 {
+				value(float64(truth(q.Met)))
+			}
+		}),
+	perQoS("qos_loss_ratio", "Share of heartbeats that are lost.",
+		nil, func(q *cluster.QoSStatus, value func(float64, ...string)) {
+			if q.Detect > 0 {
+				value(q.Loss)
+			}
+		}),
+	perQoS("qos_seconds", "Times measured, needed, kept and promised.",
+		[]string{"time"}, func(q *cluster.QoSStatus, value func(float64, ...string)) {
+			for _, t := range []struct {
+				name string
+				time cluster.Seconds
+			}{
+				{"wanted", q.Wanted}, {"period", q.Period}, {"delay", q.Delay}, {"deviation", q.Deviation},
+				{"detect", q.Detect}, {"mistakes", q.Mistakes},
+			} {
+				if t.time > 0 {
+					value(float64(t.time), t.name)
+				}
+			}
+		}),
+
 	newMetric(gauge, "elections", "Open elections by the node's role.", []string{"role"},
 		func(n *node, out output) {
 			roles := map[elector.Role]float64{}

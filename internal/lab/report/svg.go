@@ -85,6 +85,11 @@ func SVG(w io.Writer, runs []verdict.Run) error {
 		x += 19 + len(look.Name)*letterWidth + 8
 	}
 	s.y += 12
+	return s.write(w, pictureWidth, title, about)
+}
+
+// write writes what was drawn as one picture.
+func (s *sheet) write(w io.Writer, width int, title, about string) error {
 	_, err := fmt.Fprintf(w, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %[1]d %[2]d" `+
 		`width="%[1]d" height="%[2]d" role="img" class="bmq">
 <title>%[3]s</title>
@@ -93,7 +98,7 @@ func SVG(w io.Writer, runs []verdict.Run) error {
 %[5]s</style>
 %[6]s<rect class="paper" width="%[1]d" height="%[2]d"/>
 %[7]s</svg>
-`, pictureWidth, s.y+margin, safe(title), safe(about), pictureStyle, hatches, s.body.String())
+`, width, s.y+margin, safe(title), safe(about), pictureStyle, hatches, s.body.String())
 	if err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/elector/detector"
 	"github.com/bmqelect/bmqelect/scouting"
 )
 
@@ -24,7 +25,11 @@ type electorKeys struct {
 	Quorum             scalar
 	UnsafeQuorum       scalar `yaml:"unsafe_quorum"`
 	Takeover           scalar
+	QoS                scalar `yaml:"qos"`
 }
+
+// qosKey is the one scalar that may be written as a mapping.
+const qosKey = "qos"
 
 // election reads how the nodes elect: the profile, and what replaces it.
 func (b *builder) election(k *fileKeys) {
@@ -32,6 +37,9 @@ func (b *builder) election(k *fileKeys) {
 	b.s.Profile = "article"
 	read(b, k.Profile, &b.s.Profile, parseProfile)
 	e.Timing, _ = elector.Profile(b.s.Profile)
+	if read(b, own.QoS, &e.QoS, parseQoS) {
+		e.Timing = elector.ForQoS(e.QoS)
+	}
 	read(b, k.Scouting, &scout, parseFlag)
 	b.s.Scouting, e.UnsafeNoScouting = scout, !scout
 	read(b, k.Rule, &e.Rule, parseRule)
@@ -69,6 +77,8 @@ func (b *builder) validate(k *fileKeys) {
 			at = s.place
 		} else if name == "nodes" {
 			at = k.Nodes.place
+		} else if strings.HasPrefix(name, qosKey) {
+			at = k.Elector.keys.QoS.place
 		}
 		b.at(at, "%s is %s, but must be %s", name, p.Value, inFormat(p.Want))
 	}
@@ -82,6 +92,7 @@ var (
 // inFormat writes the names of the elector's settings in its messages as the format
 // does: Timing.InitialWait is initial_wait here, and Voters are nodes.
 func inFormat(text string) string {
+	text = strings.ReplaceAll(text, "QoS", qosKey)
 	text = camelCase.ReplaceAllStringFunc(text, func(name string) string {
 		snake := inside.ReplaceAllString(strings.TrimPrefix(name, "Timing."), "_$0")
 		return strings.Replace(strings.ToLower(snake), "voters", "nodes", 1)
@@ -94,6 +105,13 @@ func parseProfile(text string) (string, string) {
 		return "", "one of " + strings.Join(elector.ProfileNames(), ", ")
 	}
 	return text, ""
+}
+
+func parseQoS(text string) (q detector.QoS, wrong string) {
+	if err := q.UnmarshalText([]byte(text)); err != nil {
+		return q, "{detect: 200ms, mistakes: 1/30d, accuracy: 0.99999}, for example: " + err.Error()
+	}
+	return q, ""
 }
 
 func parseRule(text string) (scouting.Rule, string) {

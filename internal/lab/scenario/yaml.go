@@ -209,7 +209,15 @@ func (r *report) scalar(n ast.Node) scalar {
 	case ast.ScalarNode:
 		s.text = n.GetToken().Value
 	default:
-		r.at(s.place, "%s is a single value, this is %s", s.key, describe(n))
+		m, ok := n.(ast.MapNode)
+		if ok && s.key == qosKey {
+			s.text, ok = yamltext.Inline(m)
+		} else {
+			ok = false
+		}
+		if !ok {
+			r.at(s.place, "%s is a single value, this is %s", s.key, describe(n))
+		}
 	}
 	return s
 }

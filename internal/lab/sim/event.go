@@ -42,6 +42,7 @@ const (
 	EventWork                  // Node: its guarded work began
 	EventWorkTold              // Node: that was told to stop
 	EventWorkStopped           // Node: that has stopped
+	EventTuned                 // Node, Tuned: what it needs of its leader
 	eventKindEnd
 )
 
@@ -50,6 +51,7 @@ var eventNames = [eventKindEnd]string{
 	"faults", "reset", "link-up", "link-down", "died", "sent", "delivered", "lost", "term", "durable",
 	"transition", "anomaly", "transfer",
 	"resign", "fit", "unfit", "work", "work-told", "work-stopped",
+	"tuned",
 }
 
 // String returns the kind's name in lower case.
@@ -66,6 +68,7 @@ type Event struct {
 	Message    elector.Message
 	Transition elector.Transition
 	Anomaly    elector.Anomaly
+	Tuned      elector.Tuned
 	Faults     Faults
 }
 
@@ -89,6 +92,8 @@ func (e *Event) String() string {
 		fmt.Fprintf(&b, ": %s", e.Transition)
 	case EventAnomaly:
 		fmt.Fprintf(&b, ": %s", e.Anomaly)
+	case EventTuned:
+		fmt.Fprintf(&b, ": %+v", e.Tuned)
 	case EventLinkFaults:
 		fmt.Fprintf(&b, ": %+v", e.Faults)
 	}

@@ -28,7 +28,8 @@ type node struct {
 	wakeQueued time.Duration
 	spins      int // steps in a row that left something due
 
-	roundTrip time.Duration // that the machine was told of
+	quality   *elector.Links // of the links to this process; nil if no quality is asked
+	roundTrip time.Duration  // that the machine was told of
 
 	lease      elector.Lease
 	leaseUntil time.Duration // lease.End in simulated time
@@ -77,6 +78,7 @@ func (s *Sim) step(n *node, in elector.Input) {
 		s.promises.hears(s.now, n.id, in, s.promise(n))
 	}
 	now, before := n.clock.at(s.now), n.machine.State().Term
+	s.estimate(n, now, in)
 	eff := n.machine.Step(now, n.entropy.Uint64(), in)
 	if term := n.machine.State().Term; term != before {
 		s.observe(Event{Kind: EventTerm, Node: n.id, Term: term})
@@ -111,6 +113,7 @@ func (s *Sim) step(n *node, in elector.Input) {
 		s.reset(n.link(peer)) // as the machine expects of its driver
 	}
 	s.tendWork(n, eff.StopWork)
+	s.tune(n)
 	if n.leaving && n.machine.State().Role == elector.Dormant {
 		boot := n.boots
 		s.queue.at(s.now, func() {

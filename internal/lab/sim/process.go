@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/elector/detector"
 )
 
 // Unsynced says what a crash does to terms that were being written.
@@ -75,7 +76,7 @@ func (s *Sim) settleWrites(n *node, u Unsynced) {
 // ended after all that it had sent.
 func (s *Sim) vanish(n *node, why elector.Evidence, silent bool) {
 	n.machine, n.paused, n.leaving, n.backlog = nil, false, false, nil
-	n.lease, n.leaseUntil, n.roundTrip = elector.Lease{}, longAgo, 0
+	n.lease, n.leaseUntil, n.roundTrip, n.quality = elector.Lease{}, longAgo, 0, nil
 	s.checker.Gone(n.id)
 	for _, l := range n.links {
 		i := l.side(n)
@@ -99,6 +100,9 @@ func (s *Sim) Restart(id elector.NodeID) error {
 	zero := elector.Time(time.Second) + elector.Time(s.network.Uint64N(uint64(1000*time.Hour)))
 	n.clock = clock{boot: s.now, zero: zero, ppm: n.ClockRatePPM}
 	n.wakeQueued = forever
+	if n.Elector.QoS != (detector.QoS{}) {
+		n.quality = elector.NewLinks(n.Elector.Voters, false)
+	}
 	disk := n.disk.terms
 	s.check(s.checker.Booted(n.id, disk))
 	s.observe(Event{Kind: EventStarted, Node: n.id, Term: disk.Entered})

@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/elector/detector"
 	"github.com/bmqelect/bmqelect/internal/lab/sim"
 )
 
@@ -188,7 +189,10 @@ func drawTiming(t *rapid.T) elector.Timing {
 func drawCluster(t *rapid.T) sim.Config {
 	n := rapid.IntRange(2, 5).Draw(t, "voters")
 	electable := rapid.IntRange(0, n-1).Draw(t, "electable")
-	voters, timing := names(n), drawTiming(t)
+	voters, timing, quality := names(n), drawTiming(t), drawQuality(t)
+	if quality != (detector.QoS{}) {
+		timing = elector.ForQoS(quality)
+	}
 	cfg := sim.Config{
 		Seed:    rapid.Uint64().Draw(t, "seed"),
 		Network: drawFaults(t),
@@ -207,11 +211,21 @@ func drawCluster(t *rapid.T) sim.Config {
 			ClockRatePPM: ppm, Work: drawWork(t),
 			Elector: elector.Config{
 				Self: id, Voters: voters, Timing: timing, Priority: rapid.IntRange(-1, 1).Draw(t, "priority"),
+				QoS:          quality,
 				NotCandidate: i != electable && rapid.IntRange(0, 3).Draw(t, "not candidate") == 3,
 			},
 		})
 	}
 	return cfg
+}
+
+// drawQuality draws what is asked of the detection of a crash: mostly nothing.
+func drawQuality(t *rapid.T) (q detector.QoS) {
+	detect := rapid.SampledFrom([]time.Duration{0, 0, 0, 300 * ms, 2 * time.Second}).Draw(t, "detect")
+	if detect != 0 {
+		q = detector.QoS{Detect: detect, Mistakes: detector.Recurrence(time.Hour), Accuracy: 0.999}
+	}
+	return q
 }
 
 // drawWork draws work that stops at once, soon, late, or not by itself.

@@ -103,6 +103,7 @@ func (r *run) config(dir string, o Options) procs.Config {
 			"heartbeat-miss-count": e.Timing.HeartbeatMissCount,
 			"lease":                e.Timing.Lease.String(),
 			"clock-drift-ppm":      e.Timing.ClockDriftPPM,
+			"qos":                  e.QoS.String(),
 		},
 	}
 	for _, n := range r.sc.Nodes {

@@ -1,0 +1,79 @@
+package cluster
+
+import (
+	"slices"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/elector/detector"
+)
+
+// QoSStatus is what becomes of ElectionConfig.QoS. On the leader it has what it sends; on a
+// follower also what was measured of the link to the leader, and what follows from that.
+type QoSStatus struct {
+	Asked detector.QoS `json:"asked"`
+	// Period is that of the leader's heartbeats; 0 if there is none, or none that says it.
+	Period Seconds `json:"period_s,omitempty"`
+	// Wanted is the period that this node needs; on the leader the shortest that a follower
+	// needs.
+	Wanted Seconds `json:"wanted_s,omitempty"`
+	// Estimates of the link from the leader; see detector.Quality.
+	Loss      float64 `json:"loss,omitempty"`
+	Delay     Seconds `json:"delay_s,omitempty"`
+	Deviation Seconds `json:"deviation_s,omitempty"`
+	// Promised for that link and that period: within which time a crash of the leader is
+	// detected, the mean time between mistakes, and the share of time without one. Only
+	// Detect is known at first.
+	Detect   Seconds `json:"promised_detect_s,omitempty"`
+	Mistakes Seconds `json:"promised_mistakes_s,omitempty"`
+	Accuracy float64 `json:"promised_accuracy,omitempty"`
+	// Met says that this is no less than was asked. Unmet says why it is not, and what can be
+	// had; both are empty on a leader, and without one.
+	Met   bool   `json:"met"`
+	Unmet string `json:"unmet,omitempty"`
+}
+
+// qosStatus returns nil if nothing is asked.
+func (g *group) qosStatus(s *elector.Status) *QoSStatus {
+	if g.config.QoS == (detector.QoS{}) {
+		return nil
+	}
+	st := &QoSStatus{Asked: g.config.QoS, Period: seconds(s.Period), Wanted: seconds(s.Wanted)}
+	t, plan, err, ok := g.elector.Quality()
+	if !ok {
+		return st
+	}
+	st.Met = err == nil
+	if err != nil {
+		st.Unmet = err.Error()
+	}
+	q := t.Quality
+	st.Loss, st.Delay, st.Deviation = q.Loss, seconds(q.Delay), seconds(q.Deviation)
+	st.Detect = seconds(t.Detection + q.Delay)
+	st.Mistakes, st.Accuracy = seconds(plan.Recurrence), plan.Accuracy
+	return st
+}
+
+// estimate lets a heartbeat say how good the link to its sender is. It runs on the driver,
+// before the step.
+func (n *Node) estimate(g *group, e *event) {
+	if g.config.QoS != (detector.QoS{}) {
+		n.quality.Received(n.now(), e.group, e.from, &e.msg)
+	}
+}
+
+// tune steps a machine that needs something else of its leader than before. It runs on the
+// driver, after a step.
+func (n *Node) tune(g *group) {
+	if in, changed := g.elector.Tune(n.quality); changed {
+		n.step(g, in)
+	}
+}
+
+// noteRoundTrips lets pings say how long the links take. It runs on the driver.
+func (n *Node) noteRoundTrips() {
+	for _, l := range n.mesh.Links() {
+		if l.Up && l.RTT > 0 && slices.Contains(n.cfg.Voters, l.Peer.Node) {
+			n.quality.RoundTrip(l.Peer.Node, l.RTT)
+		}
+	}
+}

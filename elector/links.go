@@ -1,0 +1,103 @@
+package elector
+
+import (
+	"slices"
+	"time"
+
+	"github.com/bmqelect/bmqelect/elector/detector"
+)
+
+// Links are what a node measures of the links from the voters to itself: §14.2. All its
+// elections share them, since the links are the same. Like a Machine they are pure, and not
+// safe for concurrent use.
+type Links struct {
+	voters   []NodeID
+	monitors []detector.Monitor // by voter
+}
+
+// NewLinks returns links of which nothing is known. Ordered says that none of them lets a
+// message overtake another, as TCP does not: see detector.Quality.
+func NewLinks(voters []NodeID, ordered bool) *Links {
+	l := &Links{voters: voters, monitors: make([]detector.Monitor, len(voters))}
+	for i := range l.monitors {
+		l.monitors[i].Ordered = ordered
+	}
+	return l
+}
+
+// monitor returns the monitor of a voter; nil if peer is none.
+func (l *Links) monitor(peer NodeID) *detector.Monitor {
+	if i := slices.Index(l.voters, peer); i >= 0 {
+		return &l.monitors[i]
+	}
+	return nil
+}
+
+// Up notes a new link, with Machine.Step(LinkUp).
+func (l *Links) Up(peer NodeID) {
+	if m := l.monitor(peer); m != nil {
+		m.LinkUp()
+	}
+}
+
+// Received notes a message of an election that arrived at now. Only heartbeats say something.
+func (l *Links) Received(now Time, group string, from NodeID, msg *Message) {
+	if msg.Kind != LeaderHeartbeat || msg.Period <= 0 {
+		return
+	}
+	if m := l.monitor(from); m != nil {
+		source := detector.Source{Group: group, Term: uint64(msg.Term)}
+		m.Observe(time.Duration(now), source, msg.heartbeat(0))
+	}
+}
+
+// RoundTrip notes that a message to a peer and its answer took d together.
+func (l *Links) RoundTrip(peer NodeID, d time.Duration) {
+	if m := l.monitor(peer); m != nil {
+		m.RoundTrip(d)
+	}
+}
+
+// tuneEvery is how often the estimates of a link are looked at.
+const tuneEvery = time.Second
+
+// Tune looks, about once a second, whether Config.QoS needs something else of the link to the
+// leader than before. If it does, the machine is to be stepped with the input. To be called
+// after a step.
+func (m *Machine) Tune(l *Links) (in Tuned, changed bool) {
+	leader, w, now := m.state.Follower.Leader, &m.watch, m.state.Now
+	if leader == "" || !m.cfg.asksQuality() || w.tunedFor == leader && now < w.tuneAt {
+		return Tuned{}, false
+	}
+	if w.tunedFor != leader {
+		w.tunedFor, w.tuning = leader, detector.Tuning{}
+	}
+	w.tuneAt = now.Add(tuneEvery)
+	if monitor := l.monitor(leader); monitor != nil {
+		w.tuning = monitor.Tune(w.tuning, m.cfg.QoS, m.cfg.Timing.Periods())
+	}
+	in = Tuned{Peer: leader, Period: w.tuning.Period, Detection: w.tuning.Detection}
+	return in, in.Period != 0 && in != m.state.Tuned
+}
+
+// Quality is what was measured of the link to the leader that this node follows and what
+// Config.QoS needs there, what holds by that with the period that the leader announces, and an
+// error that says why that is less than was asked; nil if it is not. ok is false if it follows
+// nobody, or asks for nothing.
+func (m *Machine) Quality() (t detector.Tuning, plan detector.Plan, err error, ok bool) {
+	w, f := &m.watch, &m.state.Follower
+	if f.Leader == "" || w.tunedFor != f.Leader || !m.cfg.asksQuality() {
+		return t, plan, nil, false
+	}
+	if now := (promised{w.tuning, f.Period}); w.promised != now {
+		w.promised = now // to say what can be had instead takes milliseconds
+		w.plan, w.unmet = w.tuning.Promise(m.cfg.QoS, m.cfg.Timing.Periods(), f.Period)
+	}
+	return w.tuning, w.plan, w.unmet, true
+}
+
+// promised is what a promise follows from.
+type promised struct {
+	detector.Tuning
+	period time.Duration
+}

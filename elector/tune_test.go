@@ -1,0 +1,89 @@
+package elector_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/elector/detector"
+)
+
+// Whatever plans come, and whatever followers ask for, a lease never outlasts the detector, and
+// two heartbeats fit into it.
+func TestNoPlanBreaksTheLease(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		anyTime := rapid.OneOf(rapid.Int64(), rapid.Int64Range(0, int64(4*time.Second)))
+		draw := func(name string) time.Duration { return time.Duration(anyTime.Draw(t, name)) }
+		cfg := valid()
+		cfg.QoS = quality
+		cfg.QoS.Detect = time.Duration(rapid.Int64Range(1, 1e4).Draw(t, "detect")) * time.Millisecond
+		cfg.QoS.Mistakes = detector.Recurrence(24 * time.Hour)
+		cfg.Timing = elector.ForQoS(cfg.QoS)
+		m, err := elector.New(cfg)
+		require.NoError(t, err, "what ForQoS derives is valid")
+		lease := cfg.Timing.Lease
+		now := elector.Time(time.Second)
+		var sequence uint64
+		step := func(in elector.Input) {
+			now = now.Add(time.Duration(rapid.Int64Range(0, int64(lease/4)).Draw(t, "passes")))
+			e := m.Step(now, 7, in)
+			for _, out := range e.Messages {
+				if out.Message.Kind == elector.LeaderHeartbeat {
+					require.Less(t, 2*out.Message.Period, lease)
+					require.Positive(t, out.Message.Period)
+				}
+				if out.Message.Kind == elector.HeartbeatAck {
+					require.Less(t, 2*out.Message.Period, lease)
+				}
+			}
+			s := m.State()
+			if tuned := s.Tuned; tuned != (elector.Tuned{}) {
+				require.GreaterOrEqual(t, tuned.Detection, cfg.Timing.Promise())
+				require.Less(t, 2*tuned.Period, lease)
+			}
+		}
+		step(elector.Start{Term: 2})
+		for range rapid.IntRange(1, 40).Draw(t, "steps") {
+			sequence++
+			switch rapid.IntRange(0, 2).Draw(t, "what") {
+			case 0:
+				step(elector.Tuned{Peer: "b", Period: draw("period"), Detection: draw("detection")})
+			case 1:
+				step(elector.Received{From: "b", Message: elector.Message{
+					Kind: elector.LeaderHeartbeat, Term: 3, Sequence: sequence, SentAt: now,
+					Period: draw("announced"), Late: draw("late"),
+				}})
+			case 2:
+				step(elector.Tick{})
+			}
+		}
+	})
+}
+
+// Likewise for a leader, whatever its followers ask for.
+func TestALeaderKeepsItsPeriodWithinTheLease(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		anyTime := rapid.OneOf(rapid.Int64(), rapid.Int64Range(0, int64(4*time.Second)))
+		d := leader(t, 3)
+		limits := elector.Article().Periods()
+		for range rapid.IntRange(1, 60).Draw(rt, "acks") {
+			d.now = d.now.Add(time.Duration(rapid.Int64Range(0, int64(time.Second)).Draw(rt, "passes")))
+			d.step(elector.Tick{})
+			s := d.State()
+			if s.Role != elector.Leader {
+				return
+			}
+			d.hear("b", elector.Message{
+				Kind: elector.HeartbeatAck, Term: 3, Sequence: s.Leader.Sequence, SentAt: d.now,
+				Period: time.Duration(anyTime.Draw(rt, "wanted")),
+			})
+			period := d.Status().Period
+			require.GreaterOrEqual(rt, period, limits.Shortest)
+			require.LessOrEqual(rt, period, limits.Longest)
+			require.LessOrEqual(rt, d.State().Leader.BroadcastAt, d.now.Add(period))
+		}
+	})
+}

@@ -1,0 +1,49 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/elector/detector"
+)
+
+// estimate lets a process whose election asks for a quality of service measure its links.
+// Messages are lost, and delayed, each by itself, so the links do not count as ordered.
+func (s *Sim) estimate(n *node, now elector.Time, in elector.Input) {
+	if n.quality == nil {
+		return
+	}
+	switch in := in.(type) {
+	case elector.LinkUp:
+		n.quality.Up(in.Peer)
+	case elector.Received:
+		n.quality.Received(now, "", in.From, &in.Message)
+		if peer := s.byName[in.From]; peer != nil && peer != n { // as a ping would find it
+			l := n.link(peer)
+			n.quality.RoundTrip(in.From, l.dirs[0].mean()+l.dirs[1].mean())
+		}
+	}
+}
+
+// mean is the mean delay, but for late messages.
+func (f *Faults) mean() time.Duration {
+	extra := time.Duration(mulDiv(int64(f.ExtraMax/2), int64(f.ReorderPPM), million))
+	return f.Delay + f.Jitter/2 + extra
+}
+
+// tune tells a machine what it needs of its leader, if that has changed.
+func (s *Sim) tune(n *node) {
+	if n.quality == nil || !n.awake() {
+		return
+	}
+	if in, changed := n.machine.Tune(n.quality); changed {
+		s.observe(Event{Kind: EventTuned, Node: n.id, Peer: in.Peer, Tuned: in})
+		s.step(n, in)
+	}
+}
+
+// Tuning is what a running node measures of the link to its leader, and needs there.
+func (s *Sim) Tuning(id elector.NodeID) detector.Tuning {
+	tuning, _, _, _ := s.byName[id].machine.Quality()
+	return tuning
+}

@@ -1,0 +1,117 @@
+package sim_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/elector/detector"
+	"github.com/bmqelect/bmqelect/internal/lab/sim"
+)
+
+// asking is a cluster of five that asks for a quality of service, with all timers that follow.
+func asking(seed uint64, detect time.Duration, network sim.Faults) sim.Config {
+	cfg := cluster(seed, 5)
+	cfg.Network = network
+	for i := range cfg.Nodes {
+		e := &cfg.Nodes[i].Elector
+		e.QoS = detector.QoS{Detect: detect, Mistakes: detector.Recurrence(24 * time.Hour),
+			Accuracy: 0.99999}
+		e.Timing = elector.ForQoS(e.QoS)
+	}
+	return cfg
+}
+
+// suspicions makes a config note when a follower suspects its leader.
+func suspicions(cfg *sim.Config) *[]time.Duration {
+	at := &[]time.Duration{}
+	cfg.Observer = func(e *sim.Event) {
+		if e.Kind == sim.EventTransition && e.Transition.Reason == elector.LeaderNoHeartbeat {
+			*at = append(*at, e.At)
+		}
+	}
+	return at
+}
+
+const ms = time.Millisecond
+
+// On links of any quality a crash that nothing else shows is detected within what was asked,
+// and not much earlier; the leader is kept, and nobody suspects it by mistake. The links
+// determine the price: the period.
+func TestQualityIsKeptOnAnyLink(t *testing.T) {
+	for name, c := range map[string]struct {
+		network         sim.Faults
+		shortest, above float64 // period, as a part of the time to detect
+	}{
+		"quiet": {sim.Faults{Delay: ms}, 0.33, 0.34},
+		"1 %":   {sim.Faults{Delay: ms, LossPPM: 10_000}, 0.23, 0.34},
+		"10 %":  {sim.Faults{Delay: ms, LossPPM: 100_000}, 0.12, 0.17},
+		"10 % and jitter": {
+			sim.Faults{Delay: 10 * ms, Jitter: 10 * ms, LossPPM: 100_000}, 0.10, 0.17},
+		"10 % and no order": {
+			sim.Faults{Delay: 5 * ms, LossPPM: 100_000, ReorderPPM: 1e6, ExtraMax: 20 * ms}, 0.10, 0.17},
+	} {
+		for _, detect := range []time.Duration{200 * ms, time.Second} {
+			t.Run(name+", "+detect.String(), func(t *testing.T) {
+				cfg := asking(1, detect, c.network)
+				suspected := suspicions(&cfg)
+				s := start(t, cfg)
+				require.NoError(t, s.RunUntil(time.Minute)) // the links are known
+				led := leader(t, s)
+				*suspected = nil
+				require.NoError(t, s.RunUntil(10*time.Minute))
+				require.Empty(t, *suspected, "mistakes")
+				require.Equal(t, led, leader(t, s))
+				view, err := s.View(led)
+				require.NoError(t, err)
+				require.GreaterOrEqual(t, float64(view.Status.Period), c.shortest*float64(detect))
+				require.LessOrEqual(t, float64(view.Status.Period), c.above*float64(detect))
+
+				crashed := s.Now()
+				require.NoError(t, s.Crash(led, sim.Crash{Silent: true}))
+				require.NoError(t, s.RunFor(2*detect))
+				require.GreaterOrEqual(t, len(*suspected), 3, "some may have heard of the next leader first")
+				for _, at := range *suspected {
+					// The mean of a window varies by a part of the jitter.
+					require.LessOrEqual(t, at-crashed, detect+2*ms)
+					require.GreaterOrEqual(t, at-crashed, detect-3*view.Status.Period)
+				}
+				require.NotEqual(t, led, leader(t, s))
+			})
+		}
+	}
+}
+
+// When a link gets worse the leader speeds up, and when it is well again for long it slows
+// down; the time to detect its death is always that which was asked.
+func TestQualityFollowsTheNetwork(t *testing.T) {
+	cfg := asking(3, 200*ms, sim.Faults{Delay: ms})
+	s := start(t, cfg)
+	require.NoError(t, s.RunUntil(time.Minute))
+	led := leader(t, s)
+	period := func() time.Duration {
+		view, err := s.View(led)
+		require.NoError(t, err)
+		return view.Status.Period
+	}
+	quiet := period()
+	require.NoError(t, eachLink(s, led, func(from, to elector.NodeID) error {
+		return s.SetFaults(from, to, sim.Faults{Delay: 3 * ms, LossPPM: 50_000})
+	}))
+	require.NoError(t, s.RunFor(5*time.Minute))
+	lossy := period()
+	require.Less(t, lossy, quiet*2/3)
+	for _, id := range s.Nodes() {
+		if id != led {
+			require.Equal(t, 197*ms, s.Tuning(id).Detection.Round(ms), "the delay counts")
+		}
+	}
+	require.NoError(t, eachLink(s, led, func(from, to elector.NodeID) error {
+		return s.SetFaults(from, to, sim.Faults{Delay: ms})
+	}))
+	require.NoError(t, s.RunFor(time.Hour))
+	require.Greater(t, period(), lossy*5/4)
+	require.Equal(t, led, leader(t, s))
+}

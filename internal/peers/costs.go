@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// costs are those of a cluster at rest, per node.
+type costs struct {
+	cpu     float64 // of one core, in percent
+	memory  float64 // resident set size, in MiB
+	traffic bool    // whether what follows was measured
+	bytes   float64 // sent, per second, with headers
+	packets float64 // sent, per second
+}
+
+// measure watches a cluster that has a leader for the given time, after a fifth of that
+// to calm down. If nothing else uses the network, traffic is measured, too.
+func measure(ctx context.Context, c *cluster, lasts time.Duration, traffic bool) (costs, error) {
+	if err := c.pause(ctx, lasts/5); err != nil {
+		return costs{}, err
+	}
+	before, err := c.usage()
+	if err != nil {
+		return costs{}, err
+	}
+	began := time.Now()
+	if err := c.pause(ctx, lasts); err != nil {
+		return costs{}, err
+	}
+	after, err := c.usage()
+	if err != nil {
+		return costs{}, err
+	}
+	nodeSeconds := time.Since(began).Seconds() * float64(c.nodes)
+	return costs{
+		cpu:     100 * (after.cpu - before.cpu).Seconds() / nodeSeconds,
+		memory:  float64(after.memory) / (1 << 20) / float64(c.nodes),
+		traffic: traffic,
+		bytes:   float64(after.bytes-before.bytes) / nodeSeconds,
+		packets: float64(after.packets-before.packets) / nodeSeconds,
+	}, nil
+}
+
+// usage is what all nodes have used so far.
+type usage struct {
+	cpu                    time.Duration
+	memory, bytes, packets uint64
+}
+
+func (c *cluster) usage() (u usage, err error) {
+	for _, p := range c.processes {
+		pid := p.cmd.Process.Pid
+		cpu, err := cpuTime(pid)
+		if err != nil {
+			return u, err
+		}
+		memory, err := memory(pid)
+		if err != nil {
+			return u, err
+		}
+		u.cpu, u.memory = u.cpu+cpu, u.memory+memory
+	}
+	u.bytes, u.packets, err = sent()
+	return u, err
+}
+
+// cpuTime is that of a process, in user and kernel mode, by its CPU clock: like
+// /proc/PID/stat, but not in units of 10 ms.
+func cpuTime(pid int) (time.Duration, error) {
+	clock := int32(^pid<<3 | 2) // see clock_getcpuclockid(3): 2 is the scheduler's time
+	var ts unix.Timespec
+	if err := unix.ClockGettime(clock, &ts); err != nil {
+		return 0, fmt.Errorf("CPU time of process %d: %w", pid, err)
+	}
+	return time.Duration(ts.Nano()), nil
+}
+
+// memory is the resident set size of a process. The code that it shares with the other
+// nodes counts in full: elsewhere, each node has a machine of its own.
+func memory(pid int) (uint64, error) {
+	path := fmt.Sprintf("/proc/%d/smaps_rollup", pid)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(text)) {
+		if fields := strings.Fields(line); len(fields) > 1 && fields[0] == "Rss:" {
+			kib, err := strconv.ParseUint(fields[1], 10, 64)
+			return kib << 10, err
+		}
+	}
+	return 0, fmt.Errorf("%s: no Rss", path)
+}
+
+// sent is what was sent over the loopback interface, where each packet is counted as
+// received once.
+func sent() (bytes, packets uint64, err error) {
+	text, err := os.ReadFile("/proc/self/net/dev")
+	if err != nil {
+		return 0, 0, err
+	}
+	for line := range strings.Lines(string(text)) {
+		if figures, ok := strings.CutPrefix(strings.TrimSpace(line), "lo:"); ok {
+			_, err := fmt.Sscan(figures, &bytes, &packets)
+			return bytes, packets, err
+		}
+	}
+	return 0, 0, fmt.Errorf("no interface lo")
+}

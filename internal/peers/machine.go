@@ -1,0 +1,89 @@
+package main
+
+import (
+	"debug/buildinfo"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// machine is what the figures were taken on, and of.
+type machine struct {
+	cpu, kernel, golang string
+	cores               int
+	flush               time.Duration // median of a write that is flushed to the nodes' disk
+	date                time.Time
+	versions            map[string]string // by module
+}
+
+// compared are the modules whose versions are named, by the program they are built into.
+var compared = map[string]string{
+	"github.com/hashicorp/raft": "raft", "github.com/hashicorp/raft-boltdb/v2": "raft",
+	"go.etcd.io/etcd/server/v3": "etcd",
+}
+
+func describe(dir string) (machine, error) {
+	m := machine{cpu: processor(), golang: runtime.Version(), cores: runtime.NumCPU(),
+		date: time.Now(), versions: map[string]string{}}
+	var uts unix.Utsname
+	if err := unix.Uname(&uts); err != nil {
+		return m, err
+	}
+	m.kernel, _, _ = strings.Cut(unix.ByteSliceToString(uts.Release[:]), "-")
+	var err error
+	if m.flush, err = flushTime(dir); err != nil {
+		return m, err
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return m, err
+	}
+	for module, name := range compared {
+		info, err := buildinfo.ReadFile(filepath.Join(filepath.Dir(program), name))
+		if err != nil {
+			continue // only ours is measured
+		}
+		for _, dep := range info.Deps {
+			if dep.Path == module {
+				m.versions[module] = dep.Version
+			}
+		}
+	}
+	return m, nil
+}
+
+// processor is the model of the machine's CPU.
+func processor() string {
+	text, _ := os.ReadFile("/proc/cpuinfo")
+	for line := range strings.Lines(string(text)) {
+		if key, model, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == "model name" {
+			return strings.TrimSpace(model)
+		}
+	}
+	return runtime.GOARCH
+}
+
+func flushTime(dir string) (time.Duration, error) {
+	f, err := os.Create(filepath.Join(dir, "flush"))
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	var took []time.Duration
+	for range 20 {
+		began := time.Now()
+		if _, err := f.WriteString("some bytes"); err != nil {
+			return 0, err
+		}
+		if err := f.Sync(); err != nil {
+			return 0, fmt.Errorf("flush: %w", err)
+		}
+		took = append(took, time.Since(began))
+	}
+	return quantile(took, 0.5), nil
+}

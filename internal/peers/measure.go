@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// outcome is what was measured of a system.
+type outcome struct {
+	system
+	trials  map[string][]trial // by fault
+	failed  map[string]int     // how many failed, by fault
+	costs   costs
+	equal   costs // of ours, with as many nodes and the same heartbeat period
+	changes int   // of the leader, under load
+	err     error // why the rest is missing
+}
+
+// result is what was measured in a run.
+type result struct {
+	plan
+	machine  machine
+	outcomes []outcome
+}
+
+// measure measures each system by itself. A system that fails does not end the run.
+func (p plan) measure(ctx context.Context) (r result, err error) {
+	dir, err := os.MkdirTemp(p.dir, "peers")
+	if err != nil {
+		return r, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	r.plan = p
+	if r.machine, err = describe(dir); err != nil {
+		return r, err
+	}
+	for _, s := range p.systems {
+		o := outcome{system: s}
+		o.err = p.one(ctx, &o, filepath.Join(dir, s.name))
+		if ctx.Err() != nil {
+			return r, context.Cause(ctx)
+		}
+		if o.err != nil {
+			progress("%s failed: %v", s.name, o.err)
+		}
+		r.outcomes = append(r.outcomes, o)
+	}
+	return r, nil
+}
+
+func (p plan) one(ctx context.Context, o *outcome, dir string) error {
+	progress("%s: %d trials each of %d faults", o.name, p.trials, len(faults))
+	all, err := attempt(ctx, o.system, filepath.Join(dir, "trials"), p.trials)
+	o.trials, o.failed = all.trials, all.failed
+	for _, f := range faults {
+		progress("%s: %s: the last survivor knows after %s, median of %d", o.name, f.name,
+			quantile(times(o.trials[f.name], last), 0.5), len(o.trials[f.name]))
+	}
+	if err != nil {
+		return err
+	}
+	if p.rest > 0 || p.load > 0 {
+		if err := p.longer(ctx, o, filepath.Join(dir, "longer")); err != nil {
+			return err
+		}
+	}
+	if p.rest == 0 || o.name == own || o.heartbeat < shortest {
+		return nil
+	}
+	o.equal, err = p.atRest(ctx, equal(o.system), filepath.Join(dir, "equal"))
+	return err
+}
+
+// longer measures what takes its time: costs, and changes of the leader under load.
+func (p plan) longer(ctx context.Context, o *outcome, dir string) error {
+	c, err := launch(ctx, o.system, dir, 0)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	if p.rest > 0 {
+		progress("%s: costs, %s", o.name, p.rest)
+		if o.costs, err = measure(ctx, c, p.rest, p.traffic); err != nil {
+			return err
+		}
+	}
+	if p.load > 0 {
+		progress("%s: load, %s", o.name, p.load)
+		o.changes, err = underLoad(ctx, c, p.load)
+		progress("%s: %d changes of the leader under load", o.name, o.changes)
+	}
+	return err
+}
+
+func (p plan) atRest(ctx context.Context, s system, dir string) (costs, error) {
+	progress("%s: costs with %d nodes at a period of %s, %s", s.name, s.nodes, s.heartbeat, p.rest)
+	c, err := launch(ctx, s, dir, 0)
+	if err != nil {
+		return costs{}, err
+	}
+	defer c.close()
+	return measure(ctx, c, p.rest, p.traffic)
+}
+
+func first(t trial) time.Duration    { return t.first }
+func last(t trial) time.Duration     { return t.last }
+func overlaps(t trial) time.Duration { return t.overlap }
+
+func times(trials []trial, of func(trial) time.Duration) (all []time.Duration) {
+	for _, t := range trials {
+		all = append(all, of(t))
+	}
+	return all
+}
+
+var began = time.Now()
+
+func progress(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "%4.0f s  %s\n", time.Since(began).Seconds(),
+		fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,57 @@
+// Package node is what the processes of a benchmark share, whatever they elect with. A
+// process reports on its standard output each leader that it learns of, and obeys
+// commands on its standard input.
+package node
+
+import (
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Spec says what a process is to be.
+type Spec struct {
+	Self  int    // its index
+	Life  int    // how often it was started before
+	Nodes int    // how many there are
+	Host  string // a loopback address
+	Base  int    // the first of two ports for each node
+	Dir   string // durable state, kept over restarts
+	// Kind and Period are the system's own: which variant, and with which heartbeat
+	// period.
+	Kind   string
+	Period time.Duration
+}
+
+// Name is that of a node in reports.
+func Name(index int) string { return fmt.Sprintf("n%d", index+1) }
+
+// ID is the name of this node.
+func (s Spec) ID() string { return Name(s.Self) }
+
+// Addr is the address of a node's port: 0 or 1.
+func (s Spec) Addr(index, port int) string {
+	return fmt.Sprintf("%s:%d", s.Host, s.Base+2*index+port)
+}
+
+// Member is a running elector. Its methods may be called from several goroutines.
+type Member interface {
+	// Leads is what a program gets that asks, without a round trip, whether it leads.
+	Leads() bool
+	// HandOver gives leadership to another node. An error means that it did not.
+	HandOver() error
+}
+
+// Start starts a member. It calls saw with the name of each leader that the library
+// tells of, "" for none.
+type Start func(spec Spec, saw func(leader string)) (Member, error)
+
+// Now is the time in nanoseconds, on a clock that all processes of the machine share.
+func Now() int64 {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
+		panic(err) // every Linux has it
+	}
+	return ts.Nano()
+}

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// tries are trials of which the last survivor knows a millisecond after the first.
+func tries(ms ...int) (all []trial) {
+	for _, n := range ms {
+		took := time.Duration(n) * time.Millisecond
+		all = append(all, trial{first: took, last: took + time.Millisecond})
+	}
+	return all
+}
+
+func TestPageSaysWhereOursIsWorse(t *testing.T) {
+	raft := tries(100, 100, 300)
+	raft[0].claimed, raft[1].overlap = true, 2*time.Millisecond
+	r := result{
+		plan: plan{trials: 3, load: time.Minute},
+		outcomes: []outcome{
+			{system: system{name: own}, trials: map[string][]trial{"crash": tries(5, 10, 20),
+				"hang": tries(50, 60, 70), "handover": tries(2, 2, 2), "cold start": tries(500)},
+				changes: 2},
+			{system: system{name: "raft", nodes: 5, heartbeat: 150 * time.Millisecond},
+				trials: map[string][]trial{"crash": raft, "hang": raft, "handover": raft,
+					"cold start": tries(100)},
+				failed:  map[string]int{"handover": 4},
+				costs:   costs{cpu: 0.5, memory: 30, traffic: true, bytes: 1024, packets: 4},
+				equal:   costs{cpu: 0.25, memory: 20, traffic: true, bytes: 2048, packets: 2},
+				changes: 1},
+			{system: system{name: "etcd"}, err: errors.New("no disk")},
+		},
+	}
+	page := r.page()
+	for _, row := range []string{
+		"|| bmqelect| raft| etcd|",
+		"|crash, first| 10/20/20 ms| 10/15/15| -|",
+		"|hang, last| 61/71/71 ms| 1.7/4.2/4.2| -|",
+		"|cold start, first| 500/500/500 ms| **0.2/0.2/0.2**| -|",
+		"|woken claims| 0/3| 1/3| -|",
+		"|overlap| 0/3| 1/3, 2.0 ms| -|",
+		"|load| 2| **1**| -|",
+		"|raft| 5| 150ms| 0.25% x2.0| **2.0 x0.5**| 2.0 x2.0| 20MiB x1.5|",
+		"- raft: cold start, load, KiB/s",
+		"raft: handover failed 4 times.", "etcd is incomplete: no disk",
+	} {
+		require.Contains(t, page, row+"\n")
+	}
+	require.NotContains(t, page, "{")
+}
+
+func TestOnePercentileIsEnoughToLose(t *testing.T) {
+	ours, theirs := times(tries(10, 20, 40), first), times(tries(5, 40, 400), first)
+	require.Equal(t, cell{"2.0/10/10", false}, ratios(theirs, ours))
+	theirs[1] = 8 * time.Millisecond
+	require.Equal(t, cell{"0.4/10/10", true}, ratios(theirs, ours))
+}
+
+func TestPageIsShort(t *testing.T) {
+	r := result{plan: plan{load: time.Minute}}
+	for i, s := range systems { // ours is worse than each in all
+		n := 1000 - 100*i
+		all := map[string][]trial{}
+		for _, f := range faults {
+			all[f.name] = tries(n, n, n)
+		}
+		all["handover"][0].overlap = time.Duration(n)
+		r.outcomes = append(r.outcomes, outcome{system: s, trials: all, changes: n,
+			costs: costs{1, 1, true, 1, 1}, equal: costs{2, 2, true, 2, 2}})
+	}
+	require.LessOrEqual(t, len(strings.Fields(r.page())), 500)
+}
+
+func TestChoose(t *testing.T) {
+	all, err := choose(nil)
+	require.NoError(t, err)
+	require.Equal(t, systems, all)
+	require.True(t, plan{systems: all, trials: enough}.full())
+	some, err := choose([]string{"etcd"})
+	require.NoError(t, err)
+	require.Equal(t, []system{systems[0], systems[4]}, some, "ours is what others are compared to")
+	require.False(t, plan{systems: some, trials: enough}.full())
+	_, err = choose([]string{"etcd", "zookeeper"})
+	require.EqualError(t, err, `no system "zookeeper"; there are bmqelect, raft, raft-50ms, `+
+		"raft-5ms, etcd, etcd-session")
+}

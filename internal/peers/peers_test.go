@@ -1,0 +1,35 @@
+package main
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestMain(m *testing.M) {
+	if !child(os.Args[1:]) {
+		os.Exit(m.Run())
+	}
+}
+
+// Three processes with timers that a busy machine keeps go through every kind of trial.
+func TestEachTrialOnce(t *testing.T) {
+	ours := system{own, "", "article", 100 * time.Millisecond, 3, 1, 100 * time.Millisecond}
+	p := plan{trials: 1, rest: 100 * time.Millisecond, load: 100 * time.Millisecond}
+	o := outcome{system: ours}
+	require.NoError(t, p.one(t.Context(), &o, t.TempDir()))
+	require.Empty(t, o.failed)
+	for _, f := range faults {
+		require.Len(t, o.trials[f.name], 1)
+		tried := o.trials[f.name][0]
+		require.Positive(t, tried.first, f.name)
+		require.GreaterOrEqual(t, tried.last, tried.first, f.name)
+		require.Zero(t, tried.overlap, f.name)
+		require.False(t, tried.claimed, f.name)
+	}
+	require.Positive(t, o.costs.cpu)
+	require.Positive(t, o.costs.memory)
+	require.Positive(t, o.costs.packets)
+}

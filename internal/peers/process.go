@@ -1,0 +1,91 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+
+	"github.com/bmqelect/bmqelect/internal/peers/node"
+)
+
+// asNode is the first argument of this program when it is to be a node of ours.
+const asNode = "node"
+
+// process is a node of a cluster, running.
+type process struct {
+	cmd      *exec.Cmd
+	commands io.WriteCloser
+}
+
+// event is a report of a node, or its end.
+type event struct {
+	node    int
+	process *process
+	report  node.Report
+	ended   bool
+}
+
+// spawn starts a node that dies with this process. Its reports, and then its end, go to
+// events.
+func spawn(s system, spec node.Spec, log string, events chan<- event) (*process, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	if s.program != "" {
+		program = filepath.Join(filepath.Dir(program), s.program)
+	}
+	argument, err := json.Marshal(spec)
+	if err != nil {
+		return nil, err
+	}
+	out, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer out.Close()
+	p := &process{cmd: exec.Command(program, asNode, string(argument))}
+	p.cmd.Stderr = out
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if p.commands, err = p.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	reports, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := p.cmd.Start(); err != nil {
+		return nil, err
+	}
+	go p.read(spec.Self, reports, events)
+	return p, nil
+}
+
+func (p *process) read(index int, reports io.Reader, events chan<- event) {
+	for lines := bufio.NewScanner(reports); lines.Scan(); {
+		r, err := node.Parse(lines.Text())
+		if err != nil {
+			break // not one of ours: a fault of the library, on the wrong stream
+		}
+		events <- event{node: index, process: p, report: r}
+	}
+	events <- event{node: index, process: p, ended: true}
+}
+
+func (p *process) command(c string) error {
+	_, err := fmt.Fprintln(p.commands, c)
+	return err
+}
+
+func (p *process) signal(s syscall.Signal) error { return p.cmd.Process.Signal(s) }
+
+// kill ends the process; it may be stopped, or have ended.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill()
+	_ = p.cmd.Wait()
+}

@@ -1,0 +1,41 @@
+package main
+
+import "time"
+
+// system is what is measured: a column of the table.
+type system struct {
+	name    string
+	program string // the binary beside this one; "" is this one
+	kind    string
+	period  time.Duration // see the programs; 0 is their default
+	nodes   int
+	// lanes are clusters that are tried side by side, to save time: more than one only
+	// if an election waits for most of a second, idle.
+	lanes int
+	// heartbeat is the mean period of the heartbeats that the timers make.
+	heartbeat time.Duration
+}
+
+// own is the name of ours, to which all others are compared.
+const own = "bmqelect"
+
+// hashicorp/raft sends a heartbeat after a tenth to a fifth of its time-out. Its floor is
+// 5 ms. With 10 ms, the least time to live of etcd's sessions is one second, the
+// shortest that it grants.
+var systems = []system{
+	{own, "", "lan", 0, 5, 1, 15 * time.Millisecond},
+	{"raft", "raft", "", 0, 5, 4, 150 * time.Millisecond},
+	{"raft-50ms", "raft", "", 50 * time.Millisecond, 5, 1, 7500 * time.Microsecond},
+	{"raft-5ms", "raft", "", 5 * time.Millisecond, 5, 1, 750 * time.Microsecond},
+	{"etcd", "etcd", "leader", 0, 3, 4, 100 * time.Millisecond},
+	{"etcd-session", "etcd", "session", 10 * time.Millisecond, 3, 4, 10 * time.Millisecond},
+}
+
+// shortest is the least heartbeat period at which ours can be measured: its lease, of less
+// than three periods, does not outlast how long a process waits for a core.
+const shortest = time.Millisecond
+
+// equal is ours with as many nodes as another system, and its heartbeat period.
+func equal(other system) system {
+	return system{own, "", "article", other.heartbeat, other.nodes, 1, other.heartbeat}
+}
