@@ -97,7 +97,9 @@ func (p *peer) dialFailed(t dialTask, err error) (again time.Duration) {
 	if e := t.proof; e != nil {
 		again = proofRetry << e.dials
 		e.dials++
-		if refused || answered != nil || e.dials >= proofDials {
+		// A dying listener breaks a handshake of TLS off, too, which looks like a refusal.
+		said := answered != nil && answered.Reason != ReasonTLS
+		if refused || said || e.dials >= proofDials {
 			e.proofWanted, again = false, 0
 		}
 		if refused {

@@ -15,10 +15,11 @@ func (l *link) write() {
 	retired := l.retired
 	err := l.sendPing()
 	for err == nil {
-		if len(l.ready) > 0 { // a heartbeat does not wait for pings
-			<-l.ready
+		select { // a heartbeat does not wait for pings
+		case <-l.ready:
 			err = l.sendBatch()
 			continue
+		default:
 		}
 		select {
 		case <-l.stop:

@@ -91,10 +91,10 @@ func Run(
 	return outcome
 }
 
-// Reloads reports whether there are files that the node reads again: a certificate or tokens.
+// Reloads reports whether there are files that the node reads again: --tls-dir or tokens.
 func (d *Daemon) Reloads() bool { return d.Config.TLS != nil || d.tokens != nil }
 
-// ReloadAtHangup makes the node read these files again at SIGHUP, which ends other commands of
+// ReloadAtHangup makes the node read these again at SIGHUP, which ends other commands of
 // bmqnode.
 func (d *Daemon) ReloadAtHangup() {
 	signal.Reset(syscall.SIGHUP)
