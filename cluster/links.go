@@ -33,6 +33,7 @@ func (h meshHandler) LinkUp(peer netmesh.PeerInfo) {
 		h.n.heedReturn(peer.Node)
 		h.n.stepAll(elector.LinkUp{Peer: peer.Node})
 	}})
+	wake(h.n.linked)
 }
 
 func (h meshHandler) LinkDown(peer NodeID, ev elector.Evidence) {

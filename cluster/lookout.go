@@ -13,6 +13,7 @@ import (
 
 const (
 	lookEvery  = time.Second
+	lookSoon   = 50 * time.Millisecond // after a new link: its first ping is answered by then
 	aloneAfter = 30 * time.Second // without any other member a node finds that it is alone
 )
 
@@ -20,13 +21,17 @@ const (
 // found, how long round trips take, and that this node does not want to lead the default
 // election, which the others are told.
 func (n *Node) lookout() {
-	ticker := time.NewTicker(lookEvery)
-	defer ticker.Stop()
+	timer := time.NewTimer(lookEvery)
+	defer timer.Stop()
 	met, told := false, ""
 	var roundTrip time.Duration
 	for {
 		select {
-		case <-ticker.C:
+		case <-timer.C:
+			timer.Reset(lookEvery)
+		case <-n.linked:
+			timer.Reset(lookSoon)
+			continue
 		case <-n.quit:
 			return
 		}

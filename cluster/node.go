@@ -55,6 +55,7 @@ type Node struct {
 
 	inbox         chan event
 	waiting       waitingGroups // elections with requests for the driver
+	linked        chan struct{} // has an element after a link came up: for the lookout
 	quit          chan struct{} // closed to end driver and persister
 	driverDone    chan struct{} // closed when the driver has ended
 	persisterDone chan struct{} // closed when the persister has ended
@@ -156,7 +157,8 @@ func newNode(cfg Config, hooks testhook.Hooks) *Node {
 		// TCP keeps order: a heartbeat that is late holds up those behind it.
 		quality: elector.NewLinks(cfg.Voters, true),
 		inbox:   make(chan event, inboxSize), waiting: waitingGroups{ready: make(chan struct{}, 1)},
-		quit: make(chan struct{}), driverDone: make(chan struct{}), persisterDone: make(chan struct{}),
+		linked: make(chan struct{}, 1),
+		quit:   make(chan struct{}), driverDone: make(chan struct{}), persisterDone: make(chan struct{}),
 		unwatch: make(chan struct{}), watcherDone: make(chan struct{}),
 		groups: map[string]*group{}, opening: map[string]bool{}, closed: map[string]*group{},
 		up: map[NodeID]string{}, unentitled: map[NodeID]bool{}, processes: map[NodeID]process{},

@@ -38,7 +38,6 @@ type handshake struct {
 
 func newHandshake(conn net.Conn, timeout time.Duration) *handshake {
 	_ = conn.SetDeadline(time.Now().Add(timeout)) // fails on a dead connection, as the next read does
-	conn = cheap(conn)
 	return &handshake{
 		raw: conn, conn: conn, frames: newFrameReader(conn, maxHello),
 		dec: newDecoder(), enc: newEncoder(),

@@ -95,7 +95,6 @@ func (h *handshake) secure(m *Mesh, node elector.NodeID) error {
 	if m.cfg.TLS == nil {
 		return nil
 	}
-	h.raw = ordinary(h.raw)
 	own, under := m.cfg.TLS(), h.raw
 	if own.AcceptPlain && h.plain {
 		return nil

@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/bmqelect/bmqelect/internal/base/rawio"
 )
 
 // BootAlarm rings at a moment of CLOCK_BOOTTIME, which goes on while the machine sleeps:
@@ -16,7 +14,6 @@ import (
 type BootAlarm struct {
 	fd    int
 	file  *os.File
-	port  *rawio.Port
 	rings chan time.Time
 }
 
@@ -27,13 +24,7 @@ func NewBootAlarm() (*BootAlarm, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a timer: %w", err)
 	}
-	file := os.NewFile(uintptr(fd), "timer")
-	raw, err := file.SyscallConn()
-	if err != nil {
-		_ = file.Close()
-		return nil, fmt.Errorf("file of a timer: %w", err)
-	}
-	a := &BootAlarm{fd: fd, file: file, port: rawio.Reader(raw), rings: make(chan time.Time, 1)}
+	a := &BootAlarm{fd: fd, file: os.NewFile(uintptr(fd), "timer"), rings: make(chan time.Time, 1)}
 	go a.run()
 	return a, nil
 }
@@ -42,7 +33,7 @@ func NewBootAlarm() (*BootAlarm, error) {
 func (a *BootAlarm) run() {
 	times := make([]byte, 8)
 	for {
-		if _, err := a.port.Read(times); err != nil {
+		if _, err := a.file.Read(times); err != nil {
 			return
 		}
 		select {
