@@ -14,7 +14,7 @@ import (
 const (
 	lookEvery  = time.Second
 	lookSoon   = 50 * time.Millisecond // after a new link: its first ping is answered by then
-	aloneAfter = 30 * time.Second // without any other member a node finds that it is alone
+	aloneAfter = 30 * time.Second      // without any other member a node finds that it is alone
 )
 
 // lookout looks at what comes with no event, until the node ends: that no other member is

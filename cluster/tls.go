@@ -39,13 +39,17 @@ type Credentials struct {
 // TLSDir returns a Config.TLS that reads a directory: tls.crt and tls.key are the
 // certificate and the key of this node, ca.crt has the CAs that sign those of members, all
 // in PEM. gossip.key, if it is there, has the keys of gossip, one a line, in base64, or the
-// word plain for no encryption. If there is a file accept-plain, AcceptPlain is set. Others
+// word plain for no encryption. If there is a file accept-plain, AcceptPlain is set. names, if
+// it is there, has Names, one a line. Others
 // than the owner of the files of keys and readers of their group must not have access to them.
 func TLSDir(dir string) func() (Credentials, error) {
 	return func() (c Credentials, err error) {
 		c.Certificate, c.Roots, err = certs.Load(dir)
 		if err == nil {
 			c.AcceptPlain, err = certs.AcceptsPlain(dir)
+		}
+		if err == nil {
+			c.Names, err = certs.Names(dir)
 		}
 		var keys []certs.GossipKey
 		if err == nil {

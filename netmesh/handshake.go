@@ -149,7 +149,7 @@ func (m *Mesh) welcome(h *handshake) (*link, error) {
 		return nil, err
 	}
 	node, at := elector.NodeID(theirs.Node), h.conn.RemoteAddr().String()
-	refused := h.vouch(&theirs)
+	refused := h.vouch(m, &theirs)
 	if refused == nil {
 		refused = m.consider(&theirs)
 	}
@@ -309,7 +309,7 @@ func (m *Mesh) introduce(h *handshake, mine *hello) (*hello, error) {
 	if err := h.expect(frameWelcome, &theirs); err != nil {
 		return nil, err
 	}
-	if refused := h.vouch(&theirs); refused != nil {
+	if refused := h.vouch(m, &theirs); refused != nil {
 		return nil, refused
 	}
 	if refused := m.check(&theirs); refused != nil {

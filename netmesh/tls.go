@@ -4,8 +4,10 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
@@ -25,6 +27,16 @@ type Credentials struct {
 	// network can make a member look like one of them, and join. Without it none is, and
 	// links that are not encrypted end.
 	AcceptPlain bool
+
+	// Names, if there are any, are those of the nodes that are let in, and OPERATOR of
+	// operators as operator/OPERATOR: a certificate for any other is worth nothing, and links
+	// to its node end.
+	Names []string
+}
+
+// Lists reports whether a name is let in.
+func (c *Credentials) Lists(name string) bool {
+	return len(c.Names) == 0 || slices.Contains(c.Names, name)
 }
 
 // Check returns from and until when members of the same roots take the credentials for those
@@ -43,6 +55,9 @@ func (c *Credentials) Check(
 	}
 	if problem := certs.Problem(chain[0], cluster, string(node)); problem != "" {
 		return from, until, errors.New(problem)
+	}
+	if !c.Lists(string(node)) {
+		return from, until, fmt.Errorf("the list of names lacks that of this node, %q", node)
 	}
 	for _, usage := range []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth} {
 		paths, err := certs.Verify(chain, c.Roots, usage)
@@ -176,11 +191,18 @@ func (c *Credentials) config(cluster, node string) *tls.Config {
 }
 
 // vouch compares what the other end says of itself with the certificate that it showed.
-func (h *handshake) vouch(theirs *hello) *refusal {
-	if h.shown == nil {
+func (h *handshake) vouch(m *Mesh, theirs *hello) *refusal {
+	if m.cfg.TLS == nil {
 		return nil
 	}
-	if problem := certs.Problem(h.shown, theirs.Cluster, theirs.Node); problem != "" {
+	problem := ""
+	if h.shown != nil {
+		problem = certs.Problem(h.shown, theirs.Cluster, theirs.Node)
+	}
+	if problem == "" && !m.cfg.TLS().Lists(theirs.Node) {
+		problem = fmt.Sprintf("it is not in the list of names of node %q", m.cfg.Node)
+	}
+	if problem != "" {
 		return refuse(ReasonTLS, "node %.260q: %s", theirs.Node, problem)
 	}
 	return nil
@@ -219,7 +241,17 @@ func tlsAlert(err error) error {
 	return refused
 }
 
-// mustEnd reports whether the link is not encrypted, and has to be by now.
-func (l *link) mustEnd() bool {
-	return !l.encrypted && l.m.cfg.TLS != nil && !l.m.cfg.TLS().AcceptPlain
+// overdue says why the link must end by the newest credentials; nil if it need not.
+func (l *link) overdue() *refusal {
+	if l.m.cfg.TLS == nil {
+		return nil
+	}
+	own := l.m.cfg.TLS()
+	switch {
+	case !l.encrypted && !own.AcceptPlain:
+		return refuse(ReasonTLS, "node %s demands TLS by now", l.m.cfg.Node)
+	case !own.Lists(string(l.node)):
+		return refuse(ReasonTLS, "the list of names of node %s lacks %s by now", l.m.cfg.Node, l.node)
+	}
+	return nil
 }

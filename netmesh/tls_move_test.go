@@ -121,6 +121,37 @@ func TestDemandEndsPlainLinks(t *testing.T) {
 	require.Eventually(t, func() bool { return a.count("b", "up 1") == 2 }, patience, glance)
 }
 
+// TestAListOfNamesRevokes: a node that is taken off the list of another loses its link, is
+// told why, and does not get in again, although its certificate is right. Others stay.
+func TestAListOfNamesRevokes(t *testing.T) {
+	plainOnly(t)
+	var names atomic.Pointer[[]string]
+	names.Store(&[]string{"a", "b", "c"})
+	listing := func(cfg *Config) {
+		c := *credentialsOf(cfg.Node)
+		cfg.TLS = func() *Credentials {
+			now := c
+			now.Names = *names.Load()
+			return &now
+		}
+	}
+	other, _ := goes(demandsWay)
+	a, b, c := start(t, "a", listing), start(t, "b", other), start(t, "c", other)
+	a.knows(b, c)
+	a.sees(t, "b", "up 1")
+	a.sees(t, "c", "up 1")
+	names.Store(&[]string{"a", "c"})
+	a.sees(t, "b", "down local")
+	b.sees(t, "a", "down goodbye")
+	b.knows(a)
+	b.counts(t, ReasonTLS)
+	require.True(t, a.Send("c", "g", ack(1)))
+	c.sees(t, "a", "g HeartbeatAck 1")
+	require.Equal(t, []string{"up 1"}, a.all("c"))
+	names.Store(&[]string{"a", "b", "c"})
+	require.Eventually(t, func() bool { return a.count("b", "up 1") == 2 }, patience, glance)
+}
+
 // TestNodeThatDemandsTLSIsNotTalkedOutOfIt by somebody on the network who answers as a
 // member without TLS does. A node that accepts both is: that is what it is told to do.
 func TestNodeThatDemandsTLSIsNotTalkedOutOfIt(t *testing.T) {

@@ -31,8 +31,8 @@ func (l *link) write() {
 			pong.Sent, pong.Wall = int64(l.m.cfg.Clock.Now()), time.Now().UnixNano()
 			err = l.send(framePong, &pong)
 		case <-l.pingNow:
-			if l.mustEnd() {
-				l.end(elector.EvidenceLocal, refuse(ReasonTLS, "node %s demands TLS by now", l.m.cfg.Node))
+			if refused := l.overdue(); refused != nil {
+				l.end(elector.EvidenceLocal, refused)
 				continue
 			}
 			err = l.sendPing()

@@ -163,7 +163,7 @@ func ChangeIssuedGossipKeys(dir string, step GossipStep, key GossipKey) error {
 // readShared reads what all nodes get of a CA's directory beside certificates.
 func readShared(dir string) (map[string][]byte, error) {
 	all := map[string][]byte{}
-	for _, name := range []string{gossipFile, plainFile} {
+	for _, name := range []string{gossipFile, plainFile, namesFile} {
 		text, err := regular.Read(filepath.Join(dir, name), maxFile)
 		if err == nil {
 			all[name] = text

@@ -78,7 +78,7 @@ func check(cluster string, nodes []string) error {
 	for _, node := range nodes {
 		name, isOperator := strings.CutPrefix(node, operators)
 		reserved := []string{
-			".", caFile, caKeyFile, gossipFile, plainFile, strings.TrimSuffix(operators, "/"),
+			".", caFile, caKeyFile, gossipFile, plainFile, namesFile, strings.TrimSuffix(operators, "/"),
 		}
 		if name != filepath.Base(name) || !filepath.IsLocal(name) ||
 			!isOperator && slices.Contains(reserved, name) {

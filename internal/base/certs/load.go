@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 
 	"github.com/bmqelect/bmqelect/internal/base/regular"
 )
@@ -20,6 +21,8 @@ const (
 	caFile   = "ca.crt"  // those who sign the certificates of members; several while they change
 	certFile = "tls.crt" // the node's certificate, then those between it and the CA
 	keyFile  = "tls.key"
+	// namesFile, if it is there, lists who is let in.
+	namesFile = "names"
 
 	maxFile = 1 << 20 // bytes
 )
@@ -93,6 +96,24 @@ func Verify(
 	return chain[0].Verify(x509.VerifyOptions{
 		Roots: roots, Intermediates: between, KeyUsages: []x509.ExtKeyUsage{usage},
 	})
+}
+
+// Names reads the names of those who are let in: nodes, and OPERATOR of operators as
+// operator/OPERATOR, one a line. None: there is no such file.
+func Names(dir string) (names []string, err error) {
+	path := filepath.Join(dir, namesFile)
+	text, err := regular.Read(path, maxFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	names = strings.Fields(string(text))
+	if len(names) == 0 {
+		return nil, fmt.Errorf("%s lists nobody: want a name a line, or no such file", path)
+	}
+	return names, nil
 }
 
 // readKey reads the PEM of a key that nobody but its owner, and readers of its group, can

@@ -1,8 +1,8 @@
 // Package certs makes, renews and reads the certificates by which the members of a cluster
 // know each other, and their operators, and the keys of gossip. A node's directory has the
 // names of files that others use, too: ca.crt, tls.crt and tls.key, in PEM. Beside them are
-// gossip.key, which has the keys of gossip, and accept-plain, which is there while the cluster
-// moves to TLS. No function prints a key or puts one into an error.
+// gossip.key, which has the keys of gossip, accept-plain, which is there while the cluster
+// moves to TLS, and names, if not everybody with a certificate is let in. No function prints a key or puts one into an error.
 package certs
 
 import (
@@ -76,6 +76,20 @@ func IsOperator(cert *x509.Certificate, cluster string) bool {
 	return slices.ContainsFunc(cert.URIs, func(u *url.URL) bool {
 		return u.Scheme == scheme && u.Host == cluster && ofOperator(u)
 	})
+}
+
+// NamesIn are those that a certificate has in a cluster: of nodes, and of operators as Issue
+// takes them.
+func NamesIn(cert *x509.Certificate, cluster string) (all []string) {
+	for _, u := range cert.URIs {
+		if u.Scheme == scheme && u.Host == cluster {
+			all = append(all, strings.TrimPrefix(u.Path, "/"))
+		}
+	}
+	if clusterOf(cert) == "" {
+		all = append(all, cert.DNSNames...)
+	}
+	return all
 }
 
 func ofOperator(u *url.URL) bool {

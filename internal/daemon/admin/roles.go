@@ -158,12 +158,15 @@ func (s *Server) byCertificate(state *tls.ConnectionState) (role, string, error)
 		return nobody, "", err
 	}
 	cluster := s.Node.Status().Cluster
+	given, by := read, "the certificate of a node"
 	if certs.IsOperator(chain[0], cluster) {
-		return operate, "the operator's certificate", nil
-	}
-	if problem := certs.Problem(chain[0], cluster, ""); problem != "" {
+		given, by = operate, "the operator's certificate"
+	} else if problem := certs.Problem(chain[0], cluster, ""); problem != "" {
 		return nobody, "", fmt.Errorf("%s; that of an operator is for bmqelect://%s/operator/NAME",
 			problem, cluster)
 	}
-	return read, "the certificate of a node", nil
+	if names := certs.NamesIn(chain[0], cluster); !slices.ContainsFunc(names, s.TLS().Lists) {
+		return nobody, "", fmt.Errorf("%.300q is not in the list of names of this node", names)
+	}
+	return given, by, nil
 }

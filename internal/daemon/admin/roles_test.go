@@ -73,6 +73,9 @@ func TestRolesOfRequests(t *testing.T) {
 	own.Certificate, own.Roots, err = certs.Load(pki.issue("bmqelect", "a", time.Hour))
 	require.NoError(t, err)
 	tls := func() *netmesh.Credentials { return &own }
+	listed := own
+	listed.Names = []string{"a", "operator/alice"}
+	listing := func() *netmesh.Credentials { return &listed }
 	tokens := tokensOf(t, "operate "+secret+"\nread "+another)
 	public := &net.UnixAddr{Net: "unix", Name: "/x"}
 	open := []string{"leader", "metrics"}
@@ -121,6 +124,8 @@ func TestRolesOfRequests(t *testing.T) {
 		{elsewhere, Config{TLS: tls}, "other CA", "", faults, shown + "x509: certificate signed by", 403},
 		{elsewhere, Config{TLS: tls}, "expired", "", faults, shown + "x509: certificate has ex", 403},
 		{elsewhere, Config{TLS: tls, Open: open}, "expired", "", metrics, "", 200},
+		{elsewhere, Config{TLS: listing}, "operator/alice", "", faults, "", 200},
+		{elsewhere, Config{TLS: listing}, "b", "", reads, shown + "[\\\"b\\\"] is not in the list", 403},
 		// So does who has a token.
 		{elsewhere, Config{TLS: tls, Tokens: tokens}, "", secret, faults, "", 200},
 		{elsewhere, Config{TLS: tls, Tokens: tokens}, "", another, reads, "", 200},
