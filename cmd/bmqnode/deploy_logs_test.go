@@ -32,7 +32,9 @@ var passedOn = map[string]string{
 }
 
 // ofBmqnode are the folders whose code logs in a bmqnode process.
-var ofBmqnode = []string{"cluster", "netmesh", "internal", "cmd"}
+var ofBmqnode = []string{
+	"cluster", "netmesh", "internal/base", "internal/daemon", "internal/lab", "cmd",
+}
 
 // A line explains itself if its message has two parts, what is wrong and what follows,
 // or if it has advice.

@@ -38,7 +38,8 @@ func runCommand() *cobra.Command {
 			"there is any. Of several FILEs, one for each node, it compares what must be the\n" +
 			"same on every node; the first is the one of this machine.",
 		Example: "  bmqnode run --node a --voters a,b,c --data-dir /var/lib/bmqnode \\\n" +
-			"    --tls-dir tls --join b:7400 --gossip-addr 0.0.0.0:7400 --mesh-addr 0.0.0.0:7401\n" +
+			"    --tls-dir tls --join b:7400 \\\n" +
+			"    --gossip-addr 0.0.0.0:7400 --mesh-addr 0.0.0.0:7401\n" +
 			"  bmqnode run --config /etc/bmqnode.yaml\n" +
 			"  bmqnode run --check a.yaml b.yaml c.yaml",
 		Args: usageArgs(func(cmd *cobra.Command, args []string) error {
