@@ -142,7 +142,7 @@ func TestOperatorsOverANetwork(t *testing.T) {
 	}
 }
 
-// renewsTokens takes the right to operate from a token, while a node runs.
+// renewsTokens takes the right to operate from a token, while a node runs, and then from all.
 func (s *scene) renewsTokens(file, addr, tlsDir, token string) {
 	transfer := func() string {
 		_, stderr, _ := bmqnodeWith(s.t.(*testing.T), nil, "transfer", "--admin", addr,
@@ -168,6 +168,11 @@ func (s *scene) renewsTokens(file, addr, tlsDir, token string) {
 	}
 	s.eventually("the old token is refused", func() bool {
 		return strings.Contains(transfer(), "the token is not this node's")
+	})
+	require.NoError(s.t, os.Remove(file))
+	require.NoError(s.t, s.Nodes()[0].Signal(syscall.SIGHUP))
+	s.eventually("no token is accepted", func() bool {
+		return s.said(s.Nodes()[0].Name, "no token is accepted until the file has one", file) > 0
 	})
 }
 

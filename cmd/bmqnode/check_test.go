@@ -89,6 +89,9 @@ func TestRunCheckNamesEveryProblem(t *testing.T) {
 			[]string{configOf(t, again, "c", "admin-addr: 192.0.2.7:7402", "insecure: true")},
 			[]string{"docs/errors.md#address-foreign"},
 		},
+		"an admin side at a socket": {
+			[]string{configOf(t, other, "c", "admin-addr: unix:///run/bmqnode/http")}, nil,
+		},
 		"a name that leads nowhere": {
 			[]string{"--config", a, "--join", "nowhere.invalid:7400"},
 			[]string{"--join: lookup nowhere.invalid"},

@@ -23,16 +23,25 @@ func rotateGossipKeyCommand() *cobra.Command {
 			"then all use it, then all remove the others. Gossip that is not encrypted yet is\n" +
 			"so then. Each node writes its key into gossip.key in its --tls-dir, and this\n" +
 			"command does so in DIR, that of 'bmqnode certs'. If a node cannot be told, it\n" +
-			"stops before the next step; nothing is lost then, and it can be repeated.",
-		Example: "  bmqnode rotate-gossip-key --dir pki",
+			"stops before the next step; nothing is lost then, and it can be repeated.\n\n" +
+			"The key goes over TLS to who is proven to be the node. On loopback, without\n" +
+			"TLS, it goes only to the addresses in --admin: name those of all nodes.",
+		Example: "  bmqnode rotate-gossip-key --dir pki --admin n1:7402 --tls-dir pki/operator/alice",
 		Args:    usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if dir == "" {
 				return config.Usage(errors.New("--dir is empty, but must be that of 'bmqnode certs'"))
 			}
-			key := certs.NewGossipKey()
+			key, again, err := certs.NextGossipKey(dir)
+			if err != nil {
+				return err
+			}
 			if plain {
-				key = certs.GossipKey{}
+				key, again = certs.GossipKey{}, false
+			}
+			if again {
+				fmt.Fprintln(cmd.ErrOrStderr(), "this ends the rotation to the last key in", dir+
+					"; repeat the command if somebody who has that key was revoked since")
 			}
 			done := map[certs.GossipStep]string{
 				certs.GossipAdd: "accepts the new key, too", certs.GossipUse: "encrypts with it",
@@ -43,9 +52,13 @@ func rotateGossipKeyCommand() *cobra.Command {
 					"encrypts nothing"
 			}
 			var all []remote.Answer
-			err := c.RotateGossipKey(cmd.Context(), dir, key, func(step certs.GossipStep, a remote.Answer) {
+			err = c.RotateGossipKey(cmd.Context(), dir, key, func(step certs.GossipStep, a remote.Answer) {
 				all = append(all, a)
-				if !c.JSON {
+				switch {
+				case c.JSON:
+				case a.Error != "":
+					fmt.Fprintf(cmd.OutOrStdout(), "%s is skipped: %s\n", a.Node, a.Error)
+				default:
 					fmt.Fprintln(cmd.OutOrStdout(), a.Node, done[step])
 				}
 			})

@@ -146,12 +146,21 @@ func linksWithTLS(st cluster.Status) (count int) {
 // rotates gives all nodes a new key of gossip.
 func (s *scene) rotates(pki string, more ...string) {
 	s.t.Helper()
-	args := []string{"rotate-gossip-key", "--dir", pki, "--admin", s.Nodes()[0].AdminAddr}
+	args := []string{"rotate-gossip-key", "--dir", pki, "--admin", s.allAdminAddrs()}
 	out, errs, code := bmqnode(s.t, append(args, more...)...)
 	require.Zero(s.t, code, errs)
 	for _, n := range s.Nodes() {
 		require.Equal(s.t, 3, strings.Count(out, n.Name+" "), out)
 	}
+}
+
+// allAdminAddrs are those of all nodes. On loopback a key goes to no other address.
+func (s *scene) allAdminAddrs() string {
+	var all []string
+	for _, n := range s.Nodes() {
+		all = append(all, n.AdminAddr)
+	}
+	return strings.Join(all, ",")
 }
 
 // keysOfGossip reads them, as text.
@@ -183,16 +192,22 @@ func TestGossipKeyIsRotated(t *testing.T) {
 		s.agree(s.Nodes(), same(g))
 	}
 	rotated()
+	unnamed, errs, code := bmqnode(t, "rotate-gossip-key", "--dir", pki, "--admin",
+		s.node(g.Leader).AdminAddr)
+	require.Equal(t, 1, code)
+	require.Empty(t, unnamed)
+	require.Contains(t, errs, "a key is not sent there, since only a node named this address")
 
 	down := s.others(g.Leader)[0]
 	require.NoError(t, down.Kill())
-	ask := s.node(g.Leader).AdminAddr
+	ask := s.allAdminAddrs()
 	out, errs, code := bmqnode(t, "rotate-gossip-key", "--dir", pki, "--admin", ask)
 	require.Equal(t, 1, code)
 	require.Empty(t, out)
 	require.Contains(t, errs, `stopped at the step "add": node `+down.Name+" cannot be asked: ")
 	require.Contains(t, errs, "Start it, or name its address with --admin, too")
 	require.Contains(t, errs, "No node encrypts with the new key, and each goes on with the one before")
+	require.Equal(t, seen[len(seen)-1], keysOfGossip(t, pki), "all are asked before anything changes")
 	require.NoError(t, down.Start())
 	s.allSay("it is back", required)
 	rotated()

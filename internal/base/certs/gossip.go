@@ -143,19 +143,41 @@ func (s GossipStep) Problem() error {
 	return fmt.Errorf("step is %.40q, but must be one of %q", string(s), GossipSteps)
 }
 
+// NextGossipKey returns the key that the next rotation of a CA's directory leads to: the last
+// one there if a rotation has added it and stopped (again), so that repeats add no more keys, or
+// else a new one.
+func NextGossipKey(dir string) (key GossipKey, again bool, err error) {
+	keys, err := GossipKeys(dir)
+	if err != nil {
+		return nil, false, err
+	}
+	if last := keys[len(keys)-1]; len(keys) > 1 && len(last) > 0 {
+		return last, true, nil
+	}
+	return NewGossipKey(), false, nil
+}
+
 // ChangeIssuedGossipKeys takes a step in the files of the CA's directory and of all nodes'
-// below it, so that what is copied from there is up to date.
+// below it, so that what is copied from there is up to date. While nodes begin to use a key
+// the files stay as they are, since all nodes decrypt with it and with the one before: so the
+// first key there is the old one until the key is alone.
 func ChangeIssuedGossipKeys(dir string, step GossipStep, key GossipKey) error {
 	nodes, err := issuedBefore(dir)
-	if err != nil {
+	if err != nil || step == GossipUse {
 		return err
 	}
-	err = ChangeGossipKeys(dir, step, key)
+	change := func(dir string) error {
+		if step == GossipRemove {
+			return writeGossipKeys(dir, []GossipKey{key})
+		}
+		return ChangeGossipKeys(dir, step, key)
+	}
+	err = change(dir)
 	for _, node := range nodes {
 		if strings.HasPrefix(node, operators) {
 			continue // operators take no part in gossip
 		}
-		err = errors.Join(err, ChangeGossipKeys(filepath.Join(dir, node), step, key))
+		err = errors.Join(err, change(filepath.Join(dir, node)))
 	}
 	return err
 }

@@ -91,20 +91,53 @@ func TestRotation(t *testing.T) {
 		{"remove", plain, "plain"},
 		{"drop", plain, `step is "drop", but must be one of ["add" "use" "remove"]`},
 	} {
-		err := ChangeIssuedGossipKeys(dir, c.step, c.key)
+		err := ChangeGossipKeys(dir+"/n1", c.step, c.key)
 		if err != nil {
 			require.ErrorContains(t, err, c.want)
 			require.NotContains(t, err.Error(), next.Text())
 			continue
 		}
-		for _, at := range []string{"", "/n1", "/n2"} {
-			require.Equal(t, c.want, keysIn(t, dir+at, letters), "%s %s", c.step, at)
-		}
+		require.Equal(t, c.want, keysIn(t, dir+"/n1", letters), c.step)
 	}
 	for range maxGossipKeys - 1 {
 		require.NoError(t, ChangeGossipKeys(dir, GossipAdd, NewGossipKey()))
 	}
 	require.ErrorContains(t, ChangeGossipKeys(dir, GossipAdd, NewGossipKey()), "has 8 keys")
+}
+
+// TestRotationOfWhatIsIssued: one that has stopped anywhere leads to the same key if repeated.
+func TestRotationOfWhatIsIssued(t *testing.T) {
+	dir := t.TempDir()
+	_, err := Issue(dir, "bees", []string{"n1", "n2"}, time.Hour)
+	require.NoError(t, err)
+	old, err := GossipKeys(dir)
+	require.NoError(t, err)
+	next, again, err := NextGossipKey(dir)
+	require.NoError(t, err)
+	require.False(t, again)
+	require.NotEqual(t, old[0], next)
+	letters := map[string]string{old[0].Text(): "A", next.Text(): "B"}
+	for _, c := range []struct {
+		step  GossipStep
+		key   GossipKey
+		want  string
+		again bool
+	}{
+		{"add", next, "A B", true}, {"add", next, "A B", true}, {"use", next, "A B", true},
+		{"remove", next, "B", false}, {"remove", next, "B", false},
+		{"add", GossipKey{}, "B plain", false}, {"use", GossipKey{}, "B plain", false},
+		{"remove", GossipKey{}, "plain", false}, {"add", next, "plain B", true},
+	} {
+		require.NoError(t, ChangeIssuedGossipKeys(dir, c.step, c.key))
+		for _, at := range []string{"", "/n1", "/n2"} {
+			require.Equal(t, c.want, keysIn(t, dir+at, letters), "%s %s", c.step, at)
+		}
+		key, again, err := NextGossipKey(dir)
+		require.NoError(t, err)
+		require.Equal(t, c.again, again, c)
+		require.Equal(t, c.again, key.Text() == next.Text(), c)
+	}
+	require.ErrorContains(t, ChangeIssuedGossipKeys(dir, "drop", next), `step is "drop"`)
 }
 
 // TestBadFileOfKeysIsExplained without showing what is in it.

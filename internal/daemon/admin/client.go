@@ -27,6 +27,7 @@ type Client struct {
 	transport *http.Transport // its own: closing idle connections must not touch others'
 	token     string          // sent with every request, unless it is empty
 	withheld  string          // why it is empty although the user has one
+	unsafe    string          // why no secret may be sent to addr; "" if it may
 }
 
 // maxAnswer bounds what is read of an answer: it may be a stranger's.
@@ -96,8 +97,22 @@ func (c *Client) Forget(ctx context.Context, req ForgetRequest) (cluster.Status,
 	return c.status(ctx, http.MethodPost, "/v1/forget", req)
 }
 
-// GossipKey makes the node take a step of a rotation, and returns its status then.
-func (c *Client) GossipKey(ctx context.Context, req GossipKeyRequest) (cluster.Status, error) {
+// TakesKeys returns why no key may be sent to this address: see Credentials.Client.
+func (c *Client) TakesKeys() error {
+	if c.unsafe == "" {
+		return nil
+	}
+	return fmt.Errorf("%s: a key is %s", c.addr, c.unsafe)
+}
+
+// GossipKey makes the node take a step of a rotation, and returns its status then. It sends
+// nothing if TakesKeys returns an error.
+func (c *Client) GossipKey(
+	ctx context.Context, req GossipKeyRequest,
+) (st cluster.Status, err error) {
+	if err := c.TakesKeys(); err != nil {
+		return st, err
+	}
 	return c.status(ctx, http.MethodPost, "/v1/gossip-key", req)
 }
 

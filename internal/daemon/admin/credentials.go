@@ -36,9 +36,9 @@ func ReadCredentials(tlsDir, tokenFile string) (c Credentials, err error) {
 // is any node of the cluster. With a directory it speaks TLS with other machines, and only
 // with that node.
 //
-// The token goes over loopback, Unix sockets and TLS alone, and only to an address that the
-// user has named or where TLS proves that it is the node's: who talks to the cluster can name
-// an address of his own.
+// Secrets, the token and keys, go over loopback, Unix sockets and TLS alone, and only to an
+// address that the user has named or where TLS proves that it is the node's: who talks to the
+// cluster can name an address of his own.
 func (c Credentials) Client(addr string, node cluster.NodeID, named bool) *Client {
 	here := IsHere(addr)
 	secure := !here && c.roots != nil
@@ -48,14 +48,17 @@ func (c Credentials) Client(addr string, node cluster.NodeID, named bool) *Clien
 		client.transport.TLSClientConfig = c.config(string(node))
 	}
 	switch {
-	case c.token == "":
 	case !here && !secure:
-		client.withheld = "the token is not sent without TLS: give --tls-dir with the ca.crt of " +
-			"the cluster"
-	case named, secure && node != "":
+		client.unsafe = "not sent without TLS: give --tls-dir with the ca.crt of the cluster"
+	case !named && !(secure && node != ""):
+		client.unsafe = "not sent there, since only a node named this address: name it with --admin"
+	}
+	switch {
+	case c.token == "":
+	case client.unsafe == "":
 		client.token = c.token
 	default:
-		client.withheld = "it gets none, since only a node named this address: name it with --admin"
+		client.withheld = "the token is " + client.unsafe
 	}
 	return client
 }

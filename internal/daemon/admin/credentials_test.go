@@ -43,6 +43,10 @@ func TestTokensGoWhereTheyAreSafe(t *testing.T) {
 		client := credentials.Client(c.addr, c.node, c.named)
 		require.Equal(t, c.withheld == "", client.token == secret, c)
 		require.Contains(t, client.withheld, c.withheld, c)
+		credentials.token = ""
+		client = credentials.Client(c.addr, c.node, c.named)
+		require.Equal(t, c.withheld == "", client.TakesKeys() == nil, "no more does a key: %v", c)
+		require.Empty(t, client.withheld, c)
 		secure := c.tls && strings.HasPrefix(c.addr, "10.")
 		require.Equal(t, secure, strings.HasPrefix(client.base, "https:"), c)
 		require.Equal(t, secure, client.transport.TLSClientConfig != nil, c)

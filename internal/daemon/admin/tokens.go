@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"crypto/subtle"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -41,9 +42,16 @@ func OpenTokens(path string) (*Tokens, error) {
 	return t, t.Reload()
 }
 
-// Reload reads the file again. On an error the tokens before stay.
+// errNoTokens is in the error if a file has no line.
+var errNoTokens = errors.New("it has no token")
+
+// Reload reads the file again. On an error the tokens before stay, but if the file is gone or
+// has none, all are revoked.
 func (t *Tokens) Reload() error {
 	lines, err := readTokens(t.path)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNoTokens) {
+		t.newest.Store(new([]token))
+	}
 	if err != nil {
 		return err
 	}
@@ -54,6 +62,9 @@ func (t *Tokens) Reload() error {
 	t.newest.Store(&all)
 	return nil
 }
+
+// Revoked reports whether no token is accepted.
+func (t *Tokens) Revoked() bool { return len(*t.newest.Load()) == 0 }
 
 // roleOf is the role that a token has; nobody if there is none such. Hashes take as long to
 // compare for a token that is nearly right as for any other, and all are compared.
@@ -116,7 +127,7 @@ func readTokens(path string) (lines []tokenLine, err error) {
 		lines = append(lines, one)
 	}
 	if len(lines) == 0 {
-		return nil, tokenError(path, 1)
+		return nil, fmt.Errorf("%w: %w", tokenError(path, 1), errNoTokens)
 	}
 	return lines, nil
 }

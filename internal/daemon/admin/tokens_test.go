@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"net/http"
 	"os"
 	"path/filepath"
 	"testing"
@@ -73,4 +74,33 @@ func TestTokensBeforeStayIfTheNewOnesAreWrong(t *testing.T) {
 	require.NoError(t, os.WriteFile(tokens.path, []byte(another), 0o600))
 	require.NoError(t, tokens.Reload())
 	require.Equal(t, [2]role{nobody, operate}, [2]role{tokens.roleOf(secret), tokens.roleOf(another)})
+}
+
+// TestAFileWithoutTokensRevokesAll, and what needed one is not open by that.
+func TestAFileWithoutTokensRevokesAll(t *testing.T) {
+	for name, empty := range map[string]func(path string) error{
+		"gone":        os.Remove,
+		"empty":       func(path string) error { return os.Truncate(path, 0) },
+		"blank lines": func(path string) error { return os.WriteFile(path, []byte("\n \n"), 0o600) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			tokens := tokensOf(t, secret)
+			c := guardedBy(t, Config{Tokens: tokens}, nil)
+			may := func() int {
+				resp, _ := cut(t, c, "Authorization", "Bearer "+secret)
+				return resp.StatusCode
+			}
+			require.Equal(t, http.StatusOK, may())
+			require.NoError(t, empty(tokens.path))
+			require.ErrorContains(t, tokens.Reload(), "token file")
+			require.True(t, tokens.Revoked())
+			require.Equal(t, http.StatusUnauthorized, may())
+			resp, _ := cut(t, c)
+			require.Equal(t, http.StatusUnauthorized, resp.StatusCode)
+			require.NoError(t, os.WriteFile(tokens.path, []byte(secret), 0o600))
+			require.NoError(t, tokens.Reload())
+			require.False(t, tokens.Revoked())
+			require.Equal(t, http.StatusOK, may())
+		})
+	}
 }

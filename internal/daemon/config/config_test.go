@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 
+	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/elector/detector"
 	"github.com/bmqelect/bmqelect/lsn"
@@ -62,6 +63,14 @@ min-term: 37
 	want, _ := elector.Profile("blazingmq")
 	want.Lease = 4500 * time.Millisecond
 	require.Equal(t, want, cfg.Election.Timing, "the profile, but what is given")
+}
+
+func TestAnEmptyNameOfTheClusterIsTheDefault(t *testing.T) {
+	o, err := parsed(t, "cluster: ''", node...)
+	require.NoError(t, err)
+	cfg, err := o.Resolve()
+	require.NoError(t, err)
+	require.Equal(t, cluster.DefaultCluster, cfg.Cluster)
 }
 
 func TestAQualityOfServiceSetsTheTimers(t *testing.T) {

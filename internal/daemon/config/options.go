@@ -3,6 +3,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -200,6 +201,7 @@ func (v qosValue) Type() string { return qosType }
 func (o *Options) Resolve() (cluster.Config, error) {
 	c := o.Cluster
 	c.Node, c.Voters = cluster.NodeID(o.Node), NodeIDs(o.Voters)
+	c.Cluster = cmp.Or(c.Cluster, cluster.DefaultCluster) // what certificates and commands name
 	if o.TLSDir != "" {
 		c.TLS = cluster.TLSDir(o.TLSDir)
 	}

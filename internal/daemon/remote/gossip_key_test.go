@@ -25,7 +25,11 @@ func TestRotationGoesRound(t *testing.T) {
 		refuses string // a node and the step that it refuses
 		silent  string // a node that has an answer no more
 		voter   bool   // that one has a vote
+		gossip  string // what the others hear of that one
+		link    string // to that one
+		unnamed bool   // only nodes name the address of n3
 		want    []string
+		skipped bool
 		err     string
 	}{
 		"all well": {want: []string{"add n1 n2 n3", "use n1 n2 n3", "remove n1 n2 n3"}},
@@ -36,12 +40,19 @@ func TestRotationGoesRound(t *testing.T) {
 			err:  `stopped at the step "remove": node n3: `},
 		"a voter is down": {silent: "n4", voter: true, want: nil,
 			err: `stopped at the step "add": node n4 cannot be asked: `},
-		"an observer is down": {silent: "n4",
+		"an observer is down": {silent: "n4", gossip: "dead", link: "down (eof)", skipped: true,
 			want: []string{"add n1 n2 n3", "use n1 n2 n3", "remove n1 n2 n3"}},
+		"gossip has an invented member": {silent: "n4", gossip: "alive", skipped: true,
+			want: []string{"add n1 n2 n3", "use n1 n2 n3", "remove n1 n2 n3"}},
+		"an observer that runs is silent": {silent: "n4", gossip: "alive", link: linkUp,
+			err: `stopped at the step "add": node n4 cannot be asked: `},
+		"only nodes name an address": {unnamed: true, err: "a key is not sent there"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pki := t.TempDir()
 			_, err := certs.Issue(pki, "bees", []string{"n1"}, time.Hour)
+			require.NoError(t, err)
+			before, err := certs.GossipKeys(pki)
 			require.NoError(t, err)
 			var mu sync.Mutex
 			got := map[string]string{}
@@ -50,7 +61,7 @@ func TestRotationGoesRound(t *testing.T) {
 			for _, st := range nodes {
 				if c.silent != "" {
 					m := cluster.MemberStatus{Node: cluster.NodeID(c.silent), Voter: c.voter,
-						AdminAddr: "127.0.0.1:1", GossipAddr: "127.0.0.1:1", Link: "down (eof)", Gossip: "dead"}
+						AdminAddr: "127.0.0.1:1", GossipAddr: "127.0.0.1:1", Link: c.link, Gossip: c.gossip}
 					st.Members = append(st.Members, m)
 				}
 				if c.voter {
@@ -81,9 +92,17 @@ func TestRotationGoesRound(t *testing.T) {
 				}
 				st.AdminAddr = cl.Addrs[st.Node[1]-'1']
 			}
+			if c.unnamed {
+				cl.Addrs = cl.Addrs[:2]
+			}
 			key, steps := certs.NewGossipKey(), map[certs.GossipStep][]string{}
 			var order []certs.GossipStep
+			skipped := map[cluster.NodeID]string{}
 			err = cl.RotateGossipKey(t.Context(), pki, key, func(step certs.GossipStep, a Answer) {
+				if a.Error != "" {
+					skipped[a.Node] = a.Error
+					return
+				}
 				if len(steps[step]) == 0 {
 					order = append(order, step)
 				}
@@ -106,6 +125,12 @@ func TestRotationGoesRound(t *testing.T) {
 				all = append(all, string(step)+" "+strings.Join(slices.Sorted(slices.Values(told)), " "))
 			}
 			require.Equal(t, c.want, all)
+			require.Equal(t, c.skipped, skipped["n4"] != "", skipped)
+			if len(c.want) == 0 {
+				now, err := certs.GossipKeys(pki)
+				require.NoError(t, err)
+				require.Equal(t, before, now, "all are asked before anything changes")
+			}
 			require.Equal(t, len(c.want) > 0, got[key.Text()] != "", "the nodes got the key")
 		})
 	}

@@ -45,6 +45,7 @@ type Cluster struct {
 	// JSON asks for the output that openapi.yaml describes.
 	JSON bool
 
+	admin             *pflag.Flag // that of Addrs; nil: they were not defaults
 	tokenFile, tlsDir string
 	credentials       admin.Credentials
 	figures           bool // ask for metrics too
@@ -55,7 +56,8 @@ func (c *Cluster) Register(f *pflag.FlagSet) {
 	f.StringSliceVar(&c.Addrs, "admin", DefaultAddrs, "admin addresses, host:port or "+
 		"unix:PATH, of any nodes; the others are found through them (default "+
 		strings.Join(DefaultAddrs, ", ")+")")
-	f.Lookup("admin").DefValue = "[]" // a list of defaults is one word, too long for a line
+	c.admin = f.Lookup("admin")
+	c.admin.DefValue = "[]" // a list of defaults is one word, too long for a line
 	f.StringVar(&c.tlsDir, config.TLSFlag, "", "directory of ca.crt, and of tls.crt and tls.key of "+
 		"an operator (default: $"+tlsVariable+")")
 	f.StringVar(&c.tokenFile, config.TokenFlag, "",
@@ -171,7 +173,14 @@ func (c *Cluster) ask(ctx context.Context, a *Answer) {
 
 // client returns a client for a node, which is "" before it has answered.
 func (c *Cluster) client(a Answer) *admin.Client {
-	return c.credentials.Client(a.via, a.Node, a.given || slices.Contains(c.Addrs, a.via))
+	return c.credentials.Client(a.via, a.Node, c.isNamed(a.via))
+}
+
+// isNamed reports whether the user named an address. Of the default addresses only that of a
+// node counts: on the others any user of this machine may listen.
+func (c *Cluster) isNamed(addr string) bool {
+	byDefault := c.admin != nil && !c.admin.Changed && slices.Equal(c.Addrs, DefaultAddrs)
+	return slices.Contains(c.Addrs, addr) && (!byDefault || addr == config.DefaultAdminAddr)
 }
 
 // membersOf are the other members that a node names, to be asked, or why they cannot be.
@@ -197,9 +206,15 @@ func membersOf(st cluster.Status) (all []Answer) {
 func (c *Cluster) All(ctx context.Context) ([]Answer, error) {
 	var answers, silent []Answer
 	err := c.walk(ctx, false, func(a Answer) bool {
-		if a.given && a.Status == nil {
+		sameProcess := func(b Answer) bool {
+			return b.Status != nil && b.Node == a.Node && b.Status.Identity == a.Status.Identity
+		}
+		switch {
+		case a.given && a.Status == nil:
 			silent = append(silent, a)
-		} else {
+		case a.given && slices.ContainsFunc(answers, sameProcess):
+			answers[slices.IndexFunc(answers, sameProcess)] = a // secrets may go to this address
+		default:
 			answers = append(answers, a)
 		}
 		return false

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -90,6 +91,28 @@ func TestOneAddressFindsEveryNode(t *testing.T) {
 	}
 	_, err = at("127.0.0.1:1").All(t.Context())
 	require.ErrorContains(t, err, "no node answers; name one that runs with --admin:\n127.0.0.1:1")
+}
+
+// TestOfTheDefaultAddressesOneGetsSecrets: on the others any user of the machine may listen.
+func TestOfTheDefaultAddressesOneGetsSecrets(t *testing.T) {
+	all := strings.Join(DefaultAddrs, ",")
+	for args, want := range map[string][]string{
+		"":                  DefaultAddrs[:1],
+		"--admin=" + all:    DefaultAddrs,
+		"--admin=[::1]:123": {"[::1]:123"},
+	} {
+		var c Cluster
+		flags := pflag.NewFlagSet("status", pflag.ContinueOnError)
+		c.Register(flags)
+		require.NoError(t, flags.Parse(strings.Fields(args)))
+		var got []string
+		for _, addr := range append([]string{"[::1]:123"}, DefaultAddrs...) {
+			if c.client(Answer{via: addr, given: true}).TakesKeys() == nil {
+				got = append(got, addr)
+			}
+		}
+		require.Equal(t, want, got, args)
+	}
 }
 
 func TestTheLeaderIsFoundOrItIsSaidWhyNot(t *testing.T) {

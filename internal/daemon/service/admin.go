@@ -113,7 +113,11 @@ func (d *Daemon) reloadTokens(said string) (why string) {
 	if err := d.tokens.Reload(); err != nil {
 		why = err.Error()
 	}
-	if why != "" && why != said {
+	switch {
+	case why == "", why == said:
+	case d.tokens.Revoked():
+		d.Log.Error("no token is accepted until the file has one", "error", why)
+	default:
 		d.Log.Error("tokens not read again: the node goes on with those before", "error", why)
 	}
 	return why

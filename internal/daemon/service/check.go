@@ -185,6 +185,8 @@ func checkAddresses(
 		switch {
 		case l.addr == "", l.flag == failed: // there is to be no HTTP side; said for TCP
 			continue
+		case strings.HasPrefix(l.addr, admin.UnixPrefix):
+			continue // its directory may come with the service, as RuntimeDirectory= of systemd
 		case l.network == "udp":
 			bound, err = network.ListenPacket(ctx, l.network, l.addr)
 		default:
