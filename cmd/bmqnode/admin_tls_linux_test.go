@@ -172,7 +172,7 @@ func (s *scene) renewsTokens(file, addr, tlsDir, token string) {
 	require.NoError(s.t, os.Remove(file))
 	require.NoError(s.t, s.Nodes()[0].Signal(syscall.SIGHUP))
 	s.eventually("no token is accepted", func() bool {
-		return s.said(s.Nodes()[0].Name, "no token is accepted until the file has one", file) > 0
+		return s.said(s.Nodes()[0].Name, "no token is accepted: the file has none", file) > 0
 	})
 }
 

@@ -26,7 +26,8 @@ func rotateGossipKeyCommand() *cobra.Command {
 			"stops before the next step; nothing is lost then, and it can be repeated.\n\n" +
 			"The key goes over TLS to who is proven to be the node. On loopback, without\n" +
 			"TLS, it goes only to the addresses in --admin: name those of all nodes.",
-		Example: "  bmqnode rotate-gossip-key --dir pki --admin n1:7402 --tls-dir pki/operator/alice",
+		Example: "  bmqnode rotate-gossip-key --dir pki --admin n1:7402 \\\n" +
+			"    --tls-dir pki/operator/alice",
 		Args:    usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if dir == "" {

@@ -116,7 +116,7 @@ func (d *Daemon) reloadTokens(said string) (why string) {
 	switch {
 	case why == "", why == said:
 	case d.tokens.Revoked():
-		d.Log.Error("no token is accepted until the file has one", "error", why)
+		d.Log.Error("no token is accepted: the file has none", "error", why)
 	default:
 		d.Log.Error("tokens not read again: the node goes on with those before", "error", why)
 	}
