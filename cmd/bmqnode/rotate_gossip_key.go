@@ -24,23 +24,21 @@ func rotateGossipKeyCommand() *cobra.Command {
 			"so then. Each node writes its key into gossip.key in its --tls-dir, and this\n" +
 			"command does so in DIR, that of 'bmqnode certs'. If a node cannot be told, it\n" +
 			"stops before the next step; nothing is lost then, and it can be repeated.\n\n" +
-			"The key goes over TLS to who is proven to be the node. On loopback, without\n" +
-			"TLS, it goes only to the addresses in --admin: name those of all nodes.",
+			"Without TLS the key goes only over loopback, to the addresses in --admin.",
 		Example: "  bmqnode rotate-gossip-key --dir pki --admin n1:7402 \\\n" +
 			"    --tls-dir pki/operator/alice",
-		Args:    usageArgs(cobra.NoArgs),
+		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if dir == "" {
 				return config.Usage(errors.New("--dir is empty, but must be that of 'bmqnode certs'"))
 			}
 			key, again, err := certs.NextGossipKey(dir)
-			if err != nil {
+			switch {
+			case err != nil:
 				return err
-			}
-			if plain {
-				key, again = certs.GossipKey{}, false
-			}
-			if again {
+			case plain:
+				key = certs.GossipKey{}
+			case again:
 				fmt.Fprintln(cmd.ErrOrStderr(), "this ends the rotation to the last key in", dir+
 					"; repeat the command if somebody who has that key was revoked since")
 			}
