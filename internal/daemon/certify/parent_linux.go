@@ -79,7 +79,7 @@ func Run(args []string) (code int, err error) {
 			_ = cmd.Process.Signal(s) // fails when it has ended, which Wait tells
 		}
 	}()
-	err = cmd.Wait() // the kernel lets go of its last thread before
+	err = cmd.Wait()             // the kernel lets go of its last thread before
 	if cmd.ProcessState != nil { // otherwise it may live
 		_ = raw.Control(func(fd uintptr) { h.receive(int(fd)) })
 		h.tell()
