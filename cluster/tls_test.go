@@ -1,9 +1,12 @@
 package cluster_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -203,16 +206,77 @@ func TestCredentialsFromElsewhere(t *testing.T) {
 	defer func() { require.NoError(t, node.Close(t.Context())) }()
 	require.Equal(t, "required", node.Status().GossipEncryption)
 	for want, now := range map[string][][]byte{
-		"none": nil, "accepted": {plain, key}, "preferred": {key, plain}, "required": {key},
+		"none": {plain}, "accepted": {plain, key}, "preferred": {key, plain}, "required": {key},
 	} {
 		keys(now...)
 		require.NoError(t, node.ReloadTLS())
 		require.Equal(t, want, node.Status().GossipEncryption)
 	}
-	before := node.Status().GossipEncryption
-	keys(key[:16])
-	err = node.ReloadTLS()
-	require.ErrorIs(t, err, cluster.ErrCredentials)
-	require.ErrorContains(t, err, "gossip key 0 has 16 bytes; want 32, or 0 for no encryption")
-	require.Equal(t, before, node.Status().GossipEncryption)
+	keys(plain, key)
+	require.NoError(t, node.ReloadTLS())
+	for want, now := range map[string][][]byte{
+		"gossip key 0 has 16 bytes; want 32, or 0 for no encryption": {key[:16]},
+		"write the word plain to stop encrypting":                    nil,
+	} {
+		keys(now...)
+		err = node.ReloadTLS()
+		require.ErrorIs(t, err, cluster.ErrCredentials)
+		require.ErrorContains(t, err, want)
+		require.Equal(t, "accepted", node.Status().GossipEncryption)
+	}
+}
+
+// TestNodeWhoseGossipKeyIsGoneGoesOnEncrypting until the file says otherwise.
+func TestNodeWhoseGossipKeyIsGoneGoesOnEncrypting(t *testing.T) {
+	node, file := startWithKey(t)
+	require.NoError(t, os.Remove(file))
+	require.ErrorContains(t, node.ReloadTLS(), "write the word plain to stop encrypting")
+	status := node.Status()
+	require.Equal(t, "required", status.GossipEncryption)
+	require.True(t, slices.ContainsFunc(status.Findings, func(f findings.Finding) bool {
+		return f.Kind == findings.Certificate && strings.Contains(f.Detail, "gossip.key")
+	}), status.Findings)
+	require.NoError(t, os.WriteFile(file, []byte("plain\n"), 0o600))
+	require.NoError(t, node.ReloadTLS())
+	require.Equal(t, "none", node.Status().GossipEncryption)
+	require.NoError(t, os.Remove(file))
+	require.NoError(t, node.ReloadTLS(), "it has no key to lose")
+}
+
+// TestNobodyBringsOldKeysBack, however many reload at the same time.
+func TestNobodyBringsOldKeysBack(t *testing.T) {
+	node, file := startWithKey(t)
+	key, err := os.ReadFile(file)
+	require.NoError(t, err)
+	for i := range 50 {
+		text, want := string(key), "required"
+		if i%2 == 0 {
+			text, want = text+"plain\n", "preferred"
+		}
+		var others sync.WaitGroup
+		for range 8 {
+			others.Go(func() { _ = node.ReloadTLS() })
+		}
+		next := file + ".new"
+		require.NoError(t, os.WriteFile(next, []byte(text), 0o600))
+		require.NoError(t, os.Rename(next, file))
+		require.NoError(t, node.ReloadTLS())
+		others.Wait()
+		require.Equal(t, want, node.Status().GossipEncryption)
+	}
+}
+
+// startWithKey starts a node on real sockets, and returns its file of keys of gossip.
+func startWithKey(t *testing.T) (node *cluster.Node, file string) {
+	t.Helper()
+	dir := t.TempDir()
+	issue(t, dir, 24*365*time.Hour)
+	node, err := cluster.Start(t.Context(), cluster.Config{
+		Node: "a", Voters: []cluster.NodeID{"a"}, DataDir: t.TempDir(),
+		GossipAddr: "127.0.0.1:0", MeshAddr: "127.0.0.1:0",
+		TLS: cluster.TLSDir(filepath.Join(dir, "a")),
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, node.Close(context.Background())) })
+	return node, filepath.Join(dir, "a", "gossip.key")
 }

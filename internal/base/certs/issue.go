@@ -44,8 +44,9 @@ type Issued struct {
 // below dir, in place of what is there; a name of Operators is that of an operator. dir has the
 // CA, which is made if it is not there, with a key of gossip; every node gets a copy of that.
 // An empty cluster is that of the CA, or DefaultCluster for a new one; no nodes are all that
-// have a directory. A certificate holds for valid, or as long as its CA. All files have the
-// permissions 0600.
+// have a directory. The files accept-plain and names of a node are as in dir, or gone if dir
+// has none. A certificate holds for valid, or as long as its CA. All files have the permissions
+// 0600.
 func Issue(dir, cluster string, nodes []string, valid time.Duration) ([]Issued, error) {
 	if err := check(cluster, nodes); err != nil {
 		return nil, err
@@ -214,8 +215,21 @@ func (ca *authority) issue(dir, node string, valid time.Duration) (Issued, error
 		return Issued{}, err
 	}
 	files[caFile], files[certFile], files[keyFile] = ca.bundle, pemOf("CERTIFICATE", cert), text
-	err = writeFiles(dir, files)
+	err = errors.Join(writeFiles(dir, files), removeOthers(dir, files))
 	return Issued{Node: node, Dir: dir, Until: template.NotAfter}, err
+}
+
+// removeOthers removes what a node no longer gets from its directory.
+func removeOthers(dir string, files map[string][]byte) (err error) {
+	for _, name := range []string{plainFile, namesFile} {
+		if _, ok := files[name]; ok {
+			continue
+		}
+		if gone := os.Remove(filepath.Join(dir, name)); !errors.Is(gone, fs.ErrNotExist) {
+			err = errors.Join(err, gone)
+		}
+	}
+	return err
 }
 
 // newKey returns a key, and the text of its file.
