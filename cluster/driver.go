@@ -133,15 +133,11 @@ func (n *Node) drive() {
 		case e := <-n.inbox:
 			n.testGate()
 			n.taken(&e, due)
-			if n.age() > due {
-				n.listenFirst()
-			}
+			n.listenFirst()
 			n.handle(&e)
 		case <-n.waiting.ready:
 			n.testGate()
-			if n.age() > due {
-				n.listenFirst()
-			}
+			n.listenFirst()
 			for _, g := range n.waiting.take() {
 				n.stepRequests(g)
 			}

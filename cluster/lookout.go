@@ -13,7 +13,7 @@ import (
 
 const (
 	lookEvery  = time.Second
-	lookSoon   = 50 * time.Millisecond // after a new link: its first ping is answered by then
+	lookSoon   = 50 * time.Millisecond // after a new link: where it is short, its ping is answered
 	aloneAfter = 30 * time.Second      // without any other member a node finds that it is alone
 )
 
@@ -23,14 +23,18 @@ const (
 func (n *Node) lookout() {
 	timer := time.NewTimer(lookEvery)
 	defer timer.Stop()
-	met, told := false, ""
+	met, told, soon := false, "", false
 	var roundTrip time.Duration
 	for {
 		select {
 		case <-timer.C:
+			soon = false
 			timer.Reset(lookEvery)
 		case <-n.linked:
-			timer.Reset(lookSoon)
+			if !soon { // or links that come and go would put it off
+				soon = true
+				timer.Reset(lookSoon)
+			}
 			continue
 		case <-n.quit:
 			return

@@ -78,6 +78,7 @@ type Node struct {
 	leaving     bool                                                  // Close has begun
 	// the age at which the driver began to wait for what comes next
 	rested time.Duration
+	heldAt elector.Time // the tick for which held was called last
 	// Meta of the peers to which there is a link
 	up map[NodeID]string
 	// those of them that act as voters without being any, which was logged

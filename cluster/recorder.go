@@ -123,9 +123,14 @@ func (n *Node) recordLink(r recording.Record) {
 	n.record(r)
 }
 
-// held counts and records that the driver is late, as a process is that was stopped. It runs
-// on the driver.
+// held counts and records that the driver is late, as a process is that was stopped, once for
+// a tick. It runs on the driver.
 func (n *Node) held(late time.Duration) {
+	next := n.ticks.next()
+	if next == n.heldAt {
+		return
+	}
+	n.heldAt = next
 	if len(n.ticks) > 0 && late >= n.ticks[0].g.config.Timing.HeartbeatBroadcast/2 {
 		n.measure.stalls.Add(1)
 	}

@@ -60,8 +60,8 @@ const (
 	// AnomalyMalformed: a message of an unknown kind, or one that no correct
 	// node sends (an echo of what was never sent). It was ignored.
 	AnomalyMalformed
-	// AnomalyTermLeap: a voter's term is more than 2^32 above this node's, more
-	// than any emergency raises it. No message raises a term by more than that.
+	// AnomalyTermLeap: a voter's term is more than 2^32 above this node's, more than any
+	// emergency raises it, or the terms of a minute rose too much. It was not believed.
 	AnomalyTermLeap
 )
 

@@ -119,7 +119,7 @@ func (m *Machine) heldUp(late time.Duration) {
 		&s.Follower.SilentAt, &s.Follower.RoundEnd, &s.Follower.StandAt, &s.Candidate.End,
 	} {
 		if due(*d, s.Now) {
-			*d = until
+			*d, s.HeldUntil = until, until
 		}
 	}
 }

@@ -47,7 +47,7 @@ func (l *Links) Received(now Time, group string, from NodeID, msg *Message) {
 	}
 	if m := l.monitor(from); m != nil {
 		source := detector.Source{Group: group, Term: uint64(msg.Term)}
-		m.Observe(time.Duration(now), source, msg.heartbeat(0))
+		m.Observe(time.Duration(now), source, msg.heartbeat())
 	}
 }
 

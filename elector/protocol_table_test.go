@@ -139,8 +139,8 @@ func protocolTable() string {
 	b.WriteString(`# Role x input
 
 What a node does with every input, by role; a dash: it ignores the input on purpose. An observer is
-a FOLLOWER that never votes, answers, acks, rejects or stands. A term leaps if it is more than 2^32
-above the node's own ([protocol](protocol.md), 8.1). Tests check and write this page:
+a FOLLOWER that never votes, answers, acks, rejects or stands. A term leaps if it is too far above
+the node's own ([protocol](protocol.md), 8.1). Tests check and write this page:
 ` + "`go test ./elector -run ProtocolTable -rewrite`" + `.
 
 ## Messages

@@ -40,9 +40,11 @@ type State struct {
 	RestEnd Time // it does not stand before; 0 for no rest
 	// PauseEnd is until when leadership is to stay where it is; 0 if it is not.
 	PauseEnd Time
-	LedLast  bool // it led, and has followed nobody since
-	Priority int  // Config.Priority, or what replaced it
-	Leaving  bool // LEADER told to stop: it leaves when it leads no more
+	// HeldUntil is until when it judges nobody by silence, since it was held up: §7.12.
+	HeldUntil Time
+	LedLast   bool // it led, and has followed nobody since
+	Priority  int  // Config.Priority, or what replaced it
+	Leaving   bool // LEADER told to stop: it leaves when it leads no more
 
 	Takeover attempts
 

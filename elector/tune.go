@@ -51,8 +51,11 @@ func (m *Machine) wantedPeriod(leader NodeID) time.Duration {
 }
 
 // notePeriod notes the period that a follower needs. If that is shorter than the leader's, it
-// is kept at once: §14.4.
+// is kept at once: §14.4. A leader that asks no quality keeps its period.
 func (m *Machine) notePeriod(voter int, wanted time.Duration) {
+	if !m.cfg.asksQuality() {
+		return
+	}
 	l := &m.state.Leader
 	l.Wanted[voter] = max(wanted, 0)
 	if p := m.cfg.Timing.possible(wanted); wanted > 0 && p < l.Period {

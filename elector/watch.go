@@ -1,7 +1,6 @@
 package elector
 
 import (
-	"cmp"
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector/detector"
@@ -30,28 +29,36 @@ func (m *Machine) silentAt(from NodeID, msg *Message) Time {
 		w.leader, w.term, w.Detector = from, msg.Term, m.cfg.newDetector(msg)
 	}
 	detection := m.detection(from, msg.Period)
-	if nfde, ok := w.Detector.(*detector.NFDE); ok {
+	nfde, ok := w.Detector.(*detector.NFDE)
+	if ok {
 		nfde.Adjust(detection)
 	}
-	deadline := w.Observe(time.Duration(m.state.Now), msg.heartbeat(m.cfg.Timing.HeartbeatBroadcast))
+	hb := msg.heartbeat()
+	if !ok {
+		// A leader that sends faster for others' sake is not given up sooner.
+		hb.Period = max(hb.Period, m.cfg.Timing.HeartbeatBroadcast)
+	}
+	deadline := w.Observe(time.Duration(m.state.Now), hb)
 	return m.soon(Time(deadline), detection)
 }
 
-// soon is the deadline of a detector, not in the past, since 0 would be no deadline at all.
-// With NFD-E no leader is trusted for long because its clock is wrong.
+// soon is the deadline of a detector, not in the past, since 0 would be no deadline at all,
+// nor before the messages are read that waited while this node was held up: NFD-E would give
+// the leader up at the first of them. With NFD-E no leader is trusted for long because its
+// clock is wrong.
 func (m *Machine) soon(deadline Time, detection time.Duration) Time {
 	now := m.state.Now
 	if m.cfg.asksQuality() {
 		deadline = min(deadline, now.Add(2*detection))
 	}
-	return max(deadline, now)
+	return max(deadline, now, m.state.HeldUntil)
 }
 
-// heartbeat is what detectors read of a heartbeat; an older build does not say its period.
-func (m *Message) heartbeat(usual time.Duration) detector.Heartbeat {
+// heartbeat is what detectors read of a heartbeat; an older build says 0 for its period.
+func (m *Message) heartbeat() detector.Heartbeat {
 	return detector.Heartbeat{
 		Number: m.Sequence, Scheduled: time.Duration(m.SentAt.Add(-m.Late)),
-		Period: cmp.Or(m.Period, usual),
+		Period: m.Period,
 	}
 }
 

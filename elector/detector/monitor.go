@@ -123,6 +123,9 @@ func (t Tuning) Promise(ask QoS, limits Limits, period time.Duration) (Plan, err
 	switch {
 	case period <= 0:
 		return Plan{}, errors.New("qos: the leader runs an older version, which says no period")
+	case period >= t.Detection:
+		return Plan{}, fmt.Errorf("qos: the leader sends every %s, so no crash is detected within %s",
+			period, t.Detection)
 	case !t.Known:
 		return Plan{}, fmt.Errorf("qos: the link is not known before %d heartbeats have come", known)
 	}

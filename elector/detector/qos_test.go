@@ -168,3 +168,48 @@ func TestConfigureAgreesWithItself(t *testing.T) {
 	require.Greater(t, feasible, 200)
 	require.Greater(t, advice, 20)
 }
+
+// TestQoSText reads and writes what a user writes.
+func TestQoSText(t *testing.T) {
+	asked := QoS{Detect: 200 * ms, Mistakes: Recurrence(30 * 24 * time.Hour), Accuracy: .99999}
+	for _, text := range []string{
+		"detect: 200ms, mistakes: 1/30d, accuracy: 0.99999",
+		"{mistakes: 1/30d; accuracy: 0.99999; detect: 200ms}",
+	} {
+		var q QoS
+		require.NoError(t, q.UnmarshalText([]byte(text)))
+		require.Equal(t, asked, q)
+	}
+	for _, q := range []QoS{asked, {}, {Detect: time.Second, Mistakes: asked.Mistakes, Duration: ms}} {
+		text, err := q.MarshalText()
+		require.NoError(t, err)
+		var again QoS
+		require.NoError(t, again.UnmarshalText(text))
+		require.Equal(t, q, again, string(text))
+	}
+	for text, want := range map[string]string{
+		"detect: soon":           "detect",
+		"detect: 1s, speed: 3":   "speed",
+		"mistakes: often":        "mistakes",
+		"accuracy: high":         "accuracy",
+		"detect 1s":              "detect 1s",
+		"duration: 1":            "duration",
+		"detect: 1s, detect: 2s": "detect",
+	} {
+		var q QoS
+		require.ErrorContains(t, q.UnmarshalText([]byte(text)), want, text)
+		require.Zero(t, q, text)
+	}
+}
+
+// TestNFDEAdjustsAndForgets: another detection moves the deadline of the heartbeat that came
+// last; after a suspicion the delays before it count no more.
+func TestNFDEAdjustsAndForgets(t *testing.T) {
+	d := NewNFDE(300 * ms)
+	hb := Heartbeat{Number: 1, Scheduled: 0, Period: 100 * ms}
+	require.Equal(t, 400*ms, d.Observe(100*ms, hb), "delay 100 ms, and 300 ms after the next is due")
+	require.Equal(t, 600*ms, d.Adjust(500*ms))
+	d.Forget()
+	hb = Heartbeat{Number: 2, Scheduled: 100 * ms, Period: 100 * ms}
+	require.Equal(t, 1600*ms, d.Observe(1100*ms, hb), "the delay of 1 s alone counts")
+}

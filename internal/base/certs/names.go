@@ -2,7 +2,8 @@
 // know each other, and their operators, and the keys of gossip. A node's directory has the
 // names of files that others use, too: ca.crt, tls.crt and tls.key, in PEM. Beside them are
 // gossip.key, which has the keys of gossip, accept-plain, which is there while the cluster
-// moves to TLS, and names, if not everybody with a certificate is let in. No function prints a key or puts one into an error.
+// moves to TLS, and names, if not everybody with a certificate is let in. No function prints a
+// key or puts one into an error.
 package certs
 
 import (

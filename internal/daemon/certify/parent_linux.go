@@ -80,8 +80,10 @@ func Run(args []string) (code int, err error) {
 		}
 	}()
 	err = cmd.Wait() // the kernel lets go of its last thread before
-	_ = raw.Control(func(fd uintptr) { h.receive(int(fd)) })
-	h.tell()
+	if cmd.ProcessState != nil { // otherwise it may live
+		_ = raw.Control(func(fd uintptr) { h.receive(int(fd)) })
+		h.tell()
+	}
 	return codeOf(cmd.ProcessState, err)
 }
 
