@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -32,7 +33,8 @@ type Credentials struct {
 	// GossipKeys, of 32 bytes each, encrypt gossip with AES-256-GCM: the first what this node
 	// sends, and each decrypts what it gets. An empty one stands for no encryption. To
 	// change keys without a gap, first put the new one behind the first on all nodes, then in
-	// the first place, and drop the old one last. Default: gossip is not encrypted.
+	// the first place, and drop the old one last. Default: gossip is not encrypted; but a node
+	// that has a key goes on with it until there is at least an empty one.
 	GossipKeys [][]byte
 }
 
@@ -65,9 +67,11 @@ func TLSDir(dir string) func() (Credentials, error) {
 // credentials are the newest of Config.TLS that are right. Those before stay if it gives
 // wrong ones.
 type credentials struct {
-	cfg     *Config
-	newest  atomic.Pointer[Credentials]
-	reading sync.Mutex
+	cfg    *Config
+	newest atomic.Pointer[Credentials]
+	// reload is held from before they are read until all use them: nobody goes back to those
+	// that were read before.
+	reload sync.Mutex
 
 	mu          sync.Mutex // not held while a file is read
 	from, until time.Time
@@ -95,10 +99,8 @@ func openCredentials(cfg *Config) (*credentials, error) {
 }
 
 // read asks Config.TLS, and returns the credentials that were the newest before; nil if there
-// were none.
+// were none. It is not called twice at a time.
 func (c *credentials) read() (old *Credentials, err error) {
-	c.reading.Lock()
-	defer c.reading.Unlock()
 	next, err := c.cfg.TLS()
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrCredentials, err)
@@ -107,6 +109,9 @@ func (c *credentials) read() (old *Credentials, err error) {
 	if err == nil {
 		err = gossip.Keys(next.GossipKeys).Check()
 	}
+	if err == nil {
+		err = keysGone(c.newest.Load(), &next)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrCredentials, err)
 	}
@@ -114,6 +119,17 @@ func (c *credentials) read() (old *Credentials, err error) {
 	defer c.mu.Unlock()
 	c.from, c.until = from, until
 	return c.newest.Swap(&next), nil
+}
+
+// keysGone reports that a node that has a key of gossip would lose it without being told so: by
+// a file that is missing, for example.
+func keysGone(old, next *Credentials) error {
+	real := func(key []byte) bool { return len(key) > 0 }
+	if old == nil || len(next.GossipKeys) > 0 || !slices.ContainsFunc(old.GossipKeys, real) {
+		return nil
+	}
+	return errors.New("there is no key of gossip any more (file gossip.key): write the word plain " +
+		"to stop encrypting")
 }
 
 // end is until when the other members accept the certificate, and whether that is soon.
@@ -138,6 +154,8 @@ func (n *Node) ReloadTLS() error {
 	if n.credentials == nil {
 		return nil
 	}
+	n.credentials.reload.Lock()
+	defer n.credentials.reload.Unlock()
 	old, err := n.credentials.read()
 	until, soon := n.credentials.end()
 	at, why := until.UTC().Format(time.RFC3339), ""
@@ -171,6 +189,9 @@ func (n *Node) reloadGossipKeys() error {
 	if changed {
 		n.log.Info("new gossip keys in use", "encryption", n.gossipEncryption(), "before", before)
 	}
+	if err != nil {
+		n.log.Error("new gossip keys not in use", "encryption", before, "error", err)
+	}
 	return err
 }
 
@@ -195,7 +216,7 @@ func (n *Node) watchCredentials() {
 	ticker := time.NewTicker(credentialsEvery)
 	defer ticker.Stop()
 	for {
-		_ = n.ReloadTLS() // the finding says it
+		_ = n.ReloadTLS() // a finding or the log says it
 		select {
 		case <-ticker.C:
 		case <-n.quit:

@@ -1,13 +1,19 @@
 package cluster_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/cluster"
@@ -203,16 +209,105 @@ func TestCredentialsFromElsewhere(t *testing.T) {
 	defer func() { require.NoError(t, node.Close(t.Context())) }()
 	require.Equal(t, "required", node.Status().GossipEncryption)
 	for want, now := range map[string][][]byte{
-		"none": nil, "accepted": {plain, key}, "preferred": {key, plain}, "required": {key},
+		"none": {plain}, "accepted": {plain, key}, "preferred": {key, plain}, "required": {key},
 	} {
 		keys(now...)
 		require.NoError(t, node.ReloadTLS())
 		require.Equal(t, want, node.Status().GossipEncryption)
 	}
-	before := node.Status().GossipEncryption
-	keys(key[:16])
-	err = node.ReloadTLS()
-	require.ErrorIs(t, err, cluster.ErrCredentials)
-	require.ErrorContains(t, err, "gossip key 0 has 16 bytes; want 32, or 0 for no encryption")
-	require.Equal(t, before, node.Status().GossipEncryption)
+	keys(plain, key)
+	require.NoError(t, node.ReloadTLS())
+	for want, now := range map[string][][]byte{
+		"gossip key 0 has 16 bytes; want 32, or 0 for no encryption": {key[:16]},
+		"write the word plain to stop encrypting":                    nil,
+	} {
+		keys(now...)
+		err = node.ReloadTLS()
+		require.ErrorIs(t, err, cluster.ErrCredentials)
+		require.ErrorContains(t, err, want)
+		require.Equal(t, "accepted", node.Status().GossipEncryption)
+	}
+}
+
+// TestNodeWhoseGossipKeyIsGoneGoesOnEncrypting until the file says otherwise.
+func TestNodeWhoseGossipKeyIsGoneGoesOnEncrypting(t *testing.T) {
+	node, file := startWithKey(t)
+	require.NoError(t, os.Remove(file))
+	require.ErrorContains(t, node.ReloadTLS(), "write the word plain to stop encrypting")
+	status := node.Status()
+	require.Equal(t, "required", status.GossipEncryption)
+	require.True(t, slices.ContainsFunc(status.Findings, func(f findings.Finding) bool {
+		return f.Kind == findings.Certificate && strings.Contains(f.Detail, "gossip.key")
+	}), status.Findings)
+	require.NoError(t, os.WriteFile(file, []byte("plain\n"), 0o600))
+	require.NoError(t, node.ReloadTLS())
+	require.Equal(t, "none", node.Status().GossipEncryption)
+	require.NoError(t, os.Remove(file))
+	require.NoError(t, node.ReloadTLS(), "it has no key to lose")
+}
+
+// gate is a log that stops at a line until it is opened.
+type gate struct {
+	reached, opened chan struct{}
+	once            sync.Once
+}
+
+func (g *gate) Write(line []byte) (int, error) {
+	if strings.Contains(string(line), "new gossip keys in use") {
+		g.once.Do(func() { close(g.reached) })
+		<-g.opened
+	}
+	return len(line), nil
+}
+
+// TestNobodyBringsOldKeysBack: a reload that began before ends before another one begins.
+func TestNobodyBringsOldKeysBack(t *testing.T) {
+	g := &gate{reached: make(chan struct{}), opened: make(chan struct{})}
+	open := sync.OnceFunc(func() { close(g.opened) })
+	defer open()
+	var reads atomic.Int32
+	node, file := startWithKey(t, func(cfg *cluster.Config) {
+		cfg.Logger = hclog.New(&hclog.LoggerOptions{Output: g})
+		dir := cfg.TLS
+		cfg.TLS = func() (cluster.Credentials, error) {
+			reads.Add(1)
+			return dir()
+		}
+	})
+	key, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(file, append(key, "plain\n"...), 0o600))
+	var reloads sync.WaitGroup
+	reload := func() { reloads.Go(func() { assert.NoError(t, node.ReloadTLS()) }) }
+	reload()
+	<-g.reached
+	before := reads.Load()
+	reload()
+	require.Never(t, func() bool { return reads.Load() > before }, 200*time.Millisecond,
+		10*time.Millisecond)
+	open()
+	reloads.Wait()
+	require.Greater(t, reads.Load(), before)
+	require.Equal(t, "preferred", node.Status().GossipEncryption)
+}
+
+// startWithKey starts a node on real sockets, and returns its file of keys of gossip.
+func startWithKey(
+	t *testing.T, options ...func(*cluster.Config),
+) (node *cluster.Node, file string) {
+	t.Helper()
+	dir := t.TempDir()
+	issue(t, dir, 24*365*time.Hour)
+	cfg := cluster.Config{
+		Node: "a", Voters: []cluster.NodeID{"a"}, DataDir: t.TempDir(),
+		GossipAddr: "127.0.0.1:0", MeshAddr: "127.0.0.1:0",
+		TLS: cluster.TLSDir(filepath.Join(dir, "a")),
+	}
+	for _, change := range options {
+		change(&cfg)
+	}
+	node, err := cluster.Start(t.Context(), cfg)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, node.Close(context.Background())) })
+	return node, filepath.Join(dir, "a", "gossip.key")
 }

@@ -23,9 +23,9 @@ type Credentials struct {
 	Roots       *x509.CertPool  // of the certificates of members; not nil
 
 	// AcceptPlain is for a cluster that moves to TLS, or away from it. Members without TLS
-	// are accepted, and links to them are not encrypted: who can change what passes on the
-	// network can make a member look like one of them, and join. Without it none is, and
-	// links that are not encrypted end.
+	// are accepted, and links to them are not encrypted: who reaches a member's address can
+	// join under any name, as in a cluster without TLS. Without it none is accepted, and links
+	// that are not encrypted end.
 	AcceptPlain bool
 
 	// Names, if there are any, are those of the nodes that are let in, and OPERATOR of

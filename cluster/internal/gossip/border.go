@@ -40,13 +40,30 @@ const (
 	maxPacket      = 1 << 16 // unpacked
 )
 
-// checkPacket reports why memberlist must not see a packet. One that is encrypted begins with
-// the version of that, 0 or 1, as a ping does, and memberlist looks into it: who has the key is
-// a member.
-func checkPacket(b []byte) error {
-	if len(b) > 1 && b[0] == typeLabel {
-		b = b[min(2+int(b[1]), len(b)):]
+// border knows what memberlist would decrypt, and so what it would see.
+type border struct {
+	label string // of packets and streams
+	keys  Keys
+}
+
+// checkPacket reports why memberlist must not see a packet. One that is not encrypted can begin
+// as one that is, with 0 or 1.
+func (b border) checkPacket(packet []byte) error {
+	if len(packet) > 1 && packet[0] == typeLabel {
+		packet = packet[min(2+int(packet[1]), len(packet)):]
 	}
+	text, fits := b.unseal(packet, []byte(b.label))
+	switch {
+	case !fits:
+		return checkText(packet)
+	case packet[0] != sealVersion:
+		return errSealVersion
+	}
+	return checkText(text)
+}
+
+// checkText reports why memberlist must not see what is in a packet.
+func checkText(b []byte) error {
 	if len(b) >= 5 && b[0] == typeChecksum {
 		b = b[5:]
 	}
@@ -84,7 +101,7 @@ func checkMessage(b []byte) error {
 		if err != nil {
 			return err
 		}
-		return checkPacket(unpacked)
+		return checkText(unpacked)
 	}
 	return fmt.Errorf("message of type %d", b[0])
 }
@@ -119,23 +136,48 @@ type pushPull struct {
 	Join         bool
 }
 
-// openStream returns what of a stream memberlist may read: a ping, an answer, or an
-// exchange of states within the bounds; or what is encrypted.
-func openStream(r io.Reader) (io.Reader, error) {
+// openStream returns what of a stream memberlist may read.
+func (b border) openStream(r io.Reader) (io.Reader, error) {
 	in := bufio.NewReader(io.LimitReader(r, maxStreamBytes))
-	kind, err := in.ReadByte()
-	var head []byte
-	if err == nil && kind == typeLabel {
-		var size byte
-		if size, err = in.ReadByte(); err == nil {
-			head = append(make([]byte, 0, 3+int(size)), kind, size)
-			head = head[:2+int(size)]
-			_, err = io.ReadFull(in, head[2:])
-		}
-		if err == nil {
-			kind, err = in.ReadByte()
-		}
+	label, err := readLabel(in)
+	if err != nil {
+		return nil, err
 	}
+	first, err := in.Peek(1)
+	if err != nil {
+		return nil, err
+	}
+	var content io.Reader
+	if first[0] == typeEncrypted {
+		content, err = b.openSealed(in)
+	} else {
+		content, err = openText(in)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return io.MultiReader(bytes.NewReader(label), content), nil
+}
+
+// readLabel returns the label with which a stream begins, if it does.
+func readLabel(in *bufio.Reader) ([]byte, error) {
+	first, err := in.Peek(1)
+	if err != nil || first[0] != typeLabel {
+		return nil, err
+	}
+	head := make([]byte, 2, 2+255)
+	if _, err := io.ReadFull(in, head); err != nil {
+		return nil, err
+	}
+	head = head[:2+int(head[1])]
+	_, err = io.ReadFull(in, head[2:])
+	return head, err
+}
+
+// openText returns what memberlist may read of a stream, or of what is encrypted in one: a
+// ping, an answer, or an exchange of states within the bounds.
+func openText(in *bufio.Reader) (io.Reader, error) {
+	kind, err := in.ReadByte()
 	if err == nil && kind == typeCompressed { // by a member of the version before
 		var unpacked []byte
 		if unpacked, err = unpack(in, maxStreamBytes); err == nil {
@@ -146,9 +188,9 @@ func openStream(r io.Reader) (io.Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	head = append(head, kind)
+	head := []byte{kind}
 	switch kind {
-	case typePing, typeAck, typeError, typeEncrypted:
+	case typePing, typeAck, typeError:
 	case typePushPull:
 		var h pushPull
 		if err := codec.NewDecoder(in, &codec.MsgpackHandle{}).Decode(&h); err != nil {

@@ -246,12 +246,13 @@ func FuzzBorder(f *testing.F) {
 	f.Add([]byte{typeCompressed, 0x80})
 	f.Add(labelled([]byte{typeEncrypted, 0, 0, 0, 9}))
 	f.Fuzz(func(t *testing.T, sent []byte) {
-		if checkPacket(sent) == nil && sent[0] == typeCompressed {
+		var b border
+		if b.checkPacket(sent) == nil && sent[0] == typeCompressed {
 			unpacked, err := unpack(bytes.NewReader(sent[1:]), maxPacket)
 			require.NoError(t, err)
 			require.NotEqual(t, byte(typeCompressed), unpacked[0])
 		}
-		in, err := openStream(bytes.NewReader(sent))
+		in, err := b.openStream(bytes.NewReader(sent))
 		if err == nil {
 			text, err := io.ReadAll(in)
 			require.NoError(t, err)

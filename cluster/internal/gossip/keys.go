@@ -95,6 +95,9 @@ func (g *Gossip) SetKeys(keys Keys) (changed bool, err error) {
 	if g.left || keys.equal(now.keys) {
 		return false, nil
 	}
+	// While they change memberlist may decrypt with both.
+	both := slices.Concat(keys, now.keys)
+	g.transport.keys.Store(&both)
 	if keys.change(now.ring, now.keys) {
 		g.now.Store(&session{now.list, now.events, now.ring, keys})
 		g.transport.keys.Store(&keys)
@@ -110,7 +113,6 @@ func (g *Gossip) reopen(keys Keys) error {
 	old := g.now.Load()
 	old.events.stale.Store(true)
 	g.members.ask(time.Now()) // before the new one can hear of any
-	g.transport.keys.Store(&keys)
 	next, err := g.newSession(keys)
 	if err != nil {
 		g.transport.keys.Store(&old.keys)
@@ -120,6 +122,7 @@ func (g *Gossip) reopen(keys Keys) error {
 	}
 	g.now.Store(next)
 	_ = old.list.Shutdown() // never fails: the sockets stay
+	g.transport.keys.Store(&keys)
 	wake(g.members.join)
 	return nil
 }

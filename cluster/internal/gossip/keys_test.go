@@ -244,6 +244,29 @@ func TestMemberThatDiesWhileKeysChangeIsMissed(t *testing.T) {
 	require.Empty(t, a.view())
 }
 
+// TestWhoComesBackInTimeIsNotGivenUp, whoever is first.
+func TestWhoComesBackInTimeIsNotGivenUp(t *testing.T) {
+	const crowd = 100
+	ms := newMembers(&Config{}, hclog.NewNullLogger())
+	back := func() {
+		for i := range crowd {
+			ms.put(Member{Node: elector.NodeID(fmt.Sprint("n", i)), State: StateAlive})
+		}
+	}
+	for range 20 {
+		back()
+		ms.ask(time.Now())
+		var work sync.WaitGroup
+		ms.mu.Lock()
+		work.Go(func() { ms.giveUp(0) })
+		work.Go(back)
+		time.Sleep(2 * time.Millisecond) // both wait for the lock, and take turns at it
+		ms.mu.Unlock()
+		work.Wait()
+		require.Len(t, ms.alive(), crowd)
+	}
+}
+
 func TestWrongKeysAreRefused(t *testing.T) {
 	a := start(t, "a", encrypting("A"))
 	_, err := a.SetKeys(Keys{make([]byte, KeySize), make([]byte, 16)})

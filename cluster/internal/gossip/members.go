@@ -113,16 +113,14 @@ func (ms *members) ask(now time.Time) {
 // giveUp takes those for dead that have not answered for so long.
 func (ms *members) giveUp(after time.Duration) {
 	ms.mu.Lock()
-	var silent []Member
-	for node := range ms.asked {
-		if time.Since(ms.askedAt) >= after {
-			silent = append(silent, ms.byID[node])
-		}
+	defer ms.mu.Unlock()
+	if time.Since(ms.askedAt) < after {
+		return
 	}
-	ms.mu.Unlock()
-	for _, m := range silent {
+	for node := range ms.asked {
+		m := ms.byID[node]
 		m.State = StateDead
-		ms.put(m)
+		ms.replace(m)
 		wake(ms.wakeUp)
 	}
 }
@@ -173,6 +171,11 @@ func (ms *members) note(state State, n *memberlist.Node) {
 func (ms *members) put(m Member) {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
+	ms.replace(m)
+}
+
+// replace is put, for those who hold mu.
+func (ms *members) replace(m Member) {
 	ms.byID[m.Node] = m
 	delete(ms.asked, m.Node)
 	if !slices.Contains(ms.changed, m.Node) {

@@ -45,6 +45,7 @@ const (
 type transport struct {
 	*memberlist.NetTransport
 	node    elector.NodeID
+	cluster string
 	members *members
 	blocked func(elector.NodeID) bool
 	log     hclog.Logger
@@ -84,7 +85,8 @@ func newTransport(
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	t := &transport{
-		NetTransport: inner, node: cfg.Node, members: members, blocked: cfg.Blocked, log: log,
+		NetTransport: inner, node: cfg.Node, cluster: cfg.Cluster, members: members,
+		blocked: cfg.Blocked, log: log,
 		packets: make(chan *memberlist.Packet), streams: make(chan net.Conn),
 		accepted: crowd.New[*stream](maxStreams), ctx: ctx, cancel: cancel, done: make(chan struct{}),
 	}
@@ -159,6 +161,9 @@ func (t *transport) hello() []byte {
 	return append([]byte{helloMagic, byte(len(t.node))}, t.node...)
 }
 
+// border is that of the keys in use.
+func (t *transport) border() border { return border{t.cluster, *t.keys.Load()} }
+
 // keptTransport is what a memberlist gets, which may end while the transport goes on.
 type keptTransport struct{ *transport }
 
@@ -182,7 +187,7 @@ func (t *transport) pumpPackets() {
 			if t.cut("", p.From.String()) {
 				continue
 			}
-			if err := checkPacket(p.Buf); err != nil {
+			if err := t.border().checkPacket(p.Buf); err != nil {
 				t.log.Debug("packet refused", "from", p.From, "error", err)
 				continue
 			}
@@ -280,6 +285,7 @@ func (t *transport) marked(hello []byte) elector.NodeID {
 // memberlist reads what may pass the border. One goroutine reads it.
 type stream struct {
 	net.Conn
+	border  func() border
 	untrack func() bool
 	leave   func()    // gives up its place among those that were accepted
 	in      io.Reader // what may pass; nil before the first Read
@@ -288,13 +294,13 @@ type stream struct {
 // track makes conn end with the transport, at once if that has ended.
 func (t *transport) track(conn net.Conn) *stream {
 	untrack := context.AfterFunc(t.ctx, func() { _ = conn.Close() })
-	return &stream{Conn: conn, untrack: untrack, leave: func() {}}
+	return &stream{Conn: conn, border: t.border, untrack: untrack, leave: func() {}}
 }
 
 // Read returns what may pass.
 func (s *stream) Read(b []byte) (int, error) {
 	if s.in == nil {
-		in, err := openStream(s.Conn)
+		in, err := s.border().openStream(s.Conn)
 		if err != nil {
 			return 0, err
 		}

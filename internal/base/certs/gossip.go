@@ -61,12 +61,12 @@ func (k GossipKey) Text() string {
 func (k GossipKey) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte("a gossip key")) }
 
 // GossipKeys reads the keys of a directory: the first encrypts, and each decrypts. If there
-// is no file, gossip is not encrypted.
+// is no file, there are none, and gossip is not encrypted.
 func GossipKeys(dir string) ([]GossipKey, error) {
 	path := filepath.Join(dir, gossipFile)
 	text, err := readKey(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return []GossipKey{{}}, nil
+		return nil, nil
 	}
 	if err != nil {
 		return nil, err
@@ -101,6 +101,9 @@ func ChangeGossipKeys(dir string, step GossipStep, key GossipKey) error {
 	keys, err := GossipKeys(dir)
 	if err != nil {
 		return err
+	}
+	if len(keys) == 0 {
+		keys = []GossipKey{{}}
 	}
 	same := func(k GossipKey) bool { return bytes.Equal(k, key) }
 	known := slices.ContainsFunc(keys, same)

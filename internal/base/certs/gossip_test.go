@@ -47,8 +47,11 @@ func TestKeyOfGossipComesWithTheCA(t *testing.T) {
 	require.NoError(t, os.Remove(filepath.Join(dir, "gossip.key")))
 	_, err = Issue(dir, "", []string{"n3"}, time.Hour)
 	require.NoError(t, err)
-	require.Equal(t, "plain", keysIn(t, dir+"/n3", nil),
+	require.NoFileExists(t, dir+"/n3/gossip.key",
 		"a cluster whose gossip is not encrypted gets no key by a renewal")
+	require.Empty(t, keysIn(t, dir+"/n3", nil))
+	require.NoError(t, ChangeGossipKeys(dir+"/n3", GossipAdd, keys[0]))
+	require.Equal(t, "plain A", keysIn(t, dir+"/n3", map[string]string{keys[0].Text(): "A"}))
 }
 
 // TestPKIForAMoveToTLS lets nodes speak plain.
@@ -61,6 +64,25 @@ func TestPKIForAMoveToTLS(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, plain)
 	require.Equal(t, "plain ", keysIn(t, dir+"/n1", nil), "plain, then a key")
+}
+
+// TestAMoveEndsForGood: a renewal lets no node accept members without TLS again. The list of
+// names is for all nodes; one that a node alone has is left to it.
+func TestAMoveEndsForGood(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "pki")
+	require.NoError(t, AcceptPlain(dir))
+	require.NoError(t, os.WriteFile(dir+"/names", []byte("n1\n"), 0o600))
+	_, err := Issue(dir, "bees", []string{"n1"}, time.Hour)
+	require.NoError(t, err)
+	for _, name := range []string{"accept-plain", "names"} {
+		require.FileExists(t, filepath.Join(dir, "n1", name))
+		require.NoError(t, os.Remove(filepath.Join(dir, name)))
+	}
+	_, err = Issue(dir, "", nil, time.Hour)
+	require.NoError(t, err)
+	require.NoFileExists(t, dir+"/n1/accept-plain")
+	require.FileExists(t, dir+"/n1/names")
+	require.FileExists(t, dir+"/n1/gossip.key")
 }
 
 // TestRotation goes from one key to another, step by step.

@@ -44,8 +44,9 @@ type Issued struct {
 // below dir, in place of what is there; a name of Operators is that of an operator. dir has the
 // CA, which is made if it is not there, with a key of gossip; every node gets a copy of that.
 // An empty cluster is that of the CA, or DefaultCluster for a new one; no nodes are all that
-// have a directory. A certificate holds for valid, or as long as its CA. All files have the
-// permissions 0600.
+// have a directory. The files accept-plain and names of a node are as in dir, or gone if dir
+// has none. A certificate holds for valid, or as long as its CA. All files have the permissions
+// 0600.
 func Issue(dir, cluster string, nodes []string, valid time.Duration) ([]Issued, error) {
 	if err := check(cluster, nodes); err != nil {
 		return nil, err
@@ -214,8 +215,20 @@ func (ca *authority) issue(dir, node string, valid time.Duration) (Issued, error
 		return Issued{}, err
 	}
 	files[caFile], files[certFile], files[keyFile] = ca.bundle, pemOf("CERTIFICATE", cert), text
-	err = writeFiles(dir, files)
+	err = errors.Join(writeFiles(dir, files), endMove(dir, files))
 	return Issued{Node: node, Dir: dir, Until: template.NotAfter}, err
+}
+
+// endMove lets a node demand TLS, once the CA's directory does not say otherwise.
+func endMove(dir string, files map[string][]byte) error {
+	if _, moves := files[plainFile]; moves {
+		return nil
+	}
+	err := os.Remove(filepath.Join(dir, plainFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // newKey returns a key, and the text of its file.

@@ -33,7 +33,10 @@ func (s *Server) postGossipKey(w http.ResponseWriter, _ *http.Request, req Gossi
 	}
 	s.keys.Lock()
 	defer s.keys.Unlock()
-	err = certs.ChangeGossipKeys(s.TLSDir, req.Step, key)
+	err = s.Node.ReloadTLS() // no step from a file that is gone: it would begin with plain
+	if err == nil {
+		err = certs.ChangeGossipKeys(s.TLSDir, req.Step, key)
+	}
 	if err == nil {
 		err = s.Node.ReloadTLS()
 	}

@@ -1,13 +1,16 @@
 package admin
 
 import (
+	"context"
 	"net/http"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/internal/base/certs"
 )
 
@@ -45,4 +48,28 @@ func TestGossipKeysChangeStepByStep(t *testing.T) {
 	code, text := request(t, c, "POST", "/v1/gossip-key", `{"step":"add","key":"plain"}`)
 	require.Equal(t, http.StatusConflict, code)
 	require.Contains(t, text, file+" is no regular file, but a directory")
+}
+
+// TestNoStepBeginsFromAFileThatIsGone: it would turn encryption off.
+func TestNoStepBeginsFromAFileThatIsGone(t *testing.T) {
+	ln, err := Listen("127.0.0.1:0", 0)
+	require.NoError(t, err)
+	issued, err := certs.Issue(t.TempDir(), cluster.DefaultCluster, []string{"a"}, time.Hour)
+	require.NoError(t, err)
+	dir := issued[0].Dir
+	node, err := cluster.Start(t.Context(), cluster.Config{
+		Node: "a", Voters: []cluster.NodeID{"a"}, DataDir: t.TempDir(),
+		GossipAddr: "127.0.0.1:0", MeshAddr: "127.0.0.1:0", AdminAddr: ln.Addr().String(),
+		TLS: cluster.TLSDir(dir),
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, node.Close(context.Background())) })
+	c := open(t, Config{Node: node, TLSDir: dir}, ln)
+	require.NoError(t, os.Remove(filepath.Join(dir, "gossip.key")))
+	body := `{"step":"add","key":"` + certs.NewGossipKey().Text() + `"}`
+	code, text := request(t, c, "POST", "/v1/gossip-key", body)
+	require.Equal(t, http.StatusConflict, code)
+	require.Contains(t, text, "write the word plain to stop encrypting")
+	require.NoFileExists(t, filepath.Join(dir, "gossip.key"))
+	require.Equal(t, "required", node.Status().GossipEncryption)
 }
