@@ -190,7 +190,8 @@ func (n *Node) reloadGossipKeys() error {
 		n.log.Info("new gossip keys in use", "encryption", n.gossipEncryption(), "before", before)
 	}
 	if err != nil {
-		n.log.Error("new gossip keys not in use", "encryption", before, "error", err)
+		n.log.Error("new gossip keys are not in use: gossip goes on with those before",
+			"encryption", before, "error", err)
 	}
 	return err
 }

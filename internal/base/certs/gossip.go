@@ -154,8 +154,8 @@ func NextGossipKey(dir string) (key GossipKey, again bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
-	if last := keys[len(keys)-1]; len(keys) > 1 && len(last) > 0 {
-		return last, true, nil
+	if n := len(keys); n > 1 && len(keys[n-1]) > 0 {
+		return keys[n-1], true, nil
 	}
 	return NewGossipKey(), false, nil
 }
