@@ -133,6 +133,9 @@ func (w *world) settle() {
 		}
 		w.run(look)
 		leader = w.agreed()
+		if time.Since(began) < 2*w.timing.Lease {
+			leader = "" // voters that have just crashed count again only after a promise's time
+		}
 	}
 	w.judge.note("all follow %s after %s", leader, time.Since(began))
 	w.run(10 * time.Second)
