@@ -57,7 +57,7 @@ func TestAFloorIsInReach(t *testing.T) {
 	require.Equal(t, NodeID("c"), m.state.Vote)
 }
 
-// started returns a machine that has waited for a leader in vain.
+// started returns a machine that has found no leader in its initial wait.
 func started(t *testing.T) *Machine {
 	m, err := New(Config{Self: "a", Voters: []NodeID{"a", "b", "c"}, Timing: Article()})
 	require.NoError(t, err)
