@@ -1,0 +1,296 @@
+// Package script plays the machines of an algorithm by hand, for tests that tell a story:
+// each line of a script is something that happens, and what follows from it is written
+// line by line. Nothing arrives unless the script delivers it; no link fails by itself.
+package script
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
+)
+
+// Script is a cluster between two lines of a script. All links are up. A disk is durable
+// at once, unless the script says hold-disks.
+type Script struct {
+	algorithm algorithm.Algorithm
+	now       time.Duration
+	nodes     []*node
+	sent      []message // not delivered yet, oldest first
+	entropy   uint64
+	holdDisks bool
+	out       strings.Builder
+}
+
+type node struct {
+	id      algorithm.NodeID
+	config  algorithm.Config
+	machine algorithm.Machine // nil while it does not run
+	wake    algorithm.Time
+	view    algorithm.View
+	disk    algorithm.Disk
+	writing []write // that hold-disks holds
+}
+
+// write is a disk that is not durable yet, and what waits for it.
+type write struct {
+	disk     algorithm.Disk
+	messages []algorithm.Envelope
+}
+
+type message struct {
+	from, to algorithm.NodeID
+	body     algorithm.Message
+}
+
+// New makes a cluster of voters of those names, the preferred ones first, that do not run
+// yet. An algorithm with a store gets one, which runs.
+func New(a algorithm.Algorithm, timing elector.Timing, names ...algorithm.NodeID) *Script {
+	s := &Script{algorithm: a, entropy: 1 << 63}
+	for _, id := range names {
+		s.nodes = append(s.nodes, &node{id: id, config: algorithm.Config{
+			Elector: elector.Config{Self: id, Voters: slices.Sorted(slices.Values(names)), Timing: timing},
+			Order:   names,
+		}})
+	}
+	if a.Store != nil {
+		s.nodes = append(s.nodes, &node{id: algorithm.StoreNode, config: s.nodes[0].config})
+		s.start(s.nodes[len(s.nodes)-1])
+	}
+	return s
+}
+
+// Play does what the lines say, and returns what followed:
+//
+//	start a b              nodes begin to take part; * is all that do not run, here and below
+//	crash a                nodes are gone; their disks stay
+//	stop a                 nodes are told to stop
+//	advance 1s             time passes; machines that want a tick get it
+//	deliver a b            the oldest message from a to b arrives; * is any
+//	drop a b               all messages from a to b are lost
+//	settle                 all messages arrive, and those that follow, until there are none
+//	link-down a b          a hears that its link to b is gone, and b that its link to a is
+//	link-up a b            both hear that there is a link
+//	entropy 0.5            what machines draw from now on, from 0 up to 1
+//	hold-disks             nothing is durable until the line durable
+//	durable a              the oldest write of a is durable
+//	views                  what each node believes
+//	messages               what is under way
+func (s *Script) Play(lines string) string {
+	s.out.Reset()
+	for line := range strings.Lines(lines) {
+		words := strings.Fields(line)
+		if len(words) == 0 || strings.HasPrefix(words[0], "#") {
+			continue
+		}
+		if err := s.do(words[0], words[1:]); err != nil {
+			fmt.Fprintf(&s.out, "%s: %v\n", strings.TrimSpace(line), err)
+		}
+	}
+	return s.out.String()
+}
+
+func (s *Script) do(verb string, args []string) error {
+	switch verb {
+	case "start", "crash", "stop", "durable":
+		return s.each(args, map[string]func(*node){
+			"start": s.start, "crash": s.crash, "stop": s.stop, "durable": s.durable,
+		}[verb])
+	case "advance":
+		d, err := time.ParseDuration(strings.Join(args, ""))
+		s.advance(d)
+		return err
+	case "settle":
+		for budget := 10_000; len(s.sent) > 0; budget-- {
+			if budget == 0 {
+				return fmt.Errorf("messages without end")
+			}
+			s.deliver(0)
+		}
+		return nil
+	case "entropy":
+		share, err := strconv.ParseFloat(strings.Join(args, ""), 64)
+		s.entropy = uint64(share * (1 << 63) * 2)
+		return err
+	case "hold-disks":
+		s.holdDisks = true
+		return nil
+	case "views":
+		for _, n := range s.nodes {
+			if n.machine != nil && n.id != algorithm.StoreNode {
+				s.say(n, "%s", viewText(n.view))
+			}
+		}
+		return nil
+	case "messages":
+		for _, m := range s.sent {
+			fmt.Fprintf(&s.out, "%s -> %s: %s\n", m.from, m.to, m.body)
+		}
+		return nil
+	}
+	if len(args) != 2 {
+		return fmt.Errorf("unknown, or it needs two nodes")
+	}
+	return s.between(verb, algorithm.NodeID(args[0]), algorithm.NodeID(args[1]))
+}
+
+// between does what concerns two nodes.
+func (s *Script) between(verb string, from, to algorithm.NodeID) error {
+	fits := func(m message) bool {
+		return (from == "*" || m.from == from) && (to == "*" || m.to == to)
+	}
+	switch verb {
+	case "deliver":
+		i := slices.IndexFunc(s.sent, fits)
+		if i < 0 {
+			return fmt.Errorf("there is no such message")
+		}
+		s.deliver(i)
+	case "drop":
+		s.sent = slices.DeleteFunc(s.sent, fits)
+	case "link-down", "link-up":
+		for _, way := range [][2]algorithm.NodeID{{from, to}, {to, from}} {
+			if n := s.find(way[0]); n != nil && n.machine != nil && verb == "link-up" {
+				s.step(n, elector.LinkUp{Peer: way[1]})
+			} else if n != nil && n.machine != nil {
+				s.step(n, elector.LinkDown{Peer: way[1], Evidence: elector.EvidenceTimeout})
+			}
+		}
+	default:
+		return fmt.Errorf("there is no such command")
+	}
+	return nil
+}
+
+// each does something to the nodes of those names.
+func (s *Script) each(names []string, do func(*node)) error {
+	for _, n := range s.nodes {
+		if slices.Contains(names, string(n.id)) || len(names) == 1 && names[0] == "*" &&
+			n.id != algorithm.StoreNode {
+			do(n)
+		}
+	}
+	for _, name := range names {
+		if name != "*" && s.find(algorithm.NodeID(name)) == nil {
+			return fmt.Errorf("there is no node %s", name)
+		}
+	}
+	return nil
+}
+
+func (s *Script) find(id algorithm.NodeID) *node {
+	for _, n := range s.nodes {
+		if n.id == id {
+			return n
+		}
+	}
+	return nil
+}
+
+func (s *Script) start(n *node) {
+	if n.machine != nil {
+		return
+	}
+	create := s.algorithm.New
+	if n.id == algorithm.StoreNode {
+		create = s.algorithm.Store
+	}
+	n.machine, n.view = create(n.config), algorithm.View{}
+	s.step(n, algorithm.Start{Disk: n.disk, Clock: algorithm.Time(s.now)})
+}
+
+func (s *Script) crash(n *node) { n.machine, n.writing = nil, nil }
+
+func (s *Script) stop(n *node) {
+	if n.machine != nil {
+		s.step(n, elector.Stop{})
+	}
+}
+
+func (s *Script) durable(n *node) {
+	if n.machine == nil || len(n.writing) == 0 {
+		return
+	}
+	w := n.writing[0]
+	n.writing = n.writing[1:]
+	n.disk = w.disk
+	s.send(n, w.messages)
+	s.step(n, elector.Persisted{})
+}
+
+// advance lets time pass, and ticks machines in the order in which they want it.
+func (s *Script) advance(d time.Duration) {
+	end := s.now + d
+	for budget := 100_000; budget > 0; budget-- {
+		var next *node
+		for _, n := range s.nodes {
+			if n.machine != nil && (next == nil || n.wake < next.wake) {
+				next = n
+			}
+		}
+		if next == nil || time.Duration(next.wake) > end {
+			break
+		}
+		s.now = max(s.now, time.Duration(next.wake))
+		s.step(next, elector.Tick{})
+	}
+	s.now = end
+}
+
+// deliver lets the message of that index arrive; at a node that does not run it is lost.
+func (s *Script) deliver(i int) {
+	m := s.sent[i]
+	s.sent = slices.Delete(s.sent, i, i+1)
+	if n := s.find(m.to); n != nil && n.machine != nil {
+		s.step(n, algorithm.Received{From: m.from, Message: m.body})
+	}
+}
+
+func (s *Script) step(n *node, in algorithm.Input) {
+	eff := n.machine.Step(algorithm.Time(s.now), s.entropy, in)
+	n.wake = eff.Wake
+	if view := n.machine.View(); view != n.view {
+		s.say(n, "%s; %s", viewText(view), eff.Why)
+		n.view = view
+	}
+	s.send(n, eff.Messages)
+	if eff.Persist == nil {
+		s.send(n, eff.Durable)
+		return
+	}
+	s.say(n, "persists %v", eff.Persist)
+	n.writing = append(n.writing, write{eff.Persist, slices.Clone(eff.Durable)})
+	if !s.holdDisks {
+		s.durable(n)
+	}
+}
+
+func (s *Script) send(n *node, envelopes []algorithm.Envelope) {
+	for _, e := range envelopes {
+		s.say(n, "-> %s: %s", e.To, e.Message)
+		for _, to := range s.nodes {
+			if to != n && (e.To == to.id || e.To == elector.AllMembers && to.id != algorithm.StoreNode) {
+				s.sent = append(s.sent, message{n.id, to.id, e.Message})
+			}
+		}
+	}
+}
+
+func (s *Script) say(n *node, format string, args ...any) {
+	fmt.Fprintf(&s.out, "%s %s %s\n", s.now, n.id, fmt.Sprintf(format, args...))
+}
+
+func viewText(v algorithm.View) string {
+	text := v.Role.String()
+	if v.Leader != "" {
+		text += " leader=" + string(v.Leader)
+	}
+	if v.Term != 0 {
+		text += fmt.Sprintf(" term=%d", v.Term)
+	}
+	return text
+}
