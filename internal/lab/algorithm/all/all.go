@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/omega"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/ours"
 )
 
@@ -12,6 +13,7 @@ import (
 func Algorithms() []algorithm.Algorithm {
 	return []algorithm.Algorithm{
 		ours.Elector, ours.WithoutScouting,
+		omega.ID, omega.LC, omega.L,
 	}
 }
 
