@@ -223,22 +223,26 @@ func omegaCells() (cells []omegaCell) {
 	return cells
 }
 
-var omegaColumns = []string{"delay_ms", "loss_percent", "link_crashes_every_s", "detect_ms",
-	"leader_crashes", "recovery_ms", "demotions_per_hour", "availability_percent",
+var omegaColumns = []string{"seed", "delay_ms", "loss_percent", "link_crashes_every_s",
+	"detect_ms", "leader_crashes", "recovery_ms", "demotions_per_hour", "availability_percent",
 	"messages_per_second"}
 
-const omegaSpan = 2 * time.Hour
+const (
+	omegaSeeds = 2 // from 1 on
+	omegaSpan  = 2 * time.Hour
+)
 
 // line plays a cell and returns its line of the file.
-func (c omegaCell) line(t *testing.T, a algorithm.Algorithm) []string {
+func (c omegaCell) line(t *testing.T, a algorithm.Algorithm, seed uint64) []string {
 	var p *omegaRun
 	if c.leaders {
-		p = c.crashLeaders(t, a, 1, 15)
+		p = c.crashLeaders(t, a, seed, 15)
 	} else {
-		p = c.run(t, a, 1, omegaSpan)
+		p = c.run(t, a, seed, omegaSpan)
 	}
 	f := p.figures()
 	return []string{
+		fmt.Sprint(seed),
 		fmt.Sprint(float64(c.delay) / float64(time.Millisecond)), fmt.Sprint(100 * c.loss),
 		fmt.Sprint(c.crashes.Seconds()), fmt.Sprint(c.detect.Milliseconds()),
 		fmt.Sprint(f.crashes), fmt.Sprintf("%.0f", 1000*f.recovery), fmt.Sprintf("%.1f", f.demotions),
@@ -280,12 +284,14 @@ func TestOmegaStudy(t *testing.T) {
 			cells := omegaCells()
 			last := len(cells) - 1
 			if !*omegaStudy {
-				require.Equal(t, cells[last].line(t, a), readOmega(t, a)[last])
+				require.Equal(t, cells[last].line(t, a, 1), readOmega(t, a)[last])
 				return
 			}
 			lines := [][]string{omegaColumns}
-			for _, c := range cells {
-				lines = append(lines, c.line(t, a))
+			for seed := range uint64(omegaSeeds) {
+				for _, c := range cells {
+					lines = append(lines, c.line(t, a, seed+1))
+				}
 			}
 			file, err := os.Create(omegaFile(a))
 			require.NoError(t, err)

@@ -85,7 +85,7 @@ func TestLateMessages(t *testing.T) {
 		{"before the accusation", omega.L, []omega.Alive{alive(1, 2, accused, 1), alive(1, 1, 1, 1)}, "b"},
 		{"the next life", omega.LC, []omega.Alive{alive(1, 1, 1, 1), alive(accused, 1, accused, accused)}, "b"},
 		{"a former life", omega.LC, []omega.Alive{alive(accused, 1, accused, accused), alive(1, 1, 1, 1)}, "b"},
-		{"a former life", omega.ID, []omega.Alive{alive(2, 0, 2, 9), alive(1, 1, 1, 1)}, "b"},
+		{"a former life", omega.ID, []omega.Alive{alive(2, 0, 2, 2), alive(1, 1, 1, 3)}, "b"},
 		{"the next life", omega.ID, []omega.Alive{alive(1, 0, 1, 9), alive(2, 1, 2, 2)}, "a"},
 		{"ceased", omega.L, []omega.Alive{alive(1, 1, 1, 1), alive(1, 0, 1, 2)}, "b"},
 		{"before it ceased", omega.L, []omega.Alive{alive(1, 0, 1, 2), alive(1, 1, 1, 1)}, "b"},
