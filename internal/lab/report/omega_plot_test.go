@@ -40,7 +40,7 @@ func OmegaPlot(files [3][][]string) ([]byte, error) {
 		case omegaCrashingEnds:
 			s.omegaAxes("10 ms, 1 %: by T_D^U", omegaRows-omegaCrashingEnds, false)
 		}
-		s.omegaRow(row, [3][]string{files[0][row+1], files[1][row+1], files[2][row+1]})
+		s.omegaRow(row, files)
 	}
 	s.y += 8
 	var b bytes.Buffer
@@ -49,45 +49,73 @@ func OmegaPlot(files [3][][]string) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// omegaRow draws a setting: a line of each file.
-func (s *sheet) omegaRow(row int, lines [3][]string) {
-	figure := func(line []string, column int) float64 {
-		f, err := strconv.ParseFloat(line[column], 64)
-		if err != nil {
-			panic(err)
-		}
-		return f
+// omegaFigures are those of a setting, of all seeds together.
+type omegaFigures struct {
+	crashes, recovery, demotions, available, messages float64
+}
+
+// omegaColumn are the columns of the setting, and of the figures of one seed.
+const (
+	omegaDelay, omegaLoss, omegaEvery, omegaDetect = 1, 2, 3, 4
+	omegaCrashes                                   = 5
+)
+
+func omegaFigure(line []string, column int) float64 {
+	f, err := strconv.ParseFloat(line[column], 64)
+	if err != nil {
+		panic(err)
 	}
+	return f
+}
+
+// omegaPool is the mean over the seeds; of recoveries, over all of them.
+func omegaPool(file [][]string, row int) (f omegaFigures) {
+	seeds := 0.
+	for i := row + 1; i < len(file); i += omegaRows {
+		line := file[i]
+		crashes := omegaFigure(line, omegaCrashes)
+		f.crashes += crashes
+		f.recovery += crashes * omegaFigure(line, omegaCrashes+1)
+		f.demotions += omegaFigure(line, omegaCrashes+2)
+		f.available += omegaFigure(line, omegaCrashes+3)
+		f.messages += omegaFigure(line, omegaCrashes+4)
+		seeds++
+	}
+	return omegaFigures{f.crashes, f.recovery / f.crashes, f.demotions / seeds, f.available / seeds,
+		f.messages / seeds}
+}
+
+// omegaRow draws a setting.
+func (s *sheet) omegaRow(row int, files [3][][]string) {
 	published := func(x, from, to int) {
 		s.add(`<line class="mark" x1="%[1]d" y1="%[2]d" x2="%[1]d" y2="%[3]d"/>`,
 			x, s.y+from*plotDetector-5, s.y+to*plotDetector+5)
 	}
-	of, lossy := lines[0], row < omegaLossy
-	label := of[0] + " ms, " + of[1] + " %"
-	if row >= omegaCrashingEnds {
-		label = strconv.FormatFloat(figure(of, 3)/1000, 'f', -1, 64) + " s"
+	of, lossy, detects := files[0][row+1], row < omegaLossy, row >= omegaCrashingEnds
+	detect := omegaFigure(of, omegaDetect) / 1000
+	label := of[omegaDelay] + " ms, " + of[omegaLoss] + " %"
+	if detects {
+		label = strconv.FormatFloat(detect, 'f', -1, 64) + " s"
 	} else if !lossy {
-		label = "every " + of[2] + " s"
+		label = "every " + of[omegaEvery] + " s"
 	}
 	s.text("node", plotLabels, s.y+plotDetector+4, label, "")
-	if lossy || row >= omegaCrashingEnds {
-		published(omegaRecovery+int(figure(of, 3)*omegaSecond/1000), 0, 2)
+	if lossy || detects {
+		published(omegaRecovery+int(detect*omegaSecond), 0, 2)
 	}
 	if lossy {
 		published(omegaLog(omegaDemotions, 6), 0, 0)
 		published(omegaLog(omegaDemotions, 0), 1, 2)
 		published(omegaLog(omegaGaps, 2), 1, 2)
 	}
-	for i, line := range lines {
-		y, mark := s.y+i*plotDetector, plotLooks[i].mark
-		if figure(line, 4) > 0 {
-			s.add(mark, omegaRecovery+int(figure(line, 5)*omegaSecond/1000), y)
+	for i, file := range files {
+		y, mark, f := s.y+i*plotDetector, plotLooks[i].mark, omegaPool(file, row)
+		s.add(mark, omegaRecovery+int(f.recovery*omegaSecond/1000), y)
+		if !detects { // there the leader crashes every few seconds
+			s.add(mark, omegaLog(omegaDemotions, f.demotions), y)
+			s.add(mark, omegaLog(omegaGaps, 10*(100-f.available)), y)
 		}
-		if row < omegaCrashingEnds {
-			s.add(mark, omegaLog(omegaDemotions, figure(line, 6)), y)
-			s.add(mark, omegaLog(omegaGaps, 10*(100-figure(line, 7))), y)
-		}
-		s.add(mark, omegaLog(omegaMessages, figure(line, 8)/10), y)
+		s.add(mark, omegaLog(omegaMessages, f.messages/10), y)
 	}
 	s.y += plotRow
 }

@@ -100,3 +100,29 @@ func TestLateMessages(t *testing.T) {
 		require.Equal(t, test.want, m.View().Leader, "%s: %s", test.a.Name, test.name)
 	}
 }
+
+// TestSlowerLink suspects a, whose ALIVEs were on their way for no time and take 2 s from now on,
+// once. What was sent before does not restore trust; what comes next shows what is usual now.
+func TestSlowerLink(t *testing.T) {
+	cfg := elector.Config{Self: "b", Voters: []elector.NodeID{"a", "b"}, Timing: elector.Article()}
+	m := omega.ID.New(algorithm.Config{Elector: cfg, Order: cfg.Voters})
+	m.Step(0, 0, algorithm.Start{})
+	eta := cfg.Timing.HeartbeatBroadcast
+	hear := func(number int, late time.Duration) algorithm.NodeID {
+		due := time.Duration(number) * eta
+		m.Step(algorithm.Time(due+late), 0, algorithm.Received{From: "a", Message: omega.Alive{
+			Number: uint64(number), Scheduled: due, Period: eta,
+		}})
+		return m.View().Leader
+	}
+	for number := 1; number <= 20; number++ {
+		require.Equal(t, elector.NodeID("a"), hear(number, 0))
+	}
+	suspected := algorithm.Time(20*eta + cfg.Timing.Inactivity())
+	require.Equal(t, suspected, m.Step(suspected-1, 0, elector.Tick{}).Wake)
+	require.Equal(t, elector.NodeID("a"), m.View().Leader)
+	m.Step(suspected, 0, elector.Tick{})
+	require.Equal(t, elector.NodeID("b"), m.View().Leader)
+	require.Equal(t, elector.NodeID("b"), hear(19, 4*eta), "sent before")
+	require.Equal(t, elector.NodeID("a"), hear(21, 4*eta))
+}
