@@ -21,7 +21,7 @@ import (
 	"github.com/bmqelect/bmqelect/internal/lab/sim"
 )
 
-var omegaStudy = flag.Bool("omega", false, "play the whole study of Omega, and write its files anew")
+var omegaStudy = flag.Bool("omega", false, "play the whole study of Omega, and write its files")
 
 // An omegaService is one setting of Schiper and Toueg (DSN 2008): twelve machines, each of which
 // crashes every ten minutes on the mean and is up again after 5 s, on links of which each message

@@ -9,30 +9,31 @@
 // later one suspects the former life, an earlier one is dropped.
 //
 // acc is a process's accusation time, at first when it joined: a newcomer is never preferred. Of
-// remote ones the greatest that was heard counts, since links are not FIFO. Active are this process
-// and those that are trusted.
+// remote ones the greatest that was heard counts, since links are not FIFO. Active are this
+// process and those that are trusted.
 //
 //   - Omega_id: the leader is the smallest identifier among the active. All send.
 //   - Omega_lc: the local leader of a process is the least (acc, identifier) among the active. The
 //     leader is the least of the local leaders of the active, so it may be one that only they
 //     hear. ALIVE carries the local leader and its acc, at once if it changes. All send.
-//   - Omega_l: the leader is the least (acc, identifier) among the active. Who leads by its own view
-//     sends, from the time start, the others do not. Who ceases says so, and start moves on.
+//   - Omega_l: the leader is the least (acc, identifier) among the active. Who leads by its own
+//     view sends, from the time start on; others do not. Who ceases says so, and start moves on.
 //
 // In Omega_lc and Omega_l who suspects a process sends it ACCUSE, once; it may get lost. The
 // accused sets acc to max(clock, acc) + 1. In Omega_l, ACCUSE has the start that the accuser knew,
 // and counts only if it is the present one: silence by choice is not punished.
 //
 // Choices: a connection stands for the multicast hello, so the first ALIVE on one goes at once,
-// and so does the answer to a newcomer. Who does not send says which eta it wants once it is
-// shorter than the sender's, or a quarter longer. In [the program], Omega_l does not send ACCUSE;
-// in the paper it does. The program probes links before it trusts them; here eta is short until
-// the link is known.
+// and so does the answer to a newcomer. In Omega_l who does not send says which eta it wants as
+// soon as that is shorter than the sender's, or a quarter longer. In [the program], Omega_l does
+// not send ACCUSE; in the paper it does. The program probes links before it trusts them; here eta
+// is short until the link is known.
 //
-// It guarantees a leader in the end, if the links from one process are in time. Omega_lc and Omega_l
-// are stable: who leads stays, unless it is suspected. In a partition each side has a leader; at
-// healing the earlier acc wins. A link that is dead in both directions makes Omega_l disagree. A host
-// clock that jumps ahead costs its process the rank; one that jumps back has its next life ignored.
+// They guarantee a leader in the end, if the links from one process are in time; Omega_l, if none
+// is dead. Omega_lc and Omega_l are stable: who leads stays, unless it is suspected. In a partition
+// each side has a leader; at healing the earlier acc wins. One dead link from the leader costs a
+// change; if it is dead in both directions, Omega_l disagrees until it is not. A host clock that
+// jumps ahead costs its process the rank; one that jumps back has its next life ignored.
 //
 // [the program]: https://github.com/nschiper/LeaderElection
 package omega

@@ -72,7 +72,7 @@ func TestLateMessages(t *testing.T) {
 			Scheduled: time.Duration(joined), Period: time.Second, Local: "a", LocalAcc: acc,
 		}
 	}
-	const accused = joined + 5
+	const late = joined + 5
 	for _, test := range []struct {
 		name  string
 		a     algorithm.Algorithm
@@ -80,15 +80,15 @@ func TestLateMessages(t *testing.T) {
 		want  algorithm.NodeID
 	}{
 		{"heard", omega.LC, []omega.Alive{alive(1, 1, 1, 1)}, "a"},
-		{"accused", omega.LC, []omega.Alive{alive(1, 1, accused, 1)}, "b"},
-		{"before the accusation", omega.LC, []omega.Alive{alive(1, 2, accused, 1), alive(1, 1, 1, 1)}, "b"},
-		{"before the accusation", omega.L, []omega.Alive{alive(1, 2, accused, 1), alive(1, 1, 1, 1)}, "b"},
-		{"the next life", omega.LC, []omega.Alive{alive(1, 1, 1, 1), alive(accused, 1, accused, accused)}, "b"},
-		{"a former life", omega.LC, []omega.Alive{alive(accused, 1, accused, accused), alive(1, 1, 1, 1)}, "b"},
+		{"accused", omega.LC, []omega.Alive{alive(1, 1, late, 1)}, "b"},
+		{"before that", omega.LC, []omega.Alive{alive(1, 2, late, 1), alive(1, 1, 1, 1)}, "b"},
+		{"before that", omega.L, []omega.Alive{alive(1, 2, late, 1), alive(1, 1, 1, 1)}, "b"},
+		{"the next life", omega.LC, []omega.Alive{alive(1, 1, 1, 1), alive(late, 1, late, late)}, "b"},
+		{"before that", omega.LC, []omega.Alive{alive(late, 1, late, late), alive(1, 1, 1, 1)}, "b"},
 		{"a former life", omega.ID, []omega.Alive{alive(2, 0, 2, 2), alive(1, 1, 1, 3)}, "b"},
 		{"the next life", omega.ID, []omega.Alive{alive(1, 0, 1, 9), alive(2, 1, 2, 2)}, "a"},
 		{"ceased", omega.L, []omega.Alive{alive(1, 1, 1, 1), alive(1, 0, 1, 2)}, "b"},
-		{"before it ceased", omega.L, []omega.Alive{alive(1, 0, 1, 2), alive(1, 1, 1, 1)}, "b"},
+		{"before that", omega.L, []omega.Alive{alive(1, 0, 1, 2), alive(1, 1, 1, 1)}, "b"},
 		{"began again", omega.L, []omega.Alive{alive(1, 0, 1, 2), alive(1, 2, 1, 3)}, "a"},
 	} {
 		cfg := elector.Config{Self: "b", Voters: []elector.NodeID{"a", "b"}, Timing: elector.Article()}

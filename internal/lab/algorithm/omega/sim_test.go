@@ -28,7 +28,9 @@ type run struct {
 	changes int
 }
 
-func start(t require.TestingT, cfg sim.Config, n int, timing elector.Timing, ask detector.QoS) *run {
+func start(
+	t require.TestingT, cfg sim.Config, n int, timing elector.Timing, ask detector.QoS,
+) *run {
 	r := &run{t: t, follows: map[elector.NodeID]elector.NodeID{}, sent: map[[2]elector.NodeID]int{}}
 	for i := range n {
 		r.ids = append(r.ids, elector.NodeID(fmt.Sprintf("n%02d", i)))
@@ -150,10 +152,11 @@ func (r *run) calm() {
 }
 
 // TestNewcomersAreNeverPreferred restarts each member in turn, the leader too. In Omega_lc and
-// Omega_l only a crash of the leader moves leadership; in Omega_id each return of the smallest does.
+// Omega_l only a crash of the leader moves leadership, in Omega_id each return of the smallest.
 func TestNewcomersAreNeverPreferred(t *testing.T) {
 	for _, a := range []algorithm.Algorithm{omega.ID, omega.LC, omega.L} {
-		r := start(t, sim.Config{Seed: 1, Algorithm: a, Network: quiet}, 5, elector.Article(), detector.QoS{})
+		cfg := sim.Config{Seed: 1, Algorithm: a, Network: quiet}
+		r := start(t, cfg, 5, elector.Article(), detector.QoS{})
 		r.pass(10 * time.Second)
 		for _, id := range r.ids {
 			before := r.leader()
@@ -178,7 +181,8 @@ func TestMessagesInSteadyState(t *testing.T) {
 	timing := elector.Article()
 	for _, n := range []int{5, 12, 32} {
 		for _, a := range []algorithm.Algorithm{omega.ID, omega.LC, omega.L} {
-			r := start(t, sim.Config{Seed: 1, Algorithm: a, Network: quiet}, n, timing, detector.QoS{})
+			cfg := sim.Config{Seed: 1, Algorithm: a, Network: quiet}
+			r := start(t, cfg, n, timing, detector.QoS{})
 			r.pass(10 * time.Second)
 			clear(r.sent)
 			r.pass(20 * timing.HeartbeatBroadcast)
@@ -210,8 +214,8 @@ func TestSixtyFourMembers(t *testing.T) {
 	}
 }
 
-// TestEachLinkHasItsPeriod gives one link a loss. Each receiver gets the period that its link needs:
-// on the lossy one the configurator's, which is the row C7 of its tests; on the others the longest.
+// TestEachLinkHasItsPeriod gives one link a loss. Each receiver gets the period that its link
+// needs: on the lossy one the configurator's for such a link, on the others the longest.
 func TestEachLinkHasItsPeriod(t *testing.T) {
 	t.Parallel()
 	ask := detector.QoS{
