@@ -73,6 +73,8 @@ func TestLateMessages(t *testing.T) {
 		}
 	}
 	const late = joined + 5
+	earlier := alive(1, 1, 1, 1) // when a heard c, which joined before it and has crashed
+	earlier.Local, earlier.LocalAcc = "c", 0
 	for _, test := range []struct {
 		name  string
 		a     algorithm.Algorithm
@@ -85,13 +87,16 @@ func TestLateMessages(t *testing.T) {
 		{"before that", omega.L, []omega.Alive{alive(1, 2, late, 1), alive(1, 1, 1, 1)}, "b"},
 		{"the next life", omega.LC, []omega.Alive{alive(1, 1, 1, 1), alive(late, 1, late, late)}, "b"},
 		{"before that", omega.LC, []omega.Alive{alive(late, 1, late, late), alive(1, 1, 1, 1)}, "b"},
+		{"of c", omega.LC, []omega.Alive{earlier}, "c"},
+		{"before that", omega.LC, []omega.Alive{alive(1, 2, 1, 1), earlier}, "a"},
 		{"a former life", omega.ID, []omega.Alive{alive(2, 0, 2, 2), alive(1, 1, 1, 3)}, "b"},
 		{"the next life", omega.ID, []omega.Alive{alive(1, 0, 1, 9), alive(2, 1, 2, 2)}, "a"},
 		{"ceased", omega.L, []omega.Alive{alive(1, 1, 1, 1), alive(1, 0, 1, 2)}, "b"},
 		{"before that", omega.L, []omega.Alive{alive(1, 0, 1, 2), alive(1, 1, 1, 1)}, "b"},
 		{"began again", omega.L, []omega.Alive{alive(1, 0, 1, 2), alive(1, 2, 1, 3)}, "a"},
 	} {
-		cfg := elector.Config{Self: "b", Voters: []elector.NodeID{"a", "b"}, Timing: elector.Article()}
+		cfg := elector.Config{Self: "b", Voters: []elector.NodeID{"a", "b", "c"}}
+		cfg.Timing = elector.Article()
 		m := test.a.New(algorithm.Config{Elector: cfg, Order: cfg.Voters})
 		m.Step(joined, 0, algorithm.Start{Clock: joined})
 		for _, message := range test.hears {
