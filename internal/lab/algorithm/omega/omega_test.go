@@ -172,4 +172,5 @@ func TestSchedules(t *testing.T) {
 	require.Equal(t, 300*ms, sentTo(m, 83340*time.Microsecond, hear(0, 1, 300*ms)).Period)
 	require.Zero(t, sentTo(m, 200*ms, hear(0, 1, 150*ms)).Period, "not due yet")
 	require.Equal(t, 150*ms, sentTo(m, 234*ms, elector.Tick{}).Period)
+	require.Equal(t, 240*ms, sentTo(m, 240*ms, elector.LinkUp{Peer: "a"}).Scheduled)
 }
