@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/blazingmq"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/bully"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/gmt"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/ours"
@@ -16,7 +17,8 @@ import (
 // Algorithms are all there are, this project's own first.
 func Algorithms() []algorithm.Algorithm {
 	return []algorithm.Algorithm{
-		ours.Elector, ours.WithoutScouting, gmt.GMT, bully.Bully, bully.Strict, bully.UUID,
+		ours.Elector, ours.WithoutScouting, blazingmq.Elector,
+		blazingmq.WithoutScouting, gmt.GMT, bully.Bully, bully.Strict, bully.UUID,
 		ring.Ring, ring.List,
 	}
 }
