@@ -5,13 +5,19 @@ import (
 	"slices"
 
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/bully"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/gmt"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/ours"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/ring"
 )
 
 // Algorithms are all there are, this project's own first.
 func Algorithms() []algorithm.Algorithm {
 	return []algorithm.Algorithm{
 		ours.Elector, ours.WithoutScouting,
+		gmt.GMT,
+		bully.Bully, bully.Strict, bully.UUID,
+		ring.Ring, ring.List,
 	}
 }
 

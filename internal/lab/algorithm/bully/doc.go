@@ -7,7 +7,7 @@
 // wait for an answer, is Timing.ElectionResult; T_c, the wait for a coordinator, is 2 T_a: who
 // has answered may wait for T_a itself. The sources take for granted that messages arrive. So
 // that there are connections, a member that starts or recovers waits for T_a before its first
-// election. A member without a vote stands in no election. Nothing is durable.
+// election. Nothing is durable.
 //
 // Bully (plain.go). Who suspects the coordinator, or recovers, sends ELECTION to all higher
 // members. Without an ANSWER for T_a it sends COORDINATOR to all lower ones, and leads. With

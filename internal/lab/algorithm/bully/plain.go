@@ -76,16 +76,12 @@ func (p *plain) protest(why string) {
 
 // elect starts an election.
 func (p *plain) elect(why string) {
-	p.why = why
-	switch {
-	case !p.votes():
-		p.phase = none
-	case p.self == 0:
+	if p.self == 0 {
 		p.win("the highest")
-	default:
-		p.phase, p.timer = asked, p.now.Add(p.ta)
-		p.sendHigher(Election{})
+		return
 	}
+	p.phase, p.timer, p.why = asked, p.now.Add(p.ta), why
+	p.sendHigher(Election{})
 }
 
 // win makes this member the coordinator.
