@@ -2,7 +2,9 @@
 package all
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/bully"
@@ -14,9 +16,7 @@ import (
 // Algorithms are all there are, this project's own first.
 func Algorithms() []algorithm.Algorithm {
 	return []algorithm.Algorithm{
-		ours.Elector, ours.WithoutScouting,
-		gmt.GMT,
-		bully.Bully, bully.Strict, bully.UUID,
+		ours.Elector, ours.WithoutScouting, gmt.GMT, bully.Bully, bully.Strict, bully.UUID,
 		ring.Ring, ring.List,
 	}
 }
@@ -29,11 +29,12 @@ func Names() (names []string) {
 	return names
 }
 
-// Find returns the algorithm of a name; ok is false if there is none.
-func Find(name string) (a algorithm.Algorithm, ok bool) {
+// Find returns the algorithm of a name. The error lists the names.
+func Find(name string) (algorithm.Algorithm, error) {
 	i := slices.Index(Names(), name)
 	if i < 0 {
-		return a, false
+		return algorithm.Algorithm{}, fmt.Errorf("%q is no algorithm, but these are: %s", name,
+			strings.Join(Names(), ", "))
 	}
-	return Algorithms()[i], true
+	return Algorithms()[i], nil
 }
