@@ -123,11 +123,10 @@ type Effects struct {
 	Persist Disk
 	// Messages may leave at once.
 	Messages []Envelope
-	// Durable are messages that may leave once Persist is durable, and before what later
-	// steps send.
+	// Durable are messages that may leave once Persist is durable.
 	Durable []Envelope
-	// Why names the rule by which the View changed, in the words of the algorithm's source;
-	// "" if it did not.
+	// Why names the rule by which the View changed, in a few words of the algorithm's
+	// source; "" if it did not.
 	Why string
 	// Wake is when the machine wants the next elector.Tick at the latest; elector.Never if
 	// it has no deadline.
