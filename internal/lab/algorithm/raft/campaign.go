@@ -3,10 +3,7 @@ package raft
 import "github.com/bmqelect/bmqelect/internal/lab/algorithm"
 
 // campaign is what a candidate or pre-candidate knows of its votes.
-type campaign struct {
-	answers []answer // by rank; a voter's first one counts
-	write   int      // the number of the write that has the candidate's own vote
-}
+type campaign []answer // by rank; a voter's first one counts
 
 type answer uint8
 
@@ -33,7 +30,7 @@ func (m *machine) becomeCandidate(why string, transfer bool) {
 }
 
 func (m *machine) ask(request Message) {
-	m.campaign = campaign{answers: make([]answer, len(m.cfg.Order)), write: m.writes + 1}
+	m.campaign = make(campaign, len(m.cfg.Order))
 	for _, peer := range m.peers {
 		m.send(peer, request)
 	}
@@ -57,7 +54,7 @@ func (m *machine) vote(from algorithm.NodeID, request Message) {
 // count notes a voter's answer, and ends the campaign if that decides it. A candidate's own
 // vote must be among those that elect it.
 func (m *machine) count(from algorithm.NodeID, grants bool) {
-	answers, quorum := m.campaign.answers, m.cfg.Elector.QuorumSize()
+	answers, quorum := m.campaign, m.cfg.Elector.QuorumSize()
 	rank := m.cfg.Rank(from)
 	if rank < 0 || answers[rank] != none {
 		return

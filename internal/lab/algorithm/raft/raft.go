@@ -66,8 +66,9 @@ type machine struct {
 	campaign campaign         // of a candidate or pre-candidate
 	reign    reign            // of a leader
 
-	saved           Disk // what was last persisted
-	writes, durable int  // how many writes were asked for since the start, and how many are done
+	written Disk                 // what was last given to the disk
+	writing bool                 // and is not durable yet
+	held    []algorithm.Envelope // answers for after the next write
 
 	// Of the present step.
 	now     algorithm.Time
@@ -91,21 +92,29 @@ func (m *machine) Step(now algorithm.Time, entropy uint64, in algorithm.Input) a
 	m.out = algorithm.Effects{Messages: m.out.Messages[:0], Durable: m.out.Durable[:0]}
 	if start, ok := in.(algorithm.Start); ok {
 		m.disk, _ = start.Disk.(Disk)
-		m.saved, m.writes, m.durable = m.disk, 0, 0
+		m.written = m.disk
 		m.becomeFollower(m.disk.Term, "", "start")
 	} else if m.role != dormant {
 		m.take(in)
 	}
-	// An answer that repeats one waits for the same write, so it needs another one behind it.
-	if m.disk != m.saved || len(m.out.Durable) > 0 && m.durable < m.writes {
-		m.saved, m.out.Persist = m.disk, m.disk
-		m.writes++
-	}
+	m.save()
 	if m.View() != before {
 		m.out.Why = m.why
 	}
 	m.out.Wake = m.deadline()
 	return m.out
+}
+
+// save has the state written, and the answers sent after that. There is one write at a time; the
+// next one has all that has changed meanwhile.
+func (m *machine) save() {
+	if m.writing {
+		return
+	}
+	if m.disk != m.written {
+		m.written, m.writing, m.out.Persist = m.disk, true, m.disk
+	}
+	m.out.Durable, m.held = m.held, m.out.Durable
 }
 
 func (m *machine) take(in algorithm.Input) {
@@ -115,8 +124,8 @@ func (m *machine) take(in algorithm.Input) {
 	case algorithm.Received:
 		m.receive(in.From, in.Message.(Message))
 	case elector.Persisted:
-		m.durable++
-		if m.role == candidate && m.durable >= m.campaign.write {
+		m.writing = false
+		if m.role == candidate && m.written.Term == m.disk.Term {
 			m.count(m.cfg.Self(), true)
 		}
 	case elector.Transfer:
@@ -145,7 +154,7 @@ func (m *machine) deadline() algorithm.Time {
 	switch {
 	case m.role == leader:
 		return min(m.reign.beat, m.since.Add(m.base()))
-	case m.role == dormant || m.cfg.Elector.Observer():
+	case m.role == dormant:
 		return elector.Never
 	}
 	return m.since.Add(m.timeout)
@@ -177,7 +186,7 @@ func (m *machine) receive(from algorithm.NodeID, msg Message) {
 			m.acknowledge(from, msg.Log)
 		}
 	case TimeoutNow:
-		if m.role == follower && !m.cfg.Elector.Observer() {
+		if m.role == follower {
 			m.becomeCandidate("TimeoutNow", true)
 		}
 	}
@@ -240,7 +249,7 @@ func (m *machine) becomeFollower(term lsn.Term, leader algorithm.NodeID, why str
 		m.disk.Term, m.disk.Vote = term, ""
 	}
 	m.role, m.leader, m.why = follower, leader, why
-	m.campaign, m.reign = campaign{}, reign{}
+	m.campaign, m.reign = nil, reign{}
 	random, _ := bits.Mul64(m.entropy, uint64(m.base()))
 	m.since, m.timeout = m.now, m.base()+time.Duration(random)
 }
@@ -251,5 +260,5 @@ func (m *machine) send(to algorithm.NodeID, msg Message) {
 
 // answer sends what the state on disk must back.
 func (m *machine) answer(to algorithm.NodeID, msg Message) {
-	m.out.Durable = append(m.out.Durable, algorithm.Envelope{To: to, Message: msg})
+	m.held = append(m.held, algorithm.Envelope{To: to, Message: msg})
 }
