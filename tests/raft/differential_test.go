@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"testing"
 
@@ -38,8 +37,8 @@ func TestAgainstEtcd(t *testing.T) {
 			all := tally{}
 			for i := range *schedules {
 				seed := *firstSeed + uint64(i)
-				if err := newWorld(s, seed, all, io.Discard).run(); err != nil {
-					_ = newWorld(s, seed, tally{}, os.Stdout).run()
+				if err := newWorld(s, seed, all, nil).run(); err != nil {
+					_ = newWorld(s, seed, tally{}, t.Output()).run()
 					t.Fatalf("%v\nrepeat it: go test ./raft -run %s -schedules 1 -seed %d", err, t.Name(), seed)
 				}
 			}
@@ -75,6 +74,9 @@ type packet struct {
 	log      []*pb.Entry // of the sender, for AppendEntries
 }
 
+// String is for the trace.
+func (is *packet) String() string { return fmt.Sprintf("from %s: %v", name(is.from), is.ours) }
+
 func newWorld(s setup, seed uint64, all tally, trace io.Writer) *world {
 	w := &world{setup: s, rng: rand.New(rand.NewPCG(seed, 1)), all: all, trace: trace}
 	w.leads = map[lsn.Term]uint64{}
@@ -94,7 +96,7 @@ func newWorld(s setup, seed uint64, all tally, trace io.Writer) *world {
 	return w
 }
 
-const steps = 400
+const steps = 600
 
 // run plays a schedule. How likely each event is differs from one to the next.
 func (w *world) run() error {
@@ -149,7 +151,7 @@ func (w *world) fault(p *pair) error {
 		}
 	case 4:
 		if p.ours != nil {
-			fmt.Fprintf(w.trace, "%s crashes\n", name(p.id))
+			w.note("%s crashes", name(p.id))
 			w.all["crash"]++
 			p.crash()
 		}
@@ -189,15 +191,15 @@ func (w *world) deliver() error {
 		return nil
 	}
 	i := min(w.rng.IntN(1+len(w.packets)), w.rng.IntN(4), len(w.packets)-1)
-	is, to := w.packets[i], w.members[w.packets[i].to-1]
+	is := w.packets[i]
+	to := w.members[is.to-1]
 	if w.rng.IntN(50) > 0 {
 		w.packets = slices.Delete(w.packets, i, i+1)
 	}
 	if to.ours == nil || slices.Contains(w.cut, [2]uint64{is.from, is.to}) || w.rng.IntN(30) == 0 {
 		return nil
 	}
-	what := fmt.Sprintf("from %s: %v", name(is.from), is.ours)
-	return w.act(what, to, input{
+	return w.act(&is, to, input{
 		ours: algorithm.Received{From: name(is.from), Message: is.ours},
 		theirs: func(n *etcd.RawNode) error {
 			for _, m := range is.in(to) {
@@ -231,30 +233,36 @@ func (is *packet) in(to *pair) []*pb.Message {
 	return append(slices.Clone(is.theirs), m)
 }
 
+func (w *world) note(format string, args ...any) {
+	if w.trace != nil {
+		fmt.Fprintf(w.trace, format+"\n", args...)
+	}
+}
+
 // act lets something happen to a member, compares, and sends what follows.
-func (w *world) act(what string, p *pair, in input) error {
-	fmt.Fprintf(w.trace, "%s %s\n", name(p.id), what)
+func (w *world) act(what any, p *pair, in input) error {
+	w.note("%s %v", name(p.id), what)
 	before := p.is
 	unsynced := in.theirs != nil && w.rng.IntN(300) == 0
 	out, err := p.step(in, unsynced)
 	if err != nil {
-		return fmt.Errorf("%s %s: %w", name(p.id), what, err)
+		return fmt.Errorf("%s %v: %w", name(p.id), what, err)
 	}
 	if unsynced {
 		w.all["crash before the write"]++
 		return nil
 	}
 	ours, theirs := p.states()
-	fmt.Fprintf(w.trace, "\t%v\n", ours)
+	w.note("\t%v", ours)
 	if p.is = ours; ours != theirs {
-		return fmt.Errorf("%s %s:\nours %v\netcd %v", name(p.id), what, ours, theirs)
+		return fmt.Errorf("%s %v:\nours %v\netcd %v", name(p.id), what, ours, theirs)
 	}
 	if received, ok := in.ours.(algorithm.Received); ok && !w.preVote {
 		out.ours = withoutLower(out.ours, received.Message.(raft.Message), before.disk.Term)
 	}
 	elected := ours.view.Role == elector.Leader && before.view.Role != elector.Leader
 	if err := w.send(p, out, elected); err != nil {
-		return fmt.Errorf("%s %s: %w", name(p.id), what, err)
+		return fmt.Errorf("%s %v: %w", name(p.id), what, err)
 	}
 	return w.tell(p, in, before)
 }

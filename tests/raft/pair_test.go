@@ -59,6 +59,13 @@ func (s *storage) InitialState() (*pb.HardState, *pb.ConfState, error) {
 	return hard, &pb.ConfState{Voters: s.voters}, err
 }
 
+// quiet is a logger that spends no time on what nobody reads.
+type quiet struct{ *etcd.DefaultLogger }
+
+func (quiet) Debugf(string, ...any)   {}
+func (quiet) Infof(string, ...any)    {}
+func (quiet) Warningf(string, ...any) {}
+
 // draws is the random source of the process, from which etcd draws its timeouts. It counts, so
 // that one notices that one was drawn.
 type draws struct {
@@ -146,7 +153,7 @@ func (p *pair) boot() {
 		ID: p.id, ElectionTick: s.election, HeartbeatTick: s.beat, Storage: p.storage,
 		MaxSizePerMsg: math.MaxUint64, MaxInflightMsgs: 256,
 		PreVote: s.preVote, CheckQuorum: s.checkQuorum,
-		Logger: &etcd.DefaultLogger{Logger: log.New(io.Discard, "", 0)},
+		Logger: quiet{&etcd.DefaultLogger{Logger: log.New(io.Discard, "", 0)}},
 	})
 }
 
