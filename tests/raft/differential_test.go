@@ -275,7 +275,7 @@ func withoutLower(sent []algorithm.Envelope, to raft.Message, term lsn.Term) []a
 	}
 	return slices.DeleteFunc(sent, func(e algorithm.Envelope) bool {
 		m := e.Message.(raft.Message)
-		return m.Term == term && !m.Granted && m.Kind == to.Kind+1 && m.Log == raft.Position{}
+		return m.Term == term && !m.Granted && m.Kind == to.Kind+1
 	})
 }
 
@@ -309,11 +309,8 @@ func (w *world) send(p *pair, out outcome, elected bool) error {
 			w.handOut(p, e.To, m, carried)
 			continue
 		}
-		to, index := number(e.To), m
-		if index.Log.Term = 0; m.Kind != raft.AppendEntriesResponse {
-			index = m
-		}
-		if want[to] != index {
+		to := number(e.To)
+		if want[to] != m {
 			return fmt.Errorf("ours sends %v to %s, etcd %v", m, e.To, want[to])
 		}
 		delete(want, to)
@@ -334,7 +331,7 @@ func (w *world) handOut(p *pair, to algorithm.NodeID, m raft.Message, beats map[
 	}
 }
 
-// translate is etcd's message in our words. Its MsgAppResp has no term of the log.
+// translate is etcd's message in our words.
 func translate(m *pb.Message) raft.Message {
 	kinds := map[pb.MessageType]raft.Kind{
 		pb.MsgVote: raft.RequestVote, pb.MsgVoteResp: raft.RequestVoteResponse,
@@ -345,13 +342,14 @@ func translate(m *pb.Message) raft.Message {
 	if !known || kind == raft.AppendEntriesResponse && m.GetReject() {
 		panic(fmt.Sprintf("etcd sends %v", m))
 	}
-	answers := kind == raft.RequestVoteResponse || kind == raft.PreVoteResponse
-	return raft.Message{
-		Kind: kind, Term: lsn.Term(m.GetTerm()),
-		Log:      raft.Position{Term: lsn.Term(m.GetLogTerm()), Index: m.GetIndex()},
-		Granted:  answers && !m.GetReject(),
-		Transfer: len(m.GetContext()) > 0,
+	ours := raft.Message{Kind: kind, Term: lsn.Term(m.GetTerm())}
+	switch kind {
+	case raft.RequestVote, raft.PreVote:
+		ours.Log, ours.Transfer = lsn.Term(m.GetLogTerm()), len(m.GetContext()) > 0
+	case raft.RequestVoteResponse, raft.PreVoteResponse:
+		ours.Granted = !m.GetReject()
 	}
+	return ours
 }
 
 // tell counts what happened, and checks that there is one leader in a term.

@@ -8,7 +8,6 @@ import (
 	"math"
 	"math/bits"
 	"reflect"
-	"slices"
 	"time"
 
 	etcd "go.etcd.io/raft/v3"
@@ -120,12 +119,6 @@ func (p *pair) step(in input, unsynced bool) (out outcome, err error) {
 		return out, nil
 	}
 	out.theirs = p.flush()
-	if slices.ContainsFunc(out.theirs, isBeat) { // our leader appends an entry with each of them
-		if err := p.theirs.Propose(nil); err != nil && err != etcd.ErrProposalDropped {
-			return out, err
-		}
-		out.theirs = append(out.theirs, p.flush()...)
-	}
 	entropy := uint64(math.MaxUint64) // to be noticed, if ours draws a timeout and etcd's does not
 	if drawn.reads != reads {
 		entropy = p.entropy()
@@ -133,8 +126,6 @@ func (p *pair) step(in input, unsynced bool) (out outcome, err error) {
 	out.ours = p.play(in.ours, entropy)
 	return out, nil
 }
-
-func isBeat(m *pb.Message) bool { return m.GetType() == pb.MsgHeartbeat }
 
 func (p *pair) crash() { p.ours, p.theirs, p.is = nil, nil, state{} }
 
@@ -223,7 +214,9 @@ func (p *pair) states() (ours, theirs state) {
 	}[is.RaftState]
 	term := lsn.Term(is.HardState.GetTerm())
 	theirs.view = algorithm.View{Role: role, Leader: name(is.Lead), Term: term}
-	theirs.disk = raft.Disk{Term: term, Vote: name(is.HardState.GetVote()), Log: p.position()}
+	last, _ := p.storage.LastIndex()
+	log, _ := p.storage.Term(last)
+	theirs.disk = raft.Disk{Term: term, Vote: name(is.HardState.GetVote()), Log: lsn.Term(log)}
 	elapsed := p.inside("electionElapsed")
 	wait := p.inside("randomizedElectionTimeout") - elapsed
 	if role == elector.Leader {
@@ -231,13 +224,6 @@ func (p *pair) states() (ours, theirs state) {
 	}
 	theirs.wake = algorithm.Time(p.ticks+wait) * algorithm.Time(tick)
 	return ours, theirs
-}
-
-// position is that of the last entry of etcd's log.
-func (p *pair) position() raft.Position {
-	last, _ := p.storage.LastIndex()
-	term, _ := p.storage.Term(last)
-	return raft.Position{Term: lsn.Term(term), Index: last}
 }
 
 // log is etcd's, which is not changed in place.

@@ -42,7 +42,7 @@ func (m *machine) vote(from algorithm.NodeID, request Message) {
 	free := m.disk.Vote == from || m.disk.Vote == "" && m.leader == "" ||
 		request.Kind == PreVote && request.Term > m.disk.Term
 	response := Message{Kind: request.Kind + 1, Term: m.disk.Term}
-	if free && request.Log.compare(m.disk.Log) >= 0 {
+	if free && request.Log >= m.disk.Log {
 		response.Term, response.Granted = request.Term, true
 		if request.Kind == RequestVote {
 			m.disk.Vote, m.since = from, m.now

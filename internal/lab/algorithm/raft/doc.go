@@ -23,12 +23,13 @@
 // Timers. E is Timing.Inactivity, the period of AppendEntries is HeartbeatBroadcast. No other
 // timer is used, InitialWait neither.
 //
-// The log. There are no commands here. The leader appends an entry at its election, as in
-// etcd, and another with every period, as if clients never rested; not while it transfers, by
-// the dissertation's section 3.10. A log is the Position of its last entry. AppendEntries
-// hands over the whole log, so that its receiver is up to date, and is the heartbeat as well.
-// So a voter that the leader cannot reach for a period has an old log, and cannot be elected
-// by those who have the entry: Omni-Paxos' constrained election. Commits are not modelled.
+// The log. There are no commands. The only entry of a term is the one that its leader appends
+// at its election, as in etcd; so a log is known by the term of its last entry. AppendEntries
+// brings its receiver up to date, and is the heartbeat as well. A node whose log misses the
+// newest leader's entry is elected by nobody who has it. That makes Omni-Paxos' constrained
+// election possible: the one node that reaches a quorum was away when the leader was elected.
+// An entry with each heartbeat would make it more likely, and would hide what PreVote alone is
+// for and what it is not: a node that misses a heartbeat could never win.
 //
 // The disk. Term, vote and log are durable before an answer leaves. Requests leave at once,
 // but a candidate leads only when its own vote is durable. etcd, with asynchronous writes,

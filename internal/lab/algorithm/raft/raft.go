@@ -45,12 +45,12 @@ const (
 type Disk struct {
 	Term lsn.Term
 	Vote algorithm.NodeID // whom it voted for in Term; "" for none
-	Log  Position
+	Log  lsn.Term         // of the last entry; 0 if there is none
 }
 
-// String is for example "term=3 vote=a log=2.7".
+// String is for example "term=3 vote=a log=2".
 func (d Disk) String() string {
-	return fmt.Sprintf("term=%d vote=%s log=%s", d.Term, d.Vote, d.Log)
+	return fmt.Sprintf("term=%d vote=%s log=%d", d.Term, d.Vote, d.Log)
 }
 
 type machine struct {
@@ -183,7 +183,7 @@ func (m *machine) receive(from algorithm.NodeID, msg Message) {
 		m.follow(from, msg)
 	case AppendEntriesResponse:
 		if m.role == leader {
-			m.acknowledge(from, msg.Log)
+			m.acknowledge(from)
 		}
 	case TimeoutNow:
 		if m.role == follower {
@@ -227,7 +227,7 @@ func (m *machine) inLease() bool {
 		(m.role == leader || m.now.Sub(m.since) < m.base())
 }
 
-// follow accepts the leader of the present term.
+// follow accepts the leader of the present term, and its log.
 func (m *machine) follow(from algorithm.NodeID, msg Message) {
 	if m.role != follower {
 		m.becomeFollower(msg.Term, from, "AppendEntries")
@@ -235,11 +235,8 @@ func (m *machine) follow(from algorithm.NodeID, msg Message) {
 	if m.leader == "" {
 		m.leader, m.why = from, "AppendEntries"
 	}
-	m.since = m.now
-	if msg.Log.compare(m.disk.Log) > 0 {
-		m.disk.Log = msg.Log
-	}
-	m.answer(from, Message{Kind: AppendEntriesResponse, Term: msg.Term, Log: msg.Log})
+	m.since, m.disk.Log = m.now, msg.Term
+	m.answer(from, Message{Kind: AppendEntriesResponse, Term: msg.Term})
 }
 
 // becomeFollower is the only way back from every role. The timeout begins anew, and is drawn
