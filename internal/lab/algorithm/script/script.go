@@ -82,7 +82,7 @@ func New(a algorithm.Algorithm, timing elector.Timing, names ...algorithm.NodeID
 //	link-down a b          a hears that its link to b is gone, and b that its link to a is
 //	link-up a b            both hear that there is a link
 //	entropy 0.5 a b        what nodes draw from now on, from 0 up to 1; of none means of *
-//	transfer a b           a is asked to hand over to b
+//	transfer a b           a is asked to hand over to b; * is whom it likes
 //	hold-disks             nothing is durable until the line durable
 //	durable a              the oldest write of a is durable
 //	hide LEAD persists     messages of that name, and writes, are not written from now on
@@ -159,7 +159,7 @@ func (s *Script) between(verb string, from, to algorithm.NodeID) error {
 		s.sent = slices.DeleteFunc(s.sent, fits)
 	case "transfer":
 		if n := s.find(from); n != nil && n.machine != nil {
-			s.step(n, elector.Transfer{To: to})
+			s.step(n, elector.Transfer{To: algorithm.NodeID(strings.TrimSuffix(string(to), "*"))})
 		}
 	case "heal":
 		s.cuts = slices.DeleteFunc(s.cuts, fits)
