@@ -4,8 +4,8 @@
 package script
 
 import (
-	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,6 +24,7 @@ type Script struct {
 	sent      []message // not delivered yet, oldest first
 	cuts      []message // ways on which all is lost; their bodies are nil
 	hidden    []string  // names of messages that are not written
+	counts    map[string]int
 	holdDisks bool
 	out       strings.Builder
 }
@@ -53,7 +54,7 @@ type message struct {
 // New makes a cluster of voters of those names, the preferred ones first, that do not run
 // yet. An algorithm with a store gets one, which runs.
 func New(a algorithm.Algorithm, timing elector.Timing, names ...algorithm.NodeID) *Script {
-	s := &Script{algorithm: a}
+	s := &Script{algorithm: a, counts: map[string]int{}}
 	for _, id := range names {
 		s.nodes = append(s.nodes, &node{id: id, entropy: 1 << 63, config: algorithm.Config{
 			Elector: elector.Config{Self: id, Voters: slices.Sorted(slices.Values(names)), Timing: timing},
@@ -86,6 +87,7 @@ func New(a algorithm.Algorithm, timing elector.Timing, names ...algorithm.NodeID
 //	hold-disks             nothing is durable until the line durable
 //	durable a              the oldest write of a is durable
 //	hide LEAD persists     messages of that name, and writes, are not written from now on
+//	count                  how many messages were sent since the last count, by name
 //	views                  what each node believes
 //	messages               what is under way
 func (s *Script) Play(lines string) string {
@@ -117,9 +119,15 @@ func (s *Script) do(verb string, args []string) error {
 	case "settle":
 		return s.settle()
 	case "entropy":
-		return s.draw(append(args, "*")[0], args[min(1, len(args)):])
+		return s.draw(args)
 	case "hide":
 		s.hidden = append(s.hidden, args...)
+		return nil
+	case "count":
+		for _, name := range slices.Sorted(maps.Keys(s.counts)) {
+			fmt.Fprintf(&s.out, "%d %s\n", s.counts[name], name)
+		}
+		clear(s.counts)
 		return nil
 	case "hold-disks":
 		s.holdDisks = true
@@ -190,14 +198,16 @@ func (s *Script) change(verb string, way message, a, b *node) {
 	}
 }
 
-// draw sets what the nodes of those names draw, all if there are none.
-func (s *Script) draw(text string, names []string) error {
-	if len(names) == 0 {
-		names = []string{"*"}
+// draw sets what nodes draw: a share, and their names, or none for all of them.
+func (s *Script) draw(args []string) error {
+	if len(args) == 1 {
+		args = append(args, "*")
 	}
-	share, err := strconv.ParseFloat(text, 64)
-	set := func(n *node) { n.entropy = uint64(share * (1 << 63) * 2) }
-	return cmp.Or(err, s.each(names, set))
+	share, err := strconv.ParseFloat(strings.Join(args[:min(1, len(args))], ""), 64)
+	if err != nil {
+		return err
+	}
+	return s.each(args[1:], func(n *node) { n.entropy = uint64(share * (1 << 63) * 2) })
 }
 
 // each does something to the nodes of those names.
@@ -330,7 +340,11 @@ func (s *Script) send(n *node, envelopes []algorithm.Envelope) {
 		}
 		for _, to := range s.nodes {
 			meant := e.To == to.id || e.To == elector.AllMembers && to.id != algorithm.StoreNode
-			if meant && to != n && !slices.Contains(s.cuts, message{from: n.id, to: to.id}) {
+			if !meant || to == n {
+				continue
+			}
+			s.counts[e.Message.Name()]++
+			if !slices.Contains(s.cuts, message{from: n.id, to: to.id}) {
 				s.sent = append(s.sent, message{n.id, to.id, e.Message})
 			}
 		}
