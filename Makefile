@@ -19,7 +19,7 @@ each = @for module in $(MODULES); do (cd $$module && packages=./... && \
 PROTOCOL = ./elector ./elector/detector ./scouting ./lsn
 COVER = 95
 
-.PHONY: help build bmqnode man test race vet lint lint-peers vuln image fuzz bench bench-peers kills cover scenarios-live article-live coordinator alerts kernel soak chaos study clean
+.PHONY: help build bmqnode man test race vet lint lint-peers vuln image fuzz bench bench-peers kills cover scenarios-live article-live coordinator alerts kernel strangers soak chaos study clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -59,11 +59,12 @@ vuln: ## look for known vulnerabilities in what is called (VULNDB=file:///DIRECT
 image: ## make the file system of deploy/docker's image, and run a node in it
 	BMQNODE_IMAGE=1 go test $(RACEFLAG) $(TESTFLAGS) -run 'TheImage|ThePods' ./cmd/bmqnode
 
-# go test fuzzes one target of one package at a time.
+# go test fuzzes one target of one package at a time. It would take a minute to shorten each new
+# input, and do nothing else.
 fuzz: ## run every fuzz target for a while (FUZZTIME=10s each)
 	@grep -rEo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' . | sed 's/:func / /' | while read -r file target; do \
 		echo "$$target in $${file%/*}"; \
-		go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$${file%/*}" || exit 1; \
+		go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1s "$${file%/*}" || exit 1; \
 	done
 
 bench: ## run the benchmarks, with allocations
@@ -107,6 +108,10 @@ KERNEL_ROUNDS ?= 12
 KERNEL_TIME ?= 5m
 kernel: ## put the kernel's faults to real processes: KERNEL_ROUNDS=12 of each, and at random for KERNEL_TIME=5m; needs root
 	KERNELTEST_ROUNDS=$(KERNEL_ROUNDS) KERNELTEST_TIME=$(KERNEL_TIME) go test $(RACEFLAG) -count=1 -v -timeout 0 ./internal/daemon/kerneltest
+
+STRANGERS_TIME ?= 10m
+strangers: ## let strangers do what they can on every port of real processes for STRANGERS_TIME=10m
+	STRANGERS_TIME=$(STRANGERS_TIME) go test $(RACEFLAG) -count=1 -v -timeout 0 -run TestStrangersOnEveryPort ./cmd/bmqnode
 
 SOAK_SEEDS ?= 1000
 SOAK_TIME ?= 10m
