@@ -135,7 +135,7 @@ func (a *attack) clients(ctx context.Context, n *procs.Node) {
 		all.Go(func() {
 			c := n.Client()
 			defer c.Close()
-			for ; ctx.Err() == nil; time.Sleep(5 * time.Millisecond) {
+			for ; ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
 				_, err := c.Status(ctx)
 				switch {
 				case err == nil:

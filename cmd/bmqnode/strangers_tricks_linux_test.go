@@ -35,8 +35,10 @@ type trick func(ctx context.Context, conn net.Conn)
 func (a *attack) besiege(ctx context.Context, all *sync.WaitGroup, n *procs.Node) {
 	hello := greeting()
 	tricks := []trick{
-		says(), says(junk()...), says(0xff, 0xff, 0xff, 0xff, 1), says(0, 0, 8, 0, 1, 0xdd, 0xff, 0xff),
-		says([]byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n")...), says(hello...), says(hello[:len(hello)/2]...),
+		says(), says(junk()...),
+		says(0xff, 0xff, 0xff, 0xff, 1), says(0, 0, 8, 0, 1, 0xdd, 0xff, 0xff),
+		says([]byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n")...),
+		says(hello...), says(hello[:len(hello)/2]...),
 		slowly(hello), slowly([]byte(strings.Repeat("\x00", 4096))),
 		slowly([]byte("GET /v1/status HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("x", 1<<20))),
 		slowly([]byte("POST /v1/transfer HTTP/1.1\r\nHost: x\r\nContent-Length: 60000\r\n\r\n{")),
@@ -90,17 +92,19 @@ func (a *attack) repeat(ctx context.Context, addr string, act trick) {
 	}
 }
 
-// crowd opens connections and says nothing on them, over and over.
+// crowd keeps connections on which it says nothing, each for ten seconds.
 func (a *attack) crowd(ctx context.Context, addr string, count int) {
-	for ctx.Err() == nil {
-		var idle []net.Conn
-		for range count {
-			if conn := a.dial(ctx, addr); conn != nil {
-				idle = append(idle, conn)
-			}
+	const each = 10 * time.Second
+	idle := make([]net.Conn, count)
+	for i := 0; ctx.Err() == nil; i = (i + 1) % count {
+		if idle[i] != nil {
+			_ = idle[i].Close()
 		}
-		rest(ctx, 10*time.Second)
-		for _, conn := range idle {
+		idle[i] = a.dial(ctx, addr)
+		rest(ctx, each/time.Duration(count))
+	}
+	for _, conn := range idle {
+		if conn != nil {
 			_ = conn.Close()
 		}
 	}
@@ -217,16 +221,15 @@ func (a *attack) floods(ctx context.Context, n *procs.Node) {
 
 // saysDead is memberlist's message that a member is dead.
 func saysDead(node string, incarnation uint32) []byte {
-	const typeDead = 5
-	text := []byte{typeDead}
-	var body []byte
+		var body []byte
 	err := codec.NewEncoderBytes(&body, &codec.MsgpackHandle{}).Encode(map[string]any{
 		"Incarnation": incarnation, "Node": node, "From": "stranger",
 	})
 	if err != nil {
 		panic(err)
 	}
-	return append(text, body...)
+	const typeDead = 5
+	return append([]byte{typeDead}, body...)
 }
 
 // sealed is a packet of the cluster, with its key if it has one.
