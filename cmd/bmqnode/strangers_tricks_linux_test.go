@@ -221,7 +221,7 @@ func (a *attack) floods(ctx context.Context, n *procs.Node) {
 
 // saysDead is memberlist's message that a member is dead.
 func saysDead(node string, incarnation uint32) []byte {
-		var body []byte
+	var body []byte
 	err := codec.NewEncoderBytes(&body, &codec.MsgpackHandle{}).Encode(map[string]any{
 		"Incarnation": incarnation, "Node": node, "From": "stranger",
 	})
