@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -43,9 +42,12 @@ func init() {
 
 // jumping builds bmqnode with that, and with a package time that has time.WallJump.
 func jumping(t *testing.T) string {
-	dir, source := t.TempDir(), filepath.Join(runtime.GOROOT(), "src", "time", "time.go")
+	root, err := exec.Command("go", "env", "GOROOT").Output()
+	require.NoError(t, err)
 	here, err := os.Getwd()
 	require.NoError(t, err)
+	dir := t.TempDir()
+	source := filepath.Join(strings.TrimSpace(string(root)), "src", "time", "time.go")
 	text, err := os.ReadFile(source)
 	require.NoError(t, err)
 	const now = "sec, nsec, mono := runtimeNow()\n"
