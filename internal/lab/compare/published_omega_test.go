@@ -317,8 +317,9 @@ func readOmega(t *testing.T, a algorithm.Algorithm) [][]string {
 // T_r is T_D^U, whatever the links lose and delay, and is so in proportion. What is beyond it: all
 // agree when the last of eleven detectors has suspected, on the mean a twelfth of a period before
 // T_D^U + E(D). In Omega_lc each of them tells each other one; on lossy links some of that is
-// lost, and the next ALIVE says it. On lossy links no stable leader is demoted while it is up; Omega_id demotes one at each return of
-// the smallest, six an hour, as often as it crashes. Where links crash, Omega_lc is available
+// lost, and the next ALIVE says it.
+// On lossy links no stable leader is demoted while it is up; Omega_id demotes one at each return
+// of the smallest, six an hour, as often as it crashes. Where links crash, Omega_lc is available
 // longest, Omega_id least. Omega_l sends a twelfth of the messages.
 func TestOmegaAsPublished(t *testing.T) {
 	study := map[string][]omegaFigures{}
