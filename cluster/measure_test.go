@@ -106,8 +106,8 @@ func TestWhatIsLeftOfTheLeaseShrinksWithTheLinks(t *testing.T) {
 		time.Sleep(election)
 		leader, before := c.leader(), c.leader().Stats().LeaseLeft
 		require.NotZero(t, before.Count())
-		require.Equal(t, before.Count()-1, before.Below(.7),
-			"all but the heartbeat's period, 500 ms of 1.4 s, but for the first")
+		require.LessOrEqual(t, before.Count()-before.Below(.7), uint64(1),
+			"all but the heartbeat's period, 500 ms of 1.4 s; the first may come sooner")
 		require.Zero(t, before.Below(.6))
 		for _, id := range c.others(leader) {
 			c.Faults(id).Delay(leader.ID(), 820*time.Millisecond, 0) // of 1.4 s
