@@ -12,6 +12,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/base/crowd"
+	"github.com/bmqelect/bmqelect/internal/base/loglimit"
 )
 
 const (
@@ -27,7 +28,8 @@ type Mesh struct {
 	cfg        Config
 	handler    Handler
 	started    time.Time
-	observer   Observer // nil if the handler is none
+	observer   Observer       // nil if the handler is none
+	foreign    ForeignHandler // likewise
 	listener   net.Listener
 	advertised string
 	process    uint64 // tells this process from others on copies of its data directory; not 0
@@ -67,12 +69,16 @@ func Listen(cfg Config, h Handler) (*Mesh, error) {
 	m := &Mesh{
 		cfg: cfg, handler: h, started: time.Now(),
 		listener: listener, advertised: cfg.advertised(listener.Addr()),
-		process: max(rand.Uint64(), 1), log: logger{Logger: cfg.Logger.With("node", cfg.Node)},
+		process: max(rand.Uint64(), 1),
+		log: logger{
+			Logger: cfg.Logger.With("node", cfg.Node), refused: loglimit.Limiter[warning]{Most: maxRefusals},
+		},
 		done: make(chan struct{}), peers: make(map[elector.NodeID]*peer),
 		live: make(map[*link]struct{}), pending: crowd.New[net.Conn](maxPending),
 	}
 	m.facts.Store(&cfg.Facts)
 	m.observer, _ = h.(Observer)
+	m.foreign, _ = h.(ForeignHandler)
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.others.Go(m.accept)
 	m.others.Go(m.watchLinks)

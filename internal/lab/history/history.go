@@ -77,6 +77,15 @@ type Span struct {
 type Transition struct {
 	At time.Duration
 	elector.Transition
+	Why string // the rule of another algorithm than ours, in the words of its source
+}
+
+// Cause is the reason of our elector, or the rule of another algorithm.
+func (t Transition) Cause() string {
+	if t.Why != "" {
+		return t.Why
+	}
+	return t.Reason.String()
 }
 
 // Cut is a time in which a direction of a link was silent.
@@ -99,8 +108,8 @@ const MaxArrows = 50_000
 type Arrow struct {
 	From, To       NodeID
 	Sent, Received time.Duration // Received is Forever if it was lost
-	Kind           elector.Kind
-	Text           string // the message on one line
+	Kind           string        // the name of the message, as the source of its algorithm has it
+	Text           string        // the message on one line
 }
 
 // BucketSize is the time over which messages are counted together.

@@ -74,7 +74,8 @@ func TestAChangeCountsWhereTheNewLeaderBegins(t *testing.T) {
 func TestDemotionsAreThoseThatNobodyAskedFor(t *testing.T) {
 	h := story()
 	down := func(at time.Duration, to elector.Role, why elector.Reason) Transition {
-		return Transition{at, elector.Transition{From: elector.Leader, To: to, Reason: why}}
+		t := elector.Transition{From: elector.Leader, To: to, Reason: why}
+		return Transition{At: at, Transition: t}
 	}
 	h.Lanes[0].Transitions = []Transition{
 		down(1*s, elector.Follower, elector.LeaseExpired),

@@ -76,13 +76,16 @@ func (h *History) demotions(from, to time.Duration) int {
 	for _, l := range h.Lanes {
 		for _, t := range l.Transitions {
 			asked := t.Reason == elector.Transferred || t.Reason == elector.Resigned
-			if t.At >= from && t.At < to && t.From == elector.Leader && t.To == elector.Follower && !asked {
+			if t.At >= from && t.At < to && t.From == elector.Leader && t.lost() && !asked {
 				n++
 			}
 		}
 	}
 	return n
 }
+
+// lost reports whether the node runs on and is no leader after the transition.
+func (t Transition) lost() bool { return t.To == elector.Follower || t.To == elector.Candidate }
 
 // MaxTermIn is the highest term of any node in a window.
 func (h *History) MaxTermIn(from, to time.Duration) lsn.Term {

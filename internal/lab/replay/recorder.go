@@ -88,13 +88,15 @@ func (r *Recorder) Wipe(at time.Duration, id history.NodeID) {
 	r.Change(at, id, func(s *history.Span) { *s = history.Span{} })
 }
 
-// Transition notes a change of role or leader.
-func (r *Recorder) Transition(at time.Duration, id history.NodeID, t elector.Transition) {
+// Transition notes a change of role or leader; why is "" where its Reason says it.
+func (r *Recorder) Transition(
+	at time.Duration, id history.NodeID, t elector.Transition, why string,
+) {
 	l := r.lanes[id]
 	if l == nil {
 		return
 	}
-	l.Transitions = append(l.Transitions, history.Transition{At: at, Transition: t})
+	l.Transitions = append(l.Transitions, history.Transition{At: at, Transition: t, Why: why})
 	r.Change(at, id, func(s *history.Span) {
 		s.Role, s.Term, s.Leader = t.To, t.Term, t.Leader
 		s.MaxTerm = max(s.MaxTerm, t.Term)

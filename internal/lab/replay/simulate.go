@@ -7,9 +7,12 @@ package replay
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/ours"
 	"github.com/bmqelect/bmqelect/internal/lab/history"
 	"github.com/bmqelect/bmqelect/internal/lab/scenario"
 	"github.com/bmqelect/bmqelect/internal/lab/sim"
@@ -21,6 +24,9 @@ type Options struct {
 	Seed   uint64
 	Arrows bool     // keep messages one by one, for pictures
 	Work   sim.Work // that every node does whenever it leads; none by default
+	// Algorithm is what the nodes run; the zero Algorithm is this project's own. Where it goes
+	// by identifiers it prefers the leader of the scenario's beginning.
+	Algorithm algorithm.Algorithm
 }
 
 // Limits of a simulated disk: a write takes this long.
@@ -44,7 +50,12 @@ func Simulate(sc *scenario.Scenario, o Options) (verdict.Run, error) {
 		sc: sc, rec: NewRecorder(sc, "simulated", o.Seed), arrows: o.Arrows,
 		flying: map[scenario.Pair][]int{}, leaders: map[elector.NodeID]bool{},
 	}
+	if o.Algorithm.New == nil {
+		o.Algorithm = ours.Elector
+	}
+	p.rec.History.NoLease = p.rec.History.NoLease || !o.Algorithm.Leased
 	config := sim.Config{
+		Algorithm: o.Algorithm, Order: order(sc),
 		Seed: o.Seed, Network: faults(sc.Network), FsyncMin: fsyncMin, FsyncMax: fsyncMax,
 		Begin:    sim.Begin{Leader: sc.Begin.Leader, Term: sc.Begin.Term},
 		Observer: p.observe,
@@ -79,6 +90,22 @@ func Simulate(sc *scenario.Scenario, o Options) (verdict.Run, error) {
 	return verdict.New(sc, h), nil
 }
 
+// order has the voters of a scenario, the leader of its beginning first.
+func order(sc *scenario.Scenario) []elector.NodeID {
+	voters := slices.Clone(sc.Election.Voters)
+	slices.SortStableFunc(voters, func(a, b elector.NodeID) int {
+		return rank(a, sc.Begin.Leader) - rank(b, sc.Begin.Leader)
+	})
+	return voters
+}
+
+func rank(id, first elector.NodeID) int {
+	if id == first {
+		return 0
+	}
+	return 1
+}
+
 func faults(l scenario.Link) sim.Faults {
 	return sim.Faults{
 		Delay: l.Delay, Jitter: l.Jitter,
@@ -111,7 +138,7 @@ func (p *player) observe(e *sim.Event) {
 			p.rec.Change(at, e.Node, func(s *history.Span) { s.MaxTerm = e.Term })
 		}
 	case sim.EventTransition:
-		p.rec.Transition(at, e.Node, e.Transition)
+		p.rec.Transition(at, e.Node, e.Transition, e.Why)
 		if e.Transition.To == elector.Leader {
 			p.leaders[e.Node] = true
 		} else {
@@ -145,7 +172,7 @@ func (p *player) noteSent(e *sim.Event) {
 	p.flying[pair] = append(p.flying[pair], len(h.Arrows))
 	h.Arrows = append(h.Arrows, history.Arrow{
 		From: e.Node, To: e.Peer, Sent: e.At, Received: history.Forever,
-		Kind: e.Message.Kind, Text: e.Message.String(),
+		Kind: e.Message.Name(), Text: e.Message.String(),
 	})
 }
 

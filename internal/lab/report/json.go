@@ -110,12 +110,12 @@ func jsonTimeline(h *history.History, line func(kind string, fields ...any) obje
 	for _, l := range h.Lanes {
 		for _, t := range l.Transitions {
 			add("transition", t.At, "node", l.Node, "from", t.From.String(), "to", t.To.String(),
-				"reason", t.Reason.String(), "term", t.Term, "leader", t.Leader, "peer", t.Peer)
+				"reason", t.Cause(), "term", t.Term, "leader", t.Leader, "peer", t.Peer)
 		}
 	}
 	for _, a := range h.Arrows {
 		add("message", a.Sent, "received_s", finite(a.Received), "from", a.From, "to", a.To,
-			"kind", a.Kind.String(), "text", a.Text)
+			"kind", a.Kind, "text", a.Text)
 	}
 	slices.SortStableFunc(all, func(a, b timed) int { return cmp.Compare(a.at, b.at) })
 	lines := make([]object, len(all))

@@ -96,8 +96,9 @@ func takeover() verdict.Run {
 		},
 		Arrows: []history.Arrow{
 			{From: "a", To: "b", Sent: 19 * sec, Received: 19*sec + 5*time.Millisecond,
-				Kind: elector.LeaderHeartbeat, Text: "LeaderHeartbeat term=10"},
-			{From: "a", To: "c", Sent: 21 * sec, Received: history.Forever, Kind: elector.LeaderHeartbeat,
+				Kind: elector.LeaderHeartbeat.String(), Text: "LeaderHeartbeat term=10"},
+			{From: "a", To: "c", Sent: 21 * sec, Received: history.Forever,
+				Kind: elector.LeaderHeartbeat.String(),
 				Text: "LeaderHeartbeat term=10"},
 		},
 		Sent: []history.Bucket{{At: 0, Count: 1200}, {At: 30 * sec, Count: 800}},

@@ -226,7 +226,7 @@ func eventsOf(h *history.History) []event {
 			if t.From == t.To {
 				roles = t.To.String()
 			}
-			text := fmt.Sprintf("%s %s term=%d", roles, t.Reason, t.Term)
+			text := fmt.Sprintf("%s %s term=%d", roles, t.Cause(), t.Term)
 			if t.Leader != "" && t.To != elector.Leader {
 				text += " leader=" + string(t.Leader)
 			}

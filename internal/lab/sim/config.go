@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/ours"
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
@@ -12,6 +14,12 @@ import (
 type Config struct {
 	// Seed fixes every random choice of the run.
 	Seed uint64
+	// Algorithm is what the nodes run; the zero Algorithm is ours.Elector. Another one has
+	// no observers, and ignores all of elector.Config but the voters, the quorum and timers.
+	Algorithm algorithm.Algorithm
+	// Order has all voters, the first of which an algorithm prefers most that goes by
+	// identifiers; nil is the order of Nodes.
+	Order []elector.NodeID
 	// Nodes are the members, voters and observers, each named once. Required.
 	Nodes []NodeConfig
 	// Network is how every link behaves until SetFaults says otherwise.
@@ -58,7 +66,7 @@ type NodeConfig struct {
 // before time 0, so events of negative time are reported.
 type Begin struct {
 	Leader elector.NodeID // "" for a cold start
-	Term   lsn.Term       // at least 1; all nodes but absent ones are in it
+	Term   lsn.Term       // at least 1; all nodes but absent ones are in it; ours alone
 }
 
 // Faults are those of one direction of a link. Probabilities are in parts per
@@ -66,6 +74,7 @@ type Begin struct {
 type Faults struct {
 	Delay  time.Duration // of every message
 	Jitter time.Duration // up to this much more, uniformly; order is kept
+	Tail   time.Duration // this much more on the mean, exponentially; order is not kept
 
 	LossPPM int // vanishes
 
@@ -88,5 +97,15 @@ func (c Config) withDefaults() Config {
 	inactive := c.Nodes[0].Elector.Timing.Inactivity()
 	c.LinkTimeout = cmp.Or(c.LinkTimeout, min(2*inactive, 3*time.Second))
 	c.Redial = cmp.Or(c.Redial, min(inactive/2, 500*time.Millisecond))
+	if c.Algorithm.New == nil {
+		c.Algorithm = ours.Elector
+	}
+	if c.Order == nil {
+		for _, n := range c.Nodes {
+			if !n.Elector.Observer() {
+				c.Order = append(c.Order, n.Elector.Self)
+			}
+		}
+	}
 	return c
 }

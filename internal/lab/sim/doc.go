@@ -1,4 +1,4 @@
-// Package sim runs a whole cluster of elector machines in one goroutine on a virtual
+// Package sim runs a whole cluster of electors' machines in one goroutine on a virtual
 // clock and a virtual network.
 //
 // What is the real code, unchanged: the election itself, package elector with all
@@ -10,6 +10,10 @@
 //   - network.go: what happens to a message on its way, and to a cut direction;
 //   - node.go: a process with its disk, and its guarded work;
 //   - process.go: how processes start and end, and what a crash leaves of a write.
+//
+// The nodes may run another algorithm (Config.Algorithm) through the seam of package
+// algorithm. What only the elector has, its invariants, lease and guarded work, is in
+// elector.go.
 //
 // The same scenarios run on real processes too (bmqnode replay --live): that holds
 // the model against the real code.

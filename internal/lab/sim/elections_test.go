@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/ours"
 	"github.com/bmqelect/bmqelect/internal/lab/sim"
 )
 
@@ -62,7 +63,7 @@ func (e election) play(t *testing.T, seed uint64, asRaft bool) time.Duration {
 	var s *sim.Sim
 	var gone, led time.Duration
 	cfg.Observer = func(event *sim.Event) {
-		switch m := &event.Message; {
+		switch m, _ := event.Message.(ours.Message); {
 		case led != 0:
 		case event.Kind == sim.EventTransition && event.Transition.To == elector.Leader && gone != 0:
 			led = event.At
@@ -92,7 +93,7 @@ func (e election) play(t *testing.T, seed uint64, asRaft bool) time.Duration {
 
 // delay makes what is being sent take its time, or loses it.
 func (e election) delay(t *testing.T, s *sim.Sim, rng *rand.Rand, sent *sim.Event, asRaft bool) {
-	from, to, m := sent.Node, sent.Peer, sent.Message
+	from, to, m := sent.Node, sent.Peer, sent.Message.(ours.Message)
 	takes := e.request
 	switch m.Kind {
 	case elector.ElectionProposal:

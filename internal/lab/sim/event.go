@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
@@ -33,7 +34,7 @@ const (
 	EventLost                  // Node to Peer, Message
 	EventTerm                  // Node, Term: it entered that
 	EventDurable               // Node, Term: reserved on its disk, with all below it
-	EventTransition            // Node, Transition
+	EventTransition            // Node, Transition, Why
 	EventAnomaly               // Node, Anomaly
 	EventCommand               // Node, Peer: told to transfer to Peer
 	EventResign                // Node: told to step down
@@ -65,8 +66,9 @@ type Event struct {
 	Term       lsn.Term
 	Evidence   elector.Evidence
 	Proof      elector.Proof
-	Message    elector.Message
+	Message    algorithm.Message
 	Transition elector.Transition
+	Why        string // of a transition, where its Reason does not say it
 	Anomaly    elector.Anomaly
 	Tuned      elector.Tuned
 	Faults     Faults
@@ -90,6 +92,9 @@ func (e *Event) String() string {
 		fmt.Fprintf(&b, ": %s", e.Message)
 	case EventTransition:
 		fmt.Fprintf(&b, ": %s", e.Transition)
+		if e.Why != "" {
+			fmt.Fprintf(&b, "; %s", e.Why)
+		}
 	case EventAnomaly:
 		fmt.Fprintf(&b, ": %s", e.Anomaly)
 	case EventTuned:

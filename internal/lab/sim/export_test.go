@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/ours"
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
@@ -49,9 +50,9 @@ func (s *Sim) View(id elector.NodeID) (View, error) {
 	if err != nil {
 		return View{}, err
 	}
-	v := View{Node: id, Running: n.running(), Paused: n.paused, Disk: n.disk.terms}
+	v := View{Node: id, Running: n.running(), Paused: n.paused, Disk: n.disk.terms()}
 	if n.running() {
-		v.Status, v.Now = n.machine.Status(), n.clock.at(s.now)
+		v.Status, v.Now = n.elector.Status(), n.clock.at(s.now)
 		v.LeaseValid, v.LeaseUntil = s.leads(n), n.leaseUntil
 	}
 	return v, nil
@@ -67,7 +68,7 @@ func (s *Sim) Issue(id elector.NodeID) (issued lsn.LSN, ok bool, err error) {
 	if !n.awake() || s.now >= n.leaseUntil {
 		return lsn.LSN{}, false, nil
 	}
-	issued = n.machine.State().SeenLSN
+	issued = n.elector.State().SeenLSN
 	issued.Counter++
 	s.step(n, elector.Issued{LSN: issued})
 	s.check(s.checker.Issued(id, issued))
@@ -82,7 +83,7 @@ func (s *Sim) Inject(from, to elector.NodeID, m elector.Message) error {
 		return err
 	}
 	if n.awake() {
-		s.deliver(n, from, &m)
+		s.deliver(n, from, ours.Message{Message: m})
 	}
 	return s.err
 }

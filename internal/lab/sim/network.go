@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
 )
 
 // pair returns the link between two nodes and the index of the second.
@@ -48,6 +49,41 @@ func (s *Sim) setCut(l *link, i int, cut bool) {
 	}
 	s.observe(Event{Kind: kind, Node: l.nodes[1-i].id, Peer: l.nodes[i].id})
 	s.refresh(l)
+	s.routeStore(l.nodes[1-i], l.nodes[i])
+}
+
+// routeStore cuts a member's way to the store while its ways to fewer than a quorum of
+// voters are open, itself included, and likewise the way back: the store runs on the
+// voters' machines, and lasts as long as they do.
+func (s *Sim) routeStore(from, to *node) {
+	store := s.byName[algorithm.StoreNode]
+	if store == nil || from == store || to == store {
+		return
+	}
+	for _, n := range []*node{from, to} {
+		open := [2]int{1, 1} // ways from the voters, and to them
+		for _, l := range n.links {
+			if i := l.side(n); l.nodes[1-i] != store {
+				open[0] += count(!l.dirs[i].cut)
+				open[1] += count(!l.dirs[1-i].cut)
+			}
+		}
+		l := n.link(store)
+		for way, ways := range open {
+			i := l.side(n)
+			if way == 1 {
+				i = 1 - i
+			}
+			s.setCut(l, i, ways < n.Elector.QuorumSize())
+		}
+	}
+}
+
+func count(yes bool) int {
+	if yes {
+		return 1
+	}
+	return 0
 }
 
 // HealAll ends every cut.
@@ -113,28 +149,32 @@ func (s *Sim) SetFaults(from, to elector.NodeID, f Faults) error {
 	return nil
 }
 
-// send puts a message on the way to whom it is for, as far as connected.
-func (s *Sim) send(n *node, e *elector.Envelope) {
-	s.check(s.checker.Sent(n.id, e))
-	if s.promises != nil {
-		s.check(s.promises.sent(s.now, n.id, e))
-	}
-	for _, peer := range s.nodes {
-		if peer != n && (e.To == elector.AllMembers || e.To == peer.id) {
-			s.transmit(n, peer, &e.Message)
+// send puts messages on the way to whom they are for, as far as connected.
+func (s *Sim) send(n *node, messages []algorithm.Envelope) {
+	for _, e := range messages {
+		if e.To != elector.AllMembers {
+			if peer := s.byName[e.To]; peer != nil && peer != n {
+				s.transmit(n, peer, e.Message)
+			}
+			continue
+		}
+		for _, peer := range s.nodes {
+			if peer != n && peer.id != algorithm.StoreNode {
+				s.transmit(n, peer, e.Message)
+			}
 		}
 	}
 }
 
 // transmit sends one message over a connection, with the faults of the way. What is
 // on a direction that is cut, when it is sent or when it arrives, is lost.
-func (s *Sim) transmit(from, to *node, m *elector.Message) {
+func (s *Sim) transmit(from, to *node, m algorithm.Message) {
 	l := from.link(to)
 	i := l.side(to)
 	if !l.ends[1-i].up {
 		return
 	}
-	s.observe(Event{Kind: EventSent, Node: from.id, Peer: to.id, Message: *m})
+	s.observe(Event{Kind: EventSent, Node: from.id, Peer: to.id, Message: m})
 	d := &l.dirs[i]
 	if d.cut || s.chance(d.LossPPM) {
 		s.lost(from, to, m)
@@ -144,17 +184,17 @@ func (s *Sim) transmit(from, to *node, m *elector.Message) {
 	if late {
 		at += s.upTo(d.LateMax)
 	}
-	message, epoch, boot := *m, l.epoch, from.boots
+	epoch, boot := l.epoch, from.boots
 	arrive := func() {
 		// A late message outlives its connection, but never comes before the first
 		// from the same process.
 		connected := l.epoch == epoch && l.ends[i].up
 		known := late && to.running() && l.ends[i].knownBoot >= boot
 		if d.cut || !connected && !known {
-			s.lost(from, to, &message)
+			s.lost(from, to, m)
 			return
 		}
-		s.deliver(to, from.id, &message)
+		s.deliver(to, from.id, m)
 	}
 	s.queue.at(at, arrive)
 	if s.chance(d.DuplicatePPM) {
@@ -166,6 +206,9 @@ func (s *Sim) transmit(from, to *node, m *elector.Message) {
 // unless it is overtaken.
 func (s *Sim) arrival(d *direction) time.Duration {
 	at := s.now + d.Delay + s.upTo(d.Jitter)
+	if d.Tail > 0 {
+		return at + time.Duration(s.network.ExpFloat64()*float64(d.Tail))
+	}
 	if s.chance(d.ReorderPPM) {
 		return at + s.upTo(d.ExtraMax)
 	}
@@ -173,11 +216,11 @@ func (s *Sim) arrival(d *direction) time.Duration {
 	return d.last
 }
 
-func (s *Sim) lost(from, to *node, m *elector.Message) {
-	s.observe(Event{Kind: EventLost, Node: from.id, Peer: to.id, Message: *m})
+func (s *Sim) lost(from, to *node, m algorithm.Message) {
+	s.observe(Event{Kind: EventLost, Node: from.id, Peer: to.id, Message: m})
 }
 
-func (s *Sim) deliver(n *node, from elector.NodeID, m *elector.Message) {
-	s.observe(Event{Kind: EventDelivered, Node: n.id, Peer: from, Message: *m})
-	s.hear(n, elector.Received{From: from, Message: *m})
+func (s *Sim) deliver(n *node, from elector.NodeID, m algorithm.Message) {
+	s.observe(Event{Kind: EventDelivered, Node: n.id, Peer: from, Message: m})
+	s.hear(n, algorithm.Received{From: from, Message: m})
 }

@@ -2,9 +2,13 @@ package sim
 
 import (
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/ours"
+	"github.com/bmqelect/bmqelect/lsn"
 )
 
 // node is a member: its disk, and while it runs the process with its machine.
@@ -17,12 +21,16 @@ type node struct {
 	disk    disk
 	boots   int // numbers this node's processes, over all its disks
 
-	machine *elector.Machine // nil while no process runs
+	machine algorithm.Machine // nil while no process runs
+	elector *ours.Machine     // the same, if it is that; nil if not
+	view    algorithm.View    // of one that is not, after its last step
+	term    lsn.Term          // of the elector, after its last step
 	clock   clock
 	paused  bool
-	leaving bool            // told to stop
-	backlog []elector.Input // what waits in the sockets of a paused process
-	wake    time.Duration   // when the machine wants to be ticked
+	leaving bool                 // told to stop
+	backlog []algorithm.Input    // what waits in the sockets of a paused process
+	held    []algorithm.Envelope // that a paused process sends when it resumes
+	wake    time.Duration        // when the machine wants to be ticked
 	// wakeQueued is the earliest tick that is queued already. A wake that moved
 	// to later is queued again only when that tick comes.
 	wakeQueued time.Duration
@@ -40,9 +48,21 @@ type node struct {
 // disk is what outlives the process.
 type disk struct {
 	identity int // which disk it is: 0 for the first, then the one after the first wipe
-	terms    elector.Terms
-	unsynced []elector.Terms // asked for and not durable yet, oldest first
-	writing  int             // how many of them the write under way covers
+	state    algorithm.Disk
+	unsynced []unsynced // asked for and not durable yet, oldest first
+	writing  int        // how many of them the write under way covers
+}
+
+// unsynced is a state that is not durable yet, and the messages that wait for it.
+type unsynced struct {
+	state    algorithm.Disk
+	messages []algorithm.Envelope
+}
+
+// terms is what the disk of an elector has; zero for any other.
+func (d *disk) terms() elector.Terms {
+	terms, _ := d.state.(elector.Terms)
+	return terms
 }
 
 // link is the link to another node.
@@ -59,7 +79,7 @@ func (n *node) running() bool { return n.machine != nil }
 func (n *node) awake() bool { return n.running() && !n.paused }
 
 // hear hands an input to a process: at once, or when it resumes.
-func (s *Sim) hear(n *node, in elector.Input) {
+func (s *Sim) hear(n *node, in algorithm.Input) {
 	if n.paused {
 		n.backlog = append(n.backlog, in)
 		return
@@ -73,33 +93,28 @@ const maxSpins = 100
 
 // step lets the machine of an awake process act on an input, and carries out
 // its effects in their order.
-func (s *Sim) step(n *node, in elector.Input) {
+func (s *Sim) step(n *node, in algorithm.Input) {
 	if s.promises != nil {
 		s.promises.hears(s.now, n.id, in, s.promise(n))
 	}
-	now, before := n.clock.at(s.now), n.machine.State().Term
+	now := n.clock.at(s.now)
 	s.estimate(n, now, in)
 	eff := n.machine.Step(now, n.entropy.Uint64(), in)
-	if term := n.machine.State().Term; term != before {
-		s.observe(Event{Kind: EventTerm, Node: n.id, Term: term})
+	if eff.Persist != nil {
+		s.persist(n, unsynced{eff.Persist, slices.Clone(eff.Durable)})
 	}
-	if eff.Persist != (elector.Terms{}) {
-		s.persist(n, eff.Persist)
+	if n.elector != nil {
+		s.noteElector(n)
+	} else {
+		s.noteView(n, eff.Why)
 	}
-	for _, t := range eff.Transitions {
-		s.observe(Event{Kind: EventTransition, Node: n.id, Transition: t})
-		s.check(s.checker.Transition(n.id, t))
-		if t.To == elector.Leader && s.promises != nil {
-			s.check(s.promises.elected(n.id, t.Term))
-		}
+	s.send(n, eff.Messages)
+	if eff.Persist == nil {
+		s.send(n, eff.Durable)
 	}
-	if eff.Anomaly != (elector.Anomaly{}) {
-		s.observe(Event{Kind: EventAnomaly, Node: n.id, Peer: eff.Anomaly.Peer, Anomaly: eff.Anomaly})
+	if n.elector != nil {
+		s.noteLease(n)
 	}
-	for i := range eff.Messages {
-		s.send(n, &eff.Messages[i])
-	}
-	s.noteLease(n)
 	if n.spins++; eff.Wake > now {
 		n.spins = 0
 	}
@@ -108,13 +123,10 @@ func (s *Sim) step(n *node, in elector.Input) {
 			"%d times in a row", n.id, eff.Wake, now, n.spins))
 	}
 	s.rearm(n, eff.Wake)
-	peer := s.byName[eff.Anomaly.Peer]
-	if eff.Anomaly.Kind == elector.AnomalyAbsurdTerm && peer != nil && peer != n {
-		s.reset(n.link(peer)) // as the machine expects of its driver
+	if n.elector != nil {
+		s.serveElector(n)
 	}
-	s.tendWork(n, eff.StopWork)
-	s.tune(n)
-	if n.leaving && n.machine.State().Role == elector.Dormant {
+	if n.leaving && n.machine.View().Role == elector.Dormant {
 		boot := n.boots
 		s.queue.at(s.now, func() {
 			if n.boots == boot {
@@ -124,19 +136,18 @@ func (s *Sim) step(n *node, in elector.Input) {
 	}
 }
 
-// noteLease looks at the lease after a step: that is when one begins or grows.
-func (s *Sim) noteLease(n *node) {
-	lease := n.machine.Lease()
-	if lease == n.lease {
+// noteView looks at what a node believes after a step.
+func (s *Sim) noteView(n *node, why string) {
+	was, is := n.view, n.machine.View()
+	if is == was || n.id == algorithm.StoreNode {
 		return
 	}
-	n.lease, n.leaseUntil = lease, longAgo
-	if lease != (elector.Lease{}) {
-		n.leaseUntil = n.clock.when(lease.End)
-	}
-	s.check(s.checker.Lease(s.now, n.id, lease.Term, n.leaseUntil))
-	if s.promises != nil {
-		s.check(s.promises.backs(s.now, n.id, n.leaseUntil))
+	n.view = is
+	s.observe(Event{Kind: EventTransition, Node: n.id, Why: why, Transition: elector.Transition{
+		From: was.Role, To: is.Role, Term: is.Term, Leader: is.Leader,
+	}})
+	if is.Role == elector.Leader && s.cfg.Algorithm.OneLeaderPerTerm {
+		s.check(s.checker.leads(n.id, is.Term))
 	}
 }
 
@@ -164,10 +175,10 @@ func (s *Sim) queueTick(n *node) {
 	})
 }
 
-// persist asks for terms to be written. What is asked for while a write runs is
+// persist asks for a state to be written. What is asked for while a write runs is
 // joined into one write after it.
-func (s *Sim) persist(n *node, terms elector.Terms) {
-	n.disk.unsynced = append(n.disk.unsynced, terms)
+func (s *Sim) persist(n *node, u unsynced) {
+	n.disk.unsynced = append(n.disk.unsynced, u)
 	if n.disk.writing == 0 {
 		s.write(n)
 	}
@@ -178,86 +189,40 @@ func (s *Sim) persist(n *node, terms elector.Terms) {
 func (s *Sim) write(n *node) {
 	d, boot := &n.disk, n.boots
 	d.writing = len(d.unsynced)
-	terms := d.unsynced[d.writing-1]
+	state := d.unsynced[d.writing-1].state
 	took := s.cfg.FsyncMin + s.upTo(s.cfg.FsyncMax-s.cfg.FsyncMin)
 	s.queue.at(s.now+took, func() {
 		if n.boots != boot || !n.running() {
 			return
 		}
+		written := d.unsynced[:d.writing]
 		d.unsynced, d.writing = d.unsynced[d.writing:], 0
 		if len(d.unsynced) > 0 {
 			s.write(n)
 		}
-		s.durable(n, terms)
+		s.durable(n, state)
+		for _, u := range written {
+			s.release(n, u.messages)
+		}
+		terms, _ := state.(elector.Terms)
 		s.hear(n, elector.Persisted{Term: terms.Reserved})
 	})
 }
 
-func (s *Sim) durable(n *node, terms elector.Terms) {
-	s.check(s.checker.Durable(n.id, terms))
-	n.disk.terms = terms
-	s.observe(Event{Kind: EventDurable, Node: n.id, Term: terms.Reserved})
-}
-
-// Work is guarded work that a node's application does whenever the node leads:
-// work that no two nodes may do at the same time. It lasts until it has stopped,
-// after the word to stop or after leadership was lost, but never beyond what it
-// was given: its node's lease as it stood then.
-type Work struct {
-	Does  bool          // the application does such work
-	Stops time.Duration // how long it takes to stop; only the lease's end stops it if that is sooner
-}
-
-// work is what a node's application is at.
-type work struct {
-	number uint64        // counts what was begun
-	going  bool          // begun, and not about to stop
-	over   time.Duration // when what was begun last has ended, at the latest
-}
-
-// tendWork lets the application do its work after a step. told says that the
-// step told it to stop.
-func (s *Sim) tendWork(n *node, told bool) {
-	w := &n.work
-	switch {
-	case w.going && told:
-		s.observe(Event{Kind: EventWorkTold, Node: n.id})
-		s.endWork(n, n.clock.when(n.machine.Handover().End))
-	case w.going && !s.leads(n):
-		s.endWork(n, w.over)
-	case w.going:
-		s.workUntil(n, n.leaseUntil)
-	case n.Work.Does && s.leads(n) && w.over <= s.now && n.machine.Handover() == (elector.Handover{}):
-		w.number++
-		w.going = true
-		s.observe(Event{Kind: EventWork, Node: n.id})
-		s.workUntil(n, n.leaseUntil)
-		s.step(n, elector.Guard{Held: true})
+// release sends what waited for the disk; a paused process does so when it resumes.
+func (s *Sim) release(n *node, messages []algorithm.Envelope) {
+	if n.paused {
+		n.held = append(n.held, messages...)
+		return
 	}
+	s.send(n, messages)
 }
 
-// endWork lets work stop in its time, and at the deadline at the latest. The
-// application says so, unless it is at something else by then.
-func (s *Sim) endWork(n *node, deadline time.Duration) {
-	n.work.going = false
-	stopped, boot, number := s.now+n.Work.Stops, n.boots, n.work.number
-	s.workUntil(n, min(stopped, deadline))
-	s.queue.at(stopped, func() {
-		if n.boots == boot && n.running() && n.work.number == number {
-			s.observe(Event{Kind: EventWorkStopped, Node: n.id})
-			s.hear(n, elector.Guard{})
-		}
-	})
-}
-
-// workUntil notes when the work ends, at the latest.
-func (s *Sim) workUntil(n *node, end time.Duration) {
-	n.work.over = end
-	s.check(s.checker.Work(s.now, n.id, end))
-}
-
-// endProcessWork ends the work with the process that does it.
-func (s *Sim) endProcessWork(n *node) {
-	n.work.going = false
-	s.workUntil(n, min(n.work.over, s.now))
+func (s *Sim) durable(n *node, state algorithm.Disk) {
+	n.disk.state = state
+	terms, ok := state.(elector.Terms)
+	if ok {
+		s.check(s.checker.Durable(n.id, terms))
+	}
+	s.observe(Event{Kind: EventDurable, Node: n.id, Term: terms.Reserved})
 }

@@ -1,11 +1,14 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/elector/detector"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/ours"
 )
 
 // Unsynced says what a crash does to terms that were being written.
@@ -52,7 +55,7 @@ func (s *Sim) Crash(id elector.NodeID, how Crash) error {
 	}
 	s.endProcessWork(n)
 	s.settleWrites(n, how.Unsynced)
-	s.observe(Event{Kind: EventCrashed, Node: id, Term: n.disk.terms.Entered})
+	s.observe(Event{Kind: EventCrashed, Node: id, Term: n.disk.terms().Entered})
 	s.vanish(n, elector.EvidenceEOF, how.Silent)
 	return s.err
 }
@@ -66,8 +69,8 @@ func (s *Sim) settleWrites(n *node, u Unsynced) {
 	case UnsyncedByChance:
 		keep = int(s.network.Uint64N(uint64(keep) + 1))
 	}
-	for _, terms := range n.disk.unsynced[:keep] {
-		s.durable(n, terms)
+	for _, u := range n.disk.unsynced[:keep] {
+		s.durable(n, u.state)
 	}
 	n.disk.unsynced, n.disk.writing = nil, 0
 }
@@ -75,7 +78,8 @@ func (s *Sim) settleWrites(n *node, u Unsynced) {
 // vanish ends a process. Unless it is silent, the peers hear how its connections
 // ended after all that it had sent.
 func (s *Sim) vanish(n *node, why elector.Evidence, silent bool) {
-	n.machine, n.paused, n.leaving, n.backlog = nil, false, false, nil
+	n.machine, n.elector, n.view = nil, nil, algorithm.View{}
+	n.paused, n.leaving, n.backlog, n.held = false, false, nil, nil
 	n.lease, n.leaseUntil, n.roundTrip, n.quality = elector.Lease{}, longAgo, 0, nil
 	s.checker.Gone(n.id)
 	for _, l := range n.links {
@@ -94,19 +98,22 @@ func (s *Sim) Restart(id elector.NodeID) error {
 	if err != nil {
 		return err
 	}
-	s.endProcessWork(n)                   // a data directory has one process at a time
-	n.machine, _ = elector.New(n.Elector) // was validated by New
+	s.endProcessWork(n) // a data directory has one process at a time
+	n.machine = s.newMachine(n)
+	n.elector, _ = n.machine.(*ours.Machine)
+	n.term, n.view = 0, algorithm.View{}
 	n.boots++
 	zero := elector.Time(time.Second) + elector.Time(s.network.Uint64N(uint64(1000*time.Hour)))
 	n.clock = clock{boot: s.now, zero: zero, ppm: n.ClockRatePPM}
 	n.wakeQueued = forever
-	if n.Elector.QoS != (detector.QoS{}) {
+	if n.elector != nil && n.Elector.QoS != (detector.QoS{}) {
 		n.quality = elector.NewLinks(n.Elector.Voters, false)
 	}
-	disk := n.disk.terms
-	s.check(s.checker.Booted(n.id, disk))
-	s.observe(Event{Kind: EventStarted, Node: n.id, Term: disk.Entered})
-	s.step(n, elector.Start{Term: disk.Entered, Reserved: disk.Reserved})
+	if n.elector != nil {
+		s.check(s.checker.Booted(id, n.disk.terms()))
+	}
+	s.observe(Event{Kind: EventStarted, Node: n.id, Term: n.disk.terms().Entered})
+	s.step(n, algorithm.Start{Disk: n.disk.state, Clock: sharedZero.Add(s.now)})
 	for _, l := range n.links {
 		s.refresh(l)
 	}
@@ -154,7 +161,8 @@ func (s *Sim) Resume(id elector.NodeID) error {
 	n.paused, n.wakeQueued = false, forever
 	s.observe(Event{Kind: EventResumed, Node: id})
 	clockFirst, waiting := s.chance(million/2), n.backlog
-	n.backlog = nil
+	s.send(n, n.held)
+	n.backlog, n.held = nil, nil
 	if clockFirst {
 		s.step(n, elector.Tick{})
 	}
@@ -192,7 +200,7 @@ func (s *Sim) stop(id elector.NodeID, how elector.Stop) error {
 
 // leave ends the process of a node that was stopped, once it takes part no more.
 func (s *Sim) leave(n *node) {
-	if n.running() && n.machine.State().Role == elector.Dormant {
+	if n.running() && n.machine.View().Role == elector.Dormant {
 		s.settleWrites(n, UnsyncedKept)
 		s.observe(Event{Kind: EventStopped, Node: n.id})
 		s.vanish(n, elector.EvidenceGoodbye, false)
@@ -206,11 +214,11 @@ func (s *Sim) Transfer(from, to elector.NodeID) error {
 	if err != nil {
 		return err
 	}
-	if to == "" {
-		to = n.machine.BestSuccessor()
-	}
-	if err := n.machine.Transferable(to); err != nil {
-		return fmt.Errorf("transfer from %s: %w", from, err)
+	if n.elector != nil {
+		to = cmp.Or(to, n.elector.BestSuccessor())
+		if err := n.elector.Transferable(to); err != nil {
+			return fmt.Errorf("transfer from %s: %w", from, err)
+		}
 	}
 	s.observe(Event{Kind: EventCommand, Node: from, Peer: to})
 	s.hear(n, elector.Transfer{To: to})

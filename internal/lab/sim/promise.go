@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/ours"
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
@@ -56,7 +58,7 @@ func newPromises(cfg elector.Config) *promises {
 // hears notes an input to a voter; until is the end of the promise that it would
 // make now.
 func (p *promises) hears(
-	now time.Duration, id elector.NodeID, in elector.Input, until time.Duration,
+	now time.Duration, id elector.NodeID, in algorithm.Input, until time.Duration,
 ) {
 	v := p.voters[id]
 	if v == nil {
@@ -67,8 +69,9 @@ func (p *promises) hears(
 		if v.bound.to == in.Peer {
 			v.bound = pledge{}
 		}
-	case elector.Received:
-		v.receives(now, in.From, &in.Message, until)
+	case algorithm.Received:
+		m := in.Message.(ours.Message)
+		v.receives(now, in.From, &m.Message, until)
 	}
 }
 

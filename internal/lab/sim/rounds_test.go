@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/ours"
 	"github.com/bmqelect/bmqelect/internal/lab/sim"
 )
 
@@ -83,10 +84,10 @@ func (h herd) play(t *testing.T, seed uint64) (o outcome) {
 	var gone, led time.Duration
 	asked := map[string]bool{}
 	cfg.Observer = func(e *sim.Event) {
-		switch {
+		switch m, _ := e.Message.(ours.Message); {
 		case gone == 0 || led != 0:
-		case e.Kind == sim.EventSent && e.Message.Kind == elector.ElectionScouting:
-			asked[fmt.Sprint(e.Node, e.Message.Round)] = true
+		case e.Kind == sim.EventSent && m.Kind == elector.ElectionScouting:
+			asked[fmt.Sprint(e.Node, m.Round)] = true
 		case e.Kind == sim.EventTransition && e.Transition.To == elector.Candidate &&
 			cfg.Nodes[0].Elector.UnsafeNoScouting:
 			asked[fmt.Sprint(e.Node, e.Transition.Term)] = true

@@ -3,15 +3,20 @@ package sim
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/ours"
+	"github.com/bmqelect/bmqelect/scouting"
 )
 
 // Sim is a running cluster. Make one with New; the first violation ends it, and
 // every later call that would advance it returns that violation again.
 type Sim struct {
 	cfg      Config
+	seed     uint64
 	now      time.Duration
 	queue    queue
 	nodes    []*node
@@ -32,16 +37,37 @@ type Action func(*Sim) error
 // configuration, or the violation that the election before time 0 met.
 func New(cfg Config) (*Sim, error) {
 	cfg = cfg.withDefaults()
+	if cfg.Begin.Leader == "" || cfg.Algorithm.Name == ours.Elector.Name {
+		return newSim(cfg, cfg.Seed)
+	}
+	// Which member such an algorithm elects is chance, or a matter of Order. The observer is
+	// to see the attempt alone that succeeds.
+	quiet := cfg
+	quiet.Observer = nil
+	for attempt := range uint64(beginAttempts) {
+		seed := cfg.Seed + attempt<<32
+		if _, err := newSim(quiet, seed); err == nil || attempt == beginAttempts-1 {
+			return newSim(cfg, seed)
+		}
+	}
+	panic("unreachable")
+}
+
+// beginAttempts is how often New tries to begin with the wanted leader.
+const beginAttempts = 200
+
+func newSim(cfg Config, seed uint64) (*Sim, error) {
 	s := &Sim{
 		cfg:     cfg,
+		seed:    seed,
 		byName:  map[elector.NodeID]*node{},
-		network: rand.New(rand.NewPCG(cfg.Seed, 0)),
+		network: rand.New(rand.NewPCG(seed, 0)),
 	}
 	if err := s.addNodes(); err != nil {
 		return nil, err
 	}
 	s.checker = NewChecker(s.checks())
-	if !s.checks().NoLeases {
+	if _, ok := s.newMachine(s.nodes[0]).(*ours.Machine); ok && !s.checks().NoLeases {
 		s.promises = newPromises(cfg.Nodes[0].Elector)
 	}
 	if cfg.Begin.Leader != "" {
@@ -55,17 +81,35 @@ func New(cfg Config) (*Sim, error) {
 	return s, nil
 }
 
-// addNodes makes the nodes and the full mesh of links between them.
+// addNodes makes the nodes, the store if the algorithm has one, and the full mesh of links
+// between them.
 func (s *Sim) addNodes() error {
-	for i, nc := range s.cfg.Nodes {
-		if _, err := elector.New(nc.Elector); err != nil {
+	nodes := s.cfg.Nodes
+	if s.cfg.Algorithm.Store != nil {
+		store := NodeConfig{Elector: nodes[0].Elector}
+		if i := slices.IndexFunc(nodes, isStore); i >= 0 {
+			return fmt.Errorf("no node may be named %q: %s has a store of that name",
+				algorithm.StoreNode, s.cfg.Algorithm.Name)
+		}
+		store.Elector.Self = algorithm.StoreNode
+		nodes = append(slices.Clone(nodes), store)
+	}
+	for i, nc := range nodes {
+		if err := s.validate(nc.Elector); err != nil {
 			return fmt.Errorf("simulated node %q: %w", nc.Elector.Self, err)
 		}
 		n := &node{
 			NodeConfig: nc, id: nc.Elector.Self, index: i, wakeQueued: forever, leaseUntil: longAgo,
-			entropy: rand.New(rand.NewPCG(s.cfg.Seed, uint64(i)+1)),
-			disk:    disk{terms: elector.Terms{Entered: nc.Term, Reserved: nc.Term}},
+			entropy: rand.New(rand.NewPCG(s.seed, uint64(i)+1)),
 			work:    work{over: longAgo},
+		}
+		n.disk.state = elector.Terms{Entered: nc.Term, Reserved: nc.Term}
+		if _, ok := s.newMachine(n).(*ours.Machine); !ok {
+			n.disk.state = nil
+			if nc.Elector.Observer() && n.id != algorithm.StoreNode {
+				return fmt.Errorf("simulated node %q has no vote: %s knows no observers",
+					n.id, s.cfg.Algorithm.Name)
+			}
 		}
 		s.nodes = append(s.nodes, n)
 		s.byName[n.id] = n
@@ -83,7 +127,32 @@ func (s *Sim) addNodes() error {
 	return nil
 }
 
-// begin elects the leader that time 0 is to find, by the protocol's own means:
+// validate returns what is wrong with a node's configuration. Of another algorithm's it looks at
+// no more than 32 voters, which is the elector's own limit.
+func (s *Sim) validate(c elector.Config) error {
+	name := s.cfg.Algorithm.Name
+	if name != ours.Elector.Name && name != ours.WithoutScouting.Name {
+		c.Voters = c.Voters[:min(len(c.Voters), scouting.MaxVoters)]
+	}
+	_, err := elector.New(c)
+	return err
+}
+
+func isStore(n NodeConfig) bool { return n.Elector.Self == algorithm.StoreNode }
+
+// newMachine makes the machine of a node's next process.
+func (s *Sim) newMachine(n *node) algorithm.Machine {
+	c := algorithm.Config{Elector: n.Elector, Order: s.cfg.Order}
+	if n.id == algorithm.StoreNode {
+		return s.cfg.Algorithm.Store(c)
+	}
+	return s.cfg.Algorithm.New(c)
+}
+
+// sharedZero is the reading at time 0 of the clock that all nodes share.
+const sharedZero = elector.Time(1000 * time.Hour)
+
+// begin elects the leader that time 0 is to find, by the algorithm's own means:
 // the disks of all nodes that are there have the term before, and the leader
 // starts an initial wait ahead of the others, so that they vote before they would
 // stand. The network has no faults but its delay before time 0.
@@ -95,9 +164,11 @@ func (s *Sim) begin() error {
 		if n.Absent {
 			continue
 		}
-		n.disk.terms = elector.Terms{Entered: b.Term - 1, Reserved: b.Term - 1}
+		if n.disk.state != nil {
+			n.disk.state = elector.Terms{Entered: b.Term - 1, Reserved: b.Term - 1}
+		}
 		start := s.now
-		if n.id != b.Leader {
+		if n.id != b.Leader && n.id != algorithm.StoreNode {
 			start += t.InitialWait - s.cfg.Redial
 		}
 		s.At(start, func(s *Sim) error { return s.Restart(n.id) })
@@ -107,7 +178,8 @@ func (s *Sim) begin() error {
 	}
 	s.setAllFaults(s.cfg.Network)
 	n := s.byName[b.Leader]
-	if is := n.machine.State(); !s.leads(n) || is.Term != b.Term {
+	is := n.machine.View()
+	if leader, _ := s.Leader(); leader != n.id || n.elector != nil && is.Term != b.Term {
 		return fmt.Errorf("begin: %s cannot be made leader in term %d: at time 0 it is %s in term %d",
 			b.Leader, b.Term, is.Role, is.Term)
 	}
@@ -127,6 +199,7 @@ func (s *Sim) setAllFaults(f Faults) {
 // is off, what it is there for need not hold.
 func (s *Sim) checks() Checks {
 	c := s.cfg.Checks
+	c.NoLeases = c.NoLeases || !s.cfg.Algorithm.Leased
 	for _, n := range s.nodes {
 		c.NoLeases = c.NoLeases || n.Elector.UnsafeNoScouting || n.Elector.UnsafeQuorum
 		c.TwoLeaders = c.TwoLeaders || n.Elector.UnsafeQuorum
@@ -140,8 +213,14 @@ func (s *Sim) Now() time.Duration { return s.now }
 // Err returns the first violation or failed action, nil if there was none.
 func (s *Sim) Err() error { return s.err }
 
-// leads reports whether n holds a valid lease.
-func (s *Sim) leads(n *node) bool { return n.running() && s.now < n.leaseUntil }
+// leads reports whether n holds a valid lease; where the algorithm has none, whether n
+// believes that it leads.
+func (s *Sim) leads(n *node) bool {
+	if n.elector == nil {
+		return n.view.Role == elector.Leader
+	}
+	return s.now < n.leaseUntil
+}
 
 // Leader returns the node that leads: it has the role, its lease is valid, and
 // as many voters as it needs, itself included, follow it. ok is false if none
@@ -150,11 +229,7 @@ func (s *Sim) Leader() (id elector.NodeID, ok bool) {
 	for _, n := range s.nodes {
 		followers := 0
 		for _, v := range s.nodes {
-			if !v.running() || v.Elector.Observer() {
-				continue
-			}
-			st := v.machine.State()
-			if v == n || st.Role != elector.Leader && st.Follower.Leader == n.id {
+			if v.running() && !v.Elector.Observer() && v.machine.View().Leader == n.id {
 				followers++
 			}
 		}

@@ -5,6 +5,7 @@ package script
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,7 +22,9 @@ type Script struct {
 	now       time.Duration
 	nodes     []*node
 	sent      []message // not delivered yet, oldest first
-	entropy   uint64
+	cuts      []message // ways on which all is lost; their bodies are nil
+	hidden    []string  // names of messages that are not written
+	counts    map[string]int
 	holdDisks bool
 	out       strings.Builder
 }
@@ -34,6 +37,7 @@ type node struct {
 	view    algorithm.View
 	disk    algorithm.Disk
 	writing []write // that hold-disks holds
+	entropy uint64
 }
 
 // write is a disk that is not durable yet, and what waits for it.
@@ -50,9 +54,9 @@ type message struct {
 // New makes a cluster of voters of those names, the preferred ones first, that do not run
 // yet. An algorithm with a store gets one, which runs.
 func New(a algorithm.Algorithm, timing elector.Timing, names ...algorithm.NodeID) *Script {
-	s := &Script{algorithm: a, entropy: 1 << 63}
+	s := &Script{algorithm: a, counts: map[string]int{}}
 	for _, id := range names {
-		s.nodes = append(s.nodes, &node{id: id, config: algorithm.Config{
+		s.nodes = append(s.nodes, &node{id: id, entropy: 1 << 63, config: algorithm.Config{
 			Elector: elector.Config{Self: id, Voters: slices.Sorted(slices.Values(names)), Timing: timing},
 			Order:   names,
 		}})
@@ -70,14 +74,20 @@ func New(a algorithm.Algorithm, timing elector.Timing, names ...algorithm.NodeID
 //	crash a                nodes are gone; their disks stay
 //	stop a                 nodes are told to stop
 //	advance 1s             time passes; machines that want a tick get it
+//	run 1s                 likewise, and all messages arrive as soon as they are sent
 //	deliver a b            the oldest message from a to b arrives; * is any
 //	drop a b               all messages from a to b are lost
 //	settle                 all messages arrive, and those that follow, until there are none
+//	cut a b                what a sends to b from now on is lost; * is any, here and below
+//	heal a b               it is not any more
 //	link-down a b          a hears that its link to b is gone, and b that its link to a is
 //	link-up a b            both hear that there is a link
-//	entropy 0.5            what machines draw from now on, from 0 up to 1
+//	entropy 0.5 a b        what nodes draw from now on, from 0 up to 1; of none means of *
+//	transfer a b           a is asked to hand over to b; * is whom it likes
 //	hold-disks             nothing is durable until the line durable
 //	durable a              the oldest write of a is durable
+//	hide LEAD persists     messages of that name, and writes, are not written from now on
+//	count                  how many messages were sent since the last count, by name
 //	views                  what each node believes
 //	messages               what is under way
 func (s *Script) Play(lines string) string {
@@ -100,22 +110,25 @@ func (s *Script) do(verb string, args []string) error {
 		return s.each(args, map[string]func(*node){
 			"start": s.start, "crash": s.crash, "stop": s.stop, "durable": s.durable,
 		}[verb])
-	case "advance":
+	case "advance", "run":
 		d, err := time.ParseDuration(strings.Join(args, ""))
-		s.advance(d)
-		return err
-	case "settle":
-		for budget := 10_000; len(s.sent) > 0; budget-- {
-			if budget == 0 {
-				return fmt.Errorf("messages without end")
-			}
-			s.deliver(0)
+		if err != nil {
+			return err
 		}
-		return nil
+		return s.advance(d, verb == "run")
+	case "settle":
+		return s.settle()
 	case "entropy":
-		share, err := strconv.ParseFloat(strings.Join(args, ""), 64)
-		s.entropy = uint64(share * (1 << 63) * 2)
-		return err
+		return s.draw(args)
+	case "hide":
+		s.hidden = append(s.hidden, args...)
+		return nil
+	case "count":
+		for _, name := range slices.Sorted(maps.Keys(s.counts)) {
+			fmt.Fprintf(&s.out, "%d %s\n", s.counts[name], name)
+		}
+		clear(s.counts)
+		return nil
 	case "hold-disks":
 		s.holdDisks = true
 		return nil
@@ -138,7 +151,7 @@ func (s *Script) do(verb string, args []string) error {
 	return s.between(verb, algorithm.NodeID(args[0]), algorithm.NodeID(args[1]))
 }
 
-// between does what concerns two nodes.
+// between does what concerns two nodes, or all pairs that are meant by *.
 func (s *Script) between(verb string, from, to algorithm.NodeID) error {
 	fits := func(m message) bool {
 		return (from == "*" || m.from == from) && (to == "*" || m.to == to)
@@ -152,18 +165,49 @@ func (s *Script) between(verb string, from, to algorithm.NodeID) error {
 		s.deliver(i)
 	case "drop":
 		s.sent = slices.DeleteFunc(s.sent, fits)
-	case "link-down", "link-up":
-		for _, way := range [][2]algorithm.NodeID{{from, to}, {to, from}} {
-			if n := s.find(way[0]); n != nil && n.machine != nil && verb == "link-up" {
-				s.step(n, elector.LinkUp{Peer: way[1]})
-			} else if n != nil && n.machine != nil {
-				s.step(n, elector.LinkDown{Peer: way[1], Evidence: elector.EvidenceTimeout})
+	case "transfer":
+		if n := s.find(from); n != nil && n.machine != nil {
+			s.step(n, elector.Transfer{To: algorithm.NodeID(strings.TrimSuffix(string(to), "*"))})
+		}
+	case "heal":
+		s.cuts = slices.DeleteFunc(s.cuts, fits)
+	case "cut", "link-down", "link-up":
+		for _, a := range s.nodes {
+			for _, b := range s.nodes {
+				way, back := message{from: a.id, to: b.id}, message{from: b.id, to: a.id}
+				if a != b && (fits(way) || verb != "cut" && fits(back)) {
+					s.change(verb, way, a, b)
+				}
 			}
 		}
 	default:
 		return fmt.Errorf("there is no such command")
 	}
 	return nil
+}
+
+// change cuts the way from a to b, or lets a hear what its link to b is.
+func (s *Script) change(verb string, way message, a, b *node) {
+	switch {
+	case verb == "cut":
+		s.cuts = append(s.cuts, way)
+	case verb == "link-down" && a.machine != nil:
+		s.step(a, elector.LinkDown{Peer: b.id, Evidence: elector.EvidenceTimeout})
+	case verb == "link-up" && a.machine != nil && b.machine != nil:
+		s.step(a, elector.LinkUp{Peer: b.id})
+	}
+}
+
+// draw sets what nodes draw: a share, and their names, or none for all of them.
+func (s *Script) draw(args []string) error {
+	if len(args) == 1 {
+		args = append(args, "*")
+	}
+	share, err := strconv.ParseFloat(strings.Join(args[:min(1, len(args))], ""), 64)
+	if err != nil {
+		return err
+	}
+	return s.each(args[1:], func(n *node) { n.entropy = uint64(share * (1 << 63) * 2) })
 }
 
 // each does something to the nodes of those names.
@@ -222,10 +266,16 @@ func (s *Script) durable(n *node) {
 	s.step(n, elector.Persisted{})
 }
 
-// advance lets time pass, and ticks machines in the order in which they want it.
-func (s *Script) advance(d time.Duration) {
+// advance lets time pass, and ticks machines in the order in which they want it. Messages
+// arrive at once if arrive says so.
+func (s *Script) advance(d time.Duration, arrive bool) error {
 	end := s.now + d
 	for budget := 100_000; budget > 0; budget-- {
+		if arrive {
+			if err := s.settle(); err != nil {
+				return err
+			}
+		}
 		var next *node
 		for _, n := range s.nodes {
 			if n.machine != nil && (next == nil || n.wake < next.wake) {
@@ -239,6 +289,18 @@ func (s *Script) advance(d time.Duration) {
 		s.step(next, elector.Tick{})
 	}
 	s.now = end
+	return nil
+}
+
+// settle delivers until there is nothing to deliver.
+func (s *Script) settle() error {
+	for budget := 10_000; len(s.sent) > 0; budget-- {
+		if budget == 0 {
+			return fmt.Errorf("messages without end")
+		}
+		s.deliver(0)
+	}
+	return nil
 }
 
 // deliver lets the message of that index arrive; at a node that does not run it is lost.
@@ -251,7 +313,7 @@ func (s *Script) deliver(i int) {
 }
 
 func (s *Script) step(n *node, in algorithm.Input) {
-	eff := n.machine.Step(algorithm.Time(s.now), s.entropy, in)
+	eff := n.machine.Step(algorithm.Time(s.now), n.entropy, in)
 	n.wake = eff.Wake
 	if view := n.machine.View(); view != n.view {
 		s.say(n, "%s; %s", viewText(view), eff.Why)
@@ -262,7 +324,9 @@ func (s *Script) step(n *node, in algorithm.Input) {
 		s.send(n, eff.Durable)
 		return
 	}
-	s.say(n, "persists %v", eff.Persist)
+	if !slices.Contains(s.hidden, "persists") {
+		s.say(n, "persists %v", eff.Persist)
+	}
 	n.writing = append(n.writing, write{eff.Persist, slices.Clone(eff.Durable)})
 	if !s.holdDisks {
 		s.durable(n)
@@ -271,9 +335,16 @@ func (s *Script) step(n *node, in algorithm.Input) {
 
 func (s *Script) send(n *node, envelopes []algorithm.Envelope) {
 	for _, e := range envelopes {
-		s.say(n, "-> %s: %s", e.To, e.Message)
+		if !slices.Contains(s.hidden, e.Message.Name()) {
+			s.say(n, "-> %s: %s", e.To, e.Message)
+		}
 		for _, to := range s.nodes {
-			if to != n && (e.To == to.id || e.To == elector.AllMembers && to.id != algorithm.StoreNode) {
+			meant := e.To == to.id || e.To == elector.AllMembers && to.id != algorithm.StoreNode
+			if !meant || to == n {
+				continue
+			}
+			s.counts[e.Message.Name()]++
+			if !slices.Contains(s.cuts, message{from: n.id, to: to.id}) {
 				s.sent = append(s.sent, message{n.id, to.id, e.Message})
 			}
 		}

@@ -108,7 +108,7 @@ func (j *journal) transition(at time.Time, id cluster.NodeID, t elector.Transiti
 			r.violated(at, r.check.Booted(id, disk))
 		}
 		r.violated(at, r.check.Transition(id, t))
-		r.Transition(at, id, t)
+		r.Transition(at, id, t, "")
 		r.Lease(id, history.Forever) // a live leader steps down by itself when its lease ends
 	})
 }
