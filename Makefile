@@ -23,7 +23,7 @@ raced = $$(go list ./... | grep -vxF "$$(go list $(PURE))")
 PROTOCOL = ./elector ./elector/detector ./scouting ./lsn
 COVER = 95
 
-.PHONY: help build bmqnode man test race vet lint lint-peers vuln image fuzz bench bench-peers kills cover scenarios-live article-live coordinator alerts kernel clocks strangers soak chaos study clean
+.PHONY: help build bmqnode man test race vet lint lint-peers vuln image fuzz bench bench-peers kills wakes cover scenarios-live article-live coordinator alerts kernel clocks strangers soak chaos study clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -86,6 +86,10 @@ bench-peers: ## compare with hashicorp/raft and etcd in about 12 minutes, write 
 KILLS ?= 200
 kills: ## kill the leader of five busy processes KILLS=200 times: proof of death, failover
 	go test -run '^$$' -bench 'Failover/lan/killed/nodes=5/busy=2/tls=off' -benchtime $(KILLS)x -timeout 0 ./cmd/bmqnode
+
+WAKES ?= 100
+wakes: ## stop a follower WAKES=100 times for longer than the inactivity interval, and let it go on
+	go test -run '^$$' -bench StoppedFollower -benchtime $(WAKES)x -timeout 0 ./cmd/bmqnode
 
 cover: ## statement coverage of the protocol's packages; fails below 95 %
 	@go test -cover $(PROTOCOL) | awk -v least=$(COVER) '{ print } /^FAIL/ { low = 1 } \

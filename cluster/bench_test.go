@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bmqelect/bmqelect/cluster/internal/testhook"
 	"github.com/bmqelect/bmqelect/elector"
 )
 
@@ -44,21 +45,22 @@ func BenchmarkNextLSN(b *testing.B) {
 }
 
 // BenchmarkHeartbeatPath is the whole path of a heartbeat between two nodes on loopback, and of
-// its ack: machine, driver and mesh of both. The times are those of the period; what counts
-// is what is allocated, pings and gossip of the same time included.
+// its ack: machine, driver and mesh of both, without gossip. The times are those of the period;
+// what counts is what is allocated, pings of the same time included: less than one a heartbeat.
 func BenchmarkHeartbeatPath(b *testing.B) {
 	timing := elector.LAN()
 	voters := []NodeID{"a", "b"}
 	var nodes []*Node
 	for _, id := range voters {
 		cfg := Config{
-			Node: id, Voters: voters, DataDir: b.TempDir(), GossipAddr: "127.0.0.1:0",
+			Node: id, Voters: voters, DataDir: b.TempDir(),
 			MeshAddr: "127.0.0.1:0", Election: ElectionConfig{Timing: timing},
 		}
+		peers := map[NodeID]string{}
 		if len(nodes) > 0 {
-			cfg.Join = []string{nodes[0].Status().GossipAddr}
+			peers["a"] = nodes[0].Status().MeshAddr
 		}
-		n, err := Start(b.Context(), cfg)
+		n, err := Start(testhook.With(b.Context(), testhook.Hooks{Peers: peers}), cfg)
 		require.NoError(b, err)
 		b.Cleanup(func() { require.NoError(b, n.Close(context.Background())) })
 		nodes = append(nodes, n)

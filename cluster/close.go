@@ -45,7 +45,7 @@ func (e *Election) Close(ctx context.Context) error {
 }
 
 // errHeldUp means that a node did not do in time what it was asked for.
-var errHeldUp = errors.New("the node is held up and has not answered (does its logger block?)")
+var errHeldUp = errors.New("the node is held up and has not answered")
 
 // awaitEnd waits until an election that is being closed has ended. It ends it itself when
 // ctx does.
@@ -136,7 +136,9 @@ func (n *Node) close() {
 		n.record(recording.Record{Kind: recording.Ended})
 	}
 	n.stopDriver()
-	n.closeErr = errors.Join(err, n.releaseDir(ctx))
+	err = errors.Join(err, n.releaseDir(ctx))
+	n.stage.Store("its logger blocks")
+	n.closeErr = errors.Join(err, n.lines.close(ctx))
 	n.cancelClose(nil)
 }
 

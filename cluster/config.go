@@ -96,8 +96,10 @@ type Config struct {
 	Meta string
 	// Version of the program, told to the other members. Default none.
 	Version string
-	// Logger gets what the node has to say, from its driver too: one that blocks holds
-	// up the node. LoggerFromSlog makes one of log/slog. Default: nothing is logged.
+	// Logger gets what the node has to say, in order, from one goroutine, which is what it sees
+	// as the caller. One that blocks holds nothing up but Close: lines wait, and those beyond
+	// 1024 are lost and counted. LoggerFromSlog makes one of log/slog. Default: nothing is
+	// logged.
 	Logger hclog.Logger
 }
 

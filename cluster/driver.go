@@ -50,10 +50,9 @@ func (n *Node) postWithin(ctx context.Context, e event) error {
 // has ended.
 func (n *Node) call(f func()) bool { return n.callWithin(context.Background(), f) == nil }
 
-// callWithin is call that waits no longer than ctx, even if the driver hangs, as it
-// does when the logger blocks. The error is ErrClosed or the cause of ctx. After an
-// error the caller must not read what f writes: f may run still if it had begun.
-// If it had not, it never will.
+// callWithin is call that waits no longer than ctx, even if the driver hangs. The error is
+// ErrClosed or the cause of ctx. After an error the caller must not read what f writes: f
+// may run still if it had begun. If it had not, it never will.
 func (n *Node) callWithin(ctx context.Context, f func()) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

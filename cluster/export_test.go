@@ -3,6 +3,8 @@ package cluster
 import (
 	"context"
 
+	"github.com/hashicorp/go-hclog"
+
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/netmesh"
 )
@@ -17,7 +19,15 @@ var (
 const (
 	Patience = cleanupTimeout
 	OpenTime = openTime
+	LogRoom  = logRoom
 )
+
+// NewLogLines is how a node hands lines to its logger.
+var NewLogLines = newLogLines
+
+func (q *logLines) Logger() hclog.Logger            { return q.logger() }
+func (q *logLines) Lost() uint64                    { return q.lost.Load() }
+func (q *logLines) Close(ctx context.Context) error { return q.close(ctx) }
 
 // Write makes terms durable.
 type Write = func(terms map[string]elector.Terms) error

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -28,6 +29,7 @@ func TestANodeThatFindsNobodySaysSo(t *testing.T) {
 		require.Equal(t, findings.Alone, found[0].Kind)
 		require.Equal(t, `node "a" has found no other member: it has no address to join`, found[0].Detail)
 		require.NotEmpty(t, found[0].Advice)
+		synctest.Wait() // for what writes the log
 		require.Equal(t, 1, strings.Count(log.String(), "reason=alone"), "%s", &log)
 
 		c.Start("b")
@@ -53,6 +55,7 @@ func TestTheOnlyVoterMayBeAlone(t *testing.T) {
 func TestTheStartIsOneLine(t *testing.T) {
 	var log bytes.Buffer
 	withCluster(t, three, func(t *testing.T, c *testCluster) {
+		synctest.Wait() // for what writes the log
 		_, line, _ := strings.Cut(log.String(), "node started: ")
 		line, _, _ = strings.Cut(line, "\n")
 		for _, part := range []string{"version=v9", "mesh=c:7401",

@@ -28,7 +28,8 @@ import (
 // Node is a running member of a cluster.
 type Node struct {
 	cfg      Config
-	log      hclog.Logger
+	log      hclog.Logger // never blocks
+	lines    *logLines    // of log
 	started  time.Time
 	clock    clock.Clock
 	testGate func()        // of a test, before the driver does anything
@@ -154,8 +155,9 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 }
 
 func newNode(cfg Config, hooks testhook.Hooks) *Node {
+	lines := newLogLines(cfg.Logger)
 	n := &Node{
-		cfg: cfg, log: cfg.Logger.With("node", cfg.Node), started: time.Now(),
+		cfg: cfg, log: lines.logger().With("node", cfg.Node), lines: lines, started: time.Now(),
 		clock: hooks.Clock, testGate: hooks.Gate, entropy: hooks.Entropy, dead: hooks.Dead,
 		measure: newMeasure(),
 		// TCP keeps order: a heartbeat that is late holds up those behind it.
@@ -181,7 +183,7 @@ func newNode(cfg Config, hooks testhook.Hooks) *Node {
 // cannot be had.
 func (n *Node) start(ctx context.Context) (err error) {
 	s := testhook.From(ctx)
-	var undo []func()
+	undo := []func(){func() { _ = n.lines.close(canceled) }}
 	defer func() {
 		if err != nil {
 			for i := range undo {

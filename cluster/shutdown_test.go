@@ -218,8 +218,8 @@ func returnsWithin[T any](t *testing.T, limit time.Duration, f func() T) (got T)
 	return got
 }
 
-// Whatever takes a ctx returns with it, also if the node hangs, as it does when its
-// logger blocks: with room in the driver's inbox and without.
+// Whatever takes a ctx returns with it, also if the node hangs: with room in the driver's
+// inbox and without.
 func TestEveryCallReturnsWithItsContextAlthoughTheNodeHangs(t *testing.T) {
 	for name, call := range map[string]func(ctx context.Context, l *cluster.Leadership,
 		other *cluster.Election) error{

@@ -47,7 +47,8 @@ type Stats struct {
 	StoreWrite   Histogram // seconds that terms took to be on disk
 	StoreWriting Seconds   // how long the write under way has taken so far; 0 if there is none
 	// what happened and could not be recorded, since the disk was full, failed, or was slow
-	RecordsLost uint64
+	RecordsLost  uint64
+	LogLinesLost uint64 // because the logger was too slow
 	// dropped because a subscriber was slow; not for those who have room for one
 	MissedEvents  uint64
 	Subscriptions int // that are open
@@ -98,7 +99,7 @@ func (n *Node) Stats() Stats {
 	}
 	st.VotersReachable, _ = reach(n.cfg, n.memberStatus())
 	st.MissedEvents, st.Subscriptions = n.hub.counts()
-	st.RecordsLost = n.recorder.lost.Load()
+	st.RecordsLost, st.LogLinesLost = n.recorder.lost.Load(), n.lines.lost.Load()
 	if began := time.Duration(m.writing.Load()); began != 0 {
 		st.StoreWriting = seconds(n.age() - began)
 	}

@@ -141,7 +141,7 @@ func (n *Node) Status() Status {
 		Findings: n.diagnosis.Findings(), Refused: n.refused(), PausedUntil: n.pausedUntil(),
 		Faults: n.faults(),
 	}
-	if level := n.log.GetLevel(); level != hclog.NoLevel {
+	if level := n.cfg.Logger.GetLevel(); level != hclog.NoLevel {
 		st.LogLevel = level.String()
 	}
 	if n.gossip != nil {

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -289,32 +288,23 @@ func TestHowLongMembersWithoutTLSAreAccepted(t *testing.T) {
 	})
 }
 
-// gate is a log that stops at a line until it is opened.
-type gate struct {
-	reached, opened chan struct{}
-	once            sync.Once
-}
-
-func (g *gate) Write(line []byte) (int, error) {
-	if strings.Contains(string(line), "new gossip keys in use") {
-		g.once.Do(func() { close(g.reached) })
-		<-g.opened
-	}
-	return len(line), nil
-}
-
 // TestNobodyBringsOldKeysBack: a reload that began before ends before another one begins.
 func TestNobodyBringsOldKeysBack(t *testing.T) {
-	g := &gate{reached: make(chan struct{}), opened: make(chan struct{})}
-	open := sync.OnceFunc(func() { close(g.opened) })
+	var gate atomic.Pointer[chan struct{}] // at which a reload stops that has read
+	reached, opened := make(chan struct{}), make(chan struct{})
+	open := sync.OnceFunc(func() { close(opened) })
 	defer open()
 	var reads atomic.Int32
 	node, file := startWithKey(t, func(cfg *cluster.Config) {
-		cfg.Logger = hclog.New(&hclog.LoggerOptions{Output: g})
 		dir := cfg.TLS
 		cfg.TLS = func() (cluster.Credentials, error) {
 			reads.Add(1)
-			return dir()
+			credentials, err := dir()
+			if stop := gate.Swap(nil); stop != nil {
+				close(reached)
+				<-*stop
+			}
+			return credentials, err
 		}
 	})
 	key, err := os.ReadFile(file)
@@ -322,8 +312,9 @@ func TestNobodyBringsOldKeysBack(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, append(key, "plain\n"...), 0o600))
 	var reloads sync.WaitGroup
 	reload := func() { reloads.Go(func() { assert.NoError(t, node.ReloadTLS()) }) }
+	gate.Store(&opened)
 	reload()
-	<-g.reached
+	<-reached
 	before := reads.Load()
 	reload()
 	require.Never(t, func() bool { return reads.Load() > before }, 200*time.Millisecond,

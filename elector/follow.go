@@ -72,10 +72,9 @@ func (m *Machine) follow(from NodeID, msg *Message) {
 	if !news && f.LeaderTerm < msg.Term {
 		news, why = true, Reaffirmed
 	}
-	*f = followerState{
-		Leader: from, LeaderTerm: msg.Term, HeardAt: s.Now,
-		SilentAt: m.silentAt(from, msg), Period: msg.Period,
-	}
+	*f = followerState{} // and then its fields: a literal would be made elsewhere and copied
+	f.Leader, f.LeaderTerm, f.HeardAt = from, msg.Term, s.Now
+	f.SilentAt, f.Period = m.silentAt(from, msg), msg.Period
 	if msg.LSN.Compare(s.SeenLSN) > 0 {
 		s.SeenLSN = msg.LSN
 	}

@@ -1,7 +1,6 @@
 package elector
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/bmqelect/bmqelect/lsn"
@@ -212,9 +211,11 @@ func (m *Machine) nextDeadline() Time {
 	return first
 }
 
-// voter returns the index of a voter, and whether id is one.
+// voter returns the index of a voter, and whether id is one. Each message needs it a few
+// times, and voters are few: to look at one after the other is the fastest.
 func (m *Machine) voter(id NodeID) (int, bool) {
-	return slices.BinarySearchFunc(m.cfg.voters, id, cmp.Compare[NodeID])
+	i := slices.Index(m.cfg.voters, id)
+	return i, i >= 0
 }
 
 // draw returns the next random word of this step. A step may draw more than once; the

@@ -200,6 +200,8 @@ var metrics = []metric{
 		func(n *node) cluster.Seconds { return n.stats.StoreWriting }),
 	single(counter, "records_lost_total", "Events that could not be recorded on disk.",
 		func(n *node) uint64 { return n.stats.RecordsLost }),
+	single(counter, "log_lines_lost_total", "Log lines dropped because the logger was too slow.",
+		func(n *node) uint64 { return n.stats.LogLinesLost }),
 	single(counter, "events_missed_total", "Events dropped because a subscriber was slow.",
 		func(n *node) uint64 { return n.stats.MissedEvents }),
 
