@@ -323,7 +323,9 @@ func (w *world) send(p *pair, out outcome, elected bool) error {
 }
 
 // handOut sends AppendEntries, with etcd's heartbeat if there is one.
-func (w *world) handOut(p *pair, to algorithm.NodeID, m raft.Message, beats map[uint64][]*pb.Message) {
+func (w *world) handOut(
+	p *pair, to algorithm.NodeID, m raft.Message, beats map[uint64][]*pb.Message,
+) {
 	for _, id := range w.voters {
 		if id != p.id && (to == elector.AllMembers || to == name(id)) {
 			w.packets = append(w.packets, packet{p.id, id, m, beats[id], p.log()})
