@@ -21,7 +21,8 @@ var (
 type rules struct{ preVote, checkQuorum bool }
 
 func variant(name, title, source string, r rules) algorithm.Algorithm {
-	a := algorithm.Algorithm{Name: name, Title: title, Source: source, OneLeaderPerTerm: true}
+	a := algorithm.Algorithm{Name: name, Title: title, Source: source, OneLeaderPerTerm: true,
+		Disk: Disk{}}
 	a.New = func(cfg algorithm.Config) algorithm.Machine {
 		return &machine{cfg: cfg, peers: cfg.Peers(), rules: r}
 	}
