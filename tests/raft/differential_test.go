@@ -45,7 +45,7 @@ func TestAgainstEtcd(t *testing.T) {
 			t.Logf("seeds from %d, %d schedules: %v", *firstSeed, *schedules, all)
 			for _, what := range []string{"tick", "crash", "crash before the write", "transfer",
 				"elected", "campaign of a transfer", "deposed"} {
-				require.Greater(t, all[what], *schedules/50, "of %s", what)
+				require.GreaterOrEqual(t, all[what], *schedules/50, "of %s", what)
 			}
 		})
 	}
@@ -96,7 +96,7 @@ func newWorld(s setup, seed uint64, all tally, trace io.Writer) *world {
 	return w
 }
 
-const steps = 600
+const steps = 400
 
 // run plays a schedule. How likely each event is differs from one to the next.
 func (w *world) run() error {
@@ -323,7 +323,9 @@ func (w *world) send(p *pair, out outcome, elected bool) error {
 }
 
 // handOut sends AppendEntries, with etcd's heartbeat if there is one.
-func (w *world) handOut(p *pair, to algorithm.NodeID, m raft.Message, beats map[uint64][]*pb.Message) {
+func (w *world) handOut(
+	p *pair, to algorithm.NodeID, m raft.Message, beats map[uint64][]*pb.Message,
+) {
 	for _, id := range w.voters {
 		if id != p.id && (to == elector.AllMembers || to == name(id)) {
 			w.packets = append(w.packets, packet{p.id, id, m, beats[id], p.log()})

@@ -33,7 +33,7 @@ var (
 type raftElection struct {
 	least, most   time.Duration
 	failed        int              // servers, the leader among them
-	wan           bool             // in the dissertation's simulator: time counts from the last heartbeat
+	wan           bool             // as simulated there: time counts from the last heartbeat
 	mean          bool             // published is a mean, not a median
 	published     time.Duration    // of 1,000 trials, "approximately" where it is text
 	worst         time.Duration    // published, if not 0: no election took longer

@@ -31,10 +31,9 @@
 // An entry with each heartbeat would make it more likely, and would hide what PreVote alone is
 // for and what it is not: a node that misses a heartbeat could never win.
 //
-// The disk. Term, vote and log are durable before an answer leaves. Requests leave at once,
-// but a candidate leads only when its own vote is durable. etcd, with asynchronous writes,
-// would let the votes of others do; then it could lead a term twice, from before and after a
-// crash, with two logs.
+// The disk. Term, vote and log are durable before an answer leaves. Requests leave at once, but
+// a candidate leads only when its own vote is durable, whoever else voted for it: otherwise it
+// could lead the same term again after a crash, with another log.
 //
 // The basic variant answers a message of a lower term with its own, as the dissertation says,
 // and so deposes old leaders and candidates. etcd ignores it there, and its old leaders go on
