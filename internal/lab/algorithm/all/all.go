@@ -5,13 +5,18 @@ import (
 	"slices"
 
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/ble"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/etcdlease"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/kubernetes"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/ours"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/zookeeper"
 )
 
 // Algorithms are all there are, this project's own first.
 func Algorithms() []algorithm.Algorithm {
 	return []algorithm.Algorithm{
 		ours.Elector, ours.WithoutScouting,
+		ble.BLE, zookeeper.ZooKeeper, etcdlease.EtcdLease, kubernetes.Kubernetes,
 	}
 }
 

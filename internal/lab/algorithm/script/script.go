@@ -4,7 +4,9 @@
 package script
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,6 +23,8 @@ type Script struct {
 	now       time.Duration
 	nodes     []*node
 	sent      []message // not delivered yet, oldest first
+	cuts      []message // ways on which all is lost; their bodies are nil
+	hidden    []string  // names of messages that are not written
 	entropy   uint64
 	holdDisks bool
 	out       strings.Builder
@@ -34,6 +38,21 @@ type node struct {
 	view    algorithm.View
 	disk    algorithm.Disk
 	writing []write // that hold-disks holds
+	paused  bool
+	rate    float64 // of its clock; 0 means 1
+}
+
+// at is the reading of the node's clock at a moment, and when is the first moment at which
+// it reads that.
+func (n *node) at(moment time.Duration) algorithm.Time {
+	return algorithm.Time(float64(moment) * cmp.Or(n.rate, 1))
+}
+
+func (n *node) when(reading algorithm.Time) time.Duration {
+	if reading == elector.Never {
+		return time.Duration(reading)
+	}
+	return time.Duration(math.Ceil(float64(reading) / cmp.Or(n.rate, 1)))
 }
 
 // write is a disk that is not durable yet, and what waits for it.
@@ -69,15 +88,22 @@ func New(a algorithm.Algorithm, timing elector.Timing, names ...algorithm.NodeID
 //	start a b              nodes begin to take part; * is all that do not run, here and below
 //	crash a                nodes are gone; their disks stay
 //	stop a                 nodes are told to stop
+//	pause a                nodes do nothing, and what is sent to them waits
+//	resume a               they go on
+//	clock a 0.5            from the beginning, a's clock runs at that rate
 //	advance 1s             time passes; machines that want a tick get it
+//	run 1s                 likewise, and all messages arrive as soon as they are sent
 //	deliver a b            the oldest message from a to b arrives; * is any
 //	drop a b               all messages from a to b are lost
 //	settle                 all messages arrive, and those that follow, until there are none
+//	cut a b                what a sends to b from now on is lost; * is any, here and below
+//	heal a b               it is not any more
 //	link-down a b          a hears that its link to b is gone, and b that its link to a is
 //	link-up a b            both hear that there is a link
 //	entropy 0.5            what machines draw from now on, from 0 up to 1
 //	hold-disks             nothing is durable until the line durable
 //	durable a              the oldest write of a is durable
+//	hide LEAD              messages of that name are not written from now on
 //	views                  what each node believes
 //	messages               what is under way
 func (s *Script) Play(lines string) string {
@@ -96,26 +122,26 @@ func (s *Script) Play(lines string) string {
 
 func (s *Script) do(verb string, args []string) error {
 	switch verb {
-	case "start", "crash", "stop", "durable":
+	case "start", "crash", "stop", "durable", "pause", "resume":
 		return s.each(args, map[string]func(*node){
 			"start": s.start, "crash": s.crash, "stop": s.stop, "durable": s.durable,
+			"pause": func(n *node) { n.paused = true }, "resume": func(n *node) { n.paused = false },
 		}[verb])
-	case "advance":
+	case "advance", "run":
 		d, err := time.ParseDuration(strings.Join(args, ""))
-		s.advance(d)
-		return err
-	case "settle":
-		for budget := 10_000; len(s.sent) > 0; budget-- {
-			if budget == 0 {
-				return fmt.Errorf("messages without end")
-			}
-			s.deliver(0)
+		if err != nil {
+			return err
 		}
-		return nil
+		return s.advance(d, verb == "run")
+	case "settle":
+		return s.settle()
 	case "entropy":
 		share, err := strconv.ParseFloat(strings.Join(args, ""), 64)
 		s.entropy = uint64(share * (1 << 63) * 2)
 		return err
+	case "hide":
+		s.hidden = append(s.hidden, args...)
+		return nil
 	case "hold-disks":
 		s.holdDisks = true
 		return nil
@@ -132,13 +158,17 @@ func (s *Script) do(verb string, args []string) error {
 		}
 		return nil
 	}
+	if verb == "clock" && len(args) == 2 {
+		rate, err := strconv.ParseFloat(args[1], 64)
+		return cmp.Or(err, s.each(args[:1], func(n *node) { n.rate = rate }))
+	}
 	if len(args) != 2 {
 		return fmt.Errorf("unknown, or it needs two nodes")
 	}
 	return s.between(verb, algorithm.NodeID(args[0]), algorithm.NodeID(args[1]))
 }
 
-// between does what concerns two nodes.
+// between does what concerns two nodes, or all pairs that are meant by *.
 func (s *Script) between(verb string, from, to algorithm.NodeID) error {
 	fits := func(m message) bool {
 		return (from == "*" || m.from == from) && (to == "*" || m.to == to)
@@ -152,18 +182,33 @@ func (s *Script) between(verb string, from, to algorithm.NodeID) error {
 		s.deliver(i)
 	case "drop":
 		s.sent = slices.DeleteFunc(s.sent, fits)
-	case "link-down", "link-up":
-		for _, way := range [][2]algorithm.NodeID{{from, to}, {to, from}} {
-			if n := s.find(way[0]); n != nil && n.machine != nil && verb == "link-up" {
-				s.step(n, elector.LinkUp{Peer: way[1]})
-			} else if n != nil && n.machine != nil {
-				s.step(n, elector.LinkDown{Peer: way[1], Evidence: elector.EvidenceTimeout})
+	case "heal":
+		s.cuts = slices.DeleteFunc(s.cuts, fits)
+	case "cut", "link-down", "link-up":
+		for _, a := range s.nodes {
+			for _, b := range s.nodes {
+				way, back := message{from: a.id, to: b.id}, message{from: b.id, to: a.id}
+				if a != b && (fits(way) || verb != "cut" && fits(back)) {
+					s.change(verb, way, a, b)
+				}
 			}
 		}
 	default:
 		return fmt.Errorf("there is no such command")
 	}
 	return nil
+}
+
+// change cuts the way from a to b, or lets a hear what its link to b is.
+func (s *Script) change(verb string, way message, a, b *node) {
+	switch {
+	case verb == "cut":
+		s.cuts = append(s.cuts, way)
+	case verb == "link-down" && a.machine != nil:
+		s.step(a, elector.LinkDown{Peer: b.id, Evidence: elector.EvidenceTimeout})
+	case verb == "link-up" && a.machine != nil && b.machine != nil:
+		s.step(a, elector.LinkUp{Peer: b.id})
+	}
 }
 
 // each does something to the nodes of those names.
@@ -222,23 +267,42 @@ func (s *Script) durable(n *node) {
 	s.step(n, elector.Persisted{})
 }
 
-// advance lets time pass, and ticks machines in the order in which they want it.
-func (s *Script) advance(d time.Duration) {
+// advance lets time pass, and ticks machines in the order in which they want it. Messages
+// arrive at once if arrive says so.
+func (s *Script) advance(d time.Duration, arrive bool) error {
 	end := s.now + d
 	for budget := 100_000; budget > 0; budget-- {
+		if arrive {
+			if err := s.settle(); err != nil {
+				return err
+			}
+		}
 		var next *node
 		for _, n := range s.nodes {
-			if n.machine != nil && (next == nil || n.wake < next.wake) {
+			if n.machine != nil && !n.paused && (next == nil || n.when(n.wake) < next.when(next.wake)) {
 				next = n
 			}
 		}
-		if next == nil || time.Duration(next.wake) > end {
+		if next == nil || next.when(next.wake) > end {
 			break
 		}
-		s.now = max(s.now, time.Duration(next.wake))
+		s.now = max(s.now, next.when(next.wake))
 		s.step(next, elector.Tick{})
 	}
 	s.now = end
+	return nil
+}
+
+// settle delivers until there is nothing to deliver.
+func (s *Script) settle() error {
+	for range 10_000 {
+		i := slices.IndexFunc(s.sent, func(m message) bool { return !s.find(m.to).paused })
+		if i < 0 {
+			return nil
+		}
+		s.deliver(i)
+	}
+	return fmt.Errorf("messages without end")
 }
 
 // deliver lets the message of that index arrive; at a node that does not run it is lost.
@@ -251,7 +315,7 @@ func (s *Script) deliver(i int) {
 }
 
 func (s *Script) step(n *node, in algorithm.Input) {
-	eff := n.machine.Step(algorithm.Time(s.now), s.entropy, in)
+	eff := n.machine.Step(n.at(s.now), s.entropy, in)
 	n.wake = eff.Wake
 	if view := n.machine.View(); view != n.view {
 		s.say(n, "%s; %s", viewText(view), eff.Why)
@@ -271,9 +335,12 @@ func (s *Script) step(n *node, in algorithm.Input) {
 
 func (s *Script) send(n *node, envelopes []algorithm.Envelope) {
 	for _, e := range envelopes {
-		s.say(n, "-> %s: %s", e.To, e.Message)
+		if !slices.Contains(s.hidden, e.Message.Name()) {
+			s.say(n, "-> %s: %s", e.To, e.Message)
+		}
 		for _, to := range s.nodes {
-			if to != n && (e.To == to.id || e.To == elector.AllMembers && to.id != algorithm.StoreNode) {
+			meant := e.To == to.id || e.To == elector.AllMembers && to.id != algorithm.StoreNode
+			if meant && to != n && !slices.Contains(s.cuts, message{from: n.id, to: to.id}) {
 				s.sent = append(s.sent, message{n.id, to.id, e.Message})
 			}
 		}
