@@ -106,8 +106,9 @@ func TestWhatIsLeftOfTheLeaseShrinksWithTheLinks(t *testing.T) {
 		time.Sleep(election)
 		leader, before := c.leader(), c.leader().Stats().LeaseLeft
 		require.NotZero(t, before.Count())
-		require.Equal(t, before.Count()-1, before.Below(.7),
-			"all but the heartbeat's period, 500 ms of 1.4 s, but for the first")
+		// Each heartbeat finds all left but its period, 500 ms of 1.4 s. The first one finds
+		// all, or has nothing to renew if the votes came as late as its acks.
+		require.GreaterOrEqual(t, before.Below(.7), before.Count()-1)
 		require.Zero(t, before.Below(.6))
 		for _, id := range c.others(leader) {
 			c.Faults(id).Delay(leader.ID(), 820*time.Millisecond, 0) // of 1.4 s
