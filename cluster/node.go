@@ -21,6 +21,7 @@ import (
 	"github.com/bmqelect/bmqelect/internal/base/clock"
 	"github.com/bmqelect/bmqelect/internal/base/loglimit"
 	"github.com/bmqelect/bmqelect/internal/base/recording"
+	"github.com/bmqelect/bmqelect/internal/foreign"
 	"github.com/bmqelect/bmqelect/netmesh"
 )
 
@@ -87,6 +88,7 @@ type Node struct {
 	roundTrip time.Duration
 	// of the links from the voters, which all elections share
 	quality *elector.Links
+	foreign foreign.New // makes the machine of another algorithm; nil: none
 	// cutWork are the leaderships whose work may go on although their election has ended
 	// on this node. When the driver has ended, close owns it.
 	cutWork []*Leadership
@@ -126,6 +128,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		return nil, fmt.Errorf("start of node %s: %w", cfg.Node, err)
 	}
 	n := newNode(cfg.withDefaults(), testhook.From(ctx))
+	n.foreign = foreign.From(ctx)
 	started := make(chan error, 1)
 	go func() { started <- n.start(ctx) }()
 	var err error

@@ -63,7 +63,7 @@ func (l *link) sendBatch() error {
 		}
 		rest = rest[n:]
 	}
-	return nil
+	return l.sendForeign()
 }
 
 // sendPing also tells what was not told yet.

@@ -13,6 +13,7 @@ import (
 	"github.com/bmqelect/bmqelect/internal/daemon/config"
 	"github.com/bmqelect/bmqelect/internal/daemon/exec"
 	"github.com/bmqelect/bmqelect/internal/daemon/service"
+	"github.com/bmqelect/bmqelect/internal/lab/demo"
 )
 
 // runOptions are the flags of `run`.
@@ -23,6 +24,7 @@ type runOptions struct {
 	check  bool
 
 	supervised bool
+	algorithm  string
 }
 
 func runCommand() *cobra.Command {
@@ -57,6 +59,8 @@ func runCommand() *cobra.Command {
 		"name what is wrong with the options and this machine, and start nothing")
 	f.BoolVar(&o.supervised, "supervised", false, "run the node as a child, and tell the other "+
 		"members at once if it dies; signals and exit status are passed on")
+	f.StringVar(&o.algorithm, "algorithm", "", "elect by another algorithm, to show it: no leases, "+
+		"no fencing, no guarded work")
 	o.Register(f)
 	f.StringSliceVar(&o.groups, "groups", nil,
 		"further elections to take part in, by name, the same on every node")
@@ -96,6 +100,11 @@ func (o *runOptions) run(cmd *cobra.Command, args []string) error {
 	case o.supervised:
 		if cfg.HoldEvidence, err = certify.Hold(); err != nil {
 			return err
+		}
+	}
+	if o.algorithm != "" {
+		if ctx, err = demo.With(ctx, o.algorithm); err != nil {
+			return config.Usage(err)
 		}
 	}
 	return service.Run(ctx, cfg, &o.Options, func(ctx context.Context, d *service.Daemon) error {

@@ -82,6 +82,13 @@ type watcher struct {
 
 var _ netmesh.Observer = watcher{}
 
+// ReceivedForeign hands on what is not the elector's.
+func (w watcher) ReceivedForeign(peer elector.NodeID, body []byte) {
+	if next, ok := w.Handler.(netmesh.ForeignHandler); ok {
+		next.ReceivedForeign(peer, body)
+	}
+}
+
 // LinkUp ends what refused connections have shown: the peer was let in.
 func (w watcher) LinkUp(peer netmesh.PeerInfo) {
 	w.d.forget(peer.Node, true)

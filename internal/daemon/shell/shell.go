@@ -39,6 +39,7 @@ type Config struct {
 	BasePort   int    // first of three ports per node
 	Profile    string // set of timers
 	NoScouting bool
+	Algorithm  string // another one than the elector's; "" for that
 	In         io.Reader
 	Out        io.Writer
 	// Command runs another command of bmqnode and returns what it prints.
@@ -97,12 +98,16 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	if err != nil {
 		return err
 	}
+	options := map[string]any{
+		"profile": s.Profile, "rehearsal": true, "unsafe-no-scouting": s.NoScouting,
+	}
+	if s.Algorithm != "" {
+		options["algorithm"] = s.Algorithm
+	}
 	s.procs, err = procs.New(procs.Config{
 		Binary: self, Names: names, Dir: dir, BasePort: s.BasePort, NodeOptions: own,
-		Options: map[string]any{
-			"profile": s.Profile, "rehearsal": true, "unsafe-no-scouting": s.NoScouting,
-		},
-		OnLine: s.onLine, OnExit: s.onExit,
+		Options: options,
+		OnLine:  s.onLine, OnExit: s.onExit,
 	})
 	if err != nil {
 		return err
@@ -115,12 +120,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 		err = errors.Join(err, s.procs.Stop(ctx))
 	}()
 	err = s.procs.Start()
-	s.out.Say("%s in %s:", console.Count(s.Nodes, "node"), dir)
-	for _, n := range s.procs.Nodes() {
-		s.out.Say("  %-4s process %-8d admin %s", n.Name, n.Pid(), n.AdminAddr)
-	}
-	s.out.Say("A leader is due within 8 s: each node first looks for one, then waits at random " +
-		"before it stands.\n")
+	s.welcome(dir)
 	close(s.welcomed)
 	if err != nil {
 		return err
@@ -129,6 +129,21 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	go s.obey(ctx)
 	<-ctx.Done()
 	return nil
+}
+
+// welcome says what runs, and what is to be expected of it.
+func (s *shell) welcome(dir string) {
+	s.out.Say("%s in %s:", console.Count(s.Nodes, "node"), dir)
+	for _, n := range s.procs.Nodes() {
+		s.out.Say("  %-4s process %-8d admin %s", n.Name, n.Pid(), n.AdminAddr)
+	}
+	if s.Algorithm == "" {
+		s.out.Say("A leader is due within 8 s: each node first looks for one, then waits at random " +
+			"before it stands.\n")
+		return
+	}
+	s.out.Say("Here %s elects. It has no leases: nodes show who leads as they believe, but nobody "+
+		"may act on it; there are no fencing tokens.\n", s.Algorithm)
 }
 
 // certificates makes one for each node, and returns the options of each that name it.

@@ -37,8 +37,10 @@ type Algorithm struct {
 	// Leased says that the machines are Leased: a leader leads for as long as its lease
 	// runs. Without it a node leads for as long as its View says so.
 	Leased bool
-	// Messages has one value of each message, for whoever encodes them.
+	// Messages has one value of each message, and Disk is one of what a machine persists, nil
+	// for nothing: for whoever encodes them.
 	Messages []Message
+	Disk     Disk
 }
 
 // StoreNode is the name of the store. No member may have it.
@@ -97,7 +99,7 @@ type Start struct {
 }
 
 // Disk is what a machine finds on its disk after a restart: a comparable value of a type
-// of its own, which its package alone looks into.
+// of its own with exported fields, which its package alone looks into.
 type Disk any
 
 // Received hands over a message from a peer.

@@ -204,8 +204,8 @@ func omnipaxosFigures(t testing.TB) (lines []string) {
 		"published_least,published_most"}
 	for i, sc := range scenarios {
 		for _, name := range []string{"ble", "raft", "raft-checkquorum", "bmqelect"} {
-			a, ok := all.Find(name)
-			if !ok {
+			a, err := all.Find(name)
+			if err != nil {
 				continue
 			}
 			for _, timeout := range []time.Duration{50, 500, 5000} {

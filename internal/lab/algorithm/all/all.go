@@ -2,20 +2,26 @@
 package all
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/ble"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/bully"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/etcdlease"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/gmt"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/kubernetes"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/ours"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/ring"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/zookeeper"
 )
 
 // Algorithms are all there are, this project's own first.
 func Algorithms() []algorithm.Algorithm {
 	return []algorithm.Algorithm{
-		ours.Elector, ours.WithoutScouting,
+		ours.Elector, ours.WithoutScouting, gmt.GMT, bully.Bully, bully.Strict, bully.UUID,
+		ring.Ring, ring.List,
 		ble.BLE, zookeeper.ZooKeeper, etcdlease.EtcdLease, kubernetes.Kubernetes,
 	}
 }
@@ -28,11 +34,12 @@ func Names() (names []string) {
 	return names
 }
 
-// Find returns the algorithm of a name; ok is false if there is none.
-func Find(name string) (a algorithm.Algorithm, ok bool) {
+// Find returns the algorithm of a name. The error lists the names.
+func Find(name string) (algorithm.Algorithm, error) {
 	i := slices.Index(Names(), name)
 	if i < 0 {
-		return a, false
+		return algorithm.Algorithm{}, fmt.Errorf("%q is no algorithm, but these are: %s", name,
+			strings.Join(Names(), ", "))
 	}
-	return Algorithms()[i], true
+	return Algorithms()[i], nil
 }

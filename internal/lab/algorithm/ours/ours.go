@@ -17,6 +17,7 @@ var Elector = algorithm.Algorithm{
 	OneLeaderPerTerm: true,
 	Leased:           true,
 	Messages:         []algorithm.Message{Message{}},
+	Disk:             elector.Terms{},
 }
 
 // WithoutScouting is the election before its scouting extension.
@@ -30,6 +31,7 @@ var WithoutScouting = algorithm.Algorithm{
 	},
 	OneLeaderPerTerm: true,
 	Messages:         []algorithm.Message{Message{}},
+	Disk:             elector.Terms{},
 }
 
 // Message is a message of the elector.

@@ -6,6 +6,7 @@ package script
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -25,6 +26,7 @@ type Script struct {
 	sent      []message // not delivered yet, oldest first
 	cuts      []message // ways on which all is lost; their bodies are nil
 	hidden    []string  // names of messages that are not written
+	counts    map[string]int
 	entropy   uint64
 	holdDisks bool
 	out       strings.Builder
@@ -69,7 +71,7 @@ type message struct {
 // New makes a cluster of voters of those names, the preferred ones first, that do not run
 // yet. An algorithm with a store gets one, which runs.
 func New(a algorithm.Algorithm, timing elector.Timing, names ...algorithm.NodeID) *Script {
-	s := &Script{algorithm: a, entropy: 1 << 63}
+	s := &Script{algorithm: a, entropy: 1 << 63, counts: map[string]int{}}
 	for _, id := range names {
 		s.nodes = append(s.nodes, &node{id: id, config: algorithm.Config{
 			Elector: elector.Config{Self: id, Voters: slices.Sorted(slices.Values(names)), Timing: timing},
@@ -104,6 +106,7 @@ func New(a algorithm.Algorithm, timing elector.Timing, names ...algorithm.NodeID
 //	hold-disks             nothing is durable until the line durable
 //	durable a              the oldest write of a is durable
 //	hide LEAD              messages of that name are not written from now on
+//	count                  how many messages were sent since the last count, by name
 //	views                  what each node believes
 //	messages               what is under way
 func (s *Script) Play(lines string) string {
@@ -141,6 +144,12 @@ func (s *Script) do(verb string, args []string) error {
 		return err
 	case "hide":
 		s.hidden = append(s.hidden, args...)
+		return nil
+	case "count":
+		for _, name := range slices.Sorted(maps.Keys(s.counts)) {
+			fmt.Fprintf(&s.out, "%d %s\n", s.counts[name], name)
+		}
+		clear(s.counts)
 		return nil
 	case "hold-disks":
 		s.holdDisks = true
@@ -248,7 +257,7 @@ func (s *Script) start(n *node) {
 	s.step(n, algorithm.Start{Disk: n.disk, Clock: algorithm.Time(s.now)})
 }
 
-func (s *Script) crash(n *node) { n.machine, n.writing = nil, nil }
+func (s *Script) crash(n *node) { n.machine, n.writing, n.paused = nil, nil, false }
 
 func (s *Script) stop(n *node) {
 	if n.machine != nil {
@@ -340,7 +349,11 @@ func (s *Script) send(n *node, envelopes []algorithm.Envelope) {
 		}
 		for _, to := range s.nodes {
 			meant := e.To == to.id || e.To == elector.AllMembers && to.id != algorithm.StoreNode
-			if meant && to != n && !slices.Contains(s.cuts, message{from: n.id, to: to.id}) {
+			if !meant || to == n {
+				continue
+			}
+			s.counts[e.Message.Name()]++
+			if !slices.Contains(s.cuts, message{from: n.id, to: to.id}) {
 				s.sent = append(s.sent, message{n.id, to.id, e.Message})
 			}
 		}

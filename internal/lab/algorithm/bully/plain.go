@@ -1,0 +1,140 @@
+package bully
+
+import (
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
+)
+
+// plain is the algorithm as books tell it.
+type plain struct {
+	*machine
+	phase       phase
+	timer       algorithm.Time // of the phase
+	coordinator int
+	silent      algorithm.Time // when the coordinator has failed
+	nextBeat    algorithm.Time // of this member as coordinator
+}
+
+// phase says what an election of the member is at.
+type phase uint8
+
+const (
+	none     phase = iota // no election runs
+	recovery              // one is about to start
+	asked                 // ELECTION was sent, no ANSWER has come
+	answered              // a higher member will send COORDINATOR
+)
+
+func newPlain(m *machine) rules {
+	return &plain{machine: m, phase: recovery, timer: m.now.Add(m.ta), coordinator: nobody}
+}
+
+func (p *plain) receive(from int, msg algorithm.Message) {
+	higher := from < p.self
+	switch msg.(type) {
+	case Election:
+		if !higher {
+			p.send(from, Answer{})
+			p.protest("ELECTION from a lower member")
+		}
+	case Answer:
+		if higher && p.phase == asked {
+			p.phase, p.timer, p.why = answered, p.now.Add(p.tc), "ANSWER"
+		}
+	case Coordinator:
+		if higher {
+			p.follow(from, "COORDINATOR")
+		} else {
+			p.protest("COORDINATOR from a lower member")
+		}
+	case Heartbeat:
+		switch {
+		case from == p.coordinator:
+			p.silent = p.now.Add(p.silence)
+		case !higher:
+			p.protest("HEARTBEAT from a lower member")
+		case p.coordinator == nobody || from < p.coordinator:
+			p.follow(from, "HEARTBEAT")
+		}
+	}
+}
+
+// follow accepts a coordinator. What a member does when it recovers, it does all the same.
+func (p *plain) follow(from int, why string) {
+	p.coordinator, p.silent, p.why = from, p.now.Add(p.silence), why
+	if p.phase != recovery {
+		p.phase = none
+	}
+}
+
+// protest starts an election unless one runs.
+func (p *plain) protest(why string) {
+	if p.phase == none || p.phase == recovery {
+		p.elect(why)
+	}
+}
+
+// elect starts an election.
+func (p *plain) elect(why string) {
+	p.why = why
+	switch {
+	case !p.votes():
+		p.phase = none
+	case p.self == 0:
+		p.win("the highest")
+	default:
+		p.phase, p.timer = asked, p.now.Add(p.ta)
+		p.sendHigher(Election{})
+	}
+}
+
+// win makes this member the coordinator.
+func (p *plain) win(why string) {
+	p.phase, p.coordinator, p.why = none, p.self, why
+	p.nextBeat = p.now.Add(p.beat)
+	p.sendLower(Coordinator{})
+}
+
+func (p *plain) tick() algorithm.Time {
+	if p.coordinator != nobody && p.coordinator != p.self && p.now >= p.silent {
+		p.coordinator = nobody
+		p.protest("the coordinator is silent")
+	}
+	if p.phase != none && p.now >= p.timer {
+		switch p.phase {
+		case recovery:
+			p.elect("recovery")
+		case asked:
+			p.win("no ANSWER")
+		case answered:
+			p.elect("no COORDINATOR")
+		}
+	}
+	wake := elector.Never
+	if p.phase != none {
+		wake = p.timer
+	}
+	switch p.coordinator {
+	case nobody:
+	case p.self:
+		if p.now >= p.nextBeat {
+			p.nextBeat = p.now.Add(p.beat)
+			p.broadcast(Heartbeat{})
+		}
+		wake = min(wake, p.nextBeat)
+	default:
+		wake = min(wake, p.silent)
+	}
+	return wake
+}
+
+func (p *plain) view() algorithm.View {
+	role := elector.Follower
+	switch {
+	case p.coordinator == p.self:
+		role = elector.Leader
+	case p.phase == asked:
+		role = elector.Candidate
+	}
+	return algorithm.View{Role: role, Leader: p.name(p.coordinator)}
+}

@@ -1,0 +1,226 @@
+package bully
+
+import (
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
+)
+
+// strict is the paper's algorithm, under the paper's names.
+type strict struct {
+	*machine
+	status      status // S(i).s
+	coordinator int    // S(i).c
+	halted      int    // S(i).h: by whom
+	suspect     bool   // the coordinator is silent
+
+	calls  uint64         // numbers the phases of calls
+	phase  call           // what procedure Election waits for
+	up     []bool         // S(i).Up: who has returned Halt, by rank
+	away   int            // calls of the phase that have not returned
+	timer  algorithm.Time // end of the phase, or of "a long time"
+	checks algorithm.Time // when a coordinator calls AreYouNormal
+}
+
+// status of a member; it is in Election as long as it is stopped.
+type status uint8
+
+const (
+	election status = iota
+	reorganization
+	normal
+)
+
+// call is a phase of procedure Election.
+type call uint8
+
+const (
+	noCall call = iota
+	areYouUp
+	halt
+	newCoordinator
+	ready
+)
+
+func newStrict(m *machine) rules {
+	return &strict{
+		machine: m, coordinator: nobody, halted: nobody, up: make([]bool, m.n),
+		timer: m.now.Add(m.ta),
+	}
+}
+
+func (s *strict) receive(from int, msg algorithm.Message) {
+	higher := from < s.self
+	switch c := msg.(type) {
+	case AreYouUp:
+		s.send(from, Return{Number: c.Number})
+	case Halt:
+		if higher {
+			s.stop(from, "Halt")
+			s.timer = s.now.Add(s.tc)
+			s.send(from, Return{Number: c.Number})
+		}
+	case NewCoordinator:
+		if s.halted == from && s.status == election {
+			s.coordinator, s.status, s.timer = from, reorganization, s.now.Add(s.tc)
+		}
+		s.send(from, Return{Number: c.Number})
+	case Ready:
+		if s.coordinator == from && s.status == reorganization {
+			s.status, s.suspect, s.why = normal, false, "Ready"
+			s.timer = s.now.Add(s.silence)
+		}
+		s.send(from, Return{Number: c.Number})
+	case AreYouNormal:
+		s.checked(from, c)
+	case Return:
+		s.returned(from, c)
+	}
+}
+
+// checked answers whether this member is Normal with the caller as coordinator. One without a
+// vote is whatever it is told.
+func (s *strict) checked(from int, c AreYouNormal) {
+	if !s.votes() {
+		s.status, s.coordinator = normal, from
+	}
+	follows := s.status == normal && s.coordinator == from
+	if follows {
+		s.suspect, s.why = false, "AreYouNormal"
+	}
+	if follows && s.phase == noCall {
+		s.timer = s.now.Add(s.silence)
+	}
+	s.send(from, Return{Number: c.Number, No: !follows})
+}
+
+// stop is procedure STOP, of a member that from halts.
+func (s *strict) stop(from int, why string) {
+	s.status, s.halted, s.coordinator, s.phase, s.why = election, from, nobody, noCall, why
+}
+
+// elect is procedure Election up to its first answer.
+func (s *strict) elect(why string) {
+	if !s.votes() {
+		s.timer = elector.Never
+		return
+	}
+	s.why = why
+	s.begin(areYouUp, s.self)
+	s.sendHigher(AreYouUp{Number: s.calls})
+	s.proceed()
+}
+
+// begin starts a phase of that many calls.
+func (s *strict) begin(c call, away int) {
+	s.calls++
+	s.phase, s.away, s.timer = c, away, s.now.Add(s.ta)
+}
+
+// returned takes the return of a call.
+func (s *strict) returned(from int, r Return) {
+	switch {
+	case r.Number != s.calls:
+	case s.phase == noCall:
+		if r.No && s.leads() {
+			s.elect("AreYouNormal: no")
+		}
+	case s.phase == areYouUp:
+		s.phase, s.timer, s.why = noCall, s.now.Add(s.tc), "a higher member is up"
+	default:
+		if s.phase == halt {
+			s.up[from] = true
+		}
+		s.away--
+		s.proceed()
+	}
+}
+
+// proceed goes on to the next phase when all calls of this one have returned.
+func (s *strict) proceed() {
+	for s.phase != noCall && s.away == 0 {
+		switch s.phase {
+		case areYouUp:
+			s.haltLower()
+		case halt:
+			s.coordinate()
+		case newCoordinator:
+			s.begin(ready, s.callUp(Ready{Number: s.calls + 1}))
+		case ready:
+			s.phase, s.status, s.why = noCall, normal, "all are Ready"
+			s.checks = s.now.Add(s.beat)
+		}
+	}
+}
+
+// haltLower stops this member and calls Halt at all lower ones.
+func (s *strict) haltLower() {
+	s.stop(s.self, "no higher member is up")
+	clear(s.up)
+	s.begin(halt, s.n-1-s.self)
+	s.sendLower(Halt{Number: s.calls})
+}
+
+// coordinate is the election point: who has returned Halt gets a new coordinator.
+func (s *strict) coordinate() {
+	s.coordinator, s.status = s.self, reorganization
+	s.begin(newCoordinator, s.callUp(NewCoordinator{Number: s.calls + 1}))
+}
+
+// callUp calls all that are up, and returns how many these are.
+func (s *strict) callUp(msg algorithm.Message) (calls int) {
+	for i, up := range s.up {
+		if up {
+			s.send(i, msg)
+			calls++
+		}
+	}
+	return calls
+}
+
+func (s *strict) tick() algorithm.Time {
+	if s.idle() {
+		if s.now >= s.checks {
+			s.checks = s.now.Add(s.beat)
+			s.broadcast(AreYouNormal{Number: s.calls})
+		}
+	} else if s.now >= s.timer {
+		s.timeOut()
+	}
+	if s.idle() {
+		return s.checks
+	}
+	return s.timer
+}
+
+// timeOut ends a phase without the returns that are missing, or a long time.
+func (s *strict) timeOut() {
+	switch s.phase {
+	case areYouUp, halt:
+		s.away = 0 // those are down
+		s.proceed()
+	case newCoordinator, ready:
+		s.elect("a member has failed")
+	case noCall:
+		s.suspect, s.why = true, "Timeout"
+		s.elect("Timeout")
+	}
+}
+
+// idle reports whether the member is a coordinator that has nothing to do but to check.
+func (s *strict) idle() bool { return s.leads() && s.phase == noCall }
+
+func (s *strict) leads() bool { return s.status == normal && s.coordinator == s.self }
+
+func (s *strict) view() algorithm.View {
+	v := algorithm.View{Role: elector.Follower}
+	switch {
+	case s.leads():
+		v.Role, v.Leader = elector.Leader, s.cfg.Self()
+	case s.phase != noCall:
+		v.Role = elector.Candidate
+	}
+	if s.status == normal && !s.suspect {
+		v.Leader = s.name(s.coordinator)
+	}
+	return v
+}

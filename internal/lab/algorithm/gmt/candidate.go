@@ -1,0 +1,63 @@
+package gmt
+
+import (
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
+	"github.com/bmqelect/bmqelect/lsn"
+)
+
+// onLead follows who leads. A LEADER does so unless the LEAD is obsolete.
+func (m *machine) onLead(from algorithm.NodeID, at lsn.LSN) {
+	if m.leads && at.Less(m.last) {
+		return
+	}
+	if m.leads {
+		m.why = "a LEAD that is not obsolete"
+	} else {
+		m.why = "LEAD"
+	}
+	m.leads = false
+	m.leader, m.term = from, at.Term
+	m.heard(from, at)
+}
+
+// heard notes a LEAD, this member's own ones too: the ELECTOR waits anew, and the tally board
+// is clear.
+func (m *machine) heard(from algorithm.NodeID, at lsn.LSN) {
+	m.old = from
+	if m.seen.Less(at) {
+		m.seen = at
+	}
+	if !m.voting {
+		m.timer = m.now.Add(3 * m.hbt)
+	}
+	clear(m.tally)
+}
+
+// onVote records a vote. A FOLLOWER with more than N/2 identical ones is LEADER.
+func (m *machine) onVote(from int, claim lsn.LSN) {
+	if m.leads || m.self < 0 {
+		return
+	}
+	m.tally[from] = &claim
+	identical := 0
+	for _, vote := range m.tally {
+		if vote != nil && *vote == claim {
+			identical++
+		}
+	}
+	if 2*identical <= len(m.tally) {
+		return
+	}
+	m.leads, m.term, m.why = true, claim.Term+1, "more than N/2 identical votes"
+	m.last = lsn.LSN{Term: m.term}
+	m.lead()
+}
+
+// lead broadcasts a LEAD.
+func (m *machine) lead() {
+	m.nextLead = m.now.Add(m.hbt)
+	m.last.Counter++
+	m.heard(m.cfg.Self(), m.last)
+	m.send(elector.AllMembers, Lead{At: m.last})
+}

@@ -1,0 +1,89 @@
+// Package gmt is the leader election of a memo signed gmt, of January 2000: ELECT, VOTE and
+// LEAD. Each member runs two machines: the ELECTOR, which takes part in the choice of a
+// leader, also while its member leads, and the CANDIDATE, which finds out whether it leads.
+//
+// The ELECTOR is WATCHING or VOTING. When no LEAD came for 3 HBT (5 HBT after the start), or
+// when an ELECT comes, it is VOTING: it broadcasts ELECT, its claim, which is the (term, msg)
+// of the newest LEAD that it saw. An RTT later it sends a VOTE to the member with the best
+// claim, its own included, and is WATCHING again. The best claim is that of the old leader, if
+// it is alive; otherwise the largest; of equal ones that of the member first in the
+// configuration. The CANDIDATE keeps the newest vote of each voter until a LEAD comes. With
+// more than N/2 identical ones it is LEADER, and broadcasts LEAD every HBT until it hears a
+// LEAD that is not obsolete.
+//
+// HBT is Timing.HeartbeatBroadcast, RTT is Timing.ElectionResult, and the order of the
+// configuration is Config.Order. Where the memo is silent:
+//
+//   - A VOTE has the (term, msg) of the claim that it is for. The leader that it makes takes
+//     the term above.
+//   - A LEAD is obsolete if its (term, msg) is below that of the leader's own last one.
+//   - The old leader is the sender of the LEAD that came last, obsolete or not: only a LEADER
+//     ignores obsolete ones. Its own LEADs are LEADs to its ELECTOR too.
+//   - WATCHING that follows on VOTING waits for 3 HBT. The memo can be read as 5 HBT; with a
+//     lost VOTE nobody leads for that long.
+//   - A member names the sender of the last LEAD as the leader until its timer ends, and not
+//     as soon as somebody else's ELECT comes.
+//   - A member without a vote sends nothing, and names the leader as others do.
+//
+// An old leader that claims is elected again, so an ELECT of one member unseats nobody. There
+// is no more than one leader that a majority voted for in a round, if messages take less than
+// RTT/2 and no member restarts. It does not hold in general: a leader leads until it hears a
+// LEAD, so a partition has two; nothing is durable, so a restarted member votes twice in a
+// term, and an old leader that restarted leads in a lower term than before, because its claim
+// is (0, 0) and wins. Without PreVote a member whose link from the leader is dead makes an
+// election of all every 3 HBT, and where messages take longer than RTT/2, an ELECT that comes
+// after the VOTE makes the next one.
+package gmt
+
+import (
+	"fmt"
+
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
+	"github.com/bmqelect/bmqelect/lsn"
+)
+
+// GMT is the algorithm of the memo.
+var GMT = algorithm.Algorithm{
+	Name:     "gmt",
+	Title:    "GMT 2000",
+	Source:   "gmt, A Leader Election Algorithm, memo, 2000",
+	New:      newMachine,
+	Messages: []algorithm.Message{Elect{}, Vote{}, Lead{}},
+}
+
+// Elect is the sender's claim.
+type Elect struct {
+	Seen lsn.LSN // term and number of the newest LEAD that the sender saw; zero for none
+}
+
+// Vote is for the receiver.
+type Vote struct {
+	Claim lsn.LSN // the receiver's, that it answers
+}
+
+// Lead asserts that the sender leads.
+type Lead struct {
+	At lsn.LSN // the sender's term, and the number of the message in it, from 1
+}
+
+// Name is the memo's name of the message.
+func (Elect) Name() string { return "ELECT" }
+
+// Name is the memo's name of the message.
+func (Vote) Name() string { return "VOTE" }
+
+// Name is the memo's name of the message.
+func (Lead) Name() string { return "LEAD" }
+
+// String returns the message on one line.
+func (e Elect) String() string { return text(e, e.Seen) }
+
+// String returns the message on one line.
+func (v Vote) String() string { return text(v, v.Claim) }
+
+// String returns the message on one line.
+func (l Lead) String() string { return text(l, l.At) }
+
+func text(m algorithm.Message, at lsn.LSN) string {
+	return fmt.Sprintf("%s term=%d msg=%d", m.Name(), at.Term, at.Counter)
+}
