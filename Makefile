@@ -23,7 +23,7 @@ raced = $$(go list ./... | grep -vxF "$$(go list $(PURE))")
 PROTOCOL = ./elector ./elector/detector ./scouting ./lsn
 COVER = 95
 
-.PHONY: help build bmqnode man test race vet lint lint-peers vuln image fuzz bench bench-peers kills cover scenarios-live article-live coordinator alerts kernel soak chaos study clean
+.PHONY: help build bmqnode man test race vet lint lint-peers vuln image fuzz bench bench-peers kills cover scenarios-live article-live coordinator alerts kernel clocks strangers soak chaos study clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -64,11 +64,12 @@ vuln: ## look for known vulnerabilities in what is called (VULNDB=file:///DIRECT
 image: ## make the file system of deploy/docker's image, and run a node in it
 	BMQNODE_IMAGE=1 go test $(RACEFLAG) $(TESTFLAGS) -run 'TheImage|ThePods' ./cmd/bmqnode
 
-# go test fuzzes one target of one package at a time.
+# go test fuzzes one target of one package at a time. It would take a minute to shorten each new
+# input, and do nothing else.
 fuzz: ## run every fuzz target for a while (FUZZTIME=10s each)
 	@grep -rEo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' . | sed 's/:func / /' | while read -r file target; do \
 		echo "$$target in $${file%/*}"; \
-		go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$${file%/*}" || exit 1; \
+		go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1s "$${file%/*}" || exit 1; \
 	done
 
 bench: ## run the benchmarks, with allocations
@@ -84,7 +85,7 @@ bench-peers: ## compare with hashicorp/raft and etcd in about 12 minutes, write 
 
 KILLS ?= 200
 kills: ## kill the leader of five busy processes KILLS=200 times: proof of death, failover
-	go test -run '^$$' -bench 'Failover/lan/killed/nodes=5/busy=2' -benchtime $(KILLS)x -timeout 0 ./cmd/bmqnode
+	go test -run '^$$' -bench 'Failover/lan/killed/nodes=5/busy=2/tls=off' -benchtime $(KILLS)x -timeout 0 ./cmd/bmqnode
 
 cover: ## statement coverage of the protocol's packages; fails below 95 %
 	@go test -cover $(PROTOCOL) | awk -v least=$(COVER) '{ print } /^FAIL/ { low = 1 } \
@@ -112,6 +113,13 @@ KERNEL_ROUNDS ?= 12
 KERNEL_TIME ?= 5m
 kernel: ## put the kernel's faults to real processes: KERNEL_ROUNDS=12 of each, and at random for KERNEL_TIME=5m; needs root
 	KERNELTEST_ROUNDS=$(KERNEL_ROUNDS) KERNELTEST_TIME=$(KERNEL_TIME) go test $(RACEFLAG) -count=1 -v -timeout 0 ./internal/daemon/kerneltest
+
+clocks: ## let wall clocks of real processes with TLS jump by years
+	BMQNODE_CLOCKS=1 go test $(RACEFLAG) -count=1 -v -timeout 10m -run TestWallClocksThatJump ./cmd/bmqnode
+
+STRANGERS_TIME ?= 10m
+strangers: ## let strangers do what they can on every port of real processes for STRANGERS_TIME=10m
+	STRANGERS_TIME=$(STRANGERS_TIME) go test $(RACEFLAG) -count=1 -v -timeout 0 -run TestStrangersOnEveryPort ./cmd/bmqnode
 
 SOAK_SEEDS ?= 1000
 SOAK_TIME ?= 10m

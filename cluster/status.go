@@ -53,6 +53,8 @@ type Status struct {
 	CertificateEnd time.Time `json:"certificate_end,omitzero"`
 	// AcceptsPlain says that members without TLS are accepted, as Credentials.AcceptPlain.
 	AcceptsPlain bool `json:"accepts_plain,omitempty"`
+	// AcceptsPlainFor is for how long that is so, since the start at most.
+	AcceptsPlainFor Seconds `json:"accepts_plain_for_s,omitempty"`
 	// GossipEncryption is none, accepted (gossip is sent without, but may come with it),
 	// preferred (sent with, and may come without) or required.
 	GossipEncryption string `json:"gossip_encryption,omitempty"`
@@ -147,7 +149,8 @@ func (n *Node) Status() Status {
 	}
 	if n.credentials != nil {
 		st.CertificateEnd, _ = n.credentials.end()
-		st.AcceptsPlain = n.credentials.ofMesh().AcceptPlain
+		yes, since := n.credentials.acceptsPlain()
+		st.AcceptsPlain, st.AcceptsPlainFor = yes, seconds(since)
 	}
 	if err := n.Err(); err != nil {
 		st.Failure = err.Error()

@@ -42,8 +42,9 @@ type Credentials struct {
 // certificate and the key of this node, ca.crt has the CAs that sign those of members, all
 // in PEM. gossip.key, if it is there, has the keys of gossip, one a line, in base64, or the
 // word plain for no encryption. If there is a file accept-plain, AcceptPlain is set. names, if
-// it is there, has Names, one a line. Others
-// than the owner of the files of keys and readers of their group must not have access to them.
+// it is there, has Names, one a line; a node that had them goes on with them if it is gone.
+// Others than the owner of the files of keys and readers of their group must not have access to
+// them.
 func TLSDir(dir string) func() (Credentials, error) {
 	return func() (c Credentials, err error) {
 		c.Certificate, c.Roots, err = certs.Load(dir)
@@ -75,6 +76,7 @@ type credentials struct {
 
 	mu          sync.Mutex // not held while a file is read
 	from, until time.Time
+	plainSince  time.Time // when AcceptPlain was first seen set, and set since then
 }
 
 // ofMesh are those that the mesh needs.
@@ -110,7 +112,7 @@ func (c *credentials) read() (old *Credentials, err error) {
 		err = gossip.Keys(next.GossipKeys).Check()
 	}
 	if err == nil {
-		err = keysGone(c.newest.Load(), &next)
+		err = whatIsGone(c.newest.Load(), &next)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrCredentials, err)
@@ -118,18 +120,29 @@ func (c *credentials) read() (old *Credentials, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.from, c.until = from, until
+	if !next.AcceptPlain {
+		c.plainSince = time.Time{}
+	} else if c.plainSince.IsZero() {
+		c.plainSince = time.Now()
+	}
 	return c.newest.Swap(&next), nil
 }
 
-// keysGone reports that a node that has a key of gossip would lose it without being told so: by
-// a file that is missing, for example.
-func keysGone(old, next *Credentials) error {
+// whatIsGone reports that a node would stop to encrypt gossip, or let in those whom it keeps out,
+// without being told so: by a file that is not there any more, for example.
+func whatIsGone(old, next *Credentials) error {
 	real := func(key []byte) bool { return len(key) > 0 }
-	if old == nil || len(next.GossipKeys) > 0 || !slices.ContainsFunc(old.GossipKeys, real) {
+	switch {
+	case old == nil:
 		return nil
+	case len(next.GossipKeys) == 0 && slices.ContainsFunc(old.GossipKeys, real):
+		return errors.New("there is no key of gossip any more (file gossip.key): write the word " +
+			"plain to stop encrypting")
+	case len(next.Names) == 0 && len(old.Names) > 0:
+		return errors.New("there is no list of names any more (file names): write it again, or " +
+			"restart the node to let in everybody with a certificate")
 	}
-	return errors.New("there is no key of gossip any more (file gossip.key): write the word plain " +
-		"to stop encrypting")
+	return nil
 }
 
 // end is until when the other members accept the certificate, and whether that is soon.
@@ -137,6 +150,16 @@ func (c *credentials) end() (until time.Time, soon bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.until, time.Until(c.until) < min(c.until.Sub(c.from)/10, endsSoon)
+}
+
+// acceptsPlain reports whether members without TLS are accepted, and for how long by now.
+func (c *credentials) acceptsPlain() (yes bool, since time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.plainSince.IsZero() {
+		return false, 0
+	}
+	return true, time.Since(c.plainSince)
 }
 
 // CheckTLS reports what is wrong with the credentials that c.TLS gives now; nil without TLS.

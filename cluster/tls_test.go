@@ -246,6 +246,49 @@ func TestNodeWhoseGossipKeyIsGoneGoesOnEncrypting(t *testing.T) {
 	require.NoError(t, node.ReloadTLS(), "it has no key to lose")
 }
 
+// TestAListOfNamesThatIsGoneStillCounts, until it is written again.
+func TestAListOfNamesThatIsGoneStillCounts(t *testing.T) {
+	runWithTLS(t, 24*time.Hour, func(t *testing.T, c *clustertest.Cluster, dir string) {
+		c.AwaitLeader()
+		link := func() string { return c.Node("a").Status().Members[1].Link }
+		list := filepath.Join(dir, "a", "names")
+		require.NoError(t, os.WriteFile(list, []byte("a\nb\n"), 0o600))
+		time.Sleep(time.Minute)
+		require.NotEqual(t, "up", link(), "c is not listed")
+		require.NoError(t, os.Remove(list))
+		time.Sleep(time.Minute)
+		require.NotEqual(t, "up", link(), "c is still not let in")
+		found := c.Node("a").Status().Findings
+		require.True(t, slices.ContainsFunc(found, func(f findings.Finding) bool {
+			return f.Kind == findings.Certificate && strings.Contains(f.Detail, "there is no list of names")
+		}), found)
+		require.NoError(t, os.WriteFile(list, []byte("a b c"), 0o600))
+		time.Sleep(time.Minute)
+		require.Equal(t, "up", link())
+		require.Empty(t, c.Node("a").Status().Findings)
+	})
+}
+
+// TestHowLongMembersWithoutTLSAreAccepted is said, also after a renewal.
+func TestHowLongMembersWithoutTLSAreAccepted(t *testing.T) {
+	runWithTLS(t, 24*time.Hour, func(t *testing.T, c *clustertest.Cluster, dir string) {
+		says := func() time.Duration { return c.Node("a").Status().AcceptsPlainFor.Duration() }
+		require.Zero(t, says())
+		file := filepath.Join(dir, "a", "accept-plain")
+		require.NoError(t, os.WriteFile(file, nil, 0o600))
+		for range 2 {
+			time.Sleep(time.Hour)
+			require.NoError(t, c.Node("a").ReloadTLS())
+		}
+		require.True(t, c.Node("a").Status().AcceptsPlain)
+		require.InDelta(t, 2*time.Hour, says(), float64(10*time.Second))
+		require.NoError(t, os.Remove(file))
+		require.NoError(t, c.Node("a").ReloadTLS())
+		require.False(t, c.Node("a").Status().AcceptsPlain)
+		require.Zero(t, says())
+	})
+}
+
 // gate is a log that stops at a line until it is opened.
 type gate struct {
 	reached, opened chan struct{}

@@ -1,7 +1,9 @@
 package netmesh
 
 import (
+	"bytes"
 	"context"
+	"fmt"
 	"net"
 	"strings"
 	"testing"
@@ -183,6 +185,21 @@ func TestWarningsAreNotRepeatedAllTheTime(t *testing.T) {
 		require.Equal(t, 3, strings.Count(out.String(), "link closed"))
 		require.Contains(t, out.String(), "repeats=4")
 	})
+}
+
+// Strangers with many addresses fill no log, and hide nothing that a member does.
+func TestRefusalsAreBoundedInAll(t *testing.T) {
+	var out bytes.Buffer
+	a := start(t, "a", func(c *Config) {
+		c.Logger = hclog.New(&hclog.LoggerOptions{Output: &out})
+	})
+	for i := range 10 * maxRefusals {
+		a.log.warn("garbage", fmt.Sprint("host", i), connectionRefused)
+	}
+	a.log.warn("garbage", "b", "closing the link")
+	a.close(t)
+	require.Equal(t, maxRefusals, strings.Count(out.String(), connectionRefused))
+	require.Contains(t, out.String(), "closing the link")
 }
 
 // A name that the elector refuses is refused by the mesh too, in a Hello as in a Config.

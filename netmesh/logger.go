@@ -7,24 +7,35 @@ import (
 	"github.com/bmqelect/bmqelect/internal/base/loglimit"
 )
 
+// maxRefusals is how many lines a minute tell of connections that were refused: those who have
+// many addresses must not fill the log.
+const maxRefusals = 64
+
 // logger limits warnings per kind and peer: a hostile or broken peer must not
 // fill the log.
 type logger struct {
 	hclog.Logger
 
-	limit loglimit.Limiter[warning]
+	limit   loglimit.Limiter[warning]
+	refused loglimit.Limiter[warning] // Most is maxRefusals
 }
 
 type warning struct{ kind, who string }
 
+// connectionRefused is the message that strangers can cause.
+const connectionRefused = "connection refused"
+
 // warn logs unless the same was logged a short while ago. Two processes that may both vote
 // by one name are an error.
 func (l *logger) warn(kind, who, msg string, args ...any) {
-	log := l.Warn
+	log, limit := l.Warn, &l.limit
 	if kind == ReasonCopied.String() {
 		log = l.Error
 	}
-	if n, due := l.limit.Due(warning{kind, who}); due {
+	if msg == connectionRefused {
+		limit = &l.refused
+	}
+	if n, due := limit.Due(warning{kind, who}); due {
 		log(msg, append(args, "reason", kind, "repeats", n)...)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/base/crowd"
+	"github.com/bmqelect/bmqelect/internal/base/loglimit"
 )
 
 const (
@@ -68,7 +69,10 @@ func Listen(cfg Config, h Handler) (*Mesh, error) {
 	m := &Mesh{
 		cfg: cfg, handler: h, started: time.Now(),
 		listener: listener, advertised: cfg.advertised(listener.Addr()),
-		process: max(rand.Uint64(), 1), log: logger{Logger: cfg.Logger.With("node", cfg.Node)},
+		process: max(rand.Uint64(), 1),
+		log: logger{
+			Logger: cfg.Logger.With("node", cfg.Node), refused: loglimit.Limiter[warning]{Most: maxRefusals},
+		},
 		done: make(chan struct{}), peers: make(map[elector.NodeID]*peer),
 		live: make(map[*link]struct{}), pending: crowd.New[net.Conn](maxPending),
 	}

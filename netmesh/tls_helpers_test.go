@@ -103,6 +103,6 @@ func plainOnly(t *testing.T) {
 func plainAndTLS[T interface {
 	Run(name string, f func(T)) bool
 }](t T, play func(t T, edit func(*Config))) {
-	t.Run("plain", func(t T) { play(t, func(*Config) {}) })
-	t.Run("TLS", func(t T) { play(t, encrypted) })
+	t.Run("tls=off", func(t T) { play(t, func(*Config) {}) })
+	t.Run("tls=on", func(t T) { play(t, encrypted) })
 }

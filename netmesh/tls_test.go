@@ -468,11 +468,18 @@ func TestCredentialsAreCheckedBeforeUse(t *testing.T) {
 // TestHeartbeatsWithTLSAllocateAsLittleAsItCan: crypto/tls allocates 24 bytes for each
 // record that it reads. There is nothing else.
 func TestHeartbeatsWithTLSAllocateAsLittleAsItCan(t *testing.T) {
-	x, here := echoing(t, "x", encrypted)
-	y, there := echoing(t, "y", encrypted)
+	alone := func(c *Config) {
+		encrypted(c)
+		c.times.ping, c.times.idle = time.Hour, 2*time.Hour // pings allocate, too
+	}
+	x, here := echoing(t, "x", alone)
+	y, there := echoing(t, "y", alone)
 	x.AddPeer("y", y.Addr().String())
 	<-here.got
 	<-there.got
+	// So does the handshake of the evidence connection: as much as 5 a heartbeat.
+	proven := func() bool { return x.Links()[0].Evidence && y.Links()[0].Evidence }
+	require.Eventually(t, proven, patience, glance)
 	trip := func() {
 		x.Send("y", "default", heartbeat(1))
 		<-here.got

@@ -149,3 +149,41 @@ func TestAServiceManagerThatIsNotThereIsNamed(t *testing.T) {
 	require.Error(t, err)
 	require.Contains(t, string(out), "notify socket of the service manager, NOTIFY_SOCKET")
 }
+
+// TestAHungNodeIsStartedAgain: what the watchdog's SIGABRT leaves is no exit status that keeps
+// systemd from that. A supervised node gives signs of life, too, and its parent passes it on.
+func TestAHungNodeIsStartedAgain(t *testing.T) {
+	t.Parallel()
+	unit, err := os.ReadFile("../../deploy/systemd/bmqnode.service")
+	require.NoError(t, err)
+	setting := func(name string) string {
+		_, value, found := strings.Cut(string(unit), "\n"+name+"=")
+		require.True(t, found, name)
+		value, _, _ = strings.Cut(value, "\n")
+		return value
+	}
+	require.Equal(t, "2", setting("RestartPreventExitStatus"))
+	require.Equal(t, "SIGABRT", setting("WatchdogSignal"))
+	for _, supervised := range []string{"false", "true"} {
+		t.Run("supervised="+supervised, func(t *testing.T) {
+			t.Parallel()
+			socket, told := manager(t)
+			flags := slices.Concat([]string{"run", "--supervised=" + supervised}, soleFlags(t))
+			// The manager names the process that it starts.
+			cmd := exec.Command("sh", append([]string{"-c", `WATCHDOG_PID=$$ exec "$0" "$@"`, binary},
+				flags...)...)
+			cmd.Env = append(unmanaged(), "NOTIFY_SOCKET="+socket, "WATCHDOG_USEC=100000",
+				setting("Environment"))
+			said := launched(t, cmd)
+			require.Eventually(t, func() bool {
+				return told.count("READY=1") == 1 && told.count("WATCHDOG=1") > 3
+			}, patience, 5*time.Millisecond)
+			require.NoError(t, cmd.Process.Signal(syscall.SIGABRT))
+			require.Error(t, cmd.Wait())
+			require.NotEqual(t, 2, cmd.ProcessState.ExitCode())
+			require.Contains(t, string(said.Bytes()), "SIGABRT: abort")
+			require.Contains(t, string(said.Bytes()), "goroutine ")
+			quietFrom(t, told) // nobody is left
+		})
+	}
+}

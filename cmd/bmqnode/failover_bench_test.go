@@ -11,7 +11,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bmqelect/bmqelect/internal/base/certs"
 	"github.com/bmqelect/bmqelect/internal/daemon/admin"
+	"github.com/bmqelect/bmqelect/internal/daemon/procs"
 )
 
 // BenchmarkFailover kills or stops the leader of processes on one machine, and tells how long
@@ -37,7 +39,9 @@ func BenchmarkFailover(b *testing.B) {
 			for range c.busy {
 				keepBusy(b)
 			}
-			failover(b, c.nodes, c.profile, c.signal)
+			plainAndTLS(b, c.nodes, map[string]any{"profile": c.profile}, func(b *testing.B, s *scene) {
+				failover(b, s, c.signal)
+			})
 		})
 	}
 }
@@ -52,8 +56,26 @@ func keepBusy(b *testing.B) {
 	})
 }
 
-func failover(b *testing.B, nodes int, profile string, signal syscall.Signal) {
-	s := play(b, nodes, map[string]any{"profile": profile})
+// plainAndTLS starts a mesh without TLS, and one with it, and runs a benchmark with each.
+func plainAndTLS(
+	b *testing.B, nodes int, options map[string]any, run func(b *testing.B, s *scene),
+) {
+	for _, tls := range []string{"off", "on"} {
+		b.Run("tls="+tls, func(b *testing.B) {
+			s := layOut(b, nodes, options)
+			if tls == "on" {
+				pki := b.TempDir()
+				_, err := certs.Issue(pki, "", procs.Numbered(nodes), time.Hour)
+				require.NoError(b, err)
+				s.encrypt(pki)
+			}
+			require.NoError(b, s.Start())
+			run(b, s)
+		})
+	}
+}
+
+func failover(b *testing.B, s *scene, signal syscall.Signal) {
 	leader := s.agree(s.Nodes(), nil)
 	var detection, proof, backOff, election, total []time.Duration
 	for b.Loop() {
@@ -101,8 +123,9 @@ func failover(b *testing.B, nodes int, profile string, signal syscall.Signal) {
 // BenchmarkTransfer hands leadership back and forth among three processes, and tells
 // how long nobody leads: from the old leader's last moment until the new one is
 // elected. Median, in milliseconds.
-func BenchmarkTransfer(b *testing.B) {
-	s := play(b, 3, nil)
+func BenchmarkTransfer(b *testing.B) { plainAndTLS(b, 3, nil, transfers) }
+
+func transfers(b *testing.B, s *scene) {
 	leader := s.agree(s.Nodes(), nil)
 	var gaps []time.Duration
 	for b.Loop() {

@@ -27,14 +27,19 @@ func layOutWithTLS(t *testing.T) (s *scene, pki string) {
 	out, _, code := bmqnode(t, "certs", "--dir", pki, "n1", "n2", "n3")
 	require.Zero(t, code)
 	require.Regexp(t, `^n1: \S+/pki/n1, valid until [-\dT:]+Z\nn2: [^\n]+\nn3: [^\n]+\n$`, out)
-	for _, n := range s.Nodes() {
-		encrypt(t, n, filepath.Join(pki, n.Name))
-	}
+	s.encrypt(pki)
 	return s, pki
 }
 
+// encrypt gives all nodes TLS, with certificates in a directory.
+func (s *scene) encrypt(pki string) {
+	for _, n := range s.Nodes() {
+		encrypt(s.t, n, filepath.Join(pki, n.Name))
+	}
+}
+
 // encrypt writes into a node's file where its certificate is.
-func encrypt(t *testing.T, n *procs.Node, dir string) {
+func encrypt(t testing.TB, n *procs.Node, dir string) {
 	f, err := os.OpenFile(n.ConfigFile, os.O_APPEND|os.O_WRONLY, 0)
 	require.NoError(t, err)
 	_, err = fmt.Fprintf(f, "tls-dir: %s\n", dir)

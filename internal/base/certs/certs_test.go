@@ -69,8 +69,8 @@ func TestOperatorsAreNoNodes(t *testing.T) {
 		require.NoError(t, err)
 		_, err = Verify(chain, roots, x509.ExtKeyUsageServerAuth)
 		require.Error(t, err)
-		require.True(t, IsOperator(own.Leaf, "bees"))
-		require.False(t, IsOperator(own.Leaf, "wasps"))
+		require.Equal(t, []string{"operator/alice"}, NamesIn(own.Leaf, "bees"))
+		require.Empty(t, NamesIn(own.Leaf, "wasps"))
 		for _, node := range []string{"", "alice", "operator", "operator/alice"} {
 			require.NotEmpty(t, Problem(own.Leaf, "bees", node), node)
 		}
@@ -84,7 +84,11 @@ func TestOperatorsAreNoNodes(t *testing.T) {
 		require.NoFileExists(t, dir+"/operator/alice/gossip.key")
 	}
 	node := leaf(t, dir+"/n1")
-	require.False(t, IsOperator(node, "bees"))
+	require.Equal(t, []string{"n1"}, NamesIn(node, "bees"))
+	require.Empty(t, NamesIn(&x509.Certificate{DNSNames: []string{"operator/eve"}}, "bees"))
+	for name, is := range map[string]bool{"operator/alice": true, "operator/": false, "n1": false} {
+		require.Equal(t, is, IsOperator(name), name)
+	}
 	require.NoError(t, node.VerifyHostname("n1"), "for clients that look for a name")
 	for _, name := range []string{"operator", "operator/", "operator/a/b", "operator/.."} {
 		_, err := Issue(dir, "", []string{name}, time.Hour)

@@ -49,20 +49,35 @@ func clusterOf(cert *x509.Certificate) string {
 	return ""
 }
 
-// Problem says why a certificate is not that of a node of a cluster, or of any of its nodes
-// if node is ""; "" if it is. The URI bmqelect://CLUSTER/NODE binds a certificate to both.
-// One without such a URI is bound by its DNS names, each the name of a node, exactly: then
-// nothing but its CA tells the cluster.
-func Problem(cert *x509.Certificate, cluster, node string) string {
+// NamesIn are those that a certificate has in a cluster: of nodes, and of operators as Issue
+// takes them. The URI bmqelect://CLUSTER/NAME binds a certificate to both. One without such a
+// URI is bound by its DNS names, each the name of a node, exactly: then nothing but its CA
+// tells the cluster.
+func NamesIn(cert *x509.Certificate, cluster string) (all []string) {
 	bound := false
 	for _, u := range cert.URIs {
 		bound = bound || u.Scheme == scheme
-		if u.Scheme == scheme && u.Host == cluster && len(u.Path) > 1 && !ofOperator(u) &&
-			(node == "" || u.Path == "/"+node) {
-			return ""
+		if u.Scheme == scheme && u.Host == cluster && len(u.Path) > 1 {
+			all = append(all, u.Path[1:])
 		}
 	}
-	if !bound && len(cert.DNSNames) > 0 && (node == "" || slices.Contains(cert.DNSNames, node)) {
+	if !bound {
+		all = slices.DeleteFunc(slices.Clone(cert.DNSNames), IsOperator)
+	}
+	return all
+}
+
+// IsOperator reports whether a name of NamesIn is that of an operator.
+func IsOperator(name string) bool {
+	name, is := strings.CutPrefix(name, operators)
+	return is && name != ""
+}
+
+// Problem says why a certificate is not that of a node of a cluster, or of any of its nodes
+// if node is ""; "" if it is.
+func Problem(cert *x509.Certificate, cluster, node string) string {
+	fits := func(name string) bool { return !IsOperator(name) && (node == "" || name == node) }
+	if slices.ContainsFunc(NamesIn(cert, cluster), fits) {
 		return ""
 	}
 	if node == "" {
@@ -70,32 +85,6 @@ func Problem(cert *x509.Certificate, cluster, node string) string {
 	}
 	return fmt.Sprintf("the certificate is for %s, but must be for %s, or have the DNS name %q",
 		names(cert), uri(cluster, node), node)
-}
-
-// IsOperator reports whether a certificate is that of an operator of a cluster.
-func IsOperator(cert *x509.Certificate, cluster string) bool {
-	return slices.ContainsFunc(cert.URIs, func(u *url.URL) bool {
-		return u.Scheme == scheme && u.Host == cluster && ofOperator(u)
-	})
-}
-
-// NamesIn are those that a certificate has in a cluster: of nodes, and of operators as Issue
-// takes them.
-func NamesIn(cert *x509.Certificate, cluster string) (all []string) {
-	for _, u := range cert.URIs {
-		if u.Scheme == scheme && u.Host == cluster {
-			all = append(all, strings.TrimPrefix(u.Path, "/"))
-		}
-	}
-	if clusterOf(cert) == "" {
-		all = append(all, cert.DNSNames...)
-	}
-	return all
-}
-
-func ofOperator(u *url.URL) bool {
-	name, is := strings.CutPrefix(u.Path, "/"+operators)
-	return is && name != ""
 }
 
 // names lists whom a certificate is for, at most a log line of them.

@@ -3,18 +3,22 @@
 package loglimit
 
 import (
+	"cmp"
+	"maps"
 	"sync"
 	"time"
 )
 
 const (
-	every   = time.Minute // between two lines of one kind
-	maxKept = 1024        // kinds remembered
+	every = time.Minute // between two lines of one kind
+	most  = 1024        // Limiter.Most
 )
 
-// Limiter says which lines are due: one of a kind a minute. The zero Limiter is ready for
-// use, by any goroutine.
+// Limiter says which lines are due: one of a kind a minute, and at most Most in all. The zero
+// Limiter is ready for use, by any goroutine.
 type Limiter[Kind comparable] struct {
+	Most int // lines a minute; 0: 1024
+
 	mu   sync.Mutex
 	last map[Kind]line
 }
@@ -35,7 +39,13 @@ func (l *Limiter[Kind]) Due(kind Kind) (skipped int, due bool) {
 		l.last[kind] = line{last.at, last.skipped + 1}
 		return 0, false
 	}
-	if l.last == nil || len(l.last) >= maxKept {
+	if len(l.last) >= cmp.Or(l.Most, most) && !known {
+		maps.DeleteFunc(l.last, func(_ Kind, old line) bool { return now.Sub(old.at) >= every })
+		if len(l.last) >= cmp.Or(l.Most, most) {
+			return 0, false
+		}
+	}
+	if l.last == nil {
 		l.last = make(map[Kind]line)
 	}
 	l.last[kind] = line{at: now}

@@ -27,11 +27,25 @@ func TestOneLineOfAKindIsDueAMinute(t *testing.T) {
 	})
 }
 
-// Kinds may be of a stranger's choice: what is remembered of them is bounded.
-func TestWhatIsRememberedIsBounded(t *testing.T) {
-	var l Limiter[int]
-	for i := range 3 * maxKept {
-		l.Due(i)
-		require.LessOrEqual(t, len(l.last), maxKept)
+// Kinds may be of a stranger's choice: he who has many gets no more lines.
+func TestLinesOfAllKindsAreBounded(t *testing.T) {
+	for _, c := range []struct{ given, want int }{{0, 1024}, {10, 10}} {
+		synctest.Test(t, func(t *testing.T) {
+			l := Limiter[int]{Most: c.given}
+			lines := func() (count int) {
+				for i := range 3 * most {
+					if _, due := l.Due(i); due {
+						count++
+					}
+					require.LessOrEqual(t, len(l.last), c.want)
+				}
+				return count
+			}
+			for range 3 {
+				require.Equal(t, c.want, lines())
+				require.Zero(t, lines())
+				time.Sleep(every)
+			}
+		})
 	}
 }

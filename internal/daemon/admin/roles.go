@@ -158,15 +158,17 @@ func (s *Server) byCertificate(state *tls.ConnectionState) (role, string, error)
 		return nobody, "", err
 	}
 	cluster := s.Node.Status().Cluster
-	given, by := read, "the certificate of a node"
-	if certs.IsOperator(chain[0], cluster) {
-		given, by = operate, "the operator's certificate"
-	} else if problem := certs.Problem(chain[0], cluster, ""); problem != "" {
+	names := certs.NamesIn(chain[0], cluster)
+	off := func(name string) bool { return !s.TLS().Lists(name) }
+	listed := slices.DeleteFunc(slices.Clone(names), off)
+	switch {
+	case len(names) == 0:
 		return nobody, "", fmt.Errorf("%s; that of an operator is for bmqelect://%s/operator/NAME",
-			problem, cluster)
-	}
-	if names := certs.NamesIn(chain[0], cluster); !slices.ContainsFunc(names, s.TLS().Lists) {
+			certs.Problem(chain[0], cluster, ""), cluster)
+	case len(listed) == 0:
 		return nobody, "", fmt.Errorf("%.300q is not in the list of names of this node", names)
+	case slices.ContainsFunc(listed, certs.IsOperator):
+		return operate, "the operator's certificate", nil
 	}
-	return given, by, nil
+	return read, "the certificate of a node", nil
 }

@@ -1,8 +1,14 @@
 package admin
 
 import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"math/big"
 	"net"
 	"net/http"
+	"net/url"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -152,5 +158,34 @@ func TestRolesOfRequests(t *testing.T) {
 		require.Equal(t, c.code == http.StatusUnauthorized, challenged, name)
 		require.NotContains(t, text, secret)
 		require.NotContains(t, text, another)
+	}
+}
+
+// TestWhoIsOffTheListOperatesByNoOtherName that is on it.
+func TestWhoIsOffTheListOperatesByNoOtherName(t *testing.T) {
+	public, private, err := ed25519.GenerateKey(nil)
+	require.NoError(t, err)
+	cert := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true,
+		BasicConstraintsValid: true, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		URIs: []*url.URL{{Scheme: "bmqelect", Host: "bmqelect", Path: "/operator/alice"},
+			{Scheme: "bmqelect", Host: "bmqelect", Path: "/a"}},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, cert, cert, public, private)
+	require.NoError(t, err)
+	cert, err = x509.ParseCertificate(der)
+	require.NoError(t, err)
+	own := &netmesh.Credentials{Roots: x509.NewCertPool()}
+	own.Roots.AddCert(cert)
+	node, _ := serve(t, nil)
+	s := &Server{Config: Config{Node: node, TLS: func() *netmesh.Credentials { return own }}}
+	shown := &tls.ConnectionState{PeerCertificates: []*x509.Certificate{cert}}
+	for text, want := range map[string]role{
+		"": operate, "operator/alice": operate, "a": read, "b": nobody,
+	} {
+		own.Names = strings.Fields(text)
+		has, _, err := s.byCertificate(shown)
+		require.Equal(t, want, has, text)
+		require.Equal(t, want == nobody, err != nil, text)
 	}
 }

@@ -62,7 +62,7 @@ func Run(args []string) (code int, err error) {
 	cmd.Args[0] = filepath.Base(os.Args[0])
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.ExtraFiles = []*os.File{theirs}
-	cmd.Env = append(os.Environ(), variable+"=3")
+	cmd.Env = append(environment(), variable+"=3")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, forwarded...)
@@ -85,6 +85,13 @@ func Run(args []string) (code int, err error) {
 		h.tell()
 	}
 	return codeOf(cmd.ProcessState, err)
+}
+
+// environment is that of this process, less what keeps signs of life to itself: the child gives
+// them to the service manager.
+func environment() []string {
+	own := fmt.Sprint("WATCHDOG_PID=", os.Getpid())
+	return slices.DeleteFunc(os.Environ(), func(v string) bool { return v == own })
 }
 
 func codeOf(state *os.ProcessState, err error) (int, error) {

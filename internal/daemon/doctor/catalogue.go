@@ -33,6 +33,7 @@ const (
 	NoSuccessor     Kind = "no-successor"
 	EmergencyRecord Kind = "emergency-record"
 	TermsUsedUp     Kind = "terms-used-up"
+	PlainAccepted   Kind = "plain-accepted"
 	Anomaly         Kind = "anomaly"
 	Strangers       Kind = "strangers"
 	ConfigInvalid   Kind = "config-invalid"
@@ -118,6 +119,10 @@ var catalogue = map[Kind]advice{
 	EmergencyRecord: {
 		"the others elect without the lost voters, and must never meet them",
 		"bring the cluster back to full strength: docs/emergency.md#back-to-full-strength",
+	},
+	PlainAccepted: {
+		"whoever reaches the node can join, as without TLS: fine during a move to TLS, and not for longer",
+		"once 'bmqnode status' names no link without TLS, remove accept-plain: docs/operations.md#tls",
 	},
 	TermsUsedUp: {
 		"when no terms are left, nobody can be elected any more",

@@ -73,6 +73,10 @@ var faults = map[string]struct {
 	where string
 	what  string
 }{
+	"accept-plain was forgotten": {
+		func(a []Answer) { a[1].Status.AcceptsPlain, a[1].Status.AcceptsPlainFor = true, 200_000 },
+		PlainAccepted, Warn, "b", "it accepts members without TLS, for 55h33m20s by now",
+	},
 	"a voter does not answer": {
 		func(a []Answer) { silence(&a[2], "connection refused"); linkAt(a[0], 1).Link = "down (reset)" },
 		NoAnswer, Fail, "c", "connection refused; a has its link down (reset); b has its link up",

@@ -30,6 +30,10 @@ func (s *survey) eachNode() {
 			s.problem(Fail, TermsUsedUp, "terms", where, "it is in term %d of at most %d", g.Term,
 				lsn.MaxTerm)
 		}
+		if a.Status.AcceptsPlain {
+			s.problem(Warn, PlainAccepted, "TLS", where, "it accepts members without TLS, for %s by now",
+				a.Status.AcceptsPlainFor.Duration().Round(time.Second))
+		}
 		if q := election(a).QoS; q != nil && q.Unmet != "" && election(a).Since > qosKnown {
 			s.problem(Warn, QoSNotMet, "quality", where, "%s", q.Unmet)
 		}

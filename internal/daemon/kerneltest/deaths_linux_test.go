@@ -97,6 +97,34 @@ func TestTheDeadAreProvenDead(t *testing.T) {
 	}
 }
 
+// TestSupervisedDeathsAreProvenBehindAFirewall that hides whether a port refuses: the certificate
+// takes the connection that is there. Without a parent nobody finds a proof.
+func TestSupervisedDeathsAreProvenBehindAFirewall(t *testing.T) {
+	hiding := []string{"DROP", "REJECT --reject-with icmp-host-prohibited"}
+	for supervised, proofs := range map[bool]int{true: quorate - 1, false: 0} {
+		t.Run(fmt.Sprintf("supervised=%t", supervised), func(t *testing.T) {
+			t.Parallel()
+			r := build(t, seed(t), brisk())
+			for _, v := range r.voters {
+				v.cfg.Supervised = supervised
+			}
+			r.start(r.voters...)
+			for _, target := range hiding {
+				for range max(rounds, 1) {
+					found, failover := r.die(death{target, func(r *rig, v *voter, others []*voter) {
+						r.block(v, "in", target, "--syn", others...)
+					}, order("panic")})
+					r.heal()
+					t.Logf("%s: %d proofs, failover after %s", target, found.Proofs,
+						failover.Round(time.Millisecond))
+					require.Empty(t, found.wrong())
+					require.Equal(t, proofs, found.Proofs, target)
+				}
+			}
+		})
+	}
+}
+
 func (r *rig) hog() {
 	for range runtime.NumCPU() {
 		hog := exec.Command("sh", "-c", "while :; do :; done")

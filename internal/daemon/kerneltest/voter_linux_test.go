@@ -17,6 +17,7 @@ import (
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/base/clock"
+	"github.com/bmqelect/bmqelect/internal/daemon/certify"
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
@@ -53,6 +54,8 @@ type voterConfig struct {
 	Groups int    // further elections, for their traffic
 	Log    string // a file
 	TLSDir string // of its certificate; "" for none
+	// Supervised has a parent tell the others when the process is dead.
+	Supervised bool
 }
 
 // speaker is a voter's process: it reports, and does as it is told.
@@ -67,6 +70,15 @@ func beVoter(text string) {
 	s := &speaker{}
 	s.check(json.Unmarshal([]byte(text), &s.cfg))
 	var err error
+	switch {
+	case s.cfg.Supervised && !certify.IsChild():
+		code, err := certify.Run(os.Args[1:])
+		s.check(err)
+		os.Exit(code)
+	case s.cfg.Supervised:
+		s.cfg.Config.HoldEvidence, err = certify.Hold()
+		s.check(err)
+	}
 	s.log, err = os.OpenFile(s.cfg.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	s.check(err)
 	s.cfg.Config.Logger = hclog.New(&hclog.LoggerOptions{

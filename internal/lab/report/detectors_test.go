@@ -21,3 +21,18 @@ func TestDetectorsPlot(t *testing.T) {
 	require.NoError(t, err)
 	golden(t, "../../../../docs/pictures/detectors.svg", plot)
 }
+
+// The plot of Omega is that of what package compare found.
+func TestOmegaPlot(t *testing.T) {
+	var files [3][][]string
+	for i, name := range []string{"omega-id", "omega-lc", "omega-l"} {
+		file, err := os.Open("../compare/testdata/" + name + ".csv")
+		require.NoError(t, err)
+		defer file.Close()
+		files[i], err = csv.NewReader(file).ReadAll()
+		require.NoError(t, err)
+	}
+	plot, err := report.OmegaPlot(files)
+	require.NoError(t, err)
+	golden(t, "../../../../docs/pictures/omega.svg", plot)
+}

@@ -74,6 +74,7 @@ type Begin struct {
 type Faults struct {
 	Delay  time.Duration // of every message
 	Jitter time.Duration // up to this much more, uniformly; order is kept
+	Tail   time.Duration // this much more on the mean, exponentially; order is not kept
 
 	LossPPM int // vanishes
 

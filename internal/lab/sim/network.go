@@ -206,6 +206,9 @@ func (s *Sim) transmit(from, to *node, m algorithm.Message) {
 // unless it is overtaken.
 func (s *Sim) arrival(d *direction) time.Duration {
 	at := s.now + d.Delay + s.upTo(d.Jitter)
+	if d.Tail > 0 {
+		return at + time.Duration(s.network.ExpFloat64()*float64(d.Tail))
+	}
 	if s.chance(d.ReorderPPM) {
 		return at + s.upTo(d.ExtraMax)
 	}

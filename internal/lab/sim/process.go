@@ -106,7 +106,7 @@ func (s *Sim) Restart(id elector.NodeID) error {
 	zero := elector.Time(time.Second) + elector.Time(s.network.Uint64N(uint64(1000*time.Hour)))
 	n.clock = clock{boot: s.now, zero: zero, ppm: n.ClockRatePPM}
 	n.wakeQueued = forever
-	if n.Elector.QoS != (detector.QoS{}) {
+	if n.elector != nil && n.Elector.QoS != (detector.QoS{}) {
 		n.quality = elector.NewLinks(n.Elector.Voters, false)
 	}
 	if n.elector != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/ours"
+	"github.com/bmqelect/bmqelect/scouting"
 )
 
 // Sim is a running cluster. Make one with New; the first violation ends it, and
@@ -94,7 +95,7 @@ func (s *Sim) addNodes() error {
 		nodes = append(slices.Clone(nodes), store)
 	}
 	for i, nc := range nodes {
-		if _, err := elector.New(nc.Elector); err != nil {
+		if err := s.validate(nc.Elector); err != nil {
 			return fmt.Errorf("simulated node %q: %w", nc.Elector.Self, err)
 		}
 		n := &node{
@@ -124,6 +125,17 @@ func (s *Sim) addNodes() error {
 		}
 	}
 	return nil
+}
+
+// validate returns what is wrong with a node's configuration. Of another algorithm's it looks at
+// no more than 32 voters, which is the elector's own limit.
+func (s *Sim) validate(c elector.Config) error {
+	name := s.cfg.Algorithm.Name
+	if name != ours.Elector.Name && name != ours.WithoutScouting.Name {
+		c.Voters = c.Voters[:min(len(c.Voters), scouting.MaxVoters)]
+	}
+	_, err := elector.New(c)
+	return err
 }
 
 func isStore(n NodeConfig) bool { return n.Elector.Self == algorithm.StoreNode }

@@ -53,6 +53,7 @@ var BLE = algorithm.Algorithm{
 	New:              newMachine,
 	OneLeaderPerTerm: true,
 	Messages:         []algorithm.Message{HBRequest{}, HBReply{}, Prepare{}},
+	Disk:             Disk{},
 }
 
 // Ballot is a leadership's unique number: compared by N, then by Pid. The zero Ballot is none.
@@ -104,11 +105,11 @@ func (m HBReply) String() string {
 // String implements algorithm.Message.
 func (m Prepare) String() string { return fmt.Sprintf("Prepare %s", m.Ballot) }
 
-// promised is what the replicated log keeps on disk of the election.
-type promised struct{ ballot Ballot }
+// Disk is what the replicated log keeps durable of the election.
+type Disk struct{ Promise Ballot }
 
-// String is for scripts.
-func (p promised) String() string { return "promise=" + p.ballot.String() }
+// String is for example "promise=2.3".
+func (d Disk) String() string { return "promise=" + d.Promise.String() }
 
 type reply struct {
 	from algorithm.NodeID
@@ -182,8 +183,8 @@ func (m *machine) start(now algorithm.Time, disk algorithm.Disk) {
 	m.view.Role, m.effects.Why = elector.Follower, "start"
 	m.current.N, m.happy = 1, true
 	m.leader = m.current
-	if disk, ok := disk.(promised); ok {
-		m.current.N, m.leader, m.promise = 0, disk.ballot, disk.ballot
+	if disk, ok := disk.(Disk); ok {
+		m.current.N, m.leader, m.promise = 0, disk.Promise, disk.Promise
 		m.effects.Why = "recovery"
 		m.see()
 	}
@@ -203,7 +204,7 @@ func (m *machine) receive(from algorithm.NodeID, message algorithm.Message) {
 	case Prepare:
 		if r.Ballot.above(m.promise) {
 			m.promise = r.Ballot
-			m.effects.Persist, m.effects.Why = promised{m.promise}, "Prepare"
+			m.effects.Persist, m.effects.Why = Disk{m.promise}, "Prepare"
 			m.see()
 		}
 	}
@@ -224,7 +225,7 @@ func (m *machine) hbTimeout(now algorithm.Time) {
 	}
 	if m.leader == m.current && m.current.above(m.promise) {
 		m.promise = m.current
-		m.effects.Persist = promised{m.promise}
+		m.effects.Persist = Disk{m.promise}
 		m.effects.Durable = append(m.effects.Durable,
 			algorithm.Envelope{To: elector.AllMembers, Message: Prepare{m.current}})
 	}

@@ -7,15 +7,18 @@
 // wait for an answer, is Timing.ElectionResult; T_c, the wait for a coordinator, is 2 T_a: who
 // has answered may wait for T_a itself. The sources take for granted that messages arrive. So
 // that there are connections, a member that starts or recovers waits for T_a before its first
-// election. A member without a vote stands in no election. Nothing is durable.
+// election. Nothing is durable.
 //
 // Bully (plain.go). Who suspects the coordinator, or recovers, sends ELECTION to all higher
 // members. Without an ANSWER for T_a it sends COORDINATOR to all lower ones, and leads. With
 // one it waits for COORDINATOR, and begins again after T_c. ELECTION from a lower member is
 // answered, and starts an election unless one runs. COORDINATOR from a higher member is
-// followed; from a lower one it starts an election. Its choices: a heartbeat of a member that
-// is higher than the coordinator, or lower than the receiver, counts as COORDINATOR: otherwise
-// two coordinators would stay after a partition. A coordinator leads on during its elections.
+// followed; from a lower one it starts an election. Its choices: a heartbeat counts as
+// COORDINATOR, but for one of a member between the receiver and its coordinator: otherwise two
+// coordinators would stay after a partition. An election runs for T_a at least, so that
+// lower members make a member start one in T_a at most: the highest sends COORDINATOR at once,
+// and if that ended the elections of the others, messages under way would start them again, 2^n
+// in all. A coordinator leads on during its elections.
 //
 // Strict (strict.go) is the paper's own, with its reorganization. Status is Election,
 // Reorganization or Normal. Who runs procedure Election calls AreYouUp at all higher members;

@@ -11,7 +11,7 @@ import (
 // Members are known by their rank, the highest by 0.
 type machine struct {
 	cfg   algorithm.Config
-	self  int // its rank; that of one below the lowest without a vote
+	self  int // its rank
 	n     int // voters
 	make  func(*machine) rules
 	rules rules // nil while it takes no part
@@ -38,15 +38,11 @@ const nobody = -1
 func maker(rules func(*machine) rules) func(algorithm.Config) algorithm.Machine {
 	return func(cfg algorithm.Config) algorithm.Machine {
 		t := cfg.Elector.Timing
-		m := &machine{
+		return &machine{
 			cfg: cfg, self: cfg.Rank(cfg.Self()), n: len(cfg.Order), make: rules,
 			beat: t.HeartbeatBroadcast, silence: t.Inactivity(),
 			ta: t.ElectionResult, tc: 2 * t.ElectionResult,
 		}
-		if m.self < 0 {
-			m.self = m.n
-		}
-		return m
 	}
 }
 
@@ -81,9 +77,6 @@ func (m *machine) View() algorithm.View {
 	}
 	return m.rules.view()
 }
-
-// votes reports whether the member has a vote, and may stand.
-func (m *machine) votes() bool { return m.self < m.n }
 
 // name returns the member of a rank, "" for nobody.
 func (m *machine) name(rank int) algorithm.NodeID {

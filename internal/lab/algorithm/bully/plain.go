@@ -10,6 +10,7 @@ type plain struct {
 	*machine
 	phase       phase
 	timer       algorithm.Time // of the phase
+	quiet       algorithm.Time // until when messages of lower members start no election
 	coordinator int
 	silent      algorithm.Time // when the coordinator has failed
 	nextBeat    algorithm.Time // of this member as coordinator
@@ -49,11 +50,9 @@ func (p *plain) receive(from int, msg algorithm.Message) {
 		}
 	case Heartbeat:
 		switch {
-		case from == p.coordinator:
-			p.silent = p.now.Add(p.silence)
 		case !higher:
 			p.protest("HEARTBEAT from a lower member")
-		case p.coordinator == nobody || from < p.coordinator:
+		case p.coordinator == nobody || from <= p.coordinator:
 			p.follow(from, "HEARTBEAT")
 		}
 	}
@@ -67,25 +66,22 @@ func (p *plain) follow(from int, why string) {
 	}
 }
 
-// protest starts an election unless one runs.
+// protest starts an election because of a lower member, unless one runs.
 func (p *plain) protest(why string) {
-	if p.phase == none || p.phase == recovery {
+	if p.now >= p.quiet && (p.phase == none || p.phase == recovery) {
 		p.elect(why)
 	}
 }
 
 // elect starts an election.
 func (p *plain) elect(why string) {
-	p.why = why
-	switch {
-	case !p.votes():
-		p.phase = none
-	case p.self == 0:
+	p.quiet = p.now.Add(p.ta)
+	if p.self == 0 {
 		p.win("the highest")
-	default:
-		p.phase, p.timer = asked, p.now.Add(p.ta)
-		p.sendHigher(Election{})
+		return
 	}
+	p.phase, p.timer, p.why = asked, p.now.Add(p.ta), why
+	p.sendHigher(Election{})
 }
 
 // win makes this member the coordinator.
@@ -97,8 +93,10 @@ func (p *plain) win(why string) {
 
 func (p *plain) tick() algorithm.Time {
 	if p.coordinator != nobody && p.coordinator != p.self && p.now >= p.silent {
-		p.coordinator = nobody
-		p.protest("the coordinator is silent")
+		p.coordinator, p.why = nobody, "the coordinator is silent"
+		if p.phase == none {
+			p.elect(p.why)
+		}
 	}
 	if p.phase != none && p.now >= p.timer {
 		switch p.phase {

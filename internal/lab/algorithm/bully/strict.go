@@ -77,12 +77,8 @@ func (s *strict) receive(from int, msg algorithm.Message) {
 	}
 }
 
-// checked answers whether this member is Normal with the caller as coordinator. One without a
-// vote is whatever it is told.
+// checked answers whether this member is Normal with the caller as coordinator.
 func (s *strict) checked(from int, c AreYouNormal) {
-	if !s.votes() {
-		s.status, s.coordinator = normal, from
-	}
 	follows := s.status == normal && s.coordinator == from
 	if follows {
 		s.suspect, s.why = false, "AreYouNormal"
@@ -100,10 +96,6 @@ func (s *strict) stop(from int, why string) {
 
 // elect is procedure Election up to its first answer.
 func (s *strict) elect(why string) {
-	if !s.votes() {
-		s.timer = elector.Never
-		return
-	}
 	s.why = why
 	s.begin(areYouUp, s.self)
 	s.sendHigher(AreYouUp{Number: s.calls})

@@ -31,10 +31,6 @@ func newUUID(m *machine) rules {
 	for i := range u.failed {
 		u.failed[i] = m.now.Add(m.silence)
 	}
-	if !m.votes() {
-		u.begin, u.nextBeat = elector.Never, elector.Never
-		return u
-	}
 	u.failed[m.self] = elector.Never
 	return u
 }
@@ -66,7 +62,7 @@ func (u *uuid) retire() {
 // onElection takes part in the round of a lower member.
 func (u *uuid) onElection(from int, epoch lsn.Term) {
 	switch {
-	case from <= u.self || !u.votes():
+	case from < u.self:
 	case !u.higherListed():
 		u.round("ELECTION, and no higher member is listed")
 	case epoch > u.epoch:
@@ -87,9 +83,6 @@ func (u *uuid) higherListed() bool {
 
 // round begins a round: this member leads, or asks those above it.
 func (u *uuid) round(why string) {
-	if !u.votes() {
-		return
-	}
 	u.epoch++
 	u.why = why
 	if u.higherListed() {

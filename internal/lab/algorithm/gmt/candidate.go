@@ -36,7 +36,7 @@ func (m *machine) heard(from algorithm.NodeID, at lsn.LSN) {
 
 // onVote records a vote. A FOLLOWER with more than N/2 identical ones is LEADER.
 func (m *machine) onVote(from int, claim lsn.LSN) {
-	if m.leads || m.self < 0 {
+	if m.leads {
 		return
 	}
 	m.tally[from] = &claim

@@ -7,9 +7,6 @@ import (
 
 // onElect records a claim, and joins the round that it belongs to.
 func (m *machine) onElect(from int, seen lsn.LSN) {
-	if m.self < 0 {
-		return
-	}
 	m.slate[from] = &seen
 	if !m.voting {
 		m.vote()
@@ -18,15 +15,12 @@ func (m *machine) onElect(from int, seen lsn.LSN) {
 
 // timeOut ends what the ELECTOR waited for: a LEAD, or claims.
 func (m *machine) timeOut() {
-	switch {
-	case m.voting:
+	if m.voting {
 		m.choose()
-	case m.self < 0:
-		m.leader, m.why, m.timer = "", "no LEAD", elector.Never
-	default:
-		m.leader, m.why = "", "no LEAD"
-		m.vote()
+		return
 	}
+	m.leader, m.why = "", "no LEAD"
+	m.vote()
 }
 
 // vote enters the state VOTING.

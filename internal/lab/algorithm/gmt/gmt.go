@@ -23,16 +23,16 @@
 //     lost VOTE nobody leads for that long.
 //   - A member names the sender of the last LEAD as the leader until its timer ends, and not
 //     as soon as somebody else's ELECT comes.
-//   - A member without a vote sends nothing, and names the leader as others do.
 //
-// An old leader that claims is elected again, so an ELECT of one member unseats nobody. There
-// is no more than one leader that a majority voted for in a round, if messages take less than
-// RTT/2 and no member restarts. It does not hold in general: a leader leads until it hears a
-// LEAD, so a partition has two; nothing is durable, so a restarted member votes twice in a
-// term, and an old leader that restarted leads in a lower term than before, because its claim
-// is (0, 0) and wins. Without PreVote a member whose link from the leader is dead makes an
-// election of all every 3 HBT, and where messages take longer than RTT/2, an ELECT that comes
-// after the VOTE makes the next one.
+// An old leader that claims is elected again, so an ELECT of one member unseats nobody. As long
+// as messages take less than RTT/2 and no member restarts, members agree in the end. One leader
+// at a time, or in a term, is not promised: a leader leads until it hears a LEAD, so a partition
+// has two; nothing is durable, so a restarted member votes twice in a term, and an old leader
+// that restarted leads in a lower term than before, because its claim is (0, 0) and wins. If
+// members differ on who the old leader is, as after restarts, they may split the votes for ever:
+// of two members, when the leader restarts, each votes for the other. Without PreVote a member
+// whose link from the leader is dead makes an election of all every 3 HBT. Where messages take
+// longer than RTT/2, an ELECT that comes after the VOTE starts the next round, without end.
 package gmt
 
 import (

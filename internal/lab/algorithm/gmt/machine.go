@@ -11,7 +11,7 @@ import (
 // machine is a member with its two machines, elector.go and candidate.go.
 type machine struct {
 	cfg      algorithm.Config
-	self     int // its rank; -1 without a vote
+	self     int // its rank
 	rtt, hbt time.Duration
 
 	now     algorithm.Time

@@ -10,7 +10,7 @@ import (
 
 // start starts an election, unless this member takes part in one.
 func (m *machine) start(why string) {
-	if m.takes || m.self == nobody {
+	if m.takes {
 		return
 	}
 	m.takePart(why)
@@ -71,8 +71,8 @@ func (m *machine) onElected(token Elected) {
 func (m *machine) onHeartbeat(from int, round lsn.Term) {
 	m.round, m.why = max(m.round, round), "HEARTBEAT"
 	switch {
-	case m.self == nobody || from == m.leader:
-		m.leader, m.term = from, round
+	case from == m.leader:
+		m.term = round
 		m.silent = m.now.Add(m.silence)
 	case m.leads():
 		m.start("HEARTBEAT of another leader")

@@ -13,7 +13,7 @@ import (
 type machine struct {
 	cfg  algorithm.Config
 	list bool  // a list ring; otherwise Chang-Roberts
-	self int   // its rank; nobody without a vote
+	self int   // its rank
 	ring []int // the members after this one, in the order of the ring, itself last
 
 	beat, silence, wait, tr time.Duration
@@ -130,7 +130,7 @@ func (m *machine) tick() algorithm.Time {
 	return min(m.recover, m.restart)
 }
 
-func (m *machine) leads() bool   { return m.leader == m.self && m.self != nobody }
+func (m *machine) leads() bool   { return m.leader == m.self }
 func (m *machine) follows() bool { return m.leader != nobody && m.leader != m.self }
 
 // View is what the member answers when it is asked who leads.

@@ -26,8 +26,7 @@
 //   - A member that starts or recovers waits for Timing.ElectionResult, so that there are
 //     links, and then starts an election: the highest takes its place again.
 //   - Who takes part already when it would start an election waits for T_r instead.
-//   - A leader leads until it gets ELECTED for another. A member without a vote is not on the
-//     ring, and names the leader whose heartbeat it heard last. Nothing is durable.
+//   - A leader leads until it gets ELECTED for another. Nothing is durable.
 //
 // Messages of an election: ELECTION 2n - 1 at best and n(n-1)/2 + n at worst, n H_n on average,
 // if all start it; ELECTED n. List: always n and n for each initiator.

@@ -27,7 +27,6 @@ type Script struct {
 	cuts      []message // ways on which all is lost; their bodies are nil
 	hidden    []string  // names of messages that are not written
 	counts    map[string]int
-	entropy   uint64
 	holdDisks bool
 	out       strings.Builder
 }
@@ -40,6 +39,7 @@ type node struct {
 	view    algorithm.View
 	disk    algorithm.Disk
 	writing []write // that hold-disks holds
+	entropy uint64
 	paused  bool
 	rate    float64 // of its clock; 0 means 1
 }
@@ -71,9 +71,9 @@ type message struct {
 // New makes a cluster of voters of those names, the preferred ones first, that do not run
 // yet. An algorithm with a store gets one, which runs.
 func New(a algorithm.Algorithm, timing elector.Timing, names ...algorithm.NodeID) *Script {
-	s := &Script{algorithm: a, entropy: 1 << 63, counts: map[string]int{}}
+	s := &Script{algorithm: a, counts: map[string]int{}}
 	for _, id := range names {
-		s.nodes = append(s.nodes, &node{id: id, config: algorithm.Config{
+		s.nodes = append(s.nodes, &node{id: id, entropy: 1 << 63, config: algorithm.Config{
 			Elector: elector.Config{Self: id, Voters: slices.Sorted(slices.Values(names)), Timing: timing},
 			Order:   names,
 		}})
@@ -102,10 +102,11 @@ func New(a algorithm.Algorithm, timing elector.Timing, names ...algorithm.NodeID
 //	heal a b               it is not any more
 //	link-down a b          a hears that its link to b is gone, and b that its link to a is
 //	link-up a b            both hear that there is a link
-//	entropy 0.5            what machines draw from now on, from 0 up to 1
+//	entropy 0.5 a b        what nodes draw from now on, from 0 up to 1; of none means of *
+//	transfer a b           a is asked to hand over to b; * is whom it likes
 //	hold-disks             nothing is durable until the line durable
 //	durable a              the oldest write of a is durable
-//	hide LEAD              messages of that name are not written from now on
+//	hide LEAD persists     messages of that name, and writes, are not written from now on
 //	count                  how many messages were sent since the last count, by name
 //	views                  what each node believes
 //	messages               what is under way
@@ -139,9 +140,7 @@ func (s *Script) do(verb string, args []string) error {
 	case "settle":
 		return s.settle()
 	case "entropy":
-		share, err := strconv.ParseFloat(strings.Join(args, ""), 64)
-		s.entropy = uint64(share * (1 << 63) * 2)
-		return err
+		return s.draw(args)
 	case "hide":
 		s.hidden = append(s.hidden, args...)
 		return nil
@@ -191,6 +190,10 @@ func (s *Script) between(verb string, from, to algorithm.NodeID) error {
 		s.deliver(i)
 	case "drop":
 		s.sent = slices.DeleteFunc(s.sent, fits)
+	case "transfer":
+		if n := s.find(from); n != nil && n.machine != nil {
+			s.step(n, elector.Transfer{To: algorithm.NodeID(strings.TrimSuffix(string(to), "*"))})
+		}
 	case "heal":
 		s.cuts = slices.DeleteFunc(s.cuts, fits)
 	case "cut", "link-down", "link-up":
@@ -218,6 +221,18 @@ func (s *Script) change(verb string, way message, a, b *node) {
 	case verb == "link-up" && a.machine != nil && b.machine != nil:
 		s.step(a, elector.LinkUp{Peer: b.id})
 	}
+}
+
+// draw sets what nodes draw: a share, and their names, or none for all of them.
+func (s *Script) draw(args []string) error {
+	if len(args) == 1 {
+		args = append(args, "*")
+	}
+	share, err := strconv.ParseFloat(strings.Join(args[:min(1, len(args))], ""), 64)
+	if err != nil {
+		return err
+	}
+	return s.each(args[1:], func(n *node) { n.entropy = uint64(share * (1 << 63) * 2) })
 }
 
 // each does something to the nodes of those names.
@@ -324,7 +339,7 @@ func (s *Script) deliver(i int) {
 }
 
 func (s *Script) step(n *node, in algorithm.Input) {
-	eff := n.machine.Step(n.at(s.now), s.entropy, in)
+	eff := n.machine.Step(n.at(s.now), n.entropy, in)
 	n.wake = eff.Wake
 	if view := n.machine.View(); view != n.view {
 		s.say(n, "%s; %s", viewText(view), eff.Why)
@@ -335,7 +350,9 @@ func (s *Script) step(n *node, in algorithm.Input) {
 		s.send(n, eff.Durable)
 		return
 	}
-	s.say(n, "persists %v", eff.Persist)
+	if !slices.Contains(s.hidden, "persists") {
+		s.say(n, "persists %v", eff.Persist)
+	}
 	n.writing = append(n.writing, write{eff.Persist, slices.Clone(eff.Durable)})
 	if !s.holdDisks {
 		s.durable(n)

@@ -1,0 +1,186 @@
+package all_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/bully"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/gmt"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/ring"
+	"github.com/bmqelect/bmqelect/internal/lab/sim"
+)
+
+// What happens to processes, and to what is between them.
+var (
+	processes = []string{"crash", "silent crash", "restart"}
+	network   = []string{"cut", "part", "heal", "pause", "resume", "loss"}
+)
+
+// classical are the algorithms without a quorum, after what they agree again, and whether on
+// the highest.
+var classical = []struct {
+	algorithm.Algorithm
+	faults  []string
+	highest bool
+}{
+	{gmt.GMT, network, false}, // members that forgot who led may split the votes for ever
+	{bully.Bully, slices.Concat(processes, network), true},
+	{bully.Strict, slices.Concat(processes, network), true},
+	{bully.UUID, processes, true}, // after a partition two leaders stay
+	{ring.Ring, slices.Concat(processes, network), true},
+	{ring.List, slices.Concat(processes, network), true},
+}
+
+// TestQuietClusterAgrees: whatever happened, once all members run, all links work and nothing
+// happens any more, one member leads, and all name it.
+func TestQuietClusterAgrees(t *testing.T) {
+	for _, c := range classical {
+		t.Run(c.Name, func(t *testing.T) {
+			t.Parallel()
+			rapid.Check(t, func(t *rapid.T) {
+				w := newWatched(t, c.Algorithm, rapid.IntRange(1, 7).Draw(t, "members"))
+				some := rapid.SliceOfNDistinct(rapid.SampledFrom(c.faults), 1, 4, rapid.ID[string]).
+					Draw(t, "faults")
+				for range rapid.IntRange(0, 20).Draw(t, "steps") {
+					w.fault(rapid.SampledFrom(append(some, "wait")).Draw(t, "fault"))
+				}
+				w.calm()
+				w.run(time.Minute)
+				w.agree(c.highest)
+			})
+		})
+	}
+}
+
+// TestStrictHasOneCoordinator: as long as messages arrive in time, no two members that run name
+// different coordinators, at no moment, whoever fails and recovers.
+func TestStrictHasOneCoordinator(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWatched(t, bully.Strict, rapid.IntRange(2, 7).Draw(t, "members"))
+		for range rapid.IntRange(0, 40).Draw(t, "steps") {
+			w.fault(rapid.SampledFrom(append(processes, "wait")).Draw(t, "fault"))
+			require.False(t, w.differ)
+		}
+	})
+}
+
+// watched is a simulated cluster, and the views of its members.
+type watched struct {
+	*rapid.T
+	*sim.Sim
+	names []elector.NodeID // the highest first
+	views map[elector.NodeID]algorithm.View
+	down  map[elector.NodeID]bool
+	still map[elector.NodeID]bool
+	// differ says that there was a moment when members that ran named different leaders.
+	differ bool
+}
+
+func newWatched(t *rapid.T, a algorithm.Algorithm, n int) *watched {
+	w := &watched{T: t, views: map[elector.NodeID]algorithm.View{},
+		down: map[elector.NodeID]bool{}, still: map[elector.NodeID]bool{}}
+	for i := range n {
+		w.names = append(w.names, elector.NodeID(fmt.Sprintf("n%02d", i)))
+	}
+	cfg := sim.Config{Seed: rapid.Uint64().Draw(t, "seed"), Algorithm: a, Order: w.names,
+		Network: sim.Faults{Delay: time.Millisecond, Jitter: 9 * time.Millisecond}}
+	for _, id := range w.names {
+		cfg.Nodes = append(cfg.Nodes, sim.NodeConfig{
+			Elector:      elector.Config{Self: id, Voters: w.names, Timing: elector.Article()},
+			ClockRatePPM: rapid.Int64Range(-1000, 1000).Draw(t, "clock"),
+		})
+	}
+	cfg.Observer = func(e *sim.Event) {
+		switch e.Kind {
+		case sim.EventTransition:
+			w.views[e.Node] = algorithm.View{Role: e.Transition.To, Leader: e.Transition.Leader}
+			for _, other := range w.views {
+				w.differ = w.differ || other.Leader != "" && e.Transition.Leader != "" &&
+					other.Leader != e.Transition.Leader
+			}
+		case sim.EventCrashed:
+			delete(w.views, e.Node)
+		}
+	}
+	var err error
+	w.Sim, err = sim.New(cfg)
+	require.NoError(t, err)
+	w.run(5 * time.Second)
+	return w
+}
+
+// agree demands that all name one leader, the highest member if that is asked.
+func (w *watched) agree(highest bool) {
+	leader := w.views[w.names[0]].Leader
+	if highest {
+		leader = w.names[0]
+	}
+	require.NotEmpty(w, leader, "%+v", w.views)
+	for _, id := range w.names {
+		want := algorithm.View{Role: elector.Follower, Leader: leader}
+		if id == leader {
+			want.Role = elector.Leader
+		}
+		require.Equal(w, want, w.views[id], "%s: %+v", id, w.views)
+	}
+}
+
+func (w *watched) run(d time.Duration) { require.NoError(w, w.RunUntil(w.Now()+d)) }
+
+// fault lets one thing happen to a member or two, if it can.
+func (w *watched) fault(what string) {
+	a, b := rapid.SampledFrom(w.names).Draw(w.T, "a"), rapid.SampledFrom(w.names).Draw(w.T, "b")
+	var err error
+	switch {
+	case what == "wait":
+		w.run(time.Duration(rapid.IntRange(0, 8000).Draw(w.T, "ms")) * time.Millisecond)
+	case (what == "crash" || what == "silent crash") && !w.down[a]:
+		w.down[a], w.still[a] = true, false
+		err = w.Crash(a, sim.Crash{Silent: what == "silent crash"})
+	case what == "restart" && w.down[a]:
+		w.down[a] = false
+		err = w.Restart(a)
+	case what == "pause" && !w.down[a] && !w.still[a]:
+		w.still[a] = true
+		err = w.Pause(a)
+	case what == "resume" && w.still[a]:
+		w.still[a] = false
+		err = w.Resume(a)
+	case what == "cut" && a != b:
+		err = w.Cut(a, b)
+	case what == "part":
+		size := rapid.IntRange(0, len(w.names)).Draw(w.T, "size")
+		err = w.Partition(w.names[:size], w.names[size:])
+	case what == "heal":
+		w.HealAll()
+	case what == "loss" && a != b:
+		err = w.SetFaults(a, b, sim.Faults{Delay: time.Millisecond,
+			LossPPM: 200_000, DuplicatePPM: 200_000, ReorderPPM: 200_000})
+	}
+	require.NoError(w, err)
+}
+
+// calm ends all faults.
+func (w *watched) calm() {
+	w.HealAll()
+	for _, a := range w.names {
+		switch {
+		case w.down[a]:
+			require.NoError(w, w.Restart(a))
+		case w.still[a]:
+			require.NoError(w, w.Resume(a))
+		}
+		for _, b := range w.names {
+			if a != b {
+				require.NoError(w, w.SetFaults(a, b, sim.Faults{Delay: time.Millisecond}))
+			}
+		}
+	}
+}

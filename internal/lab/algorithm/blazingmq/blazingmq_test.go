@@ -1,0 +1,60 @@
+package blazingmq_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/blazingmq"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/script"
+	"github.com/bmqelect/bmqelect/internal/lab/replay"
+	"github.com/bmqelect/bmqelect/internal/lab/scenario"
+)
+
+var variants = map[string]algorithm.Algorithm{
+	"scouting": blazingmq.Elector, "without-scouting": blazingmq.WithoutScouting,
+}
+
+// TestScripts plays the files of testdata: "scouting a b c" makes a cluster with the article's
+// timers.
+func TestScripts(t *testing.T) {
+	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		var s *script.Script
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			if d.Cmd == "play" {
+				return s.Play(d.Input)
+			}
+			var names []algorithm.NodeID
+			for _, arg := range d.CmdArgs {
+				names = append(names, algorithm.NodeID(arg.Key))
+			}
+			s = script.New(variants[d.Cmd], elector.Article(), names...)
+			return ""
+		})
+	})
+}
+
+// The article's two cases, as the scenario files tell them: without scouting the leaders
+// alternate while two nodes do not hear each other, and a node that was cut off unseats a
+// healthy leader when it is back; with scouting nothing changes.
+func TestTheArticlesCases(t *testing.T) {
+	for file, least := range map[string]int{"leader-ping-pong": 20, "non-sticky-leader": 1} {
+		sc, err := scenario.Load("../../../../testdata/scenarios/" + file + ".yaml")
+		require.NoError(t, err)
+		for seed := range uint64(50) {
+			demotions := func(name string) int {
+				run, err := replay.Simulate(sc, replay.Options{Seed: seed, Algorithm: variants[name]})
+				require.NoError(t, err)
+				require.Empty(t, run.History.Problems)
+				require.Empty(t, run.History.Broken)
+				return run.History.Summarize(10*time.Second, sc.Duration).Demotions
+			}
+			require.Zero(t, demotions("scouting"), "%s, seed %d", file, seed)
+			require.GreaterOrEqual(t, demotions("without-scouting"), least, "%s, seed %d", file, seed)
+		}
+	}
+}

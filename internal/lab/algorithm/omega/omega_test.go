@@ -1,0 +1,128 @@
+package omega_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/omega"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/script"
+)
+
+var algorithms = map[string]algorithm.Algorithm{
+	omega.ID.Name: omega.ID, omega.LC.Name: omega.LC, omega.L.Name: omega.L,
+}
+
+// TestScripts plays the scripts of testdata: "cluster omega-l a b c" makes one of that algorithm
+// with those nodes, "play" plays lines; see package script. Eta is 1 s, T_D^u 3 s. With -rewrite
+// it writes what follows.
+func TestScripts(t *testing.T) {
+	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		var s *script.Script
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			if d.Cmd == "play" {
+				return fold(s.Play(d.Input))
+			}
+			require.Equal(t, "cluster", d.Cmd, d.Pos)
+			a, ok := algorithms[d.CmdArgs[0].Key]
+			require.True(t, ok, d.Pos)
+			var names []algorithm.NodeID
+			for _, arg := range d.CmdArgs[1:] {
+				names = append(names, algorithm.NodeID(arg.Key))
+			}
+			timing := elector.Article()
+			timing.HeartbeatBroadcast = time.Second
+			s = script.New(a, timing, names...)
+			return ""
+		})
+	})
+}
+
+// fold joins lines in which a node sends the same message to one after the other.
+func fold(text string) string {
+	var out []string
+	var last string // without the receiver
+	for line := range strings.Lines(text) {
+		head, tail, sends := strings.Cut(line, " -> ")
+		to, message, _ := strings.Cut(tail, ":")
+		if key := head + message; sends && key == last {
+			joined := &out[len(out)-1]
+			*joined = strings.Replace(*joined, ":"+message, " "+to+":"+message, 1)
+			continue
+		} else if last = ""; sends {
+			last = key
+		}
+		out = append(out, line)
+	}
+	return strings.Join(out, "")
+}
+
+// TestLateMessages lets b hear messages of a in an order in which no script can. Whom b follows
+// afterwards shows what it made of them.
+func TestLateMessages(t *testing.T) {
+	const joined = algorithm.Time(10 * time.Second) // b; a joined earlier
+	alive := func(epoch, number, acc, start algorithm.Time) omega.Alive {
+		return omega.Alive{
+			Epoch: epoch, Number: uint64(number), Acc: acc, Start: start,
+			Scheduled: time.Duration(joined), Period: time.Second, Local: "a", LocalAcc: acc,
+		}
+	}
+	const late = joined + 5
+	for _, test := range []struct {
+		name  string
+		a     algorithm.Algorithm
+		hears []omega.Alive
+		want  algorithm.NodeID
+	}{
+		{"heard", omega.LC, []omega.Alive{alive(1, 1, 1, 1)}, "a"},
+		{"accused", omega.LC, []omega.Alive{alive(1, 1, late, 1)}, "b"},
+		{"before that", omega.LC, []omega.Alive{alive(1, 2, late, 1), alive(1, 1, 1, 1)}, "b"},
+		{"before that", omega.L, []omega.Alive{alive(1, 2, late, 1), alive(1, 1, 1, 1)}, "b"},
+		{"the next life", omega.LC, []omega.Alive{alive(1, 1, 1, 1), alive(late, 1, late, late)}, "b"},
+		{"before that", omega.LC, []omega.Alive{alive(late, 1, late, late), alive(1, 1, 1, 1)}, "b"},
+		{"a former life", omega.ID, []omega.Alive{alive(2, 0, 2, 2), alive(1, 1, 1, 3)}, "b"},
+		{"the next life", omega.ID, []omega.Alive{alive(1, 0, 1, 9), alive(2, 1, 2, 2)}, "a"},
+		{"ceased", omega.L, []omega.Alive{alive(1, 1, 1, 1), alive(1, 0, 1, 2)}, "b"},
+		{"before that", omega.L, []omega.Alive{alive(1, 0, 1, 2), alive(1, 1, 1, 1)}, "b"},
+		{"began again", omega.L, []omega.Alive{alive(1, 0, 1, 2), alive(1, 2, 1, 3)}, "a"},
+	} {
+		cfg := elector.Config{Self: "b", Voters: []elector.NodeID{"a", "b"}, Timing: elector.Article()}
+		m := test.a.New(algorithm.Config{Elector: cfg, Order: cfg.Voters})
+		m.Step(joined, 0, algorithm.Start{Clock: joined})
+		for _, message := range test.hears {
+			m.Step(joined, 0, algorithm.Received{From: "a", Message: message})
+		}
+		require.Equal(t, test.want, m.View().Leader, "%s: %s", test.a.Name, test.name)
+	}
+}
+
+// TestSlowerLink suspects a, whose ALIVEs were on their way for no time and take 2 s from now on,
+// once. What was sent before does not restore trust; what comes next shows what is usual now.
+func TestSlowerLink(t *testing.T) {
+	cfg := elector.Config{Self: "b", Voters: []elector.NodeID{"a", "b"}, Timing: elector.Article()}
+	m := omega.ID.New(algorithm.Config{Elector: cfg, Order: cfg.Voters})
+	m.Step(0, 0, algorithm.Start{})
+	eta := cfg.Timing.HeartbeatBroadcast
+	hear := func(number int, late time.Duration) algorithm.NodeID {
+		due := time.Duration(number) * eta
+		m.Step(algorithm.Time(due+late), 0, algorithm.Received{From: "a", Message: omega.Alive{
+			Number: uint64(number), Scheduled: due, Period: eta,
+		}})
+		return m.View().Leader
+	}
+	for number := 1; number <= 20; number++ {
+		require.Equal(t, elector.NodeID("a"), hear(number, 0))
+	}
+	suspected := algorithm.Time(20*eta + cfg.Timing.Inactivity())
+	require.Equal(t, suspected, m.Step(suspected-1, 0, elector.Tick{}).Wake)
+	require.Equal(t, elector.NodeID("a"), m.View().Leader)
+	m.Step(suspected, 0, elector.Tick{})
+	require.Equal(t, elector.NodeID("b"), m.View().Leader)
+	require.Equal(t, elector.NodeID("b"), hear(19, 4*eta), "sent before")
+	require.Equal(t, elector.NodeID("a"), hear(21, 4*eta))
+}

@@ -1,0 +1,79 @@
+package raft
+
+import "github.com/bmqelect/bmqelect/internal/lab/algorithm"
+
+// campaign is what a candidate or pre-candidate knows of its votes.
+type campaign []answer // by rank; a voter's first one counts
+
+type answer uint8
+
+const (
+	none answer = iota
+	granted
+	rejected
+)
+
+// preCampaign asks whether the node would win. The timeout begins anew, but is not drawn
+// anew: the node has not changed its term.
+func (m *machine) preCampaign() {
+	m.role, m.leader, m.why, m.since = preCandidate, "", "election timeout", m.now
+	m.ask(Message{Kind: PreVote, Term: m.disk.Term + 1, Log: m.disk.Log})
+	m.count(m.cfg.Self(), true)
+}
+
+// becomeCandidate enters the next term and asks for votes. The own one counts once it is
+// durable.
+func (m *machine) becomeCandidate(why string, transfer bool) {
+	m.becomeFollower(m.disk.Term+1, "", why)
+	m.role, m.disk.Vote = candidate, m.cfg.Self()
+	m.ask(Message{Kind: RequestVote, Term: m.disk.Term, Log: m.disk.Log, Transfer: transfer})
+}
+
+func (m *machine) ask(request Message) {
+	m.campaign = make(campaign, len(m.cfg.Order))
+	for _, peer := range m.peers {
+		m.send(peer, request)
+	}
+}
+
+// vote answers a candidate or pre-candidate. A node that knows a leader in this term has no vote
+// left, whether it voted or not. The answer to a pre-candidate binds nobody.
+func (m *machine) vote(from algorithm.NodeID, request Message) {
+	free := m.disk.Vote == from || m.disk.Vote == "" && m.leader == "" ||
+		request.Kind == PreVote && request.Term > m.disk.Term
+	response := Message{Kind: request.Kind + 1, Term: m.disk.Term}
+	if free && request.Log >= m.disk.Log {
+		response.Term, response.Granted = request.Term, true
+		if request.Kind == RequestVote {
+			m.disk.Vote, m.since = from, m.now
+		}
+	}
+	m.answer(from, response)
+}
+
+// count notes a voter's answer, and ends the campaign if that decides it. A candidate's own
+// vote must be among those that elect it.
+func (m *machine) count(from algorithm.NodeID, grants bool) {
+	answers, quorum := m.campaign, m.cfg.Elector.QuorumSize()
+	rank := m.cfg.Rank(from)
+	if rank < 0 || answers[rank] != none {
+		return
+	}
+	answers[rank] = rejected
+	if grants {
+		answers[rank] = granted
+	}
+	var of [rejected + 1]int
+	for _, a := range answers {
+		of[a]++
+	}
+	switch {
+	case len(answers)-of[rejected] < quorum:
+		m.becomeFollower(m.disk.Term, "", "votes lost")
+	case of[granted] < quorum || answers[m.cfg.Rank(m.cfg.Self())] != granted:
+	case m.role == preCandidate:
+		m.becomeCandidate("PreVotes of a quorum", false)
+	default:
+		m.becomeLeader()
+	}
+}

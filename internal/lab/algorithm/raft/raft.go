@@ -1,0 +1,262 @@
+package raft
+
+import (
+	"fmt"
+	"math/bits"
+	"time"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
+	"github.com/bmqelect/bmqelect/lsn"
+)
+
+// The variants.
+var (
+	Basic           = variant("raft", "Raft", "Ongaro 2014", rules{})
+	WithPreVote     = variant("raft-prevote", "Raft, PreVote", "etcd-io/raft", rules{preVote: true})
+	WithCheckQuorum = variant("raft-checkquorum", "Raft, PreVote and CheckQuorum", "etcd-io/raft",
+		rules{preVote: true, checkQuorum: true})
+)
+
+type rules struct{ preVote, checkQuorum bool }
+
+func variant(name, title, source string, r rules) algorithm.Algorithm {
+	a := algorithm.Algorithm{Name: name, Title: title, Source: source, OneLeaderPerTerm: true,
+		Disk: Disk{}}
+	a.New = func(cfg algorithm.Config) algorithm.Machine {
+		return &machine{cfg: cfg, peers: cfg.Peers(), rules: r}
+	}
+	for kind := range kindNames {
+		a.Messages = append(a.Messages, Message{Kind: Kind(kind)})
+	}
+	return a
+}
+
+type role uint8
+
+const (
+	dormant role = iota
+	follower
+	preCandidate
+	candidate
+	leader
+)
+
+// Disk is a node's durable state.
+type Disk struct {
+	Term lsn.Term
+	Vote algorithm.NodeID // whom it voted for in Term; "" for none
+	Log  lsn.Term         // of the last entry; 0 if there is none
+}
+
+// String is for example "term=3 vote=a log=2".
+func (d Disk) String() string {
+	return fmt.Sprintf("term=%d vote=%s log=%d", d.Term, d.Vote, d.Log)
+}
+
+type machine struct {
+	cfg   algorithm.Config
+	peers []algorithm.NodeID
+	rules rules
+
+	disk     Disk
+	role     role
+	leader   algorithm.NodeID // "" if it knows none
+	since    algorithm.Time   // the beginning of the timeout, or of a leader's interval of E
+	timeout  time.Duration    // R
+	campaign campaign         // of a candidate or pre-candidate
+	reign    reign            // of a leader
+
+	written Disk                 // what was last given to the disk
+	writing bool                 // and is not durable yet
+	held    []algorithm.Envelope // answers for after the next write
+
+	// Of the present step.
+	now     algorithm.Time
+	entropy uint64
+	why     string
+	out     algorithm.Effects
+}
+
+// View implements algorithm.Machine. A pre-candidate is a candidate in the term that it has not
+// left yet.
+func (m *machine) View() algorithm.View {
+	shown := [...]elector.Role{elector.Dormant, elector.Follower, elector.Candidate,
+		elector.Candidate, elector.Leader}[m.role]
+	return algorithm.View{Role: shown, Leader: m.leader, Term: m.disk.Term}
+}
+
+// Step implements algorithm.Machine.
+func (m *machine) Step(now algorithm.Time, entropy uint64, in algorithm.Input) algorithm.Effects {
+	before := m.View()
+	m.now, m.entropy, m.why = now, entropy, ""
+	m.out = algorithm.Effects{Messages: m.out.Messages[:0], Durable: m.out.Durable[:0]}
+	if start, ok := in.(algorithm.Start); ok {
+		m.disk, _ = start.Disk.(Disk)
+		m.written = m.disk
+		m.becomeFollower(m.disk.Term, "", "start")
+	} else if m.role != dormant {
+		m.take(in)
+	}
+	m.save()
+	if m.View() != before {
+		m.out.Why = m.why
+	}
+	m.out.Wake = m.deadline()
+	return m.out
+}
+
+// save has the state written, and the answers sent after that. There is one write at a time; the
+// next one has all that has changed meanwhile.
+func (m *machine) save() {
+	if m.writing {
+		return
+	}
+	if m.disk != m.written {
+		m.written, m.writing, m.out.Persist = m.disk, true, m.disk
+	}
+	m.out.Durable, m.held = m.held, m.out.Durable
+}
+
+func (m *machine) take(in algorithm.Input) {
+	switch in := in.(type) {
+	case elector.Tick:
+		m.tick()
+	case algorithm.Received:
+		m.receive(in.From, in.Message.(Message))
+	case elector.Persisted:
+		m.writing = false
+		if m.role == candidate && m.written.Term == m.disk.Term {
+			m.count(m.cfg.Self(), true)
+		}
+	case elector.Transfer:
+		if m.role == leader {
+			m.transfer(in.To)
+		}
+	case elector.Stop:
+		m.role, m.leader, m.why = dormant, "", "stop"
+	}
+}
+
+func (m *machine) tick() {
+	switch {
+	case m.now < m.deadline():
+	case m.role == leader:
+		m.lead()
+	case m.rules.preVote:
+		m.preCampaign()
+	default:
+		m.becomeCandidate("election timeout", false)
+	}
+}
+
+// deadline is when tick has something to do.
+func (m *machine) deadline() algorithm.Time {
+	switch {
+	case m.role == leader:
+		return min(m.reign.beat, m.since.Add(m.base()))
+	case m.role == dormant:
+		return elector.Never
+	}
+	return m.since.Add(m.timeout)
+}
+
+// base is E.
+func (m *machine) base() time.Duration { return m.cfg.Elector.Timing.Inactivity() }
+
+func (m *machine) receive(from algorithm.NodeID, msg Message) {
+	if msg.Term < m.disk.Term {
+		m.answerLower(from, msg)
+		return
+	}
+	if msg.Term > m.disk.Term && !m.admit(from, msg) {
+		return
+	}
+	switch msg.Kind {
+	case RequestVote, PreVote:
+		m.vote(from, msg)
+	case RequestVoteResponse, PreVoteResponse:
+		if m.role == candidate && msg.Kind == RequestVoteResponse ||
+			m.role == preCandidate && msg.Kind == PreVoteResponse {
+			m.count(from, msg.Granted)
+		}
+	case AppendEntries:
+		m.follow(from, msg)
+	case AppendEntriesResponse:
+		if m.role == leader {
+			m.acknowledge(from)
+		}
+	case TimeoutNow:
+		if m.role == follower {
+			m.becomeCandidate("TimeoutNow", true)
+		}
+	}
+}
+
+// answerLower tells a leader or candidate of a lower term about the higher one. As in etcd, a
+// candidate finds that out by itself where there is PreVote.
+func (m *machine) answerLower(from algorithm.NodeID, msg Message) {
+	switch {
+	case msg.Kind == AppendEntries:
+		m.answer(from, Message{Kind: AppendEntriesResponse, Term: m.disk.Term})
+	case msg.Kind == PreVote, msg.Kind == RequestVote && !m.rules.preVote:
+		m.answer(from, Message{Kind: msg.Kind + 1, Term: m.disk.Term})
+	}
+}
+
+// admit enters the higher term of msg, unless it is only proposed. It reports whether msg is to
+// be looked into.
+func (m *machine) admit(from algorithm.NodeID, msg Message) bool {
+	asks := msg.Kind == RequestVote || msg.Kind == PreVote
+	if asks && !msg.Transfer && m.inLease() {
+		return false
+	}
+	if msg.Kind == PreVote || msg.Kind == PreVoteResponse && msg.Granted {
+		return true
+	}
+	leader := algorithm.NodeID("")
+	if msg.Kind == AppendEntries {
+		leader = from
+	}
+	m.becomeFollower(msg.Term, leader, "higher term in "+msg.Name())
+	return true
+}
+
+// inLease reports whether a leader was heard so recently that no other may be elected.
+func (m *machine) inLease() bool {
+	return m.rules.checkQuorum && m.leader != "" &&
+		(m.role == leader || m.now.Sub(m.since) < m.base())
+}
+
+// follow accepts the leader of the present term, and its log.
+func (m *machine) follow(from algorithm.NodeID, msg Message) {
+	if m.role != follower {
+		m.becomeFollower(msg.Term, from, "AppendEntries")
+	}
+	if m.leader == "" {
+		m.leader, m.why = from, "AppendEntries"
+	}
+	m.since, m.disk.Log = m.now, msg.Term
+	m.answer(from, Message{Kind: AppendEntriesResponse, Term: msg.Term})
+}
+
+// becomeFollower is the only way back from every role. The timeout begins anew, and is drawn
+// anew.
+func (m *machine) becomeFollower(term lsn.Term, leader algorithm.NodeID, why string) {
+	if term != m.disk.Term {
+		m.disk.Term, m.disk.Vote = term, ""
+	}
+	m.role, m.leader, m.why = follower, leader, why
+	m.campaign, m.reign = nil, reign{}
+	random, _ := bits.Mul64(m.entropy, uint64(m.base()))
+	m.since, m.timeout = m.now, m.base()+time.Duration(random)
+}
+
+func (m *machine) send(to algorithm.NodeID, msg Message) {
+	m.out.Messages = append(m.out.Messages, algorithm.Envelope{To: to, Message: msg})
+}
+
+// answer sends what the state on disk must back.
+func (m *machine) answer(to algorithm.NodeID, msg Message) {
+	m.held = append(m.held, algorithm.Envelope{To: to, Message: msg})
+}
