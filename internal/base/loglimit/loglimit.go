@@ -21,6 +21,7 @@ type Limiter[Kind comparable] struct {
 
 	mu   sync.Mutex
 	last map[Kind]line
+	full time.Time // until then none of them is due again
 }
 
 type line struct {
@@ -39,15 +40,30 @@ func (l *Limiter[Kind]) Due(kind Kind) (skipped int, due bool) {
 		l.last[kind] = line{last.at, last.skipped + 1}
 		return 0, false
 	}
-	if len(l.last) >= cmp.Or(l.Most, most) && !known {
-		maps.DeleteFunc(l.last, func(_ Kind, old line) bool { return now.Sub(old.at) >= every })
-		if len(l.last) >= cmp.Or(l.Most, most) {
-			return 0, false
-		}
+	if len(l.last) >= cmp.Or(l.Most, most) && !known && !l.makeRoom(now) {
+		return 0, false
 	}
 	if l.last == nil {
 		l.last = make(map[Kind]line)
 	}
 	l.last[kind] = line{at: now}
 	return last.skipped, true
+}
+
+// makeRoom forgets the kinds that are due again, and reports whether there were any. Called
+// with mu held.
+func (l *Limiter[Kind]) makeRoom(now time.Time) bool {
+	if now.Before(l.full) {
+		return false
+	}
+	before := len(l.last)
+	l.full = now.Add(every)
+	maps.DeleteFunc(l.last, func(_ Kind, old line) bool {
+		again := old.at.Add(every)
+		if again.After(now) && again.Before(l.full) {
+			l.full = again
+		}
+		return !again.After(now)
+	})
+	return len(l.last) < before
 }

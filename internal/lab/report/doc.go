@@ -4,7 +4,9 @@
 // judges nothing itself; the same runs give the same bytes.
 //
 // The lanes of the nodes are drawn once, as SVG: the page holds the same picture
-// and its script moves it. The page carries its data as the JSON Lines.
+// and its script moves it. The page carries its data as the JSON Lines, but for the
+// messages, which are a line for each run. Above the lanes it plays all runs in
+// step: their nodes in a circle, and messages as dots on their way.
 //
 // Several runs given together are variants of one scenario and are shown side
 // by side on one axis of time. Names and texts come from files and from the

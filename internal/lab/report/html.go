@@ -59,16 +59,17 @@ var pageWords = template.FuncMap{
 // links at any moment. The page fetches nothing, and a policy in it forbids that
 // and any script but its own. It returns the error of w.
 func HTML(w io.Writer, runs []verdict.Run) error {
-	var style, script, data bytes.Buffer
-	style.WriteString(pictureStyle)
-	for name, to := range map[string]*bytes.Buffer{"web/page.css": &style, "web/page.js": &script} {
-		text, err := web.ReadFile(name)
-		if err != nil {
-			return fmt.Errorf("write report: %w", err)
-		}
-		to.Write(text)
+	style, err := texts("web/page.css", "web/stage.css")
+	if err != nil {
+		return err
 	}
-	if err := JSON(&data, runs); err != nil {
+	script, err := texts("web/stage.js", "web/page.js")
+	if err != nil {
+		return err
+	}
+	style = pictureStyle + style
+	var data bytes.Buffer
+	if err := pageData(&data, runs); err != nil {
 		return err
 	}
 	s := newSheet(runs, true)
@@ -79,9 +80,9 @@ func HTML(w io.Writer, runs []verdict.Run) error {
 	p := page{
 		Title: plain(title), Legend: s.legend(), Lanes: s.lanes(about),
 		Data:  template.HTML(data.String()),
-		Style: template.CSS(style.String()), Script: template.JS(script.String()),
+		Style: template.CSS(style), Script: template.JS(script),
 		Policy: fmt.Sprintf("default-src 'none'; img-src data:; style-src '%s'; script-src '%s'",
-			digest(style.Bytes()), digest(script.Bytes())),
+			digest(style), digest(script)),
 	}
 	for i, r := range runs {
 		if i == 0 {
@@ -113,9 +114,22 @@ func HTML(w io.Writer, runs []verdict.Run) error {
 	return nil
 }
 
+// texts are files of the page, one after the other.
+func texts(names ...string) (string, error) {
+	all := ""
+	for _, name := range names {
+		text, err := web.ReadFile(name)
+		if err != nil {
+			return "", fmt.Errorf("write report: %w", err)
+		}
+		all += string(text)
+	}
+	return all, nil
+}
+
 // digest is how a policy names the one text that it allows.
-func digest(text []byte) string {
-	sum := sha256.Sum256(text)
+func digest(text string) string {
+	sum := sha256.Sum256([]byte(text))
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
 }
 

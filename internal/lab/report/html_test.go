@@ -4,12 +4,16 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/lab/history"
 	"github.com/bmqelect/bmqelect/internal/lab/report"
 	"github.com/bmqelect/bmqelect/internal/lab/verdict"
 )
@@ -62,7 +66,31 @@ func TestThePageRunsItsOwnTextsOnly(t *testing.T) {
 func TestThePageCarriesTheJSONLines(t *testing.T) {
 	found := within.FindStringSubmatch(page(t, hostile(), steady()))
 	require.Len(t, found, 2)
-	require.Equal(t, string(jsonLines(t, hostile(), steady())), found[1])
+	events := ""
+	for line := range strings.Lines(string(jsonLines(t, hostile(), steady()))) {
+		if !strings.Contains(line, `"type":"message"`) {
+			events += line
+		}
+	}
+	messages, ok := strings.CutPrefix(found[1], events)
+	require.True(t, ok, found[1])
+	golden(t, "messages.jsonl", []byte(messages))
+}
+
+// At the bound of what a history keeps of messages, each text that of a heartbeat to four.
+func TestThePageIsSmallHoweverMuchWasSent(t *testing.T) {
+	r := takeover()
+	r.History.Arrows = nil
+	for i := range history.MaxArrows {
+		at := time.Duration(i/4)*237*time.Microsecond + time.Microsecond
+		r.History.Arrows = append(r.History.Arrows, history.Arrow{
+			From: "a", To: []history.NodeID{"b", "c", "d", "o"}[i%4],
+			Sent: at, Received: at + 1234*time.Microsecond,
+			Kind: elector.LeaderHeartbeat.String(),
+			Text: fmt.Sprintf("LeaderHeartbeat term=10 lsn=10.0 seq=%d sent=598h15m50s period=500ms", i/4),
+		})
+	}
+	require.Less(t, len(page(t, r)), 2_500_000)
 }
 
 func TestHTMLReturnsTheWritersError(t *testing.T) {

@@ -42,18 +42,13 @@ func (p *plain) receive(from int, msg algorithm.Message) {
 		if higher && p.phase == asked {
 			p.phase, p.timer, p.why = answered, p.now.Add(p.tc), "ANSWER"
 		}
-	case Coordinator:
-		if higher {
-			p.follow(from, "COORDINATOR")
-		} else {
-			p.protest("COORDINATOR from a lower member")
-		}
-	case Heartbeat:
+	case Coordinator, Heartbeat:
+		_, coordinator := msg.(Coordinator)
 		switch {
 		case !higher:
-			p.protest("HEARTBEAT from a lower member")
-		case p.coordinator == nobody || from <= p.coordinator:
-			p.follow(from, "HEARTBEAT")
+			p.protest("a lower member coordinates")
+		case coordinator || p.coordinator == nobody || from <= p.coordinator:
+			p.follow(from, msg.Name())
 		}
 	}
 }

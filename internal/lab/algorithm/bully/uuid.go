@@ -45,7 +45,7 @@ func (u *uuid) receive(from int, msg algorithm.Message) {
 		u.epoch = max(u.epoch, msg.Epoch)
 		u.leader, u.term, u.why = from, msg.Epoch, "COORDINATOR"
 		u.retire()
-		u.send(from, OK{Epoch: msg.Epoch})
+		u.send(from, OK(msg))
 	case OK:
 		if msg.Epoch == u.term && u.leader == u.self {
 			u.left[from] = 0

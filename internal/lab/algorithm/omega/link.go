@@ -47,7 +47,6 @@ type link struct {
 func (p *process) born(now, epoch algorithm.Time) {
 	p.active, p.acc, p.start, p.local = false, unheard, unheard, -1
 	p.epoch, p.newest, p.nfde, p.next = epoch, 0, nil, now
-	p.monitor.LinkUp()
 }
 
 // hasten makes the next ALIVE to a process due at once.

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/elector/detector"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/omega"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/script"
@@ -73,6 +74,10 @@ func TestLateMessages(t *testing.T) {
 		}
 	}
 	const late = joined + 5
+	earlier := alive(1, 1, 1, 1) // when a heard c, which joined before it and has crashed
+	earlier.Local, earlier.LocalAcc = "c", 0
+	reborn := earlier
+	reborn.Epoch, reborn.Start = 2, 2
 	for _, test := range []struct {
 		name  string
 		a     algorithm.Algorithm
@@ -85,13 +90,17 @@ func TestLateMessages(t *testing.T) {
 		{"before that", omega.L, []omega.Alive{alive(1, 2, late, 1), alive(1, 1, 1, 1)}, "b"},
 		{"the next life", omega.LC, []omega.Alive{alive(1, 1, 1, 1), alive(late, 1, late, late)}, "b"},
 		{"before that", omega.LC, []omega.Alive{alive(late, 1, late, late), alive(1, 1, 1, 1)}, "b"},
+		{"of c", omega.LC, []omega.Alive{earlier}, "c"},
+		{"before that", omega.LC, []omega.Alive{alive(1, 2, 1, 1), earlier}, "a"},
+		{"of c, in the next life", omega.LC, []omega.Alive{alive(1, 9, 1, 1), reborn}, "c"},
 		{"a former life", omega.ID, []omega.Alive{alive(2, 0, 2, 2), alive(1, 1, 1, 3)}, "b"},
 		{"the next life", omega.ID, []omega.Alive{alive(1, 0, 1, 9), alive(2, 1, 2, 2)}, "a"},
 		{"ceased", omega.L, []omega.Alive{alive(1, 1, 1, 1), alive(1, 0, 1, 2)}, "b"},
 		{"before that", omega.L, []omega.Alive{alive(1, 0, 1, 2), alive(1, 1, 1, 1)}, "b"},
 		{"began again", omega.L, []omega.Alive{alive(1, 0, 1, 2), alive(1, 2, 1, 3)}, "a"},
 	} {
-		cfg := elector.Config{Self: "b", Voters: []elector.NodeID{"a", "b"}, Timing: elector.Article()}
+		cfg := elector.Config{Self: "b", Voters: []elector.NodeID{"a", "b", "c"}}
+		cfg.Timing = elector.Article()
 		m := test.a.New(algorithm.Config{Elector: cfg, Order: cfg.Voters})
 		m.Step(joined, 0, algorithm.Start{Clock: joined})
 		for _, message := range test.hears {
@@ -125,4 +134,43 @@ func TestSlowerLink(t *testing.T) {
 	require.Equal(t, elector.NodeID("b"), m.View().Leader)
 	require.Equal(t, elector.NodeID("b"), hear(19, 4*eta), "sent before")
 	require.Equal(t, elector.NodeID("a"), hear(21, 4*eta))
+}
+
+// sentTo is the newest ALIVE to a of a step at now.
+func sentTo(m algorithm.Machine, now time.Duration, in algorithm.Input) (a omega.Alive) {
+	for _, e := range m.Step(algorithm.Time(now), 0, in).Messages {
+		if message, ok := e.Message.(omega.Alive); ok && e.To == "a" {
+			a = message
+		}
+	}
+	return a
+}
+
+// TestSchedules looks at when ALIVEs are due. A phase of sending has a schedule of its own: what
+// lies between two is no delay. What a receiver wants counts from the newest ALIVE on.
+func TestSchedules(t *testing.T) {
+	const ms = time.Millisecond
+	cfg := elector.Config{Self: "b", Voters: []elector.NodeID{"a", "b"}, Timing: elector.Article()}
+	m := omega.L.New(algorithm.Config{Elector: cfg, Order: cfg.Voters})
+	hear := func(number uint64, start algorithm.Time, wanted time.Duration) algorithm.Received {
+		return algorithm.Received{From: "a", Message: omega.Alive{
+			Number: number, Start: start, Period: time.Second, Wanted: wanted,
+		}}
+	}
+	require.Zero(t, sentTo(m, 0, algorithm.Start{}).Scheduled)
+	require.Zero(t, sentTo(m, 100*ms, hear(1, 1, 0)).Number, "a leads")
+	require.Equal(t, 333*ms, sentTo(m, 333*ms, hear(0, 2, 0)).Scheduled, "a has ceased")
+	require.Equal(t, 833*ms, sentTo(m, 840*ms, elector.Tick{}).Scheduled, "a late timer is delay")
+	require.Equal(t, 2333*ms, sentTo(m, 2400*ms, elector.Tick{}).Scheduled, "two were missed")
+
+	cfg.QoS = detector.QoS{
+		Detect: time.Second, Mistakes: detector.Recurrence(time.Hour), Accuracy: 0.999,
+	}
+	cfg.Timing = elector.ForQoS(cfg.QoS)
+	m = omega.LC.New(algorithm.Config{Elector: cfg, Order: cfg.Voters})
+	sentTo(m, 0, algorithm.Start{})
+	require.Equal(t, 300*ms, sentTo(m, 83340*time.Microsecond, hear(0, 1, 300*ms)).Period)
+	require.Zero(t, sentTo(m, 200*ms, hear(0, 1, 150*ms)).Period, "not due yet")
+	require.Equal(t, 150*ms, sentTo(m, 234*ms, elector.Tick{}).Period)
+	require.Equal(t, 240*ms, sentTo(m, 240*ms, elector.LinkUp{Peer: "a"}).Scheduled)
 }

@@ -1,5 +1,4 @@
 (() => {
-  "use strict";
   // The page holds the picture of the lanes, drawn for the whole run. What has a
   // time in it has the attribute data-t, and data-to if it lasts; this script moves
   // all of that as the reader zooms. Times are seconds.
@@ -54,6 +53,7 @@
     const mine = events.filter(e => e.run === i),
       card = all(".moment")[i],
       labels = all(".marks text", g);
+    const columns = mine.find(e => e.type === "messages");
     const run = {
       g,
       duration: mine[0].duration_s,
@@ -84,15 +84,34 @@
       items: all(".events button", card),
     };
     run.node = new Map(run.nodes.map(n => [n.name, n]));
-    run.messages = mine.filter(
-      e => e.type === "message" && run.node.has(e.from) && run.node.has(e.to),
-    );
+    run.messages = messagesOf(columns);
+    run.reigns = run.rows
+      .flat()
+      .filter(b => b.kind === "reign" || b.kind === "noreign")
+      .sort((a, b) => a.from - b.from);
     run.slowest = run.messages.reduce(
       (most, m) => Math.max(most, (m.received_s ?? m.at_s) - m.at_s),
       0,
     );
     return run;
   });
+
+  // tipOf says all that is known of a message.
+  const tipOf = ({ text, from, to, at_s, received_s }) =>
+    `${text}\n${from} to ${to}\nsent ${seconds(at_s)}, ` +
+    (received_s === undefined ? "lost" : `took ${((received_s - at_s) * 1000).toFixed(1)} ms`);
+
+  // A stage for each run shows the chosen moment. A flight is how long a message mostly takes.
+  const kinds = looksOf(runs),
+    stages = runs.map((run, i) =>
+      makeStage(all(".stage")[i], run, kinds, { svg, lastBefore }),
+    );
+  const flights = runs
+    .flatMap(run => run.messages.map(m => m.received_s - m.at_s))
+    .filter(took => took > 0)
+    .sort((a, b) => a - b);
+  const flight = flights[flights.length >> 1] ?? 0.01;
+  byId("stages").hidden = false;
 
   // lastBefore is the index of the last item that begins at or before t, -1 if none does.
   function lastBefore(items, t, begin) {
@@ -165,7 +184,9 @@
     for (const run of runs) {
       const most = Number(run.axis.dataset.rows);
       run.rowsOfMarks = placeMarks(run, most);
-      up += (most - run.rowsOfMarks) * markHeight;
+      const unused = (most - run.rowsOfMarks) * markHeight;
+      run.g.querySelector(".variant")?.setAttribute("transform", `translate(0 ${unused})`);
+      up += unused;
       run.up = up;
       run.g.setAttribute("transform", `translate(0 ${-up})`);
     }
@@ -313,28 +334,19 @@
     run.hidesMessages = view.messages && !readable && run.messages.length > 0;
     if (!view.messages || !readable) return;
     for (const m of run.messages.slice(first, last + 1)) {
+      if (!run.node.has(m.from) || !run.node.has(m.to)) continue; // a store has no lane
       const lost = m.received_s === undefined,
         y1 = run.node.get(m.from).y,
         to = run.node.get(m.to).y;
       const x1 = x(m.at_s) - left,
         x2 = lost ? x1 + 6 : x(m.received_s) - left,
         y2 = lost ? (y1 + to) / 2 : to;
-      const kind = m.kind.startsWith("Election")
-        ? "ask"
-        : m.kind === "LeaderHeartbeat" || m.kind === "HeartbeatAck"
-          ? "beat"
-          : "warn";
-      const arrow = svg(
-        "g",
-        {
-          class: `arrow ${kind}`,
-          "data-at": m.at_s,
-          "data-tip":
-            `${m.text}\n${m.from} to ${m.to}\nsent ${seconds(m.at_s)}, ` +
-            (lost ? "lost" : `took ${((m.received_s - m.at_s) * 1000).toFixed(1)} ms`),
-        },
-        run.arrows,
-      );
+      const look = kinds.get(m.kind).look,
+        arrow = svg(
+          "g",
+          { class: `arrow k${look}`, "data-at": m.at_s, "data-tip": tipOf(m) },
+          run.arrows,
+        );
       const shaft = `M${x1} ${y1}L${x2} ${y2}`,
         angle = Math.atan2(y2 - y1, x2 - x1);
       const barb = by => `L${x2 - 7 * Math.cos(angle + by)} ${y2 - 7 * Math.sin(angle + by)}`;
@@ -388,13 +400,16 @@
     cursor.setAttribute("display", at >= left && at <= right + 1 ? "inline" : "none");
     hand.setAttribute("x", view.cursor * scale - 1);
     byId("slider").value = t;
-    byId("now").textContent = t.toFixed(3) + "s";
-    for (const run of runs) {
+    byId("now").textContent = byId("slider").ariaValueText = t.toFixed(3) + "s";
+    const least = leastFlight * rateAt(t);
+    runs.forEach((run, i) => {
+      const stage = stages[i];
       run.nodes.forEach((node, i) => {
         const span = stateAt(run, node, t),
           [, state, term, leader] = run.states[i].cells;
         if (span === node.shown) return;
         node.shown = span;
+        stage.node(node.name, span);
         const known = span && document.querySelector(`#legend [data-state=${span.state}]`);
         state.replaceChildren(...(known ? known.cloneNode(true).childNodes : ["unknown"]));
         term.textContent = span && span.state !== "down" ? span.term : "";
@@ -407,14 +422,19 @@
         cell.className = cell.dataset.state = now;
         cell.textContent = linkLooks[now][0];
         cell.title = linkLooks[now][1] && `${to} ${linkLooks[now][1]} ${from}`;
+        stage.link(from, to, now);
       }
-      const current = run.items[lastBefore(run.items, t, b => Number(b.dataset.at))];
-      if (current === run.current) continue;
+      stage.leads(run.reigns[lastBefore(run.reigns, t, b => b.from)]);
+      stage.show(t, least, flight);
+      const index = lastBefore(run.items, t, b => Number(b.dataset.at)),
+        current = run.items[index];
+      stage.happened(index, t - Math.max(flight, 2 * least));
+      if (current === run.current) return;
       run.current?.removeAttribute("aria-current");
       run.current = current;
       current?.setAttribute("aria-current", "true");
       run.list.scrollTop = current ? current.offsetTop - run.list.clientHeight / 2 : 0;
-    }
+    });
   }
 
   // step goes to the next event in a direction.
@@ -425,23 +445,48 @@
   function step(direction) {
     const i = lastBefore(moments, view.cursor, m => m),
       to = direction > 0 ? i + 1 : moments[i] === view.cursor ? i - 1 : i;
-    if (to < moments.length) choose(moments[to] ?? 0);
+    choose(moments[to] ?? (direction > 0 ? end : 0));
+  }
+
+  // nudge moves as far as a tenth of a second of the reader would.
+  const nudge = direction => choose(view.cursor + 0.1 * direction * rateAt(view.cursor));
+
+  // A dot takes this long at least, in seconds of the reader: otherwise it would not be seen.
+  const leastFlight = 0.3;
+
+  // rateAt is how many seconds pass in one of the reader's. At speed "auto" a message takes
+  // 0.6 of the reader's seconds shortly before and after anything happens; what is between
+  // passes in real time, or in six seconds if that is less.
+  function rateAt(t) {
+    const chosen = Number(byId("speed").value);
+    if (chosen) return chosen;
+    const i = lastBefore(moments, t, m => m),
+      last = moments[i] ?? -Infinity,
+      next = moments[i + 1] ?? Infinity,
+      away = Math.max(Math.min(t - last - 2 * flight, next - t - 4 * flight), 0);
+    const quick = Math.max(1, (Math.min(next, end) - Math.max(last, 0)) / 6);
+    return Math.min(quick, flight / 0.6 + 8 * away);
   }
 
   let playing = 0; // the time of the last frame, 0 if paused
+  const still = matchMedia("(prefers-reduced-motion: reduce)");
 
   function play(on) {
     playing = on ? performance.now() : 0;
     byId("play").textContent = on ? "Pause" : "Play";
+    for (const list of all(".latest")) list.ariaLive = on ? "off" : "polite";
     if (!on) return;
     if (view.cursor >= end) choose(0);
     requestAnimationFrame(frame);
   }
 
+  // frame moves on. Who wants no motion gets an event every two seconds instead.
   function frame(now) {
     if (!playing) return;
-    choose(view.cursor + (Math.max(now - playing, 0) / 1000) * Number(byId("speed").value));
-    playing = now;
+    const passed = Math.max(now - playing, 0) / 1000;
+    if (!still.matches) choose(view.cursor + Math.min(passed, 0.1) * rateAt(view.cursor));
+    else if (passed > 2) step(1);
+    if (!still.matches || passed > 2) playing = now;
     if (view.cursor >= end) return play(false);
     requestAnimationFrame(frame);
   }
@@ -492,7 +537,10 @@
       choose(Number(on?.at ?? (on && !on.to ? on.t : timeAt(Math.min(to, right)))));
     grip = null;
   });
-  lanes.addEventListener("pointerleave", () => tell(""));
+  const pictures = all(".stage > svg"),
+    tellDot = e => tell(e.target.message && tipOf(e.target.message), e);
+  for (const e of pictures) e.addEventListener("pointermove", tellDot);
+  for (const e of [lanes, ...pictures]) e.addEventListener("pointerleave", () => tell(""));
   lanes.addEventListener(
     "wheel",
     e => {
@@ -521,16 +569,14 @@
 
   const keys = {
     " ": () => play(!playing),
-    n: () => step(1),
-    p: () => step(-1),
     "+": () => zoom(0.5),
     "=": () => zoom(0.5),
     "-": () => zoom(2),
     0: () => show(0, end),
     Home: () => choose(0),
     End: () => choose(end),
-    ArrowLeft: e => choose(view.cursor - (view.to - view.from) / (e.shiftKey ? 10 : 100)),
-    ArrowRight: e => choose(view.cursor + (view.to - view.from) / (e.shiftKey ? 10 : 100)),
+    ArrowLeft: e => (e.shiftKey ? nudge(-1) : step(-1)),
+    ArrowRight: e => (e.shiftKey ? nudge(1) : step(1)),
   };
 
   // A focused control keeps the keys that it uses itself.
@@ -538,20 +584,14 @@
     const on = e.target.tagName,
       key = e.key;
     if (e.ctrlKey || e.metaKey || e.altKey || !Object.hasOwn(keys, key)) return;
-    if (
-      on === "SELECT" ||
-      (on === "INPUT" && key !== "n" && key !== "p" && !(key === " " && e.target.type === "range"))
-    )
+    if (on === "SELECT" || (key === " " && (on === "BUTTON" || e.target === byId("messages"))))
       return;
-    if (on === "BUTTON" && key === " ") return;
     e.preventDefault();
     keys[key](e);
   });
 
-  // A run plays in about half a minute at first.
-  const speeds = [0.01, 0.1, 0.5, 1, 2, 5, 10, 30, 60, 300];
-  const usual = speeds.findLast(s => s <= Math.max(end / 30, 0.01)) || speeds[0];
-  byId("speed").append(...speeds.map(s => new Option(s + "\u00d7", s, s === usual, s === usual)));
+  const speeds = [0.001, 0.01, 0.1, 0.5, 1, 2, 5, 10, 30, 60, 300];
+  byId("speed").append(new Option("auto", ""), ...speeds.map(s => new Option(s + "\u00d7", s)));
   for (const [id, act] of Object.entries({
     play: () => play(!playing),
     next: () => step(1),
@@ -567,6 +607,7 @@
     view.messages = e.target.checked;
     changed(true);
   });
+  byId("speed").addEventListener("change", () => changed(false));
   byId("slider").max = end;
   byId("slider").addEventListener("input", e => choose(Number(e.target.value)));
 
@@ -576,10 +617,10 @@
   runs.forEach((run, i) => {
     let covered = -1;
     for (const { kind, from, to } of [...run.rows.flat(), ...run.marks.map(m => m.line)]) {
-      const known = { reign: "follower", noreign: "noreign", mark: "volume" }[kind];
+      const known = { reign: "follower", noreign: "noreign", mark: "mark" }[kind];
       if (!known || (kind === "reign" && to * scale <= covered)) continue;
       const at =
-        kind === "mark" ? { y: 0, height: 4 } : { y: 4 + i * bar, height: Math.max(bar - 1, 1) };
+        kind === "mark" ? { y: 0, height: 26 } : { y: 4 + i * bar, height: Math.max(bar - 1, 1) };
       const width = Math.max((to - from) * scale, 1);
       svg("rect", { class: known, x: from * scale, width, ...at }, byId("overview"));
       covered = from * scale + width;
