@@ -8,12 +8,16 @@ import (
 
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/blazingmq"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/ble"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/bully"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/etcdlease"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/gmt"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/kubernetes"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/omega"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/ours"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/raft"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/ring"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/zookeeper"
 )
 
 // Algorithms are all there are, this project's own first.
@@ -22,6 +26,7 @@ func Algorithms() []algorithm.Algorithm {
 		ours.Elector, ours.WithoutScouting, blazingmq.Elector, blazingmq.WithoutScouting,
 		gmt.GMT, bully.Bully, bully.Strict, bully.UUID, ring.Ring, ring.List,
 		raft.Basic, raft.WithPreVote, raft.WithCheckQuorum, omega.ID, omega.LC, omega.L,
+		ble.BLE, zookeeper.ZooKeeper, etcdlease.EtcdLease, kubernetes.Kubernetes,
 	}
 }
 

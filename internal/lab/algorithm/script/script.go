@@ -4,8 +4,10 @@
 package script
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,6 +40,21 @@ type node struct {
 	disk    algorithm.Disk
 	writing []write // that hold-disks holds
 	entropy uint64
+	paused  bool
+	rate    float64 // of its clock; 0 means 1
+}
+
+// at is the reading of the node's clock at a moment, and when is the first moment at which
+// it reads that.
+func (n *node) at(moment time.Duration) algorithm.Time {
+	return algorithm.Time(float64(moment) * cmp.Or(n.rate, 1))
+}
+
+func (n *node) when(reading algorithm.Time) time.Duration {
+	if reading == elector.Never {
+		return time.Duration(reading)
+	}
+	return time.Duration(math.Ceil(float64(reading) / cmp.Or(n.rate, 1)))
 }
 
 // write is a disk that is not durable yet, and what waits for it.
@@ -73,6 +90,9 @@ func New(a algorithm.Algorithm, timing elector.Timing, names ...algorithm.NodeID
 //	start a b              nodes begin to take part; * is all that do not run, here and below
 //	crash a                nodes are gone; their disks stay
 //	stop a                 nodes are told to stop
+//	pause a                nodes do nothing, and what is sent to them waits
+//	resume a               they go on
+//	clock a 0.5            from the beginning, a's clock runs at that rate
 //	advance 1s             time passes; machines that want a tick get it
 //	run 1s                 likewise, and all messages arrive as soon as they are sent
 //	deliver a b            the oldest message from a to b arrives; * is any
@@ -106,9 +126,10 @@ func (s *Script) Play(lines string) string {
 
 func (s *Script) do(verb string, args []string) error {
 	switch verb {
-	case "start", "crash", "stop", "durable":
+	case "start", "crash", "stop", "durable", "pause", "resume":
 		return s.each(args, map[string]func(*node){
 			"start": s.start, "crash": s.crash, "stop": s.stop, "durable": s.durable,
+			"pause": func(n *node) { n.paused = true }, "resume": func(n *node) { n.paused = false },
 		}[verb])
 	case "advance", "run":
 		d, err := time.ParseDuration(strings.Join(args, ""))
@@ -144,6 +165,10 @@ func (s *Script) do(verb string, args []string) error {
 			fmt.Fprintf(&s.out, "%s -> %s: %s\n", m.from, m.to, m.body)
 		}
 		return nil
+	}
+	if verb == "clock" && len(args) == 2 {
+		rate, err := strconv.ParseFloat(args[1], 64)
+		return cmp.Or(err, s.each(args[:1], func(n *node) { n.rate = rate }))
 	}
 	if len(args) != 2 {
 		return fmt.Errorf("unknown, or it needs two nodes")
@@ -247,7 +272,7 @@ func (s *Script) start(n *node) {
 	s.step(n, algorithm.Start{Disk: n.disk, Clock: algorithm.Time(s.now)})
 }
 
-func (s *Script) crash(n *node) { n.machine, n.writing = nil, nil }
+func (s *Script) crash(n *node) { n.machine, n.writing, n.paused = nil, nil, false }
 
 func (s *Script) stop(n *node) {
 	if n.machine != nil {
@@ -278,14 +303,14 @@ func (s *Script) advance(d time.Duration, arrive bool) error {
 		}
 		var next *node
 		for _, n := range s.nodes {
-			if n.machine != nil && (next == nil || n.wake < next.wake) {
+			if n.machine != nil && !n.paused && (next == nil || n.when(n.wake) < next.when(next.wake)) {
 				next = n
 			}
 		}
-		if next == nil || time.Duration(next.wake) > end {
+		if next == nil || next.when(next.wake) > end {
 			break
 		}
-		s.now = max(s.now, time.Duration(next.wake))
+		s.now = max(s.now, next.when(next.wake))
 		s.step(next, elector.Tick{})
 	}
 	s.now = end
@@ -294,13 +319,14 @@ func (s *Script) advance(d time.Duration, arrive bool) error {
 
 // settle delivers until there is nothing to deliver.
 func (s *Script) settle() error {
-	for budget := 10_000; len(s.sent) > 0; budget-- {
-		if budget == 0 {
-			return fmt.Errorf("messages without end")
+	for range 10_000 {
+		i := slices.IndexFunc(s.sent, func(m message) bool { return !s.find(m.to).paused })
+		if i < 0 {
+			return nil
 		}
-		s.deliver(0)
+		s.deliver(i)
 	}
-	return nil
+	return fmt.Errorf("messages without end")
 }
 
 // deliver lets the message of that index arrive; at a node that does not run it is lost.
@@ -313,7 +339,7 @@ func (s *Script) deliver(i int) {
 }
 
 func (s *Script) step(n *node, in algorithm.Input) {
-	eff := n.machine.Step(algorithm.Time(s.now), n.entropy, in)
+	eff := n.machine.Step(n.at(s.now), n.entropy, in)
 	n.wake = eff.Wake
 	if view := n.machine.View(); view != n.view {
 		s.say(n, "%s; %s", viewText(view), eff.Why)

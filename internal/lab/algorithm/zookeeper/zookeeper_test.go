@@ -1,0 +1,34 @@
+package zookeeper_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/script"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/zookeeper"
+)
+
+var timing = elector.Timing{HeartbeatBroadcast: 2 * time.Second, HeartbeatMissCount: 3}
+
+// TestScripts plays the files of testdata: "members a b c" makes a cluster, with
+// a session time-out of 6s and a tick of 2s.
+func TestScripts(t *testing.T) {
+	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		var s *script.Script
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			if d.Cmd == "play" {
+				return s.Play(d.Input)
+			}
+			var names []algorithm.NodeID
+			for _, arg := range d.CmdArgs {
+				names = append(names, algorithm.NodeID(arg.Key))
+			}
+			s = script.New(zookeeper.ZooKeeper, timing, names...)
+			return ""
+		})
+	})
+}
