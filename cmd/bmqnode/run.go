@@ -23,8 +23,8 @@ type runOptions struct {
 	groups []string
 	check  bool
 
-	supervised bool
-	algorithm  string
+	supervised, realtime bool
+	algorithm            string
 }
 
 func runCommand() *cobra.Command {
@@ -59,6 +59,8 @@ func runCommand() *cobra.Command {
 		"name what is wrong with the options and this machine, and start nothing")
 	f.BoolVar(&o.supervised, "supervised", false, "run the node as a child, and tell the other "+
 		"members at once if it dies; signals and exit status are passed on")
+	f.BoolVar(&o.realtime, "realtime", false,
+		"run before all ordinary processes, hooks included: Linux's SCHED_RR, where it is permitted")
 	f.StringVar(&o.algorithm, "algorithm", "", "elect by another algorithm, to show it: no leases, "+
 		"no fencing, no guarded work")
 	o.Register(f)
@@ -99,6 +101,11 @@ func (o *runOptions) run(cmd *cobra.Command, args []string) error {
 		return exec.ExitStatus(code)
 	case o.supervised:
 		if cfg.HoldEvidence, err = certify.Hold(); err != nil {
+			return err
+		}
+	}
+	if o.realtime {
+		if err := service.RealTime(); err != nil {
 			return err
 		}
 	}
