@@ -23,7 +23,7 @@ raced = $$(go list ./... | grep -vxF "$$(go list $(PURE))")
 PROTOCOL = ./elector ./elector/detector ./scouting ./lsn
 COVER = 95
 
-.PHONY: help build bmqnode man test race vet lint lint-peers vuln image fuzz bench bench-peers kills wakes cover scenarios-live article-live coordinator alerts kernel clocks strangers soak chaos study clean
+.PHONY: help build bmqnode man test race vet lint lint-peers vuln image fuzz bench bench-peers kills wakes cover scenarios-live article-live coordinator alerts kernel clocks strangers soak chaos lab study clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -133,6 +133,10 @@ soak: ## replay every scenario under many seeds (SOAK_SEEDS=1000), for SOAK_TIME
 CHAOS_SEEDS ?= 1000
 chaos: ## play random schedules of faults with whole nodes in virtual time (CHAOS_SEEDS=1000)
 	CHAOS_SEEDS=$(CHAOS_SEEDS) go test $(RACEFLAG) -count=1 -run TestRandomSchedules -v -timeout 0 ./cluster/internal/chaos
+
+LAB_SEEDS ?= 200
+lab: ## compare all election algorithms, simulated, and write docs/laboratory.md (LAB_SEEDS=200)
+	go run ./cmd/bmqnode lab --seeds $(LAB_SEEDS) -o .
 
 study: ## measure the failure detectors anew, for docs/detectors.md
 	go test ./elector/detector -run TestStudy -rewrite

@@ -86,7 +86,7 @@ func root() *cobra.Command {
 		transferCommand(), stepDownCommand(), pauseCommand(), resumeCommand(), setCommand(),
 		forgetCommand(), doctorCommand(), faultCommand(), emergencyCommand(), certsCommand(),
 		rotateGossipKeyCommand(),
-		replayCommand(), manCommand(), versionCommand(),
+		replayCommand(), labCommand(), manCommand(), versionCommand(),
 	)
 	completeFlags(cmd)
 	return cmd

@@ -67,26 +67,10 @@ func (o *replayOptions) run(cmd *cobra.Command, paths []string) error {
 
 func (o *replayOptions) register(f *pflag.FlagSet) {
 	f.SortFlags = false
-	f.BoolVar(&o.Live, "live", false, "play on real processes on loopback, in real time")
+	o.Register(f)
 	f.BoolVar(&o.check, "check", false, "only check the files")
 	f.Uint64Var(&o.seed, "seed", 0, "seed of the first run (default: the file's, or 1)")
-	f.IntVar(&o.Runs, "runs", 1, "runs under consecutive seeds, each of which must hold")
 	f.BoolVar(&o.scouting, "scouting", true,
 		"overrides the file; =false is the algorithm before its extension")
-	f.StringArrayVar(&o.Set, "set", nil,
-		"override a setting of the file, as in elector.lease=2s; may be repeated")
-	f.BoolVar(&o.Compare, "compare", false,
-		"play variants side by side, to see what differs; exits with 0 whatever did not hold")
-	f.StringArrayVar(&o.Variants, "variant", []string{"scouting=true", "scouting=false"},
-		"a variant for --compare: settings as for --set, separated by commas")
-	f.StringVar(&o.Format, "format", "text",
-		"text, json (one event per line), html (one file, opens anywhere) or svg")
-	f.StringVarP(&o.Output, "output", "o", "", "write there instead of the standard output; "+
-		"a folder for html or svg of several files")
-	f.IntSliceVar(&o.Reduced.Drop, "drop", nil,
-		"leave these steps of the timeline out, counted from 1")
 	f.StringSliceVar(&o.without, "without", nil, "leave these nodes out")
-	f.DurationVar(&o.Reduced.Until, "until", 0, "end the run then (0: the file's duration)")
-	f.IntVar(&o.Jobs, "jobs", 4, "files played at the same time")
-	f.IntVar(&o.BasePort, "base-port", 20_400, "first port to try with --live")
 }

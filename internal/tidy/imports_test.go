@@ -58,6 +58,8 @@ var bans = []ban{
 		false, ""},
 	{"internal/lab/replay", []string{module + "/internal/lab/report"}, "what plays does not draw",
 		false, ""},
+	{"internal/lab/compare", []string{module + "/internal/lab/report"}, "what measures does not draw",
+		false, ""},
 	{"internal/lab/replay", []string{module + "/internal/daemon"}, "a simulation starts no process",
 		false, "internal/lab/replay/live"},
 	{"internal/lab/sim", []string{module + "/netmesh", module + "/cluster", "net", "os"},

@@ -12,6 +12,9 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/all"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/ours"
 	"github.com/bmqelect/bmqelect/internal/lab/history"
 	"github.com/bmqelect/bmqelect/internal/lab/replay"
 	"github.com/bmqelect/bmqelect/internal/lab/replay/live"
@@ -36,11 +39,14 @@ type Options struct {
 	Scouting *bool    // overrides the file; nil leaves it
 	Compare  bool     // play Variants side by side, and judge nothing
 	Variants []string // settings as in Set, separated by commas
-	Format   string   // text, json, svg or html
-	Output   string   // a file, or a folder if there are several; "" is Out
-	Reduced  replay.Reduced
-	BasePort int // first to try for a live run
-	Out, Err io.Writer
+	// Algorithms are the names of those that play in place of ours; with Compare, each of them
+	// is a variant, in place of Variants.
+	Algorithms []string
+	Format     string // text, json, svg or html
+	Output     string // a file, or a folder if there are several; "" is Out
+	Reduced    replay.Reduced
+	BasePort   int // first to try for a live run
+	Out, Err   io.Writer
 }
 
 // Check names everything that is wrong, by the flags of the command `replay`.
@@ -57,6 +63,13 @@ func (o *Options) Check() error {
 	want(o.Jobs >= 1 && o.Jobs <= 32, "--jobs is %d, but must be 1 to 32", o.Jobs)
 	want(o.Runs <= 1 || !o.Live && !o.Compare && o.Format == "text", "--runs goes with the "+
 		"simulator and --format text, not with --live, --compare or another format")
+	want(len(o.Algorithms) <= 1 || o.Compare, "--algorithm is several names, but must be one, "+
+		"or go with --compare")
+	want(!o.Live || len(o.Algorithms) == 0,
+		"--algorithm goes with the simulator, not with --live: real processes run our own")
+	if _, err := all.Select(o.Algorithms...); err != nil {
+		errs = append(errs, fmt.Errorf("--algorithm: %w", err))
+	}
 	want(!o.Live || o.Seed == nil,
 		"--seed has no meaning with --live: real networks do not repeat themselves")
 	return errors.Join(errs...)
@@ -70,8 +83,9 @@ type Batch struct {
 
 // job is one scenario, in one or several variants.
 type job struct {
-	variants []*scenario.Scenario
-	names    []string // of the variants; "" for the only one
+	variants   []*scenario.Scenario
+	names      []string              // of the variants; "" for the only one
+	algorithms []algorithm.Algorithm // of the variants
 }
 
 // Load reads every file, or those in a folder, in every variant. The error names all that
@@ -85,21 +99,32 @@ func Load(o Options, paths ...string) (*Batch, error) {
 	if o.Scouting != nil {
 		common = append(common, fmt.Sprintf("scouting=%t", *o.Scouting))
 	}
-	variants := []string{""}
+	variants, algorithms := []string{""}, []algorithm.Algorithm{ours.Elector}
 	if o.Compare {
 		variants = o.Variants
+	}
+	if len(o.Algorithms) > 0 {
+		variants = []string{""}
+		if algorithms, err = all.Select(o.Algorithms...); err != nil {
+			return nil, err
+		}
 	}
 	b := &Batch{Options: o}
 	var errs []error
 	for _, file := range files {
 		var it job
-		for _, v := range variants {
+		for i := range max(len(variants), len(algorithms)) {
+			v, a := variants[i%len(variants)], algorithms[i%len(algorithms)]
 			sc, err := scenario.Load(file, append(slices.Clone(common), overrides(v)...)...)
 			if err != nil {
 				errs = append(errs, err)
 				break
 			}
+			if len(o.Algorithms) > 0 {
+				v = a.Name
+			}
 			it.variants, it.names = append(it.variants, o.Reduced.Apply(sc)), append(it.names, v)
+			it.algorithms = append(it.algorithms, a)
 		}
 		b.jobs = append(b.jobs, it)
 	}
@@ -157,7 +182,7 @@ func (b *Batch) playOnce(ctx context.Context) (held bool, err error) {
 	for i, runs := range results {
 		for v, run := range runs {
 			held = held && run.Held()
-			b.shrink(b.jobs[i].variants[v], run)
+			b.shrink(b.jobs[i], v, run)
 		}
 	}
 	return held || b.Compare, b.write(results)
@@ -176,12 +201,17 @@ func (b *Batch) playJob(ctx context.Context, it job, place int) (runs []verdict.
 		if b.Live {
 			run, err = b.playLive(ctx, sc, place)
 		} else {
-			run, err = replay.Simulate(sc, replay.Options{Seed: b.seedOf(sc), Arrows: true})
+			run, err = replay.Simulate(sc, replay.Options{
+				Seed: b.seedOf(sc), Arrows: true, Algorithm: it.algorithms[i],
+			})
 		}
 		if err != nil {
 			return nil, err
 		}
 		run.History.Variant = it.names[i]
+		if it.algorithms[i].Name != ours.Elector.Name && !b.Compare {
+			run.About += " Here " + it.names[i] + " plays; expected is what bmqelect does."
+		}
 		runs = append(runs, run)
 	}
 	return runs, nil

@@ -91,6 +91,24 @@ func TestWhatBecomesOfAReplay(t *testing.T) {
 			"--jobs is 33, but must be 1 to 32"},
 		"runs of a format": {func(o *Options) { o.Runs, o.Format = 2, "svg" }, good, "",
 			"--runs goes with the simulator"},
+		"another algorithm": {func(o *Options) { o.Algorithms = []string{"bmqelect-without-scouting"} },
+			pingPong, "FAIL leader changes exactly 0", ErrUnmet.Error()},
+		"which is named": {func(o *Options) { o.Algorithms = []string{"bmqelect-without-scouting"} },
+			pingPong, "Here bmqelect-without-scouting plays", ErrUnmet.Error()},
+		"many runs of it": {func(o *Options) { o.Algorithms, o.Runs = []string{"bmqelect"}, 5 },
+			good, "good: 5 of 5 runs held", ""},
+		"many bad runs of it": {func(o *Options) {
+			o.Algorithms, o.Runs = []string{"bmqelect-without-scouting"}, 2
+		}, pingPong, "--seed 1 --algorithm bmqelect-without-scouting", ErrUnmet.Error()},
+		"two algorithms": {func(o *Options) {
+			o.Compare, o.Algorithms = true, []string{"bmqelect", "bmqelect-without-scouting"}
+		}, pingPong, "== bmqelect-without-scouting ==", ""},
+		"two without comparison": {func(o *Options) { o.Algorithms = []string{"bmqelect", "bmqelect"} },
+			good, "", "--algorithm is several names"},
+		"an unknown algorithm": {func(o *Options) { o.Algorithms = []string{"paxos"} }, good, "",
+			`--algorithm: "paxos" is no algorithm, but these are: bmqelect, bmqelect-without-scouting`},
+		"an algorithm, live": {func(o *Options) { o.Live, o.Algorithms = true, []string{"bmqelect"} },
+			good, "", "--algorithm goes with the simulator"},
 		"a seed, live": {func(o *Options) { o.Live, o.Seed = true, new(uint64) }, good, "",
 			"--seed has no meaning with --live"},
 	} {

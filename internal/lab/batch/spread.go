@@ -16,7 +16,6 @@ import (
 	"github.com/bmqelect/bmqelect/internal/lab/history"
 	"github.com/bmqelect/bmqelect/internal/lab/replay"
 	"github.com/bmqelect/bmqelect/internal/lab/report"
-	"github.com/bmqelect/bmqelect/internal/lab/scenario"
 	"github.com/bmqelect/bmqelect/internal/lab/verdict"
 )
 
@@ -26,7 +25,7 @@ func (b *Batch) spreadAll(ctx context.Context) (held bool, err error) {
 	held = true
 	err = b.to(b.Output, func(w io.Writer) error {
 		for _, it := range b.jobs {
-			ok, err := b.spread(ctx, w, it.variants[0])
+			ok, err := b.spread(ctx, w, it)
 			if err != nil {
 				return err
 			}
@@ -38,12 +37,15 @@ func (b *Batch) spreadAll(ctx context.Context) (held bool, err error) {
 }
 
 // spread plays one scenario many times; it reports whether every run held.
-func (b *Batch) spread(ctx context.Context, w io.Writer, sc *scenario.Scenario) (bool, error) {
+func (b *Batch) spread(ctx context.Context, w io.Writer, it job) (bool, error) {
+	sc, o := it.variants[0], replay.Options{Algorithm: it.algorithms[0]}
 	failed := make([]bool, b.Runs)
 	all := make([]history.Summary, b.Runs)
 	first := b.seedOf(sc)
 	err := b.inParallel(ctx, sc.Name, func(i int) error {
-		run, err := replay.Simulate(sc, replay.Options{Seed: first + uint64(i)})
+		o := o
+		o.Seed = first + uint64(i)
+		run, err := replay.Simulate(sc, o)
 		if err == nil {
 			failed[i], all[i] = !run.Held(), run.History.Summarize(0, run.History.Duration)
 		}
@@ -65,16 +67,17 @@ func (b *Batch) spread(ctx context.Context, w io.Writer, sc *scenario.Scenario) 
 	if count == 0 {
 		return true, nil
 	}
-	seed := first + uint64(slices.Index(failed, true))
-	run, err := replay.Simulate(sc, replay.Options{Seed: seed, Arrows: true})
+	o.Seed, o.Arrows = first+uint64(slices.Index(failed, true)), true
+	run, err := replay.Simulate(sc, o)
 	if err != nil {
 		return false, err
 	}
-	fmt.Fprintf(w, "the first that did not: bmqnode replay %s --seed %d\n", sc.File, seed)
+	fmt.Fprintf(w, "the first that did not: bmqnode replay %s --seed %d%s\n", sc.File, o.Seed,
+		b.algorithmFlag())
 	if err := report.Text(w, []verdict.Run{run}, b.textOptions()); err != nil {
 		return false, err
 	}
-	b.shrink(sc, run)
+	b.shrink(it, 0, run)
 	return false, nil
 }
 

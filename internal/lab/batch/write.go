@@ -11,9 +11,9 @@ import (
 	"github.com/fatih/color"
 	"golang.org/x/term"
 
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/ours"
 	"github.com/bmqelect/bmqelect/internal/lab/replay"
 	"github.com/bmqelect/bmqelect/internal/lab/report"
-	"github.com/bmqelect/bmqelect/internal/lab/scenario"
 	"github.com/bmqelect/bmqelect/internal/lab/verdict"
 )
 
@@ -96,11 +96,22 @@ func (b *Batch) textOptions() report.TextOptions {
 	return o
 }
 
-// shrink looks for the least that breaks the same invariant, and says how to see it.
-func (b *Batch) shrink(sc *scenario.Scenario, run verdict.Run) {
-	if len(run.History.Broken) == 0 || b.Live {
+// algorithmFlag is what a hint to replay says of the algorithm.
+func (b *Batch) algorithmFlag() string {
+	if len(b.Algorithms) == 0 {
+		return ""
+	}
+	return " --algorithm " + b.Algorithms[0]
+}
+
+// shrink looks for the least that breaks the same invariant, and says how to see it. Of other
+// algorithms than ours it is not looked for.
+func (b *Batch) shrink(it job, variant int, run verdict.Run) {
+	other := it.algorithms[variant].Name != ours.Elector.Name
+	if len(run.History.Broken) == 0 || b.Live || other {
 		return
 	}
+	sc := it.variants[variant]
 	seed := run.History.Seed
 	r, small, ok := replay.Shrink(sc, seed)
 	if !ok {

@@ -156,6 +156,17 @@ func (l *Lane) leads(t time.Duration) bool {
 	return s.Process != Down && s.Leader == l.Node && t < s.LeaseUntil
 }
 
+// ClaimantsAt are the nodes that hold themselves for the leader at a moment: they have the
+// role and a valid lease, whoever follows them.
+func (h *History) ClaimantsAt(t time.Duration) (nodes []NodeID) {
+	for i := range h.Lanes {
+		if h.Lanes[i].leads(t) {
+			nodes = append(nodes, h.Lanes[i].Node)
+		}
+	}
+	return nodes
+}
+
 // FollowersAt counts the voters that follow id at a moment, itself included.
 func (h *History) FollowersAt(id NodeID, t time.Duration) int {
 	count := 0
@@ -175,7 +186,7 @@ type Reign struct {
 
 // Reigns are the leaders from one moment to another, without gaps.
 func (h *History) Reigns(from, to time.Duration) []Reign {
-	moments := h.moments(from, to)
+	moments := h.Moments(from, to)
 	var reigns []Reign
 	for i, t := range moments {
 		end := to
@@ -192,9 +203,9 @@ func (h *History) Reigns(from, to time.Duration) []Reign {
 	return reigns
 }
 
-// moments are the times in [from, to) at which who leads may change: the
+// Moments are the times in [from, to) at which who leads may change: the
 // beginnings of spans and the ends of leases, and from.
-func (h *History) moments(from, to time.Duration) []time.Duration {
+func (h *History) Moments(from, to time.Duration) []time.Duration {
 	all := []time.Duration{from}
 	for _, l := range h.Lanes {
 		for _, s := range l.Spans {

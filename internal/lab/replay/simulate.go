@@ -27,6 +27,10 @@ type Options struct {
 	// Algorithm is what the nodes run; the zero Algorithm is this project's own. Where it goes
 	// by identifiers it prefers the leader of the scenario's beginning.
 	Algorithm algorithm.Algorithm
+	// Direct, if not nil, may arrange with At what happens besides the timeline.
+	Direct func(*sim.Sim)
+	// Observer, if not nil, is told of every event, as by sim.Config.
+	Observer func(*sim.Event)
 }
 
 // Limits of a simulated disk: a write takes this long.
@@ -60,6 +64,9 @@ func Simulate(sc *scenario.Scenario, o Options) (verdict.Run, error) {
 		Begin:    sim.Begin{Leader: sc.Begin.Leader, Term: sc.Begin.Term},
 		Observer: p.observe,
 	}
+	if o.Observer != nil {
+		config.Observer = func(e *sim.Event) { p.observe(e); o.Observer(e) }
+	}
 	for _, n := range sc.Nodes {
 		config.Nodes = append(config.Nodes, sim.NodeConfig{
 			Elector: sc.Config(n), ClockRatePPM: n.ClockRatePPM, Term: n.Term, Absent: n.Absent,
@@ -71,6 +78,9 @@ func Simulate(sc *scenario.Scenario, o Options) (verdict.Run, error) {
 		return verdict.Run{}, err
 	}
 	p.sim = s
+	if o.Direct != nil {
+		o.Direct(s)
+	}
 	for i := range sc.Timeline {
 		step := &sc.Timeline[i]
 		s.At(step.At, func(*sim.Sim) error { return p.act(step) })

@@ -1,0 +1,153 @@
+package compare
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/lab/history"
+)
+
+const s = time.Second
+
+// lane writes a node's life: each part is until when it followed whom. A part that names the
+// node itself is one in which it led, "-" one in which it was down.
+func lane(id history.NodeID, parts ...any) history.Lane {
+	l := history.Lane{Node: id, Voter: true}
+	from := -s
+	for i := 0; i < len(parts); i += 2 {
+		leader := history.NodeID(parts[i].(string))
+		part := history.Span{From: from, To: parts[i+1].(time.Duration), Process: history.Up,
+			Role: elector.Follower, Leader: leader}
+		switch leader {
+		case id:
+			part.Role, part.LeaseUntil = elector.Leader, history.Forever
+		case "-":
+			part.Process, part.Role, part.Leader = history.Down, elector.Dormant, ""
+		}
+		l.Spans = append(l.Spans, part)
+		from = part.To
+	}
+	return l
+}
+
+// run is one of three nodes for 60 s, with a fault from 10 s to 40 s.
+func run(lanes ...history.Lane) (*history.History, Fault) {
+	return &history.History{Duration: 60 * s, Quorum: 2, Lanes: lanes}, Fault{From: 10 * s, To: 40 * s}
+}
+
+func TestACrash(t *testing.T) {
+	h, f := run(
+		lane("a", "a", 10*s, "-", 40*s, "", 42*s, "b", 61*s),
+		lane("b", "a", 12*s, "", 13*s, "b", 61*s),
+		lane("c", "a", 12*s, "b", 61*s), // names b before b leads
+	)
+	f.Crashed = "a"
+	require.Equal(t, Figures{Measured: 50 * s, Leaderless: 3 * s, Recovery: 3 * s, Elections: 1,
+		FirstKnows: 3 * s, LastKnows: 3 * s}, Measure(h, f, 3*s))
+	h.Lanes[2] = lane("c", "a", 14*s, "b", 61*s)
+	got := Measure(h, f, 3*s)
+	require.Equal(t, 3*s, got.FirstKnows)
+	require.Equal(t, 4*s, got.LastKnows)
+	h.Lanes[2] = lane("c", "a", 61*s)
+	require.Equal(t, 30*s, Measure(h, f, 3*s).LastKnows, "it never knows: until the repair")
+	require.Equal(t, 32*s, Measure(h, f, 3*s).Leaderless, "b is alone until a is back")
+}
+
+func TestRecoveryEndsWithTheRepair(t *testing.T) {
+	h, f := run(
+		lane("a", "a", 38*s, "", 50*s, "a", 61*s),
+		lane("b", "a", 61*s),
+		lane("c", "a", 61*s),
+	)
+	got := Measure(h, f, 3*s)
+	require.Equal(t, 2*s, got.Recovery)
+	require.Equal(t, 12*s, got.Leaderless)
+}
+
+func TestTwoLeadersAtATime(t *testing.T) {
+	h, f := run(
+		lane("a", "a", 20*s, "b", 61*s),
+		lane("b", "a", 12*s, "b", 61*s),
+		lane("c", "a", 12*s, "b", 61*s),
+	)
+	got := Measure(h, f, 3*s)
+	require.Equal(t, 8*s, got.Overlap)
+	require.Zero(t, got.Leaderless)
+	h.Lanes[0].Spans[0].LeaseUntil = 13 * s
+	require.Equal(t, s, Measure(h, f, 3*s).Overlap, "its lease ends, whatever it thinks")
+}
+
+func TestDemotions(t *testing.T) {
+	deposed := func() (*history.History, Fault) {
+		return run(
+			lane("a", "a", 20*s, "b", 61*s),
+			lane("b", "a", 20*s, "b", 61*s),
+			lane("c", "a", 20*s, "b", 61*s),
+		)
+	}
+	for name, c := range map[string]struct {
+		change func(*history.History)
+		want   int
+	}{
+		"of a leader that is well": {func(*history.History) {}, 1},
+		"of one that has a quorum": {func(h *history.History) {
+			h.Cuts = []history.Cut{{From: "a", To: "b", Start: 10 * s, End: 40 * s}}
+		}, 1},
+		"of one that hears one of two and is heard by the other": {func(h *history.History) {
+			h.Cuts = []history.Cut{{From: "a", To: "b", Start: 10 * s, End: 40 * s},
+				{From: "c", To: "a", Start: 10 * s, End: 40 * s}}
+		}, 0},
+		"of one that lost its quorum just before": {func(h *history.History) {
+			h.Cuts = []history.Cut{{From: "a", To: "b", Start: 10 * s, End: 18 * s},
+				{From: "a", To: "c", Start: 10 * s, End: 18 * s}}
+		}, 0},
+		"of one that had it back": {func(h *history.History) {
+			h.Cuts = []history.Cut{{From: "a", To: "b", Start: 10 * s, End: 16 * s},
+				{From: "a", To: "c", Start: 10 * s, End: 16 * s}}
+		}, 1},
+		"of one that was paused": {func(h *history.History) {
+			h.Lanes[0].Spans[0].Process = history.Paused
+		}, 0},
+		"of one whose followers were not there": {func(h *history.History) {
+			h.Lanes[1] = lane("b", "a", 11*s, "-", 19*s, "", 20*s, "b", 61*s)
+			h.Lanes[2] = lane("c", "a", 11*s, "-", 19*s, "", 20*s, "b", 61*s)
+		}, 0},
+		"which is none if it goes on to lead": {func(h *history.History) {
+			h.Lanes[0] = lane("a", "a", 61*s)
+			h.Lanes[1] = lane("b", "a", 20*s, "", 30*s, "a", 61*s)
+			h.Lanes[2] = lane("c", "a", 20*s, "", 30*s, "a", 61*s)
+		}, 0},
+		"that does not know of it": {func(h *history.History) {
+			h.Lanes[0] = lane("a", "a", 61*s)
+		}, 1},
+		"before the fault": {func(h *history.History) {
+			h.Lanes = []history.Lane{lane("a", "a", 5*s, "b", 61*s), lane("b", "a", 5*s, "b", 61*s),
+				lane("c", "a", 5*s, "b", 61*s)}
+		}, 0},
+		"by itself, twice": {func(h *history.History) {
+			h.Lanes[0] = lane("a", "a", 20*s, "", 21*s, "a", 30*s, "", 31*s, "a", 61*s)
+			h.Lanes[1], h.Lanes[2] = lane("b", "a", 61*s), lane("c", "a", 61*s)
+		}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, f := deposed()
+			c.change(h)
+			require.Equal(t, c.want, Measure(h, f, 3*s).Demotions)
+		})
+	}
+}
+
+func TestElectionsAndMessages(t *testing.T) {
+	h, f := run(
+		lane("a", "a", 15*s, "a", 20*s, "", 21*s, "a", 22*s, "-", 23*s, "a", 61*s),
+		lane("b", "a", 5*s, "b", 6*s, "a", 61*s),
+		lane("c", "a", 61*s),
+	)
+	h.Sent = []history.Bucket{{At: 9 * s, Count: 5}, {At: 10 * s, Count: 7}, {At: 59 * s, Count: 11}}
+	got := Measure(h, f, 3*s)
+	require.Equal(t, 2, got.Elections, "that of b was before the fault")
+	require.Equal(t, 18, got.Messages)
+}

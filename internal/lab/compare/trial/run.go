@@ -1,0 +1,159 @@
+// Package trial plays every election algorithm through the same faults in the same networks,
+// under many seeds, for package compare to measure.
+//
+// Runs are independent, and each has a seed of its own, so that the same cells give the same
+// rows however many run at a time.
+package trial
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
+	"github.com/bmqelect/bmqelect/internal/lab/compare"
+	"github.com/bmqelect/bmqelect/internal/lab/replay"
+	"github.com/bmqelect/bmqelect/internal/lab/scenario"
+	"github.com/bmqelect/bmqelect/internal/lab/sim"
+)
+
+// Network is what every link does to every message, and the timers that suit it.
+type Network struct {
+	Name   string
+	Link   scenario.Link
+	Timing elector.Timing
+}
+
+// Networks are all, in the order of the tables.
+var Networks = []Network{
+	{"1 ms", scenario.Link{Delay: time.Millisecond, Jitter: 500 * time.Microsecond}, article()},
+	{"10 ms, 10 % lost", scenario.Link{Delay: 10 * time.Millisecond, Jitter: 5 * time.Millisecond,
+		Loss: 100_000}, elector.WAN()},
+	{"50 ms, 2 % lost", scenario.Link{Delay: 50 * time.Millisecond, Jitter: 25 * time.Millisecond,
+		Loss: 20_000}, elector.WAN()},
+}
+
+// article is the article's timers, and waits by rank as all profiles of networks have them.
+func article() elector.Timing {
+	t := elector.Article()
+	t.MinRandomWait = 10 * time.Millisecond
+	return t
+}
+
+// Cell is what is played under many seeds.
+type Cell struct {
+	Topology  Topology
+	Network   Network
+	Algorithm algorithm.Algorithm
+}
+
+// Cells are all combinations, those of one topology and network next to each other.
+func Cells(topologies []Topology, networks []Network, all []algorithm.Algorithm) (cells []Cell) {
+	for _, t := range topologies {
+		for _, n := range networks {
+			for _, a := range all {
+				cells = append(cells, Cell{t, n, a})
+			}
+		}
+	}
+	return cells
+}
+
+// Play plays the cells under the seeds from 1 on, as many at a time as there are cores, and
+// returns their rows in the same order. It tells progress, if that is not nil, how many
+// cells are done, one call at a time. The error is the first cell's that could not be
+// played, or that of ctx.
+func Play(
+	ctx context.Context, cells []Cell, seeds int, progress func(done int),
+) ([]compare.Row, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	rows := make([]compare.Row, len(cells))
+	var next atomic.Int64
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	done := 0
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for i := next.Add(1) - 1; i < int64(len(cells)) && ctx.Err() == nil; i = next.Add(1) - 1 {
+				row, err := cells[i].play(ctx, seeds)
+				if err != nil {
+					cancel(fmt.Errorf("%s: %w", cells[i], err))
+				}
+				rows[i] = row
+				mu.Lock()
+				if done++; progress != nil {
+					progress(done)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	return rows, context.Cause(ctx)
+}
+
+// String names the cell.
+func (c Cell) String() string {
+	return fmt.Sprintf("%s, %s, %s", c.Topology.Name, c.Network.Name, c.Algorithm.Name)
+}
+
+// play plays all seeds of a cell.
+func (c Cell) play(ctx context.Context, seeds int) (compare.Row, error) {
+	sc := c.scenario()
+	runs, size := make([]compare.Figures, seeds), sizes{}
+	for i := range runs {
+		if ctx.Err() != nil {
+			return compare.Row{}, context.Cause(ctx)
+		}
+		o := replay.Options{Seed: uint64(i) + 1, Algorithm: c.Algorithm}
+		if i == 0 {
+			o.Observer = size.observe
+		}
+		var err error
+		if runs[i], err = c.run(sc, o); err != nil {
+			return compare.Row{}, fmt.Errorf("seed %d: %w", o.Seed, err)
+		}
+	}
+	row := compare.Row{Topology: c.Topology.Name, Network: c.Network.Name, Algorithm: c.Algorithm.Name}
+	row.Fill(runs, size.mean())
+	return row, nil
+}
+
+// run plays one seed.
+func (c Cell) run(sc *scenario.Scenario, o replay.Options) (compare.Figures, error) {
+	s := stage{rng: rand.New(rand.NewPCG(o.Seed, uint64(len(c.Topology.Name)))), network: c.Network}
+	for _, n := range sc.Nodes {
+		s.ids = append(s.ids, n.ID)
+	}
+	o.Direct = func(simulation *sim.Sim) {
+		s.sim = simulation
+		c.Topology.direct(&s)
+	}
+	run, err := replay.Simulate(sc, o)
+	if err != nil {
+		return compare.Figures{}, err
+	}
+	h := run.History
+	if wrong := append(h.Broken, h.Problems...); len(wrong) > 0 {
+		return compare.Figures{}, fmt.Errorf("%s", wrong[0])
+	}
+	return compare.Measure(h, s.done, 2*sc.Election.Timing.Inactivity()), nil
+}
+
+// scenario is the cluster of a cell, with an empty timeline.
+func (c Cell) scenario() *scenario.Scenario {
+	sc := &scenario.Scenario{Name: c.Topology.Name, Duration: c.Topology.length(),
+		Network: c.Network.Link, Election: elector.Config{Timing: c.Network.Timing}}
+	for i := c.Topology.Nodes; i > 0; i-- { // ours prefers the highest identifier
+		id := elector.NodeID(fmt.Sprintf("n%d", i))
+		sc.Nodes = append(sc.Nodes, scenario.Node{ID: id})
+		sc.Election.Voters = append(sc.Election.Voters, id)
+	}
+	return sc
+}

@@ -1,0 +1,38 @@
+package trial
+
+import (
+	"github.com/hashicorp/go-msgpack/v2/codec"
+
+	"github.com/bmqelect/bmqelect/internal/lab/sim"
+)
+
+// frameHeader is what the mesh puts before a message: its length and kind.
+const frameHeader = 5
+
+var msgpack = func() *codec.MsgpackHandle {
+	h := &codec.MsgpackHandle{}
+	h.WriteExt = true      // as the mesh has it
+	h.StructToArray = true // without the names of fields
+	return h
+}()
+
+// sizes adds up what the messages of a run take.
+type sizes struct {
+	bytes, messages int
+	buffer          []byte
+}
+
+func (s *sizes) observe(e *sim.Event) {
+	if e.Kind != sim.EventSent || e.At < 0 {
+		return
+	}
+	s.buffer = s.buffer[:0]
+	if err := codec.NewEncoderBytes(&s.buffer, msgpack).Encode(e.Message); err != nil {
+		panic(err) // messages are structs of basic types
+	}
+	s.bytes += frameHeader + len(s.buffer)
+	s.messages++
+}
+
+// mean is that of one message; 0 if there was none.
+func (s *sizes) mean() float64 { return float64(s.bytes) / max(float64(s.messages), 1) }

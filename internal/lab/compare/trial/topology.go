@@ -1,0 +1,257 @@
+package trial
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/lab/compare"
+	"github.com/bmqelect/bmqelect/internal/lab/sim"
+)
+
+// Times of a run.
+const (
+	warmUp   = 20 * time.Second // from a cold start until something is done
+	faultFor = 40 * time.Second // until it is repaired, unless the topology says otherwise
+	lookOn   = 20 * time.Second // after the repair
+)
+
+// Topology is what goes wrong.
+type Topology struct {
+	Name  string
+	About string // one line: what is done to whom
+	Nodes int
+	// prepare happens at the end of the warm-up and takes prepares; fault happens then. Both
+	// find the leader of the moment in the stage. repair follows; nil heals every cut.
+	prepare, fault, repair func(*stage) error
+	prepares               time.Duration
+	lasts                  time.Duration // 0 is faultFor
+}
+
+// Topologies are all, in the order of the tables.
+var Topologies = []Topology{
+	{Name: "whole", About: "nothing goes wrong", Nodes: 5, fault: nothing},
+	{Name: "process-crash", About: "the leader's process is killed", Nodes: 5,
+		fault: crash(false), repair: restartCrashed},
+	{Name: "host-crash", About: "the leader's host vanishes", Nodes: 5,
+		fault: crash(true), repair: restartCrashed},
+	{Name: "leader-isolated", About: "the leader loses all links", Nodes: 5,
+		fault: func(s *stage) error { return s.keepLinks(s.among(s.others()...)...) }},
+	{Name: "quorum-loss", About: "all links break but those of one follower", Nodes: 5,
+		fault: func(s *stage) error { return s.keepLinks(s.star(s.others()[0], s.ids...)...) }},
+	{Name: "constrained", About: "the same, and the one missed the last election; the leader " +
+		"is isolated", Nodes: 5, prepares: 20 * time.Second,
+		prepare: missAnElection, fault: constrain},
+	{Name: "chain-3", About: "a follower loses its link to the leader, and a third node " +
+		"sees both", Nodes: 3, fault: func(s *stage) error { return s.cutBoth(s.leader, s.others()[0]) }},
+	{Name: "chain-5", About: "five nodes in a row, the leader in the middle", Nodes: 5, fault: chain},
+	{Name: "leader-mute", About: "one follower does not hear the leader", Nodes: 5,
+		fault: func(s *stage) error { return s.sim.Cut(s.leader, s.others()[0]) }},
+	{Name: "leader-deaf", About: "the leader does not hear one follower", Nodes: 5,
+		fault: func(s *stage) error { return s.sim.Cut(s.others()[0], s.leader) }},
+	{Name: "flapping", About: "a link of the leader breaks again and again, for longer than " +
+		"a leader may be silent", Nodes: 5,
+		fault: flap},
+	{Name: "slow-leader", About: "what the leader sends takes 0.4 s to 0.6 s", Nodes: 5,
+		fault: slowDown, repair: speedUp},
+	{Name: "restart-preferred", About: "the node that is preferred restarts every minute", Nodes: 5,
+		lasts: 3 * time.Minute, repair: nothing,
+		fault: func(s *stage) error { return s.restartEvery(time.Minute, s.ids[0]) }},
+	{Name: "restart-least", About: "the node that is preferred least does", Nodes: 5,
+		lasts: 3 * time.Minute, repair: nothing,
+		fault: func(s *stage) error { return s.restartEvery(time.Minute, s.ids[len(s.ids)-1]) }},
+}
+
+// stage is a run to which a topology does something.
+type stage struct {
+	sim     *sim.Sim
+	ids     []elector.NodeID // the preferred one first
+	leader  elector.NodeID   // of the moment; if there is none, who led last or is preferred
+	rng     *rand.Rand
+	network Network
+	hub     elector.NodeID
+	done    compare.Fault
+}
+
+// direct lets a topology happen to a simulation that is about to start, and notes when.
+func (t Topology) direct(s *stage) {
+	lookUp := func() {
+		if leader, ok := s.sim.Leader(); ok {
+			s.leader = leader
+		}
+	}
+	s.leader = s.ids[0]
+	prepare, repair := t.prepare, t.repair
+	if prepare == nil {
+		prepare = nothing
+	}
+	if repair == nil {
+		repair = func(s *stage) error { s.sim.HealAll(); return nil }
+	}
+	s.done.From = t.faultAt(s.rng)
+	s.done.To = s.done.From + cmp.Or(t.lasts, faultFor)
+	s.at(s.done.From-t.prepares, func() error { lookUp(); return prepare(s) })
+	s.at(s.done.From, func() error { lookUp(); return t.fault(s) })
+	s.at(s.done.To, func() error { return repair(s) })
+}
+
+// faultAt is at any place between two heartbeats.
+func (t Topology) faultAt(rng *rand.Rand) time.Duration {
+	return warmUp + t.prepares + time.Duration(rng.Int64N(int64(time.Second)))
+}
+
+// length is how long a run takes at most.
+func (t Topology) length() time.Duration {
+	return warmUp + t.prepares + time.Second + cmp.Or(t.lasts, faultFor) + lookOn
+}
+
+func (s *stage) at(when time.Duration, do func() error) {
+	s.sim.At(when, func(*sim.Sim) error { return do() })
+}
+
+// others are all but the leader, shuffled.
+func (s *stage) others() []elector.NodeID {
+	ids := slices.DeleteFunc(slices.Clone(s.ids),
+		func(id elector.NodeID) bool { return id == s.leader })
+	s.rng.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
+	return ids
+}
+
+// way is a link, whatever the order of its ends.
+type way [2]elector.NodeID
+
+// among are the links between some nodes.
+func (s *stage) among(ids ...elector.NodeID) (ways []way) {
+	for i, a := range ids {
+		for _, b := range ids[i+1:] {
+			ways = append(ways, way{a, b})
+		}
+	}
+	return ways
+}
+
+// star are the links of a node to others.
+func (s *stage) star(hub elector.NodeID, to ...elector.NodeID) (ways []way) {
+	for _, id := range to {
+		if id != hub {
+			ways = append(ways, way{hub, id})
+		}
+	}
+	return ways
+}
+
+// keepLinks cuts all links but these, and heals these.
+func (s *stage) keepLinks(kept ...way) error {
+	for _, w := range s.among(s.ids...) {
+		act := s.cutBoth
+		if slices.Contains(kept, w) || slices.Contains(kept, way{w[1], w[0]}) {
+			act = s.healBoth
+		}
+		if err := act(w[0], w[1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *stage) cutBoth(a, b elector.NodeID) error {
+	if err := s.sim.Cut(a, b); err != nil {
+		return err
+	}
+	return s.sim.Cut(b, a)
+}
+
+func (s *stage) healBoth(a, b elector.NodeID) error {
+	if err := s.sim.Heal(a, b); err != nil {
+		return err
+	}
+	return s.sim.Heal(b, a)
+}
+
+func nothing(*stage) error { return nil }
+
+func crash(silent bool) func(*stage) error {
+	return func(s *stage) error {
+		s.done.Crashed = s.leader
+		return s.sim.Crash(s.leader, sim.Crash{Silent: silent})
+	}
+}
+
+func restartCrashed(s *stage) error { return s.sim.Restart(s.done.Crashed) }
+
+// missAnElection isolates a follower, and then the leader for long enough that the rest elect
+// another, who has the follower's place in what comes.
+func missAnElection(s *stage) error {
+	others := s.others()
+	s.hub = others[0]
+	s.at(s.sim.Now()+12*time.Second, func() error {
+		return s.keepLinks(s.among(slices.DeleteFunc(slices.Clone(s.ids),
+			func(id elector.NodeID) bool { return id == s.hub })...)...)
+	})
+	return s.keepLinks(s.among(others[1:]...)...)
+}
+
+// constrain leaves the links of the one that missed an election, but that to the leader.
+func constrain(s *stage) error {
+	if s.leader == s.hub { // it was elected after all
+		s.leader = s.others()[0]
+	}
+	return s.keepLinks(s.star(s.hub, s.others()...)...)
+}
+
+func chain(s *stage) error {
+	row := slices.Insert(s.others(), 2, s.leader)
+	var kept []way
+	for i := range row[1:] {
+		kept = append(kept, way{row[i], row[i+1]})
+	}
+	return s.keepLinks(kept...)
+}
+
+func flap(s *stage) error {
+	a, b := s.leader, s.others()[0]
+	half := s.network.Timing.Inactivity() + 500*time.Millisecond
+	for t := s.sim.Now(); t < s.done.To; t += 2 * half {
+		s.at(t, func() error { return s.cutBoth(a, b) })
+		s.at(t+half, func() error { return s.healBoth(a, b) })
+	}
+	return nil
+}
+
+func slowDown(s *stage) error {
+	slow := s.faults()
+	slow.Delay, slow.Jitter = 400*time.Millisecond, 200*time.Millisecond
+	return s.setFaults(slow)
+}
+
+func speedUp(s *stage) error { return s.setFaults(s.faults()) }
+
+// faults are those of every link.
+func (s *stage) faults() sim.Faults {
+	l := s.network.Link
+	return sim.Faults{Delay: l.Delay, Jitter: l.Jitter, LossPPM: l.Loss}
+}
+
+// setFaults changes what the node that led at the fault sends.
+func (s *stage) setFaults(f sim.Faults) error {
+	for _, id := range s.ids {
+		if id == s.leader {
+			continue
+		}
+		if err := s.sim.SetFaults(s.leader, id, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// restartEvery kills a node again and again, which is back after a second.
+func (s *stage) restartEvery(period time.Duration, id elector.NodeID) error {
+	for t := s.sim.Now(); t < s.done.To; t += period {
+		s.at(t, func() error { return s.sim.Crash(id, sim.Crash{}) })
+		s.at(t+time.Second, func() error { return s.sim.Restart(id) })
+	}
+	return nil
+}

@@ -1,0 +1,185 @@
+package laboratory
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/all"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/etcdlease"
+	"github.com/bmqelect/bmqelect/internal/lab/compare/trial"
+	"github.com/bmqelect/bmqelect/internal/lab/replay"
+	"github.com/bmqelect/bmqelect/internal/lab/scenario"
+)
+
+const repository = "../../.."
+
+// The page and its pictures are what the file of figures says, and what the scenarios show
+// that the page cites.
+func TestThePageIsWhatTheFileSays(t *testing.T) {
+	rows, err := read(filepath.Join(repository, figures))
+	require.NoError(t, err)
+	files, err := Files(rows, repository)
+	require.NoError(t, err)
+	for name, want := range files {
+		got, err := os.ReadFile(filepath.Join(repository, name))
+		require.NoError(t, err)
+		require.Equal(t, string(want), string(got),
+			"go run ./cmd/bmqnode lab --redraw -o . writes %s", name)
+	}
+}
+
+// The file has every algorithm in every topology on every network, as of now.
+func TestTheFileHasAll(t *testing.T) {
+	rows, err := read(filepath.Join(repository, figures))
+	require.NoError(t, err)
+	var want, got []string
+	for _, c := range trial.Cells(trial.Topologies, trial.Networks, all.Algorithms()) {
+		want = append(want, c.String())
+	}
+	for _, r := range rows {
+		got = append(got, r.Topology+", "+r.Network+", "+r.Algorithm)
+		require.GreaterOrEqual(t, r.Seeds, LeastSeeds)
+	}
+	require.ElementsMatch(t, want, got, "make lab plays them")
+}
+
+// Two cells played anew show what the file says of them.
+func TestTheFileIsWhatIsPlayed(t *testing.T) {
+	rows, err := read(filepath.Join(repository, figures))
+	require.NoError(t, err)
+	cells := trial.Cells(trial.Topologies, trial.Networks, all.Algorithms())
+	for _, i := range []int{len(cells) / 2, len(cells) - 1} {
+		cells := slices.DeleteFunc(slices.Clone(cells), func(c trial.Cell) bool {
+			r := rows[i]
+			return c.String() != r.Topology+", "+r.Network+", "+r.Algorithm
+		})
+		played, err := trial.Play(t.Context(), cells, rows[i].Seeds, nil)
+		require.NoError(t, err)
+		for name, e := range rows[i].Values {
+			require.InDelta(t, played[0].Values[name].Mean, e.Mean, 1e-4, "%s: make lab", cells[0])
+		}
+	}
+}
+
+// What the page says of those that are faster than ours where a leader is cut off: each of
+// them has two leaders there.
+func TestTheFasterHaveTwoLeaders(t *testing.T) {
+	rows, err := read(filepath.Join(repository, figures))
+	require.NoError(t, err)
+	faster := 0
+	for _, own := range rows {
+		if own.Algorithm != all.Names()[0] ||
+			own.Topology != "leader-isolated" && own.Topology != "constrained" {
+			continue
+		}
+		require.Zero(t, own.Values["overlap_s"].Mean)
+		for _, r := range rows {
+			same := r.Topology == own.Topology && r.Network == own.Network
+			if same && r.Values["recovery_s"].Mean < own.Values["recovery_s"].Mean {
+				require.Positive(t, r.Values["overlap_s"].Mean, r)
+				faster++
+			}
+		}
+	}
+	require.Positive(t, faster)
+}
+
+// Every algorithm but ours has a scenario on the page that breaks it.
+func TestEveryOtherAlgorithmIsBroken(t *testing.T) {
+	for _, name := range all.Names()[1:] {
+		shown := false
+		for _, e := range examples {
+			shown = shown || e.algorithm == name
+		}
+		require.True(t, shown, name)
+	}
+}
+
+// A partition cuts the store off from the minority alone.
+func TestAStoreIsOnTheSideOfTheMajority(t *testing.T) {
+	sc, err := scenario.Load(
+		filepath.Join(repository, "testdata/scenarios/minority-partition-with-leader.yaml"))
+	require.NoError(t, err)
+	run, err := replay.Simulate(sc, replay.Options{Seed: 1, Algorithm: etcdlease.EtcdLease})
+	require.NoError(t, err)
+	require.Less(t, run.History.Summarize(0, sc.Duration).Leaderless, 5*time.Second)
+}
+
+func TestWhatLabWrites(t *testing.T) {
+	for name, c := range map[string]struct {
+		o    Options
+		want string // of the output, or of the error
+		err  bool
+	}{
+		"a part": {Options{Seeds: 2, Topologies: []string{"chain-3"}, Algorithms: all.Names()[:2]},
+			"bmqelect-without-scouting", false},
+		"no such topology": {Options{Seeds: 2, Topologies: []string{"star"}},
+			`--topology: "star" is none, but these are: whole, process-crash`, true},
+		"no such algorithm": {Options{Seeds: 2, Algorithms: []string{"paxos"}},
+			`--algorithm: "paxos" is no algorithm, but these are: bmqelect`, true},
+		"no seeds": {Options{}, "--seeds is 0, but must be 1 to 1000000", true},
+		"too few to be kept": {Options{Seeds: 199, Output: "x"},
+			"--output is for the whole comparison", true},
+		"a part to be kept": {Options{Seeds: 200, Output: "x", Topologies: []string{"whole"}},
+			"--output is for the whole comparison", true},
+		"nothing to redraw": {Options{Seeds: 200, Redraw: true}, "--redraw needs --output", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out, progress bytes.Buffer
+			c.o.Out, c.o.Err = &out, &progress
+			err := c.o.Check()
+			if c.err {
+				require.ErrorContains(t, err, c.want)
+				return
+			}
+			require.NoError(t, err)
+			require.NoError(t, Run(t.Context(), c.o))
+			require.Contains(t, out.String(), c.want)
+			require.Contains(t, progress.String(), "6 of 6 cells, of 2 runs each")
+		})
+	}
+}
+
+// A redraw into another folder gives the same files.
+func TestRedraw(t *testing.T) {
+	dir := t.TempDir()
+	for _, folder := range []string{"testdata", "docs/pictures"} {
+		require.NoError(t, os.MkdirAll(filepath.Join(dir, folder), 0o755))
+	}
+	from, err := filepath.Abs(filepath.Join(repository, "testdata/scenarios"))
+	require.NoError(t, err)
+	require.NoError(t, os.Symlink(from, filepath.Join(dir, "testdata/scenarios")))
+	text, err := os.ReadFile(filepath.Join(repository, figures))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, figures), text, 0o644))
+	require.NoError(t, Run(t.Context(), Options{Redraw: true, Output: dir, Out: io.Discard}))
+	got, err := os.ReadFile(filepath.Join(dir, page))
+	require.NoError(t, err)
+	want, err := os.ReadFile(filepath.Join(repository, page))
+	require.NoError(t, err)
+	require.Equal(t, string(want), string(got))
+}
+
+// The page's commands name files that are there.
+func TestThePagesCommands(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(repository, page))
+	require.NoError(t, err)
+	commands := regexp.MustCompile(`(?m)^bmqnode replay --algorithm (\S+) (\S+)$`).
+		FindAllStringSubmatch(string(text), -1)
+	require.Len(t, commands, strings.Count(string(text), "bmqnode replay"))
+	require.Len(t, commands, len(examples))
+	for _, c := range commands {
+		_, err := all.Find(c[1])
+		require.NoError(t, err)
+		require.FileExists(t, filepath.Join(repository, c[2]))
+	}
+}
