@@ -16,7 +16,9 @@ const sendTimeout = 100 * time.Millisecond
 func IsChild() bool { return os.Getenv(variable) != "" }
 
 // Hold returns what hands evidence connections to the parent of this process, which was
-// started by Run. It is to be called once, before other processes are started.
+// started by Run. When the parent is gone this process gets a SIGTERM, once: the kernel would
+// send it (PR_SET_PDEATHSIG) again for each thread of the parent, and a second signal ends a
+// node before it has handed over. It is to be called once, before other processes are started.
 func Hold() (hold func(conn net.Conn, certificate []byte) error, err error) {
 	number, err := strconv.Atoi(os.Getenv(variable))
 	os.Unsetenv(variable)
@@ -34,6 +36,10 @@ func Hold() (hold func(conn net.Conn, certificate []byte) error, err error) {
 	if !ok {
 		return nil, fmt.Errorf("socket of the parent: it is a %T", conn)
 	}
+	go func() {
+		_, _ = parent.Read(make([]byte, 1)) // the parent says nothing: it ends when that is gone
+		_ = syscall.Kill(os.Getpid(), syscall.SIGTERM)
+	}()
 	return func(conn net.Conn, certificate []byte) error {
 		return send(parent, conn, certificate)
 	}, nil

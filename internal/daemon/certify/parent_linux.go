@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"sync"
 	"syscall"
@@ -44,7 +43,6 @@ var forwarded = []os.Signal{
 // is gone and the other members have been told. The code is its exit code, or 128 and the
 // number of the signal that ended it.
 func Run(args []string) (code int, err error) {
-	runtime.LockOSThread() // the child stops when this thread ends, and so with this process
 	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return 0, fmt.Errorf("make a pair of sockets: %w", err)
@@ -63,7 +61,7 @@ func Run(args []string) (code int, err error) {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.ExtraFiles = []*os.File{theirs}
 	cmd.Env = append(environment(), variable+"=3")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, forwarded...)
 	defer func() { signal.Stop(signals); close(signals) }()
