@@ -38,16 +38,16 @@ type Action func(*Sim) error
 func New(cfg Config) (*Sim, error) {
 	cfg = cfg.withDefaults()
 	if cfg.Begin.Leader == "" || cfg.Algorithm.Name == ours.Elector.Name {
-		return newSim(cfg, cfg.Seed)
+		return newSim(cfg, cfg.Seed, false)
 	}
 	// Which member such an algorithm elects is chance, or a matter of Order. The observer is
 	// to see the attempt alone that succeeds.
 	quiet := cfg
 	quiet.Observer = nil
 	for attempt := range uint64(beginAttempts) {
-		seed := cfg.Seed + attempt<<32
-		if _, err := newSim(quiet, seed); err == nil || attempt == beginAttempts-1 {
-			return newSim(cfg, seed)
+		seed, scattered := cfg.Seed+attempt<<32, attempt >= beginAttempts/2
+		if _, err := newSim(quiet, seed, scattered); err == nil || attempt == beginAttempts-1 {
+			return newSim(cfg, seed, scattered)
 		}
 	}
 	panic("unreachable")
@@ -56,7 +56,9 @@ func New(cfg Config) (*Sim, error) {
 // beginAttempts is how often New tries to begin with the wanted leader.
 const beginAttempts = 200
 
-func newSim(cfg Config, seed uint64) (*Sim, error) {
+// newSim makes a cluster. If it begins scattered, an established leader has no head start:
+// with one, some algorithms always elect another.
+func newSim(cfg Config, seed uint64, scattered bool) (*Sim, error) {
 	s := &Sim{
 		cfg:     cfg,
 		seed:    seed,
@@ -71,7 +73,7 @@ func newSim(cfg Config, seed uint64) (*Sim, error) {
 		s.promises = newPromises(cfg.Nodes[0].Elector)
 	}
 	if cfg.Begin.Leader != "" {
-		return s, s.begin()
+		return s, s.begin(scattered)
 	}
 	for _, n := range s.nodes {
 		if !n.Absent {
@@ -156,7 +158,7 @@ const sharedZero = elector.Time(1000 * time.Hour)
 // the disks of all nodes that are there have the term before, and the leader
 // starts an initial wait ahead of the others, so that they vote before they would
 // stand. The network has no faults but its delay before time 0.
-func (s *Sim) begin() error {
+func (s *Sim) begin(scattered bool) error {
 	b, t := s.cfg.Begin, s.byName[s.cfg.Begin.Leader].Elector.Timing
 	s.now = -(t.InitialWait + t.MaxRandomWait + t.ScoutingResult + t.ElectionResult + s.cfg.Redial)
 	s.setAllFaults(Faults{Delay: s.cfg.Network.Delay})
@@ -168,7 +170,11 @@ func (s *Sim) begin() error {
 			n.disk.state = elector.Terms{Entered: b.Term - 1, Reserved: b.Term - 1}
 		}
 		start := s.now
-		if n.id != b.Leader && n.id != algorithm.StoreNode {
+		switch {
+		case n.id == algorithm.StoreNode:
+		case scattered:
+			start += s.upTo(t.InitialWait - s.cfg.Redial)
+		case n.id != b.Leader:
 			start += t.InitialWait - s.cfg.Redial
 		}
 		s.At(start, func(s *Sim) error { return s.Restart(n.id) })
