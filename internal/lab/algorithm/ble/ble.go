@@ -292,8 +292,10 @@ func (m *machine) see() {
 		b = m.promise
 	}
 	voters := uint64(len(m.members) - 1)
-	m.view = algorithm.View{Role: elector.Follower, Leader: m.members[b.Pid],
-		Term: lsn.Term(b.N*voters + b.Pid)}
+	m.view = algorithm.View{Role: elector.Follower, Term: lsn.Term(b.N*voters + b.Pid)}
+	if b.Pid <= voters { // of other voters, on an older disk or a peer's, it may be any
+		m.view.Leader = m.members[b.Pid]
+	}
 	if m.leads && b == m.current {
 		m.view.Role = elector.Leader
 	} else if b.Pid == m.current.Pid {

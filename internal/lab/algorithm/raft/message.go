@@ -34,8 +34,13 @@ type Message struct {
 	Transfer bool     // in RequestVote: the leader wishes the candidate to win
 }
 
-// Name is the dissertation's.
-func (m Message) Name() string { return kindNames[m.Kind] }
+// Name is the dissertation's, or the number of a kind that it does not have.
+func (m Message) Name() string {
+	if int(m.Kind) >= len(kindNames) {
+		return fmt.Sprintf("Kind%d", m.Kind)
+	}
+	return kindNames[m.Kind]
+}
 
 // String is for example "RequestVote term=3 log=2".
 func (m Message) String() string {

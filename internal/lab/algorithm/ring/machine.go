@@ -97,10 +97,19 @@ func (m *machine) receive(from int, msg algorithm.Message) {
 	case Heartbeat:
 		m.onHeartbeat(from, msg.Round)
 	case Elected:
-		m.onElected(msg)
+		if m.know(msg.Leader, msg.Initiator) {
+			m.onElected(msg)
+		}
 	case Election:
-		m.onElection(msg)
+		if len(msg.IDs) > 0 && m.know(msg.IDs...) {
+			m.onElection(msg)
+		}
 	}
+}
+
+// know reports whether all are members: a real peer may send anything.
+func (m *machine) know(ids ...algorithm.NodeID) bool {
+	return !slices.ContainsFunc(ids, func(id algorithm.NodeID) bool { return m.cfg.Rank(id) < 0 })
 }
 
 // tick does what is due, and returns when to do more.
