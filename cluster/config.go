@@ -101,6 +101,8 @@ type Config struct {
 	// 1024 are lost and counted. LoggerFromSlog makes one of log/slog. Default: nothing is
 	// logged.
 	Logger hclog.Logger
+
+	algorithm string // that elects in place of the elector's, to show it; set by Start
 }
 
 // ElectionConfig says how a node takes part in an election. Its zero value is a
@@ -167,6 +169,7 @@ func (c Config) Agreed() map[string]string {
 		"scouting-rule":        e.Rule.String(),
 		"unsafe-no-scouting":   strconv.FormatBool(e.UnsafeNoScouting),
 		"no-death-proof":       strconv.FormatBool(c.NoDeathProof),
+		"algorithm":            cmp.Or(c.algorithm, "bmqelect"),
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/elector/detector"
 	"github.com/bmqelect/bmqelect/internal/foreign"
+	"github.com/bmqelect/bmqelect/netmesh"
 )
 
 // machine is what decides an election: package elector's, but in a demonstration.
@@ -32,19 +33,36 @@ func (s stranger) Step(now elector.Time, entropy uint64, in elector.Input) elect
 
 func (s stranger) Status() elector.Status { return s.other.Status() }
 
+// noLeases is what everybody must know of a demonstration.
+const noLeases = "there are no leases, so nobody may act on who leads"
+
 // newMachine makes what decides an election: the default one may be a demonstration.
 func (n *Node) newMachine(name string, cfg elector.Config) (machine, error) {
 	m, err := elector.New(cfg)
-	if err != nil || name != DefaultGroup || n.foreign == nil {
+	if err != nil || name != DefaultGroup || n.foreign.New == nil {
 		return m, err
 	}
-	other, err := n.foreign(foreign.Setup{Election: cfg, Dir: n.cfg.DataDir,
-		Send: func(to NodeID, body []byte) { n.mesh.SendForeign(to, body) }})
+	other, err := n.foreign.New(foreign.Setup{Election: cfg, Dir: n.cfg.DataDir,
+		Send: func(to NodeID, body []byte) { n.mesh.SendForeign(to, body) },
+		Fail: func(err error) { go n.call(func() { n.fail(err) }) }, // the driver itself asks
+	})
 	return stranger{m, other}, err
 }
 
+// meshHandler is the mesh's handler. A node of the elector is not
+// woken for what is not the elector's.
+func (n *Node) meshHandler() netmesh.Handler {
+	if n.foreign.New == nil {
+		return meshHandler{n}
+	}
+	return foreignHandler{meshHandler{n}}
+}
+
+// foreignHandler is the handler of a node that runs another algorithm.
+type foreignHandler struct{ meshHandler }
+
 // ReceivedForeign hands a message to the other algorithm.
-func (h meshHandler) ReceivedForeign(peer NodeID, body []byte) {
+func (h foreignHandler) ReceivedForeign(peer NodeID, body []byte) {
 	n := h.n
 	n.post(event{do: func() {
 		g := n.groups[DefaultGroup]

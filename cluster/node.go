@@ -89,7 +89,7 @@ type Node struct {
 	roundTrip time.Duration
 	// of the links from the voters, which all elections share
 	quality *elector.Links
-	foreign foreign.New // makes the machine of another algorithm; nil: none
+	foreign foreign.Algorithm // another one that elects, to show it
 	// cutWork are the leaderships whose work may go on although their election has ended
 	// on this node. When the driver has ended, close owns it.
 	cutWork []*Leadership
@@ -130,6 +130,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	}
 	n := newNode(cfg.withDefaults(), testhook.From(ctx))
 	n.foreign = foreign.From(ctx)
+	n.cfg.algorithm = n.foreign.Name
 	started := make(chan error, 1)
 	go func() { started <- n.start(ctx) }()
 	var err error
@@ -218,7 +219,7 @@ func (n *Node) start(ctx context.Context) (err error) {
 	if n.credentials, err = openCredentials(&n.cfg); err != nil {
 		return err
 	}
-	n.mesh, err = netmesh.Listen(n.meshConfig(s.Network), n.diagnosis.Handler(meshHandler{n}))
+	n.mesh, err = netmesh.Listen(n.meshConfig(s.Network), n.diagnosis.Handler(n.meshHandler()))
 	if err != nil {
 		return err
 	}
@@ -256,6 +257,9 @@ func (n *Node) logStart() {
 	}
 	n.log.Info("node started", append(fields, "admin", n.cfg.AdminAddr, "data-dir", n.cfg.DataDir,
 		"voters", n.cfg.Voters, "role", n.cfg.Role())...)
+	if n.foreign.Name != "" {
+		n.log.Warn("another algorithm elects, to show it: "+noLeases, "algorithm", n.foreign.Name)
+	}
 }
 
 func (n *Node) openStore(disk store.Disk) (*store.Store, error) {

@@ -7,7 +7,8 @@ import (
 )
 
 // ForeignHandler is a Handler that takes messages of another algorithm than the elector's,
-// for demonstrations. Without it they are dropped.
+// for demonstrations. Without it they are dropped: the link stays, over which each end is told what
+// the other runs.
 type ForeignHandler interface {
 	// ReceivedForeign hands over what the peer gave to Mesh.SendForeign; body is the handler's.
 	// It comes in turn with Handler's calls.
@@ -78,6 +79,9 @@ func (l *link) sendForeign() error {
 
 // deliverForeign is deliver for a message that is not the elector's.
 func (l *link) deliverForeign(body []byte) error {
+	if len(body) > maxForeign {
+		return refuse(ReasonGarbage, "a foreign message of %d bytes, more than %d", len(body), maxForeign)
+	}
 	if l.m.foreign == nil {
 		return nil
 	}

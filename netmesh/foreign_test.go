@@ -26,6 +26,28 @@ func TestForeignMessagesArriveOneByOneInOrder(t *testing.T) {
 	})
 }
 
+func TestForeignMessagesThatNobodyWantsAreDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := pairOn(t, memnet.New())
+		b.foreign = nil // as of a handler that is no ForeignHandler
+		require.True(t, a.SendForeign("b", []byte("x")))
+		synctest.Wait()
+		require.Equal(t, []string{"up 1"}, b.all("a"), "the link stays")
+	})
+}
+
+func TestAForeignMessageThatIsTooLongIsGarbage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := pairOn(t, memnet.New())
+		a.Mesh.mu.Lock()
+		require.True(t, a.peers["b"].sendForeign(make([]byte, maxForeign+1)))
+		a.Mesh.mu.Unlock()
+		synctest.Wait()
+		require.Equal(t, uint64(1), b.Counters()[ReasonGarbage])
+		require.NotContains(t, b.all("a")[1], "foreign")
+	})
+}
+
 func TestTheOldestForeignMessagesAreDropped(t *testing.T) {
 	var q foreignQueue
 	for i := range maxForeignWaiting + 3 {

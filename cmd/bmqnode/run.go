@@ -18,17 +18,13 @@ import (
 
 // runOptions are the flags of `run`.
 type runOptions struct {
-	config.Options
-	file   string
-	groups []string
-	check  bool
-
-	supervised, realtime bool
-	algorithm            string
+	service.RunOptions
+	file  string
+	check bool
 }
 
 func runCommand() *cobra.Command {
-	var o runOptions
+	o := runOptions{RunOptions: service.RunOptions{CheckAlgorithm: demo.Check}}
 	cmd := &cobra.Command{
 		Use:   "run [--check [FILE ...]]",
 		Short: "Run a node until SIGTERM or Ctrl-C, then hand over and exit",
@@ -57,15 +53,7 @@ func runCommand() *cobra.Command {
 	f.StringVar(&o.file, "config", "", "YAML file of options")
 	f.BoolVar(&o.check, "check", false,
 		"name what is wrong with the options and this machine, and start nothing")
-	f.BoolVar(&o.supervised, "supervised", false, "run the node as a child, and tell the other "+
-		"members at once if it dies; signals and exit status are passed on")
-	f.BoolVar(&o.realtime, "realtime", false,
-		"run before all ordinary processes, hooks included: Linux's SCHED_RR, where it is permitted")
-	f.StringVar(&o.algorithm, "algorithm", "", "elect by another algorithm, to show it: no leases, "+
-		"no fencing, no guarded work")
 	o.Register(f)
-	f.StringSliceVar(&o.groups, "groups", nil,
-		"further elections to take part in, by name, the same on every node")
 	return cmd
 }
 
@@ -75,14 +63,14 @@ func (o *runOptions) run(cmd *cobra.Command, args []string) error {
 	case len(args) > 0 && cmd.Flags().NFlag() > 1:
 		return config.Usage(errors.New("--check takes files or flags, not both"))
 	case len(args) > 0:
-		return service.CheckFiles(ctx, out, args)
+		return service.CheckFiles(ctx, out, args, demo.Check)
 	}
 	var misread error
 	if o.file != "" {
 		misread = config.ApplyFile(o.file, cmd.Flags())
 	}
 	if o.check {
-		return service.CheckNode(ctx, out, cmp.Or(o.file, "flags"), &o.Options, misread)
+		return service.CheckNode(ctx, out, cmp.Or(o.file, "flags"), &o.RunOptions, misread)
 	}
 	if misread != nil {
 		return misread
@@ -93,29 +81,27 @@ func (o *runOptions) run(cmd *cobra.Command, args []string) error {
 	}
 	cfg.Version = version()
 	switch {
-	case o.supervised && !certify.IsChild():
+	case o.Supervised && !certify.IsChild():
 		code, err := certify.Run(os.Args[1:])
 		if err != nil {
 			return err
 		}
 		return exec.ExitStatus(code)
-	case o.supervised:
+	case o.Supervised:
 		if cfg.HoldEvidence, err = certify.Hold(); err != nil {
 			return err
 		}
 	}
-	if o.realtime {
+	if o.RealTime {
 		if err := service.RealTime(); err != nil {
 			return err
 		}
 	}
-	if o.algorithm != "" {
-		if ctx, err = demo.With(ctx, o.algorithm); err != nil {
-			return config.Usage(err)
-		}
+	if ctx, err = demo.With(ctx, o.Algorithm); err != nil {
+		return err
 	}
 	return service.Run(ctx, cfg, &o.Options, func(ctx context.Context, d *service.Daemon) error {
-		for _, group := range o.groups {
+		for _, group := range o.Groups {
 			if _, err := d.Node.Election(group, d.Config.Election); err != nil {
 				return fmt.Errorf("--groups: %w", err)
 			}

@@ -1,6 +1,6 @@
 // Package foreign lets a node run another algorithm than package elector's, to show it on
-// real processes. Such a node has no lease: it never says that it leads, issues no LSN, and
-// guards no work.
+// real processes. Such a node has no lease. Status, Leader and Observe show what the algorithm
+// believes; but IsLeader is false on every node, NextLSN refuses, and no work is guarded.
 package foreign
 
 import (
@@ -26,20 +26,29 @@ type Setup struct {
 	Dir      string // the node's data directory
 	// Send sends to a member, or to all; it never blocks.
 	Send func(to elector.NodeID, body []byte)
+	// Fail ends the node's part in its elections: its state can no longer be kept. It never
+	// blocks.
+	Fail func(error)
 }
 
 // New makes a machine. The error says what is wrong with the election or the directory.
 type New func(Setup) (Machine, error)
 
-type key struct{}
-
-// With returns a context that makes cluster.Start use machines of create.
-func With(ctx context.Context, create New) context.Context {
-	return context.WithValue(ctx, key{}, create)
+// Algorithm is another algorithm; the zero Algorithm is none.
+type Algorithm struct {
+	Name string // as people call it
+	New  New
 }
 
-// From returns what With gave; nil if nothing.
-func From(ctx context.Context) New {
-	create, _ := ctx.Value(key{}).(New)
-	return create
+type key struct{}
+
+// With returns a context that makes cluster.Start run an algorithm.
+func With(ctx context.Context, a Algorithm) context.Context {
+	return context.WithValue(ctx, key{}, a)
+}
+
+// From returns what With gave.
+func From(ctx context.Context) Algorithm {
+	a, _ := ctx.Value(key{}).(Algorithm)
+	return a
 }

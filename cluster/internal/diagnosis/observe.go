@@ -72,7 +72,17 @@ func (d *Diagnosis) facts() netmesh.Facts {
 }
 
 // Handler returns a Handler for the mesh that hands everything on to next.
-func (d *Diagnosis) Handler(next netmesh.Handler) netmesh.Handler { return watcher{next, d} }
+// It takes foreign messages if next does.
+func (d *Diagnosis) Handler(next netmesh.Handler) netmesh.Handler {
+	w := watcher{next, d}
+	if foreign, ok := next.(netmesh.ForeignHandler); ok {
+		return struct {
+			watcher
+			netmesh.ForeignHandler
+		}{w, foreign}
+	}
+	return w
+}
 
 // watcher stands between the mesh and its handler.
 type watcher struct {
@@ -81,13 +91,6 @@ type watcher struct {
 }
 
 var _ netmesh.Observer = watcher{}
-
-// ReceivedForeign hands on what is not the elector's.
-func (w watcher) ReceivedForeign(peer elector.NodeID, body []byte) {
-	if next, ok := w.Handler.(netmesh.ForeignHandler); ok {
-		next.ReceivedForeign(peer, body)
-	}
-}
 
 // LinkUp ends what refused connections have shown: the peer was let in.
 func (w watcher) LinkUp(peer netmesh.PeerInfo) {

@@ -26,29 +26,33 @@ import (
 const resolveTime = 5 * time.Second
 
 // CheckFiles does `run --check` for several files: this machine for the first, and the
-// settings that must be the same on every node for all.
-func CheckFiles(ctx context.Context, w io.Writer, files []string) error {
+// settings that must be the same on every node for all. checkAlgorithm is as in RunOptions.
+func CheckFiles(
+	ctx context.Context, w io.Writer, files []string, checkAlgorithm func(string) error,
+) error {
 	problems := 0
 	var reference cluster.Config
-	var referenceFile string
+	var referenceFile, referenceAlgorithm string
 	for i, file := range files {
-		var o config.Options
+		o := RunOptions{CheckAlgorithm: checkAlgorithm}
 		flags := pflag.NewFlagSet(file, pflag.ContinueOnError)
 		o.Register(flags)
-		flags.StringSlice("groups", nil, "")
-		flags.Bool("supervised", false, "")
 		err := config.ApplyFile(file, flags)
 		cfg, invalid := o.Resolve()
 		err = errors.Join(err, invalid)
 		switch {
 		case err != nil: // what is not there cannot be compared
 		case referenceFile == "":
-			reference, referenceFile = cfg, file
+			reference, referenceFile, referenceAlgorithm = cfg, file, o.Algorithm
 		default:
 			err = compare(cfg, reference, referenceFile)
+			if o.Algorithm != referenceAlgorithm {
+				err = errors.Join(err, fmt.Errorf("--algorithm is %q, but %q in %s: it must be the same "+
+					"on every node", o.Algorithm, referenceAlgorithm, referenceFile))
+			}
 		}
 		if i == 0 && invalid == nil {
-			err = errors.Join(err, checkMachine(ctx, w, file, &o, cfg))
+			err = errors.Join(err, checkMachine(ctx, w, file, &o.Options, cfg))
 		}
 		problems += printProblems(w, file, cfg, err)
 	}
@@ -57,11 +61,11 @@ func CheckFiles(ctx context.Context, w io.Writer, files []string) error {
 
 // CheckNode does `run --check` for one node, given by flags or by --config.
 func CheckNode(
-	ctx context.Context, w io.Writer, name string, o *config.Options, misread error,
+	ctx context.Context, w io.Writer, name string, o *RunOptions, misread error,
 ) error {
 	cfg, err := o.Resolve()
 	if err == nil {
-		err = checkMachine(ctx, w, name, o, cfg)
+		err = checkMachine(ctx, w, name, &o.Options, cfg)
 	}
 	return checkResult(w, printProblems(w, name, cfg, errors.Join(misread, err)))
 }

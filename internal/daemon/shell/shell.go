@@ -143,7 +143,8 @@ func (s *shell) welcome(dir string) {
 		return
 	}
 	s.out.Say("Here %s elects. It has no leases: nodes show who leads as they believe, but nobody "+
-		"may act on it; there are no fencing tokens.\n", s.Algorithm)
+		"may act on it; there are no fencing tokens. Priorities and campaigns have no effect.\n",
+		s.Algorithm)
 }
 
 // certificates makes one for each node, and returns the options of each that name it.

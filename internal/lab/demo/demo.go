@@ -1,5 +1,7 @@
 // Package demo runs an algorithm of the laboratory in a real node: over the mesh, on a real
-// disk, by the real clock.
+// disk, by the real clock. What is the elector's alone has no effect: NotCandidate, Priority,
+// campaigns and minimum terms. An algorithm's own disk is written by the node's driver, which
+// waits for it: enough to show an algorithm, too slow to serve.
 package demo
 
 import (
@@ -11,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/go-msgpack/v2/codec"
@@ -40,13 +43,17 @@ func Check(name string) error {
 	return nil
 }
 
-// With returns a context in which nodes run the algorithm of a name. The error is Check's.
+// With returns a context in which nodes run the algorithm of a name, or ctx for "". The error
+// is Check's.
 func With(ctx context.Context, name string) (context.Context, error) {
+	if name == "" {
+		return ctx, nil
+	}
 	if err := Check(name); err != nil {
 		return nil, err
 	}
 	a, err := all.Find(name)
-	return foreign.With(ctx, machines(a)), err
+	return foreign.With(ctx, foreign.Algorithm{Name: name, New: machines(a)}), err
 }
 
 // machines returns what makes the machines of an algorithm.
@@ -56,7 +63,8 @@ func machines(a algorithm.Algorithm) foreign.New {
 		if s.Election.Observer() {
 			return nil, fmt.Errorf("%s knows no observers: %s must be a voter", a.Name, s.Election.Self)
 		}
-		r.machine = a.New(algorithm.Config{Elector: s.Election, Order: s.Election.Voters})
+		order := slices.Sorted(slices.Values(s.Election.Voters)) // the same on every node
+		r.machine = a.New(algorithm.Config{Elector: s.Election, Order: order})
 		return r, r.load()
 	}
 }
@@ -106,6 +114,7 @@ func (r *runner) step(now elector.Time, entropy uint64, in algorithm.Input) elec
 	}
 	durable := append([]algorithm.Envelope(nil), eff.Durable...)
 	if err := r.save(eff.Persist); err != nil {
+		r.setup.Fail(fmt.Errorf("state of %s: %w", r.algorithm.Name, err))
 		return eff.Wake // what must be durable is not said
 	}
 	r.send(durable)
@@ -191,7 +200,14 @@ func (r *runner) save(disk algorithm.Disk) error {
 	if err == nil {
 		err = os.Rename(temporary, r.file)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	dir, err := os.Open(r.setup.Dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close()) // the new name of the file
 }
 
 var msgpack = func() *codec.MsgpackHandle {
@@ -200,13 +216,15 @@ var msgpack = func() *codec.MsgpackHandle {
 	return h
 }()
 
-// encode writes which of the algorithm's messages it is, and the message.
+// prefix begins all messages of an algorithm: others, in a mesh that mixes them, are not read.
+func (r *runner) prefix() []byte { return []byte(r.algorithm.Name + " ") }
+
+// encode writes the algorithm, which of its messages it is, and the message.
 func (r *runner) encode(m algorithm.Message) ([]byte, error) {
 	for i, kind := range r.algorithm.Messages {
 		if reflect.TypeOf(kind) == reflect.TypeOf(m) {
-			var body bytes.Buffer
-			body.WriteByte(byte(i))
-			err := codec.NewEncoder(&body, msgpack).Encode(m)
+			body := bytes.NewBuffer(append(r.prefix(), byte(i)))
+			err := codec.NewEncoder(body, msgpack).Encode(m)
 			return body.Bytes(), err
 		}
 	}
@@ -214,7 +232,8 @@ func (r *runner) encode(m algorithm.Message) ([]byte, error) {
 }
 
 func (r *runner) decode(body []byte) (algorithm.Message, error) {
-	if len(body) == 0 || int(body[0]) >= len(r.algorithm.Messages) {
+	body, mine := bytes.CutPrefix(body, r.prefix())
+	if !mine || len(body) == 0 || int(body[0]) >= len(r.algorithm.Messages) {
 		return nil, errors.New("not a message of this algorithm")
 	}
 	m := reflect.New(reflect.TypeOf(r.algorithm.Messages[body[0]]))

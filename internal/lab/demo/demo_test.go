@@ -1,6 +1,10 @@
 package demo
 
 import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -8,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/cluster/findings"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/foreign"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
@@ -29,8 +34,55 @@ func TestALeaderWithoutALeaseMayNotAct(t *testing.T) {
 	leads := func() bool { return node.Status().Groups[0].Role == "LEADER" }
 	require.Eventually(t, leads, 10*time.Second, time.Millisecond)
 	require.False(t, node.IsLeader())
+	require.Equal(t, "bully", node.Status().Algorithm)
+	require.Contains(t, node.Status().Groups[0].Explanation, "nobody may act on who leads")
 	_, err = node.NextLSN()
 	require.ErrorIs(t, err, cluster.ErrNotLeader)
+}
+
+// A voter that shows another algorithm among real ones is found, and does not lead them.
+func TestADemonstrationInARealClusterIsFound(t *testing.T) {
+	ctx, err := With(t.Context(), "bully")
+	require.NoError(t, err)
+	start := func(ctx context.Context, id cluster.NodeID, join ...string) *cluster.Node {
+		n, err := cluster.Start(ctx, cluster.Config{
+			Node: id, Voters: []cluster.NodeID{"a", "b"}, DataDir: t.TempDir(), Join: join,
+			GossipAddr: "127.0.0.1:0", MeshAddr: "127.0.0.1:0",
+			Election: cluster.ElectionConfig{Timing: elector.LAN()},
+		})
+		require.NoError(t, err)
+		t.Cleanup(func() { n.Close(context.Background()) })
+		return n
+	}
+	shown := start(ctx, "a")
+	actual := start(t.Context(), "b", shown.Status().GossipAddr)
+	require.Eventually(t, func() bool {
+		return slices.ContainsFunc(actual.Status().Findings, func(f findings.Finding) bool {
+			return f.Kind == findings.SettingsDiffer &&
+				strings.Contains(f.Detail, `algorithm is "bmqelect" on node "b" and "bully" on node "a"`)
+		})
+	}, 10*time.Second, time.Millisecond)
+}
+
+// A node that cannot keep what its algorithm persists takes no part any more.
+func TestANodeWithoutRoomForItsStateFails(t *testing.T) {
+	ctx, err := With(t.Context(), "raft")
+	require.NoError(t, err)
+	dir := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "raft.state.new"), 0o700))
+	node, err := cluster.Start(ctx, cluster.Config{
+		Node: "a", Voters: []cluster.NodeID{"a"}, DataDir: dir,
+		GossipAddr: "127.0.0.1:0", MeshAddr: "127.0.0.1:0",
+		Election: cluster.ElectionConfig{Timing: elector.LAN()},
+	})
+	require.NoError(t, err)
+	defer node.Close(t.Context())
+	select {
+	case <-node.Done():
+	case <-time.After(10 * time.Second):
+		t.Fatal("the node is mute, and runs")
+	}
+	require.ErrorContains(t, node.Err(), "state of raft: ")
 }
 
 func TestWhatAMeshCannotRun(t *testing.T) {
