@@ -3,7 +3,10 @@ package tidy
 import (
 	"fmt"
 	"go/ast"
+	"io/fs"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -21,6 +24,18 @@ func TestTheCoreHasNoGoroutineAndNoClock(t *testing.T) {
 // import is among the bans. The Makefile's PURE is tested without the race detector.
 var pureCode = []string{"scouting", "elector", "cluster/internal/leadership", "internal/lab/sim",
 	"internal/lab/algorithm"}
+
+// What the Makefile tests without the race detector is pure.
+func TestWhatIsNotRacedIsPure(t *testing.T) {
+	makefile, err := fs.ReadFile(repository(), "Makefile")
+	require.NoError(t, err)
+	line := regexp.MustCompile(`(?m)^PURE = (.+)$`).FindSubmatch(makefile)
+	require.NotNil(t, line)
+	for _, pattern := range strings.Fields(string(line[1])) {
+		folder := strings.TrimSuffix(strings.TrimPrefix(pattern, "./"), "/...")
+		require.Contains(t, pureCode, folder)
+	}
+}
 
 // impure returns a line for each goroutine and each look at a clock in pure code.
 func impure(files []goFile) (broken []string) {

@@ -25,8 +25,8 @@ func RealTime() error {
 				err = unix.SchedSetAttr(id, &unix.SchedAttr{Policy: unix.SCHED_RR, Priority: 1}, 0)
 			}
 			if err != nil && err != unix.ESRCH {
-				return fmt.Errorf("--realtime: %w: give the process CAP_SYS_NICE, or a limit "+
-					"(ulimit -r 1, LimitRTPRIO=1)", err)
+				return fmt.Errorf("--realtime: %w: it needs CAP_SYS_NICE or a limit (ulimit -r 1); under "+
+					"systemd, CPUSchedulingPolicy=rr", err)
 			}
 			done[id] = true
 		}
