@@ -93,9 +93,7 @@ func (o *runOptions) run(cmd *cobra.Command, args []string) error {
 	}
 	cfg.Version = version()
 	if o.realtime {
-		if err := service.RealTime(); err != nil {
-			fmt.Fprintln(cmd.ErrOrStderr(), "bmqnode: goes on without:", err)
-		}
+		service.RealTime(cmd.ErrOrStderr())
 	}
 	switch {
 	case o.supervised && !certify.IsChild():
