@@ -17,7 +17,8 @@ each = @for module in $(MODULES); do (cd $$module && packages=./... && \
 	if [ $$module = internal/peers ]; then packages="$(PEERS_WITHOUT_OTHERS)"; fi && $(1)) || exit 1; done
 # Code of one goroutine, as internal/tidy makes sure of all but its tests: the race detector
 # has nothing to find there, and takes ten times as long. RACE=1 tests it without.
-PURE = ./elector/... ./scouting/... ./internal/lab/sim/... ./internal/lab/algorithm/...
+PURE = ./elector/... ./scouting/... ./internal/lab/sim/... ./internal/lab/algorithm/... \
+	./internal/lab/compare ./internal/lab/replay
 raced = $$(go list ./... | grep -vxF "$$(go list $(PURE))")
 # The protocol itself, and the least of it that tests must run, in percent.
 PROTOCOL = ./elector ./elector/detector ./scouting ./lsn
