@@ -85,8 +85,9 @@ bench-peers: ## compare with hashicorp/raft and etcd in about 12 minutes, write 
 	bin/peers/peers -page docs/benchmarks.md -trials $(TRIALS) -load $(LOAD) -quiet $(QUIET) -systems "$(SYSTEMS)"
 
 KILLS ?= 200
-kills: ## kill the leader of five busy processes KILLS=200 times: proof of death, failover
-	go test -run '^$$' -bench 'Failover/lan/killed/nodes=5/busy=2/tls=off' -benchtime $(KILLS)x -timeout 0 ./cmd/bmqnode
+REALTIME ?=
+kills: ## kill the leader of five beside a busy process a core KILLS=200 times (REALTIME=1: with --realtime)
+	REALTIME=$(REALTIME) go test -run '^$$' -bench 'Failover/lan/killed/nodes=5/busy=2/tls=off' -benchtime $(KILLS)x -timeout 0 ./cmd/bmqnode
 
 WAKES ?= 100
 wakes: ## stop a follower WAKES=100 times for longer than the inactivity interval, and let it go on
