@@ -80,6 +80,9 @@ func (o *runOptions) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	cfg.Version = version()
+	if o.RealTime {
+		service.RealTime(cmd.ErrOrStderr())
+	}
 	switch {
 	case o.Supervised && !certify.IsChild():
 		code, err := certify.Run(os.Args[1:])
@@ -89,11 +92,6 @@ func (o *runOptions) run(cmd *cobra.Command, args []string) error {
 		return exec.ExitStatus(code)
 	case o.Supervised:
 		if cfg.HoldEvidence, err = certify.Hold(); err != nil {
-			return err
-		}
-	}
-	if o.RealTime {
-		if err := service.RealTime(); err != nil {
 			return err
 		}
 	}
