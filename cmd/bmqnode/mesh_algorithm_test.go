@@ -40,6 +40,9 @@ func TestMeshShowsAnotherAlgorithm(t *testing.T) {
 	admin := regexp.MustCompile(`n1 +process \d+ +admin (\S+)`).FindSubmatch(out.Bytes())[1]
 	answer, err := exec.Command(binary, "leader", "--admin", string(admin)).CombinedOutput()
 	require.Error(t, err, "n1 believes that it leads, but nobody may rely on it: %s", answer)
+	require.Contains(t, string(answer), "bully elects here, to show it")
+	typed("status")
+	shows("that at a glance", `n1, n2(,| and) n3: bully elects here, to show it`)
 	typed("kill n1")
 	shows("the next one", `(?s)gone.*n2  \S+ -> LEADER`)
 	typed("start n1")
