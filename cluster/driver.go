@@ -235,7 +235,7 @@ func (n *Node) step(g *group, in elector.Input) {
 	for more := true; more; in, more = g.nextRequest() {
 		now, entropy := n.now(), n.entropy()
 		n.recordStep(g, in)
-		e := g.elector.Step(now, entropy, in)
+		e := g.decide(now, entropy, in)
 		if _, resigned := in.(elector.Resign); resigned {
 			g.restEnd.Store(int64(g.elector.Status().RestEnd))
 		}

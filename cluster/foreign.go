@@ -9,7 +9,6 @@ import (
 
 // machine is what decides an election: package elector's, but in a demonstration.
 type machine interface {
-	Step(now elector.Time, entropy uint64, in elector.Input) elector.Effects
 	Status() elector.Status
 	State() elector.State
 	Lease() elector.Lease
@@ -27,8 +26,42 @@ type stranger struct {
 	other foreign.Machine
 }
 
-func (s stranger) Step(now elector.Time, entropy uint64, in elector.Input) elector.Effects {
-	return s.other.Step(now, entropy, in)
+// decide steps the machine. The elector's is called directly: an input that goes to whatever
+// machine would be on the heap, and a heartbeat takes no memory.
+func (g *group) decide(now elector.Time, entropy uint64, in elector.Input) elector.Effects {
+	if s, ok := g.elector.(stranger); ok {
+		return s.other.Step(now, entropy, strangersInput(in))
+	}
+	return g.elector.(*elector.Machine).Step(now, entropy, in)
+}
+
+// strangersInput is a copy of an input that other algorithms know, or a Tick.
+func strangersInput(in elector.Input) elector.Input {
+	switch in := in.(type) {
+	case elector.Start:
+		return in
+	case elector.Stop:
+		return in
+	case elector.LinkUp:
+		return in
+	case elector.LinkDown:
+		return in
+	case elector.Died:
+		return in
+	case elector.Measured:
+		return in
+	case elector.Eligible:
+		return in
+	case elector.Guard:
+		return in
+	case elector.Transfer:
+		return in
+	case elector.Resign:
+		return in
+	case elector.Pause:
+		return in
+	}
+	return elector.Tick{}
 }
 
 func (s stranger) Status() elector.Status { return s.other.Status() }
