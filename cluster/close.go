@@ -90,8 +90,8 @@ func (n *Node) awaitEnd(ctx context.Context, g *group) error {
 // (a single voter, UnsafeNoScouting) has one lease's time from when it is told to stop.
 //
 // Close returns at most a second after ctx has ended, also if the disk, the logger or
-// the network hangs. The error then says what hangs. The directory stays locked, and
-// the goroutines that wait stay, until that goes on.
+// the network hangs. The error then says what hangs. The directory stays locked, unless it
+// is the logger, and the goroutines that wait stay, until that goes on.
 func (n *Node) Close(ctx context.Context) error {
 	n.closing.Do(func() {
 		holders.add(n)
@@ -108,9 +108,14 @@ func (n *Node) Close(ctx context.Context) error {
 	case <-n.gone:
 		return n.closeErr
 	case <-time.After(2 * cleanupTimeout):
-		return fmt.Errorf("close node %s: %s; data directory %s stays locked until it has: %w",
-			n.cfg.Node, n.stage.Load(), n.cfg.DataDir, context.Cause(ctx))
 	}
+	dir := fmt.Sprintf("; data directory %s stays locked until it has", n.cfg.DataDir)
+	select {
+	case <-n.released:
+		dir = ""
+	default:
+	}
+	return fmt.Errorf("close node %s: %s%s: %w", n.cfg.Node, n.stage.Load(), dir, context.Cause(ctx))
 }
 
 func (n *Node) close() {

@@ -98,8 +98,9 @@ type Config struct {
 	Version string
 	// Logger gets what the node has to say, in order, from one goroutine, which is what it sees
 	// as the caller. One that blocks holds nothing up but Close: lines wait, and those beyond
-	// 1024 are lost and counted. LoggerFromSlog makes one of log/slog. Default: nothing is
-	// logged.
+	// 1024 are lost and counted. Their times are those of writing: "waited" is how much earlier
+	// a line was logged, if more than 100 ms. LoggerFromSlog makes one of log/slog. Default:
+	// nothing is logged.
 	Logger hclog.Logger
 
 	algorithm string // that elects in place of the elector's, to show it; set by Start

@@ -4,14 +4,17 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 )
 
-// logRoom is how many lines wait for the logger; more are lost.
-const logRoom = 1024
+const (
+	logRoom  = 1024                   // how many lines wait for the logger; more are lost
+	longWait = 100 * time.Millisecond // a line that waited longer says so: its time is that of writing
+)
 
 // logLines hands the lines of a node to its logger, in order, on a goroutine of its own: a
 // logger that blocks, as one on a full pipe or a disk that hangs, holds up neither the driver
@@ -21,7 +24,10 @@ type logLines struct {
 	lines chan logLine
 	lost  atomic.Uint64
 	quit  chan struct{}
-	done  chan struct{} // closed when run has returned
+	done  chan struct{} // closed when all lines before quit are written
+
+	mu   sync.Mutex // held while a line is written
+	told uint64     // how many of lost the log tells of
 }
 
 type logLine struct {
@@ -29,6 +35,7 @@ type logLine struct {
 	level hclog.Level
 	text  string
 	args  []any // nobody changes them, nor what they point to
+	at    time.Time
 }
 
 // newLogLines returns lines that are to be closed.
@@ -50,43 +57,85 @@ func (q *logLines) logger() hclog.Logger {
 	return log
 }
 
-// Accept implements hclog.SinkAdapter.
+// Accept implements hclog.SinkAdapter. After the end whoever logs also writes.
 func (q *logLines) Accept(name string, level hclog.Level, text string, args ...any) {
+	if !q.takes(level) {
+		return
+	}
 	select {
-	case q.lines <- logLine{name, level, text, args}:
+	case q.lines <- logLine{name, level, text, args, time.Now()}:
 	default:
 		q.lost.Add(1)
 	}
+	select {
+	case <-q.done:
+		q.drain()
+	default:
+	}
+}
+
+// takes reports whether the logger writes lines of that level: others must not take the room.
+func (q *logLines) takes(level hclog.Level) bool {
+	if _, ok := q.to.(hclog.InterceptLogger); ok {
+		return true // its sinks have levels of their own
+	}
+	switch level {
+	case hclog.Trace:
+		return q.to.IsTrace()
+	case hclog.Debug:
+		return q.to.IsDebug()
+	case hclog.Info:
+		return q.to.IsInfo()
+	case hclog.Warn:
+		return q.to.IsWarn()
+	}
+	return q.to.IsError()
 }
 
 // run writes until quit, and then what still waits.
 func (q *logLines) run() {
-	defer close(q.done)
-	var told uint64
 	for {
 		select {
 		case l := <-q.lines:
 			q.write(&l)
 		case <-q.quit:
-			for len(q.lines) > 0 {
-				l := <-q.lines
-				q.write(&l)
-			}
+			q.drain()
+			close(q.done)
+			q.drain() // what came between the two
 			return
-		}
-		if lost := q.lost.Load(); lost > told && len(q.lines) == 0 {
-			q.to.Warn("log lines were lost: the logger was too slow", "lines", lost-told)
-			told = lost
 		}
 	}
 }
 
+func (q *logLines) drain() {
+	for {
+		select {
+		case l := <-q.lines:
+			q.write(&l)
+		default:
+			return
+		}
+	}
+}
+
+// write also tells of lines that were lost: of the first at once, of more when nothing waits or
+// as many as there is room for were lost.
 func (q *logLines) write(l *logLine) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	to := q.to
 	if l.name != to.Name() {
 		to = to.ResetNamed(l.name)
 	}
+	if waited := time.Since(l.at); waited > longWait {
+		l.args = append(l.args, "waited", waited.Round(time.Millisecond))
+	}
 	to.Log(l.level, l.text, l.args...)
+	more := q.lost.Load() - q.told
+	if more > 0 && (q.told == 0 || len(q.lines) == 0 || more >= logRoom) {
+		q.to.Warn("log lines were lost: the logger was too slow", "lines", more)
+		q.told += more
+	}
 }
 
 // close ends run and waits for it, until shortly after ctx has ended.

@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,6 +17,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/cluster/clustertest"
+	"github.com/bmqelect/bmqelect/elector"
 )
 
 // gatedLog is an output of a logger that blocks until it is opened.
@@ -93,6 +97,34 @@ func TestCloseSaysThatTheLoggerBlocks(t *testing.T) {
 	}))
 }
 
+// Close that returns because the logger blocks says nothing of a directory that is free.
+func TestCloseDoesNotSayThatAFreeDirectoryIsLocked(t *testing.T) {
+	var log *gatedLog
+	withCluster(t, one, func(t *testing.T, c *testCluster) {
+		open := sync.OnceFunc(func() { close(log.open) })
+		defer open()
+		time.Sleep(election)
+		n := c.Node("a")
+		goOn := hangWrites(t, n)
+		n.RequestWrite(elector.Terms{Reserved: 1 << 20})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		time.AfterFunc(time.Second+cluster.Patience+time.Millisecond, goOn)
+		err := returnsWithin(t, time.Second+2*cluster.Patience, func() error { return n.Close(ctx) })
+		require.ErrorContains(t, err, "its logger blocks")
+		require.NotContains(t, err.Error(), "locked")
+		open()
+		synctest.Wait()
+		c.Closed("a")
+		c.Start("a")
+	}, clustertest.Configure(func(cfg *cluster.Config) {
+		if log == nil { // in the bubble
+			log = newGatedLog()
+			cfg.Logger = log.logger()
+		}
+	}))
+}
+
 // What a logger that goes on gets: what waited, in order, then how much was lost.
 func TestLinesBeyondTheRoomAreLostAndCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -109,15 +141,107 @@ func TestLinesBeyondTheRoomAreLostAndCounted(t *testing.T) {
 		synctest.Wait()
 		log.Warn("last")
 		require.NoError(t, lines.Close(context.Background()))
+		log.Warn("after the end")
 		got := strings.Split(strings.TrimSpace(out.String()), "\n")
-		require.Len(t, got, cluster.LogRoom+3)
+		require.Len(t, got, cluster.LogRoom+4)
 		require.Equal(t, "[DEBUG] x.mesh: first: of=user node=a", got[0])
+		require.Equal(t,
+			"[WARN]  x: log lines were lost: the logger was too slow: of=user lines=3", got[1])
 		for i := range cluster.LogRoom {
-			require.Equal(t, fmt.Sprintf("[INFO]  x.mesh: line: of=user node=a number=%d", i), got[1+i])
+			require.Equal(t, fmt.Sprintf("[INFO]  x.mesh: line: of=user node=a number=%d", i), got[2+i])
 		}
 		require.Equal(t, []string{
-			"[WARN]  x: log lines were lost: the logger was too slow: of=user lines=3",
-			"[WARN]  x.mesh: last: of=user node=a",
-		}, got[cluster.LogRoom+1:])
+			"[WARN]  x.mesh: last: of=user node=a", "[WARN]  x.mesh: after the end: of=user node=a",
+		}, got[cluster.LogRoom+2:])
+	})
+}
+
+// More that is lost while the queue is never empty is told of before the end if it is much, and
+// at the end in any case.
+func TestAllThatWasLostIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		out := newGatedLog()
+		lines := cluster.NewLogLines(out.logger())
+		log := lines.Logger()
+		lose := func(count, tellings int) {
+			for range count {
+				log.Info("line")
+			}
+			out.open <- struct{}{} // one line, and what is said after it
+			out.open <- struct{}{}
+			synctest.Wait()
+			require.Equal(t, tellings, strings.Count(out.String(), " lines="))
+		}
+		lose(cluster.LogRoom+3, 1)
+		lose(cluster.LogRoom+3, 2)
+		lose(10, 2)
+		lost := lines.Lost()
+		ended, end := context.WithCancel(t.Context())
+		end()
+		require.Error(t, lines.Close(ended))
+		close(out.open)
+		synctest.Wait()
+		told := uint64(0)
+		for _, line := range strings.Split(out.String(), "\n") {
+			if _, n, ok := strings.Cut(line, " lines="); ok {
+				n, _, _ = strings.Cut(n, " ")
+				more, err := strconv.ParseUint(n, 10, 64)
+				require.NoError(t, err)
+				told += more
+			}
+		}
+		require.Equal(t, lost, told)
+	})
+}
+
+// Lines that the logger would not write take no room, whoever causes them.
+func TestLinesBelowTheLevelTakeNoRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		out := newGatedLog()
+		info := out.logger()
+		info.SetLevel(hclog.Info)
+		lines := cluster.NewLogLines(info)
+		log := lines.Logger()
+		log.Info("first")
+		for range 2 * cluster.LogRoom {
+			log.Debug("a stranger")
+		}
+		log.Error("real")
+		require.Zero(t, lines.Lost())
+		close(out.open)
+		require.NoError(t, lines.Close(context.Background()))
+		require.Equal(t, "[INFO]  first\n[ERROR] real\n", out.String())
+	})
+}
+
+// The sinks of an intercepting logger have levels of their own.
+func TestLinesForSinksAreKept(t *testing.T) {
+	var out bytes.Buffer
+	to := hclog.NewInterceptLogger(&hclog.LoggerOptions{Level: hclog.Warn, Output: io.Discard})
+	to.RegisterSink(hclog.NewSinkAdapter(&hclog.LoggerOptions{
+		Level: hclog.Debug, Output: &out, DisableTime: true,
+	}))
+	lines := cluster.NewLogLines(to.With("node", "a"))
+	lines.Logger().Debug("for the sink")
+	require.NoError(t, lines.Close(context.Background()))
+	require.Equal(t, "[DEBUG] for the sink: node=a\n", out.String())
+}
+
+// A line that waited says how long.
+func TestALineThatWaitedSaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		out := newGatedLog()
+		lines := cluster.NewLogLines(out.logger())
+		log := lines.Logger()
+		log.Info("at once")
+		synctest.Wait()
+		log.Info("waits", "of", 1)
+		time.Sleep(100 * time.Millisecond)
+		log.Info("waits less")
+		time.Sleep(50 * time.Millisecond)
+		close(out.open)
+		require.NoError(t, lines.Close(context.Background()))
+		require.Equal(t, "[INFO]  at once\n[INFO]  waits: of=1 waited=150ms\n[INFO]  waits less\n",
+			out.String())
 	})
 }

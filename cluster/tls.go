@@ -101,7 +101,8 @@ func openCredentials(cfg *Config) (*credentials, error) {
 }
 
 // read asks Config.TLS, and returns the credentials that were the newest before; nil if there
-// were none. It is not called twice at a time.
+// were none. If there is an error, too, they are replaced but for what it names. It is not
+// called twice at a time.
 func (c *credentials) read() (old *Credentials, err error) {
 	next, err := c.cfg.TLS()
 	if err != nil {
@@ -111,11 +112,11 @@ func (c *credentials) read() (old *Credentials, err error) {
 	if err == nil {
 		err = gossip.Keys(next.GossipKeys).Check()
 	}
-	if err == nil {
-		err = whatIsGone(c.newest.Load(), &next)
-	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrCredentials, err)
+	}
+	if err = keepWhatIsGone(c.newest.Load(), &next); err != nil {
+		err = fmt.Errorf("%w: %w", ErrCredentials, err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -125,24 +126,28 @@ func (c *credentials) read() (old *Credentials, err error) {
 	} else if c.plainSince.IsZero() {
 		c.plainSince = time.Now()
 	}
-	return c.newest.Swap(&next), nil
+	return c.newest.Swap(&next), err
 }
 
-// whatIsGone reports that a node would stop to encrypt gossip, or let in those whom it keeps out,
-// without being told so: by a file that is not there any more, for example.
-func whatIsGone(old, next *Credentials) error {
+// keepWhatIsGone keeps a node from what it was not told to do, by a file that is not there any
+// more for example: to stop to encrypt gossip, or to let in those whom it keeps out. The error
+// names what next has from old.
+func keepWhatIsGone(old, next *Credentials) (err error) {
 	real := func(key []byte) bool { return len(key) > 0 }
-	switch {
-	case old == nil:
+	if old == nil {
 		return nil
-	case len(next.GossipKeys) == 0 && slices.ContainsFunc(old.GossipKeys, real):
-		return errors.New("there is no key of gossip any more (file gossip.key): write the word " +
-			"plain to stop encrypting")
-	case len(next.Names) == 0 && len(old.Names) > 0:
-		return errors.New("there is no list of names any more (file names): write it again, or " +
-			"restart the node to let in everybody with a certificate")
 	}
-	return nil
+	if len(next.GossipKeys) == 0 && slices.ContainsFunc(old.GossipKeys, real) {
+		next.GossipKeys = old.GossipKeys
+		err = errors.New("there is no key of gossip any more (file gossip.key): write the word " +
+			"plain to stop encrypting")
+	}
+	if len(next.Names) == 0 && len(old.Names) > 0 {
+		next.Names = old.Names
+		err = errors.Join(err, errors.New("there is no list of names any more (file names): write "+
+			"it again, or restart the node to let in everybody with a certificate"))
+	}
+	return err
 }
 
 // end is until when the other members accept the certificate, and whether that is soon.
@@ -172,7 +177,8 @@ func CheckTLS(c Config) error {
 // ReloadTLS asks Config.TLS for new credentials at once; a node does so by itself every ten
 // seconds. New links use them, and those that stand stay, but such without TLS that are accepted
 // no more. If the credentials are wrong the error says why, and the node goes on with those
-// before. Without TLS it does nothing.
+// before; if only gossip keys or names are gone, it goes on with these, and takes the rest.
+// Without TLS it does nothing.
 func (n *Node) ReloadTLS() error {
 	if n.credentials == nil {
 		return nil
@@ -189,7 +195,7 @@ func (n *Node) ReloadTLS() error {
 		why = fmt.Sprintf("the certificate of node %q ends at %s", n.cfg.Node, at)
 	}
 	n.diagnosis.OfNode(findings.Certificate, why)
-	if err != nil {
+	if old == nil {
 		return err
 	}
 	now := n.credentials.newest.Load()
@@ -200,9 +206,9 @@ func (n *Node) ReloadTLS() error {
 		n.log.Info("the need for TLS has changed", "accept-plain", now.AcceptPlain)
 	}
 	if n.gossip == nil {
-		return nil
+		return err
 	}
-	return n.reloadGossipKeys()
+	return errors.Join(err, n.reloadGossipKeys())
 }
 
 // reloadGossipKeys lets gossip use the newest keys.

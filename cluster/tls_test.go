@@ -268,6 +268,33 @@ func TestAListOfNamesThatIsGoneStillCounts(t *testing.T) {
 	})
 }
 
+// TestTheRestIsTakenThoughNamesOrKeysAreGone: what was taken away to keep others out keeps them
+// out.
+func TestTheRestIsTakenThoughNamesOrKeysAreGone(t *testing.T) {
+	for _, gone := range []string{"names", "gossip.key"} {
+		t.Run(gone, func(t *testing.T) {
+			node, key := startWithKey(t)
+			dir := filepath.Dir(key)
+			plain := filepath.Join(dir, "accept-plain")
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "names"), []byte("a"), 0o600))
+			require.NoError(t, os.WriteFile(plain, nil, 0o600))
+			require.NoError(t, node.ReloadTLS())
+			require.True(t, node.Status().AcceptsPlain)
+			require.NoError(t, os.Remove(plain))
+			require.NoError(t, os.Remove(filepath.Join(dir, gone)))
+			for range 2 {
+				require.ErrorContains(t, node.ReloadTLS(), gone)
+				status := node.Status()
+				require.False(t, status.AcceptsPlain)
+				require.Equal(t, "required", status.GossipEncryption)
+				require.True(t, slices.ContainsFunc(status.Findings, func(f findings.Finding) bool {
+					return f.Kind == findings.Certificate && strings.Contains(f.Detail, gone)
+				}), status.Findings)
+			}
+		})
+	}
+}
+
 // TestHowLongMembersWithoutTLSAreAccepted is said, also after a renewal.
 func TestHowLongMembersWithoutTLSAreAccepted(t *testing.T) {
 	runWithTLS(t, 24*time.Hour, func(t *testing.T, c *clustertest.Cluster, dir string) {

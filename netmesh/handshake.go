@@ -240,14 +240,14 @@ func (m *Mesh) reject(conn net.Conn, err error) {
 	m.countReason(reason)
 	remote := conn.RemoteAddr().String()
 	if reason == reasonAlreadyConnected || reason == reasonNone {
-		m.log.Debug(connectionRefused, "remote", remote, "reason", reason, "cause", err)
+		m.log.Debug("connection refused", "remote", remote, "reason", reason, "cause", err)
 		return
 	}
 	host, _, splitErr := net.SplitHostPort(remote)
 	if splitErr != nil {
 		host = remote
 	}
-	m.log.warn(reason.String(), host, connectionRefused, "remote", remote, "cause", err)
+	m.log.warn(reason.String(), host, "connection refused", "remote", remote, "cause", err)
 }
 
 // connect makes a connection to where node is said to listen.

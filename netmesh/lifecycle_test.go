@@ -197,9 +197,11 @@ func TestRefusalsAreBoundedInAll(t *testing.T) {
 		a.log.warn("garbage", fmt.Sprint("host", i), connectionRefused)
 	}
 	a.log.warn("garbage", "b", "closing the link")
+	a.log.warn(ReasonCopied.String(), "10.0.0.2", connectionRefused)
 	a.close(t)
-	require.Equal(t, maxRefusals, strings.Count(out.String(), connectionRefused))
+	require.Equal(t, maxRefusals+1, strings.Count(out.String(), connectionRefused))
 	require.Contains(t, out.String(), "closing the link")
+	require.Contains(t, out.String(), "[ERROR] connection refused")
 }
 
 // A name that the elector refuses is refused by the mesh too, in a Hello as in a Config.

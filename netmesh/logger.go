@@ -26,13 +26,13 @@ type warning struct{ kind, who string }
 const connectionRefused = "connection refused"
 
 // warn logs unless the same was logged a short while ago. Two processes that may both vote
-// by one name are an error.
+// by one name are an error, which the refusals of strangers do not hide.
 func (l *logger) warn(kind, who, msg string, args ...any) {
 	log, limit := l.Warn, &l.limit
-	if kind == ReasonCopied.String() {
+	switch {
+	case kind == ReasonCopied.String():
 		log = l.Error
-	}
-	if msg == connectionRefused {
+	case msg == connectionRefused:
 		limit = &l.refused
 	}
 	if n, due := limit.Due(warning{kind, who}); due {

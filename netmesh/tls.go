@@ -30,7 +30,8 @@ type Credentials struct {
 
 	// Names, if there are any, are those of the nodes that are let in, and OPERATOR of
 	// operators as operator/OPERATOR: a certificate for any other is worth nothing, and links
-	// to its node end.
+	// to its node end. Package cluster goes on with those it had if there are none any more:
+	// only a node that starts again then lets in all.
 	Names []string
 }
 
