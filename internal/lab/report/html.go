@@ -43,6 +43,13 @@ type pageRun struct {
 	Problems []problem
 	Events   []event
 	More     int // events that are left out
+	Gaps     []gap
+}
+
+// gap is what the page does not have any more from some moment on.
+type gap struct {
+	What string
+	From time.Duration
 }
 
 // pageWords are the functions of the template.
@@ -95,6 +102,12 @@ func HTML(w io.Writer, runs []verdict.Run) error {
 		}
 		run.More = max(len(run.Events)-mostPageEvents, 0)
 		run.Events = run.Events[:len(run.Events)-run.More]
+		if arrows := r.History.Arrows; len(arrows) == history.MaxArrows {
+			run.Gaps = append(run.Gaps, gap{"messages", arrows[len(arrows)-1].Sent})
+		}
+		if run.More > 0 {
+			run.Gaps = append(run.Gaps, gap{"events", run.Events[len(run.Events)-1].At})
+		}
 		p.Runs = append(p.Runs, run)
 	}
 	for _, f := range figures {
