@@ -15,9 +15,10 @@ MODULES = . examples tests internal/peers
 PEERS_WITHOUT_OTHERS = . ./node ./ours
 each = @for module in $(MODULES); do (cd $$module && packages=./... && \
 	if [ $$module = internal/peers ]; then packages="$(PEERS_WITHOUT_OTHERS)"; fi && $(1)) || exit 1; done
-# Code of one goroutine, as internal/tidy makes sure: the race detector has nothing to find
-# there, and takes ten times as long. RACE=1 tests it without.
-PURE = ./elector/... ./scouting/... ./internal/lab/sim/... ./internal/lab/algorithm/...
+# Code of one goroutine, as internal/tidy makes sure of all but its tests: the race detector
+# has nothing to find there, and takes ten times as long. RACE=1 tests it without.
+PURE = ./elector/... ./scouting/... ./internal/lab/sim/... ./internal/lab/algorithm/... \
+	./internal/lab/compare ./internal/lab/replay
 raced = $$(go list ./... | grep -vxF "$$(go list $(PURE))")
 # The protocol itself, and the least of it that tests must run, in percent.
 PROTOCOL = ./elector ./elector/detector ./scouting ./lsn
@@ -84,8 +85,9 @@ bench-peers: ## compare with hashicorp/raft and etcd in about 12 minutes, write 
 	bin/peers/peers -page docs/benchmarks.md -trials $(TRIALS) -load $(LOAD) -quiet $(QUIET) -systems "$(SYSTEMS)"
 
 KILLS ?= 200
-kills: ## kill the leader of five busy processes KILLS=200 times: proof of death, failover
-	go test -run '^$$' -bench 'Failover/lan/killed/nodes=5/busy=2/tls=off' -benchtime $(KILLS)x -timeout 0 ./cmd/bmqnode
+REALTIME ?=
+kills: ## kill the leader of five beside a busy process a core KILLS=200 times (REALTIME=1: with --realtime)
+	REALTIME=$(REALTIME) go test -run '^$$' -bench 'Failover/lan/killed/nodes=5/busy=2/tls=off' -benchtime $(KILLS)x -timeout 0 ./cmd/bmqnode
 
 WAKES ?= 100
 wakes: ## stop a follower WAKES=100 times for longer than the inactivity interval, and let it go on

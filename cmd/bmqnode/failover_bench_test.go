@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -60,6 +61,9 @@ func keepBusy(b *testing.B) {
 func plainAndTLS(
 	b *testing.B, nodes int, options map[string]any, run func(b *testing.B, s *scene),
 ) {
+	if os.Getenv("REALTIME") != "" {
+		options["realtime"] = true
+	}
 	for _, tls := range []string{"off", "on"} {
 		b.Run("tls="+tls, func(b *testing.B) {
 			s := layOut(b, nodes, options)

@@ -92,6 +92,9 @@ func (o *runOptions) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	cfg.Version = version()
+	if o.realtime {
+		service.RealTime(cmd.ErrOrStderr())
+	}
 	switch {
 	case o.supervised && !certify.IsChild():
 		code, err := certify.Run(os.Args[1:])
@@ -101,11 +104,6 @@ func (o *runOptions) run(cmd *cobra.Command, args []string) error {
 		return exec.ExitStatus(code)
 	case o.supervised:
 		if cfg.HoldEvidence, err = certify.Hold(); err != nil {
-			return err
-		}
-	}
-	if o.realtime {
-		if err := service.RealTime(); err != nil {
 			return err
 		}
 	}

@@ -59,6 +59,8 @@ func BenchmarkStoppedFollower(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 	b.ReportMetric(float64(changed), "changed")
 	b.ReportMetric(float64(slow), "too-slow")
+	require.Zero(b, changed)
+	require.LessOrEqual(b, slow, b.N/2, "the machine is too busy to tell")
 }
 
 // stopAndGoOn stops a process, waits until it knows that it stalled and, for as long as the

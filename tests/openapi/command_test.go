@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -22,13 +23,17 @@ const patience = 40 * time.Second
 // TestTheJSONOfEveryCommandIsDescribed asks a mesh of real processes with every command
 // that can talk to one.
 func TestTheJSONOfEveryCommandIsDescribed(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
 	binary := filepath.Join(t.TempDir(), "bmqnode")
-	build := exec.CommandContext(ctx, "go", "build", "-o", binary, "./cmd/bmqnode")
+	args := []string{"build", "-o", binary}
+	if os.Getenv("RACE") != "" { // of make: what it has compiled so already serves here, too
+		args = append(args, "-race")
+	}
+	build := exec.CommandContext(t.Context(), "go", append(args, "./cmd/bmqnode")...)
 	build.Dir = "../.."
 	text, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", text)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
 	mesh, err := procs.New(procs.Config{
 		Binary: binary, Names: procs.Numbered(3), Dir: t.TempDir(), BasePort: 23_100,
 		Options: map[string]any{"rehearsal": true, "initial-wait": "1600ms", "max-random-wait": "500ms",

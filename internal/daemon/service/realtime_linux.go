@@ -2,6 +2,7 @@ package service
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"strconv"
 
@@ -9,15 +10,21 @@ import (
 )
 
 // RealTime lets every thread of this process, and those that they start, run before all
-// ordinary processes: SCHED_RR at its lowest priority. Children inherit it. The error says
-// what permits it.
-func RealTime() error {
+// ordinary processes: SCHED_RR at its lowest priority. Children inherit it. Where that is not
+// permitted it says what would permit it, and the process goes on.
+func RealTime(warnings io.Writer) {
+	if err := realTime(); err != nil {
+		fmt.Fprintln(warnings, "bmqnode: goes on without --realtime:", err)
+	}
+}
+
+func realTime() error {
 	done := map[int]bool{}
 	for before := -1; before != len(done); { // until no thread was started meanwhile
 		before = len(done)
 		threads, err := os.ReadDir("/proc/self/task")
 		if err != nil {
-			return fmt.Errorf("--realtime: %w", err)
+			return err
 		}
 		for _, entry := range threads {
 			id, err := strconv.Atoi(entry.Name())
@@ -25,8 +32,8 @@ func RealTime() error {
 				err = unix.SchedSetAttr(id, &unix.SchedAttr{Policy: unix.SCHED_RR, Priority: 1}, 0)
 			}
 			if err != nil && err != unix.ESRCH {
-				return fmt.Errorf("--realtime: %w: give the process CAP_SYS_NICE, or a limit "+
-					"(ulimit -r 1, LimitRTPRIO=1)", err)
+				return fmt.Errorf("%w: it needs CAP_SYS_NICE or a limit (ulimit -r 1); under "+
+					"systemd, CPUSchedulingPolicy=rr", err)
 			}
 			done[id] = true
 		}

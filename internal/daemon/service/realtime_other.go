@@ -2,7 +2,12 @@
 
 package service
 
-import "errors"
+import (
+	"fmt"
+	"io"
+)
 
 // RealTime is for Linux alone.
-func RealTime() error { return errors.New("--realtime: this is not Linux") }
+func RealTime(warnings io.Writer) {
+	fmt.Fprintln(warnings, "bmqnode: goes on without --realtime: this is not Linux")
+}
