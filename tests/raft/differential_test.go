@@ -347,7 +347,7 @@ func translate(m *pb.Message) raft.Message {
 	ours := raft.Message{Kind: kind, Term: lsn.Term(m.GetTerm())}
 	switch kind {
 	case raft.RequestVote, raft.PreVote:
-		ours.Log, ours.Transfer = lsn.Term(m.GetLogTerm()), len(m.GetContext()) > 0
+		ours.LastLogTerm, ours.Transfer = lsn.Term(m.GetLogTerm()), len(m.GetContext()) > 0
 	case raft.RequestVoteResponse, raft.PreVoteResponse:
 		ours.Granted = !m.GetReject()
 	}

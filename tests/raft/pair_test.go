@@ -216,7 +216,8 @@ func (p *pair) states() (ours, theirs state) {
 	theirs.view = algorithm.View{Role: role, Leader: name(is.Lead), Term: term}
 	last, _ := p.storage.LastIndex()
 	log, _ := p.storage.Term(last)
-	theirs.disk = raft.Disk{Term: term, Vote: name(is.HardState.GetVote()), Log: lsn.Term(log)}
+	theirs.disk = raft.Disk{Term: term, VotedFor: name(is.HardState.GetVote()),
+		LastLogTerm: lsn.Term(log)}
 	elapsed := p.inside("electionElapsed")
 	wait := p.inside("randomizedElectionTimeout") - elapsed
 	if role == elector.Leader {

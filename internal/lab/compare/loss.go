@@ -15,11 +15,12 @@ type Loss struct {
 	Why      string // hand-written
 }
 
-// Beaten is a figure of ours that is not the best.
+// Beaten is a figure of ours that is not the best, or not what ours promises.
 type Beaten struct {
-	Network, Rival string
+	Network, Rival string // Rival is "" if nobody is better
 	Metric         Metric
-	Ours, Best     float64
+	Ours           Estimate
+	Best           float64
 }
 
 // Losses are all that there are among rows, in their order. It returns an error if one has
@@ -32,7 +33,7 @@ func Losses(rows []Row) (losses []Loss, err error) {
 				best, lost := own.beaten(rows, m)
 				if own.Topology == topology && own.Algorithm == ours.Elector.Name && lost {
 					l.Figures = append(l.Figures, Beaten{own.Network, best.Algorithm, m,
-						own.Values[m.Name].Mean, best.Values[m.Name].Mean})
+						own.Values[m.Name], best.Values[m.Name].Mean})
 				}
 			}
 		}
@@ -48,31 +49,31 @@ func Losses(rows []Row) (losses []Loss, err error) {
 	return losses, nil
 }
 
-// beaten returns the best row of the same topology and network if it is better than r by
-// more than chance: by more than the intervals, added as those of independent means are.
+// beaten returns the best of the rows of the same topology and network that are better than r
+// by more than chance: by more than the intervals, added as those of independent means are. Of
+// what ours has promised never to do, any is a loss, and any row that has less is better.
 func (r Row) beaten(rows []Row, m Metric) (best Row, lost bool) {
 	if !m.Held {
 		return Row{}, false
 	}
-	worse := func(a, b Estimate) float64 { // how much worse a is than b
+	own, most := r.Values[m.Name], 0.
+	never := m.Never && own.Mean > 0
+	for _, rival := range rows {
+		if rival.Topology != r.Topology || rival.Network != r.Network {
+			continue
+		}
+		other := rival.Values[m.Name]
+		worse := own.Mean - other.Mean
+		spread := math.Hypot(own.Mean-own.Low, other.High-other.Mean)
 		if m.Most {
-			return b.Mean - a.Mean
+			worse = -worse
+			spread = math.Hypot(own.High-own.Mean, other.Mean-other.Low)
 		}
-		return a.Mean - b.Mean
-	}
-	best = r
-	for _, other := range rows {
-		same := other.Topology == r.Topology && other.Network == r.Network
-		if same && worse(best.Values[m.Name], other.Values[m.Name]) > 0 {
-			best = other
+		if worse > most && (never || worse > spread) {
+			best, most = rival, worse
 		}
 	}
-	own, other := r.Values[m.Name], best.Values[m.Name]
-	spread := math.Hypot(own.Mean-own.Low, other.High-other.Mean)
-	if m.Most {
-		spread = math.Hypot(own.High-own.Mean, other.Mean-other.Low)
-	}
-	return best, worse(own, other) > spread
+	return best, never || most > 0
 }
 
 // Names are those of a column of rows, as they first come.

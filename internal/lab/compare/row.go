@@ -23,33 +23,35 @@ type Row struct {
 type Metric struct {
 	Name        string // of its columns
 	Title, Unit string // as in sentences
-	// Held says that ours has to be the best, or equal; Most that the higher is the better.
-	Held, Most bool
-	of         func(runs []Figures, bytes float64) Estimate
+	// Held says that ours has to be the best, or equal; Most that the higher is the better;
+	// Never that ours is to have none at all.
+	Held, Most, Never bool
+
+	of func(runs []Figures, bytes float64) Estimate
 }
 
 // Metrics are all, in the order of the columns.
 var Metrics = []Metric{
-	{"availability", "availability", "%", true, true, func(runs []Figures, _ float64) Estimate {
+	{"availability", "availability", "%", true, true, false, func(runs []Figures, _ float64) Estimate {
 		down := estimate(column(runs, func(f Figures) float64 { return f.Leaderless.Seconds() }),
 			measured(runs, time.Second))
 		return Estimate{100 - 100*down.Mean, 100 - 100*down.High, 100 - 100*down.Low}
 	}},
-	{"recovery_s", "no leader", "s", true, false, perRun(
+	{"recovery_s", "no leader", "s", true, false, false, perRun(
 		func(f Figures) float64 { return f.Recovery.Seconds() })},
-	{"demotions_per_hour", "needless demotions", "/h", true, false, per(time.Hour,
+	{"demotions_per_hour", "needless demotions", "/h", true, false, true, per(time.Hour,
 		func(f Figures) float64 { return float64(f.Demotions) })},
-	{"overlap_s", "two leaders", "s", true, false, perRun(
+	{"overlap_s", "two leaders", "s", true, false, true, perRun(
 		func(f Figures) float64 { return f.Overlap.Seconds() })},
-	{"first_knows_s", "crash known to the first", "s", false, false, perRun(
+	{"first_knows_s", "crash known to the first", "s", false, false, false, perRun(
 		func(f Figures) float64 { return f.FirstKnows.Seconds() })},
-	{"last_knows_s", "crash known to the last", "s", true, false, perRun(
+	{"last_knows_s", "crash known to the last", "s", true, false, false, perRun(
 		func(f Figures) float64 { return f.LastKnows.Seconds() })},
-	{"elections", "elections", "", false, false, perRun(
+	{"elections", "elections", "", false, false, false, perRun(
 		func(f Figures) float64 { return float64(f.Elections) })},
-	{"messages_per_s", "messages", "/s", false, false, per(time.Second,
+	{"messages_per_s", "messages", "/s", false, false, false, per(time.Second,
 		func(f Figures) float64 { return float64(f.Messages) })},
-	{"bytes_per_s", "bytes", "/s", false, false, func(runs []Figures, bytes float64) Estimate {
+	{"bytes_per_s", "bytes", "/s", false, false, false, func(runs []Figures, bytes float64) Estimate {
 		return per(time.Second, func(f Figures) float64 { return float64(f.Messages) * bytes })(runs, 0)
 	}},
 }

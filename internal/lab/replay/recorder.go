@@ -118,7 +118,8 @@ func (r *Recorder) Lease(id history.NodeID, until time.Duration) {
 
 // Cut says that a direction is silent from now on, if it was not before.
 func (r *Recorder) Cut(at time.Duration, p scenario.Pair) {
-	if r.openCut(p) < 0 {
+	known := r.lanes[p.From] != nil && r.lanes[p.To] != nil
+	if known && r.openCut(p) < 0 {
 		r.cuts = append(r.cuts, history.Cut{From: p.From, To: p.To, Start: at})
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/etcdlease"
 	"github.com/bmqelect/bmqelect/internal/lab/history"
 	"github.com/bmqelect/bmqelect/internal/lab/scenario"
 )
@@ -65,3 +66,28 @@ func TestHistoryTellsWhatHappened(t *testing.T) {
 	}
 	require.NotZero(t, lost, "what went into the cut")
 }
+
+// The store of an algorithm has no lane, so it is in no picture, and neither are its ways.
+func TestTheWaysToAStoreAreNoCuts(t *testing.T) {
+	run, err := Simulate(load(t, partition), Options{Seed: 1, Algorithm: etcdlease.EtcdLease})
+	require.NoError(t, err)
+	require.Empty(t, run.History.Problems)
+	require.NotEmpty(t, run.History.Cuts)
+	for _, c := range run.History.Cuts {
+		require.NotNil(t, run.History.Lane(c.From), c)
+		require.NotNil(t, run.History.Lane(c.To), c)
+	}
+}
+
+const partition = `
+name: partition
+about: a is alone
+source: a test
+nodes: [a, b, c]
+duration: 40s
+timeline:
+  - {at: 10s, partition: [[a], [b, c]]}
+  - {at: 30s, heal: all}
+expect:
+  - {from: 0s, to: 40s, leader: b}
+`

@@ -43,6 +43,25 @@ type pageRun struct {
 	Problems []problem
 	Events   []event
 	More     int // events that are left out
+	Gaps     []gap
+}
+
+// gap is what the page does not have any more from some moment on.
+type gap struct {
+	What string
+	From time.Duration
+}
+
+// bound leaves events out that are too many, and notes what the page does not have.
+func (r *pageRun) bound() {
+	r.More = max(len(r.Events)-mostPageEvents, 0)
+	r.Events = r.Events[:len(r.Events)-r.More]
+	if arrows := r.History.Arrows; len(arrows) == history.MaxArrows {
+		r.Gaps = append(r.Gaps, gap{"messages", arrows[len(arrows)-1].Sent})
+	}
+	if r.More > 0 {
+		r.Gaps = append(r.Gaps, gap{"events", r.Events[len(r.Events)-1].At})
+	}
 }
 
 // pageWords are the functions of the template.
@@ -93,8 +112,7 @@ func HTML(w io.Writer, runs []verdict.Run) error {
 		if len(runs) > 1 {
 			run.Variant = variant(r.History)
 		}
-		run.More = max(len(run.Events)-mostPageEvents, 0)
-		run.Events = run.Events[:len(run.Events)-run.More]
+		run.bound()
 		p.Runs = append(p.Runs, run)
 	}
 	for _, f := range figures {

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -90,7 +91,34 @@ func TestThePageIsSmallHoweverMuchWasSent(t *testing.T) {
 			Text: fmt.Sprintf("LeaderHeartbeat term=10 lsn=10.0 seq=%d sent=598h15m50s period=500ms", i/4),
 		})
 	}
-	require.Less(t, len(page(t, r)), 2_500_000)
+	text := page(t, r)
+	require.Less(t, len(text), 2_500_000)
+	last := r.History.Arrows[history.MaxArrows-1].Sent.Seconds()
+	require.Contains(t, text, fmt.Sprintf(`<span class="faint" data-since="%v" hidden>`+
+		`messages are not recorded from here on</span>`, last))
+	require.NotContains(t, text, "events are not recorded")
+}
+
+// Where the list of events is cut off, the stage says so, and about messages it does not.
+func TestThePageSaysWhereEventsEnd(t *testing.T) {
+	r := takeover()
+	for i := range 4_000 {
+		r.History.Marks = append(r.History.Marks, history.Mark{At: time.Duration(i) * time.Minute})
+	}
+	text := page(t, r)
+	found := regexp.MustCompile(`data-since="(\d+)" hidden>events are not`).FindStringSubmatch(text)
+	require.Len(t, found, 2)
+	seconds, err := strconv.Atoi(found[1])
+	require.NoError(t, err)
+	require.InDelta(t, 3_000, seconds/60, 100, "less what else happened")
+	require.NotContains(t, text, "messages are not recorded")
+	require.NotContains(t, page(t, takeover()), "not recorded from here")
+}
+
+// Methods of sets are newer than browsers that are still in use.
+func TestThePagesScriptNeedsNoNewBrowser(t *testing.T) {
+	require.NotRegexp(t, `\.is(DisjointFrom|SubsetOf|SupersetOf)\b|\.symmetricDifference\b`,
+		page(t, takeover()))
 }
 
 func TestHTMLReturnsTheWritersError(t *testing.T) {

@@ -51,16 +51,23 @@ func lossLines(losses []compare.Loss) (lines []string) {
 		for _, m := range compare.Metrics {
 			var most compare.Beaten
 			for _, f := range l.Figures {
-				if f.Metric.Name == m.Name && math.Abs(f.Ours-f.Best) > math.Abs(most.Ours-most.Best) {
+				if f.Metric.Name == m.Name && (most.Network == "" ||
+					math.Abs(f.Ours.Mean-f.Best) > math.Abs(most.Ours.Mean-most.Best)) {
 					most = f
 				}
 			}
-			if most.Rival != "" {
-				figures = append(figures, fmt.Sprintf("%s %s %s, %s %s %[3]s", m.Title, brief(most.Ours),
-					m.Unit, most.Rival, brief(most.Best)))
+			if most.Network == "" {
+				continue
 			}
+			own := fmt.Sprintf("%s %s %s (%s to %s)", m.Title, brief(most.Ours.Mean), m.Unit,
+				brief(most.Ours.Low), brief(most.Ours.High))
+			if most.Rival != "" {
+				own += fmt.Sprintf(", %s %s %s", most.Rival, brief(most.Best), m.Unit)
+			}
+			figures = append(figures, own)
 		}
-		if len(figures) > 1 && l.Figures[0].Metric.Most {
+		recovery := func(f compare.Beaten) bool { return f.Metric.Name == "recovery_s" }
+		if l.Figures[0].Metric.Most && slices.ContainsFunc(l.Figures, recovery) {
 			figures = figures[1:]
 		}
 		text := fmt.Sprintf("- **%s**: %s. %s.", l.Topology, strings.Join(figures, "; "), l.Why)

@@ -44,15 +44,21 @@ raft                 2          8          8            8            6         2
 func TestThePage(t *testing.T) {
 	beaten := func(metric int, network string, ours, best float64) compare.Beaten {
 		return compare.Beaten{Network: network, Rival: "raft", Metric: compare.Metrics[metric],
-			Ours: ours, Best: best}
+			Ours: compare.Estimate{Mean: ours, Low: ours / 2, High: 2 * ours}, Best: best}
 	}
 	losses := []compare.Loss{{Topology: "whole", Why: "So it is", Figures: []compare.Beaten{
 		beaten(0, "1 ms", 98, 99), beaten(1, "1 ms", 0.5, 0.25), beaten(1, "9 ms", 1.5, 1)}}}
+	alone := beaten(2, "1 ms", 3, 0)
+	alone.Rival = ""
+	losses = append(losses, compare.Loss{Topology: "chain", Why: "Likewise",
+		Figures: []compare.Beaten{beaten(0, "1 ms", 98, 99), alone}})
 	page, err := LaboratoryPage(labRows(), losses,
 		[]Example{{Algorithm: "raft", File: "x.yaml", Why: "a term", Cost: "5 demotions"}})
 	require.NoError(t, err)
 	require.Contains(t, string(page), "300 seeds")
-	require.Contains(t, string(page), "- **whole**: no leader 1.5 s, raft 1 s. So it is.\n")
+	require.Contains(t, string(page), "- **whole**: no leader 1.5 s (0.75 to 3), raft 1 s. So it is.\n")
+	require.Contains(t, string(page), "- **chain**: availability 98 % (49 to 196), raft 99 %; "+
+		"needless demotions 3 /h (1.5 to 6).\n  Likewise.\n")
 	require.Contains(t, string(page),
 		"bmqnode replay --algorithm raft x.yaml\n  # a term: 5 demotions\n")
 	page, err = LaboratoryPage(labRows(), nil, nil)

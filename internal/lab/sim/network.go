@@ -53,8 +53,8 @@ func (s *Sim) setCut(l *link, i int, cut bool) {
 }
 
 // routeStore cuts a member's way to the store while its ways to fewer than a quorum of
-// voters are open, itself included, and likewise the way back: the store runs on the
-// voters' machines, and lasts as long as they do.
+// voters are open, itself included, and likewise the way back, as if the store ran on the
+// voters' machines. Cuts alone count: it outlasts voters that crash.
 func (s *Sim) routeStore(from, to *node) {
 	store := s.byName[algorithm.StoreNode]
 	if store == nil || from == store || to == store {

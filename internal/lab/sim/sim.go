@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -46,7 +47,8 @@ func New(cfg Config) (*Sim, error) {
 	quiet.Observer = nil
 	for attempt := range uint64(beginAttempts) {
 		seed, scattered := cfg.Seed+attempt<<32, attempt >= beginAttempts/2
-		if _, err := newSim(quiet, seed, scattered); err == nil || attempt == beginAttempts-1 {
+		_, err := newSim(quiet, seed, scattered)
+		if !errors.Is(err, errOtherLeader) || attempt == beginAttempts-1 {
 			return newSim(cfg, seed, scattered)
 		}
 	}
@@ -55,6 +57,9 @@ func New(cfg Config) (*Sim, error) {
 
 // beginAttempts is how often New tries to begin with the wanted leader.
 const beginAttempts = 200
+
+// errOtherLeader says that the election before time 0 did not elect the wanted leader.
+var errOtherLeader = errors.New("another leads")
 
 // newSim makes a cluster. If it begins scattered, an established leader has no head start:
 // with one, some algorithms always elect another.
@@ -186,8 +191,8 @@ func (s *Sim) begin(scattered bool) error {
 	n := s.byName[b.Leader]
 	is := n.machine.View()
 	if leader, _ := s.Leader(); leader != n.id || n.elector != nil && is.Term != b.Term {
-		return fmt.Errorf("begin: %s cannot be made leader in term %d: at time 0 it is %s in term %d",
-			b.Leader, b.Term, is.Role, is.Term)
+		return fmt.Errorf("begin: %w: %s cannot be made leader in term %d: at time 0 it is %s in term %d",
+			errOtherLeader, b.Leader, b.Term, is.Role, is.Term)
 	}
 	return nil
 }

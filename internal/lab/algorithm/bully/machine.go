@@ -20,9 +20,10 @@ type machine struct {
 	silence time.Duration // after which a member has failed
 	ta, tc  time.Duration // waits for an answer, for a coordinator
 
-	now algorithm.Time
-	out []algorithm.Envelope
-	why string
+	now     algorithm.Time
+	entropy uint64
+	out     []algorithm.Envelope
+	why     string
 }
 
 // rules are those of one variant. They begin when the member starts.
@@ -47,9 +48,9 @@ func maker(rules func(*machine) rules) func(algorithm.Config) algorithm.Machine 
 }
 
 // Step acts on an input; see algorithm.Machine.
-func (m *machine) Step(now algorithm.Time, _ uint64, in algorithm.Input) algorithm.Effects {
+func (m *machine) Step(now algorithm.Time, entropy uint64, in algorithm.Input) algorithm.Effects {
 	before := m.View()
-	m.now, m.out, m.why = now, m.out[:0], ""
+	m.now, m.entropy, m.out, m.why = now, entropy, m.out[:0], ""
 	switch in := in.(type) {
 	case algorithm.Start:
 		m.rules, m.why = m.make(m), "start"

@@ -13,7 +13,7 @@ type strict struct {
 	halted      int    // S(i).h: by whom
 	suspect     bool   // the coordinator is silent
 
-	calls  uint64         // numbers the phases of calls
+	calls  uint64         // numbers the phases of calls, from anywhere: a Return may come late
 	phase  call           // what procedure Election waits for
 	up     []bool         // S(i).Up: who has returned Halt, by rank
 	away   int            // calls of the phase that have not returned
@@ -44,6 +44,7 @@ const (
 func newStrict(m *machine) rules {
 	return &strict{
 		machine: m, coordinator: nobody, halted: nobody, up: make([]bool, m.n),
+		calls: m.entropy >> 48,
 		timer: m.now.Add(m.ta),
 	}
 }

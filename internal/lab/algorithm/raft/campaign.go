@@ -2,8 +2,8 @@ package raft
 
 import "github.com/bmqelect/bmqelect/internal/lab/algorithm"
 
-// campaign is what a candidate or pre-candidate knows of its votes.
-type campaign []answer // by rank; a voter's first one counts
+// votes are the answers to a candidate or pre-candidate.
+type votes []answer // by rank; a voter's first one counts
 
 type answer uint8
 
@@ -17,7 +17,7 @@ const (
 // anew: the node has not changed its term.
 func (m *machine) preCampaign() {
 	m.role, m.leader, m.why, m.since = preCandidate, "", "election timeout", m.now
-	m.ask(Message{Kind: PreVote, Term: m.disk.Term + 1, Log: m.disk.Log})
+	m.ask(Message{Kind: PreVote, Term: m.disk.Term + 1, LastLogTerm: m.disk.LastLogTerm})
 	m.count(m.cfg.Self(), true)
 }
 
@@ -25,12 +25,13 @@ func (m *machine) preCampaign() {
 // durable.
 func (m *machine) becomeCandidate(why string, transfer bool) {
 	m.becomeFollower(m.disk.Term+1, "", why)
-	m.role, m.disk.Vote = candidate, m.cfg.Self()
-	m.ask(Message{Kind: RequestVote, Term: m.disk.Term, Log: m.disk.Log, Transfer: transfer})
+	m.role, m.disk.VotedFor = candidate, m.cfg.Self()
+	m.ask(Message{Kind: RequestVote, Term: m.disk.Term, LastLogTerm: m.disk.LastLogTerm,
+		Transfer: transfer})
 }
 
 func (m *machine) ask(request Message) {
-	m.campaign = make(campaign, len(m.cfg.Order))
+	m.votes = make(votes, len(m.cfg.Order))
 	for _, peer := range m.peers {
 		m.send(peer, request)
 	}
@@ -39,13 +40,13 @@ func (m *machine) ask(request Message) {
 // vote answers a candidate or pre-candidate. A node that knows a leader in this term has no vote
 // left, whether it voted or not. The answer to a pre-candidate binds nobody.
 func (m *machine) vote(from algorithm.NodeID, request Message) {
-	free := m.disk.Vote == from || m.disk.Vote == "" && m.leader == "" ||
+	free := m.disk.VotedFor == from || m.disk.VotedFor == "" && m.leader == "" ||
 		request.Kind == PreVote && request.Term > m.disk.Term
 	response := Message{Kind: request.Kind + 1, Term: m.disk.Term}
-	if free && request.Log >= m.disk.Log {
+	if free && request.LastLogTerm >= m.disk.LastLogTerm {
 		response.Term, response.Granted = request.Term, true
 		if request.Kind == RequestVote {
-			m.disk.Vote, m.since = from, m.now
+			m.disk.VotedFor, m.since = from, m.now
 		}
 	}
 	m.answer(from, response)
@@ -54,7 +55,7 @@ func (m *machine) vote(from algorithm.NodeID, request Message) {
 // count notes a voter's answer, and ends the campaign if that decides it. A candidate's own
 // vote must be among those that elect it.
 func (m *machine) count(from algorithm.NodeID, grants bool) {
-	answers, quorum := m.campaign, m.cfg.Elector.QuorumSize()
+	answers, quorum := m.votes, m.cfg.Elector.QuorumSize()
 	rank := m.cfg.Rank(from)
 	if rank < 0 || answers[rank] != none {
 		return

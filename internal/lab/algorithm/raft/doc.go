@@ -11,11 +11,12 @@
 // PreVote. Before it campaigns a node asks whether it would win, as a pre-candidate, for the
 // next term and without entering it. The answer binds nobody.
 //
-// CheckQuorum. A leader that no quorum answered for E becomes a follower. A node that heard a
-// leader less than E ago drops requests for votes of a higher term: it is in lease. Transfers
-// are exempt. etcd makes its PreVote hang on this: with PreVote alone, a node that has lost
-// no link but the one to its leader wins, and deposes it. The dissertation's PreVote (section
-// 9.6) has the lease built in.
+// CheckQuorum. A leader that no quorum answered for E becomes a follower; answers to
+// AppendEntries count, as in etcd, and nothing else does. A node that heard a leader less than
+// E ago drops requests for votes of a higher term: it is in lease. Transfers are exempt. etcd
+// makes its PreVote hang on this: with PreVote alone, a node that has lost no link but the one
+// to its leader wins, and deposes it. The dissertation's PreVote (section 9.6) has the lease
+// built in.
 //
 // Transfer. The leader brings the target up to date and sends TimeoutNow; the target
 // campaigns at once, without PreVote. The leader gives up after E.

@@ -28,10 +28,10 @@ type Message struct {
 	Kind Kind
 	// Term is the sender's. PreVote has the one after it, and PreVoteResponse, if it is
 	// granted, repeats that.
-	Term     lsn.Term
-	Log      lsn.Term // in RequestVote and PreVote: of the last entry of the sender's log
-	Granted  bool     // in the responses to RequestVote and PreVote
-	Transfer bool     // in RequestVote: the leader wishes the candidate to win
+	Term        lsn.Term
+	LastLogTerm lsn.Term // in RequestVote and PreVote: of the last entry of the sender's log
+	Granted     bool     // in the responses to RequestVote and PreVote
+	Transfer    bool     // in RequestVote: the leader wishes the candidate to win
 }
 
 // Name is the dissertation's, or the number of a kind that it does not have.
@@ -42,12 +42,12 @@ func (m Message) Name() string {
 	return kindNames[m.Kind]
 }
 
-// String is for example "RequestVote term=3 log=2".
+// String is for example "RequestVote term=3 lastLogTerm=2".
 func (m Message) String() string {
 	text := fmt.Sprintf("%s term=%d", m.Name(), m.Term)
 	switch {
 	case m.Kind == RequestVote || m.Kind == PreVote:
-		text += fmt.Sprintf(" log=%d", m.Log)
+		text += fmt.Sprintf(" lastLogTerm=%d", m.LastLogTerm)
 	case m.Granted:
 		text += " granted"
 	case m.Kind == RequestVoteResponse || m.Kind == PreVoteResponse:

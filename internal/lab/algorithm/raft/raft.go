@@ -44,14 +44,14 @@ const (
 
 // Disk is a node's durable state.
 type Disk struct {
-	Term lsn.Term
-	Vote algorithm.NodeID // whom it voted for in Term; "" for none
-	Log  lsn.Term         // of the last entry; 0 if there is none
+	Term        lsn.Term
+	VotedFor    algorithm.NodeID // whom it voted for in Term; "" for none
+	LastLogTerm lsn.Term         // of the last entry; 0 if there is none
 }
 
-// String is for example "term=3 vote=a log=2".
+// String is for example "term=3 votedFor=a lastLogTerm=2".
 func (d Disk) String() string {
-	return fmt.Sprintf("term=%d vote=%s log=%d", d.Term, d.Vote, d.Log)
+	return fmt.Sprintf("term=%d votedFor=%s lastLogTerm=%d", d.Term, d.VotedFor, d.LastLogTerm)
 }
 
 type machine struct {
@@ -59,13 +59,13 @@ type machine struct {
 	peers []algorithm.NodeID
 	rules rules
 
-	disk     Disk
-	role     role
-	leader   algorithm.NodeID // "" if it knows none
-	since    algorithm.Time   // the beginning of the timeout, or of a leader's interval of E
-	timeout  time.Duration    // R
-	campaign campaign         // of a candidate or pre-candidate
-	reign    reign            // of a leader
+	disk    Disk
+	role    role
+	leader  algorithm.NodeID // "" if it knows none
+	since   algorithm.Time   // the beginning of the timeout, or of a leader's interval of E
+	timeout time.Duration    // R
+	votes   votes            // of a candidate or pre-candidate
+	leads   leaderState      // of a leader
 
 	written Disk                 // what was last given to the disk
 	writing bool                 // and is not durable yet
@@ -154,7 +154,7 @@ func (m *machine) tick() {
 func (m *machine) deadline() algorithm.Time {
 	switch {
 	case m.role == leader:
-		return min(m.reign.beat, m.since.Add(m.base()))
+		return min(m.leads.beat, m.since.Add(m.base()))
 	case m.role == dormant:
 		return elector.Never
 	}
@@ -236,7 +236,7 @@ func (m *machine) follow(from algorithm.NodeID, msg Message) {
 	if m.leader == "" {
 		m.leader, m.why = from, "AppendEntries"
 	}
-	m.since, m.disk.Log = m.now, msg.Term
+	m.since, m.disk.LastLogTerm = m.now, msg.Term
 	m.answer(from, Message{Kind: AppendEntriesResponse, Term: msg.Term})
 }
 
@@ -244,10 +244,10 @@ func (m *machine) follow(from algorithm.NodeID, msg Message) {
 // anew.
 func (m *machine) becomeFollower(term lsn.Term, leader algorithm.NodeID, why string) {
 	if term != m.disk.Term {
-		m.disk.Term, m.disk.Vote = term, ""
+		m.disk.Term, m.disk.VotedFor = term, ""
 	}
 	m.role, m.leader, m.why = follower, leader, why
-	m.campaign, m.reign = nil, reign{}
+	m.votes, m.leads = nil, leaderState{}
 	random, _ := bits.Mul64(m.entropy, uint64(m.base()))
 	m.since, m.timeout = m.now, m.base()+time.Duration(random)
 }

@@ -25,6 +25,8 @@
 //     leaders would stay after a partition.
 //   - A member that starts or recovers waits for Timing.ElectionResult, so that there are
 //     links, and then starts an election: the highest takes its place again.
+//   - A member that restarts counts rounds from 1 again. Its tokens are dropped, as ones that
+//     have passed, until a heartbeat or a token tells it of the newest round.
 //   - Who takes part already when it would start an election waits for T_r instead.
 //   - A leader leads until it gets ELECTED for another. Nothing is durable.
 //

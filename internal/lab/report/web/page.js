@@ -468,16 +468,18 @@
     return Math.min(quick, flight / 0.6 + 8 * away);
   }
 
-  let playing = 0; // the time of the last frame, 0 if paused
+  let playing = 0, // the time of the last frame, 0 if paused
+    next = 0; // the frame that was asked for
   const still = matchMedia("(prefers-reduced-motion: reduce)");
 
   function play(on) {
     playing = on ? performance.now() : 0;
+    cancelAnimationFrame(next); // of a play that was ended within a frame
     byId("play").textContent = on ? "Pause" : "Play";
     for (const list of all(".latest")) list.ariaLive = on ? "off" : "polite";
     if (!on) return;
     if (view.cursor >= end) choose(0);
-    requestAnimationFrame(frame);
+    next = requestAnimationFrame(frame);
   }
 
   // frame moves on. Who wants no motion gets an event every two seconds instead.
@@ -488,7 +490,7 @@
     else if (passed > 2) step(1);
     if (!still.matches || passed > 2) playing = now;
     if (view.cursor >= end) return play(false);
-    requestAnimationFrame(frame);
+    next = requestAnimationFrame(frame);
   }
 
   // tell shows what an element says beside the pointer, or hides it.

@@ -38,7 +38,7 @@ function looksOf(runs) {
     }
   const sorted = [...kinds.values()].sort((a, b) => b.count - a.count);
   sorted.forEach((kind, i) => {
-    const taken = sorted.slice(0, i).filter(other => !kind.runs.isDisjointFrom(other.runs));
+    const taken = sorted.slice(0, i).filter(other => [...kind.runs].some(run => other.runs.has(run)));
     kind.look = i % looks;
     for (let look = looks - 1; look >= 0; look--)
       if (!taken.some(other => other.look === look)) kind.look = look;
@@ -52,6 +52,7 @@ function makeStage(figure, run, kinds, { svg, lastBefore }) {
     latest = figure.querySelector(".latest"),
     legend = figure.querySelector(".kinds"),
     reign = figure.querySelector(".reign"),
+    gaps = figure.querySelectorAll("[data-since]"),
     count = run.nodes.length;
   const radius = count < 3 ? 32 : Math.min(32, 85 * Math.sin(Math.PI / count));
   const [spokes, links, nodes, dots] = ["spokes", "links", "nodes", "dots"].map(name =>
@@ -150,6 +151,7 @@ function makeStage(figure, run, kinds, { svg, lastBefore }) {
     // show moves the dots. A dot takes as long as its message did, but at least some time; one
     // of a lost message goes half the way and is crossed out.
     show(t, least, flight) {
+      for (const gap of gaps) gap.hidden = t < Number(gap.dataset.since);
       const begin = m => m.at_s,
         before = shown,
         first = lastBefore(run.messages, t - Math.max(run.slowest, flight, least), begin);

@@ -34,7 +34,8 @@ type Client struct {
 // View implements algorithm.Machine.
 func (c *Client) View() algorithm.View { return c.view }
 
-// Boot begins a process. Its requests are numbered apart from those of the one before.
+// Boot begins a process. Its requests are numbered apart from those of the one before, as good
+// as surely: replies to those are outside of what Counts allows.
 func (c *Client) Boot(entropy uint64) { c.xid = entropy >> 1 }
 
 // Clear empties the effects.
@@ -82,7 +83,7 @@ func (c *Client) Counts(m algorithm.Message) bool {
 	case store.Event:
 		return slices.Contains(c.watches, m.Deleted)
 	case store.Reply:
-		return m.Xid >= c.since
+		return c.since <= m.Xid && m.Xid <= c.xid
 	}
 	return false
 }
@@ -122,10 +123,16 @@ func (c *Client) Deleted(now algorithm.Time) {
 	c.Call(now, store.List)
 }
 
-// queue finds this member's place in the queue. Its key is there: it ends with the lease alone.
+// queue finds this member's place in the queue. Its key ends with the lease alone, so without
+// it there is no lease.
 func (c *Client) queue(now algorithm.Time, keys []store.Key, leads string) {
 	own := slices.IndexFunc(keys, func(k store.Key) bool { return k.Created == c.key })
 	c.watches = nil
+	if own < 0 {
+		c.Forget("its key is gone")
+		c.Connect(now)
+		return
+	}
 	if own == 0 {
 		c.See(elector.Leader, keys[0], leads)
 		return

@@ -5,25 +5,25 @@ import (
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
 )
 
-// reign is what a leader knows.
-type reign struct {
-	beat   algorithm.Time   // when the next AppendEntries is due
-	active []bool           // by rank: who answered in this interval of E
-	equal  []bool           // by rank: whose log has the leader's entry
-	target algorithm.NodeID // of the transfer that is on; "" if none is
+// leaderState is what a leader knows.
+type leaderState struct {
+	beat    algorithm.Time   // when the next AppendEntries is due
+	active  []bool           // by rank: who answered in this interval of E
+	matched []bool           // by rank: whose log has the leader's entry
+	target  algorithm.NodeID // of the transfer that is on; "" if none is
 }
 
 // becomeLeader appends the entry of the new term.
 func (m *machine) becomeLeader() {
 	m.becomeFollower(m.disk.Term, m.cfg.Self(), "votes of a quorum")
 	n := len(m.cfg.Order)
-	m.role, m.reign = leader, reign{active: make([]bool, n), equal: make([]bool, n)}
-	m.disk.Log = m.disk.Term
+	m.role, m.leads = leader, leaderState{active: make([]bool, n), matched: make([]bool, n)}
+	m.disk.LastLogTerm = m.disk.Term
 	m.replicate()
 }
 
 func (m *machine) replicate() {
-	m.reign.beat = m.now.Add(m.cfg.Elector.Timing.HeartbeatBroadcast)
+	m.leads.beat = m.now.Add(m.cfg.Elector.Timing.HeartbeatBroadcast)
 	m.send(elector.AllMembers, Message{Kind: AppendEntries, Term: m.disk.Term})
 }
 
@@ -32,7 +32,7 @@ func (m *machine) replicate() {
 func (m *machine) lead() {
 	if m.now >= m.since.Add(m.base()) {
 		active := 1 // itself
-		for _, is := range m.reign.active {
+		for _, is := range m.leads.active {
 			if is {
 				active++
 			}
@@ -41,10 +41,10 @@ func (m *machine) lead() {
 			m.becomeFollower(m.disk.Term, "", "CheckQuorum")
 			return
 		}
-		clear(m.reign.active)
-		m.since, m.reign.target = m.now, ""
+		clear(m.leads.active)
+		m.since, m.leads.target = m.now, ""
 	}
-	if m.now >= m.reign.beat {
+	if m.now >= m.leads.beat {
 		m.replicate()
 	}
 }
@@ -55,31 +55,31 @@ func (m *machine) acknowledge(from algorithm.NodeID) {
 	if rank < 0 {
 		return
 	}
-	m.reign.active[rank] = true
-	if !m.reign.equal[rank] && from == m.reign.target {
+	m.leads.active[rank] = true
+	if !m.leads.matched[rank] && from == m.leads.target {
 		m.send(from, Message{Kind: TimeoutNow, Term: m.disk.Term})
 	}
-	m.reign.equal[rank] = true
+	m.leads.matched[rank] = true
 }
 
 // transfer hands over to a voter, to the first that has the log if none is named; to itself it
 // ends a transfer. It has E to succeed.
 func (m *machine) transfer(to algorithm.NodeID) {
 	for rank, peer := range m.cfg.Order {
-		if to == "" && m.reign.equal[rank] {
+		if to == "" && m.leads.matched[rank] {
 			to = peer
 		}
 	}
 	rank := m.cfg.Rank(to)
-	if rank < 0 || to == m.reign.target {
+	if rank < 0 || to == m.leads.target {
 		return
 	}
-	m.reign.target = ""
+	m.leads.target = ""
 	if to == m.cfg.Self() {
 		return
 	}
-	m.reign.target, m.since = to, m.now
-	if m.reign.equal[rank] {
+	m.leads.target, m.since = to, m.now
+	if m.leads.matched[rank] {
 		m.send(to, Message{Kind: TimeoutNow, Term: m.disk.Term})
 		return
 	}
