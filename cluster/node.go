@@ -258,7 +258,8 @@ func (n *Node) logStart() {
 	n.log.Info("node started", append(fields, "admin", n.cfg.AdminAddr, "data-dir", n.cfg.DataDir,
 		"voters", n.cfg.Voters, "role", n.cfg.Role())...)
 	if n.foreign.Name != "" {
-		n.log.Warn("another algorithm elects, to show it: "+noLeases, "algorithm", n.foreign.Name)
+		n.log.Warn("another algorithm elects, to show it", "algorithm", n.foreign.Name,
+			"mind", noLeases)
 	}
 }
 

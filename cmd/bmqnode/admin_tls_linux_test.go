@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -131,12 +132,17 @@ func TestOperatorsOverANetwork(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, status.Body.Close())
 	told.Write(text)
+	used := func(l procs.Line) bool { return strings.Contains(l.Text, "new certificate in use") }
+	s.eventually("a line says so", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return slices.ContainsFunc(s.lines, used)
+	})
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, l := range s.lines {
 		told.WriteString(l.Text + "\n")
 	}
-	require.Contains(t, told.String(), "new certificate in use")
 	for _, secret := range []string{operatorsToken, readersToken, "PRIVATE KEY"} {
 		require.NotContains(t, told.String(), secret)
 	}
