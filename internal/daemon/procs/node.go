@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -57,25 +58,28 @@ func (n *Node) Start() error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	dieWithParent(cmd.SysProcAttr)
 	r, w, err := os.Pipe()
-	if err == nil {
-		cmd.Stdout, cmd.Stderr = w, w
-		if err = cmd.Start(); err != nil {
-			r.Close()
-		}
-		w.Close()
-	}
 	if err != nil {
 		log.Close()
 		return fmt.Errorf("start of node %s: %w", n.Name, err)
 	}
-	p := &process{Process: cmd.Process, gone: make(chan struct{})}
-	n.running = p
+	cmd.Stdout, cmd.Stderr = w, w
+	started, gone := make(chan error), make(chan struct{})
 	go func() {
-		defer close(p.gone)
+		// The child dies with the thread that started it, not with this process: this one
+		// lives as long as the child, whatever becomes of the caller's.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		defer close(gone)
+		defer log.Close()
+		defer r.Close()
+		err := cmd.Start()
+		w.Close()
+		started <- err
+		if err != nil {
+			return
+		}
 		n.readLines(io.TeeReader(r, log))
-		err := cmd.Wait()
-		r.Close()
-		log.Close()
+		err = cmd.Wait()
 		n.mu.Lock()
 		n.running = nil
 		n.mu.Unlock()
@@ -83,6 +87,10 @@ func (n *Node) Start() error {
 			f(n.Name, err)
 		}
 	}()
+	if err := <-started; err != nil {
+		return fmt.Errorf("start of node %s: %w", n.Name, err)
+	}
+	n.running = &process{Process: cmd.Process, gone: gone}
 	return nil
 }
 
