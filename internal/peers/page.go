@@ -168,7 +168,8 @@ func overlapping(o outcome) (n int, remark string) {
 
 // cost is the table of costs.
 func (r result) cost() *table {
-	t := &table{rows: [][]string{{"", "nodes", "period", "CPU", "KiB/s", "packets/s", "wake-ups/s", "memory"}}}
+	t := &table{rows: [][]string{{"", "nodes", "period", "CPU", "KiB/s", "packets/s",
+		"wake-ups/s", "memory"}}}
 	for _, o := range r.outcomes {
 		if o.name == own || o.equal.cpu == 0 {
 			continue
