@@ -25,10 +25,11 @@ func TestItem(t *testing.T) {
 func TestWrap(t *testing.T) {
 	long := strings.Repeat("x", mdlist.Width)
 	for text, want := range map[string]string{
-		"a b":                "a b\n",
-		long[2:] + " b c":    long[2:] + " b\n  c\n",
-		"a " + long + " c":   "a\n  " + long + "\n  c\n",
-		long[3:] + " bcd ef": long[3:] + "\n  bcd ef\n",
+		"a b":                    "a b\n",
+		long[2:] + " b c":        long[2:] + " b\n  c\n",
+		"a " + long + " c":       "a\n  " + long + "\n  c\n",
+		long[3:] + " bcd ef":     long[3:] + "\n  bcd ef\n",
+		"abc " + long[3:] + " d": "abc\n  " + long[3:] + "\n  d\n",
 	} {
 		require.Equal(t, want, mdlist.Wrap(text, "  "))
 	}
