@@ -1,12 +1,19 @@
 package cluster_test
 
 import (
+	"errors"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/cluster/clustertest"
+	"github.com/bmqelect/bmqelect/cluster/internal/testhook"
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/lsn"
 )
 
 // A follower that was stopped for longer than the inactivity interval reads the heartbeats
@@ -64,5 +71,102 @@ func TestAFloodPutsNoJudgementOff(t *testing.T) {
 		require.NotZero(t, follower.Stats().LeaderChanges[elector.LeaderNoHeartbeat])
 		time.Sleep(5 * time.Second)
 		c.Resume(leader.ID())
+	})
+}
+
+// Whatever a driver does first after it was held up, it lets the followers among its elections
+// read what waits before they judge.
+func TestALateDriverListensFirstWhateverItWasWokenBy(t *testing.T) {
+	const late = 1800 * time.Millisecond // longer than the inactivity interval
+	var held atomic.Pointer[cluster.NodeID]
+	gate := clustertest.Hooks(func(id cluster.NodeID, h *testhook.Hooks) {
+		h.Gate = func() {
+			if next := held.Load(); next != nil && *next == id {
+				held.Store(nil)
+				time.Sleep(late)
+			}
+		}
+	})
+	for name, wake := range map[string]func(follower *cluster.Node, other cluster.NodeID){
+		"tick": func(follower *cluster.Node, _ cluster.NodeID) {
+			follower.Do(func() { time.Sleep(late) })
+		},
+		"message": func(follower *cluster.Node, other cluster.NodeID) {
+			id := follower.ID()
+			held.Store(&id)
+			follower.Default().Hear(other, elector.Message{Kind: elector.HeartbeatAck, Term: 1}, nil)
+		},
+		"request": func(follower *cluster.Node, _ cluster.NodeID) {
+			id := follower.ID()
+			held.Store(&id)
+			_ = follower.Default().SetFit(errors.New("not now"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withCluster(t, three, func(t *testing.T, c *testCluster) {
+				time.Sleep(election)
+				leader := c.leader()
+				ids := c.others(leader)
+				events := c.Node(ids[0]).Subscribe(10)
+				synctest.Wait()
+				wake(c.Node(ids[0]), ids[1])
+				time.Sleep(election)
+				require.Nil(t, held.Load(), "the driver was held up")
+				events.Close()
+				for e := range events.Events() {
+					require.Fail(t, "a transition", "%+v", e.Transition)
+				}
+			}, gate)
+		})
+	}
+}
+
+// A tick that is late by less than a millisecond is judged at once, as timers are; another one
+// gives what waits as long again.
+func TestTimersAreALittleLate(t *testing.T) {
+	for late, judged := range map[time.Duration]time.Duration{
+		999 * time.Microsecond: 999 * time.Microsecond,
+		time.Millisecond:       2 * time.Millisecond,
+	} {
+		withCluster(t, three, func(t *testing.T, c *testCluster) {
+			time.Sleep(election)
+			leader := c.leader()
+			follower := c.Node(c.others(leader)[0])
+			c.Pause(leader.ID())
+			events := follower.Subscribe(10)
+			var due time.Time
+			follower.Do(func() {
+				due = time.Now().Add(follower.UntilTick())
+				time.Sleep(time.Until(due) + late)
+			})
+			e := <-events.Events()
+			require.Equal(t, elector.LeaderNoHeartbeat, e.Reason)
+			require.Equal(t, judged, time.Since(due))
+			c.Resume(leader.ID())
+		})
+	}
+}
+
+// A leader whose driver was held up says what its application has issued meanwhile.
+func TestALateHeartbeatHasTheNewestLSN(t *testing.T) {
+	withContest(t, func(t *testing.T, o *contest, l *cluster.Leadership) {
+		var sent []lsn.LSN
+		l.Node().OnSend(func(m elector.Message) {
+			if m.Kind == elector.LeaderHeartbeat {
+				sent = append(sent, m.LSN)
+			}
+		})
+		var newest lsn.LSN
+		l.Node().Do(func() {
+			sent = nil
+			time.Sleep(article.HeartbeatBroadcast + 10*time.Millisecond)
+			newest, _ = l.NextLSN()
+		})
+		synctest.Wait()
+		var first lsn.LSN
+		l.Node().Do(func() { first = sent[0] })
+		require.NotZero(t, newest)
+		require.Equal(t, newest, first)
+		l.Release()
 	})
 }
