@@ -1,10 +1,10 @@
 package elector_test
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/base/mdlist"
 )
 
 // reaction says what an input or a message does in each role, in a few words;
@@ -23,7 +23,7 @@ func (r reaction) in(role elector.Role) string {
 var messageTable = []reaction{
 	{
 		"ElectionScouting", "",
-		"answers whether it would vote; its term stays as it is",
+		"answers whether it would vote; keeps its term",
 		"answers likewise: yes to a higher term",
 		"answers no: it leads",
 	},
@@ -51,14 +51,14 @@ var messageTable = []reaction{
 		"cedes to a higher term, unless it leaps; at its own term, reports two leaders and steps down; a lower term gets InvalidHeartbeat",
 	},
 	{"HeartbeatAck", "", "", "",
-		"renews the lease; notes the priority, whether the sender may stand and whether it reaches a quorum; may speed up"},
+		"renews the lease; notes the priority, and whether the sender may stand and reaches a quorum; may speed up"},
 	{"InvalidHeartbeat", "", "", "",
 		"re-affirms itself in a term above a higher one that does not leap, once a heartbeat period at most"},
 	{
 		"LeadershipCession", "",
 		"forgets the leader and the promise to it; the named successor scouts at once, the others wait",
-		"remembers that no heartbeat of that leadership is to be followed",
-		"remembers that no heartbeat of that leadership is to be followed",
+		"will follow no heartbeat of that leadership",
+		"will follow no heartbeat of that leadership",
 	},
 	{"NodeUnavailable", "",
 		"the sender counts as not connected; gives it up, if it is the leader, unless it said so in a lower term; the promise stays", "the sender counts as not connected; its vote is waited for no more", "the sender counts as not connected: it cannot be the successor"},
@@ -66,22 +66,22 @@ var messageTable = []reaction{
 
 // inputTable is what the machine does with every other input.
 var inputTable = []reaction{
-	{"Start", "becomes FOLLOWER; discovers first; a voter supports nobody for a while", "", "", ""},
+	{"Start", "becomes FOLLOWER; discovers first; a voter votes for nobody for a while", "", "", ""},
 	{
 		"Tick", "",
 		"gives up a silent leader or candidate; ends a wait or a round; scouts",
-		"repeats its proposal; gives its election up when its time is over",
+		"repeats its proposal; gives up its election in the end",
 		"sends the next heartbeat; steps down at the end of its lease",
 	},
 	{
 		"LinkUp", "notes the link",
-		"notes the link; asks the peer too, in an open round",
-		"notes the link; proposes to the peer too",
-		"notes the link; greets the peer with a heartbeat, and with an open re-affirmation",
+		"asks the peer too, in an open round",
+		"proposes to the peer too",
+		"greets the peer with a heartbeat, and with an open re-affirmation",
 	},
 	{
 		"LinkDown", "notes the link",
-		"notes the link; gives the leader up, if it is the peer; the promise stays",
+		"gives the leader up, if it is the peer; the promise stays",
 		"notes the link", "notes the link",
 	},
 	{
@@ -95,7 +95,7 @@ var inputTable = []reaction{
 	{
 		"Persisted", "",
 		"sends what waited for the term and still holds",
-		"sends what waited for the term, its own proposal first of all",
+		"sends what waited for the term, its own proposal first",
 		"sends what waited for the term; proposes its re-affirmation",
 	},
 	{"Issued", "", "", "", "notes the newest LSN, for its heartbeats"},
@@ -103,18 +103,18 @@ var inputTable = []reaction{
 		"Eligible", "notes it",
 		"notes it; unable, ends its open round and does not stand",
 		"unable, cedes and becomes FOLLOWER",
-		"unable, asks the best successor and then hands over, as soon as there is one",
+		"unable, asks the best successor, if any, and then hands over",
 	},
 	{"Prefer", "notes it", "notes it", "notes it", "notes it"},
 	{"Guard", "", "", "",
-		"notes that guarded work is held or has stopped; hands over, if it waits for that"},
+		"notes whether guarded work goes on; hands over, if it waits for its end"},
 	{"Transfer", "", "", "",
 		"asks the successor; on its ack, lets guarded work stop, cedes and becomes FOLLOWER"},
 	{
 		"Resign", "",
 		"does not stand during the rest; ends its open round",
 		"with a rest, cedes and becomes FOLLOWER",
-		"lets guarded work stop, cedes to the best successor or to nobody and becomes FOLLOWER",
+		"lets guarded work stop, cedes to the best successor or nobody and becomes FOLLOWER",
 	},
 	{
 		"Pause", "notes it",
@@ -130,7 +130,7 @@ var inputTable = []reaction{
 	},
 }
 
-// roles are the columns of the tables.
+// roles are the columns of the tables, in the order of a reaction.
 var roles = []elector.Role{elector.Dormant, elector.Follower, elector.Candidate, elector.Leader}
 
 // protocolTable is the text of docs/protocol_table.md.
@@ -138,37 +138,29 @@ func protocolTable() string {
 	var b strings.Builder
 	b.WriteString(`# Role x input
 
-What a node does with every input, by role; a dash: it ignores the input on purpose. An observer is
-a FOLLOWER that never votes, answers, acks, rejects or stands. A term leaps if it is too far above
-the node's own ([protocol](protocol.md), 8.1). Tests check and write this page:
+What a node does with every input, by role. A role that is not named ignores it on purpose. An
+observer is a FOLLOWER that never votes, answers, acks, rejects or stands. A term leaps if it is too
+far above the node's own ([protocol](protocol.md), 8.1). Tests check and write this page:
 ` + "`go test ./elector -run ProtocolTable -rewrite`" + `.
 
 ## Messages
 
-A message that breaks 2.1, 2.2 or 2.3 of the protocol is reported and does nothing in any role.
+A message that breaks 2.1, 2.2 or 2.3 is reported and does nothing.
 
 `)
-	writeTable(&b, "message", messageTable)
+	writeList(&b, messageTable)
 	b.WriteString("\n## Other inputs\n\n")
-	writeTable(&b, "input", inputTable)
+	writeList(&b, inputTable)
 	return b.String()
 }
 
-func writeTable(b *strings.Builder, title string, rows []reaction) {
-	fmt.Fprintf(b, "| %s |", title)
+func writeList(b *strings.Builder, rows []reaction) {
+	var names []string
 	for _, r := range roles {
-		fmt.Fprintf(b, " %s |", r)
+		names = append(names, r.String())
 	}
-	b.WriteString("\n|" + strings.Repeat(" --- |", len(roles)+1) + "\n")
 	for _, row := range rows {
-		fmt.Fprintf(b, "| %s |", row.name)
-		for _, r := range roles {
-			text := row.in(r)
-			if text == "" {
-				text = "-"
-			}
-			fmt.Fprintf(b, " %s |", text)
-		}
-		b.WriteString("\n")
+		b.WriteString(mdlist.Item(row.name, names,
+			[]string{row.dormant, row.follower, row.candidate, row.leader}))
 	}
 }

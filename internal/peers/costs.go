@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -14,6 +15,8 @@ import (
 // costs are those of a cluster at rest, per node.
 type costs struct {
 	cpu     float64 // of one core, in percent
+	most    float64 // the same of the node that takes most of it
+	wakes   float64 // how often a thread was woken, per second
 	memory  float64 // resident set size, in MiB
 	traffic bool    // whether what follows was measured
 	bytes   float64 // sent, per second, with headers
@@ -38,9 +41,17 @@ func measure(ctx context.Context, c *cluster, lasts time.Duration, traffic bool)
 	if err != nil {
 		return costs{}, err
 	}
-	nodeSeconds := time.Since(began).Seconds() * float64(c.nodes)
+	seconds := time.Since(began).Seconds()
+	nodeSeconds := seconds * float64(c.nodes)
+	var cpu, most time.Duration
+	for i := range after.cpu {
+		took := after.cpu[i] - before.cpu[i]
+		cpu, most = cpu+took, max(most, took)
+	}
 	return costs{
-		cpu:     100 * (after.cpu - before.cpu).Seconds() / nodeSeconds,
+		cpu:     100 * cpu.Seconds() / nodeSeconds,
+		most:    100 * most.Seconds() / seconds,
+		wakes:   float64(after.wakes-before.wakes) / nodeSeconds,
 		memory:  float64(after.memory) / (1 << 20) / float64(c.nodes),
 		traffic: traffic,
 		bytes:   float64(after.bytes-before.bytes) / nodeSeconds,
@@ -50,8 +61,8 @@ func measure(ctx context.Context, c *cluster, lasts time.Duration, traffic bool)
 
 // usage is what all nodes have used so far.
 type usage struct {
-	cpu                    time.Duration
-	memory, bytes, packets uint64
+	cpu                           []time.Duration // of each node
+	wakes, memory, bytes, packets uint64
 }
 
 func (c *cluster) usage() (u usage, err error) {
@@ -65,7 +76,11 @@ func (c *cluster) usage() (u usage, err error) {
 		if err != nil {
 			return u, err
 		}
-		u.cpu, u.memory = u.cpu+cpu, u.memory+memory
+		wakes, err := wakes(pid)
+		if err != nil {
+			return u, err
+		}
+		u.cpu, u.wakes, u.memory = append(u.cpu, cpu), u.wakes+wakes, u.memory+memory
 	}
 	u.bytes, u.packets, err = sent()
 	return u, err
@@ -82,21 +97,41 @@ func cpuTime(pid int) (time.Duration, error) {
 	return time.Duration(ts.Nano()), nil
 }
 
+// wakes is how often the threads of a process have slept, and were woken.
+func wakes(pid int) (n uint64, err error) {
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))
+	if err != nil {
+		return 0, err
+	}
+	for _, status := range threads {
+		slept, err := field(status, "voluntary_ctxt_switches:")
+		if err != nil {
+			return 0, err
+		}
+		n += slept
+	}
+	return n, nil
+}
+
 // memory is the resident set size of a process. The code that it shares with the other
 // nodes counts in full: elsewhere, each node has a machine of its own.
 func memory(pid int) (uint64, error) {
-	path := fmt.Sprintf("/proc/%d/smaps_rollup", pid)
+	kib, err := field(fmt.Sprintf("/proc/%d/smaps_rollup", pid), "Rss:")
+	return kib << 10, err
+}
+
+// field is the first number of the line of a file that begins with name.
+func field(path, name string) (uint64, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return 0, err
 	}
 	for line := range strings.Lines(string(text)) {
-		if fields := strings.Fields(line); len(fields) > 1 && fields[0] == "Rss:" {
-			kib, err := strconv.ParseUint(fields[1], 10, 64)
-			return kib << 10, err
+		if fields := strings.Fields(line); len(fields) > 1 && fields[0] == name {
+			return strconv.ParseUint(fields[1], 10, 64)
 		}
 	}
-	return 0, fmt.Errorf("%s: no Rss", path)
+	return 0, fmt.Errorf("%s: no %s", path, name)
 }
 
 // sent is what was sent over the loopback interface, where each packet is counted as

@@ -24,6 +24,13 @@ type result struct {
 	plan
 	machine  machine
 	outcomes []outcome
+	profiles []profile
+}
+
+// profile is what ours costs at rest with the timers of one of its profiles.
+type profile struct {
+	system
+	costs
 }
 
 // measure measures each system by itself. A system that fails does not end the run.
@@ -47,6 +54,16 @@ func (p plan) measure(ctx context.Context) (r result, err error) {
 			progress("%s failed: %v", s.name, o.err)
 		}
 		r.outcomes = append(r.outcomes, o)
+	}
+	for _, s := range profiles() {
+		if p.rest == 0 {
+			break
+		}
+		c, err := p.atRest(ctx, s, filepath.Join(dir, "profile", s.kind))
+		if err != nil {
+			return r, fmt.Errorf("profile %s: %w", s.kind, err)
+		}
+		r.profiles = append(r.profiles, profile{s, c})
 	}
 	return r, nil
 }

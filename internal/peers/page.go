@@ -15,6 +15,7 @@ func (r result) page() string {
 	m := r.machine
 	replace := strings.NewReplacer(
 		"{speed}", speed.String(), "{cost}", cost.String(),
+		"{profiles}", r.atRest().String(),
 		"{worse}", r.worse(speed.losses, cost.losses), "{failures}", r.failures(),
 		"{machine}", fmt.Sprintf("%s, %d cores, Linux %s, %s, %s ms a flush to disk", m.cpu, m.cores,
 			m.kernel, m.golang, figure(float64(m.flush)/1e6)),
@@ -49,9 +50,13 @@ bmqelect is worse. Four clusters at a time of raft, etcd and etcd-session, which
 - load: changes of the leader in {load} beside two busy processes a core
 
 At rest, per node, with equal heartbeat periods: bmqelect's figure, and the other's as its multiple.
-Traffic is what is sent, with headers. At the 0.75 ms of raft-5ms, bmqelect often loses its leader.
+Traffic is what is sent, with headers; wake-ups are those of threads. At the 0.75 ms of raft-5ms,
+bmqelect often loses its leader.
 
 {cost}
+bmqelect's profiles at rest, per node of 5:
+
+{profiles}
 bmqelect is worse than
 
 {worse}{failures}
@@ -163,7 +168,8 @@ func overlapping(o outcome) (n int, remark string) {
 
 // cost is the table of costs.
 func (r result) cost() *table {
-	t := &table{rows: [][]string{{"", "nodes", "period", "CPU", "KiB/s", "packets/s", "memory"}}}
+	t := &table{rows: [][]string{{"", "nodes", "period", "CPU", "KiB/s", "packets/s",
+		"wake-ups/s", "memory"}}}
 	for _, o := range r.outcomes {
 		if o.name == own || o.equal.cpu == 0 {
 			continue
@@ -172,8 +178,24 @@ func (r result) cost() *table {
 		t.add(o.name, []cell{
 			{text: fmt.Sprint(o.nodes)}, {text: o.heartbeat.String()},
 			compare(a.cpu, b.cpu, "%"), compare(a.bytes/1024, b.bytes/1024, ""),
-			compare(a.packets, b.packets, ""), compare(a.memory, b.memory, "MiB"),
+			compare(a.packets, b.packets, ""), compare(a.wakes, b.wakes, ""),
+			compare(a.memory, b.memory, "MiB"),
 		})
+	}
+	return t
+}
+
+// atRest is the table of what ours costs by profile.
+func (r result) atRest() *table {
+	t := &table{rows: [][]string{{"profile", "period", "leader's CPU", "mean CPU",
+		"KiB/s", "packets/s", "wake-ups/s", "memory"}}}
+	for _, p := range r.profiles {
+		row := []string{p.kind, p.heartbeat.String(), figure(p.most) + "%", figure(p.cpu) + "%",
+			missing, missing, figure(p.wakes), figure(p.memory) + "MiB"}
+		if p.traffic {
+			row[4], row[5] = figure(p.bytes/1024), figure(p.packets)
+		}
+		t.rows = append(t.rows, row)
 	}
 	return t
 }

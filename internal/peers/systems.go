@@ -1,6 +1,10 @@
 package main
 
-import "time"
+import (
+	"time"
+
+	"github.com/bmqelect/bmqelect/elector"
+)
 
 // system is what is measured: a column of the table.
 type system struct {
@@ -38,4 +42,13 @@ const shortest = time.Millisecond
 // equal is ours with as many nodes as another system, and its heartbeat period.
 func equal(other system) system {
 	return system{own, "", "article", other.heartbeat, other.nodes, 1, other.heartbeat}
+}
+
+// profiles are ours with each of its profiles.
+func profiles() (all []system) {
+	for _, name := range elector.ProfileNames() {
+		timing, _ := elector.Profile(name)
+		all = append(all, system{own, "", name, 0, 5, 1, timing.HeartbeatBroadcast})
+	}
+	return all
 }

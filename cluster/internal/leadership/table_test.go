@@ -12,6 +12,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster/internal/leadership"
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/base/mdlist"
 )
 
 const leaseLasts = elector.Time(10 * time.Second)
@@ -185,21 +186,16 @@ func TestTablePage(t *testing.T) {
 
 A node is idle while nobody campaigns on it, waiting until a campaign is granted, serving while
 guarded work may go on, stopping once it was told to stop, and overdue if it was not released by its
-deadline or the loss of leadership. "It" is the leadership. A dash: nothing happens. Written by
-` + "`go test ./cluster/internal/leadership -run TestTable -rewrite`" + `.
+deadline or the loss of leadership. "It" is the leadership. In a phase that is not named, nothing
+happens. Written by ` + "`go test ./cluster/internal/leadership -run TestTable -rewrite`" + `.
 
-| input | idle | waiting | serving | stopping | overdue |
-| --- | --- | --- | --- | --- | --- |
 `)
+	var phases []string
+	for p := leadership.Idle; p <= leadership.Overdue; p++ {
+		phases = append(phases, p.String())
+	}
 	for _, r := range table {
-		fmt.Fprintf(&b, "| %s |", r.name)
-		for _, text := range r.cells() {
-			if text == "" {
-				text = "-"
-			}
-			fmt.Fprintf(&b, " %s |", text)
-		}
-		b.WriteString("\n")
+		b.WriteString(mdlist.Item(r.name, phases, r.cells()))
 	}
 	const path = "../../../docs/leadership_table.md"
 	if flag.Lookup("rewrite").Value.String() == "true" {

@@ -22,7 +22,7 @@ var metrics = []metric{
 		}),
 	single(counter, "boots_total", "Starts of a node on this data directory.",
 		func(n *node) uint64 { return n.status.Boot }),
-	single(gauge, "node_failed", "1 if the node failed, so that it takes no part any more.",
+	single(gauge, "node_failed", "1 if the node failed and takes no part any more.",
 		func(n *node) int { return truth(n.status.Failure != "") }),
 	newMetric(gauge, "certificate_end_timestamp_seconds",
 		"When this node's certificate ends, or its CA's before it; absent without TLS.", nil,
@@ -40,7 +40,7 @@ var metrics = []metric{
 			}
 			return lost
 		}),
-	single(gauge, "voters", "Voters that count: without those that were declared lost.",
+	single(gauge, "voters", "Voters, without those that were declared lost.",
 		func(n *node) int { return n.stats.Voters }),
 	single(gauge, "spare_voters",
 		"Reachable voters beyond the largest quorum; below 0 there is no quorum.",
@@ -122,7 +122,7 @@ var metrics = []metric{
 			return late
 		}),
 	single(counter, "work_ends_total",
-		"Times that the work of an election ended although nobody told it to stop.",
+		"Times that an election's work ended although nobody told it to.",
 		func(n *node) (ends uint64) {
 			for _, e := range n.stats.Elections {
 				ends += e.WorkEnds
@@ -137,7 +137,7 @@ var metrics = []metric{
 			}
 		}),
 	newMetric(gauge, "election_phase_seconds",
-		"Time that the phases of elections took on this node.", []string{"phase"},
+		"Time that phases of elections took on this node.", []string{"phase"},
 		func(n *node, out output) {
 			for phase, spread := range n.stats.Phases {
 				out.spread(spread, phase)

@@ -128,7 +128,7 @@ type Effects struct {
 	// Durable are messages that may leave once Persist is durable.
 	Durable []Envelope
 	// Why names the rule by which the View changed, in a few words of the algorithm's
-	// source; "" if it did not.
+	// source. It means nothing if the View did not.
 	Why string
 	// Wake is when the machine wants the next elector.Tick at the latest; elector.Never if
 	// it has no deadline.

@@ -189,17 +189,18 @@ func TestRedraw(t *testing.T) {
 	require.Equal(t, string(want), string(got))
 }
 
-// The page's commands name files that are there.
-func TestThePagesCommands(t *testing.T) {
+// The page's examples name algorithms and files that are there.
+func TestThePagesExamples(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(repository, page))
 	require.NoError(t, err)
-	commands := regexp.MustCompile(`(?m)^bmqnode replay --algorithm (\S+) (\S+)$`).
-		FindAllStringSubmatch(string(text), -1)
-	require.Len(t, commands, strings.Count(string(text), "bmqnode replay"))
-	require.Len(t, commands, len(examples))
-	for _, c := range commands {
-		_, err := all.Find(c[1])
+	_, list, _ := strings.Cut(string(text), "SCENARIO.yaml` shows it:\n\n```\n")
+	list, _, _ = strings.Cut(list, "```")
+	lines := regexp.MustCompile(`(?m)^(\S+) +(\S+) +\S.*$`).FindAllStringSubmatch(list, -1)
+	require.Len(t, lines, strings.Count(list, "\n"))
+	require.Len(t, lines, len(examples))
+	for _, l := range lines {
+		_, err := all.Find(l[1])
 		require.NoError(t, err)
-		require.FileExists(t, filepath.Join(repository, c[2]))
+		require.FileExists(t, filepath.Join(repository, "testdata/scenarios", l[2]+".yaml"))
 	}
 }

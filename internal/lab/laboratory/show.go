@@ -75,7 +75,8 @@ func show(repository string) (shown []report.Example, err error) {
 			return nil, fmt.Errorf("replay --algorithm %s %s does not show it: %s",
 				e.algorithm, file, costs)
 		}
-		shown = append(shown, report.Example{Algorithm: e.algorithm, File: file, Why: e.why, Cost: costs})
+		shown = append(shown, report.Example{Algorithm: e.algorithm, Scenario: e.scenario, Why: e.why,
+			Cost: costs})
 	}
 	return shown, nil
 }

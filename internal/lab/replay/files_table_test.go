@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bmqelect/bmqelect/internal/base/mdlist"
 	"github.com/bmqelect/bmqelect/internal/lab/scenario"
 )
 
@@ -16,8 +17,8 @@ const tableFile = "../../../docs/scenarios-table.md"
 
 const tableHead = `# All scenarios
 
-The first sentence of each file's ` + "`about`" + `; "simulated": real processes cannot play it. [How
-to run them](scenarios.md). Written by ` + "`go test ./internal/lab/replay -run Table -update`" + `.
+[Scenarios](scenarios.md) by the first sentence of their ` + "`about`" + `; "simulated": real processes
+cannot play it. Written by ` + "`go test ./internal/lab/replay -run Table -update`" + `.
 `
 
 // table has one paragraph for every scenario.
@@ -30,26 +31,10 @@ func table(t *testing.T) string {
 			live = " (simulated)"
 		}
 		about, _, _ := strings.Cut(sc.About, ". ")
-		b.WriteString("\n" + wrap(fmt.Sprintf("[%s](../testdata/scenarios/%s.yaml)%s: %s.",
-			sc.Name, sc.Name, live, strings.TrimSuffix(about, "."))))
+		b.WriteString("\n" + mdlist.Wrap(fmt.Sprintf("[%s](../testdata/scenarios/%s.yaml)%s: %s.",
+			sc.Name, sc.Name, live, strings.TrimSuffix(about, ".")), ""))
 	}
 	return b.String()
-}
-
-// wrap breaks a paragraph into lines of at most 100 characters.
-func wrap(text string) string {
-	var b strings.Builder
-	width := -1
-	for word := range strings.FieldsSeq(text) {
-		if width += 1 + len(word); width > 100 {
-			b.WriteByte('\n')
-			width = len(word)
-		} else if b.Len() > 0 {
-			b.WriteByte(' ')
-		}
-		b.WriteString(word)
-	}
-	return b.String() + "\n"
 }
 
 func TestTableOfScenariosIsComplete(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 // Example is a scenario that breaks an algorithm, as `bmqnode replay` shows.
 type Example struct {
 	Algorithm string
-	File      string
+	Scenario  string // its name
 	Why       string // the rule that breaks
 	Cost      string // what the run cost
 }
@@ -59,7 +59,7 @@ func lossLines(losses []compare.Loss) (lines []string) {
 			if most.Network == "" {
 				continue
 			}
-			own := fmt.Sprintf("%s %s %s (%s to %s)", m.Title, brief(most.Ours.Mean), m.Unit,
+			own := fmt.Sprintf("%s %s %s (%s-%s)", m.Title, brief(most.Ours.Mean), m.Unit,
 				brief(most.Ours.Low), brief(most.Ours.High))
 			if most.Rival != "" {
 				own += fmt.Sprintf(", %s %s %s", most.Rival, brief(most.Best), m.Unit)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/xml"
 	"io"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -50,17 +51,17 @@ func TestThePage(t *testing.T) {
 		beaten(0, "1 ms", 98, 99), beaten(1, "1 ms", 0.5, 0.25), beaten(1, "9 ms", 1.5, 1)}}}
 	alone := beaten(2, "1 ms", 3, 0)
 	alone.Rival = ""
-	losses = append(losses, compare.Loss{Topology: "chain", Why: "Likewise",
+	losses = append(losses, compare.Loss{Topology: "chain", Why: "Likewise, once more",
 		Figures: []compare.Beaten{beaten(0, "1 ms", 98, 99), alone}})
 	page, err := LaboratoryPage(labRows(), losses,
-		[]Example{{Algorithm: "raft", File: "x.yaml", Why: "a term", Cost: "5 demotions"}})
+		[]Example{{Algorithm: "raft", Scenario: "x", Why: "a term", Cost: "5 demotions"}})
 	require.NoError(t, err)
 	require.Contains(t, string(page), "300 seeds")
-	require.Contains(t, string(page), "- **whole**: no leader 1.5 s (0.75 to 3), raft 1 s. So it is.\n")
-	require.Contains(t, string(page), "- **chain**: availability 98 % (49 to 196), raft 99 %; "+
-		"needless demotions 3 /h (1.5 to 6).\n  Likewise.\n")
+	require.Contains(t, string(page), "- **whole**: no leader 1.5 s (0.75-3), raft 1 s. So it is.\n")
+	require.Contains(t, string(page), "- **chain**: availability 98 % (49-196), raft 99 %; "+
+		"needless demotions 3 /h (1.5-6). Likewise,\n  once more.\n")
 	require.Contains(t, string(page),
-		"bmqnode replay --algorithm raft x.yaml\n  # a term: 5 demotions\n")
+		"\nraft"+strings.Repeat(" ", 23)+"x"+strings.Repeat(" ", 30)+"a term: 5 demotions\n")
 	page, err = LaboratoryPage(labRows(), nil, nil)
 	require.NoError(t, err)
 	require.Contains(t, string(page), "Nowhere, by more than chance.")

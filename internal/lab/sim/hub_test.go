@@ -16,11 +16,7 @@ import (
 func TestLiveThroughOneHub(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := drawAbleCluster(t)
-		s, err := sim.New(cfg)
-		require.NoError(t, err)
-		require.NoError(t, s.RunFor(drawStart(t)))
-		schedule := rapid.SliceOfN(drawStep(targets(s), everything), 1, 30).Draw(t, "schedule")
-		require.NoError(t, play(s, schedule))
+		s := playAny(t, cfg, everything, 30)
 		require.NoError(t, calm(s))
 		spokes := drawHub(t, cfg)
 		for _, l := range otherLinks(s, spokes) {

@@ -17,12 +17,7 @@ import (
 // the simulator checks all that after every event.
 func TestSafeUnderAnySchedule(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		cfg := drawCluster(t)
-		s, err := sim.New(cfg)
-		require.NoError(t, err)
-		require.NoError(t, s.RunFor(drawStart(t)))
-		schedule := rapid.SliceOfN(drawStep(targets(s), everything), 1, 60).Draw(t, "schedule")
-		require.NoError(t, play(s, schedule))
+		playAny(t, drawCluster(t), everything, 60)
 	})
 }
 
@@ -31,14 +26,20 @@ func TestSafeUnderAnySchedule(t *testing.T) {
 func TestLiveAfterAnySchedule(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := drawAbleCluster(t)
-		s, err := sim.New(cfg)
-		require.NoError(t, err)
-		require.NoError(t, s.RunFor(drawStart(t)))
-		schedule := rapid.SliceOfN(drawStep(targets(s), everything), 1, 30).Draw(t, "schedule")
-		require.NoError(t, play(s, schedule))
+		s := playAny(t, cfg, everything, 30)
 		require.NoError(t, calm(s))
 		requireLeaderWithin(t, s, bound(cfg))
 	})
+}
+
+// playAny makes a cluster and plays a schedule on it: at most so many steps, each of what do has.
+func playAny(t *rapid.T, cfg sim.Config, do []string, most int) *sim.Sim {
+	s, err := sim.New(cfg)
+	require.NoError(t, err)
+	require.NoError(t, s.RunFor(drawStart(t)))
+	schedule := rapid.SliceOfN(drawStep(targets(s), do), 1, most).Draw(t, "schedule")
+	require.NoError(t, play(s, schedule))
+	return s
 }
 
 // targets are what a schedule may aim at.

@@ -26,11 +26,7 @@ func TestTakeoverIsRareAndComes(t *testing.T) {
 			cfg.Nodes[i].Elector.Takeover = wait
 		}
 		watch := watchTakeovers(&cfg, wait)
-		s, err := sim.New(cfg)
-		require.NoError(t, err)
-		require.NoError(t, s.RunFor(drawStart(t)))
-		schedule := rapid.SliceOfN(drawStep(targets(s), failures), 1, 60).Draw(t, "schedule")
-		require.NoError(t, play(s, schedule))
+		s := playAny(t, cfg, failures, 60)
 		require.NoError(t, calm(s))
 		requirePreferredLeads(t, s, cfg, 5*(wait+bound(cfg)))
 		require.Empty(t, watch.early)

@@ -1,7 +1,6 @@
 package all_test
 
 import (
-	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -84,18 +83,12 @@ type watched struct {
 }
 
 func newWatched(t *rapid.T, a algorithm.Algorithm, n int) *watched {
-	w := &watched{T: t, views: map[elector.NodeID]algorithm.View{},
+	cfg := cluster(a, rapid.Uint64().Draw(t, "seed"), n)
+	w := &watched{T: t, names: cfg.Nodes[0].Elector.Voters, views: map[elector.NodeID]algorithm.View{},
 		down: map[elector.NodeID]bool{}, still: map[elector.NodeID]bool{}}
-	for i := range n {
-		w.names = append(w.names, elector.NodeID(fmt.Sprintf("n%02d", i)))
-	}
-	cfg := sim.Config{Seed: rapid.Uint64().Draw(t, "seed"), Algorithm: a, Order: w.names,
-		Network: sim.Faults{Delay: time.Millisecond, Jitter: 9 * time.Millisecond}}
-	for _, id := range w.names {
-		cfg.Nodes = append(cfg.Nodes, sim.NodeConfig{
-			Elector:      elector.Config{Self: id, Voters: w.names, Timing: elector.Article()},
-			ClockRatePPM: rapid.Int64Range(-1000, 1000).Draw(t, "clock"),
-		})
+	cfg.Order, cfg.Network.Jitter = w.names, 9*time.Millisecond
+	for i := range cfg.Nodes {
+		cfg.Nodes[i].ClockRatePPM = rapid.Int64Range(-1000, 1000).Draw(t, "clock")
 	}
 	cfg.Observer = func(e *sim.Event) {
 		switch e.Kind {

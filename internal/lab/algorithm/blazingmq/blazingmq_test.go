@@ -4,38 +4,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/datadriven"
 	"github.com/stretchr/testify/require"
 
-	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/blazingmq"
-	"github.com/bmqelect/bmqelect/internal/lab/algorithm/script"
 	"github.com/bmqelect/bmqelect/internal/lab/replay"
 	"github.com/bmqelect/bmqelect/internal/lab/scenario"
 )
 
 var variants = map[string]algorithm.Algorithm{
 	"scouting": blazingmq.Elector, "without-scouting": blazingmq.WithoutScouting,
-}
-
-// TestScripts plays the files of testdata: "scouting a b c" makes a cluster with the article's
-// timers.
-func TestScripts(t *testing.T) {
-	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
-		var s *script.Script
-		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
-			if d.Cmd == "play" {
-				return s.Play(d.Input)
-			}
-			var names []algorithm.NodeID
-			for _, arg := range d.CmdArgs {
-				names = append(names, algorithm.NodeID(arg.Key))
-			}
-			s = script.New(variants[d.Cmd], elector.Article(), names...)
-			return ""
-		})
-	})
 }
 
 // The article's two cases, as the scenario files tell them: without scouting the leaders

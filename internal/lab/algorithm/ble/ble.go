@@ -155,7 +155,6 @@ func (m *machine) View() algorithm.View { return m.view }
 
 // Step implements algorithm.Machine.
 func (m *machine) Step(now algorithm.Time, _ uint64, in algorithm.Input) algorithm.Effects {
-	before := m.view
 	m.effects = algorithm.Effects{Messages: m.effects.Messages[:0], Durable: m.effects.Durable[:0]}
 	if start, ok := in.(algorithm.Start); ok {
 		m.start(now, start.Disk)
@@ -171,9 +170,6 @@ func (m *machine) Step(now algorithm.Time, _ uint64, in algorithm.Input) algorit
 		case elector.Stop:
 			m.view, m.effects.Why = algorithm.View{}, "stopped"
 		}
-	}
-	if m.view == before {
-		m.effects.Why = ""
 	}
 	m.effects.Wake = m.timeout
 	if m.view.Role == elector.Dormant {

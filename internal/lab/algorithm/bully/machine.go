@@ -49,7 +49,6 @@ func maker(rules func(*machine) rules) func(algorithm.Config) algorithm.Machine 
 
 // Step acts on an input; see algorithm.Machine.
 func (m *machine) Step(now algorithm.Time, entropy uint64, in algorithm.Input) algorithm.Effects {
-	before := m.View()
 	m.now, m.entropy, m.out, m.why = now, entropy, m.out[:0], ""
 	switch in := in.(type) {
 	case algorithm.Start:
@@ -64,9 +63,6 @@ func (m *machine) Step(now algorithm.Time, entropy uint64, in algorithm.Input) a
 	wake := elector.Never
 	if m.rules != nil {
 		wake = m.rules.tick()
-	}
-	if m.View() == before {
-		m.why = ""
 	}
 	return algorithm.Effects{Messages: m.out, Why: m.why, Wake: wake}
 }

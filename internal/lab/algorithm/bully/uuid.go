@@ -1,6 +1,8 @@
 package bully
 
 import (
+	"slices"
+
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
 	"github.com/bmqelect/bmqelect/lsn"
@@ -130,15 +132,12 @@ func (u *uuid) tick() algorithm.Time {
 		u.nextBeat = u.now.Add(u.beat)
 		u.broadcast(Heartbeat{})
 	}
-	wake := min(u.begin, u.retry, u.nextBeat)
 	for i, at := range u.failed {
-		if at != elector.Never && u.now >= at {
+		if u.now >= at {
 			u.fail(i)
-			continue
 		}
-		wake = min(wake, at)
 	}
-	return min(wake, u.retry)
+	return min(u.begin, u.retry, u.nextBeat, slices.Min(u.failed))
 }
 
 // fail takes a member off the list, and begins a round whoever it is.

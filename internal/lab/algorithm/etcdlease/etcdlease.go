@@ -68,7 +68,7 @@ func (m *machine) Step(now algorithm.Time, entropy uint64, in algorithm.Input) a
 	if _, ok := in.(algorithm.Start); ok {
 		m.Boot(entropy)
 		m.booted = now
-		m.newSession(now, "start")
+		m.NewSession(now, "start")
 	}
 	if m.View().Role == elector.Dormant {
 		return m.Effects
@@ -117,18 +117,12 @@ func (m *machine) callDue() algorithm.Time {
 func (m *machine) tick(now algorithm.Time) {
 	switch {
 	case now >= m.deadline():
-		m.newSession(now, "no keep-alive was answered for a TTL")
+		m.NewSession(now, "no keep-alive was answered for a TTL")
 	case now >= m.callDue():
 		m.Send(now, m.Pending)
 	case now >= m.keepAliveDue():
 		m.keepAlive(now)
 	}
-}
-
-// newSession asks for a lease, and forgets the one before.
-func (m *machine) newSession(now algorithm.Time, why string) {
-	m.Forget(why)
-	m.Connect(now)
 }
 
 func (m *machine) keepAlive(now algorithm.Time) {
@@ -145,7 +139,7 @@ func (m *machine) receive(now algorithm.Time, message algorithm.Message) {
 		m.Deleted(now)
 	case store.Reply:
 		if r.Lease == 0 {
-			m.newSession(now, "the lease is gone")
+			m.NewSession(now, "the lease is gone")
 			return
 		}
 		granted := r.Op == store.Grant && m.Lease == 0

@@ -45,7 +45,6 @@ func newMachine(cfg algorithm.Config) algorithm.Machine {
 
 // Step acts on an input; see algorithm.Machine.
 func (m *machine) Step(now algorithm.Time, _ uint64, in algorithm.Input) algorithm.Effects {
-	before := m.View()
 	m.now, m.out, m.why = now, m.out[:0], ""
 	switch in := in.(type) {
 	case algorithm.Start:
@@ -61,9 +60,6 @@ func (m *machine) Step(now algorithm.Time, _ uint64, in algorithm.Input) algorit
 	wake := elector.Never
 	if m.running {
 		wake = m.tick()
-	}
-	if m.View() == before {
-		m.why = ""
 	}
 	return algorithm.Effects{Messages: m.out, Why: m.why, Wake: wake}
 }

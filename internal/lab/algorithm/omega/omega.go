@@ -115,11 +115,11 @@ func (m *machine) View() algorithm.View {
 // Step acts on an input.
 func (m *machine) Step(now algorithm.Time, _ uint64, in algorithm.Input) algorithm.Effects {
 	m.out = m.out[:0]
-	before, rule := m.leader, ""
+	rule := ""
 	switch in := in.(type) {
 	case algorithm.Start:
 		m.join(now, in.Clock)
-		before, rule = -1, "joined"
+		rule = "joined"
 	case algorithm.Received:
 		rule = m.receive(now, m.rank(in.From), in.Message)
 	case elector.LinkUp:
@@ -139,9 +139,6 @@ func (m *machine) Step(now algorithm.Time, _ uint64, in algorithm.Input) algorit
 	}
 	if rule != "" {
 		m.choose(now)
-	}
-	if m.leader == before {
-		rule = ""
 	}
 	wake := m.sendDue(now)
 	return algorithm.Effects{Messages: m.out, Why: rule, Wake: wake}

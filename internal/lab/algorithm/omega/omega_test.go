@@ -1,67 +1,16 @@
 package omega_test
 
 import (
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/datadriven"
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/elector/detector"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/omega"
-	"github.com/bmqelect/bmqelect/internal/lab/algorithm/script"
 )
-
-var algorithms = map[string]algorithm.Algorithm{
-	omega.ID.Name: omega.ID, omega.LC.Name: omega.LC, omega.L.Name: omega.L,
-}
-
-// TestScripts plays the scripts of testdata: "cluster omega-l a b c" makes one of that algorithm
-// with those nodes, "play" plays lines; see package script. Eta is 1 s, T_D^u 3 s. With -rewrite
-// it writes what follows.
-func TestScripts(t *testing.T) {
-	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
-		var s *script.Script
-		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
-			if d.Cmd == "play" {
-				return fold(s.Play(d.Input))
-			}
-			require.Equal(t, "cluster", d.Cmd, d.Pos)
-			a, ok := algorithms[d.CmdArgs[0].Key]
-			require.True(t, ok, d.Pos)
-			var names []algorithm.NodeID
-			for _, arg := range d.CmdArgs[1:] {
-				names = append(names, algorithm.NodeID(arg.Key))
-			}
-			timing := elector.Article()
-			timing.HeartbeatBroadcast = time.Second
-			s = script.New(a, timing, names...)
-			return ""
-		})
-	})
-}
-
-// fold joins lines in which a node sends the same message to one after the other.
-func fold(text string) string {
-	var out []string
-	var last string // without the receiver
-	for line := range strings.Lines(text) {
-		head, tail, sends := strings.Cut(line, " -> ")
-		to, message, _ := strings.Cut(tail, ":")
-		if key := head + message; sends && key == last {
-			joined := &out[len(out)-1]
-			*joined = strings.Replace(*joined, ":"+message, " "+to+":"+message, 1)
-			continue
-		} else if last = ""; sends {
-			last = key
-		}
-		out = append(out, line)
-	}
-	return strings.Join(out, "")
-}
 
 // TestLateMessages lets b hear messages of a in an order in which no script can. Whom b follows
 // afterwards shows what it made of them.

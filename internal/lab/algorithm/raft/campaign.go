@@ -1,10 +1,11 @@
 package raft
 
-import "github.com/bmqelect/bmqelect/internal/lab/algorithm"
+import (
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
+)
 
-// votes are the answers to a candidate or pre-candidate.
-type votes []answer // by rank; a voter's first one counts
-
+// answer is a voter's to a candidate or pre-candidate.
 type answer uint8
 
 const (
@@ -16,7 +17,8 @@ const (
 // preCampaign asks whether the node would win. The timeout begins anew, but is not drawn
 // anew: the node has not changed its term.
 func (m *machine) preCampaign() {
-	m.role, m.leader, m.why, m.since = preCandidate, "", "election timeout", m.now
+	m.role, m.pre, m.since = elector.Candidate, true, m.now
+	m.leader, m.out.Why = "", "election timeout"
 	m.ask(Message{Kind: PreVote, Term: m.disk.Term + 1, LastLogTerm: m.disk.LastLogTerm})
 	m.count(m.cfg.Self(), true)
 }
@@ -25,13 +27,13 @@ func (m *machine) preCampaign() {
 // durable.
 func (m *machine) becomeCandidate(why string, transfer bool) {
 	m.becomeFollower(m.disk.Term+1, "", why)
-	m.role, m.disk.VotedFor = candidate, m.cfg.Self()
+	m.role, m.disk.VotedFor = elector.Candidate, m.cfg.Self()
 	m.ask(Message{Kind: RequestVote, Term: m.disk.Term, LastLogTerm: m.disk.LastLogTerm,
 		Transfer: transfer})
 }
 
 func (m *machine) ask(request Message) {
-	m.votes = make(votes, len(m.cfg.Order))
+	m.votes = make([]answer, len(m.cfg.Order))
 	for _, peer := range m.peers {
 		m.send(peer, request)
 	}
@@ -72,7 +74,7 @@ func (m *machine) count(from algorithm.NodeID, grants bool) {
 	case len(answers)-of[rejected] < quorum:
 		m.becomeFollower(m.disk.Term, "", "votes lost")
 	case of[granted] < quorum || answers[m.cfg.Rank(m.cfg.Self())] != granted:
-	case m.role == preCandidate:
+	case m.pre:
 		m.becomeCandidate("PreVotes of a quorum", false)
 	default:
 		m.becomeLeader()

@@ -17,7 +17,7 @@ type leaderState struct {
 func (m *machine) becomeLeader() {
 	m.becomeFollower(m.disk.Term, m.cfg.Self(), "votes of a quorum")
 	n := len(m.cfg.Order)
-	m.role, m.leads = leader, leaderState{active: make([]bool, n), matched: make([]bool, n)}
+	m.role, m.leads = elector.Leader, leaderState{active: make([]bool, n), matched: make([]bool, n)}
 	m.disk.LastLogTerm = m.disk.Term
 	m.replicate()
 }

@@ -32,16 +32,6 @@ func variant(name, title, source string, r rules) algorithm.Algorithm {
 	return a
 }
 
-type role uint8
-
-const (
-	dormant role = iota
-	follower
-	preCandidate
-	candidate
-	leader
-)
-
 // Disk is a node's durable state.
 type Disk struct {
 	Term        lsn.Term
@@ -60,11 +50,12 @@ type machine struct {
 	rules rules
 
 	disk    Disk
-	role    role
+	role    elector.Role
+	pre     bool             // a candidate asks for PreVotes
 	leader  algorithm.NodeID // "" if it knows none
 	since   algorithm.Time   // the beginning of the timeout, or of a leader's interval of E
 	timeout time.Duration    // R
-	votes   votes            // of a candidate or pre-candidate
+	votes   []answer         // to a candidate or pre-candidate, by rank; the first one counts
 	leads   leaderState      // of a leader
 
 	written Disk                 // what was last given to the disk
@@ -74,34 +65,27 @@ type machine struct {
 	// Of the present step.
 	now     algorithm.Time
 	entropy uint64
-	why     string
 	out     algorithm.Effects
 }
 
 // View implements algorithm.Machine. A pre-candidate is a candidate in the term that it has not
 // left yet.
 func (m *machine) View() algorithm.View {
-	shown := [...]elector.Role{elector.Dormant, elector.Follower, elector.Candidate,
-		elector.Candidate, elector.Leader}[m.role]
-	return algorithm.View{Role: shown, Leader: m.leader, Term: m.disk.Term}
+	return algorithm.View{Role: m.role, Leader: m.leader, Term: m.disk.Term}
 }
 
 // Step implements algorithm.Machine.
 func (m *machine) Step(now algorithm.Time, entropy uint64, in algorithm.Input) algorithm.Effects {
-	before := m.View()
-	m.now, m.entropy, m.why = now, entropy, ""
+	m.now, m.entropy = now, entropy
 	m.out = algorithm.Effects{Messages: m.out.Messages[:0], Durable: m.out.Durable[:0]}
 	if start, ok := in.(algorithm.Start); ok {
 		m.disk, _ = start.Disk.(Disk)
 		m.written = m.disk
 		m.becomeFollower(m.disk.Term, "", "start")
-	} else if m.role != dormant {
+	} else if m.role != elector.Dormant {
 		m.take(in)
 	}
 	m.save()
-	if m.View() != before {
-		m.out.Why = m.why
-	}
 	m.out.Wake = m.deadline()
 	return m.out
 }
@@ -126,22 +110,22 @@ func (m *machine) take(in algorithm.Input) {
 		m.receive(in.From, in.Message.(Message))
 	case elector.Persisted:
 		m.writing = false
-		if m.role == candidate && m.written.Term == m.disk.Term {
+		if m.role == elector.Candidate && !m.pre && m.written.Term == m.disk.Term {
 			m.count(m.cfg.Self(), true)
 		}
 	case elector.Transfer:
-		if m.role == leader {
+		if m.role == elector.Leader {
 			m.transfer(in.To)
 		}
 	case elector.Stop:
-		m.role, m.leader, m.why = dormant, "", "stop"
+		m.role, m.leader, m.out.Why = elector.Dormant, "", "stop"
 	}
 }
 
 func (m *machine) tick() {
 	switch {
 	case m.now < m.deadline():
-	case m.role == leader:
+	case m.role == elector.Leader:
 		m.lead()
 	case m.rules.preVote:
 		m.preCampaign()
@@ -153,9 +137,9 @@ func (m *machine) tick() {
 // deadline is when tick has something to do.
 func (m *machine) deadline() algorithm.Time {
 	switch {
-	case m.role == leader:
+	case m.role == elector.Leader:
 		return min(m.leads.beat, m.since.Add(m.base()))
-	case m.role == dormant:
+	case m.role == elector.Dormant:
 		return elector.Never
 	}
 	return m.since.Add(m.timeout)
@@ -176,18 +160,17 @@ func (m *machine) receive(from algorithm.NodeID, msg Message) {
 	case RequestVote, PreVote:
 		m.vote(from, msg)
 	case RequestVoteResponse, PreVoteResponse:
-		if m.role == candidate && msg.Kind == RequestVoteResponse ||
-			m.role == preCandidate && msg.Kind == PreVoteResponse {
+		if m.role == elector.Candidate && m.pre == (msg.Kind == PreVoteResponse) {
 			m.count(from, msg.Granted)
 		}
 	case AppendEntries:
 		m.follow(from, msg)
 	case AppendEntriesResponse:
-		if m.role == leader {
+		if m.role == elector.Leader {
 			m.acknowledge(from)
 		}
 	case TimeoutNow:
-		if m.role == follower {
+		if m.role == elector.Follower {
 			m.becomeCandidate("TimeoutNow", true)
 		}
 	}
@@ -225,16 +208,16 @@ func (m *machine) admit(from algorithm.NodeID, msg Message) bool {
 // inLease reports whether a leader was heard so recently that no other may be elected.
 func (m *machine) inLease() bool {
 	return m.rules.checkQuorum && m.leader != "" &&
-		(m.role == leader || m.now.Sub(m.since) < m.base())
+		(m.role == elector.Leader || m.now.Sub(m.since) < m.base())
 }
 
 // follow accepts the leader of the present term, and its log.
 func (m *machine) follow(from algorithm.NodeID, msg Message) {
-	if m.role != follower {
+	if m.role != elector.Follower {
 		m.becomeFollower(msg.Term, from, "AppendEntries")
 	}
 	if m.leader == "" {
-		m.leader, m.why = from, "AppendEntries"
+		m.leader, m.out.Why = from, "AppendEntries"
 	}
 	m.since, m.disk.LastLogTerm = m.now, msg.Term
 	m.answer(from, Message{Kind: AppendEntriesResponse, Term: msg.Term})
@@ -246,7 +229,7 @@ func (m *machine) becomeFollower(term lsn.Term, leader algorithm.NodeID, why str
 	if term != m.disk.Term {
 		m.disk.Term, m.disk.VotedFor = term, ""
 	}
-	m.role, m.leader, m.why = follower, leader, why
+	m.role, m.pre, m.leader, m.out.Why = elector.Follower, false, leader, why
 	m.votes, m.leads = nil, leaderState{}
 	random, _ := bits.Mul64(m.entropy, uint64(m.base()))
 	m.since, m.timeout = m.now, m.base()+time.Duration(random)

@@ -12,8 +12,11 @@ import (
 
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/raft"
 	"github.com/bmqelect/bmqelect/internal/lab/sim"
 )
+
+var variants = []algorithm.Algorithm{raft.Basic, raft.WithPreVote, raft.WithCheckQuorum}
 
 const ms = time.Millisecond
 
@@ -112,17 +115,4 @@ func fault(t *testing.T, s *sim.Sim, rng *rand.Rand, id, peer algorithm.NodeID,
 		err = s.Transfer(leader, peer)
 	}
 	require.NoError(t, err, fmt.Sprint(id, peer))
-}
-
-func BenchmarkHour(b *testing.B) {
-	for _, a := range variants {
-		b.Run(a.Name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				s, err := sim.New(cluster(a, 1))
-				require.NoError(b, err)
-				require.NoError(b, s.RunUntil(time.Hour))
-			}
-		})
-	}
 }

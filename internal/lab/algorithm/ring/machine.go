@@ -59,7 +59,6 @@ func maker(list bool) func(algorithm.Config) algorithm.Machine {
 
 // Step acts on an input; see algorithm.Machine.
 func (m *machine) Step(now algorithm.Time, _ uint64, in algorithm.Input) algorithm.Effects {
-	before := m.View()
 	m.now, m.out, m.why = now, m.out[:0], ""
 	switch in := in.(type) {
 	case algorithm.Start:
@@ -79,9 +78,6 @@ func (m *machine) Step(now algorithm.Time, _ uint64, in algorithm.Input) algorit
 	wake := elector.Never
 	if m.running {
 		wake = m.tick()
-	}
-	if m.View() == before {
-		m.why = ""
 	}
 	return algorithm.Effects{Messages: m.out, Why: m.why, Wake: wake}
 }

@@ -64,8 +64,7 @@ func (m *machine) Step(now algorithm.Time, entropy uint64, in algorithm.Input) a
 	if _, ok := in.(algorithm.Start); ok {
 		m.Boot(entropy)
 		m.heard = now
-		m.Forget("start")
-		m.Connect(now)
+		m.NewSession(now, "start")
 	}
 	if m.View().Role == elector.Dormant {
 		return m.Effects
@@ -113,8 +112,7 @@ func (m *machine) tick(now algorithm.Time) {
 // lose asks for a new session in place of one that has ended, or that the client gives up.
 func (m *machine) lose(now algorithm.Time, why string) {
 	m.connected = false
-	m.Forget(why)
-	m.Connect(now)
+	m.NewSession(now, why)
 }
 
 func (m *machine) receive(now algorithm.Time, message algorithm.Message) {

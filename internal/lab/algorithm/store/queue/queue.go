@@ -88,10 +88,11 @@ func (c *Client) Counts(m algorithm.Message) bool {
 	return false
 }
 
-// Forget gives up the lease, and the key with it.
-func (c *Client) Forget(why string) {
+// NewSession gives up the lease, and the key with it, and asks for another.
+func (c *Client) NewSession(now algorithm.Time, why string) {
 	c.Lease, c.key, c.watches = 0, 0, nil
 	c.See(elector.Candidate, store.Key{}, why)
+	c.Connect(now)
 }
 
 // Answered goes on with the recipe when a request was answered. leads is why the oldest key
@@ -129,8 +130,7 @@ func (c *Client) queue(now algorithm.Time, keys []store.Key, leads string) {
 	own := slices.IndexFunc(keys, func(k store.Key) bool { return k.Created == c.key })
 	c.watches = nil
 	if own < 0 {
-		c.Forget("its key is gone")
-		c.Connect(now)
+		c.NewSession(now, "its key is gone")
 		return
 	}
 	if own == 0 {
