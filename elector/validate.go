@@ -136,7 +136,7 @@ func (ps *problems) phi(c detector.PhiConfig, lease time.Duration) {
 		return
 	}
 	ps.want(c.Least() >= lease, "Phi", fmt.Sprintf("one that may suspect after %s", c.Least()),
-		"one that waits for at least Timing.Lease, %s: a longer Pause", lease)
+		"one that waits for at least Lease, %s: a longer pause", lease)
 }
 
 // qos checks that the lease cannot outlast the detector, and that two heartbeats fit into it:
