@@ -194,7 +194,7 @@ func (e ElectionConfig) withDefaults() ElectionConfig {
 		e.Timing = elector.ForQoS(e.QoS)
 	}
 	e.Timing = cmp.Or(e.Timing, elector.Article())
-	e.Phi = e.Phi.WithDefaults(e.Timing.HeartbeatBroadcast, e.Timing.Lease)
+	e.Phi = e.Phi.WithDefaults(e.Timing.HeartbeatBroadcast, e.Timing.Promise())
 	e.StopMargin = cmp.Or(e.StopMargin, (e.Timing.Lease-e.Timing.HeartbeatBroadcast)/2)
 	return e
 }

@@ -62,10 +62,11 @@ func (c PhiConfig) Check() (field string, value any, want string) {
 	return "", nil, ""
 }
 
-// WithDefaults fills in each field that is 0, for a sender of such a period and lease: a
-// threshold of 8, a window of 200, a tenth of the period as the least deviation, and the pause
-// that Least needs to reach the lease. The zero PhiConfig, no detector, stays as it is.
-func (c PhiConfig) WithDefaults(period, lease time.Duration) PhiConfig {
+// WithDefaults fills in each field that is 0, for a sender of such a period to whom such a
+// promise binds its followers: a threshold of 8, a window of 200, a tenth of the period as the
+// least deviation, and the pause that Least needs to last as long. The zero PhiConfig, no
+// detector, stays as it is.
+func (c PhiConfig) WithDefaults(period, promise time.Duration) PhiConfig {
 	if c == (PhiConfig{}) {
 		return c
 	}
@@ -73,7 +74,7 @@ func (c PhiConfig) WithDefaults(period, lease time.Duration) PhiConfig {
 	c.Window = cmp.Or(c.Window, 200)
 	c.MinDeviation = cmp.Or(c.MinDeviation, period/10)
 	if c.Pause == 0 {
-		c.Pause = max(0, lease-c.Least())
+		c.Pause = max(0, promise-c.Least())
 	}
 	return c
 }

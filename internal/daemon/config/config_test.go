@@ -201,8 +201,8 @@ func TestMistakesInOptionsAreNamedByTheirFlags(t *testing.T) {
 		"--heartbeat-broadcast is 90ms, but must be below half of": {"--qos", detector.ExampleQoS,
 			"--heartbeat-broadcast", "90ms"},
 		"--phi window is 1, but must be between 2 and 10000": {"--phi", "window: 1"},
-		"--phi is one that may suspect after 561.200125ms, but must be one that waits for at least --lease, " +
-			"1.4s: a longer pause": {"--phi", "min-deviation: 100ms, pause: 1ns"},
+		"--phi is one that may suspect after 561.200125ms, but must be one that waits for at least --lease " +
+			"with drift, 1.428s: a longer pause": {"--phi", "min-deviation: 100ms, pause: 1ns"},
 		"--phi is set, but must be left out: --qos has its own detector": {"--qos", detector.ExampleQoS,
 			"--phi", "{}"},
 		"--clock-drift-ppm is": {"--clock-drift-ppm", "-1"},

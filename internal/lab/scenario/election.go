@@ -56,7 +56,7 @@ func (b *builder) election(k *fileKeys) {
 	read(b, own.HeartbeatMissCount, &e.Timing.HeartbeatMissCount, parseInt)
 	read(b, own.ClockDrift, &e.Timing.ClockDriftPPM, parseDrift)
 	if read(b, own.Phi, &e.Phi, parsePhi) {
-		e.Phi = e.Phi.WithDefaults(e.Timing.HeartbeatBroadcast, e.Timing.Lease)
+		e.Phi = e.Phi.WithDefaults(e.Timing.HeartbeatBroadcast, e.Timing.Promise())
 	}
 	read(b, own.UnsafeQuorum, &e.UnsafeQuorum, parseFlag)
 	if read(b, own.Quorum, &e.Quorum, parseInt) && e.Quorum < 1 {
