@@ -31,6 +31,8 @@ func TestAnIncidentIsReplayedAsTheNodesElect(t *testing.T) {
 		HeartbeatMissCount: 6, Lease: 2300 * time.Millisecond, ClockDriftPPM: 12_345,
 	}
 	plain.NotCandidate, plain.UnsafeNoScouting = true, true
+	plain.Phi = detector.PhiConfig{Threshold: 9, Window: 100, MinDeviation: 200 * time.Millisecond,
+		Pause: 2 * time.Second}
 	fields := differing(reflect.ValueOf(base), reflect.ValueOf(own))
 	fields = append(fields, differing(reflect.ValueOf(base), reflect.ValueOf(plain))...)
 	slices.Sort(fields)
