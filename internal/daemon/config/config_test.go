@@ -130,7 +130,7 @@ func TestMistakesInAFileAreNamedWithTheirPlace(t *testing.T) {
 			`c.yaml:2:12: option "rehearsal" is "2", but must be true or false`,
 		}},
 		"a quality of two": {"qos: [1, 2]\n", []string{
-			`c.yaml:1:6: option "qos" is "1,2", but must be fields such as {detect: 200ms, mistakes`}},
+			`c.yaml:1:6: option "qos" is "1,2", but must be fields such as {detect: 1s, mistakes`}},
 		"a quality within": {"qos: {detect: {a: b}}\n",
 			[]string{`c.yaml:1:6: option "qos" must be a value or a list of values`}},
 		"a field of phi": {"node: a\nphi: {treshold: 9}\n", []string{

@@ -159,7 +159,8 @@ func TestWhatIsDeclaredIsWhatIsCollected(t *testing.T) {
 
 func TestAsLittleIsSaidOfAQoSAsIsKnown(t *testing.T) {
 	s := busy()
-	s.stats.Elections[0].QoS = &cluster.QoSStatus{Asked: detector.QoS{Duration: time.Second}, Detect: 2}
+	asked := detector.QoS{Duration: time.Second}
+	s.stats.Elections[0].QoS = &cluster.QoSStatus{Asked: asked, Detect: 2}
 	said := scrape(t, s)
 	require.Contains(t, said, `bmqelect_qos_seconds{group="default",time="asked-duration"} 1`)
 	require.Contains(t, said, `bmqelect_qos_seconds{group="default",time="detect"} 2`)
