@@ -66,7 +66,7 @@ func TestLinkIsNotKnownAtOnce(t *testing.T) {
 	r.send(known, 0)
 	q, isKnown := r.link.Quality()
 	require.False(t, isKnown)
-	require.Equal(t, Quality{Loss: startLoss, Deviation: granularity}, q)
+	require.Equal(t, Quality{Loss: startLoss, Deviation: 100 * time.Microsecond}, q)
 	r.send(1, 0)
 	q, isKnown = r.link.Quality()
 	require.True(t, isKnown)
