@@ -114,7 +114,10 @@ type ElectionConfig struct {
 	// QoS, if set, says how fast and how surely the crash of a leader is to be detected, the
 	// same on every node. Heartbeats then come as often as the links need for that, and
 	// Status says what is met. Default none: timers are as they are.
-	QoS          detector.QoS
+	QoS detector.QoS
+	// Phi, if set, replaces the miss count by the phi accrual detector, with what
+	// PhiConfig.WithDefaults makes of it. Nodes may differ in it. Not with QoS. Default none.
+	Phi          detector.PhiConfig
 	NotCandidate bool          // votes, but does not stand
 	Priority     int           // ranks nodes that stand at the same moment; higher wins
 	Quorum       int           // 0: a majority of the voters
@@ -191,6 +194,7 @@ func (e ElectionConfig) withDefaults() ElectionConfig {
 		e.Timing = elector.ForQoS(e.QoS)
 	}
 	e.Timing = cmp.Or(e.Timing, elector.Article())
+	e.Phi = e.Phi.WithDefaults(e.Timing.HeartbeatBroadcast, e.Timing.Promise())
 	e.StopMargin = cmp.Or(e.StopMargin, (e.Timing.Lease-e.Timing.HeartbeatBroadcast)/2)
 	return e
 }
@@ -200,7 +204,7 @@ func (c Config) elector(e ElectionConfig) elector.Config {
 	return elector.Config{
 		Self: c.Node, Voters: c.Voters,
 		NotCandidate: e.NotCandidate, Priority: e.Priority, Quorum: e.Quorum, Rule: e.Rule,
-		Timing: e.Timing, QoS: e.QoS, Takeover: e.Takeover,
+		Timing: e.Timing, QoS: e.QoS, Phi: e.Phi, Takeover: e.Takeover,
 		UnsafeQuorum: e.UnsafeQuorum, UnsafeNoScouting: e.UnsafeNoScouting,
 	}
 }

@@ -83,6 +83,8 @@ func TestZeroElectionIsTheArticles(t *testing.T) {
 	c := Config{Node: "a", Voters: []NodeID{"a"}, DataDir: "d"}
 	require.NoError(t, c.Validate())
 	require.Equal(t, elector.Article(), c.withDefaults().Election.Timing)
+	c.Election.Phi.Window = 100
+	require.NoError(t, c.Validate(), "the rest of phi follows from them")
 }
 
 func TestTheStopMarginLeavesTimeToWork(t *testing.T) {
@@ -107,6 +109,9 @@ func TestWhatIsAgreedIsWhatIsInForce(t *testing.T) {
 	more := plain
 	more.Voters = []NodeID{"a", "b", "c", "d"}
 	require.Equal(t, plain.Agreed(), more.Agreed())
+	suspicious := plain // safe: a promise binds for its time, whoever suspects
+	suspicious.Election.Phi.Threshold = 5
+	require.Equal(t, plain.Agreed(), suspicious.Agreed())
 	for name, change := range map[string]func(*Config){
 		"quorum-rule":    func(c *Config) { c.Election.Quorum = 3 },
 		"no-death-proof": func(c *Config) { c.NoDeathProof = true },

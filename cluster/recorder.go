@@ -168,6 +168,9 @@ func setupOf(c elector.Config) *recording.Setup {
 	if c.QoS != (detector.QoS{}) {
 		s.Elector["qos"] = "{" + c.QoS.String() + "}"
 	}
+	if c.Phi != (detector.PhiConfig{}) {
+		s.Elector["phi"] = "{" + c.Phi.String() + "}"
+	}
 	if c.Takeover != 0 {
 		s.Elector["takeover"] = c.Takeover.String()
 	}

@@ -41,8 +41,8 @@ type Config struct {
 	// its followers need for that, within Timing.Periods. ForQoS has timers that fit.
 	QoS detector.QoS
 	// Phi replaces the miss count by the phi accrual detector: a follower then learns how
-	// regular its leader's heartbeats are. PhiConfig.Least must be at least Timing.Lease. Its
-	// zero, the default, is the miss count.
+	// regular its leader's heartbeats are. PhiConfig.Least must be at least
+	// Timing.Promise. Its zero, the default, is the miss count.
 	Phi detector.PhiConfig
 
 	// UnsafeQuorum permits a Quorum of half the voters or less: two leaders at

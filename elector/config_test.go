@@ -72,10 +72,10 @@ func TestValidateNamesTheFault(t *testing.T) {
 			c.Timing.HeartbeatBroadcast = 700 * millis
 		}},
 		{"Phi", func(c *elector.Config) { c.QoS, c.Phi = quality, accrual }},
-		{"Phi.Window", func(c *elector.Config) { c.Phi.Threshold = 8 }},
+		{"Phi.window", func(c *elector.Config) { c.Phi.Threshold = 8 }},
 		{"Phi", func(c *elector.Config) {
 			c.Phi = accrual
-			c.Phi.Pause = c.Timing.Lease - 113*millis // 5.612 x 20 ms is 112 ms
+			c.Phi.Pause = c.Timing.Promise() - 113*millis // 5.612 x 20 ms is 112 ms
 		}},
 	} {
 		cfg := valid()

@@ -54,7 +54,7 @@ func (c Config) Validate() error {
 	ps.nodes(c)
 	ps.quorum(c)
 	ps.timers(c.Timing)
-	ps.phi(c.Phi, c.Timing.Lease)
+	ps.phi(c.Phi, c.Timing.Promise())
 	ps.qos(c)
 	beat := c.Timing.HeartbeatBroadcast
 	ps.want(c.Takeover == 0 || c.Takeover >= beat && c.Takeover <= maxTimer, "Takeover", c.Takeover,
@@ -127,7 +127,8 @@ func (ps *problems) timers(t Timing) {
 		"at least MaxRandomWait, %s", t.MaxRandomWait)
 }
 
-func (ps *problems) phi(c detector.PhiConfig, lease time.Duration) {
+// phi checks that a follower is free to vote when it suspects its leader.
+func (ps *problems) phi(c detector.PhiConfig, promise time.Duration) {
 	if c == (detector.PhiConfig{}) {
 		return
 	}
@@ -135,8 +136,8 @@ func (ps *problems) phi(c detector.PhiConfig, lease time.Duration) {
 		ps.want(false, "Phi."+field, value, "%s", want)
 		return
 	}
-	ps.want(c.Least() >= lease, "Phi", fmt.Sprintf("one that may suspect after %s", c.Least()),
-		"one that waits for at least Timing.Lease, %s: a longer Pause", lease)
+	ps.want(c.Least() >= promise, "Phi", fmt.Sprintf("one that may suspect after %s", c.Least()),
+		"one that waits for at least Lease with drift, %s: a longer pause", promise)
 }
 
 // qos checks that the lease cannot outlast the detector, and that two heartbeats fit into it:

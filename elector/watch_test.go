@@ -14,7 +14,7 @@ import (
 const millis = time.Millisecond
 
 var accrual = detector.PhiConfig{
-	Threshold: 8, Window: 10, MinDeviation: 20 * millis, Pause: 1300 * millis,
+	Threshold: 8, Window: 10, MinDeviation: 20 * millis, Pause: 1400 * millis,
 }
 
 // watcher is a node that is to follow b, and finds out with phi that b is gone.
@@ -33,7 +33,7 @@ func (d *driven) beat(after time.Duration, term lsn.Term, sequence uint64) time.
 func TestPhiLearnsHowRegularTheLeaderIs(t *testing.T) {
 	d := watcher(t)
 	at := func(mean, deviation float64) time.Duration { // ms
-		return time.Duration((mean + 1300 + 5.612*deviation) * 1e6)
+		return time.Duration((mean + 1400 + 5.612*deviation) * 1e6)
 	}
 	require.InDelta(t, at(500, 125), d.beat(0, 3, 1), float64(millis), "nothing is known yet")
 	n := uint64(1)

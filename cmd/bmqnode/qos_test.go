@@ -1,12 +1,15 @@
 package main_test
 
 import (
+	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/internal/base/recording"
 	"github.com/bmqelect/bmqelect/internal/daemon/admin"
 )
 
@@ -52,4 +55,30 @@ func TestAQualityOfServiceIsAllThatAUserWrites(t *testing.T) {
 	}), "the connections of a stopped process stay open")
 	require.NoError(t, s.node(led.Leader).Signal(syscall.SIGCONT))
 	s.agree(s.Nodes(), above(led.Term))
+}
+
+// A node whose file asks for phi has it, as its own record of the election says, and suspects a
+// leader that is stopped.
+func TestPhiSuspectsALeaderThatIsStopped(t *testing.T) {
+	t.Parallel()
+	options := quick()
+	options["phi"] = map[string]any{
+		"threshold": 9, "window": 100, "min-deviation": "50ms", "pause": "1300ms",
+	}
+	s := play(t, 3, options)
+	led := s.agree(s.Nodes(), func(g cluster.GroupStatus) bool { return g.Since > 1 })
+	require.NoError(t, s.node(led.Leader).Signal(syscall.SIGSTOP))
+	s.agree(s.others(led.Leader), above(led.Term))
+	require.NotEmpty(t, s.transitions(func(e admin.Event) bool {
+		return e.Reason == "LEADER_NO_HEARTBEAT"
+	}))
+	require.NoError(t, s.node(led.Leader).Signal(syscall.SIGCONT))
+	for _, n := range s.Nodes() {
+		records, _, err := recording.Read(filepath.Join(n.Dir, "state"), recording.Recording)
+		require.NoError(t, err)
+		opened := slices.IndexFunc(records, func(r recording.Record) bool { return r.Setup != nil })
+		require.GreaterOrEqual(t, opened, 0)
+		require.Equal(t, "{threshold: 9, window: 100, min-deviation: 50ms, pause: 1.3s}",
+			records[opened].Setup.Elector["phi"])
+	}
 }

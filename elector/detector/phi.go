@@ -1,9 +1,12 @@
 package detector
 
 import (
+	"bytes"
+	"cmp"
 	"fmt"
 	"math"
 	"math/bits"
+	"strconv"
 	"time"
 )
 
@@ -48,15 +51,68 @@ type Phi struct {
 func (c PhiConfig) Check() (field string, value any, want string) {
 	switch {
 	case !(c.Threshold > 0 && c.Threshold <= 100):
-		return "Threshold", c.Threshold, "above 0 and at most 100"
+		return "threshold", c.Threshold, "above 0 and at most 100"
 	case c.Window < 2 || c.Window > 10_000:
-		return "Window", c.Window, "between 2 and 10000"
+		return "window", c.Window, "between 2 and 10000"
 	case c.MinDeviation <= 0 || c.MinDeviation > longestInterval:
-		return "MinDeviation", c.MinDeviation, "above 0s and at most " + longestInterval.String()
+		return "min-deviation", c.MinDeviation, "above 0s and at most " + longestInterval.String()
 	case c.Pause < 0 || c.Pause > longestInterval:
-		return "Pause", c.Pause, "between 0s and " + longestInterval.String()
+		return "pause", c.Pause, "between 0s and " + longestInterval.String()
 	}
 	return "", nil, ""
+}
+
+// WithDefaults fills in each field that is 0, for a sender of such a period to whom such a
+// promise binds its followers: a threshold of 8, a window of 200, a tenth of the period as the
+// least deviation, and the pause that Least needs to last as long. The zero PhiConfig, no
+// detector, stays as it is.
+func (c PhiConfig) WithDefaults(period, promise time.Duration) PhiConfig {
+	if c == (PhiConfig{}) {
+		return c
+	}
+	c.Threshold = cmp.Or(c.Threshold, defaultThreshold)
+	c.Window = cmp.Or(c.Window, 200)
+	c.MinDeviation = cmp.Or(c.MinDeviation, period/10)
+	if c.Pause == 0 {
+		c.Pause = max(0, promise-c.Least())
+	}
+	return c
+}
+
+const defaultThreshold = 8
+
+// ExamplePhi is a PhiConfig as text.
+const ExamplePhi = "threshold: 8, window: 200, min-deviation: 100ms, pause: 1s"
+
+// MarshalText returns all fields, as UnmarshalText reads them; nothing for the zero PhiConfig.
+func (c PhiConfig) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
+
+// String returns the same text.
+func (c PhiConfig) String() string {
+	if c == (PhiConfig{}) {
+		return ""
+	}
+	return fmt.Sprintf("threshold: %s, window: %d, min-deviation: %s, pause: %s",
+		strconv.FormatFloat(c.Threshold, 'f', -1, 64), c.Window, c.MinDeviation, c.Pause)
+}
+
+// UnmarshalText reads fields as QoS.UnmarshalText does. If all are left out or 0, but the text
+// is not empty, it is the default threshold. It does not check them.
+func (c *PhiConfig) UnmarshalText(text []byte) error {
+	var read PhiConfig
+	err := readFields(text, ExamplePhi,
+		field{"threshold", into(&read.Threshold, parseFloat)},
+		field{"window", into(&read.Window, strconv.Atoi)},
+		field{"min-deviation", into(&read.MinDeviation, time.ParseDuration)},
+		field{"pause", into(&read.Pause, time.ParseDuration)})
+	if err != nil {
+		return err
+	}
+	if len(bytes.TrimSpace(text)) > 0 {
+		read.Threshold = cmp.Or(read.Threshold, defaultThreshold)
+	}
+	*c = read
+	return nil
 }
 
 // Least is how long Phi waits at least after a heartbeat: pause + least deviation x y.

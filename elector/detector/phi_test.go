@@ -140,15 +140,66 @@ func TestPhiConfigIsChecked(t *testing.T) {
 	_, err := NewPhi(good)
 	require.NoError(t, err)
 	for want, change := range map[string]func(*PhiConfig){
-		"Threshold is 0, but must be above 0 and at most 100": func(c *PhiConfig) { c.Threshold = 0 },
-		"Threshold is NaN": func(c *PhiConfig) { c.Threshold = math.NaN() },
-		"Window is 1, but must be between 2 and 10000":                 func(c *PhiConfig) { c.Window = 1 },
-		"MinDeviation is 0s, but must be above 0s and at most 24h0m0s": func(c *PhiConfig) { c.MinDeviation = 0 },
-		"Pause is -1ns, but must be between 0s and 24h0m0s":            func(c *PhiConfig) { c.Pause = -1 },
+		"threshold is 0, but must be above 0 and at most 100": func(c *PhiConfig) { c.Threshold = 0 },
+		"threshold is NaN": func(c *PhiConfig) { c.Threshold = math.NaN() },
+		"window is 1, but must be between 2 and 10000":                  func(c *PhiConfig) { c.Window = 1 },
+		"min-deviation is 0s, but must be above 0s and at most 24h0m0s": func(c *PhiConfig) { c.MinDeviation = 0 },
+		"pause is -1ns, but must be between 0s and 24h0m0s":             func(c *PhiConfig) { c.Pause = -1 },
 	} {
 		c := good
 		change(&c)
 		_, err := NewPhi(c)
 		require.ErrorContains(t, err, want)
 	}
+}
+
+// What is left out follows from the leader's timers. Nobody is suspected within the lease.
+func TestPhiDefaults(t *testing.T) {
+	const us = time.Microsecond
+	for text, want := range map[string]PhiConfig{
+		"":                       {},
+		"{}":                     {8, 200, 50 * ms, 1119400 * us},
+		"{pause: 0s}":            {8, 200, 50 * ms, 1119400 * us},
+		"threshold: 12":          {12, 200, 50 * ms, 1048276 * us},
+		"min-deviation: 300ms":   {8, 200, 300 * ms, 0}, // 1684 ms
+		"{window: 9; pause: 2s}": {8, 9, 50 * ms, 2 * time.Second},
+		ExamplePhi:               {8, 200, 100 * ms, time.Second},
+	} {
+		var read, again PhiConfig
+		require.NoError(t, read.UnmarshalText([]byte(text)), text)
+		require.NoError(t, again.UnmarshalText([]byte(read.String())), text)
+		require.Equal(t, read, again)
+		got := read.WithDefaults(500*ms, 1400*ms)
+		require.InDelta(t, want.Pause, got.Pause, float64(us), text)
+		want.Pause = got.Pause
+		require.Equal(t, want, got, text)
+		require.True(t, text == "" || got.Least() >= 1400*ms, text)
+		require.NoError(t, again.UnmarshalText([]byte(got.String())), text)
+		require.Equal(t, got, again, "so it is recorded")
+	}
+	for text, want := range map[string]string{
+		"treshold: 8":          `"treshold" is no field: there are threshold, window, min-deviation, pause`,
+		"threshold: high":      `threshold is "high", but must be written as in threshold: 8, window`,
+		"window: 1.5":          `window is "1.5", but must be`,
+		"pause: 3":             `pause is "3", but must be`,
+		"window: 5, window: 5": `window is "5", but must be written as in threshold: 8, window: 200, min-d`,
+	} {
+		c := PhiConfig{Window: 7}
+		require.ErrorContains(t, c.UnmarshalText([]byte(text)), want)
+		require.Equal(t, PhiConfig{Window: 7}, c, "unchanged")
+	}
+}
+
+func FuzzPhiText(f *testing.F) {
+	f.Add(ExamplePhi)
+	f.Add("{pause: 1h; threshold: 1e300}")
+	f.Fuzz(func(t *testing.T, text string) {
+		var c, again PhiConfig
+		if c.UnmarshalText([]byte(text)) != nil {
+			return
+		}
+		c.WithDefaults(time.Second, time.Hour).Check()
+		require.NoError(t, again.UnmarshalText([]byte(c.String())))
+		require.Equal(t, c.String(), again.String())
+	})
 }

@@ -76,42 +76,19 @@ func (q QoS) String() string {
 // any field it is the zero QoS. It does not check them.
 func (q *QoS) UnmarshalText(text []byte) error {
 	var read QoS
-	inner := strings.TrimSpace(string(text))
-	if open, ok := strings.CutPrefix(inner, "{"); ok {
-		inner = strings.TrimSuffix(open, "}")
-	}
-	if inner == "" {
+	err := readFields(text, ExampleQoS,
+		field{"detect", into(&read.Detect, time.ParseDuration)},
+		field{"mistakes", func(value string) error { return read.Mistakes.UnmarshalText([]byte(value)) }},
+		field{"accuracy", into(&read.Accuracy, parseFloat)},
+		field{"duration", into(&read.Duration, time.ParseDuration)})
+	if err == nil {
 		*q = read
-		return nil
 	}
-	seen := map[string]bool{}
-	separates := func(r rune) bool { return r == ',' || r == ';' }
-	for field := range strings.FieldsFuncSeq(inner, separates) {
-		key, value, _ := strings.Cut(field, ":")
-		key, value = strings.TrimSpace(key), strings.TrimSpace(value)
-		var err error
-		switch key {
-		case "detect":
-			read.Detect, err = time.ParseDuration(value)
-		case "mistakes":
-			err = read.Mistakes.UnmarshalText([]byte(value))
-		case "accuracy":
-			read.Accuracy, err = strconv.ParseFloat(value, 64)
-		case "duration":
-			read.Duration, err = time.ParseDuration(value)
-		default:
-			return fmt.Errorf("%q is no field: there are detect, mistakes, accuracy and duration", key)
-		}
-		if err != nil || seen[key] {
-			return fmt.Errorf("%s is %q, but must be written as in %s, and once", key, value, example)
-		}
-		seen[key] = true
-	}
-	*q = read
-	return nil
+	return err
 }
 
-const example = "detect: 200ms, mistakes: 1/30d, accuracy: 0.99999"
+// ExampleQoS is a quality of service as text.
+const ExampleQoS = "detect: 200ms, mistakes: 1/30d, accuracy: 0.99999"
 
 // duration returns T_M^U in seconds. E(T_MR) >= T_MR^L and E(T_M) <= (1 - P_A^L) x T_MR^L
 // together make P_A >= P_A^L.

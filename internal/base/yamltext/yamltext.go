@@ -30,8 +30,8 @@ func Parse(text []byte, options ...parser.Option) (*ast.File, error) {
 	return parser.ParseBytes(text, 0, options...)
 }
 
-// Inline returns a mapping of single values on one line, "key: value, key: value"; ok is false
-// if a value is a list or a mapping.
+// Inline returns a mapping of single values on one line, "{key: value, key: value}"; ok is
+// false if a value is a list or a mapping.
 func Inline(m ast.MapNode) (text string, ok bool) {
 	var fields []string
 	for it := m.MapRange(); it.Next(); {
@@ -41,7 +41,7 @@ func Inline(m ast.MapNode) (text string, ok bool) {
 		}
 		fields = append(fields, it.Key().GetToken().Value+": "+value.GetToken().Value)
 	}
-	return strings.Join(fields, ", "), true
+	return "{" + strings.Join(fields, ", ") + "}", true
 }
 
 // tooDeep counts what opens a list or mapping: brackets, dashes, question marks and

@@ -92,6 +92,22 @@ func TestAQualityOfServiceSetsTheTimers(t *testing.T) {
 	}
 }
 
+func TestPhiIsCompletedByTheTimers(t *testing.T) {
+	for text, want := range map[string]detector.PhiConfig{
+		"phi: {threshold: 8, window: 200, min-deviation: 100ms, pause: 1s}": {Threshold: 8, Window: 200,
+			MinDeviation: 100 * time.Millisecond, Pause: time.Second},
+		"phi:\n  window: 100\n  min-deviation: 300ms": {Threshold: 8, Window: 100,
+			MinDeviation: 300 * time.Millisecond},
+		"phi: {}": {Threshold: 8},
+	} {
+		o, err := parsed(t, text, node...)
+		require.NoError(t, err)
+		cfg, err := o.Resolve()
+		require.NoError(t, err)
+		require.Equal(t, want, cfg.Election.Phi)
+	}
+}
+
 func TestAnEmptyFileLeavesTheDefaults(t *testing.T) {
 	o, err := parsed(t, "# nothing yet\n", node...)
 	require.NoError(t, err)
@@ -117,6 +133,10 @@ func TestMistakesInAFileAreNamedWithTheirPlace(t *testing.T) {
 			`c.yaml:1:6: option "qos" is "1,2", but must be fields such as {detect: 200ms, mistakes`}},
 		"a quality within": {"qos: {detect: {a: b}}\n",
 			[]string{`c.yaml:1:6: option "qos" must be a value or a list of values`}},
+		"a field of phi": {"node: a\nphi: {treshold: 9}\n", []string{
+			`c.yaml:2:6: option "phi" is "{treshold: 9}", but must be fields such as {threshold: 8, window: 200, ` +
+				`min-deviation: 100ms, pause: 1s}: "treshold" is no field: there are threshold, window, min-d`}},
+		"a value of phi": {"phi: {pause: 2}\n", []string{`: pause is "2", but must be written as in`}},
 		"no number": {"priority: high\n",
 			[]string{`option "priority" is "high", but must be a whole number`}},
 		"no term": {"min-term: 37.5\n",
@@ -173,13 +193,18 @@ func TestMistakesInOptionsAreNamedByTheirFlags(t *testing.T) {
 			"--advertise-admin", "n1:7402"},
 		`--admin-open is "all", but must be some of lead`: {"--admin-open", "leader,all"},
 		`--profile is "lan", but must be left out: --qos has its own timers`: {"--profile", "lan",
-			"--qos", exampleQoS},
+			"--qos", detector.ExampleQoS},
 		"--qos accuracy is 7, but must be at least 0.5 and below 1": {"--qos",
 			"detect: 1s, mistakes: 1/1h, accuracy: 7"},
-		"--lease is 199ms, but must be with drift shorter than --qos": {"--qos", exampleQoS,
+		"--lease is 199ms, but must be with drift shorter than --qos": {"--qos", detector.ExampleQoS,
 			"--lease", "199ms"},
-		"--heartbeat-broadcast is 90ms, but must be below half of": {"--qos", exampleQoS,
+		"--heartbeat-broadcast is 90ms, but must be below half of": {"--qos", detector.ExampleQoS,
 			"--heartbeat-broadcast", "90ms"},
+		"--phi window is 1, but must be between 2 and 10000": {"--phi", "window: 1"},
+		"--phi is one that may suspect after 561.200125ms, but must be one that waits for at least --lease " +
+			"with drift, 1.428s: a longer pause": {"--phi", "min-deviation: 100ms, pause: 1ns"},
+		"--phi is set, but must be left out: --qos has its own detector": {"--qos", detector.ExampleQoS,
+			"--phi", "{}"},
 		"--clock-drift-ppm is": {"--clock-drift-ppm", "-1"},
 		"--stop-margin is 2s, but must be positive and shorter than --l": {"--stop-margin", "2s"},
 	} {

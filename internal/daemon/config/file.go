@@ -9,6 +9,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 	"github.com/spf13/pflag"
 
+	"github.com/bmqelect/bmqelect/elector/detector"
 	"github.com/bmqelect/bmqelect/internal/base/regular"
 	"github.com/bmqelect/bmqelect/internal/base/yamltext"
 )
@@ -57,12 +58,15 @@ func ApplyFile(path string, flags *pflag.FlagSet) error {
 			if flag.Changed {
 				continue
 			}
-			value, err := optionText(option.Value(), flag.Value.Type())
+			value, err := optionText(option.Value(), examples[name] != "")
 			if err != nil {
 				wrong(option.Value(), fmt.Errorf("option %q %w", name, err))
 			} else if err := flags.Set(name, value); err != nil {
-				wrong(option.Value(), fmt.Errorf("option %q is %q, but must be %s", name, value,
-					cmp.Or(wanted[flag.Value.Type()], "a "+flag.Value.Type())))
+				want := cmp.Or(wanted[flag.Value.Type()], "a "+flag.Value.Type())
+				if example := examples[name]; example != "" {
+					want = fmt.Sprintf("fields such as {%s}: %v", example, errors.Unwrap(err))
+				}
+				wrong(option.Value(), fmt.Errorf("option %q is %q, but must be %s", name, value, want))
 			}
 		}
 	}
@@ -73,12 +77,14 @@ func ApplyFile(path string, flags *pflag.FlagSet) error {
 var wanted = map[string]string{
 	"bool": "true or false", "int": "a whole number", "int64": "a whole number",
 	"uint64": "a whole number below 2^64", "duration": "a duration such as 1500ms or 2s",
-	qosType: "fields such as {" + exampleQoS + "}",
 }
 
-// optionText is the value as one would type it after a flag of the given type.
-func optionText(v ast.Node, of string) (string, error) {
-	if m, ok := v.(ast.MapNode); ok && of == qosType {
+// examples are of the options whose values may be mappings, by name.
+var examples = map[string]string{"qos": detector.ExampleQoS, "phi": detector.ExamplePhi}
+
+// optionText is the value as one would type it after a flag.
+func optionText(v ast.Node, mayBeMapping bool) (string, error) {
+	if m, ok := v.(ast.MapNode); ok && mayBeMapping {
 		if text, ok := yamltext.Inline(m); ok {
 			return text, nil
 		}
@@ -87,7 +93,7 @@ func optionText(v ast.Node, of string) (string, error) {
 	case *ast.SequenceNode:
 		var items []string
 		for _, item := range v.Values {
-			text, err := optionText(item, of)
+			text, err := optionText(item, mayBeMapping)
 			if err != nil {
 				return "", err
 			}

@@ -37,10 +37,7 @@ const (
 	TLSFlag   = "tls-dir"
 )
 
-const (
-	defaultProfile = "article"
-	exampleQoS     = "detect: 200ms, mistakes: 1/30d, accuracy: 0.99999"
-)
+const defaultProfile = "article"
 
 // UsageError is a mistake in what was typed or configured; nothing was done.
 type UsageError struct{ error }
@@ -155,8 +152,10 @@ func (o *Options) registerElection(f *pflag.FlagSet) {
 		"permit a quorum of half the voters or less: two leaders become possible")
 	f.BoolVar(&e.UnsafeNoScouting, "unsafe-no-scouting", false,
 		"the algorithm before its scouting extension, to see what goes wrong")
-	f.Var(qosValue{&e.QoS}, "qos", "how fast and surely the crash of a leader is detected, "+
-		"such as '"+exampleQoS+"'; timers follow from it (default: from the profile)")
+	f.TextVar(&e.QoS, "qos", e.QoS, "how fast and surely the crash of a leader is detected, "+
+		"`fields` such as '"+detector.ExampleQoS+"'; timers follow from it (default: from the profile)")
+	f.TextVar(&e.Phi, "phi", e.Phi, "suspect a leader by the phi accrual detector, with some of the "+
+		"`fields` '"+detector.ExamplePhi+"' (default: by --heartbeat-miss-count)")
 	f.StringVar(&o.profile, "profile", defaultProfile, "set of timers: "+
 		strings.Join(elector.ProfileNames(), ", ")+"; the flags below override it")
 
@@ -183,18 +182,6 @@ func (o *Options) registerElection(f *pflag.FlagSet) {
 	f.AddFlagSet(timing)
 	o.timing = timing
 }
-
-// qosValue reads the quality of service, for package pflag.
-type qosValue struct{ *detector.QoS }
-
-// qosType is the type of flags whose values may be mappings in a file.
-const qosType = "qos"
-
-// Set reads what was typed.
-func (v qosValue) Set(text string) error { return v.UnmarshalText([]byte(text)) }
-
-// Type is what usage messages call the value.
-func (v qosValue) Type() string { return qosType }
 
 // Resolve returns the node's configuration, or every mistake in the options, as a
 // UsageError.
@@ -297,8 +284,10 @@ func inFlags(err error) error {
 // flagOf is the flag that sets a field: the words of its name with dashes, as in
 // Election.Timing.MaxRandomWait and --max-random-wait.
 func flagOf(field string) string {
-	if _, part, ok := strings.Cut(field, "QoS"); ok { // of a flag that sets several fields
-		return strings.TrimSpace("--qos " + strings.TrimPrefix(part, "."))
+	field = strings.TrimPrefix(field, "Election.")
+	switch name, part, _ := strings.Cut(field, "."); name {
+	case "QoS", "Phi": // of a flag that sets several fields
+		return strings.TrimSpace("--" + strings.ToLower(name) + " " + part)
 	}
 	field = field[strings.LastIndex(field, ".")+1:]
 	switch field {

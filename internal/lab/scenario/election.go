@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"cmp"
+	"encoding"
 	"errors"
 	"regexp"
 	"strings"
@@ -26,10 +27,11 @@ type electorKeys struct {
 	UnsafeQuorum       scalar `yaml:"unsafe_quorum"`
 	Takeover           scalar
 	QoS                scalar `yaml:"qos"`
+	Phi                scalar
 }
 
-// qosKey is the one scalar that may be written as a mapping.
-const qosKey = "qos"
+// asMappings are the keys of scalars that may be written as mappings.
+var asMappings = []string{"qos", "phi"}
 
 // election reads how the nodes elect: the profile, and what replaces it.
 func (b *builder) election(k *fileKeys) {
@@ -53,6 +55,9 @@ func (b *builder) election(k *fileKeys) {
 	read(b, own.Takeover, &e.Takeover, parsePositive)
 	read(b, own.HeartbeatMissCount, &e.Timing.HeartbeatMissCount, parseInt)
 	read(b, own.ClockDrift, &e.Timing.ClockDriftPPM, parseDrift)
+	if read(b, own.Phi, &e.Phi, parsePhi) {
+		e.Phi = e.Phi.WithDefaults(e.Timing.HeartbeatBroadcast, e.Timing.Promise())
+	}
 	read(b, own.UnsafeQuorum, &e.UnsafeQuorum, parseFlag)
 	if read(b, own.Quorum, &e.Quorum, parseInt) && e.Quorum < 1 {
 		b.at(own.Quorum.place, "quorum is %d, but must be 1 or more; leave it out for a majority",
@@ -73,12 +78,11 @@ func (b *builder) validate(k *fileKeys) {
 	settings := fieldsOf[scalar](&k.Elector.keys)
 	for _, p := range found.Problems {
 		name, at := inFormat(p.Field), cmp.Or(k.Elector.place, k.Profile.place)
-		if s := settings[name]; s != nil && s.there() {
+		setting, _, _ := strings.Cut(name, ".") // of one with several fields
+		if s := settings[setting]; s != nil && s.there() {
 			at = s.place
 		} else if name == "nodes" {
 			at = k.Nodes.place
-		} else if strings.HasPrefix(name, qosKey) {
-			at = k.Elector.keys.QoS.place
 		}
 		b.at(at, "%s is %s, but must be %s", name, p.Value, inFormat(p.Want))
 	}
@@ -92,7 +96,7 @@ var (
 // inFormat writes the names of the elector's settings in its messages as the format
 // does: Timing.InitialWait is initial_wait here, and Voters are nodes.
 func inFormat(text string) string {
-	text = strings.ReplaceAll(text, "QoS", qosKey)
+	text = strings.ReplaceAll(text, "QoS", "qos")
 	text = camelCase.ReplaceAllStringFunc(text, func(name string) string {
 		snake := inside.ReplaceAllString(strings.TrimPrefix(name, "Timing."), "_$0")
 		return strings.Replace(strings.ToLower(snake), "voters", "nodes", 1)
@@ -108,10 +112,21 @@ func parseProfile(text string) (string, string) {
 }
 
 func parseQoS(text string) (q detector.QoS, wrong string) {
-	if err := q.UnmarshalText([]byte(text)); err != nil {
-		return q, "{detect: 200ms, mistakes: 1/30d, accuracy: 0.99999}, for example: " + err.Error()
+	wrong = parseFields(text, &q, detector.ExampleQoS)
+	return q, wrong
+}
+
+func parsePhi(text string) (c detector.PhiConfig, wrong string) {
+	wrong = parseFields(text, &c, detector.ExamplePhi)
+	return c, wrong
+}
+
+// parseFields reads what may be written as a mapping.
+func parseFields(text string, to encoding.TextUnmarshaler, example string) (wrong string) {
+	if err := to.UnmarshalText([]byte(text)); err != nil {
+		return "{" + example + "}, for example: " + err.Error()
 	}
-	return q, ""
+	return ""
 }
 
 func parseRule(text string) (scouting.Rule, string) {

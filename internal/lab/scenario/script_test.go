@@ -78,6 +78,7 @@ func show(s *Scenario) string {
 	line("quorum %v", s.Election.Quorum, 0)
 	line("unsafe quorum %v", s.Election.UnsafeQuorum, false)
 	line("qos %v", s.Election.QoS, plain.Election.QoS)
+	line("phi %v", s.Election.Phi, plain.Election.Phi)
 	line("takeover %v", s.Election.Takeover, plain.Election.Takeover)
 	line("network %+v", s.Network, plain.Network)
 	line("begin %+v", s.Begin, plain.Begin)

@@ -210,7 +210,7 @@ func (r *report) scalar(n ast.Node) scalar {
 		s.text = n.GetToken().Value
 	default:
 		m, ok := n.(ast.MapNode)
-		if ok && s.key == qosKey {
+		if ok && slices.Contains(asMappings, s.key) {
 			s.text, ok = yamltext.Inline(m)
 		} else {
 			ok = false

@@ -104,6 +104,7 @@ func (r *run) config(dir string, o Options) procs.Config {
 			"lease":                e.Timing.Lease.String(),
 			"clock-drift-ppm":      e.Timing.ClockDriftPPM,
 			"qos":                  e.QoS.String(),
+			"phi":                  e.Phi.String(),
 		},
 	}
 	for _, n := range r.sc.Nodes {

@@ -59,7 +59,7 @@ func playVirtual(t *testing.T, sc *scenario.Scenario) (run verdict.Run) {
 		cfg.Voters = e.Voters
 		cfg.Election = cluster.ElectionConfig{
 			Timing: e.Timing, NotCandidate: n.NotCandidate, Priority: n.Priority, Quorum: e.Quorum,
-			Rule: e.Rule, AwaitCampaign: true, Takeover: e.Takeover,
+			Rule: e.Rule, AwaitCampaign: true, Takeover: e.Takeover, Phi: e.Phi,
 			UnsafeQuorum: e.UnsafeQuorum, UnsafeNoScouting: e.UnsafeNoScouting,
 		}
 	}
@@ -406,5 +406,37 @@ func TestModelAndNodesAgree(t *testing.T) {
 			like(func(b behavior) any { return b.believed })
 			like(func(b behavior) any { return b.replaced })
 		})
+	}
+}
+
+// A scenario selects phi, for the model and for real nodes: with its pause the followers wait for
+// 2.8 s from the last heartbeat of a leader, where the miss count would for 1.5 s.
+func TestPhiDecidesHowLongALeaderIsFollowed(t *testing.T) {
+	sc, err := scenario.Parse("phi.yaml", []byte(`
+name: phi
+about: The leader stops.
+source: a test
+nodes: [a, b, c]
+elector: {phi: {pause: 2s}}
+begin: {leader: a, term: 10}
+duration: 40s
+timeline:
+  - {at: 10s, pause: [a]}
+  - {at: 20s, resume: [a]}
+expect:
+  - {to: 10s, leader: a, term: 10}
+  - {from: 13s, leader_within: 5s}
+  - {from: 21s, leader: [b, c], followers: [a]}
+  - {leader_changes: 1}
+`))
+	require.NoError(t, err)
+	processes := (&run{sc: sc}).config("", Options{}).Options
+	require.Equal(t, sc.Election.Phi.String(), processes["phi"])
+	model, err := replay.Simulate(sc, replay.Options{Seed: 1})
+	require.NoError(t, err)
+	for name, run := range map[string]verdict.Run{"model": model, "nodes": playVirtual(t, sc)} {
+		require.Empty(t, failures(run), name)
+		require.Equal(t, 3, run.History.FollowersAt("a", 12*time.Second), name)
+		require.Equal(t, 1, run.History.FollowersAt("a", 13*time.Second), "%s: itself", name)
 	}
 }
