@@ -13,6 +13,7 @@ import (
 	"github.com/bmqelect/bmqelect/cluster/clustertest"
 	"github.com/bmqelect/bmqelect/cluster/internal/testhook"
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/elector/detector"
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
@@ -45,6 +46,42 @@ func TestAStoppedFollowerListensBeforeItJudges(t *testing.T) {
 		require.Equal(t, uint64(2), after.Stalls)
 		require.Equal(t, uint64(2), follower.Status().Stalls)
 	})
+}
+
+// What a follower measures of its leader's link, and how soon it detects the leader's death, is
+// the same before and after the follower was stopped.
+func TestAStallOfItsOwnTeachesAFollowerNothing(t *testing.T) {
+	ask := detector.QoS{Detect: time.Second, Accuracy: 0.99999,
+		Mistakes: detector.Recurrence(24 * time.Hour)}
+	demanding := clustertest.Configure(func(cfg *cluster.Config) {
+		cfg.Election.QoS = ask
+		cfg.Election.Timing = elector.ForQoS(ask)
+	})
+	withCluster(t, three, func(t *testing.T, c *testCluster) {
+		time.Sleep(5 * time.Minute)
+		leader := c.leader()
+		follower := c.Node(c.others(leader)[0])
+		before := follower.Status().Groups[0].QoS
+		require.True(t, before.Met, before.Unmet)
+
+		c.Pause(follower.ID())
+		time.Sleep(5 * time.Second)
+		c.Resume(follower.ID())
+		time.Sleep(3 * time.Second)
+		after := follower.Status().Groups[0].QoS
+		require.True(t, after.Met, after.Unmet)
+		require.Equal(t, before.Deviation, after.Deviation)
+		require.Equal(t, before.Detect, after.Detect)
+		require.NotZero(t, follower.Stats().Stalls)
+
+		c.Pause(leader.ID())
+		stopped := time.Now()
+		c.Await("the leader is given up", func() bool {
+			return follower.Stats().LeaderChanges[elector.LeaderNoHeartbeat] > 0
+		})
+		require.LessOrEqual(t, time.Since(stopped), ask.Detect+20*time.Millisecond)
+		c.Resume(leader.ID())
+	}, demanding)
 }
 
 // A leader that hangs is given up by a follower that was stopped, too, although what fills

@@ -80,7 +80,7 @@ var wanted = map[string]string{
 }
 
 // examples are of the options whose values may be mappings, by name.
-var examples = map[string]string{"qos": exampleQoS, "phi": detector.ExamplePhi}
+var examples = map[string]string{"qos": detector.ExampleQoS, "phi": detector.ExamplePhi}
 
 // optionText is the value as one would type it after a flag.
 func optionText(v ast.Node, mayBeMapping bool) (string, error) {

@@ -37,11 +37,7 @@ const (
 	TLSFlag   = "tls-dir"
 )
 
-const (
-	defaultProfile = "article"
-	// exampleQoS can be met on a usual link.
-	exampleQoS = "detect: 1s, mistakes: 1/1d, accuracy: 0.99999"
-)
+const defaultProfile = "article"
 
 // UsageError is a mistake in what was typed or configured; nothing was done.
 type UsageError struct{ error }
@@ -157,7 +153,7 @@ func (o *Options) registerElection(f *pflag.FlagSet) {
 	f.BoolVar(&e.UnsafeNoScouting, "unsafe-no-scouting", false,
 		"the algorithm before its scouting extension, to see what goes wrong")
 	f.TextVar(&e.QoS, "qos", e.QoS, "how fast and surely the crash of a leader is detected, "+
-		"`fields` such as '"+exampleQoS+"'; timers follow from it (default: from the profile)")
+		"`fields` such as '"+detector.ExampleQoS+"'; timers follow from it (default: from the profile)")
 	f.TextVar(&e.Phi, "phi", e.Phi, "suspect a leader by the phi accrual detector, with some of the "+
 		"`fields` '"+detector.ExamplePhi+"' (default: by --heartbeat-miss-count)")
 	f.StringVar(&o.profile, "profile", defaultProfile, "set of timers: "+
