@@ -232,6 +232,27 @@ func TestTheAlarmOfASupervisorReadsWhatItWasToldFirst(t *testing.T) {
 	require.Equal(t, later, s.Deadline)
 }
 
+// A renewal that comes as the supervisor ends stays unread. Its last words count still.
+func TestTheLastWordsOfASupervisorThatLeftSomethingUnreadAreHeard(t *testing.T) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	require.NoError(t, err)
+	ours, theirs := os.NewFile(uintptr(pair[0]), "owner"), os.NewFile(uintptr(pair[1]), "supervisor")
+	defer ours.Close()
+	conn, err := net.FileConn(ours)
+	require.NoError(t, err)
+	defer conn.Close()
+	c := &Command{conn: conn.(*net.UnixConn)}
+	require.NoError(t, c.write(message{Word: tellDeadline}))
+	for _, m := range []message{{Word: sayExpired}, {Word: sayExited, Number: 137}, {Word: sayGone}} {
+		_, err := theirs.Write(m.encode())
+		require.NoError(t, err)
+	}
+	require.NoError(t, theirs.Close())
+	c.listen()
+	require.True(t, c.gone)
+	require.Equal(t, Result{Code: 137, Expired: true}, c.result)
+}
+
 // A supervisor that does not read for a while is ended near its deadline, not before.
 func TestRenewalsDoNotEndASupervisorThatIsDelayed(t *testing.T) {
 	t.Parallel()
