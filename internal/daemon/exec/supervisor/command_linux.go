@@ -127,11 +127,16 @@ func (c *Command) listen() {
 		if err != nil || n == 0 || json.Unmarshal(packet[:n], &m) != nil {
 			return
 		}
+		started := func() {}
 		c.mu.Lock()
 		switch m.Word {
 		case sayFailed:
 			c.result.Code, c.result.Err = int(m.Number), errors.New(m.Text)
 			c.gone = true // it never was there
+		case sayLate:
+			c.result, c.gone = Result{Code: CodeNotExecutable, Expired: true, Err: ErrLate}, true
+		case sayStarted:
+			started = c.cfg.Started
 		case sayExited:
 			c.result.Code = int(m.Number)
 		case sayExpired:
@@ -142,6 +147,7 @@ func (c *Command) listen() {
 			c.gone = true
 		}
 		c.mu.Unlock()
+		started()
 	}
 }
 
