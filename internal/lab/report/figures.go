@@ -30,6 +30,14 @@ var figures = []figure{
 	{"messages", func(s history.Summary) string { return count(s.Messages) }},
 }
 
+// figuresOf are the figures of a run like this one. Live, nobody counts messages.
+func figuresOf(h *history.History) []figure {
+	if h != nil && h.Mode == "live" {
+		return figures[:len(figures)-1]
+	}
+	return figures
+}
+
 // Columns of tables.
 const (
 	figureName  = 21 // of a figure's name and the space after it
@@ -44,6 +52,7 @@ func summarize(h *history.History) history.Summary { return h.Summarize(0, h.Dur
 // goes to further tables.
 func (p *printer) figures(runs []verdict.Run) {
 	width, alone := figureValue, len(runs) == 1
+	figures := figuresOf(runs[0].History)
 	for _, r := range runs {
 		width = max(width, min(utf8.RuneCountInString(variant(r.History)), 2*figureValue)+2)
 	}

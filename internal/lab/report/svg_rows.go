@@ -58,8 +58,8 @@ func (s *sheet) run(r verdict.Run, compared bool) {
 
 // pictureFigures is the run in one line.
 func pictureFigures(r verdict.Run) string {
-	text := fmt.Sprintf("%s, seed %d: ", r.History.Mode, r.History.Seed)
-	for _, f := range figures {
+	text := played(r.History) + ": "
+	for _, f := range figuresOf(r.History) {
 		text += f.name + " " + f.value(summarize(r.History)) + ", "
 	}
 	return text + tally(r)
