@@ -21,10 +21,13 @@ type figure struct {
 	value func(history.Summary) string
 }
 
+const twoLeaders = "two leaders"
+
 var figures = []figure{
 	{"leader changes", func(s history.Summary) string { return count(s.LeaderChanges) }},
 	{"needless demotions", func(s history.Summary) string { return count(s.Demotions) }},
 	{"time without leader", func(s history.Summary) string { return seconds(s.Leaderless) }},
+	{twoLeaders, func(s history.Summary) string { return seconds(s.Overlap) }},
 	{"availability", func(s history.Summary) string { return percent(s.Availability) }},
 	{"highest term", func(s history.Summary) string { return count(s.MaxTerm) }},
 	{"messages", func(s history.Summary) string { return count(s.Messages) }},
