@@ -182,6 +182,7 @@ func (n *Node) listenFirst() {
 	}
 	for _, t := range slices.Clone(n.ticks) {
 		if late := now.Sub(t.at); late >= lateFrom && t.at != t.g.putOff && t.g.leadTerm == 0 {
+			n.quality.HeldUp(now, late)
 			n.step(t.g, elector.HeldUp{For: late})
 			t.g.putOff = t.at
 		}

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 
@@ -160,3 +161,6 @@ func (h Histogram) Below(bound float64) (n uint64) {
 	}
 	return n
 }
+
+// UntilTick is how long the driver, which calls it, may sleep.
+func (n *Node) UntilTick() time.Duration { return n.untilTick() }

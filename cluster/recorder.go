@@ -148,7 +148,8 @@ func setupOf(c elector.Config) *recording.Setup {
 		NotCandidate: c.NotCandidate, Priority: c.Priority,
 		Scouting: !c.UnsafeNoScouting, Rule: c.Rule.String(),
 		Elector: map[string]string{
-			"initial_wait": t.InitialWait.String(), "max_random_wait": t.MaxRandomWait.String(),
+			"initial_wait":    t.InitialWait.String(),
+			"min_random_wait": t.MinRandomWait.String(), "max_random_wait": t.MaxRandomWait.String(),
 			"scouting_result": t.ScoutingResult.String(), "election_result": t.ElectionResult.String(),
 			"heartbeat_broadcast":  t.HeartbeatBroadcast.String(),
 			"heartbeat_miss_count": strconv.Itoa(t.HeartbeatMissCount),

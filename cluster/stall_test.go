@@ -1,12 +1,20 @@
 package cluster_test
 
 import (
+	"errors"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/cluster/clustertest"
+	"github.com/bmqelect/bmqelect/cluster/internal/testhook"
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/elector/detector"
+	"github.com/bmqelect/bmqelect/lsn"
 )
 
 // A follower that was stopped for longer than the inactivity interval reads the heartbeats
@@ -40,6 +48,42 @@ func TestAStoppedFollowerListensBeforeItJudges(t *testing.T) {
 	})
 }
 
+// What a follower measures of its leader's link, and how soon it detects the leader's death, is
+// the same before and after the follower was stopped.
+func TestAStallOfItsOwnTeachesAFollowerNothing(t *testing.T) {
+	ask := detector.QoS{Detect: time.Second, Accuracy: 0.99999,
+		Mistakes: detector.Recurrence(24 * time.Hour)}
+	demanding := clustertest.Configure(func(cfg *cluster.Config) {
+		cfg.Election.QoS = ask
+		cfg.Election.Timing = elector.ForQoS(ask)
+	})
+	withCluster(t, three, func(t *testing.T, c *testCluster) {
+		time.Sleep(5 * time.Minute)
+		leader := c.leader()
+		follower := c.Node(c.others(leader)[0])
+		before := follower.Status().Groups[0].QoS
+		require.True(t, before.Met, before.Unmet)
+
+		c.Pause(follower.ID())
+		time.Sleep(5 * time.Second)
+		c.Resume(follower.ID())
+		time.Sleep(3 * time.Second)
+		after := follower.Status().Groups[0].QoS
+		require.True(t, after.Met, after.Unmet)
+		require.Equal(t, before.Deviation, after.Deviation)
+		require.Equal(t, before.Detect, after.Detect)
+		require.NotZero(t, follower.Stats().Stalls)
+
+		c.Pause(leader.ID())
+		stopped := time.Now()
+		c.Await("the leader is given up", func() bool {
+			return follower.Stats().LeaderChanges[elector.LeaderNoHeartbeat] > 0
+		})
+		require.LessOrEqual(t, time.Since(stopped), ask.Detect+20*time.Millisecond)
+		c.Resume(leader.ID())
+	}, demanding)
+}
+
 // A leader that hangs is given up by a follower that was stopped, too, although what fills
 // its inbox makes it late again and again.
 func TestAFloodPutsNoJudgementOff(t *testing.T) {
@@ -64,5 +108,102 @@ func TestAFloodPutsNoJudgementOff(t *testing.T) {
 		require.NotZero(t, follower.Stats().LeaderChanges[elector.LeaderNoHeartbeat])
 		time.Sleep(5 * time.Second)
 		c.Resume(leader.ID())
+	})
+}
+
+// Whatever a driver does first after it was held up, it lets the followers among its elections
+// read what waits before they judge.
+func TestALateDriverListensFirstWhateverItWasWokenBy(t *testing.T) {
+	const late = 1800 * time.Millisecond // longer than the inactivity interval
+	var held atomic.Pointer[cluster.NodeID]
+	gate := clustertest.Hooks(func(id cluster.NodeID, h *testhook.Hooks) {
+		h.Gate = func() {
+			if next := held.Load(); next != nil && *next == id {
+				held.Store(nil)
+				time.Sleep(late)
+			}
+		}
+	})
+	for name, wake := range map[string]func(follower *cluster.Node, other cluster.NodeID){
+		"tick": func(follower *cluster.Node, _ cluster.NodeID) {
+			follower.Do(func() { time.Sleep(late) })
+		},
+		"message": func(follower *cluster.Node, other cluster.NodeID) {
+			id := follower.ID()
+			held.Store(&id)
+			follower.Default().Hear(other, elector.Message{Kind: elector.HeartbeatAck, Term: 1}, nil)
+		},
+		"request": func(follower *cluster.Node, _ cluster.NodeID) {
+			id := follower.ID()
+			held.Store(&id)
+			_ = follower.Default().SetFit(errors.New("not now"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withCluster(t, three, func(t *testing.T, c *testCluster) {
+				time.Sleep(election)
+				leader := c.leader()
+				ids := c.others(leader)
+				events := c.Node(ids[0]).Subscribe(10)
+				synctest.Wait()
+				wake(c.Node(ids[0]), ids[1])
+				time.Sleep(election)
+				require.Nil(t, held.Load(), "the driver was held up")
+				events.Close()
+				for e := range events.Events() {
+					require.Fail(t, "a transition", "%+v", e.Transition)
+				}
+			}, gate)
+		})
+	}
+}
+
+// A tick that is late by less than a millisecond is judged at once, as timers are; another one
+// gives what waits as long again.
+func TestTimersAreALittleLate(t *testing.T) {
+	for late, judged := range map[time.Duration]time.Duration{
+		999 * time.Microsecond: 999 * time.Microsecond,
+		time.Millisecond:       2 * time.Millisecond,
+	} {
+		withCluster(t, three, func(t *testing.T, c *testCluster) {
+			time.Sleep(election)
+			leader := c.leader()
+			follower := c.Node(c.others(leader)[0])
+			c.Pause(leader.ID())
+			events := follower.Subscribe(10)
+			var due time.Time
+			follower.Do(func() {
+				due = time.Now().Add(follower.UntilTick())
+				time.Sleep(time.Until(due) + late)
+			})
+			e := <-events.Events()
+			require.Equal(t, elector.LeaderNoHeartbeat, e.Reason)
+			require.Equal(t, judged, time.Since(due))
+			c.Resume(leader.ID())
+		})
+	}
+}
+
+// A leader whose driver was held up says what its application has issued meanwhile.
+func TestALateHeartbeatHasTheNewestLSN(t *testing.T) {
+	withContest(t, func(t *testing.T, o *contest, l *cluster.Leadership) {
+		var sent []lsn.LSN
+		l.Node().OnSend(func(m elector.Message) {
+			if m.Kind == elector.LeaderHeartbeat {
+				sent = append(sent, m.LSN)
+			}
+		})
+		var newest lsn.LSN
+		l.Node().Do(func() {
+			sent = nil
+			time.Sleep(article.HeartbeatBroadcast + 10*time.Millisecond)
+			newest, _ = l.NextLSN()
+		})
+		synctest.Wait()
+		var first lsn.LSN
+		l.Node().Do(func() { first = sent[0] })
+		require.NotZero(t, newest)
+		require.Equal(t, newest, first)
+		l.Release()
 	})
 }

@@ -13,6 +13,8 @@ import (
 type Links struct {
 	voters   []NodeID
 	monitors []detector.Monitor // by voter
+	heldAt   Time               // when the node noticed last that it was held up ...
+	heldFor  time.Duration      // ... and for how long
 }
 
 // NewLinks returns links of which nothing is known. Ordered says that none of them lets a
@@ -47,9 +49,14 @@ func (l *Links) Received(now Time, group string, from NodeID, msg *Message) {
 	}
 	if m := l.monitor(from); m != nil {
 		source := detector.Source{Group: group, Term: uint64(msg.Term)}
-		m.Observe(time.Duration(now), source, msg.heartbeat())
+		hb := msg.heartbeat()
+		hb.Held = now <= l.heldAt.Add(min(l.heldFor, msg.Period))
+		m.Observe(time.Duration(now), source, hb)
 	}
 }
+
+// HeldUp notes that the node was held up, with Machine.Step(HeldUp).
+func (l *Links) HeldUp(now Time, late time.Duration) { l.heldAt, l.heldFor = now, late }
 
 // RoundTrip notes that a message to a peer and its answer took d together.
 func (l *Links) RoundTrip(peer NodeID, d time.Duration) {

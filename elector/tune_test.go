@@ -87,3 +87,42 @@ func TestALeaderKeepsItsPeriodWithinTheLease(t *testing.T) {
 		}
 	})
 }
+
+// What waited for a node that was held up says nothing of the link: for as long as the node was
+// late, at most for a heartbeat period.
+func TestLinksForgiveWhatWaitedForTheNode(t *testing.T) {
+	const period = 300 * millis
+	for _, c := range []struct {
+		late, after time.Duration
+		forgiven    bool
+	}{
+		{5 * time.Second, 0, true},
+		{5 * time.Second, period, true},
+		{5 * time.Second, period + 1, false},
+		{20 * millis, 20 * millis, true},
+		{20 * millis, 20*millis + 1, false},
+		{0, 1, false},
+	} {
+		d := bootWith(t, elector.Config{QoS: quality}, 3, 2)
+		links := elector.NewLinks([]elector.NodeID{"a", "b", "c"}, true)
+		hb := elector.Message{Kind: elector.LeaderHeartbeat, Term: 3, Period: period}
+		beat := func(late time.Duration) {
+			hb.Sequence++
+			hb.SentAt = d.now.Add(-late)
+			links.Received(d.now, "g", "b", &hb)
+		}
+		for range 200 {
+			d.now = d.now.Add(period)
+			beat(0)
+		}
+		links.HeldUp(d.now, c.late)
+		d.now = d.now.Add(c.after)
+		beat(5 * time.Second)
+		d.hear("b", hb)
+		d.Tune(links)
+		tuning, _, _, ok := d.Quality()
+		require.True(t, ok)
+		require.True(t, tuning.Known)
+		require.Equal(t, c.forgiven, tuning.Quality.Deviation < millis, "%+v", c)
+	}
+}

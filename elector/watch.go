@@ -34,6 +34,7 @@ func (m *Machine) silentAt(from NodeID, msg *Message) Time {
 		nfde.Adjust(detection)
 	}
 	hb := msg.heartbeat()
+	hb.Held = m.state.Now <= m.state.HeldUntil
 	if !ok {
 		// A leader that sends faster for others' sake is not given up sooner.
 		hb.Period = max(hb.Period, m.cfg.Timing.HeartbeatBroadcast)

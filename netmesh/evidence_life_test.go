@@ -2,9 +2,11 @@ package netmesh
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -194,6 +196,52 @@ func TestEvidenceHandshakeThatFailsEndsByAReset(t *testing.T) {
 		_, err := s.conn.Read(make([]byte, 1))
 		require.Equal(t, elector.EvidenceReset, evidenceOf(err))
 	})
+}
+
+// TestEvidenceThatNobodyHoldsIsNone: a process whose parent may not hold the connection does not
+// go on with it.
+func TestEvidenceThatNobodyHoldsIsNone(t *testing.T) {
+	a := start(t, "a", func(c *Config) {
+		c.DeathProof.Hold = func(net.Conn, []byte) error { return errors.New("the parent is gone") }
+	})
+	m := inKernel(t, a)
+	require.Equal(t, elector.EvidenceReset, evidenceOf(m.present(m.dial(t))))
+	require.False(t, a.stands("x"))
+}
+
+// TestAProbeIsContentWithTheProcessBehindTheLink alone.
+func TestAProbeIsContentWithTheProcessBehindTheLink(t *testing.T) {
+	a := start(t, "a")
+	m := inKernel(t, a)
+	a.Mesh.mu.RLock()
+	l := a.peers["x"].link
+	a.Mesh.mu.RUnlock()
+	for name, c := range map[string]struct {
+		change func(*hello)
+		other  bool
+	}{
+		"it":                    {func(*hello) {}, false},
+		"one that says no more": {func(h *hello) { h.Process = 0 }, false},
+		"another start":         {func(h *hello) { h.Boot++ }, true},
+		"another directory":     {func(h *hello) { h.Identity = slices.Repeat([]byte{9}, 16) }, true},
+		"a twin":                {func(h *hello) { h.Process++ }, true},
+	} {
+		listener, err := m.network.Listen("127.0.0.1:0")
+		require.NoError(t, err)
+		w := *m.hello
+		w.MinVersion = w.MaxVersion
+		c.change(&w)
+		answered := make(chan struct{})
+		go func() { defer close(answered); (&member{a: a, listener: listener}).answer(&w) }()
+		err = (&evidence{l: l, addr: listener.Addr().String()}).probe()
+		require.NoError(t, listener.Close())
+		<-answered
+		if !c.other {
+			require.NoError(t, err, name)
+		} else {
+			require.ErrorContains(t, err, "another process", name)
+		}
+	}
 }
 
 // TestEvidenceOfOthersIsRefused: who does not know the key of a link changes nothing.

@@ -34,7 +34,7 @@ func joins(t *testing.T, a *node, network Network, bind string) *member {
 	m := &member{
 		a: a, network: network, listener: l, hello: helloFrom(a), secret: newCertificate(),
 	}
-	m.hello.MaxVersion, m.hello.Address = maxVersion, l.Addr().String()
+	m.hello.MaxVersion, m.hello.Address, m.hello.Process = maxVersion, l.Addr().String(), 7
 	answered := make(chan struct{})
 	w := *m.hello
 	w.MinVersion = w.MaxVersion

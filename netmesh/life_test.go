@@ -91,3 +91,28 @@ func TestAnOlderPeerIsPingedAllTheTime(t *testing.T) {
 		}
 	})
 }
+
+// Whoever was held up lets the peers have the time for an answer, and for what they take, once
+// more: what came meanwhile is not read yet.
+func TestWhoeverWasHeldUpWaitsAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := memnet.New()
+		a, _ := pairOn(t, net, fast)
+		time.Sleep(10 * time.Second)
+		cut(net, "a", "b", memnet.Drop)
+		require.True(t, a.Send("b", "g", ack(1)))
+		for range 10 {
+			synctest.Wait()
+			a.checkLinks(a.age(), true)
+			time.Sleep(a.cfg.Inactivity)
+			require.True(t, a.Links()[0].Up)
+		}
+		time.Sleep(2 * a.cfg.Inactivity)
+		require.False(t, a.Links()[0].Up)
+	})
+	var l link
+	l.life.writing.Store(1)
+	l.excuse(2)
+	require.EqualValues(t, 2, l.life.writing.Load())
+	require.Zero(t, l.life.asked.Load(), "nothing was asked")
+}

@@ -21,7 +21,8 @@ import (
 // it takes until the next one leads: until the first follower knows (detection), until one has
 // waited for its turn or a random time and asked the others (back-off), until it is elected
 // and all follow it (election). Of a kill it also tells when the process is gone, and when each
-// follower has proof of it. Medians and the worst, in milliseconds. Busy is how many loops compete for the cores.
+// follower has proof of it. Medians and the worst, in milliseconds. Busy is how many loops
+// compete for the cores.
 func BenchmarkFailover(b *testing.B) {
 	for _, c := range []struct {
 		profile string

@@ -18,13 +18,15 @@ const (
 // late. Its zero has seen none. Lateness is A_i - S_i: the delay, plus the unknown difference
 // between the zeros of the two clocks.
 type arrivals struct {
-	newest Heartbeat                // l of [CTA]: the one of the highest number
-	seen   [numbersKept / 64]uint64 // a bit for each number, modulo numbersKept
-	window [windowSize]arrival      // a ring
-	oldest int                      // index in window
-	count  int
-	base   time.Duration // the first lateness; others are relative to it, so sums stay small
-	sum    time.Duration // of the window's lateness
+	newest  Heartbeat                // l of [CTA]: the one of the highest number
+	seen    [numbersKept / 64]uint64 // a bit for each number, modulo numbersKept
+	window  [windowSize]arrival      // a ring
+	oldest  int                      // index in window
+	count   int
+	base    time.Duration // the first lateness; others are relative to it, so sums stay small
+	sum     time.Duration // of the window's lateness
+	held    int           // how many in a row were Held
+	standIn bool          // the one in the window is
 }
 
 type arrival struct{ at, late time.Duration }
@@ -49,9 +51,31 @@ func (a *arrivals) note(now time.Duration, hb Heartbeat) bool {
 		return false
 	}
 	a.seen[hb.Number/64%uint64(len(a.seen))] |= 1 << (hb.Number % 64)
-	a.push(arrival{at: now, late: now - hb.Scheduled - a.base})
+	a.learn(now, hb)
 	return true
 }
+
+// learn takes a lateness into the window. One that says nothing only stands in where there is
+// no other, the newest of them, until one comes that does.
+func (a *arrivals) learn(now time.Duration, hb Heartbeat) {
+	excused := a.excuses(hb)
+	a.held++
+	if !hb.Held {
+		a.held = 0
+	}
+	if excused && a.count > 0 && !a.standIn {
+		return
+	}
+	if a.standIn {
+		a.count, a.sum = 0, 0
+	}
+	a.standIn = excused
+	a.push(arrival{at: now, late: now - hb.Scheduled - a.base})
+}
+
+// excuses reports whether the lateness of a heartbeat says nothing of the delay. A receiver
+// that is held up again and again, so that no heartbeat comes in time, is slow: it learns.
+func (a *arrivals) excuses(hb Heartbeat) bool { return hb.Held && a.held < numbersKept }
 
 // beginsWith reports whether hb is the first heartbeat, or the first after an outage.
 func (a *arrivals) beginsWith(hb Heartbeat) bool {

@@ -12,6 +12,9 @@ type Heartbeat struct {
 	Scheduled time.Duration
 	// Period is eta: how long after Scheduled the next one is scheduled. Positive.
 	Period time.Duration
+	// Held says that it may have waited for the receiver, which was held up. It shows that the
+	// sender lives, and says nothing of the delay.
+	Held bool
 }
 
 // Detector watches one process of one sender; a process that started again needs a new

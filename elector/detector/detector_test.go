@@ -52,24 +52,59 @@ type step struct {
 	at                                time.Duration
 	number                            uint64
 	scheduled, period, freshnessPoint time.Duration
+	held                              bool
+}
+
+// observed lets a detector see steps, by a clock that is not the sender's.
+func observed(t *testing.T, d *NFDE, steps []step) {
+	const zero = 77 * time.Hour
+	for _, s := range steps {
+		hb := Heartbeat{Number: s.number, Scheduled: zero + s.scheduled*ms, Period: s.period * ms,
+			Held: s.held}
+		require.InDelta(t, s.freshnessPoint*ms, d.Observe(s.at*ms, hb), float64(ms), s.name)
+	}
 }
 
 func TestNFDESteps(t *testing.T) {
-	const zero = 77 * time.Hour // the sender's clock is another one
-	d := NewNFDE(250 * ms)
-	for _, s := range []step{
-		{"10 ms late: expected again at 110", 10, 1, 0, 100, 260},
-		{"30 ms late: the mean is 20 ms", 130, 2, 100, 100, 370},
-		{"4 comes before 3", 320, 4, 300, 100, 570},
-		{"3 is old: it counts in the mean only", 340, 3, 200, 100, 570},
-		{"a duplicate counts in nothing", 350, 4, 300, 100, 570},
-		{"the next one: the mean of 10, 30, 20, 140, 50", 450, 5, 400, 100, 700},
-		{"the period is halved, and the time to detect stays", 550, 6, 500, 50, 800},
-		{"too old to restore trust", 5050, 7, 550, 50, 550 + 250 + (300+4500)/7},
-	} {
-		hb := Heartbeat{Number: s.number, Scheduled: zero + s.scheduled*ms, Period: s.period * ms}
-		require.InDelta(t, s.freshnessPoint*ms, d.Observe(s.at*ms, hb), float64(ms), s.name)
+	observed(t, NewNFDE(250*ms), []step{
+		{"10 ms late: expected again at 110", 10, 1, 0, 100, 260, false},
+		{"30 ms late: the mean is 20 ms", 130, 2, 100, 100, 370, false},
+		{"4 comes before 3", 320, 4, 300, 100, 570, false},
+		{"3 is old: it counts in the mean only", 340, 3, 200, 100, 570, false},
+		{"a duplicate counts in nothing", 350, 4, 300, 100, 570, false},
+		{"the next one: the mean of 10, 30, 20, 140, 50", 450, 5, 400, 100, 700, false},
+		{"the period is halved, and the time to detect stays", 550, 6, 500, 50, 800, false},
+		{"too old to restore trust", 5050, 7, 550, 50, 550 + 250 + (300+4500)/7, false},
+	})
+}
+
+// What waited for a node that was held up moves the freshness point, not the expected arrival.
+func TestNFDELearnsNothingFromItsOwnStalls(t *testing.T) {
+	observed(t, NewNFDE(250*ms), []step{
+		{"10 ms late", 10, 1, 0, 100, 260, false},
+		{"the oldest that waited", 5000, 2, 100, 100, 360, true},
+		{"the newest that waited", 5000, 50, 4900, 100, 5160, true},
+		{"the mean is 20 ms", 5030, 51, 5000, 100, 5270, false},
+	})
+	observed(t, NewNFDE(250*ms), []step{
+		{"nothing else is known", 5000, 1, 100, 100, 5250, true},
+		{"the newest is the nearest to the truth", 5000, 50, 4900, 100, 5250, true},
+		{"it stands in", 5030, 51, 5000, 100, 5280, false},
+		{"for this one", 5110, 52, 5100, 100, 5370, false},
+	})
+}
+
+// A node that is late for every heartbeat is slow, and learns how slow.
+func TestNFDELearnsThatItsNodeIsSlow(t *testing.T) {
+	d := NewNFDE(time.Second)
+	d.Observe(0, Heartbeat{Number: 1, Period: ms})
+	hb := Heartbeat{Number: 1, Period: ms, Held: true}
+	for range 2 * numbersKept {
+		hb.Number++
+		hb.Scheduled += ms
+		d.Observe(hb.Scheduled+400*ms, hb)
 	}
+	require.Equal(t, hb.Scheduled+1400*ms, d.tau)
 }
 
 // Clocks whose rates differ by 10^-4 for hours: the window forgets, and the expected arrival
@@ -99,8 +134,8 @@ func FuzzHeartbeats(f *testing.F) {
 		require.NoError(t, err)
 		nfde, link := NewNFDE(time.Second), Link{}
 		heartbeats := []Heartbeat{
-			{number, time.Duration(at), time.Duration(period)},
-			{number2, time.Duration(at2), time.Duration(period2)},
+			{Number: number, Scheduled: time.Duration(at), Period: time.Duration(period)},
+			{number2, time.Duration(at2), time.Duration(period2), true},
 		}
 		now, highest := time.Duration(0), uint64(0)
 		var deadlines [2]time.Duration

@@ -53,7 +53,7 @@ type Link struct {
 
 // Observe notes a heartbeat that arrived at now. Its delay counts from its schedule time,
 // and is compared with the mean of the window before it: so drift between the clocks is no
-// variance, but every stall is.
+// variance, but every stall is, unless it was the receiver's own: see Heartbeat.Held.
 func (l *Link) Observe(now time.Duration, hb Heartbeat) {
 	a := &l.arrivals
 	switch {
@@ -66,7 +66,14 @@ func (l *Link) Observe(now time.Duration, hb Heartbeat) {
 	}
 	l.judge(now, hb.Number)
 	n, usual, last := float64(a.count), a.lateness(), a.newest.Number
+	says := !a.standIn && !a.excuses(hb)
 	if !a.note(now, hb) {
+		return
+	}
+	if hb.Number <= l.judged { // it was counted as lost
+		l.lost.value = max(l.lost.value-1/l.lost.n, 0)
+	}
+	if !says {
 		return
 	}
 	// The mean of n delays varies as well, by V(D)/n.
@@ -78,9 +85,6 @@ func (l *Link) Observe(now time.Duration, hb Heartbeat) {
 		}
 	}
 	l.variance.add(float64(x)*float64(x)*n/(n+1), delayMemory)
-	if hb.Number <= l.judged { // it was counted as lost
-		l.lost.value = max(l.lost.value-1/l.lost.n, 0)
-	}
 }
 
 // judge counts the heartbeats that have arrived, or are too late by now, in the order of

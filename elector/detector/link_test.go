@@ -1,6 +1,7 @@
 package detector
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -65,7 +66,7 @@ func TestLinkIsNotKnownAtOnce(t *testing.T) {
 	r.send(known, 0)
 	q, isKnown := r.link.Quality()
 	require.False(t, isKnown)
-	require.Equal(t, Quality{Loss: startLoss, Deviation: granularity}, q)
+	require.Equal(t, Quality{Loss: startLoss, Deviation: 100 * time.Microsecond}, q)
 	r.send(1, 0)
 	q, isKnown = r.link.Quality()
 	require.True(t, isKnown)
@@ -132,6 +133,45 @@ func TestLinkRemembersStalls(t *testing.T) {
 	r.send(24*36_000, 0)
 	q, _ := r.link.Quality()
 	require.InDelta(t, 0.42, float64(q.Deviation)/float64(ms), 0.05) // 400 ms / sqrt(900,000)
+}
+
+// A stall of the receiver is no quality of the link: the heartbeats that waited have arrived.
+func TestLinkForgivesStallsOfTheReceiver(t *testing.T) {
+	for _, ordered := range []bool{false, true} {
+		r := regular{link: Link{Ordered: ordered}}
+		stall := func() {
+			r.hb.Held = true
+			for waits := 5 * time.Second; waits > 0; waits -= 100 * ms {
+				r.send(1, waits)
+			}
+			r.skip(3)
+			r.send(1, 50*ms)
+			r.hb.Held = false
+		}
+		stall() // nothing is known yet
+		r.send(1000, 0)
+		before, isKnown := r.link.Quality()
+		require.True(t, isKnown)
+		require.Equal(t, granularity, before.Deviation)
+		stall()
+		r.send(1000, 0)
+		after, _ := r.link.Quality()
+		require.Equal(t, before.Deviation, after.Deviation)
+		require.InDelta(t, 6, r.losses(), 1e-9, "what did not arrive was lost")
+	}
+}
+
+// A receiver that is late for every heartbeat is slow, as its link may be.
+func TestLinkLearnsThatItsNodeIsSlow(t *testing.T) {
+	var r regular
+	r.send(1000, 0)
+	r.hb.Held = true
+	r.send(numbersKept, 30*ms)
+	q, _ := r.link.Quality()
+	require.Equal(t, granularity, q.Deviation)
+	r.send(1, 30*ms)
+	q, _ = r.link.Quality()
+	require.InDelta(t, 30/math.Sqrt(1000), float64(q.Deviation)/float64(ms), 0.1)
 }
 
 // New losses show within minutes, and fade in hours.

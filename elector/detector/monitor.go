@@ -36,7 +36,6 @@ const silence = 4
 // LinkUp notes that there is a new link to the peer, whose process may be a new one. What was
 // sent between the links was not lost by either.
 func (m *Monitor) LinkUp() {
-	m.link.Restart()
 	m.source = Source{}
 }
 

@@ -85,3 +85,44 @@ func TestAMonitorMeasuresOneElectionAtATime(t *testing.T) {
 	beats(&m, one, int(later/(100*ms))+1, 1, ms)
 	require.Equal(t, one, m.source, "at once, on a new link")
 }
+
+// TestAMonitorSurvivesARestartOfTheLeader: another process counts from 1 on another clock.
+func TestAMonitorSurvivesARestartOfTheLeader(t *testing.T) {
+	for _, newLink := range []bool{false, true} {
+		var m Monitor
+		beats(&m, Source{Group: "a", Term: 1}, 1, 400, ms)
+		before, _ := m.link.Quality()
+		if newLink {
+			m.LinkUp()
+		}
+		for n := range 200 {
+			sent := time.Duration(n) * 100 * ms
+			m.Observe(time.Hour+sent, Source{Group: "a", Term: 2},
+				Heartbeat{Number: uint64(n) + 1, Scheduled: sent, Period: 100 * ms})
+		}
+		after, _ := m.link.Quality()
+		require.Equal(t, before.Deviation, after.Deviation)
+		require.Equal(t, 598.0, m.link.variance.n, "all count but the first of each process")
+	}
+}
+
+// TestAMonitorForgivesTheTimeBetweenLinks: what a leader sent while there was no link was not
+// lost by it.
+func TestAMonitorForgivesTheTimeBetweenLinks(t *testing.T) {
+	var m Monitor
+	one := Source{Group: "a", Term: 1}
+	beats(&m, one, 1, 400, ms)
+	m.LinkUp()
+	beats(&m, one, 500, 400, ms)
+	q, _ := m.link.Quality()
+	require.Less(t, q.Loss, .001)
+}
+
+// TestADetectionIsNeverShorterThanItsLimit, however long the delay is.
+func TestADetectionIsNeverShorterThanItsLimit(t *testing.T) {
+	var m Monitor
+	m.RoundTrip(300 * ms)
+	ask := QoS{Detect: 600 * ms, Mistakes: Recurrence(time.Hour), Accuracy: .999}
+	tuning := m.Tune(Tuning{}, ask, Limits{Shortest: 10 * ms, Longest: 200 * ms, Detection: 500 * ms})
+	require.Equal(t, 500*ms, tuning.Detection)
+}

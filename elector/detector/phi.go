@@ -135,15 +135,16 @@ func NewPhi(c PhiConfig) (*Phi, error) {
 const longestInterval = 24 * time.Hour
 
 // Observe learns the interval since the heartbeat before, unless that one had been suspected
-// by now: an outage is no sample of the intervals. A new period makes the window begin
-// again. A heartbeat that is not newer than the newest one changes nothing.
+// by now, or one of the two was held: an outage is no sample of the intervals. A new period
+// makes the window begin again. A heartbeat that is not newer than the newest one changes
+// nothing.
 func (p *Phi) Observe(now time.Duration, hb Heartbeat) time.Duration {
 	switch {
 	case hb.Number <= p.newest.Number:
 		return p.deadline
 	case hb.Period != p.newest.Period:
 		p.begin(hb.Period)
-	case now < p.deadline:
+	case now < p.deadline && !hb.Held && !p.newest.Held:
 		p.learn(now - p.at)
 	}
 	p.newest, p.at = hb, now

@@ -78,18 +78,23 @@ func TestPhiDeadlines(t *testing.T) {
 		at       time.Duration
 		period   time.Duration
 		deadline time.Duration
+		held     bool
 	}{
-		{"75 ms and 125 ms are invented", 1, 0, 100 * ms, after(100, 25)},
-		{"100 ms is learnt", 2, 100 * ms, 100 * ms, 100*ms + after(100, math.Sqrt(1250./3))},
-		{"a duplicate says nothing", 2, 150 * ms, 100 * ms, 100*ms + after(100, math.Sqrt(1250./3))},
-		{"the window is full", 3, 200 * ms, 100 * ms, 200*ms + after(100, math.Sqrt(1250./4))},
-		{"75 ms leaves", 4, 300 * ms, 100 * ms, 300*ms + after(106.25, math.Sqrt(117.1875))},
-		{"125 ms leaves; at least 10 ms", 5, 400 * ms, 100 * ms, 400*ms + after(100, 10)},
-		{"an outage is no interval", 9, 9000 * ms, 100 * ms, 9000*ms + after(100, 10)},
-		{"a loss is one", 11, 9200 * ms, 100 * ms, 9200*ms + after(125, math.Sqrt(1875))},
-		{"a new period begins again", 12, 9300 * ms, 200 * ms, 9300*ms + after(200, 50)},
+		{"75 ms and 125 ms are invented", 1, 0, 100 * ms, after(100, 25), false},
+		{"100 ms is learnt", 2, 100 * ms, 100 * ms, 100*ms + after(100, math.Sqrt(1250./3)), false},
+		{"a duplicate says nothing", 2, 150 * ms, 100 * ms, 100*ms + after(100, math.Sqrt(1250./3)),
+			false},
+		{"the window is full", 3, 200 * ms, 100 * ms, 200*ms + after(100, math.Sqrt(1250./4)), false},
+		{"75 ms leaves", 4, 300 * ms, 100 * ms, 300*ms + after(106.25, math.Sqrt(117.1875)), false},
+		{"125 ms leaves; at least 10 ms", 5, 400 * ms, 100 * ms, 400*ms + after(100, 10), false},
+		{"an outage is no interval", 9, 9000 * ms, 100 * ms, 9000*ms + after(100, 10), false},
+		{"a loss is one", 11, 9200 * ms, 100 * ms, 9200*ms + after(125, math.Sqrt(1875)), false},
+		{"this node was held up", 12, 9400 * ms, 100 * ms, 9400*ms + after(125, math.Sqrt(1875)), true},
+		{"nor is this one regular", 13, 9401 * ms, 100 * ms, 9401*ms + after(125, math.Sqrt(1875)),
+			false},
+		{"a new period begins again", 14, 9500 * ms, 200 * ms, 9500*ms + after(200, 50), false},
 	} {
-		got := p.Observe(step.at, Heartbeat{Number: step.number, Period: step.period})
+		got := p.Observe(step.at, Heartbeat{Number: step.number, Period: step.period, Held: step.held})
 		require.InDelta(t, step.deadline, got, float64(time.Microsecond), step.name)
 		require.Less(t, p.Suspicion(got-1), 8.0)
 		require.InDelta(t, 8.0, p.Suspicion(got), 1e-3)

@@ -87,8 +87,8 @@ func (q *QoS) UnmarshalText(text []byte) error {
 	return err
 }
 
-// ExampleQoS is a quality of service as text.
-const ExampleQoS = "detect: 200ms, mistakes: 1/30d, accuracy: 0.99999"
+// ExampleQoS is a quality of service as text; a usual link gives it.
+const ExampleQoS = "detect: 1s, mistakes: 1/1d, accuracy: 0.99999"
 
 // duration returns T_M^U in seconds. E(T_MR) >= T_MR^L and E(T_M) <= (1 - P_A^L) x T_MR^L
 // together make P_A >= P_A^L.

@@ -130,7 +130,7 @@ func TestMistakesInAFileAreNamedWithTheirPlace(t *testing.T) {
 			`c.yaml:2:12: option "rehearsal" is "2", but must be true or false`,
 		}},
 		"a quality of two": {"qos: [1, 2]\n", []string{
-			`c.yaml:1:6: option "qos" is "1,2", but must be fields such as {detect: 200ms, mistakes`}},
+			`c.yaml:1:6: option "qos" is "1,2", but must be fields such as {detect: 1s, mistakes`}},
 		"a quality within": {"qos: {detect: {a: b}}\n",
 			[]string{`c.yaml:1:6: option "qos" must be a value or a list of values`}},
 		"a field of phi": {"node: a\nphi: {treshold: 9}\n", []string{
@@ -196,10 +196,10 @@ func TestMistakesInOptionsAreNamedByTheirFlags(t *testing.T) {
 			"--qos", detector.ExampleQoS},
 		"--qos accuracy is 7, but must be at least 0.5 and below 1": {"--qos",
 			"detect: 1s, mistakes: 1/1h, accuracy: 7"},
-		"--lease is 199ms, but must be with drift shorter than --qos": {"--qos", detector.ExampleQoS,
-			"--lease", "199ms"},
-		"--heartbeat-broadcast is 90ms, but must be below half of": {"--qos", detector.ExampleQoS,
-			"--heartbeat-broadcast", "90ms"},
+		"--lease is 999ms, but must be with drift shorter than --qos": {"--qos", detector.ExampleQoS,
+			"--lease", "999ms"},
+		"--heartbeat-broadcast is 450ms, but must be below half of": {"--qos", detector.ExampleQoS,
+			"--heartbeat-broadcast", "450ms"},
 		"--phi window is 1, but must be between 2 and 10000": {"--phi", "window: 1"},
 		"--phi is one that may suspect after 561.200125ms, but must be one that waits for at least --lease " +
 			"with drift, 1.428s: a longer pause": {"--phi", "min-deviation: 100ms, pause: 1ns"},

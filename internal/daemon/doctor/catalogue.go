@@ -102,7 +102,7 @@ var catalogue = map[Kind]advice{
 	},
 	QoSNotMet: {
 		"a leader that lives may be suspected more often than was asked, or found dead later",
-		"ask for what can be had, the same on every node, or improve the network",
+		"ask for what can be had, the same on every node: a longer detect, as a rule",
 	},
 	NoVoter: {
 		"it follows and does not vote; a misspelt name looks the same",

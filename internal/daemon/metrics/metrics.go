@@ -30,7 +30,7 @@ const (
 	// maxScrapes bounds the scrapes at a time. A node whose driver hangs answers none,
 	// and those that wait must not pile up.
 	maxScrapes = 8
-	// maxElections bounds the elections that have series of their own, at most fifteen each: the
+	// maxElections bounds the elections that have series of their own, at most nineteen each: the
 	// default one, and the first of the others by name. All are in the sums.
 	maxElections = 200
 	// maxPeers bounds the members that have series of their own, eight each: the voters,

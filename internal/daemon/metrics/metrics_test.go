@@ -18,6 +18,7 @@ import (
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/cluster/findings"
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/elector/detector"
 	"github.com/bmqelect/bmqelect/lsn"
 	"github.com/bmqelect/bmqelect/netmesh"
 	"github.com/bmqelect/bmqelect/scouting"
@@ -50,8 +51,12 @@ func busy() told {
 				Group: "default", Role: elector.Leader, Leader: "a", Term: 5,
 				LSN:     lsn.LSN{Term: 5, Counter: 12},
 				Leading: true, LeaseLeft: .75, Quorum: 2, Leaderships: 4, WorkOverdue: true,
-				QoS: &cluster.QoSStatus{Period: .05, Wanted: .06, Loss: .01, Delay: .001, Deviation: .002,
-					Detect: .2, Mistakes: 3600, Accuracy: .999, Met: true},
+				QoS: &cluster.QoSStatus{
+					Asked: detector.QoS{Detect: 250 * time.Millisecond, Mistakes: detector.Recurrence(time.Hour),
+						Accuracy: .99},
+					Period: .05, Wanted: .06, Loss: .01, Delay: .001, Deviation: .002,
+					Detect: .2, Mistakes: 3700, Accuracy: .999, Met: true,
+				},
 			}},
 			Links: []netmesh.LinkStatus{{
 				Peer: netmesh.PeerInfo{Node: "b"}, Up: true, RTT: 3 * time.Millisecond, Loss: .25,
@@ -99,7 +104,11 @@ func TestFiguresArriveUnderTheirNames(t *testing.T) {
 		`bmqelect_qos_met{group="default"} 1`,
 		`bmqelect_qos_loss_ratio{group="default"} 0.01`,
 		`bmqelect_qos_seconds{group="default",time="deviation"} 0.002`,
-		`bmqelect_qos_seconds{group="default",time="mistakes"} 3600`,
+		`bmqelect_qos_seconds{group="default",time="mistakes"} 3700`,
+		`bmqelect_qos_seconds{group="default",time="asked-detect"} 0.25`,
+		`bmqelect_qos_seconds{group="default",time="asked-mistakes"} 3600`,
+		`bmqelect_qos_accuracy_ratio{accuracy="asked",group="default"} 0.99`,
+		`bmqelect_qos_accuracy_ratio{accuracy="promised",group="default"} 0.999`,
 		`bmqelect_leaderships_total{group="default"} 4`,
 		`bmqelect_elections{role="LEADER"} 1`,
 		`bmqelect_elections{role="FOLLOWER"} 0`,
@@ -146,6 +155,17 @@ func TestWhatIsDeclaredIsWhatIsCollected(t *testing.T) {
 	gathered, err := strict.Gather()
 	require.NoError(t, err)
 	require.Len(t, gathered, len(metrics), "each has something to say")
+}
+
+func TestAsLittleIsSaidOfAQoSAsIsKnown(t *testing.T) {
+	s := busy()
+	asked := detector.QoS{Duration: time.Second}
+	s.stats.Elections[0].QoS = &cluster.QoSStatus{Asked: asked, Detect: 2}
+	said := scrape(t, s)
+	require.Contains(t, said, `bmqelect_qos_seconds{group="default",time="asked-duration"} 1`)
+	require.Contains(t, said, `bmqelect_qos_seconds{group="default",time="detect"} 2`)
+	require.Equal(t, 2, strings.Count(said, "\nbmqelect_qos_seconds{"))
+	require.NotContains(t, said, "bmqelect_qos_accuracy_ratio{")
 }
 
 func TestALinkThatIsDownHasNoPings(t *testing.T) {

@@ -1,6 +1,8 @@
 package metrics
 
 import (
+	"time"
+
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/cluster/findings"
 	"github.com/bmqelect/bmqelect/elector"
@@ -78,12 +80,24 @@ var metrics = []metric{
 				value(q.Loss)
 			}
 		}),
-	perQoS("qos_seconds", "Times measured, needed, kept and promised.",
+	perQoS("qos_accuracy_ratio", "Share of time without a mistake, as asked and as promised.",
+		[]string{"accuracy"}, func(q *cluster.QoSStatus, value func(float64, ...string)) {
+			if q.Asked.Accuracy > 0 {
+				value(q.Asked.Accuracy, "asked")
+			}
+			if q.Mistakes > 0 {
+				value(q.Accuracy, "promised")
+			}
+		}),
+	perQoS("qos_seconds", "Times asked, measured, needed, kept and promised.",
 		[]string{"time"}, func(q *cluster.QoSStatus, value func(float64, ...string)) {
 			for _, t := range []struct {
 				name string
 				time cluster.Seconds
 			}{
+				{"asked-detect", cluster.Seconds(q.Asked.Detect.Seconds())},
+				{"asked-mistakes", cluster.Seconds(time.Duration(q.Asked.Mistakes).Seconds())},
+				{"asked-duration", cluster.Seconds(q.Asked.Duration.Seconds())},
 				{"wanted", q.Wanted}, {"period", q.Period}, {"delay", q.Delay}, {"deviation", q.Deviation},
 				{"detect", q.Detect}, {"mistakes", q.Mistakes},
 			} {
