@@ -2,6 +2,7 @@ package exec
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -107,18 +108,25 @@ func (x *executor) runOnce(
 		<-x.signals // they came while no command ran
 	}
 	about := []any{"group", x.o.group, "term", l.Term()}
-	c, err := x.start(l, append(x.Environment(x.o.group),
+	started := func() { x.Log.Info("command started", about...) }
+	c, err := x.start(l, started, append(x.Environment(x.o.group),
 		fmt.Sprintf("BMQ_TERM=%d", token.Term), "BMQ_LSN="+token.String(),
 		"BMQ_LEADER_META="+x.Config.Meta))
 	if err != nil {
 		x.Log.Error("command not started", append(about, "error", err)...)
 		return supervisor.Result{Code: supervisor.CodeNotExecutable, Err: err}, false
 	}
-	x.Log.Info("command started", about...)
 	stopped = x.watch(ctx, l, c)
 	result = c.Result()
-	about = append(about, "code", result.Code, "stopped", stopped)
+	x.report(result, append(about, "code", result.Code, "stopped", stopped)...)
+	return result, stopped || result.Expired
+}
+
+// report logs how the command ended.
+func (x *executor) report(result supervisor.Result, about ...any) {
 	switch {
+	case errors.Is(result.Err, supervisor.ErrLate):
+		x.Log.Warn("command not started: the lease has ended", about...)
 	case result.Err != nil:
 		x.Log.Error("command failed to run under its supervisor", append(about, "error", result.Err)...)
 	case result.Expired:
@@ -126,11 +134,12 @@ func (x *executor) runOnce(
 	default:
 		x.Log.Info("command ended", about...)
 	}
-	return result, stopped || result.Expired
 }
 
 // start starts the command under its supervisor.
-func (x *executor) start(l *cluster.Leadership, env []string) (*supervisor.Command, error) {
+func (x *executor) start(
+	l *cluster.Leadership, started func(), env []string,
+) (*supervisor.Command, error) {
 	held, err := x.Node.ProofFiles()
 	if err != nil {
 		return nil, fmt.Errorf("hold what proves that the command is gone: %w", err)
@@ -141,6 +150,7 @@ func (x *executor) start(l *cluster.Leadership, env []string) (*supervisor.Comma
 	cfg := supervisor.Config{
 		Self: []string{"/proc/self/exe", "supervisor"}, Args: x.o.Command, Env: env,
 		Deadline: l.Deadline, Margin: x.o.killMargin, Grace: x.o.Shutdown, Held: held,
+		Started: started,
 	}
 	if x.o.passStdin {
 		cfg.Stdin = os.Stdin

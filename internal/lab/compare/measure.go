@@ -40,7 +40,7 @@ type Fault struct {
 func Measure(h *history.History, f Fault, horizon time.Duration) Figures {
 	fig := Figures{
 		Measured: h.Duration - f.From, Messages: h.MessagesIn(f.From, h.Duration),
-		Overlap:    overlap(h, f.From, h.Duration),
+		Overlap:    h.Overlap(f.From, h.Duration),
 		Leaderless: leaderless(h, f.From, h.Duration), Recovery: leaderless(h, f.From, f.To),
 		Demotions: needless(h, f.From, horizon), Elections: elections(h, f.From),
 	}
@@ -54,16 +54,6 @@ func leaderless(h *history.History, from, to time.Duration) (sum time.Duration) 
 	for _, r := range h.Reigns(from, to) {
 		if r.Leader == "" {
 			sum += r.To - r.From
-		}
-	}
-	return sum
-}
-
-func overlap(h *history.History, from, to time.Duration) (sum time.Duration) {
-	moments := append(h.Moments(from, to), to)
-	for i, t := range moments[:len(moments)-1] {
-		if len(h.ClaimantsAt(t)) > 1 {
-			sum += moments[i+1] - t
 		}
 	}
 	return sum

@@ -64,6 +64,15 @@ func TestSummaryCountsChangesAndGaps(t *testing.T) {
 	require.EqualValues(t, 1, sum.MaxTerm)
 }
 
+func TestLeadersOverlapWhileBothHaveALease(t *testing.T) {
+	h := story()
+	require.Zero(t, h.Summarize(0, 30*s).Overlap)
+	h.Lanes[1].Spans = []Span{lost(-s, 9*s), leads(9*s, 30*s, Forever, "b")}
+	require.Equal(t, s, h.Summarize(0, 30*s).Overlap, "b leads from 9 s on, a until 10 s")
+	h.Lanes[0].Spans[0].LeaseUntil = Forever
+	require.Equal(t, 2*s, h.Summarize(10*s, 30*s).Overlap, "and a until 12 s")
+}
+
 func TestAChangeCountsWhereTheNewLeaderBegins(t *testing.T) {
 	h := story()
 	h.Lanes[0].Transitions = []Transition{{At: -s}}

@@ -16,6 +16,7 @@ type Summary struct {
 	// resignation
 	Demotions    int
 	Leaderless   time.Duration
+	Overlap      time.Duration // with two nodes or more that hold themselves for the leader
 	Availability float64 // share of the time with a leader, 0 to 1
 	MaxTerm      lsn.Term
 	Messages     int
@@ -26,7 +27,7 @@ type Summary struct {
 // Summarize computes the figures of a window.
 func (h *History) Summarize(from, to time.Duration) Summary {
 	s := Summary{Messages: h.MessagesIn(from, to), Demotions: h.demotions(from, to),
-		MaxTerm: h.MaxTermIn(from, to)}
+		MaxTerm: h.MaxTermIn(from, to), Overlap: h.Overlap(from, to)}
 	last, gap := h.lastLeader(from), time.Duration(0)
 	for _, r := range h.Reigns(from, to) {
 		if r.Leader == "" {
@@ -165,6 +166,17 @@ func (h *History) ClaimantsAt(t time.Duration) (nodes []NodeID) {
 		}
 	}
 	return nodes
+}
+
+// Overlap is the time of a window in which more than one node claims to lead.
+func (h *History) Overlap(from, to time.Duration) (sum time.Duration) {
+	moments := append(h.Moments(from, to), to)
+	for i, t := range moments[:len(moments)-1] {
+		if len(h.ClaimantsAt(t)) > 1 {
+			sum += moments[i+1] - t
+		}
+	}
+	return sum
 }
 
 // FollowersAt counts the voters that follow id at a moment, itself included.

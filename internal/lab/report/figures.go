@@ -21,13 +21,24 @@ type figure struct {
 	value func(history.Summary) string
 }
 
+const twoLeaders = "two leaders"
+
 var figures = []figure{
 	{"leader changes", func(s history.Summary) string { return count(s.LeaderChanges) }},
 	{"needless demotions", func(s history.Summary) string { return count(s.Demotions) }},
 	{"time without leader", func(s history.Summary) string { return seconds(s.Leaderless) }},
+	{twoLeaders, func(s history.Summary) string { return seconds(s.Overlap) }},
 	{"availability", func(s history.Summary) string { return percent(s.Availability) }},
 	{"highest term", func(s history.Summary) string { return count(s.MaxTerm) }},
 	{"messages", func(s history.Summary) string { return count(s.Messages) }},
+}
+
+// figuresOf are the figures of a run like this one. Live, nobody counts messages.
+func figuresOf(h *history.History) []figure {
+	if h != nil && h.Mode == "live" {
+		return figures[:len(figures)-1]
+	}
+	return figures
 }
 
 // Columns of tables.
@@ -44,6 +55,7 @@ func summarize(h *history.History) history.Summary { return h.Summarize(0, h.Dur
 // goes to further tables.
 func (p *printer) figures(runs []verdict.Run) {
 	width, alone := figureValue, len(runs) == 1
+	figures := figuresOf(runs[0].History)
 	for _, r := range runs {
 		width = max(width, min(utf8.RuneCountInString(variant(r.History)), 2*figureValue)+2)
 	}

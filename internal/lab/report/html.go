@@ -66,7 +66,7 @@ func (r *pageRun) bound() {
 
 // pageWords are the functions of the template.
 var pageWords = template.FuncMap{
-	"plain": plain, "seconds": seconds, "where": where,
+	"plain": plain, "seconds": seconds, "where": where, "played": played,
 	"tally":  func(r pageRun) string { return tally(r.Run) },
 	"name":   func(l history.Lane) string { return laneName(&l) },
 	"node":   func(l history.Lane) string { return plain(string(l.Node)) },
@@ -115,7 +115,7 @@ func HTML(w io.Writer, runs []verdict.Run) error {
 		run.bound()
 		p.Runs = append(p.Runs, run)
 	}
-	for _, f := range figures {
+	for _, f := range figuresOf(p.First) {
 		row := []string{f.name}
 		for _, r := range runs {
 			row = append(row, f.value(summarize(r.History)))

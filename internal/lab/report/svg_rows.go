@@ -58,9 +58,13 @@ func (s *sheet) run(r verdict.Run, compared bool) {
 
 // pictureFigures is the run in one line.
 func pictureFigures(r verdict.Run) string {
-	text := fmt.Sprintf("%s, seed %d: ", r.History.Mode, r.History.Seed)
-	for _, f := range figures {
-		text += f.name + " " + f.value(summarize(r.History)) + ", "
+	text := played(r.History) + ": "
+	sum := summarize(r.History)
+	for _, f := range figuresOf(r.History) {
+		if f.name == twoLeaders && sum.Overlap == 0 {
+			continue // the line is full
+		}
+		text += f.name + " " + f.value(sum) + ", "
 	}
 	return text + tally(r)
 }

@@ -68,8 +68,16 @@ func (p *printer) heading(r verdict.Run) {
 	if r.About != "" {
 		p.wrapped("  ", 2, r.About)
 	}
-	p.wrapped("  ", 2, fmt.Sprintf("%s, seed %d, %s, quorum %d of %d voters",
-		h.Mode, h.Seed, seconds(h.Duration), h.Quorum, voters))
+	p.wrapped("  ", 2, fmt.Sprintf("%s, %s, quorum %d of %d voters",
+		played(h), seconds(h.Duration), h.Quorum, voters))
+}
+
+// played is how a run was played, and with which seed if it had one.
+func played(h *history.History) string {
+	if h.Mode == "live" {
+		return h.Mode
+	}
+	return fmt.Sprintf("%s, seed %d", h.Mode, h.Seed)
 }
 
 // events lists what happened in order of time: the first events, or those around the first

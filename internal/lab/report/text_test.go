@@ -41,6 +41,21 @@ func TestTextGolden(t *testing.T) {
 	}
 }
 
+func TestALiveRunHasNoSeedAndCountsNoMessages(t *testing.T) {
+	run := takeover()
+	run.History.Mode = "live"
+	all := text(t, report.TextOptions{}, run)
+	require.Contains(t, all, "\n  live, 60s, quorum")
+	require.NotRegexp(t, `(?m)^  messages `, all)
+	runs := []verdict.Run{run}
+	picture := string(written(t, func(b *bytes.Buffer) error { return report.SVG(b, runs) }))
+	require.Contains(t, picture, ">live: ")
+	require.NotContains(t, picture, "messages 2,000")
+	page := string(written(t, func(b *bytes.Buffer) error { return report.HTML(b, runs) }))
+	require.Contains(t, page, ">live, 60s, ")
+	require.NotContains(t, page, `<th scope="row">messages<`)
+}
+
 // pingPong is a run in which a and b take the leadership from each other, much
 // faster than columns of text go by.
 func pingPong(times int) verdict.Run {

@@ -69,6 +69,9 @@ func judge(h *history.History, e scenario.Expectation) (held bool, at time.Durat
 		end := e.From + want.Within
 		for _, r := range h.Reigns(e.From, end+1) {
 			if r.Leader != "" {
+				if r.From == e.From {
+					return true, r.From, fmt.Sprintf("%s led already at %s", r.Leader, r.From)
+				}
 				after := (r.From - e.From).Round(time.Millisecond)
 				return true, r.From, fmt.Sprintf("%s led after %s", r.Leader, after)
 			}

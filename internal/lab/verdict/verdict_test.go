@@ -75,6 +75,8 @@ func TestExpectationsAreJudged(t *testing.T) {
 		"a follower": {in(12*s, 15*s, want{Key: "no_leader"}), false, 12 * s, "c follows b"},
 		"within": {in(10*s, 30*s, want{Key: "leader_within", Within: 6 * s}), true, 15 * s,
 			"b led after 5s"},
+		"within, since long before": {in(9*s, 30*s, want{Key: "leader_within", Within: 6 * s}), true,
+			9 * s, "a led already at 9s"},
 		"not within": {in(10*s, 30*s, want{Key: "leader_within", Within: 4 * s}), false, 14 * s,
 			"nobody led (a FOLLOWER, b FOLLOWER, c follows b)"},
 		"changes": {all(want{Key: "leader_changes", Range: bounds{Min: 1, Max: 1}}), true, 0,

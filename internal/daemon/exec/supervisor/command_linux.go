@@ -92,18 +92,51 @@ func start(cfg Config, held []*os.File) (c *Command, err error) {
 // run receives what the supervisor says, until nothing of the command is left.
 func (c *Command) run() {
 	defer close(c.done)
+	c.listen()
+	c.conn.Close()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.gone {
+		c.killSession()
+	}
+	err := c.cmd.Wait()
+	switch {
+	case c.gone:
+		return
+	case err == nil:
+		c.result.Err = fmt.Errorf("the supervisor of %s ended without a word of the command's end",
+			c.cfg.Args[0])
+	default:
+		c.result.Err = fmt.Errorf("the supervisor of %s ended before the command: %w",
+			c.cfg.Args[0], err)
+	}
+	if c.result.Code == 0 {
+		c.result.Code = codeSignaled + int(syscall.SIGKILL)
+	}
+}
+
+// listen receives until the supervisor has gone.
+func (c *Command) listen() {
 	packet := make([]byte, maxMessage)
 	for {
 		n, err := c.conn.Read(packet)
+		if errors.Is(err, syscall.ECONNRESET) {
+			continue // it left something unread, which the kernel says before its last words
+		}
 		var m message
 		if err != nil || n == 0 || json.Unmarshal(packet[:n], &m) != nil {
-			break
+			return
 		}
+		started := func() {}
 		c.mu.Lock()
 		switch m.Word {
 		case sayFailed:
 			c.result.Code, c.result.Err = int(m.Number), errors.New(m.Text)
 			c.gone = true // it never was there
+		case sayLate:
+			c.result, c.gone = Result{Code: CodeNotExecutable, Expired: true, Err: ErrLate}, true
+		case sayStarted:
+			started = c.cfg.Started
 		case sayExited:
 			c.result.Code = int(m.Number)
 		case sayExpired:
@@ -114,20 +147,7 @@ func (c *Command) run() {
 			c.gone = true
 		}
 		c.mu.Unlock()
-	}
-	c.conn.Close()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.gone {
-		c.killSession()
-	}
-	err := c.cmd.Wait()
-	if c.gone {
-		return
-	}
-	c.result.Err = fmt.Errorf("the supervisor of %s ended before the command: %w", c.cfg.Args[0], err)
-	if c.result.Code == 0 {
-		c.result.Code = codeSignaled + int(syscall.SIGKILL)
+		started()
 	}
 }
 

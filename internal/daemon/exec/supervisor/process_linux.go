@@ -30,6 +30,7 @@ type supervisor struct {
 	command int    // process ID, and that of its group; 0 once it has ended
 	limit   moment // when everything is killed although the deadline may be later
 	killing bool
+	told    bool  // the owner has told it to let the command end
 	kept    []int // files that stay open
 }
 
@@ -40,10 +41,15 @@ func Main(args []string) int {
 	runtime.LockOSThread()
 	s := &supervisor{owner: controlFile, limit: never}
 	err := s.start(args)
+	if errors.Is(err, ErrLate) {
+		s.say(message{Word: sayLate})
+		return 0
+	}
 	if err != nil {
 		s.say(message{Word: sayFailed, Number: int64(CodeOf(err)), Text: err.Error()})
 		return 1
 	}
+	s.say(message{Word: sayStarted})
 	s.run()
 	s.say(message{Word: sayGone})
 	return 0
@@ -75,6 +81,9 @@ func (s *supervisor) start(args []string) (err error) {
 	// supervisor to end the command. The command would inherit that they are ignored.
 	signal.Notify(make(chan os.Signal, 1),
 		syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE)
+	if s.late() {
+		return ErrLate
+	}
 	s.command, err = syscall.ForkExec(path, command, &syscall.ProcAttr{
 		Env: os.Environ(), Files: []uintptr{0, 1, 2},
 		Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
@@ -83,6 +92,15 @@ func (s *supervisor) start(args []string) (err error) {
 		return fmt.Errorf("start %s: %w", path, err)
 	}
 	return nil
+}
+
+// late reports whether there is no time left to start the command, by the newest deadline.
+func (s *supervisor) late() bool {
+	near := func() bool {
+		now, err := clockNow()
+		return err != nil || now >= s.Deadline.after(-s.Margin)
+	}
+	return near() && (!s.receive() || s.told || s.killing || near())
 }
 
 // run returns when nothing of the command is left.
@@ -153,6 +171,7 @@ func (s *supervisor) receive() (there bool) {
 				_ = unix.Kill(s.command, unix.Signal(m.Number))
 			}
 		case tellStop:
+			s.told = true
 			s.signalGroup(unix.SIGTERM)
 			s.signalGroup(unix.SIGCONT) // a process that was stopped has to go on
 		case tellKill:

@@ -59,6 +59,8 @@ type Config struct {
 	Deadline func() time.Time
 	// Margin is how long before the deadline everything is killed; positive.
 	Margin time.Duration
+	// Started is called once the command runs, before Done is closed.
+	Started func()
 	// Grace is the longest time between SIGTERM and SIGKILL if it was not Stop that sent
 	// SIGTERM: after the death of the owner, and after a command that has ended and left
 	// others behind. Positive.
@@ -67,6 +69,9 @@ type Config struct {
 	// one of them is closed at the start, the command is not started.
 	Held []syscall.Conn
 }
+
+// ErrLate is the Err of a command that was not started.
+var ErrLate = errors.New("the deadline came near before the command could start")
 
 // Result tells how a command ended.
 type Result struct {
@@ -94,6 +99,8 @@ const (
 // What the supervisor says.
 const (
 	sayFailed  word = "failed"  // the command did not start: its exit code, and why
+	sayLate    word = "late"    // the command was not started: the deadline had come near
+	sayStarted word = "started" // the command runs
 	sayExited  word = "exited"  // the command's exit code; descendants may be left
 	sayExpired word = "expired" // the deadline came near
 	sayKilling word = "killing" // what is left is being killed

@@ -57,6 +57,7 @@ func config(deadline func() time.Time, args ...string) Config {
 	return Config{
 		Self: []string{"/proc/self/exe", "supervisor"}, Args: args, Env: os.Environ(),
 		Deadline: deadline, Margin: 100 * time.Millisecond, Grace: 200 * time.Millisecond,
+		Started: func() {},
 	}
 }
 
@@ -230,6 +231,69 @@ func TestTheAlarmOfASupervisorReadsWhatItWasToldFirst(t *testing.T) {
 	s.ring()
 	require.False(t, s.killing)
 	require.Equal(t, later, s.Deadline)
+}
+
+// A renewal that comes as the supervisor ends stays unread. Its last words count still.
+func TestTheLastWordsOfASupervisorThatLeftSomethingUnreadAreHeard(t *testing.T) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	require.NoError(t, err)
+	ours, theirs := os.NewFile(uintptr(pair[0]), "owner"), os.NewFile(uintptr(pair[1]), "supervisor")
+	defer ours.Close()
+	conn, err := net.FileConn(ours)
+	require.NoError(t, err)
+	defer conn.Close()
+	c := &Command{conn: conn.(*net.UnixConn)}
+	require.NoError(t, c.write(message{Word: tellDeadline}))
+	for _, m := range []message{{Word: sayExpired}, {Word: sayExited, Number: 137}, {Word: sayGone}} {
+		_, err := theirs.Write(m.encode())
+		require.NoError(t, err)
+	}
+	require.NoError(t, theirs.Close())
+	c.listen()
+	require.True(t, c.gone)
+	require.Equal(t, Result{Code: 137, Expired: true}, c.result)
+}
+
+func TestACommandThatCouldOnlyStartAfterItsDeadlineNeverRuns(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "ran")
+	cfg := config(time.Now, "sh", "-c", "echo >"+file)
+	cfg.Started = func() { t.Error("it has started") }
+	c := begin(t, cfg)
+	require.Equal(t, Result{Code: CodeNotExecutable, Expired: true, Err: ErrLate}, c.Result())
+	require.NoFileExists(t, file)
+}
+
+func TestASupervisorThatStartsLateGoesByTheNewestDeadline(t *testing.T) {
+	now, err := clockNow()
+	require.NoError(t, err)
+	later := message{Word: tellDeadline, Number: int64(now.after(time.Hour))}
+	for name, c := range map[string]struct {
+		told []message
+		gone bool
+		late bool
+	}{
+		"told nothing":      {nil, false, true},
+		"renewed":           {[]message{later}, false, false},
+		"renewed, and over": {[]message{later, {Word: tellStop}}, false, true},
+		"renewed, and kill": {[]message{later, {Word: tellKill}}, false, true},
+		"the owner is gone": {[]message{later}, true, true},
+	} {
+		ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+		require.NoError(t, err)
+		defer unix.Close(ends[0])
+		owner := os.NewFile(uintptr(ends[1]), "owner")
+		defer owner.Close()
+		for _, m := range c.told {
+			_, err = owner.Write(m.encode())
+			require.NoError(t, err)
+		}
+		if c.gone {
+			owner.Close()
+		}
+		s := &supervisor{owner: ends[0], limit: never, settings: settings{Deadline: now}}
+		require.Equal(t, c.late, s.late(), name)
+	}
 }
 
 // A supervisor that does not read for a while is ended near its deadline, not before.

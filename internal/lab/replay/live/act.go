@@ -94,7 +94,7 @@ func (r *run) actOnProcess(ctx context.Context, a scenario.Action, n *procs.Node
 	id := cluster.NodeID(n.Name)
 	switch a.Do {
 	case "crash":
-		r.journal.down(id)
+		r.journal.down(id, r.step)
 		return n.Kill()
 	case "restart":
 		if a.Wipe {
@@ -119,7 +119,7 @@ func (r *run) actOnProcess(ctx context.Context, a scenario.Action, n *procs.Node
 		ctx, cancel := context.WithTimeout(ctx, stopTimeout)
 		defer cancel()
 		err := n.Stop(ctx)
-		r.journal.down(id)
+		r.journal.down(id, r.step)
 		return err
 	}
 	return fmt.Errorf("real processes cannot %s", a.Do)

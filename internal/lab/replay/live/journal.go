@@ -36,6 +36,14 @@ type reader struct {
 	*replay.Recorder
 	check *sim.Checker
 	shift int64 // from real terms to those of the scenario
+	start time.Time
+	ended []ending
+}
+
+// ending is the end of a process: the step that wanted it, and when it was done.
+type ending struct {
+	node       history.NodeID
+	step, done time.Duration
 }
 
 func (j *journal) add(at time.Time, note func(*reader, time.Duration)) {
@@ -51,7 +59,7 @@ func (j *journal) history(sc *scenario.Scenario, start time.Time, shift int64) *
 	defer j.mu.Unlock()
 	slices.SortStableFunc(j.entries, func(a, b entry) int { return a.at.Compare(b.at) })
 	r := &reader{
-		Recorder: replay.NewRecorder(sc, "live", 0), shift: shift,
+		Recorder: replay.NewRecorder(sc, "live", 0), shift: shift, start: start,
 		check: sim.NewChecker(sim.Checks{
 			NoLeases: sc.Election.UnsafeNoScouting, TwoLeaders: sc.Election.UnsafeQuorum,
 		}),
@@ -61,7 +69,21 @@ func (j *journal) history(sc *scenario.Scenario, start time.Time, shift int64) *
 	}
 	h := r.Finish(sc.Duration)
 	h.Broken = append(h.Broken, twoLeases(h)...)
+	for _, e := range r.ended {
+		e.endReign(h)
+	}
 	return h
+}
+
+// endReign lets a leader lead until the step that ends it, as in the simulator, where that
+// takes no time. An expectation from the step on is about who leads then.
+func (e ending) endReign(h *history.History) {
+	l := h.Lane(e.node)
+	for i := range l.Spans {
+		if s := &l.Spans[i]; s.From < e.done && s.To > e.step {
+			s.LeaseUntil = min(s.LeaseUntil, e.step)
+		}
+	}
 }
 
 // line notes what a process logs: transitions, and what no process should say.
@@ -139,9 +161,12 @@ func (j *journal) up(id cluster.NodeID) {
 	})
 }
 
-// down notes that a process is killed or has stopped.
-func (j *journal) down(id cluster.NodeID) {
-	j.add(time.Now(), func(r *reader, at time.Duration) { r.End(at, id) })
+// down notes that a process is killed or has stopped, by a step of that time.
+func (j *journal) down(id cluster.NodeID, step time.Time) {
+	j.add(time.Now(), func(r *reader, at time.Duration) {
+		r.End(at, id)
+		r.ended = append(r.ended, ending{id, step.Sub(r.start), at})
+	})
 }
 
 // wiped notes that a node lost its disk.

@@ -13,6 +13,16 @@ import (
 
 // slept is the history of a live leader whose process is paused at 10 s.
 func slept(t *testing.T, pause time.Duration) *history.History {
+	return led(t, func(j *journal, _ time.Time, at func(time.Duration, func())) {
+		at(10*time.Second, func() { j.paused("a", time.Second) })
+		at(10*time.Second+pause, func() { j.up("a") })
+	})
+}
+
+// led is the history of a live leader, and what happens to it.
+func led(
+	t *testing.T, more func(*journal, time.Time, func(time.Duration, func())),
+) *history.History {
 	start, j := time.Now(), &journal{}
 	at := func(d time.Duration, note func()) {
 		note()
@@ -28,8 +38,7 @@ func slept(t *testing.T, pause time.Duration) *history.History {
 	at(1*time.Second, turn(elector.Dormant, elector.Follower, elector.Started, ""))
 	at(2*time.Second, turn(elector.Follower, elector.Candidate, elector.Proposed, ""))
 	at(3*time.Second, turn(elector.Candidate, elector.Leader, elector.Elected, "a"))
-	at(10*time.Second, func() { j.paused("a", time.Second) })
-	at(10*time.Second+pause, func() { j.up("a") })
+	more(j, start, at)
 	sc, err := scenario.Parse("nap.yaml", []byte("{name: nap, nodes: [a], duration: 20s}"))
 	require.NoError(t, err)
 	return j.history(sc, start, 0)
@@ -60,4 +69,13 @@ func TestALiveLeaderDoesNotLeadAfterALongSleep(t *testing.T) {
 	require.Equal(t, history.NodeID("a"), h.LeaderAt(10500*time.Millisecond))
 	require.Empty(t, h.LeaderAt(12*time.Second))
 	require.Empty(t, h.LeaderAt(16*time.Second))
+}
+
+// It is seen some time later, and until then its process may say that it leads.
+func TestALiveLeaderThatAStepEndsLeadsUntilTheStep(t *testing.T) {
+	h := led(t, func(j *journal, start time.Time, at func(time.Duration, func())) {
+		at(10*time.Second+5*time.Millisecond, func() { j.down("a", start.Add(10*time.Second)) })
+	})
+	require.Equal(t, history.NodeID("a"), h.LeaderAt(10*time.Second-1))
+	require.Empty(t, h.LeaderAt(10*time.Second))
 }

@@ -38,6 +38,7 @@ type run struct {
 	faults  *faultPlan
 	paused  map[cluster.NodeID]bool // by SIGSTOP
 	start   time.Time               // time 0 of the timeline
+	step    time.Time               // when this step was due and the one before it was done
 	shift   int64                   // from real terms to those of the scenario
 }
 
@@ -141,6 +142,10 @@ func (r *run) play(ctx context.Context) error {
 	}
 	for i := range r.sc.Timeline {
 		step := &r.sc.Timeline[i]
+		r.step = time.Now()
+		if due := r.start.Add(step.At); due.After(r.step) {
+			r.step = due
+		}
 		if err := r.waitUntil(ctx, step.At); err != nil {
 			return err
 		}

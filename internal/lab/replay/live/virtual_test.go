@@ -248,14 +248,14 @@ func (p *virtualPlay) act(a scenario.Action) (note string) {
 	for _, id := range nodes {
 		switch n := p.c.Node(id); a.Do {
 		case "crash":
-			p.journal.down(id)
+			p.journal.down(id, time.Now())
 			delete(p.up, id)
 			p.ended(n)
 			p.c.Crash(id)
 		case "stop":
 			p.c.Stop(id)
 			synctest.Wait() // until its last event is in the journal
-			p.journal.down(id)
+			p.journal.down(id, time.Now())
 			delete(p.up, id)
 		case "restart":
 			if a.Wipe {
