@@ -99,7 +99,7 @@ func (s *survey) findings() {
 		}
 	}
 	if len(causes) == 0 {
-		s.good("findings", "", "no node finds anything wrong with another")
+		s.good("findings", "", "no node that answers finds anything wrong with another")
 	}
 }
 

@@ -180,8 +180,8 @@ func demonstrations(statuses []*cluster.Status) (lines []string) {
 func stalls(statuses []*cluster.Status) (lines []string) {
 	for _, st := range statuses {
 		if st.Stalls > 0 {
-			lines = append(lines, fmt.Sprintf("%s: its process was held up %d times in %s", st.Node,
-				st.Stalls, st.Uptime.Duration().Round(time.Second)))
+			lines = append(lines, fmt.Sprintf("%s: its process was held up %s in %s", st.Node,
+				console.Count(int(st.Stalls), "time"), st.Uptime.Duration().Round(time.Second)))
 		}
 	}
 	return lines

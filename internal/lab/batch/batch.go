@@ -116,6 +116,9 @@ func Load(o Options, paths ...string) (*Batch, error) {
 		for i := range max(len(variants), len(algorithms)) {
 			v, a := variants[i%len(variants)], algorithms[i%len(algorithms)]
 			sc, err := scenario.Load(file, append(slices.Clone(common), overrides(v)...)...)
+			if err == nil {
+				err = o.Reduced.Check(sc)
+			}
 			if err != nil {
 				errs = append(errs, err)
 				break
@@ -144,6 +147,9 @@ func (b *Batch) Files() int { return len(b.jobs) }
 // invariant did not hold.
 func (b *Batch) Play(ctx context.Context) error {
 	held, err := false, error(nil)
+	if !b.Reduced.IsWhole() {
+		fmt.Fprintln(b.Err, "expectations are not judged: only a part is played")
+	}
 	if b.Runs > 1 {
 		held, err = b.spreadAll(ctx)
 	} else {

@@ -86,6 +86,13 @@ func TestWhatBecomesOfAReplay(t *testing.T) {
 			ErrUnmet.Error()},
 		"unknown format": {func(o *Options) { o.Format = "pdf" }, good, "",
 			`--format is "pdf", but must be text`},
+		"a step less": {func(o *Options) { o.Reduced.Drop = []int{2} }, unmet,
+			"leader changes       1", ""},
+		"a step that is not there": {func(o *Options) { o.Reduced.Drop = []int{3} }, good, "",
+			"good.yaml: --drop is 3, but the steps of the timeline are 1 to 2"},
+		"a node that is not there": {func(o *Options) {
+			o.Reduced.Without = []scenario.NodeID{"z"}
+		}, good, "", `good.yaml: --without is "z", but the nodes are a, b, c`},
 		"no runs": {func(o *Options) { o.Runs = 0 }, good, "", "--runs is 0, but must be 1 to"},
 		"too many files": {func(o *Options) { o.Jobs = 33 }, good, "",
 			"--jobs is 33, but must be 1 to 32"},
@@ -185,7 +192,7 @@ timeline:
 		typed := hint.FindStringSubmatch(errs)
 		require.NotNil(t, typed, errs)
 		require.Equal(t, []string{file, fmt.Sprint(seed)}, typed[1:3])
-		out, _, err := play(t, func(o *Options) {
+		out, errs, err := play(t, func(o *Options) {
 			o.Seed = ptr(seed)
 			for n := range strings.SplitSeq(typed[3], ",") {
 				step, err := strconv.Atoi(n)
@@ -198,6 +205,7 @@ timeline:
 		}, file)
 		require.ErrorIs(t, err, ErrUnmet)
 		require.Contains(t, out, "I1 violated")
+		require.Contains(t, errs, "expectations are not judged: only a part is played")
 		return
 	}
 	t.Fatal("no seed broke anything")

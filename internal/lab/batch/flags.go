@@ -25,7 +25,7 @@ func (o *Options) Register(f *pflag.FlagSet) {
 	f.StringVarP(&o.Output, "output", "o", "", "write there instead of the standard output; "+
 		"a folder for html or svg of several files")
 	f.IntSliceVar(&o.Reduced.Drop, "drop", nil,
-		"leave these steps of the timeline out, counted from 1")
+		"leave these steps of the timeline out, counted from 1; expectations are not judged then")
 	f.DurationVar(&o.Reduced.Until, "until", 0, "end the run then (0: the file's duration)")
 	f.IntVar(&o.Jobs, "jobs", 4, "files played at the same time")
 	f.IntVar(&o.BasePort, "base-port", 20_400, "first port to try with --live")

@@ -17,7 +17,7 @@ type Summary struct {
 	Demotions    int
 	Leaderless   time.Duration
 	Overlap      time.Duration // with two nodes or more that hold themselves for the leader
-	Availability float64 // share of the time with a leader, 0 to 1
+	Availability float64       // share of the time with a leader, 0 to 1
 	MaxTerm      lsn.Term
 	Messages     int
 	// Failovers are the times without a leader between two different leaders.

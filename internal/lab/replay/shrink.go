@@ -2,7 +2,9 @@ package replay
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/bmqelect/bmqelect/internal/lab/scenario"
@@ -14,6 +16,30 @@ type Reduced struct {
 	Drop    []int             // steps of the timeline that are left out, counted from 1
 	Without []scenario.NodeID // nodes that never start and are not voters
 	Until   time.Duration     // when the run ends; 0 for the scenario's own end
+}
+
+// IsWhole reports whether nothing is left out.
+func (r Reduced) IsWhole() bool { return len(r.Drop) == 0 && len(r.Without) == 0 && r.Until == 0 }
+
+// Check returns an error if what is to be left out is not there.
+func (r Reduced) Check(sc *scenario.Scenario) error {
+	for _, n := range r.Drop {
+		if n < 1 || n > len(sc.Timeline) {
+			return fmt.Errorf("%s: --drop is %d, but the steps of the timeline are 1 to %d",
+				sc.File, n, len(sc.Timeline))
+		}
+	}
+	var ids []string
+	for _, n := range sc.Nodes {
+		ids = append(ids, string(n.ID))
+	}
+	for _, id := range r.Without {
+		if !slices.Contains(ids, string(id)) {
+			return fmt.Errorf("%s: --without is %q, but the nodes are %s", sc.File, id,
+				strings.Join(ids, ", "))
+		}
+	}
+	return nil
 }
 
 // Apply returns the reduced scenario. Expectations are left out with the nodes
@@ -41,7 +67,7 @@ func (r Reduced) Apply(sc *scenario.Scenario) *scenario.Scenario {
 			small.Timeline = append(small.Timeline, step)
 		}
 	}
-	if len(r.Without) > 0 || len(r.Drop) > 0 || r.Until > 0 {
+	if !r.IsWhole() {
 		small.Expect = nil
 	}
 	return &small

@@ -89,7 +89,7 @@ func TestActionsOnTheWrongNodesAreErrors(t *testing.T) {
 	s, _ := established(t, 1)
 	require.ErrorContains(t, s.Cut("a", "z"), "cut a->z: these are not two nodes")
 	require.ErrorContains(t, s.Cut("a", "a"), "cut a->a: these are not two nodes")
-	require.ErrorContains(t, s.Restart("a"), "running is true, but must be false")
+	require.ErrorContains(t, s.Restart("a"), "a runs already")
 	require.ErrorContains(t, s.Resume("a"), "not paused")
 }
 

@@ -40,10 +40,14 @@ func (s *Sim) find(do string, id elector.NodeID) (*node, error) {
 // process returns a node that runs (or does not), as do needs it.
 func (s *Sim) process(do string, id elector.NodeID, running bool) (*node, error) {
 	n, err := s.find(do, id)
-	if err == nil && n.running() != running {
-		err = fmt.Errorf("%s %s: running is %t, but must be %t", do, id, n.running(), running)
+	switch {
+	case err != nil || n.running() == running:
+		return n, err
+	case running:
+		return n, fmt.Errorf("%s does not run", id)
+	default:
+		return n, fmt.Errorf("%s runs already", id)
 	}
-	return n, err
 }
 
 // Crash kills a running process: memory is lost, the disk stays. It returns an
