@@ -117,7 +117,7 @@ func Load(o Options, paths ...string) (*Batch, error) {
 			v, a := variants[i%len(variants)], algorithms[i%len(algorithms)]
 			sc, err := scenario.Load(file, append(slices.Clone(common), overrides(v)...)...)
 			if err == nil {
-				err = o.Reduced.Check(sc)
+				err = o.leavesOut(sc)
 			}
 			if err != nil {
 				errs = append(errs, err)
@@ -132,6 +132,27 @@ func Load(o Options, paths ...string) (*Batch, error) {
 		b.jobs = append(b.jobs, it)
 	}
 	return b, errors.Join(errs...)
+}
+
+// leavesOut returns an error if the scenario does not have what is to be left out.
+func (o *Options) leavesOut(sc *scenario.Scenario) error {
+	for _, n := range o.Reduced.Drop {
+		if n < 1 || n > len(sc.Timeline) {
+			return fmt.Errorf("%s: --drop is %d, but the steps of the timeline are 1 to %d",
+				sc.File, n, len(sc.Timeline))
+		}
+	}
+	var ids []string
+	for _, n := range sc.Nodes {
+		ids = append(ids, string(n.ID))
+	}
+	for _, id := range o.Reduced.Without {
+		if !slices.Contains(ids, string(id)) {
+			return fmt.Errorf("%s: --without is %q, but the nodes are %s", sc.File, id,
+				strings.Join(ids, ", "))
+		}
+	}
+	return nil
 }
 
 // overrides splits a list of key=value.

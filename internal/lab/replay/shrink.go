@@ -2,9 +2,7 @@ package replay
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/bmqelect/bmqelect/internal/lab/scenario"
@@ -20,27 +18,6 @@ type Reduced struct {
 
 // IsWhole reports whether nothing is left out.
 func (r Reduced) IsWhole() bool { return len(r.Drop) == 0 && len(r.Without) == 0 && r.Until == 0 }
-
-// Check returns an error if what is to be left out is not there.
-func (r Reduced) Check(sc *scenario.Scenario) error {
-	for _, n := range r.Drop {
-		if n < 1 || n > len(sc.Timeline) {
-			return fmt.Errorf("%s: --drop is %d, but the steps of the timeline are 1 to %d",
-				sc.File, n, len(sc.Timeline))
-		}
-	}
-	var ids []string
-	for _, n := range sc.Nodes {
-		ids = append(ids, string(n.ID))
-	}
-	for _, id := range r.Without {
-		if !slices.Contains(ids, string(id)) {
-			return fmt.Errorf("%s: --without is %q, but the nodes are %s", sc.File, id,
-				strings.Join(ids, ", "))
-		}
-	}
-	return nil
-}
 
 // Apply returns the reduced scenario. Expectations are left out with the nodes
 // and the time that they are about: what remains is checked against the
