@@ -234,9 +234,13 @@ func (m *Mesh) ended(e *evidence, how elector.Evidence, certified bool) bool {
 	}
 	e.seen = how
 	close(e.over)
-	if how == elector.EvidenceEOF && p.link != nil && (certified || e.provable()) {
-		// The link has nobody at its other end: what that sent before is still read.
-		e.l.failed(fmt.Errorf("evidence connection: %w", io.EOF))
+	// The link has nobody at its other end.
+	switch dead := fmt.Errorf("evidence connection: %w", io.EOF); {
+	case p.link == nil:
+	case certified: // its FIN may be far: a kernel takes the memory first, and files then
+		e.l.failed(dead, 0)
+	case how == elector.EvidenceEOF && e.provable():
+		e.l.failed(dead, goodbyeTime) // what was sent before the FIN is still read
 	}
 	if certified {
 		e.proof = elector.ProofCertified
@@ -317,7 +321,9 @@ func (p *peer) prove() (proof elector.Proof) {
 	p.m.mu.Lock()
 	if e := p.evidence; e != nil && p.link == nil && !p.m.closing {
 		proof, e.proof = e.proof, 0
-		p.processGone = p.processGone || proof != 0
+		if proof != 0 {
+			p.processGone, p.dialLater = true, true // an election needs the processor first
+		}
 	}
 	p.m.mu.Unlock()
 	if proof != 0 { // §6.5

@@ -289,3 +289,21 @@ func evidenceEnds(t *testing.T, encrypt func(*Config)) {
 		})
 	}
 }
+
+// TestACertificateEndsALinkThatStands at once: a kernel may close the dead process's end much later.
+// A busy machine may be as late as a goodbye may be, but not each time.
+func TestACertificateEndsALinkThatStands(t *testing.T) {
+	for range 5 {
+		a := start(t, "a")
+		m := inKernel(t, a)
+		e := m.evidence()
+		require.Eventually(t, func() bool { return a.stands("x") }, patience, glance)
+		shown := time.Now()
+		e.shows(m.secret[:])
+		a.sees(t, "x", "died certified")
+		if time.Since(shown) < goodbyeTime {
+			return
+		}
+	}
+	t.Fatal("five times the link stood as long as for a goodbye")
+}

@@ -146,24 +146,24 @@ func (l *link) current() bool {
 	return l.p.link == l
 }
 
-// endSoon makes the reader end soon, whatever comes in.
-func (l *link) endSoon() {
+// endIn makes the reader end within d, whatever comes in.
+func (l *link) endIn(d time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.endsSoon = true
-	_ = l.conn.SetReadDeadline(time.Now().Add(goodbyeTime))
+	_ = l.conn.SetReadDeadline(time.Now().Add(d))
 }
 
-// failed takes note that writing is over. What the reader finds is the better evidence:
-// a dead peer's FIN may be there already.
-func (l *link) failed(err error) {
+// failed takes note that writing is over, and lets the reader read for d. What that finds is the
+// better evidence: a dead peer's FIN may be there already.
+func (l *link) failed(err error, d time.Duration) {
 	l.mu.Lock()
 	l.broken = true
 	if l.cause == nil {
 		l.cause = err
 	}
 	l.mu.Unlock()
-	l.endSoon()
+	l.endIn(d)
 }
 
 // verdict says how the link ended, given what ended the reader. What looks like an end of
@@ -171,7 +171,7 @@ func (l *link) failed(err error) {
 func (l *link) verdict(err error) (elector.Evidence, error) {
 	eof := errors.Is(err, io.EOF)
 	if eof {
-		l.endSoon()
+		l.endIn(goodbyeTime)
 		_ = l.conn.SetWriteDeadline(time.Now()) // fails on a dead connection, as the write does
 		l.writing.Lock()
 		defer l.writing.Unlock()

@@ -42,7 +42,7 @@ func (l *link) write() {
 			l.end(elector.EvidenceLocal, l.superseded())
 		}
 	}
-	l.failed(err)
+	l.failed(err, goodbyeTime)
 	<-l.stop
 }
 
@@ -101,7 +101,7 @@ func (l *link) put(frame []byte) error {
 	l.life.writing.Store(0)
 	if err != nil {
 		err = fmt.Errorf("write %d bytes to %s: %w", len(frame), l.info.Node, err)
-		l.failed(err)
+		l.failed(err, goodbyeTime)
 		return err
 	}
 	l.p.traffic.framesOut.Add(1)
@@ -128,8 +128,8 @@ func (l *link) sayGoodbye() {
 		err = closeWrite(l.conn)
 	}
 	if err != nil {
-		l.failed(err)
+		l.failed(err, goodbyeTime)
 		return
 	}
-	l.endSoon()
+	l.endIn(goodbyeTime)
 }

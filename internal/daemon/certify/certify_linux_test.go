@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"os/exec"
 	"strconv"
 	"strings"
 	"syscall"
@@ -28,6 +29,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
+var memory []byte
+
 // beChild has two connections to addr held, of which it resets the first, says on the second
 // who it is, and ends as the order says.
 func beChild(addr, order string) {
@@ -46,6 +49,12 @@ func beChild(addr, order string) {
 	unheld, err := net.Dial("tcp", addr)
 	check(err)
 	check(hold(unheld, nil))
+	if order == "fill memory" {
+		memory = make([]byte, 256<<20)
+		for i := 0; i < len(memory); i += os.Getpagesize() {
+			memory[i] = 1
+		}
+	}
 	_, err = fmt.Fprintf(conns[1], "%d %t\n", os.Getpid(), IsChild())
 	check(err)
 	if order == "exit" {
@@ -128,4 +137,38 @@ func TestSignalsAndTheExitCodeArePassedOn(t *testing.T) {
 	f := start(t, "wait")
 	require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGTERM))
 	f.ends(128 + int(syscall.SIGTERM))
+}
+
+// TestADeathIsCertifiedBeforeTheMemoryIsGivenBack, which takes 10 ms and more here. A busy machine
+// may let the parent run later than that, but not each time.
+func TestADeathIsCertifiedBeforeTheMemoryIsGivenBack(t *testing.T) {
+	for range 5 {
+		f := start(t, "fill memory")
+		certified := make(chan time.Time)
+		go func() {
+			_, _ = f.held.Read(make([]byte, len(certificate)))
+			certified <- time.Now()
+		}()
+		require.NoError(t, syscall.Kill(f.pid, syscall.SIGKILL))
+		_, err := f.alone.Read(make([]byte, 1)) // the kernel closes the child's files
+		closed := time.Now()
+		require.ErrorIs(t, err, io.EOF)
+		before := closed.Sub(<-certified)
+		require.Equal(t, 128+int(syscall.SIGKILL), <-f.code)
+		if t.Logf("certified %v before its files were closed", before); before > 0 {
+			return
+		}
+	}
+	t.Fatal("five times the certificate came after the end of the child")
+}
+
+func TestALivingProcessHasMemory(t *testing.T) {
+	cmd := exec.Command("sleep", "60")
+	require.NoError(t, cmd.Start())
+	require.False(t, hasNoMemory(os.Getpid()))
+	require.False(t, hasNoMemory(cmd.Process.Pid))
+	require.NoError(t, cmd.Process.Kill())
+	require.Eventually(t, func() bool { return hasNoMemory(cmd.Process.Pid) }, patience, time.Millisecond)
+	require.Error(t, cmd.Wait())
+	require.False(t, hasNoMemory(cmd.Process.Pid), "its number may be another's now")
 }

@@ -26,6 +26,12 @@ func Hold() (hold func(conn net.Conn, certificate []byte) error, err error) {
 		return nil, fmt.Errorf("socket of the parent: %w", err)
 	}
 	syscall.CloseOnExec(number)
+	for fd := number + 1; fd <= number+threads; fd++ {
+		syscall.CloseOnExec(fd)
+		if keepInThread(fd) {
+			_ = syscall.Close(fd)
+		} // otherwise it ends with the other files of this process
+	}
 	file := os.NewFile(uintptr(number), "parent")
 	defer file.Close()
 	conn, err := net.FileConn(file)

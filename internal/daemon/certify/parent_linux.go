@@ -60,13 +60,19 @@ func Run(args []string) (code int, err error) {
 	cmd.Args[0] = filepath.Base(os.Args[0])
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.ExtraFiles = []*os.File{theirs}
+	pipes, err := addPipes(cmd)
+	if err != nil {
+		return 0, err
+	}
 	cmd.Env = append(environment(), variable+"=3")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, forwarded...)
 	defer func() { signal.Stop(signals); close(signals) }()
 	err = cmd.Start()
-	theirs.Close()
+	for _, f := range cmd.ExtraFiles {
+		f.Close()
+	}
 	if err != nil {
 		return 0, fmt.Errorf("start the node: %w", err)
 	}
@@ -77,10 +83,17 @@ func Run(args []string) (code int, err error) {
 			_ = cmd.Process.Signal(s) // fails when it has ended, which Wait tells
 		}
 	}()
-	err = cmd.Wait()             // the kernel lets go of its last thread before
-	if cmd.ProcessState != nil { // otherwise it may live
+	tell := func() {
 		_ = raw.Control(func(fd uintptr) { h.receive(int(fd)) })
 		h.tell()
+	}
+	for _, pipe := range pipes {
+		defer pipe.Close()
+		go tellEarly(pipe, cmd.Process.Pid, tell)
+	}
+	err = cmd.Wait()             // the kernel lets go of its last thread before
+	if cmd.ProcessState != nil { // otherwise it may live
+		tell()
 	}
 	return codeOf(cmd.ProcessState, err)
 }
