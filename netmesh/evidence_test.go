@@ -290,8 +290,8 @@ func evidenceEnds(t *testing.T, encrypt func(*Config)) {
 	}
 }
 
-// TestACertificateEndsALinkThatStands at once: a kernel may close the dead process's end much later.
-// A busy machine may be as late as a goodbye may be, but not each time.
+// TestACertificateEndsALinkThatStands at once: a kernel may close the dead process's end much
+// later. A busy machine may be as late as a goodbye may be, but not each time.
 func TestACertificateEndsALinkThatStands(t *testing.T) {
 	for range 5 {
 		a := start(t, "a")

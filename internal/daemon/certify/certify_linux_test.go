@@ -168,7 +168,8 @@ func TestALivingProcessHasMemory(t *testing.T) {
 	require.False(t, hasNoMemory(os.Getpid()))
 	require.False(t, hasNoMemory(cmd.Process.Pid))
 	require.NoError(t, cmd.Process.Kill())
-	require.Eventually(t, func() bool { return hasNoMemory(cmd.Process.Pid) }, patience, time.Millisecond)
+	dead := func() bool { return hasNoMemory(cmd.Process.Pid) }
+	require.Eventually(t, dead, patience, time.Millisecond)
 	require.Error(t, cmd.Wait())
 	require.False(t, hasNoMemory(cmd.Process.Pid), "its number may be another's now")
 }
