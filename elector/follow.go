@@ -209,4 +209,5 @@ func (m *Machine) died(peer NodeID) {
 		m.backOff()
 	}
 	m.retryStand()
+	m.answerAgain()
 }

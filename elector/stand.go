@@ -130,8 +130,7 @@ func (m *Machine) onElectionScoutingResponse(from NodeID, msg *Message) {
 	if !msg.WillVote {
 		m.learn(from, msg)
 	}
-	if m.state.Role != Follower || !f.Round.Answers(msg.Round, msg.ProposedTerm) ||
-		f.Round.Answered(voter) {
+	if m.state.Role != Follower || !f.Round.Answers(msg.Round, msg.ProposedTerm) {
 		return
 	}
 	a := scouting.Answer{WillVote: msg.WillVote, Cause: msg.Cause, RetryAfter: msg.RetryAfter}
@@ -146,9 +145,9 @@ func (m *Machine) onElectionScoutingResponse(from NodeID, msg *Message) {
 			a.Cause = scouting.CauseNone
 		}
 	}
-	if a.Cause == scouting.CauseLeader && msg.Leader == m.state.LastLeader ||
-		a.Cause == scouting.CausePromise {
+	if m.mayBeUnaware(msg) {
 		f.Unaware = f.Unaware.With(voter)
+		f.RoundEnd = min(f.RoundEnd, m.state.Now.Add(m.step()))
 	}
 	f.Round.Record(voter, a)
 	m.decideRound()
@@ -160,9 +159,17 @@ func (m *Machine) decideRound() {
 	switch {
 	case r.Yes.Count() >= m.cfg.quorum: // §3.10
 		m.becomeCandidate(r.ProposedTerm)
-	case m.outOfReach(r.Yes, r.No):
+	case m.outOfReach(r.Yes, r.No&^m.state.Follower.Unaware):
 		m.scoutingFailed()
 	}
+}
+
+// mayBeUnaware reports whether a no comes of a voter that does not know yet that the leader is
+// dead, as this node does. It will in a moment, and answers again: §3.14.
+func (m *Machine) mayBeUnaware(msg *Message) bool {
+	bound := msg.Cause == scouting.CausePromise ||
+		msg.Cause == scouting.CauseLeader && msg.Leader == m.state.LastLeader
+	return m.state.Follower.LeaderDied && !msg.WillVote && bound && m.step() != 0
 }
 
 // outOfReach reports whether noes have put a quorum out of reach: §3.11, §5.5. A voter
@@ -177,12 +184,6 @@ func (m *Machine) outOfReach(yes, no scouting.Voters) bool {
 // scoutingFailed closes the round and waits: a random time, or only until a
 // quorum can be had, if that is sooner. §3.12
 func (m *Machine) scoutingFailed() {
-	if wait, ok := m.tooEarly(); ok {
-		m.state.Follower.Early++
-		m.closeRound()
-		m.standIn(wait)
-		return
-	}
 	m.state.Failed = min(m.state.Failed+1, maxFailed)
 	wait := m.randomWait()
 	if retry, ok := m.state.Follower.Round.RetryAfter(m.cfg.quorum); ok {

@@ -26,6 +26,7 @@ type State struct {
 	ClimbEnd    Time
 
 	Promise    promise
+	Refused    refused         // the newest, not told otherwise since
 	Ceded      scouting.Voters // gave up Term: no heartbeat of theirs in it is followed any more
 	EmbargoEnd Time            // a voter that has just started supports nobody before; 0 for none
 	Linked     scouting.Voters // to which a link is up
@@ -61,6 +62,14 @@ type promise struct {
 	Until Time
 }
 
+// refused is a node that this one would have supported, had it not been for a leader: §3.14.
+type refused struct {
+	By       NodeID // who asked; "" for nobody
+	Term     lsn.Term
+	Round    uint64
+	Priority int
+}
+
 // attempts are what this node remembers of its attempts to give leadership to a
 // preferred voter (Config.Takeover), over all its leaderships.
 type attempts struct {
@@ -90,8 +99,7 @@ type followerState struct {
 	RoundEnd Time
 
 	LeaderDied bool            // the leader that it followed last is proven dead
-	Unaware    scouting.Voters // in the open round: whose no speaks for a leader that may be that one
-	Early      uint8           // rounds lost to such noes
+	Unaware    scouting.Voters // in the open round: whose no may become a yes
 }
 
 // candidateState is what only a CANDIDATE has.

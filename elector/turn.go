@@ -25,17 +25,6 @@ func (m *Machine) standInTurn() {
 	m.state.Follower.Postponed = end > m.state.Now
 }
 
-// tooEarly reports whether the open round is lost only to voters that may not know yet that
-// the leader is dead, and when to ask them again: §3.14. They learn it as this node did,
-// within a fraction of a step.
-func (m *Machine) tooEarly() (wait time.Duration, ok bool) {
-	f := &m.state.Follower
-	wait = m.step() / 8 << f.Early
-	ok = f.LeaderDied && f.Unaware != 0 && wait <= m.step() &&
-		!m.outOfReach(f.Round.Yes, f.Round.No&^f.Unaware)
-	return wait, ok && wait != 0
-}
-
 // rank is the number of connected voters that are before this node in line: §3.14. Nodes
 // that see different voters connected may be of one rank: they collide, once at most.
 func (m *Machine) rank() int {

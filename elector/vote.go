@@ -55,6 +55,23 @@ func (m *Machine) onElectionScouting(from NodeID, msg *Message) {
 	reply := m.reply(ElectionScoutingResponse, a, msg.ProposedTerm)
 	reply.Round = msg.Round
 	m.send(from, reply)
+	if !a.WillVote && (a.Cause == scouting.CauseLeader || a.Cause == scouting.CausePromise) {
+		m.state.Refused = refused{from, msg.ProposedTerm, msg.Round, msg.Priority}
+	}
+}
+
+// answerAgain tells who was refused for a leader that is dead now that it has this node's
+// support, if it has it: §3.14.
+func (m *Machine) answerAgain() {
+	r := m.state.Refused
+	a := m.cfg.Rule.Answer(m.stance(), scouting.Rank{Priority: r.Priority, Node: r.By}, r.Term)
+	if r.By == "" || !a.WillVote {
+		return
+	}
+	m.state.Refused = refused{}
+	yes := m.reply(ElectionScoutingResponse, a, r.Term)
+	yes.Round = r.Round
+	m.send(r.By, yes)
 }
 
 // reply is what both responses have in common: §4.10. The asker learns from a no which term

@@ -42,13 +42,13 @@ func (r *Round) Answers(id uint64, proposed lsn.Term) bool {
 // Answered reports whether voter's answer is counted already.
 func (r *Round) Answered(voter int) bool { return (r.Yes | r.No).Has(voter) }
 
-// Record counts the first answer of a voter; later ones change nothing.
+// Record counts the first answer of a voter. Of later ones only a yes after a no counts.
 func (r *Round) Record(voter int, a Answer) {
-	if r.Answered(voter) {
+	if r.Yes.Has(voter) {
 		return
 	}
 	if a.WillVote {
-		r.Yes = r.Yes.With(voter)
+		r.Yes, r.No = r.Yes.With(voter), r.No.Without(voter)
 		return
 	}
 	r.No = r.No.With(voter)

@@ -12,12 +12,17 @@ import (
 func TestRoundCountsAVoterOnce(t *testing.T) {
 	r := scouting.Open(9, 6, 0)
 	r.Record(1, scouting.Answer{})
-	r.Record(1, scouting.Answer{WillVote: true})
+	r.Record(1, scouting.Answer{})
+	r.Record(2, scouting.Answer{WillVote: true})
+	r.Record(2, scouting.Answer{})
 	r.Record(0, scouting.Answer{})
-	require.Equal(t, scouting.Voters(0b01), r.Yes,
-		"the asker supports itself, whatever arrives in its name")
-	require.Equal(t, scouting.Voters(0b10), r.No, "the first answer of a voter counts")
-	require.True(t, r.Answered(0) && r.Answered(1) && !r.Answered(2))
+	require.Equal(t, scouting.Voters(0b101), r.Yes,
+		"the asker supports itself, whatever arrives in its name; no no replaces a yes")
+	require.Equal(t, scouting.Voters(0b010), r.No)
+	require.True(t, r.Answered(0) && r.Answered(1) && r.Answered(2) && !r.Answered(3))
+	r.Record(1, scouting.Answer{WillVote: true})
+	require.Equal(t, scouting.Voters(0b111), r.Yes, "a yes replaces a no")
+	require.Zero(t, r.No)
 }
 
 func TestRoundAnswers(t *testing.T) {
