@@ -14,6 +14,8 @@ const (
 	proofDials = 12
 	// proofRetry is the pause after the first of them, doubled after each.
 	proofRetry = 100 * time.Microsecond
+	// proofWait is how long the first of them waits for a dying process to close its listener.
+	proofWait = 2 * time.Millisecond
 	// evidenceRest is how long the end of an evidence connection may come after its link's.
 	evidenceRest = 2 * time.Millisecond
 )
@@ -46,7 +48,7 @@ func (p *peer) dialLoop() {
 		case t.later:
 			pause(p.ctx, redial.next(), p.wake, nil)
 		default:
-			err := p.m.dial(p, t.addr)
+			err := p.m.dial(p, t.addr, t.proof != nil)
 			if err == nil || p.ctx.Err() != nil {
 				continue
 			}

@@ -106,7 +106,7 @@ func TestLivingProcessNeverEndsItsEvidenceByAFIN(t *testing.T) {
 			if !it.Links()[0].Dialed {
 				it, other = other, it
 			}
-			require.NoError(t, it.dial(it.peers[other.cfg.Node], other.Addr().String()))
+			require.NoError(t, it.dial(it.peers[other.cfg.Node], other.Addr().String(), false))
 		},
 		"violation": func(t *testing.T, it, other *node) {
 			e := other.evidenceTo(it.cfg.Node)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
@@ -263,16 +264,19 @@ func (m *Mesh) connect(ctx context.Context, node elector.NodeID, addr string) (n
 
 // dial makes a connection to p and, if the handshake succeeds, starts the link: with TLS if
 // this node has it, and without only if the other end has none and that is accepted.
-func (m *Mesh) dial(p *peer, addr string) error {
-	err := m.dialOnce(p, addr, false)
+func (m *Mesh) dial(p *peer, addr string, dying bool) error {
+	err := m.dialOnce(p, addr, dying, false)
 	if errors.Is(err, errPlain) {
-		return m.dialOnce(p, addr, true)
+		return m.dialOnce(p, addr, false, true)
 	}
 	return err
 }
 
-func (m *Mesh) dialOnce(p *peer, addr string, plain bool) error {
+func (m *Mesh) dialOnce(p *peer, addr string, dying, plain bool) error {
 	conn, err := m.connect(p.ctx, p.node, addr)
+	if err == nil && dying {
+		err = standing(conn)
+	}
 	if err != nil {
 		return fmt.Errorf("dial %s at %s: %w", p.node, addr, err)
 	}
@@ -295,6 +299,21 @@ func (m *Mesh) dialOnce(p *peer, addr string, plain bool) error {
 	}
 	h.fail(frameRefuse, err)
 	return fmt.Errorf("handshake with %s at %s: %w", p.node, addr, err)
+}
+
+// standing returns an error if a new connection ends at once, as one does that a dying process did
+// not accept. To begin a handshake there costs more than to wait a moment.
+func standing(conn net.Conn) error {
+	_ = conn.SetReadDeadline(time.Now().Add(proofWait)) // fails as the read does
+	n, err := conn.Read(make([]byte, 1))
+	switch {
+	case n > 0:
+		err = errors.New("no member of a mesh answers before it is asked")
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil
+	}
+	reset(conn)
+	return err
 }
 
 // introduce sends the Hello and returns the Welcome of the node that it is for.

@@ -189,9 +189,9 @@ func (m *Mesh) lose(l *link, ev elector.Evidence, err error) {
 	if ev == elector.EvidenceGoodbye || ev == elector.EvidenceLocal {
 		log = m.log.Debug // on purpose, at one end or the other
 	}
-	p.wake.wake()
 	m.handler.LinkDown(p.node, ev)
 	proof := p.prove()
+	p.wake.wake() // now the dialer knows whether to wait
 	log("link down", "peer", p.node, "evidence", ev.String(), "cause", err)
 	p.logDeath(proof)
 	m.mu.Lock()
