@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +18,8 @@ import (
 const (
 	// recorderRoom is how many records wait for the disk; more are lost.
 	recorderRoom = 256
+	// recordAfter is how long a record waits, so that an election has the processor first.
+	recordAfter = 5 * time.Millisecond
 	// heldFrom is how late the driver must be for a record: half a heartbeat of the
 	// article's timers.
 	heldFrom = 250 * time.Millisecond
@@ -54,15 +55,23 @@ func (r *recorder) run(quit <-chan struct{}) {
 	for {
 		select {
 		case record := <-r.records:
-			runtime.Gosched() // subscribers that were woken with it go first
-			r.write(&record)
-		case <-quit:
-			for len(r.records) > 0 {
-				record := <-r.records
-				r.write(&record)
+			select {
+			case <-time.After(recordAfter):
+			case <-quit:
 			}
+			r.write(&record)
+			r.writeWaiting()
+		case <-quit:
+			r.writeWaiting()
 			return
 		}
+	}
+}
+
+func (r *recorder) writeWaiting() {
+	for len(r.records) > 0 {
+		record := <-r.records
+		r.write(&record)
 	}
 }
 

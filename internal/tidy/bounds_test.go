@@ -25,7 +25,7 @@ var waits = map[string]string{
 	"cluster stopDriver: <-n.driverDone":                                          "Close's own goroutine; its caller waits no longer than its ctx",
 	"cluster stopDriver: <-n.persisterDone":                                       "likewise: the disk",
 	"cluster stopDriver: <-n.recorder.done":                                       "likewise: the disk",
-	"cluster run: <-r.records":                                                    "takes what is there, and never waits",
+	"cluster writeWaiting: <-r.records":                                           "takes what is there, and never waits",
 	"cluster stopDriver: <-n.remember.done":                                       "likewise: the disk",
 	"cluster stopWatcher: <-n.watcherDone":                                        "the watcher ends when it is told to, and waits for nobody",
 	"cluster releaseDir: <-l.Done()":                                              "the work's deadline",
