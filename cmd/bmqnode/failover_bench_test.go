@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -25,24 +27,31 @@ import (
 // compete for the cores.
 func BenchmarkFailover(b *testing.B) {
 	for _, c := range []struct {
-		profile string
-		nodes   int
-		signal  syscall.Signal
-		busy    int
+		profile    string
+		nodes      int
+		signal     syscall.Signal
+		busy       int
+		supervised bool
 	}{
-		{"article", 5, syscall.SIGKILL, 0},
-		{"lan", 3, syscall.SIGKILL, 0},
-		{"lan", 5, syscall.SIGKILL, 0},
-		{"lan", 5, syscall.SIGKILL, 2},
-		{"lan", 3, syscall.SIGSTOP, 0},
+		{"article", 5, syscall.SIGKILL, 0, false},
+		{"lan", 3, syscall.SIGKILL, 0, false},
+		{"lan", 5, syscall.SIGKILL, 0, false},
+		{"lan", 5, syscall.SIGKILL, 0, true},
+		{"lan", 5, syscall.SIGKILL, 2, false},
+		{"lan", 5, syscall.SIGKILL, 2, true},
+		{"lan", 3, syscall.SIGSTOP, 0, false},
 	} {
 		name := fmt.Sprintf("%s/%s/nodes=%d/busy=%d", c.profile, c.signal, c.nodes, c.busy)
+		options := map[string]any{"profile": c.profile}
+		if c.supervised {
+			name, options["supervised"] = name+"/supervised", true
+		}
 		b.Run(name, func(b *testing.B) {
 			for range c.busy {
 				keepBusy(b)
 			}
-			plainAndTLS(b, c.nodes, map[string]any{"profile": c.profile}, func(b *testing.B, s *scene) {
-				failover(b, s, c.signal)
+			plainAndTLS(b, c.nodes, options, func(b *testing.B, s *scene) {
+				failover(b, s, c.signal, c.supervised)
 			})
 		})
 	}
@@ -80,18 +89,24 @@ func plainAndTLS(
 	}
 }
 
-func failover(b *testing.B, s *scene, signal syscall.Signal) {
+func failover(b *testing.B, s *scene, signal syscall.Signal, supervised bool) {
 	leader := s.agree(s.Nodes(), nil)
 	var exit, detection, proof, backOff, election, total []time.Duration
 	for b.Loop() {
 		time.Sleep(2 * time.Second) // round trips are measured once a second
 		leader = s.agree(s.Nodes(), nil)
-		old, lost := s.node(leader.Leader), time.Now()
+		old := s.node(leader.Leader)
+		victim := old.Pid()
+		if supervised {
+			victim = childOf(b, old)
+		}
+		lost := time.Now()
+		require.NoError(b, syscall.Kill(victim, signal))
 		if signal == syscall.SIGKILL {
-			require.NoError(b, old.Kill())
+			for old.Pid() != 0 {
+				time.Sleep(50 * time.Microsecond)
+			}
 			exit = append(exit, time.Since(lost))
-		} else {
-			require.NoError(b, old.Signal(signal))
 		}
 		next := s.agree(s.others(leader.Leader), above(leader.Term))
 		known := s.moment(lost, slices.MinFunc, func(e admin.Event) bool {
@@ -179,4 +194,18 @@ func (s *scene) moment(since time.Time, pick func([]time.Time, func(a, b time.Ti
 func median(ds []time.Duration) float64 {
 	slices.Sort(ds)
 	return float64(ds[len(ds)/2]) / float64(time.Millisecond)
+}
+
+// childOf is the only child of a node's process.
+func childOf(t testing.TB, n *procs.Node) int {
+	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", n.Pid()))
+	require.NoError(t, err)
+	var all []byte
+	for _, list := range lists {
+		children, _ := os.ReadFile(list) // its thread may have ended
+		all = append(all, children...)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(all)))
+	require.NoError(t, err)
+	return pid
 }

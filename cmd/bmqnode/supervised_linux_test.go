@@ -3,8 +3,6 @@ package main_test
 import (
 	"fmt"
 	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -71,18 +69,4 @@ func (s *scene) says(n *procs.Node, message string, details ...string) {
 		}
 		return false
 	})
-}
-
-// childOf is the only child of a node's process.
-func childOf(t *testing.T, n *procs.Node) int {
-	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", n.Pid()))
-	require.NoError(t, err)
-	var all []byte
-	for _, list := range lists {
-		children, _ := os.ReadFile(list) // its thread may have ended
-		all = append(all, children...)
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(all)))
-	require.NoError(t, err)
-	return pid
 }
