@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -91,6 +92,23 @@ func TestOneAddressFindsEveryNode(t *testing.T) {
 	}
 	_, err = at("127.0.0.1:1").All(t.Context())
 	require.ErrorContains(t, err, "no node answers; name one that runs with --admin:\n127.0.0.1:1")
+}
+
+func TestAnAddressThatIsNoneIsNamed(t *testing.T) {
+	for addr, right := range map[string]bool{
+		"127.0.0.1:1": true, "localhost:1": true, ":1": true, "[::1]:1": true, "unix:/nowhere": true,
+		"127.0.0.1": false, "localhost": false, "127.0.0.1:": false, "::1": false, "h:65536": false,
+		"h:http": false, "http://h:7402": false, "http://h": false, "/nowhere": false, "unix:": false,
+	} {
+		_, err := at("127.0.0.1:1", addr).All(t.Context())
+		if right {
+			require.ErrorContains(t, err, "no node answers")
+			continue
+		}
+		require.ErrorAs(t, err, new(config.UsageError), addr)
+		require.EqualError(t, err, fmt.Sprintf("the admin address is %q, but must be host:port or "+
+			"unix:PATH, such as 192.0.2.1:7402 or [2001:db8::1]:7402", addr))
+	}
 }
 
 // TestOfTheDefaultAddressesOneGetsSecrets: on the others any user of the machine may listen.
