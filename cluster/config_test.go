@@ -39,6 +39,18 @@ func TestANodeThatJoinsOthersMustBeReachable(t *testing.T) {
 	require.ErrorContains(t, c.Validate(), `Cluster is "two words"`)
 }
 
+func TestNoTwoListenOnOnePort(t *testing.T) {
+	for addr, right := range map[string]bool{"127.0.0.1:7402": false, "127.0.0.1:0": true} {
+		c := Config{Node: "a", Voters: []NodeID{"a"}, DataDir: "d", GossipAddr: addr, MeshAddr: addr}
+		if err := c.Validate(); right {
+			require.NoError(t, err)
+		} else {
+			require.ErrorContains(t, err, "MeshAddr is 127.0.0.1:7402, but must be another address than "+
+				"GossipAddr, which takes TCP and UDP of its port: give each a port of its own")
+		}
+	}
+}
+
 // TestOffLoopbackTLSIsDemanded, or the word that none is wanted.
 func TestOffLoopbackTLSIsDemanded(t *testing.T) {
 	for name, c := range map[string]Config{
