@@ -49,8 +49,10 @@ func TestMistakesAreNamedAndExitWith2(t *testing.T) {
 		"nothing given": {[]string{"run"}, []string{"--node is", "--voters is empty",
 			"--data-dir is empty"}},
 		"mistyped command": {[]string{"statsu"}, []string{`no command "statsu"; did you mean status?`}},
-		"mistyped flag": {[]string{"run", "--nodes", "3"}, []string{"unknown flag: --nodes",
-			"bmqnode run --help"}},
+		"mistyped flag": {[]string{"run", "--nodes", "3"}, []string{
+			"unknown flag: --nodes; did you mean --node?; see 'bmqnode run --help'"}},
+		"unlike any flag":  {[]string{"mesh", "--prio", "3"}, []string{"flag: --prio; see 'bmqnode"}},
+		"unknown letter":   {[]string{"lab", "-x"}, []string{"flag: 'x' in -x; see 'bmqnode"}},
 		"surplus argument": {[]string{"status", "n1"}, []string{"n1"}},
 		"no such file": {[]string{"run", "--config", "/nowhere.yaml"},
 			[]string{"/nowhere.yaml: no such file"}},

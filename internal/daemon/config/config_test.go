@@ -124,6 +124,10 @@ func TestMistakesInAFileAreNamedWithTheirPlace(t *testing.T) {
 	}{
 		"key of no option": {"node: a\nprio: 3\n",
 			[]string{`c.yaml:2:1: there is no option "prio"; the options are`}},
+		"a near one": {"node: a\nmesh_addr: x\nnodes: b\n", []string{
+			`c.yaml:2:1: there is no option "mesh_addr"; did you mean mesh-addr?`,
+			`c.yaml:3:1: there is no option "nodes"; did you mean node?`,
+		}},
 		"no such place": {"config: x\n", []string{`c.yaml:1:1: there is no option "config"`}},
 		"two mistakes": {"lease: soon\nrehearsal: 2\n", []string{
 			`c.yaml:1:8: option "lease" is "soon", but must be a duration such as`,
