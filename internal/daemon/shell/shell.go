@@ -77,7 +77,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	dir := cfg.Dir
 	if dir == "" {
 		if dir, err = os.MkdirTemp("", "bmqnode-mesh-"); err != nil {
-			return err
+			return fmt.Errorf("no temporary directory: %w; set $TMPDIR, or name one with --dir", err)
 		}
 		defer os.RemoveAll(dir)
 	} else if dir, err = filepath.Abs(dir); err != nil {
@@ -96,7 +96,8 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	names := procs.Numbered(s.Nodes)
 	own, err := certificates(dir, names)
 	if err != nil {
-		return err
+		return fmt.Errorf("--dir %s cannot hold a mesh: %w; name a directory that is empty, or that "+
+			"a mesh has made", dir, err)
 	}
 	options := map[string]any{
 		"profile": s.Profile, "rehearsal": true, "unsafe-no-scouting": s.NoScouting,
@@ -150,7 +151,7 @@ func (s *shell) welcome(dir string) {
 // certificates makes one for each node, and returns the options of each that name it.
 func certificates(dir string, names []string) (map[string]map[string]any, error) {
 	options := map[string]map[string]any{}
-	issued, err := certs.Issue(filepath.Join(dir, "pki"), "", names, certificateTime)
+	issued, err := certs.Issue(filepath.Join(dir, "pki"), certs.DefaultCluster, names, certificateTime)
 	for _, made := range issued {
 		options[made.Node] = map[string]any{"tls-dir": made.Dir}
 	}
