@@ -139,12 +139,12 @@ func (s *shell) welcome(dir string) {
 		s.out.Say("  %-4s process %-8d admin %s", n.Name, n.Pid(), n.AdminAddr)
 	}
 	if s.Algorithm == "" {
-		s.out.Say("A leader is due within 8 s: each node first looks for one, then waits at random " +
-			"before it stands.\n")
+		s.out.Say("A leader is due within 8 s: each node first looks for one, then waits at\n" +
+			"random before it stands.\n")
 		return
 	}
-	s.out.Say("Here %s elects. It has no leases: nodes show who leads as they believe, but nobody "+
-		"may act on it; there are no fencing tokens. Priorities and campaigns have no effect.\n",
+	s.out.Say("Here %s elects. It has no leases:\nnodes show who leads as they believe, but nobody "+
+		"may act on it; there are no\nfencing tokens. Priorities and campaigns have no effect.\n",
 		s.Algorithm)
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -97,4 +98,10 @@ func TestTypedLinesAreRun(t *testing.T) {
 	}
 	require.True(t, ended)
 	require.Contains(t, out.String(), "cut NODE NODE      cut the link between two\n")
+	for _, s.Algorithm = range []string{"", "blazingmq-without-scouting"} {
+		s.welcome("/dir")
+	}
+	for line := range strings.Lines(out.String()) {
+		require.LessOrEqual(t, len(strings.TrimSuffix(line, "\n")), 80, line)
+	}
 }
