@@ -9,10 +9,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
@@ -90,7 +92,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	ctx, quit := context.WithCancel(ctx)
 	defer quit()
 	s := &shell{
-		Config: cfg, out: console.New(cfg.Out), quit: quit,
+		Config: cfg, out: console.New(readers(cfg.Out, quit)), quit: quit,
 		firstLeader: make(chan string, 1), welcomed: make(chan struct{}),
 	}
 	names := procs.Numbered(s.Nodes)
@@ -130,6 +132,27 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	go s.obey(ctx)
 	<-ctx.Done()
 	return nil
+}
+
+// output ends the mesh when nobody reads any more what it says.
+type output struct {
+	io.Writer
+	quit func()
+}
+
+// readers returns out for as long as it has readers. A pipe without one, as after
+// "mesh | head", would end this process before it has stopped the nodes.
+func readers(out io.Writer, quit func()) output {
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // an error of Write from now on
+	return output{out, quit}
+}
+
+func (o output) Write(text []byte) (int, error) {
+	n, err := o.Writer.Write(text)
+	if err != nil {
+		o.quit()
+	}
+	return n, err
 }
 
 // welcome says what runs, and what is to be expected of it.
