@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/elector/detector"
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
@@ -97,6 +98,16 @@ func TestZeroElectionIsTheArticles(t *testing.T) {
 	require.Equal(t, elector.Article(), c.withDefaults().Election.Timing)
 	c.Election.Phi.Window = 100
 	require.NoError(t, c.Validate(), "the rest of phi follows from them")
+}
+
+func TestTheDetectorHasAName(t *testing.T) {
+	for want, e := range map[string]ElectionConfig{
+		"miss-count, 3 heartbeats of 500ms": {},
+		"qos":                               {QoS: detector.QoS{Detect: time.Second}},
+		"phi, threshold: 8, window: 9, min-deviation: 50ms, pause: ": {Phi: detector.PhiConfig{Window: 9}},
+	} {
+		require.Contains(t, detectorName(Config{}.elector(e.withDefaults())), want)
+	}
 }
 
 func TestTheStopMarginLeavesTimeToWork(t *testing.T) {

@@ -325,6 +325,9 @@ func TestTheTableSaysWhatIsWrongBelow(t *testing.T) {
 	nodes := trio(t, nil)
 	nodes[0].Groups[0].Role, nodes[0].Groups[0].LeaseLeft = "LEADER", 1.25
 	nodes[1].Groups[0].Leader, nodes[1].Groups[0].Explanation = "", "waits for a leader"
+	for _, n := range nodes {
+		n.Groups[0].Detector = "miss-count, 3 heartbeats of 500ms"
+	}
 	loses(nodes[1], "n1")
 	nodes[0].Emergencies = []cluster.EmergencyStatus{{
 		Voters: nodes[0].Groups[0].Voters, Lost: []cluster.NodeID{"n2", "n3"}, Reason: "fire",
@@ -351,6 +354,7 @@ n3    -
 n4    -                                   
 n2: waits for a leader
 n3, n4: it is off
+n1, n2: detector: miss-count, 3 heartbeats of 500ms
 EMERGENCY: n2, n3 of the voters n1, n2, n3 declared lost at 2026-01-02T03:04:05Z (fire); on record on n1
 voters-differ (n1 - n2, n3): theirs differ; give all the same
 `, "\n"), out.String())
