@@ -299,6 +299,10 @@ func (c Config) checkAddresses(ps *problems) {
 	if c.AdvertiseMesh != "" {
 		check("AdvertiseMesh", mesh)
 	}
+	if c.GossipAddr == c.MeshAddr && !strings.HasSuffix(c.MeshAddr, ":0") {
+		ps.add("MeshAddr", c.MeshAddr, "another address than GossipAddr, which takes TCP and UDP of its "+
+			"port: give each a port of its own")
+	}
 	remote := "" // a join address on another machine
 	for i, addr := range c.Join {
 		check(fmt.Sprintf("Join[%d]", i), addr)

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/elector/detector"
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
@@ -37,6 +38,18 @@ func TestANodeThatJoinsOthersMustBeReachable(t *testing.T) {
 	require.NoError(t, c.Validate(), "on one machine loopback will do")
 	c.Cluster = "two words"
 	require.ErrorContains(t, c.Validate(), `Cluster is "two words"`)
+}
+
+func TestNoTwoListenOnOnePort(t *testing.T) {
+	for addr, right := range map[string]bool{"127.0.0.1:7402": false, "127.0.0.1:0": true} {
+		c := Config{Node: "a", Voters: []NodeID{"a"}, DataDir: "d", GossipAddr: addr, MeshAddr: addr}
+		if err := c.Validate(); right {
+			require.NoError(t, err)
+		} else {
+			require.ErrorContains(t, err, "MeshAddr is 127.0.0.1:7402, but must be another address than "+
+				"GossipAddr, which takes TCP and UDP of its port: give each a port of its own")
+		}
+	}
 }
 
 // TestOffLoopbackTLSIsDemanded, or the word that none is wanted.
@@ -85,6 +98,16 @@ func TestZeroElectionIsTheArticles(t *testing.T) {
 	require.Equal(t, elector.Article(), c.withDefaults().Election.Timing)
 	c.Election.Phi.Window = 100
 	require.NoError(t, c.Validate(), "the rest of phi follows from them")
+}
+
+func TestTheDetectorHasAName(t *testing.T) {
+	for want, e := range map[string]ElectionConfig{
+		"miss-count, 3 heartbeats of 500ms": {},
+		"qos":                               {QoS: detector.QoS{Detect: time.Second}},
+		"phi, threshold: 8, window: 9, min-deviation: 50ms, pause: ": {Phi: detector.PhiConfig{Window: 9}},
+	} {
+		require.Contains(t, detectorName(Config{}.elector(e.withDefaults())), want)
+	}
 }
 
 func TestTheStopMarginLeavesTimeToWork(t *testing.T) {

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/bmqelect/bmqelect/elector"
@@ -30,6 +31,19 @@ type QoSStatus struct {
 	// had; both are empty on a leader, and without one.
 	Met   bool   `json:"met"`
 	Unmet string `json:"unmet,omitempty"`
+}
+
+// detectorName says by what a silent leader is found out, with the figures that no other part of
+// the status has.
+func detectorName(c elector.Config) string {
+	switch {
+	case c.QoS != (detector.QoS{}):
+		return "qos"
+	case c.Phi != (detector.PhiConfig{}):
+		return "phi, " + c.Phi.String()
+	}
+	return fmt.Sprintf("miss-count, %d heartbeats of %s", c.Timing.HeartbeatMissCount,
+		c.Timing.HeartbeatBroadcast)
 }
 
 // qosStatus returns nil if nothing is asked.

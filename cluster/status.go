@@ -91,6 +91,8 @@ type GroupStatus struct {
 	WorkError string  `json:"work_error,omitempty"`  // with which error the last time
 	Unfit     string  `json:"unfit,omitempty"`       // why the application is not fit to lead
 	RestLeft  Seconds `json:"rest_left_s,omitempty"` // of a rest after a step-down, or after work that ended
+	// Detector is by what a silent leader is found out: qos, phi or miss-count, and its figures.
+	Detector string `json:"detector,omitempty"`
 	// QoS is what becomes of ElectionConfig.QoS; nil if nothing is asked.
 	QoS *QoSStatus `json:"qos,omitempty"`
 	// Explanation says in a sentence why things are as they are.
@@ -265,9 +267,10 @@ func (n *Node) groupStatus(g *group, members []MemberStatus) GroupStatus {
 			members[i].NotStanding = "" // it is of the default election
 		}
 	}
+	detector := detectorName(g.config)
 	explanation := n.withEmergencies(explain(s, why, n.cfg, members, now))
 	if g.name == DefaultGroup && n.foreign.Name != "" {
-		explanation = n.foreign.Name + " elects here, to show it: " + noLeases
+		detector, explanation = "", n.foreign.Name+" elects here, to show it: "+noLeases
 	}
 	return GroupStatus{
 		Group: g.name, Role: s.Role.String(), Term: s.Term, Leader: s.Leader, LSN: g.newestLSN(s),
@@ -278,6 +281,7 @@ func (n *Node) groupStatus(g *group, members []MemberStatus) GroupStatus {
 		Work:        work, WorkEnds: ends.count, WorkError: ends.err, Unfit: state.Unfit,
 		RestLeft:  seconds(max(s.RestEnd.Sub(now), 0)),
 		Candidate: state.MayStand, Priority: int(g.priority.Load()), QoS: g.qosStatus(&s),
+		Detector: detector,
 	}
 }
 

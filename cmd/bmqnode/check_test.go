@@ -91,8 +91,13 @@ func TestRunCheckNamesEveryProblem(t *testing.T) {
 		},
 		"one port twice": {
 			[]string{"--config", a, "--mesh-addr", free.Addr().String(), "--admin-addr",
-				free.Addr().String()},
+				strings.Replace(free.Addr().String(), "127.0.0.1", "localhost", 1)},
 			[]string{"--admin-addr: listen tcp"},
+		},
+		"one address twice": {
+			[]string{"--config", a, "--mesh-addr", free.Addr().String(), "--admin-addr",
+				free.Addr().String()},
+			[]string{"but must be another address than --mesh-addr"},
 		},
 		"an address of another machine": {
 			[]string{configOf(t, again, "c", "admin-addr: 192.0.2.7:7402", "insecure: true")},

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/internal/lab/demo"
 )
 
 // bmqnode runs the command to its end.
@@ -49,8 +50,10 @@ func TestMistakesAreNamedAndExitWith2(t *testing.T) {
 		"nothing given": {[]string{"run"}, []string{"--node is", "--voters is empty",
 			"--data-dir is empty"}},
 		"mistyped command": {[]string{"statsu"}, []string{`no command "statsu"; did you mean status?`}},
-		"mistyped flag": {[]string{"run", "--nodes", "3"}, []string{"unknown flag: --nodes",
-			"bmqnode run --help"}},
+		"mistyped flag": {[]string{"run", "--nodes", "3"}, []string{
+			"unknown flag: --nodes; did you mean --node?; see 'bmqnode run --help'"}},
+		"unlike any flag":  {[]string{"mesh", "--prio", "3"}, []string{"flag: --prio; see 'bmqnode"}},
+		"unknown letter":   {[]string{"lab", "-x"}, []string{"flag: 'x' in -x; see 'bmqnode"}},
 		"surplus argument": {[]string{"status", "n1"}, []string{"n1"}},
 		"no such file": {[]string{"run", "--config", "/nowhere.yaml"},
 			[]string{"/nowhere.yaml: no such file"}},
@@ -89,6 +92,10 @@ func TestTheHelpOfEveryCommandFitsATerminal(t *testing.T) {
 		require.Zero(t, code, stderr)
 		for line := range strings.SplitSeq(stdout, "\n") {
 			require.LessOrEqual(t, len(line), 80, "%s: %s", command, line)
+		}
+		if len(command) == 1 && (command[0] == "mesh" || command[0] == "run") {
+			words := strings.Join(strings.Fields(stdout), " ")
+			require.Contains(t, words, "one of "+strings.Join(demo.Names(), ", ")+" ")
 		}
 		_, below, _ := strings.Cut(stdout, "Available Commands:")
 		below, _, _ = strings.Cut(below, "Flags:")

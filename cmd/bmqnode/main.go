@@ -78,7 +78,8 @@ func root() *cobra.Command {
 		".InheritedFlags.FlagUsages", "wrapped .InheritedFlags",
 	).Replace(cmd.UsageTemplate()))
 	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return config.Usage(fmt.Errorf("%w; see '%s --help'", err, c.CommandPath()))
+		return config.Usage(fmt.Errorf("%w; see '%s --help'", config.Meant(err, c.Flags()),
+			c.CommandPath()))
 	})
 	cmd.AddCommand(
 		runCommand(), execCommand(), supervisorCommand(), meshCommand(), leaderCommand(),

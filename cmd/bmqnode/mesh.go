@@ -47,7 +47,8 @@ func meshCommand() *cobra.Command {
 		"set of timers: "+strings.Join(elector.ProfileNames(), ", "))
 	f.BoolVar(&c.NoScouting, "unsafe-no-scouting", false,
 		"the algorithm before its scouting extension, to see what goes wrong")
-	f.StringVar(&c.Algorithm, "algorithm", "", "elect by another algorithm of the laboratory")
+	f.StringVar(&c.Algorithm, "algorithm", "", "elect by another algorithm, to show it; one of "+
+		strings.Join(demo.Names(), ", "))
 	return cmd
 }
 

@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"os"
 	"os/exec"
@@ -87,4 +88,25 @@ func TestMeshShowsALeaderObeysAndLeavesNothingBehind(t *testing.T) {
 		require.ErrorIs(t, syscall.Kill(pid, 0), syscall.ESRCH, "process %d of %s is gone", pid, p[1])
 	}
 	require.NoDirExists(t, string(directory.FindSubmatch(out.Bytes())[1]))
+}
+
+// As in "bmqnode mesh | head": who reads no more has not stopped the nodes.
+func TestMeshWithoutAReaderLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, binary, "mesh", "--nodes", "1", "--base-port", "19000")
+	temporary := t.TempDir()
+	cmd.Env = append(os.Environ(), "TMPDIR="+temporary)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	head := make([]byte, 1)
+	_, err = io.ReadFull(out, head)
+	require.NoError(t, err)
+	require.NoError(t, out.Close())
+	require.NoError(t, cmd.Wait())
+	left, err := os.ReadDir(temporary)
+	require.NoError(t, err)
+	require.Empty(t, left)
 }

@@ -24,7 +24,8 @@ type runOptions struct {
 }
 
 func runCommand() *cobra.Command {
-	o := runOptions{RunOptions: service.RunOptions{CheckAlgorithm: demo.Check}}
+	o := runOptions{}
+	o.Algorithms, o.CheckAlgorithm = demo.Names(), demo.Check
 	cmd := &cobra.Command{
 		Use:   "run [--check [FILE ...]]",
 		Short: "Run a node until SIGTERM or Ctrl-C, then hand over and exit",

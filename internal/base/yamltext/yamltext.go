@@ -4,9 +4,12 @@ package yamltext
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
+	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
 )
@@ -21,13 +24,22 @@ const (
 var ErrBounds = fmt.Errorf("at most %d bytes and %d lists or mappings within each other are read",
 	MaxSize, maxDepth)
 
+// aboutTabs matches what the parser says of a tab in front of a line.
+var aboutTabs = regexp.MustCompile("'\t' that cannot start|tab character")
+
 // Parse parses a text. A text beyond the bounds is not given to the parser: the error
-// is ErrBounds. All other errors are the parser's.
+// is ErrBounds. All other errors are the parser's, but those of a tab in front of a line, where
+// nobody sees one.
 func Parse(text []byte, options ...parser.Option) (*ast.File, error) {
 	if len(text) > MaxSize || tooDeep(text) {
 		return nil, ErrBounds
 	}
-	return parser.ParseBytes(text, 0, options...)
+	file, err := parser.ParseBytes(text, 0, options...)
+	var bad *yaml.SyntaxError
+	if errors.As(err, &bad) && aboutTabs.MatchString(bad.Message) {
+		bad.Message = fmt.Sprintf("line %d: tabs cannot indent YAML, use spaces", bad.Token.Position.Line)
+	}
+	return file, err
 }
 
 // Inline returns a mapping of single values on one line, "{key: value, key: value}"; ok is

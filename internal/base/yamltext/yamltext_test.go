@@ -30,3 +30,15 @@ func TestAbsurdTextsAreNotParsed(t *testing.T) {
 	_, err = Parse([]byte("voters: [a"))
 	require.ErrorContains(t, err, "[1:")
 }
+
+func TestATabThatIndentsIsNamed(t *testing.T) {
+	for text, line := range map[string]string{
+		"a: 1\n\tb: 2\n": "2", "a:\n\t- 1\n": "2", "a:\n  b: 1\n\tc: 2\n": "3", "\ta: 1\n": "1",
+		"a:\n  - b: 1\n \t  c: 2\n": "3", "\t- a\n": "1", "a: |\n\tb\n": "2",
+	} {
+		_, err := Parse([]byte(text))
+		require.ErrorContains(t, err, "line "+line+": tabs cannot indent YAML, use spaces", "%q", text)
+	}
+	_, err := Parse([]byte("a:\t1\nb: \"\t\"\nc: [1,\n\t2]\n"))
+	require.NoError(t, err, "a tab elsewhere does no harm")
+}

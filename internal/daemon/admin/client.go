@@ -36,6 +36,22 @@ const maxAnswer = 16 << 20 // bytes
 // UnixPrefix begins the address of a Unix socket; its path follows.
 const UnixPrefix = "unix:"
 
+// CheckAddr says what is wrong with an address that a user gave for the admin side of a node.
+func CheckAddr(addr string) error {
+	if path, ok := strings.CutPrefix(addr, UnixPrefix); ok && path != "" {
+		return nil
+	}
+	_, port, err := net.SplitHostPort(addr)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	if err != nil {
+		return fmt.Errorf("the admin address is %q, but must be host:port or unix:PATH, such as "+
+			"192.0.2.1:7402 or [2001:db8::1]:7402", addr)
+	}
+	return nil
+}
+
 // NewClient returns a client without credentials for the admin side at addr: host:port, or
 // unix:PATH for a Unix socket.
 func NewClient(addr string) *Client { return Credentials{}.Client(addr, "", true) }

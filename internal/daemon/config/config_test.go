@@ -124,6 +124,10 @@ func TestMistakesInAFileAreNamedWithTheirPlace(t *testing.T) {
 	}{
 		"key of no option": {"node: a\nprio: 3\n",
 			[]string{`c.yaml:2:1: there is no option "prio"; the options are`}},
+		"a near one": {"node: a\nmesh_addr: x\nnodes: b\n", []string{
+			`c.yaml:2:1: there is no option "mesh_addr"; did you mean mesh-addr?`,
+			`c.yaml:3:1: there is no option "nodes"; did you mean node?`,
+		}},
 		"no such place": {"config: x\n", []string{`c.yaml:1:1: there is no option "config"`}},
 		"two mistakes": {"lease: soon\nrehearsal: 2\n", []string{
 			`c.yaml:1:8: option "lease" is "soon", but must be a duration such as`,
@@ -205,6 +209,12 @@ func TestMistakesInOptionsAreNamedByTheirFlags(t *testing.T) {
 			"with drift, 1.428s: a longer pause": {"--phi", "min-deviation: 100ms, pause: 1ns"},
 		"--phi is set, but must be left out: --qos has its own detector": {"--qos", detector.ExampleQoS,
 			"--phi", "{}"},
+		"--mesh-addr is 127.0.0.1:7400, but must be another address than --gossip-addr, which takes TCP": {
+			"--mesh-addr", "127.0.0.1:7400"},
+		"--admin-addr is 127.0.0.1:7400, but must be another address than --gossip-addr: give each a port": {
+			"--admin-addr", "127.0.0.1:7400"},
+		"--admin-addr is 127.0.0.1:7401, but must be another address than --mesh-addr": {
+			"--admin-addr", "127.0.0.1:7401"},
 		"--clock-drift-ppm is": {"--clock-drift-ppm", "-1"},
 		"--stop-margin is 2s, but must be positive and shorter than --l": {"--stop-margin", "2s"},
 	} {
@@ -227,6 +237,7 @@ func TestOffLoopbackIsAMatterOfChoice(t *testing.T) {
 	for _, args := range [][]string{
 		{"--admin-addr", "unix:///run/x"}, {"--admin-addr", ""}, {"--admin-addr", "[::1]:1"},
 		append(exposed, "--insecure"), append(exposed, "--tls-dir", "tls"),
+		{"--admin-addr", "127.0.0.1:0", "--gossip-addr", "127.0.0.1:0", "--mesh-addr", "127.0.0.1:0"},
 	} {
 		o, err := parsed(t, "", append(node, args...)...)
 		require.NoError(t, err)

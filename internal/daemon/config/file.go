@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml/ast"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/elector/detector"
 	"github.com/bmqelect/bmqelect/internal/base/regular"
+	"github.com/bmqelect/bmqelect/internal/base/spelling"
 	"github.com/bmqelect/bmqelect/internal/base/yamltext"
 )
 
@@ -33,6 +35,7 @@ func ApplyFile(path string, flags *pflag.FlagSet) error {
 		p := at.GetToken().Position
 		errs = append(errs, fmt.Errorf("%s:%d:%d: %w", path, p.Line, p.Column, err))
 	}
+	known := flagNames(flags, "config", "check", "help")
 	documents := 0
 	for _, doc := range file.Docs {
 		if doc.Body == nil {
@@ -50,9 +53,12 @@ func ApplyFile(path string, flags *pflag.FlagSet) error {
 		for option := options.MapRange(); option.Next(); {
 			name := option.Key().GetToken().Value
 			flag := flags.Lookup(name)
-			if flag == nil || name == "config" || name == "check" || name == "help" {
-				wrong(option.Key(), fmt.Errorf("there is no option %q; the options are the flags "+
-					"that --help lists, without dashes", name))
+			if !slices.Contains(known, name) {
+				hint := "the options are the flags that --help lists, without dashes"
+				if near := spelling.Nearest(name, known); near != "" {
+					hint = "did you mean " + near + "?"
+				}
+				wrong(option.Key(), fmt.Errorf("there is no option %q; %s", name, hint))
 				continue
 			}
 			if flag.Changed {
@@ -71,6 +77,27 @@ func ApplyFile(path string, flags *pflag.FlagSet) error {
 		}
 	}
 	return Usage(errors.Join(errs...))
+}
+
+// Meant adds to the error for an unknown flag which one was meant, if it can be told.
+func Meant(err error, flags *pflag.FlagSet) error {
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) {
+		if near := spelling.Nearest(unknown.GetSpecifiedName(), flagNames(flags)); near != "" {
+			return fmt.Errorf("%w; did you mean --%s?", err, near)
+		}
+	}
+	return err
+}
+
+// flagNames are the names of all flags but some.
+func flagNames(flags *pflag.FlagSet, not ...string) (names []string) {
+	flags.VisitAll(func(f *pflag.Flag) {
+		if !slices.Contains(not, f.Name) {
+			names = append(names, f.Name)
+		}
+	})
+	return names
 }
 
 // wanted says what a value must be, by the type of the flag.

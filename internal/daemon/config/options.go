@@ -219,6 +219,12 @@ func (o *Options) Resolve() (cluster.Config, error) {
 			"--log-level is %q, but must be trace, debug, info, warn or error", o.logLevel))
 	}
 	errs = append(errs, o.Admin.validate(c.TLS == nil && !c.Insecure)...)
+	for _, other := range [][2]string{{"gossip", c.GossipAddr}, {"mesh", c.MeshAddr}} {
+		if a := o.Admin.Addr; a != "" && a == other[1] && !strings.HasSuffix(a, ":0") {
+			errs = append(errs, fmt.Errorf("--admin-addr is %s, but must be another address than "+
+				"--%s-addr: give each a port of its own", a, other[0]))
+		}
+	}
 	return c, Usage(errors.Join(append(errs, inFlags(c.Validate()))...))
 }
 

@@ -84,10 +84,7 @@ type Answer struct {
 // all have answered; questions that are left then are given up. Of the default addresses
 // the first one that answers counts, unless all are wanted.
 func (c *Cluster) walk(ctx context.Context, all bool, heard func(Answer) (enough bool)) error {
-	var err error
-	c.credentials, err = admin.ReadCredentials(cmp.Or(c.tlsDir, os.Getenv(tlsVariable)),
-		cmp.Or(c.tokenFile, os.Getenv(tokenVariable)))
-	if err != nil {
+	if err := c.prepare(); err != nil {
 		return config.Usage(err)
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -142,6 +139,17 @@ func (c *Cluster) walk(ctx context.Context, all bool, heard func(Answer) (enough
 		}
 	}
 	return nil
+}
+
+// prepare reads what the user gave. The error is a mistake in it.
+func (c *Cluster) prepare() (err error) {
+	var wrong []error
+	for _, addr := range c.Addrs {
+		wrong = append(wrong, admin.CheckAddr(addr))
+	}
+	c.credentials, err = admin.ReadCredentials(cmp.Or(c.tlsDir, os.Getenv(tlsVariable)),
+		cmp.Or(c.tokenFile, os.Getenv(tokenVariable)))
+	return errors.Join(append(wrong, err)...)
 }
 
 // ask lets the node at an address say what it is.

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -91,6 +92,23 @@ func TestOneAddressFindsEveryNode(t *testing.T) {
 	}
 	_, err = at("127.0.0.1:1").All(t.Context())
 	require.ErrorContains(t, err, "no node answers; name one that runs with --admin:\n127.0.0.1:1")
+}
+
+func TestAnAddressThatIsNoneIsNamed(t *testing.T) {
+	for addr, right := range map[string]bool{
+		"127.0.0.1:1": true, "localhost:1": true, ":1": true, "[::1]:1": true, "unix:/nowhere": true,
+		"127.0.0.1": false, "localhost": false, "127.0.0.1:": false, "::1": false, "h:65536": false,
+		"h:http": false, "http://h:7402": false, "http://h": false, "/nowhere": false, "unix:": false,
+	} {
+		_, err := at("127.0.0.1:1", addr).All(t.Context())
+		if right {
+			require.ErrorContains(t, err, "no node answers")
+			continue
+		}
+		require.ErrorAs(t, err, new(config.UsageError), addr)
+		require.EqualError(t, err, fmt.Sprintf("the admin address is %q, but must be host:port or "+
+			"unix:PATH, such as 192.0.2.1:7402 or [2001:db8::1]:7402", addr))
+	}
 }
 
 // TestOfTheDefaultAddressesOneGetsSecrets: on the others any user of the machine may listen.
@@ -307,6 +325,9 @@ func TestTheTableSaysWhatIsWrongBelow(t *testing.T) {
 	nodes := trio(t, nil)
 	nodes[0].Groups[0].Role, nodes[0].Groups[0].LeaseLeft = "LEADER", 1.25
 	nodes[1].Groups[0].Leader, nodes[1].Groups[0].Explanation = "", "waits for a leader"
+	for _, n := range nodes {
+		n.Groups[0].Detector = "miss-count, 3 heartbeats of 500ms"
+	}
 	loses(nodes[1], "n1")
 	nodes[0].Emergencies = []cluster.EmergencyStatus{{
 		Voters: nodes[0].Groups[0].Voters, Lost: []cluster.NodeID{"n2", "n3"}, Reason: "fire",
@@ -333,6 +354,7 @@ n3    -
 n4    -                                   
 n2: waits for a leader
 n3, n4: it is off
+n1, n2: detector: miss-count, 3 heartbeats of 500ms
 EMERGENCY: n2, n3 of the voters n1, n2, n3 declared lost at 2026-01-02T03:04:05Z (fire); on record on n1
 voters-differ (n1 - n2, n3): theirs differ; give all the same
 `, "\n"), out.String())

@@ -101,9 +101,9 @@ func PrintStatus(w io.Writer, answers []Answer) error {
 		fmt.Fprintln(w, text)
 	}
 	for _, line := range slices.Concat(
-		stalls(statuses), qualities(statuses), faults(statuses), emergencies(statuses),
-		certificates(statuses), unencrypted(statuses), demonstrations(statuses),
-		causes(statuses),
+		stalls(statuses), detectors(statuses), qualities(statuses), faults(statuses),
+		emergencies(statuses), certificates(statuses), unencrypted(statuses),
+		demonstrations(statuses), causes(statuses),
 	) {
 		fmt.Fprintln(w, line)
 	}
@@ -184,6 +184,18 @@ func stalls(statuses []*cluster.Status) (lines []string) {
 				console.Count(int(st.Stalls), "time"), st.Uptime.Duration().Round(time.Second)))
 		}
 	}
+	return lines
+}
+
+// detectors say by what nodes find out that the leader is silent.
+func detectors(statuses []*cluster.Status) (lines []string) {
+	var remarks doctor.Remarks
+	for _, st := range statuses {
+		if by := st.Groups[0].Detector; by != "" {
+			remarks.Add(st.Node, "detector: "+by)
+		}
+	}
+	remarks.Each(func(nodes, text string) { lines = append(lines, nodes+": "+text) })
 	return lines
 }
 

@@ -2,6 +2,7 @@ package service
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -16,6 +17,7 @@ type RunOptions struct {
 	Supervised, RealTime bool
 	Algorithm            string // another one than the elector's, to show it; "" for that
 
+	Algorithms []string // names that CheckAlgorithm accepts, for the help
 	// CheckAlgorithm says what is wrong with Algorithm's name.
 	CheckAlgorithm func(name string) error
 }
@@ -27,7 +29,7 @@ func (o *RunOptions) Register(f *pflag.FlagSet) {
 	f.BoolVar(&o.RealTime, "realtime", false,
 		"run before all ordinary processes, hooks included: Linux's SCHED_RR, where it is permitted")
 	f.StringVar(&o.Algorithm, "algorithm", "", "elect by another algorithm, to show it: no leases, "+
-		"no fencing, no guarded work; needs --rehearsal")
+		"no fencing, no guarded work; needs --rehearsal; one of "+strings.Join(o.Algorithms, ", "))
 	o.Options.Register(f)
 	f.StringSliceVar(&o.Groups, "groups", nil,
 		"further elections to take part in, by name, the same on every node")

@@ -9,10 +9,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
@@ -77,7 +79,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	dir := cfg.Dir
 	if dir == "" {
 		if dir, err = os.MkdirTemp("", "bmqnode-mesh-"); err != nil {
-			return err
+			return fmt.Errorf("no temporary directory: %w; set $TMPDIR, or name one with --dir", err)
 		}
 		defer os.RemoveAll(dir)
 	} else if dir, err = filepath.Abs(dir); err != nil {
@@ -90,13 +92,14 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	ctx, quit := context.WithCancel(ctx)
 	defer quit()
 	s := &shell{
-		Config: cfg, out: console.New(cfg.Out), quit: quit,
+		Config: cfg, out: console.New(readers(cfg.Out, quit)), quit: quit,
 		firstLeader: make(chan string, 1), welcomed: make(chan struct{}),
 	}
 	names := procs.Numbered(s.Nodes)
 	own, err := certificates(dir, names)
 	if err != nil {
-		return err
+		return fmt.Errorf("--dir %s cannot hold a mesh: %w; name a directory that is empty, or that "+
+			"a mesh has made", dir, err)
 	}
 	options := map[string]any{
 		"profile": s.Profile, "rehearsal": true, "unsafe-no-scouting": s.NoScouting,
@@ -131,6 +134,27 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	return nil
 }
 
+// output ends the mesh when nobody reads any more what it says.
+type output struct {
+	io.Writer
+	quit func()
+}
+
+// readers returns out for as long as it has readers. A pipe without one, as after
+// "mesh | head", would end this process before it has stopped the nodes.
+func readers(out io.Writer, quit func()) output {
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // an error of Write from now on
+	return output{out, quit}
+}
+
+func (o output) Write(text []byte) (int, error) {
+	n, err := o.Writer.Write(text)
+	if err != nil {
+		o.quit()
+	}
+	return n, err
+}
+
 // welcome says what runs, and what is to be expected of it.
 func (s *shell) welcome(dir string) {
 	s.out.Say("%s in %s:", console.Count(s.Nodes, "node"), dir)
@@ -138,19 +162,19 @@ func (s *shell) welcome(dir string) {
 		s.out.Say("  %-4s process %-8d admin %s", n.Name, n.Pid(), n.AdminAddr)
 	}
 	if s.Algorithm == "" {
-		s.out.Say("A leader is due within 8 s: each node first looks for one, then waits at random " +
-			"before it stands.\n")
+		s.out.Say("A leader is due within 8 s: each node first looks for one, then waits at\n" +
+			"random before it stands.\n")
 		return
 	}
-	s.out.Say("Here %s elects. It has no leases: nodes show who leads as they believe, but nobody "+
-		"may act on it; there are no fencing tokens. Priorities and campaigns have no effect.\n",
+	s.out.Say("Here %s elects. It has no leases:\nnodes show who leads as they believe, but nobody "+
+		"may act on it; there are no\nfencing tokens. Priorities and campaigns have no effect.\n",
 		s.Algorithm)
 }
 
 // certificates makes one for each node, and returns the options of each that name it.
 func certificates(dir string, names []string) (map[string]map[string]any, error) {
 	options := map[string]map[string]any{}
-	issued, err := certs.Issue(filepath.Join(dir, "pki"), "", names, certificateTime)
+	issued, err := certs.Issue(filepath.Join(dir, "pki"), certs.DefaultCluster, names, certificateTime)
 	for _, made := range issued {
 		options[made.Node] = map[string]any{"tls-dir": made.Dir}
 	}

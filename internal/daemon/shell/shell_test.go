@@ -3,10 +3,15 @@ package shell
 import (
 	"bytes"
 	"context"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bmqelect/bmqelect/internal/base/certs"
 	"github.com/bmqelect/bmqelect/internal/daemon/console"
 	"github.com/bmqelect/bmqelect/internal/daemon/procs"
 )
@@ -24,6 +29,27 @@ func TestMistakesAreNamed(t *testing.T) {
 		change(&c)
 		require.ErrorContains(t, c.Check(), want)
 	}
+}
+
+func TestADirectoryForNoMeshIsNamed(t *testing.T) {
+	dir := t.TempDir()
+	file, half, other := filepath.Join(dir, "file"), filepath.Join(dir, "a"), filepath.Join(dir, "b")
+	_, err := certs.Issue(filepath.Join(other, "pki"), "other", []string{"n1"}, time.Hour)
+	require.NoError(t, err)
+	require.NoError(t, os.MkdirAll(filepath.Join(half, "pki"), 0o700))
+	for _, path := range []string{file, filepath.Join(half, "pki", "ca.crt")} {
+		require.NoError(t, os.WriteFile(path, nil, 0o600))
+	}
+	for path, why := range map[string]string{
+		file: "not a directory", half: "ca.key: no such file", other: `is of cluster "other"`,
+		"/dev/null/d": "not a directory",
+	} {
+		err := Run(t.Context(), Config{Nodes: 1, Dir: path, BasePort: 22_300})
+		require.ErrorContains(t, err, "--dir "+path+" cannot hold a mesh: ")
+		require.ErrorContains(t, err, why)
+	}
+	t.Setenv("TMPDIR", "/dev/null")
+	require.ErrorContains(t, Run(t.Context(), Config{}), "set $TMPDIR, or name one with --dir")
 }
 
 // What is typed becomes a command of bmqnode, at the nodes that it concerns.
@@ -72,4 +98,10 @@ func TestTypedLinesAreRun(t *testing.T) {
 	}
 	require.True(t, ended)
 	require.Contains(t, out.String(), "cut NODE NODE      cut the link between two\n")
+	for _, s.Algorithm = range []string{"", "blazingmq-without-scouting"} {
+		s.welcome("/dir")
+	}
+	for line := range strings.Lines(out.String()) {
+		require.LessOrEqual(t, len(strings.TrimSuffix(line, "\n")), 80, line)
+	}
 }

@@ -26,8 +26,8 @@ var verbs = []verb{
 		func(_ *shell, ctx context.Context, n []*procs.Node) error { return n[0].Stop(ctx) }},
 	{"start", "NODE", 1, "start it again",
 		func(_ *shell, _ context.Context, n []*procs.Node) error { return n[0].Start() }},
-	{"pause", "NODE", 1, "freeze it (SIGSTOP)", signal(syscall.SIGSTOP)},
-	{"resume", "NODE", 1, "let it go on (SIGCONT)", signal(syscall.SIGCONT)},
+	{"pause", "NODE", 1, "freeze it (SIGSTOP)", send(syscall.SIGSTOP)},
+	{"resume", "NODE", 1, "let it go on (SIGCONT)", send(syscall.SIGCONT)},
 	{"cut", "NODE NODE", 2, "cut the link between two", command(atFirst, "fault", "cut")},
 	{"isolate", "NODE", 1, "cut every link of it", command(atFirst, "fault", "isolate")},
 	{"heal", "", 0, "heal every link", command(everywhere, "fault", "heal")},
@@ -38,7 +38,7 @@ var verbs = []verb{
 	{"help", "", 0, "show this", nil}, // it would refer to this table
 }
 
-func signal(sig syscall.Signal) func(*shell, context.Context, []*procs.Node) error {
+func send(sig syscall.Signal) func(*shell, context.Context, []*procs.Node) error {
 	return func(_ *shell, _ context.Context, n []*procs.Node) error { return n[0].Signal(sig) }
 }
 

@@ -43,6 +43,11 @@ func Check(name string) error {
 	return nil
 }
 
+// Names are the algorithms that Check accepts.
+func Names() []string {
+	return slices.DeleteFunc(all.Names(), func(name string) bool { return Check(name) != nil })
+}
+
 // With returns a context in which nodes run the algorithm of a name, or ctx for "". The error
 // is Check's.
 func With(ctx context.Context, name string) (context.Context, error) {

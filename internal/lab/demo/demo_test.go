@@ -89,6 +89,7 @@ func TestWhatAMeshCannotRun(t *testing.T) {
 	require.ErrorContains(t, Check("bulli"), `--algorithm: "bulli" is no algorithm, but these are: `)
 	require.ErrorContains(t, Check("bmqelect"), "is what nodes run without it")
 	for _, a := range all.Algorithms() {
+		require.Equal(t, a.Store == nil && !a.Leased, slices.Contains(Names(), a.Name), a.Name)
 		if a.Store != nil {
 			require.ErrorContains(t, Check(a.Name), "needs a store")
 		} else if !a.Leased {

@@ -49,8 +49,10 @@ func (o *Options) Register(f *pflag.FlagSet) {
 	f.IntVar(&o.Seeds, "seeds", LeastSeeds, "runs of each algorithm in each case")
 	f.StringSliceVar(&o.Algorithms, "algorithm", nil, "only these: "+strings.Join(all.Names(), ", "))
 	f.StringSliceVar(&o.Topologies, "topology", nil, "only these: "+strings.Join(topologies(), ", "))
-	f.StringVarP(&o.Output, "output", "o", "", "write figures, page and pictures to this repository")
-	f.BoolVar(&o.Redraw, "redraw", false, "play nothing: write page and pictures of the figures there")
+	f.StringVarP(&o.Output, "output", "o", "", "write "+figures+", "+page+" and its pictures "+
+		"below this `folder`, the top of a checkout of bmqelect (default: write no file)")
+	f.BoolVar(&o.Redraw, "redraw", false,
+		"play nothing: write the page and pictures of the figures that --output has")
 }
 
 // Check names everything that is wrong, by the flags of the command `lab`.

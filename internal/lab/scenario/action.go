@@ -137,7 +137,22 @@ func (b *builder) partition(groups []names, a *Action) (text string) {
 		a.Groups = append(a.Groups, ids)
 		sides = append(sides, strings.Join(texts(ids), " "))
 	}
+	if len(groups) > 0 && !slices.ContainsFunc(groups, func(g names) bool { return g.word == "" }) {
+		b.flat(groups[0].place, slices.Concat(a.Groups...))
+	}
 	return strings.Join(sides, " | ")
+}
+
+// flat reports a partition that names nodes and no groups: whoever writes [a, b] means a and b
+// on one side, and it would leave every node alone.
+func (b *builder) flat(at place, side []NodeID) {
+	if len(side) == len(b.s.Nodes) {
+		side = side[:1]
+	}
+	rest := slices.DeleteFunc(b.s.ids(), func(id NodeID) bool { return slices.Contains(side, id) })
+	b.at(at, "partition takes groups, which are lists: write [[%s], [%s]] for two sides, "+
+		"or isolate for nodes that are alone",
+		strings.Join(texts(side), ", "), strings.Join(texts(rest), ", "))
 }
 
 // setLink reads new behavior of links; what is left out is the network's.

@@ -14,6 +14,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/token"
 
+	"github.com/bmqelect/bmqelect/internal/base/spelling"
 	"github.com/bmqelect/bmqelect/internal/base/yamltext"
 )
 
@@ -349,46 +350,14 @@ func (r *report) one(keys any, of []string, at place, who string) (key string, o
 	return "", false
 }
 
-// suggest ends a message about an unknown name: the name that was meant, if one
-// is near, and otherwise all that there are. Near is a name with the fewest mistakes
-// in it, at most one in a short name and two in a longer one, or one that differs in
-// its section only.
+// suggest ends a message about an unknown name: the name that was meant, if one is near, and
+// otherwise all that there are.
 func suggest(name string, known []string) string {
-	for _, k := range known {
-		if strings.HasSuffix(k, "."+name) || strings.HasSuffix(name, "."+k) {
-			return "did you mean " + k + "?"
-		}
-	}
-	most := 2
-	if len(name) <= 4 {
-		most = 1
-	}
-	for mistakes := 1; mistakes <= most; mistakes++ {
-		for _, k := range known {
-			if mistakes < len(k) && near(name, k, mistakes) {
-				return "did you mean " + k + "?"
-			}
-		}
+	if near := spelling.Nearest(name, known); near != "" {
+		return "did you mean " + near + "?"
 	}
 	if len(known) == 1 {
 		return "there is only " + known[0]
 	}
 	return "there are " + strings.Join(known, ", ")
-}
-
-// near reports whether a becomes b by so many letters inserted, deleted, replaced or
-// exchanged with their neighbor.
-func near(a, b string, mistakes int) bool {
-	for a != "" && b != "" && a[0] == b[0] {
-		a, b = a[1:], b[1:]
-	}
-	switch {
-	case a == "" || b == "":
-		return len(a)+len(b) <= mistakes
-	case mistakes == 0:
-		return false
-	case len(a) > 1 && len(b) > 1 && a[0] == b[1] && a[1] == b[0] && near(a[2:], b[2:], mistakes-1):
-		return true
-	}
-	return near(a[1:], b, mistakes-1) || near(a, b[1:], mistakes-1) || near(a[1:], b[1:], mistakes-1)
 }
