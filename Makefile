@@ -82,7 +82,7 @@ QUIET ?= 200ms
 SYSTEMS ?=
 # Copied as programs are that were installed: when a process dies Linux gives a file back faster
 # that was written in large pieces than one of the linker.
-bench-peers: ## compare with hashicorp/raft and etcd in about 12 minutes, write docs/benchmarks.md (TRIALS=30 LOAD=60s QUIET=200ms SYSTEMS="raft etcd")
+bench-peers: ## compare with hashicorp/raft and etcd in about 15 minutes, write docs/benchmarks.md (TRIALS=30 LOAD=60s QUIET=200ms SYSTEMS="raft etcd")
 	cd internal/peers && go build -o $(CURDIR)/bin/peers/ ./...
 	cd bin/peers && for program in *; do cp $$program copy && mv copy $$program; done
 	bin/peers/peers -page docs/benchmarks.md -trials $(TRIALS) -load $(LOAD) -quiet $(QUIET) -systems "$(SYSTEMS)"
