@@ -99,7 +99,7 @@ func BlazingMQ() Timing {
 // that are never paused for as long as the lease.
 func LAN() Timing {
 	return Timing{
-		InitialWait:        500 * time.Millisecond,
+		InitialWait:        200 * time.Millisecond,
 		MinRandomWait:      2 * time.Millisecond,
 		MaxRandomWait:      200 * time.Millisecond,
 		ScoutingResult:     100 * time.Millisecond,
