@@ -33,7 +33,7 @@ func (n *ends) Dial(ctx context.Context, addr string) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &noted{c.(*net.TCPConn), n}, nil
+	return &noted{c.(ofTCP), n}, nil
 }
 
 func (n *ends) Listen(addr string) (net.Listener, error) {
@@ -51,16 +51,22 @@ func (l notedListener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &noted{c.(*net.TCPConn), l.n}, nil
+	return &noted{c.(ofTCP), l.n}, nil
+}
+
+type ofTCP interface {
+	net.Conn
+	lingering
+	CloseWrite() error
 }
 
 type noted struct {
-	*net.TCPConn
+	ofTCP
 	n *ends
 }
 
 func (c *noted) Write(b []byte) (int, error) {
-	n, err := c.TCPConn.Write(b)
+	n, err := c.ofTCP.Write(b)
 	if welcomed := c.n.welcomed.Load(); welcomed != nil && frameKind(b[4]) == frameWelcome {
 		(*welcomed)()
 	}
@@ -68,7 +74,7 @@ func (c *noted) Write(b []byte) (int, error) {
 }
 
 func (c *noted) Read(b []byte) (int, error) {
-	n, err := c.TCPConn.Read(b)
+	n, err := c.ofTCP.Read(b)
 	if err == io.EOF {
 		c.n.mu.Lock()
 		c.n.eofs[c] = true

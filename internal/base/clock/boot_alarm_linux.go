@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/bmqelect/bmqelect/internal/base/rawcall"
 )
 
 // BootAlarm rings at a moment of CLOCK_BOOTTIME, which goes on while the machine sleeps:
@@ -32,8 +34,16 @@ func NewBootAlarm() (*BootAlarm, error) {
 // run ends when the alarm is closed.
 func (a *BootAlarm) run() {
 	times := make([]byte, 8)
+	raw, err := a.file.SyscallConn()
+	if err != nil {
+		return // it is closed already
+	}
+	read := func(fd uintptr) bool {
+		_, err := rawcall.Read(fd, times)
+		return err == nil
+	}
 	for {
-		if _, err := a.file.Read(times); err != nil {
+		if err := raw.Read(read); err != nil {
 			return
 		}
 		select {
@@ -52,7 +62,7 @@ func (a *BootAlarm) Set(at time.Duration) error {
 	if at != Never {
 		spec.Value = unix.NsecToTimespec(max(int64(at), 1))
 	}
-	if err := unix.TimerfdSettime(a.fd, unix.TFD_TIMER_ABSTIME, &spec, nil); err != nil {
+	if err := rawcall.TimerfdSettime(a.fd, &spec); err != nil {
 		return fmt.Errorf("set a timer: %w", err)
 	}
 	return nil

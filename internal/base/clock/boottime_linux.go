@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/bmqelect/bmqelect/internal/base/rawcall"
 )
 
 // boot reads CLOCK_BOOTTIME.
@@ -20,8 +22,7 @@ func boottime() (Clock, bool) {
 // without time would be to lead without a lease.
 func (boot) Now() time.Duration {
 	var ts unix.Timespec
-	// A raw system call would save a node nothing that can be measured.
-	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
+	if err := rawcall.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
 		panic("clock: CLOCK_BOOTTIME failed after it had worked: " + err.Error())
 	}
 	return time.Duration(ts.Nano())
