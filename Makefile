@@ -89,8 +89,9 @@ bench-peers: ## compare with hashicorp/raft and etcd in about 15 minutes, write 
 
 KILLS ?= 200
 REALTIME ?=
-kills: ## kill the leader of five beside a busy process a core KILLS=200 times (REALTIME=1: with --realtime)
-	REALTIME=$(REALTIME) go test -run '^$$' -bench 'Failover/lan/killed/nodes=5/busy=2/tls=off' -benchtime $(KILLS)x -timeout 0 ./cmd/bmqnode
+SUPERVISED ?=
+kills: ## kill the leader of five beside a busy process a core KILLS=200 times (REALTIME=1, SUPERVISED=1: with these flags)
+	REALTIME=$(REALTIME) go test -run '^$$' -bench 'Failover/lan/killed/nodes=5/busy=2$(if $(SUPERVISED),/supervised)/tls=off' -benchtime $(KILLS)x -timeout 0 ./cmd/bmqnode
 
 WAKES ?= 100
 wakes: ## stop a follower WAKES=100 times for longer than the inactivity interval, and let it go on
