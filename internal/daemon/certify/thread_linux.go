@@ -21,7 +21,7 @@ import (
 // to the parent, in a table of files of their own, which ends with the thread. The end of a pipe
 // tells the parent to look: the child is dead when no thread has memory to run in.
 
-// lookAfter is how long the parent looks once a pipe has ended.
+// lookAfter bounds the pauses between two looks of the parent after the end of a pipe.
 const lookAfter = 100 * time.Millisecond
 
 // threads is how many hold a pipe: the last thread of a process gives back the memory before
@@ -85,36 +85,40 @@ func inOwnThread(f func()) {
 }
 
 // tellEarly calls tell when the end of a pipe announced that a process dies, and it has no memory
-// any more. It gives up on one that takes long, as one does that dumps its core.
+// any more. It gives up on one that takes long, as one does that dumps its core. The pauses
+// grow, so that it does not keep the dying process from the processor.
 func tellEarly(pipe *os.File, pid int, tell func()) {
 	_, _ = pipe.Read(make([]byte, 1)) // the child writes nothing
-	for end := time.Now().Add(lookAfter); time.Now().Before(end); {
-		if hasNoMemory(pid) {
+	for pause := 20 * time.Microsecond; pause < lookAfter; pause *= 2 {
+		switch gone, err := hasNoMemory(pid); {
+		case err != nil:
+			return // it is gone altogether: see Run
+		case gone:
 			tell()
 			return
 		}
-		time.Sleep(20 * time.Microsecond)
+		time.Sleep(pause)
 	}
 }
 
 // hasNoMemory reports whether all threads of a process have given up its memory, so that none
 // will run code of its own again.
-func hasNoMemory(pid int) bool {
+func hasNoMemory(pid int) (bool, error) {
 	before, err := threadsOf(pid)
 	if err != nil {
-		return false
+		return false, err
 	}
 	for _, id := range before {
 		statm, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/statm", pid, id))
 		gone := errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH)
 		if !gone && !strings.HasPrefix(string(statm), "0 ") {
-			return false
+			return false, nil
 		}
 	}
 	// A thread that was started meanwhile was started by one that is not in the list either.
 	isNew := func(id string) bool { return !slices.Contains(before, id) }
 	after, err := threadsOf(pid)
-	return err == nil && !slices.ContainsFunc(after, isNew)
+	return err == nil && !slices.ContainsFunc(after, isNew), err
 }
 
 // threadsOf are the numbers of the threads of a process.
