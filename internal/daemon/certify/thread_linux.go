@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"runtime"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -21,8 +20,8 @@ import (
 // to the parent, in a table of files of their own, which ends with the thread. The end of a pipe
 // tells the parent to look: the child is dead when no thread has memory to run in.
 
-// lookAfter bounds the pauses between two looks of the parent after the end of a pipe.
-const lookAfter = 100 * time.Millisecond
+// lookAfter is how long the parent looks once a pipe has ended.
+const lookAfter = time.Second
 
 // threads is how many hold a pipe: the last thread of a process gives back the memory before
 // its files, and two cannot both be the last.
@@ -84,41 +83,45 @@ func inOwnThread(f func()) {
 	<-locked
 }
 
-// tellEarly calls tell when the end of a pipe announced that a process dies, and it has no memory
+// tellEarly calls tell when the end of a pipe announced that a child dies, and it has no memory
 // any more. It gives up on one that takes long, as one does that dumps its core. The pauses
 // grow, so that it does not keep the dying process from the processor.
 func tellEarly(pipe *os.File, pid int, tell func()) {
 	_, _ = pipe.Read(make([]byte, 1)) // the child writes nothing
-	for pause := 20 * time.Microsecond; pause < lookAfter; pause *= 2 {
-		switch gone, err := hasNoMemory(pid); {
-		case err != nil:
-			return // it is gone altogether: see Run
-		case gone:
+	pause := 20 * time.Microsecond
+	for end := time.Now().Add(lookAfter); time.Now().Before(end); {
+		if hasNoMemory(pid) {
 			tell()
 			return
 		}
 		time.Sleep(pause)
+		pause = min(2*pause, time.Millisecond)
 	}
 }
 
-// hasNoMemory reports whether all threads of a process have given up its memory, so that none
-// will run code of its own again.
-func hasNoMemory(pid int) (bool, error) {
+// hasNoMemory reports whether all threads of a child have given up its memory, so that none will
+// run code of its own again: a thread without memory has no exe. To read its statm or stat would
+// hold the memory, and then give it back in this process. A child without threads is dead; to
+// wait for it may take the kernel longer.
+func hasNoMemory(pid int) bool {
 	before, err := threadsOf(pid)
 	if err != nil {
-		return false, err
+		return gone(err)
 	}
 	for _, id := range before {
-		statm, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/statm", pid, id))
-		gone := errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH)
-		if !gone && !strings.HasPrefix(string(statm), "0 ") {
-			return false, nil
+		_, err := os.Readlink(fmt.Sprintf("/proc/%d/task/%s/exe", pid, id))
+		if !gone(err) {
+			return false
 		}
 	}
 	// A thread that was started meanwhile was started by one that is not in the list either.
 	isNew := func(id string) bool { return !slices.Contains(before, id) }
 	after, err := threadsOf(pid)
-	return err == nil && !slices.ContainsFunc(after, isNew), err
+	return gone(err) || err == nil && !slices.ContainsFunc(after, isNew)
+}
+
+func gone(err error) bool {
+	return errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH)
 }
 
 // threadsOf are the numbers of the threads of a process.
