@@ -27,10 +27,11 @@ func start(t *testing.T, node cluster.NodeID, gossip, join string) copyOf {
 	timing := elector.Article()
 	timing.InitialWait, timing.MaxRandomWait = timing.Promise(), 500*time.Millisecond
 	ctx, cancel := context.WithCancel(t.Context())
+	dir := t.TempDir() // made before stop is registered, so that it is removed after that
 	ended := make(chan error, 1)
 	go func() {
 		ended <- serve(ctx, cluster.Config{
-			Node: node, Voters: []cluster.NodeID{"a", "b", "c"}, DataDir: t.TempDir(),
+			Node: node, Voters: []cluster.NodeID{"a", "b", "c"}, DataDir: dir,
 			GossipAddr: gossip, MeshAddr: "127.0.0.1:0", Join: []string{join},
 			Election: cluster.ElectionConfig{Timing: timing},
 		}, ln)
