@@ -80,6 +80,8 @@ type scene struct {
 	mu    sync.Mutex
 	lines []procs.Line
 	exits map[string]error
+
+	tokenFile string // of demandToken
 }
 
 // play starts a mesh of n nodes.
@@ -101,6 +103,27 @@ func layOut(t testing.TB, n int, options map[string]any) *scene {
 	require.NoError(t, err)
 	t.Cleanup(s.end)
 	return s
+}
+
+// demandToken makes all nodes demand a token of who changes something. It is for a mesh that
+// does not run.
+func (s *scene) demandToken() {
+	s.t.Helper()
+	s.tokenFile = filepath.Join(s.dir, "token")
+	require.NoError(s.t, os.WriteFile(s.tokenFile, []byte("correct-horse-battery-staple\n"), 0o600))
+	for _, n := range s.Nodes() {
+		configure(s.t, n, "admin-token-file: "+s.tokenFile)
+	}
+}
+
+// configure appends a line to the file of a node that does not run.
+func configure(t testing.TB, n *procs.Node, line string) {
+	t.Helper()
+	f, err := os.OpenFile(n.ConfigFile, os.O_APPEND|os.O_WRONLY, 0)
+	require.NoError(t, err)
+	_, err = fmt.Fprintln(f, line)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
 }
 
 // end stops the mesh; what it said is shown if the test has failed.
@@ -151,9 +174,11 @@ func (s *scene) agree(nodes []*procs.Node,
 func (s *scene) fault(at *procs.Node, req admin.FaultRequest) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	c := at.Client()
+	credentials, err := admin.ReadCredentials("", s.tokenFile)
+	require.NoError(s.t, err)
+	c := credentials.Client(at.AdminAddr, "", true)
 	defer c.Close()
-	_, err := c.Faults(ctx, req)
+	_, err = c.Faults(ctx, req)
 	require.NoError(s.t, err)
 }
 

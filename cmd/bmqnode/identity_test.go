@@ -129,12 +129,15 @@ func TestARestoredDirectoryTakesNoPart(t *testing.T) {
 // a restart of the others.
 func TestALostMachineIsReplacedByForgettingIt(t *testing.T) {
 	t.Parallel()
-	s := play(t, 3, quick())
+	s := layOut(t, 3, quick())
+	s.demandToken()
+	require.NoError(t, s.Start())
 	g := s.agree(s.Nodes(), nil)
 	n := s.others(g.Leader)[0]
 	id := cluster.NodeID(n.Name)
 	healthy := s.others(id)
-	at := []string{"--admin", healthy[0].AdminAddr}
+	named := healthy[0].AdminAddr + "," + healthy[1].AdminAddr // over loopback no other gets the token
+	at := []string{"--admin", named, "--admin-token-file", s.tokenFile}
 	_, stderr, code := bmqnode(t, append([]string{"forget", n.Name}, at...)...)
 	require.Equal(t, 1, code)
 	require.Contains(t, stderr, "has a link to node "+n.Name)

@@ -1,7 +1,6 @@
 package main_test
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -40,11 +39,7 @@ func (s *scene) encrypt(pki string) {
 
 // encrypt writes into a node's file where its certificate is.
 func encrypt(t testing.TB, n *procs.Node, dir string) {
-	f, err := os.OpenFile(n.ConfigFile, os.O_APPEND|os.O_WRONLY, 0)
-	require.NoError(t, err)
-	_, err = fmt.Fprintf(f, "tls-dir: %s\n", dir)
-	require.NoError(t, err)
-	require.NoError(t, f.Close())
+	configure(t, n, "tls-dir: "+dir)
 }
 
 // said counts the lines of a node's log with that message and detail.

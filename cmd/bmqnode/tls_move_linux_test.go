@@ -53,6 +53,7 @@ func moveToTLSAndBack(t *testing.T, old string) {
 		plain[n.Name], err = os.ReadFile(n.ConfigFile)
 		require.NoError(t, err)
 	}
+	s.demandToken()
 	require.NoError(t, s.Start())
 	g := s.agree(s.Nodes(), nil)
 	_, errs, code := bmqnode(t, "certs", "--dir", pki, "--accept-plain", "n1", "n2", "n3")
@@ -146,7 +147,8 @@ func linksWithTLS(st cluster.Status) (count int) {
 // rotates gives all nodes a new key of gossip.
 func (s *scene) rotates(pki string, more ...string) {
 	s.t.Helper()
-	args := []string{"rotate-gossip-key", "--dir", pki, "--admin", s.allAdminAddrs()}
+	args := []string{"rotate-gossip-key", "--dir", pki, "--admin", s.allAdminAddrs(),
+		"--admin-token-file", s.tokenFile}
 	out, errs, code := bmqnode(s.t, append(args, more...)...)
 	require.Zero(s.t, code, errs)
 	for _, n := range s.Nodes() {
@@ -174,7 +176,9 @@ func keysOfGossip(t *testing.T, dir string) string {
 // anything is lost. No key is in an output or a log.
 func TestGossipKeyIsRotated(t *testing.T) {
 	t.Parallel()
-	s, pki := playWithTLS(t)
+	s, pki := layOutWithTLS(t)
+	s.demandToken()
+	require.NoError(t, s.Start())
 	g := s.agree(s.Nodes(), nil)
 	required := func(st cluster.Status) bool { return st.GossipEncryption == "required" }
 	s.allSay("gossip is encrypted from the start", required)
@@ -201,7 +205,8 @@ func TestGossipKeyIsRotated(t *testing.T) {
 	down := s.others(g.Leader)[0]
 	require.NoError(t, down.Kill())
 	ask := s.allAdminAddrs()
-	out, errs, code := bmqnode(t, "rotate-gossip-key", "--dir", pki, "--admin", ask)
+	out, errs, code := bmqnode(t, "rotate-gossip-key", "--dir", pki, "--admin", ask,
+		"--admin-token-file", s.tokenFile)
 	require.Equal(t, 1, code)
 	require.Empty(t, out)
 	require.Contains(t, errs, `stopped at the step "add": node `+down.Name+" cannot be asked: ")

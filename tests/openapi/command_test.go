@@ -34,22 +34,26 @@ func TestTheJSONOfEveryCommandIsDescribed(t *testing.T) {
 	require.NoError(t, err, "%s", text)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
+	token := filepath.Join(t.TempDir(), "token")
+	require.NoError(t, os.WriteFile(token, []byte("correct-horse-battery-staple\n"), 0o600))
 	mesh, err := procs.New(procs.Config{
 		Binary: binary, Names: procs.Numbered(3), Dir: t.TempDir(), BasePort: 23_100,
-		Options: map[string]any{"rehearsal": true, "initial-wait": "1600ms", "max-random-wait": "500ms",
+		Options: map[string]any{"rehearsal": true, "initial-wait": "1600ms",
+			"max-random-wait": "500ms", "admin-token-file": token,
 			"scouting-result": "500ms", "election-result": "500ms", "heartbeat-broadcast": "250ms",
 			"heartbeat-miss-count": 6, "lease": "1500ms"},
 	})
 	require.NoError(t, err)
 	require.NoError(t, mesh.Start())
 	t.Cleanup(func() { require.NoError(t, mesh.Stop(context.Background())) })
-	at := mesh.Nodes()[0].AdminAddr
+	at := mesh.Nodes()[0].AdminAddr + "," + mesh.Nodes()[1].AdminAddr + "," + mesh.Nodes()[2].AdminAddr
 
 	var watched lockedLines
 	watch := exec.CommandContext(ctx, binary, "watch", "--json", "--admin", at)
 	watch.Stdout = &watched
 	run := func(args ...string) (out []byte, err error) {
-		cmd := exec.CommandContext(ctx, binary, append(args, "--json", "--admin", at)...)
+		args = append(args, "--json", "--admin", at, "--admin-token-file", token)
+		cmd := exec.CommandContext(ctx, binary, args...)
 		var errs bytes.Buffer
 		cmd.Stderr = &errs
 		out, err = cmd.Output()

@@ -120,7 +120,10 @@ func TestHealthAndReadinessAreTwoThings(t *testing.T) {
 }
 
 func TestBadRequestsGetProblemsWithTheirCause(t *testing.T) {
-	node, c := serve(t, nil)
+	ln, err := Listen("127.0.0.1:0", 0)
+	require.NoError(t, err)
+	node := start(t, t.TempDir(), ln, nil)
+	c := open(t, Config{Node: node}, seemsAt{ln, socketAddr})
 	leads(t, node)
 	for name, r := range map[string]struct {
 		method, path, body string

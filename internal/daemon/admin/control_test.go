@@ -29,7 +29,7 @@ func TestALeaderStepsDownAndRests(t *testing.T) {
 }
 
 func TestANodeIsToldToForgetAnother(t *testing.T) {
-	_, c := serve(t, nil, "b")
+	c := guardedBy(t, Config{}, socketAddr)
 	st, err := c.Forget(t.Context(), ForgetRequest{Node: "b"})
 	require.NoError(t, err, "nothing is known of it")
 	require.Equal(t, "a", string(st.Node))

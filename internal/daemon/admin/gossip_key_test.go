@@ -19,7 +19,8 @@ func TestGossipKeysChangeStepByStep(t *testing.T) {
 	ln, err := Listen("127.0.0.1:0", 0)
 	require.NoError(t, err)
 	dir, key := t.TempDir(), certs.NewGossipKey().Text()
-	c := open(t, Config{Node: start(t, t.TempDir(), ln, nil), TLSDir: dir}, ln)
+	c := open(t, Config{Node: start(t, t.TempDir(), ln, nil), TLSDir: dir},
+		seemsAt{ln, socketAddr})
 	for _, r := range []struct {
 		step string
 		code int
@@ -64,7 +65,8 @@ func TestNoStepBeginsFromAFileThatIsGone(t *testing.T) {
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, node.Close(context.Background())) })
-	c := open(t, Config{Node: node, TLSDir: dir}, ln)
+	c := open(t, Config{Node: node, TLSDir: dir},
+		seemsAt{ln, socketAddr})
 	require.NoError(t, os.Remove(filepath.Join(dir, "gossip.key")))
 	body := `{"step":"add","key":"` + certs.NewGossipKey().Text() + `"}`
 	code, text := request(t, c, "POST", "/v1/gossip-key", body)

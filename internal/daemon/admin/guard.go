@@ -73,6 +73,22 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 	})
 }
 
+var errAnyUser = errors.New("every user of this machine can ask over loopback, so this needs a " +
+	"token or the Unix socket: give the node --admin-socket PATH, and ask it with " +
+	"--admin unix:PATH; or give it and this command the same --admin-token-file")
+
+// notAnyUser refuses what gives away who may take part, if all that is known of the client is
+// that it runs on this machine. With tokens, authorize has seen one.
+func (s *Server) notAnyUser(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if originOf(r) == local && s.Tokens == nil {
+			refuse(w, http.StatusForbidden, errAnyUser)
+			return
+		}
+		next(w, r)
+	}
+}
+
 // isOwnHost reports whether a node on loopback may be asked under that name. No
 // browser sends an empty one; health checks do.
 func (s *Server) isOwnHost(hostport string) bool {

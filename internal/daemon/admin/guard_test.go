@@ -45,7 +45,10 @@ type seeming struct {
 func (s seeming) LocalAddr() net.Addr  { return s.addr }
 func (s seeming) RemoteAddr() net.Addr { return s.addr }
 
-var elsewhere = &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 7402}
+var (
+	elsewhere  = &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 7402}
+	socketAddr = &net.UnixAddr{Net: "unix", Name: "/x"}
+)
 
 // cut is a request that changes something.
 func cut(t *testing.T, c *Client, header ...string) (*http.Response, string) {

@@ -83,7 +83,6 @@ func TestRolesOfRequests(t *testing.T) {
 	listed.Names = []string{"a", "operator/alice"}
 	listing := func() *netmesh.Credentials { return &listed }
 	tokens := tokensOf(t, "operate "+secret+"\nread "+another)
-	public := &net.UnixAddr{Net: "unix", Name: "/x"}
 	open := []string{"leader", "metrics"}
 	for _, c := range []struct {
 		at            net.Addr
@@ -96,8 +95,8 @@ func TestRolesOfRequests(t *testing.T) {
 		// Loopback and the socket need nothing, unless there are tokens.
 		{nil, Config{TLS: tls}, "", "", faults, "", 200},
 		{nil, Config{}, "", "", faults, "", 200},
-		{public, Config{}, "", "", faults, "", 200},
-		{public, Config{TLS: tls, Tokens: tokens}, "", "", reads, "", 200},
+		{socketAddr, Config{}, "", "", faults, "", 200},
+		{socketAddr, Config{TLS: tls, Tokens: tokens}, "", "", reads, "", 200},
 		{nil, Config{TLS: tls, Tokens: tokens}, "", "", faults, "this needs the node's token", 401},
 		{nil, Config{Tokens: tokens, TokenReads: true}, "", "", health, "", 200},
 		// A network without TLS is for reading.

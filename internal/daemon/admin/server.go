@@ -4,8 +4,8 @@
 //
 // Errors are RFC 9457 problem details. Who asks must have the role read, and who changes
 // something the role operate: over loopback and Unix sockets everybody has them, but for a
-// token that the node demands; other machines, by TLS, need a certificate or a token. A page
-// in a browser can neither read nor change anything.
+// token that the node demands, and for what Server.notAnyUser refuses; other machines, by TLS,
+// need a certificate or a token. A page in a browser can neither read nor change anything.
 package admin
 
 import (
@@ -163,8 +163,8 @@ func (s *Server) routes() []route {
 		{"POST", "/v1/pause", posted(s.postPause)},
 		{"POST", "/v1/resume", posted(s.postResume)},
 		{"POST", "/v1/settings", posted(s.postSettings)},
-		{"POST", "/v1/forget", posted(s.postForget)},
-		{"POST", "/v1/gossip-key", posted(s.postGossipKey)},
+		{"POST", "/v1/forget", s.notAnyUser(posted(s.postForget))},
+		{"POST", "/v1/gossip-key", s.notAnyUser(posted(s.postGossipKey))},
 		{"GET", "/v1/history", s.getHistory},
 		{"GET", "/v1/recording", s.getRecording},
 		{"GET", "/v1/faults", s.getFaults},
