@@ -52,6 +52,7 @@ func TestInABrowser(t *testing.T) {
 		"the page fits the screen":       pageFitsScreen,
 		"lines are behind names":         linesAreBehind,
 		"what is compared is not judged": comparedIsNotJudged,
+		"an incident":                    anIncident,
 		"a long run":                     longRun,
 		"play moves clock and dots":      playMovesClockAndDots,
 		"auto is slow at events":         autoIsSlowAtEvents,
@@ -111,8 +112,13 @@ func (b *tab) open(runs ...verdict.Run) {
 	b.t.Helper()
 	var page bytes.Buffer
 	require.NoError(b.t, report.HTML(&page, runs))
+	b.openPage(page.Bytes())
+}
+
+func (b *tab) openPage(page []byte) {
+	b.t.Helper()
 	file := filepath.Join(b.t.TempDir(), "report.html")
-	require.NoError(b.t, os.WriteFile(file, page.Bytes(), 0o600))
+	require.NoError(b.t, os.WriteFile(file, page, 0o600))
 	b.opened++
 	ctx, end := chromedp.NewContext(b.browser)
 	b.t.Cleanup(end)

@@ -23,7 +23,7 @@ const Forever = time.Duration(1<<63 - 1)
 type History struct {
 	Scenario string
 	Variant  string // which of several compared, for example "scouting: false"; "" for the only one
-	Mode     string // "simulated" or "live"
+	Mode     string // "simulated", "live" or "recorded"
 	Seed     uint64
 	Duration time.Duration
 	Quorum   int

@@ -8,6 +8,7 @@
 //   - lives.go: when each process ran, and when it was paused
 //   - links.go: which links were lost although both ends ran, in which direction
 //   - scenario.go: which part of it is the incident, and its text as a scenario
+//   - recorded.go: what the nodes recorded, as a run
 //   - replay.go: under which seed the simulator shows the same leaders for the same reasons
 //   - text.go: the report for people
 //
@@ -59,6 +60,10 @@ type Incident struct {
 	setups map[string]*recording.Setup // of the nodes
 	absent map[string]bool             // nodes that do not run at the start
 	period time.Duration               // of the heartbeats
+
+	o       Options
+	sources []Source
+	lives   map[string][]life
 }
 
 // Seen is one thing that nodes recorded, within a second of each other.
@@ -83,7 +88,7 @@ type Step struct {
 
 // Infer finds out what happened. The error says why no scenario can be made.
 func Infer(sources []Source, o Options) (*Incident, error) {
-	in := &inference{o: o, Incident: &Incident{
+	in := &inference{Incident: &Incident{o: o,
 		Clocks: map[string]time.Duration{}, Names: map[string]string{},
 		setups: map[string]*recording.Setup{},
 	}}
@@ -124,9 +129,6 @@ func Infer(sources []Source, o Options) (*Incident, error) {
 // inference is an Incident that is being made.
 type inference struct {
 	*Incident
-	o       Options
-	sources []Source
-	lives   map[string][]life
 	silence time.Duration // after which an end of a link gives it up
 	all     []Step
 }
@@ -139,7 +141,7 @@ func (in *inference) doubt(format string, args ...any) {
 func (in *inference) step(s Step) { in.all = append(in.all, s) }
 
 // source is what a node recorded; nil if that is not at hand.
-func (in *inference) source(node string) *Source {
+func (in *Incident) source(node string) *Source {
 	for i := range in.sources {
 		if in.sources[i].Node == node {
 			return &in.sources[i]

@@ -360,6 +360,8 @@ func TestASeedIsFoundOrItIsSaid(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, r.Same)
 	require.True(t, r.Run.Held())
+	require.True(t, r.Seen.Held())
+	require.Equal(t, []int{0, 2}, []int{r.Differ, r.Total})
 	require.Equal(t, []string{"a until 03:00:10.001: LEADER_UNAVAILABLE", "c goes on"}, r.Led)
 	require.Contains(t, string(in.Text), fmt.Sprintf("seed: %d\n", r.Seed))
 	var out strings.Builder
@@ -386,8 +388,49 @@ func TestASeedIsFoundOrItIsSaid(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, r.Same)
 	require.Equal(t, 3, r.Tried)
+	require.Equal(t, []int{2, 2}, []int{r.Differ, r.Total})
 	out.Reset()
 	require.NoError(t, in.Report(&out, &r))
 	require.Contains(t, out.String(), "NOT the same in the simulator: none of 3 seeds")
 	require.Contains(t, out.String(), "shows the first 0 of 2 leaderships:\n  a goes on\n")
+}
+
+// What is shown as recorded are roles, leaders and terms of the records, whatever the simulator
+// makes of them. A leader goes on after a pause within its lease.
+func TestLanesAreWhatWasRecorded(t *testing.T) {
+	c := quietCluster("a", "b-1", "c")
+	c.add("a", 5, recording.Record{Kind: recording.Held, Seconds: .7, AtMost: .7})
+	for _, n := range []string{"a", "b-1", "c"} {
+		c.leader(n, 20, "", 40, "LEASE_EXPIRED")
+		c.leader(n, 21, "b-1", 41, "ELECTED")
+	}
+	c.add("c", 30, recording.Record{Kind: recording.Ended})
+	c["c"].Alive = false
+	in := c.infer(t)
+	r, err := in.Replay(t.Context(), 1)
+	require.NoError(t, err)
+	require.False(t, r.Same, "there is no reason for a change")
+	h := r.Seen.History
+	shown := func(at float64) (all []string) {
+		for i := range h.Lanes {
+			s := h.Lanes[i].At(zero.Add(seconds(at)).Sub(in.Start))
+			all = append(all, fmt.Sprintf("%s %s %d %s", s.Process, s.Role, s.Term, s.Leader))
+		}
+		return all
+	}
+	require.Equal(t, []string{"paused LEADER 7 a", "up FOLLOWER 7 a", "up FOLLOWER 7 a"}, shown(4.8))
+	require.Equal(t, []string{"up LEADER 7 a", "up FOLLOWER 7 a", "up FOLLOWER 7 a"}, shown(19))
+	require.Equal(t, []string{"up FOLLOWER 40 ", "up FOLLOWER 40 ", "up FOLLOWER 40 "}, shown(20.5))
+	require.Equal(t, []string{"up FOLLOWER 41 b_1", "up LEADER 41 b_1", "down DORMANT 41 "}, shown(31))
+	require.Equal(t, "a", string(h.LeaderAt(zero.Add(19*time.Second).Sub(in.Start))))
+	require.NotEmpty(t, h.Marks)
+
+	delete(c, "b-1") // its disk is gone, too: the others saw when it led
+	in = c.infer(t)
+	r, err = in.Replay(t.Context(), 1)
+	require.NoError(t, err)
+	h = r.Seen.History
+	require.Equal(t, []string{"up FOLLOWER 41 b_1", "up LEADER 41 b_1", "up FOLLOWER 41 b_1"},
+		shown(29))
+	require.Equal(t, "b_1", string(h.LeaderAt(zero.Add(29*time.Second).Sub(in.Start))))
 }

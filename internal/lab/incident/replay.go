@@ -17,6 +17,7 @@ import (
 // Replay is how the simulator shows an incident.
 type Replay struct {
 	Run   verdict.Run // under Seed
+	Seen  verdict.Run // what the nodes recorded
 	Seed  uint64
 	Tried int // seeds
 	// Same says that the same nodes led in the same order, and lost it for the same reasons
@@ -24,7 +25,9 @@ type Replay struct {
 	// Of. Whether they also led at the moments that the scenario expects, Run says.
 	Same      bool
 	Alike, Of int
-	Led       []string // what the simulator shows: leader, end and reason
+	// Differ is how many leaderships are not the same, of Total: the larger number of both.
+	Differ, Total int
+	Led           []string // what the simulator shows: leader, end and reason
 }
 
 // reign is a leader over the terms in which it was re-affirmed.
@@ -91,12 +94,20 @@ func (in *Incident) Replay(ctx context.Context, seeds int) (best Replay, err err
 		return best, err
 	}
 	best.Run, err = replay.Simulate(sc, replay.Options{Seed: best.Seed, Arrows: true})
-	if err == nil {
-		for _, r := range in.simulated(best.Run.History) {
-			best.Led = append(best.Led, r.String())
+	if err != nil {
+		return best, err
+	}
+	best.Seen = verdict.New(sc, in.recorded(sc, best.Run.History))
+	best.Run.History.Variant = "replay (simulated)"
+	best.Total = max(len(want), len(in.simulated(best.Run.History)))
+	best.Differ = best.Total
+	for _, r := range in.simulated(best.Run.History) {
+		best.Led = append(best.Led, r.String())
+		if i := slices.IndexFunc(want, func(seen reign) bool { return in.same(r, seen) }); i >= 0 {
+			best.Differ, want = best.Differ-1, want[i+1:]
 		}
 	}
-	return best, err
+	return best, nil
 }
 
 // same reports whether a leadership is the one that was seen. When that of an unknown reason

@@ -181,3 +181,20 @@ func (r *Recorder) Finish(at time.Duration) *history.History {
 	r.CutOnly(at, nil)
 	return r.History
 }
+
+// Transition reads the roles and the reason of a transition as processes write them.
+func Transition(from, to, reason string) elector.Transition {
+	return elector.Transition{From: roles[from], To: roles[to], Reason: reasons[reason]}
+}
+
+// roles and reasons are what processes write.
+var roles, reasons = func() (map[string]elector.Role, map[string]elector.Reason) {
+	roles, reasons := map[string]elector.Role{}, map[string]elector.Reason{}
+	for r := elector.Dormant; r <= elector.Leader; r++ {
+		roles[r.String()] = r
+	}
+	for r := elector.ReasonNone; r.Valid(); r++ {
+		reasons[r.String()] = r
+	}
+	return roles, reasons
+}()

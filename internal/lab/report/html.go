@@ -25,14 +25,15 @@ const mostPageEvents = 3_000
 type page struct {
 	Title, About string
 	First        *history.History // nil if nothing was run
-	Failures     int
+	Badge        string           // what the runs show, in a few words
+	Look         string           // of the badge: compared, held or failed
 	Policy       string
 	Style        template.CSS
 	Script       template.JS
 	Lanes        template.HTML
 	Data         template.HTML // JSON Lines, whose encoder escapes all that HTML knows
 	Legend       []look
-	Figures      [][]string // a name and a value for each run
+	Figures      []pageFigure
 	Runs         []pageRun
 }
 
@@ -74,10 +75,28 @@ var pageWords = template.FuncMap{
 	"column": func(t time.Duration) string { return strings.TrimSuffix(exact(t), "s") },
 }
 
+var badgeLooks = map[bool]string{true: "held", false: "failed"}
+
 // HTML writes runs as one page to explore in a browser: lanes to zoom, messages,
 // links at any moment. The page fetches nothing, and a policy in it forbids that
 // and any script but its own. It returns the error of w.
 func HTML(w io.Writer, runs []verdict.Run) error {
+	p := page{Badge: count(len(runs)) + " variants compared", Look: "compared"}
+	if len(runs) == 1 {
+		p.Badge, p.Look = tally(runs[0]), badgeLooks[runs[0].Held()]
+	}
+	return writePage(w, p, runs)
+}
+
+// Incident writes such a page of what was recorded, with its replay below. Of all leaderships,
+// differ are not the same in both. It returns the error of w.
+func Incident(w io.Writer, recorded, replayed verdict.Run, differ, all int) error {
+	badge := fmt.Sprintf("the replay differs in %s of %s leaderships", count(differ), count(all))
+	p := page{Badge: badge, Look: badgeLooks[differ == 0]}
+	return writePage(w, p, []verdict.Run{recorded, replayed})
+}
+
+func writePage(w io.Writer, p page, runs []verdict.Run) error {
 	style, err := texts("web/page.css", "web/stage.css")
 	if err != nil {
 		return err
@@ -96,18 +115,15 @@ func HTML(w io.Writer, runs []verdict.Run) error {
 		s.run(r, len(runs) > 1)
 	}
 	title, about := describeRuns(runs)
-	p := page{
-		Title: plain(title), Legend: s.legend(), Lanes: s.lanes(about),
-		Data:  template.HTML(data.String()),
-		Style: template.CSS(style), Script: template.JS(script),
-		Policy: fmt.Sprintf("default-src 'none'; img-src data:; style-src '%s'; script-src '%s'",
-			digest(style), digest(script)),
-	}
+	p.Title, p.Legend, p.Lanes = plain(title), s.legend(), s.lanes(about)
+	p.Data = template.HTML(data.String())
+	p.Style, p.Script = template.CSS(style), template.JS(script)
+	p.Policy = fmt.Sprintf("default-src 'none'; img-src data:; style-src '%s'; script-src '%s'",
+		digest(style), digest(script))
 	for i, r := range runs {
 		if i == 0 {
 			p.First, p.About = r.History, plain(r.About)
 		}
-		p.Failures += r.Failures()
 		run := pageRun{Run: r, Problems: problemsOf(r.History), Events: eventsOf(r.History)}
 		if len(runs) > 1 {
 			run.Variant = variant(r.History)
@@ -115,12 +131,10 @@ func HTML(w io.Writer, runs []verdict.Run) error {
 		run.bound()
 		p.Runs = append(p.Runs, run)
 	}
-	for _, f := range figuresOf(p.First) {
-		row := []string{f.name}
-		for _, r := range runs {
-			row = append(row, f.value(summarize(r.History)))
+	if len(runs) > 0 {
+		for _, f := range figuresOf(p.First) {
+			p.Figures = append(p.Figures, f.onPage(runs))
 		}
-		p.Figures = append(p.Figures, row)
 	}
 	shape, err := template.New("page.html").Funcs(pageWords).ParseFS(web, "web/page.html")
 	if err == nil {

@@ -42,7 +42,11 @@ func (s *sheet) run(r verdict.Run, compared bool) {
 		s.add(`<text class="tick" x="%s" y="%d">%s</text>`, x, axis+12, tickLabel(t))
 	}
 	s.add(`</g>`)
-	s.drawMarks(marks, axis, axis+height-rowGap) // behind all that has a name
+	bottom := axis + height - rowGap
+	if s.page { // where there are many: through cuts and leaders, and not through the nodes
+		bottom -= len(h.Lanes) * (rowHeight + rowGap)
+	}
+	s.drawMarks(marks, axis, bottom) // behind all that has a name
 	s.y = axis + 18
 	s.cutRow(h)
 	s.leaderRow(h)
@@ -64,7 +68,7 @@ func pictureFigures(r verdict.Run) string {
 		if f.name == twoLeaders && sum.Overlap == 0 {
 			continue // the line is full
 		}
-		text += f.name + " " + f.value(sum) + ", "
+		text += f.name + " " + f.value(sum).Text + ", "
 	}
 	return text + tally(r)
 }
@@ -83,7 +87,7 @@ func tally(r verdict.Run) string {
 // Marks have labels above the axis, in a few rows.
 const (
 	markRows    = 3
-	pageRows    = 6 // a page may be narrow
+	pageRows    = 4 // a page may be narrow
 	markLetters = 28
 	markHeight  = 12
 )
@@ -157,7 +161,7 @@ func (s *sheet) placeMark(m *mark, n int, crossing bool, others []*mark) bool {
 	return false
 }
 
-// drawMarks draws a line for each mark through all lanes, from its label if that
+// drawMarks draws a line for each mark down to bottom, from its label if that
 // has found room, and otherwise from the axis. A page has all labels.
 func (s *sheet) drawMarks(marks []mark, axis, bottom int) {
 	s.add(`<g class="marks">`)

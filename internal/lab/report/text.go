@@ -74,7 +74,7 @@ func (p *printer) heading(r verdict.Run) {
 
 // played is how a run was played, and with which seed if it had one.
 func played(h *history.History) string {
-	if h.Mode == "live" {
+	if h.Mode != "simulated" {
 		return h.Mode
 	}
 	return fmt.Sprintf("%s, seed %d", h.Mode, h.Seed)

@@ -19,7 +19,6 @@ import (
 	"github.com/bmqelect/bmqelect/internal/daemon/remote"
 	"github.com/bmqelect/bmqelect/internal/lab/incident"
 	"github.com/bmqelect/bmqelect/internal/lab/report"
-	"github.com/bmqelect/bmqelect/internal/lab/verdict"
 )
 
 // Options are the flags of the command.
@@ -71,7 +70,7 @@ func (o *Options) Run(ctx context.Context) error {
 		Report:   filepath.Join(o.Output, "incident.html"),
 		Same:     replayed.Same, Seed: replayed.Seed, Tried: replayed.Tried, Doubts: in.Doubts,
 	}
-	if err := o.write(&result, in, replayed.Run); err != nil {
+	if err := o.write(&result, in, &replayed); err != nil {
 		return err
 	}
 	if o.JSON {
@@ -150,7 +149,7 @@ func (o *Options) collect(ctx context.Context) (sources []incident.Source, err e
 	return sources, nil
 }
 
-func (o *Options) write(to *outcome, in *incident.Incident, run verdict.Run) error {
+func (o *Options) write(to *outcome, in *incident.Incident, r *incident.Replay) error {
 	if err := os.MkdirAll(o.Output, 0o755); err != nil {
 		return err
 	}
@@ -161,5 +160,5 @@ func (o *Options) write(to *outcome, in *incident.Incident, run verdict.Run) err
 	if err != nil {
 		return err
 	}
-	return errors.Join(report.HTML(page, []verdict.Run{run}), page.Close())
+	return errors.Join(report.Incident(page, r.Seen, r.Run, r.Differ, r.Total), page.Close())
 }

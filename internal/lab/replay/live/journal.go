@@ -98,23 +98,10 @@ func (j *journal) line(l procs.Line) {
 		}
 		return
 	}
-	j.transition(e.Time, e.Node, elector.Transition{
-		From: roles[e.From], To: roles[e.To], Reason: reasons[e.Reason],
-		Term: e.Term, Leader: e.Leader, Peer: e.Peer,
-	})
+	t := replay.Transition(e.From, e.To, e.Reason)
+	t.Term, t.Leader, t.Peer = e.Term, e.Leader, e.Peer
+	j.transition(e.Time, e.Node, t)
 }
-
-// roles and reasons are what processes write into their logs.
-var roles, reasons = func() (map[string]elector.Role, map[string]elector.Reason) {
-	roles, reasons := map[string]elector.Role{}, map[string]elector.Reason{}
-	for r := elector.Dormant; r <= elector.Leader; r++ {
-		roles[r.String()] = r
-	}
-	for r := elector.ReasonNone; r.Valid(); r++ {
-		reasons[r.String()] = r
-	}
-	return roles, reasons
-}()
 
 // transition notes a change of role or leader. What a process logged as it was
 // killed comes too late to count.

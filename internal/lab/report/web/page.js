@@ -183,7 +183,7 @@
     let up = 0;
     for (const run of runs) {
       const most = Number(run.axis.dataset.rows);
-      run.rowsOfMarks = placeMarks(run, most);
+      run.rowsOfMarks = placeMarks(run, Math.min(most, lanes.clientWidth < 640 ? most : 3));
       const unused = (most - run.rowsOfMarks) * markHeight;
       run.g.querySelector(".variant")?.setAttribute("transform", `translate(0 ${unused})`);
       up += unused;
