@@ -30,7 +30,7 @@ func replayCommand() *cobra.Command {
 			"expectation and invariant held, 1 if not, 2 if a file is wrong.",
 		Example: "  bmqnode replay testdata/scenarios\n" +
 			"  bmqnode replay my.yaml --runs 1000\n" +
-			"  bmqnode replay my.yaml --format html -o my.html\n" +
+			"  bmqnode replay my.yaml -o my.html\n" +
 			"  bmqnode replay my.yaml --compare\n" +
 			"  bmqnode replay my.yaml --set elector.max_random_wait=1s --live",
 		Args: usageArgs(cobra.MinimumNArgs(1)),

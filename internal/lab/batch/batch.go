@@ -42,14 +42,14 @@ type Options struct {
 	// Algorithms are the names of those that play in place of ours; with Compare, each of them
 	// is a variant, in place of Variants.
 	Algorithms []string
-	Format     string // text, json, svg or html
+	Format     string // text, json, svg or html; "" follows from the ending of Output
 	Output     string // a file, or a folder if there are several; "" is Out
 	Reduced    replay.Reduced
 	BasePort   int // first to try for a live run
 	Out, Err   io.Writer
 }
 
-// Check names everything that is wrong, by the flags of the command `replay`.
+// Check names everything that is wrong, by the flags of the command `replay`, and chooses Format.
 func (o *Options) Check() error {
 	var errs []error
 	want := func(ok bool, text string, args ...any) {
@@ -57,8 +57,9 @@ func (o *Options) Check() error {
 			errs = append(errs, fmt.Errorf(text, args...))
 		}
 	}
-	want(slices.Contains(formats, o.Format),
-		"--format is %q, but must be text, json, html or svg", o.Format)
+	if err := o.chooseFormat(); err != nil {
+		errs = append(errs, err)
+	}
 	want(o.Runs >= 1 && o.Runs <= 1_000_000, "--runs is %d, but must be 1 to 1000000", o.Runs)
 	want(o.Jobs >= 1 && o.Jobs <= 32, "--jobs is %d, but must be 1 to 32", o.Jobs)
 	want(o.Runs <= 1 || !o.Live && !o.Compare && o.Format == "text", "--runs goes with the "+

@@ -42,7 +42,7 @@ expect:
 func play(t *testing.T, change func(*Options), paths ...string) (out, errs string, err error) {
 	t.Helper()
 	var o, e bytes.Buffer
-	options := Options{Runs: 1, Jobs: 4, Format: "text", Out: &o, Err: &e}
+	options := Options{Runs: 1, Jobs: 4, Out: &o, Err: &e}
 	options.Variants = []string{"scouting=true", "scouting=false"}
 	change(&options)
 	if err := options.Check(); err != nil {
@@ -86,6 +86,12 @@ func TestWhatBecomesOfAReplay(t *testing.T) {
 			ErrUnmet.Error()},
 		"unknown format": {func(o *Options) { o.Format = "pdf" }, good, "",
 			`--format is "pdf", but must be text`},
+		"an unknown ending": {func(o *Options) { o.Output = "x.pdf" }, good, "",
+			`--output is "x.pdf", but must end in .txt, .json, .jsonl, .svg or .html, or go with --format`},
+		"two formats": {func(o *Options) { o.Format, o.Output = "svg", "x.html" }, good, "",
+			`--format is svg, but --output is "x.html"`},
+		"runs in a page": {func(o *Options) { o.Runs, o.Output = 2, "x.html" }, good, "",
+			"--runs goes with the simulator"},
 		"a step less": {func(o *Options) { o.Reduced.Drop = []int{2} }, unmet,
 			"leader changes       1", ""},
 		"a step that is not there": {func(o *Options) { o.Reduced.Drop = []int{3} }, good, "",
@@ -209,4 +215,22 @@ timeline:
 		return
 	}
 	t.Fatal("no seed broke anything")
+}
+
+// The ending of a file says what it shall hold; with --format, any name will do.
+func TestAFileIsWhatItsEndingSays(t *testing.T) {
+	t.Parallel()
+	good, dir := write(t, "good", briefCrash), t.TempDir()
+	for name, begin := range map[string]string{"a.html": "<!doctype html>", "a.svg": "<svg",
+		"a.json": `{"type":"run"`, "a.jsonl": `{"type":"run"`, "a.txt": "good\n", "a": "good\n"} {
+		path := filepath.Join(dir, name)
+		_, _, err := play(t, func(o *Options) { o.Output = path }, good)
+		require.NoError(t, err)
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.Equal(t, begin, string(text[:len(begin)]), name)
+	}
+	path := filepath.Join(dir, "a.log")
+	_, _, err := play(t, func(o *Options) { o.Format, o.Output = "json", path }, good)
+	require.NoError(t, err)
 }

@@ -20,8 +20,8 @@ func (o *Options) Register(f *pflag.FlagSet) {
 		"a variant for --compare: settings as for --set, separated by commas")
 	f.StringSliceVar(&o.Algorithms, "algorithm", nil,
 		"play another election algorithm, or several with --compare: "+strings.Join(all.Names(), ", "))
-	f.StringVar(&o.Format, "format", "text",
-		"text, json (one event per line), html (one file, opens anywhere) or svg")
+	f.StringVar(&o.Format, "format", "", "text, json (one event per line), html (one file, opens "+
+		"anywhere) or svg (default: by the ending of --output, or else text)")
 	f.StringVarP(&o.Output, "output", "o", "", "write there instead of the standard output; "+
 		"a folder for html or svg of several files")
 	f.IntSliceVar(&o.Reduced.Drop, "drop", nil,

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/fatih/color"
@@ -17,8 +19,28 @@ import (
 	"github.com/bmqelect/bmqelect/internal/lab/verdict"
 )
 
-// formats are the forms of a report.
-var formats = []string{"text", "json", "svg", "html"}
+// formats are the forms of a report, by the ending of a file.
+var formats = map[string]string{
+	".txt": "text", ".json": "json", ".jsonl": "json", ".svg": "svg", ".html": "html", "": "text",
+}
+
+// chooseFormat takes the format from the ending of the output if none was given.
+func (o *Options) chooseFormat() error {
+	named, known := formats[filepath.Ext(o.Output)]
+	switch {
+	case o.Format == "" && !known:
+		return fmt.Errorf("--output is %q, but must end in .txt, .json, .jsonl, .svg or .html, or "+
+			"go with --format", o.Output)
+	case o.Format == "":
+		o.Format = named
+	case !slices.Contains(slices.Collect(maps.Values(formats)), o.Format):
+		return fmt.Errorf("--format is %q, but must be text, json, html or svg", o.Format)
+	case known && filepath.Ext(o.Output) != "" && named != o.Format:
+		return fmt.Errorf("--format is %s, but --output is %q: leave one of them out, or let them agree",
+			o.Format, o.Output)
+	}
+	return nil
+}
 
 // format writes runs in the form that was asked for.
 func (b *Batch) format(w io.Writer, runs []verdict.Run) error {
