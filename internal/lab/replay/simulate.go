@@ -97,7 +97,28 @@ func Simulate(sc *scenario.Scenario, o Options) (verdict.Run, error) {
 	case err != nil:
 		h.Problems = append(h.Problems, err.Error())
 	}
+	if o.Algorithm.Name != ours.Elector.Name {
+		sc = withTermsOf(sc, h)
+	}
 	return verdict.New(sc, h), nil
+}
+
+// withTermsOf is the scenario with the terms that it expects counted from the term in which the
+// run began: other algorithms cannot begin in that of the file.
+func withTermsOf(sc *scenario.Scenario, h *history.History) *scenario.Scenario {
+	begun := h.Lane(sc.Begin.Leader)
+	if begun == nil {
+		return sc
+	}
+	shifted := *sc
+	shifted.Expect = slices.Clone(sc.Expect)
+	for i := range shifted.Expect {
+		if e := &shifted.Expect[i]; e.Want.Term >= sc.Begin.Term {
+			e.Want.Term = e.Want.Term - sc.Begin.Term + begun.At(0).Term
+			e.Text += fmt.Sprintf(" (here term %d)", e.Want.Term)
+		}
+	}
+	return &shifted
 }
 
 // order has the voters of a scenario, the leader of its beginning first.

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/etcdlease"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/raft"
 	"github.com/bmqelect/bmqelect/internal/lab/history"
 	"github.com/bmqelect/bmqelect/internal/lab/scenario"
 )
@@ -65,6 +67,22 @@ func TestHistoryTellsWhatHappened(t *testing.T) {
 		}
 	}
 	require.NotZero(t, lost, "what went into the cut")
+}
+
+// Raft cannot begin in the term of the file: what is expected of terms counts from its own.
+func TestTermsOfOthersCountFromTheBeginning(t *testing.T) {
+	sc := load(t, pingPong+"  - {max_term: 10}\n")
+	run, err := Simulate(sc, Options{Seed: 1, Algorithm: raft.WithCheckQuorum})
+	require.NoError(t, err)
+	began := run.History.Lane("a").At(0).Term
+	require.NotEqual(t, sc.Begin.Term, began)
+	for _, v := range []int{0, 4} {
+		require.True(t, run.Verdicts[v].Held, "%+v", run.Verdicts[v])
+		require.Contains(t, run.Verdicts[v].Text, fmt.Sprintf(" (here term %d)", began))
+	}
+	run, err = Simulate(sc, Options{Seed: 1, Algorithm: raft.Basic})
+	require.NoError(t, err)
+	require.False(t, run.Verdicts[4].Held, "its terms rise: %+v", run.Verdicts[4])
 }
 
 // The store of an algorithm has no lane, so it is in no picture, and neither are its ways.
