@@ -31,7 +31,10 @@ type Command struct {
 	cfg  Config
 	cmd  *exec.Cmd // the supervisor
 	conn *net.UnixConn
+	over chan struct{} // closed when the supervisor has ended
 	done chan struct{}
+
+	killAll sync.Once // of killFamily
 
 	mu         sync.Mutex
 	known      moment // the deadline that the supervisor knows
@@ -48,7 +51,7 @@ func start(cfg Config, held []*os.File) (c *Command, err error) {
 			err = fmt.Errorf("start the supervisor of %s: %w", cfg.Args[0], err)
 		}
 	}()
-	c = &Command{cfg: cfg, done: make(chan struct{})}
+	c = &Command{cfg: cfg, over: make(chan struct{}), done: make(chan struct{})}
 	if c.known, err = momentOf(cfg.Deadline); err != nil {
 		return nil, err
 	}
@@ -93,7 +96,9 @@ func start(cfg Config, held []*os.File) (c *Command, err error) {
 func (c *Command) run() {
 	defer close(c.done)
 	c.listen()
+	close(c.over)
 	c.conn.Close()
+	c.killAll.Do(c.killFamily) // it has nothing to do if nothing is left
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.gone {
@@ -151,11 +156,36 @@ func (c *Command) listen() {
 	}
 }
 
-// killSession kills what the supervisor leaves behind if it dies too early: its session.
+// end kills everything, the supervisor too. It does not wait.
+func (c *Command) end() { go c.killAll.Do(c.killFamily) }
+
+// killFamily kills all descendants of the supervisor, and the supervisor last. As long as that
+// one is there, daemons are its children and can be found, even if it is stopped. It may still
+// say how the command ended: both have often slept through the deadline and wake together.
+func (c *Command) killFamily() {
+	id := c.cmd.Process.Pid
+	below := func(p process) bool { return !p.dead() && p.descendsFrom(id) }
+	told := time.Now().Add(c.cfg.Margin / 2)
+	for signalWhere(below, unix.SIGKILL) > 0 || !c.isOver() && time.Now().Before(told) {
+		time.Sleep(killPause)
+	}
+	_ = c.cmd.Process.Kill()
+}
+
+// isOver reports whether the supervisor has ended.
+func (c *Command) isOver() bool {
+	select {
+	case <-c.over:
+		return true
+	default:
+		return false
+	}
+}
+
+// killSession kills what the supervisor leaves behind if another process kills it: its session.
 // The session's number is the supervisor's own, and no other process gets it before the
 // supervisor is waited for.
 func (c *Command) killSession() {
-	c.end()
 	id := c.cmd.Process.Pid
 	for errors.Is(unix.Waitid(unix.P_PID, id, nil, unix.WEXITED|unix.WNOWAIT, nil), unix.EINTR) {
 	}
@@ -182,16 +212,22 @@ func (c *Command) Renew() {
 		case err == nil:
 			c.known, c.knownSince = at, now
 		case by < 0 && errors.Is(err, os.ErrDeadlineExceeded):
-			c.end() // it would go on for too long
+			c.expire() // it would go on for too long
 		}
 	}
 	// A supervisor that does not read goes on by the deadline that it knows. If it does
-	// not kill although it should, and has had time to, something keeps it from running:
-	// then it is ended, and the kernel kills the command.
+	// not kill although it should, and has had time to, something keeps it from running, or
+	// kept this process from it, too: then this process kills.
 	due := max(c.known.after(-c.cfg.Margin), c.knownSince)
 	if !c.killing && now >= due.after(c.cfg.Margin/2) {
-		c.end()
+		c.expire()
 	}
+}
+
+// expire kills everything because the deadline came near. Its caller holds the lock.
+func (c *Command) expire() {
+	c.result.Expired = true
+	c.end()
 }
 
 // Signal sends a signal to the command itself, not to its group.
@@ -217,9 +253,6 @@ func (c *Command) write(m message) error {
 	_, err := c.conn.Write(m.encode())
 	return err
 }
-
-// end kills the supervisor, and the kernel the command with it.
-func (c *Command) end() { _ = c.cmd.Process.Kill() }
 
 // Done is closed when the command and all its descendants are gone.
 func (c *Command) Done() <-chan struct{} { return c.done }

@@ -58,6 +58,24 @@ type process struct {
 // dead reports whether it only waits to be reaped by its parent.
 func (p process) dead() bool { return p.state == 'Z' || p.state == 'X' }
 
+// descendsFrom reports whether a process is a child of another, or a child's child, and so on.
+func (p process) descendsFrom(ancestor int) bool {
+	for p.parent != ancestor {
+		if p.parent <= 1 {
+			return false
+		}
+		up, err := look(p.parent)
+		if err != nil { // it has ended since, and p has another parent
+			up, err = look(p.pid)
+		}
+		if err != nil {
+			return false
+		}
+		p = up
+	}
+	return true
+}
+
 // signalWhere signals every process that is meant, and reports how many those are.
 func signalWhere(meant func(process) bool, sig unix.Signal) (count int) {
 	entries, _ := os.ReadDir("/proc") // as much as can be read

@@ -39,9 +39,16 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// own runs a command whose deadline keeps moving for as long as this process does.
+// own runs a command whose deadline keeps moving for as long as this process does. Like a
+// lease, it moves no more once it has passed.
 func own(args []string) {
-	cfg := config(func() time.Time { return time.Now().Add(2 * soon) }, args...)
+	at := time.Now().Add(2 * soon)
+	cfg := config(func() time.Time {
+		if now := time.Now(); now.Before(at) {
+			at = now.Add(2 * soon)
+		}
+		return at
+	}, args...)
 	cfg.Grace = 2 * soon // the deadline bounds it
 	c, err := new(Evidence).Start(cfg)
 	if err != nil {
@@ -415,7 +422,7 @@ func TestTheCommandEndsWithItsSupervisor(t *testing.T) {
 	c := run(t, endless,
 		"(trap '' TERM; while :; do sleep 0.01; done) & echo $! >"+dir+"/inner; echo $$ >"+dir+"/pid; wait")
 	pid, inner := pidIn(t, dir+"/pid"), pidIn(t, dir+"/inner")
-	c.end()
+	require.NoError(t, c.cmd.Process.Kill())
 	result := c.Result()
 	require.ErrorContains(t, result.Err,
 		"the supervisor of sh ended before the command: signal: killed")
@@ -436,6 +443,7 @@ func TestASupervisorThatHangsIsEndedWithTheCommand(t *testing.T) {
 	at = time.Now()
 	require.Eventually(t, func() bool { c.Renew(); return !runs(pid) }, patience, time.Millisecond)
 	require.Error(t, c.Result().Err)
+	require.True(t, c.Result().Expired)
 }
 
 func TestWhatIsHeldStaysOpenAsLongAsTheCommandRuns(t *testing.T) {
