@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -100,10 +99,8 @@ func (o *runOptions) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	return service.Run(ctx, cfg, &o.Options, func(ctx context.Context, d *service.Daemon) error {
-		for _, group := range o.Groups {
-			if _, err := d.Node.Election(group, d.Config.Election); err != nil {
-				return fmt.Errorf("--groups: %w", err)
-			}
+		if err := d.JoinGroups(""); err != nil {
+			return err
 		}
 		if d.Reloads() {
 			d.ReloadAtHangup()

@@ -62,6 +62,9 @@ type Options struct {
 	Shutdown time.Duration
 	Admin    Admin
 	Hooks    Hooks
+	Groups   []string // further elections to take part in
+	// Supervised is for a node without a command, and RealTime for every one.
+	Supervised, RealTime bool
 
 	profile, rule                string
 	rehearsal                    bool
@@ -127,13 +130,25 @@ func (o *Options) Register(f *pflag.FlagSet) {
 		"file to which the log is appended (default: stderr)")
 	f.DurationVar(&o.Shutdown, "shutdown-timeout", 10*time.Second, "longest time for the "+
 		"handover at SIGTERM; the process ends 2s later at the latest")
+	o.registerProcess(f)
+	o.registerElection(f)
+}
+
+// registerProcess adds the flags of what runs beside the node, and how it runs itself.
+func (o *Options) registerProcess(f *pflag.FlagSet) {
 	f.StringVar(&o.Hooks.OnLeader, "on-leader", "", "shell command to run when this node has "+
 		"become leader; a notification, not guarded work")
 	f.StringVar(&o.Hooks.OnFollower, "on-follower", "",
 		"shell command to run when another node leads, or none any more")
 	f.DurationVar(&o.Hooks.Timeout, "hook-timeout", 10*time.Second,
 		"time after which such a command is killed")
-	o.registerElection(f)
+	f.BoolVar(&o.Supervised, "supervised", false, "run the node as a child, and tell the other "+
+		"members at once if it dies; signals and exit status are passed on; without effect on "+
+		"'exec': a node that dies there may leave its command for a while")
+	f.BoolVar(&o.RealTime, "realtime", false, "run before all ordinary processes, hooks included "+
+		"but not the command of 'exec': Linux's SCHED_RR, where it is permitted")
+	f.StringSliceVar(&o.Groups, "groups", nil,
+		"further elections to take part in, by name, the same on every node")
 }
 
 func (o *Options) registerElection(f *pflag.FlagSet) {

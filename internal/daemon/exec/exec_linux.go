@@ -37,6 +37,9 @@ func Run(ctx context.Context, cfg cluster.Config, o *Options) error {
 	}
 	var evidence supervisor.Evidence
 	cfg.HoldEvidence = func(conn net.Conn, _ []byte) error { return evidence.Hold(conn) }
+	if o.RealTime {
+		service.RealTime(os.Stderr)
+	}
 	cfg.Election.AwaitCampaign = o.group == cluster.DefaultGroup
 	return service.Run(ctx, cfg, &o.Options, func(ctx context.Context, d *service.Daemon) error {
 		election := d.Node.Default()
@@ -47,6 +50,9 @@ func Run(ctx context.Context, cfg cluster.Config, o *Options) error {
 			if election, err = d.Node.Election(o.group, further); err != nil {
 				return err
 			}
+		}
+		if err := d.JoinGroups(o.group); err != nil {
+			return err
 		}
 		d.FollowWithHooks(election)
 		x := &executor{Daemon: d, o: o, evidence: &evidence, signals: make(chan os.Signal, 8)}

@@ -10,12 +10,10 @@ import (
 	"github.com/bmqelect/bmqelect/internal/daemon/config"
 )
 
-// RunOptions are the options of `run`: those of a node, and how it runs.
+// RunOptions are the options of `run`: those of a node, and which algorithm it shows.
 type RunOptions struct {
 	config.Options
-	Groups               []string
-	Supervised, RealTime bool
-	Algorithm            string // another one than the elector's, to show it; "" for that
+	Algorithm string // another one than the elector's, to show it; "" for that
 
 	Algorithms []string // names that CheckAlgorithm accepts, for the help
 	// CheckAlgorithm says what is wrong with Algorithm's name.
@@ -24,15 +22,9 @@ type RunOptions struct {
 
 // Register adds the flags.
 func (o *RunOptions) Register(f *pflag.FlagSet) {
-	f.BoolVar(&o.Supervised, "supervised", false, "run the node as a child, and tell the other "+
-		"members at once if it dies; signals and exit status are passed on")
-	f.BoolVar(&o.RealTime, "realtime", false,
-		"run before all ordinary processes, hooks included: Linux's SCHED_RR, where it is permitted")
 	f.StringVar(&o.Algorithm, "algorithm", "", "elect by another algorithm, to show it: no leases, "+
 		"no fencing, no guarded work; needs --rehearsal; one of "+strings.Join(o.Algorithms, ", "))
 	o.Options.Register(f)
-	f.StringSliceVar(&o.Groups, "groups", nil,
-		"further elections to take part in, by name, the same on every node")
 }
 
 // Resolve returns the node's configuration, or every mistake in the options, as a

@@ -91,6 +91,21 @@ func Run(
 	return outcome
 }
 
+// JoinGroups takes part in the elections of --groups, except one.
+func (d *Daemon) JoinGroups(except string) error {
+	cfg := d.Config.Election
+	cfg.AwaitCampaign = false // nobody runs for these
+	for _, group := range d.Options.Groups {
+		if group == except {
+			continue
+		}
+		if _, err := d.Node.Election(group, cfg); err != nil {
+			return fmt.Errorf("--groups: %w", err)
+		}
+	}
+	return nil
+}
+
 // Reloads reports whether there are files that the node reads again: --tls-dir or tokens.
 func (d *Daemon) Reloads() bool { return d.Config.TLS != nil || d.tokens != nil }
 

@@ -84,6 +84,7 @@ func (s *supervisor) start(args []string) (err error) {
 	if s.late() {
 		return ErrLate
 	}
+	resetOnFork()
 	s.command, err = syscall.ForkExec(path, command, &syscall.ProcAttr{
 		Env: os.Environ(), Files: []uintptr{0, 1, 2},
 		Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
@@ -92,6 +93,17 @@ func (s *supervisor) start(args []string) (err error) {
 		return fmt.Errorf("start %s: %w", path, err)
 	}
 	return nil
+}
+
+// resetOnFork makes the children of this thread ordinary processes, if it runs before those: a
+// command that computes for long would keep the node from the processor otherwise. A sandbox
+// may forbid it; the command then runs as this process does.
+func resetOnFork() {
+	attr, err := unix.SchedGetAttr(0, 0)
+	if err == nil && (attr.Policy == unix.SCHED_RR || attr.Policy == unix.SCHED_FIFO) {
+		attr.Flags |= unix.SCHED_FLAG_RESET_ON_FORK
+		_ = unix.SchedSetAttr(0, attr, 0)
+	}
 }
 
 // late reports whether there is no time left to start the command, by the newest deadline.

@@ -9,10 +9,11 @@
 // (SIGSTOP) moves no deadline.
 //
 // The supervisor is a subreaper: processes that daemonize become its children, and are
-// found. Out of its reach are processes that somebody else starts on the command's behalf
-// (a service manager, a container engine), and those that it may not signal. If the
-// supervisor itself is killed, the kernel kills the command, and the owner kills the rest
-// of the supervisor's session; a process that had left the session goes on.
+// found. If it is late, the owner kills all its descendants, and then the supervisor. Out of
+// reach are processes that somebody else starts on the command's behalf (a service manager,
+// a container engine), and those that may not be signaled. If another process kills the
+// supervisor, the kernel kills the command, and the owner kills the rest of the
+// supervisor's session; a process that had left the session goes on.
 //
 // Linux alone has what this needs. A Command is safe for concurrent use.
 package supervisor
