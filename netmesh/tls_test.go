@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -60,8 +61,14 @@ func claims(t *testing.T) (a *Credentials, all map[string]claim) {
 		require.NoError(t, err)
 		return []*url.URL{u}
 	}
+	followed := func(by []byte) *Credentials {
+		c := *right
+		c.Certificate.Certificate = append(slices.Clone(c.Certificate.Certificate), by, by, by, by)
+		return &c
+	}
 	return a, map[string]claim{
 		"right":           both(right, ""),
+		"a long chain":    both(followed(right.Certificate.Certificate[0]), "must have at most 4"),
 		"another node":    both(issue("test", "c", time.Hour), `for ["bmqelect://test/c" "c"], but must be for bmq`),
 		"another cluster": both(foreign, `for ["bmqelect://other/b" "b"], but must be for bmqelect://test/`),
 		"unknown CA":      both(other, "certificate signed by unknown authority"),

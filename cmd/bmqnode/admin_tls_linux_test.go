@@ -20,7 +20,7 @@ import (
 )
 
 // ownAddress is an address of this machine off loopback. What it sends there stays inside.
-func ownAddress(t *testing.T) string {
+func ownAddress(t testing.TB) string {
 	addrs, err := net.InterfaceAddrs()
 	require.NoError(t, err)
 	for _, a := range addrs {
@@ -34,7 +34,7 @@ func ownAddress(t *testing.T) string {
 
 // publish lets the admin side of a node listen on all addresses, and returns the one off
 // loopback, which others are told.
-func publish(t *testing.T, n *procs.Node, host string, more ...string) (addr string) {
+func publish(t testing.TB, n *procs.Node, host string, more ...string) (addr string) {
 	text, err := os.ReadFile(n.ConfigFile)
 	require.NoError(t, err)
 	_, port, _ := net.SplitHostPort(n.AdminAddr)

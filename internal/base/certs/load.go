@@ -47,7 +47,26 @@ func Load(dir string) (own tls.Certificate, roots *x509.CertPool, err error) {
 	if own, err = tls.X509KeyPair(cert, key); err != nil {
 		return own, nil, fmt.Errorf("%s with %s: %w", certPath, keyPath, err)
 	}
+	chain, err := ChainOf(own)
+	if err == nil {
+		err = Check(chain)
+	}
+	if err != nil {
+		return own, nil, fmt.Errorf("%s: %w", certPath, err)
+	}
 	return own, roots, nil
+}
+
+// ChainOf returns the certificates that own shows.
+func ChainOf(own tls.Certificate) (chain []*x509.Certificate, err error) {
+	for _, der := range own.Certificate {
+		cert, err := x509.ParseCertificate(der)
+		if err != nil {
+			return nil, err
+		}
+		chain = append(chain, cert)
+	}
+	return chain, nil
 }
 
 // LoadClient reads a directory as Load does, but ca.crt may be alone there: then own is nil.
@@ -82,20 +101,6 @@ func clustersOf(all []*x509.Certificate) (names []string) {
 		names = append(names, clusterOf(cert))
 	}
 	return names
-}
-
-// Verify returns the ways from the first certificate of a chain to a root, if it is fit for
-// that use now.
-func Verify(
-	chain []*x509.Certificate, roots *x509.CertPool, usage x509.ExtKeyUsage,
-) ([][]*x509.Certificate, error) {
-	between := x509.NewCertPool()
-	for _, cert := range chain[1:] {
-		between.AddCert(cert)
-	}
-	return chain[0].Verify(x509.VerifyOptions{
-		Roots: roots, Intermediates: between, KeyUsages: []x509.ExtKeyUsage{usage},
-	})
 }
 
 // Names reads the names of those who are let in: nodes, and OPERATOR of operators as
@@ -143,6 +148,9 @@ func readCerts(path string) (all []*x509.Certificate, err error) {
 		case block == nil && len(all) == 0:
 			return nil, fmt.Errorf("%s has no certificate; want PEM", path)
 		case block == nil:
+			if err := checkKeys(all); err != nil {
+				return nil, fmt.Errorf("%s: %w", path, err)
+			}
 			return all, nil
 		case block.Type != "CERTIFICATE":
 			return nil, fmt.Errorf("%s: a PEM block is %.40q, want CERTIFICATE", path, block.Type)

@@ -22,7 +22,13 @@ const (
 	socket                // a process that the file's mode admits; no browser
 )
 
-type originKey struct{}
+// arrival is what is known of a connection. Its requests, one after the other, share it.
+type arrival struct {
+	from  origin
+	chain verified
+}
+
+type arrivalKey struct{}
 
 // whence is the origin of what comes over a connection.
 func whence(conn net.Conn) origin {
@@ -35,15 +41,19 @@ func whence(conn net.Conn) origin {
 	return network
 }
 
-// withOrigin notes it in the context of requests.
-func withOrigin(ctx context.Context, conn net.Conn) context.Context {
-	return context.WithValue(ctx, originKey{}, whence(conn))
+// withArrival puts one into the context of requests.
+func withArrival(ctx context.Context, conn net.Conn) context.Context {
+	return context.WithValue(ctx, arrivalKey{}, &arrival{from: whence(conn)})
 }
 
-func originOf(r *http.Request) origin {
-	from, _ := r.Context().Value(originKey{}).(origin)
-	return from
+func arrivalOf(r *http.Request) *arrival {
+	if a, ok := r.Context().Value(arrivalKey{}).(*arrival); ok {
+		return a
+	}
+	return &arrival{from: network}
 }
+
+func originOf(r *http.Request) origin { return arrivalOf(r).from }
 
 var errForeignOrigin = errors.New("a browser sent this for a page of another origin; " +
 	"only programs may drive a node")

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/bmqelect/bmqelect/internal/base/certs"
 )
@@ -137,7 +138,7 @@ func (s *Server) byConnection(r *http.Request) (has role, shown string, invalid 
 	from := originOf(r)
 	switch {
 	case from == network && r.TLS != nil:
-		return s.byCertificate(r.TLS)
+		return s.byCertificate(r.TLS, &arrivalOf(r).chain)
 	case s.TokenReads:
 		return nobody, "", nil
 	case from == network, s.Tokens != nil:
@@ -148,13 +149,12 @@ func (s *Server) byConnection(r *http.Request) (has role, shown string, invalid 
 
 // byCertificate is the role of a certificate: operators operate, nodes read. TLS has proven
 // that the other end has its key, and nothing else: so an error can say what is wrong.
-func (s *Server) byCertificate(state *tls.ConnectionState) (role, string, error) {
+func (s *Server) byCertificate(state *tls.ConnectionState, v *verified) (role, string, error) {
 	chain := state.PeerCertificates
 	if len(chain) == 0 {
 		return nobody, "", nil
 	}
-	_, err := certs.Verify(chain, s.TLS().Roots, x509.ExtKeyUsageClientAuth)
-	if err != nil {
+	if err := v.by(s.TLS().Roots, chain); err != nil {
 		return nobody, "", err
 	}
 	cluster := s.Node.Status().Cluster
@@ -171,4 +171,20 @@ func (s *Server) byCertificate(state *tls.ConnectionState) (role, string, error)
 		return operate, "the operator's certificate", nil
 	}
 	return read, "the certificate of a node", nil
+}
+
+// verified is what became of the chain that a connection shows. To verify it for each request
+// would cost more than the request.
+type verified struct {
+	roots *x509.CertPool // by which it was verified; a node reads its own again all the time
+	err   error
+}
+
+// by verifies a chain, unless that was done by the same roots and has not ended since.
+func (v *verified) by(roots *x509.CertPool, chain []*x509.Certificate) error {
+	if v.roots != roots || v.err == nil && time.Now().After(chain[0].NotAfter) {
+		v.roots = roots
+		_, v.err = certs.Verify(chain, roots, x509.ExtKeyUsageClientAuth)
+	}
+	return v.err
 }

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -183,8 +184,52 @@ func TestWhoIsOffTheListOperatesByNoOtherName(t *testing.T) {
 		"": operate, "operator/alice": operate, "a": read, "b": nobody,
 	} {
 		own.Names = strings.Fields(text)
-		has, _, err := s.byCertificate(shown)
+		has, _, err := s.byCertificate(shown, &verified{})
 		require.Equal(t, want, has, text)
 		require.Equal(t, want == nobody, err != nil, text)
 	}
+}
+
+// TestAChainIsVerifiedOnce for a connection, and again when the CAs have changed or it has ended.
+func TestAChainIsVerifiedOnce(t *testing.T) {
+	pki := pki{t, t.TempDir()}
+	chainOf := func(name string) []*x509.Certificate {
+		chain, err := certs.ChainOf(*pki.credentials(name).own)
+		require.NoError(t, err)
+		return chain
+	}
+	pki.issue("bmqelect", "a", time.Hour)
+	alice, alien, late := chainOf("operator/alice"), chainOf("other CA"), chainOf("expired")
+	roots, same := pki.credentials("").roots, pki.credentials("").roots
+	v := &verified{}
+	require.NoError(t, v.by(roots, alice))
+	require.NoError(t, v.by(roots, alien), "it would have come on the same connection")
+	require.ErrorContains(t, v.by(roots, late), "expired")
+	require.ErrorContains(t, v.by(roots, alice), "expired")
+	require.NoError(t, v.by(same, alice))
+	require.ErrorContains(t, v.by(x509.NewCertPool(), alice), "unknown authority")
+}
+
+// TestAChainThatCostsMuchIsNotTaken, even if nothing asks for a role.
+func TestAChainThatCostsMuchIsNotTaken(t *testing.T) {
+	pki := pki{t, t.TempDir()}
+	var own netmesh.Credentials
+	var err error
+	own.Certificate, own.Roots, err = certs.Load(pki.issue("bmqelect", "a", time.Hour))
+	require.NoError(t, err)
+	cfg := Config{TLS: func() *netmesh.Credentials { return &own }, Open: []string{"health"}}
+	c, shows := guardedBy(t, cfg, elsewhere), pki.credentials("operator/alice")
+	c.base = "https://" + c.addr
+	for range 5 {
+		c.Close()
+		c.transport.TLSClientConfig = shows.config("a")
+		_, err = c.Status(t.Context())
+		if len(shows.own.Certificate) <= 4 {
+			require.NoError(t, err, len(shows.own.Certificate))
+		}
+		more := append(slices.Clone(shows.own.Certificate), shows.own.Certificate[0])
+		shows.own = &tls.Certificate{Certificate: more, PrivateKey: shows.own.PrivateKey}
+	}
+	// The alert, unless the end of the connection overtakes it.
+	require.Regexp(t, "bad certificate|EOF|broken pipe|connection reset", err)
 }

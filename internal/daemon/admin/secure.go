@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"net"
 
+	"github.com/bmqelect/bmqelect/internal/base/certs"
 	"github.com/bmqelect/bmqelect/netmesh"
 )
 
@@ -21,8 +22,10 @@ func withTLS(ln net.Listener, newest func() *netmesh.Credentials) net.Listener {
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 			return &newest().Certificate, nil
 		},
-		ClientAuth: tls.RequestClientCert, // Server.byCertificate verifies it
-		NextProtos: []string{"http/1.1"},
+		ClientAuth: tls.RequestClientCert,
+		// Server.byCertificate verifies the rest, and says what is wrong.
+		VerifyConnection: func(s tls.ConnectionState) error { return certs.Check(s.PeerCertificates) },
+		NextProtos:       []string{"http/1.1"},
 		// A session would outlive the certificate that began it.
 		SessionTicketsDisabled: true,
 	}}

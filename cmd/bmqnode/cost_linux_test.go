@@ -1,0 +1,251 @@
+package main_test
+
+import (
+	"bufio"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/internal/base/certs"
+	"github.com/bmqelect/bmqelect/internal/daemon/procs"
+)
+
+// target is a node with TLS, and what a stranger can show to it.
+type target struct {
+	t     testing.TB
+	node  *procs.Node
+	admin string            // off loopback
+	key   []byte            // of gossip
+	own   tls.Certificate   // of a member
+	shown []tls.Certificate // to show next; none: no certificate
+	bytes int               // sent so far, with the headers of packets
+}
+
+// offense is what a stranger, or a member, does before a node knows who it is.
+type offense struct {
+	name string
+	// like names the one whose work for a byte this one's is compared with.
+	like string
+	// times is how often it is repeated to measure it.
+	times int
+	begin func(*target) (once func(), end func())
+}
+
+// Ordinary ones that others are compared with.
+const (
+	memberJoins = "mesh/member"
+	nobodyAsks  = "http/request/no-certificate"
+)
+
+// headers of a packet, in bytes: Ethernet's, IP's and TCP's.
+const headers = 14 + 20 + 20
+
+// metered counts what is sent.
+type metered struct {
+	net.Conn
+	x *target
+}
+
+func (m metered) Write(b []byte) (int, error) {
+	m.x.bytes += len(b) + headers
+	return m.Conn.Write(b)
+}
+
+// dial opens a connection of TCP, which takes four packets until it is over.
+func (x *target) dial(network, addr string) net.Conn {
+	conn, err := net.Dial(network, addr)
+	require.NoError(x.t, err)
+	if network == "tcp" {
+		x.bytes += 4 * headers
+	}
+	_ = conn.SetDeadline(time.Now().Add(patience))
+	return metered{conn, x}
+}
+
+// handshake dials with TLS, and shows a certificate if there is one.
+func (x *target) handshake(addr string, show *tls.Certificate) *tls.Conn {
+	config := &tls.Config{InsecureSkipVerify: true}
+	if show != nil {
+		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			return show, nil
+		}
+	}
+	return tls.Client(x.dial("tcp", addr), config)
+}
+
+// shakes makes a handshake, and waits for what the node says to it: nothing to a member, who is
+// to say something first.
+func shakes(addr func(*target) string, show func(*target) *tls.Certificate) func(*target) (
+	once, end func(),
+) {
+	return func(x *target) (once, end func()) {
+		shown := show(x)
+		return func() {
+			conn := x.handshake(addr(x), shown)
+			_ = conn.Handshake()
+			_ = conn.CloseWrite()
+			_, _ = io.Copy(io.Discard, conn)
+			_ = conn.Close()
+		}, func() {}
+	}
+}
+
+// asks sends requests on one connection.
+func asks(show func(*target) *tls.Certificate) func(*target) (once, end func()) {
+	return func(x *target) (once, end func()) {
+		conn := x.handshake(x.admin, show(x))
+		answers := bufio.NewReader(conn)
+		return func() {
+			if _, err := conn.Write([]byte("GET /v1/status HTTP/1.1\r\nHost: x\r\n\r\n")); err != nil {
+				return // it is not let in at all
+			}
+			answer, err := http.ReadResponse(answers, nil)
+			if err == nil {
+				_, _ = io.Copy(io.Discard, answer.Body)
+				require.Equal(x.t, "4", fmt.Sprint(answer.StatusCode)[:1], "it is refused")
+			}
+		}, func() { _ = conn.Close() }
+	}
+}
+
+func onMesh(x *target) string          { return x.node.MeshAddr }
+func onHTTP(x *target) string          { return x.admin }
+func nothing(*target) *tls.Certificate { return nil }
+func ofMember(x *target) *tls.Certificate {
+	return &x.own
+}
+
+// hit is a node's processor time for one offense, and for a byte of it, in nanoseconds.
+type hit struct{ each, perByte float64 }
+
+// measure repeats an offense. It costs nothing if the node does not listen any more.
+func (x *target) measure(o offense) hit {
+	once, end := o.begin(x)
+	defer end()
+	once() // what comes with a connection is not a request's
+	sent, used := x.bytes, processorOf(x.t, x.node)
+	for range o.times {
+		once()
+	}
+	used, sent = processorOf(x.t, x.node)-used, x.bytes-sent
+	if sent == 0 {
+		return hit{}
+	}
+	return hit{float64(used) / float64(o.times), float64(used) / float64(sent)}
+}
+
+// goes is how often something is measured: the median counts.
+const goes = 5
+
+func middle(all []float64) float64 {
+	slices.Sort(all)
+	return all[len(all)/2]
+}
+
+// processorOf is the time that all threads of a process have had, in nanoseconds.
+func processorOf(t testing.TB, n *procs.Node) (sum time.Duration) {
+	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", n.Pid()))
+	require.NoError(t, err)
+	require.NotEmpty(t, tasks)
+	for _, task := range tasks {
+		text, err := os.ReadFile(task)
+		var ran time.Duration
+		if _, no := fmt.Sscan(string(text), &ran); err == nil && no == nil {
+			sum += ran
+		}
+	}
+	return sum
+}
+
+// aim starts a node that strangers can reach.
+func aim(t testing.TB) *target {
+	s, pki := layOut(t, 1, quick()), filepath.Join(t.TempDir(), "pki")
+	issued, err := certs.Issue(pki, cluster.DefaultCluster, []string{"n1", "n2"}, time.Hour)
+	require.NoError(t, err)
+	x := &target{t: t, node: s.Nodes()[0]}
+	x.own, _, err = certs.Load(issued[1].Dir)
+	require.NoError(t, err)
+	keys, err := certs.GossipKeys(pki)
+	require.NoError(t, err)
+	x.key = keys[0]
+	x.admin = publish(t, x.node, ownAddress(t), "tls-dir: "+filepath.Join(pki, "n1"))
+	require.NoError(t, s.Start())
+	s.agree(s.Nodes(), nil)
+	return x
+}
+
+// offenses are all that can be done before a node knows who does it.
+func offenses() (all []offense) {
+	all = []offense{
+		{memberJoins, "", 50, shakes(onMesh, ofMember)},
+		{"mesh/no-certificate", memberJoins, 50, shakes(onMesh, nothing)},
+		{nobodyAsks, "", 300, asks(nothing)},
+		{"http/no-certificate", memberJoins, 50, shakes(onHTTP, nothing)},
+	}
+	for _, c := range chains {
+		show := func(x *target) *tls.Certificate { return c.made(x.t) }
+		all = append(all,
+			offense{"mesh/" + c.name, memberJoins, 6, shakes(onMesh, show)},
+			offense{"http/" + c.name, memberJoins, 6, shakes(onHTTP, show)},
+			offense{"http/request/" + c.name, nobodyAsks, 6, asks(show)},
+		)
+	}
+	return all
+}
+
+// BenchmarkStrangersCost tells how much processor time a node spends on what comes from whom it
+// does not know, each time and for a byte of it.
+func BenchmarkStrangersCost(b *testing.B) {
+	x := aim(b)
+	for _, o := range offenses() {
+		b.Run(o.name, func(b *testing.B) {
+			var each, perByte []float64
+			for b.Loop() {
+				for range goes {
+					h := x.measure(o)
+					each, perByte = append(each, h.each), append(perByte, h.perByte)
+				}
+			}
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(middle(each)/1e3, "node-us")
+			b.ReportMetric(middle(perByte), "node-ns/B")
+		})
+	}
+}
+
+// mostWork is how much more work a byte of a stranger may make than one of a member, or of an
+// ordinary request.
+const mostWork = 4
+
+// TestAStrangersByteCostsNoMoreThanAMembers, whatever the byte is: who wants to keep a node busy
+// has to send for that. What a member does is measured before and after each, so that how busy the
+// machine is does not count.
+func TestAStrangersByteCostsNoMoreThanAMembers(t *testing.T) {
+	x, all := aim(t), offenses()
+	for _, o := range all {
+		i := slices.IndexFunc(all, func(c offense) bool { return c.name == o.like })
+		if i < 0 {
+			continue
+		}
+		t.Run(o.name, func(t *testing.T) {
+			var ratios []float64
+			for range goes {
+				before, h, after := x.measure(all[i]), x.measure(o), x.measure(all[i])
+				ratios = append(ratios, 2*h.perByte/(before.perByte+after.perByte))
+			}
+			ratio := middle(ratios)
+			t.Logf("a byte costs %.2f times as much as in %s", ratio, o.like)
+			require.Less(t, ratio, float64(mostWork), ratios)
+		})
+	}
+}
