@@ -49,7 +49,7 @@ func (n *Node) lookout() {
 			}
 		}
 		// The elections need the order of magnitude: small changes are not worth a step.
-		if now := n.longestRoundTrip(); (now - roundTrip).Abs() > roundTrip/4 {
+		if now := n.roundTripNow(); (now - roundTrip).Abs() > roundTrip/4 {
 			roundTrip = now
 			n.post(event{do: func() { n.tellRoundTrip(now) }})
 		}
@@ -61,23 +61,23 @@ func (n *Node) lookout() {
 	}
 }
 
-// longestRoundTrip is that to the farthest voter that this node is linked to; 0 if no ping was
-// answered yet.
-func (n *Node) longestRoundTrip() (longest time.Duration) {
+// roundTripNow is what elector.Measured says by the newest pings.
+func (n *Node) roundTripNow() time.Duration {
+	var trips []time.Duration
 	for _, l := range n.mesh.Links() {
 		if l.Up && slices.Contains(n.cfg.Voters, l.Peer.Node) {
-			longest = max(longest, l.RTT)
+			trips = append(trips, l.RTT)
 		}
 	}
-	return longest
+	return elector.TripToMajority(trips, len(n.cfg.Voters))
 }
 
 // tellRoundTrip steps the elections whose nodes stand in turn. It runs on the driver.
-func (n *Node) tellRoundTrip(longest time.Duration) {
-	n.roundTrip = longest
+func (n *Node) tellRoundTrip(now time.Duration) {
+	n.roundTrip = now
 	for _, t := range slices.Clone(n.ticks) {
 		if t.g.inTurn {
-			n.step(t.g, elector.Measured{RoundTrip: longest})
+			n.step(t.g, elector.Measured{RoundTrip: now})
 		}
 	}
 }

@@ -60,17 +60,18 @@ func (m *Machine) onLeadershipCession(from NodeID, msg *Message) {
 }
 
 // standAfterCession arms the next attempt to stand: §9.7. The named successor stands at
-// once, the others only after it had the time for an election. Nobody stays back for a
-// name that is no voter's.
+// once, the others only after it had the time for an election, or when it is proven dead.
+// Nobody stays back for a voter that it has no link to, or for a name that is no voter's.
 func (m *Machine) standAfterCession(successor NodeID) {
-	_, isVoter := m.voter(successor)
+	voter, isVoter := m.voter(successor)
 	switch {
-	case !isVoter:
-		m.backOff()
-	case successor == m.cfg.Self:
+	case successor == m.cfg.Self && isVoter:
 		m.state.Follower.SuccessorUntil = m.state.Now.Add(m.cfg.Timing.ElectionResult)
 		m.stand()
-	default:
+	case isVoter && m.state.Linked.Has(voter):
 		m.standIn(m.cfg.Timing.ElectionResult + m.randomWait())
+		m.state.Follower.Ahead = successor
+	default:
+		m.backOff()
 	}
 }

@@ -45,6 +45,10 @@ type Config struct {
 	// Timing.Promise. Its zero, the default, is the miss count.
 	Phi detector.PhiConfig
 
+	// Bounds, if set, replaces DefaultBounds. Tests set smaller ones, so that a search reaches
+	// what happens at a bound.
+	Bounds *Bounds
+
 	// UnsafeQuorum permits a Quorum of half the voters or less: two leaders at
 	// once become possible.
 	UnsafeQuorum bool

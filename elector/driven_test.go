@@ -17,6 +17,13 @@ type driven struct {
 	now elector.Time
 }
 
+// reserving are the default bounds but for the number of terms that are reserved ahead.
+func reserving(terms lsn.Term) *elector.Bounds {
+	b := elector.DefaultBounds()
+	b.Reserve = terms
+	return &b
+}
+
 // boot starts node a among n voters a, b, c, ... in the given term.
 func boot(t testing.TB, n int, term lsn.Term) *driven {
 	return bootWith(t, elector.Config{}, n, term)
@@ -28,9 +35,10 @@ func bootWith(t testing.TB, cfg elector.Config, n int, term lsn.Term) *driven {
 	for i := range n {
 		cfg.Voters = append(cfg.Voters, elector.NodeID(rune('a'+i)))
 	}
+	cfg.Bounds = reserving(0)
 	m, err := elector.New(cfg)
 	require.NoError(t, err)
-	d := &driven{Machine: m.ReserveOnly(0), now: elector.Time(time.Second)}
+	d := &driven{Machine: m, now: elector.Time(time.Second)}
 	d.step(elector.Start{Term: term})
 	for _, id := range cfg.Voters[1:] {
 		d.step(elector.LinkUp{Peer: id})

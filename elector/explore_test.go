@@ -160,10 +160,9 @@ func (x *exploration) answered(w world, node int, willVote bool, term lsn.Term) 
 func (x *exploration) boot(node int, n *member) (sent string) {
 	m, err := elector.New(elector.Config{
 		Self: x.voters[node], Voters: x.voters, Timing: x.timing,
-		NotCandidate: !x.mayStand(node),
+		NotCandidate: !x.mayStand(node), Bounds: reserving(2),
 	})
 	require.NoError(x.t, err)
-	m.ReserveOnly(2)
 	n.writing = elector.Terms{}
 	ins := []elector.Input{elector.Start{Term: n.disk.Entered, Reserved: n.disk.Reserved}}
 	for i, id := range x.voters {

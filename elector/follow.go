@@ -204,7 +204,7 @@ func (m *Machine) died(peer NodeID) {
 	m.held = slices.DeleteFunc(m.held, func(e Envelope) bool { return e.To == peer })
 	m.unavailable(peer)
 	s.Follower.LeaderDied = s.Role == Follower && (s.Follower.LeaderDied || s.LastLeader == peer)
-	if s.Role == Follower && s.Follower.AwaitedLeader == peer {
+	if f := &s.Follower; f.AwaitedLeader == peer || f.Ahead == peer {
 		m.forgetLeader()
 		m.backOff()
 	}

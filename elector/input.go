@@ -50,9 +50,9 @@ type Died struct {
 	Proof Proof
 }
 
-// Measured says how long a round trip takes to the farthest of the voters that the node has
-// links to, by the newest measurements; 0 if that is not known. Only a machine with
-// Timing.MinRandomWait uses it.
+// Measured says how long a round trip takes to the farthest of the nearest voters that are a
+// majority with this node, by the newest measurements: see TripToMajority. 0 if that is not
+// known. Turns (§3.14) and the least wait between two rounds (§3.12) use it.
 type Measured struct{ RoundTrip time.Duration }
 
 // HeldUp says that the driver steps the machine later than it asked for, by that much: the

@@ -1,34 +1,19 @@
 package elector
 
-import (
-	"time"
-
-	"github.com/bmqelect/bmqelect/lsn"
-)
-
-// What others say may raise this node's term by maxLeap a message and by maxClimb a minute,
-// so that no member can use the terms up: they end at 2^63, and that takes 250 years. An
-// emergency raises them by 10^9. What is nearTerm above may always follow: elections go on
-// when a minute's rise is used up.
-const (
-	maxLeap  = 1 << 32
-	maxClimb = 1 << 35
-	nearTerm = 64
-	climbFor = time.Minute
-)
+import "github.com/bmqelect/bmqelect/lsn"
 
 // rise is how far towards a term a message may raise this node's term or its floor, which is
 // from: §8.1. The floor stays in reach of the others, who climb no faster. A minute begins
 // with the first rise that is not near, after the last one is over.
 func (m *Machine) rise(from, towards lsn.Term) lsn.Term {
-	s := &m.state
-	if towards <= s.Term+nearTerm {
+	s, b := &m.state, &m.cfg.bounds
+	if towards <= s.Term+b.Near {
 		return towards
 	}
 	if s.Now >= s.ClimbEnd {
-		s.ClimbedFrom, s.ClimbEnd = s.Term, s.Now.Add(climbFor)
+		s.ClimbedFrom, s.ClimbEnd = s.Term, s.Now.Add(b.ClimbFor)
 	}
-	return min(towards, max(s.Term+nearTerm, min(from+maxLeap, s.ClimbedFrom+maxClimb)))
+	return min(towards, max(s.Term+b.Near, min(from+b.Leap, s.ClimbedFrom+b.Climb)))
 }
 
 // leaps reports, also to the driver, that the term of a message is too far above this
@@ -43,10 +28,16 @@ func (m *Machine) leaps(from NodeID, msg *Message) bool {
 
 // climb goes one leap towards the term of a heartbeat or proposal that leaps. It neither
 // follows nor votes yet: leaders and candidates repeat themselves. A node that leads,
-// stands or follows need not climb. §8.2
+// stands or follows need not climb. A round asks for a term that the node has passed then, so
+// it ends: who won it would lead in a term in which nobody voted. §8.2
 func (m *Machine) climb(towards lsn.Term) {
-	if m.state.Role == Follower && m.state.Follower.Leader == "" {
-		m.enterTerm(m.rise(m.state.Term, towards))
+	if m.state.Role != Follower || m.state.Follower.Leader != "" {
+		return
+	}
+	m.enterTerm(m.rise(m.state.Term, towards))
+	if m.state.Follower.Round.IsOpen() {
+		m.closeRound()
+		m.backOff()
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 // the highest term that one message may raise this node to. Heartbeats and proposals raise
 // it by a minute's bound each minute. Refusals raise the floor by one such bound in all.
 func TestAMemberCannotUseUpTheTerms(t *testing.T) {
+	bounds := DefaultBounds()
 	receive := func(kind Kind) func(*Machine, lsn.Term) {
 		return func(m *Machine, term lsn.Term) {
 			m.Step(m.state.Now, 1, Received{From: "b", Message: Message{Kind: kind, Term: term}})
@@ -23,10 +24,10 @@ func TestAMemberCannotUseUpTheTerms(t *testing.T) {
 		say         func(*Machine, lsn.Term)
 		least, most lsn.Term
 	}{
-		{"heartbeat", receive(LeaderHeartbeat), 59 * maxClimb, 61 * maxClimb},
-		{"proposal", receive(ElectionProposal), 59 * maxClimb, 61 * maxClimb},
+		{"heartbeat", receive(LeaderHeartbeat), 59 * bounds.Climb, 61 * bounds.Climb},
+		{"proposal", receive(ElectionProposal), 59 * bounds.Climb, 61 * bounds.Climb},
 		{"refusal", func(m *Machine, term lsn.Term) { m.learn("b", &Message{Term: term}) },
-			maxClimb, maxClimb},
+			bounds.Climb, bounds.Climb},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := started(t)
@@ -34,7 +35,7 @@ func TestAMemberCannotUseUpTheTerms(t *testing.T) {
 			for range 3600 {
 				m.Step(m.state.Now.Add(time.Second), 1, Tick{})
 				for range 40 {
-					c.say(m, height()+maxLeap)
+					c.say(m, height()+bounds.Leap)
 				}
 			}
 			require.GreaterOrEqual(t, height(), c.least)
@@ -47,9 +48,10 @@ func TestAMemberCannotUseUpTheTerms(t *testing.T) {
 // TestAFloorIsInReach: a node whose floor a broken member has raised as far as it can is
 // elected within a minute by a node that has not heard of that.
 func TestAFloorIsInReach(t *testing.T) {
+	bounds := DefaultBounds()
 	m := started(t)
-	proposal := Message{Kind: ElectionProposal, Term: maxClimb}
-	for range maxClimb/maxLeap - 1 {
+	proposal := Message{Kind: ElectionProposal, Term: bounds.Climb}
+	for range bounds.Climb/bounds.Leap - 1 {
 		m.Step(m.state.Now.Add(time.Second), 1, Received{From: "c", Message: proposal})
 		require.Zero(t, m.state.Vote)
 	}

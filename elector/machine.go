@@ -22,8 +22,8 @@ type resolved struct {
 	voters  []NodeID // sorted; a voter's index here is its number in sets of voters
 	self    int      // this node's index; -1 for an observer
 	quorum  int
-	mayVote bool     // is a voter
-	reserve lsn.Term // reserveAhead, but for tests
+	mayVote bool // is a voter
+	bounds  Bounds
 }
 
 // New returns a DORMANT machine; step it with Start. It returns a *ConfigError
@@ -33,13 +33,17 @@ func New(cfg Config) (*Machine, error) {
 		return nil, err
 	}
 	cfg.Voters = slices.Sorted(slices.Values(cfg.Voters))
+	bounds := DefaultBounds()
+	if cfg.Bounds != nil {
+		bounds = *cfg.Bounds
+	}
 	self, mayVote := slices.BinarySearch(cfg.Voters, cfg.Self)
 	if !mayVote {
 		self = -1
 	}
 	return &Machine{state: State{Priority: cfg.Priority}, cfg: &resolved{
 		Config: cfg, voters: cfg.Voters, self: self, quorum: cfg.QuorumSize(), mayVote: mayVote,
-		reserve: reserveAhead,
+		bounds: bounds,
 	}}, nil
 }
 

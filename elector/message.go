@@ -68,7 +68,8 @@ type Message struct {
 	// ElectionScouting and its response.
 	ProposedTerm lsn.Term // the term that the asker would propose
 	Round        uint64   // identifies the asker's scouting round; echoed
-	Priority     int      // the sender's; also in HeartbeatAck
+	// Priority is the sender's, also in HeartbeatAck; the response echoes the asker's.
+	Priority int
 
 	// ElectionScoutingResponse, ElectionProposalResponse.
 	WillVote   bool

@@ -51,9 +51,16 @@ func (m *Machine) check(from NodeID, msg *Message) AnomalyKind {
 		return AnomalyNotEntitled
 	case msg.LSN.Term > msg.Term && (msg.Kind == LeaderHeartbeat || msg.Kind == HeartbeatAck):
 		return AnomalyMalformed // §2.3: nobody has seen an LSN of a leadership to come
+	case min(msg.Period, msg.Late, msg.RetryAfter) < 0, max(msg.Late, msg.RetryAfter) > longest,
+		msg.Period >= m.cfg.Timing.Lease && msg.Kind == LeaderHeartbeat:
+		return AnomalyMalformed // §2.3: its lease would outlast the promises to it
 	}
 	return anomalyNone
 }
+
+// longest is what no node with a valid configuration announces more than: a promise of 24h
+// with the greatest drift.
+const longest = maxTimer + maxTimer/2
 
 // highestTerm is the highest that a message speaks of.
 func highestTerm(msg *Message) lsn.Term {

@@ -45,7 +45,6 @@ type script struct {
 	random    uint64 // per cent: what every random draw comes to
 	period    string // of heartbeats, as configured: it is not shown
 	slowDisk  bool   // Persisted comes by hand
-	reserve   lsn.Term
 	role      string // the machine begins in this role ...
 	term0     int    // ... and this term
 	unpersist lsn.Term
@@ -70,7 +69,7 @@ func (s *script) command() string {
 
 // machine makes a new machine: self=a voters=(a,b,c) and any configuration.
 func (s *script) machine() string {
-	cfg := elector.Config{Timing: elector.Article()}
+	cfg := elector.Config{Timing: elector.Article(), Bounds: reserving(0)}
 	cfg.Timing.Lease = time.Second // round moments are easier to read
 	*s = script{t: s.t, d: s.d, random: 50, term0: 3,
 		sent: map[elector.NodeID]map[elector.Kind]elector.Message{}}
@@ -81,7 +80,7 @@ func (s *script) machine() string {
 	if err != nil {
 		return strings.ReplaceAll(err.Error(), "; ", ";\n  ") + "\n"
 	}
-	s.m = m.ReserveOnly(s.reserve)
+	s.m = m
 	s.period = fmt.Sprintf(" period=%s", cfg.Timing.HeartbeatBroadcast)
 	return s.cast(cfg)
 }
@@ -119,7 +118,10 @@ func (s *script) configure(cfg *elector.Config, key string, vals []string) {
 	case "rule":
 		cfg.Rule = scouting.RuleNodeOrder
 	case "reserve":
-		s.reserve = lsn.Term(s.atoi(val))
+		cfg.Bounds.Reserve = lsn.Term(s.atoi(val))
+	case "leap": // no term rises by more, neither by a message nor in a minute
+		cfg.Bounds.Leap = lsn.Term(s.atoi(val))
+		cfg.Bounds.Climb, cfg.Bounds.Near = cfg.Bounds.Leap, 1
 	case "slow-disk":
 		s.slowDisk = true
 	case "as":

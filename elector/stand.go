@@ -20,9 +20,14 @@ func (m *Machine) backOff() {
 
 // standIn lets the node stand after d, and not at any moment that was armed before.
 func (m *Machine) standIn(d time.Duration) {
+	m.disarm()
+	m.state.Follower.StandAt = m.state.Now.Add(d)
+}
+
+// disarm forgets when to stand, and why then.
+func (m *Machine) disarm() {
 	f := &m.state.Follower
-	f.StandAt = m.state.Now.Add(d)
-	f.Discovering, f.Postponed = false, false
+	f.StandAt, f.Discovering, f.Postponed, f.Ahead = 0, false, false, ""
 }
 
 // randomWait is uniform in [0, MaxRandomWait] or, if the node goes by ranks, in a window that
@@ -61,7 +66,7 @@ func (m *Machine) keptBack() bool {
 func (m *Machine) stand() {
 	s := &m.state
 	f := &s.Follower
-	f.StandAt, f.Discovering, f.Postponed = 0, false, false
+	m.disarm()
 	if !m.mayStand() || m.keptBack() || f.Leader != "" || f.AwaitedLeader != "" {
 		return
 	}
@@ -187,7 +192,9 @@ func (m *Machine) scoutingFailed() {
 	m.state.Failed = min(m.state.Failed+1, maxFailed)
 	wait := m.randomWait()
 	if retry, ok := m.state.Follower.Round.RetryAfter(m.cfg.quorum); ok {
-		wait = min(wait, m.cfg.Timing.stretch(min(retry, maxTimer))+m.turn())
+		// Who refuses says when to ask again; it must not make this node ask without a pause.
+		least := max(m.state.RoundTrip, m.cfg.Timing.MaxRandomWait/100)
+		wait = min(wait, max(m.cfg.Timing.stretch(min(retry, maxTimer)), least)+m.turn())
 	}
 	m.closeRound()
 	m.standIn(wait)

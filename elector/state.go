@@ -32,7 +32,7 @@ type State struct {
 	Linked     scouting.Voters // to which a link is up
 
 	Tuned      Tuned         // of the newest leader; zero for none
-	RoundTrip  time.Duration // the longest to a linked voter; 0 if unknown
+	RoundTrip  time.Duration // of Measured; 0 if unknown
 	LastLeader NodeID        // that this node followed, unless it led since; "" for none
 	Heir       NodeID        // whom that leader would have handed over to; "" for none or unknown
 	Failed     uint8         // attempts to be elected that failed since there was a leader
@@ -90,10 +90,11 @@ type followerState struct {
 	HintedLeader NodeID // known from a refusal only; never followed
 	HintedTerm   lsn.Term
 
-	StandAt        Time // when to stand for election, unless something hinders it then
-	Discovering    bool // StandAt is the end of the initial wait; a random wait follows
-	Postponed      bool // StandAt follows from when a promise or the embargo ends
-	SuccessorUntil Time // named successor: back-offs are short before this
+	StandAt        Time   // when to stand for election, unless something hinders it then
+	Discovering    bool   // StandAt is the end of the initial wait; a random wait follows
+	Postponed      bool   // StandAt follows from when a promise or the embargo ends
+	Ahead          NodeID // the named successor that StandAt lets go first; "" for none
+	SuccessorUntil Time   // named successor: back-offs are short before this
 
 	Round    scouting.Round
 	RoundEnd Time
@@ -143,14 +144,14 @@ type ballot struct {
 }
 
 // become is the one place where the role changes. It clears what belonged to the old
-// role. A new leader leads in the term that it proposed, which is its own.
+// role. A new leader leads in the term of its ballot.
 func (m *Machine) become(r Role, why Reason, peer NodeID) {
 	s := &m.state
-	from := s.Role
+	from, elected := s.Role, s.Candidate.Ballot.Term
 	s.Role = r
 	s.Follower, s.Candidate, s.Leader = followerState{}, candidateState{}, leaderState{}
 	if r == Leader {
-		s.Leader.Term = s.Term
+		s.Leader.Term = elected
 	}
 	m.transition(from, why, peer)
 }

@@ -28,27 +28,18 @@ import (
 // stepped down. A leader of R or above was elected after all votes that the node forgot, or by
 // them; it is acknowledged at once.
 
-// reserveAhead is how many terms a node reserves on disk above its own. It asks for more
-// when half of them are used; a failover uses one or two, so one in several has a write in
-// the background. A crash skips the rest, and each crash as many again until the next
-// election: §8.1 calls it a leap after some hundred million crashes.
-const reserveAhead = 16
-
-// maxAhead bounds how far above its own terms a node reserves because of what others say.
-const maxAhead = 1 << 20
-
 // reserve asks for more terms to be reserved as soon as less than half of the reserve is
 // left above the term that the next election is about, so that no vote waits for the disk:
 // §2.4.
 func (m *Machine) reserve() {
 	s, last := &m.state, m.floor()
-	if m.cfg.reserve > 0 && s.RefusedTerm <= last+maxAhead {
+	if m.cfg.bounds.Reserve > 0 && s.RefusedTerm <= last+m.cfg.bounds.Ahead {
 		last = max(last, s.RefusedTerm)
 	}
-	if last+m.cfg.reserve/2 <= s.Asked {
+	if last+m.cfg.bounds.Reserve/2 <= s.Asked {
 		return
 	}
-	s.Asked = min(last+m.cfg.reserve, lsn.MaxTerm)
+	s.Asked = min(last+m.cfg.bounds.Reserve, lsn.MaxTerm)
 	m.eff.Persist = Terms{Entered: s.Term, Reserved: s.Asked}
 }
 

@@ -1,6 +1,21 @@
 package elector
 
-import "time"
+import (
+	"slices"
+	"time"
+)
+
+// TripToMajority is what Measured says: of the round trips from a voter to others, of which 0
+// is not known, the longest to the nearest that are a majority of so many voters with it; 0 if
+// none is known. One slow voter does not make all wait longer. It changes trips.
+func TripToMajority(trips []time.Duration, voters int) time.Duration {
+	known := slices.DeleteFunc(trips, func(d time.Duration) bool { return d <= 0 })
+	slices.Sort(known)
+	if len(known) == 0 {
+		return 0
+	}
+	return known[min(max(Majority(voters)-1, 1), len(known))-1]
+}
 
 // step is the unit of the waits of a node that goes by ranks: §3.14. From when a node asks,
 // the others have its proposal after one and a half round trips. 0 if the node does not

@@ -56,6 +56,7 @@ func (c Config) Validate() error {
 	ps.timers(c.Timing)
 	ps.phi(c.Phi, c.Timing.Promise())
 	ps.qos(c)
+	ps.bounds(c.Bounds)
 	beat := c.Timing.HeartbeatBroadcast
 	ps.want(c.Takeover == 0 || c.Takeover >= beat && c.Takeover <= maxTimer, "Takeover", c.Takeover,
 		"0, or between HeartbeatBroadcast, %s, and %s", beat, maxTimer)

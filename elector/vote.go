@@ -50,14 +50,20 @@ func (m *Machine) onElectionScouting(from NodeID, msg *Message) {
 		return
 	}
 	m.notePresent(from)
-	asker := scouting.Rank{Priority: msg.Priority, Node: from}
-	a := m.cfg.Rule.Answer(m.stance(), asker, msg.ProposedTerm)
+	a := m.support(from, msg)
 	reply := m.reply(ElectionScoutingResponse, a, msg.ProposedTerm)
-	reply.Round = msg.Round
+	reply.Round, reply.Priority = msg.Round, msg.Priority
 	m.send(from, reply)
 	if !a.WillVote && (a.Cause == scouting.CauseLeader || a.Cause == scouting.CausePromise) {
 		m.state.Refused = refused{from, msg.ProposedTerm, msg.Round, msg.Priority}
 	}
+}
+
+// support decides on the question of a round by the configured rule: §4. msg is the question,
+// or the answer to it.
+func (m *Machine) support(asker NodeID, msg *Message) scouting.Answer {
+	rank := scouting.Rank{Priority: msg.Priority, Node: asker}
+	return m.cfg.Rule.Answer(m.stance(), rank, msg.ProposedTerm)
 }
 
 // answerAgain tells who was refused for a leader that is dead now that it has this node's
@@ -148,7 +154,7 @@ func (m *Machine) vote(id NodeID, term lsn.Term) {
 	m.closeRound()
 	f := &s.Follower
 	f.AwaitedLeader = id
-	f.StandAt, f.Discovering, f.Postponed = 0, false, false
+	m.disarm()
 	// §4.9: a candidate that fails must not idle its voters. A leader that re-affirms
 	// itself has given a sign of life, no less than by a heartbeat.
 	wait := m.cfg.Timing.ElectionResult

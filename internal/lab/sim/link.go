@@ -198,18 +198,19 @@ func (s *Sim) connected(l *link, i int) {
 	s.measure(n)
 }
 
-// measure tells a machine that wants to know it the longest round trip to a voter that its
-// process is connected with. Pings would find it out within seconds.
+// measure tells a machine that wants to know it the round trip to a majority of the voters that
+// its process is connected with. Pings would find it out within seconds.
 func (s *Sim) measure(n *node) {
-	longest := time.Duration(0)
+	var trips []time.Duration
 	for _, l := range n.links {
 		if i := l.side(n); l.ends[i].up && !l.nodes[1-i].Elector.Observer() {
 			there, back := &l.dirs[1-i].Faults, &l.dirs[i].Faults
-			longest = max(longest, there.Delay+there.Jitter+back.Delay+back.Jitter)
+			trips = append(trips, there.Delay+there.Jitter+back.Delay+back.Jitter)
 		}
 	}
-	if n.running() && n.Elector.Timing.MinRandomWait != 0 && longest != n.roundTrip {
-		n.roundTrip = longest
-		s.hear(n, elector.Measured{RoundTrip: longest})
+	trip := elector.TripToMajority(trips, len(n.Elector.Voters))
+	if n.running() && n.Elector.Timing.MinRandomWait != 0 && trip != n.roundTrip {
+		n.roundTrip = trip
+		s.hear(n, elector.Measured{RoundTrip: trip})
 	}
 }
