@@ -94,7 +94,7 @@ func (m *Machine) onElectionProposalResponse(from NodeID, msg *Message) {
 	case !ok: // it echoes what was never sent
 		m.report(AnomalyMalformed, from, msg)
 	case open:
-		b.Yes = b.Yes.With(voter)
+		b.Yes, b.No = b.Yes.With(voter), b.No.Without(voter)
 		m.decideBallot()
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/elector/spec"
 )
 
 // What only package elector's machine has: reasons, promises, a lease, guarded work.
@@ -11,9 +12,13 @@ import (
 // noteElector looks at what a step of an elector did, before its messages leave.
 func (s *Sim) noteElector(n *node) {
 	eff := &n.elector.Effects
-	if term := n.elector.State().Term; term != n.term {
+	state := n.elector.State()
+	if term := state.Term; term != n.term {
 		n.term = term
 		s.observe(Event{Kind: EventTerm, Node: n.id, Term: term})
+	}
+	if err := spec.Consistent(&state); err != nil {
+		s.check(violation("state", "%s: %v", n.id, err))
 	}
 	for _, t := range eff.Transitions {
 		s.observe(Event{Kind: EventTransition, Node: n.id, Transition: t})
@@ -30,6 +35,10 @@ func (s *Sim) noteElector(n *node) {
 		if s.promises != nil {
 			s.check(s.promises.sent(s.now, n.id, &eff.Messages[i]))
 		}
+	}
+	if p := &state.Promise; s.promises != nil {
+		s.check(s.promises.remembers(s.now, n.id, p.To, p.Term, n.clock.when(p.Until),
+			n.clock.when(state.EmbargoEnd)))
 	}
 }
 

@@ -164,6 +164,7 @@ func (s *Sim) Resume(id elector.NodeID) error {
 	}
 	n.paused, n.wakeQueued = false, forever
 	s.observe(Event{Kind: EventResumed, Node: id})
+	s.listenFirst(n)
 	clockFirst, waiting := s.chance(million/2), n.backlog
 	s.send(n, n.held)
 	n.backlog, n.held = nil, nil
@@ -182,6 +183,14 @@ func (s *Sim) Resume(id elector.NodeID) error {
 		s.refresh(l)
 	}
 	return s.err
+}
+
+// listenFirst tells an elector that its process was held up, as the driver of a node does: for
+// a deadline that has passed.
+func (s *Sim) listenFirst(n *node) {
+	if late := n.clock.at(s.now).Sub(n.clock.at(n.wake)); n.elector != nil && late > 0 {
+		s.step(n, elector.HeldUp{For: late})
+	}
 }
 
 // Stop ends a running process gracefully: at once, or when a leader's guarded

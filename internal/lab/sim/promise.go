@@ -109,6 +109,8 @@ func (p *promises) sent(now time.Duration, id elector.NodeID, e *elector.Envelop
 	case v == nil:
 	case m.Kind == elector.HeartbeatAck:
 		return v.promises(now, e.To, elector.LeaderHeartbeat, m)
+	case m.Kind == elector.ElectionScoutingResponse && m.WillVote:
+		return v.wouldVote(now, e.To, m)
 	case m.Kind == elector.ElectionProposalResponse && m.WillVote:
 		v.voted[e.To] = m.ProposedTerm
 		return v.promises(now, e.To, elector.ElectionProposal, m)
@@ -131,13 +133,50 @@ func (v *voter) promises(
 			continue
 		}
 		v.given[to] = max(v.given[to], h.until)
-		v.bound = pledge{to, m.Term, h.until}
+		term := m.Term
+		if v.bound.to == to && v.bound.until > now {
+			term = max(term, v.bound.term) // §7.10
+		}
+		v.bound = pledge{to, term, h.until}
 		return nil
 	}
 	if broken != (pledge{}) {
 		return violation("promise", "%s supported %s in term %d, "+
 			"but was bound to %s of term %d until %s, and it is %s",
 			v.id, to, m.Term, broken.to, broken.term, broken.until, now)
+	}
+	return nil
+}
+
+// wouldVote checks a yes to scouting: the voter is free to vote so now. It binds nobody.
+func (v *voter) wouldVote(now time.Duration, to elector.NodeID, m *elector.Message) *Violation {
+	for _, term := range v.voted {
+		if m.ProposedTerm <= term {
+			return violation("scouting", "%s would vote for %s in term %d, but has voted in term %d",
+				v.id, to, m.ProposedTerm, term)
+		}
+	}
+	if v.bound.to != "" && v.bound.to != to && v.bound.until > now {
+		return violation("scouting", "%s would vote for %s in term %d, "+
+			"but is bound to %s of term %d until %s, and it is %s",
+			v.id, to, m.ProposedTerm, v.bound.to, v.bound.term, v.bound.until, now)
+	}
+	return nil
+}
+
+// remembers checks that a machine knows what its node has promised: until is the end of the
+// promise and term its term as the machine has them, and of the embargo if that is later.
+func (p *promises) remembers(
+	now time.Duration, id, to elector.NodeID, term lsn.Term, promise, embargo time.Duration,
+) *Violation {
+	v := p.voters[id]
+	if v == nil || v.bound.to == "" || v.bound.until <= now || embargo >= v.bound.until {
+		return nil
+	}
+	if to != v.bound.to || term < v.bound.term || promise < v.bound.until {
+		return violation("promise", "%s is bound to %s of term %d until %s, "+
+			"but its machine says to %q of term %d until %s",
+			id, v.bound.to, v.bound.term, v.bound.until, to, term, promise)
 	}
 	return nil
 }
