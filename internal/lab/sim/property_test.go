@@ -21,6 +21,13 @@ func TestSafeUnderAnySchedule(t *testing.T) {
 	})
 }
 
+// TestSafeAtEveryBound is the same where the constants of terms are small.
+func TestSafeAtEveryBound(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		playAny(t, drawNarrow(t), everything, 60)
+	})
+}
+
 // TestLiveAfterAnySchedule is I5: once everything is up and healed, there is a
 // leader within a bound that follows from the configuration.
 func TestLiveAfterAnySchedule(t *testing.T) {

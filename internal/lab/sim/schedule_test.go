@@ -9,6 +9,7 @@ import (
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/elector/detector"
 	"github.com/bmqelect/bmqelect/internal/lab/sim"
+	"github.com/bmqelect/bmqelect/lsn"
 )
 
 // A step of a schedule waits and then does something to nodes A and B, as far as
@@ -215,6 +216,23 @@ func drawCluster(t *rapid.T) sim.Config {
 				NotCandidate: i != electable && rapid.IntRange(0, 3).Draw(t, "not candidate") == 3,
 			},
 		})
+	}
+	return cfg
+}
+
+// drawNarrow draws a cluster whose constants of terms are so small that schedules meet each of
+// them, and whose disks are terms apart: nodes climb. With these a voter may be too far above
+// the others to take part, so such a cluster need not have a leader.
+func drawNarrow(t *rapid.T) sim.Config {
+	cfg := drawCluster(t)
+	leap := lsn.Term(rapid.IntRange(1, 4).Draw(t, "leap"))
+	bounds := &elector.Bounds{
+		Reserve: lsn.Term(rapid.IntRange(0, 4).Draw(t, "reserve")), Ahead: 2, Leap: leap, Climb: 2 * leap,
+		Near: 1, ClimbFor: 500 * time.Millisecond,
+	}
+	for i := range cfg.Nodes {
+		cfg.Nodes[i].Elector.Bounds = bounds
+		cfg.Nodes[i].Term = lsn.Term(rapid.SampledFrom([]int{0, 0, 5, 20, 60}).Draw(t, "term"))
 	}
 	return cfg
 }
