@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/elector/spec"
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
@@ -179,10 +180,13 @@ func (x *exploration) step(
 ) (sent string) {
 	for _, in := range ins {
 		e := m.Step(x.now, 0, in)
+		state := m.State()
+		require.NoError(x.t, spec.Consistent(&state))
 		if e.Persist != (elector.Terms{}) {
 			n.writing = e.Persist
 		}
 		for _, out := range e.Messages {
+			require.NoError(x.t, spec.True(&state, &out))
 			sent += x.send(node, n, out)
 		}
 	}

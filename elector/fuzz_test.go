@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/elector/spec"
 	"github.com/bmqelect/bmqelect/lsn"
 	"github.com/bmqelect/bmqelect/scouting"
 )
@@ -80,6 +81,7 @@ func check(t *testing.T, s *driven, in elector.Input) {
 	before := s.State()
 	e := s.Step(s.now, 7, in)
 	after := s.State()
+	require.NoError(t, spec.Consistent(&after))
 	require.GreaterOrEqual(t, after.Term, before.Term, "the term went down")
 	require.GreaterOrEqual(t, after.Durable, before.Durable, "the durable term went down")
 	require.True(t, after.Term.Valid(), "an absurd term was adopted")

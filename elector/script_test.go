@@ -15,6 +15,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/elector/detector"
+	"github.com/bmqelect/bmqelect/elector/spec"
 	"github.com/bmqelect/bmqelect/lsn"
 	"github.com/bmqelect/bmqelect/scouting"
 )
@@ -210,7 +211,10 @@ func (s *script) line(text string) string {
 func (s *script) step(in elector.Input) string {
 	s.steps++
 	e := s.m.Step(s.now, entropyFor(s.random, s.steps), in)
+	state := s.m.State()
+	require.NoError(s.t, spec.Consistent(&state))
 	for _, m := range e.Messages {
+		require.NoError(s.t, spec.True(&state, &m))
 		s.remember(m)
 	}
 	text := strings.ReplaceAll(s.nameRounds(e.String()), s.period, "")

@@ -21,6 +21,26 @@ func Consistent(s *elector.State) error {
 	return fmt.Errorf("state of a %s: not true: %s: %+v", shown.Role, what, shown)
 }
 
+// True returns what is not true of a message when it leaves a node that is in state s after the
+// step; nil if it is true. Today only a yes to scouting can be untrue: it says that the node is
+// free to vote for the asker now, also if it waited for the disk.
+func True(s *elector.State, e *elector.Envelope) error {
+	if e.Message.Kind != elector.ElectionScoutingResponse || !e.Message.WillVote {
+		return nil
+	}
+	what := wrong(
+		rule{"the term is to come", e.Message.ProposedTerm > s.Term},
+		rule{"no promise to another binds", s.Promise.Until <= s.Now || s.Promise.To == e.To},
+		rule{"no embargo binds", s.EmbargoEnd <= s.Now},
+		rule{"nobody else leads", s.Role != elector.Leader &&
+			(s.Follower.Leader == "" || s.Follower.Leader == e.To)},
+	)
+	if what == "" {
+		return nil
+	}
+	return fmt.Errorf("%s, but it is not true: %s", *e, what)
+}
+
 // wrong returns the first text whose condition does not hold.
 func wrong(rules ...rule) string {
 	for _, r := range rules {
@@ -48,8 +68,10 @@ func ofTerms(s *elector.State) string {
 func ofRoles(s *elector.State) string {
 	bound := max(s.Promise.Until, s.EmbargoEnd) > s.Now
 	return wrong(
-		rule{"only a FOLLOWER has its part", s.Role == elector.Follower || s.Follower == zero.Follower},
-		rule{"only a CANDIDATE has its part", s.Role == elector.Candidate || s.Candidate == zero.Candidate},
+		rule{"only a FOLLOWER has its part",
+			s.Role == elector.Follower || s.Follower == zero.Follower},
+		rule{"only a CANDIDATE has its part",
+			s.Role == elector.Candidate || s.Candidate == zero.Candidate},
 		rule{"only a LEADER has its part", s.Role == elector.Leader || s.Leader == zero.Leader},
 		rule{"only a LEADER is leaving", s.Role == elector.Leader || !s.Leaving},
 		rule{"who stands or leads is bound to nobody", s.Role < elector.Candidate || !bound},

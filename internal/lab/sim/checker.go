@@ -42,8 +42,8 @@ type record struct {
 
 // Violation is a broken invariant: which one, how, and how to see it again.
 type Violation struct {
-	// Rule is "I1", "I2", "I3", "work", "transition", "vote", "votes", "promise",
-	// "lease", "persist" or "wedge".
+	// Rule is "I1", "I2", "I3", "work", "transition", "vote", "votes", "promise", "scouting",
+	// "state", "lease", "persist" or "wedge".
 	Rule   string
 	Detail string
 	Seed   uint64        // of the simulation

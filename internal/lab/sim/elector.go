@@ -31,6 +31,9 @@ func (s *Sim) noteElector(n *node) {
 		s.observe(Event{Kind: EventAnomaly, Node: n.id, Peer: eff.Anomaly.Peer, Anomaly: eff.Anomaly})
 	}
 	for i := range eff.Messages {
+		if err := spec.True(&state, &eff.Messages[i]); err != nil {
+			s.check(violation("scouting", "%s: %v", n.id, err))
+		}
 		s.check(s.checker.Sent(n.id, &eff.Messages[i]))
 		if s.promises != nil {
 			s.check(s.promises.sent(s.now, n.id, &eff.Messages[i]))

@@ -133,6 +133,9 @@ func (s *Sim) Wipe(id elector.NodeID) error {
 	}
 	n.disk = disk{identity: n.disk.identity + 1}
 	s.checker.Wiped(id)
+	if s.promises != nil {
+		s.promises.wiped(id)
+	}
 	s.observe(Event{Kind: EventWiped, Node: id})
 	return nil
 }

@@ -55,6 +55,13 @@ func newPromises(cfg elector.Config) *promises {
 	return p
 }
 
+// wiped notes that a voter lost its disk, and so the terms in which it voted.
+func (p *promises) wiped(id elector.NodeID) {
+	if v := p.voters[id]; v != nil {
+		clear(v.voted)
+	}
+}
+
 // hears notes an input to a voter; until is the end of the promise that it would
 // make now.
 func (p *promises) hears(
