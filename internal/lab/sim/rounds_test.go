@@ -2,6 +2,7 @@ package sim_test
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -56,6 +57,7 @@ type herd struct {
 	change func(*elector.Config)
 	lose   func(s *sim.Sim, leader elector.NodeID) error
 	jitter time.Duration
+	delay  time.Duration // of each message; 0 for oneWay
 }
 
 // outcome is how often anybody asked or stood until somebody led, in how many terms, and how
@@ -73,7 +75,7 @@ func (h herd) play(t *testing.T, seed uint64) (o outcome) {
 	const first = 10
 	ids := names(h.voters)
 	cfg := sim.Config{Seed: seed}
-	cfg.Network = sim.Faults{Delay: oneWay, Jitter: h.jitter}
+	cfg.Network = sim.Faults{Delay: cmp.Or(h.delay, oneWay), Jitter: h.jitter}
 	cfg.Begin = sim.Begin{Leader: ids[seed%uint64(h.voters)], Term: first}
 	timing := elector.Article()
 	for _, id := range ids {
@@ -159,15 +161,20 @@ func killedWith(others int) func(s *sim.Sim, leader elector.NodeID) error {
 
 // killedWithHeir kills the one that is first in line, too.
 func killedWithHeir(s *sim.Sim, leader elector.NodeID) error {
+	return errors.Join(killed(s, heirOf(s, leader)), killed(s, leader))
+}
+
+// stoppedBeforeHeir lets the leader name its successor, which is killed when all know that.
+func stoppedBeforeHeir(s *sim.Sim, leader elector.NodeID) error {
+	return errors.Join(s.Stop(leader), killed(s, heirOf(s, leader)))
+}
+
+func heirOf(s *sim.Sim, leader elector.NodeID) elector.NodeID {
 	ids := s.Nodes()
-	heir := ids[len(ids)-1]
-	if heir == leader {
-		heir = ids[len(ids)-2]
+	if last := ids[len(ids)-1]; last != leader {
+		return last
 	}
-	if err := killed(s, heir); err != nil {
-		return err
-	}
-	return killed(s, leader)
+	return ids[len(ids)-2]
 }
 
 func paused(s *sim.Sim, leader elector.NodeID) error { return s.Pause(leader) }
@@ -211,6 +218,7 @@ func TestTurnsHoldHoweverTheLeaderGoes(t *testing.T) {
 	}{
 		{"killed", herd{lose: killed, jitter: oneWay}, 3},
 		{"killed with its heir", herd{lose: killedWithHeir}, 5},
+		{"stopped, and its heir killed", herd{lose: stoppedBeforeHeir}, 5},
 		{"paused", herd{lose: paused, jitter: oneWay}, 3},
 		{"unplugged", herd{lose: unplugged, jitter: oneWay}, 3},
 	} {
@@ -221,6 +229,24 @@ func TestTurnsHoldHoweverTheLeaderGoes(t *testing.T) {
 			t.Logf("%s, %d voters: median %s, worst %s", c.name, n, all[seeds/2].took, all[seeds-1].took)
 			require.Equal(t, 1., share(all, alone), "%s, %d voters: %s", c.name, n, attempts(all))
 		}
+	}
+}
+
+// TestADeadSuccessorHoldsNobodyBack: a leader that stops and names a successor which dies as
+// well is replaced about as soon as if both had crashed.
+func TestADeadSuccessorHoldsNobodyBack(t *testing.T) {
+	for _, profile := range []string{"lan", "article"} {
+		timing, _ := elector.Profile(profile)
+		median := func(lose func(*sim.Sim, elector.NodeID) error) time.Duration {
+			h := herd{voters: 5, lose: lose, delay: 100 * time.Microsecond}
+			h.change = func(c *elector.Config) { c.Timing = timing }
+			all := h.playAll(t, 100)
+			slices.SortFunc(all, func(a, b outcome) int { return cmp.Compare(a.took, b.took) })
+			return all[len(all)/2].took
+		}
+		killed, stopped := median(killedWithHeir), median(stoppedBeforeHeir)
+		t.Logf("%s: both killed %s, the leader stopped and its heir killed %s", profile, killed, stopped)
+		require.Less(t, stopped, killed+timing.ElectionResult/2, profile)
 	}
 }
 
