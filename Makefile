@@ -82,7 +82,7 @@ QUIET ?= 200ms
 SYSTEMS ?=
 # Copied as programs are that were installed: when a process dies Linux gives a file back faster
 # that was written in large pieces than one of the linker.
-bench-peers: ## compare with hashicorp/raft and etcd in about 15 minutes, write docs/benchmarks.md (TRIALS=30 LOAD=60s QUIET=200ms SYSTEMS="raft etcd")
+bench-peers: ## compare with hashicorp/raft and etcd in 14 minutes (TRIALS=30 LOAD=60s QUIET=200ms SYSTEMS="raft etcd")
 	cd internal/peers && go build -o $(CURDIR)/bin/peers/ ./...
 	cd bin/peers && for program in *; do cp $$program copy && mv copy $$program; done
 	bin/peers/peers -page docs/benchmarks.md -trials $(TRIALS) -load $(LOAD) -quiet $(QUIET) -systems "$(SYSTEMS)"
@@ -90,8 +90,9 @@ bench-peers: ## compare with hashicorp/raft and etcd in about 15 minutes, write 
 KILLS ?= 200
 REALTIME ?=
 SUPERVISED ?=
-kills: ## kill the leader of five beside a busy process a core KILLS=200 times (REALTIME=1, SUPERVISED=1: with these flags)
-	REALTIME=$(REALTIME) go test -run '^$$' -bench 'Failover/lan/killed/nodes=5/busy=2$(if $(SUPERVISED),/supervised)/tls=off' -benchtime $(KILLS)x -timeout 0 ./cmd/bmqnode
+kills: ## kill the leader beside a busy process a core KILLS=200 times (with flags: REALTIME=1 SUPERVISED=1)
+	REALTIME=$(REALTIME) go test -run '^$$' -bench \
+		'Failover/lan/killed/nodes=5/busy=2$(if $(SUPERVISED),/supervised)/tls=off' -benchtime $(KILLS)x -timeout 0 ./cmd/bmqnode
 
 WAKES ?= 100
 wakes: ## stop a follower WAKES=100 times for longer than the inactivity interval, and let it go on

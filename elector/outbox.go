@@ -36,7 +36,7 @@ func (m *Machine) outdated(e *Envelope) bool {
 	case msg.Kind == ElectionScouting:
 		return s.Role != Follower || msg.Round != s.Follower.Round.ID
 	case msg.Kind == ElectionScoutingResponse && msg.WillVote:
-		return !m.support(e.To, msg).WillVote
+		return !m.weigh(asked(e.To, msg)).WillVote
 	case msg.Kind == ElectionProposalResponse && msg.WillVote:
 		return !m.votedFor(e.To, msg.ProposedTerm)
 	case msg.Kind == HeartbeatAck:

@@ -152,7 +152,6 @@ func (m *Machine) onElectionScoutingResponse(from NodeID, msg *Message) {
 	}
 	if m.mayBeUnaware(msg) {
 		f.Unaware = f.Unaware.With(voter)
-		f.RoundEnd = min(f.RoundEnd, m.state.Now.Add(m.step()))
 	}
 	f.Round.Record(voter, a)
 	m.decideRound()
@@ -160,12 +159,15 @@ func (m *Machine) onElectionScoutingResponse(from NodeID, msg *Message) {
 
 // decideRound acts on the open round as soon as it is won or lost.
 func (m *Machine) decideRound() {
-	r := &m.state.Follower.Round
+	f := &m.state.Follower
+	r := &f.Round
 	switch {
 	case r.Yes.Count() >= m.cfg.quorum: // §3.10
 		m.becomeCandidate(r.ProposedTerm)
-	case m.outOfReach(r.Yes, r.No&^m.state.Follower.Unaware):
+	case m.outOfReach(r.Yes, r.No&^f.Unaware):
 		m.scoutingFailed()
+	case m.outOfReach(r.Yes, r.No): // §3.14: but for voters that will answer again
+		f.RoundEnd = min(f.RoundEnd, m.state.Now.Add(m.step()))
 	}
 }
 

@@ -26,7 +26,7 @@ type State struct {
 	ClimbEnd    Time
 
 	Promise    promise
-	Refused    refused         // the newest, not told otherwise since
+	Refused    question        // the newest that a leader or a promise stood against; §3.14
 	Ceded      scouting.Voters // gave up Term: no heartbeat of theirs in it is followed any more
 	EmbargoEnd Time            // a voter that has just started supports nobody before; 0 for none
 	Linked     scouting.Voters // to which a link is up
@@ -62,10 +62,10 @@ type promise struct {
 	Until Time
 }
 
-// refused is a node that this one would have supported, had it not been for a leader: §3.14.
-type refused struct {
-	By       NodeID // who asked; "" for nobody
-	Term     lsn.Term
+// question is what a scouting voter asks. The zero question is none.
+type question struct {
+	From     NodeID
+	Term     lsn.Term // proposed
 	Round    uint64
 	Priority int
 }

@@ -50,34 +50,41 @@ func (m *Machine) onElectionScouting(from NodeID, msg *Message) {
 		return
 	}
 	m.notePresent(from)
-	a := m.support(from, msg)
-	reply := m.reply(ElectionScoutingResponse, a, msg.ProposedTerm)
-	reply.Round, reply.Priority = msg.Round, msg.Priority
-	m.send(from, reply)
+	q := asked(from, msg)
+	a := m.weigh(q)
+	m.answer(q, a)
 	if !a.WillVote && (a.Cause == scouting.CauseLeader || a.Cause == scouting.CausePromise) {
-		m.state.Refused = refused{from, msg.ProposedTerm, msg.Round, msg.Priority}
+		m.state.Refused = q
 	}
 }
 
-// support decides on the question of a round by the configured rule: §4. msg is the question,
-// or the answer to it.
-func (m *Machine) support(asker NodeID, msg *Message) scouting.Answer {
-	rank := scouting.Rank{Priority: msg.Priority, Node: asker}
-	return m.cfg.Rule.Answer(m.stance(), rank, msg.ProposedTerm)
+// asked is the question of asker that msg is, or answers.
+func asked(asker NodeID, msg *Message) question {
+	return question{asker, msg.ProposedTerm, msg.Round, msg.Priority}
 }
 
-// answerAgain tells who was refused for a leader that is dead now that it has this node's
-// support, if it has it: §3.14.
+// weigh decides on a scouting question by the rule.
+func (m *Machine) weigh(q question) scouting.Answer {
+	return m.cfg.Rule.Answer(m.stance(), scouting.Rank{Priority: q.Priority, Node: q.From}, q.Term)
+}
+
+func (m *Machine) answer(q question, a scouting.Answer) {
+	reply := m.reply(ElectionScoutingResponse, a, q.Term)
+	reply.Round, reply.Priority = q.Round, q.Priority
+	m.send(q.From, reply)
+}
+
+// answerAgain says yes to the voter that this node refused last for a leader, if it would
+// support it now that a death is proven: §3.14.
 func (m *Machine) answerAgain() {
-	r := m.state.Refused
-	a := m.cfg.Rule.Answer(m.stance(), scouting.Rank{Priority: r.Priority, Node: r.By}, r.Term)
-	if r.By == "" || !a.WillVote {
+	q := m.state.Refused
+	if q.From == "" {
 		return
 	}
-	m.state.Refused = refused{}
-	yes := m.reply(ElectionScoutingResponse, a, r.Term)
-	yes.Round = r.Round
-	m.send(r.By, yes)
+	if a := m.weigh(q); a.WillVote {
+		m.state.Refused = question{}
+		m.answer(q, a)
+	}
 }
 
 // reply is what both responses have in common: §4.10. The asker learns from a no which term

@@ -42,26 +42,26 @@ func addPipes(cmd *exec.Cmd) (pipes []*os.File, err error) {
 // keepInThread gives a file to a new thread that does nothing else, so that the caller can
 // close it. It reports false if the kernel has no way to do so: Linux before 5.9.
 func keepInThread(fd int) bool {
-	var done, failed atomic.Bool
+	const kept, failed = 1, 2
+	var result atomic.Int32
 	go inOwnThread(func() {
 		// No channel and no timer from here on: the Go runtime could need a file for it.
 		_, _, err := syscall.RawSyscall(unix.SYS_CLOSE_RANGE,
 			uintptr(fd)+1, math.MaxUint32, unix.CLOSE_RANGE_UNSHARE)
 		if err != 0 {
-			failed.Store(true)
-			done.Store(true)
+			result.Store(failed)
 			return
 		}
 		_, _, _ = syscall.RawSyscall(unix.SYS_CLOSE_RANGE, 0, uintptr(fd)-1, 0)
-		done.Store(true)
+		result.Store(kept)
 		for {
 			_, _, _ = syscall.Syscall6(unix.SYS_PPOLL, 0, 0, 0, 0, 0, 0) // a signal ends it
 		}
 	})
-	for !done.Load() {
+	for result.Load() == 0 {
 		time.Sleep(20 * time.Microsecond)
 	}
-	return !failed.Load()
+	return result.Load() == kept
 }
 
 // inOwnThread calls f in a thread that runs nothing else meanwhile, and that is not the first

@@ -84,7 +84,7 @@ func Meant(err error, flags *pflag.FlagSet) error {
 	var unknown *pflag.NotExistError
 	if errors.As(err, &unknown) {
 		if near := spelling.Nearest(unknown.GetSpecifiedName(), flagNames(flags)); near != "" {
-			return fmt.Errorf("%w; did you mean --%s?", err, near)
+			return fmt.Errorf("%w (did you mean --%s?)", err, near)
 		}
 	}
 	return err
