@@ -35,7 +35,7 @@ func Conn(c net.Conn) net.Conn {
 // half is one direction of a connection.
 type half struct {
 	name  string
-	await func(try func(fd uintptr) bool) error // calls try until it returns true; bounded by the deadline
+	await func(try func(fd uintptr) bool) error // calls try until it is true, or the deadline
 	try   func(fd uintptr) bool                 // made once: it would take memory
 
 	mu  sync.Mutex // of the call under way
