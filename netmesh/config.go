@@ -74,8 +74,8 @@ type Config struct {
 // DeathProof is about the proof of §6.5, that a process has ended. Zero: members prove it to
 // each other.
 type DeathProof struct {
-	// Off switches it off: where L4 proxies sit between members an end of stream and a refused
-	// dial prove nothing.
+	// Off switches it off, certificates too: where L4 proxies sit between members an end of
+	// stream and a refused dial prove nothing.
 	Off bool
 	// Hold, if set, gets each connection whose end could prove the death of this process,
 	// before the peer can take it for that, so that work which outlives the process can keep

@@ -95,6 +95,7 @@ func (p *peer) dialFailed(t dialTask, err error) (again time.Duration) {
 	}
 	p.m.mu.Lock()
 	p.status.err = err.Error()
+	p.refusing = p.refusing || refused
 	p.elsewhere = !p.elsewhere && p.reached != "" // addr may be a lie, or old
 	if e := t.proof; e != nil {
 		again = proofRetry << e.dials

@@ -225,13 +225,14 @@ func (m *Mesh) watch(e *evidence) {
 }
 
 // ended takes note of how an evidence connection ended, unless it was dropped here.
-func (m *Mesh) ended(e *evidence, how elector.Evidence, certified bool) bool {
+func (m *Mesh) ended(e *evidence, how elector.Evidence, certified bool) (current bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	p := e.l.p
 	if p.evidence != e {
 		return false
 	}
+	certified = certified && e.l.believable()
 	e.seen = how
 	close(e.over)
 	// The link has nobody at its other end.
@@ -291,17 +292,22 @@ func (e *evidence) probe() error {
 		return err
 	}
 	c := theirs.connKey(l.dialer)
-	if c.identity != l.identity || c.boot != l.boot || c.twin(l.process) {
+	if c.identity != l.identity || c.boot != l.boot ||
+		c.twin(probed(l.process, theirs.MaxVersion)) {
 		return fmt.Errorf("another process called %q answers, at boot %d of identity %s and not %d of %s",
 			l.node, c.boot, c.identity, l.boot, l.identity)
 	}
 	return nil
 }
 
+// believable reports whether this node takes part in proofs of death, and the link surely leads
+// to the process that it says. Called with Mesh.mu held.
+func (l *link) believable() bool { return !l.m.cfg.DeathProof.Off && !l.p.doubted }
+
 // provable reports whether how the connection ends, and a dial after it, says something
 // about the process at the other end. Called with Mesh.mu held.
 func (e *evidence) provable() bool {
-	return !e.l.m.cfg.DeathProof.Off && e.reached
+	return e.l.believable() && e.reached
 }
 
 // seekProof asks the dialer for the refusal that completes a proof, when the evidence

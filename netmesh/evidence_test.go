@@ -78,8 +78,13 @@ func (m *member) answer(w *hello) {
 		if m.a.cfg.TLS != nil && g.secure(asX(), "") != nil {
 			continue
 		}
-		if err := g.expect(frameHello, &hello{}); err == nil {
-			g.closeWith(frameWelcome, w)
+		var theirs hello
+		if err := g.expect(frameHello, &theirs); err == nil {
+			answer := *w
+			if theirs.Probe {
+				answer.Process = probed(w.Process, maxVersion)
+			}
+			g.closeWith(frameWelcome, &answer)
 		}
 		reset(conn)
 	}

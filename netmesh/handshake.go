@@ -152,7 +152,7 @@ func (m *Mesh) welcome(h *handshake) (*link, error) {
 	node, at := elector.NodeID(theirs.Node), h.conn.RemoteAddr().String()
 	refused := h.vouch(m, &theirs)
 	if refused == nil {
-		refused = m.consider(&theirs)
+		refused = m.consider(h, &theirs)
 	}
 	if refused != nil {
 		m.refused(node, at, refused)
@@ -170,19 +170,14 @@ func (m *Mesh) welcome(h *handshake) (*link, error) {
 	case len(theirs.Evidence) > 0:
 		return nil, m.acceptEvidence(h, &theirs)
 	}
-	// Close waits for a handshake from its Welcome on: the dialer goes on with the new
-	// link and gives up an older one, so the goodbye must be said on the new one.
-	m.mu.Lock()
-	if m.closing {
-		m.mu.Unlock()
-		refused := m.leaving()
+	c, by, key := theirs.connKey(node), h.claimedBy(&theirs), make([]byte, 16)
+	_, _ = rand.Read(key) // never fails
+	if refused := m.offer(&c, by, key); refused != nil {
 		h.fail(frameRefuse, refused)
 		return nil, refused
 	}
-	m.links.Add(1)
-	m.mu.Unlock()
 	defer m.links.Done()
-	l, err := m.join(h, &theirs)
+	l, err := m.join(h, &theirs, key)
 	if err != nil {
 		m.refused(node, at, err)
 		h.fail(frameGoodbye, err)
@@ -192,12 +187,12 @@ func (m *Mesh) welcome(h *handshake) (*link, error) {
 }
 
 // consider reports why a Hello is to be refused.
-func (m *Mesh) consider(h *hello) *refusal {
-	if refused := m.check(h); refused != nil {
+func (m *Mesh) consider(h *handshake, theirs *hello) *refusal {
+	if refused := m.check(theirs); refused != nil {
 		return refused
 	}
-	if h.To != string(m.cfg.Node) {
-		return refuse(ReasonWrongNode, "node %q was dialed, and node %q answers", h.To, m.cfg.Node)
+	if theirs.To != string(m.cfg.Node) {
+		return refuse(ReasonWrongNode, "node %q was dialed, and node %q answers", theirs.To, m.cfg.Node)
 	}
 	m.mu.RLock()
 	closing := m.closing
@@ -205,11 +200,11 @@ func (m *Mesh) consider(h *hello) *refusal {
 	switch {
 	case closing:
 		return m.leaving()
-	case h.Probe, len(h.Evidence) > 0:
+	case theirs.Probe, len(theirs.Evidence) > 0:
 		return nil
 	}
-	c := h.connKey(elector.NodeID(h.Node))
-	return m.judgeNewcomer(&c)
+	c := theirs.connKey(elector.NodeID(theirs.Node))
+	return m.judgeNewcomer(&c, h.claimedBy(theirs))
 }
 
 func (m *Mesh) leaving() *refusal {
@@ -217,22 +212,44 @@ func (m *Mesh) leaving() *refusal {
 }
 
 // join sends the Welcome, awaits the Join and puts the link in its place.
-func (m *Mesh) join(h *handshake, theirs *hello) (*link, error) {
-	w := m.welcomeTo(theirs)
-	w.Evidence = make([]byte, 16) // strangers do not know it
-	_, _ = rand.Read(w.Evidence)  // never fails
+func (m *Mesh) join(h *handshake, theirs *hello, key []byte) (*link, error) {
+	node, w := elector.NodeID(theirs.Node), m.welcomeTo(theirs)
+	w.Evidence, w.Proofs = key, m.proofs(node, frameWelcome, theirs.Dial)
 	if err := h.send(frameWelcome, w); err != nil {
 		return nil, err
 	}
-	if err := h.expect(frameJoin, &ping{}); err != nil {
+	var joined join
+	if err := h.expect(frameJoin, &joined); err != nil {
 		return nil, err
 	}
-	l := m.newLink(h, theirs.info(h.conn), theirs.connKey(elector.NodeID(theirs.Node)))
-	l.key = w.Evidence
+	l := m.newLink(h, theirs.info(h.conn), theirs.connKey(node))
+	l.key, l.claims = key, *h.claimedBy(theirs)
+	l.claims.later = joined.Proofs
 	if refused := m.install(l); refused != nil {
 		return nil, refused
 	}
 	return l, nil
+}
+
+// offer takes note of the key that a process is given which asks for a link, or says why it
+// gets none: another link may have come up since it was judged. m.links counts the handshake
+// then: Close waits from the Welcome on. The dialer goes on with the new link and gives up an
+// older one, so the goodbye must be said on the new one.
+func (m *Mesh) offer(c *connKey, by *claimed, key []byte) *refusal {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closing {
+		return m.leaving()
+	}
+	p := m.peers[c.node]
+	if _, refused := p.judge(c, by); refused != nil {
+		return refused
+	}
+	if p != nil {
+		p.offered = key
+	}
+	m.links.Add(1)
+	return nil
 }
 
 // reject counts and logs a connection that did not become a link.
@@ -284,12 +301,13 @@ func (m *Mesh) dialOnce(p *peer, addr string, dying, plain bool) error {
 	h.plain = plain
 	interrupt := context.AfterFunc(p.ctx, func() { reset(conn) })
 	mine := m.hello(p.node, m.dials.Add(1))
+	mine.Proofs = m.proofs(p.node, frameHello, mine.Dial)
 	theirs, err := m.introduce(h, mine)
 	interrupt() // a link ends with a goodbye, whatever becomes of the dialer
 	if err == nil {
 		theirs.Dial = mine.Dial
 		l := m.newLink(h, theirs.info(conn), theirs.connKey(m.cfg.Node))
-		l.key = theirs.Evidence
+		l.key, l.claims = theirs.Evidence, *h.claimedBy(theirs)
 		refused := m.install(l)
 		if refused == nil {
 			go l.run()

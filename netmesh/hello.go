@@ -42,6 +42,9 @@ type hello struct {
 	// Commitment is, in both directions of the handshake of an evidence connection, the hash
 	// of the sender's certificate. Since version 4.
 	Commitment []byte
+	// Proofs show, in a Hello and the Welcome of a link, that the sender is the process of
+	// earlier links. Since version 4, optional.
+	Proofs []byte
 }
 
 // goodbye is the body of Refuse and Goodbye.
@@ -70,12 +73,20 @@ type ping struct {
 	Wall     int64 // then, by its wall clock; Unix time in ns; for older builds
 }
 
+// join is the body of Join. It has the form of a ping, which older builds expect, and one
+// field more.
+type join struct {
+	Number               uint64
+	Received, Sent, Wall int64
+	Proofs               []byte // as those of the Hello
+}
+
 // hello returns this process's introduction to a node.
 func (m *Mesh) hello(to elector.NodeID, dial uint64) *hello {
 	return &hello{
 		Magic: magic, MinVersion: minVersion, MaxVersion: maxVersion,
 		Cluster: m.cfg.Cluster, Node: string(m.cfg.Node), Identity: m.cfg.Identity[:], Boot: m.cfg.Boot,
-		Address: m.advertised, To: string(to), Dial: dial, Process: m.process,
+		Address: m.advertised, To: string(to), Dial: dial, Process: m.number(to),
 		Meta: m.cfg.Meta,
 	}
 }
@@ -85,6 +96,9 @@ func (m *Mesh) welcomeTo(h *hello) *hello {
 	w := m.hello(elector.NodeID(h.Node), h.Dial)
 	w.MinVersion = min(h.MaxVersion, maxVersion)
 	w.MaxVersion = w.MinVersion
+	if h.Probe {
+		w.Process = probed(w.Process, w.MaxVersion)
+	}
 	return w
 }
 
@@ -104,7 +118,8 @@ func (m *Mesh) check(h *hello) *refusal {
 	case len(h.Identity) != len(mine), h.Boot == 0, elector.NameProblem(elector.NodeID(h.Node)) != "":
 		return refuse(ReasonGarbage, "node %.260q with an identity of %d bytes and boot %d",
 			h.Node, len(h.Identity), h.Boot)
-	case [16]byte(h.Identity) == mine && h.Process != 0 && h.Process != m.process:
+	case [16]byte(h.Identity) == mine && h.Process != 0 &&
+		h.Process != m.number(elector.NodeID(h.To)):
 		return refuse(ReasonCopied, "node %q comes with identity %s, that of this node, %q: "+
 			"its data directory is a copy of the one here", h.Node, mine, me)
 	case [16]byte(h.Identity) == mine:

@@ -1,6 +1,8 @@
 package netmesh
 
 import (
+	"time"
+
 	"github.com/google/uuid"
 
 	"github.com/bmqelect/bmqelect/elector"
@@ -32,13 +34,13 @@ const (
 	keepNew    decision = iota // it becomes the link
 	keepOld                    // the link that is up is kept
 	breaksRule                 // it breaks a rule
-	askFirst                   // the process that is linked can be asked whether it is gone
+	askFirst                   // the process that is linked, or was just now, may live
 )
 
 // judge decides about a connection to p, the record of its node or nil. It is the
 // one place where identities, boots and connections are compared. Called with
 // Mesh.mu held.
-func (p *peer) judge(c *connKey) (decision, *refusal) {
+func (p *peer) judge(c *connKey, by *claimed) (decision, *refusal) {
 	if p == nil || !p.known {
 		return keepNew, nil
 	}
@@ -60,6 +62,9 @@ func (p *peer) judge(c *connKey) (decision, *refusal) {
 		return askFirst, refuse(reasonAlreadyConnected,
 			"node %q is connected at boot %d%s, and boot %d must wait until that ends",
 			c.node, p.boot, p.where(), c.boot)
+	case p.link == nil && p.mayReturn(c, by):
+		return askFirst, refuse(reasonAlreadyConnected, "the process of node %q at boot %d was "+
+			"linked just now, and may make its link again", c.node, p.boot)
 	case c.boot > p.boot, p.link == nil, isClosed(p.link.stop):
 		return keepNew, nil
 	}
@@ -67,6 +72,11 @@ func (p *peer) judge(c *connKey) (decision, *refusal) {
 	kept := &p.link.connKey
 	switch {
 	case c.dialer == kept.dialer && c.dial > kept.dial, c.dialer < kept.dialer:
+		if !by.prove(p.key()) { // not for a stranger that says it is the same process
+			return askFirst, refuse(reasonAlreadyConnected,
+				"node %q is connected%s, and this connection does not show that it is of the same process",
+				c.node, p.where())
+		}
 		return keepNew, nil
 	case c.dialer == kept.dialer:
 		return keepOld, refuse(reasonStale, "dial %d of node %q, and dial %d is connected",
@@ -74,6 +84,16 @@ func (p *peer) judge(c *connKey) (decision, *refusal) {
 	}
 	return keepOld, refuse(reasonAlreadyConnected,
 		"the connection that node %q dialed is kept, not that of node %q", kept.dialer, c.dialer)
+}
+
+// mayReturn reports whether the process that lost its link a moment ago may come back, and c
+// does not show that it is of that process or a later one. Nothing proves that it is gone, and
+// without TLS anybody may be the first to call. Called with Mesh.mu held.
+func (p *peer) mayReturn(c *connKey, by *claimed) bool {
+	shown := by.authenticated || c.boot == p.boot && by.prove(p.key())
+	ended := p.evidence != nil && p.evidence.seen == elector.EvidenceEOF
+	return !shown && !ended && !p.refusing && !p.processGone && p.key() != nil &&
+		p.status.loss == elector.EvidenceReset && time.Since(p.status.since) < p.m.cfg.times.idle
 }
 
 // twin reports whether c surely leads to another process than the one of that
@@ -102,12 +122,12 @@ func (p *peer) where() string {
 // judgeNewcomer judges a connection whose handshake has just begun, and reports why it is
 // to be refused. A newcomer that says that the linked process is gone is believed
 // only if that process does not contradict it.
-func (m *Mesh) judgeNewcomer(c *connKey) *refusal {
+func (m *Mesh) judgeNewcomer(c *connKey, by *claimed) *refusal {
 	judge := func() (decision, *refusal, *link) {
 		m.mu.RLock()
 		defer m.mu.RUnlock()
 		p := m.peers[c.node]
-		outcome, refused := p.judge(c)
+		outcome, refused := p.judge(c, by)
 		if p == nil {
 			return outcome, refused, nil
 		}
@@ -120,12 +140,17 @@ func (m *Mesh) judgeNewcomer(c *connKey) *refusal {
 		kept.pingNow.wake()
 		return refused
 	case askFirst:
-		if kept.lives() {
+		if kept != nil && kept.lives() {
 			// The newcomer stays out also when the linked process is gone: it does not know
 			// what that one voted.
 			m.mu.Lock()
 			defer m.mu.Unlock()
-			kept.p.copy = c.process
+			if c.boot == kept.boot {
+				return refused // it may be the same process, whose other connection stands
+			}
+			if c.process != kept.process {
+				kept.p.copy = c.process
+			}
 			return kept.p.copied(c)
 		}
 	case breaksRule:

@@ -21,6 +21,7 @@ const goodbyeTime = 500 * time.Millisecond
 // another writes; run owns both.
 type link struct {
 	connKey
+	claims     claimed
 	m          *Mesh
 	p          *peer // set by Mesh.install
 	conn       net.Conn

@@ -66,7 +66,7 @@ func TestOlderBuildsHaveNoMetaAndSkipIt(t *testing.T) {
 	}))
 	var theirs olderHello
 	require.NoError(t, s.expect(frameWelcome, &theirs))
-	require.Equal(t, a.process, theirs.Process)
+	require.Equal(t, a.number("x"), theirs.Process)
 	require.NoError(t, s.send(frameJoin, &ping{}))
 	a.sees(t, "x", "up 1")
 	require.True(t, a.observed(`x has the meta ""`))
@@ -82,6 +82,7 @@ func TestTheLongestHelloFits(t *testing.T) {
 		Address: address, To: strings.Repeat("n", elector.MaxNameLength), Dial: 1 << 63,
 		Evidence: make([]byte, 16), Local: strings.Repeat("l", maxAddress),
 		Remote: strings.Repeat("r", maxAddress), Process: 1 << 63, Meta: strings.Repeat("m", MaxMeta),
+		Commitment: make([]byte, 32), Proofs: make([]byte, (maxKeys+1)*proofSize),
 	})
 	require.NoError(t, err)
 	require.LessOrEqual(t, len(frame)-frameHeader+1, maxHello)

@@ -32,6 +32,10 @@ type peer struct {
 	boot        uint64     // the highest seen
 	process     uint64     // number of the process of that boot; 0 if unknown
 	copy        uint64     // number of a process on a copy of its directory, as it showed; 0 for none
+	keys        [][]byte   // of its links, the newest first, by which it shows that it is the same
+	offered     []byte     // of the newest link that the process has asked for
+	doubted     bool       // the process did not show that: its end proves nothing
+	refusing    bool       // a dial to the address was refused since the link was lost
 	processGone bool       // that process is no more: it said so, or it is proven dead
 	link        *link      // nil if down
 	evidence    *evidence  // of the newest link; nil if there is none, or nothing to learn from it
@@ -108,7 +112,8 @@ func (m *Mesh) install(l *link) *refusal {
 	}
 	if l.dialed {
 		// An error shows in the first read.
-		if frame, err := l.enc.encode(frameJoin, &ping{}); err == nil {
+		j := join{Proofs: m.proofs(p.node, frameJoin, l.dial)}
+		if frame, err := l.enc.encode(frameJoin, &j); err == nil {
 			_, _ = conn.Write(frame)
 		}
 	}
@@ -134,7 +139,7 @@ func (p *peer) place(l *link) (outcome decision, restarted bool, refused *refusa
 	if m.peers[p.node] != p || p.removed && l.dialed {
 		return breaksRule, false, refuse(reasonRemoved, "node %s was removed meanwhile", p.node)
 	}
-	outcome, refused = p.judge(&l.connKey)
+	outcome, refused = p.judge(&l.connKey, &l.claims)
 	switch outcome {
 	case breaksRule, askFirst:
 		return outcome, false, refused
@@ -161,7 +166,8 @@ func (p *peer) setLink(l *link) (restarted bool) {
 	later := p.known && l.identity == p.identity && l.boot > p.boot
 	restarted = later && p.evidence != nil && p.evidence.seen == elector.EvidenceEOF // §6.6
 	p.dropEvidence()
-	p.processGone, p.forgotten = false, false
+	p.trust(l)
+	p.processGone, p.forgotten, p.refusing = false, false, false
 	p.known, p.identity, p.boot, p.process = true, l.identity, l.boot, l.process
 	p.link, p.removed = l, false
 	p.reached, p.elsewhere = l.info.Address, false
@@ -175,6 +181,28 @@ func (p *peer) setLink(l *link) (restarted bool) {
 	p.wake.wake()  // the dialer has nothing to do
 	l.ready.wake() // what waits for the old one goes to the new one
 	return restarted
+}
+
+// trust takes note of whether l shows that it leads to the process of the link before, and of
+// its key. Called with Mesh.mu held.
+func (p *peer) trust(l *link) {
+	same := p.known && l.identity == p.identity && l.boot == p.boot
+	p.doubted = same && (p.doubted || !l.claims.prove(p.key()))
+	if !same {
+		p.keys = nil
+	}
+	if l.info.Version >= proofVersion {
+		p.keys = append([][]byte{l.key}, p.keys[:min(len(p.keys), maxKeys-1)]...)
+	}
+}
+
+// key is that of the newest link to a process that can show it; nil if there is none. Called
+// with Mesh.mu held.
+func (p *peer) key() []byte {
+	if len(p.keys) == 0 {
+		return nil
+	}
+	return p.keys[0]
 }
 
 // lose takes note that l has ended, and tells the handler if it was the link.

@@ -19,23 +19,42 @@ func TestJudge(t *testing.T) {
 			stop: make(chan struct{})}
 		return &peer{known: true, identity: id, boot: 5, link: l}
 	}
+	keyed := func(dialer elector.NodeID) *peer {
+		p := kept(dialer)
+		p.keys = [][]byte{{1}, {2}}
+		return p
+	}
+	knows := func(key byte, dial uint64) claimed {
+		return claimed{sender: "b", dial: dial, first: proofOf([]byte{key}, frameHello, "b", dial)}
+	}
+	byTLS := claimed{authenticated: true}
 	for name, c := range map[string]struct {
 		kept   *peer
 		boot   uint64
 		dialer elector.NodeID
 		dial   uint64
+		by     claimed
 		want   decision
 	}{
-		"nothing known":               {nil, 5, "b", 1, keepNew},
-		"smaller dialer against us":   {kept("b"), 5, "a", 1, keepNew},
-		"larger dialer against us":    {kept("a"), 5, "b", 99, keepOld},
-		"newer of the same dialer":    {kept("b"), 5, "b", 8, keepNew},
-		"older of the same dialer":    {kept("b"), 5, "b", 6, keepOld},
-		"next boot, whoever dialed":   {kept("a"), 6, "b", 1, askFirst},
-		"earlier boot, older process": {kept("b"), 4, "a", 99, breaksRule},
+		"nothing known":               {nil, 5, "b", 1, claimed{}, keepNew},
+		"smaller dialer against us":   {kept("b"), 5, "a", 1, claimed{}, keepNew},
+		"larger dialer against us":    {kept("a"), 5, "b", 99, claimed{}, keepOld},
+		"newer of the same dialer":    {kept("b"), 5, "b", 8, claimed{}, keepNew},
+		"older of the same dialer":    {kept("b"), 5, "b", 6, claimed{}, keepOld},
+		"next boot, whoever dialed":   {kept("a"), 6, "b", 1, claimed{}, askFirst},
+		"earlier boot, older process": {kept("b"), 4, "a", 99, claimed{}, breaksRule},
+
+		"newer, of somebody who shows nothing":   {keyed("b"), 5, "b", 8, claimed{}, askFirst},
+		"smaller, of somebody who shows nothing": {keyed("b"), 5, "a", 1, claimed{}, askFirst},
+		"newer, and knows the key":               {keyed("b"), 5, "b", 8, knows(1, 8), keepNew},
+		"newer, and knows the key before":        {keyed("b"), 5, "b", 8, knows(2, 8), askFirst},
+		"newer, with the proof of another dial":  {keyed("b"), 5, "b", 9, knows(1, 8), askFirst},
+		"newer, by TLS":                          {keyed("b"), 5, "b", 8, byTLS, keepNew},
+		"older, and knows the key":               {keyed("b"), 5, "b", 6, knows(1, 6), keepOld},
 	} {
+		c.by.dial = c.dial
 		got, refused := c.kept.judge(&connKey{node: "b", identity: id, boot: c.boot, dialer: c.dialer,
-			dial: c.dial})
+			dial: c.dial}, &c.by)
 		require.Equal(t, c.want, got, name)
 		require.Equal(t, c.want == keepNew, refused == nil, name)
 	}
@@ -53,7 +72,7 @@ func TestRefusedNewcomerMakesTheKeptLinkProveItself(t *testing.T) {
 		return func() bool { l := a.Links(); return len(l) == 1 && l[0].FramesOut == n }
 	}
 	require.Eventually(t, sent(3), patience, glance, "a ping, the answer to one, and the facts")
-	require.Equal(t, reasonAlreadyConnected, a.consider(b.hello("a", 99)).Reason)
+	require.Equal(t, reasonAlreadyConnected, a.consider(&handshake{}, b.hello("a", 99)).Reason)
 	require.Eventually(t, sent(4), patience, glance)
 }
 

@@ -169,7 +169,7 @@ func TestALostMachineIsReplacedByForgettingIt(t *testing.T) {
 		return code == 0
 	})
 	for _, other := range healthy {
-		require.True(t, s.logged(other, "member forgotten"))
+		s.eventually("it is logged", func() bool { return s.logged(other, "member forgotten") })
 	}
 	s.agree(s.Nodes(), same(g))
 }

@@ -1,0 +1,171 @@
+package netmesh
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// impersonates returns a Hello to n as that of the process of victim, as far as a stranger
+// can learn about it: it probes the victim, and makes a link to it under a name of its own.
+func impersonates(t *testing.T, victim, n *node) *hello {
+	t.Helper()
+	var probed, linked hello
+	h := helloFrom(victim)
+	h.MaxVersion, h.Probe = maxVersion, true
+	s := intrude(t, victim)
+	require.NoError(t, s.send(frameHello, h))
+	require.NoError(t, s.expect(frameWelcome, &probed))
+	h.Probe = false
+	s = intrude(t, victim)
+	require.NoError(t, s.send(frameHello, h))
+	require.NoError(t, s.expect(frameWelcome, &linked))
+	reset(s.conn)
+	probed.To, probed.Dial, probed.MinVersion = string(n.cfg.Node), 1<<60, minVersion
+	if probed.Process == 0 {
+		probed.Process = linked.Process
+	}
+	probed.Evidence, probed.Proofs = nil, nil
+	return &probed
+}
+
+// buries does all that makes a death: a link, its evidence connection and its certificate. It
+// reports whether there was a link.
+func (s *stranger) buries(t *testing.T, n *node, h *hello) bool {
+	var theirs hello
+	require.NoError(t, s.send(frameHello, h))
+	if s.expect(frameWelcome, &theirs) != nil || s.send(frameJoin, &ping{}) != nil {
+		return false
+	}
+	_ = s.send(frameFacts, &Facts{})
+	for secret, tries := newCertificate(), 0; tries < 20; tries++ { // until the Join was read
+		e, claim := intrude(t, n), *h
+		claim.Evidence, claim.Commitment = theirs.Evidence, secret.commitment()
+		claim.Local, claim.Remote = endsOf(e.conn)
+		if e.send(frameHello, &claim) == nil && e.expect(frameWelcome, &hello{}) == nil {
+			e.shows(secret[:])
+			break
+		}
+		time.Sleep(glance)
+	}
+	return true
+}
+
+// Whoever learns all that a member says to strangers cannot take the place of its link, and
+// so cannot say that the member is dead, whoever dialed.
+func TestAStrangerDoesNotReplaceALinkThatIsUp(t *testing.T) {
+	plainOnly(t)
+	for name, invite := range map[string]func(a, b *node){
+		"a dialed b": func(a, b *node) { a.knows(b) },
+		"b dialed a": func(a, b *node) { b.knows(a) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a, b := start(t, "b"), start(t, "a") // so that the stranger's dials are preferred
+			invite(a, b)
+			a.sees(t, "a", "up 1")
+			require.Eventually(t, func() bool { return a.stands("a") }, patience, glance)
+			for range 3 {
+				require.False(t, intrude(t, a).buries(t, a, impersonates(t, b, a)))
+			}
+			time.Sleep(3 * a.cfg.times.redialMax)
+			require.Equal(t, []string{"up 1"}, a.all("a"))
+			require.True(t, b.Send("b", "g", ack(3)))
+			a.sees(t, "a", "g HeartbeatAck 3")
+		})
+	}
+}
+
+// greets returns a Hello as that of n, by all that anybody could know of it.
+func (n *node) greets(to *node) *hello {
+	h := n.hello(to.cfg.Node, 1<<60)
+	h.MinVersion, h.Address = minVersion, "127.0.0.1:1"
+	return h
+}
+
+// A stranger that calls under the name of a voter all the time, as a later start on its
+// directory, neither replaces it nor comes first when its link is reset, and does not make the
+// voter refused at its next dial.
+func TestAStrangerDoesNotComeBeforeAProcessThatReturns(t *testing.T) {
+	plainOnly(t)
+	for name, change := range map[string]func(*hello){
+		"the same start":            func(*hello) {},
+		"a later start":             func(h *hello) { h.Boot += 5 },
+		"a later, another process":  func(h *hello) { h.Boot += 5; h.Process++ },
+		"the same, another process": func(h *hello) { h.Process++ },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := start(t, "a")
+			b := start(t, "b", func(c *Config) {
+				c.times.redialMin, c.times.redialMax = 300*time.Millisecond, time.Second
+			})
+			b.knows(a)
+			a.sees(t, "b", "up 1")
+			h := b.greets(a)
+			change(h)
+			ctx, stop := context.WithCancel(t.Context())
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				for ctx.Err() == nil {
+					s := intrude(t, a)
+					if s.send(frameHello, h) == nil && s.expect(frameWelcome, &hello{}) == nil {
+						_ = s.send(frameJoin, &ping{})
+						_, _, _ = s.frames.next()
+					}
+					reset(s.conn)
+				}
+			}()
+			for range 3 {
+				time.Sleep(50 * time.Millisecond)
+				b.resetLink("a")
+				require.Eventually(t, func() bool { return b.up() == 1 && a.up() == 1 }, patience, glance)
+			}
+			stop()
+			<-ended
+			require.Zero(t, b.Counters()[ReasonCopied], "the real one was refused")
+			require.Zero(t, a.count("b", "up 6"))
+			require.True(t, b.Send("a", "g", ack(3)))
+			a.sees(t, "b", "g HeartbeatAck 3")
+			for _, e := range a.all("b") {
+				require.NotContains(t, e, "died")
+			}
+		})
+	}
+}
+
+// Who takes a name over without showing that it is the process of the links before proves
+// nothing by its end: the process may live.
+func TestTheEndOfWhoShowsNothingProvesNothing(t *testing.T) {
+	plainOnly(t)
+	a, b := start(t, "a"), start(t, "b")
+	b.knows(a)
+	a.sees(t, "b", "up 1")
+	require.Eventually(t, func() bool { return a.stands("b") }, patience, glance)
+	h := b.greets(a)
+	b.RemovePeer("a")
+	a.sees(t, "b", "down goodbye")
+	s := intrude(t, a)
+	require.True(t, s.buries(t, a, h))
+	_ = closeWrite(s.conn)
+	a.sees(t, "b", "down eof")
+	time.Sleep(3 * a.cfg.times.redialMax)
+	require.Zero(t, a.count("b", "died certified"))
+}
+
+// With DeathProof.Off a certificate is no proof either.
+func TestACertificateProvesNothingWhereProofsAreOff(t *testing.T) {
+	a := start(t, "a", func(c *Config) { c.DeathProof.Off = true })
+	m := inKernel(t, a)
+	e := m.dial(t)
+	require.NoError(t, m.present(e))
+	require.Eventually(t, func() bool { return a.stands("x") }, patience, glance)
+	e.shows(m.secret[:])
+	_ = closeWrite(m.conn)
+	a.sees(t, "x", "down eof")
+	time.Sleep(3 * a.cfg.times.redialMax)
+	require.Equal(t, []string{"up 1", "down eof"}, a.all("x"))
+}
