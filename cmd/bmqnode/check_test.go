@@ -43,6 +43,7 @@ func TestRunCheckNamesEveryProblem(t *testing.T) {
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	require.NoError(t, free.Close())
+	foreign := configOf(t, t.TempDir(), "a", "admin-addr: 192.0.2.7:7402", "insecure: true")
 	wider := configOf(t, t.TempDir(), "b", "quorum: 4")
 	text, err := os.ReadFile(wider)
 	require.NoError(t, err)
@@ -56,8 +57,28 @@ func TestRunCheckNamesEveryProblem(t *testing.T) {
 		"with a flag": {[]string{"--config", a, "--lease", "900ms"}, nil},
 		"three files": {[]string{a, b, c}, nil},
 		"no such file": {
-			[]string{"/nowhere.yaml"}, []string{"/nowhere.yaml: no such file", "--data-dir is empty",
-				"--node is", "--voters is"},
+			[]string{"/nowhere.yaml"}, []string{"/nowhere.yaml: no such file"},
+		},
+		"a tab": {
+			[]string{configOf(t, t.TempDir(), "a", "\tlease: 1s")},
+			[]string{"a.yaml:8:1: line 8: tabs cannot indent YAML, use spaces\n"},
+		},
+		"a key twice": {
+			[]string{configOf(t, t.TempDir(), "a", "node: b")},
+			[]string{`a.yaml:8:1: mapping key "node" already defined at [1:1]`},
+		},
+		"joins itself": {
+			[]string{"--config", a, "--gossip-addr", free.Addr().String(), "--join", free.Addr().String()},
+			[]string{"--join is " + free.Addr().String() + ", this node's own address"},
+		},
+		"joins itself and another": {
+			[]string{"--config", a, "--gossip-addr", free.Addr().String(), "--join",
+				free.Addr().String() + ",127.0.0.1:1"}, nil,
+		},
+		"files of other machines": {[]string{"--compare", foreign, b, c}, nil},
+		"files of other machines that differ": {
+			[]string{"--compare", foreign, configOf(t, t.TempDir(), "b", "lease: 900ms")},
+			[]string{"--lease is 900ms, but 1.4s in " + foreign},
 		},
 		"several mistakes": {
 			[]string{configOf(t, other, "d", "lease: soon", "prio: 1", "log-level: loud")},
@@ -145,6 +166,9 @@ func TestRunCheckNamesEveryProblem(t *testing.T) {
 	_, stderr, code = bmqnode(t, "run", "--check", "--lease", "1s", a)
 	require.Equal(t, 2, code)
 	require.Contains(t, stderr, "--check takes files or flags, not both")
+	_, stderr, code = bmqnode(t, "run", "--check", "--compare", a)
+	require.Equal(t, 2, code)
+	require.Contains(t, stderr, "--compare goes with --check and two files or more")
 }
 
 func TestRunCheckOfANodeThatRunsShowsItsRealFaults(t *testing.T) {

@@ -18,8 +18,8 @@ import (
 // runOptions are the flags of `run`.
 type runOptions struct {
 	service.RunOptions
-	file  string
-	check bool
+	file           string
+	check, compare bool
 }
 
 func runCommand() *cobra.Command {
@@ -34,7 +34,8 @@ func runCommand() *cobra.Command {
 			"With --check it starts nothing. It names every problem of the options, the data\n" +
 			"directory, the addresses and the names to join, one a line, and exits with 1 if\n" +
 			"there is any. Of several FILEs, one for each node, it compares what must be the\n" +
-			"same on every node; the first is the one of this machine.",
+			"same on every node; the first is the one of this machine, unless --compare says\n" +
+			"that none is.",
 		Example: "  bmqnode run --node a --voters a,b,c --data-dir /var/lib/bmqnode \\\n" +
 			"    --tls-dir tls --join b:7400 \\\n" +
 			"    --gossip-addr 0.0.0.0:7400 --mesh-addr 0.0.0.0:7401\n" +
@@ -53,17 +54,30 @@ func runCommand() *cobra.Command {
 	f.StringVar(&o.file, "config", "", "YAML file of options")
 	f.BoolVar(&o.check, "check", false,
 		"name what is wrong with the options and this machine, and start nothing")
+	f.BoolVar(&o.compare, "compare", false,
+		"with --check and files: only compare them, none is of this machine")
 	o.Register(f)
 	return cmd
 }
 
+func (o *runOptions) checkFiles(cmd *cobra.Command, files []string) error {
+	given := cmd.Flags().NFlag()
+	if o.compare {
+		given--
+	}
+	switch {
+	case o.compare && (!o.check || len(files) < 2):
+		return config.Usage(errors.New("--compare goes with --check and two files or more"))
+	case given > 1:
+		return config.Usage(errors.New("--check takes files or flags, not both"))
+	}
+	return service.CheckFiles(cmd.Context(), cmd.OutOrStdout(), files, !o.compare, demo.Check)
+}
+
 func (o *runOptions) run(cmd *cobra.Command, args []string) error {
 	ctx, out := cmd.Context(), cmd.OutOrStdout()
-	switch {
-	case len(args) > 0 && cmd.Flags().NFlag() > 1:
-		return config.Usage(errors.New("--check takes files or flags, not both"))
-	case len(args) > 0:
-		return service.CheckFiles(ctx, out, args, demo.Check)
+	if len(args) > 0 || o.compare {
+		return o.checkFiles(cmd, args)
 	}
 	var misread error
 	if o.file != "" {

@@ -154,8 +154,8 @@ func TestMistakesInAFileAreNamedWithTheirPlace(t *testing.T) {
 		"mapping for a list": {"voters: {a: b}\n", []string{`option "voters" must be a value`}},
 		"no mapping": {"hello\n",
 			[]string{"c.yaml:1:1: must be lines of the form 'option: value'"}},
-		"broken YAML": {"voters: [a\n", []string{"c.yaml: [1:"}},
-		"a key twice": {"node: a\nnode: b\n", []string{"c.yaml: [2:1]"}},
+		"broken YAML": {"voters: [a\n", []string{"c.yaml:1:"}},
+		"a key twice": {"node: a\nnode: b\n", []string{"c.yaml:2:1: "}},
 		"second document": {"node: a\n---\nnode: b\n",
 			[]string{"c.yaml:3:5: a second document: one file is one node"}},
 	} {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/spf13/pflag"
 
@@ -16,19 +17,18 @@ import (
 	"github.com/bmqelect/bmqelect/internal/base/yamltext"
 )
 
+// UnreadError says why nothing of a file was read.
+type UnreadError struct{ error }
+
 // ApplyFile sets every flag that a YAML file names and that was not given: flags win. The
 // keys of the file are the flags' names, and a value is read as after the flag. So there
 // is one list of options, with one set of defaults and checks, and a value such as 0600
 // or 1.0 is the text that was written. The error has a line for every mistake; it is a
 // UsageError.
 func ApplyFile(path string, flags *pflag.FlagSet) error {
-	text, err := regular.Read(path, yamltext.MaxSize)
+	file, err := parseFile(path)
 	if err != nil {
-		return UsageError{fmt.Errorf("--config: %w", err)}
-	}
-	file, err := yamltext.Parse(text)
-	if err != nil {
-		return UsageError{fmt.Errorf("%s: %w", path, err)}
+		return Usage(UnreadError{err})
 	}
 	var errs []error
 	wrong := func(at ast.Node, err error) {
@@ -77,6 +77,23 @@ func ApplyFile(path string, flags *pflag.FlagSet) error {
 		}
 	}
 	return Usage(errors.Join(errs...))
+}
+
+func parseFile(path string) (*ast.File, error) {
+	text, err := regular.Read(path, yamltext.MaxSize)
+	if err != nil {
+		return nil, fmt.Errorf("--config: %w", err)
+	}
+	file, err := yamltext.Parse(text)
+	var bad *yaml.SyntaxError
+	switch {
+	case errors.As(err, &bad): // without the lines around it
+		at := bad.Token.Position
+		return nil, fmt.Errorf("%s:%d:%d: %s", path, at.Line, at.Column, bad.Message)
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return file, nil
 }
 
 // Meant adds to the error for an unknown flag which one was meant, if it can be told.

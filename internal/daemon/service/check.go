@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,10 +26,11 @@ import (
 // resolveTime bounds the look-ups of all join addresses.
 const resolveTime = 5 * time.Second
 
-// CheckFiles does `run --check` for several files: this machine for the first, and the
-// settings that must be the same on every node for all. checkAlgorithm is as in RunOptions.
+// CheckFiles does `run --check` for several files: the settings that must be the same on every
+// node for all, and with machine, this machine for the first. checkAlgorithm is as in RunOptions.
 func CheckFiles(
-	ctx context.Context, w io.Writer, files []string, checkAlgorithm func(string) error,
+	ctx context.Context, w io.Writer, files []string, machine bool,
+	checkAlgorithm func(string) error,
 ) error {
 	problems := 0
 	var reference cluster.Config
@@ -37,9 +39,7 @@ func CheckFiles(
 		o := RunOptions{CheckAlgorithm: checkAlgorithm}
 		flags := pflag.NewFlagSet(file, pflag.ContinueOnError)
 		o.Register(flags)
-		err := config.ApplyFile(file, flags)
-		cfg, invalid := o.Resolve()
-		err = errors.Join(err, invalid)
+		cfg, valid, err := resolve(&o, config.ApplyFile(file, flags))
 		switch {
 		case err != nil: // what is not there cannot be compared
 		case referenceFile == "":
@@ -51,7 +51,7 @@ func CheckFiles(
 					"on every node", o.Algorithm, referenceAlgorithm, referenceFile))
 			}
 		}
-		if i == 0 && invalid == nil {
+		if i == 0 && machine && valid {
 			err = errors.Join(err, checkMachine(ctx, w, file, &o.Options, cfg))
 		}
 		problems += printProblems(w, file, cfg, err)
@@ -63,11 +63,29 @@ func CheckFiles(
 func CheckNode(
 	ctx context.Context, w io.Writer, name string, o *RunOptions, misread error,
 ) error {
-	cfg, err := o.Resolve()
-	if err == nil {
-		err = checkMachine(ctx, w, name, &o.Options, cfg)
+	cfg, valid, err := resolve(o, misread)
+	if valid {
+		err = errors.Join(err, checkMachine(ctx, w, name, &o.Options, cfg))
 	}
-	return checkResult(w, printProblems(w, name, cfg, errors.Join(misread, err)))
+	return checkResult(w, printProblems(w, name, cfg, err))
+}
+
+// resolve returns the configuration, whether a node could start with it, and all that is wrong,
+// besides what was misread. Of a file that cannot be read nothing is missing.
+func resolve(o *RunOptions, misread error) (c cluster.Config, valid bool, err error) {
+	if errors.As(misread, new(config.UnreadError)) {
+		return c, false, misread
+	}
+	if c, err = o.Resolve(); err != nil {
+		return c, false, errors.Join(misread, err)
+	}
+	own := []string{c.GossipAddr, cmp.Or(c.AdvertiseGossip, c.GossipAddr)}
+	other := func(addr string) bool { return !slices.Contains(own, addr) }
+	if len(c.Join) > 0 && len(c.Voters) > 1 && !slices.ContainsFunc(c.Join, other) {
+		err = fmt.Errorf("--join is %s, this node's own address, but must be the --gossip-addr of "+
+			"another node", strings.Join(c.Join, ","))
+	}
+	return c, true, errors.Join(misread, err)
 }
 
 // printProblems writes a line for each of the joined errors, or else for what is unusual.
