@@ -18,6 +18,15 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 command -v bmqnode >/dev/null || { echo "start.sh: no bmqnode in PATH; see the head of this file" >&2; exit 1; }
 mkdir -p data
+# What could not start is named before anything is: a taken port, with the option that sets it.
+for node in a b c; do
+	said=$(bmqnode run --check --config "$here/$node.yaml" "$@" 2>&1) || {
+		echo "$said" >&2
+		echo "start.sh: nothing is started; change $here/$node.yaml, and join in all three" >&2
+		exit 1
+	}
+	case $said in *" runs now: "*) echo "start.sh: $said" >&2; exit 1 ;; esac
+done
 pids=
 # One signal lets each hand over and say goodbye; a second one ends it at once, so
 # what Ctrl-C has sent to all of this terminal's processes must not be followed by

@@ -125,7 +125,8 @@ func claimPorts(base, count int) (from int, claim net.Listener, err error) {
 		}
 		claim.Close()
 	}
-	return 0, nil, fmt.Errorf("no %d free ports in a row from %d to %d", count, base, highestPort)
+	return 0, nil, fmt.Errorf("no %d free ports in a row from %d to %d; choose a lower --base-port",
+		count, base, highestPort)
 }
 
 // Numbered are the names n1 to nN.

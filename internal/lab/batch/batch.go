@@ -62,6 +62,8 @@ func (o *Options) Check() error {
 	}
 	want(o.Runs >= 1 && o.Runs <= 1_000_000, "--runs is %d, but must be 1 to 1000000", o.Runs)
 	want(o.Jobs >= 1 && o.Jobs <= 32, "--jobs is %d, but must be 1 to 32", o.Jobs)
+	want(!o.Live || o.BasePort >= 1024 && o.BasePort <= 30_000,
+		"--base-port is %d, but must be 1024 to 30000", o.BasePort)
 	want(o.Runs <= 1 || !o.Live && !o.Compare && o.Format == "text", "--runs goes with the "+
 		"simulator and --format text, not with --live, --compare or another format")
 	want(len(o.Algorithms) <= 1 || o.Compare, "--algorithm is several names, but must be one, "+
