@@ -155,7 +155,11 @@ func (n *Node) handle(e *event) {
 	}
 	if g := n.groups[e.group]; g != nil {
 		n.estimate(g, e)
+		draws := n.judgeClaim(g, e)
 		n.step(g, elector.Received{From: e.from, Message: e.msg})
+		if draws && g.follows == e.from {
+			g.drawnBy = e.from
+		}
 		n.tune(g)
 	}
 }

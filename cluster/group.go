@@ -28,6 +28,9 @@ type group struct {
 	since      time.Time // of the newest transition, by the wall clock
 	leaderMeta string    // of the leader that it had
 	measure    groupMeasure
+	follows    NodeID              // the leader, as of the newest transition
+	drawnBy    NodeID              // it, if its claim drew this node from another; see judgeClaim
+	silences   map[NodeID]silences // by voter
 
 	promise     time.Duration // how long a promise to a leader binds
 	inTurn      bool          // stands by rank and round trips
@@ -76,8 +79,9 @@ func (n *Node) newGroup(name string, cfg ElectionConfig) (*group, error) {
 	g := &group{
 		name: name, terms: terms, config: config, elector: machine,
 		measure: groupMeasure{lease: cfg.Timing.Lease}, promise: cfg.Timing.Promise(),
-		inTurn: cfg.Timing.MinRandomWait != 0,
-		stood:  make(chan struct{}), gone: make(chan struct{}),
+		inTurn:   cfg.Timing.MinRandomWait != 0,
+		silences: map[NodeID]silences{},
+		stood:    make(chan struct{}), gone: make(chan struct{}),
 		now: n.now, paused: n.pauseError, watcher: n.watcher,
 	}
 	g.leadership = leadership.New(leadership.Config{

@@ -221,6 +221,10 @@ func (n *Node) report(g *group, e *elector.Effects) {
 			fields = append(fields, "peer", t.Peer)
 		}
 		n.log.Info("transition", fields...)
+		if t.Reason == elector.LeaderNoHeartbeat && g.drawnBy != "" {
+			n.noteSilence(g, g.drawnBy)
+		}
+		g.follows, g.drawnBy = t.Leader, ""
 		g.since = time.Now()
 		g.leaderMeta = n.metaOf(t.Leader)
 		n.hub.publish(Event{

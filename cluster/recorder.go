@@ -1,17 +1,18 @@
 package cluster
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
-
+	"github.com/bmqelect/bmqelect/cluster/findings"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/elector/detector"
-	"github.com/bmqelect/bmqelect/internal/base/loglimit"
 	"github.com/bmqelect/bmqelect/internal/base/recording"
 )
 
@@ -23,6 +24,11 @@ const (
 	// heldFrom is how late the driver must be for a record: half a heartbeat of the
 	// article's timers.
 	heldFrom = 250 * time.Millisecond
+	// roomEvery is the time between two looks for room on the disk.
+	roomEvery = 10 * time.Second
+	// roomFile is written and removed then; roomLeast is its size in bytes.
+	roomFile  = "room.tmp"
+	roomLeast = 4 << 10
 )
 
 // recorder writes what happens to the data directory, beside the driver: the recording, and
@@ -32,10 +38,10 @@ type recorder struct {
 	all, history *recording.Log
 	node         string
 	boot         uint64
-	log          hclog.Logger
+	dir          string
+	found        func(why string) // gets what is wrong with the disk, "" if that is over
 	records      chan recording.Record
 	lost         atomic.Uint64
-	warned       loglimit.Limiter[struct{}]
 	done         chan struct{} // closed when run has returned
 }
 
@@ -43,7 +49,8 @@ func (n *Node) newRecorder() *recorder {
 	return &recorder{
 		all:     recording.New(n.cfg.DataDir, recording.Recording),
 		history: recording.New(n.cfg.DataDir, recording.History),
-		node:    string(n.cfg.Node), boot: n.store.Boot(), log: n.log,
+		node:    string(n.cfg.Node), boot: n.store.Boot(), dir: n.cfg.DataDir,
+		found:   func(why string) { n.diagnosis.OfNode(findings.DiskFails, why) },
 		records: make(chan recording.Record, recorderRoom), done: make(chan struct{}),
 	}
 }
@@ -52,6 +59,8 @@ func (n *Node) newRecorder() *recorder {
 func (r *recorder) run(quit <-chan struct{}) {
 	defer close(r.done)
 	defer func() { _, _ = r.all.Close(), r.history.Close() }() // nothing is left to be written
+	look := time.NewTicker(roomEvery)
+	defer look.Stop()
 	for {
 		select {
 		case record := <-r.records:
@@ -61,6 +70,8 @@ func (r *recorder) run(quit <-chan struct{}) {
 			}
 			r.write(&record)
 			r.writeWaiting()
+		case <-look.C:
+			r.lookForRoom()
 		case <-quit:
 			r.writeWaiting()
 			return
@@ -85,9 +96,21 @@ func (r *recorder) write(record *recording.Record) {
 		return
 	}
 	r.lost.Add(1)
-	if _, due := r.warned.Due(struct{}{}); due {
-		r.log.Warn("cannot record what happens; elections do not need it", "error", err)
+	r.found(fmt.Sprintf("it cannot record what happens, which elections do not need: %v", err))
+}
+
+// lookForRoom finds out whether the disk takes anything, before something happens that is to be
+// recorded; and whether it does so again.
+func (r *recorder) lookForRoom() {
+	file, why := filepath.Join(r.dir, roomFile), ""
+	err := os.WriteFile(file, make([]byte, roomLeast), 0o600)
+	if left := os.Remove(file); err == nil {
+		err = left
 	}
+	if err != nil {
+		why = fmt.Sprintf("it cannot write to its data directory: %v", err)
+	}
+	r.found(why)
 }
 
 // record lets the recorder write something down. It never waits; any goroutine may call it.

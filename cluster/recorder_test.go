@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"bytes"
 	"context"
 	"os"
 	"path/filepath"
@@ -10,24 +9,24 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
 
+	"github.com/bmqelect/bmqelect/cluster/findings"
 	"github.com/bmqelect/bmqelect/internal/base/recording"
 )
 
 // aloneRecorder is a recorder without a node.
-func aloneRecorder(t *testing.T, log hclog.Logger) (r *recorder, dir string) {
+func aloneRecorder(t *testing.T, found func(string)) (r *recorder, dir string) {
 	dir = t.TempDir()
 	return &recorder{
 		all: recording.New(dir, recording.Recording), history: recording.New(dir, recording.History),
-		node: "a", boot: 3, log: log, records: make(chan recording.Record, recorderRoom),
+		node: "a", boot: 3, dir: dir, found: found, records: make(chan recording.Record, recorderRoom),
 		done: make(chan struct{}),
 	}, dir
 }
 
 func TestTheHistoryOutlivesANoisyNight(t *testing.T) {
-	r, dir := aloneRecorder(t, hclog.NewNullLogger())
+	r, dir := aloneRecorder(t, nil)
 	r.write(&recording.Record{Kind: recording.Started, Age: 0})
 	r.write(&recording.Record{Kind: recording.Transition, Group: "g", To: "LEADER", Leader: "a",
 		Term: 7, Reason: "ELECTED", Age: 1})
@@ -47,8 +46,8 @@ func TestTheHistoryOutlivesANoisyNight(t *testing.T) {
 }
 
 func TestADiskThatIsSlowOrRefusesCostsRecordsOnly(t *testing.T) {
-	var log bytes.Buffer
-	r, dir := aloneRecorder(t, hclog.New(&hclog.LoggerOptions{Output: &log}))
+	var said string
+	r, dir := aloneRecorder(t, func(why string) { said = why })
 	n := &Node{recorder: r, started: time.Now()}
 	for range recorderRoom + 44 { // nobody writes, and nobody waits
 		n.record(recording.Record{Kind: recording.Held})
@@ -59,7 +58,30 @@ func TestADiskThatIsSlowOrRefusesCostsRecordsOnly(t *testing.T) {
 	close(quit)
 	r.run(quit)
 	require.EqualValues(t, recorderRoom+44, r.lost.Load())
-	require.Equal(t, 1, strings.Count(log.String(), "cannot record what happens"), log.String())
+	require.Contains(t, said, "it cannot record what happens")
+	require.Contains(t, said, string(recording.Recording))
+}
+
+// TestADiskThatTakesNothingIsFound before anything happens, and also when it takes files again.
+func TestADiskThatTakesNothingIsFound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := leadsAlone(t)
+		obstacle := filepath.Join(n.cfg.DataDir, roomFile)
+		require.Empty(t, n.Status().Findings)
+		require.NoError(t, os.MkdirAll(filepath.Join(obstacle, "full"), 0o700))
+		time.Sleep(roomEvery)
+		synctest.Wait()
+		found := n.Status().Findings
+		require.Len(t, found, 1)
+		require.Equal(t, findings.DiskFails, found[0].Kind)
+		require.Contains(t, found[0].Detail, obstacle)
+		require.True(t, n.IsLeader(), "elections go on")
+		require.NoError(t, os.RemoveAll(obstacle))
+		time.Sleep(roomEvery)
+		synctest.Wait()
+		require.Empty(t, n.Status().Findings)
+		require.NoFileExists(t, obstacle)
+	})
 }
 
 // The heartbeat path records nothing, and a node writes down its own life.

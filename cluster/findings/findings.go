@@ -26,6 +26,8 @@ const (
 	WrongNode       Kind = "wrong-node"      // refused: the address leads to another node
 	TLS             Kind = "tls"             // refused: no accepted certificate, or one end has no TLS
 	Certificate     Kind = "certificate"     // this node's ends soon, or a new one is wrong; no Peer
+	FalseClaim      Kind = "false-claim"     // it claims to lead, and cannot have been elected
+	DiskFails       Kind = "disk-fails"      // this node cannot write to its disk; no Peer
 	Alone           Kind = "alone"           // no other member was found since the start; no Peer
 )
 
@@ -55,6 +57,11 @@ var kinds = []struct {
 	{TLS, "give every node a certificate of its name and cluster that all accept, or none: " +
 		"bmqnode certs makes them"},
 	{Certificate, "renew it: the node takes the new one from its files by itself"},
+	{FalseClaim, "look at that node: its program, its data directory and voters, and the clocks of " +
+		"both; stop it if elections fail because of it. Take it off the list of names only if you " +
+		"are certain that it lies"},
+	{DiskFails, "make room on the file system of the data directory, or replace the disk; the node " +
+		"takes part for as long as it can write its terms"},
 	{Alone, "correct the addresses to join: at least one must be that of another member that runs"},
 }
 

@@ -162,6 +162,40 @@ func invent(t *testing.T, n *procs.Node, count int) {
 	}
 }
 
+// A full disk is found before it costs anything: the status, the doctor and the metric tell, and
+// elections go on. When there is room again, they tell no more.
+func TestAFullDiskIsFoundAndElectionsGoOn(t *testing.T) {
+	t.Parallel()
+	s := layOut(t, 3, quick())
+	victim := s.Nodes()[0]
+	mountSmall(t, victim.Dir+"/state", "2m")
+	require.NoError(t, s.Start())
+	g := s.agree(s.Nodes(), nil)
+	filler := victim.Dir + "/state/filler"
+	fill(t, filler)
+	found := s.tells([]string{"disk-fails"}, "--admin", victim.AdminAddr)["disk-fails"]
+	require.Len(t, found, 1)
+	require.Contains(t, found[0].What, "no space left on device")
+	require.Equal(t, "docs/errors.md#disk-fails", found[0].See)
+	out, _, _ := bmqnode(t, "status", "--admin", victim.AdminAddr)
+	require.Contains(t, out, "disk-fails")
+	c := victim.Client()
+	defer c.Close()
+	figures, err := c.Figures(t.Context())
+	require.NoError(t, err)
+	require.InDelta(t, 1, figures.Values[`bmqelect_findings{kind="disk-fails"}`], 0)
+	require.NoError(t, s.node(g.Leader).Kill())
+	if g.Leader != cluster.NodeID(victim.Name) {
+		s.agree(s.others(g.Leader), above(g.Term))
+	}
+	require.NoError(t, os.Remove(filler))
+	require.NoError(t, s.node(g.Leader).Start())
+	s.eventually("it is over", func() bool {
+		out, _, code := bmqnode(t, "status", "--admin", victim.AdminAddr)
+		return code == 0 && !strings.Contains(out, "disk-fails")
+	})
+}
+
 // A disk that is full for a moment, just when members come whose addresses should be
 // remembered, costs the node nothing: it votes when there is room again, and then it
 // remembers the addresses, too.
@@ -172,7 +206,7 @@ func TestNodeWhoseDiskWasFullForAMomentVotesAgain(t *testing.T) {
 	s := layOut(t, 4, options)
 	voters, late := s.Nodes()[:3], s.Nodes()[3]
 	for _, n := range voters {
-		mountSmall(t, n.Dir+"/state")
+		mountSmall(t, n.Dir+"/state", "256k")
 	}
 	for _, n := range voters {
 		require.NoError(t, n.Start())

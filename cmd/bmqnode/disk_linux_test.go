@@ -19,10 +19,10 @@ func failWrites(t *testing.T, pid int) {
 	require.NoError(t, err)
 }
 
-// mountSmall makes dir a file system of 256 KiB for the test.
-func mountSmall(t *testing.T, dir string) {
+// mountSmall makes dir a file system of that size for the test.
+func mountSmall(t *testing.T, dir, size string) {
 	require.NoError(t, os.MkdirAll(dir, 0o700))
-	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=256k"); err != nil {
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size="+size); err != nil {
 		t.Skipf("needs the right to mount a small tmpfs: %v", err)
 	}
 	t.Cleanup(func() { require.NoError(t, unix.Unmount(dir, unix.MNT_DETACH)) })

@@ -9,6 +9,6 @@ func failWrites(t *testing.T,
 	t.Skip("limits of another process can be set on Linux only")
 }
 
-func mountSmall(t *testing.T, _ string) { t.Skip("small file systems are made on Linux only") }
+func mountSmall(t *testing.T, _, _ string) { t.Skip("small file systems are made on Linux only") }
 
 func fill(*testing.T, string) {}

@@ -61,6 +61,7 @@ var tables = map[string]string{
 	"cluster changes":                "the reasons of a transition",
 	"cluster lastAnomaly":            "the kinds of anomalies",
 	"cluster processes":              "the voters",
+	"cluster silences":               "the voters",
 	"cluster/internal/gossip failed": "the join addresses of the configuration",
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/cluster/findings"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/lsn"
 )
@@ -315,6 +316,10 @@ func (e ear) Accept(_ string, _ hclog.Level, msg string, args ...any) {
 	switch msg {
 	case "link up":
 		e.p.w.judge.linked(e.p, field("peer").(cluster.NodeID), field("boot").(uint64))
+	case "finding":
+		if field("reason") == findings.FalseClaim {
+			e.p.w.judge.breaks("no correct voter is accused", "%s says that %s", e.p.name, field("detail"))
+		}
 	case "process proven dead":
 		e.p.w.judge.proof(e.p, field("peer").(cluster.NodeID), field("proof").(string))
 	}

@@ -22,7 +22,8 @@ const (
 	maxFindings = 1024        // kept at a time
 	maxRefused  = 64          // of them those that anybody who connects can cause
 	refusedLife = time.Minute // how long a refusal that does not come again counts
-	maxDetail   = 1 << 10     // bytes of what others report
+	claimLife   = 10 * time.Minute
+	maxDetail   = 1 << 10 // bytes of what others report
 )
 
 // Config says what is right on this node.
@@ -56,8 +57,8 @@ type key struct {
 type found struct {
 	findings.Finding
 
-	seen    time.Time
-	refused bool // it expires
+	seen time.Time
+	life time.Duration // it expires so long after seen; 0: with the link
 }
 
 // New returns a Diagnosis that has found nothing.
@@ -115,25 +116,31 @@ func (d *Diagnosis) OfNode(kind findings.Kind, why string) {
 // may be a stranger's words: they are made printable and cut to a length for people.
 func (d *Diagnosis) report(kind findings.Kind, peer elector.NodeID, detail string) {
 	peer = elector.NodeID(printable.Text(string(peer), netmesh.MaxNameLength))
-	d.raise(kind, peer, printable.Text(detail, maxDetail), true)
+	d.raise(kind, peer, printable.Text(detail, maxDetail), refusedLife)
+}
+
+// Claimed takes note of a voter that claims to lead although it cannot have been elected.
+// That is forgotten 10 minutes after it was seen last, whatever becomes of the links.
+func (d *Diagnosis) Claimed(peer elector.NodeID, detail string) {
+	d.raise(findings.FalseClaim, peer, detail, claimLife)
 }
 
 // Forget drops what refused connections have shown about a peer.
-func (d *Diagnosis) Forget(peer elector.NodeID) { d.forget(peer, true) }
+func (d *Diagnosis) Forget(peer elector.NodeID) { d.forget(peer, refusedLife) }
 
 // forget drops what refused connections have shown about a peer, or what its link has.
-func (d *Diagnosis) forget(peer elector.NodeID, refused bool) {
+func (d *Diagnosis) forget(peer elector.NodeID, life time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	maps.DeleteFunc(d.all, func(k key, f *found) bool {
-		return k.peer == peer && f.refused == refused
+		return k.peer == peer && f.life == life
 	})
 }
 
 // finds takes note of what a link shows: detail, or "" if that is so no more.
 func (d *Diagnosis) finds(kind findings.Kind, peer elector.NodeID, detail string) {
 	if detail != "" {
-		d.raise(kind, peer, detail, false)
+		d.raise(kind, peer, detail, 0)
 		return
 	}
 	d.mu.Lock()
@@ -142,7 +149,10 @@ func (d *Diagnosis) finds(kind findings.Kind, peer elector.NodeID, detail string
 }
 
 // raise adds a finding, or renews it, and logs it if it is new.
-func (d *Diagnosis) raise(kind findings.Kind, peer elector.NodeID, detail string, refused bool) {
+func (d *Diagnosis) raise(
+	kind findings.Kind, peer elector.NodeID, detail string, life time.Duration,
+) {
+	refused := life == refusedLife
 	d.mu.Lock()
 	now, at := time.Now(), key{kind, peer}
 	d.expire(now)
@@ -154,7 +164,7 @@ func (d *Diagnosis) raise(kind findings.Kind, peer elector.NodeID, detail string
 		d.makeRoom()
 	}
 	if old != nil || len(d.all) < maxFindings {
-		d.all[at] = &found{Finding: f, seen: now, refused: refused}
+		d.all[at] = &found{Finding: f, seen: now, life: life}
 	}
 	if refused || len(d.cfg.Voters) > 0 && !slices.Contains(d.cfg.Voters, peer) {
 		at.peer = "" // strangers may choose many names
@@ -171,7 +181,7 @@ func (d *Diagnosis) raise(kind findings.Kind, peer elector.NodeID, detail string
 // expire is called with mu held, as is makeRoom.
 func (d *Diagnosis) expire(now time.Time) {
 	maps.DeleteFunc(d.all, func(_ key, f *found) bool {
-		return f.refused && now.Sub(f.seen) > refusedLife
+		return f.life != 0 && now.Sub(f.seen) > f.life
 	})
 }
 
@@ -180,7 +190,7 @@ func (d *Diagnosis) expire(now time.Time) {
 func (d *Diagnosis) makeRoom() {
 	count, oldest := 0, key{}
 	for k, f := range d.all {
-		if !f.refused {
+		if f.life != refusedLife {
 			continue
 		}
 		if count++; count == 1 || f.seen.Before(d.all[oldest].seen) {

@@ -94,7 +94,7 @@ var _ netmesh.Observer = watcher{}
 
 // LinkUp ends what refused connections have shown: the peer was let in.
 func (w watcher) LinkUp(peer netmesh.PeerInfo) {
-	w.d.forget(peer.Node, true)
+	w.d.forget(peer.Node, refusedLife)
 	w.d.mu.Lock()
 	w.d.clocks[peer.Node] = &clockRate{}
 	delete(w.d.idle, peer.Node)
@@ -104,7 +104,7 @@ func (w watcher) LinkUp(peer netmesh.PeerInfo) {
 
 // LinkDown ends what the link has shown.
 func (w watcher) LinkDown(peer elector.NodeID, ev elector.Evidence) {
-	w.d.forget(peer, false)
+	w.d.forget(peer, 0)
 	w.d.mu.Lock()
 	delete(w.d.clocks, peer)
 	delete(w.d.idle, peer)
@@ -114,7 +114,7 @@ func (w watcher) LinkDown(peer elector.NodeID, ev elector.Evidence) {
 
 // Died ends what the link to the process has shown.
 func (w watcher) Died(peer elector.NodeID, proof elector.Proof) {
-	w.d.forget(peer, false)
+	w.d.forget(peer, 0)
 	w.Handler.Died(peer, proof)
 }
 

@@ -179,6 +179,13 @@ var catalogue = map[Kind]advice{
 	findings.Certificate: {
 		why: "with a certificate that has ended a node makes no new links",
 	},
+	findings.FalseClaim: {
+		why: "it ends elections, and a correct voter does not: it lies, a disk or a list of voters is " +
+			"wrong, or a clock is",
+	},
+	findings.DiskFails: {
+		why: "what happens is not recorded, and a node that cannot write its terms takes no part",
+	},
 	findings.Alone: {
 		why: "a node that finds nobody counts for nobody's quorum",
 	},
