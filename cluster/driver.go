@@ -83,7 +83,7 @@ func (n *Node) callWithin(ctx context.Context, f func()) error {
 // milliseconds unless something hangs. No call takes more than two such steps.
 const cleanupTimeout = 500 * time.Millisecond
 
-// waitingGroups are elections with requests for the driver. Adding one never waits.
+// waitingGroups are elections with requests for the driver, each once. Adding one never waits.
 type waitingGroups struct {
 	mu     sync.Mutex
 	groups []*group
@@ -93,7 +93,10 @@ type waitingGroups struct {
 func (w *waitingGroups) add(g *group) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.groups = append(w.groups, g)
+	if !g.waits {
+		w.groups = append(w.groups, g)
+	}
+	g.waits = true
 	wake(w.ready)
 }
 
@@ -102,6 +105,9 @@ func (w *waitingGroups) take() []*group {
 	defer w.mu.Unlock()
 	groups := w.groups
 	w.groups = nil
+	for _, g := range groups {
+		g.waits = false
+	}
 	return groups
 }
 

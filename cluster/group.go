@@ -3,6 +3,7 @@ package cluster
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -56,6 +57,7 @@ type group struct {
 	lastID     leadership.ID
 	requests   []elector.Input // what leadership asks of elector
 	deadline   timer           // the watcher's lock guards it
+	waits      bool            // is in waitingGroups, whose lock guards it
 	ended      error           // why the election is closed on this node; nil while it is open
 	dropped    bool            // it is to be forgotten once it has ended
 	workEnds   workEnds
@@ -207,7 +209,9 @@ func (g *group) advance(now elector.Time, in leadership.Input) leadership.Effect
 	e := g.leadership.Step(now, in)
 	s := g.leadership.State()
 	g.leaseEnd.Store(int64(s.LeaseEnd))
-	g.requests = append(g.requests, e.Requests...)
+	for _, in := range e.Requests {
+		g.request(in)
+	}
 	g.watcher.arm(&g.deadline, e.Wake)
 	l := g.holder
 	if l == nil {
@@ -221,6 +225,18 @@ func (g *group) advance(now elector.Time, in leadership.Input) leadership.Effect
 		g.holder = nil
 	}
 	return e
+}
+
+// request asks something of the machine. What may be asked for ever while the driver hangs
+// replaces what was asked before it: only the newest counts. It runs under the lock.
+func (g *group) request(in elector.Input) {
+	switch in.(type) {
+	case elector.Prefer, elector.Eligible, elector.Resign, elector.Tick:
+		g.requests = slices.DeleteFunc(g.requests, func(old elector.Input) bool {
+			return reflect.TypeOf(old) == reflect.TypeOf(in)
+		})
+	}
+	g.requests = append(g.requests, in)
 }
 
 // nextRequest takes what the leaderships ask of the machine next.

@@ -57,7 +57,7 @@ func (e *Election) SetCandidate(candidate bool) error {
 func (e *Election) SetPriority(priority int) error {
 	err := e.change("priority", func(elector.Time) {
 		e.g.priority.Store(int64(priority))
-		e.g.requests = append(e.g.requests, elector.Prefer{Priority: priority})
+		e.g.request(elector.Prefer{Priority: priority})
 	})
 	if err == nil {
 		e.n.log.Info("priority", "group", e.g.name, "priority", priority)

@@ -2,6 +2,8 @@ package cluster
 
 import (
 	"context"
+	"os"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -150,5 +152,38 @@ func BenchmarkHandle(b *testing.B) {
 			n.taken(&e, time.Hour)
 			n.handle(&e)
 		}
+	})
+}
+
+// TestWhatIsAskedOfAStuckDriverIsBounded, and the newest of each counts when it goes on.
+func TestWhatIsAskedOfAStuckDriverIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := leadsAlone(t)
+		e, release := n.Default(), make(chan struct{})
+		goOn := sync.OnceFunc(func() { close(release) })
+		defer goOn()
+		n.post(event{do: func() { <-release }})
+		synctest.Wait()
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		const calls = 100_000
+		for i := range calls {
+			require.NoError(t, e.SetPriority(i))
+			require.NoError(t, e.SetFit(os.ErrClosed))
+			require.NoError(t, e.SetCandidate(i%2 == 1))
+			require.NoError(t, e.SetFit(nil))
+			require.Less(t, len(e.g.requests)+len(n.waiting.groups), 8, "after %d calls", i)
+			if i%100 == 0 {
+				_, err := e.Campaign(gone)
+				require.ErrorIs(t, err, context.Canceled)
+			}
+		}
+		goOn()
+		synctest.Wait()
+		n.call(func() {})
+		require.Empty(t, e.g.requests)
+		status := n.Status().Groups[0]
+		require.Equal(t, calls-1, status.Priority)
+		require.Empty(t, status.Unfit)
 	})
 }
