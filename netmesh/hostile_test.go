@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
 )
 
@@ -142,6 +143,17 @@ func TestHostileConnections(t *testing.T) {
 			require.Empty(t, a.all("x"))
 		})
 	}
+}
+
+// Peers that stop or go on hang up, as port scanners do: of that nobody needs a warning.
+func TestWhoHangsUpIsNoWarning(t *testing.T) {
+	var log lines
+	a := start(t, "a", func(c *Config) {
+		c.Logger = hclog.New(&hclog.LoggerOptions{Output: &log, Level: hclog.Debug})
+	})
+	_ = intrude(t, a).conn.Close()
+	require.Eventually(t, func() bool { return log.have("connection refused") }, patience, glance)
+	require.True(t, log.have("[DEBUG] connection refused"), log.String())
 }
 
 // TestHostileMembers: a member that misbehaves after its handshake loses its link.

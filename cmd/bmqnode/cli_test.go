@@ -51,7 +51,7 @@ func TestMistakesAreNamedAndExitWith2(t *testing.T) {
 			"--data-dir is empty"}},
 		"mistyped command": {[]string{"statsu"}, []string{`no command "statsu"; did you mean status?`}},
 		"mistyped flag": {[]string{"run", "--nodes", "3"}, []string{
-			"unknown flag: --nodes; did you mean --node?; see 'bmqnode run --help'"}},
+			"unknown flag: --nodes (did you mean --node?); see 'bmqnode run --help'"}},
 		"unlike any flag":  {[]string{"mesh", "--prio", "3"}, []string{"flag: --prio; see 'bmqnode"}},
 		"unknown letter":   {[]string{"lab", "-x"}, []string{"flag: 'x' in -x; see 'bmqnode"}},
 		"surplus argument": {[]string{"status", "n1"}, []string{"n1"}},
@@ -61,6 +61,12 @@ func TestMistakesAreNamedAndExitWith2(t *testing.T) {
 			[]string{`c.yaml:2:1: there is no option "prio"`}},
 		"mesh of none": {[]string{"mesh", "--nodes", "0"},
 			[]string{"--nodes is 0, but must be 1 to 32"}},
+		"mesh of five": {[]string{"mesh", "--nodes", "five"},
+			[]string{`--nodes is "five", but must be a whole number; see 'bmqnode mesh --help'`}},
+		"no duration": {[]string{"leader", "--wait", "30"},
+			[]string{`--wait is "30", but must be a duration such as 1500ms or 2s`}},
+		"mesh of foo": {[]string{"mesh", "foo"},
+			[]string{`"foo" is one word too many: 'bmqnode mesh' takes flags only`}},
 		"two heirs":  {[]string{"transfer", "n1", "--to", "n2"}, []string{"say NODE or --to, not both"}},
 		"half a cut": {[]string{"fault", "cut", "n1"}, []string{"accepts 2 arg(s)"}},
 		"no time": {[]string{"record-incident", "--from", "last night"},
@@ -130,6 +136,15 @@ func TestTheShellIsOfferedWhatAFlagTakes(t *testing.T) {
 		stdout, stderr, code := bmqnode(t, "completion", shell)
 		require.Zero(t, code, stderr)
 		require.Contains(t, stdout, "__complete")
+	}
+}
+
+func TestTheVersionIsToldInTwoWays(t *testing.T) {
+	t.Parallel()
+	for _, ask := range []string{"version", "--version"} {
+		stdout, stderr, code := bmqnode(t, ask)
+		require.Zero(t, code, stderr)
+		require.Regexp(t, `^bmqnode \S+, go1\S+ [a-z]+/[a-z0-9]+\n$`, stdout)
 	}
 }
 

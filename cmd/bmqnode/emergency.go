@@ -19,7 +19,7 @@ func emergencyCommand() *cobra.Command {
 			"    --reason 'fire'\n" +
 			"  bmqnode emergency --config /etc/bmqnode.yaml --show\n" +
 			"  bmqnode emergency --config /etc/bmqnode.yaml --readmit c --confirm bees",
-		Args: usageArgs(cobra.NoArgs),
+		Args: usageArgs(noArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.Run(cmd.OutOrStdout()) },
 	}
 	f := cmd.Flags()

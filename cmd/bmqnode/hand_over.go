@@ -89,7 +89,7 @@ func stepDownCommand() *cobra.Command {
 			"a while: before its machine is worked on, for example. If no follower can take\n" +
 			"over there is no leader afterwards; 'bmqnode transfer' then keeps the old one.",
 		Example: "  bmqnode step-down --for 10m",
-		Args:    usageArgs(cobra.NoArgs),
+		Args:    usageArgs(noArgs),
 	}
 	o.register(cmd, 0, "its work to stop", func(
 		ctx context.Context, leader cluster.NodeID, client *admin.Client, _ []string,

@@ -25,7 +25,7 @@ func historyCommand() *cobra.Command {
 			"TRANSFERRED or LEADER_CEDED. Between TO and the next FROM nobody led.",
 		Example: "  bmqnode history --group jobs\n" +
 			"  bmqnode history --json | jq '.leaderships[] | select(.term > 7)'",
-		Args: usageArgs(cobra.NoArgs),
+		Args: usageArgs(noArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			all, answers, err := c.History(cmd.Context(), group)
 			if err != nil {

@@ -62,4 +62,10 @@ func TestScriptsLearnWhoLeads(t *testing.T) {
 	require.NotEmpty(t, l.Reason)
 	_, _, code = bmqnode(t, "transfer", "--admin", at)
 	require.Equal(t, 3, code)
+	_, _, code = bmqnode(t, "leader", "--wait", "1s", "--admin", at)
+	require.Equal(t, 3, code, "there is none after a second, too")
+	require.NoError(t, leader.Start())
+	stdout, stderr, code = bmqnode(t, "leader", "--wait", patience.String(), "--admin", at)
+	require.Zero(t, code, stderr)
+	require.NotEmpty(t, stdout)
 }

@@ -68,7 +68,9 @@ func root() *cobra.Command {
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 
 		SuggestionsMinimumDistance: 2,
+		Version:                    versionLine(),
 	}
+	cmd.SetVersionTemplate("{{.Version}}\n")
 	// The lines of flags are broken between words, at the width of the terminal.
 	cobra.AddTemplateFunc("wrapped", func(f *pflag.FlagSet) string {
 		return f.FlagUsagesWrapped(screenWidth(80))
@@ -115,6 +117,14 @@ func noSuchCommand(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("there is no command %q", args[0])
 }
 
+// noArgs wants nothing but flags.
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("%q is one word too many: '%s' takes flags only", args[0], cmd.CommandPath())
+	}
+	return nil
+}
+
 // usageArgs makes an error of check a mistake of the user's.
 func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
@@ -134,14 +144,16 @@ func version() string {
 	return info.Main.Version
 }
 
+func versionLine() string {
+	return fmt.Sprintf("bmqnode %s, %s %s/%s", version(), runtime.Version(), runtime.GOOS,
+		runtime.GOARCH)
+}
+
 func versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
-		Args:  usageArgs(cobra.NoArgs),
-		Run: func(cmd *cobra.Command, _ []string) {
-			fmt.Fprintf(cmd.OutOrStdout(), "bmqnode %s, %s %s/%s\n",
-				version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
-		},
+		Args:  usageArgs(noArgs),
+		Run:   func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), versionLine()) },
 	}
 }

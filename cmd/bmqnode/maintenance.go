@@ -25,7 +25,7 @@ func pauseCommand() *cobra.Command {
 			"and remembers it over a restart. 'bmqnode transfer NODE' still works.\n\n" +
 			"If a voter could not be told, the exit status is 1, and that one may stand.",
 		Example: "  bmqnode pause --for 30m",
-		Args:    usageArgs(cobra.NoArgs),
+		Args:    usageArgs(noArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if span <= 0 || span > 24*time.Hour {
 				return config.Usage(fmt.Errorf("--for is %s, but must be positive and at most 24h", span))
@@ -46,7 +46,7 @@ func resumeCommand() *cobra.Command {
 		Short: "End the pause of elections",
 		Long: "End the pause of elections on every node. Without a leader, one is elected\n" +
 			"within seconds. If a voter could not be told, the exit status is 1.",
-		Args: usageArgs(cobra.NoArgs),
+		Args: usageArgs(noArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			told, err := c.Resume(cmd.Context())
 			return printTold(cmd.OutOrStdout(), &c, told, err, paused)

@@ -22,7 +22,7 @@ func meshCommand() *cobra.Command {
 		Short: "Run a whole cluster on this machine, and show what it does",
 		Long: "Run a cluster of real processes on loopback and print their transitions as one\n" +
 			"stream. Type commands while it runs (help lists them); Ctrl-C stops everything.",
-		Args: usageArgs(cobra.NoArgs),
+		Args: usageArgs(noArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			err := c.Check()
 			if err == nil && c.Algorithm != "" {

@@ -23,7 +23,7 @@ func recordIncidentCommand() *cobra.Command {
 			"ends.",
 		Example: "  bmqnode record-incident --since 2h -o /tmp/last-night\n" +
 			"  bmqnode record-incident --from '2026-01-02 02:10' --to '2026-01-02 02:20'",
-		Args: usageArgs(cobra.NoArgs),
+		Args: usageArgs(noArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Out, o.Err = cmd.OutOrStdout(), cmd.ErrOrStderr()
 			return o.Run(cmd.Context())

@@ -27,7 +27,7 @@ func rotateGossipKeyCommand() *cobra.Command {
 			"Without TLS the key goes only over loopback, to the addresses in --admin.",
 		Example: "  bmqnode rotate-gossip-key --dir pki --admin n1:7402 \\\n" +
 			"    --tls-dir pki/operator/alice",
-		Args: usageArgs(cobra.NoArgs),
+		Args: usageArgs(noArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if dir == "" {
 				return config.Usage(errors.New("--dir is empty, but must be that of 'bmqnode certs'"))

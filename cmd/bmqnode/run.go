@@ -45,7 +45,7 @@ func runCommand() *cobra.Command {
 			if o.check {
 				return nil
 			}
-			return cobra.NoArgs(cmd, args)
+			return noArgs(cmd, args)
 		}),
 		RunE: o.run,
 	}

@@ -21,7 +21,7 @@ func statusCommand() *cobra.Command {
 		Use:     "status",
 		Short:   "Show every node: role, leader, term, LSN, lease, links",
 		Example: "  bmqnode status --group jobs",
-		Args:    usageArgs(cobra.NoArgs),
+		Args:    usageArgs(noArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			answers, err := c.All(cmd.Context())
 			if err != nil {
@@ -66,7 +66,7 @@ func watchCommand() *cobra.Command {
 			"line is an Event, a Reset where events are gone, or an Answer with an error from\n" +
 			"a node that was lost, and without one when it is back.",
 		Example: "  bmqnode watch --json | jq -r 'select(.to == \"LEADER\").node'",
-		Args:    usageArgs(cobra.NoArgs),
+		Args:    usageArgs(noArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.Watch(cmd.Context(), cmd.OutOrStdout())
 		},

@@ -55,18 +55,25 @@ func (b border) checkPacket(packet []byte) error {
 	text, fits := b.unseal(packet, []byte(b.label))
 	switch {
 	case !fits:
-		return checkText(packet)
+		text = packet
 	case packet[0] != sealVersion:
 		return errSealVersion
+	}
+	if len(text) >= 5 && text[0] == typeChecksum {
+		text = text[5:]
+	}
+	if len(text) > 0 && text[0] == typeCompressed { // by members of the version before
+		var err error
+		if text, err = unpack(bytes.NewReader(text[1:]), maxPacket); err != nil {
+			return err
+		}
 	}
 	return checkText(text)
 }
 
-// checkText reports why memberlist must not see what is in a packet.
+// checkText reports why memberlist must not see what is in a packet. A member asks one question
+// at most, and compresses the whole: a packet must not make many, nor unpack to others that unpack.
 func checkText(b []byte) error {
-	if len(b) >= 5 && b[0] == typeChecksum {
-		b = b[5:]
-	}
 	if len(b) < 2 || b[0] != typeCompound {
 		return checkMessage(b)
 	}
@@ -74,13 +81,19 @@ func checkText(b []byte) error {
 	if len(lengths) < 2*parts {
 		return errors.New("compound packet is cut off")
 	}
-	messages := lengths[2*parts:]
+	messages, questions := lengths[2*parts:], 0
 	for i := range parts {
 		n := min(int(lengths[2*i])<<8|int(lengths[2*i+1]), len(messages))
 		if err := checkMessage(messages[:n]); err != nil {
 			return err
 		}
+		if kind := messages[0]; kind == typePing || kind == typeIndirectPing {
+			questions++
+		}
 		messages = messages[n:]
+	}
+	if questions > 1 {
+		return fmt.Errorf("compound packet with %d questions: a member asks one at most", questions)
 	}
 	return nil
 }
@@ -93,15 +106,6 @@ func checkMessage(b []byte) error {
 	switch b[0] {
 	case typePing, typeIndirectPing, typeAck, typeNack, typeSuspect, typeAlive, typeDead:
 		return nil
-	case typeCompressed: // by members of the version before
-		unpacked, err := unpack(bytes.NewReader(b[1:]), maxPacket)
-		if err == nil && len(unpacked) > 0 && unpacked[0] == typeCompressed {
-			err = errors.New("compressed twice")
-		}
-		if err != nil {
-			return err
-		}
-		return checkText(unpacked)
 	}
 	return fmt.Errorf("message of type %d", b[0])
 }

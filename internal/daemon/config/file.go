@@ -96,8 +96,14 @@ func parseFile(path string) (*ast.File, error) {
 	return file, nil
 }
 
-// Meant adds to the error for an unknown flag which one was meant, if it can be told.
+// Meant adds to the error for an unknown flag which one was meant, if it can be told, and says
+// of a value what it must be.
 func Meant(err error, flags *pflag.FlagSet) error {
+	var bad *pflag.InvalidValueError
+	if errors.As(err, &bad) && wanted[bad.GetFlag().Value.Type()] != "" {
+		return fmt.Errorf("--%s is %q, but must be %s", bad.GetFlag().Name, bad.GetValue(),
+			wanted[bad.GetFlag().Value.Type()])
+	}
 	var unknown *pflag.NotExistError
 	if errors.As(err, &unknown) {
 		if near := spelling.Nearest(unknown.GetSpecifiedName(), flagNames(flags)); near != "" {

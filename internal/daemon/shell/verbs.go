@@ -6,6 +6,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/bmqelect/bmqelect/internal/base/spelling"
 	"github.com/bmqelect/bmqelect/internal/daemon/procs"
 )
 
@@ -26,8 +27,8 @@ var verbs = []verb{
 		func(_ *shell, ctx context.Context, n []*procs.Node) error { return n[0].Stop(ctx) }},
 	{"start", "NODE", 1, "start it again",
 		func(_ *shell, _ context.Context, n []*procs.Node) error { return n[0].Start() }},
-	{"pause", "NODE", 1, "freeze it (SIGSTOP)", send(syscall.SIGSTOP)},
-	{"resume", "NODE", 1, "let it go on (SIGCONT)", send(syscall.SIGCONT)},
+	{"pause", "NODE", 1, "freeze it (SIGSTOP)", send(syscall.SIGSTOP, "is frozen")},
+	{"resume", "NODE", 1, "let it go on (SIGCONT)", send(syscall.SIGCONT, "goes on")},
 	{"cut", "NODE NODE", 2, "cut the link between two", command(atFirst, "fault", "cut")},
 	{"isolate", "NODE", 1, "cut every link of it", command(atFirst, "fault", "isolate")},
 	{"heal", "", 0, "heal every link", command(everywhere, "fault", "heal")},
@@ -38,9 +39,19 @@ var verbs = []verb{
 	{"help", "", 0, "show this", nil}, // it would refer to this table
 }
 
-func send(sig syscall.Signal) func(*shell, context.Context, []*procs.Node) error {
-	return func(_ *shell, _ context.Context, n []*procs.Node) error { return n[0].Signal(sig) }
+// send sends a signal, and says what has become of the node.
+func send(sig syscall.Signal, became string) func(*shell, context.Context, []*procs.Node) error {
+	return func(s *shell, _ context.Context, n []*procs.Node) error {
+		err := n[0].Signal(sig)
+		if err == nil {
+			s.out.Say("%s %s", n[0].Name, became)
+		}
+		return err
+	}
 }
+
+// alike are words that others use for a command.
+var alike = map[string]string{"exit": "quit", "?": "help"}
 
 // Which nodes a command of bmqnode asks.
 const (
@@ -68,15 +79,17 @@ func command(first bool, words ...string) func(*shell, context.Context, []*procs
 
 // run runs one typed command.
 func (s *shell) run(ctx context.Context, name string, args []string) error {
+	var names []string
 	for _, v := range verbs {
-		if v.name != name {
+		names = append(names, v.name)
+		if v.name != name && v.name != alike[name] {
 			continue
 		}
 		if v.nodes == 2 && len(args) == 1 { // as scenarios name a link
 			args = strings.Split(args[0], "-")
 		}
 		if len(args) != v.nodes {
-			return fmt.Errorf("usage: %s", strings.TrimSpace(name+" "+v.args))
+			return fmt.Errorf("usage: %s: %s", strings.TrimSpace(name+" "+v.args), v.help)
 		}
 		var nodes []*procs.Node
 		for _, arg := range args {
@@ -93,6 +106,9 @@ func (s *shell) run(ctx context.Context, name string, args []string) error {
 			s.out.Say("  %-18s %s", v.name+" "+v.args, v.help)
 		}
 		return nil
+	}
+	if near := spelling.Nearest(name, names); near != "" {
+		return fmt.Errorf("there is no command %q; did you mean %s?", name, near)
 	}
 	return fmt.Errorf("there is no command %q; help lists the commands", name)
 }
