@@ -330,3 +330,19 @@ func TestALoneVoterLeadsWithoutALease(t *testing.T) {
 		<-l.Done()
 	})
 }
+
+// TestAStepDownChoosesWhoCanStand: a voter that has just started cannot yet.
+func TestAStepDownChoosesWhoCanStand(t *testing.T) {
+	withCluster(t, three, func(t *testing.T, c *testCluster) {
+		time.Sleep(time.Minute)
+		old := c.leader()
+		others := c.others(old)
+		started, settled := max(others[0], others[1]), min(others[0], others[1])
+		c.Restart(started) // by its name it would be the choice
+		time.Sleep(time.Second)
+		require.Equal(t, "up", member(old, started).Link)
+		require.NoError(t, old.Default().StepDown(t.Context(), time.Minute))
+		time.Sleep(100 * time.Millisecond)
+		require.Equal(t, settled, c.leader().ID())
+	})
+}

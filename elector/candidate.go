@@ -104,6 +104,7 @@ func (m *Machine) onElectionProposalResponse(from NodeID, msg *Message) {
 func (m *Machine) onRefusal(from NodeID, voter int, msg *Message) {
 	m.learn(from, msg)
 	if m.state.Role == Leader {
+		m.state.Leader.Settled = m.state.Leader.Settled.Without(voter)
 		m.reaffirmAbove(from, msg)
 		return
 	}

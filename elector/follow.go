@@ -167,7 +167,7 @@ func (m *Machine) linkDown(peer NodeID) {
 	s := &m.state
 	if voter, ok := m.voter(peer); ok {
 		s.Linked = s.Linked.Without(voter)
-		s.Leader.FitSince[voter] = 0
+		s.Leader.FitSince[voter], s.Leader.Settled = 0, s.Leader.Settled.Without(voter)
 	}
 	m.unavailable(peer)
 	switch {

@@ -14,6 +14,7 @@ func (m *Machine) becomeLeader(b ballot) {
 	s := &m.state
 	s.Leader.Since, s.Leader.Support = b.SentAt, b.Support
 	s.Leader.Period = m.cfg.Timing.HeartbeatBroadcast
+	s.Leader.Settled = s.Linked &^ b.No // §9.6: a voter that has just started refuses
 	s.SeenLSN, s.LedLast = lsn.LSN{Term: b.Term}, true
 	s.LastLeader, s.Heir, s.Failed = "", "", 0
 	m.renewLease()

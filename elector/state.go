@@ -130,6 +130,7 @@ type leaderState struct {
 	// when it last raised its term to re-affirm itself; 0 for never
 	RaisedAt Time
 	FitSince [scouting.MaxVoters]Time // by voter, since when it is fit without a break; 0 if not
+	Settled  scouting.Voters          // voters that are bound by no start of theirs any more: §9.6
 	Working  bool                     // the application's guarded work is held
 	Handover Handover
 }

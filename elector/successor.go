@@ -76,6 +76,9 @@ func (m *Machine) noteFitness(voter int, msg *Message, lapsed bool) {
 	case lapsed || l.FitSince[voter] == 0:
 		l.FitSince[voter] = m.state.Now
 	}
+	if since := l.FitSince[voter]; since != 0 && m.state.Now >= since.Add(m.cfg.Timing.Promise()) {
+		l.Settled = l.Settled.With(voter)
+	}
 	l.Priority[voter] = saturate(msg.Priority)
 }
 
@@ -83,13 +86,19 @@ func (m *Machine) noteFitness(voter int, msg *Message, lapsed bool) {
 func saturate(priority int) int32 { return int32(min(max(priority, math.MinInt32), math.MaxInt32)) }
 
 // best is the highest in rank of the voters that are fit and among those asked
-// for; "" if there is none. §9.6
+// for; "" if there is none. One that may have started a moment ago, so that it cannot stand
+// yet, is the last choice. §9.6
 func (m *Machine) best(among func(voter int) bool) NodeID {
+	l := &m.state.Leader
 	var best scouting.Rank
+	settled := false
 	for i, id := range m.cfg.voters {
-		r := scouting.Rank{Priority: int(m.state.Leader.Priority[i]), Node: id}
-		if m.ineligible(i) == nil && among(i) && (best.Node == "" || r.Compare(best) > 0) {
-			best = r
+		if m.ineligible(i) != nil || !among(i) {
+			continue
+		}
+		r, can := scouting.Rank{Priority: int(l.Priority[i]), Node: id}, l.Settled.Has(i)
+		if best.Node == "" || can && !settled || can == settled && r.Compare(best) > 0 {
+			best, settled = r, can
 		}
 	}
 	return best.Node
