@@ -207,6 +207,7 @@ func (s *shell) explainWhenReady(ctx context.Context) {
 	} {
 		s.out.Say("  %s  %s", console.Strong(fmt.Sprintf("%-12s", hint[0])), hint[1])
 	}
+	s.out.Say("Terms may jump, as from 1 to 18: nodes reserve them on disk ahead.")
 	program, err := os.Executable()
 	if err == nil && strings.Contains(program, "go-build") {
 		program = "go run ./cmd/bmqnode" // a temporary binary of go run
