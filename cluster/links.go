@@ -26,6 +26,11 @@ func (h meshHandler) LinkUp(peer netmesh.PeerInfo) {
 		Kind: recording.LinkUp, Peer: string(peer.Node), PeerBoot: peer.Boot,
 		Identity: peer.Identity.String(),
 	})
+	if peer.Identities != nil {
+		h.n.persister.note(func() error {
+			return h.n.store.SaveIdentities(peer.Node, peer.Identities)
+		})
+	}
 	h.n.post(event{do: func() {
 		h.n.up[peer.Node] = peer.Meta
 		h.n.quality.Up(peer.Node)

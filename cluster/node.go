@@ -274,7 +274,7 @@ func (n *Node) openStore(disk store.Disk) (*store.Store, error) {
 func (n *Node) meshConfig(network netmesh.Network) netmesh.Config {
 	cfg := netmesh.Config{
 		Cluster: n.cfg.Cluster, Node: n.cfg.Node,
-		Identity: n.store.Identity(), Boot: n.store.Boot(),
+		Identity: n.store.Identity(), Boot: n.store.Boot(), Identities: n.store.Identities(),
 		Bind: n.cfg.MeshAddr, Advertise: n.cfg.AdvertiseMesh, Network: network,
 		Logger: n.log.Named("mesh"), Clock: n.clock, Meta: n.cfg.Meta,
 		Facts: n.diagnosis.Facts(""), Inactivity: n.cfg.Election.Timing.Inactivity(),

@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/google/uuid"
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/bmqelect/bmqelect/elector"
@@ -50,6 +51,10 @@ type Config struct {
 	// Credentials.AcceptPlain. It is called from several goroutines and must return at once,
 	// and never nil. nil: no TLS.
 	TLS func() *Credentials
+
+	// Identities are those that members' names have had, the newest last, as PeerInfo told
+	// them: the others of a name are refused.
+	Identities map[elector.NodeID][]uuid.UUID
 
 	// DeathProof says how this member takes part in proofs of death.
 	DeathProof DeathProof

@@ -54,6 +54,8 @@ type PeerInfo struct {
 	// Meta is its Config.Meta, made printable and cut to MaxMeta bytes; "" if it is of an
 	// older build.
 	Meta string
+	// Identities, if not nil, are to be kept for the next start: see Config.Identities.
+	Identities []uuid.UUID
 }
 
 // Ping is when a ping and its answer passed, by Config.Clock of both ends.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
@@ -152,7 +153,7 @@ func (m *Mesh) welcome(h *handshake) (*link, error) {
 	node, at := elector.NodeID(theirs.Node), h.conn.RemoteAddr().String()
 	refused := h.vouch(m, &theirs)
 	if refused == nil {
-		refused = m.consider(h, &theirs)
+		refused = h.confirm(m, m.consider(h, &theirs))
 	}
 	if refused != nil {
 		m.refused(node, at, refused)
@@ -207,6 +208,20 @@ func (m *Mesh) consider(h *handshake, theirs *hello) *refusal {
 	return m.judgeNewcomer(&c, h.claimedBy(theirs))
 }
 
+// confirm returns a refusal that names two processes of one name, unless the one at the other
+// end has ended: what it said had waited here until a later start was taken in.
+func (h *handshake) confirm(m *Mesh, refused *refusal) *refusal {
+	if refused == nil || !slices.Contains(twoProcesses, refused.Reason) {
+		return refused
+	}
+	_ = h.raw.SetReadDeadline(time.Now().Add(m.cfg.times.handshake / 4)) // fails as the read does
+	n, err := h.raw.Read(make([]byte, 1))
+	if n > 0 || errors.Is(err, os.ErrDeadlineExceeded) {
+		return refused
+	}
+	return refuse(reasonVanished, "it has ended: %v; before, %s", err, refused.Text)
+}
+
 func (m *Mesh) leaving() *refusal {
 	return refuse(reasonClosing, "node %s is leaving", m.cfg.Node)
 }
@@ -220,12 +235,13 @@ func (m *Mesh) join(h *handshake, theirs *hello, key []byte) (*link, error) {
 	}
 	var joined join
 	if err := h.expect(frameJoin, &joined); err != nil {
+		m.heed(node, h, err)
 		return nil, err
 	}
 	l := m.newLink(h, theirs.info(h.conn), theirs.connKey(node))
 	l.key, l.claims = key, *h.claimedBy(theirs)
 	l.claims.later = joined.Proofs
-	if refused := m.install(l); refused != nil {
+	if refused := h.confirm(m, m.install(l)); refused != nil {
 		return nil, refused
 	}
 	return l, nil
@@ -242,7 +258,7 @@ func (m *Mesh) offer(c *connKey, by *claimed, key []byte) *refusal {
 		return m.leaving()
 	}
 	p := m.peers[c.node]
-	if _, refused := p.judge(c, by); refused != nil {
+	if _, refused := m.judge(c, by); refused != nil {
 		return refused
 	}
 	if p != nil {
@@ -303,6 +319,7 @@ func (m *Mesh) dialOnce(p *peer, addr string, dying, plain bool) error {
 	mine := m.hello(p.node, m.dials.Add(1))
 	mine.Proofs = m.proofs(p.node, frameHello, mine.Dial)
 	theirs, err := m.introduce(h, mine)
+	m.heed(p.node, h, err)
 	interrupt() // a link ends with a goodbye, whatever becomes of the dialer
 	if err == nil {
 		theirs.Dial = mine.Dial
@@ -313,7 +330,7 @@ func (m *Mesh) dialOnce(p *peer, addr string, dying, plain bool) error {
 			go l.run()
 			return nil
 		}
-		err = refused
+		err = h.confirm(m, refused)
 	}
 	h.fail(frameRefuse, err)
 	return fmt.Errorf("handshake with %s at %s: %w", p.node, addr, err)

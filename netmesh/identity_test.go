@@ -2,6 +2,8 @@ package netmesh
 
 import (
 	"bytes"
+	"net"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -159,4 +161,84 @@ func TestForget(t *testing.T) {
 		require.False(t, a.Links()[0].Forgotten)
 		require.Zero(t, a.count("b", "died reincarnated"))
 	})
+}
+
+// A process that was stopped may find the Hello of an ended process after it has linked the
+// next one. That is a restart, and no copy: the advice about copies discards a data directory.
+func TestARestartIsNotReportedAsACopy(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*hello)
+		end    func(net.Conn)
+		reason Reason
+	}{
+		"killed":                 {func(*hello) {}, func(c net.Conn) { _ = c.Close() }, reasonVanished},
+		"reset":                  {func(*hello) {}, reset, reasonVanished},
+		"killed, and wiped":      {wiped, func(c net.Conn) { _ = c.Close() }, reasonVanished},
+		"it lives":               {func(*hello) {}, func(net.Conn) {}, ReasonCopied},
+		"it lives, on new files": {wiped, func(net.Conn) {}, ReasonDuplicateName},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := start(t, "a", votersAX)
+			late, h := intrude(t, a), helloFrom(a)
+			h.Boot = 2
+			next := intrude(t, a)
+			next.link(h)
+			a.sees(t, "x", "up 2")
+			h.Boot, h.Process = 1, 7
+			c.change(h)
+			require.NoError(t, late.send(frameHello, h))
+			c.end(late.raw)
+			a.counts(t, c.reason)
+			found := a.observed("x refused data-dir-copied") || a.observed("x refused duplicate-name")
+			require.Equal(t, c.reason != reasonVanished, found)
+			require.Equal(t, 1, a.up())
+		})
+	}
+}
+
+func wiped(h *hello) { h.Identity = bytes.Clone(h.Identity); h.Identity[0]++ }
+
+func votersAX(c *Config) { c.Facts = Facts{Voters: []string{"a", "x"}, VoterCount: 2} }
+
+// The process that was dialed may end, and a later one dial, before its Welcome is read.
+func TestAWelcomeOfAnEndedProcessIsNotReportedAsACopy(t *testing.T) {
+	plainOnly(t)
+	for name, lives := range map[string]bool{"killed": false, "it lives": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := start(t, "a", votersAX)
+			h := helloFrom(a)
+			h.Boot = 2
+			first := intrude(t, a)
+			first.link(h)
+			a.sees(t, "x", "up 2")
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			require.NoError(t, err)
+			answered := make(chan struct{})
+			go func() {
+				defer close(answered)
+				conn, err := l.Accept()
+				if err != nil {
+					return
+				}
+				s := &stranger{newHandshake(conn, patience), t}
+				_ = s.expect(frameHello, &hello{})
+				h.Boot, h.MinVersion = 1, minVersion
+				_ = s.send(frameWelcome, h)
+				if !lives {
+					_ = conn.Close()
+				}
+			}()
+			t.Cleanup(func() { _ = l.Close(); <-answered })
+			reset(first.conn)
+			a.sees(t, "x", "down reset")
+			a.AddPeer("x", l.Addr().String())
+			<-answered
+			require.Eventually(t, func() bool {
+				return strings.Contains(a.Links()[0].LastErr, "handshake with x")
+			}, patience, glance)
+			require.Equal(t, lives, a.observed("x refused data-dir-copied"))
+		})
+	}
 }

@@ -96,6 +96,15 @@ func (p *peer) mayReturn(c *connKey, by *claimed) bool {
 		p.status.loss == elector.EvidenceReset && time.Since(p.status.since) < p.m.cfg.times.idle
 }
 
+// judge is peer.judge for a process that does not run on a data directory that was replaced.
+// Called with mu held.
+func (m *Mesh) judge(c *connKey, by *claimed) (decision, *refusal) {
+	if refused := m.outdated(c); refused != nil {
+		return breaksRule, refused
+	}
+	return m.peers[c.node].judge(c, by)
+}
+
 // twin reports whether c surely leads to another process than the one of that
 // number. Old builds tell no number.
 func (c *connKey) twin(process uint64) bool {
@@ -127,7 +136,7 @@ func (m *Mesh) judgeNewcomer(c *connKey, by *claimed) *refusal {
 		m.mu.RLock()
 		defer m.mu.RUnlock()
 		p := m.peers[c.node]
-		outcome, refused := p.judge(c, by)
+		outcome, refused := m.judge(c, by)
 		if p == nil {
 			return outcome, refused, nil
 		}

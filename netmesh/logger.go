@@ -30,7 +30,7 @@ const connectionRefused = "connection refused"
 func (l *logger) warn(kind, who, msg string, args ...any) {
 	log, limit := l.Warn, &l.limit
 	switch {
-	case kind == ReasonCopied.String():
+	case kind == ReasonCopied.String(), kind == ReasonOutdated.String():
 		log = l.Error
 	case msg == connectionRefused:
 		limit = &l.refused

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/base/crowd"
@@ -48,7 +51,10 @@ type Mesh struct {
 	mu      sync.RWMutex // guards what follows and the fields of peer that say so
 	closing bool
 	peers   map[elector.NodeID]*peer
-	live    map[*link]struct{} // also those that are being closed
+	// identities are Config.Identities as they are now.
+	identities map[elector.NodeID][]uuid.UUID
+	disowner   elector.NodeID     // says that the data directory here is outdated; "" if nobody does
+	live       map[*link]struct{} // also those that are being closed
 }
 
 // Listen checks cfg, starts to listen and accepts members from then on. It
@@ -74,8 +80,10 @@ func Listen(cfg Config, h Handler) (*Mesh, error) {
 			Logger: cfg.Logger.With("node", cfg.Node), refused: loglimit.Limiter[warning]{Most: maxRefusals},
 		},
 		done: make(chan struct{}), peers: make(map[elector.NodeID]*peer),
-		live: make(map[*link]struct{}), pending: crowd.New[net.Conn](maxPending),
+		live: make(map[*link]struct{}), identities: map[elector.NodeID][]uuid.UUID{},
+		pending: crowd.New[net.Conn](maxPending),
 	}
+	maps.Copy(m.identities, cfg.Identities)
 	m.facts.Store(&cfg.Facts)
 	m.observer, _ = h.(Observer)
 	m.foreign, _ = h.(ForeignHandler)
@@ -164,6 +172,9 @@ func (m *Mesh) Forget(node elector.NodeID, quiet time.Duration) error {
 	if p.known {
 		m.log.Info("member forgotten: the next process of its name is taken in",
 			"peer", node, "identity", p.identity, "boot", p.boot)
+	}
+	if all := m.identities[node]; len(all) > 0 {
+		m.identities[node] = all[len(all)-1:] // the operator has decided
 	}
 	p.known, p.processGone, p.copy, p.forgotten, p.reached = false, false, 0, true, ""
 	return nil

@@ -139,7 +139,7 @@ func (p *peer) place(l *link) (outcome decision, restarted bool, refused *refusa
 	if m.peers[p.node] != p || p.removed && l.dialed {
 		return breaksRule, false, refuse(reasonRemoved, "node %s was removed meanwhile", p.node)
 	}
-	outcome, refused = p.judge(&l.connKey, &l.claims)
+	outcome, refused = m.judge(&l.connKey, &l.claims)
 	switch outcome {
 	case breaksRule, askFirst:
 		return outcome, false, refused
@@ -167,6 +167,10 @@ func (p *peer) setLink(l *link) (restarted bool) {
 	restarted = later && p.evidence != nil && p.evidence.seen == elector.EvidenceEOF // §6.6
 	p.dropEvidence()
 	p.trust(l)
+	l.info.Identities = p.m.remember(p, l)
+	if p.m.disowner == p.node {
+		p.m.disowner = ""
+	}
 	p.processGone, p.forgotten, p.refusing = false, false, false
 	p.known, p.identity, p.boot, p.process = true, l.identity, l.boot, l.process
 	p.link, p.removed = l, false

@@ -34,6 +34,7 @@ const (
 	ReasonProxied                 // a proxy or NAT rewrites the addresses of an evidence connection
 	ReasonCopied                  // another process runs, or ran, on a copy of its data directory
 	ReasonTLS                     // no certificate that is accepted, or TLS at one end only
+	ReasonOutdated                // its data directory was replaced by another one, and put back
 	reasonEnd
 )
 
@@ -41,8 +42,11 @@ var reasonNames = [reasonEnd]string{
 	"none", "silent", "vanished", "garbage", "oversized", "version", "foreign-cluster",
 	"duplicate-name", "self", "wrong-node", "stale", "already-connected", "crowded", "closing",
 	"removed", "requested", "superseded", "timeout", "proxied", "data-dir-copied",
-	"tls",
+	"tls", "data-dir-outdated",
 }
+
+// twoProcesses are the reasons whose advice may cost a data directory: they must be certain.
+var twoProcesses = []Reason{ReasonDuplicateName, ReasonCopied, ReasonOutdated}
 
 // Reasons returns every reason for which connections are counted.
 func Reasons() []Reason {

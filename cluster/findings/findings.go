@@ -22,13 +22,15 @@ const (
 	WrongCluster    Kind = "wrong-cluster"   // refused: member of another cluster
 	NameTwice       Kind = "name-twice"      // refused: one name, two data directories
 	DirectoryCopied Kind = "data-dir-copied" // refused: another process runs, or ran, on a copy of it
-	Version         Kind = "version"         // refused: no version of the protocol in common
-	WrongNode       Kind = "wrong-node"      // refused: the address leads to another node
-	TLS             Kind = "tls"             // refused: no accepted certificate, or one end has no TLS
-	Certificate     Kind = "certificate"     // this node's ends soon, or a new one is wrong; no Peer
-	FalseClaim      Kind = "false-claim"     // it claims to lead, and cannot have been elected
-	DiskFails       Kind = "disk-fails"      // this node cannot write to its disk; no Peer
-	Alone           Kind = "alone"           // no other member was found since the start; no Peer
+	// refused: its data directory was replaced by another one, and put back
+	DirectoryOutdated Kind = "data-dir-outdated"
+	Version           Kind = "version"     // refused: no version of the protocol in common
+	WrongNode         Kind = "wrong-node"  // refused: the address leads to another node
+	TLS               Kind = "tls"         // refused: no accepted certificate, or one end has no TLS
+	Certificate       Kind = "certificate" // this node's ends soon, or a new one is wrong; no Peer
+	FalseClaim        Kind = "false-claim" // it claims to lead, and cannot have been elected
+	DiskFails         Kind = "disk-fails"  // this node cannot write to its disk; no Peer
+	Alone             Kind = "alone"       // no other member was found since the start; no Peer
 )
 
 // kinds are all kinds, with what to do about a finding of each.
@@ -49,8 +51,12 @@ var kinds = []struct {
 	{WrongCluster, "correct the cluster name of one of them, or the address or seed that led here"},
 	{NameTwice, "stop or rename one of the two nodes; if the data directory was replaced, end every " +
 		"process on the old one first, then let the members forget it: bmqnode forget"},
-	{DirectoryCopied, "stop the process on the copied or restored directory, and start it with an " +
-		"empty one; if no other process of that name is left, let the members forget it: bmqnode forget"},
+	{DirectoryCopied, "find out by the addresses which of the two processes is the node's own: without " +
+		"TLS the other one may be a stranger's, and is to be kept out; otherwise stop the process on the " +
+		"copied or restored directory, keep that directory, and start the node with an empty one; if no " +
+		"other process of that name is left, let the members forget it: bmqnode forget"},
+	{DirectoryOutdated, "stop the node and start it on the newer data directory; only if that is lost, " +
+		"on an empty one: docs/operations.md#replacing-a-node; keep the old one until it runs"},
 	{Version, "upgrade the older of the two in steps of releases that have a version in common"},
 	{WrongNode, "correct the name of the node at that address, if it is mistyped, the address that " +
 		"the node advertises, or the port mapping that leads it here"},

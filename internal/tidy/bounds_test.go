@@ -62,6 +62,7 @@ var tables = map[string]string{
 	"cluster lastAnomaly":            "the kinds of anomalies",
 	"cluster processes":              "the voters",
 	"cluster silences":               "the voters",
+	"netmesh identities":             "maxNames names of voters, maxIdentities of each",
 	"cluster/internal/gossip failed": "the join addresses of the configuration",
 }
 

@@ -139,6 +139,7 @@ func (w watcher) Refused(peer elector.NodeID, reason netmesh.Reason, why string)
 		netmesh.ReasonForeignCluster: findings.WrongCluster,
 		netmesh.ReasonDuplicateName:  findings.NameTwice,
 		netmesh.ReasonCopied:         findings.DirectoryCopied,
+		netmesh.ReasonOutdated:       findings.DirectoryOutdated,
 		netmesh.ReasonVersion:        findings.Version,
 		netmesh.ReasonSelf:           findings.WrongNode,
 		netmesh.ReasonWrongNode:      findings.WrongNode,

@@ -223,7 +223,7 @@ func TestReasonsThatAreFindings(t *testing.T) {
 		"foreign-cluster": findings.WrongCluster, "duplicate-name": findings.NameTwice,
 		"data-dir-copied": findings.DirectoryCopied, "version": findings.Version,
 		"self": findings.WrongNode, "wrong-node": findings.WrongNode, "proxied": findings.ProxyBetween,
-		"tls": findings.TLS,
+		"tls": findings.TLS, "data-dir-outdated": findings.DirectoryOutdated,
 	}
 	for _, reason := range netmesh.Reasons() {
 		d := New(Config{Logger: hclog.NewNullLogger()})

@@ -20,7 +20,8 @@
 //     time (ErrLocked).
 //
 // What it cannot notice: a directory put back whole from an older backup, or
-// copied to another machine, and a disk that reports an fsync it did not do.
+// copied to another machine, and a disk that reports an fsync it did not do. So it keeps
+// which directories the other members had: they refuse each other's old ones.
 //
 // The whole state is one record under one checksum, rewritten at each commit. It is
 // small: about 50 bytes a group, and groups that were closed are forgotten. A record

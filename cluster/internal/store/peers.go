@@ -9,6 +9,9 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/google/uuid"
+
+	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/base/regular"
 )
 
@@ -66,6 +69,22 @@ func (s *Store) Peers() []string {
 	defer s.peersMu.Unlock()
 	return slices.Clone(s.peers)
 }
+
+// SaveIdentities makes durable which identities the name of a node had. The slice is the
+// store's from then on. An error is final, like one of Persist.
+func (s *Store) SaveIdentities(node elector.NodeID, all []uuid.UUID) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	next := s.state.Load().clone()
+	if next.Identities == nil {
+		next.Identities = map[elector.NodeID][]uuid.UUID{}
+	}
+	next.Identities[node] = all
+	return s.commit("save the identities of a member", next)
+}
+
+// Identities returns what was saved, by node. It is not to be changed.
+func (s *Store) Identities() map[elector.NodeID][]uuid.UUID { return s.state.Load().Identities }
 
 // loadPeers reads the addresses. A file that is damaged is as good as none.
 func (s *Store) loadPeers() {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
@@ -51,6 +52,9 @@ type state struct {
 	Idle numbers `json:"idle,omitempty"`
 	// Pause is kept when it is over. An older program drops it: its elections go on.
 	Pause *Pause `json:"pause,omitempty"`
+	// Identities are those that the names of voters had, the newest last. An older program
+	// drops them, and takes in a data directory that was replaced.
+	Identities map[elector.NodeID][]uuid.UUID `json:"identities,omitempty"`
 	// Emergencies are never removed.
 	Emergencies []Emergency `json:"emergencies,omitempty"`
 }
@@ -71,7 +75,7 @@ func (s state) blank() bool {
 
 func (s state) clone() state {
 	s.Groups, s.Entered = maps.Clone(s.Groups), maps.Clone(s.Entered)
-	s.Idle = maps.Clone(s.Idle)
+	s.Idle, s.Identities = maps.Clone(s.Idle), maps.Clone(s.Identities)
 	s.Emergencies = slices.Clone(s.Emergencies)
 	return s
 }

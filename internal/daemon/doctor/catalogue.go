@@ -167,6 +167,9 @@ var catalogue = map[Kind]advice{
 	findings.DirectoryCopied: {
 		why: "a process on a copy does not know the votes of the other, and could vote twice",
 	},
+	findings.DirectoryOutdated: {
+		why: "it does not know the votes of the directory that was used after it, and could vote twice",
+	},
 	findings.Version: {
 		why: "the two cannot talk, so neither counts for the other's quorum",
 	},

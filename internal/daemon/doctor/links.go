@@ -71,7 +71,7 @@ func (s *survey) refuses(a, b cluster.NodeID) bool {
 		return slices.ContainsFunc(n.Status.Findings, func(f findings.Finding) bool {
 			ends := n.Node == a && f.Peer == b || n.Node == b && f.Peer == a
 			return ends && slices.Contains([]Kind{
-				findings.DirectoryCopied, findings.Version, findings.TLS,
+				findings.DirectoryCopied, findings.DirectoryOutdated, findings.Version, findings.TLS,
 			}, f.Kind)
 		})
 	})
