@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"runtime"
 	"slices"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -88,9 +90,14 @@ func inOwnThread(f func()) {
 // grow, so that it does not keep the dying process from the processor.
 func tellEarly(pipe *os.File, pid int, tell func()) {
 	_, _ = pipe.Read(make([]byte, 1)) // the child writes nothing
+	if !hasOwnProc() {
+		return
+	}
 	pause := 20 * time.Microsecond
 	for end := time.Now().Add(lookAfter); time.Now().Before(end); {
-		if hasNoMemory(pid) {
+		// The thread that calls exec() takes the number of the first one, which may fall between the
+		// looks at the two. The second time it has the memory of the new program.
+		if hasNoMemory(pid) && hasNoMemory(pid) {
 			tell()
 			return
 		}
@@ -99,14 +106,26 @@ func tellEarly(pipe *os.File, pid int, tell func()) {
 	}
 }
 
+// hasOwnProc reports whether /proc tells of the namespace of process IDs of this process. In
+// that of another one the number of the child means another process.
+func hasOwnProc() bool {
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return false
+	}
+	_, numbers, _ := strings.Cut(string(status), "\nNSpid:") // from its own namespace inwards
+	numbers, _, _ = strings.Cut(numbers, "\n")
+	return strings.TrimSpace(numbers) == strconv.Itoa(os.Getpid())
+}
+
 // hasNoMemory reports whether all threads of a child have given up its memory, so that none will
 // run code of its own again: a thread without memory has no exe. To read its statm or stat would
-// hold the memory, and then give it back in this process. A child without threads is dead; to
-// wait for it may take the kernel longer.
+// hold the memory, and then give it back in this process. A child without a directory is hidden,
+// or waited for already, which Run tells.
 func hasNoMemory(pid int) bool {
 	before, err := threadsOf(pid)
-	if err != nil {
-		return gone(err)
+	if err != nil || len(before) == 0 {
+		return false
 	}
 	for _, id := range before {
 		_, err := os.Readlink(fmt.Sprintf("/proc/%d/task/%s/exe", pid, id))
@@ -117,7 +136,7 @@ func hasNoMemory(pid int) bool {
 	// A thread that was started meanwhile was started by one that is not in the list either.
 	isNew := func(id string) bool { return !slices.Contains(before, id) }
 	after, err := threadsOf(pid)
-	return gone(err) || err == nil && !slices.ContainsFunc(after, isNew)
+	return err == nil && len(after) > 0 && !slices.ContainsFunc(after, isNew)
 }
 
 func gone(err error) bool {
