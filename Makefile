@@ -5,7 +5,9 @@ GOVULNCHECK = golang.org/x/vuln/cmd/govulncheck@v1.8.0
 VULNDB ?=
 RACE ?=
 RACEFLAG = $(if $(RACE),-race)
-TESTFLAGS ?= -timeout 5m
+# Each step of a test has a limit, which grows when the machine is busy; all of a package has
+# this one.
+TESTFLAGS ?= -timeout 2h
 # The detector lets each process sleep for a second at its end; there are many.
 export GORACE ?= atexit_sleep_ms=100
 FUZZTIME ?= 10s
@@ -13,8 +15,11 @@ FUZZTIME ?= 10s
 MODULES = . examples tests internal/peers
 # etcd takes a minute to compile: only lint-peers and bench-peers do.
 PEERS_WITHOUT_OTHERS = . ./node ./ours
-each = @for module in $(MODULES); do (cd $$module && packages=./... && \
-	if [ $$module = internal/peers ]; then packages="$(PEERS_WITHOUT_OTHERS)"; fi && $(1)) || exit 1; done
+# All modules have their turn, whether those before are red or not.
+each = @failed=; for module in $(MODULES); do (cd $$module && packages=./... && \
+	if [ $$module = internal/peers ]; then packages="$(PEERS_WITHOUT_OTHERS)"; fi && $(1)) || \
+	failed="$$failed $$module"; done; \
+	if [ "$$failed" ]; then echo "failed, of the modules $(MODULES):$$failed" >&2; exit 1; fi
 # Code of one goroutine, as internal/tidy makes sure of all but its tests: the race detector
 # has nothing to find there, and takes ten times as long. RACE=1 tests it without.
 PURE = ./elector/... ./scouting/... ./internal/lab/sim/... ./internal/lab/algorithm/... \
@@ -39,8 +44,9 @@ man: bmqnode ## write manual pages to bin/man: man -l bin/man/bmqnode.1
 	bin/bmqnode man bin/man
 
 test: ## run all tests (RACE=1: with the race detector)
-	$(if $(RACE),go test $(TESTFLAGS) $(PURE))
-	$(call each,$(if $(RACE),[ $$module != . ] || packages=$(raced) &&) go test $(RACEFLAG) $(TESTFLAGS) $$packages)
+	$(call each,$(if $(RACE),if [ $$module = . ]; then packages=$(raced); \
+		go test $(TESTFLAGS) $(PURE) || pure=failed; fi;) \
+		go test $(RACEFLAG) $(TESTFLAGS) $$packages && [ ! "$$pure" ])
 
 race: ## run all tests with the race detector
 	@$(MAKE) test RACE=1

@@ -12,6 +12,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/base/memnet"
+	"github.com/bmqelect/bmqelect/internal/base/slowness"
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 )
@@ -19,10 +20,10 @@ import (
 // smallFrame is the least that a peer of an older build may take.
 const smallFrame = 4 << 10
 
-const (
-	patience = 10 * time.Second // longer than anything takes on a loaded machine
-	glance   = 5 * time.Millisecond
-)
+// patience is longer than one step takes on this machine, whatever else runs on it.
+var patience = slowness.Limit(30 * time.Second)
+
+const glance = 5 * time.Millisecond
 
 // recorder is a Handler and an Observer that writes down what it is told.
 type recorder struct {

@@ -193,8 +193,6 @@ func TestEventsAcrossARestart(t *testing.T) {
 
 	var resets []admin.Reset
 	var events []admin.Event
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
 	before := placeOf(t, n)
 	stream := &admin.Stream{
 		After: before,
@@ -204,6 +202,8 @@ func TestEventsAcrossARestart(t *testing.T) {
 	require.NoError(t, n.Kill())
 	require.NoError(t, n.Start())
 	s.agree(s.Nodes(), nil)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
 	require.True(t, followUntil(ctx, n, stream, func() bool { return len(resets) > 0 }))
 	require.Contains(t, resets[0].Reason, before)
 	require.Empty(t, events)

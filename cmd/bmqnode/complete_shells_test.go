@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -77,7 +76,7 @@ func TestTheShellsOfferNames(t *testing.T) {
 			if err != nil {
 				t.Skipf("%v; on Debian: apt-get install -y bash-completion zsh fish", err)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			cmd := exec.CommandContext(ctx, shell, "-c", script)
 			cmd.Env = append(env, "HOME="+t.TempDir())

@@ -86,13 +86,11 @@ func TestFollowersRestartInTurnUnderALeaderThatStays(t *testing.T) {
 	t.Parallel()
 	s := play(t, 5, quick())
 	first := s.agree(s.Nodes(), nil)
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
 	for i, n := range s.others(first.Leader) {
 		if i%2 == 0 {
 			require.NoError(t, n.Kill())
 		} else {
-			require.NoError(t, n.Stop(ctx))
+			s.stop(n)
 		}
 		require.NoError(t, n.Start())
 		s.agree(s.Nodes(), same(first))

@@ -169,7 +169,7 @@ func nodeLeads(t *testing.T, addr string) (st cluster.Status) {
 func statusAt(t *testing.T, addr string) (cluster.Status, error) {
 	client := admin.NewClient(addr)
 	defer client.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	return client.Status(ctx)
 }

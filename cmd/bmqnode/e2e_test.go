@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/internal/base/slowness"
 	"github.com/bmqelect/bmqelect/internal/daemon/admin"
 	"github.com/bmqelect/bmqelect/internal/daemon/procs"
 	"github.com/bmqelect/bmqelect/lsn"
@@ -56,11 +57,10 @@ func playSideBySide() {
 	}
 }
 
-const (
-	// patience bounds what must happen; nothing is concluded from how long it took.
-	patience = 40 * time.Second
-	basePort = 17_400
-)
+// patience bounds one step that must happen; nothing is concluded from how long it took.
+var patience = slowness.Limit(time.Minute)
+
+const basePort = 17_400
 
 // quick are timers that a slow machine still keeps, and a test waits for gladly.
 func quick() map[string]any {

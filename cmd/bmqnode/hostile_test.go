@@ -111,7 +111,7 @@ func TestNothingThatAServerSaysReachesTheTerminalAsItIs(t *testing.T) {
 	watch.Stdout, watch.Stderr = &out, &out
 	require.NoError(t, watch.Start())
 	shown := func() bool { return bytes.Contains(out.Bytes(), []byte(`\x1b[2J`)) }
-	require.Eventually(t, shown, 30*time.Second, 10*time.Millisecond)
+	require.Eventually(t, shown, patience, 10*time.Millisecond)
 	require.NoError(t, watch.Process.Kill())
 	require.Error(t, watch.Wait())
 	harmless("watch", string(out.Bytes()))

@@ -100,10 +100,8 @@ func moveToTLSAndBack(t *testing.T, old string) {
 func (s *scene) restartEach(
 	g cluster.GroupStatus, change func(*procs.Node),
 ) cluster.GroupStatus {
-	ctx, cancel := context.WithTimeout(context.Background(), 4*patience)
-	defer cancel()
 	restart := func(n *procs.Node) {
-		require.NoError(s.t, n.Stop(ctx))
+		s.stop(n)
 		change(n)
 		require.NoError(s.t, n.Start())
 	}

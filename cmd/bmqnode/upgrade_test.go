@@ -1,7 +1,6 @@
 package main_test
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -46,10 +45,8 @@ func TestARollingUpgradeAndBack(t *testing.T) {
 
 // roll restarts each node with another binary, the leader last.
 func (s *scene) roll(g cluster.GroupStatus, binary string) cluster.GroupStatus {
-	ctx, cancel := context.WithTimeout(context.Background(), 4*patience)
-	defer cancel()
 	restart := func(n *procs.Node) {
-		require.NoError(s.t, n.Stop(ctx))
+		s.stop(n)
 		n.Binary = binary
 		require.NoError(s.t, n.Start())
 	}

@@ -28,7 +28,7 @@ var (
 	testLibraries = []string{
 		"testing", "github.com/stretchr/testify", "pgregory.net/rapid", "go.uber.org/goleak",
 		"github.com/cockroachdb/datadriven", "github.com/chromedp/chromedp",
-		"github.com/getkin/kin-openapi",
+		"github.com/getkin/kin-openapi", module + "/internal/base/slowness",
 	}
 	world = []string{"math/rand", "crypto/rand", "os", "net", "log", "syscall", "sync", "context",
 		"io", "unsafe"}

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/base/slowness"
 	"github.com/bmqelect/bmqelect/internal/lab/history"
 	"github.com/bmqelect/bmqelect/internal/lab/replay"
 	"github.com/bmqelect/bmqelect/internal/lab/scenario"
@@ -293,10 +294,10 @@ func (b *tab) requireOnScreen(from, to float64) {
 	for x, want := range map[float64]float64{left + 1: from, width - 9: to} {
 		b.drag(x, x, laneA)
 		require.EventuallyWithT(b.t, func(c *assert.CollectT) {
-			now, err := chromedp.Run(b.ctx, chromedp.Evaluate[float64](nowShown))
+			now, err := evaluate[float64](b, nowShown)
 			require.NoError(c, err)
 			require.InDelta(c, want, now, 1)
-		}, 20*time.Second, 20*time.Millisecond)
+		}, slowness.Limit(patience), 20*time.Millisecond)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/base/slowness"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(settling{m}) }
@@ -33,7 +34,7 @@ func (s settling) Run() int {
 }
 
 // patience is how long a test waits for something that takes about a second.
-const patience = 30 * time.Second
+var patience = slowness.Limit(30 * time.Second)
 
 // fast returns periods that keep tests short. But probes are slow: on a machine under
 // load a process may take long to answer, and who does not in time is dead for a while.

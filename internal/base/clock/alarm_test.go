@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/internal/base/clock"
+	"github.com/bmqelect/bmqelect/internal/base/slowness"
 )
 
 func TestAlarmRingsAtItsMoment(t *testing.T) {
@@ -26,7 +27,7 @@ func TestAlarmRingsAtItsMoment(t *testing.T) {
 				a.Set(at)
 				select {
 				case <-a.Rings():
-				case <-time.After(20 * time.Second):
+				case <-time.After(slowness.Limit(20 * time.Second)):
 					require.Fail(t, "it does not ring", ahead)
 				}
 				require.GreaterOrEqual(t, c.Now(), at)
@@ -71,5 +72,6 @@ func TestAlarmOfTheSystemCountsSleepOnLinux(t *testing.T) {
 	a := clock.NewAlarm(clock.System())
 	require.Equal(t, before+1, timers())
 	a.Close()
-	require.Eventually(t, func() bool { return timers() == before }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return timers() == before },
+		slowness.Limit(10*time.Second), time.Millisecond)
 }

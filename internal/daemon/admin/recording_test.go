@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/internal/base/recording"
+	"github.com/bmqelect/bmqelect/internal/base/slowness"
 )
 
 func TestWhatANodeRecordedOutlivesIt(t *testing.T) {
@@ -25,7 +26,7 @@ func TestWhatANodeRecordedOutlivesIt(t *testing.T) {
 		h, err := c.History(t.Context())
 		require.NoError(t, err)
 		return len(h.Leaderships) == 1 && h.Leaderships[0].Leader == "a"
-	}, 10*time.Second, time.Millisecond)
+	}, slowness.Limit(10*time.Second), time.Millisecond)
 	before, err := c.Recording(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, recording.Started, before.Records[0].Kind)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/internal/base/crowd"
 	"github.com/bmqelect/bmqelect/internal/base/memnet"
+	"github.com/bmqelect/bmqelect/internal/base/slowness"
 )
 
 // slowly opens a connection from a source and sends the beginning of a request.
@@ -134,7 +135,7 @@ func TestUnreadStreamsKeepNoOtherMachineOut(t *testing.T) {
 	const ask = "GET /v1/events HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 	answer := func(conn net.Conn) string {
 		status := make([]byte, len("HTTP/1.1 200"))
-		_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+		_ = conn.SetReadDeadline(time.Now().Add(slowness.Limit(10 * time.Second)))
 		_, err := io.ReadFull(conn, status)
 		require.NoError(t, err)
 		return string(status)

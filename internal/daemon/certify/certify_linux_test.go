@@ -14,12 +14,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
+
+	"github.com/bmqelect/bmqelect/internal/base/slowness"
 )
 
-const (
-	patience    = 20 * time.Second
-	certificate = "the child is dead"
-)
+var patience = slowness.Limit(20 * time.Second)
+
+const certificate = "the child is dead"
 
 // TestMain is also the child (see beChild), its parent, and what the child becomes.
 func TestMain(m *testing.M) {
@@ -58,7 +60,10 @@ func beChild(addr, order string) {
 	check(err)
 	check(hold(unheld, nil))
 	if order == "fill memory" {
-		memory = make([]byte, 256<<20)
+		memory, err = unix.Mmap(-1, 0, 256<<20, unix.PROT_READ|unix.PROT_WRITE,
+			unix.MAP_PRIVATE|unix.MAP_ANON)
+		check(err)
+		check(unix.Madvise(memory, unix.MADV_NOHUGEPAGE)) // those are given back in no time
 		for i := 0; i < len(memory); i += os.Getpagesize() {
 			memory[i] = 1
 		}
@@ -150,27 +155,41 @@ func TestSignalsAndTheExitCodeArePassedOn(t *testing.T) {
 	f.ends(128 + int(syscall.SIGTERM))
 }
 
-// TestADeathIsCertifiedBeforeTheMemoryIsGivenBack, which takes 10 ms and more here. A busy machine
-// may let the parent run later than that, but not each time.
+// TestADeathIsCertifiedBeforeTheMemoryIsGivenBack, which takes 25 ms and more here. The child
+// gives it back after all other processes, so that its parent runs first on a busy machine, too.
+// Once in twenty times something else holds the parent up for longer.
 func TestADeathIsCertifiedBeforeTheMemoryIsGivenBack(t *testing.T) {
 	for range 5 {
-		f := start(t, "fill memory")
-		certified := make(chan time.Time)
-		go func() {
-			_, _ = f.held.Read(make([]byte, len(certificate)))
-			certified <- time.Now()
-		}()
-		require.NoError(t, syscall.Kill(f.pid, syscall.SIGKILL))
-		_, err := f.alone.Read(make([]byte, 1)) // the kernel closes the child's files
-		closed := time.Now()
-		require.ErrorIs(t, err, io.EOF)
-		before := closed.Sub(<-certified)
-		require.Equal(t, 128+int(syscall.SIGKILL), <-f.code)
-		if t.Logf("certified %v before its files were closed", before); before > 0 {
+		if before := certifiedBefore(t); before > 0 {
 			return
 		}
 	}
 	t.Fatal("five times the certificate came after the end of the child")
+}
+
+// certifiedBefore is the time from a child's certificate to the end of its files.
+func certifiedBefore(t *testing.T) time.Duration {
+	f := start(t, "fill memory")
+	certified := make(chan time.Time)
+	go func() {
+		_, _ = f.held.Read(make([]byte, len(certificate)))
+		certified <- time.Now()
+	}()
+	threads, err := threadsOf(f.pid)
+	require.NoError(t, err)
+	for _, id := range threads {
+		id, err := strconv.Atoi(id)
+		require.NoError(t, err)
+		require.NoError(t, unix.SchedSetAttr(id, &unix.SchedAttr{Policy: unix.SCHED_IDLE}, 0))
+	}
+	require.NoError(t, syscall.Kill(f.pid, syscall.SIGKILL))
+	_, err = f.alone.Read(make([]byte, 1)) // the kernel closes the child's files
+	closed := time.Now()
+	require.ErrorIs(t, err, io.EOF)
+	before := closed.Sub(<-certified)
+	t.Logf("certified %v before its files were closed", before)
+	require.Equal(t, 128+int(syscall.SIGKILL), <-f.code)
+	return before
 }
 
 func TestALivingProcessHasMemory(t *testing.T) {

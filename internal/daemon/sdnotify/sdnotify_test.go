@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/bmqelect/bmqelect/internal/base/slowness"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -42,10 +44,9 @@ func (m manager) read(wait time.Duration) string {
 	return string(buf[:n])
 }
 
-const (
-	patience = 10 * time.Second
-	silence  = 300 * time.Millisecond // many intervals of the watchdog
-)
+var patience = slowness.Limit(10 * time.Second)
+
+const silence = 300 * time.Millisecond // many intervals of the watchdog
 
 // watch runs Watch with an interval of 20 ms until the test ends.
 func watch(t *testing.T, alive func() bool, failed func(error)) manager {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/internal/base/slowness"
 )
 
 func TestScriptsThatFailOrHangHoldUpNothing(t *testing.T) {
@@ -42,5 +44,5 @@ func TestScriptsThatFailOrHangHoldUpNothing(t *testing.T) {
 	require.Eventually(t, func() bool {
 		stat, err := os.ReadFile("/proc/" + strings.TrimSpace(string(pid)) + "/stat")
 		return err != nil || strings.Contains(string(stat), ") Z ")
-	}, 30*time.Second, 5*time.Millisecond, "what a hook waited for is killed with it")
+	}, slowness.Limit(30*time.Second), 5*time.Millisecond, "what a hook waited for is killed with it")
 }

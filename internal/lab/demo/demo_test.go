@@ -14,6 +14,7 @@ import (
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/cluster/findings"
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/base/slowness"
 	"github.com/bmqelect/bmqelect/internal/foreign"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/all"
@@ -32,7 +33,7 @@ func TestALeaderWithoutALeaseMayNotAct(t *testing.T) {
 	require.NoError(t, err)
 	defer node.Close(t.Context())
 	leads := func() bool { return node.Status().Groups[0].Role == "LEADER" }
-	require.Eventually(t, leads, 10*time.Second, time.Millisecond)
+	require.Eventually(t, leads, slowness.Limit(10*time.Second), time.Millisecond)
 	require.False(t, node.IsLeader())
 	require.Equal(t, "bully", node.Status().Algorithm)
 	require.Contains(t, node.Status().Groups[0].Explanation, "nobody may act on who leads")
@@ -61,7 +62,7 @@ func TestADemonstrationInARealClusterIsFound(t *testing.T) {
 			return f.Kind == findings.SettingsDiffer &&
 				strings.Contains(f.Detail, `algorithm is "bmqelect" on node "b" and "bully" on node "a"`)
 		})
-	}, 10*time.Second, time.Millisecond)
+	}, slowness.Limit(10*time.Second), time.Millisecond)
 }
 
 // A node that cannot keep what its algorithm persists takes no part any more.
@@ -79,7 +80,7 @@ func TestANodeWithoutRoomForItsStateFails(t *testing.T) {
 	defer node.Close(t.Context())
 	select {
 	case <-node.Done():
-	case <-time.After(10 * time.Second):
+	case <-time.After(slowness.Limit(10 * time.Second)):
 		t.Fatal("the node is mute, and runs")
 	}
 	require.ErrorContains(t, node.Err(), "state of raft: ")

@@ -17,13 +17,14 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
+
+	"github.com/bmqelect/bmqelect/internal/base/slowness"
 )
 
-const (
-	patience = 30 * time.Second
-	// soon is time enough for a shell to get going, and short enough to wait for.
-	soon = 700 * time.Millisecond
-)
+var patience = slowness.Limit(30 * time.Second)
+
+// soon is time enough for a shell to get going, and short enough to wait for.
+const soon = 700 * time.Millisecond
 
 // TestMain lets this binary be the supervisor, and a process that has one.
 func TestMain(m *testing.M) {
