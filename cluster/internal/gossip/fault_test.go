@@ -136,9 +136,8 @@ func TestHealthyClusterIsSilentAtInfo(t *testing.T) {
 
 func TestOwnAddressAmongJoinIsSkipped(t *testing.T) {
 	var log lines
-	own := freeAddr(t)
-	_, port, err := net.SplitHostPort(own)
-	require.NoError(t, err)
+	port := freePort(t)
+	own := net.JoinHostPort("127.0.0.2", port)
 	others := net.JoinHostPort("127.0.0.1", port)
 	a := start(t, "a", bound("0.0.0.0:"+port), joining(own, others), func(c *Config) {
 		c.Advertise = own

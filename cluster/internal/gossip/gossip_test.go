@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -188,4 +189,18 @@ func freeAddr(t *testing.T) string {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, ln.Close()) }()
 	return ln.Addr().String()
+}
+
+// freePort is free on all addresses, and none that the kernel gives away: other processes may
+// listen on one address of such a port at any time.
+func freePort(t *testing.T) string {
+	t.Helper()
+	for {
+		port := strconv.Itoa(24_000 + rand.IntN(8_000))
+		ln, err := net.Listen("tcp", ":"+port)
+		if err == nil {
+			require.NoError(t, ln.Close())
+			return port
+		}
+	}
 }
