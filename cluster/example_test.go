@@ -43,7 +43,7 @@ func Example() {
 	fmt.Println("leading, first fencing token:", token)
 	l.Release() // the work has stopped
 
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	if err := node.Close(ctx); err != nil { // hands over, then leaves
 		panic(err)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bmqelect/bmqelect/internal/base/slowness"
 	"github.com/bmqelect/bmqelect/internal/daemon/procs"
 )
 
@@ -141,16 +142,15 @@ type load struct {
 }
 
 const (
-	loadClients  = 3
-	loadPace     = 10 * time.Millisecond // between two requests of a client
-	loadShown    = 30                    // answers that show that requests flow
-	loadPatience = 5 * time.Second       // of a request
+	loadClients = 3
+	loadPace    = 10 * time.Millisecond // between two requests of a client
+	loadShown   = 30                    // answers that show that requests flow
 )
 
 func newLoad(t *testing.T, socket string) *load {
 	ctx, cancel := context.WithCancel(context.Background())
 	l := &load{t: t, cancel: cancel, by: map[string]int{}}
-	l.client.Timeout = loadPatience
+	l.client.Timeout = slowness.Limit(5 * time.Second)
 	l.client.Transport = &http.Transport{DialContext: func(ctx context.Context, _,
 		_ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", socket)
