@@ -39,8 +39,8 @@ func newFamily(t *testing.T) family {
 	command, err := look(f.command[0])
 	require.NoError(t, err)
 	f.supervisor = command.parent
-	t.Cleanup(func() {
-		for _, pid := range f.command {
+	t.Cleanup(func() { // the owner may be stopped, or have had no time yet to end the supervisor
+		for _, pid := range append(f.command, f.supervisor) {
 			if runs(pid) {
 				_ = syscall.Kill(pid, syscall.SIGKILL)
 			}
