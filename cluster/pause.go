@@ -37,7 +37,7 @@ func (n *Node) Pause(ctx context.Context, d time.Duration) error {
 	if err != nil {
 		return fmt.Errorf("pause of elections on node %s: %w", n.cfg.Node, err)
 	}
-	n.log.Info("elections paused", "for", d.String())
+	n.log.Info("elections paused", "for", d)
 	return nil
 }
 
@@ -134,7 +134,7 @@ func (n *Node) noteLed() {
 func (n *Node) loadPause() {
 	if p, now := n.store.Pause(), time.Now(); p.Left(now) > 0 {
 		left := p.Left(now)
-		n.log.Info("elections are paused", "for", left.String())
+		n.log.Info("elections are paused", "for", left)
 		rest := store.Pause{Until: now.Add(left), For: p.For, Led: p.Led}
 		n.paused.Store(&pause{rest, n.now().Add(left)})
 	}

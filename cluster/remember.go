@@ -68,7 +68,7 @@ func (r *rememberer) write() bool {
 	}
 	if _, due := r.warned.Due(struct{}{}); due {
 		r.log.Warn("cannot write the members' addresses to disk; elections do not need them, and it is tried again",
-			"error", err, "every", rememberEvery.String())
+			"error", err, "every", rememberEvery)
 	}
 	return false
 }

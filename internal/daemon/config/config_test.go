@@ -256,11 +256,20 @@ func TestTheLogGoesToTheFile(t *testing.T) {
 	log.Named("mesh").Trace("kept", "peer", "b")
 	log.SetLevel(hclog.Warn)
 	log.Info("left out")
-	log.Warn("kept")
+	log.Warn("kept", "took", 4776*time.Millisecond)
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.Regexp(t, `^before\n\{"time":"[^"]+","level":"trace","msg":"kept","logger":"mesh","peer":"b"\}\n`+
-		`\{"time":"[^"]+","level":"warn","msg":"kept"\}\n$`, string(text))
+		`\{"time":"[^"]+","level":"warn","msg":"kept","took_s":4.776\}\n$`, string(text))
+
+	o, err = parsed(t, "", "--log-file", file+".txt")
+	require.NoError(t, err)
+	log, err = o.NewLogger()
+	require.NoError(t, err)
+	log.Warn("kept", "took", 4776*time.Millisecond)
+	text, err = os.ReadFile(file + ".txt")
+	require.NoError(t, err)
+	require.Contains(t, string(text), " kept: took=4.776s\n")
 
 	o, err = parsed(t, "", "--log-file", "/nowhere/log")
 	require.NoError(t, err)

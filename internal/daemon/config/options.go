@@ -352,9 +352,12 @@ func (o *Options) NewLogger() (hclog.Logger, error) {
 }
 
 // jsonLogger writes a JSON object a line, with the keys that log/slog has: time, level, msg.
-// The level is one of those that --log-level takes.
+// The level is one of those that --log-level takes; a duration is in seconds, and its key says so.
 func jsonLogger(out io.Writer, level hclog.Level) hclog.Logger {
 	name := func(_ []string, a slog.Attr) slog.Attr {
+		if a.Value.Kind() == slog.KindDuration {
+			return slog.Float64(a.Key+"_s", a.Value.Duration().Seconds())
+		}
 		if a.Key != slog.LevelKey {
 			return a
 		}
