@@ -7,6 +7,7 @@
 //		DataDir: "/var/lib/app/elector", Join: []string{"b.example:7400"},
 //		GossipAddr: "0.0.0.0:7400", MeshAddr: "0.0.0.0:7401", // by default loopback
 //		TLS: cluster.TLSDir("/etc/app/tls"), // bmqnode certs makes it
+//		Election: cluster.ElectionConfig{AwaitCampaign: true}, // lead only within Run
 //	})
 //	...
 //	err = node.Default().Run(ctx, cluster.Callbacks{

@@ -82,6 +82,9 @@ type GroupStatus struct {
 	Quorum     int      `json:"quorum"`
 	Candidate  bool     `json:"candidate"` // a voter that is to stand
 	Priority   int      `json:"priority"`
+	// SetNow are those of candidate and priority that differ from the configuration: they were
+	// set since the start.
+	SetNow []string `json:"set_now,omitempty"`
 	Since      Seconds  `json:"since_s"` // time since the newest transition
 	// Work is the state of guarded work on this node: "" for none, held, stopping
 	// (it was told to stop), overdue (its deadline has passed, and it goes on), or ended
@@ -281,8 +284,19 @@ func (n *Node) groupStatus(g *group, members []MemberStatus) GroupStatus {
 		Work:        work, WorkEnds: ends.count, WorkError: ends.err, Unfit: state.Unfit,
 		RestLeft:  seconds(max(s.RestEnd.Sub(now), 0)),
 		Candidate: state.MayStand, Priority: int(g.priority.Load()), QoS: g.qosStatus(&s),
-		Detector: detector,
+		Detector: detector, SetNow: g.setNow(&state),
 	}
+}
+
+// setNow names what is not as it was configured.
+func (g *group) setNow(s *leadership.State) (names []string) {
+	if !g.config.Observer() && s.MayStand == g.config.NotCandidate {
+		names = append(names, "candidate")
+	}
+	if int(g.priority.Load()) != g.config.Priority {
+		names = append(names, "priority")
+	}
+	return names
 }
 
 // newestLSN is the newest that was issued here or heard of.

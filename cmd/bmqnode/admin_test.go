@@ -186,6 +186,9 @@ func TestEventsAcrossARestart(t *testing.T) {
 	var seen lockedBuffer
 	watch.Stdout = &seen
 	require.NoError(t, watch.Start())
+	s.eventually("the watch shows how things are, before anything happens", func() bool {
+		return bytes.Contains(seen.Bytes(), []byte("LEADER in term 1 (this node leads, as the only voter)"))
+	})
 	s.eventually("the watch shows what happens", func() bool {
 		bmqnode(t, "step-down", "--admin", socket, "--admin-token-file", token)
 		return bytes.Contains(seen.Bytes(), []byte("RESIGNED"))

@@ -20,7 +20,10 @@ func emergencyCommand() *cobra.Command {
 			"  bmqnode emergency --config /etc/bmqnode.yaml --show\n" +
 			"  bmqnode emergency --config /etc/bmqnode.yaml --readmit c --confirm bees",
 		Args: usageArgs(noArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.Run(cmd.OutOrStdout()) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			finishUnread()
+			return o.Run(cmd.OutOrStdout())
+		},
 	}
 	f := cmd.Flags()
 	f.SortFlags = false

@@ -3,6 +3,7 @@ package main_test
 import (
 	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -170,4 +171,20 @@ func TestSurvivorOfALostQuorumLeadsAndSaysSoEverAfter(t *testing.T) {
 		}
 	}
 	require.Equal(t, 2, logged, "every start says so")
+}
+
+// TestAnEmergencyIsDeclaredThoughNobodyReadsOn: as behind head, which ends early.
+func TestAnEmergencyIsDeclaredThoughNobodyReadsOn(t *testing.T) {
+	t.Parallel()
+	_, config := ran(t)
+	read, write, err := os.Pipe()
+	require.NoError(t, err)
+	require.NoError(t, read.Close())
+	cmd := exec.Command(binary, "emergency", "--config", config, "--lost", "b,c", "--confirm", "bees")
+	cmd.Stdout = write
+	require.NoError(t, cmd.Run())
+	require.NoError(t, write.Close())
+	stdout, stderr, code := bmqnode(t, "emergency", "--config", config, "--show")
+	require.Zero(t, code, stderr)
+	require.Contains(t, stdout, "b, c")
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -29,6 +30,10 @@ func forgetCommand() *cobra.Command {
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
 			told, err := c.Forget(ctx, cluster.NodeID(args[0]), here)
+			if errors.Is(err, remote.ErrNothingToForget) { // as after a death that was proven
+				fmt.Fprintln(cmd.ErrOrStderr(), err)
+				return nil
+			}
 			return printTold(cmd.OutOrStdout(), &c, told, err, func(a remote.Answer) string {
 				return fmt.Sprintf("%s takes in the next process that is called %s", a.Node, args[0])
 			})

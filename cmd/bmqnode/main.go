@@ -54,6 +54,10 @@ func execute() int {
 	return exitFailure
 }
 
+// finishUnread lets a command finish what it changes although nobody reads any more what it
+// prints, as behind head.
+func finishUnread() { signal.Ignore(syscall.SIGPIPE) }
+
 func root() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bmqnode",

@@ -99,6 +99,10 @@ func TestSettingsOfARunningNodeLastUntilItRestarts(t *testing.T) {
 	require.Zero(t, code, stderr)
 	require.Equal(t, "n1 has priority 5, is no candidate and logs at level debug, until it restarts\n",
 		stdout)
+	stdout, stderr, code = bmqnode(t, "status", "--admin", n1.AdminAddr)
+	require.Zero(t, code, stderr)
+	require.Contains(t, stdout,
+		"n1: priority 5 (set at run time), no candidate (set at run time)\n")
 	stdout, stderr, code = bmqnode(t, "set", "n1", "--not-candidate=false", "--json", "--admin",
 		n1.AdminAddr)
 	require.Zero(t, code, stderr)
@@ -111,7 +115,7 @@ func TestSettingsOfARunningNodeLastUntilItRestarts(t *testing.T) {
 		"set n1":                  "name what is to be set",
 		"set n9 --priority 1":     `there is no node "n9"`,
 		"set --priority 1":        "accepts 1 arg(s)",
-		"set n1 --priority high":  "invalid argument",
+		"set n1 --priority high":  "must be a whole number",
 		"set n1 --log-level loud": "must be trace, debug, info, warn or error",
 	} {
 		_, stderr, code := bmqnode(t, append(strings.Fields(args), "--admin", n1.AdminAddr)...)

@@ -29,6 +29,7 @@ func rotateGossipKeyCommand() *cobra.Command {
 			"    --tls-dir pki/operator/alice",
 		Args: usageArgs(noArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			finishUnread()
 			if dir == "" {
 				return config.Usage(errors.New("--dir is empty, but must be that of 'bmqnode certs'"))
 			}
@@ -42,14 +43,7 @@ func rotateGossipKeyCommand() *cobra.Command {
 				fmt.Fprintln(cmd.ErrOrStderr(), "this ends the rotation to the last key in", dir+
 					"; repeat the command if somebody who has that key was revoked since")
 			}
-			done := map[certs.GossipStep]string{
-				certs.GossipAdd: "accepts the new key, too", certs.GossipUse: "encrypts with it",
-				certs.GossipRemove: "accepts nothing else",
-			}
-			if plain {
-				done[certs.GossipAdd], done[certs.GossipUse] = "accepts gossip without encryption, too",
-					"encrypts nothing"
-			}
+			done := stepsDone(plain)
 			var all []remote.Answer
 			err = c.RotateGossipKey(cmd.Context(), dir, key, func(step certs.GossipStep, a remote.Answer) {
 				all = append(all, a)
@@ -71,4 +65,17 @@ func rotateGossipKeyCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&plain, "plain", false, "stop encrypting gossip instead")
 	reach(cmd, &c, 0)
 	return cmd
+}
+
+// stepsDone says what a node does after each step of a rotation.
+func stepsDone(plain bool) map[certs.GossipStep]string {
+	done := map[certs.GossipStep]string{
+		certs.GossipAdd: "accepts the new key, too", certs.GossipUse: "encrypts with it",
+		certs.GossipRemove: "accepts nothing else",
+	}
+	if plain {
+		done[certs.GossipAdd], done[certs.GossipUse] = "accepts gossip without encryption, too",
+			"encrypts nothing"
+	}
+	return done
 }

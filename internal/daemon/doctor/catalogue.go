@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"syscall"
 
 	"github.com/bmqelect/bmqelect/cluster"
@@ -197,6 +198,10 @@ var catalogue = map[Kind]advice{
 // Explain adds to the error of a node that cannot start what to do about it, and the
 // entry of docs/errors.md. It returns an error that it does not know as it is.
 func Explain(err error) error {
+	if errors.Is(err, cluster.ErrCredentials) && errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w; tls-dir must name the directory that 'bmqnode certs' made for this "+
+			"node; see docs/operations.md#tls", err)
+	}
 	for _, known := range []struct {
 		err  error
 		kind Kind

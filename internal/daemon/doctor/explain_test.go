@@ -61,3 +61,15 @@ func TestErrorsThatAreKnownAreExplained(t *testing.T) {
 	unknown := errors.New("something else")
 	require.Equal(t, unknown, Explain(unknown))
 }
+
+// TestAMistypedDirectoryOfCertificatesIsNoReasonToRenewThem.
+func TestAMistypedDirectoryOfCertificatesIsNoReasonToRenewThem(t *testing.T) {
+	t.Parallel()
+	c := config(t, "a")
+	c.TLS = cluster.TLSDir("/nowhere/tls")
+	_, err := cluster.Start(t.Context(), c)
+	err = Explain(err)
+	require.ErrorContains(t, err, "/nowhere/tls/ca.crt: no such file or directory")
+	require.ErrorContains(t, err, "tls-dir must name the directory that 'bmqnode certs' made")
+	require.NotContains(t, err.Error(), "renew")
+}

@@ -60,7 +60,6 @@ func (o *Options) resolve() error {
 		var node exec.Options // a file for 'exec' or for 'run'
 		flags := pflag.NewFlagSet("file", pflag.ContinueOnError)
 		node.Register(flags)
-		flags.StringSlice("groups", nil, "")
 		if err := config.ApplyFile(o.File, flags); err != nil {
 			return err
 		}

@@ -103,6 +103,10 @@ func (c *Cluster) fault(
 	return []Answer{{Node: id, Addr: at.Addr, Faults: st.Faults}}, nil
 }
 
+// ErrNothingToForget means that the name of a node is in use, as it should be once a machine has
+// been replaced.
+var ErrNothingToForget = errors.New("there is nothing to forget")
+
 // Forget lets the members take in the next process that has a node's name, and returns those
 // that do, each with its status then. It does nothing
 // if a member shows that the present process lives, or if one that runs cannot be asked.
@@ -127,8 +131,9 @@ func (c *Cluster) Forget(ctx context.Context, id cluster.NodeID, here bool) (tol
 		targets = slices.DeleteFunc(targets, elsewhere)
 	}
 	if len(targets) == 0 {
-		return nil, fmt.Errorf("there is nothing to forget: every node that was asked has a link "+
-			"to node %s", id)
+		return nil, fmt.Errorf("%w: every node that was asked has a link to node %s, so a process "+
+			"that runs has its name; to give the name to another, stop that one first",
+			ErrNothingToForget, id)
 	}
 	var errs []error
 	for _, a := range targets {

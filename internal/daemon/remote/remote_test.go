@@ -51,7 +51,7 @@ func trio(t *testing.T, told *[]string) (nodes []*cluster.Status) {
 			Node: id, Identity: "identity of " + string(id),
 			Groups: []cluster.GroupStatus{{
 				Group: cluster.DefaultGroup, Role: "FOLLOWER", Leader: "n1", Leading: id == "n1",
-				Voters: voters, Term: 7, Explanation: "follows n1",
+				Voters: voters, Term: 7, Explanation: "follows n1", Candidate: true,
 			}},
 		})
 		serve(t, nodes[len(nodes)-1], told)
@@ -329,6 +329,8 @@ func TestTheTableSaysWhatIsWrongBelow(t *testing.T) {
 		n.Groups[0].Detector = "miss-count, 3 heartbeats of 500ms"
 	}
 	loses(nodes[1], "n1")
+	nodes[1].Groups[0].Priority, nodes[1].Groups[0].Candidate = 5, false
+	nodes[1].Groups[0].SetNow = []string{"priority"}
 	nodes[0].Emergencies = []cluster.EmergencyStatus{{
 		Voters: nodes[0].Groups[0].Voters, Lost: []cluster.NodeID{"n2", "n3"}, Reason: "fire",
 		Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
@@ -354,6 +356,7 @@ n3    -
 n4    -                                   
 n2: waits for a leader
 n3, n4: it is off
+n2: priority 5 (set at run time), no candidate
 n1, n2: detector: miss-count, 3 heartbeats of 500ms
 EMERGENCY: n2, n3 of the voters n1, n2, n3 declared lost at 2026-01-02T03:04:05Z (fire); on record on n1
 voters-differ (n1 - n2, n3): theirs differ; give all the same

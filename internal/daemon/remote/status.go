@@ -101,7 +101,7 @@ func PrintStatus(w io.Writer, answers []Answer) error {
 		fmt.Fprintln(w, text)
 	}
 	for _, line := range slices.Concat(
-		stalls(statuses), detectors(statuses), qualities(statuses), faults(statuses),
+		settings(statuses), stalls(statuses), detectors(statuses), qualities(statuses), faults(statuses),
 		emergencies(statuses), certificates(statuses), unencrypted(statuses),
 		demonstrations(statuses), causes(statuses),
 	) {
@@ -173,6 +173,31 @@ func demonstrations(statuses []*cluster.Status) (lines []string) {
 		}
 	}
 	remarks.Each(func(nodes, text string) { lines = append(lines, nodes+": "+text) })
+	return lines
+}
+
+// settings are how voters rank and whether they stand, where that is not the usual or was set at
+// run time.
+func settings(statuses []*cluster.Status) (lines []string) {
+	for _, st := range statuses {
+		g, parts := st.Groups[0], []string(nil)
+		tell := func(name, text string, unusual bool) {
+			if slices.Contains(g.SetNow, name) {
+				parts = append(parts, text+" (set at run time)")
+			} else if unusual {
+				parts = append(parts, text)
+			}
+		}
+		tell("priority", fmt.Sprintf("priority %d", g.Priority), g.Priority != 0)
+		stands := "a candidate"
+		if !g.Candidate {
+			stands = "no candidate"
+		}
+		tell("candidate", stands, !g.Candidate && slices.Contains(g.Voters, st.Node))
+		if len(parts) > 0 {
+			lines = append(lines, fmt.Sprintf("%s: %s", st.Node, strings.Join(parts, ", ")))
+		}
+	}
 	return lines
 }
 

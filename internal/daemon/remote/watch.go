@@ -20,6 +20,7 @@ const watchRetry = time.Second
 // viewer shows what a watch sees. It is safe for concurrent use.
 type viewer interface {
 	begun()
+	now(Answer) // how things are when a node is asked first
 	event(admin.Event)
 	reset(cluster.NodeID, admin.Reset)
 	lost(a Answer, why string)
@@ -66,14 +67,16 @@ func (c *Cluster) Watch(ctx context.Context, to io.Writer) error {
 func (c *Cluster) watchOne(ctx context.Context, a Answer, out viewer) {
 	client := c.client(a)
 	defer client.Close()
-	lost := false
+	lost, first := false, true
 	stream := admin.Stream{
 		Event: out.event,
 		Ready: func() {
 			if lost {
 				out.back(a)
+			} else if st, err := client.Status(ctx); first && err == nil {
+				out.now(Answer{Node: a.Node, Addr: a.Addr, Status: &st})
 			}
-			lost = false
+			lost, first = false, false
 		},
 		Reset: func(gone admin.Reset) { out.reset(a.Node, gone) },
 	}
@@ -105,12 +108,21 @@ func (p people) lost(a Answer, why string) {
 	p.out.Note(time.Now(), string(a.Node), "%s: %s", console.Alert("does not answer"), why)
 }
 
+func (p people) now(a Answer) {
+	p.out.Note(time.Now(), string(a.Node), "%s", standings(*a.Status))
+}
+
 func (p people) reset(node cluster.NodeID, gone admin.Reset) {
+	p.out.Note(time.Now(), string(node), "%s; now %s", gone.Reason, standings(gone.Status))
+}
+
+// standings are how the elections of a node stand.
+func standings(st cluster.Status) string {
 	var now []string
-	for _, g := range gone.Status.Groups {
+	for _, g := range st.Groups {
 		now = append(now, fmt.Sprintf("%s in term %d (%s)", g.Role, g.Term, g.Explanation))
 	}
-	p.out.Note(time.Now(), string(node), "%s; now %s", gone.Reason, strings.Join(now, "; "))
+	return strings.Join(now, "; ")
 }
 
 // lines are for programs: one JSON object each.
@@ -120,6 +132,8 @@ type lines struct {
 }
 
 func (l *lines) begun() {}
+
+func (l *lines) now(a Answer) { l.write(a) }
 
 func (l *lines) event(e admin.Event) { l.write(e) }
 
