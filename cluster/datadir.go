@@ -8,6 +8,8 @@ var (
 	ErrDirInUse = store.ErrLocked
 	// ErrDirDamaged says that the state in it is damaged or gone.
 	ErrDirDamaged = store.ErrCorrupt
+	// ErrDirNewer says that a newer release has written the state in it.
+	ErrDirNewer = store.ErrNewer
 	// ErrDirOwner says that it belongs to another node, or to a node of another cluster.
 	ErrDirOwner = store.ErrOwner
 	// ErrNotDurable says that a write did not reach the disk.

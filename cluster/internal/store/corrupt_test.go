@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	bolt "go.etcd.io/bbolt"
 
 	"github.com/bmqelect/bmqelect/lsn"
 )
@@ -186,6 +187,23 @@ func TestNewerFormatIsNotMisread(t *testing.T) {
 	require.NoError(t, err)
 	_, err = decode(record)
 	require.ErrorContains(t, err, "format 4, this program knows formats 1 to 3")
+	require.ErrorIs(t, err, ErrNewer)
+
+	dir := t.TempDir()
+	f := opened(t, dir)
+	next := f.state.Load().clone()
+	next.Format = formatForgotten + 1
+	require.NoError(t, f.file.db.Update(func(tx *bolt.Tx) error {
+		next.Commit = tx.ID()
+		record, err := next.encode()
+		require.NoError(t, err)
+		return tx.Bucket(bucketName).Put(recordName, record)
+	}))
+	require.NoError(t, f.Close())
+	_, err = Open(dir, alice)
+	require.ErrorIs(t, err, ErrNewer)
+	require.NotErrorIs(t, err, ErrCorrupt)
+	require.NotContains(t, err.Error(), "empty", "no advice to begin anew: the votes are there")
 }
 
 func TestRecordRejects(t *testing.T) {

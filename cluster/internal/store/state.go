@@ -146,7 +146,10 @@ func decode(record []byte) (state, error) {
 	switch {
 	case err != nil:
 		return state{}, fmt.Errorf("decode record: %w", err)
-	case s.Format < formatPlain || s.Format > formatForgotten:
+	case s.Format > formatForgotten:
+		return state{}, fmt.Errorf("%w: it has format %d, this program knows formats %d to %d",
+			ErrNewer, s.Format, formatPlain, formatForgotten)
+	case s.Format < formatPlain:
 		err = fmt.Errorf("record has format %d, this program knows formats %d to %d",
 			s.Format, formatPlain, formatForgotten)
 	case s.Identity == uuid.Nil || s.Groups == nil:

@@ -22,6 +22,9 @@ var (
 	// ErrCorrupt says that the state in the data directory is damaged or gone.
 	ErrCorrupt = errors.New("durable state is corrupt")
 
+	// ErrNewer says that a newer program has written the state. Nothing is wrong with it.
+	ErrNewer = errors.New("written by a newer program")
+
 	// ErrLocked says that another process has the data directory, or another Store
 	// of this one.
 	ErrLocked = errors.New("data directory is in use")
@@ -162,7 +165,7 @@ func openWith(dir string, disk Disk, do func(*Store) error) (*Store, error) {
 // unusable makes an error of the system, such as a permission that is missing, one that
 // says what it means for the directory.
 func unusable(err error) error {
-	for _, known := range []error{ErrNotDurable, ErrCorrupt, ErrLocked, ErrOwner} {
+	for _, known := range []error{ErrNotDurable, ErrCorrupt, ErrNewer, ErrLocked, ErrOwner} {
 		if errors.Is(err, known) {
 			return err
 		}
@@ -234,6 +237,8 @@ func (s *Store) load() error {
 		return fmt.Errorf("%w: %s is locked", ErrLocked, path)
 	case errors.As(err, &refused):
 		return fmt.Errorf("read durable state in %s: %w", path, err)
+	case errors.Is(err, ErrNewer):
+		return fmt.Errorf("%s: %w", path, err)
 	}
 	return fmt.Errorf("%w: %s: %w; %s", ErrCorrupt, path, err, corruptAdvice)
 }

@@ -43,6 +43,7 @@ const (
 	DataDirOwner    Kind = "data-dir-owner"
 	DataDirInUse    Kind = "data-dir-in-use"
 	DataDirDamaged  Kind = "data-dir-damaged"
+	DataDirNewer    Kind = "data-dir-newer"
 	DataDirUnusable Kind = "data-dir-unusable"
 )
 
@@ -83,7 +84,8 @@ var catalogue = map[Kind]advice{
 	},
 	NodeFailed: {
 		"the node could not keep what it promised, so it does not vote any more",
-		"do what it says, or replace its disk: docs/operations.md#replacing-a-node",
+		"do what it says, and start it again; only if its disk is broken, replace the node: " +
+			"docs/operations.md#replacing-a-node",
 	},
 	VersionsDiffer: {
 		"fine during a rolling upgrade, and not for longer",
@@ -144,6 +146,7 @@ var catalogue = map[Kind]advice{
 	DataDirOwner:    {fix: "use the right one; a renamed node begins with an empty one"},
 	DataDirInUse:    {fix: "stop the other process, or choose another directory"},
 	DataDirDamaged:  {fix: "never restore a copy"},
+	DataDirNewer:    {fix: "start it with the release that wrote it, or a newer one; keep it"},
 	DataDirUnusable: {fix: "use a directory that the service's user can write to, with 2 MiB of room"},
 
 	// What to do about a finding is said in one place, by the finding itself.
@@ -210,6 +213,7 @@ func Explain(err error) error {
 		{syscall.EADDRNOTAVAIL, AddressForeign},
 		{cluster.ErrDirInUse, DataDirInUse},
 		{cluster.ErrDirDamaged, DataDirDamaged},
+		{cluster.ErrDirNewer, DataDirNewer},
 		{cluster.ErrDirOwner, DataDirOwner},
 		{cluster.ErrNotDurable, DataDirUnusable},
 		{cluster.ErrCredentials, findings.Certificate},

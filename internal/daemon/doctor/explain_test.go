@@ -56,6 +56,9 @@ func TestAFailedStartIsExplained(t *testing.T) {
 
 func TestErrorsThatAreKnownAreExplained(t *testing.T) {
 	t.Parallel()
+	require.EqualError(t, Explain(fmt.Errorf("x: %w", cluster.ErrDirNewer)),
+		"x: written by a newer program; start it with the release that wrote it, or a newer one; "+
+			"keep it; see docs/errors.md#data-dir-newer")
 	require.EqualError(t, Explain(fmt.Errorf("x: %w", cluster.ErrDirDamaged)),
 		"x: durable state is corrupt; never restore a copy; see docs/errors.md#data-dir-damaged")
 	unknown := errors.New("something else")
