@@ -57,14 +57,24 @@ func (s *stranger) buries(t *testing.T, n *node, h *hello) bool {
 // so cannot say that the member is dead, whoever dialed.
 func TestAStrangerDoesNotReplaceALinkThatIsUp(t *testing.T) {
 	plainOnly(t)
-	for name, invite := range map[string]func(a, b *node){
-		"a dialed b": func(a, b *node) { a.knows(b) },
-		"b dialed a": func(a, b *node) { b.knows(a) },
+	without := func(*Config) {}
+	for name, c := range map[string]struct {
+		edit   func(*Config)
+		dialed bool
+	}{
+		"it dialed":            {without, true},
+		"it was dialed":        {without, false},
+		"during a move to TLS": {movesToTLS, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			a, b := start(t, "b"), start(t, "a") // so that the stranger's dials are preferred
-			invite(a, b)
+			// By their names the stranger's dials are preferred.
+			a, b := start(t, "b", c.edit), start(t, "a", c.edit)
+			if c.dialed {
+				b.knows(a)
+			} else {
+				a.knows(b)
+			}
 			a.sees(t, "a", "up 1")
 			require.Eventually(t, func() bool { return a.stands("a") }, patience, glance)
 			for range 3 {

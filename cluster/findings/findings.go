@@ -49,14 +49,15 @@ var kinds = []struct {
 	{ProxyBetween, "set NoDeathProof on every node, or let members reach each other directly: a " +
 		"refused or ended connection through a proxy or NAT does not prove that a process is gone"},
 	{WrongCluster, "correct the cluster name of one of them, or the address or seed that led here"},
-	{NameTwice, "stop or rename one of the two nodes; if the data directory was replaced, end every " +
+	{NameTwice, "stop or rename one of the two nodes, of which one may be a stranger's without TLS; if the data directory was replaced, end every " +
 		"process on the old one first, then let the members forget it: bmqnode forget"},
 	{DirectoryCopied, "find out by the addresses which of the two processes is the node's own: without " +
 		"TLS the other one may be a stranger's, and is to be kept out; otherwise stop the process on the " +
 		"copied or restored directory, keep that directory, and start the node with an empty one; if no " +
 		"other process of that name is left, let the members forget it: bmqnode forget"},
-	{DirectoryOutdated, "stop the node and start it on the newer data directory; only if that is lost, " +
-		"on an empty one: docs/operations.md#replacing-a-node; keep the old one until it runs"},
+	{DirectoryOutdated, "see by the address that no stranger says so, if there is no TLS; then stop the " +
+		"node and start it on the newer data directory; only if that is lost, on an empty one: " +
+		"docs/operations.md#replacing-a-node; keep the old one until it runs"},
 	{Version, "upgrade the older of the two in steps of releases that have a version in common"},
 	{WrongNode, "correct the name of the node at that address, if it is mistyped, the address that " +
 		"the node advertises, or the port mapping that leads it here"},
