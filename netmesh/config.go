@@ -25,6 +25,8 @@ const (
 	MaxMeta = 512
 
 	maxFrame = 64 << 10 // bytes of the largest frame, either way
+
+	longestHandshake = 2 * time.Second
 )
 
 // Config says who this member is and how it keeps its links. The zero value of
@@ -70,7 +72,9 @@ type Config struct {
 	//	dial time-out     I / 2              50 ms to 2 s    with the pause after it, a
 	//	longest redial    I / 2              10 ms to 2 s    network that heals is in use after I
 	//	shortest redial   longest / 10     at most 50 ms
-	//	handshake         I                 100 ms to 2 s    from connection to link
+	//	handshake         I                 100 ms to 2 s    from connection to link; 2 s if
+	//	                                                     the peer dialed, and up to 2 s
+	//	                                                     if the ones before took longer
 	Inactivity time.Duration
 
 	times times // what is not zero replaces what Inactivity says; for tests
@@ -95,7 +99,10 @@ type DeathProof struct {
 }
 
 // times are the times of a mesh; see Config.Inactivity.
-type times struct{ idle, ping, dial, redialMax, redialMin, handshake time.Duration }
+type times struct {
+	idle, ping, dial, redialMax, redialMin, handshake time.Duration
+	handshakeMost                                     time.Duration
+}
 
 func (c Config) derivedTimes() times {
 	within := func(least, d, most time.Duration) time.Duration {
@@ -110,7 +117,8 @@ func (c Config) derivedTimes() times {
 	setDefault(&t.dial, within(50*time.Millisecond, i/2, 2*time.Second))
 	setDefault(&t.redialMax, within(10*time.Millisecond, i/2, 2*time.Second))
 	setDefault(&t.redialMin, min(t.redialMax/10, 50*time.Millisecond))
-	setDefault(&t.handshake, within(100*time.Millisecond, i, 2*time.Second))
+	setDefault(&t.handshake, within(100*time.Millisecond, i, longestHandshake))
+	setDefault(&t.handshakeMost, max(t.handshake, longestHandshake))
 	return t
 }
 

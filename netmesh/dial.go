@@ -46,7 +46,7 @@ func (p *peer) dialLoop() {
 		case t.rest:
 			pause(p.ctx, evidenceRest, p.wake, nil)
 		case t.later:
-			pause(p.ctx, redial.next(), p.wake, nil)
+			pause(p.ctx, p.rest(&redial), p.wake, nil)
 		default:
 			err := p.m.dial(p, t.addr, t.proof != nil)
 			if err == nil || p.ctx.Err() != nil {
@@ -54,7 +54,7 @@ func (p *peer) dialLoop() {
 			}
 			again := p.dialFailed(t, err)
 			if again == 0 {
-				again = redial.next()
+				again = p.rest(&redial)
 			}
 			pause(p.ctx, again, p.wake, nil)
 		}
@@ -67,6 +67,7 @@ func (p *peer) nextTask() dialTask {
 	p.m.mu.Lock()
 	defer p.m.mu.Unlock()
 	e := p.evidence
+	p.dialing = false
 	switch {
 	case e != nil && e.proofWanted:
 		return dialTask{addr: e.addr, proof: e}
@@ -79,7 +80,39 @@ func (p *peer) nextTask() dialTask {
 	}
 	t.rest = !p.dialLater && p.lostNow && e != nil && e.seen == elector.EvidenceNone && e.provable()
 	p.dialLater, p.lostNow = false, false
+	if !t.rest && !t.later {
+		_, t.later = p.neighbours()
+		p.dialing = !t.later
+	}
 	return t
+}
+
+// neighbours counts the peers that are dialed at the address of one without a vote, itself among
+// them, and reports whether another of them is being dialed: who invents members could otherwise
+// send as many connections as he likes to whom he likes. A voter has none: it may be behind an
+// address that others claim. Called with Mesh.mu held.
+func (p *peer) neighbours() (count int, busy bool) {
+	if p.m.cfg.Facts.isVoter(string(p.node)) {
+		return 1, false
+	}
+	for _, o := range p.m.peers {
+		if o == p || o.link == nil && o.addr == p.addr {
+			count++
+			busy = busy || o != p && o.dialing
+		}
+	}
+	return count, busy
+}
+
+// rest is the pause before the next redial: the longer the slower handshakes are. All peers at one
+// address share what one would have.
+func (p *peer) rest(redial *backoff) time.Duration {
+	p.m.mu.RLock()
+	defer p.m.mu.RUnlock()
+	count, _ := p.neighbours()
+	t := &p.m.cfg.times
+	redial.max = t.redialMax + (p.handshakes.limit()-t.handshake)/4
+	return redial.next() * time.Duration(count)
 }
 
 // dialFailed takes note of a failed dial, and of what it proves. The result is after which
@@ -94,7 +127,7 @@ func (p *peer) dialFailed(t dialTask, err error) (again time.Duration) {
 		p.m.refused(p.node, t.addr, answered)
 	}
 	p.m.mu.Lock()
-	p.status.err = err.Error()
+	p.status.err, p.dialing = err.Error(), false
 	p.refusing = p.refusing || refused
 	p.elsewhere = !p.elsewhere && p.reached != "" // addr may be a lie, or old
 	if e := t.proof; e != nil {

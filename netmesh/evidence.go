@@ -99,11 +99,10 @@ func (l *link) dialEvidence() (e *evidence, err error) {
 	if err := m.cfg.DeathProof.Hold(conn, c.held(l.info.Version)); err != nil {
 		return nil, fmt.Errorf("hold it: %w", err)
 	}
-	h, mine := newHandshake(conn, m.cfg.times.handshake), m.hello(l.node, l.dial)
-	h.plain = !l.encrypted
+	mine := m.hello(l.node, l.dial)
 	mine.Evidence, mine.Commitment = l.key, c.commitment()
 	mine.Local, mine.Remote = endsOf(conn)
-	theirs, err := m.introduce(h, mine)
+	h, theirs, err := l.p.introduce(conn, !l.encrypted, mine)
 	if err != nil {
 		return nil, err
 	}
@@ -285,9 +284,7 @@ func (e *evidence) probe() error {
 	defer func() { _ = conn.Close() }() // no link: how it ends proves nothing
 	mine := m.hello(l.node, 0)
 	mine.Probe = true
-	h := newHandshake(conn, m.cfg.times.handshake)
-	h.plain = !l.encrypted
-	theirs, err := m.introduce(h, mine)
+	_, theirs, err := l.p.introduce(conn, !l.encrypted, mine)
 	if err != nil {
 		return err
 	}

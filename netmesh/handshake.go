@@ -126,7 +126,7 @@ func (m *Mesh) accept() {
 			reset(silent)
 		}
 		m.others.Go(func() {
-			l, err := m.welcome(newHandshake(conn, m.cfg.times.handshake))
+			l, err := m.welcome(newHandshake(conn, m.cfg.times.handshakeMost))
 			m.pending.Leave(conn)
 			switch {
 			case err != nil:
@@ -313,12 +313,10 @@ func (m *Mesh) dialOnce(p *peer, addr string, dying, plain bool) error {
 	if err != nil {
 		return fmt.Errorf("dial %s at %s: %w", p.node, addr, err)
 	}
-	h := newHandshake(conn, m.cfg.times.handshake)
-	h.plain = plain
 	interrupt := context.AfterFunc(p.ctx, func() { reset(conn) })
 	mine := m.hello(p.node, m.dials.Add(1))
 	mine.Proofs = m.proofs(p.node, frameHello, mine.Dial)
-	theirs, err := m.introduce(h, mine)
+	h, theirs, err := p.introduce(conn, plain, mine)
 	m.heed(p.node, h, err)
 	interrupt() // a link ends with a goodbye, whatever becomes of the dialer
 	if err == nil {

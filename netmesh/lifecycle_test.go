@@ -215,15 +215,15 @@ func TestTimesFollowTheElection(t *testing.T) {
 	const ms = time.Millisecond
 	for inactivity, want := range map[time.Duration]times{
 		0: {idle: 3000 * ms, ping: 1000 * ms, dial: 2000 * ms, redialMax: 2000 * ms,
-			redialMin: 50 * ms, handshake: 2000 * ms},
+			redialMin: 50 * ms, handshake: 2000 * ms, handshakeMost: 2000 * ms},
 		20 * 1000 * ms: {idle: 3000 * ms, ping: 1000 * ms, dial: 2000 * ms, redialMax: 2000 * ms,
-			redialMin: 50 * ms, handshake: 2000 * ms},
+			redialMin: 50 * ms, handshake: 2000 * ms, handshakeMost: 2000 * ms},
 		1500 * ms: {idle: 3000 * ms, ping: 1000 * ms, dial: 750 * ms, redialMax: 750 * ms,
-			redialMin: 50 * ms, handshake: 1500 * ms},
+			redialMin: 50 * ms, handshake: 1500 * ms, handshakeMost: 2000 * ms},
 		100 * ms: {idle: 200 * ms, ping: 200 * ms / 3, dial: 50 * ms, redialMax: 50 * ms,
-			redialMin: 5 * ms, handshake: 100 * ms},
+			redialMin: 5 * ms, handshake: 100 * ms, handshakeMost: 2000 * ms},
 		3 * ms: {idle: 100 * ms, ping: 100 * ms / 3, dial: 50 * ms, redialMax: 10 * ms,
-			redialMin: ms, handshake: 100 * ms},
+			redialMin: ms, handshake: 100 * ms, handshakeMost: 2000 * ms},
 	} {
 		require.Equal(t, want, Config{Inactivity: inactivity}.derivedTimes(), inactivity)
 	}

@@ -116,7 +116,7 @@ func (m *Mesh) Tell(f Facts) error {
 }
 
 // AddPeer makes node a member that is dialed at addr, at once and for ever, or
-// changes its address; a link that is up stays. An empty addr, this node itself
+// changes its address for the next dial; a link that is up stays. An empty addr, this node itself
 // and a closed mesh are ignored.
 func (m *Mesh) AddPeer(node elector.NodeID, addr string) {
 	if node == m.cfg.Node || addr == "" || elector.NameProblem(node) != "" {
@@ -128,8 +128,10 @@ func (m *Mesh) AddPeer(node elector.NodeID, addr string) {
 	if p == nil || m.closing || p.addr == addr && !p.removed {
 		return
 	}
+	if p.addr == "" || p.removed { // others wait for their next dial: anybody may tell addresses
+		p.wake.wake()
+	}
 	p.addr, p.removed, p.elsewhere = addr, false, false
-	p.wake.wake()
 }
 
 // RemovePeer says goodbye to node, dials it no more and forgets its identity and
@@ -280,6 +282,7 @@ func (m *Mesh) record(node elector.NodeID, invited bool) *peer {
 		m: m, node: node, callbacks: make(callbackLock, 1), wake: newWaker(),
 		status: peerStatus{since: time.Now()},
 	}
+	p.handshakes.least, p.handshakes.most = m.cfg.times.handshake, m.cfg.times.handshakeMost
 	p.ctx, p.cancel = context.WithCancel(m.ctx)
 	m.peers[node] = p
 	m.others.Go(p.dialLoop)

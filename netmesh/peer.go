@@ -12,20 +12,22 @@ import (
 
 // peer is what is known of one member, with or without a link.
 type peer struct {
-	m         *Mesh
-	node      elector.NodeID
-	ctx       context.Context // of its dialer
-	cancel    context.CancelFunc
-	wake      waker // of the dialer
-	callbacks callbackLock
-	queue     queue
-	foreign   foreignQueue
-	traffic   traffic
+	m          *Mesh
+	node       elector.NodeID
+	ctx        context.Context // of its dialer
+	cancel     context.CancelFunc
+	wake       waker // of the dialer
+	callbacks  callbackLock
+	queue      queue
+	foreign    foreignQueue
+	traffic    traffic
+	handshakes handshakes
 
 	// Guarded by Mesh.mu.
 	addr        string // of AddPeer; "" for a peer that came by itself, which nobody dials
 	reached     string // where the process behind the newest link listens, as that showed; "": unknown
 	elsewhere   bool   // the next dial is to reached: the one to addr has failed
+	dialing     bool   // at the moment
 	removed     bool   // RemovePeer was called, the link is on its way out
 	known       bool   // identity and boot mean something
 	identity    uuid.UUID
