@@ -59,19 +59,21 @@ func TestAlarmOfTheSystemCountsSleepOnLinux(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux has such timers")
 	}
-	timers := func() (count int) {
-		files, err := filepath.Glob("/proc/self/fdinfo/*")
-		require.NoError(t, err)
-		for _, file := range files {
-			text, _ := os.ReadFile(file) // it may be closed by now
-			count += strings.Count(string(text), "clockid: 7\n")
-		}
-		return count
-	}
-	before := timers()
+	before := openTimers(t)
 	a := clock.NewAlarm(clock.System())
-	require.Equal(t, before+1, timers())
+	require.Equal(t, before+1, openTimers(t))
 	a.Close()
-	require.Eventually(t, func() bool { return timers() == before },
+	require.Eventually(t, func() bool { return openTimers(t) == before },
 		slowness.Limit(10*time.Second), time.Millisecond)
+}
+
+// openTimers is how many timers of CLOCK_BOOTTIME this process has.
+func openTimers(t *testing.T) (count int) {
+	files, err := filepath.Glob("/proc/self/fdinfo/*")
+	require.NoError(t, err)
+	for _, file := range files {
+		text, _ := os.ReadFile(file) // it may be closed by now
+		count += strings.Count(string(text), "clockid: 7\n")
+	}
+	return count
 }

@@ -3,6 +3,8 @@ package clock
 import (
 	"fmt"
 	"os"
+	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -14,9 +16,14 @@ import (
 // Go's own timers do not, and ring as much too late. Its methods are safe for concurrent
 // use.
 type BootAlarm struct {
-	fd    int
 	file  *os.File
+	raw   syscall.RawConn
 	rings chan time.Time
+
+	mu   sync.Mutex // of the setting under way
+	spec unix.ItimerSpec
+	err  error
+	set  func(fd uintptr) // made once: it would take memory
 }
 
 // NewBootAlarm returns an alarm that is not set. Linux alone has such alarms, and a sandbox may
@@ -26,7 +33,11 @@ func NewBootAlarm() (*BootAlarm, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a timer: %w", err)
 	}
-	a := &BootAlarm{fd: fd, file: os.NewFile(uintptr(fd), "timer"), rings: make(chan time.Time, 1)}
+	a := &BootAlarm{file: os.NewFile(uintptr(fd), "timer"), rings: make(chan time.Time, 1)}
+	a.set = func(fd uintptr) { a.err = rawcall.TimerfdSettime(int(fd), &a.spec) }
+	if a.raw, err = a.file.SyscallConn(); err != nil {
+		return nil, err // never: it is open
+	}
 	go a.run()
 	return a, nil
 }
@@ -34,16 +45,12 @@ func NewBootAlarm() (*BootAlarm, error) {
 // run ends when the alarm is closed.
 func (a *BootAlarm) run() {
 	times := make([]byte, 8)
-	raw, err := a.file.SyscallConn()
-	if err != nil {
-		return // it is closed already
-	}
 	read := func(fd uintptr) bool {
 		_, err := rawcall.Read(fd, times)
 		return err == nil
 	}
 	for {
-		if err := raw.Read(read); err != nil {
+		if err := a.raw.Read(read); err != nil {
 			return
 		}
 		select {
@@ -56,14 +63,20 @@ func (a *BootAlarm) run() {
 // Rings has an element once the moment has come.
 func (a *BootAlarm) Rings() <-chan time.Time { return a.rings }
 
-// Set replaces the moment of CLOCK_BOOTTIME; one that has passed has come.
+// Set replaces the moment of CLOCK_BOOTTIME; one that has passed has come. It does nothing after
+// Close.
 func (a *BootAlarm) Set(at time.Duration) error {
-	var spec unix.ItimerSpec // all zero: it never rings
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.spec = unix.ItimerSpec{} // all zero: it never rings
 	if at != Never {
-		spec.Value = unix.NsecToTimespec(max(int64(at), 1))
+		a.spec.Value = unix.NsecToTimespec(max(int64(at), 1))
 	}
-	if err := rawcall.TimerfdSettime(a.fd, &spec); err != nil {
-		return fmt.Errorf("set a timer: %w", err)
+	if err := a.raw.Control(a.set); err != nil {
+		return nil // it is closed: another file may have its number by now
+	}
+	if a.err != nil {
+		return fmt.Errorf("set a timer: %w", a.err)
 	}
 	return nil
 }

@@ -1,3 +1,5 @@
+//go:build !race
+
 package rawcall
 
 import (
@@ -38,7 +40,7 @@ type half struct {
 	await func(try func(fd uintptr) bool) error // calls try until it is true, or the deadline
 	try   func(fd uintptr) bool                 // made once: it would take memory
 
-	mu  sync.Mutex // of the call under way
+	mu  sync.Mutex // held by whoever reads or writes
 	b   []byte
 	n   int
 	err error
@@ -54,10 +56,8 @@ func (h *half) init(
 	}
 }
 
-// transfer makes one call, when it need not block any more.
+// transfer makes one call, when it need not block any more. Called with mu held.
 func (h *half) transfer(c *net.TCPConn, b []byte) (int, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	h.b, h.n, h.err = b, 0, nil
 	err := h.await(h.try)
 	h.b = nil
@@ -78,6 +78,8 @@ func (c *conn) Read(b []byte) (int, error) {
 	if len(b) == 0 {
 		return 0, nil
 	}
+	c.reads.mu.Lock()
+	defer c.reads.mu.Unlock()
 	n, err := c.reads.transfer(c.TCPConn, b)
 	if n == 0 && err == nil {
 		err = io.EOF
@@ -85,8 +87,10 @@ func (c *conn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Write is that of net.Conn.
+// Write is that of net.Conn: nothing comes between the parts of b.
 func (c *conn) Write(b []byte) (n int, err error) {
+	c.writes.mu.Lock()
+	defer c.writes.mu.Unlock()
 	for n < len(b) && err == nil {
 		var more int
 		more, err = c.writes.transfer(c.TCPConn, b[n:])

@@ -6,10 +6,12 @@ import (
 	"io"
 	"net"
 	"os"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/internal/base/rawcall"
@@ -141,6 +143,34 @@ func TestTransfersTakeNoMemory(t *testing.T) {
 		_, _ = a.Write(some)
 		_, _ = b.Read(buf)
 	}))
+}
+
+// TestWritesAreWhole: what two goroutines write at the same time is not mixed.
+func TestWritesAreWhole(t *testing.T) {
+	near, far := pair(t)
+	require.NoError(t, near.SetWriteBuffer(16<<10))
+	c, texts := rawcall.Conn(near), [2]byte{'a', 'b'}
+	var writers sync.WaitGroup
+	for _, text := range texts {
+		writers.Go(func() {
+			_, err := c.Write(bytes.Repeat([]byte{text}, 1<<20))
+			assert.NoError(t, err)
+		})
+	}
+	go func() {
+		writers.Wait()
+		_ = near.CloseWrite()
+	}()
+	got, err := io.ReadAll(far)
+	require.NoError(t, err)
+	require.Len(t, got, 2<<20)
+	changes := 0
+	for i := 1; i < len(got); i++ {
+		if got[i] != got[i-1] {
+			changes++
+		}
+	}
+	require.Equal(t, 1, changes)
 }
 
 // What is not of TCP stays what it is.

@@ -1,8 +1,9 @@
-//go:build !linux
+//go:build !linux || race
 
 package rawcall
 
 import "net"
 
-// Conn returns c: here is no monitor thread that is known to cost much.
+// Conn returns c: elsewhere no monitor thread is known to cost much, and the race detector sees
+// only what package syscall reads and writes.
 func Conn(c net.Conn) net.Conn { return c }
