@@ -273,7 +273,8 @@ func (m *Mesh) reject(conn net.Conn, err error) {
 	reason := reasonOf(err)
 	m.countReason(reason)
 	remote := conn.RemoteAddr().String()
-	if reason == reasonAlreadyConnected || reason == reasonNone {
+	switch reason {
+	case reasonAlreadyConnected, reasonNone, reasonVanished: // there is a link, or it gave up itself
 		m.log.Debug("connection refused", "remote", remote, "reason", reason, "cause", err)
 		return
 	}
