@@ -22,8 +22,8 @@ func TestAnAlarmThatIsClosedSetsNoOther(t *testing.T) {
 	for _, a := range closed {
 		a.Close()
 	}
-	require.Eventually(t, func() bool { return openTimers(t) == before }, slowness.Limit(10*time.Second),
-		time.Millisecond)
+	require.Eventually(t, func() bool { return openTimers(t) == before },
+		slowness.Limit(10*time.Second), time.Millisecond)
 	for _, a := range closed {
 		require.NoError(t, a.Set(1), "with nobody else there")
 	}
