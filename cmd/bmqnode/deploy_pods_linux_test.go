@@ -32,6 +32,7 @@ type manifest struct {
 		ServiceName string `yaml:"serviceName"`
 		Replicas    int
 		Template    struct{ Spec podSpec }
+		Containers  []container // of a Pod
 	}
 }
 
@@ -47,8 +48,8 @@ type securityContext struct {
 }
 
 type container struct {
-	Args []string
-	Env  []struct {
+	Command, Args []string
+	Env           []struct {
 		Name, Value string
 		ValueFrom   struct {
 			FieldRef struct {
@@ -63,8 +64,9 @@ type container struct {
 	ReadinessProbe probe `yaml:"readinessProbe"`
 	LivenessProbe  probe `yaml:"livenessProbe"`
 	VolumeMounts   []struct {
-		Name      string
-		MountPath string `yaml:"mountPath"`
+		Name        string
+		MountPath   string `yaml:"mountPath"`
+		SubPathExpr string `yaml:"subPathExpr"`
 	} `yaml:"volumeMounts"`
 }
 
@@ -158,6 +160,7 @@ func (p *pod) furnish() {
 		dir := filepath.Join(p.root, mount.MountPath)
 		require.NoError(p.t, os.MkdirAll(dir, 0o755))
 		if mount.Name == "tls" {
+			require.Equal(p.t, "$(POD_NAME)", mount.SubPathExpr, "no other pod's key")
 			p.secret(dir)
 			continue
 		}
@@ -178,7 +181,7 @@ func (p *pod) furnish() {
 func (p *pod) secret(dir string) {
 	_, stderr, code := bmqnode(p.t, "certs", "--dir", p.pki, "--cluster", "bmqnode", p.name)
 	require.Zero(p.t, code, stderr)
-	out, err := exec.Command("cp", "-r", filepath.Join(p.pki, p.name), dir).CombinedOutput()
+	out, err := exec.Command("cp", "-r", filepath.Join(p.pki, p.name)+"/.", dir).CombinedOutput()
 	require.NoError(p.t, err, "%s", out)
 	if os.Getuid() == 0 {
 		require.NoError(p.t, filepath.WalkDir(dir, func(name string, _ fs.DirEntry, err error) error {
@@ -247,6 +250,19 @@ func (p *pod) addr(port string) string {
 	return ""
 }
 
+// operate runs the command of operator.yaml, in the pod's file system.
+func (p *pod) operate() {
+	operator := theManifest(p.t, "operator.yaml")["Pod"].Spec.Containers[0]
+	own := p.image
+	own.root = p.root
+	cmd := own.command(operator.Command...)
+	for _, v := range operator.Env {
+		cmd.Env = append(cmd.Env, v.Name+"="+v.Value)
+	}
+	out, err := cmd.CombinedOutput()
+	require.NoError(p.t, err, "%s", out)
+}
+
 func (p *pods) eventually(what string, cond func() bool) {
 	p.t.Helper()
 	require.Eventually(p.t, cond, patience, 20*time.Millisecond, what)
@@ -275,6 +291,10 @@ func TestThePodsElectALeaderAndKeepTheirNames(t *testing.T) {
 		p.eventually(one.name+" is ready",
 			func() bool { return one.passes(p.container().ReadinessProbe) })
 	}
+
+	before := first.leader()
+	first.operate()
+	p.eventually("another leads", func() bool { l := first.leader(); return l != "" && l != before })
 
 	old := first.leader()
 	throughService := p.leaderService()

@@ -102,6 +102,9 @@ func validate(object runtime.Object) field.ErrorList {
 			o.Spec.ClusterIPs = []string{o.Spec.ClusterIP}
 		}
 		return corevalidation.ValidateServiceCreate(o)
+	case *core.Pod:
+		o.Namespace, o.Name = "default", o.GenerateName+"x" // the server makes the name
+		return corevalidation.ValidatePodCreate(o, corevalidation.PodValidationOptions{})
 	case *apps.StatefulSet:
 		o.Namespace = "default"
 		return appsvalidation.ValidateStatefulSet(o, corevalidation.PodValidationOptions{})
