@@ -250,13 +250,17 @@ func (p *pod) addr(port string) string {
 	return ""
 }
 
-// operate runs the command of operator.yaml, in the pod's file system. It goes without a
-// certificate: on loopback, where these pods are, nodes speak no TLS.
+// operate runs the command of operator.yaml, in the pod's file system. It goes by addresses and
+// without a certificate: on loopback, where these pods are, nodes want neither names nor TLS.
 func (p *pod) operate() {
 	operator := theManifest(p.t, "operator.yaml")["Pod"].Spec.Containers[0]
 	own := p.image
 	own.root = p.root
-	cmd := own.command(operator.Command...)
+	line := strings.Join(operator.Command, "\n")
+	for _, one := range p.all() {
+		line = strings.ReplaceAll(line, one.name+"."+p.set.Spec.ServiceName, one.ip)
+	}
+	cmd := own.command(strings.Split(line, "\n")...)
 	out, err := cmd.CombinedOutput()
 	require.NoError(p.t, err, "%s", out)
 }
