@@ -23,7 +23,7 @@ func TestEveryCommandHasAManualPage(t *testing.T) {
 	require.NoError(t, err)
 	for _, want := range []string{
 		".TH BMQNODE\\-LEADER 1", "bmqnode\\-leader \\- Print the name of the node that leads\n",
-		".B bmqnode leader [flags]", "leader, 3 if there is none, 1 if no node answers.\n",
+		".B bmqnode leader [flags]", "leader, 3 if there is none, 1 if no node answers.",
 		".TP\n.B \\-\\-group string\nelection whose leader is meant (default default)\n",
 		".SH SEE ALSO\nbmqnode(1)\n",
 	} {
