@@ -158,6 +158,8 @@ func (m *Mesh) RemovePeer(node elector.NodeID) {
 // or this mesh, is younger than quiet: until then the process may hold what peers
 // promised to it. To forget what is not known is no error.
 func (m *Mesh) Forget(node elector.NodeID, quiet time.Duration) error {
+	say := func() {} // without the lock: a logger may block
+	defer func() { say() }()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	p := m.peers[node]
@@ -172,8 +174,8 @@ func (m *Mesh) Forget(node elector.NodeID, quiet time.Duration) error {
 			"after %s nothing that was promised to it is left", node, since.Round(time.Millisecond), quiet)
 	}
 	if p.known {
-		m.log.Info("member forgotten: the next process of its name is taken in",
-			"peer", node, "identity", p.identity, "boot", p.boot)
+		who := []any{"peer", node, "identity", p.identity, "boot", p.boot}
+		say = func() { m.log.Info("member forgotten: the next process of its name is taken in", who...) }
 	}
 	if all := m.identities[node]; len(all) > 0 {
 		m.identities[node] = all[len(all)-1:] // the operator has decided
