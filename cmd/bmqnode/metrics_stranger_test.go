@@ -26,7 +26,7 @@ func (stranger) Died(elector.NodeID, elector.Proof)               {}
 func (stranger) Received(elector.NodeID, string, elector.Message) {}
 
 // intrude lets a stranger connect to a node until the test ends.
-func intrude(t *testing.T, at *procs.Node, as netmesh.Config) *netmesh.Mesh {
+func intrude(t testing.TB, at *procs.Node, as netmesh.Config) *netmesh.Mesh {
 	as.Node, as.Identity, as.Boot, as.Bind = "stranger", uuid.New(), 1, "127.0.0.1:0"
 	m, err := netmesh.Listen(as, stranger{})
 	require.NoError(t, err)

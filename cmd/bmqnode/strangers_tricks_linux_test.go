@@ -188,7 +188,7 @@ func (c *tapedConn) Write(b []byte) (int, error) {
 }
 
 // listenIn records what a member sends when it makes its link and its evidence connection.
-func (a *attack) listenIn(t *testing.T, n *procs.Node) {
+func (a *attack) listenIn(t testing.TB, n *procs.Node) {
 	recording := &tape{}
 	m := intrude(t, n, netmesh.Config{Cluster: cluster.DefaultCluster, TLS: a.tls, Network: recording})
 	linked := func() bool { return len(m.Links()) == 1 && m.Links()[0].Up && m.Links()[0].Evidence }

@@ -38,6 +38,7 @@ const (
 	maxNodes       = 2048    // members in one exchange of states
 	maxStreamBytes = 1 << 20 // of all that is read, also of what is unpacked
 	maxPacket      = 1 << 16 // unpacked
+	maxUnpacking   = 32      // bytes for each that is compressed
 )
 
 // border knows what memberlist would decrypt, and so what it would see.
@@ -119,6 +120,7 @@ func unpack(r io.Reader, limit int) ([]byte, error) {
 	if err := codec.NewDecoder(r, &codec.MsgpackHandle{}).Decode(&c); err != nil {
 		return nil, fmt.Errorf("compressed message: %w", err)
 	}
+	limit = min(limit, maxUnpacking*len(c.Buf))
 	text := func() io.Reader { return lzw.NewReader(bytes.NewReader(c.Buf), lzw.LSB, 8) }
 	// Read twice: no memory is set aside before the length is known.
 	n, err := io.Copy(io.Discard, io.LimitReader(text(), int64(limit)+1))
