@@ -26,7 +26,7 @@ func localRecipe(t *testing.T, host string) (cmd *exec.Cmd, dir string) {
 		text = []byte(strings.ReplaceAll(string(text), "127.0.0.1", host))
 		require.NoError(t, os.WriteFile(filepath.Join(dir, filepath.Base(name)), text, 0o755))
 	}
-	cmd = exec.Command("./start.sh", "--initial-wait", "1600ms", "--max-random-wait", "500ms",
+	cmd = exec.Command("sh", "./start.sh", "--initial-wait", "1600ms", "--max-random-wait", "500ms",
 		"--heartbeat-broadcast", "250ms", "--heartbeat-miss-count", "6", "--lease", "1500ms")
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(binary)+":"+os.Getenv("PATH"))
