@@ -1,0 +1,90 @@
+package elector_test
+
+import (
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/lsn"
+)
+
+// quanta are timers that count in quanta, the drift allowed for.
+func quanta(heartbeat, lease int, driftPPM int64) elector.Timing {
+	d := func(n int) time.Duration { return time.Duration(n) * time.Duration(unit) }
+	t := elector.Timing{
+		MaxRandomWait: 1, ScoutingResult: d(2), ElectionResult: d(lease + 1),
+		HeartbeatBroadcast: d(heartbeat), HeartbeatMissCount: (lease + heartbeat) / heartbeat,
+		Lease: d(lease), ClockDriftPPM: driftPPM,
+	}
+	t.InitialWait = t.Promise()
+	return t
+}
+
+// least are bounds as small as the rules allow: every election waits for the disk.
+var least = elector.Bounds{
+	Reserve: 1, Ahead: 2, Leap: 3, Climb: 6, Near: 1, ClimbFor: 4 * time.Millisecond,
+}
+
+// scenes are what is searched; each is about some faults, so that it comes to its end.
+func scenes() []scene {
+	base := scene{nodes: 2, timing: quanta(1, 2, 0), bounds: least, terms: 2, life: 1}
+	with := func(name string, change func(*scene)) scene {
+		s := base
+		s.name = name
+		change(&s)
+		return s
+	}
+	orders := []elector.Input{
+		elector.Transfer{}, elector.Resign{}, elector.Stop{}, elector.Stop{Abrupt: true},
+		elector.Pause{For: 2 * time.Millisecond}, elector.Eligible{}, elector.Eligible{Able: true},
+	}
+	return []scene{
+		with("two voters", func(s *scene) {}),
+		with("a crash", func(s *scene) { s.crashes = 1 }),
+		with("a crash of a leader's cluster", func(s *scene) { s.crashes, s.warm, s.terms = 1, true, 3 }),
+		with("a cut", func(s *scene) { s.cuts, s.warm, s.terms = 1, true, 3 }),
+		with("a twin", func(s *scene) { s.twins, s.warm, s.terms = 1, true, 3 }),
+		with("a stall", func(s *scene) { s.stalls, s.warm, s.terms = 1, true, 3 }),
+		with("orders and work", func(s *scene) {
+			s.orders, s.ordered, s.guard, s.warm, s.terms = orders, 1, true, true, 3
+		}),
+		with("the fast clock votes", func(s *scene) {
+			s.timing, s.rates = quanta(1, 2, 250_000), []elector.Time{unit * 4 / 5, unit}
+		}),
+		with("the fast clock leads", func(s *scene) {
+			s.timing, s.rates = quanta(1, 2, 250_000), []elector.Time{unit, unit * 4 / 5}
+		}),
+		with("a voter far above", func(s *scene) { s.disks, s.terms = []lsn.Term{1, 6}, 7 }),
+		with("in turn", func(s *scene) {
+			s.timing.MinRandomWait, s.timing.MaxRandomWait = time.Millisecond, time.Millisecond
+			s.timing.HeartbeatMissCount = 3
+		}),
+		with("three voters", func(s *scene) { s.nodes, s.stands = 3, []int{0} }),
+		with("three voters, a crash", func(s *scene) {
+			s.nodes, s.stands, s.crashes, s.warm = 3, []int{0, 1}, 1, true
+		}),
+		with("three voters, cuts", func(s *scene) {
+			s.nodes, s.stands, s.cuts, s.warm = 3, []int{0, 1}, 2, true
+		}),
+	}
+}
+
+// TestSearch visits SEARCH_STATES states of each scene at most, or all of them.
+func TestSearch(t *testing.T) {
+	limit := 60_000
+	if v, ok := os.LookupEnv("SEARCH_STATES"); ok {
+		n, err := strconv.Atoi(v)
+		require.NoError(t, err, "SEARCH_STATES is a number of states, 0 for all")
+		limit = n
+	}
+	for _, s := range scenes() {
+		t.Run(s.name, func(t *testing.T) {
+			s.limit = limit
+			(&search{scene: s, t: t}).run()
+		})
+	}
+}
