@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/elector/spec"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/ours"
 	"github.com/bmqelect/bmqelect/internal/lab/history"
@@ -90,7 +91,7 @@ func Simulate(sc *scenario.Scenario, o Options) (verdict.Run, error) {
 	}
 	p.noteLeases()
 	h := p.rec.Finish(s.Now()) // a violation ends the run early
-	var broken *sim.Violation
+	var broken *spec.Violation
 	switch {
 	case errors.As(err, &broken):
 		h.Broken = append(h.Broken, broken.Error())
@@ -228,7 +229,7 @@ func (p *player) noteDelivered(e *sim.Event) {
 func (p *player) act(step *scenario.Step) error {
 	note, err := p.do(step.Action)
 	p.rec.Mark(step.At, step.Text, note)
-	var broken *sim.Violation
+	var broken *spec.Violation
 	if err != nil && !errors.As(err, &broken) {
 		return fmt.Errorf("%s:%d: %s: %w", p.sc.File, step.Pos.Line, step.Text, err)
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/elector/spec"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/raft"
 	"github.com/bmqelect/bmqelect/internal/lab/sim"
@@ -32,7 +33,7 @@ func TestBeginReportsAViolation(t *testing.T) {
 			return &leading{c.Self()}
 		}}
 	_, err := sim.New(cfg)
-	var broken *sim.Violation
+	var broken *spec.Violation
 	require.ErrorAs(t, err, &broken)
 	require.Less(t, machines, 20, "one attempt, and the one that is observed")
 }

@@ -23,9 +23,9 @@ func (c clock) at(now time.Duration) elector.Time {
 	return c.zero + elector.Time(elapsed+mulDiv(elapsed, c.ppm, million))
 }
 
-// when is the first simulated time at which the clock reads local or later; the
+// When is the first simulated time at which the clock reads local or later; the
 // farthest time there is for elector.Never.
-func (c clock) when(local elector.Time) time.Duration {
+func (c clock) When(local elector.Time) time.Duration {
 	if local == elector.Never {
 		return forever
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/elector/spec"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/ours"
 	"github.com/bmqelect/bmqelect/lsn"
@@ -40,7 +41,7 @@ type Config struct {
 	Begin Begin
 	// Checks are demanded but for those that the electors' unsafe settings lift
 	// anyway. Only forged messages (Inject) are a reason to lift any.
-	Checks Checks
+	Checks spec.Checks
 	// Observer, if not nil, is called for every event, in order. The event is
 	// valid during the call only.
 	Observer func(*Event)

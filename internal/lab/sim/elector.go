@@ -12,53 +12,27 @@ import (
 // noteElector looks at what a step of an elector did, before its messages leave.
 func (s *Sim) noteElector(n *node) {
 	eff := &n.elector.Effects
-	state := n.elector.State()
-	if term := state.Term; term != n.term {
+	n.state = n.elector.State()
+	if term := n.state.Term; term != n.term {
 		n.term = term
 		s.observe(Event{Kind: EventTerm, Node: n.id, Term: term})
 	}
-	if err := spec.Consistent(&state); err != nil {
-		s.check(violation("state", "%s: %v", n.id, err))
-	}
 	for _, t := range eff.Transitions {
 		s.observe(Event{Kind: EventTransition, Node: n.id, Transition: t})
-		s.check(s.checker.Transition(n.id, t))
-		if t.To == elector.Leader && s.promises != nil {
-			s.check(s.promises.elected(n.id, t.Term))
-		}
 	}
 	if eff.Anomaly != (elector.Anomaly{}) {
 		s.observe(Event{Kind: EventAnomaly, Node: n.id, Peer: eff.Anomaly.Peer, Anomaly: eff.Anomaly})
 	}
-	for i := range eff.Messages {
-		if err := spec.True(&state, &eff.Messages[i]); err != nil {
-			s.check(violation("scouting", "%s: %v", n.id, err))
-		}
-		s.check(s.checker.Sent(n.id, &eff.Messages[i]))
-		if s.promises != nil {
-			s.check(s.promises.sent(s.now, n.id, &eff.Messages[i]))
+	if lease := n.elector.Lease(); lease != n.lease {
+		n.lease, n.leaseUntil = lease, longAgo
+		if lease != (elector.Lease{}) {
+			n.leaseUntil = n.clock.When(lease.End)
 		}
 	}
-	if p := &state.Promise; s.promises != nil {
-		s.check(s.promises.remembers(s.now, n.id, p.To, p.Term, n.clock.when(p.Until),
-			n.clock.when(state.EmbargoEnd)))
-	}
-}
-
-// noteLease looks at the lease after a step: that is when one begins or grows.
-func (s *Sim) noteLease(n *node) {
-	lease := n.elector.Lease()
-	if lease == n.lease {
-		return
-	}
-	n.lease, n.leaseUntil = lease, longAgo
-	if lease != (elector.Lease{}) {
-		n.leaseUntil = n.clock.when(lease.End)
-	}
-	s.check(s.checker.Lease(s.now, n.id, lease.Term, n.leaseUntil))
-	if s.promises != nil {
-		s.check(s.promises.backs(s.now, n.id, n.leaseUntil))
-	}
+	s.check(s.spec.Step(&spec.Step{
+		Now: s.now, Node: n.id, Clock: &n.clock, Timing: &n.Elector.Timing, In: n.elector.Input, Effects: eff,
+		State: &n.state, Lease: n.lease,
+	}))
 }
 
 // serveElector does what a step asked for beside sending.
@@ -95,7 +69,7 @@ func (s *Sim) tendWork(n *node, told bool) {
 	switch {
 	case w.going && told:
 		s.observe(Event{Kind: EventWorkTold, Node: n.id})
-		s.endWork(n, n.clock.when(n.elector.Handover().End))
+		s.endWork(n, n.clock.When(n.elector.Handover().End))
 	case w.going && !s.leads(n):
 		s.endWork(n, w.over)
 	case w.going:
@@ -126,7 +100,7 @@ func (s *Sim) endWork(n *node, deadline time.Duration) {
 // workUntil notes when the work ends, at the latest.
 func (s *Sim) workUntil(n *node, end time.Duration) {
 	n.work.over = end
-	s.check(s.checker.Work(s.now, n.id, end))
+	s.check(s.spec.Work(s.now, n.id, end))
 }
 
 // endProcessWork ends the work with the process that does it.

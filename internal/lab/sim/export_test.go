@@ -71,7 +71,7 @@ func (s *Sim) Issue(id elector.NodeID) (issued lsn.LSN, ok bool, err error) {
 	issued = n.elector.State().SeenLSN
 	issued.Counter++
 	s.step(n, elector.Issued{LSN: issued})
-	s.check(s.checker.Issued(id, issued))
+	s.check(s.spec.Issued(id, issued))
 	return issued, true, s.err
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/elector/spec"
 	"github.com/bmqelect/bmqelect/internal/lab/sim"
 	"github.com/bmqelect/bmqelect/lsn"
 )
@@ -94,12 +95,12 @@ func TestActionsOnTheWrongNodesAreErrors(t *testing.T) {
 }
 
 func TestCheckerSeesTwoLeasesAndTwoLeaders(t *testing.T) {
-	c := sim.NewChecker(sim.Checks{})
+	c := spec.NewChecker(spec.Checks{})
 	require.Nil(t, c.Lease(time.Second, "a", 1, 3*time.Second))
 	require.Equal(t, "I2", c.Lease(2*time.Second, "b", 2, 4*time.Second).Rule)
 	require.Nil(t, c.Lease(3*time.Second, "b", 2, 4*time.Second))
 
-	c = sim.NewChecker(sim.Checks{})
+	c = spec.NewChecker(spec.Checks{})
 	beat := elector.Envelope{To: elector.AllMembers,
 		Message: elector.Message{Kind: elector.LeaderHeartbeat, Term: 1}}
 	require.Equal(t, "persist", c.Sent("a", &beat).Rule)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/elector/spec"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/ours"
 	"github.com/bmqelect/bmqelect/lsn"
@@ -39,6 +40,7 @@ type node struct {
 	quality   *elector.Links // of the links to this process; nil if no quality is asked
 	roundTrip time.Duration  // that the machine was told of
 
+	state      elector.State // of the elector, after its last step
 	lease      elector.Lease
 	leaseUntil time.Duration // lease.End in simulated time
 
@@ -94,9 +96,6 @@ const maxSpins = 100
 // step lets the machine of an awake process act on an input, and carries out
 // its effects in their order.
 func (s *Sim) step(n *node, in algorithm.Input) {
-	if s.promises != nil {
-		s.promises.hears(s.now, n.id, in, s.promise(n))
-	}
 	now := n.clock.at(s.now)
 	s.estimate(n, now, in)
 	eff := n.machine.Step(now, n.entropy.Uint64(), in)
@@ -112,14 +111,11 @@ func (s *Sim) step(n *node, in algorithm.Input) {
 	if eff.Persist == nil {
 		s.send(n, eff.Durable)
 	}
-	if n.elector != nil {
-		s.noteLease(n)
-	}
 	if n.spins++; eff.Wake > now {
 		n.spins = 0
 	}
 	if n.spins > maxSpins {
-		s.check(violation("wedge", "%s asks for a tick at %s, where its clock is at %s already, "+
+		s.check(spec.Broken("wedge", "%s asks for a tick at %s, where its clock is at %s already, "+
 			"%d times in a row", n.id, eff.Wake, now, n.spins))
 	}
 	s.rearm(n, eff.Wake)
@@ -147,14 +143,14 @@ func (s *Sim) noteView(n *node, why string) {
 		From: was.Role, To: is.Role, Term: is.Term, Leader: is.Leader,
 	}})
 	if is.Role == elector.Leader && s.cfg.Algorithm.OneLeaderPerTerm {
-		s.check(s.checker.leads(n.id, is.Term))
+		s.check(s.spec.Leads(n.id, is.Term))
 	}
 }
 
 // rearm queues the tick that the machine asked for, unless an earlier one is queued
 // already: that one will look again.
 func (s *Sim) rearm(n *node, wake elector.Time) {
-	if n.wake = max(n.clock.when(wake), s.now); n.wake < n.wakeQueued {
+	if n.wake = max(n.clock.When(wake), s.now); n.wake < n.wakeQueued {
 		s.queueTick(n)
 	}
 }
@@ -222,7 +218,7 @@ func (s *Sim) durable(n *node, state algorithm.Disk) {
 	n.disk.state = state
 	terms, ok := state.(elector.Terms)
 	if ok {
-		s.check(s.checker.Durable(n.id, terms))
+		s.check(s.spec.Durable(n.id, terms))
 	}
 	s.observe(Event{Kind: EventDurable, Node: n.id, Term: terms.Reserved})
 }

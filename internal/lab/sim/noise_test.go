@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/elector/spec"
 	"github.com/bmqelect/bmqelect/internal/lab/sim"
 	"github.com/bmqelect/bmqelect/lsn"
 	"github.com/bmqelect/bmqelect/scouting"
@@ -21,7 +22,7 @@ import (
 func TestNoiseNeitherCrashesNorWedges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := drawAbleCluster(t)
-		cfg.Checks = sim.Checks{NoLeases: true, TwoLeaders: true}
+		cfg.Checks = spec.Checks{NoLeases: true, TwoLeaders: true}
 		s, err := sim.New(cfg)
 		require.NoError(t, err)
 		require.NoError(t, s.RunFor(drawStart(t)))

@@ -85,7 +85,7 @@ func (s *Sim) vanish(n *node, why elector.Evidence, silent bool) {
 	n.machine, n.elector, n.view = nil, nil, algorithm.View{}
 	n.paused, n.leaving, n.backlog, n.held = false, false, nil, nil
 	n.lease, n.leaseUntil, n.roundTrip, n.quality = elector.Lease{}, longAgo, 0, nil
-	s.checker.Gone(n.id)
+	s.spec.Gone(n.id)
 	for _, l := range n.links {
 		i := l.side(n)
 		if l.ends[i].up && !silent {
@@ -114,7 +114,7 @@ func (s *Sim) Restart(id elector.NodeID) error {
 		n.quality = elector.NewLinks(n.Elector.Voters, false)
 	}
 	if n.elector != nil {
-		s.check(s.checker.Booted(id, n.disk.terms()))
+		s.check(s.spec.Booted(id, n.disk.terms()))
 	}
 	s.observe(Event{Kind: EventStarted, Node: n.id, Term: n.disk.terms().Entered})
 	s.step(n, algorithm.Start{Disk: n.disk.state, Clock: sharedZero.Add(s.now)})
@@ -132,10 +132,7 @@ func (s *Sim) Wipe(id elector.NodeID) error {
 		return err
 	}
 	n.disk = disk{identity: n.disk.identity + 1}
-	s.checker.Wiped(id)
-	if s.promises != nil {
-		s.promises.wiped(id)
-	}
+	s.spec.Wiped(id)
 	s.observe(Event{Kind: EventWiped, Node: id})
 	return nil
 }

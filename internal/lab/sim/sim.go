@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/elector/spec"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/ours"
 	"github.com/bmqelect/bmqelect/scouting"
@@ -16,18 +17,17 @@ import (
 // Sim is a running cluster. Make one with New; the first violation ends it, and
 // every later call that would advance it returns that violation again.
 type Sim struct {
-	cfg      Config
-	seed     uint64
-	now      time.Duration
-	queue    queue
-	nodes    []*node
-	byName   map[elector.NodeID]*node
-	links    []*link
-	network  *rand.Rand // what the network and the disks do
-	checker  *Checker
-	promises *promises // nil if leases are not checked
-	trace    []Event   // the last traceLines events, and some before them
-	err      error
+	cfg     Config
+	seed    uint64
+	now     time.Duration
+	queue   queue
+	nodes   []*node
+	byName  map[elector.NodeID]*node
+	links   []*link
+	network *rand.Rand // what the network and the disks do
+	spec    *spec.Cluster
+	trace   []Event // the last traceLines events, and some before them
+	err     error
 }
 
 // Action is something that a schedule does to the cluster.
@@ -73,10 +73,7 @@ func newSim(cfg Config, seed uint64, scattered bool) (*Sim, error) {
 	if err := s.addNodes(); err != nil {
 		return nil, err
 	}
-	s.checker = NewChecker(s.checks())
-	if _, ok := s.newMachine(s.nodes[0]).(*ours.Machine); ok && !s.checks().NoLeases {
-		s.promises = newPromises(cfg.Nodes[0].Elector)
-	}
+	s.spec = spec.NewCluster(cfg.Nodes[0].Elector, s.checks())
 	if cfg.Begin.Leader != "" {
 		return s, s.begin(scattered)
 	}
@@ -208,7 +205,7 @@ func (s *Sim) setAllFaults(f Faults) {
 
 // checks is what may be asked of machines so configured: where a safety feature
 // is off, what it is there for need not hold.
-func (s *Sim) checks() Checks {
+func (s *Sim) checks() spec.Checks {
 	c := s.cfg.Checks
 	c.NoLeases = c.NoLeases || !s.cfg.Algorithm.Leased
 	for _, n := range s.nodes {
@@ -296,7 +293,7 @@ func (s *Sim) observe(e Event) {
 }
 
 // check ends the run if the checker found a violation.
-func (s *Sim) check(v *Violation) {
+func (s *Sim) check(v *spec.Violation) {
 	if v == nil || s.err != nil {
 		return
 	}

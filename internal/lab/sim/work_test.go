@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/elector/spec"
 	"github.com/bmqelect/bmqelect/internal/lab/sim"
 )
 
@@ -141,11 +142,11 @@ func TestWorkThatGoesOnEndsWithTheLease(t *testing.T) {
 }
 
 func TestCheckerSeesWorkOverlap(t *testing.T) {
-	c := sim.NewChecker(sim.Checks{})
+	c := spec.NewChecker(spec.Checks{})
 	require.Nil(t, c.Work(1, "a", 10))
 	require.Nil(t, c.Work(10, "b", 20), "that of a is over")
 	require.Equal(t, "work", c.Work(19, "a", 25).Rule)
-	c = sim.NewChecker(sim.Checks{NoLeases: true})
+	c = spec.NewChecker(spec.Checks{NoLeases: true})
 	require.Nil(t, c.Work(1, "a", 10))
 	require.Nil(t, c.Work(1, "b", 20))
 }

@@ -45,6 +45,7 @@ type Machine struct {
 	*elector.Machine
 	// Effects are all that the last step asked for.
 	Effects  elector.Effects
+	Input    elector.Input // of the last step
 	self     algorithm.NodeID
 	messages []algorithm.Envelope
 }
@@ -61,7 +62,8 @@ func New(c elector.Config) *Machine {
 // Step hands the input to the elector. The elector itself keeps back what must wait for
 // the disk.
 func (m *Machine) Step(now algorithm.Time, entropy uint64, in algorithm.Input) algorithm.Effects {
-	m.Effects = m.Machine.Step(now, entropy, input(in))
+	m.Input = input(in)
+	m.Effects = m.Machine.Step(now, entropy, m.Input)
 	m.messages = m.messages[:0]
 	for i := range m.Effects.Messages {
 		e := &m.Effects.Messages[i]

@@ -8,11 +8,11 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/elector/spec"
 	"github.com/bmqelect/bmqelect/internal/daemon/procs"
 	"github.com/bmqelect/bmqelect/internal/lab/history"
 	"github.com/bmqelect/bmqelect/internal/lab/replay"
 	"github.com/bmqelect/bmqelect/internal/lab/scenario"
-	"github.com/bmqelect/bmqelect/internal/lab/sim"
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
@@ -34,7 +34,7 @@ type entry struct {
 // reader makes a history of the entries.
 type reader struct {
 	*replay.Recorder
-	check *sim.Checker
+	check *spec.Checker
 	shift int64 // from real terms to those of the scenario
 	start time.Time
 	ended []ending
@@ -60,7 +60,7 @@ func (j *journal) history(sc *scenario.Scenario, start time.Time, shift int64) *
 	slices.SortStableFunc(j.entries, func(a, b entry) int { return a.at.Compare(b.at) })
 	r := &reader{
 		Recorder: replay.NewRecorder(sc, "live", 0), shift: shift, start: start,
-		check: sim.NewChecker(sim.Checks{
+		check: spec.NewChecker(spec.Checks{
 			NoLeases: sc.Election.UnsafeNoScouting, TwoLeaders: sc.Election.UnsafeQuorum,
 		}),
 	}
@@ -123,7 +123,7 @@ func (j *journal) transition(at time.Time, id cluster.NodeID, t elector.Transiti
 }
 
 // violated notes a violation, if v is one.
-func (r *reader) violated(at time.Duration, v *sim.Violation) {
+func (r *reader) violated(at time.Duration, v *spec.Violation) {
 	if v != nil {
 		r.History.Broken = append(r.History.Broken, fmt.Sprintf("%s violated at %s: %s", v.Rule, at,
 			v.Detail))

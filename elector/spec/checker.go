@@ -1,4 +1,4 @@
-package sim
+package spec
 
 import (
 	"fmt"
@@ -57,9 +57,13 @@ func (v *Violation) Error() string {
 		v.Rule, v.At, v.Seed, v.Detail, strings.Join(v.Trace, "\n  "))
 }
 
-func violation(rule, format string, args ...any) *Violation {
+// Broken returns a violation of a rule.
+func Broken(rule, format string, args ...any) *Violation {
 	return &Violation{Rule: rule, Detail: fmt.Sprintf(format, args...)}
 }
+
+// longAgo is earlier than every time.
+const longAgo time.Duration = -1 << 63
 
 // NewChecker returns a checker that has seen nothing yet.
 func NewChecker(c Checks) *Checker {
@@ -101,24 +105,24 @@ func (c *Checker) Transition(id elector.NodeID, t elector.Transition) *Violation
 	r := c.node(id)
 	switch {
 	case !t.Legal():
-		return violation("transition", "%s made %q, which the protocol does not know", id, t)
+		return Broken("transition", "%s made %q, which the protocol does not know", id, t)
 	case t.From != r.role:
-		return violation("transition", "%s was %s and made %q", id, r.role, t)
+		return Broken("transition", "%s was %s and made %q", id, r.role, t)
 	case t.Term < r.term:
-		return violation("I3", "%s was in term %d and made %q", id, r.term, t)
+		return Broken("I3", "%s was in term %d and made %q", id, r.term, t)
 	}
 	r.role, r.term = t.To, t.Term
 	if t.To == elector.Leader {
-		return c.leads(id, t.Term)
+		return c.Leads(id, t.Term)
 	}
 	return nil
 }
 
-// leads checks I1: at most one leader per term.
-func (c *Checker) leads(id elector.NodeID, term lsn.Term) *Violation {
+// Leads checks I1: at most one leader per term.
+func (c *Checker) Leads(id elector.NodeID, term lsn.Term) *Violation {
 	other, ok := c.leaders[term]
 	if ok && other != id && !c.checks.TwoLeaders {
-		return violation("I1", "%s leads in term %d, in which %s led", id, term, other)
+		return Broken("I1", "%s leads in term %d, in which %s led", id, term, other)
 	}
 	c.leaders[term] = id
 	return nil
@@ -136,7 +140,7 @@ func (c *Checker) Lease(
 	}
 	for _, r := range c.order {
 		if r != holder && r.leaseUntil > now {
-			return violation("I2", "%s has a lease of term %d until %s, while that of %s runs until %s",
+			return Broken("I2", "%s has a lease of term %d until %s, while that of %s runs until %s",
 				id, term, until, r.id, r.leaseUntil)
 		}
 	}
@@ -154,7 +158,7 @@ func (c *Checker) Work(now time.Duration, id elector.NodeID, until time.Duration
 	}
 	for _, r := range c.order {
 		if r != worker && r.workUntil > now {
-			return violation("work", "guarded work of %s goes on until %s, while that of %s does until %s",
+			return Broken("work", "guarded work of %s goes on until %s, while that of %s does until %s",
 				id, until, r.id, r.workUntil)
 		}
 	}
@@ -166,7 +170,7 @@ func (c *Checker) Work(now time.Duration, id elector.NodeID, until time.Duration
 func (c *Checker) Durable(id elector.NodeID, terms elector.Terms) *Violation {
 	r := c.node(id)
 	if terms.Entered < r.durable.Entered || terms.Reserved < max(terms.Entered, r.said) {
-		return violation("I3", "the disk of %s had %+v and got %+v after it spoke for term %d",
+		return Broken("I3", "the disk of %s had %+v and got %+v after it spoke for term %d",
 			id, r.durable, terms, r.said)
 	}
 	r.durable = terms
@@ -177,7 +181,7 @@ func (c *Checker) Durable(id elector.NodeID, terms elector.Terms) *Violation {
 // newer one: a resource behind a fence would refuse the true leader.
 func (c *Checker) Issued(id elector.NodeID, n lsn.LSN) *Violation {
 	if n.Compare(c.issued) <= 0 && !c.checks.NoLeases {
-		return violation("I3", "%s issued LSN %d.%d after %d.%d was issued",
+		return Broken("I3", "%s issued LSN %d.%d after %d.%d was issued",
 			id, n.Term, n.Counter, c.issued.Term, c.issued.Counter)
 	}
 	c.issued = n
@@ -189,7 +193,7 @@ func (c *Checker) Issued(id elector.NodeID, n lsn.LSN) *Violation {
 func (c *Checker) Sent(id elector.NodeID, e *elector.Envelope) *Violation {
 	m, r := &e.Message, c.node(id)
 	if m.Term > r.durable.Reserved {
-		return violation("persist", "%s sent %q, but its disk has %+v", id, e, r.durable)
+		return Broken("persist", "%s sent %q, but its disk has %+v", id, e, r.durable)
 	}
 	r.said = max(r.said, m.Term)
 	switch {
@@ -198,7 +202,7 @@ func (c *Checker) Sent(id elector.NodeID, e *elector.Envelope) *Violation {
 	case m.Kind == elector.ElectionProposalResponse && m.WillVote:
 		return c.voted(r, e.To, m.ProposedTerm)
 	case m.Kind == elector.LeaderHeartbeat:
-		return c.leads(id, m.Term)
+		return c.Leads(id, m.Term)
 	}
 	return nil
 }
@@ -207,10 +211,10 @@ func (c *Checker) Sent(id elector.NodeID, e *elector.Envelope) *Violation {
 func (c *Checker) voted(r *record, candidate elector.NodeID, term lsn.Term) *Violation {
 	switch {
 	case term < r.voteTerm:
-		return violation("vote", "%s voted for %s in term %d after it voted in term %d",
+		return Broken("vote", "%s voted for %s in term %d after it voted in term %d",
 			r.id, candidate, term, r.voteTerm)
 	case term == r.voteTerm && candidate != r.vote:
-		return violation("vote", "%s voted for %s in term %d, in which it voted for %s",
+		return Broken("vote", "%s voted for %s in term %d, in which it voted for %s",
 			r.id, candidate, term, r.vote)
 	}
 	r.voteTerm, r.vote = term, candidate

@@ -1,12 +1,10 @@
-package sim
+package spec
 
 import (
 	"slices"
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
-	"github.com/bmqelect/bmqelect/internal/lab/algorithm/ours"
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
@@ -65,7 +63,7 @@ func (p *promises) wiped(id elector.NodeID) {
 // hears notes an input to a voter; until is the end of the promise that it would
 // make now.
 func (p *promises) hears(
-	now time.Duration, id elector.NodeID, in algorithm.Input, until time.Duration,
+	now time.Duration, id elector.NodeID, in elector.Input, until time.Duration,
 ) {
 	v := p.voters[id]
 	if v == nil {
@@ -76,9 +74,8 @@ func (p *promises) hears(
 		if v.bound.to == in.Peer {
 			v.bound = pledge{}
 		}
-	case algorithm.Received:
-		m := in.Message.(ours.Message)
-		v.receives(now, in.From, &m.Message, until)
+	case elector.Received:
+		v.receives(now, in.From, &in.Message, until)
 	}
 }
 
@@ -148,7 +145,7 @@ func (v *voter) promises(
 		return nil
 	}
 	if broken != (pledge{}) {
-		return violation("promise", "%s supported %s in term %d, "+
+		return Broken("promise", "%s supported %s in term %d, "+
 			"but was bound to %s of term %d until %s, and it is %s",
 			v.id, to, m.Term, broken.to, broken.term, broken.until, now)
 	}
@@ -159,12 +156,12 @@ func (v *voter) promises(
 func (v *voter) wouldVote(now time.Duration, to elector.NodeID, m *elector.Message) *Violation {
 	for _, term := range v.voted {
 		if m.ProposedTerm <= term {
-			return violation("scouting", "%s would vote for %s in term %d, but has voted in term %d",
+			return Broken("scouting", "%s would vote for %s in term %d, but has voted in term %d",
 				v.id, to, m.ProposedTerm, term)
 		}
 	}
 	if v.bound.to != "" && v.bound.to != to && v.bound.until > now {
-		return violation("scouting", "%s would vote for %s in term %d, "+
+		return Broken("scouting", "%s would vote for %s in term %d, "+
 			"but is bound to %s of term %d until %s, and it is %s",
 			v.id, to, m.ProposedTerm, v.bound.to, v.bound.term, v.bound.until, now)
 	}
@@ -181,7 +178,7 @@ func (p *promises) remembers(
 		return nil
 	}
 	if to != v.bound.to || term < v.bound.term || promise < v.bound.until {
-		return violation("promise", "%s is bound to %s of term %d until %s, "+
+		return Broken("promise", "%s is bound to %s of term %d until %s, "+
 			"but its machine says to %q of term %d until %s",
 			id, v.bound.to, v.bound.term, v.bound.until, to, term, promise)
 	}
@@ -199,7 +196,7 @@ func (p *promises) backs(now time.Duration, id elector.NodeID, until time.Durati
 	if until <= now || backing >= p.quorum {
 		return nil
 	}
-	return violation("lease", "%s has a lease until %s, "+
+	return Broken("lease", "%s has a lease until %s, "+
 		"but the promises of only %d voters last as long, not %d",
 		id, until, backing, p.quorum)
 }
@@ -215,13 +212,5 @@ func (p *promises) elected(id elector.NodeID, term lsn.Term) *Violation {
 	if votes >= p.quorum {
 		return nil
 	}
-	return violation("votes", "%s leads in term %d with %d votes of %d", id, term, votes, p.quorum)
-}
-
-// promise is the end of a promise that a node makes now, by the definition of
-// §6.1: lease x (1 + drift) on its own clock.
-func (s *Sim) promise(n *node) time.Duration {
-	t := n.Elector.Timing
-	drift := time.Duration(mulDiv(int64(t.Lease), t.ClockDriftPPM, million))
-	return n.clock.when(n.clock.at(s.now).Add(t.Lease + drift))
+	return Broken("votes", "%s leads in term %d with %d votes of %d", id, term, votes, p.quorum)
 }
