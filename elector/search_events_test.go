@@ -128,7 +128,9 @@ func (x *search) do(w *snapshot, e event) error {
 		w.peers[i].died &^= 1 << other
 		return x.step(w, i, died, e.number, word)
 	case tick:
-		return x.pass(w, -1, func(node int) uint64 { return event{entropy: e.number>>node&1 != 0}.word() })
+		return x.pass(w, -1, func(node int) uint64 {
+			return event{entropy: e.number>>node&1 != 0}.word()
+		})
 	case heldUp:
 		w.spent.stalls++
 		return x.pass(w, i, same)

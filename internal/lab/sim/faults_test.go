@@ -95,24 +95,28 @@ func TestActionsOnTheWrongNodesAreErrors(t *testing.T) {
 }
 
 func TestCheckerSeesTwoLeasesAndTwoLeaders(t *testing.T) {
-	c := spec.NewChecker(spec.Checks{})
+	c := spec.NewCluster(nil, 0, spec.Checks{})
 	require.Nil(t, c.Lease(time.Second, "a", 1, 3*time.Second))
 	require.Equal(t, "I2", c.Lease(2*time.Second, "b", 2, 4*time.Second).Rule)
 	require.Nil(t, c.Lease(3*time.Second, "b", 2, 4*time.Second))
 
-	c = spec.NewChecker(spec.Checks{})
-	beat := elector.Envelope{To: elector.AllMembers,
-		Message: elector.Message{Kind: elector.LeaderHeartbeat, Term: 1}}
-	require.Equal(t, "persist", c.Sent("a", &beat).Rule)
+	c = spec.NewCluster(nil, 0, spec.Checks{NoLeases: true})
+	beat := elector.Message{Kind: elector.LeaderHeartbeat, Term: 1}
+	says := func(id elector.NodeID) *spec.Violation {
+		return c.Step(&spec.Step{Node: id, State: &elector.State{}, Effects: &elector.Effects{
+			Messages: []elector.Envelope{{To: elector.AllMembers, Message: beat}},
+		}})
+	}
+	require.Equal(t, "persist", says("a").Rule)
 	require.Nil(t, c.Durable("a", exact(1)))
 	require.Nil(t, c.Durable("b", exact(1)))
-	require.Nil(t, c.Sent("a", &beat))
-	require.Equal(t, "I1", c.Sent("b", &beat).Rule)
+	require.Nil(t, says("a"))
+	require.Equal(t, "I1", says("b").Rule)
 	require.Equal(t, "I3", c.Booted("a", exact(0)).Rule)
 
 	require.Nil(t, c.Durable("a", elector.Terms{Entered: 1, Reserved: 9}))
-	beat.Message.Term = 9
-	require.Nil(t, c.Sent("a", &beat))
+	beat.Term = 9
+	require.Nil(t, says("a"))
 	require.Equal(t, "I3", c.Durable("a", exact(8)).Rule)
 	require.Nil(t, c.Durable("a", exact(9)))
 }

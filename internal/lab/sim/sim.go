@@ -73,7 +73,8 @@ func newSim(cfg Config, seed uint64, scattered bool) (*Sim, error) {
 	if err := s.addNodes(); err != nil {
 		return nil, err
 	}
-	s.spec = spec.NewCluster(cfg.Nodes[0].Elector, s.checks())
+	first := cfg.Nodes[0].Elector
+	s.spec = spec.NewCluster(first.Voters, first.QuorumSize(), s.checks())
 	if cfg.Begin.Leader != "" {
 		return s, s.begin(scattered)
 	}

@@ -142,11 +142,11 @@ func TestWorkThatGoesOnEndsWithTheLease(t *testing.T) {
 }
 
 func TestCheckerSeesWorkOverlap(t *testing.T) {
-	c := spec.NewChecker(spec.Checks{})
+	c := spec.NewCluster(nil, 0, spec.Checks{})
 	require.Nil(t, c.Work(1, "a", 10))
 	require.Nil(t, c.Work(10, "b", 20), "that of a is over")
 	require.Equal(t, "work", c.Work(19, "a", 25).Rule)
-	c = spec.NewChecker(spec.Checks{NoLeases: true})
+	c = spec.NewCluster(nil, 0, spec.Checks{NoLeases: true})
 	require.Nil(t, c.Work(1, "a", 10))
 	require.Nil(t, c.Work(1, "b", 20))
 }

@@ -34,7 +34,7 @@ type entry struct {
 // reader makes a history of the entries.
 type reader struct {
 	*replay.Recorder
-	check *spec.Checker
+	check *spec.Cluster
 	shift int64 // from real terms to those of the scenario
 	start time.Time
 	ended []ending
@@ -60,7 +60,7 @@ func (j *journal) history(sc *scenario.Scenario, start time.Time, shift int64) *
 	slices.SortStableFunc(j.entries, func(a, b entry) int { return a.at.Compare(b.at) })
 	r := &reader{
 		Recorder: replay.NewRecorder(sc, "live", 0), shift: shift, start: start,
-		check: spec.NewChecker(spec.Checks{
+		check: spec.NewCluster(nil, 0, spec.Checks{
 			NoLeases: sc.Election.UnsafeNoScouting, TwoLeaders: sc.Election.UnsafeQuorum,
 		}),
 	}
