@@ -21,7 +21,9 @@ func (s *Sim) noteElector(n *node) {
 		s.observe(Event{Kind: EventTransition, Node: n.id, Transition: t})
 	}
 	if eff.Anomaly != (elector.Anomaly{}) {
-		s.observe(Event{Kind: EventAnomaly, Node: n.id, Peer: eff.Anomaly.Peer, Anomaly: eff.Anomaly})
+		s.observe(Event{
+			Kind: EventAnomaly, Node: n.id, Peer: eff.Anomaly.Peer, Anomaly: eff.Anomaly,
+		})
 	}
 	if lease := n.elector.Lease(); lease != n.lease {
 		n.lease, n.leaseUntil = lease, longAgo
