@@ -32,8 +32,8 @@ func (s *Sim) noteElector(n *node) {
 		}
 	}
 	s.check(s.spec.Step(&spec.Step{
-		Now: s.now, Node: n.id, Clock: &n.clock, Timing: &n.Elector.Timing, In: n.elector.Input, Effects: eff,
-		State: &n.state, Lease: n.lease,
+		Now: s.now, Node: n.id, Clock: &n.clock, Timing: &n.Elector.Timing,
+		In: n.elector.Input, Effects: eff, State: &n.state, Lease: n.lease,
 	}))
 }
 
