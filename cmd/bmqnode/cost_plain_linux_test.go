@@ -91,7 +91,7 @@ func packets(packet []byte) func(*target) (once, end func()) {
 		answer, ping := make([]byte, 1<<10), labelled(message(typePing, map[string]any{"SeqNo": 7}))
 		return func() {
 			_, _ = conn.Write(labelled(packet))
-			for answer[0] = 0; !bytes.Contains(answer, []byte("SeqNo\x07")); {
+			for clear(answer); !bytes.Contains(answer, []byte("SeqNo\x07")); {
 				clear(answer)
 				_, err := conn.Write(ping)
 				require.NoError(x.t, err)
