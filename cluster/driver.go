@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/bmqelect/bmqelect/cluster/internal/testhook"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/base/clock"
 )
@@ -247,6 +248,9 @@ func (n *Node) step(g *group, in elector.Input) {
 		now, entropy := n.now(), n.entropy()
 		n.recordStep(g, in)
 		e := g.decide(now, entropy, in)
+		if n.testStep != nil {
+			n.showStep(g, in, &e)
+		}
 		if _, resigned := in.(elector.Resign); resigned {
 			g.restEnd.Store(int64(g.elector.Status().RestEnd))
 		}
@@ -277,6 +281,25 @@ func (n *Node) step(g *group, in elector.Input) {
 		n.log.Warn("guarded work has not stopped in time",
 			"group", g.name, "term", l.Term(), "reason", l.Reason().String())
 	}
+}
+
+// showStep shows a test what a step was. It shows copies: an input that is passed on as it is
+// would be on the heap in every step.
+func (n *Node) showStep(g *group, in elector.Input, e *elector.Effects) {
+	s := testhook.Step{
+		Group: g.name, In: elector.Tick{}, Effects: e, State: g.elector.State(), Lease: g.elector.Lease(),
+	}
+	switch in := in.(type) {
+	case elector.Start:
+		s.In = in
+	case elector.Received:
+		s.In = in
+	case elector.Died:
+		s.In = in
+	case elector.Persisted:
+		s.In = in
+	}
+	n.testStep(s)
 }
 
 // hasStopped reports whether a step ended the election on this node.

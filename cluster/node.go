@@ -32,7 +32,8 @@ type Node struct {
 	lines    *logLines    // of log
 	started  time.Time
 	clock    clock.Clock
-	testGate func()        // of a test, before the driver does anything
+	testGate func() // of a test, before the driver does anything
+	testStep func(testhook.Step)
 	entropy  func() uint64 // of a test, or the global source
 	dead     func() bool   // of a test: the process counts as killed
 
@@ -159,7 +160,7 @@ func newNode(cfg Config, hooks testhook.Hooks) *Node {
 	lines := newLogLines(cfg.Logger)
 	n := &Node{
 		cfg: cfg, log: lines.logger().With("node", cfg.Node), lines: lines, started: time.Now(),
-		clock: hooks.Clock, testGate: hooks.Gate, entropy: hooks.Entropy, dead: hooks.Dead,
+		clock: hooks.Clock, testGate: hooks.Gate, testStep: hooks.Stepped, entropy: hooks.Entropy, dead: hooks.Dead,
 		measure: newMeasure(),
 		// TCP keeps order: a heartbeat that is late holds up those behind it.
 		quality: elector.NewLinks(cfg.Voters, true),

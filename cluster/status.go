@@ -85,7 +85,7 @@ type GroupStatus struct {
 	// SetNow are those of candidate and priority that differ from the configuration: they were
 	// set since the start.
 	SetNow []string `json:"set_now,omitempty"`
-	Since      Seconds  `json:"since_s"` // time since the newest transition
+	Since  Seconds  `json:"since_s"` // time since the newest transition
 	// Work is the state of guarded work on this node: "" for none, held, stopping
 	// (it was told to stop), overdue (its deadline has passed, and it goes on), or ended
 	// (it ended by itself, so this node does not stand for RestLeft).

@@ -121,11 +121,11 @@ func (n *node) wouldVote(now time.Duration, to elector.NodeID, m *elector.Messag
 		n.id, to, m.ProposedTerm, n.voteTerm, b.to, b.term, b.until, now)
 }
 
-// remembers checks that a machine knows what its node has promised, or is under an embargo for
-// as long.
+// remembers checks that a machine that takes part knows what its node has promised, or is under
+// an embargo for as long.
 func (n *node) remembers(s *Step) *Violation {
 	b, p := &n.promises.bound, &s.State.Promise
-	if b.to == "" || b.until <= s.Now || s.Clock.When(s.State.EmbargoEnd) >= b.until ||
+	if s.State.Role == elector.Dormant || b.to == "" || b.until <= s.Now || s.Clock.When(s.State.EmbargoEnd) >= b.until ||
 		p.To == b.to && p.Term >= b.term && s.Clock.When(p.Until) >= b.until {
 		return nil
 	}

@@ -55,6 +55,7 @@ func (p *process) run() {
 		Clock: p.Clock(), Peers: peers, Gate: p.w.judge.look,
 		Disk:    func(write func() error) error { return p.disk.write(p, write) },
 		Entropy: testhook.NewDice(p.w.seed, p.name+" entropy").Uint64,
+		Stepped: func(s testhook.Step) { p.w.statement.stepped(p, s) },
 	})
 	n, err := cluster.Start(ctx, cfg)
 	if err != nil {
@@ -86,6 +87,7 @@ func (p *process) kill() {
 	}
 	p.w.judge.note("%s is killed", p.name)
 	p.Kill()
+	p.w.statement.gone(p)
 	held := p.w.judge.killed(p)
 	up := p.isUp()
 	go func() {

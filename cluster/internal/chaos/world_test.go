@@ -22,13 +22,15 @@ type world struct {
 	net     *memnet.Network
 	members []*member
 	judge   *judge
-	agenda  agenda
-	items   int // that were ever on the agenda
-	copies  int
-	rules   rules
-	calm    chan struct{} // closed when all faults have ended
-	beside  []*process    // copies that run
-	calls   atomic.Int64  // of the applications, that have not returned
+	// statement is what all steps are held against.
+	statement *statement
+	agenda    agenda
+	items     int // that were ever on the agenda
+	copies    int
+	rules     rules
+	calm      chan struct{} // closed when all faults have ended
+	beside    []*process    // copies that run
+	calls     atomic.Int64  // of the applications, that have not returned
 }
 
 // play runs a schedule, and returns what happened: the violation of a rule, if
@@ -52,6 +54,7 @@ func newWorld(s schedule, dir string) *world {
 		schedule: s, dir: dir, net: memnet.New(), judge: newJudge(dir),
 		rules: rules{set: map[[2]string]int{}}, calm: make(chan struct{}),
 	}
+	w.statement = newStatement(w)
 	w.net.Delay(testhook.Delays(s.seed))
 	for i, id := range s.voters {
 		m := &member{w: w, id: id, disk: newDisk(dir, string(id)), wanted: true}

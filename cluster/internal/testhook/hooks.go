@@ -25,9 +25,21 @@ type Hooks struct {
 	Disk store.Disk
 	// Entropy is called by the driver, and once for the mesh at the start.
 	Entropy func() uint64
+	// Stepped, if not nil, is called by the driver after each step of an election, before
+	// anything of what the step asks for is done.
+	Stepped func(Step)
 	// Dead reports whether the node's process counts as killed: its guarded work is
 	// gone then, and Close releases the data directory at once, as the kernel would.
 	Dead func() bool
+}
+
+// Step is a step of an election. Its pointers are valid during the call.
+type Step struct {
+	Group   string
+	In      elector.Input // a Tick stands for inputs that change no promise
+	Effects *elector.Effects
+	State   elector.State
+	Lease   elector.Lease
 }
 
 // Unsynced is a Disk that only saves the time of fsync, which is real where the
