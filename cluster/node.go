@@ -160,7 +160,8 @@ func newNode(cfg Config, hooks testhook.Hooks) *Node {
 	lines := newLogLines(cfg.Logger)
 	n := &Node{
 		cfg: cfg, log: lines.logger().With("node", cfg.Node), lines: lines, started: time.Now(),
-		clock: hooks.Clock, testGate: hooks.Gate, testStep: hooks.Stepped, entropy: hooks.Entropy, dead: hooks.Dead,
+		clock: hooks.Clock, testGate: hooks.Gate, testStep: hooks.Stepped,
+		entropy: hooks.Entropy, dead: hooks.Dead,
 		measure: newMeasure(),
 		// TCP keeps order: a heartbeat that is late holds up those behind it.
 		quality: elector.NewLinks(cfg.Voters, true),

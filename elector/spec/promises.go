@@ -125,7 +125,8 @@ func (n *node) wouldVote(now time.Duration, to elector.NodeID, m *elector.Messag
 // an embargo for as long.
 func (n *node) remembers(s *Step) *Violation {
 	b, p := &n.promises.bound, &s.State.Promise
-	if s.State.Role == elector.Dormant || b.to == "" || b.until <= s.Now || s.Clock.When(s.State.EmbargoEnd) >= b.until ||
+	if s.State.Role == elector.Dormant || b.to == "" || b.until <= s.Now ||
+		s.Clock.When(s.State.EmbargoEnd) >= b.until ||
 		p.To == b.to && p.Term >= b.term && s.Clock.When(p.Until) >= b.until {
 		return nil
 	}
