@@ -283,11 +283,12 @@ func (n *Node) step(g *group, in elector.Input) {
 	}
 }
 
-// showStep shows a test what a step was. It shows copies: an input that is passed on as it is
-// would be on the heap in every step.
+// showStep shows a test what a step was. It shows copies: what is passed on as it is would be on
+// the heap in every step.
 func (n *Node) showStep(g *group, in elector.Input, e *elector.Effects) {
+	effects := *e
 	s := testhook.Step{
-		Group: g.name, In: elector.Tick{}, Effects: e, State: g.elector.State(), Lease: g.elector.Lease(),
+		Group: g.name, In: elector.Tick{}, Effects: &effects, State: g.elector.State(), Lease: g.elector.Lease(),
 	}
 	switch in := in.(type) {
 	case elector.Start:
