@@ -288,7 +288,8 @@ func (n *Node) step(g *group, in elector.Input) {
 func (n *Node) showStep(g *group, in elector.Input, e *elector.Effects) {
 	effects := *e
 	s := testhook.Step{
-		Group: g.name, In: elector.Tick{}, Effects: &effects, State: g.elector.State(), Lease: g.elector.Lease(),
+		Group: g.name, In: elector.Tick{}, Effects: &effects,
+		State: g.elector.State(), Lease: g.elector.Lease(),
 	}
 	switch in := in.(type) {
 	case elector.Start:

@@ -130,14 +130,17 @@ active proctype cluster() {
 		select(i : 0 .. N - 1);
 		select(j : 0 .. N - 1);
 		if
-		/* 2.4: the disk reserves the next term. */
+		/* 2.4: the disk reserves terms ahead. */
 		:: i == j && reserved[i] <= floor_[i] && floor_[i] < T -> {
+			select(t : floor_[i] + 1 .. T);
 			entered[i] = term[i];
-			reserved[i] = floor_[i] + 1
+			reserved[i] = t
 		}
-		/* 5.1: a node that is bound to nobody stands, and votes for itself. */
-		:: i == j && i < STANDS && free(i, i) && leads[i] == 0 && ballot[i] == 0 && floor_[i] + 1 <= reserved[i] -> {
-			t = floor_[i] + 1;
+		/* 5.1: a node that is bound to nobody stands, and votes for itself. Others' refusals have
+		 * told it which term to exceed. */
+		:: i == j && i < STANDS && free(i, i) && leads[i] == 0 && ballot[i] == 0 &&
+			floor_[i] < reserved[i] -> {
+			select(t : floor_[i] + 1 .. reserved[i]);
 			cast(i, i, t);
 			ballot[i] = t;
 			balage[i] = 0;
