@@ -11,13 +11,13 @@ import (
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
-// Config describes a cluster. New copies it.
+// Config describes a cluster. New copies it. JSON leaves out what is a function.
 type Config struct {
 	// Seed fixes every random choice of the run.
 	Seed uint64
 	// Algorithm is what the nodes run; the zero Algorithm is ours.Elector. Another one has
 	// no observers, and ignores all of elector.Config but the voters, the quorum and timers.
-	Algorithm algorithm.Algorithm
+	Algorithm algorithm.Algorithm `json:"-"`
 	// Order has all voters, the first of which an algorithm prefers most that goes by
 	// identifiers; nil is the order of Nodes.
 	Order []elector.NodeID
@@ -44,7 +44,7 @@ type Config struct {
 	Checks spec.Checks
 	// Observer, if not nil, is called for every event, in order. The event is
 	// valid during the call only.
-	Observer func(*Event)
+	Observer func(*Event) `json:"-"`
 }
 
 // NodeConfig describes one member.

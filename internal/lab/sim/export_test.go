@@ -23,6 +23,16 @@ func (s *Sim) StopAbruptly(id elector.NodeID) error {
 	return s.stop(id, elector.Stop{Abrupt: true})
 }
 
+// Tell hands a running node what its program calls for.
+func (s *Sim) Tell(id elector.NodeID, in elector.Input) error {
+	n, err := s.process("tell", id, true)
+	if err == nil {
+		s.hear(n, in)
+		err = s.err
+	}
+	return err
+}
+
 // Nodes returns the names of all nodes in the order of Config.Nodes.
 func (s *Sim) Nodes() []elector.NodeID {
 	ids := make([]elector.NodeID, len(s.nodes))

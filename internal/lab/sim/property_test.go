@@ -61,13 +61,18 @@ func drawStart(t *rapid.T) time.Duration {
 // can elect, or keep, a leader.
 func drawAbleCluster(t *rapid.T) sim.Config {
 	cfg := drawCluster(t)
+	enable(cfg)
+	return cfg
+}
+
+// enable makes the timers of a cluster long enough for its network.
+func enable(cfg sim.Config) {
 	timing := cfg.Nodes[0].Elector.Timing
 	timing.Lease = max(timing.Lease, timing.HeartbeatBroadcast+20*time.Millisecond)
 	timing.InitialWait = max(timing.InitialWait, timing.Promise())
 	for i := range cfg.Nodes {
 		cfg.Nodes[i].Elector.Timing = timing
 	}
-	return cfg
 }
 
 // calm ends every fault, after work that is stopping has ended and left nodes
@@ -99,7 +104,7 @@ func calm(s *sim.Sim) error {
 func reviveAll(s *sim.Sim) error {
 	for _, id := range s.Nodes() {
 		if err := errors.Join(onPaused(s, id, s.Resume), onDown(s, id, s.Restart),
-			s.SetFit(id, true)); err != nil {
+			s.SetFit(id, true), s.Tell(id, elector.Pause{})); err != nil {
 			return err
 		}
 	}

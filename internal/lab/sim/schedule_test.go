@@ -2,6 +2,7 @@ package sim_test
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"pgregory.net/rapid"
@@ -15,20 +16,24 @@ import (
 // A step of a schedule waits and then does something to nodes A and B, as far as
 // it applies to them. It prints as what rapid shows when a property fails.
 type step struct {
-	Wait   time.Duration
-	Do     string
-	A, B   elector.NodeID
-	Crash  sim.Crash
-	Faults sim.Faults
-	Rest   time.Duration
+	Wait     time.Duration
+	Do       string
+	A        elector.NodeID
+	B        elector.NodeID `json:",omitzero"`
+	Crash    sim.Crash      `json:",omitzero"`
+	Faults   sim.Faults     `json:",omitzero"`
+	Rest     time.Duration  `json:",omitzero"`
+	Priority int            `json:",omitzero"`
 }
 
 func (st step) String() string {
 	switch st.Do {
 	case "crash":
 		return fmt.Sprintf("+%s crash %s %+v", st.Wait, st.A, st.Crash)
-	case "resign":
-		return fmt.Sprintf("+%s resign %s for %s", st.Wait, st.A, st.Rest)
+	case "resign", "hold", "stall", "disk":
+		return fmt.Sprintf("+%s %s %s for %s", st.Wait, st.Do, st.A, st.Rest)
+	case "prefer":
+		return fmt.Sprintf("+%s prefer %s by %d", st.Wait, st.A, st.Priority)
 	case "faults":
 		return fmt.Sprintf("+%s faults %s->%s %+v", st.Wait, st.A, st.B, st.Faults)
 	}
@@ -61,6 +66,15 @@ var deeds = map[string]func(*sim.Sim, step) error{
 				st.Rest)
 		})
 	},
+	"hold": func(s *sim.Sim, st step) error { return onRunning(s, st.A, tell(elector.Pause{For: st.Rest})) },
+	"prefer": func(s *sim.Sim, st step) error {
+		return onRunning(s, st.A, tell(elector.Prefer{Priority: st.Priority}))
+	},
+	"stall":  func(s *sim.Sim, st step) error { return onAwake(s, st.A, stall(s, st.Rest)) },
+	"disk":   func(s *sim.Sim, st step) error { s.SetFsync(st.Rest/2, st.Rest); return nil },
+	"hub":    func(s *sim.Sim, st step) error { return shape(s, hub(st.A)) },
+	"leaf":   func(s *sim.Sim, st step) error { return shape(s, leaf(st.A, st.B)) },
+	"bridge": func(s *sim.Sim, st step) error { return shape(s, bridge(s, st.A)) },
 	"fit":    func(s *sim.Sim, st step) error { return onRunning(s, st.A, setFit(true)) },
 	"unfit":  func(s *sim.Sim, st step) error { return onRunning(s, st.A, setFit(false)) },
 	"abrupt": func(s *sim.Sim, st step) error { return onAwake(s, st.A, s.StopAbruptly) },
@@ -76,6 +90,57 @@ var everything = []string{
 	"wait", "cut", "heal", "healAll", "isolate", "rejoin", "pair", "reset", "faults",
 	"crash", "restart", "restart", "stop", "pause", "resume", "resume", "transfer", "bounce",
 	"resign", "fit", "unfit", "abrupt",
+}
+
+// spans are how long a process may be held up, and how long a write may take.
+var spans = []time.Duration{0, 50 * time.Millisecond, 400 * time.Millisecond,
+	900 * time.Millisecond, 3 * time.Second}
+
+func tell(in elector.Input) func(*sim.Sim, elector.NodeID) error {
+	return func(s *sim.Sim, id elector.NodeID) error { return s.Tell(id, in) }
+}
+
+// stall holds a process up for a while.
+func stall(s *sim.Sim, long time.Duration) func(elector.NodeID) error {
+	return func(id elector.NodeID) error {
+		s.At(s.Now()+long, func(s *sim.Sim) error { return onPaused(s, id, s.Resume) })
+		return s.Pause(id)
+	}
+}
+
+// shape leaves the links of a topology, and cuts all others.
+func shape(s *sim.Sim, linked func(a, b elector.NodeID) bool) error {
+	for _, a := range s.Nodes() {
+		for _, b := range s.Nodes() {
+			if a == b {
+				continue
+			}
+			do := s.Cut
+			if linked(a, b) || linked(b, a) {
+				do = s.Heal
+			}
+			if err := do(a, b); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// hub is a star: all see the one in the middle alone.
+func hub(middle elector.NodeID) func(a, b elector.NodeID) bool {
+	return func(a, _ elector.NodeID) bool { return a == middle }
+}
+
+// leaf leaves one node a single link, and all others theirs.
+func leaf(far, near elector.NodeID) func(a, b elector.NodeID) bool {
+	return func(a, b elector.NodeID) bool { return a != far && b != far || a == far && b == near }
+}
+
+// bridge is two halves that do not see each other, and a node that sees both.
+func bridge(s *sim.Sim, middle elector.NodeID) func(a, b elector.NodeID) bool {
+	half := func(id elector.NodeID) bool { return slices.Index(s.Nodes(), id) < len(s.Nodes())/2 }
+	return func(a, b elector.NodeID) bool { return a == middle || b != middle && half(a) == half(b) }
 }
 
 func setFit(fit bool) func(*sim.Sim, elector.NodeID) error {
@@ -132,8 +197,12 @@ func drawStep(ids []elector.NodeID, do []string) *rapid.Generator[step] {
 			st.Crash.Silent = rapid.Bool().Draw(t, "silent")
 		case "faults":
 			st.Faults = drawFaults(t)
-		case "resign":
+		case "resign", "hold":
 			st.Rest = time.Duration(rapid.IntRange(0, 3).Draw(t, "rest")) * time.Second
+		case "stall", "disk":
+			st.Rest = rapid.SampledFrom(spans).Draw(t, "span")
+		case "prefer":
+			st.Priority = rapid.IntRange(-1, 2).Draw(t, "priority")
 		}
 		return st
 	})
@@ -187,8 +256,11 @@ func drawTiming(t *rapid.T) elector.Timing {
 
 // drawCluster draws a cluster of voters with, perhaps, an observer, whose clocks
 // differ within the drift that they are configured for.
-func drawCluster(t *rapid.T) sim.Config {
-	n := rapid.IntRange(2, 5).Draw(t, "voters")
+func drawCluster(t *rapid.T) sim.Config { return drawClusterOf(t, 2, 5, 1) }
+
+// drawClusterOf draws one of so many voters, and at most so many observers.
+func drawClusterOf(t *rapid.T, least, most, observers int) sim.Config {
+	n := rapid.IntRange(least, most).Draw(t, "voters")
 	electable := rapid.IntRange(0, n-1).Draw(t, "electable")
 	voters, timing, quality := names(n), drawTiming(t), drawQuality(t)
 	if quality != (detector.QoS{}) {
@@ -204,7 +276,7 @@ func drawCluster(t *rapid.T) sim.Config {
 		LinkTimeout: rapid.SampledFrom([]time.Duration{3 * time.Second, 300 * time.Millisecond}).Draw(t,
 			"link timeout"),
 	}
-	ids := names(n + rapid.IntRange(0, 1).Draw(t, "observers"))
+	ids := names(n + rapid.IntRange(0, observers).Draw(t, "observers"))
 	for i, id := range ids {
 		ppm := rapid.SampledFrom([]int64{0, timing.ClockDriftPPM / 2, timing.ClockDriftPPM}).Draw(t,
 			"ppm")
@@ -225,6 +297,11 @@ func drawCluster(t *rapid.T) sim.Config {
 // the others to take part, so such a cluster need not have a leader.
 func drawNarrow(t *rapid.T) sim.Config {
 	cfg := drawCluster(t)
+	narrow(t, cfg)
+	return cfg
+}
+
+func narrow(t *rapid.T, cfg sim.Config) {
 	leap := lsn.Term(rapid.IntRange(1, 4).Draw(t, "leap"))
 	bounds := &elector.Bounds{
 		Reserve: lsn.Term(rapid.IntRange(0, 4).Draw(t, "reserve")), Ahead: 2, Leap: leap, Climb: 2 * leap,
@@ -234,7 +311,6 @@ func drawNarrow(t *rapid.T) sim.Config {
 		cfg.Nodes[i].Elector.Bounds = bounds
 		cfg.Nodes[i].Term = lsn.Term(rapid.SampledFrom([]int{0, 0, 5, 20, 60}).Draw(t, "term"))
 	}
-	return cfg
 }
 
 // drawQuality draws what is asked of the detection of a crash: mostly nothing.
