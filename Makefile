@@ -139,8 +139,10 @@ strangers: ## let strangers do what they can on every port of real processes for
 	STRANGERS_TIME=$(STRANGERS_TIME) go test $(RACEFLAG) -count=1 -v -timeout 0 -run TestStrangersOnEveryPort ./cmd/bmqnode
 
 SOAK_SEEDS ?= 1000
-SOAK_TIME ?= 10m
-soak: ## replay every scenario under many seeds (SOAK_SEEDS=1000), for SOAK_TIME=10m at most
+SOAK_TIME ?= 7m
+SOAK_RUNS ?= 10000
+soak: ## simulate SOAK_RUNS=10000 random schedules, and each scenario SOAK_SEEDS=1000 times in SOAK_TIME=7m
+	SOAK_RUNS=$(SOAK_RUNS) go test -count=1 -run TestSwarm -v -timeout 0 ./internal/lab/sim -rapid.shrinktime 20s
 	SOAK_SEEDS=$(SOAK_SEEDS) SOAK_TIME=$(SOAK_TIME) go test -count=1 -run Soak -v -timeout 0 ./internal/lab/replay
 
 CHAOS_SEEDS ?= 1000

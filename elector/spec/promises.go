@@ -21,6 +21,7 @@ type promises struct {
 type heard struct {
 	from     elector.NodeID
 	kind     elector.Kind
+	term     lsn.Term
 	sentAt   elector.Time
 	until    time.Duration // end of the promise that a yes to it makes
 	conflict pledge        // what bound the voter to another when it heard it; zero for nothing
@@ -53,6 +54,11 @@ func (p *promises) hears(now time.Duration, in elector.Input, until time.Duratio
 			if p.bound.to == in.From && p.bound.term <= m.Term {
 				p.bound = pledge{}
 			}
+			for i := range p.heard { // a yes that still waits for the disk promises nothing
+				if h := &p.heard[i]; h.from == in.From && h.term <= m.Term {
+					h.until = min(h.until, now)
+				}
+			}
 			return
 		case elector.LeaderHeartbeat:
 			if p.bound.to != in.From && p.bound.term < m.Term {
@@ -62,7 +68,7 @@ func (p *promises) hears(now time.Duration, in elector.Input, until time.Duratio
 		default:
 			return
 		}
-		h := heard{from: in.From, kind: m.Kind, sentAt: m.SentAt, until: until}
+		h := heard{from: in.From, kind: m.Kind, term: m.Term, sentAt: m.SentAt, until: until}
 		// The candidate of a term that another leads in is not elected in it.
 		harmless := m.Kind == elector.LeaderHeartbeat && p.bound.term == m.Term
 		if p.bound.binds(now, in.From) && !harmless {

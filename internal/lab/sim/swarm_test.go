@@ -1,10 +1,12 @@
 package sim_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
+	"hash/crc32"
 	"maps"
 	"os"
 	"path/filepath"
@@ -41,7 +43,7 @@ type plot struct {
 func TestSwarm(t *testing.T) {
 	parts := runtime.GOMAXPROCS(0)
 	shareRuns(t, parts)
-	sum, began := &tally{events: map[string]int{}}, time.Now()
+	sum, began := newTally(), time.Now()
 	t.Cleanup(func() {
 		t.Logf("%d runs, %.0f per second: %s", sum.runs,
 			float64(sum.runs)/time.Since(began).Seconds(), sum)
@@ -59,7 +61,7 @@ func TestSwarm(t *testing.T) {
 			defer func() { keepPlot(t, &last, broken) }()
 			rapid.Check(t, func(t *rapid.T) {
 				last = drawPlot(t)
-				one := &tally{runs: 1, events: map[string]int{}}
+				one := newTally()
 				broken = last.play(one)
 				sum.add(one)
 				require.NoError(t, broken)
@@ -123,6 +125,7 @@ func drawPlot(t *rapid.T) plot {
 func (p *plot) play(count *tally) error {
 	cfg := p.Config
 	cfg.Observer = count.see
+	count.runs++
 	s, err := sim.New(cfg)
 	if err != nil {
 		return err
@@ -149,7 +152,7 @@ func (p *plot) play(count *tally) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("nobody leads until %s, %s after all faults have ended", s.Now(), bound(cfg))
+	return spec.Broken("leaderless", "nobody leads until %s, %s after all faults have ended", s.Now(), bound(cfg))
 }
 
 // tally counts what happened in runs.
@@ -159,6 +162,8 @@ type tally struct {
 	simulated time.Duration
 	events    map[string]int // by kind, of steps and of what followed from them
 }
+
+func newTally() *tally { return &tally{events: map[string]int{}} }
 
 func (c *tally) see(e *sim.Event) {
 	switch e.Kind {
@@ -192,30 +197,110 @@ func keepPlot(t *testing.T, p *plot, broken error) {
 	if !t.Failed() || broken == nil {
 		return
 	}
-	rule, v := "leaderless", (*spec.Violation)(nil)
-	if errors.As(broken, &v) {
-		rule = v.Rule
-	}
+	rule := ruleOf(broken)
+	p.shorten(rule)
 	p.About = rule + ": found by TestSwarm"
-	content, err := json.MarshalIndent(p, "", "\t")
+	content, err := p.text()
 	require.NoError(t, err)
-	name := strings.ReplaceAll(fmt.Sprintf("%s-%d.json", rule, p.Config.Seed), " ", "-")
+	name := fmt.Sprintf("%s-%08x", rule, crc32.ChecksumIEEE(content))
 	require.NoError(t, os.MkdirAll(schedules, 0o755))
-	require.NoError(t, os.WriteFile(filepath.Join(schedules, name), content, 0o644))
-	t.Logf("written to %s: go test ./internal/lab/sim -run TestSchedules/%s", schedules, name)
+	require.NoError(t, os.WriteFile(filepath.Join(schedules, name+".json"), content, 0o644))
+	t.Logf("%d steps are enough: %v\nwritten to %s; run it again: "+
+		"go test ./internal/lab/sim -run TestSchedules/%s", len(p.Schedule), p.Schedule, schedules, name)
+}
+
+// ruleOf names what a run broke; "" if nothing.
+func ruleOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	if v := (*spec.Violation)(nil); errors.As(err, &v) {
+		return v.Rule
+	}
+	return "other"
+}
+
+// shorten leaves out steps as long as the same rule is broken: rapid leaves many. The others
+// happen when they did.
+func (p *plot) shorten(rule string) {
+	for size := len(p.Schedule) / 2; size > 0; size /= 2 {
+		for at := 0; at+size <= len(p.Schedule); {
+			less := *p
+			less.Schedule = slices.Delete(slices.Clone(p.Schedule), at, at+size)
+			for _, st := range p.Schedule[at : at+size] {
+				if at < len(less.Schedule) {
+					less.Schedule[at].Wait += st.Wait
+				}
+			}
+			if ruleOf(less.play(newTally())) == rule {
+				*p = less
+			} else {
+				at += size
+			}
+		}
+	}
+}
+
+// text is the run as JSON without what is zero, a node and a step on a line each.
+func (p *plot) text() ([]byte, error) {
+	content, err := json.Marshal(p)
+	if err != nil {
+		return nil, err
+	}
+	var all any
+	in := json.NewDecoder(bytes.NewReader(content))
+	in.UseNumber() // seeds have 64 bits
+	if err := in.Decode(&all); err != nil {
+		return nil, err
+	}
+	if content, err = json.Marshal(withoutZeros(all)); err != nil {
+		return nil, err
+	}
+	for _, item := range []string{`{"A":`, `{"ClockRatePPM":`, `{"Elector":`, `{"Do":`} {
+		content = bytes.ReplaceAll(content, []byte(item), []byte("\n"+item))
+	}
+	return append(content, '\n'), nil
+}
+
+// withoutZeros leaves out what is zero of a value that was JSON.
+func withoutZeros(v any) any {
+	all, ok := v.(map[string]any)
+	if list, isList := v.([]any); isList {
+		for i := range list {
+			list[i] = withoutZeros(list[i])
+		}
+	}
+	if !ok {
+		return v
+	}
+	for key, value := range all {
+		all[key] = withoutZeros(value)
+		switch all[key] {
+		case nil, "", false, json.Number("0"):
+			delete(all, key)
+		}
+		if m, ok := all[key].(map[string]any); ok && len(m) == 0 && key != "Bounds" {
+			delete(all, key)
+		}
+	}
+	return all
 }
 
 // TestSchedules plays what TestSwarm has found.
 func TestSchedules(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(schedules, "*.json"))
 	require.NoError(t, err)
+	require.NotEmpty(t, files)
 	for _, file := range files {
-		t.Run(filepath.Base(file), func(t *testing.T) {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) {
 			content, err := os.ReadFile(file)
 			require.NoError(t, err)
 			var p plot
 			require.NoError(t, json.Unmarshal(content, &p))
-			require.NoError(t, p.play(&tally{events: map[string]int{}}))
+			require.NoError(t, p.play(newTally()))
+			again, err := p.text()
+			require.NoError(t, err)
+			require.Equal(t, string(content), string(again), "a part of the file says nothing")
 		})
 	}
 }
