@@ -29,7 +29,7 @@ raced = $$(go list ./... | grep -vxF "$$(go list $(PURE))")
 PROTOCOL = ./elector ./elector/detector ./scouting ./lsn
 COVER = 95
 
-.PHONY: help build bmqnode man test race vet lint lint-peers vuln image fuzz bench bench-peers kills wakes cover scenarios-live article-live coordinator alerts kernel clocks strangers soak chaos lab study clean
+.PHONY: help build bmqnode man test race vet lint lint-peers vuln image fuzz bench bench-peers kills wakes cover scenarios-live article-live coordinator alerts kernel chaos-live clocks strangers soak chaos lab study clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -129,7 +129,11 @@ alerts: ## raise on real processes every alert that can be raised there
 KERNEL_ROUNDS ?= 12
 KERNEL_TIME ?= 5m
 kernel: ## put the kernel's faults to real processes: KERNEL_ROUNDS=12 of each, and at random for KERNEL_TIME=5m; needs root
-	KERNELTEST_ROUNDS=$(KERNEL_ROUNDS) KERNELTEST_TIME=$(KERNEL_TIME) go test $(RACEFLAG) -count=1 -v -timeout 0 ./internal/daemon/kerneltest
+	KERNELTEST_ROUNDS=$(KERNEL_ROUNDS) KERNELTEST_TIME=$(KERNEL_TIME) go -C tests test $(RACEFLAG) -count=1 -v -timeout 0 ./kerneltest
+
+CHAOS_TIME ?= 10m
+chaos-live: bmqnode ## break real processes at random for CHAOS_TIME=10m, and judge the history with porcupine; needs root
+	CHAOS_TIME=$(CHAOS_TIME) KERNELTEST_BMQNODE=$(CURDIR)/bin/bmqnode go -C tests test $(RACEFLAG) -count=1 -v -timeout 0 -run 'TestChaosLive|TestTheJudge|TestTheSpecification' ./kerneltest
 
 clocks: ## let wall clocks of real processes with TLS jump by years
 	BMQNODE_CLOCKS=1 go test $(RACEFLAG) -count=1 -v -timeout 10m -run TestWallClocksThatJump ./cmd/bmqnode

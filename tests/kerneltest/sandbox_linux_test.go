@@ -23,6 +23,9 @@ const (
 	envVoter   = "KERNELTEST_VOTER"  // a voter; the value is its configuration
 	envProxy   = "KERNELTEST_PROXY"  // a proxy; the value is where it connects to, and
 	envProxyAt = "KERNELTEST_AT"     // where it listens
+	envDisk    = "KERNELTEST_DISK"   // a file system at this directory, of what lies in
+	envDiskOf  = "KERNELTEST_OF"     // this one
+	envCommand = "KERNELTEST_RUNS"   // a command of bmqnode exec
 )
 
 // missing says why the tests cannot run here.
@@ -34,6 +37,10 @@ func TestMain(m *testing.M) {
 		beVoter(os.Getenv(envVoter))
 	case os.Getenv(envProxy) != "":
 		beProxy(os.Getenv(envProxy))
+	case os.Getenv(envDisk) != "":
+		beDisk(os.Getenv(envDiskOf), os.Getenv(envDisk))
+	case os.Getenv(envCommand) != "":
+		beCommand()
 	case os.Getenv(envInside) != "":
 		if err := prepare(); err != nil {
 			fmt.Fprintln(os.Stderr, "cannot set the sandbox up:", err)

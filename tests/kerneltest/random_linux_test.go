@@ -26,8 +26,11 @@ func fast() elector.Timing {
 // chaos is a random run: what was broken is repaired after a random time.
 type chaos struct {
 	*rig
-	due []repair
-	did map[string]int
+	due     []repair
+	did     map[string]int
+	actions map[string]func(*chaos) // that are chosen from
+	failing map[*voter]bool         // what fails there is undone later
+	idle    []time.Duration         // from a heal of everything until somebody worked
 }
 
 type repair struct {
@@ -45,7 +48,7 @@ func (c *chaos) later(do func()) { c.due = append(c.due, repair{time.Now().Add(c
 
 // some are n random voters.
 func (c *chaos) some(n int) (chosen []*voter) {
-	for _, i := range c.rng.Perm(quorate)[:n] {
+	for _, i := range c.rng.Perm(len(c.voters))[:n] {
 		chosen = append(chosen, c.voters[i])
 	}
 	return chosen
@@ -67,7 +70,7 @@ func (c *chaos) leading() (leader *voter, others []*voter) {
 // actions are chosen from with equal chances.
 var actions = map[string]func(*chaos){
 	"kill": func(c *chaos) {
-		dead := c.some([]int{1, 1, 2, quorate}[c.rng.IntN(4)])
+		dead := c.some([]int{1, 1, 2, len(c.voters)}[c.rng.IntN(4)])
 		c.kill(dead...)
 		c.later(func() { c.start(dead...) })
 	},
@@ -87,8 +90,8 @@ var actions = map[string]func(*chaos){
 		c.later(func() { c.signal(syscall.SIGCONT, paused) })
 	},
 	"block": func(c *chaos) {
-		v := c.some(quorate)
-		c.blockFor(v[0], v[1:1+c.rng.IntN(quorate-1)])
+		v := c.some(len(c.voters))
+		c.blockFor(v[0], v[1:1+c.rng.IntN(len(v)-1)])
 	},
 	"block leader": func(c *chaos) { c.blockFor(c.leading()) },
 	"hold up and reset": func(c *chaos) {
@@ -139,17 +142,19 @@ func (c *chaos) repair(all bool) {
 
 // storm breaks one thing after another, and repairs it.
 func (c *chaos) storm(limit time.Duration) {
-	names := slices.Sorted(maps.Keys(actions))
+	names := slices.Sorted(maps.Keys(c.actions))
 	for end := time.Now().Add(limit); time.Now().Before(end); {
 		name := names[c.rng.IntN(len(names))]
 		c.did[name]++
-		actions[name](c)
+		c.actions[name](c)
 		for next := time.Now().Add(c.while() / 5); time.Now().Before(next); time.Sleep(time.Millisecond) {
 			c.repair(false)
 		}
+		c.restart()
 	}
 	c.repair(true)
 	c.heal()
+	c.restart()
 }
 
 // TestRandomFaults breaks whatever can be broken, heals all of it now and then, and demands
@@ -165,13 +170,14 @@ func TestRandomFaults(t *testing.T) {
 				t.Skip("only for make kernel")
 			}
 			t.Parallel()
-			c := &chaos{rig: build(t, seed(t), timing), did: map[string]int{}}
+			c := newChaos(build(t, seed(t), timing), actions)
 			c.start(c.voters...)
 			for end := time.Now().Add(limit); time.Now().Before(end); {
 				c.settle(20 * time.Second)
 				c.storm(min(limit, 20*time.Second))
 			}
 			c.settle(20 * time.Second)
+			require.Zero(t, c.ended, "none has a reason to end by itself")
 			b, v := table{head: "timing"}, c.judge(0)
 			b.add(v, name)
 			t.Log(c.did, &b)

@@ -42,10 +42,13 @@ type rig struct {
 	records []record
 	lives   map[string][]life // of the nodes, in order
 	now     map[string]record // the newest state
+	doubt   map[string][]life // when a node may end by itself
+	started int               // processes
+	ended   int               // processes, by themselves
 }
 
 // life is of a node, from its start to what ended it.
-type life struct{ from, to elector.Time }
+type life struct{ From, To elector.Time }
 
 // voter is a place for a process, with a network namespace.
 type voter struct {
@@ -55,17 +58,23 @@ type voter struct {
 	cmd                *exec.Cmd // nil if none runs
 	orders             io.WriteCloser
 	heard              chan struct{} // closed when all that the process told was read
+	disk               *disk         // nil: a directory in memory
 }
 
 // build makes the network and the voters' configurations. It starts nothing.
 func build(t *testing.T, seed uint64, timing elector.Timing) *rig {
+	t.Helper()
+	return buildOf(t, quorate, seed, timing)
+}
+
+func buildOf(t *testing.T, size int, seed uint64, timing elector.Timing) *rig {
 	t.Helper()
 	if missing != "" {
 		t.Skip(missing)
 	}
 	r := &rig{
 		t: t, rng: rand.New(rand.NewPCG(seed, 0)), number: rigs.Add(1),
-		lives: map[string][]life{}, now: map[string]record{},
+		lives: map[string][]life{}, now: map[string]record{}, doubt: map[string][]life{},
 	}
 	// All files are in memory: a disk that is slow is another fault.
 	dir, bridge := fmt.Sprintf("/run/rig%d", r.number), fmt.Sprintf("bridge%d", r.number)
@@ -75,8 +84,9 @@ func build(t *testing.T, seed uint64, timing elector.Timing) *rig {
 	r.ip("addr add", r.address(254)+"/24", "dev", bridge)
 	r.ip("link set", bridge, "up")
 	t.Cleanup(func() { r.ip("link del", bridge) })
-	for i := range quorate {
-		name := string(rune('a' + i))
+	names := []cluster.NodeID{"a", "b", "c", "d", "e"}[:size]
+	for i := range size {
+		name := string(names[i])
 		v := &voter{
 			// With one processor Go runs what waited for a time before what waited for input: a
 			// process that was held up writes before it reads.
@@ -86,13 +96,13 @@ func build(t *testing.T, seed uint64, timing elector.Timing) *rig {
 		}
 		v.cfg.Log = filepath.Join(dir, name+".log")
 		v.cfg.Config = cluster.Config{
-			Node: cluster.NodeID(name), Voters: []cluster.NodeID{"a", "b", "c", "d", "e"},
+			Node: cluster.NodeID(name), Voters: names,
 			DataDir: filepath.Join(dir, name), Election: cluster.ElectionConfig{Timing: timing},
 			GossipAddr: fmt.Sprintf("%s:%d", v.ip, gossipPort),
 			MeshAddr:   fmt.Sprintf("%s:%d", v.ip, meshPort),
 			Insecure:   true, // only voters are in this network
 		}
-		for j := range quorate {
+		for j := range size {
 			if at := fmt.Sprintf("%s:%d", r.address(j+1), gossipPort); j != i {
 				v.cfg.Config.Join = append(v.cfg.Config.Join, at)
 			}
@@ -169,11 +179,18 @@ func (r *rig) start(voters ...*voter) {
 		if v.cmd != nil {
 			continue
 		}
-		text, err := json.Marshal(v.cfg)
-		require.NoError(r.t, err)
-		inside := strings.Fields(v.inside(self))
-		v.cmd = exec.Command(inside[0], inside[1:]...)
-		v.cmd.Env = append(os.Environ(), envVoter+"="+string(text), v.env)
+		r.started++
+		program := []string{self}
+		env := append(os.Environ(), v.env)
+		if v.cfg.Exec {
+			program, env = append(v.commandLine(), self), append(env, envCommand+"=1")
+		} else {
+			text, err := json.Marshal(v.cfg)
+			require.NoError(r.t, err)
+			env = append(env, envVoter+"="+string(text))
+		}
+		v.cmd = exec.Command("nsenter", append([]string{"--net=/run/netns/" + v.ns}, program...)...)
+		v.cmd.Env = env
 		log, err := os.OpenFile(v.cfg.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 		require.NoError(r.t, err)
 		v.cmd.Stderr = log
@@ -181,6 +198,9 @@ func (r *rig) start(voters ...*voter) {
 		require.NoError(r.t, err)
 		told, err := v.cmd.StdoutPipe()
 		require.NoError(r.t, err)
+		if v.cfg.Exec {
+			v.cmd.Stderr = v.cmd.Stdout // its log tells of transitions
+		}
 		require.NoError(r.t, v.cmd.Start())
 		log.Close()
 		v.heard = make(chan struct{})
@@ -191,11 +211,24 @@ func (r *rig) start(voters ...*voter) {
 // listen takes what a process tells, until it has ended.
 func (r *rig) listen(v *voter, told io.Reader, heard chan struct{}) {
 	defer close(heard)
+	log, err := os.OpenFile(v.cfg.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		panic(err) // a directory in memory
+	}
+	defer log.Close()
 	lines := bufio.NewScanner(told)
 	for lines.Scan() {
-		rec := record{Node: v.name}
-		if json.Unmarshal(lines.Bytes(), &rec) != nil {
-			continue // the last one, cut short by its death
+		rec := record{}
+		if t := transitionIn(lines.Bytes()); t != nil { // of bmqnode itself
+			rec = record{Kind: moved, Moved: t}
+		} else if json.Unmarshal(lines.Bytes(), &rec) != nil {
+			rec = record{} // the last one, cut short by its death, or of the log
+		}
+		if v.cfg.Exec && rec.Kind != runs {
+			fmt.Fprintf(log, "%.6f %s\n", float64(now())/1e9, lines.Bytes())
+		}
+		if rec.Node = v.name; rec.At == 0 {
+			rec.At = now()
 		}
 		r.mu.Lock()
 		switch rec.Kind {
@@ -205,7 +238,14 @@ func (r *rig) listen(v *voter, told io.Reader, heard chan struct{}) {
 			r.ends(v.name)
 		case state:
 			r.now[v.name] = rec
+		case "": // another line of the log
+		case failed:
+			r.ends(v.name)
+			r.records = append(r.records, rec)
 		default:
+			if rec.Moved != nil && v.cfg.Exec {
+				r.now[v.name] = record{Leader: rec.Moved.Leader}
+			}
 			r.records = append(r.records, rec)
 		}
 		r.mu.Unlock()
@@ -215,7 +255,7 @@ func (r *rig) listen(v *voter, told io.Reader, heard chan struct{}) {
 // ends notes that a node's life ends from now on. Called with mu held.
 func (r *rig) ends(name string) {
 	if l := r.lives[name]; len(l) > 0 {
-		l[len(l)-1].to = min(l[len(l)-1].to, now())
+		l[len(l)-1].To = min(l[len(l)-1].To, now())
 	}
 	delete(r.now, name)
 }
@@ -248,6 +288,9 @@ func (r *rig) kill(voters ...*voter) {
 		if v.cmd != nil {
 			r.noteEnd(v)
 			r.signal(syscall.SIGKILL, v)
+			if v.disk != nil {
+				v.disk.goOn() // a process does not end before its disk has answered
+			}
 		}
 	}
 	r.reap(voters...)
@@ -289,7 +332,7 @@ func (r *rig) settle(limit time.Duration) (leader *voter, others []*voter) {
 		leader, others = nil, nil
 		for _, v := range r.voters {
 			at := r.now[v.name]
-			if at.Links != quorate-1 || at.Leader == "" || at.Leader != r.now["a"].Leader {
+			if at.Links != len(r.voters)-1 || at.Leader == "" || at.Leader != r.now["a"].Leader {
 				return false
 			}
 			if at.Leader == v.name {
@@ -319,4 +362,34 @@ func (r *rig) heal() {
 		r.ip("link set", v.port, "up")
 	}
 	r.signal(syscall.SIGCONT, r.voters...)
+}
+
+// restart starts those again whose process has ended by itself.
+func (r *rig) restart() {
+	for _, v := range r.voters {
+		if v.cmd == nil {
+			continue
+		}
+		select {
+		case <-v.heard:
+			r.ended++
+			r.kill(v)
+			r.start(v)
+		default:
+		}
+	}
+}
+
+// mayEnd notes that a node may end by itself from now on, until the returned function is
+// called: then nobody can tell when exactly it did.
+func (r *rig) mayEnd(v *voter) (until func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	i := len(r.doubt[v.name])
+	r.doubt[v.name] = append(r.doubt[v.name], life{now(), elector.Never})
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.doubt[v.name][i].To = now()
+	}
 }

@@ -19,9 +19,11 @@ type verdict struct {
 	FalseProofs []string
 	TwoLead     []span // by IsLeader
 	TwoWork     []span // by tokens of guarded work
+	TwoRun      []span // commands of bmqnode exec
 	Disorder    []string
-	Proofs      int // of deaths, all
-	Lost        int // links
+	Unlawful    []string // transitions
+	Proofs      int      // of deaths, all
+	Lost        int      // links
 }
 
 // span is when two nodes claimed the same.
@@ -33,7 +35,8 @@ type span struct {
 func (v *verdict) add(w verdict) {
 	v.FalseProofs = append(v.FalseProofs, w.FalseProofs...)
 	v.TwoLead, v.TwoWork = append(v.TwoLead, w.TwoLead...), append(v.TwoWork, w.TwoWork...)
-	v.Disorder = append(v.Disorder, w.Disorder...)
+	v.Disorder, v.TwoRun = append(v.Disorder, w.Disorder...), append(v.TwoRun, w.TwoRun...)
+	v.Unlawful = append(v.Unlawful, w.Unlawful...)
 	v.Proofs, v.Lost = v.Proofs+w.Proofs, v.Lost+w.Lost
 }
 
@@ -42,10 +45,11 @@ func (v *verdict) wrong() (all []string) {
 	some := func(found []string) { all = append(all, found[:min(5, len(found))]...) }
 	some(v.FalseProofs)
 	some(v.Disorder)
-	for _, spans := range [][]span{v.TwoLead, v.TwoWork} {
+	some(v.Unlawful)
+	for _, spans := range [][]span{v.TwoLead, v.TwoWork, v.TwoRun} {
 		var found []string
 		for _, s := range spans {
-			found = append(found, fmt.Sprintf("%s both lead at %.4f for %s",
+			found = append(found, fmt.Sprintf("%s both lead or work at %.4f for %s",
 				s.nodes, float64(s.from)/1e9, s.to.Sub(s.from)))
 		}
 		some(found)
@@ -76,7 +80,7 @@ func (r *rig) judge(from elector.Time) (v verdict) {
 			v.Lost++
 		case rec.Kind == proven:
 			v.Proofs++
-			if alive(r.lives[rec.Peer], links[pair], rec.At) {
+			if alive(r.lives[rec.Peer], links[pair], rec.At) && !within(r.doubt[rec.Peer], rec.At) {
 				v.FalseProofs = append(v.FalseProofs,
 					fmt.Sprintf("%s calls %s dead at %.4f, and it lives", rec.Node, rec.Peer, float64(rec.At)/1e9))
 			}
@@ -85,6 +89,9 @@ func (r *rig) judge(from elector.Time) (v verdict) {
 		}
 	}
 	v.TwoLead, v.TwoWork = overlaps(kinds[leads]), overlaps(kinds[works])
+	v.TwoLead = append(v.TwoLead, contradicted(kinds[answer], kinds[leads])...)
+	v.TwoRun = overlaps(kinds[runs])
+	v.Unlawful = unlawful(r.records)
 	v.Disorder = disorder(kinds[works])
 	return v
 }
@@ -92,11 +99,45 @@ func (r *rig) judge(from elector.Time) (v verdict) {
 // alive reports whether the node that was linked at one moment lives at another.
 func alive(lives []life, linked, at elector.Time) bool {
 	for _, l := range slices.Backward(lives) {
-		if l.from <= linked {
-			return l.to > at
+		if l.From <= linked {
+			return l.To > at
 		}
 	}
 	return true // it was never seen: nothing can be proven
+}
+
+func within(spans []life, at elector.Time) bool {
+	return slices.ContainsFunc(spans, func(l life) bool { return l.From <= at && at <= l.To })
+}
+
+// contradicted are the answers of one node that came while another led all the time. Both are
+// in order of From.
+func contradicted(answers, claims []record) (found []span) {
+	for node, led := range whole(claims) {
+		for _, a := range answers {
+			i, _ := slices.BinarySearchFunc(led, a.From, func(l life, at elector.Time) int {
+				return cmp.Compare(l.To, at)
+			})
+			if a.Node != node && i < len(led) && led[i].From < a.From && a.To < led[i].To {
+				found = append(found, span{a.From, a.To, node + " and, for an instant, " + a.Node})
+			}
+		}
+	}
+	return found
+}
+
+// whole joins what was told piece by piece, of each node.
+func whole(claims []record) map[string][]life {
+	joined := map[string][]life{}
+	for _, c := range claims {
+		led := joined[c.Node]
+		if n := len(led); n > 0 && c.From <= led[n-1].To {
+			led[n-1].To = max(led[n-1].To, c.To)
+		} else {
+			joined[c.Node] = append(led, life{c.From, c.To})
+		}
+	}
+	return joined
 }
 
 // overlaps are the times at which two nodes claimed the same.

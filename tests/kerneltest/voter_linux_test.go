@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -34,6 +35,14 @@ const (
 	connected = "connected"    // the log says so about Peer; likewise:
 	lost      = "link down"    //
 	proven    = "peer is dead" //
+	answer    = "answer"       // IsLeader was true at an instant from From to To
+	moved     = "transition"   // the log says so
+	failed    = "failed"       // the node has ended by itself
+	token     = "token"        // a leadership gave First out between From and To
+	writes    = "writes"       // a write with First is sent from From on; its answer, if any, is:
+	wrote     = "wrote"        // it came at To
+	read      = "read"         // the register had First at an instant from From to To
+	runs      = "runs"         // a command of bmqnode exec ran at From and at To
 )
 
 // record is what a voter tells, one line of JSON each.
@@ -46,6 +55,16 @@ type record struct {
 	Links       int          `json:",omitempty"` // how many are up
 	From, To    elector.Time `json:",omitempty"`
 	First, Last lsn.LSN      // tokens of works, First taken after From, Last before To
+	Yes         int          `json:",omitempty"` // answers that leads sums up
+	Refused     bool         `json:",omitempty"` // wrote: the register had admitted a newer token
+	Process     int          `json:",omitempty"` // of runs
+	Moved       *transition  `json:",omitempty"`
+}
+
+// transition is as a node logs it.
+type transition struct {
+	Group, From, To, Reason, Leader, Peer string
+	Term                                  lsn.Term
 }
 
 // voterConfig is for one voter.
@@ -56,6 +75,8 @@ type voterConfig struct {
 	TLSDir string // of its certificate; "" for none
 	// Supervised has a parent tell the others when the process is dead.
 	Supervised bool
+	Register   string // address of what guarded work writes to; "" for nothing
+	Exec       bool   // it is `bmqnode exec`, with a command that says when it runs
 }
 
 // speaker is a voter's process: it reports, and does as it is told.
@@ -64,6 +85,9 @@ type speaker struct {
 	log  *os.File
 	node *cluster.Node
 	mu   sync.Mutex
+	// closing is set while the node closes as ordered.
+	closing atomic.Bool
+	register
 }
 
 func beVoter(text string) {
@@ -121,11 +145,28 @@ func (s *speaker) Write(line []byte) (int, error) {
 		Kept    bool
 	}
 	s.check(json.Unmarshal(line, &l))
+	if t := transitionIn(line); t != nil {
+		s.say(record{Kind: moved, At: at, Moved: t})
+	}
 	if l.Message == connected && l.Kept || l.Message == lost || l.Message == proven {
 		s.say(record{Kind: l.Message, At: at, Peer: l.Peer})
 	}
 	_, err := fmt.Fprintf(s.log, "%.6f %s", float64(at)/1e9, line)
 	return len(line), err
+}
+
+// transitionIn returns the transition of the default election that a line of a log tells of.
+func transitionIn(line []byte) *transition {
+	var human struct {
+		Message string `json:"@message"`
+		Msg     string `json:"msg"` // as bmqnode logs
+		transition
+	}
+	err := json.Unmarshal(line, &human)
+	if err != nil || human.Message+human.Msg != moved || human.Group != string(cluster.DefaultGroup) {
+		return nil
+	}
+	return &human.transition
 }
 
 // open starts the node. One that was closed while its work went on may have to wait.
@@ -150,13 +191,17 @@ func (s *speaker) open() {
 		_, err := s.node.Election(fmt.Sprintf("g%d", i), s.cfg.Config.Election)
 		s.check(err)
 	}
+	s.closing.Store(false)
 	go s.watchState(s.node)
 	go s.work(s.node.Default())
 	n := s.node
 	go s.watch(leads, n.Done(), func() (lsn.LSN, bool) {
 		yes := n.IsLeader()
 		token, err := n.NextLSN()
-		return token, yes && err == nil
+		if err != nil {
+			token = lsn.LSN{}
+		}
+		return token, yes
 	})
 }
 
@@ -165,6 +210,10 @@ func (s *speaker) watchState(n *cluster.Node) {
 		select {
 		case <-n.Done():
 			s.say(record{Kind: state})
+			if !s.closing.Load() { // such as with its disk
+				s.say(record{Kind: failed})
+				os.Exit(3)
+			}
 			return
 		default:
 		}
@@ -199,6 +248,9 @@ func (s *speaker) work(e *cluster.Election) {
 			token, err := l.NextLSN()
 			return token, err == nil
 		}
+		if s.cfg.Register != "" {
+			go s.writeAll(l)
+		}
 		s.watch(works, l.Context().Done(), take)
 		if l.Reason() == elector.LeaseExpired {
 			s.watch(works, l.Done(), take)
@@ -213,25 +265,32 @@ func (s *speaker) watch(kind string, end <-chan struct{}, ask func() (lsn.LSN, b
 	var r record       // of the claim that goes on, if From is not 0
 	var before lsn.LSN // the token of the call before
 	finish := func() {
-		if r.To > r.From {
+		if r.To > r.From || r.Yes > 0 && kind == leads {
 			s.say(r)
 		}
 		r = record{}
 	}
 	defer finish()
+	was, last := false, elector.Time(0)
 	for pause := time.Duration(0); ; time.Sleep(pause) {
 		began := now()
 		token, yes := ask()
 		ended := now()
-		if !yes || token.Term != before.Term {
+		if yes && kind == leads && (token.IsZero() || !was || began.Sub(last) > 2*time.Millisecond) {
+			// The first, or the first after the process was held up.
+			s.say(record{Kind: answer, From: began, To: ended})
+		}
+		was, last = yes, ended
+		if yes = yes && !token.IsZero(); !yes || token.Term != before.Term {
 			finish()
 		}
 		switch pause = 100 * time.Microsecond; {
 		case !yes:
 			pause = time.Millisecond
 		case r.From == 0:
-			r = record{Kind: kind, From: ended}
+			r = record{Kind: kind, From: ended, Yes: 1}
 		default:
+			r.Yes++
 			if r.First.IsZero() {
 				r.First = token
 			}
@@ -259,6 +318,7 @@ func (s *speaker) obey(order []string) {
 		cancel()
 		fallthrough
 	case "close":
+		s.closing.Store(true)
 		s.say(record{Kind: closing})
 		_ = s.node.Close(ctx) // it may end before the node has handed over
 		s.open()

@@ -1,0 +1,216 @@
+package kerneltest
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/lsn"
+)
+
+// onAnyProcess are the actions for voters that take no orders, too.
+var onAnyProcess = []string{"kill", "kill leader", "stop", "stop leader", "block", "block leader",
+	"hold up and reset", "link down", "sever"}
+
+// harsher are the actions for voters on disks.
+var harsher = map[string]func(*chaos){
+	"disk full": func(c *chaos) {
+		c.failFor(func(v *voter) { v.disk.fill() }, func(v *voter) { v.disk.empty() })
+	},
+	"disk hangs": func(c *chaos) {
+		c.failFor(func(v *voter) { v.disk.hang() }, func(v *voter) { v.disk.goOn() })
+	},
+	"disk read-only": func(c *chaos) { c.failFor(func(v *voter) { v.disk.protect() }, c.renewDisk) },
+	"disk gone":      func(c *chaos) { c.failFor(func(v *voter) { v.disk.pull() }, c.renewDisk) },
+	"no descriptors": func(c *chaos) {
+		restore := map[*voter]func(){}
+		c.failFor(func(v *voter) { restore[v] = c.deny(v) }, func(v *voter) { restore[v]() })
+	},
+	"no address space": func(c *chaos) {
+		c.failFor(c.starve, func(v *voter) { c.kill(v); c.start(v) })
+	},
+	"SIGKILL storm": func(c *chaos) { c.killStorm(5) },
+	"SIGSTOP storm": func(c *chaos) { c.stopStorm(30) },
+}
+
+// failFor lets something fail at one voter or two that have not failed yet.
+func (c *chaos) failFor(fail, undo func(*voter)) {
+	for _, v := range c.some(1 + c.rng.IntN(2)) {
+		if v.cmd == nil || c.failing[v] {
+			continue
+		}
+		c.failing[v] = true
+		sure := c.mayEnd(v)
+		fail(v)
+		c.later(func() {
+			undo(v)
+			sure()
+			delete(c.failing, v)
+		})
+	}
+}
+
+func (c *chaos) renewDisk(v *voter) {
+	c.kill(v)
+	v.disk.detach()
+	v.disk.attach()
+	c.start(v)
+}
+
+// terminate is an order to `bmqnode exec`.
+func (c *chaos) terminate() {
+	c.signal(syscall.SIGTERM, c.some(1)...)
+}
+
+// chaosLive is a run of two clusters: of programs that embed the elector, and of bmqnode exec.
+type chaosLive struct {
+	t        *testing.T
+	embedded *chaos
+	commands *chaos
+}
+
+// TestChaosLive is for `make chaos-live`. It breaks whatever can be broken, and has the history
+// judged by others: porcupine, and the specification of the protocol.
+func TestChaosLive(t *testing.T) {
+	limit, err := time.ParseDuration(os.Getenv("CHAOS_TIME"))
+	if err != nil {
+		t.Skip("only for make chaos-live")
+	}
+	if bmqnode == "" {
+		t.Skip("needs KERNELTEST_BMQNODE, the bmqnode to test")
+	}
+	s := seed(t)
+	x := &chaosLive{t: t}
+	x.embedded = newChaos(onDisks(t, build(t, s, brisk())), actions, harsher)
+	few := map[string]func(*chaos){"terminate": (*chaos).terminate}
+	for _, name := range onAnyProcess {
+		few[name] = actions[name]
+	}
+	x.commands = newChaos(onDisks(t, buildOf(t, 3, s, brisk())), few, harsher)
+	for _, v := range x.commands.voters {
+		v.cfg.Exec = true
+	}
+	x.embedded.serveRegister()
+	var both sync.WaitGroup
+	for _, c := range []*chaos{x.embedded, x.commands} {
+		both.Go(func() { c.runFor(limit) })
+	}
+	both.Wait()
+	x.verdict(fmt.Sprintf("make chaos-live CHAOS_TIME=%s KERNELTEST_SEED=%d", limit, s))
+}
+
+func newChaos(r *rig, sets ...map[string]func(*chaos)) *chaos {
+	c := &chaos{rig: r, did: map[string]int{}, failing: map[*voter]bool{},
+		actions: map[string]func(*chaos){}}
+	for _, set := range sets {
+		maps.Copy(c.actions, set)
+	}
+	return c
+}
+
+// runFor breaks things for so long, and demands now and then that somebody leads when nothing is
+// broken.
+func (c *chaos) runFor(limit time.Duration) {
+	c.start(c.voters...)
+	for end := time.Now().Add(limit); time.Now().Before(end); {
+		c.awaitWork()
+		c.storm(min(limit, 20*time.Second))
+		c.restart()
+	}
+	c.awaitWork()
+}
+
+// awaitWork waits until work goes on that began after now.
+func (c *chaos) awaitWork() {
+	from, next := now(), c.told()
+	at := time.Now()
+	for time.Since(at) < 60*time.Second {
+		found := false
+		c.lookFor(next, time.Second, func(rec record) bool {
+			found = found || rec.From > from && (rec.Kind == runs || rec.Kind == works)
+			return found
+		})
+		if found {
+			c.idle = append(c.idle, time.Since(at))
+			return
+		}
+		c.restart()
+	}
+	c.t.Errorf("nobody works within a minute after all was healed at %.4f", float64(from)/1e9)
+}
+
+// verdict judges both histories, and says what was done.
+func (x *chaosLive) verdict(repeat string) {
+	for name, c := range map[string]*chaos{"embedded": x.embedded, "bmqnode exec": x.commands} {
+		found := c.judge(0)
+		wrong := append(found.wrong(), notLinearizable(c.records)...)
+		x.t.Logf("%s: %s", name, c.figures(&found, len(wrong)))
+		if len(wrong) > 0 {
+			x.t.Errorf("%s:\n%s\nhistory: %s\nagain: %s\njudge it again: KERNELTEST_HISTORY=FILE "+
+				"go -C tests test ./kerneltest -run TestAHistoryThatWasKept", name,
+				strings.Join(wrong, "\n"), c.keep("chaos-live-*.json"), repeat)
+		}
+	}
+	if x.t.Failed() {
+		x.t.Log("again:", repeat)
+	}
+}
+
+// figures are of a run.
+func (c *chaos) figures(v *verdict, wrong int) string {
+	answers, kinds, led, commands := 0, map[string]int{}, 0, map[string]bool{}
+	stale, transitions, terms := 0, 0, map[lsn.Term]bool{}
+	for _, rec := range c.records {
+		kinds[rec.Kind]++
+		answers += rec.Yes
+		switch {
+		case rec.Refused:
+			stale++
+		case rec.Kind == runs:
+			commands[fmt.Sprint(rec.Node, rec.Process)] = true
+		case rec.Moved != nil:
+			transitions++
+			if rec.Moved.To == elector.Leader.String() {
+				led++
+				terms[rec.Moved.Term] = true
+			}
+		}
+	}
+	faults := 0
+	for _, n := range c.did {
+		faults += n
+	}
+	return fmt.Sprintf("%d processes (%d ended by themselves), %d faults %v\n%d answers of IsLeader (%d singly), "+
+		"%d leaderships in %d terms, %d transitions, %d proofs of death\n"+
+		"%d tokens, %d writes (%d refused, %d of unknown fate), %d reads, %d commands\n"+
+		"work after all was healed: %s at worst, of %d times\nviolations: %d",
+		c.started, c.ended, faults, c.did,
+		answers+kinds[answer], kinds[answer], led, len(terms), transitions,
+		v.Proofs, kinds[token], kinds[writes], stale, kinds[writes]-kinds[wrote], kinds[read],
+		len(commands), slices.Max(append(c.idle, 0)).Round(time.Millisecond), len(c.idle), wrong)
+}
+
+// TestAHistoryThatWasKept judges the file of a run again.
+func TestAHistoryThatWasKept(t *testing.T) {
+	file := os.Getenv("KERNELTEST_HISTORY")
+	if file == "" {
+		t.Skip("needs KERNELTEST_HISTORY, a file of make chaos-live")
+	}
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	var h history
+	require.NoError(t, json.Unmarshal(text, &h))
+	r := &rig{records: h.Records, lives: h.Lives, doubt: h.Doubt}
+	found := r.judge(0)
+	require.Empty(t, append(found.wrong(), notLinearizable(r.records)...))
+}

@@ -1,0 +1,62 @@
+package kerneltest
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// bmqnode is the command; "" if there is none to test.
+var bmqnode = os.Getenv("KERNELTEST_BMQNODE")
+
+// commandLine is of `bmqnode exec`. What it is to run follows.
+func (v *voter) commandLine() []string {
+	c := v.cfg.Config
+	var voters []string
+	for _, id := range c.Voters {
+		voters = append(voters, string(id))
+	}
+	t := c.Election.Timing
+	args := []string{bmqnode, "exec", "--insecure", "--log-format=json", "--restart=always",
+		"--restart-delay=50ms", "--shutdown-timeout=1s",
+		"--node=" + string(c.Node), "--voters=" + strings.Join(voters, ","),
+		"--data-dir=" + c.DataDir, "--join=" + strings.Join(c.Join, ","),
+		"--gossip-addr=" + c.GossipAddr, "--mesh-addr=" + c.MeshAddr,
+		fmt.Sprint("--heartbeat-miss-count=", t.HeartbeatMissCount)}
+	for name, d := range map[string]time.Duration{
+		"initial-wait": t.InitialWait, "min-random-wait": t.MinRandomWait,
+		"max-random-wait": t.MaxRandomWait, "scouting-result": t.ScoutingResult,
+		"election-result": t.ElectionResult, "heartbeat-broadcast": t.HeartbeatBroadcast,
+		"lease": t.Lease,
+	} {
+		args = append(args, fmt.Sprint("--", name, "=", d))
+	}
+	return append(args, "--")
+}
+
+// beCommand says that it runs, again and again. Told to stop it stops at once, later or never.
+func beCommand() {
+	told := make(chan os.Signal, 1)
+	signal.Notify(told, syscall.SIGTERM)
+	var stop <-chan time.Time
+	for from := now(); ; {
+		select {
+		case <-told:
+			wait := []time.Duration{0, 200 * time.Millisecond, time.Hour}[rand.IntN(3)]
+			stop = time.After(wait)
+		case <-stop:
+			return
+		case <-time.After(5 * time.Millisecond):
+		}
+		// Between two looks the command counts as running, held up or not.
+		to := now()
+		line, _ := json.Marshal(record{Kind: runs, At: to, From: from, To: to, Process: os.Getpid()})
+		_, _ = os.Stdout.Write(append(line, '\n')) // nobody listens: the test has ended
+		from = to
+	}
+}

@@ -1,0 +1,182 @@
+package kerneltest
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/lsn"
+)
+
+// history is what was told in a run; a file of it can be judged again.
+type history struct {
+	Records []record
+	Lives   map[string][]life
+	Doubt   map[string][]life
+}
+
+// keep writes all that was told, and says where.
+func (r *rig) keep(pattern string) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f, err := os.CreateTemp("", pattern)
+	require.NoError(r.t, err)
+	defer f.Close()
+	w := bufio.NewWriter(f)
+	require.NoError(r.t, json.NewEncoder(w).Encode(history{r.records, r.lives, r.doubt}))
+	require.NoError(r.t, w.Flush())
+	return f.Name()
+}
+
+// operation of the register, or of a leadership that gives out tokens.
+type operation struct {
+	kind string
+	lsn  lsn.LSN
+}
+
+// result is what an operation led to.
+type result int
+
+const (
+	unknown result = iota
+	admitted
+	refused
+)
+
+// fenced is a register that admits a write if its token is newer than that of every other.
+var fenced = porcupine.Model{
+	Init: func() any { return lsn.LSN{} },
+	Step: func(state, input, output any) (bool, any) {
+		newest, op := state.(lsn.LSN), input.(operation)
+		newer := newest.Less(op.lsn)
+		switch {
+		case op.kind == read:
+			return op.lsn == newest, newest
+		case output == unknown && !newer, output == refused:
+			return !newer, newest
+		default:
+			return newer, op.lsn
+		}
+	},
+}
+
+// rising gives out tokens, each above all before.
+var rising = porcupine.Model{
+	Init: func() any { return lsn.LSN{} },
+	Step: func(state, input, _ any) (bool, any) {
+		op := input.(operation)
+		return state.(lsn.LSN).Less(op.lsn), op.lsn
+	},
+}
+
+// operations are those of some kinds. What was never answered may take effect at any time
+// after its call.
+func operations(records []record, kinds ...string) (all []porcupine.Operation) {
+	clients, sent := map[string]int{}, map[lsn.LSN]int{}
+	for _, rec := range records {
+		if !slices.Contains(kinds, rec.Kind) {
+			continue
+		}
+		if i, ok := sent[rec.First]; rec.Kind == wrote && ok {
+			all[i].Return, all[i].Output = int64(rec.To), admitted
+			if rec.Refused {
+				all[i].Output = refused
+			}
+			continue
+		}
+		if _, ok := clients[rec.Node]; !ok {
+			clients[rec.Node] = len(clients)
+		}
+		op := porcupine.Operation{
+			ClientId: clients[rec.Node], Input: operation{rec.Kind, rec.First},
+			Call: int64(rec.From), Output: unknown, Return: int64(rec.To),
+		}
+		if rec.Kind == writes {
+			op.Return, sent[rec.First] = math.MaxInt64, len(all)
+		}
+		all = append(all, op)
+	}
+	slices.SortStableFunc(all, func(a, b porcupine.Operation) int {
+		return cmp.Compare(a.Call, b.Call)
+	})
+	return all
+}
+
+// notLinearizable judges what was written, and with which tokens.
+func notLinearizable(records []record) (found []string) {
+	for what, c := range map[string]struct {
+		model porcupine.Model
+		kinds []string
+	}{
+		"the register": {fenced, []string{writes, wrote, read}},
+		"the tokens":   {rising, []string{token}},
+	} {
+		ops := operations(records, c.kinds...)
+		if got := porcupine.CheckOperationsTimeout(c.model, ops, 5*time.Minute); got != porcupine.Ok {
+			found = append(found,
+				fmt.Sprintf("%s: %d operations are linearizable: %s", what, len(ops), got))
+		}
+	}
+	return found
+}
+
+// TestTheJudgeOfHistoriesFindsWhatIsWrong plants violations into a history that has none.
+func TestTheJudgeOfHistoriesFindsWhatIsWrong(t *testing.T) {
+	r := &rig{lives: map[string][]life{"a": {{0, math.MaxInt64}}}}
+	at := func(node, kind string, from, to, counter int, no bool) {
+		rec := record{Node: node, Kind: kind, Refused: no, Process: 1}
+		rec.From, rec.To, rec.At = elector.Time(from), elector.Time(to), elector.Time(max(from, to))
+		rec.First = lsn.LSN{Term: 1, Counter: uint64(counter)}
+		r.records = append(r.records, rec)
+	}
+	at("a", token, 1, 2, 1, false)
+	at("b", token, 3, 4, 2, false)
+	at("b", writes, 5, 0, 2, false)
+	at("b", wrote, 0, 6, 2, false)
+	at("a", writes, 7, 0, 1, false) // comes late ...
+	at("a", wrote, 0, 8, 1, true)   // ... and is refused
+	at("", read, 10, 11, 2, false)
+	at("b", token, 12, 13, 4, false)
+	at("b", writes, 14, 0, 4, false) // its answer is lost
+	at("", read, 20, 21, 4, false)
+	at("a", leads, 1, 10, 0, false)
+	at("b", answer, 9, 11, 0, false) // may be true of an instant after the claim
+	at("a", runs, 1, 10, 0, false)
+	at("b", runs, 11, 20, 0, false)
+	whole := slices.Clone(r.records)
+	wrong := func() []string {
+		v := r.judge(0)
+		return append(v.wrong(), notLinearizable(r.records)...)
+	}
+	require.Empty(t, wrong())
+	for name, plant := range map[string]func(){
+		"a stale write is admitted":   func() { r.records[5].Refused = false },
+		"a fresh write is refused":    func() { r.records[3].Refused = true },
+		"a read forgets a write":      func() { at("", read, 22, 23, 2, false) },
+		"a token comes twice":         func() { at("a", token, 14, 15, 4, false) },
+		"a token falls":               func() { at("a", token, 14, 15, 3, false) },
+		"an answer of another's time": func() { at("b", answer, 5, 6, 0, false) },
+		"leaderships overlap":         func() { at("b", leads, 9, 12, 0, false) },
+		"works of commands overlap":   func() { at("a", runs, 19, 21, 0, false) },
+		"a node alive is called dead": func() {
+			at("b", proven, 22, 0, 0, false)
+			r.records[len(r.records)-1].Peer = "a"
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r.records = slices.Clone(whole)
+			plant()
+			require.Len(t, wrong(), 1)
+		})
+	}
+}
