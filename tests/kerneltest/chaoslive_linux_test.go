@@ -39,6 +39,12 @@ var harsher = map[string]func(*chaos){
 	"no address space": func(c *chaos) {
 		c.failFor(c.starve, func(v *voter) { c.kill(v); c.start(v) })
 	},
+	"stop leader until another leads": func(c *chaos) {
+		leader, _ := c.leading()
+		c.signal(syscall.SIGSTOP, leader)
+		c.due = append(c.due, repair{time.Now().Add(brisk().Lease + 2*brisk().InitialWait),
+			func() { c.signal(syscall.SIGCONT, leader) }})
+	},
 	"SIGKILL storm": func(c *chaos) { c.killStorm(5) },
 	"SIGSTOP storm": func(c *chaos) { c.stopStorm(30) },
 }
@@ -190,8 +196,8 @@ func (c *chaos) figures(v *verdict, wrong int) string {
 	for _, n := range c.did {
 		faults += n
 	}
-	return fmt.Sprintf("%d processes (%d ended by themselves), %d faults %v\n%d answers of IsLeader (%d singly), "+
-		"%d leaderships in %d terms, %d transitions, %d proofs of death\n"+
+	return fmt.Sprintf("%d processes (%d ended by themselves), %d faults %v\n"+
+		"%d answers of IsLeader (%d singly), %d leaderships in %d terms, %d transitions, %d proofs of death\n"+
 		"%d tokens, %d writes (%d refused, %d of unknown fate), %d reads, %d commands\n"+
 		"work after all was healed: %s at worst, of %d times\nviolations: %d",
 		c.started, c.ended, faults, c.did,
