@@ -51,11 +51,12 @@ var harsher = map[string]func(*chaos){
 
 // failFor lets something fail at one voter or two that have not failed yet.
 func (c *chaos) failFor(fail, undo func(*voter)) {
+	befell := false
 	for _, v := range c.some(1 + c.rng.IntN(2)) {
 		if v.cmd == nil || c.failing[v] {
 			continue
 		}
-		c.failing[v] = true
+		c.failing[v], befell = true, true
 		sure := c.mayEnd(v)
 		fail(v)
 		c.later(func() {
@@ -63,6 +64,9 @@ func (c *chaos) failFor(fail, undo func(*voter)) {
 			sure()
 			delete(c.failing, v)
 		})
+	}
+	if !befell {
+		c.did[c.doing]--
 	}
 }
 
@@ -197,7 +201,8 @@ func (c *chaos) figures(v *verdict, wrong int) string {
 		faults += n
 	}
 	return fmt.Sprintf("%d processes (%d ended by themselves), %d faults %v\n"+
-		"%d answers of IsLeader (%d singly), %d leaderships in %d terms, %d transitions, %d proofs of death\n"+
+		"%d answers of IsLeader (%d singly), %d leaderships in %d terms, %d transitions, "+
+		"%d proofs of death\n"+
 		"%d tokens, %d writes (%d refused, %d of unknown fate), %d reads, %d commands\n"+
 		"work after all was healed: %s at worst, of %d times\nviolations: %d",
 		c.started, c.ended, faults, c.did,

@@ -28,6 +28,7 @@ type chaos struct {
 	*rig
 	due     []repair
 	did     map[string]int
+	doing   string
 	actions map[string]func(*chaos) // that are chosen from
 	failing map[*voter]bool         // what fails there is undone later
 	idle    []time.Duration         // from a heal of everything until somebody worked
@@ -145,6 +146,7 @@ func (c *chaos) storm(limit time.Duration) {
 	names := slices.Sorted(maps.Keys(c.actions))
 	for end := time.Now().Add(limit); time.Now().Before(end); {
 		name := names[c.rng.IntN(len(names))]
+		c.doing = name
 		c.did[name]++
 		c.actions[name](c)
 		for next := time.Now().Add(c.while() / 5); time.Now().Before(next); time.Sleep(time.Millisecond) {

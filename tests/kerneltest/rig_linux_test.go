@@ -1,8 +1,6 @@
 package kerneltest
 
 import (
-	"bufio"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -171,142 +169,6 @@ func (v *voter) inside(command string) string {
 	return "nsenter --net=/run/netns/" + v.ns + " " + command
 }
 
-// start starts processes for those voters that have none.
-func (r *rig) start(voters ...*voter) {
-	self, err := os.Executable()
-	require.NoError(r.t, err)
-	for _, v := range voters {
-		if v.cmd != nil {
-			continue
-		}
-		r.started++
-		program := []string{self}
-		env := append(os.Environ(), v.env)
-		if v.cfg.Exec {
-			program, env = append(v.commandLine(), self), append(env, envCommand+"=1")
-		} else {
-			text, err := json.Marshal(v.cfg)
-			require.NoError(r.t, err)
-			env = append(env, envVoter+"="+string(text))
-		}
-		v.cmd = exec.Command("nsenter", append([]string{"--net=/run/netns/" + v.ns}, program...)...)
-		v.cmd.Env = env
-		log, err := os.OpenFile(v.cfg.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
-		require.NoError(r.t, err)
-		v.cmd.Stderr = log
-		v.orders, err = v.cmd.StdinPipe()
-		require.NoError(r.t, err)
-		told, err := v.cmd.StdoutPipe()
-		require.NoError(r.t, err)
-		if v.cfg.Exec {
-			v.cmd.Stderr = v.cmd.Stdout // its log tells of transitions
-		}
-		require.NoError(r.t, v.cmd.Start())
-		log.Close()
-		v.heard = make(chan struct{})
-		go r.listen(v, told, v.heard)
-	}
-}
-
-// listen takes what a process tells, until it has ended.
-func (r *rig) listen(v *voter, told io.Reader, heard chan struct{}) {
-	defer close(heard)
-	log, err := os.OpenFile(v.cfg.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
-	if err != nil {
-		panic(err) // a directory in memory
-	}
-	defer log.Close()
-	lines := bufio.NewScanner(told)
-	for lines.Scan() {
-		rec := record{}
-		if t := transitionIn(lines.Bytes()); t != nil { // of bmqnode itself
-			rec = record{Kind: moved, Moved: t}
-		} else if json.Unmarshal(lines.Bytes(), &rec) != nil {
-			rec = record{} // the last one, cut short by its death, or of the log
-		}
-		if v.cfg.Exec && rec.Kind != runs {
-			fmt.Fprintf(log, "%.6f %s\n", float64(now())/1e9, lines.Bytes())
-		}
-		if rec.Node = v.name; rec.At == 0 {
-			rec.At = now()
-		}
-		r.mu.Lock()
-		switch rec.Kind {
-		case opened:
-			r.lives[v.name] = append(r.lives[v.name], life{rec.At, elector.Never})
-		case closing:
-			r.ends(v.name)
-		case state:
-			r.now[v.name] = rec
-		case "": // another line of the log
-		case failed:
-			r.ends(v.name)
-			r.records = append(r.records, rec)
-		default:
-			if rec.Moved != nil && v.cfg.Exec {
-				r.now[v.name] = record{Leader: rec.Moved.Leader}
-			}
-			r.records = append(r.records, rec)
-		}
-		r.mu.Unlock()
-	}
-}
-
-// ends notes that a node's life ends from now on. Called with mu held.
-func (r *rig) ends(name string) {
-	if l := r.lives[name]; len(l) > 0 {
-		l[len(l)-1].To = min(l[len(l)-1].To, now())
-	}
-	delete(r.now, name)
-}
-
-func (r *rig) signal(sig syscall.Signal, voters ...*voter) {
-	for _, v := range voters {
-		if v.cmd != nil {
-			_ = v.cmd.Process.Signal(sig) // a process that has ended is not there to be told
-		}
-	}
-}
-
-// tell gives an order to a voter's process.
-func (r *rig) tell(v *voter, order ...any) {
-	if v.cmd != nil {
-		_, _ = fmt.Fprintln(v.orders, order...) // as above
-	}
-}
-
-// noteEnd notes that what follows ends a voter's process.
-func (r *rig) noteEnd(v *voter) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.ends(v.name)
-}
-
-// kill ends processes by SIGKILL, if they have not ended yet, and reaps them.
-func (r *rig) kill(voters ...*voter) {
-	for _, v := range voters {
-		if v.cmd != nil {
-			r.noteEnd(v)
-			r.signal(syscall.SIGKILL, v)
-			if v.disk != nil {
-				v.disk.goOn() // a process does not end before its disk has answered
-			}
-		}
-	}
-	r.reap(voters...)
-}
-
-// reap waits for processes that end.
-func (r *rig) reap(voters ...*voter) {
-	for _, v := range voters {
-		if v.cmd != nil {
-			<-v.heard
-			_ = v.cmd.Wait() // by a signal, most often
-			v.cmd = nil
-		}
-	}
-}
-
 // await waits until done, which is asked under the lock.
 func (r *rig) await(limit time.Duration, what string, done func() bool) {
 	r.t.Helper()
@@ -362,34 +224,4 @@ func (r *rig) heal() {
 		r.ip("link set", v.port, "up")
 	}
 	r.signal(syscall.SIGCONT, r.voters...)
-}
-
-// restart starts those again whose process has ended by itself.
-func (r *rig) restart() {
-	for _, v := range r.voters {
-		if v.cmd == nil {
-			continue
-		}
-		select {
-		case <-v.heard:
-			r.ended++
-			r.kill(v)
-			r.start(v)
-		default:
-		}
-	}
-}
-
-// mayEnd notes that a node may end by itself from now on, until the returned function is
-// called: then nobody can tell when exactly it did.
-func (r *rig) mayEnd(v *voter) (until func()) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	i := len(r.doubt[v.name])
-	r.doubt[v.name] = append(r.doubt[v.name], life{now(), elector.Never})
-	return func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.doubt[v.name][i].To = now()
-	}
 }

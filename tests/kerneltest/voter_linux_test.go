@@ -17,55 +17,9 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/internal/base/clock"
 	"github.com/bmqelect/bmqelect/internal/daemon/certify"
 	"github.com/bmqelect/bmqelect/lsn"
 )
-
-// now is comparable between the processes of one machine.
-func now() elector.Time { return elector.Time(clock.System().Now()) }
-
-// The kinds of records.
-const (
-	opened    = "opened"       // the node is about to start
-	closing   = "closing"      // the node is about to close
-	state     = "state"        // Leader and Links have changed
-	leads     = "leads"        // IsLeader was true from From to To
-	works     = "works"        // guarded work was valid from From to To
-	connected = "connected"    // the log says so about Peer; likewise:
-	lost      = "link down"    //
-	proven    = "peer is dead" //
-	answer    = "answer"       // IsLeader was true at an instant from From to To
-	moved     = "transition"   // the log says so
-	failed    = "failed"       // the node has ended by itself
-	token     = "token"        // a leadership gave First out between From and To
-	writes    = "writes"       // a write with First is sent from From on; its answer, if any, is:
-	wrote     = "wrote"        // it came at To
-	read      = "read"         // the register had First at an instant from From to To
-	runs      = "runs"         // a command of bmqnode exec ran at From and at To
-)
-
-// record is what a voter tells, one line of JSON each.
-type record struct {
-	Node        string       `json:",omitempty"` // filled in by who reads
-	Kind        string       //
-	At          elector.Time //
-	Peer        string       `json:",omitempty"`
-	Leader      string       `json:",omitempty"`
-	Links       int          `json:",omitempty"` // how many are up
-	From, To    elector.Time `json:",omitempty"`
-	First, Last lsn.LSN      // tokens of works, First taken after From, Last before To
-	Yes         int          `json:",omitempty"` // answers that leads sums up
-	Refused     bool         `json:",omitempty"` // wrote: the register had admitted a newer token
-	Process     int          `json:",omitempty"` // of runs
-	Moved       *transition  `json:",omitempty"`
-}
-
-// transition is as a node logs it.
-type transition struct {
-	Group, From, To, Reason, Leader, Peer string
-	Term                                  lsn.Term
-}
 
 // voterConfig is for one voter.
 type voterConfig struct {
@@ -85,8 +39,8 @@ type speaker struct {
 	log  *os.File
 	node *cluster.Node
 	mu   sync.Mutex
-	// closing is set while the node closes as ordered.
-	closing atomic.Bool
+	// closing is set if the node closes as ordered. Each node has its own.
+	closing *atomic.Bool
 	register
 }
 
@@ -155,20 +109,6 @@ func (s *speaker) Write(line []byte) (int, error) {
 	return len(line), err
 }
 
-// transitionIn returns the transition of the default election that a line of a log tells of.
-func transitionIn(line []byte) *transition {
-	var human struct {
-		Message string `json:"@message"`
-		Msg     string `json:"msg"` // as bmqnode logs
-		transition
-	}
-	err := json.Unmarshal(line, &human)
-	if err != nil || human.Message+human.Msg != moved || human.Group != string(cluster.DefaultGroup) {
-		return nil
-	}
-	return &human.transition
-}
-
 // open starts the node. One that was closed while its work went on may have to wait.
 func (s *speaker) open() {
 	began := now()
@@ -191,8 +131,8 @@ func (s *speaker) open() {
 		_, err := s.node.Election(fmt.Sprintf("g%d", i), s.cfg.Config.Election)
 		s.check(err)
 	}
-	s.closing.Store(false)
-	go s.watchState(s.node)
+	s.closing = new(atomic.Bool)
+	go s.watchState(s.node, s.closing)
 	go s.work(s.node.Default())
 	n := s.node
 	go s.watch(leads, n.Done(), func() (lsn.LSN, bool) {
@@ -205,12 +145,12 @@ func (s *speaker) open() {
 	})
 }
 
-func (s *speaker) watchState(n *cluster.Node) {
+func (s *speaker) watchState(n *cluster.Node, closing *atomic.Bool) {
 	for last := (record{}); ; time.Sleep(10 * time.Millisecond) {
 		select {
 		case <-n.Done():
 			s.say(record{Kind: state})
-			if !s.closing.Load() { // such as with its disk
+			if !closing.Load() { // such as with its disk
 				s.say(record{Kind: failed})
 				os.Exit(3)
 			}
