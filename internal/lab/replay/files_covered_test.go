@@ -59,9 +59,9 @@ var covered = []struct {
 	{"one-way cuts", []string{"one-way-leader-deaf", "one-way-leader-mute", "one-way-follower-deaf",
 		"one-way-follower-mute"}, cutsOneWay},
 	{"partial partitions", []string{
-		"chained", "old-leader-keeps-one-link", "partial-chain", "partial-chain-leader-at-the-end",
-		"partial-hub", "partial-ring",
-		"partial-ring-cold", "quorum-loss-hub",
+		"bridge", "bridge-to-the-old-leader", "chained", "hearsay", "old-leader-keeps-one-link",
+		"partial-chain", "partial-chain-leader-at-the-end", "partial-hub", "partial-ring",
+		"partial-ring-cold", "quorum-loss-hub", "two-leaves",
 	}, func(s *scenario.Scenario) bool { return does(s, "cut") && !cutsOneWay(s) }},
 	{"flapping", []string{"flapping-link", "flapping-node"},
 		func(s *scenario.Scenario) bool { return count(s, "heal") > 5 }},
