@@ -102,8 +102,6 @@ type Config struct {
 	// a line was logged, if more than 100 ms. LoggerFromSlog makes one of log/slog. Default:
 	// nothing is logged.
 	Logger hclog.Logger
-
-	algorithm string // that elects in place of the elector's, to show it; set by Start
 }
 
 // ElectionConfig says how a node takes part in an election. Its zero value is a
@@ -173,7 +171,6 @@ func (c Config) Agreed() map[string]string {
 		"scouting-rule":        e.Rule.String(),
 		"unsafe-no-scouting":   strconv.FormatBool(e.UnsafeNoScouting),
 		"no-death-proof":       strconv.FormatBool(c.NoDeathProof),
-		"algorithm":            cmp.Or(c.algorithm, "bmqelect"),
 	}
 }
 

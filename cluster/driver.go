@@ -247,7 +247,7 @@ func (n *Node) step(g *group, in elector.Input) {
 	for more := true; more; in, more = g.nextRequest() {
 		now, entropy := n.now(), n.entropy()
 		n.recordStep(g, in)
-		e := g.decide(now, entropy, in)
+		e := g.elector.Step(now, entropy, in)
 		if n.testStep != nil {
 			n.showStep(g, in, &e)
 		}

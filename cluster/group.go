@@ -20,7 +20,7 @@ type group struct {
 	name       string
 	terms      elector.Terms // that the disk knew at first
 	config     elector.Config
-	elector    machine
+	elector    *elector.Machine
 	tick       timer        // when the machine wants a tick
 	putOff     elector.Time // the deadline that the machine has put off by HeldUp
 	leadTerm   lsn.Term     // the term that the sequencer issues for; 0 if this node does not lead
@@ -68,7 +68,7 @@ func (n *Node) newGroup(name string, cfg ElectionConfig) (*group, error) {
 	mayStand := !cfg.NotCandidate && slices.Contains(n.cfg.Voters, n.cfg.Node)
 	config := n.cfg.elector(cfg)
 	cfg.NotCandidate = false // it may change: leadership tells the machine
-	machine, err := n.newMachine(name, n.cfg.elector(cfg))
+	machine, err := elector.New(n.cfg.elector(cfg))
 	if err != nil {
 		return nil, err
 	}

@@ -21,7 +21,6 @@ import (
 	"github.com/bmqelect/bmqelect/internal/base/clock"
 	"github.com/bmqelect/bmqelect/internal/base/loglimit"
 	"github.com/bmqelect/bmqelect/internal/base/recording"
-	"github.com/bmqelect/bmqelect/internal/foreign"
 	"github.com/bmqelect/bmqelect/netmesh"
 )
 
@@ -90,7 +89,6 @@ type Node struct {
 	roundTrip time.Duration
 	// of the links from the voters, which all elections share
 	quality *elector.Links
-	foreign foreign.Algorithm // another one that elects, to show it
 	// cutWork are the leaderships whose work may go on although their election has ended
 	// on this node. When the driver has ended, close owns it.
 	cutWork []*Leadership
@@ -130,8 +128,6 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		return nil, fmt.Errorf("start of node %s: %w", cfg.Node, err)
 	}
 	n := newNode(cfg.withDefaults(), testhook.From(ctx))
-	n.foreign = foreign.From(ctx)
-	n.cfg.algorithm = n.foreign.Name
 	started := make(chan error, 1)
 	go func() { started <- n.start(ctx) }()
 	var err error
@@ -221,7 +217,7 @@ func (n *Node) start(ctx context.Context) (err error) {
 	if n.credentials, err = openCredentials(&n.cfg); err != nil {
 		return err
 	}
-	n.mesh, err = netmesh.Listen(n.meshConfig(s.Network), n.diagnosis.Handler(n.meshHandler()))
+	n.mesh, err = netmesh.Listen(n.meshConfig(s.Network), n.diagnosis.Handler(meshHandler{n}))
 	if err != nil {
 		return err
 	}
@@ -259,10 +255,6 @@ func (n *Node) logStart() {
 	}
 	n.log.Info("node started", append(fields, "admin", n.cfg.AdminAddr, "data-dir", n.cfg.DataDir,
 		"voters", n.cfg.Voters, "role", n.cfg.Role())...)
-	if n.foreign.Name != "" {
-		n.log.Warn("another algorithm elects, to show it", "algorithm", n.foreign.Name,
-			"mind", noLeases)
-	}
 }
 
 func (n *Node) openStore(disk store.Disk) (*store.Store, error) {

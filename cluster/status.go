@@ -31,9 +31,6 @@ type Status struct {
 	MeshAddr   string  `json:"mesh_addr"`
 	AdminAddr  string  `json:"admin_addr,omitempty"`
 	Failure    string  `json:"failure,omitempty"` // why the node takes no part any more
-	// Algorithm elects here in place of the elector's, to show it: GroupStatus.Leader is what
-	// it believes, and nobody may act on that. "" in every cluster that serves.
-	Algorithm string `json:"algorithm,omitempty"`
 	// PausedUntil is the end of its pause, by its wall clock; zero if there is none.
 	PausedUntil time.Time `json:"paused_until,omitzero"`
 	// Groups are the open elections: the default one first, then the others by name.
@@ -147,7 +144,7 @@ func (n *Node) Status() Status {
 		MeshAddr: n.mesh.Addr().String(), AdminAddr: n.cfg.AdminAddr,
 		Emergencies: slices.Clone(n.emergencies), Members: n.memberStatus(),
 		Findings: n.diagnosis.Findings(), Refused: n.refused(), PausedUntil: n.pausedUntil(),
-		Faults: n.faults(), Algorithm: n.foreign.Name,
+		Faults: n.faults(),
 	}
 	if level := n.cfg.Logger.GetLevel(); level != hclog.NoLevel {
 		st.LogLevel = level.String()
@@ -270,21 +267,16 @@ func (n *Node) groupStatus(g *group, members []MemberStatus) GroupStatus {
 			members[i].NotStanding = "" // it is of the default election
 		}
 	}
-	detector := detectorName(g.config)
-	explanation := n.withEmergencies(explain(s, why, n.cfg, members, now))
-	if g.name == DefaultGroup && n.foreign.Name != "" {
-		detector, explanation = "", n.foreign.Name+" elects here, to show it: "+noLeases
-	}
 	return GroupStatus{
 		Group: g.name, Role: s.Role.String(), Term: s.Term, Leader: s.Leader, LSN: g.newestLSN(s),
 		LeaderMeta: g.leaderMeta,
 		Supporters: s.Supporters, Voters: n.cfg.Voters, Quorum: s.Quorum,
 		Since: seconds(time.Since(g.since)), Leading: g.leading(now), LeaseLeft: g.leaseLeft(now),
-		Explanation: explanation,
+		Explanation: n.withEmergencies(explain(s, why, n.cfg, members, now)),
 		Work:        work, WorkEnds: ends.count, WorkError: ends.err, Unfit: state.Unfit,
 		RestLeft:  seconds(max(s.RestEnd.Sub(now), 0)),
 		Candidate: state.MayStand, Priority: int(g.priority.Load()), QoS: g.qosStatus(&s),
-		Detector: detector, SetNow: g.setNow(&state),
+		Detector: detectorName(g.config), SetNow: g.setNow(&state),
 	}
 }
 

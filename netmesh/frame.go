@@ -26,7 +26,6 @@ const (
 	frameGoodbye                      // either: I live and close this link, and why
 	frameBatch                        // messages, one after the other
 	frameFacts                        // what the sender tells of itself
-	frameForeign                      // a message that is not the elector's: Mesh.SendForeign
 	frameEnd
 )
 

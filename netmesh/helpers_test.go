@@ -53,9 +53,6 @@ func (r *recorder) Received(p elector.NodeID, g string, m elector.Message) {
 	}
 	r.note("%s %s %s %d", p, g, m.Kind, m.Sequence)
 }
-func (r *recorder) ReceivedForeign(p elector.NodeID, body []byte) {
-	r.note("%s foreign %s", p, body)
-}
 
 func (r *recorder) observe(format string, args ...any) {
 	r.mu.Lock()

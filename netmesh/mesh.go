@@ -31,8 +31,7 @@ type Mesh struct {
 	cfg        Config
 	handler    Handler
 	started    time.Time
-	observer   Observer       // nil if the handler is none
-	foreign    ForeignHandler // likewise
+	observer   Observer // nil if the handler is none
 	listener   net.Listener
 	advertised string
 	process    uint64 // tells this process from others on copies of its data directory; not 0
@@ -86,7 +85,6 @@ func Listen(cfg Config, h Handler) (*Mesh, error) {
 	maps.Copy(m.identities, cfg.Identities)
 	m.facts.Store(&cfg.Facts)
 	m.observer, _ = h.(Observer)
-	m.foreign, _ = h.(ForeignHandler)
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.others.Go(m.accept)
 	m.others.Go(m.watchLinks)

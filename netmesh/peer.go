@@ -19,7 +19,6 @@ type peer struct {
 	wake       waker // of the dialer
 	callbacks  callbackLock
 	queue      queue
-	foreign    foreignQueue
 	traffic    traffic
 	handshakes handshakes
 
@@ -59,16 +58,6 @@ func (p *peer) send(group string, msg *elector.Message) bool {
 		return false
 	}
 	p.queue.push(group, msg)
-	p.link.ready.wake()
-	return true
-}
-
-// sendForeign is send for what is not the elector's. Called with Mesh.mu held.
-func (p *peer) sendForeign(body []byte) bool {
-	if p == nil || p.link == nil {
-		return false
-	}
-	p.foreign.push(body)
 	p.link.ready.wake()
 	return true
 }
@@ -245,7 +234,6 @@ func (p *peer) unlink(l *link, ev elector.Evidence, err error) bool {
 	lived := time.Since(p.status.since)
 	p.link, p.lostNow = nil, true
 	p.queue.clear()
-	p.foreign.take()
 	// A loss is looked into at once; who left on purpose, or comes and goes, is not pressed.
 	p.dialLater = ev == elector.EvidenceGoodbye || ev == elector.EvidenceLocal ||
 		lived < p.m.cfg.times.redialMin

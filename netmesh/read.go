@@ -46,12 +46,6 @@ func (l *link) handle(kind frameKind, body []byte) error {
 		default: // a flood of pings is not worth a queue
 		}
 		return nil
-	case frameForeign:
-		var f foreignMessage
-		if err := l.dec.one(body, &f); err != nil {
-			return err
-		}
-		return l.deliverForeign(f.Body)
 	case frameFacts:
 		var f Facts
 		if err := l.dec.one(body, &f); err != nil {

@@ -97,15 +97,6 @@ func TestRunCheckNamesEveryProblem(t *testing.T) {
 		"voters differ": {[]string{a, wider}, []string{"--voters is [a b c d], but [a b c] in " + a}},
 		"one name twice": {[]string{a, configOf(t, again, "a")},
 			[]string{"--node is a, as in " + a}},
-		"a demonstration that something acts on": {
-			[]string{"--config", a, "--algorithm", "bulli", "--on-leader", "true"},
-			[]string{`--algorithm: "bulli" is no algorithm`, "it needs --rehearsal",
-				"--on-leader and --on-follower must be left out", "--groups must be left out"},
-		},
-		"a demonstration on one node": {
-			[]string{a, configOf(t, t.TempDir(), "b", "rehearsal: true", "algorithm: bully")},
-			[]string{"--groups must be left out"},
-		},
 		"a port that is taken": {
 			[]string{configOf(t, again, "b", "admin-addr: "+taken.Addr().String())},
 			[]string{"address already in use; stop the process"},

@@ -11,7 +11,6 @@ import (
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/daemon/config"
 	"github.com/bmqelect/bmqelect/internal/daemon/shell"
-	"github.com/bmqelect/bmqelect/internal/lab/demo"
 	"github.com/bmqelect/bmqelect/scouting"
 )
 
@@ -24,11 +23,7 @@ func meshCommand() *cobra.Command {
 			"stream. Type commands while it runs (help lists them); Ctrl-C stops everything.",
 		Args: usageArgs(noArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			err := c.Check()
-			if err == nil && c.Algorithm != "" {
-				err = demo.Check(c.Algorithm)
-			}
-			if err != nil {
+			if err := c.Check(); err != nil {
 				return config.Usage(err)
 			}
 			c.In, c.Out = cmd.InOrStdin(), cmd.OutOrStdout()
@@ -47,8 +42,6 @@ func meshCommand() *cobra.Command {
 		"set of timers: "+strings.Join(elector.ProfileNames(), ", "))
 	f.BoolVar(&c.NoScouting, "unsafe-no-scouting", false,
 		"the algorithm before its scouting extension, to see what goes wrong")
-	f.StringVar(&c.Algorithm, "algorithm", "", "elect by another algorithm, to show it; one of "+
-		strings.Join(demo.Names(), ", "))
 	return cmd
 }
 

@@ -12,19 +12,17 @@ import (
 	"github.com/bmqelect/bmqelect/internal/daemon/config"
 	"github.com/bmqelect/bmqelect/internal/daemon/exec"
 	"github.com/bmqelect/bmqelect/internal/daemon/service"
-	"github.com/bmqelect/bmqelect/internal/lab/demo"
 )
 
 // runOptions are the flags of `run`.
 type runOptions struct {
-	service.RunOptions
+	config.Options
 	file           string
 	check, compare bool
 }
 
 func runCommand() *cobra.Command {
 	o := runOptions{}
-	o.Algorithms, o.CheckAlgorithm = demo.Names(), demo.Check
 	cmd := &cobra.Command{
 		Use:   "run [--check [FILE ...]]",
 		Short: "Run a node until SIGTERM or Ctrl-C, then hand over and exit",
@@ -71,7 +69,7 @@ func (o *runOptions) checkFiles(cmd *cobra.Command, files []string) error {
 	case given > 1:
 		return config.Usage(errors.New("--check takes files or flags, not both"))
 	}
-	return service.CheckFiles(cmd.Context(), cmd.OutOrStdout(), files, !o.compare, demo.Check)
+	return service.CheckFiles(cmd.Context(), cmd.OutOrStdout(), files, !o.compare)
 }
 
 func (o *runOptions) run(cmd *cobra.Command, args []string) error {
@@ -84,7 +82,7 @@ func (o *runOptions) run(cmd *cobra.Command, args []string) error {
 		misread = config.ApplyFile(o.file, cmd.Flags())
 	}
 	if o.check {
-		return service.CheckNode(ctx, out, cmp.Or(o.file, "flags"), &o.RunOptions, misread)
+		return service.CheckNode(ctx, out, cmp.Or(o.file, "flags"), &o.Options, misread)
 	}
 	if misread != nil {
 		return misread
@@ -108,9 +106,6 @@ func (o *runOptions) run(cmd *cobra.Command, args []string) error {
 		if cfg.HoldEvidence, err = certify.Hold(); err != nil {
 			return err
 		}
-	}
-	if ctx, err = demo.With(ctx, o.Algorithm); err != nil {
-		return err
 	}
 	return service.Run(ctx, cfg, &o.Options, func(ctx context.Context, d *service.Daemon) error {
 		if err := d.JoinGroups(""); err != nil {

@@ -40,7 +40,7 @@ var floors = []string{
 	"internal/tidy", "examples", "tests", "internal/peers", "cmd", "internal/lab", "internal/daemon",
 	"cluster/clustertest",
 	"cluster/recovery", "cluster",
-	"cluster/internal", "cluster/findings", "internal/foreign", "netmesh", "elector",
+	"cluster/internal", "cluster/findings", "netmesh", "elector",
 	"elector/detector", "scouting", "lsn", "internal/base",
 }
 

@@ -72,17 +72,7 @@ func (d *Diagnosis) facts() netmesh.Facts {
 }
 
 // Handler returns a Handler for the mesh that hands everything on to next.
-// It takes foreign messages if next does.
-func (d *Diagnosis) Handler(next netmesh.Handler) netmesh.Handler {
-	w := watcher{next, d}
-	if foreign, ok := next.(netmesh.ForeignHandler); ok {
-		return struct {
-			watcher
-			netmesh.ForeignHandler
-		}{w, foreign}
-	}
-	return w
-}
+func (d *Diagnosis) Handler(next netmesh.Handler) netmesh.Handler { return watcher{next, d} }
 
 // watcher stands between the mesh and its handler.
 type watcher struct {

@@ -66,21 +66,6 @@ func pair(t *testing.T, edit func(*Config, *netmesh.Config)) (a, b *node) {
 	return a, b
 }
 
-// listener takes foreign messages.
-type listener struct{ nothing }
-
-func (listener) ReceivedForeign(elector.NodeID, []byte) {}
-
-func TestTheHandlerTakesForeignMessagesIfTheNextDoes(t *testing.T) {
-	for next, want := range map[netmesh.Handler]bool{nothing{}: false, listener{}: true} {
-		h := New(Config{}).Handler(next)
-		_, takes := h.(netmesh.ForeignHandler)
-		_, observes := h.(netmesh.Observer)
-		require.Equal(t, want, takes)
-		require.True(t, observes)
-	}
-}
-
 // mustFind returns the only thing that n finds, whose detail has all the words.
 func (n *node) mustFind(t *testing.T, kind findings.Kind, peer elector.NodeID,
 	words ...string) findings.Finding {

@@ -108,13 +108,9 @@ type NotLeader struct {
 	Term      lsn.Term       `json:"term,omitempty"`
 }
 
-// LeaderIn is who leads an election as far as a node knows; Leader is "" if it knows none, or
-// if it shows another algorithm, whose leader nobody may act on.
+// LeaderIn is who leads an election as far as a node knows; Leader is "" if it knows none.
 func LeaderIn(st cluster.Status, group string) Leader {
 	g := GroupIn(st, group)
-	if st.Algorithm != "" {
-		return Leader{Group: group, Term: g.Term, LSN: g.LSN, Reason: g.Explanation}
-	}
 	m := MemberIn(st, g.Leader)
 	if g.Leader == st.Node {
 		m = cluster.MemberStatus{AdminAddr: st.AdminAddr, GossipAddr: st.GossipAddr}
@@ -149,7 +145,7 @@ func notLeader(st cluster.Status, g cluster.GroupStatus) NotLeader {
 	n := NotLeader{Group: g.Group}
 	why := g.Explanation
 	switch {
-	case g.Leader == "", st.Algorithm != "":
+	case g.Leader == "":
 	case g.Leader == st.Node:
 		why = "its lease has run out"
 	default:

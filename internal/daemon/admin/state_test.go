@@ -94,16 +94,6 @@ func TestAFollowerNamesTheLeader(t *testing.T) {
 	}
 }
 
-// What another algorithm believes is no answer to who leads.
-func TestADemonstrationNamesNoLeader(t *testing.T) {
-	g := cluster.GroupStatus{Group: "default", Leader: "b", Term: 7, Explanation: "bully elects"}
-	st := cluster.Status{Node: "a", Algorithm: "bully", Groups: []cluster.GroupStatus{g}}
-	require.Equal(t, NotLeader{Group: "default", Problem: Problem{"Service Unavailable", 503,
-		"node a does not lead default: bully elects"}}, notLeader(st, g))
-	require.Equal(t, Leader{Group: "default", Term: 7, Reason: "bully elects"},
-		LeaderIn(st, "default"))
-}
-
 func TestAddressesOfThoseThatListenEverywhere(t *testing.T) {
 	for admin, want := range map[string]string{
 		"192.0.2.1:80": "192.0.2.1:80", "0.0.0.0:80": "192.0.2.9:80", "[::]:80": "192.0.2.9:80",

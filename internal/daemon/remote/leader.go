@@ -13,18 +13,13 @@ import (
 
 // NoLeaderError is the error if no node leads an election.
 type NoLeaderError struct {
-	Node  cluster.NodeID // a node that was asked
-	Why   string         // what it says
-	Shown bool           // another algorithm elects, to show it; its leader takes no orders
+	Node cluster.NodeID // a node that was asked
+	Why  string         // what it says
 }
 
 // Error has what the node says.
 func (e NoLeaderError) Error() string {
-	now := "now"
-	if e.Shown {
-		now = "with a lease"
-	}
-	return fmt.Sprintf("no node leads %s; %s says: %s", now, e.Node, e.Why)
+	return fmt.Sprintf("no node leads now; %s says: %s", e.Node, e.Why)
 }
 
 // search looks for the node that leads an election, by its own word, and ends as soon as
@@ -132,5 +127,5 @@ func noLeader(others []Answer, group string) error {
 	if why == "" {
 		return config.Usage(fmt.Errorf("%s takes part in no election %q", first.Node, group))
 	}
-	return NoLeaderError{Node: first.Node, Why: why, Shown: first.Status.Algorithm != ""}
+	return NoLeaderError{Node: first.Node, Why: why}
 }

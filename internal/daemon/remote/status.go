@@ -103,7 +103,7 @@ func PrintStatus(w io.Writer, answers []Answer) error {
 	for _, line := range slices.Concat(
 		settings(statuses), stalls(statuses), detectors(statuses), qualities(statuses), faults(statuses),
 		emergencies(statuses), certificates(statuses), unencrypted(statuses),
-		demonstrations(statuses), causes(statuses),
+		causes(statuses),
 	) {
 		fmt.Fprintln(w, line)
 	}
@@ -161,18 +161,6 @@ func faults(statuses []*cluster.Status) (lines []string) {
 			lines = append(lines, fmt.Sprintf("%s: cut on purpose: %s", st.Node, st.Faults))
 		}
 	}
-	return lines
-}
-
-// demonstrations say what it means that another algorithm elects, where no remark does.
-func demonstrations(statuses []*cluster.Status) (lines []string) {
-	var remarks doctor.Remarks
-	for _, st := range statuses {
-		if g := st.Groups[0]; st.Algorithm != "" && g.Leader != "" {
-			remarks.Add(st.Node, g.Explanation)
-		}
-	}
-	remarks.Each(func(nodes, text string) { lines = append(lines, nodes+": "+text) })
 	return lines
 }
 

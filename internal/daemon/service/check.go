@@ -27,32 +27,27 @@ import (
 const resolveTime = 5 * time.Second
 
 // CheckFiles does `run --check` for several files: the settings that must be the same on every
-// node for all, and with machine, this machine for the first. checkAlgorithm is as in RunOptions.
+// node for all, and with machine, this machine for the first.
 func CheckFiles(
 	ctx context.Context, w io.Writer, files []string, machine bool,
-	checkAlgorithm func(string) error,
 ) error {
 	problems := 0
 	var reference cluster.Config
-	var referenceFile, referenceAlgorithm string
+	referenceFile := ""
 	for i, file := range files {
-		o := RunOptions{CheckAlgorithm: checkAlgorithm}
+		var o config.Options
 		flags := pflag.NewFlagSet(file, pflag.ContinueOnError)
 		o.Register(flags)
 		cfg, valid, err := resolve(&o, config.ApplyFile(file, flags))
 		switch {
 		case err != nil: // what is not there cannot be compared
 		case referenceFile == "":
-			reference, referenceFile, referenceAlgorithm = cfg, file, o.Algorithm
+			reference, referenceFile = cfg, file
 		default:
 			err = compare(cfg, reference, referenceFile)
-			if o.Algorithm != referenceAlgorithm {
-				err = errors.Join(err, fmt.Errorf("--algorithm is %q, but %q in %s: it must be the same "+
-					"on every node", o.Algorithm, referenceAlgorithm, referenceFile))
-			}
 		}
 		if i == 0 && machine && valid {
-			err = errors.Join(err, checkMachine(ctx, w, file, &o.Options, cfg))
+			err = errors.Join(err, checkMachine(ctx, w, file, &o, cfg))
 		}
 		problems += printProblems(w, file, cfg, err)
 	}
@@ -61,18 +56,18 @@ func CheckFiles(
 
 // CheckNode does `run --check` for one node, given by flags or by --config.
 func CheckNode(
-	ctx context.Context, w io.Writer, name string, o *RunOptions, misread error,
+	ctx context.Context, w io.Writer, name string, o *config.Options, misread error,
 ) error {
 	cfg, valid, err := resolve(o, misread)
 	if valid {
-		err = errors.Join(err, checkMachine(ctx, w, name, &o.Options, cfg))
+		err = errors.Join(err, checkMachine(ctx, w, name, o, cfg))
 	}
 	return checkResult(w, printProblems(w, name, cfg, err))
 }
 
 // resolve returns the configuration, whether a node could start with it, and all that is wrong,
 // besides what was misread. Of a file that cannot be read nothing is missing.
-func resolve(o *RunOptions, misread error) (c cluster.Config, valid bool, err error) {
+func resolve(o *config.Options, misread error) (c cluster.Config, valid bool, err error) {
 	if errors.As(misread, new(config.UnreadError)) {
 		return c, false, misread
 	}

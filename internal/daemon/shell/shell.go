@@ -41,7 +41,6 @@ type Config struct {
 	BasePort   int    // first of three ports per node
 	Profile    string // set of timers
 	NoScouting bool
-	Algorithm  string // another one than the elector's; "" for that
 	In         io.Reader
 	Out        io.Writer
 	// Command runs another command of bmqnode and returns what it prints.
@@ -101,16 +100,12 @@ func Run(ctx context.Context, cfg Config) (err error) {
 		return fmt.Errorf("--dir %s cannot hold a mesh: %w; name a directory that is empty, or that "+
 			"a mesh has made", dir, err)
 	}
-	options := map[string]any{
-		"profile": s.Profile, "rehearsal": true, "unsafe-no-scouting": s.NoScouting,
-	}
-	if s.Algorithm != "" {
-		options["algorithm"] = s.Algorithm
-	}
 	s.procs, err = procs.New(procs.Config{
 		Binary: self, Names: names, Dir: dir, BasePort: s.BasePort, NodeOptions: own,
-		Options: options,
-		OnLine:  s.onLine, OnExit: s.onExit,
+		Options: map[string]any{
+			"profile": s.Profile, "rehearsal": true, "unsafe-no-scouting": s.NoScouting,
+		},
+		OnLine: s.onLine, OnExit: s.onExit,
 	})
 	if err != nil {
 		return err
@@ -161,14 +156,8 @@ func (s *shell) welcome(dir string) {
 	for _, n := range s.procs.Nodes() {
 		s.out.Say("  %-4s process %-8d admin %s", n.Name, n.Pid(), n.AdminAddr)
 	}
-	if s.Algorithm == "" {
-		s.out.Say("A leader is due within 8 s: each node first looks for one, then waits at\n" +
-			"random before it stands.\n")
-		return
-	}
-	s.out.Say("Here %s elects. It has no leases:\nnodes show who leads as they believe, but nobody "+
-		"may act on it; there are no\nfencing tokens. Priorities and campaigns have no effect.\n",
-		s.Algorithm)
+	s.out.Say("A leader is due within 8 s: each node first looks for one, then waits at\n" +
+		"random before it stands.\n")
 }
 
 // certificates makes one for each node, and returns the options of each that name it.

@@ -102,9 +102,7 @@ func TestTypedLinesAreRun(t *testing.T) {
 	}
 	require.True(t, ended)
 	require.Contains(t, out.String(), "cut NODE NODE      cut the link between two\n")
-	for _, s.Algorithm = range []string{"", "blazingmq-without-scouting"} {
-		s.welcome("/dir")
-	}
+	s.welcome("/dir")
 	for line := range strings.Lines(out.String()) {
 		require.LessOrEqual(t, len(strings.TrimSuffix(line, "\n")), 80, line)
 	}

@@ -1,7 +1,6 @@
 // Package algorithm is the seam between an election algorithm and all that runs it: the
-// simulator, the scenario runner, the reports and the demonstration on a live mesh know
-// no algorithm but through it. Each algorithm is a folder below this one; package all
-// lists them.
+// simulator, the scenario runner and the reports know no algorithm but through it. Each
+// algorithm is a folder below this one; package all lists them.
 //
 // An algorithm is a pure state machine in the shape of package elector's: what happens
 // comes in as an Input with the time and a random number, and what to do comes out as
@@ -37,10 +36,6 @@ type Algorithm struct {
 	// Leased says that the machines are Leased: a leader leads for as long as its lease
 	// runs. Without it a node leads for as long as its View says so.
 	Leased bool
-	// Messages has one value of each message, and Disk is one of what a machine persists, nil
-	// for nothing: for whoever encodes them.
-	Messages []Message
-	Disk     Disk
 }
 
 // StoreNode is the name of the store. No member may have it.
@@ -99,7 +94,7 @@ type Start struct {
 }
 
 // Disk is what a machine finds on its disk after a restart: a comparable value of a type
-// of its own with exported fields, which its package alone looks into.
+// of its own, which its package alone looks into.
 type Disk any
 
 // Received hands over a message from a peer.

@@ -69,7 +69,7 @@ func (o *Options) Check() error {
 	want(len(o.Algorithms) <= 1 || o.Compare, "--algorithm is several names, but must be one, "+
 		"or go with --compare")
 	want(!o.Live || len(o.Algorithms) == 0,
-		"--algorithm goes with the simulator, not with --live; for real processes, mesh has it")
+		"--algorithm goes with the simulator, not with --live: real processes run this elector only")
 	if _, err := all.Select(o.Algorithms...); err != nil {
 		errs = append(errs, fmt.Errorf("--algorithm: %w", err))
 	}

@@ -121,7 +121,7 @@ func TestWhatBecomesOfAReplay(t *testing.T) {
 		"an unknown algorithm": {func(o *Options) { o.Algorithms = []string{"paxos"} }, good, "",
 			`--algorithm: "paxos" is no algorithm, but these are: bmqelect, bmqelect-without-scouting`},
 		"an algorithm, live": {func(o *Options) { o.Live, o.Algorithms = true, []string{"bmqelect"} },
-			good, "", "--algorithm goes with the simulator"},
+			good, "", "not with --live: real processes run this elector only"},
 		"a port too high": {func(o *Options) { o.Live, o.BasePort = true, 33_400 }, good, "",
 			"--base-port is 33400, but must be 1024 to 30000"},
 		"a seed, live": {func(o *Options) { o.Live, o.Seed = true, new(uint64) }, good, "",

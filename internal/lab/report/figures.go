@@ -18,52 +18,20 @@ import (
 // figure is one line of the comparison of runs.
 type figure struct {
 	name  string
-	value func(history.Summary) value
+	value func(history.Summary) string
 }
-
-// value is the value of a figure. Of two, the one with more harm is the worse.
-type value struct {
-	Text  string
-	harm  float64
-	Worse bool // on a page: no run has more harm, and one has less
-}
-
-func lasting(d time.Duration) value       { return value{Text: seconds(d), harm: float64(d)} }
-func counted[T ~int | ~uint64](n T) value { return value{Text: count(n), harm: float64(n)} }
 
 const twoLeaders = "two leaders"
 
 // figures have those first that tell of the most harm.
 var figures = []figure{
-	{twoLeaders, func(s history.Summary) value { return lasting(s.Overlap) }},
-	{"time without leader", func(s history.Summary) value { return lasting(s.Leaderless) }},
-	{"availability", func(s history.Summary) value {
-		return value{Text: percent(s.Availability), harm: -s.Availability}
-	}},
-	{"needless demotions", func(s history.Summary) value { return counted(s.Demotions) }},
-	{"leader changes", func(s history.Summary) value { return counted(s.LeaderChanges) }},
-	{"highest term", func(s history.Summary) value { return counted(s.MaxTerm) }},
-	{"messages", func(s history.Summary) value { return counted(s.Messages) }},
-}
-
-// pageFigure is what the page writes of a figure.
-type pageFigure struct {
-	Name   string
-	Values []value // of the runs
-}
-
-func (f figure) onPage(runs []verdict.Run) pageFigure {
-	row := pageFigure{Name: f.name}
-	for _, r := range runs {
-		row.Values = append(row.Values, f.value(summarize(r.History)))
-	}
-	byHarm := func(a, b value) int { return cmp.Compare(a.harm, b.harm) }
-	least, most := slices.MinFunc(row.Values, byHarm), slices.MaxFunc(row.Values, byHarm)
-	for i := range row.Values {
-		v := &row.Values[i]
-		v.Worse = v.harm == most.harm && v.harm > least.harm
-	}
-	return row
+	{twoLeaders, func(s history.Summary) string { return seconds(s.Overlap) }},
+	{"time without leader", func(s history.Summary) string { return seconds(s.Leaderless) }},
+	{"availability", func(s history.Summary) string { return percent(s.Availability) }},
+	{"needless demotions", func(s history.Summary) string { return count(s.Demotions) }},
+	{"leader changes", func(s history.Summary) string { return count(s.LeaderChanges) }},
+	{"highest term", func(s history.Summary) string { return count(s.MaxTerm) }},
+	{"messages", func(s history.Summary) string { return count(s.Messages) }},
 }
 
 // figuresOf are the figures of a run like this one. Only the simulator counts messages.
@@ -99,7 +67,7 @@ func (p *printer) figures(runs []verdict.Run) {
 		for _, r := range group {
 			head += padLeft(clip(variant(r.History), width-2), width)
 			for i, f := range figures {
-				value := f.value(summarize(r.History)).Text
+				value := f.value(summarize(r.History))
 				if !alone {
 					value = padLeft(value, width)
 				}

@@ -33,7 +33,7 @@ type page struct {
 	Lanes        template.HTML
 	Data         template.HTML // JSON Lines, whose encoder escapes all that HTML knows
 	Legend       []look
-	Figures      []pageFigure
+	Figures      [][]string // a name and a value for each run
 	Runs         []pageRun
 }
 
@@ -131,10 +131,12 @@ func writePage(w io.Writer, p page, runs []verdict.Run) error {
 		run.bound()
 		p.Runs = append(p.Runs, run)
 	}
-	if len(runs) > 0 {
-		for _, f := range figuresOf(p.First) {
-			p.Figures = append(p.Figures, f.onPage(runs))
+	for _, f := range figuresOf(p.First) {
+		row := []string{f.name}
+		for _, r := range runs {
+			row = append(row, f.value(summarize(r.History)))
 		}
+		p.Figures = append(p.Figures, row)
 	}
 	shape, err := template.New("page.html").Funcs(pageWords).ParseFS(web, "web/page.html")
 	if err == nil {

@@ -68,7 +68,7 @@ func pictureFigures(r verdict.Run) string {
 		if f.name == twoLeaders && sum.Overlap == 0 {
 			continue // the line is full
 		}
-		text += f.name + " " + f.value(sum).Text + ", "
+		text += f.name + " " + f.value(sum) + ", "
 	}
 	return text + tally(r)
 }

@@ -54,8 +54,6 @@ func variant(name, title string, scouting bool) algorithm.Algorithm {
 		New: func(c algorithm.Config) algorithm.Machine {
 			return &machine{config: c, timing: c.Elector.Timing, peers: c.Peers(), scouts: scouting}
 		},
-		Messages: []algorithm.Message{Message{}},
-		Disk:     lsn.Term(0),
 	}
 }
 

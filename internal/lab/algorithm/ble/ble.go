@@ -57,8 +57,6 @@ var BLE = algorithm.Algorithm{
 	Source:           "Ng, Haridi, Carbone: Omni-Paxos, EuroSys 2023",
 	New:              newMachine,
 	OneLeaderPerTerm: true,
-	Messages:         []algorithm.Message{HBRequest{}, HBReply{}, Prepare{}},
-	Disk:             Disk{},
 }
 
 // Ballot is a leadership's unique number: compared by N, then by Pid. The zero Ballot is none.

@@ -60,25 +60,21 @@ import "github.com/bmqelect/bmqelect/internal/lab/algorithm"
 // The three variants.
 var (
 	Bully = algorithm.Algorithm{
-		Name:     "bully",
-		Title:    "Bully",
-		Source:   "Garcia-Molina, Elections in a Distributed Computing System, 1982, as in textbooks",
-		New:      maker(newPlain),
-		Messages: []algorithm.Message{Election{}, Answer{}, Coordinator{}, Heartbeat{}},
+		Name:   "bully",
+		Title:  "Bully",
+		Source: "Garcia-Molina, Elections in a Distributed Computing System, 1982, as in textbooks",
+		New:    maker(newPlain),
 	}
 	Strict = algorithm.Algorithm{
 		Name:   "bully-strict",
 		Title:  "Bully, reorganizing",
 		Source: "Garcia-Molina, Elections in a Distributed Computing System, 1982",
 		New:    maker(newStrict),
-		Messages: []algorithm.Message{AreYouUp{}, Halt{}, NewCoordinator{}, Ready{}, AreYouNormal{},
-			Return{}},
 	}
 	UUID = algorithm.Algorithm{
-		Name:     "bully-uuid",
-		Title:    "Bully, epochs",
-		Source:   "github.com/gsharma/leader-election",
-		New:      maker(newUUID),
-		Messages: []algorithm.Message{Election{}, Coordinator{}, OK{}, Heartbeat{}},
+		Name:   "bully-uuid",
+		Title:  "Bully, epochs",
+		Source: "github.com/gsharma/leader-election",
+		New:    maker(newUUID),
 	}
 )

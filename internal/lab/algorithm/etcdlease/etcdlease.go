@@ -44,7 +44,6 @@ var EtcdLease = algorithm.Algorithm{
 		return store.New(store.Etcd, cfg.Elector.Timing.Inactivity()/10)
 	},
 	OneLeaderPerTerm: true,
-	Messages:         store.Messages,
 }
 
 // machine is one member's client.

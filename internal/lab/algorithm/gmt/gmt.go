@@ -44,11 +44,10 @@ import (
 
 // GMT is the algorithm of the memo.
 var GMT = algorithm.Algorithm{
-	Name:     "gmt",
-	Title:    "GMT 2000",
-	Source:   "gmt, A Leader Election Algorithm, memo, 2000",
-	New:      newMachine,
-	Messages: []algorithm.Message{Elect{}, Vote{}, Lead{}},
+	Name:   "gmt",
+	Title:  "GMT 2000",
+	Source: "gmt, A Leader Election Algorithm, memo, 2000",
+	New:    newMachine,
 }
 
 // Elect is the sender's claim.

@@ -47,7 +47,6 @@ var Kubernetes = algorithm.Algorithm{
 	New:              newMachine,
 	Store:            func(algorithm.Config) algorithm.Machine { return &server{} },
 	OneLeaderPerTerm: true,
-	Messages:         []algorithm.Message{Get{}, Write{}, Answer{}},
 }
 
 // machine is one member's LeaderElector.

@@ -63,9 +63,8 @@ const (
 func define(name, title string, k kind) algorithm.Algorithm {
 	return algorithm.Algorithm{
 		Name: name, Title: title,
-		Source:   "Schiper, Toueg: A Robust and Lightweight Stable Leader Election Service, DSN 2008",
-		New:      func(cfg algorithm.Config) algorithm.Machine { return newMachine(k, cfg) },
-		Messages: []algorithm.Message{Alive{}, Accuse{}},
+		Source: "Schiper, Toueg: A Robust and Lightweight Stable Leader Election Service, DSN 2008",
+		New:    func(cfg algorithm.Config) algorithm.Machine { return newMachine(k, cfg) },
 	}
 }
 

@@ -16,8 +16,6 @@ var Elector = algorithm.Algorithm{
 	New:              func(c algorithm.Config) algorithm.Machine { return New(c.Elector) },
 	OneLeaderPerTerm: true,
 	Leased:           true,
-	Messages:         []algorithm.Message{Message{}},
-	Disk:             elector.Terms{},
 }
 
 // WithoutScouting is the election before its scouting extension.
@@ -30,8 +28,6 @@ var WithoutScouting = algorithm.Algorithm{
 		return New(c.Elector)
 	},
 	OneLeaderPerTerm: true,
-	Messages:         []algorithm.Message{Message{}},
-	Disk:             elector.Terms{},
 }
 
 // Message is a message of the elector.

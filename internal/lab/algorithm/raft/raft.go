@@ -21,15 +21,11 @@ var (
 type rules struct{ preVote, checkQuorum bool }
 
 func variant(name, title, source string, r rules) algorithm.Algorithm {
-	a := algorithm.Algorithm{Name: name, Title: title, Source: source, OneLeaderPerTerm: true,
-		Disk: Disk{}}
-	a.New = func(cfg algorithm.Config) algorithm.Machine {
-		return &machine{cfg: cfg, peers: cfg.Peers(), rules: r}
+	return algorithm.Algorithm{Name: name, Title: title, Source: source, OneLeaderPerTerm: true,
+		New: func(cfg algorithm.Config) algorithm.Machine {
+			return &machine{cfg: cfg, peers: cfg.Peers(), rules: r}
+		},
 	}
-	for kind := range kindNames {
-		a.Messages = append(a.Messages, Message{Kind: Kind(kind)})
-	}
-	return a
 }
 
 // Disk is a node's durable state.

@@ -50,22 +50,18 @@ import (
 // The two algorithms.
 var (
 	Ring = algorithm.Algorithm{
-		Name:     "ring",
-		Title:    "Ring",
-		Source:   "Chang and Roberts, An improved algorithm for decentralized extrema-finding, 1979",
-		New:      maker(false),
-		Messages: messages,
+		Name:   "ring",
+		Title:  "Ring",
+		Source: "Chang and Roberts, An improved algorithm for decentralized extrema-finding, 1979",
+		New:    maker(false),
 	}
 	List = algorithm.Algorithm{
-		Name:     "ring-list",
-		Title:    "Ring with a list",
-		Source:   "textbooks, after Le Lann, Distributed systems: towards a formal approach, 1977",
-		New:      maker(true),
-		Messages: messages,
+		Name:   "ring-list",
+		Title:  "Ring with a list",
+		Source: "textbooks, after Le Lann, Distributed systems: towards a formal approach, 1977",
+		New:    maker(true),
 	}
 )
-
-var messages = []algorithm.Message{Election{}, Elected{}, Heartbeat{}}
 
 // Election is a token that looks for the highest identifier.
 type Election struct {

@@ -43,9 +43,6 @@ func (a API) name(op Op) string {
 	return names[a][op]
 }
 
-// Messages has one value of each message.
-var Messages = []algorithm.Message{Request{}, Reply{}, Event{}}
-
 // Request is what a client asks the store.
 type Request struct {
 	API     API

@@ -43,7 +43,6 @@ var ZooKeeper = algorithm.Algorithm{
 		return store.New(store.ZooKeeper, cfg.Elector.Timing.HeartbeatBroadcast)
 	},
 	OneLeaderPerTerm: true,
-	Messages:         store.Messages,
 }
 
 // machine is one member's client.
