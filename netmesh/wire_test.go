@@ -168,6 +168,14 @@ func TestMalformedMessagesAreRefused(t *testing.T) {
 	}
 }
 
+// A frame of a kind that no release sends ends the link: 10 is the first of them.
+func TestAFrameOfNoKindIsGarbage(t *testing.T) {
+	for _, kind := range []byte{0, 10, 255} {
+		_, _, err := newFrameReader(bytes.NewReader([]byte{0, 0, 0, 1, kind}), smallFrame).next()
+		require.Equal(t, ReasonGarbage, reasonOf(err), kind)
+	}
+}
+
 // TestClaimedLengthsAreNotBelieved: a few bytes must not make a reader allocate
 // what they announce.
 func TestClaimedLengthsAreNotBelieved(t *testing.T) {
