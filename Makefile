@@ -29,7 +29,7 @@ raced = $$(go list ./... | grep -vxF "$$(go list $(PURE))")
 PROTOCOL = ./elector ./elector/detector ./scouting ./lsn
 COVER = 95
 
-.PHONY: help build bmqnode man test race vet lint lint-peers vuln image fuzz bench bench-peers kills wakes cover scenarios-live article-live coordinator alerts kernel chaos-live clocks strangers soak chaos lab study clean
+.PHONY: help build bmqnode man test race vet lint lint-peers vuln image fuzz bench bench-peers kills wakes cover scenarios-live article-live coordinator alerts kernel chaos-live clocks strangers soak explore chaos lab study clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -149,6 +149,12 @@ soak: ## simulate SOAK_RUNS=10000 random schedules, and each scenario SOAK_SEEDS
 	SOAK_RUNS=$(SOAK_RUNS) go test -count=1 -run TestSwarm -v -timeout 0 ./internal/lab/sim -rapid.shrinktime 20s
 	SOAK_SEEDS=$(SOAK_SEEDS) SOAK_TIME=$(SOAK_TIME) go test -count=1 -run Soak -v -timeout 0 ./internal/lab/replay
 
+SEARCH_STATES ?= 3000000
+explore: ## search the states of small clusters of the real machine (SEARCH_STATES=3000000 a scene; 0: all), and SPIN's model
+	SEARCH_STATES=$(SEARCH_STATES) go test -count=1 -v -timeout 0 -run 'TestSearch$$' ./elector
+	SPIN_TIME=$(SPIN_TIME) go test -count=1 -v -timeout 0 -run TestSpin ./elector/spec
+
+SPIN_TIME ?= 5m
 CHAOS_SEEDS ?= 1000
 chaos: ## play random schedules of faults with whole nodes in virtual time (CHAOS_SEEDS=1000)
 	CHAOS_SEEDS=$(CHAOS_SEEDS) go test $(RACEFLAG) -count=1 -run TestRandomSchedules -v -timeout 0 ./cluster/internal/chaos

@@ -3,7 +3,7 @@
  * no timers, no scouting and no bytes: whoever is free may stand at any time. Numbers in comments
  * are sections of docs/protocol.md.
  *
- *	spin -run -safety election.pml
+ *	go test ./elector/spec -run TestSpin -v
  *
  * Time passes in ticks. A promise outlasts the lease that it backs by the drift. */
 
@@ -11,7 +11,7 @@
 #define N 3 /* voters */
 #endif
 #ifndef T
-#define T 3 /* terms: none above is proposed */
+#define T 2 /* terms: none above is proposed */
 #endif
 #ifndef CRASHES
 #define CRASHES 1
@@ -19,11 +19,32 @@
 #ifndef STANDS
 #define STANDS 2 /* the first so many voters stand */
 #endif
-#define QUORUM (N / 2 + 1)
 #define LEASE 2
-#define PROMISE 2 /* ticks that a voter is bound after it has heard what it supports: 6.1 */
 #define OLD LEASE /* what was sent so long ago backs no lease */
 #define NOBODY N
+
+/* Rules that tests break. */
+#ifndef QUORUM
+#define QUORUM (N / 2 + 1)
+#endif
+#ifndef PROMISE
+#define PROMISE LEASE /* ticks that a voter is bound after it has heard what it supports: 6.1 */
+#endif
+#ifndef EMBARGO
+#define EMBARGO PROMISE /* ticks after its start in which a voter supports nobody: 4.2 */
+#endif
+#ifndef FLOOR
+#define FLOOR reserved[i] /* above which it votes then: 3.1 */
+#endif
+#ifndef VOTEAGE
+#define VOTEAGE balage[i] /* a vote backs a lease from when it was asked for: 6.2 */
+#endif
+#ifndef ACKAGE
+#define ACKAGE (ack[at(j, i)] - 1) /* and an acknowledgement from when the heartbeat was sent */
+#endif
+#ifndef BOUND
+#define BOUND (bound[j] != 0 && holder[j] != i) /* 4.3 */
+#endif
 
 #define at(i, j) ((i) * N + (j))
 #define in(i, t) ((i) * (T + 1) + (t))
@@ -107,12 +128,22 @@ inline cast(who, whom, when) {
 	vote[who] = whom
 }
 
+/* 2.4: what a node says is reserved on its disk before, it and perhaps more. */
+inline reserve(who, when) {
+	if
+	:: when > reserved[who] ->
+		entered[who] = term[who];
+		select(n : when .. T);
+		reserved[who] = n
+	:: else
+	fi
+}
+
 inline promise(who, whom) {
 	holder[who] = whom;
 	bound[who] = PROMISE
 }
 
-#define free(j, i) (embargo[j] == 0 && (bound[j] == 0 || holder[j] == i))
 
 active proctype cluster() {
 	byte i, j, k, m, n, t;
@@ -130,17 +161,11 @@ active proctype cluster() {
 		select(i : 0 .. N - 1);
 		select(j : 0 .. N - 1);
 		if
-		/* 2.4: the disk reserves terms ahead. */
-		:: i == j && reserved[i] <= floor_[i] && floor_[i] < T -> {
-			select(t : floor_[i] + 1 .. T);
-			entered[i] = term[i];
-			reserved[i] = t
-		}
 		/* 5.1: a node that is bound to nobody stands, and votes for itself. Others' refusals have
 		 * told it which term to exceed. */
-		:: i == j && i < STANDS && free(i, i) && leads[i] == 0 && ballot[i] == 0 &&
-			floor_[i] < reserved[i] -> {
-			select(t : floor_[i] + 1 .. reserved[i]);
+		:: i == j && i < STANDS && embargo[i] == 0 && !BOUND && leads[i] == 0 && ballot[i] == 0 && floor_[i] < T -> {
+			select(t : floor_[i] + 1 .. T);
+			reserve(i, t);
 			cast(i, i, t);
 			ballot[i] = t;
 			balage[i] = 0;
@@ -153,7 +178,8 @@ active proctype cluster() {
 			t = proposal[at(i, j)];
 			proposal[at(i, j)] = 0;
 			if
-			:: free(j, i) && leads[j] == 0 && t > floor_[j] && t <= reserved[j] ->
+			:: embargo[j] == 0 && !BOUND && leads[j] == 0 && t > floor_[j] ->
+				reserve(j, t);
 				if
 				:: ballot[j] != 0 -> cede(j)
 				:: else
@@ -167,7 +193,7 @@ active proctype cluster() {
 		/* 5.3: a vote counts for the ballot that asked; it backs a lease from when that was sent. */
 		:: i != j && yes[at(j, i)] != 0 -> {
 			if
-			:: yes[at(j, i)] == ballot[i] -> support[at(i, j)] = balage[i]
+			:: yes[at(j, i)] == ballot[i] -> support[at(i, j)] = VOTEAGE
 			:: else
 			fi;
 			yes[at(j, i)] = 0
@@ -204,9 +230,10 @@ active proctype cluster() {
 				:: t > term[j] -> vote[j] = NOBODY
 				:: else
 				fi;
+				reserve(j, t);
 				term[j] = t;
 				if
-				:: t <= reserved[j] && !(t < floor_[j] && embargo[j] > 0) ->
+				:: !(t < floor_[j] && embargo[j] > 0) ->
 					floor_[j] = (floor_[j] > t -> floor_[j] : t);
 					promise(j, i);
 					ack[at(j, i)] = beat[at(i, j)];
@@ -220,8 +247,7 @@ active proctype cluster() {
 		/* 6.2: the lease runs from when the message was sent. */
 		:: i != j && ack[at(j, i)] != 0 -> {
 			if
-			:: leads[i] == ackterm[at(j, i)] && ack[at(j, i)] - 1 < support[at(i, j)] ->
-				support[at(i, j)] = ack[at(j, i)] - 1
+			:: leads[i] == ackterm[at(j, i)] && ACKAGE < support[at(i, j)] -> support[at(i, j)] = ACKAGE
 			:: else
 			fi;
 			ack[at(j, i)] = 0
@@ -238,11 +264,11 @@ active proctype cluster() {
 		:: i == j && crashes < CRASHES -> {
 			crashes++;
 			forget(i);
-			floor_[i] = reserved[i];
+			floor_[i] = FLOOR;
 			term[i] = entered[i];
 			vote[i] = NOBODY;
 			bound[i] = 0;
-			embargo[i] = PROMISE;
+			embargo[i] = EMBARGO;
 			for (k : 0 .. N - 1) {
 				beat[at(k, i)] = 0;
 				ack[at(k, i)] = 0;
