@@ -54,9 +54,12 @@ func scenes() []scene {
 		}),
 		with("the fast clock votes", func(s *scene) {
 			s.timing, s.rates = quanta(1, 2, 250_000), []elector.Time{unit * 4 / 5, unit}
+			s.timing.HeartbeatMissCount = 2 // silence comes before the promise ends
+			s.stands, s.terms = []int{0}, 3
 		}),
 		with("the fast clock leads", func(s *scene) {
 			s.timing, s.rates = quanta(1, 2, 250_000), []elector.Time{unit, unit * 4 / 5}
+			s.stands, s.terms = []int{0}, 3
 		}),
 		with("a voter far above", func(s *scene) { s.disks, s.terms = []lsn.Term{1, 6}, 7 }),
 		with("in turn", func(s *scene) {
@@ -64,6 +67,13 @@ func scenes() []scene {
 			s.timing.HeartbeatMissCount = 3
 		}),
 		with("three voters", func(s *scene) { s.nodes, s.stands = 3, []int{0} }),
+		with("three voters, one above", func(s *scene) {
+			s.nodes, s.stands, s.disks, s.terms = 3, []int{0}, []lsn.Term{1, 1, 4}, 6
+		}),
+		with("three voters, two have crashed", func(s *scene) {
+			s.nodes, s.stands = 3, []int{1, 2}
+			s.past = []past{0: {3, 2, 0}, 2: {3, 2, 0}}
+		}),
 		with("three voters, a crash", func(s *scene) {
 			s.nodes, s.stands, s.crashes, s.warm = 3, []int{0, 1}, 1, true
 		}),

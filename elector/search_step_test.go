@@ -28,8 +28,11 @@ func (x *search) step(w *snapshot, node int, what deed, number uint16, entropy u
 	if !ok {
 		m := x.machines[p.machine].Clone()
 		e := m.Step(x.clock(node, w.now), entropy, x.input(p, node, what, number))
-		e.Messages, e.Transitions = slices.Clone(e.Messages), nil
 		at := x.number(node, m)
+		if err := x.elected(&x.states[at], e.Transitions); err != nil {
+			return err
+		}
+		e.Messages, e.Transitions = slices.Clone(e.Messages), nil
 		if err := spec.Consistent(&x.states[at]); err != nil {
 			return err
 		}
@@ -51,6 +54,18 @@ func (x *search) step(w *snapshot, node int, what deed, number uint16, entropy u
 	for i := range done.effects.Messages {
 		if err := x.send(w, node, &done.effects.Messages[i]); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// elected checks that a lease outlasts the first heartbeat period of a leadership: §5.4.
+func (x *search) elected(s *elector.State, transitions []elector.Transition) error {
+	least := s.Now.Add(x.timing.HeartbeatBroadcast)
+	for _, tr := range transitions {
+		if tr.Reason == elector.Elected && s.Leader.LeaseEnd < least {
+			return fmt.Errorf("%s is elected at %s with a lease until %s only", tr.Leader, s.Now,
+				s.Leader.LeaseEnd)
 		}
 	}
 	return nil
@@ -286,10 +301,28 @@ func (x *search) check(w *snapshot) error {
 		if term < led {
 			return fmt.Errorf("%s leads in term %d after another in %d", x.voters[i], term, led)
 		}
+		if err := x.chosen(w, i, term); err != nil {
+			return err
+		}
 		if err := x.backed(w, i, s.Leader.LeaseEnd); err != nil {
 			return err
 		}
 		*first, holder, w.led = uint8(i+1), i, term
+	}
+	return nil
+}
+
+// chosen checks that a quorum voted for a leader in its term: §5.4, §7.11.
+func (x *search) chosen(w *snapshot, leader int, term lsn.Term) error {
+	votes := 0
+	for i := range x.nodes {
+		if w.peers[i].votes[term] == uint8(leader+1) {
+			votes++
+		}
+	}
+	if votes < elector.Majority(x.nodes) {
+		return fmt.Errorf("%s leads in term %d, in which only %d voted for it", x.voters[leader],
+			term, votes)
 	}
 	return nil
 }
@@ -345,15 +378,17 @@ func extremes() (low, high uint64) {
 // liveSample is of how many states one is tried for liveness.
 const liveSample = 256
 
-// lives reports whether a leader is reached if nothing goes wrong from here on.
-func (x *search) lives(w snapshot) bool {
+// lives returns why no leader is reached if nothing goes wrong from here on; nil if one is.
+func (x *search) lives(w snapshot) error {
 	mix := func(node int) uint64 { return uint64(w.now)*7919 + uint64(node)*104729 }
 	return x.calm(&w, mix)
 }
 
+var errNobodyLeads = errors.New("nobody ever leads")
+
 // calm lets quanta pass in which all that is down comes up and all that is sent arrives, until
 // all follow one leader.
-func (x *search) calm(w *snapshot, entropy func(node int) uint64) bool {
+func (x *search) calm(w *snapshot, entropy func(node int) uint64) error {
 	w.cut = 0
 	for range maxQuanta {
 		for i := range x.nodes {
@@ -361,30 +396,46 @@ func (x *search) calm(w *snapshot, entropy func(node int) uint64) bool {
 			if p.machine >= 0 && x.states[p.machine].Role == elector.Dormant {
 				x.end(w, i)
 			}
-			if p.machine < 0 && x.boot(w, i, entropy(i)) != nil {
-				return false
-			}
-		}
-		for i := range x.nodes {
-			for j := range i {
-				both := w.peers[i].linked >> j & 1 & (w.peers[j].linked >> i)
-				if (both == 0 || w.peers[i].down>>j&1 != 0 || w.peers[j].down>>i&1 != 0) &&
-					x.connect(w, i, j) != nil {
-					return false
+			if p.machine < 0 {
+				if err := x.boot(w, i, entropy(i)); err != nil {
+					return err
 				}
 			}
 		}
-		if x.settle(w, entropy) != nil || x.pass(w, -1, entropy) != nil {
-			return false
+		if err := x.connectAll(w); err != nil {
+			return err
 		}
-		if x.settle(w, entropy) != nil {
-			return false
+		if err := x.settle(w, entropy); err != nil {
+			return err
+		}
+		if err := x.pass(w, -1, entropy); err != nil {
+			return err
+		}
+		if err := x.settle(w, entropy); err != nil {
+			return err
 		}
 		if x.agreed(w) {
-			return true
+			return nil
 		}
 	}
-	return false
+	return errNobodyLeads
+}
+
+// connectAll makes every link that is not up.
+func (x *search) connectAll(w *snapshot) error {
+	for i := range x.nodes {
+		for j := range i {
+			p, q := &w.peers[i], &w.peers[j]
+			both := p.linked >> j & 1 & (q.linked >> i)
+			if both != 0 && p.down>>j&1 == 0 && q.down>>i&1 == 0 {
+				continue
+			}
+			if err := x.connect(w, i, j); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // maxQuanta is far more than any timer of a scene.

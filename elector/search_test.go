@@ -49,6 +49,7 @@ type scene struct {
 	timing elector.Timing
 	bounds elector.Bounds
 	disks  []lsn.Term     // the terms at the start; 1 for all others
+	past   []past         // what nodes did before they crashed; nothing for all others
 	rates  []elector.Time // how far each clock goes in a quantum; a unit for all others
 	terms  lsn.Term       // a state with a higher one is not followed
 	life   int            // quanta that a message may take, and a write
@@ -62,6 +63,13 @@ type scene struct {
 	guard                        bool // leaders have guarded work
 
 	limit int // states; 0 for as many as there are
+}
+
+// past is what a node did before: it reserved terms, and voted in one that is not on its disk.
+type past struct {
+	reserved lsn.Term
+	term     lsn.Term
+	vote     int // for whom
 }
 
 // unit is what a clock of no drift goes in a quantum.
@@ -189,9 +197,9 @@ func (x *search) expand(from reached, next *[]reached) {
 		x.visited[h] = at
 		x.came = append(x.came, arrival{from.at, event})
 		if h[0]%liveSample == 0 {
-			if !x.lives(w) {
-				x.t.Fatalf("%s: nobody ever leads, if nothing goes wrong from here on\n%s",
-					x.name, x.trace(from.at, event))
+			if err := x.lives(w); err != nil {
+				x.t.Fatalf("%s: %v, although nothing goes wrong from here on\n%s",
+					x.name, err, x.trace(from.at, event))
 			}
 			x.lived++
 		}
@@ -256,6 +264,10 @@ func (x *search) begin() (w snapshot) {
 			term = x.disks[i]
 		}
 		p.disk = elector.Terms{Entered: term, Reserved: term}
+		if i < len(x.past) && x.past[i] != (past{}) {
+			p.disk.Reserved = x.past[i].reserved
+			p.votes[x.past[i].term] = uint8(x.past[i].vote + 1)
+		}
 		require.NoError(x.t, x.boot(&w, i, lowest))
 	}
 	for i := range x.nodes {
@@ -264,7 +276,7 @@ func (x *search) begin() (w snapshot) {
 		}
 	}
 	if x.warm {
-		require.True(x.t, x.calm(&w, func(node int) uint64 { return lowest }), "nobody leads")
+		require.NoError(x.t, x.calm(&w, func(node int) uint64 { return lowest }))
 	}
 	return w
 }
