@@ -29,7 +29,7 @@ raced = $$(go list ./... | grep -vxF "$$(go list $(PURE))")
 PROTOCOL = ./elector ./elector/detector ./scouting ./lsn
 COVER = 95
 
-.PHONY: help build bmqnode man test race vet lint lint-peers vuln image fuzz bench bench-peers kills wakes cover scenarios-live article-live coordinator alerts kernel chaos-live clocks strangers soak explore chaos lab study clean
+.PHONY: help build bmqnode man test race vet lint lint-peers vuln image fuzz bench bench-peers kills wakes cover scenarios-live article-live coordinator alerts kernel chaos-live clocks strangers soak explore chaos mutants lab study clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -158,6 +158,12 @@ SPIN_TIME ?= 5m
 CHAOS_SEEDS ?= 1000
 chaos: ## play random schedules of faults with whole nodes in virtual time (CHAOS_SEEDS=1000)
 	CHAOS_SEEDS=$(CHAOS_SEEDS) go test $(RACEFLAG) -count=1 -run TestRandomSchedules -v -timeout 0 ./cluster/internal/chaos
+
+MUTANTS ?= 200
+SEED ?= 1
+mutants: ## break the protocol's code in MUTANTS=200 places, one at a time (SEED=1), and by hand: tests must fail
+	cd tests && go run ./mutants -n $(MUTANTS) -seed $(SEED)
+	cd tests && go test -count=1 -timeout 1h -run TestProtocolMutants ./mutants -all
 
 LAB_SEEDS ?= 200
 lab: ## compare all election algorithms, simulated, and write docs/laboratory.md (LAB_SEEDS=200)

@@ -100,7 +100,7 @@ func (c *child) signal(t *testing.T, sig syscall.Signal) {
 }
 
 // TestKilledProcessIsProvenDead is proof (a), with a real process and a real
-// kernel. The survivor accepted the connection and nobody told it an address.
+// kernel. The survivor accepted the connection and nobody told it an address: §6.5.
 func TestKilledProcessIsProvenDead(t *testing.T) { plainAndTLS(t, killedProcess) }
 
 func killedProcess(t *testing.T, encrypt func(*Config)) {
@@ -146,7 +146,7 @@ func killedBusy(t *testing.T, encrypt func(*Config)) {
 	require.Equal(t, "down reset", a.all("child")[1])
 }
 
-// TestEveryKillUnderTrafficIsProven, whatever is on its way at that moment.
+// TestEveryKillUnderTrafficIsProven, whatever is on its way at that moment: §6.5.
 func TestEveryKillUnderTrafficIsProven(t *testing.T) { plainAndTLS(t, kills) }
 
 func kills(t *testing.T, encrypt func(*Config)) {
@@ -176,7 +176,7 @@ func TestProofCanBeSwitchedOff(t *testing.T) {
 	require.Len(t, a.all("child"), 2, "up and down")
 }
 
-// TestStoppedProcessTimesOut: a process that hangs is not dead.
+// TestStoppedProcessTimesOut: a process that hangs is not dead. §6.7.
 func TestStoppedProcessTimesOut(t *testing.T) { plainAndTLS(t, stopped) }
 
 func stopped(t *testing.T, encrypt func(*Config)) {
@@ -192,7 +192,7 @@ func stopped(t *testing.T, encrypt func(*Config)) {
 }
 
 // TestResetIsNoProof: a connection that breaks shows nothing about the process,
-// not even together with a refused dial.
+// not even together with a refused dial: §6.7.
 func TestResetIsNoProof(t *testing.T) {
 	a := start(t, "a")
 	s := intrude(t, a)

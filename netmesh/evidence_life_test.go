@@ -91,7 +91,7 @@ func (n *ends) sawEOF(conn net.Conn) bool {
 }
 
 // TestLivingProcessNeverEndsItsEvidenceByAFIN, whatever it does, on the side that dialed
-// and on the one that accepted.
+// and on the one that accepted: §6.8.
 func TestLivingProcessNeverEndsItsEvidenceByAFIN(t *testing.T) {
 	for name, act := range map[string]func(t *testing.T, it, other *node){
 		"close": func(t *testing.T, it, _ *node) { it.close(t) },

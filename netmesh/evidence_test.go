@@ -135,7 +135,7 @@ func (n *node) stands(peer nodeID) bool {
 
 // TestResetThatAWriterMeetsFirstIsNoProof: of a reset the first call alone is told.
 // Where that is the writer's, the reader sees an end of stream; and the port of a living
-// process refuses, as behind a firewall that rejects with a reset.
+// process refuses, as behind a firewall that rejects with a reset: §6.7.
 func TestResetThatAWriterMeetsFirstIsNoProof(t *testing.T) {
 	t.Run("kernel", func(t *testing.T) {
 		a := startWith(t, "a", &recorder{slow: "x", release: make(chan struct{})})
@@ -296,7 +296,7 @@ func evidenceEnds(t *testing.T, encrypt func(*Config)) {
 }
 
 // TestACertificateEndsALinkThatStands at once: a kernel may close the dead process's end much
-// later. A busy machine may be as late as a goodbye may be, but not each time.
+// later. A busy machine may be as late as a goodbye may be, but not each time: §6.5.
 func TestACertificateEndsALinkThatStands(t *testing.T) {
 	for range 5 {
 		a := start(t, "a")

@@ -24,7 +24,7 @@ func remembers(of *node) func(*Config) {
 }
 
 // A data directory that was replaced is refused, also after a restart of the member that
-// remembers, until the operator decides otherwise.
+// remembers, until the operator decides otherwise: §6.10.
 func TestAReplacedDirectoryIsRefusedUntilForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := memnet.New()
@@ -57,7 +57,7 @@ func TestAReplacedDirectoryIsRefusedUntilForgotten(t *testing.T) {
 	})
 }
 
-// Without TLS a stranger that comes first makes no living voter's directory outdated.
+// Without TLS a stranger that comes first makes no living voter's directory outdated: §6.10.
 func TestAStrangerMakesNoDirectoryOutdated(t *testing.T) {
 	plainOnly(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -83,7 +83,7 @@ func TestAStrangerMakesNoDirectoryOutdated(t *testing.T) {
 }
 
 // With TLS a process takes no part as long as one voter says that its directory is outdated.
-// Without, that would be anybody's word.
+// Without, that would be anybody's word: §6.10.
 func TestOneVoterThatKnowsIsEnoughWithTLS(t *testing.T) {
 	for name, c := range map[string]struct {
 		edit  func(*Config)

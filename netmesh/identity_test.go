@@ -27,7 +27,7 @@ func logs(to *bytes.Buffer) func(*Config) {
 }
 
 // A process on a copy of a data directory is refused for as long as the process on
-// the original is linked and answers, whatever boot it comes with and whoever dials.
+// the original is linked and answers, whatever boot it comes with and whoever dials: §6.9.
 func TestACopyNeverTakesThePlaceOfAProcessThatAnswers(t *testing.T) {
 	for name, theirBoot := range map[string]uint64{"later": 6, "equal": 5, "earlier": 4} {
 		t.Run(name, func(t *testing.T) {
@@ -69,7 +69,7 @@ func TestACopyNeverTakesThePlaceOfAProcessThatAnswers(t *testing.T) {
 }
 
 // A process that is killed and started again is taken in at once, also where its
-// members have not noticed its end yet.
+// members have not noticed its end yet: §6.6.
 func TestARestartIsTakenInAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := memnet.New()
@@ -89,7 +89,7 @@ func TestARestartIsTakenInAtOnce(t *testing.T) {
 }
 
 // A later start is taken in when the link to the earlier one has been silent for
-// the idle time-out. That proves nothing: a paused process is silent, too.
+// the idle time-out. That proves nothing: a paused process is silent, too. §6.9.
 func TestALaterStartReplacesASilentProcessWithoutProof(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := memnet.New()

@@ -54,7 +54,7 @@ func (s *stranger) buries(t *testing.T, n *node, h *hello) bool {
 }
 
 // Whoever learns all that a member says to strangers cannot take the place of its link, and
-// so cannot say that the member is dead, whoever dialed.
+// so cannot say that the member is dead, whoever dialed: §6.8.
 func TestAStrangerDoesNotReplaceALinkThatIsUp(t *testing.T) {
 	plainOnly(t)
 	without := func(*Config) {}
@@ -148,7 +148,7 @@ func TestAStrangerDoesNotComeBeforeAProcessThatReturns(t *testing.T) {
 }
 
 // Who takes a name over without showing that it is the process of the links before proves
-// nothing by its end: the process may live.
+// nothing by its end: the process may live. §6.8, §6.9.
 func TestTheEndOfWhoShowsNothingProvesNothing(t *testing.T) {
 	plainOnly(t)
 	a, b := start(t, "a"), start(t, "b")

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+var (
+	allOfThem = flag.Bool("all", false, "try every mutant of the protocol, not only a few")
+	scenes    = flag.String("scenes", "", "try these scenes (a regular expression), not the named")
+)
+
+// protocolFile is a table of mutants made by hand.
+const protocolFile = "../../testdata/mutants/protocol.txt"
+
+// fewer is how many of the table are tried if nobody asks for all, spread over it.
+const fewer = 4
+
+// TestProtocolMutants applies each mutant of the table and demands that the exploration of the
+// real machine breaks in the scene that the table names, with the words that it names.
+func TestProtocolMutants(t *testing.T) {
+	table := readProtocol(t)
+	require.GreaterOrEqual(t, len(table), 20)
+	step := 1
+	if !*allOfThem {
+		step = (len(table) + fewer - 1) / fewer
+	}
+	b := &box{"", t.TempDir()}
+	var err error
+	b.root, err = filepath.Abs("../..")
+	require.NoError(t, err)
+	for i := 0; i < len(table); i += step {
+		m := table[i]
+		t.Run(m.name, func(t *testing.T) {
+			binary, err := b.build(t.Context(), m.pkg, m.apply(t, b.root))
+			require.NoError(t, err, "it must compile")
+			run, at := "-test.run=^"+m.test+"$", "(?s)--- FAIL: "+m.test+".*(?:"+m.finds+")"
+			if m.scene != "" {
+				run += "/^" + regexp.QuoteMeta(strings.ReplaceAll(m.scene, " ", "_")) + "$"
+				at = `(?m)^ +search_test\.go:\d+: ` + regexp.QuoteMeta(m.scene) + ": .*(?:" + m.finds + ")"
+			}
+			if *scenes != "" {
+				run = "-test.run=^TestSearch$/" + *scenes
+			}
+			out, ok := b.test(t.Context(), m.pkg, binary, 0, 5*time.Minute, run)
+			require.False(t, ok, "nothing is found:\n%s", out)
+			t.Log(out)
+			require.NotContains(t, out, "panic: ")
+			require.Regexp(t, at, out)
+		})
+	}
+}
+
+// protocolMutant breaks a rule.
+type protocolMutant struct {
+	name      string
+	pkg, test string // what finds it ...
+	scene     string // ... and in which scene, if that is the exploration
+	finds     string // a regular expression
+	edits     []edit
+}
+
+// edit replaces lines of a file, which stand there once.
+type edit struct {
+	file     string
+	old, new []string
+}
+
+// readProtocol reads the table: paragraphs of a name, fields, and the changed lines.
+func readProtocol(t *testing.T) (table []protocolMutant) {
+	t.Helper()
+	text, err := os.ReadFile(protocolFile)
+	require.NoError(t, err)
+	for _, paragraph := range strings.Split(strings.TrimSpace(string(text)), "\n\n")[1:] {
+		lines := strings.Split(paragraph, "\n")
+		m := protocolMutant{name: lines[0], pkg: "elector", test: "TestSearch"}
+		for _, line := range lines[1:] {
+			field, value, _ := strings.Cut(line, ": ")
+			switch {
+			case line[0] == '-':
+				e := &m.edits[len(m.edits)-1]
+				e.old = append(e.old, line[1:])
+			case line[0] == '+':
+				e := &m.edits[len(m.edits)-1]
+				e.new = append(e.new, line[1:])
+			case field == "file":
+				m.edits = append(m.edits, edit{file: value})
+			case field == "package":
+				m.pkg = value
+			case field == "test":
+				m.test = value
+			case field == "scene":
+				m.scene = value
+			case field == "finds":
+				m.finds = value
+			default:
+				require.Equal(t, "rules", field, "%s: %q", m.name, line)
+			}
+		}
+		require.Equal(t, m.test == "TestSearch", m.scene != "", m.name)
+		require.NotEmpty(t, m.finds, m.name)
+		table = append(table, m)
+	}
+	return table
+}
+
+// apply returns the files that the mutant changes, as they are then.
+func (m *protocolMutant) apply(t *testing.T, root string) map[string][]byte {
+	t.Helper()
+	changed := map[string][]byte{}
+	for _, e := range m.edits {
+		source, err := os.ReadFile(filepath.Join(root, e.file))
+		require.NoError(t, err)
+		old := "\n" + strings.Join(e.old, "\n") + "\n"
+		require.Equal(t, 1, strings.Count(string(source), old), "%s has once:\n%s", e.file, old)
+		with := strings.Join(append([]string{""}, e.new...), "\n") + "\n"
+		changed[e.file] = []byte(strings.Replace(string(source), old, with, 1))
+	}
+	return changed
+}
