@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -37,7 +38,7 @@ func withLiar(t *testing.T) (s *scene, leader, follower *procs.Node, l liar) {
 	g := s.agree(s.Nodes(), nil)
 	others := s.others(g.Leader)
 	leader, follower = s.node(g.Leader), others[0]
-	require.NoError(t, others[1].Kill())
+	s.provablyDead(others[1], leader, follower)
 	s.agree([]*procs.Node{leader, follower}, same(g))
 	m, err := netmesh.Listen(netmesh.Config{
 		Cluster: cluster.DefaultCluster, Node: cluster.NodeID(others[1].Name), Identity: uuid.New(),
@@ -53,6 +54,24 @@ func withLiar(t *testing.T) (s *scene, leader, follower *procs.Node, l liar) {
 		m.AddPeer(elector.NodeID(n.Name), n.MeshAddr)
 	}
 	return s, leader, follower, liar{m, cluster.NodeID(others[1].Name)}
+}
+
+// provablyDead kills a node whose death the others then have proof of: otherwise they would not
+// let another process take its name. A link that is a moment old has no evidence connection yet.
+func (s *scene) provablyDead(n *procs.Node, others ...*procs.Node) {
+	for range 10 {
+		require.NoError(s.t, n.Kill())
+		for end := time.Now().Add(patience / 4); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+			if !slices.ContainsFunc(others, func(o *procs.Node) bool {
+				return s.said(o.Name, "peer is dead", "peer="+n.Name) == 0
+			}) {
+				return
+			}
+		}
+		require.NoError(s.t, n.Start())
+		s.agree(s.Nodes(), nil)
+	}
+	require.Fail(s.t, "nobody has proof of a death")
 }
 
 // accused are the voters that a node names.

@@ -13,9 +13,9 @@ import (
 
 // relatives is a command with a child, orphans, and daemons of which one starts others.
 const relatives = `
-work() { trap "" TERM; echo $$ >$1; while :; do sleep 0.01; done; }
-own() { setsid sh -c 'trap "" TERM; echo $$ >"$0"; eval "$1"; while :; do sleep 0.01; done' "$@"; }
-sh -c 'trap "" TERM; echo $$ >child; while :; do sleep 0.01; done' &
+work() { trap "" TERM; echo $$ >$1; while :; do sleep 5; done; }
+own() { setsid sh -c 'trap "" TERM; echo $$ >"$0"; eval "$1"; while :; do sleep 5; done' "$@"; }
+sh -c 'trap "" TERM; echo $$ >child; while :; do sleep 5; done' &
 (sh -c 'echo $$ >orphan; exec sleep 600' &)
 (own daemon &)
 own session &

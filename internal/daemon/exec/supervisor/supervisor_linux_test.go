@@ -152,7 +152,7 @@ func TestStopLetsTheWholeGroupEndInOrder(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	c := run(t, endless, `cd `+dir+`; trap 'wait; echo >outer; exit 5' TERM
-		(trap 'echo >inner; exit' TERM; echo >ready; while :; do sleep 0.01; done) & wait`)
+		(trap 'echo >inner; exit' TERM; echo >ready; while :; do sleep 0.2; done) & wait`)
 	require.Eventually(t, func() bool { return exists(dir + "/ready") }, patience, time.Millisecond)
 	c.Stop()
 	require.Equal(t, Result{Code: 5}, c.Result())
@@ -176,7 +176,7 @@ func TestStopWakesACommandThatIsStopped(t *testing.T) {
 func TestASignalIsForTheCommandAlone(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "ready")
-	c := run(t, endless, `(trap 'echo >`+file+`.inner' USR1; while :; do sleep 0.01; done) &
+	c := run(t, endless, `(trap 'echo >`+file+`.inner' USR1; while :; do sleep 0.2; done) &
 		trap 'kill -KILL $!; exit 9' USR1; echo >`+file+`; wait`)
 	require.Eventually(t, func() bool { return exists(file) }, patience, time.Millisecond)
 	c.Signal(syscall.SIGUSR1)
@@ -209,7 +209,7 @@ func TestASupervisorThatWasDelayedKnowsTheNewestDeadline(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pid")
 	at := time.Now().Add(patience)
 	c := run(t, func() time.Time { return at },
-		"trap 'echo >"+file+".alive' USR1; echo $$ >"+file+"; while :; do sleep 0.01; done")
+		"trap 'echo >"+file+".alive' USR1; echo $$ >"+file+"; while :; do sleep 0.2; done")
 	pidIn(t, file)
 	first := time.Now().Add(3 * soon)
 	at = first
@@ -330,7 +330,7 @@ func TestWhatIgnoresSigtermIsKilledBeforeTheDeadline(t *testing.T) {
 	t.Parallel()
 	at, file := time.Now().Add(patience), filepath.Join(t.TempDir(), "pid")
 	cfg := config(func() time.Time { return at }, "sh", "-c",
-		"trap '' TERM; echo $$ >"+file+"; while :; do sleep 0.01; done")
+		"trap '' TERM; echo $$ >"+file+"; while :; do sleep 0.2; done")
 	cfg.Margin = 2 * soon // also the time in which a busy machine gets it done
 	c := begin(t, cfg)
 	pidIn(t, file)
@@ -344,14 +344,14 @@ func TestWhatIgnoresSigtermIsKilledBeforeTheDeadline(t *testing.T) {
 func TestKillDoesNotWait(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "pid")
-	c := run(t, endless, "trap '' TERM; echo $$ >"+file+"; while :; do sleep 0.01; done")
+	c := run(t, endless, "trap '' TERM; echo $$ >"+file+"; while :; do sleep 0.2; done")
 	pidIn(t, file)
 	c.Kill()
 	require.Equal(t, Result{Code: 137}, c.Result())
 }
 
 // A daemon leaves the group, the session and its parent, and ignores SIGTERM.
-const daemon = `setsid sh -c 'trap "" TERM; echo $$ >"$0"; while :; do sleep 0.01; done' `
+const daemon = `setsid sh -c 'trap "" TERM; echo $$ >"$0"; while :; do sleep 0.2; done' `
 
 func TestDaemonsAreFoundAndKilled(t *testing.T) {
 	t.Parallel()
@@ -382,7 +382,7 @@ func TestTheCommandEndsWithItsOwner(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			owner := owned(t, "("+daemon+dir+"/daemon &); trap 'echo >"+dir+"/told' TERM; "+
-				"echo $$ >"+dir+"/pid; while :; do sleep 0.01; done")
+				"echo $$ >"+dir+"/pid; while :; do sleep 0.2; done")
 			pids := []int{pidIn(t, dir+"/pid"), pidIn(t, dir+"/daemon")}
 			for _, pid := range pids {
 				require.True(t, runs(pid))
@@ -421,7 +421,7 @@ func TestTheCommandEndsWithItsSupervisor(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	c := run(t, endless,
-		"(trap '' TERM; while :; do sleep 0.01; done) & echo $! >"+dir+"/inner; echo $$ >"+dir+"/pid; wait")
+		"(trap '' TERM; while :; do sleep 0.2; done) & echo $! >"+dir+"/inner; echo $$ >"+dir+"/pid; wait")
 	pid, inner := pidIn(t, dir+"/pid"), pidIn(t, dir+"/inner")
 	require.NoError(t, c.cmd.Process.Kill())
 	result := c.Result()
