@@ -61,12 +61,13 @@ func withLiar(t *testing.T) (s *scene, leader, follower *procs.Node, l liar) {
 func (s *scene) provablyDead(n *procs.Node, others ...*procs.Node) {
 	for range 10 {
 		require.NoError(s.t, n.Kill())
-		for end := time.Now().Add(patience / 4); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		for end := time.Now().Add(patience / 4); time.Now().Before(end); {
 			if !slices.ContainsFunc(others, func(o *procs.Node) bool {
 				return s.said(o.Name, "peer is dead", "peer="+n.Name) == 0
 			}) {
 				return
 			}
+			time.Sleep(20 * time.Millisecond)
 		}
 		require.NoError(s.t, n.Start())
 		s.agree(s.Nodes(), nil)
