@@ -126,3 +126,40 @@ func TestLinksForgiveWhatWaitedForTheNode(t *testing.T) {
 		require.Equal(t, c.forgiven, tuning.Quality.Deviation < millis, "%+v", c)
 	}
 }
+
+// TestQualityIsOfTheLeaderThatIsFollowed, from when its link was looked at; half of a round trip
+// is the delay that it counts with.
+func TestQualityIsOfTheLeaderThatIsFollowed(t *testing.T) {
+	const period = 300 * millis
+	d := bootWith(t, elector.Config{QoS: quality}, 3, 2)
+	links := elector.NewLinks([]elector.NodeID{"a", "b", "c"}, true)
+	known := func() bool { _, _, _, ok := d.Quality(); return ok }
+	require.False(t, known(), "there is no leader")
+	hb := elector.Message{Kind: elector.LeaderHeartbeat, Term: 3, Period: period}
+	for range 200 {
+		d.now = d.now.Add(period)
+		hb.Sequence, hb.SentAt = hb.Sequence+1, d.now
+		links.Received(d.now, "g", "b", &hb)
+	}
+	links.RoundTrip("b", 40*millis)
+	d.hear("b", hb)
+	require.False(t, known(), "nobody has looked at the link yet")
+	d.Tune(links)
+	tuning, _, _, ok := d.Quality()
+	require.True(t, ok)
+	require.Equal(t, time.Duration(20*millis), tuning.Quality.Delay)
+	d.step(elector.LinkDown{Peer: "b"})
+	require.False(t, known(), "the leader is lost")
+}
+
+// TestTimersOfAShortDetection: what disks and schedulers take is not derived of it.
+func TestTimersOfAShortDetection(t *testing.T) {
+	require.Equal(t, elector.Timing{
+		InitialWait: 500 * millis, MinRandomWait: 2 * millis, MaxRandomWait: 200 * millis,
+		ScoutingResult: 100 * millis, ElectionResult: 250 * millis,
+		HeartbeatBroadcast: 10 * millis, HeartbeatMissCount: 3, Lease: 24 * millis,
+		ClockDriftPPM: 20_000,
+	}, elector.ForQoS(detector.QoS{
+		Detect: 30 * millis, Mistakes: detector.Recurrence(time.Hour), Accuracy: 0.999,
+	}))
+}

@@ -100,3 +100,11 @@ func FuzzParse(f *testing.F) {
 		require.Equal(t, text, l.String(), "two texts for one LSN")
 	})
 }
+
+func TestParseErrorsQuoteSixtyFourBytesAtMost(t *testing.T) {
+	text := strings.Repeat("x", 64)
+	_, err := lsn.Parse(text)
+	require.ErrorContains(t, err, `"`+text+`":`)
+	_, err = lsn.Parse(text + "x")
+	require.ErrorContains(t, err, `"`+text+`"...:`)
+}

@@ -50,7 +50,8 @@ func mutate(file string, source []byte) ([]mutant, error) {
 	}
 	for _, d := range syntax.Decls {
 		fn, ok := d.(*ast.FuncDecl)
-		if !ok || fn.Body == nil || fn.Name.Name == "init" || forPeople(fn.Name.Name) {
+		if !ok || fn.Body == nil || len(fn.Body.List) == 0 || fn.Name.Name == "init" ||
+			forPeople(fn.Name.Name) {
 			continue
 		}
 		m.fn, m.host = fn.Name.Name, m.hostOf(syntax.Name.Name, fn)

@@ -180,6 +180,15 @@ func TestUnreadableFileIsNotCalledCorrupt(t *testing.T) {
 	require.ErrorIs(t, Check(dir, alice), ErrNotDurable)
 }
 
+func TestAFormatThatNeverWasIsCorrupt(t *testing.T) {
+	s := newState(alice)
+	s.Format = formatPlain - 1
+	record, err := s.encode()
+	require.NoError(t, err)
+	_, err = decode(record)
+	require.ErrorContains(t, err, "record has format 0, this program knows formats 1 to 3")
+}
+
 func TestNewerFormatIsNotMisread(t *testing.T) {
 	s := newState(alice)
 	s.Format = formatForgotten + 1
