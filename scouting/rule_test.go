@@ -47,6 +47,10 @@ func TestRuleAnswer(t *testing.T) {
 			no(scouting.CauseEmbargo, 30*ms), no(scouting.CauseEmbargo, 30*ms),
 		},
 		{
+			"the last moment of the embargo", stance(embargo(1)), ask("c", 6),
+			no(scouting.CauseEmbargo, 1), no(scouting.CauseEmbargo, 1),
+		},
+		{
 			"a leader outweighs embargo and promise", stance(leader("a"), embargo(30*ms),
 				promise("a", 70*ms)), ask("c", 6),
 			no(scouting.CauseLeader, 0), no(scouting.CauseLeader, 0),
