@@ -30,7 +30,12 @@ const (
 	lying   diskMode = "lying"   // an error, although it is written
 	full    diskMode = "full"
 	hanging diskMode = "hanging" // no answer before the mode changes
+	torn    diskMode = "torn"    // an error, and a part of it is written
+	slow    diskMode = "slow"    // each write takes up to slowest
 )
+
+// slowest is the longest that a write takes on a slow disk: longer than a lease.
+const slowest = 4 * time.Second
 
 func newDisk(parent, name string) *disk {
 	dir := filepath.Join(parent, name)
@@ -61,10 +66,11 @@ func (d *disk) repair(turn int) {
 
 // write is a write of a process.
 func (d *disk) write(p *process, write func() error) error {
-	time.Sleep(200*time.Microsecond + p.dice.UpTo(3*time.Millisecond))
+	time.Sleep(200*time.Microsecond + p.writes.UpTo(3*time.Millisecond))
 	for {
 		mode, free := d.state()
 		if mode != hanging || p.Killed() {
+			d.delay(p, mode)
 			break
 		}
 		select {
@@ -79,6 +85,16 @@ func (d *disk) write(p *process, write func() error) error {
 	return nil
 }
 
+func (d *disk) delay(p *process, mode diskMode) {
+	if mode != slow {
+		return
+	}
+	select {
+	case <-time.After(p.writes.UpTo(slowest)):
+	case <-p.Done():
+	}
+}
+
 func (d *disk) state() (diskMode, chan struct{}) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -90,7 +106,9 @@ func (d *disk) commit(p *process, write func() error) error {
 	defer d.mu.Unlock()
 	switch {
 	case p.Killed():
-		return errors.New("the process is no more")
+		return d.cutShort(p, write)
+	case d.mode == torn:
+		return errors.Join(d.tear(p, write), syscall.EIO)
 	case d.mode == failing:
 		return syscall.EIO
 	case d.mode == full:
@@ -99,6 +117,48 @@ func (d *disk) commit(p *process, write func() error) error {
 		return errors.Join(write(), syscall.EIO)
 	}
 	return write()
+}
+
+// cutShort is what becomes of a write whose process is killed, or whose machine loses power:
+// nothing of it is on the disk, a part, or all.
+func (d *disk) cutShort(p *process, write func() error) (err error) {
+	switch p.writes.Below(3) {
+	case 0:
+		err = d.tear(p, write)
+	case 1:
+		err = write()
+	}
+	return errors.Join(err, errors.New("the process is no more"))
+}
+
+// tear does a part of a write: some of its sectors, in no order. The database syncs its pages
+// before it writes one of the two pages at the start of the file, which says what counts. That
+// one lies within a sector, so a write that was cut short has none of it.
+func (d *disk) tear(p *process, write func() error) error {
+	const sector, start = 512, 2 * 4096
+	path := filepath.Join(d.dir, "state.db")
+	before, err := os.ReadFile(path)
+	if err == nil {
+		err = write()
+	}
+	if err != nil {
+		return err
+	}
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return errors.Join(err, file.Close())
+	}
+	before = append(before, make([]byte, max(0, int(info.Size())-len(before)))...)
+	for at := 0; at < len(before) && err == nil; at += sector {
+		if at < start || p.writes.Below(2) == 0 {
+			_, err = file.WriteAt(before[at:min(at+sector, len(before))], int64(at))
+		}
+	}
+	return errors.Join(err, file.Close())
 }
 
 // copyTo copies what is on the disk to another directory, as it is now.

@@ -239,8 +239,8 @@ func (j *judge) transition(p *process, e cluster.Event) {
 	if p.Killed() {
 		return
 	}
-	j.noteLocked("%s: %s", p.name, e.Transition)
-	if e.To != elector.Leader {
+	j.noteLocked("%s: election %s: %s", p.name, e.Group, e.Transition)
+	if e.To != elector.Leader || e.Group != cluster.DefaultGroup {
 		return
 	}
 	if e.Term < j.newest || e.Term == j.newest && j.by != p {

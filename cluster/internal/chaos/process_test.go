@@ -22,6 +22,7 @@ type process struct {
 	name   string // unique
 	disk   *disk
 	dice   *testhook.Dice
+	writes *testhook.Dice // what becomes of them
 	isCopy bool
 
 	mu      sync.Mutex
@@ -36,6 +37,7 @@ func (w *world) newProcess(m *member, host, name string, d *disk) *process {
 	return &process{
 		Process: testprocess.New(w.net, host),
 		m:       m, w: w, host: host, name: name, disk: d, dice: testhook.NewDice(w.seed, name),
+		writes: testhook.NewDice(w.seed, name+" writes"),
 	}
 }
 
@@ -72,6 +74,23 @@ func (p *process) run() {
 	p.w.judge.started(p)
 	go p.follow(n.Subscribe(256))
 	go p.work()
+	for _, name := range p.w.elections[1:] {
+		go p.takePart(name)
+	}
+}
+
+// takePart opens an election beside the default one as soon as the disk takes it.
+func (p *process) takePart(name string) {
+	dice := testhook.NewDice(p.w.seed, p.name+" beside")
+	for p.isUp() && !p.Killed() && p.node.Err() == nil {
+		p.Wait()
+		time.Sleep(time.Millisecond + dice.UpTo(time.Millisecond)) // not with the first campaign
+		_, err := p.node.Election(name, cluster.ElectionConfig{Timing: p.w.timing})
+		if err == nil {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
 }
 
 func (p *process) follow(events *cluster.Subscription) {

@@ -16,6 +16,8 @@ type schedule struct {
 	voters []cluster.NodeID
 	timing elector.Timing
 	steps  []step
+	// elections that every node has: the default one, in which it works, and perhaps another.
+	elections []string
 
 	swarm []int // the weights of the ops; about half of them are 0, in each schedule others
 }
@@ -70,6 +72,8 @@ var ops = []struct {
 	{"disk-lies", op{2, false, 4 * time.Second, each(onDisk(lying))}},
 	{"disk-full", op{3, false, 4 * time.Second, each(onDisk(full))}},
 	{"disk-hang", op{5, false, 20 * time.Second, each(onDisk(hanging))}},
+	{"disk-torn", op{3, false, 4 * time.Second, each(onDisk(torn))}},
+	{"disk-slow", op{4, false, 15 * time.Second, each(onDisk(slow))}},
 	{"drop", op{8, true, 8 * time.Second, between(drop)}},
 	{"reject", op{8, true, 8 * time.Second, between(reject)}},
 	{"reset", op{5, true, 0, between((*world).reset)}},
@@ -101,6 +105,7 @@ func draw(seed uint64, steps int) schedule {
 	for len(s.steps) < steps {
 		s.steps = append(s.steps, s.drawSteps(random)...)
 	}
+	s.elections = []string{cluster.DefaultGroup, "beside"}[:1+random.IntN(2)]
 	return s
 }
 

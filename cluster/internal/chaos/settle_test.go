@@ -51,3 +51,35 @@ func TestAHandoverMayOutlastTheFaults(t *testing.T) {
 		}
 	}
 }
+
+// A leader whose disk hangs behind a partition stops leading when its lease ends, and another
+// leads. In etcd (issue 13527) such a leader went on, since its time stood still with the disk.
+func TestAStalledDiskBehindAPartitionKeepsNoLeader(t *testing.T) {
+	for seed := range uint64(10) {
+		synctest.Test(t, func(t *testing.T) {
+			s := draw(seed, 1)
+			w := newWorld(s, t.TempDir())
+			defer w.end()
+			w.run(bootTime)
+			old := w.leader()
+			require.NotNil(t, old)
+			const long = time.Minute
+			onDisk(hanging)(old, long)
+			for _, m := range w.members {
+				if m != old {
+					drop(w, old, m, long)
+					drop(w, m, old, long)
+				}
+			}
+			w.run(s.timing.Lease)
+			require.False(t, old.process.leads())
+			w.run(w.bound())
+			require.NotNil(t, w.leader())
+			require.NotEqual(t, old, w.leader())
+			w.endFaults()
+			w.settle()
+			v, log := w.judge.result()
+			require.Nil(t, v, "%q", log)
+		})
+	}
+}

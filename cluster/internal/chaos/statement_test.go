@@ -4,7 +4,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/cluster/internal/testhook"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/elector/spec"
@@ -13,50 +12,59 @@ import (
 
 // statement holds each step of all nodes of a world against the statement of the protocol.
 type statement struct {
-	w       *world
-	mu      sync.Mutex
-	cluster *spec.Cluster
-	asked   map[*process]map[lsn.Term]elector.Terms // of the disk, by what is reserved
-	steps   int
+	w        *world
+	mu       sync.Mutex
+	clusters map[string]*spec.Cluster            // by election
+	asked    map[part]map[lsn.Term]elector.Terms // of the disk, by what is reserved
+	steps    int
+}
+
+// part is the part of a process in an election.
+type part struct {
+	p     *process
+	group string
 }
 
 func newStatement(w *world) *statement {
-	return &statement{
-		w: w, cluster: spec.NewCluster(w.voters, elector.Majority(len(w.voters)), spec.Checks{}),
-		asked: map[*process]map[lsn.Term]elector.Terms{},
+	s := &statement{
+		w: w, clusters: map[string]*spec.Cluster{}, asked: map[part]map[lsn.Term]elector.Terms{},
 	}
+	for _, group := range w.elections {
+		s.clusters[group] = spec.NewCluster(w.voters, elector.Majority(len(w.voters)), spec.Checks{})
+	}
+	return s
 }
 
 // stepped is told of each step of a process.
 func (s *statement) stepped(p *process, step testhook.Step) {
-	if p.isCopy || p.Killed() || step.Group != cluster.DefaultGroup {
+	if p.isCopy || p.Killed() {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.steps++
-	id := p.m.id
+	id, held, own := p.m.id, s.clusters[step.Group], part{p, step.Group}
 	var broken *spec.Violation
 	switch in := step.In.(type) {
 	case elector.Start:
-		s.asked[p] = map[lsn.Term]elector.Terms{}
+		s.asked[own] = map[lsn.Term]elector.Terms{}
 		reserved := max(in.Term, in.Reserved)
-		broken = s.cluster.Booted(id, elector.Terms{Entered: in.Term, Reserved: reserved})
+		broken = held.Booted(id, elector.Terms{Entered: in.Term, Reserved: reserved})
 	case elector.Persisted:
-		broken = s.cluster.Durable(id, s.asked[p][in.Term])
+		broken = held.Durable(id, s.asked[own][in.Term])
 	}
 	if t := step.Effects.Persist; t != (elector.Terms{}) {
-		s.asked[p][t.Reserved] = t
+		s.asked[own][t.Reserved] = t
 	}
 	if broken == nil {
 		now := time.Since(s.w.judge.began)
-		broken = s.cluster.Step(&spec.Step{
+		broken = held.Step(&spec.Step{
 			Now: now, Node: id, Clock: behind(now - time.Duration(step.State.Now)), Timing: &s.w.timing,
 			In: step.In, Effects: step.Effects, State: &step.State, Lease: step.Lease,
 		})
 	}
 	if broken != nil {
-		s.w.judge.breaks("statement: "+broken.Rule, "%s", broken.Detail)
+		s.w.judge.breaks("statement: "+broken.Rule, "election %s: %s", step.Group, broken.Detail)
 	}
 }
 
@@ -64,8 +72,10 @@ func (s *statement) stepped(p *process, step testhook.Step) {
 func (s *statement) gone(p *process) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.cluster.Gone(p.m.id)
-	delete(s.asked, p)
+	for group, held := range s.clusters {
+		held.Gone(p.m.id)
+		delete(s.asked, part{p, group})
+	}
 }
 
 // behind is by how much a process's clock is behind that of the world.

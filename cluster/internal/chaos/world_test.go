@@ -4,12 +4,12 @@ import (
 	"container/heap"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/cluster/internal/testhook"
 	"github.com/bmqelect/bmqelect/internal/base/memnet"
 )
@@ -128,7 +128,7 @@ func (w *world) endFaults() {
 func (w *world) settle() {
 	const look = 100 * time.Millisecond
 	began, bound := time.Now(), w.bound()
-	leader := cluster.NodeID("")
+	leader := ""
 	for leader == "" && w.judge.calm() {
 		if time.Since(began) > bound {
 			w.judge.breaks("a leader that all follow comes back", "not within %s: %s", bound, w.explain())
@@ -140,7 +140,7 @@ func (w *world) settle() {
 			leader = "" // voters that have just crashed count again only after a promise's time
 		}
 	}
-	w.judge.note("all follow %s after %s", leader, time.Since(began))
+	w.judge.note("%safter %s", leader, time.Since(began))
 	w.run(10 * time.Second)
 	if now := w.agreed(); now != leader && w.judge.calm() {
 		w.judge.breaks("a leader stays", "%q led, and 10s later %q: %s", leader, now, w.explain())
@@ -158,9 +158,9 @@ func (w *world) bound() time.Duration {
 	return links + restart + inactive + rounds*(t.MaxRandomWait+t.ScoutingResult+t.ElectionResult)
 }
 
-// agreed is the leader that all members follow; "" if they do not agree, or if a
-// link is down, or while a call may still end in a handover.
-func (w *world) agreed() (leader cluster.NodeID) {
+// agreed are the leaders of all elections that all members follow; "" if they do not agree,
+// or if a link is down, or while a call may still end in a handover.
+func (w *world) agreed() (leaders string) {
 	if w.calls.Load() != 0 {
 		return ""
 	}
@@ -169,12 +169,18 @@ func (w *world) agreed() (leader cluster.NodeID) {
 		if !ok {
 			return ""
 		}
-		if anyDown(st) || st.Groups[0].Leader == "" || leader != "" && st.Groups[0].Leader != leader {
+		own := ""
+		for _, g := range st.Groups {
+			if g.Leader != "" {
+				own += fmt.Sprintf("%s leads %s ", g.Leader, g.Group)
+			}
+		}
+		if anyDown(st) || strings.Count(own, "leads") != len(w.elections) || leaders != "" && own != leaders {
 			return ""
 		}
-		leader = st.Groups[0].Leader
+		leaders = own
 	}
-	return leader
+	return leaders
 }
 
 func (w *world) explain() (text string) {
@@ -184,7 +190,10 @@ func (w *world) explain() (text string) {
 			text += fmt.Sprintf("\n  %s: %s", m.id, m.state())
 			continue
 		}
-		text += fmt.Sprintf("\n  %s: %s;", m.id, st.Groups[0].Explanation)
+		text += fmt.Sprintf("\n  %s: ", m.id)
+		for _, g := range st.Groups {
+			text += fmt.Sprintf("%s: %s;", g.Group, g.Explanation)
+		}
 		for _, other := range st.Members {
 			if other.Link != "up" {
 				text += fmt.Sprintf(" %s is %s (%s)", other.Node, other.Link, other.LinkError)
