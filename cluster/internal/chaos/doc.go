@@ -5,6 +5,7 @@
 // that does not stop when it is told. A judge looks at all nodes before every
 // step that any of them takes. There are only tests in it.
 //
-// In half of the schedules the nodes have a second election. A schedule is drawn from a seed. A run that breaks a rule is shortened, and
-// printed together with the seed and the command that runs it again.
+// A schedule is drawn from a seed; in half of them the nodes have a second election.
+// A run that breaks a rule is shortened, and printed together with the seed and the
+// command that runs it again.
 package chaos

@@ -175,7 +175,8 @@ func (w *world) agreed() (leaders string) {
 				own += fmt.Sprintf("%s leads %s ", g.Leader, g.Group)
 			}
 		}
-		if anyDown(st) || strings.Count(own, "leads") != len(w.elections) || leaders != "" && own != leaders {
+		lacks := strings.Count(own, "leads") != len(w.elections)
+		if lacks || anyDown(st) || leaders != "" && own != leaders {
 			return ""
 		}
 		leaders = own
