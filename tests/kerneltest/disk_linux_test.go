@@ -9,11 +9,14 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/hanwen/go-fuse/v2/fs"
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/bmqelect/bmqelect/internal/base/slowness"
 )
 
 // disk is a voter's file system: ext4 on an image in memory, seen through a FUSE server.
@@ -62,12 +65,15 @@ func (d *disk) attach() {
 	require.NoError(d.rig.t, err, "the FUSE server is not ready: %q", line)
 }
 
-// detach ends the server and takes the file systems away. No process has a file open there.
+// detach ends the server and takes the file systems away.
 func (d *disk) detach() {
 	d.pull()
 	_ = d.server.Wait() // killed
 	d.rig.run("", "umount -l", d.mount)
-	d.rig.run("", "umount", d.storage)
+	// A supervisor that has just closed its output may still hold the lock there.
+	require.Eventually(d.rig.t, func() bool {
+		return unix.Unmount(d.storage, 0) == nil
+	}, slowness.Limit(20*time.Second), 10*time.Millisecond, d.storage)
 }
 
 func (d *disk) hang() { _ = d.server.Process.Signal(syscall.SIGSTOP) }
