@@ -24,7 +24,8 @@ func unlawful(records []record) (found []string) {
 		t.Term, t.Leader, t.Peer = m.Term, elector.NodeID(m.Leader), elector.NodeID(m.Peer)
 		note := func(v *spec.Violation) {
 			if v != nil {
-				found = append(found, fmt.Sprintf("%s violated at %.4f: %s", v.Rule, float64(rec.At)/1e9, v.Detail))
+				found = append(found,
+					fmt.Sprintf("%s violated at %.4f: %s", v.Rule, float64(rec.At)/1e9, v.Detail))
 			}
 		}
 		if t.Reason == elector.Started {
