@@ -48,7 +48,7 @@ var targets = []target{
 	}},
 	{dir: "netmesh", share: 28, files: []string{
 		"evidence.go", "life.go", "judge.go", "certificate.go",
-	}, tests: []suite{{"netmesh", rapid("100")}, {"netmesh/fault", nil}}},
+	}, tests: []suite{{"netmesh/fault", nil}, {"netmesh", rapid("100")}}},
 }
 
 // generate makes every mutant of the package.
