@@ -1,10 +1,10 @@
 package supervisor
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -92,15 +92,29 @@ func signalWhere(meant func(process) bool, sig unix.Signal) (count int) {
 	return count
 }
 
-// look reads the fields after the name, which is in parentheses and may contain some.
-func look(pid int) (p process, err error) {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+// look reads what the kernel tells of a process. It does not read its stat: Linux lets whoever
+// reads that wait for a process that is stuck in exec, for instance as it closes a file on a disk
+// that hangs, and one such process on the machine would keep every command from its end.
+func look(pid int) (process, error) {
+	p := process{pid: pid}
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return p, err
 	}
-	var group int
-	fields := string(stat[bytes.LastIndexByte(stat, ')')+1:])
-	_, err = fmt.Sscanf(fields, " %c %d %d %d", &p.state, &p.parent, &group, &p.session)
-	p.pid = pid
+	for line := range strings.Lines(string(status)) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ":\t")
+		switch name {
+		case "State":
+			p.state = value[0]
+		case "PPid":
+			if p.parent, err = strconv.Atoi(value); err != nil {
+				return p, fmt.Errorf("parent of process %d: %w", pid, err)
+			}
+		}
+	}
+	if p.state == 0 {
+		return p, fmt.Errorf("process %d: its status has no state: %.100q", pid, status)
+	}
+	p.session, err = unix.Getsid(pid)
 	return p, err
 }
