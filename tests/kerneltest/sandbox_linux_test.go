@@ -1,6 +1,8 @@
 package kerneltest
 
 import (
+	"github.com/bmqelect/bmqelect/internal/daemon/exec/supervisor"
+
 	"errors"
 	"fmt"
 	"io"
@@ -26,6 +28,7 @@ const (
 	envDisk    = "KERNELTEST_DISK"   // a file system at this directory, of what lies in
 	envDiskOf  = "KERNELTEST_OF"     // this one
 	envCommand = "KERNELTEST_RUNS"   // a command of bmqnode exec
+	envStuck   = "KERNELTEST_STUCK"  // a process that is to be stuck in exec, by this file
 )
 
 // missing says why the tests cannot run here.
@@ -39,6 +42,10 @@ func TestMain(m *testing.M) {
 		beProxy(os.Getenv(envProxy))
 	case os.Getenv(envDisk) != "":
 		beDisk(os.Getenv(envDiskOf), os.Getenv(envDisk))
+	case os.Getenv(envStuck) != "":
+		beStuck(os.Getenv(envStuck))
+	case len(os.Args) > 1 && os.Args[1] == "supervisor":
+		os.Exit(supervisor.Main(os.Args[2:]))
 	case os.Getenv(envCommand) != "":
 		beCommand()
 	case os.Getenv(envInside) != "":
