@@ -80,6 +80,12 @@ func scenes() []scene {
 		with("three voters, cuts", func(s *scene) {
 			s.nodes, s.stands, s.cuts, s.warm = 3, []int{0, 1}, 2, true
 		}),
+		with("four voters, a crash", func(s *scene) {
+			s.nodes, s.stands, s.crashes, s.warm = 4, []int{0, 1}, 1, true
+		}),
+		with("five voters, a crash and a cut", func(s *scene) {
+			s.nodes, s.stands, s.crashes, s.cuts, s.warm = 5, []int{0, 1}, 1, 1, true
+		}),
 	}
 }
 

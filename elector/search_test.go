@@ -118,7 +118,7 @@ type flight struct {
 	age    uint8
 }
 
-const mostFlights = 32
+const mostFlights = 64
 
 type stepKey struct {
 	machine int32
