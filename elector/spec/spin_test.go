@@ -22,8 +22,9 @@ func TestSpin(t *testing.T) {
 			t.Skipf("%s is not installed", tool)
 		}
 	}
-	limit := 5 * time.Second
-	if v, ok := os.LookupEnv("SPIN_TIME"); ok {
+	limit := time.Second
+	v, long := os.LookupEnv("SPIN_TIME")
+	if long {
 		var err error
 		limit, err = time.ParseDuration(v)
 		require.NoError(t, err, "SPIN_TIME is a duration")
@@ -39,6 +40,9 @@ func TestSpin(t *testing.T) {
 		{"bound voters vote", "-DBOUND=0"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			if !long && c.broken != "" && c.broken != "-DEMBARGO=0" {
+				t.Skip("SPIN_TIME is not set: see make explore")
+			}
 			t.Parallel()
 			check := compiled(t, c.broken)
 			if c.broken == "" {
