@@ -115,10 +115,11 @@ func (s *state) set(group string, t elector.Terms) error {
 		return fmt.Errorf("group %q: term %d is below the durable term %d: a term never goes down",
 			group, t.Entered, durable.Entered)
 	}
-	delete(s.Entered, group)
-	if t.Reserved > 0 {
-		s.Groups[group] = uint64(t.Reserved)
+	if t.Reserved == 0 {
+		return nil // a group of which nothing is known begins there
 	}
+	delete(s.Entered, group)
+	s.Groups[group] = uint64(t.Reserved)
 	if t.Entered < t.Reserved {
 		if s.Entered == nil {
 			s.Entered = numbers{}
