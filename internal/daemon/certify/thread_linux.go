@@ -97,7 +97,8 @@ func tellEarly(pipe *os.File, pid int, tell func()) {
 	for end := time.Now().Add(lookAfter); time.Now().Before(end); {
 		// The thread that calls exec() takes the number of the first one, which may fall between the
 		// looks at the two. The second time it has the memory of the new program.
-		if hasNoMemory(pid) && hasNoMemory(pid) {
+		gone := hasNoMemory(pid)
+		if gone && hasNoMemory(pid) {
 			tell()
 			return
 		}
