@@ -52,8 +52,9 @@ type evidence struct {
 // proven.
 const checkDials = 3
 
-// proxyRetry is the pause before the next try where a proxy rewrites addresses.
-const proxyRetry = 30 * time.Second
+// rareRetry is the pause before the next try where a proxy rewrites addresses, and the longest
+// one where nobody answers.
+const rareRetry = 30 * time.Second
 
 // keepEvidence makes the evidence connection of a link that this side dialed again and
 // again as long as the link stands, and watches it until it ends.
@@ -74,7 +75,7 @@ func (l *link) keepEvidence() {
 		}
 		again := redial.next()
 		if reasonOf(err) == ReasonProxied {
-			again = proxyRetry
+			again = rareRetry
 		}
 		pause(context.Background(), again, l.stop, nil)
 	}
@@ -252,9 +253,11 @@ func (m *Mesh) ended(e *evidence, how elector.Evidence, certified bool) (current
 }
 
 // checkAddress dials the address of a process that made the link itself: a refusal there
-// proves nothing about the process if the address never led to it.
+// proves nothing about the process if the address never led to it. A voter has more tries: it may
+// have too little of its processor to answer at first. Others may name the address of a third.
 func (e *evidence) checkAddress() {
 	l, redial := e.l, e.l.p.newBackoff()
+	redial.max = rareRetry
 	for fails := 1; !l.m.cfg.DeathProof.Off; fails++ {
 		err := e.probe()
 		if err == nil || isClosed(l.stop) || isClosed(e.dropped) || isClosed(e.over) {
@@ -267,6 +270,8 @@ func (e *evidence) checkAddress() {
 		if fails == checkDials {
 			l.m.logPeer("nobody answers where this member says it listens: its death cannot be proven",
 				"peer", l.node, "addr", e.addr, "cause", err)
+		}
+		if fails >= checkDials && !l.m.cfg.Facts.isVoter(string(l.node)) {
 			return
 		}
 		pause(l.p.ctx, redial.next(), l.stop, e.dropped)

@@ -110,6 +110,27 @@ func TestStrangersThatListenNowhereFillNoLog(t *testing.T) {
 	})
 }
 
+// Where a process says that it listens, and nobody answers, is dialed ever more rarely, and soon no
+// more if that process has no vote: it may be the address of a third.
+func TestWhereNobodyAnswersIsDialedRarely(t *testing.T) {
+	for voter, want := range map[string]struct{ least, most int64 }{"x": {10, 40}, "b": {3, 3}} {
+		synctest.Test(t, func(t *testing.T) {
+			network, s := memnet.New(), &starved{}
+			a := start(t, "a", onHost(network), func(c *Config) {
+				c.Facts = Facts{Voters: []string{"a", voter}, VoterCount: 2}
+				c.times.idle = time.Hour
+				s.Network, c.Network = c.Network, s
+			})
+			m := joins(t, a, network.Host("x"), "x:7000")
+			require.NoError(t, m.listener.Close())
+			require.NoError(t, m.present(m.dial(t)))
+			time.Sleep(5 * time.Minute)
+			require.GreaterOrEqual(t, s.dialed.Load(), want.least)
+			require.LessOrEqual(t, s.dialed.Load(), want.most)
+		})
+	}
+}
+
 // Connections that say nothing do not keep a member out.
 func TestSilentConnectionsKeepNobodyOut(t *testing.T) {
 	a := start(t, "a", func(c *Config) { c.times.handshake = time.Hour })
