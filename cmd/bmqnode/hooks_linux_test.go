@@ -62,7 +62,7 @@ func TestASlowHookMissesWhatIsPastAndNeverWhatIs(t *testing.T) {
 	x.eventually("the hook runs", func() bool { return told() == "begin\n" })
 	for range 3 {
 		x.eventually("a step-down", func() bool {
-			_, _, code := bmqnode(t, "step-down", "--admin", "unix:"+file+".sock")
+			_, _, code := bmqnode(t, "step-down", "--for", "50ms", "--admin", "unix:"+file+".sock")
 			return code == 0
 		})
 	}
