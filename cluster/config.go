@@ -15,8 +15,8 @@ import (
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/elector/detector"
 	"github.com/bmqelect/bmqelect/internal/base/certs"
-	"github.com/bmqelect/bmqelect/internal/base/loopback"
-	"github.com/bmqelect/bmqelect/internal/base/printable"
+	"github.com/bmqelect/bmqelect/internal/base/limit"
+	"github.com/bmqelect/bmqelect/internal/base/words"
 	"github.com/bmqelect/bmqelect/lsn"
 	"github.com/bmqelect/bmqelect/netmesh"
 	"github.com/bmqelect/bmqelect/netmesh/fault"
@@ -179,7 +179,7 @@ func (c Config) Agreed() map[string]string {
 func (c Config) Role() string {
 	switch {
 	case !slices.Contains(c.Voters, c.Node):
-		return fmt.Sprintf("observer: %s is not among the voters %s", c.Node, printable.List(c.Voters))
+		return fmt.Sprintf("observer: %s is not among the voters %s", c.Node, words.List(c.Voters))
 	case c.Election.NotCandidate:
 		return "voter, not a candidate"
 	}
@@ -324,7 +324,7 @@ func (c Config) checkExposed(ps *problems) {
 		{"GossipAddr", c.GossipAddr}, {"MeshAddr", c.MeshAddr},
 		{"AdvertiseGossip", c.AdvertiseGossip}, {"AdvertiseMesh", c.AdvertiseMesh},
 	} {
-		if _, _, err := net.SplitHostPort(a.addr); err == nil && !loopback.Is(a.addr) {
+		if _, _, err := net.SplitHostPort(a.addr); err == nil && !limit.IsLoopback(a.addr) {
 			exposed = append(exposed, a.field+" "+a.addr)
 		}
 	}

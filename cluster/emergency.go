@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster/internal/store"
-	"github.com/bmqelect/bmqelect/internal/base/printable"
+	"github.com/bmqelect/bmqelect/internal/base/words"
 )
 
 // EmergencyStatus is the record of an emergency: voters were declared lost for good, see
@@ -59,21 +59,21 @@ func (n *Node) checkLeft(left []NodeID) error {
 			"start node %s on an empty directory, after it was readmitted on every voter that is left",
 			n.cfg.DataDir, emergencyNote(n.emergencies), n.cfg.Node)
 	case len(left) == 0:
-		return fmt.Errorf("all voters of the configuration, %s, were declared lost: name those that are left, or readmit one", printable.List(all))
+		return fmt.Errorf("all voters of the configuration, %s, were declared lost: name those that are left, or readmit one", words.List(all))
 	case quorum > len(left):
 		return fmt.Errorf("the configured quorum is %d, but must be at most %d: of the voters %s were declared lost, and %s are left; "+
-			"configure no quorum (0: a majority of these)", quorum, len(left), printable.List(without(all, left)),
-			printable.List(left))
+			"configure no quorum (0: a majority of these)", quorum, len(left), words.List(without(all, left)),
+			words.List(left))
 	}
 	return nil
 }
 
 func (n *Node) logEmergency(e EmergencyStatus) {
-	fields := []any{"lost", printable.List(e.Lost), "declared", e.Time.Format(time.RFC3339),
-		"reason", e.Reason, "voters", printable.List(n.cfg.Voters)}
+	fields := []any{"lost", words.List(e.Lost), "declared", e.Time.Format(time.RFC3339),
+		"reason", e.Reason, "voters", words.List(n.cfg.Voters)}
 	if gone := e.Missing(); len(gone) > 0 {
 		n.log.Error("voters were declared lost: the others elect without them",
-			append(fields, "missing", printable.List(gone))...)
+			append(fields, "missing", words.List(gone))...)
 		return
 	}
 	n.log.Warn("voters were declared lost once; all have been readmitted", fields...)
@@ -106,7 +106,7 @@ func emergencyNote(es []EmergencyStatus) string {
 	var notes []string
 	for _, e := range es {
 		if gone := e.Missing(); len(gone) > 0 {
-			notes = append(notes, fmt.Sprintf("%s declared lost at %s", printable.List(gone),
+			notes = append(notes, fmt.Sprintf("%s declared lost at %s", words.List(gone),
 				e.Time.Format(time.RFC3339)))
 		}
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster/internal/leadership"
 	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/internal/base/printable"
+	"github.com/bmqelect/bmqelect/internal/base/words"
 )
 
 // explain says in a sentence why the election stands as it does; notStanding is why this
@@ -139,7 +139,7 @@ func noCandidate(own string, cfg Config, members []MemberStatus) string {
 		idle[why] = append(idle[why], v)
 	}
 	for i, why := range reasons {
-		reasons[i] = fmt.Sprintf("%s: %s", printable.List(idle[why]), why)
+		reasons[i] = fmt.Sprintf("%s: %s", words.List(idle[why]), why)
 	}
 	text := "no eligible candidate is up (" + strings.Join(reasons, "; ")
 	if len(away) > 0 {

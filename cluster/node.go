@@ -19,7 +19,7 @@ import (
 	"github.com/bmqelect/bmqelect/cluster/internal/testhook"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/base/clock"
-	"github.com/bmqelect/bmqelect/internal/base/loglimit"
+	"github.com/bmqelect/bmqelect/internal/base/limit"
 	"github.com/bmqelect/bmqelect/internal/base/recording"
 	"github.com/bmqelect/bmqelect/netmesh"
 )
@@ -76,7 +76,7 @@ type Node struct {
 	processes   map[NodeID]process                                    // of voters
 	anomalies   map[string]int                                        // by kind
 	lastAnomaly map[string]time.Time                                  // by kind
-	logged      loglimit.Limiter[anomalyOf]                           // anomalies
+	logged      limit.Log[anomalyOf]                                  // anomalies
 	leaving     bool                                                  // Close has begun
 	// the age at which the driver began to wait for what comes next
 	rested time.Duration

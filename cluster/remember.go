@@ -8,7 +8,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/bmqelect/bmqelect/cluster/internal/gossip"
-	"github.com/bmqelect/bmqelect/internal/base/loglimit"
+	"github.com/bmqelect/bmqelect/internal/base/limit"
 )
 
 const (
@@ -29,7 +29,7 @@ type rememberer struct {
 	log     hclog.Logger
 	changed chan struct{} // has an element if there may be something to save
 	done    chan struct{} // closed when run has returned
-	warned  loglimit.Limiter[struct{}]
+	warned  limit.Log[struct{}]
 }
 
 func newRememberer(save func([]string) error, addrs func() []string, log hclog.Logger) *rememberer {

@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/internal/base/mdlist"
+	"github.com/bmqelect/bmqelect/internal/testkit"
 )
 
 // reaction says what an input or a message does in each role, in a few words;
@@ -160,7 +160,7 @@ func writeList(b *strings.Builder, rows []reaction) {
 		names = append(names, r.String())
 	}
 	for _, row := range rows {
-		b.WriteString(mdlist.Item(row.name, names,
+		b.WriteString(testkit.Item(row.name, names,
 			[]string{row.dormant, row.follower, row.candidate, row.leader}))
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/base/clock"
-	"github.com/bmqelect/bmqelect/internal/base/printable"
+	"github.com/bmqelect/bmqelect/internal/base/words"
 )
 
 const (
@@ -192,7 +192,7 @@ func (c Config) advertised(listener net.Addr) string {
 }
 
 // MetaFits reports whether text may be a Config.Meta.
-func MetaFits(text string) bool { return printable.Text(text, MaxMeta) == text }
+func MetaFits(text string) bool { return words.Printable(text, MaxMeta) == text }
 
 // NameProblem says what is wrong with the name of a group or cluster, to go after "its name
 // is"; "" if nothing is.

@@ -6,7 +6,7 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/bmqelect/bmqelect/internal/base/printable"
+	"github.com/bmqelect/bmqelect/internal/base/words"
 )
 
 // Facts is what a process tells about itself once a link is up. A newer version may append
@@ -81,8 +81,8 @@ func (h *hello) rewritten(conn net.Conn) *refusal {
 	}
 	return refuse(ReasonProxied, "this node has one end of the evidence connection at %s and "+
 		"sees the other at %s; node %q has it at %s and sees the other at %s",
-		local, remote, h.Node, printable.Text(h.Local, maxAddress),
-		printable.Text(h.Remote, maxAddress))
+		local, remote, h.Node, words.Printable(h.Local, maxAddress),
+		words.Printable(h.Remote, maxAddress))
 }
 
 // sameEnd reports whether two kernels' names of one end of a connection agree, without

@@ -7,7 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/internal/base/printable"
+	"github.com/bmqelect/bmqelect/internal/base/words"
 )
 
 // The versions of the protocol that this build speaks.
@@ -62,7 +62,7 @@ func (r *refusal) goodbye() *goodbye {
 
 // refusal returns what the peer said.
 func (g *goodbye) refusal() *refusal {
-	return &refusal{Reason: Reason(g.Reason), Text: printable.Text(g.Text, maxText), byPeer: true}
+	return &refusal{Reason: Reason(g.Reason), Text: words.Printable(g.Text, maxText), byPeer: true}
 }
 
 // ping is the body of Ping, of Join and, with the times, of Pong.
@@ -140,7 +140,7 @@ func (h *hello) info(conn net.Conn) PeerInfo {
 		Remote:   conn.RemoteAddr().String(),
 		Address:  reachable(h.Address, conn.RemoteAddr()),
 		Version:  min(h.MaxVersion, maxVersion),
-		Meta:     printable.Text(h.Meta, MaxMeta),
+		Meta:     words.Printable(h.Meta, MaxMeta),
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/base/memnet"
-	"github.com/bmqelect/bmqelect/internal/base/slowness"
+	"github.com/bmqelect/bmqelect/internal/testkit"
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 )
@@ -21,7 +21,7 @@ import (
 const smallFrame = 4 << 10
 
 // patience is longer than one step takes on this machine, whatever else runs on it.
-var patience = slowness.Limit(30 * time.Second)
+var patience = testkit.Limit(30 * time.Second)
 
 const glance = 5 * time.Millisecond
 

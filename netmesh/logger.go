@@ -4,7 +4,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/internal/base/loglimit"
+	"github.com/bmqelect/bmqelect/internal/base/limit"
 )
 
 // maxRefusals is how many lines a minute tell of connections that were refused: those who have
@@ -16,8 +16,8 @@ const maxRefusals = 64
 type logger struct {
 	hclog.Logger
 
-	limit   loglimit.Limiter[warning]
-	refused loglimit.Limiter[warning] // Most is maxRefusals
+	limit   limit.Log[warning]
+	refused limit.Log[warning] // Most is maxRefusals
 }
 
 type warning struct{ kind, who string }

@@ -14,8 +14,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/internal/base/crowd"
-	"github.com/bmqelect/bmqelect/internal/base/loglimit"
+	"github.com/bmqelect/bmqelect/internal/base/limit"
 )
 
 const (
@@ -39,7 +38,7 @@ type Mesh struct {
 	closed     [reasonEnd]atomic.Uint64
 	log        logger
 	dials      atomic.Uint64
-	pending    *crowd.Crowd[net.Conn] // accepted, not links yet
+	pending    *limit.Crowd[net.Conn] // accepted, not links yet
 
 	ctx    context.Context // of dialers and handshakes; ends when Close begins
 	cancel context.CancelFunc
@@ -76,11 +75,11 @@ func Listen(cfg Config, h Handler) (*Mesh, error) {
 		listener: listener, advertised: cfg.advertised(listener.Addr()),
 		process: max(rand.Uint64(), 1),
 		log: logger{
-			Logger: cfg.Logger.With("node", cfg.Node), refused: loglimit.Limiter[warning]{Most: maxRefusals},
+			Logger: cfg.Logger.With("node", cfg.Node), refused: limit.Log[warning]{Most: maxRefusals},
 		},
 		done: make(chan struct{}), peers: make(map[elector.NodeID]*peer),
 		live: make(map[*link]struct{}), identities: map[elector.NodeID][]uuid.UUID{},
-		pending: crowd.New[net.Conn](maxPending),
+		pending: limit.NewCrowd[net.Conn](maxPending),
 	}
 	maps.Copy(m.identities, cfg.Identities)
 	m.facts.Store(&cfg.Facts)

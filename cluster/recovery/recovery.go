@@ -9,7 +9,7 @@ import (
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/cluster/internal/store"
 	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/internal/base/printable"
+	"github.com/bmqelect/bmqelect/internal/base/words"
 )
 
 // Emergency says that voters are lost for good, so many that those that are left are no
@@ -171,10 +171,10 @@ func (e Emergency) checkNames(o Outcome) error {
 	}
 	if unknown := without(e.Lost, e.Voters); len(unknown) > 0 {
 		return fmt.Errorf("%s: not among the voters %s",
-			printable.List(unknown), printable.List(e.Voters))
+			words.List(unknown), words.List(e.Voters))
 	}
 	if known := without(e.Lost, o.Before); len(known) > 0 {
-		return fmt.Errorf("%s: declared lost here already", printable.List(known))
+		return fmt.Errorf("%s: declared lost here already", words.List(known))
 	}
 	return nil
 }
@@ -184,7 +184,7 @@ func (e Emergency) checkNode(o Outcome) error {
 	switch {
 	case !slices.Contains(e.Voters, o.Node):
 		return fmt.Errorf("the directory belongs to node %s, which is not among the voters %s: "+
-			"only voters need this", o.Node, printable.List(e.Voters))
+			"only voters need this", o.Node, words.List(e.Voters))
 	case lost && !e.Retire:
 		return fmt.Errorf("the directory belongs to node %s, which is named as lost: "+
 			"move it away, it must never be used again", o.Node)
@@ -201,7 +201,7 @@ func (e Emergency) checkNeed(o Outcome) error {
 		return errors.New("no voter would be left")
 	case len(o.Voters) >= needed && len(e.Lost) > 0:
 		return fmt.Errorf("not needed: %s are %d of %d voters, and %d elect a leader as it is; "+
-			"start them", printable.List(o.Voters), len(o.Voters), len(o.Before), needed)
+			"start them", words.List(o.Voters), len(o.Voters), len(o.Before), needed)
 	}
 	return nil
 }

@@ -16,9 +16,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/bmqelect/bmqelect/cluster"
-	"github.com/bmqelect/bmqelect/internal/base/slowness"
 	"github.com/bmqelect/bmqelect/internal/daemon/admin"
 	"github.com/bmqelect/bmqelect/internal/daemon/procs"
+	"github.com/bmqelect/bmqelect/internal/testkit"
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
@@ -58,7 +58,7 @@ func playSideBySide() {
 }
 
 // patience bounds one step that must happen; nothing is concluded from how long it took.
-var patience = slowness.Limit(time.Minute)
+var patience = testkit.Limit(time.Minute)
 
 const basePort = 17_400
 

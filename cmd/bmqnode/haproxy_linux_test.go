@@ -19,8 +19,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/bmqelect/bmqelect/internal/base/slowness"
 	"github.com/bmqelect/bmqelect/internal/daemon/procs"
+	"github.com/bmqelect/bmqelect/internal/testkit"
 )
 
 const (
@@ -150,7 +150,7 @@ const (
 func newLoad(t *testing.T, socket string) *load {
 	ctx, cancel := context.WithCancel(context.Background())
 	l := &load{t: t, cancel: cancel, by: map[string]int{}}
-	l.client.Timeout = slowness.Limit(5 * time.Second)
+	l.client.Timeout = testkit.Limit(5 * time.Second)
 	l.client.Transport = &http.Transport{DialContext: func(ctx context.Context, _,
 		_ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", socket)

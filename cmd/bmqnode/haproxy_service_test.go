@@ -13,8 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/bmqelect/bmqelect/internal/base/slowness"
 	"github.com/bmqelect/bmqelect/internal/daemon/procs"
+	"github.com/bmqelect/bmqelect/internal/testkit"
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
@@ -39,7 +39,7 @@ type claim struct {
 
 func newService(t *testing.T, s *scene) *service {
 	v := &service{addrs: map[string]string{}, answered: map[string][]string{}}
-	v.client.Timeout = slowness.Limit(time.Second)
+	v.client.Timeout = testkit.Limit(time.Second)
 	v.client.Transport = &http.Transport{}
 	ctx, cancel := context.WithCancel(context.Background())
 	var watching sync.WaitGroup

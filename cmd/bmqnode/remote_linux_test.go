@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/bmqelect/bmqelect/internal/base/slowness"
+	"github.com/bmqelect/bmqelect/internal/testkit"
 )
 
 // TestCommandsDoNotWaitForAFrozenNode freezes a follower. Commands that have less time
@@ -37,7 +37,7 @@ func TestCommandsDoNotWaitForAFrozenNode(t *testing.T) {
 	stdout, stderr, code := bmqnode(t, "status", "--admin", both)
 	require.Zero(t, code, stderr)
 	require.Contains(t, stdout, frozen.Name+": "+frozen.AdminAddr+": does not answer within 3s")
-	require.Less(t, time.Since(began), slowness.Limit(6*time.Second),
+	require.Less(t, time.Since(began), testkit.Limit(6*time.Second),
 		"addresses are asked at the same time")
 
 	found, _ := examine(t, "--admin", both)

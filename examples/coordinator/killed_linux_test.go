@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/internal/base/slowness"
+	"github.com/bmqelect/bmqelect/internal/testkit"
 )
 
 // asProcess tells this binary that a test has started it as a process of the service.
@@ -91,7 +91,7 @@ func (s *real) leader() (leader int) {
 			}
 		}
 		return false
-	}, slowness.Limit(time.Minute), 20*time.Millisecond)
+	}, testkit.Limit(time.Minute), 20*time.Millisecond)
 	return leader
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
 
-	"github.com/bmqelect/bmqelect/internal/base/slowness"
+	"github.com/bmqelect/bmqelect/internal/testkit"
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
@@ -85,7 +85,7 @@ func startThree(t *testing.T, pause, url string) (nodes []*node) {
 
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	require.Eventually(t, is, slowness.Limit(time.Minute), 20*time.Millisecond, what)
+	require.Eventually(t, is, testkit.Limit(time.Minute), 20*time.Millisecond, what)
 }
 
 func parseToken(t *testing.T, text string) lsn.LSN {

@@ -9,7 +9,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
 
-	"github.com/bmqelect/bmqelect/internal/base/slowness"
+	"github.com/bmqelect/bmqelect/internal/testkit"
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
@@ -26,7 +26,7 @@ func TestTheLeaderWrites(t *testing.T) {
 	require.Eventually(t, func() bool {
 		_, fence, err := table.Read(t.Context(), row)
 		return err == nil && fence != lsn.LSN{}
-	}, slowness.Limit(30*time.Second), 10*time.Millisecond)
+	}, testkit.Limit(30*time.Second), 10*time.Millisecond)
 	stop()
 	require.NoError(t, <-ended)
 	value, fence, err := table.Read(t.Context(), row)
@@ -51,7 +51,7 @@ func TestARefusalTellsBothTokens(t *testing.T) {
 	}()
 	require.Eventually(t, func() bool {
 		return log.has("refused: a newer leader has written: node=a token=") && log.has(" newest=6.1")
-	}, slowness.Limit(30*time.Second), 10*time.Millisecond)
+	}, testkit.Limit(30*time.Second), 10*time.Millisecond)
 	stop()
 	require.NoError(t, <-ended)
 	requireRow(t, table, "by the new leader", at(6, 1))

@@ -12,7 +12,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/internal/base/slowness"
+	"github.com/bmqelect/bmqelect/internal/testkit"
 )
 
 // copyOf is a copy of the service that runs in this process.
@@ -85,7 +85,7 @@ func TestEveryCopyAnswersWithTheLeadersWords(t *testing.T) {
 				}
 			}
 			return leader != ""
-		}, slowness.Limit(30*time.Second), 50*time.Millisecond)
+		}, testkit.Limit(30*time.Second), 50*time.Millisecond)
 		return leader
 	}
 	var leader cluster.NodeID
@@ -97,7 +97,7 @@ func TestEveryCopyAnswersWithTheLeadersWords(t *testing.T) {
 			}
 		}
 		return true
-	}, slowness.Limit(30*time.Second), time.Second, "it is forwarded once")
+	}, testkit.Limit(30*time.Second), time.Second, "it is forwarded once")
 	copies[leader].stop()
 	delete(copies, leader)
 	require.NotEqual(t, leader, agree())

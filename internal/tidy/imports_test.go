@@ -28,7 +28,7 @@ var (
 	testLibraries = []string{
 		"testing", "github.com/stretchr/testify", "pgregory.net/rapid", "go.uber.org/goleak",
 		"github.com/cockroachdb/datadriven", "github.com/chromedp/chromedp",
-		"github.com/getkin/kin-openapi", module + "/internal/base/slowness",
+		"github.com/getkin/kin-openapi", module + "/internal/testkit",
 	}
 	world = []string{"math/rand", "crypto/rand", "os", "net", "log", "syscall", "sync", "context",
 		"io", "unsafe"}
@@ -41,7 +41,7 @@ var floors = []string{
 	"cluster/clustertest",
 	"cluster/recovery", "cluster",
 	"cluster/internal", "cluster/findings", "netmesh", "elector",
-	"elector/detector", "scouting", "lsn", "internal/base",
+	"elector/detector", "scouting", "lsn", "internal/base", "internal/testkit",
 }
 
 var bans = []ban{

@@ -25,9 +25,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/bmqelect/bmqelect/internal/base/slowness"
 	"github.com/bmqelect/bmqelect/internal/lab/report"
 	"github.com/bmqelect/bmqelect/internal/lab/verdict"
+	"github.com/bmqelect/bmqelect/internal/testkit"
 )
 
 var shots = flag.String("shots", "", "write screenshots of the page to this folder")
@@ -96,7 +96,7 @@ func start(t *testing.T) context.Context {
 
 // bounded takes one step, and ends all that it belongs to if it hangs.
 func bounded(t *testing.T, end func(), step func() error) error {
-	limit := slowness.Limit(patience)
+	limit := testkit.Limit(patience)
 	defer time.AfterFunc(limit, func() { t.Logf("a step took longer than %v", limit); end() }).Stop()
 	return step()
 }
@@ -196,7 +196,7 @@ func eventually[T comparable](b *tab, want T, expression string, first ...func()
 		got, err := evaluate[T](b, expression)
 		require.NoError(c, err)
 		require.Equal(c, want, got)
-	}, slowness.Limit(patience), 20*time.Millisecond, expression)
+	}, testkit.Limit(patience), 20*time.Millisecond, expression)
 }
 
 // requireQuiet is called last: nothing was complained of, nothing fetched.

@@ -10,11 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/internal/base/slowness"
 	"github.com/bmqelect/bmqelect/internal/lab/history"
 	"github.com/bmqelect/bmqelect/internal/lab/replay"
 	"github.com/bmqelect/bmqelect/internal/lab/scenario"
 	"github.com/bmqelect/bmqelect/internal/lab/verdict"
+	"github.com/bmqelect/bmqelect/internal/testkit"
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
@@ -297,7 +297,7 @@ func (b *tab) requireOnScreen(from, to float64) {
 			now, err := evaluate[float64](b, nowShown)
 			require.NoError(c, err)
 			require.InDelta(c, want, now, 1)
-		}, slowness.Limit(patience), 20*time.Millisecond)
+		}, testkit.Limit(patience), 20*time.Millisecond)
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/bmqelect/bmqelect/internal/base/slowness"
+	"github.com/bmqelect/bmqelect/internal/testkit"
 )
 
 // disk is a voter's file system: ext4 on an image in memory, seen through a FUSE server.
@@ -73,7 +73,7 @@ func (d *disk) detach() {
 	// A supervisor that has just closed its output may still hold the lock there.
 	require.Eventually(d.rig.t, func() bool {
 		return unix.Unmount(d.storage, 0) == nil
-	}, slowness.Limit(20*time.Second), 10*time.Millisecond, d.storage)
+	}, testkit.Limit(20*time.Second), 10*time.Millisecond, d.storage)
 }
 
 func (d *disk) hang() { _ = d.server.Process.Signal(syscall.SIGSTOP) }

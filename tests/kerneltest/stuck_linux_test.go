@@ -14,8 +14,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/bmqelect/bmqelect/internal/base/slowness"
 	"github.com/bmqelect/bmqelect/internal/daemon/exec/supervisor"
+	"github.com/bmqelect/bmqelect/internal/testkit"
 )
 
 // beStuck makes this process one that is stuck in exec when it is told so: the kernel closes its
@@ -99,7 +99,7 @@ func TestAProcessStuckInExecHoldsUpNoCommand(t *testing.T) {
 	select {
 	case <-c.Done():
 		require.Equal(t, 3, c.Result().Code)
-	case <-time.After(slowness.Limit(20 * time.Second)):
+	case <-time.After(testkit.Limit(20 * time.Second)):
 		require.Fail(t, "the command does not end")
 	}
 }

@@ -14,12 +14,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/bmqelect/bmqelect/internal/base/slowness"
 	"github.com/bmqelect/bmqelect/internal/daemon/procs"
+	"github.com/bmqelect/bmqelect/internal/testkit"
 )
 
 // patience bounds one step that must happen.
-var patience = slowness.Limit(time.Minute)
+var patience = testkit.Limit(time.Minute)
 
 // TestTheJSONOfEveryCommandIsDescribed asks a mesh of real processes with every command
 // that can talk to one.

@@ -13,8 +13,8 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster/findings"
 	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/internal/base/loglimit"
-	"github.com/bmqelect/bmqelect/internal/base/printable"
+	"github.com/bmqelect/bmqelect/internal/base/limit"
+	"github.com/bmqelect/bmqelect/internal/base/words"
 	"github.com/bmqelect/bmqelect/netmesh"
 )
 
@@ -44,7 +44,7 @@ type Diagnosis struct {
 
 	mu     sync.Mutex // taken last: under it nothing is called
 	all    map[key]*found
-	logged loglimit.Limiter[key]
+	logged limit.Log[key]
 	clocks map[elector.NodeID]*clockRate // of the peers that are linked
 	idle   map[elector.NodeID]string     // why a peer that is linked does not stand
 }
@@ -108,15 +108,15 @@ func (d *Diagnosis) NotStanding() map[elector.NodeID]string {
 
 // OfNode takes note of what is wrong with this node by itself; "" if that is so no more.
 func (d *Diagnosis) OfNode(kind findings.Kind, why string) {
-	d.finds(kind, "", printable.Text(why, maxDetail))
+	d.finds(kind, "", words.Printable(why, maxDetail))
 }
 
 // report adds what a refused connection shows about a peer. It is forgotten a
 // minute after it was reported last, and when a link to the peer comes up. Name and detail
 // may be a stranger's words: they are made printable and cut to a length for people.
 func (d *Diagnosis) report(kind findings.Kind, peer elector.NodeID, detail string) {
-	peer = elector.NodeID(printable.Text(string(peer), netmesh.MaxNameLength))
-	d.raise(kind, peer, printable.Text(detail, maxDetail), refusedLife)
+	peer = elector.NodeID(words.Printable(string(peer), netmesh.MaxNameLength))
+	d.raise(kind, peer, words.Printable(detail, maxDetail), refusedLife)
 }
 
 // Claimed takes note of a voter that claims to lead although it cannot have been elected.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster/findings"
 	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/internal/base/printable"
+	"github.com/bmqelect/bmqelect/internal/base/words"
 	"github.com/bmqelect/bmqelect/netmesh"
 )
 
@@ -32,7 +32,7 @@ const notStanding = "not-standing"
 func (d *Diagnosis) Facts(why string) netmesh.Facts {
 	f := d.facts()
 	if why != "" {
-		f.Settings = append(f.Settings, notStanding, printable.Text(why, netmesh.MaxNameLength))
+		f.Settings = append(f.Settings, notStanding, words.Printable(why, netmesh.MaxNameLength))
 	}
 	return f
 }
@@ -118,7 +118,7 @@ func (w watcher) Told(peer elector.NodeID, theirs netmesh.Facts) {
 	delete(w.d.idle, peer)
 	for pair := range slices.Chunk(theirs.Settings, 2) {
 		if pair[0] == notStanding {
-			w.d.idle[peer] = printable.Text(pair[1], netmesh.MaxNameLength)
+			w.d.idle[peer] = words.Printable(pair[1], netmesh.MaxNameLength)
 		}
 	}
 }

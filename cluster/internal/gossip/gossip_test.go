@@ -17,7 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/internal/base/slowness"
+	"github.com/bmqelect/bmqelect/internal/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(settling{m}) }
@@ -35,7 +35,7 @@ func (s settling) Run() int {
 }
 
 // patience is how long a test waits for something that takes about a second.
-var patience = slowness.Limit(30 * time.Second)
+var patience = testkit.Limit(30 * time.Second)
 
 // fast returns periods that keep tests short. But probes are slow: on a machine under
 // load a process may take long to answer, and who does not in time is dead for a while.

@@ -13,7 +13,7 @@ import (
 	"github.com/hashicorp/memberlist"
 
 	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/internal/base/loglimit"
+	"github.com/bmqelect/bmqelect/internal/base/limit"
 )
 
 const (
@@ -56,8 +56,8 @@ type members struct {
 	asked   map[elector.NodeID]bool
 	askedAt time.Time
 
-	changed []elector.NodeID           // that deliver is still to hear of, each once
-	warned  loglimit.Limiter[struct{}] // of members that are kept out
+	changed []elector.NodeID    // that deliver is still to hear of, each once
+	warned  limit.Log[struct{}] // of members that are kept out
 }
 
 func newMembers(cfg *Config, log hclog.Logger) *members {

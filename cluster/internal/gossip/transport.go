@@ -17,7 +17,7 @@ import (
 	"github.com/hashicorp/memberlist"
 
 	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/internal/base/crowd"
+	"github.com/bmqelect/bmqelect/internal/base/limit"
 )
 
 // A stream begins with a hello: helloMagic, the length of the dialer's name, the
@@ -54,7 +54,7 @@ type transport struct {
 
 	packets  chan *memberlist.Packet
 	streams  chan net.Conn
-	accepted *crowd.Crowd[*stream]
+	accepted *limit.Crowd[*stream]
 	ctx      context.Context // ends when Shutdown begins: dials and streams end
 	cancel   context.CancelFunc
 	done     chan struct{} // closed when the listeners have ended: the pumps may end
@@ -88,7 +88,8 @@ func newTransport(
 		NetTransport: inner, node: cfg.Node, cluster: cfg.Cluster, members: members,
 		blocked: cfg.Blocked, log: log,
 		packets: make(chan *memberlist.Packet), streams: make(chan net.Conn),
-		accepted: crowd.New[*stream](maxStreams), ctx: ctx, cancel: cancel, done: make(chan struct{}),
+		accepted: limit.NewCrowd[*stream](maxStreams), ctx: ctx, cancel: cancel,
+		done: make(chan struct{}),
 	}
 	t.keys.Store(&cfg.Keys)
 	t.wg.Go(t.pumpPackets)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster/internal/leadership"
 	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/internal/base/mdlist"
+	"github.com/bmqelect/bmqelect/internal/testkit"
 )
 
 const leaseLasts = elector.Time(10 * time.Second)
@@ -195,7 +195,7 @@ happens. Written by ` + "`go test ./cluster/internal/leadership -run TestTable -
 		phases = append(phases, p.String())
 	}
 	for _, r := range table {
-		b.WriteString(mdlist.Item(r.name, phases, r.cells()))
+		b.WriteString(testkit.Item(r.name, phases, r.cells()))
 	}
 	const path = "../../../docs/leadership_table.md"
 	if flag.Lookup("rewrite").Value.String() == "true" {

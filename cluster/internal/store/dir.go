@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 
-	"github.com/bmqelect/bmqelect/internal/base/regular"
+	"github.com/bmqelect/bmqelect/internal/base/limit"
 )
 
 // The files in a data directory.
@@ -116,7 +116,7 @@ const markerStart = "This is the data directory of node %q of cluster %q, "
 
 // marked reports whether the marker of a directory, which may be locked, names the owner.
 func marked(dir string, owner Owner) bool {
-	text, err := regular.Read(filepath.Join(dir, markerFile), 64<<10)
+	text, err := limit.ReadFile(filepath.Join(dir, markerFile), 64<<10)
 	return err == nil &&
 		bytes.HasPrefix(text, fmt.Appendf(nil, markerStart, owner.Node, owner.Cluster))
 }

@@ -13,7 +13,7 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 
-	"github.com/bmqelect/bmqelect/internal/base/regular"
+	"github.com/bmqelect/bmqelect/internal/base/limit"
 )
 
 const (
@@ -44,7 +44,7 @@ func inspect(path string) error {
 		version   = 2
 		sizeOfAll = 2 * pageSize
 	)
-	f, err := regular.Open(path, os.O_RDONLY, 0)
+	f, err := limit.OpenFile(path, os.O_RDONLY, 0)
 	if err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func openFile(path string, noSync bool) (*file, error) {
 		Timeout: lockPatience, PageSize: pageSize,
 		NoSync: noSync, NoGrowSync: noSync, NoStatistics: true,
 		OpenFile: func(path string, flag int, perm os.FileMode) (raw *os.File, err error) {
-			f.raw, err = regular.Open(path, flag, perm)
+			f.raw, err = limit.OpenFile(path, flag, perm)
 			return f.raw, err
 		},
 	}

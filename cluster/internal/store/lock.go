@@ -7,14 +7,14 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"github.com/bmqelect/bmqelect/internal/base/regular"
+	"github.com/bmqelect/bmqelect/internal/base/limit"
 )
 
 // lockDir takes the directory for this process. The lock is the kernel's and
 // goes with the process; the file stays. It holds the pid, as a courtesy to whoever finds
 // the directory locked.
 func lockDir(dir string) (*os.File, error) {
-	f, err := regular.Open(filepath.Join(dir, lockFile), os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := limit.OpenFile(filepath.Join(dir, lockFile), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("%w: open the lock of the data directory: %w", ErrNotDurable, err)
 	}

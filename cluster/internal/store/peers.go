@@ -12,7 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/internal/base/regular"
+	"github.com/bmqelect/bmqelect/internal/base/limit"
 )
 
 const (
@@ -88,7 +88,7 @@ func (s *Store) Identities() map[elector.NodeID][]uuid.UUID { return s.state.Loa
 
 // loadPeers reads the addresses. A file that is damaged is as good as none.
 func (s *Store) loadPeers() {
-	text, err := regular.Read(filepath.Join(s.dir, peersFile), maxPeersFile)
+	text, err := limit.ReadFile(filepath.Join(s.dir, peersFile), maxPeersFile)
 	var saved []string
 	if err == nil && json.Unmarshal(text, &saved) == nil {
 		s.peers = saved[:min(len(saved), MaxPeers)]

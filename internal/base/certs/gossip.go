@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/bmqelect/bmqelect/internal/base/regular"
+	"github.com/bmqelect/bmqelect/internal/base/limit"
 )
 
 const (
@@ -189,7 +189,7 @@ func ChangeIssuedGossipKeys(dir string, step GossipStep, key GossipKey) error {
 func readShared(dir string) (map[string][]byte, error) {
 	all := map[string][]byte{}
 	for _, name := range []string{gossipFile, plainFile, namesFile} {
-		text, err := regular.Read(filepath.Join(dir, name), maxFile)
+		text, err := limit.ReadFile(filepath.Join(dir, name), maxFile)
 		if err == nil {
 			all[name] = text
 		} else if !errors.Is(err, fs.ErrNotExist) {

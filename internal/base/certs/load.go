@@ -13,7 +13,7 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/bmqelect/bmqelect/internal/base/regular"
+	"github.com/bmqelect/bmqelect/internal/base/limit"
 )
 
 // The files of a node's directory.
@@ -36,7 +36,7 @@ func Load(dir string) (own tls.Certificate, roots *x509.CertPool, err error) {
 	}
 	roots = poolOf(cas)
 	certPath, keyPath := filepath.Join(dir, certFile), filepath.Join(dir, keyFile)
-	cert, err := regular.Read(certPath, maxFile)
+	cert, err := limit.ReadFile(certPath, maxFile)
 	if err != nil {
 		return own, nil, err
 	}
@@ -107,7 +107,7 @@ func clustersOf(all []*x509.Certificate) (names []string) {
 // operator/OPERATOR, one a line. None: there is no such file.
 func Names(dir string) (names []string, err error) {
 	path := filepath.Join(dir, namesFile)
-	text, err := regular.Read(path, maxFile)
+	text, err := limit.ReadFile(path, maxFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -132,12 +132,12 @@ func readKey(path string) ([]byte, error) {
 	if mode := info.Mode().Perm(); mode&foreign != 0 && runtime.GOOS != "windows" {
 		return nil, fmt.Errorf("%s has the permissions %04o: want 0600, or 0640 at most", path, mode)
 	}
-	return regular.Read(path, maxFile)
+	return limit.ReadFile(path, maxFile)
 }
 
 // readCerts reads a PEM file of at least one certificate.
 func readCerts(path string) (all []*x509.Certificate, err error) {
-	rest, err := regular.Read(path, maxFile)
+	rest, err := limit.ReadFile(path, maxFile)
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/internal/base/clock"
-	"github.com/bmqelect/bmqelect/internal/base/slowness"
+	"github.com/bmqelect/bmqelect/internal/testkit"
 )
 
 func TestAlarmRingsAtItsMoment(t *testing.T) {
@@ -27,7 +27,7 @@ func TestAlarmRingsAtItsMoment(t *testing.T) {
 				a.Set(at)
 				select {
 				case <-a.Rings():
-				case <-time.After(slowness.Limit(20 * time.Second)):
+				case <-time.After(testkit.Limit(20 * time.Second)):
 					require.Fail(t, "it does not ring", ahead)
 				}
 				require.GreaterOrEqual(t, c.Now(), at)
@@ -64,7 +64,7 @@ func TestAlarmOfTheSystemCountsSleepOnLinux(t *testing.T) {
 	require.Equal(t, before+1, openTimers(t))
 	a.Close()
 	require.Eventually(t, func() bool { return openTimers(t) == before },
-		slowness.Limit(10*time.Second), time.Millisecond)
+		testkit.Limit(10*time.Second), time.Millisecond)
 }
 
 // openTimers is how many timers of CLOCK_BOOTTIME this process has.

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/internal/base/clock"
-	"github.com/bmqelect/bmqelect/internal/base/slowness"
+	"github.com/bmqelect/bmqelect/internal/testkit"
 )
 
 // TestAnAlarmThatIsClosedSetsNoOther: another may have its number by then.
@@ -23,7 +23,7 @@ func TestAnAlarmThatIsClosedSetsNoOther(t *testing.T) {
 		a.Close()
 	}
 	require.Eventually(t, func() bool { return openTimers(t) == before },
-		slowness.Limit(10*time.Second), time.Millisecond)
+		testkit.Limit(10*time.Second), time.Millisecond)
 	for _, a := range closed {
 		require.NoError(t, a.Set(1), "with nobody else there")
 	}
@@ -45,7 +45,7 @@ func TestAnAlarmThatIsClosedSetsNoOther(t *testing.T) {
 	system := clock.NewAlarm(clock.System())
 	system.Close()
 	require.Eventually(t, func() bool { return openTimers(t) == before+len(others) },
-		slowness.Limit(10*time.Second), time.Millisecond)
+		testkit.Limit(10*time.Second), time.Millisecond)
 	require.NotPanics(t, func() { system.Set(1) })
 }
 

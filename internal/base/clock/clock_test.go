@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/internal/base/clock"
-	"github.com/bmqelect/bmqelect/internal/base/slowness"
+	"github.com/bmqelect/bmqelect/internal/testkit"
 )
 
 var clocks = map[string]func() clock.Clock{"system": clock.System, "process": clock.Process}
@@ -37,7 +37,7 @@ func TestClockCountsRealNanoseconds(t *testing.T) {
 			first := c.Now()
 			inner := time.Now()
 			require.Eventually(t, func() bool { return c.Now()-first >= 20*time.Millisecond },
-				slowness.Limit(10*time.Second), time.Millisecond)
+				testkit.Limit(10*time.Second), time.Millisecond)
 			atLeast := time.Since(inner)
 			elapsed := c.Now() - first
 			atMost := time.Since(outer)

@@ -14,7 +14,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/bmqelect/bmqelect/internal/base/regular"
+	"github.com/bmqelect/bmqelect/internal/base/limit"
 )
 
 // Name is one of the logs in a data directory.
@@ -58,7 +58,7 @@ func New(dir string, name Name) *Log {
 }
 
 func openFile(path string) (file, error) {
-	return regular.Open(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	return limit.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 }
 
 // Append adds a record. After an error the record may be lost, and the next call tries
@@ -190,7 +190,7 @@ func Read(dir string, name Name) (records []Record, damaged int, err error) {
 	// what it replaces has had its time.
 	var texts [2][]byte
 	for i, path := range []string{path, path + older} {
-		texts[1-i], err = regular.Read(path, sizes[name])
+		texts[1-i], err = limit.ReadFile(path, sizes[name])
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, 0, err
 		}

@@ -14,7 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/bmqelect/bmqelect/cluster"
-	"github.com/bmqelect/bmqelect/internal/base/slowness"
+	"github.com/bmqelect/bmqelect/internal/testkit"
 	"github.com/bmqelect/bmqelect/netmesh/fault"
 )
 
@@ -51,7 +51,7 @@ func open(t *testing.T, cfg Config, ln net.Listener) *Client {
 	client := NewClient(addr)
 	t.Cleanup(func() {
 		client.Close()
-		ctx, cancel := context.WithTimeout(context.Background(), slowness.Limit(10*time.Second))
+		ctx, cancel := context.WithTimeout(context.Background(), testkit.Limit(10*time.Second))
 		defer cancel()
 		require.NoError(t, server.Close(ctx))
 	})
@@ -59,7 +59,7 @@ func open(t *testing.T, cfg Config, ln net.Listener) *Client {
 }
 
 func leads(t *testing.T, n *cluster.Node) {
-	require.Eventually(t, n.IsLeader, slowness.Limit(10*time.Second), time.Millisecond)
+	require.Eventually(t, n.IsLeader, testkit.Limit(10*time.Second), time.Millisecond)
 }
 
 // request returns the status code and the body of the answer to a raw request.

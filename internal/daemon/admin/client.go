@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster"
-	"github.com/bmqelect/bmqelect/internal/base/printable"
+	"github.com/bmqelect/bmqelect/internal/base/words"
 )
 
 // Client asks the admin side of one node. Its methods are safe for concurrent use.
@@ -217,8 +217,8 @@ func (c *Client) problem(resp *http.Response) error {
 	if strings.Contains(string(data), refusedPlain) {
 		return fmt.Errorf("%s: it speaks TLS: give --tls-dir", c.addr)
 	}
-	return fmt.Errorf("%s: HTTP %s: %s%s", c.addr, printable.Text(resp.Status, maxBody),
-		printable.Text(strings.TrimSpace(string(data)), maxBody), withheld)
+	return fmt.Errorf("%s: HTTP %s: %s%s", c.addr, words.Printable(resp.Status, maxBody),
+		words.Printable(strings.TrimSpace(string(data)), maxBody), withheld)
 }
 
 // Figures are a node's metrics at a moment.
@@ -245,7 +245,7 @@ func (c *Client) Figures(ctx context.Context) (Figures, error) {
 	}
 	lines := bufio.NewScanner(io.LimitReader(resp.Body, maxAnswer))
 	for lines.Scan() {
-		line := printable.Text(lines.Text(), maxAnswer)
+		line := words.Printable(lines.Text(), maxAnswer)
 		at := strings.LastIndexByte(line, ' ')
 		if at < 0 || strings.HasPrefix(line, "#") {
 			continue
@@ -281,7 +281,7 @@ func decode(r io.Reader, out any) error {
 func withPrintable(value any) any {
 	switch v := value.(type) {
 	case string:
-		return printable.Text(v, maxAnswer)
+		return words.Printable(v, maxAnswer)
 	case []any:
 		for i := range v {
 			v[i] = withPrintable(v[i])
@@ -289,7 +289,7 @@ func withPrintable(value any) any {
 	case map[string]any:
 		clean := make(map[string]any, len(v))
 		for name, of := range v {
-			clean[printable.Text(name, maxAnswer)] = withPrintable(of)
+			clean[words.Printable(name, maxAnswer)] = withPrintable(of)
 		}
 		return clean
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/cluster"
-	"github.com/bmqelect/bmqelect/internal/base/slowness"
+	"github.com/bmqelect/bmqelect/internal/testkit"
 )
 
 func TestALeaderStepsDownAndRests(t *testing.T) {
@@ -26,7 +26,7 @@ func TestALeaderStepsDownAndRests(t *testing.T) {
 	require.Contains(t, text, cluster.ErrNotLeader.Error())
 	_, err = c.StepDown(t.Context(), StepDownRequest{For: "1ms"})
 	require.NoError(t, err, "one that does not lead rests")
-	require.Eventually(t, node.IsLeader, slowness.Limit(30*time.Second), 10*time.Millisecond,
+	require.Eventually(t, node.IsLeader, testkit.Limit(30*time.Second), 10*time.Millisecond,
 		"the last word counts")
 }
 

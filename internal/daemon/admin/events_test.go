@@ -12,12 +12,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/cluster"
-	"github.com/bmqelect/bmqelect/internal/base/slowness"
+	"github.com/bmqelect/bmqelect/internal/testkit"
 )
 
 // follow reads a stream until it has what is wanted, or to its end if that is never.
 func follow(t *testing.T, c *Client, s *Stream, enough func() bool) error {
-	ctx, cancel := context.WithTimeout(t.Context(), slowness.Limit(10*time.Second))
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Limit(10*time.Second))
 	defer cancel()
 	event, reset := s.Event, s.Reset
 	s.Event = func(e Event) { event(e); stopIf(enough, cancel) }
@@ -223,5 +223,5 @@ func TestTooManyStreamsAreRefused(t *testing.T) {
 	require.Eventually(t, func() bool {
 		resp, _ := exchange(t, c, "HEAD", "/v1/events", "")
 		return resp.StatusCode == http.StatusOK
-	}, slowness.Limit(10*time.Second), 10*time.Millisecond, "there is room again")
+	}, testkit.Limit(10*time.Second), 10*time.Millisecond, "there is room again")
 }

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/bmqelect/bmqelect/internal/base/loopback"
+	"github.com/bmqelect/bmqelect/internal/base/limit"
 )
 
 // origin is where a request comes from.
@@ -35,7 +35,7 @@ func whence(conn net.Conn) origin {
 	switch {
 	case conn.LocalAddr().Network() == "unix":
 		return socket
-	case loopback.Joins(conn):
+	case limit.OnLoopback(conn):
 		return local
 	}
 	return network

@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/bmqelect/bmqelect/internal/base/loopback"
+	"github.com/bmqelect/bmqelect/internal/base/limit"
 )
 
 // Listen binds addr, host:port or unix:PATH; mode is for the socket. It is apart from Serve
@@ -29,7 +29,7 @@ func Listen(addr string, mode fs.FileMode) (net.Listener, error) {
 
 // IsHere reports whether addr is a Unix socket or on loopback: no other machine reaches it.
 func IsHere(addr string) bool {
-	return strings.HasPrefix(addr, UnixPrefix) || loopback.Is(addr)
+	return strings.HasPrefix(addr, UnixPrefix) || limit.IsLoopback(addr)
 }
 
 // maxSocketPath is the longest path of a Unix socket, less what listenUnix adds for a moment.

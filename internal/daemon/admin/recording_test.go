@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/internal/base/recording"
-	"github.com/bmqelect/bmqelect/internal/base/slowness"
+	"github.com/bmqelect/bmqelect/internal/testkit"
 )
 
 func TestWhatANodeRecordedOutlivesIt(t *testing.T) {
@@ -26,7 +26,7 @@ func TestWhatANodeRecordedOutlivesIt(t *testing.T) {
 		h, err := c.History(t.Context())
 		require.NoError(t, err)
 		return len(h.Leaderships) == 1 && h.Leaderships[0].Leader == "a"
-	}, slowness.Limit(10*time.Second), time.Millisecond)
+	}, testkit.Limit(10*time.Second), time.Millisecond)
 	before, err := c.Recording(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, recording.Started, before.Records[0].Kind)

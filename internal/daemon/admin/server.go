@@ -22,7 +22,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/bmqelect/bmqelect/cluster"
-	"github.com/bmqelect/bmqelect/internal/base/crowd"
+	"github.com/bmqelect/bmqelect/internal/base/limit"
 	"github.com/bmqelect/bmqelect/internal/daemon/metrics"
 	"github.com/bmqelect/bmqelect/netmesh"
 	"github.com/bmqelect/bmqelect/netmesh/fault"
@@ -61,8 +61,8 @@ type Server struct {
 	Config
 	http    *http.Server
 	journal *journal
-	conns   *crowd.Crowd[net.Conn]
-	streams *crowd.Crowd[*stream]
+	conns   *limit.Crowd[net.Conn]
+	streams *limit.Crowd[*stream]
 	running sync.WaitGroup
 	stop    context.CancelFunc // ends the event streams
 	keys    sync.Mutex         // held while the file of gossip keys is changed
@@ -85,7 +85,7 @@ func Serve(cfg Config, listeners ...net.Listener) *Server {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	s := &Server{Config: cfg, stop: stop,
-		conns: crowd.New[net.Conn](maxConns), streams: crowd.New[*stream](maxStreams)}
+		conns: limit.NewCrowd[net.Conn](maxConns), streams: limit.NewCrowd[*stream](maxStreams)}
 	events := cfg.Node.Subscribe(eventBuffer)
 	s.journal = newJournal(cfg.Node.Status())
 	s.running.Go(func() { s.journal.keep(events.Events()) })

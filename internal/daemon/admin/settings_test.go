@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/cluster"
-	"github.com/bmqelect/bmqelect/internal/base/slowness"
+	"github.com/bmqelect/bmqelect/internal/testkit"
 )
 
 func TestElectionsArePausedAndResumed(t *testing.T) {
@@ -20,7 +20,7 @@ func TestElectionsArePausedAndResumed(t *testing.T) {
 	st, err := c.Pause(t.Context(), PauseRequest{For: "1h"})
 	require.NoError(t, err)
 	require.WithinDuration(t, time.Now().Add(time.Hour), st.PausedUntil,
-		slowness.Limit(10*time.Second))
+		testkit.Limit(10*time.Second))
 	code, text := request(t, c, "POST", "/v1/step-down", "")
 	require.Equal(t, http.StatusConflict, code)
 	require.Contains(t, text, "resume them, or transfer to a named node")

@@ -15,9 +15,9 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
 
-	"github.com/bmqelect/bmqelect/internal/base/crowd"
+	"github.com/bmqelect/bmqelect/internal/base/limit"
 	"github.com/bmqelect/bmqelect/internal/base/memnet"
-	"github.com/bmqelect/bmqelect/internal/base/slowness"
+	"github.com/bmqelect/bmqelect/internal/testkit"
 )
 
 // slowly opens a connection from a source and sends the beginning of a request.
@@ -38,7 +38,8 @@ func limitedHost(t *testing.T, handler http.HandlerFunc) (dial func() net.Conn) 
 	network := memnet.New()
 	ln, err := network.Host("s").Listen("s:80")
 	require.NoError(t, err)
-	s := &Server{Config: Config{Logger: hclog.NewNullLogger()}, conns: crowd.New[net.Conn](maxConns)}
+	s := &Server{Config: Config{Logger: hclog.NewNullLogger()},
+		conns: limit.NewCrowd[net.Conn](maxConns)}
 	server := s.limited(handler)
 	done := make(chan error)
 	go func() { done <- server.Serve(ln) }()
@@ -135,7 +136,7 @@ func TestUnreadStreamsKeepNoOtherMachineOut(t *testing.T) {
 	const ask = "GET /v1/events HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 	answer := func(conn net.Conn) string {
 		status := make([]byte, len("HTTP/1.1 200"))
-		_ = conn.SetReadDeadline(time.Now().Add(slowness.Limit(10 * time.Second)))
+		_ = conn.SetReadDeadline(time.Now().Add(testkit.Limit(10 * time.Second)))
 		_, err := io.ReadFull(conn, status)
 		require.NoError(t, err)
 		return string(status)

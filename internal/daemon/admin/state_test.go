@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/cluster"
-	"github.com/bmqelect/bmqelect/internal/base/slowness"
+	"github.com/bmqelect/bmqelect/internal/testkit"
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
@@ -29,7 +29,7 @@ func TestOtherElectionsAreFoundByName(t *testing.T) {
 	require.Eventually(t, func() bool {
 		code, text := request(t, c, "GET", "/v1/elections/jobs%2F1/leader", "")
 		return code == http.StatusOK && strings.Contains(text, `"group": "jobs/1"`)
-	}, slowness.Limit(10*time.Second), time.Millisecond)
+	}, testkit.Limit(10*time.Second), time.Millisecond)
 }
 
 func TestTheLeaderSaysSo(t *testing.T) {

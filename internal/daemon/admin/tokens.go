@@ -12,7 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/bmqelect/bmqelect/internal/base/regular"
+	"github.com/bmqelect/bmqelect/internal/base/limit"
 )
 
 // A token is 16 to 4096 printable ASCII characters without spaces.
@@ -95,7 +95,7 @@ func readToken(path string) (string, error) {
 
 // readTokens reads a file that only its owner, and readers of its group, can get at.
 func readTokens(path string) (lines []tokenLine, err error) {
-	file, err := regular.Open(path, os.O_RDONLY, 0)
+	file, err := limit.OpenFile(path, os.O_RDONLY, 0)
 	if err != nil {
 		return nil, fmt.Errorf("token file: %w", err)
 	}

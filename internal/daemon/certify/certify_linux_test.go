@@ -16,10 +16,10 @@ import (
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
-	"github.com/bmqelect/bmqelect/internal/base/slowness"
+	"github.com/bmqelect/bmqelect/internal/testkit"
 )
 
-var patience = slowness.Limit(20 * time.Second)
+var patience = testkit.Limit(20 * time.Second)
 
 const certificate = "the child is dead"
 

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bmqelect/bmqelect/elector/detector"
-	"github.com/bmqelect/bmqelect/internal/base/regular"
-	"github.com/bmqelect/bmqelect/internal/base/spelling"
+	"github.com/bmqelect/bmqelect/internal/base/limit"
+	"github.com/bmqelect/bmqelect/internal/base/words"
 	"github.com/bmqelect/bmqelect/internal/base/yamltext"
 )
 
@@ -55,7 +55,7 @@ func ApplyFile(path string, flags *pflag.FlagSet) error {
 			flag := flags.Lookup(name)
 			if !slices.Contains(known, name) {
 				hint := "the options are the flags that --help lists, without dashes"
-				if near := spelling.Nearest(name, known); near != "" {
+				if near := words.Nearest(name, known); near != "" {
 					hint = "did you mean " + near + "?"
 				}
 				wrong(option.Key(), fmt.Errorf("there is no option %q; %s", name, hint))
@@ -80,7 +80,7 @@ func ApplyFile(path string, flags *pflag.FlagSet) error {
 }
 
 func parseFile(path string) (*ast.File, error) {
-	text, err := regular.Read(path, yamltext.MaxSize)
+	text, err := limit.ReadFile(path, yamltext.MaxSize)
 	if err != nil {
 		return nil, fmt.Errorf("--config: %w", err)
 	}
@@ -106,7 +106,7 @@ func Meant(err error, flags *pflag.FlagSet) error {
 	}
 	var unknown *pflag.NotExistError
 	if errors.As(err, &unknown) {
-		if near := spelling.Nearest(unknown.GetSpecifiedName(), flagNames(flags)); near != "" {
+		if near := words.Nearest(unknown.GetSpecifiedName(), flagNames(flags)); near != "" {
 			return fmt.Errorf("%w (did you mean --%s?)", err, near)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 
-	"github.com/bmqelect/bmqelect/internal/base/slowness"
+	"github.com/bmqelect/bmqelect/internal/testkit"
 )
 
 // FuzzFile reads anything as a configuration: it ends soon, and what is wrong
@@ -30,6 +30,6 @@ func FuzzFile(f *testing.F) {
 			require.ErrorAs(t, err, new(UsageError))
 			require.NotEmpty(t, err.Error())
 		}
-		require.Less(t, time.Since(began), slowness.Limit(10*time.Second))
+		require.Less(t, time.Since(began), testkit.Limit(10*time.Second))
 	})
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/cluster/findings"
-	"github.com/bmqelect/bmqelect/internal/base/printable"
+	"github.com/bmqelect/bmqelect/internal/base/words"
 )
 
 // Cause is one thing that is wrong, as findings of one kind show it: those that both ends of
@@ -95,7 +95,7 @@ func (s star) where() string {
 	if len(others) == 0 {
 		return string(s.node)
 	}
-	return fmt.Sprintf("%s - %s", s.node, printable.List(others))
+	return fmt.Sprintf("%s - %s", s.node, words.List(others))
 }
 
 // Remarks are texts about nodes; those of the same text are one.
@@ -117,7 +117,7 @@ func (r *Remarks) Add(id cluster.NodeID, text string) {
 // Each calls f with each text, in the order in which they came, and the nodes it is about.
 func (r *Remarks) Each(f func(nodes, text string)) {
 	for i, text := range r.texts {
-		f(printable.List(r.nodes[i]), text)
+		f(words.List(r.nodes[i]), text)
 	}
 }
 

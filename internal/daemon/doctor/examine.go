@@ -14,7 +14,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/cluster/findings"
-	"github.com/bmqelect/bmqelect/internal/base/printable"
+	"github.com/bmqelect/bmqelect/internal/base/words"
 	"github.com/bmqelect/bmqelect/internal/daemon/admin"
 )
 
@@ -156,7 +156,7 @@ func (s *survey) presence() {
 		s.problem(level, kind, "members", where, "%s", why)
 	}
 	if s.goodSince(mark) {
-		s.good("members", "", "all %d answer: %s", len(s.answered), printable.List(nodes(s.answered)))
+		s.good("members", "", "all %d answer: %s", len(s.answered), words.List(nodes(s.answered)))
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/cluster/findings"
-	"github.com/bmqelect/bmqelect/internal/base/printable"
+	"github.com/bmqelect/bmqelect/internal/base/words"
 	"github.com/bmqelect/bmqelect/internal/daemon/admin"
 )
 
@@ -39,7 +39,7 @@ func (s *survey) leader() {
 	switch {
 	case len(leading) > 1:
 		s.problem(Fail, LeaderDisputed, "leader", "",
-			"more than one node says that it leads: %s", printable.List(leading))
+			"more than one node says that it leads: %s", words.List(leading))
 	case len(views) > 1:
 		s.problem(Warn, LeaderDisputed, "leader", "", "the nodes do not agree: %s",
 			sides(views, "%[2]s: %[1]s"))
@@ -84,7 +84,7 @@ func (s *survey) successors() {
 	}
 	if len(idle) > 0 {
 		s.problem(Warn, NoSuccessor, "successors", "", "no other node can take over: not a candidate: %s",
-			printable.List(idle))
+			words.List(idle))
 	}
 }
 
@@ -92,7 +92,7 @@ func (s *survey) successors() {
 func sides(nodes map[string][]cluster.NodeID, format string) string {
 	var parts []string
 	for _, what := range slices.Sorted(maps.Keys(nodes)) {
-		parts = append(parts, fmt.Sprintf(format, what, printable.List(nodes[what])))
+		parts = append(parts, fmt.Sprintf(format, what, words.List(nodes[what])))
 	}
 	return strings.Join(parts, "; ")
 }
@@ -103,7 +103,7 @@ func (s *survey) votersAgree() {
 	for _, a := range s.answered {
 		counted := slices.DeleteFunc(slices.Sorted(slices.Values(election(a).Voters)),
 			func(id cluster.NodeID) bool { return slices.Contains(s.lost, id) })
-		voters := printable.List(counted)
+		voters := words.List(counted)
 		lists[voters] = append(lists[voters], a.Node)
 	}
 	var differ []cluster.NodeID
@@ -119,9 +119,9 @@ func (s *survey) votersAgree() {
 		s.problem(Fail, findings.VotersDiffer, "voters", "", "%s", sides(lists, "%[2]s: %[1]s"))
 	case len(s.voters)%2 == 0 && len(s.lost) == 0:
 		s.problem(Warn, EvenVoters, "voters", "", "there are %d: %s", len(s.voters),
-			printable.List(s.voters))
+			words.List(s.voters))
 	default:
-		s.good("voters", "", "%d: %s", len(s.voters), printable.List(s.voters))
+		s.good("voters", "", "%d: %s", len(s.voters), words.List(s.voters))
 	}
 }
 
@@ -143,7 +143,7 @@ func (s *survey) voterChange(id cluster.NodeID) {
 	const see = "; docs/operations.md#changing-the-voters"
 	counted, rest := s.countedBy(id)
 	what := fmt.Sprintf("%s is added or removed: counted by %s; not by %s", id,
-		printable.List(counted), printable.List(rest))
+		words.List(counted), words.List(rest))
 	switch {
 	case s.silent(id):
 		s.problem(Fail, findings.VotersDiffer, "voters", string(id), "%s; and it does not answer", what).
@@ -173,7 +173,7 @@ func (s *survey) observers() {
 		case slices.Contains(s.voters, a.Node), slices.Contains(s.lost, a.Node):
 		case len(missing) > 0:
 			s.problem(Warn, NoVoter, "observers", string(a.Node),
-				"it takes part without a vote, while %s is missing", printable.List(missing))
+				"it takes part without a vote, while %s is missing", words.List(missing))
 		default:
 			s.good("observers", string(a.Node), "follows without a vote")
 		}

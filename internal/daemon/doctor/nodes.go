@@ -10,7 +10,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/cluster/findings"
-	"github.com/bmqelect/bmqelect/internal/base/printable"
+	"github.com/bmqelect/bmqelect/internal/base/words"
 	"github.com/bmqelect/bmqelect/lsn"
 	"github.com/bmqelect/bmqelect/netmesh"
 )
@@ -40,7 +40,7 @@ func (s *survey) eachNode() {
 		for _, e := range a.Status.Emergencies {
 			if lost := e.Missing(); len(lost) > 0 {
 				s.problem(Fail, EmergencyRecord, "emergencies", where,
-					"%s declared lost at %s and not readmitted", printable.List(lost), e.Time.Format(time.RFC3339))
+					"%s declared lost at %s and not readmitted", words.List(lost), e.Time.Format(time.RFC3339))
 				continue
 			}
 			s.good("emergencies", where, "one of %s is over: all were readmitted",
@@ -54,7 +54,7 @@ func (s *survey) eachNode() {
 		}
 		if lost := s.unrecorded(a); len(lost) > 0 {
 			s.problem(Fail, EmergencyRecord, "emergencies", where,
-				"it counts %s, and does not know that others declared them lost", printable.List(lost)).
+				"it counts %s, and does not know that others declared them lost", words.List(lost)).
 				Fix = "stop it, declare the same there, start it: docs/emergency.md#steps"
 		}
 	}

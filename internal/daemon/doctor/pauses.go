@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster"
-	"github.com/bmqelect/bmqelect/internal/base/printable"
+	"github.com/bmqelect/bmqelect/internal/base/words"
 )
 
 // Pauses says on which nodes elections are paused, and until the first of them goes on; ""
@@ -29,11 +29,11 @@ func Pauses(statuses []*cluster.Status) (text string, inPart bool) {
 	if len(paused) == 0 {
 		return "", false
 	}
-	text = fmt.Sprintf("elections are paused on %s until %s", printable.List(paused),
+	text = fmt.Sprintf("elections are paused on %s until %s", words.List(paused),
 		until.Format(time.RFC3339))
 	if len(not) > 0 {
 		return fmt.Sprintf("%s, but not on %s",
-			text, printable.List(not)), true
+			text, words.List(not)), true
 	}
 	return text + "; 'bmqnode resume' ends that", false
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/cluster/recovery"
 	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/internal/base/printable"
+	"github.com/bmqelect/bmqelect/internal/base/words"
 	"github.com/bmqelect/bmqelect/internal/daemon/config"
 	"github.com/bmqelect/bmqelect/internal/daemon/console"
 	"github.com/bmqelect/bmqelect/internal/daemon/exec"
@@ -117,7 +117,7 @@ func (o *Options) declare(w io.Writer) error {
 	if err := recovery.DeclareLost(o.Dir, e); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "\n%s on record since %s. %s\n", printable.List(e.Lost),
+	fmt.Fprintf(w, "\n%s on record since %s. %s\n", words.List(e.Lost),
 		time.Now().UTC().Format(time.RFC3339), nextStep(e, outcome))
 	return nil
 }
@@ -139,7 +139,7 @@ func (o *Options) readmit(w io.Writer) error {
 
 // explain says loudly what is about to happen and what must be true for it.
 func explain(w io.Writer, dir string, e recovery.Emergency, o recovery.Outcome) {
-	lost, before, voters := printable.List(e.Lost), printable.List(o.Before), printable.List(o.Voters)
+	lost, before, voters := words.List(e.Lost), words.List(o.Before), words.List(o.Voters)
 	fmt.Fprintf(w, "%s for node %s of cluster %s, data directory %s\n\n",
 		console.Alert("EMERGENCY"), o.Node, o.Cluster, dir)
 	tw := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
@@ -170,7 +170,7 @@ func nextStep(e recovery.Emergency, o recovery.Outcome) string {
 	if len(others) == 0 {
 		return fmt.Sprintf("Start node %s: it will lead alone.", o.Node)
 	}
-	return fmt.Sprintf("Now the same on %s, then start them all.", printable.List(others))
+	return fmt.Sprintf("Now the same on %s, then start them all.", words.List(others))
 }
 
 // show prints what is on record in a data directory.

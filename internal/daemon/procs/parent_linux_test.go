@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/bmqelect/bmqelect/internal/base/slowness"
+	"github.com/bmqelect/bmqelect/internal/testkit"
 )
 
 // The kernel tells a child of the end of the thread that started it: the node must not take
@@ -39,7 +39,7 @@ func TestTheEndOfAThreadEndsNoNode(t *testing.T) {
 	require.Eventually(t, func() bool {
 		_, err := os.Stat(fmt.Sprint("/proc/self/task/", thread))
 		return os.IsNotExist(err)
-	}, slowness.Limit(10*time.Second), time.Millisecond)
+	}, testkit.Limit(10*time.Second), time.Millisecond)
 	for len(lines) > 0 {
 		<-lines
 	}

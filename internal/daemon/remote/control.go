@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/bmqelect/bmqelect/cluster"
-	"github.com/bmqelect/bmqelect/internal/base/printable"
+	"github.com/bmqelect/bmqelect/internal/base/words"
 	"github.com/bmqelect/bmqelect/internal/daemon/admin"
 	"github.com/bmqelect/bmqelect/internal/daemon/config"
 )
@@ -80,7 +80,7 @@ func (c *Cluster) members(ctx context.Context, some ...cluster.NodeID) ([]Answer
 	for _, id := range some {
 		if !slices.Contains(members, id) {
 			return nil, config.Usage(fmt.Errorf("there is no node %q, but %s", id,
-				printable.List(members)))
+				words.List(members)))
 		}
 	}
 	return answers, nil

@@ -13,7 +13,7 @@ import (
 	"github.com/fatih/color"
 
 	"github.com/bmqelect/bmqelect/cluster"
-	"github.com/bmqelect/bmqelect/internal/base/printable"
+	"github.com/bmqelect/bmqelect/internal/base/words"
 	"github.com/bmqelect/bmqelect/internal/daemon/admin"
 	"github.com/bmqelect/bmqelect/internal/daemon/config"
 	"github.com/bmqelect/bmqelect/internal/daemon/console"
@@ -330,7 +330,7 @@ func emergencies(statuses []*cluster.Status) (lines []string) {
 		}
 	}
 	for _, key := range keys {
-		lines = append(lines, text[key]+"; on record on "+printable.List(knowing[key]))
+		lines = append(lines, text[key]+"; on record on "+words.List(knowing[key]))
 	}
 	return lines
 }
@@ -338,7 +338,7 @@ func emergencies(statuses []*cluster.Status) (lines []string) {
 // EmergencyText is one emergency in a line.
 func EmergencyText(e cluster.EmergencyStatus) string {
 	text := fmt.Sprintf("%s of the voters %s declared lost at %s",
-		printable.List(e.Lost), printable.List(e.Voters), e.Time.Format(time.RFC3339))
+		words.List(e.Lost), words.List(e.Voters), e.Time.Format(time.RFC3339))
 	if e.Reason != "" {
 		text += fmt.Sprintf(" (%s)", e.Reason)
 	}
@@ -346,7 +346,7 @@ func EmergencyText(e cluster.EmergencyStatus) string {
 	case len(missing) == 0:
 		return text + "; all readmitted"
 	case len(missing) < len(e.Lost):
-		return text + "; still missing: " + printable.List(missing)
+		return text + "; still missing: " + words.List(missing)
 	}
 	return text
 }

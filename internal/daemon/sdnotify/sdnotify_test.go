@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/bmqelect/bmqelect/internal/base/slowness"
+	"github.com/bmqelect/bmqelect/internal/testkit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -44,7 +44,7 @@ func (m manager) read(wait time.Duration) string {
 	return string(buf[:n])
 }
 
-var patience = slowness.Limit(10 * time.Second)
+var patience = testkit.Limit(10 * time.Second)
 
 const silence = 300 * time.Millisecond // many intervals of the watchdog
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/bmqelect/bmqelect/internal/base/slowness"
+	"github.com/bmqelect/bmqelect/internal/testkit"
 )
 
 func TestScriptsThatFailOrHangHoldUpNothing(t *testing.T) {
@@ -44,5 +44,5 @@ func TestScriptsThatFailOrHangHoldUpNothing(t *testing.T) {
 	require.Eventually(t, func() bool {
 		stat, err := os.ReadFile("/proc/" + strings.TrimSpace(string(pid)) + "/stat")
 		return err != nil || strings.Contains(string(stat), ") Z ")
-	}, slowness.Limit(30*time.Second), 5*time.Millisecond, "what a hook waited for is killed with it")
+	}, testkit.Limit(30*time.Second), 5*time.Millisecond, "what a hook waited for is killed with it")
 }

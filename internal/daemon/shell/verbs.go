@@ -6,7 +6,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/bmqelect/bmqelect/internal/base/spelling"
+	"github.com/bmqelect/bmqelect/internal/base/words"
 	"github.com/bmqelect/bmqelect/internal/daemon/procs"
 )
 
@@ -107,7 +107,7 @@ func (s *shell) run(ctx context.Context, name string, args []string) error {
 		}
 		return nil
 	}
-	if near := spelling.Nearest(name, names); near != "" {
+	if near := words.Nearest(name, names); near != "" {
 		return fmt.Errorf("there is no command %q; did you mean %s?", name, near)
 	}
 	return fmt.Errorf("there is no command %q; help lists the commands", name)

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/bmqelect/bmqelect/internal/base/printable"
+	"github.com/bmqelect/bmqelect/internal/base/words"
 )
 
 // maxSeen bounds how many records the report shows one by one.
@@ -28,7 +28,7 @@ func (in *Incident) Report(w io.Writer, r *Replay) error {
 			p.line("  and %d more", len(in.Seen)-maxSeen)
 			break
 		}
-		p.line("  %s %s: %s", s.At.Format(clockTime), printable.List(s.Nodes), s.Text)
+		p.line("  %s %s: %s", s.At.Format(clockTime), words.List(s.Nodes), s.Text)
 	}
 	p.line("\nWhat follows from it")
 	for i := range in.Steps {

@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/bmqelect/bmqelect/internal/base/mdlist"
 	"github.com/bmqelect/bmqelect/internal/lab/scenario"
+	"github.com/bmqelect/bmqelect/internal/testkit"
 )
 
 const tableFile = "../../../docs/scenarios-table.md"
@@ -31,7 +31,7 @@ func table(t *testing.T) string {
 			live = " (simulated)"
 		}
 		about, _, _ := strings.Cut(sc.About, ". ")
-		b.WriteString("\n" + mdlist.Wrap(fmt.Sprintf("[%s](../testdata/scenarios/%s.yaml)%s: %s.",
+		b.WriteString("\n" + testkit.Wrap(fmt.Sprintf("[%s](../testdata/scenarios/%s.yaml)%s: %s.",
 			sc.Name, sc.Name, live, strings.TrimSuffix(about, ".")), ""))
 	}
 	return b.String()

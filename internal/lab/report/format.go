@@ -8,7 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/bmqelect/bmqelect/internal/base/printable"
+	"github.com/bmqelect/bmqelect/internal/base/words"
 )
 
 // seconds writes a time to the millisecond without needless zeros: "12.05s".
@@ -39,7 +39,7 @@ func count[T ~int | ~uint64](n T) string {
 }
 
 // plain makes foreign text safe to print on one line, however long.
-func plain(s string) string { return printable.Text(s, math.MaxInt) }
+func plain(s string) string { return words.Printable(s, math.MaxInt) }
 
 // clip shortens s to width runes.
 func clip(s string, width int) string {

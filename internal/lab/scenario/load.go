@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/internal/base/regular"
+	"github.com/bmqelect/bmqelect/internal/base/limit"
 	"github.com/bmqelect/bmqelect/internal/base/yamltext"
 )
 
@@ -19,7 +19,7 @@ import (
 // that replaces a setting of the file before anything follows from it; of several
 // for one key the last counts.
 func Load(path string, set ...string) (*Scenario, error) {
-	text, err := regular.Read(path, yamltext.MaxSize)
+	text, err := limit.ReadFile(path, yamltext.MaxSize)
 	if err != nil {
 		return nil, fmt.Errorf("load scenario: %w", err)
 	}

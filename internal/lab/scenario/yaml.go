@@ -14,7 +14,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/token"
 
-	"github.com/bmqelect/bmqelect/internal/base/spelling"
+	"github.com/bmqelect/bmqelect/internal/base/words"
 	"github.com/bmqelect/bmqelect/internal/base/yamltext"
 )
 
@@ -353,7 +353,7 @@ func (r *report) one(keys any, of []string, at place, who string) (key string, o
 // suggest ends a message about an unknown name: the name that was meant, if one is near, and
 // otherwise all that there are.
 func suggest(name string, known []string) string {
-	if near := spelling.Nearest(name, known); near != "" {
+	if near := words.Nearest(name, known); near != "" {
 		return "did you mean " + near + "?"
 	}
 	if len(known) == 1 {

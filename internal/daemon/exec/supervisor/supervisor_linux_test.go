@@ -18,10 +18,10 @@ import (
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
-	"github.com/bmqelect/bmqelect/internal/base/slowness"
+	"github.com/bmqelect/bmqelect/internal/testkit"
 )
 
-var patience = slowness.Limit(30 * time.Second)
+var patience = testkit.Limit(30 * time.Second)
 
 // soon is time enough for a shell to get going, and short enough to wait for.
 const soon = 700 * time.Millisecond

@@ -1,4 +1,4 @@
-package crowd
+package limit
 
 import (
 	"testing"
@@ -8,7 +8,7 @@ import (
 
 // Whoever opens many loses its own, the oldest first; whoever has few keeps them.
 func TestTheSourceWithTheMostLosesItsOldest(t *testing.T) {
-	c := New[int](3)
+	c := NewCrowd[int](3)
 	enter := func(it int, from string, lost ...int) {
 		t.Helper()
 		out, full := c.Enter(it, from)

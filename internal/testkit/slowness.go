@@ -1,6 +1,6 @@
-// Package slowness tells tests how long to wait on a machine that is busy. It is for tests
-// alone. It is safe for concurrent use.
-package slowness
+// Package testkit is for tests alone: how long to wait on a busy machine, and the Markdown lists
+// of pages that tests write. Its functions may be called from any goroutine.
+package testkit
 
 import (
 	"crypto/sha256"

@@ -1,4 +1,4 @@
-package slowness
+package testkit
 
 import (
 	"runtime"

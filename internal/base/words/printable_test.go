@@ -1,4 +1,4 @@
-package printable_test
+package words_test
 
 import (
 	"math"
@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/bmqelect/bmqelect/internal/base/printable"
+	"github.com/bmqelect/bmqelect/internal/base/words"
 )
 
 func TestWhatATerminalObeysIsShownAsAnEscape(t *testing.T) {
@@ -18,24 +18,24 @@ func TestWhatATerminalObeysIsShownAsAnEscape(t *testing.T) {
 		"\u009b31m\u202e":        `\u009b31m\u202e`,
 		"\xffa":                  "\ufffda",
 	} {
-		require.Equal(t, want, printable.Text(text, math.MaxInt))
+		require.Equal(t, want, words.Printable(text, math.MaxInt))
 	}
 }
 
 func TestNoCharacterAndNoEscapeIsCutInTwo(t *testing.T) {
 	const text, whole = "a\n\u00e9\u20ac\x00", "a\\n\u00e9\u20ac\\x00"
 	for most := range len(whole) + 2 {
-		got := printable.Text(text, most)
+		got := words.Printable(text, most)
 		require.LessOrEqual(t, len(got), most)
 		require.Equal(t, whole[:len(got)], got)
 		require.Contains(t, []int{0, 1, 3, 5, 8, 12}, len(got))
 	}
 }
 
-func FuzzText(f *testing.F) {
+func FuzzPrintable(f *testing.F) {
 	f.Add("line\nbreak \x1b[31m", 9)
 	f.Fuzz(func(t *testing.T, text string, most int) {
-		got := printable.Text(text, most)
+		got := words.Printable(text, most)
 		require.LessOrEqual(t, len(got), max(most, 0))
 		for _, r := range got {
 			require.True(t, unicode.IsPrint(r), "%q", got)

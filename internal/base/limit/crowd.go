@@ -1,6 +1,6 @@
-// Package crowd bounds how many connections or streams strangers hold, so that those who
-// open many lose their own.
-package crowd
+// Package limit bounds what strangers, files and repeated faults can cost a process: connections,
+// bytes, waiting and lines of a log. Its functions may be called from any goroutine.
+package limit
 
 import (
 	"net"
@@ -11,7 +11,7 @@ import (
 
 // Crowd has room for a number of guests. When it is full, the next one takes the place of
 // another: of the source with the most guests, the one that came first. An honest guest
-// that is soon done keeps its place until as many come after it. New makes one; its
+// that is soon done keeps its place until as many come after it. NewCrowd makes one; its
 // methods may be called from any goroutine.
 type Crowd[Guest comparable] struct {
 	room int
@@ -25,8 +25,8 @@ type guest[Guest comparable] struct {
 	source string
 }
 
-// New returns a Crowd with that room, at least 1.
-func New[Guest comparable](room int) *Crowd[Guest] { return &Crowd[Guest]{room: room} }
+// NewCrowd returns a Crowd with that room, at least 1.
+func NewCrowd[Guest comparable](room int) *Crowd[Guest] { return &Crowd[Guest]{room: room} }
 
 // Enter lets a guest in that comes from host:port. If the crowd was full, out is the one
 // that has lost its place, which the caller has to end; it never is the newcomer.

@@ -1,4 +1,4 @@
-package loopback
+package limit
 
 import (
 	"net"
@@ -13,7 +13,7 @@ func TestWhatIsLoopback(t *testing.T) {
 		"[::ffff:127.0.0.1]:1": true, "0.0.0.0:1": false, "[::]:1": false, ":1": false, "": false,
 		"192.0.2.1:1": false, "localhost.example:1": false, "127.0.0.1": false, "2130706433:1": false,
 	} {
-		require.Equal(t, want, Is(addr), addr)
+		require.Equal(t, want, IsLoopback(addr), addr)
 	}
 }
 
@@ -28,8 +28,8 @@ func (e ends) RemoteAddr() net.Addr { return e.remote }
 
 func TestBothEndsAreOnLoopback(t *testing.T) {
 	here, there := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}, &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1)}
-	require.True(t, Joins(ends{nil, here, &net.TCPAddr{IP: net.IPv6loopback}}))
-	require.False(t, Joins(ends{nil, here, there}))
-	require.False(t, Joins(ends{nil, there, here}))
-	require.False(t, Joins(ends{nil, here, &net.UnixAddr{}}))
+	require.True(t, OnLoopback(ends{nil, here, &net.TCPAddr{IP: net.IPv6loopback}}))
+	require.False(t, OnLoopback(ends{nil, here, there}))
+	require.False(t, OnLoopback(ends{nil, there, here}))
+	require.False(t, OnLoopback(ends{nil, here, &net.UnixAddr{}}))
 }

@@ -1,4 +1,4 @@
-package mdlist_test
+package testkit_test
 
 import (
 	"strings"
@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/bmqelect/bmqelect/internal/base/mdlist"
+	"github.com/bmqelect/bmqelect/internal/testkit"
 )
 
 func TestItem(t *testing.T) {
@@ -18,12 +18,12 @@ func TestItem(t *testing.T) {
 		"- **Tick**: *always*: a.\n":                              {"a", "a", "a"},
 		"- **Tick**:\n":                                           {"", "", ""},
 	} {
-		require.Equal(t, want, mdlist.Item("Tick", states, effects))
+		require.Equal(t, want, testkit.Item("Tick", states, effects))
 	}
 }
 
 func TestWrap(t *testing.T) {
-	long := strings.Repeat("x", mdlist.Width)
+	long := strings.Repeat("x", testkit.Width)
 	for text, want := range map[string]string{
 		"a b":                    "a b\n",
 		long[2:] + " b c":        long[2:] + " b\n  c\n",
@@ -31,6 +31,6 @@ func TestWrap(t *testing.T) {
 		long[3:] + " bcd ef":     long[3:] + "\n  bcd ef\n",
 		"abc " + long[3:] + " d": "abc\n  " + long[3:] + "\n  d\n",
 	} {
-		require.Equal(t, want, mdlist.Wrap(text, "  "))
+		require.Equal(t, want, testkit.Wrap(text, "  "))
 	}
 }

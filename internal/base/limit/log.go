@@ -1,6 +1,4 @@
-// Package loglimit keeps what goes wrong again and again, or at a stranger's will, from
-// filling a log.
-package loglimit
+package limit
 
 import (
 	"cmp"
@@ -11,12 +9,12 @@ import (
 
 const (
 	every = time.Minute // between two lines of one kind
-	most  = 1024        // Limiter.Most
+	most  = 1024        // Log.Most
 )
 
-// Limiter says which lines are due: one of a kind a minute, and at most Most in all. The zero
-// Limiter is ready for use, by any goroutine.
-type Limiter[Kind comparable] struct {
+// Log says which lines of a log are due: one of a kind a minute, and at most Most in all. The zero
+// Log is ready for use, by any goroutine.
+type Log[Kind comparable] struct {
 	Most int // lines a minute; 0: 1024
 
 	mu   sync.Mutex
@@ -31,7 +29,7 @@ type line struct {
 
 // Due reports whether a line of that kind is due now, and how many were not since the last
 // one that was.
-func (l *Limiter[Kind]) Due(kind Kind) (skipped int, due bool) {
+func (l *Log[Kind]) Due(kind Kind) (skipped int, due bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
@@ -52,7 +50,7 @@ func (l *Limiter[Kind]) Due(kind Kind) (skipped int, due bool) {
 
 // makeRoom forgets the kinds that are due again, and reports whether there were any. Called
 // with mu held.
-func (l *Limiter[Kind]) makeRoom(now time.Time) bool {
+func (l *Log[Kind]) makeRoom(now time.Time) bool {
 	if now.Before(l.full) {
 		return false
 	}

@@ -1,5 +1,6 @@
-// Package printable makes text for terminals and logs, also of what may be a stranger's.
-package printable
+// Package words makes text for terminals and logs, also of what may be a stranger's, and finds the
+// name that was meant by a wrong one.
+package words
 
 import (
 	"strconv"
@@ -7,10 +8,10 @@ import (
 	"unicode"
 )
 
-// Text returns text with what a terminal obeys, or does not show, as escapes of Go: control
+// Printable returns text with what a terminal obeys, or does not show, as escapes of Go: control
 // characters, line breaks among them, and marks that turn the direction of text. It has at
 // most the given number of bytes; the rest is cut off.
-func Text(text string, most int) string {
+func Printable(text string, most int) string {
 	var b strings.Builder
 	for _, r := range text {
 		shown := string(r)

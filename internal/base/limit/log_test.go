@@ -1,4 +1,4 @@
-package loglimit
+package limit
 
 import (
 	"testing"
@@ -10,7 +10,7 @@ import (
 
 func TestOneLineOfAKindIsDueAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var l Limiter[string]
+		var l Log[string]
 		for i := range 5 {
 			_, due := l.Due("a")
 			require.Equal(t, i == 0, due)
@@ -31,7 +31,7 @@ func TestOneLineOfAKindIsDueAMinute(t *testing.T) {
 func TestLinesOfAllKindsAreBounded(t *testing.T) {
 	for _, c := range []struct{ given, want int }{{0, 1024}, {10, 10}} {
 		synctest.Test(t, func(t *testing.T) {
-			l := Limiter[int]{Most: c.given}
+			l := Log[int]{Most: c.given}
 			lines := func() (count int) {
 				for i := range 3 * most {
 					if _, due := l.Due(i); due {

@@ -1,5 +1,4 @@
-// Package mdlist writes the Markdown lists of pages that tests generate.
-package mdlist
+package testkit
 
 import (
 	"slices"

@@ -1,4 +1,4 @@
-package regular
+package limit
 
 import (
 	"fmt"
@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// Open opens a regular file as os.OpenFile does. It fails at once for anything else:
+// OpenFile opens a regular file as os.OpenFile does. It fails at once for anything else:
 // the opening of a FIFO would wait for somebody at its other end.
-func Open(path string, flag int, perm fs.FileMode) (*os.File, error) {
+func OpenFile(path string, flag int, perm fs.FileMode) (*os.File, error) {
 	f, err := os.OpenFile(path, flag|syscall.O_NONBLOCK, perm)
 	if err != nil {
 		return nil, err
@@ -26,9 +26,9 @@ func Open(path string, flag int, perm fs.FileMode) (*os.File, error) {
 	return f, nil
 }
 
-// Read returns what a regular file holds, and fails if that is more than most bytes.
-func Read(path string, most int) ([]byte, error) {
-	f, err := Open(path, os.O_RDONLY, 0)
+// ReadFile returns what a regular file holds, and fails if that is more than most bytes.
+func ReadFile(path string, most int) ([]byte, error) {
+	f, err := OpenFile(path, os.O_RDONLY, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -1,5 +1,4 @@
-// Package spelling finds the name that was meant by one that is unknown.
-package spelling
+package words
 
 import "strings"
 
