@@ -162,13 +162,17 @@ func (c *chaos) awaitWork() {
 // verdict judges both histories, and says what was done.
 func (x *chaosLive) verdict(repeat string) {
 	for name, c := range map[string]*chaos{"embedded": x.embedded, "bmqnode exec": x.commands} {
+		kept := c.keep("chaos-live-*.json")
+		x.t.Logf("%s: judging %s", name, kept)
 		found := c.judge(0)
 		wrong := append(found.wrong(), notLinearizable(c.records)...)
 		x.t.Logf("%s: %s", name, c.figures(&found, len(wrong)))
 		if len(wrong) > 0 {
 			x.t.Errorf("%s:\n%s\nhistory: %s\nagain: %s\njudge it again: KERNELTEST_HISTORY=FILE "+
 				"go -C tests test ./kerneltest -run TestAHistoryThatWasKept", name,
-				strings.Join(wrong, "\n"), c.keep("chaos-live-*.json"), repeat)
+				strings.Join(wrong, "\n"), kept, repeat)
+		} else {
+			require.NoError(x.t, os.Remove(kept))
 		}
 	}
 	if x.t.Failed() {
