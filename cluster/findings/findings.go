@@ -33,43 +33,62 @@ const (
 	Alone             Kind = "alone"       // no other member was found since the start; no Peer
 )
 
-// kinds are all kinds, with what to do about a finding of each.
+// kinds are all kinds, with why a finding of each matters and what to do about it.
 var kinds = []struct {
-	kind   Kind
-	advice string
+	kind        Kind
+	why, advice string
 }{
-	{VotersDiffer, "give every node the same voters: if more than one name differs, stop the node " +
-		"whose list is wrong, and correct it; if one name does, start the new voter first, then " +
-		"restart the others one by one, or take the name out, if it is mistyped"},
-	{SettingsDiffer, "if one node is wrong, correct it and restart it alone; to change the value on " +
-		"purpose, stop all, change all, start all (lease, heartbeat timers, unsafe), otherwise " +
-		"restart one by one"},
-	{ClockRate, "compare with a third node: fix the clock of the one that differs from the others " +
-		"(clock source, virtual machine, time daemon), or allow more drift on every node"},
-	{ProxyBetween, "set NoDeathProof on every node, or let members reach each other directly: a " +
-		"refused or ended connection through a proxy or NAT does not prove that a process is gone"},
-	{WrongCluster, "correct the cluster name of one of them, or the address or seed that led here"},
-	{NameTwice, "stop or rename one of the two nodes, of which one may be a stranger's without TLS; if the data directory was replaced, end every " +
-		"process on the old one first, then let the members forget it: bmqnode forget"},
-	{DirectoryCopied, "find out by the addresses which of the two processes is the node's own: without " +
-		"TLS the other one may be a stranger's, and is to be kept out; otherwise stop the process on the " +
-		"copied or restored directory, keep that directory, and start the node with an empty one; if no " +
-		"other process of that name is left, let the members forget it: bmqnode forget"},
-	{DirectoryOutdated, "see by the address that no stranger says so, if there is no TLS; then stop the " +
-		"node and start it on the newer data directory; only if that is lost, on an empty one: " +
-		"docs/operations.md#replacing-a-node; keep the old one until it runs"},
-	{Version, "upgrade the older of the two in steps of releases that have a version in common"},
-	{WrongNode, "correct the name of the node at that address, if it is mistyped, the address that " +
-		"the node advertises, or the port mapping that leads it here"},
-	{TLS, "give every node a certificate of its name and cluster that all accept, or none: " +
-		"bmqnode certs makes them"},
-	{Certificate, "renew it: the node takes the new one from its files by itself"},
-	{FalseClaim, "look at that node: its program, its data directory and voters, and the clocks of " +
-		"both; stop it if elections fail because of it. Take it off the list of names only if you " +
-		"are certain that it lies"},
-	{DiskFails, "make room on the file system of the data directory, or replace the disk; the node " +
-		"takes part for as long as it can write its terms"},
-	{Alone, "correct the addresses to join: at least one must be that of another member that runs"},
+	{VotersDiffer, "quorums of different lists need not share a voter: two leaders are possible",
+		"give every node the same voters: if more than one name differs, stop the node whose " +
+			"list is wrong, and correct it; if one name does, start the new voter first, then " +
+			"restart the others one by one, or take the name out, if it is mistyped"},
+	{SettingsDiffer, "with two values of it, two leaders are possible",
+		"if one node is wrong, correct it and restart it alone; to change the value on purpose, " +
+			"stop all, change all, start all (lease, heartbeat timers, unsafe), otherwise restart " +
+			"one by one"},
+	{ClockRate, "leases keep leaders apart only while clocks run at nearly one rate",
+		"compare with a third node: fix the clock of the one that differs from the others " +
+			"(clock source, virtual machine, time daemon), or allow more drift on every node"},
+	{ProxyBetween, "a proxy that refuses a connection looks like the death of the process behind it",
+		"set NoDeathProof on every node, or let members reach each other directly: a refused or " +
+			"ended connection through a proxy or NAT does not prove that a process is gone"},
+	{WrongCluster, "clusters never mix: the two do not see each other",
+		"correct the cluster name of one of them, or the address or seed that led here"},
+	{NameTwice, "votes are counted by name; the others refuse the younger of the two processes",
+		"stop or rename one of the two nodes, of which one may be a stranger's without TLS; if " +
+			"the data directory was replaced, end every process on the old one first, then let the " +
+			"members forget it: bmqnode forget"},
+	{DirectoryCopied, "a process on a copy does not know the votes of the other, and could vote twice",
+		"find out by the addresses which of the two processes is the node's own: without TLS " +
+			"the other one may be a stranger's, and is to be kept out; otherwise stop the process " +
+			"on the copied or restored directory, keep that directory, and start the node with an " +
+			"empty one; if no other process of that name is left, let the members forget it: " +
+			"bmqnode forget"},
+	{DirectoryOutdated,
+		"it does not know the votes of the directory that was used after it, and could vote twice",
+		"see by the address that no stranger says so, if there is no TLS; then stop the node " +
+			"and start it on the newer data directory; only if that is lost, on an empty one: " +
+			"docs/operations.md#replacing-a-node; keep the old one until it runs"},
+	{Version, "the two cannot talk, so neither counts for the other's quorum",
+		"upgrade the older of the two in steps of releases that have a version in common"},
+	{WrongNode, "the member that is meant is not reached",
+		"correct the name of the node at that address, if it is mistyped, the address that the " +
+			"node advertises, or the port mapping that leads it here"},
+	{TLS, "without a link neither counts for the other's quorum",
+		"give every node a certificate of its name and cluster that all accept, or none: " +
+			"bmqnode certs makes them"},
+	{Certificate, "with a certificate that has ended a node makes no new links",
+		"renew it: the node takes the new one from its files by itself"},
+	{FalseClaim, "it ends elections, and a correct voter does not: it lies, a disk or a list of " +
+		"voters is wrong, or a clock is",
+		"look at that node: its program, its data directory and voters, and the clocks of both; " +
+			"stop it if elections fail because of it. Take it off the list of names only if you are " +
+			"certain that it lies"},
+	{DiskFails, "what happens is not recorded, and a node that cannot write its terms takes no part",
+		"make room on the file system of the data directory, or replace the disk; the node " +
+			"takes part for as long as it can write its terms"},
+	{Alone, "a node that finds nobody counts for nobody's quorum",
+		"correct the addresses to join: at least one must be that of another member that runs"},
 }
 
 // Kinds returns all kinds.
@@ -83,12 +102,23 @@ func Kinds() []Kind {
 
 // Advice says what to do about a finding of this kind; "" for an unknown kind.
 func (k Kind) Advice() string {
+	_, advice := k.texts()
+	return advice
+}
+
+// Why says why a finding of this kind matters; "" for an unknown kind.
+func (k Kind) Why() string {
+	why, _ := k.texts()
+	return why
+}
+
+func (k Kind) texts() (why, advice string) {
 	for _, known := range kinds {
 		if known.kind == k {
-			return known.advice
+			return known.why, known.advice
 		}
 	}
-	return ""
+	return "", ""
 }
 
 // Finding is one thing that is wrong between this member and another one, and

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/internal/daemon/remote"
+	"github.com/bmqelect/bmqelect/internal/daemon/ask"
 )
 
 // completeTime bounds the question for names while somebody waits at a prompt.
@@ -59,7 +59,7 @@ func completeFlags(cmd *cobra.Command) {
 // reach adds the flags that say how nodes are reached to a command that has its own flags. It
 // lets the shell offer the names of the nodes that run, for the first arguments of cmd and
 // for the flag --to, and those of elections for --group.
-func reach(cmd *cobra.Command, c *remote.Cluster, arguments int) {
+func reach(cmd *cobra.Command, c *ask.Cluster, arguments int) {
 	c.Register(cmd.Flags())
 	nodes := offer(func(ctx context.Context) []string { names, _, _ := c.Names(ctx); return names })
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, begun string) (

@@ -122,7 +122,7 @@ func TestNodeWhoseDiskFailsStopsTakingPart(t *testing.T) {
 	// A vote needs no write as long as terms are reserved; a pause needs one.
 	c := victim.Client()
 	defer c.Close()
-	_, err := c.Pause(t.Context(), admin.PauseRequest{For: "1m"})
+	_, err := c.Tell(t.Context(), admin.PauseRequest{For: "1m"})
 	require.Error(t, err)
 	require.Error(t, s.exit(victim), "it exits non-zero")
 	s.mu.Lock()

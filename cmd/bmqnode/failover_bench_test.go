@@ -153,7 +153,7 @@ func transfers(b *testing.B, s *scene) {
 	for b.Loop() {
 		began := time.Now()
 		c := s.node(leader.Leader).Client()
-		_, err := c.Transfer(b.Context(), admin.TransferRequest{})
+		_, err := c.Tell(b.Context(), admin.TransferRequest{})
 		require.NoError(b, err)
 		c.Close()
 		next := s.agree(s.Nodes(), above(leader.Term))

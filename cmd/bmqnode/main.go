@@ -16,10 +16,10 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
+	"github.com/bmqelect/bmqelect/internal/daemon/ask"
 	"github.com/bmqelect/bmqelect/internal/daemon/config"
 	"github.com/bmqelect/bmqelect/internal/daemon/console"
 	"github.com/bmqelect/bmqelect/internal/daemon/exec"
-	"github.com/bmqelect/bmqelect/internal/daemon/remote"
 )
 
 // Exit codes.
@@ -48,7 +48,7 @@ func execute() int {
 	switch {
 	case errors.As(err, new(config.UsageError)):
 		return exitUsage
-	case errors.As(err, new(remote.NoLeaderError)):
+	case errors.As(err, new(ask.NoLeaderError)):
 		return exitNoLeader
 	}
 	return exitFailure

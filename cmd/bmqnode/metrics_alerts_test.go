@@ -112,7 +112,7 @@ func (w ward) changesTheLeaderAgainAndAgain() {
 	for range 6 {
 		ctx, cancel := context.WithTimeout(w.scene.t.Context(), patience)
 		c := w.node(leader).Client()
-		_, err := c.Transfer(ctx, admin.TransferRequest{})
+		_, err := c.Tell(ctx, admin.TransferRequest{})
 		c.Close()
 		cancel()
 		next := w.agree(w.Nodes(), nil).Leader
@@ -134,9 +134,9 @@ func pauseAndResume(t testing.TB, n *procs.Node) {
 	defer cancel()
 	c := n.Client()
 	defer c.Close()
-	_, err := c.Pause(ctx, admin.PauseRequest{For: "1s"})
+	_, err := c.Tell(ctx, admin.PauseRequest{For: "1s"})
 	require.NoError(t, err)
-	_, err = c.Resume(ctx)
+	_, err = c.Tell(ctx, admin.ResumeRequest{})
 	require.NoError(t, err)
 }
 

@@ -25,8 +25,7 @@ import (
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/cluster/findings"
 	"github.com/bmqelect/bmqelect/internal/daemon/admin"
-	"github.com/bmqelect/bmqelect/internal/daemon/doctor"
-	"github.com/bmqelect/bmqelect/internal/daemon/remote"
+	"github.com/bmqelect/bmqelect/internal/daemon/ask"
 )
 
 const folder = "../../internal/daemon/admin"
@@ -141,7 +140,7 @@ func TestDocumentNamesEveryField(t *testing.T) {
 		"Finding":      findings.Finding{},
 		"FaultRequest": admin.FaultRequest{}, "LinkFault": admin.LinkFault{},
 		"FaultStatus": admin.FaultStatus{},
-		"Answer":      remote.Answer{}, "Report": doctor.Report{}, "Check": doctor.Check{},
+		"Answer":      ask.Answer{}, "Report": ask.Report{}, "Check": ask.Check{},
 	} {
 		documented := slices.Sorted(maps.Keys(doc.Components.Schemas[name].Value.Properties))
 		require.ElementsMatch(t, fieldsOf(reflect.TypeOf(v)), documented,

@@ -80,37 +80,27 @@ func (c *Client) Status(ctx context.Context) (cluster.Status, error) {
 	return c.status(ctx, http.MethodGet, "/v1/status", nil)
 }
 
-// Transfer asks the node to hand leadership over, and returns its status when that
-// is done.
-func (c *Client) Transfer(ctx context.Context, req TransferRequest) (cluster.Status, error) {
-	return c.status(ctx, http.MethodPost, "/v1/transfer", req)
-}
+// A Request tells a node to do something. It is the body of a POST.
+type Request interface{ path() string }
 
-// StepDown lets the node step down, and returns its status when it does not lead any more.
-func (c *Client) StepDown(ctx context.Context, req StepDownRequest) (cluster.Status, error) {
-	return c.status(ctx, http.MethodPost, "/v1/step-down", req)
-}
+func (TransferRequest) path() string  { return "/v1/transfer" }
+func (StepDownRequest) path() string  { return "/v1/step-down" }
+func (PauseRequest) path() string     { return "/v1/pause" }
+func (ResumeRequest) path() string    { return "/v1/resume" }
+func (SettingsRequest) path() string  { return "/v1/settings" }
+func (ForgetRequest) path() string    { return "/v1/forget" }
+func (GossipKeyRequest) path() string { return "/v1/gossip-key" }
 
-// Pause pauses all elections of the node, and returns its status then: see
-// cluster.Node.Pause.
-func (c *Client) Pause(ctx context.Context, req PauseRequest) (cluster.Status, error) {
-	return c.status(ctx, http.MethodPost, "/v1/pause", req)
-}
-
-// Resume ends a pause, and returns the node's status then.
-func (c *Client) Resume(ctx context.Context) (cluster.Status, error) {
-	return c.status(ctx, http.MethodPost, "/v1/resume", nil)
-}
-
-// Set changes settings of the node until it restarts, and returns its status then.
-func (c *Client) Set(ctx context.Context, req SettingsRequest) (cluster.Status, error) {
-	return c.status(ctx, http.MethodPost, "/v1/settings", req)
-}
-
-// Forget makes the node accept the next process of another node's name, and returns its
-// status then: see cluster.Node.Forget.
-func (c *Client) Forget(ctx context.Context, req ForgetRequest) (cluster.Status, error) {
-	return c.status(ctx, http.MethodPost, "/v1/forget", req)
+// Tell returns the node's status when it has done what it was told. It sends no key if TakesKeys
+// returns an error.
+func (c *Client) Tell(ctx context.Context, req Request) (st cluster.Status, err error) {
+	if _, key := req.(GossipKeyRequest); key {
+		err = c.TakesKeys()
+	}
+	if err != nil {
+		return st, err
+	}
+	return c.status(ctx, http.MethodPost, req.path(), req)
 }
 
 // TakesKeys returns why no key may be sent to this address: see Credentials.Client.
@@ -119,17 +109,6 @@ func (c *Client) TakesKeys() error {
 		return nil
 	}
 	return fmt.Errorf("%s: a key is %s", c.addr, c.unsafe)
-}
-
-// GossipKey makes the node take a step of a rotation, and returns its status then. It sends
-// nothing if TakesKeys returns an error.
-func (c *Client) GossipKey(
-	ctx context.Context, req GossipKeyRequest,
-) (st cluster.Status, err error) {
-	if err := c.TakesKeys(); err != nil {
-		return st, err
-	}
-	return c.status(ctx, http.MethodPost, "/v1/gossip-key", req)
 }
 
 // status sends a request that is answered with a status. It refuses the answer of a
@@ -143,10 +122,22 @@ func (c *Client) status(ctx context.Context, method, path string, in any) (st cl
 	return st, err
 }
 
+// Recording asks for what the node has recorded.
+func (c *Client) Recording(ctx context.Context) (r Recording, err error) {
+	err = c.do(ctx, http.MethodGet, "/v1/recording", nil, &r)
+	return r, err
+}
+
+// History asks for the leaderships that the node has seen.
+func (c *Client) History(ctx context.Context) (h History, err error) {
+	err = c.do(ctx, http.MethodGet, "/v1/history", nil, &h)
+	return h, err
+}
+
 // Faults changes which links are cut on purpose, and returns those that are.
-func (c *Client) Faults(ctx context.Context, req FaultRequest) (FaultStatus, error) {
-	var st FaultStatus
-	return st, c.do(ctx, http.MethodPost, "/v1/faults", req, &st)
+func (c *Client) Faults(ctx context.Context, req FaultRequest) (st FaultStatus, err error) {
+	err = c.do(ctx, http.MethodPost, "/v1/faults", req, &st)
+	return st, err
 }
 
 // do sends a request and decodes the answer into out.
@@ -277,7 +268,7 @@ func decode(r io.Reader, out any) error {
 	return json.Unmarshal(text, out)
 }
 
-// withPrintable returns a JSON value with all its texts printable.
+// withPrintable returns a JSON value with all its texts words.
 func withPrintable(value any) any {
 	switch v := value.(type) {
 	case string:

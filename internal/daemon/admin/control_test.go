@@ -14,7 +14,7 @@ import (
 func TestALeaderStepsDownAndRests(t *testing.T) {
 	node, c := serve(t, nil)
 	leads(t, node)
-	st, err := c.StepDown(t.Context(), StepDownRequest{For: "1h", Group: cluster.DefaultGroup})
+	st, err := c.Tell(t.Context(), StepDownRequest{For: "1h", Group: cluster.DefaultGroup})
 	require.NoError(t, err)
 	require.False(t, st.Groups[0].Leading)
 	code, _ := request(t, c, "GET", "/v1/leader", "")
@@ -24,7 +24,7 @@ func TestALeaderStepsDownAndRests(t *testing.T) {
 	code, text := request(t, c, "POST", "/v1/step-down", "")
 	require.Equal(t, http.StatusConflict, code, text)
 	require.Contains(t, text, cluster.ErrNotLeader.Error())
-	_, err = c.StepDown(t.Context(), StepDownRequest{For: "1ms"})
+	_, err = c.Tell(t.Context(), StepDownRequest{For: "1ms"})
 	require.NoError(t, err, "one that does not lead rests")
 	require.Eventually(t, node.IsLeader, testkit.Limit(30*time.Second), 10*time.Millisecond,
 		"the last word counts")
@@ -32,7 +32,7 @@ func TestALeaderStepsDownAndRests(t *testing.T) {
 
 func TestANodeIsToldToForgetAnother(t *testing.T) {
 	c := guardedBy(t, Config{}, socketAddr)
-	st, err := c.Forget(t.Context(), ForgetRequest{Node: "b"})
+	st, err := c.Tell(t.Context(), ForgetRequest{Node: "b"})
 	require.NoError(t, err, "nothing is known of it")
 	require.Equal(t, "a", string(st.Node))
 	for body, want := range map[string]string{

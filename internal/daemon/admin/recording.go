@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"context"
 	"errors"
 	"net/http"
 
@@ -43,16 +42,4 @@ func (s *Server) recorded(w http.ResponseWriter, name recording.Name) (
 		refuse(w, http.StatusServiceUnavailable, err)
 	}
 	return records, damaged, err == nil
-}
-
-// Recording asks for what the node has recorded.
-func (c *Client) Recording(ctx context.Context) (Recording, error) {
-	var r Recording
-	return r, c.do(ctx, http.MethodGet, "/v1/recording", nil, &r)
-}
-
-// History asks for the leaderships that the node has seen.
-func (c *Client) History(ctx context.Context) (History, error) {
-	var h History
-	return h, c.do(ctx, http.MethodGet, "/v1/history", nil, &h)
 }

@@ -25,7 +25,10 @@ func (s *Server) postPause(w http.ResponseWriter, r *http.Request, req PauseRequ
 	s.answerDone(w, s.Node.Pause(r.Context(), d))
 }
 
-func (s *Server) postResume(w http.ResponseWriter, r *http.Request, _ struct{}) {
+// ResumeRequest is the body of POST /v1/resume.
+type ResumeRequest struct{}
+
+func (s *Server) postResume(w http.ResponseWriter, r *http.Request, _ ResumeRequest) {
 	s.answerDone(w, s.Node.Resume(r.Context()))
 }
 

@@ -17,14 +17,14 @@ import (
 func TestElectionsArePausedAndResumed(t *testing.T) {
 	node, c := serve(t, nil)
 	leads(t, node)
-	st, err := c.Pause(t.Context(), PauseRequest{For: "1h"})
+	st, err := c.Tell(t.Context(), PauseRequest{For: "1h"})
 	require.NoError(t, err)
 	require.WithinDuration(t, time.Now().Add(time.Hour), st.PausedUntil,
 		testkit.Limit(10*time.Second))
 	code, text := request(t, c, "POST", "/v1/step-down", "")
 	require.Equal(t, http.StatusConflict, code)
 	require.Contains(t, text, "resume them, or transfer to a named node")
-	st, err = c.Resume(t.Context())
+	st, err = c.Tell(t.Context(), ResumeRequest{})
 	require.NoError(t, err)
 	require.Zero(t, st.PausedUntil)
 	for body, want := range map[string]int{
@@ -60,7 +60,7 @@ func TestSettingsChangeAtRunTime(t *testing.T) {
 	require.Equal(t, before.Groups[0].Priority, node.Status().Groups[0].Priority)
 
 	five, no := 5, false
-	st, err := c.Set(t.Context(), SettingsRequest{Priority: &five, Candidate: &no, LogLevel: "debug"})
+	st, err := c.Tell(t.Context(), SettingsRequest{Priority: &five, Candidate: &no, LogLevel: "debug"})
 	require.NoError(t, err)
 	require.Len(t, st.Groups, 2)
 	for _, g := range st.Groups {

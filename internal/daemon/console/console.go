@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"text/tabwriter"
 	"time"
 
 	"github.com/fatih/color"
@@ -88,6 +89,21 @@ func (p *Printer) Say(format string, args ...any) {
 	defer p.mu.Unlock()
 	fmt.Fprintln(p.out, strings.TrimRight(fmt.Sprintf(format, args...), "\n"))
 }
+
+// Table writes rows, whose cells end with tabs, in columns. paint colors a line.
+func Table(w io.Writer, rows []string, paint func(row int, line string) string) error {
+	var text strings.Builder
+	columns := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(columns, strings.Join(rows, "\n"))
+	err := columns.Flush()
+	for i, line := range strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n") {
+		fmt.Fprintln(w, paint(i, line))
+	}
+	return err
+}
+
+// Plain paints nothing.
+func Plain(_ int, line string) string { return line }
 
 // JSON writes a value for programs, indented so that people can read it too.
 func JSON(w io.Writer, v any) error {

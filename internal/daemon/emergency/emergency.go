@@ -18,10 +18,10 @@ import (
 	"github.com/bmqelect/bmqelect/cluster/recovery"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/base/words"
+	"github.com/bmqelect/bmqelect/internal/daemon/ask"
 	"github.com/bmqelect/bmqelect/internal/daemon/config"
 	"github.com/bmqelect/bmqelect/internal/daemon/console"
 	"github.com/bmqelect/bmqelect/internal/daemon/exec"
-	"github.com/bmqelect/bmqelect/internal/daemon/remote"
 )
 
 // Options say which emergency is meant. Exactly one of Lost, Readmit and Show is to be set.
@@ -183,7 +183,7 @@ func show(w io.Writer, dir string) error {
 		fmt.Fprintf(w, "no emergency on record in %s\n", dir)
 	}
 	for _, e := range all {
-		fmt.Fprintln(w, remote.EmergencyText(e))
+		fmt.Fprintln(w, ask.EmergencyText(e))
 		for _, r := range e.Readmitted {
 			fmt.Fprintf(w, "  %s readmitted at %s\n", r.Node, r.Time.Format(time.RFC3339))
 		}

@@ -18,9 +18,9 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/internal/daemon/admin"
+	"github.com/bmqelect/bmqelect/internal/daemon/ask"
 	"github.com/bmqelect/bmqelect/internal/daemon/config"
 	"github.com/bmqelect/bmqelect/internal/daemon/console"
-	"github.com/bmqelect/bmqelect/internal/daemon/doctor"
 )
 
 // resolveTime bounds the look-ups of all join addresses.
@@ -156,7 +156,7 @@ func checkMachine(
 	var errs []error
 	complain := func(flag string, err error) {
 		if err != nil {
-			errs = append(errs, fmt.Errorf("--%s: %w", flag, doctor.Explain(err)))
+			errs = append(errs, fmt.Errorf("--%s: %w", flag, ask.Explain(err)))
 		}
 	}
 	inUse := cluster.CheckDataDir(c)
@@ -214,7 +214,7 @@ func checkAddresses(
 			defer bound.Close() // at the end, so that two of one port are found
 		case !runs || !errors.Is(err, syscall.EADDRINUSE):
 			failed = l.flag
-			errs = append(errs, fmt.Errorf("--%s: %w", l.flag, doctor.Explain(err)))
+			errs = append(errs, fmt.Errorf("--%s: %w", l.flag, ask.Explain(err)))
 		}
 	}
 	return errors.Join(errs...)

@@ -17,8 +17,8 @@ import (
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/cluster/findings"
 	"github.com/bmqelect/bmqelect/internal/daemon/admin"
+	"github.com/bmqelect/bmqelect/internal/daemon/ask"
 	"github.com/bmqelect/bmqelect/internal/daemon/config"
-	"github.com/bmqelect/bmqelect/internal/daemon/doctor"
 	"github.com/bmqelect/bmqelect/internal/daemon/sdnotify"
 )
 
@@ -54,14 +54,14 @@ func Run(
 	}
 	side, err := openAdmin(&o.Admin)
 	if err != nil {
-		return doctor.Explain(err)
+		return ask.Explain(err)
 	}
 	cfg.AdminAddr = side.advertised
 	side.config.TLS = newestTLS(&cfg)
 	node, err := cluster.Start(ctx, cfg)
 	if err != nil {
 		side.close()
-		return doctor.Explain(err)
+		return ask.Explain(err)
 	}
 	side.config.Node, side.config.Faults, side.config.Logger = node, cfg.Faults, log.Named("admin")
 	side.config.DataDir, side.config.TLSDir = cfg.DataDir, o.TLSDir

@@ -19,9 +19,9 @@ import (
 
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/base/certs"
+	"github.com/bmqelect/bmqelect/internal/daemon/ask"
 	"github.com/bmqelect/bmqelect/internal/daemon/console"
 	"github.com/bmqelect/bmqelect/internal/daemon/procs"
-	"github.com/bmqelect/bmqelect/internal/daemon/remote"
 	"github.com/bmqelect/bmqelect/scouting"
 )
 
@@ -204,11 +204,11 @@ func (s *shell) explainWhenReady(ctx context.Context) {
 		program = os.Args[0]
 	}
 	var at []string
-	for _, n := range s.procs.Nodes()[:min(s.Nodes, len(remote.DefaultAddrs))] {
+	for _, n := range s.procs.Nodes()[:min(s.Nodes, len(ask.DefaultAddrs))] {
 		at = append(at, n.AdminAddr)
 	}
 	flag := " --admin " + strings.Join(at, ",")
-	if at[0] == remote.DefaultAddrs[0] {
+	if at[0] == ask.DefaultAddrs[0] {
 		flag = "" // the commands look there anyway
 	}
 	s.out.Say("Or in another terminal:")

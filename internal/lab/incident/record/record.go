@@ -14,16 +14,16 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/internal/base/recording"
+	"github.com/bmqelect/bmqelect/internal/daemon/ask"
 	"github.com/bmqelect/bmqelect/internal/daemon/config"
 	"github.com/bmqelect/bmqelect/internal/daemon/console"
-	"github.com/bmqelect/bmqelect/internal/daemon/remote"
 	"github.com/bmqelect/bmqelect/internal/lab/incident"
 	"github.com/bmqelect/bmqelect/internal/lab/report"
 )
 
 // Options are the flags of the command.
 type Options struct {
-	remote.Cluster
+	ask.Cluster
 	Group    string // the election
 	Since    time.Duration
 	From, To string   // if set, instead of Since and of now

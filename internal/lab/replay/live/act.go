@@ -46,7 +46,7 @@ func (r *run) act(ctx context.Context, a scenario.Action) (note string, err erro
 	case "step-down":
 		err := r.each(a.Nodes, func(n *procs.Node) error {
 			return ask(ctx, n, stopTimeout, func(ctx context.Context, c *admin.Client) error {
-				_, err := c.StepDown(ctx, admin.StepDownRequest{For: a.Rest.String()})
+				_, err := c.Tell(ctx, admin.StepDownRequest{For: a.Rest.String()})
 				return err
 			})
 		})

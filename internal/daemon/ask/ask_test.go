@@ -1,15 +1,13 @@
-package remote
+package ask
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -197,13 +195,10 @@ func TestOneElectionOfManyIsShown(t *testing.T) {
 		Group: "jobs", Role: "LEADER", Leader: "n1", Leading: true, Term: 9,
 		Voters: nodes[0].Groups[0].Voters,
 	})
-	all, err := at(nodes[0].AdminAddr).All(t.Context())
-	require.NoError(t, err)
-	_, err = OfGroup(slices.Clone(all), "mail")
+	_, err := at(nodes[0].AdminAddr).Status(t.Context(), "mail")
 	require.ErrorAs(t, err, new(config.UsageError))
-	answers, err := OfGroup(all, "jobs")
+	answers, err := at(nodes[0].AdminAddr).Status(t.Context(), "jobs")
 	require.NoError(t, err)
-	slices.SortFunc(answers, func(a, b Answer) int { return cmp.Compare(a.Node, b.Node) })
 	var out bytes.Buffer
 	require.NoError(t, PrintStatus(&out, answers))
 	require.Contains(t, out.String(), "n1    LEADER  n1      9 ")

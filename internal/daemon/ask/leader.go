@@ -1,10 +1,9 @@
-package remote
+package ask
 
 import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/internal/daemon/admin"
@@ -29,17 +28,17 @@ func (c *Cluster) search(
 ) (leader Answer, others, silent []Answer, err error) {
 	err = c.walk(ctx, false, func(a Answer) bool {
 		switch {
-		case a.Status == nil:
+		case a.silent():
 			silent = append(silent, a)
 		case admin.GroupIn(*a.Status, group).Leading:
 			leader = a
 		default:
 			others = append(others, a)
 		}
-		return leader.Status != nil
+		return leader.answered()
 	})
-	if err == nil && leader.Status == nil && len(others) == 0 {
-		err = noAnswer(silent)
+	if err == nil && leader.silent() && len(others) == 0 {
+		err = noAnswerOf(silent)
 	}
 	return leader, others, silent, err
 }
@@ -53,11 +52,11 @@ func (c *Cluster) AtLeader(
 	if err != nil {
 		return err
 	}
-	if leader.Status == nil {
+	if leader.silent() {
 		if err := unasked(others, silent, group); err != nil {
 			return err
 		}
-		return noLeader(others, group)
+		return noLeaderAmong(others, group)
 	}
 	client := c.client(leader)
 	defer client.Close()
@@ -68,13 +67,12 @@ func (c *Cluster) AtLeader(
 func unasked(others, silent []Answer, group string) error {
 	for _, a := range others {
 		l := admin.LeaderIn(*a.Status, group)
-		isLeader := func(b Answer) bool { return b.Node == l.Leader }
-		if l.Leader == "" || slices.ContainsFunc(others, isLeader) {
+		if l.Leader == "" || find(others, l.Leader) != nil {
 			continue
 		}
 		why := cmp.Or(l.AdminAddr, "no address of it is known")
-		if i := slices.IndexFunc(silent, isLeader); i >= 0 {
-			why = silent[i].Error
+		if there := find(silent, l.Leader); there != nil {
+			why = there.Error
 		}
 		return fmt.Errorf("%s leads, as %s says, but its admin side cannot be asked (%s): name it "+
 			"with --admin, or give it an admin-addr that others reach", l.Leader, a.Node, why)
@@ -90,38 +88,34 @@ func (c *Cluster) Leader(ctx context.Context, group string) (admin.Leader, error
 	switch {
 	case err != nil:
 		return admin.Leader{}, err
-	case leader.Status != nil:
+	case leader.answered():
 		return admin.LeaderIn(*leader.Status, group), nil
-	}
-	answered := map[cluster.NodeID]bool{}
-	for _, a := range others {
-		answered[a.Node] = true
 	}
 	var named admin.Leader
 	for _, a := range others {
 		// The silence of another took time: what this one said may be old.
 		now := Answer{Node: a.Node, via: a.via, given: a.given}
-		if c.ask(ctx, &now); now.Status == nil {
+		if c.ask(ctx, &now); now.silent() {
 			continue
 		}
 		l := admin.LeaderIn(*now.Status, group)
 		if admin.GroupIn(*now.Status, group).Leading {
 			return l, nil
 		}
-		if l.Leader != "" && !answered[l.Leader] && l.Term >= named.Term {
+		if l.Leader != "" && find(others, l.Leader) == nil && l.Term >= named.Term {
 			named = l
 		}
 	}
 	if named.Leader == "" {
 		g := admin.GroupIn(*others[0].Status, group)
 		named = admin.Leader{Group: group, Term: g.Term, LSN: g.LSN, Reason: g.Explanation}
-		return named, noLeader(others, group)
+		return named, noLeaderAmong(others, group)
 	}
 	return named, nil
 }
 
-// noLeader is the error if none of those that answered leads.
-func noLeader(others []Answer, group string) error {
+// noLeaderAmong is the error if none of those that answered leads.
+func noLeaderAmong(others []Answer, group string) error {
 	first := others[0]
 	why := admin.GroupIn(*first.Status, group).Explanation
 	if why == "" {

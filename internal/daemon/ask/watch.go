@@ -1,4 +1,4 @@
-package remote
+package ask
 
 import (
 	"context"
@@ -39,7 +39,7 @@ func (c *Cluster) Watch(ctx context.Context, to io.Writer) error {
 	var silent []Answer
 	followed := map[cluster.NodeID]bool{}
 	err := c.walk(ctx, false, func(a Answer) bool {
-		if a.Status == nil {
+		if a.silent() {
 			silent = append(silent, a)
 			return false
 		}
@@ -58,7 +58,7 @@ func (c *Cluster) Watch(ctx context.Context, to io.Writer) error {
 		return false
 	})
 	if err == nil && len(followed) == 0 {
-		err = noAnswer(silent)
+		err = noAnswerOf(silent)
 	}
 	return err
 }

@@ -1,4 +1,4 @@
-package doctor
+package ask
 
 import (
 	"encoding/json"
@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/cluster/findings"
+	"github.com/bmqelect/bmqelect/internal/daemon/admin"
 )
 
 // healthy are the answers of three nodes, of which a leads.
@@ -30,13 +30,13 @@ func healthy() []Answer {
 			}
 		}
 		answers = append(answers, Answer{
-			Node: id, Addr: "at " + string(id), Status: st, AheadLeast: -500 * time.Millisecond,
-			AheadMost: 500 * time.Millisecond,
-			Figures: map[string]float64{
-				"bmqelect_store_write_seconds_count": 4, "bmqelect_store_write_seconds_sum": 0.02,
-				"bmqelect_lease_left_at_renewal_ratio_count":            1000,
-				`bmqelect_lease_left_at_renewal_ratio_bucket{le="0.2"}`: 2,
-			},
+			Node: id, via: "at " + string(id), Status: st, figures: admin.Figures{
+				AheadLeast: -500 * time.Millisecond, AheadMost: 500 * time.Millisecond,
+				Values: map[string]float64{
+					"bmqelect_store_write_seconds_count": 4, "bmqelect_store_write_seconds_sum": 0.02,
+					"bmqelect_lease_left_at_renewal_ratio_count":            1000,
+					`bmqelect_lease_left_at_renewal_ratio_bucket{le="0.2"}`: 2,
+				}},
 		})
 	}
 	g := &answers[0].Status.Groups[0]
@@ -50,10 +50,8 @@ func silence(a *Answer, why string) { a.Status, a.Error = nil, why }
 // linkAt is the i-th link of a node.
 func linkAt(a Answer, i int) *cluster.MemberStatus { return &a.Status.Members[i] }
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
 func TestNothingIsWrongWithAHealthyCluster(t *testing.T) {
-	r := Examine(healthy())
+	r := examine(healthy())
 	require.Len(t, r.Checks, r.Count(OK), "%+v", r)
 	require.Equal(t, len(r.Checks), r.Count(OK))
 	var subjects []string
@@ -65,8 +63,8 @@ func TestNothingIsWrongWithAHealthyCluster(t *testing.T) {
 		"versions", "wall clocks", "messages"}, subjects)
 }
 
-// faults of a cluster: what is planted, and what must be said of it.
-var faults = map[string]struct {
+// planted are faults of a cluster: what is planted, and what must be said of it.
+var planted = map[string]struct {
 	plant func([]Answer)
 	kind  Kind
 	level Level
@@ -75,14 +73,14 @@ var faults = map[string]struct {
 }{
 	"accept-plain was forgotten": {
 		func(a []Answer) { a[1].Status.AcceptsPlain, a[1].Status.AcceptsPlainFor = true, 200_000 },
-		PlainAccepted, Warn, "b", "it accepts members without TLS, for 55h33m20s by now",
+		plainAccepted, Warn, "b", "it accepts members without TLS, for 55h33m20s by now",
 	},
 	"a voter does not answer": {
 		func(a []Answer) { silence(&a[2], "connection refused"); linkAt(a[0], 1).Link = "down (reset)" },
-		NoAnswer, Fail, "c", "connection refused; a has its link down (reset); b has its link up",
+		noAnswer, Fail, "c", "connection refused; a has its link down (reset); b has its link up",
 	},
 	"a voter runs, and its admin side cannot be asked": {
-		func(a []Answer) { silence(&a[1], "at b: node a answers there") }, NoAnswer, Warn, "b",
+		func(a []Answer) { silence(&a[1], "at b: node a answers there") }, noAnswer, Warn, "b",
 		"it runs (link up), but its admin side cannot be asked: at b: node a answers there",
 	},
 	"a voter that does not answer has lost its links": {
@@ -90,27 +88,27 @@ var faults = map[string]struct {
 			silence(&a[2], "refused")
 			linkAt(a[0], 1).Link, linkAt(a[1], 1).Link = "down (reset)", "down (reset)"
 		},
-		NoAnswer, Fail, "c", "refused; a has its link down (reset); b has its link down (reset)",
+		noAnswer, Fail, "c", "refused; a has its link down (reset); b has its link down (reset)",
 	},
 	"nobody may stand": {
 		func(a []Answer) {
 			a[1].Status.Groups[0].Candidate, a[2].Status.Groups[0].Candidate = false, false
 		},
-		NoSuccessor, Warn, "", "no other node can take over: not a candidate: b, c",
+		noSuccessor, Warn, "", "no other node can take over: not a candidate: b, c",
 	},
 	"a cut made on purpose": {
-		func(a []Answer) { a[1].Status.Faults = "c: cut both" }, LinkDown, Warn, "b",
+		func(a []Answer) { a[1].Status.Faults = "c: cut both" }, linkDown, Warn, "b",
 		"cut on purpose: c: cut both",
 	},
 	"a voter never came": {
 		func(a []Answer) {
 			silence(&a[2], "never seen")
-			a[2].Addr = ""
+			a[2].via = ""
 			for i := range 2 {
 				*linkAt(a[i], 1) = cluster.MemberStatus{Node: "c", Voter: true, Link: "none"}
 			}
 		},
-		NeverSeen, Fail, "c", "never seen",
+		neverSeen, Fail, "c", "never seen",
 	},
 	"an observer does not answer": {
 		func(a []Answer) {
@@ -119,10 +117,10 @@ var faults = map[string]struct {
 				a[i].Status.Groups[0].Voters = []cluster.NodeID{"a", "b"}
 			}
 		},
-		NoAnswer, Warn, "c", "timeout",
+		noAnswer, Warn, "c", "timeout",
 	},
 	"an address does not answer": {
-		func(a []Answer) { silence(&a[2], "at c: x"); a[2].Node = "" }, NoAnswer, Fail, "at c", "x",
+		func(a []Answer) { silence(&a[2], "at c: x"); a[2].Node = "" }, noAnswer, Fail, "at c", "x",
 	},
 	"an address of nobody does not answer": {
 		func(a []Answer) {
@@ -132,58 +130,58 @@ var faults = map[string]struct {
 				a[i].Status.Groups[0].Voters = []cluster.NodeID{"a", "b"}
 			}
 		},
-		NoAnswer, Warn, "at c", "x; every voter answers elsewhere",
+		noAnswer, Warn, "at c", "x; every voter answers elsewhere",
 	},
 	"a link is up one way": {
 		func(a []Answer) {
 			linkAt(a[1], 1).Link, linkAt(a[1], 1).LinkError = "down (timeout)",
 				"i/o timeout"
 		},
-		LinkDown, Fail, "b - c", "up one way only: b has it down (timeout), i/o timeout; c has it up",
+		linkDown, Fail, "b - c", "up one way only: b has it down (timeout), i/o timeout; c has it up",
 	},
 	"a link is down": {
 		func(a []Answer) { linkAt(a[0], 0).Link = "down (reset)"; linkAt(a[1], 0).Link = "none" },
-		LinkDown, Fail, "a - b", "a has it down (reset); b has it none: it never heard of it",
+		linkDown, Fail, "a - b", "a has it down (reset); b has it none: it never heard of it",
 	},
 	"no leader": {
 		func(a []Answer) {
 			g := &a[1].Status.Groups[0]
 			g.Leader, g.Explanation = "", "no leader: 2 of 3 needed"
 		},
-		NoLeader, Fail, "b", "2 of 3 needed",
+		noLeader, Fail, "b", "2 of 3 needed",
 	},
 	"one is not paused": {
 		func(a []Answer) {
 			until := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 			a[0].Status.PausedUntil, a[2].Status.PausedUntil = until.Add(time.Minute), until
 		},
-		PausedInPart, Warn, "", "paused on a, c until 2026-01-02T12:00:00Z, but not on b",
+		pausedInPart, Warn, "", "paused on a, c until 2026-01-02T12:00:00Z, but not on b",
 	},
 	"two lead": {
 		func(a []Answer) { g := &a[1].Status.Groups[0]; g.Leading, g.Leader, g.Term = true, "b", 8 },
-		LeaderDisputed, Fail, "", "more than one node says that it leads: a in term 7, b in term 8",
+		leaderDisputed, Fail, "", "more than one node says that it leads: a in term 7, b in term 8",
 	},
 	"terms differ": {
 		func(a []Answer) { a[2].Status.Groups[0].Term = 6 },
-		LeaderDisputed, Warn, "", "c: a in term 6; a, b: a in term 7",
+		leaderDisputed, Warn, "", "c: a in term 6; a, b: a in term 7",
 	},
 	"the leader stopped to lead": {
 		func(a []Answer) { a[0].Status.Groups[0].Leading = false },
-		LeaderDisputed, Warn, "", "a is followed, and does not lead any more",
+		leaderDisputed, Warn, "", "a is followed, and does not lead any more",
 	},
 	"the leader is silent": {
-		func(a []Answer) { silence(&a[0], "x") }, LeaderDisputed, Warn, "",
+		func(a []Answer) { silence(&a[0], "x") }, leaderDisputed, Warn, "",
 		"a is followed, and does not answer here",
 	},
 	"a node failed": {
-		func(a []Answer) { a[1].Status.Failure = "not durable" }, NodeFailed, Fail, "b", "not durable",
+		func(a []Answer) { a[1].Status.Failure = "not durable" }, nodeFailed, Fail, "b", "not durable",
 	},
 	"a name twice": {
 		func(a []Answer) {
 			st := *a[0].Status
 			st.Identity, st.Members, st.Uptime = "other", nil, 3
 			a[0].Status.Groups = []cluster.GroupStatus{a[0].Status.Groups[0]}
-			a[2] = Answer{Node: "a", Addr: "at second", Status: &st}
+			a[2] = Answer{Node: "a", via: "at second", Status: &st}
 		},
 		"name-twice", Fail, "a", "at at a, up for 1m0s, and at at second, up for 3s",
 	},
@@ -218,7 +216,7 @@ var faults = map[string]struct {
 				a[i].Status.Groups[0].Voters = []cluster.NodeID{"a", "b", "c", "d"}
 			}
 		},
-		EvenVoters, Warn, "", "there are 4: a, b, c, d",
+		evenVoters, Warn, "", "there are 4: a, b, c, d",
 	},
 	"a misspelt voter": {
 		func(a []Answer) {
@@ -226,7 +224,7 @@ var faults = map[string]struct {
 				a[i].Status.Groups[0].Voters = []cluster.NodeID{"a", "b", "cc"}
 			}
 		},
-		NoVoter, Warn, "c", "it takes part without a vote, while cc is missing",
+		noVoter, Warn, "c", "it takes part without a vote, while cc is missing",
 	},
 	"a misspelt name at the address of a voter": {
 		func(a []Answer) {
@@ -235,54 +233,56 @@ var faults = map[string]struct {
 			a[0].Status.Members = append(a[0].Status.Members,
 				cluster.MemberStatus{Node: "cx", Link: "up", MeshAddr: "10.0.0.3:7401"})
 		},
-		NoVoter, Warn, "cx", "it takes part without a vote, while c is missing",
+		noVoter, Warn, "cx", "it takes part without a vote, while c is missing",
 	},
 	"long round trips": {
-		func(a []Answer) { linkAt(a[1], 1).RTT = 0.1 }, LeaseShort, Warn, "a",
+		func(a []Answer) { linkAt(a[1], 1).RTT = 0.1 }, leaseShort, Warn, "a",
 		"800ms are left of it, and a round trip takes 100ms (b - c): it should be 1s at least",
 	},
 	"late renewals": {
-		func(a []Answer) { a[0].Figures[`bmqelect_lease_left_at_renewal_ratio_bucket{le="0.2"}`] = 11 },
-		LeaseShort, Warn, "a", "less than a fifth of it was left at 11 of 1000 renewals",
+		func(a []Answer) { a[0].figures.Values[`bmqelect_lease_left_at_renewal_ratio_bucket{le="0.2"}`] = 11 },
+		leaseShort, Warn, "a", "less than a fifth of it was left at 11 of 1000 renewals",
 	},
 	"a slow disk": {
-		func(a []Answer) { a[1].Figures["bmqelect_store_write_seconds_sum"] = 0.8 },
-		DiskSlow, Warn, "b", "keeping a term takes 200ms on average",
+		func(a []Answer) { a[1].figures.Values["bmqelect_store_write_seconds_sum"] = 0.8 },
+		diskSlow, Warn, "b", "keeping a term takes 200ms on average",
 	},
 	"versions differ": {
-		func(a []Answer) { a[1].Status.Version = "v2" }, VersionsDiffer, Warn, "", "v1 on a, c; v2 on b",
+		func(a []Answer) { a[1].Status.Version = "v2" }, versionsDiffer, Warn, "", "v1 on a, c; v2 on b",
 	},
 	"a wall clock is ahead": {
-		func(a []Answer) { a[1].AheadLeast, a[1].AheadMost = 4*time.Second, 5*time.Second },
-		WallClock, Warn, "a - b", "that of b is ahead of that of a by at least 3.5s",
+		func(a []Answer) {
+			a[1].figures.AheadLeast, a[1].figures.AheadMost = 4*time.Second, 5*time.Second
+		},
+		wallClock, Warn, "a - b", "that of b is ahead of that of a by at least 3.5s",
 	},
 	"an emergency": {
 		func(a []Answer) {
 			a[1].Status.Emergencies = []cluster.EmergencyStatus{{Lost: []cluster.NodeID{"x"},
 				Voters: []cluster.NodeID{"b", "x"}}}
 		},
-		EmergencyRecord, Fail, "b", "x declared lost",
+		emergencyRecord, Fail, "b", "x declared lost",
 	},
 	"terms are used up": {
-		func(a []Answer) { a[1].Status.Groups[0].Term = 1 << 62 }, TermsUsedUp, Fail, "b",
+		func(a []Answer) { a[1].Status.Groups[0].Term = 1 << 62 }, termsUsedUp, Fail, "b",
 		"it is in term 4611686018427387904 of at most 9223372036854775807",
 	},
 	"an anomaly": {
 		func(a []Answer) { a[1].Status.Anomalies = map[string]int{"absurd-term": 3, "malformed": 0} },
-		Anomaly, Warn, "b", "absurd-term: 3 since it started",
+		anomaly, Warn, "b", "absurd-term: 3 since it started",
 	},
 	"a stranger": {
 		func(a []Answer) { a[1].Status.Refused = map[string]uint64{"garbage": 2, "stale": 9} },
-		Strangers, Warn, "b", "2 connections closed for garbage",
+		strangers, Warn, "b", "2 connections closed for garbage",
 	},
 }
 
 func TestEachFaultOfARunningClusterIsNamed(t *testing.T) {
-	for name, c := range faults {
+	for name, c := range planted {
 		t.Run(name, func(t *testing.T) {
 			answers := healthy()
 			c.plant(answers)
-			got := of(Examine(answers), c.kind)
+			got := ofKind(examine(answers), c.kind)
 			require.Len(t, got, 1)
 			require.Equal(t, c.level, got[0].Level)
 			require.Equal(t, c.where, got[0].Where)
@@ -296,8 +296,8 @@ func TestEachFaultOfARunningClusterIsNamed(t *testing.T) {
 	}
 }
 
-// of are the checks of a kind.
-func of(r Report, k Kind) (found []Check) {
+// ofKind are the checks of a kind.
+func ofKind(r Report, k Kind) (found []Check) {
 	for _, c := range r.Checks {
 		if c.Kind == k {
 			found = append(found, c)
@@ -310,13 +310,13 @@ func of(r Report, k Kind) (found []Check) {
 func TestAVoterThatIsMissingIsToldOnce(t *testing.T) {
 	answers := healthy()
 	silence(&answers[2], "never seen")
-	answers[2].Addr = ""
+	answers[2].via = ""
 	for i := range 2 {
 		*linkAt(answers[i], 1) = cluster.MemberStatus{Node: "c", Voter: true, Link: "none"}
 	}
-	r := Examine(append(answers, Answer{Addr: "10.0.0.3:7402", Error: "10.0.0.3:7402: refused"}))
+	r := examine(append(answers, Answer{via: "10.0.0.3:7402", Error: "10.0.0.3:7402: refused"}))
 	require.Equal(t, 1, r.Count(Fail), "%+v", r)
-	require.Equal(t, "never seen; 10.0.0.3:7402: refused", of(r, NeverSeen)[0].What)
+	require.Equal(t, "never seen; 10.0.0.3:7402: refused", ofKind(r, neverSeen)[0].What)
 }
 
 // A voter that was removed and stopped is not missed, and what it sent meanwhile is over.
@@ -330,17 +330,17 @@ func TestAChangeOfTheVotersThatIsDoneIsNoProblem(t *testing.T) {
 		answers[i].Status.Anomalies = map[string]int{"not-entitled": 7}
 		answers[i].Status.AnomalyAges = map[string]cluster.Seconds{"not-entitled": 61}
 	}
-	r := Examine(answers)
+	r := examine(answers)
 	require.Len(t, r.Checks, r.Count(OK), "%+v", r)
 	answers[0].Status.AnomalyAges["not-entitled"] = 59
-	require.Len(t, of(Examine(answers), Anomaly), 1)
+	require.Len(t, ofKind(examine(answers), anomaly), 1)
 }
 
 // Of a, b, c only a was left. It readmitted b, whose new directory has no record, not yet c.
 func TestOnTheWayBackFromAnEmergencyNothingElseIsAdvised(t *testing.T) {
 	answers := healthy()
 	silence(&answers[2], "never seen")
-	answers[2].Addr = ""
+	answers[2].via = ""
 	ids := answers[1].Status.Groups[0].Voters
 	answers[0].Status.Groups[0].Voters = ids[:2]
 	answers[0].Status.Emergencies = []cluster.EmergencyStatus{{Voters: ids, Lost: ids[1:],
@@ -348,23 +348,23 @@ func TestOnTheWayBackFromAnEmergencyNothingElseIsAdvised(t *testing.T) {
 	for i := range 2 {
 		*linkAt(answers[i], 1) = cluster.MemberStatus{Node: "c", Voter: i == 1, Link: "none"}
 	}
-	r := Examine(answers)
+	r := examine(answers)
 	require.Zero(t, r.Count(Warn), "%+v", r)
 	require.Equal(t, 1, r.Count(Fail), "%+v", r)
-	require.Contains(t, of(r, EmergencyRecord)[0].Fix, "docs/emergency.md#back-to-full-strength")
+	require.Contains(t, ofKind(r, emergencyRecord)[0].Fix, "docs/emergency.md#back-to-full-strength")
 
 	// Here b was left, too, and nobody declared it there.
 	answers[0].Status.Emergencies[0].Lost = ids[2:]
-	r = Examine(answers)
+	r = examine(answers)
 	require.Equal(t, 2, r.Count(Fail), "%+v", r)
 	require.Equal(t, "it counts c, and does not know that others declared them lost",
-		of(r, EmergencyRecord)[1].What)
+		ofKind(r, emergencyRecord)[1].What)
 }
 
 func TestALostNodeThatRunsIsToBeStopped(t *testing.T) {
 	answers := healthy()
 	answers[0].Status.Emergencies = []cluster.EmergencyStatus{{Lost: []cluster.NodeID{"c"}}}
-	got := of(Examine(answers), EmergencyRecord)
+	got := ofKind(examine(answers), emergencyRecord)
 	require.Len(t, got, 2, "the record of a, and c")
 	require.Equal(t, "c", got[1].Where)
 	require.Equal(t, "it runs, and was declared lost: it is not counted", got[1].What)
@@ -379,12 +379,12 @@ func TestVotersThatDifferAreToldOnce(t *testing.T) {
 		answers[i].Status.Findings = []findings.Finding{{Kind: findings.VotersDiffer, Peer: peer,
 			Detail: "x", Advice: "y"}}
 	}
-	require.Len(t, of(Examine(answers), "voters-differ"), 1)
+	require.Len(t, ofKind(examine(answers), "voters-differ"), 1)
 
 	// b, which does not answer, differs as well.
 	silence(&answers[1], "no answer")
 	answers[2].Status.Findings[0].Peer = "b"
-	require.Len(t, of(Examine(answers), "voters-differ"), 1)
+	require.Len(t, ofKind(examine(answers), "voters-differ"), 1)
 }
 
 func TestOneCauseIsOneCheck(t *testing.T) {
@@ -393,7 +393,7 @@ func TestOneCauseIsOneCheck(t *testing.T) {
 		answers[i].Status.Findings = []findings.Finding{{Kind: findings.ClockRate, Peer: peer,
 			Detail: "said by " + string(answers[i].Node), Advice: "fix it"}}
 	}
-	got := of(Examine(answers), "clock-rate")
+	got := ofKind(examine(answers), "clock-rate")
 	require.Len(t, got, 1, "both ends of a - b, and b - c: b is the cause")
 	require.Equal(t, "b - a, c", got[0].Where)
 	require.Equal(t, "said by a", got[0].What)
@@ -409,12 +409,12 @@ func TestOneCauseIsOneCheck(t *testing.T) {
 		linkAt(answers[i], 1).Link = "down (timeout)"
 		linkAt(answers[2], i).Link = "down (timeout)"
 	}
-	r := Examine(answers)
+	r := examine(answers)
 	require.Equal(t, 2, r.Count(Fail), "%+v", r)
-	require.Equal(t, "a, b, c", of(r, NoLeader)[0].Where)
-	require.Equal(t, "c - a, b", of(r, LinkDown)[0].Where)
+	require.Equal(t, "a, b, c", ofKind(r, noLeader)[0].Where)
+	require.Equal(t, "c - a, b", ofKind(r, linkDown)[0].Where)
 	require.Equal(t, "a - c: a has it down (timeout); c has it down (timeout); "+
-		"b - c: b has it down (timeout); c has it down (timeout)", of(r, LinkDown)[0].What)
+		"b - c: b has it down (timeout); c has it down (timeout)", ofKind(r, linkDown)[0].What)
 }
 
 // What only follows from another problem is not told beside it.
@@ -427,28 +427,28 @@ func TestWhatFollowsIsNotTold(t *testing.T) {
 		st.Members[i] = cluster.MemberStatus{Node: id, Voter: true, Link: "none"}
 		answers = append(answers, Answer{Node: id, Error: "never seen"})
 	}
-	r := Examine(answers)
+	r := examine(answers)
 	require.Equal(t, 2, r.Count(Fail), "%+v", r)
-	require.Equal(t, "a", of(r, findings.Alone)[0].Where)
-	require.Len(t, of(r, NoLeader), 1)
+	require.Equal(t, "a", ofKind(r, findings.Alone)[0].Where)
+	require.Len(t, ofKind(r, noLeader), 1)
 
 	answers = healthy() // a knows of d, which does not run
 	answers[0].Status.Groups[0].Voters = []cluster.NodeID{"a", "b", "c", "d"}
 	answers[0].Status.Anomalies = map[string]int{"not-entitled": 7}
-	r = Examine(append(answers, Answer{Node: "d", Error: "never seen"}))
+	r = examine(append(answers, Answer{Node: "d", Error: "never seen"}))
 	require.Equal(t, 1, r.Count(Fail), "%+v", r)
 	require.Zero(t, r.Count(Warn), "%+v", r)
-	require.Contains(t, of(r, findings.VotersDiffer)[0].What, "and it does not answer")
+	require.Contains(t, ofKind(r, findings.VotersDiffer)[0].What, "and it does not answer")
 }
 
 func TestADuplicateIsNotTakenForTheMember(t *testing.T) {
 	answers := healthy()
 	duplicate := *answers[1].Status
 	duplicate.Identity, duplicate.Members = "other", nil
-	r := Examine(append([]Answer{{Node: "b", Addr: "second", Status: &duplicate}}, answers...))
-	require.Len(t, of(r, "name-twice"), 1)
-	require.Empty(t, of(r, LinkDown), "the links of the member count, whoever answered first")
-	r = Examine(append(healthy(), healthy()[0]))
+	r := examine(append([]Answer{{Node: "b", via: "second", Status: &duplicate}}, answers...))
+	require.Len(t, ofKind(r, "name-twice"), 1)
+	require.Empty(t, ofKind(r, linkDown), "the links of the member count, whoever answered first")
+	r = examine(append(healthy(), healthy()[0]))
 	require.Len(t, r.Checks, r.Count(OK), "one node at two addresses is no duplicate")
 }
 
@@ -459,14 +459,14 @@ func TestObserversAndPastEmergenciesAreNoProblem(t *testing.T) {
 	}
 	answers[0].Status.Emergencies = []cluster.EmergencyStatus{{Lost: []cluster.NodeID{"x"},
 		Readmitted: []cluster.ReadmissionStatus{{Node: "x"}}}}
-	r := Examine(answers)
+	r := examine(answers)
 	require.Len(t, r.Checks, r.Count(OK))
 }
 
 func TestReportsAreJSON(t *testing.T) {
 	answers := healthy()
 	answers[1].Status.Version = "v2"
-	data, err := json.Marshal(Report{Checks: of(Examine(answers), VersionsDiffer)})
+	data, err := json.Marshal(Report{Checks: ofKind(examine(answers), versionsDiffer)})
 	require.NoError(t, err)
 	require.JSONEq(t, `{"checks":[{"level":"WARN","subject":"versions","what":"v1 on a, c; v2 on b","kind":"versions-differ",
 		"why":"fine during a rolling upgrade, and not for longer",
@@ -483,15 +483,15 @@ func TestWhatARefusalExplainsIsNotTold(t *testing.T) {
 	}
 	g := &answers[2].Status.Groups[0]
 	g.Leader, g.Explanation = "", "2 of 3 needed"
-	r := Examine(answers)
+	r := examine(answers)
 	require.Equal(t, 1, r.Count(Fail), "%+v", r)
 	require.Zero(t, r.Count(Warn), "%+v", r)
 	require.Equal(t, findings.DirectoryCopied, r.Checks[0].Kind, "the cause comes first")
 
 	answers[1].Status.Findings = nil // what it has with b is told
-	r = Examine(answers)
-	require.Equal(t, "b - c", of(r, LinkDown)[0].Where)
-	require.Equal(t, "c", of(r, NoLeader)[0].Where)
+	r = examine(answers)
+	require.Equal(t, "b - c", ofKind(r, linkDown)[0].Where)
+	require.Equal(t, "c", ofKind(r, noLeader)[0].Where)
 }
 
 // Two names of c's list are mistyped: nobody is to start them.
@@ -501,9 +501,9 @@ func TestNamesOfOneListAloneAreNotToBeStarted(t *testing.T) {
 	for _, id := range []cluster.NodeID{"x", "y"} {
 		answers = append(answers, Answer{Node: id, Error: "never seen"})
 	}
-	r := Examine(answers)
+	r := examine(answers)
 	require.Equal(t, 1, r.Count(Fail), "%+v", r)
-	differ := of(r, findings.VotersDiffer)[0]
+	differ := ofKind(r, findings.VotersDiffer)[0]
 	require.Contains(t, differ.Fix, "stop the node whose list is wrong, and correct it")
 	require.Contains(t, differ.Fix, "take the name out, if it is mistyped")
 }
@@ -513,5 +513,5 @@ func TestTheSettingThatDiffersIsTheReason(t *testing.T) {
 	answers[0].Status.Findings = []findings.Finding{{Kind: findings.SettingsDiffer, Peer: "b",
 		Detail: `heartbeat-broadcast is "1s" on node "a" and "2s" on node "b"`}}
 	require.Equal(t, "with two values of heartbeat-broadcast, two leaders are possible",
-		of(Examine(answers), findings.SettingsDiffer)[0].Why)
+		ofKind(examine(answers), findings.SettingsDiffer)[0].Why)
 }

@@ -1,4 +1,4 @@
-package doctor
+package ask
 
 import (
 	"errors"
@@ -12,8 +12,8 @@ import (
 	"github.com/bmqelect/bmqelect/cluster"
 )
 
-// config is that of a node on ports that the system picks.
-func config(t *testing.T, node cluster.NodeID) cluster.Config {
+// configOf is that of a node on ports that the system picks.
+func configOf(t *testing.T, node cluster.NodeID) cluster.Config {
 	return cluster.Config{
 		Node: node, Voters: []cluster.NodeID{node}, DataDir: filepath.Join(t.TempDir(), "data"),
 		GossipAddr: "127.0.0.1:0", MeshAddr: "127.0.0.1:0",
@@ -25,7 +25,7 @@ func TestAFailedStartIsExplained(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer taken.Close()
-	used, others := config(t, "a"), config(t, "zoe")
+	used, others := configOf(t, "a"), configOf(t, "zoe")
 	node, err := cluster.Start(t.Context(), used)
 	require.NoError(t, err)
 	defer node.Close(t.Context())
@@ -34,17 +34,17 @@ func TestAFailedStartIsExplained(t *testing.T) {
 	require.NoError(t, zoe.Close(t.Context()))
 
 	for kind, change := range map[Kind]func(*cluster.Config){
-		AddressForeign: func(c *cluster.Config) { c.MeshAddr, c.Insecure = "192.0.2.7:7401", true },
-		DataDirInUse:   func(c *cluster.Config) { c.DataDir = used.DataDir },
-		DataDirOwner:   func(c *cluster.Config) { c.DataDir = others.DataDir },
+		addressForeign: func(c *cluster.Config) { c.MeshAddr, c.Insecure = "192.0.2.7:7401", true },
+		dataDirInUse:   func(c *cluster.Config) { c.DataDir = used.DataDir },
+		dataDirOwner:   func(c *cluster.Config) { c.DataDir = others.DataDir },
 		// A file where a directory must be, as a directory that may not be entered.
-		DataDirUnusable: func(c *cluster.Config) {
+		dataDirUnusable: func(c *cluster.Config) {
 			c.DataDir = filepath.Join(used.DataDir, "LOCK",
 				"data")
 		},
-		PortTaken: func(c *cluster.Config) { c.GossipAddr = taken.Addr().String() },
+		portTaken: func(c *cluster.Config) { c.GossipAddr = taken.Addr().String() },
 	} {
-		c := config(t, "a")
+		c := configOf(t, "a")
 		change(&c)
 		_, err := cluster.Start(t.Context(), c)
 		require.Error(t, err)
@@ -68,7 +68,7 @@ func TestErrorsThatAreKnownAreExplained(t *testing.T) {
 // TestAMistypedDirectoryOfCertificatesIsNoReasonToRenewThem.
 func TestAMistypedDirectoryOfCertificatesIsNoReasonToRenewThem(t *testing.T) {
 	t.Parallel()
-	c := config(t, "a")
+	c := configOf(t, "a")
 	c.TLS = cluster.TLSDir("/nowhere/tls")
 	_, err := cluster.Start(t.Context(), c)
 	err = Explain(err)

@@ -1,7 +1,8 @@
-// Package remote asks the nodes of a running cluster, and tells them what to do: the
-// commands of bmqnode that need no node of their own. It finds the nodes through any one of
-// them.
-package remote
+// Package ask asks the nodes of a running cluster, and tells them what to do: the commands of
+// bmqnode that need no node of their own. It finds the nodes through any one of them, prints what
+// they say, and examines it: each problem that it finds has its kind, why it matters, how to fix
+// it, and its entry of docs/errors.md.
+package ask
 
 import (
 	"cmp"
@@ -69,13 +70,43 @@ func (c *Cluster) Register(f *pflag.FlagSet) {
 type Answer struct {
 	Node   cluster.NodeID  `json:"node"`
 	Addr   string          `json:"admin_addr,omitempty"`
-	Status *cluster.Status `json:"status,omitempty"`
+	Status *cluster.Status `json:"status,omitempty"` // nil: it did not answer
 	Faults string          `json:"faults,omitempty"` // in words, if it was told to change them
 	Error  string          `json:"error,omitempty"`
 
-	via     string        // the address at which it is asked, which may be a socket
+	via     string        // the address at which it is asked, which may be a socket; "": none
 	given   bool          // the user gave that address; no node named it
 	figures admin.Figures // its metrics, if Cluster.figures; zero if they were not to be had
+}
+
+func (a Answer) answered() bool { return a.Status != nil }
+func (a Answer) silent() bool   { return a.Status == nil }
+
+// election is the part of a node that answered in the default election.
+func (a Answer) election() cluster.GroupStatus { return a.Status.Groups[0] }
+
+// member is another member as a node that answered sees it, or the zero value.
+func (a Answer) member(id cluster.NodeID) cluster.MemberStatus {
+	return admin.MemberIn(*a.Status, id)
+}
+
+func (a Answer) hasLink(id cluster.NodeID) bool { return a.member(id).Link == linkUp }
+
+func byName(a, b Answer) int { return cmp.Compare(a.Node, b.Node) }
+
+// find is the answer of a node; nil if there is none such.
+func find(among []Answer, id cluster.NodeID) *Answer {
+	if i := slices.IndexFunc(among, func(a Answer) bool { return a.Node == id }); i >= 0 {
+		return &among[i]
+	}
+	return nil
+}
+
+func nodesOf(answers []Answer) (ids []cluster.NodeID) {
+	for _, a := range answers {
+		ids = append(ids, a.Node)
+	}
+	return ids
 }
 
 // walk asks the addresses that were given and, as soon as an answer names them, the other
@@ -122,7 +153,7 @@ func (c *Cluster) walk(ctx context.Context, all bool, heard func(Answer) (enough
 		if a.given && met && !all {
 			continue // another default address
 		}
-		if a.Status != nil {
+		if a.answered() {
 			met, asked[a.Node] = true, true
 			if !all {
 				found()
@@ -218,7 +249,7 @@ func (c *Cluster) All(ctx context.Context) ([]Answer, error) {
 			return b.Status != nil && b.Node == a.Node && b.Status.Identity == a.Status.Identity
 		}
 		switch {
-		case a.given && a.Status == nil:
+		case a.given && a.silent():
 			silent = append(silent, a)
 		case a.given && slices.ContainsFunc(answers, sameProcess):
 			answers[slices.IndexFunc(answers, sameProcess)] = a // secrets may go to this address
@@ -228,17 +259,17 @@ func (c *Cluster) All(ctx context.Context) ([]Answer, error) {
 		return false
 	})
 	if err == nil && len(answers) == 0 {
-		err = noAnswer(silent)
+		err = noAnswerOf(silent)
 	}
 	identities := map[cluster.NodeID]string{}
 	for _, a := range answers {
-		if a.Status != nil {
+		if a.answered() {
 			identities[a.Node] = ""
 		}
 	}
 	return slices.DeleteFunc(answers, func(a Answer) bool {
 		identity, answered := identities[a.Node]
-		if a.Status == nil {
+		if a.silent() {
 			return answered
 		}
 		identities[a.Node] = a.Status.Identity
@@ -246,8 +277,8 @@ func (c *Cluster) All(ctx context.Context) ([]Answer, error) {
 	}), err
 }
 
-// noAnswer is the error if none of the given addresses answers.
-func noAnswer(silent []Answer) error {
+// noAnswerOf is the error if none of the given addresses answers.
+func noAnswerOf(silent []Answer) error {
 	if len(silent) == 0 {
 		return errors.New("no node runs that could be asked")
 	}
@@ -261,7 +292,7 @@ func noAnswer(silent []Answer) error {
 // Names are the names of the nodes and elections that the first node to answer knows.
 func (c *Cluster) Names(ctx context.Context) (nodes, groups []string, err error) {
 	err = c.walk(ctx, false, func(a Answer) bool {
-		if a.Status == nil {
+		if a.silent() {
 			return false
 		}
 		nodes = append(nodes, string(a.Node))

@@ -1,0 +1,372 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/internal/base/certs"
+	"github.com/bmqelect/bmqelect/internal/daemon/admin"
+	"github.com/bmqelect/bmqelect/internal/daemon/ask"
+	"github.com/bmqelect/bmqelect/internal/daemon/config"
+	"github.com/bmqelect/bmqelect/internal/daemon/console"
+)
+
+// telling is asking for commands that tell nodes to do something. It prints the nodes that did,
+// a line each, and returns why others did not.
+func telling(
+	cmd *cobra.Command, nodes int,
+	tell func(context.Context, *ask.Cluster, []string) ([]ask.Answer, error),
+	line func(ask.Answer, []string) string,
+) *cobra.Command {
+	return asking(cmd, nodes, func(cmd *cobra.Command, c *ask.Cluster, args []string) error {
+		told, err := tell(cmd.Context(), c, args)
+		if c.JSON && len(told) > 0 {
+			return errors.Join(err, console.JSON(cmd.OutOrStdout(), told))
+		}
+		for _, a := range told {
+			fmt.Fprintln(cmd.OutOrStdout(), line(a, args))
+		}
+		return err
+	})
+}
+
+func pauseCommand() *cobra.Command {
+	var span time.Duration
+	cmd := &cobra.Command{
+		Use:   "pause",
+		Short: "Keep leadership where it is for a while, during maintenance",
+		Long: "Keep leadership where it is for a while, in all elections: for work on machines\n" +
+			"or on the network. The leader leads on, and is back after a restart or a loss of\n" +
+			"the quorum; no other node stands, whatever happens to it. Every node is told,\n" +
+			"and remembers it over a restart. 'bmqnode transfer NODE' still works.\n\n" +
+			"If a voter could not be told, the exit status is 1, and that one may stand.",
+		Example: "  bmqnode pause --for 30m",
+	}
+	cmd.Flags().DurationVar(&span, "for", time.Hour, "how long at most, up to 24h")
+	return telling(cmd, 0,
+		func(ctx context.Context, c *ask.Cluster, _ []string) ([]ask.Answer, error) {
+			if span <= 0 || span > 24*time.Hour {
+				return nil, config.Usage(
+					fmt.Errorf("--for is %s, but must be positive and at most 24h", span))
+			}
+			return c.TellAll(ctx, admin.PauseRequest{For: span.String()})
+		}, paused)
+}
+
+func resumeCommand() *cobra.Command {
+	return telling(&cobra.Command{
+		Use:   "resume",
+		Short: "End the pause of elections",
+		Long: "End the pause of elections on every node. Without a leader, one is elected\n" +
+			"within seconds. If a voter could not be told, the exit status is 1.",
+	}, 0, func(ctx context.Context, c *ask.Cluster, _ []string) ([]ask.Answer, error) {
+		return c.TellAll(ctx, admin.ResumeRequest{})
+	}, paused)
+}
+
+// paused says whether elections are paused on a node that was told so, or told their end.
+func paused(a ask.Answer, _ []string) string {
+	text := "elections go on"
+	if until := a.Status.PausedUntil; !until.IsZero() {
+		text = "elections are paused until " + until.Format(time.RFC3339)
+	}
+	return fmt.Sprintf("%s: %s", a.Node, text)
+}
+
+func setCommand() *cobra.Command {
+	var priority int
+	var notCandidate bool
+	var level string
+	cmd := &cobra.Command{
+		Use:   "set NODE",
+		Short: "Change settings of a node that runs, until it restarts",
+		Long: "Change settings of a node that runs, in all its elections. The flags mean what\n" +
+			"they mean to 'bmqnode run'. Nothing is written: after a restart the node has\n" +
+			"what its file or its flags say.",
+		Example: "  bmqnode set n2 --priority 5\n  bmqnode set n2 --not-candidate\n" +
+			"  bmqnode set n2 --log-level debug",
+	}
+	f := cmd.Flags()
+	f.IntVar(&priority, "priority", 0, "ranks nodes that stand at the same moment, higher first")
+	f.BoolVar(&notCandidate, "not-candidate", false,
+		"vote, but do not stand; a leader hands over (=false: stand again)")
+	f.StringVar(&level, "log-level", "", "trace, debug, info, warn or error")
+	return telling(cmd, 1,
+		func(ctx context.Context, c *ask.Cluster, args []string) ([]ask.Answer, error) {
+			req := admin.SettingsRequest{LogLevel: level}
+			if f.Changed("priority") {
+				req.Priority = &priority
+			}
+			if candidate := !notCandidate; f.Changed("not-candidate") {
+				req.Candidate = &candidate
+			}
+			if req == (admin.SettingsRequest{}) {
+				return nil, config.Usage(errors.New("name what is to be set; see 'bmqnode set --help'"))
+			}
+			return c.Set(ctx, cluster.NodeID(args[0]), req)
+		}, func(a ask.Answer, _ []string) string {
+			g, stands := a.Status.Groups[0], "no candidate"
+			if g.Candidate {
+				stands = "a candidate"
+			}
+			return fmt.Sprintf("%s has priority %d, is %s and logs at level %s, until it restarts",
+				a.Node, g.Priority, stands, a.Status.LogLevel)
+		})
+}
+
+func forgetCommand() *cobra.Command {
+	var here bool
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "forget NODE",
+		Short: "Let a new machine take the name of one that is gone for good",
+		Long: "Let the members take in the next process of a node's name, whatever its data\n" +
+			"directory: for a machine that was lost with its disk and whose end the others\n" +
+			"could not see. All members are asked first, and nothing is done if one of them\n" +
+			"has a link to that process. Make sure that the old process is gone: two\n" +
+			"processes of one name can vote twice.",
+		Example: "  bmqnode forget n3",
+	}
+	cmd.Flags().BoolVar(&here, "here", false, "only at the node that answers at --admin, if the "+
+		"others cannot be asked from this machine")
+	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Second, "longest wait for all answers")
+	return telling(cmd, 1,
+		func(ctx context.Context, c *ask.Cluster, args []string) ([]ask.Answer, error) {
+			ctx, cancel := context.WithTimeout(ctx, timeout)
+			defer cancel()
+			told, err := c.Forget(ctx, cluster.NodeID(args[0]), here)
+			if errors.Is(err, ask.ErrNothingToForget) { // as after a death that was proven
+				fmt.Fprintln(cmd.ErrOrStderr(), err)
+				return nil, nil
+			}
+			return told, err
+		}, func(a ask.Answer, args []string) string {
+			return fmt.Sprintf("%s takes in the next process that is called %s", a.Node, args[0])
+		})
+}
+
+func faultCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "fault",
+		Short: "Cut and heal links between nodes that run with --rehearsal",
+		Args:  usageArgs(noSuchCommand),
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+
+		SuggestionsMinimumDistance: 2,
+	}
+	add := func(
+		nodes int, use, short, example, done string,
+		do func(context.Context, *ask.Cluster, []cluster.NodeID) ([]ask.Answer, error),
+	) {
+		cmd.AddCommand(asking(&cobra.Command{
+			Use: use, Short: short, Example: "  bmqnode fault " + example,
+		}, nodes, func(cmd *cobra.Command, c *ask.Cluster, args []string) error {
+			ids := config.NodeIDs(args)
+			told, err := do(cmd.Context(), c, ids)
+			switch {
+			case c.JSON && len(told) > 0:
+				err = errors.Join(err, console.JSON(cmd.OutOrStdout(), told))
+			case err == nil && !c.JSON:
+				names := make([]any, nodes)
+				for i, id := range ids {
+					names[i] = id
+				}
+				fmt.Fprintf(cmd.OutOrStdout(), done+"\n", names...)
+			}
+			return err
+		}))
+	}
+	type ids = []cluster.NodeID
+	add(2, "cut NODE NODE", "Cut the link between two nodes, in both directions", "cut n1 n2",
+		"%s and %s do not hear each other",
+		func(ctx context.Context, c *ask.Cluster, n ids) ([]ask.Answer, error) {
+			return c.Cut(ctx, n[0], n[1])
+		})
+	add(1, "isolate NODE", "Cut every link of a node, in both directions", "isolate n3",
+		"%s hears nobody and nobody hears it",
+		func(ctx context.Context, c *ask.Cluster, n ids) ([]ask.Answer, error) {
+			return c.Isolate(ctx, n[0])
+		})
+	add(0, "heal", "Heal every link", "heal", "every link is healed",
+		func(ctx context.Context, c *ask.Cluster, _ ids) ([]ask.Answer, error) { return c.Heal(ctx) })
+	return cmd
+}
+
+// leading is a node that leads an election, and what is asked of it.
+type leading struct {
+	*admin.Client
+	node  cluster.NodeID
+	group string
+	json  bool
+}
+
+// tellingLeader is asking for commands that tell the leader of an election something, and wait.
+// It prints what tell returns: the status of the node that led, or a sentence.
+func tellingLeader(
+	cmd *cobra.Command, nodes int, wait string,
+	tell func(context.Context, leading, []string) (st cluster.Status, done string, err error),
+) *cobra.Command {
+	var timeout time.Duration
+	var group string
+	cmd.Flags().StringVar(&group, "group", cluster.DefaultGroup, "election whose leader is meant")
+	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Second, "longest wait for "+wait)
+	return asking(cmd, nodes, func(cmd *cobra.Command, c *ask.Cluster, args []string) error {
+		ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
+		defer cancel()
+		return c.AtLeader(ctx, group, func(node cluster.NodeID, client *admin.Client) error {
+			st, done, err := tell(ctx, leading{client, node, group, c.JSON}, args)
+			switch {
+			case err != nil:
+				return err
+			case c.JSON:
+				return console.JSON(cmd.OutOrStdout(), st)
+			}
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), done)
+			return err
+		})
+	})
+}
+
+func transferCommand() *cobra.Command {
+	var to string
+	cmd := &cobra.Command{
+		Use:     "transfer [NODE]",
+		Short:   "Hand leadership over to another node",
+		Example: "  bmqnode transfer n2\n  bmqnode transfer   # to the best follower",
+		Args: usageArgs(func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 && cmd.Flags().Changed("to") {
+				return errors.New("say NODE or --to, not both")
+			}
+			return cobra.MaximumNArgs(1)(cmd, args)
+		}),
+	}
+	cmd.Flags().StringVar(&to, "to", "", "the same as NODE (default: the best follower)")
+	return tellingLeader(cmd, 1, "the new leader", func(
+		ctx context.Context, l leading, args []string,
+	) (cluster.Status, string, error) {
+		if len(args) > 0 {
+			to = args[0]
+		}
+		began := time.Now()
+		st, err := l.Tell(ctx, admin.TransferRequest{To: cluster.NodeID(to), Group: l.group})
+		g := admin.GroupIn(st, l.group)
+		return st, fmt.Sprintf("%s leads in term %d, handed over by %s in %s",
+			g.Leader, g.Term, l.node, time.Since(began).Round(time.Millisecond)), err
+	})
+}
+
+func stepDownCommand() *cobra.Command {
+	var rest time.Duration
+	cmd := &cobra.Command{
+		Use:   "step-down",
+		Short: "Let the leader step down, and not stand again for a while",
+		Long: "Let the leader step down in favor of the best follower, and not stand again for\n" +
+			"a while: before its machine is worked on, for example. If no follower can take\n" +
+			"over there is no leader afterwards; 'bmqnode transfer' then keeps the old one.",
+		Example: "  bmqnode step-down --for 10m",
+	}
+	cmd.Flags().DurationVar(&rest, "for", 30*time.Second,
+		"how long it is not to stand again, at most 24h")
+	return tellingLeader(cmd, 0, "its work to stop", func(
+		ctx context.Context, l leading, _ []string,
+	) (cluster.Status, string, error) {
+		st, err := l.Tell(ctx, admin.StepDownRequest{For: rest.String(), Group: l.group})
+		if err != nil || l.json {
+			return st, "", err
+		}
+		next := "no successor yet"
+		if g := l.successor(ctx); g.Leader != "" {
+			next = fmt.Sprintf("%s leads in term %d", g.Leader, g.Term)
+		}
+		return st, fmt.Sprintf("%s leads no more; %s", l.node, next), nil
+	})
+}
+
+// successor waits shortly until the node that led follows another leader, and returns its view of
+// the election; its Leader is "" if there is none by then.
+func (l leading) successor(ctx context.Context) cluster.GroupStatus {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	for {
+		st, err := l.Status(ctx)
+		g := admin.GroupIn(st, l.group)
+		if err == nil && g.Leader != "" && g.Leader != l.node {
+			return g
+		}
+		select {
+		case <-ctx.Done():
+			return cluster.GroupStatus{}
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+func rotateGossipKeyCommand() *cobra.Command {
+	var dir string
+	var plain bool
+	cmd := &cobra.Command{
+		Use:   "rotate-gossip-key --dir DIR",
+		Short: "Give all nodes a new key of gossip while they run",
+		Long: "Give all nodes a new key of gossip while they run, without a gap: all add it,\n" +
+			"then all use it, then all remove the others. Gossip that is not encrypted yet is\n" +
+			"so then. Each node writes its key into gossip.key in its --tls-dir, and this\n" +
+			"command does so in DIR, that of 'bmqnode certs'. If a node cannot be told, it\n" +
+			"stops before the next step; nothing is lost then, and it can be repeated.\n\n" +
+			"Without TLS the key goes only over loopback, to the addresses in --admin.",
+		Example: "  bmqnode rotate-gossip-key --dir pki --admin n1:7402 \\\n" +
+			"    --tls-dir pki/operator/alice",
+	}
+	cmd.Flags().StringVar(&dir, "dir", "", "directory of the CA and of the nodes' directories (required)")
+	cmd.Flags().BoolVar(&plain, "plain", false, "stop encrypting gossip instead")
+	return asking(cmd, 0, func(cmd *cobra.Command, c *ask.Cluster, _ []string) error {
+		finishUnread()
+		if dir == "" {
+			return config.Usage(errors.New("--dir is empty, but must be that of 'bmqnode certs'"))
+		}
+		key, again, err := certs.NextGossipKey(dir)
+		switch {
+		case err != nil:
+			return err
+		case plain:
+			key = certs.GossipKey{}
+		case again:
+			fmt.Fprintln(cmd.ErrOrStderr(), "this ends the rotation to the last key in", dir+
+				"; repeat the command if somebody who has that key was revoked since")
+		}
+		var all []ask.Answer
+		err = c.RotateGossipKey(cmd.Context(), dir, key, func(step certs.GossipStep, a ask.Answer) {
+			all = append(all, a)
+			switch {
+			case c.JSON:
+			case a.Error != "":
+				fmt.Fprintf(cmd.OutOrStdout(), "%s is skipped: %s\n", a.Node, a.Error)
+			default:
+				fmt.Fprintln(cmd.OutOrStdout(), a.Node, stepDone(step, plain))
+			}
+		})
+		if c.JSON && len(all) > 0 {
+			err = errors.Join(err, console.JSON(cmd.OutOrStdout(), all))
+		}
+		return err
+	})
+}
+
+// stepDone says what a node does after a step of a rotation.
+func stepDone(step certs.GossipStep, plain bool) string {
+	switch {
+	case step == certs.GossipAdd && plain:
+		return "accepts gossip without encryption, too"
+	case step == certs.GossipAdd:
+		return "accepts the new key, too"
+	case step == certs.GossipUse && plain:
+		return "encrypts nothing"
+	case step == certs.GossipUse:
+		return "encrypts with it"
+	}
+	return "accepts nothing else"
+}

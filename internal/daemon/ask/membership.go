@@ -1,0 +1,227 @@
+package ask
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/cluster/findings"
+	"github.com/bmqelect/bmqelect/internal/base/words"
+)
+
+// presence names each node that does not answer, and what the others know of it.
+func (s *survey) presence() {
+	mark := len(s.Checks)
+	nameless := s.nameless()
+	for _, a := range s.answers {
+		if a.answered() || a.Node == "" && nameless != "" {
+			continue
+		}
+		where := string(a.Node)
+		if where == "" {
+			where = a.via
+		}
+		why := strings.TrimPrefix(a.Error, where+": ") // the address is said once
+		level, kind := Warn, noAnswer
+		switch {
+		case a.Node == "" && !slices.ContainsFunc(s.voters, s.isSilent):
+			s.problem(Warn, noAnswer, "members", where, "%s; every voter answers elsewhere", why).
+				Fix = "leave that address out, if no node is to be there"
+			continue
+		case a.Node == "" || slices.Contains(s.voters, a.Node):
+			level = Fail
+		case slices.Contains(s.lost, a.Node):
+			s.good("members", where, "it does not run: it was declared lost")
+			continue
+		case !s.seen(a.Node, countsOn):
+			s.good("members", where, "it does not run, and nobody counts it as a voter")
+			continue
+		}
+		cannot := func(b Answer) bool { return b.Node != a.Node && !b.hasLink(a.Node) }
+		if !slices.ContainsFunc(s.answered, cannot) {
+			s.problem(Warn, noAnswer, "members", where,
+				"it runs (link up), but its admin side cannot be asked: %s", why).
+				Fix = "name its address with --admin, or give it an admin-addr that others reach"
+			continue
+		}
+		if a.via == "" && !s.everSeen(a.Node) {
+			kind = neverSeen
+		}
+		for _, b := range s.answered {
+			if m := b.member(a.Node); m.Node != "" && m.Link != "none" {
+				why += fmt.Sprintf("; %s has its link %s", b.Node, m.Link)
+			}
+		}
+		if level == Fail {
+			why += nameless
+		}
+		s.problem(level, kind, "members", where, "%s", why)
+	}
+	if s.goodSince(mark) {
+		s.good("members", "", "all %d answer: %s", len(s.answered), words.List(nodesOf(s.answered)))
+	}
+}
+
+// nameless is what is known of addresses at which nobody answers, so that nobody knows who
+// should, if a voter is silent: they are told with that voter, which is missing only once.
+func (s *survey) nameless() (text string) {
+	missing := false
+	for _, a := range s.answers {
+		missing = missing || a.silent() && slices.Contains(s.voters, a.Node)
+		if a.silent() && a.Node == "" {
+			text += "; " + a.Error
+		}
+	}
+	if !missing {
+		return ""
+	}
+	return text
+}
+
+// votersAgree compares the lists by which nodes elect.
+func (s *survey) votersAgree() {
+	lists := map[string][]cluster.NodeID{}
+	for _, a := range s.answered {
+		counted := slices.DeleteFunc(slices.Sorted(slices.Values(a.election().Voters)),
+			func(id cluster.NodeID) bool { return slices.Contains(s.lost, id) })
+		voters := words.List(counted)
+		lists[voters] = append(lists[voters], a.Node)
+	}
+	var differ []cluster.NodeID
+	for _, v := range s.voters {
+		if _, rest := s.countedBy(v); len(rest) > 0 {
+			differ = append(differ, v)
+		}
+	}
+	all := fmt.Sprintf("%d: %s", len(s.voters), words.List(s.voters))
+	switch {
+	case len(differ) == 1:
+		s.voterChange(differ[0])
+	case len(lists) > 1:
+		s.problem(Fail, findings.VotersDiffer, "voters", "", "%s", sides(lists, "%[2]s: %[1]s"))
+	case len(s.voters)%2 == 0 && len(s.lost) == 0:
+		s.problem(Warn, evenVoters, "voters", "", "there are %s", all)
+	default:
+		s.good("voters", "", "%s", all)
+	}
+}
+
+// countedBy are the nodes that count a voter, and the others.
+func (s *survey) countedBy(voter cluster.NodeID) (counted, rest []cluster.NodeID) {
+	for _, a := range s.answered {
+		if slices.Contains(a.election().Voters, voter) {
+			counted = append(counted, a.Node)
+		} else {
+			rest = append(rest, a.Node)
+		}
+	}
+	return counted, rest
+}
+
+// voterChange tells how far a change of one voter is, and what is next.
+func (s *survey) voterChange(id cluster.NodeID) {
+	const next = "give the rest the new list and restart them one by one, the leader last"
+	counted, rest := s.countedBy(id)
+	what := fmt.Sprintf("%s is added or removed: counted by %s; not by %s", id,
+		words.List(counted), words.List(rest))
+	level, fix := Warn, next
+	switch {
+	case s.isSilent(id):
+		level, what = Fail, what+"; and it does not answer"
+		fix = "start it before any other node is restarted, or take the name out, if it is mistyped"
+	case len(counted) == 1 && counted[0] == id && len(rest) > 1:
+		what = fmt.Sprintf("nobody but %s itself counts it", id)
+		fix = "if it was removed, stop it; if it is new, " + next
+	}
+	s.problem(level, findings.VotersDiffer, "voters", string(id), "%s", what).
+		Fix = fix + "; docs/operations.md#changing-the-voters"
+}
+
+// observers warns of members that are no voters if a voter never came, or came from the same
+// address: one may be the other, misspelt.
+func (s *survey) observers() {
+	for _, a := range s.answered {
+		missing := slices.DeleteFunc(slices.Clone(s.voters), func(id cluster.NodeID) bool {
+			sharesAddr := func(b Answer) bool {
+				addr := b.member(id).MeshAddr
+				return addr != "" && addr == b.member(a.Node).MeshAddr
+			}
+			return !s.isSilent(id) || s.everSeen(id) && !slices.ContainsFunc(s.answered, sharesAddr)
+		})
+		switch {
+		case slices.Contains(s.voters, a.Node), slices.Contains(s.lost, a.Node):
+		case len(missing) > 0:
+			s.problem(Warn, noVoter, "observers", string(a.Node),
+				"it takes part without a vote, while %s is missing", words.List(missing))
+		default:
+			s.good("observers", string(a.Node), "follows without a vote")
+		}
+	}
+}
+
+// links looks at the link between every two nodes from both ends: a line for each node that
+// may be the cause.
+func (s *survey) links() {
+	all, explained := 0, false
+	what, level, down := map[pair]string{}, map[pair]Level{}, []pair{}
+	for i, a := range s.answered {
+		for _, b := range s.answered[i+1:] {
+			there, back := linkOf(a, b.Node), linkOf(b, a.Node)
+			all++
+			if there == linkUp && back == linkUp {
+				continue
+			}
+			if s.refuses(a.Node, b.Node) { // the finding says so
+				explained = true
+				continue
+			}
+			at := pair{a.Node, b.Node}
+			down, level[at] = append(down, at), Warn // no quorum needs a link between two observers
+			if slices.Contains(s.voters, a.Node) || slices.Contains(s.voters, b.Node) {
+				level[at] = Fail
+			}
+			oneWay := ""
+			if there == linkUp || back == linkUp {
+				oneWay = "up one way only: "
+			}
+			what[at] = fmt.Sprintf("%s%s has it %s; %s has it %s", oneWay, a.Node, there, b.Node, back)
+		}
+	}
+	for _, cause := range stars(down) {
+		worst, parts := Warn, []string{}
+		for _, at := range cause.pairs {
+			if level[at] == Fail {
+				worst = Fail
+			}
+			text := what[at]
+			if len(cause.pairs) > 1 {
+				text = fmt.Sprintf("%s - %s: %s", at[0], at[1], text)
+			}
+			parts = append(parts, text)
+		}
+		s.problem(worst, linkDown, "links", cause.where(), "%s", strings.Join(parts, "; "))
+	}
+	for _, a := range s.answered {
+		if a.Status.Faults != "" {
+			s.problem(Warn, linkDown, "faults", string(a.Node), "cut on purpose: %s", a.Status.Faults).
+				Fix = "'bmqnode fault heal' ends that"
+		}
+	}
+	if len(down) == 0 && !explained && all > 0 {
+		s.good("links", "", "every node reaches every other: %d of %d directions are up",
+			2*all, 2*all)
+	}
+}
+
+// linkOf is the state of a node's link to another.
+func linkOf(a Answer, to cluster.NodeID) string {
+	m := a.member(to)
+	if m.Node == "" || m.Link == "none" {
+		return "none: it never heard of it"
+	}
+	if m.LinkError != "" && m.Link != linkUp {
+		return fmt.Sprintf("%s, %s", m.Link, m.LinkError)
+	}
+	return m.Link
+}

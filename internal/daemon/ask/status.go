@@ -1,0 +1,359 @@
+package ask
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fatih/color"
+
+	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/internal/base/words"
+	"github.com/bmqelect/bmqelect/internal/daemon/admin"
+	"github.com/bmqelect/bmqelect/internal/daemon/config"
+	"github.com/bmqelect/bmqelect/internal/daemon/console"
+)
+
+// Status is what every node of the cluster says, by name: in each status one election alone, and
+// no status where there is none of that name; "" leaves all.
+func (c *Cluster) Status(ctx context.Context, group string) ([]Answer, error) {
+	answers, err := c.All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(answers, byName)
+	return ofGroup(answers, group)
+}
+
+func ofGroup(answers []Answer, group string) ([]Answer, error) {
+	if group == "" {
+		return answers, nil
+	}
+	found := false
+	for i, a := range answers {
+		if a.silent() {
+			continue
+		}
+		g := admin.GroupIn(*a.Status, group)
+		if g.Group == "" {
+			answers[i].Status = nil
+			answers[i].Error = fmt.Sprintf("it takes part in no election %q", group)
+			continue
+		}
+		found = true
+		st := *a.Status
+		st.Groups = []cluster.GroupStatus{g}
+		answers[i].Status = &st
+	}
+	if !found {
+		return nil, config.Usage(fmt.Errorf("no node that answers takes part in an election %q",
+			group))
+	}
+	return answers, nil
+}
+
+// PrintStatus writes a table, a line per node, and below it what needs words.
+func PrintStatus(w io.Writer, answers []Answer) error {
+	rows := []string{"NODE\tROLE\tLEADER\tTERM\tLSN\tLEASE\tLINKS"}
+	tints := []*color.Color{color.New(color.Bold)}
+	var why remarks
+	for _, a := range answers {
+		tint, remark, row := color.New(), a.Error, string(a.Node)+"\t-\t\t\t\t\t"
+		if a.answered() {
+			row, remark = rowOf(a), a.Status.Failure
+		}
+		switch {
+		case remark != "" || a.silent():
+			tint = color.New(color.FgRed)
+		case a.election().Leader == "":
+			tint, remark = color.New(color.FgRed), a.election().Explanation
+		case a.election().Leading:
+			tint = color.New(color.FgGreen)
+		}
+		rows, tints = append(rows, row), append(tints, tint)
+		if remark != "" {
+			why.add(a.Node, remark)
+		}
+	}
+	err := console.Table(w, rows, func(i int, line string) string { return tints[i].Sprint(line) })
+	answered := slices.DeleteFunc(slices.Clone(answers), Answer.silent)
+	lines := why.lines()
+	if text, _ := pausesOf(answered); text != "" {
+		lines = append(lines, text)
+	}
+	for _, more := range []func([]Answer) []string{
+		settings, stalls, detectors, qualities, faults, emergencies, certificates, unencrypted,
+	} {
+		lines = append(lines, more(answered)...)
+	}
+	for _, c := range causes(answered) {
+		lines = append(lines, fmt.Sprintf("%s (%s): %s; %s", c.Kind, c.where, c.Detail, c.Advice))
+	}
+	for _, line := range lines {
+		fmt.Fprintln(w, line)
+	}
+	return err
+}
+
+// rowOf is the line of a node that answered.
+func rowOf(a Answer) string {
+	g := a.election()
+	role, lease := g.Role, "-"
+	if !slices.Contains(g.Voters, a.Node) {
+		role += " (observer)"
+	}
+	if g.LeaseLeft > 0 {
+		lease = g.LeaseLeft.Duration().Round(time.Millisecond).String()
+	}
+	return fmt.Sprintf("%s\t%s\t%s\t%d\t%s\t%s\t%s", a.Node, role,
+		cmp.Or(string(g.Leader), "-"), g.Term, g.LSN, lease, links(a.Status.Members))
+}
+
+// links says in a few columns how many members are connected, at what round-trip times,
+// and which voters are not. --json has each link by itself.
+func links(members []cluster.MemberStatus) string {
+	var up []time.Duration
+	var down []string
+	for _, m := range members {
+		if m.Link == linkUp {
+			up = append(up, m.RTT.Duration())
+		} else if m.Voter {
+			down = append(down, fmt.Sprintf("%s %s", m.Node, m.Link))
+		}
+	}
+	text := "none"
+	if len(up) > 0 {
+		from, to := milliseconds(slices.Min(up)), milliseconds(slices.Max(up))
+		if from != to {
+			from += "-" + to
+		}
+		text = fmt.Sprintf("%d up, %s ms", len(up), from)
+	}
+	if len(down) > 0 {
+		text += "; " + words.List(down)
+	}
+	return text
+}
+
+func milliseconds(d time.Duration) string {
+	if d >= 10*time.Millisecond {
+		return fmt.Sprint(d.Milliseconds())
+	}
+	return fmt.Sprintf("%.2g", float64(d)/float64(time.Millisecond))
+}
+
+// pausesOf says on which nodes elections are paused, and until the first of them goes on; ""
+// if on none. inPart says that there are voters on which they are not.
+func pausesOf(answered []Answer) (text string, inPart bool) {
+	var paused, not []cluster.NodeID
+	var until time.Time
+	for _, a := range answered {
+		switch at := a.Status.PausedUntil; {
+		case !at.IsZero():
+			paused = append(paused, a.Node)
+			if until.IsZero() || at.Before(until) {
+				until = at
+			}
+		case slices.Contains(a.election().Voters, a.Node):
+			not = append(not, a.Node)
+		}
+	}
+	if len(paused) == 0 {
+		return "", false
+	}
+	text = fmt.Sprintf("elections are paused on %s until %s", words.List(paused),
+		until.Format(time.RFC3339))
+	if len(not) > 0 {
+		return fmt.Sprintf("%s, but not on %s", text, words.List(not)), true
+	}
+	return text + "; 'bmqnode resume' ends that", false
+}
+
+// settings are how voters rank and whether they stand, where that is not the usual or was set at
+// run time.
+func settings(answered []Answer) (lines []string) {
+	for _, a := range answered {
+		g, parts := a.election(), []string(nil)
+		tell := func(name, text string, unusual bool) {
+			if slices.Contains(g.SetNow, name) {
+				parts = append(parts, text+" (set at run time)")
+			} else if unusual {
+				parts = append(parts, text)
+			}
+		}
+		tell("priority", fmt.Sprintf("priority %d", g.Priority), g.Priority != 0)
+		stands := "a candidate"
+		if !g.Candidate {
+			stands = "no candidate"
+		}
+		tell("candidate", stands, !g.Candidate && slices.Contains(g.Voters, a.Node))
+		if len(parts) > 0 {
+			lines = append(lines, fmt.Sprintf("%s: %s", a.Node, strings.Join(parts, ", ")))
+		}
+	}
+	return lines
+}
+
+// stalls names the nodes whose processes were held up.
+func stalls(answered []Answer) (lines []string) {
+	for _, a := range answered {
+		if st := a.Status; st.Stalls > 0 {
+			lines = append(lines, fmt.Sprintf("%s: its process was held up %s in %s", a.Node,
+				console.Count(int(st.Stalls), "time"), st.Uptime.Duration().Round(time.Second)))
+		}
+	}
+	return lines
+}
+
+// detectors say by what nodes find out that the leader is silent.
+func detectors(answered []Answer) []string {
+	var by remarks
+	for _, a := range answered {
+		if d := a.election().Detector; d != "" {
+			by.add(a.Node, "detector: "+d)
+		}
+	}
+	return by.lines()
+}
+
+// qualities tell what becomes of the quality of service that is asked: a line for what that is,
+// and one for each node.
+func qualities(answered []Answer) (lines []string) {
+	for _, a := range answered {
+		g := a.election()
+		q := g.QoS
+		if q == nil {
+			continue
+		}
+		if len(lines) == 0 {
+			lines = append(lines, fmt.Sprintf("qos: %s", q.Asked))
+		}
+		short := func(s cluster.Seconds) string { return milliseconds(s.Duration()) + " ms" }
+		if g.Leading {
+			lines = append(lines, fmt.Sprintf("%s: leads, with a heartbeat every %s (%s needed)", a.Node,
+				short(q.Period), short(q.Wanted)))
+		} else if q.Detect > 0 {
+			promise := console.Alert("not met:") + " " + strings.TrimPrefix(q.Unmet, "qos: ")
+			if q.Met {
+				promise = fmt.Sprintf("met: a mistake every %s, accuracy %.9g", span(q.Mistakes.Duration()),
+					q.Accuracy)
+			}
+			lines = append(lines, fmt.Sprintf("%s: link from %s: loss %.2g %%, delay %s, deviation %s; "+
+				"heartbeats every %s (%s needed); crash detected within %s; %s",
+				a.Node, g.Leader, 100*q.Loss, short(q.Delay), short(q.Deviation), short(q.Period),
+				short(q.Wanted), short(q.Detect), promise))
+		}
+	}
+	return lines
+}
+
+// span writes a time of any length in its greatest unit.
+func span(d time.Duration) string {
+	const day = 24 * time.Hour
+	switch {
+	case d >= 365*day:
+		return fmt.Sprintf("%.3g years", float64(d)/float64(365*day))
+	case d >= day:
+		return fmt.Sprintf("%.3g days", float64(d)/float64(day))
+	}
+	return d.Round(time.Second).String()
+}
+
+// faults are the failures that were made on purpose, a line for each node.
+func faults(answered []Answer) (lines []string) {
+	for _, a := range answered {
+		if a.Status.Faults != "" {
+			lines = append(lines, fmt.Sprintf("%s: cut on purpose: %s", a.Node, a.Status.Faults))
+		}
+	}
+	return lines
+}
+
+// emergencies says of each emergency on record which nodes know of it. It was declared on
+// each of them in turn, so the times differ.
+func emergencies(answered []Answer) (lines []string) {
+	var keys []string
+	text, knowing := map[string]string{}, map[string][]cluster.NodeID{}
+	for _, a := range answered {
+		for _, e := range a.Status.Emergencies {
+			key := fmt.Sprint(e.Voters, e.Lost, e.Missing(), e.Reason)
+			if text[key] == "" {
+				mark := "past emergency:"
+				if len(e.Missing()) > 0 {
+					mark = console.Alert("EMERGENCY:")
+				}
+				keys, text[key] = append(keys, key), mark+" "+EmergencyText(e)
+			}
+			knowing[key] = append(knowing[key], a.Node)
+		}
+	}
+	for _, key := range keys {
+		lines = append(lines, text[key]+"; on record on "+words.List(knowing[key]))
+	}
+	return lines
+}
+
+// EmergencyText is one emergency in a line.
+func EmergencyText(e cluster.EmergencyStatus) string {
+	text := fmt.Sprintf("%s of the voters %s declared lost at %s",
+		words.List(e.Lost), words.List(e.Voters), e.Time.Format(time.RFC3339))
+	if e.Reason != "" {
+		text += fmt.Sprintf(" (%s)", e.Reason)
+	}
+	switch missing := e.Missing(); {
+	case len(missing) == 0:
+		return text + "; all readmitted"
+	case len(missing) < len(e.Lost):
+		return text + "; still missing: " + words.List(missing)
+	}
+	return text
+}
+
+// certificates tells the certificate that ends first, if there are any.
+func certificates(answered []Answer) (lines []string) {
+	var first time.Time
+	for _, a := range answered {
+		if end := a.Status.CertificateEnd; !end.IsZero() && (first.IsZero() || end.Before(first)) {
+			first = end
+			lines = []string{fmt.Sprintf("TLS: the certificate that ends first is that of %s, at %s",
+				a.Node, end.UTC().Format(time.RFC3339))}
+		}
+	}
+	return lines
+}
+
+// unencrypted tells what is not encrypted, or need not be, in a cluster with TLS: what is left
+// to be done to move to it.
+func unencrypted(answered []Answer) (lines []string) {
+	var plain, gossip, links []string
+	for _, a := range answered {
+		st := a.Status
+		if st.CertificateEnd.IsZero() {
+			continue
+		}
+		if st.AcceptsPlain {
+			plain = append(plain, string(a.Node))
+		}
+		if st.GossipEncryption != "required" && st.GossipEncryption != "" {
+			gossip = append(gossip, fmt.Sprintf("%s (%s)", a.Node, st.GossipEncryption))
+		}
+		for _, m := range st.Members {
+			if m.Link == linkUp && !m.LinkTLS {
+				links = append(links, fmt.Sprintf("%s-%s", a.Node, m.Node))
+			}
+		}
+	}
+	tell := func(text string, what []string) {
+		if len(what) > 0 {
+			lines = append(lines, text+strings.Join(what, ", "))
+		}
+	}
+	tell("TLS: members without it are accepted by ", plain)
+	tell("TLS: links without it: ", links)
+	tell("gossip: encryption is not required by ", gossip)
+	return lines
+}
