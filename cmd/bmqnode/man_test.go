@@ -22,10 +22,10 @@ func TestEveryCommandHasAManualPage(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(dir, "bmqnode-leader.1"))
 	require.NoError(t, err)
 	for _, want := range []string{
-		".TH BMQNODE\\-LEADER 1", "bmqnode\\-leader \\- Print the name of the node that leads\n",
-		".B bmqnode leader [flags]", "leader, 3 if there is none, 1 if no node answers.",
-		".TP\n.B \\-\\-group string\nelection whose leader is meant (default default)\n",
-		".SH SEE ALSO\nbmqnode(1)\n",
+		`.TH "BMQNODE-LEADER" "1"`, "bmqnode-leader - Print the name of the node that leads\n",
+		`\fBbmqnode leader [flags]\fP`, "leader, 3 if there is none, 1 if no node answers.",
+		`\fB--group\fP="default"` + "\n\telection whose leader is meant\n",
+		".SH SEE ALSO\n\\fBbmqnode(1)\\fP\n",
 	} {
 		require.Contains(t, string(text), want)
 	}

@@ -242,39 +242,27 @@ func membersOf(st cluster.Status) (all []Answer) {
 // All is what every node of the cluster says, the first one first. A second answer of the
 // same process is left out, and so is the silence at one address of a node that answered
 // at another.
-func (c *Cluster) All(ctx context.Context) ([]Answer, error) {
-	var answers, silent []Answer
-	err := c.walk(ctx, false, func(a Answer) bool {
-		sameProcess := func(b Answer) bool {
-			return b.Status != nil && b.Node == a.Node && b.Status.Identity == a.Status.Identity
+func (c *Cluster) All(ctx context.Context) (all []Answer, err error) {
+	var silent []Answer
+	err = c.walk(ctx, false, func(a Answer) bool {
+		same := func(b Answer) bool {
+			return b.Node == a.Node &&
+				(a.silent() || b.silent() || b.Status.Identity == a.Status.Identity)
 		}
-		switch {
+		switch i := slices.IndexFunc(all, same); {
 		case a.given && a.silent():
 			silent = append(silent, a)
-		case a.given && slices.ContainsFunc(answers, sameProcess):
-			answers[slices.IndexFunc(answers, sameProcess)] = a // secrets may go to this address
-		default:
-			answers = append(answers, a)
+		case i < 0:
+			all = append(all, a)
+		case a.answered() && (a.given || all[i].silent()):
+			all[i] = a // secrets may go to an address that was given
 		}
 		return false
 	})
-	if err == nil && len(answers) == 0 {
+	if err == nil && len(all) == 0 {
 		err = noAnswerOf(silent)
 	}
-	identities := map[cluster.NodeID]string{}
-	for _, a := range answers {
-		if a.answered() {
-			identities[a.Node] = ""
-		}
-	}
-	return slices.DeleteFunc(answers, func(a Answer) bool {
-		identity, answered := identities[a.Node]
-		if a.silent() {
-			return answered
-		}
-		identities[a.Node] = a.Status.Identity
-		return identity == a.Status.Identity
-	}), err
+	return all, err
 }
 
 // noAnswerOf is the error if none of the given addresses answers.

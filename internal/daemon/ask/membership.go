@@ -58,9 +58,8 @@ func (s *survey) presence() {
 		}
 		s.problem(level, kind, "members", where, "%s", why)
 	}
-	if s.goodSince(mark) {
-		s.good("members", "", "all %d answer: %s", len(s.answered), words.List(nodesOf(s.answered)))
-	}
+	s.goodSince(mark, "members", "", "all %d answer: %s", len(s.answered),
+		words.List(nodesOf(s.answered)))
 }
 
 // nameless is what is known of addresses at which nobody answers, so that nobody knows who

@@ -134,10 +134,8 @@ func (s *survey) lease() {
 		s.problem(Warn, leaseShort, "lease", where,
 			"less than a fifth of it was left at %.0f of %.0f renewals", late, renewals)
 	}
-	if s.goodSince(mark) {
-		s.good("lease", where, "%s left; the longest round trip takes %s",
-			left.Round(time.Millisecond), trip.Round(time.Microsecond))
-	}
+	s.goodSince(mark, "lease", where, "%s left; the longest round trip takes %s",
+		left.Round(time.Millisecond), trip.Round(time.Microsecond))
 }
 
 // slowWrite is the most that a write to the state should take, fsync included, as the
@@ -161,8 +159,8 @@ func (s *survey) disks() {
 				slowWrite)
 		}
 	}
-	if known > 0 && s.goodSince(mark) {
-		s.good("disks", "", "keeping a term takes %s at most, on average",
+	if known > 0 {
+		s.goodSince(mark, "disks", "", "keeping a term takes %s at most, on average",
 			slowest.Round(10*time.Microsecond))
 	}
 }
@@ -296,7 +294,5 @@ func (s *survey) messages() {
 			}
 		}
 	}
-	if s.goodSince(mark) {
-		s.good("messages", "", "no anomaly and no stranger since the nodes started")
-	}
+	s.goodSince(mark, "messages", "", "no anomaly and no stranger since the nodes started")
 }

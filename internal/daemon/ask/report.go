@@ -67,9 +67,11 @@ func (r *Report) problem(l Level, kind Kind, subject, where, format string, args
 	return &r.Checks[len(r.Checks)-1]
 }
 
-// goodSince reports whether all checks are good from a length of Checks on.
-func (r *Report) goodSince(mark int) bool {
-	return !slices.ContainsFunc(r.Checks[mark:], func(c Check) bool { return c.Level != OK })
+// goodSince adds a check that found nothing wrong if all are good from a length of Checks on.
+func (r *Report) goodSince(mark int, subject, where, format string, args ...any) {
+	if !slices.ContainsFunc(r.Checks[mark:], func(c Check) bool { return c.Level != OK }) {
+		r.good(subject, where, format, args...)
+	}
 }
 
 // The columns of a report: level, subject, and text up to the terminal's width.

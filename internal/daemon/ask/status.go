@@ -80,23 +80,41 @@ func PrintStatus(w io.Writer, answers []Answer) error {
 		}
 	}
 	err := console.Table(w, rows, func(i int, line string) string { return tints[i].Sprint(line) })
-	answered := slices.DeleteFunc(slices.Clone(answers), Answer.silent)
-	lines := why.lines()
-	if text, _ := pausesOf(answered); text != "" {
-		lines = append(lines, text)
-	}
-	for _, more := range []func([]Answer) []string{
-		settings, stalls, detectors, qualities, faults, emergencies, certificates, unencrypted,
-	} {
-		lines = append(lines, more(answered)...)
-	}
-	for _, c := range causes(answered) {
-		lines = append(lines, fmt.Sprintf("%s (%s): %s; %s", c.Kind, c.where, c.Detail, c.Advice))
-	}
-	for _, line := range lines {
+	for _, line := range append(why.lines(), notes(answers)...) {
 		fmt.Fprintln(w, line)
 	}
 	return err
+}
+
+// notes are what the nodes that answered say beside the table.
+func notes(answers []Answer) (lines []string) {
+	answered := slices.DeleteFunc(slices.Clone(answers), Answer.silent)
+	if text, _ := pausesOf(answered); text != "" {
+		lines = append(lines, text)
+	}
+	note := func(of func(Answer) string) {
+		var all remarks
+		for _, a := range answered {
+			if text := of(a); text != "" {
+				all.add(a.Node, text)
+			}
+		}
+		lines = append(lines, all.lines()...)
+	}
+	note(setting)
+	note(stalls)
+	note(detector)
+	asks := func(a Answer) bool { return a.election().QoS != nil }
+	if i := slices.IndexFunc(answered, asks); i >= 0 {
+		lines = append(lines, fmt.Sprintf("qos: %s", answered[i].election().QoS.Asked))
+	}
+	note(quality)
+	note(fault)
+	lines = slices.Concat(lines, emergencies(answered), certificates(answered), unencrypted(answered))
+	for _, c := range causes(answered) {
+		lines = append(lines, fmt.Sprintf("%s (%s): %s; %s", c.Kind, c.where, c.Detail, c.Advice))
+	}
+	return lines
 }
 
 // rowOf is the line of a node that answered.
@@ -173,82 +191,71 @@ func pausesOf(answered []Answer) (text string, inPart bool) {
 	return text + "; 'bmqnode resume' ends that", false
 }
 
-// settings are how voters rank and whether they stand, where that is not the usual or was set at
+// setting is how a voter ranks and whether it stands, where that is not the usual or was set at
 // run time.
-func settings(answered []Answer) (lines []string) {
-	for _, a := range answered {
-		g, parts := a.election(), []string(nil)
-		tell := func(name, text string, unusual bool) {
-			if slices.Contains(g.SetNow, name) {
-				parts = append(parts, text+" (set at run time)")
-			} else if unusual {
-				parts = append(parts, text)
-			}
-		}
-		tell("priority", fmt.Sprintf("priority %d", g.Priority), g.Priority != 0)
-		stands := "a candidate"
-		if !g.Candidate {
-			stands = "no candidate"
-		}
-		tell("candidate", stands, !g.Candidate && slices.Contains(g.Voters, a.Node))
-		if len(parts) > 0 {
-			lines = append(lines, fmt.Sprintf("%s: %s", a.Node, strings.Join(parts, ", ")))
+func setting(a Answer) string {
+	g, parts := a.election(), []string(nil)
+	tell := func(name, text string, unusual bool) {
+		if slices.Contains(g.SetNow, name) {
+			parts = append(parts, text+" (set at run time)")
+		} else if unusual {
+			parts = append(parts, text)
 		}
 	}
-	return lines
+	tell("priority", fmt.Sprintf("priority %d", g.Priority), g.Priority != 0)
+	stands := "a candidate"
+	if !g.Candidate {
+		stands = "no candidate"
+	}
+	tell("candidate", stands, !g.Candidate && slices.Contains(g.Voters, a.Node))
+	return strings.Join(parts, ", ")
 }
 
-// stalls names the nodes whose processes were held up.
-func stalls(answered []Answer) (lines []string) {
-	for _, a := range answered {
-		if st := a.Status; st.Stalls > 0 {
-			lines = append(lines, fmt.Sprintf("%s: its process was held up %s in %s", a.Node,
-				console.Count(int(st.Stalls), "time"), st.Uptime.Duration().Round(time.Second)))
-		}
+// stalls tells how often a node's process was held up.
+func stalls(a Answer) string {
+	if a.Status.Stalls == 0 {
+		return ""
 	}
-	return lines
+	return fmt.Sprintf("its process was held up %s in %s",
+		console.Count(int(a.Status.Stalls), "time"), a.Status.Uptime.Duration().Round(time.Second))
 }
 
-// detectors say by what nodes find out that the leader is silent.
-func detectors(answered []Answer) []string {
-	var by remarks
-	for _, a := range answered {
-		if d := a.election().Detector; d != "" {
-			by.add(a.Node, "detector: "+d)
-		}
+// detector says by what a node finds out that the leader is silent.
+func detector(a Answer) string {
+	if a.election().Detector == "" {
+		return ""
 	}
-	return by.lines()
+	return "detector: " + a.election().Detector
 }
 
-// qualities tell what becomes of the quality of service that is asked: a line for what that is,
-// and one for each node.
-func qualities(answered []Answer) (lines []string) {
-	for _, a := range answered {
-		g := a.election()
-		q := g.QoS
-		if q == nil {
-			continue
-		}
-		if len(lines) == 0 {
-			lines = append(lines, fmt.Sprintf("qos: %s", q.Asked))
-		}
-		short := func(s cluster.Seconds) string { return milliseconds(s.Duration()) + " ms" }
-		if g.Leading {
-			lines = append(lines, fmt.Sprintf("%s: leads, with a heartbeat every %s (%s needed)", a.Node,
-				short(q.Period), short(q.Wanted)))
-		} else if q.Detect > 0 {
-			promise := console.Alert("not met:") + " " + strings.TrimPrefix(q.Unmet, "qos: ")
-			if q.Met {
-				promise = fmt.Sprintf("met: a mistake every %s, accuracy %.9g", span(q.Mistakes.Duration()),
-					q.Accuracy)
-			}
-			lines = append(lines, fmt.Sprintf("%s: link from %s: loss %.2g %%, delay %s, deviation %s; "+
-				"heartbeats every %s (%s needed); crash detected within %s; %s",
-				a.Node, g.Leader, 100*q.Loss, short(q.Delay), short(q.Deviation), short(q.Period),
-				short(q.Wanted), short(q.Detect), promise))
-		}
+// quality tells what becomes of the quality of service that is asked.
+func quality(a Answer) string {
+	g := a.election()
+	q := g.QoS
+	short := func(s cluster.Seconds) string { return milliseconds(s.Duration()) + " ms" }
+	switch {
+	case q == nil, !g.Leading && q.Detect == 0:
+		return ""
+	case g.Leading:
+		return fmt.Sprintf("leads, with a heartbeat every %s (%s needed)", short(q.Period),
+			short(q.Wanted))
 	}
-	return lines
+	promise := console.Alert("not met:") + " " + strings.TrimPrefix(q.Unmet, "qos: ")
+	if q.Met {
+		promise = fmt.Sprintf("met: a mistake every %s, accuracy %.9g", span(q.Mistakes.Duration()),
+			q.Accuracy)
+	}
+	return fmt.Sprintf("link from %s: loss %.2g %%, delay %s, deviation %s; heartbeats every %s "+
+		"(%s needed); crash detected within %s; %s", g.Leader, 100*q.Loss, short(q.Delay),
+		short(q.Deviation), short(q.Period), short(q.Wanted), short(q.Detect), promise)
+}
+
+// fault is a failure that was made on purpose.
+func fault(a Answer) string {
+	if a.Status.Faults == "" {
+		return ""
+	}
+	return "cut on purpose: " + a.Status.Faults
 }
 
 // span writes a time of any length in its greatest unit.

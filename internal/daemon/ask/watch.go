@@ -17,22 +17,12 @@ import (
 // watchRetry is the pause before a node that was lost is looked for again.
 const watchRetry = time.Second
 
-// viewer shows what a watch sees. It is safe for concurrent use.
-type viewer interface {
-	begun()
-	now(Answer) // how things are when a node is asked first
-	event(admin.Event)
-	reset(cluster.NodeID, admin.Reset)
-	lost(a Answer, why string)
-	back(Answer)
-}
-
 // Watch prints the transitions of every node until ctx ends. It follows a node as soon as
 // it is known, whether it answers or not.
 func (c *Cluster) Watch(ctx context.Context, to io.Writer) error {
-	var out viewer = people{console.New(to)}
+	out := &viewer{people: console.New(to)}
 	if c.JSON {
-		out = &lines{to: json.NewEncoder(to)}
+		out.programs = json.NewEncoder(to)
 	}
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -43,8 +33,8 @@ func (c *Cluster) Watch(ctx context.Context, to io.Writer) error {
 			silent = append(silent, a)
 			return false
 		}
-		if len(followed) == 0 {
-			out.begun()
+		if len(followed) == 0 && !c.JSON {
+			out.people.Say("watching; Ctrl-C ends it")
 		}
 		for _, one := range append([]Answer{a}, membersOf(*a.Status)...) {
 			if followed[one.Node] {
@@ -64,7 +54,7 @@ func (c *Cluster) Watch(ctx context.Context, to io.Writer) error {
 }
 
 // watchOne follows one node through its restarts.
-func (c *Cluster) watchOne(ctx context.Context, a Answer, out viewer) {
+func (c *Cluster) watchOne(ctx context.Context, a Answer, out *viewer) {
 	client := c.client(a)
 	defer client.Close()
 	lost, first := false, true
@@ -72,13 +62,15 @@ func (c *Cluster) watchOne(ctx context.Context, a Answer, out viewer) {
 		Event: out.event,
 		Ready: func() {
 			if lost {
-				out.back(a)
+				out.show(Answer{Node: a.Node, Addr: a.Addr}, a.Node, "answers again")
 			} else if st, err := client.Status(ctx); first && err == nil {
-				out.now(Answer{Node: a.Node, Addr: a.Addr, Status: &st})
+				out.show(Answer{Node: a.Node, Addr: a.Addr, Status: &st}, a.Node, "%s", standings(st))
 			}
 			lost, first = false, false
 		},
-		Reset: func(gone admin.Reset) { out.reset(a.Node, gone) },
+		Reset: func(gone admin.Reset) {
+			out.show(gone, a.Node, "%s; now %s", gone.Reason, standings(gone.Status))
+		},
 	}
 	for ctx.Err() == nil {
 		err := client.Follow(ctx, &stream)
@@ -88,7 +80,8 @@ func (c *Cluster) watchOne(ctx context.Context, a Answer, out viewer) {
 			if err != nil {
 				why = err.Error()
 			}
-			out.lost(a, why)
+			out.show(Answer{Node: a.Node, Addr: a.Addr, Error: why}, a.Node, "%s: %s",
+				console.Alert("does not answer"), why)
 		}
 		select {
 		case <-ctx.Done():
@@ -97,23 +90,36 @@ func (c *Cluster) watchOne(ctx context.Context, a Answer, out viewer) {
 	}
 }
 
-// people read a line per event, in colors.
-type people struct{ out *console.Printer }
-
-func (p people) begun()              { p.out.Say("watching; Ctrl-C ends it") }
-func (p people) event(e admin.Event) { p.out.Transition(e) }
-func (p people) back(a Answer)       { p.out.Note(time.Now(), string(a.Node), "answers again") }
-
-func (p people) lost(a Answer, why string) {
-	p.out.Note(time.Now(), string(a.Node), "%s: %s", console.Alert("does not answer"), why)
+// viewer shows what a watch sees: people read lines in colors, programs a JSON object a line. It
+// is safe for concurrent use.
+type viewer struct {
+	people   *console.Printer
+	mu       sync.Mutex // held while programs is used
+	programs *json.Encoder
 }
 
-func (p people) now(a Answer) {
-	p.out.Note(time.Now(), string(a.Node), "%s", standings(*a.Status))
+func (v *viewer) event(e admin.Event) {
+	if !v.tell(e) {
+		v.people.Transition(e)
+	}
 }
 
-func (p people) reset(node cluster.NodeID, gone admin.Reset) {
-	p.out.Note(time.Now(), string(node), "%s; now %s", gone.Reason, standings(gone.Status))
+// show shows a value, which people read as a text about a node.
+func (v *viewer) show(value any, about cluster.NodeID, format string, args ...any) {
+	if !v.tell(value) {
+		v.people.Note(time.Now(), string(about), format, args...)
+	}
+}
+
+// tell reports whether programs are what reads.
+func (v *viewer) tell(value any) bool {
+	if v.programs == nil {
+		return false
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	_ = v.programs.Encode(value) // an error means that nobody reads any more
+	return true
 }
 
 // standings are how the elections of a node stand.
@@ -123,30 +129,4 @@ func standings(st cluster.Status) string {
 		now = append(now, fmt.Sprintf("%s in term %d (%s)", g.Role, g.Term, g.Explanation))
 	}
 	return strings.Join(now, "; ")
-}
-
-// lines are for programs: one JSON object each.
-type lines struct {
-	mu sync.Mutex
-	to *json.Encoder
-}
-
-func (l *lines) begun() {}
-
-func (l *lines) now(a Answer) { l.write(a) }
-
-func (l *lines) event(e admin.Event) { l.write(e) }
-
-func (l *lines) reset(_ cluster.NodeID, gone admin.Reset) { l.write(gone) }
-
-func (l *lines) back(a Answer) { l.write(Answer{Node: a.Node, Addr: a.Addr}) }
-
-func (l *lines) lost(a Answer, why string) {
-	l.write(Answer{Node: a.Node, Addr: a.Addr, Error: why})
-}
-
-func (l *lines) write(v any) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	_ = l.to.Encode(v) // an error means that nobody reads any more
 }
