@@ -50,7 +50,7 @@ func beCommand() {
 			wait := []time.Duration{0, 200 * time.Millisecond, time.Hour}[rand.IntN(3)]
 			stop = time.After(wait)
 		case <-stop:
-			return
+			os.Exit(0) // a return would run the tests
 		case <-time.After(5 * time.Millisecond):
 		}
 		// Between two looks the command counts as running, held up or not.
