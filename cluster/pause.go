@@ -109,7 +109,7 @@ func (n *Node) ledLast(before []string) (led []string) {
 		}
 	}
 	for name, g := range n.groups {
-		last := g.elector.State().LedLast
+		last := g.elector.State().Turns.LedLast
 		if g.ledLast.Store(last); last {
 			led = append(led, name)
 		}

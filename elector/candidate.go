@@ -137,6 +137,6 @@ func (m *Machine) decideBallot() {
 func (m *Machine) electionFailed() {
 	m.cede("")
 	m.become(Follower, QuorumNotAchieved, "")
-	m.state.Failed = min(m.state.Failed+1, maxFailed)
+	m.state.Turns.failed()
 	m.backOff()
 }

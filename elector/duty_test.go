@@ -87,7 +87,7 @@ func checkDuty(t *testing.T, in elector.Input, before, after elector.State, e el
 		require.False(t, after.Follower.Round.IsOpen(), "it scouts")
 	}
 	named := max(before.Follower.SuccessorUntil, after.Follower.SuccessorUntil) > after.Now
-	if after.PauseEnd > after.Now && !after.LedLast && !named {
+	if after.PauseEnd > after.Now && !after.Turns.LedLast && !named {
 		require.False(t, before.Role == elector.Follower && after.Role == elector.Candidate, "it stands")
 		opened := !before.Follower.Round.IsOpen() && after.Follower.Round.IsOpen()
 		require.False(t, opened, "it scouts")

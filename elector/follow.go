@@ -62,11 +62,10 @@ func (m *Machine) follow(from NodeID, msg *Message) {
 		m.stepDown(LeaderPreempted, from, "")
 	}
 	m.enterTerm(msg.Term)
-	s.LedLast = false
 	if t := &s.Takeover; t.To == from {
 		t.To, t.Failed = "", 0 // §9.12: the target leads
 	}
-	s.LastLeader, s.Heir, s.Failed = from, msg.Successor, 0
+	s.Turns.follow(from, msg.Successor)
 	f := &s.Follower
 	news, why := f.Leader != from, LeaderFound
 	if !news && f.LeaderTerm < msg.Term {
@@ -203,7 +202,7 @@ func (m *Machine) died(peer NodeID) {
 	}
 	m.held = slices.DeleteFunc(m.held, func(e Envelope) bool { return e.To == peer })
 	m.unavailable(peer)
-	s.Follower.LeaderDied = s.Role == Follower && (s.Follower.LeaderDied || s.LastLeader == peer)
+	s.Follower.LeaderDied = s.Role == Follower && (s.Follower.LeaderDied || s.Turns.LastLeader == peer)
 	if f := &s.Follower; f.AwaitedLeader == peer || f.Ahead == peer {
 		m.forgetLeader()
 		m.backOff()

@@ -192,6 +192,6 @@ func (m *Machine) becomeDormant() {
 	m.send(AllMembers, Message{Kind: NodeUnavailable, Term: min(s.Term, s.Durable)})
 	m.giveBack()
 	m.become(Dormant, Stopped, "")
-	m.state.Leaving, m.state.Refused, m.state.Failed = false, question{}, 0
+	m.state.Leaving, m.state.Refused, m.state.Turns.Failed = false, question{}, 0
 	m.held = m.held[:0]
 }

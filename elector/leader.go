@@ -15,8 +15,8 @@ func (m *Machine) becomeLeader(b ballot) {
 	s.Leader.Since, s.Leader.Support = b.SentAt, b.Support
 	s.Leader.Period = m.cfg.Timing.HeartbeatBroadcast
 	s.Leader.Settled = s.Linked &^ b.No // §9.6: a voter that has just started refuses
-	s.SeenLSN, s.LedLast = lsn.LSN{Term: b.Term}, true
-	s.LastLeader, s.Heir, s.Failed = "", "", 0
+	s.SeenLSN = lsn.LSN{Term: b.Term}
+	s.Turns.lead()
 	m.renewLease()
 	m.heartbeatAll()
 }

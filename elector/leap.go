@@ -2,6 +2,12 @@ package elector
 
 import "github.com/bmqelect/bmqelect/lsn"
 
+// climb is how far the term may rise before End: §8.1. The zero climb has ended.
+type climb struct {
+	From lsn.Term // the term when the minute began
+	End  Time     // of the minute
+}
+
 // rise is how far towards a term a message may raise this node's term or its floor, which is
 // from: §8.1. The floor stays in reach of the others, who climb no faster. A minute begins
 // with the first rise that is not near, after the last one is over.
@@ -10,10 +16,10 @@ func (m *Machine) rise(from, towards lsn.Term) lsn.Term {
 	if towards <= s.Term+b.Near {
 		return towards
 	}
-	if s.Now >= s.ClimbEnd {
-		s.ClimbedFrom, s.ClimbEnd = s.Term, s.Now.Add(b.ClimbFor)
+	if s.Now >= s.Climb.End {
+		s.Climb = climb{From: s.Term, End: s.Now.Add(b.ClimbFor)}
 	}
-	return min(towards, max(s.Term+b.Near, min(from+b.Leap, s.ClimbedFrom+b.Climb)))
+	return min(towards, max(s.Term+b.Near, min(from+b.Leap, s.Climb.From+b.Climb)))
 }
 
 // leaps reports, also to the driver, that the term of a message is too far above this

@@ -73,7 +73,7 @@ func (m *Machine) Step(now Time, entropy uint64, in Input) Effects {
 	case Died:
 		m.died(in.Peer)
 	case Measured:
-		m.state.RoundTrip = in.RoundTrip
+		m.state.Turns.RoundTrip = in.RoundTrip
 	case HeldUp:
 		m.heldUp(in.For)
 	case Tuned:
@@ -112,7 +112,7 @@ func (m *Machine) start(in Start) {
 		return
 	}
 	s.Term, s.Durable, s.Vote = in.Term, max(in.Term, in.Reserved), ""
-	s.Asked, s.Floor, s.LedLast = s.Durable, 0, in.Led
+	s.Asked, s.Floor, s.Turns.LedLast = s.Durable, 0, in.Led
 	if in.Reserved > in.Term {
 		s.Floor = in.Reserved
 	}

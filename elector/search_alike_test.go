@@ -136,8 +136,8 @@ func (c *canon) state(s elector.State, node int, now int16) elector.State {
 	past := func(at elector.Time, after elector.Time) bool { return at+after <= clock }
 	s.Now, s.Follower.HeardAt, s.Leader.SlowSince, s.Leader.Sequence = 0, 0, 0, 0
 	s.Follower.HintedLeader, s.Follower.HintedTerm = "", 0
-	if past(s.ClimbEnd, 0) {
-		s.ClimbedFrom, s.ClimbEnd = 0, 0
+	if past(s.Climb.End, 0) {
+		s.Climb.From, s.Climb.End = 0, 0
 	}
 	if past(s.Promise.Until, 0) {
 		s.Promise.To, s.Promise.Term, s.Promise.Until = "", 0, 0
@@ -146,7 +146,7 @@ func (c *canon) state(s elector.State, node int, now int16) elector.State {
 		s.Leader.RaisedAt = 0
 	}
 	if t.MinRandomWait == 0 {
-		s.Failed, s.Heir, s.LastLeader = 0, "", ""
+		s.Turns.Failed, s.Turns.Heir, s.Turns.LastLeader = 0, "", ""
 		s.Refused.From = ""
 	}
 	for _, at := range []*elector.Time{&s.EmbargoEnd, &s.HeldUntil, &s.Follower.SuccessorUntil} {
@@ -175,7 +175,7 @@ func (c *canon) state(s elector.State, node int, now int16) elector.State {
 		}
 	}
 	for _, at := range []*elector.Time{
-		&s.ClimbEnd, &s.Promise.Until, &s.EmbargoEnd, &s.RestEnd, &s.PauseEnd, &s.HeldUntil,
+		&s.Climb.End, &s.Promise.Until, &s.EmbargoEnd, &s.RestEnd, &s.PauseEnd, &s.HeldUntil,
 		&s.Follower.SilentAt, &s.Follower.StandAt, &s.Follower.SuccessorUntil, &s.Follower.RoundEnd,
 		&s.Candidate.Began, &s.Candidate.ProposeAt, &s.Candidate.End, &s.Candidate.Ballot.SentAt,
 		&s.Leader.Since, &s.Leader.BroadcastAt, &s.Leader.LeaseEnd, &s.Leader.RaisedAt,

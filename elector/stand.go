@@ -1,22 +1,11 @@
 package elector
 
 import (
-	"math/bits"
 	"time"
 
 	"github.com/bmqelect/bmqelect/lsn"
 	"github.com/bmqelect/bmqelect/scouting"
 )
-
-// backOff arms the wait that precedes every attempt to stand: the node's turn if it goes by
-// ranks and this is the first attempt, a random time otherwise. §3.4
-func (m *Machine) backOff() {
-	if m.step() != 0 && m.state.Failed == 0 {
-		m.standInTurn()
-		return
-	}
-	m.standIn(m.randomWait())
-}
 
 // standIn lets the node stand after d, and not at any moment that was armed before.
 func (m *Machine) standIn(d time.Duration) {
@@ -28,22 +17,6 @@ func (m *Machine) standIn(d time.Duration) {
 func (m *Machine) disarm() {
 	f := &m.state.Follower
 	f.StandAt, f.Discovering, f.Postponed, f.Ahead = 0, false, false, ""
-}
-
-// randomWait is uniform in [0, MaxRandomWait] or, if the node goes by ranks, in a window that
-// doubles with each failed attempt: §3.4. The successor that a leader named waits a
-// hundredth of the longest: the others stay back for it, and refuse only until the cession
-// has reached them as well. §9.7
-func (m *Machine) randomWait() time.Duration {
-	limit := m.cfg.Timing.MaxRandomWait
-	if window := m.step() << m.state.Failed; window != 0 {
-		limit = min(window, limit)
-	}
-	if m.state.Now < m.state.Follower.SuccessorUntil {
-		limit = min(limit, m.cfg.Timing.MaxRandomWait/100)
-	}
-	hi, _ := bits.Mul64(m.draw(), uint64(limit)+1)
-	return time.Duration(hi)
 }
 
 // mayStand reports whether this node may stand for election now, were it not for a
@@ -59,7 +32,7 @@ func (m *Machine) paused() bool { return m.state.PauseEnd > m.state.Now }
 // keptBack reports whether a pause keeps this node from standing: §9.13.
 func (m *Machine) keptBack() bool {
 	s := &m.state
-	return m.paused() && !s.LedLast && s.Follower.SuccessorUntil <= s.Now
+	return m.paused() && !s.Turns.LedLast && s.Follower.SuccessorUntil <= s.Now
 }
 
 // stand opens an election. If this node is bound, it waits until it is free.
@@ -166,17 +139,9 @@ func (m *Machine) decideRound() {
 		m.becomeCandidate(r.ProposedTerm)
 	case m.outOfReach(r.Yes, r.No&^f.Unaware):
 		m.scoutingFailed()
-	case m.outOfReach(r.Yes, r.No): // §3.14: but for voters that will answer again
+	case m.outOfReach(r.Yes, r.No): // §3.15: some of the noes may become a yes
 		f.RoundEnd = min(f.RoundEnd, m.state.Now.Add(m.step()))
 	}
-}
-
-// mayBeUnaware reports whether a no comes of a voter that does not know yet that the leader is
-// dead, as this node does. It will in a moment, and answers again: §3.14.
-func (m *Machine) mayBeUnaware(msg *Message) bool {
-	bound := msg.Cause == scouting.CausePromise ||
-		msg.Cause == scouting.CauseLeader && msg.Leader == m.state.LastLeader
-	return m.state.Follower.LeaderDied && !msg.WillVote && bound && m.step() != 0
 }
 
 // outOfReach reports whether noes have put a quorum out of reach: §3.11, §5.5. A voter
@@ -191,11 +156,11 @@ func (m *Machine) outOfReach(yes, no scouting.Voters) bool {
 // scoutingFailed closes the round and waits: a random time, or only until a
 // quorum can be had, if that is sooner. §3.12
 func (m *Machine) scoutingFailed() {
-	m.state.Failed = min(m.state.Failed+1, maxFailed)
+	m.state.Turns.failed()
 	wait := m.randomWait()
 	if retry, ok := m.state.Follower.Round.RetryAfter(m.cfg.quorum); ok {
 		// Who refuses says when to ask again; it must not make this node ask without a pause.
-		least := max(m.state.RoundTrip, m.cfg.Timing.MaxRandomWait/100)
+		least := max(m.state.Turns.RoundTrip, m.cfg.Timing.MaxRandomWait/100)
 		wait = min(wait, max(m.cfg.Timing.stretch(min(retry, maxTimer)), least)+m.turn())
 	}
 	m.closeRound()

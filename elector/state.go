@@ -22,20 +22,15 @@ type State struct {
 	Vote        NodeID   // whom this node voted for in Term, itself included; "" if none or unknown
 	SeenLSN     lsn.LSN  // newest LSN issued (leader) or heard of
 
-	ClimbedFrom lsn.Term // where it was when the minute began that ends at ClimbEnd: §8.1
-	ClimbEnd    Time
-
+	Climb      climb
+	Turns      turns
 	Promise    promise
-	Refused    question        // the newest that a leader or a promise stood against; §3.14
+	Refused    question
 	Ceded      scouting.Voters // gave up Term: no heartbeat of theirs in it is followed any more
 	EmbargoEnd Time            // a voter that has just started supports nobody before; 0 for none
 	Linked     scouting.Voters // to which a link is up
 
-	Tuned      Tuned         // of the newest leader; zero for none
-	RoundTrip  time.Duration // of Measured; 0 if unknown
-	LastLeader NodeID        // that this node followed, unless it led since; "" for none
-	Heir       NodeID        // whom that leader would have handed over to; "" for none or unknown
-	Failed     uint8         // attempts to be elected that failed since there was a leader
+	Tuned Tuned // of the newest leader; zero for none
 
 	Unable  bool // the application cannot lead here
 	RestEnd Time // it does not stand before; 0 for no rest
@@ -43,7 +38,6 @@ type State struct {
 	PauseEnd Time
 	// HeldUntil is until when it judges nobody by silence, since it was held up: §7.12.
 	HeldUntil Time
-	LedLast   bool // it led, and has followed nobody since
 	Priority  int  // Config.Priority, or what replaced it
 	Leaving   bool // LEADER told to stop: it leaves when it leads no more
 
@@ -60,14 +54,6 @@ type promise struct {
 	To    NodeID
 	Term  lsn.Term
 	Until Time
-}
-
-// question is what a scouting voter asks. The zero question is none.
-type question struct {
-	From     NodeID
-	Term     lsn.Term // proposed
-	Round    uint64
-	Priority int
 }
 
 // attempts are what this node remembers of its attempts to give leadership to a
@@ -99,8 +85,8 @@ type followerState struct {
 	Round    scouting.Round
 	RoundEnd Time
 
-	LeaderDied bool            // the leader that it followed last is proven dead
-	Unaware    scouting.Voters // in the open round: whose no may become a yes
+	LeaderDied bool            // the leader that it followed last is proven dead: §3.15
+	Unaware    scouting.Voters // in the open round: whose no may become a yes: §3.15
 }
 
 // candidateState is what only a CANDIDATE has.

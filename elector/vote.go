@@ -58,11 +58,6 @@ func (m *Machine) onElectionScouting(from NodeID, msg *Message) {
 	}
 }
 
-// asked is the question of asker that msg is, or answers.
-func asked(asker NodeID, msg *Message) question {
-	return question{asker, msg.ProposedTerm, msg.Round, msg.Priority}
-}
-
 // weigh decides on a scouting question by the rule.
 func (m *Machine) weigh(q question) scouting.Answer {
 	return m.cfg.Rule.Answer(m.stance(), scouting.Rank{Priority: q.Priority, Node: q.From}, q.Term)
@@ -72,19 +67,6 @@ func (m *Machine) answer(q question, a scouting.Answer) {
 	reply := m.reply(ElectionScoutingResponse, a, q.Term)
 	reply.Round, reply.Priority = q.Round, q.Priority
 	m.send(q.From, reply)
-}
-
-// answerAgain says yes to the voter that this node refused last for a leader, if it would
-// support it now that a death is proven: §3.14.
-func (m *Machine) answerAgain() {
-	q := m.state.Refused
-	if q.From == "" {
-		return
-	}
-	if a := m.weigh(q); a.WillVote {
-		m.state.Refused = question{}
-		m.answer(q, a)
-	}
 }
 
 // reply is what both responses have in common: §4.10. The asker learns from a no which term

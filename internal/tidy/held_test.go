@@ -19,7 +19,7 @@ var rewrite = flag.Bool("rewrite", false, "write docs/rules.md anew")
 
 const (
 	rulesPage = "docs/rules.md"
-	scripts   = "testdata/elector/*.txt"
+	scripts   = "testdata/elector"
 	byHand    = "testdata/mutants/protocol.txt"
 )
 
@@ -61,14 +61,16 @@ func heldRules(t *testing.T, root fs.FS) (held map[string]*holders, broken []str
 			}
 		}
 	}
-	files, err := fs.Glob(root, scripts)
-	require.NoError(t, err)
-	for _, name := range files {
+	err = fs.WalkDir(root, scripts, func(name string, _ fs.DirEntry, err error) error {
+		if err != nil || path.Ext(name) != ".txt" {
+			return err
+		}
 		text, err := fs.ReadFile(root, name)
-		require.NoError(t, err)
-		who := strings.TrimSuffix(path.Base(name), ".txt")
+		who := strings.TrimSuffix(strings.TrimPrefix(name, scripts+"/"), ".txt")
 		note(who, string(text), func(h *holders) *[]string { return &h.scripts })
-	}
+		return err
+	})
+	require.NoError(t, err)
 	for who, text := range testsOf(t, root) {
 		note(who, text, func(h *holders) *[]string { return &h.tests })
 	}

@@ -1,0 +1,42 @@
+package elector
+
+import (
+	"github.com/bmqelect/bmqelect/lsn"
+	"github.com/bmqelect/bmqelect/scouting"
+)
+
+// question is what a scouting voter asks; the zero question is that of nobody. A voter remembers
+// the newest that it refused for a leader or a promise. When that leader is proven dead, it
+// answers again, and the asker has kept its round open for that: §3.15.
+type question struct {
+	From     NodeID
+	Term     lsn.Term // proposed
+	Round    uint64
+	Priority int
+}
+
+// asked is the question of asker that msg is, or answers.
+func asked(asker NodeID, msg *Message) question {
+	return question{asker, msg.ProposedTerm, msg.Round, msg.Priority}
+}
+
+// answerAgain says yes to the voter that this node refused last for a leader, if it would
+// support it now that a death is proven.
+func (m *Machine) answerAgain() {
+	q := m.state.Refused
+	if q.From == "" {
+		return
+	}
+	if a := m.weigh(q); a.WillVote {
+		m.state.Refused = question{}
+		m.answer(q, a)
+	}
+}
+
+// mayBeUnaware reports whether a no comes of a voter that does not know yet that the leader is
+// dead, as this node does. It will in a moment, and answers again.
+func (m *Machine) mayBeUnaware(msg *Message) bool {
+	bound := msg.Cause == scouting.CausePromise ||
+		msg.Cause == scouting.CauseLeader && msg.Leader == m.state.Turns.LastLeader
+	return m.state.Follower.LeaderDied && !msg.WillVote && bound && m.step() != 0
+}

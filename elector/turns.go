@@ -1,0 +1,111 @@
+package elector
+
+import (
+	"math/bits"
+	"slices"
+	"time"
+)
+
+// turns are what decides when a node stands after it has lost a leader: §3.14. It lets those
+// before it in line go first, and waits at random once an attempt has failed.
+type turns struct {
+	RoundTrip  time.Duration // of Measured; 0 if unknown
+	LastLeader NodeID        // that this node followed, unless it led since; "" for none
+	Heir       NodeID        // whom that leader would have handed over to; "" for none or unknown
+	LedLast    bool          // it led, and has followed nobody since
+	Failed     uint8         // attempts to be elected that failed since there was a leader
+}
+
+// follow notes a heartbeat of a leader, and whom it names.
+func (t *turns) follow(leader, heir NodeID) {
+	t.LastLeader, t.Heir, t.LedLast, t.Failed = leader, heir, false, 0
+}
+
+// lead notes that this node leads.
+func (t *turns) lead() { t.LastLeader, t.Heir, t.LedLast, t.Failed = "", "", true, 0 }
+
+// failed notes an attempt that failed.
+func (t *turns) failed() { t.Failed = min(t.Failed+1, maxFailed) }
+
+// TripToMajority is what Measured says: of the round trips from a voter to others, of which 0
+// is not known, the longest to the nearest that are a majority of so many voters with it; 0 if
+// none is known. One slow voter does not make all wait longer. It changes trips.
+func TripToMajority(trips []time.Duration, voters int) time.Duration {
+	known := slices.DeleteFunc(trips, func(d time.Duration) bool { return d <= 0 })
+	slices.Sort(known)
+	if len(known) == 0 {
+		return 0
+	}
+	return known[min(max(Majority(voters)-1, 1), len(known))-1]
+}
+
+// step is the unit of the waits of a node that goes by ranks. From when a node asks, the
+// others have its proposal after one and a half round trips. 0 if the node does not go by ranks,
+// or nothing was measured yet.
+func (m *Machine) step() time.Duration {
+	t, trip := &m.cfg.Timing, m.state.Turns.RoundTrip
+	if t.MinRandomWait == 0 || trip <= 0 {
+		return 0
+	}
+	return min(max(2*min(trip, t.MaxRandomWait), t.MinRandomWait), t.MaxRandomWait)
+}
+
+// turn is how long this node lets those before it in line go first.
+func (m *Machine) turn() time.Duration {
+	return min(time.Duration(m.rank())*m.step(), m.cfg.Timing.MaxRandomWait)
+}
+
+// backOff arms the wait that precedes every attempt to stand: the node's turn if it goes by
+// ranks and this is the first attempt, a random time otherwise. §3.4
+func (m *Machine) backOff() {
+	if m.step() != 0 && m.state.Turns.Failed == 0 {
+		m.standInTurn()
+		return
+	}
+	m.standIn(m.randomWait())
+}
+
+// standInTurn lets the node stand a turn after it is free to.
+func (m *Machine) standInTurn() {
+	end := max(m.bound(), m.state.Now)
+	m.standIn(end.Sub(m.state.Now) + m.turn())
+	m.state.Follower.Postponed = end > m.state.Now
+}
+
+// randomWait is uniform in [0, MaxRandomWait] or, if the node goes by ranks, in a window that
+// doubles with each failed attempt: §3.4. The successor that a leader named waits a
+// hundredth of the longest: the others stay back for it, and refuse only until the cession
+// has reached them as well. §9.7
+func (m *Machine) randomWait() time.Duration {
+	limit := m.cfg.Timing.MaxRandomWait
+	if window := m.step() << m.state.Turns.Failed; window != 0 {
+		limit = min(window, limit)
+	}
+	if m.state.Now < m.state.Follower.SuccessorUntil {
+		limit = min(limit, m.cfg.Timing.MaxRandomWait/100)
+	}
+	hi, _ := bits.Mul64(m.draw(), uint64(limit)+1)
+	return time.Duration(hi)
+}
+
+// rank is the number of connected voters that are before this node in line. Nodes that see
+// different voters connected may be of one rank: they collide, once at most.
+func (m *Machine) rank() int {
+	t, rank := &m.state.Turns, 0
+	for voter, id := range m.cfg.voters {
+		first := t.LedLast || id == t.Heir ||
+			t.Heir != m.cfg.Self && voter > m.cfg.self
+		if first && voter != m.cfg.self && m.state.Linked.Has(voter) && id != t.LastLeader {
+			rank++
+		}
+	}
+	return rank
+}
+
+// heir is the successor that a leader names ahead, to nodes that go by ranks.
+func (m *Machine) heir() NodeID {
+	if m.cfg.Timing.MinRandomWait == 0 {
+		return ""
+	}
+	return m.BestSuccessor()
+}
