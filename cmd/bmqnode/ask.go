@@ -24,12 +24,8 @@ func asking(
 ) *cobra.Command {
 	var c ask.Cluster
 	reach(cmd, &c, nodes)
-	switch {
-	case cmd.Args != nil:
-	case nodes == 0:
-		cmd.Args = usageArgs(noArgs)
-	default:
-		cmd.Args = usageArgs(cobra.ExactArgs(nodes))
+	if cmd.Args == nil && nodes > 0 {
+		cmd.Args = cobra.ExactArgs(nodes)
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return run(cmd, &c, args) }
 	return cmd

@@ -26,7 +26,7 @@ func certsCommand() *cobra.Command {
 			"off the nodes.",
 		Example: "  bmqnode certs --dir pki --cluster bees n1 n2 n3 --operator alice\n" +
 			"  bmqnode certs --dir pki",
-		Args: usageArgs(cobra.ArbitraryArgs),
+		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, nodes []string) error {
 			switch {
 			case dir == "":

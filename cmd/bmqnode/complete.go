@@ -38,8 +38,8 @@ var paths = map[string]cobra.ShellCompDirective{
 	"dir":              cobra.ShellCompDirectiveFilterDirs,
 }
 
-// completeFlags says for every flag of a command and of those below it what the shell may
-// offer: where it knows nothing, nothing, rather than the files of the folder.
+// completeFlags says for every flag of a command what the shell may offer: where it knows
+// nothing, nothing, rather than the files of the folder.
 func completeFlags(cmd *cobra.Command) {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if _, set := cmd.GetFlagCompletionFunc(f.Name); set {
@@ -51,9 +51,6 @@ func completeFlags(cmd *cobra.Command) {
 		}
 		_ = cmd.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(known[f.Name], directive))
 	})
-	for _, below := range cmd.Commands() {
-		completeFlags(below)
-	}
 }
 
 // reach adds the flags that say how nodes are reached to a command that has its own flags. It

@@ -19,7 +19,6 @@ func emergencyCommand() *cobra.Command {
 			"    --reason 'fire'\n" +
 			"  bmqnode emergency --config /etc/bmqnode.yaml --show\n" +
 			"  bmqnode emergency --config /etc/bmqnode.yaml --readmit c --confirm bees",
-		Args: usageArgs(noArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			finishUnread()
 			return o.Run(cmd.OutOrStdout())

@@ -1,18 +1,122 @@
 package main
 
 import (
-	"github.com/spf13/cobra"
+	"fmt"
+	"time"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/internal/daemon/config"
+	"github.com/bmqelect/bmqelect/internal/daemon/console"
+	"github.com/bmqelect/bmqelect/internal/lab/batch"
+	"github.com/bmqelect/bmqelect/internal/lab/incident/record"
 	"github.com/bmqelect/bmqelect/internal/lab/laboratory"
+	"github.com/bmqelect/bmqelect/internal/lab/scenario"
 )
+
+// replayOptions are the flags of `replay`.
+type replayOptions struct {
+	batch.Options
+	seed            uint64
+	scouting, check bool
+	without         []string
+}
+
+func replayCommand() *cobra.Command {
+	var o replayOptions
+	cmd := &cobra.Command{
+		Use:   "replay PATH...",
+		Short: "Play partition scenarios, simulated or real, and judge them",
+		Long: "Play scenario files, or all in a folder. Simulated unless --live: virtual time,\n" +
+			"and the same seed gives the same run everywhere. Exit status: 0 if every\n" +
+			"expectation and invariant held, 1 if not, 2 if a file is wrong.",
+		Example: "  bmqnode replay testdata/scenarios\n" +
+			"  bmqnode replay my.yaml --runs 1000\n" +
+			"  bmqnode replay my.yaml -o my.html\n" +
+			"  bmqnode replay my.yaml --compare\n" +
+			"  bmqnode replay my.yaml --set elector.max_random_wait=1s --live",
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args) },
+	}
+	o.register(cmd.Flags())
+	return cmd
+}
+
+func (o *replayOptions) run(cmd *cobra.Command, paths []string) error {
+	o.Out, o.Err = cmd.OutOrStdout(), cmd.ErrOrStderr()
+	if cmd.Flags().Changed("seed") {
+		o.Seed = &o.seed
+	}
+	if cmd.Flags().Changed("scouting") {
+		o.Scouting = &o.scouting
+	}
+	for _, w := range o.without {
+		o.Reduced.Without = append(o.Reduced.Without, scenario.NodeID(w))
+	}
+	if err := o.Check(); err != nil {
+		return config.Usage(err)
+	}
+	b, err := batch.Load(o.Options, paths...)
+	if err != nil {
+		return config.Usage(err)
+	}
+	if o.check {
+		fmt.Fprintln(o.Out, console.Count(b.Files(), "file"), "without a mistake")
+		return nil
+	}
+	return b.Play(cmd.Context())
+}
+
+func (o *replayOptions) register(f *pflag.FlagSet) {
+	f.SortFlags = false
+	o.Register(f)
+	f.BoolVar(&o.check, "check", false, "only check the files")
+	f.Uint64Var(&o.seed, "seed", 0, "seed of the first run (default: the file's, or 1)")
+	f.BoolVar(&o.scouting, "scouting", true,
+		"overrides the file; =false is the algorithm before its extension")
+	f.StringSliceVar(&o.without, "without", nil, "leave these nodes out")
+}
+
+func recordIncidentCommand() *cobra.Command {
+	var o record.Options
+	cmd := &cobra.Command{
+		Use:   "record-incident",
+		Short: "Make a scenario of what happened lately, and replay it",
+		Long: "Collect what the nodes recorded, find out what went wrong, and write a scenario\n" +
+			"that shows it again: incident.yaml for 'bmqnode replay', incident.html for a\n" +
+			"browser. Cuts and pauses follow from what the nodes saw of each other. The file\n" +
+			"is written for the simulator: with --live, real processes may elect others.\n\n" +
+			"A node that does not answer: copy its data directory's recording.log* and name\n" +
+			"the folder. Exit status: 1 if the simulator shows other leaders, reasons or\n" +
+			"ends.",
+		Example: "  bmqnode record-incident --since 2h -o /tmp/last-night\n" +
+			"  bmqnode record-incident --from '2026-01-02 02:10' --to '2026-01-02 02:20'",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.Out, o.Err = cmd.OutOrStdout(), cmd.ErrOrStderr()
+			return o.Run(cmd.Context())
+		},
+	}
+	cmd.Flags().StringVar(&o.Group, "group", cluster.DefaultGroup, "the election that is meant")
+	reach(cmd, &o.Cluster, 0) // before --to, which takes no node here
+	f := cmd.Flags()
+	f.DurationVar(&o.Since, "since", 30*time.Minute, "how far back to look")
+	f.StringVar(&o.From, "from", "", "begin, instead of --since: RFC 3339, or '2006-01-02 15:04' here")
+	f.StringVar(&o.To, "to", "", "end, likewise (default: now)")
+	f.StringSliceVar(&o.Dirs, "data-dir", nil,
+		"data directory of a node that does not answer; may be repeated")
+	f.StringVarP(&o.Output, "output", "o", ".", "folder to write to")
+	f.IntVar(&o.Seeds, "seeds", 1000, "random choices of the simulator to try, at most")
+	f.DurationVar(&o.Patience, "timeout", 30*time.Second, "longest search for one that fits")
+	return cmd
+}
 
 func labCommand() *cobra.Command {
 	var o laboratory.Options
 	cmd := &cobra.Command{
 		Use:   "lab",
 		Short: "Compare election algorithms under the same faults, simulated",
-		Args:  usageArgs(noArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Out, o.Err = cmd.OutOrStdout(), cmd.ErrOrStderr()
 			if err := o.Check(); err != nil {

@@ -68,11 +68,7 @@ func root() *cobra.Command {
 			"is wrong; 3 it needs a leader and there is none. 'exec' has that of its command.",
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          usageArgs(noSuchCommand),
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-
-		SuggestionsMinimumDistance: 2,
-		Version:                    versionLine(),
+		Version:       versionLine(),
 	}
 	cmd.SetVersionTemplate("{{.Version}}\n")
 	// The lines of flags are broken between words, at the width of the terminal.
@@ -95,8 +91,32 @@ func root() *cobra.Command {
 		rotateGossipKeyCommand(),
 		replayCommand(), labCommand(), manCommand(), versionCommand(),
 	)
-	completeFlags(cmd)
+	finish(cmd)
 	return cmd
+}
+
+// finish completes a command and those below it: what the shell may offer, what a command for
+// others does by itself, and that mistakes in arguments are the user's. A command that does not
+// say otherwise has none.
+func finish(cmd *cobra.Command) {
+	completeFlags(cmd)
+	switch {
+	case cmd.RunE == nil && cmd.Run == nil:
+		cmd.Args, cmd.SuggestionsMinimumDistance = noSuchCommand, 2
+		cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	case cmd.Args == nil:
+		cmd.Args = noArgs
+	}
+	check := cmd.Args
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return config.Usage(fmt.Errorf("%w; see '%s --help'", err, cmd.CommandPath()))
+		}
+		return nil
+	}
+	for _, below := range cmd.Commands() {
+		finish(below)
+	}
 }
 
 // screenWidth is the width of the terminal, between 60 and 120 columns, or another one if
@@ -129,16 +149,6 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// usageArgs makes an error of check a mistake of the user's.
-func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if err := check(cmd, args); err != nil {
-			return config.Usage(fmt.Errorf("%w; see '%s --help'", err, cmd.CommandPath()))
-		}
-		return nil
-	}
-}
-
 // version is that of the module, or of the commit that this was built from.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
@@ -157,7 +167,6 @@ func versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
-		Args:  usageArgs(noArgs),
 		Run:   func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), versionLine()) },
 	}
 }

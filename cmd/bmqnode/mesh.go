@@ -21,7 +21,6 @@ func meshCommand() *cobra.Command {
 		Short: "Run a whole cluster on this machine, and show what it does",
 		Long: "Run a cluster of real processes on loopback and print their transitions as one\n" +
 			"stream. Type commands while it runs (help lists them); Ctrl-C stops everything.",
-		Args: usageArgs(noArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := c.Check(); err != nil {
 				return config.Usage(err)

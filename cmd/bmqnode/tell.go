@@ -154,10 +154,6 @@ func faultCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fault",
 		Short: "Cut and heal links between nodes that run with --rehearsal",
-		Args:  usageArgs(noSuchCommand),
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-
-		SuggestionsMinimumDistance: 2,
 	}
 	add := func(
 		nodes int, use, short, example, done string,
@@ -238,12 +234,12 @@ func transferCommand() *cobra.Command {
 		Use:     "transfer [NODE]",
 		Short:   "Hand leadership over to another node",
 		Example: "  bmqnode transfer n2\n  bmqnode transfer   # to the best follower",
-		Args: usageArgs(func(cmd *cobra.Command, args []string) error {
+		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 && cmd.Flags().Changed("to") {
 				return errors.New("say NODE or --to, not both")
 			}
 			return cobra.MaximumNArgs(1)(cmd, args)
-		}),
+		},
 	}
 	cmd.Flags().StringVar(&to, "to", "", "the same as NODE (default: the best follower)")
 	return tellingLeader(cmd, 1, "the new leader", func(

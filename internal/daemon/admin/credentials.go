@@ -27,7 +27,7 @@ func ReadCredentials(tlsDir, tokenFile string) (c Credentials, err error) {
 		}
 	}
 	if tokenFile != "" {
-		c.token, err = readToken(tokenFile)
+		_, c.token, err = readTokens(tokenFile)
 	}
 	return c, err
 }

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
@@ -9,7 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"strings"
+	"regexp"
 	"sync/atomic"
 
 	"github.com/bmqelect/bmqelect/internal/base/limit"
@@ -21,6 +22,8 @@ const (
 	maxToken     = 4096
 	maxTokenFile = 1 << 20 // bytes
 )
+
+var tokenLine = regexp.MustCompile(fmt.Sprintf(`^(?:(read|operate)\s+)?([!-~]{%d,})$`, minToken))
 
 // Tokens are those that a node accepts, from a file that may change while it runs: a line
 // each, ROLE TOKEN, where ROLE is read or operate. A token alone may operate. The methods are
@@ -48,19 +51,11 @@ var errNoTokens = errors.New("it has no token")
 // Reload reads the file again. On an error the tokens before stay, but if the file is gone or
 // has none, all are revoked.
 func (t *Tokens) Reload() error {
-	lines, err := readTokens(t.path)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNoTokens) {
-		t.newest.Store(new([]token))
+	all, _, err := readTokens(t.path)
+	if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNoTokens) {
+		t.newest.Store(&all)
 	}
-	if err != nil {
-		return err
-	}
-	var all []token
-	for _, line := range lines {
-		all = append(all, token{line.role, sha256.Sum256([]byte(line.text))})
-	}
-	t.newest.Store(&all)
-	return nil
+	return err
 }
 
 // Revoked reports whether no token is accepted.
@@ -78,26 +73,12 @@ func (t *Tokens) roleOf(text string) (has role) {
 	return has
 }
 
-// tokenLine is a line of a token file.
-type tokenLine struct {
-	role role
-	text string
-}
-
-// readToken returns the first token of a file: that of a client.
-func readToken(path string) (string, error) {
-	lines, err := readTokens(path)
-	if err != nil {
-		return "", err
-	}
-	return lines[0].text, nil
-}
-
-// readTokens reads a file that only its owner, and readers of its group, can get at.
-func readTokens(path string) (lines []tokenLine, err error) {
+// readTokens reads a file that only its owner, and readers of its group, can get at. The first
+// token is that of a client. With an error there are none.
+func readTokens(path string) (all []token, first string, err error) {
 	file, err := limit.OpenFile(path, os.O_RDONLY, 0)
 	if err != nil {
-		return nil, fmt.Errorf("token file: %w", err)
+		return nil, "", fmt.Errorf("token file: %w", err)
 	}
 	defer file.Close()
 	info, err := file.Stat()
@@ -106,47 +87,38 @@ func readTokens(path string) (lines []tokenLine, err error) {
 		text, err = io.ReadAll(io.LimitReader(file, maxTokenFile))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("token file: %w", err)
+		return nil, "", fmt.Errorf("token file: %w", err)
 	}
 	const foreign = fs.FileMode(0o027)
 	if mode := info.Mode().Perm(); mode&foreign != 0 {
-		return nil, fmt.Errorf("token file %s: other users of this machine can get at it (mode %04o); "+
+		return nil, "", fmt.Errorf("token file %s: other users of this machine can get at it (mode %04o); "+
 			"fix it with: chmod 0600 %s", path, mode, path)
 	}
 	number := 0
 	for line := range bytes.Lines(text) {
 		number++
-		words := strings.Fields(string(line))
-		if len(words) == 0 {
+		line = bytes.TrimSpace(line)
+		match := tokenLine.FindSubmatch(line)
+		switch {
+		case len(line) == 0:
 			continue
+		case match == nil || len(match[2]) > maxToken:
+			return nil, "", tokenError(path, number)
 		}
-		one, ok := parseToken(words)
-		if !ok {
-			return nil, tokenError(path, number)
+		one := token{operate, sha256.Sum256(match[2])}
+		if string(match[1]) == read.String() {
+			one.role = read
 		}
-		lines = append(lines, one)
+		all, first = append(all, one), cmp.Or(first, string(match[2]))
 	}
-	if len(lines) == 0 {
-		return nil, fmt.Errorf("%w: %w", tokenError(path, 1), errNoTokens)
+	if len(all) == 0 {
+		return nil, "", fmt.Errorf("%w: %w", tokenError(path, 1), errNoTokens)
 	}
-	return lines, nil
+	return all, first, nil
 }
 
 func tokenError(path string, line int) error {
 	return fmt.Errorf("token file %s: line %d must be 'read TOKEN', 'operate TOKEN', or TOKEN alone, "+
 		"which may operate; TOKEN is %d to %d printable ASCII characters without spaces; make one "+
 		"with: openssl rand -hex 32", path, line, minToken, maxToken)
-}
-
-// parseToken reads the words of a line.
-func parseToken(words []string) (line tokenLine, ok bool) {
-	line = tokenLine{operate, words[len(words)-1]}
-	switch {
-	case len(words) > 2, len(words) == 2 && words[0] != read.String() && words[0] != operate.String():
-		return line, false
-	case len(words) == 2 && words[0] == read.String():
-		line.role = read
-	}
-	invalid := strings.ContainsFunc(line.text, func(r rune) bool { return r <= ' ' || r > '~' })
-	return line, len(line.text) >= minToken && len(line.text) <= maxToken && !invalid
 }

@@ -34,7 +34,7 @@ func TestTokensHaveRoles(t *testing.T) {
 		tokens := tokensOf(t, text)
 		require.Equal(t, want, [2]role{tokens.roleOf(secret), tokens.roleOf(another)}, "%q", text)
 		require.Equal(t, nobody, tokens.roleOf(""))
-		first, err := readToken(tokens.path)
+		_, first, err := readTokens(tokens.path)
 		require.NoError(t, err)
 		require.Equal(t, secret, first, "that of a client")
 	}
