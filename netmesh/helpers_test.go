@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,6 +32,7 @@ type recorder struct {
 	events  []string
 	seen    []string       // as an Observer
 	slow    elector.NodeID // what comes from it waits for release
+	held    atomic.Bool    // something has waited
 	release chan struct{}
 }
 
@@ -49,6 +51,7 @@ func (r *recorder) LinkDown(p elector.NodeID, e elector.Evidence) { r.note("%s d
 func (r *recorder) Died(p elector.NodeID, proof elector.Proof)    { r.note("%s died %s", p, proof) }
 func (r *recorder) Received(p elector.NodeID, g string, m elector.Message) {
 	if p == r.slow {
+		r.held.Store(true)
 		<-r.release
 	}
 	r.note("%s %s %s %d", p, g, m.Kind, m.Sequence)

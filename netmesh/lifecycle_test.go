@@ -90,21 +90,25 @@ func TestCloseIsIdempotentAndRefusesLater(t *testing.T) {
 	require.Equal(t, []string{"up 1", "down local"}, a.all("b"))
 }
 
-// TestCloseIsBounded: a handler that never returns cannot hold Close up.
+// TestCloseIsBounded: a handler that never returns cannot hold Close up, nor the goodbye.
 func TestCloseIsBounded(t *testing.T) {
-	a := startWith(t, "a", &recorder{slow: "b", release: make(chan struct{})})
-	b := start(t, "b")
-	b.knows(a)
-	a.sees(t, "b", "up 1")
-	require.Eventually(t, func() bool { return b.Send("a", "g", ack(1)) }, patience, glance)
-	require.Eventually(t, func() bool { return a.Links()[0].FramesIn > 1 && a.busy("b") }, patience,
-		glance)
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
-	defer cancel()
-	require.ErrorIs(t, a.Close(ctx), context.DeadlineExceeded)
-	close(a.release)
-	a.close(t)
-	b.sees(t, "a", "down goodbye")
+	synctest.Test(t, func(t *testing.T) {
+		net := memnet.New()
+		a := startWith(t, "a", &recorder{slow: "b", release: make(chan struct{})}, onHost(net))
+		b := start(t, "b", onHost(net))
+		b.AddPeer("a", a.cfg.Bind)
+		time.Sleep(time.Second)
+		require.True(t, b.Send("a", "g", ack(1)))
+		synctest.Wait() // the handler has it
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		require.ErrorIs(t, a.Close(ctx), context.DeadlineExceeded)
+		require.Equal(t, 10*time.Millisecond, time.Since(began))
+		require.Equal(t, []string{"up 1", "down goodbye"}, b.all("a"))
+		close(a.release)
+		a.close(t)
+	})
 }
 
 // TestSlowHandlerHoldsUpItsOwnLinkAlone: messages of the others arrive.
@@ -123,13 +127,6 @@ func TestSlowHandlerHoldsUpItsOwnLinkAlone(t *testing.T) {
 	require.Zero(t, a.count("b", "g HeartbeatAck 1"))
 	close(a.release)
 	a.sees(t, "b", "g HeartbeatAck 1")
-}
-
-// busy reports whether the handler is being told about a peer.
-func (n *node) busy(peer elector.NodeID) bool {
-	n.Mesh.mu.RLock()
-	defer n.Mesh.mu.RUnlock()
-	return len(n.peers[peer].callbacks) == 1
 }
 
 func TestDisconnectSaysWhyAndPausesBeforeTheRedial(t *testing.T) {

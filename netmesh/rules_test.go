@@ -127,7 +127,7 @@ func TestListenerIsClosedLast(t *testing.T) {
 	b.knows(a)
 	a.sees(t, "b", "up 1")
 	require.Eventually(t, func() bool { return b.Send("a", "g", ack(1)) }, patience, glance)
-	require.Eventually(t, func() bool { return a.busy("b") }, patience, glance)
+	require.Eventually(t, a.held.Load, patience, glance)
 	closed := make(chan error)
 	go func() { closed <- a.Close(context.Background()) }()
 	require.Eventually(t, func() bool { return !a.Send("b", "g", ack(1)) || a.ctx.Err() != nil },
