@@ -122,7 +122,7 @@ func TestALoneVoterThatAwaitsItsCampaignLeadsByThatAlone(t *testing.T) {
 func TestACampaignThatIsWithdrawnHoldsNothing(t *testing.T) {
 	withCluster(t, one, func(t *testing.T, c *testCluster) {
 		e := c.Node("a").Default()
-		l, err := e.EnterCampaign(t.Context(), nil)
+		l, err := e.EnterCampaign(t.Context())
 		require.NoError(t, err)
 		time.Sleep(election)
 		require.True(t, l.Valid())
@@ -130,24 +130,6 @@ func TestACampaignThatIsWithdrawnHoldsNothing(t *testing.T) {
 		<-l.Done()
 		require.False(t, e.IsLeader())
 	}, clustertest.Configure(func(cfg *cluster.Config) { cfg.Election.AwaitCampaign = true }))
-}
-
-// A step that was under way when the campaign began knows nothing of what the campaign
-// asks for: it must not grant it.
-func TestACampaignIsNotGrantedByAStepThatBeganBefore(t *testing.T) {
-	withContest(t, func(t *testing.T, o *contest, l *cluster.Leadership) {
-		var next *cluster.Leadership
-		l.Node().Do(func() {
-			var err error
-			l.GiveUp()
-			next, err = l.Election().EnterCampaign(t.Context(), l)
-			require.NoError(t, err)
-			require.NoError(t, l.Election().PublishNothing())
-			require.Empty(t, next.Answer())
-		})
-		require.NoError(t, <-next.Answer())
-		next.Release()
-	})
 }
 
 // Who releases a leadership that serves gives it up, even if nobody else wants it.

@@ -4,13 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster/internal/leadership"
+	"github.com/bmqelect/bmqelect/cluster/internal/loop"
 	"github.com/bmqelect/bmqelect/cluster/internal/store"
 	"github.com/bmqelect/bmqelect/internal/base/recording"
 )
@@ -30,49 +29,11 @@ import (
 // ends as soon as the node goes on.
 func (e *Election) Close(ctx context.Context) error {
 	err := errors.New("it is the node's own and is closed with it, by Node.Close")
-	if e.g.name != DefaultGroup {
-		e.g.mu.Lock()
-		e.g.dropped = true
-		e.g.mu.Unlock()
-		e.g.close(ErrClosed, false)
-		e.n.waiting.add(e.g)
-		err = e.n.awaitEnd(ctx, e.g)
+	if e.p.Name != DefaultGroup {
+		err = e.n.loop.CloseElection(ctx, e.p)
 	}
 	if err != nil {
-		return fmt.Errorf("close election %q: %w", e.g.name, err)
-	}
-	return nil
-}
-
-// errHeldUp means that a node did not do in time what it was asked for.
-var errHeldUp = errors.New("the node is held up and has not answered")
-
-// awaitEnd waits until an election that is being closed has ended. It ends it itself when
-// ctx does.
-func (n *Node) awaitEnd(ctx context.Context, g *group) error {
-	select {
-	case <-g.gone: // also if ctx has ended
-		return nil
-	default:
-	}
-	select {
-	case <-g.gone:
-		return nil
-	case <-n.driverDone:
-		return nil
-	case <-ctx.Done():
-	}
-	cut := g.close(ErrClosed, true)
-	n.waiting.add(g)
-	select {
-	case <-g.gone:
-	case <-n.driverDone:
-	case <-time.After(cleanupTimeout):
-		return fmt.Errorf("%w: %w", errHeldUp, context.Cause(ctx))
-	}
-	if cut {
-		return fmt.Errorf("guarded work had not stopped, so nothing was handed over: %w",
-			context.Cause(ctx))
+		return fmt.Errorf("close election %q: %w", e.p.Name, err)
 	}
 	return nil
 }
@@ -107,7 +68,7 @@ func (n *Node) Close(ctx context.Context) error {
 	select {
 	case <-n.gone:
 		return n.closeErr
-	case <-time.After(2 * cleanupTimeout):
+	case <-time.After(2 * loop.CleanupTime):
 	}
 	dir := fmt.Sprintf("; data directory %s stays locked until it has", n.cfg.DataDir)
 	select {
@@ -121,26 +82,13 @@ func (n *Node) Close(ctx context.Context) error {
 func (n *Node) close() {
 	defer close(n.gone)
 	ctx := n.closeCtx
-	n.stage.Store(errHeldUp.Error())
-	var groups []*group
-	n.call(func() {
-		n.leaving = true
-		groups = slices.Collect(maps.Values(n.groups))
-		for _, g := range groups {
-			g.close(ErrClosed, false)
-			n.stepRequests(g)
-		}
-	})
-	var err error
-	for _, g := range groups {
-		err = errors.Join(err, n.awaitEnd(ctx, g))
-	}
-	n.call(func() { n.endElections(ErrClosed) })
+	n.stage.Store(loop.ErrHeldUp.Error())
+	err := n.loop.CloseAll(ctx)
 	err = errors.Join(err, n.leaveNetwork(ctx))
-	if n.why == ErrClosed && !n.dead() {
-		n.record(recording.Record{Kind: recording.Ended})
+	if n.Err() == ErrClosed && !n.hooks.Dead() {
+		n.recorder.Record(recording.Record{Kind: recording.Ended})
 	}
-	n.stopDriver()
+	n.stop()
 	err = errors.Join(err, n.releaseDir(ctx))
 	n.stage.Store("its logger blocks")
 	n.closeErr = errors.Join(err, n.lines.close(ctx))
@@ -161,57 +109,39 @@ func (n *Node) leaveNetwork(ctx context.Context) error {
 	return err
 }
 
-// stopDriver stops the driver and the persister and waits for them.
-func (n *Node) stopDriver() {
-	n.stage.Store(errHeldUp.Error())
+// stop stops the driver and what runs beside it, but not the watcher of deadlines.
+func (n *Node) stop() {
+	n.stage.Store(loop.ErrHeldUp.Error())
+	n.loop.Stop()
 	close(n.quit)
-	<-n.driverDone
 	n.hub.close()
 	n.stage.Store("a write to its disk has not returned")
-	<-n.persisterDone
-	<-n.recorder.done
+	<-n.loop.Persisted()
+	<-n.recorder.Done()
 	if n.remember != nil {
 		<-n.remember.done
 	}
-}
-
-// stopWatcher stops the deadline watcher and waits for it.
-func (n *Node) stopWatcher() {
-	close(n.unwatch)
-	<-n.watcherDone
 }
 
 // releaseDir releases the data directory when no guarded work of this node may go on any
 // more. If ctx ends before, that is left to a goroutine, which ends at the latest
 // deadline of that work.
 func (n *Node) releaseDir(ctx context.Context) error {
-	if n.dead() { // and with the process its work
-		for _, l := range n.cutWork {
-			l.e.g.feed(leadership.Release{ID: l.id})
+	cut := n.loop.Cut()
+	for _, e := range cut {
+		if n.hooks.Dead() { // and with the process its work
+			e.Feed(leadership.Release{ID: e.State().ID})
 		}
 	}
-	for _, l := range n.cutWork {
-		select {
-		case <-l.Done():
+	for _, e := range cut {
+		over, _ := e.Working()
+		if over == nil {
 			continue
-		default:
 		}
 		select {
-		case <-l.Done():
+		case <-over:
 		case <-ctx.Done():
-			var until time.Time
-			for _, l := range n.cutWork {
-				if at := l.Deadline(); !l.over() && at.After(until) {
-					until = at
-				}
-			}
-			n.until.Store(&until)
-			go func() {
-				for _, l := range n.cutWork {
-					<-l.Done()
-				}
-				_ = n.closeDir() // a failure changes nothing now
-			}()
+			until := n.releaseDirAfter(cut)
 			return fmt.Errorf("data directory %s stays locked until the guarded work has stopped, "+
 				"at the latest until %s: %w",
 				n.cfg.DataDir, until.Format(time.StampMilli), context.Cause(ctx))
@@ -220,8 +150,31 @@ func (n *Node) releaseDir(ctx context.Context) error {
 	return n.closeDir()
 }
 
+// releaseDirAfter releases the data directory when the work of the elections is over. It returns
+// when that is at the latest.
+func (n *Node) releaseDirAfter(cut []*loop.Election) (until time.Time) {
+	var left []<-chan struct{}
+	wall, now := time.Now(), n.loop.Now()
+	for _, e := range cut {
+		if over, deadline := e.Working(); over != nil {
+			left = append(left, over)
+			if at := wall.Add(deadline.Sub(now)); at.After(until) {
+				until = at
+			}
+		}
+	}
+	n.until.Store(&until)
+	go func() {
+		for _, over := range left {
+			<-over
+		}
+		_ = n.closeDir() // a failure changes nothing now
+	}()
+	return until
+}
+
 func (n *Node) closeDir() error {
-	n.stopWatcher()
+	n.loop.StopWatcher()
 	err := n.store.Close()
 	holders.remove(n)
 	close(n.released)
@@ -267,10 +220,10 @@ func (h *holderSet) of(dir string) *Node {
 
 // openDir opens the data directory. If a closed node of this process has it for
 // guarded work that may go on, it waits until that has stopped or ctx ends.
-func (n *Node) openDir(ctx context.Context, disk store.Disk) (*store.Store, error) {
+func (n *Node) openDir(ctx context.Context) (*store.Store, error) {
 	for {
 		old := holders.of(n.cfg.DataDir) // before: it may let go at any moment
-		s, err := n.openStore(disk)
+		s, err := n.openStore()
 		if old == nil || !errors.Is(err, store.ErrLocked) {
 			return s, err
 		}

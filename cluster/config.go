@@ -12,6 +12,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/bmqelect/bmqelect/cluster/internal/loop"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/elector/detector"
 	"github.com/bmqelect/bmqelect/internal/base/certs"
@@ -203,6 +204,13 @@ func (c Config) elector(e ElectionConfig) elector.Config {
 		NotCandidate: e.NotCandidate, Priority: e.Priority, Quorum: e.Quorum, Rule: e.Rule,
 		Timing: e.Timing, QoS: e.QoS, Phi: e.Phi, Takeover: e.Takeover,
 		UnsafeQuorum: e.UnsafeQuorum, UnsafeNoScouting: e.UnsafeNoScouting,
+	}
+}
+
+// setup is how the node takes part in an election.
+func (c Config) setup(e ElectionConfig) loop.Setup {
+	return loop.Setup{
+		Elector: c.elector(e), AwaitCampaign: e.AwaitCampaign, StopMargin: e.StopMargin,
 	}
 }
 

@@ -194,18 +194,3 @@ func TestWorkThatIsOverdueIsReportedOnce(t *testing.T) {
 		l.Release()
 	}, logged)
 }
-
-// Whoever waits for a handover may be late: what counts is how it ended, not who leads
-// by then.
-func TestAHandoverIsJudgedByHowItEnded(t *testing.T) {
-	withCluster(t, three, func(t *testing.T, c *testCluster) {
-		time.Sleep(election)
-		n := c.leader()
-		to := c.others(n)[0]
-		leads := n.BeginTransfer(to)()
-		time.Sleep(time.Second)
-		require.NoError(t, c.Node(to).Transfer(t.Context(), n.ID()))
-		require.True(t, n.IsLeader(), "it leads again")
-		require.False(t, leads, "but it had handed over")
-	})
-}

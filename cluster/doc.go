@@ -37,16 +37,14 @@
 //
 // # How to read the package
 //
-// What decides is elsewhere, in machines without goroutines: package elector decides
-// who leads, internal/leadership how long guarded work may go on. In order of reading:
+// What decides is elsewhere. Two machines without goroutines say who leads (package elector) and
+// how long guarded work may go on (internal/leadership). Two goroutines step them: the driver
+// (internal/loop), and the watcher of deadlines (internal/guarded). This package is their API.
+// In order of reading:
 //
 //   - config.go: what a node is told, and what is wrong with it
 //   - node.go, close.go: what it consists of, its start and its end
-//   - group.go: one election, and the two machines of it
-//   - driver.go, timers.go: the goroutines that step these machines
-//   - persister.go: the disk beside the driver
 //   - election.go, leadership.go, handover.go, run.go: what an application calls
-//   - observe.go, status.go, explain.go: what others are told
-//   - measure.go, stats.go: what is counted
+//   - observe.go, status.go, explain.go, stats.go: what others are told
 //   - members.go, links.go: who is there, and whom this node has links to
 package cluster

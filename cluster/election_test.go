@@ -126,9 +126,7 @@ func TestAReopenedElectionKnowsItsLastVote(t *testing.T) {
 		require.NoError(t, err)
 		time.Sleep(election) // past the embargo
 		slow := make(chan struct{})
-		n.WrapWrites(func(write cluster.Write) cluster.Write {
-			return func(terms map[string]elector.Terms) error { <-slow; return write(terms) }
-		})
+		c.onWrite.Store(n.ID(), func(write func() error) error { <-slow; return write() })
 		e.Hear("b", elector.Message{Kind: elector.ElectionProposal, Term: 7, SentAt: 1}, nil)
 		// while the term of that vote is still on its way to the disk
 		require.NoError(t, e.Close(t.Context()))

@@ -79,20 +79,6 @@ func (n *Node) logEmergency(e EmergencyStatus) {
 	n.log.Warn("voters were declared lost once; all have been readmitted", fields...)
 }
 
-// heedReturn says that a node that was declared lost is there. It runs on the driver.
-func (n *Node) heedReturn(peer NodeID) {
-	if !slices.Contains(n.lost, peer) {
-		return
-	}
-	n.anomalies[anomalyLostIsBack]++
-	if _, due := n.logged.Due(anomalyOf{anomalyLostIsBack, peer}); due {
-		n.log.Error("a node that was declared lost is back; stop it, or readmit it if its data directory is new", "peer", peer)
-	}
-}
-
-// anomalyLostIsBack counts the links to nodes that were declared lost.
-const anomalyLostIsBack = "lost-node-back"
-
 // missing are the nodes that may not vote after all that was declared.
 func missing(es []EmergencyStatus) (ids []NodeID) {
 	for _, e := range es {

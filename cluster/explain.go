@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/bmqelect/bmqelect/cluster/internal/leadership"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/base/words"
 )
@@ -85,33 +84,6 @@ func whyNoLeader(
 			short(s.StandAt.Sub(now)))
 	}
 	return "waiting for another node to stand"
-}
-
-// notStanding is why this node does not want to lead, "" if it does; and when it will
-// again, 0 if that is not a matter of time. Any goroutine may ask.
-func (g *group) notStanding(now elector.Time) (why string, until elector.Time) {
-	state, ends, restEnd := g.state(), g.workEnded(), elector.Time(g.restEnd.Load())
-	paused := g.paused()
-	switch {
-	case !state.MayStand:
-		return "it is not a candidate", 0
-	case state.Phase == leadership.Overdue:
-		return "its guarded work has not stopped in time", 0
-	case state.Unfit != "":
-		return fmt.Sprintf("it is not fit (%s)", state.Unfit), 0
-	case ends.restEnd > now:
-		if ends.err != "" {
-			why = fmt.Sprintf(" (%s)", ends.err)
-		}
-		return "its work ended by itself" + why + ", it rests", ends.restEnd
-	case paused != nil && !g.ledLast.Load():
-		return paused.Error(), 0
-	case restEnd > now:
-		return "it stepped down, and rests", restEnd
-	case !state.Wanted():
-		return "nobody campaigns on it", 0
-	}
-	return "", 0
 }
 
 // noCandidate says of every voter that is up why it does not stand; "" if not all of them

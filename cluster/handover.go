@@ -3,7 +3,6 @@ package cluster
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -17,69 +16,54 @@ import (
 // on until then. It votes in any case. Call it whenever a health check changes its
 // mind, or always: that costs little. The error wraps ErrClosed, or is the node's failure.
 func (e *Election) SetFit(unfit error) error {
-	why, before := textOf(unfit), ""
-	err := e.change("fitness", func(now elector.Time) {
-		before = e.g.leadership.State().Unfit
-		e.g.advance(now, leadership.Fitness{Unfit: why})
-	})
-	if err == nil && (why == "") != (before == "") {
-		e.n.log.Info("fitness", "group", e.g.name, "fit", why == "", "why", why)
+	why := textOf(unfit)
+	before, err := e.p.Change(leadership.Fitness{Unfit: why})
+	if err != nil {
+		return e.failed("fitness", err)
 	}
-	return err
+	if (why == "") != (before.Unfit == "") {
+		e.n.log.Info("fitness", "group", e.p.Name, "fit", why == "", "why", why)
+	}
+	return nil
 }
 
 // SetCandidate says whether the node is a candidate from now on; ElectionConfig.NotCandidate
 // holds until then. One that is no candidate any more does what one does that is not fit,
 // for which see SetFit; a campaign waits. On an observer the error wraps ErrNotCandidate.
 func (e *Election) SetCandidate(candidate bool) error {
-	if candidate && e.n.cfg.elector(ElectionConfig{}).Observer() {
-		return fmt.Errorf("candidacy of node %s in election %q: it has no vote: %w",
-			e.n.cfg.Node, e.g.name, ErrNotCandidate)
+	if candidate && e.p.Config.Observer() {
+		return e.failed("candidacy", fmt.Errorf("it has no vote: %w", ErrNotCandidate))
 	}
-	changed := false
-	err := e.change("candidacy", func(now elector.Time) {
-		before := e.g.leadership.State()
-		changed = before.MayStand != candidate
-		e.g.advance(now, leadership.Candidacy{MayStand: candidate})
-		if candidate && !before.Stood {
-			close(e.g.stood)
-		}
-	})
-	if err == nil && changed {
-		e.n.log.Info("candidacy", "group", e.g.name, "candidate", candidate)
+	before, err := e.p.Change(leadership.Candidacy{MayStand: candidate})
+	if err != nil {
+		return e.failed("candidacy", err)
 	}
-	return err
+	if candidate && !before.Stood {
+		close(e.p.Stood)
+	}
+	if before.MayStand != candidate {
+		e.n.log.Info("candidacy", "group", e.p.Name, "candidate", candidate)
+	}
+	return nil
 }
 
 // SetPriority replaces ElectionConfig.Priority until the process ends; any int is legal, and
 // on an observer it changes nothing. The others learn of it within a heartbeat period. The
 // error wraps ErrClosed, or is the node's failure.
 func (e *Election) SetPriority(priority int) error {
-	err := e.change("priority", func(elector.Time) {
-		e.g.priority.Store(int64(priority))
-		e.g.request(elector.Prefer{Priority: priority})
-	})
-	if err == nil {
-		e.n.log.Info("priority", "group", e.g.name, "priority", priority)
+	if err := e.p.Prefer(priority); err != nil {
+		return e.failed("priority", err)
 	}
-	return err
+	e.n.log.Info("priority", "group", e.p.Name, "priority", priority)
+	return nil
 }
 
-// change changes what the election is on this node, unless it has ended. It does not wait
-// for the driver.
-func (e *Election) change(what string, f func(now elector.Time)) error {
-	now := e.g.now()
-	e.g.mu.Lock()
-	err := e.g.ended
-	if err == nil {
-		f(now)
+// failed says what could not be done in which election, and why; nil without a reason.
+func (e *Election) failed(what string, why error) error {
+	if why == nil {
+		return nil
 	}
-	e.g.mu.Unlock()
-	if err != nil {
-		return fmt.Errorf("%s of node %s in election %q: %w", what, e.n.cfg.Node, e.g.name, err)
-	}
-	e.n.waiting.add(e.g)
-	return nil
+	return fmt.Errorf("%s of node %s in election %q: %w", what, e.n.cfg.Node, e.p.Name, why)
 }
 
 // textOf is the text of an error of the application's, "" if it is nil. Its method
@@ -103,15 +87,7 @@ func textOf(err error) (text string) {
 // holder calls Release. It returns when the node does not lead, or when ctx ends,
 // and then the handover goes on.
 func (e *Election) Resign(ctx context.Context) error {
-	_, err := e.handOver(ctx, func() error {
-		e.g.feed(leadership.Resign{})
-		e.n.stepRequests(e.g)
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("resignation of node %s in election %q: %w", e.n.cfg.Node, e.g.name, err)
-	}
-	return nil
+	return e.failed("resignation", e.n.loop.Resign(ctx, e.p))
 }
 
 // maxRest bounds the rest after a step-down.
@@ -126,23 +102,9 @@ const maxRest = 24 * time.Hour
 func (e *Election) StepDown(ctx context.Context, rest time.Duration) error {
 	err := fmt.Errorf("a rest of %s, but it must be between 0 and %s", rest, maxRest)
 	if rest >= 0 && rest <= maxRest {
-		_, err = e.handOver(ctx, func() error {
-			if e.g.leadTerm == 0 && rest == 0 {
-				return ErrNotLeader
-			}
-			if e.g.leadTerm != 0 {
-				if err := e.n.refuseUnnamed(); err != nil {
-					return err
-				}
-			}
-			e.n.step(e.g, elector.Resign{Rest: rest})
-			return nil
-		})
+		err = e.n.loop.StepDown(ctx, e.p, rest)
 	}
-	if err != nil {
-		return fmt.Errorf("step-down of node %s in election %q: %w", e.n.cfg.Node, e.g.name, err)
-	}
-	return nil
+	return e.failed("step-down", err)
 }
 
 // transferBuffer is more than the events of a few elections.
@@ -159,28 +121,13 @@ const transferBuffer = 64
 func (e *Election) Transfer(ctx context.Context, to NodeID) error {
 	sub := e.Subscribe(transferBuffer)
 	defer sub.Close()
-	named := make(chan NodeID, 1)
-	leads, err := e.handOver(ctx, func() error {
-		best, err := e.successor(to)
-		named <- best
-		if err == nil {
-			e.n.step(e.g, elector.Transfer{To: best})
-		}
-		return err
-	})
-	select {
-	case to = <-named:
-	default: // the driver has not looked
-	}
-	if err == nil && leads {
-		err = fmt.Errorf("it does not answer, or cannot lead any more; node %s leads on", e.n.cfg.Node)
-	}
+	to, err := e.n.loop.Transfer(ctx, e.p, to)
 	if err == nil {
 		err = e.awaitSuccessor(ctx, sub, to)
 	}
 	if err != nil {
 		return fmt.Errorf("transfer from node %s to %s in election %q: %w",
-			e.n.cfg.Node, cmp.Or(to, "the best follower"), e.g.name, err)
+			e.n.cfg.Node, cmp.Or(to, "the best follower"), e.p.Name, err)
 	}
 	return nil
 }
@@ -188,22 +135,6 @@ func (e *Election) Transfer(ctx context.Context, to NodeID) error {
 // Transfer is Election.Transfer of the default election.
 func (n *Node) Transfer(ctx context.Context, to NodeID) error {
 	return n.election.Transfer(ctx, to)
-}
-
-// successor is the voter to hand over to: the one asked for, or the best.
-func (e *Election) successor(to NodeID) (NodeID, error) {
-	m := e.g.elector
-	if to == "" && e.g.leadTerm != 0 {
-		if err := e.n.refuseUnnamed(); err != nil {
-			return "", err
-		}
-		to = m.BestSuccessor()
-	}
-	if to == "" && m.Lease() != (elector.Lease{}) {
-		return "", errors.New(
-			"no follower could take over: none is connected, a candidate, and acks heartbeats")
-	}
-	return to, m.Transferable(to)
 }
 
 // awaitSuccessor waits until somebody leads after this node, and fails if it is
@@ -223,59 +154,11 @@ func (e *Election) awaitSuccessor(ctx context.Context, sub *Subscription, to Nod
 			case now.Leader != "":
 				return fmt.Errorf("node %s was elected instead, in term %d", now.Leader, now.Term)
 			}
-		case <-e.g.gone:
+		case <-e.p.Gone:
 			return ErrClosed
 		case <-ctx.Done():
 			return fmt.Errorf("this node gave up leadership, but the target does not lead yet: %w",
 				context.Cause(ctx))
 		}
-	}
-}
-
-// handOver runs begin on the driver, and waits until no handover of the election is
-// under way. It reports whether this node led at that moment: afterwards it may have
-// been elected again.
-func (e *Election) handOver(ctx context.Context, begin func() error) (leads bool, err error) {
-	var end *handoverEnd
-	err = e.do(ctx, func() error {
-		err := begin()
-		end = e.g.awaitHandoverEnd()
-		return err
-	})
-	if err != nil {
-		return false, err
-	}
-	select {
-	case <-end.reached:
-		return end.leads, nil
-	case <-e.n.driverDone:
-		return false, ErrClosed
-	case <-ctx.Done():
-		return false, fmt.Errorf("under way, and going on: %w", context.Cause(ctx))
-	}
-}
-
-// handoverEnd is the moment at which no handover of an election is under way.
-type handoverEnd struct {
-	reached chan struct{} // closed then
-	leads   bool          // whether this node leads then; set before
-}
-
-// awaitHandoverEnd returns the next such moment, or the present one. It runs on the driver.
-func (g *group) awaitHandoverEnd() *handoverEnd {
-	if g.handoverEnd == nil {
-		g.handoverEnd = &handoverEnd{reached: make(chan struct{})}
-	}
-	end := g.handoverEnd
-	g.signalHandoverEnd()
-	return end
-}
-
-// signalHandoverEnd lets those go on who wait for the end of a handover.
-func (g *group) signalHandoverEnd() {
-	if g.handoverEnd != nil && g.elector.Handover() == (elector.Handover{}) {
-		g.handoverEnd.leads = g.leadTerm != 0
-		close(g.handoverEnd.reached)
-		g.handoverEnd = nil
 	}
 }

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster/internal/leadership"
+	"github.com/bmqelect/bmqelect/cluster/internal/loop"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/lsn"
 )
@@ -17,7 +19,7 @@ var (
 	// ErrCampaigning means that a Campaign or Run of this election waits on this node
 	// already, or that the work of its last leadership has not been said to have
 	// stopped: work of one election never runs twice in one process.
-	ErrCampaigning = errors.New("this node campaigns in the election already, or leads it")
+	ErrCampaigning = loop.ErrCampaigning
 	// ErrResigned is what a waiting Campaign gets when Resign is called.
 	ErrResigned = errors.New("this node resigned")
 	// ErrNotCandidate means that this node has never been a candidate in the election: it
@@ -41,12 +43,12 @@ type Leadership struct {
 	id     leadership.ID
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	done   chan struct{}
-	answer chan error    // to the campaign: nil if it leads; holds one
-	term   atomic.Uint64 // the newest
-	end    atomic.Int64  // the elector.Time before which it is valid; 0 if it is over
+	done   <-chan struct{}
+	answer chan leadership.Refusal // to the campaign: NotRefused if it leads; holds one
+	term   atomic.Uint64           // the newest
+	end    atomic.Int64            // the elector.Time before which it is valid; 0 if it is over
 
-	// The lock of the group guards what follows.
+	mu       sync.Mutex // guards what follows
 	reason   elector.Reason
 	deadline elector.Time
 	told     time.Time // what Deadline said since the context was canceled
@@ -83,14 +85,15 @@ func (e *Election) campaign(ctx context.Context, after leadership.ID) (*Leadersh
 	l, err := e.enterCampaign(ctx, after)
 	if err == nil {
 		select {
-		case err = <-l.answer:
+		case why := <-l.answer:
+			err = e.refused(why)
 		case <-ctx.Done():
 			err = context.Cause(ctx)
 			l.Release() // if it was granted meanwhile, too
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("campaign of node %s in election %q: %w", e.n.cfg.Node, e.g.name, err)
+		return nil, fmt.Errorf("campaign of node %s in election %q: %w", e.n.cfg.Node, e.p.Name, err)
 	}
 	return l, nil
 }
@@ -101,31 +104,41 @@ func (e *Election) enterCampaign(ctx context.Context, after leadership.ID) (*Lea
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	g := e.g
-	l := &Leadership{e: e, done: make(chan struct{}), answer: make(chan error, 1)}
+	l := &Leadership{e: e, id: e.p.NewID(), answer: make(chan leadership.Refusal, 1)}
 	l.ctx, l.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
-	now := g.now()
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.lastID++
-	l.id = g.lastID
-	if eff := g.advance(now, leadership.Campaign{ID: l.id, After: after}); eff.Refused == l.id {
-		return nil, g.refused(eff.Refusal)
+	over, why := e.p.Campaign(leadership.Campaign{ID: l.id, After: after}, l.apply)
+	l.done = over
+	if err := e.refused(why); err != nil {
+		return nil, err
 	}
-	g.holder = l
-	e.n.waiting.add(g)
 	return l, nil
 }
 
-// apply does what a step of the leaderships' machine wants of this one. It runs under
-// the lock of the group.
-func (l *Leadership) apply(e *leadership.Effects, s *leadership.State) {
+// refused is the error for a campaign that fails; nil if it does not.
+func (e *Election) refused(why leadership.Refusal) error {
+	switch why {
+	case leadership.NotRefused:
+		return nil
+	case leadership.Busy:
+		return ErrCampaigning
+	case leadership.NotCandidate:
+		return ErrNotCandidate
+	case leadership.Resigned:
+		return ErrResigned
+	}
+	return e.p.Ended()
+}
+
+// apply does what a step of the leaderships' machine wants of this one.
+func (l *Leadership) apply(e leadership.Effects, s leadership.State) {
 	if e.Refused == l.id {
-		l.answer <- l.e.g.refused(e.Refusal)
+		l.answer <- e.Refusal
 	}
 	if e.Holder != l.id {
 		return
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if s.Term != 0 {
 		l.term.Store(uint64(s.Term))
 	}
@@ -136,16 +149,17 @@ func (l *Leadership) apply(e *leadership.Effects, s *leadership.State) {
 		l.end.Store(0)
 	}
 	if e.Granted == l.id {
-		l.answer <- nil
+		l.answer <- leadership.NotRefused
 	}
 	if e.Stop != elector.ReasonNone {
 		l.reason = e.Stop
 		l.cancel(&EndedError{
-			Node: l.e.n.cfg.Node, Group: l.e.g.name, Term: l.Term(), Reason: e.Stop,
+			Node: l.e.n.cfg.Node, Group: l.e.p.Name, Term: l.Term(), Reason: e.Stop,
 		})
 	}
-	if e.Over {
-		close(l.done)
+	if e.Overdue {
+		l.e.n.log.Warn("guarded work has not stopped in time",
+			"group", l.e.p.Name, "term", l.Term(), "reason", l.reason.String())
 	}
 }
 
@@ -156,23 +170,13 @@ func (l *Leadership) Release() { l.release(0) }
 
 // release is Release, after which the node does not stand for the given time.
 func (l *Leadership) release(rest time.Duration) {
-	n, g := l.e.n, l.e.g
-	n.feed(g, leadership.Release{ID: l.id, Rest: rest})
-	ctx, cancel := context.WithTimeout(context.Background(), cleanupTimeout)
-	defer cancel()
-	// A driver that hangs does the rest when it goes on.
-	_ = n.callWithin(ctx, func() {
-		n.stepRequests(g)
-		n.forgetReleased()
-	})
+	l.e.p.Feed(leadership.Release{ID: l.id, Rest: rest})
+	l.e.n.loop.Settle(l.e.p)
 }
 
 // giveUp tells the work to stop by the end of the lease as it stands, unless it was
 // told before.
-func (l *Leadership) giveUp() { l.e.n.feed(l.e.g, leadership.GiveUp{ID: l.id}) }
-
-// over reports whether Done is closed.
-func (l *Leadership) over() bool { return l.end.Load() == 0 }
+func (l *Leadership) giveUp() { l.e.p.Feed(leadership.GiveUp{ID: l.id}) }
 
 // Context is canceled when the guarded work must stop. Its cause is an
 // *EndedError.
@@ -189,7 +193,7 @@ func (l *Leadership) Term() lsn.Term { return lsn.Term(l.term.Load()) }
 // Valid reports whether this leadership excludes every other at this very
 // moment: the clock is read at every call. It stays true after Context is
 // canceled until Deadline, so that the work can stop in order.
-func (l *Leadership) Valid() bool { return l.e.n.now() < elector.Time(l.end.Load()) }
+func (l *Leadership) Valid() bool { return l.e.n.loop.Now() < elector.Time(l.end.Load()) }
 
 // Deadline is when the leadership ends by the clock: heartbeats move it on until
 // Context is canceled, then it never becomes later. If Context was canceled because
@@ -199,9 +203,9 @@ func (l *Leadership) Valid() bool { return l.e.n.now() < elector.Time(l.end.Load
 // decides is Valid.
 func (l *Leadership) Deadline() time.Time {
 	wall := time.Now() // first: what is said is never later than the deadline
-	now := l.e.n.now()
-	l.e.g.mu.Lock()
-	defer l.e.g.mu.Unlock()
+	now := l.e.n.loop.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if l.deadline == elector.Never {
 		return time.Time{}
 	}
@@ -219,8 +223,8 @@ func (l *Leadership) Deadline() time.Time {
 // Reason is why the leadership ends or has ended: LEASE_EXPIRED, TRANSFERRED,
 // RESIGNED, LEADER_PREEMPTED or STOPPED; elector.ReasonNone while Context lives.
 func (l *Leadership) Reason() elector.Reason {
-	l.e.g.mu.Lock()
-	defer l.e.g.mu.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	return l.reason
 }
 
@@ -233,7 +237,7 @@ func (l *Leadership) NextLSN() (lsn.LSN, error) {
 	// issued, so the token is not a later leadership's.
 	if err == nil && !l.Valid() {
 		err = fmt.Errorf("next LSN of an ended leadership of node %s in election %q: %w",
-			l.e.n.cfg.Node, l.e.g.name, ErrNotLeader)
+			l.e.n.cfg.Node, l.e.p.Name, ErrNotLeader)
 	}
 	if err != nil {
 		return lsn.LSN{}, err

@@ -268,7 +268,7 @@ func TestAPreemptedLeadershipEndsAtOnce(t *testing.T) {
 	withContest(t, func(t *testing.T, o *contest, l *cluster.Leadership) {
 		n := l.Node()
 		heard := elector.Message{Kind: elector.LeaderHeartbeat, Term: l.Term() + 1, SentAt: 1}
-		l.Election().Hear(o.others(n)[0], heard, func(elector.State) {
+		l.Election().Hear(o.others(n)[0], heard, func() {
 			require.Error(t, l.Context().Err())
 			require.False(t, l.Valid())
 		})

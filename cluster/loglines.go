@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+
+	"github.com/bmqelect/bmqelect/cluster/internal/loop"
 )
 
 const (
@@ -149,7 +151,7 @@ func (q *logLines) close(ctx context.Context) error {
 	select {
 	case <-q.done:
 		return nil
-	case <-time.After(cleanupTimeout):
+	case <-time.After(loop.CleanupTime):
 		return fmt.Errorf("the logger blocks, and has not taken the last lines: %w", context.Cause(ctx))
 	}
 }

@@ -17,7 +17,6 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/cluster/clustertest"
-	"github.com/bmqelect/bmqelect/elector"
 )
 
 // gatedLog is an output of a logger that blocks until it is opened.
@@ -105,8 +104,9 @@ func TestCloseDoesNotSayThatAFreeDirectoryIsLocked(t *testing.T) {
 		defer open()
 		time.Sleep(election)
 		n := c.Node("a")
-		goOn := hangWrites(t, n)
-		n.RequestWrite(elector.Terms{Reserved: 1 << 20})
+		goOn := c.hangWrites(n.ID())
+		go n.Pause(context.Background(), time.Second)
+		synctest.Wait()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		time.AfterFunc(time.Second+cluster.Patience+time.Millisecond, goOn)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster/findings"
 	"github.com/bmqelect/bmqelect/cluster/internal/gossip"
-	"github.com/bmqelect/bmqelect/elector"
 )
 
 const (
@@ -24,7 +23,6 @@ func (n *Node) lookout() {
 	timer := time.NewTimer(lookEvery)
 	defer timer.Stop()
 	met, told, soon := false, "", false
-	var roundTrip time.Duration
 	for {
 		select {
 		case <-timer.C:
@@ -44,40 +42,14 @@ func (n *Node) lookout() {
 			switch {
 			case met:
 				n.diagnosis.OfNode(findings.Alone, "")
-			case time.Since(n.started) >= aloneAfter:
+			case n.measure.Age() >= aloneAfter:
 				n.diagnosis.OfNode(findings.Alone, n.whyAlone())
 			}
 		}
-		// The elections need the order of magnitude: small changes are not worth a step.
-		if now := n.roundTripNow(); (now - roundTrip).Abs() > roundTrip/4 {
-			roundTrip = now
-			n.post(event{do: func() { n.tellRoundTrip(now) }})
-		}
-		n.post(event{do: n.noteRoundTrips})
-		why, _ := n.election.g.notStanding(n.now())
+		n.loop.Pinged(n.mesh.Links())
+		why, _ := n.election.p.NotStanding()
 		if why != told && n.mesh.Tell(n.diagnosis.Facts(why)) == nil {
 			told = why
-		}
-	}
-}
-
-// roundTripNow is what elector.Measured says by the newest pings.
-func (n *Node) roundTripNow() time.Duration {
-	var trips []time.Duration
-	for _, l := range n.mesh.Links() {
-		if l.Up && slices.Contains(n.cfg.Voters, l.Peer.Node) {
-			trips = append(trips, l.RTT)
-		}
-	}
-	return elector.TripToMajority(trips, len(n.cfg.Voters))
-}
-
-// tellRoundTrip steps the elections whose nodes stand in turn. It runs on the driver.
-func (n *Node) tellRoundTrip(now time.Duration) {
-	n.roundTrip = now
-	for _, t := range slices.Clone(n.ticks) {
-		if t.g.inTurn {
-			n.step(t.g, elector.Measured{RoundTrip: now})
 		}
 	}
 }

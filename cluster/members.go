@@ -11,8 +11,8 @@ import (
 
 // join lets the mesh know its peers: those that a test names, or those that
 // gossip finds.
-func (n *Node) join(peers map[NodeID]string) error {
-	if peers != nil {
+func (n *Node) join() error {
+	if peers := n.hooks.Peers; peers != nil {
 		for _, id := range slices.Sorted(maps.Keys(peers)) {
 			if id != n.cfg.Node {
 				n.mesh.AddPeer(id, peers[id])

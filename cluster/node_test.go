@@ -216,9 +216,7 @@ func TestNodeThatCannotWriteTakesNoPartAndSaysWhy(t *testing.T) {
 		leader := c.leader()
 		victim := c.Node(c.others(leader)[0])
 		full := errors.New("no space left")
-		victim.WrapWrites(func(cluster.Write) cluster.Write {
-			return func(map[string]elector.Terms) error { return full }
-		})
+		c.onWrite.Store(victim.ID(), func(func() error) error { return full })
 		victim.Default().Hear(leader.ID(), elector.Message{ // above all that is reserved
 			Kind: elector.LeaderHeartbeat, Term: 1000, Sequence: 1, SentAt: 1,
 		}, nil)

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/bmqelect/bmqelect/cluster/internal/loop"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/lsn"
 )
@@ -19,7 +20,7 @@ func (n *Node) Subscribe(buffer int) *Subscription { return n.hub.subscribe("", 
 
 // Subscribe is Node.Subscribe for the events of this election alone.
 func (e *Election) Subscribe(buffer int) *Subscription {
-	return e.n.hub.subscribe(e.g.name, buffer)
+	return e.n.hub.subscribe(e.p.Name, buffer)
 }
 
 // Event is a change of what a node is in an election, or of whom it follows.
@@ -72,12 +73,12 @@ func (h *hub) subscribe(group string, buffer int) *Subscription {
 	return s
 }
 
-func (h *hub) publish(e Event) {
+func (h *hub) publish(e loop.Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, s := range h.subs {
 		if s.group == "" || s.group == e.Group {
-			s.push(e)
+			s.push(Event{e.Group, e.Time, e.Transition, e.LeaderMeta, 0})
 		}
 	}
 }
@@ -150,7 +151,7 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 		err = ErrClosed
 	}
 	return Leader{}, fmt.Errorf("leader of election %q as node %s sees it: %w",
-		e.g.name, e.n.cfg.Node, err)
+		e.p.Name, e.n.cfg.Node, err)
 }
 
 // Observe yields the leader that this node is or follows, at first the present one,
@@ -161,12 +162,8 @@ func (e *Election) Observe(ctx context.Context) iter.Seq[Leader] {
 	return func(yield func(Leader) bool) {
 		sub := e.Subscribe(1) // holds the newest event
 		defer sub.Close()
-		var now Leader
-		err := e.do(ctx, func() error {
-			s := e.g.elector.Status()
-			now = asLeader(s.Leader, s.Term, e.g.leaderMeta)
-			return nil
-		})
+		id, term, meta, err := e.n.loop.Leader(ctx, e.p)
+		now := asLeader(id, term, meta)
 		if err != nil || !yield(now) {
 			return
 		}
@@ -181,7 +178,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq[Leader] {
 					return
 				}
 				now = next
-			case <-e.g.gone:
+			case <-e.p.Gone:
 				return
 			case <-ctx.Done():
 				return
@@ -196,76 +193,4 @@ func asLeader(id NodeID, term lsn.Term, meta string) Leader {
 		return Leader{}
 	}
 	return Leader{id, term, meta}
-}
-
-// metaOf is what the leader of a transition told of itself. A node begins to follow when a
-// heartbeat comes, so the newest link is that of the process which leads.
-func (n *Node) metaOf(leader NodeID) string {
-	if leader == n.cfg.Node {
-		return n.cfg.Meta
-	}
-	return n.up[leader]
-}
-
-// report logs what a step led to, and lets subscribers know.
-func (n *Node) report(g *group, e *elector.Effects) {
-	for _, t := range e.Transitions {
-		fields := []any{
-			"group", g.name, "term", t.Term,
-			"from", t.From.String(), "to", t.To.String(), "reason", t.Reason.String(),
-		}
-		if t.Leader != "" {
-			fields = append(fields, "leader", t.Leader)
-		}
-		if t.Peer != "" {
-			fields = append(fields, "peer", t.Peer)
-		}
-		n.log.Info("transition", fields...)
-		if t.Reason == elector.LeaderNoHeartbeat && g.drawnBy != "" {
-			n.noteSilence(g, g.drawnBy)
-		}
-		g.follows, g.drawnBy = t.Leader, ""
-		g.since = time.Now()
-		g.leaderMeta = n.metaOf(t.Leader)
-		n.hub.publish(Event{
-			Group: g.name, Time: g.since, Transition: t, LeaderMeta: g.leaderMeta,
-		})
-		n.recordTransition(g.name, &t)
-	}
-	if e.Anomaly != (elector.Anomaly{}) {
-		n.reportAnomaly(g, e.Anomaly)
-	}
-}
-
-// anomalyOf is a kind of anomaly, of one peer.
-type anomalyOf struct {
-	kind string
-	peer NodeID
-}
-
-// reportAnomaly counts, logs, and closes the link to a peer whose terms cannot
-// be right.
-func (n *Node) reportAnomaly(g *group, a elector.Anomaly) {
-	n.anomalies[a.Kind.String()]++
-	n.lastAnomaly[a.Kind.String()] = time.Now()
-	if a.Kind == elector.AnomalyNotEntitled { // usual while the voters are changed
-		if !n.unentitled[a.Peer] {
-			n.unentitled[a.Peer] = true
-			n.log.Info("a node that is no voter here acts as one", "peer", a.Peer, "group", g.name,
-				"advice", "finish the change of the voters, or stop that node: "+
-					"docs/operations.md#changing-the-voters")
-		}
-		return
-	}
-	if _, due := n.logged.Due(anomalyOf{a.Kind.String(), a.Peer}); due {
-		log := n.log.Warn
-		if a.Kind == elector.AnomalyTwoLeaders {
-			log = n.log.Error
-		}
-		log("anomaly", "group", g.name, "kind", a.Kind.String(), "peer", a.Peer,
-			"term", a.Term, "message", a.Msg.String())
-	}
-	if a.Kind == elector.AnomalyAbsurdTerm { // §2.2
-		n.mesh.Disconnect(a.Peer, fmt.Sprintf("%s with the absurd term %d", a.Msg, a.Term))
-	}
 }

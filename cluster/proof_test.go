@@ -44,21 +44,3 @@ func TestTheDeathOfACopyIsNoProofOfTheLeaders(t *testing.T) {
 		}
 	}, clustertest.Configure(hasty))
 }
-
-// A process that was proven dead holds no promise any more: the death of the one after it
-// counts at once.
-func TestARestartAfterAProvenDeathCastsNoDoubt(t *testing.T) {
-	withCluster(t, three, func(t *testing.T, c *testCluster) {
-		time.Sleep(election)
-		leader := c.leader()
-		for _, id := range c.others(leader) {
-			c.Crash(id)
-			time.Sleep(election)
-			c.Start(id)
-			time.Sleep(election)
-			boot, since := leader.ProcessOf(id)
-			require.Equal(t, uint64(2), boot)
-			require.Zero(t, since)
-		}
-	})
-}

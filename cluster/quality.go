@@ -2,8 +2,8 @@ package cluster
 
 import (
 	"fmt"
-	"slices"
 
+	"github.com/bmqelect/bmqelect/cluster/internal/loop"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/elector/detector"
 )
@@ -47,47 +47,23 @@ func detectorName(c elector.Config) string {
 }
 
 // qosStatus returns nil if nothing is asked.
-func (g *group) qosStatus(s *elector.Status) *QoSStatus {
-	if g.config.QoS == (detector.QoS{}) {
+func qosStatus(s *loop.Snapshot) *QoSStatus {
+	asked := s.Config.QoS
+	if asked == (detector.QoS{}) {
 		return nil
 	}
-	st := &QoSStatus{Asked: g.config.QoS, Period: seconds(s.Period), Wanted: seconds(s.Wanted)}
-	t, plan, err, ok := g.elector.Quality()
-	if !ok {
+	st := &QoSStatus{Asked: asked, Period: seconds(s.Period), Wanted: seconds(s.Wanted)}
+	if s.Quality == nil {
 		return st
 	}
-	st.Met = err == nil
-	if err != nil {
-		st.Unmet = err.Error()
+	t, plan, unmet := s.Quality.Tuning, s.Quality.Plan, s.Quality.Unmet
+	st.Met = unmet == nil
+	if unmet != nil {
+		st.Unmet = unmet.Error()
 	}
 	q := t.Quality
 	st.Loss, st.Delay, st.Deviation = q.Loss, seconds(q.Delay), seconds(q.Deviation)
 	st.Detect = seconds(t.Detection + q.Delay)
 	st.Mistakes, st.Accuracy = seconds(plan.Recurrence), plan.Accuracy
 	return st
-}
-
-// estimate lets a heartbeat say how good the link to its sender is. It runs on the driver,
-// before the step.
-func (n *Node) estimate(g *group, e *event) {
-	if g.config.QoS != (detector.QoS{}) {
-		n.quality.Received(n.now(), e.group, e.from, &e.msg)
-	}
-}
-
-// tune steps a machine that needs something else of its leader than before. It runs on the
-// driver, after a step.
-func (n *Node) tune(g *group) {
-	if in, changed := g.elector.Tune(n.quality); changed {
-		n.step(g, in)
-	}
-}
-
-// noteRoundTrips lets pings say how long the links take. It runs on the driver.
-func (n *Node) noteRoundTrips() {
-	for _, l := range n.mesh.Links() {
-		if l.Up && l.RTT > 0 && slices.Contains(n.cfg.Voters, l.Peer.Node) {
-			n.quality.RoundTrip(l.Peer.Node, l.RTT)
-		}
-	}
 }

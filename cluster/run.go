@@ -8,8 +8,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/bmqelect/bmqelect/elector"
 )
 
 // Callbacks are what Run calls. Nil ones are left out.
@@ -76,19 +74,19 @@ func (e *Election) Run(ctx context.Context, cb Callbacks) error {
 	err := e.campaignAgain(both, cb)
 	if errors.Is(err, ErrNotCandidate) {
 		select {
-		case <-e.g.stood:
+		case <-e.p.Stood:
 			err = e.campaignAgain(both, cb)
 		case <-both.Done():
 			err = context.Cause(both)
-		case <-e.g.gone:
-			err = e.g.whyEnded()
+		case <-e.p.Gone:
+			err = e.p.Ended()
 		}
 	}
 	cancel(err)
 	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
 		return nil
 	}
-	return fmt.Errorf("run of node %s in election %q: %w", e.n.cfg.Node, e.g.name, err)
+	return fmt.Errorf("run of node %s in election %q: %w", e.n.cfg.Node, e.p.Name, err)
 }
 
 // After work that ended by itself the node does not stand for a while, so that others have
@@ -103,11 +101,11 @@ func (e *Election) campaignAgain(ctx context.Context, cb Callbacks) error {
 	var rest time.Duration
 	l, err := e.Campaign(ctx)
 	for err == nil {
-		began := e.n.now()
+		began := e.n.loop.Now()
 		var ended bool
 		var result error
 		ended, result, err = l.work(ctx, cb)
-		if e.n.now().Sub(began) >= longestRest {
+		if e.n.loop.Now().Sub(began) >= longestRest {
 			rest = 0
 		}
 		if err == nil {
@@ -178,13 +176,6 @@ func isOf(err error, those ...error) bool {
 	return slices.ContainsFunc(those, func(one error) bool { return errors.Is(err, one) })
 }
 
-// workEnds is about work that ended by itself. The lock of the group guards it.
-type workEnds struct {
-	count   uint64
-	err     string       // of the newest; "" for none
-	restEnd elector.Time // of the rest after it
-}
-
 // noteEnd logs and counts that the work of this leadership ended by itself, before the
 // node does not stand for the given time.
 func (l *Leadership) noteEnd(err error, rest time.Duration) {
@@ -192,13 +183,9 @@ func (l *Leadership) noteEnd(err error, rest time.Duration) {
 	if err != nil {
 		log, text = l.e.n.log.Warn, err.Error()
 	}
-	g := l.e.g
 	log("work ended by itself: this node gives leadership up, and rests",
-		"group", g.name, "term", l.Term(), "error", text, "rest", rest)
-	now := g.now()
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.workEnds = workEnds{count: g.workEnds.count + 1, err: text, restEnd: now.Add(rest)}
+		"group", l.e.p.Name, "term", l.Term(), "error", text, "rest", rest)
+	l.e.p.NoteWorkEnd(text, rest)
 }
 
 // reportLeaders calls OnNewLeader, never twice with the same.

@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -38,6 +39,8 @@ type testCluster struct {
 	t   *testing.T
 	ids []cluster.NodeID
 	net *memnet.Network
+	// onWrite replaces the writes of a node to its disk, unless a test has hooks of its own.
+	onWrite sync.Map // of func(write func() error) error, by cluster.NodeID
 }
 
 // withCluster is clustertest.Run.
@@ -47,10 +50,18 @@ func withCluster(t *testing.T, ids []cluster.NodeID, f func(*testing.T, *testClu
 	t.Helper()
 	c := &testCluster{ids: ids}
 	network := clustertest.Network(func(net *memnet.Network) { c.net = net })
+	disks := clustertest.Hooks(func(id cluster.NodeID, h *testhook.Hooks) {
+		h.Disk = func(write func() error) error {
+			if f, replaced := c.onWrite.Load(id); replaced {
+				return f.(func(func() error) error)(write)
+			}
+			return write()
+		}
+	})
 	clustertest.Run(t, ids, func(t *testing.T, inner *clustertest.Cluster) {
 		c.Cluster, c.t = inner, t
 		f(t, c)
-	}, append(options, network)...)
+	}, append([]clustertest.Option{network, disks}, options...)...)
 }
 
 // config is how a node is configured that a test itself starts, within context.

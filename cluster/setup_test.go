@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bmqelect/bmqelect/cluster/internal/recorder"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/elector/detector"
 	"github.com/bmqelect/bmqelect/internal/base/recording"
@@ -46,7 +47,7 @@ func TestAnIncidentIsReplayedAsTheNodesElect(t *testing.T) {
 			recorded := c
 			recorded.NotCandidate = c.NotCandidate && node == c.Self // the others can lead
 			records := []recording.Record{{Kind: recording.Started},
-				{Kind: recording.Opened, Setup: setupOf(recorded)},
+				{Kind: recording.Opened, Setup: recorder.SetupOf(recorded)},
 				{Kind: recording.Transition, To: "FOLLOWER", Leader: "b", Term: 1, Reason: "LEADER_FOUND"}}
 			for i := range records {
 				r := &records[i]

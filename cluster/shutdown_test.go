@@ -13,7 +13,6 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/cluster/internal/store"
-	"github.com/bmqelect/bmqelect/elector"
 )
 
 func closeAtOnce(t *testing.T, n *cluster.Node) {
@@ -167,16 +166,11 @@ func TestTheDirectoryIsHeldForTheWorkOfEveryElection(t *testing.T) {
 }
 
 // hangWrites makes the writes of a node hang until the returned function is called.
-func hangWrites(t *testing.T, n *cluster.Node) (goOn func()) {
+func (c *testCluster) hangWrites(id cluster.NodeID) (goOn func()) {
 	block := make(chan struct{})
-	n.WrapWrites(func(write cluster.Write) cluster.Write {
-		return func(terms map[string]elector.Terms) error {
-			<-block
-			return write(terms)
-		}
-	})
+	c.onWrite.Store(id, func(write func() error) error { <-block; return write() })
 	goOn = sync.OnceFunc(func() { close(block) })
-	t.Cleanup(goOn)
+	c.t.Cleanup(goOn)
 	return goOn
 }
 
@@ -185,7 +179,7 @@ func TestCloseReturnsAlthoughTheDiskHangs(t *testing.T) {
 		time.Sleep(election)
 		leader := c.leader()
 		hung := c.Node(c.others(leader)[0])
-		goOn := hangWrites(t, hung)
+		goOn := c.hangWrites(hung.ID())
 		c.Crash(leader.ID()) // the next election raises the term
 		time.Sleep(election)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -319,8 +313,9 @@ func TestAnElectionIsNotOpenedForEverOnADiskThatHangs(t *testing.T) {
 	withCluster(t, one, func(t *testing.T, c *testCluster) {
 		time.Sleep(time.Second)
 		n := c.Node("a")
-		goOn := hangWrites(t, n)
-		n.RequestWrite(elector.Terms{Entered: 1000, Reserved: 1000})
+		goOn := c.hangWrites(n.ID())
+		go n.Pause(context.Background(), time.Second)
+		synctest.Wait()
 		err := returnsWithin(t, cluster.OpenTime, func() error {
 			_, err := n.Election("x", cluster.ElectionConfig{})
 			return err
@@ -363,6 +358,6 @@ func TestWorkThatWasCutOffAndHasStoppedIsForgotten(t *testing.T) {
 			require.ErrorContains(t, e.Close(cluster.Canceled), "guarded work had not stopped")
 			l.Release()
 		}
-		require.Equal(t, 1, c.Node("a").CutWork())
+		require.Equal(t, 1, c.Node("a").Kept().Cut)
 	})
 }

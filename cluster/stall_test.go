@@ -172,8 +172,8 @@ func TestTimersAreALittleLate(t *testing.T) {
 			c.Pause(leader.ID())
 			events := follower.Subscribe(10)
 			var due time.Time
-			follower.Do(func() {
-				due = time.Now().Add(follower.UntilTick())
+			follower.HoldUp(func(wait time.Duration) {
+				due = time.Now().Add(wait)
 				time.Sleep(time.Until(due) + late)
 			})
 			e := <-events.Events()

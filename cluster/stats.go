@@ -1,12 +1,9 @@
 package cluster
 
 import (
-	"maps"
-	"slices"
-	"time"
-
 	"github.com/bmqelect/bmqelect/cluster/findings"
 	"github.com/bmqelect/bmqelect/cluster/internal/leadership"
+	"github.com/bmqelect/bmqelect/cluster/internal/measure"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/lsn"
 	"github.com/bmqelect/bmqelect/netmesh"
@@ -76,9 +73,6 @@ type Answers struct {
 	No  map[scouting.Cause]uint64 // by cause; every cause is there
 }
 
-// clone returns a copy that shares nothing.
-func (a Answers) clone() Answers { return Answers{a.Yes, maps.Clone(a.No)} }
-
 // Histogram is how values are spread over buckets.
 type Histogram struct {
 	Bounds []float64 // upper bounds of the buckets, inclusive, rising
@@ -92,37 +86,34 @@ func (n *Node) Stats() Stats {
 	m := n.measure
 	st := Stats{
 		Links: n.mesh.Links(), Findings: n.diagnosis.Findings(), Voters: len(n.cfg.Voters),
-		Clocks: n.diagnosis.Clocks(), PauseLeft: seconds(n.pauseLeft()),
-		Phases: map[string]Histogram{}, Leaderless: Histogram(m.gaps.Snapshot()),
-		LeaseLeft: Histogram(m.renewals.Snapshot()), InboxWait: Histogram(m.waits.Snapshot()),
-		InboxLength: len(n.inbox), Stalls: m.stalls.Load(), StoreWrite: Histogram(m.writes.Snapshot()),
+		Clocks: n.diagnosis.Clocks(), PauseLeft: seconds(n.loop.PauseLeft()),
+		LeaderChanges: m.Changes(), Phases: map[string]Histogram{},
+		ScoutingGiven: answers(&m.ScoutingGiven), ScoutingReceived: answers(&m.ScoutingReceived),
+		VotesGiven: answers(&m.VotesGiven), VotesReceived: answers(&m.VotesReceived),
+		Leaderless: Histogram(m.Gaps.Snapshot()), LeaseLeft: Histogram(m.Renewals.Snapshot()),
+		InboxWait: Histogram(m.Waits.Snapshot()), InboxLength: n.loop.InboxLength(),
+		Stalls: m.Stalls.Load(), StoreWrite: Histogram(m.Writes.Snapshot()),
+		StoreWriting: seconds(m.Writing()), RecordsLost: n.recorder.Lost(),
+		LogLinesLost: n.lines.lost.Load(),
 	}
 	st.VotersReachable, _ = reach(n.cfg, n.memberStatus())
 	st.MissedEvents, st.Subscriptions = n.hub.counts()
-	st.RecordsLost, st.LogLinesLost = n.recorder.lost.Load(), n.lines.lost.Load()
-	if began := time.Duration(m.writing.Load()); began != 0 {
-		st.StoreWriting = seconds(n.age() - began)
+	for name, times := range m.Phases() {
+		st.Phases[name] = Histogram(times)
 	}
-	for p := phaseDiscovery; p < phaseEnd; p++ {
-		st.Phases[phaseNames[p]] = Histogram(m.phases[p].Snapshot())
+	elections, _ := n.loop.Snapshots()
+	for _, s := range elections {
+		st.Elections = append(st.Elections, ElectionStats{
+			Group: s.Name, Role: s.Role, Leader: s.Leader, Term: s.Term, LSN: s.Newest,
+			Quorum: s.Quorum, Leading: s.Now < s.Work.LeaseEnd, LeaseLeft: leaseLeft(&s),
+			Leaderships: s.Leaderships, WorkOverdue: s.Work.Phase == leadership.Overdue,
+			WorkEnds: s.WorkEnded().Count, QoS: qosStatus(&s),
+		})
 	}
-	n.view(func() {
-		st.LeaderChanges = maps.Clone(m.changes)
-		st.ScoutingGiven, st.ScoutingReceived = m.scouting.given.clone(), m.scouting.received.clone()
-		st.VotesGiven, st.VotesReceived = m.votes.given.clone(), m.votes.received.clone()
-		for _, name := range slices.Sorted(maps.Keys(n.groups)) {
-			st.Elections = append(st.Elections, n.electionStats(n.groups[name]))
-		}
-	})
 	return st
 }
 
-func (n *Node) electionStats(g *group) ElectionStats {
-	s, now := g.elector.Status(), n.now()
-	return ElectionStats{
-		Group: g.name, Role: s.Role, Leader: s.Leader, Term: s.Term, LSN: g.newestLSN(s),
-		Quorum: s.Quorum, Leading: g.leading(now), LeaseLeft: g.leaseLeft(now),
-		Leaderships: g.measure.leaderships, WorkOverdue: g.state().Phase == leadership.Overdue,
-		WorkEnds: g.workEnded().count, QoS: g.qosStatus(&s),
-	}
+func answers(a *measure.Answers) Answers {
+	yes, no := a.Counts()
+	return Answers{yes, no}
 }

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster/findings"
 	"github.com/bmqelect/bmqelect/cluster/internal/leadership"
+	"github.com/bmqelect/bmqelect/cluster/internal/loop"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/lsn"
 	"github.com/bmqelect/bmqelect/netmesh"
@@ -140,10 +140,10 @@ func (n *Node) Status() Status {
 	st := Status{
 		Cluster: n.cfg.Cluster, Node: n.cfg.Node, Version: n.cfg.Version,
 		Identity: n.store.Identity().String(), Boot: n.store.Boot(),
-		Uptime: seconds(time.Since(n.started)), Stalls: n.measure.stalls.Load(),
+		Uptime: seconds(n.measure.Age()), Stalls: n.measure.Stalls.Load(),
 		MeshAddr: n.mesh.Addr().String(), AdminAddr: n.cfg.AdminAddr,
 		Emergencies: slices.Clone(n.emergencies), Members: n.memberStatus(),
-		Findings: n.diagnosis.Findings(), Refused: n.refused(), PausedUntil: n.pausedUntil(),
+		Findings: n.diagnosis.Findings(), Refused: n.refused(), PausedUntil: n.loop.PausedUntil(),
 		Faults: n.faults(),
 	}
 	if level := n.cfg.Logger.GetLevel(); level != hclog.NoLevel {
@@ -160,32 +160,26 @@ func (n *Node) Status() Status {
 	if err := n.Err(); err != nil {
 		st.Failure = err.Error()
 	}
-	n.view(func() {
-		st.Anomalies, st.AnomalyAges = maps.Clone(n.anomalies), map[string]Seconds{}
-		for kind, at := range n.lastAnomaly {
-			st.AnomalyAges[kind] = seconds(time.Since(at))
+	elections, anomalies := n.loop.Snapshots()
+	st.Anomalies, st.AnomalyAges = map[string]int{}, map[string]Seconds{}
+	for kind, a := range anomalies {
+		st.Anomalies[kind] = a.Count
+		if !a.Newest.IsZero() {
+			st.AnomalyAges[kind] = seconds(time.Since(a.Newest))
 		}
-		names := slices.SortedFunc(maps.Keys(n.groups), func(a, b string) int {
-			if a == DefaultGroup {
-				return -1
-			} else if b == DefaultGroup {
-				return 1
-			}
-			return cmp.Compare(a, b)
-		})
-		for _, name := range names {
-			st.Groups = append(st.Groups, n.groupStatus(n.groups[name], st.Members))
+	}
+	for _, e := range elections {
+		st.Groups = append(st.Groups, n.groupStatus(e, st.Members))
+	}
+	slices.SortStableFunc(st.Groups, func(a, b GroupStatus) int {
+		if a.Group == DefaultGroup {
+			return -1
+		} else if b.Group == DefaultGroup {
+			return 1
 		}
+		return 0
 	})
 	return st
-}
-
-// view runs f, which changes nothing, on the driver, or here if the driver has ended.
-func (n *Node) view(f func()) {
-	if !n.call(f) {
-		<-n.driverDone
-		f()
-	}
 }
 
 // memberStatus lists the other members: the voters, and who else gossip or the
@@ -250,60 +244,51 @@ var workNames = map[leadership.Phase]string{
 	leadership.Serving: "held", leadership.Stopping: "stopping", leadership.Overdue: "overdue",
 }
 
-func (n *Node) groupStatus(g *group, members []MemberStatus) GroupStatus {
-	s, state, now := g.elector.Status(), g.state(), n.now()
-	ends := g.workEnded()
-	work := workNames[state.Phase]
-	if work == "" && now < ends.restEnd {
+func (n *Node) groupStatus(s loop.Snapshot, members []MemberStatus) GroupStatus {
+	ended := s.WorkEnded()
+	work := workNames[s.Work.Phase]
+	if work == "" && s.Now < ended.Rest {
 		work = "ended"
 	}
-	why, until := g.notStanding(now)
+	why, until := s.NotStanding()
 	if until != 0 {
-		why += " for another " + short(until.Sub(now)).String()
+		why += " for another " + short(until.Sub(s.Now)).String()
 	}
-	if g.name != DefaultGroup && s.Leader == "" {
+	if s.Name != DefaultGroup && s.Leader == "" {
 		members = slices.Clone(members)
 		for i := range members {
 			members[i].NotStanding = "" // it is of the default election
 		}
 	}
 	return GroupStatus{
-		Group: g.name, Role: s.Role.String(), Term: s.Term, Leader: s.Leader, LSN: g.newestLSN(s),
-		LeaderMeta: g.leaderMeta,
+		Group: s.Name, Role: s.Role.String(), Term: s.Term, Leader: s.Leader, LSN: s.Newest,
+		LeaderMeta: s.LeaderMeta,
 		Supporters: s.Supporters, Voters: n.cfg.Voters, Quorum: s.Quorum,
-		Since: seconds(time.Since(g.since)), Leading: g.leading(now), LeaseLeft: g.leaseLeft(now),
-		Explanation: n.withEmergencies(explain(s, why, n.cfg, members, now)),
-		Work:        work, WorkEnds: ends.count, WorkError: ends.err, Unfit: state.Unfit,
-		RestLeft:  seconds(max(s.RestEnd.Sub(now), 0)),
-		Candidate: state.MayStand, Priority: int(g.priority.Load()), QoS: g.qosStatus(&s),
-		Detector: detectorName(g.config), SetNow: g.setNow(&state),
+		Since: seconds(time.Since(s.Since)), Leading: s.Now < s.Work.LeaseEnd, LeaseLeft: leaseLeft(&s),
+		Explanation: n.withEmergencies(explain(s.Status, why, n.cfg, members, s.Now)),
+		Work:        work, WorkEnds: ended.Count, WorkError: ended.Err, Unfit: s.Work.Unfit,
+		RestLeft:  seconds(max(s.RestEnd.Sub(s.Now), 0)),
+		Candidate: s.Work.MayStand, Priority: s.Priority(), QoS: qosStatus(&s),
+		Detector: detectorName(s.Config), SetNow: setNow(&s),
 	}
 }
 
 // setNow names what is not as it was configured.
-func (g *group) setNow(s *leadership.State) (names []string) {
-	if !g.config.Observer() && s.MayStand == g.config.NotCandidate {
+func setNow(s *loop.Snapshot) (names []string) {
+	if !s.Config.Observer() && s.Work.MayStand == s.Config.NotCandidate {
 		names = append(names, "candidate")
 	}
-	if int(g.priority.Load()) != g.config.Priority {
+	if s.Priority() != s.Config.Priority {
 		names = append(names, "priority")
 	}
 	return names
 }
 
-// newestLSN is the newest that was issued here or heard of.
-func (g *group) newestLSN(s elector.Status) lsn.LSN {
-	if newest := g.sequencer.Newest(); newest.Compare(s.LSN) > 0 {
-		return newest
-	}
-	return s.LSN
-}
-
 // leaseLeft is what is left of a valid lease; 0 if this node does not lead or needs none.
-func (g *group) leaseLeft(now elector.Time) Seconds {
-	end := elector.Time(g.leaseEnd.Load())
-	if end <= now || end == elector.Never {
+func leaseLeft(s *loop.Snapshot) Seconds {
+	end := s.Work.LeaseEnd
+	if end <= s.Now || end == elector.Never {
 		return 0
 	}
-	return seconds(end.Sub(now))
+	return seconds(end.Sub(s.Now))
 }

@@ -5,11 +5,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bmqelect/bmqelect/cluster/internal/loop"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
-func eventOf(term lsn.Term) Event { return Event{Transition: elector.Transition{Term: term}} }
+func eventOf(term lsn.Term) loop.Event {
+	return loop.Event{Transition: elector.Transition{Term: term}}
+}
 
 // drain takes what waits, without waiting itself.
 func drain(s *Subscription) (terms []lsn.Term, missed int) {
@@ -75,7 +78,7 @@ func TestSubscriberOfOneElectionHearsOfNoOther(t *testing.T) {
 	var h hub
 	one, all := h.subscribe("x", 10), h.subscribe("", 10)
 	for _, group := range []string{"x", "y", "x", "y"} {
-		h.publish(Event{Group: group})
+		h.publish(loop.Event{Group: group})
 	}
 	terms, missed := drain(one)
 	require.Len(t, terms, 2)

@@ -20,20 +20,20 @@ var bounded = []string{"cluster", "netmesh", "internal/daemon/admin", "internal/
 
 // waits are the waits without a select or a context, and what bounds each.
 var waits = map[string]string{
-	"cluster Run: news.Wait()":                                                    "the caller's OnNewLeader: Run returns after its callbacks, as it says",
-	"cluster Start: <-started":                                                    "a goroutine that undoes a start whose caller has gone",
-	"cluster stopDriver: <-n.driverDone":                                          "Close's own goroutine; its caller waits no longer than its ctx",
-	"cluster stopDriver: <-n.persisterDone":                                       "likewise: the disk",
-	"cluster stopDriver: <-n.recorder.done":                                       "likewise: the disk",
-	"cluster writeWaiting: <-r.records":                                           "takes what is there, and never waits",
-	"cluster stopDriver: <-n.remember.done":                                       "likewise: the disk",
-	"cluster stopWatcher: <-n.watcherDone":                                        "the watcher ends when it is told to, and waits for nobody",
-	"cluster releaseDir: <-l.Done()":                                              "the work's deadline",
-	"cluster open: <-ready":                                                       "a goroutine that undoes what a caller that has gone asked for",
-	"cluster flush: p.changed.Wait()":                                             "the goroutine of open, whose caller waits for openTime at most",
+	"cluster Run: news.Wait()": "the caller's OnNewLeader: Run returns after its callbacks, as it says",
+	"cluster Start: <-started": "a goroutine that undoes a start whose caller has gone",
 	`cluster reportLeaders: <-runCallback("OnNewLeader", (func() error literal))`: "the caller's callback",
 	`cluster work: <-runCallback("OnStoppedLeading", (func() error literal))`:     "the caller's callback",
-	"cluster view: <-n.driverDone":                                                "the driver has been told to end; a view takes no ctx",
+	"cluster stop: <-n.loop.Persisted()":                                          "Close's own goroutine: the disk",
+	"cluster stop: <-n.recorder.Done()":                                           "likewise: the disk",
+	"cluster stop: <-n.remember.done":                                             "likewise: the disk",
+	"cluster releaseDirAfter: <-over":                                             "the work's deadline",
+	"cluster/internal/loop Stop: <-l.ended":                                       "Close's own goroutine; its caller waits no longer than its ctx",
+	"cluster/internal/loop Open: <-ready":                                         "a goroutine that undoes what a caller that has gone asked for",
+	"cluster/internal/loop flush: p.changed.Wait()":                               "the goroutine of Open, whose caller waits for OpenTime at most",
+	"cluster/internal/loop view: <-l.ended":                                       "the driver has been told to end; a view takes no ctx",
+	"cluster/internal/guarded Stop: <-w.ended":                                    "the watcher ends when it is told to, and waits for nobody",
+	"cluster/internal/recorder writeWaiting: <-r.records":                         "takes what is there, and never waits",
 	"cluster/internal/gossip Shutdown: t.wg.Wait()":                               "its connections are closed, and greetings have a deadline",
 	"cluster/internal/gossip ping: pings.Wait()":                                  "memberlist's time-out of each ping",
 	"cluster/internal/gossip shutDown: g.wg.Wait()":                               "its own goroutine; the caller of Close waits for its ctx",
@@ -54,16 +54,14 @@ var waits = map[string]string{
 
 // tables are the maps that only grow, and what bounds each.
 var tables = map[string]string{
-	"cluster AnomalyAges":            "a snapshot; its keys are the kinds of anomalies",
-	"cluster No":                     "a snapshot; its keys are the causes of a refusal",
-	"cluster Phases":                 "a snapshot; its keys are the phases of an election",
-	"cluster anomalies":              "the kinds of anomalies",
-	"cluster changes":                "the reasons of a transition",
-	"cluster lastAnomaly":            "the kinds of anomalies",
-	"cluster processes":              "the voters",
-	"cluster silences":               "the voters",
-	"netmesh identities":             "maxNames names of voters, maxIdentities of each",
-	"cluster/internal/gossip failed": "the join addresses of the configuration",
+	"cluster AnomalyAges":             "a snapshot; its keys are the kinds of anomalies",
+	"cluster Phases":                  "a snapshot; its keys are the phases of an election",
+	"cluster Anomalies":               "a snapshot; its keys are the kinds of anomalies",
+	"cluster/internal/loop anomalies": "the kinds of anomalies",
+	"cluster/internal/loop processes": "the voters",
+	"cluster/internal/loop silences":  "the voters",
+	"netmesh identities":              "maxNames names of voters, maxIdentities of each",
+	"cluster/internal/gossip failed":  "the join addresses of the configuration",
 }
 
 // A wait that nothing bounds is how a hanging disk or peer hangs Close.

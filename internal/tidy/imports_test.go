@@ -39,7 +39,7 @@ var (
 var floors = []string{
 	"internal/tidy", "examples", "tests", "internal/peers", "cmd", "internal/lab", "internal/daemon",
 	"cluster/clustertest",
-	"cluster/recovery", "cluster",
+	"cluster/recovery", "cluster", "cluster/internal/loop",
 	"cluster/internal", "cluster/findings", "netmesh", "elector",
 	"elector/detector", "scouting", "lsn", "internal/base", "internal/testkit",
 }
@@ -50,6 +50,8 @@ var bans = []ban{
 	{"elector", world, "the core is pure: entropy and effects come and go as data, one goroutine owns it", true, ""},
 	{"cluster/internal/leadership", world,
 		"the core is pure: entropy and effects come and go as data, one goroutine owns it", true, ""},
+	{"cluster/internal/loop", []string{"os", "net", module + "/cluster/internal/gossip"},
+		"the driver waits for nobody: it has no network and no files of its own", true, ""},
 	{"cluster", []string{"github.com/prometheus"},
 		"whoever embeds a node chooses the metrics library: Stats has the figures", false, ""},
 	{"cluster", []string{"github.com/spf13"}, "whoever embeds a node embeds no command line", false,

@@ -53,9 +53,12 @@ func With(ctx context.Context, h Hooks) context.Context {
 	return context.WithValue(ctx, key{}, h)
 }
 
-// From returns the hooks of the context, with functions that can be called.
+// From returns the hooks of the context, with a clock and functions that can be called.
 func From(ctx context.Context) Hooks {
 	h, _ := ctx.Value(key{}).(Hooks)
+	if h.Clock == nil {
+		h.Clock = clock.System()
+	}
 	if h.Gate == nil {
 		h.Gate = func() {}
 	}

@@ -1,4 +1,4 @@
-package cluster
+package loop
 
 import (
 	"sync"
@@ -6,6 +6,9 @@ import (
 
 	"github.com/bmqelect/bmqelect/elector"
 )
+
+// checkEvery is the time between two looks at what was written.
+const checkEvery = time.Second
 
 // persister writes terms to disk beside the driver. What is asked for while a
 // write runs goes into one transaction after it.
@@ -79,7 +82,7 @@ func (p *persister) flush() {
 // check fails: then nobody knows what the disk holds, so nothing is written any more.
 func (p *persister) run(quit <-chan struct{}) {
 	defer p.finishWrite(true)
-	look := time.NewTicker(lookEvery)
+	look := time.NewTicker(checkEvery)
 	defer look.Stop()
 	for last := false; !last; {
 		var err error

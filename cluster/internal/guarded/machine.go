@@ -1,0 +1,224 @@
+// Package guarded keeps guarded work within its lease. A Machine is the leadership.Machine of
+// one election behind a lock: the goroutines of the application, the driver of the elections and
+// the Watcher of deadlines step it, and work is told to stop at once, by whoever does. What is
+// for the elector waits until the driver takes it.
+package guarded
+
+import (
+	"reflect"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/bmqelect/bmqelect/cluster/internal/leadership"
+	"github.com/bmqelect/bmqelect/cluster/internal/timers"
+	"github.com/bmqelect/bmqelect/elector"
+)
+
+// Machine is safe for concurrent use.
+type Machine struct {
+	watcher *Watcher
+	ask     func() // lets the driver take requests; it does not wait
+	// leaseEnd is State.LeaseEnd, for those who ask without the lock.
+	leaseEnd atomic.Int64
+	lastID   atomic.Uint64
+
+	mu       sync.Mutex
+	inner    *leadership.Machine
+	holder   holder
+	requests []elector.Input // for the elector
+	priority int             // that the elector has, or is to be told of
+	ended    error
+	deadline *timers.Timer[*Machine] // the watcher's lock guards it
+}
+
+// holder campaigns, serves, or was not released.
+type holder struct {
+	id    leadership.ID // 0 for nobody
+	over  chan struct{} // closed when its leadership is over
+	apply Apply
+}
+
+// Apply does what a step wants of a holder. It is called under a lock, so it must not call the
+// machine. It gets values: what is passed on by pointer would be on the heap in every step.
+type Apply func(leadership.Effects, leadership.State)
+
+// New returns a machine whose deadlines w watches. ask is called when there are requests.
+func New(cfg leadership.Config, priority int, w *Watcher, ask func()) *Machine {
+	m := &Machine{watcher: w, ask: ask, inner: leadership.New(cfg), priority: priority}
+	m.deadline = timers.New(m)
+	return m
+}
+
+// LeaseEnd is until when the node may say that it leads; 0 if it does not lead.
+func (m *Machine) LeaseEnd() elector.Time { return elector.Time(m.leaseEnd.Load()) }
+
+// State is where the leaderships stand.
+func (m *Machine) State() leadership.State {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.inner.State()
+}
+
+// Ended is why the election has ended on this node; nil while it is open.
+func (m *Machine) Ended() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.ended
+}
+
+// Priority is the newest of the node.
+func (m *Machine) Priority() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.priority
+}
+
+// NewID names a campaign that is to begin.
+func (m *Machine) NewID() leadership.ID { return leadership.ID(m.lastID.Add(1)) }
+
+// Campaign begins a campaign, of which apply is told. over is closed when the leadership that
+// it gets is over for good. A campaign that is refused at once has neither.
+func (m *Machine) Campaign(in leadership.Campaign, apply Apply) (
+	over <-chan struct{}, refused leadership.Refusal,
+) {
+	now := m.watcher.Now()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if e := m.advance(now, in); e.Refused == in.ID {
+		return nil, e.Refusal
+	}
+	m.holder = holder{in.ID, make(chan struct{}), apply}
+	m.ask()
+	return m.holder.over, leadership.NotRefused
+}
+
+// Feed tells the machine that something happened, and returns the state before.
+func (m *Machine) Feed(in leadership.Input) leadership.State {
+	now := m.watcher.Now()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	before := m.inner.State()
+	if e := m.advance(now, in); len(e.Requests) > 0 {
+		m.ask()
+	}
+	return before
+}
+
+// Change is Feed, unless the election has ended: then it returns why.
+func (m *Machine) Change(in leadership.Input) (before leadership.State, err error) {
+	now := m.watcher.Now()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	before = m.inner.State()
+	if m.ended == nil {
+		m.advance(now, in)
+		m.ask()
+	}
+	return before, m.ended
+}
+
+// Prefer changes the priority, unless the election has ended: then it returns why.
+func (m *Machine) Prefer(priority int) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.ended == nil {
+		m.priority = priority
+		m.request(elector.Prefer{Priority: priority})
+		m.ask()
+	}
+	return m.ended
+}
+
+// Close ends the election on this node, for the given reason. It reports whether guarded work
+// goes on although nothing is handed over.
+func (m *Machine) Close(why error, abrupt bool) (cut bool) {
+	now := m.watcher.Now()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.ended == nil {
+		m.ended = why
+	}
+	s := m.inner.State()
+	m.advance(now, leadership.Close{Abrupt: abrupt})
+	m.ask()
+	return abrupt && s.Phase.Working() && s.Term != 0
+}
+
+// Working returns what is closed when the work that may go on is over, and when that is at the
+// latest; nil if there is no such work.
+func (m *Machine) Working() (over <-chan struct{}, deadline elector.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if s := m.inner.State(); s.Phase.Working() {
+		return m.holder.over, s.Deadline
+	}
+	return nil, 0
+}
+
+// Lost says, for the driver, that a step of the elector left the node without leadership.
+func (m *Machine) Lost(why elector.Reason) { m.Feed(leadership.Lost{Why: why}) }
+
+// Leads says, for the driver, how far the node leads after a step of the elector, and whether
+// that step wants the work to stop.
+func (m *Machine) Leads(lease elector.Lease, h elector.Handover, stopWork bool) {
+	now := m.watcher.Now()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.advance(now, leadership.Lease{
+		Term: lease.Term, End: lease.End,
+		Handover: h != (elector.Handover{}), Pending: len(m.requests) > 0,
+	})
+	if stopWork {
+		m.advance(now, leadership.StopWork{By: h.End, Why: h.Why})
+	}
+}
+
+// NextRequest takes, for the driver, what the elector is asked for next.
+func (m *Machine) NextRequest() (elector.Input, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.requests) == 0 {
+		m.requests = nil
+		return nil, false
+	}
+	in := m.requests[0]
+	m.requests = m.requests[1:]
+	return in, true
+}
+
+// advance steps the machine, and does at once what is about the work: a driver that is held up
+// makes nobody late. It runs under the lock; the caller reads the clock before it takes the
+// lock, because the clock of a test may block.
+func (m *Machine) advance(now elector.Time, in leadership.Input) leadership.Effects {
+	e := m.inner.Step(now, in)
+	s := m.inner.State()
+	m.leaseEnd.Store(int64(s.LeaseEnd))
+	for _, in := range e.Requests {
+		m.request(in)
+	}
+	m.watcher.arm(m.deadline, e.Wake)
+	if m.holder.id == 0 {
+		return e
+	}
+	m.holder.apply(e, s)
+	if e.Over {
+		close(m.holder.over)
+	}
+	if s.ID != m.holder.id {
+		m.holder = holder{}
+	}
+	return e
+}
+
+// request asks something of the elector. What may be asked for ever while the driver hangs
+// replaces what was asked before it: only the newest counts. It runs under the lock.
+func (m *Machine) request(in elector.Input) {
+	switch in.(type) {
+	case elector.Prefer, elector.Eligible, elector.Resign, elector.Tick:
+		m.requests = slices.DeleteFunc(m.requests, func(old elector.Input) bool {
+			return reflect.TypeOf(old) == reflect.TypeOf(in)
+		})
+	}
+	m.requests = append(m.requests, in)
+}

@@ -1,0 +1,312 @@
+package loop
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/bmqelect/bmqelect/cluster/internal/testhook"
+	"github.com/bmqelect/bmqelect/cluster/internal/timers"
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/base/clock"
+	"github.com/bmqelect/bmqelect/internal/base/limit"
+	"github.com/bmqelect/bmqelect/internal/base/recording"
+)
+
+// Driver is what only the driver's goroutine may touch. Who gets one runs there.
+type Driver struct {
+	*common
+
+	Mesh   Mesh
+	groups map[string]*group // that are open, by name
+	// names of elections that are being opened
+	opening map[string]bool
+	// elections that were closed while their work goes on
+	closed map[string]*group
+	// cut are the elections that have ended while their work may go on
+	cut   []*Election
+	ticks timers.Queue[*group]
+
+	up         map[elector.NodeID]string  // the Meta of the peers to which there is a link
+	unentitled map[elector.NodeID]bool    // of these, who act as voters without being any
+	processes  map[elector.NodeID]process // of voters
+	roundTrip  time.Duration              // as the elections were told; 0 if unknown
+	quality    *elector.Links             // of the links from the voters
+	anomalies  map[string]Anomaly         // by kind
+	logged     limit.Log[anomalyOf]
+
+	leaving bool          // the node is being closed
+	rested  time.Duration // the age at which the driver began to wait for what comes next
+	heldAt  elector.Time  // the tick for which held was called last
+}
+
+func newDriver(c *common, m Mesh) *Driver {
+	return &Driver{
+		common: c, Mesh: m,
+		groups: map[string]*group{}, opening: map[string]bool{}, closed: map[string]*group{},
+		up: map[elector.NodeID]string{}, unentitled: map[elector.NodeID]bool{},
+		processes: map[elector.NodeID]process{}, anomalies: map[string]Anomaly{},
+		// TCP keeps order: a heartbeat that is late holds up those behind it.
+		quality: elector.NewLinks(c.Voters, true),
+	}
+}
+
+// drive owns the elections until quit.
+func (l *Loop) drive(d *Driver) {
+	defer func() { l.last = d; close(l.ended) }()
+	alarm := clock.NewAlarm(d.Hooks.Clock)
+	defer alarm.Close()
+	var rings elector.Time
+	for {
+		wait := d.UntilTick()
+		if wait <= 0 {
+			d.Hooks.Gate()
+			wait = d.UntilTick()
+			d.Measure.Waits.Observe(-wait.Seconds())
+			d.held(-wait)
+			d.listenFirst()
+			d.tick()
+			wait = d.UntilTick()
+		}
+		d.rested = d.Measure.Age()
+		due := d.rested + wait
+		if next := d.ticks.Next(); next != rings {
+			alarm.Set(time.Duration(next))
+			rings = next
+		}
+		select {
+		case e := <-l.inbox:
+			d.Hooks.Gate()
+			d.taken(&e, due)
+			d.listenFirst()
+			d.handle(&e)
+		case <-d.waiting.ready:
+			d.Hooks.Gate()
+			d.listenFirst()
+			for _, e := range d.waiting.take() {
+				d.stepRequests(e.g)
+			}
+		case <-alarm.Rings(): // the next iteration ticks
+			rings = 0
+		case <-l.quit:
+			return
+		}
+	}
+}
+
+func (d *Driver) handle(e *event) {
+	if e.do != nil {
+		e.do(d)
+	} else if g := d.groups[e.group]; g != nil {
+		d.received(g, e)
+	}
+}
+
+// UntilTick is how long the driver may sleep; not positive if a tick is due.
+func (d *Driver) UntilTick() time.Duration {
+	at := d.ticks.Next()
+	if at == elector.Never {
+		return time.Hour
+	}
+	return at.Sub(d.Now())
+}
+
+// lateFrom is how late a tick must be to count as held up: above what timers are late by.
+const lateFrom = time.Millisecond
+
+// listenFirst tells the elections whose ticks are late, but those that this node leads, that
+// it was held up: what came meanwhile is to be read before they judge. It does so once for a
+// deadline, so that an inbox that is never empty puts nothing off for ever.
+func (d *Driver) listenFirst() {
+	now := d.Now()
+	if now.Sub(d.ticks.Next()) < lateFrom {
+		return
+	}
+	for _, t := range slices.Clone(d.ticks) {
+		if late := now.Sub(t.At); late >= lateFrom && t.At != t.Owner.putOff && t.Owner.leadTerm == 0 {
+			d.quality.HeldUp(now, late)
+			d.step(t.Owner, elector.HeldUp{For: late})
+			t.Owner.putOff = t.At
+		}
+	}
+}
+
+// tick steps every machine whose time has come. A leader's machine first learns what the
+// application issued, so that the next heartbeat carries it.
+func (d *Driver) tick() {
+	for now := d.Now(); d.ticks.Next() <= now; {
+		g := d.ticks[0].Owner
+		if newest := g.Sequencer.Newest(); newest.Term == g.leadTerm && newest != g.issued {
+			g.issued = newest
+			d.step(g, elector.Issued{LSN: newest})
+		}
+		d.step(g, elector.Tick{})
+	}
+}
+
+// stepAll steps every machine with the same input, in an order that a replay repeats.
+func (d *Driver) stepAll(in elector.Input) {
+	for _, t := range slices.Clone(d.ticks) {
+		d.step(t.Owner, in)
+	}
+}
+
+// stepRequests steps a machine with what its leaderships ask of it.
+func (d *Driver) stepRequests(g *group) {
+	if in, ok := g.NextRequest(); ok {
+		d.step(g, in)
+	}
+}
+
+// Step steps the machine of an election.
+func (d *Driver) Step(e *Election, in elector.Input) { d.step(e.g, in) }
+
+// step steps one machine, and then with whatever its leaderships ask of it, until nothing
+// is left: what a step asks for is never done within that step, because its effects are
+// in buffers that the next one reuses. A step has these duties, in this order:
+//
+//  1. Set the next tick.
+//  2. Publish the lease and tell guarded work that it must stop. This is before anything
+//     is sent: no other node may learn that this one gave up while it still says that it
+//     leads, and no successor may be named before the work knows.
+//  3. Report transitions and anomalies, and count. An anomaly may close a link, over
+//     which nothing is to be sent any more.
+//  4. Ask for terms to be written, before the messages are encoded: the disk is slow.
+//     The machine itself holds messages back that the write must precede.
+//  5. Send.
+//  6. If the machine has stopped, leave the election. This is after the goodbye is sent.
+//  7. While elections are paused, keep on disk which of them this node led last.
+//  8. Let those go on who wait for a handover to end.
+func (d *Driver) step(g *group, in elector.Input) {
+	for more := true; more; in, more = g.NextRequest() {
+		now, entropy := d.Now(), d.Hooks.Entropy()
+		d.Recorder.Step(g.Name, &g.Config, in)
+		e := g.machine.Step(now, entropy, in)
+		if d.Hooks.Stepped != nil {
+			d.showStep(g, in, &e)
+		}
+		if _, resigned := in.(elector.Resign); resigned {
+			g.restEnd.Store(int64(g.machine.Status().RestEnd))
+		}
+		if g.tick.Set() { // it was not left
+			d.ticks.Set(g.tick, e.Wake)
+		}
+		if err := g.publish(&e); err != nil {
+			d.Fail(err)
+			return
+		}
+		d.report(g, &e)
+		d.Measure.Stepped(&g.measure, g.machine, in, &e, now, g.LeaseEnd())
+		if e.Persist != (elector.Terms{}) {
+			d.persister.request(g.Name, e.Persist)
+		}
+		for i := range e.Messages {
+			d.Mesh.Send(e.Messages[i].To, g.Name, e.Messages[i].Message)
+		}
+		if hasStopped(&e) {
+			d.leave(g)
+		}
+		if len(e.Transitions) > 0 {
+			d.noteLed()
+		}
+		g.signalHandoverEnd()
+	}
+}
+
+// showStep shows a test what a step was. It shows copies: what is passed on as it is would be on
+// the heap in every step.
+func (d *Driver) showStep(g *group, in elector.Input, e *elector.Effects) {
+	effects := *e
+	s := testhook.Step{
+		Group: g.Name, In: elector.Tick{}, Effects: &effects,
+		State: g.machine.State(), Lease: g.machine.Lease(),
+	}
+	switch in := in.(type) {
+	case elector.Start:
+		s.In = in
+	case elector.Received:
+		s.In = in
+	case elector.Died:
+		s.In = in
+	case elector.Persisted:
+		s.In = in
+	}
+	d.Hooks.Stepped(s)
+}
+
+// hasStopped reports whether a step ended the election on this node.
+func hasStopped(e *elector.Effects) bool {
+	return slices.ContainsFunc(e.Transitions, func(t elector.Transition) bool {
+		return t.To == elector.Dormant
+	})
+}
+
+// onPersisted runs on the persister's goroutine.
+func (l *Loop) onPersisted(terms map[string]elector.Terms, err error) {
+	l.later(func(d *Driver) {
+		if err != nil {
+			d.Fail(err)
+			return
+		}
+		for _, name := range slices.Sorted(maps.Keys(terms)) {
+			if g := d.groups[name]; g != nil {
+				d.step(g, elector.Persisted{Term: terms[name].Reserved})
+			}
+		}
+	})
+}
+
+// Fail ends this node's part in every election, for good: it can no longer keep
+// what it would promise.
+func (d *Driver) Fail(err error) {
+	d.Log.Error("this node takes no part any more", "error", err)
+	d.end(fmt.Errorf("node %s takes no part any more: %w", d.Node, err))
+}
+
+// end ends every election at once.
+func (d *Driver) end(why error) {
+	if d.why != nil {
+		return
+	}
+	d.why = why
+	for _, t := range slices.Clone(d.ticks) {
+		t.Owner.Close(why, true)
+		d.stepRequests(t.Owner)
+	}
+	close(d.done)
+}
+
+// taken measures how long an event was in the inbox, and how long a tick that was
+// due at that age waits while the event goes first: the step may do the tick's work.
+func (d *Driver) taken(e *event, due time.Duration) {
+	now := d.Measure.Age()
+	if e.posted != 0 {
+		d.Measure.Waits.Observe((now - e.posted).Seconds())
+	}
+	if now > due {
+		d.Measure.Waits.Observe((now - due).Seconds())
+		d.held(now - due)
+	}
+}
+
+// heldFrom is how late the driver must be for a record: half a heartbeat of the article's timers.
+const heldFrom = 250 * time.Millisecond
+
+// held counts and records that the driver is late, as a process is that was stopped, once for
+// a tick.
+func (d *Driver) held(late time.Duration) {
+	next := d.ticks.Next()
+	if next == d.heldAt {
+		return
+	}
+	d.heldAt = next
+	if len(d.ticks) > 0 && late >= d.ticks[0].Owner.Config.Timing.HeartbeatBroadcast/2 {
+		d.Measure.Stalls.Add(1)
+	}
+	if late >= heldFrom {
+		d.Recorder.Record(recording.Record{
+			Kind: recording.Held, Seconds: late.Seconds(), AtMost: (d.Measure.Age() - d.rested).Seconds(),
+		})
+	}
+}

@@ -1,0 +1,215 @@
+package loop
+
+import (
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/bmqelect/bmqelect/cluster/internal/guarded"
+	"github.com/bmqelect/bmqelect/cluster/internal/leadership"
+	"github.com/bmqelect/bmqelect/cluster/internal/measure"
+	"github.com/bmqelect/bmqelect/cluster/internal/timers"
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/lsn"
+)
+
+// Election is one election of a node, as all but the driver have it. It is safe for concurrent
+// use.
+type Election struct {
+	*guarded.Machine
+
+	Name      string
+	Config    elector.Config
+	Sequencer lsn.Sequencer
+	Gone      chan struct{} // closed when this node takes no part in it any more
+	Stood     chan struct{} // closed when this node is a candidate, or was
+
+	common  *common
+	dropped atomic.Bool  // it is to be forgotten once it has ended
+	restEnd atomic.Int64 // of the rest after a step-down, as of the last step
+	ledLast atomic.Bool  // while elections are paused: as of the last transition
+	workEnd atomic.Pointer[WorkEnd]
+	waits   bool   // is in waiting, whose lock guards it
+	g       *group // the driver's
+}
+
+// WorkEnd is about work of an election that ended by itself. It never changes.
+type WorkEnd struct {
+	Count uint64       // how often that happened
+	Err   string       // of the newest; "" for none
+	Rest  elector.Time // the end of the rest after it
+}
+
+// group is what the driver alone knows of an election.
+type group struct {
+	*Election
+
+	machine     *elector.Machine
+	terms       elector.Terms         // that the disk knew at first
+	tick        *timers.Timer[*group] // when the machine wants a tick
+	putOff      elector.Time          // the deadline that the machine has put off by HeldUp
+	leadTerm    lsn.Term              // that the sequencer issues for; 0 if this node does not lead
+	issued      lsn.LSN               // newest issued LSN that the machine knows of
+	since       time.Time             // of the newest transition, by the wall clock
+	leaderMeta  string // of the leader that it had
+	measure     measure.Election
+	follows     elector.NodeID              // the leader, as of the newest transition
+	drawnBy     elector.NodeID              // it, if its claim drew this node from another; see drawn
+	silences    map[elector.NodeID]silences // by voter
+	handoverEnd *handoverEnd                // of the present handover; nil while nobody waits
+}
+
+// Setup says how a node takes part in an election.
+type Setup struct {
+	Elector       elector.Config
+	AwaitCampaign bool          // stands only after the first Campaign
+	StopMargin    time.Duration // how long before the end of the lease work must stop
+}
+
+// NewElection returns an election that is still to be entered. It reads the disk.
+func (l *Loop) NewElection(name string, s Setup) (*Election, error) {
+	config := s.Elector
+	config.NotCandidate = false // it may change: leadership tells the machine
+	machine, err := elector.New(config)
+	if err != nil {
+		return nil, err
+	}
+	terms, err := l.Store.Group(name)
+	if err != nil {
+		return nil, err
+	}
+	l.Log.Debug("election opened", "group", name, "term", terms.Entered, "reserved", terms.Reserved)
+	e := &Election{
+		Name: name, Config: s.Elector, Gone: make(chan struct{}), Stood: make(chan struct{}),
+		common: l.common,
+	}
+	e.workEnd.Store(&WorkEnd{})
+	mayStand := !s.Elector.NotCandidate && !s.Elector.Observer()
+	if mayStand {
+		close(e.Stood)
+	}
+	e.Machine = guarded.New(leadership.Config{
+		MayStand: mayStand, AwaitCampaign: s.AwaitCampaign,
+		Margin: s.StopMargin, Lease: config.Timing.Lease,
+	}, config.Priority, l.watcher, func() { l.waiting.add(e) })
+	e.g = &group{
+		Election: e, machine: machine, terms: terms, silences: map[elector.NodeID]silences{},
+		measure: measure.NewElection(config.Timing.Lease),
+	}
+	e.g.tick = timers.New(e.g)
+	return e, nil
+}
+
+// Leading reports whether the lease is valid at this moment.
+func (e *Election) Leading() bool { return e.common.Now() < e.LeaseEnd() }
+
+// promise is how long a promise to a leader binds.
+func (e *Election) promise() time.Duration { return e.Config.Timing.Promise() }
+
+// inTurn reports whether nodes stand by rank and round trips.
+func (e *Election) inTurn() bool { return e.Config.Timing.MinRandomWait != 0 }
+
+// WorkEnded is about work that ended by itself.
+func (e *Election) WorkEnded() WorkEnd { return *e.workEnd.Load() }
+
+// NoteWorkEnd counts that work ended by itself, before the node does not stand for the given
+// time. Work of an election runs once at a time.
+func (e *Election) NoteWorkEnd(err string, rest time.Duration) {
+	e.workEnd.Store(&WorkEnd{e.WorkEnded().Count + 1, err, e.common.Now().Add(rest)})
+}
+
+// NotStanding is why this node does not want to lead, "" if it does; and when it will
+// again, 0 if that is not a matter of time.
+func (e *Election) NotStanding() (why string, until elector.Time) {
+	state, work, restEnd := e.State(), e.WorkEnded(), elector.Time(e.restEnd.Load())
+	paused, now := e.common.pauseError(), e.common.Now()
+	switch {
+	case !state.MayStand:
+		return "it is not a candidate", 0
+	case state.Phase == leadership.Overdue:
+		return "its guarded work has not stopped in time", 0
+	case state.Unfit != "":
+		return fmt.Sprintf("it is not fit (%s)", state.Unfit), 0
+	case work.Rest > now:
+		if work.Err != "" {
+			why = fmt.Sprintf(" (%s)", work.Err)
+		}
+		return "its work ended by itself" + why + ", it rests", work.Rest
+	case paused != nil && !e.ledLast.Load():
+		return paused.Error(), 0
+	case restEnd > now:
+		return "it stepped down, and rests", restEnd
+	case !state.Wanted():
+		return "nobody campaigns on it", 0
+	}
+	return "", 0
+}
+
+// publish lets everybody on this node know how the last step left the lease.
+func (g *group) publish(e *elector.Effects) error {
+	lease := g.machine.Lease()
+	if lease.Term == 0 && g.leadTerm == 0 {
+		return nil // as before: most steps are a follower's
+	}
+	var err error
+	if lease.Term != g.leadTerm {
+		g.leadTerm, g.issued = lease.Term, lsn.LSN{Term: lease.Term}
+		if lease.Term == 0 {
+			g.Sequencer.End()
+		} else {
+			err = g.Sequencer.Begin(lease.Term)
+		}
+	}
+	if lease.Term == 0 {
+		g.Lost(lossReason(e))
+	} else {
+		g.Leads(lease, g.machine.Handover(), e.StopWork)
+	}
+	return err
+}
+
+// lossReason is why a step ended this node's leadership.
+func lossReason(e *elector.Effects) elector.Reason {
+	for _, t := range e.Transitions {
+		if t.From == elector.Leader && t.To != elector.Leader {
+			return t.Reason
+		}
+	}
+	return elector.LeaseExpired
+}
+
+// enter begins to take part in an election.
+func (d *Driver) enter(g *group) {
+	d.groups[g.Name] = g
+	d.ticks.Set(g.tick, elector.Never)
+	g.Feed(leadership.Tick{}) // a lone voter that awaits its campaign is not to stand at once
+	d.stepRequests(g)
+	d.step(g, elector.Start{
+		Term: g.terms.Entered, Reserved: g.terms.Reserved, Min: d.MinTerm, Led: d.enterPaused(g),
+	})
+	for _, peer := range sortedKeys(d.up) {
+		d.step(g, elector.LinkUp{Peer: peer})
+	}
+	if g.inTurn() && d.roundTrip != 0 {
+		d.step(g, elector.Measured{RoundTrip: d.roundTrip})
+	}
+}
+
+// leave follows the end of an election on this node.
+func (d *Driver) leave(g *group) {
+	if over, _ := g.Working(); over != nil {
+		d.cut = append(slices.DeleteFunc(d.cut, func(e *Election) bool {
+			over, _ := e.Working()
+			return over == nil
+		}), g.Election)
+	}
+	close(g.Gone)
+	if g.dropped.Load() {
+		delete(d.groups, g.Name)
+		d.ticks.Remove(g.tick)
+		d.persister.close(g.Name)
+		d.closed[g.Name] = g
+		d.forgetReleased()
+	}
+}

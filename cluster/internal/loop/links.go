@@ -1,0 +1,130 @@
+package loop
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/elector/detector"
+	"github.com/bmqelect/bmqelect/netmesh"
+)
+
+// LinkUp says that there is a link to a peer.
+func (l *Loop) LinkUp(peer netmesh.PeerInfo) {
+	if peer.Identities != nil {
+		l.persister.note(func() error { return l.Store.SaveIdentities(peer.Node, peer.Identities) })
+	}
+	l.later(func(d *Driver) {
+		d.up[peer.Node] = peer.Meta
+		d.quality.Up(peer.Node)
+		d.noteProcess(&peer)
+		d.noteReturn(peer.Node)
+		d.stepAll(elector.LinkUp{Peer: peer.Node})
+	})
+}
+
+// LinkDown says that a link is gone, and what showed it.
+func (l *Loop) LinkDown(peer elector.NodeID, ev elector.Evidence) {
+	l.later(func(d *Driver) {
+		delete(d.up, peer)
+		delete(d.unentitled, peer)
+		d.stepAll(elector.LinkDown{Peer: peer, Evidence: ev})
+	})
+}
+
+// process is the newest process of a voter's name that this node had a link to.
+type process struct {
+	identity uuid.UUID
+	boot     uint64
+	dead     bool // it is proven dead
+	// since is when a process took the name over from one that was not proven dead;
+	// 0 if none did.
+	since elector.Time
+}
+
+// noteProcess notes which process a new link leads to.
+func (d *Driver) noteProcess(peer *netmesh.PeerInfo) {
+	if !slices.Contains(d.Voters, peer.Node) {
+		return // nobody promises anything to it
+	}
+	last, known := d.processes[peer.Node]
+	now := process{identity: peer.Identity, boot: peer.Boot, since: last.since}
+	another := now.identity != last.identity || now.boot != last.boot
+	if known && another && !last.dead {
+		now.since = d.Now()
+	}
+	d.processes[peer.Node] = now
+}
+
+// Died tells the elections that a process is proven dead. A promise is made to a name:
+// where an earlier process of that name may still hold it, because this one ran on a
+// copy of its data directory, this one's death ends nothing.
+func (l *Loop) Died(peer elector.NodeID, proof elector.Proof) {
+	l.later(func(d *Driver) {
+		p, known := d.processes[peer]
+		if known {
+			p.dead = true
+			d.processes[peer] = p
+		}
+		for _, t := range slices.Clone(d.ticks) {
+			if p.since == 0 || d.Now() >= p.since.Add(t.Owner.promise()) { // §6.9
+				d.step(t.Owner, elector.Died{Peer: peer, Proof: proof})
+			}
+		}
+	})
+}
+
+// Pinged lets the newest pings say how long the links take.
+func (l *Loop) Pinged(links []netmesh.LinkStatus) {
+	l.later(func(d *Driver) {
+		var trips []time.Duration
+		for _, link := range links {
+			if !link.Up || !slices.Contains(d.Voters, link.Peer.Node) {
+				continue
+			}
+			trips = append(trips, link.RTT)
+			if link.RTT > 0 {
+				d.quality.RoundTrip(link.Peer.Node, link.RTT)
+			}
+		}
+		// The elections need the order of magnitude: small changes are not worth a step.
+		now := elector.TripToMajority(trips, len(d.Voters))
+		if (now - d.roundTrip).Abs() <= d.roundTrip/4 {
+			return
+		}
+		d.roundTrip = now
+		for _, t := range slices.Clone(d.ticks) {
+			if t.Owner.inTurn() {
+				d.step(t.Owner, elector.Measured{RoundTrip: now})
+			}
+		}
+	})
+}
+
+// LongestPromise is how long a promise to a leader may bind, in any election.
+func (l *Loop) LongestPromise(ctx context.Context) (longest time.Duration, err error) {
+	err = l.Do(ctx, func(d *Driver) {
+		for _, g := range d.groups {
+			longest = max(longest, g.promise())
+		}
+	})
+	return longest, err
+}
+
+// received steps a machine with a message, and then with what that says of the link.
+func (d *Driver) received(g *group, e *event) {
+	if g.Config.QoS != (detector.QoS{}) {
+		d.quality.Received(d.Now(), e.group, e.from, &e.msg)
+	}
+	draws := d.draws(g, e)
+	d.step(g, elector.Received{From: e.from, Message: e.msg})
+	if draws && g.follows == e.from {
+		g.drawnBy = e.from
+	}
+	if in, changed := g.machine.Tune(d.quality); changed {
+		d.step(g, in)
+	}
+}

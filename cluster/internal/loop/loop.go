@@ -1,0 +1,269 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/bmqelect/bmqelect/cluster/internal/guarded"
+	"github.com/bmqelect/bmqelect/cluster/internal/measure"
+	"github.com/bmqelect/bmqelect/cluster/internal/recorder"
+	"github.com/bmqelect/bmqelect/cluster/internal/store"
+	"github.com/bmqelect/bmqelect/cluster/internal/testhook"
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/lsn"
+)
+
+// Errors that a node's own wrap or are.
+var (
+	ErrClosed    = errors.New("the node is closed")
+	ErrHeldUp    = errors.New("the node is held up and has not answered")
+	ErrNotLeader = elector.ErrNotLeader
+)
+
+// CleanupTime is how long a step of cleaning up may take after ctx has ended. It takes
+// milliseconds unless something hangs. No call takes more than two such steps.
+const CleanupTime = 500 * time.Millisecond
+
+// Config is what a loop needs of its node.
+type Config struct {
+	Node    elector.NodeID
+	Voters  []elector.NodeID // that count
+	Lost    []elector.NodeID // that were declared lost
+	Meta    string           // that the node tells of itself when it leads
+	MinTerm lsn.Term
+
+	Log      hclog.Logger   // never blocks
+	Hooks    testhook.Hooks // with all functions, and a clock
+	Store    *store.Store
+	Measure  *measure.Measure
+	Recorder *recorder.Recorder
+
+	// Publish and Claimed are called by the driver, and must not wait.
+	Publish func(Event)
+	// Claimed gets what is wrong with a voter's claim to lead.
+	Claimed func(peer elector.NodeID, why string)
+}
+
+// Event is a change of what the node is in an election, or of whom it follows.
+type Event struct {
+	Group string
+	Time  time.Time // by the wall clock
+	elector.Transition
+	LeaderMeta string // of that leader
+}
+
+// Mesh is what sends to other nodes. It never waits.
+type Mesh interface {
+	Send(to elector.NodeID, group string, m elector.Message) bool
+	Disconnect(peer elector.NodeID, why string)
+}
+
+// Loop runs the elections of a node, from Start to Stop.
+type Loop struct {
+	*common
+
+	inbox     chan event
+	quit      chan struct{}
+	ended     chan struct{} // closed when the driver has ended
+	last      *Driver       // set then
+	persisted chan struct{} // closed when the persister has ended
+}
+
+// common is what the driver and all others share.
+type common struct {
+	Config
+
+	watcher   *guarded.Watcher
+	persister *persister
+	waiting   waiting
+	paused    atomic.Pointer[pause]
+	done      chan struct{} // closed when the node takes part no longer
+	why       error         // why that is; set before
+}
+
+// event is what the driver takes from its inbox: a message from a peer or, if
+// do is set, something to run.
+type event struct {
+	from  elector.NodeID
+	group string
+	msg   elector.Message
+	do    func(*Driver)
+	// posted is the node's age when it was sent; 0 for what post did not send.
+	posted time.Duration
+}
+
+// InboxSize bounds what waits for the driver. A full inbox holds up the readers
+// of the links, and by that the senders: nothing is lost and nothing grows.
+const InboxSize = 256
+
+// New returns a loop that is to be started.
+func New(cfg Config) *Loop {
+	c := &common{
+		Config: cfg, watcher: guarded.NewWatcher(cfg.Hooks.Clock),
+		waiting: waiting{ready: make(chan struct{}, 1)}, done: make(chan struct{}),
+	}
+	l := &Loop{
+		common: c, inbox: make(chan event, InboxSize), quit: make(chan struct{}),
+		ended: make(chan struct{}), persisted: make(chan struct{}),
+	}
+	c.persister = newPersister(func(terms map[string]elector.Terms) error {
+		return c.Measure.Timed(func() error { return c.Store.Persist(terms) })
+	}, l.onPersisted)
+	c.persister.forget, c.persister.check = c.Store.Forget, c.Store.Check
+	c.loadPause()
+	return l
+}
+
+// Start takes part in an election, the first, and lets others open more.
+func (l *Loop) Start(m Mesh, first *Election) {
+	d := newDriver(l.common, m)
+	d.enter(first.g)
+	go l.drive(d)
+	go func() { defer close(l.persisted); l.persister.run(l.quit) }()
+	go l.watcher.Run()
+}
+
+// Stop ends the driver and the persister, but not the watcher of deadlines. EndAll comes before.
+func (l *Loop) Stop() {
+	close(l.quit)
+	<-l.ended
+}
+
+// Persisted is closed when, after Stop, nothing more is written.
+func (l *Loop) Persisted() <-chan struct{} { return l.persisted }
+
+// StopWatcher ends what tells guarded work to stop. There is to be no such work any more.
+func (l *Loop) StopWatcher() { l.watcher.Stop() }
+
+// Now is the time on the node's own clock.
+func (c *common) Now() elector.Time { return elector.Time(c.Hooks.Clock.Now()) }
+
+// Done is closed when the node takes part no longer.
+func (c *common) Done() <-chan struct{} { return c.done }
+
+// Err is why the node takes part no longer; nil while it does.
+func (c *common) Err() error {
+	select {
+	case <-c.done:
+		return c.why
+	default:
+		return nil
+	}
+}
+
+// InboxLength is how many events wait for the driver.
+func (l *Loop) InboxLength() int { return len(l.inbox) }
+
+// Received hands a message to the driver. It may wait for room in the inbox.
+func (l *Loop) Received(from elector.NodeID, group string, m elector.Message) {
+	_ = l.post(context.Background(), event{from: from, group: group, msg: m})
+}
+
+// post hands e to the driver. It waits no longer than ctx for room in the inbox. The error
+// is ErrClosed or the cause of ctx.
+func (l *Loop) post(ctx context.Context, e event) error {
+	e.posted = l.Measure.Age()
+	select {
+	case l.inbox <- e:
+		return nil
+	case <-l.ended:
+		return ErrClosed
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// later runs f on the driver, unless that has ended. It does not wait for it.
+func (l *Loop) later(f func(*Driver)) { _ = l.post(context.Background(), event{do: f}) }
+
+// Do runs f on the driver and waits for it, but no longer than ctx, even if the driver hangs.
+// The error is ErrClosed or the cause of ctx. After an error the caller must not read what f
+// writes: f may run still if it had begun. If it had not, it never will.
+func (l *Loop) Do(ctx context.Context, f func(*Driver)) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	ran := make(chan struct{})
+	var taken atomic.Bool // by the driver, or by the caller so that f does not run
+	run := func(d *Driver) {
+		if taken.CompareAndSwap(false, true) {
+			defer close(ran)
+			f(d)
+		}
+	}
+	if err := l.post(ctx, event{do: run}); err != nil {
+		return err
+	}
+	select {
+	case <-ran:
+		return nil
+	case <-l.ended:
+		return ErrClosed
+	case <-ctx.Done():
+		taken.Store(true)
+		return context.Cause(ctx)
+	}
+}
+
+// do is Do for an election that is open, of which f knows what may go wrong.
+func (l *Loop) do(ctx context.Context, e *Election, f func(*Driver) error) error {
+	var outcome error
+	err := l.Do(ctx, func(d *Driver) {
+		if outcome = e.Ended(); outcome == nil {
+			outcome = f(d)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return outcome
+}
+
+// view runs f, which changes nothing, on the driver, or here if the driver has ended.
+func (l *Loop) view(f func(*Driver)) {
+	if l.Do(context.Background(), f) != nil {
+		<-l.ended
+		f(l.last)
+	}
+}
+
+// waiting are elections with requests for the driver, each once. Adding one never waits.
+type waiting struct {
+	mu    sync.Mutex
+	all   []*Election
+	ready chan struct{} // has an element if all is not empty
+}
+
+func (w *waiting) add(e *Election) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !e.waits {
+		w.all = append(w.all, e)
+	}
+	e.waits = true
+	wake(w.ready)
+}
+
+func (w *waiting) take() []*Election {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	all := w.all
+	w.all = nil
+	for _, e := range all {
+		e.waits = false
+	}
+	return all
+}
+
+// wake fills a channel that holds one element. It never waits.
+func wake(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

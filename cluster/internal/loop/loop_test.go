@@ -1,0 +1,174 @@
+package loop
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/cluster/internal/measure"
+	"github.com/bmqelect/bmqelect/cluster/internal/recorder"
+	"github.com/bmqelect/bmqelect/cluster/internal/store"
+	"github.com/bmqelect/bmqelect/cluster/internal/testhook"
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/base/clock"
+	"github.com/bmqelect/bmqelect/netmesh"
+)
+
+// nowhere is a mesh without peers.
+type nowhere struct{}
+
+func (nowhere) Send(elector.NodeID, string, elector.Message) bool { return false }
+func (nowhere) Disconnect(elector.NodeID, string)                 {}
+
+// run runs the loop of node a.
+func run(tb testing.TB, c clock.Clock, voters ...elector.NodeID) (*Loop, *Election) {
+	ctx := testhook.With(context.Background(), testhook.Hooks{Clock: c})
+	owner := store.Owner{Cluster: "c", Node: "a"}
+	s, err := store.OpenOn(tb.TempDir(), owner, testhook.Unsynced)
+	require.NoError(tb, err)
+	m := measure.New()
+	r := recorder.New(recorder.Config{
+		Dir: tb.TempDir(), Node: "a", Age: m.Age, Found: func(string) {},
+	})
+	l := New(Config{
+		Node: "a", Voters: voters, Log: hclog.NewNullLogger(), Hooks: testhook.From(ctx), Store: s,
+		Measure: m, Recorder: r, Publish: func(Event) {}, Claimed: func(elector.NodeID, string) {},
+	})
+	e, err := l.NewElection("x", Setup{
+		Elector:    elector.Config{Self: "a", Voters: voters, Timing: elector.Article()},
+		StopMargin: 100 * time.Millisecond,
+	})
+	require.NoError(tb, err)
+	l.Start(nowhere{}, e)
+	quit := make(chan struct{})
+	go r.Run(quit)
+	tb.Cleanup(func() {
+		require.NoError(tb, l.CloseAll(context.Background()))
+		l.Stop()
+		close(quit)
+		<-l.Persisted()
+		<-r.Done()
+		l.StopWatcher()
+		require.NoError(tb, s.Close())
+	})
+	return l, e
+}
+
+// fed is a loop that follows b, which is not there, and the heartbeat that it gets from it.
+func fed(tb testing.TB) (*Loop, event) {
+	l, e := run(tb, clock.System(), "a", "b")
+	heartbeat := event{from: "b", group: "x", msg: elector.Message{Kind: elector.LeaderHeartbeat,
+		Term: 7, Sequence: 1, SentAt: 1}}
+	l.Received("b", "x", heartbeat.msg)
+	require.Equal(tb, elector.NodeID("b"), l.Snapshot(e).Leader)
+	return l, heartbeat
+}
+
+func TestAHeartbeatTakesNoMemory(t *testing.T) {
+	l, e := fed(t)
+	e.posted = 1
+	allocated := 1.0
+	require.NoError(t, l.Do(t.Context(), func(d *Driver) {
+		allocated = testing.AllocsPerRun(1000, func() {
+			d.taken(&e, 1)
+			d.handle(&e)
+		})
+	}))
+	require.Zero(t, allocated)
+}
+
+// BenchmarkHeartbeat is what a heartbeat takes from the link's reader to the
+// driver, and there.
+func BenchmarkHeartbeat(b *testing.B) {
+	l, e := fed(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		l.Received(e.from, e.group, e.msg)
+	}
+	l.view(func(*Driver) {})
+}
+
+// BenchmarkHandle is the driver's part of that.
+func BenchmarkHandle(b *testing.B) {
+	l, e := fed(b)
+	e.posted = 1
+	b.ReportAllocs()
+	l.view(func(d *Driver) {
+		for b.Loop() {
+			d.taken(&e, time.Hour)
+			d.handle(&e)
+		}
+	})
+}
+
+// A process that was paused finds a tick due and events to handle; the clock says
+// how late both are, whichever comes first.
+func TestAPauseShowsWhateverComesFirstAfterIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, _ := run(t, clock.Process(), "a")
+		time.Sleep(10*time.Second + 40*time.Millisecond)
+		before := l.Measure.Waits.Snapshot()
+		l.view(func(d *Driver) {
+			now := d.Measure.Age()
+			d.taken(&event{posted: now}, now-2*time.Second)
+		})
+		after := l.Measure.Waits.Snapshot()
+		slow := len(after.Counts) - 2 // above 1 s
+		require.Equal(t, uint64(1), after.Counts[slow]-before.Counts[slow])
+		require.InDelta(t, 2, after.Sum-before.Sum, 1e-6)
+	})
+}
+
+// An election waits for a driver that hangs once, whatever is asked for.
+func TestAStuckDriverHasNoListThatGrows(t *testing.T) {
+	l, e := run(t, clock.System(), "a")
+	l.view(func(*Driver) {
+		for i := range 1000 {
+			require.NoError(t, e.Prefer(i))
+		}
+		require.Len(t, l.waiting.all, 1)
+	})
+}
+
+// A process that was proven dead holds no promise any more: the death of the one after it
+// counts at once. Beside one that was not, it does not.
+func TestARestartAfterAProvenDeathCastsNoDoubt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, _ := run(t, clock.Process(), "a", "b")
+		time.Sleep(time.Second)
+		process := func() (p process) {
+			l.view(func(d *Driver) { p = d.processes["b"] })
+			return p
+		}
+		peer := netmesh.PeerInfo{Node: "b", Identity: uuid.New()}
+		for peer.Boot = 1; peer.Boot < 4; peer.Boot++ {
+			l.LinkUp(peer)
+			require.Equal(t, peer.Boot, process().boot)
+			require.Zero(t, process().since)
+			l.Died("b", elector.ProofRefusedAfterEOF)
+		}
+		l.LinkUp(peer)
+		peer.Boot++
+		l.LinkUp(peer)
+		require.Equal(t, l.Now(), process().since)
+	})
+}
+
+// Whoever waits for a handover may be late: what counts is how it ended, not who leads
+// by then.
+func TestAHandoverIsJudgedByHowItEnded(t *testing.T) {
+	l, e := run(t, clock.System(), "a", "b")
+	l.view(func(*Driver) {
+		e.g.leadTerm = 0
+		end := e.g.awaitHandoverEnd()
+		<-end.reached
+		e.g.leadTerm = 7
+		require.False(t, end.leads)
+		e.g.leadTerm = 0
+	})
+}

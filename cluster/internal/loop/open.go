@@ -1,0 +1,173 @@
+package loop
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/bmqelect/bmqelect/cluster/internal/leadership"
+)
+
+// Errors of elections that are opened, or looked for.
+var (
+	ErrOpen        = errors.New("the election is open already")
+	ErrNotOpen     = errors.New("no election of that name is open")
+	ErrCampaigning = errors.New("this node campaigns in the election already, or leads it")
+)
+
+// OpenTime is how long the disk has to take a new election. No disk on which a node
+// could be elected takes that long.
+const OpenTime = 10 * time.Second
+
+// Open takes part in an election. If the disk does not answer within OpenTime, that fails, and
+// the name stays reserved until it does.
+func (l *Loop) Open(name string, s Setup) (*Election, error) {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), OpenTime, ErrHeldUp)
+	defer cancel()
+	var refused error
+	err := l.Do(ctx, func(d *Driver) { refused = d.reserve(name) })
+	if err = cmp.Or(err, refused); err != nil {
+		return nil, err
+	}
+	var e *Election
+	ready := make(chan error, 1)
+	go func() {
+		// An election of that name may just have been closed: its last term must be
+		// on disk before it is read, or a vote could be given twice.
+		l.persister.flush()
+		var err error
+		e, err = l.NewElection(name, s)
+		ready <- err
+	}()
+	select {
+	case err = <-ready:
+	case <-ctx.Done():
+		go func() {
+			<-ready
+			l.later(func(d *Driver) { delete(d.opening, name) })
+		}()
+		return nil, fmt.Errorf("the disk has not answered within %s", OpenTime)
+	}
+	ended := l.Do(context.Background(), func(d *Driver) {
+		delete(d.opening, name)
+		if err = cmp.Or(err, d.Err()); err == nil {
+			d.enter(e.g)
+		}
+	})
+	return e, cmp.Or(ended, err)
+}
+
+// reserve keeps a name for an election that is being opened.
+func (d *Driver) reserve(name string) error {
+	d.forgetReleased()
+	switch {
+	case d.Err() != nil:
+		return d.Err()
+	case d.leaving:
+		return ErrClosed
+	case d.groups[name] != nil || d.opening[name]:
+		return ErrOpen
+	case d.closed[name] != nil:
+		return fmt.Errorf("the work of its last leadership here has not been released: %w",
+			ErrCampaigning)
+	}
+	d.opening[name] = true
+	return nil
+}
+
+// Lookup returns the election of that name that is open.
+func (l *Loop) Lookup(name string) (e *Election, err error) {
+	ended := l.Do(context.Background(), func(d *Driver) {
+		if err = d.Err(); err != nil {
+			return
+		}
+		if g := d.groups[name]; g != nil && g.Ended() == nil {
+			e = g.Election
+		} else {
+			err = ErrNotOpen
+		}
+	})
+	return e, cmp.Or(ended, err)
+}
+
+// forgetReleased forgets the elections that were closed and whose work has been released.
+func (d *Driver) forgetReleased() {
+	maps.DeleteFunc(d.closed, func(_ string, g *group) bool {
+		return g.State().Phase == leadership.Idle
+	})
+}
+
+// Settle waits, but not for long, until the driver has done what the leaderships of an election
+// ask for. A driver that hangs does it when it goes on.
+func (l *Loop) Settle(e *Election) {
+	ctx, cancel := context.WithTimeout(context.Background(), CleanupTime)
+	defer cancel()
+	_ = l.Do(ctx, func(d *Driver) {
+		d.stepRequests(e.g)
+		d.forgetReleased()
+	})
+}
+
+// CloseElection ends an election, and then forgets it. Guarded work is told to stop and waited
+// for, at most until ctx ends: then nothing is handed over, and the error says so.
+func (l *Loop) CloseElection(ctx context.Context, e *Election) error {
+	e.dropped.Store(true)
+	e.Close(ErrClosed, false)
+	return l.awaitEnd(ctx, e)
+}
+
+// CloseAll ends all elections as CloseElection does, and takes part in no others.
+func (l *Loop) CloseAll(ctx context.Context) (err error) {
+	var all []*Election
+	_ = l.Do(context.Background(), func(d *Driver) {
+		d.leaving = true
+		for _, g := range d.groups {
+			all = append(all, g.Election)
+			g.Close(ErrClosed, false)
+			d.stepRequests(g)
+		}
+	})
+	for _, e := range all {
+		err = errors.Join(err, l.awaitEnd(ctx, e))
+	}
+	_ = l.Do(context.Background(), func(d *Driver) { d.end(ErrClosed) })
+	return err
+}
+
+// awaitEnd waits until an election that is being closed has ended. It ends it itself when
+// ctx does.
+func (l *Loop) awaitEnd(ctx context.Context, e *Election) error {
+	select {
+	case <-e.Gone: // also if ctx has ended
+		return nil
+	default:
+	}
+	select {
+	case <-e.Gone:
+		return nil
+	case <-l.ended:
+		return nil
+	case <-ctx.Done():
+	}
+	cut := e.Close(ErrClosed, true)
+	select {
+	case <-e.Gone:
+	case <-l.ended:
+	case <-time.After(CleanupTime):
+		return fmt.Errorf("%w: %w", ErrHeldUp, context.Cause(ctx))
+	}
+	if cut {
+		return fmt.Errorf("guarded work had not stopped, so nothing was handed over: %w",
+			context.Cause(ctx))
+	}
+	return nil
+}
+
+// Cut are, after Stop, the elections whose work may go on.
+func (l *Loop) Cut() []*Election { return l.last.cut }
+
+func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,147 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/bmqelect/bmqelect/cluster/internal/store"
+	"github.com/bmqelect/bmqelect/elector"
+)
+
+// ErrPaused means that elections are paused on this node.
+var ErrPaused = errors.New("elections are paused")
+
+// pause is the pause of a node, which may be over. It never changes.
+type pause struct {
+	store.Pause
+
+	end elector.Time
+}
+
+// Pause pauses all elections, or ends the pause if it is for 0, and waits until that is on disk.
+func (l *Loop) Pause(ctx context.Context, length time.Duration) error {
+	saved := make(chan error, 1)
+	var ended error
+	err := l.Do(ctx, func(d *Driver) {
+		if ended = d.Err(); ended == nil {
+			d.stepAll(elector.Pause{For: length})
+			d.setPause(pause{
+				store.Pause{Until: time.Now().Add(length), For: length}, d.Now().Add(length),
+			}, saved)
+		}
+	})
+	switch {
+	case err != nil:
+		return err
+	case ended != nil:
+		return ended
+	}
+	select {
+	case err := <-saved:
+		return err
+	case <-l.persisted:
+		return ErrClosed
+	case <-ctx.Done():
+		return fmt.Errorf("it is not on disk yet: %w", context.Cause(ctx))
+	}
+}
+
+// setPause replaces the pause, and lets it be written beside the driver. The outcome of the
+// write goes to saved, which has room for it.
+func (d *Driver) setPause(p pause, saved chan<- error) {
+	p.Led = d.ledLast(p.Led)
+	d.paused.Store(&p)
+	d.persister.note(func() error {
+		record := &p.Pause
+		if p.For == 0 {
+			record = nil
+		}
+		err := d.Measure.Timed(func() error { return d.Store.SavePause(record) })
+		saved <- err
+		return err
+	})
+}
+
+// ledLast are the elections that this node led last. Of those that are not open it knows
+// what was so before.
+func (d *Driver) ledLast(before []string) (led []string) {
+	for _, name := range before {
+		if d.groups[name] == nil {
+			led = append(led, name)
+		}
+	}
+	for name, g := range d.groups {
+		last := g.machine.State().Turns.LedLast
+		if g.ledLast.Store(last); last {
+			led = append(led, name)
+		}
+	}
+	slices.Sort(led)
+	return led
+}
+
+// noteLed keeps on disk which elections this node led last, while they are paused.
+func (d *Driver) noteLed() {
+	if d.PauseLeft() == 0 {
+		return
+	}
+	p := *d.paused.Load()
+	if !slices.Equal(d.ledLast(p.Led), p.Led) {
+		d.setPause(p, make(chan error, 1))
+	}
+}
+
+// loadPause takes up the pause that is on disk.
+func (c *common) loadPause() {
+	if p, now := c.Store.Pause(), time.Now(); p.Left(now) > 0 {
+		left := p.Left(now)
+		c.Log.Info("elections are paused", "for", left)
+		rest := store.Pause{Until: now.Add(left), For: p.For, Led: p.Led}
+		c.paused.Store(&pause{rest, c.Now().Add(left)})
+	}
+}
+
+// enterPaused begins to take part in an election, paused if the node is.
+func (d *Driver) enterPaused(g *group) (led bool) {
+	if left := d.PauseLeft(); left > 0 {
+		d.step(g, elector.Pause{For: left})
+		led = slices.Contains(d.paused.Load().Led, g.Name)
+	}
+	return led
+}
+
+// PauseLeft is how long elections are paused on this node; 0 if they are not.
+func (c *common) PauseLeft() time.Duration {
+	if p := c.paused.Load(); p != nil {
+		return max(p.end.Sub(c.Now()), 0)
+	}
+	return 0
+}
+
+// PausedUntil is the end of the pause by the wall clock; zero if elections are not paused.
+func (c *common) PausedUntil() time.Time {
+	if c.PauseLeft() == 0 {
+		return time.Time{}
+	}
+	return c.paused.Load().Until.UTC().Truncate(time.Second)
+}
+
+// pauseError says until when elections are paused; nil if they are not.
+func (c *common) pauseError() error {
+	if c.PauseLeft() == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w until %s", ErrPaused, c.PausedUntil().Format(time.RFC3339))
+}
+
+// refuseUnnamed is the error for a handover to nobody in particular; nil if elections are
+// not paused.
+func (d *Driver) refuseUnnamed() error {
+	if err := d.pauseError(); err != nil {
+		return fmt.Errorf("%w: resume them, or transfer to a named node", err)
+	}
+	return nil
+}

@@ -1,0 +1,84 @@
+package loop
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	"github.com/bmqelect/bmqelect/cluster/internal/leadership"
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/elector/detector"
+	"github.com/bmqelect/bmqelect/lsn"
+)
+
+// Snapshot is what an election was at one moment.
+type Snapshot struct {
+	*Election
+	elector.Status
+
+	Now         elector.Time
+	Work        leadership.State
+	LeaderMeta  string
+	Since       time.Time // of the newest transition
+	Newest      lsn.LSN   // that was issued here or heard of
+	Leaderships uint64    // how often there came to be a leader
+	Quality     *Quality  // of the link to the leader; nil if nothing is known, or asked for
+}
+
+// Quality is what becomes of Config.QoS.
+type Quality struct {
+	Tuning detector.Tuning
+	Plan   detector.Plan
+	Unmet  error // why it is less than was asked; nil if it is not
+}
+
+func (d *Driver) snapshot(g *group) Snapshot {
+	s := Snapshot{
+		Election: g.Election, Status: g.machine.Status(), Now: d.Now(), Work: g.State(),
+		LeaderMeta: g.leaderMeta, Since: g.since, Leaderships: g.measure.Leaderships,
+	}
+	s.Newest = g.Sequencer.Newest()
+	if s.Newest.Compare(s.LSN) < 0 {
+		s.Newest = s.LSN
+	}
+	if t, plan, err, ok := g.machine.Quality(); ok {
+		s.Quality = &Quality{t, plan, err}
+	}
+	return s
+}
+
+// Snapshot waits for the driver, unless that has ended.
+func (l *Loop) Snapshot(e *Election) (s Snapshot) {
+	l.view(func(d *Driver) { s = d.snapshot(e.g) })
+	return s
+}
+
+// Snapshots are those of all elections, sorted by name, and the anomalies by kind.
+func (l *Loop) Snapshots() (all []Snapshot, anomalies map[string]Anomaly) {
+	l.view(func(d *Driver) {
+		for _, name := range sortedKeys(d.groups) {
+			all = append(all, d.snapshot(d.groups[name]))
+		}
+		anomalies = maps.Clone(d.anomalies)
+	})
+	return all, anomalies
+}
+
+// Leader is the leader of an election that is open, and what it tells of itself.
+func (l *Loop) Leader(ctx context.Context, e *Election) (
+	leader elector.NodeID, term lsn.Term, meta string, err error,
+) {
+	err = l.do(ctx, e, func(*Driver) error {
+		s := e.g.machine.Status()
+		leader, term, meta = s.Leader, s.Term, e.g.leaderMeta
+		return nil
+	})
+	return leader, term, meta, err
+}
+
+// Kept is how much is kept of elections: that were closed, that are open, and whose work was cut
+// off; and how many timers there are.
+type Kept struct{ Closed, Open, Cut, Timers int }
+
+// Kept counts what is kept.
+func (d *Driver) Kept() Kept { return Kept{len(d.closed), len(d.groups), len(d.cut), len(d.ticks)} }

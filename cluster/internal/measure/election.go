@@ -1,0 +1,113 @@
+package measure
+
+import (
+	"time"
+
+	"github.com/bmqelect/bmqelect/elector"
+)
+
+// Election is what is kept of one election between its steps. One goroutine owns it.
+type Election struct {
+	Leaderships uint64 // how often there came to be a leader
+
+	lease      time.Duration // of the configuration
+	leaseEnd   elector.Time  // as of the step before
+	leader     elector.NodeID
+	lost       elector.Time // when there was a leader last; 0 if never, or if there is one
+	phase      phase
+	phaseBegan elector.Time
+	discovery  elector.Time // when the wait after the start ends
+}
+
+// NewElection returns the measure of an election with that lease.
+func NewElection(lease time.Duration) Election { return Election{lease: lease} }
+
+// Stepped counts what a step of a machine met and brought about, and until when it leads.
+func (m *Measure) Stepped(s *Election, machine *elector.Machine, in elector.Input,
+	e *elector.Effects, now, leaseEnd elector.Time,
+) {
+	if r, ok := in.(elector.Received); ok {
+		answered(&r.Message, &m.ScoutingReceived, &m.VotesReceived)
+	}
+	for i := range e.Messages {
+		answered(&e.Messages[i].Message, &m.ScoutingGiven, &m.VotesGiven)
+	}
+	for i := range e.Transitions {
+		m.changed(s, &e.Transitions[i], now)
+	}
+	// How near its end the lease came before it was renewed.
+	if leaseEnd != s.leaseEnd {
+		if leaseEnd != 0 && leaseEnd != elector.Never && s.leaseEnd != 0 && s.leaseEnd != elector.Never {
+			m.Renewals.Observe(float64(max(s.leaseEnd.Sub(now), 0)) / float64(s.lease))
+		}
+		s.leaseEnd = leaseEnd
+	}
+	// Where there is a leader and no phase to end, it looks no further: that is the path
+	// of a heartbeat.
+	if s.leader != "" && s.phase == phaseNone {
+		return
+	}
+	if next := s.phaseOf(machine.Status()); next != s.phase {
+		if s.phase != phaseNone {
+			m.phases[s.phase].Observe(now.Sub(s.phaseBegan).Seconds())
+		}
+		s.phase, s.phaseBegan = next, now
+	}
+}
+
+// changed follows the leader that the node is or follows.
+func (m *Measure) changed(s *Election, t *elector.Transition, now elector.Time) {
+	if t.Leader == s.leader {
+		return
+	}
+	m.changes[t.Reason].Add(1)
+	if s.leader == "" && s.lost != 0 {
+		m.Gaps.Observe(now.Sub(s.lost).Seconds())
+	}
+	s.leader, s.lost = t.Leader, 0
+	if t.Leader == "" {
+		s.lost = now
+	} else {
+		s.Leaderships++
+	}
+}
+
+// phase is a part of an election, as one node goes through it while it has no leader.
+type phase uint8
+
+// The phases, in the order of an election that succeeds.
+const (
+	phaseNone           phase = iota
+	phaseDiscovery            // after the start: listens for a leader that there may be
+	phaseBackOff              // waits before it may stand, for a promise to lapse too
+	phaseScouting             // asks whether it would be elected
+	phaseProposal             // stands for election, its own write to the disk included
+	phaseFirstHeartbeat       // has voted for another, and waits for it to lead
+	phaseEnd
+)
+
+var phaseNames = [phaseEnd]string{
+	"none", "discovery", "back-off", "scouting", "proposal", "first-heartbeat",
+}
+
+func (s *Election) phaseOf(st elector.Status) phase {
+	switch {
+	case st.Role == elector.Dormant || st.Leader != "":
+		return phaseNone
+	case st.Role == elector.Candidate:
+		return phaseProposal
+	case st.AwaitedLeader != "":
+		return phaseFirstHeartbeat
+	case st.Scouting:
+		return phaseScouting
+	case st.StandAt == 0:
+		return phaseNone // it does not stand
+	}
+	if s.discovery == 0 {
+		s.discovery = st.StandAt
+	}
+	if st.StandAt == s.discovery {
+		return phaseDiscovery
+	}
+	return phaseBackOff
+}

@@ -1,0 +1,74 @@
+package recorder
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/elector/detector"
+	"github.com/bmqelect/bmqelect/internal/base/recording"
+)
+
+// Step records what an election is told that is no message: heartbeats leave nothing.
+func (r *Recorder) Step(group string, c *elector.Config, in elector.Input) {
+	switch in := in.(type) {
+	case elector.Start:
+		r.Record(recording.Record{Kind: recording.Opened, Group: group, Setup: SetupOf(*c)})
+	case elector.Transfer:
+		r.Record(recording.Record{Kind: recording.Transfer, Group: group, To: string(in.To)})
+	case elector.Resign:
+		r.Record(recording.Record{Kind: recording.StepDown, Group: group, Seconds: in.Rest.Seconds()})
+	case elector.Eligible:
+		kind := recording.Unfit
+		if in.Able {
+			kind = recording.Fit
+		}
+		r.Record(recording.Record{Kind: kind, Group: group})
+	}
+}
+
+// Transition records what a step of an election led to.
+func (r *Recorder) Transition(group string, t *elector.Transition) {
+	r.Record(recording.Record{
+		Kind: recording.Transition, Group: group, From: t.From.String(), To: t.To.String(),
+		Reason: t.Reason.String(), Term: uint64(t.Term), Leader: string(t.Leader),
+		Peer: string(t.Peer),
+	})
+}
+
+// SetupOf is how a node elects, in the words of a scenario.
+func SetupOf(c elector.Config) *recording.Setup {
+	t := c.Timing
+	s := &recording.Setup{
+		NotCandidate: c.NotCandidate, Priority: c.Priority,
+		Scouting: !c.UnsafeNoScouting, Rule: c.Rule.String(),
+		Elector: map[string]string{
+			"initial_wait":    t.InitialWait.String(),
+			"min_random_wait": t.MinRandomWait.String(), "max_random_wait": t.MaxRandomWait.String(),
+			"scouting_result": t.ScoutingResult.String(), "election_result": t.ElectionResult.String(),
+			"heartbeat_broadcast":  t.HeartbeatBroadcast.String(),
+			"heartbeat_miss_count": strconv.Itoa(t.HeartbeatMissCount),
+			"lease":                t.Lease.String(),
+			"clock_drift":          strconv.FormatFloat(float64(t.ClockDriftPPM)/1e6, 'f', -1, 64),
+		},
+	}
+	for _, v := range slices.Sorted(slices.Values(c.Voters)) {
+		s.Voters = append(s.Voters, string(v))
+	}
+	if c.QuorumSize() != elector.Majority(len(c.Voters)) {
+		s.Elector["quorum"] = strconv.Itoa(c.Quorum)
+	}
+	if c.UnsafeQuorum {
+		s.Elector["unsafe_quorum"] = "true"
+	}
+	if c.QoS != (detector.QoS{}) {
+		s.Elector["qos"] = "{" + c.QoS.String() + "}"
+	}
+	if c.Phi != (detector.PhiConfig{}) {
+		s.Elector["phi"] = "{" + c.Phi.String() + "}"
+	}
+	if c.Takeover != 0 {
+		s.Elector["takeover"] = c.Takeover.String()
+	}
+	return s
+}

@@ -1,0 +1,54 @@
+package recorder
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/internal/base/recording"
+)
+
+func inDir(t *testing.T, found func(string)) (r *Recorder, dir string) {
+	dir = t.TempDir()
+	age := func() time.Duration { return 0 }
+	return New(Config{Dir: dir, Node: "a", Boot: 3, Age: age, Found: found}), dir
+}
+
+func TestTheHistoryOutlivesANoisyNight(t *testing.T) {
+	r, dir := inDir(t, nil)
+	r.write(&recording.Record{Kind: recording.Started, Age: 0})
+	r.write(&recording.Record{Kind: recording.Transition, Group: "g", To: "LEADER", Leader: "a",
+		Term: 7, Reason: "ELECTED", Age: 1})
+	for n := range 20_000 {
+		r.write(&recording.Record{Kind: recording.LinkDown, Peer: "b", Why: "timeout",
+			Age: float64(n + 2)})
+	}
+	records, _, err := recording.Read(dir, recording.Recording)
+	require.NoError(t, err)
+	require.Less(t, len(records), 20_000, "the recording has turned")
+	records, _, err = recording.Read(dir, recording.History)
+	require.NoError(t, err)
+	led := recording.Leaderships(records)
+	require.Len(t, led, 1)
+	require.EqualValues(t, 7, led[0].Term)
+	require.Zero(t, r.Lost())
+}
+
+func TestADiskThatIsSlowOrRefusesCostsRecordsOnly(t *testing.T) {
+	var said string
+	r, dir := inDir(t, func(why string) { said = why })
+	for range room + 44 { // nobody writes, and nobody waits
+		r.Record(recording.Record{Kind: recording.Held})
+	}
+	require.EqualValues(t, 44, r.Lost())
+	require.NoError(t, os.Mkdir(filepath.Join(dir, string(recording.Recording)), 0o700))
+	quit := make(chan struct{})
+	close(quit)
+	r.Run(quit)
+	require.EqualValues(t, room+44, r.Lost())
+	require.Contains(t, said, "it cannot record what happens")
+	require.Contains(t, said, string(recording.Recording))
+}

@@ -1,0 +1,69 @@
+// Package timers orders what is due in several elections, so that one alarm serves all.
+package timers
+
+import (
+	"container/heap"
+
+	"github.com/bmqelect/bmqelect/elector"
+)
+
+// Timer is when something is due for its owner. It is made by New.
+type Timer[Owner any] struct {
+	Owner Owner
+	At    elector.Time
+
+	index int // in its queue; -1 if it is in none
+}
+
+// New returns a timer that is in no queue.
+func New[Owner any](o Owner) *Timer[Owner] { return &Timer[Owner]{Owner: o, index: -1} }
+
+// Set reports whether the timer is in a queue.
+func (t *Timer[Owner]) Set() bool { return t.index >= 0 }
+
+// Queue holds timers, the earliest first. It is not safe for concurrent use.
+type Queue[Owner any] []*Timer[Owner]
+
+// Set changes when t is due, and puts it into the queue if it is not there.
+func (q *Queue[Owner]) Set(t *Timer[Owner], at elector.Time) {
+	if t.At = at; t.index < 0 {
+		heap.Push(q, t)
+	} else {
+		heap.Fix(q, t.index)
+	}
+}
+
+// Remove takes out a timer that is in the queue.
+func (q *Queue[Owner]) Remove(t *Timer[Owner]) { heap.Remove(q, t.index) }
+
+// Next is when the first timer is due; Never if there is none.
+func (q Queue[Owner]) Next() elector.Time {
+	if len(q) == 0 {
+		return elector.Never
+	}
+	return q[0].At
+}
+
+// Len, Less, Swap, Push and Pop are for package heap.
+func (q Queue[Owner]) Len() int           { return len(q) }
+func (q Queue[Owner]) Less(i, j int) bool { return q[i].At < q[j].At }
+func (q Queue[Owner]) Swap(i, j int) {
+	q[i], q[j] = q[j], q[i]
+	q[i].index, q[j].index = i, j
+}
+
+// Push is for package heap.
+func (q *Queue[Owner]) Push(x any) {
+	t := x.(*Timer[Owner])
+	t.index = len(*q)
+	*q = append(*q, t)
+}
+
+// Pop is for package heap.
+func (q *Queue[Owner]) Pop() any {
+	last := (*q)[len(*q)-1]
+	(*q)[len(*q)-1] = nil
+	*q = (*q)[:len(*q)-1]
+	last.index = -1
+	return last
+}
