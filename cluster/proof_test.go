@@ -29,6 +29,7 @@ func TestTheDeathOfACopyIsNoProofOfTheLeaders(t *testing.T) {
 			c.net.Filter(string(other), string(id), memnet.Reject)
 			c.net.Reset(string(id), string(other))
 		}
+		time.Sleep(10 * time.Millisecond) // until they know
 		for _, host := range []string{"clone", "clone again"} {
 			clone := c.startOn(host, id, dir, hasty)
 			time.Sleep(50 * time.Millisecond)

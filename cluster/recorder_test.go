@@ -45,7 +45,7 @@ func TestANodeRecordsItsLife(t *testing.T) {
 		require.NoError(t, n.Default().SetFit(os.ErrClosed))
 		synctest.Wait() // the driver takes the newest alone of what waits
 		require.NoError(t, n.Default().SetFit(nil))
-		n.Do(func() { time.Sleep(2 * time.Second) })
+		n.Do(func() { time.Sleep(time.Minute) })
 		meshHandler{n}.LinkDown("b", 1)
 		time.Sleep(time.Minute)
 		require.True(t, n.IsLeader())
