@@ -210,12 +210,10 @@ func TestInsecureNodeIsForReading(t *testing.T) {
 	at := publish(t, n, host, "insecure: true", "admin-token-file: "+token)
 	require.NoError(t, s.Start())
 	s.agree(s.Nodes(), nil)
-	stdout, _, code := bmqnode(t, "status", "--admin", at)
-	require.Zero(t, code)
+	stdout := does(t, "status", "--admin", at)
 	require.Contains(t, stdout, "n1")
-	_, stderr, code := bmqnode(t, "step-down", "--admin", at, "--admin-token-file", token)
-	require.Equal(t, 1, code)
-	require.Contains(t, stderr, "refused over a network without TLS: give the node --tls-dir")
+	stderr := fails(t, 1, "refused over a network without TLS: give the node --tls-dir", "step-down",
+		"--admin", at, "--admin-token-file", token)
 	require.Contains(t, stderr, "the token is not sent without TLS: give --tls-dir")
 	for path, header := range map[string]string{"/v1/transfer": operatorsToken, "/v1/status": "x"} {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+at+path, nil)
@@ -232,14 +230,12 @@ func TestInsecureNodeIsForReading(t *testing.T) {
 		require.Contains(t, string(text), "a token came over a network without TLS")
 	}
 	pki := filepath.Join(dir, "pki")
-	_, _, code = bmqnode(t, "certs", "--dir", pki, "--operator", "alice")
-	require.Zero(t, code)
+	does(t, "certs", "--dir", pki, "--operator", "alice")
 	_, stderr, _ = bmqnode(t, "status", "--admin", at, "--tls-dir", pki+"/operator/alice")
 	require.Contains(t, stderr, "it speaks no TLS: leave --tls-dir out")
 
-	_, stderr, code = bmqnode(t, "fault", "heal", "--admin", n.AdminAddr, "--admin-token-file", token)
-	require.Equal(t, 1, code)
-	require.Contains(t, stderr, "this node makes no faults: it was not started with --rehearsal")
+	fails(t, 1, "this node makes no faults: it was not started with --rehearsal", "fault", "heal",
+		"--admin", n.AdminAddr, "--admin-token-file", token)
 }
 
 // TestPlaintextOffLoopbackIsRefusedAtStart, and both ways out are named.

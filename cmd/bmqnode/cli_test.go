@@ -22,6 +22,23 @@ func bmqnode(t testing.TB, args ...string) (stdout, stderr string, code int) {
 	return ended(t, exec.Command(binary, args...))
 }
 
+// does runs a command that succeeds, and returns what it prints.
+func does(t testing.TB, args ...string) (stdout string) {
+	t.Helper()
+	stdout, stderr, code := bmqnode(t, args...)
+	require.Zero(t, code, "%s: %s%s", args, stdout, stderr)
+	return stdout
+}
+
+// fails runs a command that ends with a code and says what is wanted, and returns all it says.
+func fails(t testing.TB, code int, want string, args ...string) (stderr string) {
+	t.Helper()
+	stdout, stderr, got := bmqnode(t, args...)
+	require.Equal(t, code, got, "%s: %s%s", args, stdout, stderr)
+	require.Contains(t, stderr, want, args)
+	return stderr
+}
+
 // ended runs cmd to its end.
 func ended(t testing.TB, cmd *exec.Cmd) (stdout, stderr string, code int) {
 	t.Helper()
@@ -93,8 +110,7 @@ func TestTheHelpOfEveryCommandFitsATerminal(t *testing.T) {
 	for len(commands) > 0 {
 		command := commands[0]
 		commands = commands[1:]
-		stdout, stderr, code := bmqnode(t, append(command, "--help")...)
-		require.Zero(t, code, stderr)
+		stdout := does(t, append(command, "--help")...)
 		for line := range strings.SplitSeq(stdout, "\n") {
 			require.LessOrEqual(t, len(line), 80, "%s: %s", command, line)
 		}
@@ -123,13 +139,11 @@ func TestTheShellIsOfferedWhatAFlagTakes(t *testing.T) {
 		"transfer --admin 127.0.0.1:1 --to ": ":4\n",  // no node answers
 		"record-incident --data-dir ":        ":16\n",
 	} {
-		stdout, stderr, code := bmqnode(t, append([]string{"__complete"}, strings.Split(args, " ")...)...)
-		require.Zero(t, code, stderr)
+		stdout := does(t, append([]string{"__complete"}, strings.Split(args, " ")...)...)
 		require.Equal(t, want, stdout, args)
 	}
 	for _, shell := range []string{"bash", "zsh", "fish"} {
-		stdout, stderr, code := bmqnode(t, "completion", shell)
-		require.Zero(t, code, stderr)
+		stdout := does(t, "completion", shell)
 		require.Contains(t, stdout, "__complete")
 	}
 }
@@ -137,23 +151,19 @@ func TestTheShellIsOfferedWhatAFlagTakes(t *testing.T) {
 func TestTheVersionIsToldInTwoWays(t *testing.T) {
 	t.Parallel()
 	for _, ask := range []string{"version", "--version"} {
-		stdout, stderr, code := bmqnode(t, ask)
-		require.Zero(t, code, stderr)
+		stdout := does(t, ask)
 		require.Regexp(t, `^bmqnode \S+, go1\S+ [a-z]+/[a-z0-9]+\n$`, stdout)
 	}
 }
 
 func TestWhatCannotBeDoneExitsWith1(t *testing.T) {
 	t.Parallel()
-	_, stderr, code := bmqnode(t, "status", "--admin", "127.0.0.1:1")
-	require.Equal(t, 1, code)
-	require.Contains(t, stderr, "no node answers")
+	stderr := fails(t, 1, "no node answers", "status", "--admin", "127.0.0.1:1")
 	require.Contains(t, stderr, "connection refused")
 
-	_, stderr, code = bmqnode(t, "run", "--node", "a", "--voters", "a", "--data-dir", t.TempDir(),
+	fails(t, 1, "admin address 192.0.2.1:1", "run", "--node", "a", "--voters", "a", "--data-dir",
+		t.TempDir(),
 		"--insecure", "--admin-addr", "192.0.2.1:1")
-	require.Equal(t, 1, code)
-	require.Contains(t, stderr, "admin address 192.0.2.1:1")
 }
 
 func TestFlagsWinOverTheFile(t *testing.T) {
@@ -163,15 +173,12 @@ func TestFlagsWinOverTheFile(t *testing.T) {
 	n := s.Nodes()[0]
 	// The node runs: a second process on its directory must fail, whichever
 	// ports it has, and before it does anything.
-	_, stderr, code := bmqnode(t, "run", "--config", n.ConfigFile, "--admin-addr", "127.0.0.1:0",
+	stderr := fails(t, 1, "data directory is in use", "run", "--config", n.ConfigFile, "--admin-addr",
+		"127.0.0.1:0",
 		"--gossip-addr", "127.0.0.1:0", "--mesh-addr", "127.0.0.1:0")
-	require.Equal(t, 1, code)
-	require.Contains(t, stderr, "data directory is in use")
 	require.Contains(t, stderr, n.Dir)
 	// Without the flags it meets the taken port first.
-	_, stderr, code = bmqnode(t, "run", "--config", n.ConfigFile)
-	require.Equal(t, 1, code)
-	require.Contains(t, stderr, n.AdminAddr)
+	stderr = fails(t, 1, n.AdminAddr, "run", "--config", n.ConfigFile)
 	require.Contains(t, stderr, "address already in use")
 }
 
@@ -181,13 +188,11 @@ func TestStatusWatchAndTransferOfARunningMesh(t *testing.T) {
 	first := s.agree(s.Nodes(), nil)
 	admin := s.others(first.Leader)[0].AdminAddr
 
-	stdout, stderr, code := bmqnode(t, "status", "--admin", admin)
-	require.Zero(t, code, stderr)
+	stdout := does(t, "status", "--admin", admin)
 	for _, want := range []string{"NODE", "LEADER", "LINKS", "n1 ", "n2 ", "n3 "} {
 		require.Contains(t, stdout, want)
 	}
-	stdout, stderr, code = bmqnode(t, "status", "--json", "--admin", admin)
-	require.Zero(t, code, stderr)
+	stdout = does(t, "status", "--json", "--admin", admin)
 	var answers []struct {
 		Node   cluster.NodeID
 		Status cluster.Status
@@ -213,18 +218,13 @@ func TestStatusWatchAndTransferOfARunningMesh(t *testing.T) {
 		if g.Leader == to {
 			to = cluster.NodeID(s.others(to)[0].Name)
 		}
-		stdout, stderr, code = bmqnode(t, "transfer", string(to), "--admin", admin)
-		require.Zero(t, code, stderr)
+		stdout = does(t, "transfer", string(to), "--admin", admin)
 		require.Contains(t, stdout, string(to)+" leads in term")
 		return bytes.Contains(seen.Bytes(), []byte("ELECTED"))
 	})
 	require.NoError(t, watch.Process.Signal(os.Interrupt))
 	require.NoError(t, watch.Wait(), "Ctrl-C ends it in good order")
 
-	_, stderr, code = bmqnode(t, "transfer", "--to", string(to), "--admin", admin)
-	require.Equal(t, 1, code)
-	require.Contains(t, stderr, "it leads already")
-	_, stderr, code = bmqnode(t, "transfer", "--to", "n9", "--admin", admin)
-	require.Equal(t, 1, code)
-	require.Contains(t, stderr, `"n9": not one of the voters`)
+	fails(t, 1, "it leads already", "transfer", "--to", string(to), "--admin", admin)
+	fails(t, 1, `"n9": not one of the voters`, "transfer", "--to", "n9", "--admin", admin)
 }

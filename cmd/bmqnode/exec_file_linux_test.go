@@ -29,8 +29,7 @@ func fileOf(t *testing.T, more ...string) string {
 func TestOneFileServesRunAndExec(t *testing.T) {
 	t.Parallel()
 	file := fileOf(t, "realtime: true", "supervised: true", "groups: [east, west]")
-	_, stderr, code := bmqnode(t, "run", "--check", file)
-	require.Zero(t, code, stderr)
+	does(t, "run", "--check", file)
 	x := startExec(t, []string{"--config", file, "--group", "west"},
 		sh("echo $BMQ_GROUP; trap 'exit 0' TERM; while :; do sleep 0.01; done"))
 	x.prints("west\n")

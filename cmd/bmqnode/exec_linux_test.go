@@ -228,11 +228,7 @@ func TestExecMistakesAreNamed(t *testing.T) {
 		"--kill-margin 2s":                         "--kill-margin is 2s, but must be positive and shorter",
 		"--log-file /nowhere/log --log-level warn": "--log-file: open /nowhere/log",
 	} {
-		_, stderr, code := bmqnode(t, append(append(node, strings.Fields(flags)...), "--", "true")...)
-		require.Equal(t, 2, code, flags)
-		require.Contains(t, stderr, want)
+		fails(t, 2, want, append(append(node, strings.Fields(flags)...), "--", "true")...)
 	}
-	_, stderr, code := bmqnode(t, node...)
-	require.Equal(t, 2, code)
-	require.Contains(t, stderr, "no command to run; it follows the flags, after --")
+	fails(t, 2, "no command to run; it follows the flags, after --", node...)
 }

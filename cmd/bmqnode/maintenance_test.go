@@ -30,12 +30,9 @@ func TestAPauseKeepsLeadershipThroughRestarts(t *testing.T) {
 	led := s.agree(s.Nodes(), above(0))
 	leader := s.node(led.Leader)
 	others := s.others(led.Leader)
-	stdout, stderr, code := bmqnode(t, "pause", "--for", "10m", "--admin", at)
-	require.Zero(t, code, stderr)
+	stdout := does(t, "pause", "--for", "10m", "--admin", at)
 	require.Equal(t, 3, strings.Count(stdout, ": elections are paused until 2"), stdout)
-	_, stderr, code = bmqnode(t, "step-down", "--admin", at)
-	require.Equal(t, 1, code)
-	require.Contains(t, stderr, "resume them, or transfer to a named node")
+	fails(t, 1, "resume them, or transfer to a named node", "step-down", "--admin", at)
 
 	require.NoError(t, leader.Kill())
 	// Their ends are one cause, unless a second began between the two.
@@ -46,7 +43,7 @@ func TestAPauseKeepsLeadershipThroughRestarts(t *testing.T) {
 		stdout, _, _ := bmqnode(t, "status", "--admin", at)
 		return why.MatchString(stdout) && strings.Contains(stdout, "'bmqnode resume' ends that")
 	})
-	stdout, stderr, code = bmqnode(t, "resume", "--admin", at)
+	stdout, stderr, code := bmqnode(t, "resume", "--admin", at)
 	require.Equal(t, 1, code, stdout)
 	require.Contains(t, stderr, "voter "+leader.Name+" was not told")
 	began := time.Now()
@@ -58,27 +55,22 @@ func TestAPauseKeepsLeadershipThroughRestarts(t *testing.T) {
 		return strings.Contains(stdout, "elections are paused on "+leader.Name+" until 2")
 	})
 
-	_, stderr, code = bmqnode(t, "pause", "--json", "--admin", at)
-	require.Zero(t, code, stderr)
+	does(t, "pause", "--json", "--admin", at)
 	leader = s.node(next.Leader)
 	require.NoError(t, leader.Stop(t.Context()))
 	require.NoError(t, leader.Start())
 	back := s.agree(s.Nodes(), above(next.Term))
 	require.Equal(t, next.Leader, back.Leader)
 	to := s.others(next.Leader)[0].Name
-	_, stderr, code = bmqnode(t, "transfer", to, "--admin", at)
-	require.Zero(t, code, stderr)
-	_, stderr, code = bmqnode(t, "resume", "--admin", at)
-	require.Zero(t, code, stderr)
+	does(t, "transfer", to, "--admin", at)
+	does(t, "resume", "--admin", at)
 	require.Equal(t, cluster.NodeID(to), s.agree(s.Nodes(), above(back.Term)).Leader)
 }
 
 func TestAPauseOfNoLengthIsRefusedBeforeAnybodyIsAsked(t *testing.T) {
 	t.Parallel()
 	for _, span := range []string{"0s", "-1s", "25h"} {
-		_, stderr, code := bmqnode(t, "pause", "--for", span, "--admin", "127.0.0.1:1")
-		require.Equal(t, 2, code, stderr)
-		require.Contains(t, stderr, "must be positive and at most 24h")
+		fails(t, 2, "must be positive and at most 24h", "pause", "--for", span, "--admin", "127.0.0.1:1")
 	}
 }
 
@@ -94,18 +86,15 @@ func TestSettingsOfARunningNodeLastUntilItRestarts(t *testing.T) {
 		require.NoError(t, err)
 		return st
 	}
-	stdout, stderr, code := bmqnode(t, "set", "n1", "--priority", "5", "--not-candidate",
+	stdout := does(t, "set", "n1", "--priority", "5", "--not-candidate",
 		"--log-level", "debug", "--admin", n1.AdminAddr)
-	require.Zero(t, code, stderr)
 	require.Equal(t, "n1 has priority 5, is no candidate and logs at level debug, until it restarts\n",
 		stdout)
-	stdout, stderr, code = bmqnode(t, "status", "--admin", n1.AdminAddr)
-	require.Zero(t, code, stderr)
+	stdout = does(t, "status", "--admin", n1.AdminAddr)
 	require.Contains(t, stdout,
 		"n1: priority 5 (set at run time), no candidate (set at run time)\n")
-	stdout, stderr, code = bmqnode(t, "set", "n1", "--not-candidate=false", "--json", "--admin",
+	stdout = does(t, "set", "n1", "--not-candidate=false", "--json", "--admin",
 		n1.AdminAddr)
-	require.Zero(t, code, stderr)
 	var told []struct{ Status cluster.Status }
 	require.NoError(t, json.Unmarshal([]byte(stdout), &told))
 	require.True(t, told[0].Status.Groups[0].Candidate)

@@ -56,8 +56,7 @@ func moveToTLSAndBack(t *testing.T, old string) {
 	s.demandToken()
 	require.NoError(t, s.Start())
 	g := s.agree(s.Nodes(), nil)
-	_, errs, code := bmqnode(t, "certs", "--dir", pki, "--accept-plain", "n1", "n2", "n3")
-	require.Zero(t, code, errs)
+	does(t, "certs", "--dir", pki, "--accept-plain", "n1", "n2", "n3")
 
 	g = s.restartEach(g, func(n *procs.Node) {
 		n.Binary = binary
@@ -66,8 +65,7 @@ func moveToTLSAndBack(t *testing.T, old string) {
 	s.allSay("the links have TLS, and gossip may be encrypted", func(st cluster.Status) bool {
 		return linksWithTLS(st) == 2 && st.AcceptsPlain && st.GossipEncryption == "accepted"
 	})
-	out, errs, code := bmqnode(t, "status", "--admin", s.Nodes()[0].AdminAddr)
-	require.Zero(t, code, errs)
+	out := does(t, "status", "--admin", s.Nodes()[0].AdminAddr)
 	require.Contains(t, out, "TLS: members without it are accepted by n1, n2, n3")
 	require.Contains(t, out, "gossip: encryption is not required by n1 (accepted), n2 (accepted), ")
 	s.rotates(pki)
@@ -147,8 +145,7 @@ func (s *scene) rotates(pki string, more ...string) {
 	s.t.Helper()
 	args := []string{"rotate-gossip-key", "--dir", pki, "--admin", s.allAdminAddrs(),
 		"--admin-token-file", s.tokenFile}
-	out, errs, code := bmqnode(s.t, append(args, more...)...)
-	require.Zero(s.t, code, errs)
+	out := does(s.t, append(args, more...)...)
 	for _, n := range s.Nodes() {
 		require.Equal(s.t, 3, strings.Count(out, n.Name+" "), out)
 	}
@@ -224,12 +221,8 @@ func TestGossipKeyIsRotated(t *testing.T) {
 	for _, key := range seen {
 		require.NotContains(t, all, strings.TrimSpace(key))
 	}
-	_, errs, code = bmqnode(t, "rotate-gossip-key")
-	require.Equal(t, 2, code)
-	require.Contains(t, errs, "--dir is empty")
-	_, errs, code = bmqnode(t, "rotate-gossip-key", "--dir", t.TempDir(), "--admin", ask)
-	require.Equal(t, 1, code)
-	require.Contains(t, errs, "has no certificate")
+	fails(t, 2, "--dir is empty", "rotate-gossip-key")
+	fails(t, 1, "has no certificate", "rotate-gossip-key", "--dir", t.TempDir(), "--admin", ask)
 }
 
 // TestNodeWithAWrongGossipKeySaysWhy it sees nobody in gossip. Links do not need that.
