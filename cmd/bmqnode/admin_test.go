@@ -224,7 +224,6 @@ func TestEventsAcrossARestart(t *testing.T) {
 func followUntil(ctx context.Context, n *procs.Node, stream *admin.Stream,
 	enough func() bool) bool {
 	client := n.Client()
-	defer client.Close()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	following := *stream

@@ -64,9 +64,7 @@ func TestPausedLeaderNeverClaimsToLeadAfterItWakes(t *testing.T) {
 	defer cancel()
 	for range questions {
 		go func() {
-			c := old.Client()
-			defer c.Close()
-			st, err := c.Status(ctx)
+			st, err := old.Client().Status(ctx)
 			if err != nil {
 				st = cluster.Status{Failure: err.Error()}
 			}
@@ -120,9 +118,7 @@ func TestNodeWhoseDiskFailsStopsTakingPart(t *testing.T) {
 	failWrites(t, victim.Pid())
 
 	// A vote needs no write as long as terms are reserved; a pause needs one.
-	c := victim.Client()
-	defer c.Close()
-	_, err := c.Tell(t.Context(), admin.PauseRequest{For: "1m"})
+	_, err := victim.Client().Tell(t.Context(), admin.PauseRequest{For: "1m"})
 	require.Error(t, err)
 	require.Error(t, s.exit(victim), "it exits non-zero")
 	s.mu.Lock()
@@ -177,9 +173,7 @@ func TestAFullDiskIsFoundAndElectionsGoOn(t *testing.T) {
 	require.Equal(t, "docs/errors.md#disk-fails", found[0].See)
 	out, _, _ := bmqnode(t, "status", "--admin", victim.AdminAddr)
 	require.Contains(t, out, "disk-fails")
-	c := victim.Client()
-	defer c.Close()
-	figures, err := c.Figures(t.Context())
+	figures, err := victim.Client().Figures(t.Context())
 	require.NoError(t, err)
 	require.InDelta(t, 1, figures.Values[`bmqelect_findings{kind="disk-fails"}`], 0)
 	require.NoError(t, s.node(g.Leader).Kill())

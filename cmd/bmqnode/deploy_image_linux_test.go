@@ -168,7 +168,6 @@ func nodeLeads(t *testing.T, addr string) (st cluster.Status) {
 // statusAt asks the node at an admin address.
 func statusAt(t *testing.T, addr string) (cluster.Status, error) {
 	client := admin.NewClient(addr)
-	defer client.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	return client.Status(ctx)

@@ -177,7 +177,6 @@ func (s *scene) fault(at *procs.Node, req admin.FaultRequest) {
 	credentials, err := admin.ReadCredentials("", s.tokenFile)
 	require.NoError(s.t, err)
 	c := credentials.Client(at.AdminAddr, "", true)
-	defer c.Close()
 	_, err = c.Faults(ctx, req)
 	require.NoError(s.t, err)
 }

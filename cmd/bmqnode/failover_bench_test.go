@@ -155,7 +155,6 @@ func transfers(b *testing.B, s *scene) {
 		c := s.node(leader.Leader).Client()
 		_, err := c.Tell(b.Context(), admin.TransferRequest{})
 		require.NoError(b, err)
-		c.Close()
 		next := s.agree(s.Nodes(), above(leader.Term))
 		gaps = append(gaps, s.moment(began, slices.MaxFunc, becameLeader).Sub(s.moment(began,
 			slices.MinFunc, lostLeadership)))

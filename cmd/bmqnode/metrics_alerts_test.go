@@ -111,9 +111,7 @@ func (w ward) changesTheLeaderAgainAndAgain() {
 	slow := w.slowsDisk(follower)
 	for range 6 {
 		ctx, cancel := context.WithTimeout(w.scene.t.Context(), patience)
-		c := w.node(leader).Client()
-		_, err := c.Tell(ctx, admin.TransferRequest{})
-		c.Close()
+		_, err := w.node(leader).Client().Tell(ctx, admin.TransferRequest{})
 		cancel()
 		next := w.agree(w.Nodes(), nil).Leader
 		// That a third node was quicker than the target is a change as well; that the
@@ -132,11 +130,9 @@ func (w ward) changesTheLeaderAgainAndAgain() {
 func pauseAndResume(t testing.TB, n *procs.Node) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	c := n.Client()
-	defer c.Close()
-	_, err := c.Tell(ctx, admin.PauseRequest{For: "1s"})
+	_, err := n.Client().Tell(ctx, admin.PauseRequest{For: "1s"})
 	require.NoError(t, err)
-	_, err = c.Tell(ctx, admin.ResumeRequest{})
+	_, err = n.Client().Tell(ctx, admin.ResumeRequest{})
 	require.NoError(t, err)
 }
 

@@ -140,7 +140,6 @@ func (a *attack) clients(ctx context.Context, n *procs.Node) {
 	for range 2 {
 		all.Go(func() {
 			c := n.Client()
-			defer c.Close()
 			for ; ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
 				_, err := c.Status(ctx)
 				switch {

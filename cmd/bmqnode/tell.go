@@ -214,17 +214,19 @@ func tellingLeader(
 	return asking(cmd, nodes, func(cmd *cobra.Command, c *ask.Cluster, args []string) error {
 		ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 		defer cancel()
-		return c.AtLeader(ctx, group, func(node cluster.NodeID, client *admin.Client) error {
-			st, done, err := tell(ctx, leading{client, node, group, c.JSON}, args)
-			switch {
-			case err != nil:
-				return err
-			case c.JSON:
-				return console.JSON(cmd.OutOrStdout(), st)
-			}
-			_, err = fmt.Fprintln(cmd.OutOrStdout(), done)
+		node, client, err := c.AtLeader(ctx, group)
+		if err != nil {
 			return err
-		})
+		}
+		st, done, err := tell(ctx, leading{client, node, group, c.JSON}, args)
+		switch {
+		case err != nil:
+			return err
+		case c.JSON:
+			return console.JSON(cmd.OutOrStdout(), st)
+		}
+		_, err = fmt.Fprintln(cmd.OutOrStdout(), done)
+		return err
 	})
 }
 

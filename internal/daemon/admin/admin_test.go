@@ -50,7 +50,6 @@ func open(t *testing.T, cfg Config, ln net.Listener) *Client {
 	}
 	client := NewClient(addr)
 	t.Cleanup(func() {
-		client.Close()
 		ctx, cancel := context.WithTimeout(context.Background(), testkit.Limit(10*time.Second))
 		defer cancel()
 		require.NoError(t, server.Close(ctx))

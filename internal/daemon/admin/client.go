@@ -24,7 +24,7 @@ type Client struct {
 	addr      string
 	base      string // of addresses: with a Unix socket, the host says nothing
 	http      http.Client
-	transport *http.Transport // its own: closing idle connections must not touch others'
+	transport *http.Transport // a connection for each request: nothing is left to be closed
 	token     string          // sent with every request, unless it is empty
 	withheld  string          // why it is empty although the user has one
 	unsafe    string          // why no secret may be sent to addr; "" if it may
@@ -57,7 +57,7 @@ func CheckAddr(addr string) error {
 func NewClient(addr string) *Client { return Credentials{}.Client(addr, "", true) }
 
 func newClient(addr string) *Client {
-	c := &Client{addr: addr, base: "http://" + addr, transport: &http.Transport{}}
+	c := &Client{addr: addr, base: "http://" + addr, transport: &http.Transport{DisableKeepAlives: true}}
 	c.http.Transport = c.transport
 	// No node redirects. Who does may want the token, or a request, somewhere else.
 	c.http.CheckRedirect = func(*http.Request, []*http.Request) error {
@@ -71,9 +71,6 @@ func newClient(addr string) *Client {
 	}
 	return c
 }
-
-// Close drops idle connections.
-func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // Status asks for the node's status.
 func (c *Client) Status(ctx context.Context) (cluster.Status, error) {

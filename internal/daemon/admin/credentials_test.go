@@ -71,7 +71,6 @@ func TestServersAreKnownByTheirCertificates(t *testing.T) {
 		c := guardedBy(t, Config{TLS: func() *netmesh.Credentials { return &own }}, elsewhere)
 		c.base = "https://" + c.addr
 		for node, want := range wants {
-			c.Close()
 			c.transport.TLSClientConfig = pki.credentials("operator/alice").config(node)
 			_, err := c.Status(t.Context())
 			if want == "" {

@@ -19,7 +19,6 @@ func figuresOf(t *testing.T, text string) (Figures, error) {
 	}))
 	t.Cleanup(server.Close)
 	c := NewClient(strings.TrimPrefix(server.URL, "http://"))
-	t.Cleanup(c.Close)
 	return c.Figures(t.Context())
 }
 

@@ -36,7 +36,6 @@ func TestTheAddressThatDoesNotAnswerIsSaidOnce(t *testing.T) {
 		client := NewClient(addr)
 		_, err = client.Status(t.Context())
 		require.ErrorContains(t, err, addr+": connect: ")
-		client.Close()
 	}
 }
 

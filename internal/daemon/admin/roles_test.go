@@ -221,7 +221,6 @@ func TestAChainThatCostsMuchIsNotTaken(t *testing.T) {
 	c, shows := guardedBy(t, cfg, elsewhere), pki.credentials("operator/alice")
 	c.base = "https://" + c.addr
 	for range 5 {
-		c.Close()
 		c.transport.TLSClientConfig = shows.config("a")
 		_, err = c.Status(t.Context())
 		if len(shows.own.Certificate) <= 4 {

@@ -164,7 +164,6 @@ func TestARedirectGetsNoToken(t *testing.T) {
 	named := httptest.NewServer(http.RedirectHandler(thief.URL, http.StatusTemporaryRedirect))
 	defer named.Close()
 	c := Credentials{token: "0123456789abcdef"}.Client(named.Listener.Addr().String(), "", true)
-	defer c.Close()
 	_, err := c.Status(t.Context())
 	require.ErrorContains(t, err, "307")
 	require.Empty(t, asked)

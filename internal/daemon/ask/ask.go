@@ -191,7 +191,6 @@ func (c *Cluster) ask(ctx context.Context, a *Answer) {
 	bounded, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	client := c.client(*a)
-	defer client.Close()
 	st, err := client.Status(bounded)
 	switch {
 	case ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):

@@ -43,24 +43,20 @@ func (c *Cluster) search(
 	return leader, others, silent, err
 }
 
-// AtLeader finds the node that leads an election, without waiting for the others, and
-// calls do with a client for it.
-func (c *Cluster) AtLeader(
-	ctx context.Context, group string, do func(leader cluster.NodeID, client *admin.Client) error,
-) error {
+// AtLeader finds the node that leads an election, without waiting for the others, and returns a
+// client for it.
+func (c *Cluster) AtLeader(ctx context.Context, group string) (
+	cluster.NodeID, *admin.Client, error,
+) {
 	leader, others, silent, err := c.search(ctx, group)
-	if err != nil {
-		return err
+	switch {
+	case err != nil:
+	case leader.answered():
+		return leader.Node, c.client(leader), nil
+	default:
+		err = cmp.Or(unasked(others, silent, group), noLeaderAmong(others, group))
 	}
-	if leader.silent() {
-		if err := unasked(others, silent, group); err != nil {
-			return err
-		}
-		return noLeaderAmong(others, group)
-	}
-	client := c.client(leader)
-	defer client.Close()
-	return do(leader.Node, client)
+	return "", nil, err
 }
 
 // unasked is the error if a node that answered follows a leader that did not.

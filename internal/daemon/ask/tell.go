@@ -19,9 +19,7 @@ func (c *Cluster) with(
 ) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	client := c.client(a)
-	defer client.Close()
-	return do(ctx, client)
+	return do(ctx, c.client(a))
 }
 
 // tell tells one node that has answered, and returns it with its status then.

@@ -56,7 +56,6 @@ func (c *Cluster) Watch(ctx context.Context, to io.Writer) error {
 // watchOne follows one node through its restarts.
 func (c *Cluster) watchOne(ctx context.Context, a Answer, out *viewer) {
 	client := c.client(a)
-	defer client.Close()
 	lost, first := false, true
 	stream := admin.Stream{
 		Event: out.event,

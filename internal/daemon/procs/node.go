@@ -174,9 +174,7 @@ func (n *Node) Client() *admin.Client { return admin.NewClient(n.AdminAddr) }
 func (n *Node) Status(ctx context.Context) (cluster.Status, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	c := n.Client()
-	defer c.Close()
-	return c.Status(ctx)
+	return n.Client().Status(ctx)
 }
 
 // Line is one line of a process's output.

@@ -65,9 +65,7 @@ func ask(
 ) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	c := n.Client()
-	defer c.Close()
-	return call(ctx, c)
+	return call(ctx, n.Client())
 }
 
 // transferFromLeader asks the leader to hand over; it returns why that had no
