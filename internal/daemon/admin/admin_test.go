@@ -22,10 +22,16 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // serve runs a real node, the only voter unless more are named, and its admin side.
 func serve(t *testing.T, faults *fault.Faults, voters ...cluster.NodeID) (*cluster.Node, *Client) {
-	ln, err := Listen("127.0.0.1:0", 0)
-	require.NoError(t, err)
+	ln := listen(t)
 	node := start(t, t.TempDir(), ln, faults, voters...)
 	return node, open(t, Config{Node: node, Faults: faults}, ln)
+}
+
+// listen listens on a port that the system picks.
+func listen(t *testing.T) net.Listener {
+	ln, err := Listen("127.0.0.1:0", 0)
+	require.NoError(t, err)
+	return ln
 }
 
 // start starts node a, whose admin side listens on ln; it ends with the test.
@@ -120,8 +126,7 @@ func TestHealthAndReadinessAreTwoThings(t *testing.T) {
 }
 
 func TestBadRequestsGetProblemsWithTheirCause(t *testing.T) {
-	ln, err := Listen("127.0.0.1:0", 0)
-	require.NoError(t, err)
+	ln := listen(t)
 	node := start(t, t.TempDir(), ln, nil)
 	c := open(t, Config{Node: node}, seemsAt{ln, socketAddr})
 	leads(t, node)

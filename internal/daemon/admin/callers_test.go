@@ -17,11 +17,7 @@ import (
 // the request got to the node, whatever that answers. A route without a row fails.
 func TestWhoMayAskWhat(t *testing.T) {
 	pki := pki{t, t.TempDir()}
-	var own netmesh.Credentials
-	var err error
-	own.Certificate, own.Roots, err = certs.Load(pki.issue("bmqelect", "a", time.Hour))
-	require.NoError(t, err)
-	secure := Config{TLS: func() *netmesh.Credentials { return &own }}
+	secure := Config{TLS: shows(t, pki.issue("bmqelect", "a", time.Hour))}
 	demands := secure
 	demands.Tokens = tokensOf(t, "operate "+secret+"\nread "+another)
 	hides := demands
@@ -79,17 +75,34 @@ func TestWhoMayAskWhat(t *testing.T) {
 		for _, name := range served {
 			require.Contains(t, who, name, "say who may ask this")
 			code, text := answered(t, client, name, c.token)
-			got := "y"
-			if code == http.StatusUnauthorized || code == http.StatusForbidden {
-				got = "-"
+			require.Equal(t, who[name][i:i+1], admitted(code), "%s: %s: %d %s", c.name, name, code, text)
+			if path, ok := strings.CutPrefix(name, "GET "); ok {
+				code, _ := answered(t, client, "HEAD "+path, c.token)
+				require.Equal(t, who[name][i:i+1], admitted(code), "%s: HEAD %s", c.name, path)
 			}
-			require.Equal(t, who[name][i:i+1], got, "%s: %s: %d %s", c.name, name, code, text)
 			if i < 2 && who[name] == trusted {
 				require.Contains(t, text, "--admin unix:PATH")
 				require.Contains(t, text, "--admin-token-file")
 			}
 		}
 	}
+}
+
+func admitted(code int) string {
+	if code == http.StatusUnauthorized || code == http.StatusForbidden {
+		return "-"
+	}
+	return "y"
+}
+
+// shows is what a node shows whose certificate is in a directory.
+func shows(t *testing.T, dir string) func() *netmesh.Credentials {
+	t.Helper()
+	var own netmesh.Credentials
+	var err error
+	own.Certificate, own.Roots, err = certs.Load(dir)
+	require.NoError(t, err)
+	return func() *netmesh.Credentials { return &own }
 }
 
 // answered is what a client gets to a request without a body, or the begin of it: a stream of

@@ -9,8 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/cluster"
-	"github.com/bmqelect/bmqelect/internal/base/certs"
-	"github.com/bmqelect/bmqelect/netmesh"
 )
 
 // TestTokensGoWhereTheyAreSafe: neither over a network in plaintext, nor to whom gossip names.
@@ -64,11 +62,7 @@ func TestServersAreKnownByTheirCertificates(t *testing.T) {
 		pki.issue("wasps", "a", time.Hour):             {"a": "signed by unknown authority"},
 		pki.issue("bmqelect", "c", -time.Minute):       {"": "certificate has expired"},
 	} {
-		var own netmesh.Credentials
-		var err error
-		own.Certificate, own.Roots, err = certs.Load(dir)
-		require.NoError(t, err)
-		c := guardedBy(t, Config{TLS: func() *netmesh.Credentials { return &own }}, elsewhere)
+		c := guardedBy(t, Config{TLS: shows(t, dir)}, elsewhere)
 		c.base = "https://" + c.addr
 		for node, want := range wants {
 			c.transport.TLSClientConfig = pki.credentials("operator/alice").config(node)

@@ -16,8 +16,7 @@ import (
 
 // TestGossipKeysChangeStepByStep: the file has them, and no answer.
 func TestGossipKeysChangeStepByStep(t *testing.T) {
-	ln, err := Listen("127.0.0.1:0", 0)
-	require.NoError(t, err)
+	ln := listen(t)
 	dir, key := t.TempDir(), certs.NewGossipKey().Text()
 	c := open(t, Config{Node: start(t, t.TempDir(), ln, nil), TLSDir: dir},
 		seemsAt{ln, socketAddr})
@@ -53,8 +52,7 @@ func TestGossipKeysChangeStepByStep(t *testing.T) {
 
 // TestNoStepBeginsFromAFileThatIsGone: it would turn encryption off.
 func TestNoStepBeginsFromAFileThatIsGone(t *testing.T) {
-	ln, err := Listen("127.0.0.1:0", 0)
-	require.NoError(t, err)
+	ln := listen(t)
 	issued, err := certs.Issue(t.TempDir(), cluster.DefaultCluster, []string{"a"}, time.Hour)
 	require.NoError(t, err)
 	dir := issued[0].Dir

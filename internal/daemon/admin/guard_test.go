@@ -16,8 +16,7 @@ const secret, another = "correct-horse-battery-staple", "another-horse-of-anothe
 // guardedBy serves a node with faults behind a given configuration; the connections
 // seem to be at the given kind of address.
 func guardedBy(t *testing.T, cfg Config, at net.Addr) *Client {
-	ln, err := Listen("127.0.0.1:0", 0)
-	require.NoError(t, err)
+	ln := listen(t)
 	cfg.Faults = fault.New()
 	cfg.Node = start(t, t.TempDir(), ln, cfg.Faults, "b", "c") // nobody leads
 	return open(t, cfg, seemsAt{ln, at})
@@ -81,6 +80,8 @@ func TestANameThatWasMadeToPointHereIsRefused(t *testing.T) {
 		resp, text := exchange(t, c, "GET", "/v1/status", "", "Host", host)
 		require.Equal(t, want, resp.StatusCode, "%s: %s", host, text)
 	}
+	code, _ := request(t, guardedBy(t, Config{}, elsewhere), "GET", "/v1/status", "", "Host", "x.example")
+	require.Equal(t, http.StatusOK, code, "on a network any name is right")
 	resp, text := cut(t, c, "Host", "evil.example", "Origin", "http://evil.example", "Sec-Fetch-Site",
 		"same-origin")
 	require.Equal(t, http.StatusMisdirectedRequest, resp.StatusCode,
@@ -99,12 +100,6 @@ func TestHealthChecksNeedNoName(t *testing.T) {
 	_, err = conn.Read(answer)
 	require.NoError(t, err)
 	require.Equal(t, "HTTP/1.0 200", string(answer))
-}
-
-func TestOnANetworkAnyNameIsRight(t *testing.T) {
-	c := guardedBy(t, Config{}, elsewhere)
-	code, _ := request(t, c, "GET", "/v1/status", "", "Host", "node1.example")
-	require.Equal(t, http.StatusOK, code)
 }
 
 func TestAnAddressOfLoopbackIsNoNetwork(t *testing.T) {
@@ -145,10 +140,6 @@ func TestATokenIsDemandedOfWhoChangesSomething(t *testing.T) {
 			resp, text := cut(t, c, "Authorization", "Bearer "+another)
 			require.Equal(t, http.StatusForbidden, resp.StatusCode)
 			require.Contains(t, text, "this needs the role operate, and the token has the role read")
-			for _, path := range []string{"/v1/status", "/v1/leader", "/v1/faults", "/v1/openapi.yaml"} {
-				code, _ := request(t, c, "GET", path, "")
-				require.NotEqual(t, http.StatusUnauthorized, code, path)
-			}
 			for _, r := range []string{"POST /v1/nothing", "PUT /v1/status", "DELETE /v1/faults"} {
 				method, path, _ := strings.Cut(r, " ")
 				code, _ := request(t, c, method, path, "")
@@ -158,28 +149,11 @@ func TestATokenIsDemandedOfWhoChangesSomething(t *testing.T) {
 	}
 }
 
-func TestReadersMayNeedTheTokenToo(t *testing.T) {
+func TestAClientSendsItsToken(t *testing.T) {
 	c := guardedBy(t, Config{Tokens: tokensOf(t, secret), TokenReads: true}, nil)
-	for _, path := range []string{"/v1/status", "/v1/leader", "/v1/events", "/v1/openapi.yaml"} {
-		code, _ := request(t, c, "GET", path, "")
-		require.Equal(t, http.StatusUnauthorized, code, path)
-		code, _ = request(t, c, "HEAD", path, "")
-		require.Equal(t, http.StatusUnauthorized, code, path)
-	}
-	for _, path := range []string{"/healthz", "/readyz"} {
-		code, _ := request(t, c, "GET", path, "")
-		require.NotEqual(t, http.StatusUnauthorized, code, path)
-	}
 	_, err := c.Status(t.Context())
 	require.ErrorContains(t, err, "this needs the node's token")
-	c.token = secret
-	_, err = c.Status(t.Context())
-	require.NoError(t, err)
-}
-
-func TestAClientSendsItsToken(t *testing.T) {
-	c := guardedBy(t, Config{Tokens: tokensOf(t, secret)}, nil)
-	_, err := c.Faults(t.Context(), FaultRequest{HealAll: true})
+	_, err = c.Faults(t.Context(), FaultRequest{HealAll: true})
 	require.ErrorContains(t, err, "this needs the node's token")
 	c.token = "something-else-altogether"
 	_, err = c.Faults(t.Context(), FaultRequest{HealAll: true})

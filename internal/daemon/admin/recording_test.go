@@ -17,8 +17,7 @@ import (
 
 func TestWhatANodeRecordedOutlivesIt(t *testing.T) {
 	dir := t.TempDir()
-	ln, err := Listen("127.0.0.1:0", 0)
-	require.NoError(t, err)
+	ln := listen(t)
 	node := start(t, dir, ln, nil)
 	c := open(t, Config{Node: node, DataDir: dir}, ln)
 	leads(t, node)

@@ -75,12 +75,8 @@ func TestRolesOfRequests(t *testing.T) {
 		operates = "operate"
 	)
 	pki := pki{t, t.TempDir()}
-	var own netmesh.Credentials
-	var err error
-	own.Certificate, own.Roots, err = certs.Load(pki.issue("bmqelect", "a", time.Hour))
-	require.NoError(t, err)
-	tls := func() *netmesh.Credentials { return &own }
-	listed := own
+	tls := shows(t, pki.issue("bmqelect", "a", time.Hour))
+	listed := *tls()
 	listed.Names = []string{"a", "operator/alice"}
 	listing := func() *netmesh.Credentials { return &listed }
 	tokens := tokensOf(t, "operate "+secret+"\nread "+another)
@@ -213,12 +209,9 @@ func TestAChainIsVerifiedOnce(t *testing.T) {
 // TestAChainThatCostsMuchIsNotTaken, even if nothing asks for a role.
 func TestAChainThatCostsMuchIsNotTaken(t *testing.T) {
 	pki := pki{t, t.TempDir()}
-	var own netmesh.Credentials
-	var err error
-	own.Certificate, own.Roots, err = certs.Load(pki.issue("bmqelect", "a", time.Hour))
-	require.NoError(t, err)
-	cfg := Config{TLS: func() *netmesh.Credentials { return &own }, Open: []string{"health"}}
+	cfg := Config{TLS: shows(t, pki.issue("bmqelect", "a", time.Hour)), Open: []string{"health"}}
 	c, shows := guardedBy(t, cfg, elsewhere), pki.credentials("operator/alice")
+	var err error
 	c.base = "https://" + c.addr
 	for range 5 {
 		c.transport.TLSClientConfig = shows.config("a")

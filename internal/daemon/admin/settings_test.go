@@ -37,12 +37,11 @@ func TestElectionsArePausedAndResumed(t *testing.T) {
 }
 
 func TestSettingsChangeAtRunTime(t *testing.T) {
-	ln, err := Listen("127.0.0.1:0", 0)
-	require.NoError(t, err)
+	ln := listen(t)
 	var out bytes.Buffer
 	log := hclog.New(&hclog.LoggerOptions{Output: &out, Level: hclog.Info})
 	node := start(t, t.TempDir(), ln, nil)
-	_, err = node.Election("jobs", cluster.ElectionConfig{Priority: 2})
+	_, err := node.Election("jobs", cluster.ElectionConfig{Priority: 2})
 	require.NoError(t, err)
 	c := open(t, Config{Node: node, Logger: log.Named("admin")}, ln)
 	before := node.Status()
@@ -71,8 +70,7 @@ func TestSettingsChangeAtRunTime(t *testing.T) {
 }
 
 func TestAnObserverCannotBeMadeACandidate(t *testing.T) {
-	ln, err := Listen("127.0.0.1:0", 0)
-	require.NoError(t, err)
+	ln := listen(t)
 	node, err := cluster.Start(t.Context(), cluster.Config{
 		Node: "o", Voters: []cluster.NodeID{"a"}, DataDir: t.TempDir(),
 		GossipAddr: "127.0.0.1:0", MeshAddr: "127.0.0.1:0", AdminAddr: ln.Addr().String(),

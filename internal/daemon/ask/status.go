@@ -270,16 +270,6 @@ func span(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-// faults are the failures that were made on purpose, a line for each node.
-func faults(answered []Answer) (lines []string) {
-	for _, a := range answered {
-		if a.Status.Faults != "" {
-			lines = append(lines, fmt.Sprintf("%s: cut on purpose: %s", a.Node, a.Status.Faults))
-		}
-	}
-	return lines
-}
-
 // emergencies says of each emergency on record which nodes know of it. It was declared on
 // each of them in turn, so the times differ.
 func emergencies(answered []Answer) (lines []string) {
