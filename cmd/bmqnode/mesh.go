@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/internal/daemon/config"
 	"github.com/bmqelect/bmqelect/internal/daemon/shell"
 	"github.com/bmqelect/bmqelect/scouting"
 )
@@ -23,7 +22,7 @@ func meshCommand() *cobra.Command {
 			"stream. Type commands while it runs (help lists them); Ctrl-C stops everything.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := c.Check(); err != nil {
-				return config.Usage(err)
+				return err
 			}
 			c.In, c.Out = cmd.InOrStdin(), cmd.OutOrStdout()
 			return shell.Run(cmd.Context(), c)

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"slices"
@@ -21,29 +20,21 @@ type Admin struct {
 	socketMode      string
 }
 
-// validate returns every mistake; exposed addresses are one unless there is TLS, or none is
-// wanted.
-func (a *Admin) validate(loopbackOnly bool) (errs []error) {
-	if _, err := a.SocketMode(); err != nil {
-		errs = append(errs, err)
-	}
-	if a.TokenReads && a.TokenFile == "" {
-		errs = append(errs, errors.New("--admin-token-reads is of no use without --"+TokenFlag))
-	}
+// validate adds every mistake; exposed addresses are one unless there is TLS, or none is wanted.
+func (a *Admin) validate(wrong *Mistakes, loopbackOnly bool) {
+	_, err := a.SocketMode()
+	*wrong = append(*wrong, err)
+	wrong.Want(!a.TokenReads || a.TokenFile != "",
+		"--admin-token-reads is of no use without --"+TokenFlag)
 	for _, topic := range a.Open {
-		if !slices.Contains(admin.Openable, topic) {
-			errs = append(errs, fmt.Errorf("--admin-open is %q, but must be some of %s", topic,
-				strings.Join(admin.Openable, ", ")))
-		}
+		wrong.Want(slices.Contains(admin.Openable, topic), "--admin-open is %q, but must be some of %s",
+			topic, strings.Join(admin.Openable, ", "))
 	}
 	for _, o := range [][2]string{{"admin-addr", a.Addr}, {"advertise-admin", a.Advertise}} {
-		if flag, addr := o[0], o[1]; loopbackOnly && addr != "" && !admin.IsHere(addr) {
-			errs = append(errs, fmt.Errorf("--%s is %s, where other machines may reach it without TLS, "+
-				"but must be on loopback or unix:PATH: otherwise make certificates with 'bmqnode certs "+
-				"--dir DIR NODE...' and set --%s, or --insecure", flag, addr, TLSFlag))
-		}
+		wrong.Want(!loopbackOnly || o[1] == "" || admin.IsHere(o[1]), "--%s is %s, where other machines "+
+			"may reach it without TLS, but must be on loopback or unix:PATH: otherwise make certificates "+
+			"with 'bmqnode certs --dir DIR NODE...' and set --%s, or --insecure", o[0], o[1], TLSFlag)
 	}
-	return errs
 }
 
 // SocketMode is the permissions of the socket of the admin side.

@@ -53,6 +53,19 @@ func Usage(err error) error {
 // Unwrap returns the mistake.
 func (e UsageError) Unwrap() error { return e.error }
 
+// Mistakes are what is wrong with options.
+type Mistakes []error
+
+// Want adds a mistake, unless all is well.
+func (m *Mistakes) Want(well bool, format string, args ...any) {
+	if !well {
+		*m = append(*m, fmt.Errorf(format, args...))
+	}
+}
+
+// Err is a UsageError of all mistakes, or nil.
+func (m Mistakes) Err() error { return Usage(errors.Join(m...)) }
+
 // Options are the options of a node. Register fills them in, as the flags are parsed.
 type Options struct {
 	Node     string
@@ -210,37 +223,25 @@ func (o *Options) Resolve() (cluster.Config, error) {
 	if o.rehearsal {
 		c.Faults = fault.New()
 	}
-	var errs []error
-	if err := o.resolveTiming(&c.Election.Timing); err != nil {
-		errs = append(errs, err)
-	}
-	switch o.rule {
-	case scouting.RuleDefault.String():
-		c.Election.Rule = scouting.RuleDefault
-	case scouting.RuleNodeOrder.String():
+	var wrong Mistakes
+	wrong = append(wrong, o.resolveTiming(&c.Election.Timing))
+	if o.rule == scouting.RuleNodeOrder.String() {
 		c.Election.Rule = scouting.RuleNodeOrder
-	default:
-		errs = append(errs, fmt.Errorf(
-			"--scouting-rule is %q, but must be default or node-order", o.rule))
 	}
-	if o.Hooks.Timeout <= 0 {
-		errs = append(errs, fmt.Errorf("--hook-timeout is %s, but must be positive", o.Hooks.Timeout))
-	}
-	if o.logFormat != "human" && o.logFormat != "json" {
-		errs = append(errs, fmt.Errorf("--log-format is %q, but must be human or json", o.logFormat))
-	}
-	if hclog.LevelFromString(o.logLevel) == hclog.NoLevel {
-		errs = append(errs, fmt.Errorf(
-			"--log-level is %q, but must be trace, debug, info, warn or error", o.logLevel))
-	}
-	errs = append(errs, o.Admin.validate(c.TLS == nil && !c.Insecure)...)
+	wrong.Want(o.rule == c.Election.Rule.String(),
+		"--scouting-rule is %q, but must be default or node-order", o.rule)
+	wrong.Want(o.Hooks.Timeout > 0, "--hook-timeout is %s, but must be positive", o.Hooks.Timeout)
+	wrong.Want(o.logFormat == "human" || o.logFormat == "json",
+		"--log-format is %q, but must be human or json", o.logFormat)
+	wrong.Want(hclog.LevelFromString(o.logLevel) != hclog.NoLevel,
+		"--log-level is %q, but must be trace, debug, info, warn or error", o.logLevel)
+	o.Admin.validate(&wrong, c.TLS == nil && !c.Insecure)
 	for _, other := range [][2]string{{"gossip", c.GossipAddr}, {"mesh", c.MeshAddr}} {
-		if a := o.Admin.Addr; a != "" && a == other[1] && !strings.HasSuffix(a, ":0") {
-			errs = append(errs, fmt.Errorf("--admin-addr is %s, but must be another address than "+
-				"--%s-addr: give each a port of its own", a, other[0]))
-		}
+		a := o.Admin.Addr
+		wrong.Want(a == "" || a != other[1] || strings.HasSuffix(a, ":0"), "--admin-addr is %s, but "+
+			"must be another address than --%s-addr: give each a port of its own", a, other[0])
 	}
-	return c, Usage(errors.Join(append(errs, inFlags(c.Validate()))...))
+	return c, append(wrong, inFlags(c.Validate())).Err()
 }
 
 // NodeIDs are names as nodes are called.

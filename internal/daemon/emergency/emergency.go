@@ -43,7 +43,7 @@ type Options struct {
 // is a config.UsageError; nothing was changed then.
 func (o *Options) Run(w io.Writer) error {
 	if err := o.resolve(); err != nil {
-		return config.Usage(err)
+		return err
 	}
 	switch {
 	case o.Show:
@@ -75,19 +75,13 @@ func (o *Options) resolve() error {
 			asked++
 		}
 	}
-	var errs []error
-	if asked != 1 {
-		errs = append(errs, errors.New("say one of --lost, --readmit and --show"))
-	}
-	if o.Dir == "" {
-		errs = append(errs, errors.New(
-			"--data-dir is empty, but must be the directory of the node's durable state"))
-	}
-	if len(o.Lost) > 0 && len(o.Voters) == 0 {
-		errs = append(errs, errors.New(
-			"--voters is empty, but must be the voters as they are configured"))
-	}
-	return errors.Join(errs...)
+	var wrong config.Mistakes
+	wrong.Want(asked == 1, "say one of --lost, --readmit and --show")
+	wrong.Want(o.Dir != "",
+		"--data-dir is empty, but must be the directory of the node's durable state")
+	wrong.Want(len(o.Lost) == 0 || len(o.Voters) > 0,
+		"--voters is empty, but must be the voters as they are configured")
+	return wrong.Err()
 }
 
 // declare says what the emergency means, and records it if it is confirmed.

@@ -3,7 +3,6 @@
 package exec
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -55,12 +54,7 @@ func (o *Options) Resolve() (cluster.Config, error) {
 	if err != nil {
 		return cfg, err
 	}
-	var errs []error
-	want := func(ok bool, text string, args ...any) {
-		if !ok {
-			errs = append(errs, fmt.Errorf(text, args...))
-		}
-	}
+	var wrong config.Mistakes
 	e := &cfg.Election
 	if e.StopMargin == 0 {
 		e.StopMargin = (e.Timing.Lease - e.Timing.HeartbeatBroadcast) / 2
@@ -68,19 +62,19 @@ func (o *Options) Resolve() (cluster.Config, error) {
 	if o.killMargin == 0 {
 		o.killMargin = e.StopMargin / 2
 	}
-	want(o.killMargin > 0 && o.killMargin < e.StopMargin, "--kill-margin is %s, but must be "+
+	wrong.Want(o.killMargin > 0 && o.killMargin < e.StopMargin, "--kill-margin is %s, but must be "+
 		"positive and shorter than --stop-margin, %s", o.killMargin, e.StopMargin)
-	want(slices.Contains(restartPolicies, o.restart), "--restart is %q, but must be %s",
+	wrong.Want(slices.Contains(restartPolicies, o.restart), "--restart is %q, but must be %s",
 		o.restart, strings.Join(restartPolicies, ", "))
-	want(o.delay >= 0, "--restart-delay is %s, but must not be negative", o.delay)
-	want(o.Shutdown > 0, "--shutdown-timeout is %s, but must be positive", o.Shutdown)
-	want(!e.UnsafeNoScouting, "--unsafe-no-scouting has no lease, so nothing would say by "+
+	wrong.Want(o.delay >= 0, "--restart-delay is %s, but must not be negative", o.delay)
+	wrong.Want(o.Shutdown > 0, "--shutdown-timeout is %s, but must be positive", o.Shutdown)
+	wrong.Want(!e.UnsafeNoScouting, "--unsafe-no-scouting has no lease, so nothing would say by "+
 		"when the command must have ended")
 	const never = "a node that never leads would never run the command"
-	want(!e.NotCandidate, "--not-candidate: %s", never)
-	want(slices.Contains(cfg.Voters, cfg.Node), "--node %s is not among --voters: %s",
+	wrong.Want(!e.NotCandidate, "--not-candidate: %s", never)
+	wrong.Want(slices.Contains(cfg.Voters, cfg.Node), "--node %s is not among --voters: %s",
 		cfg.Node, never)
-	return cfg, config.Usage(errors.Join(errs...))
+	return cfg, wrong.Err()
 }
 
 // ExitStatus is an error that ends bmqnode with that status and without a message.

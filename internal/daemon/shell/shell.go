@@ -20,6 +20,7 @@ import (
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/base/certs"
 	"github.com/bmqelect/bmqelect/internal/daemon/ask"
+	"github.com/bmqelect/bmqelect/internal/daemon/config"
 	"github.com/bmqelect/bmqelect/internal/daemon/console"
 	"github.com/bmqelect/bmqelect/internal/daemon/procs"
 	"github.com/bmqelect/bmqelect/scouting"
@@ -47,19 +48,17 @@ type Config struct {
 	Command func(ctx context.Context, args ...string) (output string, err error)
 }
 
-// Check names what is wrong, by the flags of the command `mesh`.
+// Check names what is wrong, by the flags of the command `mesh`: a config.UsageError.
 func (c Config) Check() error {
-	if c.Nodes < 1 || c.Nodes > scouting.MaxVoters {
-		return fmt.Errorf("--nodes is %d, but must be 1 to %d", c.Nodes, scouting.MaxVoters)
-	}
-	if _, ok := elector.Profile(c.Profile); !ok {
-		return fmt.Errorf("--profile is %q, but must be one of %s",
-			c.Profile, strings.Join(elector.ProfileNames(), ", "))
-	}
-	if c.BasePort < 1024 || c.BasePort > 30_000 {
-		return fmt.Errorf("--base-port is %d, but must be 1024 to 30000", c.BasePort)
-	}
-	return nil
+	var wrong config.Mistakes
+	wrong.Want(c.Nodes >= 1 && c.Nodes <= scouting.MaxVoters, "--nodes is %d, but must be 1 to %d",
+		c.Nodes, scouting.MaxVoters)
+	_, known := elector.Profile(c.Profile)
+	wrong.Want(known, "--profile is %q, but must be one of %s", c.Profile,
+		strings.Join(elector.ProfileNames(), ", "))
+	wrong.Want(c.BasePort >= 1024 && c.BasePort <= 30_000,
+		"--base-port is %d, but must be 1024 to 30000", c.BasePort)
+	return wrong.Err()
 }
 
 // shell is a mesh of processes and the terminal in front of it.
