@@ -40,7 +40,9 @@ func (n *Node) Mesh() *netmesh.Mesh { return n.mesh }
 // Do runs f on the driver.
 func (n *Node) Do(f func()) { n.drive(func(*loop.Driver) { f() }) }
 
-func (n *Node) drive(f func(*loop.Driver)) { _ = n.loop.Do(context.Background(), f) }
+func (n *Node) drive(f func(*loop.Driver)) {
+	_ = n.loop.Do(context.Background(), func(d *loop.Driver) error { f(d); return nil })
+}
 
 // Fail ends the node's part in all elections, as a failed fsync does.
 func (n *Node) Fail(err error) { n.drive(func(d *loop.Driver) { d.Fail(err) }) }
@@ -86,12 +88,6 @@ func (l *Leadership) Election() *Election { return l.e }
 
 // GiveUp ends the leadership as the end of Run's ctx does.
 func (l *Leadership) GiveUp() { l.giveUp() }
-
-// Kept is how much the node keeps of its elections.
-func (n *Node) Kept() (kept loop.Kept) {
-	n.drive(func(d *loop.Driver) { kept = d.Kept() })
-	return kept
-}
 
 // EnterCampaign is the first half of Campaign.
 func (e *Election) EnterCampaign(ctx context.Context) (*Leadership, error) {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/bmqelect/bmqelect/cluster/internal/loop"
 	"github.com/bmqelect/bmqelect/cluster/internal/testhook"
 	"github.com/bmqelect/bmqelect/cluster/internal/testprocess"
 	"github.com/bmqelect/bmqelect/internal/base/memnet"
@@ -53,7 +52,7 @@ func TestOnlyEventsThatSomebodyWantedAreMissed(t *testing.T) {
 		n := leadsAlone(t)
 		newest, all := n.Subscribe(1), n.Subscribe(2)
 		for range 5 {
-			n.hub.publish(loop.Event{})
+			n.hub.say(1)
 		}
 		st := n.Stats()
 		require.Equal(t, uint64(3), st.MissedEvents)

@@ -6,47 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/internal/base/recording"
-	"github.com/bmqelect/bmqelect/netmesh"
 )
-
-// meshHandler records what the mesh reports, and hands it to the loop. It may wait for room
-// there, which holds up that one link.
-type meshHandler struct{ n *Node }
-
-var _ netmesh.Handler = meshHandler{}
-
-func (h meshHandler) LinkUp(peer netmesh.PeerInfo) {
-	h.n.log.Debug("link up", "peer", peer.Node, "boot", peer.Boot, "addr", peer.Remote)
-	h.n.recorder.Record(recording.Record{
-		Kind: recording.LinkUp, Peer: string(peer.Node), PeerBoot: peer.Boot,
-		Identity: peer.Identity.String(), Faults: h.n.faults(),
-	})
-	h.n.loop.LinkUp(peer)
-	wake(h.n.linked)
-}
-
-func (h meshHandler) LinkDown(peer NodeID, ev elector.Evidence) {
-	h.n.recorder.Record(recording.Record{
-		Kind: recording.LinkDown, Peer: string(peer), Why: ev.String(), Faults: h.n.faults(),
-	})
-	h.n.loop.LinkDown(peer, ev)
-	h.n.log.Debug("link down", "peer", peer, "evidence", ev.String())
-}
-
-func (h meshHandler) Died(peer NodeID, proof elector.Proof) {
-	h.n.recorder.Record(recording.Record{
-		Kind: recording.Died, Peer: string(peer), Why: proof.String(), Faults: h.n.faults(),
-	})
-	h.n.loop.Died(peer, proof)
-	h.n.log.Debug("process proven dead", "peer", peer, "proof", proof.String())
-}
-
-func (h meshHandler) Received(peer NodeID, group string, m elector.Message) {
-	h.n.loop.Received(peer, group, m)
-}
 
 // wake fills a channel that holds one element. It never waits.
 func wake(c chan<- struct{}) {

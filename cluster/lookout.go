@@ -28,7 +28,7 @@ func (n *Node) lookout() {
 		case <-timer.C:
 			soon = false
 			timer.Reset(lookEvery)
-		case <-n.linked:
+		case <-n.loop.Linked:
 			if !soon { // or links that come and go would put it off
 				soon = true
 				timer.Reset(lookSoon)

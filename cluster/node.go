@@ -44,8 +44,7 @@ type Node struct {
 	emergencies []EmergencyStatus // as at the start
 	lost        []NodeID          // whom they keep from voting
 
-	linked chan struct{} // has an element after a link came up: for the lookout
-	quit   chan struct{} // closed to end what runs beside the loop
+	quit chan struct{} // closed to end what runs beside the loop
 
 	closing     sync.Once
 	closeCtx    context.Context // ends when Close is to wait no longer
@@ -107,7 +106,7 @@ func newNode(cfg Config, hooks testhook.Hooks) *Node {
 	lines := newLogLines(cfg.Logger)
 	n := &Node{
 		cfg: cfg, log: lines.logger().With("node", cfg.Node), lines: lines, hooks: hooks,
-		measure: measure.New(), linked: make(chan struct{}, 1), quit: make(chan struct{}),
+		measure: measure.New(), quit: make(chan struct{}),
 		gone: make(chan struct{}), released: make(chan struct{}),
 	}
 	n.closeCtx, n.cancelClose = context.WithCancelCause(context.Background())
@@ -141,7 +140,7 @@ func (n *Node) start(ctx context.Context) (err error) {
 	})
 	n.recorder = recorder.New(recorder.Config{
 		Dir: n.cfg.DataDir, Node: string(n.cfg.Node), Boot: n.store.Boot(), Age: n.measure.Age,
-		Found: func(why string) { n.diagnosis.OfNode(findings.DiskFails, why) },
+		Found: func(why string) { n.diagnosis.OfNode(findings.DiskFails, why) }, Faults: n.faults,
 	})
 	n.loop = n.newLoop()
 	first, err := n.loop.NewElection(DefaultGroup, n.cfg.setup(n.cfg.Election))
@@ -153,7 +152,7 @@ func (n *Node) start(ctx context.Context) (err error) {
 	if n.credentials, err = openCredentials(&n.cfg); err != nil {
 		return err
 	}
-	n.mesh, err = netmesh.Listen(n.meshConfig(), n.diagnosis.Handler(meshHandler{n}))
+	n.mesh, err = netmesh.Listen(n.meshConfig(), n.diagnosis.Handler(n.loop))
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/bmqelect/bmqelect/cluster/internal/loop"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/lsn"
 )
@@ -73,12 +72,13 @@ func (h *hub) subscribe(group string, buffer int) *Subscription {
 	return s
 }
 
-func (h *hub) publish(e loop.Event) {
+// publish is called by the driver.
+func (h *hub) publish(group string, t elector.Transition, at time.Time, leaderMeta string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, s := range h.subs {
-		if s.group == "" || s.group == e.Group {
-			s.push(Event{e.Group, e.Time, e.Transition, e.LeaderMeta, 0})
+		if s.group == "" || s.group == group {
+			s.push(Event{Group: group, Time: at, Transition: t, LeaderMeta: leaderMeta})
 		}
 	}
 }

@@ -46,7 +46,7 @@ func TestANodeRecordsItsLife(t *testing.T) {
 		synctest.Wait() // the driver takes the newest alone of what waits
 		require.NoError(t, n.Default().SetFit(nil))
 		n.Do(func() { time.Sleep(time.Minute) })
-		meshHandler{n}.LinkDown("b", 1)
+		n.loop.LinkDown("b", 1)
 		time.Sleep(time.Minute)
 		require.True(t, n.IsLeader())
 		require.NoError(t, n.Close(context.Background()))

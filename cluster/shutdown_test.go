@@ -345,19 +345,3 @@ func TestTheDefaultElectionIsClosedWithItsNodeAlone(t *testing.T) {
 		require.NoError(t, err)
 	})
 }
-
-// A node forgets work that was cut off and has stopped, however many elections it
-// opens and closes.
-func TestWorkThatWasCutOffAndHasStoppedIsForgotten(t *testing.T) {
-	withCluster(t, one, func(t *testing.T, c *testCluster) {
-		for range 10 {
-			e, err := c.Node("a").Election("jobs", cluster.ElectionConfig{AwaitCampaign: true})
-			require.NoError(t, err)
-			l, err := e.Campaign(t.Context())
-			require.NoError(t, err)
-			require.ErrorContains(t, e.Close(cluster.Canceled), "guarded work had not stopped")
-			l.Release()
-		}
-		require.Equal(t, 1, c.Node("a").Kept().Cut)
-	})
-}

@@ -2,16 +2,16 @@ package cluster
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/bmqelect/bmqelect/cluster/internal/loop"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
-func eventOf(term lsn.Term) loop.Event {
-	return loop.Event{Transition: elector.Transition{Term: term}}
+func (h *hub) say(term lsn.Term) {
+	h.publish("x", elector.Transition{Term: term}, time.Time{}, "")
 }
 
 // drain takes what waits, without waiting itself.
@@ -33,7 +33,7 @@ func TestSubscriberThatNeverReadsKeepsTheNewestEvents(t *testing.T) {
 	var h hub
 	slow, quick := h.subscribe("", 3), h.subscribe("", 100)
 	for term := lsn.Term(1); term <= 10; term++ {
-		h.publish(eventOf(term))
+		h.say(term)
 	}
 	terms, missed := drain(slow)
 	require.Equal(t, []lsn.Term{8, 9, 10}, terms, "the last word is the newest")
@@ -46,13 +46,13 @@ func TestSubscriberThatNeverReadsKeepsTheNewestEvents(t *testing.T) {
 func TestMissedEventsAreCountedOnceEach(t *testing.T) {
 	var h hub
 	s := h.subscribe("", 1)
-	h.publish(eventOf(1))
-	h.publish(eventOf(2))
-	h.publish(eventOf(3))
+	h.say(1)
+	h.say(2)
+	h.say(3)
 	e := <-s.Events()
 	require.Equal(t, lsn.Term(3), e.Term)
 	require.Equal(t, 2, e.Missed)
-	h.publish(eventOf(4))
+	h.say(4)
 	require.Zero(t, (<-s.Events()).Missed)
 }
 
@@ -61,7 +61,7 @@ func TestClosingEndsTheChannelOnce(t *testing.T) {
 	a, b := h.subscribe("", 1), h.subscribe("", 1)
 	a.Close()
 	a.Close()
-	h.publish(eventOf(1))
+	h.say(1)
 	h.close()
 	b.Close()
 	_, ok := <-a.Events()
@@ -78,7 +78,7 @@ func TestSubscriberOfOneElectionHearsOfNoOther(t *testing.T) {
 	var h hub
 	one, all := h.subscribe("x", 10), h.subscribe("", 10)
 	for _, group := range []string{"x", "y", "x", "y"} {
-		h.publish(loop.Event{Group: group})
+		h.publish(group, elector.Transition{}, time.Time{}, "")
 	}
 	terms, missed := drain(one)
 	require.Len(t, terms, 2)

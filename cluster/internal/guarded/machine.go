@@ -18,7 +18,7 @@ import (
 // Machine is safe for concurrent use.
 type Machine struct {
 	watcher *Watcher
-	ask     func() // lets the driver take requests; it does not wait
+	ready   chan<- struct{} // gets an element when there are requests; it holds one
 	// leaseEnd is State.LeaseEnd, for those who ask without the lock.
 	leaseEnd atomic.Int64
 	lastID   atomic.Uint64
@@ -43,9 +43,10 @@ type holder struct {
 // machine. It gets values: what is passed on by pointer would be on the heap in every step.
 type Apply func(leadership.Effects, leadership.State)
 
-// New returns a machine whose deadlines w watches. ask is called when there are requests.
-func New(cfg leadership.Config, priority int, w *Watcher, ask func()) *Machine {
-	m := &Machine{watcher: w, ask: ask, inner: leadership.New(cfg), priority: priority}
+// New returns a machine whose deadlines w watches. When there are requests it puts an element
+// into ready, which holds one.
+func New(cfg leadership.Config, priority int, w *Watcher, ready chan<- struct{}) *Machine {
+	m := &Machine{watcher: w, ready: ready, inner: leadership.New(cfg), priority: priority}
 	m.deadline = timers.New(m)
 	return m
 }
@@ -89,7 +90,6 @@ func (m *Machine) Campaign(in leadership.Campaign, apply Apply) (
 		return nil, e.Refusal
 	}
 	m.holder = holder{in.ID, make(chan struct{}), apply}
-	m.ask()
 	return m.holder.over, leadership.NotRefused
 }
 
@@ -99,9 +99,7 @@ func (m *Machine) Feed(in leadership.Input) leadership.State {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	before := m.inner.State()
-	if e := m.advance(now, in); len(e.Requests) > 0 {
-		m.ask()
-	}
+	m.advance(now, in)
 	return before
 }
 
@@ -113,7 +111,6 @@ func (m *Machine) Change(in leadership.Input) (before leadership.State, err erro
 	before = m.inner.State()
 	if m.ended == nil {
 		m.advance(now, in)
-		m.ask()
 	}
 	return before, m.ended
 }
@@ -125,7 +122,6 @@ func (m *Machine) Prefer(priority int) error {
 	if m.ended == nil {
 		m.priority = priority
 		m.request(elector.Prefer{Priority: priority})
-		m.ask()
 	}
 	return m.ended
 }
@@ -141,7 +137,6 @@ func (m *Machine) Close(why error, abrupt bool) (cut bool) {
 	}
 	s := m.inner.State()
 	m.advance(now, leadership.Close{Abrupt: abrupt})
-	m.ask()
 	return abrupt && s.Phase.Working() && s.Term != 0
 }
 
@@ -221,4 +216,13 @@ func (m *Machine) request(in elector.Input) {
 		})
 	}
 	m.requests = append(m.requests, in)
+	wake(m.ready)
+}
+
+// wake fills a channel that holds one element. It never waits.
+func wake(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
 }

@@ -73,10 +73,7 @@ func (w *Watcher) arm(t *timers.Timer[*Machine], at elector.Time) {
 	}
 	w.queue.Set(t, at)
 	if w.queue[0] == t {
-		select {
-		case w.wake <- struct{}{}:
-		default:
-		}
+		wake(w.wake)
 	}
 }
 

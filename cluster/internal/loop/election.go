@@ -30,7 +30,6 @@ type Election struct {
 	restEnd atomic.Int64 // of the rest after a step-down, as of the last step
 	ledLast atomic.Bool  // while elections are paused: as of the last transition
 	workEnd atomic.Pointer[WorkEnd]
-	waits   bool   // is in waiting, whose lock guards it
 	g       *group // the driver's
 }
 
@@ -52,7 +51,7 @@ type group struct {
 	leadTerm    lsn.Term              // that the sequencer issues for; 0 if this node does not lead
 	issued      lsn.LSN               // newest issued LSN that the machine knows of
 	since       time.Time             // of the newest transition, by the wall clock
-	leaderMeta  string // of the leader that it had
+	leaderMeta  string                // of the leader that it had
 	measure     measure.Election
 	follows     elector.NodeID              // the leader, as of the newest transition
 	drawnBy     elector.NodeID              // it, if its claim drew this node from another; see drawn
@@ -92,7 +91,7 @@ func (l *Loop) NewElection(name string, s Setup) (*Election, error) {
 	e.Machine = guarded.New(leadership.Config{
 		MayStand: mayStand, AwaitCampaign: s.AwaitCampaign,
 		Margin: s.StopMargin, Lease: config.Timing.Lease,
-	}, config.Priority, l.watcher, func() { l.waiting.add(e) })
+	}, config.Priority, l.watcher, l.ready)
 	e.g = &group{
 		Election: e, machine: machine, terms: terms, silences: map[elector.NodeID]silences{},
 		measure: measure.NewElection(config.Timing.Lease),
@@ -208,7 +207,7 @@ func (d *Driver) leave(g *group) {
 	if g.dropped.Load() {
 		delete(d.groups, g.Name)
 		d.ticks.Remove(g.tick)
-		d.persister.close(g.Name)
+		d.persister.note(func() error { d.Store.Forget(g.Name); return nil })
 		d.closed[g.Name] = g
 		d.forgetReleased()
 	}

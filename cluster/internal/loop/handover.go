@@ -26,7 +26,7 @@ func (l *Loop) Resign(ctx context.Context, e *Election) error {
 func (l *Loop) StepDown(ctx context.Context, e *Election, rest time.Duration) error {
 	_, err := l.handOver(ctx, e, func(d *Driver) error {
 		if e.g.leadTerm == 0 && rest == 0 {
-			return ErrNotLeader
+			return elector.ErrNotLeader
 		}
 		if e.g.leadTerm != 0 {
 			if err := d.refuseUnnamed(); err != nil {
@@ -85,7 +85,10 @@ func (l *Loop) handOver(ctx context.Context, e *Election, begin func(*Driver) er
 	leads bool, err error,
 ) {
 	var end *handoverEnd
-	err = l.do(ctx, e, func(d *Driver) error {
+	err = l.Do(ctx, func(d *Driver) error {
+		if err := e.Ended(); err != nil {
+			return err
+		}
 		err := begin(d)
 		end = e.g.awaitHandoverEnd()
 		return err

@@ -9,11 +9,20 @@ import (
 
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/elector/detector"
+	"github.com/bmqelect/bmqelect/internal/base/recording"
 	"github.com/bmqelect/bmqelect/netmesh"
 )
 
-// LinkUp says that there is a link to a peer.
+var _ netmesh.Handler = (*Loop)(nil)
+
+// LinkUp says that there is a link to a peer. As the others of netmesh.Handler it may wait for
+// room in the inbox, which holds up that one link.
 func (l *Loop) LinkUp(peer netmesh.PeerInfo) {
+	l.Log.Debug("link up", "peer", peer.Node, "boot", peer.Boot, "addr", peer.Remote)
+	l.Recorder.Record(recording.Record{
+		Kind: recording.LinkUp, Peer: string(peer.Node), PeerBoot: peer.Boot,
+		Identity: peer.Identity.String(),
+	})
 	if peer.Identities != nil {
 		l.persister.note(func() error { return l.Store.SaveIdentities(peer.Node, peer.Identities) })
 	}
@@ -24,15 +33,25 @@ func (l *Loop) LinkUp(peer netmesh.PeerInfo) {
 		d.noteReturn(peer.Node)
 		d.stepAll(elector.LinkUp{Peer: peer.Node})
 	})
+	wake(l.Linked)
 }
 
 // LinkDown says that a link is gone, and what showed it.
 func (l *Loop) LinkDown(peer elector.NodeID, ev elector.Evidence) {
+	l.Recorder.Record(recording.Record{
+		Kind: recording.LinkDown, Peer: string(peer), Why: ev.String(),
+	})
 	l.later(func(d *Driver) {
 		delete(d.up, peer)
 		delete(d.unentitled, peer)
 		d.stepAll(elector.LinkDown{Peer: peer, Evidence: ev})
 	})
+	l.Log.Debug("link down", "peer", peer, "evidence", ev.String())
+}
+
+// Received hands a message to the driver.
+func (l *Loop) Received(from elector.NodeID, group string, m elector.Message) {
+	_ = l.post(context.Background(), event{from: from, group: group, msg: m})
 }
 
 // process is the newest process of a voter's name that this node had a link to.
@@ -63,6 +82,10 @@ func (d *Driver) noteProcess(peer *netmesh.PeerInfo) {
 // where an earlier process of that name may still hold it, because this one ran on a
 // copy of its data directory, this one's death ends nothing.
 func (l *Loop) Died(peer elector.NodeID, proof elector.Proof) {
+	l.Recorder.Record(recording.Record{
+		Kind: recording.Died, Peer: string(peer), Why: proof.String(),
+	})
+	l.Log.Debug("process proven dead", "peer", peer, "proof", proof.String())
 	l.later(func(d *Driver) {
 		p, known := d.processes[peer]
 		if known {
@@ -106,10 +129,11 @@ func (l *Loop) Pinged(links []netmesh.LinkStatus) {
 
 // LongestPromise is how long a promise to a leader may bind, in any election.
 func (l *Loop) LongestPromise(ctx context.Context) (longest time.Duration, err error) {
-	err = l.Do(ctx, func(d *Driver) {
+	err = l.Do(ctx, func(d *Driver) error {
 		for _, g := range d.groups {
 			longest = max(longest, g.promise())
 		}
+		return nil
 	})
 	return longest, err
 }

@@ -3,7 +3,6 @@ package loop
 import (
 	"context"
 	"errors"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -18,11 +17,10 @@ import (
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
-// Errors that a node's own wrap or are.
+// Errors of all that is asked of a loop.
 var (
-	ErrClosed    = errors.New("the node is closed")
-	ErrHeldUp    = errors.New("the node is held up and has not answered")
-	ErrNotLeader = elector.ErrNotLeader
+	ErrClosed = errors.New("the node is closed")
+	ErrHeldUp = errors.New("the node is held up and has not answered")
 )
 
 // CleanupTime is how long a step of cleaning up may take after ctx has ended. It takes
@@ -43,18 +41,10 @@ type Config struct {
 	Measure  *measure.Measure
 	Recorder *recorder.Recorder
 
-	// Publish and Claimed are called by the driver, and must not wait.
-	Publish func(Event)
-	// Claimed gets what is wrong with a voter's claim to lead.
+	// The driver calls these, so they must not wait. Publish gets each transition, and what its
+	// leader tells of itself; Claimed what is wrong with a voter's claim to lead.
+	Publish func(group string, t elector.Transition, at time.Time, leaderMeta string)
 	Claimed func(peer elector.NodeID, why string)
-}
-
-// Event is a change of what the node is in an election, or of whom it follows.
-type Event struct {
-	Group string
-	Time  time.Time // by the wall clock
-	elector.Transition
-	LeaderMeta string // of that leader
 }
 
 // Mesh is what sends to other nodes. It never waits.
@@ -67,6 +57,7 @@ type Mesh interface {
 type Loop struct {
 	*common
 
+	Linked    chan struct{} // has an element after a link came up
 	inbox     chan event
 	quit      chan struct{}
 	ended     chan struct{} // closed when the driver has ended
@@ -80,7 +71,7 @@ type common struct {
 
 	watcher   *guarded.Watcher
 	persister *persister
-	waiting   waiting
+	ready     chan struct{} // has an element if an election may have requests
 	paused    atomic.Pointer[pause]
 	done      chan struct{} // closed when the node takes part no longer
 	why       error         // why that is; set before
@@ -105,16 +96,16 @@ const InboxSize = 256
 func New(cfg Config) *Loop {
 	c := &common{
 		Config: cfg, watcher: guarded.NewWatcher(cfg.Hooks.Clock),
-		waiting: waiting{ready: make(chan struct{}, 1)}, done: make(chan struct{}),
+		ready: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	l := &Loop{
-		common: c, inbox: make(chan event, InboxSize), quit: make(chan struct{}),
-		ended: make(chan struct{}), persisted: make(chan struct{}),
+		common: c, Linked: make(chan struct{}, 1), inbox: make(chan event, InboxSize),
+		quit: make(chan struct{}), ended: make(chan struct{}), persisted: make(chan struct{}),
 	}
 	c.persister = newPersister(func(terms map[string]elector.Terms) error {
 		return c.Measure.Timed(func() error { return c.Store.Persist(terms) })
 	}, l.onPersisted)
-	c.persister.forget, c.persister.check = c.Store.Forget, c.Store.Check
+	c.persister.check = c.Store.Check
 	c.loadPause()
 	return l
 }
@@ -159,11 +150,6 @@ func (c *common) Err() error {
 // InboxLength is how many events wait for the driver.
 func (l *Loop) InboxLength() int { return len(l.inbox) }
 
-// Received hands a message to the driver. It may wait for room in the inbox.
-func (l *Loop) Received(from elector.NodeID, group string, m elector.Message) {
-	_ = l.post(context.Background(), event{from: from, group: group, msg: m})
-}
-
 // post hands e to the driver. It waits no longer than ctx for room in the inbox. The error
 // is ErrClosed or the cause of ctx.
 func (l *Loop) post(ctx context.Context, e event) error {
@@ -182,26 +168,25 @@ func (l *Loop) post(ctx context.Context, e event) error {
 func (l *Loop) later(f func(*Driver)) { _ = l.post(context.Background(), event{do: f}) }
 
 // Do runs f on the driver and waits for it, but no longer than ctx, even if the driver hangs.
-// The error is ErrClosed or the cause of ctx. After an error the caller must not read what f
-// writes: f may run still if it had begun. If it had not, it never will.
-func (l *Loop) Do(ctx context.Context, f func(*Driver)) error {
+// The error is that of f, ErrClosed or the cause of ctx. After one of the latter the caller must
+// not read what f writes: f may run still if it had begun. If it had not, it never will.
+func (l *Loop) Do(ctx context.Context, f func(*Driver) error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	ran := make(chan struct{})
+	result := make(chan error, 1)
 	var taken atomic.Bool // by the driver, or by the caller so that f does not run
 	run := func(d *Driver) {
 		if taken.CompareAndSwap(false, true) {
-			defer close(ran)
-			f(d)
+			result <- f(d)
 		}
 	}
 	if err := l.post(ctx, event{do: run}); err != nil {
 		return err
 	}
 	select {
-	case <-ran:
-		return nil
+	case err := <-result:
+		return err
 	case <-l.ended:
 		return ErrClosed
 	case <-ctx.Done():
@@ -210,54 +195,13 @@ func (l *Loop) Do(ctx context.Context, f func(*Driver)) error {
 	}
 }
 
-// do is Do for an election that is open, of which f knows what may go wrong.
-func (l *Loop) do(ctx context.Context, e *Election, f func(*Driver) error) error {
-	var outcome error
-	err := l.Do(ctx, func(d *Driver) {
-		if outcome = e.Ended(); outcome == nil {
-			outcome = f(d)
-		}
-	})
-	if err != nil {
-		return err
-	}
-	return outcome
-}
-
-// view runs f, which changes nothing, on the driver, or here if the driver has ended.
+// view runs f on the driver, or here if the driver has ended.
 func (l *Loop) view(f func(*Driver)) {
-	if l.Do(context.Background(), f) != nil {
+	err := l.Do(context.Background(), func(d *Driver) error { f(d); return nil })
+	if err != nil {
 		<-l.ended
 		f(l.last)
 	}
-}
-
-// waiting are elections with requests for the driver, each once. Adding one never waits.
-type waiting struct {
-	mu    sync.Mutex
-	all   []*Election
-	ready chan struct{} // has an element if all is not empty
-}
-
-func (w *waiting) add(e *Election) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !e.waits {
-		w.all = append(w.all, e)
-	}
-	e.waits = true
-	wake(w.ready)
-}
-
-func (w *waiting) take() []*Election {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	all := w.all
-	w.all = nil
-	for _, e := range all {
-		e.waits = false
-	}
-	return all
 }
 
 // wake fills a channel that holds one element. It never waits.

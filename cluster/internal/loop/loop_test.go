@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
 
+	"github.com/bmqelect/bmqelect/cluster/internal/leadership"
 	"github.com/bmqelect/bmqelect/cluster/internal/measure"
 	"github.com/bmqelect/bmqelect/cluster/internal/recorder"
 	"github.com/bmqelect/bmqelect/cluster/internal/store"
@@ -34,10 +35,12 @@ func run(tb testing.TB, c clock.Clock, voters ...elector.NodeID) (*Loop, *Electi
 	m := measure.New()
 	r := recorder.New(recorder.Config{
 		Dir: tb.TempDir(), Node: "a", Age: m.Age, Found: func(string) {},
+		Faults: func() string { return "" },
 	})
 	l := New(Config{
 		Node: "a", Voters: voters, Log: hclog.NewNullLogger(), Hooks: testhook.From(ctx), Store: s,
-		Measure: m, Recorder: r, Publish: func(Event) {}, Claimed: func(elector.NodeID, string) {},
+		Measure: m, Recorder: r, Claimed: func(elector.NodeID, string) {},
+		Publish: func(string, elector.Transition, time.Time, string) {},
 	})
 	e, err := l.NewElection("x", Setup{
 		Elector:    elector.Config{Self: "a", Voters: voters, Timing: elector.Article()},
@@ -73,12 +76,12 @@ func TestAHeartbeatTakesNoMemory(t *testing.T) {
 	l, e := fed(t)
 	e.posted = 1
 	allocated := 1.0
-	require.NoError(t, l.Do(t.Context(), func(d *Driver) {
+	l.view(func(d *Driver) {
 		allocated = testing.AllocsPerRun(1000, func() {
 			d.taken(&e, 1)
 			d.handle(&e)
 		})
-	}))
+	})
 	require.Zero(t, allocated)
 }
 
@@ -124,14 +127,34 @@ func TestAPauseShowsWhateverComesFirstAfterIt(t *testing.T) {
 	})
 }
 
-// An election waits for a driver that hangs once, whatever is asked for.
-func TestAStuckDriverHasNoListThatGrows(t *testing.T) {
-	l, e := run(t, clock.System(), "a")
-	l.view(func(*Driver) {
-		for i := range 1000 {
-			require.NoError(t, e.Prefer(i))
+// Neither elections that were closed are kept, nor their work that was cut off, once it has
+// stopped.
+func TestWhatIsOverIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, first := run(t, clock.Process(), "a")
+		for range 10 {
+			e, err := l.Open("y", Setup{Elector: first.Config, AwaitCampaign: true})
+			require.NoError(t, err)
+			id := e.NewID()
+			over, _ := e.Campaign(leadership.Campaign{ID: id},
+				func(leadership.Effects, leadership.State) {})
+			time.Sleep(10 * time.Second)
+			require.Equal(t, leadership.Serving, e.State().Phase)
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			require.ErrorContains(t, l.CloseElection(ctx, e), "guarded work had not stopped")
+			_, err = l.Open("y", Setup{Elector: first.Config})
+			require.ErrorIs(t, err, ErrCampaigning)
+			e.Feed(leadership.Release{ID: id})
+			<-over
+			l.Settle(e)
 		}
-		require.Len(t, l.waiting.all, 1)
+		l.view(func(d *Driver) {
+			require.Empty(t, d.closed)
+			require.Len(t, d.groups, 1)
+			require.Len(t, d.ticks, 1)
+			require.Len(t, d.cut, 1, "the newest")
+		})
 	})
 }
 

@@ -28,9 +28,8 @@ const OpenTime = 10 * time.Second
 func (l *Loop) Open(name string, s Setup) (*Election, error) {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), OpenTime, ErrHeldUp)
 	defer cancel()
-	var refused error
-	err := l.Do(ctx, func(d *Driver) { refused = d.reserve(name) })
-	if err = cmp.Or(err, refused); err != nil {
+	err := l.Do(ctx, func(d *Driver) error { return d.reserve(name) })
+	if err != nil {
 		return nil, err
 	}
 	var e *Election
@@ -52,13 +51,14 @@ func (l *Loop) Open(name string, s Setup) (*Election, error) {
 		}()
 		return nil, fmt.Errorf("the disk has not answered within %s", OpenTime)
 	}
-	ended := l.Do(context.Background(), func(d *Driver) {
+	return e, l.Do(context.Background(), func(d *Driver) error {
 		delete(d.opening, name)
-		if err = cmp.Or(err, d.Err()); err == nil {
-			d.enter(e.g)
+		if err := cmp.Or(err, d.Err()); err != nil {
+			return err
 		}
+		d.enter(e.g)
+		return nil
 	})
-	return e, cmp.Or(ended, err)
 }
 
 // reserve keeps a name for an election that is being opened.
@@ -81,17 +81,14 @@ func (d *Driver) reserve(name string) error {
 
 // Lookup returns the election of that name that is open.
 func (l *Loop) Lookup(name string) (e *Election, err error) {
-	ended := l.Do(context.Background(), func(d *Driver) {
-		if err = d.Err(); err != nil {
-			return
+	return e, l.Do(context.Background(), func(d *Driver) error {
+		g := d.groups[name]
+		if g == nil || g.Ended() != nil {
+			return cmp.Or(d.Err(), ErrNotOpen)
 		}
-		if g := d.groups[name]; g != nil && g.Ended() == nil {
-			e = g.Election
-		} else {
-			err = ErrNotOpen
-		}
+		e = g.Election
+		return nil
 	})
-	return e, cmp.Or(ended, err)
 }
 
 // forgetReleased forgets the elections that were closed and whose work has been released.
@@ -106,9 +103,10 @@ func (d *Driver) forgetReleased() {
 func (l *Loop) Settle(e *Election) {
 	ctx, cancel := context.WithTimeout(context.Background(), CleanupTime)
 	defer cancel()
-	_ = l.Do(ctx, func(d *Driver) {
+	_ = l.Do(ctx, func(d *Driver) error {
 		d.stepRequests(e.g)
 		d.forgetReleased()
+		return nil
 	})
 }
 
@@ -123,7 +121,7 @@ func (l *Loop) CloseElection(ctx context.Context, e *Election) error {
 // CloseAll ends all elections as CloseElection does, and takes part in no others.
 func (l *Loop) CloseAll(ctx context.Context) (err error) {
 	var all []*Election
-	_ = l.Do(context.Background(), func(d *Driver) {
+	l.view(func(d *Driver) {
 		d.leaving = true
 		for _, g := range d.groups {
 			all = append(all, g.Election)
@@ -134,7 +132,7 @@ func (l *Loop) CloseAll(ctx context.Context) (err error) {
 	for _, e := range all {
 		err = errors.Join(err, l.awaitEnd(ctx, e))
 	}
-	_ = l.Do(context.Background(), func(d *Driver) { d.end(ErrClosed) })
+	l.view(func(d *Driver) { d.end(ErrClosed) })
 	return err
 }
 

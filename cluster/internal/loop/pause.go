@@ -24,20 +24,17 @@ type pause struct {
 // Pause pauses all elections, or ends the pause if it is for 0, and waits until that is on disk.
 func (l *Loop) Pause(ctx context.Context, length time.Duration) error {
 	saved := make(chan error, 1)
-	var ended error
-	err := l.Do(ctx, func(d *Driver) {
-		if ended = d.Err(); ended == nil {
-			d.stepAll(elector.Pause{For: length})
-			d.setPause(pause{
-				store.Pause{Until: time.Now().Add(length), For: length}, d.Now().Add(length),
-			}, saved)
+	err := l.Do(ctx, func(d *Driver) error {
+		if d.Err() != nil {
+			return d.Err()
 		}
+		d.stepAll(elector.Pause{For: length})
+		until := store.Pause{Until: time.Now().Add(length), For: length}
+		d.setPause(pause{until, d.Now().Add(length)}, saved)
+		return nil
 	})
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case ended != nil:
-		return ended
 	}
 	select {
 	case err := <-saved:

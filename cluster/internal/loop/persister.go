@@ -15,18 +15,14 @@ const checkEvery = time.Second
 type persister struct {
 	write func(terms map[string]elector.Terms) error      // durable when it returns
 	done  func(terms map[string]elector.Terms, err error) // called here after each write
-	// forget drops the terms of elections that were closed, after all that was asked
-	// for them before is written; it does not wait for the disk.
-	forget func(groups ...string)
-	check  func() error // finds out every second whether what was written is still there
+	check func() error                                    // whether that is still there
 
 	mu      sync.Mutex
 	wanted  map[string]elector.Terms
 	notes   []func() error
-	closed  []string      // elections that were closed
 	busy    bool          // what was wanted before is being written
 	ended   bool          // nothing is written any more
-	changed sync.Cond     // of the five above
+	changed sync.Cond     // of the four above
 	pending chan struct{} // has an element if anything waits
 }
 
@@ -59,21 +55,11 @@ func (p *persister) note(write func() error) {
 	wake(p.pending)
 }
 
-// close says that group was closed: nothing more is asked for it before flush has
-// returned. It never waits.
-func (p *persister) close(group string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.closed = append(p.closed, group)
-	wake(p.pending)
-}
-
-// flush waits until all that was asked for is on disk and what was closed is
-// forgotten, or nothing is written any more.
+// flush waits until all that was asked for is on disk, or nothing is written any more.
 func (p *persister) flush() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for !p.ended && (p.busy || len(p.wanted)+len(p.notes)+len(p.closed) > 0) {
+	for !p.ended && (p.busy || len(p.wanted)+len(p.notes) > 0) {
 		p.changed.Wait()
 	}
 }
@@ -94,9 +80,9 @@ func (p *persister) run(quit <-chan struct{}) {
 			last = true
 		}
 		p.mu.Lock()
-		terms, notes, closed := p.wanted, p.notes, p.closed
-		p.wanted, p.notes, p.closed = nil, nil, nil
-		p.busy = len(terms)+len(notes)+len(closed) > 0
+		terms, notes := p.wanted, p.notes
+		p.wanted, p.notes = nil, nil
+		p.busy = len(terms)+len(notes) > 0
 		p.mu.Unlock()
 		if err == nil && len(terms) > 0 {
 			err = p.write(terms)
@@ -105,9 +91,6 @@ func (p *persister) run(quit <-chan struct{}) {
 			if err == nil {
 				err = write()
 			}
-		}
-		if err == nil && len(closed) > 0 {
-			p.forget(closed...)
 		}
 		p.finishWrite(err != nil)
 		if len(terms) > 0 || err != nil {

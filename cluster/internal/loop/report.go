@@ -32,7 +32,7 @@ func (d *Driver) report(g *group, e *elector.Effects) {
 		if t.Leader == d.Node {
 			g.leaderMeta = d.Meta
 		}
-		d.Publish(Event{Group: g.Name, Time: g.since, Transition: t, LeaderMeta: g.leaderMeta})
+		d.Publish(g.Name, t, g.since, g.leaderMeta)
 		d.Recorder.Transition(g.Name, &t)
 	}
 	if e.Anomaly != (elector.Anomaly{}) {

@@ -68,17 +68,10 @@ func (l *Loop) Snapshots() (all []Snapshot, anomalies map[string]Anomaly) {
 func (l *Loop) Leader(ctx context.Context, e *Election) (
 	leader elector.NodeID, term lsn.Term, meta string, err error,
 ) {
-	err = l.do(ctx, e, func(*Driver) error {
+	err = l.Do(ctx, func(*Driver) error {
 		s := e.g.machine.Status()
 		leader, term, meta = s.Leader, s.Term, e.g.leaderMeta
-		return nil
+		return e.Ended()
 	})
 	return leader, term, meta, err
 }
-
-// Kept is how much is kept of elections: that were closed, that are open, and whose work was cut
-// off; and how many timers there are.
-type Kept struct{ Closed, Open, Cut, Timers int }
-
-// Kept counts what is kept.
-func (d *Driver) Kept() Kept { return Kept{len(d.closed), len(d.groups), len(d.cut), len(d.ticks)} }

@@ -32,6 +32,8 @@ type Config struct {
 	Boot  uint64
 	Age   func() time.Duration // of the node
 	Found func(why string)     // gets what is wrong with the disk, "" if that is over
+	// Faults are the failures of links that were made on purpose, in words.
+	Faults func() string
 }
 
 // Recorder records. Its methods are safe for concurrent use.
@@ -56,6 +58,10 @@ func New(cfg Config) *Recorder {
 func (r *Recorder) Record(what recording.Record) {
 	what.Time, what.Age = time.Now(), r.cfg.Age().Seconds()
 	what.Node, what.Boot = r.cfg.Node, r.cfg.Boot
+	switch what.Kind {
+	case recording.LinkUp, recording.LinkDown, recording.Died:
+		what.Faults = r.cfg.Faults()
+	}
 	select {
 	case r.records <- what:
 	default:

@@ -14,7 +14,8 @@ import (
 func inDir(t *testing.T, found func(string)) (r *Recorder, dir string) {
 	dir = t.TempDir()
 	age := func() time.Duration { return 0 }
-	return New(Config{Dir: dir, Node: "a", Boot: 3, Age: age, Found: found}), dir
+	return New(Config{Dir: dir, Node: "a", Boot: 3, Age: age, Found: found,
+		Faults: func() string { return "" }}), dir
 }
 
 func TestTheHistoryOutlivesANoisyNight(t *testing.T) {
