@@ -69,7 +69,11 @@ func (o *runOptions) checkFiles(cmd *cobra.Command, files []string) error {
 	case given > 1:
 		return config.Usage(errors.New("--check takes files or flags, not both"))
 	}
-	return service.CheckFiles(cmd.Context(), cmd.OutOrStdout(), files, !o.compare)
+	var nodes []service.Checked
+	for _, file := range files {
+		nodes = append(nodes, service.FromFile(file))
+	}
+	return service.Check(cmd.Context(), cmd.OutOrStdout(), !o.compare, nodes...)
 }
 
 func (o *runOptions) run(cmd *cobra.Command, args []string) error {
@@ -82,7 +86,8 @@ func (o *runOptions) run(cmd *cobra.Command, args []string) error {
 		misread = config.ApplyFile(o.file, cmd.Flags())
 	}
 	if o.check {
-		return service.CheckNode(ctx, out, cmp.Or(o.file, "flags"), &o.Options, misread)
+		return service.Check(ctx, out, true,
+			service.Checked{Name: cmp.Or(o.file, "flags"), Options: &o.Options, Misread: misread})
 	}
 	if misread != nil {
 		return misread

@@ -57,7 +57,8 @@ func CheckAddr(addr string) error {
 func NewClient(addr string) *Client { return Credentials{}.Client(addr, "", true) }
 
 func newClient(addr string) *Client {
-	c := &Client{addr: addr, base: "http://" + addr, transport: &http.Transport{DisableKeepAlives: true}}
+	c := &Client{addr: addr, base: "http://" + addr}
+	c.transport = &http.Transport{DisableKeepAlives: true}
 	c.http.Transport = c.transport
 	// No node redirects. Who does may want the token, or a request, somewhere else.
 	c.http.CheckRedirect = func(*http.Request, []*http.Request) error {

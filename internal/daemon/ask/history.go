@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster"
@@ -81,7 +82,8 @@ func PrintHistory(w io.Writer, all []recording.Leadership) error {
 		rows = append(rows, fmt.Sprintf("%s\t%d\t%s\t%s\t%s\t%s\t%s", l.Leader, l.Term,
 			stampOf(l.From), to, lasted, reason, by))
 	}
-	return console.Table(w, rows, console.Plain)
+	_, err := fmt.Fprintln(w, strings.Join(console.Columns(rows), "\n"))
+	return err
 }
 
 // stampOf writes a time in the time zone of this machine.

@@ -79,10 +79,12 @@ func PrintStatus(w io.Writer, answers []Answer) error {
 			why.add(a.Node, remark)
 		}
 	}
-	err := console.Table(w, rows, func(i int, line string) string { return tints[i].Sprint(line) })
-	for _, line := range append(why.lines(), notes(answers)...) {
-		fmt.Fprintln(w, line)
+	lines := console.Columns(rows)
+	for i := range lines {
+		lines[i] = tints[i].Sprint(lines[i])
 	}
+	lines = slices.Concat(lines, why.lines(), notes(answers))
+	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
 	return err
 }
 

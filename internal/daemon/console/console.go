@@ -90,20 +90,14 @@ func (p *Printer) Say(format string, args ...any) {
 	fmt.Fprintln(p.out, strings.TrimRight(fmt.Sprintf(format, args...), "\n"))
 }
 
-// Table writes rows, whose cells end with tabs, in columns. paint colors a line.
-func Table(w io.Writer, rows []string, paint func(row int, line string) string) error {
+// Columns are the lines of a table. Cells of a row have tabs between them.
+func Columns(rows []string) []string {
 	var text strings.Builder
 	columns := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(columns, strings.Join(rows, "\n"))
-	err := columns.Flush()
-	for i, line := range strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n") {
-		fmt.Fprintln(w, paint(i, line))
-	}
-	return err
+	_ = columns.Flush() // a string takes all
+	return strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")
 }
-
-// Plain paints nothing.
-func Plain(_ int, line string) string { return line }
 
 // JSON writes a value for programs, indented so that people can read it too.
 func JSON(w io.Writer, v any) error {

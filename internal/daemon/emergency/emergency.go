@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"text/tabwriter"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -134,14 +134,14 @@ func (o *Options) readmit(w io.Writer) error {
 // explain says loudly what is about to happen and what must be true for it.
 func explain(w io.Writer, dir string, e recovery.Emergency, o recovery.Outcome) {
 	lost, before, voters := words.List(e.Lost), words.List(o.Before), words.List(o.Voters)
-	fmt.Fprintf(w, "%s for node %s of cluster %s, data directory %s\n\n",
-		console.Alert("EMERGENCY"), o.Node, o.Cluster, dir)
-	tw := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
-	fmt.Fprintf(tw, "  lost for good\t%s\n", lost)
-	fmt.Fprintf(tw, "  can vote until now\t%s\t%d needed to elect\n",
-		before, elector.Majority(len(o.Before)))
-	fmt.Fprintf(tw, "  can vote from now on\t%s\t%d needed to elect\n", voters, o.Quorum)
-	tw.Flush()
+	table := console.Columns([]string{
+		"  lost for good \t" + lost,
+		fmt.Sprintf("  can vote until now \t%s \t%d needed to elect", before,
+			elector.Majority(len(o.Before))),
+		fmt.Sprintf("  can vote from now on \t%s \t%d needed to elect", voters, o.Quorum),
+	})
+	fmt.Fprintf(w, "%s for node %s of cluster %s, data directory %s\n\n%s\n",
+		console.Alert("EMERGENCY"), o.Node, o.Cluster, dir, strings.Join(table, "\n"))
 	fmt.Fprintf(w, `
 This gives up what keeps two leaders apart. Be sure that it is true:
   - %[1]s will never run again on their data directories: machines off, disks

@@ -26,43 +26,46 @@ import (
 // resolveTime bounds the look-ups of all join addresses.
 const resolveTime = 5 * time.Second
 
-// CheckFiles does `run --check` for several files: the settings that must be the same on every
-// node for all, and with machine, this machine for the first.
-func CheckFiles(
-	ctx context.Context, w io.Writer, files []string, machine bool,
-) error {
-	problems := 0
-	var reference cluster.Config
-	referenceFile := ""
-	for i, file := range files {
-		var o config.Options
-		flags := pflag.NewFlagSet(file, pflag.ContinueOnError)
-		o.Register(flags)
-		cfg, valid, err := resolve(&o, config.ApplyFile(file, flags))
-		switch {
-		case err != nil: // what is not there cannot be compared
-		case referenceFile == "":
-			reference, referenceFile = cfg, file
-		default:
-			err = compare(cfg, reference, referenceFile)
-		}
-		if i == 0 && machine && valid {
-			err = errors.Join(err, checkMachine(ctx, w, file, &o, cfg))
-		}
-		problems += printProblems(w, file, cfg, err)
-	}
-	return checkResult(w, problems)
+// Checked is a node that `run --check` looks at.
+type Checked struct {
+	Name    string // of its file, or of whatever it is given by
+	Options *config.Options
+	Misread error // what of the options could not be read
 }
 
-// CheckNode does `run --check` for one node, given by flags or by --config.
-func CheckNode(
-	ctx context.Context, w io.Writer, name string, o *config.Options, misread error,
-) error {
-	cfg, valid, err := resolve(o, misread)
-	if valid {
-		err = errors.Join(err, checkMachine(ctx, w, name, o, cfg))
+// FromFile is the node of a file.
+func FromFile(file string) Checked {
+	var o config.Options
+	flags := pflag.NewFlagSet(file, pflag.ContinueOnError)
+	o.Register(flags)
+	return Checked{file, &o, config.ApplyFile(file, flags)}
+}
+
+// Check does `run --check`: the settings that must be the same on every node for all, and with
+// machine, this machine for the first.
+func Check(ctx context.Context, w io.Writer, machine bool, nodes ...Checked) error {
+	problems := 0
+	var reference cluster.Config
+	of := ""
+	for i, n := range nodes {
+		cfg, valid, err := resolve(n.Options, n.Misread)
+		switch {
+		case err != nil: // what is not there cannot be compared
+		case of == "":
+			reference, of = cfg, n.Name
+		default:
+			err = compare(cfg, reference, of)
+		}
+		if i == 0 && machine && valid {
+			err = errors.Join(err, checkMachine(ctx, w, n.Name, n.Options, cfg))
+		}
+		problems += printProblems(w, n.Name, cfg, err)
 	}
-	return checkResult(w, printProblems(w, name, cfg, err))
+	if problems > 0 {
+		return errors.New(console.Count(problems, "problem"))
+	}
+	fmt.Fprintln(w, "no problem found")
+	return nil
 }
 
 // resolve returns the configuration, whether a node could start with it, and all that is wrong,
@@ -107,21 +110,13 @@ func printProblems(w io.Writer, name string, c cluster.Config, err error) (count
 	return count
 }
 
-func checkResult(w io.Writer, problems int) error {
-	if problems > 0 {
-		return errors.New(console.Count(problems, "problem"))
-	}
-	fmt.Fprintln(w, "no problem found")
-	return nil
-}
-
 // compare returns what must be the same on every node and is not.
 func compare(c, reference cluster.Config, file string) error {
-	var errs []error
-	if c.Node == reference.Node {
-		errs = append(errs, fmt.Errorf("--node is %s, as in %s, but must be unique in the cluster",
-			c.Node, file))
-	}
+	var wrong config.Mistakes
+	wrong.Want(c.Node != reference.Node, "--node is %s, as in %s, but must be unique in the cluster",
+		c.Node, file)
+	wrong.Want((c.TLS == nil) == (reference.TLS == nil), "--tls-dir is set here or in %s, and not in "+
+		"the other: nodes with TLS have no link to nodes without, unless they accept-plain", file)
 	table := func(c cluster.Config) map[string]string {
 		all := c.Agreed()
 		all["quorum"] = all["quorum-rule"]
@@ -130,21 +125,14 @@ func compare(c, reference cluster.Config, file string) error {
 		return all
 	}
 	here, there := table(c), table(reference)
-	if (c.TLS == nil) != (reference.TLS == nil) {
-		errs = append(errs, fmt.Errorf("--tls-dir is set here or in %s, and not in the other: nodes "+
-			"with TLS have no link to nodes without, unless they accept-plain", file))
-	}
 	if len(c.Voters) != len(reference.Voters) { // a majority is another number then
-		delete(here, "quorum")
-		delete(there, "quorum")
+		there["quorum"] = here["quorum"]
 	}
 	for _, name := range slices.Sorted(maps.Keys(here)) {
-		if here[name] != there[name] {
-			errs = append(errs, fmt.Errorf("--%s is %s, but %s in %s: it must be the same on every node",
-				name, here[name], there[name], file))
-		}
+		wrong.Want(here[name] == there[name], "--%s is %s, but %s in %s: it must be the same on every "+
+			"node", name, here[name], there[name], file)
 	}
-	return errors.Join(errs...)
+	return errors.Join(wrong...)
 }
 
 // checkMachine returns what the node would not get from this machine: its data directory,
