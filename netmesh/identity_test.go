@@ -238,7 +238,11 @@ func TestAWelcomeOfAnEndedProcessIsNotReportedAsACopy(t *testing.T) {
 			require.Eventually(t, func() bool {
 				return strings.Contains(a.Links()[0].LastErr, "handshake with x")
 			}, patience, glance)
-			require.Equal(t, lives, a.observed("x refused data-dir-copied"))
+			if copied := "x refused data-dir-copied"; lives {
+				require.Eventually(t, func() bool { return a.observed(copied) }, patience, glance)
+			} else {
+				require.False(t, a.observed(copied))
+			}
 		})
 	}
 }

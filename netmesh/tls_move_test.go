@@ -118,7 +118,7 @@ func TestDemandEndsPlainLinks(t *testing.T) {
 	c.sees(t, "a", "g HeartbeatAck 1")
 	require.Equal(t, []string{"up 1"}, a.all("c"), "that one is encrypted and stays")
 	change(acceptsWay)
-	require.Eventually(t, func() bool { return a.count("b", "up 1") == 2 }, patience, glance)
+	require.Eventually(t, func() bool { return a.count("b", "up 1") > 1 }, patience, glance)
 }
 
 // TestAListOfNamesRevokes: a node that is taken off the list of another loses its link, is
@@ -149,7 +149,7 @@ func TestAListOfNamesRevokes(t *testing.T) {
 	c.sees(t, "a", "g HeartbeatAck 1")
 	require.Equal(t, []string{"up 1"}, a.all("c"))
 	names.Store(&[]string{"a", "b", "c"})
-	require.Eventually(t, func() bool { return a.count("b", "up 1") == 2 }, patience, glance)
+	require.Eventually(t, func() bool { return a.count("b", "up 1") > 1 }, patience, glance)
 }
 
 // TestNodeThatDemandsTLSIsNotTalkedOutOfIt by somebody on the network who answers as a
