@@ -118,8 +118,8 @@ func (n *Node) stop() {
 	n.stage.Store("a write to its disk has not returned")
 	<-n.loop.Persisted()
 	<-n.recorder.Done()
-	if n.remember != nil {
-		<-n.remember.done
+	if n.gossip != nil {
+		<-n.gossip.Saved()
 	}
 }
 

@@ -8,14 +8,6 @@ import (
 	"strings"
 )
 
-// wake fills a channel that holds one element. It never waits.
-func wake(c chan<- struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
-}
-
 // faults are the failures that were made on purpose, in words; "" if there are none.
 func (n *Node) faults() string {
 	if n.cfg.Faults == nil {

@@ -56,7 +56,7 @@ func (n *Node) lookout() {
 
 // hasMet reports whether any other member was ever found.
 func (n *Node) hasMet() bool {
-	for _, m := range n.members.all() {
+	for _, m := range n.known() {
 		if m.State == gossip.StateAlive {
 			return true
 		}

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"net"
 	"slices"
-	"sync"
 
 	"github.com/bmqelect/bmqelect/cluster/internal/gossip"
 )
@@ -20,8 +19,6 @@ func (n *Node) join() error {
 		}
 		return nil
 	}
-	n.remember = newRememberer(n.store.SavePeers, n.peerAddresses, n.log)
-	go n.remember.run(n.quit)
 	g, err := gossip.Start(n.gossipConfig())
 	n.gossip = g
 	return err
@@ -32,7 +29,8 @@ func (n *Node) gossipConfig() gossip.Config {
 		Cluster: n.cfg.Cluster, Node: n.cfg.Node,
 		Bind: n.cfg.GossipAddr, Advertise: n.cfg.AdvertiseGossip,
 		Join: n.cfg.Join, KnownPeers: n.store.Peers(), Voters: n.cfg.Voters,
-		Logger: n.log.Named("gossip"), OnChange: n.onMember, Keys: n.credentials.ofGossip(),
+		Logger: n.log.Named("gossip"), OnChange: n.onMember, Save: n.store.SavePeers,
+		Keys: n.credentials.Gossip(),
 		Meta: gossip.Meta{
 			MeshAddr: n.advertisedMesh(), AdminAddr: n.cfg.AdminAddr, Version: n.cfg.Version,
 			Voter: slices.Contains(n.cfg.Voters, n.cfg.Node),
@@ -74,43 +72,20 @@ func meshAddrOf(m gossip.Member) string {
 // onMember is called by gossip, one change at a time. That a voter seems to have
 // failed is a hint that the mesh does not need: it dials on.
 func (n *Node) onMember(m gossip.Member) {
-	n.members.put(m)
 	switch {
 	case m.State == gossip.StateAlive:
 		n.mesh.AddPeer(m.Node, meshAddrOf(m))
-		wake(n.remember.changed)
 	case !slices.Contains(n.cfg.Voters, m.Node):
 		// Forget an observer that left or died: otherwise names that change every
 		// day fill the mesh. One that only seemed to be dead joins again.
 		n.mesh.RemovePeer(m.Node)
-		n.members.drop(m.Node)
-		wake(n.remember.changed)
 	}
 }
 
-// members are the others as gossip knows them. It is safe for concurrent use.
-type members struct {
-	mu   sync.Mutex
-	byID map[NodeID]gossip.Member
-}
-
-func (ms *members) put(m gossip.Member) {
-	ms.mu.Lock()
-	defer ms.mu.Unlock()
-	if ms.byID == nil {
-		ms.byID = map[NodeID]gossip.Member{}
+// known are the others as gossip knows them.
+func (n *Node) known() []gossip.Member {
+	if n.gossip == nil {
+		return nil
 	}
-	ms.byID[m.Node] = m
-}
-
-func (ms *members) drop(id NodeID) {
-	ms.mu.Lock()
-	defer ms.mu.Unlock()
-	delete(ms.byID, id)
-}
-
-func (ms *members) all() []gossip.Member {
-	ms.mu.Lock()
-	defer ms.mu.Unlock()
-	return slices.Collect(maps.Values(ms.byID))
+	return n.gossip.Members()
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/bmqelect/bmqelect/cluster/findings"
+	"github.com/bmqelect/bmqelect/cluster/internal/credentials"
 	"github.com/bmqelect/bmqelect/cluster/internal/diagnosis"
 	"github.com/bmqelect/bmqelect/cluster/internal/gossip"
 	"github.com/bmqelect/bmqelect/cluster/internal/loop"
@@ -36,10 +37,8 @@ type Node struct {
 	recorder    *recorder.Recorder
 	mesh        *netmesh.Mesh
 	diagnosis   *diagnosis.Diagnosis
-	gossip      *gossip.Gossip // nil where a test names the peers
-	members     members        // as gossip knows them
-	remember    *rememberer    // nil where a test names the peers
-	credentials *credentials   // nil without TLS
+	gossip      *gossip.Gossip      // nil where a test names the peers
+	credentials *credentials.Newest // nil without TLS
 
 	emergencies []EmergencyStatus // as at the start
 	lost        []NodeID          // whom they keep from voting
@@ -149,7 +148,10 @@ func (n *Node) start(ctx context.Context) (err error) {
 	}
 	n.election = &Election{n, first}
 	n.recorder.Record(recording.Record{Kind: recording.Started, Identity: n.store.Identity().String()})
-	if n.credentials, err = openCredentials(&n.cfg); err != nil {
+	n.credentials, err = n.cfg.credentials(n.log, func(why string) {
+		n.diagnosis.OfNode(findings.Certificate, why)
+	})
+	if err != nil {
 		return err
 	}
 	n.mesh, err = netmesh.Listen(n.meshConfig(), n.diagnosis.Handler(n.loop))
@@ -165,7 +167,7 @@ func (n *Node) start(ctx context.Context) (err error) {
 	}
 	n.logStart()
 	go n.lookout()
-	go n.watchCredentials()
+	go n.credentials.Watch(n.gossip, n.quit)
 	return nil
 }
 
@@ -176,10 +178,10 @@ func (n *Node) logStart() {
 		fields = append(fields, "gossip", n.gossip.Local().GossipAddr)
 	}
 	if n.gossip != nil {
-		fields = append(fields, "gossip-encryption", n.gossipEncryption(), "join", n.cfg.Join)
+		fields = append(fields, "gossip-encryption", n.gossip.Keys().Encryption(), "join", n.cfg.Join)
 	}
 	if n.credentials != nil {
-		fields = append(fields, "accept-plain", n.credentials.ofMesh().AcceptPlain)
+		fields = append(fields, "accept-plain", n.credentials.Mesh().AcceptPlain)
 	}
 	n.log.Info("node started", append(fields, "admin", n.cfg.AdminAddr, "data-dir", n.cfg.DataDir,
 		"voters", n.cfg.Voters, "role", n.cfg.Role())...)
@@ -211,7 +213,7 @@ func (n *Node) meshConfig() netmesh.Config {
 		cfg.Faults = n.cfg.Faults
 	}
 	if n.credentials != nil {
-		cfg.TLS = n.credentials.ofMesh
+		cfg.TLS = n.credentials.Mesh
 	}
 	return cfg
 }

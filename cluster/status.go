@@ -150,11 +150,11 @@ func (n *Node) Status() Status {
 		st.LogLevel = level.String()
 	}
 	if n.gossip != nil {
-		st.GossipAddr, st.GossipEncryption = n.gossip.Local().GossipAddr, n.gossipEncryption()
+		st.GossipAddr, st.GossipEncryption = n.gossip.Local().GossipAddr, n.gossip.Keys().Encryption()
 	}
 	if n.credentials != nil {
-		st.CertificateEnd, _ = n.credentials.end()
-		yes, since := n.credentials.acceptsPlain()
+		st.CertificateEnd, _ = n.credentials.End()
+		yes, since := n.credentials.AcceptsPlain()
 		st.AcceptsPlain, st.AcceptsPlainFor = yes, seconds(since)
 	}
 	if err := n.Err(); err != nil {
@@ -196,7 +196,7 @@ func (n *Node) memberStatus() []MemberStatus {
 	for _, id := range n.cfg.Voters {
 		byID[id] = at(id)
 	}
-	for _, g := range n.members.all() {
+	for _, g := range n.known() {
 		m := at(g.Node)
 		m.Gossip, m.Version = string(g.State), g.Version
 		m.GossipAddr, m.MeshAddr, m.AdminAddr = g.GossipAddr, meshAddrOf(g), g.AdminAddr

@@ -1,30 +1,16 @@
 package cluster
 
 import (
-	"bytes"
-	"errors"
-	"fmt"
-	"slices"
-	"sync"
-	"sync/atomic"
-	"time"
+	"github.com/hashicorp/go-hclog"
 
-	"github.com/bmqelect/bmqelect/cluster/findings"
-	"github.com/bmqelect/bmqelect/cluster/internal/gossip"
+	"github.com/bmqelect/bmqelect/cluster/internal/credentials"
 	"github.com/bmqelect/bmqelect/internal/base/certs"
 	"github.com/bmqelect/bmqelect/netmesh"
 )
 
 // ErrCredentials is in the error of a start whose Config.TLS gives nothing that other
 // members would accept.
-var ErrCredentials = errors.New("no usable certificate")
-
-const (
-	credentialsEvery = 10 * time.Second // between two looks at Config.TLS
-	// A certificate ends soon when less than a tenth of its time is left, and at most
-	// endsSoon: automatic renewal comes before that.
-	endsSoon = 14 * 24 * time.Hour
-)
+var ErrCredentials = credentials.ErrUnusable
 
 // Credentials are by what a node takes part in a cluster with TLS.
 type Credentials struct {
@@ -65,113 +51,24 @@ func TLSDir(dir string) func() (Credentials, error) {
 	}
 }
 
-// credentials are the newest of Config.TLS that are right. Those before stay if it gives
-// wrong ones.
-type credentials struct {
-	cfg    *Config
-	newest atomic.Pointer[Credentials]
-	// reload is held from before they are read until all use them: nobody goes back to those
-	// that were read before.
-	reload sync.Mutex
-
-	mu          sync.Mutex // not held while a file is read
-	from, until time.Time
-	plainSince  time.Time // when AcceptPlain was first seen set, and set since then
-}
-
-// ofMesh are those that the mesh needs.
-func (c *credentials) ofMesh() *netmesh.Credentials { return &c.newest.Load().Credentials }
-
-// ofGossip are the keys of gossip; none without TLS.
-func (c *credentials) ofGossip() gossip.Keys {
-	if c == nil {
-		return nil
-	}
-	return c.newest.Load().GossipKeys
-}
-
-// openCredentials returns the first credentials; nil without TLS.
-func openCredentials(cfg *Config) (*credentials, error) {
-	if cfg.TLS == nil {
-		return nil, nil
-	}
-	c := &credentials{cfg: cfg}
-	_, err := c.read()
-	return c, err
-}
-
-// read asks Config.TLS, and returns the credentials that were the newest before; nil if there
-// were none. If there is an error, too, they are replaced but for what it names. It is not
-// called twice at a time.
-func (c *credentials) read() (old *Credentials, err error) {
-	next, err := c.cfg.TLS()
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrCredentials, err)
-	}
-	from, until, err := next.Check(c.cfg.Cluster, c.cfg.Node)
-	if err == nil {
-		err = gossip.Keys(next.GossipKeys).Check()
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrCredentials, err)
-	}
-	if err = keepWhatIsGone(c.newest.Load(), &next); err != nil {
-		err = fmt.Errorf("%w: %w", ErrCredentials, err)
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.from, c.until = from, until
-	if !next.AcceptPlain {
-		c.plainSince = time.Time{}
-	} else if c.plainSince.IsZero() {
-		c.plainSince = time.Now()
-	}
-	return c.newest.Swap(&next), err
-}
-
-// keepWhatIsGone keeps a node from what it was not told to do, by a file that is not there any
-// more for example: to stop to encrypt gossip, or to let in those whom it keeps out. The error
-// names what next has from old.
-func keepWhatIsGone(old, next *Credentials) (err error) {
-	real := func(key []byte) bool { return len(key) > 0 }
-	if old == nil {
-		return nil
-	}
-	if len(next.GossipKeys) == 0 && slices.ContainsFunc(old.GossipKeys, real) {
-		next.GossipKeys = old.GossipKeys
-		err = errors.New("there is no key of gossip any more (file gossip.key): write the word " +
-			"plain to stop encrypting")
-	}
-	if len(next.Names) == 0 && len(old.Names) > 0 {
-		next.Names = old.Names
-		err = errors.Join(err, errors.New("there is no list of names any more (file names): write "+
-			"it again, or restart the node to let in everybody with a certificate"))
-	}
-	return err
-}
-
-// end is until when the other members accept the certificate, and whether that is soon.
-func (c *credentials) end() (until time.Time, soon bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.until, time.Until(c.until) < min(c.until.Sub(c.from)/10, endsSoon)
-}
-
-// acceptsPlain reports whether members without TLS are accepted, and for how long by now.
-func (c *credentials) acceptsPlain() (yes bool, since time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.plainSince.IsZero() {
-		return false, 0
-	}
-	return true, time.Since(c.plainSince)
-}
-
 // CheckTLS reports what is wrong with the credentials that c.TLS gives now; nil without TLS.
 func CheckTLS(c Config) error {
-	c = c.withDefaults()
-	_, err := openCredentials(&c)
+	_, err := c.withDefaults().credentials(nil, nil)
 	return err
+}
+
+// credentials returns the first credentials; nil without TLS.
+func (c Config) credentials(log hclog.Logger, found func(why string)) (*credentials.Newest, error) {
+	if c.TLS == nil {
+		return nil, nil
+	}
+	read := func() (credentials.Set, error) {
+		set, err := c.TLS()
+		return credentials.Set(set), err
+	}
+	return credentials.Open(credentials.Config{
+		Cluster: c.Cluster, Node: c.Node, Read: read, Log: log, Found: found,
+	})
 }
 
 // ReloadTLS asks Config.TLS for new credentials at once; a node does so by itself every ten
@@ -179,78 +76,4 @@ func CheckTLS(c Config) error {
 // no more. If the credentials are wrong the error says why, and the node goes on with those
 // before; if only gossip keys or names are gone, it goes on with these, and takes the rest.
 // Without TLS it does nothing.
-func (n *Node) ReloadTLS() error {
-	if n.credentials == nil {
-		return nil
-	}
-	n.credentials.reload.Lock()
-	defer n.credentials.reload.Unlock()
-	old, err := n.credentials.read()
-	until, soon := n.credentials.end()
-	at, why := until.UTC().Format(time.RFC3339), ""
-	switch {
-	case err != nil:
-		why = fmt.Sprintf("node %q goes on with the certificate that ends at %s: %v", n.cfg.Node, at, err)
-	case soon:
-		why = fmt.Sprintf("the certificate of node %q ends at %s", n.cfg.Node, at)
-	}
-	n.diagnosis.OfNode(findings.Certificate, why)
-	if old == nil {
-		return err
-	}
-	now := n.credentials.newest.Load()
-	if !bytes.Equal(old.Certificate.Certificate[0], now.Certificate.Certificate[0]) {
-		n.log.Info("new certificate in use", "until", at)
-	}
-	if now.AcceptPlain != old.AcceptPlain {
-		n.log.Info("the need for TLS has changed", "accept-plain", now.AcceptPlain)
-	}
-	if n.gossip == nil {
-		return err
-	}
-	return errors.Join(err, n.reloadGossipKeys())
-}
-
-// reloadGossipKeys lets gossip use the newest keys.
-func (n *Node) reloadGossipKeys() error {
-	before := n.gossipEncryption()
-	changed, err := n.gossip.SetKeys(n.credentials.ofGossip())
-	if changed {
-		n.log.Info("new gossip keys in use", "encryption", n.gossipEncryption(), "before", before)
-	}
-	if err != nil {
-		n.log.Error("new gossip keys are not in use: gossip goes on with those before",
-			"encryption", before, "error", err)
-	}
-	return err
-}
-
-// gossipEncryption is Status.GossipEncryption.
-func (n *Node) gossipEncryption() string {
-	switch keys := n.gossip.Keys(); {
-	case keys.Demands():
-		return "required"
-	case keys.Sends():
-		return "preferred"
-	case len(keys) > 1:
-		return "accepted"
-	}
-	return "none"
-}
-
-// watchCredentials looks for new ones, if there are any, until the node ends.
-func (n *Node) watchCredentials() {
-	if n.credentials == nil {
-		return
-	}
-	ticker := time.NewTicker(credentialsEvery)
-	defer ticker.Stop()
-	for {
-		_ = n.ReloadTLS() // a finding or the log says it
-		select {
-		case <-ticker.C:
-		case <-n.quit:
-			return
-		}
-	}
-}
+func (n *Node) ReloadTLS() error { return n.credentials.Reload(n.gossip) }

@@ -26,7 +26,7 @@ var waits = map[string]string{
 	`cluster work: <-runCallback("OnStoppedLeading", (func() error literal))`:     "the caller's callback",
 	"cluster stop: <-n.loop.Persisted()":                                          "Close's own goroutine: the disk",
 	"cluster stop: <-n.recorder.Done()":                                           "likewise: the disk",
-	"cluster stop: <-n.remember.done":                                             "likewise: the disk",
+	"cluster stop: <-n.gossip.Saved()":                                            "likewise: the disk",
 	"cluster releaseDirAfter: <-over":                                             "the work's deadline",
 	"cluster/internal/loop Stop: <-l.ended":                                       "Close's own goroutine; its caller waits no longer than its ctx",
 	"cluster/internal/loop Open: <-ready":                                         "a goroutine that undoes what a caller that has gone asked for",

@@ -46,6 +46,9 @@ type Config struct {
 	// order. While it is busy, the changes of one member are merged into its latest;
 	// nothing else waits for it.
 	OnChange func(Member)
+	// Save gets the addresses at which members may be found after a restart, for KnownPeers. It
+	// may fail, and is called again then. Default: they are not saved.
+	Save func(addrs []string) error
 	// Blocked cuts this node off from the peers for which it returns true, for packets
 	// and streams, sent and received. It is for fault injection, must be quick and safe
 	// for concurrent use. It is not asked about addresses at which no member is known.
@@ -85,6 +88,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.OnChange == nil {
 		c.OnChange = func(Member) {}
+	}
+	if c.Save == nil {
+		c.Save = func([]string) error { return nil }
 	}
 	if c.Logger == nil {
 		c.Logger = hclog.NewNullLogger()

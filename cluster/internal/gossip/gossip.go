@@ -28,6 +28,7 @@ type Gossip struct {
 	addr    netip.AddrPort // advertised
 	joined  atomic.Pointer[[]Joined]
 
+	remember *rememberer
 	stopJoin context.CancelFunc
 	stop     chan struct{} // closed by Close
 	wg       sync.WaitGroup
@@ -56,6 +57,7 @@ func Start(cfg Config) (*Gossip, error) {
 		cfg: cfg, log: log, members: newMembers(&cfg, log),
 		stop: make(chan struct{}), closed: make(chan struct{}),
 	}
+	g.remember = newRememberer(cfg.Save, g.members.toRemember, log)
 	if err := g.open(); err != nil {
 		return nil, fmt.Errorf("start gossip of node %q: %w", cfg.Node, err)
 	}
@@ -63,7 +65,13 @@ func Start(cfg Config) (*Gossip, error) {
 	g.stopJoin = cancel
 	j := &joiner{g: g, failed: map[string]int{}}
 	g.wg.Go(func() { j.run(ctx) })
-	g.wg.Go(func() { g.members.run(g.stop, g.cfg.OnChange) })
+	go g.remember.run(g.stop)
+	g.wg.Go(func() {
+		g.members.run(g.stop, func(m Member) {
+			g.cfg.OnChange(m)
+			wake(g.remember.changed)
+		})
+	})
 	return g, nil
 }
 
@@ -139,6 +147,12 @@ func (g *Gossip) libraryConfig(s *session) *memberlist.Config {
 func (g *Gossip) Local() Member {
 	return Member{g.cfg.Node, g.addr.String(), g.cfg.Meta, StateAlive}
 }
+
+// Members returns the other members that are alive, and all voters that ever were.
+func (g *Gossip) Members() []Member { return g.members.known() }
+
+// Saved is closed when, after Close, Config.Save is not called any more.
+func (g *Gossip) Saved() <-chan struct{} { return g.remember.done }
 
 // Leave says goodbye to the others, so that they see this node as left, not as dead. It
 // takes a round trip, or half a probe period if a member does not answer. Leaving twice,

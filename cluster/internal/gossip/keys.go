@@ -38,6 +38,20 @@ func (k Keys) Sends() bool { return len(k) > 0 && len(k[0]) > 0 }
 // Demands reports whether nothing is accepted that is not encrypted.
 func (k Keys) Demands() bool { return len(k) > 0 && !k.has(nil) }
 
+// Encryption says what becomes of gossip: none, accepted (it is sent without, but may come with
+// encryption), preferred (sent with, and may come without) or required.
+func (k Keys) Encryption() string {
+	switch {
+	case k.Demands():
+		return "required"
+	case k.Sends():
+		return "preferred"
+	case len(k) > 1:
+		return "accepted"
+	}
+	return "none"
+}
+
 func (k Keys) has(key []byte) bool {
 	return slices.ContainsFunc(k, func(other []byte) bool { return bytes.Equal(key, other) })
 }

@@ -309,6 +309,18 @@ func (ms *members) nodeAt(addr string) (node elector.NodeID) {
 	return node
 }
 
+// known returns the members that are alive, and all voters that ever were.
+func (ms *members) known() (all []Member) {
+	ms.mu.Lock()
+	defer ms.mu.Unlock()
+	for _, m := range ms.byID {
+		if m.State == StateAlive || slices.Contains(ms.voters, m.Node) {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
 // alive returns the members that are alive.
 func (ms *members) alive() (all []Member) {
 	ms.mu.Lock()

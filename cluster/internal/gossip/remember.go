@@ -1,4 +1,4 @@
-package cluster
+package gossip
 
 import (
 	"cmp"
@@ -7,7 +7,6 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/bmqelect/bmqelect/cluster/internal/gossip"
 	"github.com/bmqelect/bmqelect/internal/base/limit"
 )
 
@@ -73,14 +72,14 @@ func (r *rememberer) write() bool {
 	return false
 }
 
-// peerAddresses are where gossip reaches the other members: all voters, and as many
-// others as are worth it.
-func (n *Node) peerAddresses() []string {
+// toRemember are where the other members may be found again: all voters, and as many others as
+// are worth it.
+func (ms *members) toRemember() []string {
 	var voters, others []string
-	members := n.members.all()
-	slices.SortFunc(members, func(a, b gossip.Member) int { return cmp.Compare(a.Node, b.Node) })
-	for _, m := range members {
-		if slices.Contains(n.cfg.Voters, m.Node) {
+	known := ms.known()
+	slices.SortFunc(known, func(a, b Member) int { return cmp.Compare(a.Node, b.Node) })
+	for _, m := range known {
+		if slices.Contains(ms.voters, m.Node) {
 			voters = append(voters, m.GossipAddr)
 		} else if len(others) < maxOtherPeers {
 			others = append(others, m.GossipAddr)

@@ -1,4 +1,4 @@
-package cluster
+package gossip
 
 import (
 	"bytes"
@@ -13,7 +13,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
 
-	"github.com/bmqelect/bmqelect/cluster/internal/gossip"
+	"github.com/bmqelect/bmqelect/elector"
 )
 
 // remembering runs a rememberer whose disk the test plays.
@@ -91,12 +91,15 @@ func TestAddressesThatCannotBeWrittenAreTriedAgainQuietly(t *testing.T) {
 }
 
 func TestAddressesOfVotersComeFirstAndTheOthersAreBounded(t *testing.T) {
-	n := &Node{cfg: Config{Voters: []NodeID{"a", "z"}}}
-	n.members.put(gossip.Member{Node: "z", GossipAddr: "voter"})
+	ms := newMembers(&Config{Voters: []elector.NodeID{"a", "z"}}, hclog.NewNullLogger())
+	ms.put(Member{Node: "z", GossipAddr: "voter", State: StateDead})
 	for i := range 2 * maxOtherPeers {
-		n.members.put(gossip.Member{Node: NodeID(strconv.Itoa(i)), GossipAddr: strconv.Itoa(i)})
+		id := strconv.Itoa(i)
+		ms.put(Member{Node: elector.NodeID(id), GossipAddr: id, State: StateAlive})
 	}
-	addrs := n.peerAddresses()
+	ms.put(Member{Node: "0 left", GossipAddr: "left", State: StateLeft})
+	addrs := ms.toRemember()
+	require.NotContains(t, addrs, "left")
 	require.Len(t, addrs, 1+maxOtherPeers)
 	require.Equal(t, "voter", addrs[0])
 }
