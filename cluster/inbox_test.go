@@ -10,7 +10,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster/internal/testhook"
 	"github.com/bmqelect/bmqelect/cluster/internal/testprocess"
-	"github.com/bmqelect/bmqelect/internal/base/memnet"
+	"github.com/bmqelect/bmqelect/internal/memnet"
 )
 
 // leadsAlone is a node that has led for a while, as the only voter, in virtual time.

@@ -14,7 +14,7 @@ import (
 	"github.com/bmqelect/bmqelect/cluster/internal/testhook"
 	"github.com/bmqelect/bmqelect/cluster/internal/testprocess"
 	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/internal/base/memnet"
+	"github.com/bmqelect/bmqelect/internal/memnet"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

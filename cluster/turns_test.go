@@ -9,7 +9,7 @@ import (
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/cluster/clustertest"
 	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/internal/base/memnet"
+	"github.com/bmqelect/bmqelect/internal/memnet"
 )
 
 // A node measures round trips, and tells the elections that stand in turn, those too that

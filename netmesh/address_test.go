@@ -5,7 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/bmqelect/bmqelect/internal/base/memnet"
+	"github.com/bmqelect/bmqelect/internal/memnet"
 	"github.com/stretchr/testify/require"
 )
 

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/internal/base/memnet"
+	"github.com/bmqelect/bmqelect/internal/memnet"
 	"github.com/stretchr/testify/require"
 )
 

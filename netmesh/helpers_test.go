@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/internal/base/memnet"
+	"github.com/bmqelect/bmqelect/internal/memnet"
 	"github.com/bmqelect/bmqelect/internal/testkit"
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"

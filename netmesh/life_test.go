@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/bmqelect/bmqelect/internal/base/memnet"
+	"github.com/bmqelect/bmqelect/internal/memnet"
 )
 
 // fast are the times that a mesh takes from the timers of one room.

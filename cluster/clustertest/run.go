@@ -9,7 +9,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/cluster/internal/testhook"
-	"github.com/bmqelect/bmqelect/internal/base/memnet"
+	"github.com/bmqelect/bmqelect/internal/memnet"
 	"github.com/bmqelect/bmqelect/netmesh/fault"
 )
 

@@ -41,7 +41,7 @@ var floors = []string{
 	"cluster/clustertest",
 	"cluster/recovery", "cluster", "cluster/internal/loop",
 	"cluster/internal", "cluster/findings", "netmesh", "elector",
-	"elector/detector", "scouting", "lsn", "internal/base", "internal/testkit",
+	"elector/detector", "scouting", "lsn", "internal/memnet", "internal/base", "internal/testkit",
 }
 
 var bans = []ban{

@@ -14,7 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/internal/base/memnet"
+	"github.com/bmqelect/bmqelect/internal/memnet"
 	"github.com/bmqelect/bmqelect/netmesh"
 	"github.com/bmqelect/bmqelect/netmesh/fault"
 )

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster"
-	"github.com/bmqelect/bmqelect/internal/base/memnet"
+	"github.com/bmqelect/bmqelect/internal/memnet"
 )
 
 // member is a node through all of its processes, with the supervisor that starts

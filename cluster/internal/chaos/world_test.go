@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster/internal/testhook"
-	"github.com/bmqelect/bmqelect/internal/base/memnet"
+	"github.com/bmqelect/bmqelect/internal/memnet"
 )
 
 // world is one run of a schedule. It belongs to the goroutine that plays it,

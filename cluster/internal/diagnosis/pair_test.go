@@ -13,7 +13,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster/findings"
 	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/internal/base/memnet"
+	"github.com/bmqelect/bmqelect/internal/memnet"
 	"github.com/bmqelect/bmqelect/netmesh"
 	"github.com/bmqelect/bmqelect/netmesh/fault"
 )

@@ -11,7 +11,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster/internal/testhook"
 	"github.com/bmqelect/bmqelect/internal/base/clock"
-	"github.com/bmqelect/bmqelect/internal/base/memnet"
+	"github.com/bmqelect/bmqelect/internal/memnet"
 )
 
 // Process is one process, from its start to its end. All methods are safe for
