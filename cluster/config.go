@@ -80,7 +80,7 @@ type Config struct {
 	HoldEvidence func(conn net.Conn, certificate []byte) error `json:"-"`
 	// TLS, if set, makes this node and its peers prove to each other by certificates who
 	// they are, and encrypts what passes between them, with TLS 1.3; gossip by keys that they
-	// share. All nodes have it or none, but for Credentials.AcceptPlain. It gives this node's
+	// share. All nodes have it or none, except for Credentials.AcceptPlain. It gives this node's
 	// credentials, at the start and every ten seconds from then on, in one call at a time;
 	// see TLSDir. Default none.
 	TLS func() (Credentials, error) `json:"-"`

@@ -102,7 +102,7 @@ func TestTransferThatCannotBeLeavesTheLeaderInPlace(t *testing.T) {
 }
 
 // TestTransferToANodeThatCannotWinLeavesTheLeaderInPlace: of the others it has links
-// to none but the leader.
+// to none except the leader.
 func TestTransferToANodeThatCannotWinLeavesTheLeaderInPlace(t *testing.T) {
 	withCluster(t, []cluster.NodeID{"a", "b", "c", "d", "e"}, func(t *testing.T, c *testCluster) {
 		time.Sleep(election)

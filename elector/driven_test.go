@@ -17,7 +17,7 @@ type driven struct {
 	now elector.Time
 }
 
-// reserving are the default bounds but for the number of terms that are reserved ahead.
+// reserving are the default bounds except for the number of terms that are reserved ahead.
 func reserving(terms lsn.Term) *elector.Bounds {
 	b := elector.DefaultBounds()
 	b.Reserve = terms

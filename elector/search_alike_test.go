@@ -126,7 +126,7 @@ func (c *canon) shifted(p parcel, now int16) parcel {
 	return p
 }
 
-// horizon is how long ago something must be to be nothing but past.
+// horizon is how long ago something must be until it only counts as past.
 const horizon = 100 * unit
 
 // state is a state whose times are counted from now. What is over is forgotten, and so is what

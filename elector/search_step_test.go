@@ -210,7 +210,7 @@ func (x *search) end(w *snapshot, node int) {
 	x.drop(w, func(p *parcel) bool { return p.to == node })
 }
 
-// pass lets a quantum pass for all but one node, which does not run; -1 for none.
+// pass lets a quantum pass for all except one node, which does not run; -1 for none.
 func (x *search) pass(w *snapshot, asleep int, entropy func(node int) uint64) error {
 	w.now++
 	for i := range x.nodes {

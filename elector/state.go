@@ -48,7 +48,7 @@ type State struct {
 	Leader    leaderState
 }
 
-// promise binds the node to vote for nobody but To before Until. The zero promise binds
+// promise binds the node to vote for nobody except To before Until. The zero promise binds
 // nothing.
 type promise struct {
 	To    NodeID

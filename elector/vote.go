@@ -82,7 +82,7 @@ func (m *Machine) reply(kind Kind, a scouting.Answer, proposed lsn.Term) Message
 	return reply
 }
 
-// onElectionProposal votes or refuses. It answers every proposal but one in a term that
+// onElectionProposal votes or refuses. It answers every proposal except one in a term that
 // it has yet to climb to: to that it would say yes, and it comes again.
 func (m *Machine) onElectionProposal(from NodeID, msg *Message) {
 	if !m.cfg.mayVote {

@@ -10,7 +10,7 @@ import (
 )
 
 // Facts is what a process tells about itself once a link is up. A newer version may append
-// fields, but for two addresses that older builds append.
+// fields, except for two addresses that older builds append.
 type Facts struct {
 	Voters     []string // sorted; the first of them if not all fit; at most 255 bytes each
 	VoterCount uint     // of all voters

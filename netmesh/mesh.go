@@ -25,7 +25,7 @@ const (
 )
 
 // Mesh is this process's end of all links. All methods are safe for concurrent
-// use and, but for Close, return at once.
+// use and, except for Close, return at once.
 type Mesh struct {
 	cfg        Config
 	handler    Handler

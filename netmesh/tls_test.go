@@ -247,7 +247,7 @@ func (l *lines) String() string {
 
 func (l *lines) to(c *Config) { c.Logger = hclog.New(&hclog.LoggerOptions{Output: l}) }
 
-// have reports whether there is a text, but for the backslashes of quotes in quotes.
+// have reports whether there is a text, except for the backslashes of quotes in quotes.
 func (l *lines) have(text string) bool {
 	plain := bytes.ReplaceAll([]byte(l.String()), []byte(`\`), nil)
 	return bytes.Contains(plain, []byte(text))

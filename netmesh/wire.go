@@ -122,7 +122,7 @@ type interner struct {
 const (
 	maxInterned      = 1 << 20 // the names of ten thousand elections
 	maxInternedGuest = 1 << 16 // of who has no vote, of whom there may be many
-	internedCost     = 64      // of one name but for its text, about
+	internedCost     = 64      // of one name except for its text, about
 )
 
 func (n *interner) of(b []byte) string {

@@ -83,7 +83,7 @@ func TestRuleAnswer(t *testing.T) {
 	}
 }
 
-// stance is that of node b in term 5, leaderless and free, but for the changes.
+// stance is that of node b in term 5, leaderless and free, except for the changes.
 func stance(changes ...func(*scouting.Stance)) scouting.Stance {
 	s := scouting.Stance{Self: scouting.Rank{Node: "b"}, Term: 5}
 	for _, change := range changes {

@@ -141,7 +141,7 @@ func (s *stage) copy(args []string, context string, stages map[string]*stage) er
 	return nil
 }
 
-// copyInto copies a file into a directory, or what a directory holds but for what
+// copyInto copies a file into a directory, or what a directory holds except for what
 // .dockerignore names and for the repository's history.
 func copyInto(from, to, owner string) error {
 	return filepath.WalkDir(from, func(name string, entry fs.DirEntry, err error) error {

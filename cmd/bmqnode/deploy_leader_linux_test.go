@@ -10,7 +10,7 @@ import (
 	"github.com/bmqelect/bmqelect/cluster"
 )
 
-// leaderService runs the proxy of leader.yaml, as it stands but for the addresses and TLS,
+// leaderService runs the proxy of leader.yaml, as it stands except for the addresses and TLS,
 // and returns what tells whether a node is whom it reaches, and that node leads.
 // Without a proxy on this machine it is not looked at, and always so.
 func (p *pods) leaderService() (reaches func(cluster.NodeID) bool) {

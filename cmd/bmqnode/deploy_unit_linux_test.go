@@ -60,7 +60,7 @@ func TestTheUnitFitsTheProgram(t *testing.T) {
 	_, stderr, code := bmqnode(t, "run", "--config", config)
 	require.Contains(t, string(source), "RestartPreventExitStatus="+strconv.Itoa(code)+"\n", stderr)
 
-	// The example's configuration is right but for the machine.
+	// The example's configuration is right except for the machine.
 	text, err := os.ReadFile("../../deploy/systemd/bmqnode.yaml")
 	require.NoError(t, err)
 	own := filepath.Join(t.TempDir(), "own.yaml")

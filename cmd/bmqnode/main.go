@@ -141,7 +141,7 @@ func noSuchCommand(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("there is no command %q", args[0])
 }
 
-// noArgs wants nothing but flags.
+// noArgs wants nothing except flags.
 func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return fmt.Errorf("%q is one word too many: '%s' takes flags only", args[0], cmd.CommandPath())

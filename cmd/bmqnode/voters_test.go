@@ -62,7 +62,7 @@ func (c *voterChange) restart(n *procs.Node, voters []string, down time.Duration
 	time.Sleep(2 * time.Second) // as the page says: its lease, in which it votes for nobody
 }
 
-// all restarts every node but those with the list already, the leader last: it hands
+// all restarts every node except those with the list already, the leader last: it hands
 // over to one that has it.
 func (c *voterChange) all(voters []string, done ...*procs.Node) {
 	c.t.Helper()

@@ -47,7 +47,7 @@ type report struct {
 
 // audit reads the logs of all processes, of one machine, and demands that
 //   - a token names one assignment, and only one node assigns in a term;
-//   - a worker works under nothing but what was assigned to it;
+//   - a worker works under nothing except what was assigned to it;
 //   - of two assignments of a partition, the one with the older token has ended before
 //     the other begins.
 func audit(t *testing.T, logs ...[]byte) (r report) {

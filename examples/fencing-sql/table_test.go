@@ -156,7 +156,7 @@ func TestFenceNeverGoesBack(t *testing.T) {
 	}
 }
 
-// writeMany writes with tokens that rise, but for some that come late.
+// writeMany writes with tokens that rise, except for some that come late.
 func writeMany(ctx context.Context, table *Table, seed uint64, writes int) (admitted int,
 	err error) {
 	random := rand.New(rand.NewPCG(seed, 1))

@@ -31,7 +31,7 @@ func Item(input string, states, effects []string) string {
 	return Wrap(text, "  ")
 }
 
-// Wrap breaks text between words into lines, of which all but the first have the indent.
+// Wrap breaks text between words into lines, of which all except the first have the indent.
 func Wrap(text, indent string) string {
 	var b strings.Builder
 	width := 0

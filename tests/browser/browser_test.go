@@ -144,7 +144,7 @@ func call[P, R any](command cdp.Command[P, R], params P) action {
 	})
 }
 
-// listen collects errors, and requests for anything but the page itself.
+// listen collects errors, and requests for anything except the page itself.
 func (b *tab) listen(event any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -111,7 +111,7 @@ func (c *register) ask(at, line string) (answer string, err error) {
 }
 
 // writeAll writes with a new token again and again, as long as the leadership gives them out.
-// Now and then a write comes so late that another may lead by then: nothing but the fence
+// Now and then a write comes so late that another may lead by then: nothing except the fence
 // stops it.
 func (s *speaker) writeAll(l *cluster.Leadership) {
 	for {

@@ -27,7 +27,7 @@ type schedule struct {
 type step struct {
 	after time.Duration
 	op    string
-	node  string // a node, "leader", or "rest": all but the leader
+	node  string // a node, "leader", or "rest": all except the leader
 	peer  string // likewise, for what happens between two nodes
 	span  time.Duration
 }

@@ -88,7 +88,7 @@ func (w *world) at(after time.Duration, do func()) {
 }
 
 // run does what is on the agenda for so long, or until a rule is broken. When it returns,
-// all that it began has been done, but for what waits.
+// all that it began has been done, except for what waits.
 func (w *world) run(long time.Duration) {
 	until := time.Now().Add(long)
 	for w.judge.calm() {

@@ -78,7 +78,7 @@ func (c *Newest) Gossip() gossip.Keys {
 }
 
 // read reads credentials, and returns the newest before; nil if there were none. If there is an
-// error, too, they are replaced but for what it names. It is not called twice at a time.
+// error, too, they are replaced except for what it names. It is not called twice at a time.
 func (c *Newest) read() (old *Set, err error) {
 	next, err := c.cfg.Read()
 	var from, until time.Time

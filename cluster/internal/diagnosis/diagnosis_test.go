@@ -69,7 +69,7 @@ func TestWordsOfStrangersAreMadePrintable(t *testing.T) {
 }
 
 // TestStrangersCannotHideFindings: whoever connects under ever new names pushes
-// out nobody but the like of him.
+// out only others like him.
 func TestStrangersCannotHideFindings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := quiet()

@@ -14,7 +14,7 @@ import (
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
-// Election is one election of a node, as all but the driver have it. It is safe for concurrent
+// Election is one election of a node, as all except the driver have it. It is safe for concurrent
 // use.
 type Election struct {
 	*guarded.Machine

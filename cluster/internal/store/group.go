@@ -16,7 +16,7 @@ import (
 // starts at the highest reserved term of any that was. So this node has never voted in the
 // group above Reserved, and it must vote in no other term.
 //
-// The name must be UTF-8 and not empty. It never waits for the disk but for a write
+// The name must be UTF-8 and not empty. It never waits for the disk except for a write
 // that is under way.
 func (s *Store) Group(name string) (elector.Terms, error) {
 	if err := checkName("group", name); err != nil {

@@ -121,7 +121,7 @@ func Names(dir string) (names []string, err error) {
 	return names, nil
 }
 
-// readKey reads the PEM of a key that nobody but its owner, and readers of its group, can
+// readKey reads the PEM of a key that nobody except its owner, and readers of its group, can
 // read.
 func readKey(path string) ([]byte, error) {
 	info, err := os.Stat(path)

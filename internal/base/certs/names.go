@@ -51,7 +51,7 @@ func clusterOf(cert *x509.Certificate) string {
 
 // NamesIn are those that a certificate has in a cluster: of nodes, and of operators as Issue
 // takes them. The URI bmqelect://CLUSTER/NAME binds a certificate to both. One without such a
-// URI is bound by its DNS names, each the name of a node, exactly: then nothing but its CA
+// URI is bound by its DNS names, each the name of a node, exactly: then nothing except its CA
 // tells the cluster.
 func NamesIn(cert *x509.Certificate, cluster string) (all []string) {
 	bound := false

@@ -103,7 +103,7 @@ func TestRolesOfRequests(t *testing.T) {
 		{elsewhere, Config{Tokens: tokens}, "", secret, faults, lostOne, 403},
 		{elsewhere, Config{Tokens: tokens}, "", another, reads, lostOne, 403},
 		{elsewhere, Config{Tokens: tokens, TokenReads: true}, "", "", reads, noTLS, 403},
-		// With TLS all needs a role, but for what is open.
+		// With TLS all needs a role, except for what is open.
 		{elsewhere, Config{TLS: tls}, "", "", reads, role + "read", 401},
 		{elsewhere, Config{TLS: tls}, "", "", leader, role + "read", 401},
 		{elsewhere, Config{TLS: tls}, "", "", health, role + "read", 401},

@@ -3,7 +3,7 @@
 // the node serves its description, openapi.yaml, at /v1/openapi.yaml.
 //
 // Errors are RFC 9457 problem details. Who asks must have the role read, and who changes
-// something the role operate: over loopback and Unix sockets everybody has them, but for a
+// something the role operate: over loopback and Unix sockets everybody has them, except for a
 // token that the node demands, and for what Server.notAnyUser refuses; other machines, by TLS,
 // need a certificate or a token. A page in a browser can neither read nor change anything.
 package admin

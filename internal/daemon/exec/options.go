@@ -14,7 +14,7 @@ import (
 	"github.com/bmqelect/bmqelect/internal/daemon/config"
 )
 
-// Options are the options of a node with a command. Register fills in all but Command.
+// Options are the options of a node with a command. Register fills in all except Command.
 type Options struct {
 	config.Options
 	Command []string // its name and arguments

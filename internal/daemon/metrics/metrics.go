@@ -108,7 +108,7 @@ func firstOf[T any](all []T, most int, preferred func(T) bool) []T {
 // metric is one metric, with all values of its labels.
 type metric struct {
 	desc *prometheus.Desc
-	kind prometheus.ValueType // of all but histograms
+	kind prometheus.ValueType // of all except histograms
 	read func(*node, output)
 }
 

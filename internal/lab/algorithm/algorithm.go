@@ -1,5 +1,5 @@
 // Package algorithm is the seam between an election algorithm and all that runs it: the
-// simulator, the scenario runner and the reports know no algorithm but through it. Each
+// simulator, the scenario runner and the reports know no algorithm except through it. Each
 // algorithm is a folder below this one; package all lists them.
 //
 // An algorithm is a pure state machine in the shape of package elector's: what happens
@@ -132,7 +132,7 @@ type Effects struct {
 
 // Envelope is a message on its way to one member, or to all.
 type Envelope struct {
-	To      NodeID // elector.AllMembers for a broadcast to all but the sender
+	To      NodeID // elector.AllMembers for a broadcast to all except the sender
 	Message Message
 }
 

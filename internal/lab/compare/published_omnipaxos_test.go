@@ -158,7 +158,7 @@ var scenarios = []struct {
 	// All lose their links but those to one follower.
 	{"quorum-loss", 5, func(p *partition, _, hub elector.NodeID) { p.cut(p.others(hub)...) }},
 	// The leader loses its link to a follower. Half a time-out later it loses all, and the
-	// others all but those to this follower, which has an old log by then.
+	// others all except those to this follower, which has an old log by then.
 	{"constrained", 5, func(p *partition, leader, hub elector.NodeID) {
 		p.cut(leader, hub)
 		p.pass(p.timeout / 2)

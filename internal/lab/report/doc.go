@@ -4,7 +4,7 @@
 // judges nothing itself; the same runs give the same bytes.
 //
 // The lanes of the nodes are drawn once, as SVG: the page holds the same picture
-// and its script moves it. The page carries its data as the JSON Lines, but for the
+// and its script moves it. The page carries its data as the JSON Lines, except for the
 // messages, which are a line for each run. Above the lanes it plays all runs in
 // step: their nodes in a circle, and messages as dots on their way.
 //

@@ -31,7 +31,7 @@ type TextOptions struct {
 const mostEvents = 60
 
 // Text writes runs for a terminal: figures, what happened, and the verdicts.
-// Without color it is plain ASCII but for names. It returns the error of w.
+// Without color it is plain ASCII except for names. It returns the error of w.
 func Text(w io.Writer, runs []verdict.Run, o TextOptions) error {
 	p := newPrinter(w, o)
 	if len(runs) > 0 {

@@ -39,7 +39,7 @@ type Config struct {
 	Redial time.Duration
 	// Begin, if it names a leader, lets time 0 find that leader established.
 	Begin Begin
-	// Checks are demanded but for those that the electors' unsafe settings lift
+	// Checks are demanded except for those that the electors' unsafe settings lift
 	// anyway. Only forged messages (Inject) are a reason to lift any.
 	Checks spec.Checks
 	// Observer, if not nil, is called for every event, in order. The event is

@@ -188,7 +188,7 @@ func TestElectionTimes(t *testing.T) {
 		if c.within != 0 {
 			require.LessOrEqual(t, raft.worst(), c.within, name)
 		}
-		// Who sees that it has lost need not wait for a timeout; the same but for chance if no
+		// Who sees that it has lost need not wait for a timeout; the same except for chance if no
 		// votes split.
 		require.Less(t, ours.mean(), raft.mean()+raft.mean()/10, name)
 		table += fmt.Sprintf("%-10s %-15s %13d %6d %5d %15d %6d %5d\n", name, published,

@@ -18,7 +18,7 @@ func spoke(seed uint64) sim.Config {
 	return cfg
 }
 
-// cutSpoke cuts e off from all but a.
+// cutSpoke cuts e off from all except a.
 func cutSpoke(t *testing.T, s *sim.Sim) {
 	for _, id := range names(4)[1:] {
 		sever(t, s, id, "e")

@@ -10,7 +10,7 @@ import (
 	"github.com/bmqelect/bmqelect/internal/lab/sim"
 )
 
-// A long run holds no more than a short one: ten hours as much as one, but for
+// A long run holds no more than a short one: ten hours as much as one, except for
 // what the runtime itself does beside the test.
 func TestMemoryIsFlatInSimulatedTime(t *testing.T) {
 	sent, cfg := 0, cluster(1, 5)

@@ -28,7 +28,7 @@ func (s *Sim) estimate(n *node, now elector.Time, in algorithm.Input) {
 	}
 }
 
-// mean is the mean delay, but for late messages.
+// mean is the mean delay, except for late messages.
 func (f *Faults) mean() time.Duration {
 	extra := time.Duration(mulDiv(int64(f.ExtraMax/2), int64(f.ReorderPPM), million))
 	return f.Delay + f.Jitter/2 + f.Tail + extra

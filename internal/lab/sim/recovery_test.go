@@ -80,7 +80,7 @@ func (p *servicePlay) agreed() bool {
 	return true
 }
 
-// crash takes a machine away, so that nothing but silence shows it, and brings it back
+// crash takes a machine away, so that nothing except silence shows it, and brings it back
 // after 5 s.
 func (p *servicePlay) crash(id elector.NodeID) error {
 	p.At(p.Now()+5*time.Second, func(s *sim.Sim) error { return s.Restart(id) })

@@ -250,7 +250,7 @@ func TestADeadSuccessorHoldsNobodyBack(t *testing.T) {
 	}
 }
 
-// alone holds if nobody but the winner ever asked, and it once.
+// alone holds if nobody except the winner ever asked, and it once.
 func alone(o outcome) bool { return o.attempts == 1 && o.terms == 1 }
 
 // attempts is in how many of a hundred failovers there was one attempt, two, and more.

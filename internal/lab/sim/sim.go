@@ -160,7 +160,7 @@ const sharedZero = elector.Time(1000 * time.Hour)
 // begin elects the leader that time 0 is to find, by the algorithm's own means:
 // the disks of all nodes that are there have the term before, and the leader
 // starts an initial wait ahead of the others, so that they vote before they would
-// stand. The network has no faults but its delay before time 0.
+// stand. The network has no faults except its delay before time 0.
 func (s *Sim) begin(scattered bool) error {
 	b, t := s.cfg.Begin, s.byName[s.cfg.Begin.Leader].Elector.Timing
 	s.now = -(t.InitialWait + t.MaxRandomWait + t.ScoutingResult + t.ElectionResult + s.cfg.Redial)

@@ -14,7 +14,7 @@
 // one it waits for COORDINATOR, and begins again after T_c. ELECTION from a lower member is
 // answered, and starts an election unless one runs. COORDINATOR from a higher member is
 // followed; from a lower one it starts an election. Its choices: a heartbeat counts as
-// COORDINATOR, but for one of a member between the receiver and its coordinator: otherwise two
+// COORDINATOR, except for one of a member between the receiver and its coordinator: otherwise two
 // coordinators would stay after a partition. An election runs for T_a at least, so that
 // lower members make a member start one in T_a at most: the highest sends COORDINATOR at once,
 // and if that ended the elections of the others, messages under way would start them again, 2^n

@@ -7,7 +7,7 @@ import (
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
 )
 
-// Alive is a heartbeat on one link. Times are readings of the clock that all share, but for
+// Alive is a heartbeat on one link. Times are readings of the clock that all share, except for
 // Scheduled.
 type Alive struct {
 	Epoch      algorithm.Time // when the sender started

@@ -14,7 +14,7 @@
 // CheckQuorum. A leader that no quorum answered for E becomes a follower; answers to
 // AppendEntries count, as in etcd, and nothing else does. A node that heard a leader less than
 // E ago drops requests for votes of a higher term: it is in lease. Transfers are exempt. etcd
-// makes its PreVote hang on this: with PreVote alone, a node that has lost no link but the one
+// makes its PreVote hang on this: with PreVote alone, a node that has lost no link except the one
 // to its leader wins, and deposes it. The dissertation's PreVote (section 9.6) has the lease
 // built in.
 //

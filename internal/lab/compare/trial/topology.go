@@ -111,7 +111,7 @@ func (s *stage) at(when time.Duration, do func() error) {
 	s.sim.At(when, func(*sim.Sim) error { return do() })
 }
 
-// others are all but the leader, shuffled.
+// others are all except the leader, shuffled.
 func (s *stage) others() []elector.NodeID {
 	ids := slices.DeleteFunc(slices.Clone(s.ids),
 		func(id elector.NodeID) bool { return id == s.leader })
