@@ -33,11 +33,7 @@ func asking(
 
 func statusCommand() *cobra.Command {
 	var group string
-	cmd := &cobra.Command{
-		Use:     "status",
-		Short:   "Show every node: role, leader, term, LSN, lease, links",
-		Example: "  bmqnode status --group jobs",
-	}
+	cmd := &cobra.Command{Use: "status"}
 	cmd.Flags().StringVar(&group, "group", "",
 		"show this election alone (default: in the table "+cluster.DefaultGroup+", as JSON all)")
 	return asking(cmd, 0, func(cmd *cobra.Command, c *ask.Cluster, _ []string) error {
@@ -53,31 +49,15 @@ func statusCommand() *cobra.Command {
 }
 
 func watchCommand() *cobra.Command {
-	return asking(&cobra.Command{
-		Use:   "watch",
-		Short: "Print every node's transitions as they happen, until Ctrl-C",
-		Long: "Print the transitions of every node as they happen, until Ctrl-C. With --json a\n" +
-			"line is an Event, a Reset where events are gone, or an Answer with an error from\n" +
-			"a node that was lost, and without one when it is back.",
-		Example: "  bmqnode watch --json | jq -r 'select(.to == \"LEADER\").node'",
-	}, 0, func(cmd *cobra.Command, c *ask.Cluster, _ []string) error {
-		return c.Watch(cmd.Context(), cmd.OutOrStdout())
-	})
+	return asking(&cobra.Command{Use: "watch"}, 0,
+		func(cmd *cobra.Command, c *ask.Cluster, _ []string) error {
+			return c.Watch(cmd.Context(), cmd.OutOrStdout())
+		})
 }
 
 func historyCommand() *cobra.Command {
 	var group string
-	cmd := &cobra.Command{
-		Use:   "history",
-		Short: "Show past leaderships, and why they ended",
-		Long: "Show past leaderships: who, in which term, from, to, and why each ended. A node\n" +
-			"keeps the newest 256 KiB of what it has seen on disk; this is what all that\n" +
-			"answer know together. SAID BY is whose word the reason is: the leader's own if\n" +
-			"it can be asked, else that of a node that saw the end, which may call a stop a\n" +
-			"TRANSFERRED or LEADER_CEDED. Between TO and the next FROM nobody led.",
-		Example: "  bmqnode history --group jobs\n" +
-			"  bmqnode history --json | jq '.leaderships[] | select(.term > 7)'",
-	}
+	cmd := &cobra.Command{Use: "history"}
 	cmd.Flags().StringVar(&group, "group", cluster.DefaultGroup, "the election that is meant")
 	return asking(cmd, 0, func(cmd *cobra.Command, c *ask.Cluster, _ []string) error {
 		all, answers, err := c.History(cmd.Context(), group)
@@ -100,16 +80,7 @@ func historyCommand() *cobra.Command {
 func leaderCommand() *cobra.Command {
 	var group string
 	var wait time.Duration
-	cmd := &cobra.Command{
-		Use:   "leader",
-		Short: "Print the name of the node that leads",
-		Long: "Print the name of the node that leads: the one that says so itself; if it cannot\n" +
-			"be asked from here, the one that others follow. It ends at the leader's answer,\n" +
-			"and waits 3 s at most for a node that is silent. Exit status: 0 if there is a\n" +
-			"leader, 3 if there is none, 1 if no node answers. With --wait it asks again and\n" +
-			"again until there is a leader, and then has the status of the last answer.",
-		Example: "  bmqnode leader\n  bmqnode leader --wait 30s\n  bmqnode leader --json --admin 10.0.0.1:7402,10.0.0.2:7402",
-	}
+	cmd := &cobra.Command{Use: "leader"}
 	cmd.Flags().StringVar(&group, "group", cluster.DefaultGroup, "election whose leader is meant")
 	cmd.Flags().DurationVar(&wait, "wait", 0, "longest wait for a leader, as in 30s")
 	return asking(cmd, 0, func(cmd *cobra.Command, c *ask.Cluster, _ []string) error {
@@ -148,15 +119,8 @@ func doctorCommand() *cobra.Command {
 	var strict, quiet bool
 	var timeout time.Duration
 	cmd := &cobra.Command{
-		Use:   "doctor [ADDR ...]",
-		Short: "Find what is wrong with a cluster that runs",
-		Long: "Ask every node of a cluster, and name what is wrong, why it matters and how to\n" +
-			"fix it. ADDR is the admin address of any node, as with --admin; the others are\n" +
-			"found through it. It exits with 0 if nothing fails, with 1 if something does\n" +
-			"(with --strict: on warnings, too), with 2 if it was called wrongly.\n\n" +
-			"Before a node is started, 'bmqnode run --check' examines its configuration.",
-		Example: "  bmqnode doctor 10.0.0.1:7402",
-		Args:    cobra.ArbitraryArgs,
+		Use:  "doctor [ADDR ...]",
+		Args: cobra.ArbitraryArgs,
 	}
 	f := cmd.Flags()
 	f.DurationVar(&timeout, "timeout", 5*time.Second, "most time for the answers of all nodes")

@@ -17,15 +17,7 @@ func certsCommand() *cobra.Command {
 	var valid time.Duration
 	var plain bool
 	cmd := &cobra.Command{
-		Use:   "certs --dir DIR [NODE ...]",
-		Short: "Make or renew the certificates of nodes and operators",
-		Long: "Make a key and a certificate for each NODE, in DIR/NODE, the --tls-dir of that\n" +
-			"node, and in DIR a CA that signs them and a key of gossip, if there is no CA.\n" +
-			"What is there already is renewed; without a NODE, all of it. Nodes that run take\n" +
-			"new certificates in by themselves. Who has DIR/ca.key can make members: keep it\n" +
-			"off the nodes.",
-		Example: "  bmqnode certs --dir pki --cluster bees n1 n2 n3 --operator alice\n" +
-			"  bmqnode certs --dir pki",
+		Use:  "certs --dir DIR [NODE ...]",
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, nodes []string) error {
 			switch {

@@ -107,9 +107,11 @@ func TestTheHelpOfEveryCommandFitsATerminal(t *testing.T) {
 	// Each help lists the commands below it; those of cobra are not ours.
 	listed := regexp.MustCompile(`(?m)^  ([a-z-]+) +[A-Z]`)
 	commands := [][]string{nil}
+	var texts, described []string
 	for len(commands) > 0 {
 		command := commands[0]
 		commands = commands[1:]
+		described = append(described, strings.Join(append([]string{"bmqnode"}, command...), " "))
 		stdout := does(t, append(command, "--help")...)
 		for line := range strings.SplitSeq(stdout, "\n") {
 			require.LessOrEqual(t, len(line), 80, "%s: %s", command, line)
@@ -125,6 +127,12 @@ func TestTheHelpOfEveryCommandFitsATerminal(t *testing.T) {
 			require.Greater(t, len(commands), 12, "the list is not read right")
 		}
 	}
+	text, err := os.ReadFile("help.txt")
+	require.NoError(t, err)
+	for _, m := range regexp.MustCompile(`(?m)^# (.*)\n[A-Z]`).FindAllStringSubmatch(string(text), -1) {
+		texts = append(texts, m[1])
+	}
+	require.ElementsMatch(t, described, texts, "each command has a text in help.txt")
 }
 
 func TestTheShellIsOfferedWhatAFlagTakes(t *testing.T) {

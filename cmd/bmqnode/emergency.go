@@ -9,16 +9,7 @@ import (
 func emergencyCommand() *cobra.Command {
 	var o emergency.Options
 	cmd := &cobra.Command{
-		Use:   "emergency",
-		Short: "Give up voters that are lost for good: the others can elect",
-		Long: "Give up voters that are lost for good, so that the others can elect a leader\n" +
-			"although they are no quorum. Run it on every voter that is left, while its node\n" +
-			"is stopped. Without --confirm it says what would happen, and changes nothing.",
-		Example: "  bmqnode emergency --data-dir /var/lib/bmqnode --voters a,b,c,d,e --lost c,d,e\n" +
-			"  bmqnode emergency --config /etc/bmqnode.yaml --lost c,d,e --confirm bees \\\n" +
-			"    --reason 'fire'\n" +
-			"  bmqnode emergency --config /etc/bmqnode.yaml --show\n" +
-			"  bmqnode emergency --config /etc/bmqnode.yaml --readmit c --confirm bees",
+		Use: "emergency",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			finishUnread()
 			return o.Run(cmd.OutOrStdout())

@@ -27,16 +27,7 @@ type replayOptions struct {
 func replayCommand() *cobra.Command {
 	var o replayOptions
 	cmd := &cobra.Command{
-		Use:   "replay PATH...",
-		Short: "Play partition scenarios, simulated or real, and judge them",
-		Long: "Play scenario files, or all in a folder. Simulated unless --live: virtual time,\n" +
-			"and the same seed gives the same run everywhere. Exit status: 0 if every\n" +
-			"expectation and invariant held, 1 if not, 2 if a file is wrong.",
-		Example: "  bmqnode replay testdata/scenarios\n" +
-			"  bmqnode replay my.yaml --runs 1000\n" +
-			"  bmqnode replay my.yaml -o my.html\n" +
-			"  bmqnode replay my.yaml --compare\n" +
-			"  bmqnode replay my.yaml --set elector.max_random_wait=1s --live",
+		Use:  "replay PATH...",
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args) },
 	}
@@ -82,17 +73,7 @@ func (o *replayOptions) register(f *pflag.FlagSet) {
 func recordIncidentCommand() *cobra.Command {
 	var o record.Options
 	cmd := &cobra.Command{
-		Use:   "record-incident",
-		Short: "Make a scenario of what happened lately, and replay it",
-		Long: "Collect what the nodes recorded, find out what went wrong, and write a scenario\n" +
-			"that shows it again: incident.yaml for 'bmqnode replay', incident.html for a\n" +
-			"browser. Cuts and pauses follow from what the nodes saw of each other. The file\n" +
-			"is written for the simulator: with --live, real processes may elect others.\n\n" +
-			"A node that does not answer: copy its data directory's recording.log* and name\n" +
-			"the folder. Exit status: 1 if the simulator shows other leaders, reasons or\n" +
-			"ends.",
-		Example: "  bmqnode record-incident --since 2h -o /tmp/last-night\n" +
-			"  bmqnode record-incident --from '2026-01-02 02:10' --to '2026-01-02 02:20'",
+		Use: "record-incident",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Out, o.Err = cmd.OutOrStdout(), cmd.ErrOrStderr()
 			return o.Run(cmd.Context())
@@ -115,8 +96,7 @@ func recordIncidentCommand() *cobra.Command {
 func labCommand() *cobra.Command {
 	var o laboratory.Options
 	cmd := &cobra.Command{
-		Use:   "lab",
-		Short: "Compare election algorithms under the same faults, simulated",
+		Use: "lab",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Out, o.Err = cmd.OutOrStdout(), cmd.ErrOrStderr()
 			if err := o.Check(); err != nil {

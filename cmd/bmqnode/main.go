@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"os"
@@ -60,12 +61,7 @@ func finishUnread() { signal.Ignore(syscall.SIGPIPE) }
 
 func root() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "bmqnode",
-		Short: "A leader that stays put: run, watch and hand over an elected leader",
-		Long: "bmqnode runs a member of a bmqelect cluster: nodes that elect one leader and\n" +
-			"keep it, whatever the network does. Try it: bmqnode mesh --nodes 5\n\n" +
-			"Exit status: 0 done; 1 it could not be done; 2 the command or the configuration\n" +
-			"is wrong; 3 it needs a leader and there is none. 'exec' has that of its command.",
+		Use:           "bmqnode",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Version:       versionLine(),
@@ -95,10 +91,22 @@ func root() *cobra.Command {
 	return cmd
 }
 
-// finish completes a command and those below it: what the shell may offer, what a command for
-// others does by itself, and that mistakes in arguments are the user's. A command that does not
-// say otherwise has none.
+//go:embed help.txt
+var help string
+
+// describe gives a command its part of help.txt: a line, then what it does, then examples.
+func describe(cmd *cobra.Command) {
+	_, text, _ := strings.Cut(help, "# "+cmd.CommandPath()+"\n")
+	text, _, _ = strings.Cut(strings.TrimRight(text, "\n"), "\n\n# ")
+	text, cmd.Example, _ = strings.Cut(text, "\n\nExamples:\n")
+	cmd.Short, cmd.Long, _ = strings.Cut(text, "\n\n")
+}
+
+// finish completes a command and those below it: its help, what the shell may offer, what a
+// command for others does by itself, and that mistakes in arguments are the user's. A command
+// takes no arguments unless it says so.
 func finish(cmd *cobra.Command) {
+	describe(cmd)
 	completeFlags(cmd)
 	switch {
 	case cmd.RunE == nil && cmd.Run == nil:
@@ -165,8 +173,7 @@ func versionLine() string {
 
 func versionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "version",
-		Short: "Print the version",
-		Run:   func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), versionLine()) },
+		Use: "version",
+		Run: func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), versionLine()) },
 	}
 }

@@ -10,9 +10,8 @@ import (
 // manCommand writes the help of every command as pages for man.
 func manCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "man DIR",
-		Short: "Write manual pages, one for each command",
-		Args:  cobra.ExactArgs(1),
+		Use:  "man DIR",
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := os.MkdirAll(args[0], 0o755); err != nil {
 				return err

@@ -16,10 +16,7 @@ import (
 func meshCommand() *cobra.Command {
 	c := shell.Config{Command: ownCommand}
 	cmd := &cobra.Command{
-		Use:   "mesh",
-		Short: "Run a whole cluster on this machine, and show what it does",
-		Long: "Run a cluster of real processes on loopback and print their transitions as one\n" +
-			"stream. Type commands while it runs (help lists them); Ctrl-C stops everything.",
+		Use: "mesh",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := c.Check(); err != nil {
 				return err

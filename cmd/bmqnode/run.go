@@ -24,21 +24,7 @@ type runOptions struct {
 func runCommand() *cobra.Command {
 	o := runOptions{}
 	cmd := &cobra.Command{
-		Use:   "run [--check [FILE ...]]",
-		Short: "Run a node until SIGTERM or Ctrl-C, then hand over and exit",
-		Long: "Run one node until SIGTERM or Ctrl-C, then hand over and exit.\n" +
-			"The same command serves every start. Options come from flags or from a YAML\n" +
-			"file whose keys are the flags' names; flags win.\n\n" +
-			"With --check it starts nothing. It names every problem of the options, the data\n" +
-			"directory, the addresses and the names to join, one a line, and exits with 1 if\n" +
-			"there is any. Of several FILEs, one for each node, it compares what must be the\n" +
-			"same on every node; the first is the one of this machine, unless --compare says\n" +
-			"that none is.",
-		Example: "  bmqnode run --node a --voters a,b,c --data-dir /var/lib/bmqnode \\\n" +
-			"    --tls-dir tls --join b:7400 \\\n" +
-			"    --gossip-addr 0.0.0.0:7400 --mesh-addr 0.0.0.0:7401\n" +
-			"  bmqnode run --config /etc/bmqnode.yaml\n" +
-			"  bmqnode run --check a.yaml b.yaml c.yaml",
+		Use: "run [--check [FILE ...]]",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if o.check {
 				return nil
@@ -132,17 +118,7 @@ func execCommand() *cobra.Command {
 	var o exec.Options
 	var file string
 	cmd := &cobra.Command{
-		Use:   "exec [flags] -- COMMAND [ARGUMENT...]",
-		Short: "Run one node, and a command while it leads",
-		Long: "Run one node as 'bmqnode run' does, and a command while, and only while, it\n" +
-			"leads. Before its lease ends the command gets SIGTERM, then SIGKILL with all its\n" +
-			"descendants; this holds also if bmqnode itself is killed or stopped. The command\n" +
-			"finds BMQ_TERM, BMQ_LSN (a fencing token), BMQ_LEASE_DEADLINE and others in its\n" +
-			"environment. Its exit status is passed on.",
-		Example: "  bmqnode exec --node a --voters a,b,c --data-dir /var/lib/bmqnode \\\n" +
-			"    -- /usr/bin/scheduler --verbose\n" +
-			"  bmqnode exec --config /etc/bmqnode.yaml --restart on-failure \\\n" +
-			"    -- sh -c 'exec my-program'",
+		Use: "exec [flags] -- COMMAND [ARGUMENT...]",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return errors.New("no command to run; it follows the flags, after --")

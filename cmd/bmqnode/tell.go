@@ -37,16 +37,7 @@ func telling(
 
 func pauseCommand() *cobra.Command {
 	var span time.Duration
-	cmd := &cobra.Command{
-		Use:   "pause",
-		Short: "Keep leadership where it is for a while, during maintenance",
-		Long: "Keep leadership where it is for a while, in all elections: for work on machines\n" +
-			"or on the network. The leader leads on, and is back after a restart or a loss of\n" +
-			"the quorum; no other node stands, whatever happens to it. Every node is told,\n" +
-			"and remembers it over a restart. 'bmqnode transfer NODE' still works.\n\n" +
-			"If a voter could not be told, the exit status is 1, and that one may stand.",
-		Example: "  bmqnode pause --for 30m",
-	}
+	cmd := &cobra.Command{Use: "pause"}
 	cmd.Flags().DurationVar(&span, "for", time.Hour, "how long at most, up to 24h")
 	return telling(cmd, 0,
 		func(ctx context.Context, c *ask.Cluster, _ []string) ([]ask.Answer, error) {
@@ -59,14 +50,10 @@ func pauseCommand() *cobra.Command {
 }
 
 func resumeCommand() *cobra.Command {
-	return telling(&cobra.Command{
-		Use:   "resume",
-		Short: "End the pause of elections",
-		Long: "End the pause of elections on every node. Without a leader, one is elected\n" +
-			"within seconds. If a voter could not be told, the exit status is 1.",
-	}, 0, func(ctx context.Context, c *ask.Cluster, _ []string) ([]ask.Answer, error) {
-		return c.TellAll(ctx, admin.ResumeRequest{})
-	}, paused)
+	return telling(&cobra.Command{Use: "resume"}, 0,
+		func(ctx context.Context, c *ask.Cluster, _ []string) ([]ask.Answer, error) {
+			return c.TellAll(ctx, admin.ResumeRequest{})
+		}, paused)
 }
 
 // paused says whether elections are paused on a node that was told so, or told their end.
@@ -82,15 +69,7 @@ func setCommand() *cobra.Command {
 	var priority int
 	var notCandidate bool
 	var level string
-	cmd := &cobra.Command{
-		Use:   "set NODE",
-		Short: "Change settings of a node that runs, until it restarts",
-		Long: "Change settings of a node that runs, in all its elections. The flags mean what\n" +
-			"they mean to 'bmqnode run'. Nothing is written: after a restart the node has\n" +
-			"what its file or its flags say.",
-		Example: "  bmqnode set n2 --priority 5\n  bmqnode set n2 --not-candidate\n" +
-			"  bmqnode set n2 --log-level debug",
-	}
+	cmd := &cobra.Command{Use: "set NODE"}
 	f := cmd.Flags()
 	f.IntVar(&priority, "priority", 0, "ranks nodes that stand at the same moment, higher first")
 	f.BoolVar(&notCandidate, "not-candidate", false,
@@ -122,16 +101,7 @@ func setCommand() *cobra.Command {
 func forgetCommand() *cobra.Command {
 	var here bool
 	var timeout time.Duration
-	cmd := &cobra.Command{
-		Use:   "forget NODE",
-		Short: "Let a new machine take the name of one that is gone for good",
-		Long: "Let the members take in the next process of a node's name, whatever its data\n" +
-			"directory: for a machine that was lost with its disk and whose end the others\n" +
-			"could not see. All members are asked first, and nothing is done if one of them\n" +
-			"has a link to that process. Make sure that the old process is gone: two\n" +
-			"processes of one name can vote twice.",
-		Example: "  bmqnode forget n3",
-	}
+	cmd := &cobra.Command{Use: "forget NODE"}
 	cmd.Flags().BoolVar(&here, "here", false, "only at the node that answers at --admin, if the "+
 		"others cannot be asked from this machine")
 	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Second, "longest wait for all answers")
@@ -151,17 +121,14 @@ func forgetCommand() *cobra.Command {
 }
 
 func faultCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "fault",
-		Short: "Cut and heal links between nodes that run with --rehearsal",
-	}
+	cmd := &cobra.Command{Use: "fault"}
 	add := func(
-		nodes int, use, short, example, done string,
+		nodes int, use, done string,
 		do func(context.Context, *ask.Cluster, []cluster.NodeID) ([]ask.Answer, error),
 	) {
-		cmd.AddCommand(asking(&cobra.Command{
-			Use: use, Short: short, Example: "  bmqnode fault " + example,
-		}, nodes, func(cmd *cobra.Command, c *ask.Cluster, args []string) error {
+		cmd.AddCommand(asking(&cobra.Command{Use: use}, nodes, func(
+			cmd *cobra.Command, c *ask.Cluster, args []string,
+		) error {
 			ids := config.NodeIDs(args)
 			told, err := do(cmd.Context(), c, ids)
 			switch {
@@ -178,17 +145,15 @@ func faultCommand() *cobra.Command {
 		}))
 	}
 	type ids = []cluster.NodeID
-	add(2, "cut NODE NODE", "Cut the link between two nodes, in both directions", "cut n1 n2",
-		"%s and %s do not hear each other",
+	add(2, "cut NODE NODE", "%s and %s do not hear each other",
 		func(ctx context.Context, c *ask.Cluster, n ids) ([]ask.Answer, error) {
 			return c.Cut(ctx, n[0], n[1])
 		})
-	add(1, "isolate NODE", "Cut every link of a node, in both directions", "isolate n3",
-		"%s hears nobody and nobody hears it",
+	add(1, "isolate NODE", "%s hears nobody and nobody hears it",
 		func(ctx context.Context, c *ask.Cluster, n ids) ([]ask.Answer, error) {
 			return c.Isolate(ctx, n[0])
 		})
-	add(0, "heal", "Heal every link", "heal", "every link is healed",
+	add(0, "heal", "every link is healed",
 		func(ctx context.Context, c *ask.Cluster, _ ids) ([]ask.Answer, error) { return c.Heal(ctx) })
 	return cmd
 }
@@ -233,9 +198,7 @@ func tellingLeader(
 func transferCommand() *cobra.Command {
 	var to string
 	cmd := &cobra.Command{
-		Use:     "transfer [NODE]",
-		Short:   "Hand leadership over to another node",
-		Example: "  bmqnode transfer n2\n  bmqnode transfer   # to the best follower",
+		Use: "transfer [NODE]",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 && cmd.Flags().Changed("to") {
 				return errors.New("say NODE or --to, not both")
@@ -260,14 +223,7 @@ func transferCommand() *cobra.Command {
 
 func stepDownCommand() *cobra.Command {
 	var rest time.Duration
-	cmd := &cobra.Command{
-		Use:   "step-down",
-		Short: "Let the leader step down, and not stand again for a while",
-		Long: "Let the leader step down in favor of the best follower, and not stand again for\n" +
-			"a while: before its machine is worked on, for example. If no follower can take\n" +
-			"over there is no leader afterwards; 'bmqnode transfer' then keeps the old one.",
-		Example: "  bmqnode step-down --for 10m",
-	}
+	cmd := &cobra.Command{Use: "step-down"}
 	cmd.Flags().DurationVar(&rest, "for", 30*time.Second,
 		"how long it is not to stand again, at most 24h")
 	return tellingLeader(cmd, 0, "its work to stop", func(
@@ -307,18 +263,7 @@ func (l leading) successor(ctx context.Context) cluster.GroupStatus {
 func rotateGossipKeyCommand() *cobra.Command {
 	var dir string
 	var plain bool
-	cmd := &cobra.Command{
-		Use:   "rotate-gossip-key --dir DIR",
-		Short: "Give all nodes a new key of gossip while they run",
-		Long: "Give all nodes a new key of gossip while they run, without a gap: all add it,\n" +
-			"then all use it, then all remove the others. Gossip that is not encrypted yet is\n" +
-			"so then. Each node writes its key into gossip.key in its --tls-dir, and this\n" +
-			"command does so in DIR, that of 'bmqnode certs'. If a node cannot be told, it\n" +
-			"stops before the next step; nothing is lost then, and it can be repeated.\n\n" +
-			"Without TLS the key goes only over loopback, to the addresses in --admin.",
-		Example: "  bmqnode rotate-gossip-key --dir pki --admin n1:7402 \\\n" +
-			"    --tls-dir pki/operator/alice",
-	}
+	cmd := &cobra.Command{Use: "rotate-gossip-key --dir DIR"}
 	cmd.Flags().StringVar(&dir, "dir", "", "directory of the CA and of the nodes' directories (required)")
 	cmd.Flags().BoolVar(&plain, "plain", false, "stop encrypting gossip instead")
 	return asking(cmd, 0, func(cmd *cobra.Command, c *ask.Cluster, _ []string) error {
