@@ -18,8 +18,7 @@ import (
 // the first one is now.
 func TestEveryAddressChangesAtOnce(t *testing.T) {
 	t.Parallel()
-	s := play(t, 3, quick())
-	before := s.agree(s.Nodes(), nil)
+	s, before := elected(t, 3)
 	// Laid out while the old ones are still held, it gets others.
 	moved, err := procs.New(procs.Config{Binary: binary, Names: procs.Numbered(3), Dir: s.dir,
 		BasePort: basePort, Options: quick()})

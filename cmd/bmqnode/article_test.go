@@ -33,8 +33,7 @@ func (s *scene) hold(cond func() bool, msg string) {
 
 func TestIsolatedNodeComesBackAndTheLeaderStays(t *testing.T) {
 	t.Parallel()
-	s := play(t, 5, quick())
-	first := s.agree(s.Nodes(), nil)
+	s, first := elected(t, 5)
 	lonely := s.others(first.Leader)[0]
 	s.isolate(cluster.NodeID(lonely.Name))
 	s.eventually("it loses its leader", func() bool { return s.lostLeader(lonely) })
@@ -67,8 +66,7 @@ func TestWithoutScoutingAnIsolatedNodeUnseatsTheLeader(t *testing.T) {
 
 func TestCutLinkToTheLeaderAndTheLeaderStays(t *testing.T) {
 	t.Parallel()
-	s := play(t, 5, quick())
-	first := s.agree(s.Nodes(), nil)
+	s, first := elected(t, 5)
 	deaf := s.cutFromLeader(first)
 	s.eventually("it loses its leader", func() bool { return s.lostLeader(deaf) })
 	s.hold(func() bool { return len(s.transitions(lostLeadership)) == 0 },
@@ -91,8 +89,7 @@ func TestWithoutScoutingACutLinkLetsLeadershipPingPong(t *testing.T) {
 
 func TestLeaderThatNobodyHearsStepsDown(t *testing.T) {
 	t.Parallel()
-	s := play(t, 3, quick())
-	first := s.agree(s.Nodes(), nil)
+	s, first := elected(t, 3)
 	mute := s.node(first.Leader)
 	s.fault(mute, admin.FaultRequest{CutOut: names(s.others(first.Leader))})
 	second := s.agree(s.others(first.Leader), above(first.Term))
@@ -104,8 +101,7 @@ func TestLeaderThatNobodyHearsStepsDown(t *testing.T) {
 
 func TestFollowerThatCannotHearUnseatsNobody(t *testing.T) {
 	t.Parallel()
-	s := play(t, 3, quick())
-	first := s.agree(s.Nodes(), nil)
+	s, first := elected(t, 3)
 	deaf := s.others(first.Leader)[0]
 	s.fault(deaf, admin.FaultRequest{CutIn: names(s.others(cluster.NodeID(deaf.Name)))})
 	s.hold(func() bool { return len(s.transitions(lostLeadership)) == 0 },

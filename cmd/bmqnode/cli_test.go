@@ -192,8 +192,7 @@ func TestFlagsWinOverTheFile(t *testing.T) {
 
 func TestStatusWatchAndTransferOfARunningMesh(t *testing.T) {
 	t.Parallel()
-	s := play(t, 3, quick())
-	first := s.agree(s.Nodes(), nil)
+	s, first := elected(t, 3)
 	admin := s.others(first.Leader)[0].AdminAddr
 
 	stdout := does(t, "status", "--admin", admin)

@@ -50,8 +50,7 @@ done <<<"$TYPED"`
 // TestTheShellsOfferNames types tabs into the real shells.
 func TestTheShellsOfferNames(t *testing.T) {
 	t.Parallel()
-	s := play(t, 3, quick())
-	s.agree(s.Nodes(), nil)
+	s, _ := elected(t, 3)
 	at := " --admin " + s.Nodes()[0].AdminAddr
 	lines := [][2]string{
 		{"bmqnode trans", `transfer\b`},

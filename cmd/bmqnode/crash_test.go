@@ -21,8 +21,7 @@ import (
 
 func TestKilledLeaderIsReplacedAndComesBackAsAFollower(t *testing.T) {
 	t.Parallel()
-	s := play(t, 5, quick())
-	first := s.agree(s.Nodes(), nil)
+	s, first := elected(t, 5)
 
 	require.NoError(t, s.node(first.Leader).Kill())
 	second := s.agree(s.others(first.Leader), above(first.Term))
@@ -34,8 +33,7 @@ func TestKilledLeaderIsReplacedAndComesBackAsAFollower(t *testing.T) {
 
 func TestStoppedLeaderHandsOverBeforeItExits(t *testing.T) {
 	t.Parallel()
-	s := play(t, 3, quick())
-	first := s.agree(s.Nodes(), nil)
+	s, first := elected(t, 3)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	require.NoError(t, s.node(first.Leader).Stop(ctx))
@@ -49,8 +47,7 @@ func TestStoppedLeaderHandsOverBeforeItExits(t *testing.T) {
 
 func TestPausedLeaderNeverClaimsToLeadAfterItWakes(t *testing.T) {
 	t.Parallel()
-	s := play(t, 3, quick())
-	first := s.agree(s.Nodes(), nil)
+	s, first := elected(t, 3)
 	old := s.node(first.Leader)
 
 	require.NoError(t, old.Signal(syscall.SIGSTOP))
@@ -82,8 +79,7 @@ func TestPausedLeaderNeverClaimsToLeadAfterItWakes(t *testing.T) {
 
 func TestFollowersRestartInTurnUnderALeaderThatStays(t *testing.T) {
 	t.Parallel()
-	s := play(t, 5, quick())
-	first := s.agree(s.Nodes(), nil)
+	s, first := elected(t, 5)
 	for i, n := range s.others(first.Leader) {
 		if i%2 == 0 {
 			require.NoError(t, n.Kill())
@@ -112,8 +108,7 @@ func TestSingleVoterLeadsAtOnceAndAfterEveryRestart(t *testing.T) {
 // limit of zero on the size of files makes every write of the running process fail.
 func TestNodeWhoseDiskFailsStopsTakingPart(t *testing.T) {
 	t.Parallel()
-	s := play(t, 3, quick())
-	first := s.agree(s.Nodes(), nil)
+	s, first := elected(t, 3)
 	victim := s.others(first.Leader)[0]
 	failWrites(t, victim.Pid())
 

@@ -59,8 +59,7 @@ func (s *scene) tells(kinds []string, args ...string) (found diagnosis) {
 // TestTheDoctorOfARunningMesh plants fault after fault into one mesh.
 func TestTheDoctorOfARunningMesh(t *testing.T) {
 	t.Parallel()
-	s := play(t, 3, quick())
-	s.agree(s.Nodes(), nil)
+	s, _ := elected(t, 3)
 	at := []string{"--admin", s.Nodes()[0].AdminAddr}
 	s.eventually("nothing is wrong", func() bool {
 		// A slow machine may have slow disks and links: that is no failure.
@@ -154,8 +153,7 @@ func (s *scene) stranger(name string, options map[string]any) *procs.Node {
 
 func TestAWarningFailsOnlyIfItIsToBeStrict(t *testing.T) {
 	t.Parallel()
-	s := play(t, 2, quick())
-	s.agree(s.Nodes(), nil)
+	s, _ := elected(t, 2)
 	at := s.Nodes()[0].AdminAddr
 	s.eventually("nothing is wrong but the number of voters", func() bool {
 		found, code := examine(t, at)

@@ -91,6 +91,12 @@ func play(t testing.TB, n int, options map[string]any) *scene {
 	return s
 }
 
+// elected starts a mesh of n nodes, and waits for their leader.
+func elected(t testing.TB, n int) (*scene, cluster.GroupStatus) {
+	s := play(t, n, quick())
+	return s, s.agree(s.Nodes(), nil)
+}
+
 // layOut prepares a mesh of n nodes.
 func layOut(t testing.TB, n int, options map[string]any) *scene {
 	s := &scene{t: t, dir: t.TempDir(), exits: map[string]error{}}

@@ -126,8 +126,7 @@ func TestRetiredDirectoryStartsNoNode(t *testing.T) {
 // Two of three processes die for good. The third goes on alone once it was told to.
 func TestSurvivorOfALostQuorumLeadsAndSaysSoEverAfter(t *testing.T) {
 	t.Parallel()
-	s := play(t, 3, quick())
-	before := s.agree(s.Nodes(), nil)
+	s, before := elected(t, 3)
 	left := s.Nodes()[0]
 	for _, n := range s.others("n1") {
 		require.NoError(t, n.Kill())

@@ -11,8 +11,7 @@ import (
 
 func TestLinksAreCutAndHealedByCommand(t *testing.T) {
 	t.Parallel()
-	s := play(t, 3, quick())
-	first := s.agree(s.Nodes(), nil)
+	s, first := elected(t, 3)
 	followers := s.others(first.Leader)
 	ask := func(code int, want string, args ...string) {
 		t.Helper()

@@ -77,8 +77,7 @@ func (s *scene) logged(n *procs.Node, words ...string) bool {
 // and both it and the members say why.
 func TestACloneOfTheLeaderTakesNoPart(t *testing.T) {
 	t.Parallel()
-	s := play(t, 3, quick())
-	g := s.agree(s.Nodes(), nil)
+	s, g := elected(t, 3)
 	leader := s.node(g.Leader)
 	clone := s.stranger("clone", map[string]any{"node": leader.Name, "data-dir": s.copyState(leader)})
 	s.eventually("all say so", func() bool {
@@ -102,8 +101,7 @@ func TestACloneOfTheLeaderTakesNoPart(t *testing.T) {
 // an empty one.
 func TestARestoredDirectoryTakesNoPart(t *testing.T) {
 	t.Parallel()
-	s := play(t, 3, quick())
-	g := s.agree(s.Nodes(), nil)
+	s, g := elected(t, 3)
 	n := s.others(g.Leader)[0]
 	s.stop(n)
 	backup := s.copyState(n)

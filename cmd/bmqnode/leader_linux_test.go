@@ -14,8 +14,7 @@ import (
 // TestScriptsLearnWhoLeads freezes and kills what a script asks, until there is no leader.
 func TestScriptsLearnWhoLeads(t *testing.T) {
 	t.Parallel()
-	s := play(t, 3, quick())
-	first := s.agree(s.Nodes(), nil)
+	s, first := elected(t, 3)
 	leader, others := s.node(first.Leader), s.others(first.Leader)
 	for _, n := range s.Nodes() {
 		stdout := does(t, "leader", "--admin", n.AdminAddr)

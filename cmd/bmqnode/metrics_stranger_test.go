@@ -42,8 +42,7 @@ func intrude(t testing.TB, at *procs.Node, as netmesh.Config) *netmesh.Mesh {
 // A stranger that says to every node that the terms are used up is heard by none.
 func TestAStrangerDoesNotUseUpTheTerms(t *testing.T) {
 	t.Parallel()
-	s := play(t, 3, quick())
-	before := s.agree(s.Nodes(), nil)
+	s, before := elected(t, 3)
 	for _, n := range s.Nodes() {
 		m := intrude(t, n, netmesh.Config{Cluster: cluster.DefaultCluster})
 		for kind := elector.ElectionScouting; kind.Valid(); kind++ {

@@ -18,8 +18,7 @@ import (
 // than they give a node to answer (3 s) get the answer of those that live.
 func TestCommandsDoNotWaitForAFrozenNode(t *testing.T) {
 	t.Parallel()
-	s := play(t, 3, quick())
-	first := s.agree(s.Nodes(), nil)
+	s, first := elected(t, 3)
 	leader := s.node(first.Leader)
 	frozen, other := s.others(first.Leader)[0], s.others(first.Leader)[1]
 	require.NoError(t, frozen.Signal(syscall.SIGSTOP))

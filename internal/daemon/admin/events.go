@@ -104,11 +104,11 @@ func (o *stream) begin(after string) {
 	place, ok := o.journal.place(after)
 	switch {
 	case after == "":
-		o.now("status", func(now cluster.Status) any { return now })
+		o.now("")
 	case ok:
 		o.place = place
 	default:
-		o.reset(fmt.Sprintf("%q is not of this start of node %s: events before it are gone", after,
+		o.now(fmt.Sprintf("%q is not of this start of node %s: events before it are gone", after,
 			o.journal.node))
 	}
 }
@@ -117,7 +117,7 @@ func (o *stream) begin(after string) {
 func (o *stream) forward() extract {
 	x := o.journal.after(o.place)
 	if x.gap {
-		o.reset(fmt.Sprintf("events after %q are gone: only the newest are kept", o.journal.id(o.place)))
+		o.now(fmt.Sprintf("events after %q are gone: only the newest are kept", o.journal.id(o.place)))
 		x = o.journal.after(o.place)
 	}
 	for _, e := range x.events {
@@ -127,16 +127,15 @@ func (o *stream) forward() extract {
 	return x
 }
 
-// reset goes on from the newest event, with the status.
-func (o *stream) reset(reason string) {
-	o.now("reset", func(now cluster.Status) any { return Reset{Reason: reason, Status: now} })
-}
-
-// now goes on from the newest event, with an event about the status. The place is taken
-// before the status is: a change in between is told twice, not never.
-func (o *stream) now(kind string, about func(cluster.Status) any) {
+// now goes on from the newest event, with the status: a reset, if there is a reason for it. The
+// place is taken before the status is: a change in between is told twice, not never.
+func (o *stream) now(reason string) {
 	o.place = o.journal.newest()
-	o.event(kind, about(o.status()))
+	if st := o.status(); reason == "" {
+		o.event("status", st)
+	} else {
+		o.event("reset", Reset{Reason: reason, Status: st})
+	}
 }
 
 func (o *stream) event(kind string, v any) {
