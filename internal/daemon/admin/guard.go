@@ -89,14 +89,16 @@ var errAnyUser = errors.New("every user of this machine can ask over loopback, s
 
 // notAnyUser refuses what gives away who may take part, if all that is known of the client is
 // that it runs on this machine. With tokens, authorize has seen one.
-func (s *Server) notAnyUser(next http.HandlerFunc) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
+func (s *Server) notAnyUser(guarded route) route {
+	next := guarded.handle
+	guarded.handle = func(w http.ResponseWriter, r *http.Request) {
 		if originOf(r) == local && s.Tokens == nil {
 			refuse(w, http.StatusForbidden, errAnyUser)
 			return
 		}
 		next(w, r)
 	}
+	return guarded
 }
 
 // isOwnHost reports whether a node on loopback may be asked under that name. No

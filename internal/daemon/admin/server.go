@@ -152,19 +152,20 @@ type route struct {
 	handle       http.HandlerFunc
 }
 
+// told is the route by which a node is told something.
+func told[T Request](handle func(http.ResponseWriter, *http.Request, T)) route {
+	var req T
+	return route{"POST", req.path(), posted(handle)}
+}
+
 func (s *Server) routes() []route {
 	return []route{
 		{"GET", "/v1/status", s.getStatus},
 		{"GET", "/v1/leader", s.getLeader},
 		{"GET", "/v1/elections/{group}/leader", s.getLeader},
 		{"GET", "/v1/events", s.getEvents},
-		{"POST", "/v1/transfer", posted(s.postTransfer)},
-		{"POST", "/v1/step-down", posted(s.postStepDown)},
-		{"POST", "/v1/pause", posted(s.postPause)},
-		{"POST", "/v1/resume", posted(s.postResume)},
-		{"POST", "/v1/settings", posted(s.postSettings)},
-		{"POST", "/v1/forget", s.notAnyUser(posted(s.postForget))},
-		{"POST", "/v1/gossip-key", s.notAnyUser(posted(s.postGossipKey))},
+		told(s.postTransfer), told(s.postStepDown), told(s.postPause), told(s.postResume),
+		told(s.postSettings), s.notAnyUser(told(s.postForget)), s.notAnyUser(told(s.postGossipKey)),
 		{"GET", "/v1/history", s.getHistory},
 		{"GET", "/v1/recording", s.getRecording},
 		{"GET", "/v1/faults", s.getFaults},
