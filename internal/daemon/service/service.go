@@ -19,7 +19,6 @@ import (
 	"github.com/bmqelect/bmqelect/internal/daemon/admin"
 	"github.com/bmqelect/bmqelect/internal/daemon/ask"
 	"github.com/bmqelect/bmqelect/internal/daemon/config"
-	"github.com/bmqelect/bmqelect/internal/daemon/sdnotify"
 )
 
 // Daemon is a running node with everything that belongs to it.
@@ -49,7 +48,7 @@ func Run(
 		return err
 	}
 	cfg.Logger = log
-	if err := sdnotify.Send("STATUS=starting"); err != nil {
+	if err := notify("STATUS=starting"); err != nil {
 		return fmt.Errorf("notify socket of the service manager, NOTIFY_SOCKET: %w", err)
 	}
 	side, err := openAdmin(&o.Admin)

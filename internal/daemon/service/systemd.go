@@ -2,15 +2,17 @@ package service
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
+	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/internal/daemon/sdnotify"
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
@@ -29,21 +31,21 @@ func supervise(node *cluster.Node, log hclog.Logger) (stopping func()) {
 	}
 	sub := node.Subscribe(statusBuffer) // first, so that nothing is missed between
 	now := node.Status().Groups[0]
-	warn(sdnotify.Send("READY=1\n" + statusLine(now.Role, now.Leader, now.Term)))
+	warn(notify("READY=1\n" + statusLine(now.Role, now.Leader, now.Term)))
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for e := range sub.Events() {
 			if e.Group == cluster.DefaultGroup {
-				warn(sdnotify.Send(statusLine(e.To.String(), e.Leader, e.Term)))
+				warn(notify(statusLine(e.To.String(), e.Leader, e.Term)))
 			}
 		}
 	})
 	// The driver must answer: a node whose driver hangs gives no sign of life.
-	go sdnotify.Watch(context.Background(), func() bool { return node.Status().Failure == "" }, warn)
+	go giveSigns(context.Background(), func() bool { return node.Status().Failure == "" }, warn)
 	return func() {
 		sub.Close()
 		wg.Wait()
-		warn(sdnotify.Send("STOPPING=1\nSTATUS=stopping"))
+		warn(notify("STOPPING=1\nSTATUS=stopping"))
 	}
 }
 
@@ -56,4 +58,55 @@ func statusLine(role string, leader cluster.NodeID, term lsn.Term) string {
 		return fmt.Sprintf("STATUS=follows %s in term %d", leader, term)
 	}
 	return fmt.Sprintf("STATUS=no leader; %s in term %d", strings.ToLower(role), term)
+}
+
+var (
+	sending    = make(chan struct{}, 1) // one message at a time
+	errTimeout = errors.New("it has not read for 1s")
+)
+
+// notify sends assignments such as READY=1, one a line, to the service manager, such as systemd:
+// see sd_notify(3). It sends nothing where there is none. Unlike go-systemd alone it does not wait
+// for a manager that does not read.
+func notify(assignments string) error {
+	timeout := time.After(time.Second)
+	select {
+	case sending <- struct{}{}:
+	case <-timeout:
+		return errTimeout
+	}
+	sent := make(chan error, 1)
+	go func() {
+		_, err := daemon.SdNotify(false, assignments)
+		<-sending
+		sent <- err
+	}()
+	select {
+	case err := <-sent:
+		return err
+	case <-timeout:
+		return errTimeout
+	}
+}
+
+// giveSigns sends a sign of life at every half of WATCHDOG_USEC until ctx ends, each time only
+// after alive has returned true: while alive blocks nothing is sent. failed gets the errors.
+func giveSigns(ctx context.Context, alive func() bool, failed func(error)) {
+	interval, err := daemon.SdWatchdogEnabled(false)
+	if err != nil || interval <= 0 { // no signs are wanted
+		failed(err)
+		return
+	}
+	next := time.NewTicker(max(interval/2, time.Millisecond))
+	defer next.Stop()
+	for {
+		select {
+		case <-next.C:
+			if alive() {
+				failed(notify(daemon.SdNotifyWatchdog))
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
 }

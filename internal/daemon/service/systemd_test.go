@@ -1,4 +1,4 @@
-package sdnotify
+package service
 
 import (
 	"context"
@@ -48,22 +48,22 @@ var patience = testkit.Limit(10 * time.Second)
 
 const silence = 300 * time.Millisecond // many intervals of the watchdog
 
-// watch runs Watch with an interval of 20 ms until the test ends.
+// watch runs giveSigns with an interval of 20 ms until the test ends.
 func watch(t *testing.T, alive func() bool, failed func(error)) manager {
 	m := manage(t, "20000", "")
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
-	wg.Go(func() { Watch(ctx, alive, failed) })
+	wg.Go(func() { giveSigns(ctx, alive, failed) })
 	t.Cleanup(func() { cancel(); wg.Wait() })
 	return m
 }
 
 func TestMessagesReachTheManager(t *testing.T) {
 	m := manage(t, "", "")
-	require.NoError(t, Send("READY=1\nSTATUS=no leader"))
+	require.NoError(t, notify("READY=1\nSTATUS=no leader"))
 	require.Equal(t, "READY=1\nSTATUS=no leader", m.read(patience))
 	require.NoError(t, m.conn.Close())
-	require.ErrorContains(t, Send("READY=1"), "dial unixgram")
+	require.ErrorContains(t, notify("READY=1"), "dial unixgram")
 }
 
 func TestWithoutAManagerNothingIsSent(t *testing.T) {
@@ -71,29 +71,29 @@ func TestWithoutAManagerNothingIsSent(t *testing.T) {
 		t.Setenv("NOTIFY_SOCKET", env[0])
 		t.Setenv("WATCHDOG_USEC", env[1])
 		t.Setenv("WATCHDOG_PID", env[2])
-		require.NoError(t, Send("READY=1"))
-		Watch(t.Context(), func() bool { panic("no sign is wanted") },
+		require.NoError(t, notify("READY=1"))
+		giveSigns(t.Context(), func() bool { panic("no sign is wanted") },
 			func(err error) { require.NoError(t, err) })
 	}
 	t.Setenv("WATCHDOG_USEC", "soon")
-	Watch(t.Context(), nil, func(err error) { require.ErrorContains(t, err, "WATCHDOG_USEC") })
+	giveSigns(t.Context(), nil, func(err error) { require.ErrorContains(t, err, "WATCHDOG_USEC") })
 	t.Setenv("WATCHDOG_USEC", "9223372036854775807")
 	t.Setenv("WATCHDOG_PID", strconv.Itoa(1))
-	Watch(t.Context(), nil, func(error) {})
+	giveSigns(t.Context(), nil, func(error) {})
 }
 
 func TestAManagerThatDoesNotReadHoldsNothingUp(t *testing.T) {
 	m := manage(t, "", "")
 	var err error
 	for range 10_000 { // far more than any socket's queue
-		if err = Send("STATUS=again"); err != nil {
+		if err = notify("STATUS=again"); err != nil {
 			break
 		}
 	}
 	require.ErrorContains(t, err, "it has not read for 1s")
 	for m.read(silence) != "" { // one of them was still under way
 	}
-	require.NoError(t, Send("STATUS=once more"), "it reads again")
+	require.NoError(t, notify("STATUS=once more"), "it reads again")
 }
 
 func TestSignsOfLifeWhileAlive(t *testing.T) {
