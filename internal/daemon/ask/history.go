@@ -24,11 +24,11 @@ func (c *Cluster) each(
 		if a.silent() {
 			continue
 		}
-		if err := c.with(ctx, a, func(ctx context.Context, client *admin.Client) error {
-			return ask(ctx, client, a.Node)
-		}); err != nil {
+		ctx, cancel := context.WithTimeout(ctx, askTimeout)
+		if err := ask(ctx, c.client(a), a.Node); err != nil {
 			answers[i].Error = err.Error()
 		}
+		cancel()
 	}
 	return answers, err
 }

@@ -13,22 +13,12 @@ import (
 	"github.com/bmqelect/bmqelect/internal/daemon/config"
 )
 
-// with asks one node that has answered for something more.
-func (c *Cluster) with(
-	ctx context.Context, a Answer, do func(context.Context, *admin.Client) error,
-) error {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
-	return do(ctx, c.client(a))
-}
-
 // tell tells one node that has answered, and returns it with its status then.
 func (c *Cluster) tell(ctx context.Context, a Answer, req admin.Request) ([]Answer, error) {
-	var st cluster.Status
-	if err := c.with(ctx, a, func(ctx context.Context, client *admin.Client) (err error) {
-		st, err = client.Tell(ctx, req)
-		return err
-	}); err != nil {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	st, err := c.client(a).Tell(ctx, req)
+	if err != nil {
 		return nil, err
 	}
 	return []Answer{{Node: a.Node, Addr: a.Addr, Status: &st}}, nil
@@ -148,11 +138,10 @@ func (c *Cluster) fault(ctx context.Context, a Answer, req admin.FaultRequest) (
 	if a.via == "" {
 		return nil, fmt.Errorf("%s: its admin address is not known", a.Node)
 	}
-	var st admin.FaultStatus
-	if err := c.with(ctx, a, func(ctx context.Context, client *admin.Client) (err error) {
-		st, err = client.Faults(ctx, req)
-		return err
-	}); err != nil {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	st, err := c.client(a).Faults(ctx, req)
+	if err != nil {
 		return nil, err
 	}
 	return []Answer{{Node: a.Node, Addr: a.Addr, Faults: st.Faults}}, nil
