@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/bmqelect/bmqelect/cluster/internal/leadership"
 	"github.com/bmqelect/bmqelect/cluster/internal/loop"
 	"github.com/bmqelect/bmqelect/cluster/internal/store"
 	"github.com/bmqelect/bmqelect/internal/base/recording"
@@ -55,7 +54,7 @@ func (e *Election) Close(ctx context.Context) error {
 // is the logger, and the goroutines that wait stay, until that goes on.
 func (n *Node) Close(ctx context.Context) error {
 	n.closing.Do(func() {
-		holders.add(n)
+		holders.Store(n, true)
 		go n.close()
 	})
 	stop := context.AfterFunc(ctx, func() { n.cancelClose(context.Cause(ctx)) })
@@ -127,92 +126,48 @@ func (n *Node) stop() {
 // more. If ctx ends before, that is left to a goroutine, which ends at the latest
 // deadline of that work.
 func (n *Node) releaseDir(ctx context.Context) error {
-	cut := n.loop.Cut()
-	for _, e := range cut {
-		if n.hooks.Dead() { // and with the process its work
-			e.Feed(leadership.Release{ID: e.State().ID})
-		}
+	over, until := n.loop.WorkOver()
+	select {
+	case <-over: // also if ctx has ended
+		return n.closeDir()
+	default:
 	}
-	for _, e := range cut {
-		over, _ := e.Working()
-		if over == nil {
-			continue
-		}
-		select {
-		case <-over:
-		case <-ctx.Done():
-			until := n.releaseDirAfter(cut)
-			return fmt.Errorf("data directory %s stays locked until the guarded work has stopped, "+
-				"at the latest until %s: %w",
-				n.cfg.DataDir, until.Format(time.StampMilli), context.Cause(ctx))
-		}
-	}
-	return n.closeDir()
-}
-
-// releaseDirAfter releases the data directory when the work of the elections is over. It returns
-// when that is at the latest.
-func (n *Node) releaseDirAfter(cut []*loop.Election) (until time.Time) {
-	var left []<-chan struct{}
-	wall, now := time.Now(), n.loop.Now()
-	for _, e := range cut {
-		if over, deadline := e.Working(); over != nil {
-			left = append(left, over)
-			if at := wall.Add(deadline.Sub(now)); at.After(until) {
-				until = at
-			}
-		}
+	select {
+	case <-over:
+		return n.closeDir()
+	case <-ctx.Done():
 	}
 	n.until.Store(&until)
 	go func() {
-		for _, over := range left {
-			<-over
-		}
+		<-over
 		_ = n.closeDir() // a failure changes nothing now
 	}()
-	return until
+	return fmt.Errorf("data directory %s stays locked until the guarded work has stopped, "+
+		"at the latest until %s: %w",
+		n.cfg.DataDir, until.Format(time.StampMilli), context.Cause(ctx))
 }
 
 func (n *Node) closeDir() error {
 	n.loop.StopWatcher()
 	err := n.store.Close()
-	holders.remove(n)
+	holders.Delete(n)
 	close(n.released)
 	return err
 }
 
 // holders are the nodes of this process that were closed and still have their data
-// directory.
-var holders = holderSet{nodes: map[*Node]bool{}}
+// directory: each *Node is a key.
+var holders sync.Map
 
-type holderSet struct {
-	mu    sync.Mutex
-	nodes map[*Node]bool
-}
-
-func (h *holderSet) add(n *Node) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.nodes[n] = true
-}
-
-func (h *holderSet) remove(n *Node) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	delete(h.nodes, n)
-}
-
-// of returns the closed node that has a data directory; nil if there is none.
-func (h *holderSet) of(dir string) *Node {
+// holderOf returns the closed node that has a data directory; nil if there is none.
+func holderOf(dir string) *Node {
 	wanted, err := os.Stat(dir)
 	if err != nil {
 		return nil
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for n := range h.nodes {
-		if has, err := os.Stat(n.cfg.DataDir); err == nil && os.SameFile(has, wanted) {
-			return n
+	for n := range holders.Range {
+		if has, err := os.Stat(n.(*Node).cfg.DataDir); err == nil && os.SameFile(has, wanted) {
+			return n.(*Node)
 		}
 	}
 	return nil
@@ -222,7 +177,7 @@ func (h *holderSet) of(dir string) *Node {
 // guarded work that may go on, it waits until that has stopped or ctx ends.
 func (n *Node) openDir(ctx context.Context) (*store.Store, error) {
 	for {
-		old := holders.of(n.cfg.DataDir) // before: it may let go at any moment
+		old := holderOf(n.cfg.DataDir) // before: it may let go at any moment
 		s, err := n.openStore()
 		if old == nil || !errors.Is(err, store.ErrLocked) {
 			return s, err

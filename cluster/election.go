@@ -90,11 +90,18 @@ func (n *Node) IsLeader() bool { return n.election.IsLeader() }
 func (e *Election) NextLSN() (lsn.LSN, error) {
 	next, err := e.p.Sequencer.Next()
 	if errors.Is(err, lsn.ErrNotLeading) || err == nil && !e.IsLeader() {
-		return lsn.LSN{}, fmt.Errorf("next LSN of node %s in election %q: %w",
-			e.n.cfg.Node, e.p.Name, ErrNotLeader)
+		return lsn.LSN{}, e.failed("next LSN", ErrNotLeader)
 	}
 	return next, err
 }
 
 // NextLSN is Election.NextLSN of the default election.
 func (n *Node) NextLSN() (lsn.LSN, error) { return n.election.NextLSN() }
+
+// failed says what could not be done in which election, and why; nil without a reason.
+func (e *Election) failed(what string, why error) error {
+	if why == nil {
+		return nil
+	}
+	return fmt.Errorf("%s of node %s in election %q: %w", what, e.n.cfg.Node, e.p.Name, why)
+}

@@ -58,14 +58,6 @@ func (e *Election) SetPriority(priority int) error {
 	return nil
 }
 
-// failed says what could not be done in which election, and why; nil without a reason.
-func (e *Election) failed(what string, why error) error {
-	if why == nil {
-		return nil
-	}
-	return fmt.Errorf("%s of node %s in election %q: %w", what, e.n.cfg.Node, e.p.Name, why)
-}
-
 // textOf is the text of an error of the application's, "" if it is nil. Its method
 // may panic, or say nothing: then the application is not fit either.
 func textOf(err error) (text string) {

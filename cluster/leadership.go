@@ -93,7 +93,7 @@ func (e *Election) campaign(ctx context.Context, after leadership.ID) (*Leadersh
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("campaign of node %s in election %q: %w", e.n.cfg.Node, e.p.Name, err)
+		return nil, e.failed("campaign", err)
 	}
 	return l, nil
 }
@@ -236,8 +236,7 @@ func (l *Leadership) NextLSN() (lsn.LSN, error) {
 	// Asked afterwards: if this leadership is valid now, it was when the token was
 	// issued, so the token is not a later leadership's.
 	if err == nil && !l.Valid() {
-		err = fmt.Errorf("next LSN of an ended leadership of node %s in election %q: %w",
-			l.e.n.cfg.Node, l.e.p.Name, ErrNotLeader)
+		err = l.e.failed("next LSN of an ended leadership", ErrNotLeader)
 	}
 	if err != nil {
 		return lsn.LSN{}, err

@@ -162,8 +162,8 @@ func (e *Election) Observe(ctx context.Context) iter.Seq[Leader] {
 	return func(yield func(Leader) bool) {
 		sub := e.Subscribe(1) // holds the newest event
 		defer sub.Close()
-		id, term, meta, err := e.n.loop.Leader(ctx, e.p)
-		now := asLeader(id, term, meta)
+		s, err := e.n.loop.Look(ctx, e.p)
+		now := asLeader(s.Leader, s.Term, s.LeaderMeta)
 		if err != nil || !yield(now) {
 			return
 		}

@@ -86,7 +86,7 @@ func (e *Election) Run(ctx context.Context, cb Callbacks) error {
 	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
 		return nil
 	}
-	return fmt.Errorf("run of node %s in election %q: %w", e.n.cfg.Node, e.p.Name, err)
+	return e.failed("run", err)
 }
 
 // After work that ended by itself the node does not stand for a while, so that others have

@@ -119,7 +119,7 @@ func (l *Loop) Start(m Mesh, first *Election) {
 	go l.watcher.Run()
 }
 
-// Stop ends the driver and the persister, but not the watcher of deadlines. EndAll comes before.
+// Stop ends the driver and the persister, but not the watcher of deadlines. CloseAll comes before.
 func (l *Loop) Stop() {
 	close(l.quit)
 	<-l.ended

@@ -34,20 +34,25 @@ func (l *Loop) Open(name string, s Setup) (*Election, error) {
 	}
 	var e *Election
 	ready := make(chan error, 1)
-	go func() {
-		// An election of that name may just have been closed: its last term must be
-		// on disk before it is read, or a vote could be given twice.
-		l.persister.flush()
+	// An election of that name may just have been closed: its last term must be on disk before
+	// it is read, or a vote could be given twice.
+	l.persister.note(func() error {
 		var err error
 		e, err = l.NewElection(name, s)
 		ready <- err
-	}()
+		return nil
+	})
 	select {
 	case err = <-ready:
+	case <-l.persisted:
+		return nil, cmp.Or(l.Err(), ErrClosed)
 	case <-ctx.Done():
 		go func() {
-			<-ready
-			l.later(func(d *Driver) { delete(d.opening, name) })
+			select {
+			case <-ready:
+				l.later(func(d *Driver) { delete(d.opening, name) })
+			case <-l.persisted:
+			}
 		}()
 		return nil, fmt.Errorf("the disk has not answered within %s", OpenTime)
 	}
@@ -81,14 +86,14 @@ func (d *Driver) reserve(name string) error {
 
 // Lookup returns the election of that name that is open.
 func (l *Loop) Lookup(name string) (e *Election, err error) {
-	return e, l.Do(context.Background(), func(d *Driver) error {
-		g := d.groups[name]
-		if g == nil || g.Ended() != nil {
-			return cmp.Or(d.Err(), ErrNotOpen)
+	err = l.Do(context.Background(), func(d *Driver) error {
+		if g := d.groups[name]; g != nil && g.Ended() == nil {
+			e = g.Election
+			return nil
 		}
-		e = g.Election
-		return nil
+		return cmp.Or(d.Err(), ErrNotOpen)
 	})
+	return e, err
 }
 
 // forgetReleased forgets the elections that were closed and whose work has been released.
@@ -165,7 +170,33 @@ func (l *Loop) awaitEnd(ctx context.Context, e *Election) error {
 	return nil
 }
 
-// Cut are, after Stop, the elections whose work may go on.
-func (l *Loop) Cut() []*Election { return l.last.cut }
+// WorkOver returns, after Stop, what is closed when no guarded work goes on any more, and when
+// that is at the latest. Work is over at once if it has ended with its process.
+func (l *Loop) WorkOver() (over <-chan struct{}, until time.Time) {
+	var works []<-chan struct{}
+	wall, now, all := time.Now(), l.Now(), make(chan struct{})
+	for _, e := range l.last.cut {
+		if l.Hooks.Dead() {
+			e.Feed(leadership.Release{ID: e.State().ID})
+		}
+		if work, deadline := e.Working(); work != nil {
+			works = append(works, work)
+			if at := wall.Add(deadline.Sub(now)); at.After(until) {
+				until = at
+			}
+		}
+	}
+	if len(works) == 0 {
+		close(all)
+		return all, until
+	}
+	go func() {
+		defer close(all)
+		for _, work := range works {
+			<-work
+		}
+	}()
+	return all, until
+}
 
 func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }

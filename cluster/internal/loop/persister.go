@@ -20,18 +20,13 @@ type persister struct {
 	mu      sync.Mutex
 	wanted  map[string]elector.Terms
 	notes   []func() error
-	busy    bool          // what was wanted before is being written
-	ended   bool          // nothing is written any more
-	changed sync.Cond     // of the four above
 	pending chan struct{} // has an element if anything waits
 }
 
 func newPersister(
 	write func(map[string]elector.Terms) error, done func(map[string]elector.Terms, error),
 ) *persister {
-	p := &persister{write: write, done: done, pending: make(chan struct{}, 1)}
-	p.changed.L = &p.mu
-	return p
+	return &persister{write: write, done: done, pending: make(chan struct{}, 1)}
 }
 
 // request asks for the terms of group to be written, in place of those that it was asked
@@ -46,8 +41,8 @@ func (p *persister) request(group string, terms elector.Terms) {
 	wake(p.pending)
 }
 
-// note asks for something else to be written, by write, after what was asked for before;
-// it never waits.
+// note asks for something else to be done, by write, after what was asked for before is on
+// disk; it never waits.
 func (p *persister) note(write func() error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -55,19 +50,18 @@ func (p *persister) note(write func() error) {
 	wake(p.pending)
 }
 
-// flush waits until all that was asked for is on disk, or nothing is written any more.
-func (p *persister) flush() {
+// take empties what waits.
+func (p *persister) take() (terms map[string]elector.Terms, notes []func() error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for !p.ended && (p.busy || len(p.wanted)+len(p.notes) > 0) {
-		p.changed.Wait()
-	}
+	terms, notes = p.wanted, p.notes
+	p.wanted, p.notes = nil, nil
+	return terms, notes
 }
 
 // run writes until quit, and then what was asked for before it; or until a write or a
 // check fails: then nobody knows what the disk holds, so nothing is written any more.
 func (p *persister) run(quit <-chan struct{}) {
-	defer p.finishWrite(true)
 	look := time.NewTicker(checkEvery)
 	defer look.Stop()
 	for last := false; !last; {
@@ -79,11 +73,7 @@ func (p *persister) run(quit <-chan struct{}) {
 		case <-quit:
 			last = true
 		}
-		p.mu.Lock()
-		terms, notes := p.wanted, p.notes
-		p.wanted, p.notes = nil, nil
-		p.busy = len(terms)+len(notes) > 0
-		p.mu.Unlock()
+		terms, notes := p.take()
 		if err == nil && len(terms) > 0 {
 			err = p.write(terms)
 		}
@@ -92,7 +82,6 @@ func (p *persister) run(quit <-chan struct{}) {
 				err = write()
 			}
 		}
-		p.finishWrite(err != nil)
 		if len(terms) > 0 || err != nil {
 			p.done(terms, err)
 		}
@@ -100,12 +89,4 @@ func (p *persister) run(quit <-chan struct{}) {
 			return
 		}
 	}
-}
-
-// finishWrite says that what was taken is on disk; last, that nothing more will be.
-func (p *persister) finishWrite(last bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.busy, p.ended = false, p.ended || last
-	p.changed.Broadcast()
 }

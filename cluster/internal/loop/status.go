@@ -64,14 +64,16 @@ func (l *Loop) Snapshots() (all []Snapshot, anomalies map[string]Anomaly) {
 	return all, anomalies
 }
 
-// Leader is the leader of an election that is open, and what it tells of itself.
-func (l *Loop) Leader(ctx context.Context, e *Election) (
-	leader elector.NodeID, term lsn.Term, meta string, err error,
-) {
-	err = l.Do(ctx, func(*Driver) error {
-		s := e.g.machine.Status()
-		leader, term, meta = s.Leader, s.Term, e.g.leaderMeta
+// Look is Snapshot that waits no longer than ctx. The error is its cause, or why the election or
+// the node has ended.
+func (l *Loop) Look(ctx context.Context, e *Election) (Snapshot, error) {
+	var s Snapshot
+	err := l.Do(ctx, func(d *Driver) error {
+		s = d.snapshot(e.g)
 		return e.Ended()
 	})
-	return leader, term, meta, err
+	if err != nil {
+		return Snapshot{}, err
+	}
+	return s, nil
 }

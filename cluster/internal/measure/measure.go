@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/bmqelect/bmqelect/cluster/internal/histogram"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/scouting"
 )
@@ -21,15 +20,15 @@ type Measure struct {
 	ScoutingGiven, ScoutingReceived Answers
 	VotesGiven, VotesReceived       Answers
 
-	Gaps     *histogram.Histogram // without a leader
-	Renewals *histogram.Histogram // of what was left of the lease, as a share
-	Waits    *histogram.Histogram // of events in the inbox
-	Writes   *histogram.Histogram // of terms to the disk
-	Stalls   atomic.Uint64        // ticks that were late by half a heartbeat period
+	Gaps     *Histogram    // without a leader
+	Renewals *Histogram    // of what was left of the lease, as a share
+	Waits    *Histogram    // of events in the inbox
+	Writes   *Histogram    // of terms to the disk
+	Stalls   atomic.Uint64 // ticks that were late by half a heartbeat period
 
 	began   time.Time
 	changes [lastReason + 1]atomic.Uint64 // of the leader
-	phases  [phaseEnd]*histogram.Histogram
+	phases  [phaseEnd]*Histogram
 	writing atomic.Int64 // age at which the write under way began; 0 for none
 }
 
@@ -46,11 +45,11 @@ var (
 // New returns the measure of a node that starts now.
 func New() *Measure {
 	m := &Measure{
-		Gaps: histogram.New(phaseBounds...), Renewals: histogram.New(shareBounds...),
-		Waits: histogram.New(waitBounds...), Writes: histogram.New(writeBounds...), began: time.Now(),
+		Gaps: NewHistogram(phaseBounds...), Renewals: NewHistogram(shareBounds...),
+		Waits: NewHistogram(waitBounds...), Writes: NewHistogram(writeBounds...), began: time.Now(),
 	}
 	for p := range m.phases {
-		m.phases[p] = histogram.New(phaseBounds...)
+		m.phases[p] = NewHistogram(phaseBounds...)
 	}
 	return m
 }
@@ -69,8 +68,8 @@ func (m *Measure) Changes() map[elector.Reason]uint64 {
 }
 
 // Phases are the times that each phase of an election took, by its name.
-func (m *Measure) Phases() map[string]histogram.Snapshot {
-	all := map[string]histogram.Snapshot{}
+func (m *Measure) Phases() map[string]Snapshot {
+	all := map[string]Snapshot{}
 	for p := phaseDiscovery; p < phaseEnd; p++ {
 		all[phaseNames[p]] = m.phases[p].Snapshot()
 	}

@@ -1,4 +1,4 @@
-package histogram
+package measure
 
 import (
 	"math"
@@ -9,7 +9,7 @@ import (
 )
 
 func TestValuesFallIntoTheirBuckets(t *testing.T) {
-	h := New(1, 2, 5)
+	h := NewHistogram(1, 2, 5)
 	for _, v := range []float64{-1, 0, 1, 1.5, 2, 2.1, 5, 5.1, 1e9} {
 		h.Observe(v)
 	}
@@ -21,7 +21,7 @@ func TestValuesFallIntoTheirBuckets(t *testing.T) {
 }
 
 func TestASnapshotStaysAsItIs(t *testing.T) {
-	h := New(1)
+	h := NewHistogram(1)
 	before := h.Snapshot()
 	h.Observe(3)
 	require.Zero(t, before.Count())
@@ -29,7 +29,7 @@ func TestASnapshotStaysAsItIs(t *testing.T) {
 }
 
 func TestNothingIsLostBetweenObservers(t *testing.T) {
-	h := New(1, 2)
+	h := NewHistogram(1, 2)
 	var observers sync.WaitGroup
 	for range 8 {
 		observers.Go(func() {
@@ -44,18 +44,18 @@ func TestNothingIsLostBetweenObservers(t *testing.T) {
 }
 
 func TestObservingTakesNoMemory(t *testing.T) {
-	h := New(1, 2)
+	h := NewHistogram(1, 2)
 	require.Zero(t, testing.AllocsPerRun(100, func() { h.Observe(1.5) }))
 }
 
 func TestBadBoundsAreABug(t *testing.T) {
 	for _, bounds := range [][]float64{{1, 1}, {2, 1}, {math.NaN()}, {1, math.Inf(1)}} {
-		require.Panics(t, func() { New(bounds...) }, "%v", bounds)
+		require.Panics(t, func() { NewHistogram(bounds...) }, "%v", bounds)
 	}
 }
 
 func BenchmarkObserve(b *testing.B) {
-	h := New(1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1)
+	h := NewHistogram(1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1)
 	b.ReportAllocs()
 	for b.Loop() {
 		h.Observe(2e-4)

@@ -1,8 +1,4 @@
-// Package histogram counts how values are spread over fixed buckets.
-//
-// Observing takes no lock and no memory, so that it may stand on any path; the
-// price is that a snapshot taken meanwhile may be one value behind in its sum.
-package histogram
+package measure
 
 import (
 	"fmt"
@@ -11,16 +7,17 @@ import (
 	"sync/atomic"
 )
 
-// Histogram counts values by bucket. It is safe for concurrent use.
+// Histogram counts how values are spread over fixed buckets. It is safe for concurrent use; a
+// snapshot that is taken meanwhile may be one value behind in its sum.
 type Histogram struct {
 	bounds []float64
 	counts []atomic.Uint64 // one more than bounds: the last is for what is above all
 	sum    atomic.Uint64   // bits of a float64
 }
 
-// New returns an empty histogram. A bucket holds what is at most its bound and
+// NewHistogram returns an empty histogram. A bucket holds what is at most its bound and
 // above the one before. It panics unless the bounds rise strictly and are finite.
-func New(bounds ...float64) *Histogram {
+func NewHistogram(bounds ...float64) *Histogram {
 	for i, b := range bounds {
 		if math.IsNaN(b) || math.IsInf(b, 0) || i > 0 && b <= bounds[i-1] {
 			panic(fmt.Sprintf("histogram: bounds %v do not rise strictly, or are not finite", bounds))
