@@ -41,6 +41,7 @@ func TestJudge(t *testing.T) {
 		"larger dialer against us":    {kept("a"), 5, "b", 99, claimed{}, keepOld},
 		"newer of the same dialer":    {kept("b"), 5, "b", 8, claimed{}, keepNew},
 		"older of the same dialer":    {kept("b"), 5, "b", 6, claimed{}, keepOld},
+		"the same dial once more":     {kept("b"), 5, "b", 7, claimed{}, keepOld},
 		"next boot, whoever dialed":   {kept("a"), 6, "b", 1, claimed{}, askFirst},
 		"earlier boot, older process": {kept("b"), 4, "a", 99, claimed{}, breaksRule},
 
