@@ -177,7 +177,7 @@ func (m *Mesh) welcome(h *handshake) (*link, error) {
 		h.fail(frameRefuse, refused)
 		return nil, refused
 	}
-	defer m.links.Done()
+	defer m.answered(node)
 	l, err := m.join(h, &theirs, key)
 	if err != nil {
 		m.refused(node, at, err)
@@ -263,9 +263,19 @@ func (m *Mesh) offer(c *connKey, by *claimed, key []byte) *refusal {
 	}
 	if p != nil {
 		p.offered = key
+	} else {
+		m.offered[c.node] = key // this process may begin to dial it at any moment
 	}
 	m.links.Add(1)
 	return nil
+}
+
+// answered ends what offer began: there is a link, or none.
+func (m *Mesh) answered(node elector.NodeID) {
+	m.mu.Lock()
+	delete(m.offered, node)
+	m.mu.Unlock()
+	m.links.Done()
 }
 
 // reject counts and logs a connection that did not become a link.

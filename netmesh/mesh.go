@@ -53,6 +53,8 @@ type Mesh struct {
 	identities map[elector.NodeID][]uuid.UUID
 	disowner   elector.NodeID     // says that the data directory here is outdated; "" if nobody does
 	live       map[*link]struct{} // also those that are being closed
+	// offered are the keys of links that nodes without a record are asking for.
+	offered map[elector.NodeID][]byte
 }
 
 // Listen checks cfg, starts to listen and accepts members from then on. It
@@ -79,6 +81,7 @@ func Listen(cfg Config, h Handler) (*Mesh, error) {
 		},
 		done: make(chan struct{}), peers: make(map[elector.NodeID]*peer),
 		live: make(map[*link]struct{}), identities: map[elector.NodeID][]uuid.UUID{},
+		offered: map[elector.NodeID][]byte{},
 		pending: limit.NewCrowd[net.Conn](maxPending),
 	}
 	maps.Copy(m.identities, cfg.Identities)
@@ -279,7 +282,7 @@ func (m *Mesh) record(node elector.NodeID, invited bool) *peer {
 	}
 	p := &peer{
 		m: m, node: node, callbacks: make(callbackLock, 1), wake: newWaker(),
-		status: peerStatus{since: time.Now()},
+		status: peerStatus{since: time.Now()}, offered: m.offered[node],
 	}
 	p.handshakes.least, p.handshakes.most = m.cfg.times.handshake, m.cfg.times.handshakeMost
 	p.ctx, p.cancel = context.WithCancel(m.ctx)

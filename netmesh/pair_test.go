@@ -3,6 +3,7 @@ package netmesh
 import (
 	"fmt"
 	"net"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -45,6 +46,36 @@ func TestSimultaneousDialsLeaveOneConnection(t *testing.T) {
 		a.close(t)
 		b.close(t)
 	}
+}
+
+// TestWhoWasUnknownIsDialedWithItsKey: a meets b by a dial of b, and then dials b before b has its
+// link. What a says on its own connection shows that it is the process which b has linked
+// meanwhile, so b goes on with that connection, and a does not lose it.
+func TestWhoWasUnknownIsDialedWithItsKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const far = 100 * time.Millisecond
+		var fromA atomic.Int64
+		fromA.Store(int64(far))
+		net := memnet.New()
+		net.Delay(func(from, _ string) time.Duration {
+			if from == "a" {
+				return time.Duration(fromA.Load())
+			}
+			return far / 10
+		}, nil)
+		a, b := start(t, "a", onHost(net)), start(t, "b", onHost(net))
+		b.AddPeer("a", a.cfg.Bind)
+		time.Sleep(far * 3 / 2) // a has said welcome
+		fromA.Store(0)
+		a.AddPeer("b", b.cfg.Bind)
+		time.Sleep(far * 3 / 20) // b has, too
+		fromA.Store(int64(far))
+		time.Sleep(a.cfg.times.idle)
+		require.Equal(t, []string{"up 1"}, a.all("b"))
+		require.Equal(t, []string{"up 1", "up 1"}, b.all("a"))
+		require.True(t, a.Links()[0].Dialed)
+		require.Empty(t, a.offered)
+	})
 }
 
 func TestSmallerNodesConnectionIsKept(t *testing.T) {
