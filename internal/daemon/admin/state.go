@@ -111,14 +111,15 @@ type NotLeader struct {
 }
 
 // LeaderIn is who leads an election as far as a node knows; Leader is "" if it knows none.
-func LeaderIn(st cluster.Status, group string) Leader {
-	g := GroupIn(st, group)
+func LeaderIn(st cluster.Status, group string) Leader { return leaderOf(st, GroupIn(st, group)) }
+
+func leaderOf(st cluster.Status, g cluster.GroupStatus) Leader {
 	m := MemberIn(st, g.Leader)
 	if g.Leader == st.Node {
 		m = cluster.MemberStatus{AdminAddr: st.AdminAddr, GossipAddr: st.GossipAddr}
 	}
 	return Leader{
-		Group: group, Leader: g.Leader, Meta: g.LeaderMeta, AdminAddr: AddrOf(m), Term: g.Term,
+		Group: g.Group, Leader: g.Leader, Meta: g.LeaderMeta, AdminAddr: AddrOf(m), Term: g.Term,
 		LSN: g.LSN, LeaseLeft: g.LeaseLeft,
 	}
 }
@@ -133,31 +134,29 @@ func (s *Server) getLeader(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if g.Leading {
-		l := LeaderIn(st, group)
-		setLeader(w, l.Leader, l.AdminAddr, l.Term)
+		l := leaderOf(st, g)
+		setLeader(w, l)
 		answer(w, l)
 		return
 	}
 	n := notLeader(st, g)
-	setLeader(w, n.Leader, n.AdminAddr, n.Term)
+	setLeader(w, Leader{Leader: n.Leader, AdminAddr: n.AdminAddr, Term: n.Term})
 	respond(w, "application/problem+json", n.Status, n)
 }
 
 func notLeader(st cluster.Status, g cluster.GroupStatus) NotLeader {
-	n := NotLeader{Group: g.Group}
-	why := g.Explanation
-	switch {
-	case g.Leader == "":
-	case g.Leader == st.Node:
-		why = "its lease has run out"
+	why, l := g.Explanation, leaderOf(st, g)
+	switch l.Leader {
+	case "":
+		l = Leader{}
+	case st.Node:
+		why, l = "its lease has run out", Leader{}
 	default:
-		n.Leader, n.Meta, n.Term = g.Leader, g.LeaderMeta, g.Term
-		n.AdminAddr = AddrOf(MemberIn(st, g.Leader))
-		why = fmt.Sprintf("node %s does in term %d", g.Leader, g.Term)
+		why = fmt.Sprintf("node %s does in term %d", l.Leader, l.Term)
 	}
-	n.Problem = newProblem(http.StatusServiceUnavailable,
-		fmt.Errorf("node %s does not lead %s: %s", st.Node, g.Group, why))
-	return n
+	return NotLeader{newProblem(http.StatusServiceUnavailable,
+		fmt.Errorf("node %s does not lead %s: %s", st.Node, g.Group, why)),
+		g.Group, l.Leader, l.Meta, l.AdminAddr, l.Term}
 }
 
 func noElection(node cluster.NodeID, group string) error {
@@ -165,14 +164,14 @@ func noElection(node cluster.NodeID, group string) error {
 		group)
 }
 
-func setLeader(w http.ResponseWriter, leader cluster.NodeID, addr string, term lsn.Term) {
-	if leader == "" {
+func setLeader(w http.ResponseWriter, l Leader) {
+	if l.Leader == "" {
 		return
 	}
-	w.Header().Set(leaderHeader, string(leader))
-	w.Header().Set(termHeader, term.String())
-	if addr != "" {
-		w.Header().Set(adminHeader, addr)
+	w.Header().Set(leaderHeader, string(l.Leader))
+	w.Header().Set(termHeader, l.Term.String())
+	if l.AdminAddr != "" {
+		w.Header().Set(adminHeader, l.AdminAddr)
 	}
 }
 
