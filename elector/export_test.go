@@ -5,8 +5,11 @@ import "slices"
 // What the tests in package elector_test need of the inside.
 
 // Clone returns a machine in the same state that shares nothing mutable with m.
-func (m *Machine) Clone() *Machine {
-	return &Machine{cfg: m.cfg, state: m.state, held: slices.Clone(m.held)}
+func (m *Machine) Clone() *Machine { return m.At(m.state, m.held) }
+
+// At returns a machine of m's configuration that is in another state, and holds other messages.
+func (m *Machine) At(s State, held []Envelope) *Machine {
+	return &Machine{cfg: m.cfg, state: s, held: slices.Clone(held)}
 }
 
 // Held returns the messages that wait for their term to be durable. The slice

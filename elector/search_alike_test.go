@@ -1,194 +1,150 @@
 package elector_test
 
 import (
-	"encoding/binary"
-	"hash/maphash"
+	"fmt"
+	"slices"
 
 	"github.com/bmqelect/bmqelect/elector"
 )
 
-// canon finds the states that differ only by when they are reached, or by what nothing depends
-// on any more.
-type canon struct {
-	s        *search
-	machines map[machineAt]uint32
-	known    map[machineKey]uint32
-	parcels  map[parcelAt]uint32
-	alike    map[parcel]uint32
-}
-
-type machineAt struct {
-	machine int32
-	now     int16
-}
-
-type parcelAt struct {
-	number uint16
-	now    int16
-}
-
-// hash tells states apart: 128 bits, so that no two of some million are confused.
-func (x *search) hash(w *snapshot) (h [2]uint64) {
-	var buf [1024]byte
-	b := buf[:0]
-	for i := range x.nodes {
-		p := &w.peers[i]
-		b = binary.LittleEndian.AppendUint32(b, x.canon.machine(i, p.machine, w.now))
-		b = append(b, p.waits, p.linked, p.down, p.died, truth(p.behind), truth(p.working))
-		for _, t := range []elector.Terms{p.disk, p.writing} {
-			b = append(b, byte(t.Entered), byte(t.Reserved))
-		}
-		if p.working {
-			b = binary.LittleEndian.AppendUint64(b, uint64(p.workEnd-x.clock(i, w.now)))
-		}
-		b = append(b, p.votes[:]...)
+// alike is what is left of a machine whose clock has gone on by since: its times are counted
+// anew, and what nothing depends on any more is forgotten. What it does from then on is the same.
+func (x *search) alike(
+	node int, m *elector.Machine, since elector.Time,
+) (key machineKey, held []elector.Envelope) {
+	key = machineKey{node: node, state: m.State()}
+	x.forget(&key.state, noon(node)+since)
+	for _, at := range times(&key.state) {
+		shift(at, since)
 	}
-	for _, t := range w.traffic.flights[:w.traffic.n] {
-		b = binary.LittleEndian.AppendUint32(b, x.canon.parcel(t.number, w.now))
-		b = append(b, t.age)
-	}
-	b = binary.LittleEndian.AppendUint32(b, w.cut)
-	b = append(b, w.leaders[:]...)
-	b = append(b, byte(w.led), w.spent.crashes, w.spent.cuts, w.spent.twins, w.spent.stalls,
-		w.spent.orders)
-	return [2]uint64{maphash.Bytes(x.seed[0], b), maphash.Bytes(x.seed[1], b)}
-}
-
-func truth(b bool) byte {
-	if b {
-		return 1
-	}
-	return 0
-}
-
-// machine numbers what a machine remembers, as seen at a time.
-func (c *canon) machine(node int, machine int32, now int16) uint32 {
-	if machine < 0 {
-		return 0
-	}
-	at := machineAt{machine, now}
-	number, ok := c.machines[at]
-	if ok {
-		return number
-	}
-	m := c.s.machines[machine]
-	key := machineKey{node, c.state(c.s.states[machine], node, now), ""}
 	for _, e := range m.Held() {
-		p := c.shifted(parcel{node, c.index(e.To), e.Message}, now)
-		key.held += e.String() + p.msg.SentAt.String()
+		to := slices.Index(x.voters, e.To) // -1 for all: no such message echoes a time of another
+		e.Message = x.aged(parcel{node, to, e.Message}, since != 0).msg
+		held = append(held, e)
+		key.held += fmt.Sprint(e, e.Message.SentAt)
 	}
-	number, ok = c.known[key]
-	if !ok {
-		number = uint32(len(c.known)) + 1
-		c.known[key] = number
-	}
-	c.machines[at] = number
-	return number
+	return key, held
 }
 
-func (c *canon) index(id elector.NodeID) int {
-	for i, v := range c.s.voters {
-		if v == id {
-			return i
-		}
-	}
-	return 0 // all members: no such message has a time of another clock
-}
-
-// parcel numbers what is on its way, as seen at a time.
-func (c *canon) parcel(number uint16, now int16) uint32 {
-	at := parcelAt{number, now}
-	n, ok := c.parcels[at]
-	if ok {
-		return n
-	}
-	p := c.shifted(c.s.parcels[number], now)
-	n, ok = c.alike[p]
-	if !ok {
-		n = uint32(len(c.alike)) + 1
-		c.alike[p] = n
-	}
-	c.parcels[at] = n
-	return n
-}
-
-// shifted is a parcel whose time is counted from now, on the clock that it is a reading of.
-func (c *canon) shifted(p parcel, now int16) parcel {
-	owner := p.from
-	switch p.msg.Kind {
-	case elector.HeartbeatAck, elector.ElectionProposalResponse:
-		owner = p.to
-	}
-	if p.msg.SentAt != 0 {
-		p.msg.SentAt += horizon - c.s.clock(owner, now)
+// aged is a parcel, perhaps a quantum later, without what is no part of the protocol.
+func (x *search) aged(p parcel, quantum bool) parcel {
+	if quantum && p.msg.SentAt != 0 {
+		p.msg.SentAt -= x.rate(p.owner())
 	}
 	p.msg.Sequence = 0
+	switch {
+	case p.msg.Kind == elector.ElectionScoutingResponse && p.msg.WillVote:
+		p.msg.Term = 0
+	case p.msg.Kind == elector.ElectionProposalResponse && !p.msg.WillVote:
+		p.msg.SentAt = 0
+	case p.msg.Kind == elector.HeartbeatAck && !x.names():
+		p.msg.Reach, p.msg.MayStand = 0, false
+	}
+	if !x.inTurn() {
+		p.msg.Leader, p.msg.LeaderTerm = "", 0 // hints
+	}
 	return p
 }
 
-// horizon is how long ago something must be until it only counts as past.
-const horizon = 100 * unit
+// owner is whose clock the time in a parcel is a reading of.
+func (p *parcel) owner() int {
+	switch p.msg.Kind {
+	case elector.HeartbeatAck, elector.ElectionProposalResponse:
+		return p.to
+	}
+	return p.from
+}
 
-// state is a state whose times are counted from now. What is over is forgotten, and so is what
-// only people look at.
-func (c *canon) state(s elector.State, node int, now int16) elector.State {
-	clock, t := c.s.clock(node, now), c.s.timing
-	past := func(at elector.Time, after elector.Time) bool { return at+after <= clock }
-	s.Now, s.Follower.HeardAt, s.Leader.SlowSince, s.Leader.Sequence = 0, 0, 0, 0
+// inTurn reports whether waits go by rank.
+func (x *search) inTurn() bool { return x.timing.MinRandomWait != 0 }
+
+// names reports whether leaders name successors, so that it matters who is fit.
+func (x *search) names() bool { return len(x.orders) > 0 || x.inTurn() }
+
+// forget forgets what only people look at, what is over at a time, and what matters only to
+// scenes of another kind.
+func (x *search) forget(s *elector.State, now elector.Time) {
+	if s.Role == elector.Dormant {
+		*s = elector.State{PauseEnd: s.PauseEnd, Turns: s.Turns}
+	}
+	past := func(at elector.Time, after elector.Time) bool { return at != 0 && at+after <= now }
+	s.Now, s.Follower.HeardAt, s.Follower.Period = 0, 0, 0
+	s.Leader.SlowSince, s.Leader.Sequence = 0, 0
 	s.Follower.HintedLeader, s.Follower.HintedTerm = "", 0
+	s.Leader.Wanted, s.Leader.Priority = zero.Leader.Wanted, zero.Leader.Priority
 	if past(s.Climb.End, 0) {
 		s.Climb.From, s.Climb.End = 0, 0
 	}
 	if past(s.Promise.Until, 0) {
-		s.Promise.To, s.Promise.Term, s.Promise.Until = "", 0, 0
+		s.Promise.Until = 1
 	}
-	if past(s.Leader.RaisedAt, elector.Time(t.HeartbeatBroadcast)) {
+	heartbeat, lease := elector.Time(x.timing.HeartbeatBroadcast), elector.Time(x.timing.Lease)
+	if past(s.Leader.RaisedAt, heartbeat) {
 		s.Leader.RaisedAt = 0
-	}
-	if t.MinRandomWait == 0 {
-		s.Turns.Failed, s.Turns.Heir, s.Turns.LastLeader = 0, "", ""
-		s.Refused.From = ""
 	}
 	for _, at := range []*elector.Time{&s.EmbargoEnd, &s.HeldUntil, &s.Follower.SuccessorUntil} {
 		if past(*at, 0) {
 			*at = 0
 		}
 	}
-	lease := elector.Time(t.Lease)
-	// An echo of what was sent so long ago backs no lease.
+	if s.RefusedTerm <= s.Term {
+		s.RefusedTerm = 0
+	}
+	if s.Refused.Term <= max(s.Term, s.Floor) {
+		s.Refused = zero.Refused // it would be refused for its term
+	}
+	if s.Candidate.Ballot.Sent {
+		s.Candidate.Began = 0
+	}
+	// Nothing is echoed that was not sent.
 	for _, at := range []*elector.Time{
 		&s.Leader.Since, &s.Candidate.Ballot.SentAt, &s.Leader.Reaffirm.SentAt,
 	} {
-		if *at != 0 && past(*at, lease) {
-			*at = clock - lease
-		}
+		*at = min(*at, 1)
 	}
-	for v := range c.s.nodes {
-		s.Leader.FitSince[v] = min(s.Leader.FitSince[v], 1)
+	for v := range x.nodes {
+		if past(s.Leader.FitSince[v], elector.Time(x.timing.Promise())) {
+			s.Leader.FitSince[v] = 1
+		}
 		for _, at := range []*elector.Time{
 			&s.Leader.Support[v], &s.Candidate.Ballot.Support[v], &s.Leader.Reaffirm.Support[v],
 		} {
 			if past(*at, lease) {
 				*at = 0
 			}
-			shift(at, clock)
 		}
 	}
-	for _, at := range []*elector.Time{
+	if !x.inTurn() {
+		s.Turns.Failed, s.Turns.Heir, s.Turns.LastLeader, s.Follower.LeaderDied = 0, "", "", false
+	}
+	if !x.names() { // nobody names a successor
+		s.Turns.LedLast = false
+		s.Leader.MayStand, s.Leader.LacksQuorum, s.Leader.Settled = 0, 0, 0
+		s.Leader.FitSince = zero.Leader.FitSince
+	}
+}
+
+var zero elector.State
+
+// times are all times of a state.
+func times(s *elector.State) []*elector.Time {
+	all := []*elector.Time{
 		&s.Climb.End, &s.Promise.Until, &s.EmbargoEnd, &s.RestEnd, &s.PauseEnd, &s.HeldUntil,
 		&s.Follower.SilentAt, &s.Follower.StandAt, &s.Follower.SuccessorUntil, &s.Follower.RoundEnd,
 		&s.Candidate.Began, &s.Candidate.ProposeAt, &s.Candidate.End, &s.Candidate.Ballot.SentAt,
 		&s.Leader.Since, &s.Leader.BroadcastAt, &s.Leader.LeaseEnd, &s.Leader.RaisedAt,
 		&s.Leader.Reaffirm.SentAt, &s.Leader.Handover.Asked, &s.Leader.Handover.End,
-	} {
-		shift(at, clock)
 	}
-	return s
+	for v := range maxVoters {
+		all = append(all, &s.Leader.Support[v], &s.Candidate.Ballot.Support[v],
+			&s.Leader.Reaffirm.Support[v], &s.Leader.FitSince[v])
+	}
+	return all
 }
 
-// shift counts a time from now on; what lies behind the horizon lies at it.
-func shift(at *elector.Time, clock elector.Time) {
-	if *at != 0 && *at != elector.Never {
-		*at = max(*at-clock+horizon, 1)
+// shift counts a time from a later one on. 0 is none, and 1 is long past.
+func shift(at *elector.Time, by elector.Time) {
+	if *at > 1 && *at != elector.Never {
+		*at -= by
 	}
 }

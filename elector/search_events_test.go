@@ -2,64 +2,68 @@ package elector_test
 
 import (
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/lsn"
 )
 
 // deed is what happens in one step of a search.
 type deed uint8
 
 const (
-	begins deed = iota
-	starts
+	starts deed = iota
 	received
-	receivedTwice
 	persisted
 	linkUp
 	linkDown
+	ends
+	heals
+	wakes
+	tick
+	faulty // what comes from here on need not happen for somebody to lead
+	receivedTwice
 	died
 	heldUp
-	tick
+	sleeps
+	pauses
 	guards
 	unguards
 	ordered
 	crashes
 	crashesWritten
-	ends
 	cuts
-	heals
 )
 
 // event is a deed, of whom, and about what.
 type event struct {
 	what    deed
 	node    int8
-	number  uint16 // of the parcel, the peer or the order
-	entropy bool   // the random wait is the longest
+	longest bool   // the random wait
+	number  uint16 // of the parcel, the peer or the order; the voters whose random wait is long
 }
 
-func (e event) word() uint64 {
-	if e.entropy {
-		return highest
-	}
-	return lowest
-}
-
-// line is an event in the language of the scripts, behind the name of the node.
-func (x *search) line(e event) string {
+// line is an event, so many quanta after the begin, in the language of the scripts, behind the
+// name of the node.
+func (x *search) line(e event, now elector.Time) string {
 	peer := ""
 	if int(e.number) < x.nodes {
 		peer = string(x.voters[e.number])
 	}
 	text := map[deed]string{
-		begins: "begin", starts: "start", persisted: "persisted", linkUp: "up " + peer,
+		starts: "start", persisted: "persisted", linkUp: "up " + peer,
 		linkDown: "down " + peer, died: "died " + peer, guards: "guard", unguards: "unguard",
 		crashes: "crash", crashesWritten: "crash, all written", ends: "ends", cuts: "cut " + peer,
-		heals: "heal " + peer, tick: "time passes", heldUp: "time passes, and it does not run",
+		heals: "heal " + peer, wakes: "tick", tick: "time passes",
+		heldUp: "time passes, and it does not run",
 	}[e.what]
 	switch e.what {
 	case received, receivedTwice:
 		p := x.parcels[e.number]
+		if p.msg.SentAt != 0 {
+			p.msg.SentAt += now * x.rate(p.owner())
+		}
 		text = fmt.Sprintf("%s: %s", x.voters[p.from], p.msg)
 		if e.what == receivedTwice {
 			text += " (and stays on its way)"
@@ -67,7 +71,7 @@ func (x *search) line(e event) string {
 	case ordered:
 		text = fmt.Sprintf("%T%+v", x.orders[e.number], x.orders[e.number])
 	}
-	if e.entropy {
+	if e.longest {
 		text += " random=100"
 	}
 	if e.node < 0 {
@@ -77,15 +81,17 @@ func (x *search) line(e event) string {
 }
 
 // input is what a machine is stepped with.
-func (x *search) input(p *peer, node int, what deed, number uint16) elector.Input {
+func (x *search) input(node int, what deed, number uint16) elector.Input {
 	switch what {
 	case starts:
-		return elector.Start{Term: p.disk.Entered, Reserved: p.disk.Reserved}
+		return elector.Start{
+			Term: lsn.Term(number >> 6), Reserved: lsn.Term(number >> 1 & 31), Led: number&1 != 0,
+		}
 	case received:
 		in := &x.parcels[number]
 		return elector.Received{From: x.voters[in.from], Message: in.msg}
 	case persisted:
-		return elector.Persisted{Term: p.disk.Reserved}
+		return elector.Persisted{Term: lsn.Term(number)}
 	case linkUp:
 		return elector.LinkUp{Peer: x.voters[number]}
 	case linkDown:
@@ -94,6 +100,8 @@ func (x *search) input(p *peer, node int, what deed, number uint16) elector.Inpu
 		return elector.Died{Peer: x.voters[number]}
 	case heldUp:
 		return elector.HeldUp{For: x.rate(node).Sub(0)}
+	case pauses:
+		return elector.Pause{For: time.Duration(number) * time.Duration(unit)}
 	case guards, unguards:
 		return elector.Guard{Held: what == guards}
 	case ordered:
@@ -104,46 +112,48 @@ func (x *search) input(p *peer, node int, what deed, number uint16) elector.Inpu
 
 // do changes a state by an event.
 func (x *search) do(w *snapshot, e event) error {
-	i, other, word := int(e.node), int(e.number), e.word()
-	same := func(int) uint64 { return word }
+	i, other := int(e.node), int(e.number)
+	same := func(int) bool { return e.longest }
 	switch e.what {
 	case starts:
-		return x.boot(w, i, word)
+		return x.boot(w, i, e.longest)
 	case received:
-		return x.deliver(w, x.find(w, e.number), same)
+		return x.deliver(w, w.find(e.number), same)
 	case receivedTwice:
 		w.spent.twins++
-		at := x.find(w, e.number)
+		at := w.find(e.number)
 		again := w.traffic.flights[at]
 		err := x.deliver(w, at, same)
-		w.traffic.add(again)
+		w.traffic.put(again)
 		return err
 	case persisted:
-		return x.persisted(w, i, word)
+		return x.persisted(w, i, e.longest)
 	case linkUp:
 		return x.connect(w, i, other)
 	case linkDown:
 		return x.notice(w, i, other)
 	case died:
 		w.peers[i].died &^= 1 << other
-		return x.step(w, i, died, e.number, word)
+		return x.step(w, i, died, e.number, e.longest)
+	case wakes:
+		return x.step(w, i, tick, 1, e.longest)
 	case tick:
-		return x.pass(w, -1, func(node int) uint64 {
-			return event{entropy: e.number>>node&1 != 0}.word()
+		return x.pass(w, -1, func(node int) bool {
+			return e.number>>node&1 != 0
 		})
 	case heldUp:
 		w.spent.stalls++
 		return x.pass(w, i, same)
 	case guards:
 		w.peers[i].working = true
-		w.peers[i].workEnd = x.states[w.peers[i].machine].Leader.LeaseEnd
-		return x.step(w, i, guards, 0, word)
+		w.peers[i].workEnd = x.state(w, i).Leader.LeaseEnd - noon(i)
+		return x.step(w, i, guards, 0, false)
 	case unguards:
-		w.peers[i].working = false
-		return x.step(w, i, unguards, 0, word)
+		w.peers[i].working, w.peers[i].workEnd = false, 0
+		return x.step(w, i, unguards, 0, false)
 	case ordered:
 		w.spent.orders++
-		return x.step(w, i, ordered, e.number, word)
+		return x.step(w, i, ordered, e.number, e.longest)
 	case crashes, crashesWritten:
 		w.spent.crashes++
 		if e.what == crashesWritten {
@@ -165,95 +175,97 @@ func (x *search) do(w *snapshot, e event) error {
 }
 
 // find is where a parcel is in the traffic.
-func (x *search) find(w *snapshot, number uint16) int {
-	for i, t := range w.traffic.flights[:w.traffic.n] {
-		if t.number == number {
+func (w *snapshot) find(number uint16) int {
+	for i, f := range w.traffic.flights[:w.traffic.n] {
+		if f.number == number {
 			return i
 		}
 	}
 	panic("not on its way")
 }
 
-// each calls found with every state that may follow upon one, and what was done to reach it.
-func (x *search) each(w *snapshot, found func(e event, w snapshot, err error)) {
-	try := func(e event) {
-		next := *w
-		err := x.do(&next, e)
-		found(e, next, err)
-	}
-	for _, t := range w.traffic.flights[:w.traffic.n] {
-		to := int8(x.parcels[t.number].to)
-		x.drawn(event{what: received, node: to, number: t.number}, try)
-		if int(w.spent.twins) < x.twins {
-			try(event{what: receivedTwice, node: to, number: t.number})
+// events are all that may happen in a state, until the next call.
+func (x *search) events(w *snapshot) []event {
+	x.may = x.may[:0]
+	for _, f := range w.traffic.flights[:w.traffic.n] {
+		e := event{what: received, node: int8(x.parcels[f.number].to), number: f.number}
+		x.drawn(e)
+		if w.spent.twins < x.twins {
+			e.what = receivedTwice
+			x.add(e)
 		}
 	}
 	for i := range x.nodes {
 		if w.peers[i].machine < 0 {
-			try(event{what: starts, node: int8(i)})
+			x.add(event{what: starts, node: int8(i)})
 			continue
 		}
-		x.ofProcess(w, int8(i), try)
+		x.ofProcess(w, int8(i))
 		for j := range x.nodes {
 			if j != i {
-				x.ofLink(w, i, j, try)
+				x.ofLink(w, i, j)
 			}
 		}
 	}
-	x.ofTime(w, try)
+	x.ofTime(w)
+	return x.may
 }
 
-// drawn tries an event with the shortest and the longest random wait, if there is one.
-func (x *search) drawn(e event, try func(event)) {
-	try(e)
-	if x.timing.MaxRandomWait > 1 && !x.cfgs[e.node].NotCandidate {
-		e.entropy = true
-		try(e)
+func (x *search) add(e event) { x.may = append(x.may, e) }
+
+// drawn adds an event with the shortest and the longest random wait, if there is one.
+func (x *search) drawn(e event) {
+	x.add(e)
+	if x.timing.MaxRandomWait > 1 && (x.stands == nil || slices.Contains(x.stands, int(e.node))) {
+		e.longest = true
+		x.add(e)
 	}
 }
 
 // ofProcess is what may happen to a process that runs.
-func (x *search) ofProcess(w *snapshot, i int8, try func(event)) {
-	p := &w.peers[i]
-	s := &x.states[p.machine]
-	writing := p.writing != (elector.Terms{})
+func (x *search) ofProcess(w *snapshot, i int8) {
+	p, s := &w.peers[i], x.state(w, int(i))
+	writing := p.writing != (terms{})
 	if writing {
-		try(event{what: persisted, node: i})
+		x.add(event{what: persisted, node: i})
+	}
+	if p.behind || x.due[p.machine] {
+		x.drawn(event{what: wakes, node: i})
 	}
 	switch {
 	case s.Role == elector.Dormant && !writing:
-		try(event{what: ends, node: i})
-	case int(w.spent.crashes) < x.crashes:
-		try(event{what: crashes, node: i})
+		x.add(event{what: ends, node: i})
+	case w.spent.crashes < x.crashes:
+		x.add(event{what: crashes, node: i})
 		if writing {
-			try(event{what: crashesWritten, node: i})
+			x.add(event{what: crashesWritten, node: i})
 		}
 	}
 	idle := !p.working && !s.Leader.Working && s.Leader.Handover == (elector.Handover{})
-	if x.guard && s.Role == elector.Leader && idle && s.Leader.LeaseEnd > x.clock(int(i), w.now) {
-		try(event{what: guards, node: i})
+	if x.guard && s.Role == elector.Leader && idle && s.Leader.LeaseEnd > noon(int(i)) {
+		x.add(event{what: guards, node: i})
 	}
 	if p.working {
-		try(event{what: unguards, node: i})
+		x.add(event{what: unguards, node: i})
 	}
-	if int(w.spent.orders) < x.ordered && s.Role != elector.Dormant {
+	if w.spent.orders < x.ordered && s.Role != elector.Dormant {
 		for number := range x.orders {
-			x.drawn(event{what: ordered, node: i, number: uint16(number)}, try)
+			x.drawn(event{what: ordered, node: i, number: uint16(number)})
 		}
 	}
 }
 
 // ofLink is what may happen to a link, as seen by one end that runs.
-func (x *search) ofLink(w *snapshot, i, j int, try func(event)) {
+func (x *search) ofLink(w *snapshot, i, j int) {
 	p, q := &w.peers[i], &w.peers[j]
 	e := event{node: int8(i), number: uint16(j)}
 	switch {
 	case p.down>>j&1 != 0:
 		e.what = linkDown
-		try(e)
+		x.add(e)
 	case p.died>>j&1 != 0:
 		e.what = died
-		x.drawn(e, try)
+		x.drawn(e)
 	}
 	if j > i || q.machine < 0 {
 		return
@@ -264,30 +276,30 @@ func (x *search) ofLink(w *snapshot, i, j int, try func(event)) {
 		e.what = heals
 	case ended:
 		e.what = linkUp
-	case int(w.spent.cuts) < x.cuts:
+	case w.spent.cuts < x.cuts:
 		e.what = cuts
 	default:
 		return
 	}
-	try(e)
+	x.add(e)
 }
 
 // ofTime lets a quantum pass. The random waits of nodes differ, or not.
-func (x *search) ofTime(w *snapshot, try func(event)) {
+func (x *search) ofTime(w *snapshot) {
 	for i := range x.nodes {
-		if int(w.peers[i].waits) >= x.life && w.peers[i].machine >= 0 {
+		if p := &w.peers[i]; p.writing != (terms{}) && p.waits >= x.life {
 			return // the disk is slower than the scene allows
 		}
 	}
-	try(event{what: tick, node: -1})
+	x.add(event{what: tick, node: -1})
 	if x.timing.MaxRandomWait > 1 {
 		for set := range uint16(1)<<x.nodes - 1 {
-			try(event{what: tick, node: -1, number: set + 1})
+			x.add(event{what: tick, node: -1, number: set + 1})
 		}
 	}
 	for i := range x.nodes {
-		if int(w.spent.stalls) < x.stalls && w.peers[i].machine >= 0 && !w.peers[i].behind {
-			try(event{what: heldUp, node: int8(i)})
+		if w.spent.stalls < x.stalls && w.peers[i].machine >= 0 && !w.peers[i].behind {
+			x.add(event{what: heldUp, node: int8(i)})
 		}
 	}
 }

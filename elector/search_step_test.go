@@ -1,6 +1,7 @@
 package elector_test
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,52 +13,146 @@ import (
 
 // step steps a node's machine, and does what it asks for. number is that of the parcel, the peer
 // or the order that it is about.
-func (x *search) step(w *snapshot, node int, what deed, number uint16, entropy uint64) error {
+func (x *search) step(w *snapshot, node int, what deed, number uint16, longest bool) error {
 	p := &w.peers[node]
-	if p.behind {
+	if p.behind { // its clock goes on before it wakes
 		p.behind = false
-		if err := x.step(w, node, heldUp, 0, entropy); err != nil {
+		late := uint16(truth(what == tick && number == 0))
+		if err := x.step(w, node, heldUp, late, false); err != nil {
 			return err
 		}
+		number |= late
 	}
-	if what == starts || what == persisted {
-		number = uint16(p.disk.Entered)<<8 | uint16(p.disk.Reserved)
-	}
-	key := stepKey{p.machine, w.now, entropy, what, number}
+	key := stepKey{p.machine, number, what, longest}
 	done, ok := x.steps[key]
 	if !ok {
-		m := x.machines[p.machine].Clone()
-		e := m.Step(x.clock(node, w.now), entropy, x.input(p, node, what, number))
-		at := x.number(node, m)
-		if err := x.elected(&x.states[at], e.Transitions); err != nil {
+		var err error
+		if done, err = x.stepAnew(node, key); err != nil {
 			return err
 		}
-		e.Messages, e.Transitions = slices.Clone(e.Messages), nil
-		if err := spec.Consistent(&x.states[at]); err != nil {
-			return err
-		}
-		for i := range e.Messages {
-			if err := spec.True(&x.states[at], &e.Messages[i]); err != nil {
-				return err
-			}
-		}
-		done = stepped{at, e}
 		x.steps[key] = done
 	}
-	p.machine = done.machine
-	if err := x.tendWork(w, node, &done.effects); err != nil {
+	if p.machine != done.machine {
+		p.machine = done.machine
+		x.purge(w, node)
+	}
+	if err := x.tendWork(w, node, done.names); err != nil {
 		return err
 	}
-	if done.effects.Persist != (elector.Terms{}) {
-		p.writing, p.waits = done.effects.Persist, 0
+	if x.ordered > 0 {
+		s := x.state(w, node)
+		p.pausedFor, p.led = max(s.PauseEnd-noon(node), 0), s.PauseEnd > noon(node) && s.Turns.LedLast
 	}
-	for i := range done.effects.Messages {
-		if err := x.send(w, node, &done.effects.Messages[i]); err != nil {
+	if done.persist != (terms{}) {
+		p.writing, p.waits = done.persist, 0
+	}
+	for i := range done.sent {
+		if err := x.send(w, node, &done.sent[i]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// purge takes out of the traffic to a node what is over.
+func (x *search) purge(w *snapshot, node int) {
+	for i := w.traffic.n - 1; i >= 0 && !x.keeps; i-- {
+		number := w.traffic.flights[i].number
+		if x.parcels[number].to == node && x.over(w, node, number) {
+			w.traffic.remove(i)
+		}
+	}
+}
+
+// over reports whether a message can be taken for lost, as it never changes anything.
+func (x *search) over(w *snapshot, node int, number uint16) bool {
+	at := w.peers[node].machine
+	key := stepKey{machine: at, number: number}
+	over, known := x.overs[key]
+	if known {
+		return over
+	}
+	over = x.mayBeOver(x.state(w, node), &x.parcels[number].msg)
+	for late := elector.Time(0); over && late <= elector.Time(x.life); late++ {
+		since := late * x.rate(node)
+		step := func(in elector.Input) (machineKey, elector.Effects) {
+			m := x.blanks[node].At(x.machines[at].state, x.held[at])
+			e := m.Step(noon(node)+since, lowest, in)
+			key, _ := x.alike(node, m, since)
+			return key, e
+		}
+		a, does := step(x.input(node, received, number))
+		b, would := step(elector.Tick{})
+		over = a == b && does.Persist == would.Persist &&
+			slices.Equal(does.Messages, would.Messages)
+	}
+	x.overs[key] = over
+	return over
+}
+
+// mayBeOver reports whether a message that changes nothing now never will: one that asks for
+// nothing, and is about no term above the voter's own, which never falls.
+func (x *search) mayBeOver(s *elector.State, m *elector.Message) bool {
+	switch {
+	case max(m.Term, m.ProposedTerm) > s.Term:
+		return false
+	case m.Kind == elector.HeartbeatAck:
+		return !x.names() || s.Leader.Term != m.Term // it says who is fit
+	case m.Kind == elector.ElectionProposalResponse:
+		return !x.names() || m.WillVote
+	case m.Kind == elector.LeadershipCession:
+		return s.Role == elector.Follower
+	}
+	return m.Kind == elector.ElectionScoutingResponse || m.Kind == elector.InvalidHeartbeat
+}
+
+// stepAnew steps a machine, and checks what comes of it.
+func (x *search) stepAnew(node int, key stepKey) (done stepped, err error) {
+	m := x.blanks[node].At(x.machines[key.machine].state, x.held[key.machine])
+	since, word := elector.Time(0), lowest
+	switch {
+	case key.what == sleeps, key.what == tick && key.number == 0,
+		key.what == heldUp && key.number != 0:
+		since = x.rate(node)
+	}
+	if key.what == sleeps {
+		return stepped{machine: x.number(node, m, since)}, nil
+	}
+	if key.longest {
+		word = highest
+	}
+	e := m.Step(noon(node)+since, word, x.input(node, key.what, key.number))
+	s := m.State()
+	if err := cmp.Or(x.elected(&s, e.Transitions), spec.Consistent(&s)); err != nil {
+		return done, err
+	}
+	done = stepped{machine: x.number(node, m, since), persist: packed(e.Persist)}
+	x.due[done.machine] = e.Wake <= noon(node)+since
+	for i := range e.Messages {
+		out := &e.Messages[i]
+		if err := spec.True(&s, out); err != nil {
+			return done, err
+		}
+		msg := &out.Message
+		done.names = done.names || msg.Kind == elector.LeadershipCession && msg.Successor != ""
+		for to, id := range x.voters {
+			if to == node || out.To != id && out.To != elector.AllMembers {
+				continue
+			}
+			sent := sent{x.parcel(parcel{node, to, *msg}, since != 0), msg.Term, -1}
+			switch {
+			case msg.Kind == elector.ElectionProposal:
+				sent.vote = node
+			case msg.Kind == elector.ElectionProposalResponse && msg.WillVote:
+				sent.vote = to
+			}
+			done.sent = append(done.sent, sent)
+		}
+	}
+	return done, nil
+}
+
+func packed(t elector.Terms) terms { return terms{uint8(t.Entered), uint8(t.Reserved)} }
 
 // elected checks that a lease outlasts the first heartbeat period of a leadership: §5.4.
 func (x *search) elected(s *elector.State, transitions []elector.Transition) error {
@@ -71,31 +166,22 @@ func (x *search) elected(s *elector.State, transitions []elector.Transition) err
 	return nil
 }
 
-// send checks a message that leaves a node, and puts it on its way over every link that is up.
-func (x *search) send(w *snapshot, node int, out *elector.Envelope) error {
-	p, msg := &w.peers[node], &out.Message
-	if msg.Term > p.disk.Reserved {
-		return fmt.Errorf("%s sent %s, but has %+v on its disk", x.voters[node], out, p.disk)
+// send checks a message that leaves a node, and puts it on its way if its link is up.
+func (x *search) send(w *snapshot, node int, out *sent) error {
+	p, to := &w.peers[node], x.parcels[out.parcel].to
+	if out.term > lsn.Term(p.disk.reserved) {
+		return fmt.Errorf("%s sent %s, but has %+v on its disk", x.voters[node],
+			x.parcels[out.parcel].msg, p.disk)
 	}
-	for to, id := range x.voters {
-		if to == node || out.To != id && out.To != elector.AllMembers {
-			continue
+	if out.vote >= 0 {
+		if err := x.voted(p, node, out.term, out.vote); err != nil {
+			return err
 		}
-		switch {
-		case msg.Kind == elector.ElectionProposal:
-			if err := x.voted(p, node, msg.Term, node); err != nil {
-				return err
-			}
-		case msg.Kind == elector.ElectionProposalResponse && msg.WillVote:
-			if err := x.voted(p, node, msg.Term, to); err != nil {
-				return err
-			}
-		}
-		both := p.linked >> to & (w.peers[to].linked >> node) & 1
-		if both == 0 || w.cut>>x.pair(node, to)&1 != 0 {
-			continue
-		}
-		x.put(w, parcel{node, to, *msg})
+	}
+	both := p.linked >> to & (w.peers[to].linked >> node) & 1
+	if both != 0 && w.cut>>x.pair(node, to)&1 == 0 {
+		w.traffic.put(flight{x.lanes[out.parcel], 0, out.parcel})
+		x.purge(w, to)
 	}
 	return nil
 }
@@ -105,50 +191,45 @@ func (x *search) voted(p *peer, node int, term lsn.Term, to int) error {
 	if term >= mostTerms {
 		return nil // such a state is not followed
 	}
-	before := p.votes[term]
-	if before != 0 && before != uint8(to+1) {
+	if before := p.votes.of(term); before >= 0 && before != to {
 		return fmt.Errorf("%s voted in term %d for %s and for %s",
-			x.voters[node], term, x.voters[before-1], x.voters[to])
+			x.voters[node], term, x.voters[before], x.voters[to])
 	}
-	p.votes[term] = uint8(to + 1)
+	p.votes.set(term, to)
 	return nil
 }
 
-// put puts a parcel on its way. A newer one takes the place of one of its kind on the same link.
-func (x *search) put(w *snapshot, p parcel) {
+// parcel is the number of a parcel, perhaps a quantum later.
+func (x *search) parcel(p parcel, quantum bool) uint16 {
+	p = x.aged(p, quantum)
 	number, ok := x.parcelNo[p]
 	if !ok {
 		number = uint16(len(x.parcels))
 		x.parcelNo[p] = number
-		x.parcels = append(x.parcels, p)
+		x.parcels, x.later = append(x.parcels, p), append(x.later, 0)
+		x.lanes = append(x.lanes, uint8((p.from*maxVoters+p.to)*10)+uint8(p.msg.Kind))
 	}
-	x.drop(w, func(old *parcel) bool {
-		return old.from == p.from && old.to == p.to && old.msg.Kind == p.msg.Kind
-	})
-	w.traffic.add(flight{number, 0})
+	return number
 }
 
-// add adds a flight in its place.
-func (tr *traffic) add(t flight) {
-	i := tr.n
-	for ; i > 0 && t.less(tr.flights[i-1]); i-- {
-		tr.flights[i] = tr.flights[i-1]
+// put puts a flight in its place. A newer parcel takes the place of one of its kind on the link.
+func (tr *traffic) put(f flight) {
+	at := 0
+	for at < tr.n && tr.flights[at].lane < f.lane {
+		at++
 	}
-	tr.flights[i] = t
-	tr.n++
+	if at == tr.n || tr.flights[at].lane != f.lane {
+		copy(tr.flights[at+1:tr.n+1], tr.flights[at:tr.n])
+		tr.n++
+	}
+	tr.flights[at] = f
 }
 
 // remove takes a flight out of its place.
-func (tr *traffic) remove(at int) flight {
-	t := tr.flights[at]
-	copy(tr.flights[at:tr.n], tr.flights[at+1:tr.n])
+func (tr *traffic) remove(at int) {
 	tr.n--
+	copy(tr.flights[at:tr.n], tr.flights[at+1:tr.n+1])
 	tr.flights[tr.n] = flight{}
-	return t
-}
-
-func (t flight) less(u flight) bool {
-	return t.number < u.number || t.number == u.number && t.age < u.age
 }
 
 // drop loses what is on its way, if it goes.
@@ -183,8 +264,8 @@ func (x *search) connect(w *snapshot, a, b int) error {
 	}
 	w.peers[a].linked |= 1 << b
 	w.peers[b].linked |= 1 << a
-	return errors.Join(x.step(w, a, linkUp, uint16(b), lowest),
-		x.step(w, b, linkUp, uint16(a), lowest))
+	return errors.Join(x.step(w, a, linkUp, uint16(b), false),
+		x.step(w, b, linkUp, uint16(a), false))
 }
 
 // notice lets a node find that its link to another is gone.
@@ -193,13 +274,14 @@ func (x *search) notice(w *snapshot, node, other int) error {
 	p.linked &^= 1 << other
 	p.down &^= 1 << other
 	x.drop(w, func(p *parcel) bool { return p.from == other && p.to == node })
-	return x.step(w, node, linkDown, uint16(other), lowest)
+	return x.step(w, node, linkDown, uint16(other), false)
 }
 
 // end ends the process of a node.
 func (x *search) end(w *snapshot, node int) {
 	p := &w.peers[node]
-	p.machine, p.writing, p.waits, p.working, p.behind = -1, elector.Terms{}, 0, false, false
+	p.machine, p.writing, p.waits, p.behind = -1, terms{}, 0, false
+	p.working, p.workEnd = false, 0
 	for other := range x.nodes {
 		if q := &w.peers[other]; q.linked>>node&1 != 0 {
 			q.down |= 1 << node
@@ -211,58 +293,61 @@ func (x *search) end(w *snapshot, node int) {
 }
 
 // pass lets a quantum pass for all except one node, which does not run; -1 for none.
-func (x *search) pass(w *snapshot, asleep int, entropy func(node int) uint64) error {
-	w.now++
-	for i := range x.nodes {
-		if p := &w.peers[i]; p.writing != (elector.Terms{}) {
-			p.waits++
-		}
-	}
+func (x *search) pass(w *snapshot, asleep int, longest func(node int) bool) error {
 	for i := w.traffic.n - 1; i >= 0; i-- {
-		if t := &w.traffic.flights[i]; int(t.age) < x.life {
-			t.age++
-		} else {
+		f := &w.traffic.flights[i]
+		if f.age >= x.life {
 			w.traffic.remove(i)
+			continue
 		}
+		f.age++
+		if x.later[f.number] == 0 {
+			x.later[f.number] = x.parcel(x.parcels[f.number], true)
+		}
+		f.number = x.later[f.number]
 	}
 	for node := range x.nodes {
 		p := &w.peers[node]
+		if p.writing != (terms{}) {
+			p.waits++
+		}
+		p.workEnd = max(p.workEnd-x.rate(node), 0)
 		if p.machine < 0 {
+			p.pausedFor = max(p.pausedFor-x.rate(node), 0)
 			continue
 		}
+		what, draws := tick, longest(node)
 		if node == asleep {
-			p.behind = true
-			continue
+			what, draws = sleeps, false
 		}
-		if err := x.step(w, node, tick, 0, entropy(node)); err != nil {
+		if err := x.step(w, node, what, 0, draws); err != nil {
 			return err
 		}
+		p.behind = node == asleep
 	}
 	for node := range x.nodes {
-		if p := &w.peers[node]; p.working && x.clock(node, w.now) >= p.workEnd {
+		if p := &w.peers[node]; p.workEnd == 0 {
 			p.working = false // whoever does it has let it end in time
 		}
 	}
 	return nil
 }
 
-// tendWork follows the guarded work of a node after a step.
-func (x *search) tendWork(w *snapshot, node int, e *elector.Effects) error {
+// tendWork follows the guarded work of a node after a step, in which it may have named its
+// successor.
+func (x *search) tendWork(w *snapshot, node int, names bool) error {
 	p := &w.peers[node]
 	if !p.working {
 		return nil
 	}
-	s := &x.states[p.machine]
-	if s.Role == elector.Leader {
-		p.workEnd = s.Leader.LeaseEnd
-		if s.Leader.Handover.Stopping {
-			p.workEnd = s.Leader.Handover.End
-		}
+	if names && p.workEnd > 0 {
+		return fmt.Errorf("%s cedes while its guarded work goes on", x.voters[node])
 	}
-	for _, out := range e.Messages {
-		given := out.Message.Kind == elector.LeadershipCession && out.Message.Successor != ""
-		if given && x.clock(node, w.now) < p.workEnd {
-			return fmt.Errorf("%s cedes while its guarded work goes on: %s", x.voters[node], out)
+	s := x.state(w, node)
+	if s.Role == elector.Leader {
+		p.workEnd = s.Leader.LeaseEnd - noon(node)
+		if s.Leader.Handover.Stopping {
+			p.workEnd = s.Leader.Handover.End - noon(node)
 		}
 	}
 	return nil
@@ -282,18 +367,17 @@ func (x *search) check(w *snapshot) error {
 		if p.machine < 0 {
 			continue
 		}
-		s := &x.states[p.machine]
-		if s.Role != elector.Leader || s.Leader.LeaseEnd <= x.clock(i, w.now) {
+		s := x.state(w, i)
+		if s.Role != elector.Leader || s.Leader.LeaseEnd <= noon(i) {
 			continue
 		}
 		term := s.Leader.Term
 		if term >= mostTerms {
 			continue
 		}
-		first := &w.leaders[term]
-		if *first != 0 && *first != uint8(i+1) {
+		if first := w.leaders.of(term); first >= 0 && first != i {
 			return fmt.Errorf("%s leads in term %d, in which %s led", x.voters[i], term,
-				x.voters[*first-1])
+				x.voters[first])
 		}
 		if holder >= 0 {
 			return fmt.Errorf("%s and %s have valid leases", x.voters[holder], x.voters[i])
@@ -301,13 +385,11 @@ func (x *search) check(w *snapshot) error {
 		if term < led {
 			return fmt.Errorf("%s leads in term %d after another in %d", x.voters[i], term, led)
 		}
-		if err := x.chosen(w, i, term); err != nil {
+		if err := cmp.Or(x.chosen(w, i, term), x.backed(w, i, s.Leader.LeaseEnd)); err != nil {
 			return err
 		}
-		if err := x.backed(w, i, s.Leader.LeaseEnd); err != nil {
-			return err
-		}
-		*first, holder, w.led = uint8(i+1), i, term
+		w.leaders.set(term, i)
+		holder, w.led = i, term
 	}
 	return nil
 }
@@ -316,7 +398,7 @@ func (x *search) check(w *snapshot) error {
 func (x *search) chosen(w *snapshot, leader int, term lsn.Term) error {
 	votes := 0
 	for i := range x.nodes {
-		if w.peers[i].votes[term] == uint8(leader+1) {
+		if w.peers[i].votes.of(term) == leader {
 			votes++
 		}
 	}
@@ -330,20 +412,19 @@ func (x *search) chosen(w *snapshot, leader int, term lsn.Term) error {
 // backed checks that a quorum is bound to a leader for as long as its lease, in true time. A
 // voter that is down or has just started is bound by its embargo.
 func (x *search) backed(w *snapshot, leader int, end elector.Time) error {
-	left := float64(end-x.clock(leader, w.now)) / float64(x.rate(leader))
+	left := float64(end-noon(leader)) / float64(x.rate(leader))
 	backing := 0
 	for v := range x.nodes {
-		p := &w.peers[v]
-		if v == leader || p.machine < 0 {
+		if v == leader || w.peers[v].machine < 0 || x.state(w, v).Role == elector.Dormant {
 			backing++
 			continue
 		}
-		s := &x.states[p.machine]
+		s := x.state(w, v)
 		until := s.EmbargoEnd
 		if s.Promise.To == x.voters[leader] {
 			until = max(until, s.Promise.Until)
 		}
-		if float64(until-x.clock(v, w.now))/float64(x.rate(v)) >= left {
+		if float64(until-noon(v))/float64(x.rate(v)) >= left {
 			backing++
 		}
 	}
@@ -373,119 +454,4 @@ func extremes() (low, high uint64) {
 		}
 	}
 	return low, high
-}
-
-// liveSample is of how many states one is tried for liveness.
-const liveSample = 256
-
-// lives returns why no leader is reached if nothing goes wrong from here on; nil if one is.
-func (x *search) lives(w snapshot) error {
-	mix := func(node int) uint64 { return uint64(w.now)*7919 + uint64(node)*104729 }
-	return x.calm(&w, mix)
-}
-
-var errNobodyLeads = errors.New("nobody ever leads")
-
-// calm lets quanta pass in which all that is down comes up and all that is sent arrives, until
-// all follow one leader.
-func (x *search) calm(w *snapshot, entropy func(node int) uint64) error {
-	w.cut = 0
-	for range maxQuanta {
-		for i := range x.nodes {
-			p := &w.peers[i]
-			if p.machine >= 0 && x.states[p.machine].Role == elector.Dormant {
-				x.end(w, i)
-			}
-			if p.machine < 0 {
-				if err := x.boot(w, i, entropy(i)); err != nil {
-					return err
-				}
-			}
-		}
-		if err := x.connectAll(w); err != nil {
-			return err
-		}
-		if err := x.settle(w, entropy); err != nil {
-			return err
-		}
-		if err := x.pass(w, -1, entropy); err != nil {
-			return err
-		}
-		if err := x.settle(w, entropy); err != nil {
-			return err
-		}
-		if x.agreed(w) {
-			return nil
-		}
-	}
-	return errNobodyLeads
-}
-
-// connectAll makes every link that is not up.
-func (x *search) connectAll(w *snapshot) error {
-	for i := range x.nodes {
-		for j := range i {
-			p, q := &w.peers[i], &w.peers[j]
-			both := p.linked >> j & 1 & (q.linked >> i)
-			if both != 0 && p.down>>j&1 == 0 && q.down>>i&1 == 0 {
-				continue
-			}
-			if err := x.connect(w, i, j); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// maxQuanta is far more than any timer of a scene.
-const maxQuanta = 400
-
-// settle lets all arrive that is on its way, and all be written.
-func (x *search) settle(w *snapshot, entropy func(node int) uint64) error {
-	for range 100 {
-		for i := range x.nodes {
-			if p := &w.peers[i]; p.writing != (elector.Terms{}) {
-				if err := x.persisted(w, i, entropy(i)); err != nil {
-					return err
-				}
-			}
-		}
-		if w.traffic.n == 0 {
-			return nil
-		}
-		if err := x.deliver(w, 0, entropy); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// agreed reports whether all voters that run follow one leader.
-func (x *search) agreed(w *snapshot) bool {
-	leader, followers := -1, 0
-	for i := range x.nodes {
-		s := &x.states[w.peers[i].machine]
-		switch {
-		case s.Role == elector.Leader:
-			leader = i
-		case s.Follower.Leader != "":
-			followers++
-		}
-	}
-	return leader >= 0 && followers == x.nodes-1
-}
-
-// deliver lets the parcel at an index of the traffic arrive.
-func (x *search) deliver(w *snapshot, at int, entropy func(int) uint64) error {
-	number := w.traffic.remove(at).number
-	to := x.parcels[number].to
-	return x.step(w, to, received, number, entropy(to))
-}
-
-// persisted lets a write end.
-func (x *search) persisted(w *snapshot, node int, entropy uint64) error {
-	p := &w.peers[node]
-	p.disk, p.writing, p.waits = p.writing, elector.Terms{}, 0
-	return x.step(w, node, persisted, 0, entropy)
 }

@@ -1,7 +1,6 @@
 package elector_test
 
 import (
-	"fmt"
 	"hash/maphash"
 	"slices"
 	"strings"
@@ -24,22 +23,31 @@ type search struct {
 	scene
 	t      testing.TB
 	voters []elector.NodeID
-	cfgs   []elector.Config
+	blanks []*elector.Machine // by voter, before its start
 
-	machines []*elector.Machine
-	states   []elector.State // of the machines
+	machines []machineKey
+	held     [][]elector.Envelope // by machine
+	due      []bool               // by machine: it has something to do at once
 	numbers  map[machineKey]int32
 	parcels  []parcel
 	parcelNo map[parcel]uint16
+	lanes    []uint8  // by parcel, of its flights
+	later    []uint16 // by parcel, what it is a quantum later; 0 if that is not known yet
 	steps    map[stepKey]stepped
-	canon    canon
+	overs    map[stepKey]bool
 
-	seed    [2]maphash.Seed
-	visited map[[2]uint64]int32 // and where it stands in came
+	first   snapshot
+	space   [1024]byte
+	may     []event
+	seed    maphash.Seed
+	visited map[uint64]int32 // and where it stands in came
 	came    []arrival
-	tried   int // transitions
-	capped  int // states that are not followed, for the limit of terms
-	lived   int // states from which a leader was found to be reached
+	calmly  []int32         // where a state leads if nothing goes wrong; itself if all follow a leader
+	lived   map[uint64]bool // hashes of states from which a leader follows
+	apart   map[uint64]bool // states without their traffic, if somebody wants to know them
+	keeps   bool            // what is over stays on its way
+	tried   int             // transitions
+	capped  int             // states that are not followed, for the limit of terms
 }
 
 // scene is what a search is about.
@@ -51,15 +59,15 @@ type scene struct {
 	disks  []lsn.Term     // the terms at the start; 1 for all others
 	past   []past         // what nodes did before they crashed; nothing for all others
 	rates  []elector.Time // how far each clock goes in a quantum; a unit for all others
-	terms  lsn.Term       // a state with a higher one is not followed
-	life   int            // quanta that a message may take, and a write
+	terms  lsn.Term       // above those of the begin: a state with a higher one is not followed
+	life   uint8          // quanta that a message may take, and a write
 	stands []int          // the nodes that may stand; nil for all
 	warm   bool           // begin with the first of stands leading, and all following
 
 	// At most so many of each in all.
-	crashes, cuts, twins, stalls int
+	crashes, cuts, twins, stalls uint8
 	orders                       []elector.Input // each may be given to any node, so often in all:
-	ordered                      int
+	ordered                      uint8
 	guard                        bool // leaders have guarded work
 
 	limit int // states; 0 for as many as there are
@@ -75,63 +83,30 @@ type past struct {
 // unit is what a clock of no drift goes in a quantum.
 const unit = elector.Time(time.Millisecond)
 
-const mostTerms = 16
-
-// snapshot is a state of the cluster. It is comparable.
-type snapshot struct {
-	now     int16 // quanta
-	peers   [maxVoters]peer
-	traffic traffic
-	cut     uint32           // pairs of nodes that are cut off from each other
-	leaders [mostTerms]uint8 // by term: who has led in it, its number + 1
-	led     lsn.Term         // the newest term that had a valid lease
-	spent   spent
-}
-
-// spent counts what a scene bounds.
-type spent struct{ crashes, cuts, twins, stalls, orders uint8 }
-
-// peer is a voter's process, disk and links, and what its name has done.
-type peer struct {
-	machine int32 // -1 while no process runs
-	disk    elector.Terms
-	writing elector.Terms // zero for nothing
-	waits   uint8         // quanta that it has been written for
-	linked  uint8         // ends of links that are up
-	down    uint8         // ended links that it has not noticed yet
-	died    uint8         // deaths that may still be proven to it
-	behind  bool          // it has missed a tick
-	working bool          // guarded work runs, until workEnd at the latest
-	workEnd elector.Time
-	votes   [mostTerms]uint8 // by term: for whom it voted, its number + 1
-}
-
-// traffic is what is on its way, sorted.
-type traffic struct {
-	n       int
-	flights [mostFlights]flight
-}
-
-// flight is a parcel on its way.
-type flight struct {
-	number uint16
-	age    uint8
-}
-
-const mostFlights = 64
+// noon is what a clock reads in every state: times are counted anew after each quantum. No two
+// clocks read the same.
+func noon(node int) elector.Time { return elector.Time(100+50*node) * unit }
 
 type stepKey struct {
 	machine int32
-	now     int16
-	entropy uint64
+	number  uint16 // of the parcel; of the peer; of the order; what the disk knows
 	what    deed
-	number  uint16 // of the parcel; of the peer; of the order
+	longest bool // the random wait
 }
 
 // stepped is what one input made of a machine.
 type stepped struct {
 	machine int32
-	effects elector.Effects
+	persist terms // zero for nothing
+	names   bool  // it cedes, and names a successor
+	sent    []sent
+}
+
+// sent is a message that leaves a node.
+type sent struct {
+	parcel uint16
+	term   lsn.Term
+	vote   int // for whom; -1 for nobody
 }
 
 type arrival struct {
@@ -142,106 +117,136 @@ type arrival struct {
 // run searches, and returns whether all states were visited.
 func (x *search) run() (whole bool) {
 	x.numbers, x.parcelNo = map[machineKey]int32{}, map[parcel]uint16{}
-	x.steps, x.visited = map[stepKey]stepped{}, map[[2]uint64]int32{}
-	x.seed = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
-	x.canon = canon{s: x, machines: map[machineAt]uint32{}, known: map[machineKey]uint32{},
-		parcels: map[parcelAt]uint32{}, alike: map[parcel]uint32{}}
+	x.steps, x.overs = map[stepKey]stepped{}, map[stepKey]bool{}
+	x.visited, x.lived = map[uint64]int32{}, map[uint64]bool{}
+	x.parcels, x.later, x.lanes = make([]parcel, 1), make([]uint16, 1), make([]uint8, 1)
+	x.seed = maphash.MakeSeed()
 	began := time.Now()
-	layer := []reached{{x.begin(), 0}}
-	x.visited[x.hash(&layer[0].w)] = 0
-	x.came = append(x.came, arrival{-1, event{}})
+	x.first = x.begin()
+	x.terms += x.highest(&x.first)
+	var layer, next layer
+	x.visit(&x.first, arrival{from: -1}, &layer)
 	depth := 0
-	for ; len(layer) > 0 && (x.limit == 0 || len(x.came) < x.limit); depth++ {
-		var next []reached
-		for _, from := range layer {
-			x.expand(from, &next)
-			if x.limit != 0 && len(x.came) >= x.limit {
-				break
+	for ; len(layer) > 0; depth++ {
+		for at, w := range layer.all(x) {
+			if !x.full() {
+				x.expand(w, at, &next)
+			} else if err := x.lives(*w); err != nil {
+				x.broken(err, at)
 			}
 		}
-		layer = next
+		layer, next = next, nil
 	}
-	whole = len(layer) == 0
+	whole = !x.full()
 	how := "to the end"
 	if !whole {
 		how = "to its limit"
 	}
+	searched := time.Since(began)
+	x.allLive()
 	x.t.Logf("%s: %d states, %d transitions, %d states of a voter, depth %d, %s; "+
-		"%d not followed above term %d; a leader follows from %d; %s",
-		x.name, len(x.came), x.tried, len(x.machines), depth, how, x.capped, x.terms, x.lived,
-		time.Since(began).Round(time.Millisecond))
+		"%d not followed above term %d; %s, %s",
+		x.name, len(x.came), x.tried, len(x.machines), depth, how, x.capped, x.terms,
+		searched.Round(time.Millisecond), time.Since(began).Round(time.Millisecond))
 	return whole
 }
 
-// reached is a state and where it stands in came.
-type reached struct {
-	w  snapshot
-	at int32
+func (x *search) hash(w *snapshot) uint64 {
+	return maphash.Bytes(x.seed, x.pack(x.space[:0], w))
 }
 
+func (x *search) full() bool { return x.limit != 0 && len(x.came) >= x.limit }
+
 // expand visits what follows upon a state.
-func (x *search) expand(from reached, next *[]reached) {
-	x.each(&from.w, func(event event, w snapshot, err error) {
+func (x *search) expand(w *snapshot, at int32, next *layer) {
+	if x.agreed(w) {
+		x.calmly[at] = at
+	}
+	for _, e := range x.events(w) {
+		then := *w
 		x.tried++
+		err := x.do(&then, e)
 		if err == nil {
-			err = x.check(&w)
+			err = x.check(&then)
 		}
 		if err != nil {
-			x.t.Fatalf("%s: %v\n%s", x.name, err, x.trace(from.at, event))
+			x.t.Fatalf("%s: %v\n%s", x.name, err, x.trace(at, e))
 		}
-		h := x.hash(&w)
-		if _, known := x.visited[h]; known {
-			return
+		to := x.visit(&then, arrival{at, e}, next)
+		if x.calmly[at] < 0 && to != at && e.what < faulty {
+			x.calmly[at] = to
 		}
-		at := int32(len(x.came))
-		x.visited[h] = at
-		x.came = append(x.came, arrival{from.at, event})
-		if h[0]%liveSample == 0 {
-			if err := x.lives(w); err != nil {
-				x.t.Fatalf("%s: %v, although nothing goes wrong from here on\n%s",
-					x.name, err, x.trace(from.at, event))
-			}
-			x.lived++
-		}
-		if x.highest(&w) > x.terms {
-			x.capped++
-			return
-		}
-		*next = append(*next, reached{w, at})
-	})
+	}
+}
+
+// visit returns where a state stands in came.
+func (x *search) visit(w *snapshot, by arrival, next *layer) int32 {
+	b := x.pack(x.space[:0], w)
+	h := maphash.Bytes(x.seed, b)
+	at, known := x.visited[h]
+	if known {
+		return at
+	}
+	at = int32(len(x.came))
+	x.visited[h] = at
+	x.came, x.calmly = append(x.came, by), append(x.calmly, -1)
+	if x.apart != nil {
+		x.apart[maphash.Bytes(x.seed, b[:len(b)-4*w.traffic.n-1])] = true
+	}
+	if x.highest(w) <= x.terms {
+		next.add(at, b)
+		return at
+	}
+	x.capped++
+	if err := x.lives(*w); err != nil {
+		x.broken(err, at)
+	}
+	return at
 }
 
 // trace is how a state was reached, in the language of the scripts: a line for each input,
 // behind the name of the node that had it.
-func (x *search) trace(at int32, last event) string {
-	lines := []string{x.line(last)}
-	for ; at > 0; at = x.came[at].from {
-		lines = append(lines, x.line(x.came[at].event))
+func (x *search) trace(at int32, last ...event) string {
+	var lines []string
+	now := elector.Time(0)
+	for _, e := range append(x.path(at), last...) {
+		lines = append(lines, x.line(e, now))
+		if e.what == tick || e.what == heldUp {
+			now++
+		}
 	}
-	slices.Reverse(lines)
 	return strings.Join(lines, "\n")
+}
+
+// path is the events by which a state was reached.
+func (x *search) path(at int32) (events []event) {
+	for ; at > 0; at = x.came[at].from {
+		events = append(events, x.came[at].event)
+	}
+	slices.Reverse(events)
+	return events
 }
 
 func (x *search) highest(w *snapshot) (term lsn.Term) {
 	for i := range x.nodes {
-		if m := w.peers[i].machine; m >= 0 {
-			term = max(term, x.states[m].Term)
+		if w.peers[i].machine >= 0 {
+			term = max(term, x.state(w, i).Term)
 		}
 	}
 	return term
 }
 
+// state is that of a machine that runs.
+func (x *search) state(w *snapshot, node int) *elector.State {
+	return &x.machines[w.peers[node].machine].state
+}
+
+// rate is how far the clock of a node goes in a quantum.
 func (x *search) rate(node int) elector.Time {
 	if node < len(x.rates) {
 		return x.rates[node]
 	}
 	return unit
-}
-
-// clock is what a node's clock reads. It starts far from zero, so that no time in the past is
-// negative.
-func (x *search) clock(node int, now int16) elector.Time {
-	return 1000*unit + elector.Time(now)*x.rate(node)
 }
 
 // begin is the first state: all have just started, or the first leads already.
@@ -251,61 +256,81 @@ func (x *search) begin() (w snapshot) {
 	}
 	for i := range x.nodes {
 		bounds := x.bounds
-		x.cfgs = append(x.cfgs, elector.Config{
+		m, err := elector.New(elector.Config{
 			Self: x.voters[i], Voters: x.voters, Timing: x.timing, Bounds: &bounds,
 			NotCandidate: x.stands != nil && !slices.Contains(x.stands, i),
 		})
+		require.NoError(x.t, err)
+		if x.inTurn() {
+			m.Step(noon(i), 0, elector.Measured{RoundTrip: 1}) // a turn is as short as can be
+		}
+		x.blanks = append(x.blanks, m)
 	}
 	for i := range x.nodes {
 		p := &w.peers[i]
 		p.machine = -1
-		term := lsn.Term(1)
+		term := uint8(1)
 		if i < len(x.disks) {
-			term = x.disks[i]
+			term = uint8(x.disks[i])
 		}
-		p.disk = elector.Terms{Entered: term, Reserved: term}
+		p.disk = terms{term, term}
 		if i < len(x.past) && x.past[i] != (past{}) {
-			p.disk.Reserved = x.past[i].reserved
-			p.votes[x.past[i].term] = uint8(x.past[i].vote + 1)
+			p.disk.reserved = uint8(x.past[i].reserved)
+			p.votes.set(x.past[i].term, x.past[i].vote)
 		}
-		require.NoError(x.t, x.boot(&w, i, lowest))
+		x.must(x.boot(&w, i, false))
 	}
 	for i := range x.nodes {
 		for j := range i {
-			require.NoError(x.t, x.connect(&w, i, j))
+			x.must(x.connect(&w, i, j))
 		}
 	}
 	if x.warm {
-		require.NoError(x.t, x.calm(&w, func(node int) uint64 { return lowest }))
+		first := 0
+		if x.stands != nil {
+			first = x.stands[0]
+		}
+		x.must(x.calm(&w, func(node int) bool { return node != first },
+			func() bool { return false }))
 	}
 	return w
 }
 
 // boot starts a process on the disk of a node.
-func (x *search) boot(w *snapshot, node int, entropy uint64) error {
+func (x *search) boot(w *snapshot, node int, longest bool) error {
 	p := &w.peers[node]
-	m, err := elector.New(x.cfgs[node])
-	require.NoError(x.t, err)
-	p.machine = x.number(node, m)
-	p.writing, p.linked, p.down, p.died, p.behind = elector.Terms{}, 0, 0, 0, false
-	return x.step(w, node, starts, 0, entropy)
+	rest := uint16(p.pausedFor / unit)
+	disk := uint16(p.disk.entered)<<6 | uint16(p.disk.reserved)<<1 | uint16(truth(p.led))
+	p.machine = x.number(node, x.blanks[node], 0)
+	p.writing, p.linked, p.down, p.died, p.behind = terms{}, 0, 0, 0, false
+	if rest > 0 {
+		if err := x.step(w, node, pauses, rest, false); err != nil {
+			return err
+		}
+	}
+	return x.step(w, node, starts, disk, longest)
 }
 
-func (x *search) number(node int, m *elector.Machine) int32 {
-	key := machineKey{node, m.State(), heldText(m)}
+// number is that of a machine whose clock has gone on by since.
+func (x *search) number(node int, m *elector.Machine, since elector.Time) int32 {
+	key, held := x.alike(node, m, since)
 	number, ok := x.numbers[key]
 	if !ok {
 		number = int32(len(x.machines))
 		x.numbers[key] = number
-		x.machines = append(x.machines, m)
-		x.states = append(x.states, key.state)
+		x.machines, x.held = append(x.machines, key), append(x.held, held)
+		x.due = append(x.due, false)
 	}
 	return number
 }
 
-func heldText(m *elector.Machine) string {
-	if len(m.Held()) == 0 {
-		return ""
+// must fails if the begin goes wrong already.
+func (x *search) must(err error) {
+	if err != nil {
+		x.t.Fatalf("%s: %v", x.name, err)
 	}
-	return fmt.Sprintf("%+v", m.Held())
+}
+
+func (x *search) broken(err error, at int32) {
+	x.t.Fatalf("%s: %v, although nothing goes wrong from here on\n%s", x.name, err, x.trace(at))
 }
