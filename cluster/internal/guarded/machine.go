@@ -93,17 +93,15 @@ func (m *Machine) Campaign(in leadership.Campaign, apply Apply) (
 	return m.holder.over, leadership.NotRefused
 }
 
-// Feed tells the machine that something happened, and returns the state before.
-func (m *Machine) Feed(in leadership.Input) leadership.State {
+// Feed tells the machine that something happened.
+func (m *Machine) Feed(in leadership.Input) {
 	now := m.watcher.Now()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	before := m.inner.State()
 	m.advance(now, in)
-	return before
 }
 
-// Change is Feed, unless the election has ended: then it returns why.
+// Change is Feed, unless the election has ended: then it returns why. It returns the state before.
 func (m *Machine) Change(in leadership.Input) (before leadership.State, err error) {
 	now := m.watcher.Now()
 	m.mu.Lock()

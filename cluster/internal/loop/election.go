@@ -44,19 +44,19 @@ type WorkEnd struct {
 type group struct {
 	*Election
 
-	machine     *elector.Machine
-	terms       elector.Terms         // that the disk knew at first
-	tick        *timers.Timer[*group] // when the machine wants a tick
-	putOff      elector.Time          // the deadline that the machine has put off by HeldUp
-	leadTerm    lsn.Term              // that the sequencer issues for; 0 if this node does not lead
-	issued      lsn.LSN               // newest issued LSN that the machine knows of
-	since       time.Time             // of the newest transition, by the wall clock
-	leaderMeta  string                // of the leader that it had
-	measure     measure.Election
-	follows     elector.NodeID              // the leader, as of the newest transition
-	drawnBy     elector.NodeID              // it, if its claim drew this node from another; see drawn
-	silences    map[elector.NodeID]silences // by voter
-	handoverEnd *handoverEnd                // of the present handover; nil while nobody waits
+	machine    *elector.Machine
+	terms      elector.Terms         // that the disk knew at first
+	tick       *timers.Timer[*group] // when the machine wants a tick
+	putOff     elector.Time          // the deadline that the machine has put off by HeldUp
+	leadTerm   lsn.Term              // that the sequencer issues for; 0 if this node does not lead
+	issued     lsn.LSN               // newest issued LSN that the machine knows of
+	since      time.Time             // of the newest transition, by the wall clock
+	leaderMeta string                // of the leader that it had
+	measure    measure.Election
+	follows    elector.NodeID              // the leader, as of the newest transition
+	drawnBy    elector.NodeID              // it, if its claim drew this node from another; see draws
+	silences   map[elector.NodeID]silences // by voter
+	handovers  []chan bool                 // of who waits for the end of one: is this the leader?
 }
 
 // Setup says how a node takes part in an election.

@@ -84,21 +84,24 @@ func (d *Driver) successor(g *group, to elector.NodeID) (elector.NodeID, error) 
 func (l *Loop) handOver(ctx context.Context, e *Election, begin func(*Driver) error) (
 	leads bool, err error,
 ) {
-	var end *handoverEnd
+	end := make(chan bool, 1)
 	err = l.Do(ctx, func(d *Driver) error {
-		if err := e.Ended(); err != nil {
-			return err
+		err := e.Ended()
+		if err == nil {
+			err = begin(d)
 		}
-		err := begin(d)
-		end = e.g.awaitHandoverEnd()
+		if err == nil {
+			e.g.handovers = append(e.g.handovers, end)
+			e.g.signalHandoverEnd()
+		}
 		return err
 	})
 	if err != nil {
 		return false, err
 	}
 	select {
-	case <-end.reached:
-		return end.leads, nil
+	case leads = <-end:
+		return leads, nil
 	case <-l.ended:
 		return false, ErrClosed
 	case <-ctx.Done():
@@ -106,27 +109,12 @@ func (l *Loop) handOver(ctx context.Context, e *Election, begin func(*Driver) er
 	}
 }
 
-// handoverEnd is the moment at which no handover of an election is under way.
-type handoverEnd struct {
-	reached chan struct{} // closed then
-	leads   bool          // whether this node leads then; set before
-}
-
-// awaitHandoverEnd returns the next such moment, or the present one.
-func (g *group) awaitHandoverEnd() *handoverEnd {
-	if g.handoverEnd == nil {
-		g.handoverEnd = &handoverEnd{reached: make(chan struct{})}
-	}
-	end := g.handoverEnd
-	g.signalHandoverEnd()
-	return end
-}
-
 // signalHandoverEnd lets those go on who wait for the end of a handover.
 func (g *group) signalHandoverEnd() {
-	if g.handoverEnd != nil && g.machine.Handover() == (elector.Handover{}) {
-		g.handoverEnd.leads = g.leadTerm != 0
-		close(g.handoverEnd.reached)
-		g.handoverEnd = nil
+	if len(g.handovers) > 0 && g.machine.Handover() == (elector.Handover{}) {
+		for _, end := range g.handovers {
+			end <- g.leadTerm != 0
+		}
+		g.handovers = nil
 	}
 }

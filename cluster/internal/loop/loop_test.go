@@ -187,11 +187,11 @@ func TestARestartAfterAProvenDeathCastsNoDoubt(t *testing.T) {
 func TestAHandoverIsJudgedByHowItEnded(t *testing.T) {
 	l, e := run(t, clock.System(), "a", "b")
 	l.view(func(*Driver) {
-		e.g.leadTerm = 0
-		end := e.g.awaitHandoverEnd()
-		<-end.reached
+		end := make(chan bool, 1)
+		e.g.handovers = []chan bool{end}
+		e.g.signalHandoverEnd()
 		e.g.leadTerm = 7
-		require.False(t, end.leads)
+		require.False(t, <-end)
 		e.g.leadTerm = 0
 	})
 }
