@@ -44,6 +44,10 @@ func TestTokensGoWhereTheyAreSafe(t *testing.T) {
 		credentials.token = ""
 		client = credentials.Client(c.addr, c.node, c.named)
 		require.Equal(t, c.withheld == "", client.TakesKeys() == nil, "no more does a key: %v", c)
+		if c.withheld != "" {
+			_, err := client.Tell(t.Context(), GossipKeyRequest{Key: secret})
+			require.ErrorContains(t, err, ": a key is not sent ", c)
+		}
 		require.Empty(t, client.withheld, c)
 		secure := c.tls && strings.HasPrefix(c.addr, "10.")
 		require.Equal(t, secure, strings.HasPrefix(client.base, "https:"), c)

@@ -154,6 +154,28 @@ func TestUnreadStreamsKeepNoOtherMachineOut(t *testing.T) {
 	require.NoError(t, lines.Err(), "the oldest ends")
 }
 
+// A client leaves no connection behind that somebody would have to close.
+func TestARequestTakesItsConnectionAlong(t *testing.T) {
+	ended := make(chan struct{}, 9)
+	node := httptest.NewUnstartedServer(http.NotFoundHandler())
+	node.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateClosed {
+			ended <- struct{}{}
+		}
+	}
+	node.Start()
+	defer node.Close()
+	for range 2 {
+		_, err := NewClient(node.Listener.Addr().String()).Status(t.Context())
+		require.ErrorContains(t, err, "404")
+		select {
+		case <-ended:
+		case <-time.After(testkit.Limit(10 * time.Second)):
+			require.Fail(t, "the connection is still there")
+		}
+	}
+}
+
 // The token goes to the address that was named and to none to which that one points.
 func TestARedirectGetsNoToken(t *testing.T) {
 	asked := make(chan string, 1)

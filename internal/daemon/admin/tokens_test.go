@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -52,6 +53,7 @@ func TestTokensAreReadFromFilesThatAreKept(t *testing.T) {
 		"empty":           {"", 0o600, "line 1 must be 'read TOKEN', 'operate TOKEN', or TOKEN alone"},
 		"short":           {"password", 0o600, "make one with: openssl rand -hex 32"},
 		"no such role":    {secret + "\nadmin " + secret, 0o600, "line 2 must be"},
+		"long":            {strings.Repeat("x", 4097), 0o600, "TOKEN is 16 to 4096 printable"},
 		"three words":     {"correct horse battery", 0o600, "without spaces"},
 		"not ASCII":       {"korrektes-pf\u00e4rdchen", 0o600, "ASCII"},
 		"endless":         {string(make([]byte, 1<<21)), 0o600, "line 1 must be"},

@@ -253,7 +253,7 @@ func (c *Cluster) All(ctx context.Context) (all []Answer, err error) {
 			silent = append(silent, a)
 		case i < 0:
 			all = append(all, a)
-		case a.answered() && (a.given || all[i].silent()):
+		case a.answered() && a.given:
 			all[i] = a // secrets may go to an address that was given
 		}
 		return false

@@ -2,6 +2,7 @@ package ask
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -282,7 +283,8 @@ func TestEachFaultOfARunningClusterIsNamed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			answers := healthy()
 			c.plant(answers)
-			got := ofKind(examine(answers), c.kind)
+			report := examine(answers)
+			got := ofKind(report, c.kind)
 			require.Len(t, got, 1)
 			require.Equal(t, c.level, got[0].Level)
 			require.Equal(t, c.where, got[0].Where)
@@ -290,6 +292,10 @@ func TestEachFaultOfARunningClusterIsNamed(t *testing.T) {
 			require.False(t, strings.HasPrefix(got[0].What, got[0].Where+": "),
 				"where it is said twice: %s", got[0].What)
 			require.Equal(t, see(c.kind), got[0].See)
+			require.False(t, slices.ContainsFunc(report.Checks, func(other Check) bool {
+				return other.Level == OK && other.Subject == got[0].Subject && c.kind != noLeader &&
+					(other.Where == "" || other.Where == c.where)
+			}), "and nothing says that it is all right") // other nodes may know a leader
 			require.NotEmpty(t, got[0].Why)
 			require.NotEmpty(t, got[0].Fix)
 		})
