@@ -194,6 +194,7 @@ func (m *Mesh) attach(l *link, h *handshake, commitment []byte) (*evidence, erro
 	}
 	_ = e.conn.SetReadDeadline(time.Time{}) // fails on a dead connection, as the next read does
 	p.evidence = e
+	e.tellReached()
 	return e, nil
 }
 
@@ -264,6 +265,7 @@ func (e *evidence) checkAddress() {
 			l.m.mu.Lock()
 			defer l.m.mu.Unlock()
 			e.reached = err == nil
+			e.tellReached()
 			l.p.seekProof() // it may have died meanwhile
 			return
 		}
@@ -310,6 +312,13 @@ func (l *link) believable() bool { return !l.m.cfg.DeathProof.Off && !l.p.doubte
 // about the process at the other end. Called with Mesh.mu held.
 func (e *evidence) provable() bool {
 	return e.l.believable() && e.reached
+}
+
+// tellReached logs that a death can be proven from now on. Called with Mesh.mu held.
+func (e *evidence) tellReached() {
+	if e.provable() {
+		e.l.m.log.Debug("death can be proven", "peer", e.l.node, "addr", e.addr)
+	}
 }
 
 // seekProof asks the dialer for the refusal that completes a proof, when the evidence

@@ -162,11 +162,30 @@ func (r *rig) killEach() {
 	require.Equal(r.t, max(rounds, 1)*len(deaths)*(quorate-1), all.Proofs)
 }
 
+// canProve reports whether a voter could prove the death of another, by what it told last of the
+// connections to it. Called with mu held.
+func (r *rig) canProve(v, other *voter) bool {
+	for _, rec := range slices.Backward(r.records) {
+		if rec.Node == v.name && rec.Peer == other.name {
+			switch rec.Kind {
+			case provable:
+				return true
+			case connected, lost:
+				return false
+			}
+		}
+	}
+	return false
+}
+
 // die is one trial.
 func (r *rig) die(d death) (found verdict, failover time.Duration) {
 	r.settle(30 * time.Second)
 	time.Sleep(brisk().InitialWait) // of who was started last
 	leader, others := r.settle(30 * time.Second)
+	r.await(30*time.Second, "connections that prove a death", func() bool {
+		return !slices.ContainsFunc(others, func(v *voter) bool { return !r.canProve(v, leader) })
+	})
 	if d.before != nil {
 		d.before(r, leader, others)
 	}

@@ -14,13 +14,14 @@ func now() elector.Time { return elector.Time(clock.System().Now()) }
 
 // The kinds of records.
 const (
-	opened    = "opened"       // the node is about to start
-	closing   = "closing"      // the node is about to close
-	state     = "state"        // Leader and Links have changed
-	leads     = "leads"        // IsLeader was true from From to To
-	works     = "works"        // guarded work was valid from From to To
-	connected = "connected"    // the log says so about Peer; likewise:
-	lost      = "link down"    //
+	opened    = "opened"    // the node is about to start
+	closing   = "closing"   // the node is about to close
+	state     = "state"     // Leader and Links have changed
+	leads     = "leads"     // IsLeader was true from From to To
+	works     = "works"     // guarded work was valid from From to To
+	connected = "connected" // the log says so about Peer; likewise:
+	lost      = "link down" //
+	provable  = "death can be proven"
 	proven    = "peer is dead" //
 	answer    = "answer"       // IsLeader was true at an instant from From to To
 	moved     = "transition"   // the log says so

@@ -102,7 +102,8 @@ func (s *speaker) Write(line []byte) (int, error) {
 	if t := transitionIn(line); t != nil {
 		s.say(record{Kind: moved, At: at, Moved: t})
 	}
-	if l.Message == connected && l.Kept || l.Message == lost || l.Message == proven {
+	switch {
+	case l.Message == connected && l.Kept, l.Message == provable, l.Message == lost, l.Message == proven:
 		s.say(record{Kind: l.Message, At: at, Peer: l.Peer})
 	}
 	_, err := fmt.Fprintf(s.log, "%.6f %s", float64(at)/1e9, line)
