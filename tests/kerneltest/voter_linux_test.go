@@ -103,7 +103,8 @@ func (s *speaker) Write(line []byte) (int, error) {
 		s.say(record{Kind: moved, At: at, Moved: t})
 	}
 	switch {
-	case l.Message == connected && l.Kept, l.Message == provable, l.Message == lost, l.Message == proven:
+	case l.Message == connected && l.Kept, l.Message == provable, l.Message == lost,
+		l.Message == proven:
 		s.say(record{Kind: l.Message, At: at, Peer: l.Peer})
 	}
 	_, err := fmt.Fprintf(s.log, "%.6f %s", float64(at)/1e9, line)
