@@ -46,7 +46,7 @@ func (p *peer) dialLoop() {
 		case t.rest:
 			pause(p.ctx, evidenceRest, p.wake, nil)
 		case t.later:
-			pause(p.ctx, p.rest(&redial), p.wake, nil)
+			p.pauseUnlessNeeded(p.rest(&redial))
 		default:
 			err := p.m.dial(p, t.addr, t.proof != nil)
 			if err == nil || p.ctx.Err() != nil {
@@ -58,6 +58,19 @@ func (p *peer) dialLoop() {
 			}
 			pause(p.ctx, again, p.wake, nil)
 		}
+	}
+}
+
+// pauseUnlessNeeded is a pause that a link or a proof to seek ends, and no other wake: that an
+// evidence connection has ended is no reason to dial a peer that comes and goes.
+func (p *peer) pauseUnlessNeeded(d time.Duration) {
+	idle := func() bool {
+		p.m.mu.RLock()
+		defer p.m.mu.RUnlock()
+		return p.link == nil && (p.evidence == nil || !p.evidence.proofWanted)
+	}
+	for end := time.Now().Add(d); p.ctx.Err() == nil && time.Now().Before(end) && idle(); {
+		pause(p.ctx, time.Until(end), p.wake, nil)
 	}
 }
 

@@ -4,9 +4,12 @@ import (
 	"net"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/internal/memnet"
 )
 
 // TestADialThatIsToProveADeathFirstWaits for the listener of a dying process to go away.
@@ -34,4 +37,23 @@ func TestADialThatIsToProveADeathFirstWaits(t *testing.T) {
 		reset(accepted)
 		require.NoError(t, l.Close())
 	}
+}
+
+// TestALinkThatComesAndGoesIsDialedEverMoreRarely, also if its evidence connection ends with it.
+func TestALinkThatComesAndGoesIsDialedEverMoreRarely(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := memnet.New()
+		a, b := start(t, "a", onHost(net)), start(t, "b", onHost(net, func(c *Config) {
+			c.times.redialMin, c.times.redialMax = 100*time.Millisecond, time.Second
+		}))
+		b.AddPeer("a", a.cfg.Bind)
+		for range 10 * time.Second / time.Millisecond {
+			time.Sleep(time.Millisecond)
+			if a.stands("b") && b.up() == 1 {
+				b.resetLink("a")
+			}
+		}
+		require.LessOrEqual(t, b.count("a", "up 1"), 25, "a pause is half a second and more")
+		require.Greater(t, b.count("a", "up 1"), 5)
+	})
 }
