@@ -34,6 +34,22 @@ func TestKnownPeersReplaceJoinAddresses(t *testing.T) {
 	requireTogether(t, a, b)
 }
 
+func TestWhereMembersAreIsSavedForTheNextStart(t *testing.T) {
+	saved := make(chan []string, 100)
+	a := start(t, "a", func(c *Config) {
+		c.Save = func(addrs []string) error { saved <- addrs; return nil }
+	})
+	b := start(t, "b", joining(a.gossipAddr()))
+	select {
+	case addrs := <-saved:
+		require.Equal(t, []string{b.gossipAddr()}, addrs)
+	case <-time.After(patience):
+		require.Fail(t, "nothing was saved")
+	}
+	require.NoError(t, a.Close(context.Background()))
+	<-a.Saved()
+}
+
 func TestIPv6(t *testing.T) {
 	ln, err := net.Listen("tcp", "[::1]:0")
 	if err != nil {

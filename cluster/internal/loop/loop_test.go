@@ -182,6 +182,22 @@ func TestARestartAfterAProvenDeathCastsNoDoubt(t *testing.T) {
 	})
 }
 
+// The elections need the order of magnitude of round trips: small changes are not worth a step.
+func TestElectionsLearnOfRoundTripsThatChangeMuch(t *testing.T) {
+	l, _ := run(t, clock.System(), "a", "b", "c")
+	const ms = time.Millisecond
+	for _, c := range []struct{ now, told time.Duration }{
+		{8 * ms, 8 * ms}, {10 * ms, 8 * ms}, {6 * ms, 8 * ms}, {11 * ms, 11 * ms}, {8 * ms, 8 * ms},
+	} {
+		l.Pinged([]netmesh.LinkStatus{
+			{Peer: netmesh.PeerInfo{Node: "b"}, Up: true, RTT: c.now},
+			{Peer: netmesh.PeerInfo{Node: "c"}, RTT: time.Microsecond}, // not up
+			{Peer: netmesh.PeerInfo{Node: "d"}, Up: true, RTT: time.Microsecond},
+		})
+		l.view(func(d *Driver) { require.Equal(t, c.told, d.roundTrip, "after %s", c.now) })
+	}
+}
+
 // Whoever waits for a handover may be late: what counts is how it ended, not who leads
 // by then.
 func TestAHandoverIsJudgedByHowItEnded(t *testing.T) {

@@ -53,3 +53,22 @@ func TestADiskThatIsSlowOrRefusesCostsRecordsOnly(t *testing.T) {
 	require.Contains(t, said, "it cannot record what happens")
 	require.Contains(t, said, string(recording.Recording))
 }
+
+// What a rehearsal has cut is recorded with what happens to links.
+func TestLinksAreRecordedWithTheirFaults(t *testing.T) {
+	r, dir := inDir(t, nil)
+	r.cfg.Faults = func() string { return "b is cut off" }
+	kinds := []recording.Kind{recording.LinkUp, recording.LinkDown, recording.Died, recording.Held}
+	for _, kind := range kinds {
+		r.Record(recording.Record{Kind: kind})
+	}
+	quit := make(chan struct{})
+	close(quit)
+	r.Run(quit)
+	records, _, err := recording.Read(dir, recording.Recording)
+	require.NoError(t, err)
+	require.Len(t, records, len(kinds))
+	for _, record := range records {
+		require.Equal(t, record.Kind != recording.Held, record.Faults == "b is cut off", record.Kind)
+	}
+}
