@@ -149,8 +149,8 @@ soak: ## simulate SOAK_RUNS=10000 random schedules, and each scenario SOAK_SEEDS
 	SOAK_RUNS=$(SOAK_RUNS) go test -count=1 -run TestSwarm -v -timeout 0 ./internal/lab/sim -rapid.shrinktime 20s
 	SOAK_SEEDS=$(SOAK_SEEDS) SOAK_TIME=$(SOAK_TIME) go test -count=1 -run Soak -v -timeout 0 ./internal/lab/replay
 
-SEARCH_STATES ?= 3000000
-explore: ## search the states of small clusters of the real machine (SEARCH_STATES=3000000 a scene; 0: all), and SPIN's model
+SEARCH_STATES ?= 15000000
+explore: ## search the states of small clusters of the real machine (SEARCH_STATES=15000000 a scene; 0: all), and SPIN's model
 	SEARCH_STATES=$(SEARCH_STATES) go test -count=1 -v -timeout 0 -run 'TestSearch$$' ./elector
 	SPIN_TIME=$(SPIN_TIME) go test -count=1 -v -timeout 0 -run TestSpin ./elector/spec
 

@@ -113,21 +113,23 @@ func (x *search) input(node int, what deed, number uint16) elector.Input {
 // do changes a state by an event.
 func (x *search) do(w *snapshot, e event) error {
 	i, other := int(e.node), int(e.number)
-	same := func(int) bool { return e.longest }
 	switch e.what {
 	case starts:
 		return x.boot(w, i, e.longest)
-	case received:
-		return x.deliver(w, w.find(e.number), same)
-	case receivedTwice:
-		w.spent.twins++
+	case received, receivedTwice:
 		at := w.find(e.number)
 		again := w.traffic.flights[at]
-		err := x.deliver(w, at, same)
-		w.traffic.put(again)
+		w.traffic.remove(at)
+		err := x.step(w, i, received, e.number, e.longest)
+		if e.what == receivedTwice {
+			w.spent.twins++
+			w.traffic.put(again)
+		}
 		return err
 	case persisted:
-		return x.persisted(w, i, e.longest)
+		p := &w.peers[i]
+		p.disk, p.writing, p.waits = p.writing, terms{}, 0
+		return x.step(w, i, persisted, uint16(p.disk.reserved), e.longest)
 	case linkUp:
 		return x.connect(w, i, other)
 	case linkDown:
@@ -138,12 +140,10 @@ func (x *search) do(w *snapshot, e event) error {
 	case wakes:
 		return x.step(w, i, tick, 1, e.longest)
 	case tick:
-		return x.pass(w, -1, func(node int) bool {
-			return e.number>>node&1 != 0
-		})
+		return x.pass(w, -1, e.number)
 	case heldUp:
 		w.spent.stalls++
-		return x.pass(w, i, same)
+		return x.pass(w, i, 0)
 	case guards:
 		w.peers[i].working = true
 		w.peers[i].workEnd = x.state(w, i).Leader.LeaseEnd - noon(i)

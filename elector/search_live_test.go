@@ -62,80 +62,36 @@ var errNobodyLeads = errors.New("nobody ever leads")
 // calm lets quanta pass in which all that is down comes up and all that is sent arrives, until
 // all follow one leader, or the end is known.
 func (x *search) calm(w *snapshot, longest func(node int) bool, known func() bool) error {
-	w.cut = 0
+	defer func(may []event) { x.may = may }(x.may) // somebody looks at them
+	x.may = nil
 	for range maxQuanta {
-		if known() {
+		for range 100 {
+			next := slices.IndexFunc(x.events(w), func(e event) bool { return e.what < tick })
+			if next < 0 {
+				break
+			}
+			e := x.may[next]
+			e.longest = longest(int(e.node))
+			if err := x.do(w, e); err != nil {
+				return err
+			}
+		}
+		if x.agreed(w) || known() {
 			return nil
 		}
+		e := event{what: tick}
 		for i := range x.nodes {
-			p := &w.peers[i]
-			if p.machine >= 0 && x.state(w, i).Role == elector.Dormant {
-				x.end(w, i)
-			}
-			if p.machine < 0 {
-				if err := x.boot(w, i, longest(i)); err != nil {
-					return err
-				}
-			}
+			e.number |= uint16(truth(longest(i))) << i
 		}
-		if err := x.connectAll(w); err != nil {
+		if err := x.do(w, e); err != nil {
 			return err
-		}
-		if err := x.settle(w, longest); err != nil {
-			return err
-		}
-		if err := x.pass(w, -1, longest); err != nil {
-			return err
-		}
-		if err := x.settle(w, longest); err != nil {
-			return err
-		}
-		if x.agreed(w) {
-			return nil
 		}
 	}
 	return errNobodyLeads
 }
 
-// connectAll makes every link that is not up.
-func (x *search) connectAll(w *snapshot) error {
-	for i := range x.nodes {
-		for j := range i {
-			p, q := &w.peers[i], &w.peers[j]
-			both := p.linked >> j & 1 & (q.linked >> i)
-			if both != 0 && p.down>>j&1 == 0 && q.down>>i&1 == 0 {
-				continue
-			}
-			if err := x.connect(w, i, j); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
 // maxQuanta is far more than any timer of a scene.
 const maxQuanta = 400
-
-// settle lets all arrive that is on its way, and all be written.
-func (x *search) settle(w *snapshot, longest func(node int) bool) error {
-	for range 100 {
-		for i := range x.nodes {
-			if p := &w.peers[i]; p.writing != (terms{}) {
-				if err := x.persisted(w, i, longest(i)); err != nil {
-					return err
-				}
-			}
-		}
-		if w.traffic.n == 0 {
-			return nil
-		}
-		if err := x.deliver(w, 0, longest); err != nil {
-			return err
-		}
-	}
-	return nil
-}
 
 // agreed reports whether all voters follow one leader.
 func (x *search) agreed(w *snapshot) bool {
@@ -153,19 +109,4 @@ func (x *search) agreed(w *snapshot) bool {
 		}
 	}
 	return leader >= 0 && followers == x.nodes-1
-}
-
-// deliver lets the parcel at an index of the traffic arrive.
-func (x *search) deliver(w *snapshot, at int, longest func(int) bool) error {
-	number := w.traffic.flights[at].number
-	w.traffic.remove(at)
-	to := x.parcels[number].to
-	return x.step(w, to, received, number, longest(to))
-}
-
-// persisted lets a write end.
-func (x *search) persisted(w *snapshot, node int, longest bool) error {
-	p := &w.peers[node]
-	p.disk, p.writing, p.waits = p.writing, terms{}, 0
-	return x.step(w, node, persisted, uint16(p.disk.reserved), longest)
 }

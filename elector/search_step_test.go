@@ -292,8 +292,9 @@ func (x *search) end(w *snapshot, node int) {
 	x.drop(w, func(p *parcel) bool { return p.to == node })
 }
 
-// pass lets a quantum pass for all except one node, which does not run; -1 for none.
-func (x *search) pass(w *snapshot, asleep int, longest func(node int) bool) error {
+// pass lets a quantum pass for all except one node, which does not run; -1 for none. The random
+// waits of the nodes of a set are long.
+func (x *search) pass(w *snapshot, asleep int, longest uint16) error {
 	for i := w.traffic.n - 1; i >= 0; i-- {
 		f := &w.traffic.flights[i]
 		if f.age >= x.life {
@@ -316,11 +317,11 @@ func (x *search) pass(w *snapshot, asleep int, longest func(node int) bool) erro
 			p.pausedFor = max(p.pausedFor-x.rate(node), 0)
 			continue
 		}
-		what, draws := tick, longest(node)
+		what := tick
 		if node == asleep {
-			what, draws = sleeps, false
+			what = sleeps
 		}
-		if err := x.step(w, node, what, 0, draws); err != nil {
+		if err := x.step(w, node, what, 0, longest>>node&1 != 0); err != nil {
 			return err
 		}
 		p.behind = node == asleep

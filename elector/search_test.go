@@ -17,8 +17,11 @@ import (
 // things happen in: messages arrive in any order, late, twice or never; writes end late or are
 // cut off by a crash; links break and are made again; deaths are proven at once, late or never;
 // clocks run at different rates; operators give orders. Time passes in quanta. States that
-// differ only by when they are reached count as one. The search ends when there is nothing new,
-// or at a limit; then it says so. What breaks a promise comes out as a shortest trace.
+// differ only by when they are reached count as one, and so do those that differ by messages that
+// can change nothing any more. Voters are not taken for each other: ranks tell those apart that
+// may stand. The search ends when there is nothing new, or at a limit; then it says so. What
+// breaks a promise comes out as a shortest trace. States are known by hashes of 64 bits: that two
+// of 14 million are confused has a chance of 1 in 100,000.
 type search struct {
 	scene
 	t      testing.TB
@@ -62,7 +65,7 @@ type scene struct {
 	terms  lsn.Term       // above those of the begin: a state with a higher one is not followed
 	life   uint8          // quanta that a message may take, and a write
 	stands []int          // the nodes that may stand; nil for all
-	warm   bool           // begin with the first of stands leading, and all following
+	warm   bool           // begin with one leading, and all others following
 
 	// At most so many of each in all.
 	crashes, cuts, twins, stalls uint8
@@ -249,7 +252,7 @@ func (x *search) rate(node int) elector.Time {
 	return unit
 }
 
-// begin is the first state: all have just started, or the first leads already.
+// begin is the first state: all have just started, or one leads already.
 func (x *search) begin() (w snapshot) {
 	for i := range x.nodes {
 		x.voters = append(x.voters, elector.NodeID(rune('a'+i)))
@@ -286,12 +289,7 @@ func (x *search) begin() (w snapshot) {
 		}
 	}
 	if x.warm {
-		first := 0
-		if x.stands != nil {
-			first = x.stands[0]
-		}
-		x.must(x.calm(&w, func(node int) bool { return node != first },
-			func() bool { return false }))
+		x.must(x.calm(&w, func(node int) bool { return node > 0 }, func() bool { return false }))
 	}
 	return w
 }
