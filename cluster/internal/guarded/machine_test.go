@@ -70,3 +70,12 @@ func TestACampaignIsNotGrantedByAStepThatBeganBefore(t *testing.T) {
 	m.Leads(lease, elector.Handover{}, false)
 	require.Equal(t, next, granted)
 }
+
+// A leader with guarded work renews its lease with each ack.
+func TestARenewedLeaseTakesNoMemory(t *testing.T) {
+	m, _, _ := leads(t)
+	steps(m)
+	require.Zero(t, testing.AllocsPerRun(1000, func() {
+		m.Leads(elector.Lease{Term: 1, End: elector.Never}, elector.Handover{}, false)
+	}))
+}
