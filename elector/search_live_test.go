@@ -25,9 +25,8 @@ func (x *search) allLive() {
 		if i := slices.Index(path, at); i < 0 || i == len(path)-1 && x.calmly[at] == at {
 			continue // what follows is live
 		}
-		if err := x.lives(x.again(at)); err != nil {
-			x.broken(err, at)
-		}
+		w := x.again(at)
+		x.mustLive(&w, at)
 	}
 }
 

@@ -134,8 +134,8 @@ func (x *search) run() (whole bool) {
 		for at, w := range layer.all(x) {
 			if !x.full() {
 				x.expand(w, at, &next)
-			} else if err := x.lives(*w); err != nil {
-				x.broken(err, at)
+			} else {
+				x.mustLive(w, at)
 			}
 		}
 		layer, next = next, nil
@@ -180,6 +180,9 @@ func (x *search) expand(w *snapshot, at int32, next *layer) {
 			x.calmly[at] = to
 		}
 	}
+	if x.calmly[at] < 0 { // it stays as it is
+		x.mustLive(w, at)
+	}
 }
 
 // visit returns where a state stands in came.
@@ -201,9 +204,7 @@ func (x *search) visit(w *snapshot, by arrival, next *layer) int32 {
 		return at
 	}
 	x.capped++
-	if err := x.lives(*w); err != nil {
-		x.broken(err, at)
-	}
+	x.mustLive(w, at)
 	return at
 }
 
@@ -329,6 +330,9 @@ func (x *search) must(err error) {
 	}
 }
 
-func (x *search) broken(err error, at int32) {
-	x.t.Fatalf("%s: %v, although nothing goes wrong from here on\n%s", x.name, err, x.trace(at))
+// mustLive fails if no leader follows from a state although nothing goes wrong any more.
+func (x *search) mustLive(w *snapshot, at int32) {
+	if err := x.lives(*w); err != nil {
+		x.t.Fatalf("%s: %v, although nothing goes wrong from here on\n%s", x.name, err, x.trace(at))
+	}
 }
