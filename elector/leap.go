@@ -2,7 +2,8 @@ package elector
 
 import "github.com/bmqelect/bmqelect/lsn"
 
-// climb is how far the term may rise before End: §8.1. The zero climb has ended.
+// climb is the minute in which all messages together may raise the term by so much only, and where
+// it began: §8.1. The zero climb is over.
 type climb struct {
 	From lsn.Term // the term when the minute began
 	End  Time     // of the minute

@@ -39,8 +39,8 @@ func TripToMajority(trips []time.Duration, voters int) time.Duration {
 	return known[min(max(Majority(voters)-1, 1), len(known))-1]
 }
 
-// step is the unit of the waits of a node that goes by ranks. From when a node asks, the
-// others have its proposal after one and a half round trips. 0 if the node does not go by ranks,
+// step is the unit of the waits of a node that goes by turns. From when a node asks, the
+// others have its proposal after one and a half round trips. 0 if the node does not go by turns,
 // or nothing was measured yet.
 func (m *Machine) step() time.Duration {
 	t, trip := &m.cfg.Timing, m.state.Turns.RoundTrip
@@ -56,7 +56,7 @@ func (m *Machine) turn() time.Duration {
 }
 
 // backOff arms the wait that precedes every attempt to stand: the node's turn if it goes by
-// ranks and this is the first attempt, a random time otherwise. §3.4
+// turns and this is the first attempt, a random time otherwise. §3.4
 func (m *Machine) backOff() {
 	if m.step() != 0 && m.state.Turns.Failed == 0 {
 		m.standInTurn()
@@ -72,8 +72,8 @@ func (m *Machine) standInTurn() {
 	m.state.Follower.Postponed = end > m.state.Now
 }
 
-// randomWait is uniform in [0, MaxRandomWait] or, if the node goes by ranks, in a window that
-// doubles with each failed attempt: §3.4. The successor that a leader named waits a
+// randomWait is uniform in [0, MaxRandomWait] or, if the node goes by turns, in a window that
+// doubles with each failed attempt: §3.14. The successor that a leader named waits a
 // hundredth of the longest: the others stay back for it, and refuse only until the cession
 // has reached them as well. §9.7
 func (m *Machine) randomWait() time.Duration {
@@ -102,7 +102,7 @@ func (m *Machine) rank() int {
 	return rank
 }
 
-// heir is the successor that a leader names ahead, to nodes that go by ranks.
+// heir is the successor that a leader names ahead, to nodes that go by turns.
 func (m *Machine) heir() NodeID {
 	if m.cfg.Timing.MinRandomWait == 0 {
 		return ""

@@ -52,6 +52,9 @@ type evidence struct {
 // proven.
 const checkDials = 3
 
+// provableNow is what the log says when the death of the process behind a link can be proven.
+const provableNow = "death can be proven"
+
 // rareRetry is the pause before the next try where a proxy rewrites addresses, and the longest
 // one where nobody answers.
 const rareRetry = 30 * time.Second
@@ -64,6 +67,7 @@ func (l *link) keepEvidence() {
 		e, err := l.dialEvidence()
 		if err == nil {
 			fails = 0
+			l.m.log.Debug(provableNow, "peer", l.node, "addr", e.addr)
 			began := time.Now()
 			l.m.watch(e)
 			if time.Since(began) >= redial.max {
@@ -194,7 +198,6 @@ func (m *Mesh) attach(l *link, h *handshake, commitment []byte) (*evidence, erro
 	}
 	_ = e.conn.SetReadDeadline(time.Time{}) // fails on a dead connection, as the next read does
 	p.evidence = e
-	e.tellReached()
 	return e, nil
 }
 
@@ -263,10 +266,12 @@ func (e *evidence) checkAddress() {
 		err := e.probe()
 		if err == nil || isClosed(l.stop) || isClosed(e.dropped) || isClosed(e.over) {
 			l.m.mu.Lock()
-			defer l.m.mu.Unlock()
 			e.reached = err == nil
-			e.tellReached()
 			l.p.seekProof() // it may have died meanwhile
+			l.m.mu.Unlock()
+			if err == nil {
+				l.m.log.Debug(provableNow, "peer", l.node, "addr", e.addr)
+			}
 			return
 		}
 		if fails == checkDials {
@@ -312,13 +317,6 @@ func (l *link) believable() bool { return !l.m.cfg.DeathProof.Off && !l.p.doubte
 // about the process at the other end. Called with Mesh.mu held.
 func (e *evidence) provable() bool {
 	return e.l.believable() && e.reached
-}
-
-// tellReached logs that a death can be proven from now on. Called with Mesh.mu held.
-func (e *evidence) tellReached() {
-	if e.provable() {
-		e.l.m.log.Debug("death can be proven", "peer", e.l.node, "addr", e.addr)
-	}
 }
 
 // seekProof asks the dialer for the refusal that completes a proof, when the evidence

@@ -238,11 +238,8 @@ func TestAWelcomeOfAnEndedProcessIsNotReportedAsACopy(t *testing.T) {
 			require.Eventually(t, func() bool {
 				return strings.Contains(a.Links()[0].LastErr, "handshake with x")
 			}, patience, glance)
-			if copied := "x refused data-dir-copied"; lives {
-				require.Eventually(t, func() bool { return a.observed(copied) }, patience, glance)
-			} else {
-				require.False(t, a.observed(copied))
-			}
+			a.close(t) // it has told the observer all by then
+			require.Equal(t, lives, a.observed("x refused data-dir-copied"))
 		})
 	}
 }

@@ -117,8 +117,9 @@ func TestDemandEndsPlainLinks(t *testing.T) {
 	require.True(t, a.Send("c", "g", ack(1)))
 	c.sees(t, "a", "g HeartbeatAck 1")
 	require.Equal(t, []string{"up 1"}, a.all("c"), "that one is encrypted and stays")
+	before := a.count("b", "up 1")
 	change(acceptsWay)
-	require.Eventually(t, func() bool { return a.count("b", "up 1") > 1 }, patience, glance)
+	require.Eventually(t, func() bool { return a.count("b", "up 1") > before }, patience, glance)
 }
 
 // TestAListOfNamesRevokes: a node that is taken off the list of another loses its link, is
@@ -148,8 +149,9 @@ func TestAListOfNamesRevokes(t *testing.T) {
 	require.True(t, a.Send("c", "g", ack(1)))
 	c.sees(t, "a", "g HeartbeatAck 1")
 	require.Equal(t, []string{"up 1"}, a.all("c"))
+	before := a.count("b", "up 1")
 	names.Store(&[]string{"a", "b", "c"})
-	require.Eventually(t, func() bool { return a.count("b", "up 1") > 1 }, patience, glance)
+	require.Eventually(t, func() bool { return a.count("b", "up 1") > before }, patience, glance)
 }
 
 // TestNodeThatDemandsTLSIsNotTalkedOutOfIt by somebody on the network who answers as a

@@ -266,7 +266,7 @@ func decode(r io.Reader, out any) error {
 	return json.Unmarshal(text, out)
 }
 
-// withPrintable returns a JSON value with all its texts words.
+// withPrintable returns a JSON value with all its texts printable.
 func withPrintable(value any) any {
 	switch v := value.(type) {
 	case string:
