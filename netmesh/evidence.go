@@ -64,7 +64,7 @@ const rareRetry = 30 * time.Second
 func (l *link) keepEvidence() {
 	redial := l.p.newBackoff()
 	for fails := 0; l.current() && !isClosed(l.stop); {
-		e, err := l.dialEvidence()
+		e, err := l.dialEvidence(l.info.Remote)
 		if err == nil {
 			fails = 0
 			l.m.log.Debug(provableNow, "peer", l.node, "addr", e.addr)
@@ -85,11 +85,11 @@ func (l *link) keepEvidence() {
 	}
 }
 
-// dialEvidence makes the evidence connection to where the link leads. If that fails it is
+// dialEvidence makes the evidence connection at an address, that to which the link leads. If that fails it is
 // reset: the acceptor may take it for the evidence connection by then.
-func (l *link) dialEvidence() (e *evidence, err error) {
+func (l *link) dialEvidence(addr string) (e *evidence, err error) {
 	m := l.m
-	conn, err := m.connect(l.p.ctx, l.node, l.info.Remote)
+	conn, err := m.connect(l.p.ctx, l.node, addr)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func (l *link) dialEvidence() (e *evidence, err error) {
 	defer func() {
 		if err != nil {
 			reset(conn)
-			m.refused(l.node, l.info.Remote, err)
+			m.refused(l.node, addr, err)
 		}
 	}()
 	c := newCertificate()

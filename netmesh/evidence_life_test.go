@@ -172,7 +172,7 @@ func TestEvidenceHandshakeThatFailsEndsByAReset(t *testing.T) {
 		l := a.peers["b"].link
 		a.Mesh.mu.RUnlock()
 		l.key = []byte("another's") // b refuses it
-		_, err := l.dialEvidence()
+		_, err := l.dialEvidence(l.info.Remote)
 		require.ErrorContains(t, err, "refused by the peer (already-connected)")
 		b.counts(t, reasonAlreadyConnected)
 		n.mu.Lock()

@@ -157,8 +157,7 @@ func TestEvidenceOnAnotherPathThanItsLinkIsRefused(t *testing.T) {
 	a.Mesh.mu.RLock()
 	l := a.peers["b"].link
 	a.Mesh.mu.RUnlock()
-	l.info.Remote = forward(t, b.Addr().String())
-	_, err := l.dialEvidence()
+	_, err := l.dialEvidence(forward(t, b.Addr().String()))
 	require.ErrorContains(t, err, "one end of the evidence connection")
 	require.True(t, a.observed("b refused proxied", "evidence connection"))
 }
