@@ -85,8 +85,8 @@ func (l *link) keepEvidence() {
 	}
 }
 
-// dialEvidence makes the evidence connection at an address, that to which the link leads. If that fails it is
-// reset: the acceptor may take it for the evidence connection by then.
+// dialEvidence makes the evidence connection at the address to which the link leads. If that
+// fails it is reset: the acceptor may take it for the evidence connection by then.
 func (l *link) dialEvidence(addr string) (e *evidence, err error) {
 	m := l.m
 	conn, err := m.connect(l.p.ctx, l.node, addr)
