@@ -18,7 +18,7 @@ import (
 // Machine is safe for concurrent use.
 type Machine struct {
 	watcher *Watcher
-	ready   chan<- struct{} // gets an element when there are requests; it holds one
+	ask     func() // lets the driver take requests; it does not wait
 	// leaseEnd is State.LeaseEnd, for those who ask without the lock.
 	leaseEnd atomic.Int64
 	lastID   atomic.Uint64
@@ -43,10 +43,10 @@ type holder struct {
 // machine. It gets values: what is passed on by pointer would be on the heap in every step.
 type Apply func(leadership.Effects, leadership.State)
 
-// New returns a machine whose deadlines w watches. When there are requests it puts an element
-// into ready, which holds one.
-func New(cfg leadership.Config, priority int, w *Watcher, ready chan<- struct{}) *Machine {
-	m := &Machine{watcher: w, ready: ready, inner: leadership.New(cfg), priority: priority}
+// New returns a machine whose deadlines w watches. When there are requests it calls ask, under a
+// lock: ask must neither wait nor call the machine.
+func New(cfg leadership.Config, priority int, w *Watcher, ask func()) *Machine {
+	m := &Machine{watcher: w, ask: ask, inner: leadership.New(cfg), priority: priority}
 	m.deadline = timers.New(m)
 	return m
 }
@@ -214,13 +214,5 @@ func (m *Machine) request(in elector.Input) {
 		})
 	}
 	m.requests = append(m.requests, in)
-	wake(m.ready)
-}
-
-// wake fills a channel that holds one element. It never waits.
-func wake(c chan<- struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
+	m.ask()
 }

@@ -73,7 +73,15 @@ func (w *Watcher) arm(t *timers.Timer[*Machine], at elector.Time) {
 	}
 	w.queue.Set(t, at)
 	if w.queue[0] == t {
-		wake(w.wake)
+		Wake(w.wake)
+	}
+}
+
+// Wake fills a channel that holds one element. It never waits.
+func Wake(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
 	}
 }
 

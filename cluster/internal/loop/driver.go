@@ -81,11 +81,11 @@ func (l *Loop) drive(d *Driver) {
 			d.taken(&e, due)
 			d.listenFirst()
 			d.handle(&e)
-		case <-d.ready:
+		case <-d.waiting.ready:
 			d.Hooks.Gate()
 			d.listenFirst()
-			for _, t := range slices.Clone(d.ticks) {
-				d.stepRequests(t.Owner)
+			for _, e := range d.waiting.take() {
+				d.stepRequests(e.g)
 			}
 		case <-alarm.Rings(): // the next iteration ticks
 			rings = 0

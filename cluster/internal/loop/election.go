@@ -30,6 +30,7 @@ type Election struct {
 	restEnd atomic.Int64 // of the rest after a step-down, as of the last step
 	ledLast atomic.Bool  // while elections are paused: as of the last transition
 	workEnd atomic.Pointer[WorkEnd]
+	waits   bool   // guarded by the lock of waiting
 	g       *group // the driver's
 }
 
@@ -91,7 +92,7 @@ func (l *Loop) NewElection(name string, s Setup) (*Election, error) {
 	e.Machine = guarded.New(leadership.Config{
 		MayStand: mayStand, AwaitCampaign: s.AwaitCampaign,
 		Margin: s.StopMargin, Lease: config.Timing.Lease,
-	}, config.Priority, l.watcher, l.ready)
+	}, config.Priority, l.watcher, func() { l.waiting.add(e) })
 	e.g = &group{
 		Election: e, machine: machine, terms: terms, silences: map[elector.NodeID]silences{},
 		measure: measure.NewElection(config.Timing.Lease),

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/bmqelect/bmqelect/cluster/internal/guarded"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/elector/detector"
 	"github.com/bmqelect/bmqelect/internal/base/recording"
@@ -33,7 +34,7 @@ func (l *Loop) LinkUp(peer netmesh.PeerInfo) {
 		d.noteReturn(peer.Node)
 		d.stepAll(elector.LinkUp{Peer: peer.Node})
 	})
-	wake(l.Linked)
+	guarded.Wake(l.Linked)
 }
 
 // LinkDown says that a link is gone, and what showed it.

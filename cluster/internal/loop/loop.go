@@ -3,6 +3,7 @@ package loop
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -71,7 +72,7 @@ type common struct {
 
 	watcher   *guarded.Watcher
 	persister *persister
-	ready     chan struct{} // has an element if an election may have requests
+	waiting   waiting
 	paused    atomic.Pointer[pause]
 	done      chan struct{} // closed when the node takes part no longer
 	why       error         // why that is; set before
@@ -96,7 +97,7 @@ const InboxSize = 256
 func New(cfg Config) *Loop {
 	c := &common{
 		Config: cfg, watcher: guarded.NewWatcher(cfg.Hooks.Clock),
-		ready: make(chan struct{}, 1), done: make(chan struct{}),
+		waiting: waiting{ready: make(chan struct{}, 1)}, done: make(chan struct{}),
 	}
 	l := &Loop{
 		common: c, Linked: make(chan struct{}, 1), inbox: make(chan event, InboxSize),
@@ -204,10 +205,31 @@ func (l *Loop) view(f func(*Driver)) {
 	}
 }
 
-// wake fills a channel that holds one element. It never waits.
-func wake(c chan<- struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
+// waiting are elections with requests for the driver, each once.
+type waiting struct {
+	mu    sync.Mutex
+	all   []*Election
+	ready chan struct{} // has an element if all is not empty
+}
+
+// add is called under the lock of the election's machine. It never waits for the driver.
+func (w *waiting) add(e *Election) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !e.waits {
+		e.waits = true
+		w.all = append(w.all, e)
+		guarded.Wake(w.ready)
 	}
+}
+
+func (w *waiting) take() []*Election {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	all := w.all
+	w.all = nil
+	for _, e := range all {
+		e.waits = false
+	}
+	return all
 }

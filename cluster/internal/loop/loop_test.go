@@ -2,6 +2,9 @@ package loop
 
 import (
 	"context"
+	"fmt"
+	"runtime"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -109,6 +112,26 @@ func BenchmarkHandle(b *testing.B) {
 	})
 }
 
+// BenchmarkRequest is what one election asks for, beside others that ask for nothing.
+func BenchmarkRequest(b *testing.B) {
+	for _, others := range []int{0, 3000} {
+		b.Run(fmt.Sprintf("others=%d", others), func(b *testing.B) {
+			l, e := run(b, clock.System(), "a", "b")
+			for i := range others {
+				_, err := l.Open(strconv.Itoa(i), Setup{Elector: e.Config})
+				require.NoError(b, err)
+			}
+			for b.Loop() {
+				require.NoError(b, e.Prefer(b.N))
+				for len(l.waiting.ready) > 0 {
+					runtime.Gosched()
+				}
+				l.view(func(*Driver) {})
+			}
+		})
+	}
+}
+
 // A process that was paused finds a tick due and events to handle; the clock says
 // how late both are, whichever comes first.
 func TestAPauseShowsWhateverComesFirstAfterIt(t *testing.T) {
@@ -196,6 +219,17 @@ func TestElectionsLearnOfRoundTripsThatChangeMuch(t *testing.T) {
 		})
 		l.view(func(d *Driver) { require.Equal(t, c.told, d.roundTrip, "after %s", c.now) })
 	}
+}
+
+// An election waits for a driver that hangs once, whatever is asked for.
+func TestAStuckDriverHasNoListThatGrows(t *testing.T) {
+	l, e := run(t, clock.System(), "a")
+	l.view(func(*Driver) {
+		for i := range 1000 {
+			require.NoError(t, e.Prefer(i))
+		}
+		require.Equal(t, 1, len(l.waiting.all))
+	})
 }
 
 // Whoever waits for a handover may be late: what counts is how it ended, not who leads

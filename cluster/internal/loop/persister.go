@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/bmqelect/bmqelect/cluster/internal/guarded"
 	"github.com/bmqelect/bmqelect/elector"
 )
 
@@ -38,7 +39,7 @@ func (p *persister) request(group string, terms elector.Terms) {
 		p.wanted = map[string]elector.Terms{}
 	}
 	p.wanted[group] = terms
-	wake(p.pending)
+	guarded.Wake(p.pending)
 }
 
 // note asks for something else to be done, by write, after what was asked for before is on
@@ -47,7 +48,7 @@ func (p *persister) note(write func() error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.notes = append(p.notes, write)
-	wake(p.pending)
+	guarded.Wake(p.pending)
 }
 
 // take empties what waits.
