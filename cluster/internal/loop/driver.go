@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -244,11 +245,12 @@ func hasStopped(e *elector.Effects) bool {
 
 // onPersisted runs on the persister's goroutine.
 func (l *Loop) onPersisted(terms map[string]elector.Terms, err error) {
+	if err != nil {
+		// The persister ends then: who waits for it is to find the failure.
+		_ = l.Do(context.Background(), func(d *Driver) error { d.Fail(err); return nil })
+		return
+	}
 	l.later(func(d *Driver) {
-		if err != nil {
-			d.Fail(err)
-			return
-		}
 		for _, name := range slices.Sorted(maps.Keys(terms)) {
 			if g := d.groups[name]; g != nil {
 				d.step(g, elector.Persisted{Term: terms[name].Reserved})

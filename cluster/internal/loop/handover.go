@@ -103,9 +103,15 @@ func (l *Loop) handOver(ctx context.Context, e *Election, begin func(*Driver) er
 	case leads = <-end:
 		return leads, nil
 	case <-l.ended:
-		return false, ErrClosed
+		err = ErrClosed
 	case <-ctx.Done():
-		return false, fmt.Errorf("under way, and going on: %w", context.Cause(ctx))
+		err = fmt.Errorf("under way, and going on: %w", context.Cause(ctx))
+	}
+	select {
+	case leads = <-end: // it has ended nevertheless
+		return leads, nil
+	default:
+		return false, err
 	}
 }
 

@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -189,10 +190,14 @@ func (l *Loop) Do(ctx context.Context, f func(*Driver) error) error {
 	case err := <-result:
 		return err
 	case <-l.ended:
-		return ErrClosed
 	case <-ctx.Done():
-		taken.Store(true)
-		return context.Cause(ctx)
+	}
+	taken.Store(true)
+	select {
+	case err := <-result: // f has run nevertheless
+		return err
+	default:
+		return cmp.Or(context.Cause(ctx), ErrClosed)
 	}
 }
 

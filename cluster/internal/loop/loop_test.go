@@ -2,6 +2,7 @@ package loop
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"strconv"
@@ -221,6 +222,69 @@ func TestElectionsLearnOfRoundTripsThatChangeMuch(t *testing.T) {
 	}
 }
 
+// late is a context whose waiter is late: before each wait it calls sleep.
+type late struct {
+	context.Context
+
+	sleep func()
+}
+
+func (l late) Done() <-chan struct{} {
+	l.sleep()
+	return l.Context.Done()
+}
+
+// Whoever waits for a handover may be late: what counts is how it ended, not who leads
+// by then.
+func TestAHandoverIsJudgedByHowItEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, e := run(t, clock.Process(), "a")
+		time.Sleep(10 * time.Second)
+		require.True(t, e.Leading())
+		again := false
+		ctx := late{t.Context(), func() {
+			if !e.Leading() {
+				time.Sleep(10 * time.Second)
+				again = e.Leading()
+			}
+		}}
+		leads, err := l.handOver(ctx, e, func(d *Driver) error {
+			d.step(e.g, elector.Resign{})
+			return nil
+		})
+		require.NoError(t, err)
+		require.True(t, again, "it leads again")
+		require.False(t, leads, "it had resigned")
+	})
+}
+
+// What the driver has done counts, also for a caller who finds that ctx or the driver has ended.
+func TestWhatIsDoneIsToldAndDoneOnce(t *testing.T) {
+	for range 20 { // a select chooses at random
+		for _, canceled := range []bool{false, true} {
+			l := &Loop{
+				common: &common{Config: Config{Measure: measure.New()}}, inbox: make(chan event, 1),
+				ended: make(chan struct{}),
+			}
+			inner, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			ctx := late{inner, func() {
+				if len(l.inbox) == 0 {
+					return
+				}
+				(<-l.inbox).do(nil)
+				if canceled {
+					cancel()
+				} else {
+					close(l.ended)
+				}
+			}}
+			failed := errors.New("failed")
+			require.ErrorIs(t, l.Do(ctx, func(*Driver) error { return failed }), failed)
+		}
+	}
+}
+
 // An election waits for a driver that hangs once, whatever is asked for.
 func TestAStuckDriverHasNoListThatGrows(t *testing.T) {
 	l, e := run(t, clock.System(), "a")
@@ -232,16 +296,21 @@ func TestAStuckDriverHasNoListThatGrows(t *testing.T) {
 	})
 }
 
-// Whoever waits for a handover may be late: what counts is how it ended, not who leads
-// by then.
-func TestAHandoverIsJudgedByHowItEnded(t *testing.T) {
-	l, e := run(t, clock.System(), "a", "b")
-	l.view(func(*Driver) {
-		end := make(chan bool, 1)
-		e.g.handovers = []chan bool{end}
-		e.g.signalHandoverEnd()
-		e.g.leadTerm = 7
-		require.False(t, <-end)
-		e.g.leadTerm = 0
+// The driver is held up while the persister ends.
+func TestWhoWaitsForTheDiskGetsItsFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, e := run(t, clock.Process(), "a")
+		full, fail, goOn := errors.New("disk full"), make(chan struct{}), make(chan struct{})
+		l.persister.note(func() error { <-fail; return full })
+		got := make(chan error, 2)
+		go func() { got <- l.Pause(t.Context(), time.Hour) }()
+		go func() { _, err := l.Open("y", Setup{Elector: e.Config}); got <- err }()
+		synctest.Wait()
+		l.later(func(*Driver) { <-goOn })
+		close(fail)
+		synctest.Wait()
+		close(goOn)
+		require.ErrorIs(t, <-got, full)
+		require.ErrorIs(t, <-got, full)
 	})
 }

@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,7 +41,7 @@ func (l *Loop) Pause(ctx context.Context, length time.Duration) error {
 	case err := <-saved:
 		return err
 	case <-l.persisted:
-		return ErrClosed
+		return cmp.Or(l.Err(), ErrClosed)
 	case <-ctx.Done():
 		return fmt.Errorf("it is not on disk yet: %w", context.Cause(ctx))
 	}
