@@ -2,14 +2,18 @@ package cluster
 
 import (
 	"context"
+	"os"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bmqelect/bmqelect/cluster/internal/loop"
 	"github.com/bmqelect/bmqelect/cluster/internal/testhook"
 	"github.com/bmqelect/bmqelect/cluster/internal/testprocess"
+	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/memnet"
 )
 
@@ -60,5 +64,42 @@ func TestOnlyEventsThatSomebodyWantedAreMissed(t *testing.T) {
 		newest.Close()
 		all.Close()
 		require.Zero(t, n.Stats().Subscriptions)
+	})
+}
+
+// What is asked of a driver that hangs is bounded, and the newest counts when it goes on.
+func TestCampaignsBesideAStuckDriverLeaveNothingBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := leadsAlone(t)
+		e, release := n.Default(), make(chan struct{})
+		goOn := sync.OnceFunc(func() { close(release) })
+		defer goOn()
+		go n.Do(func() { <-release })
+		synctest.Wait()
+		const calls = 1000
+		for i := range calls {
+			require.NoError(t, e.SetPriority(i))
+			require.NoError(t, e.SetFit(os.ErrClosed))
+			require.NoError(t, e.SetCandidate(i%2 == 1))
+			require.NoError(t, e.SetFit(nil))
+			ctx, cancel := context.WithTimeout(t.Context(), time.Microsecond)
+			_, err := e.Campaign(ctx)
+			cancel()
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+		}
+		var asked []elector.Input
+		for in, ok := e.p.NextRequest(); ok; in, ok = e.p.NextRequest() {
+			asked = append(asked, in)
+		}
+		require.Less(t, len(asked), 8)
+		goOn()
+		n.drive(func(d *loop.Driver) {
+			for _, in := range asked {
+				d.Step(e.p, in)
+			}
+		})
+		status := n.Status().Groups[0]
+		require.Equal(t, calls-1, status.Priority)
+		require.Empty(t, status.Unfit)
 	})
 }
