@@ -38,9 +38,9 @@
 // # How to read the package
 //
 // What decides is elsewhere. Two machines without goroutines say who leads (package elector) and
-// how long guarded work may go on (internal/leadership). Two goroutines step them: the driver
-// (internal/loop), and the watcher of deadlines (internal/guarded). This package is their API.
-// In order of reading:
+// how long guarded work may go on (internal/leadership). The driver (internal/loop) steps both. The
+// watcher of deadlines, and each goroutine of the application that calls, step the second alone,
+// behind a lock (internal/guarded). This package is their API. In order of reading:
 //
 //   - config.go: what a node is told, and what is wrong with it
 //   - node.go, close.go: what it consists of, its start and its end

@@ -75,7 +75,7 @@ type Disk func(write func() error) error
 // directory that belongs to another node or cluster is an error, too.
 func Open(dir string, owner Owner) (*Store, error) { return OpenOn(dir, owner, nil) }
 
-// OpenOn is Open for tests, on a disk of theirs. Nothing is synced.
+// OpenOn is Open, on a disk of a test: then nothing is synced. With a nil disk it is Open.
 func OpenOn(dir string, owner Owner, disk Disk) (*Store, error) {
 	err := errors.Join(checkName("cluster", owner.Cluster), checkName("node", owner.Node))
 	if err != nil {
