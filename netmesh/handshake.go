@@ -1,6 +1,7 @@
 package netmesh
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/x509"
@@ -177,7 +178,7 @@ func (m *Mesh) welcome(h *handshake) (*link, error) {
 		h.fail(frameRefuse, refused)
 		return nil, refused
 	}
-	defer m.answered(node)
+	defer m.answered(node, key)
 	l, err := m.join(h, &theirs, key)
 	if err != nil {
 		m.refused(node, at, err)
@@ -270,10 +271,13 @@ func (m *Mesh) offer(c *connKey, by *claimed, key []byte) *refusal {
 	return nil
 }
 
-// answered ends what offer began: there is a link, or none.
-func (m *Mesh) answered(node elector.NodeID) {
+// answered ends what offer began: there is a link, or none. A later offer to a process of the same
+// name stays.
+func (m *Mesh) answered(node elector.NodeID, key []byte) {
 	m.mu.Lock()
-	delete(m.offered, node)
+	if bytes.Equal(m.offered[node], key) {
+		delete(m.offered, node)
+	}
 	m.mu.Unlock()
 	m.links.Done()
 }

@@ -78,6 +78,19 @@ func TestWhoWasUnknownIsDialedWithItsKey(t *testing.T) {
 	})
 }
 
+// The end of one handshake with a node without a record takes nothing from another with it.
+func TestTheKeyOfAnotherHandshakeIsKept(t *testing.T) {
+	a := start(t, "a")
+	c := connKey{node: "b", identity: uuid.New(), boot: 1}
+	first, second := []byte("first"), []byte("second")
+	require.Nil(t, a.offer(&c, &claimed{}, first))
+	require.Nil(t, a.offer(&c, &claimed{}, second))
+	a.answered("b", first)
+	require.Equal(t, second, a.offered["b"])
+	a.answered("b", second)
+	require.Empty(t, a.offered)
+}
+
 func TestSmallerNodesConnectionIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := memnet.New()
