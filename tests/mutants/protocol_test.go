@@ -51,7 +51,8 @@ func TestProtocolMutants(t *testing.T) {
 			}
 			out, ok := b.test(t.Context(), m.pkg, binary, 0, 5*time.Minute, run)
 			require.False(t, ok, "nothing is found:\n%s", out)
-			t.Log(out)
+			// The output of a test that fails, as it is to do: it must not look like one of this test.
+			t.Log("\n| " + strings.ReplaceAll(out, "\n", "\n| "))
 			require.NotContains(t, out, "panic: ")
 			require.Regexp(t, at, out)
 		})
