@@ -70,7 +70,7 @@ func historyCommand() *cobra.Command {
 			}
 		}
 		if c.JSON {
-			all := append([]recording.Leadership{}, all...) // a list also if there is none
+			all := append([]recording.Leadership{}, all...) // [] and not null if it is empty
 			return console.JSON(cmd.OutOrStdout(), admin.History{Leaderships: all})
 		}
 		return ask.PrintHistory(cmd.OutOrStdout(), all)

@@ -242,7 +242,7 @@ func stepDownCommand() *cobra.Command {
 }
 
 // successor waits shortly until the node that led follows another leader, and returns its view of
-// the election; its Leader is "" if there is none by then.
+// the election; its Leader is "" if nobody leads by then.
 func (l leading) successor(ctx context.Context) cluster.GroupStatus {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()

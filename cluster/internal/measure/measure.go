@@ -100,7 +100,7 @@ type Answers struct {
 	no  [lastAnswer + 1]atomic.Uint64
 }
 
-// Counts are the yeses, and the noes by cause. Every cause is there.
+// Counts are the yeses, and the noes by cause. The map has every cause.
 func (a *Answers) Counts() (yes uint64, no map[scouting.Cause]uint64) {
 	no = map[scouting.Cause]uint64{}
 	for c := scouting.CauseLeader; c <= lastAnswer; c++ {

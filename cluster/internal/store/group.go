@@ -116,7 +116,7 @@ func (s *state) set(group string, t elector.Terms) error {
 			group, t.Entered, durable.Entered)
 	}
 	if t.Reserved == 0 {
-		return nil // a group of which nothing is known begins there
+		return nil // a new group begins at term 0 anyway
 	}
 	delete(s.Entered, group)
 	s.Groups[group] = uint64(t.Reserved)
