@@ -51,7 +51,7 @@ func (e *Election) SetCandidate(candidate bool) error {
 // on an observer it changes nothing. The others learn of it within a heartbeat period. The
 // error wraps ErrClosed, or is the node's failure.
 func (e *Election) SetPriority(priority int) error {
-	if err := e.p.Prefer(priority); err != nil {
+	if _, err := e.p.Change(leadership.Prefer{Priority: priority}); err != nil {
 		return e.failed("priority", err)
 	}
 	e.n.log.Info("priority", "group", e.p.Name, "priority", priority)

@@ -47,7 +47,7 @@ func (n *Node) lookout() {
 			}
 		}
 		n.loop.Pinged(n.mesh.Links())
-		why, _ := n.election.p.NotStanding()
+		why := n.loop.Snapshot(n.election.p).NotStanding
 		if why != told && n.mesh.Tell(n.diagnosis.Facts(why)) == nil {
 			told = why
 		}

@@ -250,9 +250,9 @@ func (n *Node) groupStatus(s loop.Snapshot, members []MemberStatus) GroupStatus 
 	if work == "" && s.Now < ended.Rest {
 		work = "ended"
 	}
-	why, until := s.NotStanding()
-	if until != 0 {
-		why += " for another " + short(until.Sub(s.Now)).String()
+	why := s.NotStanding
+	if s.StandsAgain != 0 {
+		why += " for another " + short(s.StandsAgain.Sub(s.Now)).String()
 	}
 	if s.Name != DefaultGroup && s.Leader == "" {
 		members = slices.Clone(members)
@@ -268,7 +268,7 @@ func (n *Node) groupStatus(s loop.Snapshot, members []MemberStatus) GroupStatus 
 		Explanation: n.withEmergencies(explain(s.Status, why, n.cfg, members, s.Now)),
 		Work:        work, WorkEnds: ended.Count, WorkError: ended.Err, Unfit: s.Work.Unfit,
 		RestLeft:  seconds(max(s.RestEnd.Sub(s.Now), 0)),
-		Candidate: s.Work.MayStand, Priority: s.Priority(), QoS: qosStatus(&s),
+		Candidate: s.Work.MayStand, Priority: s.Work.Priority, QoS: qosStatus(&s),
 		Detector: detectorName(s.Config), SetNow: setNow(&s),
 	}
 }
@@ -278,7 +278,7 @@ func setNow(s *loop.Snapshot) (names []string) {
 	if !s.Config.Observer() && s.Work.MayStand == s.Config.NotCandidate {
 		names = append(names, "candidate")
 	}
-	if s.Priority() != s.Config.Priority {
+	if s.Work.Priority != s.Config.Priority {
 		names = append(names, "priority")
 	}
 	return names

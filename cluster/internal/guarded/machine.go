@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 
 	"github.com/bmqelect/bmqelect/cluster/internal/leadership"
-	"github.com/bmqelect/bmqelect/cluster/internal/timers"
 	"github.com/bmqelect/bmqelect/elector"
 )
 
@@ -27,9 +26,8 @@ type Machine struct {
 	inner    *leadership.Machine
 	holder   holder
 	requests []elector.Input // for the elector
-	priority int             // that the elector has, or is to be told of
 	ended    error
-	deadline *timers.Timer[*Machine] // the watcher's lock guards it
+	deadline *Timer[*Machine] // the watcher's lock guards it
 }
 
 // holder campaigns, serves, or was not released.
@@ -45,9 +43,9 @@ type Apply func(leadership.Effects, leadership.State)
 
 // New returns a machine whose deadlines w watches. When there are requests it calls ask, under a
 // lock: ask must neither wait nor call the machine.
-func New(cfg leadership.Config, priority int, w *Watcher, ask func()) *Machine {
-	m := &Machine{watcher: w, ask: ask, inner: leadership.New(cfg), priority: priority}
-	m.deadline = timers.New(m)
+func New(cfg leadership.Config, w *Watcher, ask func()) *Machine {
+	m := &Machine{watcher: w, ask: ask, inner: leadership.New(cfg)}
+	m.deadline = NewTimer(m)
 	return m
 }
 
@@ -66,13 +64,6 @@ func (m *Machine) Ended() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.ended
-}
-
-// Priority is the newest of the node.
-func (m *Machine) Priority() int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.priority
 }
 
 // NewID names a campaign that is to begin.
@@ -113,17 +104,6 @@ func (m *Machine) Change(in leadership.Input) (before leadership.State, err erro
 	return before, m.ended
 }
 
-// Prefer changes the priority, unless the election has ended: then it returns why.
-func (m *Machine) Prefer(priority int) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.ended == nil {
-		m.priority = priority
-		m.request(elector.Prefer{Priority: priority})
-	}
-	return m.ended
-}
-
 // Close ends the election on this node, for the given reason. It reports whether guarded work
 // goes on although nothing is handed over.
 func (m *Machine) Close(why error, abrupt bool) (cut bool) {
@@ -148,9 +128,6 @@ func (m *Machine) Working() (over <-chan struct{}, deadline elector.Time) {
 	}
 	return nil, 0
 }
-
-// Lost says, for the driver, that a step of the elector left the node without leadership.
-func (m *Machine) Lost(why elector.Reason) { m.Feed(leadership.Lost{Why: why}) }
 
 // Leads says, for the driver, how far the node leads after a step of the elector, and whether
 // that step wants the work to stop.

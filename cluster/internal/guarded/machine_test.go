@@ -12,7 +12,7 @@ import (
 
 // leads is a machine of a node that leads without a lease, and its campaign's leadership.
 func leads(t *testing.T) (m *Machine, id leadership.ID, over <-chan struct{}) {
-	m = New(leadership.Config{MayStand: true}, 0, NewWatcher(clock.Process()), func() {})
+	m = New(leadership.Config{MayStand: true}, NewWatcher(clock.Process()), func() {})
 	id = m.NewID()
 	over, refused := m.Campaign(leadership.Campaign{ID: id},
 		func(leadership.Effects, leadership.State) {})
@@ -36,10 +36,9 @@ func TestWhatIsAskedOfAStuckDriverIsBounded(t *testing.T) {
 	m, _, _ := leads(t)
 	const calls = 100_000
 	for i := range calls {
-		require.NoError(t, m.Prefer(i))
 		for _, in := range []leadership.Input{
 			leadership.Fitness{Unfit: "closed"}, leadership.Candidacy{MayStand: i%2 == 1},
-			leadership.Fitness{},
+			leadership.Fitness{}, leadership.Prefer{Priority: i},
 		} {
 			_, err := m.Change(in)
 			require.NoError(t, err)
@@ -48,7 +47,7 @@ func TestWhatIsAskedOfAStuckDriverIsBounded(t *testing.T) {
 		require.Less(t, len(m.requests), 8, "after %d calls", i)
 	}
 	require.Contains(t, steps(m), elector.Prefer{Priority: calls - 1})
-	require.Equal(t, calls-1, m.Priority())
+	require.Equal(t, calls-1, m.State().Priority)
 	require.Empty(t, m.State().Unfit)
 }
 

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster/internal/leadership"
-	"github.com/bmqelect/bmqelect/cluster/internal/timers"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/base/clock"
 )
@@ -15,7 +14,7 @@ import (
 type Watcher struct {
 	clock clock.Clock
 	mu    sync.Mutex
-	queue timers.Queue[*Machine]
+	queue Queue[*Machine]
 	wake  chan struct{} // has an element if the first timer may have changed
 	quit  chan struct{}
 	ended chan struct{}
@@ -62,7 +61,7 @@ func (w *Watcher) Stop() {
 
 // arm asks for t to be due at the given time or before. A time that moves on, as a lease
 // does with every heartbeat, is looked at when the time before it has come.
-func (w *Watcher) arm(t *timers.Timer[*Machine], at elector.Time) {
+func (w *Watcher) arm(t *Timer[*Machine], at elector.Time) {
 	if at == elector.Never {
 		return
 	}

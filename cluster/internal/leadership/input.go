@@ -8,7 +8,7 @@ import (
 )
 
 // Input is something that happened: one of Campaign, GiveUp, Release, Resign, Fitness, Candidacy,
-// Close, Lease, StopWork, Lost, Tick.
+// Prefer, Close, Lease, StopWork, Lost, Tick.
 type Input interface{ isInput() }
 
 // ID names a campaign and the leadership that it gets. 0 is none.
@@ -37,6 +37,9 @@ type Fitness struct{ Unfit string }
 
 // Candidacy says whether the node is to stand for election.
 type Candidacy struct{ MayStand bool }
+
+// Prefer changes the node's priority.
+type Prefer struct{ Priority int }
 
 // Close ends the election on this node. Abrupt does not wait for guarded work.
 type Close struct{ Abrupt bool }
@@ -68,6 +71,7 @@ func (Release) isInput()   {}
 func (Resign) isInput()    {}
 func (Fitness) isInput()   {}
 func (Candidacy) isInput() {}
+func (Prefer) isInput()    {}
 func (Close) isInput()     {}
 func (Lease) isInput()     {}
 func (StopWork) isInput()  {}
@@ -94,7 +98,7 @@ type Effects struct {
 	Deadline elector.Time
 	// Overdue says that the work had its time and was not released. It comes once.
 	Overdue bool
-	// Requests are inputs for the elector: Eligible, Guard, Resign, Stop or Tick.
+	// Requests are inputs for the elector: Eligible, Prefer, Guard, Resign, Stop or Tick.
 	Requests []elector.Input
 	// Wake is when the machine wants the next Tick at the latest; elector.Never if it has
 	// no deadline.

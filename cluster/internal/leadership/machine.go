@@ -30,6 +30,7 @@ func (p Phase) Working() bool { return p == Serving || p == Stopping }
 // Config is what a machine needs to know.
 type Config struct {
 	MayStand      bool          // the node stands for election, until Candidacy says otherwise
+	Priority      int           // of the node, until Prefer changes it
 	AwaitCampaign bool          // but not before the first Campaign
 	Margin        time.Duration // how long before the end of the lease work must stop
 	Lease         time.Duration // the time that work without a lease has to stop
@@ -50,6 +51,7 @@ type State struct {
 	Unfit    string // why the application is not fit to lead; "" if it is
 	MayStand bool   // the node is to stand
 	Stood    bool   // it was to stand at some time
+	Priority int    // the newest
 	Able     bool   // what the elector was told
 	Resigned bool   // no campaign may follow the present leadership
 	Closed   bool
@@ -68,7 +70,8 @@ type Machine struct {
 // New returns a machine that is Idle. The elector counts as able, as a new one is.
 func New(cfg Config) *Machine {
 	return &Machine{cfg: cfg, state: State{
-		OnDemand: cfg.AwaitCampaign, MayStand: cfg.MayStand, Stood: cfg.MayStand, Able: true,
+		OnDemand: cfg.AwaitCampaign, MayStand: cfg.MayStand, Stood: cfg.MayStand,
+		Priority: cfg.Priority, Able: true,
 	}}
 }
 
@@ -101,6 +104,9 @@ func (m *Machine) Step(now elector.Time, in Input) Effects {
 		m.state.Unfit = in.Unfit
 	case Candidacy:
 		m.state.MayStand, m.state.Stood = in.MayStand, m.state.Stood || in.MayStand
+	case Prefer:
+		m.state.Priority = in.Priority
+		m.request(elector.Prefer{Priority: in.Priority})
 	case Close:
 		m.close(now, in.Abrupt)
 	case Lease:

@@ -115,6 +115,8 @@ func parse(t *testing.T, words []string) leadership.Input {
 		return leadership.Fitness{Unfit: "disk full"}
 	case "candidate", "no-candidate":
 		return leadership.Candidacy{MayStand: words[0] == "candidate"}
+	case "prefer":
+		return leadership.Prefer{Priority: int(number(words[1]))}
 	case "close":
 		return leadership.Close{Abrupt: has("abrupt")}
 	case "lease":
@@ -168,6 +170,7 @@ func describe(s leadership.State) string {
 	add(!s.Able, "unable")
 	add(s.Unfit != "", "unfit")
 	add(!s.MayStand, "no-candidate")
+	add(s.Priority != 0, "priority=%d", s.Priority)
 	add(s.Resigned, "resigned")
 	add(s.Closed, "closed")
 	return b.String() + "\n"

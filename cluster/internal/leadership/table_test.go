@@ -57,6 +57,11 @@ var table = []row{
 		"notes it",
 	},
 	{
+		"Prefer", leadership.Prefer{Priority: 7},
+		"elector is told", "elector is told", "elector is told", "elector is told",
+		"elector is told",
+	},
+	{
 		"Close", leadership.Close{},
 		"elector stops", "campaign refused; elector stops",
 		"elector stops, after the work", "elector stops, after the work", "elector stops",

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/bmqelect/bmqelect/cluster/internal/guarded"
 	"github.com/bmqelect/bmqelect/cluster/internal/testhook"
-	"github.com/bmqelect/bmqelect/cluster/internal/timers"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/base/clock"
 	"github.com/bmqelect/bmqelect/internal/base/limit"
@@ -25,9 +25,7 @@ type Driver struct {
 	opening map[string]bool
 	// elections that were closed while their work goes on
 	closed map[string]*group
-	// cut are the elections that have ended while their work may go on
-	cut   []*Election
-	ticks timers.Queue[*group]
+	ticks  guarded.Queue[*group]
 
 	up         map[elector.NodeID]string  // the Meta of the peers to which there is a link
 	unentitled map[elector.NodeID]bool    // of these, who act as voters without being any
@@ -187,9 +185,6 @@ func (d *Driver) step(g *group, in elector.Input) {
 		if d.Hooks.Stepped != nil {
 			d.showStep(g, in, &e)
 		}
-		if _, resigned := in.(elector.Resign); resigned {
-			g.restEnd.Store(int64(g.machine.Status().RestEnd))
-		}
 		if g.tick.Set() { // it was not left
 			d.ticks.Set(g.tick, e.Wake)
 		}
@@ -292,7 +287,7 @@ func (d *Driver) taken(e *event, due time.Duration) {
 	}
 }
 
-// heldFrom is how late the driver must be for a record: half a heartbeat of the article's timers.
+// heldFrom is how late the driver must be for a record: half a heartbeat of the article's guarded.
 const heldFrom = 250 * time.Millisecond
 
 // held counts and records that the driver is late, as a process is that was stopped, once for

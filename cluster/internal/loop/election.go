@@ -1,15 +1,12 @@
 package loop
 
 import (
-	"fmt"
-	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster/internal/guarded"
 	"github.com/bmqelect/bmqelect/cluster/internal/leadership"
 	"github.com/bmqelect/bmqelect/cluster/internal/measure"
-	"github.com/bmqelect/bmqelect/cluster/internal/timers"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/lsn"
 )
@@ -26,9 +23,7 @@ type Election struct {
 	Stood     chan struct{} // closed when this node is a candidate, or was
 
 	common  *common
-	dropped atomic.Bool  // it is to be forgotten once it has ended
-	restEnd atomic.Int64 // of the rest after a step-down, as of the last step
-	ledLast atomic.Bool  // while elections are paused: as of the last transition
+	dropped atomic.Bool // it is to be forgotten once it has ended
 	workEnd atomic.Pointer[WorkEnd]
 	waits   bool   // guarded by the lock of waiting
 	g       *group // the driver's
@@ -46,13 +41,13 @@ type group struct {
 	*Election
 
 	machine    *elector.Machine
-	terms      elector.Terms         // that the disk knew at first
-	tick       *timers.Timer[*group] // when the machine wants a tick
-	putOff     elector.Time          // the deadline that the machine has put off by HeldUp
-	leadTerm   lsn.Term              // that the sequencer issues for; 0 if this node does not lead
-	issued     lsn.LSN               // newest issued LSN that the machine knows of
-	since      time.Time             // of the newest transition, by the wall clock
-	leaderMeta string                // of the leader that it had
+	terms      elector.Terms          // that the disk knew at first
+	tick       *guarded.Timer[*group] // when the machine wants a tick
+	putOff     elector.Time           // the deadline that the machine has put off by HeldUp
+	leadTerm   lsn.Term               // that the sequencer issues for; 0 if this node does not lead
+	issued     lsn.LSN                // newest issued LSN that the machine knows of
+	since      time.Time              // of the newest transition, by the wall clock
+	leaderMeta string                 // of the leader that it had
 	measure    measure.Election
 	follows    elector.NodeID              // the leader, as of the newest transition
 	drawnBy    elector.NodeID              // it, if its claim drew this node from another; see draws
@@ -91,13 +86,13 @@ func (l *Loop) NewElection(name string, s Setup) (*Election, error) {
 	}
 	e.Machine = guarded.New(leadership.Config{
 		MayStand: mayStand, AwaitCampaign: s.AwaitCampaign,
-		Margin: s.StopMargin, Lease: config.Timing.Lease,
-	}, config.Priority, l.watcher, func() { l.waiting.add(e) })
+		Priority: config.Priority, Margin: s.StopMargin, Lease: config.Timing.Lease,
+	}, l.watcher, func() { l.waiting.add(e) })
 	e.g = &group{
 		Election: e, machine: machine, terms: terms, silences: map[elector.NodeID]silences{},
 		measure: measure.NewElection(config.Timing.Lease),
 	}
-	e.g.tick = timers.New(e.g)
+	e.g.tick = guarded.NewTimer(e.g)
 	return e, nil
 }
 
@@ -119,33 +114,6 @@ func (e *Election) NoteWorkEnd(err string, rest time.Duration) {
 	e.workEnd.Store(&WorkEnd{e.WorkEnded().Count + 1, err, e.common.Now().Add(rest)})
 }
 
-// NotStanding is why this node does not want to lead, "" if it does; and when it will
-// again, 0 if that is not a matter of time.
-func (e *Election) NotStanding() (why string, until elector.Time) {
-	state, work, restEnd := e.State(), e.WorkEnded(), elector.Time(e.restEnd.Load())
-	paused, now := e.common.pauseError(), e.common.Now()
-	switch {
-	case !state.MayStand:
-		return "it is not a candidate", 0
-	case state.Phase == leadership.Overdue:
-		return "its guarded work has not stopped in time", 0
-	case state.Unfit != "":
-		return fmt.Sprintf("it is not fit (%s)", state.Unfit), 0
-	case work.Rest > now:
-		if work.Err != "" {
-			why = fmt.Sprintf(" (%s)", work.Err)
-		}
-		return "its work ended by itself" + why + ", it rests", work.Rest
-	case paused != nil && !e.ledLast.Load():
-		return paused.Error(), 0
-	case restEnd > now:
-		return "it stepped down, and rests", restEnd
-	case !state.Wanted():
-		return "nobody campaigns on it", 0
-	}
-	return "", 0
-}
-
 // publish lets everybody on this node know how the last step left the lease.
 func (g *group) publish(e *elector.Effects) error {
 	lease := g.machine.Lease()
@@ -162,7 +130,7 @@ func (g *group) publish(e *elector.Effects) error {
 		}
 	}
 	if lease.Term == 0 {
-		g.Lost(lossReason(e))
+		g.Feed(leadership.Lost{Why: lossReason(e)})
 	} else {
 		g.Leads(lease, g.machine.Handover(), e.StopWork)
 	}
@@ -198,12 +166,6 @@ func (d *Driver) enter(g *group) {
 
 // leave follows the end of an election on this node.
 func (d *Driver) leave(g *group) {
-	if over, _ := g.Working(); over != nil {
-		d.cut = append(slices.DeleteFunc(d.cut, func(e *Election) bool {
-			over, _ := e.Working()
-			return over == nil
-		}), g.Election)
-	}
 	close(g.Gone)
 	if g.dropped.Load() {
 		delete(d.groups, g.Name)
@@ -211,5 +173,16 @@ func (d *Driver) leave(g *group) {
 		d.persister.note(func() error { d.Store.Forget(g.Name); return nil })
 		d.closed[g.Name] = g
 		d.forgetReleased()
+	}
+}
+
+// signalHandoverEnd tells those who wait for the end of a handover whether this node led at the
+// end.
+func (g *group) signalHandoverEnd() {
+	if len(g.handovers) > 0 && g.machine.Handover() == (elector.Handover{}) {
+		for _, end := range g.handovers {
+			end <- g.leadTerm != 0
+		}
+		g.handovers = nil
 	}
 }

@@ -130,17 +130,12 @@ func (l *Loop) Pinged(links []netmesh.LinkStatus) {
 
 // LongestPromise is how long a promise to a leader may bind, in any election.
 func (l *Loop) LongestPromise(ctx context.Context) (time.Duration, error) {
-	var longest time.Duration
-	err := l.Do(ctx, func(d *Driver) error {
+	return ask(ctx, l, func(d *Driver) (longest time.Duration, err error) {
 		for _, g := range d.groups {
 			longest = max(longest, g.promise())
 		}
-		return nil
+		return longest, nil
 	})
-	if err != nil {
-		return 0, err
-	}
-	return longest, nil
 }
 
 // received steps a machine with a message, and then with what that says of the link.

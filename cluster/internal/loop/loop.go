@@ -104,10 +104,12 @@ func New(cfg Config) *Loop {
 		common: c, Linked: make(chan struct{}, 1), inbox: make(chan event, InboxSize),
 		quit: make(chan struct{}), ended: make(chan struct{}), persisted: make(chan struct{}),
 	}
-	c.persister = newPersister(func(terms map[string]elector.Terms) error {
-		return c.Measure.Timed(func() error { return c.Store.Persist(terms) })
-	}, l.onPersisted)
-	c.persister.check = c.Store.Check
+	c.persister = &persister{
+		write: func(terms map[string]elector.Terms) error {
+			return c.Measure.Timed(func() error { return c.Store.Persist(terms) })
+		},
+		check: c.Store.Check, done: l.onPersisted, pending: make(chan struct{}, 1),
+	}
 	c.loadPause()
 	return l
 }
@@ -169,35 +171,62 @@ func (l *Loop) post(ctx context.Context, e event) error {
 // later runs f on the driver, unless that has ended. It does not wait for it.
 func (l *Loop) later(f func(*Driver)) { _ = l.post(context.Background(), event{do: f}) }
 
-// Do runs f on the driver and waits for it, but no longer than ctx, even if the driver hangs.
-// The error is that of f, ErrClosed or the cause of ctx. After one of the latter the caller must
-// not read what f writes: f may run still if it had begun. If it had not, it never will.
-func (l *Loop) Do(ctx context.Context, f func(*Driver) error) error {
+// answer is what f returned that ran on another goroutine.
+type answer[T any] struct {
+	value T
+	err   error
+}
+
+// ask runs f on the driver and waits for its answer, but no longer than ctx, even if the driver
+// hangs. The error is that of f, why the node has ended, or the cause of ctx. After one of the
+// latter two f may still run if it had begun. If it had not, it never will.
+func ask[T any](ctx context.Context, l *Loop, f func(*Driver) (T, error)) (none T, err error) {
 	if ctx.Err() != nil {
-		return context.Cause(ctx)
+		return none, context.Cause(ctx)
 	}
-	result := make(chan error, 1)
+	result := make(chan answer[T], 1)
 	var taken atomic.Bool // by the driver, or by the caller so that f does not run
 	run := func(d *Driver) {
 		if taken.CompareAndSwap(false, true) {
-			result <- f(d)
+			value, err := f(d)
+			result <- answer[T]{value, err}
 		}
 	}
 	if err := l.post(ctx, event{do: run}); err != nil {
-		return err
+		return none, err
 	}
+	a, err := await(ctx, l, result, l.ended)
+	if err != nil {
+		taken.Store(true)
+		a, err = await(ctx, l, result, l.ended) // f may have returned meanwhile
+	}
+	return a.value, cmp.Or(err, a.err)
+}
+
+// Do is ask for an f that only succeeds or fails.
+func (l *Loop) Do(ctx context.Context, f func(*Driver) error) error {
+	_, err := ask(ctx, l, func(d *Driver) (struct{}, error) { return struct{}{}, f(d) })
+	return err
+}
+
+// await returns what comes from c, or the error that explains why nothing comes: that of the node
+// after ended, or the cause of ctx. What has come counts, even if both have ended.
+func await[T any](ctx context.Context, l *Loop, c <-chan T, ended <-chan struct{}) (
+	got T, err error,
+) {
 	select {
-	case err := <-result:
-		return err
-	case <-l.ended:
+	case got = <-c:
+		return got, nil
+	case <-ended:
+		err = cmp.Or(l.Err(), ErrClosed)
 	case <-ctx.Done():
+		err = context.Cause(ctx)
 	}
-	taken.Store(true)
 	select {
-	case err := <-result: // f has run nevertheless
-		return err
+	case got = <-c:
+		return got, nil
 	default:
-		return cmp.Or(context.Cause(ctx), ErrClosed)
+		return got, err
 	}
 }
 

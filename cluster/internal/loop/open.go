@@ -32,36 +32,32 @@ func (l *Loop) Open(name string, s Setup) (*Election, error) {
 	if err != nil {
 		return nil, err
 	}
-	var e *Election
-	ready := make(chan error, 1)
+	ready := make(chan answer[*Election], 1)
 	// An election of that name may just have been closed: its last term must be on disk before
 	// it is read, or a vote could be given twice.
 	l.persister.note(func() error {
-		var err error
-		e, err = l.NewElection(name, s)
-		ready <- err
+		e, err := l.NewElection(name, s)
+		ready <- answer[*Election]{e, err}
 		return nil
 	})
-	select {
-	case err = <-ready:
-	case <-l.persisted:
-		return nil, cmp.Or(l.Err(), ErrClosed)
-	case <-ctx.Done():
+	opened, err := await(ctx, l, ready, l.persisted)
+	if err != nil && ctx.Err() != nil {
 		go func() {
-			select {
-			case <-ready:
+			if _, err := await(context.Background(), l, ready, l.persisted); err == nil {
 				l.later(func(d *Driver) { delete(d.opening, name) })
-			case <-l.persisted:
 			}
 		}()
 		return nil, fmt.Errorf("the disk has not answered within %s", OpenTime)
 	}
-	return e, l.Do(context.Background(), func(d *Driver) error {
+	if err != nil {
+		return nil, err
+	}
+	return opened.value, l.Do(context.Background(), func(d *Driver) error {
 		delete(d.opening, name)
-		if err := cmp.Or(err, d.Err()); err != nil {
+		if err := cmp.Or(opened.err, d.Err()); err != nil {
 			return err
 		}
-		d.enter(e.g)
+		d.enter(opened.value.g)
 		return nil
 	})
 }
@@ -85,15 +81,13 @@ func (d *Driver) reserve(name string) error {
 }
 
 // Lookup returns the election of that name that is open.
-func (l *Loop) Lookup(name string) (e *Election, err error) {
-	err = l.Do(context.Background(), func(d *Driver) error {
+func (l *Loop) Lookup(name string) (*Election, error) {
+	return ask(context.Background(), l, func(d *Driver) (*Election, error) {
 		if g := d.groups[name]; g != nil && g.Ended() == nil {
-			e = g.Election
-			return nil
+			return g.Election, nil
 		}
-		return cmp.Or(d.Err(), ErrNotOpen)
+		return nil, cmp.Or(d.Err(), ErrNotOpen)
 	})
-	return e, err
 }
 
 // forgetReleased forgets the elections that were closed and whose work has been released.
@@ -144,17 +138,9 @@ func (l *Loop) CloseAll(ctx context.Context) (err error) {
 // awaitEnd waits until an election that is being closed has ended. It ends it itself when
 // ctx does.
 func (l *Loop) awaitEnd(ctx context.Context, e *Election) error {
-	select {
-	case <-e.Gone: // also if ctx has ended
+	_, err := await(ctx, l, e.Gone, l.ended)
+	if err == nil || ctx.Err() == nil {
 		return nil
-	default:
-	}
-	select {
-	case <-e.Gone:
-		return nil
-	case <-l.ended:
-		return nil
-	case <-ctx.Done():
 	}
 	cut := e.Close(ErrClosed, true)
 	select {
@@ -175,14 +161,16 @@ func (l *Loop) awaitEnd(ctx context.Context, e *Election) error {
 func (l *Loop) WorkOver() (over <-chan struct{}, until time.Time) {
 	var works []<-chan struct{}
 	wall, now, all := time.Now(), l.Now(), make(chan struct{})
-	for _, e := range l.last.cut {
-		if l.Hooks.Dead() {
-			e.Feed(leadership.Release{ID: e.State().ID})
-		}
-		if work, deadline := e.Working(); work != nil {
-			works = append(works, work)
-			if at := wall.Add(deadline.Sub(now)); at.After(until) {
-				until = at
+	for _, ended := range []map[string]*group{l.last.groups, l.last.closed} {
+		for _, g := range ended {
+			if l.Hooks.Dead() {
+				g.Feed(leadership.Release{ID: g.State().ID})
+			}
+			if work, deadline := g.Working(); work != nil {
+				works = append(works, work)
+				if at := wall.Add(deadline.Sub(now)); at.After(until) {
+					until = at
+				}
 			}
 		}
 	}

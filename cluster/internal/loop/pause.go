@@ -37,14 +37,11 @@ func (l *Loop) Pause(ctx context.Context, length time.Duration) error {
 	if err != nil {
 		return err
 	}
-	select {
-	case err := <-saved:
-		return err
-	case <-l.persisted:
-		return cmp.Or(l.Err(), ErrClosed)
-	case <-ctx.Done():
-		return fmt.Errorf("it is not on disk yet: %w", context.Cause(ctx))
+	failed, err := await(ctx, l, saved, l.persisted)
+	if err != nil && ctx.Err() != nil {
+		err = fmt.Errorf("it is not on disk yet: %w", err)
 	}
+	return cmp.Or(err, failed)
 }
 
 // setPause replaces the pause, and lets it be written beside the driver. The outcome of the
@@ -63,8 +60,8 @@ func (d *Driver) setPause(p pause, saved chan<- error) {
 	})
 }
 
-// ledLast are the elections that this node led last. Of those that are not open it knows
-// what was so before.
+// ledLast names the elections that this node led last. Elections that are not open stay as they
+// were before.
 func (d *Driver) ledLast(before []string) (led []string) {
 	for _, name := range before {
 		if d.groups[name] == nil {
@@ -72,8 +69,7 @@ func (d *Driver) ledLast(before []string) (led []string) {
 		}
 	}
 	for name, g := range d.groups {
-		last := g.machine.State().Turns.LedLast
-		if g.ledLast.Store(last); last {
+		if g.machine.State().Turns.LedLast {
 			led = append(led, name)
 		}
 	}

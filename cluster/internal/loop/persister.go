@@ -8,15 +8,15 @@ import (
 	"github.com/bmqelect/bmqelect/elector"
 )
 
-// checkEvery is the time between two looks at what was written.
+// checkEvery is the time between two checks of what was written.
 const checkEvery = time.Second
 
-// persister writes terms to disk beside the driver. What is asked for while a
-// write runs goes into one transaction after it.
+// persister writes terms to disk on a goroutine of its own. Requests that come during a write
+// share the next transaction.
 type persister struct {
 	write func(terms map[string]elector.Terms) error      // durable when it returns
-	done  func(terms map[string]elector.Terms, err error) // called here after each write
-	check func() error                                    // whether that is still there
+	done  func(terms map[string]elector.Terms, err error) // called after each write
+	check func() error                                    // fails if what was written is gone
 
 	mu      sync.Mutex
 	wanted  map[string]elector.Terms
@@ -24,14 +24,8 @@ type persister struct {
 	pending chan struct{} // has an element if anything waits
 }
 
-func newPersister(
-	write func(map[string]elector.Terms) error, done func(map[string]elector.Terms, error),
-) *persister {
-	return &persister{write: write, done: done, pending: make(chan struct{}, 1)}
-}
-
-// request asks for the terms of group to be written, in place of those that it was asked
-// for before; it never waits.
+// request asks for the terms of group to be written, instead of those that were requested
+// before and are not written yet. It never waits.
 func (p *persister) request(group string, terms elector.Terms) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -42,8 +36,7 @@ func (p *persister) request(group string, terms elector.Terms) {
 	guarded.Wake(p.pending)
 }
 
-// note asks for something else to be done, by write, after what was asked for before is on
-// disk; it never waits.
+// note asks for write to be called after all earlier requests are on disk. It never waits.
 func (p *persister) note(write func() error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -51,7 +44,7 @@ func (p *persister) note(write func() error) {
 	guarded.Wake(p.pending)
 }
 
-// take empties what waits.
+// take returns the requests that wait, and forgets them.
 func (p *persister) take() (terms map[string]elector.Terms, notes []func() error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -60,8 +53,8 @@ func (p *persister) take() (terms map[string]elector.Terms, notes []func() error
 	return terms, notes
 }
 
-// run writes until quit, and then what was asked for before it; or until a write or a
-// check fails: then nobody knows what the disk holds, so nothing is written any more.
+// run writes until quit, and then what was requested before quit. It also ends when a write or a
+// check fails: nobody knows then what the disk holds, so nothing more is written.
 func (p *persister) run(quit <-chan struct{}) {
 	look := time.NewTicker(checkEvery)
 	defer look.Stop()

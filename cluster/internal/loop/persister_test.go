@@ -29,8 +29,10 @@ func (d *disk) write(terms terms) error {
 func startPersister(t *testing.T) (p *persister, d *disk, done chan error, ended chan struct{}) {
 	d = &disk{writes: make(chan terms), result: make(chan error)}
 	done, ended = make(chan error, 16), make(chan struct{})
-	p = newPersister(d.write, func(_ terms, err error) { done <- err })
-	p.check = func() error { return nil }
+	p = &persister{
+		write: d.write, check: func() error { return nil }, pending: make(chan struct{}, 1),
+		done: func(_ terms, err error) { done <- err },
+	}
 	quit := make(chan struct{})
 	go func() { defer close(ended); p.run(quit) }()
 	t.Cleanup(func() { close(quit); <-ended })

@@ -2,6 +2,7 @@ package loop
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"time"
 
@@ -23,6 +24,10 @@ type Snapshot struct {
 	Newest      lsn.LSN   // that was issued here or heard of
 	Leaderships uint64    // how often there came to be a leader
 	Quality     *Quality  // of the link to the leader; nil if nothing is known, or asked for
+	// NotStanding is why this node does not want to lead, "" if it does; StandsAgain is when it
+	// will again, 0 if that is not a matter of time.
+	NotStanding string
+	StandsAgain elector.Time
 }
 
 // Quality is what becomes of Config.QoS.
@@ -37,6 +42,7 @@ func (d *Driver) snapshot(g *group) Snapshot {
 		Election: g.Election, Status: g.machine.Status(), Now: d.Now(), Work: g.State(),
 		LeaderMeta: g.leaderMeta, Since: g.since, Leaderships: g.measure.Leaderships,
 	}
+	s.NotStanding, s.StandsAgain = d.notStanding(g)
 	s.Newest = g.Sequencer.Newest()
 	if s.Newest.Compare(s.LSN) < 0 {
 		s.Newest = s.LSN
@@ -67,13 +73,31 @@ func (l *Loop) Snapshots() (all []Snapshot, anomalies map[string]Anomaly) {
 // Look is Snapshot that waits no longer than ctx. The error is its cause, or why the election or
 // the node has ended.
 func (l *Loop) Look(ctx context.Context, e *Election) (Snapshot, error) {
-	var s Snapshot
-	err := l.Do(ctx, func(d *Driver) error {
-		s = d.snapshot(e.g)
-		return e.Ended()
-	})
-	if err != nil {
-		return Snapshot{}, err
+	return ask(ctx, l, func(d *Driver) (Snapshot, error) { return d.snapshot(e.g), e.Ended() })
+}
+
+// notStanding is why this node does not want to lead an election, and until when: see Snapshot.
+func (d *Driver) notStanding(g *group) (why string, until elector.Time) {
+	state, work, now := g.State(), g.WorkEnded(), d.Now()
+	paused, restEnd := d.pauseError(), g.machine.Status().RestEnd
+	switch {
+	case !state.MayStand:
+		return "it is not a candidate", 0
+	case state.Phase == leadership.Overdue:
+		return "its guarded work has not stopped in time", 0
+	case state.Unfit != "":
+		return fmt.Sprintf("it is not fit (%s)", state.Unfit), 0
+	case work.Rest > now:
+		if work.Err != "" {
+			why = fmt.Sprintf(" (%s)", work.Err)
+		}
+		return "its work ended by itself" + why + ", it rests", work.Rest
+	case paused != nil && !g.machine.State().Turns.LedLast:
+		return paused.Error(), 0
+	case restEnd > now:
+		return "it stepped down, and rests", restEnd
+	case !state.Wanted():
+		return "nobody campaigns on it", 0
 	}
-	return s, nil
+	return "", 0
 }

@@ -1,5 +1,4 @@
-// Package timers orders what is due in several elections, so that one alarm serves all.
-package timers
+package guarded
 
 import (
 	"container/heap"
@@ -7,7 +6,7 @@ import (
 	"github.com/bmqelect/bmqelect/elector"
 )
 
-// Timer is when something is due for its owner. It is made by New.
+// Timer is when something is due for its owner. It is made by NewTimer.
 type Timer[Owner any] struct {
 	Owner Owner
 	At    elector.Time
@@ -15,13 +14,14 @@ type Timer[Owner any] struct {
 	index int // in its queue; -1 if it is in none
 }
 
-// New returns a timer that is in no queue.
-func New[Owner any](o Owner) *Timer[Owner] { return &Timer[Owner]{Owner: o, index: -1} }
+// NewTimer returns a timer that is in no queue.
+func NewTimer[Owner any](o Owner) *Timer[Owner] { return &Timer[Owner]{Owner: o, index: -1} }
 
 // Set reports whether the timer is in a queue.
 func (t *Timer[Owner]) Set() bool { return t.index >= 0 }
 
-// Queue holds timers, the earliest first. It is not safe for concurrent use.
+// Queue holds timers, the earliest first, so that one alarm serves several elections. It is not
+// safe for concurrent use.
 type Queue[Owner any] []*Timer[Owner]
 
 // Set changes when t is due, and puts it into the queue if it is not there.
