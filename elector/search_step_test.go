@@ -178,10 +178,29 @@ func (x *search) send(w *snapshot, node int, out *sent) error {
 			return err
 		}
 	}
+	if err := x.supports(w, node, to, out); err != nil {
+		return err
+	}
 	both := p.linked >> to & (w.peers[to].linked >> node) & 1
 	if both != 0 && w.cut>>x.pair(node, to)&1 == 0 {
 		w.traffic.put(flight{x.lanes[out.parcel], 0, out.parcel})
 		x.purge(w, to)
+	}
+	return nil
+}
+
+// supports checks that a node which forgot a vote in a crash supports no leader of a lower term
+// before one promise's time is over: that vote may be about to elect another. §3.1
+func (x *search) supports(w *snapshot, node, to int, out *sent) error {
+	acks := x.parcels[out.parcel].msg.Kind == elector.HeartbeatAck
+	if !acks || x.state(w, node).EmbargoEnd <= noon(node) {
+		return nil
+	}
+	for term := out.term + 1; term < mostTerms; term++ {
+		if voted := w.peers[node].votes.of(term); voted >= 0 && voted != to {
+			return fmt.Errorf("%s supports %s in term %d, and has voted for %s in term %d",
+				x.voters[node], x.voters[to], out.term, x.voters[voted], term)
+		}
 	}
 	return nil
 }
@@ -245,6 +264,9 @@ func (x *search) drop(w *snapshot, goes func(p *parcel) bool) {
 func (x *search) dropBetween(w *snapshot, a, b int) {
 	x.drop(w, func(p *parcel) bool { return between(p.from, p.to, a, b) })
 }
+
+// between reports whether a message goes one way or the other between two voters.
+func between(from, to, a, b int) bool { return from == a && to == b || from == b && to == a }
 
 // pair numbers two nodes.
 func (x *search) pair(a, b int) int { return max(a, b)*maxVoters + min(a, b) - maxVoters }

@@ -47,7 +47,7 @@ type search struct {
 	came    []arrival
 	calmly  []int32         // where a state leads if nothing goes wrong; itself if all follow a leader
 	lived   map[uint64]bool // hashes of states from which a leader follows
-	apart   map[uint64]bool // states without their traffic, if somebody wants to know them
+	bare    map[uint64]bool // states without their traffic, if somebody wants to know them
 	keeps   bool            // what is over stays on its way
 	tried   int             // transitions
 	capped  int             // states that are not followed, for the limit of terms
@@ -60,12 +60,13 @@ type scene struct {
 	timing elector.Timing
 	bounds elector.Bounds
 	disks  []lsn.Term     // the terms at the start; 1 for all others
-	past   []past         // what nodes did before they crashed; nothing for all others
+	past   []past         // what nodes did before they crashed, if warm a moment ago
 	rates  []elector.Time // how far each clock goes in a quantum; a unit for all others
 	terms  lsn.Term       // above those of the begin: a state with a higher one is not followed
 	life   uint8          // quanta that a message may take, and a write
 	stands []int          // the nodes that may stand; nil for all
 	warm   bool           // begin with one leading, and all others following
+	apart  bool           // begin with the first two cut off from each other
 
 	// At most so many of each in all.
 	crashes, cuts, twins, stalls uint8
@@ -75,6 +76,21 @@ type scene struct {
 
 	limit int // states; 0 for as many as there are
 }
+
+// machineKey is all that decides what a machine does, except for the time.
+type machineKey struct {
+	node  int
+	state elector.State
+	held  string
+}
+
+// parcel is a message on its way.
+type parcel struct {
+	from, to int
+	msg      elector.Message
+}
+
+const maxVoters = 5
 
 // past is what a node did before: it reserved terms, and voted in one that is not on its disk.
 type past struct {
@@ -196,8 +212,8 @@ func (x *search) visit(w *snapshot, by arrival, next *layer) int32 {
 	at = int32(len(x.came))
 	x.visited[h] = at
 	x.came, x.calmly = append(x.came, by), append(x.calmly, -1)
-	if x.apart != nil {
-		x.apart[maphash.Bytes(x.seed, b[:len(b)-4*w.traffic.n-1])] = true
+	if x.bare != nil {
+		x.bare[maphash.Bytes(x.seed, b[:len(b)-4*w.traffic.n-1])] = true
 	}
 	if x.highest(w) <= x.terms {
 		next.add(at, b)
@@ -278,21 +294,52 @@ func (x *search) begin() (w snapshot) {
 			term = uint8(x.disks[i])
 		}
 		p.disk = terms{term, term}
-		if i < len(x.past) && x.past[i] != (past{}) {
-			p.disk.reserved = uint8(x.past[i].reserved)
-			p.votes.set(x.past[i].term, x.past[i].vote)
+		if !x.warm {
+			x.recall(p, i)
 		}
 		x.must(x.boot(&w, i, false))
 	}
 	for i := range x.nodes {
 		for j := range i {
+			if x.apart && i == 1 {
+				w.cut |= 1 << x.pair(i, j)
+				continue
+			}
 			x.must(x.connect(&w, i, j))
 		}
 	}
 	if x.warm {
 		x.must(x.calm(&w, func(node int) bool { return node > 0 }, func() bool { return false }))
+		for i := range x.nodes {
+			x.restart(&w, i)
+		}
 	}
 	return w
+}
+
+// recall gives a node the disk and the votes of its past, and returns whether it has one.
+func (x *search) recall(p *peer, node int) bool {
+	if node >= len(x.past) || x.past[node] == (past{}) {
+		return false
+	}
+	before := x.past[node]
+	p.disk.reserved = uint8(before.reserved)
+	p.votes.set(before.term, before.vote)
+	return true
+}
+
+// restart lets a node that has a past crash, and start again on it, while another leads.
+func (x *search) restart(w *snapshot, node int) {
+	if !x.recall(&w.peers[node], node) {
+		return
+	}
+	x.end(w, node)
+	x.must(x.boot(w, node, false))
+	for other := range x.nodes {
+		if other != node {
+			x.must(x.connect(w, node, other))
+		}
+	}
 }
 
 // boot starts a process on the disk of a node.
