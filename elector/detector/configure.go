@@ -109,7 +109,7 @@ func Configure(ask QoS, link Quality, limits Limits) (Plan, error) {
 type problem struct {
 	t                    float64 // T_D^u = T_D^U - E(D)
 	v, loss              float64 // V(D), p_L
-	ordered, gaps        bool
+	ordered              bool
 	recurrence, duration float64 // T_MR^L, T_M^U
 	shortest, longest    float64 // eta
 	least                float64 // T_D^u
@@ -118,7 +118,7 @@ type problem struct {
 func newProblem(ask QoS, link Quality, limits Limits) problem {
 	return problem{
 		t: (ask.Detect - link.Delay).Seconds(), v: square(link.Deviation.Seconds()),
-		loss: link.Loss, ordered: link.Ordered, gaps: link.Gaps,
+		loss: link.Loss, ordered: link.Ordered,
 		recurrence: time.Duration(ask.Mistakes).Seconds(), duration: ask.duration(),
 		shortest: limits.Shortest.Seconds(), longest: limits.Longest.Seconds(),
 		least: limits.Detection.Seconds(),
@@ -169,13 +169,19 @@ func (p problem) gamma() float64 { return (1 - p.loss) * p.t * p.t / (p.v + p.t*
 
 // f is a lower bound of E(T_MR), in seconds. It goes on until it has shown enough.
 //
-// If heartbeats are independent, that is the paper's f(eta): a mistake needs that each of
-// the ceil(T/eta) - 1 heartbeats which can still come in time is lost or late, and each is
-// late with at most the probability of Cantelli's inequality. Every factor is 1 at least, so
-// a product that passes the greatest float64 is +Inf, and that is enough.
+// If heartbeats are independent, f is the paper's f(eta): for a mistake, each of the
+// ceil(T/eta) - 1 heartbeats that can still come in time must be lost or late, and each is late
+// with at most the probability of Cantelli's inequality. Every factor is at least 1, so a product
+// that passes the greatest float64 is +Inf, which is enough.
+//
+// On an ordered link one factor says all, whatever depends on what: at freshness point i the
+// sender is suspected if heartbeat i and all after it come later than alpha after i is expected.
+// The square of that lateness has the mean V, so by Markov's inequality the probability is at
+// most V/alpha^2. Cantelli's inequality does not apply: it is about the mean of what was measured,
+// and heartbeats that arrive with the next one are later than that on average.
 func (p problem) f(eta, enough float64) float64 {
 	if p.ordered {
-		return eta / p.orderedMistake(eta)
+		return eta * square(p.t-eta) / p.v
 	}
 	const most = 10_000 // to count fewer promises less, never more
 	chances := min(math.Ceil(p.t/eta)-1, most)
@@ -185,30 +191,6 @@ func (p problem) f(eta, enough float64) float64 {
 		product *= (p.v + x2) / (p.v + p.loss*x2)
 	}
 	return product
-}
-
-// orderedMistake bounds the probability of a mistake at a freshness point, if no heartbeat
-// overtakes another: the first that is awaited was lost, or it or any one before it was so
-// late that it held up the rest. By Cantelli's inequality the one m periods before is with
-// at most V/(V + (alpha + m eta)^2). The integral stands for all m that are not summed.
-//
-// If Quality.Gaps, one term says all, whatever depends on what: at freshness point i the sender is
-// suspected if what comes first of heartbeat i and those after it comes alpha later than i is
-// expected. The square of how much later that is has the mean V, so Markov's inequality bounds
-// the probability by V/alpha^2. (Cantelli's holds about the mean of what is measured alone, and
-// heartbeats that come with the next are later on the mean than those that arrive.)
-func (p problem) orderedMistake(eta float64) float64 {
-	const summed = 64
-	alpha := p.t - eta
-	if p.gaps {
-		return p.v / square(alpha)
-	}
-	sum := p.loss
-	for m := range summed + 1 {
-		sum += p.v / (p.v + square(alpha+float64(m)*eta))
-	}
-	sigma := math.Sqrt(p.v)
-	return sum + sigma/eta*math.Atan2(sigma, alpha+summed*eta)
 }
 
 // round rounds a period that solve found down to whole microseconds, if that does as well.
@@ -254,14 +236,14 @@ func (p problem) infeasible(delay time.Duration) *Infeasible {
 	return e
 }
 
-// safest returns the period within the limits whose output is right most often: that of the
-// least beta = eta/E(T_MR). If there is one term only it is that of the longest E(T_MR), since
-// then more heartbeats are hardly ever right where fewer are wrong: three in T_D^u.
+// safest returns the period within the limits whose output is right most often: the one with the
+// least beta = eta/E(T_MR). On an ordered link it is the one with the longest E(T_MR), about three
+// in T_D^u: more heartbeats would hardly ever help.
 func (p problem) safest() (best float64) {
 	least := math.Inf(1)
 	for eta := min(p.t, p.longest); ; eta = max(eta*0.99, p.shortest) {
 		beta := eta / p.f(eta, math.Inf(1))
-		if p.gaps {
+		if p.ordered {
 			beta /= eta
 		}
 		if beta <= least {

@@ -14,12 +14,10 @@ type Quality struct {
 	// Deviation is the standard deviation of the delay, the root of V(D). Positive.
 	Deviation time.Duration
 	// Ordered says that no heartbeat overtakes another, as in a TCP connection: one that is
-	// late holds up all behind it, and Configure may not count on each of them by itself.
+	// late delays all behind it, so they are not independent. A heartbeat that was lost then
+	// counts in Deviation as one that came with the next, as Link measures it, and Configure does
+	// not need Loss.
 	Ordered bool
-	// Gaps says, of an ordered link, that a heartbeat which was lost counts in Deviation as one
-	// that came with the next. Then Deviation says all, and Configure needs neither Loss nor
-	// that anything is independent. Link measures so.
-	Gaps bool
 }
 
 const (
@@ -120,7 +118,7 @@ func (l *Link) Restart() { l.arrivals, l.judged = arrivals{}, 0 }
 func (l *Link) Quality() (q Quality, isKnown bool) {
 	q = Quality{
 		Loss: startLoss, Delay: time.Duration(l.trip.value / 2),
-		Deviation: time.Duration(l.deviation()), Ordered: l.Ordered, Gaps: l.Ordered,
+		Deviation: time.Duration(l.deviation()), Ordered: l.Ordered,
 	}
 	if l.variance.n < known {
 		return q, false

@@ -86,37 +86,3 @@ func TestTheBoundIsBelowTheExactValue(t *testing.T) {
 		require.Less(t, bound, row.recurrence)
 	}
 }
-
-// knownPlan is the configurator of [CTA] for a delay whose distribution is known.
-func knownPlan(detect, recurrence, duration, loss float64, late tail) (eta float64) {
-	q := (1 - loss) * (1 - late(detect))
-	f := func(eta float64) float64 {
-		log := math.Log(eta / q)
-		for j := 1.0; j <= math.Ceil(detect/eta-1e-12)-1; j++ {
-			log -= math.Log(loss + (1-loss)*late(detect-j*eta))
-		}
-		return log
-	}
-	above := min(q*duration, detect)
-	for eta = above; f(eta) < math.Log(recurrence); above, eta = eta, eta*0.999 {
-	}
-	for above-eta > 1e-9*eta {
-		if mid := (above + eta) / 2; f(mid) < math.Log(recurrence) {
-			above = mid
-		} else {
-			eta = mid
-		}
-	}
-	return eta
-}
-
-// The article's example: a crash within 30 s, a mistake a month, corrected in a minute. To
-// know no more than the moments costs 3 % of the period.
-func TestKnownDistributionAllowsALongerPeriod(t *testing.T) {
-	known := knownPlan(30, 30*86400, 60, 0.01, exponential(0.02))
-	require.InDelta(t, 9.97644, known, 1e-5)
-	unknown, ok := problem{t: 29.98, v: 0.0004, loss: 0.01, recurrence: 30 * 86400, duration: 60,
-		shortest: 0.001, longest: 60}.solve()
-	require.True(t, ok)
-	require.Less(t, unknown, known)
-}

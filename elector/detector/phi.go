@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"math/bits"
 	"strconv"
 	"time"
 )
@@ -40,10 +39,12 @@ type Phi struct {
 	newest    Heartbeat
 	at        time.Duration // when newest came
 	deadline  time.Duration
-	intervals []time.Duration // a ring; next is the oldest once it is full
+	base      time.Duration // of what is remembered: the period
+	intervals []float64     // a ring, in ns beyond base; next is the oldest once it is full
 	next      int
-	sum       time.Duration
-	squares   uint128 // exact: the years leave no rounding behind
+	// sum and squares are those of the intervals. They are computed anew in each turn of the
+	// ring, so that no rounding error grows.
+	sum, squares float64
 }
 
 // Check returns the first field that is out of range, its value, and what would be right; the
@@ -128,10 +129,10 @@ func NewPhi(c PhiConfig) (*Phi, error) {
 		return nil, fmt.Errorf("phi: %s is %v, but must be %s", field, value, want)
 	}
 	return &Phi{PhiConfig: c, y: normalQuantile(c.Threshold),
-		intervals: make([]time.Duration, 0, c.Window)}, nil
+		intervals: make([]float64, 0, c.Window)}, nil
 }
 
-// longestInterval keeps sums and squares of a window far from overflow.
+// longestInterval keeps the deadline far from overflow.
 const longestInterval = 24 * time.Hour
 
 // Observe learns the interval since the heartbeat before, unless that one had been suspected
@@ -163,33 +164,41 @@ func (p *Phi) Suspicion(now time.Duration) float64 {
 }
 
 func (p *Phi) begin(period time.Duration) {
-	p.intervals, p.next, p.sum, p.squares = p.intervals[:0], 0, 0, uint128{}
+	p.intervals, p.next, p.base = p.intervals[:0], 0, bounded(period)
 	p.learn(period - period/4)
 	p.learn(period + period/4)
 }
 
 func (p *Phi) learn(interval time.Duration) {
-	interval = min(max(interval, 0), longestInterval)
+	x := float64(bounded(interval) - p.base)
 	if len(p.intervals) < cap(p.intervals) {
-		p.intervals = append(p.intervals, interval)
+		p.intervals = append(p.intervals, x)
 	} else {
 		oldest := p.intervals[p.next]
-		p.intervals[p.next] = interval
+		p.intervals[p.next] = x
 		p.next = (p.next + 1) % len(p.intervals)
-		p.sum -= oldest
-		p.squares = p.squares.minus(product(uint64(oldest), uint64(oldest)))
+		p.sum += x - oldest
+		p.squares += x*x - oldest*oldest
 	}
-	p.sum += interval
-	p.squares = p.squares.plus(product(uint64(interval), uint64(interval)))
+	if p.next == 0 {
+		p.sum, p.squares = 0, 0
+		for _, x := range p.intervals {
+			p.sum += x
+			p.squares += x * x
+		}
+	}
 }
 
-// moments are the mean and the deviation of the window, in nanoseconds. The variance is
-// (n x sum of squares - square of the sum) / n^2, whose difference is exact here.
+func bounded(interval time.Duration) time.Duration {
+	return min(max(interval, 0), longestInterval)
+}
+
+// moments are the mean and the deviation of the window, in nanoseconds.
 func (p *Phi) moments() (mean, deviation float64) {
 	n := float64(len(p.intervals))
-	spread := p.squares.times(uint64(len(p.intervals))).minus(product(uint64(p.sum), uint64(p.sum)))
-	deviation = math.Sqrt(spread.float()) / n
-	return float64(p.sum) / n, max(deviation, float64(p.MinDeviation))
+	beyond := p.sum / n
+	variance := max(p.squares/n-beyond*beyond, 0)
+	return beyond + float64(p.base), max(math.Sqrt(variance), float64(p.MinDeviation))
 }
 
 // phiNormal is -log10 of the upper tail of the standard normal distribution at y, exact to
@@ -215,28 +224,3 @@ func normalQuantile(phi float64) float64 {
 	}
 	return high
 }
-
-// uint128 holds what is exact in 128 bits.
-type uint128 struct{ high, low uint64 }
-
-func product(a, b uint64) uint128 {
-	high, low := bits.Mul64(a, b)
-	return uint128{high, low}
-}
-
-func (u uint128) plus(v uint128) uint128 {
-	low, carry := bits.Add64(u.low, v.low, 0)
-	return uint128{u.high + v.high + carry, low}
-}
-
-func (u uint128) minus(v uint128) uint128 {
-	low, borrow := bits.Sub64(u.low, v.low, 0)
-	return uint128{u.high - v.high - borrow, low}
-}
-
-func (u uint128) times(n uint64) uint128 {
-	p := product(u.low, n)
-	return uint128{p.high + u.high*n, p.low}
-}
-
-func (u uint128) float() float64 { return math.Ldexp(float64(u.high), 64) + float64(u.low) }

@@ -80,6 +80,18 @@ func (w *wire) deliveries(period, crash time.Duration) func(yield func(delivery)
 	}
 }
 
+// measured is what a Link estimates of a wire with the mean delay known, by so many heartbeats.
+func measured(t *testing.T, w *wire, period time.Duration, n int) Quality {
+	link := Link{Ordered: w.ordered}
+	for arrived := range w.deliveries(period, time.Duration(n)*period) {
+		link.Observe(arrived.at, arrived.hb)
+	}
+	link.RoundTrip(2 * w.mean)
+	q, isKnown := link.Quality()
+	require.True(t, isKnown)
+	return q
+}
+
 // A record is what was measured of a detector, by the rules of [CTA]: a mistake is a change
 // to suspicion while the sender was up.
 type record struct {
@@ -165,29 +177,6 @@ func (d *naiveNFDE) Observe(now time.Duration, hb Heartbeat) time.Duration {
 		d.tau = expected + d.alpha
 	}
 	return d.tau
-}
-
-// The more arrivals the expected arrival is a mean of, the fewer mistakes: with one, NFD-E is
-// hardly better than a timeout; with 128 it is as good as if the mean were known.
-func TestNFDEWindow(t *testing.T) {
-	for _, c := range []struct {
-		row  int // of exactRows
-		n    int
-		want float64 // E(T_MR)
-	}{
-		{4, 1, 1.50}, {4, 4, 2.38}, {4, 32, 3.16}, {4, 128, 3.33}, {4, 1000, 3.38},
-		{7, 1, 81}, {7, 4, 143}, {7, 32, 206}, {7, 128, 219},
-	} {
-		row := exactRows[c.row]
-		mean, eta := duration(row.mean), duration(row.eta)
-		var r record
-		r.watch(&naiveNFDE{n: c.n, alpha: duration(row.delta) - mean},
-			newWire(1, Quality{Loss: row.loss, Delay: mean}), eta, 300_000*eta)
-		// The spread of a count of m mistakes is about the root of m.
-		slack := 0.01 + 3.5*math.Sqrt(1/float64(r.mistakes))
-		require.InEpsilon(t, c.want, r.recurrence(), slack, "%+v: %d mistakes", c, r.mistakes)
-		require.LessOrEqual(t, r.recurrence(), row.recurrence*(1+slack))
-	}
 }
 
 // duration is for the figures of papers, which are in seconds.

@@ -90,12 +90,7 @@ func cellOf(t *testing.T, link, known Quality, period time.Duration) []string {
 	kind, promised := "independent", ""
 	if link.Ordered {
 		kind = "ordered"
-		measured := Link{Ordered: true}
-		for arrived := range newWire(0, link).deliveries(period, 20_000*period) {
-			measured.Observe(arrived.at, arrived.hb)
-		}
-		measured.RoundTrip(2 * link.Delay)
-		known, _ = measured.Quality()
+		known = measured(t, newWire(0, link), period, 20_000)
 	}
 	plan, err := Configure(dailyMistake, known, Limits{Shortest: period, Longest: period})
 	if !errors.As(err, new(*Infeasible)) {
