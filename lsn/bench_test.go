@@ -26,16 +26,6 @@ func TestHotPathsDoNotAllocate(t *testing.T) {
 	}))
 }
 
-func BenchmarkCompare(b *testing.B) {
-	x, y := at(5, 2), at(5, 3)
-	b.ReportAllocs()
-	for b.Loop() {
-		if x.Compare(y) != -1 {
-			b.Fatal("wrong order")
-		}
-	}
-}
-
 func BenchmarkSequencerNext(b *testing.B) {
 	var s lsn.Sequencer
 	require.NoError(b, s.Begin(1))
@@ -61,31 +51,5 @@ func BenchmarkFenceAdmit(b *testing.B) {
 	b.ReportAllocs()
 	for n := uint64(0); b.Loop(); n++ {
 		_ = f.Admit(at(1, n))
-	}
-}
-
-func BenchmarkAppendText(b *testing.B) {
-	buf := make([]byte, 0, 64)
-	b.ReportAllocs()
-	for b.Loop() {
-		_, _ = large.AppendText(buf)
-	}
-}
-
-func BenchmarkParse(b *testing.B) {
-	text := large.String()
-	b.ReportAllocs()
-	for b.Loop() {
-		_, _ = lsn.Parse(text)
-	}
-}
-
-func BenchmarkBinary(b *testing.B) {
-	buf := make([]byte, 0, 64)
-	b.ReportAllocs()
-	for b.Loop() {
-		bytes, _ := large.AppendBinary(buf)
-		var l lsn.LSN
-		_ = l.UnmarshalBinary(bytes)
 	}
 }

@@ -57,18 +57,6 @@ func TestFenceRefusesWhatIsOfNoLeadership(t *testing.T) {
 	}
 }
 
-func TestFenceGoesOnAfterARestart(t *testing.T) {
-	var before lsn.Fence
-	require.NoError(t, before.Admit(at(4, 7)))
-	saved := before.Newest().String()
-
-	newest, err := lsn.Parse(saved)
-	require.NoError(t, err)
-	after := lsn.NewFence(newest)
-	require.Error(t, after.Admit(at(4, 6)))
-	require.NoError(t, after.Admit(at(4, 7)))
-}
-
 // TestFenceAdmitsEachMessageOnce sends the same messages from several
 // goroutines at once.
 func TestFenceAdmitsEachMessageOnce(t *testing.T) {

@@ -32,17 +32,6 @@ func TestByteOrderIsLSNOrder(t *testing.T) {
 	})
 }
 
-func TestOrderIsTotal(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		a, b, c := anyLSN().Draw(t, "a"), anyLSN().Draw(t, "b"), anyLSN().Draw(t, "c")
-		require.Equal(t, a.Compare(b), -b.Compare(a), "antisymmetric")
-		require.Equal(t, a == b, a.Compare(b) == 0, "agrees with ==")
-		if a.Less(b) && b.Less(c) {
-			require.True(t, a.Less(c), "transitive")
-		}
-	})
-}
-
 func TestEveryFormReadsBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := anyLSN().Draw(t, "lsn")
