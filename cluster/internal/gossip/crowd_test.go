@@ -2,19 +2,14 @@ package gossip
 
 import (
 	"bytes"
-	"compress/lzw"
 	"fmt"
-	"io"
 	"net"
-	"os"
-	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
-	"github.com/hashicorp/go-msgpack/v2/codec"
 	"github.com/hashicorp/memberlist"
 	"github.com/stretchr/testify/require"
 
@@ -39,16 +34,9 @@ func invent(t *testing.T, p *peer, node string, versions []uint8) {
 	t.Helper()
 	meta, err := encodeMeta(wireMeta{Meta: Meta{MeshAddr: "127.0.0.1:9"}})
 	require.NoError(t, err)
-	sendPacket(t, p, encoded(t, typeAlive, aliveMessage{
+	sendPacket(t, p, encode(typeAlive, aliveMessage{
 		Incarnation: 1, Node: node, Addr: []byte{127, 0, 0, 1}, Port: 9, Meta: meta, Vsn: versions,
 	}))
-}
-
-// encoded is a message as memberlist writes it.
-func encoded(t testing.TB, kind byte, body any) []byte {
-	text := []byte{}
-	require.NoError(t, codec.NewEncoderBytes(&text, &codec.MsgpackHandle{}).Encode(body))
-	return append([]byte{kind}, text...)
 }
 
 // labelled is a message of the tests' cluster.
@@ -149,59 +137,6 @@ func TestNamesThatComeAndDieAreBounded(t *testing.T) {
 	})
 }
 
-func allocated() uint64 {
-	var s runtime.MemStats
-	runtime.ReadMemStats(&s)
-	return s.TotalAlloc
-}
-
-// A few bytes cost a few bytes, whoever opens the stream.
-func TestClaimsAndBombsAreNotRead(t *testing.T) {
-	var packed bytes.Buffer
-	w := lzw.NewWriter(&packed, lzw.LSB, 8)
-	_, err := w.Write(make([]byte, 30<<20))
-	require.NoError(t, err)
-	require.NoError(t, w.Close())
-	require.Less(t, packed.Len(), 60_000)
-	compressed := encoded(t, typeCompressed, struct {
-		Algo uint8
-		Buf  []byte
-	}{0, packed.Bytes()})
-	compound := append([]byte{typeCompound, 1, byte(len(compressed) >> 8), byte(len(compressed))},
-		compressed...)
-	claim := encoded(t, typePushPull, pushPull{Nodes: 1 << 20, Join: true})
-	userClaim := encoded(t, typePushPull, pushPull{UserStateLen: 20 << 20})
-	a := start(t, "a")
-	before := allocated()
-	for range 3 {
-		for _, message := range [][]byte{claim, userClaim, compressed} {
-			conn := openTo(t, a, message)
-			_ = conn.SetReadDeadline(time.Now().Add(patience))
-			_, err := io.ReadAll(conn)
-			require.NotErrorIs(t, err, os.ErrDeadlineExceeded, "it is still open")
-		}
-		sendPacket(t, a, compressed)
-		sendPacket(t, a, compound)
-	}
-
-	// Also where members are dialed.
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer ln.Close()
-	start(t, "b", joining(ln.Addr().String()))
-	for range 3 {
-		conn, err := ln.Accept()
-		require.NoError(t, err)
-		_, err = conn.Write(claim)
-		require.NoError(t, err)
-		_, _ = io.Copy(io.Discard, conn)
-		_ = conn.Close()
-	}
-	start(t, "c", joining(a.gossipAddr()))
-	a.requireState(StateAlive, "c")
-	require.Less(t, allocated()-before, uint64(8<<20))
-}
-
 // Members of the version before compress what they send.
 func TestMembersThatCompressAreRead(t *testing.T) {
 	a := start(t, "a")
@@ -216,7 +151,7 @@ func TestMembersThatCompressAreRead(t *testing.T) {
 func TestSilentStreamsKeepNobodyOut(t *testing.T) {
 	a := start(t, "a", func(c *Config) { c.streamTimeout = time.Hour })
 	for range 3 * maxStreams {
-		openTo(t, a, encoded(t, typePushPull, pushPull{Nodes: 1}))
+		openTo(t, a, encode(typePushPull, pushPull{Nodes: 1}))
 	}
 	start(t, "b", joining(a.gossipAddr()))
 	a.requireState(StateAlive, "b")
@@ -236,35 +171,4 @@ func TestImpossibleVersionsKeepNobodyOut(t *testing.T) {
 	start(t, "b", joining(a.gossipAddr()))
 	a.requireState(StateAlive, "b")
 	require.Len(t, a.view(), 2)
-}
-
-// What passes the border is a message that members send, within the bounds.
-func FuzzBorder(f *testing.F) {
-	f.Add(labelled(encoded(f, typePushPull, pushPull{Nodes: 3, Join: true})))
-	f.Add(encoded(f, typePushPull, pushPull{Nodes: 1 << 20}))
-	f.Add(labelled([]byte{typeChecksum, 0, 0, 0, 0, typeCompound, 2, 0, 1, 0, 1, typePing, typeAlive}))
-	f.Add([]byte{typeCompressed, 0x80})
-	f.Add(labelled([]byte{typeEncrypted, 0, 0, 0, 9}))
-	f.Fuzz(func(t *testing.T, sent []byte) {
-		var b border
-		if b.checkPacket(sent) == nil && sent[0] == typeCompressed {
-			unpacked, err := unpack(bytes.NewReader(sent[1:]), maxPacket)
-			require.NoError(t, err)
-			require.NotEqual(t, byte(typeCompressed), unpacked[0])
-		}
-		in, err := b.openStream(bytes.NewReader(sent))
-		if err == nil {
-			text, err := io.ReadAll(in)
-			require.NoError(t, err)
-			if text[0] == typeLabel {
-				text = text[2+int(text[1]):]
-			}
-			var h pushPull
-			if text[0] == typePushPull {
-				require.NoError(t, codec.NewDecoderBytes(text[1:], &codec.MsgpackHandle{}).Decode(&h))
-			}
-			require.LessOrEqual(t, max(h.Nodes, -h.Nodes), maxNodes)
-			require.Zero(t, h.UserStateLen)
-		}
-	})
 }

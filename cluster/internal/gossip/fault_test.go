@@ -59,7 +59,7 @@ func TestBlockedHoldsAgainstTheOtherSidesAttempts(t *testing.T) {
 			requireTogether(t, a, b, c)
 			k.separate("a b")
 			for _, p := range []*peer{a, b} {
-				_, err := p.now.Load().list.Join([]string{c.gossipAddr()})
+				_, err := p.list.Join([]string{c.gossipAddr()})
 				require.Error(t, err)
 			}
 			k.separate("")
@@ -107,8 +107,10 @@ func (l *lines) count(text string) int {
 	return strings.Count(l.buf.String(), text)
 }
 
-func (l *lines) option(c *Config) {
-	c.Logger = hclog.New(&hclog.LoggerOptions{Level: hclog.Info, Output: l})
+func (l *lines) option(c *Config) { l.at(hclog.Info, c) }
+func (l *lines) debug(c *Config)  { l.at(hclog.Debug, c) }
+func (l *lines) at(level hclog.Level, c *Config) {
+	c.Logger = hclog.New(&hclog.LoggerOptions{Level: level, Output: l})
 }
 
 func TestJoinFailureIsSaidOnceAndSoIsRecovery(t *testing.T) {
@@ -139,10 +141,8 @@ func TestOwnAddressAmongJoinIsSkipped(t *testing.T) {
 	port := freePort(t)
 	own := net.JoinHostPort("127.0.0.2", port)
 	others := net.JoinHostPort("127.0.0.1", port)
-	a := start(t, "a", bound("0.0.0.0:"+port), joining(own, others), func(c *Config) {
-		c.Advertise = own
-		c.Logger = hclog.New(&hclog.LoggerOptions{Level: hclog.Debug, Output: &log})
-	})
+	a := start(t, "a", bound("0.0.0.0:"+port), joining(own, others), log.debug,
+		func(c *Config) { c.Advertise = own })
 	b := start(t, "b", joining(own))
 	requireTogether(t, a, b)
 	time.Sleep(5 * fast().Rejoin)

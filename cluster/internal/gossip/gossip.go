@@ -21,7 +21,7 @@ const defaultStreamTimeout = 3 * time.Second // to open a stream, and for each e
 type Gossip struct {
 	cfg     Config
 	log     hclog.Logger
-	now     atomic.Pointer[session]
+	list    *memberlist.Memberlist
 	members *members
 	arrived func() uint64 // counts the packets that came in
 	bound   netip.AddrPort
@@ -106,23 +106,19 @@ func (g *Gossip) open() error {
 		g.addr = netip.AddrPortFrom(addr.Unmap(), uint16(port))
 	}
 	g.arrived, g.transport = tr.arrived.Load, tr
-	first, err := g.newSession(g.cfg.Keys)
-	if err != nil {
+	if g.list, err = memberlist.Create(g.libraryConfig()); err != nil {
 		return fmt.Errorf("start memberlist on %s: %w", g.bound, err)
 	}
-	g.now.Store(first)
 	return nil
 }
 
 // libraryConfig starts from memberlist's settings for a LAN. Its log goes to DEBUG:
 // what matters of it reaches people as events of members and as failures to join.
-func (g *Gossip) libraryConfig(s *session) *memberlist.Config {
+func (g *Gossip) libraryConfig() *memberlist.Config {
 	c := memberlist.DefaultLANConfig()
 	c.Name = string(g.cfg.Node)
-	c.Label = g.cfg.Cluster
-	c.Transport = keptTransport{g.transport}
-	c.Keyring = s.ring
-	c.GossipVerifyOutgoing, c.GossipVerifyIncoming = s.keys.Sends(), s.keys.Demands()
+	c.Transport = g.transport
+	c.UDPBufferSize -= 2 + len(g.cfg.Cluster) + sealSize // for the envelope
 	c.BindAddr, c.BindPort = g.bound.Addr().String(), int(g.bound.Port())
 	c.AdvertiseAddr, c.AdvertisePort = g.addr.Addr().String(), int(g.addr.Port())
 	c.Logger = debugLogger(g.log)
@@ -139,7 +135,7 @@ func (g *Gossip) libraryConfig(s *session) *memberlist.Config {
 	// be found at once. Zero would mean for ever.
 	c.DeadNodeReclaimTime = time.Millisecond
 
-	c.Delegate, c.Events, c.Conflict, c.Alive = s.events, s.events, s.events, s.events
+	c.Delegate, c.Events, c.Conflict, c.Alive = g.members, g.members, g.members, g.members
 	return c
 }
 
@@ -168,10 +164,9 @@ func (g *Gossip) Leave() {
 	g.members.setMeta(wireMeta{g.cfg.Meta, true})
 	// memberlist would wait until its rounds of gossip have sent the one and then the other,
 	// which takes several of their periods. It puts what is to be sent into pings, too.
-	list := g.now.Load().list
-	_ = list.UpdateNode(time.Nanosecond) // zero would be no limit
+	_ = g.list.UpdateNode(time.Nanosecond) // zero would be no limit
 	others := g.ping(g.members.alive())
-	_ = list.Leave(time.Nanosecond)
+	_ = g.list.Leave(time.Nanosecond)
 	g.ping(others)
 }
 
@@ -183,7 +178,7 @@ func (g *Gossip) ping(members []Member) (answered []Member) {
 		pings.Go(func() {
 			addr, err := netip.ParseAddrPort(m.GossipAddr)
 			if err == nil {
-				_, err = g.now.Load().list.Ping(string(m.Node), net.UDPAddrFromAddrPort(addr))
+				_, err = g.list.Ping(string(m.Node), net.UDPAddrFromAddrPort(addr))
 			}
 			if err != nil {
 				return
@@ -216,7 +211,7 @@ func (g *Gossip) shutDown() {
 	close(g.stop)
 	g.mu.Lock()
 	g.left = true // memberlist panics when told to leave after its shutdown
-	err := errors.Join(g.transport.Shutdown(), g.now.Load().list.Shutdown())
+	err := errors.Join(g.transport.Shutdown(), g.list.Shutdown())
 	g.mu.Unlock()
 	if err != nil {
 		g.log.Debug("memberlist did not shut down cleanly", "error", err)

@@ -135,7 +135,7 @@ func (p *peer) requireState(state State, node elector.NodeID) Member {
 // update changes what p tells the others.
 func (p *peer) update(m Meta) {
 	p.members.setMeta(wireMeta{Meta: m})
-	require.NoError(p.t, p.now.Load().list.UpdateNode(patience))
+	require.NoError(p.t, p.list.UpdateNode(patience))
 }
 
 // kill ends the node without a goodbye, as a crash would.

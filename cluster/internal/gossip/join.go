@@ -89,7 +89,6 @@ func pause(ctx context.Context, wake <-chan struct{}, d time.Duration) {
 
 // round tries every setting and every lost address once, some at a time.
 func (j *joiner) round(ctx context.Context) {
-	j.g.members.giveUp(j.g.cfg.Timing.Rejoin)
 	alive, lost := j.g.members.addresses()
 	results := map[netip.AddrPort]error{}
 	aim := func(addrs ...netip.AddrPort) {
@@ -143,7 +142,7 @@ func (j *joiner) round(ctx context.Context) {
 
 // try exchanges the state with whoever is at addr.
 func (j *joiner) try(addr netip.AddrPort) error {
-	_, err := j.g.now.Load().list.Join([]string{addr.String()})
+	_, err := j.g.list.Join([]string{addr.String()})
 	if err == nil {
 		return nil
 	}
@@ -152,9 +151,8 @@ func (j *joiner) try(addr netip.AddrPort) error {
 		err = first // the library lists the errors of all addresses on several lines
 	}
 	j.g.log.Debug("no member found at address", "gossip", addr, "error", err)
-	text := strings.NewReplacer(slices.Concat(refusals, []string{ // the address once
-		fmt.Sprintf("failed to join %s: ", addr), "", fmt.Sprintf("dial %s for gossip: ", addr), "",
-	})...).Replace(err.Error())
+	text := strings.NewReplacer(fmt.Sprintf("failed to join %s: ", addr), "", // the address once
+		fmt.Sprintf("dial %s for gossip: ", addr), "", "remote error: ", "").Replace(err.Error())
 	return fmt.Errorf("exchange state with %s: %s", addr, text)
 }
 

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/elector"
@@ -129,13 +128,8 @@ func TestWhoHasNoKeyStaysOut(t *testing.T) {
 	} {
 		t.Run(c.member+" meets "+c.stranger, func(t *testing.T) {
 			var here, there lines
-			debug := func(l *lines) option {
-				return func(c *Config) {
-					c.Logger = hclog.New(&hclog.LoggerOptions{Level: hclog.Debug, Output: l})
-				}
-			}
-			a := start(t, "a", encrypting(c.member), debug(&here))
-			s := start(t, "s", joining(a.gossipAddr()), encrypting(c.stranger), debug(&there))
+			a := start(t, "a", encrypting(c.member), here.debug)
+			s := start(t, "s", joining(a.gossipAddr()), encrypting(c.stranger), there.debug)
 			why := func() bool {
 				tries := s.Joined()
 				return len(tries) == 1 && tries[0].Err != nil && strings.Contains(tries[0].Err.Error(), c.want)
@@ -164,8 +158,9 @@ func TestWhoHasNoKeyStaysOut(t *testing.T) {
 func TestForgedMembersAreIgnored(t *testing.T) {
 	for keys, want := range map[string]bool{"plain": true, "A plain": true, "A": false} {
 		t.Run(keys, func(t *testing.T) {
-			a := start(t, "a", encrypting(keys))
-			came := func() bool { return a.arrived() >= 3 }
+			var log lines
+			a := start(t, "a", encrypting(keys), log.debug)
+			came := func() bool { return a.arrived()+uint64(log.count("packet refused")) >= 3 }
 			require.Eventually(t, func() bool { invent(t, a, "ghost", right); return came() }, patience,
 				5*time.Millisecond)
 			if want {
@@ -195,13 +190,9 @@ func TestKeysChangeWithoutAGap(t *testing.T) {
 		"C plain", "plain C", "plain",
 	} {
 		for i, p := range nodes {
-			before := p.now.Load().list
 			changed, err := p.SetKeys(keysOf(next))
 			require.NoError(t, err)
 			require.True(t, changed)
-			if keysOf(now).Demands() && keysOf(next).Demands() && next != "C A" {
-				require.Same(t, before, p.now.Load().list, "it goes on")
-			}
 			require.Equal(t, keysOf(next), p.Keys())
 			for _, from := range nodes {
 				news++
@@ -229,41 +220,6 @@ func TestKeysChangeWithoutAGap(t *testing.T) {
 			require.Empty(t, p.seen(StateDead, other.Local().Node))
 			require.Empty(t, p.seen(StateLeft, other.Local().Node))
 		}
-	}
-}
-
-// TestMemberThatDiesWhileKeysChangeIsMissed: a new memberlist knows nobody.
-func TestMemberThatDiesWhileKeysChangeIsMissed(t *testing.T) {
-	a := start(t, "a", encrypting("plain A"))
-	b := start(t, "b", joining(a.gossipAddr()), encrypting("A plain"))
-	requireTogether(t, a, b)
-	b.kill()
-	_, err := a.SetKeys(keysOf("A"))
-	require.NoError(t, err)
-	a.requireState(StateDead, "b")
-	require.Empty(t, a.view())
-}
-
-// TestWhoComesBackInTimeIsNotGivenUp, whoever is first.
-func TestWhoComesBackInTimeIsNotGivenUp(t *testing.T) {
-	const crowd = 100
-	ms := newMembers(&Config{}, hclog.NewNullLogger())
-	back := func() {
-		for i := range crowd {
-			ms.put(Member{Node: elector.NodeID(fmt.Sprint("n", i)), State: StateAlive})
-		}
-	}
-	for range 20 {
-		back()
-		ms.ask(time.Now())
-		var work sync.WaitGroup
-		ms.mu.Lock()
-		work.Go(func() { ms.giveUp(0) })
-		work.Go(back)
-		time.Sleep(2 * time.Millisecond) // both wait for the lock, and take turns at it
-		ms.mu.Unlock()
-		work.Wait()
-		require.Len(t, ms.alive(), crowd)
 	}
 }
 

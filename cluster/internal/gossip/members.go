@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -51,11 +50,6 @@ type members struct {
 	newcomers      int
 	newcomersSince time.Time
 
-	// asked are those of which a memberlist before this one said that they are alive, since
-	// askedAt.
-	asked   map[elector.NodeID]bool
-	askedAt time.Time
-
 	changed []elector.NodeID    // that deliver is still to hear of, each once
 	warned  limit.Log[struct{}] // of members that are kept out
 }
@@ -65,71 +59,7 @@ func newMembers(cfg *Config, log hclog.Logger) *members {
 		self: cfg.Node, voters: cfg.Voters, log: log, own: wireMeta{Meta: cfg.Meta},
 		join: make(chan struct{}, 1), wakeUp: make(chan struct{}, 1),
 		byID: map[elector.NodeID]Member{}, moved: map[elector.NodeID]string{},
-		asked: map[elector.NodeID]bool{},
 	}
-}
-
-// events are what a memberlist says, until another one takes its place.
-type events struct {
-	*members
-	stale atomic.Bool
-}
-
-// NotifyJoin hears of a member that appeared or came back.
-func (e *events) NotifyJoin(n *memberlist.Node) {
-	if !e.stale.Load() {
-		e.members.NotifyJoin(n)
-	}
-}
-
-// NotifyUpdate hears of changed metadata.
-func (e *events) NotifyUpdate(n *memberlist.Node) {
-	if !e.stale.Load() {
-		e.members.NotifyUpdate(n)
-	}
-}
-
-// NotifyLeave hears of a member that left or died.
-func (e *events) NotifyLeave(n *memberlist.Node) {
-	if !e.stale.Load() {
-		e.members.NotifyLeave(n)
-	}
-}
-
-// ask lets the members that are alive be asked whether they are, since a new memberlist knows
-// nobody. With a zero time nobody is asked any more.
-func (ms *members) ask(now time.Time) {
-	ms.mu.Lock()
-	defer ms.mu.Unlock()
-	clear(ms.asked)
-	for _, m := range ms.byID {
-		if m.State == StateAlive && !now.IsZero() {
-			ms.asked[m.Node] = true
-		}
-	}
-	ms.askedAt = now
-}
-
-// giveUp takes those for dead that have not answered for so long.
-func (ms *members) giveUp(after time.Duration) {
-	ms.mu.Lock()
-	defer ms.mu.Unlock()
-	if time.Since(ms.askedAt) < after {
-		return
-	}
-	for node := range ms.asked {
-		m := ms.byID[node]
-		m.State = StateDead
-		ms.replace(m)
-		wake(ms.wakeUp)
-	}
-}
-
-// names are those of all members that are known.
-func (ms *members) names() []elector.NodeID {
-	ms.mu.Lock()
-	defer ms.mu.Unlock()
-	return slices.Collect(maps.Keys(ms.byID))
 }
 
 // wake wakes a receiver of c, whose buffer is one, if it is not awake already.
@@ -171,13 +101,7 @@ func (ms *members) note(state State, n *memberlist.Node) {
 func (ms *members) put(m Member) {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
-	ms.replace(m)
-}
-
-// replace is put, for those who hold mu.
-func (ms *members) replace(m Member) {
 	ms.byID[m.Node] = m
-	delete(ms.asked, m.Node)
 	if !slices.Contains(ms.changed, m.Node) {
 		ms.changed = append(ms.changed, m.Node)
 	}
@@ -339,7 +263,7 @@ func (ms *members) addresses() (alive, lost []string) {
 	defer ms.mu.Unlock()
 	lost = slices.Collect(maps.Values(ms.moved))
 	for _, m := range ms.byID {
-		if m.State == StateAlive && !ms.asked[m.Node] {
+		if m.State == StateAlive {
 			alive = append(alive, m.GossipAddr)
 		} else {
 			lost = append(lost, m.GossipAddr)

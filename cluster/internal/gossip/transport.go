@@ -1,8 +1,8 @@
 package gossip
 
 import (
+	"bytes"
 	"context"
-	"crypto/hmac"
 	"errors"
 	"fmt"
 	"io"
@@ -20,14 +20,15 @@ import (
 	"github.com/bmqelect/bmqelect/internal/base/limit"
 )
 
-// A stream begins with a hello: helloMagic, the length of the dialer's name, the
-// name. Its source port means nothing, so only the hello tells the fault layer which
-// peer a stream belongs to. Nodes refuse a stream without one. If gossip is encrypted it
-// is markMagic, and a mark in place of the name.
+// A stream begins with a hello: helloMagic, the length of the dialer's name, and the name. Its
+// source port means nothing, so only the hello tells the fault layer which peer a stream belongs
+// to. If gossip is encrypted the hello is sealedMagic and the encrypted name. Then comes the name
+// of the cluster, as memberlist writes it: labelMagic, its length, and the name. A stream without
+// both is refused.
 const (
 	helloMagic   = 0xB6
-	markMagic    = 0xB7
-	markSize     = 16
+	sealedMagic  = 0xB7
+	labelMagic   = 244
 	helloTimeout = 3 * time.Second
 )
 
@@ -39,18 +40,17 @@ const (
 	bindAttempts = 10
 )
 
-// transport is memberlist's own, with these things added: streams begin with the
-// dialer's name, Blocked cuts peers off, accepted streams are bounded, so is what
-// memberlist makes of what comes in (see border.go), and Shutdown leaves no stream behind.
+// transport is memberlist's own, with these things added: the envelope with its encryption,
+// hellos, a fault layer (Blocked), a bound for accepted streams and for what memberlist makes of
+// what comes in (see border.go), and a Shutdown that leaves no stream behind.
 type transport struct {
 	*memberlist.NetTransport
-	node    elector.NodeID
-	cluster string
-	members *members
-	blocked func(elector.NodeID) bool
-	log     hclog.Logger
-	arrived atomic.Uint64 // packets
-	keys    atomic.Pointer[Keys]
+	node     elector.NodeID
+	members  *members
+	blocked  func(elector.NodeID) bool
+	log      hclog.Logger
+	arrived  atomic.Uint64 // packets
+	envelope atomic.Pointer[envelope]
 
 	packets  chan *memberlist.Packet
 	streams  chan net.Conn
@@ -85,13 +85,12 @@ func newTransport(
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	t := &transport{
-		NetTransport: inner, node: cfg.Node, cluster: cfg.Cluster, members: members,
-		blocked: cfg.Blocked, log: log,
+		NetTransport: inner, node: cfg.Node, members: members, blocked: cfg.Blocked, log: log,
 		packets: make(chan *memberlist.Packet), streams: make(chan net.Conn),
 		accepted: limit.NewCrowd[*stream](maxStreams), ctx: ctx, cancel: cancel,
 		done: make(chan struct{}),
 	}
-	t.keys.Store(&cfg.Keys)
+	t.envelope.Store(newEnvelope(cfg.Cluster, cfg.Keys))
 	t.wg.Go(t.pumpPackets)
 	t.wg.Go(t.pumpStreams)
 	return t, nil
@@ -124,7 +123,11 @@ func (t *transport) WriteToAddress(b []byte, to memberlist.Address) (time.Time, 
 	if t.cut(elector.NodeID(to.Name), to.Addr) {
 		return time.Now(), nil
 	}
-	return t.NetTransport.WriteToAddress(b, to)
+	packet, err := t.envelope.Load().wrapPacket(b)
+	if err != nil {
+		return time.Time{}, err
+	}
+	return t.NetTransport.WriteToAddress(packet, to)
 }
 
 // DialAddressTimeout opens a stream and says hello. It ends early at Shutdown.
@@ -146,7 +149,7 @@ func (t *transport) DialAddressTimeout(
 	s := t.track(conn)
 	err = s.SetDeadline(time.Now().Add(timeout))
 	if err == nil {
-		_, err = s.Write(t.hello())
+		_, err = conn.Write(t.hello())
 	}
 	if err != nil {
 		_ = s.Close()
@@ -156,20 +159,13 @@ func (t *transport) DialAddressTimeout(
 }
 
 func (t *transport) hello() []byte {
-	if keys := *t.keys.Load(); keys.Sends() {
-		return append([]byte{markMagic}, mark(keys[0], string(t.node))...)
+	e, magic, name := t.envelope.Load(), byte(helloMagic), []byte(t.node)
+	if e.keys.Sends() {
+		magic, name = sealedMagic, e.seal(nil, name, e.label)
 	}
-	return append([]byte{helloMagic, byte(len(t.node))}, t.node...)
+	hello := append([]byte{magic, byte(len(name))}, name...)
+	return append(append(hello, labelMagic, byte(len(e.label))), e.label...)
 }
-
-// border is that of the keys in use.
-func (t *transport) border() border { return border{t.cluster, *t.keys.Load()} }
-
-// keptTransport is what a memberlist gets, which may end while the transport goes on.
-type keptTransport struct{ *transport }
-
-// Shutdown leaves the transport as it is.
-func (keptTransport) Shutdown() error { return nil }
 
 // Shutdown closes the listeners and every stream, and waits for what ran on them.
 // It may be called again.
@@ -188,10 +184,12 @@ func (t *transport) pumpPackets() {
 			if t.cut("", p.From.String()) {
 				continue
 			}
-			if err := t.border().checkPacket(p.Buf); err != nil {
+			text, err := t.envelope.Load().openPacket(p.Buf)
+			if err != nil {
 				t.log.Debug("packet refused", "from", p.From, "error", err)
 				continue
 			}
+			p.Buf = text
 			t.arrived.Add(1)
 			select {
 			case t.packets <- p:
@@ -208,7 +206,7 @@ func (t *transport) pumpStreams() {
 		select {
 		case conn := <-t.NetTransport.StreamCh():
 			s := t.track(conn)
-			s.leave = func() { t.accepted.Leave(s) }
+			s.accepted, s.leave = true, func() { t.accepted.Leave(s) }
 			if old, crowded := t.accepted.Enter(s, conn.RemoteAddr().String()); crowded {
 				t.log.Debug("stream closed: there are too many", "from", old.RemoteAddr())
 				_ = old.Close()
@@ -237,77 +235,95 @@ func (t *transport) greet(s *stream) {
 	}
 }
 
+// readHello reads what a stream begins with. The name of the node is "" if it is encrypted with
+// a key that does not fit: only the fault layer asks for it.
 func (t *transport) readHello(conn net.Conn) (node elector.NodeID, err error) {
 	if err := conn.SetDeadline(time.Now().Add(helloTimeout)); err != nil {
 		return "", err
 	}
-	var magic, size [1]byte
-	if _, err := io.ReadFull(conn, magic[:]); err != nil {
+	magic, name, err := readField(conn)
+	if err != nil {
 		return "", fmt.Errorf("read hello: %w", err)
 	}
-	switch magic[0] {
+	e := t.envelope.Load()
+	switch magic {
 	case helloMagic:
-		_, err = io.ReadFull(conn, size[:])
-	case markMagic:
-		size[0] = markSize
+	case sealedMagic:
+		name, _ = e.unseal(name, e.label)
 	default:
-		return "", fmt.Errorf("stream begins with byte %#x, not with a hello (%#x)",
-			magic[0], helloMagic)
+		return "", fmt.Errorf("stream begins with byte %#x, not with a hello (%#x)", magic, helloMagic)
 	}
-	name := make([]byte, size[0])
-	if err == nil {
-		_, err = io.ReadFull(conn, name)
+	magic, label, err := readField(conn)
+	if err == nil && (magic != labelMagic || !bytes.Equal(label, e.label)) {
+		err = fmt.Errorf("stream of cluster %q", label)
 	}
 	if err != nil {
-		return "", fmt.Errorf("read name in hello: %w", err)
-	}
-	if magic[0] == markMagic {
-		name = []byte(t.marked(name))
+		return "", err
 	}
 	return elector.NodeID(name), conn.SetDeadline(time.Time{})
 }
 
-// marked returns the member for which a mark stands, or "". Only the fault layer asks.
-func (t *transport) marked(hello []byte) elector.NodeID {
-	if t.blocked == nil {
-		return ""
+// readField reads a byte that says what follows, a length, and as many bytes.
+func readField(r io.Reader) (magic byte, text []byte, err error) {
+	head := make([]byte, 2)
+	if _, err := io.ReadFull(r, head); err != nil {
+		return 0, nil, err
 	}
-	for _, key := range t.keys.Load().real() {
-		for _, node := range t.members.names() {
-			if hmac.Equal(hello, mark(key, string(node))) {
-				return node
-			}
-		}
-	}
-	return ""
+	text = make([]byte, head[1])
+	_, err = io.ReadFull(r, text)
+	return head[0], text, err
 }
 
 // stream is one that Shutdown closes, so that it does not wait for time-outs, and of which
 // memberlist reads what may pass the border. One goroutine reads it.
 type stream struct {
 	net.Conn
-	border  func() border
-	untrack func() bool
-	leave   func()    // gives up its place among those that were accepted
-	in      io.Reader // what may pass; nil before the first Read
+	t        *transport
+	accepted bool
+	untrack  func() bool
+	leave    func()    // gives up its place among those that were accepted
+	in       io.Reader // what may pass; nil before the first Read
 }
 
 // track makes conn end with the transport, at once if that has ended.
 func (t *transport) track(conn net.Conn) *stream {
 	untrack := context.AfterFunc(t.ctx, func() { _ = conn.Close() })
-	return &stream{Conn: conn, border: t.border, untrack: untrack, leave: func() {}}
+	return &stream{Conn: conn, t: t, untrack: untrack, leave: func() {}}
 }
 
-// Read returns what may pass.
+// Read returns what may pass. If that is nothing because the keys differ, it tells the dialer.
 func (s *stream) Read(b []byte) (int, error) {
 	if s.in == nil {
-		in, err := s.border().openStream(s.Conn)
+		in, err := s.t.envelope.Load().openStream(s.Conn)
 		if err != nil {
+			s.refuse(err)
 			return 0, err
 		}
 		s.in = in
 	}
 	return s.in.Read(b)
+}
+
+// refuse answers a dialer whose keys do not fit, in words for it, as memberlist would.
+func (s *stream) refuse(err error) {
+	switch {
+	case !s.accepted:
+		return
+	case errors.Is(err, errNoKey):
+		err = errPlain
+	case !errors.Is(err, errWrongKey) && !errors.Is(err, errPlain):
+		return
+	}
+	_, _ = s.Write(encode(typeError, struct{ Error string }{err.Error()})) // as well as it can
+}
+
+// Write sends a message: memberlist writes each one whole.
+func (s *stream) Write(message []byte) (int, error) {
+	_, err := s.Conn.Write(s.t.envelope.Load().wrapMessage(message))
+	if err != nil {
+		return 0, err
+	}
+	return len(message), nil
 }
 
 // Close closes the stream, and gives up its place.
