@@ -48,33 +48,32 @@ func Leaderships(records []Record) (all []Leadership) {
 	return all
 }
 
-// Merge makes one list of what several nodes have seen, by group, term and beginning. The
-// leader's own word counts; the others say how it ended if it cannot. A leadership ends
-// before the next one begins: a leader that was paused says so too late, and it ended when
-// the others gave it up.
-func Merge(seen ...[]Leadership) (all []Leadership) {
+// Merge is what several nodes together have seen of an election, by the term. The leader's own
+// word counts; the others say how it ended if it cannot. A leadership ends before the next one
+// begins: a leader that was paused says so too late, and it ended when the others gave it up.
+func Merge(group string, seen []Leadership) (all []Leadership) {
 	type key struct {
-		group, leader string
-		term          uint64
+		term   uint64
+		leader string
 	}
 	views, keys := map[key][]Leadership{}, []key(nil)
-	for _, l := range slices.Concat(seen...) {
-		k := key{l.Group, l.Leader, l.Term}
+	for _, l := range seen {
+		k := key{l.Term, l.Leader}
+		if l.Group != group {
+			continue
+		}
 		if views[k] == nil {
 			keys = append(keys, k)
 		}
 		views[k] = append(views[k], l)
 	}
-	slices.SortStableFunc(keys, func(a, b key) int {
-		return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.term, b.term))
-	})
-	for i, k := range keys {
-		next := time.Time{}
-		if i+1 < len(keys) && keys[i+1].group == k.group {
-			next = beginning(views[keys[i+1]]).From
-		}
+	slices.SortStableFunc(keys, func(a, b key) int { return cmp.Compare(a.term, b.term) })
+	next := time.Time{}
+	for _, k := range slices.Backward(keys) {
 		all = append(all, merge(views[k], next))
+		next = beginning(views[k]).From
 	}
+	slices.Reverse(all)
 	return all
 }
 

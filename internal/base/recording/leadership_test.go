@@ -65,10 +65,10 @@ func TestLeadershipsAreMergedFromWhatNodesSaw(t *testing.T) {
 			{change("b", 1, "a", 1, "LEADER_FOUND"), started("b", 20), change("b", 25, "b", 2, "ELECTED")},
 		}, []Leadership{lead("a", 1, 1, 20, "", "", "b"), lead("b", 2, 25, 0, "", "", "b")}},
 	} {
-		var views [][]Leadership
+		seen := []Leadership{{Group: "another", Leader: "a", Term: 1, From: at(3), Node: "a"}}
 		for _, records := range c.nodes {
-			views = append(views, Leaderships(records))
+			seen = append(seen, Leaderships(records)...)
 		}
-		require.Equal(t, c.want, Merge(views...), name)
+		require.Equal(t, c.want, Merge("g", seen), name)
 	}
 }

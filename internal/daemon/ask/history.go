@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
@@ -62,8 +61,7 @@ func (c *Cluster) History(ctx context.Context, group string) (
 		all = append(all, h.Leaderships...)
 		return err
 	})
-	other := func(l recording.Leadership) bool { return l.Group != group }
-	return slices.DeleteFunc(recording.Merge(all), other), answers, err
+	return recording.Merge(group, all), answers, err
 }
 
 // PrintHistory writes a table, a line per leadership. Whose word the reason is has a column:

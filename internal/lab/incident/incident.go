@@ -1,22 +1,23 @@
 // Package incident makes a scenario of what the nodes of a cluster recorded, so that the
 // simulator shows the incident again. It is pure: records go in, a text comes out.
 //
-// Nobody records that a cable was cut: it follows from what both ends of a link saw. The
-// order of the work, each a file:
+// Nobody records that a cable was cut: that follows from what both ends of a link saw. The
+// files, in the order of the work:
 //
-//   - clocks.go: the nodes' wall clocks are compared by what two of them saw
-//   - lives.go: when each process ran, and when it was paused
-//   - links.go: which links were lost although both ends ran, in which direction
-//   - scenario.go: which part of it is the incident, and its text as a scenario
-//   - recorded.go: what the nodes recorded, as a run
-//   - replay.go: under which seed the simulator shows the same leaders for the same reasons
-//   - text.go: the report for people
+//   - clocks.go compares the nodes' wall clocks by what two of them saw
+//   - lives.go finds when each process ran, and when it was paused
+//   - links.go finds which links were lost although both ends ran, and in which direction
+//   - window.go chooses the part of the time that is the incident, and its steps
+//   - scenario.go writes the scenario
+//   - replay.go looks for a seed under which the simulator shows the same leaders for the same
+//     reasons
+//   - recorded.go makes a run of what the nodes recorded, for the page
+//   - text.go writes the report for people
 //
 // Package record collects the records and writes the files.
 package incident
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -34,43 +35,38 @@ type Source struct {
 	Records []recording.Record // in the order of the log
 	Damaged int                // records that could not be read
 	Alive   bool               // the node answered: its last process runs
+	bySight bool               // the node's recording is missing: others saw this
 }
 
 // Options say which incident is meant.
 type Options struct {
 	Group    string    // the election
-	From, To time.Time // on the clock of the first source; all is told in the time zone of To
+	From, To time.Time // on the clock of the first source; the report has the time zone of To
 }
 
 // Incident is what follows from the recordings. Its times are on the clock of the first
 // source.
 type Incident struct {
-	Start  time.Time // time 0 of the scenario
-	End    time.Time
-	Seen   []Seen                      // what was recorded, in the order of time
-	Clocks map[string]time.Duration    // how much a node's clock is ahead, where that counts
-	Led    []recording.Leadership      // from Start to End, as the nodes saw it
-	Steps  []Step                      // from Start to End, in the order of time
-	Doubts []string                    // what does not follow from the recordings
-	Names  map[string]string           // of nodes in the scenario, where they differ
-	Text   []byte                      // the scenario
-	first  string                      // the node by whose clock the times are
-	setup  recording.Setup             // of the election
-	nodes  []string                    // all, voters first
-	setups map[string]*recording.Setup // of the nodes
-	absent map[string]bool             // nodes that do not run at the start
-	period time.Duration               // of the heartbeats
+	Start, End time.Time                // of the scenario
+	Clocks     map[string]time.Duration // how much a node's clock is ahead, where that counts
+	Led        []recording.Leadership   // from Start to End, as the nodes saw it
+	Steps      []Step                   // from Start to End, in the order of time
+	Doubts     []string                 // what does not follow from the recordings
+	Names      map[string]string        // of nodes in the scenario, where they differ
+	Text       []byte                   // the scenario
 
-	o       Options
+	Options
+	first   string // the node by whose clock the times are
 	sources []Source
+	records []recording.Record          // of all nodes, in the order of time
+	setup   recording.Setup             // of the election
+	setups  map[string]*recording.Setup // of the nodes
+	nodes   []string                    // all, voters first
+	period  time.Duration               // of the heartbeats
+	silence time.Duration               // after which an end of a link gives it up
 	lives   map[string][]life
-}
-
-// Seen is one thing that nodes recorded, within a second of each other.
-type Seen struct {
-	At    time.Time // of the first
-	Nodes []string
-	Text  string
+	all     []Step          // those outside the window, too
+	absent  map[string]bool // nodes that do not run at the start
 }
 
 // Step is a step of the scenario.
@@ -88,10 +84,8 @@ type Step struct {
 
 // Infer finds out what happened. The error says why no scenario can be made.
 func Infer(sources []Source, o Options) (*Incident, error) {
-	in := &inference{Incident: &Incident{o: o,
-		Clocks: map[string]time.Duration{}, Names: map[string]string{},
-		setups: map[string]*recording.Setup{},
-	}}
+	in := &Incident{Options: o, Clocks: map[string]time.Duration{}, Names: map[string]string{},
+		setups: map[string]*recording.Setup{}, lives: map[string][]life{}, absent: map[string]bool{}}
 	for _, s := range sources {
 		if len(s.Records) == 0 {
 			in.doubt("%s recorded nothing", s.Node)
@@ -111,36 +105,29 @@ func Infer(sources []Source, o Options) (*Incident, error) {
 	}
 	in.first = in.sources[0].Node
 	in.compareClocks()
+	for _, s := range in.sources {
+		in.records = append(in.records, s.Records...)
+	}
+	slices.SortStableFunc(in.records, func(a, b recording.Record) int { return a.Time.Compare(b.Time) })
 	if err := in.readSetup(); err != nil {
 		return nil, err
 	}
 	in.findLives()
 	in.findCuts()
 	in.findCommands()
-	in.findLeaders()
 	if err := in.chooseWindow(); err != nil {
 		return nil, err
 	}
-	in.tell()
 	in.Text = in.write(1)
-	return in.Incident, nil
+	return in, nil
 }
 
-// inference is an Incident that is being made.
-type inference struct {
-	*Incident
-	silence time.Duration // after which an end of a link gives it up
-	all     []Step
-}
-
-func (in *inference) doubt(format string, args ...any) {
+func (in *Incident) doubt(format string, args ...any) {
 	in.Doubts = append(in.Doubts, fmt.Sprintf(format, args...))
 }
 
-// step adds a step.
-func (in *inference) step(s Step) { in.all = append(in.all, s) }
-
-// source is what a node recorded; nil if that is not at hand.
+// source is what a node recorded, or what others saw of it. It is nil for a node that nobody
+// knows.
 func (in *Incident) source(node string) *Source {
 	for i := range in.sources {
 		if in.sources[i].Node == node {
@@ -150,17 +137,18 @@ func (in *Incident) source(node string) *Source {
 	return nil
 }
 
+// longestSilence bounds Incident.silence, as the mesh does, and is always that of the simulator.
+const longestSilence = 3 * time.Second
+
 // readSetup reads how the nodes elect: the newest that each has recorded.
-func (in *inference) readSetup() error {
-	for _, s := range in.sources {
-		for _, r := range s.Records {
-			if r.Kind == recording.Opened && r.Group == in.o.Group && r.Setup != nil {
-				in.setups[s.Node] = r.Setup
-			}
+func (in *Incident) readSetup() error {
+	for _, r := range in.records {
+		if r.Kind == recording.Opened && r.Group == in.Group && r.Setup != nil {
+			in.setups[r.Node] = r.Setup
 		}
 	}
 	if len(in.setups) == 0 {
-		return fmt.Errorf("no node has recorded that it took part in election %q", in.o.Group)
+		return fmt.Errorf("no node has recorded that it took part in election %q", in.Group)
 	}
 	told := slices.Sorted(maps.Keys(in.setups))
 	in.setup = *in.setups[told[0]]
@@ -180,111 +168,33 @@ func (in *inference) readSetup() error {
 	}
 	in.period, _ = time.ParseDuration(in.setup.Elector["heartbeat_broadcast"])
 	misses, _ := strconv.Atoi(in.setup.Elector["heartbeat_miss_count"])
-	in.silence = min(2*time.Duration(misses)*in.period, silence) // as netmesh derives it
-	for _, n := range in.nodes {
-		in.name(n)
-	}
+	in.silence = min(2*time.Duration(misses)*in.period, longestSilence) // as netmesh derives it
+	in.chooseNames()
 	for _, v := range in.setup.Voters {
 		if in.source(v) == nil {
 			in.doubt("there is no recording of %s: what happened to it follows from what others saw", v)
+			in.sources = append(in.sources, in.bySight(v))
 		}
 	}
 	return nil
 }
 
-// silence is the longest time without a sign of life after which an end of a link gives it
-// up: of the mesh, and always of the simulator.
-const silence = 3 * time.Second
-
 // findCommands finds what nodes were told.
-func (in *inference) findCommands() {
-	for _, s := range in.sources {
-		for _, r := range s.Records {
-			if r.Group != in.o.Group {
-				continue
-			}
-			switch r.Kind {
-			case recording.Transfer:
-				in.step(Step{At: r.Time, Do: "transfer", To: r.To, Why: s.Node + " was told to hand over"})
-			case recording.StepDown:
-				in.step(Step{At: r.Time, Do: "step-down", Nodes: []string{s.Node},
-					Rest: time.Duration(r.Seconds * float64(time.Second)),
-					Why:  s.Node + " was told to step down"})
-			case recording.Unfit, recording.Fit:
-				in.step(Step{At: r.Time, Do: string(r.Kind), Nodes: []string{s.Node},
-					Why: "its application said so"})
-			}
-		}
-	}
-}
-
-// findLeaders finds who led.
-func (in *inference) findLeaders() {
-	var views [][]recording.Leadership
-	for _, s := range in.sources {
-		views = append(views, recording.Leaderships(s.Records))
-	}
-	other := func(l recording.Leadership) bool { return l.Group != in.o.Group }
-	in.Led = slices.DeleteFunc(recording.Merge(views...), other)
-}
-
-// tell makes sentences of the records of the window.
-func (in *inference) tell() {
-	var all []Seen
-	for _, s := range in.sources {
-		for _, r := range s.Records {
-			if text := in.sentence(&r); text != "" && !r.Time.Before(in.Start) && !r.Time.After(in.End) {
-				all = append(all, Seen{r.Time, []string{s.Node}, text})
-			}
-		}
-	}
-	slices.SortStableFunc(all, func(a, b Seen) int { return a.At.Compare(b.At) })
-	latest := map[string]int{} // place of a text
-	for _, s := range all {
-		at, known := latest[s.Text]
-		if known && s.At.Sub(in.Seen[at].At) < soon && !slices.Contains(in.Seen[at].Nodes, s.Nodes[0]) {
-			in.Seen[at].Nodes = append(in.Seen[at].Nodes, s.Nodes[0])
+func (in *Incident) findCommands() {
+	for _, r := range in.records {
+		if r.Group != in.Group {
 			continue
 		}
-		latest[s.Text] = len(in.Seen)
-		in.Seen = append(in.Seen, s)
-	}
-}
-
-// sentence says in words what a record tells; "" if that is of another election.
-func (in *inference) sentence(r *recording.Record) (text string) {
-	switch r.Kind {
-	case recording.Started:
-		return fmt.Sprintf("started, boot %d", r.Boot)
-	case recording.Ended:
-		return "ended in good order"
-	case recording.LinkUp:
-		text = "link to " + r.Peer + " up"
-	case recording.LinkDown:
-		text = "link to " + r.Peer + " down: " + r.Why
-	case recording.Died:
-		return r.Peer + " is proven dead: " + r.Why
-	case recording.Held:
-		return fmt.Sprintf("was held up for %.3g s", r.Seconds)
-	}
-	if r.Faults != "" {
-		text += " (a rehearsal had cut " + r.Faults + ")"
-	}
-	if r.Group != in.o.Group || text != "" {
-		return text
-	}
-	switch r.Kind {
-	case recording.Transition:
-		text = fmt.Sprintf("%s -> %s %s, term %d", r.From, r.To, r.Reason, r.Term)
-		if r.Leader != "" {
-			text += ", leader " + r.Leader
+		switch s := (Step{At: r.Time, Do: string(r.Kind), Nodes: []string{r.Node}}); r.Kind {
+		case recording.Transfer:
+			s.Nodes, s.To, s.Why = nil, r.To, r.Node+" was told to hand over"
+			in.all = append(in.all, s)
+		case recording.StepDown:
+			s.Rest, s.Why = seconds(r.Seconds), r.Node+" was told to step down"
+			in.all = append(in.all, s)
+		case recording.Unfit, recording.Fit:
+			s.Why = "its application said so"
+			in.all = append(in.all, s)
 		}
-	case recording.Transfer:
-		text = "was told to hand over to " + cmp.Or(r.To, "the best follower")
-	case recording.StepDown:
-		text = fmt.Sprintf("was told to step down for %g s", r.Seconds)
-	case recording.Unfit, recording.Fit:
-		text = "its application is " + string(r.Kind)
 	}
-	return text
 }

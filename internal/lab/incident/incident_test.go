@@ -260,7 +260,7 @@ func TestStepsFollowFromRecords(t *testing.T) {
 			c.down("a", 10, "c", "eof")
 			c.down("b", 10.1, "c", "eof")
 			c.up("a", 20, "c", 4)
-		}, []string{"10.1s crash: [c]", "19.75s restart: [c]"}, "there is no recording of c"},
+		}, []string{"10s crash: [c]", "19.75s restart: [c]"}, "there is no recording of c"},
 		"no recording, and killed while another was paused": {func(c cluster) {
 			delete(c, "c")
 			c.down("a", 12, "c", "eof")

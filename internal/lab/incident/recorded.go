@@ -37,13 +37,12 @@ func (in *Incident) recorded(sc *scenario.Scenario, replayed *history.History) *
 	h := r.Finish(sc.Duration)
 	h.Variant, h.Marks, h.Cuts = "recorded", replayed.Marks, replayed.Cuts
 	for i := range h.Lanes {
-		l := &h.Lanes[i]
-		untold := in.source(in.nodes[i]) == nil
+		l, sighted := &h.Lanes[i], in.source(in.nodes[i]).bySight
 		l.Transitions = slices.DeleteFunc(l.Transitions, func(t history.Transition) bool {
-			return t.At < 0 || untold
+			return t.At < 0 || sighted
 		})
 		l.Spans = slices.DeleteFunc(l.Spans, func(s history.Span) bool {
-			return untold && s.Process != history.Down && s.Role != elector.Leader
+			return sighted && s.Process != history.Down && s.Role != elector.Leader
 		})
 	}
 	return h
@@ -53,34 +52,34 @@ func (in *Incident) recorded(sc *scenario.Scenario, replayed *history.History) *
 func (in *Incident) processChanges(r *replay.Recorder, node string) (all []change) {
 	name := id(in.name(node))
 	lease, _ := time.ParseDuration(in.setup.Elector["lease"])
-	for i, l := range in.lives[node] {
-		all = append(all, change{l.from, func(at time.Duration) {
-			if i > 0 && !l.started {
-				r.Change(at, name, func(s *history.Span) { s.Process = history.Up })
-				if r.Now(name).LeaseUntil > at {
-					r.Lease(name, history.Forever)
-				}
-				return
+	start := func(at time.Duration) { r.Start(at, name, r.Now(name).Term) }
+	end := func(at time.Duration) { r.End(at, name) }
+	do := map[string]func(at time.Duration){"restart": start, "crash": end, "stop": end,
+		"pause": func(at time.Duration) {
+			r.Change(at, name, func(s *history.Span) {
+				s.Process, s.LeaseUntil = history.Paused, min(s.LeaseUntil, at+lease)
+			})
+		},
+		"resume": func(at time.Duration) {
+			r.Change(at, name, func(s *history.Span) { s.Process = history.Up })
+			if r.Now(name).LeaseUntil > at {
+				r.Lease(name, history.Forever)
 			}
-			r.Start(at, name, r.Now(name).Term)
-		}})
-		switch l.ended {
-		case "":
-		case "pause":
-			all = append(all, change{l.to, func(at time.Duration) {
-				r.Change(at, name, func(s *history.Span) {
-					s.Process, s.LeaseUntil = history.Paused, min(s.LeaseUntil, at+lease)
-				})
-			}})
-		default:
-			all = append(all, change{l.to, func(at time.Duration) { r.End(at, name) }})
+		},
+	}
+	if lives := in.lives[node]; len(lives) > 0 && !lives[0].started {
+		all = append(all, change{lives[0].from, start})
+	}
+	for _, s := range in.all {
+		if do[s.Do] != nil && slices.Contains(s.Nodes, node) {
+			all = append(all, change{s.At, do[s.Do]})
 		}
 	}
 	return all
 }
 
 // roleChanges are the transitions that a node recorded, or when it led as the others saw it.
-// Recordings do not tell leases: a leader steps down by itself when its lease ends.
+// Recordings have no leases: a leader steps down by itself when its lease ends.
 func (in *Incident) roleChanges(r *replay.Recorder, node string) (all []change) {
 	name := id(in.name(node))
 	add := func(at time.Time, t elector.Transition, term uint64) {
@@ -93,29 +92,18 @@ func (in *Incident) roleChanges(r *replay.Recorder, node string) (all []change) 
 		}})
 	}
 	s := in.source(node)
-	if s == nil {
-		for _, l := range in.Led {
-			if l.Leader == node {
-				add(l.From, elector.Transition{To: elector.Leader, Leader: name}, l.Term)
-				add(cmp.Or(l.To, in.End.Add(1)), elector.Transition{To: elector.Follower}, l.Term)
-			}
-		}
-		return all
-	}
 	for _, rec := range s.Records {
-		if rec.Kind == recording.Transition && rec.Group == in.o.Group {
+		if rec.Kind == recording.Transition && rec.Group == in.Group {
 			t := replay.Transition(rec.From, rec.To, rec.Reason)
-			t.Leader, t.Peer = in.nameOrNone(rec.Leader), in.nameOrNone(rec.Peer)
+			t.Leader, t.Peer = id(in.name(rec.Leader)), id(in.name(rec.Peer))
 			add(rec.Time, t, rec.Term)
 		}
 	}
-	return all
-}
-
-// nameOrNone is a node's name as the format has it; "" stays.
-func (in *Incident) nameOrNone(node string) scenario.NodeID {
-	if node == "" {
-		return ""
+	for _, l := range in.Led {
+		if s.bySight && l.Leader == node {
+			add(l.From, elector.Transition{To: elector.Leader, Leader: name}, l.Term)
+			add(cmp.Or(l.To, forever), elector.Transition{To: elector.Follower}, l.Term)
+		}
 	}
-	return id(in.name(node))
+	return all
 }

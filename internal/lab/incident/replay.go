@@ -44,8 +44,8 @@ func (r reign) String() string {
 	return fmt.Sprintf("%s until %s: %s", r.leader, r.to.Format(clockTime), r.reason)
 }
 
-// collapse makes one of a leader's terms that followed each other, and lets go on what goes
-// on at the end.
+// collapse makes one reign of a leader's terms that followed each other. What ended after the
+// end of the window goes on.
 func collapse(led []recording.Leadership, end time.Time) (all []reign) {
 	for _, l := range led {
 		last := len(all) - 1
@@ -71,9 +71,9 @@ func (in *Incident) Replay(ctx context.Context, seeds int) (best Replay, err err
 	if err != nil {
 		return best, fmt.Errorf("the scenario that was written is wrong: %w", err)
 	}
-	tried, held := 0, false
-	for ; tried < seeds && !held && (tried == 0 || ctx.Err() == nil); tried++ {
-		seed := uint64(tried + 1)
+	held := false
+	for ; best.Tried < seeds && !held && (best.Tried == 0 || ctx.Err() == nil); best.Tried++ {
+		seed := uint64(best.Tried + 1)
 		run, err := replay.Simulate(sc, replay.Options{Seed: seed})
 		if err != nil {
 			return best, err
@@ -88,7 +88,6 @@ func (in *Incident) Replay(ctx context.Context, seeds int) (best Replay, err err
 			best.Seed, best.Alike, best.Same = seed, alike, same
 		}
 	}
-	best.Tried = tried
 	in.Text = in.write(best.Seed)
 	if sc, err = scenario.Parse("incident.yaml", in.Text); err != nil {
 		return best, err
@@ -99,9 +98,10 @@ func (in *Incident) Replay(ctx context.Context, seeds int) (best Replay, err err
 	}
 	best.Seen = verdict.New(sc, in.recorded(sc, best.Run.History))
 	best.Run.History.Variant = "replay (simulated)"
-	best.Total = max(len(want), len(in.simulated(best.Run.History)))
+	led := in.simulated(best.Run.History)
+	best.Total = max(len(want), len(led))
 	best.Differ = best.Total
-	for _, r := range in.simulated(best.Run.History) {
+	for _, r := range led {
 		best.Led = append(best.Led, r.String())
 		if i := slices.IndexFunc(want, func(seen reign) bool { return in.same(r, seen) }); i >= 0 {
 			best.Differ, want = best.Differ-1, want[i+1:]
@@ -110,32 +110,29 @@ func (in *Incident) Replay(ctx context.Context, seeds int) (best Replay, err err
 	return best, nil
 }
 
-// same reports whether a leadership is the one that was seen. When that of an unknown reason
-// ended is not known. Other ends are seen to about a second on both sides, and up to a
-// heartbeat after what they are owed to.
+// same reports whether a leadership is the one that was seen. When one of unknown reason ended
+// is not known. Nodes see other ends to about a second on both sides, and up to a heartbeat
+// after their cause.
 func (in *Incident) same(simulated, seen reign) bool {
 	near := simulated.to.Sub(seen.to).Abs() <= 2*soon+in.period
 	return simulated.leader == in.name(seen.leader) && simulated.reason == seen.reason &&
 		(near || seen.reason == "")
 }
 
-// simulated is who led in a run, found out as from recordings.
+// simulated is who led in a run, read from the records that its nodes would have made.
 func (in *Incident) simulated(h *history.History) []reign {
-	var views [][]recording.Leadership
+	var seen []recording.Leadership
 	for i := range h.Lanes {
-		views = append(views, recording.Leaderships(in.recordsOf(&h.Lanes[i])))
+		seen = append(seen, recording.Leaderships(in.recordsOf(&h.Lanes[i]))...)
 	}
 	end := in.Start.Add(h.Duration)
-	past := func(l recording.Leadership) bool {
-		return !l.To.IsZero() && l.To.Before(in.Start)
-	}
-	return collapse(slices.DeleteFunc(recording.Merge(views...), past), end)
+	return collapse(within(recording.Merge("", seen), in.Start, end), end)
 }
 
 // recordsOf are the records that a node of a run would have made.
 func (in *Incident) recordsOf(l *history.Lane) (records []recording.Record) {
 	add := func(at time.Duration, r recording.Record) {
-		r.Time, r.Node, r.Group = in.Start.Add(at), string(l.Node), ""
+		r.Time, r.Node = in.Start.Add(at), string(l.Node)
 		records = append(records, r)
 	}
 	down := true

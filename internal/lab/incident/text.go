@@ -1,12 +1,15 @@
 package incident
 
 import (
+	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
 	"time"
 
+	"github.com/bmqelect/bmqelect/internal/base/recording"
 	"github.com/bmqelect/bmqelect/internal/base/words"
 )
 
@@ -16,67 +19,118 @@ const maxSeen = 200
 // Report writes for people what was seen, what follows from it, what does not, and whether
 // the simulator shows it.
 func (in *Incident) Report(w io.Writer, r *Replay) error {
-	p := printer{w: w}
-	p.line("Incident from %s to %s, by the clock of %s", in.Start.Format("2006-01-02 15:04:05"),
-		in.End.Format("15:04:05"), in.first)
+	var b bytes.Buffer
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	line("Incident from %s to %s, by the clock of %s", in.Start.Format(time.DateTime),
+		in.End.Format(time.TimeOnly), in.first)
 	for _, node := range slices.Sorted(maps.Keys(in.Clocks)) {
-		p.line("The clock of %s is %s ahead: put right", node, in.Clocks[node].Round(time.Millisecond))
+		line("The clock of %s is %s ahead: put right", node, in.Clocks[node].Round(time.Millisecond))
 	}
-	p.line("\nWhat the nodes saw")
-	for i, s := range in.Seen {
-		if i == maxSeen {
-			p.line("  and %d more", len(in.Seen)-maxSeen)
-			break
-		}
-		p.line("  %s %s: %s", s.At.Format(clockTime), words.List(s.Nodes), s.Text)
+	line("\nWhat the nodes saw")
+	all := in.seen()
+	for _, s := range all[:min(len(all), maxSeen)] {
+		line("  %s %s: %s", s.at.Format(clockTime), words.List(s.nodes), s.text)
 	}
-	p.line("\nWhat follows from it")
+	if more := len(all) - maxSeen; more > 0 {
+		line("  and %d more", more)
+	}
+	line("\nWhat follows from it")
 	for i := range in.Steps {
 		s := &in.Steps[i]
-		p.line("  %s {%s}: %s", s.At.Format(clockTime), in.action(s), s.Why)
+		line("  %s {%s}: %s", s.At.Format(clockTime), in.action(s), s.Why)
 	}
 	if len(in.Steps) == 0 {
-		p.line("  no fault")
+		line("  no fault")
 	}
 	if len(in.Doubts) > 0 {
-		p.line("\nWhat is not certain")
+		line("\nWhat is not certain")
 	}
 	for _, d := range in.Doubts {
-		p.line("  %s", d)
+		line("  %s", d)
 	}
-	p.line("\nWho led")
+	line("\nWho led")
 	for i := range in.Led {
-		p.line("  %s", in.leadership(&in.Led[i]))
+		line("  %s", leadership(&in.Led[i]))
 	}
-	p.verdict(in, r)
-	return p.err
-}
-
-func (p *printer) verdict(in *Incident, r *Replay) {
-	if r.Same {
-		p.line("\nThe simulator shows the same leaders for the same reasons, with seed %d.", r.Seed)
-		if !r.Run.Held() {
-			p.line("With none of %d seeds they also led at all moments that the file expects.", r.Tried)
+	switch {
+	case !r.Same:
+		line("\nNOT the same in the simulator: none of %d seeds shows these leaders for these reasons.",
+			r.Tried)
+		line("Seed %d shows the first %d of %d leaderships:", r.Seed, r.Alike, r.Of)
+		for _, text := range r.Led {
+			line("  %s", text)
 		}
-		return
+		line("Choose a shorter time with --from and --to, try more --seeds, or correct the timeline.")
+	default:
+		line("\nThe simulator shows the same leaders for the same reasons, with seed %d.", r.Seed)
+		if !r.Run.Held() {
+			line("With none of %d seeds they also led at all moments that the file expects.", r.Tried)
+		}
 	}
-	p.line("\nNOT the same in the simulator: none of %d seeds shows these leaders for these reasons.",
-		r.Tried)
-	p.line("Seed %d shows the first %d of %d leaderships:", r.Seed, r.Alike, r.Of)
-	for _, text := range r.Led {
-		p.line("  %s", text)
-	}
-	p.line("Choose a shorter time with --from and --to, try more --seeds, or correct the timeline.")
+	_, err := b.WriteTo(w)
+	return err
 }
 
-// printer keeps the first error.
-type printer struct {
-	w   io.Writer
-	err error
+// seen is one thing that nodes recorded, within a second of each other.
+type seen struct {
+	at    time.Time // of the first
+	nodes []string
+	text  string
 }
 
-func (p *printer) line(format string, args ...any) {
-	if p.err == nil {
-		_, p.err = fmt.Fprintf(p.w, format+"\n", args...)
+// seen are the records of the window as sentences.
+func (in *Incident) seen() (all []seen) {
+	latest := map[string]int{} // place of a text
+	for _, r := range in.records {
+		text := in.sentence(&r)
+		if text == "" || r.Time.Before(in.Start) || r.Time.After(in.End) {
+			continue
+		}
+		at, known := latest[text]
+		if known && r.Time.Sub(all[at].at) < soon && !slices.Contains(all[at].nodes, r.Node) {
+			all[at].nodes = append(all[at].nodes, r.Node)
+			continue
+		}
+		latest[text] = len(all)
+		all = append(all, seen{r.Time, []string{r.Node}, text})
 	}
+	return all
+}
+
+// sentence says in words what a record means; "" if it is about another election.
+func (in *Incident) sentence(r *recording.Record) (text string) {
+	switch r.Kind {
+	case recording.Started:
+		return fmt.Sprintf("started, boot %d", r.Boot)
+	case recording.Ended:
+		return "ended in good order"
+	case recording.LinkUp:
+		text = "link to " + r.Peer + " up"
+	case recording.LinkDown:
+		text = "link to " + r.Peer + " down: " + r.Why
+	case recording.Died:
+		return r.Peer + " is proven dead: " + r.Why
+	case recording.Held:
+		return fmt.Sprintf("was held up for %.3g s", r.Seconds)
+	}
+	if r.Faults != "" {
+		text += " (a rehearsal had cut " + r.Faults + ")"
+	}
+	if r.Group != in.Group || text != "" {
+		return text
+	}
+	switch r.Kind {
+	case recording.Transition:
+		text = fmt.Sprintf("%s -> %s %s, term %d", r.From, r.To, r.Reason, r.Term)
+		if r.Leader != "" {
+			text += ", leader " + r.Leader
+		}
+	case recording.Transfer:
+		text = "was told to hand over to " + cmp.Or(r.To, "the best follower")
+	case recording.StepDown:
+		text = fmt.Sprintf("was told to step down for %g s", r.Seconds)
+	case recording.Unfit, recording.Fit:
+		text = "its application is " + string(r.Kind)
+	}
+	return text
 }

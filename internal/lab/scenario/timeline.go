@@ -139,30 +139,37 @@ func (b *builder) round(do []mapping[roundKeys]) (steps []Step, length time.Dura
 	return steps, length
 }
 
-// process is what a node's process is doing.
-type process string
+// Process is what a node's process is doing.
+type Process string
 
+// What a process can be doing, in words that "since" follows.
 const (
-	running process = "has run"
-	paused  process = "has been paused"
-	down    process = "has been down"
+	Running Process = "has run"
+	Paused  Process = "has been paused"
+	Down    Process = "has been down"
 )
+
+// After returns what a process is doing after the action with that word of the format; ok is
+// false if the action makes no sense.
+func (p Process) After(do string) (next Process, ok bool) {
+	return cmp.Or(commands[do].to, p), slices.Contains(commands[do].from, p)
+}
 
 // commands are what can be done to a process: in which states that makes sense, the
 // state after it, "" for the same, and what would be right in any other.
 var commands = map[string]struct {
-	from  []process
-	to    process
+	from  []Process
+	to    Process
 	right string
 }{
-	"crash":     {[]process{running, paused}, down, "restart it first"},
-	"stop":      {[]process{running}, down, "a process stops that runs and is not paused"},
-	"restart":   {[]process{down}, running, "crash or stop it first"},
-	"pause":     {[]process{running}, paused, "a process pauses that runs"},
-	"resume":    {[]process{paused}, running, "only a paused process goes on"},
-	"step-down": {[]process{running}, "", mustHear},
-	"unfit":     {[]process{running}, "", mustHear},
-	"fit":       {[]process{running}, "", mustHear},
+	"crash":     {[]Process{Running, Paused}, Down, "restart it first"},
+	"stop":      {[]Process{Running}, Down, "a process stops that runs and is not paused"},
+	"restart":   {[]Process{Down}, Running, "crash or stop it first"},
+	"pause":     {[]Process{Running}, Paused, "a process pauses that runs"},
+	"resume":    {[]Process{Paused}, Running, "only a paused process goes on"},
+	"step-down": {[]Process{Running}, "", mustHear},
+	"unfit":     {[]Process{Running}, "", mustHear},
+	"fit":       {[]Process{Running}, "", mustHear},
 }
 
 const mustHear = "only a process that runs and is not paused can be told"
@@ -171,7 +178,7 @@ const mustHear = "only a process that runs and is not paused can be told"
 // repetition is reported once for each node.
 func (b *builder) sequence() {
 	type state struct {
-		process process
+		process Process
 		since   time.Duration
 	}
 	type misfit struct {
@@ -180,18 +187,17 @@ func (b *builder) sequence() {
 	}
 	nodes, reported := map[NodeID]state{}, map[misfit]bool{}
 	for _, n := range b.s.Nodes {
-		nodes[n.ID] = state{running, 0}
+		nodes[n.ID] = state{Running, 0}
 		if n.Absent {
-			nodes[n.ID] = state{down, -1}
+			nodes[n.ID] = state{Down, -1}
 		}
 	}
 	for _, s := range b.s.Timeline {
-		command := commands[s.Action.Do]
 		for _, id := range s.Action.Nodes {
 			now := nodes[id]
-			if slices.Contains(command.from, now.process) {
-				if command.to != "" {
-					nodes[id] = state{command.to, s.At}
+			if next, ok := now.process.After(s.Action.Do); ok {
+				if next != now.process {
+					nodes[id] = state{next, s.At}
 				}
 				continue
 			}
@@ -201,7 +207,8 @@ func (b *builder) sequence() {
 			}
 			if m := (misfit{s.Pos, id}); !reported[m] {
 				reported[m] = true
-				b.at(place{pos: s.Pos}, "%s: at %s %s %s: %s", s.Text, span(s.At), id, is, command.right)
+				b.at(place{pos: s.Pos}, "%s: at %s %s %s: %s", s.Text, span(s.At), id, is,
+					commands[s.Action.Do].right)
 			}
 		}
 	}
