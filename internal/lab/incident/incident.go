@@ -108,7 +108,7 @@ func Infer(sources []Source, o Options) (*Incident, error) {
 	for _, s := range in.sources {
 		in.records = append(in.records, s.Records...)
 	}
-	slices.SortStableFunc(in.records, func(a, b recording.Record) int { return a.Time.Compare(b.Time) })
+	slices.SortStableFunc(in.records, byTime)
 	if err := in.readSetup(); err != nil {
 		return nil, err
 	}
@@ -121,6 +121,8 @@ func Infer(sources []Source, o Options) (*Incident, error) {
 	in.Text = in.write(1)
 	return in, nil
 }
+
+func byTime(a, b recording.Record) int { return a.Time.Compare(b.Time) }
 
 func (in *Incident) doubt(format string, args ...any) {
 	in.Doubts = append(in.Doubts, fmt.Sprintf(format, args...))

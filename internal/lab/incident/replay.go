@@ -147,6 +147,6 @@ func (in *Incident) recordsOf(l *history.Lane) (records []recording.Record) {
 		add(t.At, recording.Record{Kind: recording.Transition, To: t.To.String(),
 			Reason: t.Reason.String(), Term: uint64(t.Term), Leader: string(t.Leader)})
 	}
-	slices.SortStableFunc(records, func(a, b recording.Record) int { return a.Time.Compare(b.Time) })
+	slices.SortStableFunc(records, byTime)
 	return records
 }
