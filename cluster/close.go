@@ -13,19 +13,17 @@ import (
 	"github.com/bmqelect/bmqelect/internal/base/recording"
 )
 
-// Close ends this node's part in the election. Guarded work is told to stop and
-// waited for, at most until the lease ends; only then is leadership handed over,
-// to the best follower. If ctx ends before, the node leaves without handing over:
-// the others then wait until its lease has run out, so that the work which goes on
-// still excludes theirs, and the error says so.
+// Close ends this node's part in the election. Guarded work is told to stop and waited for, at most
+// until the lease ends. Only then is leadership handed over, to the best follower. If ctx ends
+// before, the node leaves without handing over, and the error says so: the others wait until its
+// lease has run out, so the work that goes on still excludes theirs.
 //
-// The election may be opened again; like a node that has just started this one
-// then supports nobody until what it may have promised has lapsed. Closing again
-// does nothing. The default election is closed with its node: to close it is an error.
+// The election may be opened again. Like a node that has just started, this one then supports
+// nobody until every promise that it may have given has lapsed. Closing again does nothing. The
+// default election is closed with its node; to close it alone is an error.
 //
-// Close returns at most a second after ctx has ended, whatever holds this node
-// up. If that keeps it from stopping the election, the error says so, and the election
-// ends as soon as the node goes on.
+// Close returns at most a second after ctx has ended, even if the node hangs. The error then says
+// so, and the election ends as soon as the node goes on.
 func (e *Election) Close(ctx context.Context) error {
 	err := errors.New("it is the node's own and is closed with it, by Node.Close")
 	if e.p.Name != DefaultGroup {
@@ -37,21 +35,20 @@ func (e *Election) Close(ctx context.Context) error {
 	return nil
 }
 
-// Close ends the node. Guarded work is told to stop and waited for, at most until
-// its lease ends; then leadership is handed over to the best follower, and the node says
-// goodbye. It leaves no goroutine behind. Closing twice is harmless; the first ctx to
-// end counts for both.
+// Close ends the node. Guarded work is told to stop and waited for, at most until its lease ends.
+// Then leadership is handed over to the best follower, and the node says goodbye. It leaves no
+// goroutine behind. Closing twice is harmless; the first ctx to end counts for both.
 //
-// If ctx ends before the work has stopped, nothing is handed over: see Election.Close.
-// The data directory then stays locked until the work is released, or otherwise until its
-// deadline, which the error names: a node that started on it before would prove to the
-// others that this one is gone, and they would elect beside the work that goes on. The
-// same holds for work that goes on after the disk has failed. Work without a lease
-// (a single voter, UnsafeNoScouting) has one lease's time from when it is told to stop.
+// If ctx ends before the work has stopped, nothing is handed over: see Election.Close. The data
+// directory then stays locked until the work is released, at most until its deadline, which the
+// error names. A node that started on the directory before that would prove to the others that
+// this one is gone, and they would elect a leader beside the work that goes on. The same holds for
+// work that goes on after the disk has failed. Work without a lease (a single voter,
+// UnsafeNoScouting) has the time of one lease after it is told to stop.
 //
-// Close returns at most a second after ctx has ended, also if the disk, the logger or
-// the network hangs. The error then says what hangs. The directory stays locked, unless it
-// is the logger, and the goroutines that wait stay, until that goes on.
+// Close returns at most a second after ctx has ended, even if the disk, the logger or the network
+// hangs. The error then says what hangs. Until it goes on, the goroutines that wait for it stay,
+// and the directory stays locked, except if only the logger hangs.
 func (n *Node) Close(ctx context.Context) error {
 	n.closing.Do(func() {
 		holders.Store(n, true)
@@ -94,21 +91,21 @@ func (n *Node) close() {
 	n.cancelClose(nil)
 }
 
-// leaveNetwork takes the node off the network. The listener closes only after the elections
-// have stopped: a refused dial is proof of that.
+// leaveNetwork takes the node off the network. Call it after the elections have stopped: other
+// nodes take a refused dial as proof of that.
 func (n *Node) leaveNetwork(ctx context.Context) error {
 	n.stage.Store("its links and its gossip have not ended")
 	err := n.mesh.Close(ctx)
 	if n.gossip != nil {
 		if ctx.Err() == nil {
-			n.gossip.Leave() // a courtesy: the mesh has said what elections need to know
+			n.gossip.Leave() // a courtesy: elections need only the goodbye of the mesh
 		}
 		err = errors.Join(err, n.gossip.Close(ctx))
 	}
 	return err
 }
 
-// stop stops the driver and what runs beside it, but not the watcher of deadlines.
+// stop stops the driver and the goroutines beside it, except for the watcher of deadlines.
 func (n *Node) stop() {
 	n.stage.Store(loop.ErrHeldUp.Error())
 	n.loop.Stop()
@@ -122,9 +119,8 @@ func (n *Node) stop() {
 	}
 }
 
-// releaseDir releases the data directory when no guarded work of this node may go on any
-// more. If ctx ends before, that is left to a goroutine, which ends at the latest
-// deadline of that work.
+// releaseDir releases the data directory when no guarded work of this node goes on any more. If ctx
+// ends before, a goroutine does so, at the latest when the last deadline of that work has passed.
 func (n *Node) releaseDir(ctx context.Context) error {
 	over, until := n.loop.WorkOver()
 	select {
@@ -140,7 +136,7 @@ func (n *Node) releaseDir(ctx context.Context) error {
 	n.until.Store(&until)
 	go func() {
 		<-over
-		_ = n.closeDir() // a failure changes nothing now
+		_ = n.closeDir() // nobody can act on a failure
 	}()
 	return fmt.Errorf("data directory %s stays locked until the guarded work has stopped, "+
 		"at the latest until %s: %w",
@@ -155,11 +151,11 @@ func (n *Node) closeDir() error {
 	return err
 }
 
-// holders are the nodes of this process that were closed and still have their data
-// directory: each *Node is a key.
+// holders are the nodes of this process that are closed, or being closed, and still hold their data
+// directory. Each *Node is a key.
 var holders sync.Map
 
-// holderOf returns the closed node that has a data directory; nil if there is none.
+// holderOf returns the node among holders that holds a data directory; nil if there is none.
 func holderOf(dir string) *Node {
 	wanted, err := os.Stat(dir)
 	if err != nil {
@@ -173,11 +169,11 @@ func holderOf(dir string) *Node {
 	return nil
 }
 
-// openDir opens the data directory. If a closed node of this process has it for
-// guarded work that may go on, it waits until that has stopped or ctx ends.
+// openDir opens the data directory. If a closed node of this process holds it for guarded work that
+// may go on, openDir waits until the work has stopped or ctx ends.
 func (n *Node) openDir(ctx context.Context) (*store.Store, error) {
 	for {
-		old := holderOf(n.cfg.DataDir) // before: it may let go at any moment
+		old := holderOf(n.cfg.DataDir) // first, because it may release the directory at any moment
 		s, err := n.openStore()
 		if old == nil || !errors.Is(err, store.ErrLocked) {
 			return s, err

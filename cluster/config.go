@@ -36,8 +36,7 @@ const (
 	defaultMeshAddr   = "127.0.0.1:7401"
 )
 
-// Config is what a node needs to know. The same configuration serves its first
-// start and every later one.
+// Config is the configuration of a node. The same one serves its first start and every later one.
 type Config struct {
 	// Cluster names the cluster; nodes of different clusters never mix.
 	// Default DefaultCluster.
@@ -51,9 +50,9 @@ type Config struct {
 	// DataDir holds the durable state: identity, boot counter, term. One process
 	// at a time may use it. It is made if absent. Required.
 	DataDir string
-	// MinTerm is the lowest term that this node has as a voter: if the data directories of
-	// all nodes were lost, one above all that fences have seen, on every node. It lowers no
-	// term. Default 0: what the disk says.
+	// MinTerm is the lowest term that this node has as a voter. Set it on every node after the
+	// data directories of all nodes were lost, above all terms that fences have seen. It lowers
+	// no term. Default 0: the term on the disk counts.
 	MinTerm lsn.Term
 
 	// Join are addresses (host:port) of any other members' gossip; names are
@@ -71,36 +70,35 @@ type Config struct {
 	// NoDeathProof is to be set where proxies or NAT sit between members: a
 	// refused connection then proves nothing about the process behind it.
 	NoDeathProof bool
-	// HoldEvidence, if set, gets each connection whose end could prove to another member
-	// that this process is dead, before it can. A program whose work outlives its process
-	// has the work keep it open. An error refuses the connection; it is tried again. It is
-	// called from several goroutines and must return soon. Who knows that this process is
-	// dead may write the certificate to the connection, and is believed: see
-	// netmesh.DeathProof. Default none.
+	// HoldEvidence, if set, gets each connection whose end could prove to another member that
+	// this process is dead, before it is used. It is for programs whose work outlives their
+	// process: the work keeps the connection open. An error refuses the connection; it is tried
+	// again. HoldEvidence is called from several goroutines and must return soon. A program
+	// that knows that this process is dead may write the certificate to the connection, and is
+	// believed: see netmesh.DeathProof. Default none.
 	HoldEvidence func(conn net.Conn, certificate []byte) error `json:"-"`
-	// TLS, if set, makes this node and its peers prove to each other by certificates who
-	// they are, and encrypts what passes between them, with TLS 1.3; gossip by keys that they
-	// share. All nodes have it or none, except for Credentials.AcceptPlain. It gives this node's
-	// credentials, at the start and every ten seconds from then on, in one call at a time;
-	// see TLSDir. Default none.
+	// TLS, if set, makes members prove their names to each other by certificates, and encrypts
+	// their links with TLS 1.3 and their gossip with shared keys. All nodes have it or none,
+	// except for Credentials.AcceptPlain. TLS returns this node's credentials. It is called at
+	// the start and every ten seconds, one call at a time; see TLSDir. Default none.
 	TLS func() (Credentials, error) `json:"-"`
-	// Insecure permits addresses off loopback without TLS: whoever reaches them can join,
-	// vote, and end elections. Default: they are refused.
+	// Insecure permits addresses off loopback without TLS: everybody who reaches them can join,
+	// vote, and end elections. Default: such addresses are refused.
 	Insecure bool
 	// Faults, if set, is a fault layer under the mesh, for rehearsals. Default none.
 	Faults *fault.Faults
-	// AdminAddr is told to the other members, so that one node can name the
-	// administration address of every other. The package does not listen there.
+	// AdminAddr is the administration address that the other members are told. The package does
+	// not listen there.
 	AdminAddr string
-	// Meta is told to the other members with this node's name when it leads, such as its
-	// address for clients: printable text of at most netmesh.MaxMeta bytes. Default none.
+	// Meta is what members are told about this node while it leads, such as its address for
+	// clients: printable text of at most netmesh.MaxMeta bytes. Default none.
 	Meta string
 	// Version of the program, told to the other members. Default none.
 	Version string
-	// Logger gets what the node has to say, in order, from one goroutine, which is what it sees
-	// as the caller. One that blocks holds nothing up but Close: lines wait, and those beyond
-	// 1024 are lost and counted. Their times are those of writing: "waited" is how much earlier
-	// a line was logged, if more than 100 ms. LoggerFromSlog makes one of log/slog. Default:
+	// Logger gets the log lines of the node, in order, from one goroutine, which it sees as the
+	// caller. A logger that blocks delays only Close: lines wait, and those beyond 1024 are lost
+	// and counted. The time of a line is that of writing; "waited" says how much earlier it was
+	// logged, if that is more than 100 ms. LoggerFromSlog makes a Logger of log/slog. Default:
 	// nothing is logged.
 	Logger hclog.Logger
 }
@@ -110,9 +108,9 @@ type Config struct {
 // and what is unsafe must be the same on every node.
 type ElectionConfig struct {
 	Timing elector.Timing // zero: elector.Article(), or with QoS elector.ForQoS
-	// QoS, if set, says how fast and how surely the crash of a leader is to be detected, the
-	// same on every node. Heartbeats then come as often as the links need for that, and
-	// Status says what is met. Default none: timers are as they are.
+	// QoS, if set, says how fast and how surely the crash of a leader is to be detected. It must
+	// be the same on every node. Heartbeats then come as often as the links need for that, and
+	// Status says how far it is met. Default none: the timers are fixed.
 	QoS detector.QoS
 	// Phi, if set, replaces the miss count by the phi accrual detector, with what
 	// PhiConfig.WithDefaults makes of it. Nodes may differ in it. Not with QoS. Default none.
@@ -125,11 +123,11 @@ type ElectionConfig struct {
 	// Leadership is canceled, for the work to stop; below Lease - HeartbeatBroadcast.
 	// Default half of that. Unused where there is no lease.
 	StopMargin time.Duration
-	// AwaitCampaign lets the node not stand before Campaign or Run is called.
+	// AwaitCampaign keeps the node from standing before Campaign or Run is called.
 	AwaitCampaign bool
-	// Takeover, if not 0, lets a leader hand over to a node of higher priority once
-	// that node was fit for so long, whatever its priority was, and this one led for so
-	// long. Default 0: a leader stays (sticky).
+	// Takeover, if not 0, lets a leader hand over to a node of higher priority. Before that, the
+	// leader must have led and the other node must have been fit for this time, with whatever
+	// priority. Default 0: a leader stays (sticky).
 	Takeover         time.Duration
 	UnsafeQuorum     bool // permits a quorum of half the voters or less
 	UnsafeNoScouting bool // the article's algorithm before its extension; no lease
@@ -147,14 +145,13 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// majority is how Agreed tells a quorum that follows from the voters: lists that
-// differ are told as such, not as quorums that differ.
+// majority is the value of a quorum in Agreed that follows from the voters: a difference of the
+// lists of voters must not show as a difference of quorums, too.
 const majority = "a majority"
 
-// Agreed are the settings of the default election that must be equal on every node,
-// by the names that operators give them, with defaults filled in. The voters and the
-// cluster's name are compared apart from them. Members tell each other these
-// settings; it is the only list of them. The caller may change the map.
+// Agreed returns the settings of the default election that must be equal on every node, by the
+// names of their options, with defaults filled in. Members send each other these settings. The
+// voters and the cluster's name are compared apart from them. The caller may change the map.
 func (c Config) Agreed() map[string]string {
 	c = c.withDefaults()
 	e, t := c.Election, c.Election.Timing

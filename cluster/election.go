@@ -26,10 +26,10 @@ var ErrOpen = loop.ErrOpen
 // says on each. Elections share links, timers and the disk: a hundred cost little
 // more than one. There is no limit to their number.
 //
-// A voter on which the election is not open does not vote in it. The name may
-// have 1 to 255 bytes, without spaces. The error is a *ConfigError, wraps ErrOpen
-// or ErrClosed, or says why the disk did not take it. A disk that has not answered
-// within ten seconds is an error, too; the election then is not opened.
+// A voter on which the election is not open does not vote in it. The name may have 1 to 255 bytes,
+// without spaces. The error is a *ConfigError, wraps ErrOpen or ErrClosed, or is that of the disk.
+// It is an error, too, if the disk does not answer within ten seconds; the election is not opened
+// then.
 func (n *Node) Election(name string, cfg ElectionConfig) (*Election, error) {
 	if netmesh.NameProblem(name) != "" {
 		return nil, fmt.Errorf("open election %q: the name must have 1 to %d bytes and no spaces",
@@ -72,21 +72,21 @@ func (e *Election) Status() GroupStatus {
 // ErrNotLeader means that this node does not lead, or that its lease has run out.
 var ErrNotLeader = elector.ErrNotLeader
 
-// IsLeader reports whether this node leads and its lease is valid at this very
-// moment: the clock is read at every call, so a process that was paused finds
-// out before it does anything. At no moment do two nodes report true, as long as
-// their clocks' rates differ by no more than the configured drift.
+// IsLeader reports whether this node leads and its lease is valid at this moment. The clock is read
+// at every call, so a process that was paused finds out before it does anything. At no moment do
+// two nodes report true, as long as the rates of their clocks differ by no more than the configured
+// drift.
 //
-// The answer is old as soon as it is given. What must not be done by two nodes
-// in turn needs a fencing token as well: see NextLSN.
+// The answer may be outdated when the caller acts on it. Actions that two leaders must not do one
+// after the other need a fencing token as well: see NextLSN.
 func (e *Election) IsLeader() bool { return e.p.Leading() }
 
 // IsLeader is Election.IsLeader of the default election.
 func (n *Node) IsLeader() bool { return n.election.IsLeader() }
 
-// NextLSN issues the next Leader Sequence Number, a fencing token: a resource
-// that keeps an lsn.Fence refuses what an older leader sends. It returns an
-// error that wraps ErrNotLeader if this node does not lead.
+// NextLSN issues the next Leader Sequence Number, a fencing token: a resource that keeps an
+// lsn.Fence refuses the requests of an older leader. The error wraps ErrNotLeader if this node does
+// not lead.
 func (e *Election) NextLSN() (lsn.LSN, error) {
 	next, err := e.p.Sequencer.Next()
 	if errors.Is(err, lsn.ErrNotLeading) || err == nil && !e.IsLeader() {
@@ -98,7 +98,7 @@ func (e *Election) NextLSN() (lsn.LSN, error) {
 // NextLSN is Election.NextLSN of the default election.
 func (n *Node) NextLSN() (lsn.LSN, error) { return n.election.NextLSN() }
 
-// failed says what could not be done in which election, and why; nil without a reason.
+// failed adds to an error what failed in which election; nil without an error.
 func (e *Election) failed(what string, why error) error {
 	if why == nil {
 		return nil

@@ -34,8 +34,8 @@ func (e EmergencyStatus) Missing() []NodeID {
 	})
 }
 
-// heedEmergencies takes the lost from the voters of the configuration, and says
-// so at every start. It runs before anything that looks at the voters.
+// heedEmergencies removes the lost from the voters of the configuration, and logs that at every
+// start. It runs before anything that uses the voters.
 func (n *Node) heedEmergencies() error {
 	n.emergencies = emergencyStatus(n.store.Emergencies())
 	n.lost = missing(n.emergencies)
@@ -50,7 +50,7 @@ func (n *Node) heedEmergencies() error {
 	return nil
 }
 
-// checkLeft says why this node cannot run with the voters that are left.
+// checkLeft returns why this node cannot run with the voters that are left; nil if it can.
 func (n *Node) checkLeft(left []NodeID) error {
 	all, quorum := n.cfg.Voters, n.cfg.Election.Quorum
 	switch {
@@ -79,7 +79,7 @@ func (n *Node) logEmergency(e EmergencyStatus) {
 	n.log.Warn("voters were declared lost once; all have been readmitted", fields...)
 }
 
-// missing are the nodes that may not vote after all that was declared.
+// missing returns the nodes that may not vote because of emergencies.
 func missing(es []EmergencyStatus) (ids []NodeID) {
 	for _, e := range es {
 		ids = append(ids, e.Missing()...)
@@ -99,8 +99,7 @@ func emergencyNote(es []EmergencyStatus) string {
 	return strings.Join(notes, "; ")
 }
 
-// withEmergencies adds to an explanation that fewer voters are asked than the
-// configuration names.
+// withEmergencies adds to an explanation that voters of the configuration may not vote.
 func (n *Node) withEmergencies(explanation string) string {
 	if note := emergencyNote(n.emergencies); note != "" {
 		return explanation + "; EMERGENCY: " + note

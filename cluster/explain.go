@@ -11,8 +11,8 @@ import (
 	"github.com/bmqelect/bmqelect/internal/base/words"
 )
 
-// explain says in a sentence why the election stands as it does; notStanding is why this
-// node does not stand, "" if it does.
+// explain describes the state of the election, and why it is so, in a sentence. notStanding is why
+// this node does not stand, "" if it does.
 func explain(
 	s elector.Status, notStanding string, cfg Config, members []MemberStatus, now elector.Time,
 ) string {
@@ -45,10 +45,10 @@ func explain(
 	return text
 }
 
-// noTermsAdvice is where the way out is.
+// noTermsAdvice names the page that says what to do.
 const noTermsAdvice = "see docs/errors.md#terms-used-up"
 
-// whyNoLeader names what keeps the node leaderless, the gravest first.
+// whyNoLeader names the gravest reason why the node has no leader.
 func whyNoLeader(
 	s elector.Status, notStanding string, cfg Config, members []MemberStatus, now elector.Time,
 ) string {
@@ -86,8 +86,8 @@ func whyNoLeader(
 	return "waiting for another node to stand"
 }
 
-// noCandidate says of every voter that is up why it does not stand; "" if not all of them
-// say so. All nodes say it in the same words.
+// noCandidate says for every voter that is up why it does not stand; "" if one of them does. The
+// text is the same on all nodes.
 func noCandidate(own string, cfg Config, members []MemberStatus) string {
 	voters := slices.Sorted(slices.Values(cfg.Voters))
 	var reasons, away []string

@@ -10,11 +10,11 @@ import (
 	"github.com/bmqelect/bmqelect/elector"
 )
 
-// SetFit says whether the application is fit to lead: nil that it is, as every
-// node is at first, or otherwise why it is not. A node that is not fit does not stand;
-// as leader it hands over to the best follower as soon as there is one, and leads
-// on until then. It votes in any case. Call it whenever a health check changes its
-// mind, or always: that costs little. The error wraps ErrClosed, or is the node's failure.
+// SetFit says whether the application is fit to lead: nil means that it is, as every node is at
+// first; otherwise unfit is the reason why it is not. A node that is not fit does not stand. As
+// leader it hands over to the best follower as soon as there is one, and leads on until then. It
+// votes in any case. Call SetFit whenever the result of a health check changes, or after every
+// check: a call costs little. The error wraps ErrClosed, or is the node's failure.
 func (e *Election) SetFit(unfit error) error {
 	why := textOf(unfit)
 	before, err := e.p.Change(leadership.Fitness{Unfit: why})
@@ -28,8 +28,8 @@ func (e *Election) SetFit(unfit error) error {
 }
 
 // SetCandidate says whether the node is a candidate from now on; ElectionConfig.NotCandidate
-// holds until then. One that is no candidate any more does what one does that is not fit,
-// for which see SetFit; a campaign waits. On an observer the error wraps ErrNotCandidate.
+// holds until then. A node that is no longer a candidate behaves like one that is not fit, see
+// SetFit, and its campaigns wait. On an observer the error wraps ErrNotCandidate.
 func (e *Election) SetCandidate(candidate bool) error {
 	if candidate && e.p.Config.Observer() {
 		return e.failed("candidacy", fmt.Errorf("it has no vote: %w", ErrNotCandidate))
@@ -58,8 +58,8 @@ func (e *Election) SetPriority(priority int) error {
 	return nil
 }
 
-// textOf is the text of an error of the application's, "" if it is nil. Its method
-// may panic, or say nothing: then the application is not fit either.
+// textOf is the text of an error of the application, "" if the error is nil. If its method panics
+// or returns no text, textOf says so: the application is not fit then either.
 func textOf(err error) (text string) {
 	if err == nil {
 		return ""
@@ -72,12 +72,11 @@ func textOf(err error) (text string) {
 	return cmp.Or(err.Error(), "no reason given")
 }
 
-// Resign gives up what this node has in the election: a waiting Campaign, Again or
-// Run fails with ErrResigned; guarded work is told to stop and waited for, at most
-// until the lease ends; then the best follower leads, and this node does not stand
-// again before the next Campaign. It is for those who do not hold the leadership; the
-// holder calls Release. It returns when the node does not lead, or when ctx ends,
-// and then the handover goes on.
+// Resign gives up the campaign or the leadership of this node. A waiting Campaign, Again or Run
+// fails with ErrResigned. Guarded work is told to stop and waited for, at most until the lease
+// ends. Then the best follower leads, and this node does not stand again before the next
+// Campaign. Resign is for callers that do not hold the leadership; the holder calls Release. It
+// returns when the node does not lead, or when ctx ends, and then the handover goes on.
 func (e *Election) Resign(ctx context.Context) error {
 	return e.failed("resignation", e.n.loop.Resign(ctx, e.p))
 }
@@ -85,12 +84,11 @@ func (e *Election) Resign(ctx context.Context) error {
 // maxRest bounds the rest after a step-down.
 const maxRest = 24 * time.Hour
 
-// StepDown lets this node step down, in favor of the best follower if there is
-// one, and not stand again for the given time (at most 24 h; 0 is none). Guarded work is
-// told to stop and waited for, at most until the lease ends. On a node that does not
-// lead only the time counts; without one the error wraps ErrNotLeader, and on a leader
-// whose elections are paused ErrPaused. It returns
-// when the node leads no more, or when ctx ends, and then the handover goes on.
+// StepDown lets this node step down, in favor of the best follower if there is one, and not stand
+// again for the given rest (at most 24 h; 0 is none). Guarded work is told to stop and waited for,
+// at most until the lease ends. A node that does not lead only rests; without a rest the error
+// wraps ErrNotLeader. On a leader whose elections are paused the error wraps ErrPaused. StepDown
+// returns when the node does not lead, or when ctx ends, and then the handover goes on.
 func (e *Election) StepDown(ctx context.Context, rest time.Duration) error {
 	err := fmt.Errorf("a rest of %s, but it must be between 0 and %s", rest, maxRest)
 	if rest >= 0 && rest <= maxRest {
@@ -102,14 +100,13 @@ func (e *Election) StepDown(ctx context.Context, rest time.Duration) error {
 // transferBuffer is more than the events of a few elections.
 const transferBuffer = 64
 
-// Transfer hands leadership from this node to another voter, or to the best
-// follower if to is "". It returns nil when the target leads. It fails, and this
-// node leads on, if this node is not the leader, or the target is not fit (not
-// connected, not a candidate, without a recent ack) or does not answer within the
-// election result's time. Once the target has answered, guarded work is told to stop and
-// waited for, at most until the lease ends; then this node steps down. It fails
-// after that only if another node is elected instead. When ctx ends first, the
-// transfer goes on, and may still succeed.
+// Transfer hands leadership from this node to another voter, or to the best follower if to is "".
+// It returns nil when the target leads. It fails, and changes nothing, if this node is not the
+// leader, or if the target cannot lead (not connected, not a candidate, without a recent ack) or
+// does not answer within Timing.ElectionResult. Once the target has answered, guarded work is told
+// to stop and waited for, at most until the lease ends; then this node steps down. After that
+// Transfer fails only if another node is elected instead. When ctx ends first, the transfer goes
+// on, and may still succeed.
 func (e *Election) Transfer(ctx context.Context, to NodeID) error {
 	sub := e.Subscribe(transferBuffer)
 	defer sub.Close()
@@ -129,8 +126,7 @@ func (n *Node) Transfer(ctx context.Context, to NodeID) error {
 	return n.election.Transfer(ctx, to)
 }
 
-// awaitSuccessor waits until somebody leads after this node, and fails if it is
-// not the target.
+// awaitSuccessor waits until the next leader is known, and fails if that is not the target.
 func (e *Election) awaitSuccessor(ctx context.Context, sub *Subscription, to NodeID) error {
 	left := false
 	for {
@@ -139,7 +135,7 @@ func (e *Election) awaitSuccessor(ctx context.Context, sub *Subscription, to Nod
 			left = left || now.From == elector.Leader && now.To != elector.Leader || now.Missed > 0
 			switch {
 			case !ok:
-				return ErrClosed
+				return e.p.Ended()
 			case !left:
 			case now.Leader == to:
 				return nil
@@ -147,7 +143,7 @@ func (e *Election) awaitSuccessor(ctx context.Context, sub *Subscription, to Nod
 				return fmt.Errorf("node %s was elected instead, in term %d", now.Leader, now.Term)
 			}
 		case <-e.p.Gone:
-			return ErrClosed
+			return e.p.Ended()
 		case <-ctx.Done():
 			return fmt.Errorf("this node gave up leadership, but the target does not lead yet: %w",
 				context.Cause(ctx))

@@ -16,62 +16,58 @@ import (
 
 // Errors of Campaign and Run.
 var (
-	// ErrCampaigning means that a Campaign or Run of this election waits on this node
-	// already, or that the work of its last leadership has not been said to have
-	// stopped: work of one election never runs twice in one process.
+	// ErrCampaigning means that a Campaign or Run of this election waits on this node already, or
+	// that its last leadership has not been released: work of one election never runs twice in
+	// one process.
 	ErrCampaigning = loop.ErrCampaigning
 	// ErrResigned is what a waiting Campaign gets when Resign is called.
 	ErrResigned = errors.New("this node resigned")
-	// ErrNotCandidate means that this node has never been a candidate in the election: it
-	// is no voter, or NotCandidate is set.
+	// ErrNotCandidate means that this node has never been a candidate in the election: it is not a
+	// voter, or NotCandidate is set.
 	ErrNotCandidate = errors.New("this node is not a candidate")
 )
 
-// Leadership is leadership of one election by this node, from when Campaign
-// returned it: the right to do what only one node may do. It is safe for
-// concurrent use.
+// Leadership is the leadership of this node in one election, which Campaign returned: the right to
+// do what only one node may do. It is safe for concurrent use.
 //
-// It ends in two steps. First its context is canceled, the stop margin before
-// the lease ends or as soon as the node is to hand over: the work must stop now.
-// Then, once the work said by Release that it has stopped, or at Deadline, Done is
-// closed: from then on another node may lead. Work that stops in time never
-// overlaps with that of another node.
+// It ends in two steps. First its context is canceled, at the stop margin before the lease ends or
+// as soon as the node is to hand over: the work must stop now. Then Done is closed, when Release
+// says that the work has stopped, and at Deadline at the latest: from then on another node may
+// lead. Work that stops in time never overlaps with that of another node.
 //
-// A new term in which the same node goes on (REAFFIRMED) does not end it.
+// A new term in which the same node leads on (REAFFIRMED) does not end a leadership.
 type Leadership struct {
 	e      *Election
 	id     leadership.ID
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	done   <-chan struct{}
-	answer chan leadership.Refusal // to the campaign: NotRefused if it leads; holds one
+	answer chan leadership.Refusal // to the campaign: NotRefused if it leads; has room for one
 	term   atomic.Uint64           // the newest
 	end    atomic.Int64            // the elector.Time before which it is valid; 0 if it is over
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	reason   elector.Reason
 	deadline elector.Time
-	told     time.Time // what Deadline said since the context was canceled
+	told     time.Time // the earliest result of Deadline since the context was canceled
 }
 
-// Campaign waits until this node leads the election with time left on its lease,
-// and returns the leadership. Do what only one may do under its Context, and then
-// call Release, or Again to campaign on.
+// Campaign waits until this node leads the election with time left on its lease, and returns the
+// leadership. Do the work of the leader under its Context, and then call Release, or Again to
+// campaign on.
 //
-// From its first Campaign on, the node stands for election only while somebody
-// campaigns or holds a leadership; ElectionConfig.AwaitCampaign lets it wait for
-// that from the start.
+// From the first Campaign on, the node stands for election only while a campaign waits or a
+// leadership is held. With ElectionConfig.AwaitCampaign that is so from the start.
 //
-// The error wraps ErrCampaigning, ErrNotCandidate, ErrResigned or ErrClosed, or is
-// the cause of ctx or of the node's failure.
+// The error wraps ErrCampaigning, ErrNotCandidate, ErrResigned or ErrClosed, or is the cause of ctx
+// or the node's failure.
 func (e *Election) Campaign(ctx context.Context) (*Leadership, error) { return e.campaign(ctx, 0) }
 
-// Again says that the work of this leadership, whose Context has been canceled, has
-// stopped, as Release does, and campaigns again. Unlike Release followed by
-// Campaign it gives nothing up: a node whose lease only seemed to run out, or whose
-// transfer failed, leads on. If it fails, the leadership is released
-// anyway; its errors are those of Campaign, and ErrCampaigning for a leadership
-// that still serves, which it leaves as it is.
+// Again says, as Release does, that the work of this leadership has stopped, and campaigns again.
+// Its Context must have been canceled. Unlike Release followed by Campaign it gives nothing up: a
+// node whose lease only seemed to run out, or whose transfer failed, leads on. The errors are those
+// of Campaign; the leadership is then released. If its Context is not canceled the error wraps
+// ErrCampaigning, and the leadership stays as it is.
 func (l *Leadership) Again(ctx context.Context) (*Leadership, error) {
 	next, err := l.e.campaign(ctx, l.id)
 	if err != nil && l.ctx.Err() != nil {
@@ -98,8 +94,8 @@ func (e *Election) campaign(ctx context.Context, after leadership.ID) (*Leadersh
 	return l, nil
 }
 
-// enterCampaign returns a leadership that is still to begin. Its context has the values
-// of ctx, but ends only with the leadership.
+// enterCampaign begins a campaign, and returns the leadership that it may get. The context of that
+// has the values of ctx, and ends only with the leadership.
 func (e *Election) enterCampaign(ctx context.Context, after leadership.ID) (*Leadership, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -129,7 +125,7 @@ func (e *Election) refused(why leadership.Refusal) error {
 	return e.p.Ended()
 }
 
-// apply does what a step of the leaderships' machine wants of this one.
+// apply carries out the effects of a step of the leaderships' machine.
 func (l *Leadership) apply(e leadership.Effects, s leadership.State) {
 	if e.Refused == l.id {
 		l.answer <- e.Refusal
@@ -163,46 +159,43 @@ func (l *Leadership) apply(e leadership.Effects, s leadership.State) {
 	}
 }
 
-// Release says that the work guarded by this leadership has stopped. If this node
-// still leads it hands over to the best follower, and it does not stand again
-// before the next Campaign. Releasing again does nothing.
+// Release says that the work of this leadership has stopped. If this node still leads it hands over
+// to the best follower, and it does not stand again before the next Campaign. Releasing again does
+// nothing.
 func (l *Leadership) Release() { l.release(0) }
 
-// release is Release, after which the node does not stand for the given time.
+// release is Release with a rest, for which the node does not stand.
 func (l *Leadership) release(rest time.Duration) {
 	l.e.p.Feed(leadership.Release{ID: l.id, Rest: rest})
 	l.e.n.loop.Settle(l.e.p)
 }
 
-// giveUp tells the work to stop by the end of the lease as it stands, unless it was
-// told before.
+// giveUp tells the work to stop by the present end of the lease, unless it was told before.
 func (l *Leadership) giveUp() { l.e.p.Feed(leadership.GiveUp{ID: l.id}) }
 
 // Context is canceled when the guarded work must stop. Its cause is an
 // *EndedError.
 func (l *Leadership) Context() context.Context { return l.ctx }
 
-// Done is closed when the leadership is over for good: the work was released, or
-// its deadline has passed. Work that cannot stop in time should end its process
-// rather than go on after it.
+// Done is closed when the leadership is over for good: it was released, or its deadline has passed.
+// Work that cannot stop in time should end its process rather than go on.
 func (l *Leadership) Done() <-chan struct{} { return l.done }
 
 // Term is the term of the leadership. It rises if the node is re-affirmed.
 func (l *Leadership) Term() lsn.Term { return lsn.Term(l.term.Load()) }
 
-// Valid reports whether this leadership excludes every other at this very
-// moment: the clock is read at every call. It stays true after Context is
-// canceled until Deadline, so that the work can stop in order.
+// Valid reports whether this leadership excludes every other one at this moment: the clock is read
+// at every call. It stays true from when Context is canceled until Deadline, so that the work can
+// stop in order.
 func (l *Leadership) Valid() bool { return l.e.n.loop.Now() < elector.Time(l.end.Load()) }
 
-// Deadline is when the leadership ends by the clock: heartbeats move it on until
-// Context is canceled, then it never becomes later. If Context was canceled because
-// the lease had ended or was lost, it is when that happened, however late this process
-// noticed; once the work is released, it is not later than that. It is the zero time if
-// the leadership needs no lease, as that of a single voter. For people and timers; what
-// decides is Valid.
+// Deadline is the time when the leadership ends. Heartbeats move it on until Context is canceled;
+// from then on it never becomes later. If Context was canceled because the lease had ended or was
+// lost, Deadline is when that happened, however late this process noticed. After Release it is not
+// later than the release. It is the zero time if the leadership needs no lease, as that of a single
+// voter. Deadline is for people and timers; Valid decides.
 func (l *Leadership) Deadline() time.Time {
-	wall := time.Now() // first: what is said is never later than the deadline
+	wall := time.Now() // read first, so that the result is never later than the deadline
 	now := l.e.n.loop.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -213,7 +206,7 @@ func (l *Leadership) Deadline() time.Time {
 	if l.reason == elector.ReasonNone {
 		return at
 	}
-	// Two clocks are read, and the machine may sleep: what was said first is the limit.
+	// The machine may sleep between the readings of the two clocks: the earliest result counts.
 	if l.told.IsZero() || at.Before(l.told) {
 		l.told = at
 	}
@@ -228,13 +221,13 @@ func (l *Leadership) Reason() elector.Reason {
 	return l.reason
 }
 
-// NextLSN issues the next fencing token of this leadership. Tokens rise strictly,
-// over the leaderships of all nodes too. The error wraps ErrNotLeader once the
-// leadership is not valid any more, whatever leadership this node may hold then.
+// NextLSN issues the next fencing token of this leadership. Tokens rise strictly, also from one
+// leadership to the next, on whatever node. The error wraps ErrNotLeader once the leadership is not
+// valid any more, even if this node holds another one then.
 func (l *Leadership) NextLSN() (lsn.LSN, error) {
 	next, err := l.e.NextLSN()
-	// Asked afterwards: if this leadership is valid now, it was when the token was
-	// issued, so the token is not a later leadership's.
+	// Valid is checked afterwards: a leadership that is valid now was so when the token was issued,
+	// so the token is not that of a later leadership.
 	if err == nil && !l.Valid() {
 		err = l.e.failed("next LSN of an ended leadership", ErrNotLeader)
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// faults are the failures that were made on purpose, in words; "" if there are none.
+// faults describes the failures of Config.Faults that are in effect; "" if there are none.
 func (n *Node) faults() string {
 	if n.cfg.Faults == nil {
 		return ""
@@ -16,16 +16,16 @@ func (n *Node) faults() string {
 	return strings.TrimPrefix(n.cfg.Faults.String(), "none")
 }
 
-// Forget makes this node take in the next process of another node's name, whatever
-// its data directory: it is for a machine that is gone for good and whose end the
-// network did not show. Without it, a new data directory under the old name is
-// refused for as long as the old process may live.
+// Forget makes this node accept the next process of another node's name, whatever its data
+// directory. It is for a machine that is gone for good, and whose end the network did not show.
+// Without it, a new data directory under the old name is refused for as long as the old process
+// may live.
 //
-// It fails, and changes nothing, if id is this node or no member, if there is a
-// link to id, or if the last one was lost, or this node was started, a shorter time
-// ago than the longest promise of its elections binds: lease x (1 + drift). Two processes
-// of one name can vote twice, so call it on every node, and only when the old
-// process is gone and its data directory is never used again.
+// It fails, and changes nothing, if id is this node or no member, or if there is a link to id. It
+// also fails if less time has passed since the last link was lost, or since this node was started,
+// than the longest promise of its elections binds: lease x (1 + drift). Two processes of one name
+// could vote twice: call Forget on every node, and only when the old process is gone and its data
+// directory is never used again.
 func (n *Node) Forget(ctx context.Context, id NodeID) error {
 	err := context.Cause(ctx)
 	if err == nil {

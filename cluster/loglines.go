@@ -15,12 +15,11 @@ import (
 
 const (
 	logRoom  = 1024                   // how many lines wait for the logger; more are lost
-	longWait = 100 * time.Millisecond // a line that waited longer says so: its time is that of writing
+	longWait = 100 * time.Millisecond // a line that waited longer says so
 )
 
-// logLines hands the lines of a node to its logger, in order, on a goroutine of its own: a
-// logger that blocks, as one on a full pipe or a disk that hangs, holds up neither the driver
-// nor a link.
+// logLines passes the log lines of a node to its logger, in order, on a goroutine of its own. So a
+// logger that blocks, on a full pipe or a disk that hangs, holds up neither the driver nor a link.
 type logLines struct {
 	to    hclog.Logger
 	lines chan logLine
@@ -29,18 +28,18 @@ type logLines struct {
 	done  chan struct{} // closed when all lines before quit are written
 
 	mu   sync.Mutex // held while a line is written
-	told uint64     // how many of lost the log tells of
+	told uint64     // how many of lost the log has reported
 }
 
 type logLine struct {
 	name  string // of the logger
 	level hclog.Level
 	text  string
-	args  []any // nobody changes them, nor what they point to
+	args  []any // nobody changes them or what they point to
 	at    time.Time
 }
 
-// newLogLines returns lines that are to be closed.
+// newLogLines starts the goroutine, which close ends.
 func newLogLines(to hclog.Logger) *logLines {
 	q := &logLines{
 		to: to, lines: make(chan logLine, logRoom), quit: make(chan struct{}), done: make(chan struct{}),
@@ -49,7 +48,7 @@ func newLogLines(to hclog.Logger) *logLines {
 	return q
 }
 
-// logger returns the logger that never blocks. Its own level says nothing: that of the other
+// logger returns a logger that never blocks. It has no level of its own: that of the node's logger
 // counts.
 func (q *logLines) logger() hclog.Logger {
 	log := hclog.NewInterceptLogger(&hclog.LoggerOptions{
@@ -59,7 +58,7 @@ func (q *logLines) logger() hclog.Logger {
 	return log
 }
 
-// Accept implements hclog.SinkAdapter. After the end whoever logs also writes.
+// Accept implements hclog.SinkAdapter. After close the caller itself writes the line.
 func (q *logLines) Accept(name string, level hclog.Level, text string, args ...any) {
 	if !q.takes(level) {
 		return
@@ -76,22 +75,13 @@ func (q *logLines) Accept(name string, level hclog.Level, text string, args ...a
 	}
 }
 
-// takes reports whether the logger writes lines of that level: others must not take the room.
+// takes reports whether the logger writes lines of that level: other lines must not take room.
 func (q *logLines) takes(level hclog.Level) bool {
 	if _, ok := q.to.(hclog.InterceptLogger); ok {
-		return true // its sinks have levels of their own
+		return true // its sinks have their own levels
 	}
-	switch level {
-	case hclog.Trace:
-		return q.to.IsTrace()
-	case hclog.Debug:
-		return q.to.IsDebug()
-	case hclog.Info:
-		return q.to.IsInfo()
-	case hclog.Warn:
-		return q.to.IsWarn()
-	}
-	return q.to.IsError()
+	least := q.to.GetLevel()
+	return least != hclog.NoLevel && level >= least
 }
 
 // run writes until quit, and then what still waits.
@@ -103,7 +93,7 @@ func (q *logLines) run() {
 		case <-q.quit:
 			q.drain()
 			close(q.done)
-			q.drain() // what came between the two
+			q.drain() // lines that came between the two
 			return
 		}
 	}
@@ -120,8 +110,8 @@ func (q *logLines) drain() {
 	}
 }
 
-// write also tells of lines that were lost: of the first at once, of more when nothing waits or
-// as many as there is room for were lost.
+// write writes a line. It also reports lost lines: the first loss at once, later ones when no line
+// waits or when logRoom lines were lost.
 func (q *logLines) write(l *logLine) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -140,7 +130,7 @@ func (q *logLines) write(l *logLine) {
 	}
 }
 
-// close ends run and waits for it, until shortly after ctx has ended.
+// close ends run and waits for it, at most until CleanupTime after the end of ctx.
 func (q *logLines) close(ctx context.Context) error {
 	close(q.quit)
 	select {

@@ -12,13 +12,13 @@ import (
 
 const (
 	lookEvery  = time.Second
-	lookSoon   = 50 * time.Millisecond // after a new link: where it is short, its ping is answered
-	aloneAfter = 30 * time.Second      // without any other member a node finds that it is alone
+	lookSoon   = 50 * time.Millisecond // after a new link: the ping of a short one is answered then
+	aloneAfter = 30 * time.Second      // without any other member: then a finding says so
 )
 
-// lookout looks at what comes with no event, until the node ends: that no other member is
-// found, how long round trips take, and that this node does not want to lead the default
-// election, which the others are told.
+// lookout polls what no event reports, until the node ends: whether another member was found, how
+// long round trips take, and whether this node wants to lead the default election. It tells the
+// other members the latter.
 func (n *Node) lookout() {
 	timer := time.NewTimer(lookEvery)
 	defer timer.Stop()
@@ -29,7 +29,7 @@ func (n *Node) lookout() {
 			soon = false
 			timer.Reset(lookEvery)
 		case <-n.loop.Linked:
-			if !soon { // or links that come and go would put it off
+			if !soon { // or links that come and go would put the next look off
 				soon = true
 				timer.Reset(lookSoon)
 			}
@@ -69,8 +69,7 @@ func (n *Node) hasMet() bool {
 	return false
 }
 
-// whyAlone says why no other member was found; "" if none is looked for, as by the only
-// voter that joins nobody.
+// whyAlone says why no other member was found; "" if this node is the only voter and joins nobody.
 func (n *Node) whyAlone() string {
 	var tries []gossip.Joined
 	if n.gossip != nil {

@@ -8,8 +8,7 @@ import (
 	"github.com/bmqelect/bmqelect/cluster/internal/gossip"
 )
 
-// join lets the mesh know its peers: those that a test names, or those that
-// gossip finds.
+// join gives the mesh its peers: those that a test names, or those that gossip finds.
 func (n *Node) join() error {
 	if peers := n.hooks.Peers; peers != nil {
 		for _, id := range slices.Sorted(maps.Keys(peers)) {
@@ -42,9 +41,8 @@ func (n *Node) gossipConfig() gossip.Config {
 	return c
 }
 
-// advertisedMesh is the address that others dial. Of a mesh that listens on
-// every address only the port is known; the others put the host before it at
-// which they see this node's gossip.
+// advertisedMesh is the address that others dial. If the mesh listens on every address it is only a
+// port: the others put the host of this node's gossip before it.
 func (n *Node) advertisedMesh() string {
 	if n.cfg.AdvertiseMesh != "" {
 		return n.cfg.AdvertiseMesh
@@ -69,8 +67,8 @@ func meshAddrOf(m gossip.Member) string {
 	return net.JoinHostPort(host, port)
 }
 
-// onMember is called by gossip, one change at a time. That a voter seems to have
-// failed is a hint that the mesh does not need: it dials on.
+// onMember is called by gossip, one change at a time. It ignores that a voter seems to have failed:
+// the mesh dials on.
 func (n *Node) onMember(m gossip.Member) {
 	switch {
 	case m.State == gossip.StateAlive:

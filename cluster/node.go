@@ -26,7 +26,7 @@ import (
 type Node struct {
 	cfg   Config
 	log   hclog.Logger // never blocks
-	lines *logLines    // of log
+	lines *logLines    // behind log
 	hooks testhook.Hooks
 
 	store       *store.Store
@@ -40,35 +40,33 @@ type Node struct {
 	gossip      *gossip.Gossip      // nil where a test names the peers
 	credentials *credentials.Newest // nil without TLS
 
-	emergencies []EmergencyStatus // as at the start
-	lost        []NodeID          // whom they keep from voting
+	emergencies []EmergencyStatus // as they were at the start
+	lost        []NodeID          // voters that may not vote because of them
 
-	quit chan struct{} // closed to end what runs beside the loop
+	quit chan struct{} // closed to end the goroutines beside the loop
 
 	closing     sync.Once
-	closeCtx    context.Context // ends when Close is to wait no longer
+	closeCtx    context.Context // ends when a ctx of Close ends
 	cancelClose context.CancelCauseFunc
 	closeErr    error
 	gone        chan struct{} // closed when Close is done
 	stage       atomic.Value  // a string: what Close waits for
-	// until is when the guarded work that a closed node left behind must have stopped;
-	// nil if there is none.
+	// until is when the guarded work must have stopped that goes on after Close; nil if none does.
 	until    atomic.Pointer[time.Time]
 	released chan struct{} // closed when the data directory is free again
 }
 
-// ErrClosed is what a closed node answers.
+// ErrClosed is the error of a closed node, and of a closed election.
 var ErrClosed = loop.ErrClosed
 
-// Start starts a node and returns at once; a leader is found or elected in the
-// background. ctx governs the start only: end the node with Close. If a node of this
-// process was closed while its guarded work went on, Start waits for its data
-// directory, at most until that work's deadline or until ctx ends: see Close.
+// Start starts a node and returns at once; the node finds or elects a leader in the background. ctx
+// is for the start only: end the node with Close. If a node of this process was closed while its
+// guarded work went on, Start waits for its data directory, at most until the deadline of that work
+// or until ctx ends: see Close.
 //
-// The error names everything that is wrong with cfg, or what could not be had:
-// a directory in use, a port that is taken, a state file that is damaged. Start
-// returns at most a second after ctx has ended; a disk that hangs keeps what was
-// begun, which is undone when the disk goes on.
+// The error names everything that is wrong with cfg, or the resource that was not available: a
+// directory in use, a port that is taken, a state file that is damaged. Start returns at most a
+// second after ctx has ended. If the disk hangs then, the start is undone when the disk goes on.
 func Start(ctx context.Context, cfg Config) (*Node, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -112,8 +110,7 @@ func newNode(cfg Config, hooks testhook.Hooks) *Node {
 	return n
 }
 
-// start acquires what the node runs on; what it has it releases if the rest
-// cannot be had.
+// start acquires the resources of the node. If one is not available it releases the others.
 func (n *Node) start(ctx context.Context) (err error) {
 	undo := []func(){func() { _ = n.lines.close(canceled) }}
 	defer func() {
@@ -171,14 +168,12 @@ func (n *Node) start(ctx context.Context) (err error) {
 	return nil
 }
 
-// logStart says in one line what this node is and where it can be reached.
+// logStart logs in one line what this node is and where it can be reached.
 func (n *Node) logStart() {
 	fields := []any{"version", n.cfg.Version, "mesh", n.mesh.Addr().String()}
 	if n.gossip != nil {
-		fields = append(fields, "gossip", n.gossip.Local().GossipAddr)
-	}
-	if n.gossip != nil {
-		fields = append(fields, "gossip-encryption", n.gossip.Keys().Encryption(), "join", n.cfg.Join)
+		fields = append(fields, "gossip", n.gossip.Local().GossipAddr,
+			"gossip-encryption", n.gossip.Keys().Encryption(), "join", n.cfg.Join)
 	}
 	if n.credentials != nil {
 		fields = append(fields, "accept-plain", n.credentials.Mesh().AcceptPlain)
@@ -218,14 +213,13 @@ func (n *Node) meshConfig() netmesh.Config {
 	return cfg
 }
 
-// Done is closed when the node takes part no longer: closed, or failed. Err
-// tells which.
+// Done is closed when the node is closed or has failed. Err tells which.
 func (n *Node) Done() <-chan struct{} { return n.loop.Done() }
 
-// Err returns nil while the node runs, ErrClosed after Close, and otherwise why the
-// node failed: its durable state can no longer be trusted, so it stopped voting.
-// A failed node must still be closed.
+// Err returns nil while the node runs, ErrClosed after Close, and otherwise why the node failed:
+// its durable state is no longer to be trusted, so it has stopped voting. A failed node must be
+// closed, too.
 func (n *Node) Err() error { return n.loop.Err() }
 
-// Default is the node's default election, which every node takes part in.
+// Default is the default election, in which every node takes part.
 func (n *Node) Default() *Election { return n.election }

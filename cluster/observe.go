@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -12,9 +13,8 @@ import (
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
-// Subscribe returns a subscription to the events of all elections of this node from now
-// on, of which up to buffer wait for the subscriber. Subscribe before reading Status to
-// miss nothing.
+// Subscribe returns a subscription to the events of all elections of this node from now on. Up to
+// buffer events wait for the subscriber. Subscribe before reading Status to miss nothing.
 func (n *Node) Subscribe(buffer int) *Subscription { return n.hub.subscribe("", buffer) }
 
 // Subscribe is Node.Subscribe for the events of this election alone.
@@ -22,20 +22,19 @@ func (e *Election) Subscribe(buffer int) *Subscription {
 	return e.n.hub.subscribe(e.p.Name, buffer)
 }
 
-// Event is a change of what a node is in an election, or of whom it follows.
+// Event is a change of a node's role in an election, or of the leader that it follows.
 type Event struct {
 	Group string
 	Time  time.Time // wall clock of this node, for people
 	elector.Transition
 	LeaderMeta string // Config.Meta of that leader
-	// Missed is how many older events were dropped since the last one that told
-	// of any, because the subscriber did not keep up: this one or those that
-	// still waited came after a gap.
+	// Missed is how many older events were dropped because the subscriber was slow, since the
+	// last event with a count. The gap is before this event, or before one of those that waited.
 	Missed int
 }
 
-// Subscription delivers a node's events in order. A subscriber that is slow
-// loses the oldest ones, never the newest: the last event that it gets is never stale.
+// Subscription delivers a node's events in order. A slow subscriber loses the oldest events, never
+// the newest: the last event that it gets is never stale.
 type Subscription struct {
 	events chan Event
 	group  string // whose events; "" for all
@@ -58,8 +57,8 @@ type hub struct {
 	missed uint64 // events dropped for slow subscribers, of all
 }
 
-// subscribe returns a subscription to the events of a group, or of all if it is
-// "", that holds up to buffer events, at least one.
+// subscribe returns a subscription to the events of a group, or of all groups if it is "". It has
+// room for buffer events, and for one at least.
 func (h *hub) subscribe(group string, buffer int) *Subscription {
 	s := &Subscription{events: make(chan Event, max(buffer, 1)), group: group, hub: h}
 	h.mu.Lock()
@@ -96,7 +95,7 @@ func (s *Subscription) push(e Event) {
 		select {
 		case old := <-s.events:
 			s.missed += 1 + old.Missed
-			if cap(s.events) > 1 { // with room for one it asked for the newest alone
+			if cap(s.events) > 1 { // who has room for one wants only the newest
 				s.hub.missed++
 			}
 		default: // the subscriber made room meanwhile
@@ -129,35 +128,30 @@ func (h *hub) close() {
 	h.subs, h.closed = nil, true
 }
 
-// Leader is a leadership as a node perceives it: who leads, in which term. Leaders can be
-// compared.
+// Leader says who leads in which term, as one node sees it. Values can be compared.
 type Leader struct {
 	Node NodeID // "" for none
 	Term lsn.Term
-	// Meta is Config.Meta of the process that leads; "" if that is of an older version.
+	// Meta is Config.Meta of the process that leads; "" if its version is older.
 	Meta string
 }
 
-// Leader returns the leader that this node is or follows. If there is none it
-// waits for one; the error then is the cause of ctx, or wraps ErrClosed.
+// Leader returns the leader that this node is or follows. If there is none it waits for one. The
+// error is the cause of ctx or the node's failure, or wraps ErrClosed.
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	for l := range e.Observe(ctx) {
 		if l.Node != "" {
 			return l, nil
 		}
 	}
-	err := context.Cause(ctx)
-	if err == nil {
-		err = ErrClosed
-	}
 	return Leader{}, fmt.Errorf("leader of election %q as node %s sees it: %w",
-		e.p.Name, e.n.cfg.Node, err)
+		e.p.Name, e.n.cfg.Node, cmp.Or(context.Cause(ctx), e.p.Ended(), ErrClosed))
 }
 
-// Observe yields the leader that this node is or follows, at first the present one,
-// then every change; a Leader without a name is none. No leadership is yielded twice in a
-// row. A consumer that is slow misses what is past, never what is: the newest is always
-// yielded. It ends with ctx, or when the election is closed.
+// Observe yields the leader that this node is or follows: the present one first, then every
+// change. The zero Leader means that there is none. No leadership is yielded twice in a row. A
+// slow consumer misses leaders of the past, never the newest. Observe ends with ctx, or when the
+// election is closed.
 func (e *Election) Observe(ctx context.Context) iter.Seq[Leader] {
 	return func(yield func(Leader) bool) {
 		sub := e.Subscribe(1) // holds the newest event
@@ -187,7 +181,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq[Leader] {
 	}
 }
 
-// asLeader leaves the rest out if there is no leader.
+// asLeader returns the zero Leader if there is no leader.
 func asLeader(id NodeID, term lsn.Term, meta string) Leader {
 	if id == "" {
 		return Leader{}

@@ -11,21 +11,20 @@ import (
 // maxPause bounds a pause.
 const maxPause = 24 * time.Hour
 
-// ErrPaused means that elections are paused on this node, so that it hands leadership over
-// to a named node only.
+// ErrPaused means that elections are paused on this node: it hands leadership over to a named node
+// only.
 var ErrPaused = loop.ErrPaused
 
-// Pause keeps leadership where it is, in all elections of this node, for the given time (at
-// most 24 h): during maintenance, for example. It replaces the pause before. Call it on
-// every voter. Until it ends, the node does not stand, unless it led last: then it leads
-// again after a loss of its quorum or a restart. It still votes, and a leader whose lease
-// ends still steps down. A leader hands over to the target of a Transfer only: StepDown
-// fails, takeovers and unfitness wait, and when it resigns or is closed it names no
-// successor.
+// Pause keeps leadership where it is, in all elections of this node, for the given time (at most
+// 24 h), for example during maintenance. It replaces an earlier pause. Call it on every voter.
+// Until the pause ends the node does not stand, except if it led last: then it leads again after it
+// lost its quorum or was restarted. It still votes, and a leader whose lease ends still steps down.
+// A leader hands over to the target of a Transfer only: StepDown fails, takeovers and unfitness
+// wait, and when it resigns or is closed it names no successor.
 //
-// When Pause returns nil the pause is on disk and outlives the process, by the wall clock,
-// but never by more than its whole length after a start. If the node is closed, it fails
-// with ErrClosed, and when ctx ends first, with its cause: the pause may hold then.
+// When Pause returns nil the pause is on disk and outlives the process. It ends by the wall clock,
+// and at most its whole length after a restart. The error wraps ErrClosed, is the node's failure,
+// or is the cause of ctx: the pause may be in effect then.
 func (n *Node) Pause(ctx context.Context, d time.Duration) error {
 	err := fmt.Errorf("for %s, but it must be positive and at most %s", d, maxPause)
 	if d > 0 && d <= maxPause {

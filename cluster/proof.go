@@ -5,11 +5,11 @@ import (
 	"syscall"
 )
 
-// ProofFiles are the listener of the mesh and the lock of the data directory. Other
-// members take it as proof of this process's death that the listener is closed, or that
-// the directory is used again. A program whose work outlives its process has the work keep
-// them open, as with Config.HoldEvidence. They are not to be used otherwise. The error
-// says that the network of this node has no files.
+// ProofFiles returns the listener of the mesh and the lock of the data directory. To other members
+// a listener that is closed, or a directory that is used again, proves the death of this process.
+// If the work of a program outlives its process, let the work keep these files open, as with
+// Config.HoldEvidence. Do not use them otherwise. The error says that the network of this node has
+// no files.
 func (n *Node) ProofFiles() ([]syscall.Conn, error) {
 	listener, ok := n.mesh.Listener().(syscall.Conn)
 	if !ok {

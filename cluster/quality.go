@@ -8,33 +8,31 @@ import (
 	"github.com/bmqelect/bmqelect/elector/detector"
 )
 
-// QoSStatus is what becomes of ElectionConfig.QoS. On the leader it has what it sends; on a
-// follower also what was measured of the link to the leader, and what follows from that.
+// QoSStatus says how far ElectionConfig.QoS is met. On the leader it has the period of its
+// heartbeats; on a follower also what was measured of the link to the leader, and what follows.
 type QoSStatus struct {
 	Asked detector.QoS `json:"asked"`
-	// Period is that of the leader's heartbeats; 0 if there is none, or none that says it.
+	// Period is that of the leader's heartbeats; 0 if it is unknown or there is no leader.
 	Period Seconds `json:"period_s,omitempty"`
-	// Wanted is the period that this node needs; on the leader the shortest that a follower
-	// needs.
+	// Wanted is the period that this node needs; on the leader the shortest that a follower needs.
 	Wanted Seconds `json:"wanted_s,omitempty"`
 	// Estimates of the link from the leader; see detector.Quality.
 	Loss      float64 `json:"loss,omitempty"`
 	Delay     Seconds `json:"delay_s,omitempty"`
 	Deviation Seconds `json:"deviation_s,omitempty"`
-	// Promised for that link and that period: within which time a crash of the leader is
-	// detected, the mean time between mistakes, and the share of time without one. Only
-	// Detect is known at first.
+	// Promised for that link and that period: the time within which a crash of the leader is
+	// detected, the mean time between mistakes, and the share of time without one. Only Detect
+	// is known at first.
 	Detect   Seconds `json:"promised_detect_s,omitempty"`
 	Mistakes Seconds `json:"promised_mistakes_s,omitempty"`
 	Accuracy float64 `json:"promised_accuracy,omitempty"`
-	// Met says that this is no less than was asked. Unmet says why it is not, and what can be
-	// had; both are empty on a leader, and without one.
+	// Met says that the promise is no worse than Asked. Otherwise Unmet says why, and what can
+	// be had. Both are empty on a leader, and without one.
 	Met   bool   `json:"met"`
 	Unmet string `json:"unmet,omitempty"`
 }
 
-// detectorName says by what a silent leader is found out, with the figures that no other part of
-// the status has.
+// detectorName names the failure detector, with figures that no other part of the status has.
 func detectorName(c elector.Config) string {
 	switch {
 	case c.QoS != (detector.QoS{}):
@@ -46,7 +44,7 @@ func detectorName(c elector.Config) string {
 		c.Timing.HeartbeatBroadcast)
 }
 
-// qosStatus returns nil if nothing is asked.
+// qosStatus returns nil without ElectionConfig.QoS.
 func qosStatus(s *loop.Snapshot) *QoSStatus {
 	asked := s.Config.QoS
 	if asked == (detector.QoS{}) {

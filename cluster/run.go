@@ -10,26 +10,26 @@ import (
 	"time"
 )
 
-// Callbacks are what Run calls. Nil ones are left out.
+// Callbacks are the functions that Run calls. Each may be nil.
 type Callbacks struct {
-	// OnStartedLeading does what only the leader may do. When ctx is canceled it
-	// must stop and return: leadership is handed over, or lost, and another node's
-	// work waits for that until the lease ends. ctx is the leadership's context.
+	// OnStartedLeading does the work that only the leader may do. ctx is the leadership's context.
+	// When it is canceled, because leadership is handed over or lost, the callback must stop and
+	// return: the work of the next leader waits for it until the lease ends.
 	//
-	// If it returns before that, or with an error, the node gives leadership up and
-	// does not stand again for a rest of a second, which doubles up to a minute each time
-	// unless the work went on for a minute. The error is logged, counted, and shown in
-	// GroupStatus; that of ctx is none.
+	// If it returns before that, or with an error, the node gives leadership up and does not stand
+	// again for a rest. The rest is a second long, and doubles each time up to a minute; it is a
+	// second again after work that went on for a minute. The error is logged, counted and shown in
+	// GroupStatus, unless it is that of ctx.
 	OnStartedLeading func(ctx context.Context, l *Leadership) error
-	// WorkElsewhere says that OnStartedLeading only starts the work: if it returns nil
-	// the node leads on. OnStoppedLeading then has to stop the work.
+	// WorkElsewhere says that OnStartedLeading only starts the work: if it returns nil the node
+	// leads on. OnStoppedLeading must then stop the work.
 	WorkElsewhere bool
 	// OnStoppedLeading is called once for each OnStartedLeading, after that has
 	// returned and the leadership has begun to end. A handover waits for it, too.
 	OnStoppedLeading func(l *Leadership)
-	// OnNewLeader is called with each new leadership that this node perceives, its
-	// own included, never twice with the same, and not if nobody leads. It runs beside the
-	// other two, before or after them; if it is slow it gets the newest.
+	// OnNewLeader is called with each new leadership that this node sees, its own included. It is
+	// never called twice with the same leadership, and not when nobody leads. It runs
+	// concurrently with the other two. If it is slow it misses older leaderships, never the newest.
 	OnNewLeader func(Leader)
 }
 
@@ -43,22 +43,22 @@ type PanicError struct {
 // Error says which callback panicked, with what.
 func (e *PanicError) Error() string { return fmt.Sprintf("%s panicked: %v", e.Callback, e.Value) }
 
-// Run campaigns in the election, lets the callbacks work while this node leads,
-// and campaigns again whenever it has lost leadership, until ctx ends, the election
-// is closed, Resign is called, or a callback panics. Then it gives up what it leads.
-// From the first Run on, the node stands only while one campaigns, as with Campaign.
+// Run campaigns in the election, lets the callbacks work while this node leads, and campaigns
+// again whenever it has lost leadership. It ends when ctx ends, the election is closed, Resign is
+// called, or a callback panics, and then gives leadership up. From the first Run on, the node
+// stands only while a Run or Campaign waits or leads.
 //
-// It returns nil if ctx has ended, and otherwise an error that wraps ErrClosed or
-// ErrResigned, is the node's failure, or a *PanicError; beside another Run
-// ErrCampaigning. On a node that is no candidate it calls OnNewLeader only, so that the same
-// program can run there, until SetCandidate makes it one.
+// It returns nil if ctx has ended. Otherwise the error wraps ErrClosed, ErrResigned, or, while
+// another Run goes on, ErrCampaigning; or it is the node's failure or a *PanicError. On a node that
+// is not a candidate Run only calls OnNewLeader, until SetCandidate makes it one: so the same
+// program can run on every node.
 //
 // Callbacks must not call Transfer, StepDown, Resign or Close and wait for it: these
 // wait for the callbacks. To give up from within, return.
 //
-// Callbacks run on goroutines of their own, OnStartedLeading and OnStoppedLeading
-// strictly in turn. Run returns after they have; a callback that blocks for ever
-// keeps Run, and nothing else: the node hands over when the lease ends.
+// Each callback runs on a goroutine of its own, OnStartedLeading and OnStoppedLeading strictly in
+// turn. Run returns after they have. A callback that blocks for ever blocks Run and nothing else:
+// the node hands over when the lease ends.
 func (e *Election) Run(ctx context.Context, cb Callbacks) error {
 	both, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -89,14 +89,14 @@ func (e *Election) Run(ctx context.Context, cb Callbacks) error {
 	return e.failed("run", err)
 }
 
-// After work that ended by itself the node does not stand for a while, so that others have
-// their turn, and work that fails at once is not begun again without a pause.
+// After work that ended by itself the node rests, so that other nodes get their turn and work that
+// fails at once is not repeated without a pause.
 const (
 	shortestRest = time.Second
 	longestRest  = time.Minute
 )
 
-// campaignAgain leads again and again until something is wrong, or ctx ends.
+// campaignAgain campaigns and leads again and again, until an error or the end of ctx.
 func (e *Election) campaignAgain(ctx context.Context, cb Callbacks) error {
 	var rest time.Duration
 	l, err := e.Campaign(ctx)
@@ -130,10 +130,10 @@ func (e *Election) campaignAgain(ctx context.Context, cb Callbacks) error {
 	return err
 }
 
-// work runs the callbacks of one leadership. It returns when the leadership has begun to
-// end, which the end of ctx, a panic and work that ended by itself bring about, and the
-// callbacks have returned; the next campaign releases it. The work has ended by itself if
-// nobody told it to stop, or with a result that is an error; err is a panic.
+// work runs the callbacks of one leadership. The end of ctx, a panic and work that ends by itself
+// end the leadership. work returns when the end has begun and the callbacks have returned; the next
+// campaign releases the leadership. ended says that the work ended by itself: it was not told to
+// stop, or it returned an error of its own, which is result. err is a panic.
 func (l *Leadership) work(ctx context.Context, cb Callbacks) (ended bool, result, err error) {
 	started := runCallback("OnStartedLeading", func() error {
 		if cb.OnStartedLeading == nil {
@@ -171,13 +171,13 @@ func (l *Leadership) work(ctx context.Context, cb Callbacks) (ended bool, result
 	}))
 }
 
-// isOf reports whether err is one of those, or says so.
+// isOf reports whether err is, or wraps, one of those.
 func isOf(err error, those ...error) bool {
 	return slices.ContainsFunc(those, func(one error) bool { return errors.Is(err, one) })
 }
 
-// noteEnd logs and counts that the work of this leadership ended by itself, before the
-// node does not stand for the given time.
+// noteEnd logs and counts that the work of this leadership ended by itself and that the node now
+// rests for the given time.
 func (l *Leadership) noteEnd(err error, rest time.Duration) {
 	log, text := l.e.n.log.Info, ""
 	if err != nil {
@@ -188,7 +188,7 @@ func (l *Leadership) noteEnd(err error, rest time.Duration) {
 	l.e.p.NoteWorkEnd(text, rest)
 }
 
-// reportLeaders calls OnNewLeader, never twice with the same.
+// reportLeaders calls OnNewLeader, never twice with the same leadership.
 func (e *Election) reportLeaders(ctx context.Context, cb Callbacks) error {
 	var last Leader
 	for l := range e.Observe(ctx) {
@@ -207,9 +207,9 @@ func (e *Election) reportLeaders(ctx context.Context, cb Callbacks) error {
 	return nil
 }
 
-// runCallback runs a callback on a goroutine of its own, and gives what it returned, or its
-// panic as an error, when it has ended. A callback that ends its goroutine by
-// runtime.Goexit, as t.FailNow does, has ended as well.
+// runCallback runs a callback on a goroutine of its own. The channel gets what it returned, or a
+// *PanicError. A callback that ends its goroutine by runtime.Goexit, as t.FailNow does, counts as
+// returned.
 func runCallback(name string, f func() error) <-chan error {
 	ended := make(chan error, 1)
 	go func() {

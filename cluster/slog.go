@@ -1,38 +1,36 @@
 package cluster
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"log"
 	"log/slog"
 	"runtime"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 )
 
-// LoggerFromSlog returns a logger for Config that hands all lines to to. Its handler decides
-// which levels there are; trace is below slog.LevelDebug by 4. The attribute "logger" names
-// the part of the node that speaks, if it is not the node itself.
+// LoggerFromSlog returns a logger for Config that passes all lines to to. The handler of to decides
+// which levels are written; trace is slog.LevelDebug - 4. The attribute "logger" names the part of
+// the node that logs, if it is not the node itself.
 func LoggerFromSlog(to *slog.Logger) hclog.Logger {
 	l := &slogLogger{to: to.Handler(), floor: new(atomic.Int32)}
 	l.floor.Store(int32(hclog.Trace))
 	return l
 }
 
-// slogLogger is a handler of log/slog as those see it that log.
+// slogLogger is an hclog.Logger on top of a handler of log/slog.
 type slogLogger struct {
 	to      slog.Handler
 	name    string
-	implied []any         // keys and values; no key is there twice
-	floor   *atomic.Int32 // the lowest hclog.Level; all that were derived share it
+	implied []any         // keys and values; each key is there once
+	floor   *atomic.Int32 // the lowest hclog.Level; loggers that are derived from it share it
 }
 
-// emit is called by the methods that a caller names, for the source to be the caller.
+// emit must be called directly by an exported method: the source of a line is the caller of that.
 func (l *slogLogger) emit(level hclog.Level, msg string, args []any) {
 	if !l.has(level) {
 		return
@@ -44,7 +42,7 @@ func (l *slogLogger) emit(level hclog.Level, msg string, args []any) {
 		r.Add("logger", l.name)
 	}
 	r.Add(merged(l.implied, args)...)
-	_ = l.to.Handle(context.Background(), r) // as slog itself: nobody could be told
+	_ = l.to.Handle(context.Background(), r) // slog ignores this error, too
 }
 
 func (l *slogLogger) has(level hclog.Level) bool {
@@ -52,7 +50,7 @@ func (l *slogLogger) has(level hclog.Level) bool {
 		l.to.Enabled(context.Background(), toSlog(level))
 }
 
-// toSlog is a level in the steps of slog.
+// toSlog converts a level: those of slog are 4 apart.
 func toSlog(level hclog.Level) slog.Level {
 	return slog.LevelInfo + slog.Level(4*(level-hclog.Info))
 }
@@ -86,8 +84,8 @@ func (l *slogLogger) With(args ...any) hclog.Logger {
 	return &derived
 }
 
-// merged are keys and values in which those of more replace those of the same key: slog
-// would write both, which is no right JSON.
+// merged adds the keys and values of more to all. A key that is there gets the new value: slog
+// would write it twice, which is invalid JSON.
 func merged(all, more []any) []any {
 	all = slices.Clone(all)
 	for pair := range slices.Chunk(more, 2) {
@@ -120,7 +118,7 @@ func (l *slogLogger) ResetNamed(name string) hclog.Logger {
 	return &derived
 }
 
-// SetLevel leaves out what is below a level even if the handler would take it.
+// SetLevel drops lines below a level even if the handler would write them.
 func (l *slogLogger) SetLevel(level hclog.Level) { l.floor.Store(int32(level)) }
 
 func (l *slogLogger) GetLevel() hclog.Level {
@@ -133,40 +131,23 @@ func (l *slogLogger) GetLevel() hclog.Level {
 }
 
 func (l *slogLogger) StandardLogger(opts *hclog.StandardLoggerOptions) *log.Logger {
-	return log.New(l.StandardWriter(opts), "", 0)
+	return l.reader().StandardLogger(opts)
 }
 
 func (l *slogLogger) StandardWriter(opts *hclog.StandardLoggerOptions) io.Writer {
-	w := &slogWriter{to: l}
-	if opts != nil {
-		w.options = *opts
-	}
-	return w
+	return l.reader().StandardWriter(opts)
 }
 
-// slogWriter takes the lines of a log.Logger, which may begin with a level as in [WARN].
-type slogWriter struct {
-	to      *slogLogger
-	options hclog.StandardLoggerOptions
+// reader returns a logger of hclog, which reads the level that a line may begin with.
+func (l *slogLogger) reader() hclog.Logger {
+	r := hclog.NewInterceptLogger(&hclog.LoggerOptions{Level: hclog.Off, Output: io.Discard})
+	r.RegisterSink(slogSink{l})
+	return r
 }
 
-func (w *slogWriter) Write(line []byte) (int, error) {
-	text, level := string(bytes.TrimSpace(line)), hclog.Info
-	if head, rest, found := strings.Cut(text, "]"); found && strings.HasPrefix(head, "[") {
-		name := strings.TrimPrefix(head, "[")
-		if name == "ERR" {
-			name = "ERROR"
-		}
-		if of := hclog.LevelFromString(name); of != hclog.NoLevel {
-			text = strings.TrimSpace(rest)
-			if w.options.InferLevels {
-				level = of
-			}
-		}
-	}
-	if w.options.ForceLevel != hclog.NoLevel {
-		level = w.options.ForceLevel
-	}
-	w.to.emit(level, text, nil)
-	return len(line), nil
+// slogSink takes the lines of a log.Logger.
+type slogSink struct{ to *slogLogger }
+
+func (s slogSink) Accept(_ string, level hclog.Level, text string, _ ...any) {
+	s.to.emit(level, text, nil)
 }

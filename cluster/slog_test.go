@@ -77,7 +77,7 @@ func TestTheLevelOfSlogAndTheOwnOneBothCount(t *testing.T) {
 
 func TestSlogGetsTheLinesOfStandardLoggers(t *testing.T) {
 	log, written := slogged(slog.LevelDebug)
-	log.StandardLogger(nil).Print("[WARN] plain")
+	log.StandardLogger(nil).Print("plain")
 	log.StandardLogger(&hclog.StandardLoggerOptions{InferLevels: true}).Print("[ERR] read")
 	log.StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug}).Print("[::1]:80 forced")
 	var got []any

@@ -10,9 +10,8 @@ import (
 	"github.com/bmqelect/bmqelect/scouting"
 )
 
-// Stats are the figures of a node: what it counted since its start, and what is
-// so at the moment. Together with Status they are all that a metrics library
-// needs; this package uses none.
+// Stats are the figures of a node: its counts since the start, and values at the moment. Together
+// with Status they are all that a metrics library needs; this package uses none.
 type Stats struct {
 	Elections []ElectionStats           // sorted by name
 	Links     []netmesh.LinkStatus      // to the other members, sorted by node
@@ -21,11 +20,11 @@ type Stats struct {
 
 	PauseLeft Seconds // for how long elections are paused; 0 if they are not
 
-	Voters          int // that count: those of the configuration that are not lost
+	Voters          int // those of the configuration that are not lost
 	VotersReachable int // of these, with a link that is up; this node included
 
-	// LeaderChanges counts, over all elections, how often the leader that the node
-	// is or follows changed, to none included, by the reason. Every reason is there.
+	// LeaderChanges counts, over all elections, how often the leader that the node is or follows
+	// changed, or was lost, by the reason. Every reason is there.
 	LeaderChanges map[elector.Reason]uint64
 	// Answers to ElectionScouting and to ElectionProposal, over all elections.
 	ScoutingGiven, ScoutingReceived Answers
@@ -36,17 +35,18 @@ type Stats struct {
 	// LeaseLeft is how much of the lease was left when it was renewed, as a share
 	// of its whole length, 0 to 1, over all elections that this node leads.
 	LeaseLeft Histogram
-	// InboxWait is the seconds that events, due ticks among them, waited for the
-	// driver. A long wait means that the process or its machine was held up.
+	// InboxWait is the seconds for which events and due ticks waited for the driver. A long wait
+	// means that the process or its machine was held up.
 	InboxWait    Histogram
 	InboxLength  int       // events that wait now
 	Stalls       uint64    // see Status
 	StoreWrite   Histogram // seconds that terms took to be on disk
 	StoreWriting Seconds   // how long the write under way has taken so far; 0 if there is none
-	// what happened and could not be recorded, since the disk was full, failed, or was slow
+	// RecordsLost counts events that were not recorded because the disk was full, failed or slow.
 	RecordsLost  uint64
 	LogLinesLost uint64 // because the logger was too slow
-	// dropped because a subscriber was slow; not for those who have room for one
+	// MissedEvents counts events that were dropped for slow subscribers, except for those with room
+	// for only one.
 	MissedEvents  uint64
 	Subscriptions int // that are open
 }
@@ -64,7 +64,7 @@ type ElectionStats struct {
 	Leaderships uint64     // how often this node came to lead or to follow a leader
 	WorkOverdue bool       // guarded work goes on although its leadership is over
 	WorkEnds    uint64     // how often the work of Run ended by itself
-	QoS         *QoSStatus // nil if ElectionConfig.QoS asks for nothing
+	QoS         *QoSStatus // nil without ElectionConfig.QoS
 }
 
 // Answers counts the answers to a question of the protocol.
@@ -73,10 +73,10 @@ type Answers struct {
 	No  map[scouting.Cause]uint64 // by cause; every cause is there
 }
 
-// Histogram is how values are spread over buckets.
+// Histogram is the distribution of values over buckets.
 type Histogram struct {
 	Bounds []float64 // upper bounds of the buckets, inclusive, rising
-	Counts []uint64  // by bucket; one more than Bounds: the last is for what is above all
+	Counts []uint64  // by bucket; one more than Bounds: the last is above all bounds
 	Sum    float64   // of all values
 }
 

@@ -39,8 +39,7 @@ type Status struct {
 	Members []MemberStatus `json:"members"`
 	// Emergencies are recorded in the data directory for good, oldest first.
 	Emergencies []EmergencyStatus `json:"emergencies,omitempty"`
-	// Findings are what is wrong between this node and others at the moment, and
-	// how to fix it.
+	// Findings say what is wrong between this node and others at the moment, and how to fix it.
 	Findings []findings.Finding `json:"findings,omitempty"`
 	// Anomalies and Refused count what should not happen: odd messages by kind,
 	// and connections that the mesh closed by reason.
@@ -53,10 +52,10 @@ type Status struct {
 	CertificateEnd time.Time `json:"certificate_end,omitzero"`
 	// AcceptsPlain says that members without TLS are accepted, as Credentials.AcceptPlain.
 	AcceptsPlain bool `json:"accepts_plain,omitempty"`
-	// AcceptsPlainFor is for how long that is so, since the start at most.
+	// AcceptsPlainFor is how long that has been so, since the start at most.
 	AcceptsPlainFor Seconds `json:"accepts_plain_for_s,omitempty"`
-	// GossipEncryption is none, accepted (gossip is sent without, but may come with it),
-	// preferred (sent with, and may come without) or required.
+	// GossipEncryption is none, accepted (gossip is sent in plain, and may come encrypted),
+	// preferred (sent encrypted, and may come in plain) or required.
 	GossipEncryption string `json:"gossip_encryption,omitempty"`
 	// Faults are the failures of Config.Faults that are in effect, in words.
 	Faults string `json:"faults,omitempty"`
@@ -79,31 +78,31 @@ type GroupStatus struct {
 	Quorum     int      `json:"quorum"`
 	Candidate  bool     `json:"candidate"` // a voter that is to stand
 	Priority   int      `json:"priority"`
-	// SetNow are those of candidate and priority that differ from the configuration: they were
-	// set since the start.
+	// SetNow names those of candidate and priority that were set at run time, and differ from the
+	// configuration.
 	SetNow []string `json:"set_now,omitempty"`
 	Since  Seconds  `json:"since_s"` // time since the newest transition
-	// Work is the state of guarded work on this node: "" for none, held, stopping
-	// (it was told to stop), overdue (its deadline has passed, and it goes on), or ended
-	// (it ended by itself, so this node does not stand for RestLeft).
+	// Work is the state of guarded work on this node: "" for none, held, stopping (it was told to
+	// stop), overdue (its deadline has passed, and it goes on), or ended (it ended by itself, and
+	// this node rests for RestLeft).
 	Work      string  `json:"work,omitempty"`
 	WorkEnds  uint64  `json:"work_ends,omitempty"`   // how often the work of Run ended by itself
-	WorkError string  `json:"work_error,omitempty"`  // with which error the last time
+	WorkError string  `json:"work_error,omitempty"`  // the error of the last time
 	Unfit     string  `json:"unfit,omitempty"`       // why the application is not fit to lead
-	RestLeft  Seconds `json:"rest_left_s,omitempty"` // of a rest after a step-down, or after work that ended
-	// Detector is by what a silent leader is found out: qos, phi or miss-count, and its figures.
+	RestLeft  Seconds `json:"rest_left_s,omitempty"` // of a rest, after a step-down or ended work
+	// Detector is what detects a silent leader: qos, phi or miss-count, with its figures.
 	Detector string `json:"detector,omitempty"`
-	// QoS is what becomes of ElectionConfig.QoS; nil if nothing is asked.
+	// QoS says how far ElectionConfig.QoS is met; nil without it.
 	QoS *QoSStatus `json:"qos,omitempty"`
 	// Explanation says in a sentence why things are as they are.
 	Explanation string `json:"explanation"`
 }
 
-// MemberStatus is another member as this node knows it, and the link to it.
+// MemberStatus is what this node knows of another member, and the link to it.
 type MemberStatus struct {
 	Node       NodeID  `json:"node"`
 	Voter      bool    `json:"voter"`
-	Gossip     string  `json:"gossip"` // what membership thinks of it: a hint
+	Gossip     string  `json:"gossip"` // its state in gossip: a hint
 	Version    string  `json:"version,omitempty"`
 	GossipAddr string  `json:"gossip_addr,omitempty"`
 	MeshAddr   string  `json:"mesh_addr,omitempty"`
@@ -113,13 +112,13 @@ type MemberStatus struct {
 	RTT        Seconds `json:"rtt_s,omitempty"` // smoothed round-trip time
 	LinkError  string  `json:"link_error,omitempty"`
 	LinkTLS    bool    `json:"link_tls,omitempty"` // the link is encrypted
-	// NotStanding is why it does not want to lead the default election, as it says itself
-	// while the link is up; "" if it does.
+	// NotStanding is why it does not want to lead the default election, which it says while the
+	// link is up; "" if it does.
 	NotStanding string `json:"not_standing,omitempty"`
-	// of the data directory that the mesh knows by that name
+	// Identity is that of its data directory, if the mesh knows it.
 	Identity string `json:"identity,omitempty"`
-	// Forgotten says that Forget was called since the last link: whichever process
-	// comes by that name is taken in.
+	// Forgotten says that Forget was called since the last link: the next process of that name is
+	// accepted.
 	Forgotten bool `json:"forgotten,omitempty"`
 }
 
@@ -273,7 +272,7 @@ func (n *Node) groupStatus(s loop.Snapshot, members []MemberStatus) GroupStatus 
 	}
 }
 
-// setNow names what is not as it was configured.
+// setNow returns GroupStatus.SetNow.
 func setNow(s *loop.Snapshot) (names []string) {
 	if !s.Config.Observer() && s.Work.MayStand == s.Config.NotCandidate {
 		names = append(names, "candidate")

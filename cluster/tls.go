@@ -8,29 +8,27 @@ import (
 	"github.com/bmqelect/bmqelect/netmesh"
 )
 
-// ErrCredentials is in the error of a start whose Config.TLS gives nothing that other
-// members would accept.
+// ErrCredentials means that other members would not accept the credentials of Config.TLS.
 var ErrCredentials = credentials.ErrUnusable
 
-// Credentials are by what a node takes part in a cluster with TLS.
+// Credentials are what a node needs to take part in a cluster with TLS.
 type Credentials struct {
 	netmesh.Credentials
 
-	// GossipKeys, of 32 bytes each, encrypt gossip with AES-256-GCM: the first what this node
-	// sends, and each decrypts what it gets. An empty one stands for no encryption. To
-	// change keys without a gap, first put the new one behind the first on all nodes, then in
-	// the first place, and drop the old one last. Default: gossip is not encrypted; but a node
-	// that has a key goes on with it until there is at least an empty one.
+	// GossipKeys, of 32 bytes each, encrypt gossip with AES-256-GCM. The first encrypts what this
+	// node sends; each of them decrypts what it receives. An empty key stands for no encryption.
+	// To change keys without a gap, put the new one behind the first on all nodes, then in the
+	// first place, and drop the old one last. Default: gossip is not encrypted. But a running
+	// node that has a key keeps it until there is another one, or an empty one.
 	GossipKeys [][]byte
 }
 
-// TLSDir returns a Config.TLS that reads a directory: tls.crt and tls.key are the
-// certificate and the key of this node, ca.crt has the CAs that sign those of members, all
-// in PEM. gossip.key, if it is there, has the keys of gossip, one a line, in base64, or the
-// word plain for no encryption. If there is a file accept-plain, AcceptPlain is set. names, if
-// it is there, has Names, one a line; a node that had them goes on with them if it is gone.
-// Others than the owner of the files of keys and readers of their group must not have access to
-// them.
+// TLSDir returns a Config.TLS that reads a directory: tls.crt and tls.key are the certificate and
+// the key of this node, ca.crt has the CAs that sign the certificates of members, all in PEM. The
+// file gossip.key is optional and has the keys of gossip, one a line, in base64, or the word plain
+// for no encryption. A file accept-plain sets AcceptPlain. The file names is optional and has
+// Names, one a line; if it is removed a running node keeps the names. Only the owner of the files
+// of keys, and readers of their group, may have access to them.
 func TLSDir(dir string) func() (Credentials, error) {
 	return func() (c Credentials, err error) {
 		c.Certificate, c.Roots, err = certs.Load(dir)
@@ -71,9 +69,8 @@ func (c Config) credentials(log hclog.Logger, found func(why string)) (*credenti
 	})
 }
 
-// ReloadTLS asks Config.TLS for new credentials at once; a node does so by itself every ten
-// seconds. New links use them, and those that stand stay, but such without TLS that are accepted
-// no more. If the credentials are wrong the error says why, and the node goes on with those
-// before; if only gossip keys or names are gone, it goes on with these, and takes the rest.
-// Without TLS it does nothing.
+// ReloadTLS calls Config.TLS for new credentials at once; a node does so itself every ten seconds.
+// New links use them. Present links stay, except for links without TLS that are no longer accepted.
+// If the credentials are wrong the error says why, and the node keeps the old ones. If only gossip
+// keys or names are gone, it keeps these and takes the rest. Without TLS it does nothing.
 func (n *Node) ReloadTLS() error { return n.credentials.Reload(n.gossip) }

@@ -1,5 +1,5 @@
-// Package credentials keeps the newest of what a node takes part in a cluster with TLS by: its
-// certificate, whom it lets in, and the keys of gossip.
+// Package credentials holds the newest TLS credentials of a node: its certificate, the names that
+// it accepts, and the keys of gossip.
 package credentials
 
 import (
@@ -18,45 +18,45 @@ import (
 	"github.com/bmqelect/bmqelect/netmesh"
 )
 
-// ErrUnusable means that credentials are such that other members would not accept them.
+// ErrUnusable means that other members would not accept the credentials.
 var ErrUnusable = errors.New("no usable certificate")
 
 const (
 	lookEvery = 10 * time.Second // between two looks for new credentials
-	// A certificate ends soon when less than a tenth of its time is left, and at most
-	// endsSoon: automatic renewal comes before that.
+	// A certificate ends soon when less than a tenth of its time is left, and less than endsSoon:
+	// automatic renewal comes before that.
 	endsSoon = 14 * 24 * time.Hour
 )
 
-// Set is what is read at once.
+// Set is the result of one read.
 type Set struct {
 	netmesh.Credentials
 
 	GossipKeys [][]byte
 }
 
-// Config says whose credentials they are, and where they come from.
+// Config says to whom the credentials belong, and where they come from.
 type Config struct {
 	Cluster string
 	Node    elector.NodeID
 	Read    func() (Set, error) // called once at a time
 	Log     hclog.Logger
-	// Found gets what is wrong with the certificate, "" if that is over.
+	// Found gets what is wrong with the certificate, "" if nothing is wrong any more.
 	Found func(why string)
 }
 
-// Newest are the newest credentials that are right. Those before stay if wrong ones are read.
-// Its methods are safe for concurrent use. A nil one is of a node without TLS.
+// Newest holds the newest valid credentials. They stay if wrong ones are read. Its methods are safe
+// for concurrent use. A node without TLS has a nil *Newest.
 type Newest struct {
 	cfg Config
 	set atomic.Pointer[Set]
-	// reload is held from before they are read until all use them: nobody goes back to those
-	// that were read before.
+	// reload is held from before a read until all use the result, so that no older credentials
+	// replace newer ones.
 	reload sync.Mutex
 
 	mu          sync.Mutex // not held while a file is read
 	from, until time.Time
-	plainSince  time.Time // when AcceptPlain was first seen set, and set since then
+	plainSince  time.Time // since when AcceptPlain has been set; zero if it is not
 }
 
 // Open returns the first credentials. The error wraps ErrUnusable.
@@ -66,10 +66,10 @@ func Open(cfg Config) (*Newest, error) {
 	return c, err
 }
 
-// Mesh are those that the mesh needs.
+// Mesh returns the credentials of the mesh.
 func (c *Newest) Mesh() *netmesh.Credentials { return &c.set.Load().Credentials }
 
-// Gossip are the keys of gossip.
+// Gossip returns the keys of gossip.
 func (c *Newest) Gossip() gossip.Keys {
 	if c == nil {
 		return nil
@@ -77,8 +77,9 @@ func (c *Newest) Gossip() gossip.Keys {
 	return c.set.Load().GossipKeys
 }
 
-// read reads credentials, and returns the newest before; nil if there were none. If there is an
-// error, too, they are replaced except for what it names. It is not called twice at a time.
+// read reads credentials and returns the old ones. If old is nil with an error, nothing has
+// changed. If old is not nil with an error, the credentials are replaced except for what the error
+// names. Calls must not overlap.
 func (c *Newest) read() (old *Set, err error) {
 	next, err := c.cfg.Read()
 	var from, until time.Time
@@ -105,9 +106,9 @@ func (c *Newest) read() (old *Set, err error) {
 	return c.set.Swap(&next), err
 }
 
-// keepWhatIsGone keeps a node from what it was not told to do, by a file that is not there any
-// more for example: to stop to encrypt gossip, or to let in those whom it keeps out. The error
-// names what next has from old.
+// keepWhatIsGone copies gossip keys and names from old to next if next has none. A file that is
+// gone, for example, must not end the encryption of gossip, and must not let in members that the
+// names keep out. The error names what was copied.
 func keepWhatIsGone(old, next *Set) (err error) {
 	if old == nil {
 		return nil
@@ -126,14 +127,14 @@ func keepWhatIsGone(old, next *Set) (err error) {
 	return err
 }
 
-// End is until when the other members accept the certificate, and whether that is soon.
+// End is when the certificate ends, and whether that is soon.
 func (c *Newest) End() (until time.Time, soon bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.until, time.Until(c.until) < min(c.until.Sub(c.from)/10, endsSoon)
 }
 
-// AcceptsPlain reports whether members without TLS are accepted, and for how long by now.
+// AcceptsPlain reports whether members without TLS are accepted, and how long that has been so.
 func (c *Newest) AcceptsPlain() (yes bool, since time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -143,8 +144,8 @@ func (c *Newest) AcceptsPlain() (yes bool, since time.Duration) {
 	return true, time.Since(c.plainSince)
 }
 
-// Reload reads credentials and lets g, which may be nil, use their keys. If they are wrong the
-// error says why, and those before stay; if only gossip keys or names are gone, these stay.
+// Reload reads credentials and gives their keys to g, which may be nil. If they are wrong the error
+// says why, and the old ones stay. If only gossip keys or names are gone, only these stay.
 func (c *Newest) Reload(g *gossip.Gossip) error {
 	if c == nil {
 		return nil
@@ -186,7 +187,7 @@ func (c *Newest) Reload(g *gossip.Gossip) error {
 	return errors.Join(err, failed)
 }
 
-// Watch looks for new ones until quit.
+// Watch reloads the credentials until quit.
 func (c *Newest) Watch(g *gossip.Gossip, quit <-chan struct{}) {
 	if c == nil {
 		return
@@ -194,7 +195,7 @@ func (c *Newest) Watch(g *gossip.Gossip, quit <-chan struct{}) {
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
 	for {
-		_ = c.Reload(g) // a finding or the log says it
+		_ = c.Reload(g) // a finding or the log has the error
 		select {
 		case <-ticker.C:
 		case <-quit:

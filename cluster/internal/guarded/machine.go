@@ -1,7 +1,7 @@
-// Package guarded keeps guarded work within its lease. A Machine is the leadership.Machine of
-// one election behind a lock: the goroutines of the application, the driver of the elections and
-// the Watcher of deadlines step it, and work is told to stop at once, by whoever does. What is
-// for the elector waits until the driver takes it.
+// Package guarded keeps guarded work within its lease. A Machine is the leadership.Machine of one
+// election behind a lock. The goroutines of the application, the driver of the elections and the
+// Watcher of deadlines step it. Whichever step ends the work tells it to stop at once. Requests
+// to the elector wait until the driver takes them.
 package guarded
 
 import (
@@ -17,31 +17,31 @@ import (
 // Machine is safe for concurrent use.
 type Machine struct {
 	watcher *Watcher
-	ask     func() // lets the driver take requests; it does not wait
-	// leaseEnd is State.LeaseEnd, for those who ask without the lock.
+	ask     func() // tells the driver that there are requests; it does not wait
+	// leaseEnd is a copy of State.LeaseEnd, to be read without the lock.
 	leaseEnd atomic.Int64
 	lastID   atomic.Uint64
 
 	mu       sync.Mutex
 	inner    *leadership.Machine
 	holder   holder
-	requests []elector.Input // for the elector
+	requests []elector.Input // to the elector
 	ended    error
 	deadline *Timer[*Machine] // the watcher's lock guards it
 }
 
-// holder campaigns, serves, or was not released.
+// holder is the present campaign or leadership, until it is released.
 type holder struct {
 	id    leadership.ID // 0 for nobody
 	over  chan struct{} // closed when its leadership is over
 	apply Apply
 }
 
-// Apply does what a step wants of a holder. It is called under a lock, so it must not call the
-// machine. It gets values: what is passed on by pointer would be on the heap in every step.
+// Apply carries out the effects of a step on a holder. It is called under a lock, so it must not
+// call the machine. It gets values, because a pointer would cost an allocation in every step.
 type Apply func(leadership.Effects, leadership.State)
 
-// New returns a machine whose deadlines w watches. When there are requests it calls ask, under a
+// New returns a machine whose deadlines w watches. It calls ask when there are requests, under a
 // lock: ask must neither wait nor call the machine.
 func New(cfg leadership.Config, w *Watcher, ask func()) *Machine {
 	m := &Machine{watcher: w, ask: ask, inner: leadership.New(cfg)}
@@ -49,10 +49,10 @@ func New(cfg leadership.Config, w *Watcher, ask func()) *Machine {
 	return m
 }
 
-// LeaseEnd is until when the node may say that it leads; 0 if it does not lead.
+// LeaseEnd is the time before which the node may say that it leads; 0 if it does not lead.
 func (m *Machine) LeaseEnd() elector.Time { return elector.Time(m.leaseEnd.Load()) }
 
-// State is where the leaderships stand.
+// State returns the state of the leaderships.
 func (m *Machine) State() leadership.State {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -66,11 +66,11 @@ func (m *Machine) Ended() error {
 	return m.ended
 }
 
-// NewID names a campaign that is to begin.
+// NewID returns the ID of a new campaign.
 func (m *Machine) NewID() leadership.ID { return leadership.ID(m.lastID.Add(1)) }
 
-// Campaign begins a campaign, of which apply is told. over is closed when the leadership that
-// it gets is over for good. A campaign that is refused at once has neither.
+// Campaign begins a campaign. apply gets its effects. over is closed when the leadership that the
+// campaign got is over for good. A campaign that is refused at once has neither.
 func (m *Machine) Campaign(in leadership.Campaign, apply Apply) (
 	over <-chan struct{}, refused leadership.Refusal,
 ) {
@@ -84,7 +84,7 @@ func (m *Machine) Campaign(in leadership.Campaign, apply Apply) (
 	return m.holder.over, leadership.NotRefused
 }
 
-// Feed tells the machine that something happened.
+// Feed steps the machine with an input.
 func (m *Machine) Feed(in leadership.Input) {
 	now := m.watcher.Now()
 	m.mu.Lock()
@@ -92,7 +92,8 @@ func (m *Machine) Feed(in leadership.Input) {
 	m.advance(now, in)
 }
 
-// Change is Feed, unless the election has ended: then it returns why. It returns the state before.
+// Change is Feed, unless the election has ended: then it returns the reason. It also returns the
+// state before the step.
 func (m *Machine) Change(in leadership.Input) (before leadership.State, err error) {
 	now := m.watcher.Now()
 	m.mu.Lock()
@@ -104,8 +105,8 @@ func (m *Machine) Change(in leadership.Input) (before leadership.State, err erro
 	return before, m.ended
 }
 
-// Close ends the election on this node, for the given reason. It reports whether guarded work
-// goes on although nothing is handed over.
+// Close ends the election on this node for the given reason. It reports whether guarded work goes
+// on that was cut off: leadership is not handed over then.
 func (m *Machine) Close(why error, abrupt bool) (cut bool) {
 	now := m.watcher.Now()
 	m.mu.Lock()
@@ -118,8 +119,8 @@ func (m *Machine) Close(why error, abrupt bool) (cut bool) {
 	return abrupt && s.Phase.Working() && s.Term != 0
 }
 
-// Working returns what is closed when the work that may go on is over, and when that is at the
-// latest; nil if there is no such work.
+// Working returns a channel that is closed when the guarded work is over, and its deadline; nil if
+// there is no such work.
 func (m *Machine) Working() (over <-chan struct{}, deadline elector.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -129,8 +130,8 @@ func (m *Machine) Working() (over <-chan struct{}, deadline elector.Time) {
 	return nil, 0
 }
 
-// Leads says, for the driver, how far the node leads after a step of the elector, and whether
-// that step wants the work to stop.
+// Leads is for the driver. It reports the lease after a step of the elector, and whether that step
+// wants the work to stop.
 func (m *Machine) Leads(lease elector.Lease, h elector.Handover, stopWork bool) {
 	now := m.watcher.Now()
 	m.mu.Lock()
@@ -144,7 +145,7 @@ func (m *Machine) Leads(lease elector.Lease, h elector.Handover, stopWork bool) 
 	}
 }
 
-// NextRequest takes, for the driver, what the elector is asked for next.
+// NextRequest is for the driver. It takes the next request to the elector.
 func (m *Machine) NextRequest() (elector.Input, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -157,9 +158,9 @@ func (m *Machine) NextRequest() (elector.Input, bool) {
 	return in, true
 }
 
-// advance steps the machine, and does at once what is about the work: a driver that is held up
-// makes nobody late. It runs under the lock; the caller reads the clock before it takes the
-// lock, because the clock of a test may block.
+// advance steps the machine, and tells the work at once what the step decided, so that work stops
+// in time even if the driver is held up. It runs under the lock. The caller reads the clock before
+// it takes the lock, because the clock of a test may block.
 func (m *Machine) advance(now elector.Time, in leadership.Input) leadership.Effects {
 	e := m.inner.Step(now, in)
 	s := m.inner.State()
@@ -181,8 +182,8 @@ func (m *Machine) advance(now elector.Time, in leadership.Input) leadership.Effe
 	return e
 }
 
-// request asks something of the elector. What may be asked for ever while the driver hangs
-// replaces what was asked before it: only the newest counts. It runs under the lock.
+// request adds a request to the elector. Where only the newest of a kind counts it replaces the
+// older one, so that the list stays short while the driver hangs. It runs under the lock.
 func (m *Machine) request(in elector.Input) {
 	switch in.(type) {
 	case elector.Prefer, elector.Eligible, elector.Resign, elector.Tick:

@@ -9,8 +9,8 @@ import (
 	"github.com/bmqelect/bmqelect/internal/base/clock"
 )
 
-// Watcher wakes the machines whose work must stop, or has had its time. It has a goroutine of
-// its own, so that guarded work learns in time that it must stop even if the driver is held up.
+// Watcher steps the machines whose guarded work must stop or has reached its deadline. It has a
+// goroutine of its own, so that work is told in time even if the driver is held up.
 type Watcher struct {
 	clock clock.Clock
 	mu    sync.Mutex
@@ -20,14 +20,14 @@ type Watcher struct {
 	ended chan struct{}
 }
 
-// NewWatcher returns a Watcher that goes by c. Run is to be called, and then Stop.
+// NewWatcher returns a Watcher that uses c. Call Run next, and Stop at the end.
 func NewWatcher(c clock.Clock) *Watcher {
 	return &Watcher{
 		clock: c, wake: make(chan struct{}, 1), quit: make(chan struct{}), ended: make(chan struct{}),
 	}
 }
 
-// Now is the time by which deadlines count.
+// Now is the time on the clock of the deadlines.
 func (w *Watcher) Now() elector.Time { return elector.Time(w.clock.Now()) }
 
 // Run steps each machine that is due, until Stop.
@@ -38,7 +38,7 @@ func (w *Watcher) Run() {
 	for {
 		due, next := w.due()
 		for _, m := range due {
-			m.Feed(leadership.Tick{}) // arms its timer again, if there is more to come
+			m.Feed(leadership.Tick{}) // arms its timer again if there is a next deadline
 		}
 		if len(due) > 0 {
 			continue
@@ -59,8 +59,8 @@ func (w *Watcher) Stop() {
 	<-w.ended
 }
 
-// arm asks for t to be due at the given time or before. A time that moves on, as a lease
-// does with every heartbeat, is looked at when the time before it has come.
+// arm makes t due at the given time or before. A deadline often moves on, as a lease does with
+// every heartbeat: then the timer keeps the earlier time, and is armed again when it is due.
 func (w *Watcher) arm(t *Timer[*Machine], at elector.Time) {
 	if at == elector.Never {
 		return
@@ -84,6 +84,7 @@ func Wake(c chan<- struct{}) {
 	}
 }
 
+// due removes the timers that are due, and returns their machines and when the next one is due.
 func (w *Watcher) due() (due []*Machine, next elector.Time) {
 	now := w.Now()
 	w.mu.Lock()

@@ -8,24 +8,24 @@ import (
 	"github.com/bmqelect/bmqelect/elector"
 )
 
-// A voter that drew this node from a leader so often, within that time, and was then silent
-// over a link that stayed, is named.
+// A voter is named if, manySilences times within silencesIn, it drew this node from a leader and
+// was then silent although its link was up.
 const (
 	manySilences = 3
 	silencesIn   = 10 * time.Minute
 )
 
-// silences are what one voter's claims to lead came to.
+// silences counts the claims of one voter that were followed by silence.
 type silences struct {
 	count int
 	since elector.Time // of the first
 }
 
-// draws looks at a heartbeat before the election does. It names a voter that claims to
-// lead while this node's lease is valid: a quorum keeps its promises to this node until after
-// that, so nobody else can have been elected. It reports whether the heartbeat draws this node
-// from a leader that it has heard within half a lease. That alone proves nothing, since a
-// leader may have lost its quorum since.
+// draws looks at a heartbeat before the election does. It names a voter that claims to lead while
+// this node's lease is valid: a quorum keeps its promises to this node for longer, so nobody else
+// can have been elected. It reports whether the heartbeat draws this node away from a leader that
+// it has heard within half a lease. That alone proves nothing, since that leader may have lost its
+// quorum.
 func (d *Driver) draws(g *group, e *event) bool {
 	if e.msg.Kind != elector.LeaderHeartbeat || e.from == g.follows || g.Config.UnsafeNoScouting ||
 		g.Config.UnsafeQuorum || !slices.Contains(d.Voters, e.from) {
@@ -44,8 +44,8 @@ func (d *Driver) draws(g *group, e *event) bool {
 	return s.Leader != "" && e.msg.Term > s.Term && now.Sub(s.HeardAt) < g.Config.Timing.Lease/2
 }
 
-// noteSilence counts a leader that this node was drawn to and that then was silent, and names
-// it if that happens again and again.
+// noteSilence counts that a voter drew this node from a leader and was then silent. It names the
+// voter if that happens again and again.
 func (d *Driver) noteSilence(g *group, peer elector.NodeID) {
 	if _, linked := d.up[peer]; !linked {
 		return

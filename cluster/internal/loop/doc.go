@@ -1,17 +1,17 @@
-// Package loop is the goroutine that owns all elections of a node, the driver. It never waits:
-// not for a peer, the disk or whoever asks.
+// Package loop is the driver: the goroutine that owns all elections of a node. It never waits for
+// a peer, for the disk or for a caller.
 //
-// A Loop is what others have of it: commands go in, and answers and snapshots come out. Its
-// methods are safe for concurrent use, as are those of an Election. A Driver has what only the
-// driver's goroutine may touch, so nobody else gets one: it is passed to what runs there.
+// Other goroutines use a Loop: they send it commands, and get answers and snapshots. The methods
+// of a Loop and of an Election are safe for concurrent use. A Driver holds what only the driver's
+// goroutine may touch. Only functions that run on that goroutine get one.
 //
 // In order of reading:
 //
-//   - loop.go: what goes in, and how
+//   - loop.go: how commands reach the driver
 //   - driver.go: what the driver does, and in which order
-//   - election.go, open.go: one election, how it begins and how it ends
-//   - handover.go, pause.go: what an operator asks for
-//   - links.go, claims.go: what comes from other nodes
-//   - report.go, status.go: what others are told
-//   - persister.go: the disk beside the driver
+//   - election.go, open.go: one election, its begin and its end
+//   - handover.go, pause.go: requests of an operator
+//   - links.go, claims.go: messages and links of other nodes
+//   - report.go, status.go: logs, events and snapshots
+//   - persister.go: writes to the disk, on a goroutine of their own
 package loop

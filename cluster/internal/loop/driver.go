@@ -15,29 +15,27 @@ import (
 	"github.com/bmqelect/bmqelect/internal/base/recording"
 )
 
-// Driver is what only the driver's goroutine may touch. Who gets one runs there.
+// Driver is the state that only the driver's goroutine may touch.
 type Driver struct {
 	*common
 
-	Mesh   Mesh
-	groups map[string]*group // that are open, by name
-	// names of elections that are being opened
-	opening map[string]bool
-	// elections that were closed while their work goes on
-	closed map[string]*group
-	ticks  guarded.Queue[*group]
+	Mesh    Mesh
+	groups  map[string]*group // open elections, by name
+	opening map[string]bool   // names of elections that are being opened
+	closed  map[string]*group // closed elections whose work has not been released
+	ticks   guarded.Queue[*group]
 
-	up         map[elector.NodeID]string  // the Meta of the peers to which there is a link
-	unentitled map[elector.NodeID]bool    // of these, who act as voters without being any
-	processes  map[elector.NodeID]process // of voters
-	roundTrip  time.Duration              // as the elections were told; 0 if unknown
+	up         map[elector.NodeID]string  // the Meta of each peer to which there is a link
+	unentitled map[elector.NodeID]bool    // linked peers that act as voters although they are none
+	processes  map[elector.NodeID]process // the newest process of each voter
+	roundTrip  time.Duration              // the newest that the elections know; 0 if none
 	quality    *elector.Links             // of the links from the voters
 	anomalies  map[string]Anomaly         // by kind
 	logged     limit.Log[anomalyOf]
 
 	leaving bool          // the node is being closed
-	rested  time.Duration // the age at which the driver began to wait for what comes next
-	heldAt  elector.Time  // the tick for which held was called last
+	rested  time.Duration // the node's age when the driver began to wait for the next event
+	heldAt  elector.Time  // the due time of the tick that held counted last
 }
 
 func newDriver(c *common, m Mesh) *Driver {
@@ -46,7 +44,7 @@ func newDriver(c *common, m Mesh) *Driver {
 		groups: map[string]*group{}, opening: map[string]bool{}, closed: map[string]*group{},
 		up: map[elector.NodeID]string{}, unentitled: map[elector.NodeID]bool{},
 		processes: map[elector.NodeID]process{}, anomalies: map[string]Anomaly{},
-		// TCP keeps order: a heartbeat that is late holds up those behind it.
+		// TCP keeps order: a late heartbeat delays those behind it.
 		quality: elector.NewLinks(c.Voters, true),
 	}
 }
@@ -111,12 +109,12 @@ func (d *Driver) UntilTick() time.Duration {
 	return at.Sub(d.Now())
 }
 
-// lateFrom is how late a tick must be to count as held up: above what timers are late by.
+// lateFrom is how late a tick must be to count as held up. Timers are usually late by less.
 const lateFrom = time.Millisecond
 
-// listenFirst tells the elections whose ticks are late, but those that this node leads, that
-// it was held up: what came meanwhile is to be read before they judge. It does so once for a
-// deadline, so that an inbox that is never empty puts nothing off for ever.
+// listenFirst tells each election whose tick is late that the driver was held up, except where
+// this node leads. Such an election reads the messages that wait before it gives its leader up.
+// Each deadline is put off only once, so an inbox that is never empty delays nothing for ever.
 func (d *Driver) listenFirst() {
 	now := d.Now()
 	if now.Sub(d.ticks.Next()) < lateFrom {
@@ -131,8 +129,8 @@ func (d *Driver) listenFirst() {
 	}
 }
 
-// tick steps every machine whose time has come. A leader's machine first learns what the
-// application issued, so that the next heartbeat carries it.
+// tick steps every machine whose tick is due. A leader's machine first learns the newest LSN that
+// the application issued, so that the next heartbeat carries it.
 func (d *Driver) tick() {
 	for now := d.Now(); d.ticks.Next() <= now; {
 		g := d.ticks[0].Owner
@@ -144,14 +142,14 @@ func (d *Driver) tick() {
 	}
 }
 
-// stepAll steps every machine with the same input, in an order that a replay repeats.
+// stepAll steps every machine with the same input. A replay repeats the order.
 func (d *Driver) stepAll(in elector.Input) {
 	for _, t := range slices.Clone(d.ticks) {
 		d.step(t.Owner, in)
 	}
 }
 
-// stepRequests steps a machine with what its leaderships ask of it.
+// stepRequests steps a machine with the requests of its leaderships.
 func (d *Driver) stepRequests(g *group) {
 	if in, ok := g.NextRequest(); ok {
 		d.step(g, in)
@@ -161,22 +159,22 @@ func (d *Driver) stepRequests(g *group) {
 // Step steps the machine of an election.
 func (d *Driver) Step(e *Election, in elector.Input) { d.step(e.g, in) }
 
-// step steps one machine, and then with whatever its leaderships ask of it, until nothing
-// is left: what a step asks for is never done within that step, because its effects are
-// in buffers that the next one reuses. A step has these duties, in this order:
+// step steps one machine with an input, and then with the requests of its leaderships until none
+// is left. These requests wait for the end of the step that causes them, because the next step
+// reuses the buffers of its effects. A step has these duties, in this order:
 //
 //  1. Set the next tick.
-//  2. Publish the lease and tell guarded work that it must stop. This is before anything
-//     is sent: no other node may learn that this one gave up while it still says that it
-//     leads, and no successor may be named before the work knows.
-//  3. Report transitions and anomalies, and count. An anomaly may close a link, over
-//     which nothing is to be sent any more.
-//  4. Ask for terms to be written, before the messages are encoded: the disk is slow.
-//     The machine itself holds messages back that the write must precede.
-//  5. Send.
-//  6. If the machine has stopped, leave the election. This is after the goodbye is sent.
+//  2. Publish the lease and tell guarded work that it must stop. This comes before any message
+//     is sent: no other node may learn that this one gave up while it still says that it leads,
+//     and no successor may be named before the work knows.
+//  3. Report transitions and anomalies, and count them. An anomaly may close a link, which must
+//     then carry no further message.
+//  4. Request the write of terms. This comes before the messages are encoded because the disk is
+//     slow. The machine itself keeps back the messages that have to wait for the write.
+//  5. Send the messages.
+//  6. If the machine has stopped, leave the election. The goodbye has been sent by then.
 //  7. While elections are paused, keep on disk which of them this node led last.
-//  8. Let those go on who wait for a handover to end.
+//  8. Tell those who wait for the end of a handover.
 func (d *Driver) step(g *group, in elector.Input) {
 	for more := true; more; in, more = g.NextRequest() {
 		now, entropy := d.Now(), d.Hooks.Entropy()
@@ -210,8 +208,8 @@ func (d *Driver) step(g *group, in elector.Input) {
 	}
 }
 
-// showStep shows a test what a step was. It shows copies: what is passed on as it is would be on
-// the heap in every step.
+// showStep shows a step to a test. It passes copies, because a value that is passed by pointer is
+// allocated on the heap in every step.
 func (d *Driver) showStep(g *group, in elector.Input, e *elector.Effects) {
 	effects := *e
 	s := testhook.Step{
@@ -241,7 +239,7 @@ func hasStopped(e *elector.Effects) bool {
 // onPersisted runs on the persister's goroutine.
 func (l *Loop) onPersisted(terms map[string]elector.Terms, err error) {
 	if err != nil {
-		// The persister ends then: who waits for it is to find the failure.
+		// The persister ends then. Callers that wait for it must find the failure, so it waits.
 		_ = l.Do(context.Background(), func(d *Driver) error { d.Fail(err); return nil })
 		return
 	}
@@ -254,8 +252,7 @@ func (l *Loop) onPersisted(terms map[string]elector.Terms, err error) {
 	})
 }
 
-// Fail ends this node's part in every election, for good: it can no longer keep
-// what it would promise.
+// Fail ends this node's part in every election for good: it could not keep a promise any more.
 func (d *Driver) Fail(err error) {
 	d.Log.Error("this node takes no part any more", "error", err)
 	d.end(fmt.Errorf("node %s takes no part any more: %w", d.Node, err))
@@ -274,8 +271,8 @@ func (d *Driver) end(why error) {
 	close(d.done)
 }
 
-// taken measures how long an event was in the inbox, and how long a tick that was
-// due at that age waits while the event goes first: the step may do the tick's work.
+// taken measures how long an event was in the inbox. If a tick was due before, it also measures
+// for how long: the event goes first, and its step may do the work of the tick.
 func (d *Driver) taken(e *event, due time.Duration) {
 	now := d.Measure.Age()
 	if e.posted != 0 {
@@ -290,8 +287,8 @@ func (d *Driver) taken(e *event, due time.Duration) {
 // heldFrom is how late the driver must be for a record: half a heartbeat of the article's guarded.
 const heldFrom = 250 * time.Millisecond
 
-// held counts and records that the driver is late, as a process is that was stopped, once for
-// a tick.
+// held counts and records that the driver is late, as in a process that was stopped. It does so
+// once for a tick.
 func (d *Driver) held(late time.Duration) {
 	next := d.ticks.Next()
 	if next == d.heldAt {

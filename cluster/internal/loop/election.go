@@ -11,8 +11,8 @@ import (
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
-// Election is one election of a node, as all except the driver have it. It is safe for concurrent
-// use.
+// Election is one election of a node, as goroutines other than the driver's use it. It is safe for
+// concurrent use.
 type Election struct {
 	*guarded.Machine
 
@@ -20,39 +20,39 @@ type Election struct {
 	Config    elector.Config
 	Sequencer lsn.Sequencer
 	Gone      chan struct{} // closed when this node takes no part in it any more
-	Stood     chan struct{} // closed when this node is a candidate, or was
+	Stood     chan struct{} // closed once this node is a candidate, or was one
 
 	common  *common
-	dropped atomic.Bool // it is to be forgotten once it has ended
+	dropped atomic.Bool // the driver forgets it once it has ended
 	workEnd atomic.Pointer[WorkEnd]
-	waits   bool   // guarded by the lock of waiting
-	g       *group // the driver's
+	waits   bool   // it is in the list waiting, whose lock guards this field
+	g       *group // for the driver only
 }
 
-// WorkEnd is about work of an election that ended by itself. It never changes.
+// WorkEnd tells of guarded work that ended by itself. It is immutable.
 type WorkEnd struct {
 	Count uint64       // how often that happened
-	Err   string       // of the newest; "" for none
-	Rest  elector.Time // the end of the rest after it
+	Err   string       // the newest error; "" for none
+	Rest  elector.Time // when the newest rest ends
 }
 
-// group is what the driver alone knows of an election.
+// group is the part of an election that only the driver may touch.
 type group struct {
 	*Election
 
 	machine    *elector.Machine
-	terms      elector.Terms          // that the disk knew at first
-	tick       *guarded.Timer[*group] // when the machine wants a tick
-	putOff     elector.Time           // the deadline that the machine has put off by HeldUp
-	leadTerm   lsn.Term               // that the sequencer issues for; 0 if this node does not lead
-	issued     lsn.LSN                // newest issued LSN that the machine knows of
-	since      time.Time              // of the newest transition, by the wall clock
-	leaderMeta string                 // of the leader that it had
+	terms      elector.Terms          // on disk when it was opened
+	tick       *guarded.Timer[*group] // when the machine wants its next tick
+	putOff     elector.Time           // the tick that HeldUp has put off
+	leadTerm   lsn.Term               // the term that this node leads in; 0 if it does not lead
+	issued     lsn.LSN                // the newest issued LSN that the machine knows
+	since      time.Time              // time of the newest transition, by the wall clock
+	leaderMeta string                 // the Meta of follows
 	measure    measure.Election
-	follows    elector.NodeID              // the leader, as of the newest transition
-	drawnBy    elector.NodeID              // it, if its claim drew this node from another; see draws
+	follows    elector.NodeID              // the leader after the newest transition
+	drawnBy    elector.NodeID              // follows, if it drew this node from another; see draws
 	silences   map[elector.NodeID]silences // by voter
-	handovers  []chan bool                 // of who waits for the end of one: is this the leader?
+	handovers  []chan bool                 // of the callers that wait; gets whether this node leads
 }
 
 // Setup says how a node takes part in an election.
@@ -105,20 +105,20 @@ func (e *Election) promise() time.Duration { return e.Config.Timing.Promise() }
 // inTurn reports whether nodes stand by rank and round trips.
 func (e *Election) inTurn() bool { return e.Config.Timing.MinRandomWait != 0 }
 
-// WorkEnded is about work that ended by itself.
+// WorkEnded tells of the work that ended by itself last.
 func (e *Election) WorkEnded() WorkEnd { return *e.workEnd.Load() }
 
-// NoteWorkEnd counts that work ended by itself, before the node does not stand for the given
-// time. Work of an election runs once at a time.
+// NoteWorkEnd notes that work ended by itself and that the node now rests for the given time.
+// Calls for one election do not overlap, because its work does not.
 func (e *Election) NoteWorkEnd(err string, rest time.Duration) {
 	e.workEnd.Store(&WorkEnd{e.WorkEnded().Count + 1, err, e.common.Now().Add(rest)})
 }
 
-// publish lets everybody on this node know how the last step left the lease.
+// publish tells the sequencer and the leaderships what the last step did to the lease.
 func (g *group) publish(e *elector.Effects) error {
 	lease := g.machine.Lease()
 	if lease.Term == 0 && g.leadTerm == 0 {
-		return nil // as before: most steps are a follower's
+		return nil // nothing has changed: the common case, a step of a follower
 	}
 	var err error
 	if lease.Term != g.leadTerm {
@@ -147,11 +147,11 @@ func lossReason(e *elector.Effects) elector.Reason {
 	return elector.LeaseExpired
 }
 
-// enter begins to take part in an election.
+// enter begins this node's part in an election.
 func (d *Driver) enter(g *group) {
 	d.groups[g.Name] = g
 	d.ticks.Set(g.tick, elector.Never)
-	g.Feed(leadership.Tick{}) // a lone voter that awaits its campaign is not to stand at once
+	g.Feed(leadership.Tick{}) // or a lone voter that awaits a campaign would stand at once
 	d.stepRequests(g)
 	d.step(g, elector.Start{
 		Term: g.terms.Entered, Reserved: g.terms.Reserved, Min: d.MinTerm, Led: d.enterPaused(g),
@@ -164,7 +164,7 @@ func (d *Driver) enter(g *group) {
 	}
 }
 
-// leave follows the end of an election on this node.
+// leave cleans up after the end of an election on this node.
 func (d *Driver) leave(g *group) {
 	close(g.Gone)
 	if g.dropped.Load() {

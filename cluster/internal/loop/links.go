@@ -16,8 +16,8 @@ import (
 
 var _ netmesh.Handler = (*Loop)(nil)
 
-// LinkUp says that there is a link to a peer. As the others of netmesh.Handler it may wait for
-// room in the inbox, which holds up that one link.
+// LinkUp reports a new link. Like the other methods of netmesh.Handler it may wait for room in the
+// inbox, which holds up this one link.
 func (l *Loop) LinkUp(peer netmesh.PeerInfo) {
 	l.Log.Debug("link up", "peer", peer.Node, "boot", peer.Boot, "addr", peer.Remote)
 	l.Recorder.Record(recording.Record{
@@ -37,7 +37,7 @@ func (l *Loop) LinkUp(peer netmesh.PeerInfo) {
 	guarded.Wake(l.Linked)
 }
 
-// LinkDown says that a link is gone, and what showed it.
+// LinkDown reports the loss of a link, and by what evidence.
 func (l *Loop) LinkDown(peer elector.NodeID, ev elector.Evidence) {
 	l.Recorder.Record(recording.Record{
 		Kind: recording.LinkDown, Peer: string(peer), Why: ev.String(),
@@ -55,20 +55,20 @@ func (l *Loop) Received(from elector.NodeID, group string, m elector.Message) {
 	_ = l.post(context.Background(), event{from: from, group: group, msg: m})
 }
 
-// process is the newest process of a voter's name that this node had a link to.
+// process is the process to which the newest link to a voter led.
 type process struct {
 	identity uuid.UUID
 	boot     uint64
-	dead     bool // it is proven dead
-	// since is when a process took the name over from one that was not proven dead;
-	// 0 if none did.
+	dead     bool // its death is proven
+	// since is when a process took the name over from another one whose death was not proven; 0
+	// if that never happened.
 	since elector.Time
 }
 
 // noteProcess notes which process a new link leads to.
 func (d *Driver) noteProcess(peer *netmesh.PeerInfo) {
 	if !slices.Contains(d.Voters, peer.Node) {
-		return // nobody promises anything to it
+		return // no promise is ever made to it
 	}
 	last, known := d.processes[peer.Node]
 	now := process{identity: peer.Identity, boot: peer.Boot, since: last.since}
@@ -79,9 +79,9 @@ func (d *Driver) noteProcess(peer *netmesh.PeerInfo) {
 	d.processes[peer.Node] = now
 }
 
-// Died tells the elections that a process is proven dead. A promise is made to a name:
-// where an earlier process of that name may still hold it, because this one ran on a
-// copy of its data directory, this one's death ends nothing.
+// Died tells the elections that the death of a process is proven. A promise is made to a name. If
+// an earlier process of that name may still hold the promise, because this one ran on a copy of
+// its data directory, then this death does not end the promise.
 func (l *Loop) Died(peer elector.NodeID, proof elector.Proof) {
 	l.Recorder.Record(recording.Record{
 		Kind: recording.Died, Peer: string(peer), Why: proof.String(),
@@ -101,7 +101,7 @@ func (l *Loop) Died(peer elector.NodeID, proof elector.Proof) {
 	})
 }
 
-// Pinged lets the newest pings say how long the links take.
+// Pinged takes the round-trip times of the newest pings.
 func (l *Loop) Pinged(links []netmesh.LinkStatus) {
 	l.later(func(d *Driver) {
 		var trips []time.Duration
@@ -114,7 +114,7 @@ func (l *Loop) Pinged(links []netmesh.LinkStatus) {
 				d.quality.RoundTrip(link.Peer.Node, link.RTT)
 			}
 		}
-		// The elections need the order of magnitude: small changes are not worth a step.
+		// The elections need only the order of magnitude: small changes are not worth a step.
 		now := elector.TripToMajority(trips, len(d.Voters))
 		if (now - d.roundTrip).Abs() <= d.roundTrip/4 {
 			return
@@ -128,7 +128,7 @@ func (l *Loop) Pinged(links []netmesh.LinkStatus) {
 	})
 }
 
-// LongestPromise is how long a promise to a leader may bind, in any election.
+// LongestPromise is the longest time for which a promise to a leader binds, over all elections.
 func (l *Loop) LongestPromise(ctx context.Context) (time.Duration, error) {
 	return ask(ctx, l, func(d *Driver) (longest time.Duration, err error) {
 		for _, g := range d.groups {
@@ -138,7 +138,7 @@ func (l *Loop) LongestPromise(ctx context.Context) (time.Duration, error) {
 	})
 }
 
-// received steps a machine with a message, and then with what that says of the link.
+// received steps a machine with a message, and then with what the message shows of the link.
 func (d *Driver) received(g *group, e *event) {
 	if g.Config.QoS != (detector.QoS{}) {
 		d.quality.Received(d.Now(), e.group, e.from, &e.msg)

@@ -19,7 +19,7 @@ import (
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
-// Errors of all that is asked of a loop.
+// Errors of every request to a loop.
 var (
 	ErrClosed = errors.New("the node is closed")
 	ErrHeldUp = errors.New("the node is held up and has not answered")
@@ -32,9 +32,9 @@ const CleanupTime = 500 * time.Millisecond
 // Config is what a loop needs of its node.
 type Config struct {
 	Node    elector.NodeID
-	Voters  []elector.NodeID // that count
-	Lost    []elector.NodeID // that were declared lost
-	Meta    string           // that the node tells of itself when it leads
+	Voters  []elector.NodeID // without those that were declared lost
+	Lost    []elector.NodeID // voters that were declared lost
+	Meta    string           // what the node tells about itself when it leads
 	MinTerm lsn.Term
 
 	Log      hclog.Logger   // never blocks
@@ -43,13 +43,13 @@ type Config struct {
 	Measure  *measure.Measure
 	Recorder *recorder.Recorder
 
-	// The driver calls these, so they must not wait. Publish gets each transition, and what its
-	// leader tells of itself; Claimed what is wrong with a voter's claim to lead.
+	// The driver calls these, so they must not wait. Publish gets each transition, with the Meta
+	// of its leader. Claimed gets what is wrong with a voter's claim to lead.
 	Publish func(group string, t elector.Transition, at time.Time, leaderMeta string)
 	Claimed func(peer elector.NodeID, why string)
 }
 
-// Mesh is what sends to other nodes. It never waits.
+// Mesh sends to other nodes. It never waits.
 type Mesh interface {
 	Send(to elector.NodeID, group string, m elector.Message) bool
 	Disconnect(peer elector.NodeID, why string)
@@ -63,7 +63,7 @@ type Loop struct {
 	inbox     chan event
 	quit      chan struct{}
 	ended     chan struct{} // closed when the driver has ended
-	last      *Driver       // set then
+	last      *Driver       // set before ended is closed
 	persisted chan struct{} // closed when the persister has ended
 }
 
@@ -75,26 +75,26 @@ type common struct {
 	persister *persister
 	waiting   waiting
 	paused    atomic.Pointer[pause]
-	done      chan struct{} // closed when the node takes part no longer
-	why       error         // why that is; set before
+	done      chan struct{} // closed when the node takes part in no election any more
+	why       error         // the reason; set before done is closed
 }
 
-// event is what the driver takes from its inbox: a message from a peer or, if
-// do is set, something to run.
+// event is an element of the driver's inbox: a message from a peer or, if do is set, a function
+// to run.
 type event struct {
 	from  elector.NodeID
 	group string
 	msg   elector.Message
 	do    func(*Driver)
-	// posted is the node's age when it was sent; 0 for what post did not send.
+	// posted is the node's age when post sent the event; 0 if post did not send it.
 	posted time.Duration
 }
 
-// InboxSize bounds what waits for the driver. A full inbox holds up the readers
-// of the links, and by that the senders: nothing is lost and nothing grows.
+// InboxSize bounds the events that wait for the driver. A full inbox blocks the readers of the
+// links, and TCP then blocks the senders: nothing is lost and no queue grows.
 const InboxSize = 256
 
-// New returns a loop that is to be started.
+// New returns a loop. Start is to be called next.
 func New(cfg Config) *Loop {
 	c := &common{
 		Config: cfg, watcher: guarded.NewWatcher(cfg.Hooks.Clock),
@@ -114,7 +114,7 @@ func New(cfg Config) *Loop {
 	return l
 }
 
-// Start takes part in an election, the first, and lets others open more.
+// Start runs the loop with a first election. Open adds more.
 func (l *Loop) Start(m Mesh, first *Election) {
 	d := newDriver(l.common, m)
 	d.enter(first.g)
@@ -123,25 +123,25 @@ func (l *Loop) Start(m Mesh, first *Election) {
 	go l.watcher.Run()
 }
 
-// Stop ends the driver and the persister, but not the watcher of deadlines. CloseAll comes before.
+// Stop ends the driver and the persister, but not the watcher of deadlines. Call CloseAll first.
 func (l *Loop) Stop() {
 	close(l.quit)
 	<-l.ended
 }
 
-// Persisted is closed when, after Stop, nothing more is written.
+// Persisted is closed when the persister has ended: nothing more is written then.
 func (l *Loop) Persisted() <-chan struct{} { return l.persisted }
 
-// StopWatcher ends what tells guarded work to stop. There is to be no such work any more.
+// StopWatcher ends the watcher of deadlines. Call it when no guarded work is left.
 func (l *Loop) StopWatcher() { l.watcher.Stop() }
 
 // Now is the time on the node's own clock.
 func (c *common) Now() elector.Time { return elector.Time(c.Hooks.Clock.Now()) }
 
-// Done is closed when the node takes part no longer.
+// Done is closed when the node takes part in no election any more.
 func (c *common) Done() <-chan struct{} { return c.done }
 
-// Err is why the node takes part no longer; nil while it does.
+// Err is the reason why Done is closed; nil while it is open.
 func (c *common) Err() error {
 	select {
 	case <-c.done:
@@ -168,7 +168,7 @@ func (l *Loop) post(ctx context.Context, e event) error {
 	}
 }
 
-// later runs f on the driver, unless that has ended. It does not wait for it.
+// later runs f on the driver unless the driver has ended. It does not wait for f.
 func (l *Loop) later(f func(*Driver)) { _ = l.post(context.Background(), event{do: f}) }
 
 // answer is what f returned that ran on another goroutine.
@@ -230,7 +230,7 @@ func await[T any](ctx context.Context, l *Loop, c <-chan T, ended <-chan struct{
 	}
 }
 
-// view runs f on the driver, or here if the driver has ended.
+// view runs f on the driver or, if the driver has ended, on the caller's goroutine.
 func (l *Loop) view(f func(*Driver)) {
 	err := l.Do(context.Background(), func(d *Driver) error { f(d); return nil })
 	if err != nil {
@@ -239,7 +239,7 @@ func (l *Loop) view(f func(*Driver)) {
 	}
 }
 
-// waiting are elections with requests for the driver, each once.
+// waiting lists the elections that have requests for the driver, each of them once.
 type waiting struct {
 	mu    sync.Mutex
 	all   []*Election

@@ -12,7 +12,7 @@ import (
 	"github.com/bmqelect/bmqelect/cluster/internal/leadership"
 )
 
-// Errors of elections that are opened, or looked for.
+// Errors of Open and Lookup.
 var (
 	ErrOpen        = errors.New("the election is open already")
 	ErrNotOpen     = errors.New("no election of that name is open")
@@ -23,8 +23,8 @@ var (
 // could be elected takes that long.
 const OpenTime = 10 * time.Second
 
-// Open takes part in an election. If the disk does not answer within OpenTime, that fails, and
-// the name stays reserved until it does.
+// Open begins this node's part in an election. It fails if the disk does not answer within
+// OpenTime. The name then stays reserved until the disk answers.
 func (l *Loop) Open(name string, s Setup) (*Election, error) {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), OpenTime, ErrHeldUp)
 	defer cancel()
@@ -33,8 +33,8 @@ func (l *Loop) Open(name string, s Setup) (*Election, error) {
 		return nil, err
 	}
 	ready := make(chan answer[*Election], 1)
-	// An election of that name may just have been closed: its last term must be on disk before
-	// it is read, or a vote could be given twice.
+	// An election of that name may just have been closed. Its last term must be on disk before
+	// the term is read again, or a vote could be given twice.
 	l.persister.note(func() error {
 		e, err := l.NewElection(name, s)
 		ready <- answer[*Election]{e, err}
@@ -97,8 +97,8 @@ func (d *Driver) forgetReleased() {
 	})
 }
 
-// Settle waits, but not for long, until the driver has done what the leaderships of an election
-// ask for. A driver that hangs does it when it goes on.
+// Settle waits, at most CleanupTime, until the driver has carried out the requests of an
+// election's leaderships. A driver that hangs does so when it goes on.
 func (l *Loop) Settle(e *Election) {
 	ctx, cancel := context.WithTimeout(context.Background(), CleanupTime)
 	defer cancel()
@@ -109,15 +109,15 @@ func (l *Loop) Settle(e *Election) {
 	})
 }
 
-// CloseElection ends an election, and then forgets it. Guarded work is told to stop and waited
-// for, at most until ctx ends: then nothing is handed over, and the error says so.
+// CloseElection ends an election, and then forgets it. It tells guarded work to stop and waits for
+// it, at most until ctx ends: then nothing is handed over, and the error says so.
 func (l *Loop) CloseElection(ctx context.Context, e *Election) error {
 	e.dropped.Store(true)
 	e.Close(ErrClosed, false)
 	return l.awaitEnd(ctx, e)
 }
 
-// CloseAll ends all elections as CloseElection does, and takes part in no others.
+// CloseAll ends all elections as CloseElection does. No election can be opened any more.
 func (l *Loop) CloseAll(ctx context.Context) (err error) {
 	var all []*Election
 	l.view(func(d *Driver) {
@@ -135,8 +135,8 @@ func (l *Loop) CloseAll(ctx context.Context) (err error) {
 	return err
 }
 
-// awaitEnd waits until an election that is being closed has ended. It ends it itself when
-// ctx does.
+// awaitEnd waits until an election that is being closed has ended. When ctx ends, it ends the
+// election without a handover.
 func (l *Loop) awaitEnd(ctx context.Context, e *Election) error {
 	_, err := await(ctx, l, e.Gone, l.ended)
 	if err == nil || ctx.Err() == nil {
@@ -156,8 +156,9 @@ func (l *Loop) awaitEnd(ctx context.Context, e *Election) error {
 	return nil
 }
 
-// WorkOver returns, after Stop, what is closed when no guarded work goes on any more, and when
-// that is at the latest. Work is over at once if it has ended with its process.
+// WorkOver returns a channel that is closed when no guarded work goes on any more, and the time
+// when that is so at the latest. Call it after Stop. In a process that a test has killed no work
+// goes on.
 func (l *Loop) WorkOver() (over <-chan struct{}, until time.Time) {
 	var works []<-chan struct{}
 	wall, now, all := time.Now(), l.Now(), make(chan struct{})

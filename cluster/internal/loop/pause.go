@@ -15,14 +15,14 @@ import (
 // ErrPaused means that elections are paused on this node.
 var ErrPaused = errors.New("elections are paused")
 
-// pause is the pause of a node, which may be over. It never changes.
+// pause is the newest pause of a node, which may be over. It is immutable.
 type pause struct {
 	store.Pause
 
 	end elector.Time
 }
 
-// Pause pauses all elections, or ends the pause if it is for 0, and waits until that is on disk.
+// Pause pauses all elections, or ends the pause if length is 0, and waits until that is on disk.
 func (l *Loop) Pause(ctx context.Context, length time.Duration) error {
 	saved := make(chan error, 1)
 	err := l.Do(ctx, func(d *Driver) error {
@@ -44,8 +44,8 @@ func (l *Loop) Pause(ctx context.Context, length time.Duration) error {
 	return cmp.Or(err, failed)
 }
 
-// setPause replaces the pause, and lets it be written beside the driver. The outcome of the
-// write goes to saved, which has room for it.
+// setPause replaces the pause and lets the persister write it. saved gets the outcome; it has room
+// for one.
 func (d *Driver) setPause(p pause, saved chan<- error) {
 	p.Led = d.ledLast(p.Led)
 	d.paused.Store(&p)
@@ -77,7 +77,7 @@ func (d *Driver) ledLast(before []string) (led []string) {
 	return led
 }
 
-// noteLed keeps on disk which elections this node led last, while they are paused.
+// noteLed keeps on disk, during a pause, which elections this node led last.
 func (d *Driver) noteLed() {
 	if d.PauseLeft() == 0 {
 		return
@@ -88,7 +88,7 @@ func (d *Driver) noteLed() {
 	}
 }
 
-// loadPause takes up the pause that is on disk.
+// loadPause continues the pause that is on disk.
 func (c *common) loadPause() {
 	if p, now := c.Store.Pause(), time.Now(); p.Left(now) > 0 {
 		left := p.Left(now)
@@ -98,7 +98,8 @@ func (c *common) loadPause() {
 	}
 }
 
-// enterPaused begins to take part in an election, paused if the node is.
+// enterPaused pauses a new election if the node is paused. It reports whether this node led the
+// election last.
 func (d *Driver) enterPaused(g *group) (led bool) {
 	if left := d.PauseLeft(); left > 0 {
 		d.step(g, elector.Pause{For: left})
@@ -131,8 +132,8 @@ func (c *common) pauseError() error {
 	return fmt.Errorf("%w until %s", ErrPaused, c.PausedUntil().Format(time.RFC3339))
 }
 
-// refuseUnnamed is the error for a handover to nobody in particular; nil if elections are
-// not paused.
+// refuseUnnamed is the error for a handover without a named target; nil if elections are not
+// paused.
 func (d *Driver) refuseUnnamed() error {
 	if err := d.pauseError(); err != nil {
 		return fmt.Errorf("%w: resume them, or transfer to a named node", err)

@@ -8,7 +8,7 @@ import (
 	"github.com/bmqelect/bmqelect/elector"
 )
 
-// report logs what a step led to, and lets subscribers know.
+// report logs and publishes what a step led to.
 func (d *Driver) report(g *group, e *elector.Effects) {
 	for _, t := range e.Transitions {
 		fields := []any{
@@ -26,8 +26,8 @@ func (d *Driver) report(g *group, e *elector.Effects) {
 			d.noteSilence(g, g.drawnBy)
 		}
 		g.follows, g.drawnBy = t.Leader, ""
-		// A node begins to follow when a heartbeat comes, so the newest link is that of the
-		// process which leads.
+		// A node begins to follow when it gets a heartbeat, so the newest link to that peer leads
+		// to the process that leads.
 		g.since, g.leaderMeta = time.Now(), d.up[t.Leader]
 		if t.Leader == d.Node {
 			g.leaderMeta = d.Meta
@@ -40,24 +40,24 @@ func (d *Driver) report(g *group, e *elector.Effects) {
 	}
 }
 
-// Anomaly is how often something of a kind came that should not, and when last.
+// Anomaly counts the anomalies of one kind.
 type Anomaly struct {
 	Count  int
-	Newest time.Time // zero if it is no message
+	Newest time.Time // when the newest came; zero if the anomaly is no message
 }
 
-// anomalyOf is a kind of anomaly, of one peer.
+// anomalyOf is a kind of anomaly and the peer that causes it.
 type anomalyOf struct {
 	kind string
 	peer elector.NodeID
 }
 
-// reportAnomaly counts, logs, and closes the link to a peer whose terms cannot
-// be right.
+// reportAnomaly counts and logs an anomaly. It closes the link to a peer whose terms cannot be
+// right.
 func (d *Driver) reportAnomaly(g *group, a elector.Anomaly) {
 	kind := a.Kind.String()
 	d.anomalies[kind] = Anomaly{d.anomalies[kind].Count + 1, time.Now()}
-	if a.Kind == elector.AnomalyNotEntitled { // usual while the voters are changed
+	if a.Kind == elector.AnomalyNotEntitled { // this is normal while the voters are changed
 		if !d.unentitled[a.Peer] {
 			d.unentitled[a.Peer] = true
 			d.Log.Info("a node that is no voter here acts as one", "peer", a.Peer, "group", g.Name,
@@ -79,16 +79,17 @@ func (d *Driver) reportAnomaly(g *group, a elector.Anomaly) {
 	}
 }
 
-// anomalyLostIsBack counts the links to nodes that were declared lost.
+// anomalyLostIsBack is the kind of anomaly of a link to a node that was declared lost.
 const anomalyLostIsBack = "lost-node-back"
 
-// noteReturn says that a node that was declared lost is there.
+// noteReturn counts and logs a link to a node that was declared lost.
 func (d *Driver) noteReturn(peer elector.NodeID) {
 	if !slices.Contains(d.Lost, peer) {
 		return
 	}
 	d.anomalies[anomalyLostIsBack] = Anomaly{Count: d.anomalies[anomalyLostIsBack].Count + 1}
 	if _, due := d.logged.Due(anomalyOf{anomalyLostIsBack, peer}); due {
-		d.Log.Error("a node that was declared lost is back; stop it, or readmit it if its data directory is new", "peer", peer)
+		d.Log.Error("a node that was declared lost is back; stop it, or readmit it if its data "+
+			"directory is new", "peer", peer)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
-// Snapshot is what an election was at one moment.
+// Snapshot is the state of an election at one moment.
 type Snapshot struct {
 	*Election
 	elector.Status
@@ -20,21 +20,21 @@ type Snapshot struct {
 	Now         elector.Time
 	Work        leadership.State
 	LeaderMeta  string
-	Since       time.Time // of the newest transition
-	Newest      lsn.LSN   // that was issued here or heard of
+	Since       time.Time // when the newest transition was
+	Newest      lsn.LSN   // the newest that was issued here or heard of
 	Leaderships uint64    // how often there came to be a leader
-	Quality     *Quality  // of the link to the leader; nil if nothing is known, or asked for
+	Quality     *Quality  // of the link to the leader; nil if unknown, or without Config.QoS
 	// NotStanding is why this node does not want to lead, "" if it does; StandsAgain is when it
 	// will again, 0 if that is not a matter of time.
 	NotStanding string
 	StandsAgain elector.Time
 }
 
-// Quality is what becomes of Config.QoS.
+// Quality says how far Config.QoS is met.
 type Quality struct {
 	Tuning detector.Tuning
 	Plan   detector.Plan
-	Unmet  error // why it is less than was asked; nil if it is not
+	Unmet  error // why less than Config.QoS is had; nil if it is met
 }
 
 func (d *Driver) snapshot(g *group) Snapshot {
@@ -53,13 +53,13 @@ func (d *Driver) snapshot(g *group) Snapshot {
 	return s
 }
 
-// Snapshot waits for the driver, unless that has ended.
+// Snapshot returns the state of an election. It waits for the driver unless that has ended.
 func (l *Loop) Snapshot(e *Election) (s Snapshot) {
 	l.view(func(d *Driver) { s = d.snapshot(e.g) })
 	return s
 }
 
-// Snapshots are those of all elections, sorted by name, and the anomalies by kind.
+// Snapshots returns the states of all elections, sorted by name, and the anomalies by kind.
 func (l *Loop) Snapshots() (all []Snapshot, anomalies map[string]Anomaly) {
 	l.view(func(d *Driver) {
 		for _, name := range sortedKeys(d.groups) {
@@ -70,8 +70,8 @@ func (l *Loop) Snapshots() (all []Snapshot, anomalies map[string]Anomaly) {
 	return all, anomalies
 }
 
-// Look is Snapshot that waits no longer than ctx. The error is its cause, or why the election or
-// the node has ended.
+// Look is a Snapshot that waits no longer than ctx. The error is the cause of ctx, or why the
+// election or the node has ended.
 func (l *Loop) Look(ctx context.Context, e *Election) (Snapshot, error) {
 	return ask(ctx, l, func(d *Driver) (Snapshot, error) { return d.snapshot(e.g), e.Ended() })
 }

@@ -6,14 +6,14 @@ import (
 	"github.com/bmqelect/bmqelect/elector"
 )
 
-// Election is what is kept of one election between its steps. One goroutine owns it.
+// Election is the state of the measure of one election. One goroutine owns it.
 type Election struct {
 	Leaderships uint64 // how often there came to be a leader
 
 	lease      time.Duration // of the configuration
 	leaseEnd   elector.Time  // as of the step before
 	leader     elector.NodeID
-	lost       elector.Time // when there was a leader last; 0 if never, or if there is one
+	lost       elector.Time // when the last leader was lost; 0 if never, or if there is a leader
 	phase      phase
 	phaseBegan elector.Time
 	discovery  elector.Time // when the wait after the start ends
@@ -22,7 +22,7 @@ type Election struct {
 // NewElection returns the measure of an election with that lease.
 func NewElection(lease time.Duration) Election { return Election{lease: lease} }
 
-// Stepped counts what a step of a machine met and brought about, and until when it leads.
+// Stepped counts the input and the effects of a step, which left the lease with the given end.
 func (m *Measure) Stepped(s *Election, machine *elector.Machine, in elector.Input,
 	e *elector.Effects, now, leaseEnd elector.Time,
 ) {
@@ -42,8 +42,7 @@ func (m *Measure) Stepped(s *Election, machine *elector.Machine, in elector.Inpu
 		}
 		s.leaseEnd = leaseEnd
 	}
-	// Where there is a leader and no phase to end, it looks no further: that is the path
-	// of a heartbeat.
+	// The path of a heartbeat ends here: there is a leader, and no phase to end.
 	if s.leader != "" && s.phase == phaseNone {
 		return
 	}
@@ -55,7 +54,7 @@ func (m *Measure) Stepped(s *Election, machine *elector.Machine, in elector.Inpu
 	}
 }
 
-// changed follows the leader that the node is or follows.
+// changed counts a change of the leader that the node is or follows.
 func (m *Measure) changed(s *Election, t *elector.Transition, now elector.Time) {
 	if t.Leader == s.leader {
 		return
@@ -72,7 +71,7 @@ func (m *Measure) changed(s *Election, t *elector.Transition, now elector.Time) 
 	}
 }
 
-// phase is a part of an election, as one node goes through it while it has no leader.
+// phase is a part of an election, while a node has no leader.
 type phase uint8
 
 // The phases, in the order of an election that succeeds.

@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// Histogram counts how values are spread over fixed buckets. It is safe for concurrent use; a
-// snapshot that is taken meanwhile may be one value behind in its sum.
+// Histogram counts values in fixed buckets. It is safe for concurrent use; a concurrent snapshot
+// may lack one value in its sum.
 type Histogram struct {
 	bounds []float64
 	counts []atomic.Uint64 // one more than bounds: the last is for what is above all
@@ -28,7 +28,7 @@ func NewHistogram(bounds ...float64) *Histogram {
 
 // Observe counts v, which must be a number.
 func (h *Histogram) Observe(v float64) {
-	// Few buckets, and small values are the rule: a loop beats a binary search.
+	// With few buckets and mostly small values a loop beats a binary search.
 	i := 0
 	for i < len(h.bounds) && v > h.bounds[i] {
 		i++
@@ -42,7 +42,7 @@ func (h *Histogram) Observe(v float64) {
 	}
 }
 
-// Snapshot is what a histogram counted until a moment.
+// Snapshot is the content of a histogram at one moment.
 type Snapshot struct {
 	Bounds []float64 // upper bounds of the buckets, inclusive, rising
 	Counts []uint64  // by bucket; one more than Bounds: the last is for what is above all

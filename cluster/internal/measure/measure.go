@@ -1,5 +1,5 @@
-// Package measure counts what the elections of a node do. Counting takes no lock and no memory,
-// so that it may stand on the path of a heartbeat.
+// Package measure counts events of a node's elections. Counting takes no lock and allocates
+// nothing, because it happens with every heartbeat.
 package measure
 
 import (
@@ -15,15 +15,15 @@ const (
 	lastAnswer = scouting.CauseRank
 )
 
-// Measure is what a node counts about itself. It is safe for concurrent use.
+// Measure has the counts of a node. It is safe for concurrent use.
 type Measure struct {
 	ScoutingGiven, ScoutingReceived Answers
 	VotesGiven, VotesReceived       Answers
 
-	Gaps     *Histogram    // without a leader
-	Renewals *Histogram    // of what was left of the lease, as a share
-	Waits    *Histogram    // of events in the inbox
-	Writes   *Histogram    // of terms to the disk
+	Gaps     *Histogram    // seconds without a leader
+	Renewals *Histogram    // the share of the lease that was left when it was renewed
+	Waits    *Histogram    // seconds of events in the inbox
+	Writes   *Histogram    // seconds of writes to the disk
 	Stalls   atomic.Uint64 // ticks that were late by half a heartbeat period
 
 	began   time.Time
@@ -32,9 +32,8 @@ type Measure struct {
 	writing atomic.Int64 // age at which the write under way began; 0 for none
 }
 
-// Buckets, in seconds. What takes part in an election is compared with timers of
-// 100 ms to 10 s, an event with the heartbeat's period, a write with the time
-// that a proposal has.
+// Bounds of buckets, in seconds. The phases of an election are compared with timers of 100 ms to
+// 10 s, waits with the period of heartbeats, writes with the time that a proposal has.
 var (
 	phaseBounds = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
 	waitBounds  = []float64{.00001, .0001, .001, .005, .01, .025, .05, .1, .25, .5, 1, 5}
@@ -58,7 +57,7 @@ func New() *Measure {
 // boot-time clock that leases need costs a system call.
 func (m *Measure) Age() time.Duration { return time.Since(m.began) }
 
-// Changes counts how often the leader changed, by the reason. Every reason is there.
+// Changes is how often the leader changed, by the reason. Every reason is there.
 func (m *Measure) Changes() map[elector.Reason]uint64 {
 	all := map[elector.Reason]uint64{}
 	for r := elector.Started; r <= lastReason; r++ {
@@ -100,7 +99,7 @@ type Answers struct {
 	no  [lastAnswer + 1]atomic.Uint64
 }
 
-// Counts are the yeses, and the noes by cause. The map has every cause.
+// Counts returns the positive answers, and the negative ones by cause. The map has every cause.
 func (a *Answers) Counts() (yes uint64, no map[scouting.Cause]uint64) {
 	no = map[scouting.Cause]uint64{}
 	for c := scouting.CauseLeader; c <= lastAnswer; c++ {
@@ -109,7 +108,7 @@ func (a *Answers) Counts() (yes uint64, no map[scouting.Cause]uint64) {
 	return a.yes.Load(), no
 }
 
-// answered counts the answer to a question of the protocol, if that is what msg is.
+// answered counts msg if it is the answer to a question of the protocol.
 func answered(msg *elector.Message, scouted, votes *Answers) {
 	a := scouted
 	switch msg.Kind {

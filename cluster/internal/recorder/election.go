@@ -9,7 +9,7 @@ import (
 	"github.com/bmqelect/bmqelect/internal/base/recording"
 )
 
-// Step records what an election is told that is no message: heartbeats leave nothing.
+// Step records an input of an election that is not a message: heartbeats are not recorded.
 func (r *Recorder) Step(group string, c *elector.Config, in elector.Input) {
 	switch in := in.(type) {
 	case elector.Start:
@@ -27,7 +27,7 @@ func (r *Recorder) Step(group string, c *elector.Config, in elector.Input) {
 	}
 }
 
-// Transition records what a step of an election led to.
+// Transition records a transition of an election.
 func (r *Recorder) Transition(group string, t *elector.Transition) {
 	r.Record(recording.Record{
 		Kind: recording.Transition, Group: group, From: t.From.String(), To: t.To.String(),
@@ -36,7 +36,7 @@ func (r *Recorder) Transition(group string, t *elector.Transition) {
 	})
 }
 
-// SetupOf is how a node elects, in the words of a scenario.
+// SetupOf returns how a node elects, in the words of a scenario.
 func SetupOf(c elector.Config) *recording.Setup {
 	t := c.Timing
 	s := &recording.Setup{

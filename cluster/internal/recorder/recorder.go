@@ -1,6 +1,6 @@
-// Package recorder writes what happens on a node to its data directory, beside the elections:
-// the recording, and of it what tells the history of leaderships. A disk that fails or hangs
-// costs records, which are counted, and nothing else.
+// Package recorder writes the events of a node to its data directory, on a goroutine of its own:
+// all of them to the recording, and those that the history of leaderships needs to the history. If
+// the disk fails or hangs, records are lost and counted, and elections go on.
 package recorder
 
 import (
@@ -16,22 +16,22 @@ import (
 const (
 	// room is how many records wait for the disk; more are lost.
 	room = 256
-	// recordAfter is how long a record waits, so that an election has the processor first.
+	// recordAfter is how long a record waits, so that an election gets the processor first.
 	recordAfter = 5 * time.Millisecond
-	// roomEvery is the time between two looks for room on the disk.
+	// roomEvery is the time between two tests whether the disk has room.
 	roomEvery = 10 * time.Second
-	// roomFile is written and removed then; roomLeast is its size in bytes.
+	// roomFile is written and removed by the test; roomLeast is its size in bytes.
 	roomFile  = "room.tmp"
 	roomLeast = 4 << 10
 )
 
-// Config says whose life is recorded.
+// Config says which node is recorded, and where.
 type Config struct {
 	Dir   string
 	Node  string
 	Boot  uint64
 	Age   func() time.Duration // of the node
-	Found func(why string)     // gets what is wrong with the disk, "" if that is over
+	Found func(why string)     // gets what is wrong with the disk, "" if nothing is any more
 	// Faults are the failures of links that were made on purpose, in words.
 	Faults func() string
 }
@@ -45,7 +45,7 @@ type Recorder struct {
 	done         chan struct{} // closed when Run has returned
 }
 
-// New returns a recorder that is to be run.
+// New returns a recorder. Run is to be called next.
 func New(cfg Config) *Recorder {
 	return &Recorder{
 		cfg: cfg, all: recording.New(cfg.Dir, recording.Recording),
@@ -54,7 +54,7 @@ func New(cfg Config) *Recorder {
 	}
 }
 
-// Record lets r be written down. It never waits.
+// Record lets Run write a record. It never waits.
 func (r *Recorder) Record(what recording.Record) {
 	what.Time, what.Age = time.Now(), r.cfg.Age().Seconds()
 	what.Node, what.Boot = r.cfg.Node, r.cfg.Boot
@@ -69,13 +69,13 @@ func (r *Recorder) Record(what recording.Record) {
 	}
 }
 
-// Lost counts what happened and could not be recorded.
+// Lost counts the events that were not recorded.
 func (r *Recorder) Lost() uint64 { return r.lost.Load() }
 
 // Done is closed when Run has returned.
 func (r *Recorder) Done() <-chan struct{} { return r.done }
 
-// Run writes until quit, and then what still waits.
+// Run writes until quit, and then the records that still wait.
 func (r *Recorder) Run(quit <-chan struct{}) {
 	defer close(r.done)
 	defer func() { _, _ = r.all.Close(), r.history.Close() }() // nothing is left to be written
@@ -118,8 +118,8 @@ func (r *Recorder) write(record *recording.Record) {
 	r.cfg.Found(fmt.Sprintf("it cannot record what happens, which elections do not need: %v", err))
 }
 
-// lookForRoom finds out whether the disk takes anything, before something happens that is to be
-// recorded; and whether it does so again.
+// lookForRoom tests whether the disk can be written, so that a fault is found before an event is to
+// be recorded.
 func (r *Recorder) lookForRoom() {
 	file, why := filepath.Join(r.cfg.Dir, roomFile), ""
 	err := os.WriteFile(file, make([]byte, roomLeast), 0o600)
