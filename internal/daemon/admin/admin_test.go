@@ -73,6 +73,14 @@ func request(t *testing.T, c *Client, method, path, body string, header ...strin
 	return resp.StatusCode, text
 }
 
+// says checks the status code of the answer to a raw request, and part of its text.
+func (c *Client) says(t *testing.T, code int, want, method, path, body string) {
+	t.Helper()
+	got, text := request(t, c, method, path, body)
+	require.Equal(t, code, got, text)
+	require.Contains(t, text, want)
+}
+
 // exchange sends a raw request.
 func exchange(t *testing.T, c *Client, method, path, body string,
 	header ...string) (*http.Response, string) {
@@ -108,21 +116,16 @@ func TestStatusIsTheNodes(t *testing.T) {
 
 func TestHealthAndReadinessAreTwoThings(t *testing.T) {
 	_, c := serve(t, nil, "b", "c") // no quorum here: alive, but without a leader
-	code, _ := request(t, c, "GET", "/healthz", "")
-	require.Equal(t, http.StatusOK, code)
-	code, text := request(t, c, "GET", "/readyz", "")
-	require.Equal(t, http.StatusServiceUnavailable, code)
-	require.Contains(t, text, "no leader: 2 of 3 voters needed, 1 reachable")
+	c.says(t, http.StatusOK, "", "GET", "/healthz", "")
+	c.says(t, http.StatusServiceUnavailable, "no leader: 2 of 3 voters needed, 1 reachable",
+		"GET", "/readyz", "")
 
 	node, c := serve(t, nil)
 	leads(t, node)
-	code, _ = request(t, c, "GET", "/readyz", "")
-	require.Equal(t, http.StatusOK, code)
+	c.says(t, http.StatusOK, "", "GET", "/readyz", "")
 	require.NoError(t, node.Close(t.Context()))
-	for _, path := range []string{"/healthz", "/readyz"} {
-		code, _ = request(t, c, "GET", path, "")
-		require.Equal(t, http.StatusServiceUnavailable, code, path)
-	}
+	c.says(t, http.StatusServiceUnavailable, "", "GET", "/readyz", "")
+	c.says(t, http.StatusServiceUnavailable, "", "GET", "/healthz", "")
 }
 
 func TestBadRequestsGetProblemsWithTheirCause(t *testing.T) {

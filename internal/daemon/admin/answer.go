@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Problem is an error as RFC 9457 has it. Its type is about:blank: the status
-// says what kind it is, Detail what happened and what would be right.
+// Problem is an error in the form of RFC 9457. Its type is about:blank: Status says what kind
+// of error it is, Detail what happened and what would be right.
 type Problem struct {
 	Title  string `json:"title"`
 	Status int    `json:"status"`
@@ -35,7 +35,7 @@ func respond(w http.ResponseWriter, kind string, code int, v any) {
 	h.Set("Content-Type", kind)
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
-	// The server's own deadline is gone if what was asked for has taken a while.
+	// The server's own deadline has passed if the work took long.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(stall))
 	w.WriteHeader(code)
 	enc := json.NewEncoder(w)
@@ -43,7 +43,7 @@ func respond(w http.ResponseWriter, kind string, code int, v any) {
 	_ = enc.Encode(v) // an error means that the client is gone
 }
 
-// posted decodes a body strictly: one JSON object, or nothing, which asks for the defaults.
+// posted decodes a body strictly: one JSON object, or nothing, which stands for the defaults.
 func posted[T any](handle func(http.ResponseWriter, *http.Request, T)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var into T

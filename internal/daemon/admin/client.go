@@ -22,21 +22,21 @@ import (
 // Client asks the admin side of one node. Its methods are safe for concurrent use.
 type Client struct {
 	addr      string
-	base      string // of addresses: with a Unix socket, the host says nothing
+	base      string // of URLs: scheme and host; with a Unix socket the host means nothing
 	http      http.Client
 	transport *http.Transport // a connection for each request: nothing is left to be closed
 	token     string          // sent with every request, unless it is empty
-	withheld  string          // why it is empty although the user has one
-	unsafe    string          // why no secret may be sent to addr; "" if it may
+	withheld  string          // why token is empty although the user has one
+	unsafe    string          // why no secret may be sent to addr; "" if one may
 }
 
-// maxAnswer bounds what is read of an answer: it may be a stranger's.
-const maxAnswer = 16 << 20 // bytes
+// maxAnswer is the most bytes that are read of an answer, which may come from a stranger.
+const maxAnswer = 16 << 20
 
 // UnixPrefix begins the address of a Unix socket; its path follows.
 const UnixPrefix = "unix:"
 
-// CheckAddr says what is wrong with an address that a user gave for the admin side of a node.
+// CheckAddr returns what is wrong with an address that a user gave for the admin side of a node.
 func CheckAddr(addr string) error {
 	if path, ok := strings.CutPrefix(addr, UnixPrefix); ok && path != "" {
 		return nil
@@ -60,7 +60,7 @@ func newClient(addr string) *Client {
 	c := &Client{addr: addr, base: "http://" + addr}
 	c.transport = &http.Transport{DisableKeepAlives: true}
 	c.http.Transport = c.transport
-	// No node redirects. Who does may want the token, or a request, somewhere else.
+	// No node redirects. A server that does may want to send the token to another address.
 	c.http.CheckRedirect = func(*http.Request, []*http.Request) error {
 		return http.ErrUseLastResponse
 	}
@@ -89,8 +89,8 @@ func (SettingsRequest) path() string  { return "/v1/settings" }
 func (ForgetRequest) path() string    { return "/v1/forget" }
 func (GossipKeyRequest) path() string { return "/v1/gossip-key" }
 
-// Tell returns the node's status when it has done what it was told. It sends no key if TakesKeys
-// returns an error.
+// Tell sends a request and returns the node's status after it was carried out. It sends no key
+// if TakesKeys returns an error.
 func (c *Client) Tell(ctx context.Context, req Request) (st cluster.Status, err error) {
 	if _, key := req.(GossipKeyRequest); key {
 		err = c.TakesKeys()
@@ -101,7 +101,7 @@ func (c *Client) Tell(ctx context.Context, req Request) (st cluster.Status, err 
 	return c.status(ctx, http.MethodPost, req.path(), req)
 }
 
-// TakesKeys returns why no key may be sent to this address: see Credentials.Client.
+// TakesKeys returns why no key may be sent to this address; see Credentials.Client.
 func (c *Client) TakesKeys() error {
 	if c.unsafe == "" {
 		return nil
@@ -109,8 +109,8 @@ func (c *Client) TakesKeys() error {
 	return fmt.Errorf("%s: a key is %s", c.addr, c.unsafe)
 }
 
-// status sends a request that is answered with a status. It refuses the answer of a
-// server that is no node.
+// status sends a request to which a node answers with its status. The error says so if the
+// server is no node.
 func (c *Client) status(ctx context.Context, method, path string, in any) (st cluster.Status,
 	err error) {
 	err = c.do(ctx, method, path, in, &st)
@@ -120,25 +120,24 @@ func (c *Client) status(ctx context.Context, method, path string, in any) (st cl
 	return st, err
 }
 
-// Recording asks for what the node has recorded.
+// Recording returns what the node has recorded.
 func (c *Client) Recording(ctx context.Context) (r Recording, err error) {
 	err = c.do(ctx, http.MethodGet, "/v1/recording", nil, &r)
 	return r, err
 }
 
-// History asks for the leaderships that the node has seen.
+// History returns the leaderships that the node has seen.
 func (c *Client) History(ctx context.Context) (h History, err error) {
 	err = c.do(ctx, http.MethodGet, "/v1/history", nil, &h)
 	return h, err
 }
 
-// Faults changes which links are cut on purpose, and returns those that are.
+// Faults changes which links are cut on purpose, and returns which are cut then.
 func (c *Client) Faults(ctx context.Context, req FaultRequest) (st FaultStatus, err error) {
 	err = c.do(ctx, http.MethodPost, "/v1/faults", req, &st)
 	return st, err
 }
 
-// do sends a request and decodes the answer into out.
 func (c *Client) do(ctx context.Context, method, path string, in, out any) error {
 	resp, err := c.send(ctx, method, path, in)
 	if err != nil {
@@ -187,10 +186,10 @@ func (c *Client) send(ctx context.Context, method, path string, in any) (*http.R
 	return resp, nil
 }
 
-// refusedPlain is what the server of package http says, and no node, to a request without TLS.
+// refusedPlain is in the answer of package net/http to a request without TLS.
 const refusedPlain = "HTTP request to an HTTPS server"
 
-// problem is the error that a node answered with.
+// problem is the error with which a node answered.
 func (c *Client) problem(resp *http.Response) error {
 	defer resp.Body.Close()
 	data, _ := io.ReadAll(io.LimitReader(resp.Body, maxBody))
@@ -214,21 +213,20 @@ func (c *Client) problem(resp *http.Response) error {
 type Figures struct {
 	// Values are the samples by series, as /metrics writes these: name{label="value"}.
 	Values map[string]float64
-	// AheadLeast and AheadMost bound by how much the node's wall clock is ahead of
-	// this machine's. It tells the time in whole seconds, so they are more than one apart.
+	// AheadLeast and AheadMost bound by how much the node's wall clock is ahead of this
+	// machine's. The answer has the time in whole seconds, so the bounds are more than 1 s apart.
 	AheadLeast, AheadMost time.Duration
 }
 
-// Figures asks for the node's metrics.
-func (c *Client) Figures(ctx context.Context) (Figures, error) {
-	var f Figures
+// Figures returns the node's metrics.
+func (c *Client) Figures(ctx context.Context) (f Figures, err error) {
 	sent, values := time.Now(), map[string]float64{}
 	resp, err := c.send(ctx, http.MethodGet, "/metrics", nil)
 	if err != nil {
 		return f, err
 	}
 	defer resp.Body.Close()
-	// The clock was read between two moments of ours, and cut to seconds.
+	// The node read its clock between sent and now, and cut the time to seconds.
 	if told, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
 		f.AheadLeast, f.AheadMost = time.Until(told), told.Add(time.Second).Sub(sent)
 	}
@@ -250,8 +248,8 @@ func (c *Client) Figures(ctx context.Context) (Figures, error) {
 	return f, lines.Err()
 }
 
-// decode reads a JSON value of a server, which may be a stranger's, into out. Its texts
-// end up on terminals: they are made printable here, all of them in one place.
+// decode reads a JSON value of a server, which may be a stranger's, into out. All texts are made
+// printable here, because they end up on terminals.
 func decode(r io.Reader, out any) error {
 	dec := json.NewDecoder(r)
 	dec.UseNumber()
@@ -266,7 +264,6 @@ func decode(r io.Reader, out any) error {
 	return json.Unmarshal(text, out)
 }
 
-// withPrintable returns a JSON value with all its texts printable.
 func withPrintable(value any) any {
 	switch v := value.(type) {
 	case string:

@@ -28,7 +28,7 @@ func (s *Server) postTransfer(w http.ResponseWriter, r *http.Request, req Transf
 
 // StepDownRequest is the body of POST /v1/step-down.
 type StepDownRequest struct {
-	// how long not to stand again, such as "30s"; "" is not at all
+	// how long the node does not stand again, such as "30s"; "" is 0s
 	For   string `json:"for,omitempty"`
 	Group string `json:"group,omitempty"` // "" is the default election
 }
@@ -44,7 +44,7 @@ func (s *Server) postStepDown(w http.ResponseWriter, r *http.Request, req StepDo
 	})
 }
 
-// inElection does something in the election of that name, "" being the default one.
+// inElection does something in the election of that name; "" is the default one.
 func (s *Server) inElection(w http.ResponseWriter, group string, do func(*cluster.Election) error) {
 	e, err := s.Node.Lookup(cmp.Or(group, cluster.DefaultGroup))
 	if errors.Is(err, cluster.ErrNotOpen) {
@@ -59,7 +59,7 @@ func (s *Server) inElection(w http.ResponseWriter, group string, do func(*cluste
 
 // ForgetRequest is the body of POST /v1/forget.
 type ForgetRequest struct {
-	Node cluster.NodeID `json:"node"` // whose machine is gone for good
+	Node cluster.NodeID `json:"node"` // its machine is gone for good
 }
 
 func (s *Server) postForget(w http.ResponseWriter, r *http.Request, req ForgetRequest) {
@@ -78,19 +78,19 @@ func (s *Server) answerDone(w http.ResponseWriter, err error) {
 // FaultRequest is the body of POST /v1/faults. Healing comes before cutting.
 type FaultRequest struct {
 	HealAll bool             `json:"heal_all,omitempty"`
-	Heal    []cluster.NodeID `json:"heal,omitempty"`    // links without faults again
-	Cut     []cluster.NodeID `json:"cut,omitempty"`     // nothing comes or goes
-	CutIn   []cluster.NodeID `json:"cut_in,omitempty"`  // nothing comes from them
-	CutOut  []cluster.NodeID `json:"cut_out,omitempty"` // nothing goes to them
-	Reset   []cluster.NodeID `json:"reset,omitempty"`   // the connection is reset, once
-	Links   []LinkFault      `json:"links,omitempty"`   // what goes out is late, or lost
+	Heal    []cluster.NodeID `json:"heal,omitempty"`    // links that work again
+	Cut     []cluster.NodeID `json:"cut,omitempty"`     // links that pass nothing
+	CutIn   []cluster.NodeID `json:"cut_in,omitempty"`  // links that pass nothing from the peer
+	CutOut  []cluster.NodeID `json:"cut_out,omitempty"` // links that pass nothing to the peer
+	Reset   []cluster.NodeID `json:"reset,omitempty"`   // connections that are reset, once
+	Links   []LinkFault      `json:"links,omitempty"`
 }
 
-// LinkFault makes what goes to a peer late or lost; zeros end that.
+// LinkFault delays or loses frames to a peer; zeros end that.
 type LinkFault struct {
 	To     cluster.NodeID  `json:"to"`
 	Delay  cluster.Seconds `json:"delay_s"`
-	Jitter cluster.Seconds `json:"jitter_s"` // at most so much more, at random
+	Jitter cluster.Seconds `json:"jitter_s"` // most that is added to the delay, at random
 	Loss   float64         `json:"loss"`     // share of the frames, 0 to 1
 }
 
@@ -156,8 +156,8 @@ func (s *Server) postResume(w http.ResponseWriter, r *http.Request, _ ResumeRequ
 	s.answerDone(w, s.Node.Resume(r.Context()))
 }
 
-// SettingsRequest is the body of POST /v1/settings. What is absent stays as it is. It is of
-// all elections of the node, and holds until the node restarts.
+// SettingsRequest is the body of POST /v1/settings. What is absent stays as it is. The settings
+// are for all elections of the node, until it restarts.
 type SettingsRequest struct {
 	Priority  *int   `json:"priority,omitempty"`
 	Candidate *bool  `json:"candidate,omitempty"`
@@ -178,9 +178,9 @@ func (s *Server) postSettings(w http.ResponseWriter, _ *http.Request, req Settin
 		return
 	}
 	for _, g := range s.Node.Status().Groups {
-		e, ended := s.Node.Lookup(g.Group)
-		if err == nil && !errors.Is(ended, cluster.ErrNotOpen) {
-			if err = ended; err == nil {
+		e, closed := s.Node.Lookup(g.Group)
+		if err == nil && !errors.Is(closed, cluster.ErrNotOpen) {
+			if err = closed; err == nil {
 				err = set(e, req)
 			}
 		}
@@ -191,7 +191,7 @@ func (s *Server) postSettings(w http.ResponseWriter, _ *http.Request, req Settin
 	s.answerDone(w, err)
 }
 
-// set changes one election. Candidacy is first: it is the one that may be refused.
+// set changes one election, the candidacy first: only that may be refused.
 func set(e *cluster.Election, req SettingsRequest) error {
 	if req.Candidate != nil {
 		if err := e.SetCandidate(*req.Candidate); err != nil {
@@ -212,8 +212,8 @@ type GossipKeyRequest struct {
 
 var errNoTLS = errors.New("this node has no keys of gossip: start it with --tls-dir")
 
-// postGossipKey takes a step in the file of keys, and uses what is there then. No answer
-// and no log line has a key.
+// postGossipKey takes a step in the file of keys, and lets the node read the file again. No
+// answer and no log line contains a key.
 func (s *Server) postGossipKey(w http.ResponseWriter, _ *http.Request, req GossipKeyRequest) {
 	key, err := certs.ParseGossipKey(req.Key)
 	if err != nil {
@@ -229,7 +229,7 @@ func (s *Server) postGossipKey(w http.ResponseWriter, _ *http.Request, req Gossi
 	}
 	s.keys.Lock()
 	defer s.keys.Unlock()
-	err = s.Node.ReloadTLS() // no step from a file that is gone: it would begin with plain
+	err = s.Node.ReloadTLS() // fails if the file is gone: a step would begin with plain then
 	if err == nil {
 		err = certs.ChangeGossipKeys(s.TLSDir, req.Step, key)
 	}

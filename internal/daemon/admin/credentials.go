@@ -9,8 +9,8 @@ import (
 	"github.com/bmqelect/bmqelect/internal/base/certs"
 )
 
-// Credentials are what a client shows to nodes, and by what it knows them. The zero value has
-// none: enough for loopback and Unix sockets.
+// Credentials are what a client shows to nodes, and what it verifies nodes with. The zero value
+// has none: enough for loopback and Unix sockets.
 type Credentials struct {
 	token   string
 	own     *tls.Certificate // nil: none
@@ -18,8 +18,8 @@ type Credentials struct {
 	cluster string
 }
 
-// ReadCredentials reads a directory of ca.crt and, if the client has a certificate, tls.crt
-// and tls.key; and the first token of a file. Either may be "". The errors have no secrets.
+// ReadCredentials reads the first token of a file, and a directory of ca.crt and, if the client
+// has a certificate, tls.crt and tls.key. Either path may be "". The errors contain no secrets.
 func ReadCredentials(tlsDir, tokenFile string) (c Credentials, err error) {
 	if tlsDir != "" {
 		if c.own, c.roots, c.cluster, err = certs.LoadClient(tlsDir); err != nil {
@@ -32,13 +32,13 @@ func ReadCredentials(tlsDir, tokenFile string) (c Credentials, err error) {
 	return c, err
 }
 
-// Client returns a client for the admin side at addr, host:port or unix:PATH, of a node; ""
-// is any node of the cluster. With a directory it speaks TLS with other machines, and only
-// with that node.
+// Client returns a client for the admin side at addr, host:port or unix:PATH. The node "" stands
+// for any node of the cluster. With a directory of certificates the client speaks TLS with other
+// machines, and only with that node.
 //
-// Secrets, the token and keys, go over loopback, Unix sockets and TLS alone, and only to an
-// address that the user has named or where TLS proves that it is the node's: who talks to the
-// cluster can name an address of his own.
+// Secrets (the token and keys) go only over loopback, Unix sockets and TLS. The user must have
+// named the address, or TLS must prove that the node answers there: a stranger who can talk to
+// the cluster could name an address of its own.
 func (c Credentials) Client(addr string, node cluster.NodeID, named bool) *Client {
 	here := IsHere(addr)
 	secure := !here && c.roots != nil
@@ -63,7 +63,6 @@ func (c Credentials) Client(addr string, node cluster.NodeID, named bool) *Clien
 	return client
 }
 
-// config is that of connections to a node, or to any.
 func (c Credentials) config(node string) *tls.Config {
 	config := &tls.Config{
 		MinVersion:         tls.VersionTLS13,
@@ -80,7 +79,7 @@ func (c Credentials) config(node string) *tls.Config {
 		},
 	}
 	if c.own != nil {
-		// Whoever has signed it: then the node says what is wrong.
+		// It is sent whoever has signed it, so that the node can say what is wrong.
 		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 			return c.own, nil
 		}

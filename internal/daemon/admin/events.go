@@ -15,7 +15,7 @@ import (
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
-// Event is a node's transition on the wire.
+// Event is a transition of a node, as the stream has it.
 type Event struct {
 	Time   time.Time      `json:"time"`
 	Node   cluster.NodeID `json:"node"`
@@ -32,24 +32,23 @@ type Event struct {
 	Missed int `json:"missed,omitempty"`
 }
 
-// Reset tells the reader of a stream that events which it has not seen are gone,
-// and the status instead.
+// Reset tells the reader of a stream that it missed events, and the status now.
 type Reset struct {
 	Reason string         `json:"reason"`
 	Status cluster.Status `json:"status"`
 }
 
 const (
-	// keepAlive is how often an idle stream says that it is alive, so that a
-	// reader notices a dead connection.
+	// keepAlive is the time between two signs of life on an idle stream: without them a reader
+	// would not notice a dead connection.
 	keepAlive = 2 * time.Second
-	// stall is after how long a stream ends whose reader takes nothing.
+	// stall is how long a write waits for a reader that takes nothing.
 	stall = 10 * time.Second
 )
 
-// getEvents streams events until the reader, the node or the server goes. A new reader
-// gets the status first. A reader that comes back with the id of the last event that it
-// saw gets what came since; if that is not complete any more, it gets a reset first.
+// getEvents streams events until the reader, the node or the server ends. A new reader gets the
+// status first. A reader that returns with the id of the last event that it saw gets the events
+// since then, or a reset if some of them are gone.
 func (s *Server) getEvents(w http.ResponseWriter, r *http.Request) {
 	if s.streams.OwnPlace(r.RemoteAddr) {
 		w.Header().Set("Retry-After", "5")
@@ -67,10 +66,10 @@ func (s *Server) getEvents(w http.ResponseWriter, r *http.Request) {
 	out := &stream{w: w, control: http.NewResponseController(w), journal: s.journal,
 		status: s.Node.Status, end: end}
 	if old, full := s.streams.Enter(out, r.RemoteAddr); full {
-		old.end() // its source has most of them
+		old.end() // the oldest stream of the source that has the most
 	}
 	defer s.streams.Leave(out)
-	// A browser that reconnects sends the header, with the address of the first time.
+	// A browser that reconnects sends the header, and the URL of the first time.
 	out.begin(cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("after")))
 	idle := time.NewTicker(keepAlive)
 	defer idle.Stop()
@@ -89,17 +88,17 @@ func (s *Server) getEvents(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// stream writes one reader's events. What cannot be written shows at Flush.
+// stream writes the events for one reader. A write that fails makes Flush fail.
 type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 	journal *journal
 	status  func() cluster.Status
-	end     func() // lets it end
+	end     func()
 	place   uint64
 }
 
-// begin finds where to go on.
+// begin starts after the event with that id.
 func (o *stream) begin(after string) {
 	place, ok := o.journal.place(after)
 	switch {
@@ -113,7 +112,7 @@ func (o *stream) begin(after string) {
 	}
 }
 
-// forward writes what is new, and returns it.
+// forward writes the events that are new, and returns them.
 func (o *stream) forward() extract {
 	x := o.journal.after(o.place)
 	if x.gap {
@@ -127,8 +126,8 @@ func (o *stream) forward() extract {
 	return x
 }
 
-// now goes on from the newest event, with the status: a reset, if there is a reason for it. The
-// place is taken before the status is: a change in between is told twice, not never.
+// now writes the status, as a reset if there is a reason for one, and goes on after the newest
+// event. It reads the place before the status: a change in between is told twice, not never.
 func (o *stream) now(reason string) {
 	o.place = o.journal.newest()
 	if st := o.status(); reason == "" {
@@ -153,14 +152,14 @@ func (o *stream) write(format string, args ...any) {
 
 const (
 	eventBuffer = 256
-	journalSize = 1024 // events that are kept for readers that come back
+	journalSize = 1024 // events that are kept for readers that return
 )
 
 // journal numbers the node's events of this boot from 1 on, keeps the newest and wakes
 // the streams.
 //
-// An id is "boot-sequence", such as "3.9f86d081-42". The boot names the data
-// directory as well as the start: one whose disk was replaced counts from 1 again.
+// An id is "boot-sequence", such as "3.9f86d081-42". The boot has the number of the start and the
+// data directory's identity: after its disk was replaced, a node counts from 1 again.
 type journal struct {
 	node cluster.NodeID
 	boot string
@@ -168,7 +167,7 @@ type journal struct {
 	mu     sync.Mutex
 	last   uint64  // sequence of the newest event; 0 before the first
 	events []Event // the newest, in order, without a gap, up to last
-	closed bool    // nothing comes any more
+	closed bool    // there will be no more events
 	more   chan struct{}
 }
 
@@ -177,7 +176,7 @@ func newJournal(st cluster.Status) *journal {
 	return &journal{node: st.Node, boot: boot, more: make(chan struct{})}
 }
 
-// keep takes in events until there are no more.
+// keep adds events until there are no more.
 func (j *journal) keep(events <-chan cluster.Event) {
 	for e := range events {
 		j.add(e)
@@ -191,7 +190,7 @@ func (j *journal) keep(events <-chan cluster.Event) {
 func (j *journal) add(e cluster.Event) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if e.Missed > 0 { // a reader from before must learn of the gap
+	if e.Missed > 0 { // readers whose place is before the gap must learn of it
 		j.events, j.last = nil, j.last+uint64(e.Missed)
 	}
 	if len(j.events) == journalSize {
@@ -207,13 +206,12 @@ func (j *journal) add(e cluster.Event) {
 	j.more = make(chan struct{})
 }
 
-// id is the name of the place after the event with that sequence.
+// id names the place after the event with that sequence.
 func (j *journal) id(sequence uint64) string {
 	return j.boot + "-" + strconv.FormatUint(sequence, 10)
 }
 
-// place is the sequence that an id names; ok is false if it is not of this boot,
-// or not an id at all.
+// place is the sequence in an id; ok is false if the id is of another boot, or malformed.
 func (j *journal) place(id string) (sequence uint64, ok bool) {
 	boot, number, found := strings.Cut(id, "-")
 	sequence, err := strconv.ParseUint(number, 10, 64)
@@ -230,11 +228,11 @@ func (j *journal) newest() uint64 {
 type extract struct {
 	events []Event
 	gap    bool // some events after the place are gone
-	closed bool // nothing comes any more
+	closed bool // there will be no more events
 	more   <-chan struct{}
 }
 
-// after returns what came after a place.
+// after returns the events after a place.
 func (j *journal) after(sequence uint64) extract {
 	j.mu.Lock()
 	defer j.mu.Unlock()

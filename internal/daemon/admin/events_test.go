@@ -15,23 +15,6 @@ import (
 	"github.com/bmqelect/bmqelect/internal/testkit"
 )
 
-// follow reads a stream until it has what is wanted, or to its end if that is never.
-func follow(t *testing.T, c *Client, s *Stream, enough func() bool) error {
-	ctx, cancel := context.WithTimeout(t.Context(), testkit.Limit(10*time.Second))
-	defer cancel()
-	event, reset := s.Event, s.Reset
-	s.Event = func(e Event) { event(e); stopIf(enough, cancel) }
-	s.Reset = func(r Reset) { reset(r); stopIf(enough, cancel) }
-	defer func() { s.Event, s.Reset = event, reset }()
-	return c.Follow(ctx, s)
-}
-
-func stopIf(enough func() bool, stop func()) {
-	if enough() {
-		stop()
-	}
-}
-
 // diary is a stream that notes what it is told.
 type diary struct {
 	Stream
@@ -44,23 +27,6 @@ func newDiary(after string) *diary {
 	d.Event = func(e Event) { d.events = append(d.events, e) }
 	d.Reset = func(r Reset) { d.resets = append(d.resets, r) }
 	return d
-}
-
-func TestEventsStreamUntilTheNodeEnds(t *testing.T) {
-	node, c := serve(t, nil)
-	leads(t, node)
-	d, ready, ended := newDiary(""), make(chan struct{}), make(chan error, 1)
-	d.Ready = func() { close(ready) }
-	go func() { ended <- c.Follow(t.Context(), &d.Stream) }()
-	<-ready
-	require.NoError(t, node.Close(t.Context()))
-	require.NoError(t, <-ended, "the stream ends with the node")
-	require.NotEmpty(t, d.events)
-	last := d.events[len(d.events)-1]
-	require.Equal(t, "STOPPED", last.Reason)
-	require.Equal(t, "DORMANT", last.To)
-	require.Equal(t, cluster.NodeID("a"), last.Node)
-	require.Empty(t, d.resets)
 }
 
 func TestANewReaderBeginsWithThePresentState(t *testing.T) {
@@ -92,13 +58,6 @@ func TestANewReaderBeginsWithThePresentState(t *testing.T) {
 	require.Contains(t, text, `"leader":"a","leader_meta":"http://a.example"`)
 }
 
-func TestEventsEndWithTheirReader(t *testing.T) {
-	_, c := serve(t, nil)
-	ctx, cancel := context.WithCancel(t.Context())
-	err := c.Follow(ctx, &Stream{Ready: cancel, Event: func(Event) {}})
-	require.ErrorIs(t, err, context.Canceled)
-}
-
 // placeOf is the id with which a stream begins.
 func placeOf(t *testing.T, c *Client) string {
 	resp, err := c.send(t.Context(), http.MethodGet, "/v1/events", nil)
@@ -115,31 +74,37 @@ func placeOf(t *testing.T, c *Client) string {
 func TestAReaderThatComesBackMissesNothing(t *testing.T) {
 	node, c := serve(t, nil, "b", "c")
 	d := newDiary(placeOf(t, c))
-
 	e, err := node.Election("jobs", cluster.ElectionConfig{})
 	require.NoError(t, err)
 	require.NoError(t, e.Close(t.Context()))
-	stopped := func() bool {
-		n := len(d.events)
-		return n > 0 && d.events[n-1].Group == "jobs" && d.events[n-1].Reason == "STOPPED"
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Limit(10*time.Second))
+	note := d.Event
+	d.Event = func(e Event) {
+		note(e)
+		if e.Group == "jobs" && e.Reason == "STOPPED" {
+			cancel()
+		}
 	}
-	_ = follow(t, c, &d.Stream, stopped)
-	require.True(t, stopped(), "%v", d.events)
+	require.ErrorIs(t, c.Follow(ctx, &d.Stream), context.Canceled)
 	require.Equal(t, "STARTED", d.events[0].Reason)
-	require.Empty(t, d.resets)
 
 	resumed := len(d.events)
 	require.NoError(t, node.Close(t.Context()))
-	require.NoError(t, follow(t, c, &d.Stream, func() bool { return false }))
+	require.NoError(t, c.Follow(t.Context(), &d.Stream), "the stream ends with the node")
 	require.Len(t, d.events, resumed+1, "each once")
-	require.Equal(t, "default", d.events[resumed].Group)
+	last := d.events[resumed]
+	require.Equal(t, []string{"a", "default", "DORMANT", "STOPPED"},
+		[]string{string(last.Node), last.Group, last.To, last.Reason})
+	require.Empty(t, d.resets)
 }
 
 func TestAReaderFromBeforeIsToldThatEventsAreGone(t *testing.T) {
 	_, c := serve(t, nil, "b", "c")
 	d := newDiary("1.0badcafe-7")
-	_ = follow(t, c, &d.Stream, func() bool { return len(d.resets) > 0 })
-	require.Len(t, d.resets, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Limit(10*time.Second))
+	note := d.Reset
+	d.Reset = func(r Reset) { note(r); cancel() }
+	require.ErrorIs(t, c.Follow(ctx, &d.Stream), context.Canceled)
 	require.Equal(t, `"1.0badcafe-7" is not of this start of node a: events before it are gone`,
 		d.resets[0].Reason)
 	require.Equal(t, cluster.NodeID("a"), d.resets[0].Status.Node)
@@ -210,8 +175,7 @@ func TestTooManyStreamsAreRefused(t *testing.T) {
 		}()
 		<-ready
 	}
-	resp, _ := exchange(t, c, "GET", "/v1/status", "")
-	require.Equal(t, http.StatusOK, resp.StatusCode, "other requests are answered")
+	c.says(t, http.StatusOK, "", "GET", "/v1/status", "") // other requests are answered
 	resp, text := exchange(t, c, "GET", "/v1/events", "")
 	require.Equal(t, http.StatusServiceUnavailable, resp.StatusCode)
 	require.NotEmpty(t, resp.Header.Get("Retry-After"))

@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// Stream reads a node's events. It keeps the place, so that the same stream goes on
-// where it broke off: no event is lost without a Reset.
+// Stream reads a node's events. It keeps its place, so that Follow goes on where it broke off: no
+// event is lost without a Reset.
 type Stream struct {
-	// After is the id of the newest event that was seen, kept up to date. "" begins
+	// After is the id of the newest event that was seen; Follow keeps it up to date. "" begins
 	// with the events from now on.
 	After string
-	// Ready is called at each connection, before any event. It may be nil.
+	// Ready is called once connected, before any event. It may be nil.
 	Ready func()
 	// Event gets each transition, in order.
 	Event func(Event)
@@ -26,13 +26,13 @@ type Stream struct {
 	Reset func(Reset)
 }
 
-// maxSilence is after how long without a sign of life a stream is taken for dead.
+// maxSilence is the time without a sign of life after which a stream counts as dead.
 const maxSilence = 5 * keepAlive / 2
 
 var errSilent = fmt.Errorf("not a sign of life for %s", maxSilence)
 
-// Follow reads the node's events into s until ctx ends or the connection breaks;
-// it returns nil if the node ended it. Only one call at a time may use s.
+// Follow reads the node's events into s until ctx ends or the connection breaks; it returns nil
+// if the node ended the stream. Only one call at a time may use s.
 func (c *Client) Follow(ctx context.Context, s *Stream) error {
 	alive, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -56,7 +56,7 @@ func (c *Client) Follow(ctx context.Context, s *Stream) error {
 	return nil
 }
 
-// read takes a stream of server-sent events apart; it calls heard at every line.
+// read reads a stream of server-sent events; it calls heard at every line.
 func (s *Stream) read(body io.Reader, heard func()) error {
 	lines := bufio.NewScanner(body)
 	lines.Buffer(nil, maxAnswer) // the status of a large cluster is one line

@@ -45,9 +45,8 @@ func TestGossipKeysChangeStepByStep(t *testing.T) {
 	file := filepath.Join(dir, "gossip.key")
 	require.NoError(t, os.Remove(file))
 	require.NoError(t, os.Mkdir(file, 0o700))
-	code, text := request(t, c, "POST", "/v1/gossip-key", `{"step":"add","key":"plain"}`)
-	require.Equal(t, http.StatusConflict, code)
-	require.Contains(t, text, file+" is no regular file, but a directory")
+	c.says(t, http.StatusConflict, file+" is no regular file, but a directory",
+		"POST", "/v1/gossip-key", `{"step":"add","key":"plain"}`)
 }
 
 // TestNoStepBeginsFromAFileThatIsGone: it would turn encryption off.
@@ -66,10 +65,8 @@ func TestNoStepBeginsFromAFileThatIsGone(t *testing.T) {
 	c := open(t, Config{Node: node, TLSDir: dir},
 		seemsAt{ln, socketAddr})
 	require.NoError(t, os.Remove(filepath.Join(dir, "gossip.key")))
-	body := `{"step":"add","key":"` + certs.NewGossipKey().Text() + `"}`
-	code, text := request(t, c, "POST", "/v1/gossip-key", body)
-	require.Equal(t, http.StatusConflict, code)
-	require.Contains(t, text, "write the word plain to stop encrypting")
+	c.says(t, http.StatusConflict, "write the word plain to stop encrypting",
+		"POST", "/v1/gossip-key", `{"step":"add","key":"`+certs.NewGossipKey().Text()+`"}`)
 	require.NoFileExists(t, filepath.Join(dir, "gossip.key"))
 	require.Equal(t, "required", node.Status().GossipEncryption)
 }

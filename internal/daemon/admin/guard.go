@@ -19,19 +19,13 @@ type origin int
 const (
 	network origin = iota // another machine
 	local                 // a process of this machine, or a page that its browser shows
-	socket                // a process that the file's mode admits; no browser
+	socket                // a Unix socket: its file mode admits the process, no browser opens it
 )
 
-// arrival is what is known of a connection. Its requests, one after the other, share it.
-type arrival struct {
-	from  origin
-	chain verified
-}
+type originKey struct{}
 
-type arrivalKey struct{}
-
-// whence is the origin of what comes over a connection.
-func whence(conn net.Conn) origin {
+// originFrom is the origin of the requests on a connection.
+func originFrom(conn net.Conn) origin {
 	switch {
 	case conn.LocalAddr().Network() == "unix":
 		return socket
@@ -41,19 +35,15 @@ func whence(conn net.Conn) origin {
 	return network
 }
 
-// withArrival puts one into the context of requests.
-func withArrival(ctx context.Context, conn net.Conn) context.Context {
-	return context.WithValue(ctx, arrivalKey{}, &arrival{from: whence(conn)})
+// withOrigin puts the origin of a connection into the context of its requests.
+func withOrigin(ctx context.Context, conn net.Conn) context.Context {
+	return context.WithValue(ctx, originKey{}, originFrom(conn))
 }
 
-func arrivalOf(r *http.Request) *arrival {
-	if a, ok := r.Context().Value(arrivalKey{}).(*arrival); ok {
-		return a
-	}
-	return &arrival{from: network}
+func originOf(r *http.Request) origin {
+	from, _ := r.Context().Value(originKey{}).(origin)
+	return from
 }
-
-func originOf(r *http.Request) origin { return arrivalOf(r).from }
 
 var errForeignOrigin = errors.New("a browser sent this for a page of another origin; " +
 	"only programs may drive a node")
@@ -71,8 +61,8 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 		}
 	}))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// To a browser, a page whose name was made to resolve to loopback is of the same
-		// origin as the node.
+		// DNS rebinding: if the name of a page is made to resolve to loopback, the browser takes
+		// the node for the page's own origin.
 		if originOf(r) == local && !s.isOwnHost(r.Host) {
 			refuse(w, http.StatusMisdirectedRequest,
 				fmt.Errorf("the request is for %q, but it came over "+
@@ -87,8 +77,8 @@ var errAnyUser = errors.New("every user of this machine can ask over loopback, s
 	"token or the Unix socket: give the node --admin-socket PATH, and ask it with " +
 	"--admin unix:PATH; or give it and this command the same --admin-token-file")
 
-// notAnyUser refuses what gives away who may take part, if all that is known of the client is
-// that it runs on this machine. With tokens, authorize has seen one.
+// notAnyUser refuses requests of any user of this machine to a route that decides who may take
+// part. If the node has tokens, authorize has checked one already.
 func (s *Server) notAnyUser(guarded route) route {
 	next := guarded.handle
 	guarded.handle = func(w http.ResponseWriter, r *http.Request) {
@@ -101,8 +91,8 @@ func (s *Server) notAnyUser(guarded route) route {
 	return guarded
 }
 
-// isOwnHost reports whether a node on loopback may be asked under that name. No
-// browser sends an empty one; health checks do.
+// isOwnHost reports whether a node on loopback may be asked under that name. Health checks send
+// an empty one; browsers never do.
 func (s *Server) isOwnHost(hostport string) bool {
 	host, _, err := net.SplitHostPort(hostport)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/bmqelect/bmqelect/netmesh"
 )
 
-// Listen binds addr, host:port or unix:PATH; mode is for the socket. It is apart from Serve
-// so that a node can tell the others its admin address before it starts.
+// Listen listens on addr, host:port or unix:PATH; mode is for the socket. A node listens before
+// it starts, because it tells the others its admin address.
 func Listen(addr string, mode fs.FileMode) (net.Listener, error) {
 	if path, ok := strings.CutPrefix(addr, UnixPrefix); ok {
 		return listenUnix(filepath.Clean(path), mode)
@@ -30,17 +30,17 @@ func Listen(addr string, mode fs.FileMode) (net.Listener, error) {
 	return ln, nil
 }
 
-// IsHere reports whether addr is a Unix socket or on loopback: no other machine reaches it.
+// IsHere reports whether addr is a Unix socket or on loopback, out of reach of other machines.
 func IsHere(addr string) bool {
 	return strings.HasPrefix(addr, UnixPrefix) || limit.IsLoopback(addr)
 }
 
-// maxSocketPath is the longest path of a Unix socket, less what listenUnix adds for a moment.
+// maxSocketPath is less than the 107 bytes that Linux permits: bindUnix needs some for a moment.
 const maxSocketPath = 80
 
-// listenUnix binds a Unix socket at path, with the given permissions from the first
-// moment on. It replaces a socket that a dead process left behind; a socket on which a
-// process listens, or a file of another kind, is an error.
+// listenUnix listens on a Unix socket that never has other permissions than mode. It replaces
+// the socket that a dead process left behind. A socket on which a process listens, or a file of
+// another kind, is an error.
 func listenUnix(path string, mode fs.FileMode) (net.Listener, error) {
 	if len(path) > maxSocketPath {
 		return nil, fmt.Errorf("admin socket %s: the path has %d bytes, but must have at most %d",
@@ -57,7 +57,6 @@ func listenUnix(path string, mode fs.FileMode) (net.Listener, error) {
 	return ln, nil
 }
 
-// checkFree returns why nothing may be bound at path.
 func checkFree(path string) error {
 	info, err := os.Lstat(path)
 	switch {
@@ -79,8 +78,8 @@ func checkFree(path string) error {
 	return errors.New("another process listens there; stop it, or name another path")
 }
 
-// bindUnix binds in a directory that nobody else can enter, sets the mode and
-// only then moves the socket to its place.
+// bindUnix makes the socket in a directory that nobody else can enter, sets its mode, and only
+// then moves it to its place.
 func bindUnix(path string, mode fs.FileMode) (net.Listener, error) {
 	dir, err := os.MkdirTemp(filepath.Dir(path), ".bmq")
 	if err != nil {
@@ -107,7 +106,7 @@ func bindUnix(path string, mode fs.FileMode) (net.Listener, error) {
 	return l, nil
 }
 
-// socketListener knows the path to which its socket was moved.
+// socketListener is a Unix socket that was moved to path.
 type socketListener struct {
 	*net.UnixListener
 	path string
@@ -125,14 +124,13 @@ func (l *socketListener) Close() error {
 	return l.UnixListener.Close()
 }
 
-// secured is a listener that speaks TLS with other machines, and none over loopback and Unix
-// sockets, where nobody can listen in. So each end knows by the address which it is to be.
+// secured is a listener that speaks TLS with other machines. It speaks no TLS over loopback and
+// Unix sockets, where nobody can listen in: both ends can tell by the address what to speak.
 type secured struct {
 	net.Listener
 	config *tls.Config
 }
 
-// withTLS secures a listener by the newest credentials.
 func withTLS(ln net.Listener, newest func() *netmesh.Credentials) net.Listener {
 	return secured{ln, &tls.Config{
 		MinVersion: tls.VersionTLS13,
@@ -140,7 +138,7 @@ func withTLS(ln net.Listener, newest func() *netmesh.Credentials) net.Listener {
 			return &newest().Certificate, nil
 		},
 		ClientAuth: tls.RequestClientCert,
-		// Server.byCertificate verifies the rest, and says what is wrong.
+		// Server.byCertificate verifies the chain itself, so that it can say what is wrong.
 		VerifyConnection: func(s tls.ConnectionState) error { return certs.Check(s.PeerCertificates) },
 		NextProtos:       []string{"http/1.1"},
 		// A session would outlive the certificate that began it.
@@ -151,13 +149,13 @@ func withTLS(ln net.Listener, newest func() *netmesh.Credentials) net.Listener {
 // Accept returns a connection whose handshake is still to come.
 func (l secured) Accept() (net.Conn, error) {
 	conn, err := l.Listener.Accept()
-	if err != nil || whence(conn) != network {
+	if err != nil || originFrom(conn) != network {
 		return conn, err
 	}
 	return tls.Server(conn, l.config), nil
 }
 
-// closeNow closes a connection without waiting for its other end, as TLS does to say goodbye.
+// closeNow closes a connection at once: a tls.Conn would wait until its other end reads.
 func closeNow(conn net.Conn) {
 	if c, ok := conn.(*tls.Conn); ok {
 		conn = c.NetConn()

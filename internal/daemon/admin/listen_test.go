@@ -55,31 +55,37 @@ func TestANodeAnswersOnAUnixSocket(t *testing.T) {
 	require.Equal(t, 200, code, "no browser reaches it")
 }
 
-func TestASocketIsPrivateAndGoesWithItsListener(t *testing.T) {
-	path := socketPath(t)
+// listenAt listens on a Unix socket until the test ends.
+func listenAt(t *testing.T, path string) net.Listener {
+	t.Helper()
 	ln, err := Listen(UnixPrefix+path, 0o660)
 	require.NoError(t, err)
+	t.Cleanup(func() { ln.Close() })
+	return ln
+}
+
+func requireListens(t *testing.T, path string) {
+	t.Helper()
+	conn, err := net.Dial("unix", path)
+	require.NoError(t, err)
+	conn.Close()
+}
+
+func TestASocketIsPrivateAndGoesWithItsListener(t *testing.T) {
+	path := socketPath(t)
+	ln := listenAt(t, path)
 	info, err := os.Lstat(path)
 	require.NoError(t, err)
 	require.Equal(t, os.ModeSocket|0o660, info.Mode())
 	entries, err := os.ReadDir(filepath.Dir(path))
 	require.NoError(t, err)
 	require.Len(t, entries, 1, "nothing else is left there")
-	require.NoError(t, ln.Close())
-	require.NoFileExists(t, path)
-}
-
-func TestASocketInUseIsRefused(t *testing.T) {
-	path := socketPath(t)
-	ln, err := Listen(UnixPrefix+path, 0o600)
-	require.NoError(t, err)
-	defer ln.Close()
 	_, err = Listen(UnixPrefix+path, 0o600)
 	require.EqualError(t, err,
 		"admin socket "+path+": another process listens there; stop it, or name another path")
-	conn, err := net.Dial("unix", path)
-	require.NoError(t, err, "the first one is unharmed")
-	conn.Close()
+	requireListens(t, path)
+	require.NoError(t, ln.Close())
+	require.NoFileExists(t, path)
 }
 
 func TestASocketThatACrashLeftIsReplaced(t *testing.T) {
@@ -88,26 +94,17 @@ func TestASocketThatACrashLeftIsReplaced(t *testing.T) {
 	require.NoError(t, err)
 	dead.SetUnlinkOnClose(false)
 	require.NoError(t, dead.Close())
-	ln, err := Listen(UnixPrefix+path, 0o600)
-	require.NoError(t, err)
-	defer ln.Close()
-	conn, err := net.Dial("unix", path)
-	require.NoError(t, err)
-	conn.Close()
+	listenAt(t, path)
+	requireListens(t, path)
 }
 
 func TestASocketOfAnotherIsNotRemoved(t *testing.T) {
 	path := socketPath(t)
-	old, err := Listen(UnixPrefix+path, 0o600)
-	require.NoError(t, err)
+	old := listenAt(t, path)
 	require.NoError(t, os.Remove(path))
-	next, err := Listen(UnixPrefix+path, 0o600)
-	require.NoError(t, err)
-	defer next.Close()
+	listenAt(t, path)
 	require.NoError(t, old.Close())
-	conn, err := net.Dial("unix", path)
-	require.NoError(t, err)
-	conn.Close()
+	requireListens(t, path)
 }
 
 func TestPathsOfNoSocketAreNamed(t *testing.T) {

@@ -50,7 +50,5 @@ func TestDocumentAndRoutesAreTheSame(t *testing.T) {
 
 func TestANodeServesItsDocument(t *testing.T) {
 	_, c := serve(t, nil)
-	resp, text := exchange(t, c, "GET", "/v1/openapi.yaml", "")
-	require.Equal(t, http.StatusOK, resp.StatusCode)
-	require.Equal(t, string(openAPI), text)
+	c.says(t, http.StatusOK, string(openAPI), "GET", "/v1/openapi.yaml", "")
 }

@@ -30,9 +30,7 @@ func TestWhatANodeRecordedOutlivesIt(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, recording.Started, before.Records[0].Kind)
 	require.Equal(t, []string{"a"}, before.Records[1].Setup.Voters)
-	code, text := request(t, c, "GET", "/v1/recording", "")
-	require.Equal(t, http.StatusOK, code)
-	require.Contains(t, text, `"kind": "transition"`)
+	c.says(t, http.StatusOK, `"kind": "transition"`, "GET", "/v1/recording", "")
 
 	require.NoError(t, node.Close(context.Background()))
 	h, err := c.History(t.Context())

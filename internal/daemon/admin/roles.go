@@ -1,19 +1,17 @@
 package admin
 
 import (
-	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/bmqelect/bmqelect/internal/base/certs"
 )
 
-// role is what a request may do; a higher one may do all that a lower one may.
+// role is what a request may do. A higher role includes the lower ones.
 type role int
 
 const (
@@ -24,8 +22,8 @@ const (
 
 func (r role) String() string { return [...]string{"none", "read", "operate"}[r] }
 
-// roleFor is the role that a request needs. It goes by the method, so that no route can be
-// forgotten.
+// roleFor is the role that a request needs. It depends on the method alone, so that a new route
+// needs a role without anybody thinking of it.
 func roleFor(r *http.Request) role {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions:
@@ -51,15 +49,6 @@ func topic(path string) string {
 	return ""
 }
 
-// denial is why a request may not do what it asks for.
-type denial struct {
-	code      int
-	challenge string // of WWW-Authenticate; "" without
-	err       error
-}
-
-const bearer = `Bearer realm="bmqnode"`
-
 var (
 	errNoToken = errors.New("this needs the node's token: send 'Authorization: Bearer TOKEN', " +
 		"or give bmqnode --admin-token-file")
@@ -71,74 +60,77 @@ var (
 		"replace it in the node's --admin-token-file, and give the node --tls-dir")
 )
 
-// authorize answers a request itself if that may not do what it asks for.
+// authorize reports whether a request may do what it asks for. It answers a request that may not.
 func (s *Server) authorize(w http.ResponseWriter, r *http.Request) bool {
-	d := s.denial(r)
-	if d == nil {
+	code, err := s.denial(r)
+	if err == nil {
 		return true
 	}
-	if d.challenge != "" {
-		w.Header().Set("WWW-Authenticate", d.challenge)
+	if code == http.StatusUnauthorized {
+		challenge := `Bearer realm="bmqnode"`
+		if errors.Is(err, errWrongToken) {
+			challenge += `, error="invalid_token"`
+		}
+		w.Header().Set("WWW-Authenticate", challenge)
 	}
-	refuse(w, d.code, d.err)
+	refuse(w, code, err)
 	return false
 }
 
-// denial is why a request is refused; nil if it is not.
-func (s *Server) denial(r *http.Request) *denial {
+// denial is the status code and the reason of a refusal; nil if the request is admitted.
+func (s *Server) denial(r *http.Request) (code int, err error) {
 	from, need := originOf(r), roleFor(r)
 	scheme, text, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	hasToken := strings.EqualFold(scheme, "Bearer")
 	plain := from == network && r.TLS == nil
 	if hasToken && plain {
-		return &denial{http.StatusForbidden, "", errPlainToken}
+		return http.StatusForbidden, errPlainToken
 	}
 	if need == read && s.isOpen(topic(r.URL.Path), from) {
-		return nil
+		return 0, nil
 	}
 	has, shown, invalid := s.byConnection(r)
 	if has >= need {
-		return nil
+		return 0, nil
 	}
 	if hasToken && s.Tokens != nil {
 		if has = s.Tokens.roleOf(strings.TrimSpace(text)); has >= need {
-			return nil
+			return 0, nil
 		}
 		if has == nobody {
-			return &denial{http.StatusUnauthorized, bearer + `, error="invalid_token"`, errWrongToken}
+			return http.StatusUnauthorized, errWrongToken
 		}
 		shown = "the token"
 	}
 	switch {
 	case plain:
-		return &denial{http.StatusForbidden, "", errPlain}
+		return http.StatusForbidden, errPlain
 	case from != network && shown == "":
-		return &denial{http.StatusUnauthorized, bearer, errNoToken}
+		return http.StatusUnauthorized, errNoToken
 	case invalid != nil:
-		return &denial{http.StatusForbidden, "", fmt.Errorf(
-			"the certificate that was shown is not accepted: %w", invalid)}
+		return http.StatusForbidden, fmt.Errorf(
+			"the certificate that was shown is not accepted: %w", invalid)
 	case has == nobody:
-		return &denial{http.StatusUnauthorized, bearer, fmt.Errorf("this needs the role %s: show a "+
+		return http.StatusUnauthorized, fmt.Errorf("this needs the role %s: show a "+
 			"certificate of 'bmqnode certs --operator NAME' (bmqnode --tls-dir), or send a token of the "+
-			"node's --admin-token-file as 'Authorization: Bearer TOKEN'", need)}
+			"node's --admin-token-file as 'Authorization: Bearer TOKEN'", need)
 	}
-	return &denial{http.StatusForbidden, "", fmt.Errorf("this needs the role %s, and %s has the role "+
-		"%s: show a certificate of 'bmqnode certs --operator NAME', or a token with that role",
-		need, shown, has)}
+	return http.StatusForbidden, fmt.Errorf("this needs the role %s, and %s has the role %s: show a "+
+		"certificate of 'bmqnode certs --operator NAME', or a token with that role", need, shown, has)
 }
 
-// isOpen reports whether all may ask for a topic.
+// isOpen reports whether everybody may ask for a topic.
 func (s *Server) isOpen(topic string, from origin) bool {
 	return from != network && topic == "health" || topic != "" && slices.Contains(s.Open, topic)
 }
 
-// byConnection is the role that a request has by the way it came, what gives that role, and
-// why a certificate that was shown gives none.
+// byConnection is the role that a request has by its connection, what gives that role, and why
+// a certificate that was shown gives none.
 func (s *Server) byConnection(r *http.Request) (has role, shown string, invalid error) {
 	from := originOf(r)
 	switch {
 	case from == network && r.TLS != nil:
-		return s.byCertificate(r.TLS, &arrivalOf(r).chain)
+		return s.byCertificate(r.TLS.PeerCertificates)
 	case s.TokenReads:
 		return nobody, "", nil
 	case from == network, s.Tokens != nil:
@@ -147,14 +139,13 @@ func (s *Server) byConnection(r *http.Request) (has role, shown string, invalid 
 	return operate, "", nil
 }
 
-// byCertificate is the role of a certificate: operators operate, nodes read. TLS has proven
-// that the other end has its key, and nothing else: so an error can say what is wrong.
-func (s *Server) byCertificate(state *tls.ConnectionState, v *verified) (role, string, error) {
-	chain := state.PeerCertificates
+// byCertificate is the role of a certificate: operators operate, nodes read. The handshake has
+// proven only that the other end has the key: so an error here can say what is wrong.
+func (s *Server) byCertificate(chain []*x509.Certificate) (role, string, error) {
 	if len(chain) == 0 {
 		return nobody, "", nil
 	}
-	if err := v.by(s.TLS().Roots, chain); err != nil {
+	if _, err := certs.Verify(chain, s.TLS().Roots, x509.ExtKeyUsageClientAuth); err != nil {
 		return nobody, "", err
 	}
 	cluster := s.Node.Status().Cluster
@@ -171,20 +162,4 @@ func (s *Server) byCertificate(state *tls.ConnectionState, v *verified) (role, s
 		return operate, "the operator's certificate", nil
 	}
 	return read, "the certificate of a node", nil
-}
-
-// verified is what became of the chain that a connection shows. To verify it for each request
-// would cost more than the request.
-type verified struct {
-	roots *x509.CertPool // by which it was verified; a node reads its own again all the time
-	err   error
-}
-
-// by verifies a chain, unless that was done by the same roots and has not ended since.
-func (v *verified) by(roots *x509.CertPool, chain []*x509.Certificate) error {
-	if v.roots != roots || v.err == nil && time.Now().After(chain[0].NotAfter) {
-		v.roots = roots
-		_, v.err = certs.Verify(chain, roots, x509.ExtKeyUsageClientAuth)
-	}
-	return v.err
 }

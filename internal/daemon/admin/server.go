@@ -1,11 +1,11 @@
-// Package admin is the HTTP side of a node: what people, scripts and load balancers ask
-// it, and the client that bmqnode's own commands use. Server.routes lists what there is;
-// the node serves its description, openapi.yaml, at /v1/openapi.yaml.
+// Package admin is the HTTP side of a node, for people, scripts and load balancers, and the
+// client that bmqnode's own commands use. Server.routes lists all routes; the node serves their
+// description, openapi.yaml, at /v1/openapi.yaml.
 //
-// Errors are RFC 9457 problem details. Who asks must have the role read, and who changes
-// something the role operate: over loopback and Unix sockets everybody has them, except for a
-// token that the node demands, and for what Server.notAnyUser refuses; other machines, by TLS,
-// need a certificate or a token. A page in a browser can neither read nor change anything.
+// Errors are RFC 9457 problem details. A request that only reads needs the role read, every other
+// one the role operate. Over loopback and Unix sockets everybody has both, unless the node
+// demands a token or Server.notAnyUser refuses the request. Other machines speak TLS and need a
+// certificate or a token. A page in a browser can neither read nor change anything.
 package admin
 
 import (
@@ -31,28 +31,27 @@ import (
 // Config says for which node a server answers, and who may change it.
 type Config struct {
 	Node *cluster.Node
-	// DataDir is the node's, for what it has recorded; "" if that is not to be had.
+	// DataDir holds the recordings of the node; "" if there are none.
 	DataDir string
 	// TLSDir has the node's keys, which POST /v1/gossip-key changes; "" if it has none.
 	TLSDir string
 	// Faults is the node's fault layer; nil if it has none.
 	Faults *fault.Faults
-	// Tokens, if not nil, give roles to requests. Over loopback and Unix sockets one is
-	// demanded of every request that changes something; with TokenReads also of those that
-	// change nothing, but /healthz and /readyz.
+	// Tokens, if not nil, give roles to requests. Over loopback and Unix sockets, every request
+	// that changes something needs a token. With TokenReads every other request needs one too,
+	// except /healthz and /readyz.
 	Tokens     *Tokens
 	TokenReads bool
-	// TLS gives the newest credentials of the node: other machines are answered by TLS, and
-	// need a token, or the certificate of an operator, or, to read, of a node. Without it they
-	// may read, and no more.
+	// TLS returns the newest credentials of the node. With it, other machines speak TLS and need
+	// a token, or the certificate of an operator, or to read that of a node. Without it they may
+	// only read.
 	TLS func() *netmesh.Credentials
-	// Open are those of Openable for which other machines need nothing.
+	// Open are those of Openable for which other machines need no role.
 	Open []string
-	// Hosts are further names under which a listener on loopback may be asked,
-	// beside localhost and the addresses of loopback.
+	// Hosts are the names for a listener on loopback besides localhost and its addresses.
 	Hosts []string
-	// Logger gets what goes wrong. Its level, which the node's logger must share, can be
-	// changed. Default: nothing is logged.
+	// Logger shares its level with the node's logger; POST /v1/settings changes both. Default:
+	// nothing is logged.
 	Logger hclog.Logger
 }
 
@@ -92,7 +91,7 @@ func Serve(cfg Config, listeners ...net.Listener) *Server {
 	context.AfterFunc(ctx, events.Close)
 	s.http = s.limited(s.guarded(s.mux()))
 	s.http.BaseContext = func(net.Listener) context.Context { return ctx }
-	s.http.ConnContext = withArrival
+	s.http.ConnContext = withOrigin
 	for _, ln := range listeners {
 		if cfg.TLS != nil {
 			ln = withTLS(ln, cfg.TLS)
@@ -106,7 +105,7 @@ func Serve(cfg Config, listeners ...net.Listener) *Server {
 	return s
 }
 
-// limited serves within the limits: who sends or reads slowly loses the connection.
+// limited serves within the limits: a client that sends or reads slowly loses its connection.
 func (s *Server) limited(handler http.Handler) *http.Server {
 	return &http.Server{
 		Handler:           handler,
@@ -121,7 +120,8 @@ func (s *Server) limited(handler http.Handler) *http.Server {
 	}
 }
 
-// count closes the oldest connection of the source that has the most when there are too many.
+// count makes room if there are too many connections: it closes the oldest one of the source
+// that has the most.
 func (s *Server) count(conn net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
@@ -145,8 +145,7 @@ func (s *Server) Close(ctx context.Context) error {
 	return err
 }
 
-// A route is one thing that a node can be asked or told. GET stands for HEAD too.
-// openapi.yaml describes them all.
+// A route is one thing that a node can be asked or told. GET includes HEAD.
 type route struct {
 	method, path string
 	handle       http.HandlerFunc
@@ -177,7 +176,7 @@ func (s *Server) routes() []route {
 	}
 }
 
-// mux has the routes, and answers anything else with a problem.
+// mux serves the routes, and answers anything else with a problem.
 func (s *Server) mux() http.Handler {
 	mux, methods := http.NewServeMux(), map[string][]string{}
 	for _, r := range s.routes() {

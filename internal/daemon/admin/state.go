@@ -15,7 +15,7 @@ import (
 
 func (s *Server) getStatus(w http.ResponseWriter, _ *http.Request) { answer(w, s.Node.Status()) }
 
-// getHealth asks the driver, so that a node which hangs does not answer.
+// getHealth asks the driver: a node that hangs must not answer.
 func (s *Server) getHealth(w http.ResponseWriter, _ *http.Request) {
 	_, err := s.Node.Lookup(cluster.DefaultGroup)
 	answerProbe(w, err)
@@ -62,8 +62,8 @@ func MemberIn(st cluster.Status, id cluster.NodeID) cluster.MemberStatus {
 	return cluster.MemberStatus{}
 }
 
-// AddrOf is where a member's admin side can be asked: what the member says, at the
-// address of its gossip if it listens on every interface; "" if it says nothing.
+// AddrOf is the address of a member's admin side: the one that the member announces or, if that
+// means every interface, its port at the host of the member's gossip. "" if it announces none.
 func AddrOf(m cluster.MemberStatus) string {
 	host, port, err := net.SplitHostPort(m.AdminAddr)
 	if err != nil {
@@ -78,15 +78,14 @@ func AddrOf(m cluster.MemberStatus) string {
 	return net.JoinHostPort(gossip, port)
 }
 
-// Headers that say who leads, for clients that do not read the body.
+// Headers that name the leader, for clients that do not read the body.
 const (
 	leaderHeader = "Bmqelect-Leader"
 	adminHeader  = "Bmqelect-Leader-Admin"
 	termHeader   = "Bmqelect-Term"
 )
 
-// Leader is what a node that leads answers when asked for the leader, and what the command
-// `leader` prints.
+// Leader is the answer of a leader to GET /v1/leader, and the JSON of the command `leader`.
 type Leader struct {
 	Group     string         `json:"group"`
 	Leader    cluster.NodeID `json:"leader"`
@@ -94,13 +93,13 @@ type Leader struct {
 	AdminAddr string         `json:"admin_addr,omitempty"`
 	Term      lsn.Term       `json:"term"`
 	LSN       lsn.LSN        `json:"lsn"` // newest issued
-	// absent: the lease has no end, as for an only voter, or a follower tells
+	// absent if the lease has no end, as for an only voter, or if a follower answers
 	LeaseLeft cluster.Seconds `json:"lease_left_s,omitempty"`
 	Reason    string          `json:"reason,omitempty"` // why Leader is "", for people
 }
 
-// NotLeader is what any other node answers: a problem that names the leader, as
-// far as the node knows one.
+// NotLeader is the answer of any other node: a problem that names the leader if the node knows
+// one.
 type NotLeader struct {
 	Problem
 	Group     string         `json:"group"`
@@ -110,7 +109,7 @@ type NotLeader struct {
 	Term      lsn.Term       `json:"term,omitempty"`
 }
 
-// LeaderIn is who leads an election as far as a node knows; Leader is "" if it knows none.
+// LeaderIn is the leader of an election as a node knows it; its Leader is "" if it knows none.
 func LeaderIn(st cluster.Status, group string) Leader { return leaderOf(st, GroupIn(st, group)) }
 
 func leaderOf(st cluster.Status, g cluster.GroupStatus) Leader {
@@ -175,13 +174,13 @@ func setLeader(w http.ResponseWriter, l Leader) {
 	}
 }
 
-// Recording is what a node has recorded: the newest of what happened to it, oldest first.
+// Recording is the newest part of what happened to a node, oldest first.
 type Recording struct {
 	Records []recording.Record `json:"records"`
 	Damaged int                `json:"damaged,omitempty"` // records that cannot be read
 }
 
-// History is who led, as one node has seen it, oldest first.
+// History is the leaderships that one node has seen, oldest first.
 type History struct {
 	Leaderships []recording.Leadership `json:"leaderships"`
 }

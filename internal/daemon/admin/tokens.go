@@ -25,9 +25,9 @@ const (
 
 var tokenLine = regexp.MustCompile(fmt.Sprintf(`^(?:(read|operate)\s+)?([!-~]{%d,})$`, minToken))
 
-// Tokens are those that a node accepts, from a file that may change while it runs: a line
-// each, ROLE TOKEN, where ROLE is read or operate. A token alone may operate. The methods are
-// safe for concurrent use.
+// Tokens are the tokens that a node accepts, from a file that may change while it runs: a line
+// each, ROLE TOKEN, where ROLE is read or operate. A token without a role may operate. The
+// methods are safe for concurrent use.
 type Tokens struct {
 	path   string
 	newest atomic.Pointer[[]token]
@@ -38,8 +38,8 @@ type token struct {
 	hash [sha256.Size]byte
 }
 
-// OpenTokens reads the file. The error names it, what is wrong and what would be right, but
-// never a token.
+// OpenTokens reads the file. The error says what is wrong and what would be right; it never
+// contains a token.
 func OpenTokens(path string) (*Tokens, error) {
 	t := &Tokens{path: path}
 	return t, t.Reload()
@@ -48,8 +48,8 @@ func OpenTokens(path string) (*Tokens, error) {
 // errNoTokens is in the error if a file has no line.
 var errNoTokens = errors.New("it has no token")
 
-// Reload reads the file again. On an error the tokens before stay, but if the file is gone or
-// has none, all are revoked.
+// Reload reads the file again. If the file is gone or has no token, all tokens are revoked. After
+// any other error the tokens from before stay.
 func (t *Tokens) Reload() error {
 	all, _, err := readTokens(t.path)
 	if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNoTokens) {
@@ -58,11 +58,11 @@ func (t *Tokens) Reload() error {
 	return err
 }
 
-// Revoked reports whether no token is accepted.
+// Revoked reports whether all tokens are revoked.
 func (t *Tokens) Revoked() bool { return len(*t.newest.Load()) == 0 }
 
-// roleOf is the role that a token has; nobody if there is none such. Hashes take as long to
-// compare for a token that is nearly right as for any other, and all are compared.
+// roleOf is the role that a token has; nobody if it is unknown. The time that it takes says
+// nothing of how much of a token is right.
 func (t *Tokens) roleOf(text string) (has role) {
 	got := sha256.Sum256([]byte(text))
 	for _, known := range *t.newest.Load() {
@@ -73,8 +73,8 @@ func (t *Tokens) roleOf(text string) (has role) {
 	return has
 }
 
-// readTokens reads a file that only its owner, and readers of its group, can get at. The first
-// token is that of a client. With an error there are none.
+// readTokens reads a file to which only its owner and readers of its group have access. A client
+// sends the first token. With an error there are no tokens.
 func readTokens(path string) (all []token, first string, err error) {
 	file, err := limit.OpenFile(path, os.O_RDONLY, 0)
 	if err != nil {
