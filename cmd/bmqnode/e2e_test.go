@@ -183,7 +183,7 @@ func (s *scene) fault(at *procs.Node, req admin.FaultRequest) {
 	credentials, err := admin.ReadCredentials("", s.tokenFile)
 	require.NoError(s.t, err)
 	c := credentials.Client(at.AdminAddr, "", true)
-	_, err = c.Faults(ctx, req)
+	_, err = c.Tell(ctx, req)
 	require.NoError(s.t, err)
 }
 

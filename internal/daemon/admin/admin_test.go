@@ -186,13 +186,13 @@ func TestBadRequestsGetProblemsWithTheirCause(t *testing.T) {
 func TestFaultsAreCutAndHealed(t *testing.T) {
 	faults := fault.New()
 	_, c := serve(t, faults)
-	st, err := c.Faults(t.Context(), FaultRequest{Cut: []cluster.NodeID{"b"},
+	st, err := c.Tell(t.Context(), FaultRequest{Cut: []cluster.NodeID{"b"},
 		CutIn: []cluster.NodeID{"c"}})
 	require.NoError(t, err)
 	require.Equal(t, faults.String(), st.Faults)
 	require.True(t, faults.Blocks("b"))
 	require.False(t, faults.Blocks("c"), "one way only")
-	st, err = c.Faults(t.Context(), FaultRequest{HealAll: true})
+	st, err = c.Tell(t.Context(), FaultRequest{HealAll: true})
 	require.NoError(t, err)
 	require.Equal(t, "none", st.Faults)
 }

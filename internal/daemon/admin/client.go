@@ -87,16 +87,20 @@ func (PauseRequest) path() string     { return "/v1/pause" }
 func (ResumeRequest) path() string    { return "/v1/resume" }
 func (SettingsRequest) path() string  { return "/v1/settings" }
 func (ForgetRequest) path() string    { return "/v1/forget" }
+func (FaultRequest) path() string     { return "/v1/faults" }
 func (GossipKeyRequest) path() string { return "/v1/gossip-key" }
 
-// Tell sends a request and returns the node's status after it was carried out. It sends no key
-// if TakesKeys returns an error.
+// Tell sends a request and returns the node's status after it was carried out; after a
+// FaultRequest, only its Faults. It sends no key if TakesKeys returns an error.
 func (c *Client) Tell(ctx context.Context, req Request) (st cluster.Status, err error) {
-	if _, key := req.(GossipKeyRequest); key {
-		err = c.TakesKeys()
-	}
-	if err != nil {
+	switch req.(type) {
+	case FaultRequest:
+		err = c.do(ctx, http.MethodPost, req.path(), req, &st)
 		return st, err
+	case GossipKeyRequest:
+		if err := c.TakesKeys(); err != nil {
+			return st, err
+		}
 	}
 	return c.status(ctx, http.MethodPost, req.path(), req)
 }
@@ -130,12 +134,6 @@ func (c *Client) Recording(ctx context.Context) (r Recording, err error) {
 func (c *Client) History(ctx context.Context) (h History, err error) {
 	err = c.do(ctx, http.MethodGet, "/v1/history", nil, &h)
 	return h, err
-}
-
-// Faults changes which links are cut on purpose, and returns which are cut then.
-func (c *Client) Faults(ctx context.Context, req FaultRequest) (st FaultStatus, err error) {
-	err = c.do(ctx, http.MethodPost, "/v1/faults", req, &st)
-	return st, err
 }
 
 func (c *Client) do(ctx context.Context, method, path string, in, out any) error {

@@ -111,6 +111,6 @@ func TestATokenIsDemandedOfWhoChangesSomething(t *testing.T) {
 	_, err := c.Status(t.Context())
 	require.NoError(t, err, "nor of who reads")
 	c.token = "something-else-altogether"
-	_, err = c.Faults(t.Context(), FaultRequest{HealAll: true})
+	_, err = c.Tell(t.Context(), FaultRequest{HealAll: true})
 	require.ErrorContains(t, err, "the token is not this node's", "the client sends it")
 }

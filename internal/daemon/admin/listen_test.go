@@ -49,7 +49,7 @@ func TestANodeAnswersOnAUnixSocket(t *testing.T) {
 	st, err := c.Status(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, node.Status().Identity, st.Identity)
-	_, err = c.Faults(t.Context(), FaultRequest{HealAll: true})
+	_, err = c.Tell(t.Context(), FaultRequest{HealAll: true})
 	require.NoError(t, err, "the file's mode says who may")
 	code, _ := request(t, c, "GET", "/v1/status", "", "Host", "whatever.example")
 	require.Equal(t, 200, code, "no browser reaches it")

@@ -168,7 +168,7 @@ func (s *Server) routes() []route {
 		{"GET", "/v1/history", s.getHistory},
 		{"GET", "/v1/recording", s.getRecording},
 		{"GET", "/v1/faults", s.getFaults},
-		{"POST", "/v1/faults", posted(s.postFaults)},
+		told(s.postFaults),
 		{"GET", "/v1/openapi.yaml", getOpenAPI},
 		{"GET", "/metrics", metrics.Handler(s.Node, s.Logger).ServeHTTP},
 		{"GET", "/healthz", s.getHealth},

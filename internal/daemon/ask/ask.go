@@ -92,6 +92,11 @@ func (a Answer) member(id cluster.NodeID) cluster.MemberStatus {
 
 func (a Answer) hasLink(id cluster.NodeID) bool { return a.member(id).Link == linkUp }
 
+// answering are the answers of the nodes that answered.
+func answering(answers []Answer) []Answer {
+	return slices.DeleteFunc(slices.Clone(answers), Answer.silent)
+}
+
 func byName(a, b Answer) int { return cmp.Compare(a.Node, b.Node) }
 
 // find is the answer of a node; nil if there is none such.

@@ -90,7 +90,7 @@ func PrintStatus(w io.Writer, answers []Answer) error {
 
 // notes are what the nodes that answered say beside the table.
 func notes(answers []Answer) (lines []string) {
-	answered := slices.DeleteFunc(slices.Clone(answers), Answer.silent)
+	answered := answering(answers)
 	if text, _ := pausesOf(answered); text != "" {
 		lines = append(lines, text)
 	}

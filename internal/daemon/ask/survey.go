@@ -55,7 +55,7 @@ func (c *Cluster) Examine(ctx context.Context, named bool) (Report, error) {
 // isMissed reports whether a silent node should answer. An observer that has left should
 // not, nor a node that answered at another address than the one that others know.
 func isMissed(id cluster.NodeID, among []Answer) bool {
-	answered := slices.DeleteFunc(slices.Clone(among), Answer.silent)
+	answered := answering(among)
 	return find(answered, id) == nil && slices.ContainsFunc(answered, func(a Answer) bool {
 		m := a.member(id)
 		return m.Node == id && countsOn(m)

@@ -13,20 +13,38 @@ import (
 	"github.com/bmqelect/bmqelect/internal/daemon/config"
 )
 
-// tell tells one node that has answered, and returns it with its status then.
+// tell tells one node something, and returns its answer.
 func (c *Cluster) tell(ctx context.Context, a Answer, req admin.Request) ([]Answer, error) {
+	if a.via == "" {
+		return nil, fmt.Errorf("%s: its admin address is not known", a.Node)
+	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	st, err := c.client(a).Tell(ctx, req)
 	if err != nil {
 		return nil, err
 	}
+	if _, ok := req.(admin.FaultRequest); ok {
+		return []Answer{{Node: a.Node, Addr: a.Addr, Faults: st.Faults}}, nil
+	}
 	return []Answer{{Node: a.Node, Addr: a.Addr, Status: &st}}, nil
 }
 
-// TellAll tells every node that answers the same, as a pause or its end, and returns those that
-// do so, each with its status then. The error names the voters that were not told. That an
-// observer was not told is no error: it does not stand anyway.
+// tellEach tells several nodes the same, and returns the answers of those that did it. The error
+// joins those of the others.
+func (c *Cluster) tellEach(ctx context.Context, nodes []Answer, req admin.Request) ([]Answer, error) {
+	var told []Answer
+	var errs []error
+	for _, a := range nodes {
+		done, err := c.tell(ctx, a, req)
+		told, errs = append(told, done...), append(errs, err)
+	}
+	return told, errors.Join(errs...)
+}
+
+// TellAll tells every node that answers the same, such as a pause or its end, and returns the
+// answers of those that did it. The error names the voters that were not told. Observers may
+// miss it: they never stand.
 func (c *Cluster) TellAll(ctx context.Context, req admin.Request) (told []Answer, err error) {
 	answers, err := c.All(ctx)
 	if err != nil {
@@ -47,14 +65,14 @@ func (c *Cluster) TellAll(ctx context.Context, req admin.Request) (told []Answer
 	return told, errors.Join(errs...)
 }
 
-// isVoter reports whether any node counts that one as a voter.
+// isVoter reports whether any node counts another one as a voter.
 func isVoter(id cluster.NodeID, among []Answer) bool {
 	return slices.ContainsFunc(among, func(a Answer) bool {
 		return a.answered() && slices.Contains(a.election().Voters, id)
 	})
 }
 
-// Set changes settings of a node until it restarts, and returns it with its status then.
+// Set changes settings of a node until it restarts, and returns its answer.
 func (c *Cluster) Set(ctx context.Context, id cluster.NodeID, req admin.SettingsRequest) (
 	[]Answer, error,
 ) {
@@ -69,7 +87,7 @@ func (c *Cluster) Set(ctx context.Context, id cluster.NodeID, req admin.Settings
 	return c.tell(ctx, *a, req)
 }
 
-// Cut cuts the link between two nodes, in both directions, and returns those that did.
+// Cut cuts the link between two nodes, in both directions, and returns their answers.
 func (c *Cluster) Cut(ctx context.Context, a, b cluster.NodeID) ([]Answer, error) {
 	if a == b {
 		return nil, config.Usage(fmt.Errorf(
@@ -79,27 +97,26 @@ func (c *Cluster) Cut(ctx context.Context, a, b cluster.NodeID) ([]Answer, error
 	if err != nil {
 		return nil, err
 	}
-	// Both ends drop, so that even frames on their way are lost. One end alone is enough
-	// for the link.
-	told, one := c.fault(ctx, *find(answers, a), admin.FaultRequest{Cut: []cluster.NodeID{b}})
-	also, other := c.fault(ctx, *find(answers, b), admin.FaultRequest{Cut: []cluster.NodeID{a}})
+	// One end is enough to cut the link. With both, even frames under way are lost.
+	told, one := c.tell(ctx, *find(answers, a), admin.FaultRequest{Cut: []cluster.NodeID{b}})
+	also, other := c.tell(ctx, *find(answers, b), admin.FaultRequest{Cut: []cluster.NodeID{a}})
 	if one != nil && other != nil {
 		return nil, errors.Join(one, other)
 	}
 	return append(told, also...), nil
 }
 
-// Isolate cuts every link of a node, in both directions, and returns that node.
+// Isolate cuts every link of a node, in both directions, and returns its answer.
 func (c *Cluster) Isolate(ctx context.Context, id cluster.NodeID) ([]Answer, error) {
 	answers, err := c.members(ctx, id)
 	if err != nil {
 		return nil, err
 	}
 	others := slices.DeleteFunc(nodesOf(answers), func(o cluster.NodeID) bool { return o == id })
-	return c.fault(ctx, *find(answers, id), admin.FaultRequest{Cut: others})
+	return c.tell(ctx, *find(answers, id), admin.FaultRequest{Cut: others})
 }
 
-// Heal heals every link, and returns the nodes that did.
+// Heal heals every link, and returns the answers of the nodes.
 func (c *Cluster) Heal(ctx context.Context) (told []Answer, err error) {
 	answers, err := c.All(ctx)
 	if err != nil {
@@ -110,15 +127,13 @@ func (c *Cluster) Heal(ctx context.Context) (told []Answer, err error) {
 		if a.silent() {
 			errs = append(errs, fmt.Errorf("%s does not answer: what is cut there stays cut (%s)",
 				a.Node, a.Error))
-			continue
 		}
-		one, err := c.fault(ctx, a, admin.FaultRequest{HealAll: true})
-		told, errs = append(told, one...), append(errs, err)
 	}
-	return told, errors.Join(errs...)
+	told, err = c.tellEach(ctx, answering(answers), admin.FaultRequest{HealAll: true})
+	return told, errors.Join(append(errs, err)...)
 }
 
-// members are the answers of all nodes, of which some must be.
+// members are the answers of all nodes. It is an error if some node is none of them.
 func (c *Cluster) members(ctx context.Context, some ...cluster.NodeID) ([]Answer, error) {
 	answers, err := c.All(ctx)
 	if err != nil {
@@ -133,35 +148,20 @@ func (c *Cluster) members(ctx context.Context, some ...cluster.NodeID) ([]Answer
 	return answers, nil
 }
 
-// fault changes the faults of one node, and returns it.
-func (c *Cluster) fault(ctx context.Context, a Answer, req admin.FaultRequest) ([]Answer, error) {
-	if a.via == "" {
-		return nil, fmt.Errorf("%s: its admin address is not known", a.Node)
-	}
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
-	st, err := c.client(a).Faults(ctx, req)
-	if err != nil {
-		return nil, err
-	}
-	return []Answer{{Node: a.Node, Addr: a.Addr, Faults: st.Faults}}, nil
-}
-
-// ErrNothingToForget means that the name of a node is in use, as it should be once a machine has
-// been replaced.
+// ErrNothingToForget means that a process that runs has the name of the node: the old one, or
+// already the one that replaces it.
 var ErrNothingToForget = errors.New("there is nothing to forget")
 
-// Forget lets the members take in the next process that has a node's name, and returns those
-// that do, each with its status then. It does nothing
-// if a member shows that the present process lives, or if one that runs cannot be asked.
-// With here only the node at the given address is told, and the others may be silent.
-func (c *Cluster) Forget(ctx context.Context, id cluster.NodeID, here bool) (told []Answer,
-	err error) {
+// Forget lets the members accept the next process that has a node's name, and returns the answers
+// of those that will. It does nothing if a member shows that the present process lives, or if a
+// member that runs cannot be asked. With here, only the node at the given address is told, and
+// the others may be silent.
+func (c *Cluster) Forget(ctx context.Context, id cluster.NodeID, here bool) ([]Answer, error) {
 	answers, err := c.All(ctx)
 	if err != nil {
 		return nil, err
 	}
-	answered := slices.DeleteFunc(slices.Clone(answers), Answer.silent)
+	answered := answering(answers)
 	targets, err := withoutLink(answered, id)
 	if err == nil && !here {
 		err = allAnswered(answers, answered, id)
@@ -178,16 +178,11 @@ func (c *Cluster) Forget(ctx context.Context, id cluster.NodeID, here bool) (tol
 			"that runs has its name; to give the name to another, stop that one first",
 			ErrNothingToForget, id)
 	}
-	var errs []error
-	for _, a := range targets {
-		one, err := c.tell(ctx, a, admin.ForgetRequest{Node: id})
-		told, errs = append(told, one...), append(errs, err)
-	}
-	return told, errors.Join(errs...)
+	return c.tellEach(ctx, targets, admin.ForgetRequest{Node: id})
 }
 
-// withoutLink are the nodes that have no link to id. It fails if one of them knows a
-// process of that name that lives: another node has a link to it, or it answers itself.
+// withoutLink are the nodes that have no link to id. It is an error if one of them knows a process
+// of that name that lives, because another node has a link to it or it answers itself.
 func withoutLink(answered []Answer, id cluster.NodeID) (targets []Answer, err error) {
 	lives := map[string]string{} // what shows it, by the identity of the process
 	for _, a := range answered {
@@ -208,7 +203,7 @@ func withoutLink(answered []Answer, id cluster.NodeID) (targets []Answer, err er
 	return targets, nil
 }
 
-// allAnswered fails if a member that runs, as another one's link shows, has not answered.
+// allAnswered returns an error if a member has not answered although another has a link to it.
 func allAnswered(all, answered []Answer, id cluster.NodeID) error {
 	for _, a := range answered {
 		for _, m := range a.Status.Members {
@@ -235,11 +230,11 @@ var leftOver = map[certs.GossipStep]string{
 		"too, so they go on",
 }
 
-// RotateGossipKey leads all nodes to a key of gossip, or to gossip without encryption if
-// it is empty, and the directories of issued certificates in pki with them. Each step is for
-// all nodes before the next one begins: then they understand each other all the time. It
-// stops if a node that has a vote, or a link to another, does not take a step. told hears of
-// each that does, and of the others, which are skipped: Error says why.
+// RotateGossipKey changes the key of gossip on all nodes, and in the directories of issued
+// certificates in pki. An empty key ends the encryption of gossip. All nodes take a step before
+// the next one begins, so that they understand each other all the time. It stops if a node that
+// has a vote, or a link to another node, does not take a step. It calls told for each node that
+// takes one, and for those that it skips; Error says why.
 func (c *Cluster) RotateGossipKey(
 	ctx context.Context, pki string, key certs.GossipKey, told func(certs.GossipStep, Answer),
 ) error {
@@ -252,14 +247,14 @@ func (c *Cluster) RotateGossipKey(
 	return nil
 }
 
-// takeGossipStep lets pki and all nodes take a step, or none if one of these cannot.
+// takeGossipStep changes pki and then all nodes, or nothing if a node cannot be asked.
 func (c *Cluster) takeGossipStep(
 	ctx context.Context, pki string, step certs.GossipStep, key certs.GossipKey,
 	told func(certs.GossipStep, Answer),
 ) error {
 	takers, skipped, err := c.keyTakers(ctx)
 	if err == nil {
-		// Here first: what is copied from there fits the nodes before and after the step.
+		// The directories first: what is copied from them fits nodes before and after the step.
 		err = certs.ChangeIssuedGossipKeys(pki, step, key)
 	}
 	if err != nil {
@@ -281,8 +276,8 @@ func (c *Cluster) takeGossipStep(
 	return errors.Join(errs...)
 }
 
-// keyTakers asks which nodes a key may be sent to. It fails if a node without which the
-// rotation must not go on is none of them, and returns the others, each with the reason.
+// keyTakers returns the nodes to which a key may be sent, and those that are skipped, with the
+// reason. It is an error if a node that must not be skipped is none of the takers.
 func (c *Cluster) keyTakers(ctx context.Context) (takers, skipped []Answer, err error) {
 	answers, err := c.All(ctx)
 	if err != nil {
@@ -300,7 +295,7 @@ func (c *Cluster) keyTakers(ctx context.Context) (takers, skipped []Answer, err 
 			}
 			a.Error, problem = err.Error(), fmt.Errorf("node %s: %w", a.Node, err)
 		}
-		// That gossip tells of it proves nothing: who can send gossip can invent members.
+		// That gossip knows a member proves nothing: whoever can send gossip can invent members.
 		linked := func(b Answer) bool { return b.answered() && b.hasLink(a.Node) }
 		if isVoter(a.Node, answers) || slices.ContainsFunc(answers, linked) {
 			errs = append(errs, problem)

@@ -158,7 +158,7 @@ func (r *run) sendFaults(ctx context.Context, n *procs.Node) error {
 
 func setFaults(ctx context.Context, n *procs.Node, req admin.FaultRequest) error {
 	return ask(ctx, n, askTimeout, func(ctx context.Context, c *admin.Client) error {
-		_, err := c.Faults(ctx, req)
+		_, err := c.Tell(ctx, req)
 		return err
 	})
 }
