@@ -26,18 +26,25 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// serve is the admin side of a node that says what status is then. It notes what it is told.
-func serve(t *testing.T, status *cluster.Status, told *[]string) (addr string) {
+// serve is the admin side of a node that says what status is then. It notes what it is told, with
+// step and key of a rotation, and refuses what the first note says.
+func serve(t *testing.T, status *cluster.Status, told *[]string) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost && told != nil {
-			*told = append(*told, string(status.Node)+" "+r.URL.Path)
+			var req admin.GossipKeyRequest
+			_ = json.NewDecoder(r.Body).Decode(&req)
+			note := strings.TrimSpace(fmt.Sprintln(status.Node, r.URL.Path, req.Step, req.Key))
+			if req.Key != "" && strings.HasPrefix("refuse "+note, (*told)[0]) {
+				http.Error(w, "no", http.StatusConflict)
+				return
+			}
+			*told = append(*told, note)
 		}
 		_ = json.NewEncoder(w).Encode(status)
 	}))
 	t.Cleanup(server.Close)
 	status.AdminAddr = strings.TrimPrefix(server.URL, "http://")
-	return status.AdminAddr
 }
 
 // trio are three nodes that know each other; n1 leads.

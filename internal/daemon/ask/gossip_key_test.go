@@ -1,13 +1,7 @@
 package ask
 
 import (
-	"encoding/json"
-	"fmt"
-	"net/http"
-	"net/http/httptest"
-	"slices"
-	"strings"
-	"sync"
+	"cmp"
 	"testing"
 	"time"
 
@@ -15,36 +9,41 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/internal/base/certs"
-	"github.com/bmqelect/bmqelect/internal/daemon/admin"
 )
 
 // TestRotationGoesRound step by step: no node takes one before all have taken the one
 // before, and it stops where one does not.
 func TestRotationGoesRound(t *testing.T) {
+	const key = " /v1/gossip-key "
+	add := []string{"n1" + key + "add", "n2" + key + "add", "n3" + key + "add"}
+	use := []string{"n1" + key + "use", "n2" + key + "use", "n3" + key + "use"}
+	remove := []string{"n1" + key + "remove", "n2" + key + "remove", "n3" + key + "remove"}
+	n4 := cluster.MemberStatus{Node: "n4", AdminAddr: "127.0.0.1:1", GossipAddr: "127.0.0.1:1"}
+	like := func(voter bool, gossip, link string) *cluster.MemberStatus {
+		m := n4
+		m.Voter, m.Gossip, m.Link = voter, gossip, link
+		return &m
+	}
 	for name, c := range map[string]struct {
-		refuses string // a node and the step that it refuses
-		silent  string // a node that has an answer no more
-		voter   bool   // that one has a vote
-		gossip  string // what the others hear of that one
-		link    string // to that one
-		unnamed bool   // only nodes name the address of n3
-		want    []string
+		refuse  string
+		silent  *cluster.MemberStatus // as the others see a node that does not answer
+		unnamed bool                  // only nodes name the address of n3
+		want    [][]string            // the steps that are taken
 		skipped bool
 		err     string
 	}{
-		"all well": {want: []string{"add n1 n2 n3", "use n1 n2 n3", "remove n1 n2 n3"}},
-		"one refuses to use it": {refuses: "n2 use", want: []string{"add n1 n2 n3", "use n1 n3"},
-			err: `stopped at the step "use": node n2: `},
-		"one refuses to remove": {refuses: "n3 remove",
-			want: []string{"add n1 n2 n3", "use n1 n2 n3", "remove n1 n2"},
-			err:  `stopped at the step "remove": node n3: `},
-		"a voter is down": {silent: "n4", voter: true, want: nil,
+		"all well": {want: [][]string{add, use, remove}},
+		"one refuses to use it": {refuse: "n2" + key + "use",
+			want: [][]string{add, {use[0], use[2]}}, err: `stopped at the step "use": node n2: `},
+		"one refuses to remove": {refuse: "n3" + key + "remove",
+			want: [][]string{add, use, remove[:2]}, err: `stopped at the step "remove": node n3: `},
+		"a voter is down": {silent: like(true, "", ""),
 			err: `stopped at the step "add": node n4 cannot be asked: `},
-		"an observer is down": {silent: "n4", gossip: "dead", link: "down (eof)", skipped: true,
-			want: []string{"add n1 n2 n3", "use n1 n2 n3", "remove n1 n2 n3"}},
-		"gossip has an invented member": {silent: "n4", gossip: "alive", skipped: true,
-			want: []string{"add n1 n2 n3", "use n1 n2 n3", "remove n1 n2 n3"}},
-		"an observer that runs is silent": {silent: "n4", gossip: "alive", link: linkUp,
+		"an observer is down": {silent: like(false, "dead", "down (eof)"), skipped: true,
+			want: [][]string{add, use, remove}},
+		"gossip has an invented member": {silent: like(false, "alive", ""), skipped: true,
+			want: [][]string{add, use, remove}},
+		"an observer that runs is silent": {silent: like(false, "alive", linkUp),
 			err: `stopped at the step "add": node n4 cannot be asked: `},
 		"only nodes name an address": {unnamed: true, err: "a key is not sent there"},
 	} {
@@ -52,86 +51,51 @@ func TestRotationGoesRound(t *testing.T) {
 			pki := t.TempDir()
 			_, err := certs.Issue(pki, "bees", []string{"n1"}, time.Hour)
 			require.NoError(t, err)
-			before, err := certs.GossipKeys(pki)
+			before, err := certs.GossipKeys(pki + "/n1")
 			require.NoError(t, err)
-			var mu sync.Mutex
-			got := map[string]string{}
-			nodes := trio(t, nil)
+			told := []string{"refuse " + cmp.Or(c.refuse, "nothing")}
 			cl := Cluster{}
-			for _, st := range nodes {
-				if c.silent != "" {
-					m := cluster.MemberStatus{Node: cluster.NodeID(c.silent), Voter: c.voter,
-						AdminAddr: "127.0.0.1:1", GossipAddr: "127.0.0.1:1", Link: c.link, Gossip: c.gossip}
-					st.Members = append(st.Members, m)
+			for _, st := range trio(t, &told) {
+				if c.silent != nil {
+					st.Members = append(st.Members, *c.silent)
 				}
-				if c.voter {
-					st.Groups[0].Voters = append(st.Groups[0].Voters, cluster.NodeID(c.silent))
+				if c.silent != nil && c.silent.Voter {
+					st.Groups[0].Voters = append(st.Groups[0].Voters, c.silent.Node)
 				}
-				server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-					var req admin.GossipKeyRequest
-					if r.Method == http.MethodPost {
-						_ = json.NewDecoder(r.Body).Decode(&req)
-						if fmt.Sprint(st.Node, " ", req.Step) == c.refuses {
-							http.Error(w, "no", http.StatusConflict)
-							return
-						}
-						mu.Lock()
-						defer mu.Unlock()
-						got[req.Key] += fmt.Sprintf("%s %s\n", st.Node, req.Step)
-					}
-					_ = json.NewEncoder(w).Encode(st)
-				}))
-				t.Cleanup(server.Close)
-				cl.Addrs = append(cl.Addrs, strings.TrimPrefix(server.URL, "http://"))
-			}
-			for _, st := range nodes {
-				for i := range st.Members {
-					if st.Members[i].Node <= "n3" {
-						st.Members[i].AdminAddr = cl.Addrs[st.Members[i].Node[1]-'1']
-					}
+				if st.Node != "n3" || !c.unnamed {
+					cl.Addrs = append(cl.Addrs, st.AdminAddr)
 				}
-				st.AdminAddr = cl.Addrs[st.Node[1]-'1']
 			}
-			if c.unnamed {
-				cl.Addrs = cl.Addrs[:2]
-			}
-			key, steps := certs.NewGossipKey(), map[certs.GossipStep][]string{}
-			var order []certs.GossipStep
-			skipped := map[cluster.NodeID]string{}
+			key, skipped := certs.NewGossipKey(), false
+			var shown []string
 			err = cl.RotateGossipKey(t.Context(), pki, key, func(step certs.GossipStep, a Answer) {
-				if a.Error != "" {
-					skipped[a.Node] = a.Error
-					return
+				if skipped = skipped || a.Error != ""; a.Error == "" {
+					shown = append(shown, string(a.Node)+" /v1/gossip-key "+string(step))
 				}
-				if len(steps[step]) == 0 {
-					order = append(order, step)
-				}
-				steps[step] = append(steps[step], string(a.Node))
 			})
+			require.Equal(t, c.skipped, skipped)
+			require.Len(t, told[1:], len(shown))
+			for i, step := range shown {
+				require.Equal(t, step+" "+key.Text(), told[1+i])
+			}
+			for _, step := range c.want {
+				require.ElementsMatch(t, step, shown[:len(step)])
+				shown = shown[len(step):]
+			}
+			require.Empty(t, shown)
+			now, failed := certs.GossipKeys(pki + "/n1")
+			require.NoError(t, failed)
 			if c.err == "" {
 				require.NoError(t, err)
-				keys, err := certs.GossipKeys(pki + "/n1")
-				require.NoError(t, err)
-				require.Equal(t, []certs.GossipKey{key}, keys)
-			} else {
-				require.ErrorContains(t, err, c.err)
-				require.ErrorContains(t, err, "repeat the command")
-				require.NotContains(t, err.Error(), key.Text())
+				require.Equal(t, []certs.GossipKey{key}, now)
+				return
 			}
-			var all []string
-			for _, step := range order {
-				told := steps[step]
-				require.Subset(t, []string{"n1", "n2", "n3"}, told)
-				all = append(all, string(step)+" "+strings.Join(slices.Sorted(slices.Values(told)), " "))
-			}
-			require.Equal(t, c.want, all)
-			require.Equal(t, c.skipped, skipped["n4"] != "", skipped)
+			require.ErrorContains(t, err, c.err)
+			require.ErrorContains(t, err, "repeat the command")
+			require.NotContains(t, err.Error(), key.Text())
 			if len(c.want) == 0 {
-				now, err := certs.GossipKeys(pki)
-				require.NoError(t, err)
 				require.Equal(t, before, now, "all are asked before anything changes")
 			}
-			require.Equal(t, len(c.want) > 0, got[key.Text()] != "", "the nodes got the key")
 		})
 	}
 }

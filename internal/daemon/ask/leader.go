@@ -16,13 +16,13 @@ type NoLeaderError struct {
 	Why  string         // what it says
 }
 
-// Error has what the node says.
+// Error quotes the node.
 func (e NoLeaderError) Error() string {
 	return fmt.Sprintf("no node leads now; %s says: %s", e.Node, e.Why)
 }
 
-// search looks for the node that leads an election, by its own word, and ends as soon as
-// it is found. The others are those that answered before, or were silent.
+// search looks for the node that says that it leads an election, and ends as soon as it is found.
+// Of the nodes that were asked before, others answered, and silent did not.
 func (c *Cluster) search(
 	ctx context.Context, group string,
 ) (leader Answer, others, silent []Answer, err error) {
@@ -49,17 +49,16 @@ func (c *Cluster) AtLeader(ctx context.Context, group string) (
 	cluster.NodeID, *admin.Client, error,
 ) {
 	leader, others, silent, err := c.search(ctx, group)
-	switch {
-	case err != nil:
-	case leader.answered():
-		return leader.Node, c.client(leader), nil
-	default:
+	if err == nil && leader.silent() {
 		err = cmp.Or(unasked(others, silent, group), noLeaderAmong(others, group))
 	}
-	return "", nil, err
+	if err != nil {
+		return "", nil, err
+	}
+	return leader.Node, c.client(leader), nil
 }
 
-// unasked is the error if a node that answered follows a leader that did not.
+// unasked is an error if a node that answered follows a leader that did not answer.
 func unasked(others, silent []Answer, group string) error {
 	for _, a := range others {
 		l := admin.LeaderIn(*a.Status, group)
@@ -76,9 +75,9 @@ func unasked(others, silent []Answer, group string) error {
 	return nil
 }
 
-// Leader is who leads an election: the node that says so itself, or else the one that a
-// node follows whose leader could not be asked from here. With a NoLeaderError it says
-// what is known of the election.
+// Leader returns the leader of an election: the node that says so itself, or else the one that
+// others follow and that cannot be asked from here. With a NoLeaderError it returns what is known
+// of the election.
 func (c *Cluster) Leader(ctx context.Context, group string) (admin.Leader, error) {
 	leader, others, _, err := c.search(ctx, group)
 	switch {
@@ -89,7 +88,7 @@ func (c *Cluster) Leader(ctx context.Context, group string) (admin.Leader, error
 	}
 	var named admin.Leader
 	for _, a := range others {
-		// The silence of another took time: what this one said may be old.
+		// Waiting for silent nodes took time: what this one said may be old.
 		now := Answer{Node: a.Node, via: a.via, given: a.given}
 		if c.ask(ctx, &now); now.silent() {
 			continue
