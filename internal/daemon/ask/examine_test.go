@@ -396,7 +396,7 @@ func TestOneCauseIsToldOnce(t *testing.T) {
 func removed(a []Answer) []Answer {
 	silence(&a[2], "connection refused")
 	count(a[:2], "a")
-	linksTo(a, cluster.MemberStatus{Node: "c", Gossip: "left", GossipAddr: "g", Link: "down (goodbye)"})
+	linksTo(a, cluster.MemberStatus{Node: "c", Gossip: "left", GossipAddr: "g", Link: "down (bye)"})
 	for i := range 2 {
 		a[i].Status.Anomalies = map[string]int{"not-entitled": 7}
 		a[i].Status.AnomalyAges = map[string]cluster.Seconds{"not-entitled": 61}

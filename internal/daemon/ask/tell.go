@@ -32,8 +32,9 @@ func (c *Cluster) tell(ctx context.Context, a Answer, req admin.Request) ([]Answ
 
 // tellEach tells several nodes the same, and returns the answers of those that did it. The error
 // joins those of the others.
-func (c *Cluster) tellEach(ctx context.Context, nodes []Answer, req admin.Request) ([]Answer, error) {
-	var told []Answer
+func (c *Cluster) tellEach(ctx context.Context, nodes []Answer, req admin.Request) (
+	told []Answer, err error,
+) {
 	var errs []error
 	for _, a := range nodes {
 		done, err := c.tell(ctx, a, req)
