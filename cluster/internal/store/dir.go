@@ -35,9 +35,10 @@ func makeDir(dir string) error {
 	return syncDir(parent)
 }
 
-// checkModes refuses a directory, or a state in it, that every user of the machine may
-// change: whoever puts back an older state makes the node vote twice in one term. The group
-// may: storage drivers demand it. In a sticky directory nobody replaces another's file.
+// checkModes refuses a directory or state file that every user of the machine may change:
+// a user who restores an older state makes the node vote twice in one term. The group may
+// change it, since storage drivers demand that. In a sticky directory nobody can replace
+// the file of another user.
 func checkModes(dir string) error {
 	for _, path := range []string{dir, filepath.Join(dir, stateFile)} {
 		info, err := os.Stat(path)
@@ -75,7 +76,7 @@ func exists(path string) (bool, error) {
 	return err == nil, err
 }
 
-// create makes the state file under another name first: a crash leaves either
+// create makes the state file under another name and renames it: a crash leaves either
 // no state file or a whole one.
 func (s *Store) create(owner Owner) error {
 	temporary := filepath.Join(s.dir, newFile)
@@ -95,8 +96,8 @@ func (s *Store) create(owner Owner) error {
 	return s.syncNames()
 }
 
-// mark writes the marker if it is not there yet. It is written after the state
-// file, so a directory with a marker has had a state file.
+// mark writes the marker if there is none. It is written after the state file, so a
+// directory with a marker has had a state file.
 func (s *Store) mark() error {
 	path := filepath.Join(s.dir, markerFile)
 	if there, err := exists(path); there || err != nil {
@@ -121,7 +122,7 @@ func marked(dir string, owner Owner) bool {
 		bytes.HasPrefix(text, fmt.Appendf(nil, markerStart, owner.Node, owner.Cluster))
 }
 
-// unmark removes the marker, which names another cluster; mark is to follow.
+// unmark removes the marker, which names another cluster. The caller then calls mark.
 func (s *Store) unmark() error {
 	err := os.Remove(filepath.Join(s.dir, markerFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -10,17 +10,33 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
+	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
-// requireRefusal demands that s writes no more, not even what is on disk already.
+// writes are all calls that must be on disk when they return.
+var writes = map[string]func(*Store) error{
+	"terms":      func(s *Store) error { return s.Persist(exact{"a": 6}.terms()) },
+	"known":      func(s *Store) error { return s.Persist(exact{"a": 5}.terms()) },
+	"emergency":  func(s *Store) error { return s.Declare(flood) },
+	"pause":      func(s *Store) error { return s.SavePause(&Pause{}) },
+	"identities": func(s *Store) error { return s.SaveIdentities("b", []uuid.UUID{{1}}) },
+}
+
+// requireRefusal demands that s, which is in term 5 of group "a", writes no more, not even what
+// is on disk already, and that it tells of nothing that is not on disk.
 func requireRefusal(t *testing.T, s *Store) {
 	t.Helper()
-	require.ErrorIs(t, s.Persist(exact{"a": 5}.terms()), ErrNotDurable)
-	require.ErrorIs(t, s.Declare(flood), ErrNotDurable)
+	for name, write := range writes {
+		require.ErrorIs(t, write(s), ErrNotDurable, name)
+	}
 	requireGroup(t, s, "a", 5)
+	require.Empty(t, s.Emergencies())
+	require.Nil(t, s.Pause())
+	require.Empty(t, s.Identities())
 }
 
 func TestInterruptedFirstBootStartsOver(t *testing.T) {
@@ -88,13 +104,27 @@ func TestADirectoryIsFoundFromAnyWorkingDirectory(t *testing.T) {
 
 func TestBadInputIsRefusedAndHarmless(t *testing.T) {
 	s := opened(t, t.TempDir())
-	require.ErrorContains(t, s.Persist(exact{"a": lsn.MaxTerm + 1}.terms()),
-		`group "a": term 9223372036854775808 is above`)
-	require.ErrorContains(t, s.Persist(exact{"": 1}.terms()), "name of a group")
+	require.NoError(t, s.Persist(exact{"a": 7}.terms()))
+	for _, c := range []struct {
+		group string
+		terms elector.Terms
+		want  string
+	}{
+		{"a", elector.Terms{Entered: 8, Reserved: lsn.MaxTerm + 1}, "term 9223372036854775808 is above"},
+		{"a", elector.Terms{Entered: 6, Reserved: 90}, `group "a": term 6 is below the durable term 7`},
+		{"a", elector.Terms{Entered: 8, Reserved: 7}, "term 8 is above the highest reserved term 7"},
+		{"", elector.Terms{Entered: 8, Reserved: 8}, "name of a group"},
+	} {
+		err := s.Persist(map[string]elector.Terms{c.group: c.terms, "0": {Entered: 1, Reserved: 1}})
+		require.ErrorContains(t, err, c.want)
+		require.NotErrorIs(t, err, ErrNotDurable)
+	}
 	require.ErrorContains(t, s.SavePeers([]string{"\xff"}), "name of a peer")
 	_, err := s.Group("\xff")
 	require.ErrorContains(t, err, "name of a group")
-	requireGroup(t, s, "a", 0)
+	requireGroup(t, s, "a", 7)
+	requireGroup(t, s, "0", 0)
+	require.NoError(t, s.Persist(exact{"a": 8}.terms()), "it is no failure of the disk")
 }
 
 func TestPeersAreCopied(t *testing.T) {
@@ -106,15 +136,15 @@ func TestPeersAreCopied(t *testing.T) {
 	require.Equal(t, []string{"one"}, s.Peers())
 }
 
-func TestUnchangedStateIsNotWritten(t *testing.T) {
+func TestWhatChangesNothingIsNotWritten(t *testing.T) {
 	dir := t.TempDir()
 	s := opened(t, dir)
 	require.NoError(t, s.Persist(exact{"a": 5}.terms()))
-	require.NoError(t, s.SavePeers([]string{"one"}))
 	before, err := os.ReadFile(filepath.Join(dir, stateFile))
 	require.NoError(t, err)
 	require.NoError(t, s.Persist(exact{"a": 5}.terms()))
 	require.NoError(t, s.SavePeers([]string{"one"}))
+	requireGroup(t, s, "opened", 0)
 	after, err := os.ReadFile(filepath.Join(dir, stateFile))
 	require.NoError(t, err)
 	require.True(t, bytes.Equal(before, after))

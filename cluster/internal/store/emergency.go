@@ -10,14 +10,14 @@ import (
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
-// Emergency records that voters were given up for good, so that those that were
-// left could go on without them. A record stays for as long as the directory.
+// Emergency records that voters were declared lost for ever, so that the others could go
+// on without them. A record stays as long as the directory.
 type Emergency struct {
 	Time   time.Time        `json:"time"`
 	Voters []elector.NodeID `json:"voters"` // who could vote until then
-	Lost   []elector.NodeID `json:"lost"`   // those of them that were given up
+	Lost   []elector.NodeID `json:"lost"`   // those of them that were declared lost
 	Reason string           `json:"reason,omitempty"`
-	// Floor is below every term of the time after the emergency, in all groups.
+	// Floor is below every term after the emergency, in all groups.
 	Floor      uint64        `json:"floor"`
 	Readmitted []Readmission `json:"readmitted,omitempty"`
 }
@@ -29,9 +29,9 @@ type Readmission struct {
 	Boot uint64         `json:"boot"` // the boot counter at that time
 }
 
-// FloorStep is how far an emergency lifts the terms. Those that are lost may have
-// held elections that this node never heard of; a term that was used there must
-// not be used again, or fencing tokens would go backwards.
+// FloorStep is by how much an emergency raises the terms. The lost voters may have held
+// elections of which this node never heard; a term of those must not be used again, or
+// fencing tokens would go backwards.
 const FloorStep = 1_000_000_000
 
 // MissesNode reports whether the emergency still keeps node from voting.
@@ -40,7 +40,7 @@ func (e Emergency) MissesNode(node elector.NodeID) bool {
 	return slices.Contains(e.Lost, node) && !slices.ContainsFunc(e.Readmitted, back)
 }
 
-// check demands what every record has, whoever wrote it.
+// check returns what is wrong with a record.
 func (e Emergency) check() error {
 	for _, name := range slices.Concat(e.Voters, e.Lost) {
 		if err := checkName("voter", string(name)); err != nil {
@@ -59,9 +59,9 @@ func (e Emergency) check() error {
 	return nil
 }
 
-// Declare adds e to the emergencies, durably, and lifts the terms of all groups
-// by FloorStep; e.Floor and e.Readmitted are not looked at. Whether it is wise is
-// the caller's to judge. The slices of e are the store's from then on.
+// Declare adds e to the emergencies, durably, and raises the terms of all groups
+// by FloorStep; it ignores e.Floor and e.Readmitted. The caller decides whether that is
+// safe, and must not change the slices of e afterwards.
 func (s *Store) Declare(e Emergency) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,7 +79,7 @@ func (s *Store) Declare(e Emergency) error {
 	return s.commit("record an emergency", next)
 }
 
-// Readmit notes in every emergency that misses node that it may vote again.
+// Readmit records, in every emergency in which node was lost, that it may vote again.
 func (s *Store) Readmit(node elector.NodeID, at time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"testing"
@@ -108,67 +107,12 @@ func TestOnlyAnEmergencyChangesTheFormat(t *testing.T) {
 	require.Equal(t, formatEmergencies, format())
 }
 
-func TestRecordOfAnEmergencyIsChecked(t *testing.T) {
-	for want, change := range map[string]func(*state){
-		"must have a time":     func(s *state) { s.Emergencies[0].Time = time.Time{} },
-		"must name the voters": func(s *state) { s.Emergencies[0].Lost = nil },
-		"the name of a voter must be": func(s *state) {
-			s.Emergencies[0].Lost = []elector.NodeID{
-				""}
-		},
-		"lifts the terms to 9223372036854": func(s *state) {
-			s.Emergencies[0].Floor = uint64(
-				lsn.MaxTerm) + 1
-		},
-	} {
-		s := newState(alice)
-		s.Emergencies = []Emergency{flood}
-		s.Format = formatEmergencies
-		change(&s)
-		record, err := s.encode()
-		require.NoError(t, err)
-		_, err = decode(record)
-		require.ErrorContains(t, err, want)
-	}
-}
-
 func TestBadEmergencyIsNotWritten(t *testing.T) {
 	s := opened(t, t.TempDir())
 	require.ErrorContains(t, s.Declare(Emergency{Time: noon}), "must name the voters that are lost")
 	require.NoError(t, s.Persist(exact{"a": lsn.MaxTerm}.terms()))
 	require.ErrorContains(t, s.Declare(flood), "above the highest valid term")
 	require.Empty(t, s.Emergencies())
-}
-
-func TestEmergencyThatIsNotOnDiskIsNotTold(t *testing.T) {
-	s := opened(t, t.TempDir())
-	require.NoError(t, s.Close())
-	require.ErrorIs(t, s.Declare(flood), ErrNotDurable)
-	require.Empty(t, s.Emergencies())
-}
-
-func TestDamageNeverChangesAnEmergency(t *testing.T) {
-	intact, err := os.ReadFile(filepath.Join(declared(t), stateFile))
-	require.NoError(t, err)
-	d, corrupt := newDamaged(t), 0
-	for at := range intact {
-		if intact[at] == 0 {
-			continue // most of the file is unused
-		}
-		content := bytes.Clone(intact)
-		content[at] ^= 0x04
-		require.NoError(t, overwrite(filepath.Join(d.dir, stateFile), content))
-		s, err := OpenExisting(d.dir)
-		if err != nil {
-			require.ErrorIs(t, err, ErrCorrupt, "byte %d", at)
-			corrupt++
-			continue
-		}
-		require.Len(t, s.Emergencies(), 1, "byte %d", at)
-		require.Equal(t, flood.Lost, s.Emergencies()[0].Lost, "byte %d", at)
-		require.NoError(t, s.Close())
-	}
-	require.Greater(t, corrupt, 300, "damage to the record is noticed")
 }
 
 func TestOpenExistingMakesNothing(t *testing.T) {

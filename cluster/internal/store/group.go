@@ -10,14 +10,14 @@ import (
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
-// Group returns the terms at which the group called name starts, and remembers that
-// it was opened in this run. They are those that were persisted for the group or, if that
-// is higher, an emergency's floor. A group that has none may be one that was forgotten: it
-// starts at the highest reserved term of any that was. So this node has never voted in the
-// group above Reserved, and it must vote in no other term.
+// Group returns the terms at which the named group starts, and notes that it was opened in
+// this run. They are the group's durable terms or, if that is higher, the floor of an
+// emergency. A group without durable terms may have been forgotten: it starts at the highest
+// reserved term of any forgotten group. So this node has never voted in the group above
+// Reserved, and it may vote only there.
 //
-// The name must be UTF-8 and not empty. It never waits for the disk except for a write
-// that is under way.
+// The name must be UTF-8 and not empty. Group waits for the disk only if a write is under
+// way.
 func (s *Store) Group(name string) (elector.Terms, error) {
 	if err := checkName("group", name); err != nil {
 		return elector.Terms{}, fmt.Errorf("start a group: %w", err)
@@ -33,9 +33,9 @@ func (s *Store) Group(name string) (elector.Terms, error) {
 	return s.state.Load().terms(name), nil
 }
 
-// Forget removes groups that are open on this node no longer; if one is opened
-// again see Group. It does not wait for the disk: the next write takes it along,
-// or Close. A crash before that forgets nothing.
+// Forget removes groups that are no longer open on this node; for one that is opened again
+// see Group. It does not wait for the disk: the next write, or Close, saves the change. A
+// crash before that forgets nothing.
 func (s *Store) Forget(groups ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,8 +56,8 @@ func (s *state) forget(group string) {
 	delete(s.Idle, group)
 }
 
-// idleStarts is how many starts of the node in a row may not open a group before it is
-// forgotten: its election ended in a crash, or is not configured any more.
+// idleStarts is how many starts in a row may pass without opening a group before the group
+// is forgotten: its election ended in a crash, or is not configured any more.
 const idleStarts = 16
 
 // age counts a start of the node in a state that is not current yet.
@@ -77,11 +77,10 @@ func (s *state) age() {
 // transaction. When it returns nil they are on disk; terms that already were
 // cost no write. Reserved may go down: a node that stops gives back what it did not use.
 //
-// A reserved term that is above lsn.MaxTerm or below the entered one, and an entered one
-// below the group's durable one, is an error and nothing is written. An error that wraps
-// ErrNotDurable is final: the
-// terms may or may not be on disk, every later write fails likewise, and the
-// node must stop taking part.
+// It is an error, and nothing is written, if a reserved term is above lsn.MaxTerm or below
+// the entered one, or if an entered term is below the group's durable one. An error that
+// wraps ErrNotDurable is final: the terms may or may not be on disk, every later write fails
+// likewise, and the node must stop taking part.
 func (s *Store) Persist(terms map[string]elector.Terms) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,8 +144,8 @@ func (s state) terms(group string) elector.Terms {
 	}
 }
 
-// checkName demands what JSON stores unchanged: two names that differ in bytes
-// that are not UTF-8 would become one.
+// checkName demands what JSON stores unchanged: it would make one name of two that differ
+// only in bytes that are not UTF-8.
 func checkName(what, name string) error {
 	if name == "" || !utf8.ValidString(name) {
 		return fmt.Errorf("the name of a %s must be UTF-8 and not empty, not %q", what, name)

@@ -10,9 +10,8 @@ import (
 	"github.com/bmqelect/bmqelect/internal/base/limit"
 )
 
-// lockDir takes the directory for this process. The lock is the kernel's and
-// goes with the process; the file stays. It holds the pid, as a courtesy to whoever finds
-// the directory locked.
+// lockDir locks the directory for this process. The kernel releases the lock when the
+// process ends; the file stays. It holds the pid, for the error that another process gets.
 func lockDir(dir string) (*os.File, error) {
 	f, err := limit.OpenFile(filepath.Join(dir, lockFile), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -39,6 +38,6 @@ func lockDir(dir string) (*os.File, error) {
 	return nil, fmt.Errorf("%w: %s%s", ErrLocked, dir, holder)
 }
 
-// LockFile is the file whose lock keeps other processes out of the directory, for a
-// program that has it held open by another process. It is not to be used otherwise.
+// LockFile returns the file whose lock keeps other processes out of the directory, for a
+// program that lets another process hold it open. It must not be used otherwise.
 func (s *Store) LockFile() *os.File { return s.lock }

@@ -8,13 +8,13 @@ import (
 // Pause is a pause of all elections of the node.
 type Pause struct {
 	Until time.Time     `json:"until"` // by the wall clock
-	For   time.Duration `json:"for"`   // from its beginning, in nanoseconds
+	For   time.Duration `json:"for"`   // its length, in nanoseconds
 	// Led are the groups that the node led last, as far as it knew.
 	Led []string `json:"led,omitempty"`
 }
 
-// Left is how much of the pause a node has left that starts now. A wall clock that was set
-// back does not make it longer than it was. A nil pause is over.
+// Left returns how much of the pause is left for a node that starts now. A wall clock that
+// was set back does not make the pause longer than For. A nil pause is over.
 func (p *Pause) Left(now time.Time) time.Duration {
 	if p == nil {
 		return 0
@@ -22,8 +22,8 @@ func (p *Pause) Left(now time.Time) time.Duration {
 	return max(min(p.Until.Sub(now), p.For), 0)
 }
 
-// Pause returns the pause that was saved last; nil if there is none. It is not to be
-// changed.
+// Pause returns the pause that was saved last; nil if there is none. The caller must not
+// change it.
 func (s *Store) Pause() *Pause { return s.state.Load().Pause }
 
 // SavePause makes a pause durable; nil ends the one before. An error is final, like one of

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"errors"
 	"testing"
 	"time"
 
@@ -29,17 +28,6 @@ func TestAPauseOutlivesTheProcess(t *testing.T) {
 	require.NoError(t, s.SavePause(nil))
 	require.Nil(t, s.Pause())
 	require.NoError(t, s.Close())
-	require.ErrorIs(t, s.SavePause(&want), ErrNotDurable)
-}
-
-func TestAPauseThatIsNotWrittenIsAnError(t *testing.T) {
-	full := errors.New("no space left")
-	s, err := OpenOn(t.TempDir(), alice, unsynced)
-	require.NoError(t, err)
-	defer s.Close()
-	s.disk = func(func() error) error { return full }
-	require.ErrorIs(t, s.SavePause(&Pause{}), full)
-	require.Nil(t, s.Pause())
 }
 
 // TestLeftOfAPause: a wall clock that was set must not lengthen it.

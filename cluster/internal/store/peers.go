@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	// peersFile caches the addresses of peers, as a list in JSON. It is a convenience, so
-	// it is apart from the state: that it cannot be written says nothing about terms.
+	// peersFile caches the addresses of peers, as a list in JSON. It is a convenience, and
+	// apart from the state: a failure to write it must not end the node's votes.
 	peersFile = "PEERS"
 	// maxPeersFile is more than MaxPeers addresses take, in bytes.
 	maxPeersFile = 1 << 20
 )
 
-// MaxPeers is the most addresses that are kept. Its caller keeps fewer.
+// MaxPeers is how many addresses are kept at most. The caller saves fewer.
 const MaxPeers = 256
 
 // SavePeers replaces the cached addresses of peers, which a node that restarts
@@ -70,8 +70,8 @@ func (s *Store) Peers() []string {
 	return slices.Clone(s.peers)
 }
 
-// SaveIdentities makes durable which identities the name of a node had. The slice is the
-// store's from then on. An error is final, like one of Persist.
+// SaveIdentities makes durable which data directories a node has had, by their identities.
+// The caller must not change the slice afterwards. An error is final, like one of Persist.
 func (s *Store) SaveIdentities(node elector.NodeID, all []uuid.UUID) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,10 +83,11 @@ func (s *Store) SaveIdentities(node elector.NodeID, all []uuid.UUID) error {
 	return s.commit("save the identities of a member", next)
 }
 
-// Identities returns what was saved, by node. It is not to be changed.
+// Identities returns the identities that were saved, by node. The caller must not change
+// them.
 func (s *Store) Identities() map[elector.NodeID][]uuid.UUID { return s.state.Load().Identities }
 
-// loadPeers reads the addresses. A file that is damaged is as good as none.
+// loadPeers reads the addresses. A damaged file counts as none.
 func (s *Store) loadPeers() {
 	text, err := limit.ReadFile(filepath.Join(s.dir, peersFile), maxPeersFile)
 	var saved []string

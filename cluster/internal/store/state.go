@@ -17,10 +17,9 @@ import (
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
-// The versions of the record. The number rises when an older program could
-// misread what a newer one wrote: it would drop the emergencies, or the term of
-// the groups that were forgotten. A record without any stays what it was, so that
-// an older program may still be put back.
+// The versions of the record. A record has a higher one if an older program would misread
+// it, by dropping the emergencies or the term of the forgotten groups. A record without
+// either keeps the lower version, so that a downgrade is possible.
 const (
 	formatPlain       = 1
 	formatEmergencies = 2
@@ -29,8 +28,8 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// state is everything that is durable. Values are never changed in place: a
-// commit makes a new one from a clone.
+// state is everything that is durable. A value is never changed in place: a commit
+// changes a clone.
 type state struct {
 	Format   int       `json:"format"`
 	Commit   int       `json:"commit"` // the bbolt transaction that wrote the record
@@ -39,21 +38,21 @@ type state struct {
 	Node     string    `json:"node"`
 	Boot     uint64    `json:"boot"`
 	// Groups holds the highest reserved term of every group that has one: this node has
-	// voted in none above. A program that knows no Entered starts there. Plain integers, so
-	// that the file does not depend on how lsn prints a term.
+	// voted in no higher term. A program that knows no Entered starts there. These are plain
+	// integers, so that the file does not depend on how lsn prints a term.
 	Groups numbers `json:"groups"`
-	// Entered holds, for each of Groups where that is lower, a term that the node has
-	// been in.
+	// Entered holds the term that the node has entered, for each of Groups where it is lower
+	// than the reserved one.
 	Entered numbers `json:"entered,omitempty"`
 	// Forgotten is the highest term of any group that was removed from Groups.
 	Forgotten uint64 `json:"forgotten,omitempty"`
-	// Idle counts, for each of Groups that was not opened since, the starts of the
-	// node after the last one that opened it.
+	// Idle counts, for each of Groups, the starts of the node since the last one that opened
+	// the group. A group that is open has no entry.
 	Idle numbers `json:"idle,omitempty"`
-	// Pause is kept when it is over. An older program drops it: its elections go on.
+	// Pause stays here when it is over. An older program drops it: its elections go on.
 	Pause *Pause `json:"pause,omitempty"`
-	// Identities are those that the names of voters had, the newest last. An older program
-	// drops them, and takes in a data directory that was replaced.
+	// Identities are those of the data directories that each voter had, the newest last. An
+	// older program drops them, and then accepts a voter with an outdated directory.
 	Identities map[elector.NodeID][]uuid.UUID `json:"identities,omitempty"`
 	// Emergencies are never removed.
 	Emergencies []Emergency `json:"emergencies,omitempty"`
@@ -80,11 +79,11 @@ func (s state) clone() state {
 	return s
 }
 
-// numbers are by the name of a group. There can be thousands, and each commit writes
-// all of them: without reflection and unsorted, it takes less than half of the time.
+// numbers maps the names of groups to terms or counts. There can be thousands, and each
+// commit writes all of them: without reflection and sorting it takes less than half the time.
 type numbers map[string]uint64
 
-// MarshalJSON returns the same as package json does for a map, but in any order.
+// MarshalJSON returns what package json returns for a map, except for the order.
 func (n numbers) MarshalJSON() ([]byte, error) {
 	text := append(make([]byte, 0, 32*len(n)+2), '{')
 	for name, number := range n {
@@ -105,7 +104,7 @@ func (n numbers) MarshalJSON() ([]byte, error) {
 	return append(text, '}'), nil
 }
 
-// mayBeEscaped reports whether JSON may write r in another way than as itself.
+// mayBeEscaped reports whether package json may escape r.
 func mayBeEscaped(r rune) bool { return r < ' ' || r > '~' || r == '"' || r == '\\' }
 
 // encode returns the record: the checksum of the JSON after it, and that JSON.

@@ -33,8 +33,8 @@ var (
 	ErrOwner = errors.New("wrong data directory")
 )
 
-// corruptAdvice is part of every error about damaged state, because its reader
-// is tempted to do the one thing that breaks elections: start over at term 0.
+// corruptAdvice is part of every error about damaged state: its reader may be tempted to
+// start over at term 0, which breaks elections.
 const corruptAdvice = "do not restore an older copy: the node could vote twice in one term; " +
 	"move the data directory away, make sure that the other voters have a leader, " +
 	"then start this node with an empty one"
@@ -49,17 +49,17 @@ type Owner struct {
 type Store struct {
 	dir  string
 	lock *os.File
-	disk Disk // of a test; nil is the real one, to which everything is synced
+	disk Disk // set by a test; nil is the real disk, to which every write is synced
 
 	mu     sync.Mutex // held while the disk writes, which may take for ever
 	file   *file
-	ahead  bool  // state says what the file does not yet, and need not
-	failed error // why nothing more can be written; nil while all is well
+	ahead  bool  // state has changes that are not in the file, and need not be
+	failed error // why nothing more can be written; nil if writes succeed
 
-	state atomic.Pointer[state] // changed with mu held; whoever reads it waits for no disk
+	state atomic.Pointer[state] // changed with mu held; reading it never waits for the disk
 
-	peersMu sync.Mutex // its own, so that asking for a term does not wait for the peers
-	peers   []string   // saved last
+	peersMu sync.Mutex // apart from mu: a write of the peers must not delay a term
+	peers   []string   // as saved last
 }
 
 // Disk stands between a store and its file, for tests of what a disk can do: it
@@ -104,9 +104,9 @@ func OpenExisting(dir string) (*Store, error) {
 	return openWith(dir, nil, (*Store).load)
 }
 
-// Check returns why no node of that owner could start on dir now, or nil. It makes
-// nothing that lasts: where there is no directory yet, it must be possible to make it.
-// Its errors are those of Open; with ErrLocked alone it is a node of that owner that runs.
+// Check returns why no node of that owner could start on dir now, or nil. It leaves
+// nothing behind; if there is no directory yet, it must be possible to make it. Its errors
+// are those of Open. ErrLocked without ErrOwner means that a node of that owner runs.
 func Check(dir string, owner Owner) error {
 	there, err := hasState(dir)
 	if err != nil && !errors.Is(err, ErrCorrupt) {
@@ -142,7 +142,7 @@ func Check(dir string, owner Owner) error {
 	return nil
 }
 
-// openWith takes the directory, and then does what is to be done with it.
+// openWith locks the directory, and then calls do, which loads the state.
 func openWith(dir string, disk Disk, do func(*Store) error) (*Store, error) {
 	dir, err := filepath.Abs(dir) // the process may change its working directory
 	if err == nil {
@@ -162,8 +162,8 @@ func openWith(dir string, disk Disk, do func(*Store) error) (*Store, error) {
 	return s, nil
 }
 
-// unusable makes an error of the system, such as a permission that is missing, one that
-// says what it means for the directory.
+// unusable wraps an error of the operating system, such as a missing permission, in
+// ErrNotDurable. Errors of this package stay as they are.
 func unusable(err error) error {
 	for _, known := range []error{ErrNotDurable, ErrCorrupt, ErrNewer, ErrLocked, ErrOwner} {
 		if errors.Is(err, known) {
@@ -173,11 +173,11 @@ func unusable(err error) error {
 	return fmt.Errorf("%w: %w", ErrNotDurable, err)
 }
 
-// errFull is in the chain of an error to which withRoom has added what to do.
+// errFull marks an error to which withRoom has added its advice.
 var errFull = errors.New("the disk is full")
 
-// withRoom adds to an error of a disk without room where room is needed, and how much: the
-// recordings and the state are less than 2 MiB.
+// withRoom adds advice to the error of a full disk: where to free space, and how much. The
+// recordings and the state take less than 2 MiB.
 func withRoom(dir string, err error) error {
 	isFull := errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 	if !isFull || errors.Is(err, errFull) {
@@ -216,8 +216,8 @@ func (s *Store) start(owner Owner) error {
 	return s.mark()
 }
 
-// load reads the state file, which is there. It tells damage from a file that merely
-// could not be read now.
+// load reads the state file, which exists. A file that is damaged is ErrCorrupt; one that
+// could not be read now is not.
 func (s *Store) load() error {
 	path := filepath.Join(s.dir, stateFile)
 	err := inspect(path)
@@ -243,10 +243,9 @@ func (s *Store) load() error {
 	return fmt.Errorf("%w: %s: %w; %s", ErrCorrupt, path, err, corruptAdvice)
 }
 
-// checkOwner refuses another node's directory. A node that was started with a wrong name
-// of its cluster may correct it as long as no term is in its directory. A vote, and a
-// promise to a leader, leave a node only when their term is on disk: it has given none in
-// any cluster, so the directory says no more than an empty one.
+// checkOwner refuses another node's directory. A node that was started with a wrong cluster
+// name may correct it as long as its directory holds no term: a node sends votes and promises
+// only when their term is on disk, so this one has sent none.
 func (s *Store) checkOwner(owner Owner) error {
 	has := s.Owner()
 	if has == owner || has.Node == owner.Node && s.state.Load().blank() {
@@ -288,8 +287,8 @@ func (s *Store) commit(doing string, next state) error {
 	return nil
 }
 
-// Check returns nil as long as the next start will find what was written. A state file
-// that was deleted, moved or replaced is final, like a failed write (ErrNotDurable).
+// Check returns nil as long as the next start will find what was written. That the state
+// file was deleted, moved or replaced is final, like a failed write (ErrNotDurable).
 func (s *Store) Check() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -309,8 +308,8 @@ func (s *Store) stands(doing string) error {
 	return nil
 }
 
-// Close releases the directory. It waits for a write that is under way; what was
-// read stays readable, writes fail. Closing again does nothing.
+// Close releases the directory. It waits for a write that is under way. The state stays
+// readable; writes fail. Closing again does nothing.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

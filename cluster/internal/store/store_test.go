@@ -68,53 +68,6 @@ func (e exact) terms() map[string]elector.Terms {
 	return all
 }
 
-func TestOpeningAGroupWritesNothing(t *testing.T) {
-	dir := t.TempDir()
-	s := opened(t, dir)
-	before, err := os.ReadFile(filepath.Join(dir, stateFile))
-	require.NoError(t, err)
-	requireGroup(t, s, "a", 0)
-	after, err := os.ReadFile(filepath.Join(dir, stateFile))
-	require.NoError(t, err)
-	require.Equal(t, before, after)
-}
-
-func TestTermNeverGoesDown(t *testing.T) {
-	s := opened(t, t.TempDir())
-	require.NoError(t, s.Persist(exact{"a": 7}.terms()))
-	require.NoError(t, s.Persist(exact{"a": 7}.terms()), "the same term is no step down")
-	err := s.Persist(exact{"0": 1, "a": 6}.terms())
-	require.ErrorContains(t, err, `group "a": term 6 is below the durable term 7`)
-	require.NotErrorIs(t, err, ErrNotDurable)
-	requireGroup(t, s, "a", 7)
-	requireGroup(t, s, "0", 0)
-	require.NoError(t, s.Persist(exact{"a": 8}.terms()),
-		"a refused term is no failure of the disk")
-}
-
-// What is reserved ahead is kept beside the term that was entered, and goes down when a node
-// stops and gives back the rest.
-func TestReservedTermsAreKept(t *testing.T) {
-	dir := t.TempDir()
-	running, stopped := elector.Terms{Entered: 5, Reserved: 69}, elector.Terms{Entered: 7, Reserved: 7}
-	for _, want := range []elector.Terms{running, stopped} {
-		s := opened(t, dir)
-		require.NoError(t, s.Persist(map[string]elector.Terms{"a": want}))
-		require.NoError(t, s.Close())
-		s = opened(t, dir)
-		got, err := s.Group("a")
-		require.NoError(t, err)
-		require.Equal(t, want, got)
-		require.NoError(t, s.Close())
-	}
-	s := opened(t, dir)
-	require.ErrorContains(t, s.Persist(map[string]elector.Terms{"a": {Entered: 6, Reserved: 90}}),
-		"term 6 is below the durable term 7")
-	require.ErrorContains(t, s.Persist(map[string]elector.Terms{"a": {Entered: 8, Reserved: 7}}),
-		"term 8 is above the highest reserved term 7")
-	requireGroup(t, s, "a", 7)
-}
-
 // A program of the version before reads the highest reserved term as the term of the group,
 // and so votes above it only. What it leaves is an exact term.
 func TestTheProgramBeforeStartsAboveWhatIsReserved(t *testing.T) {
@@ -134,18 +87,6 @@ func TestTheProgramBeforeStartsAboveWhatIsReserved(t *testing.T) {
 	require.NoError(t, s.file.write(left))
 	require.NoError(t, s.Close())
 	requireGroup(t, opened(t, dir), "a", 69)
-}
-
-func TestEnteredTermThatIsNotBelowTheReservedIsCorrupt(t *testing.T) {
-	dir := t.TempDir()
-	s := opened(t, dir)
-	wrong := s.state.Load().clone()
-	wrong.Groups["a"], wrong.Entered = 5, numbers{"a": 6}
-	require.NoError(t, s.file.write(wrong))
-	require.NoError(t, s.Close())
-	_, err := Open(dir, alice)
-	require.ErrorIs(t, err, ErrCorrupt)
-	require.ErrorContains(t, err, `group "a" has entered term 6, not one below the reserved 5`)
 }
 
 func TestADirectoryThatEverybodyMayChangeIsRefused(t *testing.T) {
