@@ -1,6 +1,9 @@
 package netmesh
 
 import (
+	"io"
+	"net"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -8,6 +11,151 @@ import (
 	"github.com/bmqelect/bmqelect/internal/memnet"
 	"github.com/stretchr/testify/require"
 )
+
+// forwarder is a proxy, as stands before a service.
+type forwarder struct {
+	net.Listener
+	dial func() (net.Conn, error)
+	work sync.WaitGroup
+
+	mu    sync.Mutex
+	conns []net.Conn // both sides of all that were made
+}
+
+// forward starts a proxy on loopback and returns its address.
+func forward(t *testing.T, target string) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	forwardFrom(t, l, func() (net.Conn, error) { return net.Dial("tcp", target) })
+	return l.Addr().String()
+}
+
+func forwardFrom(t *testing.T, l net.Listener, dial func() (net.Conn, error)) {
+	f := &forwarder{Listener: l, dial: dial}
+	f.work.Go(f.serve)
+	t.Cleanup(f.end)
+}
+
+func (f *forwarder) end() {
+	_ = f.Close()
+	f.mu.Lock()
+	for _, c := range f.conns {
+		_ = c.Close()
+	}
+	f.mu.Unlock()
+	f.work.Wait()
+}
+
+func (f *forwarder) serve() {
+	for {
+		in, err := f.Accept()
+		if err != nil {
+			return
+		}
+		out, err := f.dial()
+		if err != nil {
+			_ = in.Close()
+			continue
+		}
+		f.mu.Lock()
+		f.conns = append(f.conns, in, out)
+		f.mu.Unlock()
+		f.work.Go(func() { pump(in, out) })
+		f.work.Go(func() { pump(out, in) })
+	}
+}
+
+// pump copies one way until it ends, and then ends both ways.
+func pump(to, from net.Conn) {
+	_, _ = io.Copy(to, from)
+	_ = to.Close()
+	_ = from.Close()
+}
+
+// TestProxyIsSeenByBothEnds: it is what ends, and what refuses, so neither proves anything.
+func TestProxyIsSeenByBothEnds(t *testing.T) {
+	a, b := start(t, "a"), start(t, "b")
+	a.AddPeer("b", forward(t, b.Addr().String()))
+	a.observes(t, "b refused proxied", "sees the other at")
+	b.observes(t, "a refused proxied", "sees the other at")
+	require.True(t, a.Links()[0].Up)
+	require.False(t, a.trustsTheEndOf("b"))
+}
+
+// trustsTheEndOf reports whether n would take the end of its link for a proof.
+func (n *node) trustsTheEndOf(peer nodeID) bool {
+	n.Mesh.mu.RLock()
+	defer n.Mesh.mu.RUnlock()
+	p := n.peers[peer]
+	return p.evidence != nil && p.evidence.provable()
+}
+
+// TestPlainConnectionsHaveNoProxy in any of the ways in which a node may listen.
+func TestPlainConnectionsHaveNoProxy(t *testing.T) {
+	for name, c := range map[string]struct{ bind, host string }{
+		"loopback":             {"127.0.0.1:0", "127.0.0.1"},
+		"every IPv4 address":   {"0.0.0.0:0", "127.0.0.1"},
+		"another loopback":     {"0.0.0.0:0", "127.0.0.9"},
+		"every address":        {":0", "127.0.0.1"},
+		"every address, by v6": {":0", "::1"},
+		"mapped":               {":0", "::ffff:127.0.0.1"},
+		"IPv6":                 {"[::1]:0", "::1"},
+		"by name":              {"127.0.0.1:0", "localhost"},
+		"unspecified":          {"0.0.0.0:0", "0.0.0.0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if l, err := net.Listen("tcp", net.JoinHostPort("::1", "0")); err == nil {
+				_ = l.Close()
+			} else if name == "IPv6" || name == "every address, by v6" {
+				t.Skip("no IPv6 here: ", err)
+			}
+			a, b := start(t, "a"), start(t, "b", func(c2 *Config) { c2.Bind = c.bind })
+			_, port, err := net.SplitHostPort(b.Addr().String())
+			require.NoError(t, err)
+			a.AddPeer("b", net.JoinHostPort(c.host, port))
+			for _, n := range []*node{a, b} {
+				until(t, func() bool { l := n.Links(); return len(l) > 0 && l[0].FramesIn >= 4 })
+				until(t, func() bool { return n.trustsTheEndOf(n.Links()[0].Peer.Node) })
+			}
+		})
+	}
+}
+
+func TestEndsAreComparedAsKernelsNameThem(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		same bool
+	}{
+		{"10.0.0.1:7", "10.0.0.1:7", true},
+		{"10.0.0.1:7", "[::ffff:10.0.0.1]:7", true},
+		{"[fe80::1%eth0]:7", "[fe80::1%ens3]:7", true},
+		{"10.0.0.1:7", "10.0.0.1:8", false},
+		{"10.0.0.1:7", "10.0.0.2:7", false},
+		{"[::1]:7", "127.0.0.1:7", false},
+		{"pipe", "10.0.0.2:7", true},
+		{"a:7000", "b:7000", true},
+	} {
+		require.Equal(t, c.same, sameEnd(c.a, c.b), "%s and %s", c.a, c.b)
+		require.Equal(t, c.same, sameEnd(c.b, c.a), "%s and %s", c.b, c.a)
+	}
+}
+
+// TestEvidenceOnAnotherPathThanItsLinkIsRefused by the dialer, too: the acceptor may have
+// been told not to care.
+func TestEvidenceOnAnotherPathThanItsLinkIsRefused(t *testing.T) {
+	a := start(t, "a")
+	b := start(t, "b", func(c *Config) { c.DeathProof.Off = true })
+	a.knows(b)
+	until(t, func() bool { return a.evidenceTo("b") != nil })
+	a.Mesh.mu.RLock()
+	l := a.peers["b"].link
+	a.Mesh.mu.RUnlock()
+	_, err := l.dialEvidence(forward(t, b.Addr().String()))
+	require.ErrorContains(t, err, "one end of the evidence connection")
+	require.True(t, a.observed("b refused proxied", "evidence connection"))
+}
 
 // advertises makes a node tell an address.
 func advertises(addr string) func(*Config) { return func(c *Config) { c.Advertise = addr } }
@@ -19,8 +167,7 @@ func TestAddressThatRefusesTheLivingProvesNoDeath(t *testing.T) {
 		"nobody": "b:7999", "another node": "c:7000", "a node of the same name": "z:7000",
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				net := memnet.New()
+			virtual(t, func(t *testing.T, net *memnet.Network) {
 				a, b := start(t, "a", onHost(net)), start(t, "b", onHost(net, advertises(address)))
 				c := start(t, "c", onHost(net))
 				start(t, "b", at(net, "z"), other)
@@ -41,8 +188,7 @@ func TestAddressThatRefusesTheLivingProvesNoDeath(t *testing.T) {
 
 // TestNodeThatWasDialedBeforeItListened: that is how clusters start.
 func TestNodeThatWasDialedBeforeItListened(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		net := memnet.New()
+	virtual(t, func(t *testing.T, net *memnet.Network) {
 		a := start(t, "a", onHost(net))
 		a.AddPeer("b", "b:7000")
 		time.Sleep(time.Minute)
@@ -61,8 +207,7 @@ func TestNodeThatWasDialedBeforeItListened(t *testing.T) {
 // TestAddressThatWasConfiguredProvesNothing: what counts is where the process itself says
 // that it listens.
 func TestAddressThatWasConfiguredProvesNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		net := memnet.New()
+	virtual(t, func(t *testing.T, net *memnet.Network) {
 		a, b := start(t, "a", onHost(net)), start(t, "b", onHost(net))
 		b.AddPeer("a", "a:7000")
 		a.AddPeer("b", "b:1")

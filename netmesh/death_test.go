@@ -91,7 +91,7 @@ func (c *child) settles(t *testing.T, n *node) {
 		l := n.Links()[0]
 		return l.RTT > 0 && (l.Evidence || n.cfg.DeathProof.Off)
 	}
-	require.Eventually(t, whole, patience, glance)
+	until(t, whole)
 }
 
 func (c *child) signal(t *testing.T, sig syscall.Signal) {
@@ -99,30 +99,28 @@ func (c *child) signal(t *testing.T, sig syscall.Signal) {
 	require.NoError(t, c.Process.Signal(sig))
 }
 
-// TestKilledProcessIsProvenDead is proof (a), with a real process and a real
-// kernel. The survivor accepted the connection and nobody told it an address: §6.5.
+// TestKilledProcessIsProvenDead, with a real process and a real kernel, whoever has dialed. A
+// survivor that accepted the connection was told no address: §6.5.
 func TestKilledProcessIsProvenDead(t *testing.T) { plainAndTLS(t, killedProcess) }
 
 func killedProcess(t *testing.T, encrypt func(*Config)) {
-	a := start(t, "a", encrypt)
-	c := spawn(t, a, a.Addr().String())
-	c.settles(t, a)
-	c.signal(t, syscall.SIGKILL)
-	a.sees(t, "child", "died refused-after-eof")
-	require.Len(t, a.all("child"), 3, "up, down, died")
-}
-
-func TestKilledProcessIsProvenDeadToItsDialer(t *testing.T) { plainAndTLS(t, killedForDialer) }
-
-func killedForDialer(t *testing.T, encrypt func(*Config)) {
-	a := start(t, "z", encrypt) // not the "a" that the child dials
-	c := spawn(t, a, "127.0.0.1:1")
-	a.AddPeer("child", c.addr)
-	c.settles(t, a)
-	require.True(t, a.Links()[0].Dialed)
-	c.signal(t, syscall.SIGKILL)
-	a.sees(t, "child", "died refused-after-eof")
-	require.Len(t, a.all("child"), 3, "up, down, died")
+	for _, dials := range []bool{true, false} {
+		name := map[bool]nodeID{true: "z", false: "a"}[dials] // the child dials "a"
+		a := start(t, name, encrypt)
+		target := a.Addr().String()
+		if dials {
+			target = "127.0.0.1:1"
+		}
+		c := spawn(t, a, target)
+		if dials {
+			a.AddPeer("child", c.addr)
+		}
+		c.settles(t, a)
+		require.Equal(t, dials, a.Links()[0].Dialed)
+		c.signal(t, syscall.SIGKILL)
+		a.sees(t, "child", "died refused-after-eof")
+		require.Len(t, a.all("child"), 3, "up, down, died")
+	}
 }
 
 // TestProcessKilledWithDataUnreadIsProvenDead: its kernel ends the link with a reset.
@@ -137,10 +135,10 @@ func killedBusy(t *testing.T, encrypt func(*Config)) {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.Process.Pid))
 		return err == nil && strings.Contains(string(stat), ") T ")
 	}
-	require.Eventually(t, stopped, patience, glance)
+	until(t, stopped)
 	sent := a.Links()[0].FramesOut
 	require.True(t, a.Send("child", "g", ack(1)))
-	require.Eventually(t, func() bool { return a.Links()[0].FramesOut > sent }, patience, glance)
+	until(t, func() bool { return a.Links()[0].FramesOut > sent })
 	c.signal(t, syscall.SIGKILL)
 	a.sees(t, "child", "died refused-after-eof")
 	require.Equal(t, "down reset", a.all("child")[1])
@@ -171,8 +169,7 @@ func TestProofCanBeSwitchedOff(t *testing.T) {
 	c.settles(t, a)
 	a.AddPeer("child", c.addr)
 	c.signal(t, syscall.SIGKILL)
-	require.Eventually(t, func() bool { return strings.Contains(a.Links()[0].LastErr, "refused") },
-		patience, glance)
+	until(t, func() bool { return strings.Contains(a.Links()[0].LastErr, "refused") })
 	require.Len(t, a.all("child"), 2, "up and down")
 }
 
@@ -186,8 +183,7 @@ func stopped(t *testing.T, encrypt func(*Config)) {
 	c.signal(t, syscall.SIGSTOP)
 	a.sees(t, "child", "down timeout")
 	c.signal(t, syscall.SIGCONT)
-	require.Eventually(t, func() bool { return last(a.all("child"), 1)[0] == "up 1" }, patience,
-		glance)
+	until(t, func() bool { return last(a.all("child"), 1)[0] == "up 1" })
 	require.Zero(t, a.count("child", "died refused-after-eof"))
 }
 
@@ -201,7 +197,6 @@ func TestResetIsNoProof(t *testing.T) {
 	reset(s.conn)
 	a.sees(t, "x", "down reset")
 	a.AddPeer("x", "127.0.0.1:1")
-	require.Eventually(t, func() bool { return strings.Contains(a.Links()[0].LastErr, "refused") },
-		patience, glance)
+	until(t, func() bool { return strings.Contains(a.Links()[0].LastErr, "refused") })
 	require.Equal(t, []string{"up 1", "down reset"}, a.all("x"))
 }

@@ -1,16 +1,106 @@
 package netmesh
 
 import (
+	"errors"
 	"net"
+	"os"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/internal/memnet"
 )
+
+// starved is a connection of a process that gets a processor once in a while: it takes so long
+// until it has what came.
+type starved struct {
+	*memnet.Conn
+	every time.Duration
+}
+
+func (c starved) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	time.Sleep(c.every)
+	return n, err
+}
+
+// starvePair starts two nodes, of which b has little of its processor.
+func starvePair(
+	t *testing.T, network *memnet.Network, every time.Duration, edit ...func(*Config),
+) (a, b *node, n *through) {
+	hasty := func(c *Config) { c.times.handshake = 100 * time.Millisecond }
+	edit = append(edit, onHost(network), hasty)
+	n, starve := wrapped(func(c net.Conn) net.Conn { return starved{c.(*memnet.Conn), every} })
+	return start(t, "a", edit...), start(t, "b", append(edit, starve)...), n
+}
+
+// TestWhoHasLittleProcessorStillGetsALink, and its death can be proven: whoever dials, and each of
+// its steps takes longer than a handshake has at first.
+func TestWhoHasLittleProcessorStillGetsALink(t *testing.T) {
+	plainAndTLS(t, func(t *testing.T, edit func(*Config)) {
+		for name, invite := range map[string]func(a, b *node){
+			"it is dialed": func(a, _ *node) { a.AddPeer("b", "b:7000") },
+			"it dials":     func(_, b *node) { b.AddPeer("a", "a:7000") },
+			"both dial": func(a, b *node) {
+				a.AddPeer("b", "b:7000")
+				b.AddPeer("a", "a:7000")
+			},
+		} {
+			t.Run(name, func(t *testing.T) {
+				virtual(t, func(t *testing.T, net *memnet.Network) {
+					a, b, _ := starvePair(t, net, 150*time.Millisecond, edit)
+					invite(a, b)
+					time.Sleep(10 * time.Second)
+					require.Positive(t, a.count("b", "up 1"), a.Links())
+					require.Positive(t, b.count("a", "up 1"), b.Links())
+					require.True(t, a.Links()[0].Up)
+					require.True(t, a.Links()[0].Evidence)
+				})
+			})
+		}
+	})
+}
+
+// TestWhoDoesNotAnswerIsDialedEverMoreRarely, so that what processor it gets is not spent on
+// handshakes that were given up.
+func TestWhoDoesNotAnswerIsDialedEverMoreRarely(t *testing.T) {
+	virtual(t, func(t *testing.T, net *memnet.Network) {
+		a, _, n := starvePair(t, net, 5*time.Second)
+		a.AddPeer("b", "b:7000")
+		time.Sleep(time.Minute)
+		first := n.made.Load()
+		require.LessOrEqual(t, first, int64(30), "with 100 ms each they were 300")
+		time.Sleep(time.Minute)
+		require.LessOrEqual(t, n.made.Load()-first, int64(30))
+		require.Positive(t, n.made.Load()-first)
+	})
+}
+
+// TestALimitFollowsWhatHandshakesTake, up and down.
+func TestALimitFollowsWhatHandshakesTake(t *testing.T) {
+	p := handshakes{least: 100 * time.Millisecond, most: 2 * time.Second}
+	late, refused := os.ErrDeadlineExceeded, errors.New("refused")
+	for i, c := range []struct {
+		took time.Duration
+		err  error
+		want time.Duration
+	}{
+		{0, refused, 100 * time.Millisecond},
+		{0, late, 200 * time.Millisecond},
+		{0, late, 400 * time.Millisecond},
+		{0, refused, 400 * time.Millisecond},
+		{300 * time.Millisecond, nil, 1200 * time.Millisecond},
+		{0, late, 2 * time.Second},
+		{0, late, 2 * time.Second},
+		{time.Second, nil, 2 * time.Second},
+		{time.Millisecond, nil, 100 * time.Millisecond},
+	} {
+		p.learn(c.took, c.err)
+		require.Equal(t, c.want, p.limit(), i)
+	}
+}
 
 // TestADialThatIsToProveADeathFirstWaits for the listener of a dying process to go away.
 func TestADialThatIsToProveADeathFirstWaits(t *testing.T) {
@@ -41,8 +131,7 @@ func TestADialThatIsToProveADeathFirstWaits(t *testing.T) {
 
 // TestALinkThatComesAndGoesIsDialedEverMoreRarely, also if its evidence connection ends with it.
 func TestALinkThatComesAndGoesIsDialedEverMoreRarely(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		net := memnet.New()
+	virtual(t, func(t *testing.T, net *memnet.Network) {
 		a, b := start(t, "a", onHost(net)), start(t, "b", onHost(net, func(c *Config) {
 			c.times.redialMin, c.times.redialMax = 100*time.Millisecond, time.Second
 		}))

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
@@ -18,76 +17,25 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ends is a network that notes the connections on which an end of stream was read.
+// ends notes the connections on which an end of stream was read.
 type ends struct {
-	tcpNetwork
-
-	mu   sync.Mutex
-	eofs map[net.Conn]bool
-
+	eofs     sync.Map
 	welcomed atomic.Pointer[func()] // called after each Welcome that was sent
 }
 
-func (n *ends) Dial(ctx context.Context, addr string) (net.Conn, error) {
-	c, err := n.tcpNetwork.Dial(ctx, addr)
-	if err != nil {
-		return nil, err
+func (n *ends) note(c net.Conn) net.Conn {
+	t := &tapped{ofTCP: c.(ofTCP)}
+	t.read = func(_ []byte, err error) {
+		if err == io.EOF {
+			n.eofs.Store(t, true)
+		}
 	}
-	return &noted{c.(ofTCP), n}, nil
-}
-
-func (n *ends) Listen(addr string) (net.Listener, error) {
-	l, err := n.tcpNetwork.Listen(addr)
-	return notedListener{l, n}, err
-}
-
-type notedListener struct {
-	net.Listener
-	n *ends
-}
-
-func (l notedListener) Accept() (net.Conn, error) {
-	c, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
+	t.written = func(b []byte) {
+		if welcomed := n.welcomed.Load(); welcomed != nil && frameKind(b[4]) == frameWelcome {
+			(*welcomed)()
+		}
 	}
-	return &noted{c.(ofTCP), l.n}, nil
-}
-
-type ofTCP interface {
-	net.Conn
-	lingering
-	CloseWrite() error
-}
-
-type noted struct {
-	ofTCP
-	n *ends
-}
-
-func (c *noted) Write(b []byte) (int, error) {
-	n, err := c.ofTCP.Write(b)
-	if welcomed := c.n.welcomed.Load(); welcomed != nil && frameKind(b[4]) == frameWelcome {
-		(*welcomed)()
-	}
-	return n, err
-}
-
-func (c *noted) Read(b []byte) (int, error) {
-	n, err := c.ofTCP.Read(b)
-	if err == io.EOF {
-		c.n.mu.Lock()
-		c.n.eofs[c] = true
-		c.n.mu.Unlock()
-	}
-	return n, err
-}
-
-// sawEOF reports whether an end of stream was read on a connection.
-func (n *ends) sawEOF(conn net.Conn) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.eofs[conn]
+	return t
 }
 
 // TestLivingProcessNeverEndsItsEvidenceByAFIN, whatever it does, on the side that dialed
@@ -123,8 +71,9 @@ func TestLivingProcessNeverEndsItsEvidenceByAFIN(t *testing.T) {
 		for _, dials := range []bool{true, false} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				n := &ends{eofs: map[net.Conn]bool{}}
-				other := start(t, "m", func(c *Config) { c.Network = n })
+				n := &ends{}
+				_, noting := wrapped(n.note)
+				other := start(t, "m", noting)
 				name := map[bool]nodeID{true: "a", false: "z"}[dials]
 				it := start(t, name)
 				if dials {
@@ -132,17 +81,18 @@ func TestLivingProcessNeverEndsItsEvidenceByAFIN(t *testing.T) {
 				} else {
 					other.knows(it)
 				}
-				require.Eventually(t, func() bool {
+				until(t, func() bool {
 					return it.evidenceTo("m") != nil && other.evidenceTo(it.cfg.Node) != nil
-				}, patience, glance)
+				})
 				e := other.evidenceTo(it.cfg.Node)
 				runtime.GC()
 				act(t, it, other)
-				require.Eventually(t, func() bool {
+				until(t, func() bool {
 					runtime.GC()
 					return other.evidenceTo(it.cfg.Node) != e
-				}, patience, glance)
-				require.False(t, n.sawEOF(e.conn))
+				})
+				_, eof := n.eofs.Load(e.conn)
+				require.False(t, eof)
 				require.Zero(t, other.count(it.cfg.Node, "died refused-after-eof"))
 			})
 		}
@@ -163,11 +113,11 @@ func (n *node) evidenceTo(peer nodeID) *evidence {
 // connection for made already.
 func TestEvidenceHandshakeThatFailsEndsByAReset(t *testing.T) {
 	t.Run("dialer", func(t *testing.T) {
-		n := &ends{eofs: map[net.Conn]bool{}}
-		a := start(t, "a")
-		b := start(t, "b", func(c *Config) { c.Network = n })
+		n := &ends{}
+		_, noting := wrapped(n.note)
+		a, b := start(t, "a"), start(t, "b", noting)
 		a.knows(b)
-		require.Eventually(t, func() bool { return a.evidenceTo("b") != nil }, patience, glance)
+		until(t, func() bool { return a.evidenceTo("b") != nil })
 		a.Mesh.mu.RLock()
 		l := a.peers["b"].link
 		a.Mesh.mu.RUnlock()
@@ -175,9 +125,10 @@ func TestEvidenceHandshakeThatFailsEndsByAReset(t *testing.T) {
 		_, err := l.dialEvidence(l.info.Remote)
 		require.ErrorContains(t, err, "refused by the peer (already-connected)")
 		b.counts(t, reasonAlreadyConnected)
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		require.Empty(t, n.eofs)
+		n.eofs.Range(func(conn, _ any) bool {
+			t.Errorf("an end of stream on %v", conn)
+			return true
+		})
 	})
 	t.Run("acceptor", func(t *testing.T) {
 		a := start(t, "a")
@@ -191,8 +142,9 @@ func TestEvidenceHandshakeThatFailsEndsByAReset(t *testing.T) {
 	})
 	t.Run("acceptor whose link ends meanwhile", func(t *testing.T) {
 		plainOnly(t) // the network here sees frames
-		n := &ends{eofs: map[net.Conn]bool{}}
-		a := start(t, "a", func(c *Config) { c.Network = n })
+		n := &ends{}
+		_, noting := wrapped(n.note)
+		a := start(t, "a", noting)
 		m := inKernel(t, a)
 		m.evidence()
 		remove := func() { a.RemovePeer("x") }
@@ -255,7 +207,6 @@ func TestEvidenceOfOthersIsRefused(t *testing.T) {
 	a := start(t, "a", quiet)
 	m := inKernel(t, a)
 	m.evidence()
-	require.Eventually(t, func() bool { return a.stands("x") }, patience, glance)
 	e := a.evidenceTo("x")
 	for name, change := range map[string]func(*hello){
 		"no key of that link": func(h *hello) { h.Evidence = make([]byte, 16) },
@@ -288,7 +239,7 @@ func TestEvidenceConnectionsDoNotPileUp(t *testing.T) {
 		m.evidence()
 	}
 	first.isClosed()
-	require.Eventually(t, func() bool { return runtime.NumGoroutine() < before+20 }, patience, glance)
+	until(t, func() bool { return runtime.NumGoroutine() < before+20 })
 	require.Equal(t, []string{"up 1"}, a.all("x"))
 }
 
@@ -296,43 +247,15 @@ func TestEvidenceConnectionsDoNotPileUp(t *testing.T) {
 // wraps its connections, a living process would look dead.
 func TestNoEvidenceWithoutResets(t *testing.T) {
 	for _, wraps := range []nodeID{"a", "b"} {
-		wrap := func(c *Config) {
-			if c.Node == wraps {
-				c.Network = wrapping{}
-			}
-		}
-		a, b := start(t, "a", wrap), start(t, "b", wrap)
+		edits := map[nodeID]func(*Config){"a": func(*Config) {}, "b": func(*Config) {}}
+		_, edits[wraps] = wrapped(func(c net.Conn) net.Conn { return struct{ net.Conn }{c} })
+		a, b := start(t, "a", edits["a"]), start(t, "b", edits["b"])
 		a.knows(b)
 		a.sees(t, "b", "up 1")
 		time.Sleep(10 * a.cfg.times.redialMin)
 		require.False(t, a.Links()[0].Evidence)
 		require.False(t, b.Links()[0].Evidence)
 	}
-}
-
-// wrapping is TCP with connections that cannot be reset.
-type wrapping struct{ tcpNetwork }
-
-type wrapped struct{ net.Conn }
-
-func (n wrapping) Dial(ctx context.Context, addr string) (net.Conn, error) {
-	c, err := n.tcpNetwork.Dial(ctx, addr)
-	return wrapped{c}, err
-}
-
-func (n wrapping) Listen(addr string) (net.Listener, error) {
-	l, err := n.tcpNetwork.Listen(addr)
-	return wrappedListener{l}, err
-}
-
-type wrappedListener struct{ net.Listener }
-
-func (l wrappedListener) Accept() (net.Conn, error) {
-	c, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	return wrapped{c}, nil
 }
 
 // TestDataOnAnEvidenceConnectionEndsTheLink.
@@ -353,11 +276,11 @@ func TestEvidenceComesBack(t *testing.T) {
 	a.knows(b)
 	for range 3 {
 		both := func() bool { return a.evidenceTo("b") != nil && b.evidenceTo("a") != nil }
-		require.Eventually(t, both, patience, glance)
+		until(t, both)
 		require.NotEmpty(t, a.Links()[0].Evidence)
 		e := b.evidenceTo("a")
 		reset(e.conn)
-		require.Eventually(t, func() bool { return b.evidenceTo("a") != e }, patience, glance)
+		until(t, func() bool { return b.evidenceTo("a") != e })
 	}
 	require.Equal(t, []string{"up 1"}, a.all("b"))
 	require.Equal(t, []string{"up 1"}, b.all("a"))
@@ -365,8 +288,7 @@ func TestEvidenceComesBack(t *testing.T) {
 
 // TestDeathWithPingsUnreadIsProven in the virtual network as in the kernel.
 func TestDeathWithPingsUnreadIsProven(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		net := memnet.New()
+	virtual(t, func(t *testing.T, net *memnet.Network) {
 		a := start(t, "a", onHost(net))
 		b := startWith(t, "b", &recorder{slow: "a", release: make(chan struct{})}, onHost(net))
 		a.knows(b)

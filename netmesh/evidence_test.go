@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
@@ -95,7 +94,7 @@ func (m *member) evidence() *stranger {
 	m.t.Helper()
 	s := m.dial(m.t.(*testing.T))
 	require.NoError(m.t, m.present(s))
-	require.Eventually(m.t, func() bool { return m.a.trustsTheEndOf("x") }, patience, glance)
+	until(m.t, func() bool { return m.a.trustsTheEndOf("x") && m.a.stands("x") })
 	return s
 }
 
@@ -142,8 +141,7 @@ func TestResetThatAWriterMeetsFirstIsNoProof(t *testing.T) {
 		resetBeforeWrite(t, a, inKernel(t, a))
 	})
 	t.Run("memory", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			network := memnet.New()
+		virtual(t, func(t *testing.T, network *memnet.Network) {
 			a := startWith(t, "a", &recorder{slow: "x", release: make(chan struct{})}, onHost(network))
 			resetBeforeWrite(t, a, joins(t, a, network.Host("x"), "x:7000"))
 		})
@@ -154,7 +152,6 @@ func TestResetThatAWriterMeetsFirstIsNoProof(t *testing.T) {
 // have been reset and a ping has met that.
 func resetBeforeWrite(t *testing.T, a *node, m *member) {
 	e := m.evidence()
-	require.Eventually(t, func() bool { return a.stands("x") }, patience, glance)
 	_, frame, err := m.enc.batch([]queued{{"g", ack(1)}}, smallFrame)
 	require.NoError(t, err)
 	m.write(frame...)
@@ -162,12 +159,12 @@ func resetBeforeWrite(t *testing.T, a *node, m *member) {
 	_ = m.listener.Close()
 	reset(m.conn)
 	reset(e.conn)
-	require.Eventually(t, func() bool { return a.broken("x") }, patience, glance)
+	until(t, func() bool { return a.broken("x") })
 	close(a.release)
-	require.Eventually(t, func() bool { return a.up() == 0 }, patience, glance)
+	until(t, func() bool { return a.up() == 0 })
 	a.AddPeer("x", m.hello.Address)
 	refused := func() bool { return strings.Contains(a.Links()[0].LastErr, "refused") }
-	require.Eventually(t, refused, patience, glance)
+	until(t, refused)
 	seen, _ := a.evidenceOf("x")
 	require.Equal(t, elector.EvidenceReset, seen)
 	require.Equal(t, []string{"up 1", "g HeartbeatAck 1", "down reset"}, a.all("x"))
@@ -179,7 +176,6 @@ func TestDeathIsProvenWhileTheLinkIsRead(t *testing.T) {
 	a := startWith(t, "a", &recorder{slow: "x", release: make(chan struct{})})
 	m := inKernel(t, a)
 	e := m.evidence()
-	require.Eventually(t, func() bool { return a.stands("x") }, patience, glance)
 	_, frame, err := m.enc.batch([]queued{{"g", ack(1)}}, smallFrame)
 	require.NoError(t, err)
 	m.write(frame...)
@@ -284,9 +280,8 @@ func evidenceEnds(t *testing.T, encrypt func(*Config)) {
 			a := start(t, "a", encrypt)
 			m := inKernel(t, a)
 			e := m.evidence()
-			require.Eventually(t, func() bool { return a.stands("x") }, patience, glance)
 			c.act(m, e)
-			require.Eventually(t, func() bool { return len(a.all("x")) >= len(c.want) }, patience, glance)
+			until(t, func() bool { return len(a.all("x")) >= len(c.want) })
 			a.AddPeer("x", m.hello.Address)
 			time.Sleep(3 * a.cfg.times.redialMax) // for what is not to come
 			require.Equal(t, c.want, a.all("x")[:len(c.want)])
@@ -302,7 +297,6 @@ func TestACertificateEndsALinkThatStands(t *testing.T) {
 		a := start(t, "a")
 		m := inKernel(t, a)
 		e := m.evidence()
-		require.Eventually(t, func() bool { return a.stands("x") }, patience, glance)
 		shown := time.Now()
 		e.shows(m.secret[:])
 		a.sees(t, "x", "died certified")

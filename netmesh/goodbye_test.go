@@ -20,8 +20,7 @@ func TestGoodbyeIsHeardWheneverItIsSaid(t *testing.T) {
 	for leaver := range across {
 		linked := 0
 		for moment := time.Duration(0); moment < 12*latency; moment += latency / 2 {
-			synctest.Test(t, func(t *testing.T) {
-				net := memnet.New()
+			virtual(t, func(t *testing.T, net *memnet.Network) {
 				net.Delay(func(string, string) time.Duration { return latency },
 					func() time.Duration { return 0 })
 				nodes := map[nodeID]*node{"a": start(t, "a", onHost(net)), "b": start(t, "b", onHost(net))}
@@ -47,8 +46,7 @@ func TestGoodbyeIsHeardWheneverItIsSaid(t *testing.T) {
 
 // TestGoodbyeIsSaidByABusyMachine: the link's writer gets no time to say it for a while.
 func TestGoodbyeIsSaidByABusyMachine(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		net := memnet.New()
+	virtual(t, func(t *testing.T, net *memnet.Network) {
 		a := start(t, "a", onHost(net))
 		ln, err := net.Host("b").Listen("b:7000")
 		require.NoError(t, err)
@@ -90,8 +88,7 @@ func (b *brief) LinkUp(p PeerInfo) {
 }
 
 func TestGoodbyeIsSaidByWhoLeavesWhileItDials(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		net := memnet.New()
+	virtual(t, func(t *testing.T, net *memnet.Network) {
 		a, b := start(t, "a", onHost(net)), &brief{recorder: &recorder{}}
 		cfg := testConfig("b")
 		onHost(net)(&cfg)

@@ -1,8 +1,11 @@
 package netmesh
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -15,7 +18,9 @@ import (
 	"github.com/bmqelect/bmqelect/internal/memnet"
 	"github.com/bmqelect/bmqelect/internal/testkit"
 	"github.com/google/uuid"
+	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 )
 
 // smallFrame is the least that a peer of an older build may take.
@@ -25,6 +30,17 @@ const smallFrame = 4 << 10
 var patience = testkit.Limit(30 * time.Second)
 
 const glance = 5 * time.Millisecond
+
+// until waits until something is so.
+func until(t testing.TB, done func() bool) {
+	t.Helper()
+	require.Eventually(t, done, patience, glance)
+}
+
+// virtual plays a test in virtual time, on a network in memory.
+func virtual(t *testing.T, play func(t *testing.T, net *memnet.Network)) {
+	synctest.Test(t, func(t *testing.T) { play(t, memnet.New()) })
+}
 
 // recorder is a Handler and an Observer that writes down what it is told.
 type recorder struct {
@@ -44,8 +60,7 @@ func (r *recorder) note(format string, args ...any) {
 
 func (r *recorder) LinkUp(p PeerInfo) {
 	r.observe("%s has the meta %q", p.Node, p.Meta)
-	r.note("%s up %d", p.Node,
-		p.Boot)
+	r.note("%s up %d", p.Node, p.Boot)
 }
 func (r *recorder) LinkDown(p elector.NodeID, e elector.Evidence) { r.note("%s down %s", p, e) }
 func (r *recorder) Died(p elector.NodeID, proof elector.Proof)    { r.note("%s died %s", p, proof) }
@@ -95,21 +110,15 @@ func (r *recorder) all(peer elector.NodeID) []string {
 	defer r.mu.Unlock()
 	var mine []string
 	for _, e := range r.events {
-		if len(e) > len(peer) && e[:len(peer)+1] == string(peer)+" " {
-			mine = append(mine, e[len(peer)+1:])
+		if event, ok := strings.CutPrefix(e, string(peer)+" "); ok {
+			mine = append(mine, event)
 		}
 	}
 	return mine
 }
 
 func (r *recorder) count(peer elector.NodeID, event string) int {
-	n := 0
-	for _, e := range r.all(peer) {
-		if e == event {
-			n++
-		}
-	}
-	return n
+	return len(slices.DeleteFunc(r.all(peer), func(e string) bool { return e != event }))
 }
 
 // sees waits until an event was told about peer.
@@ -206,8 +215,72 @@ func pairOn(t *testing.T, net *memnet.Network, edit ...func(*Config)) (a, b *nod
 	return a, b
 }
 
+// calledOn starts two nodes on a network in memory, of which b has dialed a a minute ago.
+func calledOn(t *testing.T, net *memnet.Network) (a, b *node) {
+	a, b = start(t, "a", onHost(net)), start(t, "b", onHost(net))
+	b.AddPeer("a", "a:7000")
+	time.Sleep(time.Minute)
+	return a, b
+}
+
 // cut makes the network between two hosts swallow everything, or heals it.
 func cut(net *memnet.Network, a, b string, rule memnet.Rule) {
 	net.Filter(a, b, rule)
 	net.Filter(b, a, rule)
+}
+
+// onHost puts a node on a host of an in-memory network.
+func onHost(n *memnet.Network, edit ...func(*Config)) func(*Config) {
+	return func(c *Config) {
+		c.Network, c.Bind = n.Host(string(c.Node)), string(c.Node)+":7000"
+		for _, e := range edit {
+			e(c)
+		}
+	}
+}
+
+func boot(n uint64) func(*Config) { return func(c *Config) { c.Boot = n } }
+
+func last(events []string, n int) []string { return events[max(len(events)-n, 0):] }
+
+// other gives a node another data directory under the same name.
+func other(c *Config) { c.Identity[0]++ }
+
+// logs gives a node a log to read.
+func logs(to io.Writer) func(*Config) {
+	return func(c *Config) { c.Logger = hclog.New(&hclog.LoggerOptions{Output: to}) }
+}
+
+// lines is a log.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// have reports whether there is a text, except for the backslashes of quotes in quotes.
+func (l *lines) have(text string) bool {
+	plain := bytes.ReplaceAll([]byte(l.String()), []byte(`\`), nil)
+	return bytes.Contains(plain, []byte(text))
+}
+
+func TestMain(m *testing.M) {
+	if peer := os.Getenv(childAddr); peer != "" {
+		os.Exit(beChild(peer))
+	}
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		_ = os.RemoveAll(pki.dir)
+		os.Exit(code)
+	}))
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bmqelect/bmqelect/internal/memnet"
 	"github.com/google/uuid"
 	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
@@ -25,6 +26,15 @@ func intrude(t testing.TB, n *node) *stranger {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	return &stranger{shake(t, conn, n, patience), t}
+}
+
+// intrudeOn is intrude from the host x of a network in memory.
+func intrudeOn(t *testing.T, net *memnet.Network, n *node) *stranger {
+	t.Helper()
+	conn, err := net.Host("x").Dial(t.Context(), n.cfg.Bind)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	return &stranger{shake(t, conn, n, time.Hour), t}
 }
 
 // helloFrom is a right Hello of a member "x" to n that speaks the oldest version
@@ -84,10 +94,8 @@ func TestHostileConnections(t *testing.T) {
 		"says nothing": {func(*stranger, *node) {}, reasonSilent},
 		"port scanner": {func(s *stranger, _ *node) { _ = s.conn.Close() }, reasonVanished},
 		"reset":        {func(s *stranger, _ *node) { reset(s.conn) }, reasonVanished},
-		"http": {func(s *stranger,
-			_ *node) {
-			s.write([]byte("GET / HTTP/1.1\r\n\r\n")...)
-		}, ReasonOversized},
+		"http": {func(s *stranger, _ *node) { s.write([]byte("GET / HTTP/1.1\r\n\r\n")...) },
+			ReasonOversized},
 		"4 GiB announced": {func(s *stranger, _ *node) { s.write(0xff, 0xff, 0xff, 0xff, 1) },
 			ReasonOversized},
 		"empty frame":   {func(s *stranger, _ *node) { s.write(0, 0, 0, 0) }, ReasonGarbage},
@@ -95,16 +103,14 @@ func TestHostileConnections(t *testing.T) {
 		"batch, no handshake": {func(s *stranger, _ *node) { s.write(0, 0, 0, 1, byte(frameBatch)) },
 			ReasonGarbage},
 		"garbage in hello": {func(s *stranger, _ *node) {
-			s.write(0, 0, 0, 3, byte(frameHello), 0xc1,
-				0xc1)
+			s.write(0, 0, 0, 3, byte(frameHello), 0xc1, 0xc1)
 		}, ReasonGarbage},
 		"truncated": {func(s *stranger, _ *node) {
 			s.write(0, 0, 0, 100, byte(frameHello), 1, 2)
 			_ = closeWrite(s.conn)
 		}, ReasonGarbage},
 		"half a frame, then silence": {func(s *stranger, _ *node) {
-			s.write(0, 0, 0, 100,
-				byte(frameHello))
+			s.write(0, 0, 0, 100, byte(frameHello))
 		}, reasonSilent},
 		"no join":     {say(func(*hello) {}), reasonSilent},
 		"wrong magic": {say(func(h *hello) { h.Magic = "raft" }), ReasonGarbage},
@@ -152,36 +158,42 @@ func TestWhoHangsUpIsNoWarning(t *testing.T) {
 		c.Logger = hclog.New(&hclog.LoggerOptions{Output: &log, Level: hclog.Debug})
 	})
 	_ = intrude(t, a).conn.Close()
-	require.Eventually(t, func() bool { return log.have("connection refused") }, patience, glance)
+	until(t, func() bool { return log.have("connection refused") })
 	require.True(t, log.have("[DEBUG] connection refused"), log.String())
 }
 
 // TestHostileMembers: a member that misbehaves after its handshake loses its link.
 func TestHostileMembers(t *testing.T) {
+	says := func(b ...byte) func(*stranger) { return func(s *stranger) { s.write(b...) } }
+	tells := func(f Facts) func(*stranger) {
+		return func(s *stranger) { require.NoError(s.t, s.send(frameFacts, &f)) }
+	}
+	long := strings.Repeat("x", 300)
 	for name, c := range map[string]struct {
 		act  func(*stranger)
 		want Reason
 	}{
-		"garbage": {func(s *stranger) { s.write(0, 0, 0, 3, byte(frameBatch), 0xc1, 0xc1) },
-			ReasonGarbage},
-		"second hello": {func(s *stranger) { s.write(0, 0, 0, 1, byte(frameHello)) }, ReasonGarbage},
-		"oversized": {func(s *stranger) {
-			s.write(binary.BigEndian.AppendUint32(nil,
-				maxFrame+1)...)
-		}, ReasonOversized},
-		"falls silent": {func(*stranger) {}, reasonTimeout},
-		"nonsense ping": {func(s *stranger) { s.write(0, 0, 0, 2, byte(framePing), 0xa1) },
-			ReasonGarbage},
-		"unwanted pongs": {func(s *stranger) {
-			s.write(0, 0, 0, 3, byte(framePong), 0x91, 0x63, 0, 0, 0,
-				0)
-		}, ReasonGarbage},
+		"garbage":        {says(0, 0, 0, 3, byte(frameBatch), 0xc1, 0xc1), ReasonGarbage},
+		"second hello":   {says(0, 0, 0, 1, byte(frameHello)), ReasonGarbage},
+		"oversized":      {says(binary.BigEndian.AppendUint32(nil, maxFrame+1)...), ReasonOversized},
+		"falls silent":   {says(), reasonTimeout},
+		"nonsense ping":  {says(0, 0, 0, 2, byte(framePing), 0xa1), ReasonGarbage},
+		"unwanted pongs": {says(0, 0, 0, 3, byte(framePong), 0x91, 0x63, 0, 0, 0, 0), ReasonGarbage},
+		"no facts":       {says(0, 0, 0, 2, byte(frameFacts), 0xa1), ReasonGarbage},
+
+		"unsorted voters": {tells(Facts{Voters: []string{"b", "a"}, VoterCount: 2}), ReasonGarbage},
+		"more than all":   {tells(Facts{Voters: []string{"a", "b"}, VoterCount: 1}), ReasonGarbage},
+		"endless voter":   {tells(Facts{Voters: []string{long}, VoterCount: 1}), ReasonGarbage},
+		"half a setting":  {tells(Facts{Settings: []string{"lease"}}), ReasonGarbage},
+		"many settings":   {tells(Facts{Settings: make([]string, 2*maxSettings+2)}), ReasonGarbage},
+		"endless setting": {tells(Facts{Settings: []string{"lease", long}}), ReasonGarbage},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			a := start(t, "a", func(c *Config) { c.times.idle = time.Second })
-			s := intrude(t, a)
-			s.link(helloFrom(a))
+			a := start(t, "a", told, func(c *Config) { c.times.idle = time.Second })
+			s, h := intrude(t, a), helloFrom(a)
+			h.MaxVersion = maxVersion
+			s.link(h)
 			a.sees(t, "x", "up 1")
 			c.act(s)
 			a.counts(t, c.want)
@@ -192,37 +204,7 @@ func TestHostileMembers(t *testing.T) {
 			}
 			a.sees(t, "x", want)
 			require.Len(t, a.all("x"), 2)
+			require.False(t, a.observed("x tells"))
 		})
 	}
-}
-
-func TestHandshakesAtATimeAreLimited(t *testing.T) {
-	a := start(t, "a", func(c *Config) { c.times.handshake = patience })
-	b := start(t, "b")
-	b.knows(a)
-	a.sees(t, "b", "up 1")
-	for range maxPending {
-		intrude(t, a)
-	}
-	require.Eventually(t, func() bool { return len(a.pending.All()) == maxPending }, patience, glance)
-	if conn, err := net.Dial("tcp", a.Addr().String()); err == nil {
-		// or it was reset as fast as it was made
-		defer func() { _ = conn.Close() }()
-	}
-	a.counts(t, reasonCrowded)
-	require.True(t, b.Send("a", "g", ack(3)))
-	a.sees(t, "b", "g HeartbeatAck 3")
-}
-
-func TestBothSidesLearnWhyTheyAreRefused(t *testing.T) {
-	plainOnly(t)
-	a := start(t, "a")
-	foreign := start(t, "b", func(c *Config) { c.Cluster = "other" })
-	foreign.knows(a)
-	a.counts(t, ReasonForeignCluster)
-	foreign.counts(t, ReasonForeignCluster)
-	require.Eventually(t, func() bool { return foreign.Links()[0].LastErr != "" }, patience, glance)
-	text := foreign.Links()[0].LastErr
-	require.Contains(t, text, `"other"`)
-	require.Contains(t, text, `"test"`)
 }

@@ -26,8 +26,7 @@ func remembers(of *node) func(*Config) {
 // A data directory that was replaced is refused, also after a restart of the member that
 // remembers, until the operator decides otherwise: §6.10.
 func TestAReplacedDirectoryIsRefusedUntilForgotten(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		net := memnet.New()
+	virtual(t, func(t *testing.T, net *memnet.Network) {
 		a := start(t, "a", onHost(net))
 		join := func(to *node, edit ...func(*Config)) *node {
 			b := start(t, "b", append(edit, onHost(net))...)
@@ -60,12 +59,8 @@ func TestAReplacedDirectoryIsRefusedUntilForgotten(t *testing.T) {
 // Without TLS a stranger that comes first makes no living voter's directory outdated: §6.10.
 func TestAStrangerMakesNoDirectoryOutdated(t *testing.T) {
 	plainOnly(t)
-	synctest.Test(t, func(t *testing.T) {
-		net := memnet.New()
-		a := start(t, "a", onHost(net))
-		b := start(t, "b", onHost(net))
-		b.AddPeer("a", "a:7000")
-		time.Sleep(time.Minute)
+	virtual(t, func(t *testing.T, net *memnet.Network) {
+		a, b := calledOn(t, net)
 		a.close(t)
 		stranger := start(t, "b", other, at(net, "stranger"))
 		stranger.AddPeer("a", "a:7000")
@@ -100,11 +95,66 @@ func TestOneVoterThatKnowsIsEnoughWithTLS(t *testing.T) {
 			b.sees(t, "c", "up 1")
 			late.knows(a)
 			late.observes(t, "a refused data-dir-outdated")
-			require.Eventually(t, func() bool { return late.up() == c.links }, patience, glance)
+			until(t, func() bool { return late.up() == c.links })
 			time.Sleep(3 * late.cfg.times.redialMax)
 			require.Equal(t, c.links, b.up())
 			require.Equal(t, c.links, late.up())
 			require.Zero(t, b.Counters()[ReasonOutdated], "it is no word about b")
+		})
+	}
+}
+
+// A node whose data directory was lost comes back under its old name. It is
+// taken in if nobody can be running on the old one, and only then.
+func TestNewDataDirectoryUnderAnOldName(t *testing.T) {
+	for name, c := range map[string]struct {
+		end   func(t *testing.T, net *memnet.Network, b *node)
+		taken bool
+	}{
+		"after a death":   {func(t *testing.T, net *memnet.Network, _ *node) { net.Kill("b") }, true},
+		"after a goodbye": {func(t *testing.T, _ *memnet.Network, b *node) { b.close(t) }, true},
+		"while the old one is only silent": {func(_ *testing.T, net *memnet.Network, b *node) {
+			cut(net, "a", "b", memnet.Drop)
+			time.Sleep(time.Minute)
+			b.RemovePeer("a") // or it would come back
+			cut(net, "a", "b", memnet.Pass)
+		}, false},
+		"while the old one only said goodbye to us": {func(_ *testing.T, _ *memnet.Network, b *node) {
+			b.RemovePeer("a")
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(t *testing.T, net *memnet.Network) {
+				a, b := calledOn(t, net)
+				c.end(t, net, b)
+				time.Sleep(time.Minute)
+				ups := a.count("b", "up 1")
+
+				b2 := start(t, "b", onHost(net, other, func(c *Config) { c.Bind = "b:7001" }))
+				b2.AddPeer("a", "a:7000")
+				time.Sleep(time.Minute)
+				if c.taken {
+					require.Equal(t, ups+1, a.count("b", "up 1"))
+					require.Zero(t, a.count("b", "died reincarnated"), "another directory proves nothing")
+					return
+				}
+				require.NotZero(t, a.Counters()[ReasonDuplicateName])
+			})
+		})
+	}
+}
+
+// What was sent before Close arrives before the goodbye: an ex-leader's last
+// words are what lets the next one begin at once.
+func TestLastWordsArriveBeforeTheGoodbye(t *testing.T) {
+	for range 50 { // which of two ready channels a select takes is random
+		virtual(t, func(t *testing.T, net *memnet.Network) {
+			a, b := pairOn(t, net)
+			time.Sleep(time.Second)
+			require.True(t, a.Send("b", "g", elector.Message{Kind: elector.LeadershipCession, Sequence: 7}))
+			a.close(t)
+			synctest.Wait()
+			require.Equal(t, []string{"g LeadershipCession 7", "down goodbye"}, last(b.all("a"), 2))
 		})
 	}
 }

@@ -9,21 +9,12 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/internal/memnet"
-	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
 )
 
 // at puts a node on a host, as a copy of a process elsewhere has another one.
 func at(n *memnet.Network, host string) func(*Config) {
 	return func(c *Config) { c.Network, c.Bind = n.Host(host), host+":7000" }
-}
-
-// logs gives a node a log to read.
-func logs(to *bytes.Buffer) func(*Config) {
-	return func(c *Config) {
-		c.Logger = hclog.New(&hclog.LoggerOptions{Output: to,
-			Level: hclog.Info})
-	}
 }
 
 // A process on a copy of a data directory is refused for as long as the process on
@@ -71,12 +62,9 @@ func TestACopyNeverTakesThePlaceOfAProcessThatAnswers(t *testing.T) {
 // A process that is killed and started again is taken in at once, also where its
 // members have not noticed its end yet: §6.6.
 func TestARestartIsTakenInAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		net := memnet.New()
-		a := start(t, "a", onHost(net))
-		b := start(t, "b", onHost(net))
-		b.AddPeer("a", "a:7000")
-		time.Sleep(time.Minute + a.cfg.times.ping/3)
+	virtual(t, func(t *testing.T, net *memnet.Network) {
+		a, _ := calledOn(t, net)
+		time.Sleep(a.cfg.times.ping / 3)
 		net.Kill("b")
 		b2 := start(t, "b", onHost(net), boot(2))
 		began := time.Now()
@@ -91,12 +79,8 @@ func TestARestartIsTakenInAtOnce(t *testing.T) {
 // A later start is taken in when the link to the earlier one has been silent for
 // the idle time-out. That proves nothing: a paused process is silent, too. §6.9.
 func TestALaterStartReplacesASilentProcessWithoutProof(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		net := memnet.New()
-		a := start(t, "a", onHost(net))
-		b := start(t, "b", onHost(net))
-		b.AddPeer("a", "a:7000")
-		time.Sleep(time.Minute)
+	virtual(t, func(t *testing.T, net *memnet.Network) {
+		a, b := calledOn(t, net)
 		cut(net, "a", "b", memnet.Drop)
 		clone := start(t, "b", at(net, "clone"), boot(2))
 		clone.AddPeer("a", "a:7000")
@@ -134,12 +118,8 @@ func TestAProcessWithoutANumberIsNoTwin(t *testing.T) {
 
 func TestForget(t *testing.T) {
 	const quiet = 10 * time.Second
-	synctest.Test(t, func(t *testing.T) {
-		net := memnet.New()
-		a := start(t, "a", onHost(net))
-		b := start(t, "b", onHost(net))
-		b.AddPeer("a", "a:7000")
-		time.Sleep(time.Minute)
+	virtual(t, func(t *testing.T, net *memnet.Network) {
+		a, b := calledOn(t, net)
 		require.NoError(t, a.Forget("nobody", quiet))
 		require.ErrorContains(t, a.Forget("b", quiet),
 			`the process of node "b" lives: there is a link to it, connected at b:`)
@@ -235,9 +215,9 @@ func TestAWelcomeOfAnEndedProcessIsNotReportedAsACopy(t *testing.T) {
 			a.sees(t, "x", "down reset")
 			a.AddPeer("x", l.Addr().String())
 			<-answered
-			require.Eventually(t, func() bool {
+			until(t, func() bool {
 				return strings.Contains(a.Links()[0].LastErr, "handshake with x")
-			}, patience, glance)
+			})
 			a.close(t) // it has told the observer all by then
 			require.Equal(t, lives, a.observed("x refused data-dir-copied"))
 		})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -68,7 +67,7 @@ func TestAStrangerDoesNotReplaceALinkThatIsUp(t *testing.T) {
 	}{
 		"it dialed":            {without, true},
 		"it was dialed":        {without, false},
-		"during a move to TLS": {movesToTLS, true},
+		"during a move to TLS": {goes(acceptsWay), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -80,7 +79,7 @@ func TestAStrangerDoesNotReplaceALinkThatIsUp(t *testing.T) {
 				a.knows(b)
 			}
 			a.sees(t, "a", "up 1")
-			require.Eventually(t, func() bool { return a.stands("a") }, patience, glance)
+			until(t, func() bool { return a.stands("a") })
 			for range 3 {
 				require.False(t, intrude(t, a).buries(t, a, impersonates(t, b, a)))
 			}
@@ -126,8 +125,7 @@ func TestAStrangerDoesNotComeBeforeAProcessThatReturns(t *testing.T) {
 		"the same, another process": func(h *hello) { h.Process++ },
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				net := memnet.New()
+			virtual(t, func(t *testing.T, net *memnet.Network) {
 				net.Delay(func(from, to string) time.Duration {
 					if from == "b" || to == "b" {
 						return 300 * time.Millisecond
@@ -166,7 +164,7 @@ func TestTheEndOfWhoShowsNothingProvesNothing(t *testing.T) {
 	a, b := start(t, "a"), start(t, "b")
 	b.knows(a)
 	a.sees(t, "b", "up 1")
-	require.Eventually(t, func() bool { return a.stands("b") }, patience, glance)
+	until(t, func() bool { return a.stands("b") })
 	h := b.greets(a)
 	b.RemovePeer("a")
 	a.sees(t, "b", "down goodbye")
@@ -184,7 +182,7 @@ func TestACertificateProvesNothingWhereProofsAreOff(t *testing.T) {
 	m := inKernel(t, a)
 	e := m.dial(t)
 	require.NoError(t, m.present(e))
-	require.Eventually(t, func() bool { return a.stands("x") }, patience, glance)
+	until(t, func() bool { return a.stands("x") })
 	e.shows(m.secret[:])
 	_ = closeWrite(m.conn)
 	a.sees(t, "x", "down eof")

@@ -32,8 +32,7 @@ func TestAnIdleLinkIsQuiet(t *testing.T) {
 // so does, a second later, who says nothing.
 func TestSilenceCountsFromTheFirstWordWithoutAnswer(t *testing.T) {
 	for says, most := range map[bool]time.Duration{true: 0, false: restPing + 80*time.Millisecond} {
-		synctest.Test(t, func(t *testing.T) {
-			net := memnet.New()
+		virtual(t, func(t *testing.T, net *memnet.Network) {
 			a, b := pairOn(t, net, fast)
 			time.Sleep(10 * time.Second)
 			cut(net, "a", "b", memnet.Drop)
@@ -70,17 +69,13 @@ func TestALinkOnWhichSomebodySpeaksStays(t *testing.T) {
 // A peer of an older build takes a link for silent on which nothing comes for the idle
 // time-out: it gets a ping in every third of that.
 func TestAnOlderPeerIsPingedAllTheTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		net := memnet.New()
+	virtual(t, func(t *testing.T, net *memnet.Network) {
 		a := start(t, "a", onHost(net), fast)
-		conn, err := net.Host("x").Dial(t.Context(), "a:7000")
-		require.NoError(t, err)
-		defer func() { _ = conn.Close() }()
-		s, h := &stranger{shake(t, conn, a, time.Hour), t}, helloFrom(a)
+		s, h := intrudeOn(t, net, a), helloFrom(a)
 		h.MaxVersion = askVersion - 1
 		s.link(h)
 		for range 100 {
-			require.NoError(t, conn.SetReadDeadline(time.Now().Add(2*a.cfg.Inactivity)))
+			require.NoError(t, s.raw.SetReadDeadline(time.Now().Add(2*a.cfg.Inactivity)))
 			kind, body, err := s.frames.next()
 			require.NoError(t, err)
 			if kind == framePing {
@@ -95,8 +90,7 @@ func TestAnOlderPeerIsPingedAllTheTime(t *testing.T) {
 // Whoever was held up lets the peers have the time for an answer, and for what they take, once
 // more: what came meanwhile is not read yet.
 func TestWhoeverWasHeldUpWaitsAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		net := memnet.New()
+	virtual(t, func(t *testing.T, net *memnet.Network) {
 		a, _ := pairOn(t, net, fast)
 		time.Sleep(10 * time.Second)
 		cut(net, "a", "b", memnet.Drop)

@@ -6,18 +6,21 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/memnet"
-	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
 )
 
 func TestConfigNamesEveryProblem(t *testing.T) {
-	require.NoError(t, testConfig("a").Validate())
+	longest := elector.NodeID(strings.Repeat("n", elector.MaxNameLength))
+	require.NoError(t, testConfig(longest).Validate())
+	require.ErrorContains(t, testConfig(longest+"n").Validate(),
+		"129 bytes long, and the limit is 128")
 	err := Config{
 		Cluster: strings.Repeat("c", 256), Node: "*", Bind: "nowhere", Advertise: "x", Inactivity: -1,
 		Facts: Facts{Settings: []string{"lease"}},
@@ -40,19 +43,6 @@ func TestListenSaysWhereItFailed(t *testing.T) {
 	cfg.Bind = a.Addr().String()
 	_, err := Listen(cfg, &recorder{})
 	require.ErrorContains(t, err, "listen on "+cfg.Bind)
-}
-
-func TestIPv6(t *testing.T) {
-	if l, err := net.Listen("tcp", "[::1]:0"); err != nil {
-		t.Skip("no IPv6 here: ", err)
-	} else {
-		require.NoError(t, l.Close())
-	}
-	v6 := func(c *Config) { c.Bind = "[::1]:0" }
-	a, b := start(t, "a", v6), start(t, "b", v6)
-	a.knows(b)
-	b.sees(t, "a", "up 1")
-	require.Equal(t, a.Addr().String(), b.Links()[0].Peer.Address)
 }
 
 func TestAdvertisedAddress(t *testing.T) {
@@ -92,8 +82,7 @@ func TestCloseIsIdempotentAndRefusesLater(t *testing.T) {
 
 // TestCloseIsBounded: a handler that never returns cannot hold Close up, nor the goodbye.
 func TestCloseIsBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		net := memnet.New()
+	virtual(t, func(t *testing.T, net *memnet.Network) {
 		a := startWith(t, "a", &recorder{slow: "b", release: make(chan struct{})}, onHost(net))
 		b := start(t, "b", onHost(net))
 		b.AddPeer("a", a.cfg.Bind)
@@ -130,10 +119,8 @@ func TestSlowHandlerHoldsUpItsOwnLinkAlone(t *testing.T) {
 }
 
 func TestDisconnectSaysWhyAndPausesBeforeTheRedial(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		net := memnet.New()
-		a, b := start(t, "a", onHost(net)), start(t, "b", onHost(net))
-		a.AddPeer("b", "b:7000")
+	virtual(t, func(t *testing.T, net *memnet.Network) {
+		a, b := pairOn(t, net)
 		time.Sleep(time.Second)
 		a.Disconnect("b", "absurd term 2^64-1")
 		a.Disconnect("stranger", "nobody")
@@ -152,8 +139,7 @@ func TestAddressOfAPeerCanChange(t *testing.T) {
 	a.AddPeer("b", "127.0.0.1:1")
 	a.AddPeer("a", b.Addr().String()) // itself: ignored
 	a.AddPeer("b", "")                // likewise
-	require.Eventually(t, func() bool { return strings.Contains(a.Links()[0].LastErr, "refused") },
-		patience, glance)
+	until(t, func() bool { return strings.Contains(a.Links()[0].LastErr, "refused") })
 	a.knows(b)
 	a.sees(t, "b", "up 1")
 	require.Len(t, a.Links(), 1)
@@ -168,28 +154,10 @@ func TestConnectionToOneselfIsRecognised(t *testing.T) {
 	require.Empty(t, a.all("a"))
 }
 
-func TestWarningsAreNotRepeatedAllTheTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var out strings.Builder
-		l := &logger{Logger: hclog.New(&hclog.LoggerOptions{Output: &out})}
-		for range 5 {
-			l.warn("garbage", "10.0.0.1", "link closed")
-		}
-		l.warn("garbage", "10.0.0.2", "link closed")
-		require.Equal(t, 2, strings.Count(out.String(), "link closed"))
-		time.Sleep(time.Minute)
-		l.warn("garbage", "10.0.0.1", "link closed")
-		require.Equal(t, 3, strings.Count(out.String(), "link closed"))
-		require.Contains(t, out.String(), "repeats=4")
-	})
-}
-
 // Strangers with many addresses fill no log, and hide nothing that a member does.
 func TestRefusalsAreBoundedInAll(t *testing.T) {
 	var out bytes.Buffer
-	a := start(t, "a", func(c *Config) {
-		c.Logger = hclog.New(&hclog.LoggerOptions{Output: &out})
-	})
+	a := start(t, "a", logs(&out))
 	for i := range 10 * maxRefusals {
 		a.log.warn("garbage", fmt.Sprint("host", i), connectionRefused)
 	}
@@ -199,13 +167,6 @@ func TestRefusalsAreBoundedInAll(t *testing.T) {
 	require.Equal(t, maxRefusals+1, strings.Count(out.String(), connectionRefused))
 	require.Contains(t, out.String(), "closing the link")
 	require.Contains(t, out.String(), "[ERROR] connection refused")
-}
-
-// A name that the elector refuses is refused by the mesh too, in a Hello as in a Config.
-func TestNamesHaveTheElectorsLimit(t *testing.T) {
-	most := elector.NodeID(strings.Repeat("n", elector.MaxNameLength))
-	require.NoError(t, testConfig(most).Validate())
-	require.ErrorContains(t, testConfig(most+"n").Validate(), "129 bytes long, and the limit is 128")
 }
 
 func TestTimesFollowTheElection(t *testing.T) {
@@ -224,4 +185,40 @@ func TestTimesFollowTheElection(t *testing.T) {
 	} {
 		require.Equal(t, want, Config{Inactivity: inactivity}.derivedTimes(), inactivity)
 	}
+}
+
+// callsBack is where a program's log goes to, which asks the mesh itself.
+type callsBack struct{ ask atomic.Pointer[func()] }
+
+func (c *callsBack) Write(b []byte) (int, error) {
+	if ask := c.ask.Swap(nil); ask != nil {
+		(*ask)()
+	}
+	return len(b), nil
+}
+
+// TestForgetHoldsUpNobodyByItsLog: a logger that blocks must not stop the heartbeats.
+func TestForgetHoldsUpNobodyByItsLog(t *testing.T) {
+	out := &callsBack{}
+	a := start(t, "a", logs(out))
+	b := start(t, "b")
+	b.knows(a)
+	a.sees(t, "b", "up 1")
+	b.close(t)
+	a.sees(t, "b", "down goodbye")
+	held := false
+	ask := func() {
+		sent := make(chan bool)
+		go func() { sent <- a.Send("b", "g", heartbeat(1)) }()
+		select {
+		case <-sent:
+		case <-time.After(time.Second):
+			held = true
+			go func() { <-sent }()
+		}
+	}
+	out.ask.Store(&ask)
+	require.NoError(t, a.Forget("b", 0))
+	require.Nil(t, out.ask.Load(), "it says so")
+	require.False(t, held)
 }

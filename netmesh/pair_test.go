@@ -91,20 +91,6 @@ func TestTheKeyOfAnotherHandshakeIsKept(t *testing.T) {
 	require.Empty(t, a.offered)
 }
 
-func TestSmallerNodesConnectionIsKept(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		net := memnet.New()
-		a, b := start(t, "a", onHost(net)), start(t, "b", onHost(net))
-		b.AddPeer("a", "a:7000")
-		synctest.Wait()
-		require.True(t, b.Links()[0].Dialed)
-
-		a.AddPeer("b", "b:7000") // has a link already: dials nobody
-		time.Sleep(time.Minute)
-		require.Equal(t, []string{"up 1"}, a.all("b"))
-	})
-}
-
 func TestMeshOfManyHasOneConnectionPerPair(t *testing.T) {
 	const size = 7
 	var nodes []*node
@@ -115,8 +101,7 @@ func TestMeshOfManyHasOneConnectionPerPair(t *testing.T) {
 		n.knows(nodes...)
 	}
 	for _, n := range nodes {
-		require.Eventually(t, func() bool { return n.connections() == size-1 && n.up() == size-1 },
-			patience, glance)
+		until(t, func() bool { return n.connections() == size-1 && n.up() == size-1 })
 	}
 	require.True(t, nodes[0].Send("*", "g", heartbeat(1)))
 	for _, n := range nodes[1:] {
@@ -135,28 +120,8 @@ func (n *node) up() (count int) {
 	return count
 }
 
-func TestNewerConnectionOfTheSameDialerReplaces(t *testing.T) {
-	a := start(t, "a")
-	first, second := intrude(t, a), intrude(t, a)
-	h := helloFrom(a)
-	first.link(h)
-	a.sees(t, "x", "up 1")
-	h.Dial = 2
-	second.link(h)
-	first.isClosed() // a accepted both, and so it says goodbye to the older
-	require.Eventually(t, func() bool { return a.count("x", "up 1") == 2 }, patience, glance)
-	require.Len(t, a.all("x"), 2)
-
-	h.Dial = 1
-	third := intrude(t, a)
-	require.NoError(t, third.send(frameHello, h))
-	require.Equal(t, reasonStale, reasonOf(third.expect(frameWelcome, &hello{})))
-	require.Equal(t, 1, a.up())
-}
-
 func TestReincarnation(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		hosts := memnet.New()
+	virtual(t, func(t *testing.T, hosts *memnet.Network) {
 		a := start(t, "a", onHost(hosts))
 		h := helloFrom(a)
 		var conn net.Conn // the newest
@@ -164,17 +129,14 @@ func TestReincarnation(t *testing.T) {
 			id := uuid.NewSHA1(uuid.Nil, []byte(identity))
 			h.Boot, h.Identity = boot, id[:]
 			h.Dial++
-			newest, err := hosts.Host("x").Dial(t.Context(), "a:7000")
-			require.NoError(t, err)
-			t.Cleanup(func() { _ = newest.Close() })
-			g := shake(t, newest, a, time.Hour)
+			g := intrudeOn(t, hosts, a)
 			require.NoError(t, g.send(frameHello, h))
 			if err := g.expect(frameWelcome, &hello{}); err != nil {
 				return err
 			}
 			require.NoError(t, g.send(frameJoin, &ping{}))
 			synctest.Wait()
-			conn = newest
+			conn = g.raw
 			return nil
 		}
 		end := func(end func(net.Conn)) { end(conn); synctest.Wait() }
@@ -213,14 +175,10 @@ func TestReincarnation(t *testing.T) {
 // TestLastFramesOfAReplacedConnectionArrive: the peer sent them before it knew
 // that this end goes on with another connection.
 func TestLastFramesOfAReplacedConnectionArrive(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		net := memnet.New()
+	virtual(t, func(t *testing.T, net *memnet.Network) {
 		a := start(t, "a", onHost(net))
 		dial := func(h *hello) *stranger {
-			conn, err := net.Host("x").Dial(t.Context(), "a:7000")
-			require.NoError(t, err)
-			t.Cleanup(func() { _ = conn.Close() })
-			s := &stranger{shake(t, conn, a, time.Hour), t}
+			s := intrudeOn(t, net, a)
 			s.link(h)
 			synctest.Wait()
 			return s

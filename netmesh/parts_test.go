@@ -11,55 +11,21 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestNewerMessageReplacesAnUnsentOlderOneOfItsKind(t *testing.T) {
-	var q queue
-	push := func(group string, m elector.Message) { q.push(group, &m) }
-	cession := elector.Message{Kind: elector.LeadershipCession}
-	push("g", heartbeat(1))
-	push("g", cession)
-	push("other", heartbeat(9))
-	push("g", heartbeat(2))
-	push("g", ack(3))
-	require.Equal(t, 4, q.waiting())
-	require.Equal(t, []queued{{"g", cession}, {"other", heartbeat(9)}, {"g", heartbeat(2)},
-		{"g", ack(3)}},
-		q.swap(nil), "the newer heartbeat must not overtake the cession")
-	require.Empty(t, q.swap(nil))
-}
-
-// A link that sends nothing for long must not make its queue grow: what waits is
-// bounded by the elections of this node and the kinds of messages.
-func TestQueueIsBoundedByElectionsAndKinds(t *testing.T) {
-	const groups, kinds = 100, 2
-	var q queue
-	for seq := range uint64(1000) {
-		for g := range groups {
-			for _, m := range [kinds]elector.Message{heartbeat(seq), ack(seq)} {
-				q.push(strconv.Itoa(g), &m)
-			}
-		}
-		require.Equal(t, groups*kinds, q.waiting())
-		require.LessOrEqual(t, len(q.items), 2*groups*kinds+8)
-	}
-	var order []queued
-	for g := range groups {
-		order = append(order, queued{strconv.Itoa(g), heartbeat(999)}, queued{strconv.Itoa(g), ack(999)})
-	}
-	require.Equal(t, order, q.swap(nil))
-	require.Zero(t, q.waiting())
-}
-
-// Whatever is pushed, in whatever order, leaves as it would from a plain list
-// from which each push removes its like first.
+// TestQueueKeepsTheOrder: whatever is pushed, in whatever order, leaves as it would from a plain
+// list from which each push removes its like first. So a newer message overtakes no other, and
+// what a link that sends nothing keeps is bounded by the elections and the kinds of messages.
 func TestQueueKeepsTheOrder(t *testing.T) {
+	const groups, kinds = 5, 9
 	for seed := range uint64(200) {
 		random, q, want, spare := rand.New(rand.NewPCG(seed, 0)), queue{}, []queued(nil), []queued(nil)
 		for seq := range uint64(500) {
-			item := queued{strconv.Itoa(random.IntN(5)), heartbeat(seq)}
-			item.msg.Kind = elector.Kind(1 + random.IntN(9))
+			item := queued{strconv.Itoa(random.IntN(groups)), heartbeat(seq)}
+			item.msg.Kind = elector.Kind(1 + random.IntN(kinds))
 			want = append(slices.DeleteFunc(want, func(i queued) bool { return i.key() == item.key() }),
 				item)
 			q.push(item.group, &item.msg)
+			require.Equal(t, len(want), q.waiting())
+			require.LessOrEqual(t, len(q.items), 2*groups*kinds+8)
 			if random.IntN(100) == 0 {
 				spare = q.swap(spare)
 				require.Equal(t, want, spare, "seed %d", seed)

@@ -36,6 +36,10 @@ func TestRefusedHandshakesAreObservedByBothEnds(t *testing.T) {
 			z.AddPeer(c.dials, a.Addr().String())
 			a.observes(t, append(c.words, string(c.about)+" refused "+c.kind.String())...)
 			z.observes(t, append(c.words, string(c.dials)+" refused "+c.kind.String())...)
+			a.counts(t, c.kind)
+			z.counts(t, c.kind)
+			until(t, func() bool { return z.Links()[0].LastErr != "" })
+			require.Contains(t, z.Links()[0].LastErr, c.words[0])
 		})
 	}
 }

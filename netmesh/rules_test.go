@@ -83,7 +83,7 @@ func TestOldEvidenceProvesNothing(t *testing.T) {
 	a, b := start(t, "a"), start(t, "b")
 	a.knows(b)
 	a.sees(t, "b", "up 1")
-	require.Eventually(t, func() bool { return a.evidenceTo("b") != nil }, patience, glance)
+	until(t, func() bool { return a.evidenceTo("b") != nil })
 	p := a.peers["b"]
 	dial := func(e *evidence) {
 		p.dialFailed(dialTask{addr: e.addr, proof: e}, syscall.ECONNREFUSED)
@@ -112,7 +112,6 @@ func TestDyingListenerIsAskedAgain(t *testing.T) {
 	a := start(t, "a")
 	m := inKernel(t, a)
 	e := m.evidence()
-	require.Eventually(t, func() bool { return a.stands("x") }, patience, glance)
 	m.dying.Store(true)
 	_ = m.conn.Close()
 	_ = e.conn.Close()
@@ -127,12 +126,11 @@ func TestListenerIsClosedLast(t *testing.T) {
 	b := start(t, "b")
 	b.knows(a)
 	a.sees(t, "b", "up 1")
-	require.Eventually(t, func() bool { return b.Send("a", "g", ack(1)) }, patience, glance)
+	until(t, func() bool { return b.Send("a", "g", ack(1)) })
 	require.Eventually(t, a.held.Load, patience, glance)
 	closed := make(chan error)
 	go func() { closed <- a.Close(context.Background()) }()
-	require.Eventually(t, func() bool { return !a.Send("b", "g", ack(1)) || a.ctx.Err() != nil },
-		patience, glance)
+	until(t, func() bool { return !a.Send("b", "g", ack(1)) || a.ctx.Err() != nil })
 	conn, err := net.DialTimeout("tcp", a.Addr().String(), time.Second)
 	require.NoError(t, err)
 	require.NoError(t, conn.Close())

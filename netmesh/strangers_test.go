@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/elector"
@@ -28,28 +27,24 @@ func guest(a *node, name string) *hello {
 	return h
 }
 
-func records(a *node) int { return len(a.Links()) }
-
 // Names that come and go leave nothing behind, and fill no log.
 func TestNamesThatComeAndGoFillNothing(t *testing.T) {
 	plainOnly(t)
 	var log bytes.Buffer
-	a := start(t, "a", votersAB, func(c *Config) {
-		c.Logger = hclog.New(&hclog.LoggerOptions{Level: hclog.Info, Output: &log})
-	})
+	a := start(t, "a", votersAB, logs(&log))
 	for i := range maxMembers + 10 {
 		s := intrude(t, a)
 		s.link(guest(a, fmt.Sprint("guest", i)))
 		_, _, _ = s.frames.next() // the link is up, or refused
 		reset(s.conn)
 	}
-	require.Eventually(t, func() bool { return records(a) == 0 }, patience, glance)
+	until(t, func() bool { return len(a.Links()) == 0 })
 	require.Zero(t, a.Counters()[reasonCrowded])
 	b := start(t, "b", votersAB)
 	b.knows(a)
 	a.sees(t, "b", "up 1")
 	require.NoError(t, b.Mesh.Close(t.Context()))
-	require.Eventually(t, func() bool { return records(a) == 1 }, patience, glance)
+	until(t, func() bool { return len(a.Links()) == 1 })
 	require.True(t, a.Links()[0].Peer.Node == "b", "the identity of a voter is kept")
 	require.NoError(t, a.Mesh.Close(t.Context()))
 	require.Equal(t, 1, strings.Count(log.String(), "link down"))
@@ -67,7 +62,7 @@ func TestStrangersTakeNoVotersPlace(t *testing.T) {
 	}
 	intrude(t, a).link(guest(a, "guest"))
 	a.counts(t, reasonCrowded)
-	require.Equal(t, maxStrangers, records(a))
+	require.Equal(t, maxStrangers, len(a.Links()))
 	b, observer := start(t, "b", votersAB), start(t, "observer")
 	b.knows(a)
 	a.sees(t, "b", "up 1")
@@ -78,19 +73,11 @@ func TestStrangersTakeNoVotersPlace(t *testing.T) {
 // That a stranger listens nowhere is worth a line, and not one for each name.
 func TestStrangersThatListenNowhereFillNoLog(t *testing.T) {
 	plainOnly(t)
-	synctest.Test(t, func(t *testing.T) {
+	virtual(t, func(t *testing.T, net *memnet.Network) {
 		var log bytes.Buffer
-		network := memnet.New()
-		a := start(t, "a", votersAB, onHost(network), func(c *Config) {
-			c.Logger = hclog.New(&hclog.LoggerOptions{Level: hclog.Info, Output: &log})
-		})
-		dial := func() *stranger {
-			conn, err := network.Host("x").Dial(t.Context(), "a:7000")
-			require.NoError(t, err)
-			return &stranger{newHandshake(conn, patience), t}
-		}
+		a := start(t, "a", votersAB, onHost(net), logs(&log))
 		for i := range 5 {
-			h, s, evidence := guest(a, fmt.Sprint("guest", i)), dial(), dial()
+			h, s, evidence := guest(a, fmt.Sprint("guest", i)), intrudeOn(t, net, a), intrudeOn(t, net, a)
 			h.MaxVersion, h.Address = maxVersion, "x:7000"
 			require.NoError(t, s.send(frameHello, h))
 			var theirs hello
@@ -115,20 +102,19 @@ func TestStrangersThatListenNowhereFillNoLog(t *testing.T) {
 // that begins anew, once.
 func TestWhereNobodyAnswersIsDialedRarely(t *testing.T) {
 	for voter, want := range map[string]struct{ least, most int64 }{"x": {10, 40}, "b": {3, 3}} {
-		synctest.Test(t, func(t *testing.T) {
-			network, s := memnet.New(), &starved{}
+		virtual(t, func(t *testing.T, network *memnet.Network) {
+			n, counted := wrapped(func(c net.Conn) net.Conn { return c })
 			a := start(t, "a", onHost(network), func(c *Config) {
 				c.Facts = Facts{Voters: []string{"a", voter}, VoterCount: 2}
 				c.times.idle = time.Hour
-				s.Network, c.Network = c.Network, s
-			})
+			}, counted)
 			m := joins(t, a, network.Host("x"), "x:7000")
 			require.NoError(t, m.listener.Close())
 			for round := range int64(3) {
 				require.NoError(t, m.present(m.dial(t)))
 				time.Sleep(5 * time.Minute)
-				require.GreaterOrEqual(t, s.dialed.Load(), (round+1)*want.least)
-				require.LessOrEqual(t, s.dialed.Load(), (round+1)*want.most)
+				require.GreaterOrEqual(t, n.dialed.Load(), (round+1)*want.least)
+				require.LessOrEqual(t, n.dialed.Load(), (round+1)*want.most)
 			}
 		})
 	}
@@ -154,8 +140,7 @@ func TestAFalseAddressDoesNotKeepAMemberOut(t *testing.T) {
 		"b dialed a": func(_, b *node) { b.AddPeer("a", "a:7000") },
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				net := memnet.New()
+			virtual(t, func(t *testing.T, net *memnet.Network) {
 				a, b := start(t, "a", onHost(net)), start(t, "b", onHost(net))
 				invite(a, b)
 				time.Sleep(time.Minute)

@@ -63,13 +63,6 @@ func load(dir ...string) *Credentials {
 	return c
 }
 
-// movesToTLS gives a node TLS, and lets it accept members without.
-func movesToTLS(cfg *Config) {
-	c := *credentialsOf(cfg.Node)
-	c.AcceptPlain = true
-	cfg.TLS = func() *Credentials { return &c }
-}
-
 // encrypted gives a node TLS.
 func encrypted(cfg *Config) {
 	c := credentialsOf(cfg.Node)

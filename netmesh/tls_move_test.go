@@ -18,22 +18,16 @@ const (
 	demandsWay = "demands TLS"
 )
 
-// goes gives a node a way, and returns how to change it between the last two.
-func goes(way string) (edit func(*Config), change func(way string)) {
-	var plain atomic.Bool
-	change = func(way string) { plain.Store(way == acceptsWay) }
-	change(way)
+// goes gives a node a way.
+func goes(way string) func(*Config) {
 	return func(cfg *Config) {
 		if way == plainWay {
 			return
 		}
 		c := *credentialsOf(cfg.Node)
-		cfg.TLS = func() *Credentials {
-			now := c
-			now.AcceptPlain = plain.Load()
-			return &now
-		}
-	}, change
+		c.AcceptPlain = way == acceptsWay
+		cfg.TLS = func() *Credentials { return &c }
+	}
 }
 
 // linkOf is the link of a node to another.
@@ -65,13 +59,16 @@ func TestWaysThatMeet(t *testing.T) {
 		{demandsWay, plainWay, false, false},
 	} {
 		t.Run(c.dials+" dials one that "+c.accepts, func(t *testing.T) {
-			one, _ := goes(c.dials)
-			other, _ := goes(c.accepts)
-			a, b := start(t, "a", one), start(t, "b", other)
+			a, b := start(t, "a", goes(c.dials)), start(t, "b", goes(c.accepts))
 			a.knows(b)
 			if !c.link {
-				a.counts(t, ReasonTLS)
-				require.Zero(t, a.up()+b.up())
+				until(t, func() bool { return a.Links()[0].LastErr != "" })
+				require.Contains(t, a.Links()[0].LastErr, "speaks none")
+				for _, n := range []*node{a, b} { // both say so
+					n.counts(t, ReasonTLS)
+					require.Len(t, n.Counters(), 1)
+					require.Zero(t, n.up())
+				}
 				return
 			}
 			for _, n := range []*node{a, b} {
@@ -79,7 +76,7 @@ func TestWaysThatMeet(t *testing.T) {
 				if n == a {
 					peer = "b"
 				}
-				require.Eventually(t, func() bool { return n.linkOf(peer).Evidence }, patience, glance)
+				until(t, func() bool { return n.linkOf(peer).Evidence })
 				require.Equal(t, c.encrypted, n.linkOf(peer).Encrypted)
 			}
 			a.AddPeer("b", b.Addr().String())
@@ -102,56 +99,46 @@ func (n *node) endsAsKernelsEndIt(peer elector.NodeID) {
 	_ = closeWrite(p.link.conn)
 }
 
-// TestDemandEndsPlainLinks, and only those.
-func TestDemandEndsPlainLinks(t *testing.T) {
+// TestNewCredentialsEndLinks that they would not let in: plain ones if they demand TLS, and those
+// of a node that their list of names lacks although its certificate is right. It is told why and
+// does not get in again. Others stay.
+func TestNewCredentialsEndLinks(t *testing.T) {
 	plainOnly(t)
-	way, change := goes(acceptsWay)
-	other, _ := goes(acceptsWay)
-	a, b, c := start(t, "a", way), start(t, "b"), start(t, "c", other)
-	a.knows(b, c)
-	a.sees(t, "b", "up 1")
-	a.sees(t, "c", "up 1")
-	change(demandsWay)
-	a.sees(t, "b", "down local")
-	b.sees(t, "a", "down goodbye")
-	require.True(t, a.Send("c", "g", ack(1)))
-	c.sees(t, "a", "g HeartbeatAck 1")
-	require.Equal(t, []string{"up 1"}, a.all("c"), "that one is encrypted and stays")
-	before := a.count("b", "up 1")
-	change(acceptsWay)
-	require.Eventually(t, func() bool { return a.count("b", "up 1") > before }, patience, glance)
-}
-
-// TestAListOfNamesRevokes: a node that is taken off the list of another loses its link, is
-// told why, and does not get in again, although its certificate is right. Others stay.
-func TestAListOfNamesRevokes(t *testing.T) {
-	plainOnly(t)
-	var names atomic.Pointer[[]string]
-	names.Store(&[]string{"a", "b", "c"})
-	listing := func(cfg *Config) {
-		c := *credentialsOf(cfg.Node)
-		cfg.TLS = func() *Credentials {
-			now := c
-			now.Names = *names.Load()
-			return &now
-		}
+	for name, c := range map[string]struct {
+		b             string // its way
+		before, after func(*Credentials)
+	}{
+		"TLS is demanded": {plainWay, func(c *Credentials) { c.AcceptPlain = true },
+			func(*Credentials) {}},
+		"b is taken off the list": {demandsWay, func(c *Credentials) { c.Names = []string{"a", "b", "c"} },
+			func(c *Credentials) { c.Names = []string{"a", "c"} }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var now atomic.Pointer[Credentials]
+			shown := func(edit func(*Credentials)) {
+				own := *credentialsOf("a")
+				edit(&own)
+				now.Store(&own)
+			}
+			shown(c.before)
+			a := start(t, "a", func(cfg *Config) { cfg.TLS = now.Load })
+			b, c2 := start(t, "b", goes(c.b)), start(t, "c", goes(demandsWay))
+			a.knows(b, c2)
+			a.sees(t, "b", "up 1")
+			a.sees(t, "c", "up 1")
+			shown(c.after)
+			a.sees(t, "b", "down local")
+			b.sees(t, "a", "down goodbye")
+			b.knows(a)
+			b.counts(t, ReasonTLS)
+			require.True(t, a.Send("c", "g", ack(1)))
+			c2.sees(t, "a", "g HeartbeatAck 1")
+			require.Equal(t, []string{"up 1"}, a.all("c"))
+			before := a.count("b", "up 1")
+			shown(c.before)
+			until(t, func() bool { return a.count("b", "up 1") > before })
+		})
 	}
-	other, _ := goes(demandsWay)
-	a, b, c := start(t, "a", listing), start(t, "b", other), start(t, "c", other)
-	a.knows(b, c)
-	a.sees(t, "b", "up 1")
-	a.sees(t, "c", "up 1")
-	names.Store(&[]string{"a", "c"})
-	a.sees(t, "b", "down local")
-	b.sees(t, "a", "down goodbye")
-	b.knows(a)
-	b.counts(t, ReasonTLS)
-	require.True(t, a.Send("c", "g", ack(1)))
-	c.sees(t, "a", "g HeartbeatAck 1")
-	require.Equal(t, []string{"up 1"}, a.all("c"))
-	before := a.count("b", "up 1")
-	names.Store(&[]string{"a", "b", "c"})
-	require.Eventually(t, func() bool { return a.count("b", "up 1") > before }, patience, glance)
 }
 
 // TestNodeThatDemandsTLSIsNotTalkedOutOfIt by somebody on the network who answers as a
@@ -163,8 +150,7 @@ func TestNodeThatDemandsTLSIsNotTalkedOutOfIt(t *testing.T) {
 			l, err := net.Listen("tcp", "127.0.0.1:0")
 			require.NoError(t, err)
 			defer func() { _ = l.Close() }()
-			edit, _ := goes(way)
-			a := start(t, "a", edit)
+			a := start(t, "a", goes(way))
 			a.AddPeer("b", l.Addr().String())
 			sawPlain := false
 			for range 6 { // connections

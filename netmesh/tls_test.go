@@ -15,10 +15,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/elector"
@@ -139,7 +137,7 @@ func TestWhoDialsIsKnownByItsCertificate(t *testing.T) {
 	for name, c := range all {
 		t.Run(name, func(t *testing.T) {
 			var log lines
-			a := start(t, "a", shows(own), log.to)
+			a := start(t, "a", shows(own), logs(&log))
 			conn, err := net.Dial("tcp", a.Addr().String())
 			require.NoError(t, err)
 			defer reset(conn)
@@ -181,8 +179,9 @@ func TestWhoIsDialedIsKnownByItsCertificate(t *testing.T) {
 			conn, err := l.Accept()
 			require.NoError(t, err)
 			defer reset(conn)
-			tape := &taped{Conn: conn}
-			h := newHandshake(tape, patience)
+			var tape bytes.Buffer
+			taped := &tapped{ofTCP: conn.(ofTCP), read: func(b []byte, _ error) { tape.Write(b) }}
+			h := newHandshake(taped, patience)
 			err = h.secure(c.mesh(), "")
 			if c.accepting == "" {
 				require.NoError(t, err)
@@ -190,33 +189,20 @@ func TestWhoIsDialedIsKnownByItsCertificate(t *testing.T) {
 				return
 			}
 			require.ErrorContains(t, err, "does not accept this node's certificate, and its log says why")
-			require.Eventually(t, func() bool { return a.Links()[0].LastErr != "" }, patience, glance)
+			until(t, func() bool { return a.Links()[0].LastErr != "" })
 			require.Contains(t, a.Links()[0].LastErr, "refused (tls): ")
 			require.Contains(t, a.Links()[0].LastErr, c.accepting)
 			a.observes(t, "b refused tls", c.accepting)
-			_, _ = io.Copy(io.Discard, tape)
-			require.Equal(t, [][2]int{{22, 0}, {20, 0}, {23, 2 + 1 + 16}}, tape.records(),
+			_, _ = io.Copy(io.Discard, taped)
+			require.Equal(t, [][2]int{{22, 0}, {20, 0}, {23, 2 + 1 + 16}}, records(tape.Bytes()),
 				"its greeting, what is for old proxies, and an alert alone")
 		})
 	}
 }
 
-// taped is a connection that keeps what was read from it.
-type taped struct {
-	net.Conn
-	in bytes.Buffer
-}
-
-func (c *taped) Read(b []byte) (int, error) {
-	n, err := c.Conn.Read(b)
-	c.in.Write(b[:n])
-	return n, err
-}
-
-// records are the kinds of the TLS records that were read, and the lengths of those that
-// are encrypted.
-func (c *taped) records() (all [][2]int) {
-	for rest := c.in.Bytes(); len(rest) >= 5; {
+// records are the kinds of TLS records, and the lengths of those that are encrypted.
+func records(tape []byte) (all [][2]int) {
+	for rest := tape; len(rest) >= 5; {
 		kind, length := int(rest[0]), int(binary.BigEndian.Uint16(rest[3:]))
 		rest = rest[5+length:]
 		if kind != 23 {
@@ -225,32 +211,6 @@ func (c *taped) records() (all [][2]int) {
 		all = append(all, [2]int{kind, length})
 	}
 	return all
-}
-
-// lines is a log.
-type lines struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *lines) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
-func (l *lines) to(c *Config) { c.Logger = hclog.New(&hclog.LoggerOptions{Output: l}) }
-
-// have reports whether there is a text, except for the backslashes of quotes in quotes.
-func (l *lines) have(text string) bool {
-	plain := bytes.ReplaceAll([]byte(l.String()), []byte(`\`), nil)
-	return bytes.Contains(plain, []byte(text))
 }
 
 // TestWhoHasNoCertificateIsRefused: only members speak.
@@ -272,28 +232,6 @@ func TestOldTLSIsRefused(t *testing.T) {
 	})
 	require.ErrorContains(t, err, "protocol version not supported")
 	a.counts(t, ReasonTLS)
-}
-
-// TestOneEndAloneHasTLS: both say so.
-func TestOneEndAloneHasTLS(t *testing.T) {
-	for _, dials := range []string{"plain", "encrypted"} {
-		t.Run(dials+" dials", func(t *testing.T) {
-			plainOnly(t)
-			plain, secret := start(t, "a"), start(t, "b", encrypted)
-			from, to := plain, secret
-			if dials == "encrypted" {
-				from, to = secret, plain
-			}
-			from.knows(to)
-			plain.counts(t, ReasonTLS)
-			secret.counts(t, ReasonTLS)
-			require.Eventually(t, func() bool { return from.Links()[0].LastErr != "" }, patience, glance)
-			require.Contains(t, from.Links()[0].LastErr, "speaks none")
-			require.Zero(t, plain.up()+secret.up())
-			require.Len(t, plain.Counters(), 1)
-			require.Len(t, secret.Counters(), 1)
-		})
-	}
 }
 
 // TestNoMemberSpeaksForAnother: what it says of itself is compared with its certificate.
@@ -325,7 +263,11 @@ func TestNothingReadablePasses(t *testing.T) {
 		a, child := start(t, "a", edit, noProof), start(t, "child", edit, noProof)
 		forwardFrom(t, l, func() (net.Conn, error) {
 			c, err := net.Dial("tcp", child.Addr().String())
-			return &tapped{c, tape}, err
+			if err != nil {
+				return nil, err
+			}
+			return &tapped{c.(ofTCP), func(b []byte, _ error) { _, _ = tape.Write(b) },
+				func(b []byte) { _, _ = tape.Write(b) }}, nil
 		})
 		a.AddPeer("child", l.Addr().String())
 		a.sees(t, "child", "up 1")
@@ -345,53 +287,25 @@ func TestNothingReadablePasses(t *testing.T) {
 	})
 }
 
-// tapped is a connection on which somebody reads along, both ways.
-type tapped struct {
-	net.Conn
-	tape *lines
-}
-
-func (c *tapped) Read(b []byte) (int, error) {
-	n, err := c.Conn.Read(b)
-	_, _ = c.tape.Write(b[:n])
-	return n, err
-}
-
-func (c *tapped) Write(b []byte) (int, error) {
-	_, _ = c.tape.Write(b)
-	return c.Conn.Write(b)
-}
-
 // TestAFrameIsOneRecord, and so one write and one packet.
 func TestAFrameIsOneRecord(t *testing.T) {
 	a := start(t, "a", encrypted)
 	conn, err := net.Dial("tcp", a.Addr().String())
 	require.NoError(t, err)
 	defer reset(conn)
-	raw := &counted{Conn: conn}
+	writes := 0
+	raw := &tapped{ofTCP: conn.(ofTCP), written: func([]byte) { writes++ }}
 	h := newHandshake(raw, patience)
 	require.NoError(t, h.secure(asX(), "a"))
-	raw.writes = 0
+	writes = 0
 	_, err = h.conn.Write(make([]byte, 10_000))
 	require.NoError(t, err)
-	require.Equal(t, 1, raw.writes)
-}
-
-// counted is a connection that counts what is written to it.
-type counted struct {
-	net.Conn
-	writes int
-}
-
-func (c *counted) Write(b []byte) (int, error) {
-	c.writes++
-	return c.Conn.Write(b)
+	require.Equal(t, 1, writes)
 }
 
 // TestSlowGreetingEnds: TLS has no more time than a handshake has in all.
 func TestSlowGreetingEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		network := memnet.New()
+	virtual(t, func(t *testing.T, network *memnet.Network) {
 		a := start(t, "a", onHost(network, encrypted))
 		conn, err := network.Host("x").Dial(t.Context(), "a:7000")
 		require.NoError(t, err)
@@ -447,9 +361,9 @@ func TestNewCredentialsAreForNewLinks(t *testing.T) {
 	require.Equal(t, 1, a.up())
 	b.resetLink("a")
 	refused := func() bool { return a.up() == 0 && b.Counters()[ReasonTLS] > 0 }
-	require.Eventually(t, refused, patience, glance)
+	until(t, refused)
 	now.Store("b", c)
-	require.Eventually(t, func() bool { return a.up() == 1 && b.up() == 1 }, patience, glance)
+	until(t, func() bool { return a.up() == 1 && b.up() == 1 })
 }
 
 func TestCredentialsAreCheckedBeforeUse(t *testing.T) {
@@ -486,7 +400,7 @@ func TestHeartbeatsWithTLSAllocateAsLittleAsItCan(t *testing.T) {
 	<-there.got
 	// So does the handshake of the evidence connection: as much as 5 a heartbeat.
 	proven := func() bool { return x.Links()[0].Evidence && y.Links()[0].Evidence }
-	require.Eventually(t, proven, patience, glance)
+	until(t, proven)
 	trip := func() {
 		x.Send("y", "default", heartbeat(1))
 		<-here.got
