@@ -73,7 +73,11 @@ func (p *process) run() {
 	}
 	p.w.judge.started(p)
 	go p.follow(n.Subscribe(256))
-	go p.work()
+	if p.w.byRun() {
+		go p.workByRun()
+	} else {
+		go p.work()
+	}
 	for _, name := range p.w.elections[1:] {
 		go p.takePart(name)
 	}

@@ -40,7 +40,9 @@ func (p *process) lead(l *cluster.Leadership) {
 	}
 	if !p.Killed() {
 		done()
-		l.Release()
+		if !p.w.byRun() { // which releases it
+			l.Release()
+		}
 	}
 }
 
@@ -50,7 +52,7 @@ func (p *process) givesUp() bool {
 	case <-p.w.calm:
 		return false
 	default:
-		return p.dice.Below(200) == 0
+		return !p.w.byRun() && p.dice.Below(200) == 0 // after that Run rests for up to a minute
 	}
 }
 
