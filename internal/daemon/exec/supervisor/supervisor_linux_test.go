@@ -77,6 +77,35 @@ func run(t *testing.T, deadline func() time.Time, script string) *Command {
 	return begin(t, config(deadline, "sh", "-c", script))
 }
 
+// running runs a shell script in a directory of its own, in which it leaves its process ID.
+func running(t *testing.T, deadline func() time.Time, script string) (c *Command, dir string, pid int) {
+	t.Helper()
+	dir = t.TempDir()
+	c = run(t, deadline, "cd "+dir+"; "+script)
+	return c, dir, pidIn(t, filepath.Join(dir, "pid"))
+}
+
+// stubborn is a script that leaves its process ID, ignores SIGTERM and has no end.
+const stubborn = "trap '' TERM; echo $$ >pid; while :; do sleep 0.2; done"
+
+// pair are the two ends of a socket between an owner and its supervisor.
+func pair(t *testing.T) (owner, supervisor *os.File) {
+	t.Helper()
+	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	require.NoError(t, err)
+	owner, supervisor = os.NewFile(uintptr(ends[0]), ""), os.NewFile(uintptr(ends[1]), "")
+	t.Cleanup(func() { owner.Close(); supervisor.Close() })
+	return owner, supervisor
+}
+
+func tells(t *testing.T, end *os.File, messages ...message) {
+	t.Helper()
+	for _, m := range messages {
+		_, err := end.Write(m.encode())
+		require.NoError(t, err)
+	}
+}
+
 func begin(t *testing.T, cfg Config) *Command {
 	t.Helper()
 	c, err := new(Evidence).Start(cfg)
@@ -150,10 +179,8 @@ func TestExitCodesAreThoseOfAShell(t *testing.T) {
 
 func TestStopLetsTheWholeGroupEndInOrder(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	c := run(t, endless, `cd `+dir+`; trap 'wait; echo >outer; exit 5' TERM
-		(trap 'echo >inner; exit' TERM; echo >ready; while :; do sleep 0.2; done) & wait`)
-	require.Eventually(t, func() bool { return exists(dir + "/ready") }, patience, time.Millisecond)
+	c, dir, _ := running(t, endless, `trap 'wait; echo >outer; exit 5' TERM
+		(trap 'echo >inner; exit' TERM; echo 1 >pid; while :; do sleep 0.2; done) & wait`)
 	c.Stop()
 	require.Equal(t, Result{Code: 5}, c.Result())
 	require.FileExists(t, dir+"/inner")
@@ -164,9 +191,7 @@ func exists(file string) bool { _, err := os.Stat(file); return err == nil }
 
 func TestStopWakesACommandThatIsStopped(t *testing.T) {
 	t.Parallel()
-	file := filepath.Join(t.TempDir(), "pid")
-	c := run(t, endless, "echo $$ >"+file+"; kill -STOP $$; sleep 60")
-	pid := pidIn(t, file)
+	c, _, pid := running(t, endless, "echo $$ >pid; kill -STOP $$; sleep 60")
 	require.Eventually(t, func() bool { p, _ := look(pid); return p.state == 'T' }, patience,
 		time.Millisecond)
 	c.Stop()
@@ -175,13 +200,11 @@ func TestStopWakesACommandThatIsStopped(t *testing.T) {
 
 func TestASignalIsForTheCommandAlone(t *testing.T) {
 	t.Parallel()
-	file := filepath.Join(t.TempDir(), "ready")
-	c := run(t, endless, `(trap 'echo >`+file+`.inner' USR1; while :; do sleep 0.2; done) &
-		trap 'kill -KILL $!; exit 9' USR1; echo >`+file+`; wait`)
-	require.Eventually(t, func() bool { return exists(file) }, patience, time.Millisecond)
+	c, dir, _ := running(t, endless, `(trap 'echo >inner' USR1; while :; do sleep 0.2; done) &
+		trap 'kill -KILL $!; exit 9' USR1; echo 1 >pid; wait`)
 	c.Signal(syscall.SIGUSR1)
 	require.Equal(t, 9, c.Result().Code)
-	require.NoFileExists(t, file+".inner")
+	require.NoFileExists(t, dir+"/inner")
 }
 
 func TestADeadlineThatMovesOnIsFollowed(t *testing.T) {
@@ -206,11 +229,9 @@ func TestADeadlineThatMovesOnIsFollowed(t *testing.T) {
 // the deadline has moved, hears that before it kills.
 func TestASupervisorThatWasDelayedKnowsTheNewestDeadline(t *testing.T) {
 	t.Parallel()
-	file := filepath.Join(t.TempDir(), "pid")
 	at := time.Now().Add(patience)
-	c := run(t, func() time.Time { return at },
-		"trap 'echo >"+file+".alive' USR1; echo $$ >"+file+"; while :; do sleep 0.2; done")
-	pidIn(t, file)
+	c, dir, _ := running(t, func() time.Time { return at },
+		"trap 'echo >alive' USR1; echo $$ >pid; while :; do sleep 0.2; done")
 	first := time.Now().Add(3 * soon)
 	at = first
 	c.Renew()
@@ -220,22 +241,18 @@ func TestASupervisorThatWasDelayedKnowsTheNewestDeadline(t *testing.T) {
 	time.Sleep(time.Until(first))
 	require.NoError(t, c.cmd.Process.Signal(syscall.SIGCONT))
 	c.Signal(syscall.SIGUSR1)
-	require.Eventually(t, func() bool { return exists(file + ".alive") }, patience, time.Millisecond,
+	require.Eventually(t, func() bool { return exists(dir + "/alive") }, patience, time.Millisecond,
 		"%+v", c)
 }
 
 // It does so whichever of the two it finds first.
 func TestTheAlarmOfASupervisorReadsWhatItWasToldFirst(t *testing.T) {
-	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
-	require.NoError(t, err)
-	defer unix.Close(ends[0])
-	defer unix.Close(ends[1])
+	owner, end := pair(t)
 	now, err := clockNow()
 	require.NoError(t, err)
-	s := &supervisor{owner: ends[0], limit: never, settings: settings{Deadline: now}}
+	s := &supervisor{owner: int(end.Fd()), limit: never, settings: settings{Deadline: now}}
 	later := now.after(time.Hour)
-	_, err = unix.Write(ends[1], message{Word: tellDeadline, Number: int64(later)}.encode())
-	require.NoError(t, err)
+	tells(t, owner, message{Word: tellDeadline, Number: int64(later)})
 	s.ring()
 	require.False(t, s.killing)
 	require.Equal(t, later, s.Deadline)
@@ -243,19 +260,14 @@ func TestTheAlarmOfASupervisorReadsWhatItWasToldFirst(t *testing.T) {
 
 // A renewal that comes as the supervisor ends stays unread. Its last words count still.
 func TestTheLastWordsOfASupervisorThatLeftSomethingUnreadAreHeard(t *testing.T) {
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
-	require.NoError(t, err)
-	ours, theirs := os.NewFile(uintptr(pair[0]), "owner"), os.NewFile(uintptr(pair[1]), "supervisor")
-	defer ours.Close()
+	ours, theirs := pair(t)
 	conn, err := net.FileConn(ours)
 	require.NoError(t, err)
 	defer conn.Close()
 	c := &Command{conn: conn.(*net.UnixConn)}
 	require.NoError(t, c.write(message{Word: tellDeadline}))
-	for _, m := range []message{{Word: sayExpired}, {Word: sayExited, Number: 137}, {Word: sayGone}} {
-		_, err := theirs.Write(m.encode())
-		require.NoError(t, err)
-	}
+	tells(t, theirs, message{Word: sayExpired}, message{Word: sayExited, Number: 137},
+		message{Word: sayGone})
 	require.NoError(t, theirs.Close())
 	c.listen()
 	require.True(t, c.gone)
@@ -287,19 +299,12 @@ func TestASupervisorThatStartsLateGoesByTheNewestDeadline(t *testing.T) {
 		"renewed, and kill": {[]message{later, {Word: tellKill}}, false, true},
 		"the owner is gone": {[]message{later}, true, true},
 	} {
-		ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
-		require.NoError(t, err)
-		defer unix.Close(ends[0])
-		owner := os.NewFile(uintptr(ends[1]), "owner")
-		defer owner.Close()
-		for _, m := range c.told {
-			_, err = owner.Write(m.encode())
-			require.NoError(t, err)
-		}
+		owner, end := pair(t)
+		tells(t, owner, c.told...)
 		if c.gone {
 			owner.Close()
 		}
-		s := &supervisor{owner: ends[0], limit: never, settings: settings{Deadline: now}}
+		s := &supervisor{owner: int(end.Fd()), limit: never, settings: settings{Deadline: now}}
 		require.Equal(t, c.late, s.late(), name)
 	}
 }
@@ -307,10 +312,8 @@ func TestASupervisorThatStartsLateGoesByTheNewestDeadline(t *testing.T) {
 // A supervisor that does not read for a while is ended near its deadline, not before.
 func TestRenewalsDoNotEndASupervisorThatIsDelayed(t *testing.T) {
 	t.Parallel()
-	file := filepath.Join(t.TempDir(), "pid")
 	at := time.Now().Add(patience)
-	c := run(t, func() time.Time { return at }, "echo $$ >"+file+"; sleep 60")
-	pid := pidIn(t, file)
+	c, _, pid := running(t, func() time.Time { return at }, "echo $$ >pid; sleep 60")
 	require.NoError(t, c.cmd.Process.Signal(syscall.SIGSTOP))
 	for full := false; !full; {
 		at = at.Add(2 * worthSending)
@@ -343,9 +346,7 @@ func TestWhatIgnoresSigtermIsKilledBeforeTheDeadline(t *testing.T) {
 
 func TestKillDoesNotWait(t *testing.T) {
 	t.Parallel()
-	file := filepath.Join(t.TempDir(), "pid")
-	c := run(t, endless, "trap '' TERM; echo $$ >"+file+"; while :; do sleep 0.2; done")
-	pidIn(t, file)
+	c, _, _ := running(t, endless, stubborn)
 	c.Kill()
 	require.Equal(t, Result{Code: 137}, c.Result())
 }
@@ -359,10 +360,9 @@ func TestDaemonsAreFoundAndKilled(t *testing.T) {
 		"when the deadline comes": "sleep 60"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			at, file := time.Now().Add(patience), filepath.Join(t.TempDir(), "pid")
-			c := run(t, func() time.Time { return at },
-				"("+daemon+file+" &); while ! [ -s "+file+" ]; do sleep 0.01; done; "+after)
-			pid := pidIn(t, file)
+			at := time.Now().Add(patience)
+			c, _, pid := running(t, func() time.Time { return at },
+				"("+daemon+"pid &); while ! [ -s pid ]; do sleep 0.01; done; "+after)
 			if strings.HasPrefix(after, "sleep") {
 				at = time.Now()
 				c.Renew()
@@ -419,10 +419,9 @@ func TestTheCommandEndsIfOwnerAndSupervisorAreLost(t *testing.T) {
 
 func TestTheCommandEndsWithItsSupervisor(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	c := run(t, endless,
-		"(trap '' TERM; while :; do sleep 0.2; done) & echo $! >"+dir+"/inner; echo $$ >"+dir+"/pid; wait")
-	pid, inner := pidIn(t, dir+"/pid"), pidIn(t, dir+"/inner")
+	c, dir, pid := running(t, endless,
+		"(trap '' TERM; while :; do sleep 0.2; done) & echo $! >inner; echo $$ >pid; wait")
+	inner := pidIn(t, dir+"/inner")
 	require.NoError(t, c.cmd.Process.Kill())
 	result := c.Result()
 	require.ErrorContains(t, result.Err,
@@ -434,10 +433,8 @@ func TestTheCommandEndsWithItsSupervisor(t *testing.T) {
 
 func TestASupervisorThatHangsIsEndedWithTheCommand(t *testing.T) {
 	t.Parallel()
-	file := filepath.Join(t.TempDir(), "pid")
 	at := time.Now().Add(patience)
-	c := run(t, func() time.Time { return at }, "echo $$ >"+file+"; sleep 60")
-	pid := pidIn(t, file)
+	c, _, pid := running(t, func() time.Time { return at }, "echo $$ >pid; sleep 60")
 	require.NoError(t, c.cmd.Process.Signal(syscall.SIGSTOP))
 	c.Renew()
 	require.True(t, runs(pid), "there is time")
@@ -583,14 +580,11 @@ func TestASupervisorIsNotStartedByHand(t *testing.T) {
 
 // The owner's end of a socket that says something else is taken for closed.
 func TestASupervisorBelievesNothingAfterNonsense(t *testing.T) {
-	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
-	require.NoError(t, err)
-	defer unix.Close(ends[0])
-	defer unix.Close(ends[1])
-	s := &supervisor{owner: ends[0], limit: never}
+	owner, end := pair(t)
+	s := &supervisor{owner: int(end.Fd()), limit: never}
 	for _, packet := range []string{`{"Word":"deadline","Number":7}`, "nonsense",
 		`{"Word":"deadline","Number":8}`} {
-		_, err := unix.Write(ends[1], []byte(packet))
+		_, err := owner.WriteString(packet)
 		require.NoError(t, err)
 	}
 	require.False(t, s.receive())
