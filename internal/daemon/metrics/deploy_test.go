@@ -125,10 +125,8 @@ type board struct {
 }
 
 type panel struct {
-	ID          int
 	Type, Title string
 	Description string
-	GridPos     struct{ X, Y, W, H int }
 	Targets     []struct{ Expr, RefID string }
 	Datasource  map[string]string
 	FieldConfig struct {
@@ -189,20 +187,4 @@ func TestTheDashboardsQueriesAreValid(t *testing.T) {
 	out, err := exec.Command(promtool(t), "check", "rules", path).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	require.Contains(t, string(out), fmt.Sprintf("SUCCESS: %d rules found", len(group.Rules)))
-}
-
-func TestTheDashboardsPanelsLieSideBySide(t *testing.T) {
-	taken, ids := map[[2]int]string{}, map[int]bool{}
-	for _, p := range loadBoard(t).Panels {
-		require.False(t, ids[p.ID], "%s: its id is taken", p.Title)
-		ids[p.ID] = true
-		require.LessOrEqual(t, p.GridPos.X+p.GridPos.W, 24, p.Title)
-		for x := range p.GridPos.W {
-			for y := range p.GridPos.H {
-				at := [2]int{p.GridPos.X + x, p.GridPos.Y + y}
-				require.Empty(t, taken[at], "%s lies on it", p.Title)
-				taken[at] = p.Title
-			}
-		}
-	}
 }

@@ -73,7 +73,8 @@ func busy() told {
 			VotesGiven:       cluster.Answers{Yes: 1},
 			Phases: map[string]cluster.Histogram{
 				"scouting": {Bounds: []float64{.1, 1}, Counts: []uint64{1, 2, 3}, Sum: 7.5}},
-			StoreWriting: 1.5, MissedEvents: 13, Stalls: 15, PauseLeft: 16, RecordsLost: 17, LogLinesLost: 18,
+			StoreWriting: 1.5, MissedEvents: 13, Stalls: 15, PauseLeft: 16, RecordsLost: 17,
+			LogLinesLost: 18,
 		},
 	}
 }
