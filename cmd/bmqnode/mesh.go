@@ -3,14 +3,10 @@ package main
 import (
 	"bytes"
 	"context"
-	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/daemon/shell"
-	"github.com/bmqelect/bmqelect/scouting"
 )
 
 func meshCommand() *cobra.Command {
@@ -25,18 +21,8 @@ func meshCommand() *cobra.Command {
 			return shell.Run(cmd.Context(), c)
 		},
 	}
-	f := cmd.Flags()
-	f.SortFlags = false
-	f.IntVar(&c.Nodes, "nodes", 5,
-		fmt.Sprintf("number of nodes, 1 to %d; they are named n1, n2, ...", scouting.MaxVoters))
-	f.StringVar(&c.Dir, "dir", "", "directory for configurations, state and logs, kept "+
-		"(default: a temporary one, removed)")
-	f.IntVar(&c.BasePort, "base-port", 7400,
-		"first of three ports per node; the next free ones are taken if these are not")
-	f.StringVar(&c.Profile, "profile", "article",
-		"set of timers: "+strings.Join(elector.ProfileNames(), ", "))
-	f.BoolVar(&c.NoScouting, "unsafe-no-scouting", false,
-		"the algorithm before its scouting extension, to see what goes wrong")
+	cmd.Flags().SortFlags = false
+	c.Register(cmd.Flags())
 	return cmd
 }
 

@@ -24,62 +24,73 @@ import (
 	"github.com/bmqelect/bmqelect/internal/daemon/exec"
 )
 
-// Options say which emergency is meant. Exactly one of Lost, Readmit and Show is to be set.
+// Options say which emergency is meant. Register fills them in, as the flags are parsed.
 type Options struct {
-	File      string   // options of the node, for Dir, Node and Voters where these are empty
-	Dir, Node string   // the data directory, and its node
-	Voters    []string // as they are configured
-	Lost      []string // those of them that will never come back
-	Reason    string   // kept on record
-	Confirm   string   // name of the cluster; "" explains, and changes nothing
-	Readmit   string   // a lost voter that was replaced
-	Retire    bool     // the directory is that of a lost voter
-	Show      bool     // what is on record
+	file, dir, node          string
+	voters, lost             []string
+	reason, confirm, readmit string
+	retire, show             bool
 
-	cluster string // its name in File
+	cluster string // its name in file
 }
 
-// Run does what is asked, and writes what it did, or would do, to w. An error of the options
-// is a config.UsageError; nothing was changed then.
+// Register adds the flags.
+func (o *Options) Register(f *pflag.FlagSet) {
+	f.StringVar(&o.file, "config", "", "YAML file of the node's options, in place of the next three")
+	f.StringVar(&o.dir, "data-dir", "", "directory of the durable state of the stopped node")
+	f.StringSliceVar(&o.voters, "voters", nil, "the voters as they are configured")
+	f.StringVar(&o.node, "node", "", "name of the node; refuses the directory of another one")
+	f.StringSliceVar(&o.lost, "lost", nil, "the voters that will never come back")
+	f.StringVar(&o.reason, "reason", "", "kept on record")
+	f.StringVar(&o.confirm, "confirm", "", "name of the cluster: yes, do it")
+	f.BoolVar(&o.retire, "retire", false,
+		"the directory is that of a lost voter: let it never start again")
+	f.StringVar(&o.readmit, "readmit", "",
+		"a lost voter that was replaced and is to vote again; one at a time")
+	f.BoolVar(&o.show, "show", false, "show what is on record")
+}
+
+// Run does what is asked, and writes to w what it did or would do. If the error is a
+// config.UsageError, nothing was changed.
 func (o *Options) Run(w io.Writer) error {
 	if err := o.resolve(); err != nil {
 		return err
 	}
 	switch {
-	case o.Show:
-		return show(w, o.Dir)
-	case o.Readmit != "":
-		return o.readmit(w)
+	case o.show:
+		return show(w, o.dir)
+	case o.readmit != "":
+		return o.takeBack(w)
 	}
 	return o.declare(w)
 }
 
 // resolve takes from the file what the flags leave open, and names what is missing.
 func (o *Options) resolve() error {
-	if o.File != "" {
+	if o.file != "" {
 		var node exec.Options // a file for 'exec' or for 'run'
 		flags := pflag.NewFlagSet("file", pflag.ContinueOnError)
 		node.Register(flags)
-		if err := config.ApplyFile(o.File, flags); err != nil {
+		if err := config.ApplyFile(o.file, flags); err != nil {
 			return err
 		}
-		o.Dir, o.Node = cmp.Or(o.Dir, node.Cluster.DataDir), cmp.Or(o.Node, node.Node)
-		if len(o.Voters) == 0 {
-			o.Voters = node.Voters
+		o.dir, o.node = cmp.Or(o.dir, node.Cluster.DataDir), cmp.Or(o.node, node.Node)
+		if len(o.voters) == 0 {
+			o.voters = node.Voters
 		}
 		o.cluster = node.Cluster.Cluster
 	}
 	asked := 0
-	for _, is := range []bool{len(o.Lost) > 0, o.Readmit != "", o.Show} {
+	for _, is := range []bool{len(o.lost) > 0, o.readmit != "", o.show} {
 		if is {
 			asked++
 		}
 	}
 	var wrong config.Mistakes
 	wrong.Want(asked == 1, "say one of --lost, --readmit and --show")
-	wrong.Want(o.Dir != "",
+	wrong.Want(o.dir != "",
 		"--data-dir is empty, but must be the directory of the node's durable state")
-	wrong.Want(len(o.Lost) == 0 || len(o.Voters) > 0,
+	wrong.Want(len(o.lost) == 0 || len(o.voters) > 0,
 		"--voters is empty, but must be the voters as they are configured")
 	return wrong.Err()
 }
@@ -87,28 +98,28 @@ func (o *Options) resolve() error {
 // declare says what the emergency means, and records it if it is confirmed.
 func (o *Options) declare(w io.Writer) error {
 	e := recovery.Emergency{
-		Cluster: o.Confirm, Node: cluster.NodeID(o.Node), Voters: config.NodeIDs(o.Voters),
-		Lost: config.NodeIDs(o.Lost), Reason: o.Reason, Retire: o.Retire,
+		Cluster: o.confirm, Node: cluster.NodeID(o.node), Voters: config.NodeIDs(o.voters),
+		Lost: config.NodeIDs(o.lost), Reason: o.reason, Retire: o.retire,
 	}
-	outcome, err := recovery.CheckLost(o.Dir, e)
+	outcome, err := recovery.CheckLost(o.dir, e)
 	if err != nil {
 		return err
 	}
 	if o.cluster != "" && o.cluster != outcome.Cluster {
 		return fmt.Errorf("data directory %s belongs to cluster %q, %s is for cluster %q",
-			o.Dir, outcome.Cluster, o.File, o.cluster)
+			o.dir, outcome.Cluster, o.file, o.cluster)
 	}
-	explain(w, o.Dir, e, outcome)
-	switch o.Confirm {
+	explain(w, o.dir, e, outcome)
+	switch o.confirm {
 	case outcome.Cluster:
 	case "":
 		return config.Usage(fmt.Errorf("nothing was changed; if all of this is so, "+
 			"add --confirm %s", outcome.Cluster))
 	default:
 		return config.Usage(fmt.Errorf("nothing was changed: --confirm is %q, but must be %q, "+
-			"the name of the cluster", o.Confirm, outcome.Cluster))
+			"the name of the cluster", o.confirm, outcome.Cluster))
 	}
-	if err := recovery.DeclareLost(o.Dir, e); err != nil {
+	if err := recovery.DeclareLost(o.dir, e); err != nil {
 		return err
 	}
 	fmt.Fprintf(w, "\n%s on record since %s. %s\n", words.List(e.Lost),
@@ -116,18 +127,18 @@ func (o *Options) declare(w io.Writer) error {
 	return nil
 }
 
-func (o *Options) readmit(w io.Writer) error {
-	if o.Confirm == "" {
+func (o *Options) takeBack(w io.Writer) error {
+	if o.confirm == "" {
 		return config.Usage(errors.New(
 			"nothing was changed; add --confirm with the name of the cluster"))
 	}
-	if err := recovery.Readmit(o.Dir, o.Confirm, cluster.NodeID(o.Readmit)); err != nil {
+	if err := recovery.Readmit(o.dir, o.confirm, cluster.NodeID(o.readmit)); err != nil {
 		return err
 	}
 	fmt.Fprintf(w, "%s may vote again, as node %s sees it from its next start on.\n"+
 		"Do the same on every voter that is left, start them, and only then start %s, "+
 		"on an empty data directory.\n",
-		o.Readmit, cmp.Or(o.Node, "in "+o.Dir), o.Readmit)
+		o.readmit, cmp.Or(o.node, "in "+o.dir), o.readmit)
 	return nil
 }
 

@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/spf13/pflag"
+
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/base/certs"
 	"github.com/bmqelect/bmqelect/internal/daemon/ask"
@@ -35,17 +37,30 @@ const (
 	certificateTime = 365 * 24 * time.Hour
 )
 
-// Config says what to run.
+// Config says what to run. Register fills in all but In, Out and Command.
 type Config struct {
-	Nodes      int    // they are named n1, n2, ...
-	Dir        string // of configurations, state and logs, kept; "" is a temporary one
-	BasePort   int    // first of three ports per node
-	Profile    string // set of timers
-	NoScouting bool
-	In         io.Reader
-	Out        io.Writer
+	Nodes        int    // they are named n1, n2, ...
+	Dir, Profile string // Dir is kept; "" is a temporary one
+	BasePort     int    // first of three ports per node
+	NoScouting   bool
+	In           io.Reader
+	Out          io.Writer
 	// Command runs another command of bmqnode and returns what it prints.
 	Command func(ctx context.Context, args ...string) (output string, err error)
+}
+
+// Register adds the flags.
+func (c *Config) Register(f *pflag.FlagSet) {
+	f.IntVar(&c.Nodes, "nodes", 5,
+		fmt.Sprintf("number of nodes, 1 to %d; they are named n1, n2, ...", scouting.MaxVoters))
+	f.StringVar(&c.Dir, "dir", "", "directory for configurations, state and logs, kept "+
+		"(default: a temporary one, removed)")
+	f.IntVar(&c.BasePort, "base-port", 7400,
+		"first of three ports per node; the next free ones are taken if these are not")
+	f.StringVar(&c.Profile, "profile", "article",
+		"set of timers: "+strings.Join(elector.ProfileNames(), ", "))
+	f.BoolVar(&c.NoScouting, "unsafe-no-scouting", false,
+		"the algorithm before its scouting extension, to see what goes wrong")
 }
 
 // Check names what is wrong, by the flags of the command `mesh`: a config.UsageError.

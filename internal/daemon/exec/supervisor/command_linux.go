@@ -51,10 +51,11 @@ func start(cfg Config, held []*os.File) (c *Command, err error) {
 			err = fmt.Errorf("start the supervisor of %s: %w", cfg.Args[0], err)
 		}
 	}()
-	c = &Command{cfg: cfg, over: make(chan struct{}), done: make(chan struct{})}
-	if c.known, err = momentOf(cfg.Deadline); err != nil {
+	if err := probeClock(); err != nil {
 		return nil, err
 	}
+	c = &Command{cfg: cfg, over: make(chan struct{}), done: make(chan struct{}),
+		known: momentOf(cfg.Deadline)}
 	// The kernel closes the end of a process that dies, and keeps packets apart.
 	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -200,12 +201,7 @@ func (c *Command) killSession() {
 func (c *Command) Renew() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	at, err := momentOf(c.cfg.Deadline)
-	now, unread := clockNow()
-	if err != nil || unread != nil {
-		c.end() // without time nothing can be promised
-		return
-	}
+	at, now := momentOf(c.cfg.Deadline), clockNow()
 	if by := time.Duration(at - c.known); by.Abs() >= worthSending {
 		err := c.write(message{Word: tellDeadline, Number: int64(at)})
 		switch {

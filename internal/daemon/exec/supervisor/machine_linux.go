@@ -18,13 +18,23 @@ type moment int64
 
 const never = moment(clock.Never)
 
-// clockNow fails where a sandbox forbids the clock.
-func clockNow() (moment, error) {
+// probeClock fails where a sandbox forbids the clock.
+func probeClock() error {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
-		return 0, fmt.Errorf("read CLOCK_BOOTTIME: %w", err)
+		return fmt.Errorf("read CLOCK_BOOTTIME: %w", err)
 	}
-	return moment(ts.Nano()), nil
+	return nil
+}
+
+// clockNow panics if a clock that probeClock could read is gone: without time nothing can be
+// promised, and the end of an owner or a supervisor ends the command.
+func clockNow() moment {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
+		panic("supervisor: CLOCK_BOOTTIME failed after it had worked: " + err.Error())
+	}
+	return moment(ts.Nano())
 }
 
 // after is m later by d; never stays never.
@@ -35,18 +45,14 @@ func (m moment) after(d time.Duration) moment {
 	return m + moment(d)
 }
 
-// momentOf is a deadline by the machine's clock. That is read first: time that passes
+// momentOf is a deadline by the machine's clock. It reads the clock first: time that passes
 // until the deadline is known makes it earlier, never later.
-func momentOf(deadline func() time.Time) (moment, error) {
-	now, err := clockNow()
-	if err != nil {
-		return 0, err
-	}
-	at := deadline()
+func momentOf(deadline func() time.Time) moment {
+	now, at := clockNow(), deadline()
 	if at.IsZero() {
-		return never, nil
+		return never
 	}
-	return now.after(time.Until(at)), nil
+	return now.after(time.Until(at))
 }
 
 // process is what the kernel tells of one.

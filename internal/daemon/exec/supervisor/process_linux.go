@@ -70,7 +70,10 @@ func (s *supervisor) start(args []string) (err error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("adopt processes that daemonize: %w", err)
 	}
-	if s.alarm, err = clock.NewBootAlarm(); err != nil {
+	if s.alarm, err = clock.NewBootAlarm(); err == nil {
+		err = probeClock()
+	}
+	if err != nil {
 		return err
 	}
 	path, err := exec.LookPath(command[0])
@@ -108,12 +111,11 @@ func resetOnFork() {
 
 // late reports whether there is no time left to start the command, by the newest deadline.
 func (s *supervisor) late() bool {
-	near := func() bool {
-		now, err := clockNow()
-		return err != nil || now >= s.Deadline.after(-s.Margin)
-	}
-	return near() && (!s.receive() || s.told || s.killing || near())
+	return s.near() && (!s.receive() || s.told || s.killing || s.near())
 }
+
+// near reports whether it is time to kill everything, by the newest deadline.
+func (s *supervisor) near() bool { return clockNow() >= s.Deadline.after(-s.Margin) }
 
 // run returns when nothing of the command is left.
 func (s *supervisor) run() {
@@ -212,21 +214,15 @@ func signalChildren(sig unix.Signal) {
 func (s *supervisor) terminate() {
 	s.signalGroup(unix.SIGTERM)
 	s.signalGroup(unix.SIGCONT)
-	now, err := clockNow()
-	if err != nil {
-		s.kill()
-		return
-	}
-	s.limit = min(s.limit, now.after(s.Grace))
+	s.limit = min(s.limit, clockNow().after(s.Grace))
 }
 
 // ring handles the alarm. A supervisor that got no processor for a while finds the alarm
 // and newer messages at the same time: the newer deadline counts.
 func (s *supervisor) ring() {
 	s.receive()
-	now, err := clockNow()
-	near := err != nil || now >= s.Deadline.after(-s.Margin)
-	if !near && now < s.limit {
+	near := s.near()
+	if !near && clockNow() < s.limit {
 		return // the deadline has moved
 	}
 	if near && !s.killing {
@@ -246,9 +242,7 @@ func (s *supervisor) kill() {
 		_ = unix.Kill(-s.command, unix.SIGKILL)
 	}
 	signalChildren(unix.SIGKILL)
-	if now, err := clockNow(); err == nil {
-		s.Deadline, s.limit = never, now.after(retryKill)
-	}
+	s.Deadline, s.limit = never, clockNow().after(retryKill)
 }
 
 // reap takes note of the processes that have died, and reports whether none is left.

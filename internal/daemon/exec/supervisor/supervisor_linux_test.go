@@ -248,8 +248,7 @@ func TestASupervisorThatWasDelayedKnowsTheNewestDeadline(t *testing.T) {
 // It does so whichever of the two it finds first.
 func TestTheAlarmOfASupervisorReadsWhatItWasToldFirst(t *testing.T) {
 	owner, end := pair(t)
-	now, err := clockNow()
-	require.NoError(t, err)
+	now := clockNow()
 	s := &supervisor{owner: int(end.Fd()), limit: never, settings: settings{Deadline: now}}
 	later := now.after(time.Hour)
 	tells(t, owner, message{Word: tellDeadline, Number: int64(later)})
@@ -285,8 +284,7 @@ func TestACommandThatCouldOnlyStartAfterItsDeadlineNeverRuns(t *testing.T) {
 }
 
 func TestASupervisorThatStartsLateGoesByTheNewestDeadline(t *testing.T) {
-	now, err := clockNow()
-	require.NoError(t, err)
+	now := clockNow()
 	later := message{Word: tellDeadline, Number: int64(now.after(time.Hour))}
 	for name, c := range map[string]struct {
 		told []message
