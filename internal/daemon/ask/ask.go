@@ -1,7 +1,7 @@
-// Package ask asks the nodes of a running cluster, and tells them what to do: the commands of
-// bmqnode that need no node of their own. It finds the nodes through any one of them, prints what
-// they say, and examines it: each problem that it finds has its kind, why it matters, how to fix
-// it, and its entry of docs/errors.md.
+// Package ask has the commands of bmqnode that need no node of their own: they ask the nodes of a
+// running cluster and tell them what to do. It finds all nodes through any one of them. doctor
+// examines what they say: each problem has a kind, the reason why it matters, a fix, and an entry
+// in docs/errors.md.
 package ask
 
 import (
@@ -23,30 +23,29 @@ import (
 )
 
 const (
-	// askTimeout bounds a question to one node.
 	askTimeout = 3 * time.Second
-	// headStart is what each of the default addresses has before the next one is asked
-	// too: they may be of several clusters, and the first one is meant.
+	// headStart is the time that each default address has before the next one is asked too. They may
+	// be of several clusters; the first one is meant.
 	headStart = 200 * time.Millisecond
-	// They name the token file and the directory of the certificate if the flags do not.
+	// The environment variables for the token file and the directory of the certificate.
 	tokenVariable = "BMQNODE_TOKEN_FILE"
 	tlsVariable   = "BMQNODE_TLS_DIR"
-	// linkUp is MemberStatus.Link of a link that stands.
+	// linkUp is MemberStatus.Link of a link that works.
 	linkUp = "up"
 )
 
-// DefaultAddrs are where nodes are looked for: the default address of a node, which is
-// also that of the first node of a local mesh, and the next two nodes of such a mesh.
+// DefaultAddrs are the default address of a node, which is also that of the first node of a local
+// mesh, and those of the next two nodes of such a mesh.
 var DefaultAddrs = []string{config.DefaultAdminAddr, "127.0.0.1:7405", "127.0.0.1:7408"}
 
 // Cluster is how to reach running nodes.
 type Cluster struct {
-	// Addrs are the admin addresses of some nodes, which the user gave.
+	// Addrs are the admin addresses of any nodes.
 	Addrs []string
 	// JSON asks for the output that openapi.yaml describes.
 	JSON bool
 
-	admin             *pflag.Flag // that of Addrs; nil: they were not defaults
+	admin             *pflag.Flag // the flag of Addrs; nil if no flags were registered
 	tokenFile, tlsDir string
 	credentials       admin.Credentials
 	figures           bool // ask for metrics too
@@ -66,40 +65,38 @@ func (c *Cluster) Register(f *pflag.FlagSet) {
 	f.BoolVar(&c.JSON, "json", false, "print JSON, as /v1/openapi.yaml describes it")
 }
 
-// Answer is what a node said of itself, or why it said nothing.
+// Answer is what a node said, or why it said nothing.
 type Answer struct {
 	Node   cluster.NodeID  `json:"node"`
 	Addr   string          `json:"admin_addr,omitempty"`
 	Status *cluster.Status `json:"status,omitempty"` // nil: it did not answer
-	Faults string          `json:"faults,omitempty"` // in words, if it was told to change them
+	Faults string          `json:"faults,omitempty"` // in words, after a change of them
 	Error  string          `json:"error,omitempty"`
 
 	via     string        // the address at which it is asked, which may be a socket; "": none
 	given   bool          // the user gave that address; no node named it
-	figures admin.Figures // its metrics, if Cluster.figures; zero if they were not to be had
+	figures admin.Figures // its metrics, if Cluster.figures; zero if it gave none
 }
 
 func (a Answer) answered() bool { return a.Status != nil }
 func (a Answer) silent() bool   { return a.Status == nil }
 
-// election is the part of a node that answered in the default election.
 func (a Answer) election() cluster.GroupStatus { return a.Status.Groups[0] }
 
-// member is another member as a node that answered sees it, or the zero value.
+// member is how the node sees another member; the zero value if it knows no such member.
 func (a Answer) member(id cluster.NodeID) cluster.MemberStatus {
 	return admin.MemberIn(*a.Status, id)
 }
 
 func (a Answer) hasLink(id cluster.NodeID) bool { return a.member(id).Link == linkUp }
 
-// answering are the answers of the nodes that answered.
 func answering(answers []Answer) []Answer {
 	return slices.DeleteFunc(slices.Clone(answers), Answer.silent)
 }
 
 func byName(a, b Answer) int { return cmp.Compare(a.Node, b.Node) }
 
-// find is the answer of a node; nil if there is none such.
+// find returns the answer of a node; nil if there is none.
 func find(among []Answer, id cluster.NodeID) *Answer {
 	if i := slices.IndexFunc(among, func(a Answer) bool { return a.Node == id }); i >= 0 {
 		return &among[i]
@@ -114,11 +111,10 @@ func nodesOf(answers []Answer) (ids []cluster.NodeID) {
 	return ids
 }
 
-// walk asks the addresses that were given and, as soon as an answer names them, the other
-// members: all at the same time, so that a node that is dead or frozen delays nothing. It
-// hands each answer to heard as it comes, one at a time, and ends when heard has enough or
-// all have answered; questions that are left then are given up. Of the default addresses
-// the first one that answers counts, unless all are wanted.
+// walk asks the given addresses and, as soon as an answer names them, the other members, all at the
+// same time: a node that is dead or frozen delays nothing. It passes each answer to heard, one at a
+// time, until heard has enough or all have answered. Questions that are left then are canceled. Of
+// the default addresses only the first one that answers counts, unless all are wanted.
 func (c *Cluster) walk(ctx context.Context, all bool, heard func(Answer) (enough bool)) error {
 	if err := c.prepare(); err != nil {
 		return config.Usage(err)
@@ -177,7 +173,7 @@ func (c *Cluster) walk(ctx context.Context, all bool, heard func(Answer) (enough
 	return nil
 }
 
-// prepare reads what the user gave. The error is a mistake in it.
+// prepare reads the files of credentials. The error is the user's mistake.
 func (c *Cluster) prepare() (err error) {
 	var wrong []error
 	for _, addr := range c.Addrs {
@@ -188,7 +184,6 @@ func (c *Cluster) prepare() (err error) {
 	return errors.Join(append(wrong, err)...)
 }
 
-// ask lets the node at an address say what it is.
 func (c *Cluster) ask(ctx context.Context, a *Answer) {
 	if a.via == "" {
 		return // and Error says why
@@ -214,19 +209,19 @@ func (c *Cluster) ask(ctx context.Context, a *Answer) {
 	}
 }
 
-// client returns a client for a node, which is "" before it has answered.
+// client returns a client for a node, whose name is "" before it has answered.
 func (c *Cluster) client(a Answer) *admin.Client {
 	return c.credentials.Client(a.via, a.Node, c.isNamed(a.via))
 }
 
-// isNamed reports whether the user named an address. Of the default addresses only that of a
-// node counts: on the others any user of this machine may listen.
+// isNamed reports whether the user named an address. Of the default addresses only that of a node
+// counts: on the others, any user of this machine may listen.
 func (c *Cluster) isNamed(addr string) bool {
 	byDefault := c.admin != nil && !c.admin.Changed && slices.Equal(c.Addrs, DefaultAddrs)
 	return slices.Contains(c.Addrs, addr) && (!byDefault || addr == config.DefaultAdminAddr)
 }
 
-// membersOf are the other members that a node names, to be asked, or why they cannot be.
+// membersOf are the other members that a node knows, to be asked, or why they cannot be.
 func membersOf(st cluster.Status) (all []Answer) {
 	for _, m := range st.Members {
 		a := Answer{Node: m.Node, Addr: admin.AddrOf(m), via: admin.AddrOf(m)}
@@ -243,9 +238,8 @@ func membersOf(st cluster.Status) (all []Answer) {
 	return all
 }
 
-// All is what every node of the cluster says, the first one first. A second answer of the
-// same process is left out, and so is the silence at one address of a node that answered
-// at another.
+// All returns the answers of all nodes, the first to answer first. It leaves out the second answer
+// of one process, and silence at an address if that node answered at another one.
 func (c *Cluster) All(ctx context.Context) (all []Answer, err error) {
 	var silent []Answer
 	err = c.walk(ctx, false, func(a Answer) bool {
@@ -269,7 +263,7 @@ func (c *Cluster) All(ctx context.Context) (all []Answer, err error) {
 	return all, err
 }
 
-// noAnswerOf is the error if none of the given addresses answers.
+// noAnswerOf is the error if no address answers.
 func noAnswerOf(silent []Answer) error {
 	if len(silent) == 0 {
 		return errors.New("no node runs that could be asked")
@@ -281,7 +275,7 @@ func noAnswerOf(silent []Answer) error {
 	return errors.New(text)
 }
 
-// Names are the names of the nodes and elections that the first node to answer knows.
+// Names returns the names of nodes and elections that the first node to answer knows.
 func (c *Cluster) Names(ctx context.Context) (nodes, groups []string, err error) {
 	err = c.walk(ctx, false, func(a Answer) bool {
 		if a.silent() {

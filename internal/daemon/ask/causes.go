@@ -11,17 +11,17 @@ import (
 	"github.com/bmqelect/bmqelect/internal/base/words"
 )
 
-// cause is one thing that is wrong, as findings of one kind show it: those that both ends of
-// a pair report, and those that one node has with several others.
+// cause is one problem, made of findings of one kind: those that both ends of a pair report, and
+// those that one node has with several others.
 type cause struct {
 	findings.Finding        // the first of them
 	where            string // the nodes: "a - b", or "a - b, c" for a with b and a with c
 }
 
-// pair are two nodes, sorted; the first is "" where a finding is about one node alone.
+// pair is two nodes, sorted. The first is "" if a finding is about one node alone.
 type pair [2]cluster.NodeID
 
-// causes returns what the findings of nodes have for causes, sorted by kind.
+// causes puts the findings of all nodes together by their causes, sorted by kind.
 func causes(answered []Answer) (all []cause) {
 	found := map[Kind]map[pair]findings.Finding{}
 	for _, a := range answered {
@@ -43,14 +43,13 @@ func causes(answered []Answer) (all []cause) {
 	return all
 }
 
-// star are pairs that have a node in common.
 type star struct {
 	node  cluster.NodeID
 	pairs []pair // sorted
 }
 
-// stars puts pairs together whose cause may be one node: the one that most of them have in
-// common, then that of the rest.
+// stars puts pairs together that one node may explain: the node that most of the pairs have in
+// common, then the one that most of the rest have in common.
 func stars(pairs []pair) (all []star) {
 	slices.SortFunc(pairs, func(a, b pair) int { return slices.Compare(a[:], b[:]) })
 	for len(pairs) > 0 {
@@ -92,8 +91,7 @@ func (s star) where() string {
 	return fmt.Sprintf("%s - %s", s.node, words.List(others))
 }
 
-// remarks are texts about nodes, in the order in which they came; those of the same text are
-// one.
+// remarks are texts about nodes, in the order of arrival. Nodes with the same text share a remark.
 type remarks []remark
 
 type remark struct {
@@ -101,7 +99,6 @@ type remark struct {
 	nodes []cluster.NodeID
 }
 
-// add takes note of a text about a node.
 func (r *remarks) add(id cluster.NodeID, text string) {
 	i := slices.IndexFunc(*r, func(m remark) bool { return m.text == text })
 	if i < 0 {
@@ -111,7 +108,6 @@ func (r *remarks) add(id cluster.NodeID, text string) {
 	(*r)[i].nodes = append((*r)[i].nodes, id)
 }
 
-// lines are the texts, each behind the nodes it is about.
 func (r remarks) lines() (all []string) {
 	for _, m := range r {
 		all = append(all, words.List(m.nodes)+": "+m.text)

@@ -13,8 +13,8 @@ import (
 	"github.com/bmqelect/bmqelect/internal/daemon/console"
 )
 
-// each asks every node that answers for one thing more. What one of them cannot say is the
-// Error of its Answer.
+// each asks every node that answers one more question. If a node cannot answer that, its Answer has
+// the Error.
 func (c *Cluster) each(
 	ctx context.Context, ask func(context.Context, *admin.Client, cluster.NodeID) error,
 ) ([]Answer, error) {
@@ -32,7 +32,7 @@ func (c *Cluster) each(
 	return answers, err
 }
 
-// Recordings are what all nodes that answer have recorded, by their names.
+// Recordings returns the recordings of all nodes that answer, by name.
 func (c *Cluster) Recordings(ctx context.Context) (
 	all map[cluster.NodeID]admin.Recording, answers []Answer, err error,
 ) {
@@ -49,8 +49,8 @@ func (c *Cluster) Recordings(ctx context.Context) (
 	return all, answers, err
 }
 
-// History is who led an election, as all nodes that answer have seen it together. The answers
-// say who could not be asked.
+// History returns the leaderships of an election, merged from what all nodes that answer have seen.
+// The answers say which nodes could not be asked.
 func (c *Cluster) History(ctx context.Context, group string) (
 	all []recording.Leadership, answers []Answer, err error,
 ) {
@@ -64,8 +64,8 @@ func (c *Cluster) History(ctx context.Context, group string) (
 	return recording.Merge(group, all), answers, err
 }
 
-// PrintHistory writes a table, a line per leadership. Whose word the reason is has a column:
-// another than the leader only saw the end.
+// PrintHistory writes a table, a line per leadership. A column says which node gave the reason: any
+// node except the leader only saw the end.
 func PrintHistory(w io.Writer, all []recording.Leadership) error {
 	rows := []string{"LEADER\tTERM\tFROM\tTO\tLASTED\tREASON\tSAID BY"}
 	for _, l := range all {
@@ -84,5 +84,4 @@ func PrintHistory(w io.Writer, all []recording.Leadership) error {
 	return err
 }
 
-// stampOf writes a time in the time zone of this machine.
 func stampOf(at time.Time) string { return at.Local().Format("2006-01-02 15:04:05.000") }

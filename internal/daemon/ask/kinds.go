@@ -10,14 +10,12 @@ import (
 	"github.com/bmqelect/bmqelect/cluster/findings"
 )
 
-// Kind names something that can be wrong; it is its heading in docs/errors.md. Findings
-// of nodes are among them.
+// Kind names a problem, and its heading in docs/errors.md. It may be a finding of a node.
 type Kind = findings.Kind
 
-// advice is why something matters, and what to do about it.
 type advice struct{ why, fix string }
 
-// catalogue has the advice of every kind.
+// catalogue has the advice for every kind.
 var catalogue = map[Kind]advice{}
 
 func init() {
@@ -26,13 +24,12 @@ func init() {
 	}
 }
 
-// kind adds one to the catalogue.
 func kind(name Kind, why, fix string) Kind {
 	catalogue[name] = advice{why, fix}
 	return name
 }
 
-// The kinds that are no findings of nodes.
+// The kinds that nodes do not find themselves.
 var (
 	noAnswer = kind("no-answer", "a voter that does not run is missing from every quorum",
 		"start it; if it runs, name its admin address with --admin, and its token")
@@ -85,7 +82,7 @@ var (
 		"find it by the 'connection refused' lines in its log, and close the port to it")
 )
 
-// The problems of a start. They need no reason: the node does not run.
+// The kinds of a start that failed. They have no why: the node does not run.
 var (
 	_         = kind("config-invalid", "", "correct it; 'bmqnode run --help' has every option")
 	portTaken = kind("port-taken", "",
@@ -102,14 +99,13 @@ var (
 		"use a directory that the service's user can write to, with 2 MiB of room")
 )
 
-// errorsPage is where each kind has an entry.
+// errorsPage has an entry for each kind.
 const errorsPage = "docs/errors.md"
 
-// see is where docs/errors.md tells more of a kind.
 func see(k Kind) string { return errorsPage + "#" + string(k) }
 
-// Explain adds to the error of a node that cannot start what to do about it, and the
-// entry of docs/errors.md. It returns an error that it does not know as it is.
+// Explain adds a fix and the entry of docs/errors.md to the error of a node that cannot start. It
+// returns an unknown error as it is.
 func Explain(err error) error {
 	if errors.Is(err, cluster.ErrCredentials) && errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w; tls-dir must name the directory that 'bmqnode certs' made for this "+

@@ -13,7 +13,7 @@ import (
 // NoLeaderError is the error if no node leads an election.
 type NoLeaderError struct {
 	Node cluster.NodeID // a node that was asked
-	Why  string         // what it says
+	Why  string         // its explanation
 }
 
 // Error quotes the node.
@@ -109,7 +109,6 @@ func (c *Cluster) Leader(ctx context.Context, group string) (admin.Leader, error
 	return named, nil
 }
 
-// noLeaderAmong is the error if none of those that answered leads.
 func noLeaderAmong(others []Answer, group string) error {
 	first := others[0]
 	why := admin.GroupIn(*first.Status, group).Explanation

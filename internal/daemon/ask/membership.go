@@ -10,7 +10,7 @@ import (
 	"github.com/bmqelect/bmqelect/internal/base/words"
 )
 
-// presence names each node that does not answer, and what the others know of it.
+// presence reports each node that does not answer, and what the others know of it.
 func (s *survey) presence() {
 	mark := len(s.Checks)
 	nameless := s.nameless()
@@ -22,7 +22,7 @@ func (s *survey) presence() {
 		if where == "" {
 			where = a.via
 		}
-		why := strings.TrimPrefix(a.Error, where+": ") // the address is said once
+		why := strings.TrimPrefix(a.Error, where+": ") // where says the address already
 		level, kind := Warn, noAnswer
 		switch {
 		case a.Node == "" && !slices.ContainsFunc(s.voters, s.isSilent):
@@ -62,8 +62,8 @@ func (s *survey) presence() {
 		words.List(nodesOf(s.answered)))
 }
 
-// nameless is what is known of addresses at which nobody answers, so that nobody knows who
-// should, if a voter is silent: they are told with that voter, which is missing only once.
+// nameless lists the addresses at which nobody answers and no node is known to be, if a voter is
+// missing: it may be there. They are reported with that voter.
 func (s *survey) nameless() (text string) {
 	missing := false
 	for _, a := range s.answers {
@@ -78,7 +78,7 @@ func (s *survey) nameless() (text string) {
 	return text
 }
 
-// votersAgree compares the lists by which nodes elect.
+// votersAgree compares the nodes' lists of voters.
 func (s *survey) votersAgree() {
 	lists := map[string][]cluster.NodeID{}
 	for _, a := range s.answered {
@@ -106,7 +106,7 @@ func (s *survey) votersAgree() {
 	}
 }
 
-// countedBy are the nodes that count a voter, and the others.
+// countedBy are the nodes that count a voter, and those that do not.
 func (s *survey) countedBy(voter cluster.NodeID) (counted, rest []cluster.NodeID) {
 	for _, a := range s.answered {
 		if slices.Contains(a.election().Voters, voter) {
@@ -118,7 +118,7 @@ func (s *survey) countedBy(voter cluster.NodeID) (counted, rest []cluster.NodeID
 	return counted, rest
 }
 
-// voterChange tells how far a change of one voter is, and what is next.
+// voterChange reports how far the change of one voter is, and what to do next.
 func (s *survey) voterChange(id cluster.NodeID) {
 	const next = "give the rest the new list and restart them one by one, the leader last"
 	counted, rest := s.countedBy(id)
@@ -137,8 +137,8 @@ func (s *survey) voterChange(id cluster.NodeID) {
 		Fix = fix + "; docs/operations.md#changing-the-voters"
 }
 
-// observers warns of members that are no voters if a voter never came, or came from the same
-// address: one may be the other, misspelt.
+// observers warns of members that are no voters while a voter never came, or came from the same
+// address: its name may be misspelt.
 func (s *survey) observers() {
 	for _, a := range s.answered {
 		missing := slices.DeleteFunc(slices.Clone(s.voters), func(id cluster.NodeID) bool {
@@ -159,8 +159,8 @@ func (s *survey) observers() {
 	}
 }
 
-// links looks at the link between every two nodes from both ends: a line for each node that
-// may be the cause.
+// links compares both ends of the link between every two nodes. It reports one line for each node
+// that may be the cause.
 func (s *survey) links() {
 	all, explained := 0, false
 	what, level, down := map[pair]string{}, map[pair]Level{}, []pair{}
@@ -171,12 +171,12 @@ func (s *survey) links() {
 			if there == linkUp && back == linkUp {
 				continue
 			}
-			if s.refuses(a.Node, b.Node) { // the finding says so
+			if s.refuses(a.Node, b.Node) { // a finding says so
 				explained = true
 				continue
 			}
 			at := pair{a.Node, b.Node}
-			down, level[at] = append(down, at), Warn // no quorum needs a link between two observers
+			down, level[at] = append(down, at), Warn // no quorum needs a link between observers
 			if slices.Contains(s.voters, a.Node) || slices.Contains(s.voters, b.Node) {
 				level[at] = Fail
 			}
@@ -213,7 +213,6 @@ func (s *survey) links() {
 	}
 }
 
-// linkOf is the state of a node's link to another.
 func linkOf(a Answer, to cluster.NodeID) string {
 	m := a.member(to)
 	if m.Node == "" || m.Link == "none" {

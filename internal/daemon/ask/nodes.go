@@ -13,7 +13,7 @@ import (
 	"github.com/bmqelect/bmqelect/netmesh"
 )
 
-// leader checks that all nodes know one leader, in one term, and that it does lead.
+// leader checks that all nodes know the same leader and term, and that the leader agrees.
 func (s *survey) leader() {
 	views := map[string][]cluster.NodeID{}
 	var leading []string
@@ -55,8 +55,8 @@ func (s *survey) leader() {
 	}
 }
 
-// shutOut reports whether a node that knows no leader is refused by all the others, one of
-// which knows one: then a finding says it.
+// shutOut reports whether all other nodes refuse a node, and one of them knows a leader. A finding
+// says that already.
 func (s *survey) shutOut(id cluster.NodeID) bool {
 	led := false
 	for _, a := range s.answered {
@@ -68,13 +68,13 @@ func (s *survey) shutOut(id cluster.NodeID) bool {
 	return led
 }
 
-// successors warns of a leader that no other node can follow.
+// successors warns if nobody but the leader may stand.
 func (s *survey) successors() {
 	var idle []cluster.NodeID
 	for _, id := range s.voters {
 		a := find(s.answered, id)
 		switch {
-		case a == nil, a.election().Candidate && !a.election().Leading: // a silent one may be able to
+		case a == nil, a.election().Candidate && !a.election().Leading: // a silent node may stand
 			return
 		case !a.election().Leading:
 			idle = append(idle, id)
@@ -86,7 +86,7 @@ func (s *survey) successors() {
 	}
 }
 
-// pauses warns of a pause that not all voters know of.
+// pauses warns of a pause that some voters do not know of.
 func (s *survey) pauses() {
 	switch text, inPart := pausesOf(s.answered); {
 	case inPart:
@@ -97,20 +97,17 @@ func (s *survey) pauses() {
 }
 
 const (
-	// tripsInLease is how many of the longest round trips should fit into what is
-	// left of a lease.
+	// tripsInLease is how many round trips, at least, should fit into what is left of a lease.
 	tripsInLease = 10
-	// lateShare and manyLate: it is no accident if more than manyLate of the renewals
-	// come with less than lateShare of the lease left.
+	// More than manyLate of the renewals with less than lateShare of the lease left is no accident.
 	lateShare, manyLate = "0.2", 0.01
 )
 
-// lease compares the leader's lease with the round trips, and looks at how late it was
-// renewed so far.
+// lease compares the leader's lease with the round trips, and checks how late it was renewed.
 func (s *survey) lease() {
 	i := slices.IndexFunc(s.answered, func(a Answer) bool { return a.election().Leading })
 	if i < 0 || s.answered[i].election().LeaseLeft == 0 {
-		return // nobody leads, or alone and without a lease
+		return // no leader, or a leader without a lease since it is alone
 	}
 	a, mark := s.answered[i], len(s.Checks)
 	where, left := string(a.Node), a.election().LeaseLeft.Duration()
@@ -138,8 +135,7 @@ func (s *survey) lease() {
 		left.Round(time.Millisecond), trip.Round(time.Microsecond))
 }
 
-// slowWrite is the most that a write to the state should take, fsync included, as the
-// alert has it.
+// slowWrite is the longest that a write should take, fsync included; the alert has it too.
 const slowWrite = 100 * time.Millisecond
 
 func (s *survey) disks() {
@@ -178,7 +174,7 @@ func (s *survey) versions() {
 	}
 }
 
-// maxSkew is what wall clocks may surely be apart before logs are hard to compare.
+// maxSkew is how far wall clocks may be apart before logs are hard to compare.
 const maxSkew = time.Second
 
 func (s *survey) wallClocks() {
@@ -188,7 +184,7 @@ func (s *survey) wallClocks() {
 	if len(known) < 2 {
 		return
 	}
-	// The one that is surely latest, and the one that is surely earliest.
+	// The one that is certainly latest, and the one that is certainly earliest.
 	ahead := slices.MaxFunc(known, func(a, b Answer) int {
 		return cmp.Compare(a.figures.AheadLeast, b.figures.AheadLeast)
 	})
@@ -204,18 +200,18 @@ func (s *survey) wallClocks() {
 	s.good("wall clocks", "", "nothing shows that any two differ by more than %s", maxSkew)
 }
 
-// qosKnown is for how long a leader must be followed before what is not met counts: at first
-// the link is not known.
+// qosKnown is how long a node must have followed a leader before an unmet quality of service
+// counts: measuring the link takes time.
 const qosKnown = cluster.Seconds(60)
 
-// eachNode looks at what a node says of itself alone.
+// eachNode checks what each node says of itself alone.
 func (s *survey) eachNode() {
 	for _, a := range s.answered {
 		where, g := string(a.Node), a.election()
 		if a.Status.Failure != "" {
 			s.problem(Fail, nodeFailed, "nodes", where, "%s", a.Status.Failure)
 		}
-		if g.Term > lsn.MaxTerm/2 { // long before the last one is used
+		if g.Term > lsn.MaxTerm/2 { // long before the last term is used
 			s.problem(Fail, termsUsedUp, "terms", where, "it is in term %d of at most %d", g.Term,
 				lsn.MaxTerm)
 		}
@@ -249,8 +245,8 @@ func (s *survey) eachNode() {
 	}
 }
 
-// unrecorded are the voters that a node counts although an emergency that was to be declared
-// on it, too, has lost them. Nodes that were lost themselves, and observers, have no record.
+// unrecorded are the voters that a node counts although an emergency has lost them that should have
+// been declared on this node too. Lost nodes and observers have no such record.
 func (s *survey) unrecorded(a Answer) (lost []cluster.NodeID) {
 	for _, id := range a.election().Voters {
 		loses := func(e cluster.EmergencyStatus) bool { return slices.Contains(e.Lost, id) }
@@ -267,14 +263,13 @@ func (s *survey) unrecorded(a Answer) (lost []cluster.NodeID) {
 	return lost
 }
 
-// The anomaly of voters that differ belongs to a change of the voters: it is over when
-// it has not come for changeOver.
+// This anomaly comes with a change of the voters. It is over after changeOver without a new one.
 const (
 	notEntitled = "not-entitled"
 	changeOver  = time.Minute
 )
 
-// messages looks at counts since the start of each node: they stay until it restarts.
+// messages checks counts that a node keeps from its start on.
 func (s *survey) messages() {
 	mark := len(s.Checks)
 	for _, a := range s.answered {
@@ -286,7 +281,7 @@ func (s *survey) messages() {
 				s.problem(Warn, anomaly, "messages", where, "%s: %d since it started", kind, n)
 			}
 		}
-		// Connections of members are never closed for these reasons.
+		// No member's connection is closed for these reasons.
 		for _, r := range []netmesh.Reason{netmesh.ReasonGarbage, netmesh.ReasonOversized} {
 			if n := a.Status.Refused[r.String()]; n > 0 {
 				s.problem(Warn, strangers, "messages", where, "%d connections closed for %s since it started",

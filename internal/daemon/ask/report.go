@@ -12,7 +12,7 @@ import (
 	"github.com/bmqelect/bmqelect/internal/daemon/console"
 )
 
-// Level says how bad a check's outcome is.
+// Level is how bad the outcome of a check is.
 type Level string
 
 // The levels.
@@ -25,7 +25,7 @@ const (
 // Check is the outcome of one check.
 type Check struct {
 	Level   Level  `json:"level"`
-	Subject string `json:"subject"`         // what was looked at, in a word or two
+	Subject string `json:"subject"`         // what was checked, in a word or two
 	Where   string `json:"where,omitempty"` // node or pair of nodes; "" for all
 	What    string `json:"what"`
 	// The rest is empty if the level is OK.
@@ -35,7 +35,7 @@ type Check struct {
 	See  string `json:"see,omitempty"`  // where docs/errors.md has it
 }
 
-// Report is what was found, in the order of the checks.
+// Report is the outcome of all checks, in their order.
 type Report struct {
 	Checks []Check `json:"checks"`
 }
@@ -50,15 +50,14 @@ func (r Report) Count(l Level) (count int) {
 	return count
 }
 
-// good adds a check that found nothing wrong.
 func (r *Report) good(subject, where, format string, args ...any) {
 	r.Checks = append(r.Checks, Check{
 		Level: OK, Subject: subject, Where: where, What: fmt.Sprintf(format, args...),
 	})
 }
 
-// problem adds a check that found something wrong, with the catalogue's advice. It
-// returns the check, for advice that fits better.
+// problem adds a check that found something wrong, with the catalogue's advice. The caller may
+// replace the advice in the check that it returns.
 func (r *Report) problem(l Level, kind Kind, subject, where, format string, args ...any) *Check {
 	r.Checks = append(r.Checks, Check{
 		Level: l, Subject: subject, Where: where, What: fmt.Sprintf(format, args...),
@@ -67,14 +66,14 @@ func (r *Report) problem(l Level, kind Kind, subject, where, format string, args
 	return &r.Checks[len(r.Checks)-1]
 }
 
-// goodSince adds a check that found nothing wrong if all are good from a length of Checks on.
+// goodSince adds a good check if all from a length of Checks on are good.
 func (r *Report) goodSince(mark int, subject, where, format string, args ...any) {
 	if !slices.ContainsFunc(r.Checks[mark:], func(c Check) bool { return c.Level != OK }) {
 		r.good(subject, where, format, args...)
 	}
 }
 
-// The columns of a report: level, subject, and text up to the terminal's width.
+// The columns of a report: level, subject, and text up to the width of the terminal.
 const subjectAt, textAt, adviceAt = 6, 20, 28
 
 var levelColors = map[Level]*color.Color{
@@ -83,8 +82,8 @@ var levelColors = map[Level]*color.Color{
 	OK:   color.New(color.FgGreen),
 }
 
-// Print writes each check, in lines that end before a width, and below it what to do. Checks
-// with the same advice have it once, below the last of them.
+// Print writes the checks in lines of at most that width, each with its advice below. Neighbors
+// with the same advice share it, below the last of them.
 func (r Report) Print(w io.Writer, width int) error {
 	var b strings.Builder
 	for i, c := range r.Checks {
@@ -115,8 +114,8 @@ func (r Report) Print(w io.Writer, width int) error {
 	return err
 }
 
-// writeWrapped writes a head, and text beside it in lines that end before width. A word
-// that is longer has a line of its own.
+// writeWrapped writes a head, and beside it text in lines of at most that width. A longer word has
+// a line of its own.
 func writeWrapped(b *strings.Builder, head, text string, indent, width int) {
 	b.WriteString(head)
 	used := 0
@@ -133,7 +132,7 @@ func writeWrapped(b *strings.Builder, head, text string, indent, width int) {
 	b.WriteString("\n")
 }
 
-// Err is the error if something fails or, if it is to be strict, is a warning.
+// Err is an error if a check failed or, if strict, warns.
 func (r Report) Err(strict bool) error {
 	warnings := console.Count(r.Count(Warn), "warning")
 	switch fails := r.Count(Fail); {

@@ -18,8 +18,8 @@ import (
 	"github.com/bmqelect/bmqelect/internal/daemon/console"
 )
 
-// Status is what every node of the cluster says, by name: in each status one election alone, and
-// no status where there is none of that name; "" leaves all.
+// Status returns the answers of all nodes, sorted by name. With a group, each status has that
+// election alone, and a node that takes no part in it has no status.
 func (c *Cluster) Status(ctx context.Context, group string) ([]Answer, error) {
 	answers, err := c.All(ctx)
 	if err != nil {
@@ -88,7 +88,7 @@ func PrintStatus(w io.Writer, answers []Answer) error {
 	return err
 }
 
-// notes are what the nodes that answered say beside the table.
+// notes are what the nodes that answered say below the table.
 func notes(answers []Answer) (lines []string) {
 	answered := answering(answers)
 	if text, _ := pausesOf(answered); text != "" {
@@ -119,7 +119,6 @@ func notes(answers []Answer) (lines []string) {
 	return lines
 }
 
-// rowOf is the line of a node that answered.
 func rowOf(a Answer) string {
 	g := a.election()
 	role, lease := g.Role, "-"
@@ -133,8 +132,8 @@ func rowOf(a Answer) string {
 		cmp.Or(string(g.Leader), "-"), g.Term, g.LSN, lease, links(a.Status.Members))
 }
 
-// links says in a few columns how many members are connected, at what round-trip times,
-// and which voters are not. --json has each link by itself.
+// links says briefly how many members are connected, at what round-trip times, and which voters are
+// not. --json has each link by itself.
 func links(members []cluster.MemberStatus) string {
 	var up []time.Duration
 	var down []string
@@ -166,8 +165,8 @@ func milliseconds(d time.Duration) string {
 	return fmt.Sprintf("%.2g", float64(d)/float64(time.Millisecond))
 }
 
-// pausesOf says on which nodes elections are paused, and until the first of them goes on; ""
-// if on none. inPart says that there are voters on which they are not.
+// pausesOf says on which nodes elections are paused, and when the first of these pauses ends; "" if
+// there is none. inPart means that some voters are not paused.
 func pausesOf(answered []Answer) (text string, inPart bool) {
 	var paused, not []cluster.NodeID
 	var until time.Time
@@ -193,8 +192,7 @@ func pausesOf(answered []Answer) (text string, inPart bool) {
 	return text + "; 'bmqnode resume' ends that", false
 }
 
-// setting is how a voter ranks and whether it stands, where that is not the usual or was set at
-// run time.
+// setting says the priority and candidacy of a node if they are unusual or were set at run time.
 func setting(a Answer) string {
 	g, parts := a.election(), []string(nil)
 	tell := func(name, text string, unusual bool) {
@@ -213,7 +211,6 @@ func setting(a Answer) string {
 	return strings.Join(parts, ", ")
 }
 
-// stalls tells how often a node's process was held up.
 func stalls(a Answer) string {
 	if a.Status.Stalls == 0 {
 		return ""
@@ -222,7 +219,6 @@ func stalls(a Answer) string {
 		console.Count(int(a.Status.Stalls), "time"), a.Status.Uptime.Duration().Round(time.Second))
 }
 
-// detector says by what a node finds out that the leader is silent.
 func detector(a Answer) string {
 	if a.election().Detector == "" {
 		return ""
@@ -230,7 +226,7 @@ func detector(a Answer) string {
 	return "detector: " + a.election().Detector
 }
 
-// quality tells what becomes of the quality of service that is asked.
+// quality says how the quality of service that was asked for is met.
 func quality(a Answer) string {
 	g := a.election()
 	q := g.QoS
@@ -252,7 +248,6 @@ func quality(a Answer) string {
 		short(q.Deviation), short(q.Period), short(q.Wanted), short(q.Detect), promise)
 }
 
-// fault is a failure that was made on purpose.
 func fault(a Answer) string {
 	if a.Status.Faults == "" {
 		return ""
@@ -260,7 +255,7 @@ func fault(a Answer) string {
 	return "cut on purpose: " + a.Status.Faults
 }
 
-// span writes a time of any length in its greatest unit.
+// span writes a duration in its greatest unit.
 func span(d time.Duration) string {
 	const day = 24 * time.Hour
 	switch {
@@ -272,8 +267,8 @@ func span(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-// emergencies says of each emergency on record which nodes know of it. It was declared on
-// each of them in turn, so the times differ.
+// emergencies says which nodes have each emergency on record. It was declared on one after the
+// other, so the times differ.
 func emergencies(answered []Answer) (lines []string) {
 	var keys []string
 	text, knowing := map[string]string{}, map[string][]cluster.NodeID{}
@@ -296,7 +291,7 @@ func emergencies(answered []Answer) (lines []string) {
 	return lines
 }
 
-// EmergencyText is one emergency in a line.
+// EmergencyText describes an emergency in a line.
 func EmergencyText(e cluster.EmergencyStatus) string {
 	text := fmt.Sprintf("%s of the voters %s declared lost at %s",
 		words.List(e.Lost), words.List(e.Voters), e.Time.Format(time.RFC3339))
@@ -312,7 +307,7 @@ func EmergencyText(e cluster.EmergencyStatus) string {
 	return text
 }
 
-// certificates tells the certificate that ends first, if there are any.
+// certificates names the certificate that ends first, if there are any.
 func certificates(answered []Answer) (lines []string) {
 	var first time.Time
 	for _, a := range answered {
@@ -325,8 +320,8 @@ func certificates(answered []Answer) (lines []string) {
 	return lines
 }
 
-// unencrypted tells what is not encrypted, or need not be, in a cluster with TLS: what is left
-// to be done to move to it.
+// unencrypted names what is not encrypted, or need not be, in a cluster with TLS: what remains to
+// be done in a move to TLS.
 func unencrypted(answered []Answer) (lines []string) {
 	var plain, gossip, links []string
 	for _, a := range answered {

@@ -17,16 +17,16 @@ import (
 type survey struct {
 	Report
 	answers    []Answer         // sorted by node
-	answered   []Answer         // one of each node
+	answered   []Answer         // one for each name
 	duplicates []Answer         // further processes of a name that answered
 	foreign    []Answer         // of another cluster than the first that answered
-	voters     []cluster.NodeID // that any node counts, sorted, without the lost
-	lost       []cluster.NodeID // declared lost on a node and not readmitted there
+	voters     []cluster.NodeID // those that any node counts, sorted, without the lost
+	lost       []cluster.NodeID // those declared lost on a node and not readmitted there
 }
 
-// Examine asks the nodes at the given addresses, and the members that these know, and
-// reports what is wrong with their cluster, from what they say. It changes nothing. If the user
-// named the addresses, each of them must answer.
+// Examine asks the nodes at the given addresses, and the members that they know, and reports what
+// is wrong with their cluster. It changes nothing. If the user named the addresses, each of them
+// must answer.
 func (c *Cluster) Examine(ctx context.Context, named bool) (Report, error) {
 	var all []Answer
 	c.figures = true
@@ -40,7 +40,7 @@ func (c *Cluster) Examine(ctx context.Context, named bool) (Report, error) {
 		return Report{}, noAnswerOf(all)
 	}
 	return examine(slices.DeleteFunc(slices.Clone(all), func(a Answer) bool {
-		// The silence at an address may be told as that of a node already.
+		// Another answer may name the silent node at this address already.
 		sameAddr := func(b Answer) bool { return b.Node != "" && b.via == a.via }
 		switch {
 		case a.answered():
@@ -52,8 +52,8 @@ func (c *Cluster) Examine(ctx context.Context, named bool) (Report, error) {
 	})), nil
 }
 
-// isMissed reports whether a silent node should answer. An observer that has left should
-// not, nor a node that answered at another address than the one that others know.
+// isMissed reports whether a silent node should answer. Two need not: an observer that has left,
+// and a node that answered at another address than the one that others know.
 func isMissed(id cluster.NodeID, among []Answer) bool {
 	answered := answering(among)
 	return find(answered, id) == nil && slices.ContainsFunc(answered, func(a Answer) bool {
@@ -62,13 +62,13 @@ func isMissed(id cluster.NodeID, among []Answer) bool {
 	})
 }
 
-// countsOn reports whether a node sees another one as a voter, or as one that runs.
+// countsOn reports whether a node sees another one as a voter or as alive.
 func countsOn(m cluster.MemberStatus) bool {
 	return m.Voter || m.Gossip == "alive" || m.Link == linkUp
 }
 
-// examine reports what is wrong with a cluster that runs, given the answers of all
-// its nodes. At least one must have a status.
+// examine reports what is wrong with a cluster, given the answers of all its nodes. At least one
+// must have answered.
 func examine(answers []Answer) Report {
 	s := &survey{answers: slices.Clone(answers)}
 	slices.SortStableFunc(s.answers, byName)
@@ -89,7 +89,7 @@ func examine(answers []Answer) Report {
 			s.lost = append(s.lost, e.Missing()...)
 		}
 	}
-	for _, id := range s.lost { // what is to be done is said with the emergency
+	for _, id := range s.lost { // the advice for the emergency covers them
 		delete(voters, id)
 	}
 	s.voters = slices.Sorted(maps.Keys(voters))
@@ -103,8 +103,8 @@ func examine(answers []Answer) Report {
 	return s.Report
 }
 
-// add takes in an answer. A node that was asked at two addresses counts once. Of two
-// processes of one name the one with more links is the member.
+// add takes in an answer. A node that was asked at two addresses counts once. Of two processes with
+// one name, the one with more links is the member.
 func (s *survey) add(a Answer) {
 	linksUp := func(a *Answer) (n int) {
 		for _, m := range a.Status.Members {
@@ -125,10 +125,8 @@ func (s *survey) add(a Answer) {
 	}
 }
 
-// isSilent reports whether no node of that name answered.
 func (s *survey) isSilent(id cluster.NodeID) bool { return find(s.answered, id) == nil }
 
-// seen reports whether any node sees another one like that.
 func (s *survey) seen(id cluster.NodeID, like func(cluster.MemberStatus) bool) bool {
 	return slices.ContainsFunc(s.answered, func(a Answer) bool {
 		m := a.member(id)
@@ -136,14 +134,13 @@ func (s *survey) seen(id cluster.NodeID, like func(cluster.MemberStatus) bool) b
 	})
 }
 
-// everSeen reports whether any node has ever met that one.
 func (s *survey) everSeen(id cluster.NodeID) bool {
 	return s.seen(id, func(m cluster.MemberStatus) bool {
 		return m.GossipAddr != "" || m.Link != "none"
 	})
 }
 
-// refuses reports whether one of two nodes found that it must refuse the other.
+// refuses reports whether one of two nodes must refuse the other, by its own finding.
 func (s *survey) refuses(a, b cluster.NodeID) bool {
 	return slices.ContainsFunc(s.answered, func(n Answer) bool {
 		return slices.ContainsFunc(n.Status.Findings, func(f findings.Finding) bool {
@@ -155,8 +152,8 @@ func (s *survey) refuses(a, b cluster.NodeID) bool {
 	})
 }
 
-// findings tells what nodes found, a line for each cause. Voters that differ are told by
-// votersAgree, and a name that two processes have by names, if all that it takes answer.
+// findings reports what the nodes found, a line for each cause. If all nodes concerned answer,
+// votersAgree reports differing voters instead, and names reports duplicate names.
 func (s *survey) findings() {
 	twice := func(id cluster.NodeID) bool { return find(s.duplicates, id) != nil }
 	all := slices.Concat(s.answered, s.duplicates, s.foreign)
@@ -181,7 +178,7 @@ func (s *survey) findings() {
 	}
 }
 
-// names finds members of other clusters, and names that two processes have.
+// names reports members of other clusters, and duplicate names.
 func (s *survey) names() {
 	for _, a := range s.foreign {
 		s.problem(Fail, findings.WrongCluster, "clusters", string(a.Node),
@@ -196,7 +193,7 @@ func (s *survey) names() {
 	}
 }
 
-// sides says which nodes say what, in the order of what they say.
+// sides lists texts in their order, each with the nodes that say it.
 func sides(nodes map[string][]cluster.NodeID, format string) string {
 	var parts []string
 	for _, what := range slices.Sorted(maps.Keys(nodes)) {
@@ -205,10 +202,9 @@ func sides(nodes map[string][]cluster.NodeID, format string) string {
 	return strings.Join(parts, "; ")
 }
 
-// dropDerived leaves out what only follows from something that is told: that nobody is seen
-// by nodes that have found nobody at all, that a voter is missing which is being added or
-// removed or was never met and is not in all lists, and, of nodes whose voters differ, what
-// they found and their messages.
+// dropDerived leaves out what follows from another problem of the report. If every node has found
+// nobody, unseen voters are no news. If one voter is being added or removed, it may be missing. If
+// voters differ, so do the findings about them, and messages of nodes without a vote are refused.
 func (s *survey) dropDerived() {
 	alone := !slices.ContainsFunc(s.answered, func(a Answer) bool {
 		return !slices.ContainsFunc(a.Status.Findings, func(f findings.Finding) bool {

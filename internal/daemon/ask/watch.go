@@ -14,11 +14,11 @@ import (
 	"github.com/bmqelect/bmqelect/internal/daemon/console"
 )
 
-// watchRetry is the pause before a node that was lost is looked for again.
+// watchRetry is the pause before a lost node is asked again.
 const watchRetry = time.Second
 
-// Watch prints the transitions of every node until ctx ends. It follows a node as soon as
-// it is known, whether it answers or not.
+// Watch prints the transitions of all nodes until ctx ends. It follows each node as soon as another
+// one names it, whether it answers or not.
 func (c *Cluster) Watch(ctx context.Context, to io.Writer) error {
 	out := &viewer{people: console.New(to)}
 	if c.JSON {
@@ -53,7 +53,7 @@ func (c *Cluster) Watch(ctx context.Context, to io.Writer) error {
 	return err
 }
 
-// watchOne follows one node through its restarts.
+// watchOne follows one node across its restarts.
 func (c *Cluster) watchOne(ctx context.Context, a Answer, out *viewer) {
 	client := c.client(a)
 	lost, first := false, true
@@ -89,8 +89,8 @@ func (c *Cluster) watchOne(ctx context.Context, a Answer, out *viewer) {
 	}
 }
 
-// viewer shows what a watch sees: people read lines in colors, programs a JSON object a line. It
-// is safe for concurrent use.
+// viewer shows what a watch sees: lines in colors for people, or JSON, an object a line. It is safe
+// for concurrent use.
 type viewer struct {
 	people   *console.Printer
 	mu       sync.Mutex // held while programs is used
@@ -103,14 +103,14 @@ func (v *viewer) event(e admin.Event) {
 	}
 }
 
-// show shows a value, which people read as a text about a node.
+// show shows a value; people read the text instead.
 func (v *viewer) show(value any, about cluster.NodeID, format string, args ...any) {
 	if !v.tell(value) {
 		v.people.Note(time.Now(), string(about), format, args...)
 	}
 }
 
-// tell reports whether programs are what reads.
+// tell encodes a value as JSON. It reports false if people read.
 func (v *viewer) tell(value any) bool {
 	if v.programs == nil {
 		return false
@@ -121,7 +121,6 @@ func (v *viewer) tell(value any) bool {
 	return true
 }
 
-// standings are how the elections of a node stand.
 func standings(st cluster.Status) string {
 	var now []string
 	for _, g := range st.Groups {
