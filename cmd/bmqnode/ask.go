@@ -17,8 +17,8 @@ import (
 	"github.com/bmqelect/bmqelect/internal/daemon/console"
 )
 
-// asking makes cmd, which has its own flags, one that asks the nodes of a cluster. Its arguments
-// are the names of so many nodes, unless it says otherwise.
+// asking makes cmd, which has its own flags already, a command that asks the nodes of a cluster.
+// Its arguments are the names of that many nodes, unless cmd.Args is set.
 func asking(
 	cmd *cobra.Command, nodes int, run func(*cobra.Command, *ask.Cluster, []string) error,
 ) *cobra.Command {
@@ -95,7 +95,7 @@ func leaderCommand() *cobra.Command {
 	})
 }
 
-// askAgain is the pause before nodes that know no leader are asked again.
+// askAgain is the pause between two questions for a leader.
 const askAgain = 200 * time.Millisecond
 
 func awaitLeader(

@@ -11,10 +11,10 @@ import (
 	"github.com/bmqelect/bmqelect/internal/daemon/ask"
 )
 
-// completeTime bounds the question for names while somebody waits at a prompt.
+// completeTime bounds the question for names, while somebody waits at a prompt.
 const completeTime = time.Second
 
-// known are the flags with few values.
+// known are the values of flags that have few.
 var known = map[string][]string{
 	"profile":       elector.ProfileNames(),
 	"log-format":    {"human", "json"},
@@ -24,7 +24,7 @@ var known = map[string][]string{
 	"format":        {"text", "json", "html", "svg"},
 }
 
-// paths are the flags whose value is a file or a folder; the shell completes these.
+// paths are the flags whose value is a file or a directory, which the shell completes.
 var paths = map[string]cobra.ShellCompDirective{
 	"admin-token-file": cobra.ShellCompDirectiveDefault,
 	"admin-socket":     cobra.ShellCompDirectiveDefault,
@@ -38,8 +38,8 @@ var paths = map[string]cobra.ShellCompDirective{
 	"dir":              cobra.ShellCompDirectiveFilterDirs,
 }
 
-// completeFlags says for every flag of a command what the shell may offer: where it knows
-// nothing, nothing, rather than the files of the folder.
+// completeFlags sets what the shell offers for each flag. It offers nothing for most of them; by
+// default it would offer files.
 func completeFlags(cmd *cobra.Command) {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if _, set := cmd.GetFlagCompletionFunc(f.Name); set {
@@ -53,9 +53,9 @@ func completeFlags(cmd *cobra.Command) {
 	})
 }
 
-// reach adds the flags that say how nodes are reached to a command that has its own flags. It
-// lets the shell offer the names of the nodes that run, for the first arguments of cmd and
-// for the flag --to, and those of elections for --group.
+// reach adds the flags by which a command finds nodes, after the command's own flags. The shell
+// offers the names of running nodes for the first arguments and for --to, and names of elections
+// for --group.
 func reach(cmd *cobra.Command, c *ask.Cluster, arguments int) {
 	c.Register(cmd.Flags())
 	nodes := offer(func(ctx context.Context) []string { names, _, _ := c.Names(ctx); return names })
@@ -73,8 +73,8 @@ func reach(cmd *cobra.Command, c *ask.Cluster, arguments int) {
 		offer(func(ctx context.Context) []string { _, groups, _ := c.Names(ctx); return groups }))
 }
 
-// offer lets the shell offer names that a node is asked for. At a prompt there is no place for
-// an error.
+// offer lets the shell offer names that it asks a node for. It hides errors: a prompt has no place
+// for them.
 func offer(names func(context.Context) []string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(cmd.Context(), completeTime)

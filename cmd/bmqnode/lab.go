@@ -16,7 +16,6 @@ import (
 	"github.com/bmqelect/bmqelect/internal/lab/scenario"
 )
 
-// replayOptions are the flags of `replay`.
 type replayOptions struct {
 	batch.Options
 	seed            uint64
@@ -80,7 +79,7 @@ func recordIncidentCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&o.Group, "group", cluster.DefaultGroup, "the election that is meant")
-	reach(cmd, &o.Cluster, 0) // before --to, which takes no node here
+	reach(cmd, &o.Cluster, 0) // before --to, which is no node here
 	f := cmd.Flags()
 	f.DurationVar(&o.Since, "since", 30*time.Minute, "how far back to look")
 	f.StringVar(&o.From, "from", "", "begin, instead of --since: RFC 3339, or '2006-01-02 15:04' here")

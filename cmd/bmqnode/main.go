@@ -27,7 +27,7 @@ import (
 const (
 	exitFailure  = 1 // it could not be done, or the node failed
 	exitUsage    = 2 // flags or configuration are wrong; nothing was done
-	exitNoLeader = 3 // no node leads
+	exitNoLeader = 3 // there is no leader
 )
 
 func main() { os.Exit(execute()) }
@@ -55,8 +55,8 @@ func execute() int {
 	return exitFailure
 }
 
-// finishUnread lets a command finish what it changes although nobody reads any more what it
-// prints, as behind head.
+// finishUnread lets a command finish its work although nobody reads its output any more, as behind
+// head.
 func finishUnread() { signal.Ignore(syscall.SIGPIPE) }
 
 func root() *cobra.Command {
@@ -67,7 +67,7 @@ func root() *cobra.Command {
 		Version:       versionLine(),
 	}
 	cmd.SetVersionTemplate("{{.Version}}\n")
-	// The lines of flags are broken between words, at the width of the terminal.
+	// Flags are described in lines that end between words, at the width of the terminal.
 	cobra.AddTemplateFunc("wrapped", func(f *pflag.FlagSet) string {
 		return f.FlagUsagesWrapped(screenWidth(80))
 	})
@@ -94,7 +94,7 @@ func root() *cobra.Command {
 //go:embed help.txt
 var help string
 
-// describe gives a command its part of help.txt: a line, then what it does, then examples.
+// describe gives a command its part of help.txt: a line, a description, and examples.
 func describe(cmd *cobra.Command) {
 	_, text, _ := strings.Cut(help, "# "+cmd.CommandPath()+"\n")
 	text, _, _ = strings.Cut(strings.TrimRight(text, "\n"), "\n\n# ")
@@ -102,9 +102,9 @@ func describe(cmd *cobra.Command) {
 	cmd.Short, cmd.Long, _ = strings.Cut(text, "\n\n")
 }
 
-// finish completes a command and those below it: its help, what the shell may offer, what a
-// command for others does by itself, and that mistakes in arguments are the user's. A command
-// takes no arguments unless it says so.
+// finish completes a command and its subcommands: help, completions, and errors about arguments,
+// which are usage errors. A command takes no arguments unless it sets Args; one that only has
+// subcommands prints its help.
 func finish(cmd *cobra.Command) {
 	describe(cmd)
 	completeFlags(cmd)
@@ -127,8 +127,8 @@ func finish(cmd *cobra.Command) {
 	}
 }
 
-// screenWidth is the width of the terminal, between 60 and 120 columns, or another one if
-// the output is no terminal.
+// screenWidth is the width of the terminal, from 60 to 120 columns. Without a terminal it is
+// otherwise.
 func screenWidth(otherwise int) int {
 	width, _, err := term.GetSize(int(os.Stdout.Fd()))
 	if err != nil {
@@ -137,7 +137,6 @@ func screenWidth(otherwise int) int {
 	return min(max(width, 60), 120)
 }
 
-// noSuchCommand helps with a mistyped command.
 func noSuchCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -149,7 +148,6 @@ func noSuchCommand(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("there is no command %q", args[0])
 }
 
-// noArgs wants nothing except flags.
 func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return fmt.Errorf("%q is one word too many: '%s' takes flags only", args[0], cmd.CommandPath())
@@ -157,7 +155,7 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// version is that of the module, or of the commit that this was built from.
+// version is the version of the module, or the commit that this was built from.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

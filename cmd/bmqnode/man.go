@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra/doc"
 )
 
-// manCommand writes the help of every command as pages for man.
+// manCommand writes a man page for each command.
 func manCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:  "man DIR",

@@ -26,7 +26,6 @@ func meshCommand() *cobra.Command {
 	return cmd
 }
 
-// ownCommand runs a command of this program, and returns what it prints.
 func ownCommand(ctx context.Context, args ...string) (output string, err error) {
 	cmd := root()
 	var out bytes.Buffer

@@ -14,7 +14,6 @@ import (
 	"github.com/bmqelect/bmqelect/internal/daemon/service"
 )
 
-// runOptions are the flags of `run`.
 type runOptions struct {
 	config.Options
 	file           string
@@ -141,13 +140,13 @@ func execCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().SortFlags = false
-	cmd.Flags().SetInterspersed(false) // flags after the command are the command's
+	cmd.Flags().SetInterspersed(false) // what follows the command belongs to the command
 	cmd.Flags().StringVar(&file, "config", "", "YAML file of options")
 	o.Register(cmd.Flags())
 	return cmd
 }
 
-// supervisorCommand is the process that exec puts between itself and its command.
+// supervisorCommand runs in the process between exec and its command.
 func supervisorCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "supervisor", Hidden: true, DisableFlagParsing: true, Args: cobra.ArbitraryArgs,

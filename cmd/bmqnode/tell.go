@@ -16,8 +16,8 @@ import (
 	"github.com/bmqelect/bmqelect/internal/daemon/console"
 )
 
-// telling is asking for commands that tell nodes to do something. It prints the nodes that did,
-// a line each, and returns why others did not.
+// telling is asking for commands that tell nodes to do something. It prints a line for each node
+// that did it, and returns why others did not.
 func telling(
 	cmd *cobra.Command, nodes int,
 	tell func(context.Context, *ask.Cluster, []string) ([]ask.Answer, error),
@@ -56,7 +56,7 @@ func resumeCommand() *cobra.Command {
 		}, paused)
 }
 
-// paused says whether elections are paused on a node that was told so, or told their end.
+// paused says whether elections are paused on a node.
 func paused(a ask.Answer, _ []string) string {
 	text := "elections go on"
 	if until := a.Status.PausedUntil; !until.IsZero() {
@@ -110,7 +110,7 @@ func forgetCommand() *cobra.Command {
 			ctx, cancel := context.WithTimeout(ctx, timeout)
 			defer cancel()
 			told, err := c.Forget(ctx, cluster.NodeID(args[0]), here)
-			if errors.Is(err, ask.ErrNothingToForget) { // as after a death that was proven
+			if errors.Is(err, ask.ErrNothingToForget) { // as after a proven death
 				fmt.Fprintln(cmd.ErrOrStderr(), err)
 				return nil, nil
 			}
@@ -158,7 +158,7 @@ func faultCommand() *cobra.Command {
 	return cmd
 }
 
-// leading is a node that leads an election, and what is asked of it.
+// leading is the leader of an election, and how to ask it.
 type leading struct {
 	*admin.Client
 	node  cluster.NodeID
@@ -166,8 +166,8 @@ type leading struct {
 	json  bool
 }
 
-// tellingLeader is asking for commands that tell the leader of an election something, and wait.
-// It prints what tell returns: the status of the node that led, or a sentence.
+// tellingLeader is asking for commands that tell the leader of an election something, and wait. It
+// prints what tell returns: the status of the node that led, or a sentence.
 func tellingLeader(
 	cmd *cobra.Command, nodes int, wait string,
 	tell func(context.Context, leading, []string) (st cluster.Status, done string, err error),
@@ -241,8 +241,8 @@ func stepDownCommand() *cobra.Command {
 	})
 }
 
-// successor waits shortly until the node that led follows another leader, and returns its view of
-// the election; its Leader is "" if nobody leads by then.
+// successor waits shortly for a new leader, and returns the old one's view of the election. Its
+// Leader is "" if there is no new leader yet.
 func (l leading) successor(ctx context.Context) cluster.GroupStatus {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
@@ -299,7 +299,6 @@ func rotateGossipKeyCommand() *cobra.Command {
 	})
 }
 
-// stepDone says what a node does after a step of a rotation.
 func stepDone(step certs.GossipStep, plain bool) string {
 	switch {
 	case step == certs.GossipAdd && plain:

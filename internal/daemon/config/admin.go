@@ -20,7 +20,7 @@ type Admin struct {
 	socketMode      string
 }
 
-// validate adds every mistake; exposed addresses are one unless there is TLS, or none is wanted.
+// validate adds every mistake. With loopbackOnly, an address that other machines reach is one.
 func (a *Admin) validate(wrong *Mistakes, loopbackOnly bool) {
 	_, err := a.SocketMode()
 	*wrong = append(*wrong, err)

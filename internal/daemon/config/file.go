@@ -17,14 +17,13 @@ import (
 	"github.com/bmqelect/bmqelect/internal/base/yamltext"
 )
 
-// UnreadError says why nothing of a file was read.
+// UnreadError is the error if nothing of a file could be read.
 type UnreadError struct{ error }
 
-// ApplyFile sets every flag that a YAML file names and that was not given: flags win. The
-// keys of the file are the flags' names, and a value is read as after the flag. So there
-// is one list of options, with one set of defaults and checks, and a value such as 0600
-// or 1.0 is the text that was written. The error has a line for every mistake; it is a
-// UsageError.
+// ApplyFile sets every flag that a YAML file names, unless the flag was given. The keys of the file
+// are the names of the flags, and ApplyFile parses each value as the flag does. So there is one
+// list of options, with one set of defaults and checks, and a value such as 0600 or 1.0 keeps its
+// text. The error is a UsageError with a line for every mistake.
 func ApplyFile(path string, flags *pflag.FlagSet) error {
 	file, err := parseFile(path)
 	if err != nil {
@@ -48,7 +47,7 @@ func ApplyFile(path string, flags *pflag.FlagSet) error {
 		}
 		if documents++; documents > 1 {
 			wrong(doc.Body, errors.New("a second document: one file is one node"))
-			break // an option that both name would be that of the first
+			break // an option in both would have the value of the first
 		}
 		for option := options.MapRange(); option.Next(); {
 			name := option.Key().GetToken().Value
@@ -96,8 +95,8 @@ func parseFile(path string) (*ast.File, error) {
 	return file, nil
 }
 
-// Meant adds to the error for an unknown flag which one was meant, if it can be told, and says
-// of a value what it must be.
+// Meant says in the error for an unknown flag which one may be meant, and in the error for a value
+// what it must be.
 func Meant(err error, flags *pflag.FlagSet) error {
 	var bad *pflag.InvalidValueError
 	if errors.As(err, &bad) && wanted[bad.GetFlag().Value.Type()] != "" {
@@ -113,7 +112,7 @@ func Meant(err error, flags *pflag.FlagSet) error {
 	return err
 }
 
-// flagNames are the names of all flags but some.
+// flagNames are the names of all flags, without some.
 func flagNames(flags *pflag.FlagSet, not ...string) (names []string) {
 	flags.VisitAll(func(f *pflag.Flag) {
 		if !slices.Contains(not, f.Name) {
@@ -123,16 +122,16 @@ func flagNames(flags *pflag.FlagSet, not ...string) (names []string) {
 	return names
 }
 
-// wanted says what a value must be, by the type of the flag.
+// wanted says what a value must be, by the type of its flag.
 var wanted = map[string]string{
 	"bool": "true or false", "int": "a whole number", "int64": "a whole number",
 	"uint64": "a whole number below 2^64", "duration": "a duration such as 1500ms or 2s",
 }
 
-// examples are of the options whose values may be mappings, by name.
+// examples are of the options whose values may be mappings.
 var examples = map[string]string{"qos": detector.ExampleQoS, "phi": detector.ExamplePhi}
 
-// optionText is the value as one would type it after a flag.
+// optionText is the text that one would type after the flag.
 func optionText(v ast.Node, mayBeMapping bool) (string, error) {
 	if m, ok := v.(ast.MapNode); ok && mayBeMapping {
 		if text, ok := yamltext.Inline(m); ok {

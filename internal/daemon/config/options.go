@@ -1,5 +1,5 @@
-// Package config holds the options of a node, which come from flags or from a YAML file
-// whose keys are the flags' names, and makes the configuration of package cluster of them.
+// Package config holds the options of a node, from flags or from a YAML file whose keys are the
+// names of the flags, and makes a cluster.Config of them.
 package config
 
 import (
@@ -27,11 +27,11 @@ import (
 	"github.com/bmqelect/bmqelect/scouting"
 )
 
-// DefaultAdminAddr is where the admin side of a node listens by default.
+// DefaultAdminAddr is the address of a node's admin side by default.
 const DefaultAdminAddr = "127.0.0.1:7402"
 
-// TokenFlag and TLSFlag are the flags for the file of tokens and for the directory of the
-// certificate, of nodes and of those who ask them.
+// The flags for the file of tokens and for the directory of the certificate, of nodes and of the
+// commands that ask them.
 const (
 	TokenFlag = "admin-token-file"
 	TLSFlag   = "tls-dir"
@@ -39,7 +39,7 @@ const (
 
 const defaultProfile = "article"
 
-// UsageError is a mistake in what was typed or configured; nothing was done.
+// UsageError is a mistake in what the user typed or configured. Nothing was done.
 type UsageError struct{ error }
 
 // Usage makes err a UsageError, unless it is nil.
@@ -56,7 +56,7 @@ func (e UsageError) Unwrap() error { return e.error }
 // Mistakes are what is wrong with options.
 type Mistakes []error
 
-// Want adds a mistake, unless all is well.
+// Want adds a mistake unless the condition holds.
 func (m *Mistakes) Want(well bool, format string, args ...any) {
 	if !well {
 		*m = append(*m, fmt.Errorf(format, args...))
@@ -70,13 +70,13 @@ func (m Mistakes) Err() error { return Usage(errors.Join(m...)) }
 type Options struct {
 	Node     string
 	Voters   []string
-	Cluster  cluster.Config // but what Resolve fills in
+	Cluster  cluster.Config // without what Resolve fills in
 	TLSDir   string
 	Shutdown time.Duration
 	Admin    Admin
 	Hooks    Hooks
 	Groups   []string // further elections to take part in
-	// Supervised is for a node without a command, and RealTime for every one.
+	// Supervised is not for 'exec', RealTime is.
 	Supervised, RealTime bool
 
 	profile, rule                string
@@ -85,7 +85,7 @@ type Options struct {
 	timing                       *pflag.FlagSet // the flags that override the profile
 }
 
-// Hooks are the shell commands that are told which node leads.
+// Hooks are the shell commands that run at a change of the leader.
 type Hooks struct {
 	OnLeader, OnFollower string
 	Timeout              time.Duration
@@ -147,7 +147,7 @@ func (o *Options) Register(f *pflag.FlagSet) {
 	o.registerElection(f)
 }
 
-// registerProcess adds the flags of what runs beside the node, and how it runs itself.
+// registerProcess adds the flags of the process and of what runs beside it.
 func (o *Options) registerProcess(f *pflag.FlagSet) {
 	f.StringVar(&o.Hooks.OnLeader, "on-leader", "", "shell command to run when this node has "+
 		"become leader; a notification, not guarded work")
@@ -216,7 +216,7 @@ func (o *Options) registerElection(f *pflag.FlagSet) {
 func (o *Options) Resolve() (cluster.Config, error) {
 	c := o.Cluster
 	c.Node, c.Voters = cluster.NodeID(o.Node), NodeIDs(o.Voters)
-	c.Cluster = cmp.Or(c.Cluster, cluster.DefaultCluster) // what certificates and commands name
+	c.Cluster = cmp.Or(c.Cluster, cluster.DefaultCluster) // as certificates and commands call it
 	if o.TLSDir != "" {
 		c.TLS = cluster.TLSDir(o.TLSDir)
 	}
@@ -244,7 +244,6 @@ func (o *Options) Resolve() (cluster.Config, error) {
 	return c, append(wrong, inFlags(c.Validate())).Err()
 }
 
-// NodeIDs are names as nodes are called.
 func NodeIDs(names []string) (ids []cluster.NodeID) {
 	for _, name := range names {
 		ids = append(ids, cluster.NodeID(name))
@@ -252,7 +251,7 @@ func NodeIDs(names []string) (ids []cluster.NodeID) {
 	return ids
 }
 
-// resolveTiming takes the timers of the profile, but those that were given.
+// resolveTiming takes the timers of the profile, except those that were given.
 func (o *Options) resolveTiming(t *elector.Timing) error {
 	profile, ok := elector.Profile(o.profile)
 	if !ok {
@@ -281,13 +280,13 @@ func (o *Options) resolveTiming(t *elector.Timing) error {
 	return nil
 }
 
-// inFlags names the problems of a configuration by the flags behind it.
+// inFlags replaces the fields in the problems of a configuration by flags.
 func inFlags(err error) error {
 	var bad *cluster.ConfigError
 	if !errors.As(err, &bad) {
 		return err
 	}
-	var fields []string // that a problem may mention
+	var fields []string // and their flags, as old and new text
 	for _, field := range []string{
 		"HeartbeatBroadcast", "HeartbeatMissCount", "MinRandomWait", "MaxRandomWait",
 		"UnsafeQuorum", "Lease", "AdvertiseGossip", "AdvertiseMesh", "GossipAddr", "MeshAddr", "Insecure",
@@ -303,12 +302,11 @@ func inFlags(err error) error {
 	return errors.Join(errs...)
 }
 
-// flagOf is the flag that sets a field: the words of its name with dashes, as in
-// Election.Timing.MaxRandomWait and --max-random-wait.
+// flagOf is the flag of a field: Election.Timing.MaxRandomWait has --max-random-wait.
 func flagOf(field string) string {
 	field = strings.TrimPrefix(field, "Election.")
 	switch name, part, _ := strings.Cut(field, "."); name {
-	case "QoS", "Phi": // of a flag that sets several fields
+	case "QoS", "Phi": // a flag that sets several fields
 		return strings.TrimSpace("--" + strings.ToLower(name) + " " + part)
 	}
 	field = field[strings.LastIndex(field, ".")+1:]
@@ -334,7 +332,7 @@ func flagOf(field string) string {
 func (o *Options) NewLogger() (hclog.Logger, error) {
 	out := os.Stderr
 	if o.logFile != "" {
-		// Without blocking: nobody may read the other end of a FIFO.
+		// The file may be a FIFO that nobody reads: opening it must not block.
 		flags := os.O_CREATE | os.O_APPEND | os.O_WRONLY | syscall.O_NONBLOCK
 		var err error
 		if out, err = os.OpenFile(o.logFile, flags, 0o600); err != nil {
@@ -352,8 +350,8 @@ func (o *Options) NewLogger() (hclog.Logger, error) {
 	return hclog.New(options), nil
 }
 
-// jsonLogger writes a JSON object a line, with the keys that log/slog has: time, level, msg.
-// The level is one of those that --log-level takes; a duration is in seconds, and its key says so.
+// jsonLogger writes a JSON object a line, with log/slog's keys: time, level, msg. Levels are those
+// of --log-level. Durations are in seconds, with the suffix _s in their key.
 func jsonLogger(out io.Writer, level hclog.Level) hclog.Logger {
 	name := func(_ []string, a slog.Attr) slog.Attr {
 		if a.Value.Kind() == slog.KindDuration {
@@ -370,7 +368,7 @@ func jsonLogger(out io.Writer, level hclog.Level) hclog.Logger {
 		}
 		return a
 	}
-	// The logger leaves out what is below the level.
+	// This handler takes all levels: the logger leaves out what is below its own.
 	log := cluster.LoggerFromSlog(slog.New(slog.NewJSONHandler(out,
 		&slog.HandlerOptions{Level: slog.Level(math.MinInt), ReplaceAttr: name})))
 	log.SetLevel(level)

@@ -1,5 +1,5 @@
-// Package console prints the events of many nodes as one readable stream: a line
-// per transition, a color per node, plain text where the output is no terminal.
+// Package console prints the events of many nodes as one stream: a line per transition, a color per
+// node, and plain text if the output is no terminal.
 package console
 
 import (
@@ -24,13 +24,13 @@ type Printer struct {
 	nodes map[string]*color.Color
 }
 
-// New returns a printer that writes to out. The package color decides whether it
-// colors: not if the standard output is no terminal or NO_COLOR is set.
+// New returns a printer that writes to out. It writes colors unless the standard output is no
+// terminal, or NO_COLOR is set.
 func New(out io.Writer) *Printer {
 	return &Printer{out: out, width: 2, nodes: map[string]*color.Color{}}
 }
 
-// palette avoids red, which means trouble, and green, which means a leader.
+// palette avoids red, the color of trouble, and green, that of a leader.
 var palette = []color.Attribute{
 	color.FgCyan, color.FgMagenta, color.FgYellow, color.FgBlue,
 	color.FgHiCyan, color.FgHiMagenta, color.FgHiYellow, color.FgHiBlue,
@@ -68,8 +68,8 @@ func (p *Printer) Transition(e admin.Event) {
 	p.Note(e.Time, string(e.Node), "%s", text)
 }
 
-// Note writes a line about a node; at is when it happened. Every node has a color of its
-// own, in order of appearance.
+// Note writes a line about a node; at is when it happened. Each node has a color, in the order of
+// their first lines.
 func (p *Printer) Note(at time.Time, node, format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -83,14 +83,14 @@ func (p *Printer) Note(at time.Time, node, format string, args ...any) {
 		at.Local().Format("15:04:05.000"), c.Sprintf("%-*s", p.width, node), fmt.Sprintf(format, args...))
 }
 
-// Say writes text that belongs to no node, for example a hint.
+// Say writes text that is about no node, such as a hint.
 func (p *Printer) Say(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	fmt.Fprintln(p.out, strings.TrimRight(fmt.Sprintf(format, args...), "\n"))
 }
 
-// Columns are the lines of a table. Cells of a row have tabs between them.
+// Columns aligns the rows of a table. Tabs separate the cells of a row.
 func Columns(rows []string) []string {
 	var text strings.Builder
 	columns := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
@@ -99,7 +99,7 @@ func Columns(rows []string) []string {
 	return strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")
 }
 
-// JSON writes a value for programs, indented so that people can read it too.
+// JSON writes a value, indented for people.
 func JSON(w io.Writer, v any) error {
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")

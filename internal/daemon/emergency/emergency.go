@@ -1,6 +1,5 @@
-// Package emergency is the command of that name: it says what it means to give voters up,
-// records it in the data directory of a stopped node if that is confirmed, and shows what is
-// on record.
+// Package emergency is the command of that name. It explains what giving voters up means, records
+// it in the data directory of a stopped node if the user confirms it, and shows what is on record.
 package emergency
 
 import (
@@ -68,7 +67,7 @@ func (o *Options) Run(w io.Writer) error {
 // resolve takes from the file what the flags leave open, and names what is missing.
 func (o *Options) resolve() error {
 	if o.file != "" {
-		var node exec.Options // a file for 'exec' or for 'run'
+		var node exec.Options // the file may be for 'exec' or for 'run'
 		flags := pflag.NewFlagSet("file", pflag.ContinueOnError)
 		node.Register(flags)
 		if err := config.ApplyFile(o.file, flags); err != nil {
@@ -95,7 +94,7 @@ func (o *Options) resolve() error {
 	return wrong.Err()
 }
 
-// declare says what the emergency means, and records it if it is confirmed.
+// declare explains the emergency, and records it if the user confirms it.
 func (o *Options) declare(w io.Writer) error {
 	e := recovery.Emergency{
 		Cluster: o.confirm, Node: cluster.NodeID(o.node), Voters: config.NodeIDs(o.voters),
@@ -142,7 +141,7 @@ func (o *Options) takeBack(w io.Writer) error {
 	return nil
 }
 
-// explain says loudly what is about to happen and what must be true for it.
+// explain says what is about to happen, and what must be true for it.
 func explain(w io.Writer, dir string, e recovery.Emergency, o recovery.Outcome) {
 	lost, before, voters := words.List(e.Lost), words.List(o.Before), words.List(o.Voters)
 	table := console.Columns([]string{
@@ -165,7 +164,6 @@ tokens from now on are above all that %[1]s can have used.
 `, lost, voters)
 }
 
-// nextStep is what to do after the record was written.
 func nextStep(e recovery.Emergency, o recovery.Outcome) string {
 	if e.Retire {
 		return fmt.Sprintf("This directory is retired: node %s does not start on it any more.", o.Node)
@@ -178,7 +176,6 @@ func nextStep(e recovery.Emergency, o recovery.Outcome) string {
 	return fmt.Sprintf("Now the same on %s, then start them all.", words.List(others))
 }
 
-// show prints what is on record in a data directory.
 func show(w io.Writer, dir string) error {
 	all, err := recovery.Emergencies(dir)
 	if err != nil {

@@ -24,12 +24,12 @@ type executor struct {
 	*service.Daemon
 	o        *Options
 	evidence *supervisor.Evidence // of this node's life
-	signals  chan os.Signal       // for the command
+	signals  chan os.Signal       // to pass on to the command
 }
 
-// Run runs the node and the command. It returns when the command has ended for good, with
-// its ExitStatus, when ctx ends, or when the node fails. That there is no such command is
-// found out before the node starts, not when it leads at last.
+// Run runs the node and the command. It returns the command's ExitStatus when the command has ended
+// for good, or when ctx ends or the node fails. It looks for the command before the node starts,
+// not only when the node leads.
 func Run(ctx context.Context, cfg cluster.Config, o *Options) error {
 	if _, err := osexec.LookPath(o.Command[0]); err != nil {
 		fmt.Fprintln(os.Stderr, "bmqnode:", err)
@@ -56,14 +56,14 @@ func Run(ctx context.Context, cfg cluster.Config, o *Options) error {
 		}
 		d.FollowWithHooks(election)
 		x := &executor{Daemon: d, o: o, evidence: &evidence, signals: make(chan os.Signal, 8)}
-		d.ReloadAtHangup() // and here SIGHUP is for the command, too
+		d.ReloadAtHangup() // SIGHUP is for the command, too
 		signal.Notify(x.signals, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2)
 		defer signal.Stop(x.signals)
 		return x.campaign(ctx, election)
 	})
 }
 
-// campaign lets the command run in every leadership of this node.
+// campaign runs the command in every leadership of this node.
 func (x *executor) campaign(ctx context.Context, e *cluster.Election) error {
 	l, err := e.Campaign(ctx)
 	for err == nil {
@@ -79,8 +79,8 @@ func (x *executor) campaign(ctx context.Context, e *cluster.Election) error {
 	return err
 }
 
-// lead runs the command in a leadership, and again if the policy wants it. It reports
-// whether the command has ended for good, and with which status.
+// lead runs the command in a leadership, and again if the policy says so. ended is whether the
+// command has ended for good; status is its exit status then.
 func (x *executor) lead(ctx context.Context, l *cluster.Leadership) (status error, ended bool) {
 	for {
 		result, stopped := x.runOnce(ctx, l)
@@ -101,8 +101,8 @@ func (x *executor) lead(ctx context.Context, l *cluster.Leadership) (status erro
 	}
 }
 
-// runOnce runs the command once. When it returns, the command and all its descendants are
-// gone; stopped is whether this node ended it.
+// runOnce runs the command once. When it returns, the command and all its descendants are gone;
+// stopped is whether this node ended them.
 func (x *executor) runOnce(
 	ctx context.Context, l *cluster.Leadership,
 ) (result supervisor.Result, stopped bool) {
@@ -111,7 +111,7 @@ func (x *executor) runOnce(
 		return result, true // the leadership is over already
 	}
 	for len(x.signals) > 0 {
-		<-x.signals // they came while no command ran
+		<-x.signals // from a time without a command
 	}
 	about := []any{"group", x.o.group, "term", l.Term()}
 	started := func() { x.Log.Info("command started", about...) }
@@ -128,7 +128,6 @@ func (x *executor) runOnce(
 	return result, stopped || result.Expired
 }
 
-// report logs how the command ended.
 func (x *executor) report(result supervisor.Result, about ...any) {
 	switch {
 	case errors.Is(result.Err, supervisor.ErrLate):
@@ -142,7 +141,6 @@ func (x *executor) report(result supervisor.Result, about ...any) {
 	}
 }
 
-// start starts the command under its supervisor.
 func (x *executor) start(
 	l *cluster.Leadership, started func(), env []string,
 ) (*supervisor.Command, error) {
@@ -164,13 +162,13 @@ func (x *executor) start(
 	return x.evidence.Start(cfg)
 }
 
-// renewals is how often the supervisor gets the deadline while the time between the
-// two margins passes: often enough that one or two may be late.
+// renewals is how often the supervisor gets the deadline in the time between the two margins. One
+// or two may be late.
 const renewals = 5
 
-// watch moves the command's deadline with the lease, and tells the command to end when
-// the leadership or ctx ends. It returns when all of the command is gone, and reports
-// whether this node ended the command.
+// watch moves the command's deadline with the lease, and tells the command to end when the
+// leadership or ctx ends. It returns when the command and its descendants are gone, and reports
+// whether this node ended them.
 func (x *executor) watch(
 	ctx context.Context, l *cluster.Leadership, c *supervisor.Command,
 ) (stopped bool) {

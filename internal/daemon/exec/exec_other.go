@@ -9,7 +9,7 @@ import (
 	"github.com/bmqelect/bmqelect/cluster"
 )
 
-// Run fails: this system cannot keep a command from outliving a lease.
+// Run fails: only on Linux can a command be kept from outliving a lease.
 func Run(context.Context, cluster.Config, *Options) error {
 	return errors.New("commands can be supervised on Linux only")
 }

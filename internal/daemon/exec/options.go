@@ -1,5 +1,5 @@
-// Package exec runs a command while, and only while, a node leads: one supervised process
-// per leadership, or several in turn if it is to be restarted. It needs Linux.
+// Package exec runs a command while, and only while, a node leads: one supervised process in each
+// leadership, or several in turn if it is restarted. It needs Linux.
 package exec
 
 import (
@@ -47,8 +47,8 @@ func (o *Options) Register(f *pflag.FlagSet) {
 	o.Options.Register(f)
 }
 
-// Resolve returns the node's configuration, with the margins filled in, or every mistake
-// in the options, as a config.UsageError.
+// Resolve returns the node's configuration with the margins filled in, or every mistake in the
+// options as a config.UsageError.
 func (o *Options) Resolve() (cluster.Config, error) {
 	cfg, err := o.Options.Resolve()
 	if err != nil {

@@ -1,9 +1,8 @@
-// Package metrics exports what a node counts to Prometheus. It keeps no figure of
-// its own: each scrape reads the node's Stats and Status once.
+// Package metrics exports the counts of a node to Prometheus. It keeps no counts of its own: each
+// scrape reads the node's Stats and Status once.
 //
-// The number of series is bounded, however many elections and members there are:
-// see maxElections and maxPeers. Sums over all elections leave none out.
-// docs/metrics.md describes every metric.
+// The number of series is bounded, whatever the number of elections and members: see maxElections
+// and maxPeers. Sums include all elections. docs/metrics.md describes every metric.
 package metrics
 
 import (
@@ -19,28 +18,27 @@ import (
 	"github.com/bmqelect/bmqelect/netmesh"
 )
 
-// Source is a node, such as *cluster.Node. Both methods must
-// be safe for concurrent use.
+// Source is a node, such as *cluster.Node. Both methods must be safe for concurrent use.
 type Source interface {
 	Status() cluster.Status
 	Stats() cluster.Stats
 }
 
 const (
-	// maxScrapes bounds the scrapes at a time. A node whose driver hangs answers none,
-	// and those that wait must not pile up.
+	// maxScrapes bounds the scrapes at a time. A node whose driver hangs answers none of them, and
+	// waiting scrapes must not pile up.
 	maxScrapes = 8
-	// maxElections bounds the elections that have series of their own, at most nineteen each: the
-	// default one, and the first of the others by name. All are in the sums.
+	// maxElections bounds the elections with series of their own, at most nineteen each: the default
+	// one, and the first of the others by name.
 	maxElections = 200
-	// maxPeers bounds the members that have series of their own, eight each: the voters,
-	// and the first of the observers by name.
+	// maxPeers bounds the members with series of their own, eight each: the voters, and the first of
+	// the observers by name.
 	maxPeers = 100
 )
 
-// Handler answers scrapes of a node, in the text format or in OpenMetrics as the
-// scraper asks. Each handler has a registry of its own, so that several nodes in
-// one process do not mix. log gets what goes wrong with a scrape; nil for nothing.
+// Handler answers scrapes of a node, in the text format or in OpenMetrics, as the scraper asks.
+// Each handler has its own registry, so that nodes of one process do not mix. log gets errors of
+// scrapes; nil logs nothing.
 func Handler(source Source, log hclog.Logger) http.Handler {
 	if log == nil {
 		log = hclog.NewNullLogger()
@@ -58,7 +56,6 @@ func Handler(source Source, log hclog.Logger) http.Handler {
 	})
 }
 
-// collector is a node as Prometheus sees it.
 type collector struct{ source Source }
 
 // Describe lists every metric of the package.
@@ -68,7 +65,6 @@ func (collector) Describe(out chan<- *prometheus.Desc) {
 	}
 }
 
-// node is what a scrape has read.
 type node struct {
 	status cluster.Status
 	stats  cluster.Stats
@@ -98,14 +94,14 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// firstOf returns at most so many, those that are preferred before the others.
+// firstOf returns at most that many, the preferred ones first.
 func firstOf[T any](all []T, most int, preferred func(T) bool) []T {
 	all = slices.Clone(all)
 	slices.SortStableFunc(all, func(a, b T) int { return truth(preferred(b)) - truth(preferred(a)) })
 	return all[:min(len(all), most)]
 }
 
-// metric is one metric, with all values of its labels.
+// metric is a metric with all its labels.
 type metric struct {
 	desc *prometheus.Desc
 	kind prometheus.ValueType // of all except histograms
@@ -123,7 +119,7 @@ func newMetric(
 	return metric{prometheus.NewDesc("bmqelect_"+name, help, labels, nil), kind, read}
 }
 
-// output is where the values of a metric go.
+// output takes the values of a metric.
 type output struct {
 	metric
 	to chan<- prometheus.Metric
@@ -133,8 +129,8 @@ func (o output) value(v float64, labels ...string) {
 	o.to <- prometheus.MustNewConstMetric(o.desc, o.kind, v, labels...)
 }
 
-// spread has classic buckets, which every Prometheus accepts. There are few of them: no
-// histogram has a label for a peer or an election.
+// spread has classic buckets, which every Prometheus accepts. There are few: no histogram has a
+// label for peers or elections.
 func (o output) spread(h cluster.Histogram, labels ...string) {
 	count, buckets := uint64(0), map[float64]uint64{}
 	for i, c := range h.Counts {
@@ -146,7 +142,7 @@ func (o output) spread(h cluster.Histogram, labels ...string) {
 	o.to <- prometheus.MustNewConstHistogram(o.desc, count, h.Sum, buckets, labels...)
 }
 
-// number is what a metric's value is made of.
+// number is the type of a metric's value.
 type number interface {
 	~int | ~uint8 | ~uint64 | ~float64
 }
@@ -156,7 +152,7 @@ func single[T number](kind prometheus.ValueType, name, help string, read func(*n
 	return newMetric(kind, name, help, nil, func(n *node, out output) { out.value(float64(read(n))) })
 }
 
-// perElection is a metric of each election that is listed.
+// perElection is a metric of each listed election.
 func perElection[T number](
 	kind prometheus.ValueType, name, help string, read func(cluster.ElectionStats) T,
 ) metric {
@@ -167,7 +163,7 @@ func perElection[T number](
 	})
 }
 
-// perQoS is a metric of each election that is listed and asks for a quality of service.
+// perQoS is a metric of each listed election that asks for a quality of service.
 func perQoS(
 	name, help string, labels []string,
 	read func(q *cluster.QoSStatus, value func(v float64, labels ...string)),
@@ -184,7 +180,7 @@ func perQoS(
 		})
 }
 
-// perLink is a metric of each link that is listed; ok is false if there is no value now.
+// perLink is a metric of each listed link; ok is false if there is no value now.
 func perLink(
 	name, help string, read func(*node, netmesh.LinkStatus) (value float64, ok bool),
 ) metric {
@@ -202,7 +198,6 @@ func histogram(name, help string, read func(*node) cluster.Histogram) metric {
 	return newMetric(gauge, name, help, nil, func(n *node, out output) { out.spread(read(n)) })
 }
 
-// truth is 1 or 0.
 func truth(yes bool) int {
 	if yes {
 		return 1

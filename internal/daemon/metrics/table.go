@@ -10,11 +10,10 @@ import (
 	"github.com/bmqelect/bmqelect/scouting"
 )
 
-// perMillion is how many parts per million are the whole.
 const perMillion = 1e6
 
-// metrics are all metrics of a node. Each value of a label is there from the start, at 0,
-// so that a rate sees its first increase.
+// metrics are all metrics of a node. All values of a label exist from the start, as 0, so that a
+// rate sees the first increase.
 var metrics = []metric{
 	newMetric(gauge, "node_info", "Always 1; the labels name the node.",
 		[]string{"bmqelect_cluster", "node", "version", "identity"},
@@ -250,7 +249,7 @@ var metrics = []metric{
 		}),
 }
 
-// answers counts a node's answers and those that it got, the refusals by their cause.
+// answers counts the answers that a node gave and got, refusals by their cause.
 func answers(
 	name, help string, read func(*cluster.Stats) (given, received cluster.Answers),
 ) metric {

@@ -23,7 +23,7 @@ import (
 	"github.com/bmqelect/bmqelect/internal/daemon/admin"
 )
 
-// Node is one process of a mesh, or the place for one.
+// Node is a process of a mesh, or the place for one.
 type Node struct {
 	Name                            string
 	GossipAddr, MeshAddr, AdminAddr string
@@ -34,15 +34,14 @@ type Node struct {
 	running                         *process // nil if there is none
 }
 
-// process is one running child.
 type process struct {
 	*os.Process
 	gone chan struct{} // closed when it has ended and OnExit has been told
 }
 
-// Start starts the node's process; the same command serves every start. The process is a
-// group of its own, so that Ctrl-C on a terminal reaches only this process, which then
-// stops it in good order, and it does not outlive this process.
+// Start starts the node's process, again after each end. The process has a group of its own: Ctrl-C
+// on a terminal reaches only this process, which then stops the node in good order. The node does
+// not outlive this process.
 func (n *Node) Start() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -65,8 +64,8 @@ func (n *Node) Start() error {
 	cmd.Stdout, cmd.Stderr = w, w
 	started, gone := make(chan error), make(chan struct{})
 	go func() {
-		// The child dies with the thread that started it, not with this process: this one
-		// lives as long as the child, whatever becomes of the caller's.
+		// The kernel ends the child when the thread that started it ends. This thread lives until the
+		// child has ended.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		defer close(gone)
@@ -94,7 +93,7 @@ func (n *Node) Start() error {
 	return nil
 }
 
-// readLines reads what the process writes, until all that had its output have ended.
+// readLines reads the output until all processes that have it have ended.
 func (n *Node) readLines(r io.Reader) {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, 1<<20)
@@ -103,7 +102,7 @@ func (n *Node) readLines(r io.Reader) {
 			f(parseLine(n.Name, lines.Bytes()))
 		}
 	}
-	_, _ = io.Copy(io.Discard, r) // after a line too long to scan: the child must not block
+	_, _ = io.Copy(io.Discard, r) // a line was too long to scan, and the child must not block
 }
 
 func (n *Node) process() (*process, error) {
@@ -146,8 +145,8 @@ func (n *Node) Kill() error {
 	return nil
 }
 
-// Stop asks the process to hand over and exit, and kills it if it has not by the end of
-// ctx. A process that does not run is stopped already.
+// Stop asks the process to hand over and exit, and kills it if it still runs at the end of ctx. It
+// is no error if no process runs.
 func (n *Node) Stop(ctx context.Context) error {
 	p, err := n.process()
 	if err != nil {
@@ -170,7 +169,7 @@ func (n *Node) Stop(ctx context.Context) error {
 // Client returns a client for the node's admin side.
 func (n *Node) Client() *admin.Client { return admin.NewClient(n.AdminAddr) }
 
-// Status asks the node's process for its status.
+// Status returns the status of the node's process.
 func (n *Node) Status(ctx context.Context) (cluster.Status, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -184,7 +183,7 @@ type Line struct {
 	Time    time.Time
 	Level   string // trace, debug, info, warn or error; "" if it is no log line
 	Message string // "" if it is no log line
-	Detail  string // the fields that go with the message, for people
+	Detail  string // the other fields, for people
 
 	event admin.Event // if it tells of a transition
 }
@@ -193,7 +192,7 @@ type Line struct {
 // something else.
 func (l Line) Transition() (e admin.Event, ok bool) { return l.event, l.Message == "transition" }
 
-// parseLine reads a line as a node logs JSON.
+// parseLine parses a line that a node logs as JSON.
 func parseLine(node string, text []byte) Line {
 	line := Line{Node: node, Text: string(text), Time: time.Now()}
 	var log struct {

@@ -4,5 +4,5 @@ package procs
 
 import "syscall"
 
-// dieWithParent does nothing: there is no such thing here.
+// dieWithParent does nothing: only Linux can do it.
 func dieWithParent(*syscall.SysProcAttr) {}

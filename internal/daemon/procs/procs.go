@@ -1,6 +1,6 @@
-// Package procs runs a mesh of real bmqnode processes on loopback: it finds free ports,
-// writes each node's configuration file, starts, signals and stops the processes and reads
-// what they log. The command `bmqnode mesh`, the end-to-end tests and live scenarios use it.
+// Package procs runs a mesh of real bmqnode processes on loopback. It finds free ports, writes a
+// configuration file for each node, starts, signals and stops the processes, and reads what they
+// log. The command `bmqnode mesh`, end-to-end tests and live scenarios use it.
 package procs
 
 import (
@@ -23,9 +23,9 @@ import (
 
 const (
 	portsPerNode = 3
-	roundNumber  = 100    // of ports: meshes begin at multiples of it from their base port
-	highestPort  = 32_000 // below the range from which kernels give ports away
-	// pollEvery is the pause between two questions to the nodes.
+	roundNumber  = 100    // of ports: a mesh begins at a multiple of it above its base port
+	highestPort  = 32_000 // below the range of ephemeral ports
+	// pollEvery is the pause between two questions to a node.
 	pollEvery = 20 * time.Millisecond
 )
 
@@ -34,16 +34,15 @@ type Config struct {
 	Binary string   // of bmqnode
 	Names  []string // of the nodes; see Numbered
 	Dir    string   // holds a directory per node: configuration, state, log
-	// BasePort is where the search for free ports begins: three per node, for gossip,
-	// mesh and administration. It goes on in steps of a hundred; the last port of a
-	// hundred is held to keep other meshes away. At most 31,900.
+	// BasePort is where the search for free ports begins, at most 31,900. A node has three: for
+	// gossip, mesh and admin. The search goes on in steps of a hundred ports, of which the last one is
+	// held to keep other meshes away.
 	BasePort int
-	// Options go into every configuration file, NodeOptions into that of one node:
-	// bmqnode's flags without dashes.
+	// Options are in every configuration file, NodeOptions in that of one node: flags without dashes.
 	Options     map[string]any
 	NodeOptions map[string]map[string]any
-	// OnLine gets every line that a process writes; OnExit is told when one has ended.
-	// Both are called from several goroutines; either may be nil.
+	// OnLine gets every line that a process writes; OnExit is called when one has ended. Several
+	// goroutines call them; either may be nil.
 	OnLine func(Line)
 	OnExit func(node string, err error)
 }
@@ -52,10 +51,10 @@ type Config struct {
 type Mesh struct {
 	cfg   Config
 	nodes []*Node
-	claim net.Listener // on the mesh's ports, until Stop
+	claim net.Listener // holds the mesh's ports until Stop
 }
 
-// New lays out the mesh; it starts nothing. Ports are the mesh's own until Stop.
+// New lays out the mesh and starts nothing. The ports belong to the mesh until Stop.
 func New(cfg Config) (*Mesh, error) {
 	base, claim, err := claimPorts(cfg.BasePort, portsPerNode*len(cfg.Names))
 	if err != nil {
@@ -97,9 +96,9 @@ func New(cfg Config) (*Mesh, error) {
 
 func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 
-// claimPorts finds count free ports in a row, for TCP and UDP, from base upward. Nodes
-// that are not up yet, or down for a while, do not hold theirs; the claim does: other
-// searches from the same round numbers meet it, in this process or another, and go on.
+// claimPorts finds count free ports in a row, for TCP and UDP, from base upward. A node that does
+// not run does not hold its ports; the claim does: a search from the same round number, in this
+// process or another, meets it and goes on.
 func claimPorts(base, count int) (from int, claim net.Listener, err error) {
 	step := (count + roundNumber) / roundNumber * roundNumber
 	for from = base; from+step-1 <= highestPort; from += step {
@@ -129,7 +128,6 @@ func claimPorts(base, count int) (from int, claim net.Listener, err error) {
 		count, base, highestPort)
 }
 
-// Numbered are the names n1 to nN.
 func Numbered(n int) (names []string) {
 	for i := range n {
 		names = append(names, fmt.Sprintf("n%d", i+1))
@@ -140,7 +138,7 @@ func Numbered(n int) (names []string) {
 // Nodes are the mesh's nodes, in the order of Config.Names.
 func (m *Mesh) Nodes() []*Node { return m.nodes }
 
-// Node returns the node of that name; the error lists the names.
+// Node returns the node of that name. The error lists the names.
 func (m *Mesh) Node(name string) (*Node, error) {
 	for _, n := range m.nodes {
 		if n.Name == name {
@@ -160,8 +158,8 @@ func (m *Mesh) Start() error {
 	return nil
 }
 
-// Stop lets every process hand over and exit; those that have not by the end of ctx are
-// killed. It returns when all are gone; others may have the ports then.
+// Stop lets every process hand over and exit, and kills those that still run at the end of ctx.
+// When it returns all are gone, and others may take the ports.
 func (m *Mesh) Stop(ctx context.Context) error {
 	var wg sync.WaitGroup
 	errs := make([]error, len(m.nodes))
@@ -173,9 +171,9 @@ func (m *Mesh) Stop(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Agree waits until the given nodes all report the same leader and term, the leader leads
-// with a valid lease and satisfies accept (nil: any will do), and returns its view. The
-// error tells what they said last.
+// Agree waits until the nodes report the same leader and term, and the leader leads with a valid
+// lease and satisfies accept (nil: any does). It returns the leader's view. The error has what the
+// nodes said last.
 func Agree(
 	ctx context.Context, nodes []*Node, accept func(cluster.GroupStatus) bool,
 ) (cluster.GroupStatus, error) {

@@ -16,14 +16,14 @@ import (
 	"github.com/bmqelect/bmqelect/netmesh"
 )
 
-// adminSide is the admin side before there is a node to answer for.
+// adminSide is the admin side before the node has started.
 type adminSide struct {
 	listeners  []net.Listener
-	advertised string // the address that others are told
+	advertised string // the address for the other members
 	config     admin.Config
 }
 
-// openAdmin reads the tokens, and listens.
+// openAdmin reads the tokens and opens the listeners.
 func openAdmin(o *config.Admin) (side *adminSide, err error) {
 	side = &adminSide{advertised: o.Advertise, config: admin.Config{
 		TokenReads: o.TokenReads, Open: o.Open,
@@ -63,7 +63,7 @@ func openAdmin(o *config.Admin) (side *adminSide, err error) {
 	return side, nil
 }
 
-// newestTLS makes c.TLS keep the newest credentials that are right, and returns these; nil
+// newestTLS makes c.TLS keep the newest valid credentials, and returns a function for them; nil
 // without TLS.
 func newestTLS(c *cluster.Config) (newest func() *netmesh.Credentials) {
 	give := c.TLS
@@ -75,7 +75,7 @@ func newestTLS(c *cluster.Config) (newest func() *netmesh.Credentials) {
 	c.TLS = func() (cluster.Credentials, error) {
 		got, err := give()
 		if err == nil {
-			if _, _, wrong := got.Check(name, node); wrong == nil { // otherwise the node says it
+			if _, _, wrong := got.Check(name, node); wrong == nil { // the node reports invalid ones
 				kept.Store(&got.Credentials)
 			}
 		}
@@ -84,10 +84,10 @@ func newestTLS(c *cluster.Config) (newest func() *netmesh.Credentials) {
 	return kept.Load
 }
 
-// tokensEvery is the time between two looks at the file of tokens.
+// tokensEvery is the pause between two looks at the file of tokens.
 const tokensEvery = 10 * time.Second
 
-// watchTokens looks for new tokens, if there are any, until the node ends.
+// watchTokens reads the tokens again and again until the node ends.
 func (d *Daemon) watchTokens() {
 	if d.tokens == nil {
 		return
@@ -104,8 +104,8 @@ func (d *Daemon) watchTokens() {
 	}
 }
 
-// reloadTokens reads the tokens again, if there are any. It returns what is wrong with them,
-// and logs it unless that was said.
+// reloadTokens reads the tokens again, if there are any. It returns what is wrong with them, and
+// logs that unless it was said before.
 func (d *Daemon) reloadTokens(said string) (why string) {
 	if d.tokens == nil {
 		return ""
@@ -123,23 +123,23 @@ func (d *Daemon) reloadTokens(said string) (why string) {
 	return why
 }
 
-// close is for a side that never served.
+// close closes the listeners of a side that never served.
 func (s *adminSide) close() {
 	for _, ln := range s.listeners {
 		ln.Close()
 	}
 }
 
-// ownVariables are not inherited by commands: those that bmqnode sets itself, and those by
-// which the service manager speaks to bmqnode alone.
+// ownVariables are not for commands: bmqnode sets them itself, or its service manager set them for
+// bmqnode alone.
 var ownVariables = []string{
 	"BMQ_NODE", "BMQ_CLUSTER", "BMQ_GROUP", "BMQ_TERM", "BMQ_LSN", "BMQ_LEASE_DEADLINE",
 	"BMQ_ADMIN_ADDR", "BMQ_ADMIN_SOCKET", "BMQ_EVENT", "BMQ_LEADER", "BMQ_LEADER_META",
 	"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID",
 }
 
-// Environment is what every command of this node finds: the variables of this process, but
-// those of another bmqnode, and where the node is and answers.
+// Environment is the environment of every command of this node: that of this process, without
+// another bmqnode's variables, and the names and admin addresses of the node.
 func (d *Daemon) Environment(group string) (env []string) {
 	for _, v := range os.Environ() {
 		if name, _, _ := strings.Cut(v, "="); !slices.Contains(ownVariables, name) {

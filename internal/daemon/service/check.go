@@ -23,17 +23,17 @@ import (
 	"github.com/bmqelect/bmqelect/internal/daemon/console"
 )
 
-// resolveTime bounds the look-ups of all join addresses.
+// resolveTime bounds the look-ups of all join addresses together.
 const resolveTime = 5 * time.Second
 
 // Checked is a node that `run --check` looks at.
 type Checked struct {
-	Name    string // of its file, or of whatever it is given by
+	Name    string // of its file, or what else its options come from
 	Options *config.Options
-	Misread error // what of the options could not be read
+	Misread error // what could not be read of the options
 }
 
-// FromFile is the node of a file.
+// FromFile reads the options of a node from a file.
 func FromFile(file string) Checked {
 	var o config.Options
 	flags := pflag.NewFlagSet(file, pflag.ContinueOnError)
@@ -41,8 +41,8 @@ func FromFile(file string) Checked {
 	return Checked{file, &o, config.ApplyFile(file, flags)}
 }
 
-// Check does `run --check`: the settings that must be the same on every node for all, and with
-// machine, this machine for the first.
+// Check does `run --check`. It compares the settings that must be the same on every node and, with
+// machine, checks this machine for the first node.
 func Check(ctx context.Context, w io.Writer, machine bool, nodes ...Checked) error {
 	problems := 0
 	var reference cluster.Config
@@ -68,8 +68,8 @@ func Check(ctx context.Context, w io.Writer, machine bool, nodes ...Checked) err
 	return nil
 }
 
-// resolve returns the configuration, whether a node could start with it, and all that is wrong,
-// besides what was misread. Of a file that cannot be read nothing is missing.
+// resolve returns the configuration, whether a node could start with it, and all that is wrong in
+// it or was misread. If the whole file could not be read, it reports no missing options.
 func resolve(o *config.Options, misread error) (c cluster.Config, valid bool, err error) {
 	if errors.As(misread, new(config.UnreadError)) {
 		return c, false, misread
@@ -86,10 +86,11 @@ func resolve(o *config.Options, misread error) (c cluster.Config, valid bool, er
 	return c, true, errors.Join(misread, err)
 }
 
-// printProblems writes a line for each of the joined errors, or else for what is unusual.
+// printProblems writes a line for each of the joined errors or, if there are none, for what is
+// unusual.
 func printProblems(w io.Writer, name string, c cluster.Config, err error) (count int) {
 	if err == nil {
-		if !slices.Contains(c.Voters, c.Node) { // a misspelt name looks the same
+		if !slices.Contains(c.Voters, c.Node) { // the name may be misspelt
 			fmt.Fprintf(w, "%s: %s: this node will have no vote\n", name, c.Role())
 		}
 		if len(c.Join) == 0 && len(c.Voters) > 1 {
@@ -101,7 +102,7 @@ func printProblems(w io.Writer, name string, c cluster.Config, err error) (count
 		return 0
 	}
 	for line := range strings.SplitSeq(err.Error(), "\n") {
-		if !strings.HasPrefix(line, name+":") { // a line of a file has its number too
+		if !strings.HasPrefix(line, name+":") { // an error in a file begins with name and line
 			line = name + ": " + line
 		}
 		fmt.Fprintln(w, line)
@@ -110,7 +111,7 @@ func printProblems(w io.Writer, name string, c cluster.Config, err error) (count
 	return count
 }
 
-// compare returns what must be the same on every node and is not.
+// compare returns the settings that must be the same on every node and differ.
 func compare(c, reference cluster.Config, file string) error {
 	var wrong config.Mistakes
 	wrong.Want(c.Node != reference.Node, "--node is %s, as in %s, but must be unique in the cluster",
@@ -125,7 +126,7 @@ func compare(c, reference cluster.Config, file string) error {
 		return all
 	}
 	here, there := table(c), table(reference)
-	if len(c.Voters) != len(reference.Voters) { // a majority is another number then
+	if len(c.Voters) != len(reference.Voters) { // then majorities differ rightly
 		there["quorum"] = here["quorum"]
 	}
 	for _, name := range slices.Sorted(maps.Keys(here)) {
@@ -135,9 +136,8 @@ func compare(c, reference cluster.Config, file string) error {
 	return errors.Join(wrong...)
 }
 
-// checkMachine returns what the node would not get from this machine: its data directory,
-// its addresses, the names that it joins. What this very node has because it runs now is a
-// note, written to w.
+// checkMachine returns what the node would lack on this machine: its data directory, its addresses,
+// the names that it joins. If this very node runs now, that is only a note, written to w.
 func checkMachine(
 	ctx context.Context, w io.Writer, name string, o *config.Options, c cluster.Config,
 ) error {
@@ -164,7 +164,7 @@ func checkMachine(
 	ctx, cancel := context.WithTimeout(ctx, resolveTime)
 	defer cancel()
 	for _, addr := range c.Join {
-		host, _, _ := net.SplitHostPort(addr) // it is valid
+		host, _, _ := net.SplitHostPort(addr) // Resolve has checked the address
 		if _, err := netip.ParseAddr(host); err != nil {
 			_, err := net.DefaultResolver.LookupHost(ctx, host)
 			complain("join", err)
@@ -173,8 +173,8 @@ func checkMachine(
 	return errors.Join(errs...)
 }
 
-// checkAddresses returns which addresses the node could not listen on. Those of a node
-// that runs are in use.
+// checkAddresses returns the addresses on which the node cannot listen. If the node runs now, they
+// are in use rightly.
 func checkAddresses(
 	ctx context.Context, o *config.Options, c cluster.Config, runs bool,
 ) error {
@@ -188,10 +188,10 @@ func checkAddresses(
 		var bound io.Closer
 		var err error
 		switch {
-		case l.addr == "", l.flag == failed: // there is to be no HTTP side; said for TCP
+		case l.addr == "", l.flag == failed: // no HTTP side, or reported for TCP already
 			continue
 		case strings.HasPrefix(l.addr, admin.UnixPrefix):
-			continue // its directory may come with the service, as RuntimeDirectory= of systemd
+			continue // the service may make its directory, as systemd does by RuntimeDirectory=
 		case l.network == "udp":
 			bound, err = network.ListenPacket(ctx, l.network, l.addr)
 		default:
@@ -199,7 +199,7 @@ func checkAddresses(
 		}
 		switch {
 		case err == nil:
-			defer bound.Close() // at the end, so that two of one port are found
+			defer bound.Close() // late, so that an address that is used twice is found
 		case !runs || !errors.Is(err, syscall.EADDRINUSE):
 			failed = l.flag
 			errs = append(errs, fmt.Errorf("--%s: %w", l.flag, ask.Explain(err)))

@@ -12,15 +12,15 @@ import (
 	"github.com/bmqelect/bmqelect/cluster"
 )
 
-// FollowWithHooks runs the hooks, if there are any, at every change of the leader of an
-// election, one at a time and in order, until the node has ended. While a hook runs
-// changes may be skipped, but never the newest.
+// FollowWithHooks runs the hooks, if there are any, at every change of an election's leader, one at
+// a time and in order, until the node has ended. While a hook runs it may miss changes, except the
+// newest.
 func (d *Daemon) FollowWithHooks(e *cluster.Election) {
 	if d.Options.Hooks.OnLeader == "" && d.Options.Hooks.OnFollower == "" {
 		return
 	}
 	d.watchers.Go(func() {
-		var last cluster.Leader // no leader, at the start, is not told
+		var last cluster.Leader // no hook runs for the start without a leader
 		for l := range e.Observe(context.Background()) {
 			if l != last {
 				d.runHook(e, l)
@@ -28,12 +28,11 @@ func (d *Daemon) FollowWithHooks(e *cluster.Election) {
 			last = l
 		}
 		if last.Node == d.Config.Node {
-			d.runHook(e, cluster.Leader{}) // it ended while it led
+			d.runHook(e, cluster.Leader{}) // the node ended while it led
 		}
 	})
 }
 
-// runHook runs the hook for a leader, if there is one.
 func (d *Daemon) runHook(e *cluster.Election, l cluster.Leader) {
 	event, script := "follower", d.Options.Hooks.OnFollower
 	if l.Node == d.Config.Node {
@@ -48,7 +47,7 @@ func (d *Daemon) runHook(e *cluster.Election, l cluster.Leader) {
 		env = append(env, fmt.Sprintf("BMQ_TERM=%d", l.Term))
 	}
 	if l.Node == d.Config.Node {
-		// It may lead no more, or not yet again: then there is no token.
+		// The node may have lost the lead by now, or regained it: then there is no token.
 		if next, err := e.NextLSN(); err == nil && next.Term == l.Term {
 			env = append(env, "BMQ_LSN="+next.String())
 		}
@@ -68,16 +67,17 @@ func (d *Daemon) runHook(e *cluster.Election, l cluster.Leader) {
 	d.Log.Info("hook ran", about...)
 }
 
-// LeaseVariable tells until when a lease lasts; it is renewed, the variable is not.
+// LeaseVariable is the environment variable with the end of the lease at that moment; a renewal
+// does not change it.
 func LeaseVariable(end time.Time) string {
 	return "BMQ_LEASE_DEADLINE=" + end.UTC().Format(time.RFC3339Nano)
 }
 
-// outputDelay bounds the wait for the output of what a script left in the background.
+// outputDelay bounds the wait for output of processes that a script left in the background.
 const outputDelay = 200 * time.Millisecond
 
-// runScript runs a shell script, and kills its process group when the time is over. A
-// process that it leaves in the background goes on; its output is not waited for.
+// runScript runs a shell script, and kills its process group when the time is over. It does not
+// wait for processes that the script leaves in the background.
 func runScript(script string, env []string, timeout time.Duration) (output string, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
@@ -97,7 +97,7 @@ func runScript(script string, env []string, timeout time.Duration) (output strin
 	return strings.TrimSpace(string(out)), err
 }
 
-// tail keeps the end of what is written to it, for a log line.
+// tail keeps the end of its input, for a log line.
 type tail []byte
 
 const tailSize = 4096

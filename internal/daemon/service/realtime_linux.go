@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// RealTime lets every thread of this process, and those that they start, run before all
-// ordinary processes: SCHED_RR at its lowest priority. Children inherit it. Where that is not
-// permitted it says what would permit it, and the process goes on.
+// RealTime lets all threads of this process, and their children, run before all ordinary processes:
+// SCHED_RR at its lowest priority. Where that is not permitted, it warns and says what would permit
+// it.
 func RealTime(warnings io.Writer) {
 	if err := realTime(); err != nil {
 		fmt.Fprintln(warnings, "bmqnode: goes on without --realtime:", err)
@@ -20,7 +20,7 @@ func RealTime(warnings io.Writer) {
 
 func realTime() error {
 	done := map[int]bool{}
-	for before := -1; before != len(done); { // until no thread was started meanwhile
+	for before := -1; before != len(done); { // until no new thread was found
 		before = len(done)
 		threads, err := os.ReadDir("/proc/self/task")
 		if err != nil {

@@ -1,5 +1,5 @@
-// Package service runs a node as a daemon: with its log, its admin side and its hooks, under
-// a service manager if there is one, until it is told to stop.
+// Package service runs a node as a daemon, with its log, its admin side and its hooks, under a
+// service manager if there is one.
 package service
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/bmqelect/bmqelect/internal/daemon/config"
 )
 
-// Daemon is a running node with everything that belongs to it.
+// Daemon is a running node and what belongs to it.
 type Daemon struct {
 	Options *config.Options
 	Config  cluster.Config
@@ -30,15 +30,15 @@ type Daemon struct {
 
 	listeners []net.Listener // of the admin side
 	tokens    *admin.Tokens  // nil: none
-	watchers  sync.WaitGroup // they end with the node
+	watchers  sync.WaitGroup // all end with the node
 }
 
-// lastPatience is how long after --shutdown-timeout the process ends by itself at the
-// latest: a log that nobody reads may block all that could say what hangs.
+// lastPatience is the time after --shutdown-timeout in which the process must end: a log that
+// nobody reads may block every other way to say what hangs.
 const lastPatience = 2 * time.Second
 
-// Run runs a node for as long as work does. It returns why the node failed, or what work
-// returned otherwise.
+// Run runs a node while work runs. It returns why the node failed or, if it did not, what work
+// returned.
 func Run(
 	ctx context.Context, cfg cluster.Config, o *config.Options,
 	work func(context.Context, *Daemon) error,
@@ -66,7 +66,7 @@ func Run(
 	side.config.DataDir, side.config.TLSDir = cfg.DataDir, o.TLSDir
 	server := admin.Serve(side.config, side.listeners...)
 	stopping := sync.OnceFunc(supervise(node, log))
-	context.AfterFunc(ctx, stopping) // the work may take its time to end
+	context.AfterFunc(ctx, stopping) // at once: the work may take its time to end
 	d := &Daemon{Options: o, Config: cfg, Node: node, Log: log, listeners: side.listeners,
 		tokens: side.config.Tokens}
 	d.watchers.Go(func() { watchForDuplicate(node, log) })
@@ -90,10 +90,10 @@ func Run(
 	return outcome
 }
 
-// JoinGroups takes part in the elections of --groups, except one.
+// JoinGroups takes part in the elections of --groups except one.
 func (d *Daemon) JoinGroups(except string) error {
 	cfg := d.Config.Election
-	cfg.AwaitCampaign = false // nobody runs for these
+	cfg.AwaitCampaign = false // nobody campaigns for these
 	for _, group := range d.Options.Groups {
 		if group == except {
 			continue
@@ -105,11 +105,10 @@ func (d *Daemon) JoinGroups(except string) error {
 	return nil
 }
 
-// Reloads reports whether there are files that the node reads again: --tls-dir or tokens.
+// Reloads reports whether the node reads files again: --tls-dir or tokens.
 func (d *Daemon) Reloads() bool { return d.Config.TLS != nil || d.tokens != nil }
 
-// ReloadAtHangup makes the node read these again at SIGHUP, which ends other commands of
-// bmqnode.
+// ReloadAtHangup makes the node read them again at SIGHUP, which would end the process otherwise.
 func (d *Daemon) ReloadAtHangup() {
 	signal.Reset(syscall.SIGHUP)
 	hangups := make(chan os.Signal, 1)
@@ -130,15 +129,15 @@ func (d *Daemon) ReloadAtHangup() {
 	})
 }
 
-// The time between two looks for a duplicate name, and between two log lines about it.
+// The pauses between two looks for a duplicate name, and between two log lines about it.
 const (
 	duplicateLook   = 2 * time.Second
 	duplicateRepeat = time.Minute
 )
 
-// watchForDuplicate logs an error while this process is the second one of its name.
-// Voters accept the first only: a node that has a link to a voter is not the second, and
-// the watch ends. A link to an observer proves nothing: it may not know the first yet.
+// watchForDuplicate logs an error while this process is the second one of its name. Voters accept
+// only the first one, so a node with a link to a voter is not the second, and the watch ends. A
+// link to an observer proves nothing: it may not know the first one yet.
 func watchForDuplicate(node *cluster.Node, log hclog.Logger) {
 	look := time.NewTicker(duplicateLook)
 	defer look.Stop()

@@ -16,20 +16,19 @@ import (
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
-// statusBuffer is more than the transitions of a few elections.
+// statusBuffer has room for the transitions of a few elections.
 const statusBuffer = 64
 
-// supervise tells the service manager, if there is one, that the node has started, what
-// it is in the default election, and that it lives. The returned function says that the
-// node is about to stop; signs of life go on until the process ends, since a handover
-// takes time.
+// supervise tells the service manager, if there is one, that the node has started, its role in the
+// default election, and that it is alive. The returned function says that the node is about to
+// stop. Signs of life go on until the process ends, because a handover takes time.
 func supervise(node *cluster.Node, log hclog.Logger) (stopping func()) {
 	warn := func(err error) {
 		if err != nil {
 			log.Warn("the service manager was not told", "error", err)
 		}
 	}
-	sub := node.Subscribe(statusBuffer) // first, so that nothing is missed between
+	sub := node.Subscribe(statusBuffer) // before the status is read, so that no transition is missed
 	now := node.Status().Groups[0]
 	warn(notify("READY=1\n" + statusLine(now.Role, now.Leader, now.Term)))
 	var wg sync.WaitGroup
@@ -40,7 +39,7 @@ func supervise(node *cluster.Node, log hclog.Logger) (stopping func()) {
 			}
 		}
 	})
-	// The driver must answer: a node whose driver hangs gives no sign of life.
+	// Status waits for the driver: a node whose driver hangs gives no sign of life.
 	go giveSigns(context.Background(), func() bool { return node.Status().Failure == "" }, warn)
 	return func() {
 		sub.Close()
@@ -49,7 +48,7 @@ func supervise(node *cluster.Node, log hclog.Logger) (stopping func()) {
 	}
 }
 
-// statusLine is what a node is in an election, for a list of services.
+// statusLine describes a node's role, for a list of services.
 func statusLine(role string, leader cluster.NodeID, term lsn.Term) string {
 	switch {
 	case role == elector.Leader.String():
@@ -65,9 +64,8 @@ var (
 	errTimeout = errors.New("it has not read for 1s")
 )
 
-// notify sends assignments such as READY=1, one a line, to the service manager, such as systemd:
-// see sd_notify(3). It sends nothing where there is none. Unlike go-systemd alone it does not wait
-// for a manager that does not read.
+// notify sends assignments such as READY=1, one a line, to the service manager, if there is one:
+// see sd_notify(3). go-systemd alone would wait for a manager that does not read; notify gives up.
 func notify(assignments string) error {
 	timeout := time.After(time.Second)
 	select {
@@ -89,8 +87,8 @@ func notify(assignments string) error {
 	}
 }
 
-// giveSigns sends a sign of life at every half of WATCHDOG_USEC until ctx ends, each time only
-// after alive has returned true: while alive blocks nothing is sent. failed gets the errors.
+// giveSigns sends a sign of life twice in each WATCHDOG_USEC until ctx ends, but only after alive
+// has returned true. failed gets the errors.
 func giveSigns(ctx context.Context, alive func() bool, failed func(error)) {
 	interval, err := daemon.SdWatchdogEnabled(false)
 	if err != nil || interval <= 0 { // no signs are wanted

@@ -1,5 +1,5 @@
-// Package shell runs a whole cluster of bmqnode processes on this machine, shows what they
-// do as one stream, and does what the user types meanwhile.
+// Package shell runs a whole cluster of bmqnode processes on this machine, shows what they do as
+// one stream, and runs the commands that the user types.
 package shell
 
 import (
@@ -29,9 +29,9 @@ import (
 )
 
 const (
-	// stopTime bounds the end of the mesh: every node may hand over first.
+	// stopTime bounds the end of the mesh, in which every node may hand over.
 	stopTime = 10 * time.Second
-	// settling lets the lines of an election come before the hints that follow it.
+	// settling is the time for the lines of an election before the hints that follow it.
 	settling = 300 * time.Millisecond
 	// certificateTime is for how long a mesh can run.
 	certificateTime = 365 * 24 * time.Hour
@@ -63,7 +63,7 @@ func (c *Config) Register(f *pflag.FlagSet) {
 		"the algorithm before its scouting extension, to see what goes wrong")
 }
 
-// Check names what is wrong, by the flags of the command `mesh`: a config.UsageError.
+// Check returns what is wrong as a config.UsageError that names the flags of `mesh`.
 func (c Config) Check() error {
 	var wrong config.Mistakes
 	wrong.Want(c.Nodes >= 1 && c.Nodes <= scouting.MaxVoters, "--nodes is %d, but must be 1 to %d",
@@ -76,13 +76,12 @@ func (c Config) Check() error {
 	return wrong.Err()
 }
 
-// shell is a mesh of processes and the terminal in front of it.
 type shell struct {
 	Config
 	out         *console.Printer
 	procs       *procs.Mesh
 	firstLeader chan string   // gets the name of the first leader
-	welcomed    chan struct{} // closed after the first lines: nothing comes before them
+	welcomed    chan struct{} // closed after the welcome, before which nothing is shown
 	stopping    atomic.Bool   // the end of a process is expected
 	quit        func()        // ends Run
 }
@@ -143,14 +142,14 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	return nil
 }
 
-// output ends the mesh when nobody reads any more what it says.
+// output ends the mesh when nobody reads it any more.
 type output struct {
 	io.Writer
 	quit func()
 }
 
-// readers returns out for as long as it has readers. A pipe without one, as after
-// "mesh | head", would end this process before it has stopped the nodes.
+// readers makes such an output. Without it the end of the reader, as of "mesh | head", would end
+// this process by SIGPIPE before it has stopped the nodes.
 func readers(out io.Writer, quit func()) output {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // an error of Write from now on
 	return output{out, quit}
@@ -164,7 +163,6 @@ func (o output) Write(text []byte) (int, error) {
 	return n, err
 }
 
-// welcome says what runs, and what is to be expected of it.
 func (s *shell) welcome(dir string) {
 	s.out.Say("%s in %s:", console.Count(s.Nodes, "node"), dir)
 	for _, n := range s.procs.Nodes() {
@@ -174,7 +172,7 @@ func (s *shell) welcome(dir string) {
 		"random before it stands.\n")
 }
 
-// certificates makes one for each node, and returns the options of each that name it.
+// certificates makes a certificate for each node, and returns the options of each that name it.
 func certificates(dir string, names []string) (map[string]map[string]any, error) {
 	options := map[string]map[string]any{}
 	issued, err := certs.Issue(filepath.Join(dir, "pki"), certs.DefaultCluster, names, certificateTime)
@@ -184,7 +182,7 @@ func certificates(dir string, names []string) (map[string]map[string]any, error)
 	return options, err
 }
 
-// explainWhenReady says what to do once there is something to see.
+// explainWhenReady says what to try, once there is a leader.
 func (s *shell) explainWhenReady(ctx context.Context) {
 	var leader string
 	select {
@@ -223,7 +221,7 @@ func (s *shell) explainWhenReady(ctx context.Context) {
 	}
 	flag := " --admin " + strings.Join(at, ",")
 	if at[0] == ask.DefaultAddrs[0] {
-		flag = "" // the commands look there anyway
+		flag = "" // the commands look there by default
 	}
 	s.out.Say("Or in another terminal:")
 	for _, typed := range []string{
@@ -268,7 +266,7 @@ func (s *shell) onExit(node string, err error) {
 	s.out.Note(time.Now(), node, "%s; type %s to bring it back", text, start)
 }
 
-// obey runs the commands that are typed, until the input or ctx ends.
+// obey runs the typed commands until the input or ctx ends.
 func (s *shell) obey(ctx context.Context) {
 	for lines := bufio.NewScanner(s.In); lines.Scan() && ctx.Err() == nil; {
 		words := strings.Fields(lines.Text())

@@ -10,7 +10,7 @@ import (
 	"github.com/bmqelect/bmqelect/internal/daemon/procs"
 )
 
-// verb is something that one can type.
+// verb is a command that the user can type.
 type verb struct {
 	name  string
 	args  string // names of the arguments, for help
@@ -36,7 +36,7 @@ var verbs = []verb{
 	{"step-down", "", 0, "let the leader step down for a while", command(everywhere, "step-down")},
 	{"quit", "", 0, "stop everything, as Ctrl-C does",
 		func(s *shell, _ context.Context, _ []*procs.Node) error { s.quit(); return nil }},
-	{"help", "", 0, "show this", nil}, // it would refer to this table
+	{"help", "", 0, "show this", nil}, // run would refer to this table
 }
 
 // send sends a signal, and says what has become of the node.
@@ -50,16 +50,16 @@ func send(sig syscall.Signal, became string) func(*shell, context.Context, []*pr
 	}
 }
 
-// alike are words that others use for a command.
+// alike are other words for a command.
 var alike = map[string]string{"exit": "quit", "?": "help"}
 
 // Which nodes a command of bmqnode asks.
 const (
-	everywhere = false // every one that runs
+	everywhere = false // all that run
 	atFirst    = true  // the first that was named
 )
 
-// command runs a command of bmqnode with the names of the nodes as its arguments.
+// command runs a command of bmqnode, with the names of the nodes as arguments.
 func command(first bool, words ...string) func(*shell, context.Context, []*procs.Node) error {
 	return func(s *shell, ctx context.Context, named []*procs.Node) error {
 		args, addrs := append([]string{}, words...), []string{}
@@ -77,7 +77,6 @@ func command(first bool, words ...string) func(*shell, context.Context, []*procs
 	}
 }
 
-// run runs one typed command.
 func (s *shell) run(ctx context.Context, name string, args []string) error {
 	var names []string
 	for _, v := range verbs {
@@ -85,7 +84,7 @@ func (s *shell) run(ctx context.Context, name string, args []string) error {
 		if v.name != name && v.name != alike[name] {
 			continue
 		}
-		if v.nodes == 2 && len(args) == 1 { // as scenarios name a link
+		if v.nodes == 2 && len(args) == 1 { // as scenarios write a link
 			args = strings.Split(args[0], "-")
 		}
 		if len(args) != v.nodes {
