@@ -17,7 +17,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/bmqelect/bmqelect/cluster"
-	"github.com/bmqelect/bmqelect/cluster/findings"
 	"github.com/bmqelect/bmqelect/internal/base/recording"
 	"github.com/bmqelect/bmqelect/internal/daemon/admin"
 	"github.com/bmqelect/bmqelect/internal/daemon/config"
@@ -319,47 +318,5 @@ LEADER  TERM  FROM                     TO                       LASTED  REASON  
 n1      7     2026-01-02 03:04:05.000  2026-01-02 03:05:05.000  1m0s    LEASE_EXPIRED            n1
 n2      8     2026-01-02 03:04:05.000  2026-01-02 03:04:06.000  1s      unknown: n3 did not run  -
 n3      9     2026-01-02 03:04:05.000  now                      -       -                        -
-`, "\n"), out.String())
-}
-
-func TestTheTableSaysWhatIsWrongBelow(t *testing.T) {
-	nodes := trio(t, nil)
-	nodes[0].Groups[0].Role, nodes[0].Groups[0].LeaseLeft = "LEADER", 1.25
-	nodes[1].Groups[0].Leader, nodes[1].Groups[0].Explanation = "", "waits for a leader"
-	for _, n := range nodes {
-		n.Groups[0].Detector = "miss-count, 3 heartbeats of 500ms"
-	}
-	loses(nodes[1], "n1")
-	nodes[1].Groups[0].Priority, nodes[1].Groups[0].Candidate = 5, false
-	nodes[1].Groups[0].SetNow = []string{"priority"}
-	nodes[0].Emergencies = []cluster.EmergencyStatus{{
-		Voters: nodes[0].Groups[0].Voters, Lost: []cluster.NodeID{"n2", "n3"}, Reason: "fire",
-		Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
-	}}
-	for i, peer := range []cluster.NodeID{"n2", "n1"} {
-		nodes[i].Findings = []findings.Finding{
-			{Kind: findings.VotersDiffer, Peer: peer, Detail: "theirs differ", Advice: "give all the same"},
-			{Kind: findings.VotersDiffer, Peer: "n3", Detail: "differs", Advice: "give all the same"},
-		}
-	}
-	nodes[1].Findings = nodes[1].Findings[:1]
-	answers := []Answer{
-		{Node: "n1", Status: nodes[0]}, {Node: "n2", Status: nodes[1]}, {Node: "n3", Error: "it is off"},
-		{Node: "n4", Error: "it is off"},
-	}
-	var out bytes.Buffer
-	require.NoError(t, PrintStatus(&out, answers))
-	require.Equal(t, strings.TrimPrefix(`
-NODE  ROLE      LEADER  TERM  LSN  LEASE  LINKS
-n1    LEADER    n1      7     0.0  1.25s  2 up, 1 ms
-n2    FOLLOWER  -       7     0.0  -      1 up, 1 ms; n1 down UNAVAILABLE
-n3    -                                   
-n4    -                                   
-n2: waits for a leader
-n3, n4: it is off
-n2: priority 5 (set at run time), no candidate
-n1, n2: detector: miss-count, 3 heartbeats of 500ms
-EMERGENCY: n2, n3 of the voters n1, n2, n3 declared lost at 2026-01-02T03:04:05Z (fire); on record on n1
-voters-differ (n1 - n2, n3): theirs differ; give all the same
 `, "\n"), out.String())
 }

@@ -78,7 +78,9 @@ func run(t *testing.T, deadline func() time.Time, script string) *Command {
 }
 
 // running runs a shell script in a directory of its own, in which it leaves its process ID.
-func running(t *testing.T, deadline func() time.Time, script string) (c *Command, dir string, pid int) {
+func running(t *testing.T, deadline func() time.Time, script string) (
+	c *Command, dir string, pid int,
+) {
 	t.Helper()
 	dir = t.TempDir()
 	c = run(t, deadline, "cd "+dir+"; "+script)
