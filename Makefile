@@ -69,7 +69,7 @@ vuln: ## look for known vulnerabilities in what is called (VULNDB=file:///DIRECT
 	$(call each,$(CURDIR)/bin/govulncheck $(if $(VULNDB),-db $(VULNDB)) $$packages)
 
 image: ## make the file system of deploy/docker's image, and run a node in it
-	BMQNODE_IMAGE=1 go test $(RACEFLAG) $(TESTFLAGS) -run 'TheImage|ThePods' ./cmd/bmqnode
+	BMQNODE_IMAGE=1 go -C tests test $(RACEFLAG) $(TESTFLAGS) -run 'TheImage|ThePods' ./deploy
 
 # go test fuzzes one target of one package at a time. It would take a minute to shorten each new
 # input, and do nothing else.
@@ -124,7 +124,7 @@ coordinator: ## kill the leader of the sample application in a loop for a minute
 	cd examples && COORDINATOR_TIME=60s go test $(RACEFLAG) -count=1 -timeout 5m -run TestTheLeaderIsKilledInALoop -v ./coordinator
 
 alerts: ## raise on real processes every alert that can be raised there
-	ALERTS_LONG=1 go test -count=1 -timeout 5m -run 'TestEachFaultRaisesItsAlert|TestAFastClock' ./cmd/bmqnode
+	ALERTS_LONG=1 go -C tests test -count=1 -timeout 5m -run 'TestEachFaultRaisesItsAlert|TestAFastClock' ./deploy
 
 KERNEL_ROUNDS ?= 12
 KERNEL_TIME ?= 5m
@@ -136,11 +136,11 @@ chaos-live: bmqnode ## break real processes at random for CHAOS_TIME=10m, and ju
 	CHAOS_TIME=$(CHAOS_TIME) KERNELTEST_BMQNODE=$(CURDIR)/bin/bmqnode go -C tests test $(RACEFLAG) -count=1 -v -timeout 0 -run 'TestChaosLive|TestTheJudge|TestTheSpecification' ./kerneltest
 
 clocks: ## let wall clocks of real processes with TLS jump by years
-	BMQNODE_CLOCKS=1 go test $(RACEFLAG) -count=1 -v -timeout 10m -run TestWallClocksThatJump ./cmd/bmqnode
+	BMQNODE_CLOCKS=1 go -C tests test $(RACEFLAG) -count=1 -v -timeout 10m -run TestWallClocksThatJump ./deploy
 
 STRANGERS_TIME ?= 10m
 strangers: ## let strangers do what they can on every port of real processes for STRANGERS_TIME=10m
-	STRANGERS_TIME=$(STRANGERS_TIME) go test $(RACEFLAG) -count=1 -v -timeout 0 -run TestStrangersOnEveryPort ./cmd/bmqnode
+	STRANGERS_TIME=$(STRANGERS_TIME) go -C tests test $(RACEFLAG) -count=1 -v -timeout 0 -run TestStrangersOnEveryPort ./strangers
 
 SOAK_SEEDS ?= 1000
 SOAK_TIME ?= 7m

@@ -4,46 +4,18 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/bmqelect/bmqelect/internal/daemon/admin"
 	"github.com/bmqelect/bmqelect/internal/daemon/procs"
+	"github.com/bmqelect/bmqelect/internal/testkit/nodes"
 )
-
-// ownAddress is an address of this machine off loopback. What it sends there stays inside.
-func ownAddress(t testing.TB) string {
-	addrs, err := net.InterfaceAddrs()
-	require.NoError(t, err)
-	for _, a := range addrs {
-		if a, ok := a.(*net.IPNet); ok && a.IP.To4() != nil && a.IP.IsGlobalUnicast() {
-			return a.IP.String()
-		}
-	}
-	t.Skip("this machine has no IPv4 address off loopback")
-	return ""
-}
-
-// publish lets the admin side of a node listen on all addresses, and returns the one off
-// loopback, which others are told.
-func publish(t testing.TB, n *procs.Node, host string, more ...string) (addr string) {
-	text, err := os.ReadFile(n.ConfigFile)
-	require.NoError(t, err)
-	_, port, _ := net.SplitHostPort(n.AdminAddr)
-	addr = net.JoinHostPort(host, port)
-	lines := append([]string{strings.Replace(string(text), n.AdminAddr, "0.0.0.0:"+port, 1) +
-		"advertise-admin: " + addr}, more...)
-	require.NoError(t, os.WriteFile(n.ConfigFile, []byte(strings.Join(lines, "\n")+"\n"), 0o600))
-	return addr
-}
 
 const (
 	operatorsToken = "correct-horse-battery-staple"
@@ -54,11 +26,11 @@ const (
 // not, and nobody says a secret.
 func TestOperatorsOverANetwork(t *testing.T) {
 	t.Parallel()
-	host, dir := ownAddress(t), t.TempDir()
-	s, pki := layOut(t, 3, quick()), filepath.Join(dir, "pki")
+	host, dir := nodes.OwnAddress(t), t.TempDir()
+	s, pki := nodes.LayOut(t, nodes.Quick(), procs.Numbered(3)...), filepath.Join(dir, "pki")
 	var told strings.Builder // all that commands said
 	run := func(env []string, args ...string) (output string, code int) {
-		stdout, stderr, code := bmqnodeWith(t, env, args...)
+		stdout, stderr, code := nodes.RunWith(t, env, args...)
 		told.WriteString(stdout + stderr)
 		return stdout + stderr, code
 	}
@@ -77,10 +49,11 @@ func TestOperatorsOverANetwork(t *testing.T) {
 	operator, reader := write("operator", operatorsToken), write("reader", readersToken)
 	at := make([]string, 3)
 	for i, n := range s.Nodes() {
-		at[i] = publish(t, n, host, "tls-dir: "+filepath.Join(pki, n.Name), "admin-token-file: "+tokens)
+		at[i] = nodes.Publish(t, n, host, "admin-token-file: "+tokens)
+		nodes.Encrypt(t, n, pki)
 	}
 	require.NoError(t, s.Start())
-	s.agree(s.Nodes(), nil)
+	s.Agree(s.Nodes(), nil)
 
 	const all, role = "n1 n2 n3", "this needs the role "
 	for _, c := range []struct {
@@ -106,7 +79,7 @@ func TestOperatorsOverANetwork(t *testing.T) {
 		{"pause --for 1s", pki + "/operator/alice", "", "n3: elections are paused", 0},
 		{"resume", pki + "/operator/alice", "", "n3: elections go on", 0},
 	} {
-		s.agree(s.Nodes(), nil)
+		s.Agree(s.Nodes(), nil)
 		env := []string{"BMQNODE_TLS_DIR=" + c.certificate, "BMQNODE_TOKEN_FILE=" + c.token}
 		output, code := run(env, append(strings.Fields(c.command), "--admin", at[1])...)
 		require.Equal(t, c.code, code, "%v: %s", c, output)
@@ -118,13 +91,13 @@ func TestOperatorsOverANetwork(t *testing.T) {
 			require.Regexp(t, node+" +(LEADER|FOLLOWER)|(LEADER|FOLLOWER) +"+node, output, c)
 		}
 	}
-	follower := s.others(s.agree(s.Nodes(), nil).Leader)[0]
+	follower := s.Others(s.Agree(s.Nodes(), nil).Leader)[0]
 	output, code := run(nil, "transfer", "--admin", follower.AdminAddr, "--admin-token-file", operator)
 	require.Equal(t, 1, code, output)
 	require.Contains(t, output, "it speaks TLS", "others are found, and asked without a token")
 
-	s.renewsTokens(tokens, at[0], pki, operator)
-	s.servesNewCertificate(at[0], pki)
+	renewsTokens(s, tokens, at[0], pki, operator)
+	servesNewCertificate(s, at[0], pki)
 	status, err := http.Get("http://" + s.Nodes()[0].AdminAddr + "/v1/status")
 	require.NoError(t, err)
 	defer http.DefaultClient.CloseIdleConnections()
@@ -132,15 +105,8 @@ func TestOperatorsOverANetwork(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, status.Body.Close())
 	told.Write(text)
-	used := func(l procs.Line) bool { return strings.Contains(l.Text, "new certificate in use") }
-	s.eventually("a line says so", func() bool {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return slices.ContainsFunc(s.lines, used)
-	})
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, l := range s.lines {
+	s.Eventually("a line says so", func() bool { return s.Said("n1", "new certificate in use") > 0 })
+	for _, l := range s.Lines() {
 		told.WriteString(l.Text + "\n")
 	}
 	for _, secret := range []string{operatorsToken, readersToken, "PRIVATE KEY"} {
@@ -148,93 +114,63 @@ func TestOperatorsOverANetwork(t *testing.T) {
 	}
 }
 
-// renewsTokens takes the right to operate from a token, while a node runs, and then from all.
-func (s *scene) renewsTokens(file, addr, tlsDir, token string) {
+// renewsTokens takes the right to operate from a token while nodes run.
+func renewsTokens(s *nodes.Scene, file, addr, tlsDir, token string) {
 	transfer := func() string {
-		_, stderr, _ := bmqnodeWith(s.t.(*testing.T), nil, "transfer", "--admin", addr,
+		_, stderr, _ := nodes.Run(s.T, "transfer", "--admin", addr,
 			"--tls-dir", tlsDir, "--admin-token-file", token)
 		return stderr
 	}
-	require.NoError(s.t, os.WriteFile(file, []byte("operate"), 0o600))
-	for _, n := range s.Nodes() {
-		require.NoError(s.t, n.Signal(syscall.SIGHUP))
-	}
-	s.eventually("all say that the file is wrong", func() bool {
+	write := func(text string) {
+		require.NoError(s.T, os.WriteFile(file, []byte(text), 0o600))
 		for _, n := range s.Nodes() {
-			if s.said(n.Name, "tokens not read again: the node goes on with those before", file) == 0 {
-				return false
-			}
+			require.NoError(s.T, n.Signal(syscall.SIGHUP))
 		}
-		return true
-	})
-	require.NotContains(s.t, transfer(), "the token is not this node's")
-	require.NoError(s.t, os.WriteFile(file, []byte("operate something-else-altogether\n"), 0o600))
-	for _, n := range s.Nodes() {
-		require.NoError(s.t, n.Signal(syscall.SIGHUP))
 	}
-	s.eventually("the old token is refused", func() bool {
+	write("operate something-else-altogether\n")
+	s.Eventually("the old token is refused", func() bool {
 		return strings.Contains(transfer(), "the token is not this node's")
-	})
-	require.NoError(s.t, os.Remove(file))
-	require.NoError(s.t, s.Nodes()[0].Signal(syscall.SIGHUP))
-	s.eventually("no token is accepted", func() bool {
-		return s.said(s.Nodes()[0].Name, "no token is accepted: the file has none", file) > 0
 	})
 }
 
 // servesNewCertificate renews the certificates of nodes that run.
-func (s *scene) servesNewCertificate(addr, pki string) {
+func servesNewCertificate(s *nodes.Scene, addr, pki string) {
 	serial := func() string {
 		conn, err := tls.Dial("tcp", addr, &tls.Config{InsecureSkipVerify: true})
-		require.NoError(s.t, err)
+		require.NoError(s.T, err)
 		defer conn.Close()
 		return conn.ConnectionState().PeerCertificates[0].SerialNumber.String()
 	}
 	before := serial()
-	_, _, code := bmqnodeWith(s.t.(*testing.T), nil, "certs", "--dir", pki)
-	require.Zero(s.t, code)
-	require.NoError(s.t, s.Nodes()[0].Signal(syscall.SIGHUP))
-	s.eventually("the node shows the new one", func() bool { return serial() != before })
+	nodes.Does(s.T, "certs", "--dir", pki)
+	require.NoError(s.T, s.Nodes()[0].Signal(syscall.SIGHUP))
+	s.Eventually("the node shows the new one", func() bool { return serial() != before })
 }
 
 // TestInsecureNodeIsForReading from other machines, and takes no token that others have read.
 func TestInsecureNodeIsForReading(t *testing.T) {
 	t.Parallel()
-	host, dir := ownAddress(t), t.TempDir()
+	host, dir := nodes.OwnAddress(t), t.TempDir()
 	token := filepath.Join(dir, "token")
 	require.NoError(t, os.WriteFile(token, []byte(operatorsToken), 0o600))
-	options := quick()
+	options := nodes.Quick()
 	delete(options, "rehearsal")
-	s := layOut(t, 1, options)
+	s := nodes.LayOut(t, options, procs.Numbered(1)...)
 	n := s.Nodes()[0]
-	at := publish(t, n, host, "insecure: true", "admin-token-file: "+token)
+	at := nodes.Publish(t, n, host, "insecure: true", "admin-token-file: "+token)
 	require.NoError(t, s.Start())
-	s.agree(s.Nodes(), nil)
-	stdout := does(t, "status", "--admin", at)
+	s.Agree(s.Nodes(), nil)
+	stdout := nodes.Does(t, "status", "--admin", at)
 	require.Contains(t, stdout, "n1")
-	stderr := fails(t, 1, "refused over a network without TLS: give the node --tls-dir", "step-down",
+	stderr := nodes.Fails(t, 1, "refused over a network without TLS: give the node --tls-dir", "step-down",
 		"--admin", at, "--admin-token-file", token)
 	require.Contains(t, stderr, "the token is not sent without TLS: give --tls-dir")
-	for path, header := range map[string]string{"/v1/transfer": operatorsToken, "/v1/status": "x"} {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+at+path, nil)
-		require.NoError(t, err)
-		req.Header.Set("Authorization", "Bearer "+header)
-		resp, err := http.DefaultClient.Do(req)
-		require.NoError(t, err)
-		defer http.DefaultClient.CloseIdleConnections()
-		var p admin.Problem
-		text, err := io.ReadAll(resp.Body)
-		require.NoError(t, err)
-		require.NoError(t, resp.Body.Close())
-		require.Equal(t, http.StatusForbidden, resp.StatusCode, p)
-		require.Contains(t, string(text), "a token came over a network without TLS")
-	}
 	pki := filepath.Join(dir, "pki")
-	does(t, "certs", "--dir", pki, "--operator", "alice")
-	_, stderr, _ = bmqnode(t, "status", "--admin", at, "--tls-dir", pki+"/operator/alice")
+	nodes.Does(t, "certs", "--dir", pki, "--operator", "alice")
+	_, stderr, _ = nodes.Run(t, "status", "--admin", at, "--tls-dir", pki+"/operator/alice")
 	require.Contains(t, stderr, "it speaks no TLS: leave --tls-dir out")
 
-	fails(t, 1, "this node makes no faults: it was not started with --rehearsal", "fault", "heal",
+	nodes.Fails(t, 1, "this node makes no faults: it was not started with --rehearsal", "fault", "heal",
 		"--admin", n.AdminAddr, "--admin-token-file", token)
 }
 
@@ -248,7 +184,7 @@ func TestPlaintextOffLoopbackIsRefusedAtStart(t *testing.T) {
 		for _, command := range [][]string{{"run"}, {"run", "--check"}, {"exec", "true"}} {
 			args := append([]string{command[0], "--node", "a", "--voters", "a", "--data-dir", t.TempDir(),
 				"--" + flag, addr}, command[1:]...)
-			stdout, stderr, code := bmqnode(t, args...)
+			stdout, stderr, code := nodes.Run(t, args...)
 			require.NotZero(t, code, args)
 			for _, want := range []string{fmt.Sprintf("--%s", flag), addr,
 				"'bmqnode certs --dir DIR NODE...'", "--tls-dir", "--insecure"} {

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/internal/testkit/nodes"
 )
 
 // configOf writes the file of a node on ports that the system picks, with more lines.
@@ -130,7 +132,7 @@ func TestRunCheckNamesEveryProblem(t *testing.T) {
 			[]string{"--admin-token-file: token file"},
 		},
 	} {
-		stdout, stderr, code := bmqnode(t, append([]string{"run", "--check"}, c.args...)...)
+		stdout, stderr, code := nodes.Run(t, append([]string{"run", "--check"}, c.args...)...)
 		if len(c.want) == 0 {
 			require.Zero(t, code, "%s: %s%s", name, stdout, stderr)
 			require.Equal(t, "no problem found\n", stdout, name)
@@ -142,17 +144,17 @@ func TestRunCheckNamesEveryProblem(t *testing.T) {
 			require.Contains(t, stdout, want, name)
 		}
 	}
-	stdout := does(t, "run", "--check", "--config", a, "--min-term", "37")
+	stdout := nodes.Does(t, "run", "--check", "--config", a, "--min-term", "37")
 	require.Equal(t, a+": --min-term is 37: no term is below it\nno problem found\n", stdout)
-	stdout = does(t, "run", "--check", a, configOf(t, other, "b", "min-term: 9"), c)
+	stdout = nodes.Does(t, "run", "--check", a, configOf(t, other, "b", "min-term: 9"), c)
 	require.Contains(t, stdout, "b.yaml: --min-term is 9: no term is below it\n")
-	stdout = does(t, "run", "--check", configOf(t, t.TempDir(), "d"))
+	stdout = nodes.Does(t, "run", "--check", configOf(t, t.TempDir(), "d"))
 	require.Contains(t, stdout, "d.yaml: observer: d is not among the voters a, b, c: "+
 		"this node will have no vote\nno problem found\n")
-	_, stderr, code := bmqnode(t, "run", a)
+	_, stderr, code := nodes.Run(t, "run", a)
 	require.Equal(t, 2, code, stderr)
-	fails(t, 2, "--check takes files or flags, not both", "run", "--check", "--lease", "1s", a)
-	fails(t, 2, "--compare goes with --check and two files or more", "run", "--check", "--compare", a)
+	nodes.Fails(t, 2, "--check takes files or flags, not both", "run", "--check", "--lease", "1s", a)
+	nodes.Fails(t, 2, "--compare goes with --check and two files or more", "run", "--check", "--compare", a)
 }
 
 func TestRunCheckOfANodeThatRunsShowsItsRealFaults(t *testing.T) {
@@ -165,20 +167,18 @@ func TestRunCheckOfANodeThatRunsShowsItsRealFaults(t *testing.T) {
 	file := filepath.Join(dir, "a.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 	alone := ": no address to join: this node waits until another joins it\n"
-	stdout := does(t, "run", "--check", "--config", file)
+	stdout := nodes.Does(t, "run", "--check", "--config", file)
 	require.Equal(t, file+alone+"no problem found\n", stdout)
 
-	node := exec.Command(binary, "run", "--config", file)
-	require.NoError(t, node.Start())
-	t.Cleanup(func() { _ = node.Process.Kill(); _ = node.Wait() })
+	nodes.Launch(t, exec.Command(nodes.Binary, "run", "--config", file))
 	require.Eventually(t, func() bool {
-		_, _, code := bmqnode(t, "status", "--admin", "127.0.0.1:21932")
+		_, _, code := nodes.Run(t, "status", "--admin", "127.0.0.1:21932")
 		return code == 0
-	}, patience, 50*time.Millisecond)
-	stdout = does(t, "run", "--check", "--config", file)
+	}, nodes.Patience, 50*time.Millisecond)
+	stdout = nodes.Does(t, "run", "--check", "--config", file)
 	require.Contains(t, stdout, "a.yaml: node a runs now")
 	require.Equal(t, 3, strings.Count(stdout, "\n"), stdout)
-	stdout, _, code := bmqnode(t, "run", "--check", "--config", file, "--node", "b")
+	stdout, _, code := nodes.Run(t, "run", "--check", "--config", file, "--node", "b")
 	require.Equal(t, 1, code)
 	require.Contains(t, stdout, "in use")
 	require.Equal(t, 1, strings.Count(stdout, "--gossip-addr:"), "TCP and UDP are one: %s", stdout)

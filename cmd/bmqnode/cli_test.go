@@ -1,7 +1,6 @@
 package main_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -14,43 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/internal/testkit/nodes"
 )
-
-// bmqnode runs the command to its end.
-func bmqnode(t testing.TB, args ...string) (stdout, stderr string, code int) {
-	t.Helper()
-	return ended(t, exec.Command(binary, args...))
-}
-
-// does runs a command that succeeds, and returns what it prints.
-func does(t testing.TB, args ...string) (stdout string) {
-	t.Helper()
-	stdout, stderr, code := bmqnode(t, args...)
-	require.Zero(t, code, "%s: %s%s", args, stdout, stderr)
-	return stdout
-}
-
-// fails runs a command that ends with a code and says what is wanted, and returns all it says.
-func fails(t testing.TB, code int, want string, args ...string) (stderr string) {
-	t.Helper()
-	stdout, stderr, got := bmqnode(t, args...)
-	require.Equal(t, code, got, "%s: %s%s", args, stdout, stderr)
-	require.Contains(t, stderr, want, args)
-	return stderr
-}
-
-// ended runs cmd to its end.
-func ended(t testing.TB, cmd *exec.Cmd) (stdout, stderr string, code int) {
-	t.Helper()
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	err := cmd.Run()
-	if err != nil {
-		require.ErrorAs(t, err, new(*exec.ExitError))
-	}
-	require.NotContains(t, errs.String(), "DATA RACE")
-	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
-}
 
 func TestMistakesAreNamedAndExitWith2(t *testing.T) {
 	t.Parallel()
@@ -59,10 +23,36 @@ func TestMistakesAreNamedAndExitWith2(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
+	open := file("correct-horse-battery-staple\n")
+	require.NoError(t, os.Chmod(open, 0o644))
+	node := []string{"run", "--node", "a", "--voters", "a", "--data-dir", t.TempDir()}
 	for name, c := range map[string]struct {
 		args []string
 		want []string
 	}{
+		"token that all may read": {append(node, "--admin-token-file", open),
+			[]string{"fix it with: chmod 0600 " + open}},
+		"the same for a client": {[]string{"transfer", "--admin-token-file", open},
+			[]string{"fix it with: chmod 0600 " + open}},
+		"no such token": {append(node, "--admin-token-file", "/nowhere"),
+			[]string{"open /nowhere: no such file"}},
+		"meta that nobody may be told": {append(node, "--meta", "two\nlines"),
+			[]string{`--meta is "two\nlines", but must be printable text of at most 512 `}},
+		"no margin to kill": {[]string{"exec", "--node", "a", "--voters", "a", "--data-dir",
+			t.TempDir(), "--kill-margin", "2s", "--", "true"},
+			[]string{"--kill-margin is 2s, but must be positive and shorter"}},
+		"no command": {[]string{"exec", "--node", "a", "--voters", "a", "--data-dir", t.TempDir()},
+			[]string{"no command to run; it follows the flags, after --"}},
+		"a log that cannot be": {[]string{"exec", "--node", "a", "--voters", "a", "--data-dir",
+			t.TempDir(), "--log-file", "/nowhere/log", "--log-level", "warn", "--", "true"},
+			[]string{"--log-file: open /nowhere/log"}},
+		"a pause of no length": {[]string{"pause", "--for", "0s", "--admin", "127.0.0.1:1"},
+			[]string{"must be positive and at most 24h"}},
+		"a pause of too long": {[]string{"pause", "--for", "25h", "--admin", "127.0.0.1:1"},
+			[]string{"must be positive and at most 24h"}},
+		"no time for the doctor": {[]string{"doctor", "--timeout", "0s"},
+			[]string{"--timeout is 0s, but must be positive"}},
+		"no flag of the doctor": {[]string{"doctor", "--all"}, []string{"unknown flag: --all"}},
 		"nothing given": {[]string{"run"}, []string{"--node is", "--voters is empty",
 			"--data-dir is empty"}},
 		"mistyped command": {[]string{"statsu"}, []string{`no command "statsu"; did you mean status?`}},
@@ -92,7 +82,7 @@ func TestMistakesAreNamedAndExitWith2(t *testing.T) {
 		"no seeds": {[]string{"record-incident", "--seeds", "0"}, []string{"--seeds is 0, but"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			stdout, stderr, code := bmqnode(t, c.args...)
+			stdout, stderr, code := nodes.Run(t, c.args...)
 			require.Equal(t, 2, code, stderr)
 			require.Empty(t, stdout)
 			for _, want := range c.want {
@@ -112,7 +102,7 @@ func TestTheHelpOfEveryCommandFitsATerminal(t *testing.T) {
 		command := commands[0]
 		commands = commands[1:]
 		described = append(described, strings.Join(append([]string{"bmqnode"}, command...), " "))
-		stdout := does(t, append(command, "--help")...)
+		stdout := nodes.Does(t, append(command, "--help")...)
 		for line := range strings.SplitSeq(stdout, "\n") {
 			require.LessOrEqual(t, len(line), 80, "%s: %s", command, line)
 		}
@@ -147,11 +137,11 @@ func TestTheShellIsOfferedWhatAFlagTakes(t *testing.T) {
 		"transfer --admin 127.0.0.1:1 --to ": ":4\n",  // no node answers
 		"record-incident --data-dir ":        ":16\n",
 	} {
-		stdout := does(t, append([]string{"__complete"}, strings.Split(args, " ")...)...)
+		stdout := nodes.Does(t, append([]string{"__complete"}, strings.Split(args, " ")...)...)
 		require.Equal(t, want, stdout, args)
 	}
 	for _, shell := range []string{"bash", "zsh", "fish"} {
-		stdout := does(t, "completion", shell)
+		stdout := nodes.Does(t, "completion", shell)
 		require.Contains(t, stdout, "__complete")
 	}
 }
@@ -159,47 +149,46 @@ func TestTheShellIsOfferedWhatAFlagTakes(t *testing.T) {
 func TestTheVersionIsToldInTwoWays(t *testing.T) {
 	t.Parallel()
 	for _, ask := range []string{"version", "--version"} {
-		stdout := does(t, ask)
+		stdout := nodes.Does(t, ask)
 		require.Regexp(t, `^bmqnode \S+, go1\S+ [a-z]+/[a-z0-9]+\n$`, stdout)
 	}
 }
 
 func TestWhatCannotBeDoneExitsWith1(t *testing.T) {
 	t.Parallel()
-	stderr := fails(t, 1, "no node answers", "status", "--admin", "127.0.0.1:1")
+	stderr := nodes.Fails(t, 1, "no node answers", "status", "--admin", "127.0.0.1:1")
 	require.Contains(t, stderr, "connection refused")
 
-	fails(t, 1, "admin address 192.0.2.1:1", "run", "--node", "a", "--voters", "a", "--data-dir",
+	nodes.Fails(t, 1, "admin address 192.0.2.1:1", "run", "--node", "a", "--voters", "a", "--data-dir",
 		t.TempDir(),
 		"--insecure", "--admin-addr", "192.0.2.1:1")
 }
 
 func TestFlagsWinOverTheFile(t *testing.T) {
 	t.Parallel()
-	s := play(t, 1, map[string]any{"priority": 1})
-	s.agree(s.Nodes(), nil)
+	s := nodes.Play(t, 1, map[string]any{"priority": 1})
+	s.Agree(s.Nodes(), nil)
 	n := s.Nodes()[0]
 	// The node runs: a second process on its directory must fail, whichever
 	// ports it has, and before it does anything.
-	stderr := fails(t, 1, "data directory is in use", "run", "--config", n.ConfigFile, "--admin-addr",
-		"127.0.0.1:0",
-		"--gossip-addr", "127.0.0.1:0", "--mesh-addr", "127.0.0.1:0")
+	stderr := nodes.Fails(t, 1, "data directory is in use", "run", "--config", n.ConfigFile,
+		"--admin-addr", "127.0.0.1:0", "--gossip-addr", "127.0.0.1:0", "--mesh-addr", "127.0.0.1:0")
 	require.Contains(t, stderr, n.Dir)
 	// Without the flags it meets the taken port first.
-	stderr = fails(t, 1, n.AdminAddr, "run", "--config", n.ConfigFile)
+	stderr = nodes.Fails(t, 1, n.AdminAddr, "run", "--config", n.ConfigFile)
 	require.Contains(t, stderr, "address already in use")
 }
 
 func TestStatusWatchAndTransferOfARunningMesh(t *testing.T) {
 	t.Parallel()
-	s, first := elected(t, 3)
-	admin := s.others(first.Leader)[0].AdminAddr
+	s, first := nodes.Elected(t, 3)
+	admin := s.Others(first.Leader)[0].AdminAddr
 
-	stdout := does(t, "status", "--admin", admin)
+	stdout := nodes.Does(t, "status", "--admin", admin)
 	for _, want := range []string{"NODE", "LEADER", "LINKS", "n1 ", "n2 ", "n3 "} {
 		require.Contains(t, stdout, want)
 	}
-	stdout = does(t, "status", "--json", "--admin", admin)
+	stdout = nodes.Does(t, "status", "--json", "--admin", admin)
 	var answers []struct {
 		Node   cluster.NodeID
 		Status cluster.Status
@@ -211,27 +200,32 @@ func TestStatusWatchAndTransferOfARunningMesh(t *testing.T) {
 		require.Equal(t, a.Node == first.Leader, a.Status.Groups[0].Leading)
 	}
 
-	watch := exec.Command(binary, "watch", "--admin", admin)
-	var seen lockedBuffer
-	watch.Stdout = &seen
-	require.NoError(t, watch.Start())
-	s.eventually("the watch is on",
-		func() bool { return bytes.Contains(seen.Bytes(), []byte("watching")) })
+	watch := nodes.Launch(t, exec.Command(nodes.Binary, "watch", "--admin", admin))
+	shows := func(text string) func() bool {
+		return func() bool { return strings.Contains(watch.Said.String(), text) }
+	}
+	s.Eventually("the watch is on", shows("watching"))
+	s.Eventually("it shows how things are, before anything happens", shows("FOLLOWER in term "))
 
-	to := cluster.NodeID(s.others(first.Leader)[1].Name)
-	s.eventually("the watch shows a transfer", func() bool {
+	to := cluster.NodeID(s.Others(first.Leader)[1].Name)
+	s.Eventually("the watch shows a transfer", func() bool {
 		// The first one may come before all streams are open.
-		g := s.agree(s.Nodes(), nil)
+		g := s.Agree(s.Nodes(), nil)
 		if g.Leader == to {
-			to = cluster.NodeID(s.others(to)[0].Name)
+			to = cluster.NodeID(s.Others(to)[0].Name)
 		}
-		stdout = does(t, "transfer", string(to), "--admin", admin)
+		stdout = nodes.Does(t, "transfer", string(to), "--admin", admin)
 		require.Contains(t, stdout, string(to)+" leads in term")
-		return bytes.Contains(seen.Bytes(), []byte("ELECTED"))
+		return shows("ELECTED")()
 	})
+	restarted := s.Others(to)[0]
+	require.NoError(t, restarted.Kill())
+	require.NoError(t, restarted.Start())
+	s.Eventually("the watch says what it cannot know", shows("events before it are gone; now"))
 	require.NoError(t, watch.Process.Signal(os.Interrupt))
-	require.NoError(t, watch.Wait(), "Ctrl-C ends it in good order")
+	require.Zero(t, watch.Code(t), "Ctrl-C ends it in good order")
+	s.Agree(s.Nodes(), nil)
 
-	fails(t, 1, "it leads already", "transfer", "--to", string(to), "--admin", admin)
-	fails(t, 1, `"n9": not one of the voters`, "transfer", "--to", "n9", "--admin", admin)
+	nodes.Fails(t, 1, "it leads already", "transfer", "--to", string(to), "--admin", admin)
+	nodes.Fails(t, 1, `"n9": not one of the voters`, "transfer", "--to", "n9", "--admin", admin)
 }

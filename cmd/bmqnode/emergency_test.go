@@ -1,7 +1,6 @@
 package main_test
 
 import (
-	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/cluster"
-	"github.com/bmqelect/bmqelect/internal/daemon/procs"
+	"github.com/bmqelect/bmqelect/internal/testkit/nodes"
 )
 
 // ran is the data directory of node a of the cluster "bees", and a configuration
@@ -34,6 +33,9 @@ func ran(t *testing.T) (dir, config string) {
 func TestEmergencyChangesNothingUnlessItIsConfirmed(t *testing.T) {
 	t.Parallel()
 	dir, config := ran(t)
+	wasps := filepath.Join(t.TempDir(), "wasps.yaml")
+	require.NoError(t, os.WriteFile(wasps,
+		[]byte("voters: [a, b, c]\ncluster: wasps\ndata-dir: "+dir+"\n"), 0o600))
 	lost := []string{"emergency", "--config", config, "--lost", "b,c"}
 	for want, c := range map[string]struct {
 		code int
@@ -57,31 +59,21 @@ func TestEmergencyChangesNothingUnlessItIsConfirmed(t *testing.T) {
 			[]string{"emergency", "--config", config, "--lost", "c", "--confirm", "bees"}},
 		`belongs to node "a" of cluster "bees", not to node "b"`: {1,
 			append(lost, "--node", "b", "--confirm", "bees")},
+		`belongs to cluster "bees", ` + wasps + ` is for cluster "wasps"`: {1,
+			[]string{"emergency", "--config", wasps, "--lost", "b,c", "--confirm", "bees"}},
 		"readmit b in " + dir + ": ": {1,
 			[]string{"emergency", "--data-dir", dir, "--readmit", "b", "--confirm", "bees"}},
 	} {
-		_, stderr, code := bmqnode(t, c.args...)
-		require.Equal(t, c.code, code, "%s: %s", want, stderr)
-		require.Contains(t, stderr, want)
+		nodes.Fails(t, c.code, want, c.args...)
 	}
-	stdout := does(t, "emergency", "--config", config, "--show")
+	stdout := nodes.Does(t, "emergency", "--config", config, "--show")
 	require.Equal(t, "no emergency on record in "+dir+"\n", stdout)
-}
-
-func TestEmergencyOfAnotherClusterIsRefused(t *testing.T) {
-	t.Parallel()
-	dir, config := ran(t)
-	require.NoError(t, os.WriteFile(config,
-		[]byte("voters: [a, b, c]\ncluster: wasps\ndata-dir: "+dir+"\n"), 0o600))
-	fails(t, 1, `belongs to cluster "bees", `+config+` is for cluster "wasps"`, "emergency",
-		"--config", config, "--lost", "b,c", "--confirm",
-		"bees")
 }
 
 func TestEmergencyIsSaidLoudlyAndShown(t *testing.T) {
 	t.Parallel()
 	dir, config := ran(t)
-	stdout := does(t, "emergency", "--data-dir", dir, "--voters", "a,b,c", "--lost",
+	stdout := nodes.Does(t, "emergency", "--data-dir", dir, "--voters", "a,b,c", "--lost",
 		"b,c", "--reason", "flood", "--confirm", "bees")
 	for _, want := range []string{
 		"EMERGENCY for node a of cluster bees", "can vote until now     a, b, c   2 needed",
@@ -90,17 +82,17 @@ func TestEmergencyIsSaidLoudlyAndShown(t *testing.T) {
 	} {
 		require.Contains(t, stdout, want)
 	}
-	stdout = does(t, "emergency", "--config", config, "--readmit", "c", "--confirm",
+	stdout = nodes.Does(t, "emergency", "--config", config, "--readmit", "c", "--confirm",
 		"bees")
 	require.Contains(t, stdout, "c may vote again, as node a sees it from its next start on.")
-	stdout = does(t, "emergency", "--data-dir", dir, "--show")
+	stdout = nodes.Does(t, "emergency", "--data-dir", dir, "--show")
 	require.Regexp(t, `^b, c of the voters a, b, c declared lost at \S+Z \(flood\); still missing: b\n  c readmitted at \S+Z\n$`, stdout)
 }
 
 func TestEmergencyIsDocumentedAsItIs(t *testing.T) {
 	t.Parallel()
 	dir, _ := ran(t)
-	stdout, stderr, code := bmqnode(t, "emergency", "--data-dir", dir, "--voters", "a,b,c,d,e",
+	stdout, stderr, code := nodes.Run(t, "emergency", "--data-dir", dir, "--voters", "a,b,c,d,e",
 		"--lost", "c,d,e")
 	require.Equal(t, 2, code)
 	page, err := os.ReadFile("../../docs/emergency.md")
@@ -115,50 +107,11 @@ func TestEmergencyIsDocumentedAsItIs(t *testing.T) {
 func TestRetiredDirectoryStartsNoNode(t *testing.T) {
 	t.Parallel()
 	_, config := ran(t)
-	stdout := does(t, "emergency", "--config", config, "--lost", "a,b", "--retire",
+	stdout := nodes.Does(t, "emergency", "--config", config, "--lost", "a,b", "--retire",
 		"--confirm", "bees")
 	require.Contains(t, stdout, "This directory is retired: node a does not start on it any more.")
-	fails(t, 1, "that of a voter that was declared lost", "run", "--config", config, "--admin-addr",
-		"127.0.0.1:0",
-		"--gossip-addr", "127.0.0.1:0", "--mesh-addr", "127.0.0.1:0")
-}
-
-// Two of three processes die for good. The third goes on alone once it was told to.
-func TestSurvivorOfALostQuorumLeadsAndSaysSoEverAfter(t *testing.T) {
-	t.Parallel()
-	s, before := elected(t, 3)
-	left := s.Nodes()[0]
-	for _, n := range s.others("n1") {
-		require.NoError(t, n.Kill())
-	}
-	lost := []string{"emergency", "--config", left.ConfigFile, "--lost", "n2,n3", "--reason", "fire",
-		"--confirm", cluster.DefaultCluster}
-	fails(t, 1, "stop the node first", lost...)
-
-	require.NoError(t, left.Kill())
-	does(t, lost...)
-	for range 2 { // and after the next start too
-		require.NoError(t, left.Start())
-		g := s.agree([]*procs.Node{left}, above(before.Term))
-		require.Equal(t, []cluster.NodeID{"n1"}, g.Voters)
-		before = g
-		st, err := left.Status(context.Background())
-		require.NoError(t, err)
-		require.Len(t, st.Emergencies, 1)
-		require.Equal(t, "fire", st.Emergencies[0].Reason)
-		stdout := does(t, "status", "--admin", left.AdminAddr)
-		require.Regexp(t, `EMERGENCY: n2, n3 of the voters n1, n2, n3 declared lost at \S+ \(fire\); on record on n1\n`, stdout)
-		require.NoError(t, left.Kill())
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	logged := 0
-	for _, l := range s.lines {
-		if l.Level == "error" && l.Message == "voters were declared lost: the others elect without them" {
-			logged++
-		}
-	}
-	require.Equal(t, 2, logged, "every start says so")
+	nodes.Fails(t, 1, "that of a voter that was declared lost", "run", "--config", config,
+		"--admin-addr", "127.0.0.1:0", "--gossip-addr", "127.0.0.1:0", "--mesh-addr", "127.0.0.1:0")
 }
 
 // TestAnEmergencyIsDeclaredThoughNobodyReadsOn: as behind head, which ends early.
@@ -168,10 +121,11 @@ func TestAnEmergencyIsDeclaredThoughNobodyReadsOn(t *testing.T) {
 	read, write, err := os.Pipe()
 	require.NoError(t, err)
 	require.NoError(t, read.Close())
-	cmd := exec.Command(binary, "emergency", "--config", config, "--lost", "b,c", "--confirm", "bees")
+	cmd := exec.Command(nodes.Binary, "emergency", "--config", config, "--lost", "b,c",
+		"--confirm", "bees")
 	cmd.Stdout = write
 	require.NoError(t, cmd.Run())
 	require.NoError(t, write.Close())
-	stdout := does(t, "emergency", "--config", config, "--show")
+	stdout := nodes.Does(t, "emergency", "--config", config, "--show")
 	require.Contains(t, stdout, "b, c")
 }

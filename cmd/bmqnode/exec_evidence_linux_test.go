@@ -12,11 +12,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/daemon/procs"
+	"github.com/bmqelect/bmqelect/internal/testkit/nodes"
 	"github.com/bmqelect/bmqelect/netmesh"
 )
 
@@ -38,16 +39,13 @@ func (r *rejecting) Dial(ctx context.Context, addr string) (net.Conn, error) {
 // mourner is a member, played by the test, that says whether a command ran when the
 // node that runs it was proven dead.
 type mourner struct {
+	nodes.Silent
 	command int
 	proven  chan bool
 }
 
-func (mourner) LinkUp(netmesh.PeerInfo)                          {}
-func (mourner) LinkDown(elector.NodeID, elector.Evidence)        {}
-func (mourner) Received(elector.NodeID, string, elector.Message) {}
 func (m mourner) Died(elector.NodeID, elector.Proof) {
-	m.proven <- syscall.Kill(
-		m.command, 0) == nil
+	m.proven <- syscall.Kill(m.command, 0) == nil
 }
 
 // A member whose evidence connection was made while the command ran learns from its end
@@ -57,17 +55,17 @@ func TestNodeIsNotProvenDeadWhileItsCommandRuns(t *testing.T) {
 	t.Run("plain", func(t *testing.T) { notProvenDead(t, "") })
 	t.Run("TLS", func(t *testing.T) {
 		pki := t.TempDir()
-		does(t, "certs", "--dir", pki, "n1", "b")
+		nodes.Does(t, "certs", "--dir", pki, "n1", "b")
 		notProvenDead(t, pki)
 	})
 }
 
 func notProvenDead(t *testing.T, pki string) {
 	file := filepath.Join(t.TempDir(), "pid")
-	n := layOut(t, 1, quick()).Nodes()[0]
+	n := nodes.LayOut(t, nodes.Quick(), procs.Numbered(1)...).Nodes()[0]
 	var own func() *netmesh.Credentials
 	if pki != "" {
-		encrypt(t, n, filepath.Join(pki, n.Name))
+		nodes.Encrypt(t, n, pki)
 		c, err := cluster.TLSDir(filepath.Join(pki, "b"))()
 		require.NoError(t, err)
 		own = func() *netmesh.Credentials { return &c.Credentials }
@@ -80,18 +78,9 @@ func notProvenDead(t *testing.T, pki string) {
 	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
 	require.NoError(t, err)
 
-	firewall, m := &rejecting{}, mourner{pid, make(chan bool, 1)}
-	mesh, err := netmesh.Listen(netmesh.Config{
-		Cluster: cluster.DefaultCluster, Node: "b", Identity: uuid.New(), Boot: 1, Bind: "127.0.0.1:0",
-		Network: firewall, TLS: own,
-	}, m)
-	require.NoError(t, err)
-	defer func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		require.NoError(t, mesh.Close(ctx))
-	}()
-	mesh.AddPeer(cluster.NodeID(n.Name), n.MeshAddr)
+	firewall, m := &rejecting{}, mourner{command: pid, proven: make(chan bool, 1)}
+	mesh := nodes.Intrude(t, n, netmesh.Config{Cluster: cluster.DefaultCluster, Node: "b",
+		Network: firewall, TLS: own}, m)
 	x.eventually("the evidence connection", func() bool { return mesh.Links()[0].Evidence })
 
 	firewall.rejects.Store(true)
@@ -99,7 +88,7 @@ func notProvenDead(t *testing.T, pki string) {
 	select {
 	case ran := <-m.proven:
 		require.False(t, ran, "the command runs")
-	case <-time.After(patience):
+	case <-time.After(nodes.Patience):
 		require.Fail(t, "the death is never proven")
 	}
 }

@@ -10,12 +10,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/bmqelect/bmqelect/internal/testkit/nodes"
 )
 
 // fileOf writes a file with the options of a node that is its cluster, and others.
 func fileOf(t *testing.T, more ...string) string {
 	var text strings.Builder
-	flags := soleFlags(t)
+	flags := nodes.SoleFlags(t)
 	for i := 0; i < len(flags); i += 2 {
 		fmt.Fprintf(&text, "%s: %q\n", strings.TrimPrefix(flags[i], "--"), flags[i+1])
 	}
@@ -29,7 +31,7 @@ func fileOf(t *testing.T, more ...string) string {
 func TestOneFileServesRunAndExec(t *testing.T) {
 	t.Parallel()
 	file := fileOf(t, "realtime: true", "supervised: true", "groups: [east, west]")
-	does(t, "run", "--check", file)
+	nodes.Does(t, "run", "--check", file)
 	x := startExec(t, []string{"--config", file, "--group", "west"},
 		sh("echo $BMQ_GROUP; trap 'exit 0' TERM; while :; do sleep 0.01; done"))
 	x.prints("west\n")
@@ -43,7 +45,7 @@ func TestOneFileServesRunAndExec(t *testing.T) {
 // The node and the supervisor run first. The command does not: it may compute for long.
 func TestUnderExecTheNodeIsRealTimeAndTheCommandIsNot(t *testing.T) {
 	t.Parallel()
-	if !mayBeRealTime() {
+	if !nodes.MayBeRealTime() {
 		t.Skip("real-time scheduling is not permitted here")
 	}
 	x := startExec(t, []string{"--config", fileOf(t, "realtime: true")},
@@ -54,12 +56,12 @@ func TestUnderExecTheNodeIsRealTimeAndTheCommandIsNot(t *testing.T) {
 		require.NoError(t, err)
 		return attr.Policy
 	}
-	for _, pid := range strings.Fields(string(x.out.Bytes())) {
+	for _, pid := range strings.Fields(x.out.String()) {
 		id, err := strconv.Atoi(pid)
 		require.NoError(t, err)
 		require.EqualValues(t, unix.SCHED_NORMAL, policy(id), "of the command")
 	}
-	command := strings.Fields(string(x.out.Bytes()))[0]
+	command := strings.Fields(x.out.String())[0]
 	stat, err := os.ReadFile("/proc/" + command + "/stat")
 	require.NoError(t, err)
 	supervisor, err := strconv.Atoi(strings.Fields(string(stat))[3]) // sh has no space in it

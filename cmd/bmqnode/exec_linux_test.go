@@ -1,12 +1,11 @@
 package main_test
 
 import (
-	"bytes"
-	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,36 +13,31 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bmqelect/bmqelect/internal/testkit/nodes"
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
-// execution is a running `bmqnode exec`.
+// execution is a bmqnode whose log goes to a file, so that its stderr is the command's.
 type execution struct {
+	*nodes.Launched
 	t         testing.TB
 	cmd       *exec.Cmd
-	out, errs lockedBuffer
+	out, errs nodes.Buffer
 	log       string // file
-	gone      chan struct{}
 }
 
-// soleFlags are the flags of a node that is its cluster, and leads soon.
-func soleFlags(t testing.TB) []string {
-	return []string{
-		"--node", "a", "--voters", "a", "--data-dir", t.TempDir(), "--gossip-addr", "127.0.0.1:0",
-		"--mesh-addr", "127.0.0.1:0",
-		"--admin-addr", "127.0.0.1:0", "--max-random-wait", "20ms",
-	}
-}
-
-// begin starts `bmqnode exec`. Its log goes to a file, so that its stderr is the command's.
-func beginExec(t testing.TB, flags, command []string) *execution {
-	x := &execution{t: t, log: filepath.Join(t.TempDir(), "log"), gone: make(chan struct{})}
-	args := append(append([]string{"exec", "--log-file", x.log}, flags...), "--")
-	x.cmd = exec.Command(binary, append(args, command...)...)
+// prepare makes a command of bmqnode ready.
+func prepare(t testing.TB, command string, args ...string) *execution {
+	x := &execution{t: t, log: filepath.Join(t.TempDir(), "log")}
+	x.cmd = exec.Command(nodes.Binary, append([]string{command, "--log-file", x.log}, args...)...)
 	x.cmd.Stdout, x.cmd.Stderr = &x.out, &x.errs
-	x.cmd.WaitDelay = patience
 	x.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 	return x
+}
+
+// beginExec makes a `bmqnode exec` ready.
+func beginExec(t testing.TB, flags, command []string) *execution {
+	return prepare(t, "exec", slices.Concat(flags, []string{"--"}, command)...)
 }
 
 func startExec(t testing.TB, flags, command []string) *execution {
@@ -53,30 +47,17 @@ func startExec(t testing.TB, flags, command []string) *execution {
 }
 
 func (x *execution) start() {
-	require.NoError(x.t, x.cmd.Start())
-	go func() { defer close(x.gone); _ = x.cmd.Wait() }()
 	x.t.Cleanup(func() {
-		x.signal(syscall.SIGCONT)
-		x.signal(syscall.SIGTERM)
-		x.code()
 		if log := x.said(); x.t.Failed() {
-			x.t.Logf("%s\n%s%s", x.cmd.Args, log, x.errs.Bytes())
+			x.t.Logf("%s\n%s%s", x.cmd.Args, log, &x.errs)
 		}
 	})
+	x.Launched = nodes.Launch(x.t, x.cmd)
 }
 
 func (x *execution) signal(s syscall.Signal) { _ = x.cmd.Process.Signal(s) }
 
-// code waits for the end, and returns the exit status.
-func (x *execution) code() int {
-	x.t.Helper()
-	select {
-	case <-x.gone:
-	case <-time.After(patience):
-		require.Fail(x.t, "does not end", "%s\n%s", x.cmd.Args, x.said())
-	}
-	return x.cmd.ProcessState.ExitCode()
-}
+func (x *execution) code() int { return x.Code(x.t) }
 
 // said is its log.
 func (x *execution) said() string {
@@ -87,12 +68,12 @@ func (x *execution) said() string {
 
 func (x *execution) eventually(what string, cond func() bool) {
 	x.t.Helper()
-	require.Eventually(x.t, cond, patience, 5*time.Millisecond, what)
+	require.Eventually(x.t, cond, nodes.Patience, 5*time.Millisecond, what)
 }
 
 func (x *execution) prints(text string) {
 	x.t.Helper()
-	x.eventually(text, func() bool { return bytes.Contains(x.out.Bytes(), []byte(text)) })
+	x.eventually(text, func() bool { return strings.Contains(x.out.String(), text) })
 }
 
 func TestExecPassesOnOutputAndExitStatus(t *testing.T) {
@@ -121,17 +102,17 @@ func TestExecPassesOnOutputAndExitStatus(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			x := beginExec(t, append(soleFlags(t), strings.Fields(c.flags)...), c.script)
+			x := beginExec(t, append(nodes.SoleFlags(t), strings.Fields(c.flags)...), c.script)
 			x.cmd.Dir, x.cmd.Stdin = t.TempDir(), strings.NewReader("some input")
 			x.start()
 			require.Equal(t, c.code, x.code(), c.errs)
-			require.Equal(t, c.out, string(x.out.Bytes()))
+			require.Equal(t, c.out, x.out.String())
 			if c.code < 126 || c.code > 127 {
-				require.Equal(t, c.errs, string(x.errs.Bytes()), "stderr is the command's own")
+				require.Equal(t, c.errs, x.errs.String(), "stderr is the command's own")
 				require.Regexp(t, "(?s)command started.*command ended", x.said())
 				return
 			}
-			require.Contains(t, string(x.errs.Bytes()), c.errs)
+			require.Contains(t, x.errs.String(), c.errs)
 			require.Empty(t, x.said(), "no node was started")
 		})
 	}
@@ -141,13 +122,13 @@ func sh(script string) []string { return []string{"sh", "-c", script} }
 
 func TestExecRestartsAlwaysInOneLeadershipWithNewTokens(t *testing.T) {
 	t.Parallel()
-	x := startExec(t, append(soleFlags(t), "--restart", "always", "--restart-delay", "10ms"),
+	x := startExec(t, append(nodes.SoleFlags(t), "--restart", "always", "--restart-delay", "10ms"),
 		sh("echo $BMQ_LSN"))
-	x.eventually("five starts", func() bool { return bytes.Count(x.out.Bytes(), []byte("\n")) >= 5 })
+	x.eventually("five starts", func() bool { return strings.Count(x.out.String(), "\n") >= 5 })
 	x.signal(syscall.SIGTERM)
 	require.Zero(t, x.code())
 	var last lsn.LSN
-	for _, text := range strings.Fields(string(x.out.Bytes())) {
+	for _, text := range strings.Fields(x.out.String()) {
 		next, err := lsn.Parse(text)
 		require.NoError(t, err)
 		require.Positive(t, next.Compare(last), "%s after %s", next, last)
@@ -160,14 +141,14 @@ func TestExecRestartsAlwaysInOneLeadershipWithNewTokens(t *testing.T) {
 
 func TestExecTellsTheCommandWhatItIsPartOf(t *testing.T) {
 	t.Parallel()
-	socket := filepath.Join(shortDir(t), "admin.sock")
-	x := beginExec(t, append(soleFlags(t), "--group", "jobs", "--cluster", "c1", "--meta",
+	socket := filepath.Join(nodes.ShortDir(t), "admin.sock")
+	x := beginExec(t, append(nodes.SoleFlags(t), "--group", "jobs", "--cluster", "c1", "--meta",
 		"http://a.example", "--admin-socket", socket), sh("env | grep ^BMQ_ | sort; echo .; sleep 60"))
 	x.cmd.Env = append(os.Environ(), "BMQ_LEADER=of another bmqnode", "BMQ_MINE=kept")
 	x.start()
 	x.prints("\n.\n")
 	env := map[string]string{}
-	for _, line := range strings.Split(strings.TrimSuffix(string(x.out.Bytes()), "\n.\n"), "\n") {
+	for _, line := range strings.Split(strings.TrimSuffix(x.out.String(), "\n.\n"), "\n") {
 		name, value, _ := strings.Cut(line, "=")
 		env[name] = value
 	}
@@ -189,7 +170,7 @@ func TestExecTellsTheCommandWhatItIsPartOf(t *testing.T) {
 
 func TestExecEndsTheCommandInOrderAndForwardsSignals(t *testing.T) {
 	t.Parallel()
-	x := startExec(t, soleFlags(t), sh(`for s in HUP USR1 USR2; do trap "echo got $s" $s; done
+	x := startExec(t, nodes.SoleFlags(t), sh(`for s in HUP USR1 USR2; do trap "echo got $s" $s; done
 		trap 'sleep 0.1; echo ended in order; exit 5' TERM
 		echo ready; while :; do sleep 0.01; done`))
 	x.prints("ready")
@@ -202,33 +183,4 @@ func TestExecEndsTheCommandInOrderAndForwardsSignals(t *testing.T) {
 	require.Zero(t, x.code(), "that the command was told to end is no failure, whatever it says")
 	x.prints("ended in order")
 	require.Contains(t, x.said(), "code=5 stopped=true")
-}
-
-func TestExecLeavesNothingOfACommandThatForksAndIgnoresSigterm(t *testing.T) {
-	t.Parallel()
-	beats := filepath.Join(t.TempDir(), "beats")
-	loop := `trap "" TERM; while :; do echo >>` + beats + `; sleep 0.01; done`
-	x := startExec(t, append(soleFlags(t), "--shutdown-timeout", "300ms"),
-		sh(fmt.Sprintf(`(setsid sh -c '%s' &); %s & echo ready; %s`, loop, loop, loop)))
-	x.prints("ready")
-	x.signal(syscall.SIGTERM)
-	require.Zero(t, x.code())
-	before, err := os.ReadFile(beats)
-	require.NoError(t, err)
-	require.Never(t, func() bool {
-		now, err := os.ReadFile(beats)
-		return err != nil || len(now) != len(before)
-	}, 100*time.Millisecond, 10*time.Millisecond, "something of it goes on")
-}
-
-func TestExecMistakesAreNamed(t *testing.T) {
-	t.Parallel()
-	node := []string{"exec", "--node", "a", "--voters", "a", "--data-dir", t.TempDir()}
-	for flags, want := range map[string]string{
-		"--kill-margin 2s":                         "--kill-margin is 2s, but must be positive and shorter",
-		"--log-file /nowhere/log --log-level warn": "--log-file: open /nowhere/log",
-	} {
-		fails(t, 2, want, append(append(node, strings.Fields(flags)...), "--", "true")...)
-	}
-	fails(t, 2, "no command to run; it follows the flags, after --", node...)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/internal/daemon/procs"
+	"github.com/bmqelect/bmqelect/internal/testkit/nodes"
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
@@ -30,15 +31,16 @@ const stubborn = note + `trap 'note deaf' TERM; note start
 
 // crew is a mesh of `bmqnode exec`, of which at most one may run the command.
 type crew struct {
-	*scene
+	*nodes.Scene
 	script, log string
 	flags       []string
 	at          map[string]*execution
 }
 
 func muster(t *testing.T, script string, flags ...string) *crew {
-	c := &crew{scene: layOut(t, 3, quick()), script: script, flags: flags, at: map[string]*execution{}}
-	c.log = filepath.Join(c.dir, "shared.log")
+	s := nodes.LayOut(t, nodes.Quick(), procs.Numbered(3)...)
+	c := &crew{Scene: s, script: script, flags: flags, at: map[string]*execution{}}
+	c.log = filepath.Join(c.Dir, "shared.log")
 	for _, n := range c.Nodes() {
 		c.enter(n)
 	}
@@ -47,7 +49,7 @@ func muster(t *testing.T, script string, flags ...string) *crew {
 
 // enter starts a node's process, the first or a later one.
 func (c *crew) enter(n *procs.Node) {
-	x := beginExec(c.t, append([]string{"--config", n.ConfigFile}, c.flags...), sh(c.script))
+	x := beginExec(c.T, append([]string{"--config", n.ConfigFile}, c.flags...), sh(c.script))
 	x.cmd.Env = append(os.Environ(), "LOG="+c.log, "SCRIPT="+c.script)
 	c.at[n.Name] = x
 	x.start()
@@ -91,16 +93,16 @@ func (c *crew) works() (all []work, overlap error) {
 
 // judged are the runs of the command so far, none of which overlap.
 func (c *crew) judged() []work {
-	c.t.Helper()
+	c.T.Helper()
 	all, overlap := c.works()
-	require.NoError(c.t, overlap)
+	require.NoError(c.T, overlap)
 	return all
 }
 
 // next waits for the n-th run of the command, from 1.
 func (c *crew) next(n int) work {
-	c.t.Helper()
-	c.eventually(fmt.Sprintf("run %d of the command", n), func() bool {
+	c.T.Helper()
+	c.Eventually(fmt.Sprintf("run %d of the command", n), func() bool {
 		all, overlap := c.works()
 		return overlap != nil || len(all) >= n
 	})
@@ -122,7 +124,7 @@ func TestExecCommandsOfNodesThatAreStoppedCutOffOrKilledNeverOverlap(t *testing.
 	})
 
 	// The others take a killed process for dead, and with it its work, at once.
-	c.agree(c.Nodes(), func(g cluster.GroupStatus) bool {
+	c.Agree(c.Nodes(), func(g cluster.GroupStatus) bool {
 		return g.Leader == cluster.NodeID(
 			second.node)
 	})
@@ -130,7 +132,7 @@ func TestExecCommandsOfNodesThatAreStoppedCutOffOrKilledNeverOverlap(t *testing.
 	third := c.next(3)
 	require.NotEqual(t, second.node, third.node)
 	require.True(t, c.judged()[1].has("deaf"), "SIGTERM came first: %v", c.judged()[1].did)
-	c.enter(c.node(cluster.NodeID(second.node)))
+	c.enter(c.Named(cluster.NodeID(second.node)))
 
 	// A command that does not stop in time at the end of its node is killed.
 	c.at[third.node].signal(syscall.SIGTERM)
@@ -153,12 +155,12 @@ func TestExecCommandsNeverOverlapInARollingRestart(t *testing.T) {
 	// SIGTERM comes before the lease ends: the command has the time to stop in order.
 	first := c.next(1)
 	runs := 1
-	c.isolate(cluster.NodeID(first.node))
+	c.Isolate(cluster.NodeID(first.node))
 	second := c.next(2)
 	runs++
 	require.NotEqual(t, first.node, second.node)
 	require.True(t, c.judged()[0].has("stop"), "it was not killed")
-	c.heal()
+	c.Heal()
 
 	for _, n := range c.Nodes() {
 		leads := c.judged()[runs-1].node == n.Name
@@ -171,7 +173,7 @@ func TestExecCommandsNeverOverlapInARollingRestart(t *testing.T) {
 			require.True(t, c.judged()[runs-2].has("stop"), "it was let finish")
 		}
 		c.enter(n)
-		c.agree(c.Nodes(), nil)
+		c.Agree(c.Nodes(), nil)
 		runs = len(c.judged())
 	}
 	for _, x := range c.at {
@@ -188,13 +190,13 @@ func TestExecCommandsNeverOverlapInARollingRestart(t *testing.T) {
 // none still believes that it leads.
 func (c *crew) judgeHooks(file string) {
 	text, err := os.ReadFile(file)
-	require.NoError(c.t, err)
+	require.NoError(c.T, err)
 	running, last := map[string]bool{}, map[string]string{}
 	led := map[string]bool{}
 	for _, line := range strings.Split(strings.TrimSpace(string(text)), "\n") {
 		f := append(strings.Fields(line), "", "")
 		node, begins := f[0], f[1] == "begin"
-		require.Equal(c.t, begins, !running[node], "one at a time, and each to its end: %s", line)
+		require.Equal(c.T, begins, !running[node], "one at a time, and each to its end: %s", line)
 		running[node] = begins
 		if begins {
 			last[node] = f[2]
@@ -202,10 +204,10 @@ func (c *crew) judgeHooks(file string) {
 		}
 	}
 	for _, w := range c.judged() {
-		require.True(c.t, led[w.node], "%s led, and its hook was not told:\n%s", w.node, text)
+		require.True(c.T, led[w.node], "%s led, and its hook was not told:\n%s", w.node, text)
 	}
 	for node, event := range last {
-		require.Equal(c.t, "follower", event, node)
-		require.False(c.t, running[node], node)
+		require.Equal(c.T, "follower", event, node)
+		require.False(c.T, running[node], node)
 	}
 }

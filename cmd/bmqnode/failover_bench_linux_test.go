@@ -17,6 +17,7 @@ import (
 	"github.com/bmqelect/bmqelect/internal/base/certs"
 	"github.com/bmqelect/bmqelect/internal/daemon/admin"
 	"github.com/bmqelect/bmqelect/internal/daemon/procs"
+	"github.com/bmqelect/bmqelect/internal/testkit/nodes"
 )
 
 // BenchmarkFailover kills or stops the leader of processes on one machine, and tells how long
@@ -50,7 +51,7 @@ func BenchmarkFailover(b *testing.B) {
 			for range c.busy {
 				keepBusy(b)
 			}
-			plainAndTLS(b, c.nodes, options, func(b *testing.B, s *scene) {
+			plainAndTLS(b, c.nodes, options, func(b *testing.B, s *nodes.Scene) {
 				failover(b, s, c.signal, c.supervised)
 			})
 		})
@@ -69,19 +70,21 @@ func keepBusy(b *testing.B) {
 
 // plainAndTLS starts a mesh without TLS, and one with it, and runs a benchmark with each.
 func plainAndTLS(
-	b *testing.B, nodes int, options map[string]any, run func(b *testing.B, s *scene),
+	b *testing.B, size int, options map[string]any, run func(b *testing.B, s *nodes.Scene),
 ) {
 	if os.Getenv("REALTIME") != "" {
 		options["realtime"] = true
 	}
 	for _, tls := range []string{"off", "on"} {
 		b.Run("tls="+tls, func(b *testing.B) {
-			s := layOut(b, nodes, options)
+			s := nodes.LayOut(b, options, procs.Numbered(size)...)
 			if tls == "on" {
 				pki := b.TempDir()
-				_, err := certs.Issue(pki, "", procs.Numbered(nodes), time.Hour)
+				_, err := certs.Issue(pki, "", procs.Numbered(size), time.Hour)
 				require.NoError(b, err)
-				s.encrypt(pki)
+				for _, n := range s.Nodes() {
+					nodes.Encrypt(b, n, pki)
+				}
 			}
 			require.NoError(b, s.Start())
 			run(b, s)
@@ -89,13 +92,13 @@ func plainAndTLS(
 	}
 }
 
-func failover(b *testing.B, s *scene, signal syscall.Signal, supervised bool) {
-	leader := s.agree(s.Nodes(), nil)
+func failover(b *testing.B, s *nodes.Scene, signal syscall.Signal, supervised bool) {
+	leader := s.Agree(s.Nodes(), nil)
 	var exit, detection, proof, backOff, election, total []time.Duration
 	for b.Loop() {
 		time.Sleep(2 * time.Second) // round trips are measured once a second
-		leader = s.agree(s.Nodes(), nil)
-		old := s.node(leader.Leader)
+		leader = s.Agree(s.Nodes(), nil)
+		old := s.Named(leader.Leader)
 		victim := old.Pid()
 		if supervised {
 			victim = childOf(b, old)
@@ -108,15 +111,15 @@ func failover(b *testing.B, s *scene, signal syscall.Signal, supervised bool) {
 			}
 			exit = append(exit, time.Since(lost))
 		}
-		next := s.agree(s.others(leader.Leader), above(leader.Term))
-		known := s.moment(lost, slices.MinFunc, func(e admin.Event) bool {
+		next := s.Agree(s.Others(leader.Leader), nodes.Above(leader.Term))
+		known := moment(s, lost, slices.MinFunc, func(e admin.Event) bool {
 			return e.Leader == "" &&
 				e.From == "FOLLOWER"
 		})
-		stands := s.moment(lost, slices.MaxFunc,
+		stands := moment(s, lost, slices.MaxFunc,
 			func(e admin.Event) bool { return e.Reason == "PROPOSED" })
-		proof = append(proof, s.proofs(old.Name, lost)...)
-		followed := s.moment(lost, slices.MaxFunc,
+		proof = append(proof, proofs(s, old.Name, lost)...)
+		followed := moment(s, lost, slices.MaxFunc,
 			func(e admin.Event) bool { return e.Term == next.Term && e.Reason == "LEADER_FOUND" })
 		detection = append(detection, known.Sub(lost))
 		backOff = append(backOff, stands.Sub(known))
@@ -127,7 +130,7 @@ func failover(b *testing.B, s *scene, signal syscall.Signal, supervised bool) {
 		} else {
 			require.NoError(b, old.Signal(syscall.SIGCONT))
 		}
-		leader = s.agree(s.Nodes(), nil)
+		leader = s.Agree(s.Nodes(), nil)
 	}
 	b.ReportMetric(0, "ns/op") // the loop also restarts the killed node
 	b.ReportMetric(median(detection), "detection-ms")
@@ -147,17 +150,17 @@ func failover(b *testing.B, s *scene, signal syscall.Signal, supervised bool) {
 // elected. Median, in milliseconds.
 func BenchmarkTransfer(b *testing.B) { plainAndTLS(b, 3, nil, transfers) }
 
-func transfers(b *testing.B, s *scene) {
-	leader := s.agree(s.Nodes(), nil)
+func transfers(b *testing.B, s *nodes.Scene) {
+	leader := s.Agree(s.Nodes(), nil)
 	var gaps []time.Duration
 	for b.Loop() {
 		began := time.Now()
-		c := s.node(leader.Leader).Client()
+		c := s.Named(leader.Leader).Client()
 		_, err := c.Tell(b.Context(), admin.TransferRequest{})
 		require.NoError(b, err)
-		next := s.agree(s.Nodes(), above(leader.Term))
-		gaps = append(gaps, s.moment(began, slices.MaxFunc, becameLeader).Sub(s.moment(began,
-			slices.MinFunc, lostLeadership)))
+		next := s.Agree(s.Nodes(), nodes.Above(leader.Term))
+		gaps = append(gaps, moment(s, began, slices.MaxFunc, nodes.BecameLeader).Sub(moment(s, began,
+			slices.MinFunc, nodes.LostLeadership)))
 		leader = next
 	}
 	b.ReportMetric(0, "ns/op")
@@ -165,10 +168,8 @@ func transfers(b *testing.B, s *scene) {
 }
 
 // proofs are how long it took from then on until each of the others knew a node to be dead.
-func (s *scene) proofs(dead string, since time.Time) (after []time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, l := range s.lines {
+func proofs(s *nodes.Scene, dead string, since time.Time) (after []time.Duration) {
+	for _, l := range s.Lines() {
 		if l.Message == "peer is dead" && strings.Contains(l.Detail, "peer="+dead) &&
 			l.Time.After(since) {
 			after = append(after, l.Time.Sub(since))
@@ -178,15 +179,16 @@ func (s *scene) proofs(dead string, since time.Time) (after []time.Duration) {
 }
 
 // moment is when the first or last wanted transition since then happened.
-func (s *scene) moment(since time.Time, pick func([]time.Time, func(a, b time.Time) int) time.Time,
-	want func(admin.Event) bool) time.Time {
+func moment(s *nodes.Scene, since time.Time,
+	pick func([]time.Time, func(a, b time.Time) int) time.Time, want func(admin.Event) bool,
+) time.Time {
 	var at []time.Time
-	for _, e := range s.transitions(want) {
+	for _, e := range s.Transitions(want) {
 		if !e.Time.Before(since) {
 			at = append(at, e.Time)
 		}
 	}
-	require.NotEmpty(s.t, at, "transitions since the kill")
+	require.NotEmpty(s.T, at, "transitions since the kill")
 	return pick(at, time.Time.Compare)
 }
 

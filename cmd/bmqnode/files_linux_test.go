@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/internal/testkit/nodes"
 )
 
 // TestFilesThatAreNoneAreNamed gives commands files that never end, that wait for a
@@ -47,10 +49,10 @@ func TestFilesThatAreNoneAreNamed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			ctx, cancel := context.WithTimeout(t.Context(), nodes.Patience)
 			defer cancel()
-			cmd := exec.CommandContext(ctx, binary, c.args...)
-			stdout, stderr, code := ended(t, cmd)
+			cmd := exec.CommandContext(ctx, nodes.Binary, c.args...)
+			stdout, stderr, code := nodes.Ended(t, cmd)
 			require.Positive(t, code, "%s: it did not end by itself: %s", ctx.Err(), stderr)
 			require.Contains(t, stdout+stderr, c.want)
 		})

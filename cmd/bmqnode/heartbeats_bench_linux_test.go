@@ -10,15 +10,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/internal/daemon/procs"
+	"github.com/bmqelect/bmqelect/internal/testkit/nodes"
 )
 
 // BenchmarkHeartbeats tells which share of a core the leader of five processes takes, and the
 // mean of the others, with the profile lan: a second of heartbeats each.
 func BenchmarkHeartbeats(b *testing.B) {
-	plainAndTLS(b, 5, map[string]any{"profile": "lan"}, func(b *testing.B, s *scene) {
-		g := s.agree(s.Nodes(), nil)
+	plainAndTLS(b, 5, map[string]any{"profile": "lan"}, func(b *testing.B, s *nodes.Scene) {
+		g := s.Agree(s.Nodes(), nil)
 		time.Sleep(2 * time.Second) // what comes with the start
-		lead, others := s.node(g.Leader), s.others(g.Leader)
+		lead, others := s.Named(g.Leader), s.Others(g.Leader)
 		used := func() (leader, other time.Duration) {
 			for _, n := range others {
 				other += processor(b, n) / time.Duration(len(others))

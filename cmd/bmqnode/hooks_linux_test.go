@@ -9,13 +9,13 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/internal/testkit/nodes"
 )
 
 // soleNode runs a node that is its cluster, with hooks.
 func soleNode(t *testing.T, flags ...string) *execution {
-	x := beginExec(t, nil, nil)
-	x.cmd.Args = append(append([]string{binary, "run", "--log-file", x.log}, soleFlags(t)...),
-		flags...)
+	x := prepare(t, "run", append(nodes.SoleFlags(t), flags...)...)
 	x.start()
 	return x
 }
@@ -23,13 +23,14 @@ func soleNode(t *testing.T, flags ...string) *execution {
 func TestHooksAreToldOfLeadershipAndOfItsEnd(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "told")
-	hook := `echo "$BMQ_EVENT $BMQ_NODE $BMQ_GROUP leader=$BMQ_LEADER term=$BMQ_TERM lsn=$BMQ_LSN" >>` + file
-	x := soleNode(t, "--on-leader", hook+"; echo what the hook says", "--on-follower", hook)
+	hook := `echo "$BMQ_EVENT $BMQ_NODE $BMQ_GROUP leader=$BMQ_LEADER term=$BMQ_TERM lsn=$BMQ_LSN $BMQ_LEADER_META." >>` + file
+	x := soleNode(t, "--meta", "http://a.example/?a=b&c", "--on-leader", hook+"; echo what the hook says", "--on-follower", hook)
 	told := func() string { text, _ := os.ReadFile(file); return string(text) }
 	x.eventually("leader", func() bool { return strings.Contains(told(), "leader") })
 	x.signal(syscall.SIGTERM)
 	require.Zero(t, x.code())
-	require.Equal(t, "leader a default leader=a term=1 lsn=1.1\nfollower a default leader= term= lsn=\n", told())
+	require.Equal(t, "leader a default leader=a term=1 lsn=1.1 http://a.example/?a=b&c.\n"+
+		"follower a default leader= term= lsn= .\n", told())
 	require.Contains(t, x.said(), "what the hook says")
 }
 
@@ -54,7 +55,7 @@ func TestHooksThatFailOrHangAreLoggedAndHoldUpNothing(t *testing.T) {
 // it is then.
 func TestASlowHookMissesWhatIsPastAndNeverWhatIs(t *testing.T) {
 	t.Parallel()
-	file := filepath.Join(shortDir(t), "told")
+	file := filepath.Join(nodes.ShortDir(t), "told")
 	x := soleNode(t, "--on-leader",
 		"echo begin >>"+file+"; while ! [ -e "+file+".go ]; do sleep 0.01; done; echo leader $BMQ_TERM >>"+file,
 		"--on-follower", "echo follower >>"+file, "--hook-timeout", "30s", "--admin-socket", file+".sock")
@@ -62,7 +63,7 @@ func TestASlowHookMissesWhatIsPastAndNeverWhatIs(t *testing.T) {
 	x.eventually("the hook runs", func() bool { return told() == "begin\n" })
 	for range 3 {
 		x.eventually("a step-down", func() bool {
-			_, _, code := bmqnode(t, "step-down", "--for", "50ms", "--admin", "unix:"+file+".sock")
+			_, _, code := nodes.Run(t, "step-down", "--for", "50ms", "--admin", "unix:"+file+".sock")
 			return code == 0
 		})
 	}

@@ -1,7 +1,6 @@
 package main_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -17,6 +16,7 @@ import (
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/cluster/findings"
 	"github.com/bmqelect/bmqelect/internal/daemon/admin"
+	"github.com/bmqelect/bmqelect/internal/testkit/nodes"
 )
 
 // trap clears a terminal, rings it, forges a line, and turns the direction of text, in
@@ -100,19 +100,16 @@ func TestNothingThatAServerSaysReachesTheTerminalAsItIs(t *testing.T) {
 		"forget n3", "forget --here n3",
 		"fault heal", "fault cut n1 n2", "fault isolate n1", "status --json",
 	} {
-		stdout, stderr, _ := bmqnode(t, append(strings.Fields(command), "--admin", addr)...)
+		stdout, stderr, _ := nodes.Run(t, append(strings.Fields(command), "--admin", addr)...)
 		if command == "status --json" {
 			stdout = strings.ReplaceAll(stdout, `\\x1b`, `\x1b`)
 		}
 		harmless(command, stdout+stderr)
 	}
-	var out lockedBuffer
-	watch := exec.Command(binary, "watch", "--admin", addr)
-	watch.Stdout, watch.Stderr = &out, &out
-	require.NoError(t, watch.Start())
-	shown := func() bool { return bytes.Contains(out.Bytes(), []byte(`\x1b[2J`)) }
-	require.Eventually(t, shown, patience, 10*time.Millisecond)
+	watch := nodes.Launch(t, exec.Command(nodes.Binary, "watch", "--admin", addr))
+	require.Eventually(t, func() bool { return strings.Contains(watch.Said.String(), `\x1b[2J`) },
+		nodes.Patience, 10*time.Millisecond)
 	require.NoError(t, watch.Process.Kill())
-	require.Error(t, watch.Wait())
-	harmless("watch", string(out.Bytes()))
+	require.NotZero(t, watch.Code(t))
+	harmless("watch", watch.Said.String())
 }

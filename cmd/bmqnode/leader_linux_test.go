@@ -9,18 +9,19 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/internal/daemon/admin"
+	"github.com/bmqelect/bmqelect/internal/testkit/nodes"
 )
 
 // TestScriptsLearnWhoLeads freezes and kills what a script asks, until there is no leader.
 func TestScriptsLearnWhoLeads(t *testing.T) {
 	t.Parallel()
-	s, first := elected(t, 3)
-	leader, others := s.node(first.Leader), s.others(first.Leader)
+	s, first := nodes.Elected(t, 3)
+	leader, others := s.Named(first.Leader), s.Others(first.Leader)
 	for _, n := range s.Nodes() {
-		stdout := does(t, "leader", "--admin", n.AdminAddr)
+		stdout := nodes.Does(t, "leader", "--admin", n.AdminAddr)
 		require.Equal(t, leader.Name+"\n", stdout)
 	}
-	stdout := does(t, "leader", "--json", "--admin", others[0].AdminAddr)
+	stdout := nodes.Does(t, "leader", "--json", "--admin", others[0].AdminAddr)
 	var l admin.Leader
 	require.NoError(t, json.Unmarshal([]byte(stdout), &l))
 	require.Equal(t, first.Leader, l.Leader)
@@ -28,38 +29,38 @@ func TestScriptsLearnWhoLeads(t *testing.T) {
 	require.Equal(t, leader.AdminAddr, l.AdminAddr)
 	require.Positive(t, l.LeaseLeft)
 
-	fails(t, 2, `no election "jobs"`, "leader", "--group", "jobs", "--admin", leader.AdminAddr)
-	fails(t, 1, "no node answers", "leader", "--admin", "127.0.0.1:1")
+	nodes.Fails(t, 2, `no election "jobs"`, "leader", "--group", "jobs", "--admin", leader.AdminAddr)
+	nodes.Fails(t, 1, "no node answers", "leader", "--admin", "127.0.0.1:1")
 
 	// Another one leads while the old leader is frozen: it is found, and not the old one.
 	require.NoError(t, leader.Signal(syscall.SIGSTOP))
 	at := strings.Join([]string{leader.AdminAddr, others[0].AdminAddr, others[1].AdminAddr}, ",")
-	s.eventually("the next leader is told", func() bool {
-		stdout, _, code := bmqnode(t, "leader", "--admin", at)
+	s.Eventually("the next leader is told", func() bool {
+		stdout, _, code := nodes.Run(t, "leader", "--admin", at)
 		return code == 0 && stdout != leader.Name+"\n"
 	})
 	require.NoError(t, leader.Kill())
-	next := s.node(s.agree(others, nil).Leader)
+	next := s.Named(s.Agree(others, nil).Leader)
 	require.NoError(t, next.Kill())
 	var stderr string
 	var code int
-	s.eventually("there is none", func() bool {
-		stdout, stderr, code = bmqnode(t, "leader", "--admin", at)
+	s.Eventually("there is none", func() bool {
+		stdout, stderr, code = nodes.Run(t, "leader", "--admin", at)
 		return code == 3
 	})
 	require.Empty(t, stdout)
 	require.Contains(t, stderr, "no node leads now; n")
-	stdout, _, code = bmqnode(t, "leader", "--json", "--admin", at)
+	stdout, _, code = nodes.Run(t, "leader", "--json", "--admin", at)
 	require.Equal(t, 3, code)
 	l = admin.Leader{}
 	require.NoError(t, json.Unmarshal([]byte(stdout), &l), stdout)
 	require.Empty(t, l.Leader)
 	require.NotEmpty(t, l.Reason)
-	_, _, code = bmqnode(t, "transfer", "--admin", at)
+	_, _, code = nodes.Run(t, "transfer", "--admin", at)
 	require.Equal(t, 3, code)
-	_, _, code = bmqnode(t, "leader", "--wait", "1s", "--admin", at)
+	_, _, code = nodes.Run(t, "leader", "--wait", "1s", "--admin", at)
 	require.Equal(t, 3, code, "there is none after a second, too")
 	require.NoError(t, leader.Start())
-	stdout = does(t, "leader", "--wait", patience.String(), "--admin", at)
+	stdout = nodes.Does(t, "leader", "--wait", nodes.Patience.String(), "--admin", at)
 	require.NotEmpty(t, stdout)
 }

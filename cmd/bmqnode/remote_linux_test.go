@@ -11,28 +11,31 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bmqelect/bmqelect/cluster"
+	"github.com/bmqelect/bmqelect/internal/daemon/admin"
 	"github.com/bmqelect/bmqelect/internal/testkit"
+	"github.com/bmqelect/bmqelect/internal/testkit/nodes"
 )
 
 // TestCommandsDoNotWaitForAFrozenNode freezes a follower. Commands that have less time
 // than they give a node to answer (3 s) get the answer of those that live.
 func TestCommandsDoNotWaitForAFrozenNode(t *testing.T) {
 	t.Parallel()
-	s, first := elected(t, 3)
-	leader := s.node(first.Leader)
-	frozen, other := s.others(first.Leader)[0], s.others(first.Leader)[1]
+	s, first := nodes.Elected(t, 3)
+	leader := s.Named(first.Leader)
+	frozen, other := s.Others(first.Leader)[0], s.Others(first.Leader)[1]
 	require.NoError(t, frozen.Signal(syscall.SIGSTOP))
-	s.eventually("the leader has no link to it any more", func() bool {
+	s.Eventually("the leader has no link to it any more", func() bool {
 		st, err := leader.Status(t.Context())
-		return err == nil && linkTo(st, frozen.Name) != "up"
+		return err == nil && admin.MemberIn(st, cluster.NodeID(frozen.Name)).Link != "up"
 	})
 	both := strings.Join([]string{frozen.AdminAddr, other.AdminAddr}, ",")
 	for _, at := range []string{leader.AdminAddr, other.AdminAddr, both} {
-		fails(t, 1, "it is not connected", "transfer", "--timeout", "2s", "--to", frozen.Name, "--admin",
-			at)
+		nodes.Fails(t, 1, "it is not connected", "transfer", "--timeout", "2s", "--to", frozen.Name,
+			"--admin", at)
 	}
 	began := time.Now()
-	stdout := does(t, "status", "--admin", both)
+	stdout := nodes.Does(t, "status", "--admin", both)
 	require.Contains(t, stdout, frozen.Name+": "+frozen.AdminAddr+": does not answer within 3s")
 	require.Less(t, time.Since(began), testkit.Limit(6*time.Second),
 		"addresses are asked at the same time")
@@ -41,7 +44,7 @@ func TestCommandsDoNotWaitForAFrozenNode(t *testing.T) {
 	require.Equal(t, frozen.Name, found["no-answer"][0].Where)
 	require.Len(t, found["no-answer"], 1)
 
-	stdout = does(t, "step-down", "--timeout", "2s", "--admin", both)
+	stdout = nodes.Does(t, "step-down", "--timeout", "2s", "--admin", both)
 	require.Contains(t, stdout, leader.Name+" leads no more; "+other.Name+" leads in term ")
 }
 
@@ -51,28 +54,28 @@ func TestTheTokenGoesOnlyWhereTheOperatorSays(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	asked, tokens := 0, []string(nil)
-	stranger := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		defer mu.Unlock()
 		asked++
 		tokens = append(tokens, r.Header["Authorization"]...)
 		w.WriteHeader(http.StatusUnauthorized)
 	}))
-	t.Cleanup(stranger.Close)
+	t.Cleanup(elsewhere.Close)
 	options, _, token := alone(t)
 	delete(options, "admin-socket")
 	options["voters"] = []string{"n1"}
-	s := play(t, 1, options)
-	s.agree(s.Nodes(), nil)
-	s.stranger("evil", map[string]any{"voters": []string{"n1"},
-		"advertise-admin": strings.TrimPrefix(stranger.URL, "http://")})
+	s := nodes.Play(t, 1, options)
+	s.Agree(s.Nodes(), nil)
+	stranger(s, "evil", map[string]any{"voters": []string{"n1"},
+		"advertise-admin": strings.TrimPrefix(elsewhere.URL, "http://")})
 	at := []string{"--admin", s.Nodes()[0].AdminAddr, "--admin-token-file", token}
-	s.eventually("the stranger is asked", func() bool {
-		stdout, _, _ := bmqnode(t, append([]string{"status"}, at...)...)
+	s.Eventually("the stranger is asked", func() bool {
+		stdout, _, _ := nodes.Run(t, append([]string{"status"}, at...)...)
 		return strings.Contains(stdout, "only a node named this address: name it with --admin")
 	})
-	bmqnode(t, append([]string{"doctor"}, at...)...)
-	_, stderr, code := bmqnode(t, append([]string{"transfer"}, at...)...)
+	nodes.Run(t, append([]string{"doctor"}, at...)...)
+	_, stderr, code := nodes.Run(t, append([]string{"transfer"}, at...)...)
 	require.Equal(t, 1, code)
 	require.NotContains(t, stderr, "token", "the named one has got it")
 	mu.Lock()

@@ -1,7 +1,6 @@
 package main_test
 
 import (
-	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,9 +9,11 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/internal/testkit/nodes"
 )
 
-const scenarios = "../../testdata/scenarios/"
+const scenarios = nodes.Top + "/testdata/scenarios/"
 
 // write writes a scenario file and returns its path.
 func write(t *testing.T, name, text string) string {
@@ -56,7 +57,7 @@ func TestExitStatusTellsWhatBecameOfAReplay(t *testing.T) {
 		"many runs": {[]string{good, "--runs", "50"}, 0, "good: 50 of 50 runs held"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			stdout, stderr, code := bmqnode(t, append([]string{"replay"}, c.args...)...)
+			stdout, stderr, code := nodes.Run(t, append([]string{"replay"}, c.args...)...)
 			require.Equal(t, c.code, code, stdout+stderr)
 			require.Contains(t, stdout+stderr, c.want)
 		})
@@ -69,16 +70,16 @@ func TestOneTypesWhatAReplayPrints(t *testing.T) {
 	reduced := []string{"--seed", "7", "--drop", "1,2", "--without", "c", "--until", "3s", "--format",
 		"json"}
 	args := append([]string{"replay", write(t, "brief", briefCrash)}, reduced...)
-	first, stderr, _ := bmqnode(t, args...)
+	first, stderr, _ := nodes.Run(t, args...)
 	require.NotEmpty(t, first, stderr)
-	second, _, _ := bmqnode(t, args...)
+	second, _, _ := nodes.Run(t, args...)
 	require.Equal(t, first, second)
 }
 
 func TestALiveReplayHoldsAndCleansUp(t *testing.T) {
 	t.Parallel()
 	cmd, tmp := liveReplay(t, write(t, "brief", briefCrash))
-	stdout, stderr, code := ended(t, cmd)
+	stdout, stderr, code := nodes.Ended(t, cmd)
 	require.Zero(t, code, stdout+stderr)
 	require.Contains(t, stdout, "live,")
 	require.Empty(t, leftovers(t, tmp))
@@ -87,16 +88,13 @@ func TestALiveReplayHoldsAndCleansUp(t *testing.T) {
 func TestCtrlCEndsALiveReplayAndLeavesNothing(t *testing.T) {
 	t.Parallel()
 	cmd, tmp := liveReplay(t, scenarios+"leader-ping-pong.yaml")
-	var out lockedBuffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	require.NoError(t, cmd.Start())
-	require.Eventually(t, func() bool { return len(leftovers(t, tmp)) > 0 }, patience,
+	replay := nodes.Launch(t, cmd)
+	require.Eventually(t, func() bool { return len(leftovers(t, tmp)) > 0 }, nodes.Patience,
 		10*time.Millisecond, "its directory")
 	time.Sleep(time.Second) // its processes are on their way up; any moment will do
 	require.NoError(t, cmd.Process.Signal(os.Interrupt))
-	require.Error(t, cmd.Wait())
-	require.Equal(t, 1, cmd.ProcessState.ExitCode())
-	require.True(t, bytes.Contains(out.Bytes(), []byte("context canceled")), "%s", out.Bytes())
+	require.Equal(t, 1, replay.Code(t))
+	require.Contains(t, replay.Said.String(), "context canceled")
 	require.Empty(t, leftovers(t, tmp))
 }
 
@@ -104,7 +102,7 @@ func TestCtrlCEndsALiveReplayAndLeavesNothing(t *testing.T) {
 // files go.
 func liveReplay(t *testing.T, scenario string) (cmd *exec.Cmd, tmp string) {
 	tmp = t.TempDir()
-	cmd = exec.Command(binary, "replay", "--live", "--base-port", "19400", scenario)
+	cmd = exec.Command(nodes.Binary, "replay", "--live", "--base-port", "19400", scenario)
 	cmd.Env = append(os.Environ(), "TMPDIR="+tmp)
 	return cmd, tmp
 }

@@ -9,12 +9,13 @@ import (
 
 	"github.com/bmqelect/bmqelect/internal/daemon/admin"
 	"github.com/bmqelect/bmqelect/internal/daemon/procs"
+	"github.com/bmqelect/bmqelect/internal/testkit/nodes"
 )
 
 // The timers of a follower that is stopped: its leader is given up after 2 s of silence, and
 // links end 3 s after what was not answered.
 func stoppable() map[string]any {
-	o := quick()
+	o := nodes.Quick()
 	o["initial-wait"], o["lease"] = "2100ms", "1900ms"
 	o["heartbeat-broadcast"], o["heartbeat-miss-count"] = "500ms", 4
 	return o
@@ -30,13 +31,13 @@ const (
 // before it judges: it goes on following.
 func TestAStoppedProcessGoesOnFollowing(t *testing.T) {
 	t.Parallel()
-	s := play(t, 3, stoppable())
+	s := nodes.Play(t, 3, stoppable())
 	for range stopsAtMost {
-		leader := s.agree(s.Nodes(), nil)
-		follower := s.others(leader.Leader)[0]
-		if stopped, changes := s.stopAndGoOn(follower); stopped <= stopAtMost {
+		leader := s.Agree(s.Nodes(), nil)
+		follower := s.Others(leader.Leader)[0]
+		if stopped, changes := stopAndGoOn(s, follower); stopped <= stopAtMost {
 			require.Empty(t, changes)
-			s.agree(s.Nodes(), same(leader))
+			s.Agree(s.Nodes(), nodes.Same(leader))
 			return
 		}
 	}
@@ -45,11 +46,11 @@ func TestAStoppedProcessGoesOnFollowing(t *testing.T) {
 
 // BenchmarkStoppedFollower tells how many of so many wake-ups change something.
 func BenchmarkStoppedFollower(b *testing.B) {
-	s := play(b, 3, stoppable())
+	s := nodes.Play(b, 3, stoppable())
 	changed, slow := 0, 0
 	for b.Loop() {
-		leader := s.agree(s.Nodes(), nil)
-		stopped, changes := s.stopAndGoOn(s.others(leader.Leader)[0])
+		leader := s.Agree(s.Nodes(), nil)
+		stopped, changes := stopAndGoOn(s, s.Others(leader.Leader)[0])
 		if stopped > stopAtMost {
 			slow++
 		} else if len(changes) > 0 {
@@ -66,22 +67,22 @@ func BenchmarkStoppedFollower(b *testing.B) {
 // stopAndGoOn stops a process, waits until it knows that it stalled and, for as long as the
 // inactivity interval, what it concludes. It returns how long the process was stopped at most,
 // and what it changed since.
-func (s *scene) stopAndGoOn(n *procs.Node) (stopped time.Duration, changes []admin.Event) {
-	before := s.stalls(n)
+func stopAndGoOn(s *nodes.Scene, n *procs.Node) (stopped time.Duration, changes []admin.Event) {
+	before := stalls(s, n)
 	began := time.Now()
-	require.NoError(s.t, n.Signal(syscall.SIGSTOP))
+	require.NoError(s.T, n.Signal(syscall.SIGSTOP))
 	time.Sleep(stopFor) // the length of the stop is what is tested
-	require.NoError(s.t, n.Signal(syscall.SIGCONT))
+	require.NoError(s.T, n.Signal(syscall.SIGCONT))
 	stopped = time.Since(began)
-	s.eventually("the stall is counted", func() bool { return s.stalls(n) > before })
+	s.Eventually("the stall is counted", func() bool { return stalls(s, n) > before })
 	time.Sleep(2 * time.Second)
-	return stopped, s.transitions(func(e admin.Event) bool {
+	return stopped, s.Transitions(func(e admin.Event) bool {
 		return string(e.Node) == n.Name && e.Time.After(began)
 	})
 }
 
-func (s *scene) stalls(n *procs.Node) uint64 {
-	st, err := n.Status(s.t.Context())
-	require.NoError(s.t, err)
+func stalls(s *nodes.Scene, n *procs.Node) uint64 {
+	st, err := n.Status(s.T.Context())
+	require.NoError(s.T, err)
 	return st.Stalls
 }
