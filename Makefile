@@ -171,7 +171,7 @@ lab: ## compare all election algorithms, simulated, and write docs/laboratory.md
 
 study: ## measure the failure detectors anew, for docs/detectors.md
 	go test ./elector/detector -run TestStudy -rewrite
-	go test ./internal/lab/report -run TestDetectorsPlot -update
+	go test ./internal/lab/report -run TestPlotsOfStudies -update
 
 clean: ## remove what was built
 	rm -rf bin coverage.out

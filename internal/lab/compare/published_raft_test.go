@@ -28,8 +28,7 @@ var (
 // raftElection is how sections 9.3 and 9.4 of Ongaro's dissertation measure the time without a
 // leader: of five servers, whose timeouts are uniform between least and most, the leader fails at
 // a random moment between two heartbeats, of which it sends two in the least timeout. Published is
-// what the text says, or a median read off a curve. What it leaves open is chosen as in package
-// sim's test of the same figures with the project's own elector.
+// what the text says, or a median read off a curve. What it leaves open is chosen.
 type raftElection struct {
 	least, most   time.Duration
 	failed        int              // servers, the leader among them

@@ -120,7 +120,3 @@ func TestThePagesScriptNeedsNoNewBrowser(t *testing.T) {
 	require.NotRegexp(t, `\.is(DisjointFrom|SubsetOf|SupersetOf)\b|\.symmetricDifference\b`,
 		page(t, takeover()))
 }
-
-func TestHTMLReturnsTheWritersError(t *testing.T) {
-	require.ErrorIs(t, report.HTML(full{}, []verdict.Run{takeover()}), errFull)
-}

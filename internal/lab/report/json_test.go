@@ -42,7 +42,3 @@ func TestJSONIsOneObjectPerLineInOrderOfTime(t *testing.T) {
 		"summary": 2,
 	}, seen)
 }
-
-func TestJSONReturnsTheWritersError(t *testing.T) {
-	require.ErrorIs(t, report.JSON(full{}, []verdict.Run{takeover()}), errFull)
-}

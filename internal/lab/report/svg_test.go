@@ -54,7 +54,3 @@ func TestThePictureIsBounded(t *testing.T) {
 	small, large := svg(t, pingPong(20_000)), svg(t, pingPong(40_000))
 	require.Less(t, len(large), len(small)+len(small)/4)
 }
-
-func TestSVGReturnsTheWritersError(t *testing.T) {
-	require.ErrorIs(t, report.SVG(full{}, []verdict.Run{takeover()}), errFull)
-}

@@ -133,6 +133,9 @@ func (full) Write([]byte) (int, error) { return 0, errFull }
 
 func TestWritersErrorsComeBack(t *testing.T) {
 	runs := []verdict.Run{takeover()}
+	require.ErrorIs(t, report.HTML(full{}, runs), errFull)
+	require.ErrorIs(t, report.JSON(full{}, runs), errFull)
+	require.ErrorIs(t, report.SVG(full{}, runs), errFull)
 	require.ErrorIs(t, report.Text(full{}, runs, report.TextOptions{}), errFull)
 	require.ErrorIs(t, report.Summary(full{}, runs, report.TextOptions{}), errFull)
 	require.ErrorIs(t, report.Distribution(full{}, nil, report.TextOptions{}), errFull)

@@ -2,6 +2,7 @@ package all_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/etcdlease"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/gmt"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/kubernetes"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/omega"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/script"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/zookeeper"
 	"github.com/bmqelect/bmqelect/internal/lab/sim"
@@ -48,30 +50,24 @@ func each(t *testing.T, do func(*testing.T, algorithm.Algorithm)) {
 // TestOneLeadsAfterAnySchedule plays faults at random. The simulator checks after every event
 // what the algorithm promises, and that no machine spins. Once all is well, there is a leader.
 func TestOneLeadsAfterAnySchedule(t *testing.T) {
+	faults := slices.Concat(processes, network, []string{"stop", "transfer"})
 	each(t, func(t *testing.T, a algorithm.Algorithm) {
 		rapid.Check(t, func(t *rapid.T) {
-			cfg := cluster(a, rapid.Uint64().Draw(t, "seed"), rapid.IntRange(1, 5).Draw(t, "nodes"))
 			share := rapid.IntRange(0, 300_000)
-			cfg.Network = sim.Faults{
+			w := newWatched(t, a, rapid.IntRange(1, 5).Draw(t, "nodes"), 10_000, sim.Faults{
 				Delay: time.Millisecond, Jitter: 20 * time.Millisecond, LossPPM: share.Draw(t, "loss"),
 				DuplicatePPM: share.Draw(t, "twice"), ReorderPPM: share.Draw(t, "reorder"),
 				LatePPM: share.Draw(t, "late"), LateMax: 5 * time.Second,
-			}
-			for i := range cfg.Nodes {
-				cfg.Nodes[i].ClockRatePPM = rapid.Int64Range(-10_000, 10_000).Draw(t, "rate")
-			}
-			s, err := sim.New(cfg)
-			require.NoError(t, err)
-			require.NoError(t, s.RunUntil(time.Millisecond)) // all have started
+			})
+			w.run(time.Millisecond) // all have started
 			for range rapid.IntRange(0, 30).Draw(t, "steps") {
-				wait := time.Duration(rapid.IntRange(0, 5000).Draw(t, "wait")) * time.Millisecond
-				require.NoError(t, s.RunUntil(s.Now()+wait))
-				disturb(t, s, cfg)
+				w.run(time.Duration(rapid.IntRange(0, 5000).Draw(t, "wait")) * time.Millisecond)
+				w.fault(rapid.SampledFrom(faults).Draw(t, "fault"))
 			}
-			calm(s, cfg)
-			require.NoError(t, s.RunUntil(s.Now()+30*time.Second))
-			_, ok := s.Leader()
-			require.True(t, ok || mayStayWithout[a.Name], "nobody leads at %s", s.Now())
+			w.calm()
+			w.run(30 * time.Second)
+			_, ok := w.Leader()
+			require.True(t, ok || mayStayWithout[a.Name], "nobody leads at %s", w.Now())
 		})
 	})
 }
@@ -79,43 +75,6 @@ func TestOneLeadsAfterAnySchedule(t *testing.T) {
 // mayStayWithout are the algorithms that need not have a leader after any schedule: members
 // that forgot who led may split the votes for ever, or nobody notices a lost message.
 var mayStayWithout = map[string]bool{gmt.GMT.Name: true, bully.UUID.Name: true}
-
-// disturb does something to a node, or to a way between two. What cannot be done is left out.
-func disturb(t *rapid.T, s *sim.Sim, cfg sim.Config) {
-	a := rapid.SampledFrom(cfg.Nodes).Draw(t, "a").Elector.Self
-	b := rapid.SampledFrom(cfg.Nodes).Draw(t, "b").Elector.Self
-	switch rapid.IntRange(0, 6).Draw(t, "what") {
-	case 0:
-		_ = s.Crash(a, sim.Crash{Unsynced: sim.UnsyncedByChance})
-	case 1:
-		_ = s.Restart(a)
-	case 2:
-		_ = s.Pause(a)
-	case 3:
-		_ = s.Resume(a)
-	case 4:
-		_ = s.Stop(a)
-	case 5:
-		_ = s.Cut(a, b)
-	case 6:
-		_ = s.Heal(a, b)
-	}
-}
-
-// calm ends every fault.
-func calm(s *sim.Sim, cfg sim.Config) {
-	s.HealAll()
-	for _, a := range cfg.Nodes {
-		_, _ = s.Resume(a.Elector.Self), s.Restart(a.Elector.Self)
-		for _, b := range cfg.Nodes {
-			_ = s.SetFaults(a.Elector.Self, b.Elector.Self, sim.Faults{Delay: time.Millisecond})
-		}
-		if cfg.Algorithm.Store != nil {
-			_ = s.SetFaults(a.Elector.Self, algorithm.StoreNode, sim.Faults{Delay: time.Millisecond})
-			_ = s.SetFaults(algorithm.StoreNode, a.Elector.Self, sim.Faults{Delay: time.Millisecond})
-		}
-	}
-}
 
 // TestSameSeedSameRun is that no machine depends on what is not among its inputs.
 func TestSameSeedSameRun(t *testing.T) {
@@ -154,7 +113,8 @@ func TestManyNodes(t *testing.T) {
 	})
 }
 
-// TestSixtyFourMembers is that what the simulator's limit, ours, does not bind elects one of 64.
+// TestSixtyFourMembers is that what the simulator's limit, ours, does not bind elects one of 64,
+// and another when that one has crashed.
 func TestSixtyFourMembers(t *testing.T) {
 	var ids []elector.NodeID
 	for i := range 64 {
@@ -162,14 +122,26 @@ func TestSixtyFourMembers(t *testing.T) {
 	}
 	for _, a := range []algorithm.Algorithm{
 		ble.BLE, zookeeper.ZooKeeper, etcdlease.EtcdLease, kubernetes.Kubernetes,
+		omega.ID, omega.LC, omega.L,
 	} {
-		s := script.New(a, elector.Article(), ids...)
-		s.Play("start *\nrun 4s")
-		views := s.Play("views")
-		require.Equal(t, 1, strings.Count(views, "LEADER leader="), views)
-		leader := strings.Fields(views[strings.Index(views, "LEADER leader="):])[1]
-		require.Equal(t, 64, strings.Count(views, leader+" "), views)
+		t.Run(a.Name, func(t *testing.T) {
+			t.Parallel()
+			s := script.New(a, elector.Article(), ids...)
+			s.Play("hide ALIVE\nstart *\nrun 4s")
+			first := agreed(t, s, 64)
+			s.Play("crash " + first + "\nrun 10s")
+			require.NotEqual(t, first, agreed(t, s, 63))
+		})
 	}
+}
+
+// agreed requires that so many members name the same leader, and returns it.
+func agreed(t *testing.T, s *script.Script, members int) string {
+	views := s.Play("views")
+	require.Equal(t, 1, strings.Count(views, "LEADER leader="), views)
+	leader := strings.Fields(views[strings.Index(views, "LEADER leader="):])[1]
+	require.Equal(t, members, strings.Count(views, leader), views)
+	return strings.TrimPrefix(leader, "leader=")
 }
 
 // BenchmarkHour simulates an hour of five nodes.

@@ -3,18 +3,15 @@ package omega_test
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/elector/detector"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/omega"
-	"github.com/bmqelect/bmqelect/internal/lab/algorithm/script"
 	"github.com/bmqelect/bmqelect/internal/lab/sim"
 )
 
@@ -82,75 +79,6 @@ func (r *run) other(than elector.NodeID) elector.NodeID {
 
 var quiet = sim.Faults{Delay: time.Millisecond}
 
-// TestAgreeAfterAnySchedule is what all three guarantee: once links and processes are well, all
-// follow one leader and stay with it. In Omega_l it alone sends.
-func TestAgreeAfterAnySchedule(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		a := rapid.SampledFrom([]algorithm.Algorithm{omega.ID, omega.LC, omega.L}).Draw(t, "algorithm")
-		timing, share := elector.Article(), rapid.IntRange(0, 300_000)
-		r := start(t, sim.Config{
-			Seed: rapid.Uint64().Draw(t, "seed"), Algorithm: a,
-			Network: sim.Faults{
-				Delay: time.Millisecond, Jitter: 20 * time.Millisecond, LossPPM: share.Draw(t, "loss"),
-				DuplicatePPM: share.Draw(t, "twice"), ReorderPPM: share.Draw(t, "reorder"),
-				LatePPM: share.Draw(t, "late"), LateMax: 2 * time.Second,
-			},
-		}, rapid.IntRange(2, 6).Draw(t, "nodes"), timing, detector.QoS{})
-		r.pass(time.Millisecond)
-		for range rapid.IntRange(0, 30).Draw(t, "steps") {
-			r.pass(time.Duration(rapid.IntRange(0, 3000).Draw(t, "wait")) * time.Millisecond)
-			r.disturb(t)
-		}
-		r.calm()
-		r.pass(2*time.Second + 3*time.Second + 3*timing.Inactivity() + 2*time.Second)
-		leader := r.leader()
-		clear(r.sent)
-		r.changes = 0
-		r.pass(time.Minute)
-		require.Equal(t, leader, r.leader())
-		require.Zero(t, r.changes)
-		if a.Name == omega.L.Name {
-			require.Len(t, r.sent, len(r.ids)-1, "%v", r.sent)
-			require.Contains(t, r.sent, [2]elector.NodeID{leader, r.other(leader)})
-		}
-	})
-}
-
-// disturb does something to a node, or to a way between two. What cannot be done is left out.
-func (r *run) disturb(t *rapid.T) {
-	a := rapid.SampledFrom(r.ids).Draw(t, "a")
-	b := rapid.SampledFrom(r.ids).Draw(t, "b")
-	switch rapid.IntRange(0, 6).Draw(t, "what") {
-	case 0:
-		_ = r.Crash(a, sim.Crash{Silent: true})
-	case 1:
-		_ = r.Restart(a)
-	case 2:
-		_ = r.Pause(a)
-	case 3:
-		_ = r.Resume(a)
-	case 4:
-		_ = r.Stop(a)
-	case 5:
-		_ = r.Cut(a, b)
-	case 6:
-		_ = r.Heal(a, b)
-	}
-}
-
-// calm lets all links and processes be well.
-func (r *run) calm() {
-	r.HealAll()
-	for _, a := range r.ids {
-		_, _ = r.Resume(a), r.Restart(a)
-		for _, b := range r.ids {
-			if a != b {
-				require.NoError(r.t, r.SetFaults(a, b, quiet))
-			}
-		}
-	}
-}
-
 // TestNewcomersAreNeverPreferred restarts each member in turn, the leader too. In Omega_lc and
 // Omega_l only a crash of the leader moves leadership, in Omega_id each return of the smallest.
 func TestNewcomersAreNeverPreferred(t *testing.T) {
@@ -196,21 +124,6 @@ func TestMessagesInSteadyState(t *testing.T) {
 				require.Equal(t, 20, count, "%s: %v", a.Name, way)
 			}
 		}
-	}
-}
-
-// TestSixtyFourMembers agree, and a crash of their leader is one change.
-func TestSixtyFourMembers(t *testing.T) {
-	t.Parallel()
-	for _, a := range []algorithm.Algorithm{omega.ID, omega.LC, omega.L} {
-		var names []algorithm.NodeID
-		for i := range 64 {
-			names = append(names, algorithm.NodeID(fmt.Sprintf("n%02d", i)))
-		}
-		s := script.New(a, elector.Article(), names...)
-		s.Play("hide ALIVE\nstart *\nrun 2s\ncrash n00\nrun 3s")
-		views := s.Play("views")
-		require.Equal(t, 63, strings.Count(views, " leader=n01"), "%s:\n%s", a.Name, views)
 	}
 }
 
