@@ -7,13 +7,10 @@ import (
 	"encoding/binary"
 )
 
-// certificateVersion is the first version of the protocol that has certificates.
-const certificateVersion = 4
-
-// certificate is a secret of one process about one evidence connection. The handshake tells
-// its hash. Who shows the certificate itself on that connection has it from the process, and
-// says that the process is dead: DeathProof.Hold.
-// It has the form of a frame, its length first: a fault layer lets nothing else through.
+// certificate is a secret that a process makes for one evidence connection. The handshake tells
+// its hash. Whoever shows the certificate on that connection has it from the process, and says
+// that the process is dead: see DeathProof.Hold. A certificate has the form of a frame, with its
+// length first, because a fault layer lets nothing else through.
 type certificate [4 + 32]byte
 
 func newCertificate() (c certificate) {
@@ -22,20 +19,20 @@ func newCertificate() (c certificate) {
 	return c
 }
 
-// commitment is what a peer can check the certificate with, and cannot make it from.
+// commitment is the hash by which a peer can check the certificate.
 func (c *certificate) commitment() []byte {
 	sum := sha256.Sum256(c[:])
 	return sum[:]
 }
 
-// fulfils reports whether c is what a peer committed itself to.
+// fulfils reports whether c has the hash that the peer told in its handshake.
 func (c *certificate) fulfils(commitment []byte) bool {
 	return subtle.ConstantTimeCompare(c.commitment(), commitment) == 1
 }
 
-// held is what DeathProof.Hold gets: nil where the peer would not understand it.
+// held returns the argument for DeathProof.Hold: nil if the peer would not understand it.
 func (c *certificate) held(version uint) []byte {
-	if version < certificateVersion {
+	if version < version4 {
 		return nil
 	}
 	return c[:]

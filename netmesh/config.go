@@ -48,14 +48,14 @@ type Config struct {
 	Meta      string       // told to each peer in the handshake; printable, at most MaxMeta bytes
 	Clock     Clock        // whose times pings carry; nil: the time of package time
 
-	// TLS, if set, gives the credentials of this member for the next connection: no frame
-	// passes without TLS 1.3, to or from anybody who is not a member by its certificate, unless
-	// Credentials.AcceptPlain. It is called from several goroutines and must return at once,
-	// and never nil. nil: no TLS.
+	// TLS, if set, returns the credentials of this member for the next connection. Frames then
+	// pass over TLS 1.3 alone, between processes whose certificates show that they are members,
+	// unless Credentials.AcceptPlain is set. TLS is called from several goroutines, must return
+	// at once, and never returns nil. nil: no TLS.
 	TLS func() *Credentials
 
-	// Identities are those that members' names have had, the newest last, as PeerInfo told
-	// them: the others of a name are refused.
+	// Identities are the data directories that each name has had, the newest last, as
+	// PeerInfo.Identities reported them. All but the newest of a name are refused.
 	Identities map[elector.NodeID][]uuid.UUID
 
 	// DeathProof says how this member takes part in proofs of death.
@@ -80,21 +80,20 @@ type Config struct {
 	times times // what is not zero replaces what Inactivity says; for tests
 }
 
-// DeathProof is about the proof of §6.5, that a process has ended. Zero: members prove it to
-// each other.
+// DeathProof configures the proof that a process has ended (§6.5). With the zero value members
+// prove it to each other.
 type DeathProof struct {
-	// Off switches it off, certificates too: where L4 proxies sit between members an end of
-	// stream and a refused dial prove nothing.
+	// Off switches the proof off, certificates included. An end of stream and a refused dial
+	// prove nothing where layer 4 proxies sit between members.
 	Off bool
-	// Hold, if set, gets each connection whose end could prove the death of this process,
-	// before the peer can take it for that, so that work which outlives the process can keep
-	// it open. An error refuses the connection; it is tried again. It is called from several
-	// goroutines and must return within 100 ms.
+	// Hold, if set, is called with each connection whose end could prove the death of this
+	// process, before the peer relies on that connection. So work that outlives the process can
+	// keep it open. An error refuses the connection, and the peer tries again. Hold is called
+	// from several goroutines and must return within 100 ms.
 	//
-	// Whoever knows that this process is dead, as its parent does when it has waited for it,
-	// may write the certificate to the connection: the peer believes it at once. nil: the peer
-	// does not know certificates. One that is shown earlier breaks the promise that no two
-	// lead.
+	// A parent that has waited for the end of this process may write the certificate to the
+	// connection, and the peer believes it at once. The certificate is nil if the peer's build
+	// knows none. Writing it earlier breaks the promise that no two nodes lead.
 	Hold func(conn net.Conn, certificate []byte) error
 }
 

@@ -16,7 +16,7 @@ const (
 	proofRetry = 100 * time.Microsecond
 	// proofWait is how long the first of them waits for a dying process to close its listener.
 	proofWait = 2 * time.Millisecond
-	// evidenceRest is how long the end of an evidence connection may come after its link's.
+	// evidenceRest is how much later than its link an evidence connection may end.
 	evidenceRest = 2 * time.Millisecond
 )
 
@@ -25,7 +25,7 @@ type dialTask struct {
 	addr  string    // "" for nothing
 	proof *evidence // whose process seems dead; nil for none
 	later bool      // not at once
-	rest  bool      // once it is known whether the process has died
+	rest  bool      // only once it is known whether the process has died
 }
 
 // dialLoop dials the peer whenever there is an address and no link, for ever.
@@ -61,8 +61,8 @@ func (p *peer) dialLoop() {
 	}
 }
 
-// pauseUnlessNeeded is a pause that a link or a proof to seek ends, and no other wake: that an
-// evidence connection has ended is no reason to dial a peer that comes and goes.
+// pauseUnlessNeeded pauses until there is a link or a proof to seek. The end of an evidence
+// connection wakes the dialer too, but is no reason to dial a peer that comes and goes.
 func (p *peer) pauseUnlessNeeded(d time.Duration) {
 	idle := func() bool {
 		p.m.mu.RLock()
@@ -100,10 +100,10 @@ func (p *peer) nextTask() dialTask {
 	return t
 }
 
-// neighbours counts the peers that are dialed at the address of one without a vote, itself among
-// them, and reports whether another of them is being dialed: who invents members could otherwise
-// send as many connections as he likes to whom he likes. A voter has none: it may be behind an
-// address that others claim. Called with Mesh.mu held.
+// neighbours counts the peers that are dialed at the address of p, with p itself, and reports
+// whether another of them is being dialed now. Otherwise an attacker who invents members could
+// have any number of connections made to any address. A voter has no neighbours: an attacker may
+// claim its address. Called with Mesh.mu held.
 func (p *peer) neighbours() (count int, busy bool) {
 	if p.m.cfg.Facts.isVoter(string(p.node)) {
 		return 1, false
@@ -117,8 +117,8 @@ func (p *peer) neighbours() (count int, busy bool) {
 	return count, busy
 }
 
-// rest is the pause before the next redial: the longer the slower handshakes are. All peers at one
-// address share what one would have.
+// rest is the pause before the next redial. It grows with the time that handshakes take. All peers
+// at one address together are dialed as often as one would be.
 func (p *peer) rest(redial *backoff) time.Duration {
 	p.m.mu.RLock()
 	defer p.m.mu.RUnlock()
@@ -128,10 +128,10 @@ func (p *peer) rest(redial *backoff) time.Duration {
 	return redial.next() * time.Duration(count)
 }
 
-// dialFailed takes note of a failed dial, and of what it proves. The result is after which
-// pause a dial that was to prove a death should be tried again, 0 if it should not: a kernel
-// closes the files of a dying process one by one, so that the first dial may meet a listener
-// that goes away a moment later, and break off.
+// dialFailed takes note of a failed dial and of what it proves. It returns the pause after which
+// a dial that was to prove a death should be repeated, or 0. A repeat is needed because a kernel
+// closes the files of a dying process one by one: the first dial may still meet its listener, and
+// then break off.
 func (p *peer) dialFailed(t dialTask, err error) (again time.Duration) {
 	var answered *refusal
 	refused := evidenceOf(err) == elector.EvidenceRefused
@@ -146,7 +146,7 @@ func (p *peer) dialFailed(t dialTask, err error) (again time.Duration) {
 	if e := t.proof; e != nil {
 		again = proofRetry << e.dials
 		e.dials++
-		// A dying listener breaks a handshake of TLS off, too, which looks like a refusal.
+		// A dying listener breaks off a TLS handshake, too, and that looks like a refusal.
 		said := answered != nil && answered.Reason != ReasonTLS
 		if refused || said || e.dials >= proofDials {
 			e.proofWanted, again = false, 0
@@ -169,9 +169,9 @@ func (p *peer) dialFailed(t dialTask, err error) (again time.Duration) {
 	return again
 }
 
-// backoff makes pauses that double up to a limit, each cut by up to half at
-// random, so that members that lost each other do not dial in step. The pair of names and
-// the boot counter fix the random part: it differs between members, and runs can be repeated.
+// backoff makes pauses that double up to a limit. Each is shortened by up to half at random, so
+// that members which lost each other do not dial in step. The seed is the pair of names and the
+// boot counter: the random part differs between members, and runs can be repeated.
 type backoff struct {
 	min, max time.Duration
 	current  time.Duration // 0: begin again

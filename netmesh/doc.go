@@ -20,12 +20,11 @@
 //     dead process, and a refused redial confirms it (§6.5). How a link ends
 //     proves nothing. The same identity with a higher boot counter, after such an end of
 //     stream, is the other proof (§6.6).
-//   - A refused redial counts only where both ends name the addresses of the evidence
-//     connection alike, so that no proxy is between, and where the address once led to the
-//     process.
-//   - Without TLS anybody can tell the name, identity and boot of a member. So a connection
-//     replaces a link that is up only if its handshake shows the key of that link, which the
-//     two processes alone know.
+//   - A refused redial counts only if both ends name the same addresses for the evidence
+//     connection, so that no proxy is between, and if the address once led to the process.
+//   - Without TLS anybody can claim the name, identity and boot of a member. So a connection
+//     replaces a link that is up only if its handshake proves the key of that link, which
+//     only the two processes know.
 //   - A process on a copy of a data directory does not replace the process that is
 //     linked and answers. Peers remember the newest start that they met, in memory.
 //   - Nothing that arrives from the network disturbs any link but its own.

@@ -16,34 +16,30 @@ import (
 	"github.com/bmqelect/bmqelect/elector"
 )
 
-// evidenceVersion is the first version of the protocol that has evidence connections.
-const evidenceVersion = 3
-
-// evidence is the second connection to the process behind a link, whose end shows that
-// this process is gone. After its handshake no living process writes on it, and after its
-// process has died at most its parent, the certificate. So no writer takes the
-// error that the reader needs, and no data is unread when the process dies: its kernel
-// ends the connection by a FIN. A living process ends it by a reset, always. The link
-// cannot show that: of a reset on it the reader may see an end of stream, and data that is
-// unread turns the FIN of a death into a reset.
+// evidence is the second connection to the process behind a link. Its end shows that the
+// process is gone. After the handshake no living process writes on it; at most the parent of a
+// dead process writes the certificate. So no writer consumes the error that the reader needs, and
+// no data is unread when the process dies: its kernel ends the connection by a FIN. A living
+// process always ends it by a reset. The link cannot show a death: the reader may see a reset on
+// it as an end of stream, and unread data turns the FIN of a death into a reset.
 type evidence struct {
 	l       *link
 	addr    string // where a refused dial completes the proof
 	conn    net.Conn
 	in      io.Reader     // from conn, by the buffer of its handshake if there is no TLS
 	dropped chan struct{} // closed by dropEvidence
-	over    chan struct{} // closed when the peer has ended it
+	over    chan struct{} // closed when the other end has ended it
 	// commitment is the hash of the peer's certificate; empty if it has none.
 	commitment []byte
 
 	// Guarded by Mesh.mu.
-	// seen is how it ended: EvidenceEOF by a FIN and EvidenceReset by a reset from the other
-	// end, EvidenceTimeout if this kernel gave it up, EvidenceNone while it stands.
+	// seen is how the connection ended: EvidenceEOF by a FIN from the other end, EvidenceReset by
+	// a reset, EvidenceTimeout if this kernel gave it up; EvidenceNone while it stands.
 	seen        elector.Evidence
-	reached     bool // addr led to the living process: a refusal there means something
+	reached     bool // addr led to the living process, so a refusal there is evidence
 	proofWanted bool // the dialer is to find out whether addr refuses
-	dials       int  // made for that already
-	// proof is what the handler is still to be told, 0 for nothing: addr refused after a
+	dials       int  // how many were made for that
+	// proof is the one that the handler is still to be told, or 0: addr refused a dial after a
 	// FIN, or the certificate came.
 	proof elector.Proof
 }
@@ -55,8 +51,8 @@ const checkDials = 3
 // provableNow is what the log says when the death of the process behind a link can be proven.
 const provableNow = "death can be proven"
 
-// rareRetry is the pause before the next try where a proxy rewrites addresses, and the longest
-// one where nobody answers.
+// rareRetry is the pause before the next attempt if a proxy rewrites addresses, and the longest
+// pause if nobody answers.
 const rareRetry = 30 * time.Second
 
 // keepEvidence makes the evidence connection of a link that this side dialed again and
@@ -85,8 +81,8 @@ func (l *link) keepEvidence() {
 	}
 }
 
-// dialEvidence makes the evidence connection at the address to which the link leads. If that
-// fails it is reset: the acceptor may take it for the evidence connection by then.
+// dialEvidence makes the evidence connection at the address to which the link leads. It resets a
+// connection that fails, because the acceptor may already take it for the evidence connection.
 func (l *link) dialEvidence(addr string) (e *evidence, err error) {
 	m := l.m
 	conn, err := m.connect(l.p.ctx, l.node, addr)
@@ -152,7 +148,7 @@ func (m *Mesh) acceptEvidence(h *handshake, theirs *hello) error {
 			return nil
 		}
 	}
-	reset(h.conn) // no FIN: the dialer may take it for the evidence connection by now
+	reset(h.conn) // no FIN: the dialer may already take it for the evidence connection
 	return err
 }
 
@@ -201,12 +197,12 @@ func (m *Mesh) attach(l *link, h *handshake, commitment []byte) (*evidence, erro
 	return e, nil
 }
 
-// watch waits until an evidence connection ends, and takes note of how. It never closes it
-// otherwise than by a reset.
+// watch waits until an evidence connection ends, and takes note of how it ended. It closes the
+// connection only by a reset.
 func (m *Mesh) watch(e *evidence) {
 	defer reset(e.conn)
 	var shown certificate
-	n, err := e.in.Read(shown[:]) // so few bytes come as one
+	n, err := e.in.Read(shown[:]) // so few bytes arrive in one piece
 	certified := n == len(shown) && shown.fulfils(e.commitment)
 	how := elector.EvidenceTimeout // this kernel has given it up
 	switch {
@@ -239,7 +235,7 @@ func (m *Mesh) ended(e *evidence, how elector.Evidence, certified bool) (current
 	certified = certified && e.l.believable()
 	e.seen = how
 	close(e.over)
-	// The link has nobody at its other end.
+	// A link that still stands has nobody at its other end.
 	switch dead := fmt.Errorf("evidence connection: %w", io.EOF); {
 	case p.link == nil:
 	case certified: // its FIN may be far: a kernel takes the memory first, and files then
@@ -256,15 +252,16 @@ func (m *Mesh) ended(e *evidence, how elector.Evidence, certified bool) (current
 	return true
 }
 
-// checkAddress dials the address of a process that made the link itself: a refusal there
-// proves nothing about the process if the address never led to it. A voter has more tries: it may
-// have too little of its processor to answer at first. Others may name the address of a third.
+// checkAddress dials the address that the process behind a link has told, because a refusal there
+// proves nothing about the process if the address never led to it. It goes on trying for a voter,
+// which may have too little processor time to answer at first. For others it soon stops: they may
+// name the address of a third party.
 func (e *evidence) checkAddress() {
 	l, redial := e.l, e.l.p.newBackoff()
 	redial.max = rareRetry
 	for fails := 1; !l.m.cfg.DeathProof.Off; fails++ {
 		err := e.probe()
-		if err == nil || isClosed(l.stop) || isClosed(e.dropped) || isClosed(e.over) {
+		if err == nil || isClosed(l.stop) || isClosed(e.dropped) {
 			l.m.mu.Lock()
 			e.reached = err == nil
 			l.p.seekProof() // it may have died meanwhile
@@ -285,7 +282,7 @@ func (e *evidence) checkAddress() {
 	}
 }
 
-// probe asks who answers at the address, and is content with the process behind the link.
+// probe asks who answers at the address. Any process except the one behind the link is an error.
 func (e *evidence) probe() error {
 	l, m := e.l, e.l.m
 	conn, err := m.connect(l.p.ctx, l.node, e.addr)
@@ -309,8 +306,8 @@ func (e *evidence) probe() error {
 	return nil
 }
 
-// believable reports whether this node takes part in proofs of death, and the link surely leads
-// to the process that it says. Called with Mesh.mu held.
+// believable reports whether this node takes part in proofs of death and the link surely leads to
+// the process that it claims to. Called with Mesh.mu held.
 func (l *link) believable() bool { return !l.m.cfg.DeathProof.Off && !l.p.doubted }
 
 // provable reports whether how the connection ends, and a dial after it, says something
@@ -330,8 +327,9 @@ func (p *peer) seekProof() {
 }
 
 // prove tells the handler that the process behind an evidence connection is gone, if there is
-// proof of it and the link has ended, too. The result is the proof, or 0. Called with
-// callbacks held, after each of the two. No log line delays it.
+// proof and the link has ended, too; it is called after each of the two. It returns the proof, or
+// 0, and leaves the log line to the caller, so that none delays the handler. Called with
+// callbacks held.
 func (p *peer) prove() (proof elector.Proof) {
 	p.m.mu.Lock()
 	if e := p.evidence; e != nil && p.link == nil && !p.m.closing {
@@ -360,7 +358,7 @@ func (p *peer) logDeath(proof elector.Proof) {
 	}
 }
 
-// dropEvidence ends an evidence connection that nothing is to be learned from any more.
+// dropEvidence ends an evidence connection from which nothing more can be learned.
 // Called with Mesh.mu held.
 func (p *peer) dropEvidence() {
 	if p.evidence != nil {

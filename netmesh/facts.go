@@ -10,7 +10,7 @@ import (
 )
 
 // Facts is what a process tells about itself once a link is up. A newer version may append
-// fields, except for two addresses that older builds append.
+// fields. Older builds append two addresses, so the next field must be the third.
 type Facts struct {
 	Voters     []string // sorted; the first of them if not all fit; at most 255 bytes each
 	VoterCount uint     // of all voters
@@ -39,12 +39,12 @@ func (f *Facts) check() error {
 	return nil
 }
 
-// isVoter reports whether a node is one of the voters as far as they are told.
+// isVoter reports whether a node is a voter, or may be one because not all voters are listed.
 func (f *Facts) isVoter(node string) bool {
 	return uint(len(f.Voters)) < f.VoterCount || f.VoterCount == 0 || slices.Contains(f.Voters, node)
 }
 
-// learn takes what the peer tells.
+// learn hands what the peer tells to the observer, and then makes the evidence connection.
 func (l *link) learn(theirs *Facts) error {
 	if err := theirs.check(); err != nil {
 		return refuse(ReasonGarbage, "facts: %v", err)
@@ -57,7 +57,7 @@ func (l *link) learn(theirs *Facts) error {
 	if l.m.observer != nil {
 		l.m.observer.Told(l.p.node, *theirs)
 	}
-	if l.dialed && !l.evidenceWanted && l.info.Version >= evidenceVersion &&
+	if l.dialed && !l.evidenceWanted && l.info.Version >= version3 &&
 		!l.m.cfg.DeathProof.Off && l.resettable {
 		l.evidenceWanted = true
 		l.m.others.Go(l.keepEvidence)
@@ -72,8 +72,8 @@ func endsOf(conn net.Conn) (local, remote string) {
 
 func clip(s string) string { return s[:min(len(s), maxAddress)] }
 
-// rewritten refuses an evidence connection whose ends the peer, which sent h, sees
-// otherwise: it could have another path than its link.
+// rewritten refuses an evidence connection if the peer, which sent h, sees other addresses at its
+// ends than this node: a proxy or NAT is between, so its path may differ from that of the link.
 func (h *hello) rewritten(conn net.Conn) *refusal {
 	local, remote := endsOf(conn)
 	if sameEnd(local, h.Remote) && sameEnd(remote, h.Local) {

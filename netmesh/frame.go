@@ -116,8 +116,8 @@ func (d *decoder) one(body []byte, into any) error {
 // batch hands every message of the body to each, in order, until one is
 // malformed. Messages before it were handed over.
 func (d *decoder) batch(body []byte, each func(group string, m elector.Message)) error {
-	// Value after value rather than one long array: no length is believed, and
-	// nothing is kept but one item.
+	// The body is one value after another, not one long array: no announced length is trusted,
+	// and only one item is kept.
 	d.codec.ResetBytes(body)
 	for d.codec.NumBytesRead() < len(body) {
 		d.item.clear()
@@ -140,7 +140,7 @@ type frameReader struct {
 	max int // bytes of a frame without its length
 	buf []byte
 
-	header [4]byte // here, because it would escape from a function
+	header [4]byte // a field, because a local variable would escape to the heap
 }
 
 func newFrameReader(r io.Reader, limit int) *frameReader {

@@ -30,16 +30,16 @@ type Handler interface {
 	Received(peer elector.NodeID, group string, msg elector.Message)
 }
 
-// Observer is a Handler that is told what the mesh sees of its peers beside that. The mesh
-// draws no conclusions from it.
+// Observer is a Handler that is also told what else the mesh sees of its peers. The mesh draws
+// no conclusions from it.
 type Observer interface {
 	// Told hands over what the peer tells. It comes in turn with Handler's calls.
 	Told(peer elector.NodeID, theirs Facts)
 	// Answered hands over a ping that was answered. It comes in turn with Handler's calls.
 	Answered(peer elector.NodeID, ping Ping)
-	// Refused says that this end or the other has refused a connection. peer is the name
-	// by which the other end goes, which may be anything; why has both ends' values. It
-	// may come at any time, from several goroutines, and must not block.
+	// Refused says that this end or the other has refused a connection. peer is the name that
+	// the other end claims, which may be anything; why has both ends' values. Refused may be
+	// called at any time, from several goroutines, and must not block.
 	Refused(peer elector.NodeID, reason Reason, why string)
 }
 
@@ -51,8 +51,7 @@ type PeerInfo struct {
 	Remote   string    // address of its end of the connection
 	Address  string    // host:port that it listens on, as seen from here
 	Version  uint      // of the mesh's protocol, agreed between the two
-	// Meta is its Config.Meta, made printable and cut to MaxMeta bytes; "" if it is of an
-	// older build.
+	// Meta is its Config.Meta, made printable and cut to MaxMeta bytes; "" from an older build.
 	Meta string
 	// Identities, if not nil, are to be kept for the next start: see Config.Identities.
 	Identities []uuid.UUID
@@ -64,8 +63,8 @@ type Ping struct {
 	Received, Answered time.Duration // there: when the ping came, when its answer left
 }
 
-// Clock is read for every ping, from several goroutines: always positive, never
-// going backwards, the one that leases are counted by.
+// Clock is the clock by which leases are counted. It is read for every ping, from several
+// goroutines, is always positive and never goes backwards.
 type Clock interface {
 	Now() time.Duration
 }
@@ -79,7 +78,7 @@ type Network interface {
 	Dial(ctx context.Context, addr string) (net.Conn, error)
 }
 
-// FaultLayer stands between the mesh and its network, for tests and rehearsals: see package
+// FaultLayer is put between the mesh and its network for tests and rehearsals: see package
 // netmesh/fault.
 type FaultLayer interface {
 	// Cuts reports whether frames to or from peer are lost: no handshake can be completed.

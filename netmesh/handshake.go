@@ -35,8 +35,8 @@ type handshake struct {
 	dec    *decoder
 	enc    *encoder
 	shown  *x509.Certificate // of the other end; nil without TLS
-	silent bool              // no frame can say any more what is wrong
-	plain  bool              // without TLS, if that is accepted: the other end has none
+	silent bool              // it is too late to say by a frame what is wrong
+	plain  bool              // the other end has no TLS: go on without, if that is accepted
 }
 
 func newHandshake(conn net.Conn, timeout time.Duration) *handshake {
@@ -77,9 +77,9 @@ func (h *handshake) expect(want frameKind, into any) error {
 	return refuse(ReasonGarbage, "frame kind %d in a handshake, want %d", kind, want)
 }
 
-// fail closes the connection, after it has told the peer which rule it broke, if any. An
-// acceptor says so by a goodbye once the dialer may have its link up, for which an orderly
-// end without goodbye would look like this process's death.
+// fail closes the connection, after it has told the peer which rule it broke, if any. Once the
+// dialer may have its link up, an acceptor tells it by a goodbye: an orderly end without one would
+// look like the death of this process.
 func (h *handshake) fail(kind frameKind, cause error) {
 	var broke *refusal
 	if errors.As(cause, &broke) && !broke.byPeer {
@@ -103,7 +103,7 @@ func (h *handshake) closeWith(kind frameKind, body any) {
 		_ = h.conn.SetReadDeadline(time.Now().Add(goodbyeTime))
 		_, _ = io.CopyN(io.Discard, h.conn, maxHello)
 	}
-	_ = h.conn.Close() // what was said is out, or this end never was a link: it proves nothing
+	_ = h.conn.Close() // the last word is out, or this end never was a link: it proves nothing
 }
 
 // accept takes connections until the listener is closed.
@@ -139,8 +139,8 @@ func (m *Mesh) accept() {
 	}
 }
 
-// welcome does the acceptor's part of the handshake. Without a link and an error none was
-// asked for. The connection is closed if an error is returned.
+// welcome does the acceptor's part of the handshake. It returns neither a link nor an error if the
+// dialer asked for no link. It has closed the connection if it returns an error.
 func (m *Mesh) welcome(h *handshake) (*link, error) {
 	var theirs hello
 	err := h.secure(m, "")
@@ -151,15 +151,18 @@ func (m *Mesh) welcome(h *handshake) (*link, error) {
 		h.fail(frameRefuse, err)
 		return nil, err
 	}
-	node, at := elector.NodeID(theirs.Node), h.conn.RemoteAddr().String()
+	node := elector.NodeID(theirs.Node)
+	turnAway := func(kind frameKind, err error) (*link, error) {
+		m.refused(node, h.conn.RemoteAddr().String(), err)
+		h.fail(kind, err)
+		return nil, err
+	}
 	refused := h.vouch(m, &theirs)
 	if refused == nil {
 		refused = h.confirm(m, m.consider(h, &theirs))
 	}
 	if refused != nil {
-		m.refused(node, at, refused)
-		h.fail(frameRefuse, refused)
-		return nil, refused
+		return turnAway(frameRefuse, refused)
 	}
 	switch {
 	case m.cfg.Faults != nil && m.cfg.Faults.Cuts(node):
@@ -181,9 +184,7 @@ func (m *Mesh) welcome(h *handshake) (*link, error) {
 	defer m.answered(node, key)
 	l, err := m.join(h, &theirs, key)
 	if err != nil {
-		m.refused(node, at, err)
-		h.fail(frameGoodbye, err)
-		return nil, err
+		return turnAway(frameGoodbye, err)
 	}
 	return l, nil
 }
@@ -196,21 +197,16 @@ func (m *Mesh) consider(h *handshake, theirs *hello) *refusal {
 	if theirs.To != string(m.cfg.Node) {
 		return refuse(ReasonWrongNode, "node %q was dialed, and node %q answers", theirs.To, m.cfg.Node)
 	}
-	m.mu.RLock()
-	closing := m.closing
-	m.mu.RUnlock()
-	switch {
-	case closing:
-		return m.leaving()
-	case theirs.Probe, len(theirs.Evidence) > 0:
+	if theirs.Probe || len(theirs.Evidence) > 0 {
 		return nil
 	}
 	c := theirs.connKey(elector.NodeID(theirs.Node))
 	return m.judgeNewcomer(&c, h.claimedBy(theirs))
 }
 
-// confirm returns a refusal that names two processes of one name, unless the one at the other
-// end has ended: what it said had waited here until a later start was taken in.
+// confirm checks a refusal which says that two processes use one name. If the process at the other
+// end has ended meanwhile there are no two: what it said had waited here until a later start was
+// taken in.
 func (h *handshake) confirm(m *Mesh, refused *refusal) *refusal {
 	if refused == nil || !slices.Contains(twoProcesses, refused.Reason) {
 		return refused
@@ -236,7 +232,7 @@ func (m *Mesh) join(h *handshake, theirs *hello, key []byte) (*link, error) {
 	}
 	var joined join
 	if err := h.expect(frameJoin, &joined); err != nil {
-		m.heed(node, h, err)
+		m.obey(node, h, err)
 		return nil, err
 	}
 	l := m.newLink(h, theirs.info(h.conn), theirs.connKey(node))
@@ -248,10 +244,10 @@ func (m *Mesh) join(h *handshake, theirs *hello, key []byte) (*link, error) {
 	return l, nil
 }
 
-// offer takes note of the key that a process is given which asks for a link, or says why it
-// gets none: another link may have come up since it was judged. m.links counts the handshake
-// then: Close waits from the Welcome on. The dialer goes on with the new link and gives up an
-// older one, so the goodbye must be said on the new one.
+// offer takes note of the key for a process that asks for a link, or returns why it gets none:
+// another link may have come up since it was judged. From then on m.links counts the handshake, so
+// that Close waits from the Welcome on. The dialer goes on with the new link and gives up an older
+// one, so the goodbye must be said on the new one.
 func (m *Mesh) offer(c *connKey, by *claimed, key []byte) *refusal {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -271,8 +267,8 @@ func (m *Mesh) offer(c *connKey, by *claimed, key []byte) *refusal {
 	return nil
 }
 
-// answered ends what offer began: there is a link, or none. A later offer to a process of the same
-// name stays.
+// answered ends what offer began, whether there is a link or not. A later offer to a process of
+// the same name stays.
 func (m *Mesh) answered(node elector.NodeID, key []byte) {
 	m.mu.Lock()
 	if bytes.Equal(m.offered[node], key) {
@@ -332,7 +328,7 @@ func (m *Mesh) dialOnce(p *peer, addr string, dying, plain bool) error {
 	mine := m.hello(p.node, m.dials.Add(1))
 	mine.Proofs = m.proofs(p.node, frameHello, mine.Dial)
 	h, theirs, err := p.introduce(conn, plain, mine)
-	m.heed(p.node, h, err)
+	m.obey(p.node, h, err)
 	interrupt() // a link ends with a goodbye, whatever becomes of the dialer
 	if err == nil {
 		theirs.Dial = mine.Dial
@@ -349,8 +345,8 @@ func (m *Mesh) dialOnce(p *peer, addr string, dying, plain bool) error {
 	return fmt.Errorf("handshake with %s at %s: %w", p.node, addr, err)
 }
 
-// standing returns an error if a new connection ends at once, as one does that a dying process did
-// not accept. To begin a handshake there costs more than to wait a moment.
+// standing returns an error if a new connection ends at once, as it does if a dying process did
+// not accept it. To wait a moment costs less than to begin a handshake there.
 func standing(conn net.Conn) error {
 	_ = conn.SetReadDeadline(time.Now().Add(proofWait)) // fails as the read does
 	n, err := conn.Read(make([]byte, 1))

@@ -12,8 +12,12 @@ import (
 
 // The versions of the protocol that this build speaks.
 const (
-	minVersion = 2 // it has no evidence connections
-	maxVersion = 4 // see askVersion
+	minVersion = 2
+	version3   = 3 // adds evidence connections
+	// version4 adds certificates and proofs of earlier links. Its links end only if an answer is
+	// missing; older ones end if nothing comes for the idle time-out, so they need pings.
+	version4   = 4
+	maxVersion = version4
 )
 
 const magic = "bmqelect"
@@ -32,18 +36,18 @@ type hello struct {
 	To         string // the node that it means to talk to
 	Dial       uint64 // counts the dials of this process
 	Probe      bool   // no link is wanted, only the Welcome
-	// Evidence is, in the Welcome of a link, the key of its evidence connection; in a
-	// Hello that it is that connection, and in no other. Since version 3.
+	// Evidence is, in the Welcome of a link, the key of its evidence connection. Only the Hello
+	// of an evidence connection has it. Since version 3.
 	Evidence []byte
 	// Local and Remote are the ends of an evidence connection as the sender sees them.
 	Local, Remote string
 	Process       uint64 // random number of this process; 0: an older build, which tells none
 	Meta          string // Config.Meta
-	// Commitment is, in both directions of the handshake of an evidence connection, the hash
-	// of the sender's certificate. Since version 4.
+	// Commitment is the hash of the sender's certificate, in both directions of the handshake of
+	// an evidence connection. Since version 4.
 	Commitment []byte
-	// Proofs show, in a Hello and the Welcome of a link, that the sender is the process of
-	// earlier links. Since version 4, optional.
+	// Proofs show that the sender is the process of earlier links, in the Hello and the Welcome
+	// of a link. Since version 4, optional.
 	Proofs []byte
 }
 
@@ -102,8 +106,8 @@ func (m *Mesh) welcomeTo(h *hello) *hello {
 	return w
 }
 
-// check reports by which rule the process that sent h is no peer of ours. It
-// checks what needs no memory of peers; judge does the rest.
+// check reports why the process that sent h cannot be a peer. It checks what needs no memory of
+// peers; judge does the rest.
 func (m *Mesh) check(h *hello) *refusal {
 	mine, me := uuid.UUID(m.cfg.Identity), m.cfg.Node
 	switch {

@@ -10,13 +10,12 @@ import (
 )
 
 const (
-	maxIdentities = 8  // of a name, that are remembered
-	maxNames      = 64 // whose identities are
+	maxIdentities = 8  // that are remembered of a name
+	maxNames      = 64 // whose identities are remembered
 )
 
-// outdated refuses a data directory that another one has replaced: it lacks the votes of that
-// (§6.10).
-// Called with mu held.
+// outdated refuses a data directory that another one has replaced, since it lacks the votes of
+// the other: §6.10. Called with mu held.
 func (m *Mesh) outdated(c *connKey) *refusal {
 	if m.disowner != "" && c.node != m.disowner {
 		return m.disowned()
@@ -30,9 +29,10 @@ func (m *Mesh) outdated(c *connKey) *refusal {
 		"that name later: its data directory was replaced, and is put back", c.node, c.identity, all[last])
 }
 
-// remember adds the identity of a link to those that its name had. Without TLS that of a
-// stranger must not make the next start of a process that lives outdated: there it counts if
-// the process before is known to be gone. The result is what changed, or nil. Called with mu held.
+// remember adds the identity of a link to those that its name had, and returns them, or nil if
+// nothing changed. Without TLS a stranger's identity must not make the next start of a living
+// process outdated, so it counts only if the process before is known to be gone. Called with mu
+// held.
 func (m *Mesh) remember(p *peer, l *link) []uuid.UUID {
 	all := m.identities[p.node]
 	known := len(all) > 0
@@ -52,9 +52,10 @@ func (m *Mesh) remember(p *peer, l *link) []uuid.UUID {
 	return all
 }
 
-// heed ends all links if a voter says that the data directory of this process is outdated. Only
-// TLS shows that a voter says so. The process takes part again once that voter takes it in.
-func (m *Mesh) heed(voter elector.NodeID, h *handshake, err error) {
+// obey ends all links if a voter says that the data directory of this process is outdated. Only
+// TLS shows that it is a voter who says so. The process takes part again once that voter accepts a
+// link.
+func (m *Mesh) obey(voter elector.NodeID, h *handshake, err error) {
 	var said *refusal
 	if !errors.As(err, &said) || !said.byPeer || said.Reason != ReasonOutdated || h.shown == nil ||
 		!m.cfg.Facts.isVoter(string(voter)) || !m.cfg.TLS().Lists(string(voter)) {

@@ -18,8 +18,7 @@ type connKey struct {
 	dial     uint64 // counts the dials of the dialer's process
 }
 
-// connKey returns what decides between the connKey of this handshake and
-// another one.
+// connKey returns what decides between the connection of this handshake and another one.
 func (h *hello) connKey(dialer elector.NodeID) connKey {
 	return connKey{
 		node: elector.NodeID(h.Node), identity: [16]byte(h.Identity), boot: h.Boot, process: h.Process,
@@ -34,7 +33,7 @@ const (
 	keepNew    decision = iota // it becomes the link
 	keepOld                    // the link that is up is kept
 	breaksRule                 // it breaks a rule
-	askFirst                   // the process that is linked, or was just now, may live
+	askFirst                   // the process that is linked, or was a moment ago, may live
 )
 
 // judge decides about a connection to p, the record of its node or nil. It is the
@@ -68,11 +67,11 @@ func (p *peer) judge(c *connKey, by *claimed) (decision, *refusal) {
 	case c.boot > p.boot, p.link == nil, isClosed(p.link.stop):
 		return keepNew, nil
 	}
-	// Both are of the same two processes, and both ends come to the same result.
+	// Both connections are between the same two processes, and both ends decide alike.
 	kept := &p.link.connKey
 	switch {
 	case c.dialer == kept.dialer && c.dial > kept.dial, c.dialer < kept.dialer:
-		if !by.prove(p.key()) { // not for a stranger that says it is the same process
+		if !by.prove(p.key()) { // a stranger may claim to be the same process
 			return askFirst, refuse(reasonAlreadyConnected,
 				"node %q is connected%s, and this connection does not show that it is of the same process",
 				c.node, p.where())
@@ -86,9 +85,9 @@ func (p *peer) judge(c *connKey, by *claimed) (decision, *refusal) {
 		"the connection that node %q dialed is kept, not that of node %q", kept.dialer, c.dialer)
 }
 
-// mayReturn reports whether the process that lost its link a moment ago may come back, and c
-// does not show that it is of that process or a later one. Nothing proves that it is gone, and
-// without TLS anybody may be the first to call. Called with Mesh.mu held.
+// mayReturn reports whether the process that lost its link a moment ago may come back, while c
+// does not show that it comes from that process or a later start. Nothing proves that the process
+// is gone, and without TLS anybody may call first. Called with Mesh.mu held.
 func (p *peer) mayReturn(c *connKey, by *claimed) bool {
 	shown := by.authenticated || c.boot == p.boot && by.prove(p.key())
 	ended := p.evidence != nil && p.evidence.seen == elector.EvidenceEOF
@@ -96,7 +95,7 @@ func (p *peer) mayReturn(c *connKey, by *claimed) bool {
 		p.status.loss == elector.EvidenceReset && time.Since(p.status.since) < p.m.cfg.times.idle
 }
 
-// judge is peer.judge for a process that does not run on a data directory that was replaced.
+// judge is peer.judge after the check that the data directory was not replaced.
 // Called with mu held.
 func (m *Mesh) judge(c *connKey, by *claimed) (decision, *refusal) {
 	if refused := m.outdated(c); refused != nil {
@@ -111,8 +110,8 @@ func (c *connKey) twin(process uint64) bool {
 	return c.process != 0 && process != 0 && c.process != process
 }
 
-// copied refuses c because its data directory cannot be the one that the known
-// process runs on: each start on a directory raises its boot counter.
+// copied refuses c because its data directory cannot be the one of the known process: each start
+// on a directory raises its boot counter.
 func (p *peer) copied(c *connKey) *refusal {
 	return refuse(ReasonCopied,
 		"node %q comes at boot %d of identity %s, and another process was seen at boot %d of it%s: "+
@@ -120,7 +119,7 @@ func (p *peer) copied(c *connKey) *refusal {
 		c.node, c.boot, c.identity, p.boot, p.where())
 }
 
-// where is for the text of a refusal: where the process is that is known.
+// where says, for the text of a refusal, where the known process is connected.
 func (p *peer) where() string {
 	if p.link == nil {
 		return ""
@@ -145,13 +144,13 @@ func (m *Mesh) judgeNewcomer(c *connKey, by *claimed) *refusal {
 	outcome, refused, kept := judge()
 	switch outcome {
 	case keepOld:
-		// It would not dial if it had the link that is up: a ping finds out.
+		// The peer would not dial if it had the link that is up: a ping finds out.
 		kept.pingNow.wake()
 		return refused
 	case askFirst:
 		if kept != nil && kept.lives() {
-			// The newcomer stays out also when the linked process is gone: it does not know
-			// what that one voted.
+			// The newcomer stays out even after the linked process is gone: it does not know
+			// how that process voted.
 			m.mu.Lock()
 			defer m.mu.Unlock()
 			if c.boot == kept.boot {
@@ -170,16 +169,16 @@ func (m *Mesh) judgeNewcomer(c *connKey, by *claimed) *refusal {
 	return refused
 }
 
-// question waits for the answer to a ping that was sent after it was asked. It is
-// put to the process that is linked when another one says that it is gone.
+// question is put to the process that is linked when another one says that it is gone. It waits
+// for the answer to a ping that is sent later.
 type question struct {
-	after    uint64        // number of the newest ping before it
+	after    uint64        // number of the newest ping before the question
 	answered chan struct{} // closed by the pong
 }
 
-// lives makes the link prove that the process at its other end lives, and waits for
-// that, for the link's end, or for half the time of a handshake, so that a
-// newcomer still gets its answer in time.
+// lives reports whether the process at the other end of the link proves that it lives. It waits
+// at most for the link's end or for half the time of a handshake, so that a newcomer still gets
+// its answer in time.
 func (l *link) lives() bool {
 	q := question{answered: make(chan struct{})}
 	l.mu.Lock()
@@ -206,9 +205,9 @@ func (l *link) answer(number uint64) {
 	l.questions = rest
 }
 
-// awaitEnd waits for the end of the evidence connection that has outlived its link, if c
-// is of a later start: it proves that the process before is gone, and may be on its way.
-// If it stands that process may live, and has time to make its link again.
+// awaitEnd waits for the end of an evidence connection that has outlived its link, if c comes from
+// a later start. That end proves that the process before is gone, and may be on its way. While the
+// connection stands, that process may live, and has time to make its link again.
 func (m *Mesh) awaitEnd(c *connKey) {
 	m.mu.RLock()
 	p := m.peers[c.node]

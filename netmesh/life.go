@@ -8,25 +8,26 @@ import (
 )
 
 const (
-	// askVersion is the first version of the protocol whose links end only if an answer is
-	// missing. Older ones end them if nothing comes for the idle time-out: they need pings.
-	askVersion = 4
 	// firstPings are sent at the ping interval, so that round trips are soon known.
 	firstPings = 8
 	// restPing is the ping interval of a link on which nothing is missing.
 	restPing = time.Second
+	// mostLate is how often in a row this process may be held up before that excuses a silent
+	// peer no more: a process that is always late must end silent links, too.
+	mostLate = 16
 )
 
-// life is what shows whether the peer of a link lives. The times are ages of the mesh; no
-// frame costs a timer.
+// life holds what shows whether the peer of a link lives. Its times are ages of the mesh, so that
+// no frame costs a timer.
 type life struct {
 	busy    atomic.Bool  // the handler has the newest frame that came
-	asked   atomic.Int64 // the first frame left since then; 0: none did
-	pinged  atomic.Int64 // the newest ping left
-	writing atomic.Int64 // the write under way began; 0: there is none
+	asked   atomic.Int64 // when the first frame left since the newest one came; 0: none did
+	pinged  atomic.Int64 // when the newest ping left
+	writing atomic.Int64 // when the write under way began; 0: there is none
 }
 
-// begin takes note of a write. Pongs ask nothing: two peers would go on pinging each other.
+// begin takes note of a write. A pong asks for no answer, or two peers would ping each other for
+// ever.
 func (l *life) begin(now int64, kind frameKind) {
 	l.writing.Store(now)
 	if kind != framePong && l.asked.Load() == 0 {
@@ -42,7 +43,7 @@ func (m *Mesh) age() int64 { return max(int64(time.Since(m.started)), 1) }
 func (m *Mesh) watchLinks() {
 	alarm := clock.NewAlarm(m.cfg.Clock)
 	defer alarm.Close()
-	pause := m.cfg.times.ping
+	pause, late := m.cfg.times.ping, 0
 	for {
 		due := m.age() + int64(pause)
 		alarm.Set(m.cfg.Clock.Now() + pause)
@@ -52,7 +53,13 @@ func (m *Mesh) watchLinks() {
 			return
 		}
 		now := m.age()
-		pause = time.Duration(m.checkLinks(now, now-due >= int64(m.cfg.times.ping)))
+		if now-due < int64(m.cfg.times.ping) {
+			late = 0
+		} else {
+			late++
+		}
+		heldUp := late > 0 && late <= mostLate
+		pause = time.Duration(m.checkLinks(now, heldUp))
 	}
 }
 
@@ -126,7 +133,7 @@ func (l *link) expire(setDeadline func(time.Time) error) {
 // pingEvery is the pause between two pings, in nanoseconds.
 func (l *link) pingEvery(answerMissing bool) int64 {
 	t := &l.m.cfg.times
-	if answerMissing || l.info.Version < askVersion || l.meter.newest() < firstPings {
+	if answerMissing || l.info.Version < version4 || l.meter.newest() < firstPings {
 		return int64(t.ping)
 	}
 	return int64(max(t.ping, restPing))

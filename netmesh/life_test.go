@@ -1,6 +1,7 @@
 package netmesh
 
 import (
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -72,7 +73,7 @@ func TestAnOlderPeerIsPingedAllTheTime(t *testing.T) {
 	virtual(t, func(t *testing.T, net *memnet.Network) {
 		a := start(t, "a", onHost(net), fast)
 		s, h := intrudeOn(t, net, a), helloFrom(a)
-		h.MaxVersion = askVersion - 1
+		h.MaxVersion = version4 - 1
 		s.link(h)
 		for range 100 {
 			require.NoError(t, s.raw.SetReadDeadline(time.Now().Add(2*a.cfg.Inactivity)))
@@ -109,4 +110,24 @@ func TestWhoeverWasHeldUpWaitsAgain(t *testing.T) {
 	l.excuse(2)
 	require.EqualValues(t, 2, l.life.writing.Load())
 	require.Zero(t, l.life.asked.Load(), "nothing was asked")
+}
+
+// lateClock makes alarms ring late: it goes back by a step each time it is read.
+type lateClock struct{ now, step atomic.Int64 }
+
+func (c *lateClock) Now() time.Duration { return time.Duration(c.now.Add(-c.step.Load())) }
+
+// A process that is held up all the time ends silent links, too.
+func TestWhoeverIsAlwaysHeldUpEndsSilentLinks(t *testing.T) {
+	virtual(t, func(t *testing.T, net *memnet.Network) {
+		c := &lateClock{}
+		c.now.Store(int64(time.Hour))
+		a, _ := pairOn(t, net, fast, func(cfg *Config) { cfg.Clock = c })
+		time.Sleep(10 * time.Second)
+		require.True(t, a.Links()[0].Up)
+		cut(net, "a", "b", memnet.Drop)
+		c.step.Store(int64(100 * time.Millisecond))
+		time.Sleep(10 * time.Second)
+		require.False(t, a.Links()[0].Up)
+	})
 }

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// handshakes says how long this process waits for the handshakes that it begins with one peer. One
-// end may have so little of its processor that it takes longer than the election would wait, and
-// to break off and begin again would take all that it has. So the limit doubles with each
-// handshake that was too slow, and then follows how long they take. The
-// pause between redials is in proportion. Its methods are safe for concurrent use.
+// handshakes says how long this process waits for the handshakes that it begins with one peer. A
+// peer may have so little processor time that a handshake takes longer than the election would
+// wait; to break off and begin again would use up that time. So the limit doubles with each
+// handshake that was too slow, and then follows what handshakes take. The pause between redials is
+// in proportion. The methods are safe for concurrent use.
 type handshakes struct {
 	least, most time.Duration
 	now         atomic.Int64 // 0: least

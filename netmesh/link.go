@@ -77,7 +77,7 @@ func (m *Mesh) newLink(h *handshake, info PeerInfo, c connKey) *link {
 	return l
 }
 
-// run keeps the link until it ends and leaves nothing of it.
+// run serves the link until it ends, and then removes every trace of it.
 func (l *link) run() {
 	defer l.m.links.Done()
 	go l.write()
@@ -121,9 +121,9 @@ func (l *link) breakOff() {
 	reset(l.conn)
 }
 
-// retire lets the link run out because kept is there. The side that accepted
-// kept knows that both have it and says goodbye; the other side waits for that,
-// so that neither ever sees its only link go.
+// retire ends the link because kept takes its place. The side that accepted kept knows that both
+// ends have it, and says goodbye. The other side waits for that goodbye, so that neither ever
+// loses its only link.
 func (l *link) retire(kept *link) {
 	if !kept.dialed {
 		l.end(elector.EvidenceLocal, l.superseded())
@@ -155,8 +155,8 @@ func (l *link) endIn(d time.Duration) {
 	_ = l.conn.SetReadDeadline(time.Now().Add(d))
 }
 
-// failed takes note that writing is over, and lets the reader read for d. What that finds is the
-// better evidence: a dead peer's FIN may be there already.
+// failed takes note that writing is over, and lets the reader go on for d. The reader finds the
+// better evidence: the FIN of a dead peer may have arrived already.
 func (l *link) failed(err error, d time.Duration) {
 	l.mu.Lock()
 	l.broken = true
@@ -167,8 +167,8 @@ func (l *link) failed(err error, d time.Duration) {
 	l.endIn(d)
 }
 
-// verdict says how the link ended, given what ended the reader. What looks like an end of
-// stream may be a reset of which the writer was told.
+// verdict says how the link ended, given the error that ended the reader. An end of stream may
+// be a reset whose error the writer got.
 func (l *link) verdict(err error) (elector.Evidence, error) {
 	eof := errors.Is(err, io.EOF)
 	if eof {

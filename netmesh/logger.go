@@ -7,8 +7,8 @@ import (
 	"github.com/bmqelect/bmqelect/internal/base/limit"
 )
 
-// maxRefusals is how many lines a minute tell of connections that were refused: those who have
-// many addresses must not fill the log.
+// maxRefusals is how many lines a minute report refused connections: strangers with many addresses
+// must not fill the log.
 const maxRefusals = 64
 
 // logger limits warnings per kind and peer: a hostile or broken peer must not
@@ -40,8 +40,8 @@ func (l *logger) warn(kind, who, msg string, args ...any) {
 	}
 }
 
-// logPeer logs what befalls a peer: args begin with "peer" and its name. Whoever is no voter
-// may come and go, under one name or many: one line a minute tells of all of them.
+// logPeer logs what happens to a peer; args begin with "peer" and its name. Peers that are no
+// voters may come and go under any number of names: one line a minute stands for all of them.
 func (m *Mesh) logPeer(msg string, args ...any) {
 	log := m.log.Info
 	if node, _ := args[1].(elector.NodeID); !m.cfg.Facts.isVoter(string(node)) {

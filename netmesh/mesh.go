@@ -20,7 +20,7 @@ import (
 const (
 	// maxMembers bounds the records that this process keeps.
 	maxMembers = 1024
-	// maxStrangers bounds those of them that strangers with a right handshake can make.
+	// maxStrangers bounds the records that strangers with a valid handshake can create.
 	maxStrangers = 256
 )
 
@@ -53,7 +53,7 @@ type Mesh struct {
 	identities map[elector.NodeID][]uuid.UUID
 	disowner   elector.NodeID     // says that the data directory here is outdated; "" if nobody does
 	live       map[*link]struct{} // also those that are being closed
-	// offered are the keys of links that nodes without a record are asking for.
+	// offered are the keys given to nodes without a record that are asking for a link.
 	offered map[elector.NodeID][]byte
 }
 
@@ -96,12 +96,12 @@ func Listen(cfg Config, h Handler) (*Mesh, error) {
 // Addr returns the address that the mesh listens on.
 func (m *Mesh) Addr() net.Addr { return m.listener.Addr() }
 
-// Listener is the listener of the mesh, for a program that has its file held open by
-// another process. It is not to be used otherwise.
+// Listener returns the listener of the mesh, for a program that lets another process hold its
+// file open. It must not be used otherwise.
 func (m *Mesh) Listener() net.Listener { return m.listener }
 
-// Tell replaces Config.Facts, and tells the peers. What no correct peer tells is an error,
-// and changes nothing.
+// Tell replaces Config.Facts, and tells the peers. Facts that no correct peer would tell are an
+// error and change nothing.
 func (m *Mesh) Tell(f Facts) error {
 	if err := f.check(); err != nil {
 		return fmt.Errorf("netmesh: Facts: %w", err)
@@ -152,11 +152,11 @@ func (m *Mesh) RemovePeer(node elector.NodeID) {
 	p.link.end(elector.EvidenceLocal, refuse(reasonRemoved, "node %s removed %s", m.cfg.Node, node))
 }
 
-// Forget lets any process take the name of node from now on, also one with another
-// data directory: it is for a machine that is gone for good, of which the network
-// showed no proof. It fails if a link to it stands, or if the loss of the last one,
-// or this mesh, is younger than quiet: until then the process may hold what peers
-// promised to it. To forget what is not known is no error.
+// Forget lets any process take the name of node from now on, also one with another data
+// directory. It is for a machine that is gone for good without a proof of its death. It fails
+// while a link to node stands, and for the time of quiet after the last one was lost or this mesh
+// began: until then the process may rely on the promises of its peers. To forget an unknown node
+// is no error.
 func (m *Mesh) Forget(node elector.NodeID, quiet time.Duration) error {
 	say := func() {} // without the lock: a logger may block
 	defer func() { say() }()
@@ -271,8 +271,9 @@ func (m *Mesh) shutdown() {
 	close(m.done)
 }
 
-// record returns node's record, a new one if there is none, or nil if the mesh
-// is closing or has no room. Invited is who does not come by itself. Called with mu held.
+// record returns node's record, a new one if there is none, or nil if the mesh is closing or has
+// no room. A node is invited if AddPeer named it, and it did not come by itself. Called with mu
+// held.
 func (m *Mesh) record(node elector.NodeID, invited bool) *peer {
 	if p := m.peers[node]; p != nil {
 		return p

@@ -28,14 +28,14 @@ type peer struct {
 	elsewhere   bool   // the next dial is to reached: the one to addr has failed
 	dialing     bool   // at the moment
 	removed     bool   // RemovePeer was called, the link is on its way out
-	known       bool   // identity and boot mean something
+	known       bool   // identity and boot are set
 	identity    uuid.UUID
 	boot        uint64     // the highest seen
 	process     uint64     // number of the process of that boot; 0 if unknown
-	copy        uint64     // number of a process on a copy of its directory, as it showed; 0 for none
-	keys        [][]byte   // of its links, the newest first, by which it shows that it is the same
+	copy        uint64     // number of a process that runs on a copy of its directory; 0 for none
+	keys        [][]byte   // of its links, the newest first, by which it proves that it is the same
 	offered     []byte     // of the newest link that the process has asked for
-	doubted     bool       // the process did not show that: its end proves nothing
+	doubted     bool       // the process did not prove that, so its end proves nothing
 	refusing    bool       // a dial to the address was refused since the link was lost
 	processGone bool       // that process is no more: it said so, or it is proven dead
 	link        *link      // nil if down
@@ -62,16 +62,16 @@ func (p *peer) send(group string, msg *elector.Message) bool {
 	return true
 }
 
-// sameProcess reports whether what comes in on l is the peer's word: a link of the
-// very same process is up. Frames of a replaced connection still count.
+// sameProcess reports whether a link to the process behind l is up, so that frames on l count.
+// Those of a replaced connection do, too.
 func (p *peer) sameProcess(l *link) bool {
 	p.m.mu.RLock()
 	defer p.m.mu.RUnlock()
 	return p.link != nil && p.link.info.Boot == l.info.Boot
 }
 
-// isStranger reports whether the peer came by itself and surely has no vote. Called with
-// Mesh.mu held.
+// isStranger reports whether the peer came by itself and surely has no vote. Called with Mesh.mu
+// held.
 func (p *peer) isStranger() bool {
 	return p.addr == "" && !p.m.cfg.Facts.isVoter(string(p.node))
 }
@@ -186,7 +186,7 @@ func (p *peer) trust(l *link) {
 	if !same {
 		p.keys = nil
 	}
-	if l.info.Version >= proofVersion {
+	if l.info.Version >= version4 {
 		p.keys = append([][]byte{l.key}, p.keys[:min(len(p.keys), maxKeys-1)]...)
 	}
 }
@@ -234,7 +234,7 @@ func (p *peer) unlink(l *link, ev elector.Evidence, err error) bool {
 	lived := time.Since(p.status.since)
 	p.link, p.lostNow = nil, true
 	p.queue.clear()
-	// A loss is looked into at once; who left on purpose, or comes and goes, is not pressed.
+	// A lost peer is dialed at once, but not one that left on purpose, or that comes and goes.
 	p.dialLater = ev == elector.EvidenceGoodbye || ev == elector.EvidenceLocal ||
 		lived < p.m.cfg.times.redialMin
 	p.status = peerStatus{since: time.Now(), loss: ev, err: err.Error()}

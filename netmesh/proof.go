@@ -10,15 +10,13 @@ import (
 )
 
 const (
-	// proofVersion is the first version of the protocol whose handshakes have proofs.
-	proofVersion = 4
-	proofSize    = 16 // bytes of one proof
-	maxKeys      = 4  // of links to one process, that are remembered
+	proofSize = 16 // bytes of one proof
+	maxKeys   = 4  // that are remembered of the links to one process
 )
 
-// claimed is what the other end of a handshake shows of being the process of an earlier link.
-// Without TLS anybody can tell a name, an identity and a boot. The key of a link is known to
-// the two processes alone that made it.
+// claimed is what the other end of a handshake shows to prove that it is the process of an earlier
+// link. Without TLS anybody can claim a name, an identity and a boot. The key of a link is known
+// only to the two processes that made it.
 type claimed struct {
 	sender        elector.NodeID
 	dial          uint64
@@ -34,7 +32,7 @@ func (h *handshake) claimedBy(theirs *hello) *claimed {
 	}
 }
 
-// prove reports whether the process knows the key; no key asks for none.
+// prove reports whether the process knows the key; it need not if there is no key.
 func (c *claimed) prove(key []byte) bool {
 	return key == nil || c.authenticated || c.shows(key, frameHello, c.first) ||
 		c.shows(key, frameWelcome, c.first) || c.shows(key, frameJoin, c.later)
@@ -58,8 +56,8 @@ func proofOf(key []byte, in frameKind, sender elector.NodeID, dial uint64) []byt
 	return sum.Sum(nil)[:proofSize]
 }
 
-// proofs show the process behind the links to a node that this process made them, in a frame
-// of a handshake. One of two ends may have lost a link, or not have seen it come up.
+// proofs show in a frame of a handshake that this process made the links to a node. There is one
+// for each remembered key: one end may have lost a link, or may not have seen it come up.
 func (m *Mesh) proofs(to elector.NodeID, in frameKind, dial uint64) (all []byte) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -75,16 +73,16 @@ func (m *Mesh) proofs(to elector.NodeID, in frameKind, dial uint64) (all []byte)
 	return all
 }
 
-// number is by what a node tells this process from others on copies of its data directory.
-// Each node gets another one: none can tell a third who this process is.
+// number is the number by which a node distinguishes this process from others on copies of its
+// data directory. Each node gets another number, so that none can pass it on to a third.
 func (m *Mesh) number(to elector.NodeID) uint64 {
 	sum := sha256.Sum256(append(binary.BigEndian.AppendUint64(nil, m.process), to...))
 	return max(binary.BigEndian.Uint64(sum[:]), 1)
 }
 
-// probed is what is told of a number to whoever only asks, and may be anybody.
+// probed is what a probe, which may come from anybody, is told in place of a number.
 func probed(number uint64, version uint) uint64 {
-	if number == 0 || version < proofVersion { // it would take this for another process
+	if number == 0 || version < version4 { // it would take this for another process
 		return 0
 	}
 	sum := sha256.Sum256(binary.BigEndian.AppendUint64([]byte("probe"), number))

@@ -15,7 +15,7 @@ type queued struct {
 
 func (i *queued) key() queueKey { return queueKey{i.group, i.msg.Kind} }
 
-// queueKey is what at most one message waits for: see queue.
+// queueKey is shared by no two messages that wait: see queue.
 type queueKey struct {
 	group string
 	kind  elector.Kind

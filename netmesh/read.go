@@ -64,10 +64,10 @@ func (l *link) handle(kind frameKind, body []byte) error {
 	return refuse(ReasonGarbage, "frame kind %d on an established link", kind)
 }
 
-// deliver hands a batch to the handler, which is called about this peer alone meanwhile:
-// a handler that blocks holds up this link alone. What comes in on a connection
-// that was replaced counts to its last frame: the peer may have sent it before it
-// knew. On one that is ended for another reason nothing counts any more.
+// deliver hands a batch to the handler. It holds the peer's callback lock, so a handler that
+// blocks holds up this link alone. On a connection that was replaced everything counts to its last
+// frame, since the peer may have sent it before it knew. On one that ended for another reason
+// nothing counts any more.
 func (l *link) deliver(body []byte) error {
 	l.p.callbacks.lock()
 	defer l.p.callbacks.unlock()

@@ -122,8 +122,8 @@ func (m *meter) newest() uint64 {
 	return m.last
 }
 
-// pong takes an answer into account, and returns by the clock when its ping left;
-// one that nobody asked for, or that came before, is not ok and changes nothing.
+// pong takes an answer into account, and returns when its ping left, by the clock. An answer
+// that nobody asked for, or a repeated one, is not ok and changes nothing.
 func (m *meter) pong(number uint64, now time.Time) (left time.Duration, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -14,13 +14,13 @@ import (
 	"github.com/bmqelect/bmqelect/internal/base/certs"
 )
 
-// Credentials are what a member shows to the others, and by what it knows them. A
-// certificate is bound to a cluster and a node by the URI bmqelect://CLUSTER/NODE. One
-// without such a URI is bound to a node by a DNS name that equals the node's name; then the
-// CA alone binds it to the cluster. It must be fit for both ends of a connection.
+// Credentials are the certificate that a member shows to the others, and the roots by which it
+// verifies theirs. The URI bmqelect://CLUSTER/NODE binds a certificate to a cluster and a node.
+// Without such a URI, a DNS name that equals the node's name binds it to the node, and the CA
+// alone binds it to the cluster. A certificate must be valid for both ends of a connection.
 type Credentials struct {
-	// Certificate comes with those between it and its root, at most three. Their keys are of
-	// Ed25519, P-256, P-384 or RSA up to 4096 bits.
+	// Certificate comes with its intermediate certificates, at most three. Keys may be Ed25519,
+	// P-256, P-384, or RSA of up to 4096 bits.
 	Certificate tls.Certificate
 	Roots       *x509.CertPool // of the certificates of members; not nil
 
@@ -30,10 +30,9 @@ type Credentials struct {
 	// that are not encrypted end.
 	AcceptPlain bool
 
-	// Names, if there are any, are those of the nodes that are let in, and OPERATOR of
-	// operators as operator/OPERATOR: a certificate for any other is worth nothing, and links
-	// to its node end. Package cluster goes on with those it had if there are none any more:
-	// only a node that starts again then lets in all.
+	// Names, if not empty, lists the nodes that are let in, and the operators as
+	// operator/OPERATOR. Certificates for other names are refused, and links to those nodes end.
+	// If the list disappears, package cluster goes on with the old one until the node restarts.
 	Names []string
 }
 
@@ -42,8 +41,8 @@ func (c *Credentials) Lists(name string) bool {
 	return len(c.Names) == 0 || slices.Contains(c.Names, name)
 }
 
-// Check returns from and until when members of the same roots take the credentials for those
-// of node. The error is why they would not now.
+// Check returns the time span in which members with the same roots accept the credentials as
+// those of node. The error says why they would not accept them now.
 func (c *Credentials) Check(
 	cluster string, node elector.NodeID,
 ) (from, until time.Time, err error) {
@@ -100,13 +99,13 @@ func (s *secured) SetLinger(sec int) error {
 	return nil
 }
 
-// errPlain is that the other end of a connection that was dialed speaks no TLS, and need not.
+// errPlain says that the other end of a dialed connection speaks no TLS, which is accepted.
 var errPlain = errors.New("the other end speaks no TLS")
 
-// secure puts TLS under the frames, if this node has credentials. The other end shows a
-// certificate of node, or of any member of the cluster if node is "": then it dialed, and is
-// still to say who it is. Before that no byte of a frame is read, but of a member that has no
-// TLS if those are accepted. The deadline of the handshake holds.
+// secure puts TLS under the frames, if this node has credentials. The other end must show a
+// certificate of node. If node is "" the other end dialed and has not said yet who it is; then a
+// certificate of any member will do. No byte of a frame is read before that, except from a member
+// without TLS if AcceptPlain is set. The deadline of the handshake applies.
 func (h *handshake) secure(m *Mesh, node elector.NodeID) error {
 	if m.cfg.TLS == nil {
 		return nil
@@ -133,7 +132,7 @@ func (h *handshake) secure(m *Mesh, node elector.NodeID) error {
 	if err := conn.Handshake(); err != nil {
 		var plain tls.RecordHeaderError
 		errors.As(err, &plain)
-		// An alert has told the other end, unless it speaks no TLS: then a frame tells it.
+		// An alert has told the other end what is wrong. If it speaks no TLS a frame tells it.
 		h.silent = node != "" || plain.Conn == nil
 		if own.AcceptPlain && node != "" && plain.Conn != nil && plain.RecordHeader[0] == firstOfFrame {
 			return errPlain
@@ -161,7 +160,7 @@ func (c *rereading) Read(b []byte) (int, error) {
 	return c.Conn.Read(b)
 }
 
-// config is that of a connection with a certain node, or with any.
+// config returns the configuration for a connection with node, or with any member if node is "".
 func (c *Credentials) config(cluster, node string) *tls.Config {
 	usage := x509.ExtKeyUsageServerAuth
 	if node == "" {
@@ -170,14 +169,14 @@ func (c *Credentials) config(cluster, node string) *tls.Config {
 	return &tls.Config{
 		MinVersion:   tls.VersionTLS13,
 		Certificates: []tls.Certificate{c.Certificate},
-		// Whoever has signed it: then the other end says what is wrong.
+		// It is shown whatever CAs the other end asks for, so that the other end says what is wrong.
 		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 			return &c.Certificate, nil
 		},
 		ClientAuth: tls.RequireAnyClientCert,
 		ClientCAs:  c.Roots,
-		// A dialer tells no server name, which anybody could read, and package tls would verify
-		// any chain, whatever that costs.
+		// A dialer sends no server name, which anybody could read. And package tls would verify a
+		// chain of any length, whatever that costs: VerifyConnection does it with limits.
 		InsecureSkipVerify: true,
 		VerifyConnection: func(s tls.ConnectionState) error {
 			if _, err := certs.Verify(s.PeerCertificates, c.Roots, usage); err != nil {
@@ -218,7 +217,7 @@ const (
 	firstOfFrame = 0
 )
 
-// tlsRefusal makes a refusal of what TLS finds wrong. That a connection fails stays as it is.
+// tlsRefusal turns what TLS finds wrong into a refusal. An error of the connection stays as it is.
 func tlsRefusal(err error) error {
 	var op *net.OpError
 	var plain tls.RecordHeaderError
@@ -232,7 +231,7 @@ func tlsRefusal(err error) error {
 	return refuse(ReasonTLS, "%v", err)
 }
 
-// tlsAlert makes a refusal of an alert from the other end.
+// tlsAlert turns an alert from the other end into a refusal.
 func tlsAlert(err error) error {
 	var op *net.OpError
 	if !errors.As(err, &op) || op.Op != "remote error" {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// waker wakes the one goroutine that receives from it; waking it twice before it looks
-// is waking it once.
+// waker wakes the one goroutine that receives from it. To wake it twice before it receives is to
+// wake it once.
 type waker chan struct{}
 
 func newWaker() waker { return make(waker, 1) }

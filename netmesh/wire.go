@@ -115,14 +115,14 @@ func (w *wireItem) message(names *interner) (group string, m elector.Message) {
 type interner struct {
 	known map[string]string
 	size  int // of all, in bytes
-	most  int // size above which all are forgotten, and learned again
+	most  int // above this size all names are forgotten and learned again
 }
 
-// Bounds of what a peer that invents names can make us keep, in bytes.
+// Bounds, in bytes, of the names that a peer can make this process keep by inventing them.
 const (
 	maxInterned      = 1 << 20 // the names of ten thousand elections
-	maxInternedGuest = 1 << 16 // of who has no vote, of whom there may be many
-	internedCost     = 64      // of one name except for its text, about
+	maxInternedGuest = 1 << 16 // for a peer without a vote, since there may be many
+	internedCost     = 64      // about that of one name without its text
 )
 
 func (n *interner) of(b []byte) string {

@@ -90,7 +90,7 @@ func (l *link) send(kind frameKind, value any) error {
 func (l *link) put(frame []byte) error {
 	l.mu.Lock()
 	if l.ended && !l.endsSoon {
-		// From now on: the time since the end may be used up already. Fails as the write does.
+		// It counts from now on: the time since the end may be used up. Fails as the write does.
 		_ = l.conn.SetWriteDeadline(time.Now().Add(goodbyeTime))
 	}
 	l.mu.Unlock()
