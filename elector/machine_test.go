@@ -9,38 +9,6 @@ import (
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
-func TestCloneSharesNothing(t *testing.T) {
-	d := boot(t, 3, 2)
-	vote := elector.Received{From: "b", Message: elector.Message{Kind: elector.ElectionProposal,
-		Term: 3}}
-	d.Step(d.now, 0, vote) // not persisted: the answer is held
-	before, held := d.State(), d.Held()[0]
-
-	c := d.Clone()
-	require.Equal(t, before, c.State())
-	require.Equal(t, []elector.Envelope{held}, c.Held())
-
-	e := c.Step(d.now, 0, elector.Persisted{Term: 3})
-	require.Equal(t, []elector.Envelope{held}, e.Messages)
-	require.Empty(t, c.Held())
-	require.Equal(t, before, d.State(), "a step of the clone leaves the original alone")
-	require.Equal(t, []elector.Envelope{held}, d.Held())
-
-	c = d.Clone()
-	again := vote
-	again.Message.SentAt = 99
-	c.Step(d.now, 0, again)
-	require.Equal(t, []elector.Envelope{held}, d.Held(), "nor does a message that replaces a held one")
-}
-
-// TestStateIsAValue: two machines that went through the same are in states that
-// compare equal and fall together as keys of a map.
-func TestStateIsAValue(t *testing.T) {
-	seen := map[elector.State]bool{leader(t, 5).State(): true}
-	require.True(t, seen[leader(t, 5).State()])
-	require.False(t, seen[candidate(t, 5).State()])
-}
-
 func TestLease(t *testing.T) {
 	require.Zero(t, candidate(t, 3).Lease())
 	require.False(t, elector.Lease{}.Valid(1))
