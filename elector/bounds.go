@@ -10,17 +10,17 @@ import (
 // same.
 type Bounds struct {
 	// Reserve is how many terms a node reserves on disk above its own (§2.4). It asks for more
-	// when half of them are used; a failover uses one or two, so one in several has a write in
-	// the background. A crash skips the rest, and each crash as many again until the next
-	// election: §8.1 calls it a leap after some hundred million crashes. 0 reserves no term
-	// ahead: every vote waits for the disk.
+	// when half of them are used. A failover uses one or two terms, so one failover in several
+	// causes a write in the background. A crash skips the unused terms, and so does each further
+	// crash before the next election: after some hundred million crashes that is a leap (§8.1).
+	// With 0 no term is reserved ahead, and every vote waits for the disk.
 	Reserve lsn.Term
-	// Ahead is how far above its own terms a node reserves because of what others say.
+	// Ahead is how far above its own terms a node reserves because of messages of others.
 	Ahead lsn.Term
-	// What others say may raise a node's term by Leap a message and by Climb in each ClimbFor
-	// (§8.1), so that no member can use the terms up: they end at 2^63, and that takes 250
-	// years. An emergency raises them by 10^9. What is Near above may always follow: elections
-	// go on when a minute's rise is used up.
+	// A message may raise a node's term by at most Leap, and all messages of one ClimbFor together
+	// by Climb (§8.1), so that no member can use up the terms: to reach their end, 2^63, takes 250
+	// years. An emergency raises terms by 10^9. A term at most Near above may always follow, so
+	// that elections go on when the rise of one ClimbFor is used up.
 	Leap, Climb, Near lsn.Term
 	ClimbFor          time.Duration
 }

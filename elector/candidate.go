@@ -46,9 +46,9 @@ func (m *Machine) proposeIfDurable() {
 	m.decideBallot()
 }
 
-// proposeToAll asks every voter that has not refused; a candidate does so once a
-// heartbeat period. §5.2: a vote that is repeated backs a fresh lease, however long the
-// first one took to write, and a proposal or an answer may have been lost.
+// proposeToAll asks every voter that has not refused; a candidate does so once a heartbeat period.
+// §5.2: a repeated vote backs a fresh lease, however long the first vote took to write. And a
+// proposal or an answer may have been lost.
 func (m *Machine) proposeToAll() {
 	if m.state.Role == Candidate && !m.cfg.UnsafeNoScouting {
 		m.state.Candidate.ProposeAt = m.state.Now.Add(m.cfg.Timing.HeartbeatBroadcast)
@@ -69,9 +69,8 @@ func (m *Machine) propose(voter int) {
 	}
 }
 
-// onElectionProposalResponse counts a vote for exactly the term that asked, once per
-// voter: §5.3. A vote that comes after the quorum still supports the lease, and so does
-// a vote to re-affirm.
+// onElectionProposalResponse counts a vote for exactly the proposed term, once per voter: §5.3. A
+// vote that comes after the quorum still supports the lease, and so does a vote that re-affirms.
 func (m *Machine) onElectionProposalResponse(from NodeID, msg *Message) {
 	s, b := &m.state, m.ballot()
 	voter, _ := m.voter(from)
@@ -125,8 +124,8 @@ func (m *Machine) decideBallot() {
 		}
 	case m.state.Role == Leader:
 		m.reaffirmed(b.Term)
-	// §5.4: the acks that renew the lease come at least once a period. If the votes took
-	// longer than that leaves, the proposal is repeated and the next answers count.
+	// §5.4: the lease must last until the first acks renew it, a period later. If the votes took
+	// too long for that, the proposal is repeated, and the next answers count.
 	case m.leaseFrom(&b.Support) >= m.state.Now.Add(m.cfg.Timing.HeartbeatBroadcast):
 		m.becomeLeader(*b)
 	}

@@ -2,8 +2,8 @@ package elector
 
 import "github.com/bmqelect/bmqelect/lsn"
 
-// cede releases the promises made to this node for the highest term that it leads in or
-// has proposed. It does nothing for a node that asked for none.
+// cede releases the promises made to this node, up to the highest term in which it leads or has
+// proposed itself. It does nothing if the node asked for none.
 func (m *Machine) cede(successor NodeID) {
 	if m.cfg.UnsafeNoScouting && successor == "" {
 		return // the unextended algorithm knows no promises
@@ -49,7 +49,7 @@ func (m *Machine) onLeadershipCession(from NodeID, msg *Message) {
 		m.loseLeader(LeaderCeded, from)
 	case expected:
 		m.forgetLeader()
-	case released && msg.Successor != "": // it had lost sight of the leader before
+	case released && msg.Successor != "": // the node had lost sight of the leader before
 	case released:
 		m.retryStand()
 		return
@@ -59,9 +59,9 @@ func (m *Machine) onLeadershipCession(from NodeID, msg *Message) {
 	m.standAfterCession(msg.Successor)
 }
 
-// standAfterCession arms the next attempt to stand: §9.7. The named successor stands at
-// once, the others only after it had the time for an election, or when it is proven dead.
-// Nobody stays back for a voter that it has no link to, or for a name that is no voter's.
+// standAfterCession arms the next attempt to stand: §9.7. The named successor stands at once. The
+// others wait until it had the time for an election, or is proven dead. Nobody waits for a voter
+// to which it has no link, or for a name that is no voter's.
 func (m *Machine) standAfterCession(successor NodeID) {
 	voter, isVoter := m.voter(successor)
 	switch {

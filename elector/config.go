@@ -25,12 +25,11 @@ type Config struct {
 	// Quorum is the number of voters that elects and keeps a leader.
 	// 0 means a majority: len(Voters)/2 + 1.
 	Quorum int
-	// Takeover lets a leader hand over to a voter of higher Priority that was fit
-	// to lead without a break for this long; the leader leads at least as long
-	// first, and tries once in that time at most. If the voter does not lead
-	// afterwards, the time is doubled for the next attempt of this node. 0, the default,
-	// is sticky: priority never unseats a leader. At least Timing.HeartbeatBroadcast, at
-	// most 24h.
+	// Takeover lets a leader hand over to a voter of higher Priority that has been fit
+	// to lead for this long without a break. The leader leads at least as long first, and
+	// tries at most once in that time. If the voter does not lead afterwards, the time is
+	// doubled for the next attempt of this node. With 0, the default, leadership is sticky:
+	// priority never unseats a leader. At least Timing.HeartbeatBroadcast, at most 24h.
 	Takeover time.Duration
 	// Rule selects how ElectionScouting is answered.
 	Rule scouting.Rule
@@ -41,8 +40,8 @@ type Config struct {
 	// its followers need for that, within Timing.Periods. ForQoS has timers that fit.
 	QoS detector.QoS
 	// Phi replaces the miss count by the phi accrual detector: a follower then learns how
-	// regular its leader's heartbeats are. PhiConfig.Least must be at least
-	// Timing.Promise. Its zero, the default, is the miss count.
+	// regular its leader's heartbeats are. PhiConfig.Least must be at least Timing.Promise.
+	// The zero value, the default, selects the miss count.
 	Phi detector.PhiConfig
 
 	// Bounds, if set, replaces DefaultBounds. Tests set smaller ones, so that a search reaches
@@ -130,10 +129,10 @@ func WAN() Timing {
 	}
 }
 
-// ForQoS returns timers for a quality of service (§14.6): the lease leaves a fifth of Detect to
-// the delay of the network and to the drift of clocks, and what is no use below the times that
-// disks and schedulers take is not derived of a Detect that is shorter than those. Of a QoS
-// that is not valid they are those of Article: then that is the one thing that is wrong.
+// ForQoS returns timers for a quality of service (§14.6). The lease leaves a fifth of Detect for
+// the delay of the network and the drift of clocks. Timers that depend on disks and schedulers do
+// not get shorter than those need. For an invalid QoS it returns Article, so that Validate reports
+// nothing but the QoS.
 func ForQoS(ask detector.QoS) Timing {
 	if ask.Validate() != nil {
 		return Article()
@@ -163,15 +162,15 @@ func Profile(name string) (t Timing, ok bool) {
 	return t, ok
 }
 
-// Inactivity is how long a follower goes without a heartbeat before it takes the leader for
-// inactive, by miss count: miss count x broadcast period.
+// Inactivity is after how long without a heartbeat a follower takes the leader for inactive, by
+// miss count: miss count x broadcast period.
 func (t Timing) Inactivity() time.Duration {
 	return time.Duration(t.HeartbeatMissCount) * t.HeartbeatBroadcast
 }
 
-// Periods are the limits of what Config.QoS is given: a leader sends no heartbeats more rarely
-// than every HeartbeatBroadcast and not more often than 16 times as fast, and nobody suspects
-// it before a promise to it can have ended.
+// Periods are the limits for Config.QoS: a leader sends a heartbeat at least every
+// HeartbeatBroadcast and at most 16 times as often, and nobody suspects it before a promise to it
+// can have ended.
 func (t Timing) Periods() detector.Limits {
 	return detector.Limits{
 		Shortest:  max((t.HeartbeatBroadcast / 16).Truncate(time.Microsecond), time.Microsecond),

@@ -4,10 +4,10 @@
 // comment always names a rule of that page: the one that the code there implements.
 //
 // A Machine is pure and deterministic. It has no goroutine, clock, randomness,
-// I/O, logger or lock; time and entropy come in with every Step, and what to do
-// comes out as Effects. The same machine runs in the daemon, in the simulator
-// and in the explorer of its state space, and none of its code knows which. A
-// Machine is not safe for concurrent use: one goroutine owns it.
+// I/O, logger or lock: each Step takes the time and entropy, and returns Effects
+// for the driver to carry out. The same machine runs in the daemon, in the
+// simulator and in the search of its state space. A Machine is not safe for
+// concurrent use: one goroutine owns it.
 //
 // What always holds: at most one leader per term; at most one valid lease at a
 // time, given clock rates within the configured drift; a node votes at most

@@ -20,8 +20,8 @@ func (m *Machine) eligible(able bool) {
 	}
 }
 
-// unableSuccessor is to whom a leader whose application cannot lead hands over; "" for
-// nobody. Without a successor it leads on: a cession would help nobody.
+// unableSuccessor is the node to which a leader hands over whose application cannot lead; "" for
+// none. Without a successor the leader goes on, because a cession would help nobody.
 func (m *Machine) unableSuccessor() NodeID {
 	s := &m.state
 	if s.Role == Leader && s.Unable && !m.paused() && s.Leader.Handover.Cause < handoverUnable {
@@ -41,8 +41,7 @@ func (m *Machine) withdraw() {
 	}
 }
 
-// ableAgain lets a node stand that did not, and keeps a leader that was about to
-// hand over because it could not lead.
+// ableAgain lets a node stand again, and cancels the handover of a leader that could not lead.
 func (m *Machine) ableAgain() {
 	s := &m.state
 	f, h := &s.Follower, &s.Leader.Handover
@@ -60,8 +59,8 @@ func (m *Machine) ableAgain() {
 	}
 }
 
-// pause keeps leadership where it is for a while, or ends that: §9.13. A handover that
-// nobody asked for is given up, unless its work was told to stop.
+// pause begins or ends a pause, in which leadership stays where it is: §9.13. It cancels a
+// handover for which nobody asked, unless the guarded work was told to stop.
 func (m *Machine) pause(d time.Duration) {
 	s := &m.state
 	s.PauseEnd = 0

@@ -22,7 +22,7 @@ func (m *Machine) onLeaderHeartbeat(from NodeID, msg *Message) {
 		if m.cfg.mayVote { // §7.4: an observer's term binds nobody
 			m.send(from, Message{Kind: InvalidHeartbeat, Term: s.Term})
 		}
-	case m.hasCeded(from, msg.Term): // §7.3: sent before the cession, arrived after it
+	case m.hasCeded(from, msg.Term): // §7.3: it was sent before the cession and arrived after it
 	case m.leaps(from, msg):
 		m.climb(msg.Term)
 	case msg.Term > s.Term || s.Role != Follower || m.expects(from):
@@ -30,8 +30,8 @@ func (m *Machine) onLeaderHeartbeat(from NodeID, msg *Message) {
 	}
 }
 
-// expects reports whether a heartbeat of the node's own term is welcome from
-// id: nobody else is followed, and no vote waits for somebody else's. §7.3
+// expects reports whether the node would follow a heartbeat of id in its own term: it follows
+// nobody else, and has not voted for somebody else. §7.3
 func (m *Machine) expects(id NodeID) bool {
 	f := &m.state.Follower
 	if f.Leader != "" {
@@ -40,9 +40,9 @@ func (m *Machine) expects(id NodeID) bool {
 	return f.AwaitedLeader == "" || f.AwaitedLeader == id
 }
 
-// onDuplicateLeader steps down because of a second leader in the same term: §7.5. A disk
-// was lost, or the other one is no correct node. This node stands again in a higher term
-// only; it does not answer, or the two would answer each other for ever.
+// onDuplicateLeader steps down because of a second leader in the same term: §7.5. A disk was lost,
+// or the other node is not correct. This node stands again only in a higher term. It does not
+// answer, or the two would answer each other for ever.
 func (m *Machine) onDuplicateLeader(from NodeID, msg *Message) {
 	m.report(AnomalyTwoLeaders, from, msg)
 	m.learn(from, msg)
@@ -71,7 +71,7 @@ func (m *Machine) follow(from NodeID, msg *Message) {
 	if !news && f.LeaderTerm < msg.Term {
 		news, why = true, Reaffirmed
 	}
-	*f = followerState{} // and then its fields: a literal would be made elsewhere and copied
+	*f = followerState{} // a literal with the fields would be built elsewhere and copied
 	f.Leader, f.LeaderTerm, f.HeardAt = from, msg.Term, s.Now
 	f.SilentAt, f.Period = m.silentAt(from, msg), msg.Period
 	if msg.LSN.Compare(s.SeenLSN) > 0 {
@@ -109,11 +109,12 @@ func (m *Machine) loseLeader(why Reason, peer NodeID) {
 	m.transition(Follower, why, peer)
 }
 
-// heldUp puts off what is due because nothing was heard: §7.12. A leader's lease ends in time.
+// heldUp postpones every deadline that is due because nothing was heard: §7.12. It does not
+// postpone the end of a leader's lease.
 func (m *Machine) heldUp(late time.Duration) {
 	s := &m.state
 	until := s.Now.Add(min(late, m.cfg.Timing.HeartbeatBroadcast))
-	for _, d := range [...]*Time{ // what belongs to another role is zero
+	for _, d := range [...]*Time{ // deadlines of other roles are zero
 		&s.Follower.SilentAt, &s.Follower.RoundEnd, &s.Follower.StandAt, &s.Candidate.End,
 	} {
 		if due(*d, s.Now) {
@@ -152,16 +153,16 @@ func (m *Machine) linkUp(peer NodeID) {
 	}
 }
 
-// notePresent notes that a voter takes part, which may have said before that it does
-// no more, on a link that stayed.
+// notePresent notes that a voter takes part. It may have said before, on a link that stayed up,
+// that it stops.
 func (m *Machine) notePresent(id NodeID) {
 	if voter, ok := m.voter(id); ok {
 		m.state.Linked = m.state.Linked.With(voter)
 	}
 }
 
-// linkDown is a hint that the peer is gone: it ends following, never a promise (§6.7). It
-// may decide an open round or proposal.
+// linkDown is a hint that the peer is gone. The node stops following it, but no promise ends
+// (§6.7). The hint may decide an open round or proposal.
 func (m *Machine) linkDown(peer NodeID) {
 	s := &m.state
 	if voter, ok := m.voter(peer); ok {
@@ -185,8 +186,8 @@ func (m *Machine) unavailable(peer NodeID) {
 	}
 }
 
-// onNodeUnavailable is a node's word that it stops taking part: it answers nobody any
-// more, though its link may stay for other elections. The word is late if the node has
+// onNodeUnavailable acts on a node's word that it stops taking part. It answers nobody any more,
+// although its link may stay up for other elections. The word comes too late if the node has
 // started again since and leads in a higher term.
 func (m *Machine) onNodeUnavailable(from NodeID, msg *Message) {
 	if f := &m.state.Follower; f.Leader != from || msg.Term >= f.LeaderTerm {

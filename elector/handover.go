@@ -28,9 +28,8 @@ var handovers = [...]struct {
 // String returns the cause's name in lower case.
 func (c handoverCause) String() string { return handovers[c].name }
 
-// Handover is a leader's handover that is under way. It waits for the target's
-// ack of a new heartbeat, then for the guarded work to stop. The zero Handover is
-// none.
+// Handover is a leader's handover that is under way. It waits for the target's ack of a new
+// heartbeat, and then for the guarded work to stop. The zero Handover means none.
 type Handover struct {
 	// To is the successor. After Resign and Stop it is only a preference, "" for
 	// none: the best at the moment of the cession is named.
@@ -39,8 +38,8 @@ type Handover struct {
 	Cause handoverCause
 	Why   Reason // of the transition that ends it
 	Asked Time   // an ack by To of what was sent from then on is its word; 0 if nobody is asked
-	// End is when the leader leads on without that word, or, if Stopping, the
-	// latest end of the guarded work: it cedes then, whether or not that stopped.
+	// End is when the leader gives the handover up without that word. If Stopping it is the
+	// latest end of the guarded work: the leader cedes then, whether or not the work has stopped.
 	End      Time
 	Stopping bool // the guarded work was told to stop (Effects.StopWork)
 }
@@ -105,8 +104,8 @@ func (m *Machine) startHandover(c handoverCause) {
 	}
 }
 
-// stopWork lets the guarded work stop before the leader cedes: §9.3. Until then work of
-// two nodes could overlap.
+// stopWork lets the guarded work stop before the leader cedes: §9.3. Otherwise the work of two
+// nodes could overlap.
 func (m *Machine) stopWork() {
 	l := &m.state.Leader
 	if !l.Working {
@@ -121,8 +120,7 @@ func (m *Machine) stopWork() {
 	m.eff.StopWork = true
 }
 
-// guard notes that guarded work began or stopped. None begins once it was told
-// to stop.
+// guard notes that guarded work began or stopped. No work begins after the word to stop.
 func (m *Machine) guard(held bool) {
 	l := &m.state.Leader
 	if m.state.Role != Leader || held && l.Handover.Stopping {
@@ -139,8 +137,8 @@ func (m *Machine) guard(held bool) {
 	}
 }
 
-// handoverExpired acts on the end of a handover's time. Work that was told to stop
-// counts as stopped by now; a target that did not answer is not waited for.
+// handoverExpired acts on the end of a handover's time. Work that was told to stop counts as
+// stopped by then; the leader waits no longer for a target that did not answer.
 func (m *Machine) handoverExpired() {
 	if m.state.Leader.Handover.Stopping {
 		m.finishHandover()
@@ -165,7 +163,7 @@ func (m *Machine) finishHandover() {
 	m.standAfterCession(to)
 }
 
-// stop leaves, after this leader's guarded work unless that is abrupt: §9.8.
+// stop leaves at once if it is abrupt, otherwise after this leader's guarded work: §9.8.
 func (m *Machine) stop(abrupt bool) {
 	s := &m.state
 	switch {

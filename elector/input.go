@@ -38,13 +38,12 @@ type LinkDown struct {
 	Evidence Evidence
 }
 
-// Died says that the process which ran Peer until now is proven dead. Promises made to
-// it are void. Processes of one name are not numbered here: the driver must say Died
-// before the LinkUp of the process that comes after, and never for an older one after
-// that LinkUp. Nor may it say Died while an earlier process of that name, which is not
-// proven dead, may hold a promise (§6.9): until Timing.Promise has passed since the LinkUp
-// of the one after it. Otherwise the promise to a living leader would be void, and two
-// could lead.
+// Died says that the process which ran Peer until now is proven dead. Promises made to it are
+// void. The machine does not number the processes of one name. So the driver must say Died before
+// the LinkUp of the next process, and never about an older process after that LinkUp. It must not
+// say Died either while an earlier process of that name, which is not proven dead, may rely on a
+// promise (§6.9): until Timing.Promise has passed since the LinkUp of its successor. Otherwise the
+// promise to a living leader would be void, and two nodes could lead.
 type Died struct {
 	Peer  NodeID
 	Proof Proof
@@ -55,15 +54,15 @@ type Died struct {
 // known. Turns (§3.14) and the least wait between two rounds (§3.12) use it.
 type Measured struct{ RoundTrip time.Duration }
 
-// HeldUp says that the driver steps the machine later than it asked for, by that much: the
-// process did not run, and messages may wait that nobody has read. Before it judges by
-// silence, the machine gives them as long again, at most a heartbeat period (§7.12). Say it
-// before any other input, and not again for the deadline that it has put off.
+// HeldUp says how much later than it asked for the machine is stepped: the process did not run,
+// and unread messages may wait. Before the machine gives anybody up for silence it waits as long
+// again, at most a heartbeat period (§7.12). Step it with HeldUp before any other input, and not
+// again for the deadline that it has postponed.
 type HeldUp struct{ For time.Duration }
 
-// Tuned says what the link from Peer needs for Config.QoS, by the newest estimates (§14.2).
-// It belongs to Peer's leaderships; what was said of another peer is forgotten. A plan that
-// breaks §14.5 is not followed. Only a machine with Config.QoS uses it.
+// Tuned says what Config.QoS needs on the link from Peer, by the newest estimates (§14.2). It
+// applies to leaderships of Peer, and replaces what was said about another peer. The machine
+// ignores a plan that breaks §14.5. Only a machine with Config.QoS uses Tuned.
 type Tuned struct {
 	Peer      NodeID
 	Period    time.Duration // of Peer's heartbeats, that this node needs
@@ -77,7 +76,7 @@ type Persisted struct{ Term lsn.Term }
 type Issued struct{ LSN lsn.LSN }
 
 // Eligible says whether the application can lead on this node. A new machine is
-// able; what was said holds until the next word, in every role and over a Stop.
+// able. The word holds until the next one, in every role and over a Stop.
 // A node that is not able votes and follows, but does not stand; a candidate
 // withdraws; a leader hands over to the best successor as soon as there is one,
 // and leads on until then.

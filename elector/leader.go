@@ -35,7 +35,7 @@ func (m *Machine) heartbeatAll() {
 }
 
 // heartbeat asserts leadership to one node, or to all. To one node it repeats the newest
-// broadcast, which that node may have missed; if it has not, this is no news to its detector.
+// broadcast, in case the node has missed it; otherwise its detector ignores the repetition.
 func (m *Machine) heartbeat(to NodeID, late time.Duration) {
 	l := &m.state.Leader
 	m.send(to, Message{
@@ -67,9 +67,9 @@ func (m *Machine) onHeartbeatAck(from NodeID, msg *Message) {
 // this node that the voter has acked; 0 for none.
 type support [scouting.MaxVoters]Time
 
-// ack notes that voter acked what was sent at sentAt. It reports false, and notes
-// nothing, for an echo of what cannot have been sent: before since, or in the future.
-// §2.3: such an echo could keep a lease alive for ever.
+// ack notes that voter acked what was sent at sentAt. It notes nothing and reports false if nothing
+// can have been sent then, before since or in the future: such an echo could keep a lease alive
+// for ever (§2.3).
 func (s *support) ack(voter int, sentAt, since, now Time) bool {
 	if sentAt < since || sentAt > now {
 		return false
@@ -78,9 +78,8 @@ func (s *support) ack(voter int, sentAt, since, now Time) bool {
 	return true
 }
 
-// quorumAt is the send time of the newest message that a quorum of n voters has acked:
-// the quorum-th newest ack, self's own, which never ends, among them; 0 if so many have
-// not acked at all.
+// quorumAt is the send time of the newest message that a quorum of n voters has acked: the
+// quorum-th newest ack, where self counts as an ack that never ends. It is 0 if fewer have acked.
 func (s *support) quorumAt(self, n, quorum int) Time {
 	acks := *s
 	acks[self] = Never
@@ -110,7 +109,7 @@ func (m *Machine) renewLease() {
 	l.LeaseEnd = max(l.LeaseEnd, m.leaseFrom(&l.Support))
 }
 
-// leaseFrom is when a lease ends that these acks back: §6.2. Never if it needs none.
+// leaseFrom is the end of the lease that these acks back: §6.2. Never if no ack is needed.
 func (m *Machine) leaseFrom(acks *support) Time {
 	at := acks.quorumAt(m.cfg.self, len(m.cfg.voters), m.cfg.quorum)
 	if m.cfg.UnsafeNoScouting || at == Never {
@@ -134,7 +133,7 @@ func (m *Machine) stepDown(why Reason, peer, successor NodeID) {
 	m.become(Follower, why, peer)
 }
 
-// onInvalidHeartbeat is the word of a voter whose term is higher than the heartbeat's.
+// onInvalidHeartbeat acts on the word of a voter whose term is above that of a heartbeat.
 func (m *Machine) onInvalidHeartbeat(from NodeID, msg *Message) {
 	switch {
 	case m.state.Role != Leader || msg.Term <= m.state.Term:
@@ -147,9 +146,9 @@ func (m *Machine) onInvalidHeartbeat(from NodeID, msg *Message) {
 	}
 }
 
-// reaffirmAbove proposes this leader in a term above the one of msg: §7.9. It leads on in
-// its old term until a quorum has voted. It does so once a heartbeat period at most: the
-// sender repeats itself, and each new term starts the LSNs again.
+// reaffirmAbove proposes this leader in a term above the one of msg: §7.9. The leader goes on in
+// its old term until a quorum has voted. It proposes at most once a heartbeat period, because the
+// sender repeats itself and each new term restarts the LSNs.
 func (m *Machine) reaffirmAbove(from NodeID, msg *Message) {
 	l := &m.state.Leader
 	term, now := msg.Term, m.state.Now

@@ -2,16 +2,16 @@ package elector
 
 import "github.com/bmqelect/bmqelect/lsn"
 
-// climb is the minute in which all messages together may raise the term by so much only, and where
-// it began: §8.1. The zero climb is over.
+// climb is the present minute, in which all messages together may raise the term only by a bound:
+// §8.1. The zero climb is over.
 type climb struct {
 	From lsn.Term // the term when the minute began
 	End  Time     // of the minute
 }
 
-// rise is how far towards a term a message may raise this node's term or its floor, which is
-// from: §8.1. The floor stays in reach of the others, who climb no faster. A minute begins
-// with the first rise that is not near, after the last one is over.
+// rise returns how far a message may raise this node's term or floor, which is now at from,
+// towards a term: §8.1. The floor stays in reach of the other nodes, which climb no faster. A
+// minute begins with the first rise that is not near, once the minute before is over.
 func (m *Machine) rise(from, towards lsn.Term) lsn.Term {
 	s, b := &m.state, &m.cfg.bounds
 	if towards <= s.Term+b.Near {
@@ -33,10 +33,10 @@ func (m *Machine) leaps(from NodeID, msg *Message) bool {
 	return true
 }
 
-// climb goes one leap towards the term of a heartbeat or proposal that leaps. It neither
-// follows nor votes yet: leaders and candidates repeat themselves. A node that leads,
-// stands or follows need not climb. A round asks for a term that the node has passed then, so
-// it ends: who won it would lead in a term in which nobody voted. §8.2
+// climb goes one leap towards the term of a heartbeat or proposal that leaps: §8.2. The node
+// neither follows nor votes yet, because leaders and candidates repeat themselves. A node that
+// leads, stands or follows need not climb. An open round ends: the node has passed the term that
+// the round asks for, and if it won it would lead in a term in which nobody voted.
 func (m *Machine) climb(towards lsn.Term) {
 	if m.state.Role != Follower || m.state.Follower.Leader != "" {
 		return

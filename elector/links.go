@@ -7,9 +7,8 @@ import (
 	"github.com/bmqelect/bmqelect/elector/detector"
 )
 
-// Links are what a node measures of the links from the voters to itself: §14.2. All its
-// elections share them, since the links are the same. Like a Machine they are pure, and not
-// safe for concurrent use.
+// Links hold what a node measures on the links from the voters to itself: §14.2. All its elections
+// share them. Like a Machine they are pure, and not safe for concurrent use.
 type Links struct {
 	voters   []NodeID
 	monitors []detector.Monitor // by voter
@@ -17,8 +16,8 @@ type Links struct {
 	heldFor  time.Duration      // ... and for how long
 }
 
-// NewLinks returns links of which nothing is known. Ordered says that none of them lets a
-// message overtake another, as TCP does not: see detector.Quality.
+// NewLinks returns links about which nothing is known yet. Ordered says that no message overtakes
+// another on them, as on TCP: see detector.Quality.
 func NewLinks(voters []NodeID, ordered bool) *Links {
 	l := &Links{voters: voters, monitors: make([]detector.Monitor, len(voters))}
 	for i := range l.monitors {
@@ -68,9 +67,9 @@ func (l *Links) RoundTrip(peer NodeID, d time.Duration) {
 // tuneEvery is how often the estimates of a link are looked at.
 const tuneEvery = time.Second
 
-// Tune looks, about once a second, whether Config.QoS needs something else of the link to the
-// leader than before. If it does, the machine is to be stepped with the input. To be called
-// after a step.
+// Tune checks, about once a second, whether Config.QoS needs another period or detection time on
+// the link from the leader than before. If it does, step the machine with the returned input. Call
+// it after a step.
 func (m *Machine) Tune(l *Links) (in Tuned, changed bool) {
 	leader, w, now := m.state.Follower.Leader, &m.watch, m.state.Now
 	if leader == "" || !m.cfg.asksQuality() || w.tunedFor == leader && now < w.tuneAt {
@@ -87,10 +86,10 @@ func (m *Machine) Tune(l *Links) (in Tuned, changed bool) {
 	return in, in.Period != 0 && in != m.state.Tuned
 }
 
-// Quality is what was measured of the link to the leader that this node follows and what
-// Config.QoS needs there, what holds by that with the period that the leader announces, and an
-// error that says why that is less than was asked; nil if it is not. ok is false if it follows
-// nobody, or asks for nothing.
+// Quality returns, for the link from the leader that this node follows: what was measured there
+// and what Config.QoS needs; the plan that results from the period that the leader announces; and
+// an error that says why the plan is less than was asked, or nil. ok is false if the node follows
+// nobody, or asks for no quality.
 func (m *Machine) Quality() (t detector.Tuning, plan detector.Plan, err error, ok bool) {
 	w, f := &m.watch, &m.state.Follower
 	if f.Leader == "" || w.tunedFor != f.Leader || !m.cfg.asksQuality() {
@@ -103,7 +102,7 @@ func (m *Machine) Quality() (t detector.Tuning, plan detector.Plan, err error, o
 	return w.tuning, w.plan, w.unmet, true
 }
 
-// promised is what a promise follows from.
+// promised are the inputs of Tuning.Promise.
 type promised struct {
 	detector.Tuning
 	period time.Duration

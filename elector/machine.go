@@ -10,8 +10,8 @@ import (
 type Machine struct {
 	cfg    *resolved
 	state  State
-	held   []Envelope // speak for a term that is not durable yet
-	watch  watch      // of the leader that is followed, or was
+	held   []Envelope // wait until the term that they speak for is durable
+	watch  watch      // the detector of the leader that is followed, or was followed last
 	eff    Effects
 	random uint64 // entropy of the running step
 }
@@ -119,14 +119,14 @@ func (m *Machine) start(in Start) {
 	if m.cfg.mayVote { // §3.1: an observer above the voters' terms would follow nobody
 		m.enterTerm(in.Min)
 	}
-	if m.floor() > 0 { // a node that has been in no term yet has made no difference
+	if m.floor() > 0 { // a node that was in no term yet has no vote to protect
 		m.reserve()
 	}
 	// §3.3: a single voter has nobody to discover or to have promised anything to.
 	alone := m.cfg.mayVote && len(m.cfg.voters) == 1
 	if !alone {
-		// §3.1: what it may have promised before a crash has lapsed after this. A first
-		// boot is no exception: the node may have lost its disk.
+		// §3.1: by then every promise that it may have made before a crash has ended. A first
+		// boot is no exception, because the node may have lost its disk.
 		s.EmbargoEnd = s.Now.Add(m.cfg.Timing.Promise())
 	}
 	m.become(Follower, Started, "")
@@ -202,7 +202,7 @@ func (m *Machine) nextDeadline() Time {
 		return Never
 	}
 	first := Never
-	for _, d := range [...]Time{ // what belongs to another role is zero
+	for _, d := range [...]Time{ // deadlines of other roles are zero
 		s.Follower.SilentAt, s.Follower.RoundEnd, s.Follower.StandAt,
 		s.Candidate.ProposeAt, s.Candidate.End,
 		s.Leader.BroadcastAt, s.Leader.LeaseEnd, s.Leader.Handover.End, s.RestEnd,
@@ -215,8 +215,8 @@ func (m *Machine) nextDeadline() Time {
 	return first
 }
 
-// voter returns the index of a voter, and whether id is one. Each message needs it a few
-// times, and voters are few: to look at one after the other is the fastest.
+// voter returns the index of a voter, and whether id is one. A linear search is the fastest: voters
+// are few, and each message needs it several times.
 func (m *Machine) voter(id NodeID) (int, bool) {
 	i := slices.Index(m.cfg.voters, id)
 	return i, i >= 0

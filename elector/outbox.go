@@ -16,10 +16,10 @@ func (m *Machine) send(to NodeID, msg Message) {
 	m.eff.Messages = append(m.eff.Messages, Envelope{to, msg})
 }
 
-// hold keeps e for the disk by the rule of §2.5, which the queues of package netmesh obey
-// as well: a newer message of the same kind to the same node replaces the older one, so
-// that a stuck disk cannot fill the memory. It goes to the end, not into the older one's
-// place, and so does not overtake what was said between the two.
+// hold keeps e until the disk is ready, by the rule of §2.5, which the queues of package netmesh
+// obey as well: a newer message of the same kind to the same node replaces the older one, so that
+// a stuck disk cannot fill the memory. The newer message goes to the end, so that it does not
+// overtake messages between the two.
 func (m *Machine) hold(e Envelope) {
 	m.held = slices.DeleteFunc(m.held, func(h Envelope) bool {
 		return h.To == e.To && h.Message.Kind == e.Message.Kind
@@ -27,9 +27,8 @@ func (m *Machine) hold(e Envelope) {
 	m.held = append(m.held, e)
 }
 
-// outdated reports whether what waited for the disk is not true any more (§2.6): the
-// question of a round that is closed, or support for a node that gave up or was
-// overtaken meanwhile.
+// outdated reports whether a message that waited for the disk is not true any more (§2.6): it is
+// the question of a closed round, or supports a node that gave up or was overtaken meanwhile.
 func (m *Machine) outdated(e *Envelope) bool {
 	s, msg := &m.state, &e.Message
 	switch {

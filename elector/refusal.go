@@ -5,9 +5,9 @@ import (
 	"github.com/bmqelect/bmqelect/scouting"
 )
 
-// question is what a scouting voter asks; the zero question is that of nobody. A voter remembers
-// the newest that it refused for a leader or a promise. When that leader is proven dead, it
-// answers again, and the asker has kept its round open for that: §3.15.
+// question is what a scouting voter asks; the zero question is none. A voter remembers the newest
+// question that it refused because of a leader or a promise. If that leader is proven dead, the
+// voter answers again, and the asker keeps its round open for that: §3.15.
 type question struct {
 	From     NodeID
 	Term     lsn.Term // proposed
@@ -15,7 +15,7 @@ type question struct {
 	Priority int
 }
 
-// asked is the question of asker that msg is, or answers.
+// asked returns the question of asker that msg puts, or answers.
 func asked(asker NodeID, msg *Message) question {
 	return question{asker, msg.ProposedTerm, msg.Round, msg.Priority}
 }
@@ -33,8 +33,8 @@ func (m *Machine) answerAgain() {
 	}
 }
 
-// mayBeUnaware reports whether a no comes of a voter that does not know yet that the leader is
-// dead, as this node does. It will in a moment, and answers again.
+// mayBeUnaware reports whether a no may come from a voter that does not know yet, as this node
+// does, that the leader is dead. The voter will soon know, and then answers again.
 func (m *Machine) mayBeUnaware(msg *Message) bool {
 	bound := msg.Cause == scouting.CausePromise ||
 		msg.Cause == scouting.CauseLeader && msg.Leader == m.state.Turns.LastLeader

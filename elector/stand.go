@@ -7,7 +7,7 @@ import (
 	"github.com/bmqelect/bmqelect/scouting"
 )
 
-// standIn lets the node stand after d, and not at any moment that was armed before.
+// standIn lets the node stand after d, in place of any moment that was armed before.
 func (m *Machine) standIn(d time.Duration) {
 	m.disarm()
 	m.state.Follower.StandAt = m.state.Now.Add(d)
@@ -19,8 +19,7 @@ func (m *Machine) disarm() {
 	f.StandAt, f.Discovering, f.Postponed, f.Ahead = 0, false, false, ""
 }
 
-// mayStand reports whether this node may stand for election now, were it not for a
-// pause: §3.5.
+// mayStand reports whether this node may stand for election now, a pause left aside: §3.5.
 func (m *Machine) mayStand() bool {
 	s := &m.state
 	return m.cfg.mayVote && !m.cfg.NotCandidate && !s.Unable && s.RestEnd <= s.Now
@@ -61,7 +60,7 @@ func (m *Machine) stand() {
 // bound is until when this node may not vote, not even for itself as a candidate must: §3.6.
 func (m *Machine) bound() Time { return max(m.state.EmbargoEnd, m.promise().Until) }
 
-// retryStand lets a node that waited only for a promise to end stand in its turn.
+// retryStand lets a node stand in its turn if it waited only for the end of a promise.
 func (m *Machine) retryStand() {
 	if m.state.Role == Follower && m.state.Follower.Postponed {
 		m.standInTurn()
@@ -100,8 +99,8 @@ func (m *Machine) scout(voter int) {
 	})
 }
 
-// onElectionScoutingResponse counts an answer to the open round; answers to any
-// other count for nothing, but teach the term to exceed. §3.9, §8.3
+// onElectionScoutingResponse counts an answer to the open round. From an answer to another round
+// it learns only the term to exceed. §3.9, §8.3
 func (m *Machine) onElectionScoutingResponse(from NodeID, msg *Message) {
 	f := &m.state.Follower
 	voter, _ := m.voter(from)
@@ -117,8 +116,8 @@ func (m *Machine) onElectionScoutingResponse(from NodeID, msg *Message) {
 		if msg.Leader != "" && msg.Leader != m.cfg.Self && msg.LeaderTerm >= f.HintedTerm {
 			f.HintedLeader, f.HintedTerm = msg.Leader, msg.LeaderTerm
 		}
-		// §3.12: if the next round cannot ask for a term that is high enough, it would
-		// get the same no, at once and again and again.
+		// §3.12: if the next round cannot ask for a term that is high enough, it would get the
+		// same no at once, again and again.
 		if a.Cause == scouting.CauseTerm && m.nextTerm() <= max(msg.ProposedTerm, msg.Term) {
 			a.Cause = scouting.CauseNone
 		}
@@ -144,10 +143,9 @@ func (m *Machine) decideRound() {
 	}
 }
 
-// outOfReach reports whether noes have put a quorum out of reach: §3.11, §5.5. A voter
-// that is not connected does not answer. Without a no it is worth to wait for links to
-// come up. After a no it is better to ask again, and soon: the voter whose answer is
-// missing is often the dead leader.
+// outOfReach reports whether noes have put a quorum out of reach: §3.11, §5.5. A voter that is not
+// connected does not answer. Without a no, it pays to wait for links to come up. After a no it is
+// better to ask again soon: the voter whose answer is missing is often the dead leader.
 func (m *Machine) outOfReach(yes, no scouting.Voters) bool {
 	connected := (yes | m.state.Linked.With(m.cfg.self)) &^ no
 	return no != 0 && connected.Count() < m.cfg.quorum
@@ -159,7 +157,7 @@ func (m *Machine) scoutingFailed() {
 	m.state.Turns.failed()
 	wait := m.randomWait()
 	if retry, ok := m.state.Follower.Round.RetryAfter(m.cfg.quorum); ok {
-		// Who refuses says when to ask again; it must not make this node ask without a pause.
+		// A voter that refuses says when to ask again, but must not make this node ask all the time.
 		least := max(m.state.Turns.RoundTrip, m.cfg.Timing.MaxRandomWait/100)
 		wait = min(wait, max(m.cfg.Timing.stretch(min(retry, maxTimer)), least)+m.turn())
 	}

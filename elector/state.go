@@ -7,9 +7,9 @@ import (
 	"github.com/bmqelect/bmqelect/scouting"
 )
 
-// State is everything that a machine remembers between steps, messages held
-// back for the disk aside. It is comparable and copied by assignment. What
-// belongs to a role lives in that role's part, which is zero in any other role.
+// State is everything that a machine remembers between steps, except for the messages that wait
+// for the disk. It is comparable and copied by assignment. What belongs to a role is in that
+// role's part, which is zero in all other roles.
 type State struct {
 	Now  Time
 	Role Role
@@ -17,7 +17,7 @@ type State struct {
 	Term        lsn.Term // highest voted in, proposed or followed; never goes down
 	Durable     lsn.Term // highest term known to be reserved on disk
 	Asked       lsn.Term // highest term that it asked the disk to reserve
-	Floor       lsn.Term // it may have voted up to this term before it crashed; 0 if it knows
+	Floor       lsn.Term // it may have voted up to this term before a crash; 0 if it knows its votes
 	RefusedTerm lsn.Term // highest term heard of in a refusal: the floor of the next round
 	Vote        NodeID   // whom this node voted for in Term, itself included; "" if none or unknown
 	SeenLSN     lsn.LSN  // newest LSN issued (leader) or heard of
@@ -26,17 +26,17 @@ type State struct {
 	Turns      turns
 	Promise    promise
 	Refused    question
-	Ceded      scouting.Voters // gave up Term: no heartbeat of theirs in it is followed any more
+	Ceded      scouting.Voters // gave up Term: it follows no heartbeat of theirs in that term
 	EmbargoEnd Time            // a voter that has just started supports nobody before; 0 for none
-	Linked     scouting.Voters // to which a link is up
+	Linked     scouting.Voters // those to which a link is up
 
 	Tuned Tuned // of the newest leader; zero for none
 
 	Unable  bool // the application cannot lead here
-	RestEnd Time // it does not stand before; 0 for no rest
-	// PauseEnd is until when leadership is to stay where it is; 0 if it is not.
+	RestEnd Time // until when it does not stand; 0 for no rest
+	// PauseEnd is the end of the pause, in which leadership stays where it is; 0 for none.
 	PauseEnd Time
-	// HeldUntil is until when it judges nobody by silence, since it was held up: §7.12.
+	// HeldUntil is until when it gives up nobody for silence, because it was held up: §7.12.
 	HeldUntil Time
 	Priority  int  // Config.Priority, or what replaced it
 	Leaving   bool // LEADER told to stop: it leaves when it leads no more
@@ -76,7 +76,7 @@ type followerState struct {
 	HintedLeader NodeID // known from a refusal only; never followed
 	HintedTerm   lsn.Term
 
-	StandAt        Time   // when to stand for election, unless something hinders it then
+	StandAt        Time   // when to stand for election, if nothing prevents it by then
 	Discovering    bool   // StandAt is the end of the initial wait; a random wait follows
 	Postponed      bool   // StandAt follows from when a promise or the embargo ends
 	Ahead          NodeID // the named successor that StandAt lets go first; "" for none
@@ -105,23 +105,21 @@ type leaderState struct {
 	BroadcastAt Time
 	Period      time.Duration                     // of the broadcasts
 	Wanted      [scouting.MaxVoters]time.Duration // by voter, the period of its newest ack; 0 for none
-	// since when a longer period would do; 0 if it would not
-	SlowSince   Time
+	SlowSince   Time                              // since when a longer one would do; 0: it would not
 	LeaseEnd    Time
 	Support     support
 	MayStand    scouting.Voters           // whose newest ack said that it may stand
 	LacksQuorum scouting.Voters           // whose newest ack said that it reaches no quorum
 	Priority    [scouting.MaxVoters]int32 // by voter, from its newest ack; saturated
 	Reaffirm    ballot                    // the proposal of a higher term; zero if none is open
-	// when it last raised its term to re-affirm itself; 0 for never
-	RaisedAt Time
-	FitSince [scouting.MaxVoters]Time // by voter, since when it is fit without a break; 0 if not
-	Settled  scouting.Voters          // voters that are bound by no start of theirs any more: §9.6
-	Working  bool                     // the application's guarded work is held
-	Handover Handover
+	RaisedAt    Time                      // when it last raised its term to re-affirm itself; 0: never
+	FitSince    [scouting.MaxVoters]Time  // by voter, since when it is fit without a break; 0 if not
+	Settled     scouting.Voters           // voters whose embargo after a start is over: §9.6
+	Working     bool                      // the application's guarded work is held
+	Handover    Handover
 }
 
-// ballot is the tally of one proposal. The zero ballot is not open.
+// ballot is the tally of one proposal. The zero ballot is closed.
 type ballot struct {
 	Term    lsn.Term
 	Sent    bool // answers count; it is not sent before the term is durable

@@ -28,8 +28,8 @@ func (m *Machine) Transferable(to NodeID) error {
 	return nil
 }
 
-// What keeps a voter from being the successor. A leader with Takeover asks in
-// every period and must not allocate.
+// The reasons why a voter cannot be the successor. They are variables because a leader with
+// Takeover asks in every period and must not allocate.
 var (
 	errLeads        = errors.New("it leads already")
 	errNotConnected = errors.New("it is not connected")
@@ -85,9 +85,8 @@ func (m *Machine) noteFitness(voter int, msg *Message, lapsed bool) {
 // saturate bounds a priority to what the leader's state has room for.
 func saturate(priority int) int32 { return int32(min(max(priority, math.MinInt32), math.MaxInt32)) }
 
-// best is the highest in rank of the voters that are fit and among those asked
-// for; "" if there is none. One that may have started a moment ago, so that it cannot stand
-// yet, is the last choice. §9.6
+// best is the voter with the highest rank that is fit and belongs to among; "" if there is none. A
+// voter that may have started a moment ago, and cannot stand yet, is the last choice. §9.6
 func (m *Machine) best(among func(voter int) bool) NodeID {
 	l := &m.state.Leader
 	var best scouting.Rank
@@ -114,9 +113,8 @@ func (m *Machine) BestSuccessor() NodeID {
 	return m.best(func(int) bool { return true })
 }
 
-// successor is the voter that this leader names when it cedes: the target of its
-// handover if that is still fit, otherwise the best; "" for nobody. While elections are
-// paused nobody is chosen for those who asked for no change: §9.13.
+// successor is the voter that this leader names when it cedes: the target of its handover if that
+// is still fit, otherwise the best; "" for none. In a pause only a target is named: §9.13.
 func (m *Machine) successor() NodeID {
 	if to := m.state.Leader.Handover.To; to != "" && m.Transferable(to) == nil {
 		return to

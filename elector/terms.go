@@ -28,9 +28,8 @@ import (
 // stepped down. A leader of R or above was elected after all votes that the node forgot, or by
 // them; it is acknowledged at once.
 
-// reserve asks for more terms to be reserved as soon as less than half of the reserve is
-// left above the term that the next election is about, so that no vote waits for the disk:
-// §2.4.
+// reserve asks the disk for more terms as soon as less than half of the reserve is left above the
+// term of the next election, so that no vote waits for the disk: §2.4.
 func (m *Machine) reserve() {
 	s, last := &m.state, m.floor()
 	if m.cfg.bounds.Reserve > 0 && s.RefusedTerm <= last+m.cfg.bounds.Ahead {
@@ -43,16 +42,16 @@ func (m *Machine) reserve() {
 	m.eff.Persist = Terms{Entered: s.Term, Reserved: s.Asked}
 }
 
-// giveBack asks for what was reserved and not used to be forgotten: §2.4. Otherwise the
-// next start would be that of a node that crashed.
+// giveBack asks the disk to forget the reserved terms that were not used: §2.4. Otherwise the next
+// start would look like one after a crash.
 func (m *Machine) giveBack() {
 	if floor := m.floor(); m.state.Asked > floor {
 		m.eff.Persist = Terms{Entered: m.state.Term, Reserved: floor}
 	}
 }
 
-// tellFloor tells a voter what it would be refused for, so that the next election begins
-// above that, and all have reserved so much by then: §3.1. It is an answer to no round.
+// tellFloor tells a voter the floor below which it would be refused, so that the next election
+// begins above it, and all have reserved enough terms by then: §3.1. The message answers no round.
 func (m *Machine) tellFloor(to NodeID) {
 	if m.cfg.mayVote && m.state.Floor > m.state.Term {
 		no := scouting.Answer{Cause: scouting.CauseTerm}
@@ -63,9 +62,9 @@ func (m *Machine) tellFloor(to NodeID) {
 // floor is the highest term in which this node may have voted: §3.1.
 func (m *Machine) floor() lsn.Term { return max(m.state.Term, m.state.Floor) }
 
-// mayHaveMoved reports whether this node may have voted above term a moment ago, before it
-// crashed. It must not support the leader of term then: a vote that it gave somebody may
-// be about to elect that node, and both would count on this one. §3.1
+// mayHaveMoved reports whether this node may have voted above term a moment ago, before it crashed.
+// It must not support the leader of term then: its vote may be about to elect another node, and
+// both leaders would count on it. §3.1
 func (m *Machine) mayHaveMoved(term lsn.Term) bool {
 	return term < m.state.Floor && m.state.Now < m.state.EmbargoEnd
 }

@@ -28,9 +28,9 @@ func (m *Machine) tuned(in Tuned) {
 	}
 }
 
-// detection is T_D^u for a leader that announces the given period: as tuned, or before that
-// the whole of what was asked. A leader that is slower than it could be, because its
-// configuration is another, is not suspected in every period.
+// detection is T_D^u for a leader that announces the given period: as tuned, or before that all of
+// QoS.Detect. It is at least two periods, so that a leader whose configuration makes it slow is not
+// suspected in every period.
 func (m *Machine) detection(leader NodeID, period time.Duration) time.Duration {
 	d := m.cfg.QoS.Detect
 	if t := &m.state.Tuned; t.Peer == leader {
@@ -50,8 +50,8 @@ func (m *Machine) wantedPeriod(leader NodeID) time.Duration {
 	return m.cfg.Timing.HeartbeatBroadcast
 }
 
-// notePeriod notes the period that a follower needs. If that is shorter than the leader's, it
-// is kept at once: §14.4. A leader that asks no quality keeps its period.
+// notePeriod notes the period that a follower needs. The leader adopts a shorter one at once:
+// §14.4. A leader without Config.QoS does not change its period.
 func (m *Machine) notePeriod(voter int, wanted time.Duration) {
 	if !m.cfg.asksQuality() {
 		return
@@ -64,14 +64,14 @@ func (m *Machine) notePeriod(voter int, wanted time.Duration) {
 	}
 }
 
-// slowWindow is for how many inactivity intervals a longer period must do before it is kept,
-// and slowFrom how much longer it must be: every change makes followers adapt.
+// slowWindow is for how many inactivity intervals a longer period must suffice before the leader
+// adopts it, and slowFrom how much longer it must be, since followers adapt to every change.
 const (
 	slowWindow = 10
 	slowFrom   = 1.25
 )
 
-// slowDown keeps a longer period if it has done for long: §14.4.
+// slowDown adopts a longer period once it has sufficed for long: §14.4.
 func (m *Machine) slowDown() {
 	l, t, now := &m.state.Leader, &m.cfg.Timing, m.state.Now
 	p := m.fastest()
@@ -85,8 +85,8 @@ func (m *Machine) slowDown() {
 	}
 }
 
-// fastest is the shortest period that is needed by a follower that was heard lately, or the
-// longest there is if none says so.
+// fastest is the shortest period that a follower heard lately needs, or the longest possible one if
+// none says what it needs.
 func (m *Machine) fastest() time.Duration {
 	l, t := &m.state.Leader, &m.cfg.Timing
 	heard := m.state.Now.Add(-2 * t.Inactivity())

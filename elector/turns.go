@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// turns are what decides when a node stands after it has lost a leader: §3.14. It lets those
-// before it in line go first, and waits at random once an attempt has failed.
+// turns decides when a node stands after it has lost a leader: §3.14. A node lets those before it
+// in line go first, and waits at random once an attempt has failed.
 type turns struct {
 	RoundTrip  time.Duration // of Measured; 0 if unknown
 	LastLeader NodeID        // that this node followed, unless it led since; "" for none
@@ -27,9 +27,10 @@ func (t *turns) lead() { t.LastLeader, t.Heir, t.LedLast, t.Failed = "", "", tru
 // failed notes an attempt that failed.
 func (t *turns) failed() { t.Failed = min(t.Failed+1, maxFailed) }
 
-// TripToMajority is what Measured says: of the round trips from a voter to others, of which 0
-// is not known, the longest to the nearest that are a majority of so many voters with it; 0 if
-// none is known. One slow voter does not make all wait longer. It changes trips.
+// TripToMajority returns the value for Measured: the round trip to the farthest of the nearest
+// voters that form a majority together with this one, or 0 if none is known. So one slow voter does
+// not make all wait longer. trips are the round trips to the other voters, 0 for an unknown one; it
+// changes them.
 func TripToMajority(trips []time.Duration, voters int) time.Duration {
 	known := slices.DeleteFunc(trips, func(d time.Duration) bool { return d <= 0 })
 	slices.Sort(known)
@@ -39,9 +40,9 @@ func TripToMajority(trips []time.Duration, voters int) time.Duration {
 	return known[min(max(Majority(voters)-1, 1), len(known))-1]
 }
 
-// step is the unit of the waits of a node that goes by turns. From when a node asks, the
-// others have its proposal after one and a half round trips. 0 if the node does not go by turns,
-// or nothing was measured yet.
+// step is the unit of the waits of a node that goes by turns: one and a half round trips after a
+// node asks, the others have its proposal. It is 0 if the node does not go by turns, or if nothing
+// was measured yet.
 func (m *Machine) step() time.Duration {
 	t, trip := &m.cfg.Timing, m.state.Turns.RoundTrip
 	if t.MinRandomWait == 0 || trip <= 0 {
@@ -65,7 +66,7 @@ func (m *Machine) backOff() {
 	m.standIn(m.randomWait())
 }
 
-// standInTurn lets the node stand a turn after it is free to.
+// standInTurn lets the node stand one turn after it becomes free to stand.
 func (m *Machine) standInTurn() {
 	end := max(m.bound(), m.state.Now)
 	m.standIn(end.Sub(m.state.Now) + m.turn())

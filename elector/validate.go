@@ -119,8 +119,8 @@ func (ps *problems) timers(t Timing) {
 	ps.want(t.MinRandomWait == 0 || t.MinRandomWait > 0 && t.MinRandomWait <= t.MaxRandomWait,
 		"Timing.MinRandomWait", t.MinRandomWait, "0, or positive and at most MaxRandomWait, %s",
 		t.MaxRandomWait)
-	// Whoever finds its leader silent must be free to stand and to vote: a promise that
-	// lasted longer would be waited for by all, and the order among them lost.
+	// A follower that finds its leader silent must be free to stand and to vote. If promises
+	// lasted longer, all would wait for them, and the order of their turns would be lost.
 	ps.want(t.MinRandomWait == 0 || t.Promise() <= t.Inactivity(), "Timing.Lease", t.Lease,
 		"with drift at most HeartbeatMissCount x HeartbeatBroadcast, %s, since MinRandomWait is set",
 		t.Inactivity())
@@ -128,7 +128,7 @@ func (ps *problems) timers(t Timing) {
 		"at least MaxRandomWait, %s", t.MaxRandomWait)
 }
 
-// phi checks that a follower is free to vote when it suspects its leader.
+// phi checks that a follower suspects its leader only when it is free to vote.
 func (ps *problems) phi(c detector.PhiConfig, promise time.Duration) {
 	if c == (detector.PhiConfig{}) {
 		return
@@ -141,8 +141,8 @@ func (ps *problems) phi(c detector.PhiConfig, promise time.Duration) {
 		"one that waits for at least Lease with drift, %s: a longer pause", promise)
 }
 
-// qos checks that the lease cannot outlast the detector, and that two heartbeats fit into it:
-// §14.5.
+// qos checks that the lease ends before the detector suspects, and that two heartbeats fit into
+// the lease: §14.5.
 func (ps *problems) qos(c Config) {
 	t := c.Timing
 	if c.QoS == (detector.QoS{}) {

@@ -43,8 +43,8 @@ func (m *Machine) promiseTo(id NodeID, term lsn.Term) {
 	}
 }
 
-// onElectionScouting answers whether this node would vote. Nothing changes by that,
-// least of all its term.
+// onElectionScouting answers whether this node would vote. The answer binds nothing and changes no
+// term.
 func (m *Machine) onElectionScouting(from NodeID, msg *Message) {
 	if !m.cfg.mayVote {
 		return
@@ -69,8 +69,8 @@ func (m *Machine) answer(q question, a scouting.Answer) {
 	m.send(q.From, reply)
 }
 
-// reply is what both responses have in common: §4.10. The asker learns from a no which term
-// it must exceed.
+// reply returns what both responses have in common: §4.10. From a no the asker learns which term it
+// must exceed.
 func (m *Machine) reply(kind Kind, a scouting.Answer, proposed lsn.Term) Message {
 	reply := Message{
 		Kind: kind, Term: m.floor(), ProposedTerm: proposed,
@@ -82,8 +82,8 @@ func (m *Machine) reply(kind Kind, a scouting.Answer, proposed lsn.Term) Message
 	return reply
 }
 
-// onElectionProposal votes or refuses. It answers every proposal except one in a term that
-// it has yet to climb to: to that it would say yes, and it comes again.
+// onElectionProposal votes or refuses. It does not answer a proposal that would get its vote but
+// whose term leaps: the node climbs first, and the proposal is repeated.
 func (m *Machine) onElectionProposal(from NodeID, msg *Message) {
 	if !m.cfg.mayVote {
 		return
@@ -118,14 +118,14 @@ func (m *Machine) wouldVote(from NodeID, term lsn.Term) scouting.Answer {
 	return scouting.RuleDefault.Answer(s, scouting.Rank{Node: from}, term)
 }
 
-// votedFor reports whether this node's vote of term went to id and still stands; id may
-// have missed the answer because the link broke. §4.7
+// votedFor reports whether this node voted for id in term, and id has not given up since. The
+// answer may have been lost with a link. §4.7
 func (m *Machine) votedFor(id NodeID, term lsn.Term) bool {
 	return m.state.Term == term && m.state.Vote == id && !m.hasCeded(id, term)
 }
 
-// vote gives the vote of term to id and promises it the lease: §4.8. A node that
-// follows id already goes on following: its leader re-affirms itself.
+// vote gives the vote of term to id and promises it the lease: §4.8. A node that follows id already
+// goes on following, because its leader re-affirms itself.
 func (m *Machine) vote(id NodeID, term lsn.Term) {
 	s := &m.state
 	m.cede("")
@@ -144,8 +144,8 @@ func (m *Machine) vote(id NodeID, term lsn.Term) {
 	f := &s.Follower
 	f.AwaitedLeader = id
 	m.disarm()
-	// §4.9: a candidate that fails must not idle its voters. A leader that re-affirms
-	// itself has given a sign of life, no less than by a heartbeat.
+	// §4.9: a candidate that fails must not leave its voters idle. The proposal of a leader that
+	// re-affirms itself is as good a sign of life as a heartbeat.
 	wait := m.cfg.Timing.ElectionResult
 	if f.Leader == id {
 		wait = m.cfg.Timing.Inactivity()

@@ -7,8 +7,8 @@ import (
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
-// A watch is the detector of one leadership: each counts its heartbeats anew. It is not part
-// of the State; there, what it says is SilentAt.
+// watch is the detector of one leadership, since each leadership counts its heartbeats anew. It is
+// not part of the State, which has only its result, SilentAt.
 type watch struct {
 	leader NodeID
 	term   lsn.Term
@@ -22,7 +22,7 @@ type watch struct {
 	unmet    error
 }
 
-// silentAt is when the leader that sent this heartbeat is given up, without another one: §7.6.
+// silentAt is when the leader that sent this heartbeat is given up if no other one comes: §7.6.
 func (m *Machine) silentAt(from NodeID, msg *Message) Time {
 	w := &m.watch
 	if w.leader != from || w.term != msg.Term {
@@ -43,10 +43,10 @@ func (m *Machine) silentAt(from NodeID, msg *Message) Time {
 	return m.soon(Time(deadline), detection)
 }
 
-// soon is the deadline of a detector, not in the past, since 0 would be no deadline at all,
-// nor before the messages are read that waited while this node was held up: NFD-E would give
-// the leader up at the first of them. With NFD-E no leader is trusted for long because its
-// clock is wrong.
+// soon bounds the deadline of a detector. It must not be in the past, since 0 means no deadline.
+// Nor must it come before the messages are read that waited while this node was held up: NFD-E
+// would give the leader up at the first of them. And with NFD-E a leader whose clock is wrong must
+// not be trusted for long.
 func (m *Machine) soon(deadline Time, detection time.Duration) Time {
 	now := m.state.Now
 	if m.cfg.asksQuality() {
