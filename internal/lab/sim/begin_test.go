@@ -10,7 +10,34 @@ import (
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/raft"
 	"github.com/bmqelect/bmqelect/internal/lab/sim"
+	"github.com/bmqelect/bmqelect/lsn"
 )
+
+func TestBeginEstablishesTheLeader(t *testing.T) {
+	for seed := range uint64(50) {
+		s := start(t, led(seed, 5))
+		require.Zero(t, s.Now())
+		require.Equal(t, elector.NodeID("a"), leader(t, s))
+		for _, id := range s.Nodes() {
+			v := s.View(id)
+			require.EqualValues(t, 7, v.Status.Term)
+			require.Greater(t, v.Disk.Reserved, lsn.Term(7))
+		}
+	}
+}
+
+func TestBeginLeavesTheDisksOfAbsentNodesAlone(t *testing.T) {
+	cfg := led(1, 4)
+	cfg.Nodes[2].Absent, cfg.Nodes[2].Term = true, 1000
+	cfg.Nodes[3].Absent = true
+	for i := range cfg.Nodes {
+		cfg.Nodes[i].Elector.Voters = names(3)
+	}
+	s := start(t, cfg)
+	for id, want := range map[elector.NodeID]lsn.Term{"b": 6, "c": 1000, "d": 0} {
+		require.Equal(t, want, s.View(id).Disk.Entered, id)
+	}
+}
 
 // leading leads in term 1, whoever else does.
 type leading struct{ self algorithm.NodeID }
@@ -43,8 +70,6 @@ func TestBeginTriesUntilTheLeaderIsElected(t *testing.T) {
 	for _, id := range names(5) {
 		cfg := cluster(1, 5)
 		cfg.Begin.Leader, cfg.Algorithm = id, raft.Basic
-		s, err := sim.New(cfg)
-		require.NoError(t, err)
-		require.Equal(t, id, leader(t, s))
+		require.Equal(t, id, leader(t, start(t, cfg)))
 	}
 }

@@ -5,7 +5,6 @@ import (
 
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/ours"
-	"github.com/bmqelect/bmqelect/lsn"
 )
 
 // What follows is what the tests do to a simulation and ask of it, and no scenario does.
@@ -54,35 +53,28 @@ type View struct {
 	LeaseUntil time.Duration  // the end of its lease in simulated time
 }
 
-// View returns how a node stands now.
-func (s *Sim) View(id elector.NodeID) (View, error) {
-	n, err := s.find("view", id)
-	if err != nil {
-		return View{}, err
-	}
+// View returns how a node stands now. There is a node of that name.
+func (s *Sim) View(id elector.NodeID) View {
+	n := s.byName[id]
 	v := View{Node: id, Running: n.running(), Paused: n.paused, Disk: n.disk.terms()}
 	if n.running() {
 		v.Status, v.Now = n.elector.Status(), n.clock.at(s.now)
 		v.LeaseValid, v.LeaseUntil = s.leads(n), n.leaseUntil
 	}
-	return v, nil
+	return v
 }
 
-// Issue lets the application at a node issue the next LSN, as it may while the
-// node's lease is valid; ok is false if it is not.
-func (s *Sim) Issue(id elector.NodeID) (issued lsn.LSN, ok bool, err error) {
-	n, err := s.find("issue", id)
-	if err != nil {
-		return lsn.LSN{}, false, err
+// IssueAll lets the application at each node whose lease is valid issue the next LSN.
+func (s *Sim) IssueAll() error {
+	for _, n := range s.nodes {
+		if n.awake() && s.now < n.leaseUntil {
+			issued := n.elector.State().SeenLSN
+			issued.Counter++
+			s.step(n, elector.Issued{LSN: issued})
+			s.check(s.spec.Issued(n.id, issued))
+		}
 	}
-	if !n.awake() || s.now >= n.leaseUntil {
-		return lsn.LSN{}, false, nil
-	}
-	issued = n.elector.State().SeenLSN
-	issued.Counter++
-	s.step(n, elector.Issued{LSN: issued})
-	s.check(s.spec.Issued(id, issued))
-	return issued, true, s.err
+	return s.err
 }
 
 // Inject delivers a message that no node sent, whoever it says it is from. What

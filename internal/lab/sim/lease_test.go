@@ -13,21 +13,12 @@ import (
 // eager is an established cluster whose nodes stand almost as soon as they may,
 // so that a promise which ends too early is found out at once.
 func eager(seed uint64, n int) sim.Config {
-	cfg := cluster(seed, n)
-	cfg.Begin = sim.Begin{Leader: "a", Term: 7}
-	cfg.FsyncMax = time.Millisecond
-	cfg.Redial = time.Millisecond
+	cfg := led(seed, n)
+	cfg.FsyncMax, cfg.Redial = ms, ms
 	for i := range cfg.Nodes {
-		timing := &cfg.Nodes[i].Elector.Timing
-		timing.MaxRandomWait = 50 * time.Millisecond
+		cfg.Nodes[i].Elector.Timing.MaxRandomWait = 50 * ms
 	}
 	return cfg
-}
-
-func sever(t *testing.T, s *sim.Sim, a, b elector.NodeID) {
-	require.NoError(t, s.Cut(a, b))
-	require.NoError(t, s.Cut(b, a))
-	require.NoError(t, s.Reset(a, b))
 }
 
 // TestPromiseOutlastsTheLeaseOfASlowClock: the voters' clocks are as fast,
@@ -35,12 +26,12 @@ func sever(t *testing.T, s *sim.Sim, a, b elector.NodeID) {
 func TestPromiseOutlastsTheLeaseOfASlowClock(t *testing.T) {
 	for seed := range uint64(100) {
 		cfg := eager(seed, 3)
-		cfg.Nodes[1].ClockRatePPM = cfg.Nodes[1].Elector.Timing.ClockDriftPPM
-		cfg.Nodes[2].ClockRatePPM = cfg.Nodes[2].Elector.Timing.ClockDriftPPM
+		for i := range cfg.Nodes[1:] {
+			cfg.Nodes[1+i].ClockRatePPM = cfg.Nodes[0].Elector.Timing.ClockDriftPPM
+		}
 		s := start(t, cfg)
-		require.NoError(t, s.RunFor(time.Duration(seed)*7*time.Millisecond))
-		sever(t, s, "a", "b")
-		sever(t, s, "a", "c")
+		require.NoError(t, s.RunFor(time.Duration(seed)*7*ms))
+		sever(t, s, "a", "b", "c")
 		require.NoError(t, s.RunFor(5*time.Second))
 		require.NotEqual(t, elector.NodeID("a"), leader(t, s))
 	}
@@ -54,9 +45,8 @@ func TestVoterThatStartsKeepsThePromiseThatItForgot(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for seed := range uint64(100) {
 				s := start(t, eager(seed, 5))
-				sever(t, s, "a", "d")
-				sever(t, s, "a", "e")
-				require.NoError(t, s.RunFor(5*time.Second+time.Duration(seed)*7*time.Millisecond))
+				sever(t, s, "a", "d", "e")
+				require.NoError(t, s.RunFor(5*time.Second+time.Duration(seed)*7*ms))
 				sever(t, s, "a", "b")
 				require.NoError(t, s.Crash("b", sim.Crash{}))
 				if wipe {

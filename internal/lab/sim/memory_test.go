@@ -13,12 +13,8 @@ import (
 // A long run holds no more than a short one: ten hours as much as one, except for
 // what the runtime itself does beside the test.
 func TestMemoryIsFlatInSimulatedTime(t *testing.T) {
-	sent, cfg := 0, cluster(1, 5)
-	cfg.Observer = func(e *sim.Event) {
-		if e.Kind == sim.EventSent {
-			sent++
-		}
-	}
+	cfg := cluster(1, 5)
+	sent := count(&cfg, func(e *sim.Event) bool { return e.Kind == sim.EventSent })
 	s := start(t, cfg)
 	require.NoError(t, s.RunUntil(time.Hour))
 	after1 := held()
@@ -26,7 +22,7 @@ func TestMemoryIsFlatInSimulatedTime(t *testing.T) {
 	after10 := held()
 	const noise = 256 << 10 // ten hours send more than a million messages
 	require.Less(t, int64(after10)-int64(after1), int64(noise))
-	require.Greater(t, sent, 500_000)
+	require.Greater(t, *sent, 500_000)
 	runtime.KeepAlive(s)
 }
 

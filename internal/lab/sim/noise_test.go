@@ -10,7 +10,6 @@ import (
 
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/elector/spec"
-	"github.com/bmqelect/bmqelect/internal/lab/sim"
 	"github.com/bmqelect/bmqelect/lsn"
 	"github.com/bmqelect/bmqelect/scouting"
 )
@@ -23,8 +22,7 @@ func TestNoiseNeitherCrashesNorWedges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := drawAbleCluster(t)
 		cfg.Checks = spec.Checks{NoLeases: true, TwoLeaders: true}
-		s, err := sim.New(cfg)
-		require.NoError(t, err)
+		s := start(t, cfg)
 		require.NoError(t, s.RunFor(drawStart(t)))
 		for _, n := range rapid.SliceOfN(drawNoise(s.Nodes()), 1, 60).Draw(t, "noise") {
 			require.NoError(t, s.RunFor(n.wait))

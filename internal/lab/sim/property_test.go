@@ -41,8 +41,7 @@ func TestLiveAfterAnySchedule(t *testing.T) {
 
 // playAny makes a cluster and plays a schedule on it: at most so many steps, each of what do has.
 func playAny(t *rapid.T, cfg sim.Config, do []string, most int) *sim.Sim {
-	s, err := sim.New(cfg)
-	require.NoError(t, err)
+	s := start(t, cfg)
 	require.NoError(t, s.RunFor(drawStart(t)))
 	schedule := rapid.SliceOfN(drawStep(targets(s), do), 1, most).Draw(t, "schedule")
 	require.NoError(t, play(s, schedule))
@@ -54,7 +53,7 @@ func targets(s *sim.Sim) []elector.NodeID { return append(s.Nodes(), theLeader) 
 
 // drawStart draws how long the cluster is left alone: just started, or settled.
 func drawStart(t *rapid.T) time.Duration {
-	return rapid.SampledFrom([]time.Duration{0, 4 * time.Second, 20 * time.Second}).Draw(t, "start")
+	return pick(t, "start", 0, 4*time.Second, 20*time.Second)
 }
 
 // drawAbleCluster draws one whose network is fast enough for its timers; no other
@@ -68,7 +67,7 @@ func drawAbleCluster(t *rapid.T) sim.Config {
 // enable makes the timers of a cluster long enough for its network.
 func enable(cfg sim.Config) {
 	timing := cfg.Nodes[0].Elector.Timing
-	timing.Lease = max(timing.Lease, timing.HeartbeatBroadcast+20*time.Millisecond)
+	timing.Lease = max(timing.Lease, timing.HeartbeatBroadcast+20*ms)
 	timing.InitialWait = max(timing.InitialWait, timing.Promise())
 	for i := range cfg.Nodes {
 		cfg.Nodes[i].Elector.Timing = timing
@@ -88,27 +87,20 @@ func calm(s *sim.Sim) error {
 	if err := reviveAll(s); err != nil {
 		return err
 	}
-	for _, a := range s.Nodes() {
-		for _, b := range s.Nodes() {
-			if a == b {
-				continue
-			}
-			if err := s.SetFaults(a, b, sim.Faults{Delay: time.Millisecond}); err != nil {
-				return err
-			}
-		}
+	well := func(a, b elector.NodeID) error { return s.SetFaults(a, b, sim.Faults{Delay: ms}) }
+	var err error
+	for _, id := range s.Nodes() {
+		err = errors.Join(err, eachLink(s, id, well))
 	}
-	return nil
+	return err
 }
 
-func reviveAll(s *sim.Sim) error {
+func reviveAll(s *sim.Sim) (err error) {
 	for _, id := range s.Nodes() {
-		if err := errors.Join(onPaused(s, id, s.Resume), onDown(s, id, s.Restart),
-			s.SetFit(id, true), s.Tell(id, elector.Pause{})); err != nil {
-			return err
-		}
+		err = errors.Join(err, step{Do: "resume", A: id}.attempt(s),
+			step{Do: "restart", A: id}.attempt(s), s.SetFit(id, true), s.Tell(id, elector.Pause{}))
 	}
-	return nil
+	return err
 }
 
 // bound is how long a cluster may take to have a leader once nothing disturbs
@@ -123,13 +115,21 @@ func bound(cfg sim.Config) time.Duration {
 	return 2 * (left + 20*attempt)
 }
 
-func requireLeaderWithin(t require.TestingT, s *sim.Sim, d time.Duration) {
-	end := s.Now() + d
-	for s.Now() < end {
-		require.NoError(t, s.RunFor(100*time.Millisecond))
+// leaderWithin reports whether somebody leads before d is over. It ends when somebody does.
+func leaderWithin(s *sim.Sim, d time.Duration) (bool, error) {
+	for end := s.Now() + d; s.Now() < end; {
+		if err := s.RunFor(100 * ms); err != nil {
+			return false, err
+		}
 		if _, ok := s.Leader(); ok {
-			return
+			return true, nil
 		}
 	}
-	require.Fail(t, "nobody leads", "for %s until %s", d, s.Now())
+	return false, nil
+}
+
+func requireLeaderWithin(t require.TestingT, s *sim.Sim, d time.Duration) {
+	leads, err := leaderWithin(s, d)
+	require.NoError(t, err)
+	require.True(t, leads, "nobody leads for %s until %s", d, s.Now())
 }

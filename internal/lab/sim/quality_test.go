@@ -24,19 +24,6 @@ func asking(seed uint64, detect time.Duration, network sim.Faults) sim.Config {
 	return cfg
 }
 
-// suspicions makes a config note when a follower suspects its leader.
-func suspicions(cfg *sim.Config) *[]time.Duration {
-	at := &[]time.Duration{}
-	cfg.Observer = func(e *sim.Event) {
-		if e.Kind == sim.EventTransition && e.Transition.Reason == elector.LeaderNoHeartbeat {
-			*at = append(*at, e.At)
-		}
-	}
-	return at
-}
-
-const ms = time.Millisecond
-
 // On links of any quality a crash that nothing else shows is detected within what was asked,
 // and not much earlier; the leader is kept, and nobody suspects it by mistake. The links
 // determine the price: the period.
@@ -56,27 +43,31 @@ func TestQualityIsKeptOnAnyLink(t *testing.T) {
 		for _, detect := range []time.Duration{200 * ms, time.Second} {
 			t.Run(name+", "+detect.String(), func(t *testing.T) {
 				cfg := asking(1, detect, c.network)
-				suspected := suspicions(&cfg)
+				var suspected []time.Duration
+				cfg.Observer = func(e *sim.Event) {
+					if e.Kind == sim.EventTransition && e.Transition.Reason == elector.LeaderNoHeartbeat {
+						suspected = append(suspected, e.At)
+					}
+				}
 				s := start(t, cfg)
 				require.NoError(t, s.RunUntil(time.Minute)) // the links are known
 				led := leader(t, s)
-				*suspected = nil
+				suspected = nil
 				require.NoError(t, s.RunUntil(10*time.Minute))
-				require.Empty(t, *suspected, "mistakes")
+				require.Empty(t, suspected, "mistakes")
 				require.Equal(t, led, leader(t, s))
-				view, err := s.View(led)
-				require.NoError(t, err)
-				require.GreaterOrEqual(t, float64(view.Status.Period), c.shortest*float64(detect))
-				require.LessOrEqual(t, float64(view.Status.Period), c.above*float64(detect))
+				period := s.View(led).Status.Period
+				require.GreaterOrEqual(t, float64(period), c.shortest*float64(detect))
+				require.LessOrEqual(t, float64(period), c.above*float64(detect))
 
 				crashed := s.Now()
 				require.NoError(t, s.Crash(led, sim.Crash{Silent: true}))
 				require.NoError(t, s.RunFor(2*detect))
-				require.GreaterOrEqual(t, len(*suspected), 3, "some may have heard of the next leader first")
-				for _, at := range *suspected {
+				require.GreaterOrEqual(t, len(suspected), 3, "some may have heard of the next leader first")
+				for _, at := range suspected {
 					// The mean of a window varies by a part of the jitter.
 					require.LessOrEqual(t, at-crashed, detect+2*ms)
-					require.GreaterOrEqual(t, at-crashed, detect-3*view.Status.Period)
+					require.GreaterOrEqual(t, at-crashed, detect-3*period)
 				}
 				require.NotEqual(t, led, leader(t, s))
 			})
@@ -91,15 +82,14 @@ func TestQualityFollowsTheNetwork(t *testing.T) {
 	s := start(t, cfg)
 	require.NoError(t, s.RunUntil(time.Minute))
 	led := leader(t, s)
-	period := func() time.Duration {
-		view, err := s.View(led)
-		require.NoError(t, err)
-		return view.Status.Period
+	period := func() time.Duration { return s.View(led).Status.Period }
+	change := func(f sim.Faults) {
+		require.NoError(t, eachLink(s, led, func(from, to elector.NodeID) error {
+			return s.SetFaults(from, to, f)
+		}))
 	}
 	quiet := period()
-	require.NoError(t, eachLink(s, led, func(from, to elector.NodeID) error {
-		return s.SetFaults(from, to, sim.Faults{Delay: 3 * ms, LossPPM: 50_000})
-	}))
+	change(sim.Faults{Delay: 3 * ms, LossPPM: 50_000})
 	require.NoError(t, s.RunFor(5*time.Minute))
 	lossy := period()
 	require.Less(t, lossy, quiet*2/3)
@@ -108,9 +98,7 @@ func TestQualityFollowsTheNetwork(t *testing.T) {
 			require.Equal(t, 197*ms, s.Tuning(id).Detection.Round(ms), "the delay counts")
 		}
 	}
-	require.NoError(t, eachLink(s, led, func(from, to elector.NodeID) error {
-		return s.SetFaults(from, to, sim.Faults{Delay: ms})
-	}))
+	change(sim.Faults{Delay: ms})
 	require.NoError(t, s.RunFor(time.Hour))
 	require.Greater(t, period(), lossy*5/4)
 	require.Equal(t, led, leader(t, s))

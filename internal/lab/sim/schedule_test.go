@@ -1,7 +1,9 @@
 package sim_test
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"pgregory.net/rapid"
@@ -13,7 +15,7 @@ import (
 )
 
 // A step of a schedule waits and then does something to nodes A and B, as far as
-// it applies to them. It prints as what rapid shows when a property fails.
+// it applies to them.
 type step struct {
 	Wait     time.Duration
 	Do       string
@@ -25,66 +27,92 @@ type step struct {
 	Priority int            `json:",omitzero"`
 }
 
+// String is what rapid shows of a step when a property fails.
 func (st step) String() string {
+	rest := fmt.Sprint(st.B)
 	switch st.Do {
-	case "crash":
-		return fmt.Sprintf("+%s crash %s %+v", st.Wait, st.A, st.Crash)
+	case "crash", "bounce":
+		rest = fmt.Sprintf("%+v", st.Crash)
 	case "resign", "hold", "stall", "disk":
-		return fmt.Sprintf("+%s %s %s for %s", st.Wait, st.Do, st.A, st.Rest)
+		rest = st.Rest.String()
 	case "prefer":
-		return fmt.Sprintf("+%s prefer %s by %d", st.Wait, st.A, st.Priority)
+		rest = fmt.Sprint(st.Priority)
 	case "faults":
-		return fmt.Sprintf("+%s faults %s->%s %+v", st.Wait, st.A, st.B, st.Faults)
+		rest += fmt.Sprintf(" %+v", st.Faults)
 	}
-	return fmt.Sprintf("+%s %s %s %s", st.Wait, st.Do, st.A, st.B)
+	return fmt.Sprintf("+%s %s %s %s", st.Wait, st.Do, st.A, rest)
 }
 
-// deeds are what a step may do. The first is what rapid shrinks to.
-var deeds = map[string]func(*sim.Sim, step) error{
-	"wait":    func(*sim.Sim, step) error { return nil },
-	"cut":     func(s *sim.Sim, st step) error { return s.Cut(st.A, st.B) },
-	"heal":    func(s *sim.Sim, st step) error { return s.Heal(st.A, st.B) },
-	"healAll": func(s *sim.Sim, _ step) error { s.HealAll(); return s.Err() },
-	"isolate": func(s *sim.Sim, st step) error { return eachLink(s, st.A, s.Cut) },
-	"rejoin":  func(s *sim.Sim, st step) error { return eachLink(s, st.A, s.Heal) },
-	"pair":    func(s *sim.Sim, st step) error { return s.Partition([]elector.NodeID{st.A, st.B}) },
-	"reset":   func(s *sim.Sim, st step) error { return s.Reset(st.A, st.B) },
-	"faults":  func(s *sim.Sim, st step) error { return s.SetFaults(st.A, st.B, st.Faults) },
-	"crash":   func(s *sim.Sim, st step) error { return onRunning(s, st.A, crash(st.Crash)) },
-	"restart": func(s *sim.Sim, st step) error { return onDown(s, st.A, s.Restart) },
-	"stop":    func(s *sim.Sim, st step) error { return onAwake(s, st.A, s.Stop) },
-	"pause":   func(s *sim.Sim, st step) error { return onAwake(s, st.A, s.Pause) },
-	"resume":  func(s *sim.Sim, st step) error { return onPaused(s, st.A, s.Resume) },
-	"transfer": func(s *sim.Sim, st step) error {
-		return onAwake(s, st.A,
-			func(id elector.NodeID) error { _ = s.Transfer(id, st.B); return s.Err() })
-	},
-	"resign": func(s *sim.Sim, st step) error {
-		return onRunning(s, st.A, func(s *sim.Sim, id elector.NodeID) error {
-			return s.Resign(id,
-				st.Rest)
-		})
-	},
-	"hold": func(s *sim.Sim, st step) error {
-		return onRunning(s, st.A, tell(elector.Pause{For: st.Rest}))
-	},
-	"prefer": func(s *sim.Sim, st step) error {
-		return onRunning(s, st.A, tell(elector.Prefer{Priority: st.Priority}))
-	},
-	"stall":  func(s *sim.Sim, st step) error { return onAwake(s, st.A, stall(s, st.Rest)) },
-	"disk":   func(s *sim.Sim, st step) error { s.SetFsync(st.Rest/2, st.Rest); return nil },
-	"hub":    func(s *sim.Sim, st step) error { return shape(s, hub(st.A)) },
-	"leaf":   func(s *sim.Sim, st step) error { return shape(s, leaf(st.A, st.B)) },
-	"bridge": func(s *sim.Sim, st step) error { return shape(s, bridge(s, st.A)) },
-	"fit":    func(s *sim.Sim, st step) error { return onRunning(s, st.A, setFit(true)) },
-	"unfit":  func(s *sim.Sim, st step) error { return onRunning(s, st.A, setFit(false)) },
-	"abrupt": func(s *sim.Sim, st step) error { return onAwake(s, st.A, s.StopAbruptly) },
-	"bounce": func(s *sim.Sim, st step) error {
-		if err := onRunning(s, st.A, crash(st.Crash)); err != nil {
-			return err
+// A deed is what a step may do.
+type deed struct {
+	on func(sim.View) bool // how A must stand; nil if that does not matter
+	do func(*sim.Sim, step) error
+}
+
+func up(v sim.View) bool     { return v.Running }
+func down(v sim.View) bool   { return !v.Running }
+func awake(v sim.View) bool  { return v.Running && !v.Paused }
+func paused(v sim.View) bool { return v.Paused }
+
+var deeds = map[string]deed{
+	"wait":    {nil, func(*sim.Sim, step) error { return nil }},
+	"cut":     {nil, func(s *sim.Sim, st step) error { return s.Cut(st.A, st.B) }},
+	"heal":    {nil, func(s *sim.Sim, st step) error { return s.Heal(st.A, st.B) }},
+	"healAll": {nil, func(s *sim.Sim, _ step) error { s.HealAll(); return s.Err() }},
+	"isolate": {nil, func(s *sim.Sim, st step) error { return eachLink(s, st.A, s.Cut) }},
+	"rejoin":  {nil, func(s *sim.Sim, st step) error { return eachLink(s, st.A, s.Heal) }},
+	"pair": {nil, func(s *sim.Sim, st step) error {
+		return s.Partition([]elector.NodeID{st.A, st.B})
+	}},
+	"reset":   {nil, func(s *sim.Sim, st step) error { return s.Reset(st.A, st.B) }},
+	"faults":  {nil, func(s *sim.Sim, st step) error { return s.SetFaults(st.A, st.B, st.Faults) }},
+	"disk":    {nil, func(s *sim.Sim, st step) error { s.SetFsync(st.Rest/2, st.Rest); return nil }},
+	"hub":     {nil, func(s *sim.Sim, st step) error { return shape(s, hub(st.A)) }},
+	"leaf":    {nil, func(s *sim.Sim, st step) error { return shape(s, leaf(st.A, st.B)) }},
+	"bridge":  {nil, func(s *sim.Sim, st step) error { return shape(s, bridge(s, st.A)) }},
+	"crash":   {up, func(s *sim.Sim, st step) error { return s.Crash(st.A, st.Crash) }},
+	"restart": {down, func(s *sim.Sim, st step) error { return s.Restart(st.A) }},
+	"bounce": {nil, func(s *sim.Sim, st step) (err error) {
+		if up(s.View(st.A)) {
+			err = s.Crash(st.A, st.Crash)
 		}
-		return onDown(s, st.A, s.Restart)
-	},
+		return errors.Join(err, s.Restart(st.A))
+	}},
+	"stop":   {awake, func(s *sim.Sim, st step) error { return s.Stop(st.A) }},
+	"abrupt": {awake, func(s *sim.Sim, st step) error { return s.StopAbruptly(st.A) }},
+	"pause":  {awake, func(s *sim.Sim, st step) error { return s.Pause(st.A) }},
+	"resume": {paused, func(s *sim.Sim, st step) error { return s.Resume(st.A) }},
+	"stall": {awake, func(s *sim.Sim, st step) error {
+		s.At(s.Now()+st.Rest, func(s *sim.Sim) error {
+			if paused(s.View(st.A)) {
+				return s.Resume(st.A)
+			}
+			return nil
+		})
+		return s.Pause(st.A)
+	}},
+	"transfer": {awake, func(s *sim.Sim, st step) error {
+		_ = s.Transfer(st.A, st.B) // why it cannot be is no fault
+		return s.Err()
+	}},
+	"resign": {up, func(s *sim.Sim, st step) error { return s.Resign(st.A, st.Rest) }},
+	"hold": {up, func(s *sim.Sim, st step) error {
+		return s.Tell(st.A, elector.Pause{For: st.Rest})
+	}},
+	"prefer": {up, func(s *sim.Sim, st step) error {
+		return s.Tell(st.A, elector.Prefer{Priority: st.Priority})
+	}},
+	"fit":   {up, func(s *sim.Sim, st step) error { return s.SetFit(st.A, true) }},
+	"unfit": {up, func(s *sim.Sim, st step) error { return s.SetFit(st.A, false) }},
+}
+
+// attempt does a step if it applies to its node.
+func (st step) attempt(s *sim.Sim) error {
+	deed := deeds[st.Do]
+	if deed.on != nil && !deed.on(s.View(st.A)) {
+		return nil
+	}
+	return deed.do(s, st)
 }
 
 var everything = []string{
@@ -94,69 +122,21 @@ var everything = []string{
 }
 
 // spans are how long a process may be held up, and how long a write may take.
-var spans = []time.Duration{0, 50 * time.Millisecond, 400 * time.Millisecond,
-	900 * time.Millisecond, 3 * time.Second}
+var spans = []time.Duration{0, 50 * ms, 400 * ms, 900 * ms, 3 * time.Second}
 
-func tell(in elector.Input) func(*sim.Sim, elector.NodeID) error {
-	return func(s *sim.Sim, id elector.NodeID) error { return s.Tell(id, in) }
-}
-
-// stall holds a process up for a while.
-func stall(s *sim.Sim, long time.Duration) func(elector.NodeID) error {
-	return func(id elector.NodeID) error {
-		s.At(s.Now()+long, func(s *sim.Sim) error { return onPaused(s, id, s.Resume) })
-		return s.Pause(id)
-	}
-}
-
-func setFit(fit bool) func(*sim.Sim, elector.NodeID) error {
-	return func(s *sim.Sim, id elector.NodeID) error { return s.SetFit(id, fit) }
-}
-
-func crash(how sim.Crash) func(*sim.Sim, elector.NodeID) error {
-	return func(s *sim.Sim, id elector.NodeID) error { return s.Crash(id, how) }
-}
-
-func onRunning(s *sim.Sim, id elector.NodeID, do func(*sim.Sim, elector.NodeID) error) error {
-	if v, _ := s.View(id); v.Running {
-		return do(s, id)
-	}
-	return nil
-}
-
-func onDown(s *sim.Sim, id elector.NodeID, do func(elector.NodeID) error) error {
-	if v, _ := s.View(id); !v.Running {
-		return do(id)
-	}
-	return nil
-}
-
-func onAwake(s *sim.Sim, id elector.NodeID, do func(elector.NodeID) error) error {
-	if v, _ := s.View(id); v.Running && !v.Paused {
-		return do(id)
-	}
-	return nil
-}
-
-func onPaused(s *sim.Sim, id elector.NodeID, do func(elector.NodeID) error) error {
-	if v, _ := s.View(id); v.Paused {
-		return do(id)
-	}
-	return nil
-}
+// pick draws one of some values.
+func pick[T any](t *rapid.T, name string, of ...T) T { return rapid.SampledFrom(of).Draw(t, name) }
 
 // drawStep draws any step among the given nodes and deeds.
 func drawStep(ids []elector.NodeID, do []string) *rapid.Generator[step] {
 	return rapid.Custom(func(t *rapid.T) step {
 		st := step{
 			Wait: drawWait(t),
-			Do:   rapid.SampledFrom(do).Draw(t, "do"),
-			A:    rapid.SampledFrom(ids).Draw(t, "a"),
+			Do:   pick(t, "do", do...),
+			A:    pick(t, "a", ids...),
 		}
-		st.B = rapid.SampledFrom(ids).Filter(func(b elector.NodeID) bool {
-			return b != st.A &&
-				b != theLeader
-		}).Draw(t, "b")
+		other := func(b elector.NodeID) bool { return b != st.A && b != theLeader }
+		st.B = rapid.SampledFrom(ids).Filter(other).Draw(t, "b")
 		switch st.Do {
 		case "crash", "bounce":
 			st.Crash.Unsynced = sim.Unsynced(rapid.IntRange(0, 2).Draw(t, "unsynced"))
@@ -166,7 +146,7 @@ func drawStep(ids []elector.NodeID, do []string) *rapid.Generator[step] {
 		case "resign", "hold":
 			st.Rest = time.Duration(rapid.IntRange(0, 3).Draw(t, "rest")) * time.Second
 		case "stall", "disk":
-			st.Rest = rapid.SampledFrom(spans).Draw(t, "span")
+			st.Rest = pick(t, "span", spans...)
 		case "prefer":
 			st.Priority = rapid.IntRange(-1, 2).Draw(t, "priority")
 		}
@@ -176,14 +156,12 @@ func drawStep(ids []elector.NodeID, do []string) *rapid.Generator[step] {
 
 // drawWait draws waits of the size of a packet's way as well as of a timer.
 func drawWait(t *rapid.T) time.Duration {
-	unit := rapid.SampledFrom([]time.Duration{time.Millisecond, 30 * time.Millisecond,
-		300 * time.Millisecond, 2 * time.Second})
-	return time.Duration(rapid.IntRange(0, 10).Draw(t, "wait")) * unit.Draw(t, "unit") / 2
+	unit := pick(t, "unit", ms, 30*ms, 300*ms, 2*time.Second)
+	return time.Duration(rapid.IntRange(0, 10).Draw(t, "wait")) * unit / 2
 }
 
 func drawFaults(t *rapid.T) sim.Faults {
-	delay := rapid.SampledFrom([]time.Duration{0, time.Millisecond, 20 * time.Millisecond,
-		200 * time.Millisecond, 900 * time.Millisecond})
+	delay := rapid.SampledFrom([]time.Duration{0, ms, 20 * ms, 200 * ms, 900 * ms})
 	chance := rapid.SampledFrom([]int{0, 0, 10_000, 100_000, 500_000})
 	return sim.Faults{
 		Delay: delay.Draw(t, "delay"), Jitter: delay.Draw(t, "jitter"),
@@ -195,27 +173,24 @@ func drawFaults(t *rapid.T) sim.Faults {
 
 // drawTiming draws a profile, or timers that are all different from it and valid.
 func drawTiming(t *rapid.T) elector.Timing {
-	name := rapid.SampledFrom(elector.ProfileNames()).Draw(t, "profile")
-	timing, _ := elector.Profile(name)
+	timing, _ := elector.Profile(pick(t, "profile", elector.ProfileNames()...))
 	if rapid.Bool().Draw(t, "own timers") {
 		return timing
 	}
-	ms := func(name string, lo, hi int) time.Duration {
-		return time.Duration(rapid.IntRange(lo, hi).Draw(t, name)) * time.Millisecond
+	within := func(name string, lo, hi int) time.Duration {
+		return time.Duration(rapid.IntRange(lo, hi).Draw(t, name)) * ms
 	}
-	timing.HeartbeatBroadcast = ms("heartbeat", 50, 600)
+	timing.HeartbeatBroadcast = within("heartbeat", 50, 600)
 	timing.HeartbeatMissCount = rapid.IntRange(2, 5).Draw(t, "misses")
-	timing.Lease = timing.HeartbeatBroadcast +
-		ms("lease", 1, int(timing.HeartbeatBroadcast/time.Millisecond))
-	timing.ScoutingResult = ms("scouting", 100, 1000)
-	timing.ElectionResult = ms("election", 100, 1000)
-	timing.MaxRandomWait = ms("random", 100, 2000)
+	timing.Lease = timing.HeartbeatBroadcast + within("lease", 1, int(timing.HeartbeatBroadcast/ms))
+	timing.ScoutingResult = within("scouting", 100, 1000)
+	timing.ElectionResult = within("election", 100, 1000)
+	timing.MaxRandomWait = within("random", 100, 2000)
 	timing.ClockDriftPPM = int64(rapid.IntRange(0, 100_000).Draw(t, "drift"))
-	timing.InitialWait = max(timing.MaxRandomWait, timing.Promise()) + ms("initial", 0, 1000)
+	timing.InitialWait = max(timing.MaxRandomWait, timing.Promise()) + within("initial", 0, 1000)
 	timing.MinRandomWait = 0
 	if timing.Promise() <= timing.Inactivity() {
-		timing.MinRandomWait = rapid.SampledFrom([]time.Duration{0, 1, 50 * time.Millisecond}).Draw(t,
-			"least random")
+		timing.MinRandomWait = pick(t, "least random", 0, 1, 50*ms)
 	}
 	return timing
 }
@@ -233,24 +208,20 @@ func drawClusterOf(t *rapid.T, least, most, observers int) sim.Config {
 		timing = elector.ForQoS(quality)
 	}
 	cfg := sim.Config{
-		Seed:    rapid.Uint64().Draw(t, "seed"),
-		Network: drawFaults(t),
-		FsyncMax: rapid.SampledFrom([]time.Duration{0, 20 * time.Millisecond, 800 * time.Millisecond,
-			3 * time.Second}).Draw(t, "fsync"),
-		ProofMax: rapid.SampledFrom([]time.Duration{0, 300 * time.Millisecond, 5 * time.Second}).Draw(
-			t, "proof"),
-		LinkTimeout: rapid.SampledFrom([]time.Duration{3 * time.Second, 300 * time.Millisecond}).Draw(t,
-			"link timeout"),
+		Seed:        rapid.Uint64().Draw(t, "seed"),
+		Network:     drawFaults(t),
+		FsyncMax:    pick(t, "fsync", 0, 20*ms, 800*ms, 3*time.Second),
+		ProofMax:    pick(t, "proof", 0, 300*ms, 5*time.Second),
+		LinkTimeout: pick(t, "link timeout", 3*time.Second, 300*ms),
 	}
 	ids := names(n + rapid.IntRange(0, observers).Draw(t, "observers"))
 	for i, id := range ids {
-		ppm := rapid.SampledFrom([]int64{0, timing.ClockDriftPPM / 2, timing.ClockDriftPPM}).Draw(t,
-			"ppm")
 		cfg.Nodes = append(cfg.Nodes, sim.NodeConfig{
-			ClockRatePPM: ppm, Work: drawWork(t),
+			ClockRatePPM: pick(t, "ppm", 0, timing.ClockDriftPPM/2, timing.ClockDriftPPM),
+			Work:         drawWork(t),
 			Elector: elector.Config{
-				Self: id, Voters: voters, Timing: timing, Priority: rapid.IntRange(-1, 1).Draw(t, "priority"),
-				QoS:          quality,
+				Self: id, Voters: voters, Timing: timing, QoS: quality,
+				Priority:     rapid.IntRange(-1, 1).Draw(t, "priority"),
 				NotCandidate: i != electable && rapid.IntRange(0, 3).Draw(t, "not candidate") == 3,
 			},
 		})
@@ -271,18 +242,17 @@ func narrow(t *rapid.T, cfg sim.Config) {
 	leap := lsn.Term(rapid.IntRange(1, 4).Draw(t, "leap"))
 	bounds := &elector.Bounds{
 		Reserve: lsn.Term(rapid.IntRange(0, 4).Draw(t, "reserve")), Ahead: 2, Leap: leap, Climb: 2 * leap,
-		Near: 1, ClimbFor: 500 * time.Millisecond,
+		Near: 1, ClimbFor: 500 * ms,
 	}
 	for i := range cfg.Nodes {
 		cfg.Nodes[i].Elector.Bounds = bounds
-		cfg.Nodes[i].Term = lsn.Term(rapid.SampledFrom([]int{0, 0, 5, 20, 60}).Draw(t, "term"))
+		cfg.Nodes[i].Term = pick[lsn.Term](t, "term", 0, 0, 5, 20, 60)
 	}
 }
 
 // drawQuality draws what is asked of the detection of a crash: mostly nothing.
 func drawQuality(t *rapid.T) (q detector.QoS) {
-	detect := rapid.SampledFrom([]time.Duration{0, 0, 0, 300 * ms, 2 * time.Second}).Draw(t, "detect")
-	if detect != 0 {
+	if detect := pick(t, "detect", 0, 0, 0, 300*ms, 2*time.Second); detect != 0 {
 		q = detector.QoS{Detect: detect, Mistakes: detector.Recurrence(time.Hour), Accuracy: 0.999}
 	}
 	return q
@@ -290,9 +260,10 @@ func drawQuality(t *rapid.T) (q detector.QoS) {
 
 // drawWork draws work that stops at once, soon, late, or not by itself.
 func drawWork(t *rapid.T) sim.Work {
-	stops := rapid.SampledFrom([]time.Duration{0, 5 * time.Millisecond, 100 * time.Millisecond,
-		900 * time.Millisecond, time.Hour})
-	return sim.Work{Does: rapid.Bool().Draw(t, "works"), Stops: stops.Draw(t, "stops")}
+	return sim.Work{
+		Does:  rapid.Bool().Draw(t, "works"),
+		Stops: pick(t, "stops", 0, 5*ms, 100*ms, 900*ms, time.Hour),
+	}
 }
 
 // play lets a schedule happen. Whoever holds a lease issues LSNs all the time.
@@ -301,10 +272,7 @@ func play(s *sim.Sim, schedule []step) error {
 		if err := s.RunFor(st.Wait); err != nil {
 			return err
 		}
-		if err := deeds[st.Do](s, aim(s, st)); err != nil {
-			return err
-		}
-		if err := issueAll(s); err != nil {
+		if err := errors.Join(aim(s, st).attempt(s), s.IssueAll()); err != nil {
 			return err
 		}
 	}
@@ -321,24 +289,12 @@ func aim(s *sim.Sim, st step) step {
 	}
 	st.A = s.Nodes()[0]
 	for _, id := range s.Nodes() {
-		if v, _ := s.View(id); v.LeaseValid {
+		if s.View(id).LeaseValid {
 			st.A = id
 		}
 	}
-	if st.A == st.B {
-		st.B = s.Nodes()[len(s.Nodes())-1]
-	}
-	if st.A == st.B {
-		st.B = s.Nodes()[0]
+	if ids := s.Nodes(); st.A == st.B {
+		st.B = ids[(slices.Index(ids, st.A)+1)%len(ids)]
 	}
 	return st
-}
-
-func issueAll(s *sim.Sim) error {
-	for _, id := range s.Nodes() {
-		if _, _, err := s.Issue(id); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -19,15 +19,14 @@ func TestStickyWhateverTheRestDoes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := drawSteadyCluster(t)
 		watch := watchLeaders(&cfg)
-		s, err := sim.New(cfg)
-		require.NoError(t, err)
+		s := start(t, cfg)
 		requireLeaderWithin(t, s, bound(cfg))
 		require.NoError(t, s.RunFor(time.Minute))
-		leads, ok := s.Leader()
-		require.True(t, ok, "nobody leads a calm minute later")
+		leads := leader(t, s)
 		kept := keep(cfg, s, leads)
-
-		require.NoError(t, startAbsent(s))
+		for _, id := range s.Nodes() {
+			require.NoError(t, step{Do: "restart", A: id}.attempt(s))
+		}
 		schedule := rapid.SliceOfN(drawStep(s.Nodes(), everything).Filter(leavesAlone(kept)), 1,
 			60).Draw(t, "schedule")
 		watch.unseated = ""
@@ -44,8 +43,7 @@ func TestStickyWhateverTheRestDoes(t *testing.T) {
 // that a quorum can do without may be absent, with an inflated term on its disk.
 func drawSteadyCluster(t *rapid.T) sim.Config {
 	cfg := drawAbleCluster(t)
-	cfg.Network = sim.Faults{Delay: time.Millisecond, Jitter: time.Millisecond}
-	quickDisks(&cfg)
+	quiet(&cfg)
 	if voters := len(cfg.Nodes[0].Elector.Voters); voters > 2 {
 		spare := rapid.IntRange(0, voters-1).Draw(t, "spare")
 		cfg.Nodes[spare].Absent = rapid.Bool().Draw(t, "absent") && anotherStands(cfg, spare)
@@ -56,8 +54,9 @@ func drawSteadyCluster(t *rapid.T) sim.Config {
 	return cfg
 }
 
-// quickDisks makes writes short beside what a heartbeat leaves of the lease.
-func quickDisks(cfg *sim.Config) {
+// quiet makes a network fast, and writes short beside what a heartbeat leaves of the lease.
+func quiet(cfg *sim.Config) {
+	cfg.Network = sim.Faults{Delay: ms, Jitter: ms}
 	timing := cfg.Nodes[0].Elector.Timing
 	cfg.FsyncMax = min(cfg.FsyncMax, (timing.Lease-timing.HeartbeatBroadcast)/8)
 }
@@ -65,18 +64,8 @@ func quickDisks(cfg *sim.Config) {
 // anotherStands reports whether a voter other than i may stand for election.
 func anotherStands(cfg sim.Config, i int) bool {
 	return slices.ContainsFunc(cfg.Nodes, func(n sim.NodeConfig) bool {
-		return n.Elector.Self != cfg.Nodes[i].Elector.Self && !n.Elector.Observer() &&
-			!n.Elector.NotCandidate
+		return n.Elector.Self != cfg.Nodes[i].Elector.Self && electable(n)
 	})
-}
-
-func startAbsent(s *sim.Sim) error {
-	for _, id := range s.Nodes() {
-		if err := onDown(s, id, s.Restart); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // watched is what an observer saw of leaderships since it was reset.
@@ -99,8 +88,7 @@ func keep(cfg sim.Config, s *sim.Sim, leads elector.NodeID) []elector.NodeID {
 	voters := cfg.Nodes[0].Elector.Voters
 	kept := []elector.NodeID{leads}
 	for _, id := range voters {
-		v, _ := s.View(id)
-		if id != leads && v.Running && len(kept) < elector.Majority(len(voters)) {
+		if id != leads && s.View(id).Running && len(kept) < elector.Majority(len(voters)) {
 			kept = append(kept, id)
 		}
 	}

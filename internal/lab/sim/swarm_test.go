@@ -80,8 +80,7 @@ func drawPlot(t *rapid.T) plot {
 	case 1:
 		narrow(t, p.Config)
 	}
-	takeover := rapid.SampledFrom([]time.Duration{0, 0, time.Second, 5 * time.Second}).Draw(t,
-		"takeover")
+	takeover := pick(t, "takeover", 0, 0, time.Second, 5*time.Second)
 	rule := scouting.RuleDefault
 	if !p.Live && rapid.IntRange(0, 3).Draw(t, "rule") == 3 {
 		rule = scouting.RuleNodeOrder
@@ -96,10 +95,10 @@ func drawPlot(t *rapid.T) plot {
 	}
 	do := []string{"wait"}
 	for _, kind := range rapid.Permutation(kinds()).Draw(t, "kinds") { // small draws are more frequent
-		rate := rapid.SampledFrom([]int{0, 0, 1, 3, 9}).Draw(t, kind)
+		rate := pick(t, kind, 0, 0, 1, 3, 9)
 		do = append(do, slices.Repeat([]string{kind}, rate)...)
 	}
-	least := rapid.SampledFrom([]int{1, 10, 40}).Draw(t, "steps")
+	least := pick(t, "steps", 1, 10, 40)
 	p.Schedule = rapid.SliceOfN(drawStep(ids, do), least, 2*least+10).Draw(t, "schedule")
 	return p
 }

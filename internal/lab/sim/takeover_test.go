@@ -1,6 +1,7 @@
 package sim_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -18,10 +19,8 @@ func TestTakeoverIsRareAndComes(t *testing.T) {
 	takeovers := 0
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := drawAbleCluster(t)
-		cfg.Network = sim.Faults{Delay: time.Millisecond, Jitter: time.Millisecond}
-		quickDisks(&cfg)
-		wait := rapid.SampledFrom([]time.Duration{2 * time.Second, 5 * time.Second,
-			20 * time.Second}).Draw(t, "takeover")
+		quiet(&cfg)
+		wait := pick(t, "takeover", 2*time.Second, 5*time.Second, 20*time.Second)
 		for i := range cfg.Nodes {
 			cfg.Nodes[i].Elector.Takeover = wait
 		}
@@ -71,30 +70,25 @@ func watchTakeovers(cfg *sim.Config, wait time.Duration) *takeoverWatch {
 // requirePreferredLeads requires that one of the highest priority leads within d,
 // and still leads a minute later.
 func requirePreferredLeads(t *rapid.T, s *sim.Sim, cfg sim.Config, d time.Duration) {
-	best := map[elector.NodeID]bool{}
-	high := highest(cfg)
+	best, high := []elector.NodeID{}, -1 // the lowest priority that is drawn
 	for _, n := range cfg.Nodes {
-		best[n.Elector.Self] = n.Elector.Priority == high && electable(n)
+		switch p := n.Elector.Priority; {
+		case !electable(n) || p < high:
+		case p > high:
+			best, high = []elector.NodeID{n.Elector.Self}, p
+		default:
+			best = append(best, n.Elector.Self)
+		}
 	}
 	for end := s.Now() + d; s.Now() < end; {
 		require.NoError(t, s.RunFor(100*time.Millisecond))
-		if id, ok := s.Leader(); ok && best[id] {
+		if id, ok := s.Leader(); ok && slices.Contains(best, id) {
 			require.NoError(t, s.RunFor(time.Minute))
 			require.Equal(t, id, leader(t, s))
 			return
 		}
 	}
 	require.Fail(t, "no preferred node leads", "for %s until %s", d, s.Now())
-}
-
-func highest(cfg sim.Config) int {
-	high := -1 // the lowest that is drawn
-	for _, n := range cfg.Nodes {
-		if electable(n) {
-			high = max(high, n.Elector.Priority)
-		}
-	}
-	return high
 }
 
 func electable(n sim.NodeConfig) bool { return !n.Elector.Observer() && !n.Elector.NotCandidate }

@@ -1,6 +1,7 @@
 package sim_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -21,9 +22,7 @@ import (
 func TestWhatIsOfAnotherTermCountsForNothing(t *testing.T) {
 	for range 3 {
 		rapid.Check(t, func(t *rapid.T) {
-			cfg := drawAbleCluster(t)
-			s, err := sim.New(cfg)
-			require.NoError(t, err)
+			s := start(t, drawAbleCluster(t))
 			require.NoError(t, s.RunFor(drawStart(t)))
 			for _, st := range rapid.SliceOfN(drawStep(targets(s), everything), 1, 40).Draw(t, "schedule") {
 				require.NoError(t, play(s, []step{st}))
@@ -34,25 +33,19 @@ func TestWhatIsOfAnotherTermCountsForNothing(t *testing.T) {
 }
 
 // stray delivers to every node, from every voter, what belongs to another term.
-func stray(t *rapid.T, s *sim.Sim) error {
+func stray(t *rapid.T, s *sim.Sim) (err error) {
 	off := lsn.Term(rapid.IntRange(1, 3).Draw(t, "off"))
 	for _, to := range s.Nodes() {
-		v, err := s.View(to)
-		if err != nil || !v.Running {
-			continue
-		}
+		v := s.View(to)
 		for _, from := range s.Nodes() {
-			if from == to {
-				continue
-			}
 			for _, m := range strays(v, off) {
-				if err := s.Inject(from, to, m); err != nil {
-					return err
+				if v.Running && from != to {
+					err = errors.Join(err, s.Inject(from, to, m))
 				}
 			}
 		}
 	}
-	return nil
+	return err
 }
 
 // strays are messages of a term above the node's own and of one below.
@@ -77,55 +70,42 @@ func strays(v sim.View, off lsn.Term) []elector.Message {
 func TestOneMessageDoesNotUseUpTheTerms(t *testing.T) {
 	for k := elector.ElectionScouting; k.Valid(); k++ {
 		t.Run(k.String(), func(t *testing.T) {
-			s, _ := established(t, 1)
+			s := start(t, led(1, 5))
 			for _, to := range s.Nodes() {
-				for _, m := range highest63(k) {
-					require.NoError(t, s.Inject("b", to, m))
+				m := elector.Message{
+					Kind: k, Term: lsn.MaxTerm - 1, ProposedTerm: lsn.MaxTerm - 1,
+					LeaderTerm: lsn.MaxTerm - 1, Leader: "c",
 				}
+				require.NoError(t, s.Inject("b", to, m))
+				m.WillVote = true
+				require.NoError(t, s.Inject("b", to, m))
 			}
 			require.NoError(t, s.RunFor(5*time.Second))
 			require.NoError(t, s.Crash(leader(t, s), sim.Crash{}))
 			require.NoError(t, s.RunFor(20*time.Second))
-			v, err := s.View(leader(t, s))
-			require.NoError(t, err)
-			require.Less(t, v.Status.Term, lsn.Term(1)<<40)
+			require.Less(t, s.View(leader(t, s)).Status.Term, lsn.Term(1)<<40)
 		})
 	}
-}
-
-// highest63 is a message with the highest terms there are, as a yes and as a no.
-func highest63(k elector.Kind) []elector.Message {
-	m := elector.Message{
-		Kind: k, Term: lsn.MaxTerm - 1, ProposedTerm: lsn.MaxTerm - 1, LeaderTerm: lsn.MaxTerm - 1,
-		Leader: "c",
-	}
-	yes := m
-	yes.WillVote = true
-	return []elector.Message{m, yes}
 }
 
 // TestANodeFarBehindRejoins: it was away while the terms rose by more than one
 // message may raise them, and is needed to elect.
 func TestANodeFarBehindRejoins(t *testing.T) {
 	const far = 5 << 32
-	for name, lagging := range map[string]func(*elector.Config){
-		"candidate":     func(*elector.Config) {},
-		"not candidate": func(c *elector.Config) { c.NotCandidate = true },
-	} {
+	for name, notCandidate := range map[string]bool{"candidate": false, "not candidate": true} {
 		t.Run(name, func(t *testing.T) {
 			for seed := range uint64(20) {
 				cfg := cluster(seed, 3)
 				cfg.Nodes[0].Term, cfg.Nodes[1].Term = far, far+1
 				cfg.Nodes[2].Term = 7
 				cfg.Nodes[1].Absent = seed%2 == 0 // then c is needed for a quorum
-				lagging(&cfg.Nodes[2].Elector)
+				cfg.Nodes[2].Elector.NotCandidate = notCandidate
 				s := start(t, cfg)
 				requireLeaderWithin(t, s, bound(cfg))
 				require.NoError(t, s.RunFor(10*time.Second))
-				v, err := s.View("c")
-				require.NoError(t, err)
-				require.Equal(t, leader(t, s), v.Status.Leader)
-				require.Greater(t, v.Status.Term, lsn.Term(far))
+				status := s.View("c").Status
+				require.Equal(t, leader(t, s), status.Leader)
+				require.Greater(t, status.Term, lsn.Term(far))
 			}
 		})
 	}
@@ -134,9 +114,7 @@ func TestANodeFarBehindRejoins(t *testing.T) {
 // TestLeaderReaffirmsItselfOnceAPeriod: however often a voter says that its term
 // is higher.
 func TestLeaderReaffirmsItselfOnceAPeriod(t *testing.T) {
-	cfg := cluster(1, 3)
-	cfg.Begin = sim.Begin{Leader: "a", Term: 7}
-	reaffirmed := 0
+	cfg, reaffirmed := led(1, 3), 0
 	cfg.Observer = func(e *sim.Event) {
 		if e.At > 0 && e.Node == "a" && e.Kind == sim.EventTransition {
 			require.Equal(t, elector.Reaffirmed, e.Transition.Reason)

@@ -9,7 +9,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/elector/spec"
 	"github.com/bmqelect/bmqelect/internal/lab/sim"
 )
 
@@ -21,8 +20,7 @@ func TestWorkNeverOverlaps(t *testing.T) {
 	for range 5 {
 		rapid.Check(t, func(t *rapid.T) {
 			cfg := drawAbleCluster(t)
-			takeover := rapid.SampledFrom([]time.Duration{0, time.Second, 3 * time.Second}).Draw(t,
-				"takeover")
+			takeover := pick(t, "takeover", 0, time.Second, 3*time.Second)
 			for i := range cfg.Nodes {
 				cfg.Nodes[i].Work.Does = true
 				if takeover > 0 {
@@ -30,8 +28,7 @@ func TestWorkNeverOverlaps(t *testing.T) {
 					e.Takeover = max(takeover, e.Timing.HeartbeatBroadcast)
 				}
 			}
-			s, err := sim.New(cfg)
-			require.NoError(t, err)
+			s := start(t, cfg)
 			require.NoError(t, s.RunFor(20*time.Second))
 			schedule := rapid.SliceOfN(drawStep(targets(s), handovers), 1, 40).Draw(t, "schedule")
 			require.NoError(t, play(s, schedule))
@@ -48,67 +45,55 @@ var handovers = []string{
 
 // worker is an established cluster of three whose nodes all do guarded work.
 func worker(stops time.Duration) sim.Config {
-	cfg := cluster(1, 3)
-	cfg.Begin = sim.Begin{Leader: "a", Term: 7}
+	cfg := led(1, 3)
 	for i := range cfg.Nodes {
 		cfg.Nodes[i].Work = sim.Work{Does: true, Stops: stops}
 	}
 	return cfg
 }
 
-// tale is what the nodes did about work and leadership, in order.
-func tale(cfg *sim.Config) *[]string {
-	var told []string
-	cfg.Observer = func(e *sim.Event) {
-		switch t := e.Transition; {
-		case e.At <= 0:
-		case e.Kind == sim.EventWork, e.Kind == sim.EventWorkTold, e.Kind == sim.EventWorkStopped,
-			e.Kind == sim.EventStopped:
-			told = append(told, string(e.Node)+" "+e.Kind.String())
-		case e.Kind == sim.EventTransition && (t.From == elector.Leader || t.To == elector.Leader):
-			told = append(told, string(e.Node)+" "+t.To.String()+" "+t.Reason.String())
-		}
-	}
-	return &told
-}
-
 func TestWorkStopsBeforeTheSuccessorLeads(t *testing.T) {
+	const stopped, resigned = "a work-told, a work-stopped, ", "a FOLLOWER RESIGNED, c LEADER ELECTED, c work"
 	for do, want := range map[string]struct {
 		act  sim.Action
-		tale string
+		tale string // what the nodes did about work and leadership, in order
 	}{
 		"transfer": {
 			func(s *sim.Sim) error { return s.Transfer("a", "b") },
-			"a work-told, a work-stopped, a FOLLOWER TRANSFERRED, b LEADER ELECTED, b work",
+			stopped + "a FOLLOWER TRANSFERRED, b LEADER ELECTED, b work",
 		},
-		"resign": {
-			func(s *sim.Sim) error { return s.Resign("a", time.Minute) },
-			"a work-told, a work-stopped, a FOLLOWER RESIGNED, c LEADER ELECTED, c work",
-		},
-		"unfit": {
-			func(s *sim.Sim) error { return s.SetFit("a", false) },
-			"a work-told, a work-stopped, a FOLLOWER RESIGNED, c LEADER ELECTED, c work",
-		},
+		"resign": {func(s *sim.Sim) error { return s.Resign("a", time.Minute) }, stopped + resigned},
+		"unfit":  {func(s *sim.Sim) error { return s.SetFit("a", false) }, stopped + resigned},
 		"stop": {
 			func(s *sim.Sim) error { return s.Stop("a") },
-			"a work-told, a work-stopped, a DORMANT STOPPED, a stopped, c LEADER ELECTED, c work",
+			stopped + "a DORMANT STOPPED, a stopped, c LEADER ELECTED, c work",
 		},
 		"transfer to a node that is cut off then": {
 			func(s *sim.Sim) error {
-				s.At(s.Now()+100*time.Millisecond, func(s *sim.Sim) error { return eachLink(s, "b", s.Cut) })
-				s.At(s.Now()+100*time.Millisecond, func(s *sim.Sim) error { return s.Reset("a", "b") })
+				s.At(s.Now()+100*ms, func(s *sim.Sim) error { return eachLink(s, "b", s.Cut) })
+				s.At(s.Now()+100*ms, func(s *sim.Sim) error { return s.Reset("a", "b") })
 				return s.Transfer("a", "b")
 			},
-			"a work-told, a work-stopped, a work",
+			stopped + "a work",
 		},
 	} {
 		t.Run(do, func(t *testing.T) {
-			cfg := worker(200 * time.Millisecond)
-			told := tale(&cfg)
+			cfg := worker(200 * ms)
+			var told []string
+			cfg.Observer = func(e *sim.Event) {
+				switch t := e.Transition; {
+				case e.At <= 0:
+				case e.Kind == sim.EventWork, e.Kind == sim.EventWorkTold, e.Kind == sim.EventWorkStopped,
+					e.Kind == sim.EventStopped:
+					told = append(told, string(e.Node)+" "+e.Kind.String())
+				case e.Kind == sim.EventTransition && (t.From == elector.Leader || t.To == elector.Leader):
+					told = append(told, string(e.Node)+" "+t.To.String()+" "+t.Reason.String())
+				}
+			}
 			s := start(t, cfg)
 			s.At(time.Second, want.act)
 			require.NoError(t, s.RunUntil(3*time.Second))
-			require.Equal(t, want.tale, strings.Join(*told, ", "))
+			require.Equal(t, want.tale, strings.Join(told, ", "))
 		})
 	}
 }
@@ -139,14 +124,4 @@ func TestWorkThatGoesOnEndsWithTheLease(t *testing.T) {
 			require.Less(t, began, given+8*time.Second)
 		})
 	}
-}
-
-func TestCheckerSeesWorkOverlap(t *testing.T) {
-	c := spec.NewCluster(nil, 0, spec.Checks{})
-	require.Nil(t, c.Work(1, "a", 10))
-	require.Nil(t, c.Work(10, "b", 20), "that of a is over")
-	require.Equal(t, "work", c.Work(19, "a", 25).Rule)
-	c = spec.NewCluster(nil, 0, spec.Checks{NoLeases: true})
-	require.Nil(t, c.Work(1, "a", 10))
-	require.Nil(t, c.Work(1, "b", 20))
 }

@@ -1,6 +1,7 @@
 package sim_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -14,7 +15,7 @@ import (
 // their connection up after the link timeout.
 func TestCutLosesWhatIsUnderWayAndTheConnectionLater(t *testing.T) {
 	cfg := cluster(1, 3)
-	cfg.Network.Delay = 200 * time.Millisecond
+	cfg.Network.Delay = 200 * ms
 	var cut, healed, lost time.Duration
 	down := map[elector.NodeID]time.Duration{}
 	cfg.Observer = func(e *sim.Event) {
@@ -32,7 +33,7 @@ func TestCutLosesWhatIsUnderWayAndTheConnectionLater(t *testing.T) {
 		}
 	}
 	s := start(t, cfg)
-	require.NoError(t, s.RunUntil(20*time.Second+100*time.Millisecond))
+	require.NoError(t, s.RunUntil(20*time.Second+100*ms))
 	cut = s.Now()
 	require.NoError(t, s.Cut("a", "b"))
 	require.NoError(t, s.Cut("b", "a"))
@@ -44,6 +45,39 @@ func TestCutLosesWhatIsUnderWayAndTheConnectionLater(t *testing.T) {
 	s.HealAll()
 	require.NoError(t, s.RunFor(10*time.Second))
 	leader(t, s)
+}
+
+// A peer may prove a crash only if it has seen the connection's FIN. After a silent crash, a
+// later boot may be that of a copied disk: it proves nothing.
+func TestOnlyACrashWithAFINIsProven(t *testing.T) {
+	for _, c := range []struct {
+		silent bool
+		down   time.Duration
+		peers  int // that have a proof
+	}{{false, time.Second, 4}, {true, time.Second, 0}, {true, 10 * time.Second, 0}} {
+		cfg := led(1, 5)
+		proofs := []elector.Proof{}
+		cfg.Observer = func(e *sim.Event) {
+			if e.Kind == sim.EventDied {
+				proofs = append(proofs, e.Proof)
+			}
+		}
+		s := start(t, cfg)
+		require.NoError(t, s.Crash("a", sim.Crash{Silent: c.silent}))
+		require.NoError(t, s.RunFor(c.down))
+		require.NoError(t, s.Restart("a"))
+		require.NoError(t, s.RunFor(time.Second))
+		require.Equal(t, slices.Repeat([]elector.Proof{elector.ProofRefusedAfterEOF}, c.peers), proofs,
+			"%+v", c)
+	}
+}
+
+func TestActionsOnTheWrongNodesAreErrors(t *testing.T) {
+	s := start(t, led(1, 5))
+	require.ErrorContains(t, s.Cut("a", "z"), "cut a->z: these are not two nodes")
+	require.ErrorContains(t, s.Cut("a", "a"), "cut a->a: these are not two nodes")
+	require.ErrorContains(t, s.Restart("a"), "a runs already")
+	require.ErrorContains(t, s.Resume("a"), "not paused")
 }
 
 func TestActionsOfTheSameTimeHappenInTheOrderOfTheCalls(t *testing.T) {
