@@ -23,34 +23,27 @@ var onAnyProcess = []string{"kill", "kill leader", "stop", "stop leader", "block
 	"hold up and reset", "link down", "sever"}
 
 // harsher are the actions for voters on disks.
-var harsher = map[string]func(*chaos){
-	"disk full": func(c *chaos) {
-		c.failFor(func(v *voter) { v.disk.fill() }, func(v *voter) { v.disk.empty() })
-	},
-	"disk hangs": func(c *chaos) {
-		c.failFor(func(v *voter) { v.disk.hang() }, func(v *voter) { v.disk.goOn() })
-	},
-	"disk read-only": func(c *chaos) { c.failFor(func(v *voter) { v.disk.protect() }, c.renewDisk) },
-	"disk gone":      func(c *chaos) { c.failFor(func(v *voter) { v.disk.pull() }, c.renewDisk) },
-	"no descriptors": func(c *chaos) {
-		restore := map[*voter]func(){}
-		c.failFor(func(v *voter) { restore[v] = c.deny(v) }, func(v *voter) { restore[v]() })
-	},
-	"no address space": func(c *chaos) {
-		c.failFor(c.starve, func(v *voter) { c.kill(v); c.start(v) })
-	},
-	"stop leader until another leads": func(c *chaos) {
-		leader, _ := c.leading()
-		c.signal(syscall.SIGSTOP, leader)
-		c.due = append(c.due, repair{time.Now().Add(brisk().Lease + 2*brisk().InitialWait),
-			func() { c.signal(syscall.SIGCONT, leader) }})
-	},
-	"SIGKILL storm": func(c *chaos) { c.killStorm(5) },
-	"SIGSTOP storm": func(c *chaos) { c.stopStorm(30) },
+func harsher() map[string]func(*chaos) {
+	all := map[string]func(*chaos){
+		"stop leader until another leads": func(c *chaos) {
+			leader, _ := c.leading()
+			c.signal(syscall.SIGSTOP, leader)
+			c.due = append(c.due, repair{time.Now().Add(brisk().Lease + 2*brisk().InitialWait),
+				func() { c.signal(syscall.SIGCONT, leader) }})
+		},
+		"SIGKILL storm": func(c *chaos) { c.killStorm(5) },
+		"SIGSTOP storm": func(c *chaos) { c.stopStorm(30) },
+	}
+	for _, f := range failures() {
+		if f.undo != nil {
+			all[f.name] = func(c *chaos) { c.failFor(f) }
+		}
+	}
+	return all
 }
 
 // failFor lets something fail at one voter or two that have not failed yet.
-func (c *chaos) failFor(fail, undo func(*voter)) {
+func (c *chaos) failFor(f failure) {
 	befell := false
 	for _, v := range c.some(1 + c.rng.IntN(2)) {
 		if v.cmd == nil || c.failing[v] {
@@ -58,9 +51,10 @@ func (c *chaos) failFor(fail, undo func(*voter)) {
 		}
 		c.failing[v], befell = true, true
 		sure := c.mayEnd(v)
-		fail(v)
+		f.do(c.rig, v)
 		c.later(func() {
-			undo(v)
+			f.undo(c.rig, v)
+			c.start(v) // unless it runs
 			sure()
 			delete(c.failing, v)
 		})
@@ -68,13 +62,6 @@ func (c *chaos) failFor(fail, undo func(*voter)) {
 	if !befell {
 		c.did[c.doing]--
 	}
-}
-
-func (c *chaos) renewDisk(v *voter) {
-	c.kill(v)
-	v.disk.detach()
-	v.disk.attach()
-	c.start(v)
 }
 
 // terminate is an order to `bmqnode exec`.
@@ -101,12 +88,12 @@ func TestChaosLive(t *testing.T) {
 	}
 	s := seed(t)
 	x := &chaosLive{t: t}
-	x.embedded = newChaos(onDisks(t, build(t, s, brisk())), actions, harsher)
+	x.embedded = newChaos(onDisks(t, build(t, s, brisk())), actions, harsher())
 	few := map[string]func(*chaos){"terminate": (*chaos).terminate}
 	for _, name := range onAnyProcess {
 		few[name] = actions[name]
 	}
-	x.commands = newChaos(onDisks(t, buildOf(t, 3, s, brisk())), few, harsher)
+	x.commands = newChaos(onDisks(t, buildOf(t, 3, s, brisk())), few, harsher())
 	for _, v := range x.commands.voters {
 		v.cfg.Exec = true
 	}
@@ -138,6 +125,7 @@ func (c *chaos) runFor(limit time.Duration) {
 		c.restart()
 	}
 	c.awaitWork()
+	c.kill(c.voters...) // so that all is told by the time of the verdict
 }
 
 // awaitWork waits until work goes on that began after now.
@@ -207,7 +195,7 @@ func (c *chaos) figures(v *verdict, wrong int) string {
 	return fmt.Sprintf("%d processes (%d ended by themselves), %d faults %v\n"+
 		"%d answers of IsLeader (%d singly), %d leaderships in %d terms, %d transitions, "+
 		"%d proofs of death\n"+
-		"%d tokens, %d writes (%d refused, %d of unknown fate), %d reads, %d commands\n"+
+		"%d tokens, %d writes (%d refused, %d never came), %d reads, %d commands\n"+
 		"work after all was healed: %s at worst, of %d times\nviolations: %d",
 		c.started, c.ended, faults, c.did,
 		answers+kinds[answer], kinds[answer], led, len(terms), transitions,

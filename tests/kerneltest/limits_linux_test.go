@@ -3,7 +3,6 @@ package kerneltest
 import (
 	"fmt"
 	"os"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -58,12 +57,11 @@ func (r *rig) stopStorm(times int) {
 
 // failure is a fault that a node may end of.
 type failure struct {
-	name   string
-	brief  bool
-	leader bool // else it befalls two followers
-	do     func(r *rig, v *voter)
-	undo   func(r *rig, v *voter) // nil: there is nothing to undo
-	start  start
+	name  string
+	brief bool // it is part of every run of the tests, at the leader
+	start start
+	do    func(r *rig, v *voter)
+	undo  func(r *rig, v *voter) // nil for a storm, which befalls all and is over at once
 }
 
 // start is what becomes of a process that is started while the failure lasts.
@@ -75,30 +73,26 @@ const (
 	cannotStart
 )
 
-func failures() (all []failure) {
-	add := func(name string, brief bool, start start, do, undo func(*rig, *voter)) {
-		all = append(all,
-			failure{name + ", leader", brief, true, do, undo, start},
-			failure{name + ", two followers", false, false, do, undo, start})
-	}
+func failures() []failure {
 	renewDisk := func(r *rig, v *voter) {
 		r.kill(v)
 		v.disk.detach()
 		v.disk.attach()
 	}
-	add("disk full", true, mayStart, func(_ *rig, v *voter) { v.disk.fill() },
-		func(_ *rig, v *voter) { v.disk.empty() })
-	add("disk read-only", false, cannotStart, func(_ *rig, v *voter) { v.disk.protect() }, renewDisk)
-	add("disk hangs", true, cannotStart, func(_ *rig, v *voter) { v.disk.hang() },
-		func(_ *rig, v *voter) { v.disk.goOn() })
-	add("disk gone", false, cannotStart, func(_ *rig, v *voter) { v.disk.pull() }, renewDisk)
 	restore := map[*voter]func(){}
-	add("no descriptors", false, noStart, func(r *rig, v *voter) { restore[v] = r.deny(v) },
-		func(_ *rig, v *voter) { restore[v]() })
-	add("no address space", false, noStart, (*rig).starve, func(r *rig, v *voter) { r.kill(v) })
-	return append(all,
-		failure{"SIGKILL storm", false, true, func(r *rig, _ *voter) { r.killStorm(20) }, nil, 0},
-		failure{"SIGSTOP storm", true, true, func(r *rig, _ *voter) { r.stopStorm(100) }, nil, 0})
+	return []failure{
+		{"disk full", true, mayStart, func(_ *rig, v *voter) { v.disk.fill() },
+			func(_ *rig, v *voter) { v.disk.empty() }},
+		{"disk read-only", false, cannotStart, func(_ *rig, v *voter) { v.disk.protect() }, renewDisk},
+		{"disk hangs", true, cannotStart, func(_ *rig, v *voter) { v.disk.hang() },
+			func(_ *rig, v *voter) { v.disk.goOn() }},
+		{"disk gone", false, cannotStart, func(_ *rig, v *voter) { v.disk.pull() }, renewDisk},
+		{"no descriptors", false, noStart, func(r *rig, v *voter) { restore[v] = r.deny(v) },
+			func(_ *rig, v *voter) { restore[v]() }},
+		{"no address space", false, noStart, (*rig).starve, func(r *rig, v *voter) { r.kill(v) }},
+		{"SIGKILL storm", false, noStart, func(r *rig, _ *voter) { r.killStorm(20) }, nil},
+		{"SIGSTOP storm", true, noStart, func(r *rig, _ *voter) { r.stopStorm(100) }, nil},
+	}
 }
 
 // TestNodesThatFailHarmNobody takes each failure to the leader, or to as many followers as may
@@ -107,13 +101,16 @@ func TestNodesThatFailHarmNobody(t *testing.T) {
 	t.Parallel()
 	r := onDisks(t, build(t, seed(t), brisk()))
 	r.start(r.voters...)
-	table := &table{head: "failure"}
+	table := &table{head: "failure\tof"}
 	for _, f := range failures() {
-		if rounds == 0 && !f.brief {
-			continue
-		}
-		for range max(rounds/4, 1) {
-			table.add(r.fail(f), f.name)
+		for _, victims := range []string{"leader", "two followers"} {
+			atLeader := victims == "leader"
+			if rounds == 0 && !(f.brief && atLeader) || f.undo == nil && !atLeader {
+				continue
+			}
+			for range max(rounds/4, 1) {
+				table.add(r.fail(f, atLeader), f.name+"\t"+victims)
+			}
 		}
 	}
 	t.Log(table)
@@ -141,7 +138,7 @@ func (r *rig) startFailing(f failure, victims []*voter) {
 	before := map[*voter]int{}
 	for _, v := range victims {
 		before[v] = lives(v)
-		if strings.HasPrefix(f.name, "disk hangs") {
+		if f.name == "disk hangs" {
 			v.disk.hang() // it went on so that the process could end
 		}
 	}
@@ -159,10 +156,10 @@ func (r *rig) startFailing(f failure, victims []*voter) {
 }
 
 // fail is one trial.
-func (r *rig) fail(f failure) verdict {
+func (r *rig) fail(f failure, atLeader bool) verdict {
 	leader, others := r.settle(30 * time.Second)
 	began, victims := now(), []*voter{leader}
-	if !f.leader {
+	if !atLeader {
 		victims = others[:2]
 	}
 	for _, v := range victims {

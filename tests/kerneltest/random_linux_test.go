@@ -187,38 +187,3 @@ func TestRandomFaults(t *testing.T) {
 		})
 	}
 }
-
-// TestLinksComeBackSoon measures how long it takes, after nobody heard anybody, until all
-// voters follow a leader and have all links.
-func TestLinksComeBackSoon(t *testing.T) {
-	if rounds == 0 {
-		t.Skip("only for make kernel")
-	}
-	c := &chaos{rig: build(t, seed(t), fast())}
-	c.start(c.voters...)
-	var took []time.Duration
-	for range 5 * max(rounds, 1) {
-		c.settle(20 * time.Second)
-		for _, v := range c.voters {
-			c.rules(v, "-A INPUT -j DROP")
-		}
-		time.Sleep(300*time.Millisecond + c.while())
-		for _, v := range c.voters {
-			c.clear(v)
-		}
-		healed := now()
-		c.settle(20 * time.Second)
-		time.Sleep(500 * time.Millisecond) // if something is to go wrong again, then by now
-		c.settle(20 * time.Second)
-		var last elector.Time
-		for _, s := range c.now {
-			last = max(last, s.At)
-		}
-		took = append(took, max(last.Sub(healed), 0))
-	}
-	slices.Sort(took)
-	t.Logf("after a heal of everything, all is back after: median %s, worst %s, of %d",
-		took[len(took)/2].Round(time.Millisecond), took[len(took)-1].Round(time.Millisecond), len(took))
-	v := c.judge(0)
-	require.Empty(t, v.wrong())
-}

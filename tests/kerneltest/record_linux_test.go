@@ -27,8 +27,8 @@ const (
 	moved     = "transition"   // the log says so
 	failed    = "failed"       // the node has ended by itself
 	token     = "token"        // a leadership gave First out between From and To
-	writes    = "writes"       // a write with First is sent from From on; its answer, if any, is:
-	wrote     = "wrote"        // it came at To
+	writes    = "writes"       // a write with First is sent from From on; if it arrives, then:
+	wrote     = "wrote"        // the register admitted or refused it by To
 	read      = "read"         // the register had First at an instant from From to To
 	runs      = "runs"         // a command of bmqnode exec ran at From and at To
 )
