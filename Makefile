@@ -157,7 +157,7 @@ explore: ## search the states of small clusters of the real machine (SEARCH_STAT
 SPIN_TIME ?= 5m
 CHAOS_SEEDS ?= 1000
 chaos: ## play random schedules of faults with whole nodes in virtual time (CHAOS_SEEDS=1000)
-	CHAOS_SEEDS=$(CHAOS_SEEDS) go test $(RACEFLAG) -count=1 -run 'TestRandomSchedules|TestASeedGivesOneRun' -v -timeout 0 ./cluster/internal/chaos
+	CHAOS_SEEDS=$(CHAOS_SEEDS) go test $(RACEFLAG) -count=1 -run 'TestRandomSchedules|TestASeedGivesOneRun' -v -timeout 0 ./cluster/clustertest
 
 MUTANTS ?= 200
 SEED ?= 1

@@ -254,6 +254,8 @@ func TestWhatMembersEncryptPasses(t *testing.T) {
 			passes := e.keys.has(key)
 			packet, err := from.wrapPacket(ping)
 			require.NoError(t, err)
+			_, err = newEnvelope("other", e.keys).openPacket(packet)
+			require.ErrorContains(t, err, `packet of cluster "test"`)
 			text, err := e.openPacket(packet)
 			if passes {
 				require.Equal(t, ping, text)

@@ -1,8 +1,7 @@
-package chaos
+package clustertest
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -21,9 +20,8 @@ func TestWhatIsSaidLastHolds(t *testing.T) {
 		if v, log := play(t, s); v != nil {
 			t.Errorf("seed %d: %s: %s\n%q", seed, v.rule, v.text, log)
 		}
-		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(s, t.TempDir())
-			defer w.end()
+		inWorld(t, s, func(t *testing.T, w *world) {
+			defer w.stop()
 			w.run(bootTime)
 			for _, m := range w.members {
 				m.pause(2 * time.Second)
@@ -56,10 +54,9 @@ func TestAHandoverMayOutlastTheFaults(t *testing.T) {
 // leads. In etcd (issue 13527) such a leader went on, since its time stood still with the disk.
 func TestAStalledDiskBehindAPartitionKeepsNoLeader(t *testing.T) {
 	for seed := range uint64(10) {
-		synctest.Test(t, func(t *testing.T) {
-			s := draw(seed, 1)
-			w := newWorld(s, t.TempDir())
-			defer w.end()
+		s := draw(seed, 1)
+		inWorld(t, s, func(t *testing.T, w *world) {
+			defer w.stop()
 			w.run(bootTime)
 			old := w.leader()
 			require.NotNil(t, old)

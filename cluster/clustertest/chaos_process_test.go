@@ -1,4 +1,4 @@
-package chaos
+package clustertest
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 // process is one process of a member, or of a copy of it.
 type process struct {
 	*testprocess.Process
-	m      *member
+	m      *supervised
 	w      *world
 	host   string
 	name   string // unique
@@ -33,11 +33,11 @@ type process struct {
 	err     error
 }
 
-func (w *world) newProcess(m *member, host, name string, d *disk) *process {
+func (w *world) newProcess(m *supervised, host, name string, d *disk) *process {
 	return &process{
 		Process: testprocess.New(w.net, host),
-		m:       m, w: w, host: host, name: name, disk: d, dice: testhook.NewDice(w.seed, name),
-		writes: testhook.NewDice(w.seed, name+" writes"),
+		m:       m, w: w, host: host, name: name, disk: d, dice: testhook.NewDice(w.schedule.seed, name),
+		writes: testhook.NewDice(w.schedule.seed, name+" writes"),
 	}
 }
 
@@ -45,18 +45,12 @@ func (w *world) newProcess(m *member, host, name string, d *disk) *process {
 func (p *process) run() {
 	log := hclog.NewInterceptLogger(&hclog.LoggerOptions{Level: hclog.Off, Output: io.Discard})
 	log.RegisterSink(ear{p})
-	cfg := cluster.Config{
-		Node: p.m.id, Voters: p.w.voters, DataDir: p.disk.dir, MeshAddr: p.host + ":7401", Logger: log,
-		Insecure: true, Election: cluster.ElectionConfig{Timing: p.w.timing},
-	}
-	peers := map[cluster.NodeID]string{}
-	for _, id := range p.w.voters {
-		peers[id] = string(id) + ":7401"
-	}
+	cfg := p.w.configure(p.m.member)
+	cfg.Logger, cfg.DataDir, cfg.MeshAddr = log, p.disk.dir, p.host+":7401"
 	ctx := p.Context(testhook.Hooks{
-		Clock: p.Clock(), Peers: peers, Gate: p.w.judge.look,
+		Clock: p.Clock(), Peers: p.w.peers, Gate: p.w.judge.look,
 		Disk:    func(write func() error) error { return p.disk.write(p, write) },
-		Entropy: testhook.NewDice(p.w.seed, p.name+" entropy").Uint64,
+		Entropy: testhook.NewDice(p.w.schedule.seed, p.name+" entropy").Uint64,
 		Stepped: func(s testhook.Step) { p.w.statement.stepped(p, s) },
 	})
 	n, err := cluster.Start(ctx, cfg)
@@ -85,7 +79,7 @@ func (p *process) run() {
 
 // takePart opens an election beside the default one as soon as the disk takes it.
 func (p *process) takePart(name string) {
-	dice := testhook.NewDice(p.w.seed, p.name+" beside")
+	dice := testhook.NewDice(p.w.schedule.seed, p.name+" beside")
 	for p.isUp() && !p.Killed() && p.node.Err() == nil {
 		p.Wait()
 		time.Sleep(time.Millisecond + dice.UpTo(time.Millisecond)) // not with the first campaign

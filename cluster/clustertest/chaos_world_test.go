@@ -1,8 +1,9 @@
-package chaos
+package clustertest
 
 import (
 	"container/heap"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -10,24 +11,25 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/cluster/internal/testhook"
 	"github.com/bmqelect/bmqelect/internal/memnet"
 )
 
-// world is one run of a schedule. It belongs to the goroutine that plays it,
-// which does everything by its agenda.
+// world is a cluster that runs a schedule. It belongs to the goroutine that plays it, which does
+// everything by its agenda.
 type world struct {
+	*Cluster
 	schedule
-	dir     string
-	net     *memnet.Network
-	members []*member
+	members []*supervised
 	judge   *judge
 	// statement is what all steps are held against.
 	statement *statement
 	agenda    agenda
 	items     int // that were ever on the agenda
 	copies    int
-	rules     rules
+	rules     map[pair]bool // of the firewall, that hold
+	turns     map[any]int   // see undo
 	calm      chan struct{} // closed when all faults have ended
 	beside    []*process    // copies that run
 	calls     atomic.Int64  // of the applications, that have not returned
@@ -41,28 +43,31 @@ func play(t *testing.T, s schedule) (broken *violation, log []string) {
 			broken = &violation{rule: "no goroutine is left", text: fmt.Sprint(v)}
 		}
 	}()
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(s, t.TempDir())
+	inWorld(t, s, func(_ *testing.T, w *world) {
 		defer func() { broken, log = w.judge.result() }()
 		w.play()
 	})
 	return broken, log
 }
 
-func newWorld(s schedule, dir string) *world {
-	w := &world{
-		schedule: s, dir: dir, net: memnet.New(), judge: newJudge(dir),
-		rules: rules{set: map[[2]string]int{}}, calm: make(chan struct{}),
-	}
-	w.statement = newStatement(w)
-	w.net.Delay(testhook.Delays(s.seed))
-	for i, id := range s.voters {
-		m := &member{w: w, id: id, disk: newDisk(dir, string(id)), wanted: true}
-		w.members = append(w.members, m)
-		// Not at the same moment as another one.
-		w.at(time.Duration(i)*7*time.Millisecond+time.Microsecond, m.supervise)
-	}
-	return w
+// inWorld runs f with the cluster of a schedule, at its beginning.
+func inWorld(t *testing.T, s schedule, f func(t *testing.T, w *world)) {
+	Run(t, s.voters, func(t *testing.T, c *Cluster) {
+		w := &world{
+			Cluster: c, schedule: s, judge: newJudge(filepath.Dir(t.TempDir())),
+			rules: map[pair]bool{}, turns: map[any]int{}, calm: make(chan struct{}),
+		}
+		w.statement = newStatement(w)
+		for i, id := range s.voters {
+			node := c.members[id]
+			m := &supervised{member: node, w: w, disk: newDisk(node.dir), wanted: true}
+			w.members = append(w.members, m)
+			// Not at the same moment as another one.
+			w.at(time.Duration(i)*7*time.Millisecond+time.Microsecond, m.supervise)
+		}
+		f(t, w)
+	}, Down(s.voters...), Network(func(n *memnet.Network) { n.Delay(testhook.Delays(s.seed)) }),
+		Configure(func(cfg *cluster.Config) { cfg.Election.Timing = s.timing }))
 }
 
 // play does the steps, ends all faults, waits for a leader, and ends the nodes.
@@ -75,7 +80,7 @@ func (w *world) play() {
 	w.run(at)
 	w.endFaults()
 	w.settle()
-	w.end()
+	w.stop()
 }
 
 // bootTime is longer than a first election takes.
@@ -85,6 +90,17 @@ const bootTime = 9 * time.Second
 func (w *world) at(after time.Duration, do func()) {
 	w.items++
 	heap.Push(&w.agenda, item{time.Now().Add(after), w.items, do})
+}
+
+// undo ends a fault after its span, unless another fault of the same thing began meanwhile.
+func (w *world) undo(of any, span time.Duration, end func()) {
+	w.turns[of]++
+	turn := w.turns[of]
+	w.at(span, func() {
+		if w.turns[of] == turn {
+			end()
+		}
+	})
 }
 
 // run does what is on the agenda for so long, or until a rule is broken. When it returns,
@@ -204,8 +220,8 @@ func (w *world) explain() (text string) {
 	return text
 }
 
-// end ends all nodes, in order if no rule was broken.
-func (w *world) end() {
+// stop ends all nodes, in order if no rule was broken.
+func (w *world) stop() {
 	for _, m := range w.members {
 		m.wanted = false
 		m.resume()
@@ -227,11 +243,11 @@ func (w *world) end() {
 }
 
 func (w *world) busy() bool {
-	return slices.ContainsFunc(w.members, func(m *member) bool { return m.ending() })
+	return slices.ContainsFunc(w.members, func(m *supervised) bool { return m.ending() })
 }
 
 // leader is the member that says that it leads, nil if there is none.
-func (w *world) leader() *member {
+func (w *world) leader() *supervised {
 	for _, m := range w.members {
 		if p := m.process; p != nil && p.isUp() && p.leads() {
 			return m

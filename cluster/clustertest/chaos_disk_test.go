@@ -1,4 +1,4 @@
-package chaos
+package clustertest
 
 import (
 	"errors"
@@ -18,7 +18,6 @@ type disk struct {
 	mu   sync.Mutex // held while the file is written
 	mode diskMode
 	free chan struct{} // closed when the mode changes
-	turn int           // counts changes
 }
 
 // diskMode is what the disk does with a write.
@@ -37,31 +36,15 @@ const (
 // slowest is the longest that a write takes on a slow disk: longer than a lease.
 const slowest = 4 * time.Second
 
-func newDisk(parent, name string) *disk {
-	dir := filepath.Join(parent, name)
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		panic(err) // the directory of a test cannot be written
-	}
+func newDisk(dir string) *disk {
 	return &disk{dir: dir, mode: healthy, free: make(chan struct{})}
 }
 
-func (d *disk) set(mode diskMode) (turn int) {
+func (d *disk) set(mode diskMode) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	close(d.free)
 	d.mode, d.free = mode, make(chan struct{})
-	d.turn++
-	return d.turn
-}
-
-// repair ends what set with that turn began, unless something else has since.
-func (d *disk) repair(turn int) {
-	d.mu.Lock()
-	now := d.turn
-	d.mu.Unlock()
-	if now == turn {
-		d.set(healthy)
-	}
 }
 
 // write is a write of a process.

@@ -1,4 +1,4 @@
-package chaos
+package clustertest
 
 import (
 	"context"
@@ -12,22 +12,21 @@ import (
 	"github.com/bmqelect/bmqelect/internal/memnet"
 )
 
-// member is a node through all of its processes, with the supervisor that starts
+// supervised is a node through all of its processes, with the supervisor that starts
 // it again. It belongs to the world's goroutine.
-type member struct {
+type supervised struct {
+	*member
 	w       *world
-	id      cluster.NodeID
 	disk    *disk
 	wanted  bool     // the supervisor is to run it
 	process *process // nil: none
 	started int
-	fitTurn int
 	unfitBy atomic.Pointer[error] // what the application says of itself
 	last    error                 // of the last start
 }
 
 // supervise starts the member if it is not there, and again if it failed.
-func (m *member) supervise() {
+func (m *supervised) supervise() {
 	m.w.at(53*time.Millisecond, m.supervise)
 	switch p := m.process; {
 	case p != nil && p.isGone():
@@ -43,11 +42,8 @@ func (m *member) supervise() {
 	}
 }
 
-// later does something at the end of a span.
-func (m *member) later(span time.Duration, do func()) { m.w.at(span, do) }
-
 // kill ends the process as SIGKILL does, and has it back after the span.
-func (m *member) kill(span time.Duration) {
+func (m *supervised) kill(span time.Duration) {
 	m.away(span)
 	if p := m.process; p != nil {
 		m.w.endCopies()
@@ -56,14 +52,14 @@ func (m *member) kill(span time.Duration) {
 }
 
 // away keeps the supervisor from starting the member for a while.
-func (m *member) away(span time.Duration) {
+func (m *supervised) away(span time.Duration) {
 	m.wanted = false
-	m.later(span, func() { m.wanted = true })
+	m.w.at(span, func() { m.wanted = true })
 }
 
 // closing closes the node with a context that lasts so long.
-func closing(patience time.Duration) func(*member, time.Duration) {
-	return func(m *member, span time.Duration) {
+func closing(patience time.Duration) func(*supervised, time.Duration) {
+	return func(m *supervised, span time.Duration) {
 		m.away(span)
 		if m.process != nil {
 			m.w.endCopies()
@@ -74,39 +70,39 @@ func closing(patience time.Duration) func(*member, time.Duration) {
 }
 
 // pause stops the process as SIGSTOP does.
-func (m *member) pause(span time.Duration) {
+func (m *supervised) pause(span time.Duration) {
 	p := m.process
 	if p == nil || !p.isUp() || p.Paused() {
 		return
 	}
 	m.w.endCopies()
 	p.w.judge.pauses(p)
-	m.later(span, p.Resume)
+	m.w.at(span, p.Resume)
 }
 
-func (m *member) resume() {
+func (m *supervised) resume() {
 	if m.process != nil {
 		m.process.Resume()
 	}
 }
 
-func onDisk(mode diskMode) func(*member, time.Duration) {
-	return func(m *member, span time.Duration) {
-		turn := m.disk.set(mode)
-		m.later(span, func() { m.disk.repair(turn) })
+func onDisk(mode diskMode) func(*supervised, time.Duration) {
+	return func(m *supervised, span time.Duration) {
+		m.disk.set(mode)
+		m.w.undo(m.disk, span, func() { m.disk.set(healthy) })
 	}
 }
 
 // copied starts a copy of the data directory on another host beside the original.
 // It must take no part. Members that have lost the original, or never met it, cannot
 // tell the two apart; so this is only for when all is well.
-func (m *member) copied(span time.Duration) {
+func (m *supervised) copied(span time.Duration) {
 	if !m.w.whole() {
 		return
 	}
 	m.w.copies++
 	host := fmt.Sprintf("%s-copy%d", m.id, m.w.copies)
-	d := newDisk(m.w.dir, host)
+	d := newDisk(m.w.t.TempDir())
 	if err := m.disk.copyTo(d.dir); err != nil {
 		m.w.judge.note("%s: %v", host, err)
 		return
@@ -114,7 +110,7 @@ func (m *member) copied(span time.Duration) {
 	p := m.w.newProcess(m, host, host, d)
 	p.isCopy = true
 	go p.run()
-	m.later(span, p.kill)
+	m.w.at(span, p.kill)
 	m.w.beside = append(m.w.beside, p)
 }
 
@@ -128,7 +124,7 @@ func (w *world) endCopies() {
 
 // whole reports whether every process runs and has every link.
 func (w *world) whole() bool {
-	return w.rules.none() && !slices.ContainsFunc(w.members, func(m *member) bool {
+	return len(w.rules) == 0 && !slices.ContainsFunc(w.members, func(m *supervised) bool {
 		st, ok := m.status()
 		return !ok || anyDown(st)
 	})
@@ -138,47 +134,37 @@ func anyDown(st cluster.Status) bool {
 	return slices.ContainsFunc(st.Members, func(o cluster.MemberStatus) bool { return o.Link != "up" })
 }
 
-func drop(w *world, from, to *member, span time.Duration) {
-	w.filter(from, to, memnet.Drop,
-		span)
-}
-func reject(w *world, from, to *member, span time.Duration) {
-	w.filter(from, to, memnet.Reject,
-		span)
+// pair are the hosts from which and to which packets go.
+type pair [2]string
+
+func drop(w *world, from, to *supervised, span time.Duration) {
+	w.filter(from, to, memnet.Drop, span)
 }
 
-// rules are those of the firewall: which change set the one that holds.
-type rules struct {
-	turn int
-	set  map[[2]string]int
+func reject(w *world, from, to *supervised, span time.Duration) {
+	w.filter(from, to, memnet.Reject, span)
 }
-
-func (r *rules) none() bool { return len(r.set) == 0 }
 
 // filter sets a rule of the firewall for a while; the newest one counts.
-func (w *world) filter(from, to *member, rule memnet.Rule, span time.Duration) {
+func (w *world) filter(from, to *supervised, rule memnet.Rule, span time.Duration) {
 	w.endCopies()
-	pair := [2]string{string(from.id), string(to.id)}
-	w.rules.turn++
-	turn := w.rules.turn
-	w.rules.set[pair] = turn
-	w.net.Filter(pair[0], pair[1], rule)
-	w.at(span, func() {
-		if w.rules.set[pair] == turn {
-			delete(w.rules.set, pair)
-			w.net.Filter(pair[0], pair[1], memnet.Pass)
-		}
+	p := pair{string(from.id), string(to.id)}
+	w.rules[p] = true
+	w.net.Filter(p[0], p[1], rule)
+	w.undo(p, span, func() {
+		delete(w.rules, p)
+		w.net.Filter(p[0], p[1], memnet.Pass)
 	})
 }
 
-func (w *world) reset(from, to *member, _ time.Duration) {
+func (w *world) reset(from, to *supervised, _ time.Duration) {
 	w.endCopies()
 	w.net.Reset(string(from.id), string(to.id))
 }
 
 // call has a running node do something that takes its time. A process that is stopped
 // calls when it goes on.
-func (m *member) call(do func(ctx context.Context, e *cluster.Election) error) {
+func (m *supervised) call(do func(ctx context.Context, e *cluster.Election) error) {
 	p := m.process
 	if p == nil || !p.isUp() {
 		return
@@ -193,42 +179,36 @@ func (m *member) call(do func(ctx context.Context, e *cluster.Election) error) {
 	}()
 }
 
-func (m *member) transfer(time.Duration) {
+func (m *supervised) transfer(time.Duration) {
 	m.call(func(ctx context.Context, e *cluster.Election) error { return e.Transfer(ctx, "") })
 }
 
-func (m *member) stepDown(span time.Duration) {
+func (m *supervised) stepDown(span time.Duration) {
 	m.call(func(ctx context.Context, e *cluster.Election) error { return e.StepDown(ctx, span) })
 }
 
 // maintain pauses elections on one member, which keeps them paused when it restarts.
-func (m *member) maintain(span time.Duration) {
+func (m *supervised) maintain(span time.Duration) {
 	p := m.process
 	m.call(func(ctx context.Context, _ *cluster.Election) error { return p.node.Pause(ctx, span+1) })
 }
 
-func (m *member) unfit(span time.Duration) {
+func (m *supervised) unfit(span time.Duration) {
 	m.setFit(errors.New("by chance"))
-	m.fitTurn++
-	turn := m.fitTurn
-	m.later(span, func() {
-		if m.fitTurn == turn {
-			m.fit()
-		}
-	})
+	m.w.undo(m, span, m.fit)
 }
 
-func (m *member) fit() { m.setFit(nil) }
+func (m *supervised) fit() { m.setFit(nil) }
 
 // setFit lets the application say how it is at the moment of the call: goroutines come in
 // any order, and what holds no more must not be said last.
-func (m *member) setFit(unfit error) {
+func (m *supervised) setFit(unfit error) {
 	m.unfitBy.Store(&unfit)
 	m.call(func(_ context.Context, e *cluster.Election) error { return e.SetFit(*m.unfitBy.Load()) })
 }
 
 // status is that of a node which runs and can be asked.
-func (m *member) status() (cluster.Status, bool) {
+func (m *supervised) status() (cluster.Status, bool) {
 	p := m.process
 	if p == nil || !p.isUp() || p.Paused() || p.node.Err() != nil {
 		return cluster.Status{}, false
@@ -237,7 +217,7 @@ func (m *member) status() (cluster.Status, bool) {
 	return st, len(st.Groups) > 0
 }
 
-func (m *member) state() string {
+func (m *supervised) state() string {
 	switch p := m.process; {
 	case p == nil:
 		return fmt.Sprintf("does not run, and the last start said: %v", m.last)
@@ -249,4 +229,4 @@ func (m *member) state() string {
 }
 
 // ending reports whether there is a process that is still to end.
-func (m *member) ending() bool { return m.process != nil && !m.process.isGone() }
+func (m *supervised) ending() bool { return m.process != nil && !m.process.isGone() }

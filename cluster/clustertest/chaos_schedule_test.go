@@ -1,4 +1,4 @@
-package chaos
+package clustertest
 
 import (
 	"fmt"
@@ -63,11 +63,11 @@ var ops = []struct {
 	name string
 	op
 }{
-	{"kill", op{6, false, 8 * time.Second, each((*member).kill)}},
+	{"kill", op{6, false, 8 * time.Second, each((*supervised).kill)}},
 	{"close", op{5, false, 5 * time.Second, each(closing(30 * time.Second))}},
 	{"close-soon", op{4, false, 3 * time.Second, each(closing(300 * time.Millisecond))}},
 	{"close-now", op{8, false, time.Second, each(closing(0))}},
-	{"pause", op{8, false, 6 * time.Second, each((*member).pause)}},
+	{"pause", op{8, false, 6 * time.Second, each((*supervised).pause)}},
 	{"disk-fail", op{3, false, 4 * time.Second, each(onDisk(failing))}},
 	{"disk-lies", op{2, false, 4 * time.Second, each(onDisk(lying))}},
 	{"disk-full", op{3, false, 4 * time.Second, each(onDisk(full))}},
@@ -77,11 +77,11 @@ var ops = []struct {
 	{"drop", op{8, true, 8 * time.Second, between(drop)}},
 	{"reject", op{8, true, 8 * time.Second, between(reject)}},
 	{"reset", op{5, true, 0, between((*world).reset)}},
-	{"copy", op{3, false, 15 * time.Second, each((*member).copied)}},
-	{"transfer", op{5, false, 0, each((*member).transfer)}},
-	{"step-down", op{4, false, 4 * time.Second, each((*member).stepDown)}},
-	{"unfit", op{4, false, 5 * time.Second, each((*member).unfit)}},
-	{"maintenance", op{4, false, longestMaintenance, each((*member).maintain)}},
+	{"copy", op{3, false, 15 * time.Second, each((*supervised).copied)}},
+	{"transfer", op{5, false, 0, each((*supervised).transfer)}},
+	{"step-down", op{4, false, 4 * time.Second, each((*supervised).stepDown)}},
+	{"unfit", op{4, false, 5 * time.Second, each((*supervised).unfit)}},
+	{"maintenance", op{4, false, longestMaintenance, each((*supervised).maintain)}},
 }
 
 // longestMaintenance is the longest pause of elections.
@@ -196,7 +196,7 @@ func (w *world) do(s step) {
 }
 
 // each does something to every node that a step is about.
-func each(do func(m *member, span time.Duration)) func(*world, step) {
+func each(do func(m *supervised, span time.Duration)) func(*world, step) {
 	return func(w *world, s step) {
 		for _, m := range w.targets(s.node) {
 			do(m, s.span)
@@ -205,7 +205,7 @@ func each(do func(m *member, span time.Duration)) func(*world, step) {
 }
 
 // between does something to every pair of nodes that a step is about, one way.
-func between(do func(w *world, from, to *member, span time.Duration)) func(*world, step) {
+func between(do func(w *world, from, to *supervised, span time.Duration)) func(*world, step) {
 	return func(w *world, s step) {
 		for _, from := range w.targets(s.node) {
 			for _, to := range w.targets(s.peer) {
@@ -218,7 +218,7 @@ func between(do func(w *world, from, to *member, span time.Duration)) func(*worl
 }
 
 // targets are the members that a step names.
-func (w *world) targets(name string) (all []*member) {
+func (w *world) targets(name string) (all []*supervised) {
 	leader := w.leader()
 	for _, m := range w.members {
 		switch {

@@ -1,4 +1,4 @@
-package chaos
+package clustertest
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 )
 
 // byRun reports whether the processes of this world work by Run instead of Campaign.
-func (w *world) byRun() bool { return w.seed%2 == 1 }
+func (w *world) byRun() bool { return w.schedule.seed%2 == 1 }
 
 // workByRun works until the node is closed. Its callbacks come in pairs, and it is told of each
 // leadership once, in the order of terms.
