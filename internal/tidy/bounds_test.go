@@ -64,24 +64,20 @@ var tables = map[string]string{
 	"cluster/internal/gossip failed":  "the join addresses of the configuration",
 }
 
-// A wait that nothing bounds is how a hanging disk or peer hangs Close.
-func TestEveryWaitHasABound(t *testing.T) {
-	requireListed(t, unboundedWaits(libraryFiles(goFiles(t, repository()))), waits)
-}
-
-// A table that only grows is how a stranger, or a year, fills the memory.
-func TestEveryTableHasABound(t *testing.T) {
-	requireListed(t, growingTables(libraryFiles(goFiles(t, repository()))), tables)
+// A wait that nothing bounds lets a disk or a peer that hangs hang Close, too. A table that
+// only grows lets a stranger, or a year, fill the memory.
+func TestEveryWaitAndTableHasABound(t *testing.T) {
+	files := libraryFiles(read(t, repository()).gos)
+	requireListed(t, unboundedWaits(files), waits)
+	requireListed(t, growingTables(files), tables)
 }
 
 // requireListed demands that what was found is what is listed with a reason.
 func requireListed(t *testing.T, found []string, listed map[string]string) {
 	t.Helper()
-	unlisted := slices.DeleteFunc(slices.Clone(found), func(f string) bool { return listed[f] != "" })
-	require.Empty(t, unlisted, "bound these, or list them with what bounds them")
-	for _, l := range slices.Sorted(maps.Keys(listed)) {
-		require.Contains(t, found, l, "listed, and not in the code any more")
-	}
+	require.ElementsMatch(t, slices.Collect(maps.Keys(listed)), found,
+		"bound what is found, or list it with what bounds it; list only what is in the code")
+	require.NotContains(t, slices.Collect(maps.Values(listed)), "", "a reason")
 }
 
 func libraryFiles(files []goFile) []goFile {
@@ -96,11 +92,7 @@ func libraryFiles(files []goFile) []goFile {
 // "folder function: wait".
 func unboundedWaits(files []goFile) (found []string) {
 	for _, f := range files {
-		for _, decl := range f.syntax.Decls {
-			fn, ok := decl.(*ast.FuncDecl)
-			if !ok {
-				continue
-			}
+		for _, fn := range f.functions() {
 			for _, wait := range waitsIn(fn) {
 				found = append(found, fmt.Sprintf("%s %s: %s", f.dir(), fn.Name.Name, wait))
 			}
@@ -112,13 +104,12 @@ func unboundedWaits(files []goFile) (found []string) {
 
 func waitsIn(fn *ast.FuncDecl) (found []string) {
 	chosen := map[ast.Node]bool{} // receives that are one choice of several
-	ast.Inspect(fn, func(n ast.Node) bool {
+	for n := range ast.Preorder(fn) {
 		switch n := n.(type) {
 		case *ast.SelectStmt:
 			for _, clause := range n.Body.List {
-				if receive := receiveOf(clause.(*ast.CommClause).Comm); receive != nil {
-					chosen[receive] = len(n.Body.List) > 1
-				}
+				receive := receiveOf(clause.(*ast.CommClause).Comm)
+				chosen[receive] = len(n.Body.List) > 1
 			}
 		case *ast.UnaryExpr:
 			if n.Op == token.ARROW && !chosen[n] {
@@ -129,8 +120,7 @@ func waitsIn(fn *ast.FuncDecl) (found []string) {
 				found = append(found, types.ExprString(n))
 			}
 		}
-		return true
-	})
+	}
 	return found
 }
 
@@ -149,69 +139,63 @@ func receiveOf(comm ast.Stmt) ast.Node {
 // growingTables returns the fields of structs that are maps to which the package
 // adds, and from which it never takes, as "folder field".
 func growingTables(files []goFile) (found []string) {
-	packages := map[string][]goFile{}
+	fields, grows, shrinks := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, f := range files {
-		packages[f.dir()] = append(packages[f.dir()], f)
-	}
-	for dir, files := range packages {
-		grows, shrinks := map[string]bool{}, map[string]bool{}
-		for _, f := range files {
-			ast.Inspect(f.syntax, func(n ast.Node) bool { growth(n, grows, shrinks); return true })
-		}
-		for _, f := range files {
-			for _, field := range mapFields(f) {
-				if grows[field] && !shrinks[field] {
-					found = append(found, dir+" "+field)
+		for n := range ast.Preorder(f.syntax) {
+			if s, ok := n.(*ast.StructType); ok {
+				for _, name := range mapFields(s) {
+					fields[f.dir()+" "+name] = true
 				}
 			}
+			added, taken := changes(n)
+			for _, name := range added {
+				grows[f.dir()+" "+name] = true
+			}
+			for _, name := range taken {
+				shrinks[f.dir()+" "+name] = true
+			}
 		}
 	}
-	slices.Sort(found)
-	return slices.Compact(found)
+	maps.DeleteFunc(fields, func(field string, _ bool) bool { return !grows[field] || shrinks[field] })
+	return slices.Sorted(maps.Keys(fields))
 }
 
-func mapFields(f goFile) (names []string) {
-	ast.Inspect(f.syntax, func(n ast.Node) bool {
-		s, ok := n.(*ast.StructType)
-		if !ok {
-			return true
-		}
-		for _, field := range s.Fields.List {
-			if _, ok := field.Type.(*ast.MapType); !ok {
-				continue
-			}
+func mapFields(s *ast.StructType) (names []string) {
+	for _, field := range s.Fields.List {
+		if _, isMap := field.Type.(*ast.MapType); isMap {
 			for _, name := range field.Names {
 				names = append(names, name.Name)
 			}
 		}
-		return true
-	})
+	}
 	return names
 }
 
-// growth notes by the name of the field what a node of the syntax does to a map:
-// x.field[key] = v adds, and so does x.field[key]++; delete, clear and a new value
-// that is not made on the spot take.
-func growth(n ast.Node, grows, shrinks map[string]bool) {
+// changes returns the names of the fields to whose maps a node of the syntax adds, and of
+// those from which it takes. x.field[key] = v adds, and so does x.field[key]++; delete, clear
+// and a new value that is not made on the spot take.
+func changes(n ast.Node) (added, taken []string) {
 	switch n := n.(type) {
 	case *ast.AssignStmt:
-		for i, lhs := range n.Lhs {
-			if index, ok := lhs.(*ast.IndexExpr); ok {
-				grows[fieldOf(index.X)] = true
+		for i, left := range n.Lhs {
+			if index, ok := left.(*ast.IndexExpr); ok {
+				added = append(added, fieldOf(index.X))
 			} else if len(n.Rhs) == len(n.Lhs) {
-				_, literal := n.Rhs[i].(*ast.CompositeLit)
-				shrinks[fieldOf(lhs)] = shrinks[fieldOf(lhs)] || !literal
+				if _, literal := n.Rhs[i].(*ast.CompositeLit); !literal {
+					taken = append(taken, fieldOf(left))
+				}
 			}
 		}
 	case *ast.IncDecStmt:
 		if index, ok := n.X.(*ast.IndexExpr); ok {
-			grows[fieldOf(index.X)] = true
+			added = append(added, fieldOf(index.X))
 		}
 	case *ast.CallExpr:
 		if name, ok := n.Fun.(*ast.Ident); ok && (name.Name == "delete" || name.Name == "clear") {
-			shrinks[fieldOf(n.Args[0])] = true
+			taken = append(taken, fieldOf(n.Args[0]))
 		}
 	}
+	return added, taken
 }
 
 // fieldOf is the last name of x.field; "" if the expression is none.

@@ -5,7 +5,6 @@ import (
 	"go/constant"
 	"go/token"
 	"go/types"
-	"io/fs"
 	"regexp"
 	"slices"
 	"strings"
@@ -97,11 +96,9 @@ func TestTheGuideExplainsEveryReason(t *testing.T) {
 }
 
 // sectionOf is the text below a heading of a page.
-func sectionOf(t *testing.T, page, heading string) []byte {
-	text, err := fs.ReadFile(repository(), page)
-	require.NoError(t, err)
-	_, section, found := strings.Cut(string(text), "## "+heading+"\n")
+func sectionOf(t *testing.T, page, heading string) string {
+	_, section, found := strings.Cut(read(t, repository()).text(page), "## "+heading+"\n")
 	require.True(t, found, heading)
 	section, _, _ = strings.Cut(section, "\n## ")
-	return []byte(section)
+	return section
 }

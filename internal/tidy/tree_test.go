@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -17,11 +18,19 @@ import (
 
 const module = "github.com/bmqelect/bmqelect"
 
-// goFile is one parsed Go file.
+// repo is a tree of files in memory.
+type repo struct {
+	texts []file   // every text file, the Go files too
+	gos   []goFile // for every operating system
+}
+
+// file is a name, seen from the top of the tree, and a text.
+type file struct{ path, text string }
+
+// goFile is a parsed Go file.
 type goFile struct {
-	path    string // from the top of the tree
+	file
 	test    bool
-	lines   int
 	tokens  *token.FileSet
 	syntax  *ast.File
 	imports []string
@@ -29,10 +38,20 @@ type goFile struct {
 
 func (f goFile) dir() string { return path.Dir(f.path) }
 
+// functions are the functions and methods that the file declares.
+func (f goFile) functions() (all []*ast.FuncDecl) {
+	for _, d := range f.syntax.Decls {
+		if fn, ok := d.(*ast.FuncDecl); ok {
+			all = append(all, fn)
+		}
+	}
+	return all
+}
+
 // repository is the tree that this test is part of.
 func repository() fs.FS { return os.DirFS("../..") }
 
-// tree makes a small tree out of path and content, for the checks' own tests.
+// tree makes a small tree, with the given contents by path.
 func tree(files map[string]string) fs.FS {
 	t := fstest.MapFS{}
 	for name, content := range files {
@@ -41,9 +60,11 @@ func tree(files map[string]string) fs.FS {
 	return t
 }
 
-// paths returns the files that choose accepts, .ci included, all else that is
-// hidden or built left out.
-func paths(t *testing.T, root fs.FS, choose func(name string) bool) (chosen []string) {
+// goFiles parses every Go file of a tree.
+func goFiles(t *testing.T, root fs.FS) []goFile { return read(t, root).gos }
+
+// read reads every text file of a tree, except those that are hidden or built.
+func read(t *testing.T, root fs.FS) (r repo) {
 	t.Helper()
 	err := fs.WalkDir(root, ".", func(name string, entry fs.DirEntry, err error) error {
 		switch {
@@ -51,13 +72,19 @@ func paths(t *testing.T, root fs.FS, choose func(name string) bool) (chosen []st
 			return err
 		case entry.IsDir() && skipped(entry.Name()):
 			return fs.SkipDir
-		case entry.Type().IsRegular() && choose(name):
-			chosen = append(chosen, name)
+		case !entry.Type().IsRegular() || !isText(name):
+			return nil
 		}
-		return nil
+		text, err := fs.ReadFile(root, name)
+		f := file{name, string(text)}
+		r.texts = append(r.texts, f)
+		if path.Ext(name) == ".go" {
+			r.gos = append(r.gos, parse(t, f))
+		}
+		return err
 	})
 	require.NoError(t, err)
-	return chosen
+	return r
 }
 
 func skipped(dir string) bool {
@@ -65,25 +92,17 @@ func skipped(dir string) bool {
 	return hidden || dir == "bin"
 }
 
-func isGo(name string) bool { return path.Ext(name) == ".go" }
-
-// goFiles parses every Go file of the tree, whatever system it is for.
-func goFiles(t *testing.T, root fs.FS) (files []goFile) {
-	t.Helper()
-	for _, name := range paths(t, root, isGo) {
-		source, err := fs.ReadFile(root, name)
-		require.NoError(t, err)
-		files = append(files, parse(t, name, source))
-	}
-	return files
+func isText(name string) bool {
+	known := []string{".go", ".md", ".txt", ".yml", ".yaml", ".json", ".sh", ".mod"}
+	return slices.Contains(known, path.Ext(name)) || name == "Makefile" || name == ".ci/run"
 }
 
-func parse(t *testing.T, name string, source []byte) goFile {
+func parse(t *testing.T, source file) goFile {
 	t.Helper()
-	f := goFile{path: name, test: strings.HasSuffix(name, "_test.go"), tokens: token.NewFileSet()}
-	f.lines = strings.Count(string(source), "\n")
+	f := goFile{file: source, tokens: token.NewFileSet()}
+	f.test = strings.HasSuffix(f.path, "_test.go")
 	var err error
-	f.syntax, err = parser.ParseFile(f.tokens, name, source,
+	f.syntax, err = parser.ParseFile(f.tokens, f.path, f.text,
 		parser.ParseComments|parser.SkipObjectResolution)
 	require.NoError(t, err)
 	for _, spec := range f.syntax.Imports {
@@ -92,4 +111,27 @@ func parse(t *testing.T, name string, source []byte) goFile {
 		f.imports = append(f.imports, imported)
 	}
 	return f
+}
+
+// text is the content of a file; "" if it does not exist.
+func (r repo) text(name string) string {
+	at := slices.IndexFunc(r.texts, func(f file) bool { return f.path == name })
+	if at < 0 {
+		return ""
+	}
+	return r.texts[at].text
+}
+
+func (r repo) has(name string) bool {
+	return slices.ContainsFunc(r.texts, func(f file) bool { return f.path == name })
+}
+
+// files are the text files with one of the extensions.
+func (r repo) files(extensions ...string) (chosen []file) {
+	for _, f := range r.texts {
+		if slices.Contains(extensions, path.Ext(f.path)) {
+			chosen = append(chosen, f)
+		}
+	}
+	return chosen
 }
