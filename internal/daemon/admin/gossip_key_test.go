@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"context"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -55,15 +54,8 @@ func TestNoStepBeginsFromAFileThatIsGone(t *testing.T) {
 	issued, err := certs.Issue(t.TempDir(), cluster.DefaultCluster, []string{"a"}, time.Hour)
 	require.NoError(t, err)
 	dir := issued[0].Dir
-	node, err := cluster.Start(t.Context(), cluster.Config{
-		Node: "a", Voters: []cluster.NodeID{"a"}, DataDir: t.TempDir(),
-		GossipAddr: "127.0.0.1:0", MeshAddr: "127.0.0.1:0", AdminAddr: ln.Addr().String(),
-		TLS: cluster.TLSDir(dir),
-	})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, node.Close(context.Background())) })
-	c := open(t, Config{Node: node, TLSDir: dir},
-		seemsAt{ln, socketAddr})
+	node := startWith(t, ln, func(c *cluster.Config) { c.TLS = cluster.TLSDir(dir) })
+	c := open(t, Config{Node: node, TLSDir: dir}, seemsAt{ln, socketAddr})
 	require.NoError(t, os.Remove(filepath.Join(dir, "gossip.key")))
 	c.says(t, http.StatusConflict, "write the word plain to stop encrypting",
 		"POST", "/v1/gossip-key", `{"step":"add","key":"`+certs.NewGossipKey().Text()+`"}`)

@@ -6,8 +6,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"math/big"
-	"net"
-	"net/http"
 	"net/url"
 	"path/filepath"
 	"slices"
@@ -46,9 +44,9 @@ func (p pki) credentials(name string) (c Credentials) {
 		return c
 	case "expired":
 		dir = p.issue("bmqelect", "operator/late", -time.Minute)
-	case "other CA":
+	case "other-CA":
 		dir = pki{p.t, p.t.TempDir()}.issue("bmqelect", "operator/alice", time.Hour)
-	case "other cluster":
+	case "other-cluster":
 		dir = p.issue("wasps", "operator/alice", time.Hour)
 	default:
 		dir = p.issue("bmqelect", name, time.Hour)
@@ -56,90 +54,6 @@ func (p pki) credentials(name string) (c Credentials) {
 	c.own, _, _, err = certs.LoadClient(dir)
 	require.NoError(p.t, err)
 	return c
-}
-
-// TestRolesOfRequests: what a request may do, by where it comes from and what it shows.
-func TestRolesOfRequests(t *testing.T) {
-	const (
-		reads    = "GET /v1/status"
-		leader   = "GET /v1/leader"
-		faults   = "POST /v1/faults"
-		nothing  = "POST /v1/nothing"
-		health   = "GET /healthz"
-		metrics  = "GET /metrics"
-		role     = "this needs the role "
-		shown    = "the certificate that was shown is not accepted: "
-		noTLS    = "refused over a network without TLS"
-		lostOne  = "a token came over a network without TLS"
-		wrong    = "the token is not this node's"
-		operates = "operate"
-	)
-	pki := pki{t, t.TempDir()}
-	tls := shows(t, pki.issue("bmqelect", "a", time.Hour))
-	listed := *tls()
-	listed.Names = []string{"a", "operator/alice"}
-	listing := func() *netmesh.Credentials { return &listed }
-	tokens := tokensOf(t, "operate "+secret+"\nread "+another)
-	open := []string{"leader", "metrics"}
-	for _, c := range []struct {
-		at            net.Addr
-		cfg           Config
-		certificate   string
-		token         string
-		request, want string
-		code          int
-	}{
-		{nil, Config{TLS: tls, Tokens: tokens}, "", "", faults, "this needs the node's token", 401},
-		// A network without TLS is for reading; TestWhoMayAskWhat has what is admitted.
-		{elsewhere, Config{}, "", "", faults, noTLS, 403},
-		{elsewhere, Config{}, "", "", nothing, noTLS, 403},
-		{elsewhere, Config{Tokens: tokens}, "", secret, faults, lostOne, 403},
-		{elsewhere, Config{Tokens: tokens}, "", another, reads, lostOne, 403},
-		{elsewhere, Config{Tokens: tokens, TokenReads: true}, "", "", reads, noTLS, 403},
-		// With TLS all needs a role, except for what is open.
-		{elsewhere, Config{TLS: tls}, "", "", reads, role + "read", 401},
-		{elsewhere, Config{TLS: tls}, "", "", faults, role + operates, 401},
-		{elsewhere, Config{TLS: tls, Open: open}, "", "", leader, "", 503},
-		{elsewhere, Config{TLS: tls, Open: open}, "", "", "GET /v1/elections/default/leader", "", 503},
-		{elsewhere, Config{TLS: tls, Open: open}, "", "", metrics, "", 200},
-		{elsewhere, Config{TLS: tls, Open: open}, "", "", health, role + "read", 401},
-		{elsewhere, Config{TLS: tls, Open: open}, "", "", reads, role + "read", 401},
-		{elsewhere, Config{TLS: tls, Open: open}, "", "", "POST /v1/leader", role + operates, 401},
-		{elsewhere, Config{TLS: tls, Open: []string{"health"}}, "", "", health, "", 200},
-		{elsewhere, Config{TLS: tls, Open: []string{"health"}}, "", "", metrics, role + "read", 401},
-		// A node may read, an operator operate.
-		{elsewhere, Config{TLS: tls}, "b", "", faults, "the certificate of a node has the role read", 403},
-		{elsewhere, Config{TLS: tls}, "other cluster", "", reads, shown, 403},
-		{elsewhere, Config{TLS: tls}, "other CA", "", faults, shown + "x509: certificate signed by", 403},
-		{elsewhere, Config{TLS: tls}, "expired", "", faults, shown + "x509: certificate has ex", 403},
-		{elsewhere, Config{TLS: tls, Open: open}, "expired", "", metrics, "", 200},
-		{elsewhere, Config{TLS: listing}, "operator/alice", "", faults, "", 200},
-		{elsewhere, Config{TLS: listing}, "b", "", reads, shown + "[\\\"b\\\"] is not in the list", 403},
-		// So does who has a token.
-		{elsewhere, Config{TLS: tls, Tokens: tokens}, "", another, faults, "the token has the role", 403},
-		{elsewhere, Config{TLS: tls, Tokens: tokens}, "", "x" + secret, reads, wrong, 401},
-		{elsewhere, Config{TLS: tls, Tokens: tokens}, "b", secret, faults, "", 200},
-		{elsewhere, Config{TLS: tls}, "", secret, reads, role + "read", 401},
-	} {
-		credentials := pki.credentials(c.certificate)
-		name := []any{c.at, c.certificate, c.token, c.request, c.cfg.Open}
-		client := guardedBy(t, c.cfg, c.at)
-		if c.at == elsewhere && c.cfg.TLS != nil {
-			client.base, client.transport.TLSClientConfig = "https://"+client.addr, credentials.config("a")
-		}
-		var header []string
-		if c.token != "" {
-			header = []string{"Authorization", "Bearer " + c.token}
-		}
-		method, path, _ := strings.Cut(c.request, " ")
-		resp, text := exchange(t, client, method, path, "", header...)
-		require.Equal(t, c.code, resp.StatusCode, "%v: %s", name, text)
-		require.Contains(t, text, c.want, name)
-		challenged := resp.Header.Get("WWW-Authenticate") != ""
-		require.Equal(t, c.code == http.StatusUnauthorized, challenged, name)
-		require.NotContains(t, text, secret)
-		require.NotContains(t, text, another)
-	}
 }
 
 // TestWhoIsOffTheListOperatesByNoOtherName that is on it.

@@ -49,16 +49,6 @@ func TestTheLeaderSaysSo(t *testing.T) {
 	}
 }
 
-func TestWithoutALeaderItSaysWhy(t *testing.T) {
-	_, c := serve(t, nil, "b", "c")
-	resp, text := exchange(t, c, "GET", "/v1/leader", "")
-	require.Equal(t, http.StatusServiceUnavailable, resp.StatusCode)
-	require.Contains(t, text, "node a does not lead default: no leader: 2 of 3 voters needed")
-	require.Empty(t, resp.Header.Get(leaderHeader))
-	resp, _ = exchange(t, c, "HEAD", "/v1/leader", "")
-	require.Equal(t, http.StatusServiceUnavailable, resp.StatusCode)
-}
-
 func TestAFollowerNamesTheLeader(t *testing.T) {
 	st := cluster.Status{Node: "a", Members: []cluster.MemberStatus{
 		{Node: "b", AdminAddr: "192.0.2.2:7402", GossipAddr: "192.0.2.2:7400"},
