@@ -21,8 +21,8 @@ import (
 	"github.com/bmqelect/bmqelect/netmesh/fault"
 )
 
-// TestRequests plays the scripts in testdata: what nodes answer to requests.
-func TestRequests(t *testing.T) {
+// TestAnswersToRequests plays the scripts in testdata: what nodes answer to requests.
+func TestAnswersToRequests(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		s := script{pki: pki{t, t.TempDir()}}
 		s.tls = shows(t, s.pki.issue("bmqelect", "a", time.Hour))

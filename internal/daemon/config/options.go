@@ -290,7 +290,7 @@ func inFlags(err error) error {
 	for _, field := range []string{
 		"HeartbeatBroadcast", "HeartbeatMissCount", "MinRandomWait", "MaxRandomWait",
 		"UnsafeQuorum", "Lease", "AdvertiseGossip", "AdvertiseMesh", "GossipAddr", "MeshAddr", "Insecure",
-		"QoS",
+		"QoS.Detect", "QoS",
 	} {
 		fields = append(fields, field, flagOf(field))
 	}
@@ -307,7 +307,7 @@ func flagOf(field string) string {
 	field = strings.TrimPrefix(field, "Election.")
 	switch name, part, _ := strings.Cut(field, "."); name {
 	case "QoS", "Phi": // a flag that sets several fields
-		return strings.TrimSpace("--" + strings.ToLower(name) + " " + part)
+		return strings.TrimSpace("--" + strings.ToLower(name+" "+part))
 	}
 	field = field[strings.LastIndex(field, ".")+1:]
 	switch field {
