@@ -1,6 +1,6 @@
 // Package algorithm is the seam between an election algorithm and all that runs it: the
 // simulator, the scenario runner and the reports know no algorithm except through it. Each
-// algorithm is a folder below this one; package all lists them.
+// algorithm is a folder below this one; package replay lists them.
 //
 // An algorithm is a pure state machine in the shape of package elector's: what happens
 // comes in as an Input with the time and a random number, and what to do comes out as

@@ -13,7 +13,6 @@ import (
 	"sync"
 
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
-	"github.com/bmqelect/bmqelect/internal/lab/algorithm/all"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/ours"
 	"github.com/bmqelect/bmqelect/internal/lab/history"
 	"github.com/bmqelect/bmqelect/internal/lab/replay"
@@ -70,7 +69,7 @@ func (o *Options) Check() error {
 		"or go with --compare")
 	want(!o.Live || len(o.Algorithms) == 0,
 		"--algorithm goes with the simulator, not with --live: real processes run this elector only")
-	if _, err := all.Select(o.Algorithms...); err != nil {
+	if _, err := replay.SelectAlgorithms(o.Algorithms...); err != nil {
 		errs = append(errs, fmt.Errorf("--algorithm: %w", err))
 	}
 	want(!o.Live || o.Seed == nil,
@@ -108,7 +107,7 @@ func Load(o Options, paths ...string) (*Batch, error) {
 	}
 	if len(o.Algorithms) > 0 {
 		variants = []string{""}
-		if algorithms, err = all.Select(o.Algorithms...); err != nil {
+		if algorithms, err = replay.SelectAlgorithms(o.Algorithms...); err != nil {
 			return nil, err
 		}
 	}

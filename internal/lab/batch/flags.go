@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/bmqelect/bmqelect/internal/lab/algorithm/all"
+	"github.com/bmqelect/bmqelect/internal/lab/replay"
 )
 
 // Register adds the flags of the command `replay` that set an option as it is.
@@ -19,7 +19,7 @@ func (o *Options) Register(f *pflag.FlagSet) {
 	f.StringArrayVar(&o.Variants, "variant", []string{"scouting=true", "scouting=false"},
 		"a variant for --compare: settings as for --set, separated by commas")
 	f.StringSliceVar(&o.Algorithms, "algorithm", nil,
-		"play another election algorithm, or several with --compare: "+strings.Join(all.Names(), ", "))
+		"play another election algorithm, or several with --compare: "+strings.Join(replay.AlgorithmNames(), ", "))
 	f.StringVar(&o.Format, "format", "", "text, json (one event per line), html (one file, opens "+
 		"anywhere) or svg (default: by the ending of --output, or else text)")
 	f.StringVarP(&o.Output, "output", "o", "", "write there instead of the standard output; "+

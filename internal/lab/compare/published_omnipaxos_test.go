@@ -15,7 +15,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
-	"github.com/bmqelect/bmqelect/internal/lab/algorithm/all"
+	"github.com/bmqelect/bmqelect/internal/lab/replay"
 	"github.com/bmqelect/bmqelect/internal/lab/sim"
 )
 
@@ -204,14 +204,12 @@ func omnipaxosFigures(t testing.TB) (lines []string) {
 		"published_least,published_most"}
 	for i, sc := range scenarios {
 		for _, name := range []string{"ble", "raft", "raft-checkquorum", "bmqelect"} {
-			a, err := all.Find(name)
-			if err != nil {
-				continue
-			}
+			a, err := replay.SelectAlgorithms(name)
+			require.NoError(t, err)
 			for _, timeout := range []time.Duration{50, 500, 5000} {
 				changes, sum, downs := 0, 0.0, []float64{}
 				for seed := range uint64(*omnipaxosSeeds) {
-					p := play(t, i, a, timeout*time.Millisecond, seed)
+					p := play(t, i, a[0], timeout*time.Millisecond, seed)
 					downs = append(downs, p.longest.Seconds()/p.timeout.Seconds())
 					sum += downs[seed]
 					changes += p.changes

@@ -16,9 +16,9 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/bmqelect/bmqelect/internal/lab/algorithm/all"
 	"github.com/bmqelect/bmqelect/internal/lab/compare"
 	"github.com/bmqelect/bmqelect/internal/lab/compare/trial"
+	"github.com/bmqelect/bmqelect/internal/lab/replay"
 	"github.com/bmqelect/bmqelect/internal/lab/report"
 )
 
@@ -47,7 +47,8 @@ type Options struct {
 // Register adds the flags of the command `lab`.
 func (o *Options) Register(f *pflag.FlagSet) {
 	f.IntVar(&o.Seeds, "seeds", LeastSeeds, "runs of each algorithm in each case")
-	f.StringSliceVar(&o.Algorithms, "algorithm", nil, "only these: "+strings.Join(all.Names(), ", "))
+	f.StringSliceVar(&o.Algorithms, "algorithm", nil,
+		"only these: "+strings.Join(replay.AlgorithmNames(), ", "))
 	f.StringSliceVar(&o.Topologies, "topology", nil, "only these: "+strings.Join(topologies(), ", "))
 	f.StringVarP(&o.Output, "output", "o", "", "write "+figures+", "+page+" and its pictures "+
 		"below this `folder`, the top of a checkout of bmqelect (default: write no file)")
@@ -59,7 +60,7 @@ func (o *Options) Register(f *pflag.FlagSet) {
 func (o *Options) Check() error {
 	_, err := o.topologies()
 	errs := []error{err}
-	if _, err := all.Select(o.Algorithms...); err != nil {
+	if _, err := replay.SelectAlgorithms(o.Algorithms...); err != nil {
 		errs = append(errs, fmt.Errorf("--algorithm: %w", err))
 	}
 	if o.Seeds < 1 || o.Seeds > 1_000_000 {
@@ -136,9 +137,9 @@ func Run(ctx context.Context, o Options) error {
 
 func (o *Options) play(ctx context.Context) ([]compare.Row, error) {
 	topologies, _ := o.topologies()
-	algorithms := all.Algorithms()
+	algorithms := replay.Algorithms()
 	if len(o.Algorithms) > 0 {
-		algorithms, _ = all.Select(o.Algorithms...)
+		algorithms, _ = replay.SelectAlgorithms(o.Algorithms...)
 	}
 	cells := trial.Cells(topologies, trial.Networks, algorithms)
 	return trial.Play(ctx, cells, o.Seeds, func(done int) {

@@ -13,7 +13,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/bmqelect/bmqelect/internal/lab/algorithm/all"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/etcdlease"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/ours"
 	"github.com/bmqelect/bmqelect/internal/lab/compare/trial"
@@ -43,7 +42,7 @@ func TestTheFileHasAll(t *testing.T) {
 	rows, err := read(filepath.Join(repository, figures))
 	require.NoError(t, err)
 	var want, got []string
-	for _, c := range trial.Cells(trial.Topologies, trial.Networks, all.Algorithms()) {
+	for _, c := range trial.Cells(trial.Topologies, trial.Networks, replay.Algorithms()) {
 		want = append(want, c.String())
 	}
 	for _, r := range rows {
@@ -57,7 +56,7 @@ func TestTheFileHasAll(t *testing.T) {
 func TestTheFileIsWhatIsPlayed(t *testing.T) {
 	rows, err := read(filepath.Join(repository, figures))
 	require.NoError(t, err)
-	cells := trial.Cells(trial.Topologies, trial.Networks, all.Algorithms())
+	cells := trial.Cells(trial.Topologies, trial.Networks, replay.Algorithms())
 	for _, i := range []int{len(cells) / 2, len(cells) - 1} {
 		cells := slices.DeleteFunc(slices.Clone(cells), func(c trial.Cell) bool {
 			r := rows[i]
@@ -78,7 +77,7 @@ func TestTheFasterHaveTwoLeaders(t *testing.T) {
 	require.NoError(t, err)
 	faster := 0
 	for _, own := range rows {
-		if own.Algorithm != all.Names()[0] ||
+		if own.Algorithm != replay.AlgorithmNames()[0] ||
 			own.Topology != "leader-isolated" && own.Topology != "constrained" {
 			continue
 		}
@@ -100,7 +99,7 @@ func TestTheFasterHadAnotherLeader(t *testing.T) {
 	rows, err := read(filepath.Join(repository, figures))
 	require.NoError(t, err)
 	for _, own := range rows {
-		if own.Algorithm != all.Names()[0] || own.Topology != "restart-preferred" {
+		if own.Algorithm != replay.AlgorithmNames()[0] || own.Topology != "restart-preferred" {
 			continue
 		}
 		for _, r := range rows {
@@ -115,7 +114,7 @@ func TestTheFasterHadAnotherLeader(t *testing.T) {
 
 // Every algorithm but ours has a scenario on the page that breaks it.
 func TestEveryOtherAlgorithmIsBroken(t *testing.T) {
-	for _, name := range all.Names()[1:] {
+	for _, name := range replay.AlgorithmNames()[1:] {
 		shown := false
 		for _, e := range examples {
 			shown = shown || e.algorithm == name
@@ -140,7 +139,7 @@ func TestWhatLabWrites(t *testing.T) {
 		want string // of the output, or of the error
 		err  bool
 	}{
-		"a part": {Options{Seeds: 2, Topologies: []string{"chain-3"}, Algorithms: all.Names()[:2]},
+		"a part": {Options{Seeds: 2, Topologies: []string{"chain-3"}, Algorithms: replay.AlgorithmNames()[:2]},
 			"bmqelect-without-scouting", false},
 		"no such topology": {Options{Seeds: 2, Topologies: []string{"star"}},
 			`--topology: "star" is none, but these are: whole, process-crash`, true},
@@ -199,7 +198,7 @@ func TestThePagesExamples(t *testing.T) {
 	require.Len(t, lines, strings.Count(list, "\n"))
 	require.Len(t, lines, len(examples))
 	for _, l := range lines {
-		_, err := all.Find(l[1])
+		_, err := replay.SelectAlgorithms(l[1])
 		require.NoError(t, err)
 		require.FileExists(t, filepath.Join(repository, "testdata/scenarios", l[2]+".yaml"))
 	}

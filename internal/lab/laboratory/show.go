@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/bmqelect/bmqelect/internal/lab/algorithm/all"
 	"github.com/bmqelect/bmqelect/internal/lab/compare"
 	"github.com/bmqelect/bmqelect/internal/lab/replay"
 	"github.com/bmqelect/bmqelect/internal/lab/report"
@@ -54,7 +53,7 @@ var examples = []example{
 // show plays the examples with the files' own seeds.
 func show(repository string) (shown []report.Example, err error) {
 	for _, e := range examples {
-		algorithms, err := all.Select(e.algorithm)
+		algorithms, err := replay.SelectAlgorithms(e.algorithm)
 		if err != nil {
 			return nil, err
 		}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/bmqelect/bmqelect/internal/lab/algorithm/all"
+	"github.com/bmqelect/bmqelect/internal/lab/replay"
 	"github.com/bmqelect/bmqelect/internal/lab/report"
 )
 
@@ -29,7 +29,7 @@ func TestPlotsOfStudies(t *testing.T) {
 		},
 		"omnipaxos": func() ([]byte, error) {
 			titles := map[string]string{}
-			for _, a := range all.Algorithms() {
+			for _, a := range replay.Algorithms() {
 				titles[a.Name] = a.Title
 			}
 			return report.OmniPaxosPlot(lines(t, "../compare/testdata/omnipaxos.csv"), titles)

@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/internal/lab/algorithm/all"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/ours"
 	"github.com/bmqelect/bmqelect/internal/lab/replay"
 	"github.com/bmqelect/bmqelect/internal/lab/sim"
@@ -27,7 +26,7 @@ func topology(t *testing.T, name string) Topology {
 
 // However many cores there are, and whatever else is played, rows are the same.
 func TestRowsDoNotDependOnScheduling(t *testing.T) {
-	cells := Cells(Topologies[:3], Networks[1:2], all.Algorithms()[:2])
+	cells := Cells(Topologies[:3], Networks[1:2], replay.Algorithms()[:2])
 	last := 0
 	many, err := Play(t.Context(), cells, 3, func(done int) { last = max(last, done) })
 	require.NoError(t, err)
@@ -43,7 +42,7 @@ func TestRowsDoNotDependOnScheduling(t *testing.T) {
 
 // Every topology is played to its end by every algorithm.
 func TestEveryCellIsPlayed(t *testing.T) {
-	rows, err := Play(t.Context(), Cells(Topologies, Networks[:1], all.Algorithms()), 1, nil)
+	rows, err := Play(t.Context(), Cells(Topologies, Networks[:1], replay.Algorithms()), 1, nil)
 	require.NoError(t, err)
 	for _, r := range rows {
 		require.Positive(t, r.Values["messages_per_s"].Mean, r)
@@ -54,7 +53,7 @@ func TestEveryCellIsPlayed(t *testing.T) {
 // No two leaders, in any topology; and under these few seeds nothing deposes a leader that is
 // well, which loss can do: TestOnlyLossEndsALease.
 func TestOursKeepsItsPromises(t *testing.T) {
-	rows, err := Play(t.Context(), Cells(Topologies, Networks, all.Algorithms()[:1]), 5, nil)
+	rows, err := Play(t.Context(), Cells(Topologies, Networks, replay.Algorithms()[:1]), 5, nil)
 	require.NoError(t, err)
 	for _, r := range rows {
 		require.Zero(t, r.Values["overlap_s"].Mean, r)

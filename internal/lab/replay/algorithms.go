@@ -1,5 +1,4 @@
-// Package all lists the algorithms of the laboratory.
-package all
+package replay
 
 import (
 	"fmt"
@@ -20,7 +19,7 @@ import (
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/zookeeper"
 )
 
-// Algorithms are all there are, this project's own first.
+// Algorithms are all that can play, this project's own first.
 func Algorithms() []algorithm.Algorithm {
 	return []algorithm.Algorithm{
 		ours.Elector, ours.WithoutScouting, blazingmq.Elector, blazingmq.WithoutScouting,
@@ -30,20 +29,25 @@ func Algorithms() []algorithm.Algorithm {
 	}
 }
 
-// Names are those of all algorithms.
-func Names() (names []string) {
+// AlgorithmNames are those of all algorithms.
+func AlgorithmNames() (names []string) {
 	for _, a := range Algorithms() {
 		names = append(names, a.Name)
 	}
 	return names
 }
 
-// Find returns the algorithm of a name. The error lists the names.
-func Find(name string) (algorithm.Algorithm, error) {
-	i := slices.Index(Names(), name)
-	if i < 0 {
-		return algorithm.Algorithm{}, fmt.Errorf("%q is no algorithm, but these are: %s", name,
-			strings.Join(Names(), ", "))
+// SelectAlgorithms returns the algorithms of those names, in their order. The error is about the
+// first that there is not, and lists the names.
+func SelectAlgorithms(names ...string) (chosen []algorithm.Algorithm, err error) {
+	known := AlgorithmNames()
+	for _, name := range names {
+		i := slices.Index(known, name)
+		if i < 0 {
+			return nil, fmt.Errorf("%q is no algorithm, but these are: %s", name,
+				strings.Join(known, ", "))
+		}
+		chosen = append(chosen, Algorithms()[i])
 	}
-	return Algorithms()[i], nil
+	return chosen, nil
 }

@@ -1,4 +1,4 @@
-package all_test
+package algorithm_test
 
 import (
 	"slices"

@@ -1,4 +1,4 @@
-package all_test
+package algorithm_test
 
 import (
 	"fmt"
@@ -12,7 +12,6 @@ import (
 
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
-	"github.com/bmqelect/bmqelect/internal/lab/algorithm/all"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/ble"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/bully"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/etcdlease"
@@ -21,6 +20,7 @@ import (
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/omega"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/script"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/zookeeper"
+	"github.com/bmqelect/bmqelect/internal/lab/replay"
 	"github.com/bmqelect/bmqelect/internal/lab/sim"
 	"github.com/bmqelect/bmqelect/scouting"
 )
@@ -42,7 +42,7 @@ func cluster(a algorithm.Algorithm, seed uint64, n int) sim.Config {
 }
 
 func each(t *testing.T, do func(*testing.T, algorithm.Algorithm)) {
-	for _, a := range all.Algorithms() {
+	for _, a := range replay.Algorithms() {
 		t.Run(a.Name, func(t *testing.T) { do(t, a) })
 	}
 }
@@ -146,7 +146,7 @@ func agreed(t *testing.T, s *script.Script, members int) string {
 
 // BenchmarkHour simulates an hour of five nodes.
 func BenchmarkHour(b *testing.B) {
-	for _, a := range all.Algorithms() {
+	for _, a := range replay.Algorithms() {
 		b.Run(a.Name, func(b *testing.B) {
 			for b.Loop() {
 				s, err := sim.New(cluster(a, 1, 5))

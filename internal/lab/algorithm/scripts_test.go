@@ -1,4 +1,4 @@
-package all_test
+package algorithm_test
 
 import (
 	"path/filepath"
@@ -11,8 +11,8 @@ import (
 
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
-	"github.com/bmqelect/bmqelect/internal/lab/algorithm/all"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/script"
+	"github.com/bmqelect/bmqelect/internal/lab/replay"
 )
 
 // timings are the timers in the scripts of a folder. The others have the article's.
@@ -29,11 +29,11 @@ var timings = map[string]elector.Timing{
 // of the algorithm with that name, a the preferred member, and "play" plays lines; see package
 // script. With -rewrite it writes what follows.
 func TestScripts(t *testing.T) {
-	paths, err := filepath.Glob("../*/testdata/*.txt")
+	paths, err := filepath.Glob("*/testdata/*.txt")
 	require.NoError(t, err)
 	require.NotEmpty(t, paths)
 	for _, path := range paths {
-		folder := strings.Split(filepath.ToSlash(path), "/")[1]
+		folder := strings.Split(filepath.ToSlash(path), "/")[0]
 		timing, ok := timings[folder]
 		if !ok {
 			timing = elector.Article()
@@ -47,13 +47,13 @@ func TestScripts(t *testing.T) {
 				if d.Cmd == "play" {
 					return s.Play(d.Input)
 				}
-				a, err := all.Find(d.Cmd)
+				a, err := replay.SelectAlgorithms(d.Cmd)
 				require.NoError(t, err, d.Pos)
 				var names []algorithm.NodeID
 				for _, arg := range d.CmdArgs {
 					names = append(names, algorithm.NodeID(arg.Key))
 				}
-				s = script.New(a, timing, names...)
+				s = script.New(a[0], timing, names...)
 				return ""
 			})
 		})
