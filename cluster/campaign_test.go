@@ -98,23 +98,19 @@ func TestResignHandsOverAndStaysBack(t *testing.T) {
 	})
 }
 
-func TestANodeThatAwaitsItsCampaignDoesNotStand(t *testing.T) {
+func TestANodeThatAwaitsItsCampaignLeadsByThatAlone(t *testing.T) {
 	withCluster(t, three, func(t *testing.T, c *testCluster) {
 		time.Sleep(time.Minute)
 		for _, n := range c.nodes() {
 			require.False(t, n.IsLeader())
 		}
-		o := c.campaign("b")
-		require.Equal(t, c.Node("b"), o.next().Node())
-	}, clustertest.Configure(func(cfg *cluster.Config) { cfg.Election.AwaitCampaign = true }))
-}
-
-func TestALoneVoterThatAwaitsItsCampaignLeadsByThatAlone(t *testing.T) {
-	withCluster(t, one, func(t *testing.T, c *testCluster) {
-		l := c.campaign("a").next()
-		require.EqualValues(t, 1, l.Term(), "it had not led before")
-		l.Release()
-	}, clustertest.Configure(func(cfg *cluster.Config) { cfg.Election.AwaitCampaign = true }))
+		l := c.campaign("b").next()
+		require.Equal(t, c.Node("b"), l.Node())
+		time.Sleep(time.Second)
+		l.Release() // gives up, even if nobody else wants it
+		require.False(t, l.Election().IsLeader())
+		require.Equal(t, elector.Resigned, l.Reason())
+	}, clustertest.Configure(awaitCampaign))
 }
 
 // A campaign whose context ends just when it succeeds leaves no leadership that
@@ -126,27 +122,16 @@ func TestACampaignThatIsWithdrawnHoldsNothing(t *testing.T) {
 		require.NoError(t, err)
 		time.Sleep(election)
 		require.True(t, l.Valid())
+		require.EqualValues(t, 1, l.Term(), "a lone voter has not led before its campaign")
 		l.Release()
 		<-l.Done()
 		require.False(t, e.IsLeader())
-	}, clustertest.Configure(func(cfg *cluster.Config) { cfg.Election.AwaitCampaign = true }))
-}
-
-// Who releases a leadership that serves gives it up, even if nobody else wants it.
-func TestReleaseGivesUpWithoutASuccessor(t *testing.T) {
-	withCluster(t, three, func(t *testing.T, c *testCluster) {
-		l := c.campaign("b").next()
-		time.Sleep(time.Second)
-		l.Release()
-		require.False(t, l.Election().IsLeader())
-		require.Equal(t, elector.Resigned, l.Reason())
-	}, clustertest.Configure(func(cfg *cluster.Config) { cfg.Election.AwaitCampaign = true }))
+	}, clustertest.Configure(awaitCampaign))
 }
 
 func TestAnUnfitNodeNeitherStandsNorLeads(t *testing.T) {
 	withCluster(t, three, func(t *testing.T, c *testCluster) {
-		time.Sleep(election)
-		old := c.leader()
+		old := c.elect()
 		require.NoError(t, old.Default().SetFit(errors.New("no database")))
 		time.Sleep(time.Second)
 		next := c.leader()
@@ -175,8 +160,7 @@ func TestAnUnfitNodeNeitherStandsNorLeads(t *testing.T) {
 
 func TestStepDownRests(t *testing.T) {
 	withCluster(t, three, func(t *testing.T, c *testCluster) {
-		time.Sleep(election)
-		old := c.leader()
+		old := c.elect()
 		other := c.Node(map[cluster.NodeID]cluster.NodeID{"a": "b", "b": "a"}[old.ID()])
 		require.ErrorIs(t, other.Default().StepDown(t.Context(), 0), cluster.ErrNotLeader)
 		require.ErrorContains(t, old.Default().StepDown(t.Context(), -time.Second), "between 0 and 24h")
@@ -199,25 +183,4 @@ func TestStepDownRests(t *testing.T) {
 		require.True(t, old.IsLeader())
 	}, clustertest.Configure(
 		func(cfg *cluster.Config) { cfg.Election.NotCandidate = cfg.Node == "c" }))
-}
-
-func TestAPreferredNodeTakesOverOnlyIfThatIsOn(t *testing.T) {
-	for _, takeover := range []time.Duration{0, 30 * time.Second} {
-		t.Run(takeover.String(), func(t *testing.T) {
-			withCluster(t, three, func(t *testing.T, c *testCluster) {
-				time.Sleep(election)
-				old := c.leader()
-				c.Start("a")
-				began := time.Now()
-				time.Sleep(25 * time.Second)
-				require.Equal(t, old, c.leader(), "not before it was healthy for so long")
-				time.Sleep(time.Minute)
-				preferred := c.leader().ID() == "a"
-				require.Equal(t, takeover != 0, preferred, "after %s", time.Since(began))
-			}, clustertest.Configure(func(cfg *cluster.Config) {
-				cfg.Election.Takeover = takeover
-				cfg.Election.Priority = map[cluster.NodeID]int{"a": 9}[cfg.Node]
-			}), clustertest.Down("a"))
-		})
-	}
 }

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -25,31 +26,54 @@ func TestValidateNamesEveryMistakeAtOnce(t *testing.T) {
 	require.ErrorAs(t, err, new(*ConfigError))
 }
 
-func TestANodeThatJoinsOthersMustBeReachable(t *testing.T) {
-	c := Config{Node: "a", Voters: []NodeID{"a", "b"}, DataDir: "d", Join: []string{"192.0.2.7:7400"}}
-	err := c.Validate()
-	require.ErrorContains(t, err,
-		"GossipAddr is 127.0.0.1:7400, but must be an address that other machines reach, since 192.0.2.7:7400 is to be joined")
-	require.ErrorContains(t, err, "MeshAddr is 127.0.0.1:7401")
-	c.GossipAddr, c.AdvertiseMesh = "0.0.0.0:7400", "192.0.2.1:7401"
-	c.Insecure = true
-	require.NoError(t, c.Validate())
-	c = Config{Node: "a", Voters: []NodeID{"a"}, DataDir: "d", Join: []string{"127.0.0.1:7500"}}
-	require.NoError(t, c.Validate(), "on one machine loopback will do")
-	c.Cluster = "two words"
-	require.ErrorContains(t, c.Validate(), `Cluster is "two words"`)
-}
+// valid is a configuration without a mistake.
+var valid = Config{Node: "a", Voters: []NodeID{"a"}, DataDir: "d"}
 
-func TestNoTwoListenOnOnePort(t *testing.T) {
-	for addr, right := range map[string]bool{"127.0.0.1:7402": false, "127.0.0.1:0": true} {
-		c := Config{Node: "a", Voters: []NodeID{"a"}, DataDir: "d", GossipAddr: addr, MeshAddr: addr}
-		if err := c.Validate(); right {
+func TestValidateNamesTheMistake(t *testing.T) {
+	require.NoError(t, valid.Validate())
+	for _, c := range []struct {
+		change func(c *Config)
+		want   string // "" for none
+	}{
+		{func(c *Config) { c.Join = []string{"192.0.2.7:7400"} }, "GossipAddr is 127.0.0.1:7400, " +
+			"but must be an address that other machines reach, since 192.0.2.7:7400 is to be joined"},
+		{func(c *Config) { c.Join = []string{"192.0.2.7:7400"} }, "MeshAddr is 127.0.0.1:7401"},
+		{func(c *Config) {
+			c.Join, c.Insecure = []string{"192.0.2.7:7400"}, true
+			c.GossipAddr, c.AdvertiseMesh = "0.0.0.0:7400", "192.0.2.1:7401"
+		}, ""},
+		{func(c *Config) { c.Join = []string{"127.0.0.1:7500"} }, ""}, // on one machine
+		{func(c *Config) { c.Cluster = "two words" }, `Cluster is "two words"`},
+		{func(c *Config) { c.GossipAddr, c.MeshAddr = "127.0.0.1:0", "127.0.0.1:0" }, ""},
+		{func(c *Config) { c.GossipAddr, c.MeshAddr = "127.0.0.1:7402", "127.0.0.1:7402" },
+			"MeshAddr is 127.0.0.1:7402, but must be another address than GossipAddr, which takes TCP " +
+				"and UDP of its port: give each a port of its own"},
+		{func(c *Config) { c.MinTerm = lsn.MaxTerm - 1 }, ""},
+		{func(c *Config) { c.MinTerm = lsn.MaxTerm },
+			"MinTerm is 9223372036854775807, but must be below 9223372036854775807, the highest term"},
+		{func(c *Config) { c.MinTerm = lsn.MaxTerm + 1 }, "MinTerm is 9223372036854775808"},
+		{func(c *Config) { c.Election.Phi.Window = 100 }, ""}, // the rest of phi follows from it
+		{func(c *Config) { c.Election.StopMargin = -1 }, "Election.StopMargin is -1ns, but must be " +
+			"positive and shorter than Lease - HeartbeatBroadcast, 900ms"},
+		{func(c *Config) { c.Election.StopMargin = 900 * time.Millisecond },
+			"Election.StopMargin is 900ms"},
+		{func(c *Config) { c.Election.StopMargin = 899 * time.Millisecond }, ""},
+		{func(c *Config) { c.Meta = "two\nlines" }, `Meta is "two\nlines", but must be printable text ` +
+			"of at most 512 bytes, in UTF-8"},
+		{func(c *Config) { c.Meta = strings.Repeat("x", 512) }, ""},
+		{func(c *Config) { c.Meta = strings.Repeat("x", 513) }, "Meta is "},
+	} {
+		cfg := valid
+		c.change(&cfg)
+		if err := cfg.Validate(); c.want == "" {
 			require.NoError(t, err)
 		} else {
-			require.ErrorContains(t, err, "MeshAddr is 127.0.0.1:7402, but must be another address than "+
-				"GossipAddr, which takes TCP and UDP of its port: give each a port of its own")
+			require.ErrorContains(t, err, c.want)
 		}
 	}
+	election := valid.withDefaults().Election
+	require.Equal(t, elector.Article(), election.Timing)
+	require.Equal(t, 450*time.Millisecond, election.StopMargin)
 }
 
 // TestOffLoopbackTLSIsDemanded, or the word that none is wanted.
@@ -82,24 +106,6 @@ func TestOffLoopbackTLSIsDemanded(t *testing.T) {
 	}
 }
 
-func TestATermIsLeftAboveTheMinimum(t *testing.T) {
-	c := Config{Node: "a", Voters: []NodeID{"a"}, DataDir: "d", MinTerm: lsn.MaxTerm - 1}
-	require.NoError(t, c.Validate())
-	for range 2 {
-		c.MinTerm++
-		require.ErrorContains(t, c.Validate(), "MinTerm is "+c.MinTerm.String()+
-			", but must be below 9223372036854775807, the highest term")
-	}
-}
-
-func TestZeroElectionIsTheArticles(t *testing.T) {
-	c := Config{Node: "a", Voters: []NodeID{"a"}, DataDir: "d"}
-	require.NoError(t, c.Validate())
-	require.Equal(t, elector.Article(), c.withDefaults().Election.Timing)
-	c.Election.Phi.Window = 100
-	require.NoError(t, c.Validate(), "the rest of phi follows from them")
-}
-
 func TestTheDetectorHasAName(t *testing.T) {
 	for want, e := range map[string]ElectionConfig{
 		"miss-count, 3 heartbeats of 500ms": {},
@@ -108,17 +114,6 @@ func TestTheDetectorHasAName(t *testing.T) {
 	} {
 		require.Contains(t, detectorName(Config{}.elector(e.withDefaults())), want)
 	}
-}
-
-func TestTheStopMarginLeavesTimeToWork(t *testing.T) {
-	c := Config{Node: "a", Voters: []NodeID{"a"}, DataDir: "d"}
-	require.Equal(t, 450*time.Millisecond, c.withDefaults().Election.StopMargin)
-	for _, margin := range []time.Duration{-1, 900 * time.Millisecond, time.Hour} {
-		c.Election.StopMargin = margin
-		require.ErrorContains(t, c.Validate(), "Election.StopMargin is "+margin.String()+", but must be positive and shorter than Lease - HeartbeatBroadcast, 900ms")
-	}
-	c.Election.StopMargin = 899 * time.Millisecond
-	require.NoError(t, c.Validate())
 }
 
 // What members compare is what is in force: a quorum that is spelled out is the

@@ -1,7 +1,6 @@
 package cluster_test
 
 import (
-	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,28 +11,6 @@ import (
 	"github.com/bmqelect/bmqelect/cluster/clustertest"
 	"github.com/bmqelect/bmqelect/elector"
 )
-
-func TestAHundredElectionsRunBesideEachOther(t *testing.T) {
-	withCluster(t, three, func(t *testing.T, c *testCluster) {
-		var all []map[cluster.NodeID]*cluster.Election
-		for i := range 100 {
-			all = append(all, c.open(fmt.Sprintf("g%d", i), nil))
-		}
-		time.Sleep(election)
-		led := map[cluster.NodeID]int{}
-		for _, elections := range all {
-			led[leaderOf(t, elections)]++
-		}
-		require.Greater(t, len(led), 1, "chance spreads the leaders")
-		victim := leaderOf(t, all[0])
-		c.Crash(victim)
-		time.Sleep(election)
-		for _, elections := range all {
-			delete(elections, victim)
-			leaderOf(t, elections)
-		}
-	})
-}
 
 func TestElectionsDoNotTouchEachOther(t *testing.T) {
 	withCluster(t, three, func(t *testing.T, c *testCluster) {
@@ -83,19 +60,6 @@ func TestAnElectionIsClosedAndOpenedAgainOnARunningNode(t *testing.T) {
 		require.Greater(t, again.Status().Term, term, "the term was on disk, and rose")
 		require.NotEqual(t, leader, again.Status().Leader, "who comes back follows")
 		require.NotEmpty(t, again.Status().Leader)
-	})
-}
-
-func TestAnElectionHasCandidatesOfItsOwn(t *testing.T) {
-	withCluster(t, three, func(t *testing.T, c *testCluster) {
-		only := map[cluster.NodeID]*cluster.Election{}
-		for id, n := range c.nodes() {
-			e, err := n.Election("only-b", cluster.ElectionConfig{NotCandidate: id != "b"})
-			require.NoError(t, err)
-			only[id] = e
-		}
-		time.Sleep(2 * election)
-		require.Equal(t, cluster.NodeID("b"), leaderOf(t, only))
 	})
 }
 

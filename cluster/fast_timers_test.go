@@ -21,8 +21,7 @@ func TestFastTimersAreNotHeldUpByTheMesh(t *testing.T) {
 		Lease: 80 * time.Millisecond, ClockDriftPPM: 20_000,
 	}
 	withCluster(t, three, func(t *testing.T, c *testCluster) {
-		time.Sleep(election)
-		leader := c.leader()
+		leader := c.elect()
 		for i := range 20 {
 			for id := range c.nodes() {
 				c.Isolate(id)

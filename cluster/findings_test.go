@@ -61,12 +61,3 @@ func TestAVoterThatIsOneNoMoreIsToldOfOnceALink(t *testing.T) {
 		}
 	}))
 }
-
-func TestNothingIsFoundWhereAllIsWell(t *testing.T) {
-	withCluster(t, three, func(t *testing.T, c *testCluster) {
-		time.Sleep(time.Minute)
-		for _, n := range c.nodes() {
-			require.Empty(t, n.Status().Findings)
-		}
-	})
-}

@@ -1,7 +1,6 @@
 package cluster_test
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -85,23 +84,4 @@ func TestAVoteOfAForgottenElectionIsNotGivenAgain(t *testing.T) {
 		require.False(t, vote(x, "b", 8), "it went to c, before the restart")
 		require.True(t, vote(x, "b", 9))
 	}, clustertest.Down("b", "c"))
-}
-
-func TestAClosedElectionIsKnownUntilItsWorkIsReleased(t *testing.T) {
-	withCluster(t, three, func(t *testing.T, c *testCluster) {
-		x := c.open("x", nil)
-		time.Sleep(election)
-		leader := leaderOf(t, x)
-		work, err := x[leader].Campaign(t.Context())
-		require.NoError(t, err)
-		require.ErrorContains(t, x[leader].Close(cluster.Canceled), "guarded work had not stopped")
-		n := c.Node(leader)
-		time.Sleep(election)
-		_, err = n.Election("x", cluster.ElectionConfig{})
-		require.ErrorIs(t, err, cluster.ErrCampaigning)
-		work.Release()
-		again, err := n.Election("x", cluster.ElectionConfig{})
-		require.NoError(t, err)
-		require.NoError(t, again.Close(context.Background()))
-	})
 }

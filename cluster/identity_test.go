@@ -70,8 +70,7 @@ func linked(n *cluster.Node) bool {
 // unseats the leader, also when one of the leader's links breaks.
 func TestACopyOfTheLeadersDirectoryDoesNotUnseatIt(t *testing.T) {
 	withCluster(t, three, func(t *testing.T, c *testCluster) {
-		time.Sleep(election)
-		leader := c.leader()
+		leader := c.elect()
 		id, term := leader.ID(), leader.Status().Groups[0].Term
 		clone := c.startOn("clone", id, c.copyDir(id))
 		for i := range 3000 {
@@ -98,35 +97,11 @@ func TestACopyOfTheLeadersDirectoryDoesNotUnseatIt(t *testing.T) {
 // breakLink resets the link between two nodes, as a firewall may.
 func (c *testCluster) breakLink(a, b cluster.NodeID) { c.Faults(a).Reset(b) }
 
-// A copy of a follower's data directory, made while it was down, comes with the
-// boot counter of the process on the original.
-func TestACopyOfAFollowersDirectoryTakesNoPart(t *testing.T) {
-	withCluster(t, three, func(t *testing.T, c *testCluster) {
-		time.Sleep(election)
-		leader := c.leader()
-		id := c.others(leader)[0]
-		c.Stop(id)
-		dir := c.copyDir(id)
-		c.Start(id)
-		time.Sleep(election)
-		clone := c.startOn("clone", id, dir)
-		for range 1000 {
-			time.Sleep(10 * time.Millisecond)
-			require.True(t, leader.IsLeader())
-			require.Equal(t, c.ids, leader.Machine().Supporters)
-		}
-		require.False(t, linked(clone.Node))
-		require.True(t, found(leader, findings.DirectoryCopied, id))
-		require.True(t, found(clone.Node, findings.DirectoryCopied, leader.ID()))
-	})
-}
-
 // A node that comes back on a copy of its data directory does not know what it voted
 // since. It takes no part until its directory is empty.
 func TestARestoredCopyTakesNoPart(t *testing.T) {
 	withCluster(t, three, func(t *testing.T, c *testCluster) {
-		time.Sleep(election)
-		leader := c.leader()
+		leader := c.elect()
 		id := c.others(leader)[0]
 		c.Stop(id)
 		dir := c.copyDir(id)
@@ -155,8 +130,7 @@ func TestARestoredCopyTakesNoPart(t *testing.T) {
 // replaced without a restart of those that are well.
 func TestALostMachineIsForgottenAndReplaced(t *testing.T) {
 	withCluster(t, three, func(t *testing.T, c *testCluster) {
-		time.Sleep(election)
-		leader := c.leader()
+		leader := c.elect()
 		id := c.others(leader)[0]
 		healthy := c.others(c.Node(id))
 		for _, n := range healthy {

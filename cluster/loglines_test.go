@@ -36,28 +36,30 @@ func (g *gatedLog) logger() hclog.Logger {
 	return hclog.New(&hclog.LoggerOptions{Level: hclog.Debug, Output: g, DisableTime: true})
 }
 
+// logTo gives each node a gated log at its first start, and no log later.
+func logTo(logs map[cluster.NodeID]*gatedLog) clustertest.Option {
+	return clustertest.Configure(func(cfg *cluster.Config) {
+		if logs[cfg.Node] == nil {
+			logs[cfg.Node] = newGatedLog() // in the bubble
+			cfg.Logger = logs[cfg.Node].logger()
+		}
+	})
+}
+
 // Loggers that block for ever hold up no election: one leader is elected and stays, while
 // links come and go, and a node that crashed finds it again.
 func TestALoggerThatBlocksHoldsUpNoHeartbeat(t *testing.T) {
-	var logs []*gatedLog
+	logs := map[cluster.NodeID]*gatedLog{}
 	withCluster(t, three, func(t *testing.T, c *testCluster) {
-		time.Sleep(election)
-		leader := c.leader()
-		term := leader.Status().Groups[0].Term
+		leader := c.elect()
 		events := leader.Subscribe(10)
 		crashed := c.others(leader)[0]
 		for range 3 {
-			c.Crash(crashed)
-			time.Sleep(election)
-			c.Start(crashed)
+			c.Restart(crashed)
 			time.Sleep(election)
 			require.Equal(t, leader.ID(), c.leader().ID())
-			require.Equal(t, term, leader.Status().Groups[0].Term)
 		}
-		events.Close()
-		for e := range events.Events() {
-			require.Fail(t, "a transition", "%+v", e.Transition)
-		}
+		requireNone(t, events)
 		for _, l := range logs {
 			require.Zero(t, l.Len())
 			close(l.open)
@@ -66,63 +68,37 @@ func TestALoggerThatBlocksHoldsUpNoHeartbeat(t *testing.T) {
 		for _, l := range logs {
 			require.Contains(t, l.String(), "node started", "nothing was lost")
 		}
-	}, clustertest.Configure(func(cfg *cluster.Config) {
-		logs = append(logs, newGatedLog())
-		cfg.Logger = logs[len(logs)-1].logger()
-	}))
+	}, logTo(logs))
 }
 
-// Close waits for the logger as long as its ctx says.
+// Close waits for the logger as long as its ctx says. It then says nothing of a directory that is
+// free, also if the disk hung before.
 func TestCloseSaysThatTheLoggerBlocks(t *testing.T) {
-	var log *gatedLog
-	withCluster(t, one, func(t *testing.T, c *testCluster) {
-		time.Sleep(election)
-		n := c.Node("a")
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		err := returnsWithin(t, time.Second+2*cluster.Patience, func() error { return n.Close(ctx) })
-		require.ErrorContains(t, err, "logger blocks")
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		close(log.open)
-		synctest.Wait()
-		require.Contains(t, log.String(), "reason=STOPPED")
-		c.Closed("a")
-		c.Start("a")
-	}, clustertest.Configure(func(cfg *cluster.Config) {
-		if log == nil {
-			log = newGatedLog()
-			cfg.Logger = log.logger()
-		}
-	}))
-}
-
-// Close that returns because the logger blocks says nothing of a directory that is free.
-func TestCloseDoesNotSayThatAFreeDirectoryIsLocked(t *testing.T) {
-	var log *gatedLog
-	withCluster(t, one, func(t *testing.T, c *testCluster) {
-		open := sync.OnceFunc(func() { close(log.open) })
-		defer open()
-		time.Sleep(election)
-		n := c.Node("a")
-		goOn := c.hangWrites(n.ID())
-		go n.Pause(context.Background(), time.Second)
-		synctest.Wait()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		time.AfterFunc(time.Second+cluster.Patience+time.Millisecond, goOn)
-		err := returnsWithin(t, time.Second+2*cluster.Patience, func() error { return n.Close(ctx) })
-		require.ErrorContains(t, err, "its logger blocks")
-		require.NotContains(t, err.Error(), "locked")
-		open()
-		synctest.Wait()
-		c.Closed("a")
-		c.Start("a")
-	}, clustertest.Configure(func(cfg *cluster.Config) {
-		if log == nil { // in the bubble
-			log = newGatedLog()
-			cfg.Logger = log.logger()
-		}
-	}))
+	for _, diskHangs := range []bool{false, true} {
+		logs := map[cluster.NodeID]*gatedLog{}
+		withCluster(t, one, func(t *testing.T, c *testCluster) {
+			open := sync.OnceFunc(func() { close(logs["a"].open) })
+			defer open()
+			n := c.elect()
+			if diskHangs {
+				goOn := c.hangWrites(n.ID())
+				go n.Pause(context.Background(), time.Second)
+				synctest.Wait()
+				time.AfterFunc(time.Second+cluster.Patience+time.Millisecond, goOn)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			err := returnsWithin(t, time.Second+2*cluster.Patience, func() error { return n.Close(ctx) })
+			require.ErrorContains(t, err, "logger blocks")
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.NotContains(t, err.Error(), "locked")
+			open()
+			synctest.Wait()
+			require.Contains(t, logs["a"].String(), "reason=STOPPED")
+			c.Closed("a")
+			c.Start("a")
+		}, logTo(logs))
+	}
 }
 
 // What a logger that goes on gets: what waited, in order, then how much was lost.

@@ -14,8 +14,7 @@ import (
 
 func TestAnElectionIsCountedOnEverySide(t *testing.T) {
 	withCluster(t, three, func(t *testing.T, c *testCluster) {
-		time.Sleep(election)
-		leader := c.leader()
+		leader := c.elect()
 		st := leader.Stats()
 		require.Equal(t, uint64(1), st.LeaderChanges[elector.Elected])
 		require.Zero(t, st.LeaderChanges[elector.LeaderFound])
@@ -66,8 +65,7 @@ func noes(a cluster.Answers) (n uint64) {
 
 func TestALostLeaderLeavesAGap(t *testing.T) {
 	withCluster(t, three, func(t *testing.T, c *testCluster) {
-		time.Sleep(election)
-		first := c.leader()
+		first := c.elect()
 		c.Isolate(first.ID())
 		time.Sleep(election)
 		st := first.Stats()
@@ -90,8 +88,7 @@ func TestALostLeaderLeavesAGap(t *testing.T) {
 
 func TestNoesAreCountedByCause(t *testing.T) {
 	withCluster(t, three, func(t *testing.T, c *testCluster) {
-		time.Sleep(election)
-		leader := c.leader()
+		leader := c.elect()
 		lonely, other := c.others(leader)[0], c.others(leader)[1]
 		c.Faults(leader.ID()).Loss(lonely, 1) // its heartbeats are lost
 		time.Sleep(election)
@@ -121,8 +118,7 @@ func TestWhatIsLeftOfTheLeaseShrinksWithTheLinks(t *testing.T) {
 
 func TestOverdueWorkShows(t *testing.T) {
 	withCluster(t, three, func(t *testing.T, c *testCluster) {
-		time.Sleep(election)
-		leader := c.leader()
+		leader := c.elect()
 		work, err := leader.Default().Campaign(t.Context())
 		require.NoError(t, err)
 		require.False(t, leader.Stats().Elections[0].WorkOverdue)
@@ -132,16 +128,5 @@ func TestOverdueWorkShows(t *testing.T) {
 		require.True(t, leader.Stats().Elections[0].WorkOverdue)
 		work.Release()
 		require.False(t, leader.Stats().Elections[0].WorkOverdue)
-	})
-}
-
-func TestStatsOfAClosedNode(t *testing.T) {
-	withCluster(t, one, func(t *testing.T, c *testCluster) {
-		time.Sleep(election)
-		n := c.Node("a")
-		c.Stop("a")
-		st := n.Stats()
-		require.Equal(t, elector.Dormant, st.Elections[0].Role)
-		require.Equal(t, uint64(1), st.LeaderChanges[elector.Stopped])
 	})
 }

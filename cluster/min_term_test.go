@@ -108,8 +108,7 @@ func TestNodesMayDifferInTheirMinimumTerm(t *testing.T) {
 func TestAMinimumTermThatComesLaterUnseatsNobody(t *testing.T) {
 	var least lsn.Term
 	withCluster(t, three, func(t *testing.T, c *testCluster) {
-		time.Sleep(election)
-		leader := c.leader()
+		leader := c.elect()
 		work, err := leader.Default().Campaign(t.Context())
 		require.NoError(t, err)
 		defer work.Release()

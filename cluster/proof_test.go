@@ -20,8 +20,7 @@ func TestTheDeathOfACopyIsNoProofOfTheLeaders(t *testing.T) {
 		cfg.Election.Timing.InitialWait = 1500 * time.Millisecond
 	}
 	withCluster(t, three, func(t *testing.T, c *testCluster) {
-		time.Sleep(election)
-		leader := c.leader()
+		leader := c.elect()
 		id := leader.ID()
 		dir := c.copyDir(id)
 		for _, other := range c.others(leader) {

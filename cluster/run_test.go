@@ -13,7 +13,6 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/cluster/clustertest"
-	"github.com/bmqelect/bmqelect/elector"
 )
 
 // diary notes which callbacks were called, in order.
@@ -59,17 +58,28 @@ func untilToldToStop(ctx context.Context, _ *cluster.Leadership) error {
 	return ctx.Err()
 }
 
-// run lets every node of a world run callbacks of its own; the results come by
-// the channels when ctx has ended.
-func (c *testCluster) run(ctx context.Context,
-	callbacks func(cluster.NodeID) cluster.Callbacks) map[cluster.NodeID]<-chan error {
-	results := map[cluster.NodeID]<-chan error{}
+// run lets every node run callbacks of its own. end ends their context; each Run must then return
+// without an error.
+func (c *testCluster) run(callbacks func(cluster.NodeID) cluster.Callbacks) (end func()) {
+	ctx, cancel := context.WithCancel(c.t.Context())
+	results := make(chan error, len(c.ids))
 	for id, n := range c.nodes() {
-		result := make(chan error, 1)
-		go func() { result <- n.Default().Run(ctx, callbacks(id)) }()
-		results[id] = result
+		go func() { results <- n.Default().Run(ctx, callbacks(id)) }()
 	}
-	return results
+	return func() {
+		cancel()
+		for range c.nodes() {
+			require.NoError(c.t, <-results)
+		}
+	}
+}
+
+// working are callbacks with this work on every node.
+func working(work func(context.Context, *cluster.Leadership) error) func(
+	cluster.NodeID) cluster.Callbacks {
+	return func(cluster.NodeID) cluster.Callbacks {
+		return cluster.Callbacks{OnStartedLeading: work}
+	}
 }
 
 func TestRunCampaignsAgainAfterALoss(t *testing.T) {
@@ -98,11 +108,11 @@ func TestRunCampaignsAgainAfterALoss(t *testing.T) {
 func TestRunEndsWithTheNode(t *testing.T) {
 	withCluster(t, one, func(t *testing.T, c *testCluster) {
 		var d diary
-		results := c.run(t.Context(),
-			func(cluster.NodeID) cluster.Callbacks { return d.callbacks(untilToldToStop) })
+		ended := make(chan error, 1)
+		go func() { ended <- c.Node("a").Default().Run(t.Context(), d.callbacks(untilToldToStop)) }()
 		time.Sleep(time.Second)
 		c.Stop("a")
-		require.ErrorIs(t, <-results["a"], cluster.ErrClosed)
+		require.ErrorIs(t, <-ended, cluster.ErrClosed)
 		require.Equal(t, []string{"started", "returned", "stopped STOPPED"}, d.read())
 	})
 }
@@ -111,17 +121,15 @@ func TestRunEndsWithTheNode(t *testing.T) {
 // up, so that the others have their turn, and rests ever longer.
 func TestWorkThatEndsByItselfGivesLeadershipUp(t *testing.T) {
 	withCluster(t, three, func(t *testing.T, c *testCluster) {
-		ctx, cancel := context.WithCancel(t.Context())
 		began := map[cluster.NodeID][]time.Time{}
 		var mu sync.Mutex
-		results := c.run(ctx, func(id cluster.NodeID) cluster.Callbacks {
-			return cluster.Callbacks{OnStartedLeading: func(context.Context, *cluster.Leadership) error {
-				mu.Lock()
-				defer mu.Unlock()
-				began[id] = append(began[id], time.Now())
-				return errors.New("the token is old")
-			}}
-		})
+		end := c.run(working(func(_ context.Context, l *cluster.Leadership) error {
+			mu.Lock()
+			defer mu.Unlock()
+			id := l.Node().ID()
+			began[id] = append(began[id], time.Now())
+			return errors.New("the token is old")
+		}))
 		time.Sleep(10 * time.Minute)
 		mu.Lock()
 		defer mu.Unlock()
@@ -141,36 +149,25 @@ func TestWorkThatEndsByItselfGivesLeadershipUp(t *testing.T) {
 			}
 		}
 		require.Len(t, began, 3, "each had its turn")
-		cancel()
-		for _, result := range results {
-			require.NoError(t, <-result)
-		}
+		end()
 	})
 }
 
 // Work whose write outlasted the lease has not failed: it was told to stop.
 func TestWorkThatLostItsLeaseHasNotEndedByItself(t *testing.T) {
 	withCluster(t, three, func(t *testing.T, c *testCluster) {
-		ctx, cancel := context.WithCancel(t.Context())
-		results := c.run(ctx, func(cluster.NodeID) cluster.Callbacks {
-			work := func(ctx context.Context, l *cluster.Leadership) error {
-				<-ctx.Done()
-				time.Sleep(3 * time.Second)
-				_, err := l.NextLSN()
-				return fmt.Errorf("write: %w", err)
-			}
-			return cluster.Callbacks{OnStartedLeading: work}
-		})
-		time.Sleep(election)
-		old := c.leader()
+		end := c.run(working(func(ctx context.Context, l *cluster.Leadership) error {
+			<-ctx.Done()
+			time.Sleep(3 * time.Second)
+			_, err := l.NextLSN()
+			return fmt.Errorf("write: %w", err)
+		}))
+		old := c.elect()
 		c.Isolate(old.ID())
 		time.Sleep(election)
 		require.Zero(t, old.Default().Status().WorkEnds)
 		require.Empty(t, old.Default().Status().WorkError)
-		cancel()
-		for _, result := range results {
-			require.NoError(t, <-result)
-		}
+		end()
 	})
 }
 
@@ -179,13 +176,12 @@ func TestWorkThatLostItsLeaseHasNotEndedByItself(t *testing.T) {
 func TestWorkThatFailsWhileItIsCanceledLeavesNoRest(t *testing.T) {
 	withCluster(t, one, func(t *testing.T, c *testCluster) {
 		ctx, cancel := context.WithCancel(t.Context())
-		results := c.run(ctx, func(cluster.NodeID) cluster.Callbacks {
-			return cluster.Callbacks{OnStartedLeading: func(context.Context, *cluster.Leadership) error {
+		require.NoError(t, c.Node("a").Default().Run(ctx, cluster.Callbacks{
+			OnStartedLeading: func(context.Context, *cluster.Leadership) error {
 				cancel()
 				return errors.New("the disk is full")
-			}}
-		})
-		require.NoError(t, <-results["a"])
+			},
+		}))
 		st := c.Node("a").Default().Status()
 		require.EqualValues(t, 1, st.WorkEnds)
 		require.Equal(t, "the disk is full", st.WorkError)
@@ -197,26 +193,20 @@ func TestWorkThatFailsWhileItIsCanceledLeavesNoRest(t *testing.T) {
 // The rest doubles up to a minute, and begins anew after work that went on for a minute.
 func TestRestsAfterWorkThatEnds(t *testing.T) {
 	withCluster(t, one, func(t *testing.T, c *testCluster) {
-		ctx, cancel := context.WithCancel(t.Context())
 		var rests []time.Duration
 		var stopped time.Time
-		results := c.run(ctx, func(cluster.NodeID) cluster.Callbacks {
-			return cluster.Callbacks{
-				OnStartedLeading: func(context.Context, *cluster.Leadership) error {
-					if !stopped.IsZero() {
-						rests = append(rests, time.Since(stopped).Truncate(time.Second))
-					}
-					if len(rests) == 8 {
-						time.Sleep(time.Minute)
-					}
-					stopped = time.Now()
-					return nil
-				},
+		end := c.run(working(func(context.Context, *cluster.Leadership) error {
+			if !stopped.IsZero() {
+				rests = append(rests, time.Since(stopped).Truncate(time.Second))
 			}
-		})
+			if len(rests) == 8 {
+				time.Sleep(time.Minute)
+			}
+			stopped = time.Now()
+			return nil
+		}))
 		time.Sleep(10 * time.Minute)
-		cancel()
-		require.NoError(t, <-results["a"])
+		end()
 		for i, want := range []time.Duration{1, 2, 4, 8, 16, 32, 60, 60, 1, 2} {
 			require.InDelta(t, want*time.Second, rests[i], float64(3*time.Second), "%d: %v", i, rests)
 		}
@@ -227,8 +217,7 @@ func TestRestsAfterWorkThatEnds(t *testing.T) {
 func TestWorkElsewhereKeepsLeadership(t *testing.T) {
 	withCluster(t, three, func(t *testing.T, c *testCluster) {
 		var d diary
-		ctx, cancel := context.WithCancel(t.Context())
-		results := c.run(ctx, func(cluster.NodeID) cluster.Callbacks {
+		end := c.run(func(cluster.NodeID) cluster.Callbacks {
 			cb := d.callbacks(func(context.Context, *cluster.Leadership) error { return nil })
 			cb.WorkElsewhere = true
 			return cb
@@ -236,10 +225,7 @@ func TestWorkElsewhereKeepsLeadership(t *testing.T) {
 		time.Sleep(time.Minute)
 		require.Equal(t, []string{"started", "returned"}, d.read())
 		c.leader()
-		cancel()
-		for _, result := range results {
-			require.NoError(t, <-result)
-		}
+		end()
 		require.Equal(t, "stopped RESIGNED", d.read()[2])
 	})
 }
@@ -268,44 +254,39 @@ func TestRunWhereTheNodeNeverStands(t *testing.T) {
 		func(cfg *cluster.Config) { cfg.Election.NotCandidate = cfg.Node == "a" }))
 }
 
+// replacements of a callback, by its name, with one that first does something.
+var replacements = map[string]func(cb *cluster.Callbacks, do func()){
+	"OnStartedLeading": func(cb *cluster.Callbacks, do func()) {
+		cb.OnStartedLeading = func(context.Context, *cluster.Leadership) error { do(); return nil }
+	},
+	"OnStoppedLeading": func(cb *cluster.Callbacks, do func()) {
+		cb.OnStoppedLeading = func(*cluster.Leadership) { do() }
+	},
+	"OnNewLeader": func(cb *cluster.Callbacks, do func()) {
+		cb.OnNewLeader = func(cluster.Leader) { do() }
+	},
+}
+
 // A callback that blocks for ever keeps its own Run, and nobody else: another node
 // leads when the lease has ended.
 func TestACallbackThatBlocksForEver(t *testing.T) {
-	for name, blocks := range map[string]func(cb *cluster.Callbacks, forever <-chan struct{}){
-		"OnStartedLeading": func(cb *cluster.Callbacks, forever <-chan struct{}) {
-			cb.OnStartedLeading = func(context.Context, *cluster.Leadership) error {
-				<-forever
-				return nil
-			}
-		},
-		"OnStoppedLeading": func(cb *cluster.Callbacks, forever <-chan struct{}) {
-			cb.OnStoppedLeading = func(*cluster.Leadership) { <-forever }
-		},
-		"OnNewLeader": func(cb *cluster.Callbacks, forever <-chan struct{}) {
-			cb.OnNewLeader = func(cluster.Leader) { <-forever }
-		},
-	} {
+	for name, replace := range replacements {
 		t.Run(name, func(t *testing.T) {
 			withCluster(t, three, func(t *testing.T, c *testCluster) {
 				forever := make(chan struct{})
 				var d diary
-				ctx, cancel := context.WithCancel(t.Context())
-				results := c.run(ctx, func(cluster.NodeID) cluster.Callbacks {
+				end := c.run(func(cluster.NodeID) cluster.Callbacks {
 					cb := d.callbacks(untilToldToStop)
-					blocks(&cb, forever)
+					replace(&cb, func() { <-forever })
 					return cb
 				})
-				time.Sleep(election)
-				old := c.leader()
+				old := c.elect()
 				require.NoError(t, old.Transfer(t.Context(), ""))
 				require.False(t, old.IsLeader())
 				time.Sleep(time.Minute)
 				require.NotEqual(t, old, c.leader())
 				close(forever)
-				cancel()
-				for _, result := range results {
-					require.NoError(t, <-result)
-				}
+				end()
 			})
 		})
 	}
@@ -314,29 +295,13 @@ func TestACallbackThatBlocksForEver(t *testing.T) {
 // A callback that panics ends its own Run, which returns the panic after handing
 // over; OnStoppedLeading is still called.
 func TestACallbackThatPanics(t *testing.T) {
-	for name, panics := range map[string]func(cb *cluster.Callbacks){
-		"OnStartedLeading": func(cb *cluster.Callbacks) {
-			cb.OnStartedLeading = func(context.Context, *cluster.Leadership) error { panic("oops") }
-		},
-		"OnStoppedLeading": func(cb *cluster.Callbacks) {
-			cb.OnStoppedLeading = func(
-				*cluster.Leadership) {
-				panic("oops")
-			}
-		},
-		"OnNewLeader": func(cb *cluster.Callbacks) {
-			cb.OnNewLeader = func(
-				cluster.Leader) {
-				panic("oops")
-			}
-		},
-	} {
+	for name, replace := range replacements {
 		t.Run(name, func(t *testing.T) {
 			withCluster(t, three, func(t *testing.T, c *testCluster) {
 				n := c.Node("a").Default()
 				var d diary
 				cb := d.callbacks(untilToldToStop)
-				panics(&cb)
+				replace(&cb, func() { panic("oops") })
 				result := make(chan error, 1)
 				go func() { result <- n.Run(t.Context(), cb) }()
 				require.NoError(t, c.Node("b").Default().Resign(t.Context()))
@@ -406,57 +371,6 @@ func TestObserversOfEveryPaceEndWithTheNewestLeader(t *testing.T) {
 			}
 		}
 		require.Len(t, seen[2], 2, "the slow one saw the first and the last word: %v", seen[2])
-	})
-}
-
-// A follower that loses sight of a leader and finds it again in the same term has
-// no new leader.
-func TestALeaderFoundAgainIsNotNew(t *testing.T) {
-	withCluster(t, three, func(t *testing.T, c *testCluster) {
-		time.Sleep(election)
-		leader := c.leader()
-		id := c.others(leader)[0]
-		var d diary
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- c.Node(id).Default().Run(ctx, d.callbacks(untilToldToStop)) }()
-		c.Isolate(id)
-		time.Sleep(election)
-		require.Empty(t, c.Node(id).Status().Groups[0].Leader)
-		c.Heal()
-		time.Sleep(election)
-		require.Equal(t, leader, c.leader())
-		cancel()
-		<-ended
-		term := leader.Status().Groups[0].Term
-		require.Equal(t, []cluster.Leader{{Node: leader.ID(), Term: term}}, d.leaders)
-	})
-}
-
-// Leadership that was lost and won back between two looks shows by its term, and the
-// old one stays ended.
-func TestLeadershipLostAndRegainedBetweenTwoLooks(t *testing.T) {
-	withContest(t, func(t *testing.T, o *contest, l *cluster.Leadership) {
-		e := l.Election()
-		before, err := e.Leader(t.Context())
-		require.NoError(t, err)
-		l.Release()
-		next := o.next()
-		o.join(l.Node())
-		next.Release()
-		for again := o.next(); again.Node() != l.Node(); again = o.next() {
-			o.join(next.Node())
-			again.Release()
-		}
-		after, err := e.Leader(t.Context())
-		require.NoError(t, err)
-		require.Equal(t, before.Node, after.Node)
-		require.Less(t, before.Term, after.Term)
-		require.True(t, e.IsLeader())
-		require.False(t, l.Valid())
-		_, err = l.NextLSN()
-		require.ErrorIs(t, err, cluster.ErrNotLeader)
-		require.Equal(t, elector.Resigned, l.Reason())
 	})
 }
 

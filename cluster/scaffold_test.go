@@ -118,6 +118,13 @@ func (c *testCluster) leader() *cluster.Node {
 	return leader
 }
 
+// elect is leader, once there was time for an election.
+func (c *testCluster) elect() *cluster.Node {
+	c.t.Helper()
+	time.Sleep(election)
+	return c.leader()
+}
+
 func (c *testCluster) others(not *cluster.Node) (ids []cluster.NodeID) {
 	for _, id := range c.ids {
 		if id != not.ID() {
@@ -159,6 +166,15 @@ func leaderOf(t *testing.T, elections map[cluster.NodeID]*cluster.Election) clus
 		require.Equal(t, ids[0], e.Status().Leader, "leader of %s as %s sees it", e.Group(), id)
 	}
 	return ids[0]
+}
+
+// requireNone ends a subscription that must have got no event.
+func requireNone(t *testing.T, events *cluster.Subscription) {
+	t.Helper()
+	events.Close()
+	for e := range events.Events() {
+		require.Fail(t, "a transition", "%+v", e.Transition)
+	}
 }
 
 // contest is a cluster whose nodes all campaign.

@@ -22,8 +22,7 @@ import (
 // stay, too: how long they were silent is not judged before they are read.
 func TestAStoppedFollowerListensBeforeItJudges(t *testing.T) {
 	withCluster(t, three, func(t *testing.T, c *testCluster) {
-		time.Sleep(election)
-		leader := c.leader()
+		leader := c.elect()
 		follower := c.Node(c.others(leader)[0])
 		events := follower.Subscribe(10)
 		before := follower.Stats()
@@ -37,10 +36,7 @@ func TestAStoppedFollowerListensBeforeItJudges(t *testing.T) {
 			c.Resume(follower.ID())
 			time.Sleep(election)
 		}
-		events.Close()
-		for e := range events.Events() {
-			require.Fail(t, "a transition", "%+v", e.Transition)
-		}
+		requireNone(t, events)
 		after := follower.Stats()
 		require.Equal(t, before.ScoutingReceived, after.ScoutingReceived)
 		require.Equal(t, uint64(2), after.Stalls)
@@ -88,8 +84,7 @@ func TestAStallOfItsOwnTeachesAFollowerNothing(t *testing.T) {
 // its inbox makes it late again and again.
 func TestAFloodPutsNoJudgementOff(t *testing.T) {
 	withCluster(t, three, func(t *testing.T, c *testCluster) {
-		time.Sleep(election)
-		leader := c.leader()
+		leader := c.elect()
 		follower := c.Node(c.others(leader)[0])
 		c.Pause(follower.ID())
 		c.Pause(leader.ID())
@@ -141,18 +136,14 @@ func TestALateDriverListensFirstWhateverItWasWokenBy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			withCluster(t, three, func(t *testing.T, c *testCluster) {
-				time.Sleep(election)
-				leader := c.leader()
+				leader := c.elect()
 				ids := c.others(leader)
 				events := c.Node(ids[0]).Subscribe(10)
 				synctest.Wait()
 				wake(c.Node(ids[0]), ids[1])
 				time.Sleep(election)
 				require.Nil(t, held.Load(), "the driver was held up")
-				events.Close()
-				for e := range events.Events() {
-					require.Fail(t, "a transition", "%+v", e.Transition)
-				}
+				requireNone(t, events)
 			}, gate)
 		})
 	}
@@ -166,8 +157,7 @@ func TestTimersAreALittleLate(t *testing.T) {
 		time.Millisecond:       2 * time.Millisecond,
 	} {
 		withCluster(t, three, func(t *testing.T, c *testCluster) {
-			time.Sleep(election)
-			leader := c.leader()
+			leader := c.elect()
 			follower := c.Node(c.others(leader)[0])
 			c.Pause(leader.ID())
 			events := follower.Subscribe(10)

@@ -7,12 +7,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/cluster"
@@ -180,71 +177,6 @@ func TestStartWithoutUsableCertificateSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// TestCredentialsFromElsewhere than a directory: gossip is as encrypted as they say, and
-// changes while the node runs.
-func TestCredentialsFromElsewhere(t *testing.T) {
-	dir := t.TempDir()
-	issue(t, dir, time.Hour)
-	made, err := cluster.TLSDir(filepath.Join(dir, "a"))()
-	require.NoError(t, err)
-	require.Len(t, made.GossipKeys, 1)
-	var mu sync.Mutex
-	keys := func(change ...[]byte) {
-		mu.Lock()
-		defer mu.Unlock()
-		made.GossipKeys = change
-	}
-	key, plain := made.GossipKeys[0], []byte{}
-	node, err := cluster.Start(t.Context(), cluster.Config{
-		Node: "a", Voters: []cluster.NodeID{"a"}, DataDir: t.TempDir(),
-		GossipAddr: "127.0.0.1:0", MeshAddr: "127.0.0.1:0",
-		TLS: func() (cluster.Credentials, error) {
-			mu.Lock()
-			defer mu.Unlock()
-			return made, nil
-		},
-	})
-	require.NoError(t, err)
-	defer func() { require.NoError(t, node.Close(t.Context())) }()
-	require.Equal(t, "required", node.Status().GossipEncryption)
-	for want, now := range map[string][][]byte{
-		"none": {plain}, "accepted": {plain, key}, "preferred": {key, plain}, "required": {key},
-	} {
-		keys(now...)
-		require.NoError(t, node.ReloadTLS())
-		require.Equal(t, want, node.Status().GossipEncryption)
-	}
-	keys(plain, key)
-	require.NoError(t, node.ReloadTLS())
-	for want, now := range map[string][][]byte{
-		"gossip key 0 has 16 bytes; want 32, or 0 for no encryption": {key[:16]},
-		"write the word plain to stop encrypting":                    nil,
-	} {
-		keys(now...)
-		err = node.ReloadTLS()
-		require.ErrorIs(t, err, cluster.ErrCredentials)
-		require.ErrorContains(t, err, want)
-		require.Equal(t, "accepted", node.Status().GossipEncryption)
-	}
-}
-
-// TestNodeWhoseGossipKeyIsGoneGoesOnEncrypting until the file says otherwise.
-func TestNodeWhoseGossipKeyIsGoneGoesOnEncrypting(t *testing.T) {
-	node, file := startWithKey(t)
-	require.NoError(t, os.Remove(file))
-	require.ErrorContains(t, node.ReloadTLS(), "write the word plain to stop encrypting")
-	status := node.Status()
-	require.Equal(t, "required", status.GossipEncryption)
-	require.True(t, slices.ContainsFunc(status.Findings, func(f findings.Finding) bool {
-		return f.Kind == findings.Certificate && strings.Contains(f.Detail, "gossip.key")
-	}), status.Findings)
-	require.NoError(t, os.WriteFile(file, []byte("plain\n"), 0o600))
-	require.NoError(t, node.ReloadTLS())
-	require.Equal(t, "none", node.Status().GossipEncryption)
-	require.NoError(t, os.Remove(file))
-	require.NoError(t, node.ReloadTLS(), "it has no key to lose")
-}
-
 // TestAListOfNamesThatIsGoneStillCounts, until it is written again.
 func TestAListOfNamesThatIsGoneStillCounts(t *testing.T) {
 	runWithTLS(t, 24*time.Hour, func(t *testing.T, c *clustertest.Cluster, dir string) {
@@ -268,107 +200,31 @@ func TestAListOfNamesThatIsGoneStillCounts(t *testing.T) {
 	})
 }
 
-// TestTheRestIsTakenThoughNamesOrKeysAreGone: what was taken away to keep others out keeps them
-// out.
-func TestTheRestIsTakenThoughNamesOrKeysAreGone(t *testing.T) {
-	for _, gone := range []string{"names", "gossip.key"} {
-		t.Run(gone, func(t *testing.T) {
-			node, key := startWithKey(t)
-			dir := filepath.Dir(key)
-			plain := filepath.Join(dir, "accept-plain")
-			require.NoError(t, os.WriteFile(filepath.Join(dir, "names"), []byte("a"), 0o600))
-			require.NoError(t, os.WriteFile(plain, nil, 0o600))
-			require.NoError(t, node.ReloadTLS())
-			require.True(t, node.Status().AcceptsPlain)
-			require.NoError(t, os.Remove(plain))
-			require.NoError(t, os.Remove(filepath.Join(dir, gone)))
-			for range 2 {
-				require.ErrorContains(t, node.ReloadTLS(), gone)
-				status := node.Status()
-				require.False(t, status.AcceptsPlain)
-				require.Equal(t, "required", status.GossipEncryption)
-				require.True(t, slices.ContainsFunc(status.Findings, func(f findings.Finding) bool {
-					return f.Kind == findings.Certificate && strings.Contains(f.Detail, gone)
-				}), status.Findings)
-			}
-		})
-	}
-}
-
-// TestHowLongMembersWithoutTLSAreAccepted is said, also after a renewal.
-func TestHowLongMembersWithoutTLSAreAccepted(t *testing.T) {
-	runWithTLS(t, 24*time.Hour, func(t *testing.T, c *clustertest.Cluster, dir string) {
-		says := func() time.Duration { return c.Node("a").Status().AcceptsPlainFor.Duration() }
-		require.Zero(t, says())
-		file := filepath.Join(dir, "a", "accept-plain")
-		require.NoError(t, os.WriteFile(file, nil, 0o600))
-		for range 2 {
-			time.Sleep(time.Hour)
-			require.NoError(t, c.Node("a").ReloadTLS())
-		}
-		require.True(t, c.Node("a").Status().AcceptsPlain)
-		require.InDelta(t, 2*time.Hour, says(), float64(10*time.Second))
-		require.NoError(t, os.Remove(file))
-		require.NoError(t, c.Node("a").ReloadTLS())
-		require.False(t, c.Node("a").Status().AcceptsPlain)
-		require.Zero(t, says())
-	})
-}
-
-// TestNobodyBringsOldKeysBack: a reload that began before ends before another one begins.
-func TestNobodyBringsOldKeysBack(t *testing.T) {
-	var gate atomic.Pointer[chan struct{}] // at which a reload stops that has read
-	reached, opened := make(chan struct{}), make(chan struct{})
-	open := sync.OnceFunc(func() { close(opened) })
-	defer open()
-	var reads atomic.Int32
-	node, file := startWithKey(t, func(cfg *cluster.Config) {
-		dir := cfg.TLS
-		cfg.TLS = func() (cluster.Credentials, error) {
-			reads.Add(1)
-			credentials, err := dir()
-			if stop := gate.Swap(nil); stop != nil {
-				close(reached)
-				<-*stop
-			}
-			return credentials, err
-		}
-	})
-	key, err := os.ReadFile(file)
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(file, append(key, "plain\n"...), 0o600))
-	var reloads sync.WaitGroup
-	reload := func() { reloads.Go(func() { assert.NoError(t, node.ReloadTLS()) }) }
-	gate.Store(&opened)
-	reload()
-	<-reached
-	before := reads.Load()
-	reload()
-	require.Never(t, func() bool { return reads.Load() > before }, 200*time.Millisecond,
-		10*time.Millisecond)
-	open()
-	reloads.Wait()
-	require.Greater(t, reads.Load(), before)
-	require.Equal(t, "preferred", node.Status().GossipEncryption)
-}
-
-// startWithKey starts a node on real sockets, and returns its file of keys of gossip.
-func startWithKey(
-	t *testing.T, options ...func(*cluster.Config),
-) (node *cluster.Node, file string) {
-	t.Helper()
+// What becomes of credentials while a node runs is tested in package credentials: here that its
+// gossip and its status follow.
+func TestReloadedKeysAreThoseOfGossip(t *testing.T) {
 	dir := t.TempDir()
 	issue(t, dir, 24*365*time.Hour)
-	cfg := cluster.Config{
+	file := filepath.Join(dir, "a", "gossip.key")
+	node, err := cluster.Start(t.Context(), cluster.Config{
 		Node: "a", Voters: []cluster.NodeID{"a"}, DataDir: t.TempDir(),
 		GossipAddr: "127.0.0.1:0", MeshAddr: "127.0.0.1:0",
 		TLS: cluster.TLSDir(filepath.Join(dir, "a")),
-	}
-	for _, change := range options {
-		change(&cfg)
-	}
-	node, err := cluster.Start(t.Context(), cfg)
+	})
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, node.Close(context.Background())) })
-	return node, filepath.Join(dir, "a", "gossip.key")
+	defer func() { require.NoError(t, node.Close(context.Background())) }()
+	require.NoError(t, os.Remove(file))
+	require.ErrorContains(t, node.ReloadTLS(), "write the word plain to stop encrypting")
+	status := node.Status()
+	require.Equal(t, "required", status.GossipEncryption)
+	require.Len(t, status.Findings, 1)
+	require.Equal(t, findings.Certificate, status.Findings[0].Kind)
+	require.Contains(t, status.Findings[0].Detail, "gossip.key")
+	require.NoError(t, os.WriteFile(file, []byte("plain\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "a", "accept-plain"), nil, 0o600))
+	require.NoError(t, node.ReloadTLS())
+	status = node.Status()
+	require.Equal(t, "none", status.GossipEncryption)
+	require.True(t, status.AcceptsPlain)
+	require.Positive(t, status.AcceptsPlainFor)
 }
