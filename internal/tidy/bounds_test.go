@@ -12,9 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// These packages run for years beside peers, disks and callbacks that may hang,
-// and are told names by strangers: what waits in them has a bound, and what
-// grows in them shrinks again.
+// bounded are the packages that run for years beside peers, disks and callbacks that may hang,
+// and to which strangers send names. Every wait in them has a bound, and whatever grows in them
+// shrinks again.
 var bounded = []string{"cluster", "netmesh", "internal/daemon/admin", "internal/daemon/metrics",
 	"internal/daemon/exec", "internal/base/clock"}
 
@@ -207,7 +207,7 @@ func fieldOf(e ast.Expr) string {
 }
 
 func TestBoundsAreDemanded(t *testing.T) {
-	files := goFiles(t, tree(map[string]string{"cluster/a.go": `package a
+	files := read(t, tree(map[string]string{"cluster/a.go": `package a
 type table struct { grows, shrinks, cleared, filled map[string]int }
 func (t *table) f(c, d chan int) {
 	t.grows["a"] = 1; t.shrinks["a"]++; t.cleared["a"] = 1
@@ -218,7 +218,7 @@ func (t *table) f(c, d chan int) {
 	select { case <-c: }
 	_ = <-d
 	group.Wait()
-}`}))
+}`})).gos
 	require.Equal(t, []string{"cluster f: <-c", "cluster f: <-d", "cluster f: group.Wait()"},
 		unboundedWaits(files))
 	require.Equal(t, []string{"cluster grows"}, growingTables(files))

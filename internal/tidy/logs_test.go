@@ -39,7 +39,7 @@ var (
 // or if it has advice.
 func TestTheGuideExplainsTheLogLinesThatDoNotExplainThemselves(t *testing.T) {
 	unclear := map[string]bool{} // every message; true if it needs an entry
-	for _, f := range goFiles(t, repository()) {
+	for _, f := range read(t, repository()).gos {
 		logs := func(folder string) bool { return within(f.dir(), folder) }
 		if !f.test && f.path != loggers && slices.ContainsFunc(ofBmqnode, logs) {
 			messagesOf(t, f, unclear)

@@ -40,6 +40,54 @@ var rules = map[string]rule{
 		"elector/a.go:2:9: time.Now: the core is pure",
 		"elector/a.go:3:12: go: the core is pure",
 	}},
+	"imports run downwards": {upwardImports, map[string]string{
+		"cluster/a.go":            imports("cluster/internal/x", "cluster/clustertest"),
+		"cluster/a_test.go":       imports("cluster/clustertest"),
+		"cluster/internal/x/a.go": imports("cluster"),
+		"elector/a.go":            imports("netmesh/fault"),
+		"elector/detector/a.go":   imports("elector"),
+		"internal/attic/a.go":     "package a",
+		"internal/base/x/a.go":    imports("lsn"),
+		"internal/daemon/a/a.go":  imports("internal/lab/b"),
+		"internal/lab/a/a.go":     imports("internal/daemon/b"),
+		"netmesh/a.go":            imports("cluster"),
+	}, []string{
+		"cluster imports cluster/clustertest: cluster is below cluster/clustertest",
+		"cluster/internal/x imports cluster: cluster/internal is below cluster",
+		"elector imports netmesh/fault: elector is below netmesh",
+		"elector/detector imports elector: elector/detector is below elector",
+		"internal/attic is on no floor: add its folder to floors",
+		"internal/base/x imports lsn: internal/base is below lsn",
+		"internal/daemon/a imports internal/lab/b: internal/daemon is below internal/lab",
+		"netmesh imports cluster: netmesh is below cluster",
+	}},
+	"bans of imports are kept": {bannedImports, map[string]string{
+		"cluster/a.go":             "package cluster; import _ \"github.com/spf13/cobra\"",
+		"cluster/b.go":             imports("cluster/internal/x"),
+		"cluster/internal/x/x.go":  "package x; import _ \"github.com/prometheus/client_golang\"",
+		"cluster/clustertest/a.go": "package clustertest; import _ \"testing\"",
+		"elector/a_plan9.go":       "package elector; import _ \"math/rand/v2\"",
+		"elector/b.go":             imports("lsn"),
+		"internal/lab/replay/a.go": imports("cluster/clustertest"),
+		"lsn/a.go":                 "package lsn; import _ \"sync\"",
+		"lsn/a_test.go":            "package lsn; import _ \"testing\"",
+		"netmesh/a.go":             "package netmesh; import _ \"github.com/stretchr/testify/require\"",
+	}, []string{
+		"elector -> math/rand/v2: " + pure,
+		"cluster -> cluster/internal/x -> github.com/prometheus/client_golang: " +
+			"whoever embeds a node chooses the metrics library: Stats has the figures",
+		"cluster/internal/x -> github.com/prometheus/client_golang: " +
+			"whoever embeds a node chooses the metrics library: Stats has the figures",
+		"cluster -> github.com/spf13/cobra: whoever embeds a node embeds no command line",
+		"internal/lab/replay -> cluster/clustertest -> testing: users' binaries must not carry test code",
+		"netmesh -> github.com/stretchr/testify/require: users' binaries must not carry test code",
+	}},
+	"the core imports the standard library and itself": {foreignImports, map[string]string{
+		"lsn/a.go": foreign, "lsn/a_test.go": foreign, "netmesh/a.go": foreign,
+	}, []string{
+		"lsn/a.go imports github.com/hashicorp/go-hclog: the core needs the standard library alone",
+		"lsn/a.go imports netmesh: the core needs the standard library alone",
+	}},
 	"text is clean": {stained, map[string]string{
 		"a/a.go":    "package a // caf\u00e9 \u00a74.1",
 		"a/b.go":    "package a // TO" + "DO: write it",
@@ -119,6 +167,18 @@ var rules = map[string]rule{
 		byHand + ": there is no TestX",
 	}},
 }
+
+// imports is the source of a package that imports packages of the module.
+func imports(folders ...string) string {
+	source := "package a"
+	for _, folder := range folders {
+		source += "; import _ \"" + module + "/" + folder + "\""
+	}
+	return source
+}
+
+const foreign = "package lsn; import (_ \"cmp\"; _ \"github.com/hashicorp/go-hclog\"; _ \"" +
+	module + "/netmesh\")"
 
 const impureCode = "package a\nvar x = time.Now\nfunc f() { go f() }\n"
 

@@ -60,9 +60,6 @@ func tree(files map[string]string) fs.FS {
 	return t
 }
 
-// goFiles parses every Go file of a tree.
-func goFiles(t *testing.T, root fs.FS) []goFile { return read(t, root).gos }
-
 // read reads every text file of a tree, except those that are hidden or built.
 func read(t *testing.T, root fs.FS) (r repo) {
 	t.Helper()
