@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// Host is one process on a host: what it uses the network through.
+// Host is one process on a host, and its way to use the network.
 type Host struct {
 	net  *Network
 	name string
@@ -16,8 +16,39 @@ type Host struct {
 	stopped chan struct{} // closed when the process goes on; nil while it runs
 }
 
-// pass waits while the process is stopped. Called with net.mu held, which it gives up
-// meanwhile.
+// Stop stops the process as SIGSTOP does: none of its calls returns, and nothing that has
+// arrived counts as read. Its kernel goes on.
+func (h *Host) Stop() {
+	h.net.mu.Lock()
+	defer h.net.mu.Unlock()
+	if h.stopped == nil && !h.dead {
+		h.stopped = make(chan struct{})
+	}
+}
+
+// Continue lets a stopped process go on, as SIGCONT does.
+func (h *Host) Continue() {
+	h.net.mu.Lock()
+	defer h.net.mu.Unlock()
+	h.resume()
+}
+
+// Stopped reports whether the process is stopped.
+func (h *Host) Stopped() bool {
+	h.net.mu.Lock()
+	defer h.net.mu.Unlock()
+	return h.stopped != nil
+}
+
+// Wait waits while the process is stopped.
+func (h *Host) Wait() {
+	h.net.mu.Lock()
+	defer h.net.mu.Unlock()
+	h.pass()
+}
+
+// pass waits while the process is stopped. The caller holds net.mu, which pass releases
+// while it waits.
 func (h *Host) pass() {
 	for h.stopped != nil {
 		stopped := h.stopped

@@ -105,25 +105,6 @@ func opError(op, address string, err error) error {
 
 var errRefused = os.NewSyscallError("connect", syscall.ECONNREFUSED)
 
-// Stop stops the process on a host as SIGSTOP does: none of its calls returns,
-// and nothing that has arrived counts as read. Its kernel goes on.
-func (n *Network) Stop(name string) {
-	h := n.Host(name)
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if h.stopped == nil {
-		h.stopped = make(chan struct{})
-	}
-}
-
-// Continue lets a stopped process go on, as SIGCONT does.
-func (n *Network) Continue(name string) {
-	h := n.Host(name)
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	h.resume()
-}
-
 // Reset lets resets arrive at one host, as if another one had sent them: on
 // every connection between the two. The other ends learn of it when they send.
 func (n *Network) Reset(from, to string) {

@@ -70,20 +70,24 @@ func TestAStoppedProcessReadsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := New()
 		near, far := connect(t, n)
-		n.Stop("b")
+		b := n.Host("b")
+		b.Stop()
 		write(t, near, "waits")
 		read := make(chan error)
 		go func() { read <- readErr(far) }()
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		require.Empty(t, read)
-		n.Continue("b")
+		require.True(t, b.Stopped())
+		b.Continue()
 		require.NoError(t, <-read)
 
-		n.Stop("b")
+		b.Stop()
 		write(t, near, "never read")
 		n.Kill("b")
 		require.ErrorIs(t, readErr(near), syscall.ECONNRESET)
+		b.Stop()
+		require.False(t, b.Stopped(), "a dead process cannot be stopped")
 	})
 }
 

@@ -6,7 +6,6 @@ package testprocess
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster/internal/testhook"
@@ -18,17 +17,15 @@ import (
 // concurrent use.
 type Process struct {
 	net  *memnet.Network
-	host string
+	name string
+	host *memnet.Host
 	life context.Context
 	end  context.CancelFunc
-
-	mu      sync.Mutex
-	resumed chan struct{} // closed by Resume; nil while the process is not paused
 }
 
 // New returns a process that is to run on a host of the network.
 func New(net *memnet.Network, host string) *Process {
-	p := &Process{net: net, host: host}
+	p := &Process{net: net, name: host, host: net.Host(host)}
 	p.life, p.end = context.WithCancel(context.Background())
 	return p
 }
@@ -38,7 +35,7 @@ func New(net *memnet.Network, host string) *Process {
 // bubble's time, a disk that does not sync, and any; nothing is written once the process
 // is dead; Hold is called while the process is neither paused nor dead.
 func (p *Process) Context(s testhook.Hooks) context.Context {
-	s.Network, s.Dead = p.net.Host(p.host), p.Killed
+	s.Network, s.Dead = p.host, p.Killed
 	if s.Clock == nil {
 		s.Clock = clock.Process()
 	}
@@ -75,53 +72,21 @@ func (p *Process) Killed() bool { return p.life.Err() != nil }
 // still be closed; nobody hears what it says then.
 func (p *Process) Kill() {
 	p.end()
-	p.net.Kill(p.host)
-	p.open()
+	p.net.Kill(p.name)
 }
 
 // Pause stops the process as SIGSTOP does: none of its calls of the network returns,
 // its node decides nothing, and whoever calls Wait waits. Its kernel goes on.
-func (p *Process) Pause() {
-	p.mu.Lock()
-	if p.resumed == nil {
-		p.resumed = make(chan struct{})
-	}
-	p.mu.Unlock()
-	p.net.Stop(p.host)
-}
+func (p *Process) Pause() { p.host.Stop() }
 
 // Resume lets a paused process go on, as SIGCONT does.
-func (p *Process) Resume() {
-	if p.Paused() {
-		p.net.Continue(p.host)
-		p.open()
-	}
-}
-
-func (p *Process) open() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.resumed != nil {
-		close(p.resumed)
-		p.resumed = nil
-	}
-}
+func (p *Process) Resume() { p.host.Continue() }
 
 // Paused reports whether the process is paused.
-func (p *Process) Paused() bool { return p.pause() != nil }
-
-func (p *Process) pause() chan struct{} {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.resumed
-}
+func (p *Process) Paused() bool { return p.host.Stopped() }
 
 // Wait waits for as long as the process is paused.
-func (p *Process) Wait() {
-	for resumed := p.pause(); resumed != nil; resumed = p.pause() {
-		<-resumed
-	}
-}
+func (p *Process) Wait() { p.host.Wait() }
 
 // Clock returns a clock that holds up whoever asks it while the process is paused.
 func (p *Process) Clock() clock.Clock { return pausedClock{clock.Process(), p} }
