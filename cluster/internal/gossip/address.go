@@ -15,8 +15,8 @@ import (
 // resolveTimeout bounds one look-up of a name.
 const resolveTimeout = 3 * time.Second
 
-// resolve returns the addresses that hostport stands for now. An IP address
-// stands for itself: the resolver would drop its zone.
+// resolve returns the current addresses of hostport. An IP address is not given to the
+// resolver, which would drop its zone.
 func resolve(ctx context.Context, hostport string) ([]netip.AddrPort, error) {
 	if addr, err := netip.ParseAddrPort(hostport); err == nil {
 		return []netip.AddrPort{netip.AddrPortFrom(addr.Addr().Unmap(), addr.Port())}, nil
@@ -42,7 +42,7 @@ func resolve(ctx context.Context, hostport string) ([]netip.AddrPort, error) {
 	return addrs, nil
 }
 
-// resolveOne returns the address that a setting stands for, IPv4 first.
+// resolveOne returns one address of a setting, IPv4 if there is one.
 func (g *Gossip) resolveOne(field, hostport string) (addr netip.AddrPort, err error) {
 	addrs, err := g.cfg.resolve(context.Background(), hostport)
 	if err != nil {
@@ -57,7 +57,7 @@ func (g *Gossip) resolveOne(field, hostport string) (addr netip.AddrPort, err er
 	return addr, err
 }
 
-// advertised returns what to tell the others, given what was bound.
+// advertised returns the address to tell the others, given the bound one.
 func (g *Gossip) advertised(bound netip.AddrPort) (addr netip.AddrPort, err error) {
 	if g.cfg.Advertise == "" {
 		if bound.Addr().IsUnspecified() && bound.Addr().Is6() {
@@ -75,8 +75,8 @@ func (g *Gossip) advertised(bound netip.AddrPort) (addr netip.AddrPort, err erro
 	return addr, err
 }
 
-// explainBind adds to a failed bind what a person can do about it. memberlist
-// hides the cause, so the bind is tried once more to see it.
+// explainBind adds advice to a failed bind. memberlist hides the cause, so explainBind
+// binds again to see it.
 func explainBind(bind netip.AddrPort, failure error) error {
 	ln, err := net.Listen("tcp", bind.String())
 	if err == nil {

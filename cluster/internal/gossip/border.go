@@ -12,11 +12,11 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// What a few bytes cost is more than this package lets anybody spend: memberlist sets aside
-// 100 MB for a stream that announces a million members, unpacks 31 KB to 39 MB, unpacks again
-// what it finds inside, and answers each of 255 pings in one packet. TestWhatMemberlistLetsThrough
-// shows it; what memberlist refuses or survives itself is not checked here. Its numbers for the
-// messages are part of its protocol, but are not exported.
+// A few bytes can cost memberlist much: it allocates 100 MB for a stream that announces a million
+// members, unpacks 31 KB to 39 MB, unpacks again what it finds inside, and answers each of 255
+// pings in one packet. TestWhatMemberlistLetsThrough shows that. This file refuses such packets and
+// streams; it does not check what memberlist itself refuses or survives. The numbers of the
+// messages are part of memberlist's protocol, but it does not export them.
 const (
 	typePing = iota
 	typeIndirectPing
@@ -34,12 +34,12 @@ const (
 	typeError
 )
 
-// Bounds of a stream, and of a packet. A full table of members takes less: see maxNewcomers.
+// Bounds of a stream and of a packet. A full table of members takes less: see maxNewcomers.
 const (
 	maxNodes       = 2048    // members in one exchange of states
-	maxStreamBytes = 1 << 20 // of all that is read, also of what is unpacked
-	maxPacket      = 1 << 16 // unpacked
-	maxUnpacking   = 32      // bytes for each that is compressed
+	maxStreamBytes = 1 << 20 // bytes read from a stream, and bytes unpacked
+	maxPacket      = 1 << 16 // bytes of a packet, unpacked
+	maxUnpacking   = 32      // unpacked bytes for each compressed byte
 )
 
 // checkPacket returns what memberlist may see of the text of a packet.
@@ -48,7 +48,7 @@ func checkPacket(text []byte) ([]byte, error) {
 	if len(text) >= 5 && text[0] == typeChecksum {
 		content = text[5:]
 	}
-	if len(content) > 0 && content[0] == typeCompressed { // by members of the version before
+	if len(content) > 0 && content[0] == typeCompressed { // by members of version 0.1
 		var err error
 		if text, err = unpack(bytes.NewReader(content[1:]), maxPacket); err != nil {
 			return nil, err
@@ -58,8 +58,8 @@ func checkPacket(text []byte) ([]byte, error) {
 	return text, checkContent(content)
 }
 
-// checkContent lets pass a message, or several of which at most one is a question: a member asks
-// no more in one packet.
+// checkContent accepts one message, or a compound packet with at most one question: a member
+// sends no more in one packet.
 func checkContent(b []byte) error {
 	if len(b) < 2 || b[0] != typeCompound {
 		return checkMessage(b)
@@ -85,7 +85,7 @@ func checkContent(b []byte) error {
 	return nil
 }
 
-// checkMessage lets pass the messages that members send each other in packets.
+// checkMessage accepts the messages that members send each other in packets.
 func checkMessage(b []byte) error {
 	if len(b) == 0 {
 		return errors.New("empty message")
@@ -97,7 +97,7 @@ func checkMessage(b []byte) error {
 	return fmt.Errorf("message of type %d", b[0])
 }
 
-// unpack returns what is compressed, if it is no longer than limit.
+// unpack returns the uncompressed text, if it is no longer than limit.
 func unpack(r io.Reader, limit int) ([]byte, error) {
 	var c struct {
 		Algo uint8
@@ -108,7 +108,7 @@ func unpack(r io.Reader, limit int) ([]byte, error) {
 	}
 	limit = min(limit, maxUnpacking*len(c.Buf))
 	text := func() io.Reader { return lzw.NewReader(bytes.NewReader(c.Buf), lzw.LSB, 8) }
-	// Read twice: no memory is set aside before the length is known.
+	// Read twice: no memory is allocated before the length is known.
 	n, err := io.Copy(io.Discard, io.LimitReader(text(), int64(limit)+1))
 	if err == nil && n > int64(limit) {
 		err = fmt.Errorf("it has more than %d bytes", limit)
@@ -121,7 +121,7 @@ func unpack(r io.Reader, limit int) ([]byte, error) {
 	return unpacked, err
 }
 
-// pushPull is the header of an exchange of states, as memberlist has it.
+// pushPull is memberlist's header of an exchange of states.
 type pushPull struct {
 	Nodes        int
 	UserStateLen int
@@ -132,7 +132,7 @@ type pushPull struct {
 // exchange of states within the bounds.
 func checkStream(in *bufio.Reader) (io.Reader, error) {
 	kind, err := in.ReadByte()
-	if err == nil && kind == typeCompressed { // by a member of the version before
+	if err == nil && kind == typeCompressed { // by a member of version 0.1
 		var unpacked []byte
 		if unpacked, err = unpack(in, maxStreamBytes); err == nil {
 			in = bufio.NewReader(bytes.NewReader(unpacked))
@@ -154,7 +154,7 @@ func checkStream(in *bufio.Reader) (io.Reader, error) {
 			return nil, fmt.Errorf("exchange of %d members, and %d bytes of others: at most %d and 0 are read",
 				h.Nodes, h.UserStateLen, maxNodes)
 		}
-		head = encode(kind, h) // anew: memberlist must not read something else from the bytes
+		head = encode(kind, h) // memberlist must not decode the same bytes to another header
 	default:
 		return nil, fmt.Errorf("stream of type %d", kind)
 	}
@@ -171,7 +171,7 @@ func encode(kind byte, body any) []byte {
 }
 
 // checkVersions reports why a member's versions of memberlist's protocol would make every
-// exchange of states fail: each member of a table must speak what all speak.
+// exchange of states fail: memberlist demands that all members of a table have a common one.
 func checkVersions(n *memberlist.Node) error {
 	const current = memberlist.ProtocolVersion2Compatible
 	if n.PMin > current || n.PMax < current || n.PCur != current || n.DMin > 0 || n.DCur > 0 {

@@ -32,44 +32,44 @@ type Config struct {
 	// KnownPeers lists gossip addresses that worked in an earlier run. They are
 	// tried like Join, but their failures are not logged.
 	KnownPeers []string
-	// Voters are let in however many members there are; of others at most 256 are.
+	// Voters are always accepted as members. Of other nodes at most 256 are.
 	Voters []elector.NodeID
-	// Keys encrypt what passes; see SetKeys. Default none.
+	// Keys encrypt packets and streams; see SetKeys. Default none.
 	Keys Keys
-	// Meta is told to the others. Encoded it takes at most 512 bytes.
+	// Meta is sent to the others. Encoded it takes at most 512 bytes.
 	Meta Meta
 	// Timing holds the periods; zero fields get their default.
 	Timing Timing
 	// Logger is required to hear anything; nil discards.
 	Logger hclog.Logger
-	// OnChange hears of another member that changed, as it is now, one at a time and in
-	// order. While it is busy, the changes of one member are merged into its latest;
+	// OnChange is called with the current state of another member that changed, for one member
+	// at a time and in order. While it runs, several changes of one member become one;
 	// nothing else waits for it.
 	OnChange func(Member)
-	// Save gets the addresses at which members may be found after a restart, for KnownPeers. It
-	// may fail, and is called again then. Default: they are not saved.
+	// Save saves the addresses at which members may be found after a restart, for KnownPeers.
+	// After an error it is called again. Default: they are not saved.
 	Save func(addrs []string) error
 	// Blocked cuts this node off from the peers for which it returns true, for packets
-	// and streams, sent and received. It is for fault injection, must be quick and safe
-	// for concurrent use. It is not asked about addresses at which no member is known.
-	// nil, the default, cuts nothing.
+	// and streams, sent and received. It is for fault injection, and must be quick and safe
+	// for concurrent use. It is not called for addresses of unknown members. The default,
+	// nil, cuts nothing.
 	Blocked func(peer elector.NodeID) bool
 
 	// For tests: resolve replaces DNS, streamTimeout the constant.
 	resolve       func(ctx context.Context, hostport string) ([]netip.AddrPort, error)
 	streamTimeout time.Duration
-	compress      bool // as members of the version before do
+	compress      bool // as members of version 0.1 do
 }
 
 // Timing holds the periods of membership. The defaults suit loopback and a local network:
 // among ten nodes a killed process is noticed after 2 to 4 s, and one that was restarted
 // at another address is found as soon as that.
 type Timing struct {
-	Probe  time.Duration // of one random member; half of it, at most 500 ms, is time to answer
-	Gossip time.Duration // between passing news on
+	Probe  time.Duration // between probes of a random member, which has half of it to answer
+	Gossip time.Duration // between packets with news
 	Sync   time.Duration // between exchanges of the whole state with one random member
-	Retry  time.Duration // of all addresses while alone; doubles up to 8 times this
-	Rejoin time.Duration // of the addresses that are not members, in company
+	Retry  time.Duration // between tries of all addresses while alone; doubles up to 8 times
+	Rejoin time.Duration // between tries of the addresses without a member, with other members
 }
 
 // withDefaults returns a copy of c with every default filled in.

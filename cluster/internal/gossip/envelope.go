@@ -13,29 +13,29 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// What is encrypted is a version, and what cipher.NewGCMWithRandomNonce makes of the text.
+// Encrypted text is a version, and the result of cipher.NewGCMWithRandomNonce.
 const (
 	sealVersion = 1
 	sealSize    = 1 + 12 + 16 // what encryption adds: version, nonce and tag
 )
 
-// Why the text of an other end cannot be read.
+// Why this node cannot read what the other end sends.
 var (
 	errNoKey    = errors.New("the other end encrypts gossip, and this node has no key")
 	errWrongKey = errors.New("the other end encrypts gossip with a key that this node does not have")
 	errPlain    = errors.New("the other end does not encrypt gossip, and this node does")
 )
 
-// envelope is what the transport puts around memberlist's text: the name of the cluster, and
-// encryption. So memberlist has no keys, and they can change while it runs. It is not changed
-// in place.
+// envelope adds the cluster's name and encryption to what memberlist sends, and removes them
+// from what it receives. So memberlist has no keys, and the keys can change while it runs. An
+// envelope is never changed in place.
 type envelope struct {
 	label   []byte // the name of the cluster
 	keys    Keys
-	ciphers []cipher.AEAD // of the keys that are not empty
+	ciphers []cipher.AEAD // for the keys that are not empty
 }
 
-// newEnvelope returns an envelope with keys that were checked.
+// newEnvelope returns the envelope of keys that Keys.Check accepts.
 func newEnvelope(cluster string, keys Keys) *envelope {
 	e := &envelope{label: []byte(cluster), keys: keys}
 	for _, key := range keys {
@@ -55,12 +55,12 @@ func newEnvelope(cluster string, keys Keys) *envelope {
 	return e
 }
 
-// seal appends the encrypted text to to. The first key must not be empty.
+// seal encrypts text with the first key, which must not be empty, and appends the result to to.
 func (e *envelope) seal(to, text, authenticated []byte) []byte {
 	return e.ciphers[0].Seal(append(to, sealVersion), nil, text, authenticated)
 }
 
-// unseal decrypts with the key that fits, if there is one.
+// unseal decrypts with whichever key fits.
 func (e *envelope) unseal(sealed, authenticated []byte) (text []byte, fits bool) {
 	if len(sealed) == 0 || sealed[0] != sealVersion {
 		return nil, false
@@ -74,7 +74,7 @@ func (e *envelope) unseal(sealed, authenticated []byte) (text []byte, fits bool)
 	return nil, false
 }
 
-// wrapPacket returns what is sent for a packet of memberlist.
+// wrapPacket returns the packet to send for a text of memberlist.
 func (e *envelope) wrapPacket(text []byte) ([]byte, error) {
 	if e.keys.Sends() {
 		text = e.seal(nil, text, e.label)
@@ -82,8 +82,8 @@ func (e *envelope) wrapPacket(text []byte) ([]byte, error) {
 	return memberlist.AddLabelHeaderToPacket(text, string(e.label))
 }
 
-// openPacket returns the text of a packet that memberlist may see. One that is not encrypted
-// can begin as an encrypted one does.
+// openPacket returns the text of a packet, if memberlist may see it. A packet that is not
+// encrypted may begin with the same byte as an encrypted one.
 func (e *envelope) openPacket(packet []byte) ([]byte, error) {
 	packet, label, err := memberlist.RemoveLabelHeaderFromPacket(packet)
 	if err == nil && label != string(e.label) {
@@ -102,7 +102,7 @@ func (e *envelope) openPacket(packet []byte) ([]byte, error) {
 	return checkPacket(text)
 }
 
-// wrapMessage returns what is sent for a message of memberlist on a stream.
+// wrapMessage returns the bytes to send for a message of memberlist on a stream.
 func (e *envelope) wrapMessage(text []byte) []byte {
 	if !e.keys.Sends() {
 		return text
@@ -111,7 +111,7 @@ func (e *envelope) wrapMessage(text []byte) []byte {
 	return e.seal(head, text, append(bytes.Clone(head), e.label...))
 }
 
-// openStream returns what memberlist may read of a stream, which is one message.
+// openStream returns what memberlist may read of the one message on a stream.
 func (e *envelope) openStream(r io.Reader) (io.Reader, error) {
 	in := bufio.NewReader(io.LimitReader(r, maxStreamBytes))
 	first, err := in.Peek(1)
@@ -128,7 +128,8 @@ func (e *envelope) openStream(r io.Reader) (io.Reader, error) {
 	return checkStream(in)
 }
 
-// openSealed decrypts the message on a stream.
+// openSealed decrypts the message on a stream. It allocates as much as arrives, not as much as
+// the message announces.
 func (e *envelope) openSealed(in io.Reader) (*bufio.Reader, error) {
 	head := make([]byte, 1+4) // type and size
 	if _, err := io.ReadFull(in, head); err != nil {
@@ -142,7 +143,7 @@ func (e *envelope) openSealed(in io.Reader) (*bufio.Reader, error) {
 	if len(e.ciphers) == 0 {
 		return nil, errNoKey
 	}
-	sealed, err := io.ReadAll(io.LimitReader(in, int64(size))) // sets aside what comes, not size
+	sealed, err := io.ReadAll(io.LimitReader(in, int64(size)))
 	switch {
 	case err != nil:
 		return nil, err

@@ -14,7 +14,8 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-const defaultStreamTimeout = 3 * time.Second // to open a stream, and for each exchange on it
+// defaultStreamTimeout bounds the dial of a stream, and each exchange on it.
+const defaultStreamTimeout = 3 * time.Second
 
 // Gossip is a node's part in the membership of its cluster. Start makes one; its
 // methods may be called from any goroutine.
@@ -41,9 +42,9 @@ type Gossip struct {
 	closed  chan struct{} // closed when nothing runs any more
 }
 
-// Start binds, begins to look for the members and returns at once. It fails if the
-// metadata is too large or the address cannot be bound; an unreachable cluster is no
-// error. The caller must Close what it gets.
+// Start binds its address, begins to look for the members, and returns at once. It fails if
+// the metadata is too large, a key has a wrong size, or the address cannot be bound; an
+// unreachable cluster is no error. The caller must close the result.
 func Start(cfg Config) (*Gossip, error) {
 	if _, err := encodeMeta(wireMeta{cfg.Meta, true}); err != nil {
 		return nil, fmt.Errorf("start gossip of node %q: Meta: %w", cfg.Node, err)
@@ -112,8 +113,8 @@ func (g *Gossip) open() error {
 	return nil
 }
 
-// libraryConfig starts from memberlist's settings for a LAN. Its log goes to DEBUG:
-// what matters of it reaches people as events of members and as failures to join.
+// libraryConfig starts from memberlist's settings for a LAN. Its log goes to DEBUG: people
+// learn of the important part from changes of members and from failures to join.
 func (g *Gossip) libraryConfig() *memberlist.Config {
 	c := memberlist.DefaultLANConfig()
 	c.Name = string(g.cfg.Node)
@@ -128,26 +129,27 @@ func (g *Gossip) libraryConfig() *memberlist.Config {
 	c.ProbeInterval, c.ProbeTimeout = t.Probe, min(t.Probe/2, 500*time.Millisecond)
 	c.GossipInterval, c.PushPullInterval = t.Gossip, t.Sync
 	c.TCPTimeout = g.cfg.streamTimeout
-	// A member that misses a probe may object for three probe periods if enough others
-	// agree that it is gone, and for at most three times that.
+	// A member that missed a probe has three probe periods to refute that it is dead if
+	// enough others suspect it, and at most three times as long otherwise.
 	c.SuspicionMult, c.SuspicionMaxTimeoutMult = 3, 3
-	// For so long a name stays with the address of a dead member: a restarted node must
-	// be found at once. Zero would mean for ever.
+	// How long the name of a dead member stays bound to its address. A restarted node may
+	// have another one and must be found at once. Zero would mean for ever.
 	c.DeadNodeReclaimTime = time.Millisecond
 
 	c.Delegate, c.Events, c.Conflict, c.Alive = g.members, g.members, g.members, g.members
 	return c
 }
 
-// Local returns what this node tells the others.
+// Local returns this node as it describes itself to the others.
 func (g *Gossip) Local() Member {
 	return Member{g.cfg.Node, g.addr.String(), g.cfg.Meta, StateAlive}
 }
 
-// Members returns the other members that are alive, and all voters that ever were.
+// Members returns the other members that are alive, and the voters that once were.
 func (g *Gossip) Members() []Member { return g.members.known() }
 
-// Saved is closed when, after Close, Config.Save is not called any more.
+// Saved returns a channel that is closed after Close, when the last call of Config.Save has
+// returned.
 func (g *Gossip) Saved() <-chan struct{} { return g.remember.done }
 
 // Leave says goodbye to the others, so that they see this node as left, not as dead. It
@@ -162,15 +164,15 @@ func (g *Gossip) Leave() {
 	}
 	g.left = true
 	g.members.setMeta(wireMeta{g.cfg.Meta, true})
-	// memberlist would wait until its rounds of gossip have sent the one and then the other,
-	// which takes several of their periods. It puts what is to be sent into pings, too.
+	// With a longer time-out memberlist would wait until its rounds of gossip have sent first
+	// the update and then the goodbye, which takes several periods. Pings carry both at once.
 	_ = g.list.UpdateNode(time.Nanosecond) // zero would be no limit
 	others := g.ping(g.members.alive())
 	_ = g.list.Leave(time.Nanosecond)
 	g.ping(others)
 }
 
-// ping pings members, all at the same time, and returns those that answer.
+// ping pings members concurrently, and returns those that answer.
 func (g *Gossip) ping(members []Member) (answered []Member) {
 	var mu sync.Mutex
 	var pings sync.WaitGroup
@@ -193,9 +195,9 @@ func (g *Gossip) ping(members []Member) (answered []Member) {
 }
 
 // Close stops everything without a goodbye. When it returns nil, no callback runs
-// and none will. It returns ctx's error if ctx ends first, which only a consumer
-// that blocks in OnChange can cause; the rest goes on in the background. Every call
-// after the first waits for the same end.
+// and none will. If ctx ends first it returns the error of ctx, and goes on in the
+// background; only an OnChange that blocks can cause that. Further calls wait for the same
+// end.
 func (g *Gossip) Close(ctx context.Context) error {
 	g.closing.Do(func() { go g.shutDown() })
 	select {

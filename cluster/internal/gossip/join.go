@@ -18,23 +18,23 @@ const (
 	maxDials = 8
 	// retryGrowth bounds the back-off of a node that is alone, in units of Timing.Retry.
 	retryGrowth = 8
-	// quietFailures is how often in a row a join address may fail before that is
-	// logged: a cluster that is just being started stays silent.
+	// quietFailures is after how many failures in a row a join address is logged: nothing is
+	// logged while a cluster starts.
 	quietFailures = 3
-	// deafProbes is for how many probe periods no packet may come in although there
-	// are members before that is logged.
+	// deafProbes is after how many probe periods without a packet a node that has members
+	// logs that it receives none.
 	deafProbes = 60
 )
 
-// Joined is how the newest try of a join setting went.
+// Joined is the result of the newest try of a join setting.
 type Joined struct {
 	Setting string
-	Self    bool  // it leads to this node alone
+	Self    bool  // all its addresses are this node's
 	Err     error // why no member was found there; nil if one was, or if Self
 }
 
-// Joined returns how the newest try of each join setting went, sorted by the setting; nil
-// before the first try.
+// Joined returns the result of the newest try of each join setting, sorted by the setting;
+// nil before the first try.
 func (g *Gossip) Joined() []Joined {
 	if all := g.joined.Load(); all != nil {
 		return *all
@@ -42,20 +42,20 @@ func (g *Gossip) Joined() []Joined {
 	return nil
 }
 
-// joiner tries, for as long as the node runs, the addresses at which members may
-// be found and are not.
+// joiner tries, as long as the node runs, the addresses at which members may be found and
+// none is known.
 type joiner struct {
 	g *Gossip
 	// failed counts, for each join setting, the rounds in a row that it failed.
 	failed map[string]int
 
-	packets uint64    // that had come in when they were looked at last
-	deaf    time.Time // since when no packet came in, though there are members
-	warned  bool      // of that
+	packets uint64    // the count of received packets, in the last round
+	deaf    time.Time // since when no packet was received although there are members
+	warned  bool      // that no packet is received
 }
 
-// run tries at once, then with back-off while alone and at a slow pace in company.
-// Waking it again and again does not make it spin.
+// run tries at once, then with back-off while it knows no member, and else at a slow pace.
+// However often it is woken, there is a pause between two rounds.
 func (j *joiner) run(ctx context.Context) {
 	t := j.g.cfg.Timing
 	pace := t.Retry
@@ -87,7 +87,7 @@ func pause(ctx context.Context, wake <-chan struct{}, d time.Duration) {
 	}
 }
 
-// round tries every setting and every lost address once, some at a time.
+// round tries every setting and every lost address once, at most maxDials at a time.
 func (j *joiner) round(ctx context.Context) {
 	alive, lost := j.g.members.addresses()
 	results := map[netip.AddrPort]error{}
@@ -140,7 +140,7 @@ func (j *joiner) round(ctx context.Context) {
 	j.g.joined.Store(&outcomes)
 }
 
-// try exchanges the state with whoever is at addr.
+// try exchanges states with the member at addr.
 func (j *joiner) try(addr netip.AddrPort) error {
 	_, err := j.g.list.Join([]string{addr.String()})
 	if err == nil {
@@ -168,7 +168,7 @@ func failure(addrs []netip.AddrPort, results map[netip.AddrPort]error) error {
 	return errors.New(strings.Join(texts, "; "))
 }
 
-// account logs once that a join setting began to fail, and once that it recovered.
+// account logs once that a join setting fails, and once that it works again.
 func (j *joiner) account(setting string, err error) {
 	failures := j.failed[setting]
 	j.failed[setting]++
@@ -184,8 +184,8 @@ func (j *joiner) account(setting string, err error) {
 	}
 }
 
-// listen warns once if no packet comes in although there are members. Each of them
-// sends several a second, so then only streams pass.
+// listen warns once if no packet is received although there are members. Each of them
+// sends several a second, so streams pass and packets do not.
 func (j *joiner) listen(company bool) {
 	packets := j.g.arrived()
 	if !company || packets != j.packets {

@@ -6,11 +6,14 @@ import (
 	"slices"
 )
 
-// Keys encrypt gossip by AES-256-GCM: the first what this node sends, and each decrypts
-// what it gets. An empty one stands for no encryption: as the first nothing is encrypted, and
-// after it what is not encrypted is accepted, too. No keys are one empty one. A cluster
-// goes from one key, or from none, to another without a gap if all nodes have the new one
-// behind the first before any has it as the first, and as the first before any drops the old one.
+// Keys encrypt gossip by AES-256-GCM. The first key encrypts what this node sends; each of
+// them decrypts what it receives. An empty key stands for no encryption: if it is the first,
+// this node does not encrypt, and if it is another, this node also accepts what is not
+// encrypted. No keys mean one empty key.
+//
+// A cluster changes its key without a gap if all nodes add the new key behind the first one
+// before any node makes it the first, and all nodes make it the first before any node
+// removes the old one.
 type Keys [][]byte
 
 // KeySize is that of a key that is not empty, in bytes.
@@ -33,8 +36,8 @@ func (k Keys) Sends() bool { return len(k) > 0 && len(k[0]) > 0 }
 // Demands reports whether nothing is accepted that is not encrypted.
 func (k Keys) Demands() bool { return len(k) > 0 && !k.has(nil) }
 
-// Encryption says what becomes of gossip: none, accepted (it is sent without, but may come with
-// encryption), preferred (sent with, and may come without) or required.
+// Encryption returns none, accepted (this node sends without encryption, and receives both),
+// preferred (it sends with encryption, and receives both) or required.
 func (k Keys) Encryption() string {
 	switch {
 	case k.Demands():
@@ -53,8 +56,8 @@ func (k Keys) has(key []byte) bool {
 
 func (k Keys) equal(other Keys) bool { return slices.EqualFunc(k, other, bytes.Equal) }
 
-// SetKeys replaces the keys; members stay. It reports whether they are others than before. The
-// error is that of Check; then the keys before are in use.
+// SetKeys replaces the keys, and reports whether they changed. Members stay. The error is that
+// of Check; the old keys stay in use then.
 func (g *Gossip) SetKeys(keys Keys) (changed bool, err error) {
 	if err := keys.Check(); err != nil {
 		return false, err
@@ -68,5 +71,5 @@ func (g *Gossip) SetKeys(keys Keys) (changed bool, err error) {
 	return true, nil
 }
 
-// Keys returns those in use.
+// Keys returns the keys in use.
 func (g *Gossip) Keys() Keys { return g.transport.envelope.Load().keys }

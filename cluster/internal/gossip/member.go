@@ -33,16 +33,17 @@ type Member struct {
 const metaFormat = 1
 
 // Meta is what a node tells the others about itself. Encoded it takes at most
-// 512 bytes, which Start checks. The keys c and p are taken: older nodes send them.
+// 512 bytes, which Start checks. Older nodes send the keys c and p, so they must not be
+// used for other fields.
 type Meta struct {
 	MeshAddr  string `codec:"m"`           // host:port of the node's mesh listener
 	AdminAddr string `codec:"a,omitempty"` // host:port of its admin server; may be empty
 	Version   string `codec:"v,omitempty"` // software version, for people
-	// Voter is what the node believes of itself: a claim, not an authority.
+	// Voter says that the node votes. It is the node's own claim; nobody relies on it.
 	Voter bool `codec:"o,omitempty"`
 }
 
-// wireMeta is Meta as it travels.
+// wireMeta is the encoded form of Meta.
 type wireMeta struct {
 	Meta
 	// Leaving is set shortly before a graceful leave: memberlist does not say
@@ -80,5 +81,5 @@ func decodeMeta(b []byte) (w wireMeta, err error) {
 	return w, nil
 }
 
-// metaHandle is of the newer format of msgpack, which tells strings from bytes.
+// metaHandle selects the newer format of msgpack, which tells strings from bytes.
 func metaHandle() *codec.MsgpackHandle { return &codec.MsgpackHandle{WriteExt: true} }

@@ -16,22 +16,22 @@ import (
 )
 
 const (
-	// maxGone bounds how many members that left or died are remembered.
+	// maxGone bounds how many members are remembered that left or died.
 	maxGone = 128
-	// maxOthers bounds how many members without a vote are let in: each is dialed, and
-	// anybody who reaches the port can invent them.
+	// maxOthers bounds how many members without a vote are accepted: each of them is dialed,
+	// and anybody who reaches the port can invent some.
 	maxOthers = 256
-	// maxNewcomers bounds how many of them with new names are let in within
-	// newcomersEvery. memberlist keeps the dead for less than that, so its table holds at
-	// most 32 voters, twice maxOthers and twice maxNewcomers: less than fits in an exchange.
+	// maxNewcomers bounds how many members without a vote and with new names are accepted
+	// within newcomersEvery. memberlist forgets the dead sooner than that. So its table holds
+	// at most 32 voters, 2 maxOthers and 2 maxNewcomers, which fits in an exchange of states.
 	maxNewcomers   = 256
 	newcomersEvery = 5 * time.Minute
 )
 
-// members receives memberlist's callbacks, most of which come under its lock: each
-// only notes what happened and wakes the goroutine that acts on it. So this is the
-// package's own copy of the members: memberlist hands out pointers that it goes on
-// writing to, forgets the dead, and does not say which of them left.
+// members is this package's own table of the members. memberlist hands out pointers to data
+// that it goes on writing, forgets the dead, and does not say which of them left. members
+// receives its callbacks. Most of them come under memberlist's lock: so a callback only notes
+// the change, and wakes the goroutine that acts on it.
 type members struct {
 	self   elector.NodeID
 	voters []elector.NodeID
@@ -46,12 +46,12 @@ type members struct {
 	// moved holds addresses at which another process with a member's name was
 	// seen, while the member still counted as alive elsewhere.
 	moved map[elector.NodeID]string
-	// newcomers counts the new names without a vote since the time.
+	// newcomers counts the new names without a vote since newcomersSince.
 	newcomers      int
 	newcomersSince time.Time
 
-	changed []elector.NodeID    // that deliver is still to hear of, each once
-	warned  limit.Log[struct{}] // of members that are kept out
+	changed []elector.NodeID    // members to deliver, each once
+	warned  limit.Log[struct{}] // about members that were refused
 }
 
 func newMembers(cfg *Config, log hclog.Logger) *members {
@@ -62,7 +62,7 @@ func newMembers(cfg *Config, log hclog.Logger) *members {
 	}
 }
 
-// wake wakes a receiver of c, whose buffer is one, if it is not awake already.
+// wake puts an element into c, whose capacity is one, unless there is one.
 func wake(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -70,13 +70,13 @@ func wake(c chan struct{}) {
 	}
 }
 
-// NotifyJoin hears of a member that appeared or came back.
+// NotifyJoin is called for a member that appeared or came back.
 func (ms *members) NotifyJoin(n *memberlist.Node) { ms.note(StateAlive, n) }
 
-// NotifyUpdate hears of changed metadata.
+// NotifyUpdate is called for a member with changed metadata.
 func (ms *members) NotifyUpdate(n *memberlist.Node) { ms.note(StateAlive, n) }
 
-// NotifyLeave hears of a member that left or died.
+// NotifyLeave is called for a member that left or died.
 func (ms *members) NotifyLeave(n *memberlist.Node) {
 	if w, err := decodeMeta(n.Meta); err == nil && w.Leaving {
 		ms.note(StateLeft, n)
@@ -86,7 +86,7 @@ func (ms *members) NotifyLeave(n *memberlist.Node) {
 	wake(ms.join)
 }
 
-// note takes in what memberlist believes of n, except of this node itself.
+// note records the state of another member.
 func (ms *members) note(state State, n *memberlist.Node) {
 	w, err := decodeMeta(n.Meta)
 	if n.Name == string(ms.self) || err != nil { // NotifyAlive lets in no unreadable member
@@ -97,7 +97,7 @@ func (ms *members) note(state State, n *memberlist.Node) {
 	ms.log.Debug("member", "peer", n.Name, "state", state, "gossip", n.Address(), "mesh", w.MeshAddr)
 }
 
-// put replaces what is known of a member.
+// put replaces the entry of a member.
 func (ms *members) put(m Member) {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
@@ -119,8 +119,7 @@ func (ms *members) put(m Member) {
 	}
 }
 
-// run delivers the changes, those of one member that wait merged into its latest,
-// until stop is closed; what waits then is dropped.
+// run delivers the members that changed, in their latest state, until stop is closed.
 func (ms *members) run(stop <-chan struct{}, deliver func(Member)) {
 	for {
 		select {
@@ -148,13 +147,13 @@ func (ms *members) next() (m Member, ok bool) {
 	node := ms.changed[0]
 	ms.changed = ms.changed[1:]
 	if m, ok = ms.byID[node]; !ok {
-		m = Member{Node: node, State: StateDead} // many others have died since
+		m = Member{Node: node, State: StateDead} // so many others died that it was forgotten
 	}
 	return m, true
 }
 
-// NotifyAlive keeps out members whose name or metadata is unusable, and those for
-// which there is no room. memberlist asks at every message, and strangers can send
+// NotifyAlive refuses members with an unusable name or unusable metadata, and those for
+// which there is no room. memberlist calls it for every message, and strangers can send
 // many, so the reason is logged at most once a minute.
 func (ms *members) NotifyAlive(n *memberlist.Node) error {
 	_, err := decodeMeta(n.Meta)
@@ -177,8 +176,8 @@ func (ms *members) NotifyAlive(n *memberlist.Node) error {
 	return err
 }
 
-// hasRoom reports whether a member may be alive: always if it is this node, votes, or
-// is alive already.
+// hasRoom reports whether a member may be accepted. This node, voters, and members that are
+// alive already always may.
 func (ms *members) hasRoom(node elector.NodeID) bool {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
@@ -202,9 +201,9 @@ func (ms *members) hasRoom(node elector.NodeID) bool {
 	return ms.newcomers <= maxNewcomers
 }
 
-// NotifyConflict hears that a process claims the name of a live member at another
-// address. Mostly it is the same node, restarted before its death was noticed, so that
-// address is tried. Two processes of one name are told apart by the mesh's handshake.
+// NotifyConflict is called if a process claims the name of a live member at another
+// address. It usually is the same node, restarted before its death was noticed, so the
+// joiner tries that address. The handshake of the mesh refuses a second process of one name.
 func (ms *members) NotifyConflict(existing, other *memberlist.Node) {
 	ms.mu.Lock()
 	if _, known := ms.byID[elector.NodeID(existing.Name)]; known {
@@ -214,7 +213,7 @@ func (ms *members) NotifyConflict(existing, other *memberlist.Node) {
 	ms.mu.Unlock()
 }
 
-// notAt takes back that a member may have moved to addr.
+// notAt removes addr from the addresses to which members may have moved.
 func (ms *members) notAt(addr string) {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
@@ -233,7 +232,7 @@ func (ms *members) nodeAt(addr string) (node elector.NodeID) {
 	return node
 }
 
-// known returns the members that are alive, and all voters that ever were.
+// known returns the members that are alive, and the voters that once were.
 func (ms *members) known() (all []Member) {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
@@ -257,7 +256,7 @@ func (ms *members) alive() (all []Member) {
 	return all
 }
 
-// addresses returns where members are alive, and where else some may be found.
+// addresses returns those of the members that are alive, and others where one may be found.
 func (ms *members) addresses() (alive, lost []string) {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
@@ -272,7 +271,7 @@ func (ms *members) addresses() (alive, lost []string) {
 	return alive, lost
 }
 
-// NodeMeta returns what this node tells the others.
+// NodeMeta returns the encoded metadata of this node.
 func (ms *members) NodeMeta(int) []byte {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
@@ -289,8 +288,8 @@ func (ms *members) setMeta(w wireMeta) {
 	ms.own = w
 }
 
-// NotifyMsg, GetBroadcasts, LocalState and MergeRemoteState belong to user
-// messages of memberlist, which this package does not use.
+// NotifyMsg, GetBroadcasts, LocalState and MergeRemoteState are for user messages of
+// memberlist, which this package does not use.
 func (ms *members) NotifyMsg([]byte) {}
 
 // GetBroadcasts returns nothing.

@@ -19,9 +19,9 @@ const (
 	maxOtherPeers = 64
 )
 
-// rememberer writes the members' addresses to disk, so that the next start finds
-// the cluster even if no join address answers by then. It is a convenience: a write
-// that fails ends nothing and is tried again until it succeeds.
+// rememberer writes the members' addresses to disk, so that the node finds the cluster after
+// a restart even if no join address answers. It is a convenience: a failed write stops
+// nothing, and is repeated until it succeeds.
 type rememberer struct {
 	save    func(addrs []string) error
 	addrs   func() []string // what to save
@@ -36,7 +36,7 @@ func newRememberer(save func([]string) error, addrs func() []string, log hclog.L
 		done: make(chan struct{})}
 }
 
-// run writes until quit, and once more then if something is left to be written.
+// run writes until quit is closed, and then once more if there is something to save.
 func (r *rememberer) run(quit <-chan struct{}) {
 	defer close(r.done)
 	saved, wait := true, rememberFirst
@@ -72,8 +72,8 @@ func (r *rememberer) write() bool {
 	return false
 }
 
-// toRemember are where the other members may be found again: all voters, and as many others as
-// are worth it.
+// toRemember returns the addresses to save: those of all voters, and of at most maxOtherPeers
+// other members that are alive.
 func (ms *members) toRemember() []string {
 	var voters, others []string
 	known := ms.known()

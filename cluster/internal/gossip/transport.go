@@ -20,11 +20,10 @@ import (
 	"github.com/bmqelect/bmqelect/internal/base/limit"
 )
 
-// A stream begins with a hello: helloMagic, the length of the dialer's name, and the name. Its
-// source port means nothing, so only the hello tells the fault layer which peer a stream belongs
-// to. If gossip is encrypted the hello is sealedMagic and the encrypted name. Then comes the name
-// of the cluster, as memberlist writes it: labelMagic, its length, and the name. A stream without
-// both is refused.
+// A stream begins with two fields; one without them is refused. A field is a byte that says what
+// it is, a length, and the text. The first is the dialer's name, behind helloMagic, or behind
+// sealedMagic if it is encrypted: the fault layer must know the peer of a stream, and its source
+// port does not tell. The second is the cluster's name, behind labelMagic, as memberlist writes it.
 const (
 	helloMagic   = 0xB6
 	sealedMagic  = 0xB7
@@ -35,14 +34,14 @@ const (
 const (
 	// maxStreams bounds the accepted streams: anybody who reaches the port can open some.
 	maxStreams = 32
-	// bindAttempts is how often a port chosen by the system for TCP may turn out to
-	// be taken for UDP before Start gives up.
+	// bindAttempts is how often Start tries a port that the system chose for TCP and that
+	// may be in use for UDP.
 	bindAttempts = 10
 )
 
-// transport is memberlist's own, with these things added: the envelope with its encryption,
-// hellos, a fault layer (Blocked), a bound for accepted streams and for what memberlist makes of
-// what comes in (see border.go), and a Shutdown that leaves no stream behind.
+// transport is memberlist's own, with these additions: the envelope with its encryption, the
+// dialer's name on streams, a fault layer (Blocked), a bound for the accepted streams, a check of
+// what memberlist receives (see border.go), and a Shutdown that closes all streams.
 type transport struct {
 	*memberlist.NetTransport
 	node     elector.NodeID
@@ -100,8 +99,8 @@ func debugLogger(to hclog.Logger) *log.Logger {
 	return to.StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug})
 }
 
-// cut reports whether nothing may pass between this node and a peer, of which only
-// the address may be known.
+// cut reports whether the fault layer cuts off a peer. If node is "" the peer is the member at
+// addr.
 func (t *transport) cut(node elector.NodeID, addr string) bool {
 	if t.blocked == nil {
 		return false
@@ -112,13 +111,14 @@ func (t *transport) cut(node elector.NodeID, addr string) bool {
 	return node != "" && t.blocked(node)
 }
 
-// PacketCh returns the packets that were not cut.
+// PacketCh returns the packets that passed the fault layer and the border.
 func (t *transport) PacketCh() <-chan *memberlist.Packet { return t.packets }
 
-// StreamCh returns the streams that said hello and were not cut.
+// StreamCh returns the streams that began as they must and passed the fault layer.
 func (t *transport) StreamCh() <-chan net.Conn { return t.streams }
 
-// WriteToAddress sends one packet; to a cut peer it vanishes, as on a network.
+// WriteToAddress sends one packet. A packet to a peer that is cut off is lost without an error,
+// as on a network.
 func (t *transport) WriteToAddress(b []byte, to memberlist.Address) (time.Time, error) {
 	if t.cut(elector.NodeID(to.Name), to.Addr) {
 		return time.Now(), nil
@@ -130,7 +130,7 @@ func (t *transport) WriteToAddress(b []byte, to memberlist.Address) (time.Time, 
 	return t.NetTransport.WriteToAddress(packet, to)
 }
 
-// DialAddressTimeout opens a stream and says hello. It ends early at Shutdown.
+// DialAddressTimeout opens a stream and writes its first fields. Shutdown ends it early.
 func (t *transport) DialAddressTimeout(
 	to memberlist.Address, timeout time.Duration,
 ) (net.Conn, error) {
@@ -218,7 +218,7 @@ func (t *transport) pumpStreams() {
 	}
 }
 
-// greet reads the hello of an incoming stream and hands the stream to memberlist.
+// greet reads the first fields of an incoming stream and hands the stream to memberlist.
 func (t *transport) greet(s *stream) {
 	node, err := t.readHello(s.Conn)
 	if err == nil && t.cut(node, "") {
@@ -235,8 +235,8 @@ func (t *transport) greet(s *stream) {
 	}
 }
 
-// readHello reads what a stream begins with. The name of the node is "" if it is encrypted with
-// a key that does not fit: only the fault layer asks for it.
+// readHello reads the first fields of a stream. The name of the node is "" if it is encrypted with
+// a key that this node does not have: only the fault layer uses the name.
 func (t *transport) readHello(conn net.Conn) (node elector.NodeID, err error) {
 	if err := conn.SetDeadline(time.Now().Add(helloTimeout)); err != nil {
 		return "", err
@@ -263,7 +263,7 @@ func (t *transport) readHello(conn net.Conn) (node elector.NodeID, err error) {
 	return elector.NodeID(name), conn.SetDeadline(time.Time{})
 }
 
-// readField reads a byte that says what follows, a length, and as many bytes.
+// readField reads a field: a byte that says what it is, a length, and the text.
 func readField(r io.Reader) (magic byte, text []byte, err error) {
 	head := make([]byte, 2)
 	if _, err := io.ReadFull(r, head); err != nil {
@@ -274,24 +274,25 @@ func readField(r io.Reader) (magic byte, text []byte, err error) {
 	return head[0], text, err
 }
 
-// stream is one that Shutdown closes, so that it does not wait for time-outs, and of which
-// memberlist reads what may pass the border. One goroutine reads it.
+// stream is a stream that Shutdown closes, so that memberlist need not wait for time-outs.
+// memberlist reads from it what passes the border. One goroutine reads it.
 type stream struct {
 	net.Conn
 	t        *transport
 	accepted bool
 	untrack  func() bool
-	leave    func()    // gives up its place among those that were accepted
-	in       io.Reader // what may pass; nil before the first Read
+	leave    func()    // gives up its place among the accepted streams
+	in       io.Reader // what passed the border; nil before the first Read
 }
 
-// track makes conn end with the transport, at once if that has ended.
+// track lets conn be closed at Shutdown, or at once after it.
 func (t *transport) track(conn net.Conn) *stream {
 	untrack := context.AfterFunc(t.ctx, func() { _ = conn.Close() })
 	return &stream{Conn: conn, t: t, untrack: untrack, leave: func() {}}
 }
 
-// Read returns what may pass. If that is nothing because the keys differ, it tells the dialer.
+// Read returns what passed the border. If the keys of both ends differ, it tells the dialer why
+// nothing passes.
 func (s *stream) Read(b []byte) (int, error) {
 	if s.in == nil {
 		in, err := s.t.envelope.Load().openStream(s.Conn)
@@ -304,7 +305,8 @@ func (s *stream) Read(b []byte) (int, error) {
 	return s.in.Read(b)
 }
 
-// refuse answers a dialer whose keys do not fit, in words for it, as memberlist would.
+// refuse answers a dialer with other keys with memberlist's message for an error. Its text is
+// from the dialer's point of view.
 func (s *stream) refuse(err error) {
 	switch {
 	case !s.accepted:
@@ -314,10 +316,10 @@ func (s *stream) refuse(err error) {
 	case !errors.Is(err, errWrongKey) && !errors.Is(err, errPlain):
 		return
 	}
-	_, _ = s.Write(encode(typeError, struct{ Error string }{err.Error()})) // as well as it can
+	_, _ = s.Write(encode(typeError, struct{ Error string }{err.Error()})) // or it is just closed
 }
 
-// Write sends a message: memberlist writes each one whole.
+// Write sends a message. memberlist writes each message by one call.
 func (s *stream) Write(message []byte) (int, error) {
 	_, err := s.Conn.Write(s.t.envelope.Load().wrapMessage(message))
 	if err != nil {
