@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bmqelect/bmqelect/internal/testkit"
 	"github.com/bmqelect/bmqelect/internal/testkit/nodes"
 	"github.com/bmqelect/bmqelect/lsn"
 )
@@ -22,7 +23,7 @@ type execution struct {
 	*nodes.Launched
 	t         testing.TB
 	cmd       *exec.Cmd
-	out, errs nodes.Buffer
+	out, errs testkit.Buffer
 	log       string // file
 }
 

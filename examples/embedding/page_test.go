@@ -70,13 +70,3 @@ func TestSnippetsAndBlocksAreFound(t *testing.T) {
 	require.Equal(t, map[string]string{"one": "a()\n", "": "b()\n"}, blocks(
 		"<!-- snippet: one -->\n```go\na()\n```\n\n```go\nb()\n```\n```\nc()\n```\n"))
 }
-
-func TestLinksOfThePagesLeadSomewhere(t *testing.T) {
-	for _, page := range []string{"safety.md", "embedding.md"} {
-		for _, m := range regexp.MustCompile(`\]\(([^)#:]+)[)#]`).FindAllStringSubmatch(
-			read(t, docs+page), -1) {
-			_, err := os.Stat(docs + m[1])
-			require.NoError(t, err, page)
-		}
-	}
-}

@@ -22,7 +22,7 @@
 //	{"title":"Precondition Failed","status":412,
 //	 "detail":"a newer leader has written: got 5.2 after 6.1","token":"5.2","newest":"6.1"}
 //
-// See write for the leader's side and Resource for the other. A resource
+// See send for the leader's side and Resource for the other. A resource
 // compares tokens as two numbers, the one before the dot first; it has its fence
 // on disk before it answers, or a restart would admit what was refused before.
 //

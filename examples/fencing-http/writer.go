@@ -45,7 +45,10 @@ func (w writer) lead(ctx context.Context, l *cluster.Leadership) error {
 	ticks := time.NewTicker(w.every)
 	defer ticks.Stop()
 	for ctx.Err() == nil {
-		w.write(ctx, l)
+		token, err := l.NextLSN() // fails if this node does not lead any more
+		if err == nil {
+			w.send(ctx, token)
+		}
 		select {
 		case <-ticks.C:
 		case <-ctx.Done():
@@ -54,14 +57,9 @@ func (w writer) lead(ctx context.Context, l *cluster.Leadership) error {
 	return nil
 }
 
-// write takes a token, sends it along, and minds the refusal.
-func (w writer) write(ctx context.Context, l *cluster.Leadership) {
-	token, err := l.NextLSN()
-	if err != nil {
-		w.log.Info("not written: no leader any more", "error", err)
-		return
-	}
-	err = put(ctx, w.url, token, "written in term "+token.Term.String())
+// send sends a token along with what it writes, and minds the refusal.
+func (w writer) send(ctx context.Context, token lsn.LSN) {
+	err := put(ctx, w.url, token, "written in term "+token.Term.String())
 	var stale *lsn.StaleError
 	switch {
 	case errors.As(err, &stale):

@@ -9,6 +9,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/cluster/clustertest"
+	"github.com/bmqelect/bmqelect/internal/testkit"
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
@@ -18,7 +19,7 @@ import (
 func TestAWokenLeaderIsRefused(t *testing.T) {
 	nodes := []cluster.NodeID{"a", "b", "c"}
 	clustertest.Run(t, nodes, func(t *testing.T, c *clustertest.Cluster) {
-		var lines logLines
+		var lines testkit.Buffer
 		log := hclog.New(&hclog.LoggerOptions{Output: &lines})
 		table, err := open(t.Context(), filepath.Join(t.TempDir(), "test.db"))
 		require.NoError(t, err)
@@ -41,8 +42,8 @@ func TestAWokenLeaderIsRefused(t *testing.T) {
 		newest := fence()
 		c.Resume(old)
 		write(t.Context(), held, table, log.With("node", old))
-		require.True(t, lines.has("refused: a newer leader has written: node="+string(
-			old)+" token="+held.String()+" newest="+newest.String()))
+		require.Contains(t, lines.String(), "refused: a newer leader has written: node="+
+			string(old)+" token="+held.String()+" newest="+newest.String())
 		require.Equal(t, newest, fence())
 
 		for _, id := range nodes {

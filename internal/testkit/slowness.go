@@ -1,5 +1,6 @@
-// Package testkit is for tests alone: how long to wait on a busy machine, and the Markdown lists
-// of pages that tests write. Its functions may be called from any goroutine.
+// Package testkit is for tests alone: how long to wait on a busy machine, what others write for a
+// test to read, and the Markdown lists of pages that tests write. All of it may be used by several
+// goroutines at once.
 package testkit
 
 import (

@@ -15,12 +15,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bmqelect/bmqelect/internal/testkit"
 	"github.com/bmqelect/bmqelect/internal/testkit/nodes"
 )
 
 // manager listens as systemd does, until the test ends. What it is told is a line each.
-func manager(t *testing.T) (socket string, told *nodes.Buffer) {
-	socket, told = filepath.Join(t.TempDir(), "notify"), &nodes.Buffer{}
+func manager(t *testing.T) (socket string, told *testkit.Buffer) {
+	socket, told = filepath.Join(t.TempDir(), "notify"), &testkit.Buffer{}
 	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})
 	require.NoError(t, err)
 	var wg sync.WaitGroup
@@ -37,7 +38,7 @@ func manager(t *testing.T) (socket string, told *nodes.Buffer) {
 	return socket, told
 }
 
-func count(told *nodes.Buffer, line string) int { return strings.Count(told.String(), line+"\n") }
+func count(told *testkit.Buffer, line string) int { return strings.Count(told.String(), line+"\n") }
 
 // unmanaged is this process's environment without what a manager may have put in.
 func unmanaged() []string {
@@ -99,7 +100,7 @@ func TestTheServiceManagerIsTold(t *testing.T) {
 
 // quietFrom requires that no sign of life comes for ten intervals, once what was
 // under way when the process stopped has arrived.
-func quietFrom(t *testing.T, told *nodes.Buffer) (signs int) {
+func quietFrom(t *testing.T, told *testkit.Buffer) (signs int) {
 	const interval = 100 * time.Millisecond
 	signs = count(told, "WATCHDOG=1")
 	deadline, quiet := time.Now().Add(nodes.Patience), time.Now()

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/internal/daemon/procs"
+	"github.com/bmqelect/bmqelect/internal/testkit"
 	"github.com/bmqelect/bmqelect/internal/testkit/nodes"
 )
 
@@ -40,7 +41,7 @@ func TestTheJSONOfEveryCommandIsDescribed(t *testing.T) {
 	require.Contains(t, none, `"leader": ""`)
 	fits(t, "Leader", none)
 	cmd := exec.Command(nodes.Binary, "watch", "--json", "--admin", s.Admins())
-	var watched nodes.Buffer
+	var watched testkit.Buffer
 	cmd.Stdout = &watched
 	nodes.Launch(t, cmd)
 	dir := t.TempDir()

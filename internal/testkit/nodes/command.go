@@ -4,31 +4,14 @@ import (
 	"bytes"
 	"os"
 	"os/exec"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/internal/testkit"
 )
-
-// Buffer is written by a process and read by the test.
-type Buffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *Buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *Buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
-}
 
 // Run runs bmqnode to its end.
 func Run(t testing.TB, args ...string) (stdout, stderr string, code int) {
@@ -76,8 +59,8 @@ func Ended(t testing.TB, cmd *exec.Cmd) (stdout, stderr string, code int) {
 // Launched is a process that runs beside the test, at most until it ends.
 type Launched struct {
 	*exec.Cmd
-	Said Buffer        // on both outputs, unless the command had others
-	Gone chan struct{} // closed when it has ended
+	Said testkit.Buffer // on both outputs, unless the command had others
+	Gone chan struct{}  // closed when it has ended
 }
 
 // Launch starts a command, which is asked to end with the test and killed if it does not.
