@@ -3,10 +3,7 @@ package metrics
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -21,16 +18,6 @@ const (
 	rules     = deploy + "alerts.yml"
 	dashboard = "../../../deploy/grafana/bmqelect.json"
 )
-
-func TestPromtoolAcceptsTheAlerts(t *testing.T) {
-	out, err := exec.Command(promtool(t), "check", "rules", rules).CombinedOutput()
-	require.NoError(t, err, "%s", out)
-}
-
-func TestAlertsFireWhenTheyShouldAndOnlyThen(t *testing.T) {
-	out, err := exec.Command(promtool(t), "test", "rules", deploy+"alerts_test.yml").CombinedOutput()
-	require.NoError(t, err, "%s", out)
-}
 
 // alert is what is looked at of a rule.
 type alert struct {
@@ -161,30 +148,4 @@ func TestTheDashboardAsksForMetricsThatThereAre(t *testing.T) {
 			require.NotEmpty(t, target.RefID, p.Title)
 		}
 	}
-}
-
-// TestTheDashboardsQueriesAreValid lets promtool read them as rules.
-func TestTheDashboardsQueriesAreValid(t *testing.T) {
-	variables := strings.NewReplacer("$__rate_interval", "1m", "$cluster", "prod", "$group", "default")
-	var file struct {
-		Groups [1]struct {
-			Name  string
-			Rules []map[string]string
-		}
-	}
-	group := &file.Groups[0]
-	group.Name = "dashboard"
-	for _, p := range loadBoard(t).Panels {
-		for _, target := range p.Targets {
-			group.Rules = append(group.Rules, map[string]string{"alert": p.Title + target.RefID,
-				"expr": variables.Replace(target.Expr)})
-		}
-	}
-	text, err := yaml.Marshal(file)
-	require.NoError(t, err)
-	path := filepath.Join(t.TempDir(), "dashboard.yml")
-	require.NoError(t, os.WriteFile(path, text, 0o600))
-	out, err := exec.Command(promtool(t), "check", "rules", path).CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	require.Contains(t, string(out), fmt.Sprintf("SUCCESS: %d rules found", len(group.Rules)))
 }

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -177,23 +176,6 @@ func TestNamesKeepPrometheusConventions(t *testing.T) {
 	problems, err := promlint.New(strings.NewReader(scrape(t, busy()))).Lint()
 	require.NoError(t, err)
 	require.Empty(t, problems)
-}
-
-func TestPromtoolFindsNothing(t *testing.T) {
-	check := exec.Command(promtool(t), "check", "metrics")
-	check.Stdin = strings.NewReader(scrape(t, busy()))
-	out, err := check.CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	require.Empty(t, out)
-}
-
-// promtool is the path of Prometheus's tool; the test is skipped without it.
-func promtool(t *testing.T) string {
-	path, err := exec.LookPath("promtool")
-	if err != nil {
-		t.Skip("promtool is not installed: apt-get install prometheus")
-	}
-	return path
 }
 
 func TestScrapesOfANodeThatHangsDoNotPileUp(t *testing.T) {
