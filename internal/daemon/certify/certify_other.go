@@ -12,7 +12,7 @@ var errSystem = errors.New("a parent can tell of the death of a node on Linux on
 // IsChild reports false.
 func IsChild() bool { return false }
 
-// Run fails: this system has no way to do it.
+// Run fails: only Linux can do this.
 func Run([]string) (int, error) { return 0, errSystem }
 
 // Hold fails likewise.

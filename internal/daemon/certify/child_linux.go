@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// sendTimeout bounds how long a parent may take to read a message.
+// sendTimeout is the longest time that a parent may take to read a message.
 const sendTimeout = 100 * time.Millisecond
 
 // IsChild reports whether this process was started by Run.
 func IsChild() bool { return os.Getenv(variable) != "" }
 
-// Hold returns what hands evidence connections to the parent of this process, which was
-// started by Run. When the parent is gone this process gets a SIGTERM, once: the kernel would
-// send it (PR_SET_PDEATHSIG) again for each thread of the parent, and a second signal ends a
-// node before it has handed over. It is to be called once, before other processes are started.
+// Hold returns a function that hands evidence connections to the parent of this process, which Run
+// has started. When the parent is gone, this process gets one SIGTERM. PR_SET_PDEATHSIG would send
+// one for each thread of the parent, and a second signal ends a node before it has handed over.
+// Call Hold once, before other processes are started.
 func Hold() (hold func(conn net.Conn, certificate []byte) error, err error) {
 	number, err := strconv.Atoi(os.Getenv(variable))
 	os.Unsetenv(variable)
@@ -30,7 +30,7 @@ func Hold() (hold func(conn net.Conn, certificate []byte) error, err error) {
 		syscall.CloseOnExec(fd)
 		if keepInThread(fd) {
 			_ = syscall.Close(fd)
-		} // otherwise it ends with the other files of this process
+		} // without that, the file ends with the others of this process
 	}
 	file := os.NewFile(uintptr(number), "parent")
 	defer file.Close()
@@ -43,7 +43,7 @@ func Hold() (hold func(conn net.Conn, certificate []byte) error, err error) {
 		return nil, fmt.Errorf("socket of the parent: it is a %T", conn)
 	}
 	go func() {
-		_, _ = parent.Read(make([]byte, 1)) // the parent says nothing: it ends when that is gone
+		_, _ = parent.Read(make([]byte, 1)) // the parent writes nothing: this returns when it is gone
 		_ = syscall.Kill(os.Getpid(), syscall.SIGTERM)
 	}()
 	return func(conn net.Conn, certificate []byte) error {
@@ -51,8 +51,8 @@ func Hold() (hold func(conn net.Conn, certificate []byte) error, err error) {
 	}, nil
 }
 
-// send lets the parent have a connection. What it has not read yet, it reads before it
-// says that this process is dead.
+// send hands a connection to the parent. The parent reads everything that was sent before it tells
+// of the death of this process.
 func send(parent *net.UnixConn, conn net.Conn, certificate []byte) error {
 	source, ok := conn.(syscall.Conn)
 	if certificate == nil || !ok {
@@ -63,7 +63,7 @@ func send(parent *net.UnixConn, conn net.Conn, certificate []byte) error {
 		return fmt.Errorf("file of a connection to %s: %w", conn.RemoteAddr(), err)
 	}
 	closed := raw.Control(func(fd uintptr) {
-		_ = parent.SetWriteDeadline(time.Now().Add(sendTimeout)) // fails as the write does
+		_ = parent.SetWriteDeadline(time.Now().Add(sendTimeout)) // an error comes with the write
 		_, _, err = parent.WriteMsgUnix(certificate, syscall.UnixRights(int(fd)), nil)
 	})
 	if closed != nil {

@@ -14,14 +14,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// signaled is the exit code of a process that a signal has ended, less its number.
+// signaled is added to the number of the signal that ended a process.
 const signaled = 128
 
-// maxCertificate is the most bytes of one.
+// maxCertificate is the most bytes of a certificate.
 const maxCertificate = 256
 
-// holder is the parent's share in the evidence connections of its child. It is safe for
-// concurrent use.
+// holder has the evidence connections of the child. It is safe for concurrent use.
 type holder struct {
 	mu    sync.Mutex
 	conns []held
@@ -32,16 +31,16 @@ type held struct {
 	certificate []byte
 }
 
-// forwarded are the signals that a parent passes on. A terminal's reach the parent alone,
-// because the child is in a process group of its own.
+// forwarded are the signals that a parent passes on. The child has a process group of its own, so
+// the signals of a terminal reach only the parent.
 var forwarded = []os.Signal{
 	syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGABRT,
 	syscall.SIGUSR1, syscall.SIGUSR2,
 }
 
-// Run starts this program again with args, passes signals on, and returns when that process
-// is gone and the other members have been told. The code is its exit code, or 128 and the
-// number of the signal that ended it.
+// Run starts this program again with args, passes signals on, and returns when that process is gone
+// and the other members have been told. The code is its exit code, or 128 and the number of the
+// signal that ended it.
 func Run(args []string) (code int, err error) {
 	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -80,7 +79,7 @@ func Run(args []string) (code int, err error) {
 	go func() { _ = raw.Read(func(fd uintptr) bool { return !h.receive(int(fd)) }) }()
 	go func() {
 		for s := range signals {
-			_ = cmd.Process.Signal(s) // fails when it has ended, which Wait tells
+			_ = cmd.Process.Signal(s) // an error means that it has ended, which Wait says
 		}
 	}()
 	tell := func() {
@@ -91,15 +90,15 @@ func Run(args []string) (code int, err error) {
 		defer pipe.Close()
 		go tellEarly(pipe, cmd.Process.Pid, tell)
 	}
-	err = cmd.Wait()             // the kernel lets go of its last thread before
-	if cmd.ProcessState != nil { // otherwise it may live
+	err = cmd.Wait()             // the child has no threads then
+	if cmd.ProcessState != nil { // otherwise the child may live
 		tell()
 	}
 	return codeOf(cmd.ProcessState, err)
 }
 
-// environment is that of this process, less what keeps signs of life to itself: the child gives
-// them to the service manager.
+// environment is that of this process, without what reserves signs of life to this process: the
+// child gives them to the service manager.
 func environment() []string {
 	own := fmt.Sprint("WATCHDOG_PID=", os.Getpid())
 	return slices.DeleteFunc(os.Environ(), func(v string) bool { return v == own })
@@ -116,7 +115,7 @@ func codeOf(state *os.ProcessState, err error) (int, error) {
 	return state.ExitCode(), nil
 }
 
-// receive takes what the child has sent. It reports whether more may come.
+// receive takes what the child has sent, and reports whether more may come.
 func (h *holder) receive(socket int) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -153,21 +152,21 @@ func (h *holder) keep(certificate, control []byte) {
 	}
 }
 
-// tell shows every certificate, and closes its connection.
+// tell writes every certificate, and closes its connection.
 func (h *holder) tell() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, c := range h.conns {
 		if !over(c.fd) {
-			_, _ = unix.Write(c.fd, c.certificate) // a peer that does not get it finds the death out
+			_, _ = unix.Write(c.fd, c.certificate) // a peer that does not get it finds out by itself
 		}
 		_ = unix.Close(c.fd)
 	}
 	h.conns = nil
 }
 
-// over reports whether one end has ended a connection. The child ends one by a reset, which
-// the kernel sends when nobody holds it any more.
+// over reports whether one end of a connection has ended it. The child ends one by a reset, which
+// the kernel sends when nobody holds the connection any more.
 func over(fd int) bool {
 	info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
 	if err != nil {

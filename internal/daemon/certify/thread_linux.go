@@ -17,19 +17,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A process that dies loses its threads, then its memory, then its files; then its parent is
-// told. Memory takes long: up to 0.1 s a gibibyte. So two threads of the child each hold a pipe
-// to the parent, in a table of files of their own, which ends with the thread. The end of a pipe
-// tells the parent to look: the child is dead when no thread has memory to run in.
+// A process that dies loses its threads, then its memory, then its files; then its parent learns of
+// it. Freeing the memory takes up to 0.1 s a gibibyte. So two threads of the child each hold a pipe
+// to the parent in a file table of their own, which ends with the thread. The end of a pipe tells
+// the parent to look: the child is dead when no thread has memory to run in.
 
-// lookAfter is how long the parent looks once a pipe has ended.
+// lookAfter is how long the parent looks after the end of a pipe.
 const lookAfter = time.Second
 
-// threads is how many hold a pipe: the last thread of a process gives back the memory before
-// its files, and two cannot both be the last.
+// threads is how many threads hold a pipe. The last thread of a process frees the memory before its
+// files; of two threads, one is not the last.
 const threads = 2
 
-// addPipes gives a command that is not started the pipes from its threads.
+// addPipes gives a command that is not started yet the pipes for its threads.
 func addPipes(cmd *exec.Cmd) (pipes []*os.File, err error) {
 	for range threads {
 		read, write, err := os.Pipe()
@@ -41,13 +41,13 @@ func addPipes(cmd *exec.Cmd) (pipes []*os.File, err error) {
 	return pipes, nil
 }
 
-// keepInThread gives a file to a new thread that does nothing else, so that the caller can
-// close it. It reports false if the kernel has no way to do so: Linux before 5.9.
+// keepInThread gives a file to a new thread that does nothing else; the caller can close its own.
+// It reports false if the kernel cannot do so: Linux before 5.9.
 func keepInThread(fd int) bool {
 	const kept, failed = 1, 2
 	var result atomic.Int32
 	go inOwnThread(func() {
-		// No channel and no timer from here on: the Go runtime could need a file for it.
+		// No channel and no timer from here on: the Go runtime might need a file for them.
 		_, _, err := syscall.RawSyscall(unix.SYS_CLOSE_RANGE,
 			uintptr(fd)+1, math.MaxUint32, unix.CLOSE_RANGE_UNSHARE)
 		if err != 0 {
@@ -57,7 +57,7 @@ func keepInThread(fd int) bool {
 		_, _, _ = syscall.RawSyscall(unix.SYS_CLOSE_RANGE, 0, uintptr(fd)-1, 0)
 		result.Store(kept)
 		for {
-			_, _, _ = syscall.Syscall6(unix.SYS_PPOLL, 0, 0, 0, 0, 0, 0) // a signal ends it
+			_, _, _ = syscall.Syscall6(unix.SYS_PPOLL, 0, 0, 0, 0, 0, 0) // a signal ends the call
 		}
 	})
 	for result.Load() == 0 {
@@ -66,8 +66,8 @@ func keepInThread(fd int) bool {
 	return result.Load() == kept
 }
 
-// inOwnThread calls f in a thread that runs nothing else meanwhile, and that is not the first
-// of the process, whose files /proc shows as those of the process.
+// inOwnThread calls f in a thread that runs nothing else meanwhile. It is not the first thread,
+// whose files /proc shows as those of the process.
 func inOwnThread(f func()) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -85,9 +85,9 @@ func inOwnThread(f func()) {
 	<-locked
 }
 
-// tellEarly calls tell when the end of a pipe announced that a child dies, and it has no memory
-// any more. It gives up on one that takes long, as one does that dumps its core. The pauses
-// grow, so that it does not keep the dying process from the processor.
+// tellEarly waits for the end of a pipe, and calls tell when the child has no memory. It gives up
+// if that takes long, as for a process that dumps its core. The pauses grow, to leave the processor
+// to the dying process.
 func tellEarly(pipe *os.File, pid int, tell func()) {
 	_, _ = pipe.Read(make([]byte, 1)) // the child writes nothing
 	if !hasOwnProc() {
@@ -95,8 +95,8 @@ func tellEarly(pipe *os.File, pid int, tell func()) {
 	}
 	pause := 20 * time.Microsecond
 	for end := time.Now().Add(lookAfter); time.Now().Before(end); {
-		// The thread that calls exec() takes the number of the first one, which may fall between the
-		// looks at the two. The second time it has the memory of the new program.
+		// The thread that calls exec() takes the number of the first thread, maybe between the looks at
+		// the two. At the second look it has the memory of the new program.
 		gone := hasNoMemory(pid)
 		if gone && hasNoMemory(pid) {
 			tell()
@@ -107,22 +107,22 @@ func tellEarly(pipe *os.File, pid int, tell func()) {
 	}
 }
 
-// hasOwnProc reports whether /proc tells of the namespace of process IDs of this process. In
-// that of another one the number of the child means another process.
+// hasOwnProc reports whether /proc is for the PID namespace of this process. In the /proc of
+// another namespace, the number of the child means another process.
 func hasOwnProc() bool {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {
 		return false
 	}
-	_, numbers, _ := strings.Cut(string(status), "\nNSpid:") // from its own namespace inwards
+	_, numbers, _ := strings.Cut(string(status), "\nNSpid:") // outermost namespace first
 	numbers, _, _ = strings.Cut(numbers, "\n")
 	return strings.TrimSpace(numbers) == strconv.Itoa(os.Getpid())
 }
 
-// hasNoMemory reports whether all threads of a child have given up its memory, so that none will
-// run code of its own again: a thread without memory has no exe. To read its statm or stat would
-// hold the memory, and then give it back in this process. A child without a directory is hidden,
-// or waited for already, which Run tells.
+// hasNoMemory reports whether all threads of a child have lost its memory, so that none will run
+// its code again: a thread without memory has no exe. Reading statm or stat instead would hold the
+// memory, and then free it in this process. A child without a directory is hidden, or was waited
+// for, in which case Run tells.
 func hasNoMemory(pid int) bool {
 	before, err := threadsOf(pid)
 	if err != nil || len(before) == 0 {
@@ -134,7 +134,7 @@ func hasNoMemory(pid int) bool {
 			return false
 		}
 	}
-	// A thread that was started meanwhile was started by one that is not in the list either.
+	// The starter of a thread that was started meanwhile would not be in the list either.
 	isNew := func(id string) bool { return !slices.Contains(before, id) }
 	after, err := threadsOf(pid)
 	return err == nil && len(after) > 0 && !slices.ContainsFunc(after, isNew)
@@ -144,7 +144,6 @@ func gone(err error) bool {
 	return errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH)
 }
 
-// threadsOf are the numbers of the threads of a process.
 func threadsOf(pid int) ([]string, error) {
 	dir, err := os.Open(fmt.Sprintf("/proc/%d/task", pid))
 	if err != nil {

@@ -18,11 +18,11 @@ import (
 const (
 	// sendTimeout bounds how long a supervisor may take to read a message.
 	sendTimeout = 100 * time.Millisecond
-	// worthSending is by how much a deadline has to move.
+	// worthSending is the least change of a deadline that is sent.
 	worthSending = time.Millisecond
-	// killPause is the pause between two looks for processes that were killed.
+	// killPause is the pause between two searches for processes to kill.
 	killPause = 5 * time.Millisecond
-	// maxMessage is the most bytes of a packet; only the text of an error may be long.
+	// maxMessage is the most bytes of a packet; only the text of an error can be long.
 	maxMessage = 64 << 10
 )
 
@@ -44,7 +44,7 @@ type Command struct {
 	result     Result
 }
 
-// start starts a command that holds files, beside those of the configuration.
+// start starts a command that holds these files besides those of the configuration.
 func start(cfg Config, held []*os.File) (c *Command, err error) {
 	defer func() {
 		if err != nil {
@@ -56,7 +56,7 @@ func start(cfg Config, held []*os.File) (c *Command, err error) {
 	}
 	c = &Command{cfg: cfg, over: make(chan struct{}), done: make(chan struct{}),
 		known: momentOf(cfg.Deadline)}
-	// The kernel closes the end of a process that dies, and keeps packets apart.
+	// The kernel closes the socket of a process that dies, and keeps packets apart.
 	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("make a pair of sockets: %w", err)
@@ -83,7 +83,7 @@ func start(cfg Config, held []*os.File) (c *Command, err error) {
 		c.cmd.Stdin = cfg.Stdin
 	}
 	c.cmd.ExtraFiles = append([]*os.File{theirs}, held...)
-	// Its own session: Ctrl-C is for the owner, and killSession knows what to look for.
+	// A session of its own: Ctrl-C is for the owner, and killSession finds it.
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := c.cmd.Start(); err != nil {
 		c.conn.Close()
@@ -99,7 +99,7 @@ func (c *Command) run() {
 	c.listen()
 	close(c.over)
 	c.conn.Close()
-	c.killAll.Do(c.killFamily) // it has nothing to do if nothing is left
+	c.killAll.Do(c.killFamily) // this does nothing if nothing is left
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.gone {
@@ -127,7 +127,7 @@ func (c *Command) listen() {
 	for {
 		n, err := c.conn.Read(packet)
 		if errors.Is(err, syscall.ECONNRESET) {
-			continue // it left something unread, which the kernel says before its last words
+			continue // it left something unread; its last words follow this error
 		}
 		var m message
 		if err != nil || n == 0 || json.Unmarshal(packet[:n], &m) != nil {
@@ -138,7 +138,7 @@ func (c *Command) listen() {
 		switch m.Word {
 		case sayFailed:
 			c.result.Code, c.result.Err = int(m.Number), errors.New(m.Text)
-			c.gone = true // it never was there
+			c.gone = true // there never was a command
 		case sayLate:
 			c.result, c.gone = Result{Code: CodeNotExecutable, Expired: true, Err: ErrLate}, true
 		case sayStarted:
@@ -157,12 +157,12 @@ func (c *Command) listen() {
 	}
 }
 
-// end kills everything, the supervisor too. It does not wait.
+// end kills everything, also the supervisor. It does not wait.
 func (c *Command) end() { go c.killAll.Do(c.killFamily) }
 
-// killFamily kills all descendants of the supervisor, and the supervisor last. As long as that
-// one is there, daemons are its children and can be found, even if it is stopped. It may still
-// say how the command ended: both have often slept through the deadline and wake together.
+// killFamily kills all descendants of the supervisor, and the supervisor last: while it exists,
+// even stopped, daemons are its children and can be found. It gets some time to say how the command
+// ended, because both processes may have slept past the deadline and wake together.
 func (c *Command) killFamily() {
 	id := c.cmd.Process.Pid
 	below := func(p process) bool { return !p.dead() && p.descendsFrom(id) }
@@ -173,7 +173,6 @@ func (c *Command) killFamily() {
 	_ = c.cmd.Process.Kill()
 }
 
-// isOver reports whether the supervisor has ended.
 func (c *Command) isOver() bool {
 	select {
 	case <-c.over:
@@ -183,9 +182,8 @@ func (c *Command) isOver() bool {
 	}
 }
 
-// killSession kills what the supervisor leaves behind if another process kills it: its session.
-// The session's number is the supervisor's own, and no other process gets it before the
-// supervisor is waited for.
+// killSession kills the session of a supervisor that another process has killed. Its number is the
+// process ID of the supervisor, which no other process gets before the supervisor is waited for.
 func (c *Command) killSession() {
 	id := c.cmd.Process.Pid
 	for errors.Is(unix.Waitid(unix.P_PID, id, nil, unix.WEXITED|unix.WNOWAIT, nil), unix.EINTR) {
@@ -196,8 +194,8 @@ func (c *Command) killSession() {
 	}
 }
 
-// Renew tells the supervisor the deadline as it is now. Call it more often than the
-// deadline, less the margin, can come near in between.
+// Renew tells the supervisor the present deadline. Call it more often than the deadline can come
+// near the margin.
 func (c *Command) Renew() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -208,19 +206,19 @@ func (c *Command) Renew() {
 		case err == nil:
 			c.known, c.knownSince = at, now
 		case by < 0 && errors.Is(err, os.ErrDeadlineExceeded):
-			c.expire() // it would go on for too long
+			c.expire() // otherwise the command would go on for too long
 		}
 	}
-	// A supervisor that does not read goes on by the deadline that it knows. If it does
-	// not kill although it should, and has had time to, something keeps it from running, or
-	// kept this process from it, too: then this process kills.
+	// A supervisor that does not read knows an older deadline. If it should have killed by that
+	// deadline and has not, although there was time since this process last ran, something keeps it
+	// from running. Then this process kills.
 	due := max(c.known.after(-c.cfg.Margin), c.knownSince)
 	if !c.killing && now >= due.after(c.cfg.Margin/2) {
 		c.expire()
 	}
 }
 
-// expire kills everything because the deadline came near. Its caller holds the lock.
+// expire kills everything because the deadline came near. The caller holds the lock.
 func (c *Command) expire() {
 	c.result.Expired = true
 	c.end()
@@ -237,7 +235,7 @@ func (c *Command) Stop() { c.tell(message{Word: tellStop}) }
 // Kill kills the command and all its descendants. It does not wait.
 func (c *Command) Kill() { c.tell(message{Word: tellKill}) }
 
-// tell ends a supervisor that does not read. If it has ended already, run notices.
+// tell kills a supervisor that does not read. If it has ended, run notices that.
 func (c *Command) tell(m message) {
 	if errors.Is(c.write(m), os.ErrDeadlineExceeded) {
 		c.end()
@@ -245,7 +243,7 @@ func (c *Command) tell(m message) {
 }
 
 func (c *Command) write(m message) error {
-	_ = c.conn.SetWriteDeadline(time.Now().Add(sendTimeout)) // fails as the write does
+	_ = c.conn.SetWriteDeadline(time.Now().Add(sendTimeout)) // an error comes with the write
 	_, err := c.conn.Write(m.encode())
 	return err
 }
@@ -253,7 +251,7 @@ func (c *Command) write(m message) error {
 // Done is closed when the command and all its descendants are gone.
 func (c *Command) Done() <-chan struct{} { return c.done }
 
-// Result tells how it ended, once Done is closed.
+// Result returns how the command ended, once Done is closed.
 func (c *Command) Result() Result {
 	<-c.done
 	c.mu.Lock()

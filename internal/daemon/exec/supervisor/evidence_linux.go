@@ -13,19 +13,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Evidence are the connections of this process whose end other members take as proof of
-// its death, and so of the death of its work. Those that are open when a command starts,
-// and those that come while it runs, stay open until the command and all its descendants
-// are gone. The zero value has none. It is safe for concurrent use.
+// Evidence are the connections of this process whose end proves its death to other members, and so
+// the end of its work. A command holds those that are open when it starts, and those that are added
+// while it runs: they stay open until the command and all its descendants are gone. The zero value
+// has none. It is safe for concurrent use.
 type Evidence struct {
 	mu      sync.Mutex
 	conns   []syscall.RawConn
 	command *Command // the newest; nil if there was none
 }
 
-// Hold adds a connection. If it returns nil, a command that runs holds the connection by
-// then. Connections that this process has reset, or that the other end has ended, are
-// forgotten when the next one is added.
+// Hold adds a connection. When it returns nil, a running command holds the connection too. It
+// forgets connections that this process has reset or that the other end has ended.
 func (e *Evidence) Hold(conn net.Conn) error {
 	raw, err := rawConn(conn)
 	if err != nil {
@@ -56,10 +55,10 @@ func rawConn(file any) (syscall.RawConn, error) {
 	return raw, nil
 }
 
-// Start starts a command that holds the evidence; the command before it has ended. The
-// error is why there is no supervisor; that the command could not be started is in its
-// Result. Renew has to tell the supervisor how the deadline moves: it kills the command
-// otherwise.
+// Start starts a command that holds the evidence; the command before it must have ended. An error
+// says why there is no supervisor. If the supervisor could not start the command, the Result says
+// why. The caller must call Renew as the deadline moves: otherwise the supervisor kills the
+// command.
 func (e *Evidence) Start(cfg Config) (*Command, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -81,7 +80,7 @@ func (e *Evidence) Start(cfg Config) (*Command, error) {
 	for _, raw := range e.conns {
 		var err error
 		copies, err = appendCopy(copies, raw)
-		if err != nil && !errors.Is(err, net.ErrClosed) { // one that ended shows nothing more
+		if err != nil && !errors.Is(err, net.ErrClosed) { // a closed one proves nothing
 			return nil, err
 		}
 	}
@@ -92,7 +91,7 @@ func (e *Evidence) Start(cfg Config) (*Command, error) {
 	return c, err
 }
 
-// appendCopy opens a file once more; it is closed whenever the copy says so.
+// appendCopy duplicates a file, so that it stays open when its owner closes it.
 func appendCopy(copies []*os.File, raw syscall.RawConn) ([]*os.File, error) {
 	var number int
 	var err error
@@ -108,11 +107,11 @@ func appendCopy(copies []*os.File, raw syscall.RawConn) ([]*os.File, error) {
 	return append(copies, os.NewFile(uintptr(number), "held")), nil
 }
 
-// hold sends the supervisor a connection. It is held as soon as it is sent: while it
-// waits to be received it belongs to the socket, which ends with the supervisor.
+// hold sends the supervisor a connection. The connection is held from then on: until the supervisor
+// receives it, it belongs to the socket, which ends with the supervisor.
 func (c *Command) hold(raw syscall.RawConn) error {
 	var err error
-	_ = c.conn.SetWriteDeadline(time.Now().Add(sendTimeout)) // fails as the write does
+	_ = c.conn.SetWriteDeadline(time.Now().Add(sendTimeout)) // an error comes with the write
 	closed := raw.Control(func(fd uintptr) {
 		packet := message{Word: tellHold}.encode()
 		_, _, err = c.conn.WriteMsgUnix(packet, unix.UnixRights(int(fd)), nil)
@@ -128,8 +127,7 @@ func (c *Command) hold(raw syscall.RawConn) error {
 	return err
 }
 
-// keep adds what the owner sent along with a message, and closes connections that prove
-// nothing any more.
+// keep adds the files that came with a message, and closes connections that prove nothing any more.
 func (s *supervisor) keep(control []byte) {
 	messages, err := unix.ParseSocketControlMessage(control)
 	for _, m := range messages {
@@ -142,15 +140,15 @@ func (s *supervisor) keep(control []byte) {
 	s.kept = slices.DeleteFunc(s.kept, func(fd int) bool { return over(fd) && unix.Close(fd) == nil })
 }
 
-// over reports whether a file is a connection that one of its ends has ended. The owner
-// ends one by a reset, which the kernel sends when no process holds it any more.
+// over reports whether one end of a connection has ended it. The owner ends a connection by a
+// reset, which the kernel sends when no process holds the connection any more.
 func over(fd int) bool {
 	info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
 	if err != nil {
 		return false
 	}
 	linger, err := unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_LINGER)
-	resets := err == nil && linger != 0 // the option is set for a reset only
+	resets := err == nil && linger != 0 // the option is only set for a reset
 	return resets ||
 		info.State != unix.BPF_TCP_ESTABLISHED && info.State != unix.BPF_TCP_LISTEN
 }

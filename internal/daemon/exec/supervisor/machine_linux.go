@@ -12,13 +12,13 @@ import (
 	"github.com/bmqelect/bmqelect/internal/base/clock"
 )
 
-// moment is a time of CLOCK_BOOTTIME in nanoseconds: the clock of the whole machine,
-// which goes on while it sleeps.
+// moment is a time of CLOCK_BOOTTIME in nanoseconds. All processes of the machine share this clock,
+// and it goes on while the machine sleeps.
 type moment int64
 
 const never = moment(clock.Never)
 
-// probeClock fails where a sandbox forbids the clock.
+// probeClock fails where a sandbox forbids CLOCK_BOOTTIME.
 func probeClock() error {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
@@ -27,8 +27,8 @@ func probeClock() error {
 	return nil
 }
 
-// clockNow panics if a clock that probeClock could read is gone: without time nothing can be
-// promised, and the end of an owner or a supervisor ends the command.
+// clockNow panics if the clock fails although probeClock could read it: without time nothing can be
+// promised, and the end of an owner or of a supervisor ends the command.
 func clockNow() moment {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
@@ -37,7 +37,7 @@ func clockNow() moment {
 	return moment(ts.Nano())
 }
 
-// after is m later by d; never stays never.
+// after adds d; never stays never.
 func (m moment) after(d time.Duration) moment {
 	if m == never {
 		return never
@@ -45,8 +45,8 @@ func (m moment) after(d time.Duration) moment {
 	return m + moment(d)
 }
 
-// momentOf is a deadline by the machine's clock. It reads the clock first: time that passes
-// until the deadline is known makes it earlier, never later.
+// momentOf is a deadline by the machine's clock. It reads the clock first: a delay makes the
+// deadline earlier, never later.
 func momentOf(deadline func() time.Time) moment {
 	now, at := clockNow(), deadline()
 	if at.IsZero() {
@@ -55,23 +55,22 @@ func momentOf(deadline func() time.Time) moment {
 	return now.after(time.Until(at))
 }
 
-// process is what the kernel tells of one.
+// process is what the kernel knows of a process.
 type process struct {
 	pid, parent, session int
 	state                byte
 }
 
-// dead reports whether it only waits to be reaped by its parent.
+// dead reports whether the process only waits to be reaped by its parent.
 func (p process) dead() bool { return p.state == 'Z' || p.state == 'X' }
 
-// descendsFrom reports whether a process is a child of another, or a child's child, and so on.
 func (p process) descendsFrom(ancestor int) bool {
 	for p.parent != ancestor {
 		if p.parent <= 1 {
 			return false
 		}
 		up, err := look(p.parent)
-		if err != nil { // it has ended since, and p has another parent
+		if err != nil { // the parent has ended, and p has another one now
 			up, err = look(p.pid)
 		}
 		if err != nil {
@@ -82,9 +81,9 @@ func (p process) descendsFrom(ancestor int) bool {
 	return true
 }
 
-// signalWhere signals every process that is meant, and reports how many those are.
+// signalWhere signals every process that is meant, and returns how many there are.
 func signalWhere(meant func(process) bool, sig unix.Signal) (count int) {
-	entries, _ := os.ReadDir("/proc") // as much as can be read
+	entries, _ := os.ReadDir("/proc") // an error leaves out some processes
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
 		if err != nil {
@@ -98,9 +97,9 @@ func signalWhere(meant func(process) bool, sig unix.Signal) (count int) {
 	return count
 }
 
-// look reads what the kernel tells of a process. It does not read its stat: Linux lets whoever
-// reads that wait for a process that is stuck in exec, for instance as it closes a file on a disk
-// that hangs, and one such process on the machine would keep every command from its end.
+// look reads the state, the parent and the session of a process. It reads status, not stat: Linux
+// lets the reader of stat wait while a process is stuck in exec, for instance closing a file on a
+// disk that hangs. One such process on the machine would keep every command from its end.
 func look(pid int) (process, error) {
 	p := process{pid: pid}
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

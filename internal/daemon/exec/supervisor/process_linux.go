@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	controlFile = 3 // the socket to the owner; held files follow
-	// retryKill is the pause after which what is still there is killed again.
+	controlFile = 3 // the socket to the owner; the held files follow
+	// retryKill is the pause before what is left is killed again.
 	retryKill = 20 * time.Millisecond
 )
 
@@ -28,16 +28,16 @@ type supervisor struct {
 	owner   int // the socket
 	alarm   *clock.BootAlarm
 	command int    // process ID, and that of its group; 0 once it has ended
-	limit   moment // when everything is killed although the deadline may be later
+	limit   moment // when everything is killed, even if the deadline is later
 	killing bool
-	told    bool  // the owner has told it to let the command end
+	told    bool  // the owner has said that the command is to end
 	kept    []int // files that stay open
 }
 
 // Main is the supervisor. It returns its exit code when nothing of the command is left.
 // The arguments are those that Start appended.
 func Main(args []string) int {
-	// The kernel kills the command when the thread that started it ends.
+	// The kernel kills the command when the thread that started it ends (Pdeathsig).
 	runtime.LockOSThread()
 	s := &supervisor{owner: controlFile, limit: never}
 	err := s.start(args)
@@ -55,14 +55,14 @@ func Main(args []string) int {
 	return 0
 }
 
-// start makes this process one that outlives its owner and that no descendant escapes,
-// and starts the command in a process group of its own.
+// start makes this process survive its owner and adopt all descendants, and starts the command in a
+// process group of its own.
 func (s *supervisor) start(args []string) (err error) {
 	var command []string
 	if s.settings, command, err = parseArguments(args); err != nil {
 		return err
 	}
-	syscall.CloseOnExec(controlFile) // the command must not have it, nor what is held
+	syscall.CloseOnExec(controlFile) // the command must have neither the socket nor what is held
 	for fd := controlFile + 1; fd <= controlFile+s.Held; fd++ {
 		syscall.CloseOnExec(fd)
 		s.kept = append(s.kept, fd)
@@ -80,8 +80,8 @@ func (s *supervisor) start(args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	// Whoever signals every process of a service means the owner, which then tells the
-	// supervisor to end the command. The command would inherit that they are ignored.
+	// A signal to all processes of a service is meant for the owner, which then tells the supervisor
+	// to end the command. Ignoring these signals instead would make the command inherit that.
 	signal.Notify(make(chan os.Signal, 1),
 		syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE)
 	if s.late() {
@@ -98,9 +98,9 @@ func (s *supervisor) start(args []string) (err error) {
 	return nil
 }
 
-// resetOnFork makes the children of this thread ordinary processes, if it runs before those: a
-// command that computes for long would keep the node from the processor otherwise. A sandbox
-// may forbid it; the command then runs as this process does.
+// resetOnFork lets the children of this thread be ordinary processes: with real-time priority, a
+// command that computes for long would keep the node from the processor. If a sandbox forbids it,
+// the command has the priority of this process.
 func resetOnFork() {
 	attr, err := unix.SchedGetAttr(0, 0)
 	if err == nil && (attr.Policy == unix.SCHED_RR || attr.Policy == unix.SCHED_FIFO) {
@@ -109,7 +109,7 @@ func resetOnFork() {
 	}
 }
 
-// late reports whether there is no time left to start the command, by the newest deadline.
+// late reports whether there is no time left to start the command.
 func (s *supervisor) late() bool {
 	return s.near() && (!s.receive() || s.told || s.killing || s.near())
 }
@@ -128,7 +128,7 @@ func (s *supervisor) run() {
 			news <- struct{}{}
 		}
 	}()
-	inbox := news // nil once the owner has gone
+	inbox := news // nil after the owner's end
 	for gone := s.reap(); !gone; {
 		if err := s.alarm.Set(time.Duration(min(s.Deadline.after(-s.Margin), s.limit))); err != nil {
 			s.kill() // without a timer nothing can be promised
@@ -147,7 +147,7 @@ func (s *supervisor) run() {
 	}
 }
 
-// awaitNews waits until the owner has said something, or has gone.
+// awaitNews waits until the owner has said something or has ended.
 func (s *supervisor) awaitNews() bool {
 	for {
 		fds := []unix.PollFd{{Fd: int32(s.owner), Events: unix.POLLIN}}
@@ -157,8 +157,8 @@ func (s *supervisor) awaitNews() bool {
 	}
 }
 
-// receive does all that the owner has said so far, and reports whether the owner is there.
-// It does not wait. It takes a packet that is no message for the owner's end.
+// receive carries out what the owner has said so far, without waiting, and reports whether the
+// owner is there. It takes a malformed packet for the end of the owner.
 func (s *supervisor) receive() (there bool) {
 	packet, control := make([]byte, maxMessage), make([]byte, unix.CmsgSpace(4))
 	for {
@@ -187,14 +187,14 @@ func (s *supervisor) receive() (there bool) {
 		case tellStop:
 			s.told = true
 			s.signalGroup(unix.SIGTERM)
-			s.signalGroup(unix.SIGCONT) // a process that was stopped has to go on
+			s.signalGroup(unix.SIGCONT) // a stopped process must continue, to end
 		case tellKill:
 			s.kill()
 		}
 	}
 }
 
-// signalGroup signals the command's group, or what the command left behind.
+// signalGroup signals the command's group or, after the end of the command, what it left behind.
 func (s *supervisor) signalGroup(sig unix.Signal) {
 	if s.command != 0 {
 		_ = unix.Kill(-s.command, sig)
@@ -203,22 +203,22 @@ func (s *supervisor) signalGroup(sig unix.Signal) {
 	signalChildren(sig)
 }
 
-// signalChildren signals every child of this process, those adopted included. They are
-// its own to reap, so that none of the numbers can mean another process by now.
+// signalChildren signals every child of this process, adopted ones included. Only this process
+// reaps them, so none of their numbers can mean another process by now.
 func signalChildren(sig unix.Signal) {
 	self := os.Getpid()
 	signalWhere(func(p process) bool { return p.parent == self }, sig)
 }
 
-// terminate lets everything end in good order, within the grace.
+// terminate lets everything end in good order, within Grace.
 func (s *supervisor) terminate() {
 	s.signalGroup(unix.SIGTERM)
 	s.signalGroup(unix.SIGCONT)
 	s.limit = min(s.limit, clockNow().after(s.Grace))
 }
 
-// ring handles the alarm. A supervisor that got no processor for a while finds the alarm
-// and newer messages at the same time: the newer deadline counts.
+// ring handles the alarm. If this process did not run for a while, the alarm and newer messages
+// come at the same time: the newest deadline counts.
 func (s *supervisor) ring() {
 	s.receive()
 	near := s.near()
@@ -231,8 +231,8 @@ func (s *supervisor) ring() {
 	s.kill()
 }
 
-// kill kills everything there is, and goes on with it until nothing is left: a process
-// that dies leaves its children to the supervisor.
+// kill kills everything. It is called again until nothing is left: when a process dies, its
+// children become children of the supervisor.
 func (s *supervisor) kill() {
 	if !s.killing {
 		s.killing = true
@@ -245,7 +245,7 @@ func (s *supervisor) kill() {
 	s.Deadline, s.limit = never, clockNow().after(retryKill)
 }
 
-// reap takes note of the processes that have died, and reports whether none is left.
+// reap collects the processes that have died, and reports whether none is left.
 func (s *supervisor) reap() (gone bool) {
 	for {
 		var status unix.WaitStatus
@@ -253,7 +253,7 @@ func (s *supervisor) reap() (gone bool) {
 		switch {
 		case errors.Is(err, unix.EINTR):
 		case err != nil:
-			return true // there are no children, and so nothing below them
+			return true // no children, and so no descendants
 		case pid == 0:
 			if s.killing {
 				s.kill()
@@ -266,12 +266,11 @@ func (s *supervisor) reap() (gone bool) {
 			}
 			s.say(message{Word: sayExited, Number: int64(code)})
 			s.command = 0
-			s.terminate() // what it leaves behind is to end too
+			s.terminate() // what it leaves behind must end, too
 		}
 	}
 }
 
-// say tells the owner, if it is there.
 func (s *supervisor) say(m message) {
 	for {
 		if _, err := unix.Write(s.owner, m.encode()); !errors.Is(err, unix.EINTR) {

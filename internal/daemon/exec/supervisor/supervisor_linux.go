@@ -1,21 +1,21 @@
-// Package supervisor runs a command that must not outlive a deadline, whatever happens to
-// the process that started it.
+// Package supervisor runs a command that must not outlive a deadline, whatever happens to the
+// process that started it.
 //
-// Between the two stands a small process of its own, the supervisor: the same program,
-// started again, in which Main runs. It is the command's parent. The process that started
-// it, the owner, tells it over a socket how far the deadline has moved. It kills the
-// command and all its descendants when the deadline comes near. It ends them when the
-// socket closes, which the kernel does if the owner dies. An owner that is stopped
+// A small process, the supervisor, stands between the owner and the command. The owner is the
+// process that started it; the supervisor is the same program, started again, in which Main runs.
+// It is the command's parent. The owner tells it over a socket how far the deadline has moved. When
+// the deadline comes near, the supervisor kills the command and all its descendants. It also ends
+// them when the socket closes, which the kernel does if the owner dies. An owner that is stopped
 // (SIGSTOP) moves no deadline.
 //
-// The supervisor is a subreaper: processes that daemonize become its children, and are
-// found. If it is late, the owner kills all its descendants, and then the supervisor. Out of
-// reach are processes that somebody else starts on the command's behalf (a service manager,
-// a container engine), and those that may not be signaled. If another process kills the
-// supervisor, the kernel kills the command, and the owner kills the rest of the
-// supervisor's session; a process that had left the session goes on.
+// The supervisor is a subreaper: processes that daemonize become its children, so it finds them. If
+// it is late, the owner kills all descendants of the supervisor, and then the supervisor. Out of
+// reach are processes that another process starts for the command (a service manager, a container
+// engine), and those that may not be signaled. If another process kills the supervisor, the kernel
+// kills the command, and the owner kills the rest of the supervisor's session; a process that has
+// left the session goes on.
 //
-// Linux alone has what this needs. A Command is safe for concurrent use.
+// Only Linux has what this needs. A Command is safe for concurrent use.
 package supervisor
 
 import (
@@ -29,14 +29,14 @@ import (
 	"time"
 )
 
-// Exit codes for a command that could not be started, as shells have them.
+// The exit codes of shells for a command that could not be started.
 const (
 	CodeNotExecutable = 126
 	CodeNotFound      = 127
 	codeSignaled      = 128 // plus the signal's number
 )
 
-// CodeOf is the exit code of a shell that could not start a command for that reason.
+// CodeOf is the exit code of a shell for such an error.
 func CodeOf(err error) int {
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
 		return CodeNotFound
@@ -44,30 +44,27 @@ func CodeOf(err error) int {
 	return CodeNotExecutable
 }
 
-// Config says what to run. All fields but Stdin and Held are required.
+// Config says what to run. All fields except Stdin and Held are required.
 type Config struct {
-	// Self is how to start this program so that it calls Main with the arguments that
-	// are appended.
+	// Self is the command line that starts this program so that it calls Main with the arguments that
+	// follow.
 	Self []string
 	// Args are the command's name, looked up in PATH, and its arguments.
 	Args []string
 	Env  []string // of the command, and of the supervisor
-	// Stdin is the command's; nil is an empty one. Its output and errors go where this
-	// process's go.
+	// Stdin is the command's; nil is an empty one. The command shares this process's output.
 	Stdin *os.File
-	// Deadline tells by when everything must be gone; it may change from call to call.
-	// The zero time is never.
+	// Deadline returns when everything must be gone; each call may return another time. Zero is never.
 	Deadline func() time.Time
-	// Margin is how long before the deadline everything is killed; positive.
+	// Margin is the time before the deadline at which everything is killed; positive.
 	Margin time.Duration
 	// Started is called once the command runs, before Done is closed.
 	Started func()
-	// Grace is the longest time between SIGTERM and SIGKILL if it was not Stop that sent
-	// SIGTERM: after the death of the owner, and after a command that has ended and left
-	// others behind. Positive.
+	// Grace is the time between SIGTERM and SIGKILL, except after Stop: when the owner has died, and
+	// when the command has ended and left processes behind. Positive.
 	Grace time.Duration
-	// Held are files that stay open for as long as anything of the command may run. If
-	// one of them is closed at the start, the command is not started.
+	// Held are files that stay open as long as anything of the command may run. If one of them is
+	// closed already, the command is not started.
 	Held []syscall.Conn
 }
 
@@ -85,12 +82,12 @@ type Result struct {
 	Err error
 }
 
-// word is the kind of a message between an owner and its supervisor.
+// word is the kind of a message.
 type word string
 
 // What the owner says.
 const (
-	tellDeadline word = "deadline" // everything must be gone by then: a moment
+	tellDeadline word = "deadline" // everything must be gone at that moment
 	tellSignal   word = "signal"   // send the command that signal
 	tellStop     word = "stop"     // let the command end
 	tellKill     word = "kill"     // kill everything
@@ -99,8 +96,8 @@ const (
 
 // What the supervisor says.
 const (
-	sayFailed  word = "failed"  // the command did not start: its exit code, and why
-	sayLate    word = "late"    // the command was not started: the deadline had come near
+	sayFailed  word = "failed"  // the command did not start; its exit code, and why
+	sayLate    word = "late"    // the command was not started, because the deadline had come near
 	sayStarted word = "started" // the command runs
 	sayExited  word = "exited"  // the command's exit code; descendants may be left
 	sayExpired word = "expired" // the deadline came near
@@ -116,11 +113,11 @@ type message struct {
 }
 
 func (m message) encode() []byte {
-	data, _ := json.Marshal(m) // a string and a number always can be
+	data, _ := json.Marshal(m) // a string and a number can always be encoded
 	return data
 }
 
-// settings are what a supervisor knows from its start, beside the command.
+// settings are what a supervisor knows at its start, besides the command.
 type settings struct {
 	Deadline      moment
 	Margin, Grace time.Duration
