@@ -10,10 +10,10 @@ import (
 // yet can do no harm. The zero Fence is ready and admits the LSNs of every
 // leadership. It is safe for concurrent use.
 //
-// The resource must apply what was admitted before it asks for the next, under
-// a lock of its own if requests come concurrently: the Fence orders the
-// questions, not the work. To survive a restart the resource saves Newest
-// durably before it acts on an admitted LSN, and starts with NewFence.
+// The resource must apply an admitted request before it asks about the next, under a lock of its
+// own if requests come concurrently: the Fence orders the questions, not the work. To survive a
+// restart the resource saves Newest durably before it acts on an admitted LSN, and starts with
+// NewFence.
 type Fence struct {
 	mu     sync.Mutex
 	newest LSN

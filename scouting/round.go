@@ -22,7 +22,7 @@ type Round struct {
 	retry        [MaxVoters]time.Duration // by voter: when to ask a No again; never if negative
 }
 
-// never marks a no that time alone does not turn into a yes.
+// never marks a no that does not become a yes by time alone.
 const never time.Duration = -1
 
 // Open begins a round in which the asker, voter self, supports itself. An id of
@@ -59,9 +59,8 @@ func (r *Round) Record(voter int, a Answer) {
 	}
 }
 
-// RetryAfter returns the shortest wait after which a quorum could be had from those that
-// said yes and those whose no has become a yes by then; ok is false if waiting alone does
-// not help.
+// RetryAfter returns the shortest wait after which the voters that said yes and those whose no has
+// become a yes by then could be a quorum; ok is false if waiting alone does not help.
 func (r *Round) RetryAfter(quorum int) (wait time.Duration, ok bool) {
 	missing := quorum - r.Yes.Count()
 	if missing <= 0 {

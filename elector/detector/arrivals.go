@@ -3,14 +3,14 @@ package detector
 import "time"
 
 const (
-	// windowSize is n of [CTA]: of how many arrivals the mean is taken. With 32, NFDE makes a
-	// tenth more mistakes than with the true mean; with 128, hardly any more.
+	// windowSize is n of [CTA]: the number of arrivals in the mean. With 32, NFDE makes a tenth
+	// more mistakes than with the true mean; with 128, hardly more.
 	windowSize = 128
 	// windowSpan bounds the window in time: within it, two clocks whose rates differ by 10^-4
 	// drift apart by a millisecond.
 	windowSpan = 10 * time.Second
-	// numbersKept is of how many newest numbers it is known whether they arrived. A gap that
-	// is as long is an outage, after which everything begins again.
+	// numbersKept is for how many of the newest numbers it is remembered whether they arrived. A
+	// gap of that length is an outage, after which everything begins again.
 	numbersKept = 1024
 )
 
@@ -26,7 +26,7 @@ type arrivals struct {
 	base    time.Duration // the first lateness; others are relative to it, so sums stay small
 	sum     time.Duration // of the window's lateness
 	held    int           // how many in a row were Held
-	standIn bool          // the one in the window is
+	standIn bool          // the only arrival in the window was Held
 }
 
 type arrival struct{ at, late time.Duration }
@@ -39,7 +39,7 @@ func (a *arrivals) note(now time.Duration, hb Heartbeat) bool {
 		return false
 	case a.beginsWith(hb):
 		*a = arrivals{newest: hb, base: now - hb.Scheduled}
-		for i := range a.seen { // what this link did not bring before, it did not lose
+		for i := range a.seen { // earlier numbers do not count as lost
 			a.seen[i] = ^uint64(0)
 		}
 	case hb.Number > a.newest.Number:
@@ -55,8 +55,8 @@ func (a *arrivals) note(now time.Duration, hb Heartbeat) bool {
 	return true
 }
 
-// learn takes a lateness into the window. One that says nothing only stands in where there is
-// no other, the newest of them, until one comes that does.
+// learn takes a lateness into the window. One that says nothing about the delay only stands in
+// until one comes that does: the newest of them, while there is no other.
 func (a *arrivals) learn(now time.Duration, hb Heartbeat) {
 	excused := a.excuses(hb)
 	a.held++
@@ -73,8 +73,8 @@ func (a *arrivals) learn(now time.Duration, hb Heartbeat) {
 	a.push(arrival{at: now, late: now - hb.Scheduled - a.base})
 }
 
-// excuses reports whether the lateness of a heartbeat says nothing of the delay. A receiver
-// that is held up again and again, so that no heartbeat comes in time, is slow: it learns.
+// excuses reports whether the lateness of a heartbeat says nothing about the delay. But a receiver
+// that is held up all the time, so that no heartbeat comes in time, is slow, and must learn that.
 func (a *arrivals) excuses(hb Heartbeat) bool { return hb.Held && a.held < numbersKept }
 
 // beginsWith reports whether hb is the first heartbeat, or the first after an outage.

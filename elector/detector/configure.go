@@ -8,14 +8,14 @@ import (
 
 // Limits are the periods that a sender can keep.
 type Limits struct {
-	// Shortest is eta_min: of the sender's CPU, of timers, and of the link's stalls. If
-	// heartbeats are closer together than the link stalls, one stall delays several, and
-	// Configure would take them for independent. At least 1us.
+	// Shortest is eta_min: the sender's CPU, timers and the link's stalls bound it. If heartbeats
+	// are closer together than a stall lasts, one stall delays several, and Configure would take
+	// them for independent. At least 1us.
 	Shortest time.Duration
 	// Longest is the longest period that is of use. At least Shortest.
 	Longest time.Duration
-	// Detection is the least T_D^u that is of use: a suspicion that comes before the lease of
-	// a leader has ended elects nobody. 0 or more.
+	// Detection is the least T_D^u that is of use: a suspicion before the end of the leader's
+	// lease elects nobody. 0 or more.
 	Detection time.Duration
 }
 
@@ -24,24 +24,24 @@ type Limits struct {
 type Plan struct {
 	Period time.Duration // eta
 	Margin time.Duration // alpha of NFDE: from the expected arrival to the freshness point
-	// Recurrence is a lower bound of E(T_MR), and at most 292 years: more cannot be said.
+	// Recurrence is a lower bound of E(T_MR), at most 292 years, the longest Duration.
 	Recurrence time.Duration
 	// Accuracy is a lower bound of P_A.
 	Accuracy float64
-	// Duration is an upper bound of E(T_M); 0 for an ordered link: there is none.
+	// Duration is an upper bound of E(T_M); 0 for an ordered link, for which there is none.
 	Duration time.Duration
 }
 
 // Detection is T_D^u = eta + alpha, for NewNFDE: a crash is detected within Detection + E(D).
 func (p Plan) Detection() time.Duration { return p.Period + p.Margin }
 
-// Infeasible says that no period within the limits gives what was asked.
+// Infeasible says that no period within the limits provides what was asked.
 type Infeasible struct {
-	// Violated is the bound that is in the way: "detect", "mistakes", or "accuracy" (which
-	// stands for duration as well).
+	// Violated is the bound that cannot be met: "detect", "mistakes", or "accuracy" (also for
+	// duration).
 	Violated string
-	// Best is what can be had with the same Detect, at the best period there is;
-	// zero if what Detect leaves beyond the mean delay is below the limits.
+	// Best is the best plan with the same Detect. It is zero if Detect without the mean delay is
+	// below the limits.
 	Best Plan
 	// Detect is the least T_D^U for which the rest can be had; 0 if there is none.
 	Detect time.Duration
@@ -49,7 +49,7 @@ type Infeasible struct {
 	Period time.Duration
 }
 
-// Error says what can be had instead, in figures of three digits that are on the safe side.
+// Error says what is possible instead, in figures of three digits, rounded to the safe side.
 func (e *Infeasible) Error() string {
 	text := fmt.Sprintf("qos: %s cannot be met on this link", e.Violated)
 	if best := e.Best; best.Period > 0 {
@@ -76,14 +76,13 @@ func digit(d time.Duration) time.Duration {
 	return place
 }
 
-// Configure computes the cheapest plan, with the longest period, that gives what is asked on
-// a link of which only p_L, E(D) and V(D) are known: the configurator of [CTA] for NFD-U and
-// NFD-E. Only the delay's moments are used, so the plan keeps its promise for any
-// distribution of the delay, if delays and losses are independent, or the link is Ordered
-// and each loss is one by itself.
+// Configure computes the cheapest plan, the one with the longest period, that provides what is
+// asked on a link of which only p_L, E(D) and V(D) are known: the configurator of [CTA] for NFD-U
+// and NFD-E. It uses only the moments of the delay, so the plan holds for any distribution of the
+// delay, if delays and losses are independent or the link is Ordered.
 //
-// The error is an *Infeasible if the limits are in the way; the plan is then Infeasible.Best,
-// the best plan within them. Any other error says which argument is wrong.
+// The error is an *Infeasible if no plan within the limits does; the plan is then the best within
+// them, Infeasible.Best. Any other error says which argument is wrong.
 func Configure(ask QoS, link Quality, limits Limits) (Plan, error) {
 	if err := ask.Validate(); err != nil {
 		return Plan{}, fmt.Errorf("qos: %w", err)
@@ -105,7 +104,7 @@ func Configure(ask QoS, link Quality, limits Limits) (Plan, error) {
 	return e.Best, e
 }
 
-// problem is one question to the configurator, in seconds.
+// problem is the input of the configurator, in seconds.
 type problem struct {
 	t                    float64 // T_D^u = T_D^U - E(D)
 	v, loss              float64 // V(D), p_L
@@ -125,10 +124,10 @@ func newProblem(ask QoS, link Quality, limits Limits) problem {
 	}
 }
 
-// solve returns the longest period that keeps the promise, to a millionth. What it promises
-// is not monotone in eta: where T is just above a multiple of eta, the last heartbeat that
-// counts is worth nothing, and a slightly longer eta does without it. So it goes down in
-// steps of 1 %, and only within a step it bisects.
+// solve returns the longest period that keeps the promise, to a millionth. The bound is not
+// monotone in eta: where T is just above a multiple of eta, the last heartbeat that counts is
+// worth nothing, and a slightly longer eta does without it. So solve descends in steps of 1 %, and
+// bisects only within a step.
 func (p problem) solve() (eta float64, ok bool) {
 	eta = min(p.t, p.longest)
 	above := eta
@@ -163,8 +162,8 @@ func (p problem) keeps(eta float64) bool {
 	return p.f(eta, need) >= need
 }
 
-// gamma is the paper's gamma' = (1 - p_L) T^2/(V(D) + T^2): at least so many mistakes end
-// with the next heartbeat.
+// gamma is the paper's gamma' = (1 - p_L) T^2/(V(D) + T^2): at least this share of the mistakes
+// ends with the next heartbeat.
 func (p problem) gamma() float64 { return (1 - p.loss) * p.t * p.t / (p.v + p.t*p.t) }
 
 // f is a lower bound of E(T_MR), in seconds. It goes on until it has shown enough.
@@ -214,7 +213,7 @@ func (p problem) plan(eta float64) Plan {
 	return plan
 }
 
-// infeasible says why solve failed, and what can be had instead.
+// infeasible says why solve failed, and what is possible instead.
 func (p problem) infeasible(delay time.Duration) *Infeasible {
 	e := &Infeasible{Violated: "detect"}
 	if p.t >= max(p.shortest, p.least) {
@@ -225,7 +224,7 @@ func (p problem) infeasible(delay time.Duration) *Infeasible {
 			e.Violated = "accuracy"
 		}
 		finer := p
-		finer.shortest = 1e-4 // no sender keeps a shorter one, so none is advised
+		finer.shortest = 1e-4 // no sender keeps a shorter period, so none is suggested
 		if eta, ok := finer.solve(); ok {
 			e.Period = seconds(eta)
 		}
@@ -255,8 +254,8 @@ func (p problem) safest() (best float64) {
 	}
 }
 
-// leastDetection returns the least T_D^u with which the rest can be had. It grows until it
-// suffices, and bisects. On an ordered link the shortest period need not be the best.
+// leastDetection returns the least T_D^u that permits the rest. It doubles a bound until that
+// suffices, and then bisects. On an ordered link the shortest period need not be the best.
 func (p problem) leastDetection() (t float64, ok bool) {
 	suffices := func(t float64) bool {
 		p.t = t

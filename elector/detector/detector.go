@@ -4,16 +4,16 @@ import "time"
 
 // Heartbeat is what detectors read of a message that says "I am alive".
 type Heartbeat struct {
-	// Number is i of [CTA]: 1 for the first heartbeat of a process, and one more for each. What
-	// has the number 0 is no heartbeat; Phi, NFDE and Link ignore it.
+	// Number is i of [CTA]: 1 for the first heartbeat of a process, and one more for each. Phi,
+	// NFDE and Link ignore the number 0.
 	Number uint64
-	// Scheduled is sigma_i, on the sender's monotonic clock: when its schedule, not its
-	// timer, wanted it to be sent. So a late timer and a long queue count as delay.
+	// Scheduled is sigma_i, on the sender's monotonic clock: when the schedule wanted it to be
+	// sent. So a late timer and a long queue count as delay.
 	Scheduled time.Duration
 	// Period is eta: how long after Scheduled the next one is scheduled. Positive.
 	Period time.Duration
-	// Held says that it may have waited for the receiver, which was held up. It shows that the
-	// sender lives, and says nothing of the delay.
+	// Held says that the heartbeat may have waited for the receiver, which was held up. It shows
+	// that the sender lives, but says nothing about the delay.
 	Held bool
 }
 

@@ -3,10 +3,10 @@
 //
 // A Detector turns each heartbeat into a deadline: from then on the sender is suspected,
 // unless another heartbeat comes first. There are three: MissCount (the article's), Phi
-// (the accrual detector) and NFDE (freshness points). Link estimates how good a link is.
-// Configure takes what a user asks (QoS) and how good the link is (Quality), and returns
-// the period of the heartbeats and the margin of NFDE (Plan). What each detector makes of the
-// same heartbeats is in testdata/study.csv.
+// (the accrual detector) and NFDE (freshness points). Link estimates the quality of a link.
+// Configure takes what a user asks (QoS) and the link's Quality, and returns the period of the
+// heartbeats and the margin of NFDE (Plan). testdata/study.csv compares the detectors on the same
+// heartbeats.
 //
 // # Papers and symbols
 //

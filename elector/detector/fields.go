@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// field is one of those that a text may name, and what reads its value.
+// field is the name of a field, and the function that reads its value.
 type field struct {
 	name string
 	read func(value string) error
@@ -21,8 +21,8 @@ func into[T any](target *T, parse func(string) (T, error)) func(string) error {
 	}
 }
 
-// readFields reads fields in any order, with commas or semicolons between them; braces around
-// them may be there. The example is of how they are written.
+// readFields reads fields in any order, separated by commas or semicolons, perhaps in braces.
+// Errors quote the example.
 func readFields(text []byte, example string, fields ...field) error {
 	inner := strings.TrimSpace(string(text))
 	if open, ok := strings.CutPrefix(inner, "{"); ok {

@@ -22,11 +22,11 @@ type Quality struct {
 
 const (
 	mostLoss = 0.9
-	// lossMemory and delayMemory are over how many heartbeats a mean is taken; what is older
-	// fades. The variance needs the long one: it lives in rare stalls.
+	// lossMemory and delayMemory are the numbers of heartbeats over which means are taken; older
+	// ones fade. The variance needs the long memory because rare stalls cause it.
 	lossMemory, delayMemory = 1 << 14, 1 << 20
-	// known is how many delays must have been seen before a link's quality is known, and
-	// startLoss is p_L until then: both from [ST].
+	// known is the number of delays after which a link's quality counts as known, and startLoss
+	// is p_L until then: both from [ST].
 	known, startLoss = 128, 0.01
 	// granularity is the least deviation that is believed: that of timers.
 	granularity = 100 * time.Microsecond
@@ -35,9 +35,8 @@ const (
 	patience = 9.95
 )
 
-// Link estimates the quality of a link between two nodes, in one direction, from the
-// heartbeats that arrive. The quality is that of the link, whichever elections use it. The
-// zero Link has seen nothing, and is ready for use.
+// Link estimates the quality of a link between two nodes, in one direction, from the heartbeats
+// that arrive. The zero Link has seen nothing, and is ready for use.
 type Link struct {
 	// Ordered is passed on to Quality.
 	Ordered bool
@@ -49,9 +48,9 @@ type Link struct {
 	trip     mean   // in ns
 }
 
-// Observe notes a heartbeat that arrived at now. Its delay counts from its schedule time,
-// and is compared with the mean of the window before it: so drift between the clocks is no
-// variance, but every stall is, unless it was the receiver's own: see Heartbeat.Held.
+// Observe notes a heartbeat that arrived at now. Its delay counts from its schedule time, and is
+// compared with the mean of the window before it. So drift between the clocks adds no variance,
+// but every stall does, unless it was the receiver's own: see Heartbeat.Held.
 func (l *Link) Observe(now time.Duration, hb Heartbeat) {
 	a := &l.arrivals
 	switch {
@@ -68,7 +67,7 @@ func (l *Link) Observe(now time.Duration, hb Heartbeat) {
 	if !a.note(now, hb) {
 		return
 	}
-	if hb.Number <= l.judged { // it was counted as lost
+	if hb.Number <= l.judged { // the heartbeat was counted as lost
 		l.lost.value = max(l.lost.value-1/l.lost.n, 0)
 	}
 	if !says {
@@ -76,7 +75,7 @@ func (l *Link) Observe(now time.Duration, hb Heartbeat) {
 	}
 	// The mean of n delays varies as well, by V(D)/n.
 	x := now - hb.Scheduled - usual
-	if l.Ordered && hb.Number > last { // those between will not come any more: they came with it
+	if l.Ordered && hb.Number > last { // those between were lost: they count as if they came with it
 		for i := range hb.Number - last - 1 {
 			gap := float64(x + time.Duration(i+1)*hb.Period)
 			l.variance.add(gap*gap*n/(n+1), delayMemory)
@@ -85,8 +84,8 @@ func (l *Link) Observe(now time.Duration, hb Heartbeat) {
 	l.variance.add(float64(x)*float64(x)*n/(n+1), delayMemory)
 }
 
-// judge counts the heartbeats that have arrived, or are too late by now, in the order of
-// their numbers. Those that leave the kept numbers when the newest arrives wait no longer.
+// judge counts heartbeats in the order of their numbers, as arrived or as lost once they are too
+// late. It waits no longer for numbers that are too old to be kept when the newest arrives.
 func (l *Link) judge(now time.Duration, newest uint64) {
 	a := &l.arrivals
 	latest := a.newest.Scheduled + a.lateness() + time.Duration(patience*l.deviation())
@@ -105,16 +104,16 @@ func (l *Link) judge(now time.Duration, newest uint64) {
 	}
 }
 
-// RoundTrip notes that a message and its answer took d together. The delay of one direction
-// is taken for half of it: nobody can do better without clocks that agree.
+// RoundTrip notes that a message and its answer took d together. Half of it counts as the delay of
+// one direction: without synchronized clocks nothing better can be known.
 func (l *Link) RoundTrip(d time.Duration) { l.trip.add(float64(d), known) }
 
 // Restart prepares for a new process of the sender, which counts from 1 on another clock.
 // The link is the same.
 func (l *Link) Restart() { l.arrivals, l.judged = arrivals{}, 0 }
 
-// Quality returns the estimates. Until 128 delays were seen, isKnown is false, and the loss is
-// what is taken for it before anything is known.
+// Quality returns the estimates. Until 128 delays were seen, isKnown is false and the loss is a
+// default.
 func (l *Link) Quality() (q Quality, isKnown bool) {
 	q = Quality{
 		Loss: startLoss, Delay: time.Duration(l.trip.value / 2),

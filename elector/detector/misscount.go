@@ -3,13 +3,13 @@ package detector
 import "time"
 
 // MissCount is the article's detector: it suspects a sender that has been silent for so many
-// periods, counted from the arrival of the newest heartbeat. Any heartbeat restores trust.
+// periods since the newest heartbeat arrived. Any heartbeat restores trust.
 //
-// T_D is at most m x eta + D, for a count of m. A mistake takes m - 1 losses in a row, and
-// that the heartbeat after them, which races with the deadline, is lost too or a little
-// slower than the one before the losses: with independent loss and little jitter, E(T_MR) =
+// With a count of m, T_D is at most m x eta + D. For a mistake, m - 1 heartbeats in a row must be
+// lost, and the next one, which races with the deadline, must be lost too or be a little slower
+// than the one before the losses. With independent loss and little jitter, E(T_MR) =
 // eta / ((1 - p_L) x p_L^(m-1) x (p_L + (1 - p_L)/2)).
-// Its weakness: a heartbeat that was fast shortens the wait for the next one.
+// Its weakness: a fast heartbeat shortens the wait for the next one.
 type MissCount int
 
 // Observe returns the end of the last period that may be silent.

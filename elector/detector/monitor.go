@@ -6,13 +6,12 @@ import (
 	"time"
 )
 
-// Monitor estimates the link from one peer by the heartbeats of the elections that the peer
-// leads, and tells each election what it needs on that link. The estimates are those of the
-// link, so all elections share them.
+// Monitor estimates the link from one peer by the heartbeats of the elections that the peer leads,
+// and tells each election what it needs on that link. All elections share the estimates.
 //
-// The numbers of two elections have nothing to do with each other, so one election is
-// measured at a time; another takes its place when its heartbeats stay away. The zero Monitor
-// has seen nothing, and is ready for use.
+// Each election numbers its heartbeats by itself, so the Monitor measures one election at a time;
+// another takes its place when the heartbeats stay away. The zero Monitor has seen nothing, and is
+// ready for use.
 type Monitor struct {
 	// Ordered says that the link is; see Quality.
 	Ordered bool
@@ -23,14 +22,13 @@ type Monitor struct {
 	at     time.Duration // when it came
 }
 
-// Source is whose heartbeats these are: one election, and one leadership in it.
+// Source identifies the leadership, and its election, that sends heartbeats.
 type Source struct {
 	Group string
 	Term  uint64
 }
 
-// silence is after how many periods without a heartbeat of the election that is measured
-// another takes its place.
+// silence is the number of periods without a heartbeat after which another election is measured.
 const silence = 4
 
 // LinkUp notes that there is a new link to the peer, whose process may be a new one. What was
@@ -39,8 +37,8 @@ func (m *Monitor) LinkUp() {
 	m.source = Source{}
 }
 
-// Observe notes a heartbeat that arrived at now. One whose sender does not say its period is
-// of an older build, and tells nothing.
+// Observe notes a heartbeat that arrived at now. It ignores one without a period, of an older
+// build.
 func (m *Monitor) Observe(now time.Duration, from Source, hb Heartbeat) {
 	if hb.Period <= 0 || hb.Period > time.Hour {
 		return
@@ -64,8 +62,8 @@ func (m *Monitor) RoundTrip(d time.Duration) { m.link.RoundTrip(d) }
 type Tuning struct {
 	// Quality is what was measured.
 	Quality Quality
-	// Known says that enough was measured. Until then the period is a quarter of the longest,
-	// so that this is soon and losses do little harm.
+	// Known says that enough was measured. Until then the period is a quarter of the longest, so
+	// that enough is measured soon and losses do little harm.
 	Known bool
 	// Period is the eta that the leader should keep.
 	Period time.Duration
@@ -74,9 +72,9 @@ type Tuning struct {
 	Detection time.Duration
 }
 
-// Tune returns what an election needs that asks for the given quality of service of a link,
-// within limits. The result is last if the estimates have hardly moved since: by a tenth, or
-// by a hundredth of Detect.
+// Tune returns what an election that asks for a quality of service needs on the link, within
+// limits. It returns last if the estimates have hardly moved since: by less than a tenth, or the
+// delay by less than a hundredth of Detect.
 func (m *Monitor) Tune(last Tuning, ask QoS, limits Limits) Tuning {
 	q, known := m.link.Quality()
 	if last.Known == known && last.Period != 0 && !moved(last.Quality, q, ask.Detect/100) {
@@ -114,9 +112,9 @@ func (t Tuning) problem(ask QoS, limits Limits) problem {
 	return p
 }
 
-// Promise returns what holds while the leader keeps the given period, and an error that says
-// why that is less than was asked; nil if it is not. The error is an *Infeasible if no period
-// within the limits would do.
+// Promise returns the plan that holds while the leader keeps the given period. The error says why
+// the plan is less than was asked, and is nil if it is not. It is an *Infeasible if no period
+// within the limits suffices.
 func (t Tuning) Promise(ask QoS, limits Limits, period time.Duration) (Plan, error) {
 	p := t.problem(ask, limits)
 	switch {

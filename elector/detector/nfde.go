@@ -8,10 +8,10 @@ import "time"
 // heartbeat that was sent too long ago does not restore trust, and a fast one does not
 // shorten the wait for the next.
 //
-// The paper has i x eta for S_i; with schedule times, the period may change at any time. And
-// alpha = T_D^u - eta, with the period that the newest heartbeat announces, so that T_D stays
-// what was asked when the sender changes its period for somebody else's sake. Then
-// tau = mean(A_k - S_k) + S_l + T_D^u: eta has gone.
+// Where the paper has i x eta, this has the schedule time S_i, so the period may change at any
+// time. With alpha = T_D^u - eta, eta being the period that the newest heartbeat announces, T_D
+// stays what was asked when the sender changes its period because of another follower. Then
+// tau = mean(A_k - S_k) + S_l + T_D^u, without eta.
 type NFDE struct {
 	detection time.Duration // T_D^u
 	arrivals  arrivals
@@ -31,15 +31,14 @@ func (d *NFDE) Observe(now time.Duration, hb Heartbeat) time.Duration {
 	return d.tau
 }
 
-// Adjust changes T_D^u, because the estimate of E(D) has moved, and returns the freshness point
-// as it is from now on.
+// Adjust changes T_D^u because the estimate of E(D) has moved, and returns the new freshness point.
 func (d *NFDE) Adjust(detection time.Duration) time.Duration {
 	d.tau += detection - d.detection
 	d.detection = detection
 	return d.tau
 }
 
-// Forget forgets the lateness of what has arrived, not the numbers: after a suspicion, the next
-// new heartbeat shows what is usual now. Otherwise a link that has got slower for good would
-// have its sender suspected in every period until the mean has followed.
+// Forget forgets the lateness of what has arrived, but not the numbers. It is for the time after a
+// suspicion: the next new heartbeat shows what is usual now. Otherwise, on a link that has become
+// slower for good, the sender would be suspected in every period until the mean has followed.
 func (d *NFDE) Forget() { d.arrivals.count, d.arrivals.sum = 0, 0 }

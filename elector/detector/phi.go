@@ -18,11 +18,11 @@ type PhiConfig struct {
 	// Window is how many intervals between heartbeats are remembered, 2 to 10000. Usual:
 	// 200 to 1000. Two invented ones come first: see NewPhi.
 	Window int
-	// MinDeviation is the least standard deviation of the intervals that is believed. A
-	// quiet link would otherwise make one hiccup a suspicion. Positive.
+	// MinDeviation is the least standard deviation that is assumed for the intervals. Otherwise
+	// one hiccup on a quiet link would cause a suspicion. Positive.
 	MinDeviation time.Duration
-	// Pause is added to the mean of the intervals: a silence to put up with. Lost heartbeats
-	// need it, because a loss shows as one long interval. 0 or more.
+	// Pause is a silence that is tolerated: it is added to the mean of the intervals. Lost
+	// heartbeats make it necessary, because a loss shows as one long interval. 0 or more.
 	Pause time.Duration
 }
 
@@ -63,10 +63,9 @@ func (c PhiConfig) Check() (field string, value any, want string) {
 	return "", nil, ""
 }
 
-// WithDefaults fills in each field that is 0, for a sender of such a period to whom such a
-// promise binds its followers: a threshold of 8, a window of 200, a tenth of the period as the
-// least deviation, and the pause that Least needs to last as long. The zero PhiConfig, no
-// detector, stays as it is.
+// WithDefaults replaces each field that is 0: by a threshold of 8, a window of 200, a tenth of the
+// sender's period as the least deviation, and the pause with which Least is as long as the promise
+// that binds the followers. The zero PhiConfig, which means no detector, stays as it is.
 func (c PhiConfig) WithDefaults(period, promise time.Duration) PhiConfig {
 	if c == (PhiConfig{}) {
 		return c
@@ -97,8 +96,8 @@ func (c PhiConfig) String() string {
 		strconv.FormatFloat(c.Threshold, 'f', -1, 64), c.Window, c.MinDeviation, c.Pause)
 }
 
-// UnmarshalText reads fields as QoS.UnmarshalText does. If all are left out or 0, but the text
-// is not empty, it is the default threshold. It does not check them.
+// UnmarshalText reads fields as QoS.UnmarshalText does, and does not check them. If the text is
+// not empty the threshold is the default one unless the text sets it.
 func (c *PhiConfig) UnmarshalText(text []byte) error {
 	var read PhiConfig
 	err := readFields(text, ExamplePhi,
@@ -121,9 +120,8 @@ func (c PhiConfig) Least() time.Duration {
 	return c.Pause + time.Duration(normalQuantile(c.Threshold)*float64(c.MinDeviation))
 }
 
-// NewPhi returns a detector, or an error that says what is wrong with c. The window begins
-// with two invented intervals, 3/4 and 5/4 of the announced period: they stand for a
-// deviation of a quarter.
+// NewPhi returns a detector, or an error that says what is wrong with c. The window begins with two
+// invented intervals, 3/4 and 5/4 of the announced period, for a deviation of a quarter.
 func NewPhi(c PhiConfig) (*Phi, error) {
 	if field, value, want := c.Check(); field != "" {
 		return nil, fmt.Errorf("phi: %s is %v, but must be %s", field, value, want)
@@ -135,10 +133,10 @@ func NewPhi(c PhiConfig) (*Phi, error) {
 // longestInterval keeps the deadline far from overflow.
 const longestInterval = 24 * time.Hour
 
-// Observe learns the interval since the heartbeat before, unless that one had been suspected
-// by now, or one of the two was held: an outage is no sample of the intervals. A new period
-// makes the window begin again. A heartbeat that is not newer than the newest one changes
-// nothing.
+// Observe learns the interval since the heartbeat before. It does not if the sender was suspected
+// in between or one of the two heartbeats was held, because an outage is no sample of the
+// intervals. With a new period the window begins again. A heartbeat that is not newer than the
+// newest one changes nothing.
 func (p *Phi) Observe(now time.Duration, hb Heartbeat) time.Duration {
 	switch {
 	case hb.Number <= p.newest.Number:

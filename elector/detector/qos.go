@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// QoS is what a user asks of the detection of a crash. Exactly one of Accuracy and Duration
-// is set.
+// QoS is the quality of service that a user asks of the detection of a crash. Exactly one of
+// Accuracy and Duration is set.
 type QoS struct {
 	// Detect is T_D^U: a crash is detected within it, the mean delay included. It is between
 	// 1ms and 1h.
@@ -17,8 +17,8 @@ type QoS struct {
 	// Mistakes is T_MR^L: from one mistake to the next, the mean is at least this. It is at
 	// least Detect.
 	Mistakes Recurrence
-	// Accuracy is P_A^L: at a random moment at which the sender is up, it is trusted with at
-	// least this probability. It is at least 0.5 and below 1.
+	// Accuracy is P_A^L: at a random moment while the sender is up, it is trusted with at least
+	// this probability. It is at least 0.5 and below 1.
 	Accuracy float64
 	// Duration is T_M^U: a mistake lasts no longer than this on average. It is below Mistakes.
 	Duration time.Duration
@@ -46,7 +46,7 @@ func (q QoS) Check(wrong func(field string, value any, want string)) {
 	}
 }
 
-// Validate returns an error with all that Check says; nil if that is nothing.
+// Validate returns all that Check says as one error, or nil.
 func (q QoS) Validate() error {
 	var wrong []error
 	q.Check(func(field string, value any, want string) {
@@ -71,9 +71,9 @@ func (q QoS) String() string {
 	return text + ", accuracy: " + strconv.FormatFloat(q.Accuracy, 'f', -1, 64)
 }
 
-// UnmarshalText reads fields in any order, with commas or semicolons between them, such as
-// "detect: 200ms, mistakes: 1/30d, accuracy: 0.99999"; braces around them may be there. Without
-// any field it is the zero QoS. It does not check them.
+// UnmarshalText reads fields in any order, separated by commas or semicolons and perhaps in braces,
+// such as "detect: 200ms, mistakes: 1/30d, accuracy: 0.99999". Without any field it yields the zero
+// QoS. It does not check the fields.
 func (q *QoS) UnmarshalText(text []byte) error {
 	var read QoS
 	err := readFields(text, ExampleQoS,

@@ -7,10 +7,10 @@ import (
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
-// Cluster holds every step of every node of a cluster against the protocol: what each may say
-// by what it has heard and said before, whatever its machine believes. Live runs, of which less
-// is known, feed it the transitions alone. What happens is told in the order of true time. Its
-// memory grows with the number of leaderships only. It is not safe for concurrent use.
+// Cluster checks every step of every node of a cluster against the protocol: what a node may say
+// after what it has heard and said before, whatever its machine believes. Live runs, of which less
+// is known, report only the transitions. Events must be reported in the order of true time. Its
+// memory grows only with the number of leaderships. It is not safe for concurrent use.
 type Cluster struct {
 	checks  Checks
 	quorum  int

@@ -21,9 +21,9 @@ func Consistent(s *elector.State) error {
 	return fmt.Errorf("state of a %s: not true: %s: %+v", shown.Role, what, shown)
 }
 
-// True returns what is not true of a message when it leaves a node that is in state s after the
-// step; nil if it is true. Today only a yes to scouting can be untrue: it says that the node is
-// free to vote for the asker now, also if it waited for the disk.
+// True returns what is not true about a message when it leaves a node that is in state s after the
+// step; nil if it is true. Only a yes to scouting can be untrue: it says that the node is free to
+// vote for the asker now, even if the message waited for the disk.
 func True(s *elector.State, e *elector.Envelope) error {
 	if e.Message.Kind != elector.ElectionScoutingResponse || !e.Message.WillVote {
 		return nil

@@ -8,8 +8,8 @@ import (
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
-// promises counts, from the messages alone and in true time, what a voter has promised and for
-// whom it voted.
+// promises tracks, from the messages alone and in true time, what a voter has promised and for whom
+// it voted.
 type promises struct {
 	heard []heard                          // what it may still answer, oldest first
 	bound pledge                           // its newest promise
@@ -24,7 +24,7 @@ type heard struct {
 	term     lsn.Term
 	sentAt   elector.Time
 	until    time.Duration // end of the promise that a yes to it makes
-	conflict pledge        // what bound the voter to another when it heard it; zero for nothing
+	conflict pledge        // what bound the voter to another node at that time; zero for nothing
 }
 
 // pledge is a promise to vote for nobody else.
@@ -39,8 +39,8 @@ func (p *pledge) binds(now time.Duration, id elector.NodeID) bool {
 	return p.to != "" && p.to != id && p.until > now
 }
 
-// hears notes an input; until is the end of the promise that a yes would make now. A promise
-// ends early by a proven death, by a cession, or as a quorum has elected another since.
+// hears notes an input; until is the end of the promise that a yes would make now. A promise ends
+// early by a proven death, by a cession, or because a quorum has elected another node since.
 func (p *promises) hears(now time.Duration, in elector.Input, until time.Duration) {
 	switch in := in.(type) {
 	case elector.Died:

@@ -25,19 +25,19 @@ const (
 
 var errLost = errors.New("the fault layer lost the last frame")
 
-// conn is a connection with the faults in it. One goroutine lets out what is written.
+// conn is a connection with the faults in it. One goroutine writes the frames that are late.
 type conn struct {
 	net.Conn
 	f     *Faults
 	peer  elector.NodeID
 	in    io.Reader
-	frame []byte // of the newest frame what has not been read yet
-	buf   []byte // in which it is
+	frame []byte // the part of the newest frame that was not read yet
+	buf   []byte // holds that frame
 	reset atomic.Bool
 
 	late    chan lateFrame
 	waiting atomic.Int32  // frames that are late
-	lost    bool          // the newest frame to the peer
+	lost    bool          // the newest frame to the peer was lost
 	flush   chan struct{} // closed by CloseWrite
 	closing sync.Once
 	closed  chan struct{}
@@ -46,7 +46,7 @@ type conn struct {
 
 	mu    sync.Mutex
 	limit time.Time     // of reads
-	moved chan struct{} // limit is another one
+	moved chan struct{} // limit has changed
 }
 
 type lateFrame struct {
@@ -68,7 +68,7 @@ func (f *Faults) Wrap(peer elector.NodeID, inner net.Conn, in io.Reader) net.Con
 	return c
 }
 
-// Read reads frames as a whole, so that a whole one can be lost.
+// Read reads whole frames, so that a whole one can be lost.
 func (c *conn) Read(b []byte) (int, error) {
 	for len(c.frame) == 0 {
 		if err := c.next(); err != nil {
@@ -102,8 +102,8 @@ func (c *conn) next() error {
 	return err
 }
 
-// hear waits while the peer's end of the connection is cut off: how it ends does not
-// show before the cut or the time for reading ends.
+// hear waits while the peer's end of the connection is cut off: the end of the connection shows
+// only once the cut, or the time for reading, is over.
 func (c *conn) hear(err error) error {
 	for {
 		c.f.mu.Lock()
@@ -133,8 +133,8 @@ func (c *conn) hear(err error) error {
 	}
 }
 
-// Write takes one frame: one that is not late leaves at once, as without a fault layer. The
-// error may be that of an earlier one.
+// Write takes one frame. A frame that is not late leaves at once, as without a fault layer. The
+// error may be that of an earlier frame.
 func (c *conn) Write(frame []byte) (int, error) {
 	x := c.f.of(c.peer)
 	if c.lost = x.lost(); c.lost {
@@ -185,8 +185,8 @@ func (c *conn) write() {
 	}
 }
 
-// CloseWrite ends the stream after the last frame, if that is not lost. No Write may
-// come with or after it.
+// CloseWrite ends the stream after the last frame, unless that was lost. No Write may run at the
+// same time or later.
 func (c *conn) CloseWrite() error {
 	close(c.flush)
 	close(c.late)
