@@ -83,14 +83,6 @@ func TestProxyIsSeenByBothEnds(t *testing.T) {
 	require.False(t, a.trustsTheEndOf("b"))
 }
 
-// trustsTheEndOf reports whether n would take the end of its link for a proof.
-func (n *node) trustsTheEndOf(peer nodeID) bool {
-	n.Mesh.mu.RLock()
-	defer n.Mesh.mu.RUnlock()
-	p := n.peers[peer]
-	return p.evidence != nil && p.evidence.provable()
-}
-
 // TestPlainConnectionsHaveNoProxy in any of the ways in which a node may listen.
 func TestPlainConnectionsHaveNoProxy(t *testing.T) {
 	for name, c := range map[string]struct{ bind, host string }{
@@ -149,10 +141,7 @@ func TestEvidenceOnAnotherPathThanItsLinkIsRefused(t *testing.T) {
 	b := start(t, "b", func(c *Config) { c.DeathProof.Off = true })
 	a.knows(b)
 	until(t, func() bool { return a.evidenceTo("b") != nil })
-	a.Mesh.mu.RLock()
-	l := a.peers["b"].link
-	a.Mesh.mu.RUnlock()
-	_, err := l.dialEvidence(forward(t, b.Addr().String()))
+	_, err := a.linkTo("b").dialEvidence(forward(t, b.Addr().String()))
 	require.ErrorContains(t, err, "one end of the evidence connection")
 	require.True(t, a.observed("b refused proxied", "evidence connection"))
 }

@@ -169,7 +169,7 @@ func TestProofCanBeSwitchedOff(t *testing.T) {
 	c.settles(t, a)
 	a.AddPeer("child", c.addr)
 	c.signal(t, syscall.SIGKILL)
-	until(t, func() bool { return strings.Contains(a.Links()[0].LastErr, "refused") })
+	a.fails(t, "refused")
 	require.Len(t, a.all("child"), 2, "up and down")
 }
 
@@ -197,6 +197,6 @@ func TestResetIsNoProof(t *testing.T) {
 	reset(s.conn)
 	a.sees(t, "x", "down reset")
 	a.AddPeer("x", "127.0.0.1:1")
-	until(t, func() bool { return strings.Contains(a.Links()[0].LastErr, "refused") })
+	a.fails(t, "refused")
 	require.Equal(t, []string{"up 1", "down reset"}, a.all("x"))
 }

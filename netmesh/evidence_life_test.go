@@ -99,16 +99,6 @@ func TestLivingProcessNeverEndsItsEvidenceByAFIN(t *testing.T) {
 	}
 }
 
-// evidenceTo is the evidence connection to a peer that stands, or nil.
-func (n *node) evidenceTo(peer nodeID) *evidence {
-	n.Mesh.mu.RLock()
-	defer n.Mesh.mu.RUnlock()
-	if p := n.peers[peer]; p != nil && p.evidence != nil && p.evidence.seen == elector.EvidenceNone {
-		return p.evidence
-	}
-	return nil
-}
-
 // TestEvidenceHandshakeThatFailsEndsByAReset on both sides: the other one may take the
 // connection for made already.
 func TestEvidenceHandshakeThatFailsEndsByAReset(t *testing.T) {
@@ -118,9 +108,7 @@ func TestEvidenceHandshakeThatFailsEndsByAReset(t *testing.T) {
 		a, b := start(t, "a"), start(t, "b", noting)
 		a.knows(b)
 		until(t, func() bool { return a.evidenceTo("b") != nil })
-		a.Mesh.mu.RLock()
-		l := a.peers["b"].link
-		a.Mesh.mu.RUnlock()
+		l := a.linkTo("b")
 		l.key = []byte("another's") // b refuses it
 		_, err := l.dialEvidence(l.info.Remote)
 		require.ErrorContains(t, err, "refused by the peer (already-connected)")
@@ -171,9 +159,7 @@ func TestEvidenceThatNobodyHoldsIsNone(t *testing.T) {
 func TestAProbeIsContentWithTheProcessBehindTheLink(t *testing.T) {
 	a := start(t, "a")
 	m := inKernel(t, a)
-	a.Mesh.mu.RLock()
-	l := a.peers["x"].link
-	a.Mesh.mu.RUnlock()
+	l := a.linkTo("x")
 	for name, c := range map[string]struct {
 		change func(*hello)
 		other  bool

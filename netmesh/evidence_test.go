@@ -3,7 +3,6 @@ package netmesh
 import (
 	"net"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -115,23 +114,6 @@ func (s *stranger) shows(certificate []byte) {
 	require.NoError(s.t, err)
 }
 
-// evidenceOf is how the evidence connection of a peer ended, and whether there is one.
-func (n *node) evidenceOf(peer nodeID) (seen elector.Evidence, known bool) {
-	n.Mesh.mu.RLock()
-	defer n.Mesh.mu.RUnlock()
-	p := n.peers[peer]
-	if p.evidence == nil {
-		return elector.EvidenceNone, false
-	}
-	return p.evidence.seen, true
-}
-
-// stands reports whether there is an evidence connection to a peer.
-func (n *node) stands(peer nodeID) bool {
-	seen, known := n.evidenceOf(peer)
-	return known && seen == elector.EvidenceNone
-}
-
 // TestResetThatAWriterMeetsFirstIsNoProof: of a reset the first call alone is told.
 // Where that is the writer's, the reader sees an end of stream; and the port of a living
 // process refuses, as behind a firewall that rejects with a reset: §6.7.
@@ -152,10 +134,8 @@ func TestResetThatAWriterMeetsFirstIsNoProof(t *testing.T) {
 // have been reset and a ping has met that.
 func resetBeforeWrite(t *testing.T, a *node, m *member) {
 	e := m.evidence()
-	_, frame, err := m.enc.batch([]queued{{"g", ack(1)}}, smallFrame)
-	require.NoError(t, err)
-	m.write(frame...)
-	require.Eventually(t, a.held.Load, patience, glance)
+	m.says(1)
+	until(t, a.held.Load)
 	_ = m.listener.Close()
 	reset(m.conn)
 	reset(e.conn)
@@ -163,10 +143,9 @@ func resetBeforeWrite(t *testing.T, a *node, m *member) {
 	close(a.release)
 	until(t, func() bool { return a.up() == 0 })
 	a.AddPeer("x", m.hello.Address)
-	refused := func() bool { return strings.Contains(a.Links()[0].LastErr, "refused") }
-	until(t, refused)
-	seen, _ := a.evidenceOf("x")
-	require.Equal(t, elector.EvidenceReset, seen)
+	a.fails(t, "refused")
+	require.Equal(t, elector.EvidenceReset,
+		ofPeer(a, "x", func(p *peer) elector.Evidence { return p.evidence.seen }))
 	require.Equal(t, []string{"up 1", "g HeartbeatAck 1", "down reset"}, a.all("x"))
 }
 
@@ -176,17 +155,13 @@ func TestDeathIsProvenWhileTheLinkIsRead(t *testing.T) {
 	a := startWith(t, "a", &recorder{slow: "x", release: make(chan struct{})})
 	m := inKernel(t, a)
 	e := m.evidence()
-	_, frame, err := m.enc.batch([]queued{{"g", ack(1)}}, smallFrame)
-	require.NoError(t, err)
-	m.write(frame...)
-	require.Eventually(t, a.held.Load, patience, glance)
+	m.says(1)
+	until(t, a.held.Load)
 	_ = m.listener.Close()
 	_ = closeWrite(m.conn)
 	_ = e.conn.Close()
 	refused := func() bool {
-		a.Mesh.mu.RLock()
-		defer a.Mesh.mu.RUnlock()
-		return a.peers["x"].evidence.proof != 0
+		return ofPeer(a, "x", func(p *peer) bool { return p.evidence.proof != 0 })
 	}
 	require.Eventually(t, refused, patience, glance, "the handler still holds the reader up")
 	require.Equal(t, []string{"up 1"}, a.all("x"))
@@ -198,9 +173,7 @@ func TestDeathIsProvenWhileTheLinkIsRead(t *testing.T) {
 
 // broken reports whether the writer of a link has met an error.
 func (n *node) broken(peer nodeID) bool {
-	n.Mesh.mu.RLock()
-	l := n.peers[peer].link
-	n.Mesh.mu.RUnlock()
+	l := n.linkTo(peer)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.broken

@@ -195,6 +195,36 @@ func ack(seq uint64) elector.Message {
 
 type nodeID = elector.NodeID
 
+// ofPeer reads something of a peer, nil if it is unknown, under the lock of the mesh.
+func ofPeer[T any](n *node, id nodeID, read func(*peer) T) T {
+	n.Mesh.mu.RLock()
+	defer n.Mesh.mu.RUnlock()
+	return read(n.peers[id])
+}
+
+// linkTo is the link to a peer, or nil.
+func (n *node) linkTo(id nodeID) *link {
+	return ofPeer(n, id, func(p *peer) *link { return p.link })
+}
+
+// evidenceTo is the evidence connection to a peer that stands, or nil.
+func (n *node) evidenceTo(id nodeID) *evidence {
+	return ofPeer(n, id, func(p *peer) *evidence {
+		if p == nil || p.evidence == nil || p.evidence.seen != elector.EvidenceNone {
+			return nil
+		}
+		return p.evidence
+	})
+}
+
+// stands reports whether there is an evidence connection to a peer.
+func (n *node) stands(id nodeID) bool { return n.evidenceTo(id) != nil }
+
+// trustsTheEndOf reports whether n would take the end of its link for a proof.
+func (n *node) trustsTheEndOf(id nodeID) bool {
+	return ofPeer(n, id, func(p *peer) bool { return p.evidence != nil && p.evidence.provable() })
+}
+
 // resetLink breaks the connections to a peer as a broken network would.
 func (n *node) resetLink(peer nodeID) {
 	n.Mesh.mu.RLock()

@@ -70,6 +70,19 @@ func (s *stranger) write(b ...byte) {
 	require.NoError(s.t, err)
 }
 
+// says sends an ack on an established link.
+func (s *stranger) says(seq uint64) {
+	_, frame, err := s.enc.batch([]queued{{"g", ack(seq)}}, smallFrame)
+	require.NoError(s.t, err)
+	s.write(frame...)
+}
+
+// fails waits until the last error of the first peer contains a text.
+func (n *node) fails(t testing.TB, text string) {
+	t.Helper()
+	until(t, func() bool { return strings.Contains(n.Links()[0].LastErr, text) })
+}
+
 // counts waits until a reason was counted.
 func (n *node) counts(t testing.TB, reason Reason) {
 	t.Helper()

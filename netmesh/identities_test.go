@@ -1,6 +1,7 @@
 package netmesh
 
 import (
+	"maps"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,10 +17,7 @@ import (
 func remembers(of *node) func(*Config) {
 	of.Mesh.mu.Lock()
 	defer of.Mesh.mu.Unlock()
-	all := map[elector.NodeID][]uuid.UUID{}
-	for name, ids := range of.identities {
-		all[name] = ids
-	}
+	all := maps.Clone(of.identities)
 	return func(c *Config) { c.Identities = all }
 }
 

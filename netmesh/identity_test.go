@@ -202,6 +202,7 @@ func TestAWelcomeOfAnEndedProcessIsNotReportedAsACopy(t *testing.T) {
 				if err != nil {
 					return
 				}
+				t.Cleanup(func() { _ = conn.Close() }) // a collector closes what nobody refers to
 				s := &stranger{newHandshake(conn, patience), t}
 				_ = s.expect(frameHello, &hello{})
 				h.Boot, h.MinVersion = 1, minVersion

@@ -139,7 +139,7 @@ func TestAddressOfAPeerCanChange(t *testing.T) {
 	a.AddPeer("b", "127.0.0.1:1")
 	a.AddPeer("a", b.Addr().String()) // itself: ignored
 	a.AddPeer("b", "")                // likewise
-	until(t, func() bool { return strings.Contains(a.Links()[0].LastErr, "refused") })
+	a.fails(t, "refused")
 	a.knows(b)
 	a.sees(t, "b", "up 1")
 	require.Len(t, a.Links(), 1)

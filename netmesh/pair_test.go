@@ -183,22 +183,18 @@ func TestLastFramesOfAReplacedConnectionArrive(t *testing.T) {
 			synctest.Wait()
 			return s
 		}
-		say := func(s *stranger, seq uint64) {
-			_, frame, err := s.enc.batch([]queued{{"g", ack(seq)}}, smallFrame)
-			require.NoError(t, err)
-			s.write(frame...)
-			synctest.Wait()
-		}
 		h := helloFrom(a)
 		first := dial(h)
 		h.Dial = 2
 		second := dial(h)
-		say(first, 1)
+		first.says(1)
+		synctest.Wait()
 		require.Equal(t, []string{"up 1", "up 1", "g HeartbeatAck 1"}, a.all("x"))
 
 		a.Disconnect("x", "enough")
 		synctest.Wait()
-		say(second, 2)
+		second.says(2)
+		synctest.Wait()
 		require.Zero(t, a.count("x", "g HeartbeatAck 2"), "what was ended on purpose says no more")
 	})
 }

@@ -38,8 +38,7 @@ func TestRefusedHandshakesAreObservedByBothEnds(t *testing.T) {
 			z.observes(t, append(c.words, string(c.dials)+" refused "+c.kind.String())...)
 			a.counts(t, c.kind)
 			z.counts(t, c.kind)
-			until(t, func() bool { return z.Links()[0].LastErr != "" })
-			require.Contains(t, z.Links()[0].LastErr, c.words[0])
+			z.fails(t, c.words[0])
 		})
 	}
 }

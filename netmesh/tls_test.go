@@ -189,8 +189,7 @@ func TestWhoIsDialedIsKnownByItsCertificate(t *testing.T) {
 				return
 			}
 			require.ErrorContains(t, err, "does not accept this node's certificate, and its log says why")
-			until(t, func() bool { return a.Links()[0].LastErr != "" })
-			require.Contains(t, a.Links()[0].LastErr, "refused (tls): ")
+			a.fails(t, "refused (tls): ")
 			require.Contains(t, a.Links()[0].LastErr, c.accepting)
 			a.observes(t, "b refused tls", c.accepting)
 			_, _ = io.Copy(io.Discard, taped)
@@ -274,9 +273,7 @@ func TestNothingReadablePasses(t *testing.T) {
 		child.sees(t, "a", "up 1")
 		require.True(t, a.Send("child", "readable-group", ack(1)))
 		child.sees(t, "a", "readable-group HeartbeatAck 1")
-		a.Mesh.mu.RLock()
-		key := string(a.peers["child"].link.key)
-		a.Mesh.mu.RUnlock()
+		key := string(a.linkTo("child").key)
 		for _, word := range []string{"child", "readable-meta", "readable-group", key, magic} {
 			if a.cfg.TLS != nil {
 				require.NotContains(t, tape.String(), word)
