@@ -59,7 +59,7 @@ func TestCandidacyChangesAtRunTime(t *testing.T) {
 func TestPriorityChangesAtRunTime(t *testing.T) {
 	withCluster(t, three, func(t *testing.T, c *testCluster) {
 		old := c.AwaitLeader()
-		next := without(old)[1]
+		next := c.others(c.Node(old))[1]
 		require.NoError(t, c.Node(next).Default().SetPriority(7))
 		c.Await("the preferred node to lead", func() bool { return c.Leader() == next })
 		require.Equal(t, 7, c.Node(next).Status().Groups[0].Priority)

@@ -68,7 +68,7 @@ func TestAnElectionIsClosedAsSoonAsTheWorkOfItsRunHasStopped(t *testing.T) {
 		}
 		time.Sleep(election)
 		began := time.Now()
-		require.NoError(t, x[leaderOf(t, x)].Close(t.Context()))
+		require.NoError(t, x[c.leader("x").ID()].Close(t.Context()))
 		require.Zero(t, time.Since(began))
 		require.ErrorIs(t, <-ended, cluster.ErrClosed)
 	})

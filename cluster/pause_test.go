@@ -19,20 +19,10 @@ func pauseOn(t *testing.T, c *testCluster, ids ...cluster.NodeID) {
 	}
 }
 
-// without are the nodes of three but one.
-func without(id cluster.NodeID) (rest []cluster.NodeID) {
-	for _, other := range three {
-		if other != id {
-			rest = append(rest, other)
-		}
-	}
-	return rest
-}
-
 func TestNobodyStandsUntilElectionsAreResumed(t *testing.T) {
 	withCluster(t, three, func(t *testing.T, c *testCluster) {
 		old := c.AwaitLeader()
-		rest := without(old)
+		rest := c.others(c.Node(old))
 		pauseOn(t, c, three...)
 		c.Crash(old)
 		time.Sleep(50 * time.Minute)
@@ -80,7 +70,7 @@ func TestTheSameLeaderIsBackAfterItsRestart(t *testing.T) {
 		restarted(c.Crash, three...)
 		restarted(c.Stop, three...)
 
-		next := without(leader)[0]
+		next := c.others(c.Node(leader))[0]
 		require.NoError(t, c.Node(leader).Transfer(t.Context(), next))
 		time.Sleep(time.Second) // it is written beside the driver
 		old := leader
@@ -109,7 +99,7 @@ func TestAPausedLeaderHandsOverToANamedNodeOnly(t *testing.T) {
 		require.NoError(t, c.Node(leader).Default().SetFit(fmt.Errorf("ill")))
 		time.Sleep(time.Minute)
 		require.Equal(t, leader, c.Leader())
-		next := without(leader)[1]
+		next := c.others(c.Node(leader))[1]
 		require.NoError(t, c.Node(leader).Transfer(t.Context(), next))
 		require.Equal(t, next, c.AwaitLeader())
 		require.ErrorIs(t, c.Node(leader).Transfer(t.Context(), ""), cluster.ErrNotLeader)
@@ -122,34 +112,22 @@ func TestAPausedLeaderHandsOverToANamedNodeOnly(t *testing.T) {
 
 func TestElectionsThatAreOpenedLaterArePausedToo(t *testing.T) {
 	withCluster(t, three, func(t *testing.T, c *testCluster) {
-		open := func(id cluster.NodeID) *cluster.Election {
-			e, err := c.Node(id).Election("jobs", cluster.ElectionConfig{})
+		open := func(id cluster.NodeID) {
+			_, err := c.Node(id).Election("jobs", cluster.ElectionConfig{})
 			require.NoError(t, err)
-			return e
 		}
-		jobs := map[cluster.NodeID]*cluster.Election{}
 		for _, id := range three {
-			jobs[id] = open(id)
+			open(id)
 		}
-		leads := func() (leader cluster.NodeID) {
-			for id, e := range jobs {
-				if e.IsLeader() {
-					leader = id
-				}
-			}
-			return leader
-		}
-		c.Await("a leader of jobs", func() bool { return leads() != "" })
+		leader := c.AwaitLeader("jobs")
 		c.AwaitLeader()
-		leader := leads()
 		pauseOn(t, c, three...)
 		for _, id := range three {
 			c.Restart(id)
 			time.Sleep(20 * time.Second) // events of the default election pass meanwhile
-			jobs[id] = open(id)
+			open(id)
 		}
-		c.Await("a leader of jobs", func() bool { return leads() != "" })
-		require.Equal(t, leader, leads())
+		require.Equal(t, leader, c.AwaitLeader("jobs"))
 	})
 }
 

@@ -100,22 +100,18 @@ func (c *testCluster) nodes() map[cluster.NodeID]*cluster.Node {
 	return nodes
 }
 
-// leader is the node that leads, on which all that run agree; it fails the test if
-// there is none or more than one.
-func (c *testCluster) leader() *cluster.Node {
+// leader is the node that leads in an election, on which all that run agree; it fails the test if
+// there is none.
+func (c *testCluster) leader(group ...string) *cluster.Node {
 	c.t.Helper()
-	var leader *cluster.Node
-	for _, n := range c.nodes() {
-		if n.IsLeader() {
-			require.Nil(c.t, leader, "two leaders")
-			leader = n
-		}
+	id := c.Leader(group...)
+	require.NotEmpty(c.t, id, "no leader")
+	for other, n := range c.nodes() {
+		e, err := n.Lookup(append(group, cluster.DefaultGroup)[0])
+		require.NoError(c.t, err)
+		require.Equal(c.t, id, e.Status().Leader, "as %s sees it", other)
 	}
-	require.NotNil(c.t, leader, "no leader")
-	for id, n := range c.nodes() {
-		require.Equal(c.t, leader.ID(), n.Status().Groups[0].Leader, "as %s sees it", id)
-	}
-	return leader
+	return c.Node(id)
 }
 
 // elect is leader, once there was time for an election.
@@ -145,27 +141,6 @@ func (c *testCluster) open(
 		elections[id] = e
 	}
 	return elections
-}
-
-// leaders are the nodes that lead in an election.
-func leaders(elections map[cluster.NodeID]*cluster.Election) (ids []cluster.NodeID) {
-	for id, e := range elections {
-		if e.IsLeader() {
-			ids = append(ids, id)
-		}
-	}
-	return ids
-}
-
-// leaderOf is the one node that leads in an election on which all agree.
-func leaderOf(t *testing.T, elections map[cluster.NodeID]*cluster.Election) cluster.NodeID {
-	t.Helper()
-	ids := leaders(elections)
-	require.Len(t, ids, 1)
-	for id, e := range elections {
-		require.Equal(t, ids[0], e.Status().Leader, "leader of %s as %s sees it", e.Group(), id)
-	}
-	return ids[0]
 }
 
 // requireNone ends a subscription that must have got no event.

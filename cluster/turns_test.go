@@ -29,7 +29,7 @@ func TestNodesThatStandInTurnNeedRoundTripsOnly(t *testing.T) {
 		}
 		time.Sleep(election)
 		require.Equal(t, cluster.NodeID("c"), c.leader().ID(), "the first in line by ID")
-		require.Equal(t, cluster.NodeID("c"), leaderOf(t, later))
+		require.Equal(t, cluster.NodeID("c"), c.leader("later").ID())
 		for range 10 {
 			old := c.leader().ID()
 			c.Crash(old)

@@ -3,9 +3,6 @@ package loop
 import (
 	"context"
 	"errors"
-	"fmt"
-	"runtime"
-	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -98,40 +95,6 @@ func BenchmarkHeartbeat(b *testing.B) {
 		l.Received(e.from, e.group, e.msg)
 	}
 	l.view(func(*Driver) {})
-}
-
-// BenchmarkHandle is the driver's part of that.
-func BenchmarkHandle(b *testing.B) {
-	l, e := fed(b)
-	e.posted = 1
-	b.ReportAllocs()
-	l.view(func(d *Driver) {
-		for b.Loop() {
-			d.taken(&e, time.Hour)
-			d.handle(&e)
-		}
-	})
-}
-
-// BenchmarkRequest is what one election asks for, beside others that ask for nothing.
-func BenchmarkRequest(b *testing.B) {
-	for _, others := range []int{0, 3000} {
-		b.Run(fmt.Sprintf("others=%d", others), func(b *testing.B) {
-			l, e := run(b, clock.System(), "a", "b")
-			for i := range others {
-				_, err := l.Open(strconv.Itoa(i), Setup{Elector: e.Config})
-				require.NoError(b, err)
-			}
-			for b.Loop() {
-				_, err := e.Change(leadership.Prefer{Priority: b.N})
-				require.NoError(b, err)
-				for len(l.waiting.ready) > 0 {
-					runtime.Gosched()
-				}
-				l.view(func(*Driver) {})
-			}
-		})
-	}
 }
 
 // A process that was paused finds a tick due and events to handle; the clock says
