@@ -1,15 +1,18 @@
 package cluster_test
 
 import (
+	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
-
-	"github.com/hashicorp/go-hclog"
-	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/cluster/clustertest"
 	"github.com/bmqelect/bmqelect/cluster/findings"
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/lsn"
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
 )
 
 func TestStatusNamesWhatDiffersBetweenMembers(t *testing.T) {
@@ -60,4 +63,54 @@ func TestAVoterThatIsOneNoMoreIsToldOfOnceALink(t *testing.T) {
 			cfg.Logger = hclog.New(&hclog.LoggerOptions{Output: &log})
 		}
 	}))
+}
+
+// claims lets a voter say to another that it leads, in a term so far ahead of the leader's.
+func (c *testCluster) claims(liar, to *cluster.Node, ahead lsn.Term) {
+	term := to.Status().Groups[0].Term + ahead
+	liar.Do(func() {
+		liar.Mesh().Send(to.ID(), cluster.DefaultGroup,
+			elector.Message{Kind: elector.LeaderHeartbeat, Term: term, SentAt: 1})
+	})
+	synctest.Wait()
+}
+
+// A voter that claims to lead in the term of the leader or above is named by the leader.
+func TestAVoterThatClaimsAgainstALeaderIsNamed(t *testing.T) {
+	for name, ahead := range map[string]lsn.Term{"in its term": 0, "above it": 1} {
+		t.Run(name, func(t *testing.T) {
+			withCluster(t, three, func(t *testing.T, c *testCluster) {
+				time.Sleep(election)
+				leader := c.leader()
+				others := c.others(leader)
+				require.False(t, found(leader, findings.FalseClaim, others[0]))
+				c.claims(c.Node(others[0]), leader, ahead)
+				require.True(t, found(leader, findings.FalseClaim, others[0]))
+				require.False(t, found(leader, findings.FalseClaim, others[1]))
+			})
+		})
+	}
+}
+
+// A voter that claims and is silent is named by a follower that it draws from its leader again
+// and again. Once or twice may happen to a correct voter.
+func TestAVoterThatClaimsAndIsSilentIsNamed(t *testing.T) {
+	withCluster(t, three, func(t *testing.T, c *testCluster) {
+		time.Sleep(election)
+		others := c.others(c.leader())
+		liar, follower := c.Node(others[0]), c.Node(others[1])
+		// It takes no part in elections: each needs the follower.
+		c.Cut(liar.ID(), c.leader().ID())
+		require.NoError(t, liar.Default().SetFit(errors.New("it lies")))
+		for claims := range 3 {
+			require.False(t, found(follower, findings.FalseClaim, liar.ID()), claims)
+			leader := c.AwaitLeader()
+			if leader == follower.ID() {
+				require.NoError(t, follower.Default().Transfer(t.Context(), ""))
+			}
+			c.claims(liar, follower, 1)
+			time.Sleep(election)
+		}
+		require.True(t, found(follower, findings.FalseClaim, liar.ID()))
+	})
 }

@@ -7,13 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/cluster/clustertest"
 	"github.com/bmqelect/bmqelect/cluster/internal/testhook"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/lsn"
+	"github.com/stretchr/testify/require"
 )
 
 func TestCampaignReturnsALeadershipThatExcludesAllOthers(t *testing.T) {
@@ -244,5 +243,58 @@ func TestALoneVoterLeadsWithoutALease(t *testing.T) {
 		<-l.Context().Done()
 		require.Equal(t, article.Lease, time.Until(l.Deadline()), "the work has as long as a lease")
 		<-l.Done()
+	})
+}
+
+func TestNothingIsHandedOverForAContextThatHasEnded(t *testing.T) {
+	withContest(t, func(t *testing.T, o *contest, l *cluster.Leadership) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		require.ErrorIs(t, l.Election().Transfer(ctx, ""), context.Canceled)
+		require.ErrorIs(t, l.Election().StepDown(ctx, time.Minute), context.Canceled)
+		require.ErrorIs(t, l.Election().Resign(ctx), context.Canceled)
+		time.Sleep(election)
+		require.True(t, l.Valid())
+		require.NoError(t, l.Context().Err())
+		l.Release()
+	})
+}
+
+// However a leadership ends, Done is closed, so that work which is stuck can end its
+// process.
+func TestDoneIsClosedWithoutALease(t *testing.T) {
+	for name, end := range map[string]func(n *cluster.Node){
+		"close": func(n *cluster.Node) { n.Close(context.Background()) },
+		"fail":  func(n *cluster.Node) { n.Fail(errors.New("disk gone")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			withCluster(t, one, func(t *testing.T, c *testCluster) {
+				l := c.campaign("a").next()
+				l.GiveUp() // as the end of Run's ctx does; the work is stuck
+				end(c.Node("a"))
+				select {
+				case <-l.Done():
+				case <-time.After(time.Minute):
+					require.Fail(t, "Done is open")
+				}
+			})
+		})
+	}
+}
+
+func TestStuckWorkIsWaitedForOnce(t *testing.T) {
+	withContest(t, func(t *testing.T, o *contest, l *cluster.Leadership) {
+		l.GiveUp()
+		<-l.Done()
+		began := time.Now()
+		next := o.next()
+		require.Less(t, time.Since(began), article.HeartbeatBroadcast, "not for another lease")
+		require.NotEqual(t, l.Node(), next.Node())
+		o.join(next.Node())
+		next.Release()
+		third := o.next()
+		require.NotEqual(t, l.Node(), third.Node(), "its own work keeps it from leading")
+		third.Release()
+		l.Release()
 	})
 }

@@ -1,11 +1,13 @@
 package cluster
 
 import (
+	"context"
+	"net"
 	"testing"
-
-	"github.com/stretchr/testify/require"
+	"time"
 
 	"github.com/bmqelect/bmqelect/cluster/internal/gossip"
+	"github.com/stretchr/testify/require"
 )
 
 func TestAMeshAddressWithoutHostIsThatOfTheGossip(t *testing.T) {
@@ -18,5 +20,44 @@ func TestAMeshAddressWithoutHostIsThatOfTheGossip(t *testing.T) {
 	} {
 		m := gossip.Member{GossipAddr: c.gossip, Meta: gossip.Meta{MeshAddr: c.mesh}}
 		require.Equal(t, c.want, meshAddrOf(m))
+	}
+}
+
+// The join addresses are real ones: the resolver's and the kernel's words are told.
+func TestWhyNoOtherMemberIsFound(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	own := ln.Addr().String()
+	require.NoError(t, ln.Close())
+	start := func(voters []NodeID, join ...string) *Node {
+		n, err := Start(t.Context(), Config{
+			Node: "a", Voters: voters, DataDir: t.TempDir(), GossipAddr: own, MeshAddr: "127.0.0.1:0",
+			Join: join,
+		})
+		require.NoError(t, err)
+		require.Eventually(t, func() bool { return len(n.gossip.Joined()) == len(join) },
+			30*time.Second, 10*time.Millisecond)
+		return n
+	}
+	for want, c := range map[string]struct {
+		voters []NodeID
+		join   []string
+	}{
+		"": {[]NodeID{"a"}, nil},
+		"has found no other member: it has no address to join": {[]NodeID{"a", "b"}, nil},
+		"has found no other member: the addresses to join (" + own + ") lead only to this node itself": {
+			[]NodeID{"a", "b"}, []string{own}},
+		"nowhere.invalid:7400: resolve host of \"nowhere.invalid:7400\": lookup nowhere.invalid": {
+			[]NodeID{"a"}, []string{own, "nowhere.invalid:7400"}},
+		"127.0.0.1:1: exchange state with 127.0.0.1:1: connect: connection refused": {
+			[]NodeID{"a", "b"}, []string{"127.0.0.1:1"}},
+	} {
+		n := start(c.voters, c.join...)
+		require.False(t, n.hasMet())
+		if want == "" {
+			require.Empty(t, n.whyAlone())
+		}
+		require.Contains(t, n.whyAlone(), want)
+		require.NoError(t, n.Close(context.Background()))
 	}
 }

@@ -7,12 +7,12 @@ import (
 	"runtime"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
-
-	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/cluster/clustertest"
+	"github.com/stretchr/testify/require"
 )
 
 // diary notes which callbacks were called, in order.
@@ -391,4 +391,76 @@ func TestLeaderWaitsForOne(t *testing.T) {
 		_, err = n.Default().Leader(t.Context())
 		require.ErrorIs(t, err, cluster.ErrClosed)
 	}, clustertest.Down("b", "c"))
+}
+
+// Only who holds a leadership can say that its work has stopped: a second Run, as a
+// reload of the configuration may start one, is refused until the first has returned.
+func TestASecondRunWaitsForTheFirst(t *testing.T) {
+	withCluster(t, three, func(t *testing.T, c *testCluster) {
+		e := c.Node("a").Default()
+		ctx, cancel := context.WithCancel(t.Context())
+		working, returned := make(chan struct{}), make(chan error, 1)
+		go func() {
+			returned <- e.Run(ctx, cluster.Callbacks{OnStartedLeading: func(ctx context.Context,
+				_ *cluster.Leadership) error {
+				close(working)
+				<-ctx.Done()
+				time.Sleep(300 * time.Millisecond)
+				return nil
+			}})
+		}()
+		<-working
+		time.Sleep(time.Second)
+		cancel()
+		synctest.Wait() // the work is stopping
+		require.ErrorIs(t, e.Run(t.Context(), cluster.Callbacks{}), cluster.ErrCampaigning)
+		require.NoError(t, <-returned)
+		l, err := e.Campaign(t.Context())
+		require.NoError(t, err)
+		l.Release()
+	}, clustertest.Configure(awaitCampaign))
+}
+
+func TestAWaitingRunLearnsWhyTheNodeFailed(t *testing.T) {
+	withCluster(t, three, func(t *testing.T, c *testCluster) {
+		ended := make(chan error, 1)
+		go func() { ended <- c.Node("a").Default().Run(t.Context(), cluster.Callbacks{}) }()
+		time.Sleep(election)
+		c.Node("a").Fail(errors.New("input/output error"))
+		err := <-ended
+		require.ErrorContains(t, err, "input/output error")
+		require.NotErrorIs(t, err, cluster.ErrClosed)
+	}, clustertest.Down("b", "c"))
+}
+
+func TestResignFromOutsideWaitsForTheWorkAndEndsRun(t *testing.T) {
+	withCluster(t, three, func(t *testing.T, c *testCluster) {
+		ended := map[cluster.NodeID]chan error{}
+		stopped := make(chan time.Time, 3)
+		for id, n := range c.nodes() {
+			result := make(chan error, 1)
+			ended[id] = result
+			go func() {
+				result <- n.Default().Run(t.Context(),
+					cluster.Callbacks{OnStartedLeading: func(ctx context.Context, _ *cluster.Leadership) error {
+						<-ctx.Done()
+						time.Sleep(100 * time.Millisecond)
+						stopped <- time.Now()
+						return nil
+					}})
+			}()
+		}
+		old := c.elect()
+		require.NoError(t, old.Default().Resign(t.Context()))
+		require.Equal(t, <-stopped, time.Now())
+		require.ErrorIs(t, <-ended[old.ID()], cluster.ErrResigned)
+		next := c.elect()
+		require.NotEqual(t, old, next)
+		for id, n := range c.nodes() {
+			if n != old {
+				require.NoError(t, n.Default().Resign(t.Context()))
+				require.ErrorIs(t, <-ended[id], cluster.ErrResigned)
+			}
+		}
+	})
 }

@@ -9,10 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/cluster/internal/store"
+	"github.com/stretchr/testify/require"
 )
 
 func closeAtOnce(t *testing.T, n *cluster.Node) {
@@ -306,5 +305,21 @@ func TestTheDefaultElectionIsClosedWithItsNodeAlone(t *testing.T) {
 		require.True(t, n.IsLeader())
 		_, err = n.NextLSN()
 		require.NoError(t, err)
+	})
+}
+
+func TestASecondCloseCanHurryTheFirst(t *testing.T) {
+	withContest(t, func(t *testing.T, o *contest, l *cluster.Leadership) {
+		first := make(chan error, 1)
+		go func() { first <- l.Node().Close(context.Background()) }()
+		<-l.Context().Done()
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		began := time.Now()
+		require.ErrorContains(t, l.Node().Close(ctx), "guarded work had not stopped")
+		require.Zero(t, time.Since(began))
+		require.Error(t, <-first)
+		o.Closed(l.Node().ID())
+		o.next().Release()
 	})
 }
