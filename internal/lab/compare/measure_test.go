@@ -81,60 +81,51 @@ func TestTwoLeadersAtATime(t *testing.T) {
 }
 
 func TestDemotions(t *testing.T) {
-	deposed := func() (*history.History, Fault) {
-		return run(
-			lane("a", "a", 20*s, "b", 61*s),
-			lane("b", "a", 20*s, "b", 61*s),
-			lane("c", "a", 20*s, "b", 61*s),
-		)
+	cut := func(from, to history.NodeID, end time.Duration) history.Cut {
+		return history.Cut{From: from, To: to, Start: 10 * s, End: end}
 	}
 	for name, c := range map[string]struct {
-		change func(*history.History)
+		cuts   []history.Cut
+		lanes  []history.Lane // that are other than those above
+		paused bool
 		want   int
 	}{
-		"of a leader that is well": {func(*history.History) {}, 1},
-		"of one that has a quorum": {func(h *history.History) {
-			h.Cuts = []history.Cut{{From: "a", To: "b", Start: 10 * s, End: 40 * s}}
-		}, 1},
-		"of one that hears one of two and is heard by the other": {func(h *history.History) {
-			h.Cuts = []history.Cut{{From: "a", To: "b", Start: 10 * s, End: 40 * s},
-				{From: "c", To: "a", Start: 10 * s, End: 40 * s}}
-		}, 0},
-		"of one that lost its quorum just before": {func(h *history.History) {
-			h.Cuts = []history.Cut{{From: "a", To: "b", Start: 10 * s, End: 18 * s},
-				{From: "a", To: "c", Start: 10 * s, End: 18 * s}}
-		}, 0},
-		"of one that had it back": {func(h *history.History) {
-			h.Cuts = []history.Cut{{From: "a", To: "b", Start: 10 * s, End: 16 * s},
-				{From: "a", To: "c", Start: 10 * s, End: 16 * s}}
-		}, 1},
-		"of one that was paused": {func(h *history.History) {
-			h.Lanes[0].Spans[0].Process = history.Paused
-		}, 0},
-		"of one whose followers were not there": {func(h *history.History) {
-			h.Lanes[1] = lane("b", "a", 11*s, "-", 19*s, "", 20*s, "b", 61*s)
-			h.Lanes[2] = lane("c", "a", 11*s, "-", 19*s, "", 20*s, "b", 61*s)
-		}, 0},
-		"which is none if it goes on to lead": {func(h *history.History) {
-			h.Lanes[0] = lane("a", "a", 61*s)
-			h.Lanes[1] = lane("b", "a", 20*s, "", 30*s, "a", 61*s)
-			h.Lanes[2] = lane("c", "a", 20*s, "", 30*s, "a", 61*s)
-		}, 0},
-		"that does not know of it": {func(h *history.History) {
-			h.Lanes[0] = lane("a", "a", 61*s)
-		}, 1},
-		"before the fault": {func(h *history.History) {
-			h.Lanes = []history.Lane{lane("a", "a", 5*s, "b", 61*s), lane("b", "a", 5*s, "b", 61*s),
-				lane("c", "a", 5*s, "b", 61*s)}
-		}, 0},
-		"by itself, twice": {func(h *history.History) {
-			h.Lanes[0] = lane("a", "a", 20*s, "", 21*s, "a", 30*s, "", 31*s, "a", 61*s)
-			h.Lanes[1], h.Lanes[2] = lane("b", "a", 61*s), lane("c", "a", 61*s)
-		}, 2},
+		"of a leader that is well": {want: 1},
+		"of one that has a quorum": {cuts: []history.Cut{cut("a", "b", 40*s)}, want: 1},
+		"of one that hears one of two and is heard by the other": {
+			cuts: []history.Cut{cut("a", "b", 40*s), cut("c", "a", 40*s)}},
+		"of one that lost its quorum just before": {
+			cuts: []history.Cut{cut("a", "b", 18*s), cut("a", "c", 18*s)}},
+		"of one that had it back": {
+			cuts: []history.Cut{cut("a", "b", 16*s), cut("a", "c", 16*s)}, want: 1},
+		"of one that was paused": {paused: true},
+		"of one whose followers were not there": {lanes: []history.Lane{
+			lane("b", "a", 11*s, "-", 19*s, "", 20*s, "b", 61*s),
+			lane("c", "a", 11*s, "-", 19*s, "", 20*s, "b", 61*s)}},
+		"which is none if it goes on to lead": {lanes: []history.Lane{
+			lane("a", "a", 61*s),
+			lane("b", "a", 20*s, "", 30*s, "a", 61*s), lane("c", "a", 20*s, "", 30*s, "a", 61*s)}},
+		"that does not know of it": {lanes: []history.Lane{lane("a", "a", 61*s)}, want: 1},
+		"before the fault": {lanes: []history.Lane{
+			lane("a", "a", 5*s, "b", 61*s), lane("b", "a", 5*s, "b", 61*s),
+			lane("c", "a", 5*s, "b", 61*s)}},
+		"by itself, twice": {want: 2, lanes: []history.Lane{
+			lane("a", "a", 20*s, "", 21*s, "a", 30*s, "", 31*s, "a", 61*s),
+			lane("b", "a", 61*s), lane("c", "a", 61*s)}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h, f := deposed()
-			c.change(h)
+			h, f := run(
+				lane("a", "a", 20*s, "b", 61*s),
+				lane("b", "a", 20*s, "b", 61*s),
+				lane("c", "a", 20*s, "b", 61*s),
+			)
+			h.Cuts = c.cuts
+			for _, l := range c.lanes {
+				h.Lanes[l.Node[0]-'a'] = l
+			}
+			if c.paused {
+				h.Lanes[0].Spans[0].Process = history.Paused
+			}
 			require.Equal(t, c.want, Measure(h, f, 3*s).Demotions)
 		})
 	}

@@ -1,10 +1,7 @@
 package compare_test
 
 import (
-	"flag"
-	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"testing"
 	"time"
@@ -18,14 +15,6 @@ import (
 	"github.com/bmqelect/bmqelect/internal/lab/report"
 	"github.com/bmqelect/bmqelect/internal/lab/sim"
 )
-
-var (
-	drawMessages = flag.Bool("messages", false, "draw the plot of messages anew")
-	rings        = flag.Int("rings", 10, "random rings of each size in the plot of messages")
-)
-
-// sizes of clusters in which the messages of an election are counted.
-var sizes = []int{3, 4, 6, 8, 12, 16, 24, 32, 48, 64}
 
 // election is a cluster in which one election is held.
 type election struct {
@@ -43,18 +32,21 @@ const (
 	host          // nothing does
 )
 
-// messages holds the election, and counts what is sent, by name.
-func (e election) messages(t *testing.T) map[string]int {
+// counts are messages that were sent, by name.
+type counts map[string]int
+
+// messages holds the election, and counts what is sent.
+func (e election) messages(t *testing.T) counts {
 	begin, end, leader := time.Duration(0), 2*time.Second, e.order[0]
 	if e.crash != noCrash {
 		begin, end, leader = 5500*time.Millisecond, 8700*time.Millisecond, e.order[1]
 	}
-	counts := map[string]int{}
+	sent := counts{}
 	cfg := sim.Config{
 		Algorithm: e.algorithm, Order: e.order, Network: sim.Faults{Delay: time.Millisecond},
 		Observer: func(ev *sim.Event) {
 			if ev.Kind == sim.EventSent && ev.At >= begin {
-				counts[ev.Message.Name()]++
+				sent[ev.Message.Name()]++
 			}
 		},
 	}
@@ -76,55 +68,116 @@ func (e election) messages(t *testing.T) map[string]int {
 	require.NoError(t, s.RunUntil(end))
 	got, _ := s.Leader()
 	require.Equal(t, leader, got)
-	delete(counts, "HEARTBEAT")
-	return counts
+	delete(sent, "HEARTBEAT")
+	return sent
 }
 
-// members are n names.
-func members(n int) (ids []elector.NodeID) {
-	for i := range n {
-		ids = append(ids, elector.NodeID(fmt.Sprintf("n%02d", i)))
-	}
-	return ids
-}
-
-// falling is a ring along which identifiers fall, rising one along which they rise.
-func falling(n int) []elector.NodeID { return members(n) }
-
+// rising is a ring along which identifiers rise, the highest first; they fall along members.
 func rising(n int) []elector.NodeID {
 	ids := members(n)
 	slices.Reverse(ids)
 	return ids
 }
 
+// electionsOf are those among n members whose messages the literature counts, with what it says.
+// The first five are plotted.
+//
 // Garcia-Molina's algorithm, as textbooks count: after the highest of n members has failed, at
 // best n - 1 messages, if the second highest is the first to notice, and at worst O(n^2), if all
 // hold an election. The rules give for the worst case exactly: ELECTION to all that are higher,
-// n(n-1)/2; an ANSWER to each but those to the dead, (n-1)(n-2)/2; COORDINATOR, n - 2. Together
-// n^2 - n - 1. When all n members start at once, n^2 - 1.
-func TestMessagesOfBully(t *testing.T) {
-	for _, n := range sizes {
-		ids := members(n)
-		require.Equal(t, map[string]int{"ELECTION": 1, "COORDINATOR": n - 2},
-			election{bully.Bully, ids, host, ids[1]}.messages(t), "%d members, best", n)
-		require.Equal(t, map[string]int{
-			"ELECTION": n * (n - 1) / 2, "ANSWER": (n - 1) * (n - 2) / 2, "COORDINATOR": n - 2,
-		}, election{bully.Bully, ids, host, ""}.messages(t), "%d members, worst", n)
-		require.Equal(t, map[string]int{
-			"ELECTION": n * (n - 1) / 2, "ANSWER": n * (n - 1) / 2, "COORDINATOR": n - 1,
-		}, election{bully.Bully, ids, noCrash, ""}.messages(t), "%d members, start", n)
+// n(n-1)/2; an ANSWER to each of those except to the dead, (n-1)(n-2)/2; COORDINATOR, n - 2.
+// Together n^2 - n - 1. When all n members start at once, n^2 - 1.
+//
+// Chang and Roberts, if all members start: 2n - 1 messages at best, if identifiers rise along
+// the ring, and n(n-1)/2 + n at worst, if they fall. ELECTED takes n more.
+//
+// The list ring: n messages to find the highest, and n to tell, always. Of n + 1 members the
+// highest has failed, and one of the others notices.
+func electionsOf(n int) []countedElection {
+	down, up, one := members(n), rising(n), members(n+1)
+	pairs := n * (n - 1) / 2
+	return []countedElection{
+		{"bully, worst: n\u00b2 - n - 1", election{bully.Bully, down, host, ""},
+			counts{"ELECTION": pairs, "ANSWER": (n - 1) * (n - 2) / 2, "COORDINATOR": n - 2}},
+		{"ring, worst: n(n-1)/2 + n, and n", election{algorithm: ring.Ring, order: down},
+			counts{"ELECTION": pairs + n, "ELECTED": n}},
+		{"ring, best: 2n - 1, and n", election{algorithm: ring.Ring, order: up},
+			counts{"ELECTION": 2*n - 1, "ELECTED": n}},
+		{"list ring: n, and n", election{ring.List, one, process, one[n/2]},
+			counts{"ELECTION": n, "ELECTED": n}},
+		{"bully, best: n - 1", election{bully.Bully, down, host, down[1]},
+			counts{"ELECTION": 1, "COORDINATOR": n - 2}},
+		{"bully, start", election{bully.Bully, down, noCrash, ""},
+			counts{"ELECTION": pairs, "ANSWER": pairs, "COORDINATOR": n - 1}},
+		{"list ring, rising", election{ring.List, rising(n + 1), process, rising(n + 1)[n/2]},
+			counts{"ELECTION": n, "ELECTED": n}},
 	}
 }
 
-// Chang and Roberts, if all members start: 2n - 1 messages at best, if identifiers rise along
-// the ring, and n(n-1)/2 + n at worst, if they fall. ELECTED takes n more.
-func TestMessagesOfRing(t *testing.T) {
-	for _, n := range sizes {
-		require.Equal(t, map[string]int{"ELECTION": 2*n - 1, "ELECTED": n},
-			election{algorithm: ring.Ring, order: rising(n)}.messages(t), "%d members, best", n)
-		require.Equal(t, map[string]int{"ELECTION": n*(n-1)/2 + n, "ELECTED": n},
-			election{algorithm: ring.Ring, order: falling(n)}.messages(t), "%d members, worst", n)
+type countedElection struct {
+	label string
+	election
+	sent counts
+}
+
+// TestMessagesOfElections counts what is sent, and requires the plot of docs: formulas as lines,
+// and what the simulator counted as marks.
+func TestMessagesOfElections(t *testing.T) {
+	plot := report.Plot{
+		Title: "Messages of one election",
+		About: "Lines are the formulas of the literature, marks what the simulator counted, from 3 to " +
+			"64 members: of the bully algorithm after a failure, of Chang and Roberts' ring if all " +
+			"start, of a list ring if one does.",
+		X: report.Axis{Label: "members", Ticks: []float64{3, 4, 6, 8, 12, 16, 24, 32, 48, 64}, Log: true},
+		Y: report.Axis{Label: "messages: formula (line), simulator (marks)",
+			Ticks: []float64{2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000}, Log: true},
 	}
+	series := make([]report.Series, 5)
+	draw := func(s *report.Series, n, want, got float64) {
+		s.Curve = append(s.Curve, report.Point{X: n, Y: want})
+		s.Marks = append(s.Marks, report.Point{X: n, Y: got})
+	}
+	mean, random := report.Series{Label: "ring, mean: n H(n), and n"}, rand.New(rand.NewPCG(1979, 0))
+	for _, n := range plot.X.Ticks {
+		for i, e := range electionsOf(int(n)) {
+			got := e.messages(t)
+			require.Equal(t, e.sent, got, "%s: %v members", e.label, n)
+			if i < len(series) {
+				series[i].Label = e.label
+				draw(&series[i], n, e.sent.total(), got.total())
+			}
+		}
+		want, got := n*harmonic(n)+n, onRandomRings(t, int(n), random)
+		require.InDelta(t, want, got, want/4, "mean of rings of %v members", n)
+		draw(&mean, n, want, got)
+	}
+	plot.Series = slices.Insert(series, 2, mean)
+	golden(t, "../../../docs/pictures/messages.svg", string(plot.SVG()))
+}
+
+func (c counts) total() (sum float64) {
+	for _, n := range c {
+		sum += float64(n)
+	}
+	return sum
+}
+
+// onRandomRings is the mean of ten of them.
+func onRandomRings(t *testing.T, n int, random *rand.Rand) (mean float64) {
+	for range 10 {
+		ids := members(n)
+		random.Shuffle(n, func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
+		mean += election{algorithm: ring.Ring, order: ids}.messages(t).total()
+	}
+	return mean / 10
+}
+
+// harmonic is 1 + 1/2 + ... + 1/n.
+func harmonic(n float64) (sum float64) {
+	for i := 1.; i <= n; i++ {
+		sum += 1 / i
+	}
+	return sum
 }
 
 // Chang and Roberts: n H_n messages on the average of all rings of n members.
@@ -144,108 +197,4 @@ func TestMeanMessagesOfRing(t *testing.T) {
 	permute(nil, members(n))
 	require.Equal(t, factorial, orders)
 	require.Equal(t, n*factorialHn, total)
-}
-
-// The list ring: n messages to find the highest, and n to tell, always. Of n + 1 members the
-// highest has failed, and one of the others notices.
-func TestMessagesOfListRing(t *testing.T) {
-	for _, n := range sizes {
-		for _, ids := range [][]elector.NodeID{rising(n + 1), falling(n + 1)} {
-			require.Equal(t, map[string]int{"ELECTION": n, "ELECTED": n},
-				election{ring.List, ids, process, ids[n/2]}.messages(t), "%d members", n)
-		}
-	}
-}
-
-// TestPlotOfMessages measures what the plot of docs shows beside the formulas.
-func TestPlotOfMessages(t *testing.T) {
-	total := func(counts map[string]int) (sum float64) {
-		for _, n := range counts {
-			sum += float64(n)
-		}
-		return sum
-	}
-	onRings := func(order func(n int) []elector.NodeID) func(n int) float64 {
-		return func(n int) float64 {
-			return total(election{algorithm: ring.Ring, order: order(n)}.messages(t))
-		}
-	}
-	random := rand.New(rand.NewPCG(1979, 0))
-	series := []struct {
-		label    string
-		sample   bool // the measured ones are
-		formula  func(n float64) float64
-		measured func(n int) float64
-	}{
-		{"bully, worst: n\u00b2 - n - 1", false, func(n float64) float64 { return n*n - n - 1 },
-			func(n int) float64 {
-				return total(election{bully.Bully, members(n), host, ""}.messages(t))
-			}},
-		{"ring, worst: n(n-1)/2 + n, and n", false, func(n float64) float64 { return n*(n-1)/2 + 2*n },
-			onRings(falling)},
-		{"ring, mean: n H(n), and n", true, func(n float64) float64 { return n*harmonic(n) + n },
-			func(n int) float64 {
-				sum := 0.
-				for range *rings {
-					sum += onRings(func(n int) []elector.NodeID {
-						ids := members(n)
-						random.Shuffle(n, func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
-						return ids
-					})(n)
-				}
-				return sum / float64(*rings)
-			}},
-		{"ring, best: 2n - 1, and n", false, func(n float64) float64 { return 3*n - 1 },
-			onRings(rising)},
-		{"list ring: n, and n", false, func(n float64) float64 { return 2 * n },
-			func(n int) float64 {
-				ids := members(n + 1)
-				return total(election{ring.List, ids, process, ids[n/2]}.messages(t))
-			}},
-		{"bully, best: n - 1", false, func(n float64) float64 { return n - 1 },
-			func(n int) float64 {
-				ids := members(n)
-				return total(election{bully.Bully, ids, host, ids[1]}.messages(t))
-			}},
-	}
-	plot := report.Plot{
-		Title: "Messages of one election",
-		About: "Lines are the formulas of the literature, marks what the simulator counted, from 3 to " +
-			"64 members: of the bully algorithm after a failure, of Chang and Roberts' ring if all " +
-			"start, of a list ring if one does.",
-		X: report.Axis{Label: "members", Ticks: []float64{3, 4, 6, 8, 12, 16, 24, 32, 48, 64}, Log: true},
-		Y: report.Axis{Label: "messages: formula (line), simulator (marks)",
-			Ticks: []float64{2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000}, Log: true},
-	}
-	for _, s := range series {
-		drawn := report.Series{Label: s.label}
-		for _, n := range sizes {
-			want, got := s.formula(float64(n)), s.measured(n)
-			drawn.Curve = append(drawn.Curve, report.Point{X: float64(n), Y: want})
-			drawn.Marks = append(drawn.Marks, report.Point{X: float64(n), Y: got})
-			if s.sample {
-				require.InDelta(t, want, got, want/4, "%s, %d members", s.label, n)
-			} else {
-				require.Equal(t, want, got, "%s, %d members", s.label, n)
-			}
-		}
-		plot.Series = append(plot.Series, drawn)
-	}
-	const file = "../../../docs/pictures/messages.svg"
-	if *drawMessages {
-		require.NoError(t, os.WriteFile(file, plot.SVG(), 0o644))
-	}
-	want, err := os.ReadFile(file)
-	require.NoError(t, err, "go test -messages draws it")
-	if *rings == 10 {
-		require.Equal(t, string(want), string(plot.SVG()))
-	}
-}
-
-// harmonic is 1 + 1/2 + ... + 1/n.
-func harmonic(n float64) (sum float64) {
-	for i := 1.; i <= n; i++ {
-		sum += 1 / i
-	}
-	return sum
 }

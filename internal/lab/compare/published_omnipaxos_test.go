@@ -1,10 +1,8 @@
 package compare_test
 
 import (
-	"flag"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,11 +15,6 @@ import (
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
 	"github.com/bmqelect/bmqelect/internal/lab/replay"
 	"github.com/bmqelect/bmqelect/internal/lab/sim"
-)
-
-var (
-	omnipaxosUpdate = flag.Bool("update-omnipaxos", false, "rewrite testdata/omnipaxos.csv")
-	omnipaxosSeeds  = flag.Int("omnipaxos-seeds", 10, "runs of each cell")
 )
 
 // The experiments of Omni-Paxos (EuroSys 2023, 7.2): servers in one data center, of which some
@@ -41,8 +34,9 @@ var omnipaxosPublished = map[string][]float64{
 }
 
 const (
-	lasts = 40  // time-outs that a partition lasts
-	bound = 4.0 // time-outs
+	lasts          = 40  // time-outs that a partition lasts
+	bound          = 4.0 // time-outs
+	omnipaxosSeeds = 10  // runs of each cell
 )
 
 // partition is one run: the servers, and who can lead.
@@ -64,7 +58,7 @@ type partition struct {
 func startPartition(
 	t testing.TB, a algorithm.Algorithm, n int, timeout time.Duration, seed uint64,
 ) *partition {
-	p := &partition{t: t, timeout: timeout, quorum: elector.Majority(n),
+	p := &partition{t: t, timeout: timeout, ids: members(n), quorum: elector.Majority(n),
 		views: map[elector.NodeID]elector.Transition{}, cuts: map[[2]elector.NodeID]bool{}}
 	timing := elector.Timing{
 		InitialWait: 2 * timeout, MaxRandomWait: timeout, ScoutingResult: timeout,
@@ -72,9 +66,6 @@ func startPartition(
 		Lease: timeout * 4 / 5, ClockDriftPPM: 20_000,
 	}
 	rng := rand.New(rand.NewPCG(seed, 0))
-	for i := range n {
-		p.ids = append(p.ids, elector.NodeID(rune('a'+i)))
-	}
 	cfg := sim.Config{Seed: seed, Algorithm: a, Observer: p.observe,
 		Network: sim.Faults{Delay: 200 * time.Microsecond}, Redial: time.Millisecond}
 	for _, i := range rng.Perm(n) {
@@ -208,7 +199,7 @@ func omnipaxosFigures(t testing.TB) (lines []string) {
 			require.NoError(t, err)
 			for _, timeout := range []time.Duration{50, 500, 5000} {
 				changes, sum, downs := 0, 0.0, []float64{}
-				for seed := range uint64(*omnipaxosSeeds) {
+				for seed := range uint64(omnipaxosSeeds) {
 					p := play(t, i, a[0], timeout*time.Millisecond, seed)
 					downs = append(downs, p.longest.Seconds()/p.timeout.Seconds())
 					sum += downs[seed]
@@ -233,7 +224,6 @@ func omnipaxosFigures(t testing.TB) (lines []string) {
 // means are within half a time-out of those that were, that Raft never recovers where the
 // paper says so, and that the figures are those of the file, which the plot is drawn from.
 func TestPublishedOmniPaxos(t *testing.T) {
-	const file = "testdata/omnipaxos.csv"
 	lines := omnipaxosFigures(t)
 	for _, line := range lines[1:] {
 		fields := strings.Split(line, ",")
@@ -253,11 +243,5 @@ func TestPublishedOmniPaxos(t *testing.T) {
 			require.Less(t, figure(4), figure(8)+0.5, line)
 		}
 	}
-	got := strings.Join(lines, "\n") + "\n"
-	if *omnipaxosUpdate {
-		require.NoError(t, os.WriteFile(file, []byte(got), 0o644))
-	}
-	want, err := os.ReadFile(file)
-	require.NoError(t, err)
-	require.Equal(t, string(want), got, "go test -update-omnipaxos writes it")
+	golden(t, "testdata/omnipaxos.csv", strings.Join(lines, "\n")+"\n")
 }

@@ -1,13 +1,10 @@
 package compare_test
 
 import (
-	"flag"
 	"fmt"
 	"math/bits"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -20,10 +17,7 @@ import (
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
-var (
-	raftUpdate = flag.Bool("update-raft", false, "rewrite testdata/raft.csv")
-	raftTrials = flag.Int("raft-trials", 200, "elections of each row")
-)
+const raftTrials = 200 // elections of each row
 
 // raftElection is how sections 9.3 and 9.4 of Ongaro's dissertation measure the time without a
 // leader: of five servers, whose timeouts are uniform between least and most, the leader fails at
@@ -107,23 +101,15 @@ type raftFailure struct {
 // play plays one to its end.
 func (e raftElection) play(t testing.TB, seed uint64) *raftFailure {
 	f := &raftFailure{raftElection: e, t: t, rng: rand.New(rand.NewPCG(seed, 3))}
-	ids := []algorithm.NodeID{"a", "b", "c", "d", "e"}
-	cfg := sim.Config{
+	ids := members(5)
+	f.sim = start(t, sim.Config{
 		Seed: seed, Algorithm: e.algorithm(), LinkTimeout: time.Hour, Observer: f.observe,
 		Network: sim.Faults{Delay: 100 * time.Microsecond},
-	}
-	for _, id := range ids {
-		cfg.Nodes = append(cfg.Nodes, sim.NodeConfig{Elector: elector.Config{
-			Self: id, Voters: ids, Timing: elector.Timing{
-				InitialWait: time.Second, MaxRandomWait: time.Second, ScoutingResult: time.Second,
-				ElectionResult: time.Second, HeartbeatBroadcast: e.least / 2, HeartbeatMissCount: 2,
-				Lease: e.least,
-			},
-		}})
-	}
-	var err error
-	f.sim, err = sim.New(cfg)
-	require.NoError(t, err)
+	}, ids, elector.Config{Timing: elector.Timing{
+		InitialWait: time.Second, MaxRandomWait: time.Second, ScoutingResult: time.Second,
+		ElectionResult: time.Second, HeartbeatBroadcast: e.least / 2, HeartbeatMissCount: 2,
+		Lease: e.least,
+	}})
 	require.NoError(t, f.sim.RunUntil(30*e.most+time.Duration(f.rng.Int64N(int64(e.least/2)))))
 	leader, ok := f.sim.Leader()
 	require.True(t, ok, "seed %d", seed)
@@ -177,11 +163,11 @@ func (f *raftFailure) delay(sent *sim.Event, kind raft.Kind) {
 // the times of the narrow ranges.
 func TestPublishedRaft(t *testing.T) {
 	t.Parallel()
-	lines := []string{"least_ms,most_ms,failed,kind,published_ms,ours_ms,worst_ms,split_percent"}
+	text := "least_ms,most_ms,failed,kind,published_ms,ours_ms,worst_ms,split_percent\n"
 	for _, e := range raftElections() {
 		var took []time.Duration
 		sum, split := time.Duration(0), 0
-		for seed := range *raftTrials {
+		for seed := range raftTrials {
 			f := e.play(t, uint64(seed)+1)
 			took, sum = append(took, f.took), sum+f.took
 			if f.terms > 1 {
@@ -195,21 +181,12 @@ func TestPublishedRaft(t *testing.T) {
 		}
 		worst := took[len(took)-1]
 		require.InEpsilon(t, e.published, ours, .15, e.name())
-		if e.worst != 0 && *raftTrials <= 200 { // the worst of many more is luck
+		if e.worst != 0 {
 			require.LessOrEqual(t, worst, e.worst, e.name())
 		}
-		lines = append(lines, fmt.Sprintf("%d,%d,%d,%s,%d,%d,%d,%d", e.least.Milliseconds(),
+		text += fmt.Sprintf("%d,%d,%d,%s,%d,%d,%d,%d\n", e.least.Milliseconds(),
 			e.most.Milliseconds(), e.failed, kind, e.published.Milliseconds(), ours.Milliseconds(),
-			worst.Milliseconds(), 100*split/len(took)))
+			worst.Milliseconds(), 100*split/len(took))
 	}
-	text := strings.Join(lines, "\n") + "\n"
-	t.Log("ms without a leader, of five servers\n" + text)
-	if *raftUpdate {
-		require.NoError(t, os.WriteFile("testdata/raft.csv", []byte(text), 0o644))
-	}
-	if *raftTrials == 200 {
-		stored, err := os.ReadFile("testdata/raft.csv")
-		require.NoError(t, err)
-		require.Equal(t, string(stored), text, "go test ./internal/lab/compare -run Raft -update-raft")
-	}
+	golden(t, "testdata/raft.csv", text)
 }

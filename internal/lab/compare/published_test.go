@@ -1,0 +1,45 @@
+package compare_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/lab/sim"
+)
+
+var update = flag.Bool("update", false,
+	"write the files of figures anew; the study of Omega takes some minutes")
+
+// golden requires that a file holds what was found.
+func golden(t testing.TB, file, found string) {
+	if *update {
+		require.NoError(t, os.WriteFile(file, []byte(found), 0o644))
+	}
+	stored, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, string(stored), found, "go test ./internal/lab/compare -update writes it")
+}
+
+// members are n names.
+func members(n int) (ids []elector.NodeID) {
+	for i := range n {
+		ids = append(ids, elector.NodeID(fmt.Sprintf("n%02d", i)))
+	}
+	return ids
+}
+
+// start makes a cluster of voters with the same settings.
+func start(t testing.TB, cfg sim.Config, ids []elector.NodeID, each elector.Config) *sim.Sim {
+	each.Voters = ids
+	for _, each.Self = range ids {
+		cfg.Nodes = append(cfg.Nodes, sim.NodeConfig{Elector: each})
+	}
+	s, err := sim.New(cfg)
+	require.NoError(t, err)
+	return s
+}
