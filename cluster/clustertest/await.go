@@ -11,10 +11,10 @@ import (
 // look is how often Await looks.
 const look = 10 * time.Millisecond
 
-// Await lets virtual time pass until met returns true, which is asked at once and
-// then every 10 ms. It fails the test, and says what every node makes of it, if
-// that takes longer than a cluster of this configuration needs for an election,
-// with much to spare: about 90 s for elector.Article. what completes "waited so long for".
+// Await lets virtual time pass until met returns true. It calls met at once and then every
+// 10 ms. After several times what an election takes in this configuration, about 90 s for
+// elector.Article, Await fails the test and says how every node stands. The text what names
+// the condition: the failure says "waited 90s of virtual time for" it.
 func (c *Cluster) Await(what string, met func() bool) {
 	c.t.Helper()
 	began, patience := time.Now(), c.patience()
@@ -31,8 +31,8 @@ func (c *Cluster) Await(what string, met func() bool) {
 	}
 }
 
-// AwaitLeader lets virtual time pass until there is a leader, and returns it: see
-// Leader. It fails the test, and says what every node makes of it, if none comes.
+// AwaitLeader lets virtual time pass until there is a leader (see Leader), and returns it.
+// If none comes, it fails the test like Await.
 func (c *Cluster) AwaitLeader(group ...string) (leader cluster.NodeID) {
 	c.t.Helper()
 	c.Await("a leader that a quorum follows", func() bool {
@@ -42,10 +42,10 @@ func (c *Cluster) AwaitLeader(group ...string) (leader cluster.NodeID) {
 	return leader
 }
 
-// Leader returns the node that leads an election now, the default one if none is named, or
-// "" if none does: it runs, its lease is valid, and a quorum of voters that run and are not
-// cut off from it follow it. So a leader that was just paused, isolated or crashed is none,
-// although its lease may not have run out yet.
+// Leader returns the node that leads an election now, or "" if none does; without a name it
+// is the default election. A node leads if it runs, its lease is valid, and a quorum of
+// voters follow it that run and are not cut off from it. So a leader that was just paused,
+// isolated or crashed does not count, although its lease may still be valid.
 func (c *Cluster) Leader(group ...string) cluster.NodeID {
 	synctest.Wait()
 	name := cluster.DefaultGroup
@@ -64,7 +64,7 @@ func (c *Cluster) Leader(group ...string) cluster.NodeID {
 	return ""
 }
 
-// backed reports whether a quorum follows a leader, and can do so for longer.
+// backed reports whether a quorum of voters that run and are not cut off follows a leader.
 func (c *Cluster) backed(leader *member, group string) bool {
 	own := election(leader.node, group)
 	support := 0
@@ -78,7 +78,7 @@ func (c *Cluster) backed(leader *member, group string) bool {
 	return support >= own.Quorum
 }
 
-// election returns what a node says of an election.
+// election returns a node's status of an election.
 func election(n *cluster.Node, group string) (own cluster.GroupStatus) {
 	for _, g := range n.Status().Groups {
 		if g.Group == group {
@@ -89,11 +89,11 @@ func election(n *cluster.Node, group string) (own cluster.GroupStatus) {
 }
 
 const (
-	rounds  = 10               // more elections in a row do not fail by chance
-	redials = 30 * time.Second // more than links need to be up again
+	rounds  = 10               // elections in a row that may fail by chance
+	redials = 30 * time.Second // links are up again by then
 )
 
-// patience is how long to wait for what an election brings about.
+// patience is how long to wait for the result of an election.
 func (c *Cluster) patience() (longest time.Duration) {
 	for _, m := range c.members {
 		t := m.config.Election.Timing

@@ -14,9 +14,9 @@ import (
 	"github.com/bmqelect/bmqelect/netmesh/fault"
 )
 
-// Cluster is the cluster of one test. Its methods fail the test if they cannot
-// do what they are for, so they must be called from the goroutine that runs the
-// test. Unless they say otherwise they take no virtual time.
+// Cluster is the cluster of one test. Its methods fail the test if they cannot do their
+// work, so they must be called from the goroutine that runs the test. They take no virtual
+// time, except where their comment says so.
 type Cluster struct {
 	t       *testing.T
 	net     *memnet.Network
@@ -25,10 +25,10 @@ type Cluster struct {
 	peers   map[cluster.NodeID]string
 	members map[cluster.NodeID]*member
 	story   *story
-	told    string // what Explain said in the test's log already
+	told    string // the newest result of Explain in the test's log
 	hooks   func(cluster.NodeID, *testhook.Hooks)
-	seed    uint64 // of what the nodes draw
-	starts  uint64 // of all nodes
+	seed    uint64 // of the nodes' random numbers
+	starts  uint64 // how many there were, of all nodes
 	down    []cluster.NodeID
 }
 
@@ -38,14 +38,14 @@ type member struct {
 	dir     string
 	faults  *fault.Faults
 	state   state
-	since   time.Time            // of the state
-	limit   *time.Timer          // of a pause
-	process *testprocess.Process // of the newest start, like what follows
+	since   time.Time            // when the state began
+	limit   *time.Timer          // fails the test if a pause lasts too long
+	process *testprocess.Process // of the newest start, like the next two fields
 	config  cluster.Config
 	node    *cluster.Node
 }
 
-// state is what the test did to a node.
+// state is whether a node runs, as the test decided.
 type state string
 
 const (
@@ -58,7 +58,7 @@ const (
 // up reports whether the node has a process.
 func (m *member) up() bool { return m.state == running || m.state == paused }
 
-// become notes that the test did something to a node.
+// become sets the state of a node.
 func (c *Cluster) become(m *member, s state) {
 	m.state, m.since = s, time.Now()
 	c.story.add("%s is %s", m.id, s)
@@ -74,7 +74,7 @@ func (c *Cluster) member(id cluster.NodeID) *member {
 	return m
 }
 
-// demand fails the test if m is in none of the states that an action needs.
+// demand fails the test unless m is in one of the states that an action needs.
 func (c *Cluster) demand(m *member, action string, states ...state) {
 	c.t.Helper()
 	if !slices.Contains(states, m.state) {
@@ -83,8 +83,8 @@ func (c *Cluster) demand(m *member, action string, states ...state) {
 	}
 }
 
-// Node returns a node: the one of its newest start, which is closed if it has
-// crashed or stopped since.
+// Node returns the node of the newest start, which is closed if it has crashed or stopped
+// since.
 func (c *Cluster) Node(id cluster.NodeID) *cluster.Node {
 	c.t.Helper()
 	return c.member(id).node
@@ -100,8 +100,8 @@ func (c *Cluster) Running() (ids []cluster.NodeID) {
 	return ids
 }
 
-// Closed notes that the test itself closed a node, with Node.Close: it counts as
-// stopped, and can be started again.
+// Closed must be called after the test itself has closed a node, with Node.Close. The node
+// counts as stopped then, and can be started again.
 func (c *Cluster) Closed(id cluster.NodeID) {
 	c.t.Helper()
 	m := c.member(id)
@@ -109,7 +109,7 @@ func (c *Cluster) Closed(id cluster.NodeID) {
 	c.become(m, stopped)
 }
 
-// Start starts a node that is stopped or crashed, on the disk that it left.
+// Start starts a node that is stopped or crashed, on the same disk.
 func (c *Cluster) Start(id cluster.NodeID) {
 	c.t.Helper()
 	m := c.member(id)
@@ -153,10 +153,10 @@ func (c *Cluster) Restart(id cluster.NodeID) {
 	c.Start(id)
 }
 
-// Crash ends a node as SIGKILL does: its connections end without a word, and
-// where it listened dials are refused. The others take that as proof of its
-// death, so that they need not wait for its lease to end, also if it was paused. Those
-// that are cut off from a node learn nothing of its death.
+// Crash ends a node as SIGKILL does: its connections end without a goodbye, and dials to it
+// are refused. That proves its death to the others, so that they need not wait until its
+// lease ends, even if it was paused. Nodes that are cut off from it do not learn of its
+// death.
 func (c *Cluster) Crash(id cluster.NodeID) {
 	c.t.Helper()
 	m := c.member(id)
@@ -168,7 +168,7 @@ func (c *Cluster) Crash(id cluster.NodeID) {
 }
 
 // Stop ends a node as SIGTERM does: it hands over to the best follower and says
-// goodbye to the others. That takes virtual time if the network is at fault.
+// goodbye to the others. That takes virtual time if links are cut.
 func (c *Cluster) Stop(id cluster.NodeID) {
 	c.t.Helper()
 	m := c.member(id)
@@ -177,14 +177,14 @@ func (c *Cluster) Stop(id cluster.NodeID) {
 	c.close(m)
 }
 
-// DataDir returns the directory that is a node's disk.
+// DataDir returns the data directory of a node.
 func (c *Cluster) DataDir(id cluster.NodeID) string {
 	c.t.Helper()
 	return c.member(id).dir
 }
 
-// Replace gives a node that is stopped or crashed a new disk, which is empty. Its next
-// start is that of another machine under the old name.
+// Replace gives a node that is stopped or crashed a new, empty disk, as if another machine
+// had its name from now on.
 func (c *Cluster) Replace(id cluster.NodeID) {
 	c.t.Helper()
 	m := c.member(id)

@@ -7,8 +7,8 @@ import (
 	"github.com/bmqelect/bmqelect/netmesh/fault"
 )
 
-// Cut loses everything between a and b from now on, both ways. Their connection
-// stays until they give it up.
+// Cut drops everything between a and b from now on, in both directions. Their connection
+// stays until one of them closes it.
 func (c *Cluster) Cut(a, b cluster.NodeID) {
 	c.t.Helper()
 	if a == b {
@@ -18,8 +18,8 @@ func (c *Cluster) Cut(a, b cluster.NodeID) {
 	c.story.add("%s-%s is cut", a, b)
 }
 
-// cut sets both ends' faults: a node that dials a dead one beyond a cut must not
-// be refused.
+// cut sets the faults of both ends, so that a dial to a dead node behind a cut is not
+// refused.
 func (c *Cluster) cut(a, b *member) {
 	a.faults.Cut(b.id, fault.Both)
 	b.faults.Cut(a.id, fault.Both)
@@ -37,9 +37,8 @@ func (c *Cluster) Isolate(id cluster.NodeID) {
 	c.story.add("%s is isolated", id)
 }
 
-// Partition cuts the nodes of each group off from those of the others; the nodes
-// that are in none are one more group. What was cut before stays cut: Heal first
-// for another partition.
+// Partition cuts the nodes of each group off from those of the others. All nodes that are in
+// no group form one more. Earlier cuts stay: call Heal first for another partition.
 func (c *Cluster) Partition(groups ...[]cluster.NodeID) {
 	c.t.Helper()
 	side := map[cluster.NodeID]int{}
@@ -61,7 +60,7 @@ func (c *Cluster) Partition(groups ...[]cluster.NodeID) {
 	c.story.add("partition %v from each other and the rest", groups)
 }
 
-// Heal ends every fault of the network, also what was set by Faults. Nodes that
+// Heal ends every fault of the network, including those set by Faults. Nodes that
 // lost their connection dial again within seconds of virtual time.
 func (c *Cluster) Heal() {
 	for _, m := range c.members {
@@ -70,11 +69,10 @@ func (c *Cluster) Heal() {
 	c.story.add("the network is healed")
 }
 
-// Faults returns what is wrong with the network as one node sees it, for delay,
-// loss and cuts of one direction. It serves all starts of the node. Leader takes
-// notice of a link that is cut both ways, and of nothing else in it. What stands for
-// the application's own connections may ask it, from any goroutine, which of them
-// are cut (Blocks).
+// Faults returns the fault layer of a node, for delay, loss and cuts of one direction. All
+// starts of the node use it. Of its faults, Leader considers only links that are cut in both
+// directions. Code that simulates connections of the application may ask it, from any
+// goroutine, whether they are cut (Blocks).
 func (c *Cluster) Faults(id cluster.NodeID) *fault.Faults {
 	c.t.Helper()
 	return c.member(id).faults

@@ -11,18 +11,16 @@ import (
 // test that waits for a paused node from waiting for ever.
 const PauseLimit = time.Hour
 
-// Pause stops a node as SIGSTOP stops its process, as far as that can be within
-// one process. From now on it decides nothing, notices nothing and sends nothing;
-// its connections stay, and what is sent to it waits, until Resume. Of a node that
-// is paused for longer than PauseLimit the test fails.
+// Pause stops a node as SIGSTOP stops its process, as far as that is possible within
+// one process. Until Resume the node decides nothing, notices nothing and sends nothing;
+// its connections stay, and data for it waits. The test fails if a node is paused for longer
+// than PauseLimit.
 //
-// The goroutines of a test that stand for the node's application go on. IsLeader
-// and NextLSN answer them by the clock, as they do to code that runs on while the
-// node's own goroutine is held up: no longer with yes or a token once the lease
-// has run out. Timers run as well. What has to ask the node itself waits for
-// Resume: Status, Transfer, Close, and what they are behind. To test an
-// application that sleeps with its node and then writes what it meant to write
-// before, take the token before Pause and use it after Resume.
+// The goroutines that simulate the node's application go on, and so do timers. IsLeader and
+// NextLSN answer them by the clock: when the lease has run out, with no and with an error.
+// Methods that need the node's own goroutine wait for Resume: Status, Transfer, Close and
+// those that call them. To test an application that is paused together with its node and
+// then writes late, take the token before Pause and use it after Resume.
 func (c *Cluster) Pause(id cluster.NodeID) {
 	c.t.Helper()
 	m := c.member(id)
@@ -37,7 +35,7 @@ func (c *Cluster) Pause(id cluster.NodeID) {
 	c.become(m, paused)
 }
 
-// Resume lets a paused node go on, as SIGCONT does. It finds out how late it is.
+// Resume lets a paused node go on, as SIGCONT does.
 func (c *Cluster) Resume(id cluster.NodeID) {
 	c.t.Helper()
 	m := c.member(id)

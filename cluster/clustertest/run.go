@@ -16,44 +16,42 @@ import (
 // Option changes how Run sets up a cluster.
 type Option func(*Cluster)
 
-// Configure lets edit change the configuration of each node, before every one of
-// its starts; Config.Node says which node it is. All nodes are voters unless edit
-// changes Voters. Where a node keeps its data and how it reaches the others
-// belongs to this package: such changes have no effect. May be given more than
-// once.
+// Configure calls edit before every start of a node, to change its configuration;
+// Config.Node says which node it is. All nodes are voters unless edit changes Voters.
+// Changes of the data directory, the addresses and the faults have no effect. Configure may
+// be given more than once.
 func Configure(edit func(cfg *cluster.Config)) Option {
 	return func(c *Cluster) { c.edits = append(c.edits, edit) }
 }
 
-// Hooks lets edit replace the clock, the disk and other things of each node before
-// every one of its starts. It is for this module's own tests: others cannot make edit.
+// Hooks calls edit before every start of a node, to replace its clock, disk and more. It is
+// for this module's own tests: other modules cannot write such an edit.
 func Hooks(edit func(id cluster.NodeID, s *testhook.Hooks)) Option {
 	return func(c *Cluster) { c.hooks = edit }
 }
 
-// Network lets edit set up the network in memory before the first node starts. It is for
-// this module's own tests, like Hooks.
+// Network calls edit before the first node starts, to set up the network in memory. It is
+// for this module's own tests, like Hooks.
 func Network(edit func(*memnet.Network)) Option {
 	return func(c *Cluster) { edit(c.net) }
 }
 
-// Down lets nodes be down until the test calls Start.
+// Down names nodes that Run does not start; the test may call Start.
 func Down(ids ...cluster.NodeID) Option {
 	return func(c *Cluster) { c.down = append(c.down, ids...) }
 }
 
-// Run runs f as a test with a cluster of the given nodes, just started unless they are
-// Down, in virtual time. It must not be called within a bubble of
-// testing/synctest. When f has returned, or failed, the nodes are closed; if the
-// test failed, its log tells what happened to the cluster.
+// Run starts a cluster of the given nodes, except those that are Down, and runs f as a test
+// with it, in virtual time. It must not be called within a bubble of testing/synctest. When f
+// has returned or failed, Run closes the nodes; the log of a failed test says what happened
+// to the cluster.
 //
-// What the nodes draw follows from a seed, which the log of a failed test names; the
-// environment variable BMQELECT_SEED gives it to another run. That makes the failure
-// likely to come again, not certain: goroutines that are ready at one moment run in any
-// order.
+// A seed determines the random numbers of the nodes. The log of a failed test names the seed;
+// the environment variable BMQELECT_SEED sets it for another run. The failure is then likely
+// to come again, but not certain: goroutines that are ready at one moment run in any order.
 //
-// f gets a testing.T of its own, which is the one to use. Cleanup functions that
-// f registers with it run while the nodes are still up.
+// f must use its own testing.T. The nodes are still up when the cleanup functions run that f
+// registers with it.
 func Run(
 	t *testing.T, nodes []cluster.NodeID, f func(t *testing.T, c *Cluster), options ...Option,
 ) {
@@ -101,7 +99,7 @@ func newCluster(t *testing.T, nodes []cluster.NodeID) *Cluster {
 	return c
 }
 
-// end closes the nodes. It comes after all that the test itself cleans up.
+// end closes the nodes, after all cleanup functions of the test itself.
 func (c *Cluster) end() {
 	if c.t.Failed() {
 		c.t.Logf("clustertest: what happened, with %s=%d\n%s%s",

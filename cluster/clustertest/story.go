@@ -14,7 +14,7 @@ const (
 	storyLength = 200 // lines that are kept, the newest
 )
 
-// story is what happened to a cluster, for those whose test failed.
+// story records what happened to a cluster, for the log of a failed test.
 type story struct {
 	mu      sync.Mutex
 	began   time.Time
@@ -24,7 +24,7 @@ type story struct {
 
 func newStory() *story { return &story{began: time.Now()} }
 
-// add tells of something that happens now.
+// add records an event of this moment.
 func (s *story) add(format string, args ...any) { s.at(time.Now(), format, args...) }
 
 func (s *story) at(when time.Time, format string, args ...any) {
@@ -38,7 +38,7 @@ func (s *story) at(when time.Time, format string, args ...any) {
 	}
 }
 
-// follow tells of a node's transitions until it is closed.
+// follow records a node's transitions until it is closed.
 func (s *story) follow(id cluster.NodeID, events *cluster.Subscription) {
 	for e := range events.Events() {
 		election := ""
@@ -49,8 +49,7 @@ func (s *story) follow(id cluster.NodeID, events *cluster.Subscription) {
 	}
 }
 
-// String returns a line for each thing that happened, with the virtual time since
-// the cluster's start.
+// String returns a line for each event, with the virtual time since the cluster's start.
 func (s *story) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,8 +63,8 @@ func (s *story) String() string {
 	return b.String()
 }
 
-// Explain says how the cluster stands: each node, what the test did to it, and
-// what it makes of its elections; then the links that are cut.
+// Explain describes the cluster: whether each node runs, how each of its elections stands,
+// and which links are cut.
 func (c *Cluster) Explain() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "at %s:\n", round(time.Since(c.story.began)))
@@ -78,7 +77,7 @@ func (c *Cluster) Explain() string {
 	return b.String()
 }
 
-// news returns what Explain says, unless the test was told just that already.
+// news returns the result of Explain, or "" if the log has the same text already.
 func (c *Cluster) news() string {
 	now := c.Explain()
 	if now == c.told {
@@ -88,7 +87,7 @@ func (c *Cluster) news() string {
 	return now
 }
 
-// explain says how a node stands. One that is paused cannot be asked.
+// explain describes a node. A paused node cannot be asked for its status.
 func (m *member) explain() string {
 	if m.state != running {
 		return fmt.Sprintf("%s for %s", m.state, round(time.Since(m.since)))

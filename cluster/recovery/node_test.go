@@ -18,11 +18,6 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-var (
-	left = []cluster.NodeID{"a", "b"}
-	lost = []cluster.NodeID{"c", "d", "e"}
-)
-
 // aboveTheLost is above every term that the lost may have used.
 const aboveTheLost lsn.Term = 1_000_000_000
 

@@ -12,44 +12,43 @@ import (
 	"github.com/bmqelect/bmqelect/internal/base/words"
 )
 
-// Emergency says that voters are lost for good, so many that those that are left are no
-// quorum. See DeclareLost.
+// Emergency says that so many voters are lost for ever that the remaining ones are no quorum.
+// See DeclareLost.
 type Emergency struct {
-	// Cluster is the name of the cluster. It confirms that this is meant: it must
-	// be what the data directory says. Required by DeclareLost.
+	// Cluster is the name of the cluster. It is a confirmation: it must equal the name in the
+	// data directory. Required by DeclareLost.
 	Cluster string
 	// Node, if set, must be the node that the data directory belongs to.
 	Node cluster.NodeID
 	// Voters are those of the configuration. Required.
 	Voters []cluster.NodeID
-	// Lost are those of them that will never come back, at least one. Required.
+	// Lost are the voters that will never come back, at least one. Required.
 	Lost []cluster.NodeID
-	// Reason is kept, and shown from then on; any text, may be empty.
+	// Reason is recorded and shown in the status. Any text; may be empty.
 	Reason string
-	// Retire is to be set for the directory of one of the lost, if it turns up again: it
-	// is marked, so that no node ever starts on it as a voter. Without it such a
-	// directory is refused.
+	// Retire is for the directory of a lost voter that was found again: it is marked, so that
+	// no node ever starts on it as a voter. Without Retire such a directory is refused.
 	Retire bool
 }
 
-// Outcome is what an emergency brings about on one node.
+// Outcome is the effect of an emergency on one node.
 type Outcome struct {
 	Cluster string
 	Node    cluster.NodeID
 	Before  []cluster.NodeID // who could vote until now, sorted
 	Voters  []cluster.NodeID // who votes from the next start on, sorted
-	Quorum  int              // how many of these elect, unless the configuration says otherwise
+	Quorum  int              // how many of them elect a leader, unless the configuration sets it
 }
 
-// DeclareLost lets the voters that are left elect a leader among themselves, although
-// they are no quorum of what the cluster was. It writes to the data directory dir of a
-// node that is stopped, durably, and must be called for the directory of every voter
-// that is left, with the same e. From its next start on the node's voters are those of
-// its configuration without the lost, and its terms are above all that the lost can
-// have used. The data directories of the lost must never be used again.
+// DeclareLost lets the remaining voters elect a leader among themselves, although they are no
+// quorum of all voters. It writes durably to the data directory dir of a stopped node, and
+// must be called for the directory of every remaining voter, with the same e. From its next
+// start on, the node's voters are those of its configuration without the lost ones, and its
+// terms are above all terms that the lost voters can have used. The data directories of the
+// lost voters must never be used again.
 //
-// It is refused if it is not needed, if dir belongs to another node or cluster, to
-// one of the lost, or to no voter, and while a node runs on dir.
+// It returns an error if it is not needed, if dir belongs to another node or cluster, to
+// a lost voter or to no voter, and if a node runs on dir.
 func DeclareLost(dir string, e Emergency) error {
 	return inDir(dir, func(s *store.Store) error {
 		outcome, err := e.outcome(s)
@@ -65,8 +64,8 @@ func DeclareLost(dir string, e Emergency) error {
 	})
 }
 
-// CheckLost returns what DeclareLost would bring about, or why it would be
-// refused; e.Cluster is not looked at. It changes nothing.
+// CheckLost returns the effect that DeclareLost would have, or its error; it ignores e.Cluster.
+// It changes nothing.
 func CheckLost(dir string, e Emergency) (outcome Outcome, err error) {
 	err = inDir(dir, func(s *store.Store) (err error) {
 		if outcome, err = e.outcome(s); err != nil {
@@ -77,12 +76,12 @@ func CheckLost(dir string, e Emergency) (outcome Outcome, err error) {
 	return outcome, err
 }
 
-// Readmit lets a lost voter vote again, which must have been replaced: its new
-// node has another data directory, empty at first. Like DeclareLost it is for the
-// directory of every voter that is left, confirmed by the cluster's name.
+// Readmit lets a lost voter vote again. The voter must have been replaced by a node with a new,
+// empty data directory. Like DeclareLost, it must be called for the directory of every
+// remaining voter, and the cluster's name confirms it.
 //
-// One voter at a time: the node must have run since the last one was readmitted.
-// Two at once, and old and new quorums might have no node in common.
+// Voters are readmitted one at a time: the node must have run since the last one was. If two
+// were readmitted at once, an old and a new quorum might have no node in common.
 func Readmit(dir, clusterName string, node cluster.NodeID) error {
 	return inDir(dir, func(s *store.Store) error {
 		err := checkName(clusterName, s.Owner().Cluster)
@@ -105,8 +104,8 @@ func Readmit(dir, clusterName string, node cluster.NodeID) error {
 	})
 }
 
-// Emergencies returns the emergencies that are recorded in the data directory of
-// a stopped node, oldest first. Those of a running one are in its Status.
+// Emergencies returns the emergencies in the data directory of a stopped node, oldest first.
+// The Status of a running node has them, too.
 func Emergencies(dir string) (found []cluster.EmergencyStatus, err error) {
 	err = inDir(dir, func(s *store.Store) error {
 		for _, e := range s.Emergencies() {
@@ -141,7 +140,7 @@ func checkName(said, is string) error {
 	return nil
 }
 
-// outcome returns what e brings about in the directory that s is, or why it is refused.
+// outcome returns the effect of e on the directory of s, or why e is refused.
 func (e Emergency) outcome(s *store.Store) (Outcome, error) {
 	owner := s.Owner()
 	o := Outcome{Cluster: owner.Cluster, Node: cluster.NodeID(owner.Node)}

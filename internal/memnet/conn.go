@@ -27,8 +27,8 @@ type Conn struct {
 	writeErr      error  // for the writer, at once
 	reads, writes deadline
 	sent, last    time.Time // when the newest packet to the peer left, and when it arrives
-	// failure is set by a reset. As in a kernel whichever comes first, a read or
-	// a write, takes the error; a read after it returns io.EOF.
+	// failure is set by a reset. As in a kernel, the next read or write returns the error
+	// and clears it; a read after that returns io.EOF.
 	failure bool
 	linger  bool // Close resets
 	closed  bool
@@ -111,8 +111,8 @@ func (c *Conn) Write(b []byte) (size int, err error) {
 	return size, nil
 }
 
-// deliver puts what was written into the other end's buffer. A closed end answers
-// with a reset, as does a firewall that rejects the acknowledgement.
+// deliver puts data into the other end's buffer. A closed end answers with a reset, and so
+// does a firewall that rejects the acknowledgement.
 func (c *Conn) deliver(chunk []byte) {
 	c.flying -= len(chunk)
 	if c.peer.closed {
@@ -128,7 +128,7 @@ func (c *Conn) deliver(chunk []byte) {
 	}
 }
 
-// reset is the arrival of a reset. It loses the data.
+// reset is called when a reset arrives. The data that was not read is lost.
 func (c *Conn) reset() {
 	c.failure = true
 	if c.readErr == nil {
@@ -137,7 +137,8 @@ func (c *Conn) reset() {
 	c.end(errReset, errReset)
 }
 
-// end makes reads fail after the data, or writes at once. What is set stays.
+// end makes reads fail after the data that has arrived, and writes at once. An error that is
+// set already stays; nil sets none.
 func (c *Conn) end(readErr, writeErr error) {
 	if c.readErr == nil {
 		c.readErr = readErr
@@ -177,8 +178,8 @@ func (c *Conn) finish() {
 	packet{c, func() { c.peer.end(io.EOF, nil) }, c.reset}.send()
 }
 
-// Close ends the connection: in order, or by a reset if SetLinger(0) was called
-// or data waits unread.
+// Close ends the connection: by an end of stream, or by a reset if SetLinger(0) was called
+// or data has not been read.
 func (c *Conn) Close() error {
 	c.host.net.mu.Lock()
 	defer c.host.net.mu.Unlock()

@@ -28,9 +28,9 @@ type Network struct {
 	listeners map[string]*listener // by host:port
 	conns     map[*Conn]struct{}   // open ends
 	hosts     map[string]*Host     // the process that runs on each host
-	port      int                  // last one picked
-	rules     map[[2]string]Rule
-	lost      []packet // dropped, to be sent again
+	port      int                  // the last one picked
+	rules     map[[2]string]Rule   // for packets from one host to another
+	lost      []packet             // dropped, to be sent again
 
 	latency func(from, to string) time.Duration
 	lag     func() time.Duration
@@ -57,9 +57,9 @@ func (n *Network) Host(name string) *Host {
 	return h
 }
 
-// Kill ends the process on a host as its kernel does: listeners go, every
-// connection ends as by Conn.Close, without a word from the process. What the
-// process does afterwards through its old Host fails with net.ErrClosed.
+// Kill ends the process on a host, as SIGKILL does: its listeners are closed, and every
+// connection ends as by Conn.Close. Later calls through its old Host fail with
+// net.ErrClosed.
 func (n *Network) Kill(name string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -105,8 +105,8 @@ func opError(op, address string, err error) error {
 
 var errRefused = os.NewSyscallError("connect", syscall.ECONNREFUSED)
 
-// Reset lets resets arrive at one host, as if another one had sent them: on
-// every connection between the two. The other ends learn of it when they send.
+// Reset lets a reset arrive at host to on every connection with host from, as if from had
+// sent it. The other ends learn of it when they send.
 func (n *Network) Reset(from, to string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -116,8 +116,8 @@ func (n *Network) Reset(from, to string) {
 	}
 }
 
-// ends are the open ends for which want returns true, in the same order in every
-// run. Called with mu held.
+// ends returns the open ends for which want returns true, in the same order in every run.
+// The caller holds mu.
 func (n *Network) ends(want func(*Conn) bool) (all []*Conn) {
 	for c := range n.conns {
 		if want(c) {

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// Rule is what becomes of the packets from one host to another, as a firewall
-// between the two decides.
+// Rule is what a firewall does with the packets from one host to another.
 type Rule uint8
 
 // The rules.
@@ -16,8 +15,8 @@ const (
 	Reject             // a reset answers them, and a dial is refused
 )
 
-// Filter sets the rule for all packets from one host to another, from now on.
-// What was dropped before is sent again.
+// Filter sets the rule for all packets from one host to another, from now on. Packets that
+// were dropped before are sent again, unless the rule is Drop.
 func (n *Network) Filter(from, to string, rule Rule) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -32,16 +31,15 @@ func (n *Network) Filter(from, to string, rule Rule) {
 	}
 }
 
-// Delay makes every packet take the time that latency returns, which is asked
-// for each, and keeps the packets of a connection in order. Goroutines that a
-// reset wakes read it after the time that lag returns: whoever writes meanwhile
-// takes the error. Both must be safe for concurrent use. Call it before the
-// first connection.
+// Delay makes every packet take the time that latency returns for it; the packets of a
+// connection stay in order. A reader that a reset wakes returns after the time that lag
+// returns, so that a concurrent writer may get the error instead. Both functions must be safe
+// for concurrent use. Delay must be called before the first connection.
 func (n *Network) Delay(latency func(from, to string) time.Duration, lag func() time.Duration) {
 	n.latency, n.lag = latency, lag
 }
 
-// packet is what travels from one end of a connection to the other.
+// packet is one that travels from one end of a connection to the other.
 type packet struct {
 	from   *Conn
 	arrive func()

@@ -86,6 +86,7 @@ func TestAStoppedProcessReadsNothing(t *testing.T) {
 		write(t, near, "never read")
 		n.Kill("b")
 		require.ErrorIs(t, readErr(near), syscall.ECONNRESET)
+		b.Wait() // whoever waits for a process that was killed goes on
 		b.Stop()
 		require.False(t, b.Stopped(), "a dead process cannot be stopped")
 	})

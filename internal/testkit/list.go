@@ -8,9 +8,8 @@ import (
 // Width is how many characters a line has at most, unless a word is longer.
 const Width = 100
 
-// Item is an entry that says what an input does in each state. States in which it does the
-// same are named together, as "always" if they are all; those in which it does nothing, "", are
-// left out.
+// Item returns a list entry that says what an input does in each state. It names states with the
+// same effect together, as "always" if these are all states, and omits states with the effect "".
 func Item(input string, states, effects []string) string {
 	text := "- **" + input + "**:"
 	for i, effect := range effects {
@@ -31,7 +30,7 @@ func Item(input string, states, effects []string) string {
 	return Wrap(text, "  ")
 }
 
-// Wrap breaks text between words into lines, of which all except the first have the indent.
+// Wrap breaks text between words into lines. All except the first are indented.
 func Wrap(text, indent string) string {
 	var b strings.Builder
 	width := 0

@@ -1,6 +1,6 @@
-// Package testkit is for tests alone: how long to wait on a busy machine, what others write for a
-// test to read, and the Markdown lists of pages that tests write. All of it may be used by several
-// goroutines at once.
+// Package testkit helps tests: it says how long to wait on a busy machine, collects what others
+// write, and formats the Markdown lists of the pages that tests generate. It may be used by
+// several goroutines at once.
 package testkit
 
 import (
@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// Limit is how long to wait for one step of a test that takes at most d on a machine with
-// nothing else to do: d, times how much longer work takes now than it would there. A limit only
-// ends what hangs; it is never shorter than d.
+// Limit returns how long to wait for one step of a test that takes at most d on an idle machine:
+// d times the factor by which work is slower now than on an idle machine. It is never shorter
+// than d.
 func Limit(d time.Duration) time.Duration { return time.Duration(float64(d) * now()) }
 
 var newest struct {
@@ -23,7 +23,7 @@ var newest struct {
 // fresh is how long a measurement serves.
 const fresh = 10 * time.Second
 
-// now is at least 1.
+// now returns how many times slower work is now than on an idle machine, at least 1.
 func now() float64 {
 	newest.Lock()
 	defer newest.Unlock()
@@ -34,9 +34,9 @@ func now() float64 {
 	return newest.slowness
 }
 
-// measure works for 50 ms of an idle machine: longer than one program runs without letting
-// others run. It does one piece of work many times over. A piece is so short that some are done
-// without interruption: the fastest shows how fast this machine is when it is idle.
+// measure does work that takes 50 ms on an idle machine, which is longer than a time slice of the
+// scheduler. It repeats one piece of work, so short that some pieces are not interrupted: the
+// fastest one shows the speed of the idle machine.
 func measure() float64 {
 	var input [64 << 10]byte
 	fastest, began := time.Hour, time.Now()

@@ -7,9 +7,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -152,45 +149,18 @@ func (r *rig) reap(voters ...*voter) {
 		select {
 		case <-v.heard:
 		case <-time.After(time.Minute):
-			left := r.processes()
+			left, _ := exec.Command("sh", "-c", "cat /proc/[0-9]*/stat").Output()
 			r.signal(syscall.SIGKILL, r.voters...)
 			for _, other := range r.voters {
 				if other.disk != nil {
 					other.disk.goOn() // so that all of them can end
 				}
 			}
-			require.Fail(r.t, "what "+v.name+" started does not end", left)
+			require.Fail(r.t, "what "+v.name+" started does not end", "%s", left)
 		}
 		_ = v.cmd.Wait() // by a signal, most often
 		v.cmd = nil
 	}
-}
-
-// processes lists what runs in the sandbox.
-func (r *rig) processes() string {
-	var s strings.Builder
-	files, _ := filepath.Glob("/proc/[0-9]*/status")
-	for _, file := range files {
-		text, _ := os.ReadFile(file) // or it has just ended
-		for line := range strings.Lines(string(text)) {
-			name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
-			if slices.Contains([]string{"Name", "State", "Pid", "PPid"}, name) {
-				fmt.Fprint(&s, name, "=", strings.TrimSpace(value), " ")
-			}
-		}
-		fmt.Fprintln(&s)
-	}
-	for _, v := range r.voters {
-		fmt.Fprintf(&s, "%s:", v.name)
-		if v.cmd != nil {
-			fmt.Fprintf(&s, " process %d", v.cmd.Process.Pid)
-		}
-		if v.disk != nil {
-			fmt.Fprintf(&s, " disk %d", v.disk.server.Process.Pid)
-		}
-		fmt.Fprintln(&s)
-	}
-	return s.String()
 }
 
 // restart starts those again whose process has ended by itself.

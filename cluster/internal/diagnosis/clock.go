@@ -11,17 +11,17 @@ import (
 )
 
 const (
-	rateWindow  = 8     // answered pings of which the quickest counts
-	rateWindows = 16    // windows that are kept: the longer apart, the better the estimate
-	rateLeast   = 3     // windows that an estimate takes: a step of a clock spoils but one gap
-	rateSlack   = 1_000 // ppm: kernels that correct their clocks slew them by up to 500 each
+	rateWindow  = 8     // answered pings; the quickest of them counts
+	rateWindows = 16    // windows that are kept: a longer time gives a better estimate
+	rateLeast   = 3     // windows for an estimate: a clock that was set spoils one gap only
+	rateSlack   = 1_000 // ppm: kernels slew their clocks by up to 500 each
 )
 
 // clockRate estimates the rate of a peer's clock from the pings of one link.
 type clockRate struct {
 	count     int            // pings in this window
 	best      netmesh.Ping   // the quickest of them
-	kept      []netmesh.Ping // of the windows before, the oldest first
+	kept      []netmesh.Ping // the quickest pings of earlier windows, the oldest first
 	low, high float64        // bounds of the rate, in parts per million
 }
 
@@ -29,8 +29,8 @@ func (c *clockRate) clock() findings.Clock {
 	return findings.Clock{Rate: (c.low + c.high) / 2, Doubt: (c.high - c.low) / 2}
 }
 
-// rateBetween returns the bounds that two pings leave, the earlier one first. They hold
-// whatever delayed the pings, since nothing arrives before it is sent.
+// rateBetween returns the bounds of the rate that follow from two pings, a before b. They
+// are valid whatever delayed the pings, since nothing arrives before it is sent.
 func rateBetween(a, b netmesh.Ping) (low, high float64, ok bool) {
 	least, most := b.Sent-a.Back, b.Back-a.Sent
 	if least <= 0 {
@@ -40,7 +40,7 @@ func rateBetween(a, b netmesh.Ping) (low, high float64, ok bool) {
 		1e6 * (float64(b.Received-a.Answered)/float64(least) - 1), true
 }
 
-// add takes a ping into account, and reports whether the bounds are new.
+// add takes a ping into account, and reports whether it computed new bounds.
 func (c *clockRate) add(p netmesh.Ping) (renewed bool) {
 	delay := func(p netmesh.Ping) time.Duration {
 		return (p.Back - p.Sent) - (p.Answered - p.Received)
@@ -53,8 +53,8 @@ func (c *clockRate) add(p netmesh.Ping) (renewed bool) {
 	}
 	c.count = 0
 	if n := len(c.kept); n > 0 {
-		// A clock that was set, or stood still with its machine, makes a gap of another rate
-		// than those before: all begins again.
+		// If a clock was set, or stood still with its machine, the rate since the last window
+		// differs from the rate before: the estimate starts again.
 		low, high, ok := rateBetween(c.kept[n-1], c.best)
 		if ok && n > 1 {
 			var before, after float64
@@ -78,7 +78,8 @@ func (c *clockRate) add(p netmesh.Ping) (renewed bool) {
 	return ok
 }
 
-// Answered measures the clock of a peer, and judges it where the bounds leave no doubt.
+// Answered measures the clock of a peer. It raises or ends a finding only if the whole interval
+// between the bounds is on one side of the limit.
 func (w watcher) Answered(peer elector.NodeID, ping netmesh.Ping) {
 	d, limit := w.d, float64(w.d.cfg.MaxDriftPPM)
 	d.mu.Lock()

@@ -1,5 +1,5 @@
-// Package diagnosis turns what a mesh sees of its peers into findings: what a person must
-// fix. It changes no link and no election.
+// Package diagnosis turns what a mesh observes of its peers into findings: problems that a
+// person must fix. It changes no link and no election.
 package diagnosis
 
 import (
@@ -19,34 +19,34 @@ import (
 )
 
 const (
-	maxFindings = 1024        // kept at a time
-	maxRefused  = 64          // of them those that anybody who connects can cause
-	refusedLife = time.Minute // how long a refusal that does not come again counts
-	claimLife   = 10 * time.Minute
-	maxDetail   = 1 << 10 // bytes of what others report
+	maxFindings = 1024             // kept at a time
+	maxRefused  = 64               // of them, findings that anybody who connects can cause
+	refusedLife = time.Minute      // a refusal expires so long after it was seen last
+	claimLife   = 10 * time.Minute // and so does a false claim
+	maxDetail   = 1 << 10          // bytes of a detail with the words of others
 )
 
-// Config says what is right on this node.
+// Config describes this node, and what its peers are compared with.
 type Config struct {
 	Node     elector.NodeID
 	Voters   []elector.NodeID  // compared with those of each peer; none: not compared
 	Lost     []elector.NodeID  // declared lost on this node: not compared
-	Settings map[string]string // that must be equal on every node; at most 14
+	Settings map[string]string // must be equal on every node; at most 14
 	// MaxDriftPPM is by how many parts per million the rates of two nodes' clocks
-	// may differ; 0: they are measured and not judged.
+	// may differ. 0 means any: they are only measured.
 	MaxDriftPPM int64
 	Logger      hclog.Logger
 }
 
-// Diagnosis knows what is wrong at the moment. It is safe for concurrent use.
+// Diagnosis holds the current findings. It is safe for concurrent use.
 type Diagnosis struct {
 	cfg Config
 
-	mu     sync.Mutex // taken last: under it nothing is called
+	mu     sync.Mutex // taken last: nothing else is called while it is held
 	all    map[key]*found
 	logged limit.Log[key]
-	clocks map[elector.NodeID]*clockRate // of the peers that are linked
-	idle   map[elector.NodeID]string     // why a peer that is linked does not stand
+	clocks map[elector.NodeID]*clockRate // of the linked peers
+	idle   map[elector.NodeID]string     // why a linked peer does not stand for election
 }
 
 type key struct {
@@ -58,7 +58,7 @@ type found struct {
 	findings.Finding
 
 	seen time.Time
-	life time.Duration // it expires so long after seen; 0: with the link
+	life time.Duration // it expires so long after seen; 0: when the link ends
 }
 
 // New returns a Diagnosis that has found nothing.
@@ -69,8 +69,8 @@ func New(cfg Config) *Diagnosis {
 	}
 }
 
-// Findings returns what is wrong at the moment between this member and others,
-// sorted by peer and kind, at most 1024. It is empty where all is well.
+// Findings returns the current findings of this member, sorted by peer and kind, at most
+// 1024.
 func (d *Diagnosis) Findings() []findings.Finding {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -87,7 +87,7 @@ func (d *Diagnosis) Findings() []findings.Finding {
 	return all
 }
 
-// Clocks returns how the clocks of the peers that are linked compare with this node's.
+// Clocks returns the rates of the linked peers' clocks relative to this node's.
 func (d *Diagnosis) Clocks() map[elector.NodeID]findings.Clock {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -98,37 +98,38 @@ func (d *Diagnosis) Clocks() map[elector.NodeID]findings.Clock {
 	return all
 }
 
-// NotStanding returns why each peer that is linked does not want to lead the default
-// election, as it says itself. Those that do are not in it.
+// NotStanding returns the linked peers that do not want to lead the default election, each
+// with its own reason.
 func (d *Diagnosis) NotStanding() map[elector.NodeID]string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return maps.Clone(d.idle)
 }
 
-// OfNode takes note of what is wrong with this node by itself; "" if that is so no more.
+// OfNode sets a finding about this node itself. An empty why ends it.
 func (d *Diagnosis) OfNode(kind findings.Kind, why string) {
 	d.finds(kind, "", words.Printable(why, maxDetail))
 }
 
-// report adds what a refused connection shows about a peer. It is forgotten a
-// minute after it was reported last, and when a link to the peer comes up. Name and detail
-// may be a stranger's words: they are made printable and cut to a length for people.
+// report adds a finding about a peer whose connection was refused. It expires a minute after
+// it was reported last, and ends when a link to the peer comes up. A stranger may have chosen
+// the name and the detail: they are made printable and shortened.
 func (d *Diagnosis) report(kind findings.Kind, peer elector.NodeID, detail string) {
 	peer = elector.NodeID(words.Printable(string(peer), netmesh.MaxNameLength))
 	d.raise(kind, peer, words.Printable(detail, maxDetail), refusedLife)
 }
 
-// Claimed takes note of a voter that claims to lead although it cannot have been elected.
-// That is forgotten 10 minutes after it was seen last, whatever becomes of the links.
+// Claimed adds a finding about a voter that claims to lead although it cannot have been elected.
+// It expires 10 minutes after it was seen last, whether or not the voter is linked.
 func (d *Diagnosis) Claimed(peer elector.NodeID, detail string) {
 	d.raise(findings.FalseClaim, peer, detail, claimLife)
 }
 
-// Forget drops what refused connections have shown about a peer.
+// Forget ends the findings that refused connections of a peer have caused.
 func (d *Diagnosis) Forget(peer elector.NodeID) { d.forget(peer, refusedLife) }
 
-// forget drops what refused connections have shown about a peer, or what its link has.
+// forget ends the findings about a peer with that life: those that refused connections have
+// caused, or those that its link has.
 func (d *Diagnosis) forget(peer elector.NodeID, life time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -137,7 +138,7 @@ func (d *Diagnosis) forget(peer elector.NodeID, life time.Duration) {
 	})
 }
 
-// finds takes note of what a link shows: detail, or "" if that is so no more.
+// finds sets a finding that a link has caused. An empty detail ends it.
 func (d *Diagnosis) finds(kind findings.Kind, peer elector.NodeID, detail string) {
 	if detail != "" {
 		d.raise(kind, peer, detail, 0)
@@ -167,7 +168,7 @@ func (d *Diagnosis) raise(
 		d.all[at] = &found{Finding: f, seen: now, life: life}
 	}
 	if refused || len(d.cfg.Voters) > 0 && !slices.Contains(d.cfg.Voters, peer) {
-		at.peer = "" // strangers may choose many names
+		at.peer = "" // strangers may use many names, and must not fill the log
 	}
 	d.mu.Unlock()
 	if old != nil {
@@ -178,15 +179,16 @@ func (d *Diagnosis) raise(
 	}
 }
 
-// expire is called with mu held, as is makeRoom.
+// expire ends findings that were not seen for their life. The caller of expire and of makeRoom
+// holds mu.
 func (d *Diagnosis) expire(now time.Time) {
 	maps.DeleteFunc(d.all, func(_ key, f *found) bool {
 		return f.life != 0 && now.Sub(f.seen) > f.life
 	})
 }
 
-// makeRoom drops the refusal that was not seen for longest if there are too many:
-// strangers with names of their own choice must not hide anything else.
+// makeRoom drops the refusal that was seen least recently if there are too many: strangers
+// who use many names must not displace other findings.
 func (d *Diagnosis) makeRoom() {
 	count, oldest := 0, key{}
 	for k, f := range d.all {

@@ -16,19 +16,19 @@ import (
 )
 
 const (
-	// maxVoterText is how many bytes of voters' names travel, as encoded.
+	// maxVoterText is how many bytes of voters' names are sent, as encoded.
 	maxVoterText = 1 << 10
-	// lostVoters travels among the settings, and is none: the names of voters that were
-	// declared lost, with spaces between, as many as fit.
+	// lostVoters is sent among the settings although it is none: as many names of voters that
+	// were declared lost as fit, separated by spaces.
 	lostVoters = "lost"
 )
 
-// notStanding is the name under which a node tells why it does not stand. It is none of
-// Config.Settings, so peers do not compare it.
+// notStanding is the name of the setting by which a node says why it does not stand for
+// election. It is not in Config.Settings, so peers do not compare it.
 const notStanding = "not-standing"
 
-// Facts returns what the mesh is to tell the peers of this node: why says why it does not
-// want to lead the default election; "" if it does.
+// Facts returns what the mesh tells the peers about this node. why says why it does not want
+// to lead the default election; it is "" if the node does.
 func (d *Diagnosis) Facts(why string) netmesh.Facts {
 	f := d.facts()
 	if why != "" {
@@ -37,7 +37,7 @@ func (d *Diagnosis) Facts(why string) netmesh.Facts {
 	return f
 }
 
-// facts are those that do not change.
+// facts returns the facts that do not change.
 func (d *Diagnosis) facts() netmesh.Facts {
 	voters := make([]string, len(d.cfg.Voters))
 	for i, v := range d.cfg.Voters {
@@ -71,7 +71,7 @@ func (d *Diagnosis) facts() netmesh.Facts {
 	return f
 }
 
-// Handler returns a Handler for the mesh that hands everything on to next.
+// Handler returns a Handler for the mesh that observes all calls and passes them on to next.
 func (d *Diagnosis) Handler(next netmesh.Handler) netmesh.Handler { return watcher{next, d} }
 
 // watcher stands between the mesh and its handler.
@@ -82,7 +82,7 @@ type watcher struct {
 
 var _ netmesh.Observer = watcher{}
 
-// LinkUp ends what refused connections have shown: the peer was let in.
+// LinkUp ends the findings that refused connections have caused: the peer was accepted.
 func (w watcher) LinkUp(peer netmesh.PeerInfo) {
 	w.d.forget(peer.Node, refusedLife)
 	w.d.mu.Lock()
@@ -92,7 +92,7 @@ func (w watcher) LinkUp(peer netmesh.PeerInfo) {
 	w.Handler.LinkUp(peer)
 }
 
-// LinkDown ends what the link has shown.
+// LinkDown ends the findings that the link has caused.
 func (w watcher) LinkDown(peer elector.NodeID, ev elector.Evidence) {
 	w.d.forget(peer, 0)
 	w.d.mu.Lock()
@@ -102,13 +102,13 @@ func (w watcher) LinkDown(peer elector.NodeID, ev elector.Evidence) {
 	w.Handler.LinkDown(peer, ev)
 }
 
-// Died ends what the link to the process has shown.
+// Died ends the findings that the link has caused.
 func (w watcher) Died(peer elector.NodeID, proof elector.Proof) {
 	w.d.forget(peer, 0)
 	w.Handler.Died(peer, proof)
 }
 
-// Told compares what the two ends of a link tell.
+// Told compares the facts of the two ends of a link.
 func (w watcher) Told(peer elector.NodeID, theirs netmesh.Facts) {
 	me, mine := w.d.cfg.Node, w.d.facts()
 	w.d.finds(findings.VotersDiffer, peer, votersDiffer(me, peer, &mine, &theirs))
@@ -123,7 +123,7 @@ func (w watcher) Told(peer elector.NodeID, theirs netmesh.Facts) {
 	}
 }
 
-// Refused turns the mistakes of a configuration into findings.
+// Refused makes a finding of a refusal that a mistake in a configuration causes.
 func (w watcher) Refused(peer elector.NodeID, reason netmesh.Reason, why string) {
 	kind, ok := map[netmesh.Reason]findings.Kind{
 		netmesh.ReasonForeignCluster: findings.WrongCluster,
@@ -141,10 +141,10 @@ func (w watcher) Refused(peer elector.NodeID, reason netmesh.Reason, why string)
 	}
 }
 
-// votersDiffer says how the voters of two nodes differ; "" if they do not, or if
-// one end does not tell its own. Voters that one end declared lost may differ: after an
-// emergency, new nodes, observers and those where a voter is not readmitted yet do not count
-// the same ones. What is to be done then is said with the emergency.
+// votersDiffer says how the voters of two nodes differ. It returns "" if they do not, or if
+// one end does not send its own. Voters that one end declared lost may differ: after an
+// emergency, new nodes, observers, and nodes on which a voter is not readmitted yet have other
+// lists. The advice for that comes with the emergency.
 func votersDiffer(me, peer elector.NodeID, mine, theirs *netmesh.Facts) string {
 	if mine.VoterCount == 0 || theirs.VoterCount == 0 || bytes.Equal(mine.VoterSum, theirs.VoterSum) {
 		return ""
@@ -169,8 +169,8 @@ func votersDiffer(me, peer elector.NodeID, mine, theirs *netmesh.Facts) string {
 		me, mine.VoterCount, peer, theirs.VoterCount, strings.Join(parts, "; "))
 }
 
-// without returns the names that the other end surely does not have: of a list
-// that was cut nothing is known beyond its last name.
+// without returns the names that the other end certainly does not have. If its list was cut,
+// names after the last one in it are unknown.
 func without(names []string, other *netmesh.Facts) (only []string) {
 	cut := isCut(other)
 	for _, name := range names {
@@ -183,10 +183,10 @@ func without(names []string, other *netmesh.Facts) (only []string) {
 	return only
 }
 
-// isCut reports whether not all voters are told.
+// isCut reports whether some voters did not fit into the list.
 func isCut(f *netmesh.Facts) bool { return uint(len(f.Voters)) < f.VoterCount }
 
-// quoted lists names, not more than a log line takes.
+// quoted lists names, at most as many as fit into a log line.
 func quoted(names []string) string {
 	const most = 12
 	var parts []string
@@ -199,8 +199,8 @@ func quoted(names []string) string {
 	return strings.Join(parts, ", ")
 }
 
-// settingsDiffer compares the settings that both ends tell: a newer build may
-// tell more of them. That voters differ is not told again as a quorum that does.
+// settingsDiffer compares the settings that both ends send: a newer build may send more. If
+// the voters differ, a different quorum is no further finding.
 func settingsDiffer(me, peer elector.NodeID, mine, theirs *netmesh.Facts) string {
 	other := settingsOf(theirs)
 	delete(other, lostVoters)

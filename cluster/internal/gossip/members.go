@@ -105,9 +105,6 @@ func (ms *members) put(m Member) {
 	if !slices.Contains(ms.changed, m.Node) {
 		ms.changed = append(ms.changed, m.Node)
 	}
-	if ms.moved[m.Node] == m.GossipAddr {
-		delete(ms.moved, m.Node)
-	}
 	ms.gone = slices.DeleteFunc(ms.gone, func(n elector.NodeID) bool { return n == m.Node })
 	if m.State != StateAlive {
 		ms.gone = append(ms.gone, m.Node)

@@ -6,8 +6,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
-	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -44,11 +42,9 @@ func writeUntilKilled(dir string) error {
 	}
 }
 
-// printed is what a writer had reported durable when it was killed.
-type printed struct{ boot, term uint64 }
-
-// killWriter runs a writer and kills it once it has printed the given number of lines.
-func killWriter(t *testing.T, dir string, lines int) printed {
+// killWriter runs a writer, kills it once it has printed the given number of lines, and returns
+// the boot and the term that it reported durable, also those after the kill.
+func killWriter(t *testing.T, dir string, lines int) (boot, term uint64) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), crashDir+"="+dir)
@@ -56,45 +52,40 @@ func killWriter(t *testing.T, dir string, lines int) printed {
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
-	var last printed
 	for read := bufio.NewScanner(out); read.Scan(); lines-- {
 		if lines == 0 {
 			require.NoError(t, cmd.Process.Kill())
 		}
-		last.note(t, read.Text()) // what it wrote before the kill counts, too
+		var what string
+		var number uint64
+		_, err := fmt.Sscan(read.Text(), &what, &number)
+		require.NoError(t, err, read.Text())
+		if what == "boot" {
+			boot = number
+		} else {
+			term = number
+		}
 	}
 	require.ErrorContains(t, cmd.Wait(), "killed")
-	return last
-}
-
-func (p *printed) note(t *testing.T, line string) {
-	t.Helper()
-	what, number, _ := strings.Cut(line, " ")
-	n, err := strconv.ParseUint(number, 10, 64)
-	require.NoError(t, err, line)
-	if what == "boot" {
-		p.boot = n
-	} else {
-		p.term = n
-	}
+	return boot, term
 }
 
 func TestKilledProcessForgetsNothing(t *testing.T) {
 	dir := t.TempDir()
-	var before printed
+	var boots, durable uint64
 	for range 20 {
-		last := killWriter(t, dir, rand.IntN(15))
-		require.Greater(t, last.boot, before.boot)
+		boot, term := killWriter(t, dir, rand.IntN(15))
+		require.Greater(t, boot, boots)
 		s := opened(t, dir)
-		require.Greater(t, s.Boot(), last.boot)
-		before = printed{boot: s.Boot(), term: max(before.term, last.term)}
+		require.Greater(t, s.Boot(), boot)
+		boots, durable = s.Boot(), max(durable, term)
 		for _, group := range []string{"a", "b"} {
 			got, err := s.Group(group)
 			require.NoError(t, err)
-			require.GreaterOrEqual(t, uint64(got.Entered), before.term)
-			require.GreaterOrEqual(t, uint64(got.Reserved), before.term)
+			require.GreaterOrEqual(t, uint64(got.Entered), durable)
+			require.GreaterOrEqual(t, uint64(got.Reserved), durable)
 		}
 		require.NoError(t, s.Close())
 	}
-	require.Positive(t, before.term)
+	require.Positive(t, durable)
 }

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Dice is a source of chance for one purpose. What it shows depends on the microsecond, and
-// not on what was drawn before: two runs of one seed that differ in the order of two things
-// at one moment stay together.
+// Dice is a source of random numbers for one purpose. A number depends on the seed and the
+// microsecond, not on earlier numbers. So two runs of one seed do not diverge if two events of
+// one moment come in another order.
 type Dice struct {
 	mu            sync.Mutex
 	seed, purpose uint64
@@ -43,8 +43,8 @@ func (d *Dice) UpTo(limit time.Duration) time.Duration {
 	return time.Duration(d.Uint64() % uint64(limit)).Truncate(time.Microsecond)
 }
 
-// Delays are what a network in memory takes from host to host, and what a reset takes to be
-// read. Each pair of hosts draws for itself, so that packets of different ones do not meet.
+// Delays returns random functions for Network.Delay of package memnet. Each pair of hosts has
+// numbers of its own, so that packets of different pairs rarely arrive at one moment.
 func Delays(seed uint64) (latency func(from, to string) time.Duration, lag func() time.Duration) {
 	var pairs sync.Map
 	latency = func(from, to string) time.Duration {

@@ -1,5 +1,5 @@
-// Package testhook lets this module's own tests run nodes on another network, clock
-// and membership than the machine's. Programs cannot reach it.
+// Package testhook lets this module's own tests replace the network, the clock, the disk and
+// the membership of a node. Other modules cannot import it.
 package testhook
 
 import (
@@ -12,38 +12,38 @@ import (
 	"github.com/bmqelect/bmqelect/netmesh"
 )
 
-// Hooks replace what touches the outside. A nil field means the real thing.
+// Hooks replace a node's connections to the outside. A nil field means the real one.
 type Hooks struct {
 	Network netmesh.Network
 	Clock   clock.Clock
 	// Peers are the mesh addresses of all members; if set, there is no gossip.
 	Peers map[elector.NodeID]string
-	// Gate is called by the driver before everything that it does. While it
-	// blocks, the node decides nothing: so tests pause a node.
+	// Gate is called by the driver before each of its steps. While it blocks, the node
+	// decides nothing: that is how tests pause a node.
 	Gate func()
 	// Disk gets the writes of the durable state. If set, nothing is synced.
 	Disk store.Disk
 	// Entropy is called by the driver, and once for the mesh at the start.
 	Entropy func() uint64
-	// Stepped, if not nil, is called by the driver after each step of an election, before
-	// anything of what the step asks for is done.
+	// Stepped, if not nil, is called by the driver after each step of an election, and before
+	// the driver carries out the effects of the step.
 	Stepped func(Step)
-	// Dead reports whether the node's process counts as killed: its guarded work is
-	// gone then, and Close releases the data directory at once, as the kernel would.
+	// Dead reports whether the node's process counts as killed. Then its guarded work counts as
+	// ended, and Close releases the data directory at once, as the kernel would.
 	Dead func() bool
 }
 
 // Step is a step of an election. Its pointers are valid during the call.
 type Step struct {
 	Group   string
-	In      elector.Input // a Tick stands for inputs that change no promise
+	In      elector.Input // a Tick replaces inputs that change no promise
 	Effects *elector.Effects
 	State   elector.State
 	Lease   elector.Lease
 }
 
-// Unsynced is a Disk that only saves the time of fsync, which is real where the
-// rest of a test runs in virtual time.
+// Unsynced is a Disk that writes at once. A node with a Disk does not fsync, which would take
+// real time in a test in virtual time.
 func Unsynced(write func() error) error { return write() }
 
 type key struct{}

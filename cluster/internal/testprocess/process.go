@@ -1,6 +1,6 @@
-// Package testprocess is what a node of a test runs in: a process on a network in
-// memory, which the test stops, lets go on and kills as signals do. It serves every
-// test that runs whole nodes in virtual time.
+// Package testprocess simulates the process of a node, on a network in memory: a test stops
+// it, lets it go on and kills it, as signals do. All tests use it that run whole nodes in
+// virtual time.
 package testprocess
 
 import (
@@ -30,10 +30,10 @@ func New(net *memnet.Network, host string) *Process {
 	return p
 }
 
-// Context returns the context to start the node of the process with. Of s, Network and
-// Dead are the process's own; a Clock, Disk and Entropy that are nil become the
-// bubble's time, a disk that does not sync, and any; nothing is written once the process
-// is dead; Hold is called while the process is neither paused nor dead.
+// Context returns the context with which to start the node of the process. It sets Network
+// and Dead of s. If Clock is nil it is the time of the bubble, and if Disk is nil it is one
+// that does not sync. Once the process is dead nothing is written. Gate is called while the
+// process is neither paused nor dead.
 func (p *Process) Context(s testhook.Hooks) context.Context {
 	s.Network, s.Dead = p.host, p.Killed
 	if s.Clock == nil {
@@ -68,8 +68,8 @@ func (p *Process) Life() context.Context { return p.life }
 // Killed reports whether the process was killed.
 func (p *Process) Killed() bool { return p.life.Err() != nil }
 
-// Kill ends the process as SIGKILL does. What is left of its node in the test must
-// still be closed; nobody hears what it says then.
+// Kill ends the process as SIGKILL does. The caller must still close its node, whose messages
+// reach nobody then.
 func (p *Process) Kill() {
 	p.end()
 	p.net.Kill(p.name)
@@ -85,7 +85,7 @@ func (p *Process) Resume() { p.host.Continue() }
 // Paused reports whether the process is paused.
 func (p *Process) Paused() bool { return p.host.Stopped() }
 
-// Wait waits for as long as the process is paused.
+// Wait waits while the process is paused.
 func (p *Process) Wait() { p.host.Wait() }
 
 // Clock returns a clock that holds up whoever asks it while the process is paused.
