@@ -2,7 +2,6 @@ package sim_test
 
 import (
 	"flag"
-	"fmt"
 	"maps"
 	"os"
 	"runtime"
@@ -15,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/bmqelect/bmqelect/internal/lab/sim"
 	"github.com/bmqelect/bmqelect/scouting"
 )
 
@@ -26,14 +24,13 @@ import (
 func TestSwarm(t *testing.T) {
 	parts := runtime.GOMAXPROCS(0)
 	shareRuns(t, parts)
-	sum, began := newTally(), time.Now()
+	var all sync.Mutex // what follows is of all parts
+	runs, simulated, steps, began := 0, time.Duration(0), map[string]int{}, time.Now()
 	t.Cleanup(func() {
-		t.Logf("%d runs, %.0f per second: %s", sum.runs,
-			float64(sum.runs)/time.Since(began).Seconds(), sum)
-		if sum.runs >= 1000 {
-			for _, do := range kinds() {
-				require.NotZero(t, sum.events[do], "no run has done %q", do)
-			}
+		t.Logf("%d runs, %.0f per second: %.0f simulated hours, %v", runs,
+			float64(runs)/time.Since(began).Seconds(), simulated.Hours(), steps)
+		for _, do := range kinds() {
+			require.True(t, runs < 1000 || steps[do] > 0, "no run has done %q", do)
 		}
 	})
 	for part := range parts {
@@ -44,10 +41,15 @@ func TestSwarm(t *testing.T) {
 			defer func() { keepPlot(t, &last, broken) }()
 			rapid.Check(t, func(t *rapid.T) {
 				last = drawPlot(t)
-				one := newTally()
-				broken = last.play(one)
-				sum.add(one)
+				var took time.Duration
+				took, broken = last.play()
 				require.NoError(t, broken)
+				all.Lock()
+				defer all.Unlock()
+				runs, simulated = runs+1, simulated+took
+				for _, st := range last.Schedule {
+					steps[st.Do]++
+				}
 			})
 		})
 	}
@@ -101,39 +103,4 @@ func drawPlot(t *rapid.T) plot {
 	least := pick(t, "steps", 1, 10, 40)
 	p.Schedule = rapid.SliceOfN(drawStep(ids, do), least, 2*least+10).Draw(t, "schedule")
 	return p
-}
-
-// tally counts what happened in runs.
-type tally struct {
-	mu        sync.Mutex
-	runs      int
-	simulated time.Duration
-	events    map[string]int // by kind, of steps and of what followed from them
-}
-
-func newTally() *tally { return &tally{events: map[string]int{}} }
-
-func (c *tally) see(e *sim.Event) {
-	switch e.Kind {
-	case sim.EventSent, sim.EventLost, sim.EventDied, sim.EventLinkDown, sim.EventTransition:
-		c.events["event "+e.Kind.String()]++
-	}
-}
-
-func (c *tally) add(one *tally) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.runs += one.runs
-	c.simulated += one.simulated
-	for kind, n := range one.events {
-		c.events[kind] += n
-	}
-}
-
-func (c *tally) String() string {
-	text := fmt.Sprintf("%.0f simulated hours", c.simulated.Hours())
-	for _, kind := range slices.Sorted(maps.Keys(c.events)) {
-		text += fmt.Sprintf(", %s %d", kind, c.events[kind])
-	}
-	return text
 }

@@ -1,6 +1,7 @@
 package sim_test
 
 import (
+	"runtime"
 	"testing"
 	"time"
 
@@ -31,4 +32,29 @@ func traceOf(t require.TestingT, cfg sim.Config, schedule []step) string {
 // TestOtherSeedOtherRun: the seed does reach everything that is random.
 func TestOtherSeedOtherRun(t *testing.T) {
 	require.NotEqual(t, traceOf(t, cluster(1, 3), nil), traceOf(t, cluster(2, 3), nil))
+}
+
+// A long run holds no more than a short one: ten hours as much as one, except for
+// what the runtime itself does beside the test.
+func TestMemoryIsFlatInSimulatedTime(t *testing.T) {
+	cfg := cluster(1, 5)
+	sent := count(&cfg, func(e *sim.Event) bool { return e.Kind == sim.EventSent })
+	s := start(t, cfg)
+	require.NoError(t, s.RunUntil(time.Hour))
+	after1 := held()
+	require.NoError(t, s.RunUntil(10*time.Hour))
+	after10 := held()
+	const noise = 256 << 10 // ten hours send more than a million messages
+	require.Less(t, int64(after10)-int64(after1), int64(noise))
+	require.Greater(t, *sent, 500_000)
+	runtime.KeepAlive(s)
+}
+
+// held is the memory in use, in bytes.
+func held() uint64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
 }
