@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -45,11 +46,11 @@ func launch(ctx context.Context, s system, dir string, lane int) (*cluster, erro
 	c := &cluster{system: s, dir: dir, lane: lane, processes: make([]*process, s.nodes),
 		lives: make([]int, s.nodes), beliefs: make([]belief, s.nodes), events: make(chan event, 1024),
 		spans: make([][]span, s.nodes)}
-	if err := c.startAll(); err != nil {
-		c.close()
-		return nil, err
+	err := c.startAll()
+	if err == nil {
+		err = c.settle(ctx)
 	}
-	if err := c.settle(ctx); err != nil {
+	if err != nil {
 		c.close()
 		return nil, err
 	}
@@ -175,16 +176,12 @@ func (c *cluster) living(leader string) string {
 
 // leader is the index of the node that all that run take for the leader, or -1.
 func (c *cluster) leader() int {
-	leader := -1
-	for i, p := range c.processes {
-		if p != nil && c.beliefs[i].leader == node.Name(i) {
-			leader = i
+	for _, i := range c.all() {
+		if c.agree(c.all(), node.Name(i)) {
+			return i
 		}
 	}
-	if leader < 0 || !c.agree(c.all(), node.Name(leader)) {
-		return -1
-	}
-	return leader
+	return -1
 }
 
 func (c *cluster) all() (running []int) {
@@ -197,16 +194,11 @@ func (c *cluster) all() (running []int) {
 }
 
 func (c *cluster) agree(nodes []int, leader string) bool {
-	for _, i := range nodes {
-		if c.beliefs[i].leader != leader {
-			return false
-		}
-	}
-	return leader != ""
+	return !slices.ContainsFunc(nodes, func(i int) bool { return c.beliefs[i].leader != leader })
 }
 
-// quiet is how long a cluster must have been without news before the next trial. In a
-// cluster that rests for longer, ours knows the round trips to a node that has come back.
+// quiet is how long a cluster must have been without news before the next trial. After a longer
+// rest, our nodes have also measured the round trips to a node that has come back.
 var quiet = 200 * time.Millisecond
 
 // settle waits until all nodes follow one leader and have done so for a while.

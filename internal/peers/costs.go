@@ -3,12 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"time"
 
+	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 )
 
@@ -72,17 +69,18 @@ func (c *cluster) usage() (u usage, err error) {
 		if err != nil {
 			return u, err
 		}
-		memory, err := memory(pid)
-		if err != nil {
-			return u, err
-		}
-		wakes, err := wakes(pid)
+		memory, wakes, err := memoryAndWakes(pid)
 		if err != nil {
 			return u, err
 		}
 		u.cpu, u.wakes, u.memory = append(u.cpu, cpu), u.wakes+wakes, u.memory+memory
 	}
-	u.bytes, u.packets, err = sent()
+	files, err := procfs.NewDefaultFS()
+	if err != nil {
+		return u, err
+	}
+	sent, err := files.NetDev() // over loopback, where each packet is received once, too
+	u.bytes, u.packets = sent["lo"].TxBytes, sent["lo"].TxPackets
 	return u, err
 }
 
@@ -97,55 +95,25 @@ func cpuTime(pid int) (time.Duration, error) {
 	return time.Duration(ts.Nano()), nil
 }
 
-// wakes is how often the threads of a process have slept, and were woken.
-func wakes(pid int) (n uint64, err error) {
-	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))
-	if err != nil {
-		return 0, err
-	}
-	for _, status := range threads {
-		slept, err := field(status, "voluntary_ctxt_switches:")
-		if err != nil {
-			return 0, err
-		}
-		n += slept
-	}
-	return n, nil
-}
-
-// memory is the resident set size of a process. The code that it shares with the other
-// nodes counts in full: elsewhere, each node has a machine of its own.
-func memory(pid int) (uint64, error) {
-	kib, err := field(fmt.Sprintf("/proc/%d/smaps_rollup", pid), "Rss:")
-	return kib << 10, err
-}
-
-// field is the first number of the line of a file that begins with name.
-func field(path, name string) (uint64, error) {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return 0, err
-	}
-	for line := range strings.Lines(string(text)) {
-		if fields := strings.Fields(line); len(fields) > 1 && fields[0] == name {
-			return strconv.ParseUint(fields[1], 10, 64)
-		}
-	}
-	return 0, fmt.Errorf("%s: no %s", path, name)
-}
-
-// sent is what was sent over the loopback interface, where each packet is counted as
-// received once.
-func sent() (bytes, packets uint64, err error) {
-	text, err := os.ReadFile("/proc/self/net/dev")
+// memoryAndWakes are the resident set size of a process, in bytes, and how often its threads have
+// slept and were woken. The code that it shares with the other nodes counts in full: elsewhere,
+// each node has a machine of its own.
+func memoryAndWakes(pid int) (memory, wakes uint64, err error) {
+	p, err := procfs.NewProc(pid)
 	if err != nil {
 		return 0, 0, err
 	}
-	for line := range strings.Lines(string(text)) {
-		if figures, ok := strings.CutPrefix(strings.TrimSpace(line), "lo:"); ok {
-			_, err := fmt.Sscan(figures, &bytes, &packets)
-			return bytes, packets, err
-		}
+	mapped, err := p.ProcSMapsRollup()
+	if err != nil {
+		return 0, 0, err
 	}
-	return 0, 0, fmt.Errorf("no interface lo")
+	threads, err := procfs.AllThreads(pid)
+	for _, thread := range threads {
+		status, err := thread.NewStatus()
+		if err != nil {
+			return 0, 0, err
+		}
+		wakes += status.VoluntaryCtxtSwitches
+	}
+	return mapped.Rss, wakes, err
 }

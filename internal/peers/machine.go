@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"debug/buildinfo"
 	"fmt"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 )
 
@@ -59,13 +61,15 @@ func describe(dir string) (machine, error) {
 
 // processor is the model of the machine's CPU.
 func processor() string {
-	text, _ := os.ReadFile("/proc/cpuinfo")
-	for line := range strings.Lines(string(text)) {
-		if key, model, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == "model name" {
-			return strings.TrimSpace(model)
-		}
+	files, err := procfs.NewDefaultFS()
+	if err != nil {
+		return runtime.GOARCH
 	}
-	return runtime.GOARCH
+	cpus, _ := files.CPUInfo() // there is none on some machines
+	if len(cpus) == 0 {
+		return runtime.GOARCH
+	}
+	return cmp.Or(cpus[0].ModelName, runtime.GOARCH)
 }
 
 func flushTime(dir string) (time.Duration, error) {

@@ -29,7 +29,7 @@ func main() {
 	}
 }
 
-// child does what this program was started for by itself, if it was.
+// child does the task for which this program has started itself, and reports whether there is one.
 func child(args []string) bool {
 	if len(args) != 2 {
 		return false
@@ -48,7 +48,7 @@ func child(args []string) bool {
 	return true
 }
 
-// plan is what is asked for.
+// plan is what the flags ask for.
 type plan struct {
 	trials  int
 	rest    time.Duration // over which costs are measured
@@ -58,12 +58,12 @@ type plan struct {
 	traffic bool
 }
 
-// full reports whether the plan is what a page is written from.
+// full reports whether the plan measures enough to write a page: all systems, often enough.
 func (p plan) full() bool { return len(p.systems) == len(systems) && p.trials >= enough }
 
 const enough = 30
 
-// limit bounds a run, whatever hangs.
+// limit is the longest that a run may take, if something hangs.
 const limit = time.Hour
 
 func run() error {
@@ -104,7 +104,7 @@ func run() error {
 	return os.WriteFile(page, []byte(r.page()), 0o644)
 }
 
-// choose returns the systems of these names, and ours, to which they are compared.
+// choose returns the systems of these names, and this elector, with which they are compared.
 func choose(names []string) (chosen []system, err error) {
 	var known []string
 	for _, s := range systems {

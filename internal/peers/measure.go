@@ -27,7 +27,7 @@ type result struct {
 	profiles []profile
 }
 
-// profile is what ours costs at rest with the timers of one of its profiles.
+// profile is what this elector costs at rest with the timers of one of its profiles.
 type profile struct {
 	system
 	costs

@@ -66,7 +66,7 @@ Again, in {minutes} minutes (Linux; traffic needs root): ` + "`make bench-peers`
 ` + "`TRIALS=5 LOAD=10s SYSTEMS=\"raft etcd\"`" + ` it only prints.
 `
 
-// worse lists by system in what ours is worse. The systems are the columns of the table of
+// worse lists by system in what this elector is worse. The systems are the columns of the table of
 // elections, and the rows of that of costs.
 func (r result) worse(speed, cost []loss) string {
 	in := map[string][]string{}
@@ -88,7 +88,7 @@ func (r result) worse(speed, cost []loss) string {
 	return cmp.Or(b.String(), "- none, in this run\n")
 }
 
-// ours is the outcome that others are compared with.
+// ours is the outcome of this elector, with which others are compared.
 func (r result) ours() outcome {
 	for _, o := range r.outcomes {
 		if o.name == own {
@@ -185,7 +185,7 @@ func (r result) cost() *table {
 	return t
 }
 
-// atRest is the table of what ours costs by profile.
+// atRest is the table of what this elector costs by profile.
 func (r result) atRest() *table {
 	t := &table{rows: [][]string{{"profile", "period", "leader's CPU", "mean CPU",
 		"KiB/s", "packets/s", "wake-ups/s", "memory"}}}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -67,10 +66,10 @@ func spawn(s system, spec node.Spec, log string, events chan<- event) (*process,
 }
 
 func (p *process) read(index int, reports io.Reader, events chan<- event) {
-	for lines := bufio.NewScanner(reports); lines.Scan(); {
-		r, err := node.Parse(lines.Text())
-		if err != nil {
-			break // not one of ours: a fault of the library, on the wrong stream
+	for lines := json.NewDecoder(reports); ; {
+		var r node.Report
+		if lines.Decode(&r) != nil {
+			break // it has ended, or a library writes its own faults to the stream
 		}
 		events <- event{node: index, process: p, report: r}
 	}

@@ -13,14 +13,14 @@ type system struct {
 	kind    string
 	period  time.Duration // see the programs; 0 is their default
 	nodes   int
-	// lanes are clusters that are tried side by side, to save time: more than one only
-	// if an election waits for most of a second, idle.
+	// lanes is how many clusters are tried side by side, to save time. It is more than one
+	// only where an election waits for most of a second.
 	lanes int
 	// heartbeat is the mean period of the heartbeats that the timers make.
 	heartbeat time.Duration
 }
 
-// own is the name of ours, to which all others are compared.
+// own is the name of this repository's elector, with which all others are compared.
 const own = "bmqelect"
 
 // hashicorp/raft sends a heartbeat after a tenth to a fifth of its time-out. Its floor is
@@ -39,12 +39,12 @@ var systems = []system{
 // than three periods, does not outlast how long a process waits for a core.
 const shortest = time.Millisecond
 
-// equal is ours with as many nodes as another system, and its heartbeat period.
+// equal is this elector with as many nodes as another system, and with its heartbeat period.
 func equal(other system) system {
 	return system{own, "", "article", other.heartbeat, other.nodes, 1, other.heartbeat}
 }
 
-// profiles are ours with each of its profiles.
+// profiles are this elector with each of its profiles.
 func profiles() (all []system) {
 	for _, name := range elector.ProfileNames() {
 		timing, _ := elector.Profile(name)

@@ -12,7 +12,7 @@ type table struct {
 	losses []loss
 }
 
-// loss names a cell in which ours is worse.
+// loss names a cell in which this elector is worse.
 type loss struct{ row, column string }
 
 func (t *table) String() string {
@@ -29,10 +29,10 @@ func (t *table) String() string {
 // cell is a figure.
 type cell struct {
 	text  string
-	worse bool // ours is worse than this one
+	worse bool // this elector is worse
 }
 
-// add adds a row. A cell in which ours is worse is set in bold type.
+// add adds a row. A cell in which this elector is worse is set in bold type.
 func (t *table) add(name string, cells []cell) {
 	row := []string{name}
 	for i, c := range cells {
@@ -47,8 +47,8 @@ func (t *table) add(name string, cells []cell) {
 
 const missing = "-"
 
-// ratios compares the median, the 90th and the 99th percentile of another's times with
-// those of ours.
+// ratios compares the median, the 90th and the 99th percentile of another system's times with
+// those of this elector.
 func ratios(theirs, ours []time.Duration) cell {
 	if len(theirs) == 0 || len(ours) == 0 {
 		return cell{text: missing}
@@ -66,7 +66,7 @@ func ratios(theirs, ours []time.Duration) cell {
 
 var quantiles = []float64{0.5, 0.9, 0.99}
 
-// milliseconds shows the same percentiles of ours.
+// milliseconds shows the same percentiles of this elector's times.
 func milliseconds(values []time.Duration) cell {
 	if len(values) == 0 {
 		return cell{text: missing}
@@ -90,7 +90,7 @@ func figure(x float64) string {
 	}
 }
 
-// compare shows a figure of ours with its unit, and another's as a multiple of it.
+// compare shows a figure of this elector with its unit, and another system's as a multiple of it.
 func compare(ours, theirs float64, unit string) cell {
 	if ours <= 0 || theirs <= 0 {
 		return cell{text: missing}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -52,12 +53,7 @@ func (c *cluster) hang(ctx context.Context) (trial, error) {
 	if err := p.signal(syscall.SIGSTOP); err != nil {
 		return trial{}, err
 	}
-	var survivors []int
-	for _, i := range c.all() {
-		if i != old {
-			survivors = append(survivors, i)
-		}
-	}
+	survivors := slices.DeleteFunc(c.all(), func(i int) bool { return i == old })
 	t, err := c.newLeader(ctx, began, survivors, node.Name(old))
 	if err := errors.Join(err, p.signal(syscall.SIGCONT)); err != nil {
 		return t, err
@@ -123,8 +119,9 @@ func (c *cluster) commandAll(command string) error {
 func (c *cluster) newLeader(ctx context.Context, began int64, survivors []int, old string) (t trial,
 	err error) {
 	found := func() bool {
-		leader := c.beliefs[survivors[0]].leader
-		return leader != old && c.agree(survivors, leader) && c.names(survivors, leader)
+		return slices.ContainsFunc(survivors, func(i int) bool {
+			return node.Name(i) != old && c.agree(survivors, node.Name(i))
+		})
 	}
 	c.refused = nil
 	refused := func() bool { return c.refused != nil }
@@ -142,15 +139,6 @@ func (c *cluster) newLeader(ctx context.Context, began int64, survivors []int, o
 		}
 	}
 	return t, nil
-}
-
-func (c *cluster) names(nodes []int, leader string) bool {
-	for _, i := range nodes {
-		if node.Name(i) == leader {
-			return true
-		}
-	}
-	return false
 }
 
 // series are the trials of a system.

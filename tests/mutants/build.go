@@ -20,7 +20,7 @@ type box struct {
 	dir  string // for what is built
 }
 
-// flat is a name without directories for something of the tree.
+// flat turns a path of the tree into the name of one file.
 func flat(name string) string { return strings.ReplaceAll(name, "/", "_") }
 
 // build makes the test binary of a package, in a tree in which some files, named from its top,
@@ -88,10 +88,10 @@ var (
 	running = regexp.MustCompile(`(?m)^=== (?:RUN|CONT)\s+(\w+)`)
 )
 
-// expired is what a test says that takes too long.
+// expired is in the output of a test that takes too long.
 const expired = "panic: test timed out after"
 
-// culprit is the test that failed.
+// culprit is the test that failed, or else the one that began last.
 func culprit(output string) string {
 	if m := failed.FindStringSubmatch(output); m != nil {
 		return m[1]

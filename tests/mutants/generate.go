@@ -15,10 +15,10 @@ type mutant struct {
 	name       string // file, function, kind of change and what it changes
 	file       string // from the top of the tree
 	source     []byte // of the whole file
-	fn         string // what it is in ...
-	host       *host  // ... and where that is
-	start, end int    // what is replaced ...
-	with       string // ... by this
+	fn         string // function that is changed
+	host       *host  // where that function is
+	start, end int    // what is replaced
+	with       string // what replaces it
 }
 
 // show is what the change looks like, for people.
@@ -35,7 +35,7 @@ type mutator struct {
 	file   string
 	source []byte
 	tokens *token.FileSet
-	fn     string // that it is in
+	fn     string // function that it is in
 	host   *host
 	seen   map[string]int
 	found  []mutant
@@ -71,10 +71,10 @@ func (m *mutator) at(p token.Pos) int { return m.tokens.Position(p).Offset }
 
 func (m *mutator) text(n ast.Node) string { return string(m.source[m.at(n.Pos()):m.at(n.End())]) }
 
-// longestSnippet is how much of the code that changes a name has.
+// longestSnippet is how much of the code about which it is a mutant's name has.
 const longestSnippet = 48
 
-// note notes a change of the source from start to end, which is told by the code about.
+// note adds a mutant that replaces the source from start to end. Its name has the code of about.
 func (m *mutator) note(kind string, about ast.Node, start, end int, with string) {
 	snippet := oneLine(m.text(about))
 	if len(snippet) > longestSnippet {

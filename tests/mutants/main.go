@@ -20,7 +20,7 @@ import (
 	"time"
 )
 
-// options are what the command is told.
+// options are the flags of the command.
 type options struct {
 	root   string
 	count  int

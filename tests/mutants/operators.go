@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// swaps are what one operator is taken for another.
+// swaps has for each operator the one that replaces it.
 var swaps = map[token.Token]token.Token{
 	token.LSS: token.LEQ, token.LEQ: token.LSS, token.GTR: token.GEQ, token.GEQ: token.GTR,
 	token.EQL: token.NEQ, token.NEQ: token.EQL, token.LAND: token.LOR, token.LOR: token.LAND,
@@ -28,7 +28,7 @@ func (m *mutator) swap(n ast.Node, at token.Pos, op token.Token) {
 	m.note(op.String()+" is "+other.String(), n, start, start+len(op.String()), other.String())
 }
 
-// binary takes an operator for another, or forgets one side of an and or an or.
+// binary replaces an operator, or drops one side of && or ||.
 func (m *mutator) binary(n *ast.BinaryExpr) {
 	if isString(n.X) || isString(n.Y) {
 		if n.Op == token.ADD { // makes text
@@ -47,7 +47,7 @@ func isString(e ast.Expr) bool {
 	return ok && lit.Kind == token.STRING
 }
 
-// isCondition reports whether an expression is seen to be true or false.
+// isCondition reports whether an expression is, by its form, true or false.
 func isCondition(e ast.Expr) bool {
 	switch e := e.(type) {
 	case *ast.BinaryExpr:
@@ -61,7 +61,7 @@ func isCondition(e ast.Expr) bool {
 	return false
 }
 
-// negate turns a condition round, unless it is a comparison that is swapped as a whole anyway.
+// negate inverts a condition, except for == and !=: to swap them does the same.
 func (m *mutator) negate(e ast.Expr) {
 	if b, ok := e.(*ast.BinaryExpr); ok && (b.Op == token.EQL || b.Op == token.NEQ) {
 		return
@@ -73,7 +73,7 @@ func (m *mutator) negate(e ast.Expr) {
 	m.replace("negate", e, "!("+m.text(e)+")")
 }
 
-// call takes min for max.
+// call replaces min by max, and max by min.
 func (m *mutator) call(n *ast.CallExpr) {
 	name, ok := n.Fun.(*ast.Ident)
 	if !ok {
@@ -94,7 +94,7 @@ func (m *mutator) isText(n *ast.CallExpr) bool {
 		fn == "make" || fn == "panic"
 }
 
-// assign drops an assignment, or takes its operator for another.
+// assign drops an assignment, or replaces its operator.
 func (m *mutator) assign(n *ast.AssignStmt) {
 	if n.Tok == token.DEFINE {
 		return
@@ -110,7 +110,7 @@ func (m *mutator) assign(n *ast.AssignStmt) {
 	m.note("drop", n, m.at(n.Pos()), values, blank+op)
 }
 
-// number makes a constant larger by one.
+// number adds one to a constant.
 func (m *mutator) number(n *ast.BasicLit) {
 	if n.Kind != token.INT {
 		return
@@ -120,7 +120,7 @@ func (m *mutator) number(n *ast.BasicLit) {
 	}
 }
 
-// returnEarly lets a function do nothing, and answer with zeros.
+// returnEarly lets a function do nothing, and return zero values.
 func (m *mutator) returnEarly(fn *ast.FuncDecl) {
 	var zeros []string
 	if fn.Type.Results != nil {

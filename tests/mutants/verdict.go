@@ -45,7 +45,7 @@ type staged struct {
 	stages []stage
 }
 
-// slow is what makes a test wait until the fast ones are through.
+// slow is how long a test takes that runs by itself, after the fast ones.
 const slow = 300 * time.Millisecond
 
 // position is where the compiler says that something is wrong, in a file as box.build names it.
@@ -127,7 +127,7 @@ func (s suite) order(took map[string]time.Duration, rest time.Duration) []stage 
 	return stages
 }
 
-// verdict tries a mutant, by its number. factor is how many times as long as with healthy code
+// verdictOf tries a mutant, by its number. factor is how many times as long as with healthy code
 // a test may take.
 func verdictOf(ctx context.Context, b *box, suites []staged, number, factor int) (
 	verdict, error) {

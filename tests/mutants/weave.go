@@ -13,8 +13,8 @@ import (
 type host struct {
 	pkg                    string // name of its package
 	start, name, body, end int    // where it, the end of its name, its body's text, and its end are
-	receiver               string // what a call of it says before its name
-	arguments              string // what a call passes its own arguments on with
+	receiver               string // the receiver and a dot, for a call
+	arguments              string // of a call that passes on what it got
 	returns                bool   // it has results
 }
 
@@ -29,7 +29,8 @@ func (m *mutator) hostOf(pkg string, fn *ast.FuncDecl) *host {
 	return h
 }
 
-// passed is how a function passes on what it got. What has no name, it does not use.
+// passed are the arguments with which a function calls its own copy: its parameters. Those without
+// a name it does not use: they are zero values.
 func (m *mutator) passed(fields *ast.FieldList) (passed []string) {
 	for _, f := range fields.List {
 		nothing := "*new(" + m.text(f.Type) + ")"
@@ -58,7 +59,8 @@ type woven struct {
 	lines map[string]int // by file:line, of which mutant it is
 }
 
-// variable is what says, in the environment, which mutant runs; none if it is not set.
+// variable is the environment variable that has the number of the mutant that runs. If it is not
+// set, none does.
 const variable = "MUTANT"
 
 // weave puts mutants of one package into its code, numbered from 1 on.

@@ -6,21 +6,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestReportsAreReadAsWritten(t *testing.T) {
-	for _, r := range []Report{
-		{Kind: Saw, From: 5, Text: "n1"}, {Kind: Saw, From: 5}, {Kind: Answer, Yes: true},
-		{Kind: Led, From: 1, To: 1 << 62}, {Kind: Failed, Text: "no answer in time"},
-	} {
-		read, err := Parse(r.String())
-		require.NoError(t, err)
-		require.Equal(t, r, read)
-	}
-	_, err := Parse("panic: a library spoke")
-	require.Error(t, err)
-	_, err = Parse("saw at noon true n1")
-	require.Error(t, err)
-}
-
 // scripted is a member that leads as it is told, and notes when it was asked.
 type scripted struct {
 	answers []bool

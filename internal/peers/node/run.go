@@ -56,15 +56,14 @@ func run(argument string, start Start) error {
 	return nil
 }
 
-// reporter writes reports, each with one write: a process that is killed leaves none by
-// half.
+// reporter writes each report with one write, so a process that is killed leaves no half of one.
 type reporter struct {
 	mu   sync.Mutex
 	last string // leader
 }
 
 func (r *reporter) write(report Report) {
-	fmt.Fprintln(os.Stdout, report)
+	_ = json.NewEncoder(os.Stdout).Encode(report) // the parent is gone: this process ends, too
 }
 
 // saw reports a leader, with the time, if it is another than the last one.
