@@ -22,8 +22,8 @@ const (
 	readersToken   = "another-horse-of-another-color"
 )
 
-// TestOperatorsOverANetwork tell a cluster what to do, by certificates and by tokens; others do
-// not, and nobody says a secret.
+// Operators command a cluster over a network by certificates and by tokens. Nobody else can, and
+// nothing that is said has a secret in it.
 func TestOperatorsOverANetwork(t *testing.T) {
 	t.Parallel()
 	host, dir := nodes.OwnAddress(t), t.TempDir()
@@ -147,7 +147,8 @@ func servesNewCertificate(s *nodes.Scene, addr, pki string) {
 	s.Eventually("the node shows the new one", func() bool { return serial() != before })
 }
 
-// TestInsecureNodeIsForReading from other machines, and takes no token that others have read.
+// A node without TLS can only be read from other machines. It takes no token there: others may
+// have read it.
 func TestInsecureNodeIsForReading(t *testing.T) {
 	t.Parallel()
 	host, dir := nodes.OwnAddress(t), t.TempDir()
@@ -174,7 +175,7 @@ func TestInsecureNodeIsForReading(t *testing.T) {
 		"--admin", n.AdminAddr, "--admin-token-file", token)
 }
 
-// TestPlaintextOffLoopbackIsRefusedAtStart, and both ways out are named.
+// Plain text off loopback is refused at the start, and both ways out are named.
 func TestPlaintextOffLoopbackIsRefusedAtStart(t *testing.T) {
 	t.Parallel()
 	for flag, addr := range map[string]string{

@@ -114,7 +114,7 @@ func TestRetiredDirectoryStartsNoNode(t *testing.T) {
 		"--admin-addr", "127.0.0.1:0", "--gossip-addr", "127.0.0.1:0", "--mesh-addr", "127.0.0.1:0")
 }
 
-// TestAnEmergencyIsDeclaredThoughNobodyReadsOn: as behind head, which ends early.
+// An emergency is declared although nobody reads the output on, as behind head.
 func TestAnEmergencyIsDeclaredThoughNobodyReadsOn(t *testing.T) {
 	t.Parallel()
 	_, config := ran(t)

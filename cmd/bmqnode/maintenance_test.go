@@ -12,8 +12,8 @@ import (
 	"github.com/bmqelect/bmqelect/internal/testkit/nodes"
 )
 
-// TestAPauseKeepsLeadershipThroughRestarts of the leader, by a kill and by a stop, and
-// until it is resumed without one.
+// A pause keeps leadership with its node through a kill and through a stop of that node. If the
+// others are resumed meanwhile, they elect.
 func TestAPauseKeepsLeadershipThroughRestarts(t *testing.T) {
 	t.Parallel()
 	s := nodes.Play(t, 3, nodes.Quick())

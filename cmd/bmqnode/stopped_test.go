@@ -24,7 +24,7 @@ func stoppable() map[string]any {
 const (
 	stopFor     = 2300 * time.Millisecond // longer than the inactivity interval
 	stopAtMost  = 2600 * time.Millisecond // or the links may have ended
-	stopsAtMost = 10                      // of which a machine that is not overloaded needs one
+	stopsAtMost = 10                      // a machine that is not overloaded needs one
 )
 
 // A process that was stopped for longer than the inactivity interval reads what came meanwhile

@@ -13,8 +13,8 @@ import (
 	"github.com/bmqelect/bmqelect/internal/testkit/nodes"
 )
 
-// TestASupervisedNodesDeathIsCertified by its parent, so that nobody needs a refused dial. If
-// the parent dies nobody is told, and the child hands over and leaves.
+// The parent of a supervised node certifies its death, so that the others need no refused dial. If
+// the parent dies, no death is certified: the child hands over and leaves.
 func TestASupervisedNodesDeathIsCertified(t *testing.T) {
 	t.Parallel()
 	options := nodes.Quick()

@@ -10,7 +10,7 @@ import (
 	"github.com/bmqelect/bmqelect/internal/testkit/nodes"
 )
 
-// TestCertificateCommandLeavesNoKeyOpen to others, and shows none.
+// No key can be read by other users, and none is shown.
 func TestCertificateCommandLeavesNoKeyOpen(t *testing.T) {
 	t.Parallel()
 	pki := filepath.Join(t.TempDir(), "pki")

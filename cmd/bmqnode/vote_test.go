@@ -48,7 +48,7 @@ func (c *canvasser) ask(term lsn.Term) bool {
 		Term: term, SentAt: 1})
 }
 
-// got returns the vote for term and the cause of the newest refusal.
+// got returns whether term got a vote, and the cause of its newest refusal.
 func (c *canvasser) got(term lsn.Term) (yes bool, no scouting.Cause) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -68,8 +68,8 @@ func jumping(t *testing.T) string {
 	return dir + "/bmqnode"
 }
 
-// TestWallClocksThatJump past the end of a certificate, and before its beginning: leases and
-// links stay. A node whose wall clock is wrong makes no new links, and says why.
+// Wall clocks jump past the end of a certificate, and before its beginning. Leases and links stay.
+// A node whose wall clock is wrong makes no new links, and says why.
 func TestWallClocksThatJump(t *testing.T) {
 	if os.Getenv("BMQNODE_CLOCKS") == "" {
 		t.Skip("compiles the standard library anew; set BMQNODE_CLOCKS=1")

@@ -18,7 +18,7 @@ import (
 
 // TestAMoveToTLSAndBack leads a cluster without TLS, of this build and of each released one,
 // to TLS that is demanded, and back. Leadership moves when the leader itself restarts, and
-// never else.
+// at no other time.
 func TestAMoveToTLSAndBack(t *testing.T) {
 	t.Parallel()
 	builds := map[string]string{"this build": ""}

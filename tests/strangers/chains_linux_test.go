@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// hostileChain is what a stranger shows to make a node work: a certificate, and those of many
-// that may have signed it, by their names.
+// hostileChain is what a stranger shows to make a node work: a certificate, and many others that
+// may have signed it, as far as their names go.
 type hostileChain struct {
 	name    string
 	leaf    elliptic.Curve

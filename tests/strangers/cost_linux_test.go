@@ -31,7 +31,7 @@ type target struct {
 	bytes int             // sent so far, with the headers of packets
 }
 
-// offense is what a stranger, or a member, does before a node knows who it is.
+// offense is what a stranger, or a member, does to a node that does not know yet who it is.
 type offense struct {
 	name string
 	// like names the one whose work for a byte this one's is compared with.
@@ -178,7 +178,7 @@ func aim(t testing.TB, encrypted bool) *target {
 	return x
 }
 
-// offenses are all that can be done before a node knows who does it.
+// offenses are those that TLS leaves possible.
 func offenses() (all []offense) {
 	all = []offense{
 		{memberJoins, "", 50, shakes(onMesh, ofMember)},
@@ -203,13 +203,12 @@ func offenses() (all []offense) {
 	return all
 }
 
-// mostWork is how much more work a byte of a stranger may make than one of a member, or of an
-// ordinary request. Without TLS there are packets of few bytes that end in an error.
+// mostWork is how many times as much work a byte of a stranger may make as a byte of a member, or
+// of an ordinary request. Without TLS there are short packets that end in an error.
 var mostWork = map[string]float64{"TLS": 4, "insecure": 8}
 
-// TestAStrangersByteCostsNoMoreThanAMembers, whatever the byte is: who wants to keep a node busy
-// has to send for that. What a member does is measured before and after each, so that how busy the
-// machine is does not count.
+// Whoever wants to keep a node busy has to send a lot for that, whatever is sent. Each offense is
+// measured between two ordinary ones, so that it does not matter how busy the machine is.
 func TestAStrangersByteCostsNoMoreThanAMembers(t *testing.T) {
 	for name, all := range map[string][]offense{"TLS": offenses(), "insecure": openly()} {
 		t.Run(name, func(t *testing.T) {
