@@ -26,14 +26,18 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // serve is the admin side of a node that says what status is then. It notes what it is told, with
-// step and key of a rotation, and refuses what the first note says.
+// step and key of a rotation or the links to cut, and refuses what the first note says.
 func serve(t *testing.T, status *cluster.Status, told *[]string) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost && told != nil {
-			var req admin.GossipKeyRequest
+			var req struct {
+				admin.GossipKeyRequest
+				Cut []string
+			}
 			_ = json.NewDecoder(r.Body).Decode(&req)
-			note := strings.TrimSpace(fmt.Sprintln(status.Node, r.URL.Path, req.Step, req.Key))
+			note := fmt.Sprintln(status.Node, r.URL.Path, req.Step, req.Key, strings.Join(req.Cut, " "))
+			note = strings.Join(strings.Fields(note), " ")
 			if req.Key != "" && strings.HasPrefix("refuse "+note, (*told)[0]) {
 				http.Error(w, "no", http.StatusConflict)
 				return
@@ -280,11 +284,11 @@ func TestLinksAreCutAtBothEndsAndIsolatedAtOne(t *testing.T) {
 	both, err := c.Cut(t.Context(), "n1", "n3")
 	require.NoError(t, err)
 	require.Len(t, both, 2)
-	require.Equal(t, []string{"n1 /v1/faults", "n3 /v1/faults"}, told)
+	require.Equal(t, []string{"n1 /v1/faults n3", "n3 /v1/faults n1"}, told)
 	told = nil
 	_, err = c.Isolate(t.Context(), "n2")
 	require.NoError(t, err)
-	require.Equal(t, []string{"n2 /v1/faults"}, told)
+	require.Equal(t, []string{"n2 /v1/faults n1 n3"}, told)
 	told = nil
 	_, err = c.Heal(t.Context())
 	require.NoError(t, err)
