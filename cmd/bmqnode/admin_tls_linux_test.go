@@ -127,13 +127,20 @@ func renewsTokens(s *nodes.Scene, file, addr, tlsDir, token string) {
 			require.NoError(s.T, n.Signal(syscall.SIGHUP))
 		}
 	}
+	write("operate")
+	for _, n := range s.Nodes() {
+		s.Eventually("all say that the file is wrong", func() bool {
+			return s.Said(n.Name, "tokens not read again: the node goes on with those before", file) > 0
+		})
+	}
+	require.NotContains(s.T, transfer(), "the token is not this node's")
 	write("operate something-else-altogether\n")
 	s.Eventually("the old token is refused", func() bool {
 		return strings.Contains(transfer(), "the token is not this node's")
 	})
 }
 
-// servesNewCertificate renews the certificates of nodes that run.
+// servesNewCertificate spoils the certificate of a node that runs, and renews it then.
 func servesNewCertificate(s *nodes.Scene, addr, pki string) {
 	serial := func() string {
 		conn, err := tls.Dial("tcp", addr, &tls.Config{InsecureSkipVerify: true})
@@ -142,7 +149,16 @@ func servesNewCertificate(s *nodes.Scene, addr, pki string) {
 		return conn.ConnectionState().PeerCertificates[0].SerialNumber.String()
 	}
 	before := serial()
-	nodes.Does(s.T, "certs", "--dir", pki)
+	own := filepath.Join(pki, "n1", "tls.crt")
+	require.NoError(s.T, os.Truncate(own, 0))
+	require.NoError(s.T, s.Nodes()[0].Signal(syscall.SIGHUP))
+	s.Eventually("the node says that it goes on with the old one", func() bool {
+		return s.Said("n1", "--tls-dir not read again: the node goes on with what it had", own) > 0 &&
+			s.Said("n1", "finding", "goes on with the certificate") > 0
+	})
+	require.Equal(s.T, before, serial())
+	require.NoError(s.T, os.RemoveAll(filepath.Dir(own)))
+	nodes.Does(s.T, "certs", "--dir", pki, "n1", "n2", "n3")
 	require.NoError(s.T, s.Nodes()[0].Signal(syscall.SIGHUP))
 	s.Eventually("the node shows the new one", func() bool { return serial() != before })
 }

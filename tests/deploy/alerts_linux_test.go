@@ -196,6 +196,8 @@ func (w ward) losesTheQuorumForGood() {
 		"--confirm", cluster.DefaultCluster)
 	require.NoError(w.T, last.Start())
 	w.alarms(job, "VotersLost")
+	const said = "voters were declared lost: the others elect without them"
+	require.Equal(w.T, 1, w.Said(last.Name, said), "the node says so at its start")
 }
 
 // fast is a clock that gains a twentieth.
