@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// DefaultCluster is that of a new CA if no other is named, as of a node.
+	// DefaultCluster is the cluster of a new CA, and of a node, if no other is named.
 	DefaultCluster = "bmqelect"
 
 	caKeyFile = "ca.key" // beside ca.crt, in the directory of all nodes'

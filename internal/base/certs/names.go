@@ -87,7 +87,7 @@ func Problem(cert *x509.Certificate, cluster, node string) string {
 		names(cert), uri(cluster, node), node)
 }
 
-// names lists whom a certificate is for, at most a log line of them.
+// names lists the owners of a certificate, cut to a log line.
 func names(cert *x509.Certificate) string {
 	var all []string
 	for _, u := range cert.URIs {

@@ -26,8 +26,8 @@ type BootAlarm struct {
 	set  func(fd uintptr) // made once: it would take memory
 }
 
-// NewBootAlarm returns an alarm that is not set. Linux alone has such alarms, and a sandbox may
-// forbid them: that is the error. Close it after use.
+// NewBootAlarm returns an alarm that is not set. Only Linux has such alarms, and a sandbox may
+// forbid them: then there is an error. Close the alarm after use.
 func NewBootAlarm() (*BootAlarm, error) {
 	fd, err := unix.TimerfdCreate(unix.CLOCK_BOOTTIME, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK)
 	if err != nil {

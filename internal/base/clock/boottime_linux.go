@@ -30,7 +30,7 @@ func (boot) Now() time.Duration {
 
 type sleepless struct{ *BootAlarm }
 
-// bootAlarm fails for other clocks than boot, and where a sandbox forbids it.
+// bootAlarm makes alarms only for the clock boot, and only if no sandbox forbids them.
 func bootAlarm(c Clock) (Alarm, bool) {
 	if _, counts := c.(boot); !counts {
 		return nil, false

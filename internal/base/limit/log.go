@@ -19,7 +19,7 @@ type Log[Kind comparable] struct {
 
 	mu   sync.Mutex
 	last map[Kind]line
-	full time.Time // until then none of them is due again
+	full time.Time // until then no known kind is due again
 }
 
 type line struct {
@@ -27,8 +27,8 @@ type line struct {
 	skipped int // since then
 }
 
-// Due reports whether a line of that kind is due now, and how many were not since the last
-// one that was.
+// Due reports whether a line of that kind is due now, and how many lines were skipped since
+// the last one.
 func (l *Log[Kind]) Due(kind Kind) (skipped int, due bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

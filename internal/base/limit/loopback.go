@@ -6,8 +6,8 @@ import (
 )
 
 // IsLoopback reports whether hostport, host:port, is an address that other machines cannot reach:
-// an IP address of loopback, or localhost. Any other name may resolve to any address, so it does
-// not count.
+// an IP address of loopback, or localhost. Any other name does not count: it may resolve to any
+// address.
 func IsLoopback(hostport string) bool {
 	host, _, err := net.SplitHostPort(hostport)
 	if err != nil {

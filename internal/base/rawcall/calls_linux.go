@@ -32,7 +32,7 @@ func ClockGettime(id int32, ts *unix.Timespec) error {
 	return failure(err)
 }
 
-// TimerfdSettime is timerfd_settime(2) for a moment, of which nothing is told.
+// TimerfdSettime is timerfd_settime(2) with an absolute time. It does not return the old value.
 func TimerfdSettime(fd int, at *unix.ItimerSpec) error {
 	_, _, err := unix.RawSyscall6(unix.SYS_TIMERFD_SETTIME, uintptr(fd), unix.TFD_TIMER_ABSTIME,
 		uintptr(unsafe.Pointer(at)), 0, 0, 0)

@@ -15,8 +15,8 @@ type Leadership struct {
 	To     time.Time `json:"to,omitzero"` // none while it goes on
 	// Reason is why it ended; "" while it goes on, or if the node that tells of it ended.
 	Reason string `json:"reason,omitempty"`
-	// ReasonBy is the node that gives the reason, in what Merge returns. Another than the
-	// leader only saw the end: of a leader that was stopped it may say LEADER_CEDED.
+	// ReasonBy is the node that gives the reason, in what Merge returns. A node other than the
+	// leader only saw the end: it may say LEADER_CEDED where an operator stopped the leader.
 	ReasonBy string `json:"reason_by,omitempty"`
 	Node     string `json:"seen_by"` // the leader itself, unless its own word is missing
 }
@@ -92,9 +92,9 @@ func (l *Leadership) own() int {
 	return 0
 }
 
-// merge makes one of all views of a leadership. The next one began at that time, zero if
-// there was none: then it goes on if anybody says so. The end is the last that a view tells
-// from before the next one.
+// merge makes one of all views of a leadership. next is when the next leadership began; if
+// it is zero there was none, and the leadership goes on if any view says so. The end is the
+// last one that a view has before next.
 func merge(views []Leadership, next time.Time) Leadership {
 	is, end := beginning(views), views[0]
 	for _, v := range views[1:] {
@@ -122,9 +122,9 @@ func merge(views []Leadership, next time.Time) Leadership {
 	return is
 }
 
-// rank is how well a view tells the end of a leadership: by the leader's own reason best,
-// then by that of another. Of the same rank the last one counts: a follower that was cut
-// off lost its leader before the others did.
+// rank is how well a view tells the end of a leadership: best by the leader's own reason, then
+// by the reason of another node. Among equals the last one counts: a follower that was cut off
+// lost its leader before the others did.
 func (l *Leadership) rank(next time.Time) int {
 	switch {
 	case l.own() == 1 && l.Reason != "":

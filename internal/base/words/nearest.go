@@ -2,9 +2,9 @@ package words
 
 import "strings"
 
-// Nearest returns the name that was meant, "" if none is near. Near is a name with the fewest
-// mistakes in it, at most one in a short name and two in a longer one, or one that differs in
-// its section only.
+// Nearest returns the known name that is nearest to a wrong one, "" if none is near. A name is
+// near with at most one mistake in a short name or two in a longer one, or if only its section
+// differs.
 func Nearest(name string, known []string) string {
 	for _, k := range known {
 		if strings.HasSuffix(k, "."+name) || strings.HasSuffix(name, "."+k) {

@@ -1,5 +1,5 @@
-// Package words makes text for terminals and logs, also of what may be a stranger's, and finds the
-// name that was meant by a wrong one.
+// Package words makes foreign text safe for terminals and logs, and finds the name that was
+// meant by a wrong one.
 package words
 
 import (

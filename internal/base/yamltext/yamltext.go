@@ -28,8 +28,8 @@ var ErrBounds = fmt.Errorf("at most %d bytes and %d lists or mappings within eac
 var aboutTabs = regexp.MustCompile("'\t' that cannot start|tab character")
 
 // Parse parses a text. A text beyond the bounds is not given to the parser: the error
-// is ErrBounds. All other errors are the parser's, but those of a tab in front of a line, where
-// nobody sees one.
+// is ErrBounds. All other errors are the parser's, except that one names a tab in front of a
+// line: nobody sees it.
 func Parse(text []byte, options ...parser.Option) (*ast.File, error) {
 	if len(text) > MaxSize || tooDeep(text) {
 		return nil, ErrBounds

@@ -94,7 +94,7 @@ type Start struct {
 }
 
 // Disk is what a machine finds on its disk after a restart: a comparable value of a type
-// of its own, which its package alone looks into.
+// of its own, which only its package looks into.
 type Disk any
 
 // Received hands over a message from a peer.

@@ -6,8 +6,8 @@ import (
 )
 
 // Estimate is a mean over the seeds and the 95 % in which it lies: the bootstrap's, by
-// percentiles of the means of resampled runs. Of a count that was 0 in every run, High is
-// three events in all of the time that was looked at: the rule of three.
+// percentiles of the means of resampled runs. If a count was 0 in every run, High is three
+// events in the whole time: the rule of three.
 type Estimate struct{ Mean, Low, High float64 }
 
 // resamples is how often runs are drawn anew.

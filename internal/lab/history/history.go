@@ -67,7 +67,7 @@ type Span struct {
 	Role     elector.Role // Dormant while down
 	Term     lsn.Term     // of the leadership that it holds or follows, or else its own
 	MaxTerm  lsn.Term     // the highest that it knows of as its own
-	Leader   NodeID       // whom it is or follows; "" for none
+	Leader   NodeID       // that it follows, or itself if it leads; "" for none
 	// LeaseUntil is when the lease of a LEADER runs out unless renewed after the
 	// span; Forever where there are no leases, 0 for others.
 	LeaseUntil time.Duration

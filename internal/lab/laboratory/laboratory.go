@@ -100,7 +100,7 @@ func topologies() (names []string) {
 	return names
 }
 
-// Run plays and writes as o says, which Check has passed.
+// Run plays and writes what o says. Call Check first.
 func Run(ctx context.Context, o Options) error {
 	file := filepath.Join(o.Output, figures)
 	var rows []compare.Row

@@ -9,7 +9,7 @@ import (
 	"github.com/bmqelect/bmqelect/internal/lab/verdict"
 )
 
-// Reduced is a scenario of which only a part is played.
+// Reduced says which part of a scenario is played.
 type Reduced struct {
 	Drop    []int             // steps of the timeline that are left out, counted from 1
 	Without []scenario.NodeID // nodes that never start and are not voters

@@ -30,7 +30,7 @@ type Options struct {
 	Algorithm algorithm.Algorithm
 	// Direct, if not nil, may arrange with At what happens besides the timeline.
 	Direct func(*sim.Sim)
-	// Observer, if not nil, is told of every event, as by sim.Config.
+	// Observer, if not nil, gets every event, as that of sim.Config does.
 	Observer func(*sim.Event)
 }
 

@@ -76,8 +76,8 @@ func lossLines(losses []compare.Loss) (lines []string) {
 	return lines
 }
 
-// tableColumns are the figures of the table: the worst of all topologies and networks, but
-// for those that are of one topology on the first network.
+// tableColumns are the figures of the table: the worst of all topologies and networks. Where
+// a topology is named, it is the figure of that topology on the first network.
 var tableColumns = []struct{ head, unit, metric, topology string }{
 	{"availability", "%", "availability", ""},
 	{"no leader", "s", "recovery_s", ""},

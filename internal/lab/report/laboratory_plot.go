@@ -121,7 +121,7 @@ func (m matrix) cell(s *sheet, x int, e compare.Estimate) {
 	}
 }
 
-// brief is a figure with three digits at most, but those before the point.
+// brief is a figure with at most three digits, except that all before the point stay.
 func brief(v float64) string {
 	digits := 0
 	switch {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// longestRest is the longest that a node can be told not to stand.
+// longestRest is the longest time for which a step-down keeps a node from standing.
 const longestRest = 24 * time.Hour
 
 // actionKeys are what a step can do: one of the first fields, and for some of them

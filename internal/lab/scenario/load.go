@@ -26,7 +26,7 @@ func Load(path string, set ...string) (*Scenario, error) {
 	return Parse(path, text, set...)
 }
 
-// Parse is Load for a text that is at hand; file is what errors call it. The error
+// Parse is Load for a text in memory; file is what errors call it. The error
 // has a line for every problem: those with the text's shape, or, if there is none,
 // those with what it says.
 func Parse(file string, text []byte, set ...string) (*Scenario, error) {

@@ -5,8 +5,8 @@
 //
 // Parse decodes YAML into structs of keys (fileKeys and those in it), whose values
 // know their places. Only if nothing is wrong with that, the builder reads what the
-// keys say, reports every problem, and goes on. Nothing here is for concurrent use
-// but a finished Scenario, which nobody changes.
+// keys say, reports every problem, and goes on. Only a finished Scenario, which nobody
+// changes, is for concurrent use.
 //
 // How a step reaches a link, in the order of the calls, for {cut: [a-b]}:
 //

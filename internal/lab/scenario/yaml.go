@@ -114,8 +114,8 @@ func (r *report) decode(text []byte, keys *fileKeys) {
 	*keys = root.keys
 }
 
-// library reports an error of the YAML library, if there is one, where it says that
-// it is.
+// library reports an error of the YAML library, if there is one, at the place that the
+// error names.
 func (r *report) library(otherwise place, err error) {
 	if err == nil {
 		return
@@ -132,8 +132,8 @@ func (r *report) library(otherwise place, err error) {
 	r.at(at, "%s", text)
 }
 
-// plain reports what of YAML the format leaves out: a scenario is read by people,
-// so there is one way to write a thing.
+// plain reports the parts of YAML that the format does not have: people read scenarios, so
+// there is one way to write a thing.
 type plain struct {
 	*report
 	foreign *bool // something was met that the rest cannot be read without

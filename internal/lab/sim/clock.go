@@ -70,7 +70,7 @@ func (q *queue) Less(i, j int) bool {
 	return a.at < b.at || a.at == b.at && a.seq < b.seq
 }
 
-// Push and Pop are for package heap alone, and would allocate a box for each item.
+// Push and Pop are only for package heap, and would allocate a box for each item.
 func (q *queue) Push(any) { panic("sim: use at") }
 func (q *queue) Pop() any { panic("sim: use next") }
 

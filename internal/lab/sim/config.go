@@ -15,11 +15,11 @@ import (
 type Config struct {
 	// Seed fixes every random choice of the run.
 	Seed uint64
-	// Algorithm is what the nodes run; the zero Algorithm is ours.Elector. Another one has
-	// no observers, and ignores all of elector.Config but the voters, the quorum and timers.
+	// Algorithm is what the nodes run; the zero Algorithm is ours.Elector. Any other has no
+	// observers, and reads only the voters, the quorum and the timers of elector.Config.
 	Algorithm algorithm.Algorithm `json:"-"`
-	// Order has all voters, the first of which an algorithm prefers most that goes by
-	// identifiers; nil is the order of Nodes.
+	// Order has all voters. An algorithm that goes by identifiers prefers the first of them
+	// most. nil is the order of Nodes.
 	Order []elector.NodeID
 	// Nodes are the members, voters and observers, each named once. Required.
 	Nodes []NodeConfig
@@ -67,7 +67,7 @@ type NodeConfig struct {
 // before time 0, so events of negative time are reported.
 type Begin struct {
 	Leader elector.NodeID // "" for a cold start
-	Term   lsn.Term       // at least 1; all nodes but absent ones are in it; ours alone
+	Term   lsn.Term       // at least 1; of all nodes that are not absent; only ours has it
 }
 
 // Faults are those of one direction of a link. Probabilities are in parts per

@@ -23,8 +23,8 @@ type end struct {
 	quietFrom time.Duration // since when
 	eof       bool          // the newest connection ended with FIN
 
-	// What this process knows of the other: the newest boot that it was linked
-	// with, of which disk, and whether that one was proven dead.
+	// What this process knows of the other one: the newest boot that it had a link to,
+	// the disk of that boot, and whether that process was proven dead.
 	knownBoot     int
 	knownIdentity int
 	refused       bool // a dial proved it dead; the process is about to hear so
@@ -99,8 +99,8 @@ func (s *Sim) lose(l *link, i int, why elector.Evidence) {
 	s.hear(n, elector.LinkDown{Peer: peer.id, Evidence: why})
 }
 
-// sendClose lets end i hear, after all that was sent to it before, how its
-// connection ended.
+// sendClose tells end i how its connection ended, after everything that was sent to it
+// before.
 func (s *Sim) sendClose(l *link, i int, why elector.Evidence) {
 	d, e, epoch := &l.dirs[i], &l.ends[i], l.epoch
 	if !e.up || d.cut {
@@ -175,9 +175,9 @@ func (s *Sim) dial(l *link) {
 	s.refresh(l)
 }
 
-// connected gives end i its connection, and before it the proof that the process
-// which it knew is gone, if another runs on the same disk now and the connection to
-// the first ended with FIN.
+// connected gives end i its connection. Before that, the end hears the proof that the
+// process which it knew is gone, if the connection to that process ended with FIN and
+// another process runs on the same disk now.
 func (s *Sim) connected(l *link, i int) {
 	e, n, peer := &l.ends[i], l.nodes[i], l.nodes[1-i]
 	if e.knownBoot != 0 && e.knownBoot < peer.boots && !e.proven {
@@ -198,8 +198,9 @@ func (s *Sim) connected(l *link, i int) {
 	s.measure(n)
 }
 
-// measure tells a machine that wants to know it the round trip to a majority of the voters that
-// its process is connected with. Pings would find it out within seconds.
+// measure tells a machine the round trip to a majority of the voters that its process is
+// connected to, if the machine wants to know it. A real node finds it out by pings, within
+// seconds.
 func (s *Sim) measure(n *node) {
 	var trips []time.Duration
 	for _, l := range n.links {

@@ -52,9 +52,9 @@ func (s *Sim) setCut(l *link, i int, cut bool) {
 	s.routeStore(l.nodes[1-i], l.nodes[i])
 }
 
-// routeStore cuts a member's way to the store while its ways to fewer than a quorum of
-// voters are open, itself included, and likewise the way back, as if the store ran on the
-// voters' machines. Cuts alone count: it outlasts voters that crash.
+// routeStore cuts a member's way to the store while it has open ways to fewer voters than a
+// quorum, itself included, and likewise the way back: as if the store ran on the voters'
+// machines. Only cuts count: the store survives crashes of voters.
 func (s *Sim) routeStore(from, to *node) {
 	store := s.byName[algorithm.StoreNode]
 	if store == nil || from == store || to == store {
@@ -152,7 +152,7 @@ func (s *Sim) SetFaults(from, to elector.NodeID, f Faults) error {
 	return nil
 }
 
-// send puts messages on the way to whom they are for, as far as connected.
+// send puts messages on the way to those of their receivers that are connected.
 func (s *Sim) send(n *node, messages []algorithm.Envelope) {
 	for _, e := range messages {
 		if e.To != elector.AllMembers {

@@ -24,7 +24,7 @@ type node struct {
 
 	machine algorithm.Machine // nil while no process runs
 	elector *ours.Machine     // the same, if it is that; nil if not
-	view    algorithm.View    // of one that is not, after its last step
+	view    algorithm.View    // of any other machine, after its last step
 	term    lsn.Term          // of the elector, after its last step
 	clock   clock
 	paused  bool
@@ -38,7 +38,7 @@ type node struct {
 	spins      int // steps in a row that left something due
 
 	quality   *elector.Links // of the links to this process; nil if no quality is asked
-	roundTrip time.Duration  // that the machine was told of
+	roundTrip time.Duration  // the newest that the machine knows
 
 	state      elector.State // of the elector, after its last step
 	lease      elector.Lease
@@ -180,8 +180,8 @@ func (s *Sim) persist(n *node, u unsynced) {
 	}
 }
 
-// write begins to write all that was asked for. It ends for a paused process too,
-// which hears of it when it resumes.
+// write begins to write everything that waits. The write also ends while the process is
+// paused; the process hears of that when it resumes.
 func (s *Sim) write(n *node) {
 	d, boot := &n.disk, n.boots
 	d.writing = len(d.unsynced)

@@ -17,7 +17,7 @@ type Unsynced uint8
 const (
 	UnsyncedByChance Unsynced = iota // the seed decides how many of them the disk keeps
 	UnsyncedLost                     // none
-	UnsyncedKept                     // all: durable, but the process never heard so
+	UnsyncedKept                     // all: durable, though the process did not live to hear it
 )
 
 // Crash is how a process dies.
@@ -185,8 +185,8 @@ func (s *Sim) Resume(id elector.NodeID) error {
 	return s.err
 }
 
-// listenFirst tells an elector that its process was held up, as the driver of a node does: for
-// a deadline that has passed.
+// listenFirst tells an elector that its process was held up, as the driver of a node does
+// when a deadline has passed.
 func (s *Sim) listenFirst(n *node) {
 	if late := n.clock.at(s.now).Sub(n.clock.at(n.wake)); n.elector != nil && late > 0 {
 		s.step(n, elector.HeldUp{For: late})
@@ -211,7 +211,7 @@ func (s *Sim) stop(id elector.NodeID, how elector.Stop) error {
 	return s.err
 }
 
-// leave ends the process of a node that was stopped, once it takes part no more.
+// leave ends the process of a node that has to stop, once it does not take part any more.
 func (s *Sim) leave(n *node) {
 	if n.running() && n.machine.View().Role == elector.Dormant {
 		s.settleWrites(n, UnsyncedKept)

@@ -42,7 +42,7 @@ func New(cfg Config) (*Sim, error) {
 		return newSim(cfg, cfg.Seed, false)
 	}
 	// Which member such an algorithm elects is chance, or a matter of Order. The observer is
-	// to see the attempt alone that succeeds.
+	// to see only the attempt that succeeds.
 	quiet := cfg
 	quiet.Observer = nil
 	for attempt := range uint64(beginAttempts) {
@@ -132,8 +132,8 @@ func (s *Sim) addNodes() error {
 	return nil
 }
 
-// validate returns what is wrong with a node's configuration. Of another algorithm's it looks at
-// no more than 32 voters, which is the elector's own limit.
+// validate returns what is wrong with a node's configuration. For another algorithm it looks at
+// the first 32 voters only: the elector takes no more.
 func (s *Sim) validate(c elector.Config) error {
 	name := s.cfg.Algorithm.Name
 	if name != ours.Elector.Name && name != ours.WithoutScouting.Name {
@@ -204,8 +204,8 @@ func (s *Sim) setAllFaults(f Faults) {
 	}
 }
 
-// checks is what may be asked of machines so configured: where a safety feature
-// is off, what it is there for need not hold.
+// checks are the invariants that hold for this configuration: not those of a safety feature
+// that is off.
 func (s *Sim) checks() spec.Checks {
 	c := s.cfg.Checks
 	c.NoLeases = c.NoLeases || !s.cfg.Algorithm.Leased

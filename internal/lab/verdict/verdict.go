@@ -140,7 +140,7 @@ func during(l *history.Lane, r history.Reign) []history.Span {
 	return spans
 }
 
-// whoLed describes a reign that should have been another.
+// whoLed describes who led instead of the node that was expected.
 func whoLed(h *history.History, r history.Reign) string {
 	if r.Leader != "" {
 		return fmt.Sprintf("%s led", r.Leader)

@@ -103,7 +103,7 @@ type machine struct {
 	role      elector.Role
 	term      lsn.Term
 	leader    algorithm.NodeID
-	tentative algorithm.NodeID // whom it voted for and has not heard of yet
+	tentative algorithm.NodeID // it voted for this one, which has not led yet
 	heard     algorithm.Time   // the newest heartbeat, or when it voted
 	support   []algorithm.NodeID
 	scouting  lsn.Term // that it asks about; 0 for none

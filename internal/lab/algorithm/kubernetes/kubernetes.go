@@ -151,10 +151,10 @@ func (m *machine) try(now algorithm.Time) {
 	m.get()
 }
 
-// holds reports whether the record that was observed last is this process's.
+// holds reports whether the newest observed record is of this process.
 func (m *machine) holds() bool { return m.observed.Holder == m.self && m.observed.UUID == m.uuid }
 
-// valid reports whether the lease of the record that was observed last runs when the try begins.
+// valid reports whether the lease of the newest observed record runs when the try begins.
 func (m *machine) valid() bool { return m.tried < m.observedTime.Add(m.leaseDuration) }
 
 func (m *machine) record(transitions uint64) Record {
@@ -210,7 +210,7 @@ func (m *machine) failed(now algorithm.Time) {
 
 func (m *machine) get() { m.ask(Get{Xid: m.xid + 1}) }
 
-// write asks to replace the version that was observed last.
+// write asks to replace the newest observed version.
 func (m *machine) write(r Record) {
 	r.Version = m.observed.Version
 	m.ask(Write{Xid: m.xid + 1, Record: r})

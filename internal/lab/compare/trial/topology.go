@@ -75,7 +75,8 @@ type stage struct {
 	done    compare.Fault
 }
 
-// direct lets a topology happen to a simulation that is about to start, and notes when.
+// direct schedules the faults of a topology in a simulation that has not started, and notes
+// their times.
 func (t Topology) direct(s *stage) {
 	lookUp := func() {
 		if leader, ok := s.sim.Leader(); ok {
@@ -142,7 +143,7 @@ func (s *stage) star(hub elector.NodeID, to ...elector.NodeID) (ways []way) {
 	return ways
 }
 
-// keepLinks cuts all links but these, and heals these.
+// keepLinks heals these links and cuts all others.
 func (s *stage) keepLinks(kept ...way) error {
 	for _, w := range s.among(s.ids...) {
 		act := s.cutBoth
@@ -181,8 +182,8 @@ func crash(silent bool) func(*stage) error {
 
 func restartCrashed(s *stage) error { return s.sim.Restart(s.done.Crashed) }
 
-// missAnElection isolates a follower, and then the leader for long enough that the rest elect
-// another, who has the follower's place in what comes.
+// missAnElection isolates a follower, and then the leader until the others have elected
+// another one.
 func missAnElection(s *stage) error {
 	others := s.others()
 	s.hub = others[0]
@@ -193,7 +194,8 @@ func missAnElection(s *stage) error {
 	return s.keepLinks(s.among(others[1:]...)...)
 }
 
-// constrain leaves the links of the one that missed an election, but that to the leader.
+// constrain leaves only the links of the node that missed an election, without its link to
+// the leader.
 func constrain(s *stage) error {
 	if s.leader == s.hub { // it was elected after all
 		s.leader = s.others()[0]
@@ -247,7 +249,7 @@ func (s *stage) setFaults(f sim.Faults) error {
 	return nil
 }
 
-// restartEvery kills a node again and again, which is back after a second.
+// restartEvery kills a node again and again; each time it is back after a second.
 func (s *stage) restartEvery(period time.Duration, id elector.NodeID) error {
 	for t := s.sim.Now(); t < s.done.To; t += period {
 		s.at(t, func() error { return s.sim.Crash(id, sim.Crash{}) })

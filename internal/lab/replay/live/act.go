@@ -182,8 +182,8 @@ func (r *run) reset(ctx context.Context, pairs []scenario.Pair) error {
 	return nil
 }
 
-// faultPlan is what is wrong with the network by now: all of it is sent to a
-// process that was started again.
+// faultPlan is everything that is wrong with the network now. A process that starts again
+// gets all of it.
 type faultPlan struct {
 	nodes []cluster.NodeID
 	cut   map[scenario.Pair]bool

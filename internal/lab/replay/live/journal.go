@@ -186,8 +186,8 @@ func (j *journal) cuts(pairs []scenario.Pair) {
 	j.add(time.Now(), func(r *reader, at time.Duration) { r.CutOnly(at, pairs) })
 }
 
-// twoLeases finds leaders whose time overlaps though the lease of the first did
-// not run out: when that happened is not logged, only when its holder noticed.
+// twoLeases finds leaders whose times overlap although the lease of the first did not run
+// out. A log does not say when a lease ran out, only when its holder noticed it.
 func twoLeases(h *history.History) (broken []string) {
 	if h.NoLease {
 		return nil

@@ -124,8 +124,8 @@ func (c *Client) Deleted(now algorithm.Time) {
 	c.Call(now, store.List)
 }
 
-// queue finds this member's place in the queue. Its key ends with the lease alone, so without
-// it there is no lease.
+// queue finds this member's place in the queue. Only the end of the lease deletes its key, so
+// without the key there is no lease.
 func (c *Client) queue(now algorithm.Time, keys []store.Key, leads string) {
 	own := slices.IndexFunc(keys, func(k store.Key) bool { return k.Created == c.key })
 	c.watches = nil
@@ -145,8 +145,8 @@ func (c *Client) queue(now algorithm.Time, keys []store.Key, leads string) {
 	c.Call(now, store.Watch)
 }
 
-// See takes a new view. A leadership that this member holds by a lease that it has given up
-// is none.
+// See takes a new view. A leadership of this member by a lease that it has given up does not
+// count.
 func (c *Client) See(role elector.Role, leader store.Key, why string) {
 	view := algorithm.View{Role: role, Leader: leader.Client, Term: lsn.Term(leader.Created)}
 	if leader.Client == c.Self && role != elector.Leader {
