@@ -140,18 +140,6 @@ func TestWhatBecomesOfAReplay(t *testing.T) {
 	}
 }
 
-func TestTheSameSeedGivesTheSameBytes(t *testing.T) {
-	t.Parallel()
-	for _, format := range formats {
-		again := func(o *Options) { o.Format, o.Seed = format, ptr(7) }
-		first, _, err := play(t, again, scenarios+"chained.yaml")
-		require.NoError(t, err)
-		second, _, err := play(t, again, scenarios+"chained.yaml")
-		require.NoError(t, err)
-		require.Equal(t, first, second, format)
-	}
-}
-
 func ptr(seed uint64) *uint64 { return &seed }
 
 func TestReportsOfSeveralFiles(t *testing.T) {

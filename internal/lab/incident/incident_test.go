@@ -276,6 +276,17 @@ func TestStepsFollowFromRecords(t *testing.T) {
 			}
 		},
 			[]string{"10s crash: [c]", "10s restart: [c]", "20s crash: [c]"}, "there is no recording of c"},
+		"no recording, and it said goodbye": {func(c cluster) {
+			delete(c, "c")
+			c.down("a", 10, "c", "goodbye")
+			c.down("b", 10.1, "c", "goodbye")
+		}, []string{"10.1s crash: [c]"}, "there is no recording of c"},
+		"no recording, and followed after its links were lost": {func(c cluster) {
+			delete(c, "c")
+			c.down("a", 10, "c", "eof")
+			c.down("b", 10, "c", "eof")
+			c.leader("a", 12, "c", 8, "LEADER_FOUND")
+		}, []string{"10s isolate: [c], how: reset", "12s crash: [c]"}, "there is no recording of c"},
 		"no recording, and cut": {func(c cluster) {
 			delete(c, "c")
 			c.down("a", 13, "c", "timeout")

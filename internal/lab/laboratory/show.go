@@ -22,7 +22,6 @@ type cost int
 
 const (
 	demotions cost = iota
-	changes
 	overlap
 	leaderless
 )
@@ -66,10 +65,9 @@ func show(repository string) (shown []report.Example, err error) {
 		if err != nil {
 			return nil, err
 		}
-		h := run.History
-		whole := compare.Fault{From: 0, To: h.Duration}
-		f := compare.Measure(h, whole, 2*sc.Election.Timing.Inactivity())
-		costs, there := e.cost.text(f, h.Summarize(0, h.Duration).LeaderChanges)
+		whole := compare.Fault{From: 0, To: run.History.Duration}
+		f := compare.Measure(run.History, whole, 2*sc.Election.Timing.Inactivity())
+		costs, there := e.cost.text(f)
 		if !there {
 			return nil, fmt.Errorf("replay --algorithm %s %s does not show it: %s",
 				e.algorithm, file, costs)
@@ -81,13 +79,11 @@ func show(repository string) (shown []report.Example, err error) {
 }
 
 // text says what a run cost; there is false if that is nothing.
-func (c cost) text(f compare.Figures, leaderChanges int) (text string, there bool) {
+func (c cost) text(f compare.Figures) (text string, there bool) {
 	seconds := func(d time.Duration) string { return fmt.Sprintf("%.3g s", d.Seconds()) }
 	switch c {
 	case demotions:
 		return fmt.Sprintf("%d needless demotions", f.Demotions), f.Demotions > 0
-	case changes:
-		return fmt.Sprintf("%d leader changes", leaderChanges), leaderChanges > 0
 	case overlap:
 		return "two leaders for " + seconds(f.Overlap), f.Overlap > 0
 	}

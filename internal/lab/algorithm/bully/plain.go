@@ -3,11 +3,12 @@ package bully
 import (
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/ranked"
 )
 
 // plain is the algorithm as books tell it.
 type plain struct {
-	*machine
+	machine
 	phase       phase
 	timer       algorithm.Time // of the phase
 	quiet       algorithm.Time // until when messages of lower members start no election
@@ -26,21 +27,21 @@ const (
 	answered              // a higher member will send COORDINATOR
 )
 
-func newPlain(m *machine) rules {
-	return &plain{machine: m, phase: recovery, timer: m.now.Add(m.ta), coordinator: nobody}
+func newPlain(m machine) ranked.Rules {
+	return &plain{machine: m, phase: recovery, timer: m.Now.Add(m.ta), coordinator: nobody}
 }
 
-func (p *plain) receive(from int, msg algorithm.Message) {
-	higher := from < p.self
+func (p *plain) Receive(from int, msg algorithm.Message) {
+	higher := from < p.Self
 	switch msg.(type) {
 	case Election:
 		if !higher {
-			p.send(from, Answer{})
+			p.Send(from, Answer{})
 			p.protest("ELECTION from a lower member")
 		}
 	case Answer:
 		if higher && p.phase == asked {
-			p.phase, p.timer, p.why = answered, p.now.Add(p.tc), "ANSWER"
+			p.phase, p.timer, p.Why = answered, p.Now.Add(p.tc), "ANSWER"
 		}
 	case Coordinator, Heartbeat:
 		_, coordinator := msg.(Coordinator)
@@ -55,7 +56,7 @@ func (p *plain) receive(from int, msg algorithm.Message) {
 
 // follow accepts a coordinator. What a member does when it recovers, it does all the same.
 func (p *plain) follow(from int, why string) {
-	p.coordinator, p.silent, p.why = from, p.now.Add(p.silence), why
+	p.coordinator, p.silent, p.Why = from, p.Now.Add(p.silence), why
 	if p.phase != recovery {
 		p.phase = none
 	}
@@ -63,37 +64,37 @@ func (p *plain) follow(from int, why string) {
 
 // protest starts an election because of a lower member, unless one runs.
 func (p *plain) protest(why string) {
-	if p.now >= p.quiet && (p.phase == none || p.phase == recovery) {
+	if p.Now >= p.quiet && (p.phase == none || p.phase == recovery) {
 		p.elect(why)
 	}
 }
 
 // elect starts an election.
 func (p *plain) elect(why string) {
-	p.quiet = p.now.Add(p.ta)
-	if p.self == 0 {
+	p.quiet = p.Now.Add(p.ta)
+	if p.Self == 0 {
 		p.win("the highest")
 		return
 	}
-	p.phase, p.timer, p.why = asked, p.now.Add(p.ta), why
+	p.phase, p.timer, p.Why = asked, p.Now.Add(p.ta), why
 	p.sendHigher(Election{})
 }
 
 // win makes this member the coordinator.
 func (p *plain) win(why string) {
-	p.phase, p.coordinator, p.why = none, p.self, why
-	p.nextBeat = p.now.Add(p.beat)
+	p.phase, p.coordinator, p.Why = none, p.Self, why
+	p.nextBeat = p.Now.Add(p.beat)
 	p.sendLower(Coordinator{})
 }
 
-func (p *plain) tick() algorithm.Time {
-	if p.coordinator != nobody && p.coordinator != p.self && p.now >= p.silent {
-		p.coordinator, p.why = nobody, "the coordinator is silent"
+func (p *plain) Tick() algorithm.Time {
+	if p.coordinator != nobody && p.coordinator != p.Self && p.Now >= p.silent {
+		p.coordinator, p.Why = nobody, "the coordinator is silent"
 		if p.phase == none {
-			p.elect(p.why)
+			p.elect(p.Why)
 		}
 	}
-	if p.phase != none && p.now >= p.timer {
+	if p.phase != none && p.Now >= p.timer {
 		switch p.phase {
 		case recovery:
 			p.elect("recovery")
@@ -109,10 +110,10 @@ func (p *plain) tick() algorithm.Time {
 	}
 	switch p.coordinator {
 	case nobody:
-	case p.self:
-		if p.now >= p.nextBeat {
-			p.nextBeat = p.now.Add(p.beat)
-			p.broadcast(Heartbeat{})
+	case p.Self:
+		if p.Now >= p.nextBeat {
+			p.nextBeat = p.Now.Add(p.beat)
+			p.Broadcast(Heartbeat{})
 		}
 		wake = min(wake, p.nextBeat)
 	default:
@@ -121,13 +122,13 @@ func (p *plain) tick() algorithm.Time {
 	return wake
 }
 
-func (p *plain) view() algorithm.View {
+func (p *plain) View() algorithm.View {
 	role := elector.Follower
 	switch {
-	case p.coordinator == p.self:
+	case p.coordinator == p.Self:
 		role = elector.Leader
 	case p.phase == asked:
 		role = elector.Candidate
 	}
-	return algorithm.View{Role: role, Leader: p.name(p.coordinator)}
+	return algorithm.View{Role: role, Leader: p.Name(p.coordinator)}
 }

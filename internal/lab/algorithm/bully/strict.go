@@ -3,11 +3,12 @@ package bully
 import (
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/ranked"
 )
 
 // strict is the paper's algorithm, under the paper's names.
 type strict struct {
-	*machine
+	machine
 	status      status // S(i).s
 	coordinator int    // S(i).c
 	halted      int    // S(i).h: by whom
@@ -41,36 +42,36 @@ const (
 	ready
 )
 
-func newStrict(m *machine) rules {
+func newStrict(m machine) ranked.Rules {
 	return &strict{
-		machine: m, coordinator: nobody, halted: nobody, up: make([]bool, m.n),
-		calls: m.entropy >> 48,
-		timer: m.now.Add(m.ta),
+		machine: m, coordinator: nobody, halted: nobody, up: make([]bool, len(m.Links)),
+		calls: m.Entropy >> 48,
+		timer: m.Now.Add(m.ta),
 	}
 }
 
-func (s *strict) receive(from int, msg algorithm.Message) {
-	higher := from < s.self
+func (s *strict) Receive(from int, msg algorithm.Message) {
+	higher := from < s.Self
 	switch c := msg.(type) {
 	case AreYouUp:
-		s.send(from, Return{Number: c.Number})
+		s.Send(from, Return{Number: c.Number})
 	case Halt:
 		if higher {
 			s.stop(from, "Halt")
-			s.timer = s.now.Add(s.tc)
-			s.send(from, Return{Number: c.Number})
+			s.timer = s.Now.Add(s.tc)
+			s.Send(from, Return{Number: c.Number})
 		}
 	case NewCoordinator:
 		if s.halted == from && s.status == election {
-			s.coordinator, s.status, s.timer = from, reorganization, s.now.Add(s.tc)
+			s.coordinator, s.status, s.timer = from, reorganization, s.Now.Add(s.tc)
 		}
-		s.send(from, Return{Number: c.Number})
+		s.Send(from, Return{Number: c.Number})
 	case Ready:
 		if s.coordinator == from && s.status == reorganization {
-			s.status, s.suspect, s.why = normal, false, "Ready"
-			s.timer = s.now.Add(s.silence)
+			s.status, s.suspect, s.Why = normal, false, "Ready"
+			s.timer = s.Now.Add(s.silence)
 		}
-		s.send(from, Return{Number: c.Number})
+		s.Send(from, Return{Number: c.Number})
 	case AreYouNormal:
 		s.checked(from, c)
 	case Return:
@@ -82,23 +83,23 @@ func (s *strict) receive(from int, msg algorithm.Message) {
 func (s *strict) checked(from int, c AreYouNormal) {
 	follows := s.status == normal && s.coordinator == from
 	if follows {
-		s.suspect, s.why = false, "AreYouNormal"
+		s.suspect, s.Why = false, "AreYouNormal"
 	}
 	if follows && s.phase == noCall {
-		s.timer = s.now.Add(s.silence)
+		s.timer = s.Now.Add(s.silence)
 	}
-	s.send(from, Return{Number: c.Number, No: !follows})
+	s.Send(from, Return{Number: c.Number, No: !follows})
 }
 
 // stop is procedure STOP, of a member that from halts.
 func (s *strict) stop(from int, why string) {
-	s.status, s.halted, s.coordinator, s.phase, s.why = election, from, nobody, noCall, why
+	s.status, s.halted, s.coordinator, s.phase, s.Why = election, from, nobody, noCall, why
 }
 
 // elect is procedure Election up to its first answer.
 func (s *strict) elect(why string) {
-	s.why = why
-	s.begin(areYouUp, s.self)
+	s.Why = why
+	s.begin(areYouUp, s.Self)
 	s.sendHigher(AreYouUp{Number: s.calls})
 	s.proceed()
 }
@@ -106,7 +107,7 @@ func (s *strict) elect(why string) {
 // begin starts a phase of that many calls.
 func (s *strict) begin(c call, away int) {
 	s.calls++
-	s.phase, s.away, s.timer = c, away, s.now.Add(s.ta)
+	s.phase, s.away, s.timer = c, away, s.Now.Add(s.ta)
 }
 
 // returned takes the return of a call.
@@ -118,7 +119,7 @@ func (s *strict) returned(from int, r Return) {
 			s.elect("AreYouNormal: no")
 		}
 	case s.phase == areYouUp:
-		s.phase, s.timer, s.why = noCall, s.now.Add(s.tc), "a higher member is up"
+		s.phase, s.timer, s.Why = noCall, s.Now.Add(s.tc), "a higher member is up"
 	default:
 		if s.phase == halt {
 			s.up[from] = true
@@ -139,23 +140,23 @@ func (s *strict) proceed() {
 		case newCoordinator:
 			s.begin(ready, s.callUp(Ready{Number: s.calls + 1}))
 		case ready:
-			s.phase, s.status, s.why = noCall, normal, "all are Ready"
-			s.checks = s.now.Add(s.beat)
+			s.phase, s.status, s.Why = noCall, normal, "all are Ready"
+			s.checks = s.Now.Add(s.beat)
 		}
 	}
 }
 
 // haltLower stops this member and calls Halt at all lower ones.
 func (s *strict) haltLower() {
-	s.stop(s.self, "no higher member is up")
+	s.stop(s.Self, "no higher member is up")
 	clear(s.up)
-	s.begin(halt, s.n-1-s.self)
+	s.begin(halt, len(s.Links)-1-s.Self)
 	s.sendLower(Halt{Number: s.calls})
 }
 
 // coordinate is the election point: who has returned Halt gets a new coordinator.
 func (s *strict) coordinate() {
-	s.coordinator, s.status = s.self, reorganization
+	s.coordinator, s.status = s.Self, reorganization
 	s.begin(newCoordinator, s.callUp(NewCoordinator{Number: s.calls + 1}))
 }
 
@@ -163,20 +164,20 @@ func (s *strict) coordinate() {
 func (s *strict) callUp(msg algorithm.Message) (calls int) {
 	for i, up := range s.up {
 		if up {
-			s.send(i, msg)
+			s.Send(i, msg)
 			calls++
 		}
 	}
 	return calls
 }
 
-func (s *strict) tick() algorithm.Time {
+func (s *strict) Tick() algorithm.Time {
 	if s.idle() {
-		if s.now >= s.checks {
-			s.checks = s.now.Add(s.beat)
-			s.broadcast(AreYouNormal{Number: s.calls})
+		if s.Now >= s.checks {
+			s.checks = s.Now.Add(s.beat)
+			s.Broadcast(AreYouNormal{Number: s.calls})
 		}
-	} else if s.now >= s.timer {
+	} else if s.Now >= s.timer {
 		s.timeOut()
 	}
 	if s.idle() {
@@ -194,7 +195,7 @@ func (s *strict) timeOut() {
 	case newCoordinator, ready:
 		s.elect("a member has failed")
 	case noCall:
-		s.suspect, s.why = true, "Timeout"
+		s.suspect, s.Why = true, "Timeout"
 		s.elect("Timeout")
 	}
 }
@@ -202,18 +203,18 @@ func (s *strict) timeOut() {
 // idle reports whether the member is a coordinator that has nothing to do but to check.
 func (s *strict) idle() bool { return s.leads() && s.phase == noCall }
 
-func (s *strict) leads() bool { return s.status == normal && s.coordinator == s.self }
+func (s *strict) leads() bool { return s.status == normal && s.coordinator == s.Self }
 
-func (s *strict) view() algorithm.View {
+func (s *strict) View() algorithm.View {
 	v := algorithm.View{Role: elector.Follower}
 	switch {
 	case s.leads():
-		v.Role, v.Leader = elector.Leader, s.cfg.Self()
+		v.Role, v.Leader = elector.Leader, s.Cfg.Self()
 	case s.phase != noCall:
 		v.Role = elector.Candidate
 	}
 	if s.status == normal && !s.suspect {
-		v.Leader = s.name(s.coordinator)
+		v.Leader = s.Name(s.coordinator)
 	}
 	return v
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/ranked"
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
@@ -13,7 +14,7 @@ const tries = 3
 
 // uuid is the variant with epochs.
 type uuid struct {
-	*machine
+	machine
 	epoch  lsn.Term // of the newest round
 	leader int
 	term   lsn.Term       // the epoch in which leader said that it leads
@@ -25,31 +26,31 @@ type uuid struct {
 	retry    algorithm.Time // when to send it to those again
 }
 
-func newUUID(m *machine) rules {
+func newUUID(m machine) ranked.Rules {
 	u := &uuid{
-		machine: m, leader: nobody, begin: m.now.Add(m.ta), nextBeat: m.now, retry: elector.Never,
-		failed: make([]algorithm.Time, m.n), left: make([]int, m.n),
+		machine: m, leader: nobody, begin: m.Now.Add(m.ta), nextBeat: m.Now, retry: elector.Never,
+		failed: make([]algorithm.Time, len(m.Links)), left: make([]int, len(m.Links)),
 	}
 	for i := range u.failed {
-		u.failed[i] = m.now.Add(m.silence)
+		u.failed[i] = m.Now.Add(m.silence)
 	}
-	u.failed[m.self] = elector.Never
+	u.failed[m.Self] = elector.Never
 	return u
 }
 
-func (u *uuid) receive(from int, msg algorithm.Message) {
+func (u *uuid) Receive(from int, msg algorithm.Message) {
 	switch msg := msg.(type) {
 	case Heartbeat:
-		u.failed[from] = u.now.Add(u.silence)
+		u.failed[from] = u.Now.Add(u.silence)
 	case Election:
 		u.onElection(from, msg.Epoch)
 	case Coordinator:
 		u.epoch = max(u.epoch, msg.Epoch)
-		u.leader, u.term, u.why = from, msg.Epoch, "COORDINATOR"
+		u.leader, u.term, u.Why = from, msg.Epoch, "COORDINATOR"
 		u.retire()
-		u.send(from, OK(msg))
+		u.Send(from, OK(msg))
 	case OK:
-		if msg.Epoch == u.term && u.leader == u.self {
+		if msg.Epoch == u.term && u.leader == u.Self {
 			u.left[from] = 0
 		}
 	}
@@ -64,18 +65,18 @@ func (u *uuid) retire() {
 // onElection takes part in the round of a lower member.
 func (u *uuid) onElection(from int, epoch lsn.Term) {
 	switch {
-	case from < u.self:
+	case from < u.Self:
 	case !u.higherListed():
 		u.round("ELECTION, and no higher member is listed")
 	case epoch > u.epoch:
-		u.epoch, u.why = epoch, "ELECTION"
+		u.epoch, u.Why = epoch, "ELECTION"
 		u.ask()
 	}
 }
 
 // higherListed reports whether the list has a member above this one.
 func (u *uuid) higherListed() bool {
-	for _, at := range u.failed[:u.self] {
+	for _, at := range u.failed[:u.Self] {
 		if at != elector.Never {
 			return true
 		}
@@ -86,24 +87,24 @@ func (u *uuid) higherListed() bool {
 // round begins a round: this member leads, or asks those above it.
 func (u *uuid) round(why string) {
 	u.epoch++
-	u.why = why
+	u.Why = why
 	if u.higherListed() {
 		u.ask()
 		return
 	}
-	u.leader, u.term = u.self, u.epoch
+	u.leader, u.term = u.Self, u.epoch
 	for i := range u.left {
 		u.left[i] = tries
 	}
-	u.left[u.self] = 0
+	u.left[u.Self] = 0
 	u.announce()
 }
 
 // ask sends ELECTION to the higher members of the list.
 func (u *uuid) ask() {
-	for i, at := range u.failed[:u.self] {
+	for i, at := range u.failed[:u.Self] {
 		if at != elector.Never {
-			u.send(i, Election{Epoch: u.epoch})
+			u.Send(i, Election{Epoch: u.epoch})
 		}
 	}
 }
@@ -114,26 +115,26 @@ func (u *uuid) announce() {
 	for i := range u.left {
 		if u.left[i] > 0 {
 			u.left[i]--
-			u.send(i, Coordinator{Epoch: u.term})
-			u.retry = u.now.Add(u.ta)
+			u.Send(i, Coordinator{Epoch: u.term})
+			u.retry = u.Now.Add(u.ta)
 		}
 	}
 }
 
-func (u *uuid) tick() algorithm.Time {
-	if u.now >= u.begin {
+func (u *uuid) Tick() algorithm.Time {
+	if u.Now >= u.begin {
 		u.begin = elector.Never
 		u.round("start")
 	}
-	if u.now >= u.retry {
+	if u.Now >= u.retry {
 		u.announce()
 	}
-	if u.now >= u.nextBeat {
-		u.nextBeat = u.now.Add(u.beat)
-		u.broadcast(Heartbeat{})
+	if u.Now >= u.nextBeat {
+		u.nextBeat = u.Now.Add(u.beat)
+		u.Broadcast(Heartbeat{})
 	}
 	for i, at := range u.failed {
-		if u.now >= at {
+		if u.Now >= at {
 			u.fail(i)
 		}
 	}
@@ -145,17 +146,17 @@ func (u *uuid) fail(i int) {
 	u.failed[i] = elector.Never
 	if u.leader == i {
 		u.leader = nobody
-		u.why = "the leader has failed"
+		u.Why = "the leader has failed"
 	}
 	if u.begin == elector.Never {
 		u.round("a member has failed")
 	}
 }
 
-func (u *uuid) view() algorithm.View {
-	v := algorithm.View{Role: elector.Follower, Leader: u.name(u.leader), Term: u.term}
+func (u *uuid) View() algorithm.View {
+	v := algorithm.View{Role: elector.Follower, Leader: u.Name(u.leader), Term: u.term}
 	switch u.leader {
-	case u.self:
+	case u.Self:
 		v.Role = elector.Leader
 	case nobody:
 		v.Term = u.epoch

@@ -1,7 +1,6 @@
 package gmt
 
 import (
-	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
 	"github.com/bmqelect/bmqelect/lsn"
 )
@@ -12,9 +11,9 @@ func (m *machine) onLead(from algorithm.NodeID, at lsn.LSN) {
 		return
 	}
 	if m.leads {
-		m.why = "a LEAD that is not obsolete"
+		m.Why = "a LEAD that is not obsolete"
 	} else {
-		m.why = "LEAD"
+		m.Why = "LEAD"
 	}
 	m.leads = false
 	m.leader, m.term = from, at.Term
@@ -29,7 +28,7 @@ func (m *machine) heard(from algorithm.NodeID, at lsn.LSN) {
 		m.seen = at
 	}
 	if !m.voting {
-		m.timer = m.now.Add(3 * m.hbt)
+		m.timer = m.Now.Add(3 * m.hbt)
 	}
 	clear(m.tally)
 }
@@ -49,15 +48,15 @@ func (m *machine) onVote(from int, claim lsn.LSN) {
 	if 2*identical <= len(m.tally) {
 		return
 	}
-	m.leads, m.term, m.why = true, claim.Term+1, "more than N/2 identical votes"
+	m.leads, m.term, m.Why = true, claim.Term+1, "more than N/2 identical votes"
 	m.last = lsn.LSN{Term: m.term}
 	m.lead()
 }
 
 // lead broadcasts a LEAD.
 func (m *machine) lead() {
-	m.nextLead = m.now.Add(m.hbt)
+	m.nextLead = m.Now.Add(m.hbt)
 	m.last.Counter++
-	m.heard(m.cfg.Self(), m.last)
-	m.send(elector.AllMembers, Lead{At: m.last})
+	m.heard(m.Cfg.Self(), m.last)
+	m.Broadcast(Lead{At: m.last})
 }

@@ -1,7 +1,6 @@
 package gmt
 
 import (
-	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
@@ -19,16 +18,16 @@ func (m *machine) timeOut() {
 		m.choose()
 		return
 	}
-	m.leader, m.why = "", "no LEAD"
+	m.leader, m.Why = "", "no LEAD"
 	m.vote()
 }
 
 // vote enters the state VOTING.
 func (m *machine) vote() {
-	m.voting, m.timer = true, m.now.Add(m.rtt)
+	m.voting, m.timer = true, m.Now.Add(m.rtt)
 	claim := m.seen
-	m.slate[m.self] = &claim
-	m.send(elector.AllMembers, Elect{Seen: claim})
+	m.slate[m.Self] = &claim
+	m.Broadcast(Elect{Seen: claim})
 }
 
 // choose votes for the best claim, and enters the state WATCHING.
@@ -36,21 +35,21 @@ func (m *machine) choose() {
 	best := m.best()
 	claim := *m.slate[best]
 	clear(m.slate)
-	m.voting, m.timer = false, m.now.Add(3*m.hbt)
-	if best == m.self {
-		m.onVote(m.self, claim)
+	m.voting, m.timer = false, m.Now.Add(3*m.hbt)
+	if best == m.Self {
+		m.onVote(m.Self, claim)
 		return
 	}
-	m.send(m.cfg.Order[best], Vote{Claim: claim})
+	m.Send(best, Vote{Claim: claim})
 }
 
 // best is who has the best claim: the old leader if it is among the claimants, otherwise the
 // largest claim, and of equal ones the first in the configuration.
 func (m *machine) best() int {
-	if old := m.cfg.Rank(m.old); old >= 0 && m.slate[old] != nil {
+	if old := m.Cfg.Rank(m.old); old >= 0 && m.slate[old] != nil {
 		return old
 	}
-	best := m.self
+	best := m.Self
 	for i, claim := range m.slate {
 		if claim == nil {
 			continue

@@ -39,6 +39,7 @@ import (
 	"fmt"
 
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/ranked"
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
@@ -47,7 +48,7 @@ var GMT = algorithm.Algorithm{
 	Name:   "gmt",
 	Title:  "GMT 2000",
 	Source: "gmt, A Leader Election Algorithm, memo, 2000",
-	New:    newMachine,
+	New:    ranked.Maker(newMachine),
 }
 
 // Elect is the sender's claim.

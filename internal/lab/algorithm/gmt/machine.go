@@ -5,19 +5,14 @@ import (
 
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/ranked"
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
 // machine is a member with its two machines, elector.go and candidate.go.
 type machine struct {
-	cfg      algorithm.Config
-	self     int // its rank
+	*ranked.Member
 	rtt, hbt time.Duration
-
-	now     algorithm.Time
-	running bool
-	out     []algorithm.Envelope // of this step
-	why     string               // of this step
 
 	seen   lsn.LSN          // of the newest LEAD, the own ones included
 	old    algorithm.NodeID // the sender of the last LEAD
@@ -34,42 +29,21 @@ type machine struct {
 	tally    []*lsn.LSN     // the newest vote by rank; nil for none
 }
 
-func newMachine(cfg algorithm.Config) algorithm.Machine {
-	n := len(cfg.Order)
+func newMachine(m *ranked.Member) ranked.Rules {
+	n, timing := len(m.Links), m.Cfg.Elector.Timing
 	return &machine{
-		cfg: cfg, self: cfg.Rank(cfg.Self()),
-		rtt: cfg.Elector.Timing.ElectionResult, hbt: cfg.Elector.Timing.HeartbeatBroadcast,
+		Member: m, rtt: timing.ElectionResult, hbt: timing.HeartbeatBroadcast,
+		timer: m.Now.Add(5 * timing.HeartbeatBroadcast),
 		slate: make([]*lsn.LSN, n), tally: make([]*lsn.LSN, n),
 	}
 }
 
-// Step acts on an input; see algorithm.Machine.
-func (m *machine) Step(now algorithm.Time, _ uint64, in algorithm.Input) algorithm.Effects {
-	m.now, m.out, m.why = now, m.out[:0], ""
-	switch in := in.(type) {
-	case algorithm.Start:
-		m.running, m.why = true, "start"
-		m.timer = now.Add(5 * m.hbt)
-	case elector.Stop:
-		m.running, m.leads, m.why = false, false, "stop"
-	case algorithm.Received:
-		if from := m.cfg.Rank(in.From); m.running && from >= 0 {
-			m.receive(from, in)
-		}
-	}
-	wake := elector.Never
-	if m.running {
-		wake = m.tick()
-	}
-	return algorithm.Effects{Messages: m.out, Why: m.why, Wake: wake}
-}
-
-// tick does what is due, and returns when to do more.
-func (m *machine) tick() algorithm.Time {
-	if m.now >= m.timer {
+// Tick implements ranked.Rules.
+func (m *machine) Tick() algorithm.Time {
+	if m.Now >= m.timer {
 		m.timeOut()
 	}
-	if m.leads && m.now >= m.nextLead {
+	if m.leads && m.Now >= m.nextLead {
 		m.lead()
 	}
 	if m.leads {
@@ -78,10 +52,11 @@ func (m *machine) tick() algorithm.Time {
 	return m.timer
 }
 
-func (m *machine) receive(from int, in algorithm.Received) {
-	switch msg := in.Message.(type) {
+// Receive implements ranked.Rules.
+func (m *machine) Receive(from int, msg algorithm.Message) {
+	switch msg := msg.(type) {
 	case Lead:
-		m.onLead(in.From, msg.At)
+		m.onLead(m.Name(from), msg.At)
 	case Elect:
 		m.onElect(from, msg.Seen)
 	case Vote:
@@ -89,17 +64,10 @@ func (m *machine) receive(from int, in algorithm.Received) {
 	}
 }
 
-// View is what the member answers when it is asked who leads.
+// View implements ranked.Rules.
 func (m *machine) View() algorithm.View {
-	switch {
-	case !m.running:
-		return algorithm.View{}
-	case m.leads:
-		return algorithm.View{Role: elector.Leader, Leader: m.cfg.Self(), Term: m.term}
+	if m.leads {
+		return algorithm.View{Role: elector.Leader, Leader: m.Cfg.Self(), Term: m.term}
 	}
 	return algorithm.View{Role: elector.Follower, Leader: m.leader, Term: m.term}
-}
-
-func (m *machine) send(to algorithm.NodeID, msg algorithm.Message) {
-	m.out = append(m.out, algorithm.Envelope{To: to, Message: msg})
 }

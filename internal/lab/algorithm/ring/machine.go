@@ -6,24 +6,18 @@ import (
 
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/ranked"
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
-// machine is a member. Members are known by their rank, the highest by 0.
+// machine is a member.
 type machine struct {
-	cfg  algorithm.Config
+	*ranked.Member
 	list bool  // a list ring; otherwise Chang-Roberts
-	self int   // its rank
 	ring []int // the members after this one, in the order of the ring, itself last
 
-	beat, silence, wait, tr time.Duration
+	beat, silence, tr time.Duration
 
-	now     algorithm.Time
-	running bool
-	out     []algorithm.Envelope
-	why     string
-
-	links    []bool     // by rank
 	round    lsn.Term   // the highest heard of
 	passed   []lsn.Term // by initiator: round of the newest ELECTION that passed
 	elected  []lsn.Term // by initiator: round of the newest ELECTED that passed
@@ -36,59 +30,28 @@ type machine struct {
 	nextBeat algorithm.Time // of a leader
 }
 
-// nobody is the rank of no member.
-const nobody = -1
+const nobody = ranked.Nobody
 
 func maker(list bool) func(algorithm.Config) algorithm.Machine {
-	return func(cfg algorithm.Config) algorithm.Machine {
-		n, t := len(cfg.Order), cfg.Elector.Timing
+	return ranked.Maker(func(member *ranked.Member) ranked.Rules {
+		n, t := len(member.Links), member.Cfg.Elector.Timing
 		m := &machine{
-			cfg: cfg, list: list, self: cfg.Rank(cfg.Self()),
-			beat: t.HeartbeatBroadcast, silence: t.Inactivity(), wait: t.ElectionResult,
-			tr:    3 * time.Duration(n) * t.ElectionResult / 2,
-			links: make([]bool, n), passed: make([]lsn.Term, n), elected: make([]lsn.Term, n),
+			Member: member, list: list, beat: t.HeartbeatBroadcast, silence: t.Inactivity(),
+			tr:     3 * time.Duration(n) * t.ElectionResult / 2,
+			passed: make([]lsn.Term, n), elected: make([]lsn.Term, n),
+			leader: nobody, recover: member.Now.Add(t.ElectionResult), restart: elector.Never,
 		}
-		names := slices.Sorted(slices.Values(cfg.Order))
-		at := slices.Index(names, cfg.Self())
+		names := slices.Sorted(slices.Values(m.Cfg.Order))
+		at := slices.Index(names, m.Cfg.Self())
 		for _, id := range slices.Concat(names[at+1:], names[:at+1]) {
-			m.ring = append(m.ring, cfg.Rank(id))
+			m.ring = append(m.ring, m.Cfg.Rank(id))
 		}
 		return m
-	}
+	})
 }
 
-// Step acts on an input; see algorithm.Machine.
-func (m *machine) Step(now algorithm.Time, _ uint64, in algorithm.Input) algorithm.Effects {
-	m.now, m.out, m.why = now, m.out[:0], ""
-	switch in := in.(type) {
-	case algorithm.Start:
-		m.running, m.why, m.leader = true, "start", nobody
-		m.recover, m.restart = now.Add(m.wait), elector.Never
-	case elector.Stop:
-		m.running, m.why = false, "stop"
-	case elector.LinkUp:
-		m.setLink(in.Peer, true)
-	case elector.LinkDown:
-		m.setLink(in.Peer, false)
-	case algorithm.Received:
-		if from := m.cfg.Rank(in.From); m.running && from >= 0 {
-			m.receive(from, in.Message)
-		}
-	}
-	wake := elector.Never
-	if m.running {
-		wake = m.tick()
-	}
-	return algorithm.Effects{Messages: m.out, Why: m.why, Wake: wake}
-}
-
-func (m *machine) setLink(peer algorithm.NodeID, up bool) {
-	if rank := m.cfg.Rank(peer); rank >= 0 {
-		m.links[rank] = up
-	}
-}
-
-func (m *machine) receive(from int, msg algorithm.Message) {
+// Receive implements ranked.Rules.
+func (m *machine) Receive(from int, msg algorithm.Message) {
 	switch msg := msg.(type) {
 	case Heartbeat:
 		m.onHeartbeat(from, msg.Round)
@@ -105,26 +68,26 @@ func (m *machine) receive(from int, msg algorithm.Message) {
 
 // know reports whether all are members: a real peer may send anything.
 func (m *machine) know(ids ...algorithm.NodeID) bool {
-	return !slices.ContainsFunc(ids, func(id algorithm.NodeID) bool { return m.cfg.Rank(id) < 0 })
+	return !slices.ContainsFunc(ids, func(id algorithm.NodeID) bool { return m.Cfg.Rank(id) < 0 })
 }
 
-// tick does what is due, and returns when to do more.
-func (m *machine) tick() algorithm.Time {
-	if m.follows() && m.now >= m.silent {
-		m.leader, m.why = nobody, "the leader is silent"
+// Tick implements ranked.Rules.
+func (m *machine) Tick() algorithm.Time {
+	if m.follows() && m.Now >= m.silent {
+		m.leader, m.Why = nobody, "the leader is silent"
 		m.start("the leader is silent")
 	}
-	if m.now >= m.recover {
+	if m.Now >= m.recover {
 		m.recover = elector.Never
 		m.start("recovery")
 	}
-	if m.now >= m.restart {
+	if m.Now >= m.restart {
 		m.takes = false
 		m.start("no ELECTED")
 	}
-	if m.leads() && m.now >= m.nextBeat {
-		m.nextBeat = m.now.Add(m.beat)
-		m.send(elector.AllMembers, Heartbeat{Round: m.term})
+	if m.leads() && m.Now >= m.nextBeat {
+		m.nextBeat = m.Now.Add(m.beat)
+		m.Broadcast(Heartbeat{Round: m.term})
 	}
 	switch {
 	case m.leads():
@@ -135,40 +98,33 @@ func (m *machine) tick() algorithm.Time {
 	return min(m.recover, m.restart)
 }
 
-func (m *machine) leads() bool   { return m.leader == m.self }
-func (m *machine) follows() bool { return m.leader != nobody && m.leader != m.self }
+func (m *machine) leads() bool   { return m.leader == m.Self }
+func (m *machine) follows() bool { return m.leader != nobody && m.leader != m.Self }
 
-// View is what the member answers when it is asked who leads.
+// View implements ranked.Rules.
 func (m *machine) View() algorithm.View {
-	switch {
-	case !m.running:
-		return algorithm.View{}
-	case m.leads():
-		return algorithm.View{Role: elector.Leader, Leader: m.cfg.Self(), Term: m.term}
+	if m.leads() {
+		return algorithm.View{Role: elector.Leader, Leader: m.Cfg.Self(), Term: m.term}
 	}
 	v := algorithm.View{Role: elector.Follower, Term: m.round}
 	if m.takes {
 		v.Role = elector.Candidate
 	}
 	if m.follows() {
-		v.Leader, v.Term = m.cfg.Order[m.leader], m.term
+		v.Leader, v.Term = m.Cfg.Order[m.leader], m.term
 	}
 	return v
-}
-
-func (m *machine) send(to algorithm.NodeID, msg algorithm.Message) {
-	m.out = append(m.out, algorithm.Envelope{To: to, Message: msg})
 }
 
 // pass sends a token to the next member; alone, a member is its own next.
 func (m *machine) pass(token algorithm.Message) {
 	for _, next := range m.ring {
-		if next == m.self {
-			m.receive(next, token)
+		if next == m.Self {
+			m.Receive(next, token)
 			return
 		}
-		if m.links[next] {
-			m.send(m.cfg.Order[next], token)
+		if m.Links[next] {
+			m.Send(next, token)
 			return
 		}
 	}
