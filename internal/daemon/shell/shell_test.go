@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/internal/base/certs"
@@ -17,8 +18,9 @@ import (
 )
 
 func TestMistakesAreNamed(t *testing.T) {
-	good := Config{Nodes: 3, Profile: "article", BasePort: 7400}
-	require.NoError(t, good.Check())
+	var good Config
+	good.Register(pflag.NewFlagSet("mesh", pflag.ContinueOnError))
+	require.NoError(t, good.Check(), "the defaults")
 	for want, change := range map[string]func(*Config){
 		"--nodes is 0, but must be 1 to 32":              func(c *Config) { c.Nodes = 0 },
 		"--nodes is 33, but must be 1 to 32":             func(c *Config) { c.Nodes = 33 },
