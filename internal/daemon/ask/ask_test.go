@@ -38,7 +38,7 @@ func serve(t *testing.T, status *cluster.Status, told *[]string) {
 			_ = json.NewDecoder(r.Body).Decode(&req)
 			note := fmt.Sprintln(status.Node, r.URL.Path, req.Step, req.Key, strings.Join(req.Cut, " "))
 			note = strings.Join(strings.Fields(note), " ")
-			if req.Key != "" && strings.HasPrefix("refuse "+note, (*told)[0]) {
+			if len(*told) > 0 && strings.HasPrefix("refuse "+note, (*told)[0]) {
 				http.Error(w, "no", http.StatusConflict)
 				return
 			}
@@ -304,8 +304,11 @@ func TestLinksAreCutAtBothEndsAndIsolatedAtOne(t *testing.T) {
 		require.ErrorContains(t, err, want)
 	}
 	silent(nodes, "n3")
+	told = []string{"refuse n1 /v1/faults"}
 	_, err = c.Heal(t.Context())
 	require.ErrorContains(t, err, "n3 does not answer: what is cut there stays cut")
+	require.ErrorContains(t, err, nodes[0].AdminAddr+": HTTP 409 Conflict: no")
+	require.Equal(t, "n2 /v1/faults", told[1], "one that refuses keeps no other from it")
 }
 
 func TestTheHistoryIsATable(t *testing.T) {

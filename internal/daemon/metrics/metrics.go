@@ -152,6 +152,18 @@ func single[T number](kind prometheus.ValueType, name, help string, read func(*n
 	return newMetric(kind, name, help, nil, func(n *node, out output) { out.value(float64(read(n))) })
 }
 
+// sum is a metric without labels: the sum over all elections, also those that are not listed.
+func sum[T number](
+	kind prometheus.ValueType, name, help string, read func(cluster.ElectionStats) T,
+) metric {
+	return single(kind, name, help, func(n *node) (total T) {
+		for _, e := range n.stats.Elections {
+			total += read(e)
+		}
+		return total
+	})
+}
+
 // perElection is a metric of each listed election.
 func perElection[T number](
 	kind prometheus.ValueType, name, help string, read func(cluster.ElectionStats) T,

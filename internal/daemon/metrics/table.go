@@ -116,32 +116,16 @@ var metrics = []metric{
 				out.value(roles[r], r.String())
 			}
 		}),
-	single(gauge, "elections_without_leader",
-		"Open elections in which the node knows no leader.",
-		func(n *node) (without int) {
-			for _, e := range n.stats.Elections {
-				without += truth(e.Leader == "")
-			}
-			return without
-		}),
+	sum(gauge, "elections_without_leader", "Open elections in which the node knows no leader.",
+		func(e cluster.ElectionStats) int { return truth(e.Leader == "") }),
 	single(gauge, "elections_unlisted", "Open elections without series of their own.",
 		func(n *node) int { return len(n.stats.Elections) - len(n.listed) }),
-	single(gauge, "guarded_work_overdue",
+	sum(gauge, "guarded_work_overdue",
 		"Elections whose guarded work goes on after the leadership.",
-		func(n *node) (late int) {
-			for _, e := range n.stats.Elections {
-				late += truth(e.WorkOverdue)
-			}
-			return late
-		}),
-	single(counter, "work_ends_total",
+		func(e cluster.ElectionStats) int { return truth(e.WorkOverdue) }),
+	sum(counter, "work_ends_total",
 		"Times that an election's work ended although nobody told it to.",
-		func(n *node) (ends uint64) {
-			for _, e := range n.stats.Elections {
-				ends += e.WorkEnds
-			}
-			return ends
-		}),
+		func(e cluster.ElectionStats) uint64 { return e.WorkEnds }),
 	newMetric(counter, "leader_changes_total",
 		"Changes of the leader, to none included, over all elections.", []string{"reason"},
 		func(n *node, out output) {
