@@ -11,9 +11,8 @@ import (
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
-// The heartbeat path, as inputs that a driver makes once and steps again and
-// again: an input in an interface variable costs the driver's allocation, not
-// the machine's.
+// The heartbeat path. The inputs are made once and stepped again and again: to put an input into an
+// interface costs an allocation of the driver, not of the machine.
 
 func heartbeatStep(t testing.TB) func() { return heartbeats(t, follower(t), 1) }
 
@@ -45,7 +44,7 @@ func qualityStep(t testing.TB) func() {
 	}
 }
 
-// heartbeats brings so many different ones, and the last of them again and again.
+// heartbeats steps d with so many different heartbeats, and then again and again with the last.
 func heartbeats(t testing.TB, d *driven, different int) func() {
 	var inputs []elector.Input
 	for i := range different {
@@ -76,8 +75,7 @@ func ackStep(t testing.TB, voters int) func() {
 	}
 }
 
-// broadcastStep is a leader's period. The leader is one that needs no acks, so
-// that its lease never runs out.
+// broadcastStep is a period of a leader that needs no acks, so that its lease never ends.
 func broadcastStep(t testing.TB, cfg elector.Config) func() {
 	d := bootWith(t, cfg, 1, 2)
 	require.Equal(t, elector.Leader, d.State().Role)

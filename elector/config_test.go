@@ -122,8 +122,8 @@ func TestProfiles(t *testing.T) {
 		cfg := valid()
 		cfg.Timing = timing
 		require.NoError(t, cfg.Validate(), name)
-		// Silence, lease and promise are tied: who gives its leader up is bound no more, and a
-		// lease outlives the loss of a heartbeat.
+		// Silence, lease and promise belong together: a follower that gives its leader up is bound
+		// no more, and a lease outlasts the loss of a heartbeat.
 		require.Less(t, timing.Promise(), timing.Inactivity(), name)
 		require.Greater(t, timing.Lease, 2*timing.HeartbeatBroadcast, name)
 	}

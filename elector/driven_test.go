@@ -10,8 +10,8 @@ import (
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
-// driven is a machine with a clock, for tests that are easier told in Go than
-// in a script. The machine is node a; the disk is at once.
+// driven is a machine with a clock, for tests that are easier to write in Go than in a script. The
+// machine is node a, and its disk takes no time.
 type driven struct {
 	*elector.Machine
 	now elector.Time
@@ -94,8 +94,8 @@ func veteran(t testing.TB) *driven {
 	return d
 }
 
-// maxPasses bounds what waits for a machine to act: one that spins at a deadline
-// must fail a test, not hold it up.
+// maxPasses bounds how long a test waits for a machine to act: a machine that spins at a deadline
+// must fail the test, not hang it.
 const maxPasses = 100
 
 func (d *driven) toScout() *driven {

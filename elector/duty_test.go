@@ -35,7 +35,7 @@ func FuzzCommands(f *testing.F) {
 	})
 }
 
-// said is what one number in a story means.
+// said is the input that one number in a story stands for.
 func said(d *driven, n, more byte) elector.Input {
 	switch n {
 	case 0:
@@ -73,7 +73,7 @@ func acked(d *driven, from elector.NodeID, able bool) elector.Input {
 	}}
 }
 
-// checkDuty holds a step to what the application may rely on.
+// checkDuty checks a step against the promises to the application.
 func checkDuty(t *testing.T, in elector.Input, before, after elector.State, e elector.Effects) {
 	h := after.Leader.Handover
 	if h.Stopping {
@@ -108,8 +108,7 @@ func abrupt(in elector.Input) bool {
 	return ok && stop.Abrupt
 }
 
-// workOver reports whether the guarded work, told to stop before, has stopped by
-// its word or by the end of its time.
+// workOver reports whether the guarded work that was told to stop has said so, or its time is over.
 func workOver(in elector.Input, before elector.State, now elector.Time) bool {
 	h := before.Leader.Handover
 	return h.Stopping && (in == elector.Guard{} || now >= h.End)

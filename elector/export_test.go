@@ -2,7 +2,7 @@ package elector
 
 import "slices"
 
-// What the tests in package elector_test need of the inside.
+// Access to internals for the tests in package elector_test.
 
 // Clone returns a machine in the same state that shares nothing mutable with m.
 func (m *Machine) Clone() *Machine { return m.At(m.state, m.held) }

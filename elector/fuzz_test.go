@@ -58,8 +58,7 @@ func FuzzReceived(f *testing.F) {
 	})
 }
 
-// endure steps s with in, alone and as an answer to what is open, and holds it
-// to what must always be true.
+// endure steps s with in, alone and as an answer to what is open, and checks what must always hold.
 func endure(t *testing.T, s *driven, in elector.Received) {
 	answer := in
 	answer.Message.Round = s.State().Follower.Round.ID

@@ -9,9 +9,9 @@ import (
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
-// TestAMemberCannotUseUpTheTerms lets a broken member say for an hour, forty times a second,
-// the highest term that one message may raise this node to. Heartbeats and proposals raise
-// it by a minute's bound each minute. Refusals raise the floor by one such bound in all.
+// TestAMemberCannotUseUpTheTerms: for an hour, forty times a second, a broken member sends the
+// highest term to which one message may raise this node. Heartbeats and proposals raise the term by
+// the bound of a minute each minute. Refusals raise the floor by one such bound in all.
 func TestAMemberCannotUseUpTheTerms(t *testing.T) {
 	bounds := DefaultBounds()
 	receive := func(kind Kind) func(*Machine, lsn.Term) {
@@ -45,8 +45,8 @@ func TestAMemberCannotUseUpTheTerms(t *testing.T) {
 	}
 }
 
-// TestAFloorIsInReach: a node whose floor a broken member has raised as far as it can is
-// elected within a minute by a node that has not heard of that.
+// TestAFloorIsInReach: a broken member has raised the floor of a node as far as it can. Within a
+// minute a node that has heard nothing of that votes for it.
 func TestAFloorIsInReach(t *testing.T) {
 	bounds := DefaultBounds()
 	m := started(t)

@@ -58,9 +58,8 @@ func inputTypes(t *testing.T) []string {
 	return types
 }
 
-// TestProtocolTableIsTrue steps machines in every situation of a role with many
-// inputs of a row: where the table says "ignored", nothing may come of any, and
-// where it says anything else, something must come of one at least.
+// TestProtocolTableIsTrue steps machines in every situation of a role with many inputs of a row. If
+// the table says nothing, no input may have an effect; otherwise at least one must.
 func TestProtocolTableIsTrue(t *testing.T) {
 	for _, row := range append(append([]reaction{}, messageTable...), inputTable...) {
 		for _, role := range roles {

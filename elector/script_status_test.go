@@ -36,7 +36,7 @@ func (s *script) status() string {
 	return b.String() + s.duty(st) + "\n"
 }
 
-// duty is what the application does to the leadership, where it does anything.
+// duty is what the application has told the machine, if anything.
 func (s *script) duty(st elector.Status) string {
 	var b strings.Builder
 	if s.m.State().Unable {

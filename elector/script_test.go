@@ -36,7 +36,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// script is one machine and the hand that drives it.
+// script is one machine, with what the language of the scripts needs to drive it.
 type script struct {
 	t         *testing.T
 	d         *datadriven.TestData
@@ -225,7 +225,7 @@ func (s *script) step(in elector.Input) string {
 	if s.unpersist != 0 && !s.slowDisk {
 		done := elector.Persisted{Term: s.unpersist}
 		s.unpersist = 0
-		// The wake of the first step is void when the second follows at once.
+		// The second step follows at once, so the wake of the first does not count.
 		return cutWake(text) + s.step(done)
 	}
 	return text

@@ -7,8 +7,8 @@ import (
 	"github.com/bmqelect/bmqelect/elector"
 )
 
-// alike is what is left of a machine whose clock has gone on by since: its times are counted
-// anew, and what nothing depends on any more is forgotten. What it does from then on is the same.
+// alike is the canonical form of a machine whose clock has advanced by since. Its times count from
+// that moment, and it forgets what nothing depends on any more. It behaves the same from then on.
 func (x *search) alike(
 	node int, m *elector.Machine, since elector.Time,
 ) (key machineKey, held []elector.Envelope) {
@@ -26,7 +26,7 @@ func (x *search) alike(
 	return key, held
 }
 
-// aged is a parcel, perhaps a quantum later, without what is no part of the protocol.
+// aged is a parcel, perhaps a quantum later, without the fields on which nothing depends.
 func (x *search) aged(p parcel, quantum bool) parcel {
 	if quantum && p.msg.SentAt != 0 {
 		p.msg.SentAt -= x.rate(p.owner())
@@ -61,8 +61,8 @@ func (x *search) inTurn() bool { return x.timing.MinRandomWait != 0 }
 // names reports whether leaders name successors, so that it matters who is fit.
 func (x *search) names() bool { return len(x.orders) > 0 || x.inTurn() }
 
-// forget forgets what only people look at, what is over at a time, and what matters only to
-// scenes of another kind.
+// forget clears the fields that are for people only, that are over at a time, or that matter only
+// in other kinds of scenes.
 func (x *search) forget(s *elector.State, now elector.Time) {
 	if s.Role == elector.Dormant {
 		*s = elector.State{PauseEnd: s.PauseEnd, Turns: s.Turns}
@@ -142,7 +142,7 @@ func times(s *elector.State) []*elector.Time {
 	return all
 }
 
-// shift counts a time from a later one on. 0 is none, and 1 is long past.
+// shift makes a time relative to a later moment. 0 means none, and 1 a time that is long past.
 func shift(at *elector.Time, by elector.Time) {
 	if *at > 1 && *at != elector.Never {
 		*at -= by

@@ -10,9 +10,10 @@ import (
 	"github.com/bmqelect/bmqelect/elector"
 )
 
-// allLive makes sure that a leader follows from every state if nothing goes wrong any more. From
-// most it does by what the search has visited: one event leads to the next state, until all
-// follow a leader. What was visited and not followed was tried. So is what goes in circles.
+// allLive makes sure that every state leads to a leader if nothing goes wrong any more. For most
+// states the search itself shows that: one event leads to the next state, until all follow a
+// leader. States that were not followed further were tried when they were visited. States that
+// lead in a circle are tried here.
 func (x *search) allLive() {
 	known := make([]bool, len(x.calmly))
 	var path []int32
@@ -58,8 +59,8 @@ func (x *search) lives(w snapshot) error {
 
 var errNobodyLeads = errors.New("nobody ever leads")
 
-// calm lets quanta pass in which all that is down comes up and all that is sent arrives, until
-// all follow one leader, or the end is known.
+// calm lets quanta pass in which everything that is down comes up and everything that is sent
+// arrives, until all follow one leader or known reports that the rest is known.
 func (x *search) calm(w *snapshot, longest func(node int) bool, known func() bool) error {
 	defer func(may []event) { x.may = may }(x.may) // somebody looks at them
 	x.may = nil

@@ -13,7 +13,7 @@ import (
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
-// quanta are timers that count in quanta, the drift allowed for.
+// quanta are timers in units of a quantum, for a given drift.
 func quanta(heartbeat, lease int, driftPPM int64) elector.Timing {
 	d := func(n int) time.Duration { return time.Duration(n) * time.Duration(unit) }
 	t := elector.Timing{
@@ -25,12 +25,12 @@ func quanta(heartbeat, lease int, driftPPM int64) elector.Timing {
 	return t
 }
 
-// least are bounds as small as the rules allow: every election waits for the disk.
+// least are the smallest bounds that the rules allow: every election waits for the disk.
 var least = elector.Bounds{
 	Reserve: 1, Ahead: 2, Leap: 3, Climb: 6, Near: 1, ClimbFor: 4 * time.Millisecond,
 }
 
-// scenes are what is searched; each is about some faults, so that it comes to its end.
+// scenes are what is searched. Each is about a few faults, so that its search comes to an end.
 func scenes() []scene {
 	base := scene{nodes: 2, timing: quanta(1, 2, 0), bounds: least, terms: 1, life: 1}
 	with := func(name string, change func(*scene)) scene {
@@ -132,8 +132,8 @@ func TestSearch(t *testing.T) {
 	}
 }
 
-// TestWhatIsOver makes sure that what a search takes off its way as over changes nothing: with
-// it the cluster has as many states, apart from what is on its way.
+// TestWhatIsOver makes sure that the messages which a search removes as over change nothing: if
+// they stay, the cluster has the same number of states, apart from the messages in flight.
 func TestWhatIsOver(t *testing.T) {
 	for _, s := range scenes() {
 		if slices.Contains([]string{"two voters", "the fast clock leads", "a voter far above"}, s.name) {

@@ -59,7 +59,7 @@ type traffic struct {
 	flights [mostFlights]flight
 }
 
-// flight is a parcel on its way. There is one of each kind on a link.
+// flight is a parcel on its way. A link carries at most one of each kind.
 type flight struct {
 	lane   uint8 // its link and kind
 	age    uint8

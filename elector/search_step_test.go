@@ -11,8 +11,8 @@ import (
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
-// step steps a node's machine, and does what it asks for. number is that of the parcel, the peer
-// or the order that it is about.
+// step steps a node's machine, and carries out the effects. number identifies the parcel, the peer
+// or the order.
 func (x *search) step(w *snapshot, node int, what deed, number uint16, longest bool) error {
 	p := &w.peers[node]
 	if p.behind { // its clock goes on before it wakes
@@ -54,7 +54,7 @@ func (x *search) step(w *snapshot, node int, what deed, number uint16, longest b
 	return nil
 }
 
-// purge takes out of the traffic to a node what is over.
+// purge removes the messages to a node that are over.
 func (x *search) purge(w *snapshot, node int) {
 	for i := w.traffic.n - 1; i >= 0 && !x.keeps; i-- {
 		number := w.traffic.flights[i].number
@@ -64,7 +64,7 @@ func (x *search) purge(w *snapshot, node int) {
 	}
 }
 
-// over reports whether a message can be taken for lost, as it never changes anything.
+// over reports whether a message can be dropped because it will never change anything.
 func (x *search) over(w *snapshot, node int, number uint16) bool {
 	at := w.peers[node].machine
 	key := stepKey{machine: at, number: number}
@@ -90,8 +90,8 @@ func (x *search) over(w *snapshot, node int, number uint16) bool {
 	return over
 }
 
-// mayBeOver reports whether a message that changes nothing now never will: one that asks for
-// nothing, and is about no term above the voter's own, which never falls.
+// mayBeOver reports whether a message that changes nothing now never will. It must ask for nothing,
+// and be about no term above the voter's own, which never falls.
 func (x *search) mayBeOver(s *elector.State, m *elector.Message) bool {
 	switch {
 	case max(m.Term, m.ProposedTerm) > s.Term:
@@ -251,7 +251,7 @@ func (tr *traffic) remove(at int) {
 	tr.flights[tr.n] = flight{}
 }
 
-// drop loses what is on its way, if it goes.
+// drop loses the parcels on their way for which goes reports true.
 func (x *search) drop(w *snapshot, goes func(p *parcel) bool) {
 	for i := w.traffic.n - 1; i >= 0; i-- {
 		if goes(&x.parcels[w.traffic.flights[i].number]) {
@@ -290,7 +290,7 @@ func (x *search) connect(w *snapshot, a, b int) error {
 		x.step(w, b, linkUp, uint16(a), false))
 }
 
-// notice lets a node find that its link to another is gone.
+// notice lets a node notice that its link to another one is gone.
 func (x *search) notice(w *snapshot, node, other int) error {
 	p := &w.peers[node]
 	p.linked &^= 1 << other

@@ -13,15 +13,15 @@ import (
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
-// A search visits every state that a small cluster of real machines can reach, whatever order
-// things happen in: messages arrive in any order, late, twice or never; writes end late or are
-// cut off by a crash; links break and are made again; deaths are proven at once, late or never;
-// clocks run at different rates; operators give orders. Time passes in quanta. States that
-// differ only by when they are reached count as one, and so do those that differ by messages that
-// can change nothing any more. Voters are not taken for each other: ranks tell those apart that
-// may stand. The search ends when there is nothing new, or at a limit; then it says so. What
-// breaks a promise comes out as a shortest trace. States are known by hashes of 64 bits: that two
-// of 14 million are confused has a chance of 1 in 100,000.
+// A search visits every state that a small cluster of real machines can reach, in whatever order
+// things happen: messages arrive in any order, late, twice or never; writes end late or are cut off
+// by a crash; links break and are made again; deaths are proven at once, late or never; clocks run
+// at different rates; operators give orders. Time passes in quanta. States that differ only by the
+// time at which they are reached count as one, and so do states that differ only by messages that
+// can change nothing any more. Voters are not exchangeable, because their ranks differ. The search
+// ends when there is nothing new, or at a limit, and then says so. It reports a broken promise with
+// a shortest trace. States are identified by hashes of 64 bits: the chance that two of 14 million
+// are confused is 1 in 100,000.
 type search struct {
 	scene
 	t      testing.TB

@@ -12,9 +12,8 @@ import (
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
-// acts reports whether a clone of s does anything because of in: sends, tells,
-// changes what it remembers. What is due anyway does not count; a tick is what
-// makes something due.
+// acts reports whether in has an effect on a clone of s: a message, a report, or a change of its
+// state. What is due anyway does not count; a tick is what makes something due.
 func acts(s *driven, in elector.Input) bool {
 	if _, ok := in.(elector.HeldUp); ok {
 		return muchLater(s, in) != muchLater(s, elector.Tick{})
@@ -87,7 +86,7 @@ func followers(t testing.TB) []*driven {
 		unable, resting, paused, asking}
 }
 
-// quality is one that the timers of article allow.
+// quality is a quality of service that the timers of Article allow.
 var quality = detector.QoS{
 	Detect: 2 * time.Second, Mistakes: detector.Recurrence(time.Hour), Accuracy: 0.999,
 }
@@ -194,7 +193,7 @@ func termed(name string, s *driven, peer elector.NodeID, term lsn.Term) []electo
 	return nil
 }
 
-// messages are well-formed ones: answers answer what the machine asks now.
+// messages are well-formed messages; the answers among them answer what the machine asks now.
 func messages(k elector.Kind, s *driven, from elector.NodeID, term lsn.Term) []elector.Input {
 	var ins []elector.Input
 	for _, yes := range []bool{false, true} {

@@ -10,8 +10,8 @@ import (
 	"github.com/bmqelect/bmqelect/scouting"
 )
 
-// TestQuorumAtIsASort compares quorumAt with its definition: sort the acks, the
-// leader's own as of now, and take the quorum-th newest.
+// TestQuorumAtIsASort compares quorumAt with its definition: sort the acks, where the leader's own
+// is the newest, and take the quorum-th newest.
 func TestQuorumAtIsASort(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, scouting.MaxVoters).Draw(t, "voters")

@@ -11,7 +11,7 @@ import (
 	"github.com/bmqelect/bmqelect/elector/detector"
 )
 
-// Whatever plans come, and whatever followers ask for, a lease never outlasts the detector, and
+// Whatever the plans are, and whatever followers ask for, a lease never outlasts the detector, and
 // two heartbeats fit into it.
 func TestNoPlanBreaksTheLease(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -63,7 +63,7 @@ func TestNoPlanBreaksTheLease(t *testing.T) {
 	})
 }
 
-// Likewise for a leader, whatever its followers ask for.
+// The same holds for a leader, whatever its followers ask for.
 func TestALeaderKeepsItsPeriodWithinTheLease(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		anyTime := rapid.OneOf(rapid.Int64(), rapid.Int64Range(0, int64(4*time.Second)))
@@ -88,8 +88,8 @@ func TestALeaderKeepsItsPeriodWithinTheLease(t *testing.T) {
 	})
 }
 
-// What waited for a node that was held up says nothing of the link: for as long as the node was
-// late, at most for a heartbeat period.
+// Messages that waited for a node that was held up say nothing about the link. That lasts as long
+// as the node was late, at most a heartbeat period.
 func TestLinksForgiveWhatWaitedForTheNode(t *testing.T) {
 	const period = 300 * millis
 	for _, c := range []struct {
@@ -127,8 +127,8 @@ func TestLinksForgiveWhatWaitedForTheNode(t *testing.T) {
 	}
 }
 
-// TestQualityIsOfTheLeaderThatIsFollowed, from when its link was looked at; half of a round trip
-// is the delay that it counts with.
+// TestQualityIsOfTheLeaderThatIsFollowed, once Tune has looked at its link. The delay is half of a
+// round trip.
 func TestQualityIsOfTheLeaderThatIsFollowed(t *testing.T) {
 	const period = 300 * millis
 	d := bootWith(t, elector.Config{QoS: quality}, 3, 2)
@@ -152,7 +152,7 @@ func TestQualityIsOfTheLeaderThatIsFollowed(t *testing.T) {
 	require.False(t, known(), "the leader is lost")
 }
 
-// TestTimersOfAShortDetection: what disks and schedulers take is not derived of it.
+// TestTimersOfAShortDetection: timers that depend on disks and schedulers do not get shorter.
 func TestTimersOfAShortDetection(t *testing.T) {
 	require.Equal(t, elector.Timing{
 		InitialWait: 500 * millis, MinRandomWait: 2 * millis, MaxRandomWait: 200 * millis,

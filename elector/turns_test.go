@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestOneSlowVoterSlowsNobody: the unit of turns follows the voters that can elect, not one
-// that answers pings after seconds.
+// TestOneSlowVoterSlowsNobody: the unit of turns follows from the nearest majority, not from a
+// voter that answers pings after seconds.
 func TestOneSlowVoterSlowsNobody(t *testing.T) {
 	for _, c := range []struct {
 		voters int

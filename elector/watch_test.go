@@ -17,7 +17,7 @@ var accrual = detector.PhiConfig{
 	Threshold: 8, Window: 10, MinDeviation: 20 * millis, Pause: 1400 * millis,
 }
 
-// watcher is a node that is to follow b, and finds out with phi that b is gone.
+// watcher is a node that will follow b, and notices with phi that b is gone.
 func watcher(t *testing.T) *driven {
 	return bootWith(t, elector.Config{Phi: accrual}, 3, 2)
 }
@@ -29,7 +29,7 @@ func (d *driven) beat(after time.Duration, term lsn.Term, sequence uint64) time.
 	return e.Wake.Sub(d.now)
 }
 
-// A follower waits as long as the regularity of its leader's heartbeats says.
+// The more regular the leader's heartbeats are, the shorter a follower waits.
 func TestPhiLearnsHowRegularTheLeaderIs(t *testing.T) {
 	d := watcher(t)
 	at := func(mean, deviation float64) time.Duration { // ms
@@ -70,8 +70,8 @@ func TestPhiBeginsAgainWithEachLeadership(t *testing.T) {
 	require.Equal(t, first, d.beat(500*millis, 4, 1), "the next term counts from 1 again")
 }
 
-// A heartbeat that is no newer than one before, which no correct leader sends, must neither
-// keep a leader alive nor leave the follower without a deadline.
+// No correct leader sends a heartbeat that is no newer than the one before. Such a heartbeat must
+// neither keep a leader alive nor leave the follower without a deadline.
 func TestPhiIgnoresWhatIsNotNew(t *testing.T) {
 	d := watcher(t)
 	d.hear("b", elector.Message{Kind: elector.LeaderHeartbeat, Term: 3, Sequence: 0})

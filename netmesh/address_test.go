@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// forwarder is a proxy, as stands before a service.
+// forwarder is a TCP proxy.
 type forwarder struct {
 	net.Listener
 	dial func() (net.Conn, error)
@@ -66,14 +66,15 @@ func (f *forwarder) serve() {
 	}
 }
 
-// pump copies one way until it ends, and then ends both ways.
+// pump copies in one direction until that ends, and then ends both.
 func pump(to, from net.Conn) {
 	_, _ = io.Copy(to, from)
 	_ = to.Close()
 	_ = from.Close()
 }
 
-// TestProxyIsSeenByBothEnds: it is what ends, and what refuses, so neither proves anything.
+// TestProxyIsSeenByBothEnds: an end of stream and a refused dial may be the proxy's, and prove
+// nothing.
 func TestProxyIsSeenByBothEnds(t *testing.T) {
 	a, b := start(t, "a"), start(t, "b")
 	a.AddPeer("b", forward(t, b.Addr().String()))
@@ -134,8 +135,8 @@ func TestEndsAreComparedAsKernelsNameThem(t *testing.T) {
 	}
 }
 
-// TestEvidenceOnAnotherPathThanItsLinkIsRefused by the dialer, too: the acceptor may have
-// been told not to care.
+// TestEvidenceOnAnotherPathThanItsLinkIsRefused by the dialer, too: the acceptor may have its
+// proofs switched off.
 func TestEvidenceOnAnotherPathThanItsLinkIsRefused(t *testing.T) {
 	a := start(t, "a")
 	b := start(t, "b", func(c *Config) { c.DeathProof.Off = true })
@@ -149,8 +150,8 @@ func TestEvidenceOnAnotherPathThanItsLinkIsRefused(t *testing.T) {
 // advertises makes a node tell an address.
 func advertises(addr string) func(*Config) { return func(c *Config) { c.Advertise = addr } }
 
-// TestAddressThatRefusesTheLivingProvesNoDeath: b dials a, and a finds nobody, or somebody
-// else, at the address that b tells.
+// TestAddressThatRefusesTheLivingProvesNoDeath: b dials a, but a finds nobody, or another node, at
+// the address that b tells.
 func TestAddressThatRefusesTheLivingProvesNoDeath(t *testing.T) {
 	for name, address := range map[string]string{
 		"nobody": "b:7999", "another node": "c:7000", "a node of the same name": "z:7000",
@@ -175,7 +176,7 @@ func TestAddressThatRefusesTheLivingProvesNoDeath(t *testing.T) {
 	}
 }
 
-// TestNodeThatWasDialedBeforeItListened: that is how clusters start.
+// TestNodeThatWasDialedBeforeItListened, as when a cluster starts.
 func TestNodeThatWasDialedBeforeItListened(t *testing.T) {
 	virtual(t, func(t *testing.T, net *memnet.Network) {
 		a := start(t, "a", onHost(net))
@@ -193,8 +194,7 @@ func TestNodeThatWasDialedBeforeItListened(t *testing.T) {
 	})
 }
 
-// TestAddressThatWasConfiguredProvesNothing: what counts is where the process itself says
-// that it listens.
+// TestAddressThatWasConfiguredProvesNothing: only the address that the process itself tells counts.
 func TestAddressThatWasConfiguredProvesNothing(t *testing.T) {
 	virtual(t, func(t *testing.T, net *memnet.Network) {
 		a, b := start(t, "a", onHost(net)), start(t, "b", onHost(net))

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// echo answers every heartbeat by an ack, and counts what comes.
+// echo answers every heartbeat by an ack, and counts the other messages.
 type echo struct {
 	mesh chan *Mesh
 	got  chan struct{}
@@ -93,8 +93,8 @@ func throughput(b *testing.B, edit func(*Config)) {
 	}
 }
 
-// BenchmarkQueue is what a heartbeat costs in the queue of one peer, beside the
-// heartbeats of other elections of the same moment.
+// BenchmarkQueue measures what a heartbeat costs in the queue of one peer, among the heartbeats of
+// other elections.
 func BenchmarkQueue(b *testing.B) {
 	for _, elections := range []int{1, 100, 3000} {
 		b.Run(strconv.Itoa(elections), func(b *testing.B) {

@@ -14,16 +14,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What the re-executed test binary is told: to be a member, whom to dial, and
-// whether to send all the time.
+// The environment variables of the re-executed test binary: whom the member dials, and whether it
+// sends all the time.
 const (
 	childAddr = "NETMESH_TEST_CHILD_DIALS"
 	childBusy = "NETMESH_TEST_CHILD_BUSY"
 	childTLS  = "NETMESH_TEST_CHILD_TLS" // its certificates' directory
 )
 
-// beChild runs a member "child" until it is killed. It prints its address, and
-// a line more when its first ping was answered and its evidence connection stands.
+// beChild runs a member "child" until it is killed. It prints its address, and another line when
+// its first ping was answered and its evidence connection stands.
 func beChild(peer string) int {
 	cfg := testConfig("child")
 	if dir := os.Getenv(childTLS); dir != "" {
@@ -144,7 +144,7 @@ func killedBusy(t *testing.T, encrypt func(*Config)) {
 	require.Equal(t, "down reset", a.all("child")[1])
 }
 
-// TestEveryKillUnderTrafficIsProven, whatever is on its way at that moment: §6.5.
+// TestEveryKillUnderTrafficIsProven, whatever data is in flight at that moment: §6.5.
 func TestEveryKillUnderTrafficIsProven(t *testing.T) { plainAndTLS(t, kills) }
 
 func kills(t *testing.T, encrypt func(*Config)) {

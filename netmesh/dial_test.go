@@ -13,8 +13,7 @@ import (
 	"github.com/bmqelect/bmqelect/internal/memnet"
 )
 
-// starved is a connection of a process that gets a processor once in a while: it takes so long
-// until it has what came.
+// starved is a connection of a process that gets little processor time: each read takes so long.
 type starved struct {
 	*memnet.Conn
 	every time.Duration
@@ -26,7 +25,7 @@ func (c starved) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// starvePair starts two nodes, of which b has little of its processor.
+// starvePair starts two nodes; b gets little processor time.
 func starvePair(
 	t *testing.T, network *memnet.Network, every time.Duration, edit ...func(*Config),
 ) (a, b *node, n *through) {
@@ -36,8 +35,8 @@ func starvePair(
 	return start(t, "a", edit...), start(t, "b", append(edit, starve)...), n
 }
 
-// TestWhoHasLittleProcessorStillGetsALink, and its death can be proven: whoever dials, and each of
-// its steps takes longer than a handshake has at first.
+// TestWhoHasLittleProcessorStillGetsALink, whoever dials, and its death can be proven. Each of its
+// steps takes longer than the first limit for a handshake.
 func TestWhoHasLittleProcessorStillGetsALink(t *testing.T) {
 	plainAndTLS(t, func(t *testing.T, edit func(*Config)) {
 		for name, invite := range map[string]func(a, b *node){
@@ -63,8 +62,8 @@ func TestWhoHasLittleProcessorStillGetsALink(t *testing.T) {
 	})
 }
 
-// TestWhoDoesNotAnswerIsDialedEverMoreRarely, so that what processor it gets is not spent on
-// handshakes that were given up.
+// TestWhoDoesNotAnswerIsDialedEverMoreRarely, so that it does not spend its processor time on
+// handshakes that the dialer has given up.
 func TestWhoDoesNotAnswerIsDialedEverMoreRarely(t *testing.T) {
 	virtual(t, func(t *testing.T, net *memnet.Network) {
 		a, _, n := starvePair(t, net, 5*time.Second)

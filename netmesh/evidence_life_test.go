@@ -99,8 +99,8 @@ func TestLivingProcessNeverEndsItsEvidenceByAFIN(t *testing.T) {
 	}
 }
 
-// TestEvidenceHandshakeThatFailsEndsByAReset on both sides: the other one may take the
-// connection for made already.
+// TestEvidenceHandshakeThatFailsEndsByAReset on both sides: the other side may already take it for
+// the evidence connection.
 func TestEvidenceHandshakeThatFailsEndsByAReset(t *testing.T) {
 	t.Run("dialer", func(t *testing.T) {
 		n := &ends{}
@@ -144,8 +144,8 @@ func TestEvidenceHandshakeThatFailsEndsByAReset(t *testing.T) {
 	})
 }
 
-// TestEvidenceThatNobodyHoldsIsNone: a process whose parent may not hold the connection does not
-// go on with it.
+// TestEvidenceThatNobodyHoldsIsNone: a process does not go on with a connection that its parent
+// cannot hold.
 func TestEvidenceThatNobodyHoldsIsNone(t *testing.T) {
 	a := start(t, "a", func(c *Config) {
 		c.DeathProof.Hold = func(net.Conn, []byte) error { return errors.New("the parent is gone") }
@@ -155,7 +155,7 @@ func TestEvidenceThatNobodyHoldsIsNone(t *testing.T) {
 	require.False(t, a.stands("x"))
 }
 
-// TestAProbeIsContentWithTheProcessBehindTheLink alone.
+// TestAProbeIsContentWithTheProcessBehindTheLink, and with no other.
 func TestAProbeIsContentWithTheProcessBehindTheLink(t *testing.T) {
 	a := start(t, "a")
 	m := inKernel(t, a)
@@ -188,7 +188,7 @@ func TestAProbeIsContentWithTheProcessBehindTheLink(t *testing.T) {
 	}
 }
 
-// TestEvidenceOfOthersIsRefused: who does not know the key of a link changes nothing.
+// TestEvidenceOfOthersIsRefused: a process that does not know the key of a link changes nothing.
 func TestEvidenceOfOthersIsRefused(t *testing.T) {
 	a := start(t, "a", quiet)
 	m := inKernel(t, a)
@@ -214,8 +214,8 @@ func TestEvidenceOfOthersIsRefused(t *testing.T) {
 	require.Equal(t, []string{"up 1"}, a.all("x"))
 }
 
-// TestEvidenceConnectionsDoNotPileUp: a member that makes them all the time has one. It
-// answers no pings, so its link must not be timed out meanwhile.
+// TestEvidenceConnectionsDoNotPileUp: a member that makes them all the time has one. The member
+// answers no pings, so its link must not time out meanwhile.
 func TestEvidenceConnectionsDoNotPileUp(t *testing.T) {
 	a := start(t, "a", quiet)
 	m := inKernel(t, a)
@@ -244,7 +244,6 @@ func TestNoEvidenceWithoutResets(t *testing.T) {
 	}
 }
 
-// TestDataOnAnEvidenceConnectionEndsTheLink.
 func TestDataOnAnEvidenceConnectionEndsTheLink(t *testing.T) {
 	a := start(t, "a")
 	m := inKernel(t, a)
@@ -256,7 +255,7 @@ func TestDataOnAnEvidenceConnectionEndsTheLink(t *testing.T) {
 	m.isClosed()
 }
 
-// TestEvidenceComesBack when it broke, as long as the link stands.
+// TestEvidenceComesBack after it broke, as long as the link stands.
 func TestEvidenceComesBack(t *testing.T) {
 	a, b := start(t, "a"), start(t, "b")
 	a.knows(b)

@@ -24,7 +24,7 @@ type member struct {
 	secret    certificate // of the evidence connection
 }
 
-// joins makes a member of the newest version, once both ends know that nothing is between.
+// joins makes a member of the newest version, which has told its facts.
 func joins(t *testing.T, a *node, network Network, bind string) *member {
 	t.Helper()
 	l, err := network.Listen(bind)
@@ -114,9 +114,9 @@ func (s *stranger) shows(certificate []byte) {
 	require.NoError(s.t, err)
 }
 
-// TestResetThatAWriterMeetsFirstIsNoProof: of a reset the first call alone is told.
-// Where that is the writer's, the reader sees an end of stream; and the port of a living
-// process refuses, as behind a firewall that rejects with a reset: §6.7.
+// TestResetThatAWriterMeetsFirstIsNoProof: only the first call after a reset gets its error. If
+// that is the writer's, the reader sees an end of stream. Here the port of a living process also
+// refuses, as behind a firewall that rejects with a reset: §6.7.
 func TestResetThatAWriterMeetsFirstIsNoProof(t *testing.T) {
 	t.Run("kernel", func(t *testing.T) {
 		a := startWith(t, "a", &recorder{slow: "x", release: make(chan struct{})})
@@ -130,8 +130,8 @@ func TestResetThatAWriterMeetsFirstIsNoProof(t *testing.T) {
 	})
 }
 
-// resetBeforeWrite holds the reader of a's link up by a message, until all connections
-// have been reset and a ping has met that.
+// resetBeforeWrite blocks the reader of a's link by a message, until all connections have been
+// reset and a ping has met the reset.
 func resetBeforeWrite(t *testing.T, a *node, m *member) {
 	e := m.evidence()
 	m.says(1)
@@ -149,8 +149,8 @@ func resetBeforeWrite(t *testing.T, a *node, m *member) {
 	require.Equal(t, []string{"up 1", "g HeartbeatAck 1", "down reset"}, a.all("x"))
 }
 
-// TestDeathIsProvenWhileTheLinkIsRead: the port of the dead process is asked at once, and what
-// it said before is still handed over first.
+// TestDeathIsProvenWhileTheLinkIsRead: the port of the dead process is dialed at once, but what
+// the process said before is handed over first.
 func TestDeathIsProvenWhileTheLinkIsRead(t *testing.T) {
 	a := startWith(t, "a", &recorder{slow: "x", release: make(chan struct{})})
 	m := inKernel(t, a)
@@ -179,8 +179,7 @@ func (n *node) broken(peer nodeID) bool {
 	return l.broken
 }
 
-// TestEvidenceEnds: what becomes of a peer whose evidence connection, or link, ends in
-// one way or the other.
+// TestEvidenceEnds plays the ways in which an evidence connection or a link ends.
 func TestEvidenceEnds(t *testing.T) { plainAndTLS(t, evidenceEnds) }
 
 func evidenceEnds(t *testing.T, encrypt func(*Config)) {
@@ -263,8 +262,9 @@ func evidenceEnds(t *testing.T, encrypt func(*Config)) {
 	}
 }
 
-// TestACertificateEndsALinkThatStands at once: a kernel may close the dead process's end much
-// later. A busy machine may be as late as a goodbye may be, but not each time: §6.5.
+// TestACertificateEndsALinkThatStands at once, though the kernel may close the dead process's end
+// much later: §6.5. On a busy machine the end may be as late as that of a goodbye, but not each
+// time.
 func TestACertificateEndsALinkThatStands(t *testing.T) {
 	for range 5 {
 		a := start(t, "a")

@@ -41,7 +41,7 @@ func TestAnswersBeforeTheirPingsAreGarbage(t *testing.T) {
 	}
 }
 
-// A stranger's text reaches no terminal, log or environment as it is.
+// A stranger's text reaches no terminal, log or environment unchanged.
 func TestMetaOfAStrangerIsBoundedAndPrintable(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                        `""`,
@@ -92,7 +92,7 @@ func TestOlderBuildsHaveNoMetaAndSkipIt(t *testing.T) {
 	require.True(t, a.observed(`x has the meta ""`))
 }
 
-// Older builds take no larger Hello.
+// Older builds accept no larger Hello.
 func TestTheLongestHelloFits(t *testing.T) {
 	name := strings.Repeat("n", MaxNameLength)
 	address := strings.Repeat("a", 253) + ":65535"

@@ -11,9 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestGoodbyeIsHeardWheneverItIsSaid: two members dial each other, and one leaves at
-// each moment of their handshakes. Who has a link by then hears a goodbye, though one of
-// the two connections is about to replace the other.
+// TestGoodbyeIsHeardWheneverItIsSaid: two members dial each other, and one leaves at each moment of
+// their handshakes. If the other has a link by then it hears a goodbye, even while one of the two
+// connections is about to replace the other.
 func TestGoodbyeIsHeardWheneverItIsSaid(t *testing.T) {
 	const latency = 10 * time.Millisecond
 	across := map[nodeID]nodeID{"a": "b", "b": "a"}
@@ -44,7 +44,7 @@ func TestGoodbyeIsHeardWheneverItIsSaid(t *testing.T) {
 	}
 }
 
-// TestGoodbyeIsSaidByABusyMachine: the link's writer gets no time to say it for a while.
+// TestGoodbyeIsSaidByABusyMachine: the link's writer does not run for a while.
 func TestGoodbyeIsSaidByABusyMachine(t *testing.T) {
 	virtual(t, func(t *testing.T, net *memnet.Network) {
 		a := start(t, "a", onHost(net))

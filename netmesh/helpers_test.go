@@ -23,7 +23,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// smallFrame is the least that a peer of an older build may take.
+// smallFrame is the smallest limit that a peer of an older build may have.
 const smallFrame = 4 << 10
 
 // patience is longer than one step takes on this machine, whatever else runs on it.
@@ -31,7 +31,7 @@ var patience = testkit.Limit(30 * time.Second)
 
 const glance = 5 * time.Millisecond
 
-// until waits until something is so.
+// until waits until done reports true.
 func until(t testing.TB, done func() bool) {
 	t.Helper()
 	require.Eventually(t, done, patience, glance)
@@ -88,7 +88,7 @@ func (r *recorder) Refused(p elector.NodeID, reason Reason, why string) {
 	r.observe("%s refused %s %s", p, reason, why)
 }
 
-// observed reports whether something with all the words was seen.
+// observed reports whether something that contains all the words was seen.
 func (r *recorder) observed(words ...string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -97,7 +97,7 @@ func (r *recorder) observed(words ...string) bool {
 	})
 }
 
-// observes waits until something with all the words was seen.
+// observes waits until something that contains all the words was seen.
 func (r *recorder) observes(t testing.TB, words ...string) {
 	t.Helper()
 	require.Eventually(t, func() bool { return r.observed(words...) }, patience, glance,
@@ -128,7 +128,7 @@ func (r *recorder) sees(t testing.TB, peer elector.NodeID, event string) {
 		"waiting for %q of %s", event, peer)
 }
 
-// node is a mesh with what belongs to it.
+// node is a mesh with its handler and configuration.
 type node struct {
 	*Mesh
 	*recorder
@@ -220,7 +220,7 @@ func (n *node) evidenceTo(id nodeID) *evidence {
 // stands reports whether there is an evidence connection to a peer.
 func (n *node) stands(id nodeID) bool { return n.evidenceTo(id) != nil }
 
-// trustsTheEndOf reports whether n would take the end of its link for a proof.
+// trustsTheEndOf reports whether n would take the end of the evidence connection for a proof.
 func (n *node) trustsTheEndOf(id nodeID) bool {
 	return ofPeer(n, id, func(p *peer) bool { return p.evidence != nil && p.evidence.provable() })
 }
@@ -237,7 +237,7 @@ func (n *node) resetLink(peer nodeID) {
 	}
 }
 
-// pairOn starts two nodes on a network in memory, of which a dials b.
+// pairOn starts two nodes on a network in memory; a dials b.
 func pairOn(t *testing.T, net *memnet.Network, edit ...func(*Config)) (a, b *node) {
 	a, b = start(t, "a", append(edit, onHost(net))...), start(t, "b", append(edit, onHost(net))...)
 	a.AddPeer("b", "b:7000")
@@ -245,7 +245,7 @@ func pairOn(t *testing.T, net *memnet.Network, edit ...func(*Config)) (a, b *nod
 	return a, b
 }
 
-// calledOn starts two nodes on a network in memory, of which b has dialed a a minute ago.
+// calledOn starts two nodes on a network in memory; b dialed a a minute ago.
 func calledOn(t *testing.T, net *memnet.Network) (a, b *node) {
 	a, b = start(t, "a", onHost(net)), start(t, "b", onHost(net))
 	b.AddPeer("a", "a:7000")
@@ -253,7 +253,7 @@ func calledOn(t *testing.T, net *memnet.Network) (a, b *node) {
 	return a, b
 }
 
-// cut makes the network between two hosts swallow everything, or heals it.
+// cut applies a rule to both directions between two hosts.
 func cut(net *memnet.Network, a, b string, rule memnet.Rule) {
 	net.Filter(a, b, rule)
 	net.Filter(b, a, rule)
@@ -299,7 +299,7 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-// have reports whether there is a text, except for the backslashes of quotes in quotes.
+// have reports whether the log contains a text; it ignores the backslashes of nested quotes.
 func (l *lines) have(text string) bool {
 	plain := bytes.ReplaceAll([]byte(l.String()), []byte(`\`), nil)
 	return bytes.Contains(plain, []byte(text))

@@ -37,8 +37,7 @@ func intrudeOn(t *testing.T, net *memnet.Network, n *node) *stranger {
 	return &stranger{shake(t, conn, n, time.Hour), t}
 }
 
-// helloFrom is a right Hello of a member "x" to n that speaks the oldest version
-// of the protocol that is accepted.
+// helloFrom is a valid Hello of a member "x" to n, in the oldest accepted version of the protocol.
 func helloFrom(n *node) *hello {
 	id := uuid.NewSHA1(uuid.Nil, []byte("x"))
 	return &hello{
@@ -164,7 +163,7 @@ func TestHostileConnections(t *testing.T) {
 	}
 }
 
-// Peers that stop or go on hang up, as port scanners do: of that nobody needs a warning.
+// Peers that stop hang up, as port scanners do. That is worth no warning.
 func TestWhoHangsUpIsNoWarning(t *testing.T) {
 	var log lines
 	a := start(t, "a", func(c *Config) {

@@ -13,7 +13,7 @@ import (
 	"github.com/bmqelect/bmqelect/internal/memnet"
 )
 
-// remembers gives a node what its mesh has remembered of names.
+// remembers gives a node the identities that the mesh of another one has remembered.
 func remembers(of *node) func(*Config) {
 	of.Mesh.mu.Lock()
 	defer of.Mesh.mu.Unlock()
@@ -21,8 +21,8 @@ func remembers(of *node) func(*Config) {
 	return func(c *Config) { c.Identities = all }
 }
 
-// A data directory that was replaced is refused, also after a restart of the member that
-// remembers, until the operator decides otherwise: §6.10.
+// A data directory that was replaced is refused until the operator decides otherwise, even after a
+// restart of the member that remembers it: §6.10.
 func TestAReplacedDirectoryIsRefusedUntilForgotten(t *testing.T) {
 	virtual(t, func(t *testing.T, net *memnet.Network) {
 		a := start(t, "a", onHost(net))
@@ -54,7 +54,8 @@ func TestAReplacedDirectoryIsRefusedUntilForgotten(t *testing.T) {
 	})
 }
 
-// Without TLS a stranger that comes first makes no living voter's directory outdated: §6.10.
+// Without TLS a stranger that calls first does not make the directory of a living voter outdated:
+// §6.10.
 func TestAStrangerMakesNoDirectoryOutdated(t *testing.T) {
 	plainOnly(t)
 	virtual(t, func(t *testing.T, net *memnet.Network) {
@@ -102,8 +103,8 @@ func TestOneVoterThatKnowsIsEnoughWithTLS(t *testing.T) {
 	}
 }
 
-// A node whose data directory was lost comes back under its old name. It is
-// taken in if nobody can be running on the old one, and only then.
+// A node whose data directory was lost comes back under its old name. It is accepted only if nobody
+// can be running on the old one.
 func TestNewDataDirectoryUnderAnOldName(t *testing.T) {
 	for name, c := range map[string]struct {
 		end   func(t *testing.T, net *memnet.Network, b *node)
@@ -142,8 +143,8 @@ func TestNewDataDirectoryUnderAnOldName(t *testing.T) {
 	}
 }
 
-// What was sent before Close arrives before the goodbye: an ex-leader's last
-// words are what lets the next one begin at once.
+// What was sent before Close arrives before the goodbye: the cession of a leader lets the next one
+// begin at once.
 func TestLastWordsArriveBeforeTheGoodbye(t *testing.T) {
 	for range 50 { // which of two ready channels a select takes is random
 		virtual(t, func(t *testing.T, net *memnet.Network) {

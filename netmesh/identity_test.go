@@ -12,13 +12,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// at puts a node on a host, as a copy of a process elsewhere has another one.
+// at puts a node on a host of another name, like a copy of a process elsewhere.
 func at(n *memnet.Network, host string) func(*Config) {
 	return func(c *Config) { c.Network, c.Bind = n.Host(host), host+":7000" }
 }
 
-// A process on a copy of a data directory is refused for as long as the process on
-// the original is linked and answers, whatever boot it comes with and whoever dials: §6.9.
+// A process on a copy of a data directory is refused as long as the process on the original is
+// linked and answers, whatever its boot counter and whoever dials: §6.9.
 func TestACopyNeverTakesThePlaceOfAProcessThatAnswers(t *testing.T) {
 	for name, theirBoot := range map[string]uint64{"later": 6, "equal": 5, "earlier": 4} {
 		t.Run(name, func(t *testing.T) {
@@ -43,8 +43,8 @@ func TestACopyNeverTakesThePlaceOfAProcessThatAnswers(t *testing.T) {
 					require.Contains(t, log, "data-dir-copied")
 				}
 
-				// A link that breaks lets the original in again and not the copy, and
-				// the death of the original does not make the copy the right one.
+				// After a link breaks the original is accepted again, and not the copy. The death
+				// of the original does not make the copy the right one.
 				b.resetLink("a")
 				time.Sleep(time.Minute)
 				require.Equal(t, 2, a.count("b", "up 5"))
@@ -59,8 +59,8 @@ func TestACopyNeverTakesThePlaceOfAProcessThatAnswers(t *testing.T) {
 	}
 }
 
-// A process that is killed and started again is taken in at once, also where its
-// members have not noticed its end yet: §6.6.
+// A process that is killed and started again is accepted at once, even by members that have not
+// noticed its end yet: §6.6.
 func TestARestartIsTakenInAtOnce(t *testing.T) {
 	virtual(t, func(t *testing.T, net *memnet.Network) {
 		a, _ := calledOn(t, net)
@@ -76,8 +76,8 @@ func TestARestartIsTakenInAtOnce(t *testing.T) {
 	})
 }
 
-// A later start is taken in when the link to the earlier one has been silent for
-// the idle time-out. That proves nothing: a paused process is silent, too. §6.9.
+// A later start is accepted when the link to the earlier one has been silent for the idle time-out.
+// That proves nothing, since a paused process is silent, too: §6.9.
 func TestALaterStartReplacesASilentProcessWithoutProof(t *testing.T) {
 	virtual(t, func(t *testing.T, net *memnet.Network) {
 		a, b := calledOn(t, net)
@@ -96,7 +96,7 @@ func TestALaterStartReplacesASilentProcessWithoutProof(t *testing.T) {
 	})
 }
 
-// A pong that was under way when the question came shows a process that lived before it.
+// A pong that was in flight when the question was asked shows only that the process lived before.
 func TestOnlyAPongToALaterPingAnswersAQuestion(t *testing.T) {
 	q := question{after: 7, answered: make(chan struct{})}
 	l := &link{questions: []question{q}}
@@ -107,7 +107,7 @@ func TestOnlyAPongToALaterPingAnswersAQuestion(t *testing.T) {
 	<-q.answered
 }
 
-// An older build tells no number: what is refused then is what its boot says.
+// An older build tells no process number. Then only the boot counter decides.
 func TestAProcessWithoutANumberIsNoTwin(t *testing.T) {
 	known := &connKey{process: 7}
 	for process, twin := range map[uint64]bool{0: false, 7: false, 8: true} {
@@ -181,7 +181,7 @@ func wiped(h *hello) { h.Identity = bytes.Clone(h.Identity); h.Identity[0]++ }
 
 func votersAX(c *Config) { c.Facts = Facts{Voters: []string{"a", "x"}, VoterCount: 2} }
 
-// The process that was dialed may end, and a later one dial, before its Welcome is read.
+// The process that was dialed may end, and a later one may dial, before its Welcome is read.
 func TestAWelcomeOfAnEndedProcessIsNotReportedAsACopy(t *testing.T) {
 	plainOnly(t)
 	for name, lives := range map[string]bool{"killed": false, "it lives": true} {

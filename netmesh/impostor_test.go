@@ -11,8 +11,8 @@ import (
 	"github.com/bmqelect/bmqelect/internal/memnet"
 )
 
-// impersonates returns a Hello to n as that of the process of victim, as far as a stranger
-// can learn about it: it probes the victim, and makes a link to it under a name of its own.
+// impersonates returns a Hello to n that claims to be the process of victim, with all that a
+// stranger can learn: by a probe of the victim, and by a link to it under another name.
 func impersonates(t *testing.T, victim, n *node) *hello {
 	t.Helper()
 	var probed, linked hello
@@ -34,8 +34,8 @@ func impersonates(t *testing.T, victim, n *node) *hello {
 	return &probed
 }
 
-// buries does all that makes a death: a link, its evidence connection and its certificate. It
-// reports whether there was a link.
+// buries does all that proves a death: it makes a link and its evidence connection, and shows the
+// certificate. It reports whether there was a link.
 func (s *stranger) buries(t *testing.T, n *node, h *hello) bool {
 	var theirs hello
 	require.NoError(t, s.send(frameHello, h))
@@ -56,8 +56,8 @@ func (s *stranger) buries(t *testing.T, n *node, h *hello) bool {
 	return true
 }
 
-// Whoever learns all that a member says to strangers cannot take the place of its link, and
-// so cannot say that the member is dead, whoever dialed: §6.8.
+// A stranger that knows all that a member tells strangers cannot replace its link, and so cannot
+// claim that the member is dead, whoever dialed: §6.8.
 func TestAStrangerDoesNotReplaceALinkThatIsUp(t *testing.T) {
 	plainOnly(t)
 	without := func(*Config) {}
@@ -71,7 +71,7 @@ func TestAStrangerDoesNotReplaceALinkThatIsUp(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			// By their names the stranger's dials are preferred.
+			// The order of the names prefers the stranger's dials.
 			a, b := start(t, "b", c.edit), start(t, "a", c.edit)
 			if c.dialed {
 				b.knows(a)
@@ -91,14 +91,14 @@ func TestAStrangerDoesNotReplaceALinkThatIsUp(t *testing.T) {
 	}
 }
 
-// greets returns a Hello as that of n, by all that anybody could know of it.
+// greets returns a Hello that claims to be n's, with all that anybody could know about n.
 func (n *node) greets(to *node) *hello {
 	h := n.hello(to.cfg.Node, 1<<60)
 	h.MinVersion, h.Address = minVersion, "127.0.0.1:1"
 	return h
 }
 
-// callsUnder calls a node with a Hello again and again until ctx ends, and keeps no link for long.
+// callsUnder calls a node with a Hello again and again until ctx ends. It keeps no link for long.
 func callsUnder(ctx context.Context, h *hello, host *memnet.Host, n *node) {
 	for ctx.Err() == nil {
 		if conn, err := host.Dial(ctx, n.cfg.Bind); err == nil {
@@ -113,9 +113,9 @@ func callsUnder(ctx context.Context, h *hello, host *memnet.Host, n *node) {
 	}
 }
 
-// A stranger that calls under the name of a voter all the time, as a later start on its
-// directory, neither replaces it nor comes first when its link is reset, and does not make the
-// voter refused at its next dial. The voter is so far away that the stranger calls before it.
+// A stranger calls all the time under the name of a voter, as a later start on its directory. It
+// does not replace the voter, does not come first when the voter's link is reset, and does not get
+// the voter refused at its next dial. The voter is so far away that the stranger calls first.
 func TestAStrangerDoesNotComeBeforeAProcessThatReturns(t *testing.T) {
 	plainOnly(t)
 	for name, change := range map[string]func(*hello){
@@ -157,8 +157,8 @@ func TestAStrangerDoesNotComeBeforeAProcessThatReturns(t *testing.T) {
 	}
 }
 
-// Who takes a name over without showing that it is the process of the links before proves
-// nothing by its end: the process may live. §6.8, §6.9.
+// A process takes a name over without proof that it is the process of the links before. Its end
+// proves nothing, because that process may live: §6.8, §6.9.
 func TestTheEndOfWhoShowsNothingProvesNothing(t *testing.T) {
 	plainOnly(t)
 	a, b := start(t, "a"), start(t, "b")

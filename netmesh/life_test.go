@@ -11,13 +11,13 @@ import (
 	"github.com/bmqelect/bmqelect/internal/memnet"
 )
 
-// fast are the times that a mesh takes from the timers of one room.
+// fast gives a mesh the times that follow from the timers for one room.
 func fast(c *Config) { c.times, c.Inactivity = times{}, 60*time.Millisecond }
 
-// framesIn is what came over the link of n to peer so far.
+// framesIn is the number of frames that have come from the first peer of n.
 func (n *node) framesIn() uint64 { return n.Links()[0].FramesIn }
 
-// A link on which nothing is missing carries a ping a second, and its answer, each way.
+// A link on which no answer is missing carries a ping and its answer a second, each way.
 func TestAnIdleLinkIsQuiet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := pairOn(t, memnet.New(), fast)
@@ -29,8 +29,8 @@ func TestAnIdleLinkIsQuiet(t *testing.T) {
 	})
 }
 
-// Whoever says something to a silent peer learns within the idle time-out that it is silent;
-// so does, a second later, who says nothing.
+// A node that says something to a silent peer notices the silence within the idle time-out. A node
+// that says nothing notices it a second later.
 func TestSilenceCountsFromTheFirstWordWithoutAnswer(t *testing.T) {
 	for says, most := range map[bool]time.Duration{true: 0, false: restPing + 80*time.Millisecond} {
 		virtual(t, func(t *testing.T, net *memnet.Network) {
@@ -54,8 +54,8 @@ func TestSilenceCountsFromTheFirstWordWithoutAnswer(t *testing.T) {
 	}
 }
 
-// A peer that answers stays, however seldom anything is said: what it says last, which may
-// need no answer, is followed by a ping.
+// The link to a peer that answers stays, however seldom anything is said: a ping follows the last
+// message, which may need no answer.
 func TestALinkOnWhichSomebodySpeaksStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := pairOn(t, memnet.New(), fast)
@@ -67,8 +67,8 @@ func TestALinkOnWhichSomebodySpeaksStays(t *testing.T) {
 	})
 }
 
-// A peer of an older build takes a link for silent on which nothing comes for the idle
-// time-out: it gets a ping in every third of that.
+// An older build ends a link on which nothing comes for the idle time-out. It gets a ping in every
+// third of that time.
 func TestAnOlderPeerIsPingedAllTheTime(t *testing.T) {
 	virtual(t, func(t *testing.T, net *memnet.Network) {
 		a := start(t, "a", onHost(net), fast)
@@ -88,8 +88,8 @@ func TestAnOlderPeerIsPingedAllTheTime(t *testing.T) {
 	})
 }
 
-// Whoever was held up lets the peers have the time for an answer, and for what they take, once
-// more: what came meanwhile is not read yet.
+// A process that was held up gives its peers the time for an answer, and for a write, once more: it
+// has not read yet what came meanwhile.
 func TestWhoeverWasHeldUpWaitsAgain(t *testing.T) {
 	virtual(t, func(t *testing.T, net *memnet.Network) {
 		a, _ := pairOn(t, net, fast)

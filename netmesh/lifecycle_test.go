@@ -80,7 +80,7 @@ func TestCloseIsIdempotentAndRefusesLater(t *testing.T) {
 	require.Equal(t, []string{"up 1", "down local"}, a.all("b"))
 }
 
-// TestCloseIsBounded: a handler that never returns cannot hold Close up, nor the goodbye.
+// TestCloseIsBounded: a handler that never returns delays neither Close nor the goodbye.
 func TestCloseIsBounded(t *testing.T) {
 	virtual(t, func(t *testing.T, net *memnet.Network) {
 		a := startWith(t, "a", &recorder{slow: "b", release: make(chan struct{})}, onHost(net))
@@ -154,7 +154,7 @@ func TestConnectionToOneselfIsRecognised(t *testing.T) {
 	require.Empty(t, a.all("a"))
 }
 
-// Strangers with many addresses fill no log, and hide nothing that a member does.
+// Strangers with many addresses do not fill the log, and do not hide what a member does.
 func TestRefusalsAreBoundedInAll(t *testing.T) {
 	var out bytes.Buffer
 	a := start(t, "a", logs(&out))
@@ -187,7 +187,7 @@ func TestTimesFollowTheElection(t *testing.T) {
 	}
 }
 
-// callsBack is where a program's log goes to, which asks the mesh itself.
+// callsBack is the log of a program that calls the mesh while it writes.
 type callsBack struct{ ask atomic.Pointer[func()] }
 
 func (c *callsBack) Write(b []byte) (int, error) {

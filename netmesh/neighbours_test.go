@@ -16,9 +16,9 @@ import (
 // alone makes a the only voter.
 func alone(c *Config) { c.Facts = Facts{Voters: []string{"a"}, VoterCount: 1} }
 
-// TestInventedMembersAtOneAddress: whoever invents members makes a node dial whom he names. All of
-// them get about the dials that one would have had, one at a time. Nor does a member that moves
-// all the time get more.
+// TestInventedMembersAtOneAddress: an attacker who invents members makes a node dial any address.
+// All of them together get about as many dials as one would, one at a time. A member that moves
+// all the time gets no more.
 func TestInventedMembersAtOneAddress(t *testing.T) {
 	many := func(a *node) {
 		for i := range 250 {
@@ -73,7 +73,7 @@ func TestInventedMembersAtOneAddress(t *testing.T) {
 	}
 }
 
-// TestAVoterIsDialedWhereOthersClaimToBe, as if they were not there.
+// TestAVoterIsDialedWhereOthersClaimToBe, as often as without them.
 func TestAVoterIsDialedWhereOthersClaimToBe(t *testing.T) {
 	virtual(t, func(t *testing.T, network *memnet.Network) {
 		a := start(t, "a", onHost(network, func(c *Config) {

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// links returns how many connections a node holds, those that run out included.
+// connections returns how many connections a node holds, with those that are about to end.
 func (n *node) connections() int {
 	n.Mesh.mu.RLock()
 	defer n.Mesh.mu.RUnlock()
@@ -78,7 +78,7 @@ func TestWhoWasUnknownIsDialedWithItsKey(t *testing.T) {
 	})
 }
 
-// The end of one handshake with a node without a record takes nothing from another with it.
+// The end of one handshake with a node without a record does not take the key of another one.
 func TestTheKeyOfAnotherHandshakeIsKept(t *testing.T) {
 	a := start(t, "a")
 	c := connKey{node: "b", identity: uuid.New(), boot: 1}
@@ -172,8 +172,8 @@ func TestReincarnation(t *testing.T) {
 	})
 }
 
-// TestLastFramesOfAReplacedConnectionArrive: the peer sent them before it knew
-// that this end goes on with another connection.
+// TestLastFramesOfAReplacedConnectionArrive, because the peer sent them before it knew that this
+// end goes on with another connection.
 func TestLastFramesOfAReplacedConnectionArrive(t *testing.T) {
 	virtual(t, func(t *testing.T, net *memnet.Network) {
 		a := start(t, "a", onHost(net))

@@ -103,8 +103,8 @@ func TestHostileTextDoesNotReachTheLogRaw(t *testing.T) {
 	require.Equal(t, `line\nbreak \x1b[31m`, f.refusal().Text)
 }
 
-// The names of as many elections as a node may well have take memory once; a peer
-// that invents names makes this node keep a bounded number of bytes.
+// The names of a usual number of elections take memory once. A peer that invents names makes this
+// node keep only a bounded number of bytes.
 func TestNamesAreKeptOnceAndBounded(t *testing.T) {
 	n := interner{most: maxInterned}
 	names := make([][]byte, 5000)

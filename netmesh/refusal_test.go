@@ -43,7 +43,7 @@ func TestRefusedHandshakesAreObservedByBothEnds(t *testing.T) {
 	}
 }
 
-// TestVersionsWithNothingInCommon: who is too new is told what this node speaks.
+// TestVersionsWithNothingInCommon: a peer that is too new is told which versions this node speaks.
 func TestVersionsWithNothingInCommon(t *testing.T) {
 	a := start(t, "a")
 	s, h := intrude(t, a), helloFrom(a)
@@ -55,8 +55,7 @@ func TestVersionsWithNothingInCommon(t *testing.T) {
 	a.observes(t, "x refused "+ReasonVersion.String(), "versions 9 to 12", "2 to 4")
 }
 
-// TestAcceptorIsToldWhyItsWelcomeIsRefused: without a word the dialer would look
-// like a health check.
+// TestAcceptorIsToldWhyItsWelcomeIsRefused: otherwise the dialer would look like a health check.
 func TestAcceptorIsToldWhyItsWelcomeIsRefused(t *testing.T) {
 	plainOnly(t)
 	a := start(t, "a")

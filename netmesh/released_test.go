@@ -56,7 +56,7 @@ func TestFramesOfReleases(t *testing.T) {
 	}
 }
 
-// said is what the body of a frame says, as JSON.
+// said is the content of the body of a frame, as JSON.
 func said(t *testing.T, kind frameKind, body []byte) []byte {
 	var value any
 	switch kind {

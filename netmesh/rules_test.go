@@ -64,8 +64,8 @@ func TestJudge(t *testing.T) {
 // quiet makes a link on which nothing travels after the first ping.
 func quiet(c *Config) { c.times.ping, c.times.idle = time.Hour, 2*time.Hour }
 
-// TestRefusedNewcomerMakesTheKeptLinkProveItself: the newcomer would not dial if
-// it had the link that is kept.
+// TestRefusedNewcomerMakesTheKeptLinkProveItself: the newcomer would not dial if it still had the
+// link that is kept.
 func TestRefusedNewcomerMakesTheKeptLinkProveItself(t *testing.T) {
 	a, b := start(t, "a", quiet), start(t, "b", quiet)
 	a.knows(b)
@@ -119,8 +119,7 @@ func TestDyingListenerIsAskedAgain(t *testing.T) {
 	require.False(t, m.dying.Load(), "the first dial was broken off")
 }
 
-// TestListenerIsClosedLast: as long as anything of the process is at work, a
-// dial to it is not refused.
+// TestListenerIsClosedLast: no dial is refused as long as any part of the process works.
 func TestListenerIsClosedLast(t *testing.T) {
 	a := startWith(t, "a", &recorder{slow: "b", release: make(chan struct{})})
 	b := start(t, "b")

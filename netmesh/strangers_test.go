@@ -20,14 +20,14 @@ import (
 // votersAB makes a and b the voters: everybody else is a stranger.
 func votersAB(c *Config) { c.Facts = Facts{Voters: []string{"a", "b"}, VoterCount: 2} }
 
-// guest is a right Hello of another name.
+// guest is a valid Hello with another name.
 func guest(a *node, name string) *hello {
 	h, id := helloFrom(a), uuid.NewSHA1(uuid.Nil, []byte(name))
 	h.Node, h.Identity = name, id[:]
 	return h
 }
 
-// Names that come and go leave nothing behind, and fill no log.
+// Names that come and go leave nothing behind and do not fill the log.
 func TestNamesThatComeAndGoFillNothing(t *testing.T) {
 	plainOnly(t)
 	var log bytes.Buffer
@@ -50,8 +50,7 @@ func TestNamesThatComeAndGoFillNothing(t *testing.T) {
 	require.Equal(t, 1, strings.Count(log.String(), "link down"))
 }
 
-// Strangers that stay take the places of strangers, not those of voters and of members
-// that were invited.
+// Strangers that stay take the places of strangers, not those of voters and invited members.
 func TestStrangersTakeNoVotersPlace(t *testing.T) {
 	plainOnly(t)
 	a := start(t, "a", votersAB, func(c *Config) { c.times.idle = time.Hour })
@@ -70,7 +69,7 @@ func TestStrangersTakeNoVotersPlace(t *testing.T) {
 	a.sees(t, "observer", "up 1")
 }
 
-// That a stranger listens nowhere is worth a line, and not one for each name.
+// Strangers that listen nowhere get one line in the log, not one for each name.
 func TestStrangersThatListenNowhereFillNoLog(t *testing.T) {
 	plainOnly(t)
 	virtual(t, func(t *testing.T, net *memnet.Network) {
@@ -97,9 +96,9 @@ func TestStrangersThatListenNowhereFillNoLog(t *testing.T) {
 	})
 }
 
-// Where a process says that it listens, and nobody answers, is dialed ever more rarely, and soon no
-// more if that process has no vote: it may be the address of a third. With each evidence connection
-// that begins anew, once.
+// A process tells an address at which nobody answers. The address is dialed ever more rarely, and
+// soon no more if the process has no vote: it may belong to a third party. Each evidence connection
+// begins that anew.
 func TestWhereNobodyAnswersIsDialedRarely(t *testing.T) {
 	for voter, want := range map[string]struct{ least, most int64 }{"x": {10, 40}, "b": {3, 3}} {
 		virtual(t, func(t *testing.T, network *memnet.Network) {
@@ -133,7 +132,7 @@ func TestSilentConnectionsKeepNobodyOut(t *testing.T) {
 	require.LessOrEqual(t, len(a.pending.All()), maxPending)
 }
 
-// Anybody can say by gossip that a member listens elsewhere. Where it did is not forgotten.
+// Anybody can claim by gossip that a member listens elsewhere. Its old address is not forgotten.
 func TestAFalseAddressDoesNotKeepAMemberOut(t *testing.T) {
 	for name, invite := range map[string]func(a, b *node){
 		"a dialed b": func(a, _ *node) { a.AddPeer("b", "b:7000") },

@@ -6,14 +6,14 @@ import (
 	"sync/atomic"
 )
 
-// through is a network whose connections are wrapped ones of another.
+// through is a network that wraps the connections of another one.
 type through struct {
 	Network
 	wrap         func(net.Conn) net.Conn
 	dialed, made atomic.Int64 // attempts, and connections either way
 }
 
-// wrapped makes the connections of a node wrapped ones.
+// wrapped returns a network that wraps the connections of a node.
 func wrapped(wrap func(net.Conn) net.Conn) (n *through, edit func(*Config)) {
 	n = &through{Network: tcpNetwork{}, wrap: wrap}
 	return n, func(c *Config) {
@@ -53,7 +53,7 @@ func (l throughListener) Accept() (net.Conn, error) {
 	return l.n.wrapOf(c, err)
 }
 
-// tapped is a connection of TCP on which somebody reads along.
+// tapped is a TCP connection on which a test reads along.
 type tapped struct {
 	ofTCP
 	read    func(b []byte, err error) // what was read; nil for nobody

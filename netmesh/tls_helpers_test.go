@@ -18,8 +18,8 @@ import (
 // allEncrypted plays all tests of the package with TLS.
 var allEncrypted = flag.Bool("tls", false, "give every node TLS, in every test")
 
-// pki are the certificates of the cluster "test", by their directories. There is one for each year:
-// virtual time has its own.
+// pki holds the certificates of the cluster "test", by their directories. There is one for each
+// year, because virtual time has its own year.
 var pki = struct {
 	sync.Mutex
 
@@ -91,7 +91,8 @@ func asX() *Mesh {
 	return &Mesh{cfg: cfg}
 }
 
-// plainOnly skips a test with TLS, where certificates decide before what it is about.
+// plainOnly skips a test if all nodes have TLS: certificates would decide before the rule under
+// test does.
 func plainOnly(t *testing.T) {
 	t.Helper()
 	if *allEncrypted {

@@ -11,14 +11,14 @@ import (
 	"github.com/bmqelect/bmqelect/elector"
 )
 
-// The ways of a node while its cluster moves to TLS.
+// The states of a node while its cluster moves to TLS.
 const (
 	plainWay   = "plain"
 	acceptsWay = "accepts both"
 	demandsWay = "demands TLS"
 )
 
-// goes gives a node a way.
+// goes puts a node into a state.
 func goes(way string) func(*Config) {
 	return func(cfg *Config) {
 		if way == plainWay {
@@ -40,8 +40,8 @@ func (n *node) linkOf(peer elector.NodeID) (found LinkStatus) {
 	return found
 }
 
-// TestWaysThatMeet: a link between any two neighbors of the move comes up, with TLS if both
-// have it, and with its evidence connection.
+// TestWaysThatMeet: a link comes up between any two states that meet during the move, with TLS if
+// both ends have it, and with its evidence connection.
 func TestWaysThatMeet(t *testing.T) {
 	plainOnly(t)
 	for _, c := range []struct {
@@ -98,9 +98,9 @@ func (n *node) endsAsKernelsEndIt(peer elector.NodeID) {
 	_ = closeWrite(p.link.conn)
 }
 
-// TestNewCredentialsEndLinks that they would not let in: plain ones if they demand TLS, and those
-// of a node that their list of names lacks although its certificate is right. It is told why and
-// does not get in again. Others stay.
+// TestNewCredentialsEndLinks that they would not accept: plain links if they demand TLS, and links
+// to a node that is missing in their list of names although its certificate is valid. The node is
+// told why, and is not accepted again. Other links stay.
 func TestNewCredentialsEndLinks(t *testing.T) {
 	plainOnly(t)
 	for name, c := range map[string]struct {
@@ -140,8 +140,8 @@ func TestNewCredentialsEndLinks(t *testing.T) {
 	}
 }
 
-// TestNodeThatDemandsTLSIsNotTalkedOutOfIt by somebody on the network who answers as a
-// member without TLS does. A node that accepts both is: that is what it is told to do.
+// TestNodeThatDemandsTLSIsNotTalkedOutOfIt by an attacker on the network who answers like a member
+// without TLS. A node that accepts both is, as configured.
 func TestNodeThatDemandsTLSIsNotTalkedOutOfIt(t *testing.T) {
 	plainOnly(t)
 	for way, want := range map[string]bool{acceptsWay: true, demandsWay: false} {

@@ -24,15 +24,15 @@ import (
 	"github.com/bmqelect/bmqelect/internal/memnet"
 )
 
-// claim are the credentials of a process that says that it is b of the cluster "test", and
-// what a member of that cluster says to it.
+// claim is a process that claims to be b of the cluster "test": its credentials, and the errors
+// that it gets from a member of that cluster.
 type claim struct {
 	*Credentials
 
 	dialing, accepting string // to it when it dials, and when it is dialed; "" for no refusal
 }
 
-// claims returns the credentials of a, and what claims to be b.
+// claims returns the credentials of a, and processes that claim to be b.
 func claims(t *testing.T) (a *Credentials, all map[string]claim) {
 	t.Helper()
 	dir := t.TempDir()
@@ -116,8 +116,7 @@ func handmade(
 	return &Credentials{Certificate: made, Roots: key.Roots}
 }
 
-// member reports whether the certificate is that of somebody in the cluster "test", as far
-// as its names tell.
+// member reports whether the names of the certificate belong to a member of the cluster "test".
 func (c claim) member() bool {
 	leaf, err := x509.ParseCertificate(c.Certificate.Certificate[0])
 	return err == nil && c.dialing[:3] == "for" && certs.Problem(leaf, "test", "") == ""
@@ -130,8 +129,8 @@ func (c claim) mesh() *Mesh {
 	return &Mesh{cfg: cfg}
 }
 
-// TestWhoDialsIsKnownByItsCertificate, before a frame of it is read, unless it is a member:
-// its first one would be refused for another reason.
+// TestWhoDialsIsKnownByItsCertificate before any of its frames is read, unless it is a member: the
+// first frame here would be refused for another reason.
 func TestWhoDialsIsKnownByItsCertificate(t *testing.T) {
 	own, all := claims(t)
 	for name, c := range all {
@@ -223,7 +222,7 @@ func TestWhoHasNoCertificateIsRefused(t *testing.T) {
 	a.counts(t, ReasonTLS)
 }
 
-// TestOldTLSIsRefused: before 1.3 certificates can be read by anybody.
+// TestOldTLSIsRefused: before TLS 1.3 anybody can read certificates.
 func TestOldTLSIsRefused(t *testing.T) {
 	a := start(t, "a", encrypted)
 	_, err := tls.Dial("tcp", a.Addr().String(), &tls.Config{
@@ -233,7 +232,7 @@ func TestOldTLSIsRefused(t *testing.T) {
 	a.counts(t, ReasonTLS)
 }
 
-// TestNoMemberSpeaksForAnother: what it says of itself is compared with its certificate.
+// TestNoMemberSpeaksForAnother: what a member says about itself is compared with its certificate.
 func TestNoMemberSpeaksForAnother(t *testing.T) {
 	for name, change := range map[string]func(*hello){
 		"node":    func(h *hello) { h.Node = "y" },
@@ -252,7 +251,7 @@ func TestNoMemberSpeaksForAnother(t *testing.T) {
 	}
 }
 
-// TestNothingReadablePasses through a network that reads along.
+// TestNothingReadablePasses over a network on which somebody reads along.
 func TestNothingReadablePasses(t *testing.T) {
 	plainAndTLS(t, func(t *testing.T, edit func(*Config)) {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -284,7 +283,7 @@ func TestNothingReadablePasses(t *testing.T) {
 	})
 }
 
-// TestAFrameIsOneRecord, and so one write and one packet.
+// TestAFrameIsOneRecord: so it is one write and one packet.
 func TestAFrameIsOneRecord(t *testing.T) {
 	a := start(t, "a", encrypted)
 	conn, err := net.Dial("tcp", a.Addr().String())
@@ -300,7 +299,7 @@ func TestAFrameIsOneRecord(t *testing.T) {
 	require.Equal(t, 1, writes)
 }
 
-// TestSlowGreetingEnds: TLS has no more time than a handshake has in all.
+// TestSlowGreetingEnds: the limit of a handshake includes that of TLS.
 func TestSlowGreetingEnds(t *testing.T) {
 	virtual(t, func(t *testing.T, network *memnet.Network) {
 		a := start(t, "a", onHost(network, encrypted))
@@ -383,8 +382,8 @@ func TestCredentialsAreCheckedBeforeUse(t *testing.T) {
 	require.ErrorContains(t, err, "a certificate or the roots are missing")
 }
 
-// TestHeartbeatsWithTLSAllocateAsLittleAsItCan: crypto/tls allocates 24 bytes for each
-// record that it reads. There is nothing else.
+// TestHeartbeatsWithTLSAllocateAsLittleAsItCan: only crypto/tls allocates, 24 bytes for each record
+// that it reads.
 func TestHeartbeatsWithTLSAllocateAsLittleAsItCan(t *testing.T) {
 	alone := func(c *Config) {
 		encrypted(c)
@@ -395,7 +394,7 @@ func TestHeartbeatsWithTLSAllocateAsLittleAsItCan(t *testing.T) {
 	x.AddPeer("y", y.Addr().String())
 	<-here.got
 	<-there.got
-	// So does the handshake of the evidence connection: as much as 5 a heartbeat.
+	// The handshake of the evidence connection allocates, too: as much as 5 a heartbeat.
 	proven := func() bool { return x.Links()[0].Evidence && y.Links()[0].Evidence }
 	until(t, proven)
 	trip := func() {
@@ -405,6 +404,6 @@ func TestHeartbeatsWithTLSAllocateAsLittleAsItCan(t *testing.T) {
 	for range 100 {
 		trip()
 	}
-	// A record each way is 2. The race detector empties pools at random.
+	// A record each way makes 2 allocations. The race detector empties pools at random.
 	require.LessOrEqual(t, testing.AllocsPerRun(200, trip), 4.0)
 }

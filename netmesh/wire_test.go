@@ -27,7 +27,7 @@ func anyMicros(t *rapid.T, name string) time.Duration {
 	return time.Duration(rapid.Int64Min(0).Draw(t, name)).Truncate(time.Microsecond)
 }
 
-// anyMessage draws every message that Send takes.
+// anyMessage draws any message that Send accepts.
 var anyMessage = rapid.Custom(func(t *rapid.T) elector.Message {
 	return elector.Message{
 		Kind: elector.Kind(rapid.IntRange(int(elector.ElectionScouting),
@@ -74,7 +74,7 @@ func TestMessagesSurviveTheWire(t *testing.T) {
 	})
 }
 
-// largest takes the most bytes of all messages.
+// largest is the message that takes the most bytes.
 func largest() queued {
 	name := strings.Repeat("x", MaxNameLength)
 	all := lsn.Term(math.MaxUint64)
@@ -168,7 +168,7 @@ func TestMalformedMessagesAreRefused(t *testing.T) {
 	}
 }
 
-// A frame of a kind that no release sends ends the link: 10 is the first of them.
+// A frame of an unknown kind ends the link; 10 is the first kind that no release sends.
 func TestAFrameOfNoKindIsGarbage(t *testing.T) {
 	for _, kind := range []byte{0, 10, 255} {
 		_, _, err := newFrameReader(bytes.NewReader([]byte{0, 0, 0, 1, kind}), smallFrame).next()
@@ -176,8 +176,7 @@ func TestAFrameOfNoKindIsGarbage(t *testing.T) {
 	}
 }
 
-// TestClaimedLengthsAreNotBelieved: a few bytes must not make a reader allocate
-// what they announce.
+// TestClaimedLengthsAreNotBelieved: a reader must not allocate what a few bytes announce.
 func TestClaimedLengthsAreNotBelieved(t *testing.T) {
 	huge := []byte{0x91, 0xc6, 0xff, 0xff, 0xff, 0xff} // [ 4 GiB of bytes ]
 	before := allocated()
@@ -237,7 +236,7 @@ func FuzzMessages(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) { _ = newDecoder().batch(body, requireSane(t)) })
 }
 
-// requireSane fails on a message that the elector should never see.
+// requireSane fails on a message that the elector must never see.
 func requireSane(t *testing.T) func(string, elector.Message) {
 	return func(group string, m elector.Message) {
 		if !m.Kind.Valid() || !m.Cause.Valid() || min(m.RetryAfter, m.Period, m.Late) < 0 ||
