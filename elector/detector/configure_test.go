@@ -49,7 +49,7 @@ func TestConfiguratorVectors(t *testing.T) {
 	}
 }
 
-// Where many heartbeats count, the bound passes the greatest float64, and is never exceeded.
+// If many heartbeats count, the bound is above the greatest float64, and so infinite.
 func TestConfiguratorBoundsCanBeInfinite(t *testing.T) {
 	p := problem{t: 1, v: 0.01, loss: 0.05, recurrence: 1000, duration: 0.05}
 	require.InEpsilon(t, 2.22315e17, p.f(0.0470297, math.Inf(1)), 1e-5)
@@ -58,8 +58,8 @@ func TestConfiguratorBoundsCanBeInfinite(t *testing.T) {
 		Accuracy: 1, Duration: 106316}, p.plan(1e-4))
 }
 
-// The bound is not monotone in eta, and a search that halves it would often stop at a period
-// that is a half too short. What solve returns is the longest, found here by a fine comb.
+// The bound is not monotone in eta: a bisection would often stop at half of the longest period.
+// Here a fine comb finds the longest period, and solve must return it.
 func TestConfiguratorFindsTheLongestPeriod(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 5))
 	between := func(low, high float64) float64 { return low * math.Pow(high/low, rng.Float64()) }
@@ -119,7 +119,7 @@ func TestInfeasible(t *testing.T) {
 	require.Zero(t, e.Period)
 }
 
-// What is in the way is named, and what can be had is said in figures that can be had.
+// The text names the bound that cannot be met, and figures that can.
 func TestInfeasibleText(t *testing.T) {
 	link := Quality{Loss: 0.1, Delay: ms, Deviation: 100 * ms}
 	limits := Limits{Shortest: 5 * ms, Longest: time.Second}

@@ -44,7 +44,7 @@ type step struct {
 	held                              bool
 }
 
-// observed lets a detector see steps, by a clock that is not the sender's.
+// observed lets a detector see steps, by another clock than the sender's.
 func observed(t *testing.T, d *NFDE, steps []step) {
 	const zero = 77 * time.Hour
 	for _, s := range steps {
@@ -67,7 +67,8 @@ func TestNFDESteps(t *testing.T) {
 	})
 }
 
-// What waited for a node that was held up moves the freshness point, not the expected arrival.
+// A heartbeat that waited for a node that was held up moves the freshness point, but not the
+// expected arrival.
 func TestNFDELearnsNothingFromItsOwnStalls(t *testing.T) {
 	observed(t, NewNFDE(250*ms), []step{
 		{"10 ms late", 10, 1, 0, 100, 260, false},
@@ -109,8 +110,8 @@ func TestNFDEOutlivesDrift(t *testing.T) {
 	}
 }
 
-// A peer may send any numbers and times. They can make nobody panic or loop, and what is not
-// newer than the newest moves no deadline.
+// A peer may send any numbers and times. Nothing panics or loops, and a heartbeat that is not newer
+// than the newest moves no deadline.
 func FuzzHeartbeats(f *testing.F) {
 	f.Add(uint64(1), int64(0), int64(500*ms), uint64(2), int64(500*ms), int64(500*ms))
 	f.Add(uint64(7), int64(9), int64(-1), uint64(math.MaxUint64), int64(math.MinInt64), int64(1))
@@ -164,7 +165,7 @@ func BenchmarkObserve(b *testing.B) {
 	}
 }
 
-// observers are a heartbeat and its deadline, or its estimates, at steady state.
+// observers are the work for one heartbeat at steady state: its deadline, or the estimates.
 func observers(t testing.TB) map[string]func() {
 	phi, err := NewPhi(PhiConfig{Threshold: 8, Window: 1000, MinDeviation: 10 * ms, Pause: 300 * ms})
 	require.NoError(t, err)

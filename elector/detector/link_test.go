@@ -36,7 +36,7 @@ func TestLinkEstimates(t *testing.T) {
 	}
 }
 
-// A regular is a sender whose heartbeats take 10 ms; its link is another one's. Numbers that
+// A regular is a sender whose heartbeats take 10 ms, with the Link of its receiver. Numbers that
 // are skipped do not arrive.
 type regular struct {
 	link Link
@@ -73,8 +73,8 @@ func TestLinkIsNotKnownAtOnce(t *testing.T) {
 	require.InDelta(t, 0.5/128, q.Loss, 1e-9, "no loss is not a loss of zero")
 }
 
-// A gap counts as lost heartbeats when Cantelli's wait has passed, and not before; what comes
-// after all is taken back, once.
+// A gap counts as lost heartbeats once Cantelli's wait has passed, and not before. If a lost
+// heartbeat arrives after all, it counts as lost no more.
 func TestLinkJudgesGapsLate(t *testing.T) {
 	var r regular
 	r.send(200, 0)
@@ -124,8 +124,7 @@ func TestLinkSurvivesARestartOfTheSender(t *testing.T) {
 	require.Equal(t, before, after)
 }
 
-// The variance lives in rare stalls: one of 400 ms in an hour is a deviation of 2 ms still
-// after a day without another.
+// Rare stalls make the variance: one of 400 ms in an hour still shows after a day without another.
 func TestLinkRemembersStalls(t *testing.T) {
 	var r regular
 	r.send(36_000, 0)
@@ -135,7 +134,7 @@ func TestLinkRemembersStalls(t *testing.T) {
 	require.InDelta(t, 0.42, float64(q.Deviation)/float64(ms), 0.05) // 400 ms / sqrt(900,000)
 }
 
-// A stall of the receiver is no quality of the link: the heartbeats that waited have arrived.
+// A stall of the receiver says nothing about the link: the heartbeats that waited have arrived.
 func TestLinkForgivesStallsOfTheReceiver(t *testing.T) {
 	for _, ordered := range []bool{false, true} {
 		r := regular{link: Link{Ordered: ordered}}

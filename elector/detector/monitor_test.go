@@ -63,8 +63,8 @@ func TestAMonitorTellsWhatALinkNeeds(t *testing.T) {
 	require.ErrorAs(t, err, &none)
 }
 
-// TestAMonitorMeasuresOneElectionAtATime: the numbers of two have nothing to do with each
-// other, and would look like losses.
+// TestAMonitorMeasuresOneElectionAtATime: each election numbers its heartbeats by itself, and two
+// together would look like losses.
 func TestAMonitorMeasuresOneElectionAtATime(t *testing.T) {
 	var m Monitor
 	one, other := Source{Group: "a", Term: 1}, Source{Group: "b", Term: 1}
@@ -106,8 +106,8 @@ func TestAMonitorSurvivesARestartOfTheLeader(t *testing.T) {
 	}
 }
 
-// TestAMonitorForgivesTheTimeBetweenLinks: what a leader sent while there was no link was not
-// lost by it.
+// TestAMonitorForgivesTheTimeBetweenLinks: heartbeats that a leader sent while there was no link do
+// not count as lost.
 func TestAMonitorForgivesTheTimeBetweenLinks(t *testing.T) {
 	var m Monitor
 	one := Source{Group: "a", Term: 1}

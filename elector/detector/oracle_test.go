@@ -20,8 +20,7 @@ type nfds struct {
 	late             tail
 }
 
-// u is the probability that no heartbeat has come which would give trust x after a
-// freshness point.
+// u is the probability that x after a freshness point no heartbeat has come that would give trust.
 func (d nfds) u(x float64) float64 {
 	u := 1.0
 	for j := 0.0; j <= math.Ceil(d.delta/d.eta-1e-12); j++ {
@@ -77,7 +76,7 @@ func TestExactQuality(t *testing.T) {
 	}
 }
 
-// What is promised without the distribution is never more than the truth.
+// The promise without the distribution is never more than the exact value.
 func TestTheBoundIsBelowTheExactValue(t *testing.T) {
 	for _, row := range exactRows {
 		p := problem{t: row.delta - row.mean + row.eta, v: row.mean * row.mean, loss: row.loss}

@@ -32,8 +32,8 @@ func TestNormalQuantile(t *testing.T) {
 	require.InDelta(t, 0.1, phiNormal(normalQuantile(0.1)), 1e-9)
 }
 
-// Users of other systems know what phi is for a mean of 1 s and a deviation of 100 ms. Up to
-// two deviations the exact form says the same.
+// The figures are those that users of other systems know, for a mean of 1 s and a deviation of
+// 100 ms.
 func TestSuspicion(t *testing.T) {
 	p, err := NewPhi(PhiConfig{Threshold: 8, Window: 2, MinDeviation: 100 * ms})
 	require.NoError(t, err)
@@ -145,7 +145,7 @@ func TestPhiConfigIsChecked(t *testing.T) {
 	}
 }
 
-// What is left out follows from the leader's timers. Nobody is suspected within the lease.
+// Fields that are left out follow from the leader's timers. Nobody is suspected within the lease.
 func TestPhiDefaults(t *testing.T) {
 	const us = time.Microsecond
 	for text, want := range map[string]PhiConfig{

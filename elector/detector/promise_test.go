@@ -37,15 +37,15 @@ func TestThePromiseIsKept(t *testing.T) {
 		require.Less(t, r.mistakes, 250, "%d: %+v %+v %+v", seed, ask, link, r)
 		require.Greater(t, r.accuracy(), ask.Accuracy-0.2*(1-ask.Accuracy), "%d: %+v %+v", seed, ask,
 			link)
-		// The mean of a window is off by a part of the deviation.
+		// The mean of a window differs from the true one by a part of the deviation.
 		require.Less(t, r.slowest(), ask.Detect+link.Deviation/2, "%d: %+v %+v", seed, ask, link)
 	}
 	require.Greater(t, tried, 40)
 	require.Greater(t, mistakes, 250, "else the test could not fail")
 }
 
-// On an ordered link the promise is kept by what Link measures there, whether heartbeats are
-// lost, stalled, or come again later as over TCP.
+// On an ordered link the promise is kept with the quality that Link measures, whether heartbeats
+// are lost, stalled, or sent again later as over TCP.
 func TestThePromiseIsKeptByWhatIsMeasured(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 5))
 	between := func(low, high float64) float64 { return low * math.Pow(high/low, rng.Float64()) }

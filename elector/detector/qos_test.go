@@ -127,8 +127,8 @@ func TestDurationStandsForAccuracy(t *testing.T) {
 	require.InDelta(t, one.Period, other.Period, float64(2*time.Microsecond))
 }
 
-// Every plan keeps what was asked, by its own figures and within the limits; and what an
-// Infeasible says can be had can be had.
+// By its own figures every plan keeps what was asked, within the limits. What an Infeasible
+// suggests is feasible.
 func TestConfigureAgreesWithItself(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 5))
 	between := func(low, high float64) float64 { return low * math.Pow(high/low, rng.Float64()) }
@@ -202,8 +202,8 @@ func TestQoSText(t *testing.T) {
 	}
 }
 
-// TestNFDEAdjustsAndForgets: another detection moves the deadline of the heartbeat that came
-// last; after a suspicion the delays before it count no more.
+// TestNFDEAdjustsAndForgets: another detection time moves the deadline of the newest heartbeat.
+// After a suspicion the delays before it count no more.
 func TestNFDEAdjustsAndForgets(t *testing.T) {
 	d := NewNFDE(300 * ms)
 	hb := Heartbeat{Number: 1, Scheduled: 0, Period: 100 * ms}

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A wire brings heartbeats over a link, in virtual time: each is lost with a probability, and
-// delayed by a time that is exponential, or mostly nothing and now and then a stall.
+// A wire carries heartbeats over a link, in virtual time. Each is lost with a probability. Delays
+// are exponential, or mostly zero with a stall now and then.
 type wire struct {
 	loss    float64
 	mean    time.Duration
@@ -80,7 +80,7 @@ func (w *wire) deliveries(period, crash time.Duration) func(yield func(delivery)
 	}
 }
 
-// measured is what a Link estimates of a wire with the mean delay known, by so many heartbeats.
+// measured is the quality that a Link estimates after n heartbeats on a wire of known mean delay.
 func measured(t *testing.T, w *wire, period time.Duration, n int) Quality {
 	link := Link{Ordered: w.ordered}
 	for arrived := range w.deliveries(period, time.Duration(n)*period) {
@@ -179,7 +179,7 @@ func (d *naiveNFDE) Observe(now time.Duration, hb Heartbeat) time.Duration {
 	return d.tau
 }
 
-// duration is for the figures of papers, which are in seconds.
+// duration converts the figures of papers, which are in seconds.
 func duration(seconds float64) time.Duration {
 	return time.Duration(math.Round(seconds * 1e9))
 }
@@ -202,8 +202,8 @@ func TestNFDEIsThePapers(t *testing.T) {
 	require.Greater(t, overtaken, 100)
 }
 
-// NFDE has the quality that theory gives it, on each link whose exact quality is known. The
-// rows are scaled to a period of 10 ms, so that the window is full.
+// NFDE has the quality that theory predicts, on each link whose exact quality is known. The rows
+// are scaled to a period of 10 ms, so that the window is full.
 func TestNFDEHasTheExactQuality(t *testing.T) {
 	for i, row := range exactRows {
 		scale := 0.01 / row.eta

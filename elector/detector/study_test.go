@@ -28,8 +28,8 @@ const (
 	studyDown  = 5 * time.Second
 )
 
-// studyColumns name what a line of the file says of one detector on one link. What the
-// configurator promises is left out where it calls the link infeasible.
+// studyColumns name what a line of the file says about one detector on one link. The promise of the
+// configurator is left out if the link is infeasible.
 var studyColumns = []string{"link", "delay_ms", "loss_percent", "period_ms",
 	"promised_hours_between_mistakes", "detector", "median_ms", "worst_ms", "mistakes_per_hour",
 	"accuracy_percent", "availability_percent"}
@@ -46,9 +46,10 @@ func studyLinks() (links []Quality) {
 	return links
 }
 
-// study plays a cell: three detectors hear the same heartbeats, whose period is the
-// configurator's for independent ones. The miss count is of as many periods as fit in what
-// NFD-E may take; phi has the pause that makes it as fast as NFD-E on a still link.
+// study plays a cell: three detectors hear the same heartbeats, with the period that the
+// configurator computes for an independent link. The miss count is the number of periods that fit
+// into the detection time of NFD-E. Phi has the pause that makes it as fast as NFD-E on a quiet
+// link.
 func study(t *testing.T, link Quality) (lines [][]string) {
 	known := link // no loss in 128 heartbeats is no proof that none can be
 	known.Ordered, known.Loss = false, max(link.Loss, 1./256)
@@ -84,8 +85,8 @@ func study(t *testing.T, link Quality) (lines [][]string) {
 	return lines
 }
 
-// cellOf is what the lines of a cell have in common. The promise is that of the period, on an
-// ordered link for what is measured of it.
+// cellOf is what the lines of a cell have in common. The promise follows from the period and, on an
+// ordered link, from the measured quality.
 func cellOf(t *testing.T, link, known Quality, period time.Duration) []string {
 	kind, promised := "independent", ""
 	if link.Ordered {
@@ -101,8 +102,8 @@ func cellOf(t *testing.T, link, known Quality, period time.Duration) []string {
 		inMilliseconds(period), promised}
 }
 
-// figures are those of a detector in a cell. Available is what is right: that trusts a sender
-// which is up, or suspects one which is down.
+// figures are those of a detector in a cell. Availability is the share of time in which the
+// detector is right: it trusts a sender that is up, or suspects one that is down.
 func (r *record) figures() []string {
 	slices.Sort(r.detected)
 	var late time.Duration
@@ -120,8 +121,8 @@ func (r *record) figures() []string {
 
 func inMilliseconds(d time.Duration) string { return fmt.Sprintf("%.0f", d.Seconds()*1000) }
 
-// The file is what the detectors do. Without -rewrite, two cells have to show it: one in
-// which loss matters, and one in which order does.
+// The file shows what the detectors do. Without -rewrite two cells are played: one in which loss
+// matters, and one in which order does.
 func TestStudy(t *testing.T) {
 	links := studyLinks()
 	if *rewrite {
@@ -153,7 +154,7 @@ func readStudy(t *testing.T) [][]string {
 	return lines[1:]
 }
 
-// requireKept demands of NFD-E what was asked, wherever the configurator promised it.
+// requireKept demands that NFD-E keeps what was asked, wherever the configurator promised it.
 func requireKept(t *testing.T, line []string) {
 	figure := func(column string) float64 {
 		f, err := strconv.ParseFloat(line[slices.Index(studyColumns, column)], 64)
@@ -171,8 +172,8 @@ func requireKept(t *testing.T, line []string) {
 	}
 	require.LessOrEqual(t, figure("mistakes_per_hour"), asked, "%s", line)
 	require.GreaterOrEqual(t, figure("accuracy_percent"), 100*dailyMistake.Accuracy, "%s", line)
-	// T_D^U holds with the true E(D). The mean of a window is off by a part of the deviation:
-	// of 1,000 means of 128 delays, the worst by a third; a life that was short has fewer.
+	// T_D^U holds with the true E(D). The mean of a window differs from it by a part of the
+	// deviation: the worst of 1,000 means of 128 delays by a third, and more in a short life.
 	require.LessOrEqual(t, figure("worst_ms"), dailyMistake.Detect.Seconds()*1000+
 		figure("delay_ms")/2, "%s", line)
 }
@@ -191,8 +192,7 @@ func TestStudyTable(t *testing.T) {
 	require.Equal(t, table, parts[1], "go test -rewrite writes it")
 }
 
-// studyTable is a line for each link, of those on which order makes a difference for ordered
-// ones.
+// studyTable has a line for each link. Ordered links have one only if the order makes a difference.
 func studyTable(lines [][]string) string {
 	table := `                  detection, ms: median-worst    mistakes an hour       availability, %
 delay loss period      miss       phi     NFD-E   miss    phi  NFD-E    miss    phi  NFD-E
