@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// disk is the volume of a member. It outlives the member's processes.
+// disk is the disk of a member. All processes of the member use it, one after another.
 type disk struct {
 	dir string
 
@@ -47,7 +47,7 @@ func (d *disk) set(mode diskMode) {
 	d.mode, d.free = mode, make(chan struct{})
 }
 
-// write is a write of a process.
+// write carries out a write of a process, as the mode says.
 func (d *disk) write(p *process, write func() error) error {
 	time.Sleep(200*time.Microsecond + p.writes.UpTo(3*time.Millisecond))
 	for {
@@ -102,8 +102,8 @@ func (d *disk) commit(p *process, write func() error) error {
 	return write()
 }
 
-// cutShort is what becomes of a write whose process is killed, or whose machine loses power:
-// nothing of it is on the disk, a part, or all.
+// cutShort carries out a write whose process is killed or whose machine loses power: nothing of
+// it reaches the disk, or a part, or all.
 func (d *disk) cutShort(p *process, write func() error) (err error) {
 	switch p.writes.Below(3) {
 	case 0:
@@ -114,9 +114,9 @@ func (d *disk) cutShort(p *process, write func() error) (err error) {
 	return errors.Join(err, errors.New("the process is no more"))
 }
 
-// tear does a part of a write: some of its sectors, in no order. The database syncs its pages
-// before it writes one of the two pages at the start of the file, which says what counts. That
-// one lies within a sector, so a write that was cut short has none of it.
+// tear carries out a part of a write: some of its sectors, at random. It omits the meta pages at
+// the start of the file. The database syncs all other pages before it writes a meta, which says
+// which pages are valid and lies within one sector. So a torn write has no new meta.
 func (d *disk) tear(p *process, write func() error) error {
 	const sector, start = 512, 2 * 4096
 	path := filepath.Join(d.dir, "state.db")
@@ -144,7 +144,7 @@ func (d *disk) tear(p *process, write func() error) error {
 	return errors.Join(err, file.Close())
 }
 
-// copyTo copies what is on the disk to another directory, as it is now.
+// copyTo copies the current content of the disk to another directory.
 func (d *disk) copyTo(dir string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

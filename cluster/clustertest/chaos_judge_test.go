@@ -19,8 +19,8 @@ import (
 // violation is a rule that was broken.
 type violation struct{ rule, text string }
 
-// judge knows the rules. Whatever runs in a world tells it what happens; it looks
-// at all processes whenever any of them is about to do something.
+// judge checks the rules. All parts of a world tell it what happens, and it looks at all
+// processes before each step of any of them.
 type judge struct {
 	dir    string // not in the log: it differs from run to run
 	mu     sync.Mutex
@@ -45,12 +45,12 @@ type line struct {
 
 func (l line) String() string { return fmt.Sprintf("%14s  %s", l.at, l.text) }
 
-// work is what a leadership lets a process do, from its start until it has stopped.
+// work is guarded work of a process, from its start until it has stopped.
 type work struct {
 	p        *process
 	l        *cluster.Leadership
 	deadline time.Time // as last seen
-	told     bool      // its context was canceled
+	told     bool      // to stop: its context was canceled
 	timer    *time.Timer
 }
 
@@ -75,7 +75,7 @@ func (j *judge) noteLocked(format string, args ...any) {
 	j.lines = append(j.lines, line{time.Since(j.began).Truncate(time.Microsecond), text})
 }
 
-// breaks notes that a rule is broken; the first one counts.
+// breaks records that a rule is broken. Only the first violation counts.
 func (j *judge) breaks(rule, format string, args ...any) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -96,8 +96,8 @@ func (j *judge) calm() bool {
 	return j.broken == nil
 }
 
-// result returns the first violation, if there is one, and the log. What happened
-// at the same moment is in the order of the texts: nothing orders it in a run.
+// result returns the first violation, if there is one, and the log. Lines of the same moment
+// are sorted by their text, since their order differs from run to run.
 func (j *judge) result() (*violation, []string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -118,8 +118,8 @@ func (j *judge) started(p *process) {
 	j.noteLocked("%s has started, boot %d", p.name, p.boot)
 }
 
-// killed notes that a process is no more, and its work neither. It returns the
-// leaderships that it held.
+// killed records the end of a process and of its work. It returns the leaderships that the
+// process held.
 func (j *judge) killed(p *process) (held []*cluster.Leadership) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -133,7 +133,7 @@ func (j *judge) killed(p *process) (held []*cluster.Leadership) {
 	return held
 }
 
-// pauses stops a process at a moment when nobody asks it anything.
+// pauses stops a process while no call of the judge to its node is under way.
 func (j *judge) pauses(p *process) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -141,7 +141,7 @@ func (j *judge) pauses(p *process) {
 	p.Pause()
 }
 
-// begins is told of work that begins, and returns what is to be called at its end.
+// begins records the start of work, and returns a function to call at its end.
 func (j *judge) begins(p *process, l *cluster.Leadership) (done func()) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -158,7 +158,7 @@ func (j *judge) begins(p *process, l *cluster.Leadership) (done func()) {
 	}
 }
 
-// token lets work issue a token: tokens of all nodes rise.
+// token issues a token for work, and checks that the tokens of all nodes rise.
 func (j *judge) token(p *process, l *cluster.Leadership) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -174,7 +174,7 @@ func (j *judge) token(p *process, l *cluster.Leadership) {
 	}
 }
 
-// look checks what must be true at every moment.
+// look checks the rules that hold at every moment.
 func (j *judge) look() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -196,7 +196,7 @@ func (j *judge) lookLocked() {
 			j.breaksLocked("a copy never leads", "%s leads", p.name)
 		}
 		for _, other := range j.running {
-			// Asked again: the first may have given up meanwhile.
+			// p is asked again: its lease may have ended meanwhile.
 			if other != p && other.leads() && p.leads() {
 				j.breaksLocked("one leader at a time", "%s and %s", p.name, other.name)
 			}
@@ -210,12 +210,11 @@ func (j *judge) lookLocked() {
 	}
 }
 
-// leads reports whether the process says that it leads. One that is stopped says
-// nothing.
+// leads reports whether the node of the process says that it leads. A paused one says nothing.
 func (p *process) leads() bool { return !p.Killed() && !p.Paused() && p.node.IsLeader() }
 
-// lookAtDeadline demands that a deadline which has passed, or which was told to
-// the work, does not move forward. At the deadline it looks again.
+// lookAtDeadline checks that a deadline does not move forward once it has passed or the work was
+// told to stop. It looks again at the deadline.
 func (j *judge) lookAtDeadline(w *work, now time.Time) {
 	if w.p.Paused() || w.p.Killed() {
 		return
@@ -232,7 +231,7 @@ func (j *judge) lookAtDeadline(w *work, now time.Time) {
 	}
 }
 
-// transition is told of every transition of every process.
+// transition checks a transition of a process.
 func (j *judge) transition(p *process, e cluster.Event) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -250,7 +249,7 @@ func (j *judge) transition(p *process, e cluster.Event) {
 	j.newest, j.by = e.Term, p
 }
 
-// closes is told of a call of Close, and returns what is to be called at its end.
+// closes records a call of Close, and returns a function to call at its end.
 func (j *judge) closes(p *process, patience time.Duration) (done func(error)) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -267,8 +266,8 @@ func (j *judge) closes(p *process, patience time.Duration) (done func(error)) {
 	}
 }
 
-// lookAtCloses demands that Close returns at most a second after its context has
-// ended, whatever the disk and the network do.
+// lookAtCloses checks that Close returns at most a second after the end of its context,
+// whatever the disk and the network do.
 func (j *judge) lookAtCloses() {
 	const grace = time.Second + time.Millisecond
 	j.mu.Lock()
@@ -280,7 +279,7 @@ func (j *judge) lookAtCloses() {
 	}
 }
 
-// linked is told of every link that is up.
+// linked records that a process has a link to a peer.
 func (j *judge) linked(p *process, peer cluster.NodeID, boot uint64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -290,7 +289,7 @@ func (j *judge) linked(p *process, peer cluster.NodeID, boot uint64) {
 	j.links[p][peer] = boot
 }
 
-// proof is told whom a process takes for dead: not one that lives.
+// proof checks that a process which was proven dead is dead.
 func (j *judge) proof(p *process, peer cluster.NodeID, kind string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -304,10 +303,10 @@ func (j *judge) proof(p *process, peer cluster.NodeID, kind string) {
 	}
 }
 
-// ear hears what a node logs.
+// ear receives the log of a node.
 type ear struct{ p *process }
 
-// Accept is for hclog.
+// Accept takes a line of the log.
 func (e ear) Accept(_ string, _ hclog.Level, msg string, args ...any) {
 	field := func(key string) any {
 		at := slices.Index(args, any(key))

@@ -12,8 +12,8 @@ import (
 	"github.com/bmqelect/bmqelect/internal/memnet"
 )
 
-// supervised is a node through all of its processes, with the supervisor that starts
-// it again. It belongs to the world's goroutine.
+// supervised is a member, with a supervisor that starts it again. Only the goroutine of the world
+// uses it.
 type supervised struct {
 	*member
 	w       *world
@@ -21,11 +21,11 @@ type supervised struct {
 	wanted  bool     // the supervisor is to run it
 	process *process // nil: none
 	started int
-	unfitBy atomic.Pointer[error] // what the application says of itself
-	last    error                 // of the last start
+	unfitBy atomic.Pointer[error] // why the application is unfit, as it says
+	last    error                 // of the last process
 }
 
-// supervise starts the member if it is not there, and again if it failed.
+// supervise starts a process if there is none, and closes one whose node has failed.
 func (m *supervised) supervise() {
 	m.w.at(53*time.Millisecond, m.supervise)
 	switch p := m.process; {
@@ -42,7 +42,7 @@ func (m *supervised) supervise() {
 	}
 }
 
-// kill ends the process as SIGKILL does, and has it back after the span.
+// kill ends the process as SIGKILL does. It is started again after the span.
 func (m *supervised) kill(span time.Duration) {
 	m.away(span)
 	if p := m.process; p != nil {
@@ -57,7 +57,7 @@ func (m *supervised) away(span time.Duration) {
 	m.w.at(span, func() { m.wanted = true })
 }
 
-// closing closes the node with a context that lasts so long.
+// closing returns a function that closes the node with a time-out.
 func closing(patience time.Duration) func(*supervised, time.Duration) {
 	return func(m *supervised, span time.Duration) {
 		m.away(span)
@@ -93,9 +93,9 @@ func onDisk(mode diskMode) func(*supervised, time.Duration) {
 	}
 }
 
-// copied starts a copy of the data directory on another host beside the original.
-// It must take no part. Members that have lost the original, or never met it, cannot
-// tell the two apart; so this is only for when all is well.
+// copied starts a node on a copy of the data directory, on another host beside the original.
+// It must not take part in elections. Members without a link to the original cannot tell the
+// two apart, so this is done only while all links are up.
 func (m *supervised) copied(span time.Duration) {
 	if !m.w.whole() {
 		return
@@ -134,7 +134,7 @@ func anyDown(st cluster.Status) bool {
 	return slices.ContainsFunc(st.Members, func(o cluster.MemberStatus) bool { return o.Link != "up" })
 }
 
-// pair are the hosts from which and to which packets go.
+// pair is the host that sends packets and the one that receives them.
 type pair [2]string
 
 func drop(w *world, from, to *supervised, span time.Duration) {
@@ -145,7 +145,7 @@ func reject(w *world, from, to *supervised, span time.Duration) {
 	w.filter(from, to, memnet.Reject, span)
 }
 
-// filter sets a rule of the firewall for a while; the newest one counts.
+// filter sets a rule of the firewall for a while. A newer rule for the same pair replaces it.
 func (w *world) filter(from, to *supervised, rule memnet.Rule, span time.Duration) {
 	w.endCopies()
 	p := pair{string(from.id), string(to.id)}
@@ -162,8 +162,8 @@ func (w *world) reset(from, to *supervised, _ time.Duration) {
 	w.net.Reset(string(from.id), string(to.id))
 }
 
-// call has a running node do something that takes its time. A process that is stopped
-// calls when it goes on.
+// call runs do with a running node, in the background. If the process is paused, it begins when
+// the process goes on.
 func (m *supervised) call(do func(ctx context.Context, e *cluster.Election) error) {
 	p := m.process
 	if p == nil || !p.isUp() {
@@ -187,7 +187,7 @@ func (m *supervised) stepDown(span time.Duration) {
 	m.call(func(ctx context.Context, e *cluster.Election) error { return e.StepDown(ctx, span) })
 }
 
-// maintain pauses elections on one member, which keeps them paused when it restarts.
+// maintain pauses the elections of one member, also across its restarts.
 func (m *supervised) maintain(span time.Duration) {
 	p := m.process
 	m.call(func(ctx context.Context, _ *cluster.Election) error { return p.node.Pause(ctx, span+1) })
@@ -200,14 +200,15 @@ func (m *supervised) unfit(span time.Duration) {
 
 func (m *supervised) fit() { m.setFit(nil) }
 
-// setFit lets the application say how it is at the moment of the call: goroutines come in
-// any order, and what holds no more must not be said last.
+// setFit lets the application say whether it is fit. Each call says what is true at the moment
+// of the call: several calls may run in any order, and the last one must not say what was true
+// before.
 func (m *supervised) setFit(unfit error) {
 	m.unfitBy.Store(&unfit)
 	m.call(func(_ context.Context, e *cluster.Election) error { return e.SetFit(*m.unfitBy.Load()) })
 }
 
-// status is that of a node which runs and can be asked.
+// status returns the status of the node, if it runs and is not paused.
 func (m *supervised) status() (cluster.Status, bool) {
 	p := m.process
 	if p == nil || !p.isUp() || p.Paused() || p.node.Err() != nil {
@@ -228,5 +229,5 @@ func (m *supervised) state() string {
 	}
 }
 
-// ending reports whether there is a process that is still to end.
+// ending reports whether a process has not ended yet.
 func (m *supervised) ending() bool { return m.process != nil && !m.process.isGone() }

@@ -29,7 +29,7 @@ type process struct {
 	node    *cluster.Node // nil before it has started
 	boot    uint64
 	closing bool
-	gone    bool // nothing of it is left but work that goes on
+	gone    bool // nothing is left of it except work that goes on
 	err     error
 }
 
@@ -41,7 +41,7 @@ func (w *world) newProcess(m *supervised, host, name string, d *disk) *process {
 	}
 }
 
-// run starts the node, and all that belongs to it.
+// run starts the node and its application.
 func (p *process) run() {
 	log := hclog.NewInterceptLogger(&hclog.LoggerOptions{Level: hclog.Off, Output: io.Discard})
 	log.RegisterSink(ear{p})
@@ -77,7 +77,7 @@ func (p *process) run() {
 	}
 }
 
-// takePart opens an election beside the default one as soon as the disk takes it.
+// takePart opens another election as soon as the disk allows it.
 func (p *process) takePart(name string) {
 	dice := testhook.NewDice(p.w.schedule.seed, p.name+" beside")
 	for p.isUp() && !p.Killed() && p.node.Err() == nil {
@@ -97,7 +97,7 @@ func (p *process) follow(events *cluster.Subscription) {
 	}
 }
 
-// kill ends the process without a word from it.
+// kill ends the process as SIGKILL does.
 func (p *process) kill() {
 	if p.Killed() {
 		return
@@ -117,13 +117,13 @@ func (p *process) kill() {
 	}()
 }
 
-// cleanUp ends what a killed process left in this one. Nobody hears what it says.
+// cleanUp ends the goroutines of a killed process. Its messages reach nobody.
 func (p *process) cleanUp() {
 	err := p.node.Close(p.Life())
 	p.set(func() { p.gone, p.err = true, err })
 }
 
-// close closes the node, with so much patience.
+// close closes the node, with a time-out.
 func (p *process) close(patience time.Duration) {
 	if !p.isUp() || p.Killed() {
 		return
@@ -151,12 +151,12 @@ func (p *process) get(is func() bool) bool {
 	return is()
 }
 
-// isUp reports whether the node has started, and nobody closes it yet.
+// isUp reports whether the node has started and is not being closed.
 func (p *process) isUp() bool {
 	return p.get(func() bool { return p.node != nil && !p.closing && !p.gone })
 }
 
 func (p *process) isGone() bool { return p.get(func() bool { return p.gone }) }
 
-// failed reports whether the node has ended its part by itself.
+// failed reports whether the node has stopped by itself.
 func (p *process) failed() bool { return p.isUp() && p.node.Err() != nil }

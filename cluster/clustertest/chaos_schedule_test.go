@@ -10,20 +10,19 @@ import (
 	"github.com/bmqelect/bmqelect/elector"
 )
 
-// schedule is all that a run depends on.
+// schedule determines a run.
 type schedule struct {
 	seed   uint64
 	voters []cluster.NodeID
 	timing elector.Timing
 	steps  []step
-	// elections that every node has: the default one, in which it works, and perhaps another.
+	// elections are those of every node: the default one, for its work, and perhaps another.
 	elections []string
 
-	swarm []int // the weights of the ops; about half of them are 0, in each schedule others
+	swarm []int // the weights of the ops; in each schedule another half of them is 0
 }
 
-// step is one fault. It happens a while after the one before it, and ends after
-// its span.
+// step is one fault. It begins a while after the previous one, and ends after its span.
 type step struct {
 	after time.Duration
 	op    string
@@ -50,7 +49,7 @@ func (s schedule) String() string {
 	return b.String()
 }
 
-// op is something that can happen. To be drawn it needs a weight.
+// op is a kind of fault. Its weight is how likely it is drawn.
 type op struct {
 	weight int
 	pair   bool          // needs a peer
@@ -58,7 +57,7 @@ type op struct {
 	do     func(w *world, s step)
 }
 
-// ops are in a slice, not in a map, to be drawn from in order.
+// ops is a slice, not a map, so that a seed always draws the same.
 var ops = []struct {
 	name string
 	op
@@ -109,7 +108,7 @@ func draw(seed uint64, steps int) schedule {
 	return s
 }
 
-// drawSteps draws one step, or several that belong together.
+// drawSteps draws one step, or two that belong together.
 func (s schedule) drawSteps(random *rand.Rand) []step {
 	after := pause(random)
 	if random.IntN(12) == 0 && s.draws("reject") && s.draws("pause") {
@@ -136,7 +135,7 @@ func (s schedule) drawSteps(random *rand.Rand) []step {
 	return []step{one}
 }
 
-// pause is the time between two steps: now and then next to none.
+// pause draws the time between two steps. It is sometimes very short.
 func pause(random *rand.Rand) time.Duration {
 	if random.IntN(4) == 0 {
 		return below(random, 100*time.Millisecond)
@@ -144,7 +143,7 @@ func pause(random *rand.Rand) time.Duration {
 	return below(random, 4*time.Second)
 }
 
-// below is a time below limit, 0 if there is none.
+// below draws a time below limit, or returns 0 if limit is 0.
 func below(random *rand.Rand, limit time.Duration) time.Duration {
 	if limit <= 0 {
 		return 0
@@ -164,7 +163,7 @@ func (s schedule) drawOp(random *rand.Rand) (string, op) {
 	return ops[i].name, ops[i].op
 }
 
-// draws reports whether an op is among those of the schedule.
+// draws reports whether the schedule may have an op.
 func (s schedule) draws(name string) bool {
 	for i, o := range ops {
 		if o.name == name {
@@ -195,7 +194,7 @@ func (w *world) do(s step) {
 	}
 }
 
-// each does something to every node that a step is about.
+// each calls do for every node that a step names.
 func each(do func(m *supervised, span time.Duration)) func(*world, step) {
 	return func(w *world, s step) {
 		for _, m := range w.targets(s.node) {
@@ -204,7 +203,7 @@ func each(do func(m *supervised, span time.Duration)) func(*world, step) {
 	}
 }
 
-// between does something to every pair of nodes that a step is about, one way.
+// between calls do for every pair of nodes that a step names, in one direction.
 func between(do func(w *world, from, to *supervised, span time.Duration)) func(*world, step) {
 	return func(w *world, s step) {
 		for _, from := range w.targets(s.node) {
@@ -217,7 +216,7 @@ func between(do func(w *world, from, to *supervised, span time.Duration)) func(*
 	}
 }
 
-// targets are the members that a step names.
+// targets returns the members that a step names.
 func (w *world) targets(name string) (all []*supervised) {
 	leader := w.leader()
 	for _, m := range w.members {

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What an application says last holds, in whatever order its goroutines run: when all
-// faults end right after the last step, and when its process is stopped meanwhile.
+// What an application says last counts, in whatever order its goroutines run: if all
+// faults end right after the last step, and if its process is paused meanwhile.
 func TestWhatIsSaidLastHolds(t *testing.T) {
 	for seed := range uint64(9) {
 		s := draw(seed, 1)
@@ -37,8 +37,8 @@ func TestWhatIsSaidLastHolds(t *testing.T) {
 	}
 }
 
-// A leader may hand over for a while after the faults have ended, to a node whose ack takes
-// long. It stays if what it hands over for is over.
+// A handover to a node whose ack takes long may end after all faults have ended. The leader stays
+// if the reason for the handover is gone.
 func TestAHandoverMayOutlastTheFaults(t *testing.T) {
 	for _, op := range []string{"transfer", "unfit"} {
 		s := draw(482, 1) // the seed of the slow ack
@@ -51,7 +51,7 @@ func TestAHandoverMayOutlastTheFaults(t *testing.T) {
 }
 
 // A leader whose disk hangs behind a partition stops leading when its lease ends, and another
-// leads. In etcd (issue 13527) such a leader went on, since its time stood still with the disk.
+// leads. In etcd (issue 13527) such a leader went on, because its clock stopped with the disk.
 func TestAStalledDiskBehindAPartitionKeepsNoLeader(t *testing.T) {
 	for seed := range uint64(10) {
 		s := draw(seed, 1)

@@ -10,16 +10,16 @@ import (
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
-// statement holds each step of all nodes of a world against the statement of the protocol.
+// statement checks each step of all nodes of a world against the specification of the protocol.
 type statement struct {
 	w        *world
 	mu       sync.Mutex
 	clusters map[string]*spec.Cluster            // by election
-	asked    map[part]map[lsn.Term]elector.Terms // of the disk, by what is reserved
+	asked    map[part]map[lsn.Term]elector.Terms // what nodes asked the disk for, by the reserved term
 	steps    int
 }
 
-// part is the part of a process in an election.
+// part is a process in one election.
 type part struct {
 	p     *process
 	group string
@@ -35,7 +35,7 @@ func newStatement(w *world) *statement {
 	return s
 }
 
-// stepped is told of each step of a process.
+// stepped checks a step of a process.
 func (s *statement) stepped(p *process, step testhook.Step) {
 	if p.isCopy || p.Killed() {
 		return
@@ -68,7 +68,7 @@ func (s *statement) stepped(p *process, step testhook.Step) {
 	}
 }
 
-// gone is told that a process is no more.
+// gone records the end of a process.
 func (s *statement) gone(p *process) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"github.com/bmqelect/bmqelect/cluster"
 )
 
-// work campaigns, and does what only one may do, until the node is closed.
+// work campaigns and does guarded work, until the node is closed.
 func (p *process) work() {
 	for {
 		l, err := p.node.Default().Campaign(p.Life())
@@ -22,7 +22,7 @@ func (p *process) work() {
 	}
 }
 
-// lead works as long as the leadership lasts, or a little shorter or longer.
+// lead works as long as the leadership lasts, or somewhat shorter or longer.
 func (p *process) lead(l *cluster.Leadership) {
 	done := p.w.judge.begins(p, l)
 	for l.Context().Err() == nil && !p.givesUp() {
@@ -46,7 +46,7 @@ func (p *process) lead(l *cluster.Leadership) {
 	}
 }
 
-// givesUp reports whether work ends of itself: now and then, before all is calm.
+// givesUp reports whether work ends by itself: sometimes, as long as there are faults.
 func (p *process) givesUp() bool {
 	select {
 	case <-p.w.calm:
@@ -56,7 +56,7 @@ func (p *process) givesUp() bool {
 	}
 }
 
-// stop is how work stops that was told to: in time, late, or never.
+// stop ends work that was told to stop: in time, late, or never.
 func (p *process) stop(l *cluster.Leadership) {
 	left := max(time.Until(l.Deadline()), time.Millisecond)
 	var until <-chan time.Time

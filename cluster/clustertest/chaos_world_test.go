@@ -21,18 +21,17 @@ import (
 type world struct {
 	*Cluster
 	schedule
-	members []*supervised
-	judge   *judge
-	// statement is what all steps are held against.
+	members   []*supervised
+	judge     *judge
 	statement *statement
 	agenda    agenda
-	items     int // that were ever on the agenda
+	items     int // how many were on the agenda so far
 	copies    int
-	rules     map[pair]bool // of the firewall, that hold
+	rules     map[pair]bool // for which pairs the firewall has a rule
 	turns     map[any]int   // see undo
 	calm      chan struct{} // closed when all faults have ended
 	beside    []*process    // copies that run
-	calls     atomic.Int64  // of the applications, that have not returned
+	calls     atomic.Int64  // of the applications that have not returned
 }
 
 // play runs a schedule, and returns what happened: the violation of a rule, if
@@ -86,7 +85,7 @@ func (w *world) play() {
 // bootTime is longer than a first election takes.
 const bootTime = 9 * time.Second
 
-// at lets something be done at a time from now.
+// at puts something on the agenda, for a time from now.
 func (w *world) at(after time.Duration, do func()) {
 	w.items++
 	heap.Push(&w.agenda, item{time.Now().Add(after), w.items, do})
@@ -103,8 +102,8 @@ func (w *world) undo(of any, span time.Duration, end func()) {
 	})
 }
 
-// run does what is on the agenda for so long, or until a rule is broken. When it returns,
-// all that it began has been done, except for what waits.
+// run carries out the agenda for some time, or until a rule is broken. When it returns, all
+// goroutines wait.
 func (w *world) run(long time.Duration) {
 	until := time.Now().Add(long)
 	for w.judge.calm() {
@@ -139,8 +138,8 @@ func (w *world) endFaults() {
 	}
 }
 
-// settle waits for a leader that all follow, over links that are all up, and
-// demands that it stays.
+// settle waits until all links are up and all members follow one leader, and checks that it
+// stays.
 func (w *world) settle() {
 	const look = 100 * time.Millisecond
 	began, bound := time.Now(), w.bound()
@@ -163,7 +162,7 @@ func (w *world) settle() {
 	}
 }
 
-// bound is by when there is a leader and every link after all faults have ended.
+// bound returns how long it may take after all faults until there is a leader and every link.
 func (w *world) bound() time.Duration {
 	const links = 10 * time.Second // idle time-out, dial, handshake and pause of the mesh
 	const rounds = 4               // that may fail by chance
@@ -174,8 +173,8 @@ func (w *world) bound() time.Duration {
 	return links + restart + inactive + rounds*(t.MaxRandomWait+t.ScoutingResult+t.ElectionResult)
 }
 
-// agreed are the leaders of all elections that all members follow; "" if they do not agree,
-// or if a link is down, or while a call may still end in a handover.
+// agreed returns the leaders of all elections, if all members follow them. It returns "" if they
+// do not, if a link is down, or if a call is under way that may end in a handover.
 func (w *world) agreed() (leaders string) {
 	if w.calls.Load() != 0 {
 		return ""
@@ -246,7 +245,7 @@ func (w *world) busy() bool {
 	return slices.ContainsFunc(w.members, func(m *supervised) bool { return m.ending() })
 }
 
-// leader is the member that says that it leads, nil if there is none.
+// leader returns the member that leads by its own word; nil if there is none.
 func (w *world) leader() *supervised {
 	for _, m := range w.members {
 		if p := m.process; p != nil && p.isUp() && p.leads() {

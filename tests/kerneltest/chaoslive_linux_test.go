@@ -18,7 +18,7 @@ import (
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
-// onAnyProcess are the actions for voters that take no orders, too.
+// onAnyProcess are the actions that also work for voters that take no orders.
 var onAnyProcess = []string{"kill", "kill leader", "stop", "stop leader", "block", "block leader",
 	"hold up and reset", "link down", "sever"}
 
@@ -42,7 +42,7 @@ func harsher() map[string]func(*chaos) {
 	return all
 }
 
-// failFor lets something fail at one voter or two that have not failed yet.
+// failFor lets a failure happen to one or two random voters without one.
 func (c *chaos) failFor(f failure) {
 	befell := false
 	for _, v := range c.some(1 + c.rng.IntN(2)) {
@@ -64,20 +64,20 @@ func (c *chaos) failFor(f failure) {
 	}
 }
 
-// terminate is an order to `bmqnode exec`.
+// terminate lets a random `bmqnode exec` end.
 func (c *chaos) terminate() {
 	c.signal(syscall.SIGTERM, c.some(1)...)
 }
 
-// chaosLive is a run of two clusters: of programs that embed the elector, and of bmqnode exec.
+// chaosLive is a run of two clusters: one of programs that embed the elector, one of bmqnode exec.
 type chaosLive struct {
 	t        *testing.T
 	embedded *chaos
 	commands *chaos
 }
 
-// TestChaosLive is for `make chaos-live`. It breaks whatever can be broken, and has the history
-// judged by others: porcupine, and the specification of the protocol.
+// TestChaosLive is for `make chaos-live`. It causes all faults at random, and lets independent
+// programs judge the history: porcupine, and the specification of the protocol.
 func TestChaosLive(t *testing.T) {
 	limit, err := time.ParseDuration(os.Getenv("CHAOS_TIME"))
 	if err != nil {
@@ -115,8 +115,8 @@ func newChaos(r *rig, sets ...map[string]func(*chaos)) *chaos {
 	return c
 }
 
-// runFor breaks things for so long, and demands now and then that somebody leads when nothing is
-// broken.
+// runFor causes faults for some time. Now and then it repairs everything, and demands that some
+// node works.
 func (c *chaos) runFor(limit time.Duration) {
 	c.start(c.voters...)
 	for end := time.Now().Add(limit); time.Now().Before(end); {
@@ -128,7 +128,7 @@ func (c *chaos) runFor(limit time.Duration) {
 	c.kill(c.voters...) // so that all is told by the time of the verdict
 }
 
-// awaitWork waits until work goes on that began after now.
+// awaitWork waits for work that begins after now.
 func (c *chaos) awaitWork() {
 	from, next := now(), c.told()
 	at := time.Now()
@@ -147,7 +147,7 @@ func (c *chaos) awaitWork() {
 	c.t.Errorf("nobody works within a minute after all was healed at %.4f", float64(from)/1e9)
 }
 
-// verdict judges both histories, and says what was done.
+// verdict judges both histories, and logs what was done.
 func (x *chaosLive) verdict(repeat string) {
 	for name, c := range map[string]*chaos{"embedded": x.embedded, "bmqnode exec": x.commands} {
 		kept := c.keep("chaos-live-*.json")
@@ -168,7 +168,7 @@ func (x *chaosLive) verdict(repeat string) {
 	}
 }
 
-// figures are of a run.
+// figures describes a run in numbers.
 func (c *chaos) figures(v *verdict, wrong int) string {
 	answers, kinds, led, commands := 0, map[string]int{}, 0, map[string]bool{}
 	stale, transitions, terms := 0, 0, map[lsn.Term]bool{}

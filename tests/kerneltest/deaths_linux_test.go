@@ -26,7 +26,7 @@ func brisk() elector.Timing {
 	return t
 }
 
-// death ends a voter's program.
+// death is a way to end a voter's program.
 type death struct {
 	name   string
 	before func(r *rig, v *voter, others []*voter) // nothing, if nil
@@ -37,13 +37,13 @@ func sigkill(r *rig, v *voter) { r.signal(syscall.SIGKILL, v) }
 
 func order(what string) func(*rig, *voter) { return func(r *rig, v *voter) { r.tell(v, what) } }
 
-// letInputWait lets input come that nobody reads.
+// letInputWait stops the process until it has unread input.
 func letInputWait(r *rig, v *voter, _ []*voter) {
 	r.signal(syscall.SIGSTOP, v)
 	time.Sleep(250 * time.Millisecond)
 }
 
-// renew lets connections be made again.
+// renew resets connections and waits until they are made again.
 func renew(r *rig, v *voter, others []*voter) {
 	for _, o := range others {
 		r.sever(v, o, idle)
@@ -70,8 +70,8 @@ var deaths = []death{
 	}},
 }
 
-// TestTheDeadAreProvenDead ends the leader in every way, and demands that each follower
-// finds the proof.
+// TestTheDeadAreProvenDead ends the leader in every way, and demands that the death is proven to
+// each follower.
 func TestTheDeadAreProvenDead(t *testing.T) {
 	for _, load := range []string{"idle", "traffic", "traffic with TLS", "CPU hogs"} {
 		t.Run(load, func(t *testing.T) {
@@ -97,8 +97,9 @@ func TestTheDeadAreProvenDead(t *testing.T) {
 	}
 }
 
-// TestSupervisedDeathsAreProvenBehindAFirewall that hides whether a port refuses: the certificate
-// takes the connection that is there. Without a parent nobody finds a proof.
+// TestSupervisedDeathsAreProvenBehindAFirewall: the firewall hides that a port refuses dials, but
+// the parent sends the certificate of death on a connection that exists. Without a parent there is
+// no proof.
 func TestSupervisedDeathsAreProvenBehindAFirewall(t *testing.T) {
 	hiding := []string{"DROP", "REJECT --reject-with icmp-host-prohibited"}
 	for supervised, proofs := range map[bool]int{true: quorate - 1, false: 0} {
@@ -162,8 +163,8 @@ func (r *rig) killEach() {
 	require.Equal(r.t, max(rounds, 1)*len(deaths)*(quorate-1), all.Proofs)
 }
 
-// canProve reports whether a voter could prove the death of another, by what it told last of the
-// connections to it. Called with mu held.
+// canProve reports whether a voter has the connections that would prove the death of another,
+// according to its log. The caller holds mu.
 func (r *rig) canProve(v, other *voter) bool {
 	for _, rec := range slices.Backward(r.records) {
 		if rec.Node == v.name && rec.Peer == other.name {
@@ -210,15 +211,15 @@ func (r *rig) die(d death) (found verdict, failover time.Duration) {
 	return found, failover
 }
 
-// told is how much was told so far.
+// told returns the number of records so far.
 func (r *rig) told() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.records)
 }
 
-// lookFor looks at what is told from the next-th record on, until found or for as long as
-// it may take.
+// lookFor passes the records from the next-th on to found, until it returns true or the limit has
+// passed.
 func (r *rig) lookFor(next int, limit time.Duration, found func(record) bool) {
 	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
 		r.mu.Lock()

@@ -21,7 +21,7 @@ import (
 
 // disk is a voter's file system: ext4 on an image in memory, seen through a FUSE server.
 // When the server's process is stopped, the disk hangs; when it is killed, the disk is gone.
-// The kernel takes all of it away with the sandbox, also in the middle of a fault.
+// The kernel removes it with the sandbox, also in the middle of a fault.
 type disk struct {
 	rig                   *rig
 	image, storage, mount string
@@ -65,7 +65,7 @@ func (d *disk) attach() {
 	require.NoError(d.rig.t, err, "the FUSE server is not ready: %q", line)
 }
 
-// detach ends the server and takes the file systems away.
+// detach ends the server and unmounts the file systems.
 func (d *disk) detach() {
 	d.pull()
 	_ = d.server.Wait() // killed
@@ -80,7 +80,7 @@ func (d *disk) hang() { _ = d.server.Process.Signal(syscall.SIGSTOP) }
 func (d *disk) goOn() { _ = d.server.Process.Signal(syscall.SIGCONT) }
 func (d *disk) pull() { _ = d.server.Process.Kill() }
 
-// fill leaves no byte free. The disk is behind: a process sees no difference.
+// fill leaves no byte free. It writes behind the FUSE server, which makes no difference to a voter.
 func (d *disk) fill() {
 	f, err := os.Create(filepath.Join(d.storage, "filler"))
 	require.NoError(d.rig.t, err)
@@ -97,14 +97,14 @@ func (d *disk) fill() {
 
 func (d *disk) empty() { require.NoError(d.rig.t, os.Remove(filepath.Join(d.storage, "filler"))) }
 
-// protect makes the kernel's ext4 read-only as an error of the medium does.
+// protect makes ext4 read-only, as the kernel does after an error of the medium.
 func (d *disk) protect() {
 	d.rig.run("", "mount -o remount,abort", d.storage)
 	err := os.WriteFile(filepath.Join(d.storage, "probe"), []byte{1}, 0o600)
 	require.ErrorIs(d.rig.t, err, unix.EROFS)
 }
 
-// lackingDisks says what the machine lacks for disks.
+// lackingDisks returns why this machine cannot have such disks.
 func lackingDisks() string {
 	if _, err := os.Stat("/dev/fuse"); err != nil {
 		return "needs FUSE: " + err.Error()
@@ -127,7 +127,7 @@ func lackingDisks() string {
 	return ""
 }
 
-// onDisks skips the test if there cannot be disks.
+// onDisks gives the voters disks, or skips the test.
 func onDisks(t *testing.T, r *rig) *rig {
 	t.Helper()
 	if lack := lackingDisks(); lack != "" {
@@ -137,7 +137,7 @@ func onDisks(t *testing.T, r *rig) *rig {
 	return r
 }
 
-// beDisk serves at mount what lies in storage, as it is.
+// beDisk serves the directory storage at mount.
 func beDisk(storage, mount string) {
 	root, err := fs.NewLoopbackRoot(storage)
 	if err == nil {

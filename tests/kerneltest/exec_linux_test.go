@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// bmqnode is the command; "" if there is none to test.
+// bmqnode is the path of the command; "" if it is not to be tested.
 var bmqnode = os.Getenv("KERNELTEST_BMQNODE")
 
-// commandLine is of `bmqnode exec`. What it is to run follows.
+// commandLine returns that of `bmqnode exec`, without the command that it is to run.
 func (v *voter) commandLine() []string {
 	c := v.cfg.Config
 	var voters []string
@@ -39,7 +39,7 @@ func (v *voter) commandLine() []string {
 	return append(args, "--")
 }
 
-// beCommand says that it runs, again and again. Told to stop it stops at once, later or never.
+// beCommand reports again and again that it runs. After SIGTERM it stops at once, later or never.
 func beCommand() {
 	told := make(chan os.Signal, 1)
 	signal.Notify(told, syscall.SIGTERM)
@@ -53,7 +53,7 @@ func beCommand() {
 			os.Exit(0) // a return would run the tests
 		case <-time.After(5 * time.Millisecond):
 		}
-		// Between two looks the command counts as running, held up or not.
+		// The command counts as running between two reports, even if it was stopped.
 		to := now()
 		line, _ := json.Marshal(record{Kind: runs, At: to, From: from, To: to, Process: os.Getpid()})
 		_, _ = os.Stdout.Write(append(line, '\n')) // nobody listens: the test has ended

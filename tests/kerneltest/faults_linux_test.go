@@ -19,10 +19,10 @@ import (
 	"github.com/bmqelect/bmqelect/elector"
 )
 
-// rounds is how often each trial is made by `make kernel`; 0 is for a brief selection.
+// rounds is how often `make kernel` repeats each trial; 0 means a brief selection, once.
 var rounds, _ = strconv.Atoi(os.Getenv("KERNELTEST_ROUNDS"))
 
-// seed returns KERNELTEST_SEED, or a new one, and says which.
+// seed returns KERNELTEST_SEED or a new seed, and logs it.
 func seed(t *testing.T) uint64 {
 	s, err := strconv.ParseUint(os.Getenv("KERNELTEST_SEED"), 10, 64)
 	if err != nil {
@@ -32,8 +32,8 @@ func seed(t *testing.T) uint64 {
 	return s
 }
 
-// example has the lease of docs/embedding.md. It waits less before an election, so that
-// a false proof has its effect while the old lease lasts.
+// example has the lease of docs/embedding.md. It waits less before an election, so that a false
+// proof leads to a second leader while the old lease lasts.
 func example() elector.Timing {
 	t := elector.Article()
 	t.HeartbeatMissCount, t.Lease, t.InitialWait = 6, 3*time.Second, 3100*time.Millisecond
@@ -49,8 +49,8 @@ var targets = []string{
 	"REJECT --reject-with icmp-host-unreachable", "REJECT --reject-with icmp-host-prohibited",
 }
 
-// block makes a voter's firewall treat packets from ("in"), to ("out") or both as target
-// says. A reset answers TCP alone.
+// block lets a voter's firewall apply target to packets from others ("in"), to them ("out") or
+// both. A reset applies to TCP only.
 func (r *rig) block(at *voter, direction, target, match string, others ...*voter) {
 	if strings.Contains(target, "tcp") || match != "" {
 		match = "-p tcp " + match
@@ -67,12 +67,12 @@ func (r *rig) block(at *voter, direction, target, match string, others ...*voter
 	r.rules(at, rules...)
 }
 
-// refuseDials makes the leader's firewall refuse new connections, and those alone.
+// refuseDials lets a voter's firewall refuse new connections only.
 func (r *rig) refuseDials(at *voter, others []*voter) {
 	r.block(at, "in", reset, "--syn", others...)
 }
 
-// Which connections of a pair are meant: the one that carried least, most, or all.
+// Which connections of a pair are meant: the one with the least traffic, the most, or all.
 type which string
 
 const (
@@ -83,7 +83,7 @@ const (
 
 var received = regexp.MustCompile(`bytes_received:(\d+)`)
 
-// sever makes the kernel of one voter reset connections of the mesh to another.
+// sever lets the kernel reset mesh connections of one voter to another.
 func (r *rig) sever(at, other *voter, chosen which) {
 	type socket struct {
 		ends string
@@ -126,7 +126,7 @@ func (r *rig) flood(v *voter) {
 	}
 }
 
-// fault is something that nobody dies of.
+// fault is one of which no node dies.
 type fault struct {
 	name  string
 	brief bool // it is part of every run of the tests
@@ -200,7 +200,7 @@ func faults() (all []fault) {
 	)
 }
 
-// halfOpen takes connections from one end without the other end's knowledge.
+// halfOpen ends connections at one end, without a packet to the other.
 func (r *rig) halfOpen(at *voter, others []*voter, chosen which) {
 	r.block(at, "both", "DROP", "", others...)
 	for _, v := range others {
@@ -209,8 +209,8 @@ func (r *rig) halfOpen(at *voter, others []*voter, chosen which) {
 	r.clear(at)
 }
 
-// TestNobodyAliveIsProvenDead takes each fault to a leader, with the followers held up
-// or not.
+// TestNobodyAliveIsProvenDead exposes a leader to each fault, with the followers stopped or
+// not.
 func TestNobodyAliveIsProvenDead(t *testing.T) {
 	t.Parallel()
 	r := build(t, seed(t), example())
@@ -224,7 +224,7 @@ func TestNobodyAliveIsProvenDead(t *testing.T) {
 	t.Log(table)
 }
 
-// endureBoth makes the trials of a fault.
+// endureBoth makes the trials of a fault, with the followers stopped and running.
 func (r *rig) endureBoth(b *table, f fault, repair func()) {
 	whole := r.t
 	defer func() { r.t = whole }()
@@ -254,7 +254,7 @@ func (r *rig) endure(f fault, held bool, repair func()) verdict {
 	}
 	f.do(r, leader, others)
 	if held {
-		least, spread := time.Second, 400*time.Millisecond // what is to be sent waits by then
+		least, spread := time.Second, 400*time.Millisecond // they have something to send by then
 		if rounds > 0 {
 			least, spread = 350*time.Millisecond, 1700*time.Millisecond
 		}

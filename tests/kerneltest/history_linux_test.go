@@ -19,14 +19,14 @@ import (
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
-// history is what was told in a run; a file of it can be judged again.
+// history is the records of a run. It can be saved to a file, and judged again.
 type history struct {
 	Records []record
 	Lives   map[string][]life
 	Doubt   map[string][]life
 }
 
-// keep writes all that was told, and says where.
+// keep saves the history, and returns the file.
 func (r *rig) keep(pattern string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -39,14 +39,14 @@ func (r *rig) keep(pattern string) string {
 	return f.Name()
 }
 
-// operation of the register, or of a leadership that gives out tokens.
+// operation is one of the register, or the issue of a token.
 type operation struct {
 	kind string
 	lsn  lsn.LSN
 }
 
-// fenced is a register that admits a write if its token is newer than that of every other. The
-// output of a write says whether it was admitted.
+// fenced is a register that admits a write if its token is newer than all before. The output of a
+// write says whether it was admitted.
 var fenced = porcupine.Model{
 	Step: func(state, input, output any) (bool, any) {
 		newest, op := state.(lsn.LSN), input.(operation)
@@ -61,7 +61,7 @@ var fenced = porcupine.Model{
 	},
 }
 
-// rising gives out tokens, each above all before.
+// rising issues tokens, each above all before.
 var rising = porcupine.Model{
 	Step: func(state, input, _ any) (bool, any) {
 		op := input.(operation)
@@ -69,8 +69,8 @@ var rising = porcupine.Model{
 	},
 }
 
-// operations are those of some kinds, in order of their calls. A write is one if it came to the
-// register, which says so.
+// operations returns those of some kinds, in order of their calls. Of the writes it returns those
+// that reached the register.
 func operations(records []record, kinds ...string) (all []porcupine.Operation) {
 	clients, came := map[string]int{}, map[lsn.LSN]record{}
 	for _, rec := range records {
@@ -100,10 +100,11 @@ func operations(records []record, kinds ...string) (all []porcupine.Operation) {
 	return all
 }
 
-// check judges operations. Each of them shows a token that the state has at least when it
-// returns; a refused write shows that there was one that is not older. So at an instant at which
-// none is open the state is the newest token so far, and what comes before and after is judged
-// apart: the work and the memory of a search grow with the square of its length, at least.
+// check judges operations. When an operation returns, the state is at least its token: a write was
+// admitted or refused because of a newer one, and a read saw it. So at an instant at which no
+// operation is under way, the state is the newest token so far. check cuts the history at these
+// instants and judges the parts separately, since time and memory of porcupine grow at least with
+// the square of the length.
 func check(model porcupine.Model, ops []porcupine.Operation) porcupine.CheckResult {
 	end := time.Now().Add(5 * time.Minute)
 	for newest := (lsn.LSN{}); len(ops) > 0; {
@@ -125,7 +126,7 @@ func check(model porcupine.Model, ops []porcupine.Operation) porcupine.CheckResu
 	return porcupine.Ok
 }
 
-// notLinearizable judges what was written, and with which tokens.
+// notLinearizable judges the operations of the register, and the tokens.
 func notLinearizable(records []record) (found []string) {
 	for what, c := range map[string]struct {
 		model porcupine.Model
@@ -143,7 +144,7 @@ func notLinearizable(records []record) (found []string) {
 	return found
 }
 
-// TestCutsChangeNoVerdict on random histories.
+// TestCutsChangeNoVerdict compares the verdicts on random histories with and without cuts.
 func TestCutsChangeNoVerdict(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seed(t), 0))
 	whole := fenced
@@ -159,7 +160,7 @@ func TestCutsChangeNoVerdict(t *testing.T) {
 	require.Len(t, verdicts, 2)
 }
 
-// randomHistory is of a register that answers wrongly once in twenty times.
+// randomHistory is one of a register that answers wrongly once in twenty times.
 func randomHistory(rng *rand.Rand) (ops []porcupine.Operation) {
 	var newest uint64
 	for call := range 1 + rng.Int64N(10) {
@@ -181,7 +182,7 @@ func randomHistory(rng *rand.Rand) (ops []porcupine.Operation) {
 	return ops
 }
 
-// TestTheJudgeOfHistoriesFindsWhatIsWrong plants violations into a history that has none.
+// TestTheJudgeOfHistoriesFindsWhatIsWrong adds violations to a history without one.
 func TestTheJudgeOfHistoriesFindsWhatIsWrong(t *testing.T) {
 	r := &rig{lives: map[string][]life{"a": {{0, math.MaxInt64}}}}
 	at := func(node, kind string, from, to, counter int, no bool) {

@@ -14,7 +14,7 @@ import (
 	"github.com/bmqelect/bmqelect/elector"
 )
 
-// verdict is what was found wrong in a part of a run.
+// verdict is the violations and some figures of a part of a run.
 type verdict struct {
 	FalseProofs []string
 	TwoLead     []span // by IsLeader
@@ -26,7 +26,7 @@ type verdict struct {
 	Lost        int      // links
 }
 
-// span is when two nodes claimed the same.
+// span is a time in which two nodes led, worked or ran at once.
 type span struct {
 	from, to elector.Time
 	nodes    string
@@ -40,7 +40,7 @@ func (v *verdict) add(w verdict) {
 	v.Proofs, v.Lost = v.Proofs+w.Proofs, v.Lost+w.Lost
 }
 
-// wrong are the findings, as text: the first few of each kind.
+// wrong returns the first violations of each kind, as text.
 func (v *verdict) wrong() (all []string) {
 	some := func(found []string) { all = append(all, found[:min(5, len(found))]...) }
 	some(v.FalseProofs)
@@ -64,7 +64,7 @@ func longest(spans []span) (most time.Duration) {
 	return most
 }
 
-// judge looks at what was told of the time since from.
+// judge judges the records since from.
 func (r *rig) judge(from elector.Time) (v verdict) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -96,7 +96,7 @@ func (r *rig) judge(from elector.Time) (v verdict) {
 	return v
 }
 
-// alive reports whether the node that was linked at one moment lives at another.
+// alive reports whether the node that was linked at one moment is alive at another.
 func alive(lives []life, linked, at elector.Time) bool {
 	for _, l := range slices.Backward(lives) {
 		if l.From <= linked {
@@ -110,8 +110,8 @@ func within(spans []life, at elector.Time) bool {
 	return slices.ContainsFunc(spans, func(l life) bool { return l.From <= at && at <= l.To })
 }
 
-// contradicted are the answers of one node that came while another led all the time. Both are
-// in order of From.
+// contradicted returns the times at which a node answered that it leads while another one led. Both
+// arguments are in order of From.
 func contradicted(answers, claims []record) (found []span) {
 	for node, led := range whole(claims) {
 		for _, a := range answers {
@@ -126,7 +126,7 @@ func contradicted(answers, claims []record) (found []span) {
 	return found
 }
 
-// whole joins what was told piece by piece, of each node.
+// whole joins adjacent claims of each node.
 func whole(claims []record) map[string][]life {
 	joined := map[string][]life{}
 	for _, c := range claims {
@@ -140,7 +140,7 @@ func whole(claims []record) map[string][]life {
 	return joined
 }
 
-// overlaps are the times at which two nodes claimed the same.
+// overlaps returns the times at which the claims of two nodes overlap.
 func overlaps(claims []record) (found []span) {
 	slices.SortStableFunc(claims, func(a, b record) int { return cmp.Compare(a.From, b.From) })
 	newest := map[string]record{} // of each node, what goes on longest
@@ -164,7 +164,7 @@ func overlaps(claims []record) (found []span) {
 	return found
 }
 
-// disorder finds tokens that were taken after a greater one had been.
+// disorder returns the tokens that were taken after a greater one.
 func disorder(claims []record) (found []string) {
 	ends := slices.Clone(claims)
 	slices.SortFunc(ends, func(a, b record) int { return cmp.Compare(a.To, b.To) })
@@ -185,7 +185,7 @@ func disorder(claims []record) (found []string) {
 	return found
 }
 
-// table is of the verdicts on each kind of trial.
+// table sums up the verdicts on each kind of trial.
 type table struct {
 	head  string
 	kinds []string

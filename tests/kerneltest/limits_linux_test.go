@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// deny leaves a process no more descriptors than it has, until the returned function is called.
+// deny lets a process open no more descriptors, until the returned function is called.
 func (r *rig) deny(v *voter) (restore func()) {
 	open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", v.cmd.Process.Pid))
 	if err != nil {
@@ -27,7 +27,7 @@ func (r *rig) deny(v *voter) (restore func()) {
 	return func() { _ = unix.Prlimit(pid, unix.RLIMIT_NOFILE, &old, nil) }
 }
 
-// starve leaves a process no more address space than it has: it ends when it needs more.
+// starve lets a process map no more memory: it ends when it needs more.
 func (r *rig) starve(v *voter) {
 	r.noteEnd(v)
 	few := unix.Rlimit{Cur: 1 << 20, Max: 1 << 20}
@@ -45,7 +45,7 @@ func (r *rig) killStorm(times int) {
 	}
 }
 
-// stopStorm stops one voter after another for an instant.
+// stopStorm stops one voter after another for a moment.
 func (r *rig) stopStorm(times int) {
 	for range times {
 		v := r.voters[r.rng.IntN(len(r.voters))]
@@ -55,7 +55,7 @@ func (r *rig) stopStorm(times int) {
 	}
 }
 
-// failure is a fault that a node may end of.
+// failure is a fault that may end a node.
 type failure struct {
 	name  string
 	brief bool // it is part of every run of the tests, at the leader
@@ -64,7 +64,7 @@ type failure struct {
 	undo  func(r *rig, v *voter) // nil for a storm, which befalls all and is over at once
 }
 
-// start is what becomes of a process that is started while the failure lasts.
+// start is what happens to a process that is started during the failure.
 type start int
 
 const (
@@ -95,8 +95,8 @@ func failures() []failure {
 	}
 }
 
-// TestNodesThatFailHarmNobody takes each failure to the leader, or to as many followers as may
-// fail. Whoever is left, or comes back, has one leader.
+// TestNodesThatFailHarmNobody exposes the leader, or two followers, to each failure. There is
+// never a second leader, and all follow one when the failure is over.
 func TestNodesThatFailHarmNobody(t *testing.T) {
 	t.Parallel()
 	r := onDisks(t, build(t, seed(t), brisk()))
@@ -119,7 +119,7 @@ func TestNodesThatFailHarmNobody(t *testing.T) {
 	}
 }
 
-// startFailing starts processes anew on disks that fail. Those that need the disk do not come up.
+// startFailing restarts processes during a failure. Those that need a failed disk do not start.
 func (r *rig) startFailing(f failure, victims []*voter) {
 	r.mu.Lock()
 	failures := 0

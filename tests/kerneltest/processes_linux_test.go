@@ -15,7 +15,7 @@ import (
 	"github.com/bmqelect/bmqelect/elector"
 )
 
-// start starts processes for those voters that have none.
+// start starts a process for each voter that has none.
 func (r *rig) start(voters ...*voter) {
 	self, err := os.Executable()
 	require.NoError(r.t, err)
@@ -52,7 +52,7 @@ func (r *rig) start(voters ...*voter) {
 	}
 }
 
-// listen takes what a process tells, until it has ended.
+// listen records what a process reports, until it has ended.
 func (r *rig) listen(v *voter, told io.Reader, heard chan struct{}) {
 	defer close(heard)
 	log, err := os.OpenFile(v.cfg.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
@@ -96,7 +96,7 @@ func (r *rig) listen(v *voter, told io.Reader, heard chan struct{}) {
 	}
 }
 
-// ends notes that a node's life ends from now on. Called with mu held.
+// ends records that a node ends now or later. The caller holds mu.
 func (r *rig) ends(name string) {
 	if l := r.lives[name]; len(l) > 0 {
 		l[len(l)-1].To = min(l[len(l)-1].To, now())
@@ -119,14 +119,14 @@ func (r *rig) tell(v *voter, order ...any) {
 	}
 }
 
-// noteEnd notes that what follows ends a voter's process.
+// noteEnd records that the caller is about to end a voter's process.
 func (r *rig) noteEnd(v *voter) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.ends(v.name)
 }
 
-// kill ends processes by SIGKILL, if they have not ended yet, and reaps them.
+// kill ends processes by SIGKILL, and waits for them.
 func (r *rig) kill(voters ...*voter) {
 	for _, v := range voters {
 		if v.cmd != nil {
@@ -163,7 +163,7 @@ func (r *rig) reap(voters ...*voter) {
 	}
 }
 
-// restart starts those again whose process has ended by itself.
+// restart starts the voters again whose process has ended by itself.
 func (r *rig) restart() {
 	for _, v := range r.voters {
 		if v.cmd == nil {
@@ -179,8 +179,8 @@ func (r *rig) restart() {
 	}
 }
 
-// mayEnd notes that a node may end by itself from now on, until the returned function is
-// called: then nobody can tell when exactly it did.
+// mayEnd records that a node may end by itself, at an unknown time until the returned function is
+// called.
 func (r *rig) mayEnd(v *voter) (until func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

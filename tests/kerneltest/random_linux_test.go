@@ -23,7 +23,7 @@ func fast() elector.Timing {
 	return t
 }
 
-// chaos is a random run: what was broken is repaired after a random time.
+// chaos is a run with random faults. Each is repaired after a random time.
 type chaos struct {
 	*rig
 	due     []repair
@@ -31,7 +31,7 @@ type chaos struct {
 	doing   string
 	actions map[string]func(*chaos) // that are chosen from
 	failing map[*voter]bool         // what fails there is undone later
-	idle    []time.Duration         // from a heal of everything until somebody worked
+	idle    []time.Duration         // from the repair of everything until a node worked
 }
 
 type repair struct {
@@ -39,15 +39,15 @@ type repair struct {
 	do func()
 }
 
-// while is a random time, short or long: from 20 ms to 5 s.
+// while returns a random time from 20 ms to 5 s, short or long with equal chances.
 func (c *chaos) while() time.Duration {
 	return time.Duration(float64(20*time.Millisecond) * math.Pow(250, c.rng.Float64()))
 }
 
-// later repairs something.
+// later plans a repair.
 func (c *chaos) later(do func()) { c.due = append(c.due, repair{time.Now().Add(c.while()), do}) }
 
-// some are n random voters.
+// some returns n random voters.
 func (c *chaos) some(n int) (chosen []*voter) {
 	for _, i := range c.rng.Perm(len(c.voters))[:n] {
 		chosen = append(chosen, c.voters[i])
@@ -55,7 +55,7 @@ func (c *chaos) some(n int) (chosen []*voter) {
 	return chosen
 }
 
-// leading is who leads, or anybody.
+// leading returns the leader, or any voter if none leads, and the others.
 func (c *chaos) leading() (leader *voter, others []*voter) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -68,7 +68,7 @@ func (c *chaos) leading() (leader *voter, others []*voter) {
 	return leader, others
 }
 
-// actions are chosen from with equal chances.
+// actions are chosen with equal chances.
 var actions = map[string]func(*chaos){
 	"kill": func(c *chaos) {
 		dead := c.some([]int{1, 1, 2, len(c.voters)}[c.rng.IntN(4)])
@@ -132,7 +132,7 @@ func (c *chaos) blockFor(at *voter, others []*voter) {
 	c.later(func() { c.clear(at) })
 }
 
-// repair repairs what is due.
+// repair makes the repairs that are due, or all.
 func (c *chaos) repair(all bool) {
 	slices.SortStableFunc(c.due, func(a, b repair) int { return a.at.Compare(b.at) })
 	for len(c.due) > 0 && (all || time.Now().After(c.due[0].at)) {
@@ -141,7 +141,7 @@ func (c *chaos) repair(all bool) {
 	}
 }
 
-// storm breaks one thing after another, and repairs it.
+// storm causes one fault after another, and repairs all of them.
 func (c *chaos) storm(limit time.Duration) {
 	names := slices.Sorted(maps.Keys(c.actions))
 	for end := time.Now().Add(limit); time.Now().Before(end); {
@@ -159,8 +159,8 @@ func (c *chaos) storm(limit time.Duration) {
 	c.restart()
 }
 
-// TestRandomFaults breaks whatever can be broken, heals all of it now and then, and demands
-// that all then follow one leader.
+// TestRandomFaults causes random faults, repairs all of them now and then, and demands that all
+// voters follow one leader then.
 func TestRandomFaults(t *testing.T) {
 	limit, err := time.ParseDuration(os.Getenv("KERNELTEST_TIME"))
 	if err != nil {

@@ -33,9 +33,9 @@ const (
 	runs      = "runs"         // a command of bmqnode exec ran at From and at To
 )
 
-// record is what a voter tells, one line of JSON each.
+// record is a report of a voter, a line of JSON.
 type record struct {
-	Node        string       `json:",omitempty"` // filled in by who reads
+	Node        string       `json:",omitempty"` // set by the reader
 	Kind        string       //
 	At          elector.Time //
 	Peer        string       `json:",omitempty"`
@@ -43,19 +43,19 @@ type record struct {
 	Links       int          `json:",omitempty"` // how many are up
 	From, To    elector.Time `json:",omitempty"`
 	First, Last lsn.LSN      // tokens of works, First taken after From, Last before To
-	Yes         int          `json:",omitempty"` // answers that leads sums up
+	Yes         int          `json:",omitempty"` // number of answers in leads
 	Refused     bool         `json:",omitempty"` // wrote: the register had admitted a newer token
 	Process     int          `json:",omitempty"` // of runs
 	Moved       *transition  `json:",omitempty"`
 }
 
-// transition is as a node logs it.
+// transition is one from the log of a node.
 type transition struct {
 	Group, From, To, Reason, Leader, Peer string
 	Term                                  lsn.Term
 }
 
-// transitionIn returns the transition of the default election that a line of a log tells of.
+// transitionIn returns the transition of the default election in a line of the log, if any.
 func transitionIn(line []byte) *transition {
 	var human struct {
 		Message string `json:"@message"`

@@ -18,10 +18,10 @@ import (
 const registerPort = 7500
 
 // The register keeps the token of the newest write, behind a fence. A client sends a line, the
-// token of a write or "read", and gets the newest token. The register itself tells what became of
-// a write: the writer does not always hear it.
+// token of a write or "read", and gets the newest token. The register itself records whether it
+// admitted a write, since the answer does not always reach the writer.
 
-// serveRegister serves until the test ends, and reads what it holds now and then.
+// serveRegister serves until the test ends, and reads the register now and then.
 func (r *rig) serveRegister() {
 	at := fmt.Sprintf("%s:%d", r.address(254), registerPort)
 	l, err := net.Listen("tcp", at)
@@ -50,7 +50,7 @@ func (r *rig) answerAll(conn net.Conn, fence *lsn.Fence) {
 	for lines := bufio.NewScanner(conn); lines.Scan(); {
 		var t lsn.LSN
 		if _, err := fmt.Sscanf(lines.Text(), "%d.%d", &t.Term, &t.Counter); err == nil {
-			r.mu.Lock() // so that nobody tells of this token before
+			r.mu.Lock() // so that no read of this token is recorded before
 			stale := fence.AdmitNew(t) != nil
 			at := now()
 			r.records = append(r.records, record{Kind: wrote, At: at, To: at, First: t, Refused: stale})
@@ -85,7 +85,7 @@ func (r *rig) readAll(at string, done <-chan struct{}) {
 	}
 }
 
-// register is a connection to the register, made when it is needed.
+// register is a connection to the register, dialed when it is needed.
 type register struct {
 	using sync.Mutex
 	conn  net.Conn
@@ -113,9 +113,8 @@ func (c *register) ask(at, line string) (answer string, err error) {
 	return answer, err
 }
 
-// writeAll writes with a new token again and again, as long as the leadership gives them out.
-// Now and then a write comes so late that another may lead by then: nothing except the fence
-// stops it.
+// writeAll writes with new tokens as long as the leadership issues them. It delays some writes until
+// another node may lead, so that only the fence can refuse them.
 func (s *speaker) writeAll(l *cluster.Leadership) {
 	for {
 		began := now()

@@ -45,17 +45,17 @@ type rig struct {
 	ended   int               // processes, by themselves
 }
 
-// life is of a node, from its start to what ended it.
+// life is the time of a node from its start to its end.
 type life struct{ From, To elector.Time }
 
-// voter is a place for a process, with a network namespace.
+// voter is a network namespace with a process, or without one.
 type voter struct {
 	name, ip, ns, port string
 	cfg                voterConfig
 	env                string    // a variable of the process
 	cmd                *exec.Cmd // nil if none runs
 	orders             io.WriteCloser
-	heard              chan struct{} // closed when all that the process told was read
+	heard              chan struct{} // closed when all output of the process was read
 	disk               *disk         // nil: a directory in memory
 }
 
@@ -74,7 +74,7 @@ func buildOf(t *testing.T, size int, seed uint64, timing elector.Timing) *rig {
 		t: t, rng: rand.New(rand.NewPCG(seed, 0)), number: rigs.Add(1),
 		lives: map[string][]life{}, now: map[string]record{}, doubt: map[string][]life{},
 	}
-	// All files are in memory: a disk that is slow is another fault.
+	// All files are in memory: a slow disk would be another fault.
 	dir, bridge := fmt.Sprintf("/run/rig%d", r.number), fmt.Sprintf("bridge%d", r.number)
 	require.NoError(t, os.Mkdir(dir, 0o755))
 	t.Cleanup(func() { r.keepLogs(dir) })
@@ -86,8 +86,8 @@ func buildOf(t *testing.T, size int, seed uint64, timing elector.Timing) *rig {
 	for i := range size {
 		name := string(names[i])
 		v := &voter{
-			// With one processor Go runs what waited for a time before what waited for input: a
-			// process that was held up writes before it reads.
+			// With one processor Go runs expired timers before goroutines with input: a process that
+			// was stopped writes before it reads.
 			env:  "GOMAXPROCS=1",
 			name: name, ip: r.address(i + 1),
 			ns: fmt.Sprintf("%s%d", name, r.number), port: fmt.Sprintf("port-%s%d", name, r.number),
@@ -124,7 +124,7 @@ func (r *rig) encrypt() {
 	}
 }
 
-// keepLogs copies out of the sandbox what explains a failure.
+// keepLogs copies the logs out of the sandbox, if the test has failed.
 func (r *rig) keepLogs(dir string) {
 	if !r.t.Failed() {
 		return
@@ -152,8 +152,8 @@ func (r *rig) connect(v *voter, bridge string) {
 
 func (r *rig) ip(args ...string) { r.run("", append([]string{"ip"}, args...)...) }
 
-// run runs a command with stdin and returns what it writes. An argument may be several,
-// with spaces between.
+// run runs a command with stdin and returns its output. A string may hold several arguments,
+// separated by spaces.
 func (r *rig) run(stdin string, args ...string) string {
 	r.t.Helper()
 	args = strings.Fields(strings.Join(args, " "))
@@ -164,12 +164,12 @@ func (r *rig) run(stdin string, args ...string) string {
 	return string(out)
 }
 
-// inside is a command line in a voter's namespace.
+// inside returns the command line that runs a command in a voter's namespace.
 func (v *voter) inside(command string) string {
 	return "nsenter --net=/run/netns/" + v.ns + " " + command
 }
 
-// await waits until done, which is asked under the lock.
+// await waits until done returns true. It calls done with mu held.
 func (r *rig) await(limit time.Duration, what string, done func() bool) {
 	r.t.Helper()
 	for end := time.Now().Add(limit); ; time.Sleep(2 * time.Millisecond) {
@@ -214,10 +214,10 @@ func (r *rig) rules(v *voter, rules ...string) {
 	r.run(text, v.inside("iptables-restore -w -n"))
 }
 
-// clear takes all firewall rules of a voter away.
+// clear removes all firewall rules of a voter.
 func (r *rig) clear(v *voter) { r.run("*filter\nCOMMIT\n", v.inside("iptables-restore -w")) }
 
-// heal takes all faults of the network away, and wakes everybody.
+// heal removes all faults of the network, and lets all processes go on.
 func (r *rig) heal() {
 	for _, v := range r.voters {
 		r.clear(v)

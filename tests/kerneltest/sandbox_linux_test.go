@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The environment says what a process of this test binary is to be.
+// The environment says which part a process of this test binary plays.
 const (
 	envInside  = "KERNELTEST_INSIDE" // the tests, in the sandbox
 	envVoter   = "KERNELTEST_VOTER"  // a voter; the value is its configuration
@@ -31,7 +31,7 @@ const (
 	envStuck   = "KERNELTEST_STUCK"  // a process that is to be stuck in exec, by this file
 )
 
-// missing says why the tests cannot run here.
+// missing is why the tests cannot run here; "" if they can.
 var missing string
 
 func TestMain(m *testing.M) {
@@ -61,7 +61,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// lacking says what the machine lacks for a sandbox.
+// lacking returns what the machine lacks for a sandbox.
 func lacking() string {
 	if os.Getuid() != 0 {
 		return "needs root, for network namespaces and firewalls"
@@ -89,8 +89,8 @@ func sandboxed(name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// enter runs the same tests again as the first process of a sandbox, whose end ends
-// all others there.
+// enter runs the same tests again as the first process of a sandbox. When it ends, the kernel
+// ends all others there.
 func enter() int {
 	runtime.LockOSThread() // or the end of the thread would kill the child
 	self, err := os.Executable()
@@ -133,7 +133,7 @@ func cgroup(outside string) string {
 	return filepath.Join("/sys/fs/cgroup/memory", "bmqelect-kerneltest-"+outside)
 }
 
-// beProxy is a proxy of the plainest kind.
+// beProxy is a TCP proxy.
 func beProxy(to string) {
 	l, err := net.Listen("tcp", os.Getenv(envProxyAt))
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
-// unlawful are the transitions that the protocol forbids, as the nodes logged them.
+// unlawful returns the logged transitions that the protocol forbids.
 func unlawful(records []record) (found []string) {
 	check := spec.NewCluster(nil, 0, spec.Checks{})
 	for _, rec := range records {

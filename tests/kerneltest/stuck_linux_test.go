@@ -18,8 +18,8 @@ import (
 	"github.com/bmqelect/bmqelect/internal/testkit"
 )
 
-// beStuck makes this process one that is stuck in exec when it is told so: the kernel closes its
-// file there, which is on a disk that hangs by then.
+// beStuck lets this process get stuck in exec after a line of input: exec closes its file, which is
+// on a disk that hangs by then.
 func beStuck(file string) {
 	f, err := os.Create(file)
 	if err == nil {
@@ -36,8 +36,8 @@ func beStuck(file string) {
 	os.Exit(1)
 }
 
-// TestAProcessStuckInExecHoldsUpNoCommand: Linux lets whoever reads /proc/PID/stat of such a
-// process wait. The supervisor of another command must not.
+// TestAProcessStuckInExecHoldsUpNoCommand: on Linux, a read of /proc/PID/stat of such a process
+// blocks. That must not block the supervisor of another command.
 func TestAProcessStuckInExecHoldsUpNoCommand(t *testing.T) {
 	if missing != "" {
 		t.Skip(missing)
@@ -47,7 +47,7 @@ func TestAProcessStuckInExecHoldsUpNoCommand(t *testing.T) {
 	}
 	self, err := os.Executable()
 	require.NoError(t, err)
-	// begin starts a part of this test, and returns when it is ready, with its standard input.
+	// begin starts a process of this test, and returns it with its standard input when it is ready.
 	begin := func(env ...string) (*exec.Cmd, io.Writer) {
 		cmd := exec.Command(self)
 		cmd.Env = append(os.Environ(), env...)

@@ -21,25 +21,25 @@ import (
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
-// voterConfig is for one voter.
+// voterConfig is the configuration of a voter's process.
 type voterConfig struct {
 	Config cluster.Config
 	Groups int    // further elections, for their traffic
 	Log    string // a file
 	TLSDir string // of its certificate; "" for none
-	// Supervised has a parent tell the others when the process is dead.
+	// Supervised gives the process a parent that certifies its death to the others.
 	Supervised bool
-	Register   string // address of what guarded work writes to; "" for nothing
+	Register   string // address of the register for guarded work; "" for none
 	Exec       bool   // it is `bmqnode exec`, with a command that says when it runs
 }
 
-// speaker is a voter's process: it reports, and does as it is told.
+// speaker is a voter's process: it reports, and carries out orders.
 type speaker struct {
 	cfg  voterConfig
 	log  *os.File
 	node *cluster.Node
 	mu   sync.Mutex
-	// closing is set if the node closes as ordered. Each node has its own.
+	// closing is set if an order closes the node. Each node has its own.
 	closing *atomic.Bool
 	register
 }
@@ -111,7 +111,7 @@ func (s *speaker) Write(line []byte) (int, error) {
 	return len(line), err
 }
 
-// open starts the node. One that was closed while its work went on may have to wait.
+// open starts the node. It retries, since the work of the last node may still go on.
 func (s *speaker) open() {
 	began := now()
 	for tries := 0; ; tries++ {
@@ -178,8 +178,8 @@ func (s *speaker) watchState(n *cluster.Node, closing *atomic.Bool) {
 	}
 }
 
-// work is guarded work that takes tokens. It stops when it is told to; if that is because
-// the lease runs out, at the last moment.
+// work is guarded work that takes tokens. It stops when it is told to, or at the last moment if
+// the lease runs out.
 func (s *speaker) work(e *cluster.Election) {
 	for {
 		l, err := e.Campaign(context.Background())
@@ -201,8 +201,8 @@ func (s *speaker) work(e *cluster.Election) {
 	}
 }
 
-// watch asks again and again until end, and tells for how long, without a break, the
-// answer was yes: from the end of the first call to the start of the last, in one term.
+// watch calls ask again and again until end. It reports the times in which all answers were yes in
+// one term: from the end of the first call to the start of the last.
 func (s *speaker) watch(kind string, end <-chan struct{}, ask func() (lsn.LSN, bool)) {
 	var r record       // of the claim that goes on, if From is not 0
 	var before lsn.LSN // the token of the call before
@@ -219,7 +219,7 @@ func (s *speaker) watch(kind string, end <-chan struct{}, ask func() (lsn.LSN, b
 		token, yes := ask()
 		ended := now()
 		if yes && kind == leads && (token.IsZero() || !was || began.Sub(last) > 2*time.Millisecond) {
-			// The first, or the first after the process was held up.
+			// The first answer, or the first one after the process was stopped.
 			s.say(record{Kind: answer, From: began, To: ended})
 		}
 		was, last = yes, ended
@@ -251,7 +251,7 @@ func (s *speaker) watch(kind string, end <-chan struct{}, ask func() (lsn.LSN, b
 	}
 }
 
-// obey does what the test says.
+// obey carries out an order of the test.
 func (s *speaker) obey(order []string) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()

@@ -1,10 +1,8 @@
 package gossip
 
 import (
-	"bytes"
 	"net"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -14,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/testkit"
 )
 
 // knife cuts one node off from some others.
@@ -90,22 +89,9 @@ func TestGarbageAndSilentStreamsDisturbNothing(t *testing.T) {
 }
 
 // lines collects a node's log.
-type lines struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
+type lines struct{ testkit.Buffer }
 
-func (l *lines) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(b)
-}
-
-func (l *lines) count(text string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Count(l.buf.String(), text)
-}
+func (l *lines) count(text string) int { return strings.Count(l.String(), text) }
 
 func (l *lines) option(c *Config) { l.at(hclog.Info, c) }
 func (l *lines) debug(c *Config)  { l.at(hclog.Debug, c) }
