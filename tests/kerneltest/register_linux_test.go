@@ -113,8 +113,8 @@ func (c *register) ask(at, line string) (answer string, err error) {
 	return answer, err
 }
 
-// writeAll writes with new tokens as long as the leadership issues them. It delays some writes until
-// another node may lead, so that only the fence can refuse them.
+// writeAll writes with new tokens as long as the leadership issues them. It delays some writes
+// until another node may lead, so that only the fence can refuse them.
 func (s *speaker) writeAll(l *cluster.Leadership) {
 	for {
 		began := now()

@@ -107,7 +107,9 @@ func TestWhatMemberlistLetsThrough(t *testing.T) {
 		"user state": encode(typePushPull, pushPull{UserStateLen: 20 << 20}),
 		"compressed": bomb,
 	}
-	packets := map[string][]byte{"compressed": bomb, "compressed part": together(bomb)}
+	packets := map[string][]byte{
+		"compressed": bomb, "compressed part": together(bomb), "compressed twice": compressed(t, bomb),
+	}
 	const much = 8 << 20
 
 	victim := newPinger(t)
