@@ -184,8 +184,8 @@ func TestStepDownRests(t *testing.T) {
 		func(cfg *cluster.Config) { cfg.Election.NotCandidate = cfg.Node == "c" }))
 }
 
-// TestCandidacyChangesAtRunTime: the leader hands over, and another one that was not a
-// candidate is one from now on, at which a Run that waits for that leads.
+// TestCandidacyChangesAtRunTime: a leader that is no longer a candidate hands over to a node that
+// has become one. The Run that waited there then leads.
 func TestCandidacyChangesAtRunTime(t *testing.T) {
 	withCluster(t, three, func(t *testing.T, c *testCluster) {
 		require.Equal(t, cluster.NodeID("a"), c.AwaitLeader())
@@ -227,8 +227,8 @@ func TestCandidacyChangesAtRunTime(t *testing.T) {
 	}))
 }
 
-// TestPriorityChangesAtRunTime: the leader learns of another one's by its acks, and acts on
-// its own.
+// TestPriorityChangesAtRunTime: the leader learns the priorities of others by their acks, and it
+// takes its own new priority into account.
 func TestPriorityChangesAtRunTime(t *testing.T) {
 	withCluster(t, three, func(t *testing.T, c *testCluster) {
 		old := c.AwaitLeader()
@@ -253,7 +253,7 @@ func TestAnObserverIsNoCandidate(t *testing.T) {
 	}, clustertest.Configure(func(cfg *cluster.Config) { cfg.Voters = []cluster.NodeID{"a", "b"} }))
 }
 
-// odd is an error of an application that is not well itself.
+// odd is an error whose method panics if it is nil, and may return no text.
 type odd struct{ text string }
 
 func (o *odd) Error() string { return o.text }

@@ -55,8 +55,8 @@ func TestTheDeadlineOfAPausedLeaderIsTheEndOfItsLease(t *testing.T) {
 	}, useClocks)
 }
 
-// The lease of a node is renewed while its work stops, but not the time of the work: it is
-// over at its deadline, before anybody has looked at the clock.
+// The lease of a node is renewed while its work stops, but the deadline of the work stays. The
+// leadership is not valid from then on, even before any timer has fired.
 func TestStoppingWorkIsNotValidAfterItsDeadline(t *testing.T) {
 	clocks, useClocks := leapingClocks(three)
 	withCluster(t, three, func(t *testing.T, c *testCluster) {

@@ -38,8 +38,8 @@ func TestStatusNamesWhatDiffersBetweenMembers(t *testing.T) {
 	}))
 }
 
-// While c is taken out of the voters it goes on as one, with an acknowledgement for each
-// heartbeat. That is usual: no warning, and a line for each time that it comes.
+// While c is taken out of the voters, c itself goes on as one and acknowledges every heartbeat.
+// That is normal: there is no warning, and one line for each link.
 func TestAVoterThatIsOneNoMoreIsToldOfOnceALink(t *testing.T) {
 	var log lockedBuffer
 	withCluster(t, three, func(t *testing.T, c *testCluster) {

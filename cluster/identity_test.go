@@ -27,7 +27,7 @@ func (c *testCluster) copyDir(id cluster.NodeID) string {
 	return dir
 }
 
-// twin is a process of a node's name beside that of the cluster, or instead of it.
+// twin is a second process with a node's name, beside that of the cluster or instead of it.
 type twin struct {
 	*cluster.Node
 	process *testprocess.Process
@@ -97,8 +97,8 @@ func TestACopyOfTheLeadersDirectoryDoesNotUnseatIt(t *testing.T) {
 // breakLink resets the link between two nodes, as a firewall may.
 func (c *testCluster) breakLink(a, b cluster.NodeID) { c.Faults(a).Reset(b) }
 
-// A node that comes back on a copy of its data directory does not know what it voted
-// since. It takes no part until its directory is empty.
+// A node that comes back on a copy of its data directory does not know its votes since the copy was
+// made. It takes no part until its directory is empty.
 func TestARestoredCopyTakesNoPart(t *testing.T) {
 	withCluster(t, three, func(t *testing.T, c *testCluster) {
 		leader := c.elect()
@@ -126,8 +126,8 @@ func TestARestoredCopyTakesNoPart(t *testing.T) {
 	})
 }
 
-// A machine that was lost with its disk, and of whose end nobody has proof, is
-// replaced without a restart of those that are well.
+// A machine was lost with its disk, and nobody has proof of its end. It is replaced without a
+// restart of the other nodes.
 func TestALostMachineIsForgottenAndReplaced(t *testing.T) {
 	withCluster(t, three, func(t *testing.T, c *testCluster) {
 		leader := c.elect()

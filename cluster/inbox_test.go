@@ -67,7 +67,7 @@ func TestOnlyEventsThatSomebodyWantedAreMissed(t *testing.T) {
 	})
 }
 
-// What is asked of a driver that hangs is bounded, and the newest counts when it goes on.
+// The requests to a driver that hangs are bounded, and the newest counts when it goes on.
 func TestCampaignsBesideAStuckDriverLeaveNothingBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := leadsAlone(t)

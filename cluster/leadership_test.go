@@ -153,8 +153,7 @@ func TestWorkOfTwoNodesNeverOverlapsInAHandover(t *testing.T) {
 	}
 }
 
-// A lease that was about to end and was renewed after all costs an interruption,
-// not the leadership.
+// If a lease that was about to end is renewed after all, work is interrupted, but leadership stays.
 func TestAfterABlinkTheSameNodeGoesOn(t *testing.T) {
 	withCluster(t, three, func(t *testing.T, c *testCluster) {
 		o := c.campaign("a")
@@ -217,8 +216,7 @@ func TestALeadershipIsOverBeforeTheOthersLearnIt(t *testing.T) {
 	})
 }
 
-// Should another node lead in a higher term, against all promises, the work ends at
-// once.
+// If another node leads in a higher term, against all promises, the work ends at once.
 func TestAPreemptedLeadershipEndsAtOnce(t *testing.T) {
 	withContest(t, func(t *testing.T, o *contest, l *cluster.Leadership) {
 		n := l.Node()

@@ -101,7 +101,7 @@ func TestCloseSaysThatTheLoggerBlocks(t *testing.T) {
 	}
 }
 
-// What a logger that goes on gets: what waited, in order, then how much was lost.
+// A logger that goes on gets the lines that waited, in order, and a report of the lost ones.
 func TestLinesBeyondTheRoomAreLostAndCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := newGatedLog()
@@ -132,8 +132,8 @@ func TestLinesBeyondTheRoomAreLostAndCounted(t *testing.T) {
 	})
 }
 
-// More that is lost while the queue is never empty is told of before the end if it is much, and
-// at the end in any case.
+// While the queue is never empty a big loss is reported before the end. Every loss is reported at
+// the end.
 func TestAllThatWasLostIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := newGatedLog()
@@ -190,7 +190,7 @@ func TestLinesBelowTheLevelTakeNoRoom(t *testing.T) {
 	})
 }
 
-// The sinks of an intercepting logger have levels of their own.
+// An intercepting logger gets lines of all levels, because its sinks have their own.
 func TestLinesForSinksAreKept(t *testing.T) {
 	var out bytes.Buffer
 	to := hclog.NewInterceptLogger(&hclog.LoggerOptions{Level: hclog.Warn, Output: io.Discard})

@@ -23,7 +23,7 @@ func TestAMeshAddressWithoutHostIsThatOfTheGossip(t *testing.T) {
 	}
 }
 
-// The join addresses are real ones: the resolver's and the kernel's words are told.
+// The join addresses are real, so the errors are those of the resolver and the kernel.
 func TestWhyNoOtherMemberIsFound(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -39,7 +39,7 @@ func (d *diary) newest() (l cluster.Leader) {
 	return l
 }
 
-// Voters and an observer know what the leader tells of itself, in every election.
+// Voters and an observer know the Meta of the leader, in every election.
 func TestEveryNodeKnowsTheMetaOfTheLeader(t *testing.T) {
 	ids := append([]cluster.NodeID{"observer"}, three...)
 	withCluster(t, ids, func(t *testing.T, c *testCluster) {
@@ -66,8 +66,8 @@ func TestEveryNodeKnowsTheMetaOfTheLeader(t *testing.T) {
 	}, tellingStarts(three...))
 }
 
-// The leader's process is killed and started again, over and over, so that old and new
-// ones lead in turn. What a node says of a leadership is of the process that held it.
+// The leader's process is killed and started again, over and over, so that old and new processes
+// lead in turn. Every node tells the Meta of the process that held each leadership.
 func TestTheMetaIsThatOfTheProcessThatLeads(t *testing.T) {
 	withCluster(t, three, func(t *testing.T, c *testCluster) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -111,8 +111,8 @@ func TestTheMetaIsThatOfTheProcessThatLeads(t *testing.T) {
 	}, tellingStarts(three...), clustertest.Configure(awaitCampaign))
 }
 
-// A follower may know the next process of the leader's name from a new link while it still
-// follows the old one; and terms may begin again, where the disk is lost.
+// A follower may have a link to the next process of the leader's name while it still follows the
+// old one. Terms begin again if the disk was lost.
 func TestTheNextProcessOfALoneVoterHasItsOwnMeta(t *testing.T) {
 	withCluster(t, []cluster.NodeID{"a", "o"}, func(t *testing.T, c *testCluster) {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -14,7 +14,7 @@ import (
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
-// minTerm configures nodes with what least says at each of their starts.
+// minTerm sets MinTerm to the result of least at each start of a node.
 func minTerm(least func(id cluster.NodeID) lsn.Term) clustertest.Option {
 	return clustertest.Configure(func(cfg *cluster.Config) { cfg.MinTerm = least(cfg.Node) })
 }
@@ -61,8 +61,9 @@ func TestAClusterThatLostEveryDiskStartsAboveItsFences(t *testing.T) {
 	}, minTerm(func(cluster.NodeID) lsn.Term { return least }))
 }
 
-// Where the minimum differs, one node leads all the time, and soon above the highest; if
-// a majority has it, never below. An observer follows, whatever its own is.
+// If minimum terms differ, one node leads all the time, and soon in a term above the highest
+// minimum. If a majority has that minimum, nobody leads below it. An observer follows, whatever its
+// own minimum is.
 func TestNodesMayDifferInTheirMinimumTerm(t *testing.T) {
 	const least lsn.Term = 37
 	for _, have := range [][]cluster.NodeID{

@@ -91,7 +91,7 @@ func TestNodeThatCannotWriteTakesNoPartAndSaysWhy(t *testing.T) {
 	})
 }
 
-// Whoever leads after its directory was deleted would start blank after the next crash.
+// A node whose directory was deleted would forget its votes with the next crash.
 func TestANodeWhoseDirectoryIsDeletedTakesNoPart(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("it does not let go of open files")
@@ -134,8 +134,7 @@ func TestFailedStartLeavesNothingBehind(t *testing.T) {
 	}, clustertest.Down("a"))
 }
 
-// A term that cannot be right must not become everyone's, and who sends one is
-// not listened to.
+// A term that cannot be right must not spread, and the link to its sender is closed.
 func TestAnAbsurdTermClosesTheLink(t *testing.T) {
 	withCluster(t, three, func(t *testing.T, c *testCluster) {
 		leader := c.elect()

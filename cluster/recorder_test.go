@@ -15,7 +15,8 @@ import (
 	"github.com/bmqelect/bmqelect/internal/base/recording"
 )
 
-// TestADiskThatTakesNothingIsFound before anything happens, and also when it takes files again.
+// TestADiskThatTakesNothingIsFound before there is anything to record. It is also found that the
+// disk takes files again.
 func TestADiskThatTakesNothingIsFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := leadsAlone(t)

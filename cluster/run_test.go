@@ -117,8 +117,8 @@ func TestRunEndsWithTheNode(t *testing.T) {
 	})
 }
 
-// A leader without work is of no use: each node whose work ends by itself gives leadership
-// up, so that the others have their turn, and rests ever longer.
+// A leader without work is of no use: a node whose work ends by itself gives leadership up, so that
+// the others get their turn, and rests longer each time.
 func TestWorkThatEndsByItselfGivesLeadershipUp(t *testing.T) {
 	withCluster(t, three, func(t *testing.T, c *testCluster) {
 		began := map[cluster.NodeID][]time.Time{}
@@ -153,7 +153,7 @@ func TestWorkThatEndsByItselfGivesLeadershipUp(t *testing.T) {
 	})
 }
 
-// Work whose write outlasted the lease has not failed: it was told to stop.
+// Work has not failed if its write took longer than the lease: it was told to stop.
 func TestWorkThatLostItsLeaseHasNotEndedByItself(t *testing.T) {
 	withCluster(t, three, func(t *testing.T, c *testCluster) {
 		end := c.run(working(func(ctx context.Context, l *cluster.Leadership) error {
@@ -171,8 +171,8 @@ func TestWorkThatLostItsLeaseHasNotEndedByItself(t *testing.T) {
 	})
 }
 
-// Work that fails because it was canceled leaves no rest: nobody campaigns, and whoever does
-// next is not told of one.
+// Work that fails because it was canceled causes no rest: nobody campaigns then, and the next
+// campaign must not wait.
 func TestWorkThatFailsWhileItIsCanceledLeavesNoRest(t *testing.T) {
 	withCluster(t, one, func(t *testing.T, c *testCluster) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -230,7 +230,7 @@ func TestWorkElsewhereKeepsLeadership(t *testing.T) {
 	})
 }
 
-// One more replica of the same program works where nobody is to lead.
+// The same program can run on a node that is not a candidate.
 func TestRunWhereTheNodeNeverStands(t *testing.T) {
 	withCluster(t, three, func(t *testing.T, c *testCluster) {
 		var d diary
@@ -393,8 +393,8 @@ func TestLeaderWaitsForOne(t *testing.T) {
 	}, clustertest.Down("b", "c"))
 }
 
-// Only who holds a leadership can say that its work has stopped: a second Run, as a
-// reload of the configuration may start one, is refused until the first has returned.
+// Only the holder of a leadership can say that its work has stopped. So a second Run, which a
+// reload of a configuration may start, is refused until the first has returned.
 func TestASecondRunWaitsForTheFirst(t *testing.T) {
 	withCluster(t, three, func(t *testing.T, c *testCluster) {
 		e := c.Node("a").Default()

@@ -33,7 +33,7 @@ const (
 	election = 10 * time.Second
 )
 
-// testCluster is a cluster of clustertest, and what many tests of this package ask of it.
+// testCluster adds to a cluster of clustertest what many tests of this package need.
 type testCluster struct {
 	*clustertest.Cluster
 	t   *testing.T
@@ -64,7 +64,7 @@ func withCluster(t *testing.T, ids []cluster.NodeID, f func(*testing.T, *testClu
 	}, append([]clustertest.Option{network, disks}, options...)...)
 }
 
-// config is how a node is configured that a test itself starts, within context.
+// config is the configuration of a node that a test itself starts, with context.
 func (c *testCluster) config(id cluster.NodeID) cluster.Config {
 	return cluster.Config{
 		Node: id, Voters: c.ids, DataDir: c.DataDir(id), MeshAddr: c.peers()[id], Insecure: true,
@@ -114,7 +114,7 @@ func (c *testCluster) leader(group ...string) *cluster.Node {
 	return c.Node(id)
 }
 
-// elect is leader, once there was time for an election.
+// elect gives the nodes time for an election, and returns the leader.
 func (c *testCluster) elect() *cluster.Node {
 	c.t.Helper()
 	time.Sleep(election)

@@ -17,7 +17,7 @@ import (
 	"github.com/bmqelect/bmqelect/scouting"
 )
 
-// What a node records of its configuration is all that an incident is replayed with.
+// A replay of an incident has the configuration of each node from its recording, and it is equal.
 func TestAnIncidentIsReplayedAsTheNodesElect(t *testing.T) {
 	base := elector.Config{Self: "a", Voters: []NodeID{"a", "b", "c", "d"}, Timing: elector.Article()}
 	own, plain := base, base
@@ -65,8 +65,7 @@ func TestAnIncidentIsReplayedAsTheNodesElect(t *testing.T) {
 	}
 }
 
-// settings are the fields of an elector's configuration that a node's own has, those of
-// Timing one by one.
+// settings are the fields that an elector's and a node's configuration share, and those of Timing.
 func settings(of reflect.Type) (names []string) {
 	for _, f := range reflect.VisibleFields(of) {
 		if _, configured := reflect.TypeFor[ElectionConfig]().FieldByName(f.Name); f.Name == "Timing" {

@@ -18,7 +18,7 @@ func closeAtOnce(t *testing.T, n *cluster.Node) {
 	require.Error(t, n.Close(cluster.Canceled))
 }
 
-// The ways in which a node can leave while its guarded work goes on.
+// cuts are the ways in which a node can leave while its guarded work goes on.
 var cuts = map[string]func(*testing.T, *cluster.Node){
 	"close without waiting": closeAtOnce,
 	"close whose ctx ends": func(t *testing.T, n *cluster.Node) {
@@ -41,9 +41,9 @@ var cuts = map[string]func(*testing.T, *cluster.Node){
 	},
 }
 
-// A node that starts again on its directory proves to the others that its old process
-// is gone. Guarded work of that process may go on until its deadline, if the node left
-// without waiting: nobody else leads before.
+// A node that starts again on its directory proves to the others that its old process is gone. If
+// the node left without waiting, guarded work of the old process may go on until its deadline:
+// nobody else may lead before.
 func TestNobodyLeadsBesideTheWorkOfANodeThatLeftAndStartedAgain(t *testing.T) {
 	for name, leave := range cuts {
 		t.Run(name, func(t *testing.T) {
@@ -134,8 +134,8 @@ func TestReleasedWorkFreesTheDirectoryAtOnce(t *testing.T) {
 	})
 }
 
-// Of several elections the work with the latest deadline counts, also of one that was
-// closed by itself before.
+// The work with the latest deadline counts, over all elections. One of them was closed before the
+// node.
 func TestTheDirectoryIsHeldForTheWorkOfEveryElection(t *testing.T) {
 	withCluster(t, one, func(t *testing.T, c *testCluster) {
 		n := c.Node("a")

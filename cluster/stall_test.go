@@ -19,7 +19,7 @@ import (
 
 // A follower that was stopped for longer than the inactivity interval reads the heartbeats
 // that waited for it before it judges: it neither gives its leader up nor scouts. Its links
-// stay, too: how long they were silent is not judged before they are read.
+// stay, too: their silence is not judged before they are read.
 func TestAStoppedFollowerListensBeforeItJudges(t *testing.T) {
 	withCluster(t, three, func(t *testing.T, c *testCluster) {
 		leader := c.elect()
@@ -44,8 +44,8 @@ func TestAStoppedFollowerListensBeforeItJudges(t *testing.T) {
 	})
 }
 
-// What a follower measures of its leader's link, and how soon it detects the leader's death, is
-// the same before and after the follower was stopped.
+// That a follower was stopped changes neither what it measures of its leader's link nor how soon it
+// detects the leader's death.
 func TestAStallOfItsOwnTeachesAFollowerNothing(t *testing.T) {
 	ask := detector.QoS{Detect: time.Second, Accuracy: 0.99999,
 		Mistakes: detector.Recurrence(24 * time.Hour)}
@@ -80,8 +80,8 @@ func TestAStallOfItsOwnTeachesAFollowerNothing(t *testing.T) {
 	}, demanding)
 }
 
-// A leader that hangs is given up by a follower that was stopped, too, although what fills
-// its inbox makes it late again and again.
+// A follower that was stopped gives up a leader that hangs, even if a flood of events makes the
+// follower late again and again.
 func TestAFloodPutsNoJudgementOff(t *testing.T) {
 	withCluster(t, three, func(t *testing.T, c *testCluster) {
 		leader := c.elect()
@@ -106,8 +106,8 @@ func TestAFloodPutsNoJudgementOff(t *testing.T) {
 	})
 }
 
-// Whatever a driver does first after it was held up, it lets the followers among its elections
-// read what waits before they judge.
+// Whatever wakes a driver that was held up, its elections that follow read the messages that wait
+// before they judge their leader.
 func TestALateDriverListensFirstWhateverItWasWokenBy(t *testing.T) {
 	const late = 1800 * time.Millisecond // longer than the inactivity interval
 	var held atomic.Pointer[cluster.NodeID]
@@ -149,8 +149,8 @@ func TestALateDriverListensFirstWhateverItWasWokenBy(t *testing.T) {
 	}
 }
 
-// A tick that is late by less than a millisecond is judged at once, as timers are; another one
-// gives what waits as long again.
+// A tick that is late by less than a millisecond is handled at once, because timers are usually
+// that late. After a later tick the election waits as long again.
 func TestTimersAreALittleLate(t *testing.T) {
 	for late, judged := range map[time.Duration]time.Duration{
 		999 * time.Microsecond: 999 * time.Microsecond,

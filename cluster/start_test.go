@@ -12,7 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A disk that does not answer ends no start, and the directory stays held until it has.
+// Start returns with its context although the disk hangs. The directory stays locked until the disk
+// answers.
 func TestAStartOnADiskThatHangsEndsWithItsContext(t *testing.T) {
 	cfg := Config{
 		Node: "a", Voters: []NodeID{"a"}, DataDir: t.TempDir(),

@@ -55,9 +55,9 @@ func (c *testCluster) links() (up int) {
 	return up
 }
 
-// A node measures round trips, and tells the elections that stand in turn, those too that
-// are opened later. The next leads a few round trips after the leader's death: more than one
-// if some have its proof, which they are to believe by themselves, before the others do.
+// A node measures round trips, and tells all elections whose nodes stand in turn, also those that
+// are opened later. The next node leads a few round trips after the leader's death. It takes more
+// than one because the others may get their proof of the death later.
 func TestNodesThatStandInTurnNeedRoundTripsOnly(t *testing.T) {
 	const oneWay = 10 * time.Millisecond
 	inTurn := elector.Article()
@@ -88,8 +88,8 @@ func TestNodesThatStandInTurnNeedRoundTripsOnly(t *testing.T) {
 		}))
 }
 
-// What a follower promises counts the mean delay, is the bound for links that keep order, and
-// does not suffer from what was sent between two links.
+// The promise of a follower counts the mean delay, follows the bound for links that keep order, and
+// is not changed by heartbeats that were sent while there was no link.
 func TestAFollowerPromisesWhatTCPCanKeep(t *testing.T) {
 	ask := detector.QoS{
 		Detect: 8 * time.Second, Mistakes: detector.Recurrence(time.Hour), Accuracy: 0.99,

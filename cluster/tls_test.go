@@ -200,8 +200,7 @@ func TestAListOfNamesThatIsGoneStillCounts(t *testing.T) {
 	})
 }
 
-// What becomes of credentials while a node runs is tested in package credentials: here that its
-// gossip and its status follow.
+// Package credentials has the tests of reloads. This one shows that gossip and status follow them.
 func TestReloadedKeysAreThoseOfGossip(t *testing.T) {
 	dir := t.TempDir()
 	issue(t, dir, 24*365*time.Hour)

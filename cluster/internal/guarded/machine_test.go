@@ -23,7 +23,7 @@ func leads(t *testing.T) (m *Machine, id leadership.ID, over <-chan struct{}) {
 	return m, id, over
 }
 
-// steps does what is left to the driver.
+// steps takes the requests, as the driver does.
 func steps(m *Machine) (asked []elector.Input) {
 	for in, ok := m.NextRequest(); ok; in, ok = m.NextRequest() {
 		asked = append(asked, in)
@@ -51,8 +51,8 @@ func TestWhatIsAskedOfAStuckDriverIsBounded(t *testing.T) {
 	require.Empty(t, m.State().Unfit)
 }
 
-// A step that was under way when the campaign began knows nothing of what the campaign
-// asks for: it must not grant it.
+// A step of the elector that was under way when the campaign began does not know the requests of
+// the campaign: it must not grant it.
 func TestACampaignIsNotGrantedByAStepThatBeganBefore(t *testing.T) {
 	m, id, over := leads(t)
 	m.Feed(leadership.GiveUp{ID: id})

@@ -32,8 +32,8 @@ type referee struct {
 	last     leadership.ID
 }
 
-// Whatever comes in which order, work is told in time, is over at its deadline, and is
-// never granted beside other work.
+// Whatever the inputs and their order, work is told to stop in time, is over at its deadline, and
+// never overlaps with other work.
 func TestInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := leadership.New(leadership.Config{
@@ -53,7 +53,7 @@ func TestInvariants(t *testing.T) {
 	})
 }
 
-// draw is an input that a caller may give: the elector says truly what it leads.
+// draw returns a random input. Those of the elector are consistent.
 func (r *referee) draw(t *rapid.T) leadership.Input {
 	id := leadership.ID(rapid.IntRange(0, int(r.last)).Draw(t, "id"))
 	if rapid.IntRange(0, 3).Draw(t, "another") > 0 {

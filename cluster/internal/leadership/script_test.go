@@ -1,6 +1,7 @@
 package leadership_test
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -59,22 +60,29 @@ func play(t *testing.T, m *leadership.Machine, script string) string {
 	return out.String()
 }
 
+// plain are the inputs of one word.
+var plain = map[string]leadership.Input{
+	"resign": leadership.Resign{}, "fit": leadership.Fitness{},
+	"unfit":     leadership.Fitness{Unfit: "disk full"},
+	"candidate": leadership.Candidacy{MayStand: true}, "no-candidate": leadership.Candidacy{},
+}
+
 // parse returns the input that the words of a line mean.
 func parse(t *testing.T, words []string) leadership.Input {
 	if len(words) == 0 {
 		return leadership.Tick{}
 	}
 	has := func(word string) bool { return slices.Contains(words, word) }
-	option := func(key string) string {
+	option := func(key string) (value string) {
 		for _, w := range words {
-			if value, ok := strings.CutPrefix(w, key+"="); ok {
-				return value
+			if v, ok := strings.CutPrefix(w, key+"="); ok {
+				value = v
 			}
 		}
-		return ""
+		return value
 	}
 	number := func(text string) uint64 {
-		n, err := strconv.ParseUint(text, 10, 64)
+		n, err := strconv.ParseUint(cmp.Or(text, "0"), 10, 64)
 		require.NoError(t, err, words)
 		return n
 	}
@@ -86,35 +94,23 @@ func parse(t *testing.T, words []string) leadership.Input {
 		require.NoError(t, err, words)
 		return elector.Time(d)
 	}
-	reason := func(name string) elector.Reason {
+	reason := func() elector.Reason {
 		for r := elector.ReasonNone; r <= elector.Resigned; r++ {
-			if r.String() == name {
+			if r.String() == words[1] {
 				return r
 			}
 		}
-		require.Fail(t, "no reason", name)
+		require.Fail(t, "no reason", words[1])
 		return 0
 	}
 	id := func() leadership.ID { return leadership.ID(number(words[1])) }
 	switch words[0] {
 	case "campaign":
-		in := leadership.Campaign{ID: id()}
-		if after := option("after"); after != "" {
-			in.After = leadership.ID(number(after))
-		}
-		return in
+		return leadership.Campaign{ID: id(), After: leadership.ID(number(option("after")))}
 	case "give-up":
 		return leadership.GiveUp{ID: id()}
 	case "release":
 		return leadership.Release{ID: id()}
-	case "resign":
-		return leadership.Resign{}
-	case "fit":
-		return leadership.Fitness{}
-	case "unfit":
-		return leadership.Fitness{Unfit: "disk full"}
-	case "candidate", "no-candidate":
-		return leadership.Candidacy{MayStand: words[0] == "candidate"}
 	case "prefer":
 		return leadership.Prefer{Priority: int(number(words[1]))}
 	case "close":
@@ -125,12 +121,12 @@ func parse(t *testing.T, words []string) leadership.Input {
 			Handover: has("handover"), Pending: has("pending"),
 		}
 	case "stop-work":
-		return leadership.StopWork{By: moment(option("by")), Why: reason(words[1])}
+		return leadership.StopWork{By: moment(option("by")), Why: reason()}
 	case "lost":
-		return leadership.Lost{Why: reason(words[1])}
+		return leadership.Lost{Why: reason()}
 	}
-	require.Fail(t, "unknown input", words)
-	return nil
+	require.Contains(t, plain, words[0])
+	return plain[words[0]]
 }
 
 // show tells the effects of a step, one a line.

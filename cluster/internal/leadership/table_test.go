@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -176,12 +177,7 @@ func TestANodeThatIsNoCandidateDoesWhatAnUnfitOneDoes(t *testing.T) {
 }
 
 func asked(e leadership.Effects, want elector.Input) bool {
-	for _, in := range e.Requests {
-		if in == want {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(e.Requests, want)
 }
 
 // TestTablePage compares docs/leadership_table.md with the table; -rewrite writes it.

@@ -86,8 +86,7 @@ func TestAHeartbeatTakesNoMemory(t *testing.T) {
 	require.Zero(t, allocated)
 }
 
-// BenchmarkHeartbeat is what a heartbeat takes from the link's reader to the
-// driver, and there.
+// BenchmarkHeartbeat measures the path of a heartbeat from the reader of a link through the driver.
 func BenchmarkHeartbeat(b *testing.B) {
 	l, e := fed(b)
 	b.ReportAllocs()
@@ -115,8 +114,7 @@ func TestAPauseShowsWhateverComesFirstAfterIt(t *testing.T) {
 	})
 }
 
-// Neither elections that were closed are kept, nor their work that was cut off, once it has
-// stopped.
+// An election that was closed is forgotten once its work, which was cut off, has been released.
 func TestWhatIsOverIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, first := run(t, clock.Process(), "a")
@@ -145,8 +143,8 @@ func TestWhatIsOverIsForgotten(t *testing.T) {
 	})
 }
 
-// A process that was proven dead holds no promise any more: the death of the one after it
-// counts at once. Beside one that was not, it does not.
+// A process whose death is proven holds no promise any more, so the death of the next process of
+// that name counts at once. It does not count if the death of the process before is not proven.
 func TestARestartAfterAProvenDeathCastsNoDoubt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, _ := run(t, clock.Process(), "a", "b")
@@ -185,7 +183,7 @@ func TestElectionsLearnOfRoundTripsThatChangeMuch(t *testing.T) {
 	}
 }
 
-// late is a context whose waiter is late: before each wait it calls sleep.
+// late is a context that delays its waiter: it calls sleep before each wait.
 type late struct {
 	context.Context
 
@@ -221,7 +219,7 @@ func TestAHandoverIsJudgedByHowItEnded(t *testing.T) {
 	})
 }
 
-// What the driver has done counts, also for a caller who finds that ctx or the driver has ended.
+// If the driver has run a function, the caller gets its result even if ctx or the driver has ended.
 func TestWhatIsDoneIsToldAndDoneOnce(t *testing.T) {
 	for range 20 { // a select chooses at random
 		for _, canceled := range []bool{false, true} {
@@ -248,7 +246,7 @@ func TestWhatIsDoneIsToldAndDoneOnce(t *testing.T) {
 	}
 }
 
-// An election waits for a driver that hangs once, whatever is asked for.
+// An election is in the list of a driver that hangs only once, however many requests it has.
 func TestAStuckDriverHasNoListThatGrows(t *testing.T) {
 	l, e := run(t, clock.System(), "a")
 	l.view(func(*Driver) {
@@ -260,7 +258,8 @@ func TestAStuckDriverHasNoListThatGrows(t *testing.T) {
 	})
 }
 
-// The driver is held up while the persister ends.
+// Callers that wait for the disk get its failure, even if the driver hangs while the persister
+// ends.
 func TestWhoWaitsForTheDiskGetsItsFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, e := run(t, clock.Process(), "a")

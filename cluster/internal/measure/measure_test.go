@@ -21,7 +21,7 @@ func TestAWriteIsTimedWhileItRunsAndAfter(t *testing.T) {
 	})
 }
 
-// What is counted by an array must have room for all that there is.
+// The arrays of counters must have room for every reason and every cause.
 func TestEveryReasonAndAnswerHasItsCounter(t *testing.T) {
 	require.Contains(t, (lastReason + 1).String(), "REASON(", "no reason after it")
 	require.False(t, (lastAnswer + 1).Valid())

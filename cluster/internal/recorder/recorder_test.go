@@ -54,7 +54,7 @@ func TestADiskThatIsSlowOrRefusesCostsRecordsOnly(t *testing.T) {
 	require.Contains(t, said, string(recording.Recording))
 }
 
-// What a rehearsal has cut is recorded with what happens to links.
+// Records of links name the faults of a rehearsal that are in effect.
 func TestLinksAreRecordedWithTheirFaults(t *testing.T) {
 	r, dir := inDir(t, nil)
 	r.cfg.Faults = func() string { return "b is cut off" }
