@@ -131,11 +131,9 @@ func (e *Election) awaitSuccessor(ctx context.Context, sub *Subscription, to Nod
 	left := false
 	for {
 		select {
-		case now, ok := <-sub.Events():
+		case now := <-sub.Events(): // closed after Gone
 			left = left || now.From == elector.Leader && now.To != elector.Leader || now.Missed > 0
 			switch {
-			case !ok:
-				return e.p.Ended()
 			case !left:
 			case now.Leader == to:
 				return nil

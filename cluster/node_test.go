@@ -14,6 +14,7 @@ import (
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/cluster/clustertest"
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/memnet"
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
@@ -45,11 +46,29 @@ func TestTransfer(t *testing.T) {
 	})
 }
 
+// A transfer whose node fails before the target leads says why it failed.
+func TestATransferLearnsWhyItsNodeFailed(t *testing.T) {
+	withCluster(t, three, func(t *testing.T, c *testCluster) {
+		leader := c.elect()
+		result := make(chan error, 1)
+		go func() { result <- leader.Transfer(t.Context(), c.others(leader)[0]) }()
+		for leader.IsLeader() {
+			time.Sleep(time.Millisecond)
+		}
+		leader.Fail(errors.New("input/output error"))
+		require.ErrorContains(t, <-result, "input/output error")
+	}, clustertest.Network(func(net *memnet.Network) {
+		net.Delay(func(string, string) time.Duration { return 10 * time.Millisecond },
+			func() time.Duration { return 0 })
+	}))
+}
+
 func TestAClosedNodeAnswers(t *testing.T) {
 	withCluster(t, one, func(t *testing.T, c *testCluster) {
 		events := c.Node("a").Subscribe(16)
 		n := c.elect()
 		require.NoError(t, n.Err())
+		require.NoError(t, n.ReloadTLS(), "without TLS it does nothing")
 		require.NoError(t, n.Close(context.Background()))
 		require.NoError(t, n.Close(context.Background()), "twice is harmless")
 		c.Closed("a")

@@ -134,33 +134,41 @@ func TestReleasedWorkFreesTheDirectoryAtOnce(t *testing.T) {
 	})
 }
 
-// The work with the latest deadline counts, over all elections. One of them was closed before the
+// The work with the latest deadline counts, over all elections, also one that was closed before the
 // node.
 func TestTheDirectoryIsHeldForTheWorkOfEveryElection(t *testing.T) {
-	withCluster(t, one, func(t *testing.T, c *testCluster) {
-		n := c.Node("a")
-		var works []*cluster.Leadership
-		for _, group := range []string{"x", "y", "z"} {
-			e, err := n.Election(group, cluster.ElectionConfig{})
-			require.NoError(t, err)
-			l, err := e.Campaign(t.Context())
-			require.NoError(t, err)
-			works = append(works, l)
-		}
-		require.ErrorContains(t, works[0].Election().Close(cluster.Canceled),
-			"guarded work had not stopped")
-		time.Sleep(100 * time.Millisecond)
-		closeAtOnce(t, n)
-		c.Closed("a")
-		works[1].Release()
-		began := time.Now()
-		c.Start("a") // lone voters need no lease: their work has the time of one to stop
-		require.Equal(t, article.Lease, time.Since(began))
-		for _, l := range works {
-			<-l.Done()
-			require.False(t, l.Valid())
-		}
-	})
+	const between = 100 * time.Millisecond
+	for _, c := range []struct {
+		released []int
+		held     time.Duration // lone voters need no lease: their work has the time of one to stop
+	}{{[]int{1}, article.Lease}, {[]int{1, 2}, article.Lease - between}} {
+		withCluster(t, one, func(t *testing.T, o *testCluster) {
+			n := o.Node("a")
+			var works []*cluster.Leadership
+			for _, group := range []string{"x", "y", "z"} {
+				e, err := n.Election(group, cluster.ElectionConfig{})
+				require.NoError(t, err)
+				l, err := e.Campaign(t.Context())
+				require.NoError(t, err)
+				works = append(works, l)
+			}
+			require.ErrorContains(t, works[0].Election().Close(cluster.Canceled),
+				"guarded work had not stopped")
+			time.Sleep(between)
+			closeAtOnce(t, n)
+			o.Closed("a")
+			for _, i := range c.released {
+				works[i].Release()
+			}
+			began := time.Now()
+			o.Start("a")
+			require.Equal(t, c.held, time.Since(began))
+			for _, l := range works {
+				<-l.Done()
+				require.False(t, l.Valid())
+			}
+		})
+	}
 }
 
 // hangWrites makes the writes of a node hang until the returned function is called.

@@ -168,16 +168,12 @@ func (n *Node) Status() Status {
 		}
 	}
 	for _, e := range elections {
-		st.Groups = append(st.Groups, n.groupStatus(e, st.Members))
-	}
-	slices.SortStableFunc(st.Groups, func(a, b GroupStatus) int {
-		if a.Group == DefaultGroup {
-			return -1
-		} else if b.Group == DefaultGroup {
-			return 1
+		at := len(st.Groups)
+		if e.Name == DefaultGroup {
+			at = 0
 		}
-		return 0
-	})
+		st.Groups = slices.Insert(st.Groups, at, n.groupStatus(e, st.Members))
+	}
 	return st
 }
 

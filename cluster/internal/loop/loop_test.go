@@ -246,6 +246,23 @@ func TestWhatIsDoneIsToldAndDoneOnce(t *testing.T) {
 	}
 }
 
+// A function that the driver had not begun when its caller gave up never runs.
+func TestWhatItsCallerGaveUpIsNotDone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, _ := run(t, clock.Process(), "a")
+		goOn := make(chan struct{})
+		l.later(func(*Driver) { <-goOn })
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		done := false
+		err := l.Do(ctx, func(*Driver) error { done = true; return nil })
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		close(goOn)
+		l.view(func(*Driver) {})
+		require.False(t, done)
+	})
+}
+
 // An election is in the list of a driver that hangs only once, however many requests it has.
 func TestAStuckDriverHasNoListThatGrows(t *testing.T) {
 	l, e := run(t, clock.System(), "a")
