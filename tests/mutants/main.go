@@ -22,13 +22,10 @@ import (
 
 // options are the flags of the command.
 type options struct {
-	root   string
-	count  int
-	seed   uint64
-	only   *regexp.Regexp
-	list   bool
-	within time.Duration
-	factor int
+	root  string
+	count int
+	seed  uint64
+	only  *regexp.Regexp
 }
 
 func main() {
@@ -38,17 +35,11 @@ func main() {
 	flag.IntVar(&o.count, "n", 200, "how many mutants to try, over all packages")
 	flag.Uint64Var(&o.seed, "seed", 1, "which ones; the same seed chooses the same")
 	flag.StringVar(&only, "only", "", "try all whose name matches this, instead of a sample")
-	flag.BoolVar(&o.list, "list", false, "print those that are chosen, and try none")
-	flag.DurationVar(&o.within, "time", 0, "begin none after so long; 0 for no limit")
-	flag.IntVar(&o.factor, "limit", 10,
-		"a test may take so many times as long as with healthy code, and 20 s")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	err := o.run(ctx, only)
-	if err != nil {
+	if err := o.run(ctx, only); err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		stop()
 		os.Exit(1)
 	}
 }
@@ -83,24 +74,11 @@ func (o *options) run(ctx context.Context, only string) (err error) {
 		}
 		chosen, wanted := o.choose(t, mutants)
 		fmt.Printf("%s: %d can be made, %d are wanted\n", t.dir, len(mutants), wanted)
-		if o.list {
-			printAll(chosen[:wanted])
-			continue
-		}
-		if err := o.try(ctx, &box{o.root, dir}, t, chosen, wanted, r, began); err != nil {
+		if err := try(ctx, &box{o.root, dir}, t, chosen, wanted, r); err != nil {
 			return err
 		}
 	}
-	if o.list {
-		return nil
-	}
 	return r.finish(time.Since(began))
-}
-
-func printAll(mutants []mutant) {
-	for _, m := range mutants {
-		fmt.Printf("%s\n%s", m.name, m.show())
-	}
 }
 
 // choose orders the mutants of a package, and says how many to try: those that do not compile
@@ -123,8 +101,9 @@ func (o *options) choose(t target, mutants []mutant) (ordered []mutant, wanted i
 }
 
 // try tries the first mutants of a package that compile.
-func (o *options) try(ctx context.Context, b *box, t target, mutants []mutant, wanted int,
-	r *report, began time.Time) error {
+func try(
+	ctx context.Context, b *box, t target, mutants []mutant, wanted int, r *report,
+) error {
 	if wanted == 0 {
 		return nil
 	}
@@ -134,11 +113,7 @@ func (o *options) try(ctx context.Context, b *box, t target, mutants []mutant, w
 	}
 	r.broken += broken
 	for i, m := range chosen {
-		if o.within != 0 && time.Since(began) > o.within {
-			r.notRun += len(chosen) - i
-			break
-		}
-		v, err := verdictOf(ctx, b, suites, i+1, o.factor)
+		v, err := verdictOf(ctx, b, suites, i+1)
 		if err != nil {
 			return err
 		}

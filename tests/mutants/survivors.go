@@ -45,7 +45,6 @@ type report struct {
 	counts    [outcomes]int
 	by        map[string]int // how many a test killed
 	explained int
-	notRun    int
 	broken    int      // did not compile
 	wrong     []string // what fails the command
 }
@@ -90,9 +89,8 @@ func (r *report) finish(took time.Duration) error {
 	}
 	c := &r.counts
 	fmt.Printf("%d mutants: %d killed, %d ended for their time, %d survive (%d explained); "+
-		"%d more did not compile; %d not run; %s\n", c[killed]+c[tookTooLong]+c[survived],
-		c[killed], c[tookTooLong], c[survived], r.explained, r.broken, r.notRun,
-		took.Round(time.Second))
+		"%d more did not compile; %s\n", c[killed]+c[tookTooLong]+c[survived],
+		c[killed], c[tookTooLong], c[survived], r.explained, r.broken, took.Round(time.Second))
 	if len(r.wrong) > 0 {
 		return fmt.Errorf("%d wrong:\n%s", len(r.wrong), strings.Join(r.wrong, "\n"))
 	}

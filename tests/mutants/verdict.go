@@ -127,14 +127,15 @@ func (s suite) order(took map[string]time.Duration, rest time.Duration) []stage 
 	return stages
 }
 
-// verdictOf tries a mutant, by its number. factor is how many times as long as with healthy code
-// a test may take.
-func verdictOf(ctx context.Context, b *box, suites []staged, number, factor int) (
-	verdict, error) {
+// patience is how many times as long as with healthy code a test may take.
+const patience = 10
+
+// verdictOf tries a mutant, by its number.
+func verdictOf(ctx context.Context, b *box, suites []staged, number int) (verdict, error) {
 	began := time.Now()
 	for _, s := range suites {
 		for _, stage := range s.stages {
-			limit := time.Duration(factor)*stage.took + 20*time.Second
+			limit := patience*stage.took + 20*time.Second
 			out, ok := b.test(ctx, s.dir, s.binary, number, limit, stage.args...)
 			by := s.dir + " " + culprit(out)
 			switch {
