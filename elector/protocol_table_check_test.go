@@ -1,30 +1,21 @@
 package elector_test
 
 import (
-	"flag"
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/testkit"
 )
 
 // TestProtocolTableIsUpToDate compares docs/protocol_table.md with the table, or
 // writes it if the flag -rewrite of the scripts is given.
 func TestProtocolTableIsUpToDate(t *testing.T) {
-	const path = "../docs/protocol_table.md"
-	if flag.Lookup("rewrite").Value.String() == "true" {
-		require.NoError(t, os.MkdirAll("../docs", 0o755))
-		require.NoError(t, os.WriteFile(path, []byte(protocolTable()), 0o644))
-	}
-	page, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.Equal(t, protocolTable(), string(page),
-		"run go test ./elector -run ProtocolTable -rewrite")
+	testkit.Golden(t, "../docs/protocol_table.md", protocolTable())
 }
 
 // TestProtocolTableIsComplete: every message and every input has its row.

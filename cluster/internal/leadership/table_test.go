@@ -1,9 +1,7 @@
 package leadership_test
 
 import (
-	"flag"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -198,11 +196,5 @@ happens. Written by ` + "`go test ./cluster/internal/leadership -run TestTable -
 	for _, r := range table {
 		b.WriteString(testkit.Item(r.name, phases, r.cells()))
 	}
-	const path = "../../../docs/leadership_table.md"
-	if flag.Lookup("rewrite").Value.String() == "true" {
-		require.NoError(t, os.WriteFile(path, []byte(b.String()), 0o644))
-	}
-	page, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.Equal(t, b.String(), string(page), "run this test with -rewrite")
+	testkit.Golden(t, "../../../docs/leadership_table.md", b.String())
 }

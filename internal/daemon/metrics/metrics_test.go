@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +18,7 @@ import (
 	"github.com/bmqelect/bmqelect/cluster/findings"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/elector/detector"
+	"github.com/bmqelect/bmqelect/internal/testkit"
 	"github.com/bmqelect/bmqelect/lsn"
 	"github.com/bmqelect/bmqelect/netmesh"
 	"github.com/bmqelect/bmqelect/scouting"
@@ -86,7 +86,7 @@ func scrape(t *testing.T, source Source) string {
 	return w.Body.String()
 }
 
-var rewrite = flag.Bool("rewrite", false, "write testdata/busy.txt")
+var _ = flag.Bool("rewrite", false, "write testdata/busy.txt")
 
 // TestFiguresArriveUnderTheirNames: testdata/busy.txt is all that a busy node says.
 func TestFiguresArriveUnderTheirNames(t *testing.T) {
@@ -97,12 +97,7 @@ func TestFiguresArriveUnderTheirNames(t *testing.T) {
 			said.WriteString(line)
 		}
 	}
-	if *rewrite {
-		require.NoError(t, os.WriteFile(file, []byte(said.String()), 0o600))
-	}
-	want, err := os.ReadFile(file)
-	require.NoError(t, err)
-	require.Equal(t, string(want), said.String())
+	testkit.Golden(t, file, said.String())
 	for _, begin := range []string{"\ngo_goroutines ", "\ngo_build_info{"} {
 		require.Contains(t, scrape(t, busy()), begin)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/ring"
 	"github.com/bmqelect/bmqelect/internal/lab/report"
 	"github.com/bmqelect/bmqelect/internal/lab/sim"
+	"github.com/bmqelect/bmqelect/internal/testkit"
 )
 
 // election is a cluster in which one election is held.
@@ -152,7 +153,7 @@ func TestMessagesOfElections(t *testing.T) {
 		draw(&mean, n, want, got)
 	}
 	plot.Series = slices.Insert(series, 2, mean)
-	golden(t, "../../../docs/pictures/messages.svg", string(plot.SVG()))
+	testkit.Golden(t, "../../../docs/pictures/messages.svg", string(plot.SVG()))
 }
 
 func (c counts) total() (sum float64) {

@@ -18,6 +18,7 @@ import (
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/omega"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/ours"
 	"github.com/bmqelect/bmqelect/internal/lab/sim"
+	"github.com/bmqelect/bmqelect/internal/testkit"
 )
 
 // An omegaService is one setting of Schiper and Toueg (DSN 2008): twelve machines, each of which
@@ -298,7 +299,7 @@ func TestOmegaStudy(t *testing.T) {
 					text += c.line(t, a, seed+1)
 				}
 			}
-			golden(t, "testdata/"+a.Name+".csv", text)
+			testkit.Golden(t, "testdata/"+a.Name+".csv", text)
 		})
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
 	"github.com/bmqelect/bmqelect/internal/lab/replay"
 	"github.com/bmqelect/bmqelect/internal/lab/sim"
+	"github.com/bmqelect/bmqelect/internal/testkit"
 )
 
 // The experiments of Omni-Paxos (EuroSys 2023, 7.2): servers in one data center, of which some
@@ -243,5 +244,5 @@ func TestPublishedOmniPaxos(t *testing.T) {
 			require.Less(t, figure(4), figure(8)+0.5, line)
 		}
 	}
-	golden(t, "testdata/omnipaxos.csv", strings.Join(lines, "\n")+"\n")
+	testkit.Golden(t, "testdata/omnipaxos.csv", strings.Join(lines, "\n")+"\n")
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/raft"
 	"github.com/bmqelect/bmqelect/internal/lab/sim"
+	"github.com/bmqelect/bmqelect/internal/testkit"
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
@@ -188,5 +189,5 @@ func TestPublishedRaft(t *testing.T) {
 			e.most.Milliseconds(), e.failed, kind, e.published.Milliseconds(), ours.Milliseconds(),
 			worst.Milliseconds(), 100*split/len(took))
 	}
-	golden(t, "testdata/raft.csv", text)
+	testkit.Golden(t, "testdata/raft.csv", text)
 }

@@ -3,7 +3,6 @@ package compare_test
 import (
 	"flag"
 	"fmt"
-	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,16 +13,6 @@ import (
 
 var update = flag.Bool("update", false,
 	"write the files of figures anew; the study of Omega takes some minutes")
-
-// golden requires that a file holds what was found.
-func golden(t testing.TB, file, found string) {
-	if *update {
-		require.NoError(t, os.WriteFile(file, []byte(found), 0o644))
-	}
-	stored, err := os.ReadFile(file)
-	require.NoError(t, err)
-	require.Equal(t, string(stored), found, "go test ./internal/lab/compare -update writes it")
-}
 
 // members are n names.
 func members(n int) (ids []elector.NodeID) {

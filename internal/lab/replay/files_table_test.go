@@ -38,14 +38,7 @@ func table(t *testing.T) string {
 }
 
 func TestTableOfScenariosIsComplete(t *testing.T) {
-	got := table(t)
-	if *rewrite {
-		require.NoError(t, os.WriteFile(tableFile, []byte(got), 0o644))
-	}
-	want, err := os.ReadFile(tableFile)
-	require.NoError(t, err, "go test -update writes it")
-	require.Equal(t, string(want), got, "%s is out of date: "+
-		"go test ./internal/lab/replay -run Table -update", tableFile)
+	testkit.Golden(t, tableFile, table(t))
 }
 
 // fenced are the scenarios within the guide.
