@@ -10,6 +10,7 @@ import (
 	"github.com/bmqelect/bmqelect/elector/detector"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/omega"
+	"github.com/bmqelect/bmqelect/internal/lab/sim"
 )
 
 // TestLateMessages lets b hear messages of a in an order in which no script can. Whom b follows
@@ -122,4 +123,54 @@ func TestSchedules(t *testing.T) {
 	require.Zero(t, sentTo(m, 200*ms, hear(0, 1, 150*ms)).Period, "not due yet")
 	require.Equal(t, 150*ms, sentTo(m, 234*ms, elector.Tick{}).Period)
 	require.Equal(t, 240*ms, sentTo(m, 240*ms, elector.LinkUp{Peer: "a"}).Scheduled)
+}
+
+// TestEachLinkHasItsPeriod gives one link a loss. Each receiver gets the period that its link
+// needs: on the lossy one the configurator's for such a link, on the others the longest.
+func TestEachLinkHasItsPeriod(t *testing.T) {
+	t.Parallel()
+	const span = 30 * time.Minute
+	each := elector.Config{
+		Voters: []elector.NodeID{"a", "b", "c"},
+		QoS: detector.QoS{
+			Detect: time.Second, Mistakes: detector.Recurrence(100 * 24 * time.Hour), Accuracy: 0.99999988,
+		},
+	}
+	each.Timing = elector.ForQoS(each.QoS)
+	for _, a := range []algorithm.Algorithm{omega.LC, omega.L} {
+		sent, changes := map[[2]elector.NodeID]int{}, 0
+		cfg := sim.Config{
+			Seed: 1, Algorithm: a, Network: sim.Faults{Delay: time.Millisecond}, LinkTimeout: time.Hour,
+			Observer: func(e *sim.Event) {
+				switch e.Kind {
+				case sim.EventSent:
+					sent[[2]elector.NodeID{e.Node, e.Peer}]++
+				case sim.EventTransition:
+					changes++
+				}
+			},
+		}
+		for _, each.Self = range each.Voters {
+			cfg.Nodes = append(cfg.Nodes, sim.NodeConfig{Elector: each})
+		}
+		s, err := sim.New(cfg)
+		require.NoError(t, err)
+		lossy := sim.Faults{Tail: 10 * time.Millisecond, LossPPM: 100_000}
+		require.NoError(t, s.SetFaults("a", "c", lossy))
+		require.NoError(t, s.RunUntil(time.Minute))
+		leader, _ := s.Leader()
+		require.Equal(t, elector.NodeID("a"), leader)
+		clear(sent)
+		changes = 0
+		require.NoError(t, s.RunUntil(time.Minute+span))
+		period := func(to elector.NodeID) float64 {
+			return span.Seconds() / float64(sent[[2]elector.NodeID{"a", to}])
+		}
+		require.InEpsilon(t, each.Timing.HeartbeatBroadcast.Seconds(), period("b"), 0.01, a.Name)
+		require.InEpsilon(t, 0.118, period("c"), 0.1, a.Name)
+		require.Zero(t, changes, a.Name)
+		if a.Name == omega.L.Name { // to say what it wants, c needs no period of its own
+			require.Less(t, sent[[2]elector.NodeID{"c", "a"}], 50)
+		}
+	}
 }
