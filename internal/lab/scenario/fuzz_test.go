@@ -3,6 +3,7 @@ package scenario
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -107,7 +108,7 @@ func requireSoundAction(t *testing.T, s *Scenario, a Action) {
 	case "link":
 		requirePairs(t, s, a.Pairs)
 	case "partition":
-		requireNodes(t, s, flat(a.Groups))
+		requireNodes(t, s, slices.Concat(a.Groups...))
 	case "transfer":
 		require.True(t, a.To == "" || s.node(a.To) != nil)
 	default:
@@ -130,7 +131,7 @@ func requireSoundWant(t *testing.T, s *Scenario, want Want) {
 			require.NotContains(t, want.Followers, id)
 		}
 	case "no_leader":
-		requireKnown(t, s, want.Nodes)
+		requireKnown(t, s, want.Nodes...)
 	case "leader_within":
 		require.Positive(t, want.Within)
 	case "max_term":
@@ -141,13 +142,6 @@ func requireSoundWant(t *testing.T, s *Scenario, want Want) {
 	}
 }
 
-func flat(groups [][]NodeID) (ids []NodeID) {
-	for _, g := range groups {
-		ids = append(ids, g...)
-	}
-	return ids
-}
-
 func requirePairs(t *testing.T, s *Scenario, pairs []Pair) {
 	t.Helper()
 	require.NotEmpty(t, pairs)
@@ -156,22 +150,18 @@ func requirePairs(t *testing.T, s *Scenario, pairs []Pair) {
 		require.NotEqual(t, p.From, p.To)
 		require.False(t, seen[p], "%s twice", p)
 		seen[p] = true
-		requireKnown(t, s, []NodeID{p.From, p.To})
+		requireKnown(t, s, p.From, p.To)
 	}
 }
 
 func requireNodes(t *testing.T, s *Scenario, ids []NodeID) {
 	t.Helper()
 	require.NotEmpty(t, ids)
-	seen := map[NodeID]bool{}
-	for _, id := range ids {
-		require.False(t, seen[id], "%s twice", id)
-		seen[id] = true
-	}
-	requireKnown(t, s, ids)
+	require.Len(t, slices.Compact(slices.Sorted(slices.Values(ids))), len(ids), "one is there twice")
+	requireKnown(t, s, ids...)
 }
 
-func requireKnown(t *testing.T, s *Scenario, ids []NodeID) {
+func requireKnown(t *testing.T, s *Scenario, ids ...NodeID) {
 	t.Helper()
 	for _, id := range ids {
 		require.NotNil(t, s.node(id), "node %s", id)
@@ -180,7 +170,7 @@ func requireKnown(t *testing.T, s *Scenario, ids []NodeID) {
 
 func requireCandidate(t *testing.T, s *Scenario, id NodeID) {
 	t.Helper()
-	requireKnown(t, s, []NodeID{id})
+	requireKnown(t, s, id)
 	n := s.node(id)
 	require.False(t, n.Observer || n.NotCandidate, "%s is no candidate", id)
 }

@@ -33,12 +33,6 @@ func TestLoadSaysWhichFileIsMissing(t *testing.T) {
 	require.ErrorContains(t, err, "load scenario: open testdata/nonesuch.yaml: ")
 }
 
-func TestProblemsOfOverridesComeFirst(t *testing.T) {
-	_, err := Parse("f.yaml", []byte("name: x\nnodes: [a]\n"), "seed=no")
-	require.EqualError(t, err, `f.yaml: --set seed=no: seed is "no", but must be a whole number, 0 or more
-f.yaml:1:1: "duration" is missing: a scenario has a name, nodes and a duration`)
-}
-
 // Names without limit would be compared each with each.
 func TestNamesAreBounded(t *testing.T) {
 	names := make([]string, 100_000)
@@ -110,14 +104,6 @@ func TestFindReportsFoldersThatCannotBeRead(t *testing.T) {
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "closed"), 0))
 	_, err := Find(dir)
 	require.ErrorIs(t, err, fs.ErrPermission)
-}
-
-func TestOverridesOfAnotherFormAreReported(t *testing.T) {
-	_, err := Parse("f.yaml", []byte(base), "elector.lease=1s=2", "profile", "=1")
-	require.EqualError(t, err, "f.yaml: --set profile: want key=value, as in elector.lease=1s\n"+
-		"f.yaml: --set =1: want key=value, as in elector.lease=1s")
-	_, err = Parse("f.yaml", []byte(base), "elector.lease=1s=2")
-	require.ErrorContains(t, err, `--set elector.lease=1s=2: lease is "1s=2", but must be a duration`)
 }
 
 func TestRangeHolds(t *testing.T) {
