@@ -47,6 +47,10 @@ func TestLeadershipsAreMergedFromWhatNodesSaw(t *testing.T) {
 			{change("a", 1, "a", 1, "ELECTED"), change("a", 30, "", 1, "LEASE_EXPIRED")},
 			{started("b", 6), change("b", 9, "b", 2, "ELECTED")},
 		}, []Leadership{lead("a", 1, 1, 9, "LEASE_EXPIRED", "a", "a"), lead("b", 2, 9, 0, "", "", "b")}},
+		"the next leader knows best when it began": {[][]Record{
+			{change("a", 1, "a", 1, "ELECTED"), change("a", 30, "", 1, "LEASE_EXPIRED")},
+			{started("b", 6), change("b", 12, "c", 2, "LEADER_FOUND")}, {change("c", 9, "c", 2, "ELECTED")},
+		}, []Leadership{lead("a", 1, 1, 9, "LEASE_EXPIRED", "a", "a"), lead("c", 2, 9, 0, "", "", "c")}},
 		"a leader that was stopped says so": {[][]Record{
 			{change("a", 1, "a", 1, "ELECTED"), change("a", 5, "", 1, "STOPPED")},
 			{change("b", 2, "a", 1, "LEADER_FOUND"), change("b", 5, "", 1, "TRANSFERRED")},

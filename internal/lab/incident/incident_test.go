@@ -138,6 +138,16 @@ func TestStepsFollowFromRecords(t *testing.T) {
 			c.down("a", 13, "b", "goodbye")
 			c.down("b", 13, "a", "timeout")
 		}, []string{"10s cut: [a->b]"}, ""},
+		"a node hears nobody, and all hear it": {func(c cluster) {
+			for _, n := range []string{"a", "b"} {
+				c.down("c", 13, n, "timeout")
+				c.down(n, 13, "c", "goodbye")
+			}
+		}, []string{"10s cut: [a->c, b->c]"}, ""},
+		"an application says twice that it cannot lead": {func(c cluster) {
+			c.add("b", 10, recording.Record{Kind: recording.Unfit, Group: "g"})
+			c.add("b", 12, recording.Record{Kind: recording.Unfit, Group: "g"})
+		}, []string{"10s unfit: [b]"}, "unfit at 03:00:12.000 does not fit what was before: left out"},
 		"a node is cut off": {func(c cluster) {
 			for _, n := range []string{"a", "b"} {
 				c.down(n, 13.1, "c", "timeout")
@@ -314,6 +324,30 @@ func TestStepsFollowFromRecords(t *testing.T) {
 			require.Equal(t, steps(in), steps(again))
 			require.Equal(t, map[string]time.Duration{"b": 90 * time.Second}, again.Clocks)
 		})
+	}
+}
+
+func TestWhatClocksAreComparedBy(t *testing.T) {
+	link := func(peer string, boot, peerBoot uint64) recording.Record {
+		return recording.Record{Kind: recording.LinkUp, Peer: peer, Boot: boot, PeerBoot: peerBoot}
+	}
+	led := func(term uint64, reason string) recording.Record {
+		return recording.Record{Kind: recording.Transition, Leader: "a", Term: term, Reason: reason}
+	}
+	for name, c := range map[string]struct {
+		here, there recording.Record
+		known       bool
+	}{
+		"a link":             {link("b", 1, 2), link("a", 2, 1), true},
+		"of another process": {link("b", 1, 2), link("a", 3, 1), false},
+		"an election":        {led(3, "ELECTED"), led(3, "LEADER_FOUND"), true},
+		"of another term":    {led(3, "ELECTED"), led(4, "LEADER_FOUND"), false},
+	} {
+		c.here.Time, c.there.Time = at(0), at(90)
+		ahead, known := offset(&Source{Node: "a", Records: []recording.Record{c.here}},
+			&Source{Node: "b", Records: []recording.Record{c.there}})
+		require.Equal(t, c.known, known, name)
+		require.True(t, !known || ahead == 90*time.Second, name)
 	}
 }
 

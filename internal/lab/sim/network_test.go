@@ -79,6 +79,13 @@ func TestActionsOnTheWrongNodesAreErrors(t *testing.T) {
 	require.ErrorContains(t, s.Cut("a", "a"), "cut a->a: these are not two nodes")
 	require.ErrorContains(t, s.Restart("a"), "a runs already")
 	require.ErrorContains(t, s.Resume("a"), "not paused")
+	require.ErrorContains(t, s.SetFaults("a", "a", sim.Faults{}), "faults a->a: these are not")
+	require.NoError(t, s.Pause("a"))
+	require.ErrorContains(t, s.Stop("a"), "stop a: it is paused")
+	require.NoError(t, s.Crash("a", sim.Crash{}))
+	for _, do := range []func(elector.NodeID) error{s.Pause, s.Resume, s.Stop} {
+		require.ErrorContains(t, do("a"), "a does not run")
+	}
 }
 
 func TestActionsOfTheSameTimeHappenInTheOrderOfTheCalls(t *testing.T) {
