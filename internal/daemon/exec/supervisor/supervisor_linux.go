@@ -1,12 +1,11 @@
 // Package supervisor runs a command that must not outlive a deadline, whatever happens to the
 // process that started it.
 //
-// A small process, the supervisor, stands between the owner and the command. The owner is the
-// process that started it; the supervisor is the same program, started again, in which Main runs.
-// It is the command's parent. The owner tells it over a socket how far the deadline has moved. When
-// the deadline comes near, the supervisor kills the command and all its descendants. It also ends
-// them when the socket closes, which the kernel does if the owner dies. An owner that is stopped
-// (SIGSTOP) moves no deadline.
+// A small process, the supervisor, stands between that process, the owner, and the command. It is
+// the same program, started again, in which Main runs, and it is the parent of the command. The
+// owner tells it over a socket how far the deadline has moved. When the deadline comes near, the
+// supervisor kills the command and all its descendants. It also ends them when the socket closes,
+// which the kernel does if the owner dies. An owner that is stopped (SIGSTOP) moves no deadline.
 //
 // The supervisor is a subreaper: processes that daemonize become its children, so it finds them. If
 // it is late, the owner kills all descendants of the supervisor, and then the supervisor. Out of
