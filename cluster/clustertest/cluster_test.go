@@ -17,7 +17,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var three = []cluster.NodeID{"a", "b", "c"}
 
-// others are the voters besides one.
+// others returns all voters except one.
 func others(id cluster.NodeID) (rest []cluster.NodeID) {
 	for _, other := range three {
 		if other != id {
@@ -27,7 +27,7 @@ func others(id cluster.NodeID) (rest []cluster.NodeID) {
 	return rest
 }
 
-// link returns how the link of a node to another one stands.
+// link returns the state of the link of a node to another one.
 func link(n *cluster.Node, to cluster.NodeID) string {
 	for _, m := range n.Status().Members {
 		if m.Node == to {
@@ -72,7 +72,7 @@ func TestCrashIsProvenAndTakesNoTime(t *testing.T) {
 	clustertest.Run(t, three, func(t *testing.T, c *clustertest.Cluster) {
 		for i := range 10 {
 			old := c.AwaitLeader()
-			// Pings are sent at whole seconds: this is when one may be unread.
+			// Pings are sent at whole seconds, so that there may be an unread one now.
 			time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second)))
 			if i%2 == 1 {
 				c.Pause(old) // it leaves unread what comes in
@@ -98,7 +98,7 @@ func TestCrashIsProvenAndTakesNoTime(t *testing.T) {
 	})
 }
 
-// What a node did ends with its process, and so does its hold on its disk.
+// Guarded work ends with the process, and so does the lock of its data directory.
 func TestCrashEndsGuardedWork(t *testing.T) {
 	clustertest.Run(t, three, func(t *testing.T, c *clustertest.Cluster) {
 		old := c.AwaitLeader()

@@ -12,12 +12,12 @@ import (
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
-// ledger is what the workers write to. It stands for a database or a service, and
-// takes nothing from a worker that has been replaced.
+// ledger simulates a database or a service to which the workers write. It refuses writes of a
+// worker that has been replaced.
 type ledger struct {
 	mu      sync.Mutex
 	fence   lsn.Fence
-	writers []cluster.NodeID // of what it took, in order
+	writers []cluster.NodeID // of the writes that it accepted, in order
 }
 
 func (l *ledger) write(who cluster.NodeID, token lsn.LSN) error {
@@ -55,7 +55,7 @@ func work(node *cluster.Node, id cluster.NodeID, to *ledger) {
 	}
 }
 
-// failOver is the test. It passes in milliseconds, whatever it waits for.
+// failOver is the test. It takes milliseconds of real time.
 func failOver(t *testing.T, c *clustertest.Cluster) {
 	var l ledger
 	for _, id := range []cluster.NodeID{"a", "b", "c"} {

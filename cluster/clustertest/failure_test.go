@@ -12,12 +12,11 @@ import (
 	"github.com/bmqelect/bmqelect/cluster/clustertest"
 )
 
-// Tests that must fail cannot fail here: each runs in a process of its own, which
-// finds its name in this variable.
+// failing is an environment variable with the name of a test that must fail. Each such test runs
+// in a process of its own.
 const failing = "CLUSTERTEST_FAILING"
 
-// failures are tests with a mistake, or of a cluster without leader, and what
-// their users read.
+// failures are tests that must fail: by a mistake in the test, or because no leader comes.
 var failures = []struct {
 	name string
 	test func(t *testing.T, c *clustertest.Cluster)

@@ -18,10 +18,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// aboveTheLost is above every term that the lost may have used.
+// aboveTheLost is above every term that the lost voters may have used.
 const aboveTheLost lsn.Term = 1_000_000_000
 
-// disaster is a cluster that loses voters for good.
+// disaster is a cluster that loses voters for ever.
 type disaster struct {
 	*clustertest.Cluster
 	t *testing.T
@@ -35,8 +35,8 @@ func run(t *testing.T, voters []cluster.NodeID, f func(disaster), options ...clu
 	}, options...)
 }
 
-// declare crashes the lost for good, and stops the others and declares the emergency
-// on each of them.
+// declare crashes the lost voters, stops the others, and declares the emergency on each of the
+// others.
 func (d disaster) declare(voters, lost []cluster.NodeID) {
 	e := recovery.Emergency{
 		Cluster: cluster.DefaultCluster, Voters: voters, Lost: lost, Reason: "flood",
@@ -58,7 +58,7 @@ func (d disaster) start(ids ...cluster.NodeID) {
 	}
 }
 
-// leader waits for one, and returns it with a token that it issues.
+// leader waits for a leader, and returns it with a new token.
 func (d disaster) leader() (*cluster.Node, lsn.LSN) {
 	n := d.Node(d.AwaitLeader())
 	token, err := n.NextLSN()
@@ -97,7 +97,7 @@ func TestSurvivorsGoOnAfterAnEmergency(t *testing.T) {
 	})
 }
 
-// The lost had leaders in terms of which the survivors never heard.
+// The lost voters had leaders in terms of which the survivors never heard.
 func TestFencingTokensRiseAboveThoseOfTheLost(t *testing.T) {
 	run(t, five, func(d disaster) {
 		d.Partition(left)
@@ -157,8 +157,8 @@ func TestLostNodeThatComesBackIsNotCountedNotElectedAndCannotLead(t *testing.T) 
 	}, clustertest.Configure(preferC))
 }
 
-// With all of the lost back there would be a quorum of the old voters. As long as
-// they hear the survivors' leader they follow it.
+// If all lost voters come back, they are a quorum of the old voters. They follow the survivors'
+// leader as long as they hear it.
 func TestLostQuorumThatComesBackFollowsALeaderThatItHears(t *testing.T) {
 	run(t, five, func(d disaster) {
 		d.declare(five, lost)

@@ -24,7 +24,7 @@ func ran(t *testing.T, dir string) string {
 	return dir
 }
 
-// ids are the nodes that a text names.
+// ids returns the nodes that a text names.
 func ids(names string) (all []cluster.NodeID) {
 	for name := range strings.FieldsSeq(names) {
 		all = append(all, cluster.NodeID(name))

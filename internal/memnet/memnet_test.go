@@ -70,8 +70,8 @@ func TestLingerZeroResets(t *testing.T) {
 	require.ErrorIs(t, readErr(far), syscall.ECONNRESET)
 }
 
-// TestOneCallAloneHasTheErrorOfAReset, in this network as in the kernel: after the
-// first call, a read sees an end of stream.
+// TestOneCallAloneHasTheErrorOfAReset, in this network as in the kernel: reads after the
+// first call return an end of stream.
 func TestOneCallAloneHasTheErrorOfAReset(t *testing.T) {
 	for name, link := range map[string]func(*testing.T) (near, far net.Conn){
 		"memory": func(t *testing.T) (net.Conn, net.Conn) { return connect(t, New()) },

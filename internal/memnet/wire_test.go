@@ -17,7 +17,7 @@ func write(t *testing.T, c interface{ Write([]byte) (int, error) }, text string)
 	require.NoError(t, err)
 }
 
-// soon is a context for what waits and gets nothing.
+// soon is the context of a dial that times out.
 func soon(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	t.Cleanup(cancel)

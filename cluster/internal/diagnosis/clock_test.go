@@ -14,7 +14,7 @@ import (
 	"github.com/bmqelect/bmqelect/netmesh"
 )
 
-// skewed is a clock on the time package that runs at another rate, and can be set.
+// skewed is a clock that runs at another rate than the time package, and can be set.
 type skewed struct {
 	mu   sync.Mutex
 	from time.Time // when it was
@@ -37,8 +37,8 @@ func (s *skewed) change(step time.Duration, ppm int64) {
 	s.from, s.at, s.ppm = time.Now(), now+step, ppm
 }
 
-// driftingPair starts a, whose clock is right, and b, whose clock runs at another
-// rate, on a network on which every frame takes some time.
+// driftingPair starts a with a right clock, and b with a clock of another rate. Every frame
+// takes some time.
 func driftingPair(t *testing.T, ppm, limit int64) (a, b *node) {
 	a, b = pair(t, func(c *Config, _ *netmesh.Config) { c.MaxDriftPPM = limit })
 	b.clock.change(0, ppm)
@@ -65,19 +65,21 @@ func TestClockThatRunsFastIsFoundByBothEnds(t *testing.T) {
 	})
 }
 
-func TestClockWithinTheBoundIsNoFinding(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a, b := driftingPair(t, 19_000, 20_000)
-		for range 60 {
-			time.Sleep(5 * time.Second)
-			require.Empty(t, append(a.Findings(), b.Findings()...))
-		}
-		require.InDelta(t, 19_000, a.Clocks()["b"].Rate, 200)
-	})
+func TestClocksWithinTheLimitAreOnlyMeasured(t *testing.T) {
+	for _, c := range []struct{ ppm, limit int64 }{{19_000, 20_000}, {-300_000, 0}} {
+		synctest.Test(t, func(t *testing.T) {
+			a, b := driftingPair(t, c.ppm, c.limit)
+			for range 60 {
+				time.Sleep(5 * time.Second)
+				require.Empty(t, append(a.Findings(), b.Findings()...))
+			}
+			require.InDelta(t, c.ppm, a.Clocks()["b"].Rate, 200)
+		})
+	}
 }
 
-// TestDoubtIsNoFinding: over a link that is slow and uneven, little is known of a
-// small difference, and nothing is claimed until enough is.
+// TestDoubtIsNoFinding: over a slow link with much jitter a small difference cannot be measured,
+// so it is no finding.
 func TestDoubtIsNoFinding(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := driftingPair(t, 900, 1000)
@@ -95,16 +97,7 @@ func TestDoubtIsNoFinding(t *testing.T) {
 	})
 }
 
-func TestUnlimitedDriftIsOnlyMeasured(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a, _ := driftingPair(t, -300_000, 0)
-		time.Sleep(time.Minute)
-		require.InDelta(t, -300_000, a.Clocks()["b"].Rate, 1000)
-		require.Empty(t, a.Findings())
-	})
-}
-
-// TestClockThatWasSetDoesNotLookFast: nor one that stood still with its machine.
+// TestClockThatWasSetDoesNotLookFast, and neither does one that stood still with its machine.
 func TestClockThatWasSetDoesNotLookFast(t *testing.T) {
 	for whose, step := range []time.Duration{5 * time.Second, time.Minute} {
 		synctest.Test(t, func(t *testing.T) {
@@ -121,7 +114,7 @@ func TestClockThatWasSetDoesNotLookFast(t *testing.T) {
 	}
 }
 
-// TestPausedProcessDoesNotLookSlow: its answers come late, its clock goes on.
+// TestPausedProcessDoesNotLookSlow: it answers late, but its clock goes on.
 func TestPausedProcessDoesNotLookSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := driftingPair(t, 0, 500)
@@ -138,8 +131,8 @@ func TestPausedProcessDoesNotLookSlow(t *testing.T) {
 	})
 }
 
-// TestBoundsOfTheRateAlwaysHold: whatever the network and the processes do, as
-// long as the clock of the peer is steady, the truth lies between the bounds.
+// TestBoundsOfTheRateAlwaysHold: as long as the rate of the peer's clock is constant, it is
+// between the bounds, whatever the network and the processes do.
 func TestBoundsOfTheRateAlwaysHold(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ppm := rapid.Int64Range(-900_000, 2_000_000).Draw(t, "ppm")

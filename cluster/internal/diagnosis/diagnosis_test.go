@@ -68,8 +68,8 @@ func TestWordsOfStrangersAreMadePrintable(t *testing.T) {
 	}
 }
 
-// TestStrangersCannotHideFindings: whoever connects under ever new names pushes
-// out only others like him.
+// TestStrangersCannotHideFindings: a stranger who connects under many names displaces only
+// findings about strangers.
 func TestStrangersCannotHideFindings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := quiet()
@@ -110,7 +110,7 @@ func TestFindingsAreLoggedOnceAMinute(t *testing.T) {
 	})
 }
 
-// Whoever comes under ever new names and tells other voters fills no log.
+// A stranger who connects under many names with other voters does not fill the log.
 func TestFindingsOfStrangersAreLoggedOnceAMinute(t *testing.T) {
 	var out bytes.Buffer
 	d := New(Config{Voters: []elector.NodeID{"me", "b"}, Logger: hclog.New(&hclog.LoggerOptions{

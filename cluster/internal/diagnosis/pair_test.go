@@ -66,7 +66,7 @@ func pair(t *testing.T, edit func(*Config, *netmesh.Config)) (a, b *node) {
 	return a, b
 }
 
-// mustFind returns the only thing that n finds, whose detail has all the words.
+// mustFind returns the only finding of n, whose detail must have all the words.
 func (n *node) mustFind(t *testing.T, kind findings.Kind, peer elector.NodeID,
 	words ...string) findings.Finding {
 	t.Helper()
@@ -111,8 +111,8 @@ func TestVotersThatDifferAreNamedOnBothSides(t *testing.T) {
 	})
 }
 
-// TestVotersThatWereDeclaredLostMayDiffer: a is left of a, b, c, d; b was readmitted, and its
-// new directory has no record.
+// TestVotersThatWereDeclaredLostMayDiffer: of a, b, c, d only a was left. b was readmitted, and
+// its new data directory has no record of the emergency.
 func TestVotersThatWereDeclaredLostMayDiffer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := pair(t, func(c *Config, _ *netmesh.Config) {
@@ -138,7 +138,7 @@ func TestVotersThatWereDeclaredLostMayDiffer(t *testing.T) {
 	})
 }
 
-// TestVotersThatDifferAreNotToldAsAQuorum: "quorum: 3" is a majority of four voters.
+// TestVotersThatDifferAreNotToldAsAQuorum: of four voters, a quorum of 3 is a majority.
 func TestVotersThatDifferAreNotToldAsAQuorum(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := pair(t, func(c *Config, _ *netmesh.Config) {
@@ -179,7 +179,7 @@ func TestNothingIsFoundWhereAllIsWell(t *testing.T) {
 	})
 }
 
-// TestRefusalsAreFindingsForAMinute, and no longer than the peer stays out.
+// TestRefusalsAreFindingsForAMinute, or until the peer is accepted.
 func TestRefusalsAreFindingsForAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := memnet.New()

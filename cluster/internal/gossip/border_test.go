@@ -97,8 +97,8 @@ func drain(t *testing.T, conn net.Conn) {
 	_ = conn.Close()
 }
 
-// TestWhatMemberlistLetsThrough is why there is a border: what a stranger sends costs memberlist
-// itself much, and a node of this package little, whoever opened the stream.
+// TestWhatMemberlistLetsThrough is the reason for border.go: these packets and streams cost
+// memberlist alone much, and a node of this package little, whoever opened the stream.
 func TestWhatMemberlistLetsThrough(t *testing.T) {
 	bomb := compressed(t, make([]byte, 30<<20))
 	require.Less(t, len(bomb), 60_000)
@@ -187,7 +187,7 @@ func TestOnePacketMakesOneAnswer(t *testing.T) {
 	require.Equal(t, []byte{3, 4}, victim.answersUntil(t, 4))
 }
 
-// TestPacketsAreUnpackedOnce: what is in them is not unpacked again, each part to many that are.
+// TestPacketsAreUnpackedOnce: a packet must not unpack to parts that unpack to further parts.
 func TestPacketsAreUnpackedOnce(t *testing.T) {
 	ack := encode(typeAck, map[string]any{"SeqNo": 1})
 	for name, c := range map[string]struct {
@@ -216,7 +216,7 @@ func TestPacketsAreUnpackedOnce(t *testing.T) {
 	}
 }
 
-// TestKeyHolderCrashesNobody, and gets no more past the border than others.
+// TestKeyHolderCrashesNobody: a node with the key gets no more past the border than others.
 func TestKeyHolderCrashesNobody(t *testing.T) {
 	const otherVersion = 0 // memberlist panics if its padding is wrong
 	for _, keys := range []string{"A", "A plain", "plain A", "B A"} {
@@ -245,7 +245,7 @@ func TestKeyHolderCrashesNobody(t *testing.T) {
 	}
 }
 
-// TestWhatMembersEncryptPasses, as far as there is a key for it.
+// TestWhatMembersEncryptPasses, if the receiver has the key.
 func TestWhatMembersEncryptPasses(t *testing.T) {
 	ping := []byte{typePing, 0x80}
 	exchange := encode(typePushPull, pushPull{Nodes: 1, Join: true})
@@ -280,7 +280,7 @@ func TestWhatMembersEncryptPasses(t *testing.T) {
 	}
 }
 
-// What passes the border is a message that members send, within the bounds.
+// FuzzBorder checks that only messages of members pass the border, within the bounds.
 func FuzzBorder(f *testing.F) {
 	f.Add(encode(typePushPull, pushPull{Nodes: 3, Join: true}))
 	f.Add(encode(typePushPull, pushPull{Nodes: 1 << 20}))

@@ -37,7 +37,7 @@ func TestLeaveIsToldFromDeath(t *testing.T) {
 	requireTogether(t, a, b)
 }
 
-// TestLeaveWaitsForNoRoundOfGossip: here a round of gossip never comes.
+// TestLeaveWaitsForNoRoundOfGossip: there is none within this test.
 func TestLeaveWaitsForNoRoundOfGossip(t *testing.T) {
 	rare := func(c *Config) { c.Timing.Gossip = time.Hour }
 	a := start(t, "a", rare)

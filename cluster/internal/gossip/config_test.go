@@ -51,7 +51,7 @@ func TestStartSaysWhyItCannotBind(t *testing.T) {
 	}
 }
 
-// onlyLiterals keeps a test away from the name service.
+// onlyLiterals resolves IP addresses only, without the name service.
 func onlyLiterals(ctx context.Context, hostport string) ([]netip.AddrPort, error) {
 	if _, err := netip.ParseAddrPort(hostport); err != nil {
 		return nil, fmt.Errorf("no such name: %q", hostport)
@@ -59,18 +59,13 @@ func onlyLiterals(ctx context.Context, hostport string) ([]netip.AddrPort, error
 	return resolve(ctx, hostport)
 }
 
-func TestLocalhostIsResolved(t *testing.T) {
-	a := start(t, "a", bound("localhost:0"))
-	require.True(t, netip.MustParseAddrPort(a.gossipAddr()).Addr().IsLoopback())
-}
-
 var full = Meta{
 	MeshAddr: "[2001:db8::1]:65535", AdminAddr: "h:1", Version: "v1.2.3-x",
 	Voter: true,
 }
 
-// Nodes of different versions read each other's metadata. Older ones say candidacy and
-// priority, too.
+// Nodes of different versions read each other's metadata. Older ones also send candidacy and
+// priority.
 func TestMetadataIsWhatItWasOnTheWire(t *testing.T) {
 	b, err := encodeMeta(wireMeta{full, true})
 	require.NoError(t, err)

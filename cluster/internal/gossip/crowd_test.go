@@ -83,7 +83,7 @@ func TestInventedMembersAreBoundedAndKeepNoVoterOut(t *testing.T) {
 	require.Len(t, a.view(), maxOthers+1)
 }
 
-// Strangers that are refused under ever new names do not fill the log.
+// A stranger who is refused under many names does not fill the log.
 func TestRefusalsAreLoggedOnceAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -100,7 +100,7 @@ func TestRefusalsAreLoggedOnceAMinute(t *testing.T) {
 	})
 }
 
-// A name that a terminal would obey is no member's.
+// Names with control sequences for terminals are refused.
 func TestNamesWithControlCharactersAreKeptOut(t *testing.T) {
 	a := start(t, "a")
 	meta := a.members.NodeMeta(0)
@@ -112,7 +112,7 @@ func TestNamesWithControlCharactersAreKeptOut(t *testing.T) {
 	}
 }
 
-// Names that come and die do not fill memberlist's table, which remembers the dead.
+// Members that appear and die do not fill memberlist's table, which keeps the dead for a while.
 func TestNamesThatComeAndDieAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ms := newMembers(&Config{Voters: []elector.NodeID{"v"}}, hclog.NewNullLogger())
@@ -137,7 +137,7 @@ func TestNamesThatComeAndDieAreBounded(t *testing.T) {
 	})
 }
 
-// Members of the version before compress what they send.
+// Members of version 0.1 compress what they send.
 func TestMembersThatCompressAreRead(t *testing.T) {
 	a := start(t, "a")
 	b := start(t, "b", joining(a.gossipAddr()), func(c *Config) { c.compress = true })
@@ -147,7 +147,7 @@ func TestMembersThatCompressAreRead(t *testing.T) {
 	b.requireState(StateAlive, "a")
 }
 
-// Streams on which an exchange begins and does not go on keep no member out.
+// Streams on which an exchange begins and then stalls keep no member out.
 func TestSilentStreamsKeepNobodyOut(t *testing.T) {
 	a := start(t, "a", func(c *Config) { c.streamTimeout = time.Hour })
 	for range 3 * maxStreams {
@@ -157,7 +157,7 @@ func TestSilentStreamsKeepNobodyOut(t *testing.T) {
 	a.requireState(StateAlive, "b")
 }
 
-// A member whose versions fit nobody's would make every exchange of states fail.
+// A member with versions that no other has would make every exchange of states fail.
 func TestImpossibleVersionsKeepNobodyOut(t *testing.T) {
 	a := start(t, "a")
 	for i, versions := range [][]uint8{

@@ -136,7 +136,7 @@ func TestOwnAddressAmongJoinIsSkipped(t *testing.T) {
 		"the node must not talk to itself")
 }
 
-// A cluster that is not the node's own looks to it like nobody.
+// To a node, an address of another cluster looks like one where nobody answers.
 func TestForeignClusterIsToldAsAJoinAddressThatFails(t *testing.T) {
 	var here, there lines
 	a := start(t, "a", here.option)
@@ -147,7 +147,7 @@ func TestForeignClusterIsToldAsAJoinAddressThatFails(t *testing.T) {
 	require.Zero(t, here.count("\n"))
 }
 
-// A firewall that drops UDP leaves the streams, so members look alive.
+// A firewall that drops UDP lets streams pass, so members look alive.
 func TestWithoutPacketsOfMembersANodeWarnsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log lines

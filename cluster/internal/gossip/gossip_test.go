@@ -22,8 +22,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(settling{m}) }
 
-// settling waits, before goroutines are counted, for those of probes: memberlist's
-// Shutdown leaves a probe to its time-out, which is up to eight periods.
+// settling waits for the goroutines of probes before goleak looks for leaks: memberlist's
+// Shutdown does not end a probe, whose time-out is up to eight periods.
 type settling struct{ *testing.M }
 
 func (s settling) Run() int {
@@ -37,8 +37,8 @@ func (s settling) Run() int {
 // patience is how long a test waits for something that takes about a second.
 var patience = testkit.Limit(30 * time.Second)
 
-// fast returns periods that keep tests short. But probes are slow: on a machine under
-// load a process may take long to answer, and who does not in time is dead for a while.
+// fast returns periods that keep tests short, except for probes: on a busy machine a process may
+// answer late, and a member that does not answer in time counts as dead for a while.
 func fast() Timing {
 	return Timing{
 		Probe:  2 * time.Second,
@@ -49,8 +49,8 @@ func fast() Timing {
 	}
 }
 
-// deathSoon is for tests in which nodes die. Those that live may look dead as well, and
-// come back: such a test can demand no more than how it ends.
+// deathSoon is for tests in which nodes die. Live nodes may look dead for a while, too, so such a
+// test can only check the final state.
 var deathSoon = probing(100 * time.Millisecond)
 
 // peer is one node of a test.
@@ -177,8 +177,8 @@ func requireTogether(t *testing.T, peers ...*peer) {
 	}
 }
 
-// freeAddr returns a loopback address that nobody uses. Where the system has all
-// of 127.0.0.0/8 it lies where no other process picks its ports.
+// freeAddr returns a loopback address that nobody uses. If the system has all of 127.0.0.0/8 it
+// is an IP address on which no other process picks a port.
 func freeAddr(t *testing.T) string {
 	t.Helper()
 	host := fmt.Sprintf("127.%d.%d.%d:0", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254))
@@ -191,8 +191,8 @@ func freeAddr(t *testing.T) string {
 	return ln.Addr().String()
 }
 
-// freePort is free on all addresses, and none that the kernel gives away: other processes may
-// listen on one address of such a port at any time.
+// freePort returns a port that is free on all addresses and not among those that the kernel
+// assigns, so that no other process listens on one of the addresses meanwhile.
 func freePort(t *testing.T) string {
 	t.Helper()
 	for {

@@ -16,7 +16,7 @@ import (
 	"github.com/bmqelect/bmqelect/elector"
 )
 
-// keysOf are the keys that letters stand for, and "plain" for none.
+// keysOf returns a key for each letter, and an empty key for "plain".
 func keysOf(letters string) (keys Keys) {
 	for name := range strings.FieldsSeq(letters) {
 		if name == "plain" {
@@ -30,7 +30,7 @@ func keysOf(letters string) (keys Keys) {
 
 func encrypting(letters string) option { return func(c *Config) { c.Keys = keysOf(letters) } }
 
-// relay passes on what comes to a node, by TCP and UDP, and reads along.
+// relay forwards TCP and UDP to a node, and records all of it.
 type relay struct {
 	tape lines
 	addr string
@@ -87,7 +87,7 @@ func relayTo(t *testing.T, addr string) *relay {
 	return r
 }
 
-// TestNobodyReadsAlong who is between the nodes.
+// TestNobodyReadsAlong: a relay between encrypting nodes cannot read what they say.
 func TestNobodyReadsAlong(t *testing.T) {
 	for _, keys := range []string{"plain", "plain A", "A plain", "A"} {
 		t.Run(keys, func(t *testing.T) {
@@ -110,7 +110,7 @@ func TestNobodyReadsAlong(t *testing.T) {
 	}
 }
 
-// TestWhoHasNoKeyStaysOut, and is told why.
+// TestWhoHasNoKeyStaysOut, and learns why.
 func TestWhoHasNoKeyStaysOut(t *testing.T) {
 	const (
 		foreign = "the other end encrypts gossip with a key that this node does not have"
@@ -154,7 +154,7 @@ func TestWhoHasNoKeyStaysOut(t *testing.T) {
 	}
 }
 
-// TestForgedMembersAreIgnored if gossip must be encrypted.
+// TestForgedMembersAreIgnored by nodes that demand encryption.
 func TestForgedMembersAreIgnored(t *testing.T) {
 	for keys, want := range map[string]bool{"plain": true, "A plain": true, "A": false} {
 		t.Run(keys, func(t *testing.T) {
@@ -174,9 +174,9 @@ func TestForgedMembersAreIgnored(t *testing.T) {
 	}
 }
 
-// TestKeysChangeWithoutAGap: from plain gossip to a key, to another one, and back. In between
-// one node is a step ahead of the others. News pass all the time, newcomers are let in, and
-// no member looks dead to another.
+// TestKeysChangeWithoutAGap goes from plain gossip to a key, to other keys, and back, one node
+// after another. All the time news spread, newcomers can join, and no member looks dead to
+// another.
 func TestKeysChangeWithoutAGap(t *testing.T) {
 	now := "plain"
 	a := start(t, "a", encrypting(now))

@@ -50,8 +50,8 @@ func newDamaged(t testing.TB) *damaged {
 	return d
 }
 
-// try opens content as the state file. Right is either the right term or an
-// error with ErrCorrupt; anything else is returned as the error.
+// try opens content as the state file. It returns nil if the terms and the emergency are right
+// or the error is ErrCorrupt.
 func (d *damaged) try(content []byte) error {
 	path := filepath.Join(d.dir, stateFile)
 	if err := overwrite(path, content); err != nil {
@@ -74,7 +74,7 @@ func (d *damaged) try(content []byte) error {
 	return errors.Join(err, d.persistMore(s))
 }
 
-// overwrite writes without truncating first, which some file systems answer with a flush.
+// overwrite writes without truncating first, which makes some file systems flush.
 func overwrite(path string, content []byte) error {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -84,8 +84,8 @@ func overwrite(path string, content []byte) error {
 	return errors.Join(err, f.Truncate(int64(len(content))), f.Close())
 }
 
-// persistMore goes on from a file that was read: what is then reported as
-// written must be there the next time.
+// persistMore writes to a file that was read: what the store reports as written must be there at
+// the next start.
 func (d *damaged) persistMore(s *Store) error {
 	written := s.Persist(exact{"a": sampleTerm + 1}.terms())
 	_ = s.Close() // bbolt may have met the damage only now
@@ -164,8 +164,8 @@ func TestDamagedNewestMetaIsNotTakenForTheCommitBefore(t *testing.T) {
 	require.Zero(t, d.reads)
 }
 
-// TestBboltTakesTheCommitBefore is why inspect reads the meta pages beside bbolt: one of the two
-// files has the state before the last commit, and bbolt opens it without a word.
+// TestBboltTakesTheCommitBefore is the reason why inspect reads the meta pages itself: if the newer
+// one is damaged, bbolt opens the file without an error and returns the state of the commit before.
 func TestBboltTakesTheCommitBefore(t *testing.T) {
 	intact := sample(t)
 	var read []uint64

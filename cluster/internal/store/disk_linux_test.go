@@ -48,7 +48,7 @@ func TestFullDiskStopsTheNodeAndLosesNothing(t *testing.T) {
 	s := opened(t, dir)
 	require.NoError(t, s.Persist(exact{"a": 5}.terms()))
 	require.NoError(t, fillDisk(dir))
-	// More groups than the pages that the file has already can take.
+	// More groups than fit into the pages that the file has.
 	many := map[string]lsn.Term{"a": 6}
 	for i := range 2_000 {
 		many[strings.Repeat("g", i+1)] = 6
@@ -63,8 +63,8 @@ func TestFullDiskStopsTheNodeAndLosesNothing(t *testing.T) {
 	requireGroup(t, opened(t, dir), "a", 5)
 }
 
-// The addresses of peers are a convenience. A disk that is full for a moment, when a
-// member comes, must not cost the node its vote later.
+// The addresses of peers are a convenience. If the disk is full for a moment when they are written,
+// the node must keep its vote.
 func TestPeersOnAFullDiskHarmNothingAndAreWrittenLater(t *testing.T) {
 	dir := smallDisk(t)
 	s := opened(t, dir)
@@ -82,7 +82,7 @@ func TestPeersOnAFullDiskHarmNothingAndAreWrittenLater(t *testing.T) {
 	requireGroup(t, s, "a", 6)
 }
 
-// A vote goes where votes before it were: that takes no room on the disk.
+// A vote is written to pages that earlier votes used, so it needs no room on the disk.
 func TestVotesNeedNoRoom(t *testing.T) {
 	dir := smallDisk(t)
 	s := opened(t, dir)
@@ -130,7 +130,7 @@ func smallDisk(t *testing.T) string {
 	return dir
 }
 
-// A file whose name is lost in a crash is lost with all that it says.
+// A file is lost if its name is lost in a crash.
 func TestNamesThatCannotBeSyncedAreAnError(t *testing.T) {
 	gone := filepath.Join(t.TempDir(), "gone")
 	require.ErrorIs(t, (&Store{dir: gone}).syncNames(), ErrNotDurable)

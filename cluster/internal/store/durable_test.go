@@ -17,7 +17,7 @@ import (
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
-// writes are all calls that must be on disk when they return.
+// writes are all methods whose result must be on disk when they return.
 var writes = map[string]func(*Store) error{
 	"terms":      func(s *Store) error { return s.Persist(exact{"a": 6}.terms()) },
 	"known":      func(s *Store) error { return s.Persist(exact{"a": 5}.terms()) },
@@ -26,8 +26,8 @@ var writes = map[string]func(*Store) error{
 	"identities": func(s *Store) error { return s.SaveIdentities("b", []uuid.UUID{{1}}) },
 }
 
-// requireRefusal demands that s, which is in term 5 of group "a", writes no more, not even what
-// is on disk already, and that it tells of nothing that is not on disk.
+// requireRefusal demands that s, with term 5 of group "a", writes nothing more, not even what is on
+// disk already, and returns nothing that is not on disk.
 func requireRefusal(t *testing.T, s *Store) {
 	t.Helper()
 	for name, write := range writes {
@@ -67,7 +67,7 @@ func TestClosedStoreReadsButWritesNothing(t *testing.T) {
 	requireRefusal(t, s)
 }
 
-// The kernel writes on to a file that nobody will find any more.
+// The kernel still writes to a file that no start will find.
 func TestADirectoryThatIsNotThereAnyMoreIsFinal(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("it does not let go of open files")

@@ -19,8 +19,7 @@ var (
 		Lost: []elector.NodeID{"bob", "carol"}, Reason: "flood"}
 )
 
-// declared is the directory of a stopped node that has been through term 7 of
-// group "a" and then the flood.
+// declared is the directory of a stopped node that was in term 7 of group "a" before the flood.
 func declared(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -89,7 +88,7 @@ func TestReadmittedNodeIsMissedNoMore(t *testing.T) {
 	require.False(t, e.MissesNode("alice"))
 }
 
-// What an older program cannot keep it must not open; what it can, it may.
+// An older program may open a directory unless it would drop something that matters.
 func TestOnlyAnEmergencyChangesTheFormat(t *testing.T) {
 	dir := t.TempDir()
 	format := func() int {

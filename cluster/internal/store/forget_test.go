@@ -73,8 +73,8 @@ func TestThousandsOfForgottenGroupsLeaveASmallRecord(t *testing.T) {
 	requireGroup(t, s, "another", 20)
 }
 
-// Elections that ended in a crash, or that are not configured any more, are
-// forgotten in the end; one that is opened now and then is not.
+// A group that was not opened for many starts is forgotten; one that is opened now and then is
+// not.
 func TestGroupThatNoStartOpensIsForgotten(t *testing.T) {
 	dir := t.TempDir()
 	s := opened(t, dir)
@@ -94,8 +94,8 @@ func TestGroupThatNoStartOpensIsForgotten(t *testing.T) {
 	requireGroup(t, s, "rare", 8)
 }
 
-// The directories of programs before this one have a record of each group that was
-// opened ever, also of those that never had a term.
+// Directories of older programs have an entry for each group that was ever opened, even if it
+// never had a term.
 func TestGroupsWithoutATermAreDropped(t *testing.T) {
 	dir := t.TempDir()
 	s := opened(t, dir)

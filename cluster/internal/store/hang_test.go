@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Whoever asks who and what a node is must be answered while its disk hangs.
+// Identity, peers, emergencies and boot can be read while the disk hangs.
 func TestReadersDoNotWaitForADiskThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hang, release := false, make(chan struct{})

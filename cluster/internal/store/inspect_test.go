@@ -30,8 +30,7 @@ func TestDamagedFreelistNeverChangesTheTerm(t *testing.T) {
 		"twice the same": func(page []byte) {
 			put16(page[10:], 2)
 			put64(page[16:], 2)
-			put64(page[24:],
-				2)
+			put64(page[24:], 2)
 		},
 	} {
 		content := bytes.Clone(intact)
@@ -40,8 +39,8 @@ func TestDamagedFreelistNeverChangesTheTerm(t *testing.T) {
 	}
 }
 
-// TestRecordOfAnEarlierCommitIsCorrupt puts back a record that was whole and
-// valid once, below newer meta pages.
+// TestRecordOfAnEarlierCommitIsCorrupt restores an earlier record, which is whole and valid, below
+// newer meta pages.
 func TestRecordOfAnEarlierCommitIsCorrupt(t *testing.T) {
 	dir := t.TempDir()
 	s := opened(t, dir)

@@ -13,7 +13,7 @@ import (
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
-// model is what a store should hold.
+// model is the expected content of a store.
 type model struct {
 	boot      uint64
 	groups    map[string]elector.Terms
@@ -65,7 +65,7 @@ func reopen(t *rapid.T, s *Store, dir string) *Store {
 	return s
 }
 
-// terms are those at which a group starts.
+// terms returns those at which a group starts.
 func (m *model) terms(name string) elector.Terms {
 	if t, ok := m.groups[name]; ok {
 		return t

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A start waits for nobody at the other end of a pipe, and neither does the cache.
+// A FIFO in place of the file blocks neither a start nor a write of the peers.
 func TestPipesInPlaceOfTheCacheOfPeersHoldNobodyUp(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{peersFile, peersFile + ".new"} {

@@ -18,8 +18,8 @@ var release = flag.String("release", "", "add a data directory of this build, un
 
 const released = "testdata/released"
 
-// TestDataDirectoriesOfReleases opens what every released version has left. A directory
-// says the same as ever, and a node goes on with it.
+// TestDataDirectoriesOfReleases opens a data directory of every released version. Its content is
+// the same as then, and a node can run on it.
 func TestDataDirectoriesOfReleases(t *testing.T) {
 	if *release != "" {
 		recordDirectory(t, filepath.Join(released, *release))
@@ -52,7 +52,7 @@ func TestDataDirectoriesOfReleases(t *testing.T) {
 	}
 }
 
-// described is what a directory says.
+// described returns the content of a directory as text.
 func described(t *testing.T, s *Store) string {
 	text := fmt.Sprintf("%+v identity %s boot %d\n", s.Owner(), s.Identity(), s.Boot())
 	for _, group := range []string{"default", "orders", "unknown"} {
@@ -65,7 +65,7 @@ func described(t *testing.T, s *Store) string {
 		s.Peers(), s.Emergencies(), s.Pause().Left(time.Unix(1_799_999_990, 0)))
 }
 
-// recordDirectory makes a directory in which everything is that one can hold.
+// recordDirectory makes a directory with everything that one can hold.
 func recordDirectory(t *testing.T, dir string) {
 	owner := Owner{Cluster: "shop", Node: "n1"}
 	s, err := Open(dir, owner)

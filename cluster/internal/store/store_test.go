@@ -57,7 +57,7 @@ func requireGroup(t *testing.T, s *Store, name string, want lsn.Term) {
 	require.Equal(t, elector.Terms{Entered: want, Reserved: want}, got)
 }
 
-// exact are terms of which nothing is reserved.
+// exact are terms without further reserved ones.
 type exact map[string]lsn.Term
 
 func (e exact) terms() map[string]elector.Terms {
@@ -68,8 +68,8 @@ func (e exact) terms() map[string]elector.Terms {
 	return all
 }
 
-// A program of the version before reads the highest reserved term as the term of the group,
-// and so votes above it only. What it leaves is an exact term.
+// A program of version 0.1 reads the highest reserved term as the term of the group, and so votes
+// only above it. It leaves an exact term.
 func TestTheProgramBeforeStartsAboveWhatIsReserved(t *testing.T) {
 	dir := t.TempDir()
 	s := opened(t, dir)
@@ -115,5 +115,5 @@ func TestFilesAreForTheOwnerOnly(t *testing.T) {
 	}
 }
 
-// unsynced is a Disk that only saves the time of fsync.
+// unsynced is a Disk that writes, without fsync.
 func unsynced(write func() error) error { return write() }
