@@ -151,8 +151,11 @@ func (e *envelope) openSealed(in io.Reader) (*bufio.Reader, error) {
 		return nil, io.ErrUnexpectedEOF
 	}
 	text, fits := e.unseal(sealed, append(head, e.label...))
-	if !fits {
+	switch {
+	case !fits:
 		return nil, errWrongKey
+	case len(text) == 0: // io.EOF would make memberlist wait for more
+		return nil, errors.New("encrypted stream without a message")
 	}
 	return bufio.NewReader(bytes.NewReader(text)), nil
 }
