@@ -18,15 +18,16 @@ import (
 func TestElectionsDoNotTouchEachOther(t *testing.T) {
 	withCluster(t, three, func(t *testing.T, c *testCluster) {
 		x := c.open("x", nil)
-		c.open("y", nil)
+		c.open("a", nil)
 		time.Sleep(election)
-		from, other := c.leader("x").ID(), c.leader("y").ID()
+		from, other := c.leader("x").ID(), c.leader("a").ID()
 		byDefault := c.leader().ID()
+		require.Equal(t, cluster.DefaultGroup, c.leader().Status().Groups[0].Group, "it comes first")
 		to := c.others(c.Node(from))[0]
 		require.NoError(t, x[from].Transfer(t.Context(), to))
 		time.Sleep(time.Second)
 		require.Equal(t, to, c.leader("x").ID())
-		require.Equal(t, other, c.leader("y").ID())
+		require.Equal(t, other, c.leader("a").ID())
 		require.Equal(t, byDefault, c.leader().ID())
 
 		token, err := x[to].NextLSN()

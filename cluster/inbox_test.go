@@ -15,6 +15,7 @@ import (
 	"github.com/bmqelect/bmqelect/cluster/internal/testprocess"
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/memnet"
+	"github.com/bmqelect/bmqelect/lsn"
 )
 
 // leadsAlone is a node that has led for a while, as the only voter, in virtual time.
@@ -64,6 +65,24 @@ func TestOnlyEventsThatSomebodyWantedAreMissed(t *testing.T) {
 		newest.Close()
 		all.Close()
 		require.Zero(t, n.Stats().Subscriptions)
+	})
+}
+
+func TestAnObserverSeesNoLeadershipTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := leadsAlone(t)
+		var seen []Leader
+		go func() {
+			for l := range n.Default().Observe(t.Context()) {
+				seen = append(seen, l)
+			}
+		}()
+		for _, term := range []lsn.Term{1, 1, 2, 2} {
+			synctest.Wait()
+			n.hub.publish(DefaultGroup, elector.Transition{Leader: "a", Term: term}, time.Now(), "")
+		}
+		synctest.Wait()
+		require.Equal(t, []Leader{{Node: "a", Term: 1}, {Node: "a", Term: 2}}, seen)
 	})
 }
 
