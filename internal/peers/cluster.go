@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -31,14 +30,13 @@ type cluster struct {
 	watched int      // nodes whose spans are complete
 }
 
-// belief is whom a node takes for the leader, and since when.
+// belief is the leader that a node sees, and since when.
 type belief struct {
 	leader string
-	since  int64
+	since  int64 // as node.Now
 }
 
-// patience is how long anything that is waited for may take: more than the longest
-// election of any system.
+// patience bounds each wait. It is longer than the longest election of any system.
 const patience = 30 * time.Second
 
 // launch starts a cluster with empty directories and waits until it has a leader.
@@ -52,9 +50,8 @@ func launch(ctx context.Context, s system, dir string, lane int) (*cluster, erro
 	}
 	if err != nil {
 		c.close()
-		return nil, err
 	}
-	return c, nil
+	return c, err
 }
 
 func (c *cluster) close() {
@@ -63,8 +60,8 @@ func (c *cluster) close() {
 	}
 }
 
-// start starts a node again, or for the first time. Its address is one of this process
-// alone, so no other connection can have taken its ports.
+// start starts a node, the first time or again. Its host is a loopback address that only this
+// process uses, so no other connection can have taken its ports.
 func (c *cluster) start(i int) (err error) {
 	pid := os.Getpid()
 	spec := node.Spec{
@@ -95,12 +92,12 @@ func (c *cluster) startAll() error {
 
 func (c *cluster) kill(i int) {
 	if p := c.processes[i]; p != nil {
-		c.processes[i] = nil // what it still has to say is of no interest
+		c.processes[i] = nil // apply ignores its last reports
 		p.kill()
 	}
 }
 
-// await takes in events until done returns true.
+// await applies events until done returns true.
 func (c *cluster) await(ctx context.Context, what string, done func() bool) error {
 	limit := time.NewTimer(patience)
 	defer limit.Stop()
@@ -123,16 +120,13 @@ func (c *cluster) await(ctx context.Context, what string, done func() bool) erro
 	return nil
 }
 
-// pause takes in events for the given time.
-func (c *cluster) pause(ctx context.Context, d time.Duration) error {
-	for end := time.Now().Add(d); time.Now().Before(end); {
+// pause applies events for the given time.
+func (c *cluster) pause(ctx context.Context, d time.Duration) (err error) {
+	for end := time.Now().Add(d); err == nil && time.Now().Before(end); {
 		step := time.Now().Add(min(patience/2, time.Until(end)))
-		over := func() bool { return !time.Now().Before(step) }
-		if err := c.await(ctx, "a pause", over); err != nil {
-			return err
-		}
+		err = c.await(ctx, "a pause", func() bool { return !time.Now().Before(step) })
 	}
-	return nil
+	return err
 }
 
 func (c *cluster) apply(e event) error {
@@ -163,38 +157,41 @@ func (c *cluster) apply(e event) error {
 	return nil
 }
 
-// living is the name of a leader, or "" if the process that was meant is gone.
+// living is the name of a leader, or "" if the report means a process that is gone.
 func (c *cluster) living(leader string) string {
 	name, life, ok := strings.Cut(leader, ".")
-	for i := range c.processes {
-		if ok && name == node.Name(i) && life != strconv.Itoa(c.lives[i]-1) {
+	for i, starts := range c.lives {
+		if ok && name == node.Name(i) && life != strconv.Itoa(starts-1) {
 			return ""
 		}
 	}
 	return name
 }
 
-// leader is the index of the node that all that run take for the leader, or -1.
-func (c *cluster) leader() int {
-	for _, i := range c.all() {
-		if c.agree(c.all(), node.Name(i)) {
-			return i
+// leader is the one of these nodes that all of them see as the leader, or -1.
+func (c *cluster) leader(nodes []int) int {
+	leader := -1
+	for _, i := range nodes {
+		if c.beliefs[i].leader == node.Name(i) {
+			leader = i
 		}
 	}
-	return -1
+	for _, i := range nodes {
+		if leader < 0 || c.beliefs[i].leader != node.Name(leader) {
+			return -1
+		}
+	}
+	return leader
 }
 
-func (c *cluster) all() (running []int) {
+// running are the nodes that were not killed.
+func (c *cluster) running() (nodes []int) {
 	for i, p := range c.processes {
 		if p != nil {
-			running = append(running, i)
+			nodes = append(nodes, i)
 		}
 	}
-	return running
-}
-
-func (c *cluster) agree(nodes []int, leader string) bool {
-	return !slices.ContainsFunc(nodes, func(i int) bool { return c.beliefs[i].leader != leader })
+	return nodes
 }
 
 // quiet is how long a cluster must have been without news before the next trial. After a longer
@@ -204,13 +201,10 @@ var quiet = 200 * time.Millisecond
 // settle waits until all nodes follow one leader and have done so for a while.
 func (c *cluster) settle(ctx context.Context) error {
 	return c.await(ctx, "one leader that all nodes see", func() bool {
-		if len(c.all()) < c.nodes || c.leader() < 0 {
-			return false
-		}
-		newest := int64(0)
+		nodes, newest := c.running(), int64(0)
 		for _, b := range c.beliefs {
 			newest = max(newest, b.since)
 		}
-		return node.Now()-newest > int64(quiet)
+		return len(nodes) == c.nodes && c.leader(nodes) >= 0 && node.Now()-newest > int64(quiet)
 	})
 }

@@ -9,20 +9,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// costs are those of a cluster at rest, per node.
+// costs is what a cluster at rest takes, per node.
 type costs struct {
 	cpu     float64 // of one core, in percent
 	most    float64 // the same of the node that takes most of it
 	wakes   float64 // how often a thread was woken, per second
 	memory  float64 // resident set size, in MiB
-	traffic bool    // whether what follows was measured
+	traffic bool    // bytes and packets were measured
 	bytes   float64 // sent, per second, with headers
 	packets float64 // sent, per second
 }
 
-// measure watches a cluster that has a leader for the given time, after a fifth of that
-// to calm down. If nothing else uses the network, traffic is measured, too.
-func measure(ctx context.Context, c *cluster, lasts time.Duration, traffic bool) (costs, error) {
+// costs measures a cluster that has a leader for the given time, after a fifth of that to calm
+// down. traffic says that nothing else uses the network.
+func (c *cluster) costs(ctx context.Context, lasts time.Duration, traffic bool) (costs, error) {
 	if err := c.pause(ctx, lasts/5); err != nil {
 		return costs{}, err
 	}
@@ -35,31 +35,32 @@ func measure(ctx context.Context, c *cluster, lasts time.Duration, traffic bool)
 		return costs{}, err
 	}
 	after, err := c.usage()
-	if err != nil {
-		return costs{}, err
-	}
 	seconds := time.Since(began).Seconds()
-	nodeSeconds := seconds * float64(c.nodes)
 	var cpu, most time.Duration
 	for i := range after.cpu {
 		took := after.cpu[i] - before.cpu[i]
 		cpu, most = cpu+took, max(most, took)
 	}
+	perNode := func(before, after uint64) float64 {
+		return float64(after-before) / seconds / float64(c.nodes)
+	}
 	return costs{
-		cpu:     100 * cpu.Seconds() / nodeSeconds,
+		cpu:     100 * cpu.Seconds() / seconds / float64(c.nodes),
 		most:    100 * most.Seconds() / seconds,
-		wakes:   float64(after.wakes-before.wakes) / nodeSeconds,
+		wakes:   perNode(before.wakes, after.wakes),
 		memory:  float64(after.memory) / (1 << 20) / float64(c.nodes),
 		traffic: traffic,
-		bytes:   float64(after.bytes-before.bytes) / nodeSeconds,
-		packets: float64(after.packets-before.packets) / nodeSeconds,
-	}, nil
+		bytes:   perNode(before.bytes, after.bytes),
+		packets: perNode(before.packets, after.packets),
+	}, err
 }
 
 // usage is what all nodes have used so far.
 type usage struct {
-	cpu                           []time.Duration // of each node
-	wakes, memory, bytes, packets uint64
+	cpu            []time.Duration // of each node
+	wakes          uint64
+	memory         uint64 // in bytes, at the moment
+	bytes, packets uint64 // sent
 }
 
 func (c *cluster) usage() (u usage, err error) {
@@ -84,8 +85,8 @@ func (c *cluster) usage() (u usage, err error) {
 	return u, err
 }
 
-// cpuTime is that of a process, in user and kernel mode, by its CPU clock: like
-// /proc/PID/stat, but not in units of 10 ms.
+// cpuTime is the time of a process in user and kernel mode, by its CPU clock. /proc/PID/stat
+// has the same time in units of 10 ms.
 func cpuTime(pid int) (time.Duration, error) {
 	clock := int32(^pid<<3 | 2) // see clock_getcpuclockid(3): 2 is the scheduler's time
 	var ts unix.Timespec

@@ -2,32 +2,26 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"os"
 	"os/exec"
 	"runtime"
 	"syscall"
 	"time"
 )
 
-// asBusy is the first argument of this program when it is to use a core for the time
-// that follows.
-const asBusy = "busy"
-
-// busyPerCore is how many busy processes there are for each core.
+// busyPerCore is the number of busy processes for each core.
 const busyPerCore = 2
 
 // underLoad counts how often a node comes to lead while other processes want all cores.
-func underLoad(ctx context.Context, c *cluster, lasts time.Duration) (changes int, err error) {
-	program, err := os.Executable()
+func underLoad(ctx context.Context, s system, dir string, lasts time.Duration) (changes int,
+	err error) {
+	progress("%s: load, %s", s.name, lasts)
+	c, err := launch(ctx, s, dir, 0)
 	if err != nil {
 		return 0, err
 	}
-	if err := c.settle(ctx); err != nil {
-		return 0, err
-	}
+	defer c.close()
 	for range busyPerCore * runtime.NumCPU() {
-		busy := exec.Command(program, asBusy, lasts.String())
+		busy := exec.Command("sh", "-c", "while :; do :; done")
 		busy.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 		if err := busy.Start(); err != nil {
 			return 0, err
@@ -36,16 +30,6 @@ func underLoad(ctx context.Context, c *cluster, lasts time.Duration) (changes in
 	}
 	before := c.changes
 	err = c.pause(ctx, lasts)
+	progress("%s: %d changes of the leader under load", s.name, c.changes-before)
 	return c.changes - before, err
-}
-
-// spin uses a core.
-func spin(lasts string) error {
-	d, err := time.ParseDuration(lasts)
-	if err != nil {
-		return fmt.Errorf("how long to be busy: %w", err)
-	}
-	for end := time.Now().Add(d); time.Now().Before(end); {
-	}
-	return nil
 }

@@ -11,10 +11,9 @@ import (
 	"time"
 
 	"github.com/prometheus/procfs"
-	"golang.org/x/sys/unix"
 )
 
-// machine is what the figures were taken on, and of.
+// machine is where, when and with which versions the figures were taken.
 type machine struct {
 	cpu, kernel, golang string
 	cores               int
@@ -23,7 +22,7 @@ type machine struct {
 	versions            map[string]string // by module
 }
 
-// compared are the modules whose versions are named, by the program they are built into.
+// compared are the modules whose versions the page shows, and the programs that contain them.
 var compared = map[string]string{
 	"github.com/hashicorp/raft": "raft", "github.com/hashicorp/raft-boltdb/v2": "raft",
 	"go.etcd.io/etcd/server/v3": "etcd",
@@ -32,12 +31,11 @@ var compared = map[string]string{
 func describe(dir string) (machine, error) {
 	m := machine{cpu: processor(), golang: runtime.Version(), cores: runtime.NumCPU(),
 		date: time.Now(), versions: map[string]string{}}
-	var uts unix.Utsname
-	if err := unix.Uname(&uts); err != nil {
+	release, err := os.ReadFile("/proc/sys/kernel/osrelease")
+	if err != nil {
 		return m, err
 	}
-	m.kernel, _, _ = strings.Cut(unix.ByteSliceToString(uts.Release[:]), "-")
-	var err error
+	m.kernel, _, _ = strings.Cut(strings.TrimSpace(string(release)), "-")
 	if m.flush, err = flushTime(dir); err != nil {
 		return m, err
 	}
@@ -48,7 +46,7 @@ func describe(dir string) (machine, error) {
 	for module, name := range compared {
 		info, err := buildinfo.ReadFile(filepath.Join(filepath.Dir(program), name))
 		if err != nil {
-			continue // only ours is measured
+			continue // only this elector is measured
 		}
 		for _, dep := range info.Deps {
 			if dep.Path == module {

@@ -1,6 +1,6 @@
-// Command peers compares this repository's elector with what programs embed today, on
-// one machine, and writes a page about it. Every node is a process. It is run by
-// make bench-peers, beside the programs of the folders raft and etcd.
+// Command peers compares this repository's elector with what programs embed today, on one
+// machine, and writes a page about it. Every node is a process. make bench-peers runs it,
+// beside the programs of the folders raft and etcd.
 package main
 
 import (
@@ -20,7 +20,8 @@ import (
 )
 
 func main() {
-	if child(os.Args[1:]) {
+	if isNode() {
+		node.Main(os.Args[2], ours.Start)
 		return
 	}
 	if err := run(); err != nil {
@@ -29,41 +30,24 @@ func main() {
 	}
 }
 
-// child does the task for which this program has started itself, and reports whether there is one.
-func child(args []string) bool {
-	if len(args) != 2 {
-		return false
-	}
-	switch args[0] {
-	case asNode:
-		node.Main(args[1], ours.Start)
-	case asBusy:
-		if err := spin(args[1]); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(2)
-		}
-	default:
-		return false
-	}
-	return true
-}
+// isNode reports whether this program has started itself as a node of this elector.
+func isNode() bool { return len(os.Args) == 3 && os.Args[1] == asNode }
 
-// plan is what the flags ask for.
+// plan is what to measure.
 type plan struct {
 	trials  int
 	rest    time.Duration // over which costs are measured
 	load    time.Duration
 	systems []system
-	dir     string
 	traffic bool
 }
 
-// full reports whether the plan measures enough to write a page: all systems, often enough.
+// full reports whether the plan is enough to write a page from.
 func (p plan) full() bool { return len(p.systems) == len(systems) && p.trials >= enough }
 
 const enough = 30
 
-// limit is the longest that a run may take, if something hangs.
+// limit bounds a run, whatever hangs.
 const limit = time.Hour
 
 func run() error {
@@ -74,7 +58,6 @@ func run() error {
 	flag.DurationVar(&p.load, "load", time.Minute, "how long all cores are kept busy; 0: not")
 	flag.DurationVar(&quiet, "quiet", quiet, "how long all must have been as it is before a trial")
 	flag.StringVar(&names, "systems", "", "what to measure, separated by spaces; all by default")
-	flag.StringVar(&p.dir, "dir", os.TempDir(), "where the nodes' disks are, for a while")
 	flag.StringVar(&page, "page", "", "the file to write, if all is measured, with 30 trials or more")
 	flag.Parse()
 	var err error
@@ -97,11 +80,12 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	fmt.Print(r.page())
+	text := r.page()
+	fmt.Print(text)
 	if page == "" || !p.full() {
 		return nil
 	}
-	return os.WriteFile(page, []byte(r.page()), 0o644)
+	return os.WriteFile(page, []byte(text), 0o644)
 }
 
 // choose returns the systems of these names, and this elector, with which they are compared.

@@ -12,9 +12,9 @@ import (
 type outcome struct {
 	system
 	trials  map[string][]trial // by fault
-	failed  map[string]int     // how many failed, by fault
+	failed  map[string]int     // how many trials failed, by fault
 	costs   costs
-	equal   costs // of ours, with as many nodes and the same heartbeat period
+	equal   costs // of this elector, with as many nodes and the same heartbeat period
 	changes int   // of the leader, under load
 	err     error // why the rest is missing
 }
@@ -35,7 +35,7 @@ type profile struct {
 
 // measure measures each system by itself. A system that fails does not end the run.
 func (p plan) measure(ctx context.Context) (r result, err error) {
-	dir, err := os.MkdirTemp(p.dir, "peers")
+	dir, err := os.MkdirTemp("", "peers")
 	if err != nil {
 		return r, err
 	}
@@ -68,50 +68,27 @@ func (p plan) measure(ctx context.Context) (r result, err error) {
 	return r, nil
 }
 
+// one measures one system.
 func (p plan) one(ctx context.Context, o *outcome, dir string) error {
 	progress("%s: %d trials each of %d faults", o.name, p.trials, len(faults))
-	all, err := attempt(ctx, o.system, filepath.Join(dir, "trials"), p.trials)
-	o.trials, o.failed = all.trials, all.failed
+	err := o.tryAll(ctx, filepath.Join(dir, "trials"), p.trials)
 	for _, f := range faults {
 		progress("%s: %s: the last survivor knows after %s, median of %d", o.name, f.name,
 			quantile(times(o.trials[f.name], last), 0.5), len(o.trials[f.name]))
 	}
-	if err != nil {
-		return err
+	if err == nil && p.rest > 0 {
+		o.costs, err = p.atRest(ctx, o.system, filepath.Join(dir, "rest"))
 	}
-	if p.rest > 0 || p.load > 0 {
-		if err := p.longer(ctx, o, filepath.Join(dir, "longer")); err != nil {
-			return err
-		}
+	if err == nil && p.load > 0 {
+		o.changes, err = underLoad(ctx, o.system, filepath.Join(dir, "load"), p.load)
 	}
-	if p.rest == 0 || o.name == own || o.heartbeat < shortest {
-		return nil
-	}
-	o.equal, err = p.atRest(ctx, equal(o.system), filepath.Join(dir, "equal"))
-	return err
-}
-
-// longer measures what takes its time: costs, and changes of the leader under load.
-func (p plan) longer(ctx context.Context, o *outcome, dir string) error {
-	c, err := launch(ctx, o.system, dir, 0)
-	if err != nil {
-		return err
-	}
-	defer c.close()
-	if p.rest > 0 {
-		progress("%s: costs, %s", o.name, p.rest)
-		if o.costs, err = measure(ctx, c, p.rest, p.traffic); err != nil {
-			return err
-		}
-	}
-	if p.load > 0 {
-		progress("%s: load, %s", o.name, p.load)
-		o.changes, err = underLoad(ctx, c, p.load)
-		progress("%s: %d changes of the leader under load", o.name, o.changes)
+	if err == nil && p.rest > 0 && o.name != own && o.heartbeat >= shortest {
+		o.equal, err = p.atRest(ctx, equal(o.system), filepath.Join(dir, "equal"))
 	}
 	return err
 }
 
+// atRest measures the costs of a system.
 func (p plan) atRest(ctx context.Context, s system, dir string) (costs, error) {
 	progress("%s: costs with %d nodes at a period of %s, %s", s.name, s.nodes, s.heartbeat, p.rest)
 	c, err := launch(ctx, s, dir, 0)
@@ -119,7 +96,7 @@ func (p plan) atRest(ctx context.Context, s system, dir string) (costs, error) {
 		return costs{}, err
 	}
 	defer c.close()
-	return measure(ctx, c, p.rest, p.traffic)
+	return c.costs(ctx, p.rest, p.traffic)
 }
 
 func first(t trial) time.Duration    { return t.first }

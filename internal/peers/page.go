@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// page is what is written about a run: docs/benchmarks.md.
+// page is the page about a run: docs/benchmarks.md.
 func (r result) page() string {
 	speed, cost := r.speed(), r.cost()
 	m := r.machine
@@ -66,8 +66,8 @@ Again, in {minutes} minutes (Linux; traffic needs root): ` + "`make bench-peers`
 ` + "`TRIALS=5 LOAD=10s SYSTEMS=\"raft etcd\"`" + ` it only prints.
 `
 
-// worse lists by system in what this elector is worse. The systems are the columns of the table of
-// elections, and the rows of that of costs.
+// worse lists, by system, where this elector is worse. The systems are the columns of the table of
+// elections, and the rows of the table of costs.
 func (r result) worse(speed, cost []loss) string {
 	in := map[string][]string{}
 	for _, l := range speed {
@@ -88,15 +88,8 @@ func (r result) worse(speed, cost []loss) string {
 	return cmp.Or(b.String(), "- none, in this run\n")
 }
 
-// ours is the outcome of this elector, with which others are compared.
-func (r result) ours() outcome {
-	for _, o := range r.outcomes {
-		if o.name == own {
-			return o
-		}
-	}
-	return outcome{}
-}
+// ours is the outcome of this elector, the first; the others are compared with it.
+func (r result) ours() outcome { return r.outcomes[0] }
 
 // speed is the table of elections.
 func (r result) speed() *table {
@@ -116,14 +109,11 @@ func (r result) speed() *table {
 	return t
 }
 
-func (r result) times(fault string, of func(trial) time.Duration) (cells []cell) {
+func (r result) times(fault string, of func(trial) time.Duration) []cell {
 	ours := times(r.ours().trials[fault], of)
-	for _, o := range r.outcomes {
-		if o.name == own {
-			cells = append(cells, milliseconds(ours))
-		} else {
-			cells = append(cells, ratios(times(o.trials[fault], of), ours))
-		}
+	cells := []cell{milliseconds(ours)}
+	for _, o := range r.outcomes[1:] {
+		cells = append(cells, ratios(times(o.trials[fault], of), ours))
 	}
 	return cells
 }
@@ -133,11 +123,11 @@ func (r result) each(count func(outcome) (int, string)) (cells []cell) {
 	ours, _ := count(r.ours())
 	for _, o := range r.outcomes {
 		n, remark := count(o)
-		c := cell{fmt.Sprint(n, remark), n < ours}
 		if o.err != nil {
-			c = cell{text: missing}
+			cells = append(cells, cell{text: missing})
+		} else {
+			cells = append(cells, cell{fmt.Sprint(n, remark), n < ours})
 		}
-		cells = append(cells, c)
 	}
 	return cells
 }
@@ -170,8 +160,8 @@ func overlapping(o outcome) (n int, remark string) {
 func (r result) cost() *table {
 	t := &table{rows: [][]string{{"", "nodes", "period", "CPU", "KiB/s", "packets/s",
 		"wake-ups/s", "memory"}}}
-	for _, o := range r.outcomes {
-		if o.name == own || o.equal.cpu == 0 {
+	for _, o := range r.outcomes[1:] {
+		if o.equal.cpu == 0 {
 			continue
 		}
 		a, b := o.equal, o.costs
@@ -200,7 +190,7 @@ func (r result) atRest() *table {
 	return t
 }
 
-// failures names what could not be measured.
+// failures lists what could not be measured.
 func (r result) failures() string {
 	var b strings.Builder
 	for _, o := range r.outcomes {

@@ -1,17 +1,24 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/bmqelect/bmqelect/internal/peers/node"
+	"github.com/bmqelect/bmqelect/internal/peers/ours"
 )
 
 func TestMain(m *testing.M) {
-	if !child(os.Args[1:]) {
-		os.Exit(m.Run())
+	if isNode() {
+		node.Main(os.Args[2], ours.Start)
+		return
 	}
+	os.Exit(m.Run())
 }
 
 // Three processes with timers that a busy machine keeps go through every kind of trial.
@@ -32,4 +39,15 @@ func TestEachTrialOnce(t *testing.T) {
 	require.Positive(t, o.costs.cpu)
 	require.Positive(t, o.costs.memory)
 	require.Positive(t, o.costs.packets)
+}
+
+// A library that writes to the standard output of its node ends the node's reports.
+func TestWhatIsNoReportIsTheEnd(t *testing.T) {
+	events := make(chan event, 3)
+	said := `{"Kind":"saw","From":5,"Text":"n1"}` + "\npanic: a library spoke\n"
+	p := &process{}
+	p.read(1, json.NewDecoder(strings.NewReader(said)), events)
+	require.Equal(t, event{1, p, node.Report{Kind: node.Saw, From: 5, Text: "n1"}, false}, <-events)
+	require.Equal(t, event{1, p, node.Report{}, true}, <-events)
+	require.Empty(t, events)
 }

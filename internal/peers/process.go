@@ -12,10 +12,10 @@ import (
 	"github.com/bmqelect/bmqelect/internal/peers/node"
 )
 
-// asNode is the first argument of this program when it is to be a node of ours.
+// asNode is the first argument of this program when it is to be a node of this elector.
 const asNode = "node"
 
-// process is a node of a cluster, running.
+// process is a running node of a cluster.
 type process struct {
 	cmd      *exec.Cmd
 	commands io.WriteCloser
@@ -61,19 +61,17 @@ func spawn(s system, spec node.Spec, log string, events chan<- event) (*process,
 	if err := p.cmd.Start(); err != nil {
 		return nil, err
 	}
-	go p.read(spec.Self, reports, events)
+	go p.read(spec.Self, json.NewDecoder(reports), events)
 	return p, nil
 }
 
-func (p *process) read(index int, reports io.Reader, events chan<- event) {
-	for lines := json.NewDecoder(reports); ; {
-		var r node.Report
-		if lines.Decode(&r) != nil {
-			break // it has ended, or a library writes its own faults to the stream
-		}
-		events <- event{node: index, process: p, report: r}
+// read takes anything but a report for the end: a library has failed, and says so on the
+// wrong stream.
+func (p *process) read(index int, reports *json.Decoder, events chan<- event) {
+	for e := (event{node: index, process: p}); !e.ended; events <- e {
+		e.report = node.Report{}
+		e.ended = reports.Decode(&e.report) != nil
 	}
-	events <- event{node: index, process: p, ended: true}
 }
 
 func (p *process) command(c string) error {

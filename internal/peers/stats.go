@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 )
@@ -13,12 +14,7 @@ func quantile(values []time.Duration, q float64) time.Duration {
 		return 0
 	}
 	sorted := slices.Sorted(slices.Values(values))
-	for i, v := range sorted {
-		if float64(i+1) >= q*float64(len(sorted)) {
-			return v
-		}
-	}
-	return sorted[len(sorted)-1]
+	return sorted[int(math.Ceil(q*float64(len(sorted))))-1]
 }
 
 // span is a time in which a node said that it led.

@@ -6,21 +6,21 @@ import (
 	"github.com/bmqelect/bmqelect/elector"
 )
 
-// system is what is measured: a column of the table.
+// system is a column of the table of elections.
 type system struct {
 	name    string
 	program string // the binary beside this one; "" is this one
 	kind    string
-	period  time.Duration // see the programs; 0 is their default
+	period  time.Duration // of heartbeats, or of what a program derives them from; 0: its default
 	nodes   int
-	// lanes is how many clusters are tried side by side, to save time. It is more than one
-	// only where an election waits for most of a second.
+	// lanes is the number of clusters at a time, to save time: more than one only if an
+	// election mostly waits.
 	lanes int
 	// heartbeat is the mean period of the heartbeats that the timers make.
 	heartbeat time.Duration
 }
 
-// own is the name of this repository's elector, with which all others are compared.
+// own is the name of this elector, with which all others are compared. It is the first of systems.
 const own = "bmqelect"
 
 // hashicorp/raft sends a heartbeat after a tenth to a fifth of its time-out. Its floor is
@@ -35,8 +35,8 @@ var systems = []system{
 	{"etcd-session", "etcd", "session", 10 * time.Millisecond, 3, 4, 10 * time.Millisecond},
 }
 
-// shortest is the least heartbeat period at which ours can be measured: its lease, of less
-// than three periods, does not outlast how long a process waits for a core.
+// shortest is the least heartbeat period at which this elector can be measured. The lease lasts for less
+// than three periods; with shorter ones it ends while a process waits for a core.
 const shortest = time.Millisecond
 
 // equal is this elector with as many nodes as another system, and with its heartbeat period.

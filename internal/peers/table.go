@@ -71,11 +71,7 @@ func milliseconds(values []time.Duration) cell {
 	if len(values) == 0 {
 		return cell{text: missing}
 	}
-	var parts []string
-	for _, q := range quantiles {
-		parts = append(parts, figure(float64(quantile(values, q))/1e6))
-	}
-	return cell{text: strings.Join(parts, "/") + " ms"}
+	return cell{text: ratios(values, []time.Duration{time.Millisecond}).text + " ms"}
 }
 
 // figure shows two digits that count, or all before the decimal point.

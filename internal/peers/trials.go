@@ -14,8 +14,8 @@ import (
 	"github.com/bmqelect/bmqelect/internal/peers/node"
 )
 
-// trial is what one trial showed: how long after it the first and the last survivor saw
-// the new leader.
+// trial is the result of one trial: how long after its begin the first and the last survivor
+// saw the new leader.
 type trial struct {
 	first, last time.Duration
 	claimed     bool          // after a hang: the old leader still said that it led
@@ -37,24 +37,25 @@ var faults = []fault{
 
 // crash kills the leader.
 func (c *cluster) crash(ctx context.Context) (trial, error) {
-	old := c.leader()
+	old := c.leader(c.running())
 	began := node.Now()
 	c.kill(old)
-	t, err := c.newLeader(ctx, began, c.all(), "")
+	t, err := c.newLeader(ctx, began, c.running(), old)
 	return t, errors.Join(err, c.start(old))
 }
 
-// hang stops the leader, and lets it go on when there is another. It is asked then
-// whether it leads.
+// hang stops the leader until there is another one. Then it lets the old leader go on, and asks
+// it whether it leads.
 func (c *cluster) hang(ctx context.Context) (trial, error) {
-	old := c.leader()
+	nodes := c.running()
+	old := c.leader(nodes)
 	p := c.processes[old]
 	began := node.Now()
 	if err := p.signal(syscall.SIGSTOP); err != nil {
 		return trial{}, err
 	}
-	survivors := slices.DeleteFunc(c.all(), func(i int) bool { return i == old })
-	t, err := c.newLeader(ctx, began, survivors, node.Name(old))
+	survivors := slices.DeleteFunc(nodes, func(i int) bool { return i == old })
+	t, err := c.newLeader(ctx, began, survivors, old)
 	if err := errors.Join(err, p.signal(syscall.SIGCONT)); err != nil {
 		return t, err
 	}
@@ -78,7 +79,7 @@ func (c *cluster) handover(ctx context.Context) (trial, error) {
 	if err := c.pause(ctx, 20*time.Millisecond); err != nil { // every node samples by then
 		return trial{}, err
 	}
-	old := c.leader()
+	old := c.leader(c.running())
 	if old < 0 {
 		return trial{}, errors.New("the leader was lost before it could hand over")
 	}
@@ -86,7 +87,7 @@ func (c *cluster) handover(ctx context.Context) (trial, error) {
 	if err := c.processes[old].command(node.HandOver); err != nil {
 		return trial{}, err
 	}
-	t, err := c.newLeader(ctx, began, c.all(), node.Name(old))
+	t, err := c.newLeader(ctx, began, c.running(), old)
 	if err := c.commandAll(node.Unwatch); err != nil {
 		return t, err
 	}
@@ -102,11 +103,11 @@ func (c *cluster) coldStart(ctx context.Context) (trial, error) {
 	if err := c.startAll(); err != nil {
 		return trial{}, err
 	}
-	return c.newLeader(ctx, began, c.all(), "")
+	return c.newLeader(ctx, began, c.running(), -1)
 }
 
 func (c *cluster) commandAll(command string) error {
-	for _, i := range c.all() {
+	for _, i := range c.running() {
 		if err := c.processes[i].command(command); err != nil {
 			return err
 		}
@@ -114,56 +115,57 @@ func (c *cluster) commandAll(command string) error {
 	return nil
 }
 
-// newLeader waits until all survivors see one leader, one of them, that is not the old
-// one.
-func (c *cluster) newLeader(ctx context.Context, began int64, survivors []int, old string) (t trial,
+// newLeader waits until all survivors see one of them, other than the old leader, as the leader.
+func (c *cluster) newLeader(ctx context.Context, began int64, survivors []int, old int) (t trial,
 	err error) {
 	found := func() bool {
-		return slices.ContainsFunc(survivors, func(i int) bool {
-			return node.Name(i) != old && c.agree(survivors, node.Name(i))
-		})
+		leader := c.leader(survivors)
+		return leader >= 0 && leader != old
 	}
 	c.refused = nil
-	refused := func() bool { return c.refused != nil }
-	if err := c.await(ctx, "a new leader", func() bool { return found() || refused() }); err != nil {
+	err = c.await(ctx, "a new leader", func() bool { return found() || c.refused != nil })
+	if err == nil && !found() {
+		err = fmt.Errorf("%s: the handover failed: %w", c.name, c.refused)
+	}
+	if err != nil {
 		return t, err
 	}
-	if !found() {
-		return t, fmt.Errorf("%s: the handover failed: %w", c.name, c.refused)
-	}
-	for n, i := range survivors {
+	t.first = patience
+	for _, i := range survivors {
 		took := time.Duration(c.beliefs[i].since - began)
-		t.last = max(t.last, took)
-		if n == 0 || took < t.first {
-			t.first = took
-		}
+		t.first, t.last = min(t.first, took), max(t.last, took)
 	}
 	return t, nil
 }
 
-// series are the trials of a system.
-type series struct {
-	mu     sync.Mutex
-	trials map[string][]trial // by fault
-	failed map[string]int     // how many trials failed, by fault
-}
-
-// attempt runs n trials of each fault on as many clusters as the system has lanes.
-func attempt(ctx context.Context, s system, dir string, n int) (*series, error) {
-	all := &series{trials: map[string][]trial{}, failed: map[string]int{}}
-	errs := make([]error, s.lanes)
+// tryAll runs n trials of each fault, on as many clusters at a time as the system has lanes.
+func (o *outcome) tryAll(ctx context.Context, dir string, n int) error {
+	o.trials, o.failed = map[string][]trial{}, map[string]int{}
+	var mu sync.Mutex
+	note := func(fault string, t trial, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if err != nil {
+			progress("%s failed: %v", fault, err)
+			o.failed[fault]++
+		} else {
+			o.trials[fault] = append(o.trials[fault], t)
+		}
+	}
+	errs := make([]error, o.lanes)
 	var wg sync.WaitGroup
-	for lane := range min(s.lanes, n) {
-		share := (n + s.lanes - 1 - lane) / s.lanes
+	for lane := range min(o.lanes, n) {
+		share := (n + o.lanes - 1 - lane) / o.lanes
 		wg.Go(func() {
-			errs[lane] = all.lane(ctx, s, filepath.Join(dir, fmt.Sprint(lane)), lane, share)
+			errs[lane] = o.tryInLane(ctx, filepath.Join(dir, fmt.Sprint(lane)), lane, share, note)
 		})
 	}
 	wg.Wait()
-	return all, errors.Join(errs...)
+	return errors.Join(errs...)
 }
 
-func (a *series) lane(ctx context.Context, s system, dir string, lane, n int) error {
+func (s system) tryInLane(ctx context.Context, dir string, lane, n int,
+	note func(fault string, t trial, err error)) error {
 	c, err := launch(ctx, s, dir, lane)
 	if err != nil {
 		return err
@@ -171,37 +173,30 @@ func (a *series) lane(ctx context.Context, s system, dir string, lane, n int) er
 	defer c.close()
 	for _, f := range faults {
 		for range n {
-			if err := a.try(ctx, c, f); err != nil {
+			if err := c.settleAtRandom(ctx); err != nil {
 				return err
 			}
+			t, err := f.try(c, ctx)
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			note(f.name, t, err)
 		}
 	}
 	return nil
 }
 
-// try runs a trial at a random moment between two heartbeats.
-func (a *series) try(ctx context.Context, c *cluster, f fault) error {
-	leads := false
-	for !leads {
+// settleAtRandom waits for a random moment between two heartbeats of a settled cluster.
+func (c *cluster) settleAtRandom(ctx context.Context) error {
+	for {
 		if err := c.settle(ctx); err != nil {
 			return err
 		}
 		if err := c.pause(ctx, rand.N(c.heartbeat)); err != nil {
 			return err
 		}
-		leads = c.leader() >= 0
+		if c.leader(c.running()) >= 0 {
+			return nil
+		}
 	}
-	t, err := f.try(c, ctx)
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if err != nil {
-		progress("%s failed: %v", f.name, err)
-		a.failed[f.name]++
-	} else {
-		a.trials[f.name] = append(a.trials[f.name], t)
-	}
-	return nil
 }

@@ -7,12 +7,13 @@ import (
 	"os"
 	"os/signal"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
 
 // Main is the main function of a process of a node: its spec is the argument, in JSON.
-// It ends with its standard input.
+// It ends when its standard input does.
 func Main(argument string, start Start) {
 	signal.Ignore(syscall.SIGINT) // of the terminal; the parent decides
 	if err := run(argument, start); err != nil {
@@ -26,8 +27,7 @@ func run(argument string, start Start) error {
 	if err := json.Unmarshal([]byte(argument), &spec); err != nil {
 		return fmt.Errorf("the argument must be a spec of a node in JSON: %w", err)
 	}
-	out := &reporter{last: "?"}
-	member, err := start(spec, out.saw)
+	member, err := start(spec, (&observer{last: "?"}).saw)
 	if err != nil {
 		return err
 	}
@@ -35,20 +35,20 @@ func run(argument string, start Start) error {
 	for commands := bufio.NewScanner(os.Stdin); commands.Scan(); {
 		switch c := commands.Text(); c {
 		case AskLeads:
-			out.write(Report{Kind: Answer, Yes: member.Leads()})
+			write(Report{Kind: Answer, Yes: member.Leads()})
 		case HandOver:
 			go func() {
 				if err := member.HandOver(); err != nil {
-					out.write(Report{Kind: Failed, Text: err.Error()})
+					write(Report{Kind: Failed, Text: err.Error()})
 				}
 			}()
 		case Watch:
 			w.begin()
 		case Unwatch:
 			for _, span := range w.end() {
-				out.write(span)
+				write(span)
 			}
-			out.write(Report{Kind: Watched})
+			write(Report{Kind: Watched})
 		default:
 			return fmt.Errorf("no command %q", c)
 		}
@@ -56,55 +56,54 @@ func run(argument string, start Start) error {
 	return nil
 }
 
-// reporter writes each report with one write, so a process that is killed leaves no half of one.
-type reporter struct {
+// write writes a report at once, so that a process that is killed leaves no half of one.
+func write(r Report) {
+	line, err := json.Marshal(r)
+	if err != nil {
+		panic(err) // a report has only text and numbers
+	}
+	fmt.Printf("%s\n", line)
+}
+
+// observer reports each leader that differs from the last one.
+type observer struct {
 	mu   sync.Mutex
-	last string // leader
+	last string
 }
 
-func (r *reporter) write(report Report) {
-	_ = json.NewEncoder(os.Stdout).Encode(report) // the parent is gone: this process ends, too
-}
-
-// saw reports a leader, with the time, if it is another than the last one.
-func (r *reporter) saw(leader string) {
+func (o *observer) saw(leader string) {
 	now := Now()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if leader != r.last {
-		r.last = leader
-		r.write(Report{Kind: Saw, From: now, Text: leader})
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if leader != o.last {
+		o.last = leader
+		write(Report{Kind: Saw, From: now, Text: leader})
 	}
 }
 
 // watcher samples what a member answers.
 type watcher struct {
-	member     Member
-	stop, done chan struct{}
-	spans      []Report
+	member   Member
+	stop     atomic.Bool
+	sampling sync.WaitGroup
+	spans    []Report
 }
 
-// sampling is the pause between two samples.
-const sampling = 100 * time.Microsecond
+// pause is the time between two samples.
+const pause = 100 * time.Microsecond
 
 func (w *watcher) begin() {
-	w.stop, w.done, w.spans = make(chan struct{}), make(chan struct{}), nil
-	go func() {
-		defer close(w.done)
-		for yes := false; ; time.Sleep(sampling) {
-			select {
-			case <-w.stop:
-				return
-			default:
-			}
+	w.stop.Store(false)
+	w.spans = nil
+	w.sampling.Go(func() {
+		for yes := false; !w.stop.Load(); time.Sleep(pause) {
 			yes = w.sample(yes)
 		}
-	}()
+	})
 }
 
-// sample extends the last span if the answer before was yes, too. A span begins after
-// its first answer and ends before its last one, so nothing is taken for overlap that
-// was none.
+// sample extends the last span if the answer before was yes, too. A span begins after its
+// first answer and ends before its last one, so that no overlap is reported that was none.
 func (w *watcher) sample(before bool) bool {
 	asked := Now()
 	if !w.member.Leads() {
@@ -119,7 +118,7 @@ func (w *watcher) sample(before bool) bool {
 }
 
 func (w *watcher) end() []Report {
-	close(w.stop)
-	<-w.done
+	w.stop.Store(true)
+	w.sampling.Wait()
 	return w.spans
 }
