@@ -90,11 +90,12 @@ func TestSurvivorsThatAreNotAsExplainedAreWrong(t *testing.T) {
 	r := &report{
 		known:  map[string]string{"explained": "why", "killed": "why", "gone": "why"},
 		exists: map[string]bool{"explained": true, "killed": true, "new": true},
+		by:     map[string]int{},
 	}
-	r.add(mutant{name: "explained"}, verdict{outcome: survived})
+	r.add(mutant{name: "explained"}, verdict{})
 	require.Empty(t, r.wrong)
-	r.add(mutant{name: "new"}, verdict{outcome: survived})
-	r.add(mutant{name: "killed"}, verdict{outcome: killed, by: "TestX"})
+	r.add(mutant{name: "new"}, verdict{})
+	r.add(mutant{name: "killed"}, verdict{by: "TestX"})
 	err := r.finish(0)
 	require.ErrorContains(t, err, "3 wrong")
 	require.ErrorContains(t, err, "new\n\tsurvives, and nothing explains it")

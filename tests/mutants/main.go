@@ -20,39 +20,38 @@ import (
 	"time"
 )
 
-// options are the flags of the command.
 type options struct {
-	root  string
 	count int
 	seed  uint64
-	only  *regexp.Regexp
+	only  *regexp.Regexp // nil for a sample
 }
 
 func main() {
 	o := options{}
-	only := ""
-	flag.StringVar(&o.root, "root", "..", "the top of the tree")
 	flag.IntVar(&o.count, "n", 200, "how many mutants to try, over all packages")
 	flag.Uint64Var(&o.seed, "seed", 1, "which ones; the same seed chooses the same")
-	flag.StringVar(&only, "only", "", "try all whose name matches this, instead of a sample")
+	flag.Func("only", "try all whose name matches this `regexp`, instead of a sample",
+		func(text string) (err error) {
+			o.only, err = regexp.Compile(text)
+			return err
+		})
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := o.run(ctx, only); err != nil {
+	if err := o.run(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, err)
+		stop()
 		os.Exit(1)
 	}
 }
 
-// run tries what was chosen of every package.
-func (o *options) run(ctx context.Context, only string) (err error) {
-	if o.only, err = regexp.Compile(only); err != nil {
-		return fmt.Errorf("-only: %w", err)
-	}
-	if o.root, err = filepath.Abs(o.root); err != nil {
+// run tries the chosen mutants of every package. The working directory must be the folder tests.
+func (o *options) run(ctx context.Context) error {
+	root, err := filepath.Abs("..")
+	if err != nil {
 		return err
 	}
-	known, err := readSurvivors(filepath.Join(o.root, survivorsFile))
+	known, err := readSurvivors(filepath.Join(root, survivorsFile))
 	if err != nil {
 		return err
 	}
@@ -61,20 +60,20 @@ func (o *options) run(ctx context.Context, only string) (err error) {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	r := &report{known: known, exists: map[string]bool{}}
+	r := &report{known: known, exists: map[string]bool{}, by: map[string]int{}}
 	fmt.Printf("seed %d, %d mutants\n", o.seed, o.count)
 	began := time.Now()
 	for _, t := range targets {
-		mutants, err := t.generate(o.root)
+		mutants, err := t.generate(root)
 		if err != nil {
 			return err
 		}
 		for _, m := range mutants {
 			r.exists[m.name] = true
 		}
-		chosen, wanted := o.choose(t, mutants)
+		ordered, wanted := o.choose(t, mutants)
 		fmt.Printf("%s: %d can be made, %d are wanted\n", t.dir, len(mutants), wanted)
-		if err := try(ctx, &box{o.root, dir}, t, chosen, wanted, r); err != nil {
+		if err := r.try(ctx, &box{root, dir}, t, ordered, wanted); err != nil {
 			return err
 		}
 	}
@@ -84,7 +83,7 @@ func (o *options) run(ctx context.Context, only string) (err error) {
 // choose orders the mutants of a package, and says how many to try: those that do not compile
 // do not count.
 func (o *options) choose(t target, mutants []mutant) (ordered []mutant, wanted int) {
-	if o.only.String() != "" {
+	if o.only != nil {
 		for _, m := range mutants {
 			if o.only.MatchString(m.name) {
 				ordered = append(ordered, m)
@@ -98,28 +97,6 @@ func (o *options) choose(t target, mutants []mutant) (ordered []mutant, wanted i
 		shares += t.share
 	}
 	return mutants, min((o.count*t.share+shares-1)/shares, len(mutants))
-}
-
-// try tries the first mutants of a package that compile.
-func try(
-	ctx context.Context, b *box, t target, mutants []mutant, wanted int, r *report,
-) error {
-	if wanted == 0 {
-		return nil
-	}
-	suites, chosen, broken, err := t.build(ctx, b, mutants, wanted)
-	if err != nil {
-		return err
-	}
-	r.broken += broken
-	for i, m := range chosen {
-		v, err := verdictOf(ctx, b, suites, i+1)
-		if err != nil {
-			return err
-		}
-		r.add(m, v)
-	}
-	return nil
 }
 
 // indent puts a tab before every line.

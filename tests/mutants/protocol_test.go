@@ -12,10 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var (
-	allOfThem = flag.Bool("all", false, "try every mutant of the protocol, not only a few")
-	scenes    = flag.String("scenes", "", "try these scenes (a regular expression), not the named")
-)
+var allOfThem = flag.Bool("all", false, "try every mutant of the protocol, not only a few")
 
 // protocolFile is a table of mutants made by hand.
 const protocolFile = "../../testdata/mutants/protocol.txt"
@@ -45,9 +42,6 @@ func TestProtocolMutants(t *testing.T) {
 			if m.scene != "" {
 				run += "/^" + regexp.QuoteMeta(strings.ReplaceAll(m.scene, " ", "_")) + "$"
 				at = `(?m)^ +search_test\.go:\d+: ` + regexp.QuoteMeta(m.scene) + ": .*(?:" + m.finds + ")"
-			}
-			if *scenes != "" {
-				run = "-test.run=^TestSearch$/" + *scenes
 			}
 			out, ok := b.test(t.Context(), m.pkg, binary, 0, 5*time.Minute, run)
 			require.False(t, ok, "nothing is found:\n%s", out)
@@ -84,13 +78,12 @@ func readProtocol(t *testing.T) (table []protocolMutant) {
 		m := protocolMutant{name: lines[0], pkg: "elector", test: "TestSearch"}
 		for _, line := range lines[1:] {
 			field, value, _ := strings.Cut(line, ": ")
+			last := max(len(m.edits)-1, 0)
 			switch {
 			case line[0] == '-':
-				e := &m.edits[len(m.edits)-1]
-				e.old = append(e.old, line[1:])
+				m.edits[last].old = append(m.edits[last].old, line[1:])
 			case line[0] == '+':
-				e := &m.edits[len(m.edits)-1]
-				e.new = append(e.new, line[1:])
+				m.edits[last].new = append(m.edits[last].new, line[1:])
 			case field == "file":
 				m.edits = append(m.edits, edit{file: value})
 			case field == "package":

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"os"
@@ -9,8 +10,8 @@ import (
 	"time"
 )
 
-// survivorsFile explains, from the top of the tree, each mutant that no test can notice: a line
-// with its name, and one with the reason, behind a tab. What begins with # is a comment.
+// survivorsFile explains each mutant that no test can notice: a line with its name, and a line
+// with a tab and the reason. Lines that begin with # are comments.
 const survivorsFile = "testdata/mutants/survivors.txt"
 
 func readSurvivors(path string) (map[string]string, error) {
@@ -40,36 +41,56 @@ func readSurvivors(path string) (map[string]string, error) {
 
 // report is what became of the mutants.
 type report struct {
-	known     map[string]string // why a mutant survives, by its name
-	exists    map[string]bool   // names of all that can be made
-	counts    [outcomes]int
-	by        map[string]int // how many a test killed
-	explained int
-	broken    int      // did not compile
-	wrong     []string // what fails the command
+	known  map[string]string // why a mutant survives, by its name
+	exists map[string]bool   // names of all that can be made
+	by     map[string]int    // how many mutants a test noticed
+	wrong  []string          // what fails the command
+
+	killed, tookTooLong, explained, unexplained, broken int // broken ones do not compile
 }
 
-// add tells what became of one.
-func (r *report) add(m mutant, v verdict) {
-	r.counts[v.outcome]++
-	if r.by == nil {
-		r.by = map[string]int{}
+// try tries the first mutants of a package that compile.
+func (r *report) try(ctx context.Context, b *box, t target, mutants []mutant, wanted int) error {
+	if wanted == 0 {
+		return nil
 	}
-	why := r.known[m.name]
-	switch {
-	case v.outcome == killed || v.outcome == tookTooLong:
+	suites, chosen, broken, err := t.build(ctx, b, mutants, wanted)
+	if err != nil {
+		return err
+	}
+	r.broken += broken
+	for i, m := range chosen {
+		v, err := verdictOf(ctx, b, suites, i+1)
+		if err != nil {
+			return err
+		}
+		r.add(m, v)
+	}
+	return nil
+}
+
+// add prints what became of a mutant.
+func (r *report) add(m mutant, v verdict) {
+	why, took := r.known[m.name], v.took.Round(time.Millisecond)
+	if v.by != "" {
 		r.by[v.by]++
-		fmt.Printf("%-9s %s (%s, %s)\n", v.outcome, m.name, v.by, v.took.Round(time.Millisecond))
+		outcome, count := "killed", &r.killed
+		if v.tooLong {
+			outcome, count = "too long", &r.tookTooLong
+		}
+		*count++
+		fmt.Printf("%-9s %s (%s, %s)\n", outcome, m.name, v.by, took)
 		if why != "" {
 			r.wrong = append(r.wrong, fmt.Sprintf("%s\n\tis explained as a survivor, but %s kills it",
 				m.name, v.by))
 		}
-	case v.outcome == survived && why != "":
+	} else if why != "" {
 		r.explained++
 		fmt.Printf("%-9s %s\n\t%s\n", "explained", m.name, why)
-	case v.outcome == survived:
+	} else {
+		r.unexplained++
 		r.wrong = append(r.wrong, m.name+"\n\tsurvives, and nothing explains it\n"+m.show())
-		fmt.Printf("%-9s %s (%s)\n%s", "SURVIVED", m.name, v.took.Round(time.Millisecond), m.show())
+		fmt.Printf("%-9s %s (%s)\n%s", "SURVIVED", m.name, took, m.show())
 	}
 }
 
@@ -87,10 +108,10 @@ func (r *report) finish(took time.Duration) error {
 	for _, name := range tests {
 		fmt.Printf("%5d  %s\n", r.by[name], name)
 	}
-	c := &r.counts
+	survived := r.explained + r.unexplained
 	fmt.Printf("%d mutants: %d killed, %d ended for their time, %d survive (%d explained); "+
-		"%d more did not compile; %s\n", c[killed]+c[tookTooLong]+c[survived],
-		c[killed], c[tookTooLong], c[survived], r.explained, r.broken, took.Round(time.Second))
+		"%d more did not compile; %s\n", r.killed+r.tookTooLong+survived, r.killed, r.tookTooLong,
+		survived, r.explained, r.broken, took.Round(time.Second))
 	if len(r.wrong) > 0 {
 		return fmt.Errorf("%d wrong:\n%s", len(r.wrong), strings.Join(r.wrong, "\n"))
 	}

@@ -10,24 +10,10 @@ import (
 	"time"
 )
 
-// outcome is what becomes of a mutant.
-type outcome int
-
-const (
-	survived    outcome = iota
-	killed              // a test fails
-	tookTooLong         // a test does not end
-	outcomes
-)
-
-func (o outcome) String() string {
-	return [...]string{"survived", "killed", "too long"}[o]
-}
-
-// verdict is an outcome, and the test that it is due to.
+// verdict is what became of a mutant.
 type verdict struct {
-	outcome outcome
-	by      string
+	by      string // the test that noticed it; "" if none did
+	tooLong bool   // that test did not end in time
 	took    time.Duration
 }
 
@@ -48,11 +34,11 @@ type staged struct {
 // slow is how long a test takes that runs by itself, after the fast ones.
 const slow = 300 * time.Millisecond
 
-// position is where the compiler says that something is wrong, in a file as box.build names it.
+// position matches where the compiler reports an error, in a file that box.build has named.
 var position = regexp.MustCompile(`(?m)/(\w+\.go:\d+):`)
 
-// build builds the tests of a target with so many of the mutants, the first in order. It leaves
-// out those that do not compile, and says how many they were.
+// build builds the tests of a target with the first wanted mutants that compile. It also counts
+// those that do not.
 func (t target) build(ctx context.Context, b *box, mutants []mutant, wanted int) (
 	suites []staged, chosen []mutant, broken int, err error) {
 	wrong := map[string]bool{} // by name
@@ -127,27 +113,24 @@ func (s suite) order(took map[string]time.Duration, rest time.Duration) []stage 
 	return stages
 }
 
-// patience is how many times as long as with healthy code a test may take.
-const patience = 10
+// timesAsLong is how many times as long as with healthy code a test may take, and 20 s.
+const timesAsLong = 10
 
 // verdictOf tries a mutant, by its number.
 func verdictOf(ctx context.Context, b *box, suites []staged, number int) (verdict, error) {
 	began := time.Now()
 	for _, s := range suites {
 		for _, stage := range s.stages {
-			limit := patience*stage.took + 20*time.Second
+			limit := timesAsLong*stage.took + 20*time.Second
 			out, ok := b.test(ctx, s.dir, s.binary, number, limit, stage.args...)
-			by := s.dir + " " + culprit(out)
-			switch {
-			case ctx.Err() != nil:
+			if ctx.Err() != nil {
 				return verdict{}, ctx.Err()
-			case ok:
-				continue
-			case strings.Contains(out, expired):
-				return verdict{tookTooLong, by, time.Since(began)}, nil
 			}
-			return verdict{killed, by, time.Since(began)}, nil
+			if !ok {
+				by := s.dir + " " + culprit(out)
+				return verdict{by, strings.Contains(out, expired), time.Since(began)}, nil
+			}
 		}
 	}
-	return verdict{survived, "", time.Since(began)}, nil
+	return verdict{took: time.Since(began)}, nil
 }
