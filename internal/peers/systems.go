@@ -20,7 +20,7 @@ type system struct {
 	heartbeat time.Duration
 }
 
-// own is the name of this elector, with which all others are compared. It is the first of systems.
+// own is the name of this elector, with which all others are compared: the first of systems.
 const own = "bmqelect"
 
 // hashicorp/raft sends a heartbeat after a tenth to a fifth of its time-out. Its floor is
@@ -35,8 +35,8 @@ var systems = []system{
 	{"etcd-session", "etcd", "session", 10 * time.Millisecond, 3, 4, 10 * time.Millisecond},
 }
 
-// shortest is the least heartbeat period at which this elector can be measured. The lease lasts for less
-// than three periods; with shorter ones it ends while a process waits for a core.
+// shortest is the least heartbeat period at which this elector can be measured. The lease lasts
+// for less than three periods; with shorter ones it ends while a process waits for a core.
 const shortest = time.Millisecond
 
 // equal is this elector with as many nodes as another system, and with its heartbeat period.
