@@ -50,7 +50,7 @@ func (*leading) Step(algorithm.Time, uint64, algorithm.Input) algorithm.Effects 
 	return algorithm.Effects{Wake: elector.Never}
 }
 
-// An election before time 0 that breaks a promise is not tried again until one does not.
+// An election before time 0 that breaks a rule is reported, not repeated.
 func TestBeginReportsAViolation(t *testing.T) {
 	cfg, machines := cluster(1, 3), 0
 	cfg.Begin.Leader = "a"
@@ -65,7 +65,7 @@ func TestBeginReportsAViolation(t *testing.T) {
 	require.Less(t, machines, 20, "one attempt, and the one that is observed")
 }
 
-// It is tried again until the wanted leader is elected.
+// An election before time 0 that elects another node is repeated.
 func TestBeginTriesUntilTheLeaderIsElected(t *testing.T) {
 	for _, id := range names(5) {
 		cfg := cluster(1, 5)

@@ -43,12 +43,12 @@ func TestSingleVoterLeadsAsSoonAsItsTermIsDurable(t *testing.T) {
 }
 
 // TestLeaderBeginsWithALease: where votes take nearly as long as the lease nobody is
-// elected only to lose leadership before the first ack comes. Where the way is slow it
-// could not be kept; where only the disk is, the repeated votes are quick.
+// elected only to lose leadership before the first ack comes. On a slow network nobody could
+// keep a lease, so nobody is elected. With slow disks alone, the repeated votes are quick.
 func TestLeaderBeginsWithALease(t *testing.T) {
 	for name, c := range map[string]struct{ way, fsync time.Duration }{
-		"slow disk": {10 * ms, 960 * ms},
-		"slow way":  {480 * ms, 0},
+		"slow disk":    {10 * ms, 960 * ms},
+		"slow network": {480 * ms, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for seed := range uint64(50) {
@@ -68,8 +68,8 @@ func TestLeaderBeginsWithALease(t *testing.T) {
 	}
 }
 
-// TestSlowDisksKeepALeaderThatReaffirmsItself: a node comes up in a far higher term,
-// and to write that takes three times the lease.
+// TestSlowDisksKeepALeaderThatReaffirmsItself: a node comes up in a far higher term. To write
+// the new term takes three times the lease.
 func TestSlowDisksKeepALeaderThatReaffirmsItself(t *testing.T) {
 	for seed := range uint64(50) {
 		cfg := led(seed, 3)

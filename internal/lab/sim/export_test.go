@@ -7,7 +7,7 @@ import (
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/ours"
 )
 
-// What follows is what the tests do to a simulation and ask of it, and no scenario does.
+// These methods are for tests alone; scenarios do not need them.
 
 // RunFor is RunUntil d from now.
 func (s *Sim) RunFor(d time.Duration) error { return s.RunUntil(s.now + d) }
@@ -22,7 +22,7 @@ func (s *Sim) StopAbruptly(id elector.NodeID) error {
 	return s.stop(id, elector.Stop{Abrupt: true})
 }
 
-// Tell hands a running node what its program calls for.
+// Tell hands an input to a running node.
 func (s *Sim) Tell(id elector.NodeID, in elector.Input) error {
 	n, err := s.process("tell", id, true)
 	if err == nil {
@@ -53,7 +53,7 @@ type View struct {
 	LeaseUntil time.Duration  // the end of its lease in simulated time
 }
 
-// View returns how a node stands now. There is a node of that name.
+// View returns how a node stands now; it panics if there is no node of that name.
 func (s *Sim) View(id elector.NodeID) View {
 	n := s.byName[id]
 	v := View{Node: id, Running: n.running(), Paused: n.paused, Disk: n.disk.terms()}

@@ -16,12 +16,11 @@ import (
 	"github.com/bmqelect/bmqelect/scouting"
 )
 
-// TestWhatIsOfAnotherTermCountsForNothing: votes and acks of terms that are not
-// the receiver's open ones, and cessions of terms that are past, as a late message
-// or a node that lost its disk may bring them, elect nobody, keep nobody leader
-// and release nobody. The simulator checks that every leader has a quorum's votes
-// of its own term, that its lease ends before a quorum's promises, and that nobody
-// votes against a promise.
+// TestWhatIsOfAnotherTermCountsForNothing: votes and acks of other terms than the
+// receiver's, and cessions of past terms, elect nobody, keep nobody leader and release
+// nobody. Late messages and nodes that lost their disks bring such messages. The simulator
+// checks that every leader has a quorum's votes of its own term, that its lease ends before
+// a quorum's promises, and that nobody votes against a promise.
 func TestWhatIsOfAnotherTermCountsForNothing(t *testing.T) {
 	for range 3 {
 		rapid.Check(t, func(t *rapid.T) {
@@ -68,8 +67,8 @@ func strays(v sim.View, off lsn.Term) []elector.Message {
 	return ms
 }
 
-// TestOneMessageDoesNotUseUpTheTerms: whatever one voter says once, and an
-// observer always, terms are left for many elections.
+// TestOneMessageDoesNotUseUpTheTerms: whatever term a voter claims in one message, enough
+// terms are left for many elections.
 func TestOneMessageDoesNotUseUpTheTerms(t *testing.T) {
 	for k := elector.ElectionScouting; k.Valid(); k++ {
 		t.Run(k.String(), func(t *testing.T) {
@@ -91,8 +90,8 @@ func TestOneMessageDoesNotUseUpTheTerms(t *testing.T) {
 	}
 }
 
-// TestANodeFarBehindRejoins: it was away while the terms rose by more than one
-// message may raise them, and is needed to elect.
+// TestANodeFarBehindRejoins: a node was away while the terms rose by more than one
+// message may raise them. Half of the clusters cannot elect without it.
 func TestANodeFarBehindRejoins(t *testing.T) {
 	const far = 5 << 32
 	for name, notCandidate := range map[string]bool{"candidate": false, "not candidate": true} {
@@ -114,8 +113,8 @@ func TestANodeFarBehindRejoins(t *testing.T) {
 	}
 }
 
-// TestLeaderReaffirmsItselfOnceAPeriod: however often a voter says that its term
-// is higher.
+// TestLeaderReaffirmsItselfOnceAPeriod: a leader takes a new term no more often, even if a
+// voter claims a higher term in every millisecond.
 func TestLeaderReaffirmsItselfOnceAPeriod(t *testing.T) {
 	cfg, reaffirmed := led(1, 3), 0
 	cfg.Observer = func(e *sim.Event) {
@@ -134,9 +133,9 @@ func TestLeaderReaffirmsItselfOnceAPeriod(t *testing.T) {
 }
 
 // TestNoiseNeitherCrashesNorWedges is I6: whatever arrives, from whomever, the
-// machines go on; and once the noise is over they elect a leader. What forged
-// votes and heartbeats can break (I1, I2) is not asked meanwhile; that nothing
-// is sent before it is durable, that nobody votes twice and that terms only rise is.
+// machines go on; and once the noise is over they elect a leader. Forged votes and
+// heartbeats can break I1 and I2, so these are not checked. It is checked that nothing
+// is sent before it is durable, that nobody votes twice and that terms only rise.
 func TestNoiseNeitherCrashesNorWedges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := drawAbleCluster(t)
@@ -179,8 +178,8 @@ func drawNoise(ids []elector.NodeID) *rapid.Generator[noise] {
 	})
 }
 
-// drawTerm draws a term of the cluster's age, a far higher one, one of the last that
-// there are, or an absurd one.
+// drawTerm draws a term near the cluster's own, a far higher one, one of the last valid
+// ones, or an invalid one.
 func drawTerm(t *rapid.T) lsn.Term {
 	switch rapid.IntRange(0, 9).Draw(t, "age") {
 	case 7:

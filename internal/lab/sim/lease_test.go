@@ -22,7 +22,7 @@ func eager(seed uint64, n int) sim.Config {
 }
 
 // TestPromiseOutlastsTheLeaseOfASlowClock: the voters' clocks are as fast,
-// compared with the leader's, as the drift permits, and they lose it at once.
+// compared with the leader's, as the drift permits. Both lose their links to it at once.
 func TestPromiseOutlastsTheLeaseOfASlowClock(t *testing.T) {
 	for seed := range uint64(100) {
 		cfg := eager(seed, 3)
@@ -38,8 +38,8 @@ func TestPromiseOutlastsTheLeaseOfASlowClock(t *testing.T) {
 }
 
 // TestVoterThatStartsKeepsThePromiseThatItForgot: d and e promised nothing and
-// scout all the time; b supported the leader until it crashed. With its disk lost
-// it does not even know that it started before.
+// scout all the time; b supported the leader until b crashed. If b's disk is lost,
+// b does not even know that it started before.
 func TestVoterThatStartsKeepsThePromiseThatItForgot(t *testing.T) {
 	for name, wipe := range map[string]bool{"disk kept": false, "disk lost": true} {
 		t.Run(name, func(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 	"github.com/bmqelect/bmqelect/internal/lab/sim"
 )
 
-// plot is all that a run depends on. A file in testdata/schedules is one.
+// plot is all that a run depends on. Each file in testdata/schedules holds a plot.
 type plot struct {
 	About    string `json:",omitzero"`
 	Config   sim.Config
@@ -87,8 +87,8 @@ func ruleOf(err error) string {
 	return "other"
 }
 
-// shorten leaves out steps as long as the same rule is broken: rapid leaves many. The others
-// happen when they did.
+// shorten leaves out steps as long as the same rule is broken, since rapid leaves many that do
+// not matter. The remaining steps keep their times.
 func (p *plot) shorten(rule string) {
 	for size := len(p.Schedule) / 2; size > 0; size /= 2 {
 		for at := 0; at+size <= len(p.Schedule); {

@@ -39,7 +39,7 @@ func TestLiveAfterAnySchedule(t *testing.T) {
 	})
 }
 
-// playAny makes a cluster and plays a schedule on it: at most so many steps, each of what do has.
+// playAny makes a cluster and plays a schedule on it: at most so many steps of the given kinds.
 func playAny(t *rapid.T, cfg sim.Config, do []string, most int) *sim.Sim {
 	s := start(t, cfg)
 	require.NoError(t, s.RunFor(drawStart(t)))
@@ -74,8 +74,8 @@ func enable(cfg sim.Config) {
 	}
 }
 
-// calm ends every fault, after work that is stopping has ended and left nodes
-// that wait for it stopped.
+// calm ends every fault. A node that was told to stop may wait for its work to end first, so
+// all nodes are started once more 10 s later.
 func calm(s *sim.Sim) error {
 	s.HealAll()
 	if err := reviveAll(s); err != nil {
@@ -106,7 +106,7 @@ func reviveAll(s *sim.Sim) (err error) {
 // bound is how long a cluster may take to have a leader once nothing disturbs
 // it: what the disturbance left (messages under way, links to time out and to
 // make, an old leader's silence, promises, a restart), and twenty attempts to
-// stand, of which each fails only if two nodes collide.
+// stand. An attempt fails only if two nodes collide.
 func bound(cfg sim.Config) time.Duration {
 	t := cfg.Nodes[0].Elector.Timing
 	left := 10*time.Second + cfg.LinkTimeout + time.Second + t.Inactivity() + t.InitialWait +
@@ -154,9 +154,9 @@ func TestLiveThroughOneHub(t *testing.T) {
 	})
 }
 
-// hubBound is bound for a hub: a spoke that outranks it refuses while its own,
-// hopeless round is open, so all of them must be between two rounds. Thirty
-// times as many attempts as that takes on average leave a chance of e^-30.
+// hubBound is bound for a hub. A spoke of higher rank refuses the hub while its own,
+// hopeless round is open, so all spokes must be between two rounds at once. In thirty
+// times as many attempts as that takes on average it fails with a chance of e^-30.
 func hubBound(cfg sim.Config) time.Duration {
 	t := cfg.Nodes[0].Elector.Timing
 	attempts := 30

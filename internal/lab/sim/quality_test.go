@@ -24,9 +24,9 @@ func asking(seed uint64, detect time.Duration, network sim.Faults) sim.Config {
 	return cfg
 }
 
-// On links of any quality a crash that nothing else shows is detected within what was asked,
-// and not much earlier; the leader is kept, and nobody suspects it by mistake. The links
-// determine the price: the period.
+// On links of any quality a silent crash is detected within the time that was asked for, and not
+// much earlier; the leader is kept, and nobody suspects it by mistake. The worse the links, the
+// shorter is the period of the heartbeats.
 func TestQualityIsKeptOnAnyLink(t *testing.T) {
 	for name, c := range map[string]struct {
 		network         sim.Faults
@@ -75,8 +75,8 @@ func TestQualityIsKeptOnAnyLink(t *testing.T) {
 	}
 }
 
-// When a link gets worse the leader speeds up, and when it is well again for long it slows
-// down; the time to detect its death is always that which was asked.
+// When a link gets worse the leader sends more often, and when the link has been well for long,
+// less often. The time to detect its crash stays what was asked for.
 func TestQualityFollowsTheNetwork(t *testing.T) {
 	cfg := asking(3, 200*ms, sim.Faults{Delay: ms})
 	s := start(t, cfg)

@@ -16,10 +16,10 @@ import (
 	"github.com/bmqelect/bmqelect/internal/lab/sim"
 )
 
-// splitVote is how often an election among n voters, of which s live, has no winner, if they
-// stand without asking, after waits that are uniform in a window of which a message takes the
-// share l: too many stand before they hear of another. Section 9.2 of Ongaro's dissertation
-// on Raft.
+// splitVote is the probability that an election among n voters, s of them alive, has no winner.
+// They stand without asking, after waits that are uniform in a window; a message takes the share
+// l of that window. Votes split if too many stand before they hear of another candidate. From
+// section 9.2 of Ongaro's dissertation on Raft.
 func splitVote(n, s int, l float64) (p float64) {
 	choose := 1.0
 	for k := 0; k <= s; k++ {
@@ -56,7 +56,7 @@ func TestSplitVoteFormula(t *testing.T) {
 	}
 }
 
-// A herd is a cluster whose leader goes: all others find that out at the same moment.
+// A herd is a cluster that loses its leader: all others find that out at the same moment.
 type herd struct {
 	voters int
 	change func(*elector.Config)
@@ -169,8 +169,8 @@ func unplugged(s *sim.Sim, leader elector.NodeID) error {
 	return s.Crash(leader, sim.Crash{Silent: true})
 }
 
-// TestTurnsHoldHoweverTheLeaderGoes is about what all followers find out at the same moment:
-// nobody except the winner ever asks, and it once.
+// TestTurnsHoldHoweverTheLeaderGoes: all followers find out at the same moment that the leader is
+// gone. As they stand in turn, only the winner asks, and only once.
 func TestTurnsHoldHoweverTheLeaderGoes(t *testing.T) {
 	t.Parallel()
 	pause := func(s *sim.Sim, leader elector.NodeID) error { return s.Pause(leader) }

@@ -29,7 +29,7 @@ func traceOf(t require.TestingT, cfg sim.Config, schedule []step) string {
 	return trace.String()
 }
 
-// TestOtherSeedOtherRun: the seed does reach everything that is random.
+// TestOtherSeedOtherRun: another seed gives another run.
 func TestOtherSeedOtherRun(t *testing.T) {
 	require.NotEqual(t, traceOf(t, cluster(1, 3), nil), traceOf(t, cluster(2, 3), nil))
 }

@@ -92,7 +92,7 @@ var deeds = map[string]deed{
 		return s.Pause(st.A)
 	}},
 	"transfer": {awake, func(s *sim.Sim, st step) error {
-		_ = s.Transfer(st.A, st.B) // why it cannot be is no fault
+		_ = s.Transfer(st.A, st.B) // most are refused, as they should be
 		return s.Err()
 	}},
 	"resign": {up, func(s *sim.Sim, st step) error { return s.Resign(st.A, st.Rest) }},
@@ -154,7 +154,7 @@ func drawStep(ids []elector.NodeID, do []string) *rapid.Generator[step] {
 	})
 }
 
-// drawWait draws waits of the size of a packet's way as well as of a timer.
+// drawWait draws waits that are as short as a packet takes, or as long as a timer.
 func drawWait(t *rapid.T) time.Duration {
 	unit := pick(t, "unit", ms, 30*ms, 300*ms, 2*time.Second)
 	return time.Duration(rapid.IntRange(0, 10).Draw(t, "wait")) * unit / 2
@@ -229,9 +229,9 @@ func drawClusterOf(t *rapid.T, least, most, observers int) sim.Config {
 	return cfg
 }
 
-// drawNarrow draws a cluster whose constants of terms are so small that schedules meet each of
-// them, and whose disks are terms apart: nodes climb. With these a voter may be too far above
-// the others to take part, so such a cluster need not have a leader.
+// drawNarrow draws a cluster whose bounds on terms are so small that schedules reach each of
+// them, and whose nodes start in terms that are far apart, so that some must climb. A voter may
+// be too far above the others to take part, so such a cluster need not have a leader.
 func drawNarrow(t *rapid.T) sim.Config {
 	cfg := drawCluster(t)
 	narrow(t, cfg)

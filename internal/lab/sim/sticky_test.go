@@ -38,8 +38,8 @@ func TestStickyWhateverTheRestDoes(t *testing.T) {
 }
 
 // drawSteadyCluster draws a cluster whose network is quiet until a schedule says
-// otherwise, and whose disks do not keep a re-affirmed leader waiting: who leaves
-// then may be the only one that has written the new term. A node
+// otherwise. Its disks are quick: while a leader that re-affirms itself waits for slow
+// ones, a node that leaves may be the only one that has written the new term. A node
 // that a quorum can do without may be absent, with an inflated term on its disk.
 func drawSteadyCluster(t *rapid.T) sim.Config {
 	cfg := drawAbleCluster(t)

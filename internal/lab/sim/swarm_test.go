@@ -17,14 +17,14 @@ import (
 	"github.com/bmqelect/bmqelect/scouting"
 )
 
-// TestSwarm plays schedules each of which has a random part of all kinds of faults, each at a
-// random rate: what many kinds together prevent, some of them alone may bring about (Groce et
-// al., "Swarm testing"). SOAK_RUNS says how many; the default is what rapid.checks says. What
-// fails is shrunk and written to testdata/schedules.
+// TestSwarm plays schedules. Each has a random subset of all kinds of faults, each kind at a
+// random rate: a subset may bring about what all kinds together prevent (Groce et al., "Swarm
+// testing"). SOAK_RUNS says how many schedules; the default is that of rapid.checks. A schedule
+// that fails is shrunk and written to testdata/schedules.
 func TestSwarm(t *testing.T) {
 	parts := runtime.GOMAXPROCS(0)
 	shareRuns(t, parts)
-	var all sync.Mutex // what follows is of all parts
+	var all sync.Mutex // guards the sums over all parts
 	runs, simulated, steps, began := 0, time.Duration(0), map[string]int{}, time.Now()
 	t.Cleanup(func() {
 		t.Logf("%d runs, %.0f per second: %.0f simulated hours, %v", runs,
@@ -36,7 +36,7 @@ func TestSwarm(t *testing.T) {
 	for part := range parts {
 		t.Run(strconv.Itoa(part), func(t *testing.T) {
 			t.Parallel()
-			var last plot // of the smallest that fails, at the end
+			var last plot // at the end, the smallest that fails
 			var broken error
 			defer func() { keepPlot(t, &last, broken) }()
 			rapid.Check(t, func(t *rapid.T) {

@@ -46,12 +46,12 @@ var failures = []string{
 type takeoverWatch struct {
 	count int
 	last  time.Duration
-	early string // those that came too soon after the one before
+	early string // takeovers that came too soon after the one before
 }
 
 func watchTakeovers(cfg *sim.Config, wait time.Duration) *takeoverWatch {
 	w := &takeoverWatch{last: -wait}
-	// A clock that is fast by the drift has seen all of it by then.
+	// A clock that is fast by the drift measures the whole wait in that time.
 	least := wait * 1_000_000 / time.Duration(1_000_000+cfg.Nodes[0].Elector.Timing.ClockDriftPPM)
 	cfg.Observer = func(e *sim.Event) {
 		t := e.Transition

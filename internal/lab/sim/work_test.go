@@ -12,10 +12,10 @@ import (
 	"github.com/bmqelect/bmqelect/internal/lab/sim"
 )
 
-// TestWorkNeverOverlaps: guarded work of two nodes never goes on at the same time,
-// whatever applications and operators say, and whenever, as long as work keeps to
-// the time that it is given. Every property checks that; here the nodes mostly
-// hand over to each other, by command, for fitness and by takeover.
+// TestWorkNeverOverlaps: as long as work keeps to the time that it is given, guarded work of
+// two nodes never goes on at the same time, whatever applications and operators ask for.
+// Every property checks that; here the nodes mostly hand over to each other, by command, for
+// fitness and by takeover.
 func TestWorkNeverOverlaps(t *testing.T) {
 	for range 5 {
 		rapid.Check(t, func(t *rapid.T) {
@@ -36,7 +36,7 @@ func TestWorkNeverOverlaps(t *testing.T) {
 	}
 }
 
-// handovers are mostly what makes leaders hand over, between some faults.
+// handovers mostly make leaders hand over; some faults come between.
 var handovers = []string{
 	"wait", "transfer", "transfer", "transfer", "resign", "resign", "unfit", "fit", "fit", "stop",
 	"abrupt", "restart", "restart",
@@ -53,7 +53,8 @@ func worker(stops time.Duration) sim.Config {
 }
 
 func TestWorkStopsBeforeTheSuccessorLeads(t *testing.T) {
-	const stopped, resigned = "a work-told, a work-stopped, ", "a FOLLOWER RESIGNED, c LEADER ELECTED, c work"
+	const stopped = "a work-told, a work-stopped, "
+	const resigned = stopped + "a FOLLOWER RESIGNED, c LEADER ELECTED, c work"
 	for do, want := range map[string]struct {
 		act  sim.Action
 		tale string // what the nodes did about work and leadership, in order
@@ -62,8 +63,8 @@ func TestWorkStopsBeforeTheSuccessorLeads(t *testing.T) {
 			func(s *sim.Sim) error { return s.Transfer("a", "b") },
 			stopped + "a FOLLOWER TRANSFERRED, b LEADER ELECTED, b work",
 		},
-		"resign": {func(s *sim.Sim) error { return s.Resign("a", time.Minute) }, stopped + resigned},
-		"unfit":  {func(s *sim.Sim) error { return s.SetFit("a", false) }, stopped + resigned},
+		"resign": {func(s *sim.Sim) error { return s.Resign("a", time.Minute) }, resigned},
+		"unfit":  {func(s *sim.Sim) error { return s.SetFit("a", false) }, resigned},
 		"stop": {
 			func(s *sim.Sim) error { return s.Stop("a") },
 			stopped + "a DORMANT STOPPED, a stopped, c LEADER ELECTED, c work",
@@ -98,8 +99,8 @@ func TestWorkStopsBeforeTheSuccessorLeads(t *testing.T) {
 	}
 }
 
-// TestWorkThatGoesOnEndsWithTheLease: the next leader comes no sooner, be the old
-// one told to stop, stopped abruptly or cut off.
+// TestWorkThatGoesOnEndsWithTheLease: work that does not stop ends with the lease that it was
+// given, and no leader is elected before, whatever ended the old leadership.
 func TestWorkThatGoesOnEndsWithTheLease(t *testing.T) {
 	for do, act := range map[string]sim.Action{
 		"stop":     func(s *sim.Sim) error { return s.Stop("a") },
