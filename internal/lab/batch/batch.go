@@ -32,7 +32,7 @@ var ErrUnmet = errors.New("not everything held")
 type Options struct {
 	Live     bool     // on real processes, in real time
 	Seed     *uint64  // of the first run; nil is that of the file
-	Runs     int      // under consecutive seeds, each of which must hold
+	Runs     int      // under consecutive seeds; all must hold
 	Jobs     int      // files played at the same time
 	Set      []string // settings that override the file's, as in elector.lease=2s
 	Scouting *bool    // overrides the file; nil leaves it

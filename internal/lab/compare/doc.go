@@ -3,7 +3,6 @@
 // what was sent.
 //
 // Measure gives the [Figures] of one run. Over the seeds they become a [Row], whose figures
-// are means with an interval of 95 %. Rows are written to a file and read from it: what is
-// drawn and said of them is made of the file alone, by package report. Package trial plays
-// the runs.
+// are means with an interval of 95 %. Rows are written to a file and read from it: package
+// report makes plots and pages from that file only. Package trial plays the runs.
 package compare

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Estimate is a mean over the seeds and the 95 % in which it lies: the bootstrap's, by
+// Estimate is a mean over the seeds and its interval of 95 %, by the bootstrap: the
 // percentiles of the means of resampled runs. If a count was 0 in every run, High is three
 // events in the whole time: the rule of three.
 type Estimate struct{ Mean, Low, High float64 }
@@ -13,8 +13,8 @@ type Estimate struct{ Mean, Low, High float64 }
 // resamples is how often runs are drawn anew.
 const resamples = 1000
 
-// estimate computes the ratio of two sums over runs, of what was seen and of how much was
-// looked at, with its interval. It draws the same numbers each time.
+// estimate computes the ratio of two sums over runs, with its interval: what was seen, and
+// how long was looked. It draws the same numbers each time.
 func estimate(seen, looked []float64) Estimate {
 	e := Estimate{Mean: ratio(sum(seen), sum(looked))}
 	e.Low, e.High = e.Mean, e.Mean

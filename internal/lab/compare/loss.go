@@ -15,7 +15,7 @@ type Loss struct {
 	Why      string // hand-written
 }
 
-// Beaten is a figure of ours that is not the best, or not what ours promises.
+// Beaten is a figure of ours that is not the best, or breaks a promise of ours.
 type Beaten struct {
 	Network, Rival string // Rival is "" if nobody is better
 	Metric         Metric
@@ -50,8 +50,8 @@ func Losses(rows []Row) (losses []Loss, err error) {
 }
 
 // beaten returns the best of the rows of the same topology and network that are better than r
-// by more than chance: by more than the intervals, added as those of independent means are. Of
-// what ours has promised never to do, any is a loss, and any row that has less is better.
+// by more than chance: by more than the intervals, added as those of independent means are. If
+// ours promises that something never happens, once is a loss, and every row with less is better.
 func (r Row) beaten(rows []Row, m Metric) (best Row, lost bool) {
 	if !m.Held {
 		return Row{}, false

@@ -24,8 +24,8 @@ type Figures struct {
 	// Elections are the leaderships that began, by the leader's own belief.
 	Elections int
 	Messages  int // that were sent, one per receiver
-	// FirstKnows and LastKnows are the times from a crash until the first and the last of
-	// the survivors named a survivor that led; to the repair at most. 0 without a crash.
+	// FirstKnows and LastKnows are the times from a crash until the first and the last
+	// survivor named a survivor that led, at most until the repair. 0 without a crash.
 	FirstKnows, LastKnows time.Duration
 }
 
@@ -59,7 +59,7 @@ func leaderless(h *history.History, from, to time.Duration) (sum time.Duration) 
 	return sum
 }
 
-// elections counts the times that a node began to hold itself for the leader.
+// elections counts how often a node began to believe that it leads.
 func elections(h *history.History, from time.Duration) (n int) {
 	for i := range h.Lanes {
 		was := false
@@ -74,8 +74,9 @@ func elections(h *history.History, from time.Duration) (n int) {
 	return n
 }
 
-// needless counts the leaders that were deposed though they were well: the one that a quorum
-// named last holds itself for the leader no more, or a quorum names another who does.
+// needless counts the leaders that were deposed although they were well: the leader that a
+// quorum named last does not believe any more that it leads, or a quorum names another one
+// that does.
 func needless(h *history.History, from, horizon time.Duration) (n int) {
 	last := history.NodeID("")
 	for _, t := range h.Moments(0, h.Duration) {

@@ -23,7 +23,7 @@ type figure struct {
 
 const twoLeaders = "two leaders"
 
-// figures have those first that tell of the most harm.
+// figures are ordered by harm, the worst first.
 var figures = []figure{
 	{twoLeaders, func(s history.Summary) string { return seconds(s.Overlap) }},
 	{"time without leader", func(s history.Summary) string { return seconds(s.Leaderless) }},
@@ -135,9 +135,9 @@ func percentile[T any](values []T, share int) T {
 	return values[(len(values)*share+99)/100-1]
 }
 
-// Summary writes one line for each run, then totals: of one that held its
-// figures, of one that did not the first thing that went wrong. It returns the
-// error of w.
+// Summary writes one line for each run, then totals. The line of a run that held has
+// its figures, that of any other the first thing that went wrong. It returns the error
+// of w.
 func Summary(w io.Writer, runs []verdict.Run, o TextOptions) error {
 	p := newPrinter(w, o)
 	width, failed := 0, 0

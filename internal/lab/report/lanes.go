@@ -10,8 +10,8 @@ import (
 	"github.com/bmqelect/bmqelect/internal/lab/history"
 )
 
-// state is what a lane shows of a node. They are ordered by how much they must
-// not be overlooked: where there is room for one only, the greatest is shown.
+// state is what a lane shows of a node. States are ordered by importance: where there
+// is room for only one, the greatest is shown.
 type state uint8
 
 const (

@@ -101,8 +101,8 @@ type mark struct {
 	x        int // of the line, which goes down from the label
 }
 
-// placeMarks finds places for labels, in as few rows as those need that say something new,
-// and in most at most. What says the same as a mark before it gets what room is left.
+// placeMarks finds places for labels, in at most so many rows, and in as few as the labels
+// need that say something new. A label that repeats an earlier one gets the room that is left.
 func (s *sheet) placeMarks(all []history.Mark, most int) (marks []mark, rows int) {
 	marks = make([]mark, len(all))
 	var first, again []*mark

@@ -268,8 +268,8 @@ func markText(m history.Mark) string {
 	return m.Text + " (no effect: " + m.Note + ")"
 }
 
-// where says where an expectation broke. What is judged by its window as a whole,
-// as a count is, broke at no moment: its window begins then.
+// where says where an expectation broke. One that is judged by its window as a whole,
+// such as a count, has no such moment: then the window begins at At.
 func where(v verdict.Verdict) string {
 	switch {
 	case v.Held:

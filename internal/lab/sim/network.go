@@ -112,7 +112,7 @@ func (s *Sim) Partition(groups ...[]elector.NodeID) error {
 	}
 	for _, l := range s.links {
 		if isStore(l.nodes[1].NodeConfig) {
-			continue // it is on no side: routeStore
+			continue // it is on no side; routeStore sees to it
 		}
 		apart := of[l.nodes[0].index] != of[l.nodes[1].index]
 		s.setCut(l, 0, apart)

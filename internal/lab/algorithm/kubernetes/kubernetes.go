@@ -16,9 +16,9 @@
 //   - An answer that takes half the renew deadline comes too late (controller-runtime).
 //   - A leader that is stopped releases the lease (ReleaseOnCancel).
 //
-// The times in the record are for people: a client trusts its own clock alone, so that clocks
-// may be apart as they like, but not run at rates that differ by more than lease duration to
-// renew deadline and retry period: 15 to 12. The API server has no clock here.
+// The times in the record are for people: a client trusts only its own clock. So clocks may
+// show any time, but their rates must not differ by more than the lease duration to the renew
+// deadline and the retry period: 15 to 12. The API server has no clock here.
 //
 // A follower names the holder that it observed, also after the lease has run out, as
 // GetLeader does. View.Term is leaderTransitions plus one. It is a fencing number that
@@ -197,8 +197,8 @@ func (m *machine) observe(now algorithm.Time, r Record) {
 	}
 }
 
-// failed ends a try. A candidate's tries are at random; a leader's at the beats of a ticker,
-// and the beat during a slow try is not lost.
+// failed ends a try. A candidate tries at random times, a leader at the beats of a ticker; a
+// beat during a slow try is not lost.
 func (m *machine) failed(now algorithm.Time) {
 	if m.leading {
 		m.retryAt = max(now, m.tried.Add(m.retryPeriod))

@@ -32,7 +32,7 @@ func newLinks(cfg *elector.Config) links {
 // link is the link to another process, and the one from it.
 type link struct {
 	number          uint64         // of the newest heartbeat to it
-	scheduled, next algorithm.Time // when that was due, and when the next is
+	scheduled, next algorithm.Time // when that heartbeat and the next one are due
 	eta             time.Duration
 
 	epoch    algorithm.Time // of its newest life
@@ -52,7 +52,7 @@ func (p *process) born(now, epoch algorithm.Time) {
 // hasten makes the next ALIVE to a process due at once.
 func (m *machine) hasten(now algorithm.Time, to int) { m.processes[to].next = now }
 
-// adopt keeps the period that a process wants; a shorter one from now on.
+// adopt keeps the period that a process wants. A shorter one counts from now on.
 func (m *machine) adopt(now algorithm.Time, p *process, wanted time.Duration) {
 	if wanted > 0 && m.ask != (detector.QoS{}) {
 		p.eta = min(max(wanted, m.limits.Shortest), m.limits.Longest)
@@ -81,7 +81,7 @@ func (m *machine) sendDue(now algorithm.Time) (wake algorithm.Time) {
 	return wake
 }
 
-// sendAlive sends a heartbeat. Those of periods that were missed are left out.
+// sendAlive sends a heartbeat. It skips the heartbeats of missed periods.
 func (m *machine) sendAlive(now algorithm.Time, to int) {
 	p := &m.processes[to]
 	p.number++

@@ -128,7 +128,8 @@ func (m *machine) before(a, b int) bool {
 	return x < y
 }
 
-// turn begins a phase of sending, or ends it and says so. Accusations for the one before are void.
+// turn begins a phase of sending, or ends it and says so. Accusations for the phase before are
+// void.
 func (m *machine) turn(now algorithm.Time, sends bool) {
 	self := &m.processes[m.self]
 	m.sends, self.start = sends, max(now+m.skew, self.start)+1

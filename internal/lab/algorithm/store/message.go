@@ -70,7 +70,7 @@ type Key struct {
 	Created uint64 // ZooKeeper: czxid; etcd: create revision
 }
 
-// Event tells who watches a key that it is gone.
+// Event tells the watchers of a key that it is gone.
 type Event struct {
 	API     API
 	Deleted uint64 // the number of the key

@@ -1,7 +1,7 @@
 // Package store is a model of the stores that members ask for a lease, ZooKeeper and etcd:
 // what both have in common, as far as their recipes for an election use it. It is one
-// machine, which never crashes; whoever runs it decides which members reach it. So an outage
-// of the store is that of the ways to it, and it goes on counting time meanwhile. (A real
+// machine, which never crashes; whoever runs it decides which members reach it. So in an
+// outage only the ways to the store are cut, and the store goes on counting time. (A real
 // ensemble that elects a leader of its own gives all leases their full time again.)
 //
 // A lease (ZooKeeper: a session) belongs to one client and ends when it was not renewed for

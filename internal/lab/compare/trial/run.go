@@ -38,7 +38,7 @@ var Networks = []Network{
 		Loss: 20_000}, elector.WAN()},
 }
 
-// article is the article's timers, and waits by rank as all profiles of networks have them.
+// article has the article's timers, and random waits by rank, as all profiles of networks have.
 func article() elector.Timing {
 	t := elector.Article()
 	t.MinRandomWait = 10 * time.Millisecond

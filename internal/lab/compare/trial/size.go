@@ -16,7 +16,7 @@ var msgpack = func() *codec.MsgpackHandle {
 	return h
 }()
 
-// sizes adds up what the messages of a run take.
+// sizes adds up the bytes of the messages of a run.
 type sizes struct {
 	bytes, messages int
 	buffer          []byte
