@@ -33,8 +33,8 @@ func TestMain(m *testing.M) {
 	t := elector.Article()
 	t.InitialWait, t.MaxRandomWait = t.Promise(), 500*time.Millisecond // faster elections
 	c.Election.Timing = t
-	if err := run(ctx, c,
-		hclog.New(&hclog.LoggerOptions{JSONFormat: true, Output: os.Stdout})); err != nil {
+	log := hclog.New(&hclog.LoggerOptions{JSONFormat: true, Output: os.Stdout})
+	if err := run(ctx, c, log); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

@@ -42,6 +42,11 @@ func atWork(t *testing.T, f func(t *testing.T, c *clustertest.Cluster, d *disk),
 	}, awaiting)
 }
 
+// awaitAnother waits until another node than the old leader leads.
+func awaitAnother(c *clustertest.Cluster, old cluster.NodeID) {
+	c.Await("another leader", func() bool { return c.Leader() != "" && c.Leader() != old })
+}
+
 func TestBothIdiomsHandOverAndGoOn(t *testing.T) {
 	for _, lead := range []func(*reporter, context.Context, *cluster.Election) error{(*reporter).lead,
 		(*reporter).campaign} {
@@ -51,7 +56,7 @@ func TestBothIdiomsHandOverAndGoOn(t *testing.T) {
 				_, before := d.read()
 				c.Await("a report", func() bool { _, count := d.read(); return count > before })
 				c.Isolate(old)
-				c.Await("another leader", func() bool { return c.Leader() != "" && c.Leader() != old })
+				awaitAnother(c, old)
 				c.Heal()
 				time.Sleep(5 * time.Second)
 			}
@@ -74,7 +79,7 @@ func TestACampaignEndsWithItsContext(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		cancels[old]()
 		require.ErrorIs(t, <-ended, context.Canceled)
-		c.Await("another leader", func() bool { return c.Leader() != "" && c.Leader() != old })
+		awaitAnother(c, old)
 	}, awaiting)
 }
 
@@ -102,7 +107,7 @@ func TestHandovers(t *testing.T) {
 				time.Sleep(5 * time.Second)
 			}
 			require.NoError(t, act(t.Context(), c.Node(old).Default()), name)
-			c.Await("another leader", func() bool { return c.Leader() != "" && c.Leader() != old })
+			awaitAnother(c, old)
 			if name == "transfer" {
 				require.Equal(t, cluster.NodeID("b"), c.Leader())
 			}
@@ -118,7 +123,7 @@ func TestAnUnhealthyNodeDoesNotLead(t *testing.T) {
 			ended <- watch(t.Context(), c.Node(old).Default(),
 				func(context.Context) error { return errors.New("disk full") })
 		}()
-		c.Await("another leader", func() bool { return c.Leader() != "" && c.Leader() != old })
+		awaitAnother(c, old)
 		require.Equal(t, "disk full", c.Node(old).Default().Status().Unfit)
 		c.Stop(old)
 		require.ErrorIs(t, <-ended, cluster.ErrClosed)

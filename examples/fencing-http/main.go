@@ -1,5 +1,5 @@
-// Fencing-http is a service of which one copy writes to a resource behind HTTP:
-// the leader. Try it in four terminals, then kill or pause (Ctrl-Z) the node
+// Fencing-http is a service with several copies. Only the leader writes to a resource
+// behind HTTP. Try it in four terminals, then kill or pause (Ctrl-Z) the node
 // that writes:
 //
 //	go run ./fencing-http resource
@@ -23,8 +23,8 @@
 //	 "detail":"a newer leader has written: got 5.2 after 6.1","token":"5.2","newest":"6.1"}
 //
 // See send for the leader's side and Resource for the other. A resource
-// compares tokens as two numbers, the one before the dot first; it has its fence
-// on disk before it answers, or a restart would admit what was refused before.
+// compares tokens as two numbers, the one before the dot first; it saves its fence
+// to disk before it answers; otherwise a restart would admit what was refused before.
 //
 // Two things to know. The resource learns of a new leader by its first write:
 // a leader that decides by what it reads writes before it reads. And the fence
@@ -131,6 +131,5 @@ func parse(args []string) (w writer, cfg cluster.Config, err error) {
 	return w, cfg, nil
 }
 
-// inTemp is where a demonstration leaves its files: in earnest, take a disk
-// that is kept.
+// inTemp is where a demonstration leaves its files. In production, use a disk that is kept.
 func inTemp(name string) string { return filepath.Join(os.TempDir(), name) }

@@ -43,6 +43,12 @@ func send(r *Resource, method, token, body string) *httptest.ResponseRecorder {
 	return w
 }
 
+// requirePut writes a value with a token, and demands a status.
+func requirePut(t *testing.T, r *Resource, token, value string, status int) {
+	t.Helper()
+	require.Equal(t, status, send(r, http.MethodPut, token, value).Code)
+}
+
 func requireValue(t *testing.T, r *Resource, value, token string) {
 	t.Helper()
 	w := send(r, http.MethodGet, "", "")
@@ -53,8 +59,8 @@ func requireValue(t *testing.T, r *Resource, value, token string) {
 
 func TestResourceRefusesAReplacedLeader(t *testing.T) {
 	r := newResource(t)
-	require.Equal(t, http.StatusNoContent, send(r, http.MethodPut, "5.2", "by the old leader").Code)
-	require.Equal(t, http.StatusNoContent, send(r, http.MethodPut, "6.1", "by the new leader").Code)
+	requirePut(t, r, "5.2", "by the old leader", http.StatusNoContent)
+	requirePut(t, r, "6.1", "by the new leader", http.StatusNoContent)
 
 	w := send(r, http.MethodPut, "5.3", "late")
 	require.Equal(t, http.StatusPreconditionFailed, w.Code)
@@ -63,8 +69,7 @@ func TestResourceRefusesAReplacedLeader(t *testing.T) {
 		"detail":"a newer leader has written: got 5.3 after 6.1","token":"5.3","newest":"6.1"}`, w.Body.String())
 	requireValue(t, r, "by the new leader", "6.1")
 
-	require.Equal(t, http.StatusNoContent, send(r, http.MethodPut, "6.1", "again").Code,
-		"the same token may come again")
+	requirePut(t, r, "6.1", "again", http.StatusNoContent) // the same token may come again
 	requireValue(t, r, "again", "6.1")
 }
 
@@ -94,39 +99,37 @@ func TestBadRequests(t *testing.T) {
 		require.Equal(t, c.status, p.Status, name)
 	}
 	requireValue(t, r, "", "0.0")
-	require.Equal(t, http.StatusNoContent, send(r, http.MethodPut, "1.1", "x").Code,
-		"none of them moved the fence")
+	requirePut(t, r, "1.1", "none of them moved the fence", http.StatusNoContent)
 }
 
 func TestFenceSurvivesARestart(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "value.json")
 	before := openResource(t, file)
-	require.Equal(t, http.StatusNoContent, send(before, http.MethodPut, "6.1", "kept\x00\xff").Code)
+	requirePut(t, before, "6.1", "kept\x00\xff", http.StatusNoContent)
 
 	after := openResource(t, file) // and nobody has closed the first: it was killed
 	requireValue(t, after, "kept\x00\xff", "6.1")
-	require.Equal(t, http.StatusPreconditionFailed, send(after, http.MethodPut, "5.9", "late").Code)
+	requirePut(t, after, "5.9", "late", http.StatusPreconditionFailed)
 	requireValue(t, after, "kept\x00\xff", "6.1")
 }
 
 func TestHalfASaveChangesNothing(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "value.json")
-	require.Equal(t, http.StatusNoContent, send(openResource(t, file), http.MethodPut, "6.1",
-		"kept").Code)
+	requirePut(t, openResource(t, file), "6.1", "kept", http.StatusNoContent)
 	require.NoError(t, os.WriteFile(file+".new", []byte(`{"fence":"7.`), 0o600), "power was lost here")
 
 	after := openResource(t, file)
 	requireValue(t, after, "kept", "6.1")
-	require.Equal(t, http.StatusNoContent, send(after, http.MethodPut, "7.1", "next").Code)
+	requirePut(t, after, "7.1", "next", http.StatusNoContent)
 	requireValue(t, openResource(t, file), "next", "7.1")
 }
 
 // TestTheOldFileStaysUntilTheNewIsWhole lets the new file fail to be made.
 func TestTheOldFileStaysUntilTheNewIsWhole(t *testing.T) {
 	r := newResource(t)
-	require.Equal(t, http.StatusNoContent, send(r, http.MethodPut, "6.1", "kept").Code)
+	requirePut(t, r, "6.1", "kept", http.StatusNoContent)
 	require.NoError(t, os.Mkdir(r.file+".new", 0o700))
-	require.Equal(t, http.StatusInternalServerError, send(r, http.MethodPut, "6.2", "not saved").Code)
+	requirePut(t, r, "6.2", "not saved", http.StatusInternalServerError)
 	requireValue(t, openResource(t, r.file), "kept", "6.1")
 }
 
@@ -145,13 +148,12 @@ func TestWhatIsNotSavedIsNotConfirmed(t *testing.T) {
 	r := openResource(t, filepath.Join(dir, "value.json"))
 	require.NoError(t, os.Remove(dir))
 
-	require.Equal(t, http.StatusInternalServerError, send(r, http.MethodPut, "6.1", "x").Code)
+	requirePut(t, r, "6.1", "x", http.StatusInternalServerError)
 	requireValue(t, r, "", "0.0")
-	require.Equal(t, http.StatusPreconditionFailed, send(r, http.MethodPut, "5.1", "late").Code,
-		"the fence stays on the safe side")
+	requirePut(t, r, "5.1", "late", http.StatusPreconditionFailed) // the fence is on the safe side
 
 	require.NoError(t, os.Mkdir(dir, 0o700))
-	require.Equal(t, http.StatusNoContent, send(r, http.MethodPut, "6.1", "tried again").Code)
+	requirePut(t, r, "6.1", "tried again", http.StatusNoContent)
 	requireValue(t, r, "tried again", "6.1")
 }
 

@@ -1,6 +1,5 @@
-// Fencing-sql is a service of which one copy writes to a SQL table: the leader.
-// In the folder examples, try it alone, or three times in three terminals, then kill or pause
-// (Ctrl-Z)
+// Fencing-sql is a service with several copies. Only the leader writes to a SQL table.
+// In the folder examples, try it alone, or in three terminals; then kill or pause (Ctrl-Z)
 // the one that writes:
 //
 //	go run ./fencing-sql
@@ -16,7 +15,7 @@
 // that it has seen and refuses those that go backwards. See write for the
 // leader's side and Table.Write for the table's.
 //
-// To check first and write then is wrong, for the same reason: others come
+// To check first and write then is wrong, for the same reason: another leader may write
 // between the two. The check belongs into the statement that writes. If a change
 // takes several statements, let that one be the first of their transaction: the
 // row stays locked until the end.
@@ -106,7 +105,7 @@ func callbacks(table *Table, log hclog.Logger) cluster.Callbacks {
 	}}
 }
 
-// write shows the leader's side: send the token along, mind the refusal.
+// write is the leader's side: it sends the token along, and tells a refusal from other errors.
 func write(ctx context.Context, token lsn.LSN, table *Table, log hclog.Logger) {
 	err := table.Write(ctx, token, row, "written in term "+token.Term.String())
 	var stale *lsn.StaleError

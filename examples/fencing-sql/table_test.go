@@ -19,10 +19,15 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func at(term lsn.Term, counter uint64) lsn.LSN { return lsn.LSN{Term: term, Counter: counter} }
 
-// newTable opens a table of a fresh database, with its row.
+// newTable opens the table of a fresh database, with its row.
 func newTable(t *testing.T) *Table {
 	t.Helper()
-	table, err := open(t.Context(), filepath.Join(t.TempDir(), "test.db"))
+	return openTable(t, filepath.Join(t.TempDir(), "test.db"))
+}
+
+func openTable(t *testing.T, file string) *Table {
+	t.Helper()
+	table, err := open(t.Context(), file)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, table.db.Close()) })
 	return table
@@ -83,14 +88,11 @@ func TestOnlyRowsThatAreThereAreWritten(t *testing.T) {
 
 func TestFenceSurvivesAReopen(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "test.db")
-	before, err := open(t.Context(), file)
-	require.NoError(t, err)
+	before := openTable(t, file)
 	require.NoError(t, before.Write(t.Context(), at(6, 1), row, "kept"))
 	require.NoError(t, before.db.Close())
 
-	after, err := open(t.Context(), file)
-	require.NoError(t, err)
-	defer after.db.Close()
+	after := openTable(t, file)
 	require.ErrorAs(t, after.Write(t.Context(), at(5, 9), row, "late"), new(*lsn.StaleError))
 	requireRow(t, after, "kept", at(6, 1))
 }

@@ -1,5 +1,5 @@
-// Forward is an HTTP service of which any copy can be asked: the leader answers, and the
-// others pass requests on to it. Try it in three terminals, then kill the leader:
+// Forward is an HTTP service with several copies. Clients may ask any of them: the leader
+// answers, and the others forward requests to it. Try it in three terminals, then kill the leader:
 //
 //	go run ./forward -node a -http 127.0.0.1:8081 -gossip 127.0.0.1:7410
 //	go run ./forward -node b -http 127.0.0.1:8082 -join 127.0.0.1:7410
@@ -9,8 +9,8 @@
 // Each node tells the others its address for clients by Config.Meta. The leader's is in
 // every Leader.
 //
-// A request is forwarded once: two nodes that disagree about the leader do not send it to
-// and fro. A leader may be replaced while it answers: what it writes needs a token, as in
+// A request is forwarded only once, so two nodes that disagree about the leader do not send it
+// back and forth. A leader may be replaced while it answers: what it writes needs a token, as in
 // fencing-http.
 package main
 
@@ -42,7 +42,7 @@ func main() {
 	addr := flag.String("http", "127.0.0.1:8081", "`address` for clients")
 	flag.Parse()
 	cfg.Node, cfg.Join = cluster.NodeID(*node), []string{*join}
-	cfg.DataDir = filepath.Join(os.TempDir(), "forward-"+*node) // in earnest: a disk that is kept
+	cfg.DataDir = filepath.Join(os.TempDir(), "forward-"+*node) // in production: a disk that is kept
 	ln, err := net.Listen("tcp", *addr)
 	if err == nil {
 		err = serve(ctx, cfg, ln)
