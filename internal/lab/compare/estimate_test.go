@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Of a hundred intervals of 95 %, about 95 hold what is true.
+// Of a hundred intervals of 95 %, about 95 contain the true value.
 func TestTheIntervalHoldsTheMean(t *testing.T) {
 	held := 0
 	for seed := range uint64(200) {
@@ -35,7 +35,7 @@ func TestAnEstimateIsARatio(t *testing.T) {
 	require.Zero(t, estimate([]float64{0}, []float64{0}))
 }
 
-// What was not seen in an hour happens less than three times an hour, at 95 %.
+// An event that was not seen in an hour happens less than three times an hour, at 95 %.
 func TestWhatWasNotSeenMayHappen(t *testing.T) {
 	e := rate([]float64{0, 0}, []float64{0.5, 0.5})
 	require.Equal(t, Estimate{0, 0, 3}, e)

@@ -12,8 +12,8 @@ import (
 
 const s = time.Second
 
-// lane writes a node's life: each part is until when it followed whom. A part that names the
-// node itself is one in which it led, "-" one in which it was down.
+// lane makes the lane of a node from pairs: the leader that the node followed, and until when.
+// The node's own name means that it led, "-" that it was down.
 func lane(id history.NodeID, parts ...any) history.Lane {
 	l := history.Lane{Node: id, Voter: true}
 	from := -s
@@ -86,7 +86,7 @@ func TestDemotions(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		cuts   []history.Cut
-		lanes  []history.Lane // that are other than those above
+		lanes  []history.Lane // replace those of the same nodes
 		paused bool
 		want   int
 	}{

@@ -17,16 +17,16 @@ import (
 	"github.com/bmqelect/bmqelect/internal/testkit"
 )
 
-// The experiments of Omni-Paxos (EuroSys 2023, 7.2): servers in one data center, of which some
-// lose their links for good. What counts is the longest time in which nothing is decided. The
-// figures are in time-outs, as those of 50, 500 and 5000 ms differ in nothing else.
+// The experiments of Omni-Paxos (EuroSys 2023, 7.2): some of the servers in one data center lose
+// links for good. The figure is the longest time in which nothing is decided, in time-outs, since
+// runs with time-outs of 50, 500 and 5000 ms differ in nothing else.
 //
-// Published are, of Omni-Paxos: at most four time-outs in all three; and for the constrained
-// election the means of the bars in the plot that the notebook of the authors' artifact
-// holds (visualisation/Plotter.ipynb, partitions of 1, 2 and 4 minutes). A pixel of it is 0.016
-// time-outs. The other two plots are empty there. The artifact has the first version of BLE,
-// and counts what clients see. Of Raft, with and without PreVote and CheckQuorum: it recovers
-// from the loss of the quorum, and never from the constrained election.
+// Published of Omni-Paxos: at most four time-outs in all three scenarios; and for the constrained
+// election the means of the bars in a plot of the authors' artifact (visualisation/Plotter.ipynb,
+// partitions of 1, 2 and 4 minutes). A pixel of that plot is 0.016 time-outs. The plots of the
+// other scenarios are empty there. The artifact has the first version of BLE, and counts what
+// clients see. Published of Raft, with and without PreVote and CheckQuorum: it recovers from the
+// loss of the quorum, and never from the constrained election.
 var omnipaxosPublished = map[string][]float64{
 	"constrained 50":   {2.85, 2.88, 3.30},
 	"constrained 500":  {3.19, 3.21, 3.23},
@@ -50,7 +50,7 @@ type partition struct {
 	cuts    map[[2]elector.NodeID]bool
 
 	led     elector.NodeID // who leads, and a quorum that it reaches follows; "" for nobody
-	since   time.Duration  // nobody did
+	since   time.Duration  // when led became ""
 	longest time.Duration
 	changes int // of who leads
 }
@@ -122,7 +122,7 @@ func (p *partition) look(now time.Duration) {
 
 func (p *partition) pass(d time.Duration) { require.NoError(p.t, p.RunUntil(p.Now()+d)) }
 
-// cut parts all pairs of these.
+// cut cuts the links between all pairs of these servers.
 func (p *partition) cut(ids ...elector.NodeID) {
 	for _, a := range ids {
 		for _, b := range ids {
@@ -133,7 +133,7 @@ func (p *partition) cut(ids ...elector.NodeID) {
 	}
 }
 
-// others are those that are not given.
+// others are all servers except the given ones.
 func (p *partition) others(than ...elector.NodeID) []elector.NodeID {
 	return slices.DeleteFunc(slices.Clone(p.ids), func(id elector.NodeID) bool {
 		return slices.Contains(than, id)
@@ -146,7 +146,7 @@ var scenarios = []struct {
 	servers int
 	part    func(p *partition, leader, follower elector.NodeID)
 }{
-	// All lose their links but those to one follower.
+	// All lose their links, except those to one follower.
 	{"quorum-loss", 5, func(p *partition, _, hub elector.NodeID) { p.cut(p.others(hub)...) }},
 	// The leader loses its link to a follower. Half a time-out later it loses all, and the
 	// others all except those to this follower, which has an old log by then.

@@ -51,9 +51,9 @@ func raftElections() (all []raftElection) {
 			worst: 3 * time.Second},
 	} {
 		e.failed = max(e.failed, 1)
-		// Roughly 15 ms are published for request, disk and answer. Of the request's part, up to
-		// 5 ms, depends how many elections split with timeouts of 150 to 155 ms. With timeouts of
-		// 12 to 24 ms one more millisecond counts: candidates give up before they have votes.
+		// Roughly 15 ms are published for request, disk and answer. Up to 5 ms of that are chosen
+		// for the request: that decides how many elections split with timeouts of 150 to 155 ms.
+		// With timeouts of 12 to 24 ms one more millisecond matters: candidates give up too early.
 		e.request, e.vote = [2]time.Duration{0, 5 * ms}, [2]time.Duration{11500 * time.Microsecond}
 		if e.wan {
 			e.request, e.vote = [2]time.Duration{30 * ms, 10 * ms}, [2]time.Duration{30 * ms, 10 * ms}
@@ -79,14 +79,14 @@ type narrow struct {
 	raftElection
 }
 
-// Step draws less.
+// Step scales the entropy down, so that timeouts end at most.
 func (n narrow) Step(now algorithm.Time, entropy uint64, in algorithm.Input) algorithm.Effects {
 	hi, lo := bits.Mul64(entropy, uint64(n.most-n.least))
 	part, _ := bits.Div64(hi, lo, uint64(n.least))
 	return n.Machine.Step(now, part, in)
 }
 
-// raftFailure is one of them.
+// raftFailure is one failure of a leader, and the election that follows.
 type raftFailure struct {
 	raftElection
 	t       testing.TB
@@ -99,7 +99,7 @@ type raftFailure struct {
 	terms   int           // that were begun for that
 }
 
-// play plays one to its end.
+// play plays one failure until there is a leader again.
 func (e raftElection) play(t testing.TB, seed uint64) *raftFailure {
 	f := &raftFailure{raftElection: e, t: t, rng: rand.New(rand.NewPCG(seed, 3))}
 	ids := members(5)

@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// Row is a cell, which is an algorithm in a topology on a network, in figures. Times are in
-// seconds, rates an hour or a second.
+// Row has the figures of one algorithm in one topology on one network. Times are in seconds,
+// rates per hour or per second.
 type Row struct {
 	Topology, Network, Algorithm string
 	Seeds                        int
-	// Values are by the names of Metrics.
+	// Values has a figure for the name of each of Metrics.
 	Values map[string]Estimate
 }
 
@@ -23,14 +23,13 @@ type Row struct {
 type Metric struct {
 	Name        string // of its columns
 	Title, Unit string // as in sentences
-	// Held says that ours has to be the best, or equal; Most that the higher is the better;
-	// Never that ours is to have none at all.
+	// Held: ours must be the best, or equal. Most: higher is better. Never: ours must be 0.
 	Held, Most, Never bool
 
 	of func(runs []Figures, bytes float64) Estimate
 }
 
-// Metrics are all, in the order of the columns.
+// Metrics are all metrics, in the order of the columns.
 var Metrics = []Metric{
 	{"availability", "availability", "%", true, true, false, func(runs []Figures, _ float64) Estimate {
 		down := estimate(column(runs, func(f Figures) float64 { return f.Leaderless.Seconds() }),
@@ -88,7 +87,7 @@ func (r *Row) Fill(runs []Figures, bytes float64) {
 	}
 }
 
-// decimals are those of the file: to the tenth of a millisecond.
+// decimals is how many the file has: times to the tenth of a millisecond.
 const decimals = 4
 
 // columns are the names in the first line of the file.

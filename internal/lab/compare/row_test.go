@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// rowOf is a row of runs that were without a leader for so long, of 100 s each.
+// rowOf makes a row of runs of 100 s; each had no leader for the given time.
 func rowOf(topology, algorithm string, leaderless ...time.Duration) Row {
 	var runs []Figures
 	for _, d := range leaderless {
@@ -81,9 +81,9 @@ func TestALossNeedsAReason(t *testing.T) {
 	require.InDelta(t, 98.5, losses[0].Figures[0].Best, 1e-9)
 }
 
-// What chance may explain is no loss, except of a promise: what ours is never to do is a loss if it
-// happened once, whatever the others do. A rival with the best mean whose interval is wide does
-// not hide another who is better by more than chance; of those that are, the best counts.
+// A difference that chance may explain is no loss. A broken promise is: what ours must never do is
+// a loss if it happened once, whatever the others do. The rival of a loss is the best of those
+// that are better by more than chance, even if another has a better mean and a wide interval.
 func TestALossIsBeyondChance(t *testing.T) {
 	row := func(name string, e Estimate) Row {
 		return Row{Algorithm: name, Values: map[string]Estimate{"m": e}}
