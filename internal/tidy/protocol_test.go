@@ -5,17 +5,16 @@ import (
 	"flag"
 	"fmt"
 	"maps"
-	"os"
 	"path"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/require"
+	"github.com/bmqelect/bmqelect/internal/testkit"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write docs/rules.md anew")
+var _ = flag.Bool("rewrite", false, "write docs/rules.md anew")
 
 const (
 	protocol  = "docs/protocol.md" // whose rules the code cites
@@ -164,10 +163,5 @@ of [promises](safety.md) play all rules together.
 		fmt.Fprintf(&want, "| %s %s | %s | %s | %s |\n", m[1], m[2], strings.Join(inScripts[m[1]], ", "),
 			strings.Join(inTests[m[1]], ", "), strings.Join(inMutants[m[1]], "; "))
 	}
-	if *rewrite {
-		require.NoError(t, os.WriteFile("../../"+rulesPage, []byte(want.String()), 0o644))
-		return
-	}
-	require.Equal(t, want.String(), r.text(rulesPage),
-		"go test ./internal/tidy -run RuleIsHeld -rewrite")
+	testkit.Golden(t, "../../"+rulesPage, want.String())
 }
