@@ -21,8 +21,8 @@ type process struct {
 	host   string
 	name   string // unique
 	disk   *disk
-	dice   *testhook.Dice
-	writes *testhook.Dice // what becomes of them
+	dice   *dice
+	writes *dice // what becomes of them
 	isCopy bool
 
 	mu      sync.Mutex
@@ -36,8 +36,8 @@ type process struct {
 func (w *world) newProcess(m *supervised, host, name string, d *disk) *process {
 	return &process{
 		Process: testprocess.New(w.net, host),
-		m:       m, w: w, host: host, name: name, disk: d, dice: testhook.NewDice(w.schedule.seed, name),
-		writes: testhook.NewDice(w.schedule.seed, name+" writes"),
+		m:       m, w: w, host: host, name: name, disk: d, dice: newDice(w.schedule.seed, name),
+		writes: newDice(w.schedule.seed, name+" writes"),
 	}
 }
 
@@ -50,7 +50,7 @@ func (p *process) run() {
 	ctx := p.Context(testhook.Hooks{
 		Clock: p.Clock(), Peers: p.w.peers, Gate: p.w.judge.look,
 		Disk:    func(write func() error) error { return p.disk.write(p, write) },
-		Entropy: testhook.NewDice(p.w.schedule.seed, p.name+" entropy").Uint64,
+		Entropy: newDice(p.w.schedule.seed, p.name+" entropy").Uint64,
 		Stepped: func(s testhook.Step) { p.w.statement.stepped(p, s) },
 	})
 	n, err := cluster.Start(ctx, cfg)
@@ -79,7 +79,7 @@ func (p *process) run() {
 
 // takePart opens another election as soon as the disk allows it.
 func (p *process) takePart(name string) {
-	dice := testhook.NewDice(p.w.schedule.seed, p.name+" beside")
+	dice := newDice(p.w.schedule.seed, p.name+" beside")
 	for p.isUp() && !p.Killed() && p.node.Err() == nil {
 		p.Wait()
 		time.Sleep(time.Millisecond + dice.UpTo(time.Millisecond)) // not with the first campaign

@@ -14,7 +14,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/bmqelect/bmqelect/cluster/internal/testhook"
 )
 
 const stepsOfASchedule = 40
@@ -28,7 +27,7 @@ const stepsOfASchedule = 40
 // command that runs it again. CHAOS_SEEDS says how many schedules are played.
 func TestRandomSchedules(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // so that a seed gives one run
-	seeds, err := testhook.Seeds(chaosSeeds(t, 16))
+	seeds, err := newSeeds(chaosSeeds(t, 16))
 	require.NoError(t, err)
 	broken, played := map[string][]uint64{}, map[string]int{}
 	defer func() { t.Logf("%d schedules: %v", len(seeds), played) }()
@@ -61,7 +60,7 @@ func TestASeedGivesOneRun(t *testing.T) {
 	if raced() {
 		t.Skip("with the race detector goroutines run in random order")
 	}
-	seeds, err := testhook.Seeds(max(20, chaosSeeds(t, 0)/10))
+	seeds, err := newSeeds(max(20, chaosSeeds(t, 0)/10))
 	require.NoError(t, err)
 	equal, differ := 0, ""
 	for _, seed := range seeds {
@@ -106,7 +105,7 @@ func report(t *testing.T, s schedule, v *violation, log []string) string {
 	const lines = 60
 	return fmt.Sprintf("%s: %s\nrun it again: %s=%d go test -run %s ./cluster/clustertest\n"+
 		"%d of %d steps are enough:\n%v\nthe end of the log:\n%s",
-		v.rule, v.text, testhook.SeedVariable, s.seed, "TestRandomSchedules", len(least.steps),
+		v.rule, v.text, seedVariable, s.seed, "TestRandomSchedules", len(least.steps),
 		len(s.steps), least,
 		strings.Join(log[max(0, len(log)-lines):], "\n"))
 }

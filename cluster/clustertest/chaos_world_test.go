@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster"
-	"github.com/bmqelect/bmqelect/cluster/internal/testhook"
 	"github.com/bmqelect/bmqelect/internal/memnet"
 )
 
@@ -65,7 +64,7 @@ func inWorld(t *testing.T, s schedule, f func(t *testing.T, w *world)) {
 			w.at(time.Duration(i)*7*time.Millisecond+time.Microsecond, m.supervise)
 		}
 		f(t, w)
-	}, Down(s.voters...), Network(func(n *memnet.Network) { n.Delay(testhook.Delays(s.seed)) }),
+	}, Down(s.voters...), Network(func(n *memnet.Network) { n.Delay(delays(s.seed)) }),
 		Configure(func(cfg *cluster.Config) { cfg.Election.Timing = s.timing }))
 }
 

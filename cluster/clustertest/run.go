@@ -77,7 +77,7 @@ func newCluster(t *testing.T, nodes []cluster.NodeID) *Cluster {
 	if len(nodes) == 0 {
 		t.Fatal("clustertest: a cluster needs at least one node")
 	}
-	seeds, err := testhook.Seeds(1)
+	seeds, err := newSeeds(1)
 	if err != nil {
 		t.Fatalf("clustertest: %v", err)
 	}
@@ -103,7 +103,7 @@ func newCluster(t *testing.T, nodes []cluster.NodeID) *Cluster {
 func (c *Cluster) end() {
 	if c.t.Failed() {
 		c.t.Logf("clustertest: what happened, with %s=%d\n%s%s",
-			testhook.SeedVariable, c.seed, c.story, c.news())
+			seedVariable, c.seed, c.story, c.news())
 	}
 	for _, id := range c.ids {
 		if m := c.members[id]; m.up() {
