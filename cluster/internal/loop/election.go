@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"maps"
 	"sync/atomic"
 	"time"
 
@@ -185,4 +186,11 @@ func (g *group) signalHandoverEnd() {
 		}
 		g.handovers = nil
 	}
+}
+
+// forgetReleased forgets the elections that were closed and whose work has been released.
+func (d *Driver) forgetReleased() {
+	maps.DeleteFunc(d.closed, func(_ string, g *group) bool {
+		return g.State().Phase == leadership.Idle
+	})
 }

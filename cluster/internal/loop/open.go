@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/bmqelect/bmqelect/cluster/internal/leadership"
@@ -87,13 +85,6 @@ func (l *Loop) Lookup(name string) (*Election, error) {
 			return g.Election, nil
 		}
 		return nil, cmp.Or(d.Err(), ErrNotOpen)
-	})
-}
-
-// forgetReleased forgets the elections that were closed and whose work has been released.
-func (d *Driver) forgetReleased() {
-	maps.DeleteFunc(d.closed, func(_ string, g *group) bool {
-		return g.State().Phase == leadership.Idle
 	})
 }
 
@@ -187,5 +178,3 @@ func (l *Loop) WorkOver() (over <-chan struct{}, until time.Time) {
 	}()
 	return all, until
 }
-
-func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
