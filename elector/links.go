@@ -96,7 +96,7 @@ func (m *Machine) Quality() (t detector.Tuning, plan detector.Plan, err error, o
 		return t, plan, nil, false
 	}
 	if now := (promised{w.tuning, f.Period}); w.promised != now {
-		w.promised = now // to say what can be had instead takes milliseconds
+		w.promised = now // to say what is possible instead takes long
 		w.plan, w.unmet = w.tuning.Promise(m.cfg.QoS, m.cfg.Timing.Periods(), f.Period)
 	}
 	return w.tuning, w.plan, w.unmet, true
