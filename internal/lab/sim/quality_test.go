@@ -103,3 +103,25 @@ func TestQualityFollowsTheNetwork(t *testing.T) {
 	require.Greater(t, period(), lossy*5/4)
 	require.Equal(t, led, leader(t, s))
 }
+
+// A follower whose process was paused for longer than the time to detect a crash reads the
+// heartbeats that wait for it before it judges its leader.
+func TestAFollowerThatWasPausedKeepsItsLeader(t *testing.T) {
+	for seed := range uint64(20) {
+		cfg := asking(seed, 200*ms, sim.Faults{Delay: ms})
+		suspected := count(&cfg, func(e *sim.Event) bool {
+			return e.Kind == sim.EventTransition && e.Transition.Reason == elector.LeaderNoHeartbeat
+		})
+		s := start(t, cfg)
+		require.NoError(t, s.RunUntil(10*time.Second))
+		for _, id := range s.Nodes() {
+			if id != leader(t, s) {
+				require.NoError(t, s.Pause(id))
+				require.NoError(t, s.RunFor(time.Second))
+				require.NoError(t, s.Resume(id))
+				require.NoError(t, s.RunFor(time.Second))
+			}
+		}
+		require.Zero(t, *suspected, "seed %d", seed)
+	}
+}
