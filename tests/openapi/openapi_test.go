@@ -81,14 +81,12 @@ func conforms(t *testing.T, req *http.Request, resp *http.Response, body []byte)
 	doc, err := contract()
 	require.NoError(t, err)
 	path, params := pathOf(doc, req.URL.EscapedPath())
-	if path == "" || doc.Paths.Value(path).GetOperation(strings.Replace(req.Method, "HEAD", "GET",
-		1)) == nil {
+	item, method := doc.Paths.Value(path), strings.Replace(req.Method, "HEAD", "GET", 1)
+	if item == nil || item.GetOperation(method) == nil {
 		require.GreaterOrEqual(t, resp.StatusCode, 400)
 		require.Equal(t, "application/problem+json", resp.Header.Get("Content-Type"))
 		return
 	}
-	item := doc.Paths.Value(path)
-	method := strings.Replace(req.Method, "HEAD", "GET", 1)
 	input := &openapi3filter.ResponseValidationInput{
 		RequestValidationInput: &openapi3filter.RequestValidationInput{
 			Request: req, PathParams: params,
