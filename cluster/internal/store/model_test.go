@@ -35,6 +35,11 @@ func TestStoreDoesWhatItsModelDoes(t *testing.T) {
 			"group":   func(t *rapid.T) { want.group(t, s, group.Draw(t, "group")) },
 			"forget":  func(t *rapid.T) { want.forget(s, group.Draw(t, "group")) },
 			"persist": func(t *rapid.T) { want.persist(t, s, rapid.MapOf(group, terms()).Draw(t, "terms")) },
+			"stop": func(t *rapid.T) { // gives back the terms that were reserved and not used
+				name := group.Draw(t, "group")
+				entered := want.terms(name).Entered
+				want.persist(t, s, map[string]elector.Terms{name: {Entered: entered, Reserved: entered}})
+			},
 			"peers": func(t *rapid.T) {
 				want.peers = rapid.SliceOfN(rapid.StringN(1, 9, -1), 0, 3).Draw(t, "peers")
 				require.NoError(t, s.SavePeers(want.peers))
