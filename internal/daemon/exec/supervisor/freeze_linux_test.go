@@ -19,7 +19,7 @@ sh -c 'trap "" TERM; echo $$ >child; while :; do sleep 5; done' &
 (sh -c 'echo $$ >orphan; exec sleep 600' &)
 (own daemon &)
 own session &
-(own parent 'setsid sh -c "echo \$\$ >inner; (setsid sh -c \"echo \\\$\\\$ >innermost; exec sleep 600\" &); sleep 600" &' &)
+(own parent 'setsid sh -c "echo \$\$ >inner; (setsid sh -c \"echo \\\$\\\$ >innermost; exec sleep 600\" &); exec sleep 600" &' &)
 work command
 `
 
