@@ -150,8 +150,9 @@ func TestWhatEachRuleIsHeldBy(t *testing.T) {
 
 [Scripts](../testdata/elector/README.md) show a rule line by line. Tests and scripts are listed if
 they cite the rule. [Mutants](../testdata/mutants/protocol.txt) break it on purpose, and the
-exploration of the real machine finds each ([more](safety.md#what-the-tests-are-worth)). The tests
-of [promises](safety.md) play all rules together.
+exploration of the real machine finds all except one
+([more](safety.md#what-the-tests-are-worth)). The tests of [promises](safety.md) play all rules
+together.
 
 ` + "`go test ./internal/tidy -run RuleIsHeld -rewrite` writes this page." + `
 
