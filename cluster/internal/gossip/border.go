@@ -4,8 +4,10 @@ import (
 	"bufio"
 	"bytes"
 	"compress/lzw"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 
 	"github.com/hashicorp/go-msgpack/v2/codec"
@@ -44,18 +46,19 @@ const (
 
 // checkPacket returns what memberlist may see of the text of a packet.
 func checkPacket(text []byte) ([]byte, error) {
-	content := text
 	if len(text) >= 5 && text[0] == typeChecksum {
-		content = text[5:]
+		if crc32.ChecksumIEEE(text[5:]) != binary.BigEndian.Uint32(text[1:]) {
+			return nil, errors.New("packet with a wrong checksum")
+		}
+		text = text[5:]
 	}
-	if len(content) > 0 && content[0] == typeCompressed { // by members of version 0.1
+	if len(text) > 0 && text[0] == typeCompressed { // by members of version 0.1
 		var err error
-		if text, err = unpack(bytes.NewReader(content[1:]), maxPacket); err != nil {
+		if text, err = unpack(bytes.NewReader(text[1:]), maxPacket); err != nil {
 			return nil, err
 		}
-		content = text
 	}
-	return text, checkContent(content)
+	return text, checkContent(text)
 }
 
 // checkContent accepts one message, or a compound packet with at most one question: a member
