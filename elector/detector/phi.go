@@ -148,7 +148,7 @@ func (p *Phi) Observe(now time.Duration, hb Heartbeat) time.Duration {
 	}
 	p.newest, p.at = hb, now
 	mean, deviation := p.moments()
-	p.deadline = now + time.Duration(math.Ceil(mean+float64(p.Pause)+deviation*p.y))
+	p.deadline = now + time.Duration(math.Ceil(mean+float64(p.Pause)+float64(deviation*p.y)))
 	return p.deadline
 }
 
@@ -167,6 +167,8 @@ func (p *Phi) begin(period time.Duration) {
 	p.learn(period + period/4)
 }
 
+// learn adds an interval. A product is converted, here and elsewhere, because a compiler may not
+// fuse it with a sum then: simulations give the same history on every machine.
 func (p *Phi) learn(interval time.Duration) {
 	x := float64(bounded(interval) - p.base)
 	if len(p.intervals) < cap(p.intervals) {
@@ -176,13 +178,13 @@ func (p *Phi) learn(interval time.Duration) {
 		p.intervals[p.next] = x
 		p.next = (p.next + 1) % len(p.intervals)
 		p.sum += x - oldest
-		p.squares += x*x - oldest*oldest
+		p.squares += float64(x*x) - float64(oldest*oldest)
 	}
 	if p.next == 0 {
 		p.sum, p.squares = 0, 0
 		for _, x := range p.intervals {
 			p.sum += x
-			p.squares += x * x
+			p.squares += float64(x * x)
 		}
 	}
 }
@@ -195,7 +197,7 @@ func bounded(interval time.Duration) time.Duration {
 func (p *Phi) moments() (mean, deviation float64) {
 	n := float64(len(p.intervals))
 	beyond := p.sum / n
-	variance := max(p.squares/n-beyond*beyond, 0)
+	variance := max(p.squares/n-float64(beyond*beyond), 0)
 	return beyond + float64(p.base), max(math.Sqrt(variance), float64(p.MinDeviation))
 }
 
