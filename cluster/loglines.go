@@ -80,8 +80,17 @@ func (q *logLines) takes(level hclog.Level) bool {
 	if _, ok := q.to.(hclog.InterceptLogger); ok {
 		return true // its sinks have their own levels
 	}
-	least := q.to.GetLevel()
-	return least != hclog.NoLevel && level >= least
+	switch level { // GetLevel is hclog.NoLevel for some loggers that write
+	case hclog.Trace:
+		return q.to.IsTrace()
+	case hclog.Debug:
+		return q.to.IsDebug()
+	case hclog.Info:
+		return q.to.IsInfo()
+	case hclog.Warn:
+		return q.to.IsWarn()
+	}
+	return q.to.IsError()
 }
 
 // run writes until quit, and then what still waits.

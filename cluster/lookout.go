@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -47,8 +48,12 @@ func (n *Node) lookout() {
 			}
 		}
 		n.loop.Pinged(n.mesh.Links())
-		why := n.loop.Snapshot(n.election.p).NotStanding
-		if why != told && n.mesh.Tell(n.diagnosis.Facts(why)) == nil {
+		// A driver that hangs must not hold up the rest.
+		ctx, cancel := context.WithTimeout(context.Background(), lookEvery)
+		now, err := n.loop.Look(ctx, n.election.p)
+		cancel()
+		why := now.NotStanding
+		if err == nil && why != told && n.mesh.Tell(n.diagnosis.Facts(why)) == nil {
 			told = why
 		}
 	}
