@@ -48,6 +48,8 @@ func (w writer) lead(ctx context.Context, l *cluster.Leadership) error {
 		token, err := l.NextLSN() // fails if this node does not lead any more
 		if err == nil {
 			w.send(ctx, token)
+		} else {
+			w.log.Info("not written: no leader any more", "error", err)
 		}
 		select {
 		case <-ticks.C:
