@@ -261,7 +261,7 @@ func (e *evidence) checkAddress() {
 	redial.max = rareRetry
 	for fails := 1; !l.m.cfg.DeathProof.Off; fails++ {
 		err := e.probe()
-		if err == nil || isClosed(l.stop) || isClosed(e.dropped) {
+		if err == nil || isClosed(l.stop) || isClosed(e.dropped) || isClosed(e.over) {
 			l.m.mu.Lock()
 			e.reached = err == nil
 			l.p.seekProof() // it may have died meanwhile

@@ -197,7 +197,13 @@ func (m *Mesh) consider(h *handshake, theirs *hello) *refusal {
 	if theirs.To != string(m.cfg.Node) {
 		return refuse(ReasonWrongNode, "node %q was dialed, and node %q answers", theirs.To, m.cfg.Node)
 	}
-	if theirs.Probe || len(theirs.Evidence) > 0 {
+	m.mu.RLock()
+	closing := m.closing
+	m.mu.RUnlock()
+	switch {
+	case closing:
+		return m.leaving()
+	case theirs.Probe, len(theirs.Evidence) > 0:
 		return nil
 	}
 	c := theirs.connKey(elector.NodeID(theirs.Node))
