@@ -135,6 +135,7 @@ func TestWhoDialsIsKnownByItsCertificate(t *testing.T) {
 	own, all := claims(t)
 	for name, c := range all {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			var log lines
 			a := start(t, "a", shows(own), logs(&log))
 			conn, err := net.Dial("tcp", a.Addr().String())
@@ -170,6 +171,7 @@ func TestWhoIsDialedIsKnownByItsCertificate(t *testing.T) {
 	own, all := claims(t)
 	for name, c := range all {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			l, err := net.Listen("tcp", "127.0.0.1:0")
 			require.NoError(t, err)
 			defer func() { _ = l.Close() }()

@@ -21,6 +21,7 @@ func within(t *testing.T, d time.Duration) context.Context {
 }
 
 func TestLeaveIsToldFromDeath(t *testing.T) {
+	t.Parallel()
 	a := start(t, "a", probing(500*time.Millisecond))
 	b := start(t, "b", joining(a.gossipAddr()), probing(500*time.Millisecond))
 	c := start(t, "c", joining(a.gossipAddr()), probing(500*time.Millisecond))

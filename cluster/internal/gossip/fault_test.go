@@ -100,6 +100,7 @@ func (l *lines) at(level hclog.Level, c *Config) {
 }
 
 func TestJoinFailureIsSaidOnceAndSoIsRecovery(t *testing.T) {
+	t.Parallel()
 	var log lines
 	later := freeAddr(t)
 	a := start(t, "a", joining(later), log.option)

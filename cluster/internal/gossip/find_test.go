@@ -179,6 +179,7 @@ func TestTwoProcessesWithOneNameDoNotFlap(t *testing.T) {
 }
 
 func TestSecondProcessGetsTheNameWhenTheFirstEnds(t *testing.T) {
+	t.Parallel()
 	a := start(t, "a", probing(500*time.Millisecond))
 	b := start(t, "b", joining(a.gossipAddr()), probing(500*time.Millisecond))
 	requireTogether(t, a, b)

@@ -178,6 +178,7 @@ func TestForgedMembersAreIgnored(t *testing.T) {
 // after another. All the time news spread, newcomers can join, and no member looks dead to
 // another.
 func TestKeysChangeWithoutAGap(t *testing.T) {
+	t.Parallel()
 	now := "plain"
 	a := start(t, "a", encrypting(now))
 	b := start(t, "b", joining(a.gossipAddr()), encrypting(now))
