@@ -67,8 +67,8 @@ type Config struct {
 
 	// Election says how this node takes part in the default election.
 	Election ElectionConfig
-	// NoDeathProof is to be set where proxies or NAT sit between members: a
-	// refused connection then proves nothing about the process behind it.
+	// Set NoDeathProof where proxies or NAT sit between members: a refused connection then
+	// proves nothing about the process behind it.
 	NoDeathProof bool
 	// HoldEvidence, if set, gets each connection whose end could prove to another member that
 	// this process is dead, before it is used. It is for programs whose work outlives their

@@ -72,8 +72,8 @@ func (w watchedMesh) Send(to NodeID, group string, m elector.Message) bool {
 	return w.Mesh.Send(to, group, m)
 }
 
-// Hear makes the machine of the election get a message; then, if it is not nil, runs on the
-// driver right after that.
+// Hear hands the machine of the election a message, and calls then, if not nil, on the driver
+// right after that.
 func (e *Election) Hear(from NodeID, m elector.Message, then func()) {
 	e.n.drive(func(d *loop.Driver) {
 		d.Step(e.p, elector.Received{From: from, Message: m})

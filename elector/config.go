@@ -60,7 +60,7 @@ type Config struct {
 // Timing holds the timers of the protocol, each on the node's own clock: §10.
 type Timing struct {
 	InitialWait        time.Duration // after start: discover an existing leader first
-	MinRandomWait      time.Duration // least step of waits by rank and round trip; 0: none such
+	MinRandomWait      time.Duration // least step of waits by rank and round trip; 0: no turns
 	MaxRandomWait      time.Duration // the longest wait before a scouting round; uniform by default
 	ScoutingResult     time.Duration // a scouting round without a quorum by then has failed
 	ElectionResult     time.Duration // likewise a proposal

@@ -10,7 +10,7 @@ import (
 // in line go first, and waits at random once an attempt has failed.
 type turns struct {
 	RoundTrip  time.Duration // of Measured; 0 if unknown
-	LastLeader NodeID        // that this node followed, unless it led since; "" for none
+	LastLeader NodeID        // the leader that it followed last, unless it led since; "" for none
 	Heir       NodeID        // whom that leader would have handed over to; "" for none or unknown
 	LedLast    bool          // it led, and has followed nobody since
 	Failed     uint8         // attempts to be elected that failed since there was a leader
@@ -40,9 +40,9 @@ func TripToMajority(trips []time.Duration, voters int) time.Duration {
 	return known[min(max(Majority(voters)-1, 1), len(known))-1]
 }
 
-// step is the unit of the waits of a node that goes by turns: one and a half round trips after a
-// node asks, the others have its proposal. It is 0 if the node does not go by turns, or if nothing
-// was measured yet.
+// step is the unit of the waits of a node that goes by turns: two round trips, within the bounds
+// of the configuration. One and a half round trips after a node asks, the others have its
+// proposal. The step is 0 if the node does not go by turns, or if nothing was measured yet.
 func (m *Machine) step() time.Duration {
 	t, trip := &m.cfg.Timing, m.state.Turns.RoundTrip
 	if t.MinRandomWait == 0 || trip <= 0 {

@@ -310,8 +310,8 @@ func (e *evidence) probe() error {
 // the process that it claims to. Called with Mesh.mu held.
 func (l *link) believable() bool { return !l.m.cfg.DeathProof.Off && !l.p.doubted }
 
-// provable reports whether how the connection ends, and a dial after it, says something
-// about the process at the other end. Called with Mesh.mu held.
+// provable reports whether the connection's end and a later dial are evidence about the process
+// at the other end. Called with Mesh.mu held.
 func (e *evidence) provable() bool {
 	return e.l.believable() && e.reached
 }

@@ -83,7 +83,7 @@ func (c *Cluster) demand(m *member, action string, states ...state) {
 	}
 }
 
-// Node returns the node of the newest start, which is closed if it has crashed or stopped
+// Node returns the node of the newest start; that node is closed if it has crashed or stopped
 // since.
 func (c *Cluster) Node(id cluster.NodeID) *cluster.Node {
 	c.t.Helper()

@@ -49,7 +49,7 @@ type leader struct {
 	assigned [partitions]assignment
 }
 
-// answer grants a worker partitions, until one grant after it began to ask.
+// answer grants a worker partitions, for one grant's time from when it began to ask.
 func (l *leader) answer(q Question) (Tokens, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// tries are trials of which the last survivor knows a millisecond after the first.
+// tries are trials in which the last survivor learns of the new leader 1 ms after the first.
 func tries(ms ...int) (all []trial) {
 	for _, n := range ms {
 		took := time.Duration(n) * time.Millisecond

@@ -93,7 +93,7 @@ func upwardImports(r repo) (broken []string) {
 	return short(broken)
 }
 
-// short returns lines in which packages of the module are named without it.
+// short returns lines in which packages of the module are named without the module path.
 func short(lines []string) (shorter []string) {
 	for _, line := range lines {
 		shorter = append(shorter, strings.ReplaceAll(line, module+"/", ""))

@@ -91,7 +91,7 @@ func (r repo) scripts() (all []file) {
 	return all
 }
 
-// mutants are the paragraphs of the table of mutants by hand, by their first lines.
+// mutants are the paragraphs of the hand-written mutants, keyed by first line.
 func (r repo) mutants() (all []file) {
 	for _, text := range strings.Split(strings.TrimSpace(r.text(byHand)), "\n\n")[1:] {
 		name, _, _ := strings.Cut(text, "\n")

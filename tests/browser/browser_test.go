@@ -185,7 +185,7 @@ func evaluate[T any](b *tab, expression string) (v T, err error) {
 	return v, err
 }
 
-// eventually waits until an expression of the page is as wanted, and does the given things
+// eventually waits until an expression of the page is as wanted, and performs the given actions
 // before it looks.
 func eventually[T comparable](b *tab, want T, expression string, first ...func()) {
 	b.t.Helper()

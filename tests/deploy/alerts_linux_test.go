@@ -134,7 +134,7 @@ func (w ward) slowsDisk(n *procs.Node) bool {
 	return w.traced(n, tracer.Gone)
 }
 
-// traced waits until a process is traced, or its tracer is gone: it may not be allowed.
+// traced waits until a process is traced, or its tracer is gone: tracing may be forbidden.
 func (w ward) traced(n *procs.Node, gone <-chan struct{}) (yes bool) {
 	w.Eventually("strace has begun, or ended", func() bool {
 		select {

@@ -26,7 +26,7 @@ var (
 
 // TestAgainstEtcd compares role, leader, term, vote, log and next deadline of each member after
 // each step, and what it sends. The logs of etcd's nodes are handed over as ours are, at once and
-// whole, with the messages of ours: who is how far behind would differ otherwise.
+// whole, with the messages of ours: how far each is behind would differ otherwise.
 func TestAgainstEtcd(t *testing.T) {
 	for _, s := range []setup{
 		{algorithm: raft.Basic},

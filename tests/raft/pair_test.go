@@ -65,8 +65,8 @@ func (quiet) Debugf(string, ...any)   {}
 func (quiet) Infof(string, ...any)    {}
 func (quiet) Warningf(string, ...any) {}
 
-// draws is the random source of the process, from which etcd draws its timeouts. It counts, so
-// that one notices that one was drawn.
+// draws is the random source of the process, from which etcd draws its timeouts. It counts
+// reads, so that step notices a draw.
 type draws struct {
 	io.Reader
 	reads int

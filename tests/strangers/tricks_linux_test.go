@@ -44,7 +44,7 @@ func (a *attack) besiege(ctx context.Context, all *sync.WaitGroup, n *procs.Node
 		slowly([]byte("GET /v1/status HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("x", 1<<20))),
 		slowly([]byte("POST /v1/transfer HTTP/1.1\r\nHost: x\r\nContent-Length: 60000\r\n\r\n{")),
 		says([]byte("GET / HTTP/1.1\r\nX: " + strings.Repeat("x", 2<<20))...),
-		// A stream of gossip that announces many members, and one that unpacks to much.
+		// A stream of gossip that announces many members, and one that is large once unpacked.
 		says(244, 1, 'x', 6, 0x83), says(append([]byte{9}, make([]byte, 1<<20)...)...),
 	}
 	for _, conn := range a.recorded {

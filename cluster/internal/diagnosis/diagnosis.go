@@ -179,8 +179,8 @@ func (d *Diagnosis) raise(
 	}
 }
 
-// expire ends findings that were not seen for their life. The caller of expire and of makeRoom
-// holds mu.
+// expire ends findings that were not seen again within their lifetime. The caller of expire and
+// of makeRoom holds mu.
 func (d *Diagnosis) expire(now time.Time) {
 	maps.DeleteFunc(d.all, func(_ key, f *found) bool {
 		return f.life != 0 && now.Sub(f.seen) > f.life

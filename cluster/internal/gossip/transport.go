@@ -114,7 +114,7 @@ func (t *transport) cut(node elector.NodeID, addr string) bool {
 // PacketCh returns the packets that passed the fault layer and the border.
 func (t *transport) PacketCh() <-chan *memberlist.Packet { return t.packets }
 
-// StreamCh returns the streams that began as they must and passed the fault layer.
+// StreamCh returns the streams that began with a valid hello and passed the fault layer.
 func (t *transport) StreamCh() <-chan net.Conn { return t.streams }
 
 // WriteToAddress sends one packet. A packet to a peer that is cut off is lost without an error,

@@ -251,7 +251,7 @@ func (m *Machine) setDeadline(at elector.Time) {
 }
 
 // updateEligible tells the elector whether this node is to stand. A node whose work goes
-// on although it should have stopped is not to.
+// on although it should have stopped must not stand.
 func (m *Machine) updateEligible() {
 	s := &m.state
 	if able := s.MayStand && s.Wanted() && s.Unfit == "" && s.Phase != Overdue; able != s.Able {

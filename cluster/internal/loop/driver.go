@@ -284,7 +284,7 @@ func (d *Driver) taken(e *event, due time.Duration) {
 	}
 }
 
-// heldFrom is how late the driver must be for a record: half a heartbeat of the article's guarded.
+// heldFrom is how late the driver must be for a record: half a heartbeat of the article's timers.
 const heldFrom = 250 * time.Millisecond
 
 // held counts and records that the driver is late, as in a process that was stopped. It does so

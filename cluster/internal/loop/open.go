@@ -147,9 +147,8 @@ func (l *Loop) awaitEnd(ctx context.Context, e *Election) error {
 	return nil
 }
 
-// WorkOver returns a channel that is closed when no guarded work goes on any more, and the time
-// when that is so at the latest. Call it after Stop. In a process that a test has killed no work
-// goes on.
+// WorkOver returns a channel that is closed when no guarded work goes on any more, and the latest
+// time by which it ends. Call it after Stop. In a process that a test has killed no work goes on.
 func (l *Loop) WorkOver() (over <-chan struct{}, until time.Time) {
 	var works []<-chan struct{}
 	wall, now, all := time.Now(), l.Now(), make(chan struct{})

@@ -185,7 +185,7 @@ func ChangeIssuedGossipKeys(dir string, step GossipStep, key GossipKey) error {
 	return err
 }
 
-// readShared reads what all nodes get of a CA's directory beside certificates.
+// readShared reads, from a CA's directory, the files other than certificates that every node gets.
 func readShared(dir string) (map[string][]byte, error) {
 	all := map[string][]byte{}
 	for _, name := range []string{gossipFile, plainFile, namesFile} {

@@ -56,8 +56,8 @@ func (c *Crowd[Guest]) victim() (first int) {
 	return first
 }
 
-// OwnPlace reports whether a guest from host:port would take the place of one of its own
-// source.
+// OwnPlace reports whether a guest from host:port would take the place of another guest from the
+// same source.
 func (c *Crowd[Guest]) OwnPlace(from string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -77,7 +77,7 @@ func Merge(group string, seen []Leadership) (all []Leadership) {
 	return all
 }
 
-// beginning is the view that tells of the beginning: the leader's own, or the first.
+// beginning is the view whose start counts: the leader's own, or the first.
 func beginning(views []Leadership) Leadership {
 	return slices.MinFunc(views, func(a, b Leadership) int {
 		return cmp.Or(-cmp.Compare(a.own(), b.own()), a.From.Compare(b.From))

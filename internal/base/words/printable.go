@@ -1,5 +1,5 @@
-// Package words makes foreign text safe for terminals and logs, and finds the name that was
-// meant by a wrong one.
+// Package words makes foreign text safe for terminals and logs, and finds the known name
+// nearest to a mistyped one.
 package words
 
 import (

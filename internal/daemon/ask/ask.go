@@ -221,7 +221,8 @@ func (c *Cluster) isNamed(addr string) bool {
 	return slices.Contains(c.Addrs, addr) && (!byDefault || addr == config.DefaultAdminAddr)
 }
 
-// membersOf are the other members that a node knows, to be asked, or why they cannot be.
+// membersOf returns the other members that a node knows, each with its address or why it cannot
+// be asked.
 func membersOf(st cluster.Status) (all []Answer) {
 	for _, m := range st.Members {
 		a := Answer{Node: m.Node, Addr: admin.AddrOf(m), via: admin.AddrOf(m)}

@@ -183,7 +183,7 @@ func (c *Cluster) Forget(ctx context.Context, id cluster.NodeID, here bool) ([]A
 }
 
 // withoutLink are the nodes that have no link to id. It is an error if one of them knows a process
-// of that name that lives, because another node has a link to it or it answers itself.
+// of that name, if the process is known to live: a node has a link to it, or it answers.
 func withoutLink(answered []Answer, id cluster.NodeID) (targets []Answer, err error) {
 	lives := map[string]string{} // what shows it, by the identity of the process
 	for _, a := range answered {

@@ -108,7 +108,8 @@ func (d *Daemon) JoinGroups(except string) error {
 // Reloads reports whether the node reads files again: --tls-dir or tokens.
 func (d *Daemon) Reloads() bool { return d.Config.TLS != nil || d.tokens != nil }
 
-// ReloadAtHangup makes the node read them again at SIGHUP, which would end the process otherwise.
+// ReloadAtHangup makes the node read the TLS files and the tokens again at SIGHUP, which would end
+// the process otherwise.
 func (d *Daemon) ReloadAtHangup() {
 	signal.Reset(syscall.SIGHUP)
 	hangups := make(chan os.Signal, 1)

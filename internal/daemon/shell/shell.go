@@ -148,8 +148,9 @@ type output struct {
 	quit func()
 }
 
-// readers makes such an output. Without it the end of the reader, as of "mesh | head", would end
-// this process by SIGPIPE before it has stopped the nodes.
+// readers makes the output that calls quit when nobody reads out any more. Without it the end of
+// the reader, as of "mesh | head", would end this process by SIGPIPE before it has stopped the
+// nodes.
 func readers(out io.Writer, quit func()) output {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // an error of Write from now on
 	return output{out, quit}

@@ -23,7 +23,7 @@ type Beaten struct {
 	Best           float64
 }
 
-// Losses are all that there are among rows, in their order. It returns an error if one has
+// Losses returns all losses in rows, in their order. It returns an error if one has
 // no reason among reasons, or if a reason has no loss.
 func Losses(rows []Row) (losses []Loss, err error) {
 	for _, topology := range Names(rows, func(r Row) string { return r.Topology }) {

@@ -129,7 +129,7 @@ func (p *omegaRun) account(now time.Duration) {
 	p.since = now
 }
 
-// agreement returns whom all that are up follow, if it is one of them; "" if not.
+// agreement returns the leader that all running nodes follow, if it runs itself; "" otherwise.
 func (p *omegaRun) agreement() (leader elector.NodeID) {
 	for _, of := range p.follows {
 		if _, up := p.follows[of]; !up || leader != "" && of != leader {
@@ -306,10 +306,10 @@ func TestOmegaStudy(t *testing.T) {
 
 // TestOmegaAsPublished requires of the study what the article found.
 //
-// T_r is T_D^U, whatever the links lose and delay, and is so in proportion. What is beyond it: all
-// agree when the last of eleven detectors has suspected, on the mean a twelfth of a period before
-// T_D^U + E(D). In Omega_lc each of them tells each other one; on lossy links some of that is
-// lost, and the next ALIVE says it.
+// T_r is about T_D^U, and is proportional to it, whatever the links lose and delay. What is
+// beyond it: all agree when the last of eleven detectors has suspected, on the mean a twelfth of a
+// period before T_D^U + E(D). In Omega_lc each of them tells each other one; on lossy links some
+// of that is lost, and the next ALIVE says it.
 // On lossy links no stable leader is demoted while it is up; Omega_id demotes one at each return
 // of the smallest, six an hour, as often as it crashes. Where links crash, Omega_lc is available
 // longest, Omega_id least. Omega_l sends a twelfth of the messages.

@@ -12,7 +12,7 @@ import (
 type Summary struct {
 	// times that a node led which was not the last to have led; the first leader is no change
 	LeaderChanges int
-	// times that a running leader lost leadership otherwise than by a stop, a transfer or a
+	// times that a running leader lost leadership other than by a stop, a transfer or a
 	// resignation
 	Demotions    int
 	Leaderless   time.Duration

@@ -145,8 +145,8 @@ func (in *Incident) endProcess(s *Source, l *life, final *recording.Record, next
 	l.to, l.ended, l.why = later(end, last), "crash", s.Node+" ended without a word: "+why
 }
 
-// lastSeen is when the process of a last record worked for sure: then, or later, when another
-// node made a link to it or began to follow it.
+// lastSeen is the last moment at which the process of a final record surely ran: that of the
+// record, or a later one, when another node made a link to it or began to follow it.
 func (in *Incident) lastSeen(final *recording.Record, before time.Time) time.Time {
 	last := final.Time
 	for _, r := range in.records {

@@ -151,8 +151,8 @@ func (in *Incident) action(s *Step) string {
 	return text
 }
 
-// linkAction writes a link whose directions are both there as a-b, and all links of a node
-// as the node.
+// linkAction writes a link in both directions as a-b, one direction as a->b, and all links of a
+// node as its name.
 func (in *Incident) linkAction(s *Step) string {
 	do, links, whole := s.Do, []string(nil), true
 	place := func(n scenario.NodeID) int { return slices.Index(in.nodes, string(n)) }

@@ -149,8 +149,8 @@ func (o *Options) play(ctx context.Context) ([]compare.Row, error) {
 	})
 }
 
-// Files makes the page and its pictures out of rows, by their places in a repository, of
-// which it plays the scenarios that the page cites.
+// Files makes the page and its pictures from rows. The keys are their paths in a repository. Files
+// plays the scenarios of that repository that the page cites.
 func Files(rows []compare.Row, repository string) (map[string][]byte, error) {
 	losses, err := compare.Losses(rows)
 	if err != nil {

@@ -70,8 +70,8 @@ func TestTheFileIsWhatIsPlayed(t *testing.T) {
 	}
 }
 
-// What the page says of those that are faster than ours where a leader is cut off: each of
-// them has two leaders there.
+// The page says of the algorithms faster than ours where a leader is cut off: each of them has
+// two leaders there.
 func TestTheFasterHaveTwoLeaders(t *testing.T) {
 	rows, err := read(filepath.Join(repository, figures))
 	require.NoError(t, err)
@@ -93,8 +93,8 @@ func TestTheFasterHaveTwoLeaders(t *testing.T) {
 	require.Positive(t, faster)
 }
 
-// What the page says of those that recover sooner where the preferred node restarts: seldom is
-// there anything to recover from, but without scouting.
+// The page says of the algorithms that recover sooner where the preferred node restarts: except
+// for ours without scouting, they seldom have anything to recover from.
 func TestTheFasterHadAnotherLeader(t *testing.T) {
 	rows, err := read(filepath.Join(repository, figures))
 	require.NoError(t, err)

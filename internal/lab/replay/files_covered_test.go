@@ -9,8 +9,8 @@ import (
 	"github.com/bmqelect/bmqelect/internal/lab/scenario"
 )
 
-// covered are the situations that the files must show, each with the files that
-// do and what these must have to be about it. Every file is here.
+// covered are the situations that the files must show, each with the files that show it, and
+// what each must contain. Every file is here.
 var covered = []struct {
 	what  string
 	files []string

@@ -221,7 +221,7 @@ func (s *Sim) leave(n *node) {
 }
 
 // Transfer tells a node to hand its leadership over to another, or to the best
-// follower if to is "". Why it cannot is returned, and changes nothing.
+// follower if to is "". If it cannot, Transfer returns why and changes nothing.
 func (s *Sim) Transfer(from, to elector.NodeID) error {
 	n, err := s.process("transfer from", from, true)
 	if err != nil {

@@ -37,7 +37,7 @@ func (s Spec) Addr(index, port int) string {
 
 // Member is a running elector. Its methods may be called from several goroutines.
 type Member interface {
-	// Leads is what a program gets that asks, without a round trip, whether it leads.
+	// Leads answers, without a round trip, whether this node leads.
 	Leads() bool
 	// HandOver gives leadership to another node. An error means that it did not.
 	HandOver() error

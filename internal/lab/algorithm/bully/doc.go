@@ -48,11 +48,12 @@
 //
 // Guaranteed, while messages take less than T_a/2 and detection makes no mistakes: the highest
 // member that is alive leads, and of two in the paper's Normal both have the same coordinator.
-// Not so: the leader is not stable (a higher one that recovers takes over from a healthy one,
-// and with Strict each recovery stops all); every part of a partition has a leader, no quorum
-// is asked; where only some links are cut, members that cannot hear each other lead both, and
-// with Strict reorganize again and again. With UUID two leaders stay after a partition until
-// the next failure, and nobody leads while a higher member is listed and dead.
+// Not guaranteed: a stable leader. A higher one that recovers takes over from a healthy one,
+// and with Strict each recovery stops all. Nor is one leader at a time: every part of a
+// partition has one, since no quorum is asked. Where only some links are cut, members that
+// cannot hear each other both lead, and with Strict reorganize again and again. With UUID two
+// leaders stay after a partition until the next failure, and nobody leads while a higher
+// member is listed and dead.
 package bully
 
 import "github.com/bmqelect/bmqelect/internal/lab/algorithm"

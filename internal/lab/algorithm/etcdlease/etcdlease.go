@@ -86,7 +86,8 @@ func (m *machine) Step(now algorithm.Time, entropy uint64, in algorithm.Input) a
 	return m.Effects
 }
 
-// look is the first moment from t on at which the client looks, if it does so every so often.
+// look is the first moment from t on at which the client looks. It looks at multiples of every
+// after booted.
 func (m *machine) look(t, every algorithm.Time) algorithm.Time {
 	return m.booted + (t-m.booted+every-1)/every*every
 }

@@ -46,7 +46,7 @@ type Machine struct {
 	messages []algorithm.Envelope
 }
 
-// New makes the machine of a valid configuration; it panics if it is not.
+// New makes the machine of a configuration; it panics on an invalid one.
 func New(c elector.Config) *Machine {
 	m, err := elector.New(c)
 	if err != nil {

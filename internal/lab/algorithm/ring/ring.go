@@ -33,11 +33,12 @@
 // Messages of an election: ELECTION 2n - 1 at best and n(n-1)/2 + n at worst, n H_n on average,
 // if all start it; ELECTED n. List: always n and n for each initiator.
 //
-// Guaranteed: on a ring that stays whole all elect the same leader, the highest. Not so: the
-// leader is not stable, a higher one that recovers takes over. In a partition each part closes
-// to a ring of its own and has a leader. Where links are lost but no partition is, a member
-// whose successors are all out of reach is a ring of its own, and two halves of a path may
-// each close. A token that is lost costs T_r, which grows with n.
+// Guaranteed: on a ring that stays whole all elect the same leader, the highest. Not
+// guaranteed: a stable leader, since a higher one that recovers takes over. Nor is one leader
+// at a time. In a partition each part closes to a ring of its own and has a leader. Where links
+// are lost but no partition is, a member whose successors are all out of reach is a ring of
+// its own, and two halves of a path may each close. A token that is lost costs T_r, which
+// grows with n.
 package ring
 
 import (

@@ -102,7 +102,7 @@ func New(a algorithm.Algorithm, timing elector.Timing, names ...algorithm.NodeID
 //	heal a b               it is not any more
 //	link-down a b          a hears that its link to b is gone, and b that its link to a is
 //	link-up a b            both hear that there is a link
-//	entropy 0.5 a b        what nodes draw from now on, from 0 up to 1; of none means of *
+//	entropy 0.5 a b        what nodes draw from now on, from 0 up to 1; without names: all
 //	transfer a b           a is asked to hand over to b; * is whom it likes
 //	hold-disks             nothing is durable until the line durable
 //	durable a              the oldest write of a is durable
