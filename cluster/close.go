@@ -155,7 +155,7 @@ func (n *Node) closeDir() error {
 // directory. Each *Node is a key.
 var holders sync.Map
 
-// holderOf returns the node among holders that holds a data directory; nil if there is none.
+// holderOf returns the node among holders that holds a data directory, or nil.
 func holderOf(dir string) *Node {
 	wanted, err := os.Stat(dir)
 	if err != nil {

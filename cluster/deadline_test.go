@@ -1,9 +1,6 @@
 package cluster_test
 
 import (
-	"bytes"
-	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -15,6 +12,7 @@ import (
 	"github.com/bmqelect/bmqelect/cluster/clustertest"
 	"github.com/bmqelect/bmqelect/cluster/internal/testhook"
 	"github.com/bmqelect/bmqelect/internal/base/clock"
+	"github.com/bmqelect/bmqelect/internal/testkit"
 )
 
 // leaping is a clock that leaps forward, as a process sees it that was stopped: its
@@ -72,26 +70,8 @@ func TestStoppingWorkIsNotValidAfterItsDeadline(t *testing.T) {
 	}, useClocks)
 }
 
-// lockedBuffer is a log that several goroutines write.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) count(text string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Count(l.b.String(), text)
-}
-
 func TestWorkThatIsOverdueIsReportedOnce(t *testing.T) {
-	var log lockedBuffer
+	var log testkit.Buffer
 	logged := clustertest.Configure(func(cfg *cluster.Config) {
 		cfg.Logger = hclog.New(&hclog.LoggerOptions{Output: &log})
 	})
@@ -103,7 +83,7 @@ func TestWorkThatIsOverdueIsReportedOnce(t *testing.T) {
 		require.NoError(t, leader.Transfer(t.Context(), "")) // the work never stops
 		<-l.Done()
 		time.Sleep(time.Second)
-		require.Equal(t, 1, log.count("guarded work has not stopped in time"))
+		require.Equal(t, 1, log.Count("guarded work has not stopped in time"))
 		l.Release()
 	}, logged)
 }

@@ -6,13 +6,15 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/cluster/clustertest"
 	"github.com/bmqelect/bmqelect/cluster/findings"
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/testkit"
 	"github.com/bmqelect/bmqelect/lsn"
-	"github.com/hashicorp/go-hclog"
-	"github.com/stretchr/testify/require"
 )
 
 func TestStatusNamesWhatDiffersBetweenMembers(t *testing.T) {
@@ -41,19 +43,19 @@ func TestStatusNamesWhatDiffersBetweenMembers(t *testing.T) {
 // While c is taken out of the voters, c itself goes on as one and acknowledges every heartbeat.
 // That is normal: there is no warning, and one line for each link.
 func TestAVoterThatIsOneNoMoreIsToldOfOnceALink(t *testing.T) {
-	var log lockedBuffer
+	var log testkit.Buffer
 	withCluster(t, three, func(t *testing.T, c *testCluster) {
 		c.AwaitLeader()
 		time.Sleep(10 * time.Minute)
 		require.Positive(t, c.Node("a").Status().Anomalies["not-entitled"], "it is counted")
 		for restarts := range 2 {
 			require.Equal(t, restarts+1,
-				log.count("[INFO]  a node that is no voter here acts as one: node=a peer=c"))
+				log.Count("[INFO]  a node that is no voter here acts as one: node=a peer=c"))
 			c.Restart("c")
 			time.Sleep(time.Minute)
 		}
-		require.Zero(t, log.count("not-entitled"))
-		require.Positive(t, log.count("docs/operations.md#changing-the-voters"))
+		require.Zero(t, log.Count("not-entitled"))
+		require.Positive(t, log.Count("docs/operations.md#changing-the-voters"))
 	}, clustertest.Configure(func(cfg *cluster.Config) {
 		cfg.Election.NotCandidate = cfg.Node != "a"
 		if cfg.Node != "c" {

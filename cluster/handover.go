@@ -85,7 +85,7 @@ func (e *Election) Resign(ctx context.Context) error {
 const maxRest = 24 * time.Hour
 
 // StepDown lets this node step down, in favor of the best follower if there is one, and not stand
-// again for the given rest (at most 24 h; 0 is none). Guarded work is told to stop and waited for,
+// again for the given rest (at most 24 h; 0: no rest). Guarded work is told to stop and waited for,
 // at most until the lease ends. A node that does not lead only rests; without a rest the error
 // wraps ErrNotLeader. On a leader whose elections are paused the error wraps ErrPaused. StepDown
 // returns when the node does not lead, or when ctx ends, and then the handover goes on.

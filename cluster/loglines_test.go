@@ -132,6 +132,21 @@ func TestLinesBeyondTheRoomAreLostAndCounted(t *testing.T) {
 	})
 }
 
+// unleveled is a logger that does not say its level: IsInfo and the like are what counts.
+type unleveled struct{ hclog.Logger }
+
+func (unleveled) GetLevel() hclog.Level { return hclog.NoLevel }
+
+func TestALoggerWithoutALevelGetsItsLines(t *testing.T) {
+	var out bytes.Buffer
+	lines := cluster.NewLogLines(unleveled{hclog.New(&hclog.LoggerOptions{Output: &out})})
+	lines.Logger().Info("written")
+	lines.Logger().Debug("not written")
+	require.NoError(t, lines.Close(t.Context()))
+	require.Contains(t, out.String(), "[INFO]  written")
+	require.NotContains(t, out.String(), "not written")
+}
+
 // While the queue is never empty a big loss is reported before the end. Every loss is reported at
 // the end.
 func TestAllThatWasLostIsTold(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/cluster/clustertest"
 	"github.com/bmqelect/bmqelect/cluster/findings"
+	"github.com/bmqelect/bmqelect/internal/testkit"
 )
 
 func TestANodeThatFindsNobodySaysSo(t *testing.T) {
@@ -38,6 +39,23 @@ func TestANodeThatFindsNobodySaysSo(t *testing.T) {
 		c.Stop("b")
 		time.Sleep(time.Minute)
 		require.Empty(t, c.Node("a").Status().Findings, "b was found, and its link says the rest")
+	}, clustertest.Configure(func(cfg *cluster.Config) {
+		if cfg.Node == "a" {
+			cfg.Logger = hclog.New(&hclog.LoggerOptions{Output: &log})
+		}
+	}))
+}
+
+// The look for other members does not wait for the driver.
+func TestANodeWhoseDriverHangsFindsThatItIsAlone(t *testing.T) {
+	var log testkit.Buffer
+	withCluster(t, three, func(t *testing.T, c *testCluster) {
+		c.stopAll()
+		c.Start("a")
+		goOn := hang(t, c.Node("a"), false)
+		time.Sleep(time.Minute)
+		require.Equal(t, 1, log.Count("reason=alone"))
+		goOn()
 	}, clustertest.Configure(func(cfg *cluster.Config) {
 		if cfg.Node == "a" {
 			cfg.Logger = hclog.New(&hclog.LoggerOptions{Output: &log})

@@ -282,22 +282,7 @@ func logs(to io.Writer) func(*Config) {
 }
 
 // lines is a log.
-type lines struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *lines) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
+type lines struct{ testkit.Buffer }
 
 // have reports whether the log contains a text; it ignores the backslashes of nested quotes.
 func (l *lines) have(text string) bool {

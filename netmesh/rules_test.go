@@ -77,6 +77,24 @@ func TestRefusedNewcomerMakesTheKeptLinkProveItself(t *testing.T) {
 	require.Eventually(t, sent(4), patience, glance)
 }
 
+// A mesh that closes answers no probe, or the other end would take its address for one that can be
+// reached.
+func TestAMeshThatClosesRefusesWhoeverAsks(t *testing.T) {
+	a, b := start(t, "a"), start(t, "b")
+	a.close(t)
+	for name, ask := range map[string]func(*hello){
+		"a link":  func(*hello) {},
+		"a probe": func(h *hello) { h.Probe = true },
+		"a death": func(h *hello) { h.Evidence = []byte("key") },
+	} {
+		h := b.hello("a", 1)
+		ask(h)
+		refused := a.consider(&handshake{}, h)
+		require.NotNil(t, refused, name)
+		require.Equal(t, reasonClosing, refused.Reason, name)
+	}
+}
+
 // TestOldEvidenceProvesNothing: evidence about a link before the present one
 // must not release promises made since.
 func TestOldEvidenceProvesNothing(t *testing.T) {

@@ -25,7 +25,7 @@ type supervised struct {
 	last    error                 // of the last process
 }
 
-// supervise starts a process if there is none, and closes one whose node has failed.
+// supervise starts a process if no process runs, and closes one whose node has failed.
 func (m *supervised) supervise() {
 	m.w.at(53*time.Millisecond, m.supervise)
 	switch p := m.process; {

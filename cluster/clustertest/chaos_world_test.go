@@ -244,7 +244,7 @@ func (w *world) busy() bool {
 	return slices.ContainsFunc(w.members, func(m *supervised) bool { return m.ending() })
 }
 
-// leader returns the member that leads by its own word; nil if there is none.
+// leader returns the member that says itself that it leads, or nil.
 func (w *world) leader() *supervised {
 	for _, m := range w.members {
 		if p := m.process; p != nil && p.isUp() && p.leads() {

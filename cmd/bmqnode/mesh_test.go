@@ -54,7 +54,7 @@ func TestMeshShowsALeaderObeysAndLeavesNothingBehind(t *testing.T) {
 	typed("fly " + leader)
 	eventually("a mistake is answered", `there is no command "fly"`)
 	typed("kill n7")
-	eventually("a wrong name is answered", `no node "n7" here, but n1, n2, n3`)
+	eventually("a wrong name is answered", `there is no node "n7" here: the nodes are n1, n2, n3`)
 
 	require.NoError(t, cmd.Process.Signal(os.Interrupt))
 	require.Zero(t, mesh.Code(t), "Ctrl-C is a clean end")

@@ -2,6 +2,7 @@ package testkit
 
 import (
 	"bytes"
+	"strings"
 	"sync"
 )
 
@@ -24,3 +25,6 @@ func (b *Buffer) String() string {
 	defer b.mu.Unlock()
 	return b.buf.String()
 }
+
+// Count returns how often text was written.
+func (b *Buffer) Count(text string) int { return strings.Count(b.String(), text) }

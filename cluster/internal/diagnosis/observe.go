@@ -18,8 +18,8 @@ import (
 const (
 	// maxVoterText is how many bytes of voters' names are sent, as encoded.
 	maxVoterText = 1 << 10
-	// lostVoters is sent among the settings although it is none: as many names of voters that
-	// were declared lost as fit, separated by spaces.
+	// lostVoters is sent like a setting: as many names of voters that were declared lost as fit,
+	// separated by spaces.
 	lostVoters = "lost"
 )
 

@@ -38,7 +38,7 @@ func TestLeaveIsToldFromDeath(t *testing.T) {
 	requireTogether(t, a, b)
 }
 
-// TestLeaveWaitsForNoRoundOfGossip: there is none within this test.
+// TestLeaveWaitsForNoRoundOfGossip has no such round: the period is an hour.
 func TestLeaveWaitsForNoRoundOfGossip(t *testing.T) {
 	rare := func(c *Config) { c.Timing.Gossip = time.Hour }
 	a := start(t, "a", rare)

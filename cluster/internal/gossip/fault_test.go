@@ -91,8 +91,6 @@ func TestGarbageAndSilentStreamsDisturbNothing(t *testing.T) {
 // lines collects a node's log.
 type lines struct{ testkit.Buffer }
 
-func (l *lines) count(text string) int { return strings.Count(l.String(), text) }
-
 func (l *lines) option(c *Config) { l.at(hclog.Info, c) }
 func (l *lines) debug(c *Config)  { l.at(hclog.Debug, c) }
 func (l *lines) at(level hclog.Level, c *Config) {
@@ -104,12 +102,12 @@ func TestJoinFailureIsSaidOnceAndSoIsRecovery(t *testing.T) {
 	var log lines
 	later := freeAddr(t)
 	a := start(t, "a", joining(later), log.option)
-	require.Eventually(t, func() bool { return log.count("does not answer") == 1 }, patience,
+	require.Eventually(t, func() bool { return log.Count("does not answer") == 1 }, patience,
 		5*time.Millisecond)
-	require.Never(t, func() bool { return log.count("\n") > 1 }, 10*fast().Rejoin, 10*time.Millisecond)
+	require.Never(t, func() bool { return log.Count("\n") > 1 }, 10*fast().Rejoin, 10*time.Millisecond)
 	b := start(t, "b", bound(later))
 	requireTogether(t, a, b)
-	require.Eventually(t, func() bool { return log.count("answers again") == 1 }, patience,
+	require.Eventually(t, func() bool { return log.Count("answers again") == 1 }, patience,
 		5*time.Millisecond)
 }
 
@@ -120,7 +118,7 @@ func TestHealthyClusterIsSilentAtInfo(t *testing.T) {
 	b := start(t, "b", joining(own...), log.option)
 	c := start(t, "c", joining(own...), log.option)
 	requireTogether(t, a, b, c)
-	require.Never(t, func() bool { return log.count("\n") > 0 }, 5*fast().Rejoin, 10*time.Millisecond)
+	require.Never(t, func() bool { return log.Count("\n") > 0 }, 5*fast().Rejoin, 10*time.Millisecond)
 }
 
 func TestOwnAddressAmongJoinIsSkipped(t *testing.T) {
@@ -133,7 +131,7 @@ func TestOwnAddressAmongJoinIsSkipped(t *testing.T) {
 	b := start(t, "b", joining(own))
 	requireTogether(t, a, b)
 	time.Sleep(5 * fast().Rejoin)
-	require.Zero(t, log.count("Initiating push/pull sync with:  127."),
+	require.Zero(t, log.Count("Initiating push/pull sync with:  127."),
 		"the node must not talk to itself")
 }
 
@@ -142,10 +140,10 @@ func TestForeignClusterIsToldAsAJoinAddressThatFails(t *testing.T) {
 	var here, there lines
 	a := start(t, "a", here.option)
 	start(t, "s", joining(a.gossipAddr()), there.option, func(c *Config) { c.Cluster = "other" })
-	told := func() bool { return there.count("or belongs to another cluster") > 0 }
+	told := func() bool { return there.Count("or belongs to another cluster") > 0 }
 	require.Eventually(t, told, patience, 5*time.Millisecond)
-	require.Equal(t, 1, there.count(a.gossipAddr()+" cluster=other"))
-	require.Zero(t, here.count("\n"))
+	require.Equal(t, 1, there.Count(a.gossipAddr()+" cluster=other"))
+	require.Zero(t, here.Count("\n"))
 }
 
 // A firewall that drops UDP lets streams pass, so members look alive.
@@ -169,8 +167,8 @@ func TestWithoutPacketsOfMembersANodeWarnsOnce(t *testing.T) {
 		rounds(20, true, 1)
 		rounds(2, true, 0)
 		rounds(20, true, 1)
-		require.Zero(t, log.count("\n"))
+		require.Zero(t, log.Count("\n"))
 		rounds(20, true, 0)
-		require.Equal(t, 1, log.count("a firewall drops UDP"))
+		require.Equal(t, 1, log.Count("a firewall drops UDP"))
 	})
 }

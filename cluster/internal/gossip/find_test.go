@@ -173,7 +173,7 @@ func TestTwoProcessesWithOneNameDoNotFlap(t *testing.T) {
 	require.Contains(t, double.requireState(StateAlive, "a").GossipAddr, a.gossipAddr(),
 		"it finds the members, whose mesh refuses it")
 	require.Never(t, func() bool {
-		return len(a.seen(StateDead, "b")) > 0 || log.count("\n") > 0
+		return len(a.seen(StateDead, "b")) > 0 || log.Count("\n") > 0
 	}, 5*fast().Rejoin, 10*time.Millisecond)
 	require.Equal(t, b.gossipAddr(), a.view()["b"])
 }

@@ -103,9 +103,9 @@ func TestNobodyReadsAlong(t *testing.T) {
 			for _, word := range []string{
 				"first-member", "second-member", "readable-version", "mesh.example",
 			} {
-				require.Equal(t, keysOf(keys).Sends(), r.tape.count(word) == 0, word)
+				require.Equal(t, keysOf(keys).Sends(), r.tape.Count(word) == 0, word)
 			}
-			require.NotZero(t, r.tape.count("test"), "the name of the cluster is in clear")
+			require.NotZero(t, r.tape.Count("test"), "the name of the cluster is in clear")
 		})
 	}
 }
@@ -135,9 +135,9 @@ func TestWhoHasNoKeyStaysOut(t *testing.T) {
 				return len(tries) == 1 && tries[0].Err != nil && strings.Contains(tries[0].Err.Error(), c.want)
 			}
 			require.Eventually(t, why, patience, 5*time.Millisecond, "%v", s.Joined())
-			warned := func() bool { return there.count("[WARN]") > 0 }
+			warned := func() bool { return there.Count("[WARN]") > 0 }
 			require.Eventually(t, warned, patience, 5*time.Millisecond)
-			require.NotZero(t, there.count(c.want))
+			require.NotZero(t, there.Count(c.want))
 			require.Empty(t, a.view())
 			require.Empty(t, s.view())
 			for name := range strings.FieldsSeq("A B C") {
@@ -146,7 +146,7 @@ func TestWhoHasNoKeyStaysOut(t *testing.T) {
 						string(key), fmt.Sprintf("%x", key), fmt.Sprint(key),
 						base64.StdEncoding.EncodeToString(key),
 					} {
-						require.Zero(t, here.count(form)+there.count(form), "no key is logged")
+						require.Zero(t, here.Count(form)+there.Count(form), "no key is logged")
 					}
 				}
 			}
@@ -160,7 +160,7 @@ func TestForgedMembersAreIgnored(t *testing.T) {
 		t.Run(keys, func(t *testing.T) {
 			var log lines
 			a := start(t, "a", encrypting(keys), log.debug)
-			came := func() bool { return a.arrived()+uint64(log.count("packet refused")) >= 3 }
+			came := func() bool { return a.arrived()+uint64(log.Count("packet refused")) >= 3 }
 			require.Eventually(t, func() bool { invent(t, a, "ghost", right); return came() }, patience,
 				5*time.Millisecond)
 			if want {

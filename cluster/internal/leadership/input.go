@@ -11,7 +11,7 @@ import (
 // Prefer, Close, Lease, StopWork, Lost, Tick.
 type Input interface{ isInput() }
 
-// ID names a campaign and the leadership that it gets. 0 is none.
+// ID names a campaign and the leadership that it gets. 0 means no campaign.
 type ID uint64
 
 // Campaign asks for a leadership. It waits until the elector leads with time for work. If

@@ -96,7 +96,7 @@ func (s *Store) create(owner Owner) error {
 	return s.syncNames()
 }
 
-// mark writes the marker if there is none. It is written after the state file, so a
+// mark writes the marker unless it exists. It is written after the state file, so a
 // directory with a marker has had a state file.
 func (s *Store) mark() error {
 	path := filepath.Join(s.dir, markerFile)

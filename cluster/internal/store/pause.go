@@ -22,7 +22,7 @@ func (p *Pause) Left(now time.Time) time.Duration {
 	return max(min(p.Until.Sub(now), p.For), 0)
 }
 
-// Pause returns the pause that was saved last; nil if there is none. The caller must not
+// Pause returns the pause that was saved last, or nil. The caller must not
 // change it.
 func (s *Store) Pause() *Pause { return s.state.Load().Pause }
 

@@ -145,7 +145,7 @@ func (m *Mesh) Node(name string) (*Node, error) {
 			return n, nil
 		}
 	}
-	return nil, fmt.Errorf("no node %q here, but %s", name, strings.Join(m.cfg.Names, ", "))
+	return nil, fmt.Errorf("there is no node %q here: the nodes are %s", name, strings.Join(m.cfg.Names, ", "))
 }
 
 // Start starts every process.

@@ -88,7 +88,7 @@ func TestEveryNodeGetsItsConfiguration(t *testing.T) {
 		require.Contains(t, string(text), lease)
 	}
 	_, err = m.Node("n3")
-	require.EqualError(t, err, `no node "n3" here, but n1, n2`)
+	require.EqualError(t, err, `there is no node "n3" here: the nodes are n1, n2`)
 	require.Error(t, m.Start(), "there is no such binary")
 	n, err := m.Node("n1")
 	require.NoError(t, err)

@@ -88,7 +88,7 @@ func TestTypedLinesAreRun(t *testing.T) {
 		{[]string{"heal", "n2"}, nil, "usage: heal: heal every link"},
 		{[]string{"exit"}, nil, ""},
 		{[]string{"?"}, nil, ""},
-		{[]string{"kill", "n7"}, nil, `no node "n7" here, but n1, n2, n3`},
+		{[]string{"kill", "n7"}, nil, `there is no node "n7" here: the nodes are n1, n2, n3`},
 		{[]string{"pause", "n1"}, nil, "node n1 does not run"},
 		{[]string{"stop", "n1"}, nil, ""},
 		{[]string{"help"}, nil, ""},

@@ -20,12 +20,12 @@
 // Upstream keeps the term in the cluster's ledger; here the disk has it, and no message waits
 // for that. Timers are those of the scenario, of the same names.
 //
-// Guaranteed: a leader that keeps its links is kept. Not guaranteed: one leader at a time. Two
+// Guaranteed: a leader that keeps its links, and hears of no higher term, is kept: a node in a
+// higher term unseats a healthy leader by one answer. Not guaranteed: one leader at a time. Two
 // lead where silence and not the link's end shows a partition, since no lease ends. A node that
-// votes, restarts before the term is on disk and votes again elects two in one term. A node
-// in a higher term unseats a healthy leader by one answer. A supporter whose link was lost at
-// the leader's end alone is never counted again, and a lagging node that alone reaches a quorum
-// is never elected.
+// votes, restarts before the term is on disk and votes again elects two in one term. A
+// supporter whose link was lost at the leader's end alone is never counted again, and a lagging
+// node that alone reaches a quorum is never elected.
 package blazingmq
 
 import (
