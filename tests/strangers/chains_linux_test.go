@@ -1,7 +1,9 @@
 package strangers
 
 import (
+	"crypto"
 	"crypto/ecdsa"
+	"crypto/ed25519"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/tls"
@@ -9,7 +11,6 @@ import (
 	"crypto/x509/pkix"
 	"math/big"
 	"sync"
-	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -22,6 +23,7 @@ type hostileChain struct {
 	leaf    elliptic.Curve
 	between int
 	curve   elliptic.Curve // of their keys
+	ofRoot  bool           // all name the cluster's CA as their issuer
 
 	once  sync.Once
 	shown *tls.Certificate
@@ -34,15 +36,23 @@ var chains = []*hostileChain{
 	{name: "3-p384", leaf: elliptic.P384(), between: 3, curve: elliptic.P384()},
 	{name: "3-p521", leaf: elliptic.P256(), between: 3, curve: elliptic.P521()},
 	{name: "p521", leaf: elliptic.P521()},
+	{name: "3-of-the-root", leaf: elliptic.P256(), between: 3, curve: elliptic.P256(), ofRoot: true},
 }
 
 // made is the chain with the key of its first certificate. No signature is right: a node finds
 // that out by checking each.
-func (c *hostileChain) made(t testing.TB) *tls.Certificate {
+func (c *hostileChain) made(x *target) *tls.Certificate {
 	c.once.Do(func() {
+		t := x.t
+		var signer crypto.Signer
 		signer, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 		require.NoError(t, err)
-		between := pkix.Name{CommonName: "between"}
+		issuer, between := pkix.Name{CommonName: "between"}, pkix.Name{CommonName: "between"}
+		if c.ofRoot {
+			issuer = memberOf(x).Issuer
+			_, signer, err = ed25519.GenerateKey(rand.Reader) // the kind of the CA's key
+			require.NoError(t, err)
+		}
 		add := func(key *ecdsa.PublicKey, subject pkix.Name, ca bool, number int) {
 			now := time.Now()
 			template := &x509.Certificate{
@@ -53,7 +63,7 @@ func (c *hostileChain) made(t testing.TB) *tls.Certificate {
 			if ca {
 				template.KeyUsage = x509.KeyUsageCertSign
 			}
-			parent := &x509.Certificate{Subject: between}
+			parent := &x509.Certificate{Subject: issuer}
 			der, err := x509.CreateCertificate(rand.Reader, template, parent, key, signer)
 			require.NoError(t, err)
 			c.shown.Certificate = append(c.shown.Certificate, der)
@@ -69,4 +79,11 @@ func (c *hostileChain) made(t testing.TB) *tls.Certificate {
 		}
 	})
 	return c.shown
+}
+
+// memberOf is the certificate of a member of the cluster.
+func memberOf(x *target) *x509.Certificate {
+	c, err := x509.ParseCertificate(x.own.Certificate[0])
+	require.NoError(x.t, err)
+	return c
 }

@@ -193,7 +193,7 @@ func offenses() (all []offense) {
 			"Content-Type: application/json\r\nContent-Length: 60000\r\n\r\n"+strings.Repeat("[", 60000))},
 	}
 	for _, c := range chains {
-		show := func(x *target) *tls.Certificate { return c.made(x.t) }
+		show := func(x *target) *tls.Certificate { return c.made(x) }
 		all = append(all,
 			offense{"mesh/" + c.name, memberJoins, 6, shakes(onMesh, show)},
 			offense{"http/" + c.name, memberJoins, 6, shakes(onHTTP, show)},

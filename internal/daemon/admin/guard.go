@@ -22,7 +22,13 @@ const (
 	socket                // a Unix socket: its file mode admits the process, no browser opens it
 )
 
-type originKey struct{}
+// arrival is what the requests of a connection share. They come one after the other.
+type arrival struct {
+	from  origin
+	chain verified
+}
+
+type arrivalKey struct{}
 
 // originFrom is the origin of the requests on a connection.
 func originFrom(conn net.Conn) origin {
@@ -35,15 +41,19 @@ func originFrom(conn net.Conn) origin {
 	return network
 }
 
-// withOrigin puts the origin of a connection into the context of its requests.
-func withOrigin(ctx context.Context, conn net.Conn) context.Context {
-	return context.WithValue(ctx, originKey{}, originFrom(conn))
+// withArrival puts the arrival of a connection into the context of its requests.
+func withArrival(ctx context.Context, conn net.Conn) context.Context {
+	return context.WithValue(ctx, arrivalKey{}, &arrival{from: originFrom(conn)})
 }
 
-func originOf(r *http.Request) origin {
-	from, _ := r.Context().Value(originKey{}).(origin)
-	return from
+func arrivalOf(r *http.Request) *arrival {
+	if a, ok := r.Context().Value(arrivalKey{}).(*arrival); ok {
+		return a
+	}
+	return &arrival{from: network}
 }
+
+func originOf(r *http.Request) origin { return arrivalOf(r).from }
 
 var errForeignOrigin = errors.New("a browser sent this for a page of another origin; " +
 	"only programs may drive a node")

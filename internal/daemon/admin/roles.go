@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/bmqelect/bmqelect/internal/base/certs"
 )
@@ -130,7 +131,7 @@ func (s *Server) byConnection(r *http.Request) (has role, shown string, invalid 
 	from := originOf(r)
 	switch {
 	case from == network && r.TLS != nil:
-		return s.byCertificate(r.TLS.PeerCertificates)
+		return s.byCertificate(r.TLS.PeerCertificates, &arrivalOf(r).chain)
 	case s.TokenReads:
 		return nobody, "", nil
 	case from == network, s.Tokens != nil:
@@ -141,11 +142,11 @@ func (s *Server) byConnection(r *http.Request) (has role, shown string, invalid 
 
 // byCertificate is the role of a certificate: operators operate, nodes read. The handshake has
 // proven only that the other end has the key: so an error here can say what is wrong.
-func (s *Server) byCertificate(chain []*x509.Certificate) (role, string, error) {
+func (s *Server) byCertificate(chain []*x509.Certificate, v *verified) (role, string, error) {
 	if len(chain) == 0 {
 		return nobody, "", nil
 	}
-	if _, err := certs.Verify(chain, s.TLS().Roots, x509.ExtKeyUsageClientAuth); err != nil {
+	if err := v.by(s.TLS().Roots, chain); err != nil {
 		return nobody, "", err
 	}
 	cluster := s.Node.Status().Cluster
@@ -162,4 +163,20 @@ func (s *Server) byCertificate(chain []*x509.Certificate) (role, string, error) 
 		return operate, "the operator's certificate", nil
 	}
 	return read, "the certificate of a node", nil
+}
+
+// verified is the result of verifying the chain that a connection shows. To verify it for each
+// request would cost more than the request: a stranger could name the CA as the issuer of all.
+type verified struct {
+	roots *x509.CertPool // those that were used; the node reads its own again and again
+	err   error
+}
+
+// by verifies a chain, unless these roots verified it before and it has not expired since.
+func (v *verified) by(roots *x509.CertPool, chain []*x509.Certificate) error {
+	if v.roots != roots || v.err == nil && time.Now().After(chain[0].NotAfter) {
+		v.roots = roots
+		_, v.err = certs.Verify(chain, roots, x509.ExtKeyUsageClientAuth)
+	}
+	return v.err
 }

@@ -78,10 +78,30 @@ func TestWhoIsOffTheListOperatesByNoOtherName(t *testing.T) {
 		"": operate, "operator/alice": operate, "a": read, "b": nobody,
 	} {
 		own.Names = strings.Fields(text)
-		has, _, err := s.byCertificate([]*x509.Certificate{cert})
+		has, _, err := s.byCertificate([]*x509.Certificate{cert}, &verified{})
 		require.Equal(t, want, has, text)
 		require.Equal(t, want == nobody, err != nil, text)
 	}
+}
+
+// TestAChainIsVerifiedOnce for a connection, and again when the CAs have changed or it has expired.
+func TestAChainIsVerifiedOnce(t *testing.T) {
+	pki := pki{t, t.TempDir()}
+	chainOf := func(name string) []*x509.Certificate {
+		chain, err := certs.ChainOf(*pki.credentials(name).own)
+		require.NoError(t, err)
+		return chain
+	}
+	pki.issue("bmqelect", "a", time.Hour)
+	alice, alien, late := chainOf("operator/alice"), chainOf("other-CA"), chainOf("expired")
+	roots, same := pki.credentials("").roots, pki.credentials("").roots
+	v := &verified{}
+	require.NoError(t, v.by(roots, alice))
+	require.NoError(t, v.by(roots, alien), "it would have come on the same connection")
+	require.ErrorContains(t, v.by(roots, late), "expired")
+	require.ErrorContains(t, v.by(roots, alice), "expired")
+	require.NoError(t, v.by(same, alice))
+	require.ErrorContains(t, v.by(x509.NewCertPool(), alice), "unknown authority")
 }
 
 // TestAChainThatCostsMuchIsNotTaken, even if nothing asks for a role.

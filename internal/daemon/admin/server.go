@@ -91,7 +91,7 @@ func Serve(cfg Config, listeners ...net.Listener) *Server {
 	context.AfterFunc(ctx, events.Close)
 	s.http = s.limited(s.guarded(s.mux()))
 	s.http.BaseContext = func(net.Listener) context.Context { return ctx }
-	s.http.ConnContext = withOrigin
+	s.http.ConnContext = withArrival
 	for _, ln := range listeners {
 		if cfg.TLS != nil {
 			ln = withTLS(ln, cfg.TLS)
