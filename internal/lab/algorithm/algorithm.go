@@ -10,6 +10,7 @@ package algorithm
 
 import (
 	"slices"
+	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/lsn"
@@ -36,7 +37,23 @@ type Algorithm struct {
 	// Leased says that the machines are Leased: a leader leads for as long as its lease
 	// runs. Without it a node leads for as long as its View says so.
 	Leased bool
+	// Tuned, if not nil, returns the timers that the source recommends for links, made of those
+	// that the laboratory gives to all alike. It changes only what the machines read.
+	Tuned func(alike elector.Timing, l Link) elector.Timing
+	// QoS says that the machines find failures with the quality of service of elector.Config.
+	QoS bool
+	// Deviates says on one line where the machines depart from the source; "" for nowhere.
+	Deviates string
 }
+
+// Link is what every link does to a message, as far as timers depend on it.
+type Link struct {
+	Delay, Jitter time.Duration // a message takes from Delay to Delay + Jitter
+	LossPPM       int           // the chance that it is lost, in parts per million
+}
+
+// Longest is the most that a message takes which is not lost.
+func (l Link) Longest() time.Duration { return l.Delay + l.Jitter }
 
 // StoreNode is the name of the store. No member may have it.
 const StoreNode NodeID = "store"
