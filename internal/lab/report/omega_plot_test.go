@@ -15,7 +15,7 @@ const (
 	omegaWidth, omegaLossy, omegaCrashingEnds = 610, 5, 8
 )
 
-// OmegaPlot draws the study of Schiper and Toueg's algorithms in package compare: by setting, the
+// OmegaPlot draws the study of Schiper and Toueg's algorithms in package published: by setting, the
 // recovery time, unjustified demotions, availability and messages of Omega_id, Omega_lc and
 // Omega_l. Lines are those of their files, in this order, with the names of the columns first.
 // Bars mark what the article says: T_r is T_D^U; on lossy links lambda_u is 6 or 0 an hour, and a

@@ -15,7 +15,7 @@ const (
 	partitionRow     = 9
 )
 
-// OmniPaxosPlot draws the figures of internal/lab/compare/testdata/omnipaxos.csv: by scenario
+// OmniPaxosPlot draws the figures of internal/lab/published/testdata/omnipaxos.csv: by scenario
 // and algorithm, the longest time without a leader in time-outs, from the least to the most,
 // with the mean, a bar for each time-out, and what was published. Lines has the names of the
 // columns first.

@@ -11,19 +11,19 @@ import (
 	"github.com/bmqelect/bmqelect/internal/lab/report"
 )
 
-// The plots in docs are those of the figures that elector/detector and package compare found.
+// The plots in docs are those of the figures that elector/detector and package published found.
 func TestPlotsOfStudies(t *testing.T) {
 	for picture, draw := range map[string]func() ([]byte, error){
 		"detectors": func() ([]byte, error) {
 			return report.DetectorsPlot(lines(t, "../../../elector/detector/testdata/study.csv"))
 		},
 		"raft": func() ([]byte, error) {
-			return report.ElectionsPlot(lines(t, "../compare/testdata/raft.csv"))
+			return report.ElectionsPlot(lines(t, "../published/testdata/raft.csv"))
 		},
 		"omega": func() ([]byte, error) {
 			var files [3][][]string
 			for i, name := range []string{"omega-id", "omega-lc", "omega-l"} {
-				files[i] = lines(t, "../compare/testdata/"+name+".csv")
+				files[i] = lines(t, "../published/testdata/"+name+".csv")
 			}
 			return report.OmegaPlot(files)
 		},
@@ -32,7 +32,7 @@ func TestPlotsOfStudies(t *testing.T) {
 			for _, a := range replay.Algorithms() {
 				titles[a.Name] = a.Title
 			}
-			return report.OmniPaxosPlot(lines(t, "../compare/testdata/omnipaxos.csv"), titles)
+			return report.OmniPaxosPlot(lines(t, "../published/testdata/omnipaxos.csv"), titles)
 		},
 	} {
 		plot, err := draw()

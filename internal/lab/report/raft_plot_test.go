@@ -16,7 +16,7 @@ const (
 	electionsRow    = 20
 )
 
-// ElectionsPlot draws internal/lab/compare/testdata/raft.csv: by range of timeouts, how long five
+// ElectionsPlot draws internal/lab/published/testdata/raft.csv: by range of timeouts, how long five
 // servers had no leader, published and in the laboratory, and how many elections split. Lines
 // have the names of the columns first.
 func ElectionsPlot(lines [][]string) ([]byte, error) {

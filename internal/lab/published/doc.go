@@ -1,0 +1,4 @@
+// Package published plays the experiments of others, and holds the laboratory's algorithms to the
+// figures that were published of them. All of it is tests. Their figures and ours stand in files
+// of testdata, from which package report draws the plots of docs.
+package published
