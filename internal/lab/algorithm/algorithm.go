@@ -122,13 +122,8 @@ type Received struct {
 
 // Message is what the machines of one algorithm send each other: a struct with exported
 // fields of basic types, slices of them or structs, so that every encoder knows it. It is
-// not changed once it was sent.
-type Message interface {
-	// Name is what the algorithm's source calls the message.
-	Name() string
-	// String is the message on one line, its name first.
-	String() string
-}
+// not changed once it was sent. Name and Text say what it is.
+type Message any
 
 // Effects is what a step asks for.
 type Effects struct {

@@ -47,7 +47,7 @@ func (e election) messages(t *testing.T) counts {
 		Algorithm: e.algorithm, Order: e.order, Network: sim.Faults{Delay: time.Millisecond},
 		Observer: func(ev *sim.Event) {
 			if ev.Kind == sim.EventSent && ev.At >= begin {
-				sent[ev.Message.Name()]++
+				sent[algorithm.Name(ev.Message)]++
 			}
 		},
 	}

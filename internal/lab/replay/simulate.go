@@ -204,7 +204,7 @@ func (p *player) noteSent(e *sim.Event) {
 	p.flying[pair] = append(p.flying[pair], len(h.Arrows))
 	h.Arrows = append(h.Arrows, history.Arrow{
 		From: e.Node, To: e.Peer, Sent: e.At, Received: history.Forever,
-		Kind: e.Message.Name(), Text: e.Message.String(),
+		Kind: algorithm.Name(e.Message), Text: algorithm.Text(e.Message),
 	})
 }
 
@@ -215,7 +215,7 @@ func (p *player) noteDelivered(e *sim.Event) {
 		return
 	}
 	pair := scenario.Pair{From: e.Peer, To: e.Node}
-	text := e.Message.String()
+	text := algorithm.Text(e.Message)
 	for i, arrow := range p.flying[pair] {
 		if a := &p.rec.History.Arrows[arrow]; a.Text == text {
 			a.Received = e.At

@@ -25,16 +25,22 @@ func (s *Sim) noteElector(n *node) {
 			Kind: EventAnomaly, Node: n.id, Peer: eff.Anomaly.Peer, Anomaly: eff.Anomaly,
 		})
 	}
-	if lease := n.elector.Lease(); lease != n.lease {
-		n.lease, n.leaseUntil = lease, longAgo
-		if lease != (elector.Lease{}) {
-			n.leaseUntil = n.clock.When(lease.End)
-		}
-	}
+	n.noteLease(n.elector.Lease())
 	s.check(s.spec.Step(&spec.Step{
 		Now: s.now, Node: n.id, Clock: &n.clock, Timing: &n.Elector.Timing,
 		In: n.elector.Input, Effects: eff, State: &n.state, Lease: n.lease,
 	}))
+}
+
+// noteLease notes what a leader's lease is after a step.
+func (n *node) noteLease(lease elector.Lease) {
+	if lease == n.lease {
+		return
+	}
+	n.lease, n.leaseUntil = lease, longAgo
+	if lease != (elector.Lease{}) {
+		n.leaseUntil = n.clock.When(lease.End)
+	}
 }
 
 // serveElector does what a step asked for beside sending.

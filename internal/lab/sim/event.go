@@ -89,7 +89,7 @@ func (e *Event) String() string {
 	case EventDied:
 		fmt.Fprintf(&b, " %s", e.Proof)
 	case EventSent, EventDelivered, EventLost:
-		fmt.Fprintf(&b, ": %s", e.Message)
+		fmt.Fprintf(&b, ": %s", algorithm.Text(e.Message))
 	case EventTransition:
 		fmt.Fprintf(&b, ": %s", e.Transition)
 		if e.Why != "" {

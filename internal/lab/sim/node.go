@@ -134,6 +134,9 @@ func (s *Sim) step(n *node, in algorithm.Input) {
 
 // noteView looks at what a node believes after a step.
 func (s *Sim) noteView(n *node, why string) {
+	if leased, ok := n.machine.(algorithm.Leased); ok {
+		n.noteLease(leased.Lease())
+	}
 	was, is := n.view, n.machine.View()
 	if is == was || n.id == algorithm.StoreNode {
 		return

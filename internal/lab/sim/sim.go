@@ -225,7 +225,7 @@ func (s *Sim) Err() error { return s.err }
 // leads reports whether n holds a valid lease; where the algorithm has none, whether n
 // believes that it leads.
 func (s *Sim) leads(n *node) bool {
-	if n.elector == nil {
+	if n.elector == nil && !s.cfg.Algorithm.Leased {
 		return n.view.Role == elector.Leader
 	}
 	return s.now < n.leaseUntil

@@ -1,9 +1,6 @@
 package bully
 
 import (
-	"fmt"
-
-	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
@@ -48,39 +45,8 @@ type (
 )
 
 // Name is what the source calls the message.
-func (Election) Name() string       { return "ELECTION" }
-func (Answer) Name() string         { return "ANSWER" }
-func (Coordinator) Name() string    { return "COORDINATOR" }
-func (OK) Name() string             { return "OK" }
-func (Heartbeat) Name() string      { return "HEARTBEAT" }
-func (AreYouUp) Name() string       { return "AreYouUp" }
-func (Halt) Name() string           { return "Halt" }
-func (NewCoordinator) Name() string { return "NewCoordinator" }
-func (Ready) Name() string          { return "Ready" }
-func (AreYouNormal) Name() string   { return "AreYouNormal" }
-func (Return) Name() string         { return "Return" }
-
-// String is the message on one line.
-func (m Election) String() string       { return text(m, "epoch", uint64(m.Epoch)) }
-func (m Answer) String() string         { return m.Name() }
-func (m Coordinator) String() string    { return text(m, "epoch", uint64(m.Epoch)) }
-func (m OK) String() string             { return text(m, "epoch", uint64(m.Epoch)) }
-func (m Heartbeat) String() string      { return m.Name() }
-func (m AreYouUp) String() string       { return text(m, "number", m.Number) }
-func (m Halt) String() string           { return text(m, "number", m.Number) }
-func (m NewCoordinator) String() string { return text(m, "number", m.Number) }
-func (m Ready) String() string          { return text(m, "number", m.Number) }
-func (m AreYouNormal) String() string   { return text(m, "number", m.Number) }
-func (m Return) String() string {
-	if m.No {
-		return text(m, "number", m.Number) + " no"
-	}
-	return text(m, "number", m.Number)
-}
-
-func text(m algorithm.Message, field string, value uint64) string {
-	if value == 0 {
-		return m.Name()
-	}
-	return fmt.Sprintf("%s %s=%d", m.Name(), field, value)
-}
+func (Election) Name() string    { return "ELECTION" }
+func (Answer) Name() string      { return "ANSWER" }
+func (Coordinator) Name() string { return "COORDINATOR" }
+func (OK) Name() string          { return "OK" }
+func (Heartbeat) Name() string   { return "HEARTBEAT" }

@@ -3,7 +3,7 @@ package bully
 import (
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
-	"github.com/bmqelect/bmqelect/internal/lab/algorithm/ranked"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/member"
 )
 
 // plain is the algorithm as books tell it.
@@ -27,7 +27,7 @@ const (
 	answered              // a higher member will send COORDINATOR
 )
 
-func newPlain(m machine) ranked.Rules {
+func newPlain(m machine) member.Rules {
 	return &plain{machine: m, phase: recovery, timer: m.Now.Add(m.ta), coordinator: nobody}
 }
 
@@ -49,7 +49,7 @@ func (p *plain) Receive(from int, msg algorithm.Message) {
 		case !higher:
 			p.protest("a lower member coordinates")
 		case coordinator || p.coordinator == nobody || from <= p.coordinator:
-			p.follow(from, msg.Name())
+			p.follow(from, algorithm.Name(msg))
 		}
 	}
 }

@@ -3,7 +3,7 @@ package bully
 import (
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
-	"github.com/bmqelect/bmqelect/internal/lab/algorithm/ranked"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/member"
 )
 
 // strict is the paper's algorithm, under the paper's names.
@@ -42,9 +42,9 @@ const (
 	ready
 )
 
-func newStrict(m machine) ranked.Rules {
+func newStrict(m machine) member.Rules {
 	return &strict{
-		machine: m, coordinator: nobody, halted: nobody, up: make([]bool, len(m.Links)),
+		machine: m, coordinator: nobody, halted: nobody, up: make([]bool, len(m.Cfg.Order)),
 		calls: m.Entropy >> 48,
 		timer: m.Now.Add(m.ta),
 	}
@@ -150,7 +150,7 @@ func (s *strict) proceed() {
 func (s *strict) haltLower() {
 	s.stop(s.Self, "no higher member is up")
 	clear(s.up)
-	s.begin(halt, len(s.Links)-1-s.Self)
+	s.begin(halt, len(s.Cfg.Order)-1-s.Self)
 	s.sendLower(Halt{Number: s.calls})
 }
 

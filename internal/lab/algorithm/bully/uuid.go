@@ -5,7 +5,7 @@ import (
 
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
-	"github.com/bmqelect/bmqelect/internal/lab/algorithm/ranked"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/member"
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
@@ -26,10 +26,10 @@ type uuid struct {
 	retry    algorithm.Time // when to send it to those again
 }
 
-func newUUID(m machine) ranked.Rules {
+func newUUID(m machine) member.Rules {
 	u := &uuid{
 		machine: m, leader: nobody, begin: m.Now.Add(m.ta), nextBeat: m.Now, retry: elector.Never,
-		failed: make([]algorithm.Time, len(m.Links)), left: make([]int, len(m.Links)),
+		failed: make([]algorithm.Time, len(m.Cfg.Order)), left: make([]int, len(m.Cfg.Order)),
 	}
 	for i := range u.failed {
 		u.failed[i] = m.Now.Add(m.silence)

@@ -36,10 +36,8 @@
 package gmt
 
 import (
-	"fmt"
-
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
-	"github.com/bmqelect/bmqelect/internal/lab/algorithm/ranked"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/member"
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
@@ -48,7 +46,7 @@ var GMT = algorithm.Algorithm{
 	Name:   "gmt",
 	Title:  "GMT 2000",
 	Source: "gmt, A Leader Election Algorithm, memo, 2000",
-	New:    ranked.Maker(newMachine),
+	New:    member.Maker(newMachine),
 }
 
 // Elect is the sender's claim.
@@ -74,16 +72,3 @@ func (Vote) Name() string { return "VOTE" }
 
 // Name is the memo's name of the message.
 func (Lead) Name() string { return "LEAD" }
-
-// String returns the message on one line.
-func (e Elect) String() string { return text(e, e.Seen) }
-
-// String returns the message on one line.
-func (v Vote) String() string { return text(v, v.Claim) }
-
-// String returns the message on one line.
-func (l Lead) String() string { return text(l, l.At) }
-
-func text(m algorithm.Message, at lsn.LSN) string {
-	return fmt.Sprintf("%s term=%d msg=%d", m.Name(), at.Term, at.Counter)
-}

@@ -5,13 +5,13 @@ import (
 
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
-	"github.com/bmqelect/bmqelect/internal/lab/algorithm/ranked"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/member"
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
 // machine is a member with its two machines, elector.go and candidate.go.
 type machine struct {
-	*ranked.Member
+	*member.Member
 	rtt, hbt time.Duration
 
 	seen   lsn.LSN          // of the newest LEAD, the own ones included
@@ -29,8 +29,8 @@ type machine struct {
 	tally    []*lsn.LSN     // the newest vote by rank; nil for none
 }
 
-func newMachine(m *ranked.Member) ranked.Rules {
-	n, timing := len(m.Links), m.Cfg.Elector.Timing
+func newMachine(m *member.Member) member.Rules {
+	n, timing := len(m.Cfg.Order), m.Cfg.Elector.Timing
 	return &machine{
 		Member: m, rtt: timing.ElectionResult, hbt: timing.HeartbeatBroadcast,
 		timer: m.Now.Add(5 * timing.HeartbeatBroadcast),
@@ -38,7 +38,7 @@ func newMachine(m *ranked.Member) ranked.Rules {
 	}
 }
 
-// Tick implements ranked.Rules.
+// Tick implements member.Rules.
 func (m *machine) Tick() algorithm.Time {
 	if m.Now >= m.timer {
 		m.timeOut()
@@ -52,7 +52,7 @@ func (m *machine) Tick() algorithm.Time {
 	return m.timer
 }
 
-// Receive implements ranked.Rules.
+// Receive implements member.Rules.
 func (m *machine) Receive(from int, msg algorithm.Message) {
 	switch msg := msg.(type) {
 	case Lead:
@@ -64,7 +64,7 @@ func (m *machine) Receive(from int, msg algorithm.Message) {
 	}
 }
 
-// View implements ranked.Rules.
+// View implements member.Rules.
 func (m *machine) View() algorithm.View {
 	if m.leads {
 		return algorithm.View{Role: elector.Leader, Leader: m.Cfg.Self(), Term: m.term}

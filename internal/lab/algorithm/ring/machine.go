@@ -6,13 +6,13 @@ import (
 
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
-	"github.com/bmqelect/bmqelect/internal/lab/algorithm/ranked"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/member"
 	"github.com/bmqelect/bmqelect/lsn"
 )
 
 // machine is a member.
 type machine struct {
-	*ranked.Member
+	*member.Member
 	list bool  // a list ring; otherwise Chang-Roberts
 	ring []int // the members after this one, in the order of the ring, itself last
 
@@ -30,16 +30,16 @@ type machine struct {
 	nextBeat algorithm.Time // of a leader
 }
 
-const nobody = ranked.Nobody
+const nobody = member.Nobody
 
 func maker(list bool) func(algorithm.Config) algorithm.Machine {
-	return ranked.Maker(func(member *ranked.Member) ranked.Rules {
-		n, t := len(member.Links), member.Cfg.Elector.Timing
+	return member.Maker(func(base *member.Member) member.Rules {
+		n, t := len(base.Cfg.Order), base.Cfg.Elector.Timing
 		m := &machine{
-			Member: member, list: list, beat: t.HeartbeatBroadcast, silence: t.Inactivity(),
+			Member: base, list: list, beat: t.HeartbeatBroadcast, silence: t.Inactivity(),
 			tr:     3 * time.Duration(n) * t.ElectionResult / 2,
 			passed: make([]lsn.Term, n), elected: make([]lsn.Term, n),
-			leader: nobody, recover: member.Now.Add(t.ElectionResult), restart: elector.Never,
+			leader: nobody, recover: base.Now.Add(t.ElectionResult), restart: elector.Never,
 		}
 		names := slices.Sorted(slices.Values(m.Cfg.Order))
 		at := slices.Index(names, m.Cfg.Self())
@@ -50,7 +50,7 @@ func maker(list bool) func(algorithm.Config) algorithm.Machine {
 	})
 }
 
-// Receive implements ranked.Rules.
+// Receive implements member.Rules.
 func (m *machine) Receive(from int, msg algorithm.Message) {
 	switch msg := msg.(type) {
 	case Heartbeat:
@@ -71,7 +71,7 @@ func (m *machine) know(ids ...algorithm.NodeID) bool {
 	return !slices.ContainsFunc(ids, func(id algorithm.NodeID) bool { return m.Cfg.Rank(id) < 0 })
 }
 
-// Tick implements ranked.Rules.
+// Tick implements member.Rules.
 func (m *machine) Tick() algorithm.Time {
 	if m.follows() && m.Now >= m.silent {
 		m.leader, m.Why = nobody, "the leader is silent"
@@ -101,7 +101,7 @@ func (m *machine) Tick() algorithm.Time {
 func (m *machine) leads() bool   { return m.leader == m.Self }
 func (m *machine) follows() bool { return m.leader != nobody && m.leader != m.Self }
 
-// View implements ranked.Rules.
+// View implements member.Rules.
 func (m *machine) View() algorithm.View {
 	if m.leads() {
 		return algorithm.View{Role: elector.Leader, Leader: m.Cfg.Self(), Term: m.term}
@@ -123,7 +123,7 @@ func (m *machine) pass(token algorithm.Message) {
 			m.Receive(next, token)
 			return
 		}
-		if m.Links[next] {
+		if m.Links.Has(next) {
 			m.Send(next, token)
 			return
 		}

@@ -42,8 +42,6 @@
 package ring
 
 import (
-	"fmt"
-
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
 	"github.com/bmqelect/bmqelect/lsn"
 )
@@ -87,10 +85,3 @@ type Heartbeat struct {
 func (Election) Name() string  { return "ELECTION" }
 func (Elected) Name() string   { return "ELECTED" }
 func (Heartbeat) Name() string { return "HEARTBEAT" }
-
-// String is the message on one line.
-func (e Election) String() string { return fmt.Sprintf("%s %s round=%d", e.Name(), e.IDs, e.Round) }
-func (e Elected) String() string {
-	return fmt.Sprintf("%s %s initiator=%s round=%d", e.Name(), e.Leader, e.Initiator, e.Round)
-}
-func (h Heartbeat) String() string { return fmt.Sprintf("%s round=%d", h.Name(), h.Round) }

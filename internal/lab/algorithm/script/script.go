@@ -162,7 +162,7 @@ func (s *Script) do(verb string, args []string) error {
 		return nil
 	case "messages":
 		for _, m := range s.sent {
-			fmt.Fprintf(&s.out, "%s -> %s: %s\n", m.from, m.to, m.body)
+			fmt.Fprintf(&s.out, "%s -> %s: %s\n", m.from, m.to, algorithm.Text(m.body))
 		}
 		return nil
 	}
@@ -361,15 +361,15 @@ func (s *Script) step(n *node, in algorithm.Input) {
 
 func (s *Script) send(n *node, envelopes []algorithm.Envelope) {
 	for _, e := range envelopes {
-		if !slices.Contains(s.hidden, e.Message.Name()) {
-			s.say(n, "-> %s: %s", e.To, e.Message)
+		if !slices.Contains(s.hidden, algorithm.Name(e.Message)) {
+			s.say(n, "-> %s: %s", e.To, algorithm.Text(e.Message))
 		}
 		for _, to := range s.nodes {
 			meant := e.To == to.id || e.To == elector.AllMembers && to.id != algorithm.StoreNode
 			if !meant || to == n {
 				continue
 			}
-			s.counts[e.Message.Name()]++
+			s.counts[algorithm.Name(e.Message)]++
 			if !slices.Contains(s.cuts, message{from: n.id, to: to.id}) {
 				s.sent = append(s.sent, message{n.id, to.id, e.Message})
 			}

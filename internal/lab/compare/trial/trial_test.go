@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/ours"
 	"github.com/bmqelect/bmqelect/internal/lab/replay"
 	"github.com/bmqelect/bmqelect/internal/lab/sim"
@@ -74,7 +75,7 @@ func TestOnlyLossEndsALease(t *testing.T) {
 		lost, heard := 0, 0
 		f, err := c.run(sc, replay.Options{Seed: seed, Observer: func(e *sim.Event) {
 			switch {
-			case e.Kind == sim.EventDelivered && e.Message.Name() == "HeartbeatAck":
+			case e.Kind == sim.EventDelivered && algorithm.Name(e.Message) == "HeartbeatAck":
 				answered[e.Peer] = e.At - 2*(link.Delay+link.Jitter)
 			case e.Kind == sim.EventTransition && e.Transition.Reason == elector.LeaseExpired:
 				lost++
