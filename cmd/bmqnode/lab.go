@@ -10,14 +10,13 @@ import (
 	"github.com/bmqelect/bmqelect/cluster"
 	"github.com/bmqelect/bmqelect/internal/daemon/config"
 	"github.com/bmqelect/bmqelect/internal/daemon/console"
-	"github.com/bmqelect/bmqelect/internal/lab/batch"
+	"github.com/bmqelect/bmqelect/internal/lab/compare"
 	"github.com/bmqelect/bmqelect/internal/lab/incident/record"
-	"github.com/bmqelect/bmqelect/internal/lab/laboratory"
 	"github.com/bmqelect/bmqelect/internal/lab/scenario"
 )
 
 type replayOptions struct {
-	batch.Options
+	compare.ReplayOptions
 	seed            uint64
 	scouting, check bool
 	without         []string
@@ -48,7 +47,7 @@ func (o *replayOptions) run(cmd *cobra.Command, paths []string) error {
 	if err := o.Check(); err != nil {
 		return config.Usage(err)
 	}
-	b, err := batch.Load(o.Options, paths...)
+	b, err := compare.Load(o.ReplayOptions, paths...)
 	if err != nil {
 		return config.Usage(err)
 	}
@@ -93,7 +92,7 @@ func recordIncidentCommand() *cobra.Command {
 }
 
 func labCommand() *cobra.Command {
-	var o laboratory.Options
+	var o compare.LabOptions
 	cmd := &cobra.Command{
 		Use: "lab",
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -101,7 +100,7 @@ func labCommand() *cobra.Command {
 			if err := o.Check(); err != nil {
 				return config.Usage(err)
 			}
-			return laboratory.Run(cmd.Context(), o)
+			return compare.Lab(cmd.Context(), o)
 		},
 	}
 	o.Register(cmd.Flags())

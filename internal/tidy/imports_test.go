@@ -59,7 +59,6 @@ var bans = []ban{
 		why: "whoever embeds a node embeds no command line"},
 	{from: "internal/lab/verdict", reach: drawing, why: "what judges does not draw"},
 	{from: "internal/lab/replay", reach: drawing, why: "what plays does not draw"},
-	{from: "internal/lab/compare", reach: drawing, why: "what measures does not draw"},
 	{from: "internal/lab/replay", reach: []string{module + "/internal/daemon"},
 		why: "a simulation starts no process", except: "internal/lab/replay/live"},
 	{from: "internal/lab/sim", reach: []string{module + "/netmesh", module + "/cluster", "net", "os"},

@@ -54,9 +54,9 @@ func clip(s string, width int) string {
 func pad(s string, width int) string     { return fmt.Sprintf("%-*s", width, clip(s, width)) }
 func padLeft(s string, width int) string { return fmt.Sprintf("%*s", width, clip(s, width)) }
 
-// wrap breaks s between words into lines of at most width runes. A word that is
+// Wrap breaks s between words into lines of at most width runes. A word that is
 // longer has a line for itself. There is one line at least.
-func wrap(s string, width int) []string {
+func Wrap(s string, width int) []string {
 	var lines []string
 	for _, word := range strings.FieldsFunc(s, func(r rune) bool { return r == ' ' }) {
 		last := len(lines) - 1

@@ -182,7 +182,7 @@ func (p *printer) line(parts ...string) {
 
 // wrapped writes text after a head; its other lines are indented as far.
 func (p *printer) wrapped(head string, indent int, text string, look ...color.Attribute) {
-	for i, l := range wrap(plain(text), p.width-indent) {
+	for i, l := range Wrap(plain(text), p.width-indent) {
 		if i > 0 {
 			head = strings.Repeat(" ", indent)
 		}

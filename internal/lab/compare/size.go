@@ -1,4 +1,4 @@
-package trial
+package compare
 
 import (
 	"github.com/hashicorp/go-msgpack/v2/codec"

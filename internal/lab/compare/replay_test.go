@@ -1,4 +1,4 @@
-package batch
+package compare
 
 import (
 	"bytes"
@@ -39,10 +39,12 @@ expect:
 `
 
 // play plays files with options that differ from the command's defaults by change.
-func play(t *testing.T, change func(*Options), paths ...string) (out, errs string, err error) {
+func play(
+	t *testing.T, change func(*ReplayOptions), paths ...string,
+) (out, errs string, err error) {
 	t.Helper()
 	var o, e bytes.Buffer
-	options := Options{Runs: 1, Jobs: 4, Out: &o, Err: &e}
+	options := ReplayOptions{Options: Options{Out: &o, Err: &e}, Runs: 1, Jobs: 4}
 	options.Variants = []string{"scouting=true", "scouting=false"}
 	change(&options)
 	if err := options.Check(); err != nil {
@@ -55,7 +57,7 @@ func play(t *testing.T, change func(*Options), paths ...string) (out, errs strin
 	return o.String(), e.String(), err
 }
 
-func plainly(*Options) {}
+func plainly(*ReplayOptions) {}
 
 func TestWhatBecomesOfAReplay(t *testing.T) {
 	t.Parallel()
@@ -64,7 +66,7 @@ func TestWhatBecomesOfAReplay(t *testing.T) {
 	wrong := write(t, "wrong", strings.Replace(briefCrash, "crash: [a]", "crash: [x]", 1))
 	pingPong, off := scenarios+"leader-ping-pong.yaml", false
 	for name, c := range map[string]struct {
-		change func(*Options)
+		change func(*ReplayOptions)
 		file   string
 		out    string
 		err    string
@@ -74,57 +76,57 @@ func TestWhatBecomesOfAReplay(t *testing.T) {
 		"a wrong file":    {plainly, wrong, "", "wrong.yaml:10:22: "},
 		"no such file":    {plainly, "nowhere.yaml", "", "nowhere.yaml"},
 		"an empty folder": {plainly, t.TempDir(), "", "no file in"},
-		"unknown setting": {func(o *Options) { o.Set = []string{"elector.leas=1s"} }, good, "",
+		"unknown setting": {func(o *ReplayOptions) { o.Set = []string{"elector.leas=1s"} }, good, "",
 			"did you mean elector.lease?"},
-		"a setting": {func(o *Options) { o.Set = []string{"elector.max_random_wait=400ms"} },
+		"a setting": {func(o *ReplayOptions) { o.Set = []string{"elector.max_random_wait=400ms"} },
 			good, "ok ", ""},
-		"without scouting": {func(o *Options) { o.Scouting = &off }, pingPong,
+		"without scouting": {func(o *ReplayOptions) { o.Scouting = &off }, pingPong,
 			"FAIL leader changes exactly 0", ErrUnmet.Error()},
-		"a comparison": {func(o *Options) { o.Compare = true }, pingPong, "needless demotions", ""},
-		"many runs":    {func(o *Options) { o.Runs = 50 }, good, "good: 50 of 50 runs held", ""},
-		"many, one bad": {func(o *Options) { o.Runs = 5 }, unmet, "unmet: 0 of 5 runs held",
+		"a comparison": {func(o *ReplayOptions) { o.Compare = true }, pingPong, "needless demotions", ""},
+		"many runs":    {func(o *ReplayOptions) { o.Runs = 50 }, good, "good: 50 of 50 runs held", ""},
+		"many, one bad": {func(o *ReplayOptions) { o.Runs = 5 }, unmet, "unmet: 0 of 5 runs held",
 			ErrUnmet.Error()},
-		"unknown format": {func(o *Options) { o.Format = "pdf" }, good, "",
+		"unknown format": {func(o *ReplayOptions) { o.Format = "pdf" }, good, "",
 			`--format is "pdf", but must be text`},
-		"an unknown ending": {func(o *Options) { o.Output = "x.pdf" }, good, "",
+		"an unknown ending": {func(o *ReplayOptions) { o.Output = "x.pdf" }, good, "",
 			`--output is "x.pdf", but must end in .txt, .json, .jsonl, .svg or .html, or go with --format`},
-		"two formats": {func(o *Options) { o.Format, o.Output = "svg", "x.html" }, good, "",
+		"two formats": {func(o *ReplayOptions) { o.Format, o.Output = "svg", "x.html" }, good, "",
 			`--format is svg, but --output is "x.html"`},
-		"runs in a page": {func(o *Options) { o.Runs, o.Output = 2, "x.html" }, good, "",
+		"runs in a page": {func(o *ReplayOptions) { o.Runs, o.Output = 2, "x.html" }, good, "",
 			"--runs goes with the simulator"},
-		"a step less": {func(o *Options) { o.Reduced.Drop = []int{2} }, unmet,
+		"a step less": {func(o *ReplayOptions) { o.Reduced.Drop = []int{2} }, unmet,
 			"leader changes       1", ""},
-		"a step that is not there": {func(o *Options) { o.Reduced.Drop = []int{3} }, good, "",
+		"a step that is not there": {func(o *ReplayOptions) { o.Reduced.Drop = []int{3} }, good, "",
 			"good.yaml: --drop is 3, but the steps of the timeline are 1 to 2"},
-		"a node that is not there": {func(o *Options) {
+		"a node that is not there": {func(o *ReplayOptions) {
 			o.Reduced.Without = []scenario.NodeID{"z"}
 		}, good, "", `good.yaml: --without is "z", but the nodes are a, b, c`},
-		"no runs": {func(o *Options) { o.Runs = 0 }, good, "", "--runs is 0, but must be 1 to"},
-		"too many files": {func(o *Options) { o.Jobs = 33 }, good, "",
+		"no runs": {func(o *ReplayOptions) { o.Runs = 0 }, good, "", "--runs is 0, but must be 1 to"},
+		"too many files": {func(o *ReplayOptions) { o.Jobs = 33 }, good, "",
 			"--jobs is 33, but must be 1 to 32"},
-		"runs of a format": {func(o *Options) { o.Runs, o.Format = 2, "svg" }, good, "",
+		"runs of a format": {func(o *ReplayOptions) { o.Runs, o.Format = 2, "svg" }, good, "",
 			"--runs goes with the simulator"},
-		"another algorithm": {func(o *Options) { o.Algorithms = []string{"bmqelect-without-scouting"} },
+		"another algorithm": {func(o *ReplayOptions) { o.Algorithms = []string{"bmqelect-without-scouting"} },
 			pingPong, "FAIL leader changes exactly 0", ErrUnmet.Error()},
-		"which is named": {func(o *Options) { o.Algorithms = []string{"bmqelect-without-scouting"} },
+		"which is named": {func(o *ReplayOptions) { o.Algorithms = []string{"bmqelect-without-scouting"} },
 			pingPong, "Here bmqelect-without-scouting plays", ErrUnmet.Error()},
-		"many runs of it": {func(o *Options) { o.Algorithms, o.Runs = []string{"bmqelect"}, 5 },
+		"many runs of it": {func(o *ReplayOptions) { o.Algorithms, o.Runs = []string{"bmqelect"}, 5 },
 			good, "good: 5 of 5 runs held", ""},
-		"many bad runs of it": {func(o *Options) {
+		"many bad runs of it": {func(o *ReplayOptions) {
 			o.Algorithms, o.Runs = []string{"bmqelect-without-scouting"}, 2
 		}, pingPong, "--seed 1 --algorithm bmqelect-without-scouting", ErrUnmet.Error()},
-		"two algorithms": {func(o *Options) {
+		"two algorithms": {func(o *ReplayOptions) {
 			o.Compare, o.Algorithms = true, []string{"bmqelect", "bmqelect-without-scouting"}
 		}, pingPong, "== bmqelect-without-scouting ==", ""},
-		"two without comparison": {func(o *Options) { o.Algorithms = []string{"bmqelect", "bmqelect"} },
+		"two without comparison": {func(o *ReplayOptions) { o.Algorithms = []string{"bmqelect", "bmqelect"} },
 			good, "", "--algorithm is several names"},
-		"an unknown algorithm": {func(o *Options) { o.Algorithms = []string{"paxos"} }, good, "",
+		"an unknown algorithm": {func(o *ReplayOptions) { o.Algorithms = []string{"paxos"} }, good, "",
 			`--algorithm: "paxos" is no algorithm, but these are: bmqelect, bmqelect-without-scouting`},
-		"an algorithm, live": {func(o *Options) { o.Live, o.Algorithms = true, []string{"bmqelect"} },
+		"an algorithm, live": {func(o *ReplayOptions) { o.Live, o.Algorithms = true, []string{"bmqelect"} },
 			good, "", "not with --live: real processes run this elector only"},
-		"a port too high": {func(o *Options) { o.Live, o.BasePort = true, 33_400 }, good, "",
+		"a port too high": {func(o *ReplayOptions) { o.Live, o.BasePort = true, 33_400 }, good, "",
 			"--base-port is 33400, but must be 1024 to 30000"},
-		"a seed, live": {func(o *Options) { o.Live, o.Seed = true, new(uint64) }, good, "",
+		"a seed, live": {func(o *ReplayOptions) { o.Live, o.Seed = true, new(uint64) }, good, "",
 			"--seed has no meaning with --live"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -146,7 +148,7 @@ func TestReportsOfSeveralFiles(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "reports")
 	files := []string{scenarios + "chained.yaml", scenarios + "one-node.yaml"}
-	_, _, err := play(t, func(o *Options) { o.Format, o.Output = "html", dir }, files...)
+	_, _, err := play(t, func(o *ReplayOptions) { o.Format, o.Output = "html", dir }, files...)
 	require.NoError(t, err)
 	for _, name := range []string{"chained", "one-node"} {
 		page, err := os.ReadFile(filepath.Join(dir, name+".html"))
@@ -178,7 +180,7 @@ timeline:
 	hint := regexp.MustCompile(
 		`bmqnode replay (\S+) --seed (\d+) --drop ([\d,]+)(?: --without (\S+))?`)
 	for seed := uint64(1); seed < 100; seed++ {
-		_, errs, err := play(t, func(o *Options) { o.Seed = ptr(seed) }, file)
+		_, errs, err := play(t, func(o *ReplayOptions) { o.Seed = ptr(seed) }, file)
 		if err == nil {
 			continue
 		}
@@ -188,7 +190,7 @@ timeline:
 		typed := hint.FindStringSubmatch(errs)
 		require.NotNil(t, typed, errs)
 		require.Equal(t, []string{file, fmt.Sprint(seed)}, typed[1:3])
-		out, errs, err := play(t, func(o *Options) {
+		out, errs, err := play(t, func(o *ReplayOptions) {
 			o.Seed = ptr(seed)
 			for n := range strings.SplitSeq(typed[3], ",") {
 				step, err := strconv.Atoi(n)
@@ -214,13 +216,13 @@ func TestAFileIsWhatItsEndingSays(t *testing.T) {
 	for name, begin := range map[string]string{"a.html": "<!doctype html>", "a.svg": "<svg",
 		"a.json": `{"type":"run"`, "a.jsonl": `{"type":"run"`, "a.txt": "good\n", "a": "good\n"} {
 		path := filepath.Join(dir, name)
-		_, _, err := play(t, func(o *Options) { o.Output = path }, good)
+		_, _, err := play(t, func(o *ReplayOptions) { o.Output = path }, good)
 		require.NoError(t, err)
 		text, err := os.ReadFile(path)
 		require.NoError(t, err)
 		require.Equal(t, begin, string(text[:len(begin)]), name)
 	}
 	path := filepath.Join(dir, "a.log")
-	_, _, err := play(t, func(o *Options) { o.Format, o.Output = "json", path }, good)
+	_, _, err := play(t, func(o *ReplayOptions) { o.Format, o.Output = "json", path }, good)
 	require.NoError(t, err)
 }

@@ -1,4 +1,4 @@
-package laboratory
+package compare
 
 import (
 	"bytes"
@@ -15,7 +15,6 @@ import (
 
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/etcdlease"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/ours"
-	"github.com/bmqelect/bmqelect/internal/lab/compare/trial"
 	"github.com/bmqelect/bmqelect/internal/lab/replay"
 	"github.com/bmqelect/bmqelect/internal/lab/scenario"
 )
@@ -25,7 +24,7 @@ const repository = "../../.."
 // The page and its pictures are what the file of figures says, and what the scenarios show
 // that the page cites.
 func TestThePageIsWhatTheFileSays(t *testing.T) {
-	rows, err := read(filepath.Join(repository, figures))
+	rows, err := readFile(filepath.Join(repository, figures))
 	require.NoError(t, err)
 	files, err := Files(rows, repository)
 	require.NoError(t, err)
@@ -39,10 +38,10 @@ func TestThePageIsWhatTheFileSays(t *testing.T) {
 
 // The file has every algorithm in every topology on every network, as of now.
 func TestTheFileHasAll(t *testing.T) {
-	rows, err := read(filepath.Join(repository, figures))
+	rows, err := readFile(filepath.Join(repository, figures))
 	require.NoError(t, err)
 	var want, got []string
-	for _, c := range trial.Cells(trial.Topologies, trial.Networks, replay.Algorithms()) {
+	for _, c := range Cells(Topologies, Networks, replay.Algorithms()) {
 		want = append(want, c.String())
 	}
 	for _, r := range rows {
@@ -54,15 +53,15 @@ func TestTheFileHasAll(t *testing.T) {
 
 // Two cells played anew show what the file says of them.
 func TestTheFileIsWhatIsPlayed(t *testing.T) {
-	rows, err := read(filepath.Join(repository, figures))
+	rows, err := readFile(filepath.Join(repository, figures))
 	require.NoError(t, err)
-	cells := trial.Cells(trial.Topologies, trial.Networks, replay.Algorithms())
+	cells := Cells(Topologies, Networks, replay.Algorithms())
 	for _, i := range []int{len(cells) / 2, len(cells) - 1} {
-		cells := slices.DeleteFunc(slices.Clone(cells), func(c trial.Cell) bool {
+		cells := slices.DeleteFunc(slices.Clone(cells), func(c Cell) bool {
 			r := rows[i]
 			return c.String() != r.Topology+", "+r.Network+", "+r.Algorithm
 		})
-		played, err := trial.Play(t.Context(), cells, rows[i].Seeds, nil)
+		played, err := Play(t.Context(), cells, rows[i].Seeds, nil)
 		require.NoError(t, err)
 		for name, e := range rows[i].Values {
 			require.InDelta(t, played[0].Values[name].Mean, e.Mean, 1e-4, "%s: make lab", cells[0])
@@ -73,7 +72,7 @@ func TestTheFileIsWhatIsPlayed(t *testing.T) {
 // The page says of the algorithms faster than ours where a leader is cut off: each of them has
 // two leaders there.
 func TestTheFasterHaveTwoLeaders(t *testing.T) {
-	rows, err := read(filepath.Join(repository, figures))
+	rows, err := readFile(filepath.Join(repository, figures))
 	require.NoError(t, err)
 	faster := 0
 	for _, own := range rows {
@@ -96,7 +95,7 @@ func TestTheFasterHaveTwoLeaders(t *testing.T) {
 // The page says of the algorithms that recover sooner where the preferred node restarts: except
 // for ours without scouting, they seldom have anything to recover from.
 func TestTheFasterHadAnotherLeader(t *testing.T) {
-	rows, err := read(filepath.Join(repository, figures))
+	rows, err := readFile(filepath.Join(repository, figures))
 	require.NoError(t, err)
 	for _, own := range rows {
 		if own.Algorithm != replay.AlgorithmNames()[0] || own.Topology != "restart-preferred" {
@@ -135,22 +134,23 @@ func TestAStoreIsOnTheSideOfTheMajority(t *testing.T) {
 
 func TestWhatLabWrites(t *testing.T) {
 	for name, c := range map[string]struct {
-		o    Options
+		o    LabOptions
 		want string // of the output, or of the error
 		err  bool
 	}{
-		"a part": {Options{Seeds: 2, Topologies: []string{"chain-3"}, Algorithms: replay.AlgorithmNames()[:2]},
+		"a part": {LabOptions{Seeds: 2, Topologies: []string{"chain-3"},
+			Options: Options{Algorithms: replay.AlgorithmNames()[:2]}},
 			"bmqelect-without-scouting", false},
-		"no such topology": {Options{Seeds: 2, Topologies: []string{"star"}},
+		"no such topology": {LabOptions{Seeds: 2, Topologies: []string{"star"}},
 			`--topology: "star" is none, but these are: whole, process-crash`, true},
-		"no such algorithm": {Options{Seeds: 2, Algorithms: []string{"paxos"}},
+		"no such algorithm": {LabOptions{Seeds: 2, Options: Options{Algorithms: []string{"paxos"}}},
 			`--algorithm: "paxos" is no algorithm, but these are: bmqelect`, true},
-		"no seeds": {Options{}, "--seeds is 0, but must be 1 to 1000000", true},
-		"too few to be kept": {Options{Seeds: 199, Output: "x"},
+		"no seeds": {LabOptions{}, "--seeds is 0, but must be 1 to 1000000", true},
+		"too few to be kept": {LabOptions{Seeds: 199, Options: Options{Output: "x"}},
 			"--output is for the whole comparison", true},
-		"a part to be kept": {Options{Seeds: 200, Output: "x", Topologies: []string{"whole"}},
+		"a part to be kept": {LabOptions{Seeds: 200, Options: Options{Output: "x"}, Topologies: []string{"whole"}},
 			"--output is for the whole comparison", true},
-		"nothing to redraw": {Options{Seeds: 200, Redraw: true}, "--redraw needs --output", true},
+		"nothing to redraw": {LabOptions{Seeds: 200, Redraw: true}, "--redraw needs --output", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out, progress bytes.Buffer
@@ -161,7 +161,7 @@ func TestWhatLabWrites(t *testing.T) {
 				return
 			}
 			require.NoError(t, err)
-			require.NoError(t, Run(t.Context(), c.o))
+			require.NoError(t, Lab(t.Context(), c.o))
 			require.Contains(t, out.String(), c.want)
 			require.Contains(t, progress.String(), "6 of 6 cells, of 2 runs each")
 		})
@@ -180,7 +180,8 @@ func TestRedraw(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(repository, figures))
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, figures), text, 0o644))
-	require.NoError(t, Run(t.Context(), Options{Redraw: true, Output: dir, Out: io.Discard}))
+	require.NoError(t, Lab(t.Context(), LabOptions{Redraw: true,
+		Options: Options{Output: dir, Out: io.Discard}}))
 	got, err := os.ReadFile(filepath.Join(dir, page))
 	require.NoError(t, err)
 	want, err := os.ReadFile(filepath.Join(repository, page))

@@ -1,4 +1,4 @@
-package batch
+package compare
 
 import (
 	"errors"
@@ -25,7 +25,7 @@ var formats = map[string]string{
 }
 
 // chooseFormat takes the format from the ending of the output if none was given.
-func (o *Options) chooseFormat() error {
+func (o *ReplayOptions) chooseFormat() error {
 	named, known := formats[filepath.Ext(o.Output)]
 	switch {
 	case o.Format == "" && !known:
@@ -43,7 +43,7 @@ func (o *Options) chooseFormat() error {
 }
 
 // format writes runs in the form that was asked for.
-func (b *Batch) format(w io.Writer, runs []verdict.Run) error {
+func (b *Replay) format(w io.Writer, runs []verdict.Run) error {
 	switch b.Format {
 	case "json":
 		return report.JSON(w, runs)
@@ -57,7 +57,7 @@ func (b *Batch) format(w io.Writer, runs []verdict.Run) error {
 
 // write writes the runs of all jobs. A single scenario is shown in full; several are a
 // line each, those that failed in full before them, or a file each if they are pictures.
-func (b *Batch) write(results [][]verdict.Run) error {
+func (b *Replay) write(results [][]verdict.Run) error {
 	var all []verdict.Run
 	for _, runs := range results {
 		all = append(all, runs...)
@@ -83,7 +83,7 @@ func (b *Batch) write(results [][]verdict.Run) error {
 		if len(runs) == 0 {
 			continue
 		}
-		name := filepath.Base(b.jobs[i].variants[0].File)
+		name := filepath.Base(b.jobs[i][0].File)
 		path := filepath.Join(b.Output, strings.TrimSuffix(name, filepath.Ext(name))+"."+b.Format)
 		err := b.to(path, func(w io.Writer) error { return b.format(w, runs) })
 		if err != nil {
@@ -94,9 +94,9 @@ func (b *Batch) write(results [][]verdict.Run) error {
 }
 
 // to lets f write to a file, or to the standard output if path is "".
-func (b *Batch) to(path string, f func(io.Writer) error) (err error) {
+func (o *Options) to(path string, f func(io.Writer) error) (err error) {
 	if path == "" {
-		return f(b.Out)
+		return f(o.Out)
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
@@ -110,7 +110,7 @@ func (b *Batch) to(path string, f func(io.Writer) error) (err error) {
 }
 
 // textOptions fit the terminal, or 100 columns if there is none.
-func (b *Batch) textOptions() report.TextOptions {
+func (b *Replay) textOptions() report.TextOptions {
 	o := report.TextOptions{Width: 100}
 	if width, _, err := term.GetSize(int(os.Stdout.Fd())); err == nil && b.Output == "" {
 		o.Width, o.Color = width, !color.NoColor
@@ -118,33 +118,24 @@ func (b *Batch) textOptions() report.TextOptions {
 	return o
 }
 
-// algorithmFlag is what a hint to replay says of the algorithm.
-func (b *Batch) algorithmFlag() string {
-	if len(b.Algorithms) == 0 {
-		return ""
-	}
-	return " --algorithm " + b.Algorithms[0]
-}
-
 // shrink looks for the least that breaks the same invariant, and says how to see it. Of other
 // algorithms than ours it is not looked for.
-func (b *Batch) shrink(it job, variant int, run verdict.Run) {
-	other := it.algorithms[variant].Name != ours.Elector.Name
+func (b *Replay) shrink(v variant, run verdict.Run) {
+	other := v.algorithm.Name != ours.Elector.Name
 	if len(run.History.Broken) == 0 || b.Live || other {
 		return
 	}
-	sc := it.variants[variant]
 	seed := run.History.Seed
-	r, small, ok := replay.Shrink(sc, seed)
+	r, small, ok := replay.Shrink(v.Scenario, seed)
 	if !ok {
 		return
 	}
 	fmt.Fprintf(b.Err, "%s: an invariant is broken under seed %d; the least that breaks it:\n",
-		sc.File, seed)
+		v.File, seed)
 	for _, m := range small.History.Marks {
 		fmt.Fprintf(b.Err, "  %-8s %s\n", m.At, m.Text)
 	}
-	cmd := fmt.Sprintf("bmqnode replay %s --seed %d", sc.File, seed)
+	cmd := fmt.Sprintf("bmqnode replay %s --seed %d", v.File, seed)
 	flag := func(name string, values any) {
 		list := strings.Trim(strings.ReplaceAll(fmt.Sprint(values), " ", ","), "[]")
 		if list != "" {

@@ -1,4 +1,4 @@
-package trial
+package compare
 
 import (
 	"cmp"
@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
-	"github.com/bmqelect/bmqelect/internal/lab/compare"
 	"github.com/bmqelect/bmqelect/internal/lab/sim"
 )
 
@@ -72,7 +71,7 @@ type stage struct {
 	rng     *rand.Rand
 	network Network
 	hub     elector.NodeID
-	done    compare.Fault
+	done    Fault
 }
 
 // direct schedules the faults of a topology in a simulation that has not started, and notes

@@ -1,4 +1,4 @@
-package report
+package compare
 
 import (
 	"bytes"
@@ -6,38 +6,52 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"path/filepath"
 	"slices"
 	"strings"
 	"text/template"
 
-	"github.com/bmqelect/bmqelect/internal/lab/compare"
+	"github.com/bmqelect/bmqelect/internal/lab/report"
 )
 
-// Example is a scenario that breaks an algorithm, as `bmqnode replay` shows.
-type Example struct {
-	Algorithm string
-	Scenario  string // its name
-	Why       string // the rule that breaks
-	Cost      string // what the run cost
+//go:embed page.tmpl
+var pageTemplate string
+
+// Files makes the page and its pictures from rows. The keys are their paths in a repository. Files
+// plays the scenarios of that repository that the page cites.
+func Files(rows []Row, repository string) (map[string][]byte, error) {
+	losses, err := Losses(rows)
+	if err != nil {
+		return nil, err
+	}
+	var shown []string
+	for _, e := range examples {
+		line, err := e.play(repository)
+		if err != nil {
+			return nil, err
+		}
+		shown = append(shown, line)
+	}
+	text, err := writePage(rows, losses, shown)
+	files := map[string][]byte{page: text}
+	for name, picture := range plots(rows) {
+		files[filepath.Join(pictures, "laboratory-"+name+".svg")] = picture
+	}
+	return files, err
 }
 
-//go:embed laboratory.tmpl
-var laboratoryPage string
-
-// LaboratoryPage writes docs/laboratory.md: what package compare found, where others are
-// better than ours, and what breaks them.
-func LaboratoryPage(
-	rows []compare.Row, losses []compare.Loss, examples []Example,
-) ([]byte, error) {
+// writePage writes docs/laboratory.md: what was found, where others are better than ours, and
+// what breaks them.
+func writePage(rows []Row, losses []Loss, examples []string) ([]byte, error) {
 	var table, page bytes.Buffer
-	if err := LaboratoryTable(&table, rows); err != nil {
+	if err := writeTable(&table, rows); err != nil {
 		return nil, err
 	}
 	seeds := rows[0].Seeds
 	for _, r := range rows {
 		seeds = min(seeds, r.Seeds)
 	}
-	err := template.Must(template.New("page").Parse(laboratoryPage)).Execute(&page, map[string]any{
+	err := template.Must(template.New("page").Parse(pageTemplate)).Execute(&page, map[string]any{
 		"Table": table.String(), "Seeds": seeds, "Losses": lossLines(losses), "Examples": examples,
 	})
 	return page.Bytes(), err
@@ -45,11 +59,11 @@ func LaboratoryPage(
 
 // lossLines has a line for each topology: of each metric the network on which ours is behind
 // most. What is lost of the availability is lost of the recovery, too.
-func lossLines(losses []compare.Loss) (lines []string) {
+func lossLines(losses []Loss) (lines []string) {
 	for _, l := range losses {
 		var figures []string
-		for _, m := range compare.Metrics {
-			var most compare.Beaten
+		for _, m := range Metrics {
+			var most Beaten
 			for _, f := range l.Figures {
 				if f.Metric.Name == m.Name && (most.Network == "" ||
 					math.Abs(f.Ours.Mean-f.Best) > math.Abs(most.Ours.Mean-most.Best)) {
@@ -59,19 +73,19 @@ func lossLines(losses []compare.Loss) (lines []string) {
 			if most.Network == "" {
 				continue
 			}
-			own := fmt.Sprintf("%s %s %s (%s-%s)", m.Title, brief(most.Ours.Mean), m.Unit,
-				brief(most.Ours.Low), brief(most.Ours.High))
+			own := fmt.Sprintf("%s %s %s (%s-%s)", m.Title, report.Brief(most.Ours.Mean), m.Unit,
+				report.Brief(most.Ours.Low), report.Brief(most.Ours.High))
 			if most.Rival != "" {
-				own += fmt.Sprintf(", %s %s %s", most.Rival, brief(most.Best), m.Unit)
+				own += fmt.Sprintf(", %s %s %s", most.Rival, report.Brief(most.Best), m.Unit)
 			}
 			figures = append(figures, own)
 		}
-		recovery := func(f compare.Beaten) bool { return f.Metric.Name == "recovery_s" }
+		recovery := func(f Beaten) bool { return f.Metric.Name == "recovery_s" }
 		if l.Figures[0].Metric.Most && slices.ContainsFunc(l.Figures, recovery) {
 			figures = figures[1:]
 		}
 		text := fmt.Sprintf("- **%s**: %s. %s.", l.Topology, strings.Join(figures, "; "), l.Why)
-		lines = append(lines, strings.Join(wrap(text, 98), "\n  "))
+		lines = append(lines, strings.Join(report.Wrap(text, 98), "\n  "))
 	}
 	return lines
 }
@@ -88,27 +102,27 @@ var tableColumns = []struct{ head, unit, metric, topology string }{
 	{"bytes", "/s", "bytes_per_s", "whole"},
 }
 
-// LaboratoryTable writes a line for each algorithm.
-func LaboratoryTable(w io.Writer, rows []compare.Row) error {
-	algorithms := compare.Names(rows, func(r compare.Row) string { return r.Algorithm })
+// writeTable writes a line for each algorithm.
+func writeTable(w io.Writer, rows []Row) error {
+	algorithms := Names(rows, func(r Row) string { return r.Algorithm })
 	width := 0
 	for _, a := range algorithms {
 		width = max(width, len(a))
 	}
 	head, units := strings.Repeat(" ", width), strings.Repeat(" ", width)
 	for _, c := range tableColumns {
-		head += padLeft(c.head, len(c.head)+2)
-		units += padLeft(c.unit, len(c.head)+2)
+		head += "  " + c.head
+		units += fmt.Sprintf("%*s", len(c.head)+2, c.unit)
 	}
 	lines := []string{head, units}
 	for _, a := range algorithms {
-		line := pad(a, width)
+		line := fmt.Sprintf("%-*s", width, a)
 		for _, c := range tableColumns {
 			text := "-"
 			if v, ok := worst(rows, a, c.metric, c.topology); ok {
-				text = brief(v)
+				text = report.Brief(v)
 			}
-			line += padLeft(text, len(c.head)+2)
+			line += fmt.Sprintf("%*s", len(c.head)+2, text)
 		}
 		lines = append(lines, line)
 	}
@@ -118,9 +132,9 @@ func LaboratoryTable(w io.Writer, rows []compare.Row) error {
 
 // worst is the worst mean of an algorithm; with a topology that of the topology on the first
 // network.
-func worst(rows []compare.Row, algorithm, metric, topology string) (v float64, ok bool) {
-	most := compare.Metrics[slices.IndexFunc(compare.Metrics,
-		func(m compare.Metric) bool { return m.Name == metric })].Most
+func worst(rows []Row, algorithm, metric, topology string) (v float64, ok bool) {
+	most := Metrics[slices.IndexFunc(Metrics,
+		func(m Metric) bool { return m.Name == metric })].Most
 	for _, r := range rows {
 		if r.Algorithm != algorithm || topology != "" &&
 			(r.Topology != topology || r.Network != rows[0].Network) {

@@ -1,22 +1,14 @@
-// Package trial plays every election algorithm through the same faults in the same networks,
-// under many seeds, for package compare to measure.
-//
-// Runs are independent, and each has a seed of its own, so that the same cells give the same
-// rows however many run at a time.
-package trial
+package compare
 
 import (
 	"context"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
-	"github.com/bmqelect/bmqelect/internal/lab/compare"
 	"github.com/bmqelect/bmqelect/internal/lab/replay"
 	"github.com/bmqelect/bmqelect/internal/lab/scenario"
 	"github.com/bmqelect/bmqelect/internal/lab/sim"
@@ -68,34 +60,16 @@ func Cells(topologies []Topology, networks []Network, all []algorithm.Algorithm)
 // returns their rows in the same order. It tells progress, if that is not nil, how many
 // cells are done, one call at a time. The error is the first cell's that could not be
 // played, or that of ctx.
-func Play(
-	ctx context.Context, cells []Cell, seeds int, progress func(done int),
-) ([]compare.Row, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	rows := make([]compare.Row, len(cells))
-	var next atomic.Int64
-	var mu sync.Mutex
-	var wg sync.WaitGroup
-	done := 0
-	for range runtime.GOMAXPROCS(0) {
-		wg.Go(func() {
-			for i := next.Add(1) - 1; i < int64(len(cells)) && ctx.Err() == nil; i = next.Add(1) - 1 {
-				row, err := cells[i].play(ctx, seeds)
-				if err != nil {
-					cancel(fmt.Errorf("%s: %w", cells[i], err))
-				}
-				rows[i] = row
-				mu.Lock()
-				if done++; progress != nil {
-					progress(done)
-				}
-				mu.Unlock()
-			}
-		})
+func Play(ctx context.Context, cells []Cell, seeds int, progress func(done int)) ([]Row, error) {
+	rows := make([]Row, len(cells))
+	play := func(ctx context.Context, _, i int) (err error) {
+		if rows[i], err = cells[i].play(ctx, seeds); err != nil {
+			err = fmt.Errorf("%s: %w", cells[i], err)
+		}
+		return err
 	}
-	wg.Wait()
-	return rows, context.Cause(ctx)
+	err := inParallel(ctx, runtime.GOMAXPROCS(0), len(cells), progress, play)
+	return rows, err
 }
 
 // String names the cell.
@@ -104,12 +78,12 @@ func (c Cell) String() string {
 }
 
 // play plays all seeds of a cell.
-func (c Cell) play(ctx context.Context, seeds int) (compare.Row, error) {
+func (c Cell) play(ctx context.Context, seeds int) (Row, error) {
 	sc := c.scenario()
-	runs, size := make([]compare.Figures, seeds), sizes{}
+	runs, size := make([]Figures, seeds), sizes{}
 	for i := range runs {
 		if ctx.Err() != nil {
-			return compare.Row{}, context.Cause(ctx)
+			return Row{}, context.Cause(ctx)
 		}
 		o := replay.Options{Seed: uint64(i) + 1, Algorithm: c.Algorithm}
 		if i == 0 {
@@ -117,16 +91,16 @@ func (c Cell) play(ctx context.Context, seeds int) (compare.Row, error) {
 		}
 		var err error
 		if runs[i], err = c.run(sc, o); err != nil {
-			return compare.Row{}, fmt.Errorf("seed %d: %w", o.Seed, err)
+			return Row{}, fmt.Errorf("seed %d: %w", o.Seed, err)
 		}
 	}
-	row := compare.Row{Topology: c.Topology.Name, Network: c.Network.Name, Algorithm: c.Algorithm.Name}
+	row := Row{Topology: c.Topology.Name, Network: c.Network.Name, Algorithm: c.Algorithm.Name}
 	row.Fill(runs, size.mean())
 	return row, nil
 }
 
 // run plays one seed.
-func (c Cell) run(sc *scenario.Scenario, o replay.Options) (compare.Figures, error) {
+func (c Cell) run(sc *scenario.Scenario, o replay.Options) (Figures, error) {
 	s := stage{rng: rand.New(rand.NewPCG(o.Seed, uint64(len(c.Topology.Name)))), network: c.Network}
 	for _, n := range sc.Nodes {
 		s.ids = append(s.ids, n.ID)
@@ -137,13 +111,13 @@ func (c Cell) run(sc *scenario.Scenario, o replay.Options) (compare.Figures, err
 	}
 	run, err := replay.Simulate(sc, o)
 	if err != nil {
-		return compare.Figures{}, err
+		return Figures{}, err
 	}
 	h := run.History
 	if wrong := append(h.Broken, h.Problems...); len(wrong) > 0 {
-		return compare.Figures{}, fmt.Errorf("%s", wrong[0])
+		return Figures{}, fmt.Errorf("%s", wrong[0])
 	}
-	return compare.Measure(h, s.done, 2*sc.Election.Timing.Inactivity()), nil
+	return Measure(h, s.done, 2*sc.Election.Timing.Inactivity()), nil
 }
 
 // scenario is the cluster of a cell, with an empty timeline.
