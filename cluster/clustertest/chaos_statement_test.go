@@ -60,8 +60,8 @@ func (s *statement) stepped(p *process, step testhook.Step) {
 		now := time.Since(s.w.judge.began)
 		broken = held.Step(&spec.Step{
 			Now: now, Node: id, Clock: behind(now - time.Duration(step.State.Now)), Timing: &s.w.timing,
-			In: step.In, Effects: step.Effects, State: &step.State, Lease: step.Lease,
-		})
+			Effects: step.Effects, State: &step.State, Lease: step.Lease,
+		}, step.In)
 	}
 	if broken != nil {
 		s.w.judge.breaks("statement: "+broken.Rule, "election %s: %s", step.Group, broken.Detail)

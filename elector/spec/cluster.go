@@ -71,7 +71,6 @@ type Step struct {
 	Node    elector.NodeID
 	Clock   Clock // of the node
 	Timing  *elector.Timing
-	In      elector.Input
 	Effects *elector.Effects
 	State   *elector.State
 	Lease   elector.Lease
@@ -83,12 +82,13 @@ type Clock interface {
 	When(at elector.Time) time.Duration
 }
 
-// Step checks a step, and returns the first rule that it breaks; nil if it breaks none.
-func (c *Cluster) Step(s *Step) *Violation {
+// Step checks a step that an input caused, and returns the first rule that it breaks; nil if it
+// breaks none.
+func (c *Cluster) Step(s *Step, in elector.Input) *Violation {
 	n := c.node(s.Node)
 	leased := n.voter && !c.checks.NoLeases
-	if leased { // §6.1: the promise that a yes to this makes, on the voter's own clock
-		n.promises.hears(s.Now, s.In, s.Clock.When(s.State.Now.Add(s.Timing.Promise())))
+	if leased {
+		n.promises.hears(s, in)
 	}
 	if err := Consistent(s.State); err != nil {
 		return Broken("state", "%s: %v", s.Node, err)

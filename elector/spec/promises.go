@@ -39,9 +39,10 @@ func (p *pledge) binds(now time.Duration, id elector.NodeID) bool {
 	return p.to != "" && p.to != id && p.until > now
 }
 
-// hears notes an input; until is the end of the promise that a yes would make now. A promise ends
-// early by a proven death, by a cession, or because a quorum has elected another node since.
-func (p *promises) hears(now time.Duration, in elector.Input, until time.Duration) {
+// hears notes the input of a step. A promise ends early by a proven death, by a cession, or
+// because a quorum has elected another node since.
+func (p *promises) hears(s *Step, in elector.Input) {
+	now := s.Now
 	switch in := in.(type) {
 	case elector.Died:
 		if p.bound.to == in.Peer {
@@ -68,6 +69,8 @@ func (p *promises) hears(now time.Duration, in elector.Input, until time.Duratio
 		default:
 			return
 		}
+		// §6.1: the promise that a yes to this makes, on the voter's own clock.
+		until := s.Clock.When(s.State.Now.Add(s.Timing.Promise()))
 		h := heard{from: in.From, kind: m.Kind, term: m.Term, sentAt: m.SentAt, until: until}
 		// The candidate of a term that another leads in is not elected in it.
 		harmless := m.Kind == elector.LeaderHeartbeat && p.bound.term == m.Term

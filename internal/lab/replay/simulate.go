@@ -43,7 +43,7 @@ type player struct {
 	rec     *Recorder
 	sim     *sim.Sim
 	arrows  bool
-	flying  map[scenario.Pair][]int // arrows that have not arrived, by index, oldest first
+	before  int // messages sent before the first arrow
 	leaders map[elector.NodeID]bool
 }
 
@@ -53,7 +53,7 @@ type player struct {
 func Simulate(sc *scenario.Scenario, o Options) (verdict.Run, error) {
 	p := &player{
 		sc: sc, rec: NewRecorder(sc, "simulated", o.Seed), arrows: o.Arrows,
-		flying: map[scenario.Pair][]int{}, leaders: map[elector.NodeID]bool{},
+		leaders: map[elector.NodeID]bool{},
 	}
 	if o.Algorithm.New == nil {
 		o.Algorithm = ours.Elector
@@ -147,8 +147,17 @@ func faults(l scenario.Link) sim.Faults {
 
 // observe records an event.
 func (p *player) observe(e *sim.Event) {
-	p.noteLeases()
 	at, pair := e.At, scenario.Pair{From: e.Node, To: e.Peer}
+	switch e.Kind {
+	case sim.EventSent:
+		p.rec.Sent(at)
+		p.noteSent(e)
+		return
+	case sim.EventDelivered:
+		p.noteDelivered(e)
+		return
+	}
+	p.noteLeases()
 	switch e.Kind {
 	case sim.EventStarted:
 		p.rec.Start(at, e.Node, e.Term)
@@ -176,11 +185,6 @@ func (p *player) observe(e *sim.Event) {
 		} else {
 			delete(p.leaders, e.Node)
 		}
-	case sim.EventSent:
-		p.rec.Sent(at)
-		p.noteSent(e)
-	case sim.EventDelivered:
-		p.noteDelivered(e)
 	}
 }
 
@@ -200,28 +204,20 @@ func (p *player) noteSent(e *sim.Event) {
 	if !p.arrows || len(h.Arrows) >= history.MaxArrows || e.At < 0 {
 		return
 	}
-	pair := scenario.Pair{From: e.Node, To: e.Peer}
-	p.flying[pair] = append(p.flying[pair], len(h.Arrows))
+	if len(h.Arrows) == 0 {
+		p.before = e.Number - 1
+	}
 	h.Arrows = append(h.Arrows, history.Arrow{
 		From: e.Node, To: e.Peer, Sent: e.At, Received: history.Forever,
 		Kind: algorithm.Name(e.Message), Text: algorithm.Text(e.Message),
 	})
 }
 
-// noteDelivered ends the oldest arrow of that text: nothing else tells messages
-// apart.
+// noteDelivered ends the arrow of a message, where it came first if it was doubled.
 func (p *player) noteDelivered(e *sim.Event) {
-	if !p.arrows {
-		return
-	}
-	pair := scenario.Pair{From: e.Peer, To: e.Node}
-	text := algorithm.Text(e.Message)
-	for i, arrow := range p.flying[pair] {
-		if a := &p.rec.History.Arrows[arrow]; a.Text == text {
-			a.Received = e.At
-			p.flying[pair] = append(p.flying[pair][:i:i], p.flying[pair][i+1:]...)
-			return
-		}
+	arrows := p.rec.History.Arrows
+	if i := e.Number - p.before - 1; i >= 0 && i < len(arrows) {
+		arrows[i].Received = min(arrows[i].Received, e.At)
 	}
 }
 

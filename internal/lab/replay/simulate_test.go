@@ -69,6 +69,22 @@ func TestHistoryTellsWhatHappened(t *testing.T) {
 	require.NotZero(t, lost, "what went into the cut")
 }
 
+// A heartbeat of Raft is as all the others of its term: none may pass for one that was lost.
+func TestWhatIsLostStaysLostAmongItsLike(t *testing.T) {
+	run, err := Simulate(load(t, partition),
+		Options{Seed: 1, Algorithm: raft.WithCheckQuorum, Arrows: true})
+	require.NoError(t, err)
+	lost := 0
+	for _, a := range run.History.Arrows {
+		if a.Received == history.Forever {
+			lost++
+			continue
+		}
+		require.Less(t, a.Received, a.Sent+100*time.Millisecond, "%+v", a)
+	}
+	require.NotZero(t, lost)
+}
+
 // Raft cannot begin in the term of the file: what is expected of terms counts from its own.
 func TestTermsOfOthersCountFromTheBeginning(t *testing.T) {
 	sc := load(t, pingPong+"  - {max_term: 10}\n")

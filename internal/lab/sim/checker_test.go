@@ -22,7 +22,7 @@ func TestCheckerSeesTwoLeasesAndTwoLeaders(t *testing.T) {
 	says := func(id elector.NodeID) *spec.Violation {
 		return c.Step(&spec.Step{Node: id, State: &elector.State{}, Effects: &elector.Effects{
 			Messages: []elector.Envelope{{To: elector.AllMembers, Message: beat}},
-		}})
+		}}, elector.Tick{})
 	}
 	exact := func(term lsn.Term) elector.Terms { return elector.Terms{Entered: term, Reserved: term} }
 	require.Equal(t, "persist", says("a").Rule)

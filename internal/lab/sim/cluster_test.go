@@ -102,10 +102,3 @@ func TestClusterElectsOneLeaderAndKeepsIt(t *testing.T) {
 		require.EqualValues(t, 1, s.View(first).Status.Term, "one election is enough for %d nodes", n)
 	}
 }
-
-func BenchmarkSimulatedHour(b *testing.B) {
-	for b.Loop() {
-		s := start(b, cluster(1, 5))
-		require.NoError(b, s.RunUntil(time.Hour))
-	}
-}

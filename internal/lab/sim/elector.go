@@ -5,12 +5,14 @@ import (
 
 	"github.com/bmqelect/bmqelect/elector"
 	"github.com/bmqelect/bmqelect/elector/spec"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm/ours"
 )
 
 // What only package elector's machine has: reasons, promises, a lease, guarded work.
 
 // noteElector looks at what a step of an elector did, before its messages leave.
-func (s *Sim) noteElector(n *node) {
+func (s *Sim) noteElector(n *node, in algorithm.Input) {
 	eff := &n.elector.Effects
 	n.state = n.elector.State()
 	if term := n.state.Term; term != n.term {
@@ -28,8 +30,8 @@ func (s *Sim) noteElector(n *node) {
 	n.noteLease(n.elector.Lease())
 	s.check(s.spec.Step(&spec.Step{
 		Now: s.now, Node: n.id, Clock: &n.clock, Timing: &n.Elector.Timing,
-		In: n.elector.Input, Effects: eff, State: &n.state, Lease: n.lease,
-	}))
+		Effects: eff, State: &n.state, Lease: n.lease,
+	}, ours.Input(in)))
 }
 
 // noteLease notes what a leader's lease is after a step.

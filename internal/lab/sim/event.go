@@ -29,9 +29,9 @@ const (
 	EventLinkUp                // Node, Peer: as Node sees it
 	EventLinkDown              // Node, Peer, Evidence
 	EventDied                  // Node, Peer, Proof
-	EventSent                  // Node to Peer, Message
-	EventDelivered             // Node from Peer, Message
-	EventLost                  // Node to Peer, Message
+	EventSent                  // Node to Peer, Message, Number
+	EventDelivered             // Node from Peer, Message, Number; a second time if it was doubled
+	EventLost                  // Node to Peer, Message, Number
 	EventTerm                  // Node, Term: it entered that
 	EventDurable               // Node, Term: reserved on its disk, with all below it
 	EventTransition            // Node, Transition, Why
@@ -67,6 +67,7 @@ type Event struct {
 	Evidence   elector.Evidence
 	Proof      elector.Proof
 	Message    algorithm.Message
+	Number     int // of the message, from 1: all that are sent are counted
 	Transition elector.Transition
 	Why        string // of a transition, where its Reason does not say it
 	Anomaly    elector.Anomaly

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/bmqelect/bmqelect/elector"
+	"github.com/bmqelect/bmqelect/internal/lab/algorithm"
 	"github.com/bmqelect/bmqelect/internal/lab/algorithm/ours"
 )
 
@@ -85,7 +86,9 @@ func (s *Sim) Inject(from, to elector.NodeID, m elector.Message) error {
 		return err
 	}
 	if n.awake() {
-		s.deliver(n, from, ours.Message{Message: m})
+		in := algorithm.Received{From: from, Message: ours.Message{Message: m}}
+		s.observeMessage(EventDelivered, n.id, from, &happening{in: in})
+		s.hear(n, in)
 	}
 	return s.err
 }

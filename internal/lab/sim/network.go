@@ -154,16 +154,18 @@ func (s *Sim) SetFaults(from, to elector.NodeID, f Faults) error {
 
 // send puts messages on the way to those of their receivers that are connected.
 func (s *Sim) send(n *node, messages []algorithm.Envelope) {
-	for _, e := range messages {
+	for i := range messages {
+		e := &messages[i]
+		in := algorithm.Input(algorithm.Received{From: n.id, Message: e.Message}) // all share it
 		if e.To != elector.AllMembers {
 			if peer := s.byName[e.To]; peer != nil && peer != n {
-				s.transmit(n, peer, e.Message)
+				s.transmit(n, peer, in)
 			}
 			continue
 		}
 		for _, peer := range s.nodes {
 			if peer != n && peer.id != algorithm.StoreNode {
-				s.transmit(n, peer, e.Message)
+				s.transmit(n, peer, in)
 			}
 		}
 	}
@@ -171,38 +173,48 @@ func (s *Sim) send(n *node, messages []algorithm.Envelope) {
 
 // transmit sends one message over a connection, with the faults of the way. What is
 // on a direction that is cut, when it is sent or when it arrives, is lost.
-func (s *Sim) transmit(from, to *node, m algorithm.Message) {
+func (s *Sim) transmit(from, to *node, in algorithm.Input) {
 	l := from.link(to)
 	i := l.side(to)
 	if !l.ends[1-i].up {
 		return
 	}
-	s.observe(Event{Kind: EventSent, Node: from.id, Peer: to.id, Message: m})
+	s.sent++
+	way := happening{node: from, boot: from.boots, link: l, end: i, epoch: l.epoch, in: in,
+		number: s.sent}
+	s.observeMessage(EventSent, from.id, to.id, &way)
 	d := &l.dirs[i]
 	if d.cut || s.chance(d.LossPPM) {
-		s.lost(from, to, m)
+		s.observeMessage(EventLost, from.id, to.id, &way)
 		return
 	}
-	at, late := s.arrival(d), s.chance(d.LatePPM)
-	if late {
+	at := s.arrival(d)
+	if way.late = s.chance(d.LatePPM); way.late {
 		at += s.upTo(d.LateMax)
 	}
-	epoch, boot := l.epoch, from.boots
-	arrive := func() {
-		// A late message outlives its connection, but never comes before the first
-		// from the same process.
-		connected := l.epoch == epoch && l.ends[i].up
-		known := late && to.running() && l.ends[i].knownBoot >= boot
-		if d.cut || !connected && !known {
-			s.lost(from, to, m)
-			return
-		}
-		s.deliver(to, from.id, m)
-	}
-	s.queue.at(at, arrive)
+	s.queue.add(at, way)
 	if s.chance(d.DuplicatePPM) {
-		s.queue.at(at+s.upTo(d.ExtraMax), arrive)
+		s.queue.add(at+s.upTo(d.ExtraMax), way)
 	}
+}
+
+func (s *Sim) observeMessage(kind EventKind, node, peer elector.NodeID, way *happening) {
+	m := way.in.(algorithm.Received).Message
+	s.observe(Event{Kind: kind, Node: node, Peer: peer, Message: m, Number: way.number})
+}
+
+// arrive delivers a message, unless it is lost on its way. A late one outlives its connection,
+// but never comes before the first from the same process.
+func (s *Sim) arrive(w *happening) {
+	l, to := w.link, w.link.nodes[w.end]
+	connected := l.epoch == w.epoch && l.ends[w.end].up
+	known := w.late && to.running() && l.ends[w.end].knownBoot >= w.boot
+	if l.dirs[w.end].cut || !connected && !known {
+		s.observeMessage(EventLost, w.node.id, to.id, w)
+		return
+	}
+	s.observeMessage(EventDelivered, to.id, w.node.id, w)
+	s.hear(to, w.in)
 }
 
 // arrival is when a message that is sent now arrives: after those before it,
@@ -217,13 +229,4 @@ func (s *Sim) arrival(d *direction) time.Duration {
 	}
 	d.last = max(at, d.last)
 	return d.last
-}
-
-func (s *Sim) lost(from, to *node, m algorithm.Message) {
-	s.observe(Event{Kind: EventLost, Node: from.id, Peer: to.id, Message: m})
-}
-
-func (s *Sim) deliver(n *node, from elector.NodeID, m algorithm.Message) {
-	s.observe(Event{Kind: EventDelivered, Node: n.id, Peer: from, Message: m})
-	s.hear(n, algorithm.Received{From: from, Message: m})
 }

@@ -103,7 +103,7 @@ func (s *Sim) step(n *node, in algorithm.Input) {
 		s.persist(n, unsynced{eff.Persist, slices.Clone(eff.Durable)})
 	}
 	if n.elector != nil {
-		s.noteElector(n)
+		s.noteElector(n, in)
 	} else {
 		s.noteView(n, eff.Why)
 	}
@@ -159,19 +159,20 @@ func (s *Sim) rearm(n *node, wake elector.Time) {
 }
 
 func (s *Sim) queueTick(n *node) {
-	at, boot := n.wake, n.boots
-	n.wakeQueued = at
-	s.queue.at(at, func() {
-		if n.boots != boot || !n.awake() || at != n.wakeQueued {
-			return
-		}
-		if n.wake > s.now {
-			s.queueTick(n) // it moved to later
-			return
-		}
+	n.wakeQueued = n.wake
+	s.queue.add(n.wake, happening{node: n, boot: n.boots})
+}
+
+// tick lets a process look at its clock, if the tick that comes is the one that it waits for.
+func (s *Sim) tick(n *node, boot int) {
+	switch {
+	case n.boots != boot || !n.awake() || s.now != n.wakeQueued:
+	case n.wake > s.now:
+		s.queueTick(n) // it moved to later
+	default:
 		n.wakeQueued = forever
 		s.step(n, elector.Tick{})
-	})
+	}
 }
 
 // persist asks for a state to be written. What is asked for while a write runs is

@@ -26,7 +26,9 @@ type Sim struct {
 	links   []*link
 	network *rand.Rand // what the network and the disks do
 	spec    *spec.Cluster
-	trace   []Event // the last traceLines events, and some before them
+	sent    int               // messages
+	events  int               // that were observed
+	trace   [traceLines]Event // the last of them, by number
 	err     error
 }
 
@@ -267,13 +269,20 @@ func (s *Sim) At(t time.Duration, do Action) {
 // clock at t. It returns Err.
 func (s *Sim) RunUntil(t time.Duration) error {
 	for s.err == nil {
-		it, ok := s.queue.next(t)
+		at, what, ok := s.queue.next(t)
 		if !ok {
 			s.now = max(s.now, t)
 			break
 		}
-		s.now = it.at
-		it.do()
+		s.now = at
+		switch {
+		case what.do != nil:
+			what.do()
+		case what.link != nil:
+			s.arrive(&what)
+		default:
+			s.tick(what.node, what.boot)
+		}
 	}
 	return s.err
 }
@@ -284,12 +293,11 @@ const traceLines = 60
 // observe tells the trace and the observer of an event.
 func (s *Sim) observe(e Event) {
 	e.At = s.now
-	if len(s.trace) >= 2*traceLines {
-		s.trace = s.trace[:copy(s.trace, s.lastEvents())]
-	}
-	s.trace = append(s.trace, e)
+	s.events++
+	kept := &s.trace[s.events%traceLines]
+	*kept = e
 	if s.cfg.Observer != nil {
-		s.cfg.Observer(&s.trace[len(s.trace)-1])
+		s.cfg.Observer(kept)
 	}
 }
 
@@ -299,13 +307,11 @@ func (s *Sim) check(v *spec.Violation) {
 		return
 	}
 	v.Seed, v.At = s.cfg.Seed, s.now
-	for i := range s.lastEvents() {
-		v.Trace = append(v.Trace, s.lastEvents()[i].String())
+	for i := max(1, s.events-traceLines+1); i <= s.events; i++ {
+		v.Trace = append(v.Trace, s.trace[i%traceLines].String())
 	}
 	s.err = v
 }
-
-func (s *Sim) lastEvents() []Event { return s.trace[max(0, len(s.trace)-traceLines):] }
 
 // upTo draws a duration from [0, limit].
 func (s *Sim) upTo(limit time.Duration) time.Duration {

@@ -41,7 +41,6 @@ type Machine struct {
 	*elector.Machine
 	// Effects are all that the last step asked for.
 	Effects  elector.Effects
-	Input    elector.Input // of the last step
 	self     algorithm.NodeID
 	messages []algorithm.Envelope
 }
@@ -58,8 +57,7 @@ func New(c elector.Config) *Machine {
 // Step hands the input to the elector. The elector itself keeps back what must wait for
 // the disk.
 func (m *Machine) Step(now algorithm.Time, entropy uint64, in algorithm.Input) algorithm.Effects {
-	m.Input = input(in)
-	m.Effects = m.Machine.Step(now, entropy, m.Input)
+	m.Effects = m.Machine.Step(now, entropy, Input(in))
 	m.messages = m.messages[:0]
 	for i := range m.Effects.Messages {
 		e := &m.Effects.Messages[i]
@@ -75,8 +73,8 @@ func (m *Machine) Step(now algorithm.Time, entropy uint64, in algorithm.Input) a
 	return eff
 }
 
-// input is an input in the elector's own words.
-func input(in algorithm.Input) elector.Input {
+// Input is an input in the elector's own words.
+func Input(in algorithm.Input) elector.Input {
 	switch in := in.(type) {
 	case algorithm.Received:
 		return elector.Received{From: in.From, Message: in.Message.(Message).Message}
