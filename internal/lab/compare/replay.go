@@ -226,7 +226,8 @@ func (b *Replay) playVariant(
 		run, err = b.playLive(ctx, v.Scenario, worker)
 	} else {
 		run, err = replay.Simulate(v.Scenario, replay.Options{
-			Seed: b.seedOf(v), Arrows: true, Algorithm: v.algorithm,
+			Seed: b.seedOf(v), Arrows: b.Format == "html" || b.Format == "json",
+			Algorithm: v.algorithm,
 		})
 	}
 	if err != nil {
